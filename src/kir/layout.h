@@ -1,0 +1,59 @@
+// Layouts: where the elements of a buffer lie. A layout is part of a buffer's type; only `pack` moves between layouts.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "base/dtype.h"
+#include "base/extent.h"
+
+namespace quern::kir {
+
+enum class Layout : uint8_t {
+  kRow,      // dense, last dimension fastest. The only layout of scalar dtypes in graphs.
+  kBlocks,   // rows of ggml blocks, byte for byte as in a GGUF file. Block formats only.
+  kPlanar,   // quantised activations: in each row the int8 quants [K], then the f32 scales [K / block], then i16 sums of
+             // 16 quants (q8_K) or of 32 (q8_0); a row is padded to 64 bytes. q8_0 and q8_K only.
+  kPanel16,  // weights of 16 rows interleaved for 4-way dot products: quants as bytes [K/4][16][4] followed by the
+             // scales of each group for the 16 rows; a missing row is zero. Block formats, rank 2, 16 rows.
+  kKn32,     // f32 [K][32]: 32 rows of a weight transposed; a missing row is zero. f32, rank 2, 32 rows.
+};
+
+struct LayoutRow {
+  Layout layout;
+  const char* name;  // as printed after '@'; kRow prints nothing
+};
+const LayoutRow& Row(Layout layout);
+std::optional<Layout> LayoutFromName(std::string_view name);
+
+// Whether a buffer of `dtype` may have `layout`.
+bool LayoutAllows(Layout layout, DType dtype);
+
+// Bytes from one row (index of the second-to-last dimension) to the next, for rows of `k` elements. For panels, the
+// bytes of one whole panel (16 or 32 rows).
+int64_t LayoutRowBytes(Layout layout, DType dtype, int64_t k);
+
+// Bytes of a buffer with these extents: every dimension but the last counts rows (panels: one panel).
+Extent LayoutBytes(Layout layout, DType dtype, const std::vector<Extent>& dims);
+
+// Offsets inside a planar row of k elements (bytes). Quants are at 0.
+struct PlanarRow {
+  int64_t scales;     // f32, one a block of 32 (q8_0) or 256 (q8_K)
+  int64_t sums;       // i16, one a group of 32 (q8_0) or 16 (q8_K)
+  int64_t row_bytes;  // padded to 64
+};
+PlanarRow PlanarRowOf(DType dtype, int64_t k);
+
+// Offsets inside a panel16 of k elements (bytes). Quants are at 0, [K/4][16][4] unsigned bytes.
+//   q8_0: quant + 128;  q4_0: the nibble 0..15;  q4_K: the nibble;  q6_K: the six bits 0..63.
+// group = 32 (q8_0, q4_0, q4_K) or 16 (q6_K).
+//   scales: q8_0, q4_0: f32 [K/32][16] block scale d.   q4_K: i32 [K/32][16] six-bit scales; q6_K: i32 [K/16][16] scales.
+//   mins:   q4_K: i16 [K/256][4 pairs][16][2] six-bit minimums, two sub-blocks interleaved for a 2-way word dot.
+//   supers: q4_K: f32 [K/256][2][16] d then dmin;  q6_K: f32 [K/256][16] d.
+struct Panel16 {
+  int64_t scales, mins, supers, bytes;
+};
+Panel16 Panel16Of(DType dtype, int64_t k);
+
+}  // namespace quern::kir

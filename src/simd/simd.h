@@ -1,0 +1,30 @@
+// What every SIMD source starts with: Highway for one fixed instruction-set level, and the export macros.
+//
+// Each source here is compiled once per level (CMakeLists.txt: sse4, avx2, avx512, avx512vnni) with the level's -m flags
+// and -DQUERN_LEVEL=<level>, in two forms: an object, called by address, and bitcode, inlined by the JIT. Rules that make
+// the bitcode link and the objects coexist: everything that is not exported is in an anonymous namespace or HWY_INLINE (an
+// ordinary inline function compiled with AVX-512 flags could win over the baseline's copy at link time); no libc, no
+// global state; vectors narrower than 128 bits never cross a function border by value.
+#pragma once
+
+#define HWY_COMPILE_ONLY_STATIC 1
+#include <cstdint>
+
+#include "hwy/highway.h"
+
+#ifndef QUERN_LEVEL
+#error "compile with -DQUERN_LEVEL=<level>"
+#endif
+
+#define QUERN_SIMD_CAT_(a, b) a##_##b
+#define QUERN_SIMD_CAT(a, b) QUERN_SIMD_CAT_(a, b)
+// The level's own name of an exported function: qk_dot_q4_K -> qk_dot_q4_K_avx2.
+#define QUERN_NAME(name) QUERN_SIMD_CAT(name, QUERN_LEVEL)
+
+// Starts the definition of an exported tile (object code, called by address). Must begin a line: CMake collects the names.
+//   QUERN_TILE(qk_dot_f32)(float* y, ...) { ... }
+#define QUERN_TILE(name) extern "C" void QUERN_NAME(name)
+
+// Starts an exported inline primitive over raw vectors (bitcode first; the object form is for tests and ahead of time).
+//   QUERN_INLINE(Vec, q_exp_f32)(Vec x) { ... }
+#define QUERN_INLINE(type, name) extern "C" __attribute__((always_inline)) type QUERN_NAME(name)
