@@ -12,9 +12,11 @@
 
 #include "hwy/highway.h"
 
-#ifndef QUERN_LEVEL
-#error "compile with -DQUERN_LEVEL=<level>"
+#if !defined(QUERN_LEVEL) || !defined(QUERN_LEVEL_TARGET)
+#error "compile with -DQUERN_LEVEL=<level> -DQUERN_LEVEL_TARGET=<the Highway target it means>"
 #endif
+// Highway quietly picks a lesser target when one feature flag is missing; in its numbering a better target is smaller.
+static_assert(HWY_TARGET <= QUERN_LEVEL_TARGET, "the level's flags do not select its Highway target");
 
 #define QUERN_SIMD_CAT_(a, b) a##_##b
 #define QUERN_SIMD_CAT(a, b) QUERN_SIMD_CAT_(a, b)
@@ -26,5 +28,6 @@
 #define QUERN_TILE(name) extern "C" void QUERN_NAME(name)
 
 // Starts an exported inline primitive over raw vectors (bitcode first; the object form is for tests and ahead of time).
+// Must begin a line, with a type that is one word.
 //   QUERN_INLINE(Vec, q_exp_f32)(Vec x) { ... }
 #define QUERN_INLINE(type, name) extern "C" __attribute__((always_inline)) type QUERN_NAME(name)
