@@ -36,21 +36,29 @@ enum class OpSyntax : uint8_t { kPrefix, kInfix, kCall };
 
 struct OpRow {
   Op op;
-  const char* name;       // "exp", or the infix token
+  const char* name;       // "exp", or the prefix or infix token
   int arity;
   OpDomain domain;
   OpSyntax syntax;
-  int precedence;         // infix only; higher binds tighter
+  int precedence;         // infix only, all left-associative; higher binds tighter
   bool math;              // a transcendental with a binding per target (Highway bitcode on CPUs)
-  // The value on doubles; null for operators that need the integer form (shifts, and/or/xor, integer div and mod).
+  // The value on doubles; null for operators that floats do not have (shifts and bitwise operators).
   double (*eval)(double a, double b, double c);
 };
 
-// Semantics where languages differ: min and max propagate NaN; mod has the sign of the divisor (floored) for integers and
-// is fmod-like floored for floats; integer division floors... see operators.cc, each row's comment.
+// Semantics where languages differ:
+//   /    floats IEEE; integers truncate toward zero, x / 0 = 0, and the most negative number / -1 wraps to itself
+//   %    the result has the sign of the divisor (floored), on integers and floats alike; integer x % 0 = 0
+//   min, max propagate NaN;  round: half to even;  integer +, -, *, - and abs wrap
+//   <<, >> by a count outside 0 .. width - 1 give 0, or the sign of a signed value shifted right
+//   &, |, ^, ! are bitwise on integers and logical on bool;  comparisons with NaN are false, but != is true
+//   select evaluates both branches
 const OpRow& Row(Op op);
+// The infix or call operator of that name ("+", "exp"); prefix operators have no name of their own.
 std::optional<Op> OpFromName(std::string_view name);
-// The value on 64-bit integers wrapped to `dtype` by the caller. Division or modulo by zero gives 0.
+// The value on integers and bool of `dtype`, operands being already wrapped to it (u64: the same bits as int64_t). The
+// caller wraps the result to `dtype`; comparisons give 0 or 1. For kSelect, dtype is that of b and c, and a the condition.
+// Precondition: not an operator of OpDomain::kFloat.
 int64_t EvalInteger(Op op, DType dtype, int64_t a, int64_t b, int64_t c);
 
 enum class ReduceOp : uint8_t { kSum, kProd, kMax, kMin };
