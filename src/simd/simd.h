@@ -10,6 +10,13 @@
 #define HWY_COMPILE_ONLY_STATIC 1
 #include <cstdint>
 
+#include "hwy/base.h"
+// The level's -m flags alone decide what may be emitted. Highway would add its own target attribute to each of its functions,
+// and 1.0.3 asks there for avxvnni, with which they no longer inline into ours.
+#undef HWY_PUSH_ATTRIBUTES
+#undef HWY_POP_ATTRIBUTES
+#define HWY_PUSH_ATTRIBUTES(targets_str)
+#define HWY_POP_ATTRIBUTES
 #include "hwy/highway.h"
 
 #if !defined(QUERN_LEVEL) || !defined(QUERN_LEVEL_TARGET)
