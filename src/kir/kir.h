@@ -50,7 +50,7 @@ using Index = std::vector<ExprRef>;
 // A typed literal. Floats are kept in `real`, integers and bool in `integer`.
 struct Const { double real = 0; int64_t integer = 0; };
 // A symbol, loop index, let, var, or (inside map) the current element of a tile.
-struct Name { std::string name; };
+struct NameRef { std::string name; };  // not "Name": that is the function on dtypes
 // buffer[index]; with `otherwise`, that value where the index is out of bounds ("else 0"). In f32 tiles too.
 struct Load { std::string buffer; Index index; ExprRef otherwise; };
 // An operator of the table applied to its operands. `contract` lets a*b+c become one fused multiply-add.
@@ -73,7 +73,7 @@ struct Reduce {
 struct Decode { std::string buffer; Index index; };
 
 struct Expr {
-  using Node = std::variant<Const, Name, Load, Apply, Cast, Bits, Reduce, Decode>;
+  using Node = std::variant<Const, NameRef, Load, Apply, Cast, Bits, Reduce, Decode>;
   Node node;
   DType dtype = DType::kF32;
 };
