@@ -82,10 +82,7 @@ Panel16 Panel16Of(DType dtype, int64_t k) {
   const int64_t group = dtype == DType::kQ6_K ? 16 : 32;
   panel.mins = panel.scales + k / group * 16 * 4;
   panel.supers = panel.mins + (dtype == DType::kQ4_K ? k / 256 * 256 : 0);
-  int64_t super_bytes = 0;
-  if (dtype == DType::kQ4_K) super_bytes = k / 256 * 128;
-  if (dtype == DType::kQ6_K) super_bytes = k / 256 * 64;
-  panel.bytes = panel.supers + super_bytes;
+  panel.bytes = panel.supers + (dtype == DType::kQ4_K ? k / 256 * 64 : 0);
   return panel;
 }
 

@@ -48,9 +48,10 @@ PlanarRow PlanarRowOf(DType dtype, int64_t k);
 // Offsets inside a panel16 of k elements (bytes). Quants are at 0, [K/4][16][4] unsigned bytes.
 //   q8_0: quant + 128;  q4_0: the nibble 0..15;  q4_K: the nibble;  q6_K: the six bits 0..63.
 // group = 32 (q8_0, q4_0, q4_K) or 16 (q6_K).
-//   scales: q8_0, q4_0: f32 [K/32][16] block scale d.   q4_K: i32 [K/32][16] six-bit scales; q6_K: i32 [K/16][16] scales.
+//   scales: f32 [K/group][16]: what a code of the group is multiplied by. q8_0, q4_0: d;  q4_K, q6_K: the product
+//           d * scale, which f32 holds exactly, so the accumulator of a group is finished by one conversion and one fma.
 //   mins:   q4_K: i16 [K/256][4 pairs][16][2] six-bit minimums, two sub-blocks interleaved for a 2-way word dot.
-//   supers: q4_K: f32 [K/256][2][16] d then dmin;  q6_K: f32 [K/256][16] d.
+//   supers: q4_K: f32 [K/256][16] dmin.
 struct Panel16 {
   int64_t scales, mins, supers, bytes;
 };

@@ -56,6 +56,8 @@ const TileOp* FindTileOp(std::string_view name);
 // The pack table: src type to dst type. CPU binding, C linkage, `<symbol>_<level>`:
 //   void (void* dst, int64_t dst_stride, const void* src, int64_t src_stride, int64_t rows, int64_t k)
 // strides in bytes between rows (a panel: bytes of the panel, unused). rows of a panel may be fewer than 16 or 32.
+// A pack to @planar takes two more arguments, int64_t row_k, int64_t start: dst is the start of whole rows of row_k
+// elements, of which the k elements of src become columns [start, start + k). Both are multiples of the block.
 struct PackRow {
   DType src; Layout src_layout;
   DType dst; Layout dst_layout;
