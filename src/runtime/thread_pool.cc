@@ -1,0 +1,183 @@
+#include "runtime/thread_pool.h"
+
+#include <linux/futex.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+#include <vector>
+
+#include "base/check.h"
+#include "runtime/float_mode.h"
+
+namespace quern {
+namespace {
+
+constexpr int64_t kSpinAfterRunNs = 200'000;
+// Pauses before a waiting worker starts to yield: about 20 us, far longer than any healthy wait for a chunk.
+constexpr int kPausesBeforeYield = 500;
+
+int64_t NowNs() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+void Pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
+void PrefetchBytes(const void* data, int64_t bytes) {
+  const char* at = static_cast<const char*>(data);
+  for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(at + i, 0, 1);
+}
+
+// Progress of one dispatch, alone on its cache lines: every chunk touches both counters.
+struct alignas(128) Progress {
+  std::atomic<int64_t> next{0};
+  std::atomic<int64_t> done{0};
+};
+
+}  // namespace
+
+struct ThreadPool::Shared {
+  // The run in progress. Written by Run while `open` is false and nobody is inside.
+  std::span<const Dispatch> dispatches;
+  std::span<void* const> scratch;
+  std::vector<Progress> progress;
+  alignas(128) std::atomic<int64_t> stage{0};  // index of the dispatch that is open; dispatches.size() at the end
+  alignas(128) std::atomic<uint32_t> epoch{0}; // counts runs; the futex word of sleeping workers
+  std::atomic<bool> open{false};
+  std::atomic<int> inside{0};
+  std::atomic<int> sleeping{0};
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> workers;
+
+  // Runs dispatches from `index` on that one worker does alone, then opens the next parallel one.
+  void Advance(int64_t index, int worker) {
+    const int64_t end = static_cast<int64_t>(dispatches.size());
+    while (index < end && (dispatches[index].sequential || dispatches[index].chunks == 0)) {
+      const Dispatch& d = dispatches[index];
+      if (d.chunks > 0) d.kernel(d.args, scratch[worker], 0, d.chunks);
+      ++index;
+    }
+    stage.store(index, std::memory_order_release);
+  }
+
+  // Takes part in the open run until it ends.
+  void Work(int worker) {
+    const int64_t end = static_cast<int64_t>(dispatches.size());
+    int64_t prefetched = -1;
+    int pauses = 0;
+    int64_t finished = -1;  // the last dispatch in which this worker found no chunk left
+    while (true) {
+      const int64_t index = stage.load(std::memory_order_acquire);
+      if (index >= end) return;
+      if (index == finished) {
+        // Wait for the others' chunks; pull in what comes next meanwhile.
+        if (prefetched != index && index + 1 < end) {
+          prefetched = index;
+          const Dispatch& ahead = dispatches[index].prefetch != nullptr ? dispatches[index] : dispatches[index + 1];
+          if (ahead.prefetch != nullptr) PrefetchBytes(ahead.prefetch, ahead.prefetch_bytes);
+        }
+        if (++pauses < kPausesBeforeYield) Pause();
+        else sched_yield();
+        continue;
+      }
+      const Dispatch& d = dispatches[index];
+      Progress& p = progress[index];
+      int64_t mine = 0;
+      for (int64_t chunk; (chunk = p.next.fetch_add(1, std::memory_order_relaxed)) < d.chunks; ++mine) {
+        d.kernel(d.args, scratch[worker], chunk, chunk + 1);
+      }
+      finished = index;
+      pauses = 0;
+      // Release makes this worker's stores visible to whoever opens the next dispatch; acquire lets that one see them.
+      if (mine > 0 && p.done.fetch_add(mine, std::memory_order_acq_rel) + mine == d.chunks) Advance(index + 1, worker);
+    }
+  }
+
+  void WorkerLoop(int worker) {
+    FlushDenormals mode;
+    uint32_t seen = 0;
+    while (true) {
+      const int64_t spin_until = NowNs() + kSpinAfterRunNs;
+      int pauses = 0;
+      while (epoch.load(std::memory_order_acquire) == seen) {
+        if (++pauses % 64 != 0) {
+          Pause();
+          continue;
+        }
+        if (NowNs() < spin_until) continue;
+        sleeping.fetch_add(1);
+        if (epoch.load() == seen) {
+          syscall(SYS_futex, reinterpret_cast<uint32_t*>(&epoch), FUTEX_WAIT_PRIVATE, seen, nullptr, nullptr, 0);
+        }
+        sleeping.fetch_sub(1);
+      }
+      seen = epoch.load(std::memory_order_acquire);
+      if (stop.load()) return;
+      // Enter only while the run is open; sequentially consistent with Run's close-then-look.
+      inside.fetch_add(1);
+      if (open.load()) Work(worker);
+      inside.fetch_sub(1);
+    }
+  }
+
+  void WakeAll() {
+    epoch.fetch_add(1);
+    if (sleeping.load() > 0) {
+      syscall(SYS_futex, reinterpret_cast<uint32_t*>(&epoch), FUTEX_WAKE_PRIVATE, INT32_MAX, nullptr, nullptr, 0);
+    }
+  }
+};
+
+ThreadPool::ThreadPool(int threads, HostPool host) : threads_(threads), host_(host), shared_(std::make_unique<Shared>()) {
+  QUERN_CHECK(threads >= 1);
+  if (host_.run != nullptr) return;
+  Shared* shared = shared_.get();
+  for (int w = 1; w < threads; ++w) shared->workers.emplace_back([shared, w] { shared->WorkerLoop(w); });
+}
+
+ThreadPool::~ThreadPool() {
+  shared_->stop.store(true);
+  shared_->WakeAll();
+  for (std::thread& worker : shared_->workers) worker.join();
+}
+
+void ThreadPool::Run(std::span<const Dispatch> dispatches, std::span<void* const> scratch) {
+  QUERN_CHECK(static_cast<int>(scratch.size()) >= threads_);
+  FlushDenormals mode;
+  Shared& s = *shared_;
+  if (s.progress.size() < dispatches.size()) s.progress = std::vector<Progress>(dispatches.size());
+  for (size_t i = 0; i < dispatches.size(); ++i) {
+    s.progress[i].next.store(0, std::memory_order_relaxed);
+    s.progress[i].done.store(0, std::memory_order_relaxed);
+  }
+  s.dispatches = dispatches;
+  s.scratch = scratch;
+  s.Advance(0, 0);
+  if (host_.run != nullptr) {
+    auto task = [](void* context, int worker) {
+      FlushDenormals worker_mode;
+      static_cast<Shared*>(context)->Work(worker);
+    };
+    host_.run(host_.host, threads_, task, &s);
+    return;
+  }
+  const bool shared_work = threads_ > 1 && s.stage.load(std::memory_order_relaxed) < static_cast<int64_t>(dispatches.size());
+  if (shared_work) {
+    s.open.store(true);
+    s.WakeAll();
+  }
+  s.Work(0);
+  if (shared_work) {
+    s.open.store(false);
+    while (s.inside.load() > 0) Pause();
+  }
+}
+
+}  // namespace quern

@@ -1,0 +1,62 @@
+// The thread pool: runs a sequence of kernel dispatches with every worker, chunk by chunk.
+//
+// A run is a list of dispatches. All workers walk it together: they take chunks of the current dispatch with one atomic add
+// each, and whoever completes its last chunk runs the sequential dispatches that follow, on the spot, and opens the next
+// parallel one. There is no other barrier: a worker that is late or descheduled holds up only the chunk it has in hand.
+// Work is cut by the kernels, never by the number of threads, so results do not depend on it.
+//
+// Workers spin for the whole of a run and about 200 us after it (a wake-up from the futex costs tens of microseconds),
+// yield when the waiting grows long, then sleep.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+
+#include "quern/abi.h"
+
+namespace quern {
+
+// One kernel over chunks [0, chunks) of its grid.
+struct Dispatch {
+  quern_kernel* kernel = nullptr;
+  const quern_args* args = nullptr;
+  int64_t chunks = 0;
+  bool sequential = false;  // too short to share: one worker runs every chunk
+  const void* prefetch = nullptr;  // what waiting workers may pull towards their caches: the next dispatch's first weights
+  int64_t prefetch_bytes = 0;
+};
+
+// Runs `task(context, worker)` for workers 0..n-1, concurrently as far as it can, and returns when all have returned.
+// Lets a host use its own threads. Any degree of concurrency is correct.
+struct HostPool {
+  void* host = nullptr;
+  void (*run)(void* host, int workers, void (*task)(void* context, int worker), void* context) = nullptr;
+};
+
+class ThreadPool {
+ public:
+  // `threads` >= 1 counts the caller of Run. With a host pool no thread is made.
+  explicit ThreadPool(int threads, HostPool host = {});
+  ~ThreadPool();
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
+
+  int threads() const { return threads_; }
+
+  // Runs the dispatches in order. `scratch[w]` is the memory of worker w, 64-aligned, as large as the hungriest kernel
+  // asks. Flush-to-zero is on inside and the caller's mode is restored. One Run at a time: not thread-safe.
+  void Run(std::span<const Dispatch> dispatches, std::span<void* const> scratch);
+
+ private:
+  struct Shared;
+  int threads_;
+  HostPool host_;
+  std::unique_ptr<Shared> shared_;
+};
+
+// Threads worth using: the smallest of the affinity mask, the cgroup's CPU quota (rounded up) and the machine's cores.
+int DefaultThreads();
+
+}  // namespace quern

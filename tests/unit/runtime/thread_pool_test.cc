@@ -1,0 +1,114 @@
+// The pool runs every chunk once, keeps dispatches in order, gives sequential work to one thread and leaves the caller's
+// floating-point mode alone.
+#include "runtime/thread_pool.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+#include <vector>
+
+namespace quern {
+namespace {
+
+// A kernel that checks that the dispatch before it is complete: cell[i] of stage s must be s everywhere before any chunk
+// of stage s + 1 begins.
+struct Board {
+  std::vector<std::atomic<int64_t>> cells;
+  std::atomic<int64_t> errors{0};
+};
+
+void Step(const quern_args* args, void* scratch, int64_t begin, int64_t end) {
+  Board& board = *static_cast<Board*>(args->buffers[0]);
+  const int64_t stage = args->symbols[0];
+  for (int64_t chunk = begin; chunk < end; ++chunk) {
+    for (const auto& cell : board.cells) {
+      const int64_t value = cell.load(std::memory_order_relaxed);
+      if (value != stage && value != stage + 1) board.errors.fetch_add(1);
+    }
+    if (board.cells[chunk].exchange(stage + 1, std::memory_order_relaxed) != stage) board.errors.fetch_add(1);
+    static_cast<volatile char*>(scratch)[0] = 1;
+  }
+}
+
+void RunBoard(ThreadPool& pool, int stages, int rounds) {
+  constexpr int kCells = 37;
+  std::vector<std::vector<char>> memory(pool.threads(), std::vector<char>(64));
+  std::vector<void*> scratch;
+  for (auto& m : memory) scratch.push_back(m.data());
+  for (int round = 0; round < rounds; ++round) {
+    Board board{std::vector<std::atomic<int64_t>>(kCells)};
+    void* buffers[] = {&board};
+    std::vector<int64_t> stage_values(stages);
+    std::vector<quern_args> args(stages);
+    std::vector<Dispatch> dispatches(stages);
+    for (int s = 0; s < stages; ++s) {
+      stage_values[s] = s;
+      args[s] = {buffers, &stage_values[s]};
+      dispatches[s] = {Step, &args[s], kCells, s % 3 == 1};
+    }
+    pool.Run(dispatches, scratch);
+    ASSERT_EQ(board.errors.load(), 0) << "round " << round;
+    for (const auto& cell : board.cells) ASSERT_EQ(cell.load(), stages);
+  }
+}
+
+TEST(ThreadPool, KeepsOrderAndRunsEveryChunkOnce) {
+  for (const int threads : {1, 2, 3, 5}) {
+    ThreadPool pool(threads);
+    RunBoard(pool, 12, 200);
+  }
+}
+
+TEST(ThreadPool, WakesSleepingWorkers) {
+  ThreadPool pool(2);
+  for (int i = 0; i < 5; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));  // longer than the spin
+    RunBoard(pool, 5, 1);
+  }
+}
+
+TEST(ThreadPool, UsesTheHostsThreads) {
+  struct Host { int calls = 0; } host;
+  HostPool pool_of_host{&host, [](void* h, int workers, void (*task)(void*, int), void* context) {
+    ++static_cast<Host*>(h)->calls;
+    std::vector<std::thread> threads;
+    for (int w = 0; w < workers; ++w) threads.emplace_back(task, context, w);
+    for (auto& t : threads) t.join();
+  }};
+  ThreadPool pool(3, pool_of_host);
+  RunBoard(pool, 7, 20);
+  EXPECT_EQ(host.calls, 20);
+}
+
+TEST(ThreadPool, RunsNothing) {
+  ThreadPool pool(2);
+  std::vector<void*> scratch(2, nullptr);
+  pool.Run({}, scratch);
+}
+
+void Denormal(const quern_args* args, void*, int64_t, int64_t) {
+  volatile float tiny = 1e-38f;
+  *static_cast<float*>(args->buffers[0]) = tiny * 0.01f;
+}
+
+TEST(ThreadPool, FlushesDenormalsInsideOnly) {
+  ThreadPool pool(1);
+  float value = -1;
+  void* buffers[] = {&value};
+  const quern_args args{buffers, nullptr};
+  const Dispatch dispatch{Denormal, &args, 1, false};
+  void* scratch[] = {nullptr};
+  pool.Run(std::span(&dispatch, 1), scratch);
+  EXPECT_EQ(value, 0.0f);
+  volatile float tiny = 1e-38f;
+  EXPECT_NE(tiny * 0.01f, 0.0f);
+}
+
+TEST(DefaultThreads, IsPositiveAndBounded) {
+  EXPECT_GE(DefaultThreads(), 1);
+  EXPECT_LE(DefaultThreads(), static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+}  // namespace
+}  // namespace quern
