@@ -1,0 +1,242 @@
+#include "kir/affine.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "base/check.h"
+
+namespace quern::kir {
+namespace {
+
+// Coefficients stay below this, so that sums of two cannot overflow.
+constexpr __int128 kLimit = __int128{1} << 62;
+// Steps of one proof. A bound of a real kernel takes tens; past this the answer is "not proved".
+constexpr int kBudget = 20000;
+
+__int128 Largest(const Extent& value) {
+  __int128 largest = 0;
+  for (const Extent::Term& term : value.terms()) {
+    const __int128 magnitude = term.coefficient < 0 ? -static_cast<__int128>(term.coefficient) : term.coefficient;
+    largest = std::max(largest, magnitude);
+  }
+  return largest;
+}
+
+int64_t CeilDiv(int64_t value, int64_t by) { return value / by + (value % by > 0 ? 1 : 0); }
+
+// value = factor * name + rest; false when `name` occurs squared.
+bool Split(const Extent& value, std::string_view name, Extent& factor, Extent& rest) {
+  for (const Extent::Term& term : value.terms()) {
+    Extent product(term.coefficient);
+    int times = 0;
+    for (const std::string& symbol : term.symbols) {
+      if (symbol == name) ++times;
+      else product = product * Extent::Symbol(symbol);
+    }
+    if (times > 1) return false;
+    (times == 1 ? factor : rest) = (times == 1 ? factor : rest) + product;
+  }
+  return true;
+}
+
+}  // namespace
+
+std::optional<Extent> CheckedAdd(const Extent& a, const Extent& b) {
+  if (Largest(a) + Largest(b) >= kLimit) return std::nullopt;
+  return a + b;
+}
+
+std::optional<Extent> CheckedSubtract(const Extent& a, const Extent& b) {
+  if (Largest(a) + Largest(b) >= kLimit) return std::nullopt;
+  return a - b;
+}
+
+std::optional<Extent> CheckedMultiply(const Extent& a, const Extent& b) {
+  const __int128 terms = static_cast<__int128>(std::min(a.terms().size(), b.terms().size()));
+  const __int128 left = Largest(a), right = Largest(b);
+  if (left >= kLimit || right >= kLimit || (right != 0 && left * terms > kLimit / right)) return std::nullopt;
+  if (a.terms().size() * b.terms().size() > 1024) return std::nullopt;
+  return a * b;
+}
+
+IndexProver::Id IndexProver::Add(std::string name) {
+  const Id id = size();
+  QUERN_CHECK(ids_.emplace(name, id).second);
+  variables_.emplace_back().name = std::move(name);
+  return id;
+}
+
+IndexProver::Id IndexProver::AddFresh(std::string_view hint) {
+  return Add(absl::StrCat(absl::string_view(hint.data(), hint.size()), "#", ++fresh_));
+}
+
+void IndexProver::SetLow(Id id, Extent low, int64_t scale) { variables_[id].low.push_back({scale, std::move(low)}); }
+void IndexProver::SetHigh(Id id, Extent high, int64_t scale) { variables_[id].high.push_back({scale, std::move(high)}); }
+void IndexProver::SetCases(Id id, std::vector<Extent> cases, bool for_low, bool for_high) {
+  variables_[id].cases = std::move(cases);
+  variables_[id].cases_low = for_low;
+  variables_[id].cases_high = for_high;
+}
+
+std::optional<IndexProver::Id> IndexProver::Find(std::string_view name) const {
+  auto it = ids_.find(name);
+  if (it == ids_.end()) return std::nullopt;
+  return it->second;
+}
+
+void IndexProver::Truncate(Id size) {
+  while (this->size() > size) {
+    ids_.erase(variables_.back().name);
+    variables_.pop_back();
+  }
+}
+
+void IndexProver::PushFact(const Extent& value) {
+  // value = a v + rest >= 0 with v the latest variable: a bound of v in earlier ones.
+  Id latest = -1;
+  for (const std::string& symbol : value.Symbols()) {
+    if (const std::optional<Id> id = Find(symbol)) latest = std::max(latest, *id);
+  }
+  Fact fact{value, -1, false};
+  Extent factor, rest;
+  if (latest >= 0 && Split(value, variables_[latest].name, factor, rest) && factor.is_constant()) {
+    const int64_t a = factor.constant();
+    fact.id = latest;
+    fact.low = a > 0;
+    if (a > 0) SetLow(latest, Extent(0) - rest, a);
+    else SetHigh(latest, rest, -a);
+  }
+  facts_.push_back(std::move(fact));
+}
+
+void IndexProver::PopFacts(size_t count) {
+  while (facts_.size() > count) {
+    const Fact& fact = facts_.back();
+    if (fact.id >= 0) (fact.low ? variables_[fact.id].low : variables_[fact.id].high).pop_back();
+    facts_.pop_back();
+  }
+}
+
+std::vector<Extent> IndexProver::Facts(size_t from) const {
+  std::vector<Extent> values;
+  for (size_t i = from; i < facts_.size(); ++i) values.push_back(facts_[i].value);
+  return values;
+}
+
+std::optional<int64_t> IndexProver::Low(const Extent& value, int64_t enough, int& budget) const {
+  if (value.is_constant()) return value.constant();
+  if (--budget <= 0) return std::nullopt;
+  Id latest = -1;
+  for (const std::string& symbol : value.Symbols()) {
+    const std::optional<Id> id = Find(symbol);
+    if (!id) return std::nullopt;
+    latest = std::max(latest, *id);
+  }
+  const Info& variable = variables_[latest];
+  Extent factor, rest;
+  if (!Split(value, variable.name, factor, rest)) return std::nullopt;
+
+  bool rising = false;
+  if (factor.is_constant()) {
+    rising = factor.constant() > 0;
+  } else {
+    const std::optional<int64_t> low = Low(factor, 0, budget);
+    rising = low && *low >= 0;
+    if (!rising) {
+      const std::optional<int64_t> negated = Low(Extent(0) - factor, 0, budget);
+      if (!negated || *negated < 0) return std::nullopt;
+    }
+  }
+
+  // A bound of factor * replacement + scale * rest.
+  auto replaced = [&](const Extent& replacement, int64_t scale) -> std::optional<int64_t> {
+    const std::optional<Extent> product = CheckedMultiply(factor, replacement);
+    const std::optional<Extent> scaled = CheckedMultiply(rest, scale);
+    if (!product || !scaled) return std::nullopt;
+    const std::optional<Extent> sum = CheckedAdd(*product, *scaled);
+    int64_t scaled_enough = 0;
+    if (__builtin_mul_overflow(enough, scale, &scaled_enough)) scaled_enough = INT64_MAX;
+    if (!sum) return std::nullopt;
+    return Low(*sum, scaled_enough, budget);
+  };
+  std::optional<int64_t> best;
+  for (const Bound& bound : rising ? variable.low : variable.high) {
+    const std::optional<int64_t> low = replaced(bound.value, bound.scale);
+    if (low && (!best || CeilDiv(*low, bound.scale) > *best)) best = CeilDiv(*low, bound.scale);
+    if (best && *best >= enough) return best;
+  }
+  if (!(rising ? variable.cases_low : variable.cases_high)) return best;
+  std::optional<int64_t> worst;
+  for (const Extent& value_of_case : variable.cases) {
+    const std::optional<int64_t> low = replaced(value_of_case, 1);
+    if (!low) return best;
+    worst = worst ? std::min(*worst, *low) : *low;
+  }
+  if (worst && (!best || *worst > *best)) best = worst;
+  return best;
+}
+
+std::optional<int64_t> IndexProver::Low(const Extent& value) const {
+  int budget = kBudget;
+  return Low(value, INT64_MAX, budget);
+}
+
+std::optional<int64_t> IndexProver::High(const Extent& value) const {
+  const std::optional<int64_t> negated = Low(Extent(0) - value);
+  if (!negated || *negated == INT64_MIN) return std::nullopt;
+  return -*negated;
+}
+
+bool IndexProver::NonNegative(const Extent& value) const {
+  int budget = kBudget;
+  const std::optional<int64_t> low = Low(value, 0, budget);
+  return low && *low >= 0;
+}
+
+bool IndexProver::AtMost(const Extent& a, const Extent& b) const {
+  const std::optional<Extent> difference = CheckedSubtract(b, a);
+  return difference && NonNegative(*difference);
+}
+
+bool IndexProver::MultipleOf(const Extent& value, int64_t divisor) {
+  for (const Extent::Term& term : value.terms()) {
+    if (term.coefficient % divisor != 0) return false;
+  }
+  return true;
+}
+
+std::map<std::string, Extent> IndexProver::Clone(Id first, const std::vector<Id>& shared, Id pinned, int direction) {
+  std::map<std::string, Extent> names;
+  const Id end = size();
+  for (Id id = first; id < end; ++id) {
+    if (std::find(shared.begin(), shared.end(), id) != shared.end()) continue;
+    const Info original = variables_[id];  // a copy: Add below may move the vector
+    const Id copy = AddFresh(original.name);
+    for (const Bound& bound : original.low) SetLow(copy, Rename(bound.value, names), bound.scale);
+    for (const Bound& bound : original.high) SetHigh(copy, Rename(bound.value, names), bound.scale);
+    std::vector<Extent> cases;
+    for (const Extent& value : original.cases) cases.push_back(Rename(value, names));
+    SetCases(copy, std::move(cases), original.cases_low, original.cases_high);
+    if (id == pinned) {
+      if (direction > 0) SetLow(copy, Extent::Symbol(original.name) + 1);
+      else SetHigh(copy, Extent::Symbol(original.name) - 1);
+    }
+    names[original.name] = Variable(copy);
+  }
+  return names;
+}
+
+Extent IndexProver::Rename(const Extent& value, const std::map<std::string, Extent>& names) {
+  Extent result;
+  for (const Extent::Term& term : value.terms()) {
+    Extent product(term.coefficient);
+    for (const std::string& symbol : term.symbols) {
+      auto it = names.find(symbol);
+      product = product * (it == names.end() ? Extent::Symbol(symbol) : it->second);
+    }
+    result = result + product;
+  }
+  return result;
+}
+
+}  // namespace quern::kir

@@ -1,0 +1,128 @@
+// Block decoders against ggml's own output, and every layout against @blocks, bit for bit.
+#include "kir/decode.h"
+
+#include <bit>
+#include <string>
+#include <vector>
+
+#include "golden.h"
+#include "gtest/gtest.h"
+#include "kir/layout.h"
+#include "kir/quantise.h"
+
+namespace quern::kir {
+namespace {
+
+constexpr int kRows = 64, kColumns = 256;
+constexpr DType kFormats[] = {DType::kQ4_0, DType::kQ8_0, DType::kQ4_K, DType::kQ6_K};
+
+uint32_t BitsOf(float value) { return std::bit_cast<uint32_t>(value); }
+
+#define SKIP_WITHOUT_GOLDEN(golden) \
+  if (!(golden).Open()) GTEST_SKIP() << "no models in " QUERN_MODELS_DIR
+
+TEST(DecodeTest, EqualsGgmlBitForBit) {
+  GoldenFile golden;
+  SKIP_WITHOUT_GOLDEN(golden);
+  for (DType format : kFormats) {
+    const std::string name(Name(format));
+    const auto bytes = golden.Array<uint8_t>(name + ".bytes");
+    const auto expected = golden.Array<uint32_t>(name + ".dequant");
+    const int64_t row_bytes = RowBytes(format, kColumns);
+    ASSERT_EQ(bytes.size(), static_cast<size_t>(kRows * row_bytes)) << name;
+    for (int r = 0; r < kRows; ++r) {
+      float values[kColumns];
+      DecodeRow(format, &bytes[r * row_bytes], kColumns, values);
+      for (int j = 0; j < kColumns; ++j) {
+        ASSERT_EQ(BitsOf(values[j]), expected[r * kColumns + j]) << name << " row " << r << " element " << j;
+      }
+    }
+  }
+}
+
+// ggml gives no dequantised q8_K; its value is one product.
+TEST(DecodeTest, Q8KIsQuantTimesScale) {
+  GoldenFile golden;
+  SKIP_WITHOUT_GOLDEN(golden);
+  const auto bytes = golden.Array<uint8_t>("act_q8_K");
+  for (int r = 0; r < kRows; ++r) {
+    const uint8_t* row = &bytes[r * 292];
+    float d;
+    std::memcpy(&d, row, 4);
+    for (int j = 0; j < kColumns; ++j) {
+      const float expected = d * static_cast<float>(static_cast<int8_t>(row[4 + j]));
+      ASSERT_EQ(BitsOf(DecodeElement(DType::kQ8_K, row, j)), BitsOf(expected)) << r << " " << j;
+    }
+  }
+}
+
+// The dot products that ggml computed from its blocks, recomputed from our decoded values in double.
+TEST(DecodeTest, DotProductsAgreeWithGgml) {
+  GoldenFile golden;
+  SKIP_WITHOUT_GOLDEN(golden);
+  for (DType format : kFormats) {
+    const bool k_quant = Row(format).block_elements == 256;
+    const DType act = k_quant ? DType::kQ8_K : DType::kQ8_0;
+    const std::string name(Name(format)), act_name(Name(act));
+    const auto weights = golden.Array<uint8_t>(name + ".bytes");
+    const auto activations = golden.Array<uint8_t>("act_" + act_name);
+    const auto expected = golden.Array<float>(name + ".vecdot_" + act_name);
+    for (int r = 0; r < kRows; ++r) {
+      double dot = 0, magnitude = 0;
+      for (int j = 0; j < kColumns; ++j) {
+        const double term = static_cast<double>(DecodeElement(format, &weights[r * RowBytes(format, kColumns)], j)) *
+                            DecodeElement(act, &activations[r * RowBytes(act, kColumns)], j);
+        dot += term;
+        magnitude += std::abs(term);
+      }
+      EXPECT_NEAR(dot, expected[r], 1e-6 * magnitude + 1e-30) << name << " row " << r;
+    }
+  }
+}
+
+TEST(DecodeTest, PanelKeepsEveryValue) {
+  GoldenFile golden;
+  SKIP_WITHOUT_GOLDEN(golden);
+  for (DType format : kFormats) {
+    const int64_t row_bytes = RowBytes(format, kColumns);
+    const auto bytes = golden.Array<uint8_t>(std::string(Name(format)) + ".bytes");
+    const int64_t k = 3 * kColumns;  // several blocks in a row, from different golden rows
+    std::vector<uint8_t> rows(16 * 3 * row_bytes);
+    for (int r = 0; r < 16; ++r) {
+      for (int b = 0; b < 3; ++b) {
+        std::memcpy(&rows[(r * 3 + b) * row_bytes], &bytes[(r * 3 + b) % kRows * row_bytes], row_bytes);
+      }
+    }
+    std::vector<uint8_t> panel(LayoutRowBytes(Layout::kPanel16, format, k), 0xa5);
+    for (int r = 0; r < 16; ++r) {
+      for (int64_t j = 0; j < k; ++j) {
+        WritePanel16(format, panel.data(), k, r, j, ReadBlockElement(format, &rows[r * 3 * row_bytes], j));
+      }
+    }
+    for (int r = 0; r < 16; ++r) {
+      for (int64_t j = 0; j < k; ++j) {
+        ASSERT_EQ(BitsOf(DecodePanel16(format, panel.data(), k, r, j)),
+                  BitsOf(DecodeElement(format, &rows[r * 3 * row_bytes], j)))
+            << Name(format) << " row " << r << " element " << j;
+      }
+    }
+  }
+}
+
+TEST(DecodeTest, PlanarKeepsEveryValue) {
+  GoldenFile golden;
+  SKIP_WITHOUT_GOLDEN(golden);
+  for (DType format : {DType::kQ8_0, DType::kQ8_K}) {
+    const auto bytes = golden.Array<uint8_t>("act_" + std::string(Name(format)));
+    const int64_t k = 5 * kColumns;  // five rows of the file as one
+    std::vector<uint8_t> planar(LayoutRowBytes(Layout::kPlanar, format, k), 0xa5);
+    BlocksToPlanar(format, bytes.data(), k, planar.data(), k, 0);
+    for (int64_t j = 0; j < k; ++j) {
+      ASSERT_EQ(BitsOf(DecodePlanar(format, planar.data(), k, j)), BitsOf(DecodeElement(format, bytes.data(), j)))
+          << Name(format) << " element " << j;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace quern::kir
