@@ -72,7 +72,8 @@ PlanarRow PlanarRowOf(DType dtype, int64_t k) {
   PlanarRow row;
   row.scales = RoundUp(k, 64);
   row.sums = row.scales + RoundUp(k / block * 4, 64);
-  row.row_bytes = row.sums + RoundUp(k / group * 2, 64);
+  row.wide_sums = row.sums + RoundUp(k / group * 2, 64);
+  row.row_bytes = row.wide_sums + (dtype == DType::kQ8_K ? RoundUp(k / 32 * 2, 64) : 0);
   return row;
 }
 

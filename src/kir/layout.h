@@ -14,7 +14,8 @@ enum class Layout : uint8_t {
   kRow,      // dense, last dimension fastest. The only layout of scalar dtypes in graphs.
   kBlocks,   // rows of ggml blocks, byte for byte as in a GGUF file. Block formats only.
   kPlanar,   // quantised activations: in each row the int8 quants [K], then the f32 scales [K / block], then i16 sums of
-             // 16 quants (q8_K) or of 32 (q8_0); a row is padded to 64 bytes. q8_0 and q8_K only.
+             // 16 quants (q8_K) or of 32 (q8_0), then for q8_K also those of 32; a row is padded to 64 bytes. q8_0 and
+             // q8_K only.
   kPanel16,  // weights of 16 rows interleaved for 4-way dot products: quants as bytes [K/4][16][4] followed by the
              // scales of each group for the 16 rows; a missing row is zero. Block formats, rank 2, 16 rows.
   kKn32,     // f32 [K][32]: 32 rows of a weight transposed; a missing row is zero. f32, rank 2, 32 rows.
@@ -41,6 +42,7 @@ Extent LayoutBytes(Layout layout, DType dtype, const std::vector<Extent>& dims);
 struct PlanarRow {
   int64_t scales;     // f32, one a block of 32 (q8_0) or 256 (q8_K)
   int64_t sums;       // i16, one a group of 32 (q8_0) or 16 (q8_K)
+  int64_t wide_sums;  // q8_K: i16, one a group of 32, what q4_K's minimums multiply; q8_0: same as row_bytes
   int64_t row_bytes;  // padded to 64
 };
 PlanarRow PlanarRowOf(DType dtype, int64_t k);

@@ -70,6 +70,10 @@ void WritePlanar(DType dtype, const QuantisedBlock& block, uint8_t* row, int64_t
     const int16_t sum = static_cast<int16_t>(Sum(block.quants + g * group, group));
     std::memcpy(row + planar.sums + (at * (size / group) + g) * 2, &sum, 2);
   }
+  for (int64_t g = 0; dtype == DType::kQ8_K && g < 8; ++g) {
+    const int16_t sum = static_cast<int16_t>(Sum(block.quants + g * 32, 32));
+    std::memcpy(row + planar.wide_sums + (at * 8 + g) * 2, &sum, 2);
+  }
 }
 
 }  // namespace

@@ -35,11 +35,14 @@ TEST(LayoutTest, PlanarPlanesDoNotOverlapAndAreAligned) {
       const PlanarRow row = PlanarRowOf(dtype, k);
       EXPECT_GE(row.scales, k);
       EXPECT_GE(row.sums, row.scales + blocks * 4);
-      EXPECT_GE(row.row_bytes, row.sums + k / group * 2);
+      EXPECT_GE(row.wide_sums, row.sums + k / group * 2);
+      const int64_t wide = dtype == DType::kQ8_K ? k / 32 * 2 : 0;
+      EXPECT_GE(row.row_bytes, row.wide_sums + wide);
       EXPECT_EQ(row.scales % 64, 0);
       EXPECT_EQ(row.sums % 64, 0);
+      EXPECT_EQ(row.wide_sums % 64, 0);
       EXPECT_EQ(row.row_bytes % 64, 0);
-      EXPECT_LT(row.row_bytes, k + blocks * 4 + k / group * 2 + 3 * 64);
+      EXPECT_LT(row.row_bytes, k + blocks * 4 + k / group * 2 + wide + 4 * 64);
     }
   }
 }
