@@ -18,6 +18,8 @@
 #define HWY_PUSH_ATTRIBUTES(targets_str)
 #define HWY_POP_ATTRIBUTES
 #include "hwy/highway.h"
+#undef HWY_ATTR
+#define HWY_ATTR
 
 #if !defined(QUERN_LEVEL) || !defined(QUERN_LEVEL_TARGET)
 #error "compile with -DQUERN_LEVEL=<level> -DQUERN_LEVEL_TARGET=<the Highway target it means>"

@@ -12,23 +12,45 @@ namespace hn = hwy::HWY_NAMESPACE;
 using F32 = hn::ScalableTag<float>;
 using I32 = hn::RebindToSigned<F32>;
 using U32 = hn::RebindToUnsigned<F32>;
+using F64 = hn::ScalableTag<double>;
+using U64 = hn::RebindToUnsigned<F64>;
 using VF = hn::Vec<F32>;
 using VI = hn::Vec<I32>;
 using VU = hn::Vec<U32>;
+using VD = hn::Vec<F64>;
 using MF = hn::Mask<F32>;
-inline constexpr F32 kF32;
-inline constexpr I32 kI32;
-inline constexpr U32 kU32;
+constexpr F32 kF32;
+constexpr I32 kI32;
+constexpr U32 kU32;
+constexpr F64 kF64;
+constexpr U64 kU64;
 
 // The types that cross a function border: plain vectors as wide as the level's registers.
 typedef float Vec __attribute__((vector_size(HWY_MAX_BYTES)));
-typedef int32_t VecI32 __attribute__((vector_size(HWY_MAX_BYTES)));
 typedef uint32_t VecU32 __attribute__((vector_size(HWY_MAX_BYTES)));
 
 // Highway's vector and the raw vector have one representation, so these compile to nothing.
 HWY_INLINE VF FromRaw(Vec x) { return __builtin_bit_cast(VF, x); }
+HWY_INLINE VU FromRaw(VecU32 x) { return __builtin_bit_cast(VU, x); }
 HWY_INLINE Vec ToRaw(VF x) { return __builtin_bit_cast(Vec, x); }
+HWY_INLINE VecU32 ToRaw(VU x) { return __builtin_bit_cast(VecU32, x); }
 
 HWY_INLINE VF Const(float x) { return hn::Set(kF32, x); }
+HWY_INLINE VF Infinity() { return hn::BitCast(kF32, hn::Set(kU32, 0x7f800000u)); }
+HWY_INLINE VF QuietNan() { return hn::BitCast(kF32, hn::Set(kU32, 0x7fc00000u)); }
+
+// c0 + x (c1 + x (c2 + ...)), by Horner's rule. Coefficients come from tools/fit_math.py.
+template <class... Rest>
+HWY_INLINE VF Poly(VF x, float c0, Rest... rest) {
+  if constexpr (sizeof...(rest) == 0) {
+    return Const(c0);
+  } else {
+    return hn::MulAdd(Poly(x, rest...), x, Const(c0));
+  }
+}
+
+// ln 2 in two parts: the first has 14 bits, so its product with an exponent is exact without fused multiply-add.
+constexpr float kLn2Hi = 0.69317626953125f;
+constexpr float kLn2Lo = -2.9088971304690583e-05f;
 
 }  // namespace

@@ -1,0 +1,33 @@
+// Doubles beside floats: a register of floats becomes two registers of doubles and back.
+#pragma once
+
+#include "simd/math/vector.h"
+
+namespace {
+
+using F32OfF64 = hn::Rebind<float, F64>;
+constexpr F32OfF64 kF32OfF64;
+
+struct Doubles {
+  VD lower, upper;
+};
+
+HWY_INLINE Doubles ToDouble(VF x) {
+  return {hn::PromoteTo(kF64, hn::LowerHalf(kF32OfF64, x)), hn::PromoteTo(kF64, hn::UpperHalf(kF32OfF64, x))};
+}
+
+HWY_INLINE VF ToFloat(Doubles x) {
+  return hn::Combine(kF32, hn::DemoteTo(kF32OfF64, x.upper), hn::DemoteTo(kF32OfF64, x.lower));
+}
+
+// c0 + x (c1 + x (c2 + ...)).
+template <class... Rest>
+HWY_INLINE VD Poly(VD x, double c0, Rest... rest) {
+  if constexpr (sizeof...(rest) == 0) {
+    return hn::Set(kF64, c0);
+  } else {
+    return hn::MulAdd(Poly(x, rest...), x, hn::Set(kF64, c0));
+  }
+}
+
+}  // namespace

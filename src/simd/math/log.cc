@@ -1,0 +1,55 @@
+// q_log_f32 and q_log2_f32.
+//
+// x = 2^k (1 + f) with sqrt(1/2) <= 1 + f < sqrt(2). Both are -inf at +-0, NaN below 0, inf at inf, NaN at NaN, exact at 1;
+// log2 of a power of two is exact. Subnormals are scaled first.
+#include "simd/math/vector.h"
+
+namespace {
+
+struct Split {
+  VF exponent;  // k
+  VF fraction;  // f
+};
+
+// For positive finite x; for others both parts are meaningless and WithSpecials puts the result right.
+HWY_INLINE Split SplitExponent(VF x) {
+  const MF subnormal = hn::Lt(x, Const(1.17549435e-38f));
+  const VF scaled = hn::IfThenElse(subnormal, hn::Mul(x, Const(16777216.0f)), x);
+  const VI bits = hn::BitCast(kI32, scaled);
+  const VI root_half = hn::Set(kI32, 0x3f3504f3);
+  // The bits above sqrt(1/2)'s, taken as a count of binades, round the exponent the way 1 + f wants it.
+  const VI k = hn::ShiftRight<23>(hn::Sub(bits, root_half));
+  const VF mantissa = hn::BitCast(kF32, hn::Sub(bits, hn::ShiftLeft<23>(k)));
+  const VF scale = hn::IfThenElseZero(subnormal, Const(24.0f));
+  return {hn::Sub(hn::ConvertTo(kF32, k), scale), hn::Sub(mantissa, Const(1.0f))};
+}
+
+HWY_INLINE VF WithSpecials(VF x, VF result) {
+  const VF zero = hn::Zero(kF32);
+  result = hn::IfThenElse(hn::Lt(x, Infinity()), result, x);  // inf and NaN give themselves
+  result = hn::IfThenElse(hn::Lt(x, zero), QuietNan(), result);
+  return hn::IfThenElse(hn::Eq(x, zero), hn::Neg(Infinity()), result);
+}
+
+}  // namespace
+
+QUERN_INLINE(Vec, q_log_f32)(Vec raw) {
+  const VF x = FromRaw(raw);
+  const Split split = SplitExponent(x);
+  const VF f = split.fraction;
+  const VF square = hn::Mul(f, f);
+  const VF p = Poly(f, 3.33333135e-01f, -2.50000089e-01f, 2.00020716e-01f, -1.66679889e-01f, 1.42203584e-01f,
+                    -1.24062337e-01f, 1.18835486e-01f, -1.16700985e-01f, 6.74926937e-02f);
+  VF tail = hn::MulAdd(hn::Mul(square, f), p, hn::Mul(split.exponent, Const(kLn2Lo)));
+  tail = hn::NegMulAdd(square, Const(0.5f), tail);
+  return ToRaw(WithSpecials(x, hn::MulAdd(split.exponent, Const(kLn2Hi), hn::Add(f, tail))));
+}
+
+QUERN_INLINE(Vec, q_log2_f32)(Vec raw) {
+  const VF x = FromRaw(raw);
+  const Split split = SplitExponent(x);
+  const VF f = split.fraction;
+  const VF p = Poly(f, 4.42695051e-01f, -7.21347511e-01f, 4.80896503e-01f, -3.60682577e-01f, 2.88618803e-01f,
+                    -2.39952147e-01f, 2.04156771e-01f, -1.88254431e-01f, 1.86865330e-01f, -1.16394520e-01f);
+  return ToRaw(WithSpecials(x, hn::Add(split.exponent, hn::MulAdd(f, p, f))));
+}

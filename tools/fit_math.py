@@ -1,0 +1,97 @@
+#!/usr/bin/env python3
+"""Fits the polynomials of src/simd/math and prints their coefficients, lowest power first.
+
+Each fit minimises the greatest relative error of the finished function on a dense grid. Coefficients are
+rounded to float one at a time, lowest power first, and the others are fitted again around the rounded ones, which keeps
+the error of rounding out of the terms that matter. Needs numpy and mpmath:
+
+    $ python3 tools/fit_math.py sin
+    sin: sin(r) = r + r s p(s), s = r r, |r| <= pi/4; error 2^-28.2
+      -1.66666552e-01f, 8.33216030e-03f, -1.95152956e-04f
+"""
+import sys
+
+import mpmath as mp
+import numpy as np
+
+mp.mp.dps = 50
+GRID = 800  # even, so that zero, where the quotients below are 0/0, is not a node
+
+
+def minimax(x, g, w, powers):
+    """Coefficients over x^powers that nearly minimise max |w (p(x) - g)|, and that error (Lawson's iteration)."""
+    scale = np.max(np.abs(x))
+    basis = np.stack([(x / scale) ** k * w for k in powers], axis=1)
+    emphasis = np.ones_like(x)
+    best, best_error = None, np.inf
+    for _ in range(400):
+        root_emphasis = np.sqrt(emphasis)
+        solution = np.linalg.lstsq(basis * root_emphasis[:, None], w * g * root_emphasis, rcond=None)[0]
+        error = np.abs(basis @ solution - w * g)
+        if error.max() < best_error:
+            best, best_error = solution, error.max()
+        emphasis = emphasis * (error + 1e-3 * error.max())
+        emphasis /= emphasis.mean()
+    return best / scale ** np.array(powers), best_error
+
+
+def fit(lo, hi, target, weight, degree, rounding, fixed=()):
+    """target and weight take an mpf; fixed gives the lowest coefficients that are already chosen."""
+    nodes = [mp.mpf(lo) + (mp.mpf(hi) - lo) * (1 - mp.cos(mp.pi * (i + mp.mpf(1) / 2) / GRID)) / 2 for i in range(GRID)]
+    x = np.array([float(v) for v in nodes])
+    g = np.array([float(target(v)) for v in nodes])
+    w = np.array([float(weight(v)) for v in nodes])
+    coefficients = list(fixed)
+    while len(coefficients) <= degree:
+        known = sum((c * x**k for k, c in enumerate(coefficients)), np.zeros_like(x))
+        rest, _ = minimax(x, g - known, w, range(len(coefficients), degree + 1))
+        coefficients.append(float(rounding(rest[0])))
+    final = w * (sum(c * x**k for k, c in enumerate(coefficients)) - g)
+    return coefficients, float(np.max(np.abs(final)))
+
+
+half_ln2 = mp.log(2) / 2
+root = mp.sqrt(mp.mpf(1) / 2)
+f32, f64 = np.float32, np.float64
+sq = mp.sqrt
+
+# name: text, interval, target of the polynomial, weight of its error in the result, degree, rounding
+FITS = {
+    "exp": ("exp(r) = 1 + r + r r p(r), |r| <= ln(2)/2", -half_ln2, half_ln2,
+            lambda r: (mp.exp(r) - 1 - r) / r**2, lambda r: r**2 / mp.exp(r), 4, f32),
+    "exp2": ("2^r = 1 + r p(r), |r| <= 1/2", -0.5, 0.5,
+             lambda r: (mp.mpf(2)**r - 1) / r, lambda r: r / mp.mpf(2)**r, 6, f32),
+    "log": ("log(1 + f) = f - f f / 2 + f f f p(f), sqrt(1/2) <= 1 + f <= sqrt(2)", root - 1, 2 * root - 1,
+            lambda f: (mp.log1p(f) - f + f**2 / 2) / f**3, lambda f: f**3 / mp.log1p(f), 8, f32),
+    "log2": ("log2(1 + f) = f + f p(f), sqrt(1/2) <= 1 + f <= sqrt(2)", root - 1, 2 * root - 1,
+             lambda f: (mp.log1p(f) / mp.log(2) - f) / f, lambda f: f * mp.log(2) / mp.log1p(f), 9, f32),
+    "sin": ("sin(r) = r + r s p(s), s = r r, |r| <= pi/4", 0, mp.pi**2 / 16,
+            lambda s: (mp.sin(sq(s)) - sq(s)) / (s * sq(s)), lambda s: s * sq(s) / mp.sin(sq(s)), 2, f32),
+    "cos": ("cos(r) = 1 - s / 2 + s s p(s), s = r r, |r| <= pi/4", 0, mp.pi**2 / 16,
+            lambda s: (mp.cos(sq(s)) - 1 + s / 2) / s**2, lambda s: s**2 / mp.cos(sq(s)), 2, f32),
+    "atan": ("atan(t) = t + t s p(s), s = t t, |t| <= 1", 0, 1,
+             lambda s: (mp.atan(sq(s)) - sq(s)) / (s * sq(s)), lambda s: s * sq(s) / mp.atan(sq(s)), 8, f32),
+    "tanh": ("tanh(x) = x + x s p(s), s = x x, |x| <= 0.625", 0, mp.mpf("0.625")**2,
+             lambda s: (mp.tanh(sq(s)) - sq(s)) / (s * sq(s)), lambda s: s * sq(s) / mp.tanh(sq(s)), 5, f32),
+    "erf": ("erf(x) = x + x p(s), s = x x, |x| <= 1", 0, 1,
+            lambda s: (mp.erf(sq(s)) - sq(s)) / sq(s), lambda s: sq(s) / mp.erf(sq(s)), 6, f32),
+    "erf_tail": ("erf(x) = 1 - exp(-p(x)), 1 <= x <= 4", 1, 4,
+                 lambda x: -mp.log(mp.erfc(x)), lambda x: mp.erfc(x) / mp.erf(x), 8, f32),
+    "pow_log2": ("log2(m) = s p(s s), s = (m - 1) / (m + 1), sqrt(1/2) <= m <= sqrt(2)", 0, mp.mpf("0.0295"),
+                 lambda z: 2 * mp.atanh(sq(z)) / sq(z) / mp.log(2),
+                 lambda z: sq(z) * mp.log(2) / mp.atanh(sq(z)) / 2, 5, f64),
+    "pow_exp2": ("2^r = p(r), |r| <= 1/2", -0.5, 0.5, lambda r: mp.mpf(2)**r, lambda r: mp.mpf(2)**-r, 7, f64),
+}
+
+
+def main():
+    for name in sys.argv[1:] or FITS:
+        text, lo, hi, target, weight, degree, rounding = FITS[name]
+        coefficients, error = fit(lo, hi, target, weight, degree, rounding)
+        suffix, digits = ("f", 8) if rounding is f32 else ("", 16)
+        print(f"{name}: {text}; error 2^{np.log2(error):.1f}")
+        print("  " + ", ".join(f"{c:.{digits}e}{suffix}" for c in coefficients))
+
+
+if __name__ == "__main__":
+    main()
