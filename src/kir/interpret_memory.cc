@@ -1,0 +1,303 @@
+#include "kir/interpret_memory.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "base/check.h"
+#include "base/half.h"
+#include "kir/decode.h"
+#include "kir/quantise.h"
+
+namespace quern::kir::interpret {
+namespace {
+
+// f32 nearest to `value` but with its last bit set when inexact: rounding that to 16 bits is then exact ("to odd").
+float RoundToOdd(double value) {
+  const float nearest = static_cast<float>(value);
+  if (std::isnan(value) || static_cast<double>(nearest) == value || std::isinf(nearest)) return nearest;
+  const uint32_t bits = std::bit_cast<uint32_t>(nearest);
+  if (bits & 1) return nearest;
+  const bool away = std::fabs(static_cast<double>(nearest)) < std::fabs(value);
+  return std::bit_cast<float>(away ? bits + 1 : bits - 1);
+}
+
+int64_t PositionOf(const View& view, const int64_t* index, int dims) {
+  int64_t position = view.offset;
+  for (int d = 0; d < dims; ++d) position += index[d] * view.stride[d];
+  return position;
+}
+
+// Byte of a scalar element.
+int64_t ElementByte(const View& view, const int64_t* index) {
+  if (view.layout == Layout::kKn32) {
+    return Kn32Offset(PositionOf(view, index, view.rank - 1), view.column + index[view.rank - 1]) * 4;
+  }
+  return PositionOf(view, index, view.rank) * ScalarBytes(view.dtype);
+}
+
+bool Defined(const Memory& memory, int64_t at, int64_t bytes) {
+  QUERN_CHECK(at >= 0 && bytes >= 0 && at + bytes <= memory.bytes);
+  if (memory.defined.empty()) return true;
+  const auto begin = memory.defined.begin() + at;
+  return std::find(begin, begin + bytes, 0) == begin + bytes;
+}
+
+// Where bytes may be written; null when the memory is read-only.
+uint8_t* Touch(Memory& memory, int64_t at, int64_t bytes) {
+  QUERN_CHECK(at >= 0 && bytes >= 0 && at + bytes <= memory.bytes);
+  if (!memory.writable) return nullptr;
+  if (!memory.defined.empty()) std::memset(memory.defined.data() + at, 1, bytes);
+  return memory.data + at;
+}
+
+template <typename T>
+T ReadAs(const uint8_t* at) {
+  T value;
+  std::memcpy(&value, at, sizeof value);
+  return value;
+}
+
+template <typename T>
+void WriteAs(uint8_t* at, T value) {
+  std::memcpy(at, &value, sizeof value);
+}
+
+Value LoadScalar(DType dtype, const uint8_t* at) {
+  Value value;
+  switch (dtype) {
+    case DType::kF32: value.real = ReadAs<float>(at); break;
+    case DType::kF64: value.real = ReadAs<double>(at); break;
+    case DType::kF16: value.real = HalfToFloat(ReadAs<uint16_t>(at)); break;
+    case DType::kBF16: value.real = BFloat16ToFloat(ReadAs<uint16_t>(at)); break;
+    case DType::kI8: value.integer = ReadAs<int8_t>(at); break;
+    case DType::kI16: value.integer = ReadAs<int16_t>(at); break;
+    case DType::kI32: value.integer = ReadAs<int32_t>(at); break;
+    case DType::kI64: value.integer = ReadAs<int64_t>(at); break;
+    case DType::kU8: value.integer = ReadAs<uint8_t>(at); break;
+    case DType::kU16: value.integer = ReadAs<uint16_t>(at); break;
+    case DType::kU32: value.integer = ReadAs<uint32_t>(at); break;
+    case DType::kU64: value.integer = ReadAs<int64_t>(at); break;
+    case DType::kBool: value.integer = *at != 0; break;
+    case DType::kQ4_0: case DType::kQ8_0: case DType::kQ4_K: case DType::kQ6_K: case DType::kQ8_K: QUERN_CHECK(false);
+  }
+  return value;
+}
+
+void StoreScalar(DType dtype, uint8_t* at, Value value) {
+  switch (dtype) {
+    case DType::kF32: WriteAs(at, static_cast<float>(value.real)); return;
+    case DType::kF64: WriteAs(at, value.real); return;
+    case DType::kF16: WriteAs(at, FloatToHalf(RoundToOdd(value.real))); return;
+    case DType::kBF16: WriteAs(at, FloatToBFloat16(RoundToOdd(value.real))); return;
+    case DType::kI8: case DType::kU8: case DType::kBool: WriteAs(at, static_cast<uint8_t>(value.integer)); return;
+    case DType::kI16: case DType::kU16: WriteAs(at, static_cast<uint16_t>(value.integer)); return;
+    case DType::kI32: case DType::kU32: WriteAs(at, static_cast<uint32_t>(value.integer)); return;
+    case DType::kI64: case DType::kU64: WriteAs(at, value.integer); return;
+    case DType::kQ4_0: case DType::kQ8_0: case DType::kQ4_K: case DType::kQ6_K: case DType::kQ8_K: QUERN_CHECK(false);
+  }
+}
+
+// Element (row, column) as f32: what a pack reads.
+Fault ReadAsFloat(const View& view, const int64_t* index, float& value) {
+  if (IsBlock(view.dtype)) {
+    double decoded = 0;
+    const Fault fault = DecodeElementOf(view, index, decoded);
+    value = static_cast<float>(decoded);
+    return fault;
+  }
+  Value element;
+  const Fault fault = ReadElement(view, index, element);
+  if (fault == Fault::kNone) value = static_cast<float>(element.real);
+  return fault;
+}
+
+int64_t Rows(const View& view) { return view.rank == 2 ? view.size[0] : 1; }
+int64_t Columns(const View& view) { return view.size[view.rank - 1]; }
+// The row of the buffer that row r of a view is.
+int64_t BufferRow(const View& view, int64_t r) { return view.offset + (view.rank == 2 ? r * view.stride[0] : 0); }
+
+// f32 to q8_0 or q8_K.
+Fault PackQuantised(const View& dst, const View& src) {
+  const int64_t columns = Columns(dst);
+  std::vector<float> values(columns);
+  for (int64_t r = 0; r < Rows(dst); ++r) {
+    for (int64_t c = 0; c < columns; ++c) {
+      const int64_t index[2] = {r, c};
+      if (const Fault fault = ReadAsFloat(src, src.rank == 2 ? index : index + 1, values[c]); fault != Fault::kNone) {
+        return fault;
+      }
+    }
+    const int64_t row_bytes = LayoutRowBytes(dst.layout, dst.dtype, dst.row_elements);
+    const int64_t at = BufferRow(dst, r) * row_bytes;
+    if (dst.layout == Layout::kBlocks) {
+      uint8_t* row = Touch(*dst.memory, at + RowBytes(dst.dtype, dst.column), RowBytes(dst.dtype, columns));
+      if (row == nullptr) return Fault::kReadOnly;
+      QuantiseToBlocks(dst.dtype, values.data(), columns, row);
+      continue;
+    }
+    const PlanarRow planar = PlanarRowOf(dst.dtype, dst.row_elements);
+    const int64_t block = Row(dst.dtype).block_elements, group = dst.dtype == DType::kQ8_0 ? 32 : 16;
+    if (Touch(*dst.memory, at + dst.column, columns) == nullptr) return Fault::kReadOnly;
+    Touch(*dst.memory, at + planar.scales + dst.column / block * 4, columns / block * 4);
+    Touch(*dst.memory, at + planar.sums + dst.column / group * 2, columns / group * 2);
+    if (dst.dtype == DType::kQ8_K) Touch(*dst.memory, at + planar.wide_sums + dst.column / 32 * 2, columns / 32 * 2);
+    if (dst.dtype == DType::kQ8_K) Touch(*dst.memory, at + planar.wide_sums + dst.column / 32 * 2, columns / 32 * 2);
+    QuantiseToPlanar(dst.dtype, values.data(), columns, dst.memory->data + at, dst.row_elements, dst.column);
+  }
+  return Fault::kNone;
+}
+
+// Blocks to a panel of the same format; missing rows decode to zero.
+Fault PackPanel16(const View& dst, const View& src) {
+  const int64_t columns = Columns(dst);
+  uint8_t* panel = Touch(*dst.memory, 0, dst.memory->bytes);
+  if (panel == nullptr) return Fault::kReadOnly;
+  std::memset(panel, 0, dst.memory->bytes);
+  const int64_t row_bytes = LayoutRowBytes(src.layout, src.dtype, src.row_elements);
+  for (int64_t r = 0; r < Rows(src); ++r) {
+    const int64_t at = BufferRow(src, r) * row_bytes;
+    if (!Defined(*src.memory, at, row_bytes)) return Fault::kUndefined;
+    for (int64_t c = 0; c < columns; ++c) {
+      const BlockElement element = ReadBlockElement(src.dtype, src.memory->data + at, src.column + c);
+      WritePanel16(dst.dtype, panel, columns, r, c, element);
+    }
+  }
+  return Fault::kNone;
+}
+
+// Element by element to floats (@row or @kn32).
+Fault PackFloats(const View& dst, const View& src) {
+  if (dst.layout == Layout::kKn32) {
+    uint8_t* panel = Touch(*dst.memory, 0, dst.memory->bytes);
+    if (panel == nullptr) return Fault::kReadOnly;
+    std::memset(panel, 0, dst.memory->bytes);
+  }
+  for (int64_t r = 0; r < Rows(src); ++r) {
+    for (int64_t c = 0; c < Columns(src); ++c) {
+      const int64_t index[2] = {r, c};
+      float element = 0;
+      if (const Fault fault = ReadAsFloat(src, src.rank == 2 ? index : index + 1, element); fault != Fault::kNone) {
+        return fault;
+      }
+      const Value value{.real = element};
+      if (const Fault fault = WriteElement(dst, dst.rank == 2 ? index : index + 1, value); fault != Fault::kNone) {
+        return fault;
+      }
+    }
+  }
+  return Fault::kNone;
+}
+
+}  // namespace
+
+int64_t WrapInteger(DType dtype, int64_t value) {
+  switch (dtype) {
+    case DType::kI8: return static_cast<int8_t>(value);
+    case DType::kI16: return static_cast<int16_t>(value);
+    case DType::kI32: return static_cast<int32_t>(value);
+    case DType::kU8: return static_cast<uint8_t>(value);
+    case DType::kU16: return static_cast<uint16_t>(value);
+    case DType::kU32: return static_cast<uint32_t>(value);
+    case DType::kBool: return value & 1;
+    default: return value;  // 64 bits
+  }
+}
+
+double RoundReal(DType dtype, double value) {
+  switch (dtype) {
+    case DType::kF32: return static_cast<float>(value);
+    case DType::kF16: return HalfToFloat(FloatToHalf(RoundToOdd(value)));
+    case DType::kBF16: return BFloat16ToFloat(FloatToBFloat16(RoundToOdd(value)));
+    default: return value;
+  }
+}
+
+int64_t RealToInteger(DType dtype, double value) {
+  if (std::isnan(value)) return 0;
+  const double whole = std::trunc(value);
+  if (dtype == DType::kU64) {
+    if (whole <= 0) return 0;
+    return whole >= 0x1p64 ? -1 : std::bit_cast<int64_t>(static_cast<uint64_t>(whole));
+  }
+  if (dtype == DType::kI64) {
+    if (whole >= 0x1p63) return INT64_MAX;
+    return whole < -0x1p63 ? INT64_MIN : static_cast<int64_t>(whole);
+  }
+  const int bits = 8 * ScalarBytes(dtype);
+  const double high = IsUnsigned(dtype) ? std::ldexp(1.0, bits) - 1 : std::ldexp(1.0, bits - 1) - 1;
+  const double low = IsUnsigned(dtype) ? 0 : -high - 1;
+  return static_cast<int64_t>(std::clamp(whole, low, high));
+}
+
+View WholeView(Memory* memory, DType dtype, Layout layout, const std::vector<int64_t>& dims) {
+  View view;
+  view.memory = memory;
+  view.dtype = dtype;
+  view.layout = layout;
+  view.rank = static_cast<int>(dims.size());
+  QUERN_CHECK(view.rank <= kMaxRank);
+  int64_t stride = 1;
+  for (int d = view.rank - 1; d >= 0; --d) {
+    view.size[d] = dims[d];
+    view.stride[d] = stride;
+    if (layout == Layout::kRow || d != view.rank - 1) stride *= dims[d];
+  }
+  view.row_elements = dims.empty() ? 1 : dims.back();
+  return view;
+}
+
+Fault ReadElement(const View& view, const int64_t* index, Value& value) {
+  const int64_t at = ElementByte(view, index);
+  if (!Defined(*view.memory, at, ScalarBytes(view.dtype))) return Fault::kUndefined;
+  value = LoadScalar(view.dtype, view.memory->data + at);
+  return Fault::kNone;
+}
+
+Fault WriteElement(const View& view, const int64_t* index, Value value) {
+  uint8_t* at = Touch(*view.memory, ElementByte(view, index), ScalarBytes(view.dtype));
+  if (at == nullptr) return Fault::kReadOnly;
+  StoreScalar(view.dtype, at, value);
+  return Fault::kNone;
+}
+
+Fault DecodeElementOf(const View& view, const int64_t* index, double& value) {
+  const Memory& memory = *view.memory;
+  const int64_t row = PositionOf(view, index, view.rank - 1), j = view.column + index[view.rank - 1];
+  const DTypeRow& type = Row(view.dtype);
+  if (view.layout == Layout::kPanel16) {
+    if (!Defined(memory, Panel16CodeOffset(row, j), 1)) return Fault::kUndefined;
+    value = DecodePanel16(view.dtype, memory.data, view.row_elements, row, j);
+    return Fault::kNone;
+  }
+  const int64_t at = row * LayoutRowBytes(view.layout, view.dtype, view.row_elements);
+  if (view.layout == Layout::kPlanar) {
+    if (!Defined(memory, at + j, 1)) return Fault::kUndefined;
+    value = DecodePlanar(view.dtype, memory.data + at, view.row_elements, j);
+    return Fault::kNone;
+  }
+  if (!Defined(memory, at + j / type.block_elements * type.block_bytes, type.block_bytes)) return Fault::kUndefined;
+  value = DecodeElement(view.dtype, memory.data + at, j);
+  return Fault::kNone;
+}
+
+bool PackViews(const View& dst, const View& src, Fault& fault) {
+  const bool quantised = dst.dtype == DType::kQ8_0 || dst.dtype == DType::kQ8_K;
+  if (quantised && IsFloat(src.dtype) && (dst.layout == Layout::kBlocks || dst.layout == Layout::kPlanar)) {
+    fault = PackQuantised(dst, src);
+    return true;
+  }
+  if (dst.layout == Layout::kPanel16 && src.layout == Layout::kBlocks && src.dtype == dst.dtype) {
+    fault = PackPanel16(dst, src);
+    return true;
+  }
+  if (IsFloat(dst.dtype) && (IsFloat(src.dtype) || IsBlock(src.dtype))) {
+    fault = PackFloats(dst, src);
+    return true;
+  }
+  return false;
+}
+
+}  // namespace quern::kir::interpret

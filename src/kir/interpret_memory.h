@@ -1,0 +1,68 @@
+// The interpreter's memory: bytes with a shadow of what has been written, and views that give elements of any layout.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/dtype.h"
+#include "kir/layout.h"
+
+namespace quern::kir::interpret {
+
+// One value: which member is in use follows from the static dtype (floats: real; integers and bool: integer, wrapped).
+union Value {
+  double real;
+  int64_t integer;
+};
+
+int64_t WrapInteger(DType dtype, int64_t value);
+// The nearest value that `dtype` holds, halves to even; exact from double, without rounding twice.
+double RoundReal(DType dtype, double value);
+// Saturating, toward zero; NaN gives 0.
+int64_t RealToInteger(DType dtype, double value);
+
+struct Memory {
+  std::string name;
+  uint8_t* data = nullptr;
+  int64_t bytes = 0;
+  bool writable = false;
+  std::vector<uint8_t> storage;  // for scratch
+  std::vector<uint8_t> defined;  // 1 for each byte that holds a value; empty: all do
+
+  void Undefine() { defined.assign(static_cast<size_t>(bytes), 0); }
+};
+
+inline constexpr int kMaxRank = 8;
+
+// A rectangle of a buffer. Positions count elements in @row buffers; elsewhere all dimensions but the last count rows,
+// and the last is a column of the row (of a panel: row and column inside the panel).
+struct View {
+  Memory* memory = nullptr;
+  DType dtype = DType::kF32;
+  Layout layout = Layout::kRow;
+  int rank = 0;
+  int64_t size[kMaxRank] = {};
+  int64_t stride[kMaxRank] = {};  // in elements (@row) or rows; of the last dimension of other layouts: 1
+  int64_t offset = 0;             // element or row of index 0
+  int64_t column = 0;             // layouts other than @row: column of index 0
+  int64_t row_elements = 0;       // length of the buffer's last dimension
+};
+
+// The whole of a buffer with these extents.
+View WholeView(Memory* memory, DType dtype, Layout layout, const std::vector<int64_t>& dims);
+
+// What went wrong in an access; kNone: nothing.
+enum class Fault : uint8_t { kNone, kUndefined, kReadOnly };
+
+// Scalar elements (@row of any scalar dtype, @kn32). Precondition: `index` is inside the view.
+Fault ReadElement(const View& view, const int64_t* index, Value& value);
+Fault WriteElement(const View& view, const int64_t* index, Value value);
+// Element of a block format in any layout, as f32.
+Fault DecodeElementOf(const View& view, const int64_t* index, double& value);
+
+// dst = src by the scalar encoders: both of rank 1 or 2 (rows, columns), the same number of columns; a panel has all its
+// rows, those past src's are zero. False when no pack joins the two types.
+bool PackViews(const View& dst, const View& src, Fault& fault);
+
+}  // namespace quern::kir::interpret

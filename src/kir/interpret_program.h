@@ -1,0 +1,76 @@
+// A kernel resolved for the interpreter: names are slots, dtypes are known, tile ops are expanded to their meanings.
+// Built once per (kernel, binding) by Resolve, run by interpret.cc. Private to the interpreter.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "kir/interpret_memory.h"
+#include "kir/kir.h"
+
+namespace quern::kir::interpret {
+
+enum class NodeKind : uint8_t { kConst, kSlot, kLoad, kDecode, kApply, kCast, kBits, kReduce };
+
+struct Node {
+  NodeKind kind = NodeKind::kConst;
+  DType dtype = DType::kF32;
+  Value constant{.integer = 0};
+  int slot = -1;                     // kSlot, kReduce: of the index
+  int view = -1;                     // kLoad, kDecode
+  Op op = Op::kAdd;                  // kApply; kReduce: what combines
+  ReduceOp reduce = ReduceOp::kSum;
+  std::vector<std::unique_ptr<Node>> args;  // operands or index; kReduce: low, high, body
+  std::unique_ptr<Node> otherwise;          // kLoad
+};
+using NodeRef = std::unique_ptr<Node>;
+
+// A range of a dimension: a point, a start and an extent, or all of it.
+struct RangeNode { NodeRef start, extent; };
+struct SliceNode { int view = -1; std::vector<RangeNode> dims; };
+
+enum class StepKind : uint8_t { kLoop, kIf, kSet, kStore, kAlloc, kTile, kCall, kMap, kPack };
+
+struct Step {
+  StepKind kind = StepKind::kSet;
+  const Stmt* source = nullptr;
+  int slot = -1;                  // kLoop: index; kSet: the variable
+  int view = -1;                  // kStore, kAlloc, kTile
+  int64_t step = 1;               // kLoop
+  NodeRef low, high, value;       // kLoop: low, high; kIf: value; kSet, kStore, kTile: value
+  std::vector<NodeRef> index;     // kStore; kMap: extents
+  std::vector<int> slots;         // kMap: indices; kCall: sizes
+  std::vector<int> views;         // kMap: tiles
+  std::vector<std::unique_ptr<Step>> body, else_body;
+
+  // kCall: each operand slice becomes a view, sizes follow, attributes are set, then the body runs.
+  struct Operand { SliceNode slice; int view = -1; std::vector<int> sizes; };  // sizes: slot of each ranged dimension
+  struct TileArgument { int outer = -1, inner = -1; std::vector<int> sizes; };
+  std::vector<Operand> operands;
+  std::vector<TileArgument> tiles;
+  std::vector<std::pair<int, NodeRef>> attributes;
+  SliceNode dst, src;             // kPack
+};
+using Steps = std::vector<std::unique_ptr<Step>>;
+
+struct Program {
+  std::string kernel;
+  int slot_count = 0;
+  std::vector<View> views;           // params, allocs and tiles are whole; operands are set by their call
+  std::deque<Memory> memories;       // params first, in order; then one an alloc or tile
+  std::vector<bool> undefined_param; // out: nothing is written yet when a run starts
+  struct Dim { int slot; int64_t low, step, count; };
+  std::vector<Dim> grid;
+  int64_t chunks = 0;
+  std::vector<std::pair<int, int64_t>> symbols;  // slots with their values
+  Steps body;
+  std::vector<Block> meanings;       // keeps the statements of expanded tile ops alive
+};
+
+StatusOr<Program> Resolve(const Kernel& kernel, const Binding& binding);
+
+}  // namespace quern::kir::interpret
