@@ -1,0 +1,197 @@
+// An attention step for few query rows (decode: the query heads that share a kv head), vectors along the head.
+//
+// Each key is read once for up to 8 rows; lane a of a vector of scores is row a % R of key a / R, so one reduction tree
+// turns kLanes dot products into one vector, and softmax needs no horizontal steps until its end.
+#pragma once
+
+#include "simd/tiles/flash_step-inl.h"
+
+namespace {
+
+constexpr int kFewRows = kLanes < 8 ? 4 : 8;  // rows of one pass
+
+// Lane a of the result: the sum of the lanes of x[a].
+HWY_INLINE VF SumEach(const VF* x) {
+  const hn::Repartition<double, F32> pairs;
+  VF piece[kLanes / 4];  // in every 128-bit piece, lane a: the sum of that piece of x[4 g + a]
+#pragma clang loop unroll(full)
+  for (int g = 0; g < kLanes / 4; ++g) {
+    const VF* a = x + 4 * g;
+    const auto ab = hn::BitCast(pairs, hn::Add(hn::InterleaveLower(kF32, a[0], a[1]), hn::InterleaveUpper(kF32, a[0], a[1])));
+    const auto cd = hn::BitCast(pairs, hn::Add(hn::InterleaveLower(kF32, a[2], a[3]), hn::InterleaveUpper(kF32, a[2], a[3])));
+    piece[g] = hn::Add(hn::BitCast(kF32, hn::InterleaveLower(pairs, ab, cd)),
+                       hn::BitCast(kF32, hn::InterleaveUpper(pairs, ab, cd)));
+  }
+#if HWY_MAX_BYTES == 16
+  return piece[0];
+#elif HWY_MAX_BYTES == 32
+  return hn::Add(hn::ConcatLowerLower(kF32, piece[1], piece[0]), hn::ConcatUpperUpper(kF32, piece[1], piece[0]));
+#else
+  const VF even = hn::Add(hn::ConcatLowerLower(kF32, piece[2], piece[0]), hn::ConcatUpperUpper(kF32, piece[2], piece[0]));
+  const VF odd = hn::Add(hn::ConcatLowerLower(kF32, piece[3], piece[1]), hn::ConcatUpperUpper(kF32, piece[3], piece[1]));
+  return hn::Add(hn::OddEvenBlocks(odd, even), hn::SwapAdjacentBlocks(hn::OddEvenBlocks(even, odd)));
+#endif
+}
+
+// Scores of kLanes / R keys from `key` on against R rows; keys from `end` on repeat the last one, rows from `rows` on the
+// last row.
+template <typename T, int R>
+HWY_INLINE VF DotKeys(const Step& s, const char* const* q, int64_t key, int64_t end) {
+  constexpr int kKeys = kLanes / R;
+  VF sum[kLanes];
+#pragma clang loop unroll(full)
+  for (int a = 0; a < kLanes; ++a) sum[a] = hn::Zero(kF32);
+  const char* k[kKeys];
+#pragma clang loop unroll(full)
+  for (int j = 0; j < kKeys; ++j) k[j] = s.k + (key + j < end ? key + j : end - 1) * s.k_stride;
+  const auto multiply = [&](int64_t at, const auto& load) {
+    VF row[R];
+    if constexpr (R <= kKeys) {  // the smaller side waits in registers
+#pragma clang loop unroll(full)
+      for (int i = 0; i < R; ++i) row[i] = load(reinterpret_cast<const float*>(q[i]) + at);
+    }
+#pragma clang loop unroll(full)
+    for (int j = 0; j < kKeys; ++j) {
+      const VF vk = load(reinterpret_cast<const T*>(k[j]) + at);
+#pragma clang loop unroll(full)
+      for (int i = 0; i < R; ++i) {
+        const VF vq = R <= kKeys ? row[i] : load(reinterpret_cast<const float*>(q[i]) + at);
+        sum[j * R + i] = hn::MulAdd(vk, vq, sum[j * R + i]);
+      }
+    }
+  };
+  int64_t at = 0;
+  for (; at + kLanes <= s.d; at += kLanes) multiply(at, [](auto* p) { return LoadFloat(p); });
+  if (at < s.d) multiply(at, [&](auto* p) { return LoadPart(p, s.d - at); });
+  return SumEach(sum);
+}
+
+// o[i] = o[i] * alpha[i] + sum_j p[j][i] v[j] for `rows` <= R rows; p starts at key keys.lo.
+template <typename T, int R>
+HWY_INLINE void AddValues(const Step& s, float* o, const float* p, const float* alpha, int64_t rows, Keys keys) {
+  const char* v = s.v + keys.lo * s.v_stride;
+  const int64_t count = keys.hi - keys.lo;
+  // While this step's values arrive, ask for the keys of the next step, which usually lie right behind this one's.
+  const int64_t next = s.k - s.v + s.t * s.k_stride;
+  const auto columns = [&]<int V>(int64_t c) {
+    MultiplyTile<R, V, ChainsFor(R, V)>(
+        reinterpret_cast<const char*>(p), sizeof(float), R * sizeof(float), v + c * sizeof(T), s.v_stride, count,
+        [&](const char* b, int i) {
+          const T* at = reinterpret_cast<const T*>(b) + i * kLanes;
+          if (i * kLanes * sizeof(T) % 64 == 0) {
+            __builtin_prefetch(reinterpret_cast<const char*>(reinterpret_cast<intptr_t>(at) + next));
+          }
+          return LoadFloat(at);
+        },
+        [&](int i, int part, VF sum) {
+          if (i >= rows) return;
+          float* to = o + i * s.o_ld + c + part * kLanes;
+          hn::StoreU(hn::MulAdd(LoadFloat(to), Const(alpha[i]), sum), kF32, to);
+        });
+  };
+  constexpr int kSums = kManyRegisters ? 16 : 8;
+  constexpr int kMost = kSums / R < 8 ? kSums / R : 8;
+  int64_t c = 0;
+  for (; c + kMost * kLanes <= s.d; c += kMost * kLanes) columns.template operator()<kMost>(c);
+  if constexpr (kMost > 4) {
+    if (c + 4 * kLanes <= s.d) columns.template operator()<4>(c), c += 4 * kLanes;
+  }
+  if constexpr (kMost > 1) {
+    for (; c + kLanes <= s.d; c += kLanes) columns.template operator()<1>(c);
+  }
+  for (int64_t i = 0; i < rows && c < s.d; ++i) {
+    AddValuesPart<T>(s, o + i * s.o_ld, reinterpret_cast<const char*>(p + i), R * sizeof(float), v, s.v_stride, count,
+                     alpha[i]);
+  }
+}
+
+// Rows [first, first + rows), rows <= R, at least one of which has keys.
+template <typename T, int R>
+HWY_NOINLINE void FewRows(const Step& s, int64_t first, int64_t rows) {
+  constexpr int kKeys = kLanes / R;
+  const Keys keys = s.UnionKeys(first, first + rows);
+  const char* q[R];
+  HWY_ALIGN int32_t lo[kLanes], hi[kLanes], key_of[kLanes];
+  for (int i = 0; i < R; ++i) {
+    const int64_t row = first + (i < rows ? i : rows - 1);
+    q[i] = s.q + row * s.q_stride;
+    const Keys range = s.RowKeys(row);
+    for (int j = 0; j < kKeys; ++j) {
+      lo[j * R + i] = static_cast<int32_t>(range.lo);
+      hi[j * R + i] = static_cast<int32_t>(range.hi);
+      key_of[j * R + i] = j;
+    }
+  }
+  const VI first_key = hn::Load(kI32, lo), end_key = hn::Load(kI32, hi), lane_key = hn::Load(kI32, key_of);
+  const VF nothing = Const(kMasked);
+  VF highest = nothing;
+  float* score = s.scores;
+  for (int64_t key = keys.lo; key < keys.hi; key += kKeys, score += kLanes) {
+    for (int64_t j = key; j < key + kKeys && j < keys.hi; ++j) {  // the values are wanted next
+      for (int64_t c = 0; c < s.d * static_cast<int64_t>(sizeof(T)); c += 64) __builtin_prefetch(s.v + j * s.v_stride + c);
+    }
+    VF dot = hn::Mul(DotKeys<T, R>(s, q, key, keys.hi), Const(s.scale));
+    if (s.softcap > 0) dot = SoftCap(dot, s.softcap);
+    if (s.bias != nullptr) {
+      HWY_ALIGN float bias[kLanes];
+      for (int64_t a = 0; a < kLanes; ++a) {
+        const int64_t row = a % R < rows ? a % R : rows - 1, j = key + a / R;
+        bias[a] = s.BiasRow(first + row)[j < keys.hi ? j : keys.hi - 1];
+      }
+      dot = hn::Add(dot, hn::Load(kF32, bias));
+    }
+    const VI index = hn::Add(lane_key, hn::Set(kI32, static_cast<int32_t>(key)));
+    const auto allowed = hn::And(hn::Not(hn::Gt(first_key, index)), hn::Lt(index, end_key));
+    dot = hn::IfThenElse(hn::RebindMask(kF32, allowed), dot, nothing);
+    highest = hn::Max(highest, dot);
+    hn::StoreU(dot, kF32, score);
+  }
+  HWY_ALIGN float lanes[kLanes], subtract[kLanes];
+  float alpha[R];
+  hn::Store(highest, kF32, lanes);
+  for (int i = 0; i < R; ++i) {
+    float* m = s.m + first + (i < rows ? i : rows - 1);
+    float most = *m;
+    for (int j = 0; j < kKeys; ++j) most = lanes[j * R + i] > most ? lanes[j * R + i] : most;
+    const NewMax update = UpdateMax(*m, most);
+    alpha[i] = update.alpha;
+    if (i < rows) *m = most;
+    for (int j = 0; j < kKeys; ++j) subtract[j * R + i] = update.subtract;
+  }
+  const VF vmax = hn::Load(kF32, subtract);
+  VF total = hn::Zero(kF32);
+  for (float* p = s.scores; p < score; p += kLanes) {
+    const VF e = Exp(hn::Sub(LoadFloat(p), vmax));
+    hn::StoreU(e, kF32, p);
+    total = hn::Add(total, e);
+  }
+  hn::Store(total, kF32, lanes);
+  for (int i = 0; i < R && i < rows; ++i) {
+    float sum = s.l[first + i] * alpha[i];
+    for (int j = 0; j < kKeys; ++j) sum += lanes[j * R + i];
+    s.l[first + i] = sum;
+  }
+  AddValues<T, R>(s, s.o + first * s.o_ld, s.scores, alpha, rows, keys);
+}
+
+template <typename T>
+HWY_INLINE void FewRowsAny(const Step& s, int64_t first, int64_t rows) {
+  while (rows > 0) {
+    const int64_t now = rows < kFewRows ? rows : kFewRows;
+    if (!s.UnionKeys(first, first + now).empty()) {
+      if (now == 1) {
+        FewRows<T, 1>(s, first, now);
+      } else if (now == 2) {
+        FewRows<T, 2>(s, first, now);
+      } else if (now <= 4) {
+        FewRows<T, 4>(s, first, now);
+      } else {
+        FewRows<T, kFewRows>(s, first, now);
+      }
+    }
+    first += now;
+    rows -= now;
+  }
+}
+
+}  // namespace

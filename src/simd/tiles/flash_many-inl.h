@@ -1,0 +1,148 @@
+// An attention step for many query rows (prefill): two matrix products around a softmax by rows.
+//
+// The keys are transposed once to f32 [d][64], the scores and the sums over the values are then register tiles like a
+// GEMM's. A block of rows only computes the columns that one of its rows may see, which halves the work on the diagonal of
+// a causal mask.
+#pragma once
+
+#include "simd/tiles/flash_step-inl.h"
+#include "simd/tiles/pack_float-inl.h"
+
+namespace {
+
+constexpr int kFewestRows = kTileRows > 4 ? 4 : 3;  // nearly equal blocks of 9 and more rows have no fewer
+constexpr int64_t kScoreRow = kMostKeys * sizeof(float);
+
+HWY_INLINE VF LoadColumns(const char* b, int v) { return LoadFloat(reinterpret_cast<const float*>(b) + v * kLanes); }
+
+// scores[i][j] = q[i] . k[j] for R rows and the columns that hold `keys`.
+template <int R>
+HWY_NOINLINE void ScoreBlock(const Step& s, int64_t first, Keys keys) {
+  constexpr int kColumns = kTileVectors * kLanes;
+  for (int64_t j = keys.lo / kColumns * kColumns; j < keys.hi; j += kColumns) {
+    float* to = s.scores + first * kMostKeys + j;
+    MultiplyTile<R, kTileVectors, ChainsFor(R, kTileVectors)>(
+        s.q + first * s.q_stride, s.q_stride, sizeof(float), reinterpret_cast<const char*>(s.wide + j), kScoreRow, s.d,
+        LoadColumns, [&](int i, int v, VF sum) { hn::StoreU(sum, kF32, to + i * kMostKeys + v * kLanes); });
+  }
+}
+
+// Scores of one row to probabilities, zero outside the row's keys, over the vectors that hold `keys`. Returns the factor
+// for the row's earlier sums.
+HWY_INLINE float SoftmaxRow(const Step& s, int64_t row, Keys keys) {
+  const Keys own = s.RowKeys(row);
+  float* score = s.scores + row * kMostKeys;
+  const int64_t begin = keys.lo / kLanes * kLanes;
+  const VI first_key = hn::Set(kI32, static_cast<int32_t>(own.lo)), end_key = hn::Set(kI32, static_cast<int32_t>(own.hi));
+  const VF nothing = Const(kMasked);
+  VF highest = nothing;
+  for (int64_t j = begin; j < keys.hi; j += kLanes) {
+    VF x = hn::Mul(LoadFloat(score + j), Const(s.scale));
+    if (s.softcap > 0) x = SoftCap(x, s.softcap);
+    if (s.bias != nullptr) x = hn::Add(x, LoadUpTo(s.BiasRow(row) + j, s.t - j));
+    const VI index = hn::Iota(kI32, static_cast<int32_t>(j));
+    const auto allowed = hn::And(hn::Not(hn::Gt(first_key, index)), hn::Lt(index, end_key));
+    x = hn::IfThenElse(hn::RebindMask(kF32, allowed), x, nothing);
+    highest = hn::Max(highest, x);
+    hn::StoreU(x, kF32, score + j);
+  }
+  const float old_max = s.m[row], block_max = hn::GetLane(hn::MaxOfLanes(kF32, highest));
+  const float new_max = block_max > old_max ? block_max : old_max;
+  const NewMax update = UpdateMax(old_max, new_max);
+  VF total = hn::Zero(kF32);
+  for (int64_t j = begin; j < keys.hi; j += kLanes) {
+    const VF e = Exp(hn::Sub(LoadFloat(score + j), Const(update.subtract)));
+    hn::StoreU(e, kF32, score + j);
+    total = hn::Add(total, e);
+  }
+  s.m[row] = new_max;
+  s.l[row] = s.l[row] * update.alpha + hn::GetLane(hn::SumOfLanes(kF32, total));
+  return update.alpha;
+}
+
+// o[i] = o[i] * alpha[i] + sum_j p[i][j] v[j] for R rows; v: T [t], v_stride bytes apart.
+template <typename T, int R>
+HWY_NOINLINE void ValueBlock(const Step& s, int64_t first, Keys keys, const char* v_base, int64_t v_stride,
+                             const float* alpha) {
+  const char* p = reinterpret_cast<const char*>(s.scores + first * kMostKeys + keys.lo);
+  const char* v = v_base + keys.lo * v_stride;
+  const int64_t count = keys.hi - keys.lo;
+  float* o = s.o + first * s.o_ld;
+  int64_t c = 0;
+  for (; c + kTileVectors * kLanes <= s.d; c += kTileVectors * kLanes) {
+    MultiplyTile<R, kTileVectors, ChainsFor(R, kTileVectors)>(
+        p, kScoreRow, sizeof(float), v + c * sizeof(T), v_stride, count,
+        [](const char* b, int i) { return LoadFloat(reinterpret_cast<const T*>(b) + i * kLanes); },
+        [&](int i, int part, VF sum) {
+          float* to = o + i * s.o_ld + c + part * kLanes;
+          hn::StoreU(hn::MulAdd(LoadFloat(to), Const(alpha[i]), sum), kF32, to);
+        });
+  }
+  for (; c + kLanes <= s.d; c += kLanes) {
+    MultiplyTile<R, 1, ChainsFor(R, 1)>(
+        p, kScoreRow, sizeof(float), v + c * sizeof(T), v_stride, count,
+        [](const char* b, int) { return LoadFloat(reinterpret_cast<const T*>(b)); },
+        [&](int i, int, VF sum) {
+          float* to = o + i * s.o_ld + c;
+          hn::StoreU(hn::MulAdd(LoadFloat(to), Const(alpha[i]), sum), kF32, to);
+        });
+  }
+  for (int i = 0; i < R && c < s.d; ++i) {
+    AddValuesPart<T>(s, o + i * s.o_ld, p + i * kScoreRow, sizeof(float), v, v_stride, count, alpha[i]);
+  }
+}
+
+// The rows of T that hold `keys`, as f32 rows of d.
+template <typename T>
+HWY_INLINE void Widen(const Step& s, Keys keys) {
+  for (int64_t j = keys.lo; j < keys.hi; ++j) {
+    const T* from = reinterpret_cast<const T*>(s.v + j * s.v_stride);
+    float* to = s.wide + j * s.d;
+    int64_t c = 0;
+    for (; c + kLanes <= s.d; c += kLanes) hn::StoreU(LoadFloat(from + c), kF32, to + c);
+    if (c < s.d) StorePart(LoadPart(from + c, s.d - c), to + c, s.d - c);
+  }
+}
+
+// Rows [first, first + rows), more than a block of them, at least one of which has keys.
+template <typename T>
+HWY_NOINLINE void ManyRows(const Step& s, int64_t first, int64_t rows) {
+  const Keys all = s.UnionKeys(first, first + rows);
+  for (int64_t j = 0; j < all.hi; j += kPackRows) {
+    if (j + kPackRows <= all.lo) continue;
+    const int64_t here = s.t - j < kPackRows ? s.t - j : kPackRows;
+    PackRows(s.wide + j, kMostKeys, reinterpret_cast<const T*>(s.k + j * s.k_stride), s.k_stride, here, s.d);
+  }
+  float alpha[kMostKeys];
+  const int64_t most = MostRows(s.q_stride);
+  for (int64_t row = first, left = rows; left > 0;) {
+    const int64_t now = NextRows(left, most);
+    const Keys keys = s.UnionKeys(row, row + now);
+    if (!keys.empty()) {
+      WithRows<kFewestRows>(now, [&]<int R>() { ScoreBlock<R>(s, row, keys); });
+      for (int64_t i = row; i < row + now; ++i) alpha[i] = SoftmaxRow(s, i, keys);
+    }
+    row += now;
+    left -= now;
+  }
+  // The transposed keys have been used: their room is for the values, converted once instead of once a block.
+  const bool widen = sizeof(T) < sizeof(float) && rows > most;
+  if (widen) Widen<T>(s, all);
+  for (int64_t row = first, left = rows; left > 0;) {
+    const int64_t now = NextRows(left, most);
+    const Keys keys = s.UnionKeys(row, row + now);
+    if (!keys.empty()) {
+      WithRows<kFewestRows>(now, [&]<int R>() {
+        if (widen) {
+          ValueBlock<float, R>(s, row, keys, reinterpret_cast<const char*>(s.wide), s.d * sizeof(float), alpha + row);
+        } else {
+          ValueBlock<T, R>(s, row, keys, s.v, s.v_stride, alpha + row);
+        }
+      });
+    }
+    row += now;
+    left -= now;
+  }
+}
+
+}  // namespace

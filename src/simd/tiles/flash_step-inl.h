@@ -1,0 +1,92 @@
+// What the two ways of an attention step share: its arguments, the range of keys a row may see, and the soft cap.
+#pragma once
+
+#include "simd/math/exp.h"
+#include "simd/tiles/mma_float-inl.h"
+
+namespace {
+
+constexpr int64_t kMostKeys = 64;  // keys of a step, and the row length of the tile of scores
+
+constexpr float kMasked = -__builtin_huge_valf();  // the score of a key that a row may not see
+
+struct Keys {
+  int64_t lo, hi;
+  bool empty() const { return lo >= hi; }
+};
+
+struct Step {
+  float* o;
+  int64_t o_ld;
+  float* m;
+  float* l;
+  const char* q;
+  int64_t q_stride;
+  const char* k;
+  int64_t k_stride;
+  const char* v;
+  int64_t v_stride;
+  const int32_t* lo;
+  const int32_t* hi;
+  const char* bias;
+  int64_t bias_stride;
+  int64_t d, t;
+  float scale, softcap;
+  float* wide;    // [64][d] or [d][64]: keys transposed, then values converted
+  float* scores;  // [64][64]: scores, then probabilities
+
+  HWY_INLINE Keys RowKeys(int64_t row) const {
+    const int64_t first = lo[row], last = hi[row];
+    return {first > 0 ? first : 0, last < t ? last : t};
+  }
+
+  // The smallest range that holds the keys of rows [begin, end); empty when no row has any.
+  HWY_INLINE Keys UnionKeys(int64_t begin, int64_t end) const {
+    Keys all = {t, 0};
+    for (int64_t row = begin; row < end; ++row) {
+      const Keys keys = RowKeys(row);
+      if (keys.empty()) continue;
+      if (keys.lo < all.lo) all.lo = keys.lo;
+      if (keys.hi > all.hi) all.hi = keys.hi;
+    }
+    return all;
+  }
+
+  const float* BiasRow(int64_t row) const { return reinterpret_cast<const float*>(bias + row * bias_stride); }
+};
+
+// cap * tanh(s / cap). expm1 instead of exp keeps small scores, of which most are, exact to a few ULP.
+HWY_INLINE VF SoftCap(VF s, float cap) {
+  const VF x = hn::Mul(s, Const(1.0f / cap));
+  const VF magnitude = hn::Abs(x);
+  const VF square = hn::Mul(x, x);
+  // tanh x = x - x^3 / 3 + ...: below 0.25 four terms leave 3e-8.
+  const VF series = Poly(square, 1.0f, -0.333333333f, 0.133333333f, -0.0539682540f, 0.0218694885f);
+  const VF e = Exp(hn::Add(magnitude, magnitude));
+  const VF far = hn::CopySign(hn::Sub(Const(1.0f), hn::Div(Const(2.0f), hn::Add(e, Const(1.0f)))), x);
+  return hn::Mul(Const(cap), hn::IfThenElse(hn::Lt(magnitude, Const(0.25f)), hn::Mul(x, series), far));
+}
+
+// exp(-inf - m) must be 0 and a row that saw nothing keeps its -inf: the maximum to subtract, and the factor by which the
+// row's earlier sums shrink.
+struct NewMax {
+  float subtract, alpha;
+};
+HWY_INLINE NewMax UpdateMax(float old_max, float new_max) {
+  if (new_max == kMasked) return {0.0f, 1.0f};
+  return {new_max, hn::GetLane(Exp(Const(old_max - new_max)))};
+}
+
+// The last d % kLanes columns of one row: o = o alpha + sum_j p_j v_j, p_step bytes between the probabilities. Heads are
+// rarely such, so this is small rather than fast.
+template <typename T>
+HWY_NOINLINE void AddValuesPart(const Step& s, float* o, const char* p, int64_t p_step, const char* v, int64_t v_stride,
+                                int64_t count, float alpha) {
+  const int64_t part = s.d % kLanes, c = s.d - part;
+  MultiplyTile<1, 1, 1>(
+      p, 0, p_step, v + c * sizeof(T), v_stride, count,
+      [&](const char* b, int) { return LoadPart(reinterpret_cast<const T*>(b), part); },
+      [&](int, int, VF sum) { StorePart(hn::MulAdd(LoadPart(o + c, part), Const(alpha), sum), o + c, part); });
+}
+
+}  // namespace

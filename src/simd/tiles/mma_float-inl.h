@@ -1,0 +1,92 @@
+// The register tile of all float matrix products: R rows of x times V vectors of columns of b, over k.
+//
+// x is read one element at a time and broadcast, b in whole vectors, so b wants to lie with its columns adjacent (a kn32
+// panel, a transposed tile of keys, rows of values). With few rows, `kChains` sums over interleaved k keep enough FMAs in
+// flight to hide their latency.
+#pragma once
+
+#include "simd/tiles/dot_float-inl.h"
+
+namespace {
+
+// Columns in vectors and rows that fit the registers beside V vectors of b and a broadcast.
+constexpr int kTileVectors = 2;
+constexpr int kTileRows = kManyRegisters ? 12 : HWY_MAX_BYTES == 32 ? 6 : 4;
+
+// For row i, vector v: finish(i, v, sum over p < k of x(i, p) * b(p, v)), where x(i, p) is the float at
+// x + i * x_row + p * x_step and b(p, v) is load(b + p * b_row, v); strides in bytes.
+template <int R, int V, int kChains, typename Load, typename Finish>
+HWY_INLINE void MultiplyTile(const char* x, int64_t x_row, int64_t x_step, const char* b, int64_t b_row, int64_t k,
+                             const Load& load, const Finish& finish) {
+  VF sum[kChains][R][V];
+#pragma clang loop unroll(full)
+  for (int c = 0; c < kChains; ++c) {
+#pragma clang loop unroll(full)
+    for (int i = 0; i < R; ++i) {
+#pragma clang loop unroll(full)
+      for (int v = 0; v < V; ++v) sum[c][i][v] = hn::Zero(kF32);
+    }
+  }
+  // One pointer for three rows: [p], [p + row], [p + 2 * row] are addressing modes, a pointer for each row is a spill.
+  constexpr int kPointers = (R + 2) / 3;
+  const char* rows[kPointers];
+#pragma clang loop unroll(full)
+  for (int g = 0; g < kPointers; ++g) rows[g] = Opaque(x + 3 * g * x_row);
+  auto step = [&](int c) {
+    VF vb[V];
+#pragma clang loop unroll(full)
+    for (int v = 0; v < V; ++v) vb[v] = load(b, v);
+#pragma clang loop unroll(full)
+    for (int i = 0; i < R; ++i) {
+      const VF vx = hn::Set(kF32, *reinterpret_cast<const float*>(rows[i / 3] + i % 3 * x_row));
+#pragma clang loop unroll(full)
+      for (int v = 0; v < V; ++v) sum[c][i][v] = hn::MulAdd(vx, vb[v], sum[c][i][v]);
+    }
+    b += b_row;
+#pragma clang loop unroll(full)
+    for (int g = 0; g < kPointers; ++g) rows[g] += x_step;
+  };
+  int64_t p = 0;
+  for (; p + kChains <= k; p += kChains) {
+#pragma clang loop unroll(full)
+    for (int c = 0; c < kChains; ++c) step(c);
+  }
+  if constexpr (kChains > 1) {
+    for (; p < k; ++p) step(0);
+  }
+#pragma clang loop unroll(full)
+  for (int i = 0; i < R; ++i) {
+#pragma clang loop unroll(full)
+    for (int v = 0; v < V; ++v) {
+      VF total = sum[0][i][v];
+#pragma clang loop unroll(full)
+      for (int c = 1; c < kChains; ++c) total = hn::Add(total, sum[c][i][v]);
+      finish(i, v, total);
+    }
+  }
+}
+
+// How many sums over interleaved k a tile of r rows and v vectors needs: at least 8 FMAs in flight, within 16 sums.
+constexpr int ChainsFor(int r, int v) { return r * v >= 8 ? 1 : r * v >= 4 ? 2 : r * v >= 2 ? 4 : 8; }
+
+// Rows of the next block when `left` rows remain: nearly equal blocks of at most `most`.
+HWY_INLINE int64_t NextRows(int64_t left, int64_t most) {
+  const int64_t blocks = (left + most - 1) / most;
+  return (left + blocks - 1) / blocks;
+}
+
+// The most rows of x to read side by side. Rows a multiple of 4 KiB apart share the sets of the first cache, whose 8 or 12
+// ways must hold one line of each row and the lines of b passing through.
+HWY_INLINE int64_t MostRows(int64_t x_row) { return (x_row & 4095) == 0 && kTileRows > 8 ? 8 : kTileRows; }
+
+// Calls body.operator()<R>() with R = rows, 1 to kTileRows.
+template <int R = 1, typename Body>
+HWY_INLINE void WithRows(int64_t rows, const Body& body) {
+  if (rows == R) {
+    body.template operator()<R>();
+  } else if constexpr (R < kTileRows) {
+    WithRows<R + 1>(rows, body);
+  }
+}
+
+}  // namespace

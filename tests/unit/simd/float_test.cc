@@ -1,0 +1,175 @@
+// The float tiles (dot, mma, pack) against double arithmetic, at every level that the host runs.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "unit/simd/float_support.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace quern::simd {
+namespace {
+
+using DotTile = void(float*, int64_t, const void*, int64_t, const void*, int64_t, int64_t, int64_t, int64_t, int64_t);
+using MmaTile = void(float*, int64_t, const void*, int64_t, const void*, int64_t, int64_t, int64_t, int64_t);
+using PackTile = void(void*, int64_t, const void*, int64_t, int64_t, int64_t);
+
+constexpr uint32_t kSeed = 20240613;
+constexpr float kUntouched = -77.25f;
+
+// Sums of k products in f32, in any order: the error grows with the depth of the sum, here far below this.
+double Tolerance(double magnitude) { return 2e-6 * magnitude + 1e-30; }
+
+template <typename T>
+void CheckDot(std::string_view level, int64_t m, int64_t n, int64_t k, int64_t w_gap, int64_t x_gap, Numbers& numbers) {
+  auto* dot = Tile<DotTile>(std::string("qk_dot_") + TypeName<T>(), level);
+  const int64_t w_row = k + w_gap, x_row = k + x_gap, y_ld = n + 3;
+  Guarded<T> w((n - 1) * w_row + k);
+  Guarded<float> x((m - 1) * x_row + k);
+  Guarded<float> y((m - 1) * y_ld + n);
+  numbers.Fill(w.data(), w.size());
+  numbers.Fill(x.data(), x.size());
+  for (int64_t i = 0; i < y.size(); ++i) y[i] = kUntouched;
+  for (int64_t r = 0; r < m; ++r) numbers.Fill(&y[r * y_ld], n);
+  std::vector<float> before(y.data(), y.data() + y.size());
+  dot(y.data(), y_ld, w.data(), w_row * sizeof(T), x.data(), x_row * sizeof(float), m, n, k, 8192);
+  for (int64_t i = 0; i < y.size(); ++i) {
+    const int64_t r = i / y_ld, j = i % y_ld;
+    if (j >= n) {
+      ASSERT_EQ(y[i], kUntouched) << "gap of y at row " << r;
+      continue;
+    }
+    double sum = before[i], magnitude = std::fabs(sum);
+    for (int64_t p = 0; p < k; ++p) {
+      const double term = static_cast<double>(ToFloat(w[j * w_row + p])) * x[r * x_row + p];
+      sum += term;
+      magnitude += std::fabs(term);
+    }
+    ASSERT_NEAR(y[i], sum, Tolerance(magnitude)) << TypeName<T>() << " " << level << " m " << m << " n " << n << " k " << k
+                                                 << " at " << r << "," << j << " seed " << kSeed;
+  }
+}
+
+TEST(DotFloat, EqualsDouble) {
+  Numbers numbers(kSeed);
+  for (const std::string& level : HostLevels()) {
+    for (int64_t k : {1, 2, 3, 4, 5, 7, 8, 9, 11, 15, 16, 17, 31, 32, 33, 47, 61, 64, 65, 79, 127, 128, 131, 257, 769}) {
+      for (int64_t m = 1; m <= 11; ++m) {
+        for (int64_t n : {1, 2, 3, 7}) {
+          CheckDot<float>(level, m, n, k, 0, 0, numbers);
+          CheckDot<uint16_t>(level, m, n, k, 0, 0, numbers);
+        }
+      }
+      CheckDot<float>(level, 3, 5, k, 13, 7, numbers);
+      CheckDot<uint16_t>(level, 3, 5, k, 13, 7, numbers);
+    }
+  }
+}
+
+// Every half, by the tail (k = 1) and by whole vectors (a pack), also while the processor flushes denormals.
+void CheckEveryHalf() {
+  for (const std::string& level : HostLevels()) {
+    auto* dot = Tile<DotTile>("qk_dot_f16", level);
+    auto* pack = Tile<PackTile>("qk_pack_f16_kn32", level);
+    const float one = 1.0f;
+    std::vector<uint16_t> halves(65536);
+    for (int i = 0; i < 65536; ++i) halves[i] = static_cast<uint16_t>(i);
+    std::vector<float> packed(65536);
+    pack(packed.data(), 0, halves.data(), 2048 * sizeof(uint16_t), 32, 2048);
+    for (int i = 0; i < 65536; ++i) {
+      float y = 0.0f;
+      dot(&y, 1, &halves[i], sizeof(uint16_t), &one, sizeof(float), 1, 1, 1, 0);
+      const float want = HalfToFloat(halves[i]), turned = packed[(i % 2048) * 32 + i / 2048];
+      if (std::isnan(want)) {
+        ASSERT_TRUE(std::isnan(y) && std::isnan(turned)) << level << " half " << i;
+      } else {
+        ASSERT_EQ(y, want) << level << " half " << i;
+        ASSERT_EQ(turned, want) << level << " half " << i;
+        ASSERT_EQ(std::signbit(turned), std::signbit(want)) << level << " half " << i;
+      }
+    }
+  }
+}
+
+TEST(DotFloat, ConvertsEveryHalf) { CheckEveryHalf(); }
+
+#if defined(__x86_64__)
+TEST(DotFloat, ConvertsEveryHalfWhileFlushingDenormals) {
+  const unsigned old = _mm_getcsr();
+  _mm_setcsr(old | 0x8040);
+  CheckEveryHalf();
+  _mm_setcsr(old);
+}
+#endif
+
+void CheckMma(std::string_view level, int64_t m, int64_t n, int64_t k, int64_t c_ld, int64_t x_row, Numbers& numbers) {
+  auto* mma = Tile<MmaTile>("qk_mma_f32", level);
+  Guarded<float> c((m - 1) * c_ld + n);
+  Guarded<float> x((m - 1) * x_row + k);
+  Guarded<float> panel(k * 32);
+  numbers.Fill(x.data(), x.size());
+  for (int64_t i = 0; i < k * 32; ++i) panel[i] = i % 32 < n ? numbers.Uniform(-1, 1) : 0.0f;
+  for (int64_t i = 0; i < c.size(); ++i) c[i] = i % c_ld < n ? numbers.Uniform(-1, 1) : kUntouched;
+  std::vector<float> before(c.data(), c.data() + c.size());
+  mma(c.data(), c_ld, x.data(), x_row * sizeof(float), panel.data(), 0, m, n, k);
+  for (int64_t i = 0; i < c.size(); ++i) {
+    const int64_t r = i / c_ld, j = i % c_ld;
+    if (j >= n) {
+      ASSERT_EQ(c[i], kUntouched) << level << " m " << m << " n " << n << " wrote column " << j << " of row " << r;
+      continue;
+    }
+    double sum = before[i], magnitude = std::fabs(sum);
+    for (int64_t p = 0; p < k; ++p) {
+      const double term = static_cast<double>(x[r * x_row + p]) * panel[p * 32 + j];
+      sum += term;
+      magnitude += std::fabs(term);
+    }
+    ASSERT_NEAR(c[i], sum, Tolerance(magnitude)) << level << " m " << m << " n " << n << " k " << k << " at " << r << "," << j
+                                                 << " seed " << kSeed;
+  }
+}
+
+TEST(MmaF32, EqualsDouble) {
+  Numbers numbers(kSeed);
+  for (const std::string& level : HostLevels()) {
+    for (int64_t m = 1; m <= 29; ++m) {
+      for (int64_t n : {1, 3, 5, 8, 13, 16, 17, 23, 31, 32}) CheckMma(level, m, n, 37, 32, 41, numbers);
+      for (int64_t k : {1, 2, 3, 4, 5, 7, 67, 131}) CheckMma(level, m, 32, k, 37, k, numbers);
+    }
+    for (int64_t n = 1; n <= 32; ++n) CheckMma(level, 13, n, 11, 43, 17, numbers);
+    CheckMma(level, 53, 29, 19, 32, 1024, numbers);  // rows 4 KiB apart
+  }
+}
+
+template <typename T>
+void CheckPack(std::string_view level, int64_t rows, int64_t k, int64_t gap, Numbers& numbers) {
+  auto* pack = Tile<PackTile>(std::string("qk_pack_") + TypeName<T>() + "_kn32", level);
+  const int64_t row = k + gap;
+  Guarded<T> src((rows - 1) * row + k);
+  Guarded<float> dst(k * 32);
+  numbers.Fill(src.data(), src.size());
+  for (int64_t i = 0; i < dst.size(); ++i) dst[i] = kUntouched;
+  pack(dst.data(), k * 128, src.data(), row * sizeof(T), rows, k);
+  for (int64_t i = 0; i < dst.size(); ++i) {
+    const int64_t p = i / 32, j = i % 32;
+    ASSERT_EQ(dst[i], j < rows ? ToFloat(src[j * row + p]) : 0.0f)
+        << TypeName<T>() << " " << level << " rows " << rows << " k " << k << " at " << p << "," << j;
+  }
+}
+
+TEST(PackFloat, Transposes) {
+  Numbers numbers(kSeed);
+  for (const std::string& level : HostLevels()) {
+    for (int64_t k : {1, 2, 3, 5, 7, 8, 13, 15, 16, 17, 31, 32, 37, 64, 67}) {
+      for (int64_t rows = 1; rows <= 32; ++rows) {
+        CheckPack<float>(level, rows, k, rows % 3, numbers);
+        CheckPack<uint16_t>(level, rows, k, rows % 3, numbers);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace quern::simd
