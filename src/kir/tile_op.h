@@ -43,7 +43,7 @@ struct TileOp {
   std::vector<TileOperand> operands;
   std::vector<const char*> sizes;          // "m", "n", "k": each is a dim of some tile or operand
   std::vector<TileAttribute> attributes;
-  const char* meaning;                     // KIR statements over the names above
+  const char* meaning;                     // KIR statements; see Meaning()
   double rtol;                             // of a binding against the meaning in double, relative to sum |terms|
   const char* symbol;                      // CPU binding "qk_mma_q4_K", or null: the meaning is expanded
   int64_t (*workspace_bytes)(std::span<const int64_t> sizes) = nullptr;
@@ -52,6 +52,10 @@ struct TileOp {
 // Every tile op, sorted by name.
 std::span<const TileOp* const> TileOps();
 const TileOp* FindTileOp(std::string_view name);
+// The statements of op.meaning, over these names: tiles and operands are buffers of their declared dtype, layout and
+// extents (a dim taken by a point index is left out); sizes are i64 and attributes scalars of their dtype. An absent
+// optional operand reads as 0.
+Block Meaning(const TileOp& op);
 
 // The pack table: src type to dst type. CPU binding, C linkage, `<symbol>_<level>`:
 //   void (void* dst, int64_t dst_stride, const void* src, int64_t src_stride, int64_t rows, int64_t k)

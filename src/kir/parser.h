@@ -1,0 +1,134 @@
+// The recursive-descent parser of KIR text; private to parse.cc (kernels, statements) and parse_expr.cc (expressions).
+//
+// It resolves every name as it reads, so that each expression gets its dtype at once. A literal without a suffix takes the
+// dtype that its place asks for (`h * 2`: that of h), and is i64 or f32 where the place does not say. Depth is limited,
+// so no input can exhaust the stack.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "kir/kir.h"
+#include "kir/lexer.h"
+#include "kir/tile_op.h"
+
+namespace quern::kir {
+
+struct Scope;
+
+class Parser {
+ public:
+  explicit Parser(std::vector<Token> tokens) : tokens_(std::move(tokens)) {}
+
+  StatusOr<Kernel> OneKernel();
+  bool AtEnd() const { return Peek().kind == TokenKind::kEnd; }
+  Status ExpectEnd() { return AtEnd() ? absl::OkStatus() : Expected("the end of the text"); }
+
+  void Declare(const Scope& scope);
+  StatusOr<ExprRef> AnyExpr();
+  StatusOr<Block> Statements();  // up to `}` or the end
+
+ private:
+  static constexpr int kMaxDepth = 256;  // of nested expressions, and of nested blocks
+  static constexpr int kMaxRank = 8;
+
+  enum class EntityKind : uint8_t { kScalar, kSymbol, kVar, kBuffer, kTile };
+  struct Entity {
+    EntityKind kind = EntityKind::kScalar;
+    BufferType type;    // a scalar: only dtype
+    int live_maps = 0;  // a tile: enclosing maps in which its name is an element
+  };
+  static Entity Scalar(DType dtype, EntityKind kind = EntityKind::kScalar) { return {kind, BufferType{dtype, {}, Layout::kRow}}; }
+
+  // An expression on its way to a dtype. Flexible: made of literals without suffix alone, with placeholder dtypes.
+  struct Typed {
+    ExprRef expr;
+    bool flexible = false;
+    bool real = false;  // flexible, and must become a float
+    int depth = 1;
+  };
+
+  // Tokens
+  const Token& Peek(size_t ahead = 0) const { return tokens_[std::min(at_ + ahead, tokens_.size() - 1)]; }
+  const Token& Next();
+  bool Is(std::string_view text, size_t ahead = 0) const;
+  bool Accept(std::string_view text);
+  Status Expect(std::string_view text);
+  StatusOr<const Token*> Name(std::string_view what);
+  StatusOr<int64_t> Integer(std::string_view what, int64_t low, int64_t high);
+  Status Expected(std::string_view what) const;
+  static Status Fail(const Token& token, std::string_view message);
+
+  // Names
+  Status DeclareName(const Token& token, Entity entity);
+  Entity* Find(std::string_view name);
+  void LeaveScope(size_t mark);
+
+  // Types and kernels
+  StatusOr<Extent> ReadExtent();
+  StatusOr<BufferType> ReadType();
+  Status ReadParams(Kernel& kernel);
+  Status ReadSymbols(Kernel& kernel);
+  Status ReadGrid(Kernel& kernel);
+
+  // Statements. Each Read function gives the nodes of one statement (`tile a, b : ...` gives two).
+  using Nodes = std::vector<Stmt::Node>;
+  StatusOr<Block> Braced(int* origin);
+  StatusOr<int> ReadOrigin();
+  StatusOr<Nodes> ReadStatement(int* origin);
+  StatusOr<Nodes> ReadLoop(int* origin);
+  StatusOr<Nodes> ReadIf(int* origin);
+  StatusOr<Nodes> ReadLet();
+  StatusOr<Nodes> ReadVar();
+  StatusOr<Nodes> ReadAlloc();
+  StatusOr<Nodes> ReadTile();
+  StatusOr<Nodes> ReadMap(int* origin);
+  StatusOr<Nodes> ReadPack();
+  StatusOr<Nodes> ReadPrefetch();
+  StatusOr<Nodes> ReadStore();
+  StatusOr<Nodes> ReadAssign();
+  StatusOr<Nodes> ReadTileCall();
+  StatusOr<std::vector<const Token*>> ReadNames(std::string_view what);
+  StatusOr<Slice> ReadSlice();
+  Status ReadAttributes(const TileOp& op, TileCall& call);
+
+  // Expressions
+  StatusOr<Typed> Binary(int min_precedence);
+  StatusOr<Typed> Unary();
+  StatusOr<Typed> Primary();
+  StatusOr<Typed> Literal(bool negative);
+  StatusOr<Typed> ReadConversion(bool bits);
+  StatusOr<Typed> ReadMarked(bool contract);
+  StatusOr<Typed> ReadReduce(ReduceOp op);
+  StatusOr<Typed> ReadCall(Op op);
+  StatusOr<Typed> ReadLoad(const Token& name, const BufferType& type);
+  StatusOr<std::pair<Index, int>> ReadIndex(size_t rank);  // and its depth
+  StatusOr<Typed> Apply(Op op, std::vector<Typed> args, const Token& at);
+  StatusOr<Typed> Convert(Typed value, DType dtype, const Token& at);
+  StatusOr<ExprRef> Retype(const ExprRef& expr, DType dtype, const Token& at);
+  StatusOr<Typed> Made(ExprRef expr, int depth, const Token& at);
+  StatusOr<Typed> ReadTyped(DType dtype);
+  StatusOr<ExprRef> ReadAs(DType dtype);
+  bool AtLiteral(size_t ahead) const;
+
+  std::vector<Token> tokens_;
+  size_t at_ = 0;
+  int depth_ = 0;
+  bool contract_ = false;
+  bool symbols_known_ = true;  // parameters stand before the symbols that their extents use
+  std::vector<std::pair<std::string, const Token*>> symbol_uses_;
+  std::map<std::string, Entity, std::less<>> names_;
+  std::vector<std::string> declared_;  // in order; a scope ends by forgetting down to its mark
+  std::vector<std::string> origins_;
+
+  struct Nesting {
+    explicit Nesting(int& depth) : depth(depth) { ++depth; }
+    ~Nesting() { --depth; }
+    int& depth;
+  };
+};
+
+}  // namespace quern::kir
