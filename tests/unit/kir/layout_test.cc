@@ -76,7 +76,7 @@ TEST(LayoutTest, BytesOfBuffersWithSymbols) {
   EXPECT_EQ(LayoutBytes(Layout::kRow, DType::kF16, {m, 7}), m * 14);
   EXPECT_EQ(LayoutBytes(Layout::kRow, DType::kF32, {}), Extent(4));
   EXPECT_EQ(LayoutBytes(Layout::kBlocks, DType::kQ4_K, {m, 512}), m * 288);
-  EXPECT_EQ(LayoutBytes(Layout::kPlanar, DType::kQ8_K, {m, 256}), m * (256 + 64 + 64));
+  EXPECT_EQ(LayoutBytes(Layout::kPlanar, DType::kQ8_K, {m, 256}), m * (256 + 64 + 64 + 64));
   EXPECT_EQ(LayoutBytes(Layout::kPanel16, DType::kQ4_0, {16, 64}), Extent(64 * 16 + 2 * 64));
   EXPECT_EQ(LayoutBytes(Layout::kKn32, DType::kF32, {32, 5}), Extent(5 * 32 * 4));
 }

@@ -1,0 +1,215 @@
+// Integer expressions as polynomials. What is not a polynomial (min, division, a loaded value) becomes a variable with
+// the bounds that its operator gives; equal operands give the same variable.
+#include <utility>
+#include <variant>
+
+#include "absl/strings/str_cat.h"
+#include "kir/verify_state.h"
+
+namespace quern::kir {
+namespace {
+
+// Smallest and largest value of an integer dtype as int64; nullopt for those of 64 bits.
+std::optional<std::pair<int64_t, int64_t>> RangeOf(DType dtype) {
+  switch (dtype) {
+    case DType::kI8: return {{INT8_MIN, INT8_MAX}};
+    case DType::kI16: return {{INT16_MIN, INT16_MAX}};
+    case DType::kI32: return {{INT32_MIN, INT32_MAX}};
+    case DType::kU8: return {{0, UINT8_MAX}};
+    case DType::kU16: return {{0, UINT16_MAX}};
+    case DType::kU32: return {{0, UINT32_MAX}};
+    case DType::kBool: return {{0, 1}};
+    default: return std::nullopt;
+  }
+}
+
+std::string Key(std::string_view what, const Extent& a, const Extent& b) {
+  return absl::StrCat(absl::string_view(what.data(), what.size()), "|", a.ToString(), "|", b.ToString());
+}
+
+}  // namespace
+
+template <typename Define>
+Extent Verifier::Memo(const std::string& key, std::string_view hint, Define define) {
+  if (auto it = memo_.find(key); it != memo_.end()) return it->second;
+  const IndexProver::Id id = prover_.AddFresh(hint);
+  define(id);
+  return memo_[key] = prover_.Variable(id);
+}
+
+Extent Verifier::Unknown(DType dtype, std::string_view hint) {
+  const IndexProver::Id id = prover_.AddFresh(hint);
+  if (const auto range = RangeOf(dtype)) {
+    prover_.SetLow(id, range->first);
+    prover_.SetHigh(id, range->second);
+  }
+  return prover_.Variable(id);
+}
+
+Extent Verifier::InRange(const Extent& value, DType dtype) {
+  if (dtype == DType::kI64) return value;
+  const auto range = RangeOf(dtype);
+  if (range && prover_.AtMost(range->first, value) && prover_.AtMost(value, range->second)) return value;
+  return Unknown(dtype, "wrapped");
+}
+
+Extent Verifier::Quotient(const Extent& value, int64_t divisor) {
+  if (divisor == 1) return value;
+  if (value.is_constant()) {
+    const int64_t v = value.constant();
+    return v / divisor - (v % divisor < 0 ? 1 : 0);
+  }
+  return Memo(Key("div", value, divisor), "div", [&](IndexProver::Id id) {
+    prover_.SetHigh(id, value, divisor);
+    prover_.SetLow(id, value - (divisor - 1), divisor);
+  });
+}
+
+Extent Verifier::Smaller(const Extent& a, const Extent& b) {
+  if (prover_.fact_count() == 0 && prover_.AtMost(a, b)) return a;
+  if (prover_.fact_count() == 0 && prover_.AtMost(b, a)) return b;
+  return Memo(Key("min", a, b), "min", [&](IndexProver::Id id) {
+    prover_.SetHigh(id, a);
+    prover_.SetHigh(id, b);
+    prover_.SetCases(id, {a, b}, /*for_low=*/true, /*for_high=*/false);
+  });
+}
+
+Extent Verifier::Larger(const Extent& a, const Extent& b) {
+  return Memo(Key("max", a, b), "max", [&](IndexProver::Id id) {
+    prover_.SetLow(id, a);
+    prover_.SetLow(id, b);
+    prover_.SetCases(id, {a, b}, /*for_low=*/false, /*for_high=*/true);
+  });
+}
+
+Extent Verifier::OneOf(const Extent& a, const Extent& b) {
+  if (a == b) return a;
+  const IndexProver::Id id = prover_.AddFresh("select");
+  prover_.SetCases(id, {a, b}, /*for_low=*/true, /*for_high=*/true);
+  return prover_.Variable(id);
+}
+
+Extent Verifier::ValueOfApply(const Apply& apply, DType dtype) {
+  if (dtype == DType::kU64 || dtype == DType::kBool || IsFloat(apply.args.back()->dtype)) return Unknown(dtype, "value");
+  if (apply.op == Op::kSelect) return OneOf(ValueOf(apply.args[1]), ValueOf(apply.args[2]));
+  const Extent a = ValueOf(apply.args[0]);
+  const Extent b = apply.args.size() > 1 ? ValueOf(apply.args[1]) : Extent(0);
+  const std::optional<int64_t> constant = b.is_constant() ? std::optional<int64_t>(b.constant()) : std::nullopt;
+  auto checked = [&](const std::optional<Extent>& value) { return value ? *value : Unknown(dtype, "large"); };
+  switch (apply.op) {
+    case Op::kAdd: return checked(CheckedAdd(a, b));
+    case Op::kSub: return checked(CheckedSubtract(a, b));
+    case Op::kMul: return checked(CheckedMultiply(a, b));
+    case Op::kNeg: return checked(CheckedSubtract(0, a));
+    case Op::kMin: return Smaller(a, b);
+    case Op::kMax: return Larger(a, b);
+    case Op::kAbs: return Larger(a, Extent(0) - a);
+    case Op::kShl:
+      if (constant && *constant >= 0 && *constant < 62) return checked(CheckedMultiply(a, int64_t{1} << *constant));
+      break;
+    case Op::kShr:
+      if (constant && *constant >= 0 && *constant < 62) return Quotient(a, int64_t{1} << *constant);
+      break;
+    case Op::kDiv: {
+      // Truncates toward zero, which floors what is not negative.
+      const bool positive = prover_.NonNegative(a);
+      if (constant && *constant > 0) {
+        if (positive) return Quotient(a, *constant);
+        return Memo(Key("trunc", a, b), "div", [&](IndexProver::Id id) {
+          prover_.SetHigh(id, a + (*constant - 1), *constant);
+          prover_.SetLow(id, a - (*constant - 1), *constant);
+        });
+      }
+      if (!positive || !prover_.AtMost(1, b)) break;
+      const IndexProver::Id id = prover_.AddFresh("div");
+      prover_.SetLow(id, 0);
+      prover_.SetHigh(id, a);
+      return prover_.Variable(id);
+    }
+    case Op::kMod: {
+      if (constant && *constant > 0) {
+        const std::optional<Extent> product = CheckedMultiply(Quotient(a, *constant), *constant);
+        return checked(product ? CheckedSubtract(a, *product) : std::nullopt);
+      }
+      if (!prover_.AtMost(1, b)) break;
+      const IndexProver::Id id = prover_.AddFresh("mod");
+      prover_.SetLow(id, 0);
+      prover_.SetHigh(id, b - 1);
+      return prover_.Variable(id);
+    }
+    case Op::kAnd:
+      if (constant && *constant >= 0) {
+        const IndexProver::Id id = prover_.AddFresh("and");
+        prover_.SetLow(id, 0);
+        prover_.SetHigh(id, *constant);
+        return prover_.Variable(id);
+      }
+      break;
+    default: break;  // the others bound nothing
+  }
+  return Unknown(dtype, "value");
+}
+
+Extent Verifier::ValueOf(const ExprRef& expr) {
+  if (IsFloat(expr->dtype)) return Unknown(DType::kI64, "float");
+  if (const auto* constant = std::get_if<Const>(&expr->node)) {
+    // Larger ones bound nothing that exists, and leave no room to compute with them.
+    const bool large = constant->integer > kLargest || constant->integer < -kLargest;
+    return large ? Unknown(expr->dtype, "large") : Extent(constant->integer);
+  }
+  if (const auto* name = std::get_if<NameRef>(&expr->node)) {
+    auto it = names_.find(name->name);
+    if (it != names_.end() && it->second.value) return *it->second.value;
+    return Unknown(expr->dtype, name->name);
+  }
+  if (const auto* apply = std::get_if<Apply>(&expr->node)) return InRange(ValueOfApply(*apply, expr->dtype), expr->dtype);
+  if (const auto* cast = std::get_if<Cast>(&expr->node)) {
+    const DType from = cast->value->dtype;
+    if (IsInteger(from) && from != DType::kU64 && expr->dtype != DType::kBool) return InRange(ValueOf(cast->value), expr->dtype);
+  }
+  return Unknown(expr->dtype, "value");
+}
+
+std::pair<Extent, IndexProver::Id> Verifier::NewIndex(const std::string& name, const Extent& low, const Extent& high,
+                                                      int64_t step) {
+  const IndexProver::Id id = prover_.AddFresh(name);
+  prover_.SetLow(id, 0);
+  const Extent length = high - low;
+  if (const std::optional<Extent> trips = length.DividedBy(step); trips && step != 1) {
+    prover_.SetHigh(id, *trips - 1);
+  } else {
+    prover_.SetHigh(id, length - 1, step);
+  }
+  const std::optional<Extent> scaled = CheckedMultiply(prover_.Variable(id), step);
+  const std::optional<Extent> value = scaled ? CheckedAdd(low, *scaled) : std::nullopt;
+  return {value ? *value : Unknown(DType::kI64, name), id};
+}
+
+void Verifier::Assume(const ExprRef& condition, bool holds) {
+  const auto* apply = std::get_if<Apply>(&condition->node);
+  if (apply == nullptr) return;
+  if (apply->op == Op::kNot) return Assume(apply->args[0], !holds);
+  if ((apply->op == Op::kAnd && holds) || (apply->op == Op::kOr && !holds)) {
+    if (condition->dtype != DType::kBool) return;
+    Assume(apply->args[0], holds);
+    return Assume(apply->args[1], holds);
+  }
+  if (apply->args.size() != 2 || !IsInteger(apply->args[0]->dtype) || apply->args[0]->dtype == DType::kU64) return;
+  const Extent a = ValueOf(apply->args[0]), b = ValueOf(apply->args[1]);
+  const std::optional<Extent> rise = CheckedSubtract(b, a), fall = CheckedSubtract(a, b);
+  if (!rise || !fall) return;
+  switch (apply->op) {
+    case Op::kLt: prover_.PushFact(holds ? *rise - 1 : *fall); return;
+    case Op::kLe: prover_.PushFact(holds ? *rise : *fall - 1); return;
+    case Op::kEq:
+    case Op::kNe:
+      if (holds != (apply->op == Op::kEq)) return;
+      prover_.PushFact(*rise);
+      prover_.PushFact(*fall);
+      return;
+    default: return;  // says nothing about sizes
+  }
+}
+
+}  // namespace quern::kir
