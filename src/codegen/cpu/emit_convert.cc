@@ -1,0 +1,163 @@
+// Conversions between dtypes, on scalars and vectors alike, in instructions that every level has: none becomes a call.
+#include <cmath>
+#include <limits>
+
+#include "codegen/cpu/emitter.h"
+#include "llvm/IR/Intrinsics.h"
+
+namespace quern::cpu {
+namespace {
+
+bool IsHalf(DType dtype) { return dtype == DType::kF16 || dtype == DType::kBF16; }
+
+}  // namespace
+
+llvm::Type* Emitter::WithLanesOf(llvm::Type* element, llvm::Value* like) {
+  const auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(like->getType());
+  return vector == nullptr ? element : llvm::FixedVectorType::get(element, vector->getNumElements());
+}
+
+llvm::Value* Emitter::WidenHalf(llvm::Value* bits, DType half) {
+  llvm::Type* i32 = WithLanesOf(b_.getInt32Ty(), bits);
+  llvm::Type* f32 = WithLanesOf(b_.getFloatTy(), bits);
+  if (half == DType::kBF16) return b_.CreateBitCast(b_.CreateShl(b_.CreateZExt(bits, i32), 16), f32);
+  if (target_.f16c) return b_.CreateFPExt(b_.CreateBitCast(bits, WithLanesOf(b_.getHalfTy(), bits)), f32);
+  // Integer arithmetic, since kernels run with denormals flushed: normal numbers are moved into place and rebiased,
+  // subnormals are their mantissa times 2^-24, infinity and NaN get the full exponent.
+  llvm::Value* wide = b_.CreateZExt(bits, i32);
+  llvm::Value* sign = b_.CreateShl(b_.CreateAnd(wide, 0x8000), 16);
+  llvm::Value* magnitude = b_.CreateAnd(wide, 0x7fff);
+  llvm::Value* moved = b_.CreateShl(magnitude, 13);
+  llvm::Value* small = b_.CreateFMul(b_.CreateSIToFP(magnitude, f32), FloatConstant(f32, 0x1p-24));
+  llvm::Value* normal = b_.CreateAdd(moved, llvm::ConstantInt::get(i32, 0x38000000));
+  llvm::Value* full = b_.CreateOr(moved, llvm::ConstantInt::get(i32, 0x7f800000));
+  llvm::Value* out = b_.CreateSelect(b_.CreateICmpULT(magnitude, llvm::ConstantInt::get(i32, 0x400)),
+                                     b_.CreateBitCast(small, i32), normal);
+  out = b_.CreateSelect(b_.CreateICmpUGE(magnitude, llvm::ConstantInt::get(i32, 0x7c00)), full, out);
+  return b_.CreateBitCast(b_.CreateOr(out, sign), f32);
+}
+
+llvm::Value* Emitter::NarrowHalf(llvm::Value* value, DType half) {
+  llvm::Type* i32 = WithLanesOf(b_.getInt32Ty(), value);
+  llvm::Type* i16 = WithLanesOf(b_.getInt16Ty(), value);
+  llvm::Type* f32 = value->getType();
+  auto constant = [&](uint32_t bits) { return llvm::ConstantInt::get(i32, bits); };
+  if (half == DType::kF16 && target_.f16c) {
+    return b_.CreateBitCast(b_.CreateFPTrunc(value, WithLanesOf(b_.getHalfTy(), value)), i16);
+  }
+  llvm::Value* bits = b_.CreateBitCast(value, i32);
+  if (half == DType::kBF16) {
+    llvm::Value* odd = b_.CreateAnd(b_.CreateLShr(bits, 16), constant(1));
+    llvm::Value* rounded = b_.CreateAdd(bits, b_.CreateAdd(odd, constant(0x7fff)));
+    llvm::Value* quiet = b_.CreateOr(bits, constant(0x400000));
+    llvm::Value* chosen = b_.CreateSelect(b_.CreateFCmpUNO(value, value), quiet, rounded);
+    return b_.CreateTrunc(b_.CreateLShr(chosen, 16), i16);
+  }
+  // The arithmetic of base/half.h, its branches as selects.
+  llvm::Value* sign = b_.CreateAnd(b_.CreateLShr(bits, 16), constant(0x8000));
+  llvm::Value* magnitude = b_.CreateAnd(bits, constant(0x7fffffff));
+  llvm::Value* shifted = b_.CreateFAdd(b_.CreateBitCast(magnitude, f32), FloatConstant(f32, 0.5));
+  llvm::Value* subnormal = b_.CreateSub(b_.CreateBitCast(shifted, i32), constant(0x3f000000));
+  llvm::Value* odd = b_.CreateAnd(b_.CreateLShr(magnitude, 13), constant(1));
+  llvm::Value* normal = b_.CreateAdd(b_.CreateSub(magnitude, constant(0x38000000)), b_.CreateAdd(odd, constant(0xfff)));
+  normal = b_.CreateLShr(normal, 13);
+  llvm::Value* nan = b_.CreateOr(b_.CreateAnd(b_.CreateLShr(magnitude, 13), constant(1023)), constant(0x7e00));
+  llvm::Value* out = b_.CreateSelect(b_.CreateICmpULT(magnitude, constant(0x38800000)), subnormal, normal);
+  out = b_.CreateSelect(b_.CreateICmpUGE(magnitude, constant(0x477ff000)), constant(0x7c00), out);
+  out = b_.CreateSelect(b_.CreateICmpUGT(magnitude, constant(0x7f800000)), nan, out);
+  return b_.CreateTrunc(b_.CreateOr(out, sign), i16);
+}
+
+llvm::Value* Emitter::RoundTo(llvm::Value* f32, DType half) { return WidenHalf(NarrowHalf(f32, half), half); }
+
+llvm::Value* Emitter::NarrowDouble(llvm::Value* f64, bool to_odd) {
+  llvm::Type* f32 = WithLanesOf(b_.getFloatTy(), f64);
+  llvm::Value* nearest = b_.CreateFPTrunc(f64, f32);
+  if (!to_odd) return nearest;
+  // Rounding to odd first makes the second rounding, to 16 bits, the right one: truncate, then set the last bit if
+  // anything was lost.
+  llvm::Type* i32 = WithLanesOf(b_.getInt32Ty(), f64);
+  auto magnitude = [&](llvm::Value* x) { return b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x); };
+  llvm::Value* back = b_.CreateFPExt(nearest, f64->getType());
+  llvm::Value* bits = b_.CreateBitCast(nearest, i32);
+  llvm::Value* too_large = b_.CreateFCmpOGT(magnitude(back), magnitude(f64));
+  bits = b_.CreateSub(bits, b_.CreateZExt(too_large, i32));
+  llvm::Value* inexact = b_.CreateFCmpONE(back, f64);
+  bits = b_.CreateOr(bits, b_.CreateZExt(inexact, i32));
+  return b_.CreateBitCast(bits, f32);
+}
+
+llvm::Value* Emitter::FloatToInt(llvm::Value* value, DType to) {
+  // Clamped into what the conversion instruction takes, then the ends and NaN put right. 8 and 16 bits go through i32,
+  // whose conversion is a vector instruction at every level.
+  llvm::Type* real = value->getType();
+  const int bits = 8 * ScalarBytes(to);
+  const bool is_unsigned = IsUnsigned(to);
+  llvm::Type* out = WithLanesOf(b_.getIntNTy(bits), value);
+  const double low = is_unsigned ? 0 : -std::ldexp(1.0, bits - 1);
+  const double limit = std::ldexp(1.0, is_unsigned ? bits : bits - 1);  // first value that is too large
+  const bool is_double = real->getScalarType()->isDoubleTy();
+  const bool exact = bits <= (is_double ? 52 : 23);
+  // The greatest value below the limit: of the type itself, or the integer one.
+  const double high = exact ? limit - 1 : limit - std::ldexp(1.0, (is_unsigned ? bits : bits - 1) - (is_double ? 53 : 24));
+  llvm::Value* at_least = b_.CreateSelect(b_.CreateFCmpOGT(value, FloatConstant(real, low)), value, FloatConstant(real, low));
+  llvm::Value* clamped =
+      b_.CreateSelect(b_.CreateFCmpOLT(at_least, FloatConstant(real, high)), at_least, FloatConstant(real, high));
+  llvm::Value* result;
+  if (bits < 32) {
+    result = b_.CreateTrunc(b_.CreateFPToSI(clamped, WithLanesOf(b_.getInt32Ty(), value)), out);
+  } else {
+    result = is_unsigned ? b_.CreateFPToUI(clamped, out) : b_.CreateFPToSI(clamped, out);
+  }
+  if (!exact) {
+    const llvm::APInt most = is_unsigned ? llvm::APInt::getMaxValue(bits) : llvm::APInt::getSignedMaxValue(bits);
+    result = b_.CreateSelect(b_.CreateFCmpOGE(value, FloatConstant(real, limit)), llvm::ConstantInt::get(out, most), result);
+  }
+  return b_.CreateSelect(b_.CreateFCmpUNO(value, value), llvm::Constant::getNullValue(out), result);
+}
+
+llvm::Value* Emitter::Convert(llvm::Value* value, DType from, DType to) {
+  if (from == to) return value;
+  llvm::Type* type = WithLanesOf(ScalarType(to), value);
+  if (to == DType::kBool) {
+    llvm::Constant* zero = llvm::Constant::getNullValue(value->getType());
+    return IsFloat(from) ? b_.CreateFCmpUNE(value, zero) : b_.CreateICmpNE(value, zero);
+  }
+  if (IsFloat(from)) {
+    if (!IsFloat(to)) return FloatToInt(value, to);
+    if (to == DType::kF64) return b_.CreateFPExt(value, type);
+    if (from == DType::kF64) value = NarrowDouble(value, IsHalf(to));
+    return IsHalf(to) ? RoundTo(value, to) : value;
+  }
+  if (IsFloat(to)) {
+    const bool is_signed = Row(from).kind == DTypeClass::kSigned;
+    // Integers of more bits than f32 holds go through f64 on the way to 16 bits, so that they are rounded once.
+    if (IsHalf(to) && ScalarBytes(from) >= 4) {
+      llvm::Type* f64 = WithLanesOf(b_.getDoubleTy(), value);
+      llvm::Value* wide = is_signed ? b_.CreateSIToFP(value, f64) : b_.CreateUIToFP(value, f64);
+      return RoundTo(NarrowDouble(wide, true), to);
+    }
+    llvm::Value* real = is_signed ? b_.CreateSIToFP(value, type) : b_.CreateUIToFP(value, type);
+    return IsHalf(to) ? RoundTo(real, to) : real;
+  }
+  return Row(from).kind == DTypeClass::kSigned ? b_.CreateSExtOrTrunc(value, type) : b_.CreateZExtOrTrunc(value, type);
+}
+
+llvm::Value* Emitter::ToMemory(llvm::Value* value, DType dtype) {
+  if (IsHalf(dtype)) return NarrowHalf(value, dtype);
+  if (dtype == DType::kBool) return b_.CreateZExt(value, WithLanesOf(b_.getInt8Ty(), value));
+  return value;
+}
+
+llvm::Value* Emitter::FromMemory(llvm::Value* value, DType dtype) {
+  if (IsHalf(dtype)) return WidenHalf(value, dtype);
+  if (dtype == DType::kBool) return b_.CreateICmpNE(value, llvm::Constant::getNullValue(value->getType()));
+  return value;
+}
+
+llvm::Value* Emitter::BitCast(llvm::Value* value, DType from, DType to) {
+  llvm::Value* memory = ToMemory(value, from);
+  return FromMemory(b_.CreateBitCast(memory, WithLanesOf(MemoryType(to), memory)), to);
+}
+
+}  // namespace quern::cpu

@@ -1,0 +1,319 @@
+// Loops: plain, unrolled, widened; reductions with their stated tree.
+//
+// A widened loop is a main loop of full vectors and a tail: one masked vector where the level has masks, else the
+// remaining elements one by one. Trip counts that are constants drop what is not needed.
+#include <cmath>
+
+#include "base/check.h"
+#include "codegen/cpu/emitter.h"
+
+namespace quern::cpu {
+
+void Emitter::Loop(llvm::Value* low, llvm::Value* high, int64_t step, const std::function<void(llvm::Value*)>& body) {
+  const auto* first = llvm::dyn_cast<llvm::ConstantInt>(low);
+  const auto* last = llvm::dyn_cast<llvm::ConstantInt>(high);
+  const bool constant = first != nullptr && last != nullptr;
+  if (constant && first->getSExtValue() >= last->getSExtValue()) return;
+  if (constant && first->getSExtValue() + step >= last->getSExtValue()) return body(low);  // one round
+  llvm::BasicBlock* before = b_.GetInsertBlock();
+  llvm::BasicBlock* loop = llvm::BasicBlock::Create(context_, "loop", function_);
+  llvm::BasicBlock* done = llvm::BasicBlock::Create(context_, "done", function_);
+  if (constant) {
+    b_.CreateBr(loop);
+  } else {
+    b_.CreateCondBr(b_.CreateICmpSLT(low, high), loop, done);
+  }
+  b_.SetInsertPoint(loop);
+  llvm::PHINode* index = b_.CreatePHI(b_.getInt64Ty(), 2);
+  index->addIncoming(low, before);
+  body(index);
+  llvm::Value* next = b_.CreateAdd(index, b_.getInt64(step), "", false, true);
+  index->addIncoming(next, b_.GetInsertBlock());
+  b_.CreateCondBr(b_.CreateICmpSLT(next, high), loop, done);
+  b_.SetInsertPoint(done);
+}
+
+void Emitter::VecLoop(llvm::Value* low, llvm::Value* high, int64_t step, const std::function<void(const Val&)>& body) {
+  QUERN_CHECK(lanes_ == 1);
+  const int lanes = target_.lanes;
+  auto widened = [&](llvm::Value* index, llvm::Value* mask) {
+    lanes_ = lanes;
+    mask_ = mask;
+    body({DType::kI64, index, nullptr, step});
+    lanes_ = 1;
+    mask_ = nullptr;
+  };
+  llvm::Value* span = b_.CreateSub(high, low, "", false, true);
+  llvm::Value* trips = b_.CreateSDiv(b_.CreateAdd(span, b_.getInt64(step - 1)), b_.getInt64(step));
+  llvm::Value* full = b_.CreateAnd(trips, b_.getInt64(-int64_t{lanes}));
+  llvm::Value* middle = b_.CreateAdd(low, b_.CreateMul(full, b_.getInt64(step)));
+  // An empty range must not run the tail: -1 & -16 is below it.
+  Loop(low, middle, step * lanes, [&](llvm::Value* index) { widened(index, nullptr); });
+  const auto* rest = llvm::dyn_cast<llvm::ConstantInt>(b_.CreateSub(trips, full));
+  if (rest != nullptr && rest->isZero()) return;
+  if (!target_.masks) {
+    Loop(b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, middle, low), high, step,
+         [&](llvm::Value* index) { body(Uniform(DType::kI64, index)); });
+    return;
+  }
+  // At most one round; the loop form gives the guard.
+  Loop(b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, middle, low), high, step * lanes, [&](llvm::Value* index) {
+    llvm::Value* left = b_.CreateSub(trips, full);
+    lanes_ = lanes;
+    llvm::Value* ids = LaneIds();
+    lanes_ = 1;
+    widened(index, b_.CreateICmpULT(ids, b_.CreateVectorSplat(lanes, left)));
+  });
+}
+
+void Emitter::EmitLoopNode(const kir::Loop& loop) {
+  llvm::Value* low = UniformScalar(loop.low, "loop bound");
+  llvm::Value* high = UniformScalar(loop.high, "loop bound");
+  auto run = [&](const Val& index) {
+    const Saved saved = Enter();
+    Binding binding;
+    binding.value = index;
+    Bind(loop.index, std::move(binding));
+    EmitBlock(loop.body);
+    Leave(saved);
+  };
+  switch (loop.kind) {
+    case kir::LoopKind::kFor: break;
+    case kir::LoopKind::kUnroll: {
+      const auto* first = llvm::dyn_cast<llvm::ConstantInt>(low);
+      const auto* last = llvm::dyn_cast<llvm::ConstantInt>(high);
+      if (first == nullptr || last == nullptr) return Fail("unroll needs constant bounds");
+      for (int64_t i = first->getSExtValue(); i < last->getSExtValue(); i += loop.step) run(I64(i));
+      return;
+    }
+    case kir::LoopKind::kVec: {
+      if (lanes_ != 1) break;  // the outer vec loop has the lanes
+      std::vector<std::string> varying = {loop.index};
+      if (Widens(loop.body, varying)) return VecLoop(low, high, loop.step, run);
+      ++stats_.scalarised;
+      break;
+    }
+  }
+  Loop(low, high, loop.step, [&](llvm::Value* index) { run(Uniform(DType::kI64, index)); });
+}
+
+llvm::Value* Emitter::IdentityOf(kir::ReduceOp op, DType dtype) {
+  llvm::Type* type = ScalarType(dtype);
+  if (IsFloat(dtype)) return FloatConstant(type, kir::Identity(op));
+  const unsigned bits = type->getIntegerBitWidth();
+  const bool is_signed = Row(dtype).kind == DTypeClass::kSigned;
+  switch (op) {
+    case kir::ReduceOp::kSum: return llvm::ConstantInt::get(type, 0);
+    case kir::ReduceOp::kProd: return llvm::ConstantInt::get(type, 1);
+    case kir::ReduceOp::kMax:
+      return llvm::ConstantInt::get(type, is_signed ? llvm::APInt::getSignedMinValue(bits) : llvm::APInt::getZero(bits));
+    case kir::ReduceOp::kMin:
+      return llvm::ConstantInt::get(type, is_signed ? llvm::APInt::getSignedMaxValue(bits) : llvm::APInt::getMaxValue(bits));
+  }
+  QUERN_CHECK(false);
+}
+
+llvm::Value* Emitter::CombineLanes(kir::ReduceOp op, DType dtype, llvm::Value* vector) {
+  // Upper half onto lower half until one lane is left.
+  for (int width = target_.lanes / 2; width >= 1; width /= 2) {
+    std::vector<int> low, high;
+    for (int lane = 0; lane < width; ++lane) {
+      low.push_back(lane);
+      high.push_back(lane + width);
+    }
+    vector = Combine(op, dtype, b_.CreateShuffleVector(vector, low), b_.CreateShuffleVector(vector, high), false);
+  }
+  return b_.CreateExtractElement(vector, uint64_t{0});
+}
+
+Val Emitter::EmitReduce(const kir::Expr& expr, const kir::Reduce& reduce) {
+  const DType dtype = expr.dtype;
+  llvm::Value* low = UniformScalar(reduce.low, "reduction bound");
+  llvm::Value* high = UniformScalar(reduce.high, "reduction bound");
+  const int accs = std::max(reduce.accs, 1);
+  const auto* product = std::get_if<kir::Apply>(&reduce.body->node);
+  const bool contract = product != nullptr && product->op == kir::Op::kMul && product->contract;
+  const bool half = dtype == DType::kF16 || dtype == DType::kBF16;
+  const bool widen = lanes_ == 1 && reduce.vec && Widens(reduce.body, {reduce.index});
+  if (reduce.vec && lanes_ == 1 && !widen) ++stats_.scalarised;
+
+  const int outer_lanes = lanes_;
+  llvm::Value* outer_mask = mask_;
+  const int lanes = widen ? target_.lanes : outer_lanes;
+  auto with_lanes = [&](int count, llvm::Value* mask) {
+    lanes_ = count;
+    mask_ = mask;
+  };
+  with_lanes(lanes, outer_mask);
+  llvm::Type* type = LanesOf(ScalarType(dtype));
+  llvm::Value* identity = IdentityOf(reduce.op, dtype);
+  llvm::Value* start = lanes == 1 ? identity : b_.CreateVectorSplat(lanes, identity);
+  with_lanes(outer_lanes, outer_mask);
+  std::vector<llvm::AllocaInst*> slots;
+  for (int a = 0; a < accs; ++a) {
+    slots.push_back(EntryAlloca(type));
+    b_.CreateStore(start, slots[a]);
+  }
+  auto term = [&](const Val& index) {
+    const Saved saved = Enter();
+    Binding binding;
+    binding.value = index;
+    Bind(reduce.index, std::move(binding));
+    llvm::Value* value = Lanes(Emit(reduce.body));
+    Leave(saved);
+    return value;
+  };
+  auto accumulate = [&](llvm::AllocaInst* slot, llvm::Value* value) {
+    llvm::Value* sum = b_.CreateLoad(slot->getAllocatedType(), slot);
+    b_.CreateStore(Combine(reduce.op, dtype, sum, value, contract), slot);
+  };
+
+  // Groups of `accs` vectors (or elements), then single ones into the first accumulator, then the masked or scalar rest.
+  const int64_t width = widen ? lanes : 1;
+  auto at = [&](llvm::Value* index, int64_t offset) {
+    Val value = Uniform(DType::kI64, b_.CreateAdd(index, b_.getInt64(offset), "", false, true));
+    value.step = widen ? 1 : 0;
+    return value;
+  };
+  auto round_down = [&](int64_t to) {
+    llvm::Value* span = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, b_.CreateSub(high, low), b_.getInt64(0));
+    return b_.CreateAdd(low, b_.CreateSub(span, b_.CreateURem(span, b_.getInt64(to))));
+  };
+  llvm::Value* position = low;
+  with_lanes(lanes, outer_mask);
+  if (accs > 1) {
+    llvm::Value* groups = round_down(width * accs);
+    Loop(position, groups, width * accs, [&](llvm::Value* index) {
+      for (int a = 0; a < accs; ++a) accumulate(slots[a], term(at(index, a * width)));
+    });
+    position = groups;
+  }
+  llvm::Value* vectors = round_down(width);
+  Loop(position, vectors, width, [&](llvm::Value* index) { accumulate(slots[0], term(at(index, 0))); });
+  with_lanes(outer_lanes, outer_mask);
+  llvm::AllocaInst* scalar_slot = nullptr;
+  const auto* rest = llvm::dyn_cast<llvm::ConstantInt>(b_.CreateSub(high, vectors));
+  const bool has_tail = widen && !(rest != nullptr && rest->getSExtValue() <= 0);
+  if (has_tail && target_.masks) {
+    Loop(vectors, high, width, [&](llvm::Value* index) {
+      lanes_ = lanes;
+      llvm::Value* left = b_.CreateSub(high, index);
+      llvm::Value* mask = b_.CreateICmpULT(LaneIds(), b_.CreateVectorSplat(lanes, left));
+      with_lanes(lanes, mask);
+      llvm::Value* value = b_.CreateSelect(mask, term(at(index, 0)), start);
+      accumulate(slots[0], value);
+      with_lanes(outer_lanes, outer_mask);
+    });
+  } else if (has_tail) {
+    scalar_slot = EntryAlloca(ScalarType(dtype));
+    b_.CreateStore(identity, scalar_slot);
+    Loop(vectors, high, 1, [&](llvm::Value* index) { accumulate(scalar_slot, term(Uniform(DType::kI64, index))); });
+  }
+
+  std::vector<llvm::Value*> partial;
+  for (llvm::AllocaInst* slot : slots) partial.push_back(b_.CreateLoad(type, slot));
+  while (partial.size() > 1) {
+    std::vector<llvm::Value*> next;
+    for (size_t i = 0; i + 1 < partial.size(); i += 2) {
+      next.push_back(Combine(reduce.op, dtype, partial[i], partial[i + 1], false));
+    }
+    if (partial.size() % 2 == 1) next.push_back(partial.back());
+    partial = std::move(next);
+  }
+  llvm::Value* result = partial[0];
+  if (widen) result = CombineLanes(reduce.op, dtype, result);
+  if (scalar_slot != nullptr) {
+    result = Combine(reduce.op, dtype, result, b_.CreateLoad(ScalarType(dtype), scalar_slot), false);
+  }
+  return FromLanes(dtype, half ? RoundTo(result, dtype) : result);
+}
+
+// Whether an expression can differ between lanes when the names in `varying` do.
+bool Emitter::Varies(const kir::ExprRef& expr, const std::vector<std::string>& varying) {
+  auto any = [&](const std::vector<kir::ExprRef>& parts) {
+    for (const kir::ExprRef& part : parts) {
+      if (part != nullptr && Varies(part, varying)) return true;
+    }
+    return false;
+  };
+  if (const auto* name = std::get_if<kir::NameRef>(&expr->node)) {
+    for (const std::string& other : varying) {
+      if (other == name->name) return true;
+    }
+    // A tile's element varies as its indices do.
+    const Binding* binding = Lookup(name->name);
+    if (binding == nullptr || binding->kind != Binding::kTileElement) return false;
+    return true;
+  }
+  if (const auto* load = std::get_if<kir::Load>(&expr->node)) {
+    return any(load->index) || (load->otherwise != nullptr && Varies(load->otherwise, varying));
+  }
+  if (const auto* apply = std::get_if<kir::Apply>(&expr->node)) return any(apply->args);
+  if (const auto* cast = std::get_if<kir::Cast>(&expr->node)) return Varies(cast->value, varying);
+  if (const auto* bits = std::get_if<kir::Bits>(&expr->node)) return Varies(bits->value, varying);
+  if (const auto* reduce = std::get_if<kir::Reduce>(&expr->node)) return Varies(reduce->body, varying);
+  if (const auto* decode = std::get_if<kir::Decode>(&expr->node)) return any(decode->index);
+  return false;
+}
+
+bool Emitter::Widens(const kir::ExprRef& expr, const std::vector<std::string>& varying) {
+  if (expr == nullptr) return true;
+  if (const auto* load = std::get_if<kir::Load>(&expr->node)) {
+    for (const kir::ExprRef& part : load->index) {
+      if (!Widens(part, varying)) return false;
+    }
+    return Widens(load->otherwise, varying);
+  }
+  if (const auto* apply = std::get_if<kir::Apply>(&expr->node)) {
+    for (const kir::ExprRef& part : apply->args) {
+      if (!Widens(part, varying)) return false;
+    }
+  }
+  if (const auto* cast = std::get_if<kir::Cast>(&expr->node)) return Widens(cast->value, varying);
+  if (const auto* bits = std::get_if<kir::Bits>(&expr->node)) return Widens(bits->value, varying);
+  if (const auto* reduce = std::get_if<kir::Reduce>(&expr->node)) {
+    return !Varies(reduce->low, varying) && !Varies(reduce->high, varying) && Widens(reduce->body, varying);
+  }
+  if (const auto* decode = std::get_if<kir::Decode>(&expr->node)) {
+    for (const kir::ExprRef& part : decode->index) {
+      if (!Widens(part, varying)) return false;
+    }
+  }
+  return true;
+}
+
+// Whether a vec loop's body can be widened: inner bounds and conditions uniform, no memory or tiles of its own. Names that
+// differ between the lanes are added to `varying`.
+bool Emitter::Widens(const kir::Block& block, std::vector<std::string>& varying) {
+  for (const kir::StmtRef& stmt : block) {
+    if (const auto* loop = std::get_if<kir::Loop>(&stmt->node)) {
+      if (Varies(loop->low, varying) || Varies(loop->high, varying)) return false;
+      if (!Widens(loop->body, varying)) return false;
+    } else if (const auto* node = std::get_if<kir::If>(&stmt->node)) {
+      if (Varies(node->condition, varying)) return false;
+      if (!Widens(node->then_body, varying) || !Widens(node->else_body, varying)) return false;
+    } else if (const auto* let = std::get_if<kir::Let>(&stmt->node)) {
+      if (!Widens(let->value, varying)) return false;
+      if (Varies(let->value, varying)) varying.push_back(let->name);
+    } else if (const auto* var = std::get_if<kir::Var>(&stmt->node)) {
+      if (!Widens(var->value, varying)) return false;
+      varying.push_back(var->name);  // one register a lane
+    } else if (const auto* assign = std::get_if<kir::Assign>(&stmt->node)) {
+      if (!Widens(assign->value, varying)) return false;
+      // A register from outside the loop is shared by all iterations: their order then matters.
+      if (std::find(varying.begin(), varying.end(), assign->name) == varying.end()) return false;
+    } else if (const auto* store = std::get_if<kir::Store>(&stmt->node)) {
+      bool varies = false;
+      for (const kir::ExprRef& part : store->index) {
+        if (!Widens(part, varying)) return false;
+        varies = varies || Varies(part, varying);
+      }
+      if (!varies || !Widens(store->value, varying)) return false;
+    } else if (!std::holds_alternative<kir::Prefetch>(stmt->node)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace quern::cpu

@@ -1,0 +1,179 @@
+// Loads and stores. How an element's flat index varies over the lanes decides the access: unit step -> one vector access,
+// none -> one scalar, step 2 -> two vectors and a shuffle, anything else -> gather or scatter (counted for the lint).
+#include "base/check.h"
+#include "codegen/cpu/emitter.h"
+#include "llvm/IR/Intrinsics.h"
+
+namespace quern::cpu {
+
+template <typename Instruction>
+Instruction* Emitter::Tag(Instruction* access, const Buffer& buffer) {
+  access->setMetadata(llvm::LLVMContext::MD_alias_scope, buffer.scope);
+  access->setMetadata(llvm::LLVMContext::MD_noalias, buffer.noalias);
+  return access;
+}
+
+llvm::Value* Emitter::FullMask() {
+  if (mask_ != nullptr) return mask_;
+  return llvm::Constant::getAllOnesValue(llvm::FixedVectorType::get(b_.getInt1Ty(), lanes_));
+}
+
+std::vector<Val> Emitter::EmitIndex(const kir::Index& index) {
+  std::vector<Val> values;
+  for (const kir::ExprRef& expr : index) {
+    const Val value = Emit(expr);
+    if (value.dtype == DType::kI64) {
+      values.push_back(value);
+    } else if (value.uniform()) {
+      values.push_back(Uniform(DType::kI64, Convert(value.scalar, value.dtype, DType::kI64)));
+    } else {
+      values.push_back(FromLanes(DType::kI64, Convert(Lanes(value), value.dtype, DType::kI64)));
+    }
+  }
+  return values;
+}
+
+Val Emitter::FlatIndex(const Buffer& buffer, const std::vector<Val>& index) {
+  if (index.size() != buffer.strides.size()) {
+    Fail(absl::StrFormat("access of rank %d to %s", index.size(), kir::Print(buffer.type)));
+    return I64(0);
+  }
+  if (buffer.type.layout == kir::Layout::kKn32 && index.size() == 2) {
+    // [K][32]: row r, column j lies at 32 j + r.
+    return AddI64(MulI64(index[1], I64(32)), index[0]);
+  }
+  if (buffer.type.layout != kir::Layout::kRow) {
+    Fail(absl::StrFormat("an element of %s is reached by decode only", kir::Print(buffer.type)));
+    return I64(0);
+  }
+  Val flat = I64(0);
+  for (size_t d = 0; d < index.size(); ++d) {
+    flat = AddI64(flat, MulI64(index[d], Uniform(DType::kI64, buffer.strides[d])));
+  }
+  return flat;
+}
+
+llvm::Align Emitter::ElementAlign(const Buffer& buffer, llvm::Value* flat, int64_t bytes) const {
+  // A constant index keeps what the buffer's alignment says of it; otherwise the element's own size is all that is known.
+  if (const auto* constant = llvm::dyn_cast<llvm::ConstantInt>(flat)) {
+    return llvm::commonAlignment(llvm::Align(buffer.align), constant->getZExtValue() * bytes);
+  }
+  return llvm::Align(bytes);
+}
+
+llvm::Value* Emitter::LoadStride2(const Buffer& buffer, const Val& flat, llvm::Type* element) {
+  // Elements 0, 2, .. 2n-2 out of two vectors that start at 0 and at n-1, so that nothing past the last one is read.
+  llvm::Type* type = LanesOf(element);
+  const int64_t bytes = element->getPrimitiveSizeInBits() / 8;
+  llvm::Value* at = b_.CreateInBoundsGEP(element, buffer.ptr, flat.scalar);
+  llvm::Value* low = Tag(b_.CreateAlignedLoad(type, at, llvm::Align(bytes)), buffer);
+  llvm::Value* at_high = b_.CreateConstInBoundsGEP1_64(element, at, lanes_ - 1);
+  llvm::Value* high = Tag(b_.CreateAlignedLoad(type, at_high, llvm::Align(bytes)), buffer);
+  std::vector<int> picks;
+  for (int lane = 0; lane < lanes_; ++lane) {
+    const int offset = 2 * lane;
+    picks.push_back(offset < lanes_ ? offset : lanes_ + offset - (lanes_ - 1));
+  }
+  return b_.CreateShuffleVector(low, high, picks);
+}
+
+Val Emitter::LoadElement(const Buffer& buffer, const std::vector<Val>& index) {
+  const DType dtype = buffer.type.dtype;
+  const Val flat = FlatIndex(buffer, index);
+  llvm::Type* element = MemoryType(dtype);
+  const int64_t bytes = ScalarBytes(dtype);
+  if (flat.uniform()) {
+    llvm::Value* at = b_.CreateInBoundsGEP(element, buffer.ptr, flat.scalar);
+    llvm::LoadInst* load = Tag(b_.CreateAlignedLoad(element, at, ElementAlign(buffer, flat.scalar, bytes)), buffer);
+    return Uniform(dtype, FromMemory(load, dtype));
+  }
+  llvm::Type* type = LanesOf(element);
+  llvm::Value* loaded;
+  if (!flat.varying() && flat.step == 1) {
+    llvm::Value* at = b_.CreateInBoundsGEP(element, buffer.ptr, flat.scalar);
+    const llvm::Align align = ElementAlign(buffer, flat.scalar, bytes);
+    if (mask_ == nullptr) {
+      loaded = Tag(b_.CreateAlignedLoad(type, at, align), buffer);
+    } else {
+      loaded = Tag(b_.CreateMaskedLoad(type, at, align, mask_, llvm::Constant::getNullValue(type)), buffer);
+    }
+  } else if (!flat.varying() && flat.step == 2 && mask_ == nullptr) {
+    loaded = LoadStride2(buffer, flat, element);
+  } else {
+    ++stats_.gathers;
+    llvm::Value* at = b_.CreateInBoundsGEP(element, buffer.ptr, Lanes(flat));
+    loaded = Tag(b_.CreateMaskedGather(type, at, llvm::Align(bytes), FullMask(), llvm::Constant::getNullValue(type)), buffer);
+  }
+  return FromLanes(dtype, FromMemory(loaded, dtype));
+}
+
+Val Emitter::LoadOr(const Buffer& buffer, const std::vector<Val>& index, const Val& otherwise) {
+  const DType dtype = buffer.type.dtype;
+  const Val flat = FlatIndex(buffer, index);
+  llvm::Type* element = MemoryType(dtype);
+  const int64_t bytes = ScalarBytes(dtype);
+  // Inside when every index, as an unsigned number, is below its extent.
+  bool uniform = true;
+  for (const Val& at : index) uniform = uniform && at.uniform();
+  llvm::Value* inside = nullptr;
+  for (size_t d = 0; d < index.size(); ++d) {
+    llvm::Value* at = uniform ? index[d].scalar : Lanes(index[d]);
+    llvm::Value* limit = uniform ? buffer.dims[d] : b_.CreateVectorSplat(lanes_, buffer.dims[d]);
+    llvm::Value* below = b_.CreateICmpULT(at, limit);
+    inside = inside == nullptr ? below : b_.CreateAnd(inside, below);
+  }
+  if (inside == nullptr) return LoadElement(buffer, index);
+  if (uniform) {
+    // Outside, the address of a local copy of the other value stands in: no branch, nothing out of bounds is touched.
+    if (!otherwise.uniform()) {
+      const Val loaded = LoadOr(buffer, index, Uniform(dtype, llvm::Constant::getNullValue(ScalarType(dtype))));
+      return FromLanes(dtype, b_.CreateSelect(inside, Lanes(loaded), Lanes(otherwise)));
+    }
+    llvm::AllocaInst* slot = EntryAlloca(element);
+    b_.CreateStore(ToMemory(otherwise.scalar, dtype), slot);
+    llvm::Value* at = b_.CreateSelect(inside, b_.CreateGEP(element, buffer.ptr, flat.scalar), slot);
+    return Uniform(dtype, FromMemory(b_.CreateAlignedLoad(element, at, llvm::Align(bytes)), dtype));
+  }
+  llvm::Value* mask = mask_ == nullptr ? inside : b_.CreateAnd(inside, mask_);
+  llvm::Type* type = LanesOf(element);
+  llvm::Value* passed = ToMemory(Lanes(otherwise), dtype);
+  llvm::Value* loaded;
+  if (!flat.varying() && flat.step == 1) {
+    llvm::Value* at = b_.CreateGEP(element, buffer.ptr, flat.scalar);
+    loaded = Tag(b_.CreateMaskedLoad(type, at, llvm::Align(bytes), mask, passed), buffer);
+  } else {
+    ++stats_.gathers;
+    llvm::Value* at = b_.CreateGEP(element, buffer.ptr, Lanes(flat));
+    loaded = Tag(b_.CreateMaskedGather(type, at, llvm::Align(bytes), mask, passed), buffer);
+  }
+  return FromLanes(dtype, FromMemory(loaded, dtype));
+}
+
+void Emitter::StoreElement(const Buffer& buffer, const std::vector<Val>& index, const Val& value) {
+  const DType dtype = buffer.type.dtype;
+  const Val flat = FlatIndex(buffer, index);
+  llvm::Type* element = MemoryType(dtype);
+  const int64_t bytes = ScalarBytes(dtype);
+  if (flat.uniform()) {
+    if (lanes_ != 1) return Fail("a store inside a vec loop whose element does not depend on the lane");
+    llvm::Value* at = b_.CreateInBoundsGEP(element, buffer.ptr, flat.scalar);
+    Tag(b_.CreateAlignedStore(ToMemory(value.scalar, dtype), at, ElementAlign(buffer, flat.scalar, bytes)), buffer);
+    return;
+  }
+  llvm::Value* stored = ToMemory(Lanes(value), dtype);
+  if (!flat.varying() && flat.step == 1) {
+    llvm::Value* at = b_.CreateInBoundsGEP(element, buffer.ptr, flat.scalar);
+    const llvm::Align align = ElementAlign(buffer, flat.scalar, bytes);
+    if (mask_ == nullptr) {
+      Tag(b_.CreateAlignedStore(stored, at, align), buffer);
+    } else {
+      Tag(b_.CreateMaskedStore(stored, at, align, mask_), buffer);
+    }
+    return;
+  }
+  ++stats_.scatters;
+  llvm::Value* at = b_.CreateInBoundsGEP(element, buffer.ptr, Lanes(flat));
+  Tag(b_.CreateMaskedScatter(stored, at, llvm::Align(bytes), FullMask()), buffer);
+}
+
+}  // namespace quern::cpu

@@ -1,0 +1,196 @@
+// Tiles, tile ops and packs: calls of the level's precompiled functions by the conventions of kir/tile_op.h.
+#include "base/check.h"
+#include "codegen/cpu/emitter.h"
+#include "kir/tile_op.h"
+#include "llvm/IR/Intrinsics.h"
+#include "simd/library.h"
+
+namespace quern::cpu {
+
+void Emitter::EmitTile(const kir::Tile& tile) {
+  EmitAlloc(tile.name, tile.type);
+  if (!status_.ok()) return;
+  const Buffer buffer = buffers_.back().second;
+  const Val init = Emit(tile.init);
+  llvm::Value* count = b_.getInt64(1);
+  for (llvm::Value* dim : buffer.dims) count = b_.CreateMul(count, dim);
+  const auto* constant = llvm::dyn_cast<llvm::ConstantInt>(count);
+  if (constant == nullptr || !init.uniform()) return Fail("a tile needs constant extents and a uniform start");
+  // Tiles end at a multiple of 64 bytes in scratch, so whole vectors may be stored.
+  llvm::Value* splat = b_.CreateVectorSplat(target_.lanes, init.scalar);
+  auto store = [&](llvm::Value* index) {
+    llvm::Value* at = b_.CreateInBoundsGEP(b_.getFloatTy(), buffer.ptr, index);
+    llvm::StoreInst* stored = b_.CreateAlignedStore(splat, at, llvm::Align(4 * target_.lanes));
+    stored->setMetadata(llvm::LLVMContext::MD_alias_scope, buffer.scope);
+    stored->setMetadata(llvm::LLVMContext::MD_noalias, buffer.noalias);
+  };
+  const int64_t elements = constant->getSExtValue();
+  if (elements <= 16 * target_.lanes) {
+    for (int64_t i = 0; i < elements; i += target_.lanes) store(b_.getInt64(i));
+  } else {
+    Loop(b_.getInt64(0), b_.getInt64(elements), target_.lanes, store);
+  }
+}
+
+llvm::FunctionCallee Emitter::Tile(const char* symbol, llvm::FunctionType* type) {
+  if (symbol == nullptr) return {};
+  const std::string name = std::string(symbol) + "_" + target_.name;
+  if (simd::FindTile(name) == nullptr) return {};
+  llvm::FunctionCallee callee = module_.getOrInsertFunction(name, type);
+  // Touches only what its arguments point to, so loads of other memory stay in registers across the call.
+  if (auto* function = llvm::dyn_cast<llvm::Function>(callee.getCallee())) {
+    function->setDoesNotThrow();
+    function->setOnlyAccessesArgMemory();
+  }
+  return callee;
+}
+
+void Emitter::EmitTileCall(const kir::TileCall& call) {
+  const kir::TileOp* op = kir::FindTileOp(call.op);
+  if (op == nullptr) return Fail("no tile op named " + call.op);
+  if (call.tiles.size() != op->tiles.size() || call.operands.size() > op->operands.size()) {
+    return Fail("wrong number of operands of " + call.op);
+  }
+  std::vector<Region> tiles, operands;
+  for (const std::string& tile : call.tiles) tiles.push_back(EmitSlice({tile, {}}, true));
+  for (const kir::Slice& operand : call.operands) operands.push_back(EmitSlice(operand, true));
+  if (!status_.ok()) return;
+
+  // A size is the least extent among the dimensions that carry its name.
+  std::vector<llvm::Value*> sizes(op->sizes.size(), nullptr);
+  auto lower = [&](const std::vector<const char*>& dims, const Region& region) {
+    size_t ranged = 0;
+    for (const char* dim : dims) {
+      if (*dim == '\0') continue;
+      if (ranged == region.extents.size()) return Fail("rank of an operand of " + call.op);
+      for (size_t s = 0; s < sizes.size(); ++s) {
+        if (std::string_view(op->sizes[s]) != dim) continue;
+        llvm::Value* extent = region.extents[ranged];
+        sizes[s] = sizes[s] == nullptr || sizes[s] == extent
+                       ? extent
+                       : b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, sizes[s], extent);
+      }
+      ++ranged;
+    }
+  };
+  for (size_t t = 0; t < tiles.size(); ++t) lower(op->tiles[t].dims, tiles[t]);
+  for (size_t o = 0; o < operands.size(); ++o) {
+    if (!call.operands[o].buffer.empty()) lower(op->operands[o].dims, operands[o]);
+  }
+  for (size_t s = 0; s < sizes.size(); ++s) {
+    if (sizes[s] == nullptr) return Fail(absl::StrFormat("size %s of %s follows from no operand", op->sizes[s], call.op));
+  }
+  std::vector<llvm::Value*> attributes;
+  for (const kir::TileAttribute& attribute : op->attributes) {
+    const bool integer = attribute.dtype == DType::kI64;
+    llvm::Value* value = integer ? static_cast<llvm::Value*>(b_.getInt64(static_cast<int64_t>(attribute.default_value)))
+                                 : FloatConstant(b_.getFloatTy(), attribute.default_value);
+    for (const auto& [name, expr] : call.attributes) {
+      if (name != attribute.name) continue;
+      const Val given = Emit(expr);
+      if (!given.uniform()) return Fail("attribute " + name + " differs between lanes");
+      value = Convert(given.scalar, given.dtype, attribute.dtype);
+    }
+    attributes.push_back(value);
+  }
+  if (!status_.ok()) return;
+
+  std::vector<llvm::Value*> args;
+  for (const Region& tile : tiles) {
+    args.push_back(tile.ptr);
+    args.push_back(tile.strides.size() > 1 ? tile.strides[tile.strides.size() - 2] : b_.getInt64(1));
+  }
+  for (size_t o = 0; o < op->operands.size(); ++o) {
+    const bool absent = o >= operands.size();
+    args.push_back(absent ? llvm::ConstantPointerNull::get(b_.getPtrTy()) : operands[o].ptr);
+    args.push_back(absent ? b_.getInt64(0) : operands[o].row_bytes);
+  }
+  args.insert(args.end(), sizes.begin(), sizes.end());
+  args.insert(args.end(), attributes.begin(), attributes.end());
+  if (op->workspace_bytes != nullptr) args.push_back(scratch_);
+  std::vector<llvm::Type*> types;
+  for (llvm::Value* arg : args) types.push_back(arg->getType());
+  llvm::FunctionCallee callee;
+  if (!options_.expand_tiles) callee = Tile(op->symbol, llvm::FunctionType::get(b_.getVoidTy(), types, false));
+  if (!callee) return ExpandTileCall(*op, tiles, operands, sizes, attributes);
+  // A column offset inside a planar row or a panel has no single address.
+  for (const Region& operand : operands) {
+    const auto* column = llvm::dyn_cast<llvm::ConstantInt>(operand.column);
+    const kir::Layout layout = operand.buffer.type.layout;
+    const bool split = layout == kir::Layout::kPlanar || layout == kir::Layout::kPanel16 || layout == kir::Layout::kKn32;
+    if (split && (column == nullptr || !column->isZero())) return Fail("an operand of " + call.op + " starts inside a row");
+  }
+  b_.CreateCall(callee, args);
+}
+
+void Emitter::ExpandTileCall(const kir::TileOp& op, std::span<const Region> tiles, std::span<const Region> operands,
+                             std::span<llvm::Value* const> sizes, std::span<llvm::Value* const> attributes) {
+  // The meaning's names are bound to what the call passes, and its statements emitted in place.
+  ++stats_.expanded_tiles;
+  const Saved saved = Enter();
+  auto bind_scalar = [&](const char* name, DType dtype, llvm::Value* value) {
+    Binding binding;
+    binding.value = Uniform(dtype, value);
+    Bind(name, std::move(binding));
+  };
+  for (size_t s = 0; s < sizes.size(); ++s) bind_scalar(op.sizes[s], DType::kI64, sizes[s]);
+  for (size_t a = 0; a < attributes.size(); ++a) bind_scalar(op.attributes[a].name, op.attributes[a].dtype, attributes[a]);
+  auto bind_buffer = [&](const kir::TileOperand& operand, const Region* region) {
+    Buffer buffer;
+    if (region == nullptr) {
+      // Absent: one zero, whatever the index.
+      llvm::AllocaInst* zero = EntryAlloca(MemoryType(operand.dtype));
+      b_.CreateStore(llvm::Constant::getNullValue(MemoryType(operand.dtype)), zero);
+      buffer.type = {operand.dtype, std::vector<Extent>(operand.dims.size(), Extent(1)), kir::Layout::kRow};
+      buffer.ptr = zero;
+      buffer.dims.assign(operand.dims.size(), b_.getInt64(1));
+      buffer.strides.assign(operand.dims.size(), b_.getInt64(0));
+    } else {
+      buffer = region->buffer;
+      const Extent row = buffer.type.dims.empty() ? Extent(1) : buffer.type.dims.back();
+      buffer.type.dims.assign(region->extents.size(), Extent(1));
+      if (!buffer.type.dims.empty()) buffer.type.dims.back() = row;  // what the layout of a row follows from
+      buffer.ptr = region->ptr;
+      buffer.align = 1;
+      buffer.dims = region->extents;
+      buffer.strides = region->strides;
+    }
+    buffers_.emplace_back(operand.name, std::move(buffer));
+  };
+  for (size_t t = 0; t < op.tiles.size(); ++t) bind_buffer(op.tiles[t], &tiles[t]);
+  for (size_t o = 0; o < op.operands.size(); ++o) bind_buffer(op.operands[o], o < operands.size() ? &operands[o] : nullptr);
+  EmitBlock(kir::Meaning(op));
+  Leave(saved);
+}
+
+void Emitter::EmitPack(const kir::Pack& pack) {
+  const Region dst = EmitSlice(pack.dst, true);
+  const Region src = EmitSlice(pack.src, true);
+  if (!status_.ok()) return;
+  const kir::BufferType& to = dst.buffer.type;
+  const kir::BufferType& from = src.buffer.type;
+  const kir::PackRow* row = kir::FindPack(from.dtype, from.layout, to.dtype, to.layout);
+  if (row == nullptr) return Fail(absl::StrFormat("no pack from %s to %s", kir::Print(from), kir::Print(to)));
+  if (src.extents.empty() || dst.extents.empty()) return Fail("a pack needs a ranged dimension");
+
+  llvm::Value* k = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, src.extents.back(), dst.extents.back());
+  // Rows are clipped alike on both sides. More than one dimension of rows is a loop around the call.
+  auto rows_of = [&](const Region& region) {
+    return region.extents.size() > 1 ? region.extents[region.extents.size() - 2] : b_.getInt64(1);
+  };
+  if (src.extents.size() > 2 || dst.extents.size() > 2) return Fail("a pack of more than two ranged dimensions");
+  llvm::Value* rows = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, rows_of(src), rows_of(dst));
+  std::vector<llvm::Value*> args = {dst.ptr, dst.row_bytes, src.ptr, src.row_bytes, rows, k};
+  if (to.layout == kir::Layout::kPlanar) {
+    args.push_back(dst.buffer.dims.back());
+    args.push_back(dst.column);
+  }
+  std::vector<llvm::Type*> types;
+  for (llvm::Value* arg : args) types.push_back(arg->getType());
+  llvm::FunctionCallee callee = Tile(row->symbol, llvm::FunctionType::get(b_.getVoidTy(), types, false));
+  if (!callee) return Fail(absl::StrFormat("the pack from %s to %s has no code at level %s", kir::Print(from),
+                                           kir::Print(to), target_.name));
+  b_.CreateCall(callee, args);
+}
+
+}  // namespace quern::cpu

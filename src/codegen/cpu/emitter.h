@@ -1,0 +1,204 @@
+// Emitter: one KIR kernel into one function of an LLVM module. Internal to codegen/cpu.
+//
+//   void NAME(const quern_args*, void* scratch, i64 begin, i64 end)
+// loops over the linearised chunks. A vec loop is widened to the level's lanes by emitting its body once with values that
+// know how they vary over the lanes (Val). Errors are collected in status_; emission goes on with poison, so that the code
+// needs no error path at every step.
+// The class is spread over emit_*.cc by subject: kernel frame, expressions, conversions, memory, statements, loops and
+// reductions, tiles and packs, block decoders.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "codegen/cpu/object.h"
+#include "codegen/cpu/target.h"
+#include "kir/kir.h"
+#include "kir/scratch.h"
+#include "kir/tile_op.h"
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/Module.h"
+
+namespace quern::cpu {
+
+// A scalar of KIR over the lanes of the enclosing vec loop. Exactly one form is primary:
+//   uniform: `scalar`, step 0;  linear (i64): lane l holds scalar + l * step;  varying: `vector`.
+// f16 and bf16 are held as the f32 of the same value; bool as i1.
+struct Val {
+  DType dtype = DType::kF32;
+  llvm::Value* scalar = nullptr;
+  llvm::Value* vector = nullptr;
+  int64_t step = 0;
+
+  bool varying() const { return scalar == nullptr; }
+  bool uniform() const { return scalar != nullptr && step == 0; }
+};
+
+// Memory a name stands for: a parameter, an alloc or a tile.
+struct Buffer {
+  kir::BufferType type;
+  llvm::Value* ptr = nullptr;
+  std::vector<llvm::Value*> dims;     // extents
+  std::vector<llvm::Value*> strides;  // kRow: elements; other layouts: bytes, for all dimensions but the last
+  int64_t align = 1;                  // of ptr
+  llvm::MDNode* scope = nullptr;      // alias scope list holding this buffer's own scope
+  llvm::MDNode* noalias = nullptr;    // scopes of buffers that share no byte with it
+};
+
+class Emitter {
+ public:
+  Emitter(llvm::Module& module, const Target& target, const EmitOptions& options, EmitStats& stats);
+  // Adds the kernel's function, named `symbol`. The kernel has passed kir::Verify.
+  Status EmitKernel(const kir::Kernel& kernel, const std::string& symbol);
+
+ private:
+  using Builder = llvm::IRBuilder<>;
+  // What a name means in an expression.
+  struct Binding {
+    enum Kind : uint8_t { kValue, kVar, kTileElement } kind = kValue;
+    Val value;                     // kValue; its dtype also for kVar
+    llvm::AllocaInst* slot = nullptr;  // kVar
+    bool vector_slot = false;      // kVar: one element a lane
+    std::vector<Val> index;        // kTileElement
+  };
+  // What is visible, to return to at the end of a block.
+  struct Saved { size_t names, buffers, live; };
+
+  // ---- emit.cc: the function's frame
+  void DeclareParams(const kir::Kernel& kernel, llvm::Value* args);
+  void EmitGrid(const kir::Kernel& kernel, llvm::Value* begin, llvm::Value* end);
+  void Fail(std::string message);
+  Val Poison(DType dtype);
+  void Bind(const std::string& name, Binding binding);
+  const Binding* Lookup(std::string_view name) const;
+  Buffer* FindBuffer(std::string_view name);
+  Saved Enter() const;
+  void Leave(const Saved& saved);
+  llvm::Value* ExtentValue(const Extent& extent);
+  llvm::AllocaInst* EntryAlloca(llvm::Type* type);
+  void SetStrides(Buffer& buffer);
+
+  // ---- emit_value.cc: lanes and arithmetic on Val
+  llvm::Type* ScalarType(DType dtype);                 // in registers
+  llvm::Type* MemoryType(DType dtype);
+  llvm::Type* LanesOf(llvm::Type* type) const;         // vector of lanes_, or the type itself outside vec
+  llvm::Value* Lanes(const Val& value);                // as a vector over the lanes (a scalar outside vec)
+  Val Uniform(DType dtype, llvm::Value* scalar) const { return {dtype, scalar, nullptr, 0}; }
+  Val FromLanes(DType dtype, llvm::Value* value) const;
+  Val I64(int64_t value);
+  Val AddI64(const Val& a, const Val& b);
+  Val SubI64(const Val& a, const Val& b);
+  Val MulI64(const Val& a, const Val& b);
+  llvm::Value* UniformScalar(const kir::ExprRef& expr, const char* what);
+  llvm::Value* LaneIds();                              // <0, 1, .. lanes-1> as i64
+  llvm::Constant* FloatConstant(llvm::Type* type, double value);
+
+  // ---- emit_expr.cc
+  Val Emit(const kir::ExprRef& expr);
+  Val EmitApply(const kir::Expr& expr, const kir::Apply& apply);
+  Val EmitName(const kir::Expr& expr, const kir::NameRef& name);
+  llvm::Value* EmitFloatOp(kir::Op op, DType dtype, std::span<llvm::Value* const> args);
+  llvm::Value* EmitIntegerOp(kir::Op op, DType dtype, std::span<llvm::Value* const> args);
+  llvm::Value* EmitCompare(kir::Op op, DType dtype, llvm::Value* a, llvm::Value* b);
+  llvm::Value* EmitDivMod(bool mod, DType dtype, llvm::Value* a, llvm::Value* b);
+  llvm::Value* EmitShift(bool left, DType dtype, llvm::Value* a, llvm::Value* b);
+  llvm::Value* MinMax(bool max, DType dtype, llvm::Value* a, llvm::Value* b);
+  llvm::Value* Combine(kir::ReduceOp op, DType dtype, llvm::Value* a, llvm::Value* b, bool contract);
+  // ---- emit_math.cc
+  llvm::Value* MathCall(kir::Op op, DType dtype, std::span<llvm::Value* const> args);
+  llvm::Value* PrimitiveF32(const std::string& name, std::span<llvm::Value* const> args);
+  llvm::Value* LibmPerLane(const std::string& name, std::span<llvm::Value* const> args);
+
+  // ---- emit_convert.cc; on scalars and vectors alike
+  llvm::Value* Convert(llvm::Value* value, DType from, DType to);
+  llvm::Value* FloatToInt(llvm::Value* value, DType to);
+  llvm::Value* RoundTo(llvm::Value* f32, DType half);              // nearest value of f16 or bf16, as f32
+  llvm::Value* NarrowHalf(llvm::Value* f32, DType half);           // bits as i16
+  llvm::Value* WidenHalf(llvm::Value* bits, DType half);
+  llvm::Value* NarrowDouble(llvm::Value* f64, bool to_odd);
+  llvm::Value* ToMemory(llvm::Value* value, DType dtype);
+  llvm::Value* FromMemory(llvm::Value* value, DType dtype);
+  llvm::Value* BitCast(llvm::Value* value, DType from, DType to);
+  llvm::Type* WithLanesOf(llvm::Type* element, llvm::Value* like); // element, or a vector of it shaped like `like`
+
+  // ---- emit_memory.cc
+  Val FlatIndex(const Buffer& buffer, const std::vector<Val>& index);
+  Val LoadElement(const Buffer& buffer, const std::vector<Val>& index);
+  Val LoadOr(const Buffer& buffer, const std::vector<Val>& index, const Val& otherwise);
+  void StoreElement(const Buffer& buffer, const std::vector<Val>& index, const Val& value);
+  llvm::Value* LoadStride2(const Buffer& buffer, const Val& flat, llvm::Type* element);
+  std::vector<Val> EmitIndex(const kir::Index& index);
+  template <typename Instruction>
+  Instruction* Tag(Instruction* access, const Buffer& buffer);
+  llvm::Align ElementAlign(const Buffer& buffer, llvm::Value* flat, int64_t bytes) const;
+  llvm::Value* FullMask();
+
+  // ---- emit_stmt.cc
+  void EmitBlock(const kir::Block& block);
+  void EmitStmt(const kir::Stmt& stmt);
+  void EmitAlloc(const std::string& name, const kir::BufferType& type);
+  void EmitIf(const kir::If& node);
+  void EmitMap(const kir::Map& map);
+
+  // ---- emit_loop.cc
+  void EmitLoopNode(const kir::Loop& loop);
+  // i = low, low + step, ... < high; known_nonempty leaves out the guard.
+  void Loop(llvm::Value* low, llvm::Value* high, int64_t step, const std::function<void(llvm::Value*)>& body);
+  // Runs `body` over low..high in steps of `step`, widened; the index is a Val of linear or uniform form.
+  void VecLoop(llvm::Value* low, llvm::Value* high, int64_t step, const std::function<void(const Val&)>& body);
+  Val EmitReduce(const kir::Expr& expr, const kir::Reduce& reduce);
+  llvm::Value* CombineLanes(kir::ReduceOp op, DType dtype, llvm::Value* vector);
+  llvm::Value* IdentityOf(kir::ReduceOp op, DType dtype);
+  bool Widens(const kir::Block& block, std::vector<std::string>& varying);
+  bool Varies(const kir::ExprRef& expr, const std::vector<std::string>& varying);
+  bool Widens(const kir::ExprRef& expr, const std::vector<std::string>& varying);
+
+  // ---- emit_slice.cc
+  // Where a slice starts and the sizes of its ranged dimensions, outermost first.
+  struct Region {
+    Buffer buffer;                      // of the whole
+    llvm::Value* ptr = nullptr;         // first element; a column offset inside a planar row is left to `column`
+    llvm::Value* column = nullptr;      // start in the last dimension, elements
+    std::vector<llvm::Value*> extents;  // clipped to the buffer
+    std::vector<llvm::Value*> strides;  // of the ranged dimensions, in the buffer's unit
+    llvm::Value* row_bytes = nullptr;   // between rows of the second-to-last ranged dimension; 0 for one row
+  };
+  Region EmitSlice(const kir::Slice& slice, bool clip);
+  void EmitPrefetch(const kir::Prefetch& prefetch);
+  // ---- emit_tile.cc
+  void EmitTile(const kir::Tile& tile);
+  void EmitTileCall(const kir::TileCall& call);
+  void ExpandTileCall(const kir::TileOp& op, std::span<const Region> tiles, std::span<const Region> operands,
+                      std::span<llvm::Value* const> sizes, std::span<llvm::Value* const> attributes);
+  void EmitPack(const kir::Pack& pack);
+  // `symbol` at this level as a callee, or null where src/simd has none.
+  llvm::FunctionCallee Tile(const char* symbol, llvm::FunctionType* type);
+
+  // ---- emit_decode.cc
+  Val EmitDecode(const kir::Decode& decode);
+
+  llvm::Module& module_;
+  llvm::LLVMContext& context_;
+  const Target& target_;
+  const EmitOptions& options_;
+  EmitStats& stats_;
+  Builder b_;
+  Status status_;
+
+  const kir::Kernel* kernel_ = nullptr;
+  llvm::Function* function_ = nullptr;
+  llvm::BasicBlock* entry_ = nullptr;      // allocas only
+  int lanes_ = 1;                          // 1 outside vec loops
+  llvm::Value* mask_ = nullptr;            // live lanes, or null for all
+  std::vector<std::pair<std::string, Binding>> names_;
+  std::vector<std::pair<std::string, Buffer>> buffers_;
+  llvm::Value* scratch_ = nullptr;
+  kir::ScratchLayout layout_;
+  llvm::MDNode* alias_domain_ = nullptr;
+  std::vector<llvm::Metadata*> live_scopes_;  // of every visible alloc and tile
+  std::vector<llvm::Metadata*> param_scopes_;
+};
+
+}  // namespace quern::cpu

@@ -1,0 +1,70 @@
+// Object code of KIR kernels for one CPU level, without a linker: for the JIT (which links it in memory) and ahead of time.
+//
+//   cpu::ObjectCompiler compiler(*target, {});           // one per thread; reused, since setting one up costs a millisecond
+//   QUERN_ASSIGN(cpu::Object object, compiler.Compile({&kernel, 1}, {"k0"}));
+//   object.bytes                                         // relocatable ELF, position independent
+// No LLVM type appears here.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "codegen/cpu/target.h"
+#include "kir/kir.h"
+
+namespace quern::cpu {
+
+struct EmitOptions {
+  bool optimise = true;     // the code generator's default level; false: its quick one, kernels 5-40% slower
+  bool specialise = false;  // inline the tiles' own bitcode with the kernel's constants instead of calling them
+  bool expand_tiles = false;  // ignore tile bindings: expand every meaning (tests, targets without bindings)
+  bool dump_ir = false;     // fill Object::ir_before and ir_after
+  bool dump_assembly = false;
+};
+
+// What the emitter met that costs speed; a lint prints it.
+struct EmitStats {
+  int gathers = 0;         // loads that are neither contiguous nor invariant
+  int scatters = 0;
+  int scalarised = 0;      // vec loops that could not be widened
+  int instructions = 0;    // of LLVM IR before linking
+  int expanded_tiles = 0;  // tile ops and packs without a binding at this level
+};
+
+// Wall time of each step, in nanoseconds.
+struct CompileTimes {
+  int64_t emit = 0, link = 0, optimise = 0, codegen = 0;
+};
+
+struct Object {
+  std::string bytes;
+  std::vector<std::string> symbols;    // of the kernels, in their order
+  std::vector<std::string> undefined;  // symbols the object needs: tiles, packs and libm functions
+  std::vector<EmitStats> stats;        // per kernel
+  CompileTimes times;
+  std::string ir_before, ir_after, assembly;
+};
+
+class ObjectCompiler {
+ public:
+  ObjectCompiler(const Target& target, const EmitOptions& options);
+  ~ObjectCompiler();
+  ObjectCompiler(const ObjectCompiler&) = delete;
+  ObjectCompiler& operator=(const ObjectCompiler&) = delete;
+
+  // One object with a function per kernel. The kernels have passed kir::Verify. Needs 8 MB of stack.
+  StatusOr<Object> Compile(std::span<const kir::Kernel> kernels, std::span<const std::string> symbols);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+// Names that generated code may leave undefined besides tile and pack symbols: the libm functions of f64 math.
+bool IsLibmSymbol(std::string_view name);
+
+}  // namespace quern::cpu

@@ -1,0 +1,74 @@
+#include "codegen/cpu/target.h"
+
+#include <array>
+
+#include "llvm/ADT/StringMap.h"
+#include "llvm/TargetParser/Host.h"
+
+namespace quern::cpu {
+namespace {
+
+#define QUERN_V2 "sse3 ssse3 sse4.1 sse4.2 popcnt cx16"
+#define QUERN_V3 QUERN_V2 " avx avx2 fma f16c bmi bmi2 lzcnt movbe"
+#define QUERN_V4 QUERN_V3 " avx512f avx512bw avx512cd avx512dq avx512vl"
+// Beside the x86-64 levels: AES and the carry-less multiply, which Highway's levels count on and every such machine has.
+constexpr std::array<Target, 4> kTargets = {{
+    {"sse4", "x86-64-v2", 4, false, false, QUERN_V2 " aes pclmul"},
+    {"avx2", "x86-64-v3", 8, false, true, QUERN_V3 " aes pclmul"},
+    {"avx512", "x86-64-v4", 16, true, true, QUERN_V4 " aes pclmul"},
+    {"avx512vnni", "", 16, true, true,
+     QUERN_V4 " aes pclmul avx512vnni avx512bf16 avx512vbmi avx512vbmi2 avx512bitalg avx512vpopcntdq gfni vaes vpclmulqdq"},
+}};
+
+}  // namespace
+
+std::span<const Target> Targets() { return kTargets; }
+
+std::vector<std::string> MissingOnHost(const Target& target) {
+  // Asked once: the answer does not change while a program runs.
+  static const llvm::StringMap<bool>* const host = new llvm::StringMap<bool>(llvm::sys::getHostCPUFeatures());
+  std::vector<std::string> missing;
+  std::string_view rest = target.required;
+  while (!rest.empty()) {
+    const size_t space = rest.find(' ');
+    const std::string_view feature = rest.substr(0, space);
+    rest = space == std::string_view::npos ? std::string_view() : rest.substr(space + 1);
+    auto it = host->find(llvm::StringRef(feature.data(), feature.size()));
+    if (it == host->end() || !it->second) missing.emplace_back(feature);
+  }
+  return missing;
+}
+
+Status CheckHost(const Target& target) {
+  const std::vector<std::string> missing = MissingOnHost(target);
+  if (missing.empty()) return absl::OkStatus();
+  std::string names;
+  for (const std::string& name : missing) names += (names.empty() ? "" : ", ") + name;
+  return absl::FailedPreconditionError(
+      absl::StrFormat("cpu level %s cannot run on this machine: it lacks %s", target.name, names));
+}
+
+std::vector<const Target*> HostTargets() {
+  std::vector<const Target*> targets;
+  for (const Target& target : kTargets) {
+    if (MissingOnHost(target).empty()) targets.push_back(&target);
+  }
+  return targets;
+}
+
+StatusOr<const Target*> ResolveTarget(std::string_view name) {
+  if (name == "native") {
+    const std::vector<const Target*> targets = HostTargets();
+    if (targets.empty()) return CheckHost(kTargets.front());
+    return targets.back();
+  }
+  std::string known = "native";
+  for (const Target& target : kTargets) {
+    if (name == target.name || (*target.alias != 0 && name == target.alias)) return &target;
+    known += std::string(", ") + target.name;
+    if (*target.alias != 0) known += std::string(" or ") + target.alias;
+  }
+  return absl::InvalidArgumentError(absl::StrFormat("unknown cpu level \"%s\"; known: %s", std::string(name), known));
+}
+
+}  // namespace quern::cpu

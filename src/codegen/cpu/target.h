@@ -1,0 +1,42 @@
+// The CPU levels that kernels are generated for, and what the host has.
+//
+// A level is a fixed set of instructions: src/simd is built once per level, and a kernel is emitted for exactly one.
+// It is chosen by the host's features before anything is linked, since the code generator aborts, rather than reports,
+// when always-inline code meets a function with fewer features.
+//   QUERN_ASSIGN(const cpu::Target* target, cpu::ResolveTarget("native"));   // or "avx2", "x86-64-v3", ...
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+
+namespace quern::cpu {
+
+struct Target {
+  const char* name;           // "avx512": what --cpu takes, and the suffix of the level's symbols
+  const char* alias;          // "x86-64-v4", or ""
+  int lanes;                  // f32 elements of a vector register
+  bool masks;                 // masked loads and stores of every element width at no cost
+  bool f16c;                  // conversions between f32 and f16
+  // Features the host must have, by the code generator's names, separated by spaces.
+  const char* required;
+};
+
+// All levels, least first.
+std::span<const Target> Targets();
+
+// The level called `name` (a name, an alias, or "native": the greatest the host has). Does not ask what the host has
+// unless the name is "native"; an unknown name's error lists the known ones.
+StatusOr<const Target*> ResolveTarget(std::string_view name);
+
+// Names of the features that `target` needs and this machine lacks.
+std::vector<std::string> MissingOnHost(const Target& target);
+// An error that names the missing features, or OK: code for `target` runs here.
+Status CheckHost(const Target& target);
+// The levels this machine can run, least first. Never empty on x86-64-v2 and above.
+std::vector<const Target*> HostTargets();
+
+}  // namespace quern::cpu

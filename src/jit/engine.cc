@@ -1,0 +1,217 @@
+#include "jit/engine.h"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <mutex>
+
+#include "base/check.h"
+#include "jit/linker.h"
+
+namespace quern::jit {
+namespace {
+
+int64_t Now() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// The code generator recurses deeply on long blocks; the default stack of a secondary thread may be small.
+constexpr size_t kCompileStack = size_t{8} << 20;
+
+// Runs `work` on `count` threads of their own and waits for all.
+template <typename Work>
+void RunOnThreads(int count, Work& work) {
+  std::vector<pthread_t> threads;
+  pthread_attr_t attributes;
+  QUERN_CHECK(pthread_attr_init(&attributes) == 0);
+  QUERN_CHECK(pthread_attr_setstacksize(&attributes, kCompileStack) == 0);
+  auto start = [](void* argument) -> void* {
+    (*static_cast<Work*>(argument))();
+    return nullptr;
+  };
+  for (int i = 0; i < count; ++i) {
+    pthread_t thread;
+    if (pthread_create(&thread, &attributes, start, &work) != 0) break;
+    threads.push_back(thread);
+  }
+  pthread_attr_destroy(&attributes);
+  if (threads.empty()) work();  // no thread to be had: here, then
+  for (pthread_t thread : threads) pthread_join(thread, nullptr);
+}
+
+// Kernels of one object: few enough to keep the threads level, more than one since an object has its own fixed cost.
+size_t BatchSize(size_t kernels, int threads) {
+  return std::clamp<size_t>(kernels / (2 * static_cast<size_t>(threads)), 1, 6);
+}
+
+}  // namespace
+
+struct Engine::State {
+  EngineOptions options;
+  const cpu::Target* target = nullptr;
+  std::unique_ptr<Linker> linker;
+  std::mutex mutex;
+  std::vector<std::unique_ptr<cpu::ObjectCompiler>> idle;  // guarded by mutex
+  std::atomic<int64_t> live_bytes{0};
+
+  std::unique_ptr<cpu::ObjectCompiler> TakeCompiler() {
+    {
+      std::lock_guard lock(mutex);
+      if (!idle.empty()) {
+        auto compiler = std::move(idle.back());
+        idle.pop_back();
+        return compiler;
+      }
+    }
+    return std::make_unique<cpu::ObjectCompiler>(*target, options.emit);
+  }
+  void ReturnCompiler(std::unique_ptr<cpu::ObjectCompiler> compiler) {
+    std::lock_guard lock(mutex);
+    idle.push_back(std::move(compiler));
+  }
+};
+
+struct Module::State {
+  std::shared_ptr<Engine> engine;
+  Linker* linker = nullptr;
+  std::unique_ptr<LinkedCode> code;
+  std::vector<cpu::Object> objects;
+  struct Entry {
+    size_t object, index;
+    quern_kernel* address = nullptr;
+  };
+  std::vector<Entry> entries;
+  CompileReport report;
+};
+
+Module::Module(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Module::Module(Module&&) noexcept = default;
+Module& Module::operator=(Module&& other) noexcept {
+  std::swap(state_, other.state_);
+  return *this;
+}
+Module::~Module() {
+  if (state_ == nullptr) return;
+  state_->engine->state_->live_bytes -= state_->report.code_bytes;
+  if (state_->code != nullptr) state_->linker->Unload(std::move(state_->code));
+}
+size_t Module::size() const { return state_->entries.size(); }
+quern_kernel* Module::kernel(size_t index) const { return state_->entries[index].address; }
+const cpu::EmitStats& Module::stats(size_t index) const {
+  const State::Entry& entry = state_->entries[index];
+  return state_->objects[entry.object].stats[entry.index];
+}
+const CompileReport& Module::report() const { return state_->report; }
+const std::string& Module::object(size_t index) const { return state_->objects[state_->entries[index].object].bytes; }
+const std::string& Module::symbol(size_t index) const {
+  const State::Entry& entry = state_->entries[index];
+  return state_->objects[entry.object].symbols[entry.index];
+}
+const std::string& Module::ir_before(size_t i) const { return state_->objects[state_->entries[i].object].ir_before; }
+const std::string& Module::ir_after(size_t i) const { return state_->objects[state_->entries[i].object].ir_after; }
+const std::string& Module::assembly(size_t i) const { return state_->objects[state_->entries[i].object].assembly; }
+
+Engine::Engine(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Engine::~Engine() = default;
+const cpu::Target& Engine::target() const { return *state_->target; }
+int64_t Engine::live_bytes() const { return state_->live_bytes; }
+
+StatusOr<std::shared_ptr<Engine>> Engine::Create(const EngineOptions& options) {
+  auto state = std::make_unique<State>();
+  state->options = options;
+  state->options.threads = std::max(options.threads, 1);
+  QUERN_ASSIGN(state->target, cpu::ResolveTarget(options.cpu));
+  // Before anything is compiled: the code generator would only abort.
+  QUERN_RETURN_IF_ERROR(cpu::CheckHost(*state->target));
+  QUERN_ASSIGN(state->linker, Linker::Create(*state->target));
+  std::shared_ptr<Engine> engine(new Engine(std::move(state)));
+  engine->self_ = engine;
+  return engine;
+}
+
+StatusOr<Module> Engine::Compile(std::span<const kir::Kernel> kernels) {
+  const int64_t start = Now();
+  std::vector<std::string> symbols;
+  for (size_t i = 0; i < kernels.size(); ++i) symbols.push_back(absl::StrFormat("%s.%d", kernels[i].name, i));
+  auto module = std::make_unique<Module::State>();
+  const size_t batch = BatchSize(kernels.size(), state_->options.threads);
+  const size_t batches = (kernels.size() + batch - 1) / batch;
+  module->objects.resize(batches);
+  std::vector<Status> statuses(batches);
+  std::atomic<size_t> next{0};
+  auto work = [&] {
+    std::unique_ptr<cpu::ObjectCompiler> compiler = state_->TakeCompiler();
+    for (size_t b = next++; b < batches; b = next++) {
+      const size_t first = b * batch, count = std::min(batch, kernels.size() - first);
+      StatusOr<cpu::Object> object =
+          compiler->Compile(kernels.subspan(first, count), std::span(symbols).subspan(first, count));
+      if (object.ok()) module->objects[b] = *std::move(object);
+      else statuses[b] = object.status();
+    }
+    state_->ReturnCompiler(std::move(compiler));
+  };
+  RunOnThreads(static_cast<int>(std::min<size_t>(state_->options.threads, batches)), work);
+  for (const Status& status : statuses) QUERN_RETURN_IF_ERROR(status);
+
+  for (size_t i = 0; i < kernels.size(); ++i) module->entries.push_back({i / batch, i % batch, nullptr});
+  for (const cpu::Object& object : module->objects) {
+    module->report.times.emit += object.times.emit;
+    module->report.times.link += object.times.link;
+    module->report.times.optimise += object.times.optimise;
+    module->report.times.codegen += object.times.codegen;
+  }
+  QUERN_RETURN_IF_ERROR(Link(*module));
+  module->report.wall = Now() - start;
+  return Module(std::move(module));
+}
+
+StatusOr<Module> Engine::Load(std::string_view object, std::span<const std::string> symbols) {
+  const int64_t start = Now();
+  auto module = std::make_unique<Module::State>();
+  module->objects.resize(1);
+  module->objects[0].bytes = object;
+  module->objects[0].symbols.assign(symbols.begin(), symbols.end());
+  module->objects[0].stats.resize(symbols.size());
+  for (size_t i = 0; i < symbols.size(); ++i) module->entries.push_back({0, i, nullptr});
+  QUERN_RETURN_IF_ERROR(Link(*module));
+  module->report.wall = Now() - start;
+  return Module(std::move(module));
+}
+
+Status Engine::Link(Module::State& module) {
+  const int64_t start = Now();
+  std::vector<std::string_view> objects;
+  std::vector<std::string> symbols;
+  for (const cpu::Object& object : module.objects) objects.push_back(object.bytes);
+  for (const Module::State::Entry& entry : module.entries) {
+    symbols.push_back(module.objects[entry.object].symbols[entry.index]);
+  }
+  module.linker = state_->linker.get();
+  QUERN_ASSIGN(module.code, state_->linker->Load(objects, symbols));
+  for (size_t i = 0; i < module.entries.size(); ++i) {
+    module.entries[i].address = reinterpret_cast<quern_kernel*>(module.code->addresses[i]);
+  }
+  module.engine = self_.lock();
+  for (std::string_view object : objects) module.report.code_bytes += static_cast<int64_t>(object.size());
+  state_->live_bytes += module.report.code_bytes;
+  module.report.jitlink = Now() - start;
+  if (state_->options.perf_map) {
+    std::lock_guard lock(state_->mutex);
+    const std::string path = absl::StrFormat("/tmp/perf-%d.map", getpid());
+    if (std::FILE* file = std::fopen(path.c_str(), "a")) {
+      for (size_t i = 0; i < symbols.size(); ++i) {
+        std::fprintf(file, "%llx %llx quern:%s\n", static_cast<unsigned long long>(module.code->addresses[i]),
+                     static_cast<unsigned long long>(module.code->sizes[i]), symbols[i].c_str());
+      }
+      std::fclose(file);
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace quern::jit

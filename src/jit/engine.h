@@ -1,0 +1,91 @@
+// The JIT: kernels compiled for this machine and linked into this process.
+//
+//   QUERN_ASSIGN(auto engine, jit::Engine::Create({}));
+//   QUERN_ASSIGN(jit::Module module, engine->Compile(kernels));
+//   module.kernel(0)(&args, scratch, 0, chunks);
+// Compiles on several threads, each with its own LLVM context; Compile itself may be called from any thread. A Module
+// owns its code: when it goes, the memory is given back. No LLVM type appears here.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "codegen/cpu/object.h"
+#include "codegen/cpu/target.h"
+#include "kir/kir.h"
+#include "quern/abi.h"
+
+namespace quern::jit {
+
+struct EngineOptions {
+  std::string cpu = "native";  // a level's name or alias (codegen/cpu/target.h)
+  int threads = 2;             // for compiling
+  cpu::EmitOptions emit;
+  bool perf_map = false;       // append to /tmp/perf-PID.map, which `perf report` reads
+};
+
+// Wall time in nanoseconds; the parts are summed over the compile threads, `wall` is what the caller waited.
+struct CompileReport {
+  cpu::CompileTimes times;
+  int64_t jitlink = 0;
+  int64_t wall = 0;
+  int64_t code_bytes = 0;  // of object files
+};
+
+class Engine;
+
+// Compiled kernels, in the order they were given. Keeps its Engine alive.
+class Module {
+ public:
+  Module(Module&&) noexcept;
+  Module& operator=(Module&&) noexcept;
+  ~Module();
+
+  size_t size() const;
+  quern_kernel* kernel(size_t index) const;
+  const cpu::EmitStats& stats(size_t index) const;
+  const CompileReport& report() const;
+  // The object file that holds a kernel, for a cache; and the kernel's symbol in it.
+  const std::string& object(size_t index) const;
+  const std::string& symbol(size_t index) const;
+  // Filled when asked for by EmitOptions; of the whole module the kernel was compiled in.
+  const std::string& ir_before(size_t index) const;
+  const std::string& ir_after(size_t index) const;
+  const std::string& assembly(size_t index) const;
+
+ private:
+  friend class Engine;
+  struct State;
+  explicit Module(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+class Engine {
+ public:
+  // Errors: an unknown level, or one that this machine cannot run (names the missing features).
+  static StatusOr<std::shared_ptr<Engine>> Create(const EngineOptions& options);
+  ~Engine();
+
+  const cpu::Target& target() const;
+  // Kernels that have passed kir::Verify; equal ones are the caller's to merge. Names need not differ.
+  StatusOr<Module> Compile(std::span<const kir::Kernel> kernels);
+  // Links an object made earlier by Compile on the same level (from a cache): its kernels are `symbols`.
+  StatusOr<Module> Load(std::string_view object, std::span<const std::string> symbols);
+  // Bytes of the object files behind live modules.
+  int64_t live_bytes() const;
+
+ private:
+  friend class Module;
+  struct State;
+  explicit Engine(std::unique_ptr<State> state);
+  Status Link(Module::State& module);
+  std::unique_ptr<State> state_;
+  std::weak_ptr<Engine> self_;
+};
+
+}  // namespace quern::jit

@@ -1,0 +1,137 @@
+#include "jit/linker.h"
+
+#include <atomic>
+#include <cmath>
+#include <map>
+#include <mutex>
+
+#include "base/check.h"
+#include "codegen/cpu/object.h"
+#include "llvm/ExecutionEngine/JITLink/JITLinkMemoryManager.h"
+#include "llvm/ExecutionEngine/Orc/ExecutionUtils.h"
+#include "llvm/ExecutionEngine/Orc/ObjectLinkingLayer.h"
+#include "llvm/Object/ELFObjectFile.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "simd/library.h"
+
+namespace quern::jit {
+namespace {
+
+namespace orc = llvm::orc;
+
+struct LibmRow {
+  const char* name;
+  void* address;
+};
+template <typename F>
+void* Address(F* function) { return reinterpret_cast<void*>(function); }
+using Unary = double(double);
+using Binary = double(double, double);
+
+std::vector<LibmRow> Libm() {
+  return {{"atan", Address<Unary>(std::atan)},   {"atan2", Address<Binary>(std::atan2)}, {"cos", Address<Unary>(std::cos)},
+          {"erf", Address<Unary>(std::erf)},     {"exp", Address<Unary>(std::exp)},      {"exp2", Address<Unary>(std::exp2)},
+          {"fmod", Address<Binary>(std::fmod)},  {"fmodf", Address<float(float, float)>(::fmodf)},
+          {"log", Address<Unary>(std::log)},     {"log2", Address<Unary>(std::log2)},    {"pow", Address<Binary>(std::pow)},
+          {"sin", Address<Unary>(std::sin)},     {"tan", Address<Unary>(std::tan)},      {"tanh", Address<Unary>(std::tanh)}};
+}
+
+Status ToStatus(llvm::Error error, const char* what) {
+  return absl::InternalError(absl::StrFormat("%s: %s", what, llvm::toString(std::move(error))));
+}
+
+// Sizes of the functions of an ELF object, by name.
+void FunctionSizes(std::string_view object, std::map<std::string, uint64_t>& sizes) {
+  auto file = llvm::object::ObjectFile::createELFObjectFile(
+      llvm::MemoryBufferRef(llvm::StringRef(object.data(), object.size()), "kernels"));
+  if (!file) return llvm::consumeError(file.takeError());
+  for (const llvm::object::ELFSymbolRef symbol : (*file)->symbols()) {
+    if (auto name = symbol.getName()) sizes[name->str()] = symbol.getSize();
+    else llvm::consumeError(name.takeError());
+  }
+}
+
+}  // namespace
+
+struct Linker::State {
+  std::unique_ptr<orc::ExecutionSession> session;
+  std::unique_ptr<orc::ObjectLinkingLayer> layer;
+  orc::JITDylib* runtime = nullptr;  // tiles and libm
+  std::atomic<int64_t> next{0};
+};
+
+Linker::Linker(std::unique_ptr<State> state) : state_(std::move(state)) {}
+
+Linker::~Linker() {
+  if (state_->session == nullptr) return;
+  if (llvm::Error error = state_->session->endSession()) llvm::consumeError(std::move(error));
+}
+
+StatusOr<std::unique_ptr<Linker>> Linker::Create(const cpu::Target& target) {
+  auto state = std::make_unique<State>();
+  auto control = orc::SelfExecutorProcessControl::Create();
+  if (!control) return ToStatus(control.takeError(), "jit");
+  state->session = std::make_unique<orc::ExecutionSession>(std::move(*control));
+  // Errors come back from Load; nothing is printed.
+  state->session->setErrorReporter([](llvm::Error error) { llvm::consumeError(std::move(error)); });
+  state->layer = std::make_unique<orc::ObjectLinkingLayer>(*state->session);
+  state->runtime = &state->session->createBareJITDylib("runtime");
+  orc::SymbolMap symbols;
+  auto define = [&](const std::string& name, const void* address) {
+    symbols[state->session->intern(name)] = {orc::ExecutorAddr::fromPtr(address),
+                                             llvm::JITSymbolFlags::Exported | llvm::JITSymbolFlags::Callable};
+  };
+  for (const simd::Function& function : simd::Functions()) {
+    const std::string name = std::string(function.name) + "_" + target.name;
+    define(name, simd::FindTile(name));
+  }
+  for (const LibmRow& row : Libm()) {
+    QUERN_CHECK(cpu::IsLibmSymbol(row.name));
+    define(row.name, row.address);
+  }
+  if (llvm::Error error = state->runtime->define(orc::absoluteSymbols(std::move(symbols)))) {
+    return ToStatus(std::move(error), "jit");
+  }
+  return std::unique_ptr<Linker>(new Linker(std::move(state)));
+}
+
+StatusOr<std::unique_ptr<LinkedCode>> Linker::Load(std::span<const std::string_view> objects,
+                                                   std::span<const std::string> symbols) {
+  orc::ExecutionSession& session = *state_->session;
+  orc::JITDylib& dylib = session.createBareJITDylib(absl::StrFormat("module%d", state_->next++));
+  dylib.addToLinkOrder(*state_->runtime);
+  auto code = std::make_unique<LinkedCode>();
+  code->dylib = &dylib;
+  auto fail = [&](llvm::Error error) {
+    Status status = ToStatus(std::move(error), "jit link");
+    Unload(std::move(code));
+    return status;
+  };
+  std::map<std::string, uint64_t> sizes;
+  for (std::string_view object : objects) {
+    FunctionSizes(object, sizes);
+    auto buffer = llvm::MemoryBuffer::getMemBuffer(llvm::StringRef(object.data(), object.size()), "kernels", false);
+    if (llvm::Error error = state_->layer->add(dylib, std::move(buffer))) return fail(std::move(error));
+  }
+  orc::SymbolLookupSet wanted;
+  std::vector<orc::SymbolStringPtr> names;
+  for (const std::string& symbol : symbols) {
+    names.push_back(session.intern(symbol));
+    wanted.add(names.back());
+  }
+  auto found = session.lookup({{&dylib, orc::JITDylibLookupFlags::MatchExportedSymbolsOnly}}, std::move(wanted));
+  if (!found) return fail(found.takeError());
+  for (size_t i = 0; i < symbols.size(); ++i) {
+    code->addresses.push_back((*found)[names[i]].getAddress().getValue());
+    code->sizes.push_back(sizes[symbols[i]]);
+  }
+  return code;
+}
+
+void Linker::Unload(std::unique_ptr<LinkedCode> code) {
+  auto& dylib = *static_cast<orc::JITDylib*>(code->dylib);
+  // Nothing can be done about a failure to unmap here, and nothing depends on it.
+  if (llvm::Error error = state_->session->removeJITDylib(dylib)) llvm::consumeError(std::move(error));
+}
+
+}  // namespace quern::jit

@@ -1,0 +1,40 @@
+// Linker: object files into this process's memory, by ORC's JITLink. Internal to jit.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "codegen/cpu/target.h"
+
+namespace quern::jit {
+
+// Objects linked together; their own name space, so symbols need not differ between two of these.
+struct LinkedCode {
+  std::vector<uint64_t> addresses;  // of the symbols asked for
+  std::vector<uint64_t> sizes;      // bytes of each function
+  void* dylib = nullptr;
+};
+
+class Linker {
+ public:
+  // Knows the tiles and packs of the target's level and the libm functions of generated code; nothing else of the process
+  // is visible to kernels.
+  static StatusOr<std::unique_ptr<Linker>> Create(const cpu::Target& target);
+  ~Linker();
+
+  StatusOr<std::unique_ptr<LinkedCode>> Load(std::span<const std::string_view> objects, std::span<const std::string> symbols);
+  // Gives the memory back; no kernel of it may be running.
+  void Unload(std::unique_ptr<LinkedCode> code);
+
+ private:
+  struct State;
+  explicit Linker(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace quern::jit
