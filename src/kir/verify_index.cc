@@ -204,7 +204,12 @@ void Verifier::Assume(const ExprRef& condition, bool holds) {
     case Op::kLe: prover_.PushFact(holds ? *rise : *fall - 1); return;
     case Op::kEq:
     case Op::kNe:
-      if (holds != (apply->op == Op::kEq)) return;
+      if (holds != (apply->op == Op::kEq)) {
+        // Different, so apart by one where the order is known.
+        if (prover_.NonNegative(*rise)) prover_.PushFact(*rise - 1);
+        else if (prover_.NonNegative(*fall)) prover_.PushFact(*fall - 1);
+        return;
+      }
       prover_.PushFact(*rise);
       prover_.PushFact(*fall);
       return;

@@ -56,7 +56,9 @@ StatusOr<Verifier::Rectangle> Verifier::CheckSlice(const Slice& slice, bool hint
       const Extent extent = ValueOf(dim.extent);
       if (!prover_.AtMost(1, extent)) return Fail(absl::StrFormat("extent %s is not proved to be at least 1", text));
       const Extent rest = dims[d] - start;
-      size = prover_.AtMost(extent, rest) || hint ? extent : Smaller(extent, rest);
+      const bool inside = hint || prover_.AtMost(extent, rest);
+      size = inside ? extent : Smaller(extent, rest);
+      if (!inside) text = absl::StrCat("at most ", text);
     } else if (dim.extent != nullptr) {
       return Fail(absl::StrFormat("%s has an extent without a start", slice.buffer));
     }
@@ -184,10 +186,6 @@ Status Verifier::CheckNode(const Pack& pack) {
   const std::string src_text = src_rank == 2 ? src.texts[0] : "1", dst_text = dst_rank == 2 ? dst.texts[0] : "1";
   if (IsPanel(to.layout) ? !prover_.AtMost(src_rows, dst_rows) : !prover_.Equal(src_rows, dst_rows)) {
     return Fail(absl::StrFormat("%s rows to %s", src_text, dst_text));
-  }
-  const Extent block(Row(to.dtype).block_elements);
-  if (!IndexProver::MultipleOf(src.sizes.back(), block.constant())) {
-    return Fail(absl::StrFormat("rows of %s are not whole blocks of %s", src.texts.back(), Named(to.dtype)));
   }
   QUERN_RETURN_IF_ERROR(CheckReadable(pack.src.buffer, *src.entity));
   QUERN_RETURN_IF_ERROR(NoteShared(pack.src.buffer, /*write=*/false, Describe(pack.src)));
