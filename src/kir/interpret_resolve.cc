@@ -6,7 +6,6 @@
 #include "base/check.h"
 #include "kir/describe.h"
 #include "kir/interpret_program.h"
-#include "kir/parse.h"
 #include "kir/symbols.h"
 #include "kir/tile_op.h"
 
@@ -417,25 +416,18 @@ class Resolver {
     outer_names.swap(names_);
     Saved outer_saved;
     outer_saved.swap(saved_);
-    Scope scope;
     std::vector<int> sizes;
-    for (const char* size : op->sizes) {
-      sizes.push_back(DefineSlot(size, DType::kI64));
-      scope.scalars.emplace_back(size, DType::kI64);
-    }
+    for (const char* size : op->sizes) sizes.push_back(DefineSlot(size, DType::kI64));
     step.slots = sizes;
     auto buffer = [&](const TileOperand& operand, std::vector<int>& size_slots) {
-      BufferType type{operand.dtype, {}, operand.layout};
       View view;
       view.dtype = operand.dtype;
       view.layout = operand.layout;
       for (const char* dim : operand.dims) {
         if (*dim == '\0') continue;  // a point of the slice
-        type.dims.push_back(Extent::Symbol(dim));
         size_slots.push_back(sizes[SizeNumber(*op, dim)]);
         ++view.rank;
       }
-      scope.buffers.emplace_back(operand.name, type);
       return DefineView(operand.name, view);
     };
     for (size_t t = 0; t < op->tiles.size(); ++t) step.tiles[t].inner = buffer(op->tiles[t], step.tiles[t].sizes);
@@ -461,10 +453,8 @@ class Resolver {
         else attributes[a]->constant.integer = static_cast<int64_t>(attribute.default_value);
       }
       step.attributes.emplace_back(DefineSlot(attribute.name, attribute.dtype), std::move(attributes[a]));
-      scope.scalars.emplace_back(attribute.name, attribute.dtype);
     }
-    QUERN_ASSIGN(Block meaning, ParseStatements(op->meaning, scope));
-    program_.meanings.push_back(std::move(meaning));
+    program_.meanings.push_back(Meaning(*op));
     QUERN_RETURN_IF_ERROR(ReadBlock(Block(program_.meanings.back()), step.body));
     names_.swap(outer_names);
     saved_.swap(outer_saved);
