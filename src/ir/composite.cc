@@ -1,0 +1,39 @@
+#include "ir/composite.h"
+
+#include <cstring>
+
+#include "base/check.h"
+#include "base/half.h"
+
+namespace quern::ir {
+
+Value Expansion::Scalar(double value, DType dtype) {
+  if (!status_.ok()) return {};
+  std::vector<uint8_t> bytes(ScalarBytes(dtype));
+  auto put = [&](auto v) { std::memcpy(bytes.data(), &v, sizeof(v)); };
+  switch (dtype) {
+    case DType::kF32: put(static_cast<float>(value)); break;
+    case DType::kF64: put(value); break;
+    case DType::kF16: put(FloatToHalf(static_cast<float>(value))); break;
+    case DType::kBF16: put(FloatToBFloat16(static_cast<float>(value))); break;
+    default: QUERN_CHECK(false);  // callers ask for the dtype of a float operand
+  }
+  return Take(graph_.AddConstant({dtype, {}}, std::move(bytes), origin_));
+}
+
+void ForEachLine(const RefTensor& x, int64_t axis, const std::function<void(const std::vector<int64_t>&)>& line) {
+  const int64_t rank = static_cast<int64_t>(x.dims.size());
+  if (axis < 0) axis += rank;
+  int64_t inner = 1;
+  for (int64_t d = axis + 1; d < rank; ++d) inner *= x.dims[d];
+  const int64_t length = x.dims[axis], outer = length == 0 ? 0 : x.elements() / (inner * length);
+  std::vector<int64_t> offsets(length);
+  for (int64_t o = 0; o < outer; ++o) {
+    for (int64_t i = 0; i < inner; ++i) {
+      for (int64_t l = 0; l < length; ++l) offsets[l] = (o * length + l) * inner + i;
+      line(offsets);
+    }
+  }
+}
+
+}  // namespace quern::ir

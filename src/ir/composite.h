@@ -1,0 +1,48 @@
+// Helpers of composite ops: a chain of Graph::Add calls that stops at the first error, and row-wise references.
+#pragma once
+
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "ir/graph.h"
+#include "ir/op.h"
+
+namespace quern::ir {
+
+// Appends nodes that share one origin. After an error every further call does nothing; Finish reports it.
+//   Expansion e(graph, origin);
+//   Value sum = e.Add("Reduce", {x}, {{"op", "sum"}, {"axes", ...}});
+//   return e.Finish({sum});
+class Expansion {
+ public:
+  Expansion(Graph& graph, int origin) : graph_(graph), origin_(origin) {}
+
+  Value Add(std::string_view op, std::vector<Value> inputs, Attributes attributes = {}) {
+    if (!status_.ok()) return {};
+    return Take(graph_.Add(op, std::move(inputs), std::move(attributes), origin_));
+  }
+  // A scalar constant of a float dtype.
+  Value Scalar(double value, DType dtype);
+  const TensorType& type(Value value) const { return graph_.type(value); }
+  bool ok() const { return status_.ok(); }
+  StatusOr<std::vector<Value>> Finish(std::vector<Value> results) {
+    if (!status_.ok()) return status_;
+    return results;
+  }
+
+ private:
+  Value Take(StatusOr<Value> value) {
+    if (value.ok()) return *value;
+    status_ = value.status();
+    return {};
+  }
+  Graph& graph_;
+  int origin_;
+  Status status_;
+};
+
+// Calls `row` on the elements of each line of `x` along `axis`: (line values, where to put the results).
+void ForEachLine(const RefTensor& x, int64_t axis, const std::function<void(const std::vector<int64_t>& offsets)>& line);
+
+}  // namespace quern::ir

@@ -1,0 +1,102 @@
+// The factory of elementwise ops: from a scalar body and a scalar reference it derives inference (broadcasting), the index
+// map and the reference over tensors.
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "ir/op.h"
+#include "kir/build.h"
+
+namespace quern::ir {
+namespace {
+
+// An OpDef holds plain function pointers, so the spec of an op travels in the class that its OpDef is the base of.
+struct ElementwiseOp : OpDef {
+  ElementwiseSpec spec;
+};
+
+const ElementwiseSpec& SpecOf(const Node& node) { return static_cast<const ElementwiseOp*>(node.op)->spec; }
+
+StatusOr<std::vector<TensorType>> InferBroadcast(const InferContext& context) {
+  std::vector<Extent> dims = context.operands[0].dims;
+  for (size_t i = 1; i < context.operands.size(); ++i) {
+    QUERN_ASSIGN(dims, BroadcastDims(dims, context.operands[i].dims, context.constraints));
+  }
+  return std::vector<TensorType>{{context.operands.back().dtype, std::move(dims)}};
+}
+
+StatusOr<std::vector<TensorType>> InferBroadcastToBool(const InferContext& context) {
+  QUERN_ASSIGN(std::vector<TensorType> types, InferBroadcast(context));
+  types[0].dtype = DType::kBool;
+  return types;
+}
+
+bool IsHalf(DType dtype) { return dtype == DType::kF16 || dtype == DType::kBF16; }
+
+kir::ExprRef MapElementwise(MapContext& context) {
+  std::vector<kir::ExprRef> args;
+  for (size_t i = 0; i < context.node().inputs.size(); ++i) {
+    kir::ExprRef value = BroadcastOperand(context, static_cast<int>(i));
+    // Halves are stored, never computed with.
+    if (IsHalf(value->dtype)) value = kir::build::CastTo(DType::kF32, value);
+    args.push_back(std::move(value));
+  }
+  return kir::build::CastTo(context.result_type().dtype, SpecOf(context.node()).body(args));
+}
+
+Status ReferenceElementwise(RefContext& context) {
+  const ElementwiseSpec& spec = SpecOf(context.node);
+  RefTensor& result = context.results[0];
+  const auto scalar = spec.integer_reference != nullptr && IsInteger(result.dtype) ? spec.integer_reference : spec.reference;
+  std::vector<int64_t> at(result.dims.size());
+  for (double& out : result.data) {
+    double args[3] = {};
+    for (size_t i = 0; i < context.operands.size(); ++i) args[i] = context.operands[i]->At(at);
+    out = RoundTo(result.dtype, scalar(args[0], args[1], args[2]));
+    NextIndex(result.dims, at);
+  }
+  return absl::OkStatus();
+}
+
+constexpr const char* kOperandNames[] = {"a", "b", "c"};
+
+}  // namespace
+
+kir::ExprRef Like(const kir::ExprRef& like, double value) {
+  if (IsFloat(like->dtype)) return kir::build::Num(value, like->dtype);
+  return kir::build::Int(static_cast<int64_t>(value), like->dtype);
+}
+
+kir::ExprRef BroadcastOperand(MapContext& context, int operand) {
+  const std::vector<Extent>& dims = context.operand_type(operand).dims;
+  const kir::Index& index = context.index();
+  kir::Index at;
+  for (size_t d = 0; d < dims.size(); ++d) {
+    const bool stretched = dims[d] == Extent(1);
+    at.push_back(stretched ? kir::build::Int(0) : index[index.size() - dims.size() + d]);
+  }
+  return context.Operand(operand, std::move(at));
+}
+
+const OpDef* Elementwise(const ElementwiseSpec& spec) {
+  QUERN_CHECK(spec.arity >= 1 && spec.arity <= 3 && spec.body != nullptr && spec.reference != nullptr);
+  auto* op = new ElementwiseOp;
+  op->spec = spec;
+  op->name = spec.name;
+  op->doc = spec.doc;
+  op->family = Family::kElementwise;
+  for (int i = 0; i < spec.arity; ++i) op->operands.push_back({.name = kOperandNames[i], .kind = spec.domain});
+  if (spec.first_is_condition) op->operands[0] = {.name = "condition", .kind = OperandKind::kBool, .own_dtype = true};
+  op->infer = spec.result_dtype == DType::kBool ? InferBroadcastToBool : InferBroadcast;
+  QUERN_CHECK(!spec.result_dtype || *spec.result_dtype == DType::kBool);
+  op->map = MapElementwise;
+  op->reference = ReferenceElementwise;
+  op->rtol = spec.rtol;
+  op->atol = spec.atol;
+  op->onnx = spec.onnx;
+  op->sample_low = spec.sample_low;
+  op->sample_high = spec.sample_high;
+  return op;
+}
+
+}  // namespace quern::ir

@@ -1,0 +1,119 @@
+// Graph: MIR. Nodes in topological order over typed tensors; every op is pure; state is an input donated to an output.
+//
+// Text form (print.cc, parse.cc), read back to an equal graph:
+//   graph ffn sym SEQ in 1..256 {
+//     %0 = Input() {name = "x"} : f32[SEQ, 256]
+//     %1 = Param() {name = "blk.0.ffn_up.weight"} : q4_K[512, 256]
+//     %2 = MatMul(%0, %1) {transpose_b = true} : f32[SEQ, 512]  @"layers.0/ffn_up"
+//     %3 = Silu(%2) : f32[SEQ, 512]
+//     return %3
+//   }
+// A node with several results is `%4:2 = ...` and its results are %4.0 and %4.1. A Region node carries a body graph:
+//   %5 = Region(%0, %1) {family = "matmul"} : f32[SEQ, 512] { graph ... }
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "ir/attributes.h"
+#include "ir/type.h"
+
+namespace quern::ir {
+
+struct OpDef;  // op.h
+class Graph;
+
+// One result of one node.
+struct Value {
+  int node = -1;
+  int result = 0;
+  bool operator==(const Value&) const = default;
+  auto operator<=>(const Value&) const = default;
+};
+
+// Where a node came from: the HIR block's label path, and the pass that last made the node.
+struct Origin {
+  std::string label;  // "layers.3/ffn/up"
+  std::string pass;   // "lower", "expand_composites", ...
+  bool operator==(const Origin&) const = default;
+};
+
+struct Node {
+  const OpDef* op = nullptr;
+  std::vector<Value> inputs;
+  Attributes attributes;
+  std::vector<TensorType> results;
+  int origin = -1;                    // index into Graph::origins(), or -1
+  std::shared_ptr<const Graph> body;  // Region only
+  // Data of a Constant, little-endian, dense; shared so that rewriting a graph copies no weights.
+  std::shared_ptr<const std::vector<uint8_t>> data;
+};
+
+// An output of the graph that takes over the memory of an input: carried state, such as a KV cache.
+struct Donation {
+  int output = 0;        // index into outputs()
+  std::string input;     // name of the Input
+  bool operator==(const Donation&) const = default;
+};
+
+class Graph {
+ public:
+  std::string name = "graph";
+  SymbolRanges symbols;                       // every symbol that occurs, with its range
+  std::vector<Value> outputs;
+  std::vector<Donation> donations;
+  std::vector<ExtentConstraint> constraints;  // found by inference, checked when symbols are bound
+
+  const std::vector<Node>& nodes() const { return nodes_; }
+  const Node& node(int index) const { return nodes_[index]; }
+  const TensorType& type(Value value) const { return nodes_[value.node].results[value.result]; }
+  const std::vector<Origin>& origins() const { return origins_; }
+
+  // Appends a node: defaults are filled in, arity, attributes and operand dtypes checked, result types inferred.
+  // Errors name the op, the operand and the origin; the graph is unchanged then.
+  StatusOr<Value> Add(const OpDef& op, std::vector<Value> inputs, Attributes attributes = {}, int origin = -1);
+  // The same for the op named `op`.
+  StatusOr<Value> Add(std::string_view op, std::vector<Value> inputs, Attributes attributes = {}, int origin = -1);
+  // Leaves and regions carry more than attributes.
+  StatusOr<Value> AddInput(std::string name, TensorType type, int origin = -1);
+  StatusOr<Value> AddParam(std::string name, TensorType type, int origin = -1);
+  StatusOr<Value> AddConstant(TensorType type, std::vector<uint8_t> data, int origin = -1);
+  StatusOr<Value> AddRegion(std::string family, std::vector<Value> inputs, std::shared_ptr<const Graph> body,
+                            int origin = -1);
+
+  // The row of origins() for this origin, added when new.
+  int AddOrigin(Origin origin);
+
+  // Users of each node, by node index: (user node, operand) pairs; outputs are not listed.
+  std::vector<std::vector<std::pair<int, int>>> Users() const;
+  // Nodes whose op is Input / Param, in order.
+  std::vector<int> Inputs() const;
+  std::vector<int> Params() const;
+
+ private:
+  std::vector<Node> nodes_;
+  std::vector<Origin> origins_;
+};
+
+// Checks the whole graph again from the op table: operands precede users, arity, attributes, operand dtypes, re-inferred
+// types, unique Input and Param names, region signatures, outputs, donations. On in release builds.
+Status Verify(const Graph& graph);
+
+std::string Print(const Graph& graph);
+StatusOr<Graph> Parse(std::string_view text);
+// Pieces of Verify that building uses too.
+Status CheckOperands(const OpDef& op, std::span<const TensorType> operands);
+Status CheckAttributes(const OpDef& op, Attributes& attributes, bool fill_defaults);
+Status VerifyRegion(const Graph& graph, int node);
+// `status` with " (in LABEL)" added when the origin has a label.
+Status WithOrigin(const Graph& graph, int origin, Status status);
+
+// Equal in everything but origins.
+bool SameGraph(const Graph& a, const Graph& b);
+
+}  // namespace quern::ir

@@ -1,0 +1,24 @@
+// The graph interpreter: the f64 oracle. Evaluates every node by its op's `reference` in double, sharing nothing with
+// kernels or with the index maps that code generation uses.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "ir/graph.h"
+#include "ir/op.h"
+
+namespace quern::ir {
+
+// Values of Inputs and Params by name.
+using Feeds = std::map<std::string, RefTensor, std::less<>>;
+
+// The outputs of `graph`. Errors: an unbound symbol, a missing feed or one of another shape or dtype, a violated extent
+// constraint, an op without a reference. Composites are evaluated through their own reference.
+StatusOr<std::vector<RefTensor>> Interpret(const Graph& graph, const Binding& binding, const Feeds& feeds);
+
+// Decodes `bytes` (dense, or rows of blocks) as a tensor of `type` with the given sizes.
+StatusOr<RefTensor> RefTensorFromBytes(DType dtype, std::vector<int64_t> dims, std::span<const uint8_t> bytes);
+
+}  // namespace quern::ir

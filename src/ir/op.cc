@@ -1,0 +1,40 @@
+#include "ir/op.h"
+
+#include <algorithm>
+
+
+namespace quern::ir {
+
+#define QUERN_OP(stem) const OpDef& Op_##stem();
+#include "ir_ops.inc"
+#undef QUERN_OP
+
+std::span<const OpDef* const> Ops() {
+  static const std::vector<const OpDef*>* const ops = [] {
+    auto* table = new std::vector<const OpDef*>{
+#define QUERN_OP(stem) &Op_##stem(),
+#include "ir_ops.inc"
+#undef QUERN_OP
+    };
+    std::sort(table->begin(), table->end(), [](const OpDef* a, const OpDef* b) {
+      return std::string_view(a->name) < std::string_view(b->name);
+    });
+    return table;
+  }();
+  return *ops;
+}
+
+const OpDef* FindOp(std::string_view name) {
+  const std::span<const OpDef* const> ops = Ops();
+  const auto it = std::lower_bound(ops.begin(), ops.end(), name,
+                                   [](const OpDef* op, std::string_view n) { return std::string_view(op->name) < n; });
+  return it != ops.end() && (*it)->name == name ? *it : nullptr;
+}
+
+int64_t RefTensor::elements() const {
+  int64_t product = 1;
+  for (const int64_t dim : dims) product *= dim;
+  return product;
+}
+
+}  // namespace quern::ir

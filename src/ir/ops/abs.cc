@@ -1,0 +1,25 @@
+// Abs: |x|.
+
+#include <cmath>
+
+#include "ir/op.h"
+#include "kir/build.h"
+
+namespace quern::ir {
+
+using kir::Op;
+using kir::build::Call;
+
+const OpDef& Op_abs() {
+  static const OpDef* const op = Elementwise({
+      .name = "Abs",
+      .doc = "|x|",
+      .domain = OperandKind::kNumeric,
+      .body = [](Args a) { return Call(Op::kAbs, {a[0]}); },
+      .reference = [](double x, double, double) -> double { return std::abs(x); },
+      .onnx = "Abs",
+  });
+  return *op;
+}
+
+}  // namespace quern::ir

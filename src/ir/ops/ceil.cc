@@ -1,0 +1,24 @@
+// Ceil: smallest integer not below x.
+
+#include <cmath>
+
+#include "ir/op.h"
+#include "kir/build.h"
+
+namespace quern::ir {
+
+using kir::Op;
+using kir::build::Call;
+
+const OpDef& Op_ceil() {
+  static const OpDef* const op = Elementwise({
+      .name = "Ceil",
+      .doc = "smallest integer not below x",
+      .body = [](Args a) { return Call(Op::kCeil, {a[0]}); },
+      .reference = [](double x, double, double) -> double { return std::ceil(x); },
+      .onnx = "Ceil",
+  });
+  return *op;
+}
+
+}  // namespace quern::ir

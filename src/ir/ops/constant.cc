@@ -1,0 +1,12 @@
+// Constant: a small tensor whose little-endian bytes are part of the graph.
+
+#include "ir/leaf.h"
+
+namespace quern::ir {
+
+const OpDef& Op_constant() {
+  static const OpDef* const op = Leaf("Constant", "a tensor whose bytes are part of the graph", {});
+  return *op;
+}
+
+}  // namespace quern::ir

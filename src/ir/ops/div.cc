@@ -1,0 +1,28 @@
+// Div: a / b; integers truncate towards zero, and give 0 for a divisor of 0.
+
+#include <cmath>
+
+#include "ir/op.h"
+#include "kir/build.h"
+
+namespace quern::ir {
+
+using namespace kir::build::operators;
+
+const OpDef& Op_div() {
+  static const OpDef* const op = Elementwise({
+      .name = "Div",
+      .doc = "a / b; integers truncate towards zero, and give 0 for a divisor of 0",
+      .arity = 2,
+      .domain = OperandKind::kNumeric,
+      .body = [](Args a) { return a[0] / a[1]; },
+      .reference = [](double x, double y, double) -> double { return x / y; },
+      .integer_reference = [](double x, double y, double) -> double { return y == 0 ? 0 : std::trunc(x / y); },
+      .onnx = "Div",
+      .sample_low = 0.25,
+      .sample_high = 4,
+  });
+  return *op;
+}
+
+}  // namespace quern::ir

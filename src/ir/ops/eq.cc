@@ -1,0 +1,25 @@
+// Eq: a == b.
+
+#include "ir/op.h"
+#include "kir/build.h"
+
+namespace quern::ir {
+
+using kir::Op;
+using kir::build::Call;
+
+const OpDef& Op_eq() {
+  static const OpDef* const op = Elementwise({
+      .name = "Eq",
+      .doc = "a == b",
+      .arity = 2,
+      .domain = OperandKind::kAny,
+      .body = [](Args a) { return Call(Op::kEq, {a[0], a[1]}); },
+      .reference = [](double x, double y, double) -> double { return x == y; },
+      .result_dtype = DType::kBool,
+      .onnx = "Equal",
+  });
+  return *op;
+}
+
+}  // namespace quern::ir

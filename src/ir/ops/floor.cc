@@ -1,0 +1,24 @@
+// Floor: largest integer not above x.
+
+#include <cmath>
+
+#include "ir/op.h"
+#include "kir/build.h"
+
+namespace quern::ir {
+
+using kir::Op;
+using kir::build::Call;
+
+const OpDef& Op_floor() {
+  static const OpDef* const op = Elementwise({
+      .name = "Floor",
+      .doc = "largest integer not above x",
+      .body = [](Args a) { return Call(Op::kFloor, {a[0]}); },
+      .reference = [](double x, double, double) -> double { return std::floor(x); },
+      .onnx = "Floor",
+  });
+  return *op;
+}
+
+}  // namespace quern::ir

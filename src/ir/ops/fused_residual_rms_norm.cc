@@ -1,0 +1,45 @@
+// FusedResidualRmsNorm: RmsNorm(x + residual), and the sum itself as a second result.
+
+#include "ir/composite.h"
+#include "ir/shape.h"
+
+namespace quern::ir {
+namespace {
+
+StatusOr<std::vector<TensorType>> Infer(const InferContext& context) {
+  if (context.operands[0] != context.operands[1]) {
+    return absl::InvalidArgumentError(absl::StrFormat("FusedResidualRmsNorm: x is %s but the residual is %s",
+                                                      context.operands[0].ToString(), context.operands[1].ToString()));
+  }
+  return std::vector<TensorType>{context.operands[0], context.operands[0]};
+}
+
+StatusOr<std::vector<Value>> Expand(Graph& graph, const Node& node, std::span<const Value> inputs, int origin) {
+  Expansion e(graph, origin);
+  const Value sum = e.Add("Add", {inputs[0], inputs[1]});
+  std::vector<Value> operands = {sum, inputs[2]};
+  if (inputs.size() > 3) operands.push_back(inputs[3]);
+  return e.Finish({e.Add("RmsNorm", std::move(operands), {{"eps", node.attributes.Float("eps")}}), sum});
+}
+
+}  // namespace
+
+const OpDef& Op_fused_residual_rms_norm() {
+  static const OpDef* const op = Make({
+      .name = "FusedResidualRmsNorm",
+      .doc = "RmsNorm(x + residual) and the sum",
+      .family = Family::kComposite,
+      .operands = {{.name = "x", .kind = OperandKind::kFloat},
+                   {.name = "residual", .kind = OperandKind::kFloat},
+                   {.name = "gamma", .kind = OperandKind::kFloat},
+                   {.name = "beta", .kind = OperandKind::kFloat, .optional = true}},
+      .attributes = {{.name = "eps", .kind = AttrKind::kFloat, .default_value = 1e-5}},
+      .infer = Infer,
+      .expand = Expand,
+      .rtol = 1e-5,
+      .atol = 1e-5,
+  });
+  return *op;
+}
+
+}  // namespace quern::ir

@@ -1,0 +1,62 @@
+// FusedSwiGLU: up * silu(gate) of the two halves of the last axis; gate_first says which half is which.
+
+#include <cmath>
+
+#include "ir/composite.h"
+#include "ir/shape.h"
+
+namespace quern::ir {
+namespace {
+
+StatusOr<std::vector<TensorType>> Infer(const InferContext& context) {
+  TensorType result = context.operands[0];
+  if (result.rank() < 1 || !result.dims.back().is_constant() || result.dims.back().constant() % 2 != 0) {
+    return absl::InvalidArgumentError(absl::StrFormat("FusedSwiGLU: %s has no two halves", result.ToString()));
+  }
+  result.dims.back() = Extent(result.dims.back().constant() / 2);
+  return std::vector<TensorType>{std::move(result)};
+}
+
+StatusOr<std::vector<Value>> Expand(Graph& graph, const Node& node, std::span<const Value> inputs, int origin) {
+  Expansion e(graph, origin);
+  const int64_t half = node.results[0].dims.back().constant();
+  auto part = [&](int64_t start) {
+    return e.Add("Narrow", {inputs[0]}, {{"axis", int64_t{-1}}, {"start", std::vector<Extent>{start}}, {"length", std::vector<Extent>{half}}});
+  };
+  const bool gate_first = node.attributes.Bool("gate_first");
+  const Value up = part(gate_first ? half : 0), gate = part(gate_first ? 0 : half);
+  return e.Finish({e.Add("Mul", {up, e.Add("Silu", {gate})})});
+}
+
+Status Reference(RefContext& context) {
+  const RefTensor& x = *context.operands[0];
+  RefTensor& y = context.results[0];
+  const int64_t half = y.dims.back();
+  const bool gate_first = context.node.attributes.Bool("gate_first");
+  for (size_t i = 0; i < y.data.size(); ++i) {
+    const int64_t row = static_cast<int64_t>(i) / half, c = static_cast<int64_t>(i) % half;
+    const double first = x.data[row * 2 * half + c], second = x.data[row * 2 * half + half + c];
+    const double gate = gate_first ? first : second, up = gate_first ? second : first;
+    y.data[i] = RoundTo(y.dtype, up * gate / (1 + std::exp(-gate)));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+const OpDef& Op_fused_swi_glu() {
+  static const OpDef* const op = Make({
+      .name = "FusedSwiGLU",
+      .doc = "up * silu(gate) of the two halves of the last axis",
+      .family = Family::kComposite,
+      .operands = {{.name = "x", .kind = OperandKind::kFloat}},
+      .attributes = {{.name = "gate_first", .kind = AttrKind::kBool, .default_value = false}},
+      .infer = Infer,
+      .reference = Reference,
+      .expand = Expand,
+      .rtol = 4e-6,
+  });
+  return *op;
+}
+
+}  // namespace quern::ir

@@ -1,0 +1,25 @@
+// Ge: a >= b; false with a NaN.
+
+#include "ir/op.h"
+#include "kir/build.h"
+
+namespace quern::ir {
+
+using kir::Op;
+using kir::build::Call;
+
+const OpDef& Op_ge() {
+  static const OpDef* const op = Elementwise({
+      .name = "Ge",
+      .doc = "a >= b; false with a NaN",
+      .arity = 2,
+      .domain = OperandKind::kNumeric,
+      .body = [](Args a) { return Call(Op::kLe, {a[1], a[0]}); },
+      .reference = [](double x, double y, double) -> double { return x >= y; },
+      .result_dtype = DType::kBool,
+      .onnx = "GreaterOrEqual",
+  });
+  return *op;
+}
+
+}  // namespace quern::ir

@@ -1,0 +1,25 @@
+// Gt: a > b; false with a NaN.
+
+#include "ir/op.h"
+#include "kir/build.h"
+
+namespace quern::ir {
+
+using kir::Op;
+using kir::build::Call;
+
+const OpDef& Op_gt() {
+  static const OpDef* const op = Elementwise({
+      .name = "Gt",
+      .doc = "a > b; false with a NaN",
+      .arity = 2,
+      .domain = OperandKind::kNumeric,
+      .body = [](Args a) { return Call(Op::kLt, {a[1], a[0]}); },
+      .reference = [](double x, double y, double) -> double { return x > y; },
+      .result_dtype = DType::kBool,
+      .onnx = "Greater",
+  });
+  return *op;
+}
+
+}  // namespace quern::ir

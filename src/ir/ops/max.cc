@@ -1,0 +1,27 @@
+// Max: the larger; NaN when either is.
+
+#include <algorithm>
+#include <cmath>
+
+#include "ir/op.h"
+#include "kir/build.h"
+
+namespace quern::ir {
+
+using kir::Op;
+using kir::build::Call;
+
+const OpDef& Op_max() {
+  static const OpDef* const op = Elementwise({
+      .name = "Max",
+      .doc = "the larger; NaN when either is",
+      .arity = 2,
+      .domain = OperandKind::kNumeric,
+      .body = [](Args a) { return Call(Op::kMax, {a[0], a[1]}); },
+      .reference = [](double x, double y, double) -> double { return std::isnan(x) || std::isnan(y) ? NAN : std::max(x, y); },
+      .onnx = "Max",
+  });
+  return *op;
+}
+
+}  // namespace quern::ir

@@ -1,0 +1,28 @@
+// Mish: x tanh(softplus(x)).
+
+#include <algorithm>
+#include <cmath>
+
+#include "ir/op.h"
+#include "kir/build.h"
+
+namespace quern::ir {
+
+using namespace kir::build::operators;
+using kir::Op;
+using kir::build::Call;
+
+const OpDef& Op_mish() {
+  static const OpDef* const op = Elementwise({
+      .name = "Mish",
+      .doc = "x tanh(softplus(x))",
+      .body = [](Args a) { return a[0] * Call(Op::kTanh, {Call(Op::kMax, {a[0], Like(a[0], 0)}) + Call(Op::kLog, {Call(Op::kExp, {-Call(Op::kAbs, {a[0]})}) + 1.0})}); },
+      .reference = [](double x, double, double) -> double { return x * std::tanh(std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x)))); },
+      .rtol = 4e-6,
+      .atol = 4e-6,
+      .onnx = "Mish",
+  });
+  return *op;
+}
+
+}  // namespace quern::ir

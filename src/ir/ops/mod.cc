@@ -1,0 +1,28 @@
+// Mod: remainder with the sign of the divisor; integers give 0 for a divisor of 0.
+
+#include <cmath>
+
+#include "ir/op.h"
+#include "kir/build.h"
+
+namespace quern::ir {
+
+using namespace kir::build::operators;
+
+const OpDef& Op_mod() {
+  static const OpDef* const op = Elementwise({
+      .name = "Mod",
+      .doc = "remainder with the sign of the divisor; integers give 0 for a divisor of 0",
+      .arity = 2,
+      .domain = OperandKind::kNumeric,
+      .body = [](Args a) { return a[0] % a[1]; },
+      .reference = [](double x, double y, double) -> double { return y == 0 ? NAN : x - y * std::floor(x / y); },
+      .integer_reference = [](double x, double y, double) -> double { return y == 0 ? 0 : x - y * std::floor(x / y); },
+      .onnx = "Mod",
+      .sample_low = 0.25,
+      .sample_high = 4,
+  });
+  return *op;
+}
+
+}  // namespace quern::ir

@@ -1,0 +1,23 @@
+// Mul: a b.
+
+#include "ir/op.h"
+#include "kir/build.h"
+
+namespace quern::ir {
+
+using namespace kir::build::operators;
+
+const OpDef& Op_mul() {
+  static const OpDef* const op = Elementwise({
+      .name = "Mul",
+      .doc = "a b",
+      .arity = 2,
+      .domain = OperandKind::kNumeric,
+      .body = [](Args a) { return a[0] * a[1]; },
+      .reference = [](double x, double y, double) -> double { return x * y; },
+      .onnx = "Mul",
+  });
+  return *op;
+}
+
+}  // namespace quern::ir

@@ -1,0 +1,73 @@
+// Narrow: elements [start, start + length) along one axis. Both may be symbolic.
+
+#include "ir/shape.h"
+#include "kir/build.h"
+
+namespace quern::ir {
+namespace {
+
+using namespace kir::build::operators;
+
+StatusOr<std::vector<TensorType>> Infer(const InferContext& context) {
+  TensorType result = context.operands[0];
+  QUERN_ASSIGN(const int axis, NormalAxis("Narrow", context.attributes.Int("axis"), result.rank()));
+  const std::vector<Extent>&start = context.attributes.Extents("start"), &length = context.attributes.Extents("length");
+  if (start.size() != 1 || length.size() != 1) return absl::InvalidArgumentError("Narrow: start and length are one extent each");
+  const std::optional<int64_t> slack = (result.dims[axis] - start[0] - length[0]).UpperBound(context.symbols);
+  if (start[0].LowerBound(context.symbols).value_or(-1) < 0 || (slack && *slack < 0)) {
+    return absl::InvalidArgumentError(absl::StrFormat("Narrow: %s elements from %s do not lie in %s", length[0].ToString(),
+                                                      start[0].ToString(), result.dims[axis].ToString()));
+  }
+  if (IsBlock(result.dtype) && axis == result.rank() - 1) {
+    return absl::InvalidArgumentError("Narrow: the blocks of a row cannot be cut");
+  }
+  result.dims[axis] = length[0];
+  return std::vector<TensorType>{std::move(result)};
+}
+
+kir::ExprRef Map(MapContext& context) {
+  const Attributes& attributes = context.node().attributes;
+  kir::Index at = context.index();
+  const int64_t axis = attributes.Int("axis") + (attributes.Int("axis") < 0 ? static_cast<int64_t>(at.size()) : 0);
+  at[axis] = at[axis] + kir::build::FromExtent(attributes.Extents("start")[0]);
+  return context.Operand(0, std::move(at));
+}
+
+Status Reference(RefContext& context) {
+  const Attributes& attributes = context.node.attributes;
+  RefTensor& y = context.results[0];
+  const int64_t axis = attributes.Int("axis") + (attributes.Int("axis") < 0 ? static_cast<int64_t>(y.dims.size()) : 0);
+  const int64_t start = SizesOf(attributes.Extents("start"), context.binding)[0];
+  if (start + y.dims[axis] > context.operands[0]->dims[axis]) {
+    return absl::InvalidArgumentError(absl::StrFormat("Narrow: %d elements from %d do not lie in %d", y.dims[axis], start,
+                                                      context.operands[0]->dims[axis]));
+  }
+  std::vector<int64_t> index(y.dims.size());
+  for (double& out : y.data) {
+    std::vector<int64_t> at = index;
+    at[axis] += start;
+    out = context.operands[0]->At(at);
+    NextIndex(y.dims, index);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+const OpDef& Op_narrow() {
+  static const OpDef* const op = Make({
+      .name = "Narrow",
+      .doc = "elements [start, start + length) along one axis",
+      .family = Family::kIndex,
+      .operands = {{.name = "x"}},
+      .attributes = {{.name = "axis", .kind = AttrKind::kInt},
+                     {.name = "start", .kind = AttrKind::kExtents, .doc = "one extent"},
+                     {.name = "length", .kind = AttrKind::kExtents, .doc = "one extent"}},
+      .infer = Infer,
+      .map = Map,
+      .reference = Reference,
+  });
+  return *op;
+}
+
+}  // namespace quern::ir

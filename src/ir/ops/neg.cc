@@ -1,0 +1,22 @@
+// Neg: -x.
+
+#include "ir/op.h"
+#include "kir/build.h"
+
+namespace quern::ir {
+
+using namespace kir::build::operators;
+
+const OpDef& Op_neg() {
+  static const OpDef* const op = Elementwise({
+      .name = "Neg",
+      .doc = "-x",
+      .domain = OperandKind::kNumeric,
+      .body = [](Args a) { return -a[0]; },
+      .reference = [](double x, double, double) -> double { return -x; },
+      .onnx = "Neg",
+  });
+  return *op;
+}
+
+}  // namespace quern::ir

@@ -1,0 +1,23 @@
+// Not: logical not of a bool.
+
+#include "ir/op.h"
+#include "kir/build.h"
+
+namespace quern::ir {
+
+using kir::Op;
+using kir::build::Call;
+
+const OpDef& Op_not() {
+  static const OpDef* const op = Elementwise({
+      .name = "Not",
+      .doc = "logical not of a bool",
+      .domain = OperandKind::kBool,
+      .body = [](Args a) { return Call(Op::kNot, {a[0]}); },
+      .reference = [](double x, double, double) -> double { return x == 0; },
+      .onnx = "Not",
+  });
+  return *op;
+}
+
+}  // namespace quern::ir

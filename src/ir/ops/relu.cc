@@ -1,0 +1,23 @@
+// Relu: max(x, 0); NaN stays NaN.
+
+#include "ir/op.h"
+#include "kir/build.h"
+
+namespace quern::ir {
+
+using kir::Op;
+using kir::build::Call;
+
+const OpDef& Op_relu() {
+  static const OpDef* const op = Elementwise({
+      .name = "Relu",
+      .doc = "max(x, 0); NaN stays NaN",
+      .domain = OperandKind::kNumeric,
+      .body = [](Args a) { return Call(Op::kMax, {a[0], Like(a[0], 0)}); },
+      .reference = [](double x, double, double) -> double { return x < 0 ? 0 : x; },
+      .onnx = "Relu",
+  });
+  return *op;
+}
+
+}  // namespace quern::ir

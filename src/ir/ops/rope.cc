@@ -1,0 +1,134 @@
+// Rope: rotary position embedding of the first n_rot elements of each head.
+//
+//   x [.., S, heads * head_dim] (packed) or [.., S, heads, head_dim]; cos, sin [S, w] with w >= n_rot / 2
+//   o_a = x_a c - x_b s,  o_b = x_b c + x_a s;  style gptj pairs (2i, 2i+1), neox pairs (i, i + n_rot/2)
+
+#include "ir/shape.h"
+#include "kir/build.h"
+
+namespace quern::ir {
+namespace {
+
+using namespace kir::build::operators;
+using kir::Op;
+
+StatusOr<std::vector<TensorType>> Infer(const InferContext& context) {
+  const TensorType& x = context.operands[0];
+  const int64_t head_dim = context.attributes.Int("head_dim"), n_rot = context.attributes.Int("n_rot");
+  const bool packed = context.attributes.Bool("packed");
+  if (head_dim < 1 || n_rot < 2 || n_rot % 2 != 0 || n_rot > head_dim) {
+    return absl::InvalidArgumentError(absl::StrFormat("Rope: n_rot %d must be even and at most head_dim %d", n_rot, head_dim));
+  }
+  const int least = packed ? 2 : 3;
+  if (x.rank() < least || !x.dims.back().is_constant() || x.dims.back().constant() % head_dim != 0 ||
+      (!packed && x.dims.back().constant() != head_dim)) {
+    return absl::InvalidArgumentError(absl::StrFormat("Rope: %s does not end in heads of %d", x.ToString(), head_dim));
+  }
+  const Extent& positions = x.dims[x.rank() - least];
+  for (int i = 1; i <= 2; ++i) {
+    const TensorType& table = context.operands[i];
+    const bool width_fits = table.rank() >= 2 && table.dims.back().is_constant() &&
+                            (table.dims.back() == Extent(n_rot / 2) || table.dims.back() == Extent(head_dim / 2) ||
+                             table.dims.back() == Extent(n_rot) || table.dims.back() == Extent(head_dim));
+    const bool leading_fits = width_fits && table.dims[table.rank() - 2] == positions &&
+                              (table.rank() == 2 || (table.rank() == 3 && (table.dims[0] == Extent(1) || (x.rank() > least && table.dims[0] == x.dims[0]))));
+    if (!leading_fits) {
+      return absl::InvalidArgumentError(absl::StrFormat("Rope: the table %s does not fit %s with head_dim %d and n_rot %d",
+                                                        table.ToString(), x.ToString(), head_dim, n_rot));
+    }
+  }
+  return std::vector<TensorType>{x};
+}
+
+kir::ExprRef Map(MapContext& context) {
+  namespace kb = kir::build;
+  const Attributes& attributes = context.node().attributes;
+  const double head_dim = static_cast<double>(attributes.Int("head_dim"));
+  const int64_t n_rot = attributes.Int("n_rot"), half = n_rot / 2;
+  const kir::Index& index = context.index();
+  const int rank = static_cast<int>(index.size());
+  const kir::ExprRef& c = index[rank - 1];
+  const kir::ExprRef position = index[rank - (attributes.Bool("packed") ? 2 : 3)];
+  const kir::ExprRef e = attributes.Bool("packed") && context.result_type().dims.back() != Extent(attributes.Int("head_dim")) ? c % head_dim : c;
+  const bool partial = n_rot < attributes.Int("head_dim");
+
+  kir::ExprRef pair, partner, first;  // first: whether this is element a of its pair
+  if (attributes.String("style") == "gptj") {
+    const kir::ExprRef odd = e % 2.0;
+    pair = e / 2.0;
+    partner = c + 1.0 - odd * 2.0;
+    first = kb::Call(Op::kEq, {odd, kb::Int(0)});
+  } else {
+    first = kb::Call(Op::kLt, {e, kb::Int(half)});
+    pair = kb::Select(first, e, e - static_cast<double>(half));
+    partner = kb::Select(first, c + static_cast<double>(half), c - static_cast<double>(half));
+  }
+  // Elements beyond n_rot read a harmless place and are then passed through.
+  if (partial) {
+    pair = kb::Call(Op::kMin, {pair, kb::Int(half - 1)});
+    partner = kb::Select(kb::Call(Op::kLt, {e, kb::Int(n_rot)}), partner, c);
+  }
+  auto table = [&](int operand) {
+    const TensorType& type = context.operand_type(operand);
+    kir::Index at;
+    if (type.rank() == 3) at.push_back(type.dims[0] == Extent(1) ? kb::Int(0) : index[0]);
+    at.push_back(position);
+    at.push_back(pair);
+    return context.Operand(operand, std::move(at));
+  };
+  kir::Index other = index;
+  other[rank - 1] = partner;
+  const kir::ExprRef x = context.Operand(0, index), y = context.Operand(0, std::move(other));
+  const kir::ExprRef sine = table(2);
+  const kir::ExprRef rotated = x * table(1) + y * kb::Select(first, -sine, sine);
+  return partial ? kb::Select(kb::Call(Op::kLt, {e, kb::Int(n_rot)}), rotated, x) : rotated;
+}
+
+Status Reference(RefContext& context) {
+  const Attributes& attributes = context.node.attributes;
+  const int64_t head_dim = attributes.Int("head_dim"), n_rot = attributes.Int("n_rot"), half = n_rot / 2;
+  const bool packed = attributes.Bool("packed"), gptj = attributes.String("style") == "gptj";
+  const RefTensor &x = *context.operands[0], &cosine = *context.operands[1], &sine = *context.operands[2];
+  RefTensor& y = context.results[0];
+  const size_t rank = y.dims.size();
+  const int64_t row = y.dims.back();
+  std::vector<int64_t> index(rank);
+  for (size_t i = 0; i < y.data.size(); ++i, NextIndex(y.dims, index)) {
+    const int64_t e = static_cast<int64_t>(i) % row % head_dim;
+    y.data[i] = x.data[i];
+    if (e >= n_rot) continue;
+    const int64_t pair = gptj ? e / 2 : e % half;
+    const bool first = gptj ? e % 2 == 0 : e < half;
+    const int64_t distance = gptj ? 1 : half;
+    const int64_t at[3] = {index[0], index[rank - (packed ? 2 : 3)], pair};
+    const std::span<const int64_t> place = cosine.dims.size() == 3 ? std::span(at) : std::span(at).subspan(1);
+    const double c = cosine.At(place), s = sine.At(place);
+    y.data[i] = first ? x.data[i] * c - x.data[i + distance] * s : x.data[i] * c + x.data[i - distance] * s;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+const OpDef& Op_rope() {
+  static const OpDef* const op = Make({
+      .name = "Rope",
+      .doc = "rotary position embedding of the first n_rot elements of each head",
+      .family = Family::kIndex,
+      .operands = {{.name = "x", .kind = OperandKind::kFloat},
+                   {.name = "cos", .kind = OperandKind::kFloat},
+                   {.name = "sin", .kind = OperandKind::kFloat}},
+      .attributes = {{.name = "head_dim", .kind = AttrKind::kInt},
+                     {.name = "n_rot", .kind = AttrKind::kInt},
+                     {.name = "style", .kind = AttrKind::kString, .default_value = std::string("neox"), .choices = {"gptj", "neox"}},
+                     {.name = "packed", .kind = AttrKind::kBool, .default_value = true,
+                      .doc = "heads and head_dim are one dimension"}},
+      .infer = Infer,
+      .map = Map,
+      .reference = Reference,
+      .rtol = 2e-6,
+  });
+  return *op;
+}
+
+}  // namespace quern::ir

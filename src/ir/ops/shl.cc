@@ -1,0 +1,26 @@
+// Shl: a << b; 0 when b reaches the width.
+
+#include "ir/op.h"
+#include "kir/build.h"
+
+namespace quern::ir {
+
+using kir::Op;
+using kir::build::Call;
+
+const OpDef& Op_shl() {
+  static const OpDef* const op = Elementwise({
+      .name = "Shl",
+      .doc = "a << b; 0 when b reaches the width",
+      .arity = 2,
+      .domain = OperandKind::kInteger,
+      .body = [](Args a) { return Call(Op::kShl, {a[0], a[1]}); },
+      .reference = [](double x, double y, double) -> double { return y >= 64 || y < 0 ? 0 : static_cast<double>(static_cast<int64_t>(static_cast<uint64_t>(static_cast<int64_t>(x)) << static_cast<int64_t>(y))); },
+      .onnx = "BitShift",
+      .sample_low = 0,
+      .sample_high = 6,
+  });
+  return *op;
+}
+
+}  // namespace quern::ir

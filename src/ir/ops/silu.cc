@@ -1,0 +1,24 @@
+// Silu: x / (1 + e^-x), also called swish.
+
+#include <cmath>
+
+#include "ir/op.h"
+#include "kir/build.h"
+
+namespace quern::ir {
+
+using namespace kir::build::operators;
+using kir::Op;
+using kir::build::Call;
+
+const OpDef& Op_silu() {
+  static const OpDef* const op = Elementwise({
+      .name = "Silu",
+      .doc = "x / (1 + e^-x), also called swish",
+      .body = [](Args a) { return a[0] * Call(Op::kSigmoid, {a[0]}); },
+      .reference = [](double x, double, double) -> double { return x / (1 + std::exp(-x)); },
+  });
+  return *op;
+}
+
+}  // namespace quern::ir

@@ -1,0 +1,61 @@
+// Update: x with `update` written over the elements from `start` along one axis. When x is a donated input the result is x's
+// own memory and only the update is written.
+
+#include "ir/shape.h"
+#include "kir/build.h"
+
+namespace quern::ir {
+namespace {
+
+StatusOr<std::vector<TensorType>> Infer(const InferContext& context) {
+  const TensorType &x = context.operands[0], &update = context.operands[1];
+  QUERN_ASSIGN(const int axis, NormalAxis("Update", context.attributes.Int("axis"), x.rank()));
+  const std::vector<Extent>& start = context.attributes.Extents("start");
+  bool fits = start.size() == 1 && update.rank() == x.rank() && !IsBlock(x.dtype);
+  for (int d = 0; fits && d < x.rank(); ++d) fits = d == axis || x.dims[d] == update.dims[d];
+  if (!fits) return absl::InvalidArgumentError(absl::StrFormat("Update: %s does not fit into %s along axis %d", update.ToString(), x.ToString(), axis));
+  const std::optional<int64_t> slack = (x.dims[axis] - start[0] - update.dims[axis]).UpperBound(context.symbols);
+  if (start[0].LowerBound(context.symbols).value_or(-1) < 0 || (slack && *slack < 0)) {
+    return absl::InvalidArgumentError(absl::StrFormat("Update: %s elements from %s do not lie in %s", update.dims[axis].ToString(),
+                                                      start[0].ToString(), x.dims[axis].ToString()));
+  }
+  return std::vector<TensorType>{x};
+}
+
+Status Reference(RefContext& context) {
+  const RefTensor& update = *context.operands[1];
+  RefTensor& y = context.results[0];
+  y.data = context.operands[0]->data;
+  const int64_t rank = static_cast<int64_t>(y.dims.size());
+  int64_t axis = context.node.attributes.Int("axis");
+  if (axis < 0) axis += rank;
+  const int64_t start = SizesOf(context.node.attributes.Extents("start"), context.binding)[0];
+  if (start + update.dims[axis] > y.dims[axis]) {
+    return absl::InvalidArgumentError(absl::StrFormat("Update: %d elements from %d do not lie in %d", update.dims[axis], start, y.dims[axis]));
+  }
+  std::vector<int64_t> index(rank);
+  for (const double value : update.data) {
+    int64_t at = 0;
+    for (int64_t d = 0; d < rank; ++d) at = at * y.dims[d] + index[d] + (d == axis ? start : 0);
+    y.data[at] = value;
+    NextIndex(update.dims, index);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+const OpDef& Op_update() {
+  static const OpDef* const op = Make({
+      .name = "Update",
+      .doc = "x with `update` written over the elements from `start` along one axis",
+      .family = Family::kUpdate,
+      .operands = {{.name = "x"}, {.name = "update"}},
+      .attributes = {{.name = "axis", .kind = AttrKind::kInt}, {.name = "start", .kind = AttrKind::kExtents, .doc = "one extent"}},
+      .infer = Infer,
+      .reference = Reference,
+  });
+  return *op;
+}
+
+}  // namespace quern::ir

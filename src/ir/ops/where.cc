@@ -1,0 +1,25 @@
+// Where: condition ? a : b.
+
+#include "ir/op.h"
+#include "kir/build.h"
+
+namespace quern::ir {
+
+using kir::Op;
+using kir::build::Call;
+
+const OpDef& Op_where() {
+  static const OpDef* const op = Elementwise({
+      .name = "Where",
+      .doc = "condition ? a : b",
+      .arity = 3,
+      .domain = OperandKind::kAny,
+      .body = [](Args a) { return Call(Op::kSelect, {a[0], a[1], a[2]}); },
+      .reference = [](double x, double y, double z) -> double { return x != 0 ? y : z; },
+      .first_is_condition = true,
+      .onnx = "Where",
+  });
+  return *op;
+}
+
+}  // namespace quern::ir

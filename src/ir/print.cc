@@ -1,0 +1,92 @@
+// Graph text; parse.cc reads it back.
+
+#include "absl/strings/str_cat.h"
+#include "ir/graph.h"
+#include "ir/op.h"
+
+namespace quern::ir {
+namespace {
+
+class Printer {
+ public:
+  std::string text;
+
+  void PrintGraph(const Graph& graph, int indent) {
+    absl::StrAppend(&text, "graph ", graph.name);
+    const char* separator = " sym ";
+    for (const auto& [name, range] : graph.symbols) {
+      absl::StrAppend(&text, separator, name, " in ", range.low, "..");
+      if (range.high != INT64_MAX) absl::StrAppend(&text, range.high);
+      separator = ", ";
+    }
+    text += " {\n";
+    const std::string pad(indent + 2, ' ');
+    for (size_t n = 0; n < graph.nodes().size(); ++n) {
+      text += pad;
+      PrintNode(graph, static_cast<int>(n), indent + 2);
+      text += "\n";
+    }
+    for (const ExtentConstraint& c : graph.constraints) {
+      absl::StrAppend(&text, pad, "require ", c.left.ToString(), " == ", c.right.ToString(), "\n");
+    }
+    absl::StrAppend(&text, pad, "return");
+    for (size_t i = 0; i < graph.outputs.size(); ++i) absl::StrAppend(&text, i == 0 ? " " : ", ", Ref(graph, graph.outputs[i]));
+    text += "\n";
+    for (const Donation& d : graph.donations) {
+      absl::StrAppend(&text, pad, "donate ", ToString(AttrValue(d.input)), " -> ", d.output, "\n");
+    }
+    absl::StrAppend(&text, std::string(indent, ' '), "}");
+  }
+
+ private:
+  static std::string Ref(const Graph& graph, Value value) {
+    std::string ref = absl::StrCat("%", value.node);
+    if (graph.node(value.node).results.size() > 1) absl::StrAppend(&ref, ".", value.result);
+    return ref;
+  }
+
+  void PrintNode(const Graph& graph, int index, int indent) {
+    const Node& node = graph.node(index);
+    absl::StrAppend(&text, "%", index);
+    if (node.results.size() > 1) absl::StrAppend(&text, ":", node.results.size());
+    absl::StrAppend(&text, " = ", node.op->name, "(");
+    for (size_t i = 0; i < node.inputs.size(); ++i) absl::StrAppend(&text, i == 0 ? "" : ", ", Ref(graph, node.inputs[i]));
+    text += ")";
+    if (!node.attributes.values().empty()) {
+      text += " {";
+      const char* separator = "";
+      for (const auto& [name, value] : node.attributes.values()) {
+        absl::StrAppend(&text, separator, name, " = ", ToString(value));
+        separator = ", ";
+      }
+      text += "}";
+    }
+    if (node.data != nullptr) {
+      // Constants print their bytes: the text is the whole graph.
+      text += " hex ";
+      for (const uint8_t byte : *node.data) absl::StrAppend(&text, absl::Hex(byte, absl::kZeroPad2));
+      if (node.data->empty()) text += "-";
+    }
+    for (size_t i = 0; i < node.results.size(); ++i) absl::StrAppend(&text, i == 0 ? " : " : ", ", node.results[i].ToString());
+    if (node.origin >= 0) {
+      const Origin& origin = graph.origins()[node.origin];
+      absl::StrAppend(&text, "  @", ToString(AttrValue(origin.label)));
+      if (!origin.pass.empty()) absl::StrAppend(&text, " by ", ToString(AttrValue(origin.pass)));
+    }
+    if (node.body != nullptr) {
+      text += " body ";
+      PrintGraph(*node.body, indent);
+    }
+  }
+};
+
+}  // namespace
+
+std::string Print(const Graph& graph) {
+  Printer printer;
+  printer.PrintGraph(graph, 0);
+  printer.text += "\n";
+  return std::move(printer.text);
+}
+
+}  // namespace quern::ir

@@ -1,0 +1,73 @@
+#include "ir/shape.h"
+
+#include "base/check.h"
+#include "kir/build.h"
+
+namespace quern::ir {
+
+using namespace kir::build::operators;
+
+StatusOr<int> NormalAxis(const char* op, int64_t axis, int rank) {
+  if (axis < -rank || axis >= rank) {
+    return absl::InvalidArgumentError(absl::StrFormat("%s: axis %d is out of range for rank %d", op, axis, rank));
+  }
+  return static_cast<int>(axis < 0 ? axis + rank : axis);
+}
+
+kir::Index ReshapeIndex(const std::vector<Extent>& result, const std::vector<Extent>& source, const kir::Index& index) {
+  namespace kb = kir::build;
+  kir::Index at(source.size());
+  size_t r = 0, s = 0;
+  while (r < result.size() || s < source.size()) {
+    // Grow the group [r, r_end) x [s, s_end) until both sides hold the same number of elements.
+    size_t r_end = r, s_end = s;
+    Extent r_size(1), s_size(1);
+    auto grow_result = [&] { r_size = r_size * result[r_end++]; };
+    auto grow_source = [&] { s_size = s_size * source[s_end++]; };
+    if (r < result.size()) grow_result();
+    if (s < source.size()) grow_source();
+    while (r_size != s_size && (r_end < result.size() || s_end < source.size())) {
+      const bool source_is_smaller = s_end < source.size() && (r_end == result.size() || r_size.DividedBy(s_size).has_value());
+      if (source_is_smaller) grow_source();
+      else grow_result();
+    }
+    // Trailing ones may be left over on one side; they belong to the last group.
+    while (r_end < result.size() && s_end == source.size()) grow_result();
+    while (s_end < source.size() && r_end == result.size()) grow_source();
+
+    kir::ExprRef linear = kb::Int(0);
+    for (size_t d = r; d < r_end; ++d) {
+      if (result[d] == Extent(1)) continue;
+      linear = linear * kb::FromExtent(result[d]) + index[d];
+    }
+    size_t live = s_end;  // the first dimension that is not 1 takes what is left, without a modulo
+    for (size_t d = s_end; d-- > s;) {
+      if (source[d] != Extent(1)) live = d;
+    }
+    for (size_t d = s_end; d-- > s;) {
+      if (source[d] == Extent(1)) {
+        at[d] = kb::Int(0);
+      } else if (d == live) {
+        at[d] = linear;
+      } else {
+        at[d] = linear % kb::FromExtent(source[d]);
+        linear = linear / kb::FromExtent(source[d]);
+      }
+    }
+    r = r_end;
+    s = s_end;
+  }
+  return at;
+}
+
+std::vector<int64_t> SizesOf(const std::vector<Extent>& dims, const Binding& binding) {
+  std::vector<int64_t> sizes;
+  for (const Extent& dim : dims) {
+    const StatusOr<int64_t> size = dim.Evaluate(binding);
+    QUERN_CHECK(size.ok());
+    sizes.push_back(*size);
+  }
+  return sizes;
+}
+
+}  // namespace quern::ir

@@ -1,0 +1,67 @@
+#include "ir/type.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+
+namespace quern::ir {
+
+Extent TensorType::elements() const {
+  Extent product(1);
+  for (const Extent& dim : dims) product = product * dim;
+  return product;
+}
+
+std::string TensorType::ToString() const {
+  std::string text(Name(dtype));
+  text += "[";
+  for (size_t i = 0; i < dims.size(); ++i) absl::StrAppend(&text, i == 0 ? "" : ", ", dims[i].ToString());
+  return text + "]";
+}
+
+StatusOr<TensorType> TensorType::Parse(std::string_view text) {
+  const size_t open = text.find('[');
+  if (open == std::string_view::npos || text.empty() || text.back() != ']') {
+    return absl::InvalidArgumentError(absl::StrFormat("bad tensor type \"%s\"", std::string(text)));
+  }
+  const std::optional<DType> dtype = DTypeFromName(text.substr(0, open));
+  if (!dtype) {
+    return absl::InvalidArgumentError(absl::StrFormat("unknown dtype in tensor type \"%s\"", std::string(text)));
+  }
+  TensorType type{*dtype, {}};
+  std::string_view rest = text.substr(open + 1, text.size() - open - 2);
+  while (!rest.empty()) {
+    const size_t comma = rest.find(',');
+    QUERN_ASSIGN(Extent dim, Extent::Parse(rest.substr(0, comma)));
+    type.dims.push_back(std::move(dim));
+    if (comma == std::string_view::npos) break;
+    rest.remove_prefix(comma + 1);
+  }
+  return type;
+}
+
+StatusOr<std::vector<Extent>> BroadcastDims(const std::vector<Extent>& a, const std::vector<Extent>& b,
+                                            std::vector<ExtentConstraint>* constraints) {
+  const size_t rank = std::max(a.size(), b.size());
+  std::vector<Extent> result(rank);
+  const Extent one(1);
+  for (size_t i = 0; i < rank; ++i) {
+    const Extent& x = i + a.size() >= rank ? a[i + a.size() - rank] : one;
+    const Extent& y = i + b.size() >= rank ? b[i + b.size() - rank] : one;
+    if (x == y || y == one) {
+      result[i] = x;
+    } else if (x == one) {
+      result[i] = y;
+    } else if (x.is_constant() && y.is_constant()) {
+      return absl::InvalidArgumentError(
+          absl::StrFormat("extents %s and %s do not broadcast", x.ToString(), y.ToString()));
+    } else {
+      result[i] = x.is_constant() ? x : y;
+      if (!y.is_constant() && !x.is_constant()) result[i] = x;
+      constraints->push_back({x, y});
+    }
+  }
+  return result;
+}
+
+}  // namespace quern::ir

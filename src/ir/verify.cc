@@ -1,0 +1,130 @@
+// The graph verifier: everything the op table knows is checked again, so that a pass that broke a graph is caught where
+// it happened and not in a kernel.
+
+#include <set>
+
+#include "ir/graph.h"
+#include "ir/op.h"
+
+namespace quern::ir {
+
+Status VerifyRegion(const Graph& graph, int index) {
+  const Node& node = graph.node(index);
+  if (node.body == nullptr) return absl::InternalError("a Region has no body");
+  const std::vector<int> inputs = node.body->Inputs();
+  if (inputs.size() != node.inputs.size()) {
+    return absl::InternalError(absl::StrFormat("Region %%%d has %u operands, its body %u inputs", index, node.inputs.size(),
+                                               inputs.size()));
+  }
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const TensorType& inner = node.body->node(inputs[i]).results[0];
+    const TensorType& outer = graph.type(node.inputs[i]);
+    if (inner != outer) {
+      return absl::InternalError(absl::StrFormat("Region %%%d: operand %u is %s, its body expects %s", index, i,
+                                                 outer.ToString(), inner.ToString()));
+    }
+  }
+  if (node.results.size() != node.body->outputs.size()) {
+    return absl::InternalError(absl::StrFormat("Region %%%d has %u results, its body %u", index, node.results.size(),
+                                               node.body->outputs.size()));
+  }
+  for (size_t i = 0; i < node.results.size(); ++i) {
+    if (node.results[i] != node.body->type(node.body->outputs[i])) {
+      return absl::InternalError(absl::StrFormat("Region %%%d: result %u differs from its body's", index, i));
+    }
+  }
+  return Verify(*node.body);
+}
+
+namespace {
+
+Status VerifyNode(const Graph& graph, int index) {
+  const Node& node = graph.node(index);
+  if (node.op == nullptr) return absl::InternalError(absl::StrFormat("%%%d has no op", index));
+  std::vector<TensorType> operands;
+  for (const Value& input : node.inputs) {
+    if (input.node < 0 || input.node >= index) {
+      return absl::InvalidArgumentError(absl::StrFormat("%%%d (%s): operand %%%d does not precede it", index, node.op->name,
+                                                        input.node));
+    }
+    if (input.result < 0 || input.result >= static_cast<int>(graph.node(input.node).results.size())) {
+      return absl::InvalidArgumentError(absl::StrFormat("%%%d (%s): %%%d has no result %d", index, node.op->name, input.node,
+                                                        input.result));
+    }
+    operands.push_back(graph.type(input));
+  }
+  for (const TensorType& type : node.results) {
+    for (const Extent& dim : type.dims) {
+      for (const std::string& symbol : dim.Symbols()) {
+        if (!graph.symbols.contains(symbol)) {
+          return absl::InvalidArgumentError(absl::StrFormat("%%%d (%s): symbol %s is not declared", index, node.op->name, symbol));
+        }
+      }
+    }
+  }
+  if (node.op->family == Family::kRegion) return VerifyRegion(graph, index);
+  Attributes attributes = node.attributes;
+  QUERN_RETURN_IF_ERROR(CheckAttributes(*node.op, attributes, /*fill_defaults=*/false));
+  if (node.op->family == Family::kLeaf) {
+    if (!node.inputs.empty() || node.results.size() != 1) {
+      return absl::InvalidArgumentError(absl::StrFormat("%%%d (%s): a leaf has no operands and one result", index, node.op->name));
+    }
+    return absl::OkStatus();
+  }
+  QUERN_RETURN_IF_ERROR(CheckOperands(*node.op, operands));
+  std::vector<ExtentConstraint> constraints;
+  QUERN_ASSIGN(const std::vector<TensorType> inferred, node.op->infer({operands, attributes, graph.symbols, &constraints}));
+  if (inferred.size() != node.results.size()) {
+    return absl::InvalidArgumentError(absl::StrFormat("%%%d (%s) has %u results, %u expected", index, node.op->name,
+                                                      node.results.size(), inferred.size()));
+  }
+  for (size_t i = 0; i < inferred.size(); ++i) {
+    if (inferred[i] != node.results[i]) {
+      return absl::InvalidArgumentError(absl::StrFormat("%%%d (%s): result %u is %s, %s expected", index, node.op->name, i,
+                                                        node.results[i].ToString(), inferred[i].ToString()));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+Status Verify(const Graph& graph) {
+  std::set<std::string> inputs, params;
+  for (size_t n = 0; n < graph.nodes().size(); ++n) {
+    const Node& node = graph.nodes()[n];
+    QUERN_RETURN_IF_ERROR(WithOrigin(graph, node.origin, VerifyNode(graph, static_cast<int>(n))));
+    const std::string_view op = node.op->name;
+    if (op == "Input" && !inputs.insert(node.attributes.String("name")).second) {
+      return absl::InvalidArgumentError(absl::StrFormat("there are two inputs called %s", node.attributes.String("name")));
+    }
+    if (op == "Param" && !params.insert(node.attributes.String("name")).second) {
+      return absl::InvalidArgumentError(absl::StrFormat("there are two params called %s", node.attributes.String("name")));
+    }
+  }
+  for (const Value& output : graph.outputs) {
+    if (output.node < 0 || output.node >= static_cast<int>(graph.nodes().size()) || output.result < 0 ||
+        output.result >= static_cast<int>(graph.node(output.node).results.size())) {
+      return absl::InvalidArgumentError(absl::StrFormat("output %%%d.%d does not exist", output.node, output.result));
+    }
+  }
+  std::set<int> donated;
+  for (const Donation& donation : graph.donations) {
+    if (donation.output < 0 || donation.output >= static_cast<int>(graph.outputs.size()) || !donated.insert(donation.output).second) {
+      return absl::InvalidArgumentError(absl::StrFormat("bad donation to output %d", donation.output));
+    }
+    bool found = false;
+    for (const int n : graph.Inputs()) {
+      if (graph.node(n).attributes.String("name") != donation.input) continue;
+      found = true;
+      if (graph.node(n).results[0] != graph.type(graph.outputs[donation.output])) {
+        return absl::InvalidArgumentError(absl::StrFormat("input %s is donated to output %d of another type", donation.input,
+                                                          donation.output));
+      }
+    }
+    if (!found) return absl::InvalidArgumentError(absl::StrFormat("donated input %s does not exist", donation.input));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace quern::ir

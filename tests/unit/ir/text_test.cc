@@ -1,0 +1,74 @@
+// Graph text: what is printed parses back to the same graph; errors say where and what.
+#include <gtest/gtest.h>
+
+#include "ir/graph.h"
+#include "ir/op.h"
+
+namespace quern::ir {
+namespace {
+
+constexpr const char* kFeedForward = R"(graph ffn sym PAST_SEQ in 0..511, SEQ in 1..256 {
+  %0 = Input() {name = "x"} : f32[SEQ, 256]
+  %1 = Param() {name = "up"} : q4_K[512, 256]
+  %2 = Param() {name = "gate"} : q4_K[512, 256]
+  %3 = Quantize(%0) {format = q8_K} : q8_K[SEQ, 256]
+  %4 = MatMul(%3, %1) {transpose_b = true} : f32[SEQ, 512]  @"ffn/up" by "lower"
+  %5 = MatMul(%3, %2) {transpose_b = true} : f32[SEQ, 512]
+  %6 = Silu(%5) : f32[SEQ, 512]
+  %7 = Mul(%4, %6) : f32[SEQ, 512]
+  %8 = Input() {name = "cache"} : f32[512, 512]
+  %9 = Constant() hex 0000803f : f32[]
+  %10 = Mul(%7, %9) : f32[SEQ, 512]
+  %11 = Update(%8, %10) {axis = 0, start = <PAST_SEQ>} : f32[512, 512]
+  return %7, %11
+  donate "cache" -> 1
+}
+)";
+
+TEST(GraphText, PrintsWhatItParsed) {
+  const StatusOr<Graph> graph = Parse(kFeedForward);
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  EXPECT_EQ(Print(*graph), kFeedForward);
+  const StatusOr<Graph> again = Parse(Print(*graph));
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_TRUE(SameGraph(*graph, *again));
+}
+
+TEST(GraphText, SaysWhatIsWrong) {
+  EXPECT_EQ(Parse("graph g {\n  %0 = Nonsense() : f32[]\n  return %0\n}").status().message(),
+            "2:16: expected a known op, not Nonsense,");
+  EXPECT_EQ(Parse("graph g {\n  %0 = Input() {name = \"x\"} : f32[2]\n  %1 = Exp(%0) : f32[3]\n  return %1\n}").status().message(),
+            "3:24: expected the inferred type f32[2] before here");
+  EXPECT_EQ(Parse("graph g {\n  %0 = Input() {name = \"x\"} : i32[2]\n  %1 = Exp(%0) : i32[2]\n  return %1\n}").status().message(),
+            "line 3: Exp does not take i32 for operand 0 (a)");
+  EXPECT_EQ(Parse("graph g {\n  %0 = Input() {name = \"x\"} : f32[N]\n  return %0\n}").status().message(),
+            "line 4: %0 (Input): symbol N is not declared");
+}
+
+TEST(OpTable, IsSortedAndComplete) {
+  std::string_view previous;
+  for (const OpDef* op : Ops()) {
+    EXPECT_LT(previous, op->name);
+    previous = op->name;
+    EXPECT_EQ(FindOp(op->name), op);
+    EXPECT_STRNE(op->doc, "");
+    switch (op->family) {
+      case Family::kElementwise:
+      case Family::kIndex:
+        EXPECT_NE(op->map, nullptr) << op->name;
+        EXPECT_NE(op->reference, nullptr) << op->name;
+        break;
+      case Family::kComposite: EXPECT_NE(op->expand, nullptr) << op->name; break;
+      case Family::kLeaf:
+      case Family::kRegion: break;
+      case Family::kReduce:
+      case Family::kMatmul:
+      case Family::kAttention:
+      case Family::kQuantize:
+      case Family::kUpdate: EXPECT_NE(op->reference, nullptr) << op->name; break;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace quern::ir
