@@ -4,8 +4,7 @@
 //
 // The integer sums are exact. Each weight block is decoded once and used for all m rows, so m = 1 streams the weights once,
 // in address order, with a prefetch `ahead` bytes in front: that, not arithmetic, is its speed.
-#include "simd/tiles/quant_layout.h"
-#include "simd/tiles/quant_vector.h"
+#include "simd/tiles/quant_dot.h"
 
 namespace quern::simd {
 namespace {
@@ -17,8 +16,7 @@ using DM16 = hn::FixedTag<int16_t, 8>;
 using DMF = hn::FixedTag<float, 4>;
 
 template <int M>
-HWY_NOINLINE void DotRows(float* y, int64_t y_ld, const uint8_t* w, int64_t w_stride, const uint8_t* x, int64_t x_stride,
-                          int64_t n, int64_t k, int64_t ahead) {
+HWY_NOINLINE void DotRows(const DotCall& call) {
   const DU8 du8;
   const DI8 di8;
   const DI16 di16;
@@ -26,15 +24,15 @@ HWY_NOINLINE void DotRows(float* y, int64_t y_ld, const uint8_t* w, int64_t w_st
   const DF32 df;
   const DM16 dm16;
   const DMF dmf;
-  const PlanarAt<256> at(k);
-  const int64_t blocks = k / 256;
-  for (int64_t j = 0; j < n; ++j) {
-    const uint8_t* block = w + j * w_stride;
+  const PlanarAt<256> at(call.k);
+  const int64_t blocks = call.k / 256;
+  for (int64_t j = 0; j < call.n; ++j) {
+    const uint8_t* block = call.w + j * call.w_stride;
     VF32 acc[M];
     hn::Vec<DMF> acc_min[M];
     for (int r = 0; r < M; ++r) acc[r] = hn::Zero(df), acc_min[r] = hn::Zero(dmf);
     for (int64_t b = 0; b < blocks; ++b, block += Q4_K::kBytes) {
-      for (int line = 0; line < 3; ++line) __builtin_prefetch(block + ahead + line * 64);
+      for (int line = 0; line < 3; ++line) __builtin_prefetch(block + call.ahead + line * 64);
       const float d = HalfToFloat(LoadScalar<uint16_t>(block)), dmin = HalfToFloat(LoadScalar<uint16_t>(block + 2));
       const SixBits six = UnpackSixBits(block + 4);
       const VU8 scale_bytes = hn::BitCast(du8, hn::Set(DU64(), six.scales));
@@ -50,13 +48,13 @@ HWY_NOINLINE void DotRows(float* y, int64_t y_ld, const uint8_t* w, int64_t w_st
           const VI16 scales = hn::BitCast(
               di16, hn::TableLookupBytesOr0(scale_bytes, hn::Load(du8, kScaleIndices.at + at_byte)));
           for (int r = 0; r < M; ++r) {
-            const auto* quants = reinterpret_cast<const int8_t*>(x + r * x_stride) + b * 256 + at_byte;
+            const auto* quants = reinterpret_cast<const int8_t*>(call.x + r * call.x_stride) + b * 256 + at_byte;
             sum[r] = WordDot(sum[r], PairDot(codes.v[i], hn::LoadU(di8, quants)), scales);
           }
         }
       }
       for (int r = 0; r < M; ++r) {
-        const uint8_t* row = x + r * x_stride;
+        const uint8_t* row = call.x + r * call.x_stride;
         const auto* sums = reinterpret_cast<const int16_t*>(row + at.wide_sums) + b * 8;
         const auto sum_min = MulPairs(mins, hn::LoadU(dm16, sums));
         const float xd = LoadScalar<float>(row + at.scales + b * 4);
@@ -65,7 +63,7 @@ HWY_NOINLINE void DotRows(float* y, int64_t y_ld, const uint8_t* w, int64_t w_st
       }
     }
     for (int r = 0; r < M; ++r) {
-      y[r * y_ld + j] += SumLanes(acc[r]) - hn::GetLane(hn::SumOfLanes(dmf, acc_min[r]));
+      call.y[r * call.y_ld + j] += SumLanes(acc[r]) - hn::GetLane(hn::SumOfLanes(dmf, acc_min[r]));
     }
   }
 }
@@ -76,15 +74,6 @@ HWY_NOINLINE void DotRows(float* y, int64_t y_ld, const uint8_t* w, int64_t w_st
 QUERN_TILE(qk_dot_q4_K)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
                         int64_t m, int64_t n, int64_t k, int64_t ahead) {
   using namespace quern::simd;
-  const auto* weights = static_cast<const uint8_t*>(w);
-  const auto* rows = static_cast<const uint8_t*>(x);
-  while (m > 0) {
-    const int64_t take = m < kDotRows ? m : kDotRows;
-    DispatchRows<kDotRows>(take, [&]<int M>() {
-      DotRows<M>(y, y_ld, weights, w_stride, rows, x_stride, n, k, ahead);
-    });
-    m -= take;
-    y += take * y_ld;
-    rows += take * x_stride;
-  }
+  ForDotRows({y, y_ld, static_cast<const uint8_t*>(w), w_stride, static_cast<const uint8_t*>(x), x_stride, n, k, ahead},
+             m, []<int M>(const DotCall& call) { DotRows<M>(call); });
 }

@@ -28,28 +28,17 @@ HWY_NOINLINE void Tile(float* c, int64_t c_ld, const uint8_t* x, int64_t x_strid
       for (int v = 0; v < kColumnVectors; ++v) sum[r][v] = hn::Zero(df);
     }
 #pragma clang loop unroll(disable)
-    for (int s = 0; s < 8; ++s) {
-      VSum products[M][kColumnVectors];
+    for (int s = 0; s < 8; ++s, panel += 8 * 64, scales += 16) {
+      VI32 products[M][kColumnVectors];
       for (int r = 0; r < M; ++r) {
-        for (int v = 0; v < kColumnVectors; ++v) products[r][v] = ZeroSum();
+        for (int v = 0; v < kColumnVectors; ++v) products[r][v] = hn::Zero(DI32());
       }
-#pragma clang loop unroll(full)
-      for (int step = 0; step < 8; ++step, panel += 64) {
-        VU8 codes[kColumnVectors];
-        for (int v = 0; v < kColumnVectors; ++v) codes[v] = hn::LoadU(DU8(), panel + v * kBytes);
-        for (int r = 0; r < M; ++r) {
-          const VI8 quants = Broadcast4(rows.At(r) + step * 4);
-          for (int v = 0; v < kColumnVectors; ++v) products[r][v] = AddProducts(products[r][v], codes[v], quants);
-        }
-      }
-      for (auto& base : rows.base) base += 32;
+      AddGroup<Q4_K, M>(panel, rows, products);
+      rows.Advance(32);
       for (int v = 0; v < kColumnVectors; ++v) {
         const VF32 scale = hn::LoadU(df, scales + v * kLanes);
-        for (int r = 0; r < M; ++r) {
-          sum[r][v] = hn::MulAdd(hn::ConvertTo(df, WideSum(products[r][v])), scale, sum[r][v]);
-        }
+        for (int r = 0; r < M; ++r) sum[r][v] = hn::MulAdd(hn::ConvertTo(df, products[r][v]), scale, sum[r][v]);
       }
-      scales += 16;
     }
     const uint8_t* block_x = x + planar.wide_sums + b * 16;
     const uint8_t* block_d = x + planar.scales + b * 4;

@@ -3,7 +3,7 @@
 //
 // Multiplied are 4 bytes of a row, the same for all columns, with 4 codes of each column: an accumulator lane is a column.
 //   i32 += u8 codes . i8 quants     one instruction where the machine has it (kByteDot)
-//   i16 += pairs of products        elsewhere, as long as the sum of a group fits i16, then widened
+//   i16 += pairs of products        elsewhere, as many as fit i16, then widened
 #pragma once
 
 #include "simd/tiles/quant_layout.h"
@@ -12,8 +12,8 @@
 namespace quern::simd {
 namespace {
 
-inline constexpr int kMmaRows = kBytes == 64 ? 12 : kBytes == 32 ? 4 : 2;
-inline constexpr int kColumnVectors = 16 / kLanes;
+constexpr int kMmaRows = kBytes == 64 ? 12 : kBytes == 32 ? 4 : 2;
+constexpr int kColumnVectors = 16 / kLanes;
 
 // The rows of a block by few base pointers: row r is at [base[r / 3] + r % 3 * stride], which the addressing modes say.
 template <int M>
@@ -22,6 +22,9 @@ struct RowPointers {
   int64_t stride;
   HWY_INLINE RowPointers(const uint8_t* x, int64_t x_stride) : stride(x_stride) {
     for (int i = 0; i < (M + 2) / 3; ++i) base[i] = x + i * 3 * x_stride;
+  }
+  HWY_INLINE void Advance(int64_t bytes) {
+    for (auto& at : base) at += bytes;
   }
   HWY_INLINE const uint8_t* At(int r) const { return base[r / 3] + r % 3 * stride; }
 };
@@ -59,22 +62,87 @@ HWY_INLINE void ForRowBlocks(int64_t m, const F& f) {
   }
 }
 
-// One accumulator of a group's integer products: i32 lanes with byte dots, else i16 pairs.
-#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3_DL
-using VSum = VI32;
-HWY_INLINE VSum ZeroSum() { return hn::Zero(DI32()); }
-HWY_INLINE VSum AddProducts(VSum sum, VU8 codes, VI8 quants) { return ByteDot(sum, codes, quants); }
-HWY_INLINE VI32 WideSum(VSum sum) { return sum; }
-#else
-using VSum = VI16;
-HWY_INLINE VSum ZeroSum() { return hn::Zero(DI16()); }
-HWY_INLINE VSum AddProducts(VSum sum, VU8 codes, VI8 quants) { return hn::Add(sum, PairDot(codes, quants)); }
-HWY_INLINE VI32 WideSum(VSum sum) { return MulPairs(sum, hn::Set(DI16(), 1)); }
-#endif
+// Without byte dots: how many pair products (of codes of the format with quants) an i16 lane can add up. q8_0: its codes go
+// back to signed, one pair is all that fits; q6_K: 2 * 2 * 63 * 127; q4: 8 * 2 * 15 * 127.
+template <class Format>
+constexpr int kPairSteps = Format::kBytes == Q8_0::kBytes ? 1 : Format::kBytes == Q6_K::kBytes ? 2 : 8;
 
 HWY_INLINE VI8 Broadcast4(const uint8_t* at) {
   return hn::BitCast(DI8(), hn::Set(DI32(), LoadScalar<int32_t>(at)));
 }
+
+// sum[r][v] += codes . quants over one group of a panel: i32, exact. `panel` is at the group's first codes, `rows` at its
+// first quants.
+template <class Format, int M>
+HWY_INLINE void AddGroup(const uint8_t* panel, const RowPointers<M>& rows, VI32 (*sum)[kColumnVectors]) {
+  constexpr int kSteps = Format::kGroup / 4;
+  const DU8 d;
+  const auto codes_at = [&](int step, int v) { return hn::LoadU(d, panel + step * 64 + v * kBytes); };
+  const auto quants_at = [&](int step, int r) { return Broadcast4(rows.At(r) + step * 4); };
+  if constexpr (kByteDot) {
+#pragma clang loop unroll(full)
+    for (int step = 0; step < kSteps; ++step) {
+      const VU8 codes = codes_at(step, 0);
+      for (int r = 0; r < M; ++r) sum[r][0] = ByteDot(sum[r][0], codes, quants_at(step, r));
+    }
+  } else if constexpr (kPairSteps<Format> == 1) {
+    const VI16 one = hn::Set(DI16(), 1);
+#pragma clang loop unroll(full)
+    for (int step = 0; step < kSteps; ++step) {
+      for (int v = 0; v < kColumnVectors; ++v) {
+        const VI8 codes = hn::BitCast(DI8(), hn::Xor(codes_at(step, v), hn::Set(d, 0x80)));
+        for (int r = 0; r < M; ++r) sum[r][v] = WordDot(sum[r][v], SignedPairDot(codes, quants_at(step, r)), one);
+      }
+    }
+  } else {
+    const VI16 one = hn::Set(DI16(), 1);
+#pragma clang loop unroll(full)
+    for (int step = 0; step < kSteps; step += kPairSteps<Format>) {
+      VI16 pairs[M][kColumnVectors];
+      for (int r = 0; r < M; ++r) {
+        for (int v = 0; v < kColumnVectors; ++v) pairs[r][v] = hn::Zero(DI16());
+      }
+#pragma clang loop unroll(full)
+      for (int i = 0; i < kPairSteps<Format>; ++i) {
+        for (int r = 0; r < M; ++r) {
+          const VI8 quants = quants_at(step + i, r);
+          for (int v = 0; v < kColumnVectors; ++v) {
+            pairs[r][v] = hn::Add(pairs[r][v], PairDot(codes_at(step + i, v), quants));
+          }
+        }
+      }
+      for (int r = 0; r < M; ++r) {
+        for (int v = 0; v < kColumnVectors; ++v) sum[r][v] = WordDot(sum[r][v], pairs[r][v], one);
+      }
+    }
+  }
+}
+
+// What the sums of 16 groups of a row start from: -offset * sum(quants), since a panel stores code + offset. Nothing for
+// formats without an offset, or for signed pairs, which take the offset away from the codes.
+template <class Format>
+constexpr int kOffset = Format::kBytes == Q4_0::kBytes   ? 8
+                        : Format::kBytes == Q6_K::kBytes ? 32
+                        : Format::kBytes == Q8_0::kBytes && kByteDot ? 128
+                                                                     : 0;
+template <class Format, int M>
+struct Starts {
+  alignas(64) int32_t at[M][16];
+  HWY_INLINE void Load(const uint8_t* sums, int64_t x_stride) {
+    const DI32 d;
+    for (int r = 0; r < M; ++r) {
+      for (int i = 0; i < 16; i += kLanes) {
+        const auto* words = reinterpret_cast<const int16_t*>(sums + r * x_stride) + i;
+        const VI32 wide = hn::PromoteTo(d, hn::LoadU(hn::Rebind<int16_t, DI32>(), words));
+        hn::Store(hn::Neg(hn::ShiftLeft<CeilLog2(kOffset<Format>)>(wide)), d, at[r] + i);
+      }
+    }
+  }
+  HWY_INLINE VI32 Get(int r, int64_t group) const {
+    return kOffset<Format> == 0 ? hn::Zero(DI32()) : hn::Set(DI32(), at[r][group]);
+  }
+  static constexpr int CeilLog2(int value) { return value <= 1 ? 0 : 1 + CeilLog2((value + 1) / 2); }
+};
 
 }  // namespace
 }  // namespace quern::simd

@@ -10,7 +10,7 @@
 namespace quern::simd {
 namespace {
 
-inline constexpr int kLineVectors = 64 / kBytes;
+constexpr int kLineVectors = 64 / kBytes;
 
 // The blocks of one block column; rows beyond the last are blocks of zeros.
 struct BlockColumn {

@@ -153,6 +153,22 @@ HWY_INLINE VI32 ByteDot(VI32 acc, VU8 u, VI8 s) {
 #endif
 }
 
+// i16 lanes: w[2i] * x[2i] + w[2i+1] * x[2i+1], exact for x within -127..127: the sign of w goes to x, since the
+// instruction wants one side unsigned.
+HWY_INLINE VI16 SignedPairDot(VI8 w, VI8 x) {
+#if HWY_ARCH_X86 && HWY_MAX_BYTES == 64
+  const __m512i turned = _mm512_mask_sub_epi8(x.raw, _mm512_movepi8_mask(w.raw), _mm512_setzero_si512(), x.raw);
+  return PairDot(VU8{_mm512_abs_epi8(w.raw)}, VI8{turned});
+#elif HWY_ARCH_X86 && HWY_MAX_BYTES == 32
+  return PairDot(VU8{_mm256_abs_epi8(w.raw)}, VI8{_mm256_sign_epi8(x.raw, w.raw)});
+#elif HWY_ARCH_X86
+  return PairDot(VU8{_mm_abs_epi8(w.raw)}, VI8{_mm_sign_epi8(x.raw, w.raw)});
+#else
+  const VI8 turned = hn::IfThenElse(hn::Lt(w, hn::Zero(DI8())), hn::Neg(x), x);
+  return PairDot(hn::BitCast(DU8(), hn::Abs(w)), turned);
+#endif
+}
+
 // The 64 four-bit codes of 32 bytes: first the 32 low nibbles, then the 32 high ones (a chunk of q4_K), in 64 / kBytes
 // vectors of bytes in element order.
 struct Codes64 {
@@ -193,9 +209,6 @@ HWY_INLINE void DispatchRows(int64_t m, const F& f) {
     DispatchRows<kMax - 1>(m, f);
   }
 }
-
-// Rows of activations that a dot tile multiplies by one decoded block.
-constexpr int kDotRows = kRegisters == 32 ? 8 : 4;
 
 HWY_INLINE float SumLanes(VF32 v) { return hn::GetLane(hn::SumOfLanes(DF32(), v)); }
 

@@ -1,0 +1,69 @@
+// qk_dot_{q8_0,q4_0,q4_K,q6_K}_x: y[r, j] += dot(row j of w, row r of x) with x in f32: weights are decoded, nothing is
+// quantised. For --exact runs; slower than the integer dots, as every code becomes a float.
+#include "simd/tiles/quant_decode.h"
+
+namespace quern::simd {
+namespace {
+
+template <class Format, int M>
+HWY_NOINLINE void ExactRows(float* y, int64_t y_ld, const uint8_t* w, int64_t w_stride, const uint8_t* x, int64_t x_stride,
+                            int64_t n, int64_t k, int64_t ahead) {
+  const DF32 d;
+  for (int64_t j = 0; j < n; ++j) {
+    const uint8_t* block = w + j * w_stride;
+    VF32 acc[M][2];  // two, to hide the latency of the adds
+    for (int r = 0; r < M; ++r) acc[r][0] = acc[r][1] = hn::Zero(d);
+    const uint8_t* row = x;
+    for (int64_t b = 0; b < k / Format::kElements; ++b, block += Format::kBytes) {
+      for (int line = 0; line < Format::kBytes; line += 64) __builtin_prefetch(block + ahead + line);
+      const BlockHeader<Format> header(block);
+#pragma clang loop unroll(full)
+      for (int s = 0; s < Format::kElements / 32; ++s, row += 128) {
+        VF32 values[kVectors32];
+        Decode32(header, block, s, values);
+        for (int v = 0; v < kVectors32; ++v) {
+          for (int r = 0; r < M; ++r) {
+            const VF32 activations = hn::LoadU(d, reinterpret_cast<const float*>(row + r * x_stride) + v * kLanes);
+            acc[r][v % 2] = hn::MulAdd(values[v], activations, acc[r][v % 2]);
+          }
+        }
+      }
+    }
+    for (int r = 0; r < M; ++r) y[r * y_ld + j] += SumLanes(hn::Add(acc[r][0], acc[r][1]));
+  }
+}
+
+template <class Format>
+HWY_INLINE void ExactDot(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
+                         int64_t m, int64_t n, int64_t k, int64_t ahead) {
+  const auto* rows = static_cast<const uint8_t*>(x);
+  while (m > 0) {
+    const int64_t take = m < 4 ? m : 4;
+    DispatchRows<4>(take, [&]<int M>() {
+      ExactRows<Format, M>(y, y_ld, static_cast<const uint8_t*>(w), w_stride, rows, x_stride, n, k, ahead);
+    });
+    m -= take;
+    y += take * y_ld;
+    rows += take * x_stride;
+  }
+}
+
+}  // namespace
+}  // namespace quern::simd
+
+QUERN_TILE(qk_dot_q8_0_x)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
+                          int64_t m, int64_t n, int64_t k, int64_t ahead) {
+  quern::simd::ExactDot<quern::simd::Q8_0>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead);
+}
+QUERN_TILE(qk_dot_q4_0_x)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
+                          int64_t m, int64_t n, int64_t k, int64_t ahead) {
+  quern::simd::ExactDot<quern::simd::Q4_0>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead);
+}
+QUERN_TILE(qk_dot_q4_K_x)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
+                          int64_t m, int64_t n, int64_t k, int64_t ahead) {
+  quern::simd::ExactDot<quern::simd::Q4_K>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead);
+}
+QUERN_TILE(qk_dot_q6_K_x)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
+                          int64_t m, int64_t n, int64_t k, int64_t ahead) {
+  quern::simd::ExactDot<quern::simd::Q6_K>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead);
+}

@@ -1,0 +1,104 @@
+// qk_dot_q*: every level against the decoders of kir in double, over shapes of primes, ends of value ranges, and memory that
+// ends at a guard page.
+#include "unit/simd/quant_support.h"
+
+#include "gtest/gtest.h"
+
+namespace quern::simd {
+namespace {
+
+using Dot = void(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride, int64_t m,
+                 int64_t n, int64_t k, int64_t ahead);
+
+struct Shape {
+  int64_t m, n, blocks;
+};
+
+// The last weight row ends at the guard page; rows are `gap` bytes apart beyond their size, so strides are odd.
+class QuantDotTest : public testing::Test {
+ protected:
+  void Check(const QuantFormat& format, const std::string& level, Draw draw, Shape shape, int64_t gap, bool exact_x) {
+    std::mt19937 random(kSeed + shape.m * 7 + shape.n * 31 + shape.blocks);
+    const int64_t k = shape.blocks * Row(format.weight).block_elements;
+    const int64_t row_bytes = RowBytes(format.weight, k), w_stride = row_bytes + gap;
+    Guarded<uint8_t> w((shape.n - 1) * w_stride + row_bytes);
+    for (int64_t j = 0; j < shape.n; ++j) FillBlocks(format.weight, draw, k, random, w.data() + j * w_stride);
+
+    const int64_t planar_bytes = kir::PlanarRowOf(format.activation, k).row_bytes;
+    const int64_t x_stride = exact_x ? k * 4 + 4 * (shape.m % 3) : planar_bytes + 64 * (shape.m % 2);
+    Guarded<uint8_t> x((shape.m - 1) * x_stride + (exact_x ? k * 4 : planar_bytes));
+    std::normal_distribution<float> normal(0, 1);
+    for (int64_t r = 0; r < shape.m; ++r) {
+      uint8_t* row = x.data() + r * x_stride;
+      if (!exact_x) {
+        FillPlanar(format.activation, draw, k, random, row);
+        continue;
+      }
+      for (int64_t i = 0; i < k; ++i) {
+        const float value = normal(random);
+        std::memcpy(row + 4 * i, &value, 4);
+      }
+    }
+    const int64_t y_ld = shape.n + 5;
+    std::vector<float> y(shape.m * y_ld);
+    for (float& value : y) value = normal(random);
+    const std::vector<float> before = y;
+    Tile<Dot>("qk_dot_" + format.name + (exact_x ? "_x" : ""), level)(
+        y.data(), y_ld, w.data(), w_stride, x.data(), x_stride, shape.m, shape.n, k, 4096);
+    for (int64_t r = 0; r < shape.m; ++r) {
+      for (int64_t j = 0; j < y_ld; ++j) {
+        const int64_t at = r * y_ld + j;
+        if (j >= shape.n) {
+          ASSERT_EQ(y[at], before[at]) << "stored outside, row " << r << " column " << j;
+          continue;
+        }
+        Reference sum{before[at], std::abs(before[at])};
+        for (int64_t i = 0; i < k; ++i) {
+          float exact;
+          std::memcpy(&exact, x.data() + r * x_stride + (exact_x ? 4 * i : 0), 4);
+          const double value =
+              exact_x ? exact : kir::DecodePlanar(format.activation, x.data() + r * x_stride, k, i);
+          AddTerm(format.weight, kir::ReadBlockElement(format.weight, w.data() + j * w_stride, i), value, sum);
+        }
+        ASSERT_NEAR(y[at], sum.value, 1e-6 * sum.magnitude)
+            << format.name << (exact_x ? "_x " : " ") << level << " m " << shape.m << " n " << shape.n << " k " << k
+            << " row " << r << " column " << j << " seed " << kSeed;
+      }
+    }
+  }
+
+  static constexpr uint32_t kSeed = 90210;
+};
+
+TEST_F(QuantDotTest, MatchesTheMeaning) {
+  for (const std::string& level : HostLevels()) {
+    for (const QuantFormat& format : QuantFormats()) {
+      for (bool exact_x : {false, true}) {
+        for (int64_t m : {1, 2, 3, 4, 5, 7, 8, 9, 11, 13}) {
+          for (int64_t blocks : {1, 2, 3, 5, 7}) {
+            Check(format, level, Draw::kUniform, {m, 3, blocks}, m % 2 == 0 ? 0 : 2 * m, exact_x);
+            if (HasFatalFailure()) return;
+          }
+        }
+        for (int64_t n : {1, 2, 5, 17, 31, 61, 64}) {
+          Check(format, level, Draw::kUniform, {1, n, 3}, 0, exact_x);
+          if (HasFatalFailure()) return;
+        }
+      }
+    }
+  }
+}
+
+TEST_F(QuantDotTest, HoldsAtTheEndsOfTheRanges) {
+  for (const std::string& level : HostLevels()) {
+    for (const QuantFormat& format : QuantFormats()) {
+      for (int64_t m : {1, 2, 3, 8}) {
+        Check(format, level, Draw::kExtreme, {m, 29, 7}, 0, false);
+        if (HasFatalFailure()) return;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace quern::simd

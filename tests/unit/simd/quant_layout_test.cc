@@ -1,0 +1,50 @@
+// The SIMD tiles state the layouts for themselves (they see nothing of kir): both statements must agree.
+#include "simd/tiles/quant_layout.h"
+
+#include "gtest/gtest.h"
+#include "base/dtype.h"
+#include "kir/layout.h"
+
+namespace quern::simd {
+namespace {
+
+template <int kBlock>
+void ComparePlanar(DType dtype) {
+  for (int64_t blocks = 1; blocks <= 67; ++blocks) {
+    const int64_t k = blocks * kBlock;
+    const kir::PlanarRow want = kir::PlanarRowOf(dtype, k);
+    const PlanarAt<kBlock> at(k);
+    EXPECT_EQ(at.scales, want.scales) << k;
+    EXPECT_EQ(at.sums, want.sums) << k;
+    EXPECT_EQ(at.wide_sums, want.wide_sums) << k;
+  }
+}
+
+TEST(QuantLayoutTest, PlanarRows) {
+  ComparePlanar<32>(DType::kQ8_0);
+  ComparePlanar<256>(DType::kQ8_K);
+}
+
+template <class Format>
+void ComparePanel(DType dtype) {
+  EXPECT_EQ(Format::kElements, Row(dtype).block_elements) << Name(dtype);
+  EXPECT_EQ(Format::kBytes, Row(dtype).block_bytes) << Name(dtype);
+  for (int64_t blocks = 1; blocks <= 67; ++blocks) {
+    const int64_t k = blocks * Format::kElements;
+    const kir::Panel16 want = kir::Panel16Of(dtype, k);
+    const PanelAt<Format> at(k);
+    EXPECT_EQ(at.scales, want.scales) << Name(dtype) << " " << k;
+    EXPECT_EQ(at.mins, want.mins) << Name(dtype) << " " << k;
+    if (dtype == DType::kQ4_K) EXPECT_EQ(at.supers, want.supers) << k;
+  }
+}
+
+TEST(QuantLayoutTest, Panels) {
+  ComparePanel<Q8_0>(DType::kQ8_0);
+  ComparePanel<Q4_0>(DType::kQ4_0);
+  ComparePanel<Q4_K>(DType::kQ4_K);
+  ComparePanel<Q6_K>(DType::kQ6_K);
+}
+
+}  // namespace
+}  // namespace quern::simd

@@ -1,0 +1,87 @@
+// qk_mma_q*: every level against the decoders of kir in double. The panel is written by kir's reference encoder, so the
+// packs are not trusted here.
+#include "unit/simd/quant_support.h"
+
+#include "gtest/gtest.h"
+
+namespace quern::simd {
+namespace {
+
+using Mma = void(float* c, int64_t c_ld, const void* x, int64_t x_stride, const void* panel, int64_t panel_stride, int64_t m,
+                 int64_t n, int64_t k);
+
+constexpr uint32_t kSeed = 31337;
+
+void Check(const QuantFormat& format, const std::string& level, Draw draw, int64_t m, int64_t n, int64_t blocks) {
+  std::mt19937 random(kSeed + m * 7 + n * 31 + blocks);
+  const int64_t k = blocks * Row(format.weight).block_elements, row_bytes = RowBytes(format.weight, k);
+  std::vector<uint8_t> w(n * row_bytes);
+  Guarded<uint8_t> panel(kir::Panel16Of(format.weight, k).bytes);
+  for (int64_t j = 0; j < n; ++j) {
+    FillBlocks(format.weight, draw, k, random, w.data() + j * row_bytes);
+    for (int64_t i = 0; i < k; ++i) {
+      kir::WritePanel16(format.weight, panel.data(), k, j, i,
+                        kir::ReadBlockElement(format.weight, w.data() + j * row_bytes, i));
+    }
+  }
+  const int64_t planar_bytes = kir::PlanarRowOf(format.activation, k).row_bytes;
+  const int64_t x_stride = planar_bytes + 64 * (m % 2);
+  Guarded<uint8_t> x((m - 1) * x_stride + planar_bytes);
+  for (int64_t r = 0; r < m; ++r) FillPlanar(format.activation, draw, k, random, x.data() + r * x_stride);
+  const int64_t c_ld = n + m % 3;
+  Guarded<float> c((m - 1) * c_ld + n);
+  std::vector<float> before(c.size());
+  std::normal_distribution<float> normal(0, 1);
+  for (int64_t i = 0; i < c.size(); ++i) c[i] = before[i] = normal(random);
+  Tile<Mma>("qk_mma_" + format.name, level)(c.data(), c_ld, x.data(), x_stride, panel.data(), 0, m, n, k);
+  for (int64_t i = 0; i < c.size(); ++i) {
+    const int64_t r = i / c_ld, j = i % c_ld;
+    if (j >= n) {
+      ASSERT_EQ(c[i], before[i]) << "stored outside, row " << r << " column " << j;
+      continue;
+    }
+    Reference sum{before[i], std::abs(before[i])};
+    for (int64_t e = 0; e < k; ++e) {
+      AddTerm(format.weight, kir::ReadBlockElement(format.weight, w.data() + j * row_bytes, e),
+              kir::DecodePlanar(format.activation, x.data() + r * x_stride, k, e), sum);
+    }
+    ASSERT_NEAR(c[i], sum.value, 1e-6 * sum.magnitude)
+        << format.name << " " << level << " m " << m << " n " << n << " k " << k << " row " << r << " column " << j
+        << " seed " << kSeed;
+  }
+}
+
+TEST(QuantMmaTest, MatchesTheMeaning) {
+  for (const std::string& level : HostLevels()) {
+    for (const QuantFormat& format : QuantFormats()) {
+      for (int64_t m = 1; m <= 17; ++m) {
+        Check(format, level, Draw::kUniform, m, 16, m % 3 + 1);
+        if (testing::Test::HasFatalFailure()) return;
+      }
+      for (int64_t n = 1; n <= 16; ++n) {
+        Check(format, level, Draw::kUniform, 5, n, 2);
+        if (testing::Test::HasFatalFailure()) return;
+      }
+      for (int64_t blocks : {1, 3, 5, 7}) {
+        for (int64_t m : {1, 12, 29, 37}) {
+          Check(format, level, Draw::kUniform, m, 13, blocks);
+          if (testing::Test::HasFatalFailure()) return;
+        }
+      }
+    }
+  }
+}
+
+TEST(QuantMmaTest, HoldsAtTheEndsOfTheRanges) {
+  for (const std::string& level : HostLevels()) {
+    for (const QuantFormat& format : QuantFormats()) {
+      for (int64_t m : {1, 11, 13}) {
+        Check(format, level, Draw::kExtreme, m, 16, 3);
+        if (testing::Test::HasFatalFailure()) return;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace quern::simd

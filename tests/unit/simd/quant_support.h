@@ -1,0 +1,82 @@
+// For the tests of the quantised tiles: the formats, random blocks with legal fields, and what each tile means in double.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "base/dtype.h"
+#include "base/half.h"
+#include "kir/decode.h"
+#include "kir/layout.h"
+#include "kir/quantise.h"
+#include "unit/simd/float_support.h"
+
+namespace quern::simd {
+
+struct QuantFormat {
+  DType weight;
+  DType activation;
+  std::string name;
+};
+
+inline std::vector<QuantFormat> QuantFormats() {
+  return {{DType::kQ8_0, DType::kQ8_0, "q8_0"},
+          {DType::kQ4_0, DType::kQ8_0, "q4_0"},
+          {DType::kQ4_K, DType::kQ8_K, "q4_K"},
+          {DType::kQ6_K, DType::kQ8_K, "q6_K"}};
+}
+
+// How the random fields are drawn. kExtreme: codes, scales and activations at their ends, where a 16-bit sum would overflow.
+enum class Draw { kUniform, kExtreme };
+
+// Random rows of blocks. Codes and scales take every value; d and dmin are halves of ordinary, tiny or zero size.
+inline void FillBlocks(DType dtype, Draw draw, int64_t k, std::mt19937& random, uint8_t* row) {
+  const int64_t bytes = RowBytes(dtype, k), block = Row(dtype).block_bytes;
+  std::uniform_int_distribution<int> byte(0, 255);
+  const int extreme = byte(random) % 3;  // all ones, all zeros, or 0x80 (the most negative int8)
+  for (int64_t i = 0; i < bytes; ++i) {
+    row[i] = static_cast<uint8_t>(draw == Draw::kUniform ? byte(random) : extreme == 0 ? 0xff : extreme == 1 ? 0 : 0x80);
+  }
+  std::uniform_real_distribution<float> size(-0.01f, 0.02f);
+  auto half = [&] {
+    const int kind = byte(random) % 8;
+    return FloatToHalf(kind == 0 ? 0.0f : kind == 1 ? size(random) * 1e-4f : size(random));  // 1e-6: a subnormal half
+  };
+  for (int64_t at = 0; at < bytes; at += block) {
+    const int64_t d_at = dtype == DType::kQ6_K ? 208 : 0;
+    const uint16_t d = half(), dmin = half();
+    std::memcpy(row + at + d_at, &d, 2);
+    if (dtype == DType::kQ4_K) std::memcpy(row + at + 2, &dmin, 2);
+  }
+}
+
+// A planar row of quants of every value, or all at the ends.
+inline void FillPlanar(DType dtype, Draw draw, int64_t k, std::mt19937& random, uint8_t* row) {
+  std::normal_distribution<float> normal(0, 2);
+  std::vector<float> x(k);
+  for (float& value : x) value = normal(random);
+  if (draw == Draw::kExtreme) {
+    const float sign = random() % 2 == 0 ? 1.0f : -1.0f;
+    for (float& value : x) value = sign * 3;
+  }
+  kir::QuantiseToPlanar(dtype, x.data(), k, row, k, 0);
+}
+
+// sum, and the sum of the terms' magnitudes by which errors are judged.
+struct Reference {
+  double value = 0, magnitude = 0;
+};
+
+// The product of a weight element with x; of q4_K the scaled code and the minimum count as two terms.
+inline void AddTerm(DType dtype, const kir::BlockElement& weight, double x, Reference& sum) {
+  const double value = kir::BlockValue(dtype, weight);
+  sum.value += value * x;
+  const double minimum = static_cast<double>(weight.dmin) * weight.minimum;
+  sum.magnitude += (std::abs(value + minimum) + std::abs(minimum)) * std::abs(x);
+}
+
+}  // namespace quern::simd
