@@ -1,0 +1,152 @@
+// The tables of tile ops and packs: every row is complete and its parts agree.
+#include "kir/tile_op.h"
+
+#include <algorithm>
+#include <set>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "kir/parse.h"
+
+namespace quern::kir {
+namespace {
+
+// Names that a block reads, and those it stores to.
+struct Uses {
+  std::set<std::string> reads, writes;
+
+  void Of(const ExprRef& expr) {
+    if (expr == nullptr) return;
+    if (const auto* name = std::get_if<NameRef>(&expr->node)) reads.insert(name->name);
+    if (const auto* load = std::get_if<Load>(&expr->node)) {
+      reads.insert(load->buffer);
+      for (const ExprRef& at : load->index) Of(at);
+    }
+    if (const auto* decode = std::get_if<Decode>(&expr->node)) {
+      reads.insert(decode->buffer);
+      for (const ExprRef& at : decode->index) Of(at);
+    }
+    if (const auto* apply = std::get_if<Apply>(&expr->node)) {
+      for (const ExprRef& arg : apply->args) Of(arg);
+    }
+    if (const auto* cast = std::get_if<Cast>(&expr->node)) Of(cast->value);
+    if (const auto* reduce = std::get_if<Reduce>(&expr->node)) {
+      Of(reduce->low);
+      Of(reduce->high);
+      Of(reduce->body);
+    }
+  }
+  void Of(const Block& block) {
+    for (const StmtRef& stmt : block) {
+      if (const auto* loop = std::get_if<Loop>(&stmt->node)) {
+        Of(loop->low);
+        Of(loop->high);
+        Of(loop->body);
+      } else if (const auto* branch = std::get_if<If>(&stmt->node)) {
+        Of(branch->condition);
+        Of(branch->then_body);
+      } else if (const auto* let = std::get_if<Let>(&stmt->node)) {
+        Of(let->value);
+      } else if (const auto* store = std::get_if<Store>(&stmt->node)) {
+        writes.insert(store->buffer);
+        Of(store->value);
+      } else {
+        ADD_FAILURE() << "a meaning has loops, branches, lets and stores only";
+      }
+    }
+  }
+};
+
+TEST(TileOps, AreSortedAndFound) {
+  const auto ops = TileOps();
+  ASSERT_GE(ops.size(), 17u);
+  for (size_t i = 0; i < ops.size(); ++i) {
+    EXPECT_EQ(FindTileOp(ops[i]->name), ops[i]);
+    if (i > 0) EXPECT_LT(std::string(ops[i - 1]->name), ops[i]->name);
+  }
+  EXPECT_EQ(FindTileOp("dot_q"), nullptr);
+  EXPECT_EQ(FindTileOp(""), nullptr);
+  EXPECT_EQ(FindTileOp("zzz"), nullptr);
+}
+
+TEST(TileOps, DeclarationsAreComplete) {
+  for (const TileOp* op : TileOps()) {
+    SCOPED_TRACE(op->name);
+    EXPECT_EQ(std::string(op->symbol), std::string("qk_") + op->name);
+    EXPECT_GT(op->rtol, 0);
+    EXPECT_FALSE(op->tiles.empty());
+    std::set<std::string> names, dims;
+    auto declare = [&](const char* name) { EXPECT_TRUE(names.insert(name).second) << name; };
+    for (const char* size : op->sizes) declare(size);
+    for (const TileAttribute& attribute : op->attributes) declare(attribute.name);
+    for (const TileOperand& tile : op->tiles) {
+      declare(tile.name);
+      EXPECT_EQ(tile.dtype, DType::kF32);
+      EXPECT_EQ(tile.layout, Layout::kRow);
+      dims.insert(tile.dims.begin(), tile.dims.end());
+    }
+    bool optional = false;
+    for (const TileOperand& operand : op->operands) {
+      declare(operand.name);
+      EXPECT_TRUE(LayoutAllows(operand.layout, operand.dtype)) << operand.name;
+      EXPECT_TRUE(!optional || operand.optional) << "optional operands are last";
+      optional = operand.optional;
+      dims.insert(operand.dims.begin(), operand.dims.end());
+    }
+    for (const char* size : op->sizes) EXPECT_EQ(dims.erase(size), 1u) << size;
+    dims.erase("");
+    EXPECT_TRUE(dims.empty()) << "a dim without size: " << *dims.begin();
+    if (op->workspace_bytes != nullptr) {
+      const std::vector<int64_t> sizes(op->sizes.size(), 67);
+      EXPECT_GT(op->workspace_bytes(sizes), 0);
+      EXPECT_EQ(op->workspace_bytes(sizes) % 64, 0);
+    }
+  }
+}
+
+TEST(TileOps, MeaningsParseAndUseEveryName) {
+  for (const TileOp* op : TileOps()) {
+    SCOPED_TRACE(op->name);
+    Uses uses;
+    uses.Of(Meaning(*op));
+    for (const TileOperand& tile : op->tiles) {
+      EXPECT_EQ(uses.reads.count(tile.name), 1u) << tile.name;
+      EXPECT_EQ(uses.writes.erase(tile.name), 1u) << tile.name;
+    }
+    EXPECT_TRUE(uses.writes.empty()) << "stores to " << *uses.writes.begin();
+    for (const TileOperand& operand : op->operands) EXPECT_EQ(uses.reads.count(operand.name), 1u) << operand.name;
+    for (const char* size : op->sizes) EXPECT_EQ(uses.reads.count(size), 1u) << size;
+    for (const TileAttribute& attribute : op->attributes) {
+      // A prefetch distance has no meaning for the values.
+      EXPECT_EQ(uses.reads.count(attribute.name), std::string(attribute.name) == "ahead" ? 0u : 1u) << attribute.name;
+    }
+  }
+}
+
+// What a GEMV or GEMM of a format needs can be made by the pack table.
+TEST(PackTable, FeedsEveryTileOp) {
+  for (const TileOp* op : TileOps()) {
+    for (const TileOperand& operand : op->operands) {
+      const bool packed = operand.layout != Layout::kRow && operand.layout != Layout::kBlocks;
+      if (!packed) continue;
+      const bool weight = operand.layout == Layout::kPanel16;
+      const DType src = weight ? operand.dtype : DType::kF32;
+      const Layout src_layout = weight ? Layout::kBlocks : Layout::kRow;
+      EXPECT_NE(FindPack(src, src_layout, operand.dtype, operand.layout), nullptr) << op->name << " " << operand.name;
+    }
+  }
+}
+
+TEST(PackTable, RowsAreUniqueAndAllowed) {
+  std::set<std::string> symbols;
+  for (const PackRow& row : PackTable()) {
+    EXPECT_TRUE(symbols.insert(row.symbol).second) << row.symbol;
+    EXPECT_TRUE(LayoutAllows(row.src_layout, row.src) && LayoutAllows(row.dst_layout, row.dst)) << row.symbol;
+    EXPECT_EQ(FindPack(row.src, row.src_layout, row.dst, row.dst_layout), &row);
+  }
+  EXPECT_EQ(FindPack(DType::kF32, Layout::kRow, DType::kQ4_K, Layout::kBlocks), nullptr);
+}
+
+}  // namespace
+}  // namespace quern::kir
