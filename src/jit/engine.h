@@ -25,7 +25,7 @@ namespace quern::jit {
 struct EngineOptions {
   std::string cpu = "native";  // a level's name or alias (codegen/cpu/target.h)
   int threads = 2;             // for compiling
-  cpu::EmitOptions emit;
+  cpu::EmitOptions emit = {};
   bool perf_map = false;       // append to /tmp/perf-PID.map, which `perf report` reads
 };
 

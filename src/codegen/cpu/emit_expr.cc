@@ -133,14 +133,13 @@ llvm::Value* Emitter::EmitFloatOp(Op op, DType dtype, std::span<llvm::Value* con
   llvm::Value* a = args[0];
   llvm::Value* b = args.size() > 1 ? args[1] : nullptr;
   llvm::Value* value = nullptr;
-  bool exact = false;  // the result needs no rounding to 16 bits
   switch (op) {
-    case Op::kNeg: value = b_.CreateFNeg(a), exact = true; break;
-    case Op::kAbs: value = b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, a), exact = true; break;
-    case Op::kFloor: value = b_.CreateUnaryIntrinsic(llvm::Intrinsic::floor, a), exact = true; break;
-    case Op::kCeil: value = b_.CreateUnaryIntrinsic(llvm::Intrinsic::ceil, a), exact = true; break;
-    case Op::kTrunc: value = b_.CreateUnaryIntrinsic(llvm::Intrinsic::trunc, a), exact = true; break;
-    case Op::kRound: value = b_.CreateUnaryIntrinsic(llvm::Intrinsic::roundeven, a), exact = true; break;
+    case Op::kNeg: value = b_.CreateFNeg(a); break;
+    case Op::kAbs: value = b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, a); break;
+    case Op::kFloor: value = b_.CreateUnaryIntrinsic(llvm::Intrinsic::floor, a); break;
+    case Op::kCeil: value = b_.CreateUnaryIntrinsic(llvm::Intrinsic::ceil, a); break;
+    case Op::kTrunc: value = b_.CreateUnaryIntrinsic(llvm::Intrinsic::trunc, a); break;
+    case Op::kRound: value = b_.CreateUnaryIntrinsic(llvm::Intrinsic::roundeven, a); break;
     case Op::kSqrt: value = b_.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, a); break;
     case Op::kRsqrt:
       value = b_.CreateFDiv(FloatConstant(a->getType(), 1), b_.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, a));
@@ -149,8 +148,8 @@ llvm::Value* Emitter::EmitFloatOp(Op op, DType dtype, std::span<llvm::Value* con
     case Op::kSub: value = b_.CreateFSub(a, b); break;
     case Op::kMul: value = b_.CreateFMul(a, b); break;
     case Op::kDiv: value = b_.CreateFDiv(a, b); break;
-    case Op::kMin: value = MinMax(false, dtype, a, b), exact = true; break;
-    case Op::kMax: value = MinMax(true, dtype, a, b), exact = true; break;
+    case Op::kMin: value = MinMax(false, dtype, a, b); break;
+    case Op::kMax: value = MinMax(true, dtype, a, b); break;
     case Op::kFma: value = b_.CreateIntrinsic(llvm::Intrinsic::fmuladd, {a->getType()}, {a, b, args[2]}); break;
     case Op::kMod: {
       llvm::Value* remainder = LibmPerLane("fmod", args);
@@ -168,8 +167,7 @@ llvm::Value* Emitter::EmitFloatOp(Op op, DType dtype, std::span<llvm::Value* con
     case Op::kEq: case Op::kNe: case Op::kLt: case Op::kLe: case Op::kSelect:
       QUERN_CHECK(false && "not an operator on floats");
   }
-  const bool half = dtype == DType::kF16 || dtype == DType::kBF16;
-  return half && !exact ? RoundTo(value, dtype) : value;
+  return value;  // 16-bit floats are computed in f32 and rounded where they are stored or cast
 }
 
 llvm::Value* Emitter::EmitDivMod(bool mod, DType dtype, llvm::Value* a, llvm::Value* b) {

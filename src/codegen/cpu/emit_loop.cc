@@ -133,7 +133,6 @@ Val Emitter::EmitReduce(const kir::Expr& expr, const kir::Reduce& reduce) {
   const int accs = std::max(reduce.accs, 1);
   const auto* product = std::get_if<kir::Apply>(&reduce.body->node);
   const bool contract = product != nullptr && product->op == kir::Op::kMul && product->contract;
-  const bool half = dtype == DType::kF16 || dtype == DType::kBF16;
   const bool widen = lanes_ == 1 && reduce.vec && Widens(reduce.body, {reduce.index});
   if (reduce.vec && lanes_ == 1 && !widen) ++stats_.scalarised;
 
@@ -225,7 +224,7 @@ Val Emitter::EmitReduce(const kir::Expr& expr, const kir::Reduce& reduce) {
   if (scalar_slot != nullptr) {
     result = Combine(reduce.op, dtype, result, b_.CreateLoad(ScalarType(dtype), scalar_slot), false);
   }
-  return FromLanes(dtype, half ? RoundTo(result, dtype) : result);
+  return FromLanes(dtype, result);
 }
 
 // Whether an expression can differ between lanes when the names in `varying` do.

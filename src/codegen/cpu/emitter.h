@@ -25,7 +25,7 @@ namespace quern::cpu {
 
 // A scalar of KIR over the lanes of the enclosing vec loop. Exactly one form is primary:
 //   uniform: `scalar`, step 0;  linear (i64): lane l holds scalar + l * step;  varying: `vector`.
-// f16 and bf16 are held as the f32 of the same value; bool as i1.
+// f16 and bf16 are held and computed as f32, rounded by stores and casts; bool is held as i1.
 struct Val {
   DType dtype = DType::kF32;
   llvm::Value* scalar = nullptr;

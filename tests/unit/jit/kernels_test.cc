@@ -1,0 +1,314 @@
+// Whole kernels: the worked examples, every kind of access and statement, expanded meanings, loading and unloading.
+#include <fstream>
+#include <sstream>
+
+#include "jit_support.h"
+#include "simd/library.h"
+
+namespace quern::jit_test {
+namespace {
+
+kir::Kernel FromFile(const std::string& name) {
+  std::ifstream file(std::string(QUERN_SOURCE_DIR) + "/tests/kir/" + name + ".kir");
+  std::stringstream text;
+  text << file.rdbuf();
+  return Parse(text.str());
+}
+
+Case MakeCase(const kir::Kernel& kernel, const Binding& symbols, const Tolerance& tolerance, Rng& rng,
+              const FillOptions& fill = {.range = 1}) {
+  Case test{.kernel = &kernel, .symbols = symbols, .buffers = MakeBuffers(kernel, symbols), .tolerance = tolerance, .each = {}};
+  FillInputs(kernel, test.buffers, fill, rng);
+  return test;
+}
+
+// A smaller copy of a worked kernel: a literal of its text replaced by another.
+kir::Kernel Shrunk(const std::string& name, const std::vector<std::pair<std::string, std::string>>& changes) {
+  std::ifstream file(std::string(QUERN_SOURCE_DIR) + "/tests/kir/" + name + ".kir");
+  std::stringstream stream;
+  stream << file.rdbuf();
+  std::string text = stream.str();
+  for (const auto& [from, to] : changes) {
+    size_t count = 0;
+    for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) {
+      text.replace(at, from.size(), to);
+      ++count;
+    }
+    EXPECT_GT(count, 0u) << from;
+  }
+  return Parse(text);
+}
+
+TEST(Kernels, RmsNormQuantised) {
+  Rng rng(kSeed);
+  const kir::Kernel kernel = FromFile("rms_norm_q8");
+  // A quant may fall on the other side of a half: one step of the block, whose scale is about max / 127.
+  std::vector<Case> cases;
+  for (int64_t m : {1, 5}) cases.push_back(MakeCase(kernel, {{"M", m}}, {1e-5, 0.03}, rng));
+  CheckCases(cases);
+}
+
+TEST(Kernels, GemvWithResidual) {
+  Rng rng(kSeed);
+  const kir::Kernel kernel = Shrunk("down_residual", {{"5632", "768"}, {"2048", "96"}});
+  CheckCases({MakeCase(kernel, {}, {1e-4, 2e-3}, rng)});
+}
+
+TEST(Kernels, GateUpSilu) {
+  Rng rng(kSeed);
+  const kir::Kernel kernel = Shrunk("gate_up_silu", {{"5632", "512"}, {"2048", "256"}});
+  std::vector<Case> cases;
+  for (int64_t m : {9, 23}) cases.push_back(MakeCase(kernel, {{"M", m}}, {1e-3, 0.2}, rng));
+  CheckCases(cases);
+}
+
+TEST(Kernels, AttentionDecode) {
+  Rng rng(kSeed);
+  const kir::Kernel kernel = Shrunk("attn_decode", {{"8192", "640"}});
+  std::vector<Case> cases;
+  for (int64_t n : {1, 63, 577}) cases.push_back(MakeCase(kernel, {{"n", n}, {"P", 640}}, {1e-4, 1e-4}, rng));
+  CheckCases(cases);
+}
+
+// The same kernels with no tile bound: meanings and block decoders are emitted in line.
+TEST(Kernels, ExpandedMeanings) {
+  Rng rng(kSeed);
+  const kir::Kernel gemv = Shrunk("down_residual", {{"5632", "256"}, {"2048", "64"}});
+  const kir::Kernel attention = Shrunk("attn_decode", {{"8192", "70"}, {"256", "32"}, {"258", "34"}, {"257", "33"}});
+  CheckCases({MakeCase(gemv, {}, {1e-4, 2e-3}, rng), MakeCase(attention, {{"n", 67}, {"P", 70}}, {1e-4, 1e-4}, rng)},
+             {.expand_tiles = true});
+}
+
+TEST(Kernels, Accesses) {
+  Rng rng(kSeed);
+  // Contiguous, invariant, step 2 and 3, backwards, gathered, with a default outside, scattered, transposed.
+  const kir::Kernel kernel = Parse(R"(
+    kernel accesses (
+      x    : f32[7, 240] in
+      ids  : i32[N] in
+      tiny : f16[N] in
+      y    : f32[9, N] out
+      z    : f32[N, 3] out
+    ) sym N in 1..79 {
+      grid r in 0..1 {
+        vec i in 0..N {
+          y[0, i] = x[3, i]
+          y[1, i] = x[r, 5] * x[1, i]
+          y[2, i] = x[2, 2 * i]
+          y[3, i] = x[2, 3 * i + 1]
+          y[4, i] = x[4, 79 - i]
+          y[5, i] = x[6, cast<i64>(min(max(ids[i], 0), 239))]
+          y[6, i] = x[5, i - 3] else 7.5
+          y[7, i] = x[cast<i64>(ids[i]), 2 * i] else -1.0
+          y[8, i] = cast<f32>(tiny[i])
+        }
+        vec i in 0..N {
+          z[i, 0] = x[0, i]
+          z[i, 1] = x[1, i] else 0.0
+          z[i, 2] = cast<f32>(i)
+        }
+      }
+    }
+  )");
+  std::vector<Case> cases;
+  for (int64_t n : {1, 15, 16, 17, 79}) cases.push_back(MakeCase(kernel, {{"N", n}}, {}, rng, {.range = 9, .int_limit = 9}));
+  CheckCases(cases);
+}
+
+TEST(Kernels, Statements) {
+  Rng rng(kSeed);
+  const kir::Kernel kernel = Parse(R"(
+    kernel statements (
+      x : f32[M, N] in
+      k : i32[M] in
+      y : f32[M, N] out
+      s : f32[M] inout
+    ) sym M in 1..64, N in 1..64, C = ceil(N / 8) {
+      grid m in 0..M by 3 {
+        for r in m .. min(m + 3, M) {
+         for b in 0..C {
+          let low = b * 8
+          var total : f32 = 0.0
+          alloc copy : f32[8] scratch
+          for c in low .. min(low + 8, N) {
+            copy[c - low] = x[r, c]
+            total := total + abs(x[r, c])
+          }
+          if k[r] < 4 {
+            vec c in low .. min(low + 8, N) {
+              var t : f32 = copy[c - low]
+              for j in 0..3 {
+                t := t * 0.5 + total
+              }
+              y[r, c] = t
+            }
+          } else {
+            unroll j in 0..8 by 3 {
+              vec c in low + j .. min(low + min(j + 3, 8), N) {
+                y[r, c] = copy[c - low] + cast<f32>(j) * total
+              }
+            }
+          }
+          if b == 0 {
+            s[r] = s[r] + total
+          }
+         }
+        }
+      }
+    }
+  )");
+  std::vector<Case> cases;
+  for (const auto& [m, n] : {std::pair<int64_t, int64_t>{1, 1}, {7, 23}, {5, 64}}) {
+    cases.push_back(MakeCase(kernel, {{"M", m}, {"N", n}}, {1e-5, 1e-5}, rng, {.range = 2, .int_limit = 8}));
+  }
+  CheckCases(cases);
+}
+
+// Each format and layout, read element by element along the lanes and down the rows.
+TEST(Kernels, Decode) {
+  Rng rng(kSeed);
+  std::vector<kir::Kernel> kernels;
+  for (const char* type : {"q4_0[5, 256] @blocks", "q8_0[5, 256] @blocks", "q4_K[5, 512] @blocks", "q6_K[5, 512] @blocks",
+                           "q8_K[5, 512] @blocks", "q8_0[5, 96] @planar", "q8_K[5, 512] @planar"}) {
+    const std::string text = type;
+    const std::string k = text.substr(text.find(", ") + 2, text.find(']') - text.find(", ") - 2);
+    kernels.push_back(Parse(absl::StrFormat(R"(
+      kernel decode_%s (
+        w : %s in
+        y : f32[5, %s] out
+        s : f32[5] out
+      ) {
+        grid r in 0..5 {
+          vec c in 0..%s {
+            y[r, c] = decode(w, r, c)
+          }
+          s[r] = sum for c in 0..%s { decode(w, r, c) }
+        }
+      }
+    )", text.substr(0, text.find('[')), text, k, k, k)));
+  }
+  for (const char* type : {"q4_0", "q8_0", "q4_K", "q6_K"}) {
+    kernels.push_back(Parse(absl::StrFormat(R"(
+      kernel panel_%s (
+        w : %s[13, 512] @blocks in
+        y : f32[13, 512] out
+      ) {
+        grid g in 0..1 {
+          alloc p : %s[16, 512] @panel16 scratch
+          pack p = w
+          for r in 0..13 {
+            vec c in 0..512 {
+              y[r, c] = decode(p, r, c)
+            }
+          }
+        }
+      }
+    )", type, type, type)));
+  }
+  std::vector<Case> cases;
+  for (const kir::Kernel& kernel : kernels) cases.push_back(MakeCase(kernel, {}, {3e-7, 1e-6}, rng));
+  for (Case& test : cases) {
+    if (test.kernel->params.size() == 3) test.each = {{}, {3e-7, 1e-6}, {1e-5, 1e-4}};
+  }
+  CheckCases(cases);
+}
+
+TEST(Kernels, TilesOfAnySize) {
+  Rng rng(kSeed);
+  const kir::Kernel kernel = Parse(R"(
+    kernel f32_gemm (
+      x : f32[M, 67] in
+      w : f32[N, 67] in
+      y : f32[M, N] out
+    ) sym M in 1..64, N in 1..96 {
+      grid n in 0..N by 32 {
+        alloc p : f32[32, 67] @kn32 scratch
+        pack p = w[n : +32, :]
+        for m in 0..M by 6 {
+          tile c : f32[6, 32] = 0.5
+          mma_f32 c += x[m : +6, :], p
+          map (i, j) in c [min(M - m, 6), min(N - n, 32)] {
+            y[m + i, n + j] = max(c, 0.25)
+          }
+        }
+      }
+    }
+  )");
+  std::vector<Case> cases;
+  for (const auto& [m, n] : {std::pair<int64_t, int64_t>{1, 1}, {7, 37}, {13, 96}}) {
+    cases.push_back(MakeCase(kernel, {{"M", m}, {"N", n}}, {1e-4, 1e-4}, rng));
+  }
+  CheckCases(cases);
+}
+
+TEST(Engine, CompilesManyAndUnloads) {
+  std::vector<kir::Kernel> kernels;
+  for (int i = 0; i < 24; ++i) {
+    kernels.push_back(Parse(absl::StrFormat(R"(
+      kernel scale%d (x : f32[64] in, y : f32[64] out) {
+        grid g in 0..1 { vec c in 0..64 { y[c] = x[c] * %d.5 } }
+      })", i, i)));
+  }
+  auto engine = MakeEngine(*cpu::HostTargets().back());
+  ASSERT_NE(engine, nullptr);
+  auto resident = [] {
+    std::ifstream file("/proc/self/statm");
+    int64_t total = 0, pages = 0;
+    file >> total >> pages;
+    return pages * 4096;
+  };
+  int64_t first = 0;
+  for (int round = 0; round < 40; ++round) {
+    auto module = engine->Compile(round < 2 ? std::span(kernels) : std::span(kernels).subspan(0, 2));
+    ASSERT_TRUE(module.ok()) << module.status();
+    EXPECT_GT(engine->live_bytes(), 0);
+    for (size_t i = 0; i < module->size(); ++i) {
+      std::vector<Memory> buffers = MakeBuffers(kernels[i], {});
+      for (int c = 0; c < 64; ++c) reinterpret_cast<float*>(buffers[0].data())[c] = static_cast<float>(c);
+      RunCompiled(module->kernel(i), kernels[i], {}, buffers);
+      EXPECT_EQ(reinterpret_cast<float*>(buffers[1].data())[7], 7 * (static_cast<float>(i) + 0.5f));
+    }
+    if (round == 8) first = resident();
+  }
+  EXPECT_EQ(engine->live_bytes(), 0);
+  EXPECT_LT(resident() - first, int64_t{4} << 20) << "code of dead modules stays mapped";
+}
+
+// An object saved and linked again computes the same bits.
+TEST(Engine, LoadsItsOwnObjects) {
+  Rng rng(kSeed);
+  const kir::Kernel kernel = FromFile("rms_norm_q8");
+  auto engine = MakeEngine(*cpu::HostTargets().back());
+  ASSERT_NE(engine, nullptr);
+  auto compiled = engine->Compile({&kernel, 1});
+  ASSERT_TRUE(compiled.ok()) << compiled.status();
+  const std::string object = compiled->object(0);
+  const std::vector<std::string> symbols = {compiled->symbol(0)};
+  Case test = MakeCase(kernel, {{"M", 3}}, {}, rng);
+  std::vector<Memory> fresh = test.buffers, loaded = test.buffers;
+  RunCompiled(compiled->kernel(0), kernel, test.symbols, fresh);
+  auto module = engine->Load(object, symbols);
+  ASSERT_TRUE(module.ok()) << module.status();
+  RunCompiled(module->kernel(0), kernel, test.symbols, loaded);
+  EXPECT_EQ(std::memcmp(fresh[2].data(), loaded[2].data(), fresh[2].size()), 0);
+  EXPECT_FALSE(engine->Load("not an object", symbols).ok());
+  const std::vector<std::string> unknown = {"nobody"};
+  EXPECT_FALSE(engine->Load(object, unknown).ok());
+}
+
+TEST(Engine, NamesWhatTheMachineLacks) {
+  auto unknown = jit::Engine::Create({.cpu = "z80"});
+  ASSERT_FALSE(unknown.ok());
+  EXPECT_THAT(unknown.status().message(), testing::HasSubstr("known: native, sse4 or x86-64-v2, avx2"));
+  for (const cpu::Target& target : cpu::Targets()) {
+    const std::vector<std::string> missing = cpu::MissingOnHost(target);
+    auto engine = jit::Engine::Create({.cpu = target.name});
+    EXPECT_EQ(engine.ok(), missing.empty());
+    if (!missing.empty()) {
+      EXPECT_THAT(engine.status().message(), testing::HasSubstr(missing[0]));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace quern::jit_test
