@@ -1,17 +1,20 @@
-# Builds the SIMD sources once per instruction-set level, each as bitcode (for the JIT to inline) and as an object made from
-# the very same bitcode (for calls by address), so that the two forms cannot differ.
+# Builds the SIMD sources once per instruction-set level, each as bitcode (for the JIT to inline) and as an object made
+# from the very same bitcode (for calls by address), so that the two forms cannot differ.
 #
 # clang does this in every build, also where g++ compiles the rest, since only clang writes bitcode. The sources stay
-# uninstrumented in sanitizer builds: instrumented bitcode would call a run-time library that generated code does not have.
+# uninstrumented in sanitizer builds: instrumented bitcode would call a run-time library that generated code does not
+# have.
 
-find_program(QUERN_SIMD_CXX NAMES clang++-19 DOC "The clang++ that writes the SIMD bitcode; its version must be LLVM's" REQUIRED)
+find_program(QUERN_SIMD_CXX NAMES clang++-19 REQUIRED DOC "Writes the SIMD bitcode; its version must be LLVM's")
 find_program(QUERN_LLVM_LINK NAMES llvm-link-19 HINTS ${LLVM_TOOLS_BINARY_DIR} REQUIRED)
+find_program(QUERN_LLVM_NM NAMES llvm-nm-19 HINTS ${LLVM_TOOLS_BINARY_DIR} REQUIRED)
 find_path(QUERN_HIGHWAY_INCLUDE hwy/highway.h REQUIRED)
 
-# A level is a name, the flags that select it, and the two strings with which LLVM selects the same target. Highway looks
-# only at the features: without aes and pclmul it falls back to a lesser target, and its AVX3_DL needs the long list.
-set(QUERN_SIMD_DL_FEATURES aes pclmul avx512vnni avx512bf16 avx512vbmi avx512vbmi2 avx512bitalg avx512vpopcntdq gfni vaes
-    vpclmulqdq)
+# A level is a name, the flags that select it, and the two strings with which LLVM selects the same target. Highway
+# looks only at the features: without aes and pclmul it falls back to a lesser target, and its AVX3_DL needs the long
+# list.
+set(QUERN_SIMD_DL_FEATURES aes pclmul avx512vnni avx512bf16 avx512vbmi avx512vbmi2 avx512bitalg avx512vpopcntdq gfni
+    vaes vpclmulqdq)
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   set(QUERN_SIMD_LEVELS sse4 avx2 avx512 avx512vnni)
   foreach(row sse4=x86-64-v2=16=SSE4 avx2=x86-64-v3=32=AVX2 avx512=x86-64-v4=64=AVX3 avx512vnni=x86-64-v4=64=AVX3_DL)
@@ -21,11 +24,12 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
     list(GET row 2 QUERN_SIMD_BYTES_${level})
     list(GET row 3 target)
     set(QUERN_SIMD_FEATURES_${level} aes pclmul)
-    set(QUERN_SIMD_DEFINES_${level} -DQUERN_LEVEL=${level} -DQUERN_LEVEL_TARGET=HWY_${target})  # simd.h checks the target
+    # simd.h checks that the flags select this target.
+    set(QUERN_SIMD_DEFINES_${level} -DQUERN_LEVEL=${level} -DQUERN_LEVEL_TARGET=HWY_${target})
   endforeach()
   set(QUERN_SIMD_FEATURES_avx512vnni ${QUERN_SIMD_DL_FEATURES})
-  # Highway 1.0.3 asks for AVX-VNNI, the 256-bit form that Ice Lake and Zen 4 lack, where it means AVX512-VNNI. It is told
-  # that the macro exists; the compiler is not, and emits no such instruction.
+  # Highway 1.0.3 asks for AVX-VNNI, the 256-bit form that Ice Lake and Zen 4 lack, where it means AVX512-VNNI. It is
+  # told that the macro exists; the compiler is not, and emits no such instruction.
   list(APPEND QUERN_SIMD_DEFINES_avx512vnni -D__AVXVNNI__=1)
 else()
   message(FATAL_ERROR "quern_simd has no instruction-set levels for ${CMAKE_SYSTEM_PROCESSOR}")
@@ -34,11 +38,13 @@ endif()
 set(QUERN_SIMD_FLAGS -std=c++20 -O2 -fPIC -Wall -Wextra -Werror -fno-exceptions -fno-rtti -fno-math-errno
     -ffp-contract=off -fno-stack-protector -fno-asynchronous-unwind-tables -fno-ident -fvisibility=hidden
     -fno-threadsafe-statics -I${CMAKE_SOURCE_DIR}/src -I${CMAKE_SOURCE_DIR}/include)
-if(NOT QUERN_HIGHWAY_INCLUDE STREQUAL "/usr/include")  # naming the default folder would put it before the compiler's own
+# Naming the default folder would put it before the compiler's own.
+if(NOT QUERN_HIGHWAY_INCLUDE STREQUAL "/usr/include")
   list(APPEND QUERN_SIMD_FLAGS -isystem ${QUERN_HIGHWAY_INCLUDE})
 endif()
 
-# quern_simd_level(LEVEL OBJECTS_VAR BITCODE_VAR source...): sets the list of objects and the path of the linked bitcode.
+# quern_simd_level(LEVEL OBJECTS_VAR BITCODE_VAR source...): sets the list of objects and the path of the linked
+# bitcode.
 function(quern_simd_level level objects_out bitcode_out)
   set(folder ${CMAKE_CURRENT_BINARY_DIR}/${level})
   file(MAKE_DIRECTORY ${folder})
@@ -58,8 +64,8 @@ function(quern_simd_level level objects_out bitcode_out)
     set(module ${folder}/${kind}_${stem}.bc)
     set(object ${folder}/${kind}_${stem}.o)
     add_custom_command(OUTPUT ${module}
-      COMMAND ${CMAKE_CXX_COMPILER_LAUNCHER} ${QUERN_SIMD_CXX} ${QUERN_SIMD_FLAGS} ${flags} ${QUERN_SIMD_DEFINES_${level}}
-              -MD -MF ${module}.d -MT ${module} -emit-llvm -c ${source} -o ${module}
+      COMMAND ${CMAKE_CXX_COMPILER_LAUNCHER} ${QUERN_SIMD_CXX} ${QUERN_SIMD_FLAGS} ${flags}
+              ${QUERN_SIMD_DEFINES_${level}} -MD -MF ${module}.d -MT ${module} -emit-llvm -c ${source} -o ${module}
       DEPENDS ${source} DEPFILE ${module}.d COMMENT "SIMD ${level} ${kind}/${stem}.cc" VERBATIM)
     add_custom_command(OUTPUT ${object}
       COMMAND ${QUERN_SIMD_CXX} -O2 -fPIC ${flags} -Xclang -disable-llvm-passes -Wno-unused-command-line-argument

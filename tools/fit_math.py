@@ -55,7 +55,8 @@ root = mp.sqrt(mp.mpf(1) / 2)
 f32, f64 = np.float32, np.float64
 sq = mp.sqrt
 
-# name: text, interval, target of the polynomial, weight of its error in the result, degree, rounding
+# name: text, interval, target of the polynomial, weight of its error in the result, degree, rounding, and
+# perhaps the lowest coefficients, where the source carries them in two parts
 FITS = {
     "exp": ("exp(r) = 1 + r + r r p(r), |r| <= ln(2)/2", -half_ln2, half_ln2,
             lambda r: (mp.exp(r) - 1 - r) / r**2, lambda r: r**2 / mp.exp(r), 4, f32),
@@ -73,10 +74,11 @@ FITS = {
              lambda s: (mp.atan(sq(s)) - sq(s)) / (s * sq(s)), lambda s: s * sq(s) / mp.atan(sq(s)), 8, f32),
     "tanh": ("tanh(x) = x + x s p(s), s = x x, |x| <= 0.625", 0, mp.mpf("0.625")**2,
              lambda s: (mp.tanh(sq(s)) - sq(s)) / (s * sq(s)), lambda s: s * sq(s) / mp.tanh(sq(s)), 5, f32),
-    "erf": ("erf(x) = x + x p(s), s = x x, |x| <= 1", 0, 1,
-            lambda s: (mp.erf(sq(s)) - sq(s)) / sq(s), lambda s: sq(s) / mp.erf(sq(s)), 6, f32),
-    "erf_tail": ("erf(x) = 1 - exp(-p(x)), 1 <= x <= 4", 1, 4,
-                 lambda x: -mp.log(mp.erfc(x)), lambda x: mp.erfc(x) / mp.erf(x), 8, f32),
+    "erf": ("erf(x) = x + x p(x x - 1/2), |x| <= 1", -0.5, 0.5,
+            lambda t: mp.erf(sq(t + 0.5)) / sq(t + 0.5) - 1, lambda t: sq(t + 0.5) / mp.erf(sq(t + 0.5)), 6, f32),
+    "erf_tail": ("erf(x) = 1 - exp(-p(x - 1)), 1 <= x <= 4", 0, 3,
+                 lambda u: -mp.log(mp.erfc(u + 1)), lambda u: mp.erfc(u + 1) / mp.erf(u + 1), 8, f32,
+                 (float(-mp.log(mp.erfc(1))),)),
     "pow_log2": ("log2(m) = s p(s s), s = (m - 1) / (m + 1), sqrt(1/2) <= m <= sqrt(2)", 0, mp.mpf("0.0295"),
                  lambda z: 2 * mp.atanh(sq(z)) / sq(z) / mp.log(2),
                  lambda z: sq(z) * mp.log(2) / mp.atanh(sq(z)) / 2, 5, f64),
@@ -86,8 +88,8 @@ FITS = {
 
 def main():
     for name in sys.argv[1:] or FITS:
-        text, lo, hi, target, weight, degree, rounding = FITS[name]
-        coefficients, error = fit(lo, hi, target, weight, degree, rounding)
+        text, lo, hi, target, weight, degree, rounding, *fixed = FITS[name]
+        coefficients, error = fit(lo, hi, target, weight, degree, rounding, *fixed)
         suffix, digits = ("f", 8) if rounding is f32 else ("", 16)
         print(f"{name}: {text}; error 2^{np.log2(error):.1f}")
         print("  " + ", ".join(f"{c:.{digits}e}{suffix}" for c in coefficients))

@@ -17,8 +17,8 @@
 #undef QUERN_SIMD_INLINE
 #undef QUERN_SIMD_ADDRESS_OF
 
-#define QUERN_SIMD_LEVEL(level, bytes, cpu, features)         \
-  extern "C" const uint8_t quern_simd_bitcode_##level[];     \
+#define QUERN_SIMD_LEVEL(level, bytes, cpu, features)    \
+  extern "C" const uint8_t quern_simd_bitcode_##level[]; \
   extern "C" const uint8_t quern_simd_bitcode_end_##level[];
 #include "simd_levels.inc"
 #undef QUERN_SIMD_LEVEL
@@ -73,7 +73,8 @@ bool HostSupports(const Level& level) {
 #if defined(__x86_64__)
   __builtin_cpu_init();
   const bool sse4 = __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("ssse3") &&
-                    __builtin_cpu_supports("popcnt") && __builtin_cpu_supports("aes") && __builtin_cpu_supports("pclmul");
+                    __builtin_cpu_supports("popcnt") && __builtin_cpu_supports("aes") &&
+                    __builtin_cpu_supports("pclmul");
   const bool avx2 = sse4 && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
                     __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("f16c") &&
                     __builtin_cpu_supports("lzcnt") && __builtin_cpu_supports("movbe");

@@ -1,5 +1,5 @@
-// The compiled SIMD functions: which instruction-set levels exist, where each function's object form lies, and the bitcode
-// from which the JIT inlines. Every name exists at every level; `<name>_<level>` is its symbol in both forms.
+// The compiled SIMD functions: which instruction-set levels exist, where each function's object form lies, and the
+// bitcode from which the JIT inlines. Every name exists at every level; `<name>_<level>` is its symbol in both forms.
 //
 //   const simd::Level& level = simd::HostLevel();              // avx2 on a Haswell
 //   const void* tile = simd::FindTile("qk_dot_f32_avx2");      // address of the object form, or nullptr
@@ -12,8 +12,8 @@
 
 namespace quern::simd {
 
-// One instruction-set level. The bitcode of a level may only be linked for a host that supports it: LLVM aborts the process
-// when it must lower, say, a 512-bit intrinsic without AVX-512.
+// One instruction-set level. The bitcode of a level may only be linked for a host that supports it: LLVM aborts the
+// process when it must lower, say, a 512-bit intrinsic without AVX-512.
 struct Level {
   std::string_view name;             // "avx2"
   int vector_bytes;                  // 32: the width of Vec in simd.h, thus of what QUERN_INLINE functions take
@@ -33,8 +33,8 @@ bool HostSupports(const Level& level);
 // The last level that the host supports. The first level is the baseline that the project asks of every host.
 const Level& HostLevel();
 
-// The address of the object form of a function, tile or inline: FindTile("qk_dot_f32_avx2"). nullptr when there is none.
-// The caller checks HostSupports before calling through it.
+// The address of the object form of a function, tile or inline: FindTile("qk_dot_f32_avx2"). nullptr when there is
+// none. The caller checks HostSupports before calling through it.
 const void* FindTile(std::string_view symbol_with_level);
 
 // The level's LLVM bitcode module; empty for an unknown level. Lives as long as the program.

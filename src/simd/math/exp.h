@@ -1,7 +1,7 @@
 // exp on Highway vectors, shared by exp, sigmoid, tanh and erf.
 //
-// x = n ln 2 + r with |r| <= ln(2)/2; exp(x) = 2^n (1 + r + r r p(r)). The rounding error of r is carried along, since the
-// sum 1 + r + ... would otherwise see it beside its own.
+// x = n ln 2 + r with |r| <= ln(2)/2; exp(x) = 2^n (1 + r + r r p(r)). The rounding error of r is carried along, since
+// the sum 1 + r + ... would otherwise see it beside its own.
 #pragma once
 
 #include "simd/math/vector.h"

@@ -1,7 +1,9 @@
-// Conversions between f32 and the 16-bit floats; a 16-bit float travels in the low half of a 32-bit lane, zero above it.
+// Conversions between f32 and the 16-bit floats; a 16-bit float travels in the low half of a 32-bit lane, zero above
+// it.
 //
-// To f32 they are exact; to 16 bits they round to nearest even, overflow to infinity and give subnormals. A NaN stays a NaN
-// and becomes quiet. The steps on subnormals run on integers or on normal numbers, so flush-to-zero does not change them.
+// To f32 they are exact; to 16 bits they round to nearest even, overflow to infinity and give subnormals. A NaN stays a
+// NaN and becomes quiet. The steps on subnormals run on integers or on normal numbers, so flush-to-zero does not change
+// them.
 //   q_f16_to_f32(0x3c00) = 1, q_f32_to_f16(65520) = 0x7c00 (inf), q_f32_to_bf16(1) = 0x3f80
 #include "simd/math/vector.h"
 
@@ -26,7 +28,8 @@ QUERN_INLINE(VecU32, q_f32_to_f16)(Vec raw) {
   const VU odd = hn::And(hn::ShiftRight<13>(magnitude), hn::Set(kU32, 1));
   const VU rounded = hn::Add(magnitude, hn::Add(odd, hn::Set(kU32, 0xfff)));
   VU half = hn::ShiftRight<13>(hn::Sub(rounded, hn::Set(kU32, 112u << 23)));
-  // Below 2^-14 a half is a multiple of 2^-24, the unit in the last place of floats from 0.5 to 1: adding 0.5 rounds there.
+  // Below 2^-14 a half is a multiple of 2^-24, the unit in the last place of floats from 0.5 to 1: adding 0.5 rounds
+  // there.
   const VU shifted = hn::BitCast(kU32, hn::Add(hn::BitCast(kF32, magnitude), Const(0.5f)));
   const auto small = hn::Lt(magnitude, hn::Set(kU32, 0x38800000));
   half = hn::IfThenElse(small, hn::Sub(shifted, hn::Set(kU32, 0x3f000000)), half);

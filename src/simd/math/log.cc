@@ -1,7 +1,7 @@
 // q_log_f32 and q_log2_f32.
 //
-// x = 2^k (1 + f) with sqrt(1/2) <= 1 + f < sqrt(2). Both are -inf at +-0, NaN below 0, inf at inf, NaN at NaN, exact at 1;
-// log2 of a power of two is exact. Subnormals are scaled first.
+// x = 2^k (1 + f) with sqrt(1/2) <= 1 + f < sqrt(2). Both are -inf at +-0, NaN below 0, inf at inf, NaN at NaN, exact
+// at 1; log2 of a power of two is exact. Subnormals are scaled first.
 #include "simd/math/vector.h"
 
 namespace {

@@ -1,8 +1,8 @@
 // q_pow_f32: x^y = 2^(y log2 |x|), with the special cases of C99 (F.9.4.4).
 //
-// The product y log2 |x| reaches 150 and its absolute error is the result's relative one, which asks for eight bits more
-// than a float has; so the middle runs in double, where subnormal x and overflow need no care either: the final conversion
-// rounds. Within 0.52 ULP.
+// The product y log2 |x| reaches 150 and its absolute error is the result's relative one, which asks for eight bits
+// more than a float has; so the middle runs in double, where subnormal x and overflow need no care either: the final
+// conversion rounds. Within 0.52 ULP.
 #include "simd/math/double.h"
 
 namespace {
@@ -15,8 +15,8 @@ HWY_INLINE VD Log2(VD x) {
   const uint64_t root_half = 0x3fe6a09e667f3bcdu;
   const auto moved = hn::Add(bits, hn::Set(kU64, one - root_half));
   const auto biased = hn::ShiftRight<52>(moved);  // k + 1023
-  const VD mantissa = hn::BitCast(
-      kF64, hn::Add(hn::And(moved, hn::Set(kU64, 0x000fffffffffffffu)), hn::Set(kU64, root_half)));
+  const VD mantissa =
+      hn::BitCast(kF64, hn::Add(hn::And(moved, hn::Set(kU64, 0x000fffffffffffffu)), hn::Set(kU64, root_half)));
   // An integer below 2^52 placed in the mantissa of 2^52 becomes a double without a conversion instruction.
   const VD k = hn::Sub(hn::BitCast(kF64, hn::Or(biased, hn::Set(kU64, 0x4330000000000000u))),
                        hn::Set(kF64, 4503599627370496.0 + 1023.0));
@@ -59,7 +59,8 @@ QUERN_INLINE(Vec, q_pow_f32)(Vec raw_x, Vec raw_y) {
 
   // |x| is 0, inf or NaN: log2 is -inf, inf or NaN, and the product's sign decides.
   const VF product = hn::Mul(irregular_log, y);
-  const VF limit = hn::IfThenElse(hn::Gt(product, zero), Infinity(), hn::IfThenElse(hn::Lt(product, zero), zero, product));
+  const VF limit =
+      hn::IfThenElse(hn::Gt(product, zero), Infinity(), hn::IfThenElse(hn::Lt(product, zero), zero, product));
   result = hn::IfThenElse(regular, result, limit);
   // A NaN exponent gives NaN through the polynomial's integer steps only by chance.
   result = hn::IfThenElse(hn::Eq(y, y), result, y);

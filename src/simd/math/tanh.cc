@@ -5,8 +5,8 @@ QUERN_INLINE(Vec, q_tanh_f32)(Vec raw) {
   const VF x = FromRaw(raw);
   const VF magnitude = hn::Abs(x);
   const VF s = hn::Mul(x, x);
-  const VF p = Poly(s, -3.33333313e-01f, 1.33332208e-01f, -5.39481789e-02f, 2.17068940e-02f, -8.19001347e-03f,
-                    2.15268391e-03f);
+  const VF p =
+      Poly(s, -3.33333313e-01f, 1.33332208e-01f, -5.39481789e-02f, 2.17068940e-02f, -8.19001347e-03f, 2.15268391e-03f);
   const VF near_zero = hn::MulAdd(hn::Mul(s, p), magnitude, magnitude);
   const VF e = Exp(hn::Add(magnitude, magnitude));
   const VF far = hn::Sub(Const(1.0f), hn::Div(Const(2.0f), hn::Add(e, Const(1.0f))));

@@ -1,8 +1,8 @@
 // q_sin_f32, q_cos_f32, q_tan_f32, for every float.
 //
-// x = q pi/2 + r with |r| <= pi/4, found in double: up to 2^20 by two subtractions (the first product is exact), beyond that
-// by Payne and Hanek's method on integers, one lane at a time, since such arguments are rare. sin and tan keep the sign of
-// zero; infinities give NaN.
+// x = q pi/2 + r with |r| <= pi/4, found in double: up to 2^20 by two subtractions (the first product is exact), beyond
+// that by Payne and Hanek's method on integers, one lane at a time, since such arguments are rare. sin and tan keep the
+// sign of zero; infinities give NaN.
 #include "simd/math/double.h"
 
 namespace {
@@ -33,9 +33,10 @@ HWY_INLINE HalfReduced ReduceHalf(VD x) {
 constexpr uint32_t kTwoOverPi[] = {0,          0xa2f9836e, 0x4e441529, 0xfc2757d1,
                                    0xf534ddc0, 0xdb629599, 0x3c439041, 0xfe5163ab};
 
-// Payne-Hanek for one finite x, |x| = mantissa 2^shift >= 2^20. Of the bits of 2/pi only a window of 96 matters: those above
-// it give whole turns, those below it less than 2^-70 of a quadrant. The window starts at bit shift + 30 of the table, so
-// its bits as an integer times mantissa, modulo 2^96, are the angle modulo a turn in units of 2^-94 quadrants.
+// Payne-Hanek for one finite x, |x| = mantissa 2^shift >= 2^20. Of the bits of 2/pi only a window of 96 matters: those
+// above it give whole turns, those below it less than 2^-70 of a quadrant. The window starts at bit shift + 30 of the
+// table, so its bits as an integer times mantissa, modulo 2^96, are the angle modulo a turn in units of 2^-94
+// quadrants.
 HWY_INLINE float ReduceLarge(float x, uint32_t& quadrant) {
   const uint32_t bits = __builtin_bit_cast(uint32_t, x);
   const uint64_t mantissa = (bits & 0x7fffffu) | 0x800000u;
