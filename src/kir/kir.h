@@ -53,7 +53,8 @@ struct Const { double real = 0; int64_t integer = 0; };
 struct NameRef { std::string name; };  // not "Name": that is the function on dtypes
 // buffer[index]; with `otherwise`, that value where the index is out of bounds ("else 0"). In f32 tiles too.
 struct Load { std::string buffer; Index index; ExprRef otherwise; };
-// An operator of the table applied to its operands. `contract` lets a*b+c become one fused multiply-add.
+// An operator of the table applied to its operands. `contract`, on float + - * only, lets a*b+c become one fused
+// multiply-add where both nodes have it; a reduction whose body is a contract a*b may fuse it into the accumulation.
 struct Apply { Op op; std::vector<ExprRef> args; bool contract = false; };
 // Value conversion to the node's dtype: float to int saturates (NaN to 0), narrowing floats rounds to nearest even.
 struct Cast { ExprRef value; };
