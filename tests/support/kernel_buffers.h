@@ -1,0 +1,27 @@
+// Random memory for the parameters of a kernel, and comparison of what two runs left in it.
+//
+// Floats are uniform in -2..2, integers in -8..71 (unsigned: 0..79), block formats hold random quants under scales near
+// 1/64, so that sums of a few thousand products stay far from overflow. Planar rows are quantised random floats, with the
+// bytes between the planes 0. The same seed gives the same bytes on every machine.
+#pragma once
+
+#include <cstdint>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "base/extent.h"
+#include "base/status.h"
+#include "kir/kir.h"
+
+namespace quern::kir {
+
+// Bytes for a buffer of this type; `binding` has the derived symbols.
+StatusOr<std::vector<uint8_t>> RandomBuffer(const BufferType& type, const Binding& binding, std::mt19937_64& random);
+
+// Where `got` differs from `want`: "[7] = 1.5, not 1.25", or "". NaN equals NaN. With tolerance 0 the bytes agree else,
+// otherwise floats within tolerance * (|want| + the largest |want|), and decoded blocks within one step of their scale.
+std::string FirstDifference(const BufferType& type, const std::vector<uint8_t>& got, const std::vector<uint8_t>& want,
+                            double tolerance);
+
+}  // namespace quern::kir

@@ -1,0 +1,165 @@
+// The text of emitted C, the worked kernels of tests/kir, and the comparison itself.
+#include "codegen/c/emit_c.h"
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "support/c_kernel.h"
+
+namespace quern::c {
+namespace {
+
+using ::testing::HasSubstr;
+
+kir::Kernel Parse(const std::string& text) {
+  auto kernel = kir::ParseKernel(text);
+  EXPECT_TRUE(kernel.ok()) << kernel.status().message() << "\n" << text;
+  return kernel.ok() ? *std::move(kernel) : kir::Kernel{};
+}
+
+// What follows the prelude.
+std::string FunctionText(const std::string& text, const EmitOptions& options = {}) {
+  auto emitted = EmitC(Parse(text), options);
+  EXPECT_TRUE(emitted.ok()) << emitted.status().message();
+  return emitted.ok() ? emitted->substr(emitted->find("\nvoid ") + 1) : "";
+}
+
+constexpr const char* kScale =
+    "kernel scale (x : f32[M] in, y : f32[M] out) sym M in 1..64 { grid r in 0..M { y[r] = x[r] * 0.5 } }";
+
+TEST(EmitC, WritesReadableText) {
+  EXPECT_EQ(FunctionText(kScale), R"(void scale(const quern_args* args, void* scratch, int64_t begin, int64_t end) {
+  const int64_t M = args->symbols[0];
+  const float* const x = args->buffers[0];
+  float* const y = args->buffers[1];
+  for (int64_t chunk = begin; chunk < end; ++chunk) {
+    const int64_t r = chunk;
+    y[r] = x[r] * 0.5f;
+  }
+}
+)");
+}
+
+TEST(EmitC, WritesOnlyTheHelpersInUse) {
+  auto plain = EmitC(Parse(kScale));
+  ASSERT_TRUE(plain.ok());
+  EXPECT_EQ(plain->find("static"), std::string::npos) << *plain;
+  auto half = EmitC(Parse("kernel k (x : f16[8] in, y : f16[8] out) { grid r in 0..8 { y[r] = max(x[r], cast<f16>(1.0)) } }"));
+  ASSERT_TRUE(half.ok());
+  for (const char* needed : {"narrow(", "bits_of_f16(", "from_bits_f16(", "max_f32("}) EXPECT_THAT(*half, HasSubstr(needed));
+  EXPECT_EQ(half->find("min_f32"), std::string::npos);
+}
+
+TEST(EmitC, KeepsReductionsReadable) {
+  EXPECT_THAT(FunctionText(R"(kernel k (x : f32[M, 37] in, y : f32[M] out) sym M in 1..9 {
+    grid r in 0..M { y[r] = 1 + (max accs 2 vec c in 0..37 { x[r, c] }) }
+  })"),
+              HasSubstr(R"(
+    float max = -INFINITY;
+    for (int64_t c = 0; c < 37; ++c) {
+      max = max_f32(max, x[r * 37 + c]);
+    }
+    y[r] = 1.0f + max;
+)"));
+}
+
+TEST(EmitC, RenamesWhatCWouldNotTake) {
+  const kir::Kernel kernel = Parse(R"(kernel k (int : f32[NAN, 7] in, add_i64 : i64[NAN] in, args : f32[NAN] out)
+      sym NAN in 1..9 {
+    grid chunk in 0..NAN {
+      let fabs = abs(int[chunk, 3])
+      let double = sum for float in 0..7 { int[chunk, float] }
+      let inside = add_i64[chunk] + add_i64[chunk]
+      args[chunk] = fabs + double + cast<f32>(inside)
+    }
+  })");
+  const Status status = CheckKernelThroughC(kernel, {{"NAN", 5}}, 1);
+  EXPECT_TRUE(status.ok()) << status.message();
+}
+
+TEST(EmitC, RefusesWhatIsNotDefined) {
+  kir::Kernel kernel = Parse(kScale);
+  kernel.params[0].name = "z";
+  const auto emitted = EmitC(kernel);
+  ASSERT_FALSE(emitted.ok());
+  EXPECT_EQ(emitted.status().message(), "kernel scale, in C: x is not defined");
+}
+
+TEST(CheckKernelThroughC, PassesTheWorkedKernels) {
+  // Odd sizes; the interpreter's speed limits the chunks.
+  const std::map<std::string, std::pair<Binding, int64_t>> cases = {
+      {"rms_norm_q8", {{{"M", 3}}, 3}},
+      {"down_residual", {{}, 2}},
+      {"gate_up_silu", {{{"M", 11}}, 1}},
+      {"attn_decode", {{{"n", 523}, {"P", 8192}}, 3}},
+  };
+  std::vector<CKernelCase> checked;
+  for (const auto& entry : std::filesystem::directory_iterator(std::string(QUERN_SOURCE_DIR) + "/tests/kir")) {
+    if (entry.path().extension() != ".kir") continue;
+    std::stringstream text;
+    text << std::ifstream(entry.path()).rdbuf();
+    auto kernels = kir::ParseKernels(text.str());
+    ASSERT_TRUE(kernels.ok()) << entry.path() << ": " << kernels.status().message();
+    for (kir::Kernel& kernel : *kernels) {
+      CKernelCase test{.kernel = std::move(kernel), .seed = 7, .max_chunks = 2};
+      const auto known = cases.find(entry.path().stem().string());
+      if (known != cases.end()) {
+        test.binding = known->second.first;
+        test.max_chunks = known->second.second;
+      } else {  // a file added later: each symbol at an odd size of its range
+        for (const kir::SymbolDecl& symbol : test.kernel.symbols) {
+          if (!symbol.derived) test.binding[symbol.name] = std::clamp<int64_t>(13, symbol.range.low, symbol.range.high);
+        }
+      }
+      checked.push_back(std::move(test));
+    }
+  }
+  ASSERT_GE(checked.size(), cases.size());
+  const Status status = CheckKernelsThroughC(checked);
+  EXPECT_TRUE(status.ok()) << status.message();
+}
+
+// What the comparison must not let through.
+TEST(CheckKernelThroughC, SeesEachKindOfDifference) {
+  const std::string head = "kernel k (x : f32[M, 5] in, y : f32[M, 5] out) sym M in 1..9 { grid r in 0..M { ";
+  const kir::Kernel right = Parse(head + "vec c in 0..5 { y[r, c] = x[r, c] * 3 } } }");
+  const std::pair<const char*, const char*> wrong[] = {
+      {"vec c in 0..5 { y[r, c] = x[r, c] * 3.0000002 } } }", "in double, y["},  // one ulp
+      {"vec c in 0..4 { y[r, c] = x[r, c] * 3 } } }", "in double, y["},          // the last element
+      {"vec c in 0..5 { y[r, c] = x[r, c] * 3 } if r == M - 1 { y[r + 1, 0] = 0 } } }", "writes behind y"},
+      {"vec c in 0..5 { y[r, c] = x[r, c] * 3 } alloc s : f32[1] scratch s[0] = 1 } }", "writes behind its scratch"},
+  };
+  for (const auto& [body, message] : wrong) {
+    CKernelCase test{.kernel = right, .binding = {{"M", 4}}, .emitted = Parse(head + body)};
+    const Status status = CheckKernelsThroughC({&test, 1});
+    ASSERT_FALSE(status.ok()) << body;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(message)) << body;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("kernel k, seed 1")) << body;
+  }
+}
+
+TEST(CLibrary, ReportsTheCompilerAndLeavesNoFiles) {
+  const auto folder = std::filesystem::path(::testing::TempDir()) / "quern-c-library-test";
+  std::filesystem::create_directory(folder);
+  const char* const before = std::getenv("TMPDIR");
+  const std::string saved = before == nullptr ? "" : before;
+  setenv("TMPDIR", folder.c_str(), 1);
+  const auto failed = CLibrary::Compile({"int broken(void) { return oops; }"});
+  const auto compiled = CLibrary::Compile({"void f(void) {}", "void g(void) {}"});
+  const bool empty = std::filesystem::is_empty(folder);
+  before == nullptr ? unsetenv("TMPDIR") : setenv("TMPDIR", saved.c_str(), 1);
+  std::filesystem::remove_all(folder);
+  EXPECT_TRUE(empty);
+  ASSERT_FALSE(failed.ok());
+  EXPECT_THAT(std::string(failed.status().message()), HasSubstr("oops"));
+  ASSERT_TRUE(compiled.ok()) << compiled.status().message();
+  EXPECT_NE(compiled->Find(1, "g"), nullptr);
+  EXPECT_EQ(compiled->Find(1, "f"), nullptr);
+}
+
+}  // namespace
+}  // namespace quern::c
