@@ -1,8 +1,5 @@
 // The pack table: every change of format or layout that there is a primitive for. f16 to f32 and back is a cast, not a
-// pack. Quantising follows ggml's reference quantisers bit for bit (d = max / 127, round half away from zero for q8_0;
-// the signed extreme / -127 and round to nearest even for q8_K), so a packed row equals the one in ggml's tests.
-#include <iterator>
-
+// pack. Quantising follows ggml's reference encoders bit for bit; see quantise.h.
 #include "kir/tile_op.h"
 
 namespace quern::kir {
