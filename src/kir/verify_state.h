@@ -1,6 +1,7 @@
 // The verifier's state while it walks a kernel; private to verify*.cc.
 //
-//   verify.cc         parameters, symbols, grid, statements
+//   verify.cc         names, grid, statements
+//   verify_params.cc  symbols, parameters, types
 //   verify_expr.cc    dtypes of expressions, bounds of loads
 //   verify_index.cc   integer expressions as polynomials for the prover
 //   verify_slice.cc   slices, tile calls, packs

@@ -102,7 +102,7 @@ TEST(VerifySoundTest, AcceptedKernelsStayInBoundsAndApart) {
   SCOPED_TRACE(kSeed);
   Generator generator(kSeed);
   int accepted = 0;
-  for (int round = 0; round < 30000; ++round) {
+  for (int round = 0; round < 10000; ++round) {
     const std::string text = generator.Kernel();
     const auto kernel = ParseKernel(text);
     ASSERT_TRUE(kernel.ok()) << kernel.status().message() << "\n" << text;
@@ -127,7 +127,7 @@ TEST(VerifySoundTest, AcceptedKernelsStayInBoundsAndApart) {
     }
   }
   // The generator must reach the accepting paths for this to say anything.
-  EXPECT_GT(accepted, 500);
+  EXPECT_GT(accepted, 300);
 }
 
 }  // namespace
