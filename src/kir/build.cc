@@ -214,7 +214,9 @@ ExprRef BitsTo(DType dtype, ExprRef value) {
 ExprRef Contract(const ExprRef& value) {
   if (value == nullptr) return nullptr;
   Expr copy = *value;
-  auto all = [](Index& index) { for (ExprRef& at : index) at = Contract(at); };
+  auto all = [](Index& index) {
+    for (ExprRef& at : index) at = Contract(at);
+  };
   if (Apply* apply = std::get_if<Apply>(&copy.node)) {
     all(apply->args);
     return MakeApply(apply->op, std::move(apply->args), true);
@@ -284,10 +286,12 @@ StmtRef MakeLoop(Loop loop) {
 }  // namespace
 
 StmtRef For(std::string index, ExprRef low, ExprRef high, Block body, int64_t step) {
-  return MakeLoop({LoopKind::kFor, std::move(index), std::move(low), std::move(high), step, VecTail::kMask, std::move(body)});
+  return MakeLoop(
+      {LoopKind::kFor, std::move(index), std::move(low), std::move(high), step, VecTail::kMask, std::move(body)});
 }
 StmtRef Unroll(std::string index, ExprRef low, ExprRef high, Block body, int64_t step) {
-  return MakeLoop({LoopKind::kUnroll, std::move(index), std::move(low), std::move(high), step, VecTail::kMask, std::move(body)});
+  return MakeLoop(
+      {LoopKind::kUnroll, std::move(index), std::move(low), std::move(high), step, VecTail::kMask, std::move(body)});
 }
 StmtRef Vec(std::string index, ExprRef low, ExprRef high, Block body, VecTail tail) {
   return MakeLoop({LoopKind::kVec, std::move(index), std::move(low), std::move(high), 1, tail, std::move(body)});
@@ -330,7 +334,8 @@ StmtRef CallTile(std::string op, std::vector<std::string> tiles, std::vector<Sli
   for (const Slice& slice : operands) CheckSlice(slice);
   return MakeStmt(TileCall{std::move(op), std::move(tiles), std::move(operands), std::move(attributes)});
 }
-StmtRef Map(std::vector<std::string> indices, std::vector<std::string> tiles, std::vector<ExprRef> extents, Block body) {
+StmtRef Map(std::vector<std::string> indices, std::vector<std::string> tiles, std::vector<ExprRef> extents,
+            Block body) {
   QUERN_CHECK(!tiles.empty() && indices.size() == extents.size());
   CheckIndex(extents);
   return MakeStmt(kir::Map{std::move(indices), std::move(tiles), std::move(extents), std::move(body)});

@@ -5,7 +5,7 @@
 
 namespace quern::kir {
 
-// Structural equality: the same nodes with the same dtypes, names and literals (floats bit for bit). Origins are compared
+// Structural equality: the same nodes with the same dtypes, names and literals (floats bit for bit). Origins compare
 // by their text; the range of a derived symbol, which follows from the others, is not compared.
 bool Same(const ExprRef& a, const ExprRef& b);
 bool Same(const Block& a, const Block& b);

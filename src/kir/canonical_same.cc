@@ -9,9 +9,8 @@ namespace {
 
 bool Same(const SliceDim& a, const SliceDim& b) { return kir::Same(a.start, b.start) && kir::Same(a.extent, b.extent); }
 bool Same(const Slice& a, const Slice& b) {
-  return a.buffer == b.buffer &&
-         std::equal(a.dims.begin(), a.dims.end(), b.dims.begin(), b.dims.end(),
-                    [](const SliceDim& x, const SliceDim& y) { return Same(x, y); });
+  return a.buffer == b.buffer && std::equal(a.dims.begin(), a.dims.end(), b.dims.begin(), b.dims.end(),
+                                            [](const SliceDim& x, const SliceDim& y) { return Same(x, y); });
 }
 bool SameExprs(const std::vector<ExprRef>& a, const std::vector<ExprRef>& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(),
@@ -24,7 +23,9 @@ bool SameSlices(const std::vector<Slice>& a, const std::vector<Slice>& b) {
 struct SameNode {
   // Different alternatives of the variant.
   template <typename A, typename B>
-  bool operator()(const A&, const B&) const { return false; }
+  bool operator()(const A&, const B&) const {
+    return false;
+  }
 
   bool operator()(const Const& a, const Const& b) const {
     return std::bit_cast<uint64_t>(a.real) == std::bit_cast<uint64_t>(b.real) && a.integer == b.integer;
@@ -42,7 +43,9 @@ struct SameNode {
     return a.op == b.op && a.vec == b.vec && a.accs == b.accs && a.index == b.index && Same(a.low, b.low) &&
            Same(a.high, b.high) && Same(a.body, b.body);
   }
-  bool operator()(const Decode& a, const Decode& b) const { return a.buffer == b.buffer && SameExprs(a.index, b.index); }
+  bool operator()(const Decode& a, const Decode& b) const {
+    return a.buffer == b.buffer && SameExprs(a.index, b.index);
+  }
 
   bool operator()(const Loop& a, const Loop& b) const {
     return a.kind == b.kind && a.index == b.index && a.step == b.step && a.tail == b.tail && Same(a.low, b.low) &&

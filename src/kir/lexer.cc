@@ -11,9 +11,9 @@ bool IsNameStart(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z
 bool IsNamePart(char c) { return IsNameStart(c) || IsDigit(c); }
 
 // Longest first, so that the first match is the longest.
-constexpr std::string_view kPunctuation[] = {"..", ":=", "+=", "==", "!=", "<=", ">=", "<<", ">>", "(", ")", "[", "]",
-                                             "{",  "}",  ",",  ":",  ";",  "=",  "+",  "-",  "*",  "/", "%", "<", ">",
-                                             "&",  "|",  "^",  "!",  "@"};
+constexpr std::string_view kPunctuation[] = {"..", ":=", "+=", "==", "!=", "<=", ">=", "<<", ">>", "(", ")",
+                                             "[",  "]",  "{",  "}",  ",",  ":",  ";",  "=",  "+",  "-", "*",
+                                             "/",  "%",  "<",  ">",  "&",  "|",  "^",  "!",  "@"};
 
 class Lexer {
  public:

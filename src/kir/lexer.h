@@ -19,13 +19,13 @@ enum class TokenKind : uint8_t { kName, kInteger, kReal, kPunctuation, kOrigin, 
 
 struct Token {
   TokenKind kind = TokenKind::kEnd;
-  std::string_view text;            // as written; of the input
-  int line = 1, column = 1;         // of its first byte, from 1
+  std::string_view text;     // as written; of the input
+  int line = 1, column = 1;  // of its first byte, from 1
   bool starts_line = false;
-  uint64_t integer = 0;             // kInteger
-  double real = 0;                  // kInteger and kReal
-  std::optional<DType> suffix;      // 1i32: i32
-  std::string origin;               // kOrigin: the text between @[ and ], without escapes
+  uint64_t integer = 0;         // kInteger
+  double real = 0;              // kInteger and kReal
+  std::optional<DType> suffix;  // 1i32: i32
+  std::string origin;           // kOrigin: the text between @[ and ], without escapes
 };
 
 // The tokens of `text`, the last being kEnd. `text` must outlive them. Errors: InvalidArgument with line:column.

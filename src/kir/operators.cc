@@ -29,7 +29,8 @@ double RoundHalfEven(double a) {
   return std::copysign(std::fmod(down, 2) == 0 ? down : down + 1, a);
 }
 
-#define QUERN_EVAL(expression) [](double a, [[maybe_unused]] double b, [[maybe_unused]] double c) -> double { return expression; }
+#define QUERN_EVAL(expression) \
+  [](double a, [[maybe_unused]] double b, [[maybe_unused]] double c) -> double { return expression; }
 
 constexpr OpRow kRows[] = {
     {Op::kNeg, "-", 1, kNum, OpSyntax::kPrefix, 0, false, QUERN_EVAL(-a)},

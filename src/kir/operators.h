@@ -57,7 +57,7 @@ const OpRow& Row(Op op);
 // The infix or call operator of that name ("+", "exp"); prefix operators have no name of their own.
 std::optional<Op> OpFromName(std::string_view name);
 // The value on integers and bool of `dtype`, operands being already wrapped to it (u64: the same bits as int64_t). The
-// caller wraps the result to `dtype`; comparisons give 0 or 1. For kSelect, dtype is that of b and c, and a the condition.
+// caller wraps the result to `dtype`; comparisons give 0 or 1. For kSelect, dtype is that of b and c.
 // Precondition: not an operator of OpDomain::kFloat.
 int64_t EvalInteger(Op op, DType dtype, int64_t a, int64_t b, int64_t c);
 

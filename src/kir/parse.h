@@ -19,7 +19,7 @@ struct Scope {
   std::vector<std::pair<std::string, BufferType>> buffers;
 };
 
-// Errors: InvalidArgument, "line:column: expected ..., got ...". A literal alone is i64, or f32 with a point or exponent.
+// Errors: InvalidArgument, "line:column: expected ..., got ...". A literal alone is i64, or f32 if real.
 StatusOr<ExprRef> ParseExpr(std::string_view text, const Scope& scope);
 StatusOr<Block> ParseStatements(std::string_view text, const Scope& scope);
 

@@ -14,7 +14,8 @@ std::optional<std::pair<double, std::optional<DType>>> SpecialLiteral(std::strin
   if (text.size() < 3) return std::nullopt;
   const std::string_view stem = text.substr(0, 3), suffix = text.substr(3);
   if (stem != "inf" && stem != "nan") return std::nullopt;
-  const double value = stem == "inf" ? std::numeric_limits<double>::infinity() : std::numeric_limits<double>::quiet_NaN();
+  const double value =
+      stem == "inf" ? std::numeric_limits<double>::infinity() : std::numeric_limits<double>::quiet_NaN();
   if (suffix.empty()) return {{value, std::nullopt}};
   const std::optional<DType> dtype = DTypeFromName(suffix);
   if (!dtype || !IsFloat(*dtype)) return std::nullopt;
@@ -281,7 +282,8 @@ StatusOr<Parser::Typed> Parser::Apply(Op op, std::vector<Typed> args, const Toke
     made.real = real;
     return made;
   }
-  if (const StatusOr<DType> result = ResultType(op, dtypes); !result.ok()) return Fail(at, std::string(result.status().message()));
+  if (const StatusOr<DType> result = ResultType(op, dtypes); !result.ok())
+    return Fail(at, std::string(result.status().message()));
   return Made(MakeApply(op, std::move(operands), contract_), depth + 1, at);
 }
 
@@ -309,8 +311,9 @@ StatusOr<ExprRef> Parser::Retype(const ExprRef& expr, DType dtype, const Token& 
     if (!IsInteger(dtype)) return Fail(at, absl::StrFormat("expected %s, got a number", name));
     if (expr->dtype != DType::kI64) return Fail(at, absl::StrFormat("expected %s, got a real literal", name));
     const bool above_i64 = literal->real > 0 && literal->integer < 0;
-    const bool fits = above_i64 ? dtype == DType::kU64
-                                : (dtype != DType::kU64 || literal->integer >= 0) && IntegerFits(dtype, literal->integer);
+    const bool fits = above_i64
+                          ? dtype == DType::kU64
+                          : (dtype != DType::kU64 || literal->integer >= 0) && IntegerFits(dtype, literal->integer);
     if (!fits) return Fail(at, absl::StrFormat("literal out of range of %s", name));
     return MakeInteger(literal->integer, dtype);
   }

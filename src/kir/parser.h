@@ -1,8 +1,8 @@
-// The recursive-descent parser of KIR text; private to parse.cc (kernels, statements) and parse_expr.cc (expressions).
+// The recursive-descent parser of KIR text; private to parse.cc (kernels), parse_stmt.cc and parse_expr.cc.
 //
-// It resolves every name as it reads, so that each expression gets its dtype at once. A literal without a suffix takes the
-// dtype that its place asks for (`h * 2`: that of h), and is i64 or f32 where the place does not say. Depth is limited,
-// so no input can exhaust the stack.
+// It resolves every name as it reads, so that each expression gets its dtype at once. A literal without a suffix takes
+// the dtype that its place asks for (`h * 2`: that of h), and is i64 or f32 where the place does not say. Depth is
+// limited, so no input can exhaust the stack.
 #pragma once
 
 #include <map>
@@ -41,7 +41,9 @@ class Parser {
     BufferType type;    // a scalar: only dtype
     int live_maps = 0;  // a tile: enclosing maps in which its name is an element
   };
-  static Entity Scalar(DType dtype, EntityKind kind = EntityKind::kScalar) { return {kind, BufferType{dtype, {}, Layout::kRow}}; }
+  static Entity Scalar(DType dtype, EntityKind kind = EntityKind::kScalar) {
+    return {kind, BufferType{dtype, {}, Layout::kRow}};
+  }
 
   // An expression on its way to a dtype. Flexible: made of literals without suffix alone, with placeholder dtypes.
   struct Typed {

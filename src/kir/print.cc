@@ -75,14 +75,16 @@ class ExprPrinter {
   }
 
  private:
-  static std::string Parenthesised(std::string text, bool needed) { return needed ? absl::StrCat("(", text, ")") : text; }
+  static std::string Parenthesised(std::string text, bool needed) {
+    return needed ? absl::StrCat("(", text, ")") : text;
+  }
 
   std::string Of(const Const& literal, const Expr& expr, bool typed, bool, int) const {
     if (expr.dtype == DType::kBool) return literal.integer != 0 ? "true" : "false";
     const bool real = IsFloat(expr.dtype);
-    std::string text = real                          ? RealText(literal.real, expr.dtype)
+    std::string text = real                        ? RealText(literal.real, expr.dtype)
                        : expr.dtype == DType::kU64 ? absl::StrCat(static_cast<uint64_t>(literal.integer))
-                                                     : absl::StrCat(literal.integer);
+                                                   : absl::StrCat(literal.integer);
     if (!typed && expr.dtype != (real ? DType::kF32 : DType::kI64)) text += std::string(Name(expr.dtype));
     return text;
   }
@@ -143,8 +145,8 @@ class ExprPrinter {
   std::string Of(const Reduce& reduce, const Expr&, bool, bool contract, int) const {
     std::string text(Name(reduce.op));
     if (reduce.accs != 1) absl::StrAppend(&text, " accs ", reduce.accs);
-    absl::StrAppend(&text, reduce.vec ? " vec " : " for ", reduce.index, " in ", Range(reduce.low, reduce.high, contract),
-                    " { ", Text(reduce.body, false, contract), " }");
+    absl::StrAppend(&text, reduce.vec ? " vec " : " for ", reduce.index, " in ",
+                    Range(reduce.low, reduce.high, contract), " { ", Text(reduce.body, false, contract), " }");
     return text;
   }
 
@@ -191,7 +193,8 @@ class KernelPrinter {
 
   static std::string SymbolText(const SymbolDecl& symbol) {
     if (symbol.derived) {
-      return absl::StrCat(symbol.name, " = ceil(", symbol.derived->first.ToString(), " / ", symbol.derived->second, ")");
+      return absl::StrCat(symbol.name, " = ceil(", symbol.derived->first.ToString(), " / ", symbol.derived->second,
+                          ")");
     }
     if (symbol.range == SymbolRange{}) return symbol.name;
     std::string text = absl::StrCat(symbol.name, " in ", symbol.range.low, "..");

@@ -34,9 +34,8 @@ std::span<const TileOp* const> TileOps() {
   static const std::vector<const TileOp*> ops = [] {
     std::vector<const TileOp*> all;
     for (const auto maker : kMakers) all.push_back(&maker());
-    std::sort(all.begin(), all.end(), [](const TileOp* a, const TileOp* b) {
-      return std::string_view(a->name) < std::string_view(b->name);
-    });
+    std::sort(all.begin(), all.end(),
+              [](const TileOp* a, const TileOp* b) { return std::string_view(a->name) < std::string_view(b->name); });
     return all;
   }();
   return ops;

@@ -12,8 +12,7 @@ const TileOp& TileOp_dot_f32() {
       .name = "dot_f32",
       .doc = "y += x w^T for f32 rows",
       .tiles = {{"y", DType::kF32, {"m", "n"}}},
-      .operands = {{"w", DType::kF32, {"n", "k"}},
-                   {"x", DType::kF32, {"m", "k"}}},
+      .operands = {{"w", DType::kF32, {"n", "k"}}, {"x", DType::kF32, {"m", "k"}}},
       .sizes = {"m", "n", "k"},
       .attributes = {{"ahead", DType::kI64, 0}},
       .meaning = R"(

@@ -12,8 +12,7 @@ const TileOp& TileOp_dot_q4_0() {
       .name = "dot_q4_0",
       .doc = "y += x w^T for q4_0 rows",
       .tiles = {{"y", DType::kF32, {"m", "n"}}},
-      .operands = {{"w", DType::kQ4_0, {"n", "k"}, Layout::kBlocks},
-                   {"x", DType::kQ8_0, {"m", "k"}, Layout::kPlanar}},
+      .operands = {{"w", DType::kQ4_0, {"n", "k"}, Layout::kBlocks}, {"x", DType::kQ8_0, {"m", "k"}, Layout::kPlanar}},
       .sizes = {"m", "n", "k"},
       .attributes = {{"ahead", DType::kI64, 0}},
       .meaning = R"(

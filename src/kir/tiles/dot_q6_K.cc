@@ -12,8 +12,7 @@ const TileOp& TileOp_dot_q6_K() {
       .name = "dot_q6_K",
       .doc = "y += x w^T for q6_K rows",
       .tiles = {{"y", DType::kF32, {"m", "n"}}},
-      .operands = {{"w", DType::kQ6_K, {"n", "k"}, Layout::kBlocks},
-                   {"x", DType::kQ8_K, {"m", "k"}, Layout::kPlanar}},
+      .operands = {{"w", DType::kQ6_K, {"n", "k"}, Layout::kBlocks}, {"x", DType::kQ8_K, {"m", "k"}, Layout::kPlanar}},
       .sizes = {"m", "n", "k"},
       .attributes = {{"ahead", DType::kI64, 0}},
       .meaning = R"(

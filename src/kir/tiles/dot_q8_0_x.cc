@@ -12,8 +12,7 @@ const TileOp& TileOp_dot_q8_0_x() {
       .name = "dot_q8_0_x",
       .doc = "y += x w^T for q8_0 rows and exact f32 activations",
       .tiles = {{"y", DType::kF32, {"m", "n"}}},
-      .operands = {{"w", DType::kQ8_0, {"n", "k"}, Layout::kBlocks},
-                   {"x", DType::kF32, {"m", "k"}}},
+      .operands = {{"w", DType::kQ8_0, {"n", "k"}, Layout::kBlocks}, {"x", DType::kF32, {"m", "k"}}},
       .sizes = {"m", "n", "k"},
       .attributes = {{"ahead", DType::kI64, 0}},
       .meaning = R"(

@@ -13,9 +13,7 @@ const TileOp& TileOp_flash_step_f16() {
   static const TileOp op = {
       .name = "flash_step_f16",
       .doc = "online-softmax attention step over f16 keys and values",
-      .tiles = {{"o", DType::kF32, {"r", "d"}},
-                {"m", DType::kF32, {"r"}},
-                {"l", DType::kF32, {"r"}}},
+      .tiles = {{"o", DType::kF32, {"r", "d"}}, {"m", DType::kF32, {"r"}}, {"l", DType::kF32, {"r"}}},
       .operands = {{"q", DType::kF32, {"r", "d"}},
                    {"k", DType::kF16, {"t", "d"}},
                    {"v", DType::kF16, {"t", "d"}},

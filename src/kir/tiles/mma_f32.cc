@@ -10,8 +10,7 @@ const TileOp& TileOp_mma_f32() {
       .name = "mma_f32",
       .doc = "c += x w^T for one f32 panel of 32 rows",
       .tiles = {{"c", DType::kF32, {"m", "n"}}},
-      .operands = {{"x", DType::kF32, {"m", "k"}},
-                   {"w", DType::kF32, {"n", "k"}, Layout::kKn32}},
+      .operands = {{"x", DType::kF32, {"m", "k"}}, {"w", DType::kF32, {"n", "k"}, Layout::kKn32}},
       .sizes = {"m", "n", "k"},
       .attributes = {},
       .meaning = R"(

@@ -10,8 +10,7 @@ const TileOp& TileOp_mma_q4_0() {
       .name = "mma_q4_0",
       .doc = "c += x w^T for one q4_0 panel of 16 rows",
       .tiles = {{"c", DType::kF32, {"m", "n"}}},
-      .operands = {{"x", DType::kQ8_0, {"m", "k"}, Layout::kPlanar},
-                   {"w", DType::kQ4_0, {"n", "k"}, Layout::kPanel16}},
+      .operands = {{"x", DType::kQ8_0, {"m", "k"}, Layout::kPlanar}, {"w", DType::kQ4_0, {"n", "k"}, Layout::kPanel16}},
       .sizes = {"m", "n", "k"},
       .attributes = {},
       .meaning = R"(

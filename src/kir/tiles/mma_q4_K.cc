@@ -10,8 +10,7 @@ const TileOp& TileOp_mma_q4_K() {
       .name = "mma_q4_K",
       .doc = "c += x w^T for one q4_K panel of 16 rows",
       .tiles = {{"c", DType::kF32, {"m", "n"}}},
-      .operands = {{"x", DType::kQ8_K, {"m", "k"}, Layout::kPlanar},
-                   {"w", DType::kQ4_K, {"n", "k"}, Layout::kPanel16}},
+      .operands = {{"x", DType::kQ8_K, {"m", "k"}, Layout::kPlanar}, {"w", DType::kQ4_K, {"n", "k"}, Layout::kPanel16}},
       .sizes = {"m", "n", "k"},
       .attributes = {},
       .meaning = R"(

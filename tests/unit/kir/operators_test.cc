@@ -37,8 +37,17 @@ TEST(Operators, MinAndMaxPropagateNan) {
 }
 
 TEST(Operators, RoundsHalfToEven) {
-  const std::pair<double, double> cases[] = {{0.5, 0}, {1.5, 2}, {2.5, 2}, {-0.5, 0}, {-1.5, -2}, {-2.5, -2}, {2.4999, 2},
-                                             {-3.7, -4}, {1e300, 1e300}, {-kInf, -kInf}, {0.49999999999999994, 0}};
+  const std::pair<double, double> cases[] = {{0.5, 0},
+                                             {1.5, 2},
+                                             {2.5, 2},
+                                             {-0.5, 0},
+                                             {-1.5, -2},
+                                             {-2.5, -2},
+                                             {2.4999, 2},
+                                             {-3.7, -4},
+                                             {1e300, 1e300},
+                                             {-kInf, -kInf},
+                                             {0.49999999999999994, 0}};
   for (const auto& [in, out] : cases) EXPECT_EQ(Eval(Op::kRound, in), out) << in;
   EXPECT_TRUE(std::signbit(Eval(Op::kRound, -0.25)));
   EXPECT_TRUE(std::isnan(Eval(Op::kRound, kNan)));
@@ -98,8 +107,8 @@ TEST(Operators, IntegerAndDoubleFormsAgree) {
   std::uniform_int_distribution<int64_t> any(-50, 50);
   for (int round = 0; round < 2000; ++round) {
     const int64_t a = any(random), b = any(random), c = any(random);
-    for (Op op : {Op::kNeg, Op::kAbs, Op::kAdd, Op::kSub, Op::kMul, Op::kMin, Op::kMax, Op::kEq, Op::kNe, Op::kLt, Op::kLe,
-                  Op::kSelect}) {
+    for (Op op : {Op::kNeg, Op::kAbs, Op::kAdd, Op::kSub, Op::kMul, Op::kMin, Op::kMax, Op::kEq, Op::kNe, Op::kLt,
+                  Op::kLe, Op::kSelect}) {
       EXPECT_EQ(EvalI64(op, a, b, c), Eval(op, a, b, c)) << Row(op).name << " " << a << " " << b << " seed " << kSeed;
     }
     if (b != 0) {

@@ -31,7 +31,8 @@ std::string BodyError(const std::string& body) {
 }
 
 std::string ExprError(const std::string& text) {
-  const Scope scope{.scalars = {{"x", DType::kF32}, {"i", DType::kI64}}, .buffers = {{"v", {DType::kF32, {8}, Layout::kRow}}}};
+  const Scope scope{.scalars = {{"x", DType::kF32}, {"i", DType::kI64}},
+                    .buffers = {{"v", {DType::kF32, {8}, Layout::kRow}}}};
   const StatusOr<ExprRef> expr = ParseExpr(text, scope);
   return expr.ok() ? "no error" : std::string(expr.status().message());
 }
@@ -76,7 +77,8 @@ TEST(ParseErrors, Statements) {
   EXPECT_EQ(BodyError("map (i, j) in x {}"), "5:15: expected a tile");
   EXPECT_EQ(BodyError("frobnicate x += w"), "5:1: expected a statement, got \"frobnicate\"");
   EXPECT_EQ(BodyError("tile t : f32[1, 4] = 0 dot_q4_K t += w"), "5:24: dot_q4_K takes 2 operands, got 1");
-  EXPECT_EQ(BodyError("tile t : f32[1, 4] = 0 dot_f32 t += x, x behind 3"), "5:42: dot_f32 has no attribute \"behind\"");
+  EXPECT_EQ(BodyError("tile t : f32[1, 4] = 0 dot_f32 t += x, x behind 3"),
+            "5:42: dot_f32 has no attribute \"behind\"");
   EXPECT_EQ(BodyError("tile t : f32[1, 4] = 0 dot_f32 t += x, x ahead 3, ahead 4"), "5:51: attribute given twice");
   EXPECT_EQ(BodyError("prefetch x[r]"), "5:13: expected \",\", got \"]\"");
   EXPECT_EQ(BodyError("alloc a : f32[Z] scratch"), "5:15: expected a symbol");
@@ -103,7 +105,8 @@ TEST(ParseErrors, Expressions) {
   EXPECT_EQ(ExprError("v"), "1:2: expected an index of the buffer, got the end of the text");
   EXPECT_EQ(ExprError("i[0]"), "1:1: \"i\" is not a buffer");
   EXPECT_EQ(ExprError("sum i in 0..4 { x }"), "1:5: expected vec or for, got \"i\"");
-  EXPECT_EQ(ExprError("sum accs 99 vec c in 0..4 { x }"), "1:10: expected a number of accumulators (1 to 16), got \"99\"");
+  EXPECT_EQ(ExprError("sum accs 99 vec c in 0..4 { x }"),
+            "1:10: expected a number of accumulators (1 to 16), got \"99\"");
   EXPECT_EQ(ExprError("x +"), "1:4: expected an expression, got the end of the text");
   EXPECT_EQ(ExprError("(x"), "1:3: expected \")\", got the end of the text");
 }
@@ -134,8 +137,9 @@ TEST(Parse, Sugar) {
     return x.ok() && y.ok() && Same(*x, *y);
   };
   const std::string head = "kernel k (\n  x : f32[8] inout\n) { grid r in 0..1 { ", tail = "\n} }";
-  EXPECT_TRUE(same("kernel k (a, b : f32[8] in, c : f32[8] out) { grid r in 0..1 { } }",
-                   "kernel k (\n a : f32[8] in\n b : f32[8] in\n c : f32[8] out align 64\n) { grid r in 0..1 by 1 { } }"));
+  EXPECT_TRUE(
+      same("kernel k (a, b : f32[8] in, c : f32[8] out) { grid r in 0..1 { } }",
+           "kernel k (\n a : f32[8] in\n b : f32[8] in\n c : f32[8] out align 64\n) { grid r in 0..1 by 1 { } }"));
   EXPECT_TRUE(same(head + "tile a, b : f32[4] = 1, 2" + tail, head + "tile a : f32[4] = 1 tile b : f32[4] = 2" + tail));
   EXPECT_TRUE(same(head + "tile a, b : f32[4] = 1" + tail, head + "tile a : f32[4] = 1.0; tile b : f32[4] = 1" + tail));
   EXPECT_TRUE(same(head + "tile a : f32[4] = 1 map (i) in a { }" + tail,
@@ -158,10 +162,43 @@ TEST(Parse, MutatedTextNeverCrashes) {
   SCOPED_TRACE(testing::Message() << "seed " << kSeed);
   std::mt19937 random(kSeed);
   std::vector<std::string> sources;
-  for (const char* name : {"rms_norm_q8", "down_residual", "gate_up_silu", "attn_decode"}) sources.push_back(ReadFile(name));
-  const std::string_view pieces[] = {"(", ")", "[", "]", "{", "}", ":", "+", "-", "..", "0", "1.5", "f16", "q4_K", "@",
-                                     "@[", "\\", "contract(", "else", "in", "map", "tile", "x", "M", "\n", "#", "sum vec",
-                                     "99999999999999999999", "9223372036854775807", "*", "%", ",", "\xff", "nan", "inff16"};
+  for (const char* name : {"rms_norm_q8", "down_residual", "gate_up_silu", "attn_decode"})
+    sources.push_back(ReadFile(name));
+  const std::string_view pieces[] = {"(",
+                                     ")",
+                                     "[",
+                                     "]",
+                                     "{",
+                                     "}",
+                                     ":",
+                                     "+",
+                                     "-",
+                                     "..",
+                                     "0",
+                                     "1.5",
+                                     "f16",
+                                     "q4_K",
+                                     "@",
+                                     "@[",
+                                     "\\",
+                                     "contract(",
+                                     "else",
+                                     "in",
+                                     "map",
+                                     "tile",
+                                     "x",
+                                     "M",
+                                     "\n",
+                                     "#",
+                                     "sum vec",
+                                     "99999999999999999999",
+                                     "9223372036854775807",
+                                     "*",
+                                     "%",
+                                     ",",
+                                     "\xff",
+                                     "nan",
+                                     "inff16"};
   int parsed = 0;
   for (int round = 0; round < 20000; ++round) {
     std::string text = sources[random() % sources.size()];

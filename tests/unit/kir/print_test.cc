@@ -27,10 +27,13 @@ std::string ReadFile(const std::string& path) {
 }
 
 Scope TestScope() {
-  return {.scalars = {{"i", DType::kI64}, {"x", DType::kF32}, {"h", DType::kF16}, {"d", DType::kF64},
-                      {"n", DType::kI32}, {"b", DType::kBool}},
-          .buffers = {{"v", {DType::kF32, {8}, Layout::kRow}},
-                      {"w", {DType::kQ8_0, {4, 32}, Layout::kBlocks}}}};
+  return {.scalars = {{"i", DType::kI64},
+                      {"x", DType::kF32},
+                      {"h", DType::kF16},
+                      {"d", DType::kF64},
+                      {"n", DType::kI32},
+                      {"b", DType::kBool}},
+          .buffers = {{"v", {DType::kF32, {8}, Layout::kRow}}, {"w", {DType::kQ8_0, {4, 32}, Layout::kBlocks}}}};
 }
 
 // The text of what `text` parses to, checked to be a fixed point with the same meaning.
@@ -205,9 +208,10 @@ TEST(PrintKernel, Golden) {
 
 TEST(PrintKernel, NamesDoNotMatterOnceNormalised) {
   auto text = [](const char* kernel, const char* x, const char* m, const char* i, const char* note) {
-    return absl::StrFormat("kernel %s (\n%s : f32[%s, 8] inout\n) sym %s {\n grid %s in 0..%s {\n"
-                           "let e = %s[%s, 0] %s\n for k in 0..8 { %s[%s, k] = e } } }",
-                           kernel, x, m, m, i, m, x, i, note, x, i);
+    return absl::StrFormat(
+        "kernel %s (\n%s : f32[%s, 8] inout\n) sym %s {\n grid %s in 0..%s {\n"
+        "let e = %s[%s, 0] %s\n for k in 0..8 { %s[%s, k] = e } } }",
+        kernel, x, m, m, i, m, x, i, note, x, i);
   };
   const StatusOr<Kernel> a = ParseKernel(text("one", "x", "M", "r", "@[here]"));
   const StatusOr<Kernel> b = ParseKernel(text("two", "buf", "ROWS", "row", ""));
@@ -262,8 +266,17 @@ class Generator {
       const int64_t bits = static_cast<int64_t>(random_()) << 32 ^ static_cast<int64_t>(random_());
       return MakeInteger(IntegerFits(dtype, bits) ? bits : Pick(100), dtype);
     }
-    constexpr double kSpecial[] = {0.0, -0.0, 1.0, 0.1, 1e30, 1e-30, 3.5, -2.75, std::numeric_limits<double>::infinity(),
-                                   -std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()};
+    constexpr double kSpecial[] = {0.0,
+                                   -0.0,
+                                   1.0,
+                                   0.1,
+                                   1e30,
+                                   1e-30,
+                                   3.5,
+                                   -2.75,
+                                   std::numeric_limits<double>::infinity(),
+                                   -std::numeric_limits<double>::infinity(),
+                                   std::numeric_limits<double>::quiet_NaN()};
     if (Pick(2) == 0) return kb::Num(kSpecial[Pick(std::size(kSpecial))], dtype);
     return kb::Num(std::ldexp(static_cast<double>(random_()), static_cast<int>(Pick(60)) - 50), dtype);
   }
@@ -294,13 +307,14 @@ class Generator {
       }
       case 3: {
         ExprRef value = MakeExpr(Scalar(), depth - 1);
-        const bool fits = dtype != DType::kBool && value->dtype != DType::kBool &&
-                          ScalarBytes(dtype) == ScalarBytes(value->dtype);
+        const bool fits =
+            dtype != DType::kBool && value->dtype != DType::kBool && ScalarBytes(dtype) == ScalarBytes(value->dtype);
         return fits ? kb::BitsTo(dtype, std::move(value)) : Leaf(dtype);
       }
       case 4: {
         ExprRef otherwise = Pick(2) == 0 ? MakeExpr(dtype, depth - 1) : nullptr;
-        return kb::At(Buffer(dtype), dtype, {MakeExpr(DType::kI64, depth - 1), MakeExpr(DType::kI64, depth - 1)}, otherwise);
+        return kb::At(Buffer(dtype), dtype, {MakeExpr(DType::kI64, depth - 1), MakeExpr(DType::kI64, depth - 1)},
+                      otherwise);
       }
       case 5: {
         if (dtype == DType::kBool) return Leaf(dtype);
@@ -384,7 +398,8 @@ class Generator {
       case 7: return kb::Prefetch(MakeSlice());
       case 8:
       case 9: return MakeLoop(depth);
-      case 10: return kb::If(MakeExpr(DType::kBool, 3), MakeBlock(depth - 1), Pick(2) == 0 ? MakeBlock(depth - 1) : Block());
+      case 10:
+        return kb::If(MakeExpr(DType::kBool, 3), MakeBlock(depth - 1), Pick(2) == 0 ? MakeBlock(depth - 1) : Block());
       default: {
         // A tile lives in a block of its own, so that its name is in scope where it is used.
         const std::string tile = Fresh(), i = Fresh(), j = Fresh();
@@ -424,10 +439,17 @@ TEST(PrintKernel, RandomKernelsRoundTrip) {
 
 TEST(Same, SeesEveryField) {
   const std::string text = ReadFile(std::string(QUERN_SOURCE_DIR) + "/tests/kir/gate_up_silu.kir");
-  const std::pair<const char*, const char*> changes[] = {
-      {"M in 9..256", "M in 9..255"}, {"align 32", "align 16"}, {"by 10", "by 5"},        {"(-g)", "(g)"},
-      {"= 0\n", "= 1\n"},             {"+10, :", "+9, :"},      {"[ffn_up", "[ffn_down"}, {"16] {", "15] {"},
-      {"mma_q4_K g", "mma_q4_K u"},   {"m + i", "i + m"},       {"pack pg", "pack pu"}};
+  const std::pair<const char*, const char*> changes[] = {{"M in 9..256", "M in 9..255"},
+                                                         {"align 32", "align 16"},
+                                                         {"by 10", "by 5"},
+                                                         {"(-g)", "(g)"},
+                                                         {"= 0\n", "= 1\n"},
+                                                         {"+10, :", "+9, :"},
+                                                         {"[ffn_up", "[ffn_down"},
+                                                         {"16] {", "15] {"},
+                                                         {"mma_q4_K g", "mma_q4_K u"},
+                                                         {"m + i", "i + m"},
+                                                         {"pack pg", "pack pu"}};
   const StatusOr<Kernel> kernel = ParseKernel(text);
   ASSERT_TRUE(kernel.ok());
   for (const auto& [from, to] : changes) {
