@@ -10,6 +10,8 @@
 
 namespace {
 
+constexpr int64_t kFirstCache = 24 << 10;  // bytes of it that x may take, beside the weights passing through
+
 // M rows of x against R rows of w.
 template <typename T, int M, int R>
 HWY_INLINE void DotRows(float* y, int64_t y_ld, const char* w_bytes, int64_t w_stride, const char* x_bytes,
@@ -50,7 +52,7 @@ HWY_INLINE void DotRows(float* y, int64_t y_ld, const char* w_bytes, int64_t w_s
     for (int j = 0; j < R; ++j) {
 #pragma clang loop unroll(full)
       for (int line = 0; line < static_cast<int>(kStep * sizeof(T)); line += 64) {
-        __builtin_prefetch(reinterpret_cast<const char*>(w[j] + at) + ahead + line);
+        Prefetch2(reinterpret_cast<const char*>(w[j] + at) + ahead + line);
       }
     }
 #pragma clang loop unroll(full)
@@ -76,10 +78,20 @@ HWY_NOINLINE void Dot(float* y, int64_t y_ld, const char* w, int64_t w_stride, c
   constexpr int R = M <= 2 ? 1 : kManyRegisters || M <= 4 ? 2 : 1;
   // Of R interleaved rows, the next lines wanted are those of the next R rows.
   const int64_t distance = R == 1 || ahead > R * w_stride ? ahead : R * w_stride;
-  int64_t j = 0;
-  for (; j + R <= n; j += R) DotRows<T, M, R>(y + j, y_ld, w + j * w_stride, w_stride, x, x_stride, k, distance);
-  if constexpr (R > 1) {
-    for (; j < n; ++j) DotRows<T, M, 1>(y + j, y_ld, w + j * w_stride, w_stride, x, x_stride, k, ahead);
+  // All rows of w take part in a block of columns before the next block, so that x stays in the first cache.
+  constexpr int64_t kMostColumns = kFirstCache / (M * sizeof(float)) / 64 * 64;
+  const int64_t block = M == 1 || k <= kMostColumns ? k : kMostColumns;
+  for (int64_t p = 0; p < k; p += block) {
+    const int64_t columns = k - p < block ? k - p : block;
+    const char* w_block = w + p * sizeof(T);
+    const char* x_block = x + p * sizeof(float);
+    int64_t j = 0;
+    for (; j + R <= n; j += R) {
+      DotRows<T, M, R>(y + j, y_ld, w_block + j * w_stride, w_stride, x_block, x_stride, columns, distance);
+    }
+    if constexpr (R > 1) {
+      for (; j < n; ++j) DotRows<T, M, 1>(y + j, y_ld, w_block + j * w_stride, w_stride, x_block, x_stride, columns, ahead);
+    }
   }
 }
 

@@ -79,7 +79,7 @@ HWY_INLINE void AddValues(const Step& s, float* o, const float* p, const float* 
         [&](const char* b, int i) {
           const T* at = reinterpret_cast<const T*>(b) + i * kLanes;
           if (i * kLanes * sizeof(T) % 64 == 0) {
-            __builtin_prefetch(reinterpret_cast<const char*>(reinterpret_cast<intptr_t>(at) + next));
+            Prefetch2(reinterpret_cast<const char*>(reinterpret_cast<intptr_t>(at) + next));
           }
           return LoadFloat(at);
         },
@@ -128,7 +128,7 @@ HWY_NOINLINE void FewRows(const Step& s, int64_t first, int64_t rows) {
   float* score = s.scores;
   for (int64_t key = keys.lo; key < keys.hi; key += kKeys, score += kLanes) {
     for (int64_t j = key; j < key + kKeys && j < keys.hi; ++j) {  // the values are wanted next
-      for (int64_t c = 0; c < s.d * static_cast<int64_t>(sizeof(T)); c += 64) __builtin_prefetch(s.v + j * s.v_stride + c);
+      for (int64_t c = 0; c < s.d * static_cast<int64_t>(sizeof(T)); c += 64) Prefetch2(s.v + j * s.v_stride + c);
     }
     VF dot = hn::Mul(DotKeys<T, R>(s, q, key, keys.hi), Const(s.scale));
     if (s.softcap > 0) dot = SoftCap(dot, s.softcap);
@@ -146,22 +146,25 @@ HWY_NOINLINE void FewRows(const Step& s, int64_t first, int64_t rows) {
     highest = hn::Max(highest, dot);
     hn::StoreU(dot, kF32, score);
   }
-  HWY_ALIGN float lanes[kLanes], subtract[kLanes];
-  float alpha[R];
+  // Fold the lanes of each row, update it, and spread the maximum to subtract over its lanes again.
+  HWY_ALIGN float lanes[kLanes], highests[kLanes], olds[kLanes], alpha[kLanes];
   hn::Store(highest, kF32, lanes);
-  for (int i = 0; i < R; ++i) {
-    float* m = s.m + first + (i < rows ? i : rows - 1);
-    float most = *m;
-    for (int j = 0; j < kKeys; ++j) most = lanes[j * R + i] > most ? lanes[j * R + i] : most;
-    const NewMax update = UpdateMax(*m, most);
-    alpha[i] = update.alpha;
-    if (i < rows) *m = most;
-    for (int j = 0; j < kKeys; ++j) subtract[j * R + i] = update.subtract;
+  hn::Store(nothing, kF32, highests);
+  hn::Store(nothing, kF32, olds);
+  for (int i = 0; i < R && i < rows; ++i) {
+    olds[i] = s.m[first + i];
+    for (int j = 0; j < kKeys; ++j) highests[i] = lanes[j * R + i] > highests[i] ? lanes[j * R + i] : highests[i];
   }
-  const VF vmax = hn::Load(kF32, subtract);
+  const Maximum update = UpdateMaximum(hn::Load(kF32, olds), hn::Load(kF32, highests));
+  hn::Store(update.value, kF32, highests);
+  hn::Store(update.alpha, kF32, alpha);
+  hn::Store(update.subtract, kF32, olds);
+  for (int i = 0; i < R && i < rows; ++i) s.m[first + i] = highests[i];
+  for (int a = 0; a < kLanes; ++a) lanes[a] = olds[a % R < rows ? a % R : rows - 1];
+  const VF subtract = hn::Load(kF32, lanes);
   VF total = hn::Zero(kF32);
   for (float* p = s.scores; p < score; p += kLanes) {
-    const VF e = Exp(hn::Sub(LoadFloat(p), vmax));
+    const VF e = Exp(hn::Sub(LoadFloat(p), subtract));
     hn::StoreU(e, kF32, p);
     total = hn::Add(total, e);
   }

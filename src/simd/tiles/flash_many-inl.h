@@ -10,7 +10,7 @@
 
 namespace {
 
-constexpr int kFewestRows = kTileRows > 4 ? 4 : 3;  // nearly equal blocks of 9 and more rows have no fewer
+constexpr int kFewestRows = 3;  // NextRows cuts 9 and more rows into no smaller blocks
 constexpr int64_t kScoreRow = kMostKeys * sizeof(float);
 
 HWY_INLINE VF LoadColumns(const char* b, int v) { return LoadFloat(reinterpret_cast<const float*>(b) + v * kLanes); }
@@ -27,16 +27,14 @@ HWY_NOINLINE void ScoreBlock(const Step& s, int64_t first, Keys keys) {
   }
 }
 
-// Scores of one row to probabilities, zero outside the row's keys, over the vectors that hold `keys`. Returns the factor
-// for the row's earlier sums.
-HWY_INLINE float SoftmaxRow(const Step& s, int64_t row, Keys keys) {
+// Scores of a row, finished and masked, over the vectors that hold `keys`. Returns the highest.
+HWY_INLINE float MaskRow(const Step& s, int64_t row, Keys keys) {
   const Keys own = s.RowKeys(row);
   float* score = s.scores + row * kMostKeys;
-  const int64_t begin = keys.lo / kLanes * kLanes;
   const VI first_key = hn::Set(kI32, static_cast<int32_t>(own.lo)), end_key = hn::Set(kI32, static_cast<int32_t>(own.hi));
   const VF nothing = Const(kMasked);
   VF highest = nothing;
-  for (int64_t j = begin; j < keys.hi; j += kLanes) {
+  for (int64_t j = keys.lo / kLanes * kLanes; j < keys.hi; j += kLanes) {
     VF x = hn::Mul(LoadFloat(score + j), Const(s.scale));
     if (s.softcap > 0) x = SoftCap(x, s.softcap);
     if (s.bias != nullptr) x = hn::Add(x, LoadUpTo(s.BiasRow(row) + j, s.t - j));
@@ -46,18 +44,37 @@ HWY_INLINE float SoftmaxRow(const Step& s, int64_t row, Keys keys) {
     highest = hn::Max(highest, x);
     hn::StoreU(x, kF32, score + j);
   }
-  const float old_max = s.m[row], block_max = hn::GetLane(hn::MaxOfLanes(kF32, highest));
-  const float new_max = block_max > old_max ? block_max : old_max;
-  const NewMax update = UpdateMax(old_max, new_max);
+  return hn::GetLane(hn::MaxOfLanes(kF32, highest));
+}
+
+// Masked scores of a row to probabilities, zero outside the row's keys. Returns their sum.
+HWY_INLINE float ExpRow(const Step& s, int64_t row, Keys keys, float subtract) {
+  float* score = s.scores + row * kMostKeys;
   VF total = hn::Zero(kF32);
-  for (int64_t j = begin; j < keys.hi; j += kLanes) {
-    const VF e = Exp(hn::Sub(LoadFloat(score + j), Const(update.subtract)));
+  for (int64_t j = keys.lo / kLanes * kLanes; j < keys.hi; j += kLanes) {
+    const VF e = Exp(hn::Sub(LoadFloat(score + j), Const(subtract)));
     hn::StoreU(e, kF32, score + j);
     total = hn::Add(total, e);
   }
-  s.m[row] = new_max;
-  s.l[row] = s.l[row] * update.alpha + hn::GetLane(hn::SumOfLanes(kF32, total));
-  return update.alpha;
+  return hn::GetLane(hn::SumOfLanes(kF32, total));
+}
+
+// Rows [first, first + rows) of scores to probabilities, with m and l; alpha[i]: the factor for row first + i's o.
+// Row by row each step would wait for the one before it, so every step is a loop over rows, or a vector of rows.
+HWY_INLINE void Softmax(const Step& s, int64_t first, int64_t rows, Keys keys, float* alpha) {
+  HWY_ALIGN float highest[kTileRows + kLanes], subtract[kTileRows + kLanes];
+  for (int64_t i = 0; i < rows; ++i) highest[i] = MaskRow(s, first + i, keys);
+  for (int64_t i = 0; i < rows; i += kLanes) {
+    float* m = s.m + first + i;
+    const int64_t count = rows - i < kLanes ? rows - i : kLanes;
+    const Maximum update = UpdateMaximum(LoadUpTo(m, count), LoadUpTo(highest + i, count));
+    StorePart(update.value, m, count);
+    StorePart(update.subtract, subtract + i, count);
+    StorePart(update.alpha, alpha + i, count);
+  }
+  for (int64_t i = 0; i < rows; ++i) {
+    s.l[first + i] = s.l[first + i] * alpha[i] + ExpRow(s, first + i, keys, subtract[i]);
+  }
 }
 
 // o[i] = o[i] * alpha[i] + sum_j p[i][j] v[j] for R rows; v: T [t], v_stride bytes apart.
@@ -120,7 +137,7 @@ HWY_NOINLINE void ManyRows(const Step& s, int64_t first, int64_t rows) {
     const Keys keys = s.UnionKeys(row, row + now);
     if (!keys.empty()) {
       WithRows<kFewestRows>(now, [&]<int R>() { ScoreBlock<R>(s, row, keys); });
-      for (int64_t i = row; i < row + now; ++i) alpha[i] = SoftmaxRow(s, i, keys);
+      Softmax(s, row, now, keys, alpha + row);
     }
     row += now;
     left -= now;

@@ -67,14 +67,17 @@ HWY_INLINE VF SoftCap(VF s, float cap) {
   return hn::Mul(Const(cap), hn::IfThenElse(hn::Lt(magnitude, Const(0.25f)), hn::Mul(x, series), far));
 }
 
-// exp(-inf - m) must be 0 and a row that saw nothing keeps its -inf: the maximum to subtract, and the factor by which the
-// row's earlier sums shrink.
-struct NewMax {
-  float subtract, alpha;
+// m' = max(m, highest) for kLanes rows. A row that saw nothing so far keeps its -inf, of which nothing can be subtracted.
+struct Maximum {
+  VF value;     // m'
+  VF subtract;  // from the scores
+  VF alpha;     // exp(m - m'), by which the sums so far shrink
 };
-HWY_INLINE NewMax UpdateMax(float old_max, float new_max) {
-  if (new_max == kMasked) return {0.0f, 1.0f};
-  return {new_max, hn::GetLane(Exp(Const(old_max - new_max)))};
+HWY_INLINE Maximum UpdateMaximum(VF old, VF highest) {
+  const VF value = hn::Max(old, highest);
+  const auto nothing = hn::Eq(value, Const(kMasked));
+  const VF subtract = hn::IfThenZeroElse(nothing, value);
+  return {value, subtract, hn::IfThenElse(nothing, Const(1.0f), Exp(hn::Sub(old, subtract)))};
 }
 
 // The last d % kLanes columns of one row: o = o alpha + sum_j p_j v_j, p_step bytes between the probabilities. Heads are

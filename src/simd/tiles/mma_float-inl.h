@@ -32,27 +32,34 @@ HWY_INLINE void MultiplyTile(const char* x, int64_t x_row, int64_t x_step, const
   const char* rows[kPointers];
 #pragma clang loop unroll(full)
   for (int g = 0; g < kPointers; ++g) rows[g] = Opaque(x + 3 * g * x_row);
-  auto step = [&](int c) {
+  const auto step = [&](int c, int at) {
     VF vb[V];
 #pragma clang loop unroll(full)
-    for (int v = 0; v < V; ++v) vb[v] = load(b, v);
+    for (int v = 0; v < V; ++v) vb[v] = load(b + at * b_row, v);
 #pragma clang loop unroll(full)
     for (int i = 0; i < R; ++i) {
-      const VF vx = hn::Set(kF32, *reinterpret_cast<const float*>(rows[i / 3] + i % 3 * x_row));
+      const VF vx = hn::Set(kF32, *reinterpret_cast<const float*>(rows[i / 3] + i % 3 * x_row + at * x_step));
 #pragma clang loop unroll(full)
       for (int v = 0; v < V; ++v) sum[c][i][v] = hn::MulAdd(vx, vb[v], sum[c][i][v]);
     }
-    b += b_row;
-#pragma clang loop unroll(full)
-    for (int g = 0; g < kPointers; ++g) rows[g] += x_step;
   };
-  int64_t p = 0;
-  for (; p + kChains <= k; p += kChains) {
+  const auto advance = [&](int by) {
+    b += by * b_row;
 #pragma clang loop unroll(full)
-    for (int c = 0; c < kChains; ++c) step(c);
+    for (int g = 0; g < kPointers; ++g) rows[g] += by * x_step;
+  };
+  // Moving the pointers takes the same ports as the FMAs: once every few steps.
+  constexpr int kSteps = kChains > 4 ? kChains : 4;
+  int64_t p = 0;
+  for (; p + kSteps <= k; p += kSteps) {
+#pragma clang loop unroll(full)
+    for (int at = 0; at < kSteps; ++at) step(at % kChains, at);
+    advance(kSteps);
   }
-  if constexpr (kChains > 1) {
-    for (; p < k; ++p) step(0);
+#pragma clang loop unroll(disable)
+  for (; p < k; ++p) {
+    step(0, 0);
+    advance(1);
   }
 #pragma clang loop unroll(full)
   for (int i = 0; i < R; ++i) {
@@ -66,26 +73,33 @@ HWY_INLINE void MultiplyTile(const char* x, int64_t x_row, int64_t x_step, const
   }
 }
 
-// How many sums over interleaved k a tile of r rows and v vectors needs: at least 8 FMAs in flight, within 16 sums.
-constexpr int ChainsFor(int r, int v) { return r * v >= 8 ? 1 : r * v >= 4 ? 2 : r * v >= 2 ? 4 : 8; }
+// How many sums over interleaved k a tile of r rows and v vectors needs to have more than 8 FMAs in flight.
+constexpr int ChainsFor(int r, int v) {
+  if (r * v > 8 || (r * v == 8 && !kManyRegisters) || (r * v == 6 && HWY_MAX_BYTES == 16)) return 1;
+  return r * v >= 4 ? 2 : r * v >= 2 ? 4 : 8;
+}
 
 // Rows of the next block when `left` rows remain: nearly equal blocks of at most `most`.
 HWY_INLINE int64_t NextRows(int64_t left, int64_t most) {
   const int64_t blocks = (left + most - 1) / most;
-  return (left + blocks - 1) / blocks;
+  const int64_t rows = (left + blocks - 1) / blocks;
+  // 4 rows of 2 vectors are too few sums to hide the latency, and too many to have them twice in 16 registers.
+  return rows == 4 && left > 4 && kTileRows == 6 ? 5 : rows;
 }
 
 // The most rows of x to read side by side. Rows a multiple of 4 KiB apart share the sets of the first cache, whose 8 or 12
 // ways must hold one line of each row and the lines of b passing through.
 HWY_INLINE int64_t MostRows(int64_t x_row) { return (x_row & 4095) == 0 && kTileRows > 8 ? 8 : kTileRows; }
 
-// Calls body.operator()<R>() with R = rows, 1 to kTileRows.
+// Calls body.operator()<rows>(), for rows from R to kTileRows.
 template <int R = 1, typename Body>
 HWY_INLINE void WithRows(int64_t rows, const Body& body) {
   if (rows == R) {
     body.template operator()<R>();
   } else if constexpr (R < kTileRows) {
     WithRows<R + 1>(rows, body);
+  } else {
+    __builtin_trap();
   }
 }
 
