@@ -21,7 +21,7 @@
 namespace quern {
 
 struct CKernelCase {
-  kir::Kernel kernel;
+  kir::Kernel kernel = {};
   Binding binding = {};
   uint64_t seed = 1;
   int64_t max_chunks = 4;   // of a larger grid: the first, the last and one between, for the interpreter is slow

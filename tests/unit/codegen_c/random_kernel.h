@@ -1,0 +1,23 @@
+// Random kernels: every operator, dtype, reduction, conversion and statement of KIR, in bounds by construction.
+//
+// Parameters are x_<dtype> : [M, 11] in for every scalar dtype, w_<format> : [M, 256] @blocks in, and y_<dtype> out, all of
+// whose elements are written. Some integer divisors are 0 and some shifts too wide: what that gives is defined.
+#pragma once
+
+#include <cstdint>
+
+#include "kir/kir.h"
+
+namespace quern::kir {
+
+struct RandomKernelOptions {
+  int statements = 12;
+  int depth = 4;       // of expressions
+  // Only f32, and functions that keep a small error small: the run in float may be compared.
+  bool smooth = false;
+};
+
+// One symbol, M in 1..64.
+Kernel RandomKernel(uint64_t seed, const RandomKernelOptions& options = {});
+
+}  // namespace quern::kir
