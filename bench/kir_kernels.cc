@@ -1,6 +1,6 @@
 // The worked kernels of docs/kir.md through the JIT, each against a figure of the machine taken in the same rounds.
 //
-//   bench_kir_kernels [--cpu LEVEL] [--specialise] [--dump DIR] [NAME...]     one JSON object a line
+//   bench_kir_kernels [--cpu LEVEL] [--specialise] [--perf-map] [--dump DIR] [NAME...]     one JSON object a line
 //   {"bench":"rms_norm_q8","level":"avx512vnni","m":1,"us":0.71}
 //   {"bench":"down_residual","threads":1,"gb_s":11.4,"read_gb_s":12.1,"share":0.94}
 //   {"bench":"gate_up_silu","m":256,"gop_s":540,"peak_gop_s":720,"share":0.75}
@@ -69,16 +69,18 @@ T Must(StatusOr<T> value) {
   return *std::move(value);
 }
 
-// Well-formed q4_K blocks with small scales.
+// Well-formed q4_K blocks of a trained matrix's size: a row times a normal vector of 2048 has a deviation of about 2. (With
+// large sums the exponential in SiLU would meet nothing but its ends.)
 void FillQ4K(uint8_t* blocks, size_t bytes, std::mt19937_64& rng) {
   for (size_t at = 0; at < bytes; at += 8) {
     const uint64_t word = rng();
     std::memcpy(blocks + at, &word, 8);
   }
   for (size_t at = 0; at < bytes; at += 144) {
-    const uint16_t d = FloatToHalf(0.001f + 0.0001f * static_cast<float>(rng() % 64));
+    const float scale = 1e-4f + 2e-6f * static_cast<float>(rng() % 64);
+    const uint16_t d = FloatToHalf(scale), dmin = FloatToHalf(7.5f * scale);  // the mean of a weight is about 0
     std::memcpy(blocks + at, &d, 2);
-    std::memcpy(blocks + at + 2, &d, 2);
+    std::memcpy(blocks + at + 2, &dmin, 2);
   }
 }
 void FillPlanar(uint8_t* rows, int64_t count, int64_t k, std::mt19937_64& rng) {
@@ -285,6 +287,7 @@ struct Bench {
 }  // namespace quern
 
 int main(int argc, char** argv) {
+  _mm_setcsr(_mm_getcsr() | 0x8040);  // denormals are flushed, as the runtime does for a run
   quern::jit::EngineOptions options;
   options.threads = 1;
   quern::Bench bench;
@@ -293,6 +296,7 @@ int main(int argc, char** argv) {
     const std::string argument = argv[i];
     if (argument == "--cpu" && i + 1 < argc) options.cpu = argv[++i];
     else if (argument == "--specialise") options.emit.specialise = true;
+    else if (argument == "--perf-map") options.perf_map = true;
     else if (argument == "--dump" && i + 1 < argc) bench.dump = argv[++i];
     else names.insert(argument);
   }
