@@ -19,7 +19,9 @@
 
 #define QUERN_SIMD_LEVEL(level, bytes, cpu, features)    \
   extern "C" const uint8_t quern_simd_bitcode_##level[]; \
-  extern "C" const uint8_t quern_simd_bitcode_end_##level[];
+  extern "C" const uint8_t quern_simd_bitcode_end_##level[]; \
+  extern "C" const uint8_t quern_simd_math_##level[];        \
+  extern "C" const uint8_t quern_simd_math_end_##level[];
 #include "simd_levels.inc"
 #undef QUERN_SIMD_LEVEL
 
@@ -118,6 +120,14 @@ const void* FindTile(std::string_view symbol_with_level) {
 std::span<const uint8_t> Bitcode(std::string_view level) {
 #define QUERN_SIMD_LEVEL(name, bytes, cpu, features) \
   if (level == #name) return {quern_simd_bitcode_##name, quern_simd_bitcode_end_##name};
+#include "simd_levels.inc"
+#undef QUERN_SIMD_LEVEL
+  return {};
+}
+
+std::span<const uint8_t> MathBitcode(std::string_view level) {
+#define QUERN_SIMD_LEVEL(name, bytes, cpu, features) \
+  if (level == #name) return {quern_simd_math_##name, quern_simd_math_end_##name};
 #include "simd_levels.inc"
 #undef QUERN_SIMD_LEVEL
   return {};

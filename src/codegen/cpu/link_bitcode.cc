@@ -24,8 +24,7 @@ Status LinkBitcode(llvm::Module& module, const Target& target, bool tiles) {
   const simd::Level* level = simd::FindLevel(target.name);
   if (level == nullptr) return absl::InternalError(absl::StrFormat("no SIMD functions were built for %s", target.name));
   bool needed = false;
-  std::set<std::string> own;     // defined by the emitter
-  std::set<std::string> called;  // tiles that stay calls
+  std::set<std::string> own;  // defined by the emitter
   for (const llvm::Function& function : module) {
     if (!function.isDeclaration()) {
       own.insert(function.getName().str());
@@ -33,18 +32,13 @@ Status LinkBitcode(llvm::Module& module, const Target& target, bool tiles) {
     }
     const simd::Function* known = FindFunction(function.getName(), target);
     if (known == nullptr) continue;
-    if (known->is_inline || tiles) needed = true;
-    else called.insert(function.getName().str());
+    needed = needed || known->is_inline || tiles;
   }
   if (needed) {
-    const std::span<const uint8_t> bytes = simd::Bitcode(level->name);
+    const std::span<const uint8_t> bytes = tiles ? simd::Bitcode(level->name) : simd::MathBitcode(level->name);
     const llvm::StringRef text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
     auto library = llvm::getLazyBitcodeModule(llvm::MemoryBufferRef(text, "simd"), module.getContext());
     if (!library) return absl::InternalError("SIMD bitcode: " + llvm::toString(library.takeError()));
-    // A tile that stays a call must not be pulled in with the primitives.
-    for (const std::string& name : called) {
-      if (llvm::Function* function = (*library)->getFunction(name)) function->setName(name + ".unused");
-    }
     (*library)->setDataLayout(module.getDataLayout());
     (*library)->setTargetTriple(module.getTargetTriple());
     if (llvm::Linker::linkModules(module, std::move(*library), llvm::Linker::LinkOnlyNeeded)) {
