@@ -1,0 +1,318 @@
+// The attention family: online softmax over the keys, 64 at a time; no matrix of scores is ever in memory.
+//
+// Few query rows (decode): the keys are split into runs of 512, one chunk for each (run, kv head, row). A second kernel merges
+// the runs in ascending order, so the split, which depends on the number of keys alone, gives the same bits on any number
+// of threads. Many rows (a prompt): a chunk is 32 rows of one head; tiles of keys that the mask empties are skipped.
+// What follows the attention (elementwise ops, quantisation) runs on whole rows in the last kernel.
+
+#include <algorithm>
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "codegen/loops.h"
+#include "ir/attention.h"
+
+namespace quern::codegen {
+namespace {
+
+namespace kb = kir::build;
+using namespace kir::build::operators;
+using ir::AttentionShape;
+using ir::Value;
+using kir::ExprRef;
+using kir::Op;
+
+constexpr int64_t kFewRows = 8;
+constexpr int64_t kKeysPerTile = 64;
+constexpr int64_t kKeysPerRun = 512;
+constexpr int64_t kRowsPerBlock = 32;
+
+ExprRef MaxExpr(ExprRef a, ExprRef b) { return kb::Call(Op::kMax, {std::move(a), std::move(b)}); }
+
+Value BeforeReshapes(const ir::Graph& body, Value value) {
+  while (std::string_view(body.node(value.node).op->name) == "Reshape") value = body.node(value.node).inputs[0];
+  return value;
+}
+
+class AttentionKernels {
+ public:
+  AttentionKernels(const RegionView& view, int root)
+      : view_(view), root_(root), node_(view.body.node(root)), shape_(node_.attributes) {
+    const ir::TensorType &q = view.body.type(node_.inputs[0]), &k = view.body.type(node_.inputs[1]);
+    batch_ = q.dims[0];
+    queries_ = q.dims[shape_.sequence_axis()];
+    keys_ = k.dims[shape_.sequence_axis()];
+    group_ = shape_.heads / shape_.kv_heads;
+    scale_ = node_.attributes.Float("scale");
+    if (scale_ == 0) scale_ = 1 / std::sqrt(static_cast<double>(shape_.head_dim));
+    mask_ = node_.attributes.String("mask");
+    kv_dtype_ = k.dtype;
+  }
+
+  StatusOr<LoweredRegion> Lower() {
+    const DType q_dtype = view_.body.type(node_.inputs[0]).dtype;
+    if (q_dtype != DType::kF32 || (kv_dtype_ != DType::kF32 && kv_dtype_ != DType::kF16)) {
+      return absl::UnimplementedError("attention kernels take f32 queries over f32 or f16 keys");
+    }
+    for (const Value& input : node_.inputs) {
+      if (view_.InputIndex(input) < 0) return absl::UnimplementedError("operands of an attention region are its inputs");
+    }
+    if (UpperBound(queries_, view_.ranges) <= kFewRows) {
+      QUERN_RETURN_IF_ERROR(EmitRuns());
+      QUERN_RETURN_IF_ERROR(EmitFinish(/*merge=*/true));
+      return std::move(lowered_);
+    }
+    const bool plain = view_.body.outputs.size() == 1 && BeforeReshapes(view_.body, view_.body.outputs[0]).node == root_;
+    QUERN_RETURN_IF_ERROR(EmitBlocks(plain));
+    if (!plain) QUERN_RETURN_IF_ERROR(EmitFinish(/*merge=*/false));
+    return std::move(lowered_);
+  }
+
+ private:
+  // Operand i as [B, S, heads, head_dim] or [B, heads, S, head_dim]: the same bytes as the packed form.
+  std::string Heads(KernelWriter& writer, int operand, int64_t heads) {
+    const std::string name = writer.Input(view_.InputIndex(node_.inputs[operand]));
+    Redeclare(writer, name, view_.body.type(node_.inputs[operand]).dims[shape_.sequence_axis()], heads);
+    return name;
+  }
+  void Redeclare(KernelWriter& writer, const std::string& name, const Extent& length, int64_t heads) {
+    for (kir::Param& param : writer.kernel.params) {
+      if (param.name != name) continue;
+      if (shape_.layout == AttentionShape::Layout::kBhsd) param.type.dims = {batch_, Extent(heads), length, Extent(shape_.head_dim)};
+      else param.type.dims = {batch_, length, Extent(heads), Extent(shape_.head_dim)};
+    }
+  }
+  // A slice [.., head_dim] with the dimensions of batch, position and head as given.
+  kir::Slice At(const std::string& buffer, kir::SliceDim b, kir::SliceDim s, kir::SliceDim h) const {
+    if (shape_.layout == AttentionShape::Layout::kBhsd) return kb::SliceOf(buffer, {b, h, s, kb::All()});
+    return kb::SliceOf(buffer, {b, s, h, kb::All()});
+  }
+  kir::Index ElementAt(const ExprRef& b, const ExprRef& s, const ExprRef& h, const ExprRef& c) const {
+    if (shape_.layout == AttentionShape::Layout::kBhsd) return {b, h, s, c};
+    return {b, s, h, c};
+  }
+
+  // One flash step of `rows` query rows, of which `live` exist, all at position `at` in the keys (per_row: row i at `at` + i), over keys [t, t + 64).
+  // row_head(i) is the query head of row i.
+  void EmitStep(KernelWriter& writer, const kir::Slice& q, int64_t rows, const ExprRef& live, const ExprRef& b, const ExprRef& position, bool per_row,
+                const ExprRef& kv, const ExprRef& head, const ExprRef& t, kir::Block& block) {
+    const ExprRef i = kb::Ref("i"), tile = kb::Int(kKeysPerTile);
+    const ExprRef n = kb::FromExtent(keys_);
+    const ExprRef here = per_row ? position + i : position;             // of the row, among the queries
+    const ExprRef absolute = here + kb::FromExtent(keys_ - queries_);   // among the keys
+    ExprRef low = kb::Int(0), high = n - t;
+    if (mask_ == "causal" || mask_ == "sliding") high = MinExpr(high, absolute + 1.0 - t);
+    if (mask_ == "sliding") low = absolute - static_cast<double>(node_.attributes.Int("window")) - t;
+    auto bound = [&](const ExprRef& value) { return kb::CastTo(DType::kI32, MaxExpr(kb::Int(0), MinExpr(value, tile))); };
+    block.push_back(kb::For("i", kb::Int(0), kb::Int(rows), {kb::Store("lo", {i}, bound(low)), kb::Store("hi", {i}, bound(high))}));
+    std::vector<kir::Slice> operands = {q,
+                                        At(Heads(writer, 1, shape_.kv_heads), kb::Point(b), kb::Range(t, tile), kb::Point(kv)),
+                                        At(Heads(writer, 2, shape_.kv_heads), kb::Point(b), kb::Range(t, tile), kb::Point(kv)),
+                                        kb::SliceOf("lo", {kb::Range(kb::Int(0), live)}), kb::SliceOf("hi", {kb::Range(kb::Int(0), live)})};
+    if (mask_ == "custom" || mask_ == "bias") {
+      EmitBias(writer, rows, b, here, per_row ? head : head + i, t, block);
+      operands.push_back(kb::SliceOf("bias", {kb::Range(kb::Int(0), live), kb::Range(kb::Int(0), MinExpr(tile, n - t))}));
+    }
+    block.push_back(kb::WithOrigin(
+        kb::CallTile(kv_dtype_ == DType::kF16 ? "flash_step_f16" : "flash_step_f32", {"o", "m", "l"}, std::move(operands),
+                     {{"scale", kb::Num(scale_)}, {"softcap", kb::Num(node_.attributes.Float("softcap"))}}),
+        writer.Origin(root_)));
+  }
+
+  // The mask operand for rows x 64 keys, in scratch.
+  void EmitBias(KernelWriter& writer, int64_t rows, const ExprRef& b, const ExprRef& position, const ExprRef& head, const ExprRef& t, kir::Block& block) {
+    const int input = view_.InputIndex(node_.inputs[3]);
+    const ir::TensorType& type = view_.body.type(node_.inputs[3]);
+    const std::string name = writer.Input(input);
+    const ExprRef i = kb::Ref("i"), j = kb::Ref("j"), key = t + j;
+    ExprRef value;
+    if (mask_ == "custom") {
+      const ExprRef given = kb::At(name, type.dtype, {b, key}, kb::CastTo(type.dtype, kb::Int(0)));
+      const ExprRef keep = type.dtype == DType::kBool ? given : kb::Call(Op::kLe, {kb::Num(0.5), kb::CastTo(DType::kF32, given)});
+      value = kb::Select(keep, kb::Num(0), kb::Num(-INFINITY));
+    } else {
+      const kir::Index full = {b, head, position, key};
+      kir::Index at;
+      for (size_t d = 0; d < type.dims.size(); ++d) {
+        at.push_back(type.dims[d] == Extent(1) ? kb::Int(0) : full[4 - type.dims.size() + d]);
+      }
+      value = kb::CastTo(DType::kF32, kb::At(name, type.dtype, at, kb::CastTo(type.dtype, kb::Int(0))));
+    }
+    block.push_back(kb::For("i", kb::Int(0), kb::Int(rows), {kb::Vec("j", kb::Int(0), kb::Int(kKeysPerTile), {kb::Store("bias", {i, j}, value)})}));
+  }
+
+  void EmitTiles(int64_t rows, kir::Block& block) const {
+    block.push_back(kb::Alloc("lo", {DType::kI32, {Extent(rows)}, kir::Layout::kRow}));
+    block.push_back(kb::Alloc("hi", {DType::kI32, {Extent(rows)}, kir::Layout::kRow}));
+    if (mask_ == "custom" || mask_ == "bias") block.push_back(kb::Alloc("bias", {DType::kF32, {Extent(rows), Extent(kKeysPerTile)}, kir::Layout::kRow}));
+    block.push_back(kb::Tile("o", {rows, shape_.head_dim}));
+    block.push_back(kb::Tile("m", {rows}, -INFINITY));
+    block.push_back(kb::Tile("l", {rows}));
+  }
+
+  kir::BufferType PartType() const {
+    return {DType::kF32, {batch_, queries_, Extent::Symbol("RUNS"), Extent(shape_.heads), Extent(shape_.head_dim + 2)}, kir::Layout::kRow};
+  }
+  // Runs of keys, ceil(keys / 512): a derived symbol.
+  void DeclareRuns(KernelWriter& writer) const {
+    std::vector<kir::SymbolDecl> free;
+    for (const auto& [name, range] : view_.ranges) free.push_back({name, range, std::nullopt});
+    writer.kernel.symbols.push_back(kir::DerivedSymbol("RUNS", keys_, kKeysPerRun, free));
+  }
+
+  Status EmitRuns() {
+    lowered_.temporaries.push_back(PartType());
+    KernelWriter writer(view_, "attention");
+    DeclareRuns(writer);
+    const std::string q = Heads(writer, 0, shape_.heads), part = writer.Temporary(0, PartType(), true);
+    const ExprRef s = kb::Ref("s"), kv = kb::Ref("kv"), r = kb::Ref("r"), b = kb::Ref("b"), t = kb::Ref("t");
+    const ExprRef first_head = kv * static_cast<double>(group_);
+    kir::Block body, step;
+    EmitTiles(group_, body);
+    EmitStep(writer, At(q, kb::Point(b), kb::Point(r), kb::Range(first_head, kb::Int(group_))), group_, kb::Int(group_), b, r, false, kv, first_head, t, step);
+    const ExprRef start = s * static_cast<double>(kKeysPerRun);
+    body.push_back(kb::For("t", start, MinExpr(kb::FromExtent(keys_), start + static_cast<double>(kKeysPerRun)), std::move(step), kKeysPerTile));
+    const ExprRef i = kb::Ref("i"), c = kb::Ref("c");
+    body.push_back(kb::Map({"i", "c"}, {"o"}, {kb::Int(group_), kb::Int(shape_.head_dim)},
+                           {kb::Store(part, {b, r, s, first_head + i, c}, kb::Ref("o", DType::kF32))}));
+    body.push_back(kb::Map({"i"}, {"m", "l"}, {kb::Int(group_)},
+                           {kb::Store(part, {b, r, s, first_head + i, kb::Int(shape_.head_dim)}, kb::Ref("m", DType::kF32)),
+                            kb::Store(part, {b, r, s, first_head + i, kb::Int(shape_.head_dim + 1)}, kb::Ref("l", DType::kF32))}));
+    writer.kernel.grid = {{"s", kb::Int(0), kb::Ref("RUNS"), 1}, {"kv", kb::Int(0), kb::Int(shape_.kv_heads), 1}, {"r", kb::Int(0), kb::FromExtent(queries_), 1}};
+    writer.kernel.body = {kb::For("b", kb::Int(0), kb::FromExtent(batch_), std::move(body))};
+    QUERN_ASSIGN(KernelUse use, writer.Finish());
+    lowered_.kernels.push_back(std::move(use));
+    return absl::OkStatus();
+  }
+
+  Status EmitBlocks(bool plain) {
+    KernelWriter writer(view_, "attention");
+    const std::string q = Heads(writer, 0, shape_.heads);
+    std::string out;
+    if (plain) {
+      out = writer.Result(0);
+      Redeclare(writer, out, queries_, shape_.heads);
+    } else {
+      lowered_.temporaries.push_back({DType::kF32, {batch_, queries_, Extent(shape_.heads), Extent(shape_.head_dim)}, kir::Layout::kRow});
+      out = writer.Temporary(0, lowered_.temporaries[0], true);
+    }
+    const ExprRef r0 = kb::Ref("r0"), h = kb::Ref("h"), b = kb::Ref("b"), t = kb::Ref("t"), i = kb::Ref("i"), c = kb::Ref("c");
+    const ExprRef n = kb::FromExtent(keys_), offset = kb::FromExtent(keys_ - queries_);
+    kir::Block body, step;
+    EmitTiles(kRowsPerBlock, body);
+    const ExprRef live = MinExpr(kb::Int(kRowsPerBlock), kb::FromExtent(queries_) - r0);
+    EmitStep(writer, At(q, kb::Point(b), kb::Range(r0, live), kb::Point(h)), kRowsPerBlock, live, b, r0, true,
+             h / static_cast<double>(group_), h, t, step);
+    // Keys that some row of the block may see.
+    ExprRef low = kb::Int(0), high = n;
+    if (mask_ == "causal" || mask_ == "sliding") high = MinExpr(n, r0 + offset + static_cast<double>(kRowsPerBlock));
+    if (mask_ == "sliding") {
+      low = MaxExpr(kb::Int(0), r0 + offset - static_cast<double>(node_.attributes.Int("window")));
+    }
+    body.push_back(kb::For("t", low, high, std::move(step), kKeysPerTile));
+    const ExprRef sum = kb::At("l", DType::kF32, {i});
+    const ExprRef value = kb::Select(kb::Call(Op::kLt, {kb::Num(0), sum}), kb::Ref("o", DType::kF32) / sum, kb::Num(0));
+    const kir::Index at = plain ? ElementAt(b, r0 + i, h, c) : kir::Index{b, r0 + i, h, c};
+    body.push_back(kb::Map({"i", "c"}, {"o"}, {live, kb::Int(shape_.head_dim)},
+                           {kb::Store(out, at, value)}));
+    writer.kernel.grid = {{"h", kb::Int(0), kb::Int(shape_.heads), 1}, {"r0", kb::Int(0), kb::FromExtent(queries_), kRowsPerBlock}};
+    writer.kernel.body = {kb::For("b", kb::Int(0), kb::FromExtent(batch_), std::move(body))};
+    QUERN_ASSIGN(KernelUse use, writer.Finish());
+    lowered_.kernels.push_back(std::move(use));
+    return absl::OkStatus();
+  }
+
+  // Whole rows [heads * head_dim]: merges the runs, then everything that follows the attention.
+  Status EmitFinish(bool merge) {
+    KernelWriter writer(view_, "attention_finish");
+    if (merge) DeclareRuns(writer);
+    FusedExpr expr(view_.body);
+    writer.ProvideInputs(expr);
+    const int64_t width = shape_.heads * shape_.head_dim;
+    const ExprRef r = kb::Ref("r"), b = kb::Ref("b"), h = kb::Ref("h"), c = kb::Ref("c");
+    const std::string from = writer.Temporary(0, lowered_.temporaries[0], false);
+    const ExprRef place = h * static_cast<double>(shape_.head_dim) + c;
+    kir::Block block, head;
+    if (merge) {
+      block.push_back(kb::Alloc("row", {DType::kF32, {Extent(width)}, kir::Layout::kRow}));
+      const ExprRef s = kb::Ref("s"), runs = kb::Ref("RUNS");
+      auto part = [&](const ExprRef& element) { return kb::At(from, DType::kF32, {b, r, s, h, element}); };
+      const ExprRef largest = part(kb::Int(shape_.head_dim)), sum = part(kb::Int(shape_.head_dim + 1));
+      head.push_back(kb::Let("top", kb::ReduceFor(kir::ReduceOp::kMax, "s", kb::Int(0), runs, largest)));
+      // Runs without any allowed key have m = -inf; a row without any has top = -inf, and then everything is 0.
+      const ExprRef top = kb::Ref("top", DType::kF32);
+      const ExprRef weight = kb::Select(kb::Call(Op::kLt, {kb::Num(-INFINITY), largest}), kb::Call(Op::kExp, {largest - top}), kb::Num(0));
+      head.push_back(kb::Let("total", kb::ReduceFor(kir::ReduceOp::kSum, "s", kb::Int(0), runs, weight * sum)));
+      const ExprRef total = kb::Ref("total", DType::kF32);
+      head.push_back(kb::Let("inverse", kb::Select(kb::Call(Op::kLt, {kb::Num(0), total}), 1.0 / total, kb::Num(0))));
+      head.push_back(kb::Vec("c", kb::Int(0), kb::Int(shape_.head_dim), {kb::Store("row", {place}, kb::Num(0))}));
+      kir::Block run;
+      run.push_back(kb::Let("weight", weight * kb::Ref("inverse", DType::kF32)));
+      run.push_back(kb::Vec("c", kb::Int(0), kb::Int(shape_.head_dim),
+                            {kb::Store("row", {place}, kb::At("row", DType::kF32, {place}) + part(c) * kb::Ref("weight", DType::kF32))}));
+      head.push_back(kb::For("s", kb::Int(0), runs, std::move(run)));
+      block.push_back(kb::WithOrigin(kb::For("h", kb::Int(0), kb::Int(shape_.heads), std::move(head)), writer.Origin(root_)));
+    }
+    expr.Provide({root_, 0}, [&](const kir::Index&, const ExprRef&) {
+      return merge ? kb::At("row", DType::kF32, {place}) : kb::At(from, DType::kF32, {b, r, h, c});
+    });
+    const bool packed = shape_.layout == AttentionShape::Layout::kPacked;
+    kir::Block body, packs;
+    expr.ShareIn(&body);
+    for (size_t o = 0; o < view_.body.outputs.size(); ++o) {
+      const Value output = view_.body.outputs[o];
+      const ir::Node& node = view_.body.node(output.node);
+      const bool quantised = node.op->family == ir::Family::kQuantize;
+      const Value value = BeforeReshapes(view_.body, quantised ? node.inputs[0] : output);
+      if (view_.body.type(value).dims != view_.body.node(root_).results[0].dims) {
+        return absl::UnimplementedError("what follows an attention works element by element");
+      }
+      const ExprRef element = expr.Element(value, packed ? kir::Index{b, r, place} : ElementAt(b, r, h, c));
+      const std::string name = writer.Result(static_cast<int>(o));
+      if (quantised) {
+        if (shape_.layout == AttentionShape::Layout::kBhsd) return absl::UnimplementedError("quantised rows span the heads");
+        const std::string hidden = absl::StrCat("q", o);
+        block.push_back(kb::Alloc(hidden, {DType::kF32, {Extent(1), Extent(width)}, kir::Layout::kRow}));
+        body.push_back(kb::WithOrigin(kb::Store(hidden, {kb::Int(0), place}, element), writer.Origin(value.node)));
+        for (kir::Param& param : writer.kernel.params) {
+          if (param.name == name) param.type.dims = {batch_, queries_, Extent(width)};
+        }
+        packs.push_back(kb::WithOrigin(kb::Pack(kb::SliceOf(name, {kb::Point(b), kb::Range(r, kb::Int(1)), kb::All()}), kb::Whole(hidden, 2)), writer.Origin(output.node)));
+      } else {
+        Redeclare(writer, name, queries_, shape_.heads);
+        body.push_back(kb::WithOrigin(kb::Store(name, ElementAt(b, r, h, c), element), writer.Origin(value.node)));
+      }
+    }
+    expr.ShareIn(nullptr);
+    block.push_back(kb::For("h", kb::Int(0), kb::Int(shape_.heads), {kb::Vec("c", kb::Int(0), kb::Int(shape_.head_dim), std::move(body))}));
+    block.insert(block.end(), packs.begin(), packs.end());
+    writer.kernel.grid = {{"r", kb::Int(0), kb::FromExtent(queries_), 1}};
+    writer.kernel.body = {kb::For("b", kb::Int(0), kb::FromExtent(batch_), std::move(block))};
+    writer.kernel.sequential = BoundedElements({batch_, queries_, Extent(width)}, view_.ranges) <= kSequentialElements;
+    QUERN_ASSIGN(KernelUse use, writer.Finish());
+    lowered_.kernels.push_back(std::move(use));
+    return absl::OkStatus();
+  }
+
+  const RegionView& view_;
+  int root_;
+  const ir::Node& node_;
+  AttentionShape shape_;
+  Extent batch_, queries_, keys_;
+  int64_t group_ = 1;
+  double scale_ = 1;
+  std::string mask_;
+  DType kv_dtype_ = DType::kF32;
+  LoweredRegion lowered_;
+};
+
+}  // namespace
+
+StatusOr<LoweredRegion> LowerAttention(const RegionView& view) {
+  for (int n = 0; n < static_cast<int>(view.body.nodes().size()); ++n) {
+    if (view.body.node(n).op->family == ir::Family::kAttention) return AttentionKernels(view, n).Lower();
+  }
+  return absl::InternalError("an attention region without an attention");
+}
+
+}  // namespace quern::codegen

@@ -1,0 +1,141 @@
+// The map family: every result element is an expression of input elements.
+//
+//   grid i0 in 0..SEQ {
+//     vec c in 0..256 { y0[i0, c] = x0[i0, c] * sigmoid(x0[i0, c]) * w1[c] }
+//   }
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "codegen/loops.h"
+
+namespace quern::codegen {
+namespace {
+
+namespace kb = kir::build;
+using namespace kir::build::operators;
+
+// Whether all values are read and written at one flat index: elementwise ops on operands of the result's extents or on
+// single elements.
+bool IsFlat(const RegionView& view) {
+  const std::vector<Extent>& dims = view.body.type(view.body.outputs[0]).dims;
+  for (const ir::Node& node : view.body.nodes()) {
+    if (node.op->family != ir::Family::kElementwise && node.op->family != ir::Family::kLeaf) return false;
+    for (const ir::TensorType& type : node.results) {
+      if (type.dims != dims && type.elements() != Extent(1)) return false;
+      if (IsBlock(type.dtype)) return false;
+    }
+  }
+  return true;
+}
+
+kir::BufferType Flattened(const kir::BufferType& type, const Extent& elements) {
+  kir::BufferType flat = type;
+  flat.dims = {Extent(1)};
+  for (const Extent& dim : type.dims) flat.dims[0] = flat.dims[0] * dim;
+  if (flat.dims[0] != elements) flat.dims[0] = Extent(1);
+  return flat;
+}
+
+StatusOr<LoweredRegion> LowerFlat(const RegionView& view) {
+  KernelWriter writer(view, "map");
+  FusedExpr expr(view.body);
+  const Extent elements = view.body.type(view.body.outputs[0]).elements();
+  for (size_t i = 0; i < view.inputs.size(); ++i) {
+    const ir::TensorType& type = view.body.node(view.inputs[i]).results[0];
+    const bool single = type.elements() == Extent(1) && elements != Extent(1);
+    expr.Provide({view.inputs[i], 0}, [&writer, i, single, dtype = type.dtype](const kir::Index& at, const kir::ExprRef&) {
+      return kb::At(writer.Input(static_cast<int>(i)), dtype, {single ? kb::Int(0) : at.back()});
+    });
+  }
+  const int64_t bound = UpperBound(elements, view.ranges);
+  const kir::ExprRef start = kb::Ref("c0"), end = kb::FromExtent(elements), i = kb::Ref("i");
+  kir::Block body;
+  expr.ShareIn(&body);
+  for (size_t o = 0; o < view.body.outputs.size(); ++o) {
+    const ir::Value output = view.body.outputs[o];
+    // Ops see an index of the result's rank; only its last entry is used, by the sources above.
+    const kir::Index at(std::max(1, view.body.type(output).rank()), i);
+    const kir::ExprRef value = expr.Element(output, at);
+    body.push_back(kb::WithOrigin(kb::Store(writer.Result(static_cast<int>(o)), {i}, value), writer.Origin(output.node)));
+  }
+  writer.kernel.grid = {{"c0", kb::Int(0), end, kChunkElements}};
+  writer.kernel.body = {kb::Vec("i", start, MinExpr(start + static_cast<double>(kChunkElements), end), std::move(body))};
+  writer.kernel.sequential = bound <= kSequentialElements;
+  for (kir::Param& param : writer.kernel.params) param.type = Flattened(param.type, elements);
+  LoweredRegion lowered;
+  QUERN_ASSIGN(KernelUse use, writer.Finish());
+  lowered.kernels.push_back(std::move(use));
+  return lowered;
+}
+
+// A Gather of rows of a block-format table decodes whole rows: the row goes to scratch once and is read from there.
+// The first such node of the region, or -1.
+int BlockRowGather(const RegionView& view) {
+  for (size_t n = 0; n < view.body.nodes().size(); ++n) {
+    const ir::Node& node = view.body.nodes()[n];
+    if (std::string_view(node.op->name) != "Gather" || !IsBlock(view.body.type(node.inputs[0]).dtype)) continue;
+    if (view.body.type(node.inputs[0]).rank() == 2 && node.results[0].dims == view.body.type(view.body.outputs[0]).dims) {
+      return static_cast<int>(n);
+    }
+  }
+  return -1;
+}
+
+}  // namespace
+
+StatusOr<LoweredRegion> LowerMap(const RegionView& view) {
+  if (IsFlat(view)) return LowerFlat(view);
+  KernelWriter writer(view, "map");
+  FusedExpr expr(view.body);
+  writer.ProvideInputs(expr);
+  const std::vector<Extent>& dims = view.body.type(view.body.outputs[0]).dims;
+  for (const ir::Value& output : view.body.outputs) {
+    if (view.body.type(output).dims != dims) return absl::UnimplementedError("results of a map region differ in extents");
+  }
+  if (dims.empty()) {
+    EmitGrid(view, writer.kernel, {}, 1, [&](const kir::Index&, kir::Block& block) {
+      expr.ShareIn(&block);
+      for (size_t o = 0; o < view.body.outputs.size(); ++o) {
+        block.push_back(kb::Store(writer.Result(static_cast<int>(o)), {}, expr.Element(view.body.outputs[o], {})));
+      }
+    });
+  } else {
+    const std::vector<Extent> outer(dims.begin(), dims.end() - 1);
+    const int64_t inner = std::min<int64_t>(UpperBound(dims.back(), view.ranges), kChunkElements);
+    const int gather = BlockRowGather(view);
+    EmitGrid(view, writer.kernel, outer, inner, [&](const kir::Index& index, kir::Block& block) {
+      if (gather >= 0) {
+        const ir::Node& node = view.body.node(gather);
+        const int table = view.InputIndex(node.inputs[0]);
+        const Extent rows = view.body.type(node.inputs[0]).dims[0];
+        const kir::ExprRef id = kb::CastTo(DType::kI64, expr.Element(node.inputs[1], index));
+        const kir::ExprRef size = kb::FromExtent(rows);
+        const kir::ExprRef wrapped = kb::Select(kb::Call(kir::Op::kLt, {id, kb::Int(0)}), id + size, id);
+        block.push_back(kb::Let("id", kb::Call(kir::Op::kMax, {kb::Int(0), MinExpr(wrapped, size - 1.0)})));
+        block.push_back(kb::Alloc("row", {DType::kF32, {Extent(1), dims.back()}, kir::Layout::kRow}));
+        block.push_back(kb::WithOrigin(kb::Pack(kb::Whole("row", 2), kb::SliceOf(writer.Input(table), {kb::Range(kb::Ref("id"), kb::Int(1)), kb::All()})),
+                                       writer.Origin(gather)));
+        expr.Provide({gather, 0}, [](const kir::Index& at, const kir::ExprRef&) {
+          return kb::At("row", DType::kF32, {kb::Int(0), at.back()});
+        });
+      }
+      kir::Index at = index;
+      at.push_back(kb::Ref("c"));
+      kir::Block body;
+      expr.ShareIn(&body);
+      for (size_t o = 0; o < view.body.outputs.size(); ++o) {
+        const ir::Value output = view.body.outputs[o];
+        const kir::ExprRef value = expr.Element(output, at);
+        body.push_back(kb::WithOrigin(kb::Store(writer.Result(static_cast<int>(o)), at, value), writer.Origin(output.node)));
+      }
+      block.push_back(kb::Vec("c", kb::Int(0), kb::FromExtent(dims.back()), std::move(body)));
+    });
+  }
+  LoweredRegion lowered;
+  QUERN_ASSIGN(KernelUse use, writer.Finish());
+  lowered.kernels.push_back(std::move(use));
+  return lowered;
+}
+
+}  // namespace quern::codegen

@@ -1,0 +1,46 @@
+// A region of fused MIR becomes one or more KIR kernels.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "ir/graph.h"
+#include "kir/kir.h"
+
+namespace quern::codegen {
+
+// What a schedule may know of a target: rows of a table owned by the target's folder, never a target's name.
+struct TargetFacts {
+  int vector_bytes = 64;
+  int gemm_rows = 12;        // rows of a register tile of mma_f32
+  int dot_rows = 10;         // rows of a register tile of the integer mma ops
+  int64_t l2_bytes = 1 << 20;
+  int64_t prefetch_ahead = 8192;
+};
+
+// Where a kernel parameter comes from.
+struct Operand {
+  enum class Kind : uint8_t { kInput, kResult, kTemporary } kind;
+  int index;  // of the region's inputs, of its results, or of LoweredRegion::temporaries
+};
+
+struct KernelUse {
+  kir::Kernel kernel;
+  std::vector<Operand> operands;  // one a parameter of the kernel, in order
+};
+
+struct LoweredRegion {
+  std::vector<KernelUse> kernels;             // in order; each waits for the one before it
+  std::vector<kir::BufferType> temporaries;   // memory between the kernels of this region
+};
+
+// Buffer type of a MIR value: block-format parameters @blocks, q8 intermediates @planar, everything else dense.
+kir::BufferType BufferTypeOf(const ir::TensorType& type, bool parameter);
+
+// `region`: a Region node whose body uses the symbols in `ranges` (a guard has narrowed them, or made them constant).
+// The kernels verify. Errors: Unimplemented with the op and origin when no family takes the region.
+StatusOr<LoweredRegion> LowerRegion(const ir::Graph& graph, const ir::Node& region, const SymbolRanges& ranges,
+                                    const TargetFacts& facts);
+
+}  // namespace quern::codegen

@@ -1,0 +1,315 @@
+// Regions lowered to KIR and run by the KIR interpreter, against the graph interpreter in double.
+#include "codegen/region.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <random>
+
+#include "base/half.h"
+#include "ir/interpret.h"
+#include "kir/decode.h"
+#include "kir/interpret.h"
+#include "kir/quantise.h"
+
+namespace quern::codegen {
+namespace {
+
+constexpr uint32_t kSeed = 5217;
+
+// Bytes of a random tensor as it lies in memory, and what they mean.
+struct Tensor {
+  std::vector<uint8_t> bytes;
+  ir::RefTensor reference;
+};
+
+template <typename T>
+void Append(std::vector<uint8_t>& bytes, T value) {
+  const uint8_t* data = reinterpret_cast<const uint8_t*>(&value);
+  bytes.insert(bytes.end(), data, data + sizeof(T));
+}
+
+Tensor RandomTensor(const ir::TensorType& type, const Binding& binding, bool parameter, std::mt19937& random) {
+  std::uniform_real_distribution<float> real(-1, 1);
+  std::vector<int64_t> dims;
+  int64_t elements = 1;
+  for (const Extent& dim : type.dims) {
+    dims.push_back(*dim.Evaluate(binding));
+    elements *= dims.back();
+  }
+  Tensor tensor;
+  if (!IsBlock(type.dtype)) {
+    for (int64_t i = 0; i < elements; ++i) {
+      switch (type.dtype) {
+        case DType::kF32: Append(tensor.bytes, real(random)); break;
+        case DType::kF16: Append(tensor.bytes, FloatToHalf(real(random))); break;
+        case DType::kI32: Append(tensor.bytes, static_cast<int32_t>(random() % 5)); break;
+        default: ADD_FAILURE() << "no random tensors of " << Name(type.dtype);
+      }
+    }
+    tensor.reference = *ir::RefTensorFromBytes(type.dtype, dims, tensor.bytes);
+    return tensor;
+  }
+  // Activations are encoded from random values; weights are random bytes with tame scales.
+  const int64_t k = dims.back(), rows = elements / k;
+  std::vector<uint8_t> blocks;
+  for (int64_t r = 0; r < rows; ++r) {
+    std::vector<uint8_t> row(RowBytes(type.dtype, k));
+    if (parameter) {
+      for (uint8_t& byte : row) byte = static_cast<uint8_t>(random());
+      const int block = Row(type.dtype).block_bytes;
+      for (size_t b = 0; b < row.size(); b += block) {
+        const uint16_t d = FloatToHalf(0.01f + 0.01f * std::abs(real(random)));
+        std::memcpy(&row[type.dtype == DType::kQ6_K ? b + 208 : b], &d, 2);
+        if (type.dtype == DType::kQ4_K) std::memcpy(&row[b + 2], &d, 2);
+      }
+    } else {
+      std::vector<float> values(k);
+      for (float& v : values) v = real(random);
+      kir::QuantiseToBlocks(type.dtype, values.data(), k, row.data());
+    }
+    blocks.insert(blocks.end(), row.begin(), row.end());
+  }
+  tensor.reference = *ir::RefTensorFromBytes(type.dtype, dims, blocks);
+  if (parameter) {
+    tensor.bytes = std::move(blocks);
+    return tensor;
+  }
+  const int64_t stride = kir::PlanarRowOf(type.dtype, k).row_bytes;
+  tensor.bytes.resize(rows * stride);
+  for (int64_t r = 0; r < rows; ++r) {
+    kir::BlocksToPlanar(type.dtype, &blocks[r * RowBytes(type.dtype, k)], k, &tensor.bytes[r * stride], k, 0);
+  }
+  return tensor;
+}
+
+std::vector<uint8_t> Memory(const kir::BufferType& type, const Binding& binding) {
+  return std::vector<uint8_t>(*kir::LayoutBytes(type.layout, type.dtype, type.dims).Evaluate(binding));
+}
+
+// Lowers the only Region of `text` and compares every result. `rtol` is relative to the largest reference value.
+void CheckRegion(std::string_view text, const Binding& binding, double rtol = 2e-5, bool print = false) {
+  const StatusOr<ir::Graph> graph = ir::Parse(text);
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  int index = -1;
+  for (size_t n = 0; n < graph->nodes().size(); ++n) {
+    if (graph->node(static_cast<int>(n)).body != nullptr) index = static_cast<int>(n);
+  }
+  ASSERT_GE(index, 0);
+  const ir::Node& region = graph->node(index);
+  const StatusOr<LoweredRegion> lowered = LowerRegion(*graph, region, graph->symbols, TargetFacts{});
+  ASSERT_TRUE(lowered.ok()) << lowered.status();
+  std::mt19937 random(kSeed);
+  ir::Feeds feeds;
+  std::map<int, Tensor> tensors;
+  for (size_t n = 0; n < graph->nodes().size(); ++n) {
+    const ir::Node& node = graph->nodes()[n];
+    if (node.op->family != ir::Family::kLeaf) continue;
+    tensors[static_cast<int>(n)] = RandomTensor(node.results[0], binding, std::string_view(node.op->name) == "Param", random);
+    feeds[node.attributes.String("name")] = tensors[static_cast<int>(n)].reference;
+  }
+  const StatusOr<std::vector<ir::RefTensor>> expected = ir::Interpret(*graph, binding, feeds);
+  ASSERT_TRUE(expected.ok()) << expected.status();
+
+  std::vector<std::vector<uint8_t>> results, temporaries;
+  for (const ir::TensorType& type : region.results) results.push_back(Memory(BufferTypeOf(type, false), binding));
+  for (const KernelUse& use : lowered->kernels) {
+    if (print) std::printf("%s\n", kir::Print(use.kernel).c_str());
+    const StatusOr<Binding> bound = kir::BindSymbols(use.kernel, binding);
+    ASSERT_TRUE(bound.ok()) << bound.status();
+    std::vector<kir::BufferBytes> buffers;
+    std::vector<std::vector<uint8_t>*> memory;
+    for (size_t p = 0; p < use.operands.size(); ++p) {
+      std::vector<uint8_t>* bytes = nullptr;
+      switch (use.operands[p].kind) {
+        case Operand::Kind::kInput: bytes = &tensors[region.inputs[use.operands[p].index].node].bytes; break;
+        case Operand::Kind::kResult: bytes = &results[use.operands[p].index]; break;
+        case Operand::Kind::kTemporary:
+          temporaries.resize(lowered->temporaries.size());
+          bytes = &temporaries[use.operands[p].index];
+          if (bytes->empty()) *bytes = Memory(lowered->temporaries[use.operands[p].index], *bound);
+          break;
+      }
+      buffers.emplace_back(*bytes);
+    }
+    const Status run = kir::Interpret(use.kernel, binding, buffers);
+    ASSERT_TRUE(run.ok()) << run << "\n" << kir::Print(use.kernel);
+  }
+  for (size_t o = 0; o < graph->outputs.size(); ++o) {
+    const ir::RefTensor& want = (*expected)[o];
+    std::vector<uint8_t> bytes = results[graph->outputs[o].result];
+    for (const ir::Donation& donation : graph->donations) {
+      if (donation.output != static_cast<int>(o)) continue;
+      for (auto& [n, tensor] : tensors) {
+        if (graph->node(n).attributes.String("name") == donation.input) bytes = tensor.bytes;
+      }
+    }
+    ir::RefTensor got;
+    if (IsBlock(want.dtype)) {
+      got.dims = want.dims;
+      const int64_t k = want.dims.back(), stride = kir::PlanarRowOf(want.dtype, k).row_bytes;
+      for (int64_t i = 0; i < want.elements(); ++i) got.data.push_back(kir::DecodePlanar(want.dtype, &bytes[i / k * stride], k, i % k));
+    } else {
+      got = *ir::RefTensorFromBytes(want.dtype, want.dims, bytes);
+    }
+    double largest = 1e-30;
+    for (const double value : want.data) largest = std::max(largest, std::abs(value));
+    for (size_t i = 0; i < want.data.size(); ++i) {
+      ASSERT_NEAR(got.data[i], want.data[i], rtol * largest) << "output " << o << " element " << i << ", seed " << kSeed;
+    }
+  }
+}
+
+TEST(Region, ElementwiseChain) {
+  CheckRegion(R"(graph g sym S in 1..64 {
+  %0 = Input() {name = "x"} : f32[S, 37]
+  %1 = Input() {name = "b"} : f32[37]
+  %2 = Region(%0, %1) {family = "map"} : f32[S, 37] body graph body sym S in 1..64 {
+    %0 = Input() {name = "a"} : f32[S, 37]
+    %1 = Input() {name = "b"} : f32[37]
+    %2 = Add(%0, %1) : f32[S, 37]
+    %3 = Silu(%2) : f32[S, 37]
+    %4 = Mul(%3, %2) : f32[S, 37]
+    return %4
+  }
+  return %2
+})", {{"S", 5}});
+}
+
+TEST(Region, SoftmaxIsOneRowProgram) {
+  CheckRegion(R"(graph g sym S in 1..64 {
+  %0 = Input() {name = "x"} : f32[3, S, 41]
+  %1 = Region(%0) {family = "reduce"} : f32[3, S, 41] body graph body sym S in 1..64 {
+    %0 = Input() {name = "a"} : f32[3, S, 41]
+    %1 = Reduce(%0) {axes = [-1], keep_dim = true, op = "max"} : f32[3, S, 1]
+    %2 = Sub(%0, %1) : f32[3, S, 41]
+    %3 = Exp(%2) : f32[3, S, 41]
+    %4 = Reduce(%3) {axes = [-1], keep_dim = true, op = "sum"} : f32[3, S, 1]
+    %5 = Div(%3, %4) : f32[3, S, 41]
+    return %5
+  }
+  return %1
+})", {{"S", 7}});
+}
+
+TEST(Region, ReduceOverTheFirstAxis) {
+  CheckRegion(R"(graph g {
+  %0 = Input() {name = "x"} : f32[5, 19, 13]
+  %1 = Region(%0) {family = "reduce"} : f32[19, 13] body graph body {
+    %0 = Input() {name = "a"} : f32[5, 19, 13]
+    %1 = Reduce(%0) {axes = [0], keep_dim = false, op = "sum"} : f32[19, 13]
+    %2 = Tanh(%1) : f32[19, 13]
+    return %2
+  }
+  return %1
+})", {});
+}
+
+TEST(Region, NormAndQuantise) {
+  CheckRegion(R"(graph g sym S in 1..1 {
+  %0 = Input() {name = "x"} : f32[1, 512]
+  %1 = Param() {name = "g"} : f32[512]
+  %2 = Region(%0, %1) {family = "reduce"} : q8_K[1, 512] body graph body {
+    %0 = Input() {name = "a"} : f32[1, 512]
+    %1 = Input() {name = "g"} : f32[512]
+    %2 = Mul(%0, %0) : f32[1, 512]
+    %3 = Reduce(%2) {axes = [-1], keep_dim = true, op = "mean"} : f32[1, 1]
+    %4 = Rsqrt(%3) : f32[1, 1]
+    %5 = Mul(%0, %4) : f32[1, 512]
+    %6 = Mul(%5, %1) : f32[1, 512]
+    %7 = Quantize(%6) {format = q8_K} : q8_K[1, 512]
+    return %7
+  }
+  return %2
+})", {{"S", 1}}, 1e-2);
+}
+
+// The gate and up products of a feed-forward block, at the three numbers of rows that kernels differ in.
+std::string GateUp(const std::string& weight, const std::string& activation, const std::string& rows) {
+  const std::string body = R"(
+    %0 = Input() {name = "a"} : )" + activation + "[" + rows + R"(, 512]
+    %1 = Input() {name = "g"} : )" + weight + R"([256, 512]
+    %2 = Input() {name = "u"} : )" + weight + R"([256, 512]
+    %3 = MatMul(%0, %1) {transpose_b = true} : f32[)" + rows + R"(, 256]
+    %4 = MatMul(%0, %2) {transpose_b = true} : f32[)" + rows + R"(, 256]
+    %5 = Silu(%3) : f32[)" + rows + R"(, 256]
+    %6 = Mul(%5, %4) : f32[)" + rows + R"(, 256]
+    return %6
+  })";
+  const std::string symbols = rows == "S" ? " sym S in 9..256" : "";
+  return "graph g" + symbols + " {\n  %0 = Input() {name = \"x\"} : " + activation + "[" + rows + ", 512]\n  %1 = Param() {name = \"g\"} : " + weight +
+         "[256, 512]\n  %2 = Param() {name = \"u\"} : " + weight + "[256, 512]\n  %3 = Region(%0, %1, %2) {family = \"matmul\"} : f32[" + rows +
+         ", 256] body graph body" + symbols + " {" + body + "\n  return %3\n}";
+}
+
+TEST(Region, GateUpOfEveryFormat) {
+  for (const auto& [weight, activation] : std::vector<std::pair<std::string, std::string>>{
+           {"f32", "f32"}, {"f16", "f32"}, {"q8_0", "q8_0"}, {"q4_0", "q8_0"}, {"q4_K", "q8_K"}, {"q6_K", "q8_K"}, {"q4_K", "f32"}}) {
+    for (const std::string rows : {"1", "5", "S"}) {
+      SCOPED_TRACE(weight + " x " + activation + " rows " + rows);
+      CheckRegion(GateUp(weight, activation, rows), {{"S", 11}});
+    }
+  }
+}
+
+TEST(Region, QkvWithRotationAndCache) {
+  for (const std::string rows : {"1", "S"}) {
+    const std::string symbols = rows == "S" ? " sym P in 0..53, S in 9..256" : " sym P in 0..53";
+    const std::string r = rows;
+    CheckRegion("graph g" + symbols + R"( {
+  %0 = Input() {name = "x"} : f32[1, )" + r + R"(, 64]
+  %1 = Param() {name = "q"} : f32[64, 64]
+  %2 = Param() {name = "k"} : f32[32, 64]
+  %3 = Param() {name = "v"} : f32[32, 64]
+  %4 = Input() {name = "cos"} : f32[)" + r + R"(, 4]
+  %5 = Input() {name = "sin"} : f32[)" + r + R"(, 4]
+  %6 = Input() {name = "kc"} : f16[309, 4, 8]
+  %7 = Input() {name = "vc"} : f16[309, 4, 8]
+  %8:3 = Region(%0, %1, %2, %3, %4, %5, %6, %7) {family = "matmul"} : f32[1, )" + r + R"(, 64], f16[309, 4, 8], f16[309, 4, 8] body graph body)" + symbols + R"( {
+    %0 = Input() {name = "x"} : f32[1, )" + r + R"(, 64]
+    %1 = Input() {name = "q"} : f32[64, 64]
+    %2 = Input() {name = "k"} : f32[32, 64]
+    %3 = Input() {name = "v"} : f32[32, 64]
+    %4 = Input() {name = "cos"} : f32[)" + r + R"(, 4]
+    %5 = Input() {name = "sin"} : f32[)" + r + R"(, 4]
+    %6 = Input() {name = "kc"} : f16[309, 4, 8]
+    %7 = Input() {name = "vc"} : f16[309, 4, 8]
+    %8 = MatMul(%0, %1) {transpose_b = true} : f32[1, )" + r + R"(, 64]
+    %9 = Rope(%8, %4, %5) {head_dim = 8, n_rot = 8, packed = true, style = "gptj"} : f32[1, )" + r + R"(, 64]
+    %10 = MatMul(%0, %2) {transpose_b = true} : f32[1, )" + r + R"(, 32]
+    %11 = Rope(%10, %4, %5) {head_dim = 8, n_rot = 8, packed = true, style = "gptj"} : f32[1, )" + r + R"(, 32]
+    %12 = Cast(%11) {to = f16} : f16[1, )" + r + R"(, 32]
+    %13 = Reshape(%12) {shape = <)" + r + R"(, 4, 8>} : f16[)" + r + R"(, 4, 8]
+    %14 = Update(%6, %13) {axis = 0, start = <P>} : f16[309, 4, 8]
+    %15 = MatMul(%0, %3) {transpose_b = true} : f32[1, )" + r + R"(, 32]
+    %16 = Cast(%15) {to = f16} : f16[1, )" + r + R"(, 32]
+    %17 = Reshape(%16) {shape = <)" + r + R"(, 4, 8>} : f16[)" + r + R"(, 4, 8]
+    %18 = Update(%7, %17) {axis = 0, start = <P>} : f16[309, 4, 8]
+    return %9, %14, %18
+  }
+  return %8.0, %8.1, %8.2
+  donate "kc" -> 1
+  donate "vc" -> 2
+})", {{"S", 13}, {"P", 17}}, 1e-3);
+  }
+}
+
+TEST(Region, AttentionOfFewAndManyRows) {
+  for (const std::string mask : {"none", "causal", "sliding"}) {
+    for (const std::string rows : {"1", "3", "S"}) {
+      SCOPED_TRACE(mask + " rows " + rows);
+      const std::string symbols = rows == "S" ? " sym P in 0..2000, S in 9..256" : " sym P in 0..2000";
+      const std::string keys = rows == "S" ? "P + S" : "P + " + rows;
+      const std::string attention = "{head_dim = 12, heads = 6, kv_heads = 2, layout = \"packed\", mask = \"" + mask + "\", scale = 0.0, softcap = 5.0, window = 9}";
+      CheckRegion("graph g" + symbols + " {\n  %0 = Input() {name = \"q\"} : f32[2, " + rows + ", 72]\n  %1 = Input() {name = \"k\"} : f16[2, " + keys +
+                      ", 24]\n  %2 = Input() {name = \"v\"} : f16[2, " + keys + ", 24]\n  %3 = Region(%0, %1, %2) {family = \"attention\"} : f32[2, " + rows +
+                      ", 72] body graph body" + symbols + " {\n    %0 = Input() {name = \"q\"} : f32[2, " + rows + ", 72]\n    %1 = Input() {name = \"k\"} : f16[2, " +
+                      keys + ", 24]\n    %2 = Input() {name = \"v\"} : f16[2, " + keys + ", 24]\n    %3 = Attention(%0, %1, %2) " + attention + " : f32[2, " + rows +
+                      ", 72]\n    return %3\n  }\n  return %3\n}",
+                  {{"S", 35}, {"P", 700}}, 1e-4);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace quern::codegen
