@@ -49,13 +49,16 @@ class Parser {
       else break;
     }
   }
+  // Steps over `token` if it comes next; else stays where the last one ended, so that errors point there.
   bool Accept(std::string_view token) {
+    const size_t before = at_;
     Skip();
-    if (!text_.substr(at_).starts_with(token)) return false;
-    // A word must end where it ends.
     const size_t end = at_ + token.size();
-    if (std::isalnum(static_cast<unsigned char>(token.back())) && end < text_.size() &&
-        (std::isalnum(static_cast<unsigned char>(text_[end])) || text_[end] == '_')) {
+    // A word must end where it ends.
+    const bool inside_word = std::isalnum(static_cast<unsigned char>(token.back())) && end < text_.size() &&
+                             (std::isalnum(static_cast<unsigned char>(text_[end])) || text_[end] == '_');
+    if (!text_.substr(at_).starts_with(token) || inside_word) {
+      at_ = before;
       return false;
     }
     at_ = end;
