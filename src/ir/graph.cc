@@ -11,6 +11,8 @@ namespace {
 
 constexpr const char* kAttrKindNames[] = {"bool", "int", "float", "string", "dtype", "list of ints", "list of extents"};
 
+}  // namespace
+
 bool Accepts(OperandKind kind, DType dtype) {
   switch (kind) {
     case OperandKind::kAny: return true;
@@ -25,8 +27,6 @@ bool Accepts(OperandKind kind, DType dtype) {
   }
   QUERN_CHECK(false);
 }
-
-}  // namespace
 
 Status CheckOperands(const OpDef& op, std::span<const TensorType> operands) {
   size_t least = 0;

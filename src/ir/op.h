@@ -46,6 +46,9 @@ enum class OperandKind : uint8_t {
   kWeight /* floats or a block format */, kActivation /* f32, f16, bf16, f64, or q8_0, q8_K */,
 };
 
+// Whether an operand of that kind may have that dtype.
+bool Accepts(OperandKind kind, DType dtype);
+
 struct OperandDef {
   const char* name;
   OperandKind kind = OperandKind::kAny;

@@ -1,0 +1,72 @@
+#include "base/diagnostic.h"
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+
+namespace quern {
+namespace {
+
+constexpr const char* kPayloadUrl = "quern.dev/diagnostic";
+
+std::string Message(const Diagnostic& d) {
+  switch (d.code) {
+    case DiagnosticCode::kUnknownOp: return absl::StrFormat("there is no block or op %s", d.op);
+    case DiagnosticCode::kUnknownOperand: return absl::StrFormat("%s: %s refers to no value (%s)", d.op, d.operand, d.got);
+    case DiagnosticCode::kInputCount: return absl::StrFormat("%s takes %s inputs, got %s", d.op, d.expected, d.got);
+    case DiagnosticCode::kMissingBias: return absl::StrFormat("%s: the bias %s is missing", d.op, d.operand);
+    case DiagnosticCode::kShapeMismatch:
+    case DiagnosticCode::kDTypeMismatch:
+      return absl::StrFormat("%s: %s is %s, %s expected", d.op, d.operand, d.got, d.expected);
+    case DiagnosticCode::kUnboundSymbol: return absl::StrFormat("%s: the symbol %s is not declared", d.op, d.operand);
+    case DiagnosticCode::kBadAttribute:
+      return absl::StrFormat("%s: the attribute %s is %s, %s expected", d.op, d.operand, d.got, d.expected);
+    case DiagnosticCode::kDuplicateName: return absl::StrFormat("%s: the name %s is taken", d.op, d.operand);
+    case DiagnosticCode::kUnsupported: return absl::StrFormat("%s: %s is not supported", d.op, d.got);
+  }
+  return "";
+}
+
+// Strings are stored as LENGTH:BYTES, so that any byte may occur in them.
+void Append(std::string& out, const std::string& field) { absl::StrAppend(&out, field.size(), ":", field); }
+
+bool Take(std::string& in, std::string& field) {
+  const size_t colon = in.find(':');
+  size_t length = 0;
+  if (colon == std::string::npos || !absl::SimpleAtoi(in.substr(0, colon), &length) || length > in.size() - colon - 1) return false;
+  field = in.substr(colon + 1, length);
+  in.erase(0, colon + 1 + length);
+  return true;
+}
+
+}  // namespace
+
+Status ToStatus(const Diagnostic& diagnostic) {
+  std::string message = Message(diagnostic);
+  if (!diagnostic.provenance.empty()) absl::StrAppend(&message, " (in ", diagnostic.provenance, ")");
+  Status status(diagnostic.code == DiagnosticCode::kUnsupported ? absl::StatusCode::kUnimplemented
+                                                                : absl::StatusCode::kInvalidArgument,
+                message);
+  std::string payload(1, static_cast<char>(diagnostic.code));
+  for (const std::string* field : {&diagnostic.op, &diagnostic.operand, &diagnostic.expected, &diagnostic.got,
+                                   &diagnostic.provenance}) {
+    Append(payload, *field);
+  }
+  status.SetPayload(kPayloadUrl, absl::Cord(payload));
+  return status;
+}
+
+std::optional<Diagnostic> DiagnosticOf(const Status& status) {
+  const auto payload = status.GetPayload(kPayloadUrl);
+  if (!payload) return std::nullopt;
+  std::string text(*payload);
+  if (text.empty() || static_cast<uint8_t>(text[0]) > static_cast<uint8_t>(DiagnosticCode::kUnsupported)) return std::nullopt;
+  Diagnostic d;
+  d.code = static_cast<DiagnosticCode>(text[0]);
+  text.erase(0, 1);
+  for (std::string* field : {&d.op, &d.operand, &d.expected, &d.got, &d.provenance}) {
+    if (!Take(text, *field)) return std::nullopt;
+  }
+  return d;
+}
+
+}  // namespace quern

@@ -1,0 +1,89 @@
+// Attention{heads, kv_heads, head_dim, mask, window, scale, softcap, layout}: softmax(q k^T scale + mask) v per head.
+//
+// kv_heads 0 means heads. A mask operand comes with mask "custom" ([B, Sk], below 0.5 or false is masked) and "bias"
+// (added; broadcast to [B, heads, Sq, Sk]). "sliding" sees the query's own key and `window` before it.
+
+#include "hir/block.h"
+
+namespace quern::hir {
+namespace {
+
+int64_t KvHeads(const Attributes& attributes) {
+  return attributes.Int("kv_heads") == 0 ? attributes.Int("heads") : attributes.Int("kv_heads");
+}
+
+// The extents of an operand of `heads` heads: batch and sequence are taken from what it has.
+Status CheckHeads(const InferContext& c, int operand, int64_t heads) {
+  const TensorType& type = c.operand(operand);
+  const int64_t head_dim = c.attributes.Int("head_dim");
+  const std::string& layout = c.attributes.String("layout");
+  auto dim = [&](int d) { return type.rank() > d ? type.dims[d] : Extent(1); };
+  if (layout == "packed") {
+    return c.ExpectDims(operand, {dim(0), dim(1), Extent(heads * head_dim)});
+  }
+  if (layout == "bshd") return c.ExpectDims(operand, {dim(0), dim(1), Extent(heads), Extent(head_dim)});
+  return c.ExpectDims(operand, {dim(0), Extent(heads), dim(2), Extent(head_dim)});
+}
+
+StatusOr<std::vector<TensorType>> Infer(const InferContext& c) {
+  const int64_t heads = c.attributes.Int("heads"), kv_heads = KvHeads(c.attributes), head_dim = c.attributes.Int("head_dim");
+  if (heads < 1) return c.AttributeError("heads", "1 or more");
+  if (kv_heads < 1 || heads % kv_heads != 0) return c.AttributeError("kv_heads", absl::StrFormat("a divisor of %d", heads));
+  if (head_dim < 1) return c.AttributeError("head_dim", "1 or more");
+  if (c.attributes.Int("window") < 0) return c.AttributeError("window", "0 or more");
+  if (c.attributes.Float("softcap") < 0) return c.AttributeError("softcap", "0 or more");
+  QUERN_RETURN_IF_ERROR(CheckHeads(c, 0, heads));
+  QUERN_RETURN_IF_ERROR(CheckHeads(c, 1, kv_heads));
+  const TensorType &q = c.operand(0), &k = c.operand(1);
+  if (k.dims[0] != q.dims[0]) return c.ShapeError(1, absl::StrFormat("the batch %s of q", q.dims[0].ToString()));
+  QUERN_RETURN_IF_ERROR(c.ExpectDims(2, k.dims));
+  QUERN_RETURN_IF_ERROR(c.ExpectDType(2, k.dtype));
+  const std::string& mask = c.attributes.String("mask");
+  const bool wants_mask = mask == "custom" || mask == "bias";
+  if (wants_mask != c.has(3)) {
+    return c.Error(DiagnosticCode::kInputCount, "mask", wants_mask ? "4" : "3", c.has(3) ? "4" : "3");
+  }
+  const int axis = c.attributes.String("layout") == "bhsd" ? 2 : 1;
+  if (mask == "custom") QUERN_RETURN_IF_ERROR(c.ExpectDims(3, {q.dims[0], k.dims[axis]}));
+  if (mask == "bias") {
+    std::vector<ir::ExtentConstraint> constraints;
+    const std::vector<Extent> full = {q.dims[0], Extent(heads), q.dims[axis], k.dims[axis]};
+    const auto dims = ir::BroadcastDims(c.operand(3).dims, full, &constraints);
+    if (!dims.ok() || *dims != full) return c.ShapeError(3, "one that broadcasts to [B, heads, Sq, Sk]");
+  }
+  return std::vector<TensorType>{q};
+}
+
+StatusOr<std::vector<ir::Value>> Lower(LowerContext& c) {
+  Attributes attributes = c.attributes();
+  attributes.Set("kv_heads", KvHeads(attributes));
+  std::vector<ir::Value> operands = c.inputs;
+  if (!c.has(3)) operands.pop_back();
+  return c.Finish({c.Add("Attention", std::move(operands), std::move(attributes))});
+}
+
+}  // namespace
+
+const BlockDef& Block_attention() {
+  static const BlockDef* const block = Make({
+      .name = "Attention",
+      .doc = "softmax(q k^T scale + mask) v per head, with grouped heads",
+      .label = "attention",
+      .operands = {{"q"}, {"k"}, {"v"}, {"mask", ir::OperandKind::kAny, true}},
+      .attributes = {{.name = "heads", .kind = ir::AttrKind::kInt},
+                     {.name = "kv_heads", .kind = ir::AttrKind::kInt, .default_value = int64_t{0}, .doc = "0: heads"},
+                     {.name = "head_dim", .kind = ir::AttrKind::kInt},
+                     {.name = "mask", .kind = ir::AttrKind::kString, .default_value = std::string("none"),
+                      .choices = {"none", "causal", "sliding", "custom", "bias"}},
+                     {.name = "window", .kind = ir::AttrKind::kInt, .default_value = int64_t{0}, .doc = "sliding: keys before the query's own"},
+                     {.name = "scale", .kind = ir::AttrKind::kFloat, .default_value = 0.0, .doc = "0: 1 / sqrt(head_dim)"},
+                     {.name = "softcap", .kind = ir::AttrKind::kFloat, .default_value = 0.0, .doc = "0: none"},
+                     {.name = "layout", .kind = ir::AttrKind::kString, .default_value = std::string("packed"),
+                      .choices = {"packed", "bshd", "bhsd"}}},
+      .infer = Infer,
+      .lower = Lower,
+  });
+  return *block;
+}
+
+}  // namespace quern::hir

@@ -1,0 +1,93 @@
+#include "hir/builder.h"
+
+#include <cstring>
+
+namespace quern::hir {
+
+Value Builder::Input(std::string name, TensorType type) {
+  return status_.ok() ? Take(module_.AddInput(std::move(name), std::move(type))) : Value{};
+}
+
+Value Builder::Param(std::string name, TensorType type) {
+  return status_.ok() ? Take(module_.AddParam(std::move(name), std::move(type))) : Value{};
+}
+
+Value Builder::Scalar(float value) {
+  std::vector<uint8_t> bytes(sizeof(value));
+  std::memcpy(bytes.data(), &value, sizeof(value));
+  return status_.ok() ? Take(module_.AddConstant({DType::kF32, {}}, std::move(bytes))) : Value{};
+}
+
+std::vector<Value> Builder::Results(std::string_view block, std::vector<Value> inputs, Attributes attributes, std::string label) {
+  std::vector<Value> results;
+  if (status_.ok()) results = Take(module_.Add(block, std::move(inputs), std::move(attributes), std::move(label)));
+  if (!status_.ok()) results.resize(8);  // more than any block has: callers index without looking
+  return results;
+}
+
+Value Builder::Block(std::string_view block, std::vector<Value> inputs, Attributes attributes, std::string label) {
+  return Results(block, std::move(inputs), std::move(attributes), std::move(label))[0];
+}
+
+Value Builder::Mir(std::string_view op, std::vector<Value> inputs, Attributes attributes, std::string label) {
+  if (!status_.ok()) return {};
+  const std::vector<Value> results = Take(module_.AddMir(op, std::move(inputs), std::move(attributes), std::move(label)));
+  return results.empty() ? Value{} : results[0];
+}
+
+Value Builder::Linear(Value x, Value w, const LinearOptions& options) {
+  std::vector<Value> inputs = {x, w};
+  if (!options.bias.absent()) inputs.push_back(options.bias);
+  return Block("Linear", std::move(inputs),
+               {{"act", options.act}, {"bias", !options.bias.absent()}, {"weight_layout", options.weight_layout}}, options.label);
+}
+
+Value Builder::RmsNorm(Value x, Value gamma, double eps, Value beta) {
+  return Block("RmsNorm", {x, gamma, beta}, {{"eps", eps}});
+}
+
+Value Builder::SwiGLU(Value x, Value up, Value gate, Value down, std::string weight_layout) {
+  return Block("SwiGLU", {x, up, gate, down}, {{"weight_layout", std::move(weight_layout)}});
+}
+
+Value Builder::Attention(Value q, Value k, Value v, const AttentionOptions& o) {
+  return Block("Attention", {q, k, v, o.mask_value},
+               {{"heads", o.heads}, {"kv_heads", o.kv_heads}, {"head_dim", o.head_dim}, {"mask", o.mask}, {"window", o.window},
+                {"scale", o.scale}, {"softcap", o.softcap}, {"layout", o.layout}},
+               o.label);
+}
+
+Value Builder::Binary(std::string_view op, Value a, Value b) {
+  if (!status_.ok()) return {};
+  if (!a.absent() && !b.absent() && type(a).dtype != type(b).dtype && !IsBlock(type(a).dtype) && !IsBlock(type(b).dtype)) {
+    const DType common = Promote(type(a).dtype, type(b).dtype);
+    a = Cast(common, a);
+    b = Cast(common, b);
+  }
+  return Mir(op, {a, b});
+}
+
+Value Builder::Where(Value condition, Value a, Value b) {
+  if (!status_.ok()) return {};
+  if (type(a).dtype != type(b).dtype) {
+    const DType common = Promote(type(a).dtype, type(b).dtype);
+    a = Cast(common, a);
+    b = Cast(common, b);
+  }
+  return Mir("Where", {condition, a, b});
+}
+
+Value Builder::Cast(DType to, Value x) {
+  if (!status_.ok() || type(x).dtype == to) return x;
+  return Mir("Cast", {x}, {{"to", to}});
+}
+
+Value Builder::Narrow(Value x, int64_t axis, Extent start, Extent length) {
+  return Mir("Narrow", {x}, {{"axis", axis}, {"start", std::vector<Extent>{std::move(start)}}, {"length", std::vector<Extent>{std::move(length)}}});
+}
+
+Value Builder::Reduce(std::string op, Value x, std::vector<int64_t> axes, bool keep_dim) {
+  return Mir("Reduce", {x}, {{"op", std::move(op)}, {"axes", std::move(axes)}, {"keep_dim", keep_dim}});
+}
+
+}  // namespace quern::hir

@@ -1,0 +1,164 @@
+#include "hir/decoder.h"
+
+#include "hir/linear.h"
+
+namespace quern::hir {
+namespace {
+
+enum Operand { kX, kLn1Gamma, kLn1Beta, kQ, kK, kV, kO, kLn2Gamma, kLn2Beta, kGate, kUp, kDown, kCos, kSin, kMask, kKeyCache, kValueCache };
+
+struct Sizes {
+  explicit Sizes(const Attributes& attributes)
+      : heads(attributes.Int("heads")),
+        kv_heads(attributes.Int("kv_heads") == 0 ? heads : attributes.Int("kv_heads")),
+        head_dim(attributes.Int("head_dim")),
+        n_rot(attributes.Int("n_rot") == 0 ? head_dim : attributes.Int("n_rot")) {}
+  int64_t heads, kv_heads, head_dim, n_rot;
+};
+
+Status CheckSizes(const InferContext& c, const Sizes& sizes) {
+  if (sizes.heads < 1) return c.AttributeError("heads", "1 or more");
+  if (sizes.kv_heads < 1 || sizes.heads % sizes.kv_heads != 0) {
+    return c.AttributeError("kv_heads", absl::StrFormat("a divisor of %d", sizes.heads));
+  }
+  if (sizes.head_dim < 1) return c.AttributeError("head_dim", "1 or more");
+  if (sizes.n_rot < 2 || sizes.n_rot % 2 != 0 || sizes.n_rot > sizes.head_dim) {
+    return c.AttributeError("n_rot", absl::StrFormat("even and at most %d", sizes.head_dim));
+  }
+  if (c.attributes.Int("window") < 0) return c.AttributeError("window", "0 or more");
+  if (c.attributes.Float("eps") < 0) return c.AttributeError("eps", "0 or more");
+  return absl::OkStatus();
+}
+
+StatusOr<std::vector<TensorType>> Infer(const InferContext& c) {
+  const Sizes sizes(c.attributes);
+  QUERN_RETURN_IF_ERROR(CheckSizes(c, sizes));
+  const TensorType& x = c.operand(kX);
+  if (x.rank() != 2 && x.rank() != 3) return c.ShapeError(kX, "[S, E] or [B, S, E]");
+  QUERN_RETURN_IF_ERROR(c.ExpectDType(kX, DType::kF32));
+  const Extent width = x.dims.back();
+  for (const Operand norm : {kLn1Gamma, kLn1Beta, kLn2Gamma, kLn2Beta}) {
+    QUERN_RETURN_IF_ERROR(c.ExpectDims(norm, {width}));
+    QUERN_RETURN_IF_ERROR(c.ExpectDType(norm, DType::kF32));
+  }
+  std::optional<Extent> query(sizes.heads * sizes.head_dim), key(sizes.kv_heads * sizes.head_dim), hidden, out(width);
+  QUERN_RETURN_IF_ERROR(CheckWeight(c, kQ, width, query));
+  QUERN_RETURN_IF_ERROR(CheckWeight(c, kK, width, key));
+  QUERN_RETURN_IF_ERROR(CheckWeight(c, kV, width, key));
+  QUERN_RETURN_IF_ERROR(CheckWeight(c, kO, *query, out));
+  QUERN_RETURN_IF_ERROR(CheckWeight(c, kGate, width, hidden));
+  QUERN_RETURN_IF_ERROR(CheckWeight(c, kUp, width, hidden));
+  QUERN_RETURN_IF_ERROR(CheckWeight(c, kDown, *hidden, out));
+
+  const std::string& mask = c.attributes.String("mask");
+  const bool wants_mask = mask == "custom" || mask == "bias";
+  if (wants_mask != c.has(kMask)) {
+    return c.Error(DiagnosticCode::kInputCount, "mask", wants_mask ? "a mask among its" : "no mask among its",
+                   wants_mask ? "none" : "one");
+  }
+  std::vector<TensorType> results = {x};
+  if (c.has(kKeyCache) != c.has(kValueCache)) return c.Error(DiagnosticCode::kInputCount, "v_cache", "both caches or none among its", "one");
+  if (!c.has(kKeyCache)) return results;
+  if (!c.symbols.contains(kPastSymbol)) return c.Error(DiagnosticCode::kUnboundSymbol, kPastSymbol, "", "");
+  if (x.rank() == 3 && x.dims[0] != Extent(1)) return c.ShapeError(kX, "one sequence, for there is one cache");
+  for (const Operand cache : {kKeyCache, kValueCache}) {
+    const TensorType& type = c.operand(cache);
+    if (type.dtype != DType::kF32 && type.dtype != DType::kF16) return c.DTypeError(cache, "f16 or f32");
+    QUERN_RETURN_IF_ERROR(c.ExpectDims(cache, {type.rank() > 0 ? type.dims[0] : Extent(1), Extent(sizes.kv_heads), Extent(sizes.head_dim)}));
+    results.push_back(type);
+  }
+  if (results[1] != results[2]) return c.ShapeError(kValueCache, results[1].ToString());
+  return results;
+}
+
+// Writes this step's rows [.., S, kv_heads * head_dim] into a cache; gives the rows attention reads and the new cache.
+std::pair<ir::Value, ir::Value> UpdateCache(LowerContext& c, const Sizes& sizes, ir::Value rows, ir::Value cache, std::string_view part) {
+  const TensorType& type = c.type(rows);
+  const Extent length = type.rank() < 2 ? Extent(1) : type.dims[type.rank() - 2];
+  const Extent past = Extent::Symbol(kPastSymbol);
+  rows = c.CastTo(c.type(cache).dtype, rows, part);
+  rows = c.Reshape(rows, {length, Extent(sizes.kv_heads), Extent(sizes.head_dim)}, part);
+  const ir::Value updated = c.Add("Update", {cache, rows}, {{"axis", int64_t{0}}, {"start", std::vector<Extent>{past}}}, part);
+  const ir::Value seen = c.Add("Narrow", {updated},
+                               {{"axis", int64_t{0}}, {"start", std::vector<Extent>{0}}, {"length", std::vector<Extent>{past + length}}}, part);
+  return {c.Reshape(seen, {Extent(1), past + length, Extent(sizes.kv_heads * sizes.head_dim)}, part), updated};
+}
+
+StatusOr<std::vector<ir::Value>> Lower(LowerContext& c) {
+  const Sizes sizes(c.attributes());
+  const ir::Value x = c.inputs[kX];
+  const TensorType type = c.type(x);
+  const Attributes eps = {{"eps", c.attributes().Float("eps")}};
+  const Attributes layout = {{"weight_layout", c.attributes().String("weight_layout")}};
+  const Attributes rope = {{"head_dim", sizes.head_dim}, {"n_rot", sizes.n_rot}, {"style", c.attributes().String("rope_style")}};
+  auto linear = [&](ir::Value operand, Operand weight, const char* label) {
+    return c.Block("Linear", {operand, c.inputs[weight]}, layout, label)[0];
+  };
+  // Attention is over batches; one sequence without a batch is a batch of one.
+  auto batched = [&](ir::Value value) {
+    std::vector<Extent> dims = c.type(value).dims;
+    if (dims.size() == 2) dims.insert(dims.begin(), Extent(1));
+    return c.Reshape(value, std::move(dims), "attention");
+  };
+
+  const ir::Value n1 = c.Block("RmsNorm", {x, c.inputs[kLn1Gamma], c.inputs[kLn1Beta]}, eps, "attention_norm")[0];
+  ir::Value q = linear(n1, kQ, "attention/q"), k = linear(n1, kK, "attention/k"), v = linear(n1, kV, "attention/v");
+  q = c.Block("RoPE", {q, c.inputs[kCos], c.inputs[kSin]}, rope, "attention/q_rope")[0];
+  k = c.Block("RoPE", {k, c.inputs[kCos], c.inputs[kSin]}, rope, "attention/k_rope")[0];
+  std::vector<ir::Value> caches;
+  if (c.has(kKeyCache)) {
+    caches.resize(2);
+    std::tie(k, caches[0]) = UpdateCache(c, sizes, k, c.inputs[kKeyCache], "attention/k_cache");
+    std::tie(v, caches[1]) = UpdateCache(c, sizes, v, c.inputs[kValueCache], "attention/v_cache");
+  } else {
+    k = batched(k);
+    v = batched(v);
+  }
+  const Attributes attention = {{"heads", sizes.heads}, {"kv_heads", sizes.kv_heads}, {"head_dim", sizes.head_dim},
+                                {"mask", c.attributes().String("mask")}, {"window", c.attributes().Int("window")},
+                                {"scale", c.attributes().Float("scale")}, {"softcap", c.attributes().Float("softcap")}};
+  ir::Value a = c.Block("Attention", {batched(q), k, v, c.inputs[kMask]}, attention, "attention")[0];
+  std::vector<Extent> rows = type.dims;
+  rows.back() = Extent(sizes.heads * sizes.head_dim);
+  a = linear(c.Reshape(a, rows, "attention"), kO, "attention/o");
+
+  const std::vector<ir::Value> norm = c.Block("ResidualRmsNorm", {a, x, c.inputs[kLn2Gamma], c.inputs[kLn2Beta]}, eps, "ffn_norm");
+  const ir::Value n2 = norm[0], h = norm[1];
+  const ir::Value gate = linear(n2, kGate, "ffn/gate"), up = linear(n2, kUp, "ffn/up");
+  const ir::Value hidden = c.Add("Mul", {c.Add("Silu", {gate}, {}, "ffn"), up}, {}, "ffn");
+  const ir::Value out = c.Add("Add", {h, linear(hidden, kDown, "ffn/down")}, {}, "ffn");
+  std::vector<ir::Value> results = {out};
+  results.insert(results.end(), caches.begin(), caches.end());
+  return c.Finish(std::move(results));
+}
+
+}  // namespace
+
+BlockDef DecoderBlock(const char* name, const char* label) {
+  const auto weight = ir::OperandKind::kWeight;
+  const auto any_float = ir::OperandKind::kFloat;
+  return {
+      .name = name,
+      .doc = "pre-norm decoder layer: grouped attention with RoPE, SwiGLU, residuals",
+      .label = label,
+      .operands = {{"x"}, {"ln1_g"}, {"ln1_b", any_float, true}, {"q_w", weight}, {"k_w", weight}, {"v_w", weight}, {"o_w", weight},
+                   {"ln2_g"}, {"ln2_b", any_float, true}, {"gate_w", weight}, {"up_w", weight}, {"down_w", weight}, {"cos"}, {"sin"},
+                   {"mask", ir::OperandKind::kAny, true}, {"k_cache", any_float, true}, {"v_cache", any_float, true}},
+      .attributes = {{.name = "heads", .kind = ir::AttrKind::kInt},
+                     {.name = "kv_heads", .kind = ir::AttrKind::kInt, .default_value = int64_t{0}, .doc = "0: heads"},
+                     {.name = "head_dim", .kind = ir::AttrKind::kInt},
+                     {.name = "eps", .kind = ir::AttrKind::kFloat, .default_value = 1e-5, .doc = "of both norms"},
+                     {.name = "mask", .kind = ir::AttrKind::kString, .default_value = std::string("causal"),
+                      .choices = {"none", "causal", "sliding", "custom", "bias"}},
+                     {.name = "window", .kind = ir::AttrKind::kInt, .default_value = int64_t{0}},
+                     {.name = "scale", .kind = ir::AttrKind::kFloat, .default_value = 0.0, .doc = "0: 1 / sqrt(head_dim)"},
+                     {.name = "softcap", .kind = ir::AttrKind::kFloat, .default_value = 0.0, .doc = "0: none"},
+                     {.name = "n_rot", .kind = ir::AttrKind::kInt, .default_value = int64_t{0}, .doc = "0: head_dim"},
+                     {.name = "rope_style", .kind = ir::AttrKind::kString, .default_value = std::string("neox"), .choices = {"gptj", "neox"}},
+                     WeightLayoutAttribute()},
+      .infer = Infer,
+      .lower = Lower,
+  };
+}
+
+}  // namespace quern::hir

@@ -1,0 +1,111 @@
+// HIR: a model as blocks (RmsNorm, Attention, SwiGLU, LlamaDecoderBlock...). A Module is built, printed and lowered to MIR.
+//
+// Blocks are rows of a table (block.h), one file each in src/hir/blocks/. Types are inferred when a block is added, so an
+// error names the block, its label and the operand that is wrong. Lowering walks the nodes in order.
+//
+//   Module m;
+//   m.symbols = {{"SEQ", {1, 256}}};
+//   QUERN_ASSIGN(Value x, m.AddInput("x", {DType::kF32, {Extent::Symbol("SEQ"), 64}}));
+//   QUERN_ASSIGN(Value w, m.AddParam("w", {DType::kF32, {64, 32}}));
+//   QUERN_ASSIGN(std::vector<Value> y, m.Add("Linear", {x, w}, {{"act", std::string("Silu")}}));
+//   m.outputs = y;
+//   QUERN_ASSIGN(ir::Graph graph, Lower(m));
+// Print(m):
+//   module module sym SEQ in 1..256 fusion direct {
+//     %0 = Input() {name = "x"} : f32[SEQ, 64]  @"x"
+//     %1 = Param() {name = "w"} : f32[64, 32]  @"w"
+//     %2 = Linear(%0, %1) {act = "Silu", bias = false, weight_layout = "kn"} : f32[SEQ, 32]  @"linear"
+//     return %2
+//   }
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "ir/attributes.h"
+#include "ir/graph.h"
+#include "ir/type.h"
+
+namespace quern::hir {
+
+using ir::Attributes;
+using ir::TensorType;
+
+struct BlockDef;  // block.h
+
+// One result of one node. Value{} is an optional operand that is absent.
+struct Value {
+  int node = -1;
+  int result = 0;
+  bool absent() const { return node < 0; }
+  bool operator==(const Value&) const = default;
+};
+
+struct Node {
+  const BlockDef* block = nullptr;
+  std::vector<Value> inputs;  // as many as the block declares (absent ones as Value{}), except for Mir
+  Attributes attributes;
+  std::vector<TensorType> results;
+  std::string label;  // "layers.3/attention": names of the enclosing sub-blocks, then the block's own label
+  std::shared_ptr<const std::vector<uint8_t>> data;  // Constant only
+  const ir::OpDef* op = nullptr;                     // Mir only
+  std::shared_ptr<const ir::Graph> body;             // Mir of a Region only
+};
+
+// Direct: blocks known statically lower to fused MIR ops at once. Fusable: lower to primitives and leave the finding of
+// patterns to the MIR passes (what autodiff needs). Both reach the same regions.
+enum class FusionPolicy : uint8_t { kDirect, kFusable };
+
+class Module {
+ public:
+  std::string name = "module";
+  FusionPolicy policy = FusionPolicy::kDirect;
+  SymbolRanges symbols;
+  std::vector<Value> outputs;
+  std::vector<ir::Donation> donations;
+
+  const std::vector<Node>& nodes() const { return nodes_; }
+  const TensorType& type(Value value) const { return nodes_[value.node].results[value.result]; }
+
+  // Appends a block. The label defaults to the block's own. Errors carry a Diagnostic; the module is unchanged then.
+  StatusOr<std::vector<Value>> Add(std::string_view block, std::vector<Value> inputs, Attributes attributes = {},
+                                   std::string label = "");
+  StatusOr<Value> AddInput(std::string name, TensorType type);
+  StatusOr<Value> AddParam(std::string name, TensorType type);
+  // `data`: dense, little-endian.
+  StatusOr<Value> AddConstant(TensorType type, std::vector<uint8_t> data, std::string label = "");
+  // One MIR op verbatim.
+  StatusOr<std::vector<Value>> AddMir(std::string_view op, std::vector<Value> inputs, Attributes attributes = {},
+                                      std::string label = "");
+  StatusOr<std::vector<Value>> AddRegion(std::string family, std::vector<Value> inputs,
+                                         std::shared_ptr<const ir::Graph> body, std::string label = "");
+
+  // Nodes added inside `build` are labelled with the prefix "NAME/".
+  Status Named(std::string_view name, const std::function<Status()>& build);
+
+ private:
+  friend class Builder;
+  StatusOr<std::vector<Value>> Append(Node node);
+  std::string Label(std::string_view label) const;
+  // Operand types by position, null where absent; errors name values that do not exist.
+  StatusOr<std::vector<const TensorType*>> OperandTypes(const Node& node) const;
+
+  std::vector<Node> nodes_;
+  std::vector<std::string> scopes_;
+};
+
+// Lowers every block in order to verified MIR. Errors carry the label path of the block.
+StatusOr<ir::Graph> Lower(const Module& module);
+// The same with the Fusable policy, whatever the module's own: what autodiff takes.
+StatusOr<ir::Graph> LowerForAutodiff(Module module);
+// An existing MIR graph as a module of Mir blocks; Lower gives the same graph back.
+StatusOr<Module> WrapGraph(const ir::Graph& graph);
+// Text for people and dumps; not parsed.
+std::string Print(const Module& module);
+
+}  // namespace quern::hir

@@ -1,0 +1,37 @@
+// WrapGraph: an existing MIR graph as a module of Mir blocks, so that everything that takes HIR takes MIR too.
+
+#include "absl/strings/str_cat.h"
+#include "hir/block.h"
+
+namespace quern::hir {
+
+StatusOr<Module> WrapGraph(const ir::Graph& graph) {
+  Module module;
+  module.name = graph.name;
+  module.symbols = graph.symbols;
+  std::vector<std::vector<Value>> values;
+  for (const ir::Node& node : graph.nodes()) {
+    std::vector<Value> inputs;
+    for (const ir::Value& input : node.inputs) inputs.push_back(values[input.node][input.result]);
+    const std::string label = node.origin >= 0 ? graph.origins()[node.origin].label : "";
+    const std::string_view op = node.op->name;
+    auto leaf = [&]() -> StatusOr<Value> {
+      if (op == "Input") return module.AddInput(node.attributes.String("name"), node.results[0]);
+      if (op == "Param") return module.AddParam(node.attributes.String("name"), node.results[0]);
+      return module.AddConstant(node.results[0], *node.data, label);
+    };
+    if (node.op->family == ir::Family::kLeaf) {
+      QUERN_ASSIGN(const Value value, leaf());
+      values.push_back({value});
+    } else if (node.body != nullptr) {
+      QUERN_ASSIGN(values.emplace_back(), module.AddRegion(node.attributes.String("family"), std::move(inputs), node.body, label));
+    } else {
+      QUERN_ASSIGN(values.emplace_back(), module.AddMir(op, std::move(inputs), node.attributes, label));
+    }
+  }
+  for (const ir::Value& output : graph.outputs) module.outputs.push_back(values[output.node][output.result]);
+  module.donations = graph.donations;
+  return module;
+}
+
+}  // namespace quern::hir
