@@ -66,11 +66,13 @@ HWY_INLINE void Step(const uint8_t* block, const uint8_t* x, int64_t x_stride, c
   __m512i codes[2];
   codes[0] = LoadCodes<Format, (kCount > 1)>(block);
   if constexpr (kCount > 2) codes[1] = LoadCodes<Format, (kCount > 3)>(block + 2 * Format::kBytes);
+  QUERN_UNROLL
   for (int r = 0; r < M; ++r) {
     const uint8_t* row = x + r * x_stride;
     const auto* scales = reinterpret_cast<const float*>(row + at.scales) + b;
     const __m128 xd = kCount == 4 ? _mm_loadu_ps(scales) : _mm_maskz_loadu_ps(kLive, scales);
     const __m512 scale = _mm512_castps128_ps512(_mm_mul_ps(d, xd));
+    QUERN_UNROLL
     for (int i = 0; i < (kCount + 1) / 2; ++i) {
       const VI8 quants = hn::LoadU(DI8(), reinterpret_cast<const int8_t*>(row) + b * 32 + i * 64);
       const VI32 sum = Products<Format>(codes[i], quants, LoadScalar<int32_t>(row + at.sums + b * 2 + i * 4));
@@ -87,10 +89,11 @@ HWY_NOINLINE void DotRows(const DotCall& call) {
   for (int64_t j = 0; j < call.n; ++j) {
     const uint8_t* block = call.w + j * call.w_stride;
     VF32 acc[M];
+    QUERN_UNROLL
     for (int r = 0; r < M; ++r) acc[r] = hn::Zero(DF32());
     int64_t b = 0;
     for (; b + 4 <= blocks; b += 4, block += 4 * Format::kBytes) {
-      for (int line = 0; line < 4 * Format::kBytes; line += 64) __builtin_prefetch(block + call.ahead + line);
+      PrefetchAhead<4 * Format::kBytes>(block, call.ahead);
       Step<Format, 4, M>(block, call.x, call.x_stride, at, b, acc);
     }
     switch (blocks - b) {
@@ -98,6 +101,7 @@ HWY_NOINLINE void DotRows(const DotCall& call) {
       case 2: Step<Format, 2, M>(block, call.x, call.x_stride, at, b, acc); break;
       case 3: Step<Format, 3, M>(block, call.x, call.x_stride, at, b, acc); break;
     }
+    QUERN_UNROLL
     for (int r = 0; r < M; ++r) call.y[r * call.y_ld + j] += SumLanes(acc[r]);
   }
 }
@@ -115,11 +119,13 @@ HWY_NOINLINE void DotRows(const DotCall& call) {
     const uint8_t* block = call.w + j * call.w_stride;
     VF32 acc[M];
     float offset[M];  // d * xd * sum(quants), for q4_0
+    QUERN_UNROLL
     for (int r = 0; r < M; ++r) acc[r] = hn::Zero(df), offset[r] = 0;
     for (int64_t b = 0; b < call.k / 32; ++b, block += Format::kBytes) {
-      if (b % 2 == 0) __builtin_prefetch(block + call.ahead);
+      if (b % 2 == 0) PrefetchAhead<2 * Format::kBytes>(block, call.ahead);
       const float d = HalfToFloat(LoadScalar<uint16_t>(block));
       VI8 codes[kVectors];
+      QUERN_UNROLL
       for (int i = 0; i < kVectors; ++i) {
         if constexpr (Format::kBytes == Q8_0::kBytes) {
           codes[i] = hn::LoadU(di8, reinterpret_cast<const int8_t*>(block + 2) + i * kBytes);
@@ -134,9 +140,11 @@ HWY_NOINLINE void DotRows(const DotCall& call) {
 #endif
         }
       }
+      QUERN_UNROLL
       for (int r = 0; r < M; ++r) {
         const uint8_t* row = call.x + r * call.x_stride;
         VI32 sum = hn::Zero(DI32());
+        QUERN_UNROLL
         for (int i = 0; i < kVectors; ++i) {
           const VI8 quants = hn::LoadU(di8, reinterpret_cast<const int8_t*>(row) + b * 32 + i * kBytes);
           const VI16 pairs = Format::kBytes == Q8_0::kBytes ? SignedPairDot(codes[i], quants)
@@ -150,6 +158,7 @@ HWY_NOINLINE void DotRows(const DotCall& call) {
         }
       }
     }
+    QUERN_UNROLL
     for (int r = 0; r < M; ++r) call.y[r * call.y_ld + j] += SumLanes(acc[r]) - 8 * offset[r];
   }
 }

@@ -30,9 +30,10 @@ HWY_NOINLINE void DotRows(const DotCall& call) {
     const uint8_t* block = call.w + j * call.w_stride;
     VF32 acc[M];
     hn::Vec<DMF> acc_min[M];
+    QUERN_UNROLL
     for (int r = 0; r < M; ++r) acc[r] = hn::Zero(df), acc_min[r] = hn::Zero(dmf);
     for (int64_t b = 0; b < blocks; ++b, block += Q4_K::kBytes) {
-      for (int line = 0; line < 3; ++line) __builtin_prefetch(block + call.ahead + line * 64);
+      PrefetchAhead<Q4_K::kBytes>(block, call.ahead);
       const float d = HalfToFloat(LoadScalar<uint16_t>(block)), dmin = HalfToFloat(LoadScalar<uint16_t>(block + 2));
       const SixBits six = UnpackSixBits(block + 4);
       const VU8 scale_bytes = hn::BitCast(du8, hn::Set(DU64(), six.scales));
@@ -40,19 +41,24 @@ HWY_NOINLINE void DotRows(const DotCall& call) {
       const auto mins = hn::BitCast(dm16, hn::PromoteTo(hn::FixedTag<uint16_t, 8>(),
                                                         hn::BitCast(hn::FixedTag<uint8_t, 8>(), min_bytes)));
       VI32 sum[M];
+      QUERN_UNROLL
       for (int r = 0; r < M; ++r) sum[r] = hn::Zero(di32);
+      QUERN_UNROLL
       for (int chunk = 0; chunk < 4; ++chunk) {
         const Codes64 codes = SplitNibbles32(block + 16 + chunk * 32);
+        QUERN_UNROLL
         for (int i = 0; i < 64 / kBytes; ++i) {
           const int at_byte = chunk * 64 + i * kBytes;
           const VI16 scales = hn::BitCast(
               di16, hn::TableLookupBytesOr0(scale_bytes, hn::Load(du8, kScaleIndices.at + at_byte)));
+          QUERN_UNROLL
           for (int r = 0; r < M; ++r) {
             const auto* quants = reinterpret_cast<const int8_t*>(call.x + r * call.x_stride) + b * 256 + at_byte;
             sum[r] = WordDot(sum[r], PairDot(codes.v[i], hn::LoadU(di8, quants)), scales);
           }
         }
       }
+      QUERN_UNROLL
       for (int r = 0; r < M; ++r) {
         const uint8_t* row = call.x + r * call.x_stride;
         const auto* sums = reinterpret_cast<const int16_t*>(row + at.wide_sums) + b * 8;
@@ -62,6 +68,7 @@ HWY_NOINLINE void DotRows(const DotCall& call) {
         acc_min[r] = hn::MulAdd(hn::ConvertTo(dmf, sum_min), hn::Set(dmf, dmin * xd), acc_min[r]);
       }
     }
+    QUERN_UNROLL
     for (int r = 0; r < M; ++r) {
       call.y[r * call.y_ld + j] += SumLanes(acc[r]) - hn::GetLane(hn::SumOfLanes(dmf, acc_min[r]));
     }

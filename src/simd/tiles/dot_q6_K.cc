@@ -20,6 +20,7 @@ constexpr int kHalfVectors = 128 / kBytes;
 struct ScaleIndices {
   alignas(64) uint8_t at[256];
   constexpr ScaleIndices() : at() {
+    QUERN_UNROLL
     for (int i = 0; i < 128; ++i) {
       at[2 * i] = 0x80;
       at[2 * i + 1] = static_cast<uint8_t>(i / 8);
@@ -59,6 +60,7 @@ HWY_INLINE void SplitHalf(const uint8_t* low, const uint8_t* high, VU8* codes) {
   const hn::ScalableTag<uint16_t> d16;
   constexpr int kStream = 32 / kBytes;
   const VU8 two_bits = hn::Set(d, 0x30), four_bits = hn::Set(d, 15);
+  QUERN_UNROLL
   for (int i = 0; i < kStream; ++i) {
     const auto top = hn::BitCast(d16, hn::LoadU(d, high + i * kBytes));
     const VU8 first = hn::LoadU(d, low + i * kBytes), second = hn::LoadU(d, low + 32 + i * kBytes);
@@ -82,21 +84,25 @@ HWY_NOINLINE void DotRows(const DotCall& call) {
     const uint8_t* block = call.w + j * call.w_stride;
     VF32 acc[M];
     hn::Vec<DMF> offset[M];
+    QUERN_UNROLL
     for (int r = 0; r < M; ++r) acc[r] = hn::Zero(df), offset[r] = hn::Zero(dmf);
     for (int64_t b = 0; b < call.k / 256; ++b, block += Q6_K::kBytes) {
-      for (int line = 0; line < 4; ++line) __builtin_prefetch(block + call.ahead + line * 64);
+      PrefetchAhead<Q6_K::kBytes>(block, call.ahead);
       const float d = HalfToFloat(LoadScalar<uint16_t>(block + 208));
       const auto* scale_bytes = reinterpret_cast<const int8_t*>(block + 192);
       hn::Vec<DM16> scales[kSumVectors];
+      QUERN_UNROLL
       for (int i = 0; i < kSumVectors; ++i) {
         scales[i] = hn::PromoteTo(dm16, hn::LoadU(hn::Rebind<int8_t, DM16>(), scale_bytes + i * hn::MaxLanes(dm16)));
       }
       VI32 sum[M];
+      QUERN_UNROLL
       for (int r = 0; r < M; ++r) sum[r] = hn::Zero(DI32());
-#pragma clang loop unroll(full)
+      QUERN_UNROLL
       for (int half = 0; half < 2; ++half) {
         VU8 codes[kHalfVectors];
         SplitHalf(block + half * 64, block + 128 + half * 32, codes);
+        QUERN_UNROLL
         for (int i = 0; i < kHalfVectors; ++i) {
           const int at_byte = half * 128 + i * kBytes;
 #if HWY_ARCH_X86 && HWY_MAX_BYTES == 64
@@ -116,16 +122,19 @@ HWY_NOINLINE void DotRows(const DotCall& call) {
           const VI16 scale = hn::ShiftRight<8>(hn::BitCast(
               DI16(), hn::TableLookupBytesOr0(everywhere, hn::Load(DU8(), kScaleIndices.at + at_byte))));
 #endif
+          QUERN_UNROLL
           for (int r = 0; r < M; ++r) {
             const auto* quants = reinterpret_cast<const int8_t*>(call.x + r * call.x_stride) + b * 256 + at_byte;
             sum[r] = WordDot(sum[r], PairDot(codes[i], hn::LoadU(di8, quants)), scale);
           }
         }
       }
+      QUERN_UNROLL
       for (int r = 0; r < M; ++r) {
         const uint8_t* row = call.x + r * call.x_stride;
         const auto* sums = reinterpret_cast<const int16_t*>(row + at.sums) + b * 16;
         auto scaled_sums = hn::Zero(DM32());
+        QUERN_UNROLL
         for (int i = 0; i < kSumVectors; ++i) {
           scaled_sums = hn::Add(scaled_sums, MulPairs(scales[i], hn::LoadU(dm16, sums + i * hn::MaxLanes(dm16))));
         }
@@ -134,6 +143,7 @@ HWY_NOINLINE void DotRows(const DotCall& call) {
         offset[r] = hn::MulAdd(hn::ConvertTo(dmf, scaled_sums), hn::Set(dmf, scale), offset[r]);
       }
     }
+    QUERN_UNROLL
     for (int r = 0; r < M; ++r) {
       call.y[r * call.y_ld + j] += SumLanes(acc[r]) - 32 * hn::GetLane(hn::SumOfLanes(dmf, offset[r]));
     }

@@ -1,6 +1,7 @@
 // qk_dot_{q8_0,q4_0,q4_K,q6_K}_x: y[r, j] += dot(row j of w, row r of x) with x in f32: weights are decoded, nothing is
 // quantised. For --exact runs; slower than the integer dots, as every code becomes a float.
 #include "simd/tiles/quant_decode.h"
+#include "simd/tiles/quant_dot.h"
 
 namespace quern::simd {
 namespace {
@@ -8,20 +9,24 @@ namespace {
 template <class Format, int M>
 HWY_NOINLINE void ExactRows(float* y, int64_t y_ld, const uint8_t* w, int64_t w_stride, const uint8_t* x, int64_t x_stride,
                             int64_t n, int64_t k, int64_t ahead) {
+  constexpr int kBlocksALine = Format::kBytes < 64 ? 64 / Format::kBytes : 1;
   const DF32 d;
   for (int64_t j = 0; j < n; ++j) {
     const uint8_t* block = w + j * w_stride;
     VF32 acc[M][2];  // two, to hide the latency of the adds
+    QUERN_UNROLL
     for (int r = 0; r < M; ++r) acc[r][0] = acc[r][1] = hn::Zero(d);
     const uint8_t* row = x;
     for (int64_t b = 0; b < k / Format::kElements; ++b, block += Format::kBytes) {
-      for (int line = 0; line < Format::kBytes; line += 64) __builtin_prefetch(block + ahead + line);
+      if (b % kBlocksALine == 0) PrefetchAhead<Format::kBytes * kBlocksALine>(block, ahead);
       const BlockHeader<Format> header(block);
-#pragma clang loop unroll(full)
+      QUERN_UNROLL
       for (int s = 0; s < Format::kElements / 32; ++s, row += 128) {
         VF32 values[kVectors32];
         Decode32(header, block, s, values);
+        QUERN_UNROLL
         for (int v = 0; v < kVectors32; ++v) {
+          QUERN_UNROLL
           for (int r = 0; r < M; ++r) {
             const VF32 activations = hn::LoadU(d, reinterpret_cast<const float*>(row + r * x_stride) + v * kLanes);
             acc[r][v % 2] = hn::MulAdd(values[v], activations, acc[r][v % 2]);
@@ -29,6 +34,7 @@ HWY_NOINLINE void ExactRows(float* y, int64_t y_ld, const uint8_t* w, int64_t w_
         }
       }
     }
+    QUERN_UNROLL
     for (int r = 0; r < M; ++r) y[r * y_ld + j] += SumLanes(hn::Add(acc[r][0], acc[r][1]));
   }
 }

@@ -16,7 +16,9 @@ HWY_NOINLINE void Tile(float* c, int64_t c_ld, const uint8_t* x, int64_t x_strid
   const auto* scales = reinterpret_cast<const float*>(panel + PanelAt<Format>(k).scales);
   RowPointers<M> rows(x, x_stride), row_scales(x + planar.scales, x_stride);
   VF32 acc[M][kColumnVectors];
+  QUERN_UNROLL
   for (int r = 0; r < M; ++r) {
+    QUERN_UNROLL
     for (int v = 0; v < kColumnVectors; ++v) acc[r][v] = hn::Zero(df);
   }
   Starts<Format, M> starts;
@@ -27,12 +29,16 @@ HWY_NOINLINE void Tile(float* c, int64_t c_ld, const uint8_t* x, int64_t x_strid
 #pragma clang loop unroll(disable)
     for (int64_t b = 0; b < count; ++b, panel += 8 * 64, scales += 16) {
       VI32 products[M][kColumnVectors];
+      QUERN_UNROLL
       for (int r = 0; r < M; ++r) {
+        QUERN_UNROLL
         for (int v = 0; v < kColumnVectors; ++v) products[r][v] = starts.Get(r, b);
       }
       AddGroup<Format, M>(panel, rows, products);
+      QUERN_UNROLL
       for (int v = 0; v < kColumnVectors; ++v) {
         const VF32 d = hn::LoadU(df, scales + v * kLanes);
+        QUERN_UNROLL
         for (int r = 0; r < M; ++r) {
           const VF32 scale = hn::Mul(d, hn::Set(df, LoadScalar<float>(row_scales.At(r))));
           acc[r][v] = hn::MulAdd(hn::ConvertTo(df, products[r][v]), scale, acc[r][v]);

@@ -19,33 +19,44 @@ HWY_NOINLINE void Tile(float* c, int64_t c_ld, const uint8_t* x, int64_t x_strid
   const auto* supers = reinterpret_cast<const float*>(panel + at.supers);
   RowPointers<M> rows(x, x_stride);
   VF32 acc[M][kColumnVectors];
+  QUERN_UNROLL
   for (int r = 0; r < M; ++r) {
+    QUERN_UNROLL
     for (int v = 0; v < kColumnVectors; ++v) acc[r][v] = hn::Zero(df);
   }
   for (int64_t b = 0; b < k / 256; ++b) {
     VF32 sum[M][kColumnVectors];
+    QUERN_UNROLL
     for (int r = 0; r < M; ++r) {
+      QUERN_UNROLL
       for (int v = 0; v < kColumnVectors; ++v) sum[r][v] = hn::Zero(df);
     }
 #pragma clang loop unroll(disable)
     for (int s = 0; s < 8; ++s, panel += 8 * 64, scales += 16) {
       VI32 products[M][kColumnVectors];
+      QUERN_UNROLL
       for (int r = 0; r < M; ++r) {
+        QUERN_UNROLL
         for (int v = 0; v < kColumnVectors; ++v) products[r][v] = hn::Zero(DI32());
       }
       AddGroup<Q4_K, M>(panel, rows, products);
       rows.Advance(32);
+      QUERN_UNROLL
       for (int v = 0; v < kColumnVectors; ++v) {
         const VF32 scale = hn::LoadU(df, scales + v * kLanes);
+        QUERN_UNROLL
         for (int r = 0; r < M; ++r) sum[r][v] = hn::MulAdd(hn::ConvertTo(df, products[r][v]), scale, sum[r][v]);
       }
     }
     const uint8_t* block_x = x + planar.wide_sums + b * 16;
     const uint8_t* block_d = x + planar.scales + b * 4;
+    QUERN_UNROLL
     for (int v = 0; v < kColumnVectors; ++v) {
       const VF32 dmin = hn::LoadU(df, supers + v * kLanes);
+      QUERN_UNROLL
       for (int r = 0; r < M; ++r) {
         VI32 sum_min = hn::Zero(DI32());
+        QUERN_UNROLL
         for (int pair = 0; pair < 4; ++pair) {
           const VI16 two_mins = hn::LoadU(DI16(), mins + pair * 32 + v * kLanes * 2);
           sum_min = WordDot(sum_min, two_mins, hn::BitCast(DI16(), Broadcast4(block_x + r * x_stride + pair * 4)));

@@ -16,31 +16,41 @@ HWY_NOINLINE void Tile(float* c, int64_t c_ld, const uint8_t* x, int64_t x_strid
   const auto* scales = reinterpret_cast<const float*>(panel + PanelAt<Q6_K>(k).scales);
   RowPointers<M> rows(x, x_stride);
   VF32 acc[M][kColumnVectors];
+  QUERN_UNROLL
   for (int r = 0; r < M; ++r) {
+    QUERN_UNROLL
     for (int v = 0; v < kColumnVectors; ++v) acc[r][v] = hn::Zero(df);
   }
   Starts<Q6_K, M> starts;
   for (int64_t b = 0; b < k / 256; ++b) {
     starts.Load(x + planar.sums + b * 32, x_stride);
     VF32 sum[M][kColumnVectors];
+    QUERN_UNROLL
     for (int r = 0; r < M; ++r) {
+      QUERN_UNROLL
       for (int v = 0; v < kColumnVectors; ++v) sum[r][v] = hn::Zero(df);
     }
 #pragma clang loop unroll(disable)
     for (int g = 0; g < 16; ++g, panel += 4 * 64, scales += 16) {
       VI32 products[M][kColumnVectors];
+      QUERN_UNROLL
       for (int r = 0; r < M; ++r) {
+        QUERN_UNROLL
         for (int v = 0; v < kColumnVectors; ++v) products[r][v] = starts.Get(r, g);
       }
       AddGroup<Q6_K, M>(panel, rows, products);
       rows.Advance(16);
+      QUERN_UNROLL
       for (int v = 0; v < kColumnVectors; ++v) {
         const VF32 scale = hn::LoadU(df, scales + v * kLanes);
+        QUERN_UNROLL
         for (int r = 0; r < M; ++r) sum[r][v] = hn::MulAdd(hn::ConvertTo(df, products[r][v]), scale, sum[r][v]);
       }
     }
+    QUERN_UNROLL
     for (int r = 0; r < M; ++r) {
       const VF32 xd = hn::Set(df, LoadScalar<float>(x + r * x_stride + planar.scales + b * 4));
+      QUERN_UNROLL
       for (int v = 0; v < kColumnVectors; ++v) acc[r][v] = hn::MulAdd(sum[r][v], xd, acc[r][v]);
     }
   }

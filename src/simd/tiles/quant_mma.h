@@ -21,6 +21,7 @@ struct RowPointers {
   const uint8_t* base[(M + 2) / 3];
   int64_t stride;
   HWY_INLINE RowPointers(const uint8_t* x, int64_t x_stride) : stride(x_stride) {
+    QUERN_UNROLL
     for (int i = 0; i < (M + 2) / 3; ++i) base[i] = x + i * 3 * x_stride;
   }
   HWY_INLINE void Advance(int64_t bytes) {
@@ -34,7 +35,9 @@ template <int M>
 HWY_INLINE void AddTile(float* c, int64_t c_ld, const VF32 (*tile)[kColumnVectors], int64_t n) {
   const DF32 d;
   if (n == 16) {
+    QUERN_UNROLL
     for (int r = 0; r < M; ++r) {
+      QUERN_UNROLL
       for (int v = 0; v < kColumnVectors; ++v) {
         float* at = c + r * c_ld + v * kLanes;
         hn::StoreU(hn::Add(hn::LoadU(d, at), tile[r][v]), d, at);
@@ -43,7 +46,9 @@ HWY_INLINE void AddTile(float* c, int64_t c_ld, const VF32 (*tile)[kColumnVector
     return;
   }
   alignas(64) float row[16];
+  QUERN_UNROLL
   for (int r = 0; r < M; ++r) {
+    QUERN_UNROLL
     for (int v = 0; v < kColumnVectors; ++v) hn::Store(tile[r][v], d, row + v * kLanes);
     for (int64_t j = 0; j < n; ++j) c[r * c_ld + j] += row[j];
   }
@@ -80,38 +85,47 @@ HWY_INLINE void AddGroup(const uint8_t* panel, const RowPointers<M>& rows, VI32 
   const auto codes_at = [&](int step, int v) { return hn::LoadU(d, panel + step * 64 + v * kBytes); };
   const auto quants_at = [&](int step, int r) { return Broadcast4(rows.At(r) + step * 4); };
   if constexpr (kByteDot) {
-#pragma clang loop unroll(full)
+    QUERN_UNROLL
     for (int step = 0; step < kSteps; ++step) {
       const VU8 codes = codes_at(step, 0);
+      QUERN_UNROLL
       for (int r = 0; r < M; ++r) sum[r][0] = ByteDot(sum[r][0], codes, quants_at(step, r));
     }
   } else if constexpr (kPairSteps<Format> == 1) {
     const VI16 one = hn::Set(DI16(), 1);
-#pragma clang loop unroll(full)
+    QUERN_UNROLL
     for (int step = 0; step < kSteps; ++step) {
+      QUERN_UNROLL
       for (int v = 0; v < kColumnVectors; ++v) {
         const VI8 codes = hn::BitCast(DI8(), hn::Xor(codes_at(step, v), hn::Set(d, 0x80)));
+        QUERN_UNROLL
         for (int r = 0; r < M; ++r) sum[r][v] = WordDot(sum[r][v], SignedPairDot(codes, quants_at(step, r)), one);
       }
     }
   } else {
     const VI16 one = hn::Set(DI16(), 1);
-#pragma clang loop unroll(full)
+    QUERN_UNROLL
     for (int step = 0; step < kSteps; step += kPairSteps<Format>) {
       VI16 pairs[M][kColumnVectors];
+      QUERN_UNROLL
       for (int r = 0; r < M; ++r) {
+        QUERN_UNROLL
         for (int v = 0; v < kColumnVectors; ++v) pairs[r][v] = hn::Zero(DI16());
       }
-#pragma clang loop unroll(full)
+      QUERN_UNROLL
       for (int i = 0; i < kPairSteps<Format>; ++i) {
+        QUERN_UNROLL
         for (int r = 0; r < M; ++r) {
           const VI8 quants = quants_at(step + i, r);
+          QUERN_UNROLL
           for (int v = 0; v < kColumnVectors; ++v) {
             pairs[r][v] = hn::Add(pairs[r][v], PairDot(codes_at(step + i, v), quants));
           }
         }
       }
+      QUERN_UNROLL
       for (int r = 0; r < M; ++r) {
+        QUERN_UNROLL
         for (int v = 0; v < kColumnVectors; ++v) sum[r][v] = WordDot(sum[r][v], pairs[r][v], one);
       }
     }
@@ -130,7 +144,9 @@ struct Starts {
   alignas(64) int32_t at[M][16];
   HWY_INLINE void Load(const uint8_t* sums, int64_t x_stride) {
     const DI32 d;
+    QUERN_UNROLL
     for (int r = 0; r < M; ++r) {
+      QUERN_UNROLL
       for (int i = 0; i < 16; i += kLanes) {
         const auto* words = reinterpret_cast<const int16_t*>(sums + r * x_stride) + i;
         const VI32 wide = hn::PromoteTo(d, hn::LoadU(hn::Rebind<int16_t, DI32>(), words));

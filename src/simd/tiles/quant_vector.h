@@ -14,6 +14,9 @@
 #include <immintrin.h>
 #endif
 
+// Before a loop over registers: arrays of vectors stay in registers only when every index is a constant.
+#define QUERN_UNROLL _Pragma("clang loop unroll(full)")
+
 namespace quern::simd {
 namespace {
 
