@@ -29,6 +29,29 @@ StatusOr<std::vector<Value>> Expand(Graph& graph, const Node& node, std::span<co
   return e.Finish({y});
 }
 
+// The references of the parts, one after the other.
+Status Reference(RefContext& context) {
+  RefTensor& y = context.results[0];
+  auto run = [&](std::string_view op, std::vector<const RefTensor*> operands, Attributes attributes) {
+    Node node = context.node;
+    node.op = FindOp(op);
+    node.attributes = std::move(attributes);
+    std::vector<RefTensor> results = {{y.dtype, y.dims, std::vector<double>(y.data.size())}};
+    RefContext part{node, operands, context.binding, results};
+    QUERN_RETURN_IF_ERROR(node.op->reference(part));
+    y = std::move(results[0]);
+    return absl::OkStatus();
+  };
+  QUERN_RETURN_IF_ERROR(run("MatMul", {context.operands[0], context.operands[1]},
+                            {{"transpose_b", context.node.attributes.Bool("transpose_b")}}));
+  const RefTensor product = y;
+  QUERN_RETURN_IF_ERROR(run("Add", {&product, context.operands[2]}, {}));
+  const std::string& act = context.node.attributes.String("act");
+  if (act.empty()) return absl::OkStatus();
+  const RefTensor sum = y;
+  return run(act, {&sum}, {});
+}
+
 }  // namespace
 
 const OpDef& Op_fused_mat_mul_bias_act() {
@@ -42,6 +65,7 @@ const OpDef& Op_fused_mat_mul_bias_act() {
       .attributes = {{.name = "act", .kind = AttrKind::kString, .default_value = std::string(), .doc = "name of an elementwise op, or empty"},
                      {.name = "transpose_b", .kind = AttrKind::kBool, .default_value = false}},
       .infer = Infer,
+      .reference = Reference,
       .expand = Expand,
       .rtol = 2e-5,
       .atol = 2e-5,

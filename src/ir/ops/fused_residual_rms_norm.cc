@@ -1,5 +1,7 @@
 // FusedResidualRmsNorm: RmsNorm(x + residual), and the sum itself as a second result.
 
+#include <cmath>
+
 #include "ir/composite.h"
 #include "ir/shape.h"
 
@@ -22,6 +24,22 @@ StatusOr<std::vector<Value>> Expand(Graph& graph, const Node& node, std::span<co
   return e.Finish({e.Add("RmsNorm", std::move(operands), {{"eps", node.attributes.Float("eps")}}), sum});
 }
 
+Status Reference(RefContext& context) {
+  const RefTensor &x = *context.operands[0], &residual = *context.operands[1], &gamma = *context.operands[2];
+  const RefTensor* beta = context.operands.size() > 3 ? context.operands[3] : nullptr;
+  RefTensor &norm = context.results[0], &sum = context.results[1];
+  for (size_t i = 0; i < sum.data.size(); ++i) sum.data[i] = RoundTo(sum.dtype, x.data[i] + residual.data[i]);
+  ForEachLine(sum, -1, [&](const std::vector<int64_t>& at) {
+    double squares = 0;
+    for (const int64_t i : at) squares += sum.data[i] * sum.data[i];
+    const double scale = 1 / std::sqrt(squares / static_cast<double>(at.size()) + context.node.attributes.Float("eps"));
+    for (size_t c = 0; c < at.size(); ++c) {
+      norm.data[at[c]] = RoundTo(norm.dtype, sum.data[at[c]] * scale * gamma.data[c] + (beta != nullptr ? beta->data[c] : 0));
+    }
+  });
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 const OpDef& Op_fused_residual_rms_norm() {
@@ -35,6 +53,7 @@ const OpDef& Op_fused_residual_rms_norm() {
                    {.name = "beta", .kind = OperandKind::kFloat, .optional = true}},
       .attributes = {{.name = "eps", .kind = AttrKind::kFloat, .default_value = 1e-5}},
       .infer = Infer,
+      .reference = Reference,
       .expand = Expand,
       .rtol = 1e-5,
       .atol = 1e-5,

@@ -1,0 +1,127 @@
+// Llama models from files, run through the graph interpreter, against the logits of an independent runtime.
+
+#include "models/llama.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include "base/half.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "ir/interpret.h"
+
+namespace quern::models {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::filesystem::path Models() { return QUERN_MODELS_DIR; }
+
+std::shared_ptr<const GgufFile> OpenModel(const std::string& name) {
+  auto file = GgufFile::Open((Models() / name).string());
+  EXPECT_TRUE(file.ok()) << file.status();
+  return file.ok() ? std::make_shared<const GgufFile>(*std::move(file)) : nullptr;
+}
+
+std::vector<float> ReadFloats(const std::string& name) {
+  std::ifstream in(Models() / name, std::ios::binary);
+  std::string bytes((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+  std::vector<float> values(bytes.size() / sizeof(float));
+  std::memcpy(values.data(), bytes.data(), values.size() * sizeof(float));
+  return values;
+}
+
+// A model lowered and interpreted: caches are carried from step to step.
+class Interpreted {
+ public:
+  static Interpreted Make(const ModelSpec& spec, hir::FusionPolicy policy) {
+    Interpreted model;
+    hir::Module module = spec.module;
+    module.policy = policy;
+    auto graph = hir::Lower(module);
+    EXPECT_TRUE(graph.ok()) << graph.status();
+    if (!graph.ok()) return model;
+    model.graph_ = *std::move(graph);
+    for (const ParamData& param : spec.params) {
+      std::vector<int64_t> dims;
+      for (const Extent& dim : param.type.dims) dims.push_back(dim.constant());
+      auto tensor = ir::RefTensorFromBytes(param.type.dtype, dims, param.bytes);
+      EXPECT_TRUE(tensor.ok()) << param.name << tensor.status();
+      model.feeds_[param.name] = *std::move(tensor);
+    }
+    for (const ir::Donation& donation : model.graph_.donations) {
+      const ir::TensorType& type = model.graph_.type(model.graph_.outputs[donation.output]);
+      ir::RefTensor cache{type.dtype, {}, {}};
+      for (const Extent& dim : type.dims) cache.dims.push_back(dim.constant());
+      cache.data.assign(cache.elements(), 0);
+      model.feeds_[donation.input] = std::move(cache);
+    }
+    return model;
+  }
+
+  // Logits of the last `logits` of `ids`.
+  std::vector<double> Step(const std::vector<int32_t>& ids, int64_t logits) {
+    const int64_t n = static_cast<int64_t>(ids.size());
+    feeds_["ids"] = {DType::kI32, {n}, std::vector<double>(ids.begin(), ids.end())};
+    auto outputs = ir::Interpret(graph_, {{"SEQ", n}, {"PAST_SEQ", past_}, {"LOGITS", logits}}, feeds_);
+    EXPECT_TRUE(outputs.ok()) << outputs.status();
+    if (!outputs.ok()) return {};
+    past_ += n;
+    for (const ir::Donation& donation : graph_.donations) feeds_[donation.input] = (*outputs)[donation.output];
+    return (*outputs)[0].data;
+  }
+
+ private:
+  ir::Graph graph_;
+  ir::Feeds feeds_;
+  int64_t past_ = 0;
+};
+
+double LargestDifference(const std::vector<double>& got, const std::vector<float>& want, size_t first, size_t count) {
+  double largest = got.size() == count ? 0 : INFINITY;
+  for (size_t i = 0; i < std::min(count, got.size()); ++i) largest = std::max(largest, std::abs(got[i] - want[first + i]));
+  return largest;
+}
+
+const std::vector<int32_t> kPrompt = {1, 403, 407, 261, 378};  // "Once upon a time"
+
+struct Case {
+  const char* model;
+  const char* logits;
+  double tolerance;
+};
+
+class LlamaLogits : public ::testing::TestWithParam<Case> {};
+
+TEST_P(LlamaLogits, AgreeWithAnIndependentRuntime) {
+  if (!std::filesystem::exists(Models() / GetParam().model)) GTEST_SKIP() << "no " << GetParam().model << " under " << QUERN_MODELS_DIR;
+  const std::vector<float> want = ReadFloats(GetParam().logits);
+  auto spec = ModelFromGguf(OpenModel(GetParam().model), {.context = 64, .kv_dtype = DType::kF32});
+  ASSERT_TRUE(spec.ok()) << spec.status();
+  const size_t vocabulary = spec->vocabulary;
+  for (const auto policy : {hir::FusionPolicy::kDirect, hir::FusionPolicy::kFusable}) {
+    Interpreted model = Interpreted::Make(*spec, policy);
+    // The prompt at once, then two tokens one by one: the cache carries on.
+    const std::vector<double> prompt = model.Step(kPrompt, 5);
+    EXPECT_LT(LargestDifference(prompt, want, 0, 5 * vocabulary), GetParam().tolerance);
+    // The reference's rows after the prompt are of its own greedy choices.
+    int32_t next = static_cast<int32_t>(std::max_element(want.begin() + 4 * vocabulary, want.begin() + 5 * vocabulary) - want.begin() - 4 * vocabulary);
+    for (size_t step = 5; step < 7 && want.size() >= (step + 1) * vocabulary; ++step) {
+      EXPECT_LT(LargestDifference(model.Step({next}, 1), want, step * vocabulary, vocabulary), GetParam().tolerance) << "step " << step;
+      const auto row = want.begin() + step * vocabulary;
+      next = static_cast<int32_t>(std::max_element(row, row + vocabulary) - row);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Files, LlamaLogits,
+                         ::testing::Values(Case{"gguf/stories260K-F32.gguf", "ref/llm/stories260K-F32.once.logits.f32", 1e-3},
+                                           Case{"gguf/stories260K-F16.gguf", "ref/llm/stories260K-F16.weightonly.once.logits.f32", 1e-3},
+                                           Case{"gguf/stories260K-Q8_0.gguf", "ref/llm/stories260K-Q8_0.weightonly.once.logits.f32", 1e-3},
+                                           Case{"gguf/stories260K-Q4_0.gguf", "ref/llm/stories260K-Q4_0.weightonly.once.logits.f32", 1e-3}));
+
+}  // namespace
+}  // namespace quern::models
