@@ -61,6 +61,23 @@ HWY_INLINE VI8 Narrow(VI32 a, VI32 b, VI32 c, VI32 d) {
 
 // Sums of 16 and of 32 of 256 quants.
 HWY_INLINE void StoreSums(const VI8* quants, int16_t* sums, int16_t* wide_sums) {
+#if HWY_ARCH_X86 && HWY_MAX_BYTES == 64
+  __m512i eights[4];  // each 128-bit block: two sums of eight biased quants, which are one group of 16
+  for (int i = 0; i < 4; ++i) {
+    eights[i] = _mm512_sad_epu8(_mm512_xor_si512(quants[i].raw, _mm512_set1_epi8(-128)), _mm512_setzero_si512());
+  }
+  const auto add_halves = [](__m512i a, __m512i b) {
+    return _mm512_add_epi64(_mm512_unpacklo_epi64(a, b), _mm512_unpackhi_epi64(a, b));
+  };
+  // Block i of the packed words: group i of each of the four vectors, in the low word of four lanes.
+  const __m512i packed = _mm512_packs_epi32(add_halves(eights[0], eights[1]), add_halves(eights[2], eights[3]));
+  const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+  const __m512i groups = _mm512_sub_epi32(_mm512_permutexvar_epi32(order, packed), _mm512_set1_epi32(128 * 16));
+  const __m256i words = _mm512_cvtepi32_epi16(groups);
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(sums), words);
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(wide_sums),
+                   _mm256_cvtepi32_epi16(_mm256_madd_epi16(words, _mm256_set1_epi16(1))));
+#else
   const DU8 d;
   alignas(64) uint64_t eights[32];  // sums of eight biased quants
   for (int i = 0; i < 256 / kBytes; ++i) {
@@ -74,6 +91,7 @@ HWY_INLINE void StoreSums(const VI8* quants, int16_t* sums, int16_t* wide_sums) 
     sums[2 * g + 1] = static_cast<int16_t>(high);
     wide_sums[g] = static_cast<int16_t>(low + high);
   }
+#endif
 }
 
 // The element of largest magnitude of 256, the first of equals; 0 if all are 0 or NaN.
@@ -137,6 +155,51 @@ HWY_INLINE void QuantiseQ8_0(const float* x, int8_t* quants, uint8_t* scale, int
   StoreScalar(RoundToHalf(step), scale);
 }
 
+#if HWY_ARCH_X86 && HWY_MAX_BYTES == 64
+// Four blocks at once: the maxima of four blocks reduce in the steps of one, and two narrow divisions serve all.
+HWY_INLINE void QuantiseFourQ8_0(const float* x, int8_t* quants, uint8_t* scales, uint8_t* sums) {
+  __m512 v[8], largest[4];
+  QUERN_UNROLL
+  for (int i = 0; i < 8; ++i) v[i] = _mm512_loadu_ps(x + i * 16);
+  const __m512 zero = _mm512_setzero_ps();
+  QUERN_UNROLL
+  for (int i = 0; i < 4; ++i) {  // a NaN is ignored: the second operand wins
+    largest[i] = _mm512_max_ps(_mm512_abs_ps(v[2 * i + 1]), _mm512_max_ps(_mm512_abs_ps(v[2 * i]), zero));
+  }
+  const auto fold = [](__m512 a, __m512 b) {
+    return _mm512_max_ps(_mm512_shuffle_f32x4(a, b, 0x88), _mm512_shuffle_f32x4(a, b, 0xdd));
+  };
+  // 128-bit block i: four candidates of block i.
+  __m512 most = fold(fold(largest[0], largest[1]), fold(largest[2], largest[3]));
+  most = _mm512_max_ps(most, _mm512_permute_ps(most, 0x4e));
+  most = _mm512_max_ps(most, _mm512_permute_ps(most, 0xb1));
+  const __m512i firsts = _mm512_setr_epi32(0, 4, 8, 12, 0, 4, 8, 12, 0, 4, 8, 12, 0, 4, 8, 12);
+  const __m128 step = _mm_div_ps(_mm512_castps512_ps128(_mm512_permutexvar_ps(firsts, most)), _mm_set1_ps(127));
+  const __mmask8 some = _mm_cmp_ps_mask(step, _mm_setzero_ps(), _CMP_NEQ_UQ);
+  const __m512 inverse = _mm512_castps128_ps512(_mm_maskz_div_ps(some, _mm_set1_ps(1), step));
+  _mm_storeu_ps(reinterpret_cast<float*>(scales), _mm_cvtph_ps(_mm_cvtps_ph(step, _MM_FROUND_TO_NEAREST_INT)));
+  VI32 rounded[8];
+  QUERN_UNROLL
+  for (int i = 0; i < 8; ++i) {
+    const VF32 by{_mm512_permutexvar_ps(_mm512_set1_epi32(i / 2), inverse)};
+    rounded[i] = RoundAway(hn::Mul(VF32{v[i]}, by));
+  }
+  __m512i eights[2];
+  QUERN_UNROLL
+  for (int i = 0; i < 2; ++i) {
+    const VI8 packed = Narrow(rounded[4 * i], rounded[4 * i + 1], rounded[4 * i + 2], rounded[4 * i + 3]);
+    hn::StoreU(packed, DI8(), quants + i * 64);
+    eights[i] = _mm512_sad_epu8(_mm512_xor_si512(packed.raw, _mm512_set1_epi8(-128)), _mm512_setzero_si512());
+  }
+  const __m512i halves = _mm512_add_epi64(_mm512_unpacklo_epi64(eights[0], eights[1]),
+                                          _mm512_unpackhi_epi64(eights[0], eights[1]));
+  const __m512i sum = _mm512_add_epi64(halves, _mm512_shuffle_i64x2(halves, halves, 0xb1));
+  const __m512i order = _mm512_setr_epi64(0, 4, 1, 5, 0, 4, 1, 5);  // lanes: blocks 0, 2 and, a half further, 1, 3
+  const __m512i blocks = _mm512_sub_epi64(_mm512_permutexvar_epi64(order, sum), _mm512_set1_epi64(128 * 32));
+  StoreScalar(_mm_cvtsi128_si64(_mm512_cvtepi64_epi16(blocks)), sums);
+}
+#endif
+
 }  // namespace
 }  // namespace quern::simd
 
@@ -147,7 +210,14 @@ QUERN_TILE(qk_pack_q8_0_planar)(void* dst, int64_t dst_stride, const void* src, 
   for (int64_t r = 0; r < rows; ++r) {
     const auto* x = reinterpret_cast<const float*>(static_cast<const uint8_t*>(src) + r * src_stride);
     uint8_t* row = static_cast<uint8_t*>(dst) + r * dst_stride;
-    for (int64_t j = 0; j < k; j += 32) {
+    int64_t j = 0;
+#if HWY_ARCH_X86 && HWY_MAX_BYTES == 64
+    for (; j + 128 <= k; j += 128) {
+      const int64_t to = start + j;
+      QuantiseFourQ8_0(x + j, reinterpret_cast<int8_t*>(row + to), row + at.scales + to / 8, row + at.sums + to / 16);
+    }
+#endif
+    for (; j < k; j += 32) {
       const int64_t to = start + j;
       QuantiseQ8_0(x + j, reinterpret_cast<int8_t*>(row + to), row + at.scales + to / 8,
                    reinterpret_cast<int16_t*>(row + at.sums + to / 16));
