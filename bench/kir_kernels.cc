@@ -1,6 +1,7 @@
 // The worked kernels of docs/kir.md through the JIT, each against a figure of the machine taken in the same rounds.
 //
-//   bench_kir_kernels [--cpu LEVEL] [--specialise] [--perf-map] [--dump DIR] [NAME...]     one JSON object a line
+//   bench_kir_kernels [--cpu LEVEL] [--specialise] [--perf-map] [--dump DIR] [--kernels DIR] [NAME...]
+// prints one JSON object a line; --kernels reads the texts from another folder, to try a schedule.
 //   {"bench":"rms_norm_q8","level":"avx512vnni","m":1,"us":0.71}
 //   {"bench":"down_residual","threads":1,"gb_s":11.4,"read_gb_s":12.1,"share":0.94}
 //   {"bench":"gate_up_silu","m":256,"gop_s":540,"peak_gop_s":720,"share":0.75}
@@ -134,11 +135,11 @@ __attribute__((target("avx512f,avx512vnni"))) double RunDotProducts(int64_t roun
 
 struct Bench {
   std::shared_ptr<jit::Engine> engine;
-  std::string dump;
+  std::string dump, kernels = std::string(QUERN_SOURCE_DIR) + "/tests/kir";
 
   // Compiles a kernel of tests/kir twice, since the first pays for setting the code generator up; reports the second.
   jit::Module Compile(const std::string& name, kir::Kernel* kernel) {
-    std::ifstream file(std::string(QUERN_SOURCE_DIR) + "/tests/kir/" + name + ".kir");
+    std::ifstream file(kernels + "/" + name + ".kir");
     std::stringstream text;
     text << file.rdbuf();
     *kernel = Must(kir::ParseKernel(text.str()));
@@ -298,6 +299,7 @@ int main(int argc, char** argv) {
     else if (argument == "--specialise") options.emit.specialise = true;
     else if (argument == "--perf-map") options.perf_map = true;
     else if (argument == "--dump" && i + 1 < argc) bench.dump = argv[++i];
+    else if (argument == "--kernels" && i + 1 < argc) bench.kernels = argv[++i];
     else names.insert(argument);
   }
   options.emit.dump_ir = options.emit.dump_assembly = !bench.dump.empty();

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cmath>
+#include <cstring>
 #include <map>
 #include <mutex>
 
@@ -19,7 +20,7 @@ namespace {
 
 namespace orc = llvm::orc;
 
-struct LibmRow {
+struct LibcRow {
   const char* name;
   void* address;
 };
@@ -28,12 +29,14 @@ void* Address(F* function) { return reinterpret_cast<void*>(function); }
 using Unary = double(double);
 using Binary = double(double, double);
 
-std::vector<LibmRow> Libm() {
+std::vector<LibcRow> Libc() {
   return {{"atan", Address<Unary>(std::atan)},   {"atan2", Address<Binary>(std::atan2)}, {"cos", Address<Unary>(std::cos)},
           {"erf", Address<Unary>(std::erf)},     {"exp", Address<Unary>(std::exp)},      {"exp2", Address<Unary>(std::exp2)},
           {"fmod", Address<Binary>(std::fmod)},  {"fmodf", Address<float(float, float)>(::fmodf)},
           {"log", Address<Unary>(std::log)},     {"log2", Address<Unary>(std::log2)},    {"pow", Address<Binary>(std::pow)},
-          {"sin", Address<Unary>(std::sin)},     {"tan", Address<Unary>(std::tan)},      {"tanh", Address<Unary>(std::tanh)}};
+          {"sin", Address<Unary>(std::sin)},     {"tan", Address<Unary>(std::tan)},      {"tanh", Address<Unary>(std::tanh)},
+          {"memcpy", Address<void*(void*, const void*, size_t)>(std::memcpy)},
+          {"memset", Address<void*(void*, int, size_t)>(std::memset)}};
 }
 
 Status ToStatus(llvm::Error error, const char* what) {
@@ -56,7 +59,7 @@ void FunctionSizes(std::string_view object, std::map<std::string, uint64_t>& siz
 struct Linker::State {
   std::unique_ptr<orc::ExecutionSession> session;
   std::unique_ptr<orc::ObjectLinkingLayer> layer;
-  orc::JITDylib* runtime = nullptr;  // tiles and libm
+  orc::JITDylib* runtime = nullptr;  // tiles and libc
   std::atomic<int64_t> next{0};
 };
 
@@ -85,8 +88,8 @@ StatusOr<std::unique_ptr<Linker>> Linker::Create(const cpu::Target& target) {
     const std::string name = std::string(function.name) + "_" + target.name;
     define(name, simd::FindTile(name));
   }
-  for (const LibmRow& row : Libm()) {
-    QUERN_CHECK(cpu::IsLibmSymbol(row.name));
+  for (const LibcRow& row : Libc()) {
+    QUERN_CHECK(cpu::IsLibcSymbol(row.name));
     define(row.name, row.address);
   }
   if (llvm::Error error = state->runtime->define(orc::absoluteSymbols(std::move(symbols)))) {

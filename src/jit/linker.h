@@ -22,7 +22,7 @@ struct LinkedCode {
 
 class Linker {
  public:
-  // Knows the tiles and packs of the target's level and the libm functions of generated code; nothing else of the process
+  // Knows the tiles and packs of the target's level and the few C functions of generated code; nothing else of the process
   // is visible to kernels.
   static StatusOr<std::unique_ptr<Linker>> Create(const cpu::Target& target);
   ~Linker();

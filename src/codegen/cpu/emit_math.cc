@@ -24,7 +24,7 @@ llvm::Value* Emitter::LibmPerLane(const std::string& name, std::span<llvm::Value
   llvm::Type* element = args[0]->getType()->getScalarType();
   const std::vector<llvm::Type*> types(args.size(), element);
   const std::string symbol = element->isFloatTy() ? name + "f" : name;
-  QUERN_CHECK(IsLibmSymbol(symbol));
+  QUERN_CHECK(IsLibcSymbol(symbol));
   llvm::FunctionCallee callee = module_.getOrInsertFunction(symbol, llvm::FunctionType::get(element, types, false));
   auto one = [&](std::span<llvm::Value* const> operands) {
     llvm::CallInst* call = b_.CreateCall(callee, llvm::ArrayRef(operands.data(), operands.size()));

@@ -77,6 +77,10 @@ void Emitter::EmitPrefetch(const kir::Prefetch& prefetch) {
       b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {b_.getPtrTy()}, {at, b_.getInt32(0), b_.getInt32(2), b_.getInt32(1)});
     });
   };
+  if (region.extents.size() == 2 && region.row_bytes == bytes) {
+    bytes = b_.CreateMul(region.extents[0], bytes);  // whole rows: one run of memory
+    return lines(region.ptr);
+  }
   if (region.extents.size() == 1) return lines(region.ptr);
   if (region.extents.size() > 2) return Fail("prefetch of more than two ranged dimensions");
   Loop(b_.getInt64(0), region.extents[0], 1, [&](llvm::Value* index) {

@@ -25,7 +25,7 @@ void Emitter::EmitTile(const kir::Tile& tile) {
     stored->setMetadata(llvm::LLVMContext::MD_noalias, buffer.noalias);
   };
   const int64_t elements = constant->getSExtValue();
-  if (elements <= 16 * target_.lanes) {
+  if (elements <= 4 * target_.lanes) {
     for (int64_t i = 0; i < elements; i += target_.lanes) store(b_.getInt64(i));
   } else {
     Loop(b_.getInt64(0), b_.getInt64(elements), target_.lanes, store);

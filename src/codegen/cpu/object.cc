@@ -21,8 +21,8 @@
 namespace quern::cpu {
 namespace {
 
-constexpr std::array kLibm = {"atan", "atan2", "cos", "erf", "exp", "exp2", "fmod", "fmodf",
-                              "log",  "log2",  "pow", "sin", "tan", "tanh"};
+constexpr std::array kLibc = {"atan", "atan2", "cos",  "erf",  "exp",    "exp2", "fmod", "fmodf",
+                              "log",  "log2",  "pow",  "sin",  "tan",    "tanh", "memcpy", "memset"};
 
 int64_t Now() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -73,8 +73,8 @@ std::string Text(const llvm::Module& module) {
 
 }  // namespace
 
-bool IsLibmSymbol(std::string_view name) {
-  return std::find(kLibm.begin(), kLibm.end(), name) != kLibm.end();
+bool IsLibcSymbol(std::string_view name) {
+  return std::find(kLibc.begin(), kLibc.end(), name) != kLibc.end();
 }
 
 struct ObjectCompiler::State {

@@ -79,6 +79,14 @@ TEST(Kernels, ExpandedMeanings) {
              {.expand_tiles = true});
 }
 
+// The tiles' own bitcode in line, with the kernel's constants.
+TEST(Kernels, Specialised) {
+  Rng rng(kSeed);
+  const kir::Kernel norm = FromFile("rms_norm_q8");
+  const kir::Kernel gemv = Shrunk("down_residual", {{"5632", "768"}, {"2048", "96"}});
+  CheckCases({MakeCase(norm, {{"M", 2}}, {1e-5, 0.03}, rng), MakeCase(gemv, {}, {1e-4, 2e-3}, rng)}, {.specialise = true});
+}
+
 TEST(Kernels, Accesses) {
   Rng rng(kSeed);
   // Contiguous, invariant, step 2 and 3, backwards, gathered, with a default outside, scattered, transposed.

@@ -1,0 +1,188 @@
+// Objects of kernels at every level, whether or not this machine can run them: what they leave undefined, how much stack
+// they take, how large their code is, and that the same kernel gives the same bytes.
+#include "codegen/cpu/object.h"
+
+#include <elf.h>
+
+#include <cstring>
+#include <fstream>
+#include <regex>
+#include <sstream>
+#include <thread>
+
+#include "codegen/cpu/target.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "kir/kir.h"
+#include "simd/library.h"
+
+namespace quern::cpu {
+namespace {
+
+constexpr const char* kFiles[] = {"rms_norm_q8", "down_residual", "gate_up_silu", "attn_decode"};
+
+kir::Kernel FromFile(const std::string& name) {
+  std::ifstream file(std::string(QUERN_SOURCE_DIR) + "/tests/kir/" + name + ".kir");
+  std::stringstream text;
+  text << file.rdbuf();
+  auto kernel = kir::ParseKernel(text.str());
+  EXPECT_TRUE(kernel.ok()) << kernel.status();
+  return *std::move(kernel);
+}
+
+kir::Kernel FromText(const std::string& text) {
+  auto kernel = kir::ParseKernel(text);
+  EXPECT_TRUE(kernel.ok()) << kernel.status();
+  return *std::move(kernel);
+}
+
+// Names that an ELF object refers to and does not define.
+std::vector<std::string> Undefined(const std::string& object) {
+  std::vector<std::string> names;
+  Elf64_Ehdr header;
+  std::memcpy(&header, object.data(), sizeof header);
+  std::vector<Elf64_Shdr> sections(header.e_shnum);
+  std::memcpy(sections.data(), object.data() + header.e_shoff, sections.size() * sizeof(Elf64_Shdr));
+  for (const Elf64_Shdr& section : sections) {
+    if (section.sh_type != SHT_SYMTAB) continue;
+    for (uint64_t at = 0; at < section.sh_size; at += sizeof(Elf64_Sym)) {
+      Elf64_Sym symbol;
+      std::memcpy(&symbol, object.data() + section.sh_offset + at, sizeof symbol);
+      if (symbol.st_shndx != SHN_UNDEF || symbol.st_name == 0) continue;
+      names.emplace_back(object.data() + sections[section.sh_link].sh_offset + symbol.st_name);
+    }
+  }
+  return names;
+}
+
+// One kernel with every kind of conversion and of math, which are what could turn into library calls.
+kir::Kernel Conversions() {
+  std::string text = "kernel conversions (\n  a : f32[N] in, d : f64[N] in, h : f16[N] in, b : bf16[N] in, i : i64[N] in, u : u32[N] in\n";
+  std::string body;
+  int outputs = 0;
+  for (const char* from : {"a", "d", "h", "b", "i", "u"}) {
+    for (const char* to : {"f32", "f16", "bf16", "f64", "i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64"}) {
+      text += absl::StrFormat("  y%d : %s[N] out\n", outputs, to);
+      body += absl::StrFormat("      y%d[c] = cast<%s>(%s[c])\n", outputs++, to, from);
+    }
+  }
+  for (const char* math : {"exp", "exp2", "sin", "cos", "tan", "atan", "tanh", "erf", "sqrt", "rsqrt", "sigmoid", "floor", "ceil",
+                           "trunc", "round"}) {
+    text += absl::StrFormat("  y%d : f32[N] out\n  y%d : f64[N] out\n", outputs, outputs + 1);
+    body += absl::StrFormat("      y%d[c] = %s(a[c])\n      y%d[c] = %s(d[c])\n", outputs, math, outputs + 1, math);
+    outputs += 2;
+  }
+  text += absl::StrFormat("  y%d : f32[N] out\n", outputs);
+  body += absl::StrFormat("      y%d[c] = fma(a[c], a[c], contract(a[c] * a[c] + 1.0))\n", outputs);
+  return FromText(text + ") sym N in 1..100 {\n  grid g in 0..1 {\n    vec c in 0..N {\n" + body + "    }\n  }\n}\n");
+}
+
+TEST(Object, LeavesOnlyKnownNamesUndefined) {
+  std::vector<kir::Kernel> kernels;
+  for (const char* file : kFiles) kernels.push_back(FromFile(file));
+  kernels.push_back(Conversions());
+  for (const Target& target : Targets()) {
+    for (bool specialise : {false, true}) {
+      ObjectCompiler compiler(target, {.specialise = specialise});
+      for (const kir::Kernel& kernel : kernels) {
+        if (specialise && kernel.name == "attn_decode") continue;  // as the others, and slow to compile
+        const std::string symbol = "k";
+        auto object = compiler.Compile({&kernel, 1}, {&symbol, 1});
+        ASSERT_TRUE(object.ok()) << object.status();
+        bool tiles = false;
+        for (const std::string& name : Undefined(object->bytes)) {
+          tiles = tiles || simd::FindTile(name) != nullptr;
+          EXPECT_TRUE(name == "_GLOBAL_OFFSET_TABLE_" || IsLibcSymbol(name) || simd::FindTile(name) != nullptr)
+              << name << " in " << kernel.name << " at " << target.name;
+        }
+        EXPECT_EQ(tiles, !specialise && kernel.name != "conversions") << kernel.name << " at " << target.name;
+      }
+    }
+  }
+}
+
+// kir.md: at most 400 instructions of IR before linking and 16 KB of stack; a map over tiles neither gathers nor scatters.
+TEST(Object, StaysSmall) {
+  for (const Target& target : Targets()) {
+    ObjectCompiler compiler(target, {.dump_assembly = true});
+    for (const char* file : kFiles) {
+      const kir::Kernel kernel = FromFile(file);
+      const std::string symbol = file;
+      auto object = compiler.Compile({&kernel, 1}, {&symbol, 1});
+      ASSERT_TRUE(object.ok()) << object.status();
+      EXPECT_LT(object->stats[0].instructions, 400) << file;
+      EXPECT_EQ(object->stats[0].gathers, 0) << file;
+      EXPECT_EQ(object->stats[0].scalarised, 0) << file;
+      EXPECT_EQ(object->stats[0].expanded_tiles, 0) << file;
+      EXPECT_LT(object->bytes.size(), 16384u) << file;
+      static const std::regex frame(R"(sub[ql]\s+\$(\d+), %rsp)");
+      std::smatch match;
+      for (std::string text = object->assembly; std::regex_search(text, match, frame); text = match.suffix()) {
+        EXPECT_LT(std::stol(match[1]), 16384) << file << " at " << target.name;
+      }
+    }
+  }
+}
+
+TEST(Object, SameKernelSameBytes) {
+  const kir::Kernel kernel = FromFile("gate_up_silu");
+  const Target& target = Targets()[1];
+  const std::string symbol = "k";
+  std::vector<std::string> bytes(3);
+  auto compile = [&](size_t i) {
+    ObjectCompiler compiler(target, {});
+    auto object = compiler.Compile({&kernel, 1}, {&symbol, 1});
+    if (object.ok()) bytes[i] = object->bytes;
+  };
+  std::thread other(compile, 1);
+  compile(0);
+  other.join();
+  ObjectCompiler reused(target, {});
+  for (int round = 0; round < 2; ++round) {
+    auto object = reused.Compile({&kernel, 1}, {&symbol, 1});
+    ASSERT_TRUE(object.ok()) << object.status();
+    bytes[2] = object->bytes;
+  }
+  EXPECT_FALSE(bytes[0].empty());
+  EXPECT_EQ(bytes[0], bytes[1]);
+  EXPECT_EQ(bytes[0], bytes[2]);
+}
+
+// What the access analysis makes of index expressions, seen in the machine code.
+TEST(Object, ChoosesAccesses) {
+  struct Row {
+    const char* body;
+    int gathers, scatters;
+    const char* has;
+    const char* lacks;
+  };
+  const Row rows[] = {
+      {"y[i] = x[i] * 2.0", 0, 0, "mulps|addps", "gather"},
+      {"y[i] = x[5] * 2.0", 0, 0, "broadcast|shuf", "gather"},
+      {"y[i] = x[i + 7]", 0, 0, "movups", "gather"},
+      {"y[i] = x[2 * i]", 0, 0, "perm|shuf", "gather"},
+      {"y[i] = x[3 * i]", 1, 0, "gather", "scatter"},
+      {"y[i] = x[cast<i64>(k[i])]", 1, 0, "gather", "scatter"},
+      {"y[2 * i] = x[i]", 0, 1, "scatter", "gather"},
+      {"y[i] = contract(x[i] * x[i] + 1.0)", 0, 0, "vfmadd", "vmulps"},
+      {"y[i] = x[i] * x[i] + 1.0", 0, 0, "vmulps", "vfmadd"},
+      {"y[i] = cast<f32>(h[i])", 0, 0, "vcvtph2ps", "call"},
+  };
+  const Target* avx512 = *ResolveTarget("x86-64-v4");
+  ObjectCompiler compiler(*avx512, {.dump_assembly = true});
+  for (const Row& row : rows) {
+    const kir::Kernel kernel = FromText(absl::StrFormat(
+        "kernel k (x : f32[200] in, k : u8[64] in, h : f16[64] in, y : f32[128] out) { grid g in 0..1 { vec i in 0..64 { %s } } }",
+        row.body));
+    const std::string symbol = "k";
+    auto object = compiler.Compile({&kernel, 1}, {&symbol, 1});
+    ASSERT_TRUE(object.ok()) << object.status();
+    EXPECT_EQ(object->stats[0].gathers, row.gathers) << row.body;
+    EXPECT_EQ(object->stats[0].scatters, row.scatters) << row.body;
+    EXPECT_TRUE(std::regex_search(object->assembly, std::regex(row.has))) << row.body << "\n" << object->assembly;
+    EXPECT_FALSE(std::regex_search(object->assembly, std::regex(row.lacks))) << row.body << "\n" << object->assembly;
+  }
+}
+
+}  // namespace
+}  // namespace quern::cpu

@@ -1,0 +1,47 @@
+#include "codegen/cpu/target.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "simd/library.h"
+
+namespace quern::cpu {
+namespace {
+
+TEST(Target, NamesAndAliases) {
+  for (const auto& [name, level] : {std::pair("sse4", "sse4"), {"x86-64-v2", "sse4"}, {"x86-64-v3", "avx2"},
+                                    {"x86-64-v4", "avx512"}, {"avx512vnni", "avx512vnni"}}) {
+    auto target = ResolveTarget(name);
+    ASSERT_TRUE(target.ok()) << target.status();
+    EXPECT_STREQ((*target)->name, level);
+  }
+  EXPECT_EQ(ResolveTarget("mmx").status().message(),
+            "unknown cpu level \"mmx\"; known: native, sse4 or x86-64-v2, avx2 or x86-64-v3, avx512 or x86-64-v4, avx512vnni");
+  EXPECT_FALSE(ResolveTarget("").ok());
+}
+
+// The code generator's view of the machine and src/simd's must be the same, or code would be linked that cannot run.
+TEST(Target, AgreesWithTheSimdLevels) {
+  ASSERT_EQ(Targets().size(), simd::Levels().size());
+  for (const Target& target : Targets()) {
+    const simd::Level* level = simd::FindLevel(target.name);
+    ASSERT_NE(level, nullptr) << target.name;
+    EXPECT_EQ(level->vector_bytes, 4 * target.lanes);
+    EXPECT_EQ(simd::HostSupports(*level), MissingOnHost(target).empty()) << target.name;
+    EXPECT_EQ(CheckHost(target).ok(), MissingOnHost(target).empty());
+  }
+  auto native = ResolveTarget("native");
+  ASSERT_TRUE(native.ok()) << native.status();
+  EXPECT_EQ(std::string_view((*native)->name), simd::HostLevel().name);
+  EXPECT_EQ(*native, HostTargets().back());
+}
+
+TEST(Target, NamesTheMissingFeatures) {
+  Target target = Targets()[0];
+  target.name = "sse9";
+  target.required = "sse4.2 no-such-feature another";
+  EXPECT_THAT(MissingOnHost(target), testing::ElementsAre("no-such-feature", "another"));
+  EXPECT_EQ(CheckHost(target).message(), "cpu level sse9 cannot run on this machine: it lacks no-such-feature, another");
+}
+
+}  // namespace
+}  // namespace quern::cpu
