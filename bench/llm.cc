@@ -1,0 +1,151 @@
+// Decode and prompt speed of a model file, one JSON object on standard output, for tools/rounds-like drivers that interleave
+// it with a peer:
+//   bench_llm MODEL [--threads N] [--pp 512] [--tg 32] [--at 128] [--reps 3] [--known]
+//   {"engine":"quern","model":"85m-q4_k_m.gguf","threads":1,"pp_tps":..,"tg_tps":..,"tg_gbps":..,"read_gbps":..,...}
+// read_gbps is a read loop over 512 MiB on as many threads, in the same process right after the decode: DRAM speed differs
+// from minute to minute. --known checks the greedy text of a stories file first.
+#include <immintrin.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "quern/quern.h"
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double Since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+double Median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+volatile uint64_t sink;
+
+double ReadGbps(int threads) {
+  constexpr size_t kBytes = size_t{512} << 20;
+  static uint64_t* const memory = [] {
+    auto* m = static_cast<uint64_t*>(std::aligned_alloc(4096, kBytes));
+    for (size_t i = 0; i < kBytes / 8; ++i) m[i] = i * 0x9e3779b97f4a7c15u;
+    return m;
+  }();
+  std::vector<double> rates;
+  for (int round = 0; round < 3; ++round) {
+    const Clock::time_point start = Clock::now();
+    std::vector<std::thread> workers;
+    for (int t = 0; t < threads; ++t) {
+      workers.emplace_back([t, threads] {
+        const size_t words = kBytes / 8 / threads;
+        const uint64_t* at = memory + t * words;
+        __m256i a = _mm256_setzero_si256(), b = a, c = a, d = a;
+        for (size_t i = 0; i + 16 <= words; i += 16) {
+          a = _mm256_xor_si256(a, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(at + i)));
+          b = _mm256_xor_si256(b, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(at + i + 4)));
+          c = _mm256_xor_si256(c, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(at + i + 8)));
+          d = _mm256_xor_si256(d, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(at + i + 12)));
+        }
+        uint64_t lanes[4];
+        _mm256_storeu_si256(reinterpret_cast<__m256i*>(lanes), _mm256_xor_si256(_mm256_xor_si256(a, b), _mm256_xor_si256(c, d)));
+        sink = lanes[0] ^ lanes[1] ^ lanes[2] ^ lanes[3];
+      });
+    }
+    for (std::thread& worker : workers) worker.join();
+    rates.push_back(static_cast<double>(kBytes) / Since(start) / 1e9);
+  }
+  return Median(rates);
+}
+
+int Complain(const std::string& error) {
+  std::fprintf(stderr, "bench_llm: %s\n", error.c_str());
+  return 1;
+}
+
+// The greedy continuation of "Once upon a time" that every stories model gives.
+constexpr int32_t kPrompt[] = {1, 403, 407, 261, 378};
+constexpr int32_t kKnown[] = {432, 383, 286, 261, 376, 298, 315, 421, 395, 317, 426, 338};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 2) return Complain("usage: bench_llm MODEL [--threads N] [--pp N] [--tg N] [--at N] [--reps N] [--cpu L] [--exact] [--specialise] [--known]");
+  const std::string path = argv[1];
+  quern::Options options;
+  int pp = 512, tg = 32, at = 128, reps = 3;
+  bool known = false;
+  options.threads = 1;
+  for (int i = 2; i < argc; ++i) {
+    const std::string flag = argv[i];
+    const auto value = [&] { return i + 1 < argc ? argv[++i] : ""; };
+    if (flag == "--threads") options.threads = std::atoi(value());
+    else if (flag == "--pp") pp = std::atoi(value());
+    else if (flag == "--tg") tg = std::atoi(value());
+    else if (flag == "--at") at = std::atoi(value());
+    else if (flag == "--reps") reps = std::atoi(value());
+    else if (flag == "--cpu") options.cpu = value();
+    else if (flag == "--exact") options.exact = true;
+    else if (flag == "--specialise") options.specialise = true;
+    else if (flag == "--known") known = true;
+    else return Complain("unknown flag " + flag);
+  }
+  options.context = 1024;
+  const Clock::time_point opened = Clock::now();
+  quern::Result<quern::Session> session = quern::Session::Open(path, options);
+  if (!session.ok()) return Complain(session.error());
+  const std::vector<int32_t> first = {1};
+  if (quern::Result<std::vector<float>> logits = session->Step(first); !logits.ok()) return Complain(logits.error());
+  const double first_token = Since(opened);
+  const quern::Timings cold = session->timings();
+
+  quern::Sampler greedy({});
+  std::string known_text = "not checked";
+  if (known) {
+    session->Reset();
+    quern::Result<std::vector<float>> logits = session->Step(kPrompt);
+    known_text = "yes";
+    for (const int32_t want : kKnown) {
+      if (!logits.ok()) return Complain(logits.error());
+      const int32_t next = greedy.Next(*logits);
+      if (next != want) known_text = "no";
+      logits = session->Step(std::span(&next, 1));
+    }
+  }
+
+  std::vector<int32_t> prompt(pp);
+  for (int i = 0; i < pp; ++i) prompt[i] = 3 + i * 7 % 500;
+  std::vector<double> prompt_rates, decode_rates;
+  for (int r = 0; r <= reps; ++r) {  // the first repetition compiles and warms up
+    session->Reset();
+    Clock::time_point start = Clock::now();
+    if (auto logits = session->Step(prompt); !logits.ok()) return Complain(logits.error());
+    if (r > 0) prompt_rates.push_back(pp / Since(start));
+    session->Reset();
+    if (auto logits = session->Step(std::span(prompt).first(std::min(at, pp))); !logits.ok()) return Complain(logits.error());
+    int32_t next = 5;
+    start = Clock::now();
+    for (int t = 0; t < tg; ++t) {
+      auto logits = session->Step(std::span(&next, 1));
+      if (!logits.ok()) return Complain(logits.error());
+      next = greedy.Next(*logits);
+    }
+    if (r > 0) decode_rates.push_back(tg / Since(start));
+  }
+  struct stat info = {};
+  stat(path.c_str(), &info);
+  const double rate = Median(decode_rates);
+  const size_t slash = path.rfind('/');
+  std::printf("{\"engine\":\"quern\",\"model\":\"%s\",\"threads\":%d,\"known_text\":\"%s\",\"pp512_tps\":%.2f,\"tg_tps\":%.2f,"
+              "\"file_mb\":%.1f,\"read_gbps\":%.2f,\"first_token_ms\":%.1f,\"load_ms\":%.1f,\"compile_ms\":%.1f}\n",
+              path.substr(slash == std::string::npos ? 0 : slash + 1).c_str(), options.threads, known_text.c_str(), Median(prompt_rates), rate,
+              static_cast<double>(info.st_size) / 1e6, ReadGbps(options.threads), first_token * 1e3, cold.load * 1e3, cold.compile * 1e3);
+  return 0;
+}
