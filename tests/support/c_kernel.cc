@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <spawn.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,6 +16,7 @@
 #include <sstream>
 
 #include "absl/strings/str_cat.h"
+#include "base/check.h"
 #include "codegen/c/emit_c.h"
 #include "kir/interpret.h"
 #include "support/kernel_buffers.h"
@@ -62,19 +64,44 @@ std::string Contents(const fs::path& path) {
   return text.str();
 }
 
-// One parameter's memory with a guard behind it, 64-aligned.
-struct GuardedBuffer {
-  std::unique_ptr<uint8_t[], decltype(&std::free)> data{nullptr, &std::free};
-  int64_t size = 0;
-  explicit GuardedBuffer(const std::vector<uint8_t>& bytes) : size(static_cast<int64_t>(bytes.size())) {
-    data.reset(static_cast<uint8_t*>(std::aligned_alloc(64, (size + kGuard + 63) / 64 * 64)));
-    std::copy(bytes.begin(), bytes.end(), data.get());
-    std::memset(data.get() + size, kGuardByte, kGuard);
+// Memory of a parameter, 64-aligned, with guard bytes on both sides and an unmapped page not far behind: a write outside
+// is seen, and a read of more than the guard behind the end stops the program.
+class GuardedBuffer {
+ public:
+  explicit GuardedBuffer(const std::vector<uint8_t>& bytes) : size_(static_cast<int64_t>(bytes.size())) {
+    const int64_t page = sysconf(_SC_PAGESIZE);
+    const int64_t mapped = (size_ + 63) / 64 * 64 + kGuard;
+    total_ = (mapped + kGuard + page - 1) / page * page + page;
+    void* const memory = mmap(nullptr, total_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    QUERN_CHECK(memory != MAP_FAILED);
+    start_ = static_cast<uint8_t*>(memory);
+    std::memset(start_, kGuardByte, total_ - page);
+    QUERN_CHECK(mprotect(start_ + total_ - page, page, PROT_NONE) == 0);
+    end_ = start_ + total_ - page;
+    data_ = end_ - mapped;
+    std::copy(bytes.begin(), bytes.end(), data_);
   }
+  GuardedBuffer(GuardedBuffer&& other) noexcept { *this = std::move(other); }
+  GuardedBuffer& operator=(GuardedBuffer&& other) noexcept {
+    std::swap(start_, other.start_), std::swap(end_, other.end_), std::swap(data_, other.data_);
+    std::swap(size_, other.size_), std::swap(total_, other.total_);
+    return *this;
+  }
+  ~GuardedBuffer() {
+    if (start_ != nullptr) munmap(start_, total_);
+  }
+  uint8_t* data() const { return data_; }
   bool Intact() const {
-    return std::all_of(data.get() + size, data.get() + size + kGuard, [](uint8_t byte) { return byte == kGuardByte; });
+    auto guard = [](uint8_t byte) { return byte == kGuardByte; };
+    return std::all_of(start_, data_, guard) && std::all_of(data_ + size_, end_, guard);
   }
-  std::vector<uint8_t> Bytes() const { return {data.get(), data.get() + size}; }
+  std::vector<uint8_t> Bytes() const { return {data_, data_ + size_}; }
+
+ private:
+  uint8_t* start_ = nullptr;
+  uint8_t* end_ = nullptr;
+  uint8_t* data_ = nullptr;
+  int64_t size_ = 0, total_ = 0;
 };
 
 using Ranges = std::vector<std::pair<int64_t, int64_t>>;
@@ -128,17 +155,17 @@ Status RunCase(const CKernelCase& test, quern_kernel* wide, quern_kernel* narrow
     std::vector<void*> pointers;
     for (const std::vector<uint8_t>& bytes : initial) {
       buffers.emplace_back(bytes);
-      pointers.push_back(buffers.back().data.get());
+      pointers.push_back(buffers.back().data());
     }
     const quern_args args = {pointers.data(), symbols.data()};
     for (const auto& [begin, end] : ranges) {
       GuardedBuffer scratch(std::vector<uint8_t>(scratch_bytes, 0xFF));
-      run(&args, scratch.data.get(), begin, end);
-      if (!scratch.Intact()) return fail("writes behind its scratch");
+      run(&args, scratch.data(), begin, end);
+      if (!scratch.Intact()) return fail("writes outside its scratch");
     }
     for (size_t i = 0; i < buffers.size(); ++i) {
       const kir::Param& param = test.kernel.params[i];
-      if (!buffers[i].Intact()) return fail(absl::StrCat("writes behind ", param.name));
+      if (!buffers[i].Intact()) return fail(absl::StrCat("writes outside ", param.name));
       const double tolerance = is_wide ? 0 : ToleranceOf(param.type.dtype, test.tolerance);
       const std::string difference = kir::FirstDifference(param.type, buffers[i].Bytes(), expected[i], tolerance);
       if (!difference.empty()) return fail(absl::StrCat(is_wide ? "in double, " : "in float, ", param.name, difference));

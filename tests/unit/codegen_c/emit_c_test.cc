@@ -67,6 +67,46 @@ TEST(EmitC, KeepsReductionsReadable) {
 )"));
 }
 
+// C's own operators only where nothing can overflow and nothing is negative; what they give is checked as well.
+TEST(EmitC, WritesIndicesPlainly) {
+  const std::string text = R"(kernel k (x : i64[M, 9] in, y : i64[M, 9, 8] out) sym M in 1..64 {
+    grid r in 0..M {
+      for c in -4..5 {
+        y[r, c + 4, 0] = (r * 9 + c) / 4
+        y[r, c + 4, 1] = c % 4
+        y[r, c + 4, 2] = (c + 4) % 4
+        y[r, c + 4, 3] = c % -3
+        y[r, c + 4, 4] = r * 4611686018427387904
+        y[r, c + 4, 5] = x[r, c + 4] + 9223372036854775807
+        y[r, c + 4, 6] = c - (r - c) - 5
+        y[r, c + 4, 7] = max(c, 2) * (M - r)
+      }
+    }
+  })";
+  const std::string emitted = FunctionText(text);
+  for (const char* line : {"= (r * 9 + c) / 4;", "= mod_i64(c, 4);", "= (c + 4) % 4;", "= mod_i64(c, -3);",
+                           "= mul_i64(r, INT64_C(4611686018427387904));", "= c - (r - c) - 5;", "= max_i64(c, 2) * (M - r);",
+                           "= add_i64(x[r * 9 + (c + 4)], INT64_C(9223372036854775807));"}) {
+    EXPECT_THAT(emitted, HasSubstr(line));
+  }
+  const Status status = CheckKernelThroughC(Parse(text), {{"M", 5}}, 1);
+  EXPECT_TRUE(status.ok()) << status.message();
+}
+
+// A bound is taken before the loop, and a value before what its statement changes.
+TEST(EmitC, TakesBoundsOnce) {
+  const kir::Kernel kernel = Parse(R"(kernel k (n : i32[M] in, y : i64[M] out, z : f32[M] inout) sym M in 1..64 {
+    grid r in 0..M {
+      var t : i64 = cast<i64>(n[r]) + 20
+      for i in 0..t { t := t + i }
+      y[r] = t
+      z[r] = z[r] + (sum for i in 0..7 { z[r] * cast<f32>(i) })
+    }
+  })");
+  const Status status = CheckKernelThroughC(kernel, {{"M", 5}}, 1);
+  EXPECT_TRUE(status.ok()) << status.message();
+}
+
 TEST(EmitC, RenamesWhatCWouldNotTake) {
   const kir::Kernel kernel = Parse(R"(kernel k (int : f32[NAN, 7] in, add_i64 : i64[NAN] in, args : f32[NAN] out)
       sym NAN in 1..9 {
@@ -130,8 +170,8 @@ TEST(CheckKernelThroughC, SeesEachKindOfDifference) {
   const std::pair<const char*, const char*> wrong[] = {
       {"vec c in 0..5 { y[r, c] = x[r, c] * 3.0000002 } } }", "in double, y["},  // one ulp
       {"vec c in 0..4 { y[r, c] = x[r, c] * 3 } } }", "in double, y["},          // the last element
-      {"vec c in 0..5 { y[r, c] = x[r, c] * 3 } if r == M - 1 { y[r + 1, 0] = 0 } } }", "writes behind y"},
-      {"vec c in 0..5 { y[r, c] = x[r, c] * 3 } alloc s : f32[1] scratch s[0] = 1 } }", "writes behind its scratch"},
+      {"vec c in 0..5 { y[r, c] = x[r, c] * 3 } if r == M - 1 { y[r + 1, 0] = 0 } } }", "writes outside y"},
+      {"vec c in 0..5 { y[r, c] = x[r, c] * 3 } alloc s : f32[1] scratch s[0] = 1 } }", "writes outside its scratch"},
   };
   for (const auto& [body, message] : wrong) {
     CKernelCase test{.kernel = right, .binding = {{"M", 4}}, .emitted = Parse(head + body)};

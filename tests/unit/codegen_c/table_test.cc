@@ -38,7 +38,9 @@ std::vector<ExprRef> EdgeValues(DType dtype) {
   if (dtype == DType::kBool) return {kb::Bool(false), kb::Bool(true)};
   if (IsFloat(dtype)) {
     for (double value : {0.0, -0.0, 0.5, 1.5, 2.5, -2.5, 3.7, -3.7, 0.3, 1e-40, 127.5, 254.5, -129.0, 65519.0, 65520.0, 2147483648.0,
-                         -2147483649.0, 4294967296.0, 9.3e18, -9.3e18, 1.85e19, HUGE_VAL, -HUGE_VAL, std::nan("")}) {
+                         -2147483649.0, 4294967296.0, 9.3e18, -9.3e18, 1.85e19,
+                         // By way of f32 these would be rounded twice: to a tie, then down.
+                         1 + 0x1p-8 + 0x1p-40, 1 + 0x1p-11 + 0x1p-40, HUGE_VAL, -HUGE_VAL, std::nan("")}) {
       values.push_back(kb::Num(value, dtype));
     }
     return values;
@@ -146,6 +148,11 @@ TEST(Tables, ConversionsBetweenAllDtypes) {
       const ExprRef edge = kb::At("e", from, {i}), usual = kb::At("x", from, {i});
       store("edge", n, kb::CastTo(to, edge));
       store("usual", 41, kb::CastTo(to, usual));
+      if (IsFloat(to)) {  // what the cast rounds to, not only what a store would
+        const std::string y = absl::StrCat("kept_", Row(to).name);
+        kernel.params.push_back(MakeParam(y, DType::kF64, {n}, Mode::kOut));
+        kernel.body.push_back(kb::Vec("i", kb::Int(0), kb::Int(n), {kb::Store(y, {i}, kb::CastTo(DType::kF64, kb::CastTo(to, edge)))}));
+      }
       if (from != DType::kBool) store("computed", 41, kb::CastTo(to, usual * usual));  // rounded to its dtype, then cast
       if (from != DType::kBool && to != DType::kBool && ScalarBytes(from) == ScalarBytes(to)) store("bits", 41, kb::BitsTo(to, usual));
     }
@@ -223,6 +230,28 @@ TEST(Tables, Packs) {
       }
       cases.push_back(std::move(test));
     }
+  }
+  Check(cases);
+}
+
+// Rows on which quantisers differ: all zero, ties, equal extremes of both signs, scales that underflow.
+TEST(Tables, QuantisersAtTheirEdges) {
+  std::vector<CKernelCase> cases;
+  for (const char* format : {"q8_0", "q8_K"}) {
+    auto kernel = ParseKernel(absl::StrCat("kernel edges_", format, " (y : ", format, R"([6, 256] @planar out) {
+      grid r in 0..6 {
+        alloc x : f32[256] scratch
+        vec c in 0..256 {
+          let step = cast<f32>(c % 255 - 127)
+          let tie = select(c % 32 == 5, 127, step * 0.5)
+          let sign = select((c + r) % 2 == 0, 2.5, -2.5)
+          x[c] = select(r == 0, 0, select(r == 1, tie, select(r < 4, sign, select(r == 4, step * 1e-42, step * 1e-30))))
+        }
+        pack y[r, :] = x
+      }
+    })"));
+    ASSERT_TRUE(kernel.ok()) << kernel.status().message();
+    cases.push_back({.kernel = *std::move(kernel), .max_chunks = 6, .tolerance = 0});
   }
   Check(cases);
 }
