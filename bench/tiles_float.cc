@@ -163,17 +163,19 @@ class Bench {
     auto* dot = Tile<DotTile>("qk_" + name);
     const int64_t row = k * (half ? 2 : 4), chunk = 32 * row, chunks = kBig / 2 / chunk;
     // The two walk different halves, each long enough that nothing of a round is left in a cache for the next.
-    const std::vector<double> seconds = InTurn(5, {
-        [&] {
-          for (int64_t i = 0; i < chunks; ++i) {
-            dot(y.floats(), 32, big_->data + i * chunk, row, x.data, k * 4, m, 32, k, 8192);
-          }
-        },
-        [&] { ReadLoop(big_->data + kBig / 2, chunks * chunk); }});
+    const std::vector<double> seconds =
+        InTurn(5, {[&] {
+                     for (int64_t i = 0; i < chunks; ++i) {
+                       dot(y.floats(), 32, big_->data + i * chunk, row, x.data, k * 4, m, 32, k, 8192);
+                     }
+                   },
+                   [&] { ReadLoop(big_->data + kBig / 2, chunks * chunk); }});
     const double bytes = static_cast<double>(chunks) * chunk;
-    std::printf("{\"bench\":\"%s\",\"level\":\"%s\",\"m\":%ld,\"n\":32,\"k\":%ld,\"gb_s\":%.2f,\"read_gb_s\":%.2f,"
-                "\"share\":%.3f}\n", name.c_str(), level_.c_str(), m, k, bytes / seconds[0] / 1e9, bytes / seconds[1] / 1e9,
-                seconds[1] / seconds[0]);
+    std::printf(
+        "{\"bench\":\"%s\",\"level\":\"%s\",\"m\":%ld,\"n\":32,\"k\":%ld,\"gb_s\":%.2f,\"read_gb_s\":%.2f,"
+        "\"share\":%.3f}\n",
+        name.c_str(), level_.c_str(), m, k, bytes / seconds[0] / 1e9, bytes / seconds[1] / 1e9,
+        seconds[1] / seconds[0]);
     std::fflush(stdout);
   }
 
@@ -201,16 +203,17 @@ class Bench {
     auto* pack = Tile<PackTile>("qk_" + name + "_kn32");
     const int repeat = 200;
     const std::vector<double> seconds = InTurn(9, {[&] {
-      for (int i = 0; i < repeat; ++i) pack(dst.data, 0, src.data, row, 32, k);
-    }});
+                                                 for (int i = 0; i < repeat; ++i)
+                                                   pack(dst.data, 0, src.data, row, 32, k);
+                                               }});
     const double each = seconds[0] / repeat;
     std::printf("{\"bench\":\"%s\",\"level\":\"%s\",\"k\":%ld,\"us\":%.2f,\"gb_s\":%.1f,\"elements_per_ns\":%.2f}\n",
                 name.c_str(), level_.c_str(), k, each * 1e6, (32 * row + k * 128) / each / 1e9, 32 * k / each / 1e9);
     std::fflush(stdout);
   }
 
-  // r rows that share a kv head over a cache of 8 kv heads. Decode (few rows) walks caches in main memory and is compared
-  // with reading them; more rows are compared with the FMA peak, keys in the second cache.
+  // r rows that share a kv head over a cache of 8 kv heads. Decode (few rows) walks caches in main memory and is
+  // compared with reading them; more rows are compared with the FMA peak, keys in the second cache.
   void Flash(bool half, int64_t r, int64_t d) {
     const std::string name = half ? "flash_f16" : "flash_f32";
     if (!Wants(name)) return;
@@ -228,8 +231,8 @@ class Bench {
       std::fill(ml.floats() + r, ml.floats() + 2 * r, 0.0f);
     };
     const auto step = [&](const char* k, const char* v, int64_t stride) {
-      flash(o.floats(), d, ml.floats(), 1, ml.floats() + r, 1, q.data, d * 4, k, stride, v, stride, lo.data(), 0, hi.data(),
-            0, nullptr, 0, r, d, kKeys, scale, 0.0f, workspace.data);
+      flash(o.floats(), d, ml.floats(), 1, ml.floats() + r, 1, q.data, d * 4, k, stride, v, stride, lo.data(), 0,
+            hi.data(), 0, nullptr, 0, r, d, kKeys, scale, 0.0f, workspace.data);
     };
     if (r <= 8) {
       const int64_t positions = kFlashBytes / row / 2 / kKeys * kKeys;
@@ -241,18 +244,21 @@ class Bench {
       }
       const char* k = cache.data;
       const char* v = cache.data + positions * row;
-      const std::vector<double> seconds = InTurn(5, {
-          [&] {
-            for (int64_t head = 0; head < kHeads; ++head) {
-              start();
-              for (int64_t t = 0; t < positions; t += kKeys) step(k + t * row + head * d * size, v + t * row + head * d * size, row);
-            }
-          },
-          [&] { ReadLoop(cache.data + kFlashBytes, 2 * positions * row); }});
+      const std::vector<double> seconds =
+          InTurn(5, {[&] {
+                       for (int64_t head = 0; head < kHeads; ++head) {
+                         start();
+                         for (int64_t t = 0; t < positions; t += kKeys)
+                           step(k + t * row + head * d * size, v + t * row + head * d * size, row);
+                       }
+                     },
+                     [&] { ReadLoop(cache.data + kFlashBytes, 2 * positions * row); }});
       const double bytes = 2.0 * positions * row;
-      std::printf("{\"bench\":\"%s\",\"level\":\"%s\",%s,\"from\":\"memory\",\"gb_s\":%.2f,\"read_gb_s\":%.2f,\"share\":%.3f}\n",
-                  name.c_str(), level_.c_str(), shape.c_str(), bytes / seconds[0] / 1e9, bytes / seconds[1] / 1e9,
-                  seconds[1] / seconds[0]);
+      std::printf(
+          "{\"bench\":\"%s\",\"level\":\"%s\",%s,\"from\":\"memory\",\"gb_s\":%.2f,\"read_gb_s\":%.2f,\"share\":%.3f}"
+          "\n",
+          name.c_str(), level_.c_str(), shape.c_str(), bytes / seconds[0] / 1e9, bytes / seconds[1] / 1e9,
+          seconds[1] / seconds[0]);
       std::fflush(stdout);
     }
     Memory kv(2 * kKeys * row);
@@ -273,13 +279,14 @@ class Bench {
   static constexpr int64_t kBig = int64_t{1} << 30;
   static constexpr int64_t kFlashBytes = int64_t{1} << 28;
 
-  void PrintShare(const std::string& name, double operations, const std::string& shape, const std::function<void()>& body) {
+  void PrintShare(const std::string& name, double operations, const std::string& shape,
+                  const std::function<void()>& body) {
     body();
     int64_t peak_operations = 0;
     const std::vector<double> seconds = InTurn(9, {body, [&] { peak_operations = peak_(); }});
     const double rate = operations / seconds[0] / 1e9, peak = peak_operations / seconds[1] / 1e9;
-    std::printf("{\"bench\":\"%s\",\"level\":\"%s\",%s,\"gflop_s\":%.1f,\"peak_gflop_s\":%.1f,\"share\":%.3f}\n", name.c_str(),
-                level_.c_str(), shape.c_str(), rate, peak, rate / peak);
+    std::printf("{\"bench\":\"%s\",\"level\":\"%s\",%s,\"gflop_s\":%.1f,\"peak_gflop_s\":%.1f,\"share\":%.3f}\n",
+                name.c_str(), level_.c_str(), shape.c_str(), rate, peak, rate / peak);
     std::fflush(stdout);
   }
 

@@ -1,8 +1,8 @@
 // Loads of f32 and f16 rows as f32 vectors, whole or partial, for the float tiles.
 //
-// LoadPart never touches memory past the elements it is asked for: weights are mapped from a file, whose last row may end
-// at the end of a page. f16 conversion is exact for subnormals, infinities and NaN, also while the processor flushes
-// denormals (kernels run with FTZ and DAZ): it must not pass a subnormal half through a denormal float.
+// LoadPart never touches memory past the elements it is asked for: weights are mapped from a file, whose last row may
+// end at the end of a page. f16 conversion is exact for subnormals, infinities and NaN, also while the processor
+// flushes denormals (kernels run with FTZ and DAZ): it must not pass a subnormal half through a denormal float.
 #pragma once
 
 #include "simd/math/vector.h"
@@ -89,8 +89,8 @@ HWY_INLINE void StorePart(VF v, float* p, int64_t count) {
 #endif
 }
 
-// Asks for a line into the second cache. Strided rows fall into few sets of the first, which would drop them before they
-// are used; and lines under way to the first occupy its few miss buffers.
+// Asks for a line into the second cache. Strided rows fall into few sets of the first, which would drop them before
+// they are used; and lines under way to the first occupy its few miss buffers.
 HWY_INLINE void Prefetch2(const char* p) { __builtin_prefetch(p, 0, 2); }
 
 // Hides how a pointer was made, so that the compiler keeps it in a register instead of deriving it again in a loop.

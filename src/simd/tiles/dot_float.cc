@@ -6,6 +6,7 @@
 //
 // Bound by memory: a group of weight rows is read once, as few streams as possible, while the x rows stay in the first
 // caches. One row of w at a time for m <= 2; two for more, since each vector of x is then loaded half as often.
+// Several rows of x go by blocks of columns that fit the first cache.
 #include "simd/tiles/dot_float-inl.h"
 
 namespace {
@@ -90,7 +91,8 @@ HWY_NOINLINE void Dot(float* y, int64_t y_ld, const char* w, int64_t w_stride, c
       DotRows<T, M, R>(y + j, y_ld, w_block + j * w_stride, w_stride, x_block, x_stride, columns, distance);
     }
     if constexpr (R > 1) {
-      for (; j < n; ++j) DotRows<T, M, 1>(y + j, y_ld, w_block + j * w_stride, w_stride, x_block, x_stride, columns, ahead);
+      for (; j < n; ++j)
+        DotRows<T, M, 1>(y + j, y_ld, w_block + j * w_stride, w_stride, x_block, x_stride, columns, ahead);
     }
   }
 }

@@ -17,8 +17,10 @@ HWY_INLINE VF SumEach(const VF* x) {
 #pragma clang loop unroll(full)
   for (int g = 0; g < kLanes / 4; ++g) {
     const VF* a = x + 4 * g;
-    const auto ab = hn::BitCast(pairs, hn::Add(hn::InterleaveLower(kF32, a[0], a[1]), hn::InterleaveUpper(kF32, a[0], a[1])));
-    const auto cd = hn::BitCast(pairs, hn::Add(hn::InterleaveLower(kF32, a[2], a[3]), hn::InterleaveUpper(kF32, a[2], a[3])));
+    const auto ab =
+        hn::BitCast(pairs, hn::Add(hn::InterleaveLower(kF32, a[0], a[1]), hn::InterleaveUpper(kF32, a[0], a[1])));
+    const auto cd =
+        hn::BitCast(pairs, hn::Add(hn::InterleaveLower(kF32, a[2], a[3]), hn::InterleaveUpper(kF32, a[2], a[3])));
     piece[g] = hn::Add(hn::BitCast(kF32, hn::InterleaveLower(pairs, ab, cd)),
                        hn::BitCast(kF32, hn::InterleaveUpper(pairs, ab, cd)));
   }
@@ -27,14 +29,16 @@ HWY_INLINE VF SumEach(const VF* x) {
 #elif HWY_MAX_BYTES == 32
   return hn::Add(hn::ConcatLowerLower(kF32, piece[1], piece[0]), hn::ConcatUpperUpper(kF32, piece[1], piece[0]));
 #else
-  const VF even = hn::Add(hn::ConcatLowerLower(kF32, piece[2], piece[0]), hn::ConcatUpperUpper(kF32, piece[2], piece[0]));
-  const VF odd = hn::Add(hn::ConcatLowerLower(kF32, piece[3], piece[1]), hn::ConcatUpperUpper(kF32, piece[3], piece[1]));
+  const VF even =
+      hn::Add(hn::ConcatLowerLower(kF32, piece[2], piece[0]), hn::ConcatUpperUpper(kF32, piece[2], piece[0]));
+  const VF odd =
+      hn::Add(hn::ConcatLowerLower(kF32, piece[3], piece[1]), hn::ConcatUpperUpper(kF32, piece[3], piece[1]));
   return hn::Add(hn::OddEvenBlocks(odd, even), hn::SwapAdjacentBlocks(hn::OddEvenBlocks(even, odd)));
 #endif
 }
 
-// Scores of kLanes / R keys from `key` on against R rows; keys from `end` on repeat the last one, rows from `rows` on the
-// last row.
+// Scores of kLanes / R keys from `key` on against R rows; keys from `end` on repeat the last one, rows from `rows` on
+// the last row.
 template <typename T, int R>
 HWY_INLINE VF DotKeys(const Step& s, const char* const* q, int64_t key, int64_t end) {
   constexpr int kKeys = kLanes / R;

@@ -1,8 +1,8 @@
 // An attention step for many query rows (prefill): two matrix products around a softmax by rows.
 //
 // The keys are transposed once to f32 [d][64], the scores and the sums over the values are then register tiles like a
-// GEMM's. A block of rows only computes the columns that one of its rows may see, which halves the work on the diagonal of
-// a causal mask.
+// GEMM's. A block of rows only computes the columns that one of its rows may see, which halves the work on the
+// diagonal of a causal mask.
 #pragma once
 
 #include "simd/tiles/flash_step-inl.h"
@@ -31,7 +31,8 @@ HWY_NOINLINE void ScoreBlock(const Step& s, int64_t first, Keys keys) {
 HWY_INLINE float MaskRow(const Step& s, int64_t row, Keys keys) {
   const Keys own = s.RowKeys(row);
   float* score = s.scores + row * kMostKeys;
-  const VI first_key = hn::Set(kI32, static_cast<int32_t>(own.lo)), end_key = hn::Set(kI32, static_cast<int32_t>(own.hi));
+  const VI first_key = hn::Set(kI32, static_cast<int32_t>(own.lo)),
+           end_key = hn::Set(kI32, static_cast<int32_t>(own.hi));
   const VF nothing = Const(kMasked);
   VF highest = nothing;
   for (int64_t j = keys.lo / kLanes * kLanes; j < keys.hi; j += kLanes) {

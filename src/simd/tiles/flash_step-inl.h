@@ -67,7 +67,8 @@ HWY_INLINE VF SoftCap(VF s, float cap) {
   return hn::Mul(Const(cap), hn::IfThenElse(hn::Lt(magnitude, Const(0.25f)), hn::Mul(x, series), far));
 }
 
-// m' = max(m, highest) for kLanes rows. A row that saw nothing so far keeps its -inf, of which nothing can be subtracted.
+// m' = max(m, highest) for kLanes rows. A row that saw nothing so far keeps its -inf, of which nothing can be
+// subtracted.
 struct Maximum {
   VF value;     // m'
   VF subtract;  // from the scores
@@ -80,8 +81,8 @@ HWY_INLINE Maximum UpdateMaximum(VF old, VF highest) {
   return {value, subtract, hn::IfThenElse(nothing, Const(1.0f), Exp(hn::Sub(old, subtract)))};
 }
 
-// The last d % kLanes columns of one row: o = o alpha + sum_j p_j v_j, p_step bytes between the probabilities. Heads are
-// rarely such, so this is small rather than fast.
+// The last d % kLanes columns of one row: o = o alpha + sum_j p_j v_j, p_step bytes between the probabilities. Heads
+// are rarely such, so this is small rather than fast.
 template <typename T>
 HWY_NOINLINE void AddValuesPart(const Step& s, float* o, const char* p, int64_t p_step, const char* v, int64_t v_stride,
                                 int64_t count, float alpha) {

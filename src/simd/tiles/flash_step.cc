@@ -1,12 +1,14 @@
 // qk_flash_step_f32, qk_flash_step_f16: one step of online softmax attention, r query rows over t keys of one kv head.
 //
 //   s = (q . k) * scale; with softcap c > 0: s = c * tanh(s / c); then + bias[i, j] unless bias is null.
-//   Row i may see key j iff lo[i] <= j < hi[i] (i32, any values). With m' = max(m, max s), a = exp(m - m'), p = exp(s - m'):
-//   o = o a + p v,  l = l a + sum p,  m = m'.  Start from o = 0, m = -inf, l = 0; the result is o / l.
+//   Row i may see key j iff lo[i] <= j < hi[i] (i32, any values). With m' = max(m, max s),
+//   a = exp(m - m') and p = exp(s - m'): o = o a + p v, l = l a + sum p, m = m'. Start from o = 0, m = -inf, l = 0;
+//   the result is o / l.
 //
-//   o: f32 [r, d], o_ld elements between rows; m, l: f32 [r]. q: f32 rows; k, v: f32 or f16 rows; bias: f32 rows; strides
-//   in bytes. r <= 64, t <= 64, any d. Nothing is read past the t keys, of which those that no row may see are not used at
-//   all. A row without a key to see (or with only biases of -inf) keeps o, m and l. NaN in a visible key stays NaN.
+//   o: f32 [r, d], o_ld elements between rows; m, l: f32 [r]. q: f32 rows; k, v: f32 or f16 rows; bias: f32 rows;
+//   strides in bytes. r <= 64, t <= 64, any d. Nothing is read past the t keys, of which those that no row may see
+//   are not used at all. A row without a key to see (or with only biases of -inf) keeps o, m and l. NaN in a visible
+//   key stays NaN.
 //
 //   workspace: 256 * d + 16384 bytes, aligned to 64.
 #include "simd/tiles/flash_few-inl.h"
@@ -15,7 +17,18 @@
 namespace {
 
 template <typename T>
-HWY_INLINE void FlashStep(Step s, int64_t r, void* workspace) {
+HWY_INLINE void FlashStep(float* o, int64_t o_ld, float* m, float* l, const void* q, int64_t q_stride, const void* k,
+                          int64_t k_stride, const void* v, int64_t v_stride, const void* lo, const void* hi,
+                          const void* bias, int64_t bias_stride, int64_t r, int64_t d, int64_t t, float scale,
+                          float softcap, void* workspace) {
+  Step s;
+  s.o = o, s.o_ld = o_ld, s.m = m, s.l = l;
+  s.q = static_cast<const char*>(q), s.q_stride = q_stride;
+  s.k = static_cast<const char*>(k), s.k_stride = k_stride;
+  s.v = static_cast<const char*>(v), s.v_stride = v_stride;
+  s.lo = static_cast<const int32_t*>(lo), s.hi = static_cast<const int32_t*>(hi);
+  s.bias = static_cast<const char*>(bias), s.bias_stride = bias_stride;
+  s.d = d, s.t = t, s.scale = scale, s.softcap = softcap;
   s.scores = static_cast<float*>(workspace);
   s.wide = s.scores + kMostKeys * kMostKeys;
   // Causal masks and windows leave out rows at the ends.
@@ -36,18 +49,14 @@ QUERN_TILE(qk_flash_step_f32)(float* o, int64_t o_ld, float* m, int64_t, float* 
                               int64_t q_stride, const void* k, int64_t k_stride, const void* v, int64_t v_stride,
                               const void* lo, int64_t, const void* hi, int64_t, const void* bias, int64_t bias_stride,
                               int64_t r, int64_t d, int64_t t, float scale, float softcap, void* workspace) {
-  FlashStep<float>({o, o_ld, m, l, static_cast<const char*>(q), q_stride, static_cast<const char*>(k), k_stride,
-                    static_cast<const char*>(v), v_stride, static_cast<const int32_t*>(lo),
-                    static_cast<const int32_t*>(hi), static_cast<const char*>(bias), bias_stride, d, t, scale, softcap,
-                    nullptr, nullptr}, r, workspace);
+  FlashStep<float>(o, o_ld, m, l, q, q_stride, k, k_stride, v, v_stride, lo, hi, bias, bias_stride, r, d, t, scale,
+                   softcap, workspace);
 }
 
 QUERN_TILE(qk_flash_step_f16)(float* o, int64_t o_ld, float* m, int64_t, float* l, int64_t, const void* q,
                               int64_t q_stride, const void* k, int64_t k_stride, const void* v, int64_t v_stride,
                               const void* lo, int64_t, const void* hi, int64_t, const void* bias, int64_t bias_stride,
                               int64_t r, int64_t d, int64_t t, float scale, float softcap, void* workspace) {
-  FlashStep<F16>({o, o_ld, m, l, static_cast<const char*>(q), q_stride, static_cast<const char*>(k), k_stride,
-                  static_cast<const char*>(v), v_stride, static_cast<const int32_t*>(lo),
-                  static_cast<const int32_t*>(hi), static_cast<const char*>(bias), bias_stride, d, t, scale, softcap,
-                  nullptr, nullptr}, r, workspace);
+  FlashStep<F16>(o, o_ld, m, l, q, q_stride, k, k_stride, v, v_stride, lo, hi, bias, bias_stride, r, d, t, scale,
+                 softcap, workspace);
 }

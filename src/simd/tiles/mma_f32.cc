@@ -1,10 +1,11 @@
 // qk_mma_f32: c[i, j] += sum_p x[i, p] * panel[p, j] for m rows of x and the n <= 32 columns of a kn32 panel (prefill).
 //
 //   c: f32, c_ld elements between rows; columns n and beyond are not touched. x: f32 rows, x_stride bytes apart.
-//   panel: f32 [k][32], missing columns zero. Any m; fastest when it is a multiple of the tile's 12 (AVX-512) or 6 rows.
+//   panel: f32 [k][32], missing columns zero. Any m; fastest when it is a multiple of the tile's 12 (AVX-512) or 6
+//   rows.
 //
-// The panel (K x 128 bytes) stays in the second cache for all of m, so nothing is repacked: a block of rows walks down the
-// panel once with its sums in registers.
+// The panel (K x 128 bytes) stays in the second cache for all of m, so nothing is repacked: a block of rows walks
+// down the panel once with its sums in registers.
 #include "simd/tiles/mma_float-inl.h"
 
 namespace {
@@ -31,8 +32,8 @@ HWY_NOINLINE void Block(float* c, int64_t c_ld, const char* x, int64_t x_stride,
 
 }  // namespace
 
-QUERN_TILE(qk_mma_f32)(float* c, int64_t c_ld, const void* x_any, int64_t x_stride, const void* panel, int64_t, int64_t m,
-                       int64_t n, int64_t k) {
+QUERN_TILE(qk_mma_f32)(float* c, int64_t c_ld, const void* x_any, int64_t x_stride, const void* panel, int64_t,
+                       int64_t m, int64_t n, int64_t k) {
   const int64_t most = MostRows(x_stride);
   for (int64_t j = 0; j < n; j += kTileColumns) {
     const float* b = static_cast<const float*>(panel) + j;

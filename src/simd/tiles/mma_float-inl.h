@@ -1,8 +1,8 @@
 // The register tile of all float matrix products: R rows of x times V vectors of columns of b, over k.
 //
-// x is read one element at a time and broadcast, b in whole vectors, so b wants to lie with its columns adjacent (a kn32
-// panel, a transposed tile of keys, rows of values). With few rows, `kChains` sums over interleaved k keep enough FMAs in
-// flight to hide their latency.
+// x is read one element at a time and broadcast, b in whole vectors, so b wants to lie with its columns adjacent (a
+// kn32 panel, a transposed tile of keys, rows of values). With few rows, `kChains` sums over interleaved k keep
+// enough FMAs in flight to hide their latency.
 #pragma once
 
 #include "simd/tiles/dot_float-inl.h"
@@ -87,8 +87,8 @@ HWY_INLINE int64_t NextRows(int64_t left, int64_t most) {
   return rows == 4 && left > 4 && kTileRows == 6 ? 5 : rows;
 }
 
-// The most rows of x to read side by side. Rows a multiple of 4 KiB apart share the sets of the first cache, whose 8 or 12
-// ways must hold one line of each row and the lines of b passing through.
+// The most rows of x to read side by side. Rows a multiple of 4 KiB apart share the sets of the first cache, whose 8
+// or 12 ways must hold one line of each row and the lines of b passing through.
 HWY_INLINE int64_t MostRows(int64_t x_row) { return (x_row & 4095) == 0 && kTileRows > 8 ? 8 : kTileRows; }
 
 // Calls body.operator()<rows>(), for rows from R to kTileRows.

@@ -3,8 +3,8 @@
 //   PackRows(dst, dst_row, src, src_stride, rows, k): dst[p][j] = src[j][p] for p < k, j < 32; zero for j >= rows.
 //
 // A block of 4 (f32) or 8 (f16) columns is loaded as 128-bit pieces, piece b of vector i from row i + 4 b (or 8 b), and
-// transposed inside the 128-bit pieces: each result is then a run of 16 (or 32) rows in order, without any shuffle across
-// pieces.
+// transposed inside the 128-bit pieces: each result is then a run of 16 (or 32) rows in order, without any shuffle
+// across pieces.
 #pragma once
 
 #include "simd/tiles/dot_float-inl.h"

@@ -1,4 +1,5 @@
-// The attention step against attention in double, over masks, soft cap, bias and several steps, at every level of the host.
+// The attention step against attention in double, over masks, soft cap, bias and several steps, at every level of the
+// host.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -32,8 +33,9 @@ struct Case {
   std::string ToString() const {
     std::string text = "r " + std::to_string(r) + " d " + std::to_string(d) + " t";
     for (int64_t t : steps) text += " " + std::to_string(t);
-    return text + " mask " + std::to_string(static_cast<int>(mask)) + " bias " + std::to_string(static_cast<int>(bias)) +
-           " softcap " + std::to_string(softcap) + " gap " + std::to_string(gap) + " seed " + std::to_string(kSeed);
+    return text + " mask " + std::to_string(static_cast<int>(mask)) + " bias " +
+           std::to_string(static_cast<int>(bias)) + " softcap " + std::to_string(softcap) + " gap " +
+           std::to_string(gap) + " seed " + std::to_string(kSeed);
   }
 };
 
@@ -48,7 +50,8 @@ std::pair<int64_t, int64_t> Visible(const Case& c, int64_t i, int64_t keys, Numb
       const int64_t lo = numbers.Below(keys);
       return {lo - numbers.Below(2) * 1000, lo + 1 + numbers.Below(keys - lo + 2)};
     }
-    case Mask::kOneRow: return i == c.r / 2 ? std::pair<int64_t, int64_t>{keys / 3, keys / 3 + 1} : std::pair<int64_t, int64_t>{0, 0};
+    case Mask::kOneRow:
+      return i == c.r / 2 ? std::pair<int64_t, int64_t>{keys / 3, keys / 3 + 1} : std::pair<int64_t, int64_t>{0, 0};
   }
   return {0, 0};
 }
@@ -161,7 +164,8 @@ TEST(FlashStep, HeadSizes) {
 TEST(FlashStep, RowsAndKeys) {
   Numbers numbers(kSeed);
   for (int64_t r = 1; r <= 64; r += r < 29 ? 1 : 7) {
-    for (int64_t t : {1, 2, 3, 7, 15, 16, 17, 31, 32, 33, 47, 63, 64}) CheckBoth({r, 24, {t}, Mask::kFull, Bias::kNone, 0, 5}, numbers);
+    for (int64_t t : {1, 2, 3, 7, 15, 16, 17, 31, 32, 33, 47, 63, 64})
+      CheckBoth({r, 24, {t}, Mask::kFull, Bias::kNone, 0, 5}, numbers);
   }
   CheckBoth({64, 32, {64, 64, 64}}, numbers);
 }

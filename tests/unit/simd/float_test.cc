@@ -47,15 +47,16 @@ void CheckDot(std::string_view level, int64_t m, int64_t n, int64_t k, int64_t w
       sum += term;
       magnitude += std::fabs(term);
     }
-    ASSERT_NEAR(y[i], sum, Tolerance(magnitude)) << TypeName<T>() << " " << level << " m " << m << " n " << n << " k " << k
-                                                 << " at " << r << "," << j << " seed " << kSeed;
+    ASSERT_NEAR(y[i], sum, Tolerance(magnitude)) << TypeName<T>() << " " << level << " m " << m << " n " << n << " k "
+                                                 << k << " at " << r << "," << j << " seed " << kSeed;
   }
 }
 
 TEST(DotFloat, EqualsDouble) {
   Numbers numbers(kSeed);
   for (const std::string& level : HostLevels()) {
-    for (int64_t k : {1, 2, 3, 4, 5, 7, 8, 9, 11, 15, 16, 17, 31, 32, 33, 47, 61, 64, 65, 79, 127, 128, 131, 257, 769}) {
+    for (int64_t k :
+         {1, 2, 3, 4, 5, 7, 8, 9, 11, 15, 16, 17, 31, 32, 33, 47, 61, 64, 65, 79, 127, 128, 131, 257, 769}) {
       for (int64_t m = 1; m <= 11; ++m) {
         for (int64_t n : {1, 2, 3, 7}) {
           CheckDot<float>(level, m, n, k, 0, 0, numbers);
@@ -126,8 +127,8 @@ void CheckMma(std::string_view level, int64_t m, int64_t n, int64_t k, int64_t c
       sum += term;
       magnitude += std::fabs(term);
     }
-    ASSERT_NEAR(c[i], sum, Tolerance(magnitude)) << level << " m " << m << " n " << n << " k " << k << " at " << r << "," << j
-                                                 << " seed " << kSeed;
+    ASSERT_NEAR(c[i], sum, Tolerance(magnitude))
+        << level << " m " << m << " n " << n << " k " << k << " at " << r << "," << j << " seed " << kSeed;
   }
 }
 
