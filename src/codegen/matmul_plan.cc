@@ -96,8 +96,8 @@ std::optional<MatmulPlan> PlanMatmul(const RegionView& view) {
     const ir::Node& node = body.node(root);
     const ir::TensorType& w = body.type(node.inputs[1]);
     const int input = view.InputIndex(node.inputs[1]);
-    if (node.inputs[0] != plan.lhs || input < 0 || !view.IsParam(input) || !node.attributes.Bool("transpose_b") ||
-        w.rank() != 2 || node.results[0].dtype != DType::kF32) {
+    if (node.inputs[0] != plan.lhs || input < 0 || (IsBlock(w.dtype) && !view.IsParam(input)) || !node.attributes.Bool("transpose_b") ||
+        w.rank() != 2 || !w.elements().is_constant() || node.results[0].dtype != DType::kF32) {
       return std::nullopt;
     }
     const MatmulRow* row = FindMatmulRow(w.dtype, x.dtype);
