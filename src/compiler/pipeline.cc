@@ -1,0 +1,119 @@
+#include "compiler/pipeline.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "opt/passes.h"
+
+namespace quern::compiler {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// What the steps work on. Each replaces `graph`.
+struct Work {
+  const PipelineOptions& options;
+  StepTimes* times;
+  ir::Graph graph;
+  SymbolRanges guard;
+  opt::FusionReport report;
+  bool stopped = false;
+};
+
+StatusOr<ir::Graph> Quantise(const Work& work) { return opt::QuantiseActivations(work.graph, {.exact = work.options.exact}); }
+
+StatusOr<ir::Graph> Narrow(const Work& work) {
+  Binding fixed;
+  SymbolRanges ranges;
+  for (const auto& [symbol, range] : work.guard) {
+    if (range.low == range.high) fixed[symbol] = range.low;
+    else ranges[symbol] = range;
+  }
+  QUERN_ASSIGN(const ir::Graph narrowed, opt::NarrowRanges(work.graph, ranges));
+  return opt::SubstituteSymbols(narrowed, fixed);
+}
+
+struct Step {
+  const char* name;
+  const char* reason;
+  StatusOr<ir::Graph> (*run)(Work&);
+};
+
+// Passes that do not depend on sizes, once for a model.
+constexpr Step kPrepare[] = {
+    {"expand_composites", "fused ops are names; code generation sees primitives",
+     [](Work& w) { return opt::ExpandComposites(w.graph); }},
+    {"simplify", "identities that expansion and builders leave behind", [](Work& w) { return opt::Simplify(w.graph); }},
+    {"fold_constants", "what depends on constants alone is data", [](Work& w) { return opt::FoldConstants(w.graph); }},
+    {"hoist_weights", "products read rows of K: transpose weights once per binding", [](Work& w) { return opt::HoistWeights(w.graph); }},
+    {"quantise_activations", "int8 dot products beside block-format weights, once per value and format",
+     [](Work& w) { return Quantise(w); }},
+    {"cse", "shared sub-expressions, quantised activations among them", [](Work& w) { return opt::Cse(w.graph); }},
+    {"dce", "what no output needs", [](Work& w) { return opt::Dce(w.graph); }},
+};
+// Steps that a guard over the symbols decides.
+constexpr Step kVariant[] = {
+    {"narrow_symbols", "sizes that the guard fixes become constants", [](Work& w) { return Narrow(w); }},
+    {"fuse_regions", "every op goes into a region that becomes kernels",
+     [](Work& w) { return opt::FuseRegions(w.graph, {.computed_weights = true}, &w.report); }},
+};
+
+void AddTime(StepTimes* times, std::string_view name, Clock::time_point start) {
+  if (times == nullptr) return;
+  const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  const auto found = std::find_if(times->begin(), times->end(), [&](const auto& entry) { return entry.first == name; });
+  if (found != times->end()) found->second += seconds;
+  else times->emplace_back(name, seconds);
+}
+
+Status RunSteps(std::span<const Step> steps, Work& work) {
+  for (const Step& step : steps) {
+    if (work.stopped) break;
+    const std::vector<std::string>& skip = work.options.skip;
+    if (std::find(skip.begin(), skip.end(), step.name) != skip.end()) continue;
+    const Clock::time_point start = Clock::now();
+    StatusOr<ir::Graph> result = step.run(work);
+    if (!result.ok()) return Status(result.status().code(), absl::StrFormat("%s: %s", step.name, std::string(result.status().message())));
+    work.graph = *std::move(result);
+#ifndef NDEBUG
+    QUERN_RETURN_IF_ERROR(ir::Verify(work.graph));
+#endif
+    AddTime(work.times, step.name, start);
+    if (work.options.after_step) work.options.after_step(step.name, work.graph);
+    work.stopped = work.options.stop_after == step.name;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+StatusOr<ir::Graph> PrepareGraph(const hir::Module& module, const PipelineOptions& options, StepTimes* times) {
+  const Clock::time_point start = Clock::now();
+  QUERN_ASSIGN(ir::Graph lowered, hir::Lower(module));
+  AddTime(times, "lower", start);
+  if (options.after_step) options.after_step("lower", lowered);
+  Work work{options, times, std::move(lowered), {}, {}, options.stop_after == "lower"};
+  QUERN_RETURN_IF_ERROR(RunSteps(kPrepare, work));
+  QUERN_RETURN_IF_ERROR(ir::Verify(work.graph));
+  return std::move(work.graph);
+}
+
+StatusOr<Variant> PlanVariant(const ir::Graph& graph, const SymbolRanges& guard, const PipelineOptions& options, StepTimes* times) {
+  Work work{options, times, graph, guard, {}, false};
+  QUERN_RETURN_IF_ERROR(RunSteps(kVariant, work));
+  QUERN_RETURN_IF_ERROR(ir::Verify(work.graph));
+  const Clock::time_point start = Clock::now();
+  QUERN_ASSIGN(lir::Plan plan, lir::BuildPlan(work.graph, work.graph.symbols, options.facts));
+  AddTime(times, "plan", start);
+  return Variant{std::move(work.graph), std::move(work.report), std::move(plan)};
+}
+
+std::vector<std::string_view> StepNames() {
+  std::vector<std::string_view> names = {"lower"};
+  for (const Step& step : kPrepare) names.push_back(step.name);
+  for (const Step& step : kVariant) names.push_back(step.name);
+  names.push_back("plan");
+  return names;
+}
+
+}  // namespace quern::compiler

@@ -1,0 +1,48 @@
+// From blocks to a plan: every step of the way by name.
+//
+// PrepareGraph runs once for a model; PlanVariant once for each guard over its symbols. The names of the steps are the
+// timers, and what dumps, stops and skips refer to.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/status.h"
+#include "codegen/region.h"
+#include "hir/module.h"
+#include "ir/graph.h"
+#include "lir/plan.h"
+#include "opt/fusion_report.h"
+
+namespace quern::compiler {
+
+struct PipelineOptions {
+  bool exact = false;                     // keep f32 activations beside quantised weights
+  std::vector<std::string> skip;          // steps to leave out
+  std::string stop_after;                 // the last step to run; empty: all
+  // Called after each step with its name and the graph it made.
+  std::function<void(std::string_view step, const ir::Graph& graph)> after_step;
+  codegen::TargetFacts facts;
+};
+
+// Seconds by step, in order; steps that run for several variants add up.
+using StepTimes = std::vector<std::pair<std::string, double>>;
+
+// Lowers the module and runs every pass that does not depend on sizes. The graph verifies.
+StatusOr<ir::Graph> PrepareGraph(const hir::Module& module, const PipelineOptions& options, StepTimes* times = nullptr);
+
+struct Variant {
+  ir::Graph graph;  // fused
+  opt::FusionReport report;
+  lir::Plan plan;
+};
+// The plan of `graph` for the values of symbols in `guard` (symbols not named keep their range).
+StatusOr<Variant> PlanVariant(const ir::Graph& graph, const SymbolRanges& guard, const PipelineOptions& options, StepTimes* times = nullptr);
+
+// Names of all steps, in order.
+std::vector<std::string_view> StepNames();
+
+}  // namespace quern::compiler
