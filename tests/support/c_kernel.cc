@@ -168,7 +168,8 @@ Status RunCase(const CKernelCase& test, quern_kernel* wide, quern_kernel* narrow
       if (!buffers[i].Intact()) return fail(absl::StrCat("writes outside ", param.name));
       const double tolerance = is_wide ? 0 : ToleranceOf(param.type.dtype, test.tolerance);
       const std::string difference = kir::FirstDifference(param.type, buffers[i].Bytes(), expected[i], tolerance);
-      if (!difference.empty()) return fail(absl::StrCat(is_wide ? "in double, " : "in float, ", param.name, difference));
+      if (!difference.empty())
+        return fail(absl::StrCat(is_wide ? "in double, " : "in float, ", param.name, difference));
     }
   }
   return absl::OkStatus();
@@ -190,16 +191,19 @@ StatusOr<CLibrary> CLibrary::Compile(const std::vector<std::string>& sources) {
   for (size_t i = 0; i < sources.size(); ++i) {
     std::ofstream(file(i, ".c")) << sources[i];
     // Calls to these are kept: a compiler may give them another last bit, or make one of another.
-    compilers.push_back(Start({QUERN_C_COMPILER, "-std=c11", "-O1", "-shared", "-fPIC", "-ffp-contract=off", "-fno-builtin-pow",
-                               "-fno-builtin-powf", "-fno-builtin-exp2", "-fno-builtin-exp2f", "-Werror=return-type",
-                               "-Werror=implicit-function-declaration", "-Werror=incompatible-pointer-types", "-o", file(i, ".so"), file(i, ".c"), "-lm"}, file(i, ".log")));
+    compilers.push_back(Start({QUERN_C_COMPILER, "-std=c11", "-O1", "-shared", "-fPIC", "-ffp-contract=off",
+                               "-fno-builtin-pow", "-fno-builtin-powf", "-fno-builtin-exp2", "-fno-builtin-exp2f",
+                               "-Werror=return-type", "-Werror=implicit-function-declaration",
+                               "-Werror=incompatible-pointer-types", "-o", file(i, ".so"), file(i, ".c"), "-lm"},
+                              file(i, ".log")));
   }
   CLibrary library;
   Status status;
   for (size_t i = 0; i < sources.size(); ++i) {
     int result = -1;
     if (compilers[i] < 0 || waitpid(compilers[i], &result, 0) < 0 || result != 0) {
-      status = absl::InternalError(absl::StrCat(QUERN_C_COMPILER, " failed:\n", Contents(file(i, ".log")).substr(0, 4000)));
+      status =
+          absl::InternalError(absl::StrCat(QUERN_C_COMPILER, " failed:\n", Contents(file(i, ".log")).substr(0, 4000)));
       continue;
     }
     library.handles_.emplace_back(dlopen(file(i, ".so").c_str(), RTLD_NOW | RTLD_LOCAL));

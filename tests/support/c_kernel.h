@@ -1,9 +1,9 @@
 // Passes kernels through the C emitter and the system's C compiler, and holds them to the interpreter.
 //
 // Each kernel is emitted twice. In double its results must equal the interpreter's bit for bit, everywhere: outputs,
-// bytes of outputs that nothing writes, inputs, and guard bytes around buffers and scratch; far reads outside crash. In float, as an ordinary
-// program would compute, they must agree within a tolerance. Runs take random chunks, in two calls, on scratch that
-// starts as NaN. All cases of one call are compiled together; temporary files are removed.
+// bytes of outputs that nothing writes, inputs, and guard bytes around buffers and scratch; far reads outside crash. In
+// float, as an ordinary program would compute, they must agree within a tolerance. Runs take random chunks, in two
+// calls, on scratch that starts as NaN. All cases of one call are compiled together; temporary files are removed.
 #pragma once
 
 #include <cstdint>

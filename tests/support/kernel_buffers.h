@@ -1,8 +1,8 @@
 // Random memory for the parameters of a kernel, and comparison of what two runs left in it.
 //
 // Floats are uniform in -2..2, integers in -8..71 (unsigned: 0..79), block formats hold random quants under scales near
-// 1/64, so that sums of a few thousand products stay far from overflow. Planar rows are quantised random floats, with the
-// bytes between the planes 0. The same seed gives the same bytes on every machine.
+// 1/64, so that sums of a few thousand products stay far from overflow. Planar rows are quantised random floats, with
+// the bytes between the planes 0. The same seed gives the same bytes on every machine.
 #pragma once
 
 #include <cstdint>

@@ -1,3 +1,4 @@
+// The frame of a function (symbols, parameters, grid), names and scopes, and all statements but tile calls and packs.
 #include "codegen/c/emit_c.h"
 
 #include <algorithm>
@@ -86,8 +87,12 @@ std::string Emitter::Fresh(std::string_view name) {
   return unique;
 }
 
-void Emitter::Define(const std::string& name, Code scalar) { entities_.push_back({.name = name, .scalar = std::move(scalar)}); }
-void Emitter::Define(const std::string& name, View view) { entities_.push_back({.name = name, .view = std::move(view)}); }
+void Emitter::Define(const std::string& name, Code scalar) {
+  entities_.push_back({.name = name, .scalar = std::move(scalar)});
+}
+void Emitter::Define(const std::string& name, View view) {
+  entities_.push_back({.name = name, .view = std::move(view)});
+}
 
 const Emitter::Entity* Emitter::Find(const std::string& name) {
   for (size_t i = entities_.size(); i-- > visible_;) {
@@ -114,7 +119,8 @@ Code Emitter::FromExtent(const Extent& extent) {
   for (const Extent::Term& term : extent.terms()) {
     Code product = Number(std::abs(term.coefficient));
     for (const std::string& symbol : term.symbols) {
-      auto known = std::find_if(symbols_.begin(), symbols_.end(), [&](const auto& pair) { return pair.first == symbol; });
+      auto known =
+          std::find_if(symbols_.begin(), symbols_.end(), [&](const auto& pair) { return pair.first == symbol; });
       if (known == symbols_.end()) Fail(absl::StrCat(symbol, " is not a symbol"));
       else product = Product(product, known->second);
     }
@@ -149,7 +155,8 @@ void Emitter::EmitGrid() {
     Code count = Sum(Difference(high, low), Number(dim.step - 1));
     if (dim.step != 1) count = IndexOperator(kir::Op::kDiv, count, Number(dim.step));
     Code number = IndexOperator(kir::Op::kDiv, chunk, after);
-    if (d != 0) number = {absl::StrCat(Wrapped(number, Level::kProduct), " % ", Wrapped(count, Level::kPrefix)), Level::kProduct};
+    if (d != 0)
+      number = {absl::StrCat(Wrapped(number, Level::kProduct), " % ", Wrapped(count, Level::kPrefix)), Level::kProduct};
     number.low = 0, number.high = std::max(0.0, count.high - 1);
     Code value = Sum(low, Product(number, Number(dim.step)));
     value.low = low.low, value.high = std::max(low.low, std::min(value.high, high.high - 1));
@@ -157,7 +164,8 @@ void Emitter::EmitGrid() {
     after = Product(after, count);
     if (after.level != Level::kAtom) after = {Wrapped(after, Level::kAtom), Level::kAtom, 1, after.high};
   }
-  for (size_t d = values.size(); d-- > 0;) Define(values[d].first, Constant(values[d].first, DType::kI64, values[d].second));
+  for (size_t d = values.size(); d-- > 0;)
+    Define(values[d].first, Constant(values[d].first, DType::kI64, values[d].second));
   EmitBlock(kernel_.body);
   Leave(mark);
   Close();

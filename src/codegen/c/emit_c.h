@@ -1,5 +1,6 @@
-// Emits kernels as one self-contained C11 translation unit, readable and with no target facts: vec loops are plain loops,
-// tile ops are expanded from their meaning, packs are scalar loops. A second statement of what KIR means, and an oracle.
+// Emits kernels as one self-contained C11 translation unit, readable and with no target facts: vec loops are plain
+// loops, tile ops are expanded from their meaning, packs are scalar loops. A second statement of what KIR means, and an
+// oracle.
 //
 //   kernel scale (x : f32[M] in, y : f32[M] out) sym M in 1..64 { grid r in 0..M { y[r] = x[r] * 0.5 } }
 // becomes, after the includes and the helper functions that it uses,
@@ -25,8 +26,8 @@ namespace quern::c {
 
 struct EmitOptions {
   // Floats below f64 are computed as float; reductions add in order of the index. With `wide` they are computed in
-  // double and rounded where the text says so, at stores, casts and bit casts: results then equal kir::Interpreter's bit
-  // for bit.
+  // double and rounded where the text says so, at stores, casts and bit casts: results then equal kir::Interpreter's
+  // bit for bit.
   bool wide = false;
 };
 

@@ -1,5 +1,5 @@
-// Expressions. Operators with one meaning in C and KIR are written as such; the rest call a helper of the prelude, named
-// by operator and dtype ("add_i32", "mod_f32"). Floats below f64 are held as float, or as double when `wide`.
+// Expressions. Operators with one meaning in C and KIR are written as such; the rest call a helper of the prelude,
+// named by operator and dtype ("add_i32", "mod_f32"). Floats below f64 are held as float, or as double when `wide`.
 #include <algorithm>
 #include <cmath>
 #include <variant>
@@ -22,10 +22,11 @@ struct OperatorText {
   const char* libm;
 };
 constexpr OperatorText kOperators[] = {
-    {Op::kNeg, "neg", nullptr},       {Op::kAbs, "abs", "fabs"},  {Op::kNot, "not", nullptr}, {Op::kRound, nullptr, "rint"},
-    {Op::kRsqrt, "rsqrt", nullptr},   {Op::kAdd, "add", nullptr}, {Op::kSub, "sub", nullptr}, {Op::kMul, "mul", nullptr},
-    {Op::kSigmoid, "sigmoid", nullptr}, {Op::kDiv, "div", nullptr}, {Op::kMod, "mod", nullptr}, {Op::kMin, "min", nullptr},
-    {Op::kMax, "max", nullptr},       {Op::kShl, "shl", nullptr}, {Op::kShr, "shr", nullptr},
+    {Op::kNeg, "neg", nullptr},    {Op::kAbs, "abs", "fabs"},      {Op::kNot, "not", nullptr},
+    {Op::kRound, nullptr, "rint"}, {Op::kRsqrt, "rsqrt", nullptr}, {Op::kAdd, "add", nullptr},
+    {Op::kSub, "sub", nullptr},    {Op::kMul, "mul", nullptr},     {Op::kSigmoid, "sigmoid", nullptr},
+    {Op::kDiv, "div", nullptr},    {Op::kMod, "mod", nullptr},     {Op::kMin, "min", nullptr},
+    {Op::kMax, "max", nullptr},    {Op::kShl, "shl", nullptr},     {Op::kShr, "shr", nullptr},
 };
 
 // "min_f32(a, b)" or "expf(a)": the operator as a call. `suffix`: of float helpers.
@@ -53,8 +54,9 @@ Code Infix(const char* symbol, Level level, const Code& a, const Code& b) {
 }
 
 Code Conditional(const Code& condition, const Code& yes, const Code& no) {
-  return {absl::StrCat(Wrapped(condition, Level::kSum), " ? ", Wrapped(yes, Level::kSum), " : ", Wrapped(no, Level::kSum)),
-          Level::kOther};
+  return {
+      absl::StrCat(Wrapped(condition, Level::kSum), " ? ", Wrapped(yes, Level::kSum), " : ", Wrapped(no, Level::kSum)),
+      Level::kOther};
 }
 
 Code Bounded(Code code, double low, double high) {
@@ -145,7 +147,8 @@ Code Emitter::Value(const kir::ExprRef& expr) {
     return Element(view, Values(decode->index));
   }
   if (const auto* apply = std::get_if<kir::Apply>(&expr->node)) return Operator(*apply);
-  if (const auto* cast = std::get_if<kir::Cast>(&expr->node)) return Conversion(cast->value->dtype, expr->dtype, cast->value);
+  if (const auto* cast = std::get_if<kir::Cast>(&expr->node))
+    return Conversion(cast->value->dtype, expr->dtype, cast->value);
   if (const auto* bits = std::get_if<kir::Bits>(&expr->node)) {
     return Reinterpretation(bits->value->dtype, expr->dtype, Value(bits->value));
   }
@@ -173,7 +176,11 @@ Code Emitter::Operator(const kir::Apply& apply) {
   const bool arithmetic = IsFloat(dtype) && row.syntax == kir::OpSyntax::kInfix && apply.op != Op::kMod;
   if (comparison || bitwise || arithmetic) {
     const bool sum = apply.op == Op::kAdd || apply.op == Op::kSub;
-    return Infix(row.name, !arithmetic || comparison ? Level::kOther : sum ? Level::kSum : Level::kProduct, args[0], args[1]);
+    return Infix(row.name,
+                 !arithmetic || comparison ? Level::kOther
+                 : sum                     ? Level::kSum
+                                           : Level::kProduct,
+                 args[0], args[1]);
   }
   if (row.syntax == kir::OpSyntax::kPrefix && (IsFloat(dtype) || dtype == DType::kBool)) {
     return {absl::StrCat(row.name, Wrapped(args[0], Level::kAtom)), Level::kPrefix};
@@ -226,7 +233,8 @@ Code Emitter::Reduction(const kir::Reduce& reduce, DType dtype) {
   if (IsFloat(dtype) && (reduce.op == kir::ReduceOp::kSum || reduce.op == kir::ReduceOp::kProd)) {
     Line(absl::StrCat(total, reduce.op == kir::ReduceOp::kSum ? " += " : " *= ", term.text, ";"));
   } else {
-    Line(absl::StrCat(total, " = ", CallText(FunctionName(CombineOp(reduce.op), dtype, Suffix(dtype)), {total, term.text}), ";"));
+    Line(absl::StrCat(total, " = ",
+                      CallText(FunctionName(CombineOp(reduce.op), dtype, Suffix(dtype)), {total, term.text}), ";"));
   }
   EndLoop(mark);
   return {total};
@@ -255,7 +263,8 @@ Code Emitter::Conversion(DType from, DType to, const kir::ExprRef& expr) {
     value.high = std::ldexp(1.0, is_unsigned ? bits : bits - 1) - 1;
     value.low = is_unsigned ? 0 : -value.high - 1;
   }
-  return Bounded({absl::StrCat("(", Type(to), ")", Wrapped(value, Level::kPrefix)), Level::kPrefix}, value.low, value.high);
+  return Bounded({absl::StrCat("(", Type(to), ")", Wrapped(value, Level::kPrefix)), Level::kPrefix}, value.low,
+                 value.high);
 }
 
 Code Emitter::Reinterpretation(DType from, DType to, const Code& value) {
@@ -309,7 +318,8 @@ Code Emitter::Element(const View& view, const std::vector<Code>& index) {
   }
   const Code bytes = Number(kir::LayoutRowBytes(view.layout, view.dtype, view.row_elements));
   const Code at = Sum({view.pointer}, Product(row, bytes));
-  if (view.layout == kir::Layout::kPlanar) return {CallText(absl::StrCat("planar_", format), {at.text, k, column.text})};
+  if (view.layout == kir::Layout::kPlanar)
+    return {CallText(absl::StrCat("planar_", format), {at.text, k, column.text})};
   return {CallText(absl::StrCat("decode_", format), {at.text, column.text})};
 }
 

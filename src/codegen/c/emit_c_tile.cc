@@ -59,7 +59,8 @@ void Emitter::Emit(const kir::TileCall& call) {
   // Operands give the sizes before tiles, which may be larger than what is used of them.
   std::map<std::string, Code> sizes;
   auto visit = [&](size_t number, auto use) {
-    const kir::TileOperand& operand = number < op->tiles.size() ? op->tiles[number] : op->operands[number - op->tiles.size()];
+    const kir::TileOperand& operand =
+        number < op->tiles.size() ? op->tiles[number] : op->operands[number - op->tiles.size()];
     size_t ranged = 0;
     for (const char* dim : operand.dims) {
       if (*dim != '\0' && ranged < views[number].sizes.size()) use(dim, views[number].sizes[ranged++]);
@@ -108,7 +109,8 @@ void Emitter::Emit(const kir::Pack& pack) {
   }
   const Code rows = src.sizes[0], columns = src.sizes[1];
   if (dst.layout == Layout::kPanel16 || dst.layout == Layout::kKn32) {  // missing rows are zero
-    Line(CallText("memset", {dst.pointer, "0", absl::StrCat(LayoutRowBytes(dst.layout, dst.dtype, dst.row_elements))}) + ";");
+    Line(CallText("memset", {dst.pointer, "0", absl::StrCat(LayoutRowBytes(dst.layout, dst.dtype, dst.row_elements))}) +
+         ";");
   }
   const Mark loop = Enter();
   const Code r = BeginLoop("r", Number(0), rows, 1);

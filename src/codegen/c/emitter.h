@@ -1,8 +1,8 @@
 // Emitter: one KIR kernel to one C function. Internal to codegen/c.
 //
-// Spread over emit_c.cc (the frame and statements), emit_c_expr.cc (expressions) and emit_c_tile.cc (slices, tile ops and
-// packs); the helper functions that the text calls are in prelude.cc. C has no reductions, so the loop of one is written
-// out before the statement that holds it, and its accumulator stands for it.
+// Spread over emit_c.cc (the frame and statements), emit_c_expr.cc (expressions) and emit_c_tile.cc (slices, tile ops
+// and packs); the helper functions that the text calls are in prelude.cc. C has no reductions, so the loop of one is
+// written out before the statement that holds it, and its accumulator stands for it.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,8 @@
-// The helper functions of emitted C, each a template over dtypes or formats: $D the name, $T the C type, $U the unsigned
-// one, $W the width, $L its least value and $H its greatest ("INT8_MAX"), $F and $f for floats, $R the type of f32 values.
+// The helper functions of emitted C, templates over dtypes or formats. In their text:
+//   $D name of the dtype   $T C type   $W width in bits   $L, $H least and greatest value
+//   $F, $f float type and libm suffix
+//   $R type of f32 values ("double" when wide)
+//   formats: $B elements a block, $S quants a sum, $G elements that share a scale, $M has minimums, $X has group scales
 #include <algorithm>
 #include <optional>
 #include <string>
@@ -69,7 +72,8 @@ constexpr Helper kHelpers[] = {
     {"round_f16", Over::kNone, "$R round_f16(double x) { return from_bits_f16(bits_of_f16(x)); }"},
     {"round_bf16", Over::kNone, "$R round_bf16(double x) { return from_bits_bf16(bits_of_bf16(x)); }"},
     {"bits_of_f32", Over::kNone, "uint32_t bits_of_f32(float x) { uint32_t bits; memcpy(&bits, &x, 4); return bits; }"},
-    {"bits_of_f64", Over::kNone, "uint64_t bits_of_f64(double x) { uint64_t bits; memcpy(&bits, &x, 8); return bits; }"},
+    {"bits_of_f64", Over::kNone,
+     "uint64_t bits_of_f64(double x) { uint64_t bits; memcpy(&bits, &x, 8); return bits; }"},
     {"bits_of_f16", Over::kNone, "uint16_t bits_of_f16(double x) { return narrow(x, 10, -14, 0x7c00); }"},
     {"bits_of_bf16", Over::kNone, "uint16_t bits_of_bf16(double x) { return narrow(x, 7, -126, 0x7f80); }"},
     {"from_bits_f32", Over::kNone, "$R from_bits_f32(uint32_t bits) { float x; memcpy(&x, &bits, 4); return x; }"},
@@ -101,7 +105,8 @@ constexpr Helper kHelpers[] = {
     {"read_half", Over::kNone,
      "float read_half(const uint8_t* at) { return (float)from_bits_f16((uint16_t)(at[0] | at[1] << 8)); }"},
     {"read_float", Over::kNone, "float read_float(const uint8_t* at) { float x; memcpy(&x, at, 4); return x; }"},
-    {"read_q4_0", Over::kNone, R"(block_element read_q4_0(const uint8_t* row, int64_t j) {  // f16 d, 16 bytes of nibbles
+    {"read_q4_0", Over::kNone,
+     R"(block_element read_q4_0(const uint8_t* row, int64_t j) {  // f16 d, 16 bytes of nibbles
   const uint8_t* const block = row + j / 32 * 18;
   const int byte = block[2 + j % 16];
   return (block_element){.code = j % 32 < 16 ? byte & 15 : byte >> 4, .d = read_half(block)};
@@ -136,7 +141,8 @@ constexpr Helper kHelpers[] = {
   return (block_element){.code = low | high << 4, .scale = (int8_t)block[192 + j % 256 / 16], .d = read_half(block + 208)};
 })"},
     {"value_q6_K", Over::kNone, "float value_q6_K(block_element e) { return e.d * e.scale * (e.code - 32); }"},
-    {"read_q8_K", Over::kNone, R"(block_element read_q8_K(const uint8_t* row, int64_t j) {  // f32 d, 256 int8, 16 int16 sums
+    {"read_q8_K", Over::kNone,
+     R"(block_element read_q8_K(const uint8_t* row, int64_t j) {  // f32 d, 256 int8, 16 int16 sums
   const uint8_t* const block = row + j / 256 * 292;
   return (block_element){.code = (int8_t)block[4 + j % 256], .d = read_float(block)};
 })"},
@@ -218,9 +224,12 @@ constexpr Helper kHelpers[] = {
 
 // Words of C, and functions that the text calls (with and without their f).
 constexpr std::string_view kTaken =
-    " auto bool break case char const continue default do double else enum extern false float for goto if inline int long "
-    "main linux unix register restrict return short signed sizeof static struct switch true typedef union unsigned void "
-    "volatile while memcpy memset floor ceil trunc rint round exp exp2 log log2 sin cos tan atan atan2 tanh erf sqrt pow fma "
+    " auto bool break case char const continue default do double else enum extern false float for goto if inline int "
+    "long "
+    "main linux unix register restrict return short signed sizeof static struct switch true typedef union unsigned "
+    "void "
+    "volatile while memcpy memset floor ceil trunc rint round exp exp2 log log2 sin cos tan atan atan2 tanh erf sqrt "
+    "pow fma "
     "fabs fmax fmod ilogb ldexp signbit ";
 
 bool Applies(Over over, DType dtype) {
@@ -253,13 +262,20 @@ std::string Expand(const Helper& helper, DType dtype, bool wide) {
   const bool is_float = IsFloat(dtype), block = IsBlock(dtype), is_double = is_float && dtype == DType::kF64;
   const std::string width = absl::StrCat(block ? 8 : 8 * ScalarBytes(dtype));
   const std::string limit = absl::StrCat(IsUnsigned(dtype) ? "UINT" : "INT", width);
-  const std::string text = absl::StrReplaceAll(
-      helper.text,
-      {{"$D", Row(dtype).name}, {"$T", MemoryType(dtype)}, {"$W", width}, {"$L", IsUnsigned(dtype) ? "0" : limit + "_MIN"},
-       {"$H", limit + "_MAX"}, {"$F", is_double ? "double" : "float"}, {"$f", is_double ? "" : "f"},
-       {"$R", wide ? "double" : "float"}, {"$B", absl::StrCat(Row(dtype).block_elements)},
-       {"$S", dtype == DType::kQ8_K ? "16" : "32"}, {"$G", dtype == DType::kQ6_K ? "16" : "32"},
-       {"$M", dtype == DType::kQ4_K ? "1" : "0"}, {"$X", dtype == DType::kQ4_K || dtype == DType::kQ6_K ? "1" : "0"}});
+  const std::string text =
+      absl::StrReplaceAll(helper.text, {{"$D", Row(dtype).name},
+                                        {"$T", MemoryType(dtype)},
+                                        {"$W", width},
+                                        {"$L", IsUnsigned(dtype) ? "0" : limit + "_MIN"},
+                                        {"$H", limit + "_MAX"},
+                                        {"$F", is_double ? "double" : "float"},
+                                        {"$f", is_double ? "" : "f"},
+                                        {"$R", wide ? "double" : "float"},
+                                        {"$B", absl::StrCat(Row(dtype).block_elements)},
+                                        {"$S", dtype == DType::kQ8_K ? "16" : "32"},
+                                        {"$G", dtype == DType::kQ6_K ? "16" : "32"},
+                                        {"$M", dtype == DType::kQ4_K ? "1" : "0"},
+                                        {"$X", dtype == DType::kQ4_K || dtype == DType::kQ6_K ? "1" : "0"}});
   return absl::StrCat(text.starts_with("typedef") ? "" : "static inline ", text, "\n");
 }
 
@@ -302,7 +318,9 @@ const char* MemoryType(DType dtype) {
 bool Reserved(std::string_view identifier) {
   // The headers define macros with capitals (INT64_C, NAN, M_PI); names of one or two letters are free.
   if (identifier.size() > 2 && absl::ascii_isupper(identifier[0])) return true;
-  auto taken = [](std::string_view word) { return kTaken.find(" " + std::string(word) + " ") != std::string_view::npos; };
+  auto taken = [](std::string_view word) {
+    return kTaken.find(" " + std::string(word) + " ") != std::string_view::npos;
+  };
   return identifier.starts_with('_') || FindHelper(identifier) || taken(identifier) ||
          (identifier.ends_with('f') && taken(identifier.substr(0, identifier.size() - 1)));
 }

@@ -48,9 +48,11 @@ TEST(EmitC, WritesOnlyTheHelpersInUse) {
   auto plain = EmitC(Parse(kScale));
   ASSERT_TRUE(plain.ok());
   EXPECT_EQ(plain->find("static"), std::string::npos) << *plain;
-  auto half = EmitC(Parse("kernel k (x : f16[8] in, y : f16[8] out) { grid r in 0..8 { y[r] = max(x[r], cast<f16>(1.0)) } }"));
+  auto half =
+      EmitC(Parse("kernel k (x : f16[8] in, y : f16[8] out) { grid r in 0..8 { y[r] = max(x[r], cast<f16>(1.0)) } }"));
   ASSERT_TRUE(half.ok());
-  for (const char* needed : {"narrow(", "bits_of_f16(", "from_bits_f16(", "max_f32("}) EXPECT_THAT(*half, HasSubstr(needed));
+  for (const char* needed : {"narrow(", "bits_of_f16(", "from_bits_f16(", "max_f32("})
+    EXPECT_THAT(*half, HasSubstr(needed));
   EXPECT_EQ(half->find("min_f32"), std::string::npos);
 }
 
@@ -84,9 +86,10 @@ TEST(EmitC, WritesIndicesPlainly) {
     }
   })";
   const std::string emitted = FunctionText(text);
-  for (const char* line : {"= (r * 9 + c) / 4;", "= mod_i64(c, 4);", "= (c + 4) % 4;", "= mod_i64(c, -3);",
-                           "= mul_i64(r, INT64_C(4611686018427387904));", "= c - (r - c) - 5;", "= max_i64(c, 2) * (M - r);",
-                           "= add_i64(x[r * 9 + (c + 4)], INT64_C(9223372036854775807));"}) {
+  for (const char* line :
+       {"= (r * 9 + c) / 4;", "= mod_i64(c, 4);", "= (c + 4) % 4;", "= mod_i64(c, -3);",
+        "= mul_i64(r, INT64_C(4611686018427387904));", "= c - (r - c) - 5;", "= max_i64(c, 2) * (M - r);",
+        "= add_i64(x[r * 9 + (c + 4)], INT64_C(9223372036854775807));"}) {
     EXPECT_THAT(emitted, HasSubstr(line));
   }
   const Status status = CheckKernelThroughC(Parse(text), {{"M", 5}}, 1);

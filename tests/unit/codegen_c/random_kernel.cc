@@ -16,8 +16,9 @@ namespace kb = build;
 using namespace build::operators;
 
 constexpr int64_t kColumns = 11;
-constexpr DType kScalars[] = {DType::kF32, DType::kF16, DType::kBF16, DType::kF64, DType::kI8,  DType::kI16, DType::kI32,
-                              DType::kI64, DType::kU8,  DType::kU16,  DType::kU32, DType::kU64, DType::kBool};
+constexpr DType kScalars[] = {DType::kF32, DType::kF16, DType::kBF16, DType::kF64, DType::kI8,
+                              DType::kI16, DType::kI32, DType::kI64,  DType::kU8,  DType::kU16,
+                              DType::kU32, DType::kU64, DType::kBool};
 constexpr DType kBlocks[] = {DType::kQ4_0, DType::kQ8_0, DType::kQ4_K, DType::kQ6_K, DType::kQ8_K};
 
 class Generator {
@@ -103,8 +104,10 @@ class Generator {
     const std::string buffer = absl::StrCat("x_", Row(dtype).name);
     if (Below(4) != 0) return kb::At(buffer, dtype, {row_, column_});
     // Around the element, possibly outside: else gives the value.
-    const ExprRef down = kb::Int(static_cast<int64_t>(Below(5)) - 2), right = kb::Int(static_cast<int64_t>(Below(9)) - 4);
-    return kb::At(buffer, dtype, {row_ + down, Below(2) == 0 ? column_ + right : column_ * kb::Int(2)}, Constant(dtype));
+    const ExprRef down = kb::Int(static_cast<int64_t>(Below(5)) - 2),
+                  right = kb::Int(static_cast<int64_t>(Below(9)) - 4);
+    return kb::At(buffer, dtype, {row_ + down, Below(2) == 0 ? column_ + right : column_ * kb::Int(2)},
+                  Constant(dtype));
   }
 
   ExprRef Leaf(DType dtype) {
@@ -171,8 +174,8 @@ class Generator {
       const Op op = static_cast<Op>(Below(kOpCount));
       if (!Applies(op, dtype) || IsComparison(op)) continue;
       if (op == Op::kSelect) {
-        return kb::Select(options_.smooth ? LoadOf(DType::kBool) : Expr(DType::kBool, depth - 1), Expr(dtype, depth - 1),
-                          Expr(dtype, depth - 1));
+        return kb::Select(options_.smooth ? LoadOf(DType::kBool) : Expr(DType::kBool, depth - 1),
+                          Expr(dtype, depth - 1), Expr(dtype, depth - 1));
       }
       std::vector<ExprRef> args;
       for (int i = 0; i < Row(op).arity; ++i) args.push_back(Expr(dtype, depth - 1));
@@ -260,7 +263,8 @@ class Generator {
     column_ = kb::Ref(c);
     Block body = {kb::Assign(name, Expr(dtype, options_.depth - 1))};
     column_ = outer;
-    block.push_back(kb::For(c, kb::Int(static_cast<int64_t>(Below(3))), kb::Int(kColumns), body, 1 + static_cast<int64_t>(Below(3))));
+    block.push_back(kb::For(c, kb::Int(static_cast<int64_t>(Below(3))), kb::Int(kColumns), body,
+                            1 + static_cast<int64_t>(Below(3))));
     Index index;
     const std::string output = AddOutput(dtype, index);
     index.push_back(kb::Int(3));
@@ -273,7 +277,8 @@ class Generator {
     block.push_back(kb::Alloc(name, {dtype, {kColumns}, Layout::kRow}));
     const ExprRef outer = column_;
     column_ = kb::Ref(c);
-    block.push_back(kb::Vec(c, kb::Int(0), kb::Int(kColumns), {kb::Store(name, {column_}, Expr(dtype, options_.depth))}));
+    block.push_back(
+        kb::Vec(c, kb::Int(0), kb::Int(kColumns), {kb::Store(name, {column_}, Expr(dtype, options_.depth))}));
     column_ = outer;
     Index index;
     const std::string output = AddOutput(dtype, index);
@@ -295,7 +300,8 @@ class Generator {
                              Expr(DType::kF32, 2) + kb::Ref(tile, DType::kF32) * kb::CastTo(DType::kF32, kb::Ref(i)))};
     block.push_back(kb::Map({i, j}, {tile}, {kb::Int(live), kb::Int(kColumns)}, first));
     index.push_back(kb::Ref(j));
-    Block second = {kb::Store(output, index, kb::Ref(tile, DType::kF32) - kb::At(tile, DType::kF32, {kb::Int(live - 1), kb::Int(2)}))};
+    Block second = {kb::Store(output, index,
+                              kb::Ref(tile, DType::kF32) - kb::At(tile, DType::kF32, {kb::Int(live - 1), kb::Int(2)}))};
     block.push_back(kb::Map({i, j}, {tile}, {kb::Int(1), kb::Int(kColumns)}, second));
     column_ = outer;
   }

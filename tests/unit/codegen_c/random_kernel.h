@@ -1,7 +1,7 @@
 // Random kernels: every operator, dtype, reduction, conversion and statement of KIR, in bounds by construction.
 //
-// Parameters are x_<dtype> : [M, 11] in for every scalar dtype, w_<format> : [M, 256] @blocks in, and y_<dtype> out, all of
-// whose elements are written. Some integer divisors are 0 and some shifts too wide: what that gives is defined.
+// Parameters are x_<dtype> : [M, 11] in for every scalar dtype, w_<format> : [M, 256] @blocks in, and one output for
+// each statement that writes. Some integer divisors are 0 and some shifts too wide: what that gives is defined.
 #pragma once
 
 #include <cstdint>

@@ -35,7 +35,8 @@ TEST(RandomKernel, EqualsTheInterpreterInDouble) {
 }
 
 TEST(RandomKernel, IsNearTheInterpreterInFloat) {
-  CheckSeeds(FromEnvironment("QUERN_SEED", 1001), FromEnvironment("QUERN_KERNELS", 15), {.depth = 3, .smooth = true}, 1e-4);
+  CheckSeeds(FromEnvironment("QUERN_SEED", 1001), FromEnvironment("QUERN_KERNELS", 15), {.depth = 3, .smooth = true},
+             1e-4);
 }
 
 }  // namespace

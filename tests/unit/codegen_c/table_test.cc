@@ -15,8 +15,9 @@ namespace {
 namespace kb = build;
 using namespace build::operators;
 
-constexpr DType kScalars[] = {DType::kF32, DType::kF16, DType::kBF16, DType::kF64, DType::kI8,  DType::kI16, DType::kI32,
-                              DType::kI64, DType::kU8,  DType::kU16,  DType::kU32, DType::kU64, DType::kBool};
+constexpr DType kScalars[] = {DType::kF32, DType::kF16, DType::kBF16, DType::kF64, DType::kI8,
+                              DType::kI16, DType::kI32, DType::kI64,  DType::kU8,  DType::kU16,
+                              DType::kU32, DType::kU64, DType::kBool};
 
 void Check(const std::vector<CKernelCase>& cases) {
   ASSERT_FALSE(cases.empty());
@@ -37,8 +38,8 @@ std::vector<ExprRef> EdgeValues(DType dtype) {
   std::vector<ExprRef> values;
   if (dtype == DType::kBool) return {kb::Bool(false), kb::Bool(true)};
   if (IsFloat(dtype)) {
-    for (double value : {0.0, -0.0, 0.5, 1.5, 2.5, -2.5, 3.7, -3.7, 0.3, 1e-40, 127.5, 254.5, -129.0, 65519.0, 65520.0, 2147483648.0,
-                         -2147483649.0, 4294967296.0, 9.3e18, -9.3e18, 1.85e19,
+    for (double value : {0.0, -0.0, 0.5, 1.5, 2.5, -2.5, 3.7, -3.7, 0.3, 1e-40, 127.5, 254.5, -129.0, 65519.0, 65520.0,
+                         2147483648.0, -2147483649.0, 4294967296.0, 9.3e18, -9.3e18, 1.85e19,
                          // By way of f32 these would be rounded twice: to a tie, then down.
                          1 + 0x1p-8 + 0x1p-40, 1 + 0x1p-11 + 0x1p-40, HUGE_VAL, -HUGE_VAL, std::nan("")}) {
       values.push_back(kb::Num(value, dtype));
@@ -48,7 +49,8 @@ std::vector<ExprRef> EdgeValues(DType dtype) {
   const int bits = 8 * ScalarBytes(dtype);
   const int64_t high = bits == 64 ? INT64_MAX : (int64_t{1} << (IsUnsigned(dtype) ? bits : bits - 1)) - 1;
   const int64_t low = IsUnsigned(dtype) ? 0 : -high - 1;
-  for (int64_t value : {low, low + 1, int64_t{0}, int64_t{1}, int64_t{2}, int64_t{7}, int64_t{bits - 1}, int64_t{bits}, high - 1, high}) {
+  for (int64_t value : {low, low + 1, int64_t{0}, int64_t{1}, int64_t{2}, int64_t{7}, int64_t{bits - 1}, int64_t{bits},
+                        high - 1, high}) {
     values.push_back(kb::Int(value, dtype));
   }
   if (!IsUnsigned(dtype)) values.push_back(kb::Int(-1, dtype)), values.push_back(kb::Int(-7, dtype));
@@ -60,7 +62,8 @@ std::vector<ExprRef> EdgeValues(DType dtype) {
 void FillEdges(Kernel& kernel, DType dtype) {
   const std::vector<ExprRef> values = EdgeValues(dtype);
   kernel.body.push_back(kb::Alloc("e", {dtype, {static_cast<int64_t>(values.size())}, Layout::kRow}));
-  for (size_t i = 0; i < values.size(); ++i) kernel.body.push_back(kb::Store("e", {kb::Int(static_cast<int64_t>(i))}, values[i]));
+  for (size_t i = 0; i < values.size(); ++i)
+    kernel.body.push_back(kb::Store("e", {kb::Int(static_cast<int64_t>(i))}, values[i]));
 }
 
 bool Takes(OpDomain domain, DType dtype) {
@@ -100,7 +103,8 @@ TEST(Tables, OperatorsOnEveryDtype) {
       const std::string y = absl::StrCat("edge", number), z = absl::StrCat("usual", number);
       kernel.params.push_back(MakeParam(y, edge->dtype, {n, n}, Mode::kOut));
       kernel.params.push_back(MakeParam(z, edge->dtype, {37}, Mode::kOut));
-      kernel.body.push_back(kb::For("i", kb::Int(0), kb::Int(n), {kb::Vec("j", kb::Int(0), kb::Int(n), {kb::Store(y, {i, j}, edge)})}));
+      kernel.body.push_back(
+          kb::For("i", kb::Int(0), kb::Int(n), {kb::Vec("j", kb::Int(0), kb::Int(n), {kb::Store(y, {i, j}, edge)})}));
       kernel.body.push_back(kb::Vec("c", kb::Int(0), kb::Int(37), {kb::Store(z, {c}, usual)}));
     }
     cases.push_back(std::move(test));
@@ -151,10 +155,13 @@ TEST(Tables, ConversionsBetweenAllDtypes) {
       if (IsFloat(to)) {  // what the cast rounds to, not only what a store would
         const std::string y = absl::StrCat("kept_", Row(to).name);
         kernel.params.push_back(MakeParam(y, DType::kF64, {n}, Mode::kOut));
-        kernel.body.push_back(kb::Vec("i", kb::Int(0), kb::Int(n), {kb::Store(y, {i}, kb::CastTo(DType::kF64, kb::CastTo(to, edge)))}));
+        kernel.body.push_back(
+            kb::Vec("i", kb::Int(0), kb::Int(n), {kb::Store(y, {i}, kb::CastTo(DType::kF64, kb::CastTo(to, edge)))}));
       }
-      if (from != DType::kBool) store("computed", 41, kb::CastTo(to, usual * usual));  // rounded to its dtype, then cast
-      if (from != DType::kBool && to != DType::kBool && ScalarBytes(from) == ScalarBytes(to)) store("bits", 41, kb::BitsTo(to, usual));
+      if (from != DType::kBool)
+        store("computed", 41, kb::CastTo(to, usual * usual));  // rounded to its dtype, then cast
+      if (from != DType::kBool && to != DType::kBool && ScalarBytes(from) == ScalarBytes(to))
+        store("bits", 41, kb::BitsTo(to, usual));
     }
     cases.push_back(std::move(test));
   }
@@ -175,7 +182,8 @@ TEST(Tables, ReductionsOfEveryDtype) {
         const std::string y = absl::StrCat("y_", Row(dtype).name, "_", std::string(Name(op)), size);
         kernel.params.push_back(MakeParam(y, dtype, {3}, Mode::kOut));
         const ExprRef value = kb::At(x, dtype, {kb::Ref("r"), kb::Ref("c")});
-        kernel.body.push_back(kb::Store(y, {kb::Ref("r")}, kb::ReduceVec(op, 4, "c", kb::Int(0), kb::Int(size), value)));
+        kernel.body.push_back(
+            kb::Store(y, {kb::Ref("r")}, kb::ReduceVec(op, 4, "c", kb::Int(0), kb::Int(size), value)));
       }
     }
   }
@@ -192,7 +200,8 @@ TEST(Tables, DecodersOfEveryLayout) {
       CKernelCase test{.seed = 5, .tolerance = 1e-6};
       test.kernel.name = absl::StrCat("decode_", Row(format).name, "_", Row(layout).name);
       test.kernel.grid.push_back({"r", kb::Int(0), kb::Int(rows), 1});
-      test.kernel.params = {MakeParam("w", format, {rows, 768}, Mode::kIn, layout), MakeParam("y", DType::kF32, {rows, 768}, Mode::kOut)};
+      test.kernel.params = {MakeParam("w", format, {rows, 768}, Mode::kIn, layout),
+                            MakeParam("y", DType::kF32, {rows, 768}, Mode::kOut)};
       const Index at = {kb::Ref("r"), kb::Ref("c")};
       test.kernel.body = {kb::Vec("c", kb::Int(0), kb::Int(768), {kb::Store("y", at, kb::DecodeAt("w", at))})};
       cases.push_back(std::move(test));
@@ -220,7 +229,8 @@ TEST(Tables, Packs) {
         kernel.grid.push_back({"g", kb::Int(20), kb::Int(21), 1});
         kernel.params.push_back(MakeParam("dst", row.dst, {panel_rows, part ? 512 : 256}, Mode::kOut, row.dst_layout));
         const ExprRef first = part ? kb::Ref("g") : kb::Int(0);
-        kernel.body = {kb::Pack(kb::Whole("dst", 2), kb::SliceOf("src", {kb::Range(first, kb::Int(panel_rows)), columns(part)}))};
+        kernel.body = {
+            kb::Pack(kb::Whole("dst", 2), kb::SliceOf("src", {kb::Range(first, kb::Int(panel_rows)), columns(part)}))};
       } else {
         kernel.grid.push_back({"g", kb::Int(0), kb::Ref("M"), 4});
         kernel.params.push_back(MakeParam("dst", row.dst, {m, k}, Mode::kOut, row.dst_layout));
@@ -264,7 +274,8 @@ TEST(Tables, TileOps) {
       size_t operands = op->operands.size();
       if (!optional) {
         while (operands > 0 && op->operands[operands - 1].optional) --operands;
-        if (operands == op->operands.size() && !op->attributes.empty()) continue;  // nothing is left out: once is enough
+        if (operands == op->operands.size() && !op->attributes.empty())
+          continue;  // nothing is left out: once is enough
       }
       CKernelCase test{.binding = {{"M", 5}}, .seed = 13, .tolerance = 1e-4};
       Kernel& kernel = test.kernel;
@@ -290,7 +301,8 @@ TEST(Tables, TileOps) {
         const TileOperand& operand = op->operands[o];
         std::vector<Extent> dims;
         for (const char* dim : operand.dims) dims.push_back(*dim == '\0' ? Extent(3) : size_of(dim));
-        kernel.params.push_back(MakeParam(absl::StrCat("in_", operand.name), operand.dtype, dims, Mode::kIn, operand.layout));
+        kernel.params.push_back(
+            MakeParam(absl::StrCat("in_", operand.name), operand.dtype, dims, Mode::kIn, operand.layout));
         Slice slice = kb::Whole(kernel.params.back().name, static_cast<int>(dims.size()));
         for (size_t d = 0; d < dims.size(); ++d) {
           if (*operand.dims[d] == '\0') slice.dims[d] = kb::Point(kb::Int(1));
