@@ -45,8 +45,9 @@ void RunOnThreads(int count, Work& work) {
 }
 
 // Kernels of one object: few enough to keep the threads level, more than one since an object has its own fixed cost.
-size_t BatchSize(size_t kernels, int threads) {
-  return std::clamp<size_t>(kernels / (2 * static_cast<size_t>(threads)), 1, 6);
+size_t BatchSize(size_t kernels, const EngineOptions& options) {
+  const auto most = static_cast<size_t>(std::max(options.batch, 1));
+  return std::clamp<size_t>(kernels / (2 * static_cast<size_t>(options.threads)), 1, most);
 }
 
 }  // namespace
@@ -79,7 +80,7 @@ struct Engine::State {
 struct Module::State {
   std::shared_ptr<Engine> engine;
   Linker* linker = nullptr;
-  std::unique_ptr<LinkedCode> code;
+  std::vector<std::unique_ptr<LinkedCode>> code;  // one an object
   std::vector<cpu::Object> objects;
   struct Entry {
     size_t object, index;
@@ -98,7 +99,7 @@ Module& Module::operator=(Module&& other) noexcept {
 Module::~Module() {
   if (state_ == nullptr) return;
   state_->engine->state_->live_bytes -= state_->report.code_bytes;
-  if (state_->code != nullptr) state_->linker->Unload(std::move(state_->code));
+  for (std::unique_ptr<LinkedCode>& code : state_->code) state_->linker->Unload(std::move(code));
 }
 size_t Module::size() const { return state_->entries.size(); }
 quern_kernel* Module::kernel(size_t index) const { return state_->entries[index].address; }
@@ -136,10 +137,11 @@ StatusOr<std::shared_ptr<Engine>> Engine::Create(const EngineOptions& options) {
 
 StatusOr<Module> Engine::Compile(std::span<const kir::Kernel> kernels) {
   const int64_t start = Now();
-  std::vector<std::string> symbols;
-  for (size_t i = 0; i < kernels.size(); ++i) symbols.push_back(absl::StrFormat("%s.%d", kernels[i].name, i));
   auto module = std::make_unique<Module::State>();
-  const size_t batch = BatchSize(kernels.size(), state_->options.threads);
+  const size_t batch = BatchSize(kernels.size(), state_->options);
+  // Numbered within the object, so that its bytes depend on its kernels alone.
+  std::vector<std::string> symbols;
+  for (size_t i = 0; i < kernels.size(); ++i) symbols.push_back(absl::StrFormat("%s.%d", kernels[i].name, i % batch));
   const size_t batches = (kernels.size() + batch - 1) / batch;
   module->objects.resize(batches);
   std::vector<Status> statuses(batches);
@@ -170,14 +172,16 @@ StatusOr<Module> Engine::Compile(std::span<const kir::Kernel> kernels) {
   return Module(std::move(module));
 }
 
-StatusOr<Module> Engine::Load(std::string_view object, std::span<const std::string> symbols) {
+StatusOr<Module> Engine::Load(std::span<const SavedObject> objects) {
   const int64_t start = Now();
   auto module = std::make_unique<Module::State>();
-  module->objects.resize(1);
-  module->objects[0].bytes = object;
-  module->objects[0].symbols.assign(symbols.begin(), symbols.end());
-  module->objects[0].stats.resize(symbols.size());
-  for (size_t i = 0; i < symbols.size(); ++i) module->entries.push_back({0, i, nullptr});
+  for (const SavedObject& saved : objects) {
+    cpu::Object& object = module->objects.emplace_back();
+    object.bytes = saved.bytes;
+    object.symbols = saved.symbols;
+    object.stats.resize(saved.symbols.size());
+    for (size_t i = 0; i < saved.symbols.size(); ++i) module->entries.push_back({module->objects.size() - 1, i, nullptr});
+  }
   QUERN_RETURN_IF_ERROR(Link(*module));
   module->report.wall = Now() - start;
   return Module(std::move(module));
@@ -185,33 +189,42 @@ StatusOr<Module> Engine::Load(std::string_view object, std::span<const std::stri
 
 Status Engine::Link(Module::State& module) {
   const int64_t start = Now();
-  std::vector<std::string_view> objects;
-  std::vector<std::string> symbols;
-  for (const cpu::Object& object : module.objects) objects.push_back(object.bytes);
-  for (const Module::State::Entry& entry : module.entries) {
-    symbols.push_back(module.objects[entry.object].symbols[entry.index]);
-  }
-  module.linker = state_->linker.get();
-  QUERN_ASSIGN(module.code, state_->linker->Load(objects, symbols));
-  for (size_t i = 0; i < module.entries.size(); ++i) {
-    module.entries[i].address = reinterpret_cast<quern_kernel*>(module.code->addresses[i]);
-  }
   module.engine = self_.lock();
-  for (std::string_view object : objects) module.report.code_bytes += static_cast<int64_t>(object.size());
+  module.linker = state_->linker.get();
+  Status status;
+  for (const cpu::Object& object : module.objects) {
+    StatusOr<std::unique_ptr<LinkedCode>> code = state_->linker->Load(object.bytes, object.symbols);
+    if (!code.ok()) {
+      status = code.status();
+      break;
+    }
+    module.code.push_back(*std::move(code));
+    module.report.code_bytes += static_cast<int64_t>(object.bytes.size());
+  }
+  if (!status.ok()) {
+    for (std::unique_ptr<LinkedCode>& code : module.code) state_->linker->Unload(std::move(code));
+    return status;
+  }
+  for (Module::State::Entry& entry : module.entries) {
+    entry.address = reinterpret_cast<quern_kernel*>(module.code[entry.object]->addresses[entry.index]);
+  }
   state_->live_bytes += module.report.code_bytes;
   module.report.jitlink = Now() - start;
-  if (state_->options.perf_map) {
-    std::lock_guard lock(state_->mutex);
-    const std::string path = absl::StrFormat("/tmp/perf-%d.map", getpid());
-    if (std::FILE* file = std::fopen(path.c_str(), "a")) {
-      for (size_t i = 0; i < symbols.size(); ++i) {
-        std::fprintf(file, "%llx %llx quern:%s\n", static_cast<unsigned long long>(module.code->addresses[i]),
-                     static_cast<unsigned long long>(module.code->sizes[i]), symbols[i].c_str());
-      }
-      std::fclose(file);
-    }
-  }
+  if (state_->options.perf_map) WritePerfMap(module);
   return absl::OkStatus();
+}
+
+void Engine::WritePerfMap(const Module::State& module) {
+  std::lock_guard lock(state_->mutex);
+  std::FILE* file = std::fopen(absl::StrFormat("/tmp/perf-%d.map", getpid()).c_str(), "a");
+  if (file == nullptr) return;  // a convenience: without it perf shows addresses
+  for (const Module::State::Entry& entry : module.entries) {
+    const LinkedCode& code = *module.code[entry.object];
+    std::fprintf(file, "%llx %llx quern:%s\n", static_cast<unsigned long long>(code.addresses[entry.index]),
+                 static_cast<unsigned long long>(code.sizes[entry.index]),
+                 module.objects[entry.object].symbols[entry.index].c_str());
+  }
+  std::fclose(file);
 }
 
 }  // namespace quern::jit

@@ -25,6 +25,7 @@ namespace quern::jit {
 struct EngineOptions {
   std::string cpu = "native";  // a level's name or alias (codegen/cpu/target.h)
   int threads = 2;             // for compiling
+  int batch = 6;               // kernels an object at most; 1 where each is cached by itself
   cpu::EmitOptions emit = {};
   bool perf_map = false;       // append to /tmp/perf-PID.map, which `perf report` reads
 };
@@ -35,6 +36,12 @@ struct CompileReport {
   int64_t jitlink = 0;
   int64_t wall = 0;
   int64_t code_bytes = 0;  // of object files
+};
+
+// An object file and the symbols of its kernels.
+struct SavedObject {
+  std::string_view bytes;
+  std::vector<std::string> symbols;
 };
 
 class Engine;
@@ -74,8 +81,9 @@ class Engine {
   const cpu::Target& target() const;
   // Kernels that have passed kir::Verify; equal ones are the caller's to merge. Names need not differ.
   StatusOr<Module> Compile(std::span<const kir::Kernel> kernels);
-  // Links an object made earlier by Compile on the same level (from a cache): its kernels are `symbols`.
-  StatusOr<Module> Load(std::string_view object, std::span<const std::string> symbols);
+  // Links objects made earlier by Compile on the same level (from a cache); the kernels in their order. Bytes that are
+  // not a well-formed object of this machine are an error, but code is trusted: check a stored object's checksum first.
+  StatusOr<Module> Load(std::span<const SavedObject> objects);
   // Bytes of the object files behind live modules.
   int64_t live_bytes() const;
 
@@ -84,6 +92,7 @@ class Engine {
   struct State;
   explicit Engine(std::unique_ptr<State> state);
   Status Link(Module::State& module);
+  void WritePerfMap(const Module::State& module);
   std::unique_ptr<State> state_;
   std::weak_ptr<Engine> self_;
 };

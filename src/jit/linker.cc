@@ -98,7 +98,7 @@ StatusOr<std::unique_ptr<Linker>> Linker::Create(const cpu::Target& target) {
   return std::unique_ptr<Linker>(new Linker(std::move(state)));
 }
 
-StatusOr<std::unique_ptr<LinkedCode>> Linker::Load(std::span<const std::string_view> objects,
+StatusOr<std::unique_ptr<LinkedCode>> Linker::Load(std::string_view object,
                                                    std::span<const std::string> symbols) {
   orc::ExecutionSession& session = *state_->session;
   orc::JITDylib& dylib = session.createBareJITDylib(absl::StrFormat("module%d", state_->next++));
@@ -111,11 +111,9 @@ StatusOr<std::unique_ptr<LinkedCode>> Linker::Load(std::span<const std::string_v
     return status;
   };
   std::map<std::string, uint64_t> sizes;
-  for (std::string_view object : objects) {
-    FunctionSizes(object, sizes);
-    auto buffer = llvm::MemoryBuffer::getMemBuffer(llvm::StringRef(object.data(), object.size()), "kernels", false);
-    if (llvm::Error error = state_->layer->add(dylib, std::move(buffer))) return fail(std::move(error));
-  }
+  FunctionSizes(object, sizes);
+  auto buffer = llvm::MemoryBuffer::getMemBuffer(llvm::StringRef(object.data(), object.size()), "kernels", false);
+  if (llvm::Error error = state_->layer->add(dylib, std::move(buffer))) return fail(std::move(error));
   orc::SymbolLookupSet wanted;
   std::vector<orc::SymbolStringPtr> names;
   for (const std::string& symbol : symbols) {

@@ -13,7 +13,7 @@
 
 namespace quern::jit {
 
-// Objects linked together; their own name space, so symbols need not differ between two of these.
+// One object linked into memory; its own name space, so symbols need not differ between two of these.
 struct LinkedCode {
   std::vector<uint64_t> addresses;  // of the symbols asked for
   std::vector<uint64_t> sizes;      // bytes of each function
@@ -27,7 +27,8 @@ class Linker {
   static StatusOr<std::unique_ptr<Linker>> Create(const cpu::Target& target);
   ~Linker();
 
-  StatusOr<std::unique_ptr<LinkedCode>> Load(std::span<const std::string_view> objects, std::span<const std::string> symbols);
+  // Only reads `object` during the call.
+  StatusOr<std::unique_ptr<LinkedCode>> Load(std::string_view object, std::span<const std::string> symbols);
   // Gives the memory back; no kernel of it may be running.
   void Unload(std::unique_ptr<LinkedCode> code);
 

@@ -125,6 +125,12 @@ Val Emitter::EmitDecode(const kir::Decode& decode) {
   for (const Val& at : index) uniform = uniform && at.uniform();
   auto form = [&](const Val& value) { return uniform ? value.scalar : Lanes(value); };
   auto splat = [&](llvm::Value* scalar) { return uniform ? scalar : b_.CreateVectorSplat(lanes_, scalar); };
+  const bool own_panel = std::string_view(target_.name) == "amx" && type.layout == kir::Layout::kPanel16 &&
+                         (type.dtype == DType::kQ4_K || type.dtype == DType::kQ6_K);
+  if (own_panel) {
+    Fail("a panel of " + std::string(Row(type.dtype).name) + " at level amx is read by its tile alone");
+    return Poison(DType::kF32);
+  }
   BlockReader reader{b_, uniform ? static_cast<llvm::Type*>(b_.getInt64Ty()) : LanesOf(b_.getInt64Ty()),
                      [&](llvm::Value* offset, DType dtype) -> llvm::Value* {
                        llvm::Type* element = MemoryType(dtype);

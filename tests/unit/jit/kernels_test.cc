@@ -195,6 +195,16 @@ TEST(Kernels, Decode) {
       }
     )", text.substr(0, text.find('[')), text, k, k, k)));
   }
+  std::vector<Case> cases;
+  for (const kir::Kernel& kernel : kernels) cases.push_back(MakeCase(kernel, {}, {3e-7, 1e-6}, rng));
+  for (Case& test : cases) test.each = {{}, {3e-7, 1e-6}, {1e-5, 1e-4}};
+  CheckCases(cases);
+}
+
+// Panels, too; but at the level `amx` those of q4_K and q6_K have contents that only their tiles know.
+TEST(Kernels, DecodePanels) {
+  Rng rng(kSeed);
+  std::vector<kir::Kernel> kernels;
   for (const char* type : {"q4_0", "q8_0", "q4_K", "q6_K"}) {
     kernels.push_back(Parse(absl::StrFormat(R"(
       kernel panel_%s (
@@ -215,10 +225,8 @@ TEST(Kernels, Decode) {
   }
   std::vector<Case> cases;
   for (const kir::Kernel& kernel : kernels) cases.push_back(MakeCase(kernel, {}, {3e-7, 1e-6}, rng));
-  for (Case& test : cases) {
-    if (test.kernel->params.size() == 3) test.each = {{}, {3e-7, 1e-6}, {1e-5, 1e-4}};
-  }
-  CheckCases(cases);
+  CheckCases({cases[0], cases[1]});
+  CheckCases({cases[2], cases[3]}, {}, "amx");
 }
 
 TEST(Kernels, TilesOfAnySize) {
@@ -291,17 +299,21 @@ TEST(Engine, LoadsItsOwnObjects) {
   auto compiled = engine->Compile({&kernel, 1});
   ASSERT_TRUE(compiled.ok()) << compiled.status();
   const std::string object = compiled->object(0);
-  const std::vector<std::string> symbols = {compiled->symbol(0)};
+  const jit::SavedObject saved[] = {{object, {compiled->symbol(0)}}, {object, {compiled->symbol(0)}}};  // twice: no clash
   Case test = MakeCase(kernel, {{"M", 3}}, {}, rng);
   std::vector<Memory> fresh = test.buffers, loaded = test.buffers;
   RunCompiled(compiled->kernel(0), kernel, test.symbols, fresh);
-  auto module = engine->Load(object, symbols);
+  auto module = engine->Load(saved);
   ASSERT_TRUE(module.ok()) << module.status();
   RunCompiled(module->kernel(0), kernel, test.symbols, loaded);
   EXPECT_EQ(std::memcmp(fresh[2].data(), loaded[2].data(), fresh[2].size()), 0);
-  EXPECT_FALSE(engine->Load("not an object", symbols).ok());
-  const std::vector<std::string> unknown = {"nobody"};
-  EXPECT_FALSE(engine->Load(object, unknown).ok());
+  EXPECT_EQ(module->size(), 2u);
+  const int64_t live = engine->live_bytes();
+  const jit::SavedObject broken[] = {saved[0], {"not an object", {"k"}}}, nobody[] = {saved[0], {object, {"nobody"}}};
+  EXPECT_FALSE(engine->Load(broken).ok());
+  EXPECT_FALSE(engine->Load(nobody).ok());
+  EXPECT_FALSE(engine->Load({{jit::SavedObject{object.substr(0, object.size() / 2), {"k"}}}}).ok());
+  EXPECT_EQ(engine->live_bytes(), live);
 }
 
 TEST(Engine, NamesWhatTheMachineLacks) {
