@@ -1,0 +1,143 @@
+#include "runtime/bound_plan.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "kir/scratch.h"
+
+namespace quern {
+
+StatusOr<std::unique_ptr<BoundPlan>> BoundPlan::Create(lir::Plan plan, std::span<const std::string> names, KernelCache& cache,
+                                                       SharedMemory& memory, ThreadPool& pool) {
+  std::unique_ptr<BoundPlan> bound(new BoundPlan(std::move(plan)));
+  QUERN_RETURN_IF_ERROR(bound->Prepare(names, cache, memory, pool));
+  return bound;
+}
+
+Status BoundPlan::Prepare(std::span<const std::string> names, KernelCache& cache, SharedMemory& memory, ThreadPool& pool) {
+  names_.assign(names.begin(), names.end());
+  QUERN_ASSIGN(functions_, cache.Get(plan_.kernels));
+  for (const kir::Kernel& kernel : plan_.kernels) {
+    QUERN_ASSIGN(const int64_t bytes, kir::ScratchBytes(kernel, {}));
+    scratch_bytes_ = std::max(scratch_bytes_, bytes);
+  }
+  for (const lir::Requirement& requirement : plan_.requirements) {
+    QUERN_ASSIGN(Polynomial value, Polynomial::Compile(requirement.value, names));
+    requirements_.push_back(std::move(value));
+  }
+  QUERN_ASSIGN(arena_bytes_, Polynomial::Compile(plan_.arena_bytes, names));
+  QUERN_ASSIGN(const Polynomial once_bytes, Polynomial::Compile(plan_.once_bytes, names));
+  if (!once_bytes.is_constant()) return absl::InternalError("parameter-only memory depends on a symbol");
+  QUERN_ASSIGN(once_, Memory::Allocate(once_bytes.Evaluate({})));
+  QUERN_RETURN_IF_ERROR(list_.Build(plan_, plan_.launches, functions_, names));
+  QUERN_RETURN_IF_ERROR(once_list_.Build(plan_, plan_.once, functions_, names));
+
+  bases_.resize(plan_.buffers.size());
+  offsets_.resize(plan_.buffers.size());
+  for (int b = 0; b < static_cast<int>(plan_.buffers.size()); ++b) {
+    const lir::Buffer& buffer = plan_.buffers[b];
+    switch (buffer.home) {
+      case lir::Home::kArena: {
+        QUERN_ASSIGN(offsets_[b], Polynomial::Compile(buffer.offset, names));
+        break;
+      }
+      case lir::Home::kInput: inputs_[buffer.name] = b; break;
+      case lir::Home::kOutput: outputs_[buffer.index].push_back(b); break;
+      case lir::Home::kParam: {
+        const auto param = memory.params.find(buffer.name);
+        if (param == memory.params.end()) return absl::FailedPreconditionError(absl::StrCat("parameter ", buffer.name, " is not bound"));
+        bases_[b] = const_cast<uint8_t*>(param->second.data());  // kernels declare it `in`: never written
+        break;
+      }
+      case lir::Home::kConstant: {
+        QUERN_ASSIGN(Memory constant, Memory::Allocate(static_cast<int64_t>(buffer.data->size())));
+        if (constant.size() > 0) std::memcpy(constant.data(), buffer.data->data(), buffer.data->size());
+        bases_[b] = constant.data();
+        constants_.push_back(std::move(constant));
+        break;
+      }
+      case lir::Home::kState: {
+        const auto state = memory.states.find(buffer.name);
+        if (state == memory.states.end()) return absl::InternalError(absl::StrCat("state ", buffer.name, " has no memory"));
+        bases_[b] = state->second.data();
+        break;
+      }
+      case lir::Home::kOnce: {
+        QUERN_ASSIGN(const Polynomial offset, Polynomial::Compile(buffer.offset, names));
+        bases_[b] = once_.data() + offset.Evaluate({});
+        break;
+      }
+    }
+  }
+  return RunOnce(pool);
+}
+
+Status BoundPlan::RunOnce(ThreadPool& pool) {
+  if (plan_.once.empty()) return absl::OkStatus();
+  // Kernels of the other launches are sized too; any value of the symbols does.
+  const std::vector<int64_t> values(names_.size(), 1);
+  for (size_t b = 0; b < bases_.size(); ++b) once_list_.Rebase(static_cast<int>(b), values, bases_[b]);
+  once_list_.Bind(plan_, values, bases_);
+  std::vector<Memory> memory;
+  std::vector<void*> scratch;
+  for (int w = 0; w < pool.threads(); ++w) {
+    QUERN_ASSIGN(Memory worker, Memory::Allocate(scratch_bytes_));
+    scratch.push_back(worker.data());
+    memory.push_back(std::move(worker));
+  }
+  pool.Run(once_list_.dispatches(), scratch);
+  return absl::OkStatus();
+}
+
+void BoundPlan::Place(int buffer, uint8_t* base) {
+  if (bases_[buffer] == base) return;
+  bases_[buffer] = base;
+  if (!values_.empty() || names_.empty()) list_.Rebase(buffer, values_, base);
+}
+
+Status BoundPlan::Bind(std::span<const int64_t> values, SharedMemory& memory) {
+  const bool first = arena_ == nullptr && values_.empty();
+  const bool moved = first || !std::equal(values.begin(), values.end(), values_.begin(), values_.end());
+  if (!moved && arena_ == memory.arena.data()) return absl::OkStatus();
+  if (moved) {
+    for (size_t r = 0; r < requirements_.size(); ++r) {
+      const int64_t value = requirements_[r].Evaluate(values);
+      if (plan_.requirements[r].exact ? value == 0 : value >= 0) continue;
+      std::string sizes;
+      for (size_t s = 0; s < names_.size(); ++s) absl::StrAppend(&sizes, s == 0 ? "" : ", ", names_[s], " = ", values[s]);
+      return absl::OutOfRangeError(absl::StrCat(plan_.requirements[r].text, " does not hold for ", sizes));
+    }
+  }
+  const int64_t bytes = arena_bytes_.Evaluate(values);
+  if (memory.arena.size() < bytes || memory.arena.data() == nullptr) {
+    QUERN_ASSIGN(memory.arena, Memory::Allocate(std::max<int64_t>(bytes, lir::kBufferAlign)));
+  }
+  values_.assign(values.begin(), values.end());
+  const bool rebased = arena_ != memory.arena.data();
+  arena_ = memory.arena.data();
+  for (size_t b = 0; b < plan_.buffers.size(); ++b) {
+    if (plan_.buffers[b].home == lir::Home::kArena && (rebased || !offsets_[b].is_constant())) {
+      bases_[b] = memory.arena.data() + offsets_[b].Evaluate(values);
+      list_.Rebase(static_cast<int>(b), values_, bases_[b]);
+    }
+  }
+  if (first) {
+    for (size_t b = 0; b < plan_.buffers.size(); ++b) list_.Rebase(static_cast<int>(b), values_, bases_[b]);
+  }
+  list_.Bind(plan_, values_, bases_);
+  return absl::OkStatus();
+}
+
+void BoundPlan::SetInput(std::string_view name, const void* data) {
+  const auto input = inputs_.find(name);
+  if (input != inputs_.end()) Place(input->second, const_cast<uint8_t*>(static_cast<const uint8_t*>(data)));
+}
+
+void BoundPlan::SetOutput(int index, void* data) {
+  const auto output = outputs_.find(index);
+  if (output == outputs_.end()) return;
+  for (const int buffer : output->second) Place(buffer, static_cast<uint8_t*>(data));
+}
+
+}  // namespace quern

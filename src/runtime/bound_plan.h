@@ -1,0 +1,105 @@
+// A plan with its kernels and its memory: the dispatch list of one variant, kept between runs. Whatever depends on nothing
+// is written once; a change of symbols rewrites the symbol tables, the chunk counts and the offsets that name a symbol; a
+// caller's new pointer rewrites the arguments that use it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lir/plan.h"
+#include "runtime/kernel_cache.h"
+#include "runtime/memory.h"
+#include "runtime/symbol_program.h"
+#include "runtime/thread_pool.h"
+
+namespace quern {
+
+// The launches of a plan (or those that run once) as dispatches, over a table of base addresses, one a buffer.
+class DispatchList {
+ public:
+  Status Build(const lir::Plan& plan, const std::vector<lir::Launch>& launches, std::span<quern_kernel* const> functions,
+               std::span<const std::string> names);
+  // Follows new values of the symbols; `bases` are the buffers' addresses.
+  void Bind(const lir::Plan& plan, std::span<const int64_t> values, std::span<uint8_t* const> bases);
+  // Follows a new address of one buffer.
+  void Rebase(int buffer, std::span<const int64_t> values, uint8_t* base);
+  std::span<const Dispatch> dispatches() const { return dispatches_; }
+
+ private:
+  // One entry of a launch's table of pointers.
+  struct Slot {
+    int buffer;
+    Polynomial offset;
+  };
+  void HintWeights();
+
+  std::vector<KernelSizes> sizes_;           // by kernel of the plan
+  std::vector<std::vector<int64_t>> tables_; // symbol values, by kernel
+  std::vector<int64_t> chunks_;              // by kernel
+  std::vector<Slot> slots_;
+  std::vector<void*> pointers_;              // one a slot
+  std::vector<std::vector<int>> users_;      // slots of each buffer
+  std::vector<int> moving_;                  // slots whose offset names a symbol
+  std::vector<int> kernels_;                 // by launch
+  std::vector<bool> sequential_;             // by launch, as compiled
+  std::vector<int> weight_slots_;            // by launch: its largest parameter, or -1
+  std::vector<int64_t> weight_bytes_;
+  std::vector<quern_args> args_;
+  std::vector<Dispatch> dispatches_;
+};
+
+// Addresses that several variants share, by leaf name.
+struct SharedMemory {
+  std::map<std::string, std::span<const uint8_t>, std::less<>> params;
+  std::map<std::string, Memory, std::less<>> states;
+  Memory arena;  // of the variant that runs; grows to the largest that has been asked for
+};
+
+class BoundPlan {
+ public:
+  // `names`: the table of symbols. Compiles what the cache lacks and runs the parameter-only work.
+  // Errors: a parameter that is not bound; those of the compiler.
+  static StatusOr<std::unique_ptr<BoundPlan>> Create(lir::Plan plan, std::span<const std::string> names, KernelCache& cache,
+                                                     SharedMemory& memory, ThreadPool& pool);
+
+  // Follows the symbols, and makes sure the arena is large enough. Cheap when nothing changed.
+  // Errors: a requirement of the plan that the values break; no memory.
+  Status Bind(std::span<const int64_t> values, SharedMemory& memory);
+  void SetInput(std::string_view name, const void* data);
+  void SetOutput(int index, void* data);
+  // Bytes of scratch that a worker needs.
+  int64_t scratch_bytes() const { return scratch_bytes_; }
+  std::span<const Dispatch> dispatches() const { return list_.dispatches(); }
+  const lir::Plan& plan() const { return plan_; }
+  const std::vector<quern_kernel*>& functions() const { return functions_; }
+
+ private:
+  explicit BoundPlan(lir::Plan plan) : plan_(std::move(plan)) {}
+  Status Prepare(std::span<const std::string> names, KernelCache& cache, SharedMemory& memory, ThreadPool& pool);
+  Status RunOnce(ThreadPool& pool);
+  // Sets the base of a buffer that is alive for as long as the arena stays where it is.
+  void Place(int buffer, uint8_t* base);
+
+  lir::Plan plan_;
+  std::vector<std::string> names_;
+  std::vector<quern_kernel*> functions_;
+  std::vector<uint8_t*> bases_;           // by buffer of the plan
+  std::vector<Polynomial> offsets_;       // by buffer: in the arena
+  std::vector<Polynomial> requirements_;
+  Polynomial arena_bytes_;
+  std::map<std::string, int, std::less<>> inputs_;  // buffers
+  std::map<int, std::vector<int>> outputs_;
+  Memory once_;
+  std::vector<Memory> constants_;
+  DispatchList list_, once_list_;
+  std::vector<int64_t> values_;           // that the list is bound to; empty before the first
+  const uint8_t* arena_ = nullptr;        // that the list is bound to
+  int64_t scratch_bytes_ = 0;
+};
+
+}  // namespace quern
