@@ -1,0 +1,52 @@
+// Composite ops replaced by their expansion: Softmax(x) becomes Reduce max, Sub, Exp, Reduce sum, Div. An expansion may hold
+// composites itself, so the walk is repeated until none is left.
+
+#include <algorithm>
+
+#include "opt/passes.h"
+#include "opt/rewriter.h"
+
+namespace quern::opt {
+namespace {
+
+constexpr int kMaxDepth = 16;  // of composites within composites; more is a cycle among op files
+
+bool IsComposite(const ir::Node& node) { return node.op->family == ir::Family::kComposite; }
+
+StatusOr<ir::Graph> ExpandOnce(const ir::Graph& graph) {
+  Rewriter rewriter(graph, "expand_composites");
+  for (int n = 0; n < rewriter.size(); ++n) {
+    const ir::Node& node = graph.node(n);
+    if (!IsComposite(node)) {
+      QUERN_RETURN_IF_ERROR(rewriter.Copy(n));
+      continue;
+    }
+    if (node.op->expand == nullptr) return absl::InternalError(absl::StrFormat("%s has no expansion", node.op->name));
+    QUERN_ASSIGN(const std::vector<ir::Value> results,
+                 node.op->expand(rewriter.to, node, rewriter.Now(node.inputs), rewriter.OriginOf(n)));
+    if (results.size() != node.results.size()) {
+      return absl::InternalError(absl::StrFormat("%s expands to %u results, %u expected", node.op->name, results.size(), node.results.size()));
+    }
+    for (size_t r = 0; r < results.size(); ++r) {
+      if (rewriter.to.type(results[r]) != node.results[r]) {
+        return absl::InternalError(absl::StrFormat("%s expands to %s, %s expected", node.op->name,
+                                                   rewriter.to.type(results[r]).ToString(), node.results[r].ToString()));
+      }
+      rewriter.Replace({n, static_cast<int>(r)}, results[r]);
+    }
+  }
+  return rewriter.Finish();
+}
+
+}  // namespace
+
+StatusOr<ir::Graph> ExpandComposites(const ir::Graph& graph) {
+  ir::Graph result = graph;
+  for (int depth = 0; depth < kMaxDepth; ++depth) {
+    if (std::none_of(result.nodes().begin(), result.nodes().end(), IsComposite)) return result;
+    QUERN_ASSIGN(result, ExpandOnce(result));
+  }
+  return absl::InternalError("composites expand into composites without end");
+}
+
+}  // namespace quern::opt

@@ -1,0 +1,21 @@
+#include "opt/fusion_report.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace quern::opt {
+
+std::string FusionReport::ToString() const {
+  std::string text;
+  for (const Region& region : regions) {
+    absl::StrAppend(&text, "region %", region.node, " ", region.family, region.label.empty() ? "" : " ", region.label, ": ",
+                    absl::StrJoin(region.ops, " "), ", ", region.inputs, region.inputs == 1 ? " input, " : " inputs, ",
+                    region.outputs, region.outputs == 1 ? " output\n" : " outputs\n");
+  }
+  for (const Missed& miss : missed) {
+    absl::StrAppend(&text, "missed: ", miss.consumer, " not fused with ", miss.producer, ": ", miss.reason, "\n");
+  }
+  return text;
+}
+
+}  // namespace quern::opt

@@ -1,0 +1,54 @@
+// The passes over MIR: each a function from a graph to a new graph, in a file of its own. A pass leaves its argument alone,
+// keeps inputs, outputs, donations and constraints, and marks the nodes it makes with its name (Origin::pass).
+#pragma once
+
+#include "base/status.h"
+#include "ir/graph.h"
+#include "opt/fusion_report.h"
+
+namespace quern::opt {
+
+// Composite ops replaced by their expansion, until none is left.
+StatusOr<ir::Graph> ExpandComposites(const ir::Graph& graph);
+
+// Identities that hold bit for bit (for floats with NaN and signed zeros too): reshapes of reshapes, transposes undone, casts
+// to the same dtype, x * 1, parts of a Concat read back.
+StatusOr<ir::Graph> Simplify(const ir::Graph& graph);
+
+// Nodes of constant operands replaced by their value, where that is small. Params are not constants.
+StatusOr<ir::Graph> FoldConstants(const ir::Graph& graph);
+
+// Equal nodes over equal operands become one.
+StatusOr<ir::Graph> Cse(const ir::Graph& graph);
+
+// Nodes that no output needs are dropped; Inputs stay, they are the signature.
+StatusOr<ir::Graph> Dce(const ir::Graph& graph);
+
+struct QuantiseOptions {
+  bool exact = false;  // keep f32 activations: the pass does nothing
+};
+// f32 activations that meet a block-format weight are quantised to the int8 format of its dot product, once per value.
+StatusOr<ir::Graph> QuantiseActivations(const ir::Graph& graph, const QuantiseOptions& options = {});
+
+// Weights stored as [K, N] are transposed once per binding, so that products read rows of K.
+StatusOr<ir::Graph> HoistWeights(const ir::Graph& graph);
+
+// Symbols replaced by numbers in types, attributes, constraints and region bodies. Errors: a value outside the symbol's
+// range, a constraint that can no longer hold.
+StatusOr<ir::Graph> SubstituteSymbols(const ir::Graph& graph, const Binding& values);
+
+// The ranges of symbols made narrower, in bodies too. Error: a range that is not inside the old one.
+StatusOr<ir::Graph> NarrowRanges(const ir::Graph& graph, const SymbolRanges& ranges);
+
+struct FuseOptions {
+  // Whether code generation multiplies tile by tile with weights computed once per binding (a transposed Param) as it does
+  // with Params.
+  bool computed_weights = false;
+};
+// Every node that is no leaf goes into a Region, but for views, which cost nothing. See fuse_regions.cc.
+StatusOr<ir::Graph> FuseRegions(const ir::Graph& graph, const FuseOptions& options = {}, FusionReport* report = nullptr);
+
+// For each node, whether its value depends on Params and Constants alone (and on no symbol): computed once per binding.
+std::vector<bool> OncePerBinding(const ir::Graph& graph);
+
+}  // namespace quern::opt

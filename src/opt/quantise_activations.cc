@@ -1,0 +1,68 @@
+// f32 activations that meet a weight of a block format are quantised to int8 blocks, as the integer dot products want them:
+//
+//   %3 = MatMul(%0, %1) {transpose_b = true}        %3 = Quantize(%0) {format = q8_K}
+//                                              =>   %4 = MatMul(%3, %1) {transpose_b = true}
+//
+// One Quantize for each value and format: q, k and v of a layer share theirs. Rows that are no whole number of blocks stay
+// f32, and so does everything with `exact`.
+
+#include <map>
+#include <optional>
+
+#include "opt/passes.h"
+#include "opt/rewriter.h"
+
+namespace quern::opt {
+namespace {
+
+struct FormatRow {
+  DType weight, activation;
+};
+constexpr FormatRow kFormats[] = {
+    {DType::kQ4_0, DType::kQ8_0},
+    {DType::kQ8_0, DType::kQ8_0},
+    {DType::kQ4_K, DType::kQ8_K},
+    {DType::kQ6_K, DType::kQ8_K},
+};
+
+std::optional<DType> ActivationFormat(DType weight) {
+  for (const FormatRow& row : kFormats) {
+    if (row.weight == weight) return row.activation;
+  }
+  return std::nullopt;
+}
+
+// The format that operand 0 of this node is to be quantised to.
+std::optional<DType> Wanted(const ir::Graph& graph, const ir::Node& node) {
+  if (!Is(node, "MatMul")) return std::nullopt;
+  const ir::TensorType &x = graph.type(node.inputs[0]), &w = graph.type(node.inputs[1]);
+  const std::optional<DType> format = ActivationFormat(w.dtype);
+  if (!format || x.dtype != DType::kF32 || !x.dims.back().is_constant()) return std::nullopt;
+  if (x.dims.back().constant() % Row(*format).block_elements != 0) return std::nullopt;
+  return format;
+}
+
+}  // namespace
+
+StatusOr<ir::Graph> QuantiseActivations(const ir::Graph& graph, const QuantiseOptions& options) {
+  if (options.exact) return graph;
+  Rewriter rewriter(graph, "quantise_activations");
+  std::map<std::pair<ir::Value, DType>, ir::Value> quantised;  // by old value
+  for (int n = 0; n < rewriter.size(); ++n) {
+    const ir::Node& node = graph.node(n);
+    const std::optional<DType> format = Wanted(graph, node);
+    if (!format) {
+      QUERN_RETURN_IF_ERROR(rewriter.Copy(n));
+      continue;
+    }
+    const auto [it, fresh] = quantised.emplace(std::pair(node.inputs[0], *format), ir::Value{});
+    if (fresh) {
+      QUERN_ASSIGN(it->second, rewriter.Add(n, "Quantize", {rewriter.Now(node.inputs[0])}, {{"format", *format}}));
+    }
+    QUERN_ASSIGN(const ir::Value product, rewriter.Add(n, "MatMul", {it->second, rewriter.Now(node.inputs[1])}, node.attributes));
+    rewriter.Replace({n, 0}, product);
+  }
+  return rewriter.Finish();
+}
+
+}  // namespace quern::opt

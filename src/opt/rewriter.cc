@@ -1,0 +1,88 @@
+#include "opt/rewriter.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace quern::opt {
+
+using ir::Value;
+
+Rewriter::Rewriter(const ir::Graph& from, std::string pass)
+    : from_(from), pass_(std::move(pass)), now_(from.nodes().size()), kept_origins_(from.origins().size(), -2) {
+  to.name = from.name;
+  to.symbols = from.symbols;
+  for (size_t n = 0; n < now_.size(); ++n) now_[n].resize(from.nodes()[n].results.size());
+}
+
+Value Rewriter::Now(Value old) const {
+  const Value now = now_[old.node][old.result];
+  QUERN_CHECK(now.node >= 0);
+  return now;
+}
+
+std::vector<Value> Rewriter::Now(const std::vector<Value>& old) const {
+  std::vector<Value> now;
+  for (const Value& value : old) now.push_back(Now(value));
+  return now;
+}
+
+void Rewriter::Replace(Value old, Value now) { now_[old.node][old.result] = now; }
+
+Status Rewriter::Copy(int n) {
+  const ir::Node& node = from_.node(n);
+  return CopyAs(n, node.attributes, node.results[0], node.body);
+}
+
+Status Rewriter::CopyAs(int n, ir::Attributes attributes, const ir::TensorType& leaf_type, std::shared_ptr<const ir::Graph> body) {
+  const ir::Node& node = from_.node(n);
+  int origin = node.origin;
+  if (origin >= 0) {
+    if (kept_origins_[origin] == -2) kept_origins_[origin] = to.AddOrigin(from_.origins()[origin]);
+    origin = kept_origins_[origin];
+  }
+  StatusOr<Value> made = Value{};
+  if (Is(node, "Input")) {
+    made = to.AddInput(node.attributes.String("name"), leaf_type, origin);
+  } else if (Is(node, "Param")) {
+    made = to.AddParam(node.attributes.String("name"), leaf_type, origin);
+  } else if (Is(node, "Constant")) {
+    made = to.AddConstant(leaf_type, *node.data, origin);
+  } else if (body != nullptr) {
+    made = to.AddRegion(node.attributes.String("family"), Now(node.inputs), std::move(body), origin);
+  } else {
+    made = to.Add(*node.op, Now(node.inputs), std::move(attributes), origin);
+  }
+  if (!made.ok()) return made.status();
+  for (size_t r = 0; r < node.results.size(); ++r) now_[n][r] = {made->node, static_cast<int>(r)};
+  return absl::OkStatus();
+}
+
+int Rewriter::OriginOf(int n) {
+  const int origin = from_.node(n).origin;
+  return to.AddOrigin({origin < 0 ? "" : from_.origins()[origin].label, pass_});
+}
+
+StatusOr<Value> Rewriter::Add(int n, std::string_view op, std::vector<Value> inputs, ir::Attributes attributes) {
+  return to.Add(op, std::move(inputs), std::move(attributes), OriginOf(n));
+}
+
+StatusOr<ir::Graph> Rewriter::Finish() {
+  to.outputs = Now(from_.outputs);
+  to.donations = from_.donations;
+  // Constraints of nodes that are gone still hold: they are what the caller promises.
+  std::vector<ir::ExtentConstraint> inferred = std::move(to.constraints);
+  to.constraints.clear();
+  AddConstraints(to.constraints, from_.constraints);
+  AddConstraints(to.constraints, inferred);
+  return std::move(to);
+}
+
+void AddConstraints(std::vector<ir::ExtentConstraint>& constraints, const std::vector<ir::ExtentConstraint>& more) {
+  for (const ir::ExtentConstraint& constraint : more) {
+    if (constraint.left == constraint.right) continue;
+    if (std::find(constraints.begin(), constraints.end(), constraint) == constraints.end()) constraints.push_back(constraint);
+  }
+}
+
+}  // namespace quern::opt

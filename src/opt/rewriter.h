@@ -1,0 +1,63 @@
+// Rewriter: what every pass does in the same way. It walks nothing itself: a pass goes over the nodes of the old graph in
+// order and says for each what takes its place.
+//
+//   Rewriter rewriter(graph, "double_adds");
+//   for (int n = 0; n < rewriter.size(); ++n) {
+//     if (...) {
+//       QUERN_ASSIGN(const ir::Value y, rewriter.Add(n, "Mul", {...}));
+//       rewriter.Replace({n, 0}, y);
+//     } else {
+//       QUERN_RETURN_IF_ERROR(rewriter.Copy(n));
+//     }
+//   }
+//   return rewriter.Finish();
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "ir/graph.h"
+#include "ir/op.h"
+
+namespace quern::opt {
+
+class Rewriter {
+ public:
+  // `from` must outlive the rewriter.
+  Rewriter(const ir::Graph& from, std::string pass);
+
+  const ir::Graph& from() const { return from_; }
+  int size() const { return static_cast<int>(from_.nodes().size()); }
+  ir::Graph to;  // the graph being made
+
+  // The new value of an old one. Precondition: it was copied or replaced.
+  ir::Value Now(ir::Value old) const;
+  std::vector<ir::Value> Now(const std::vector<ir::Value>& old) const;
+  void Replace(ir::Value old, ir::Value now);
+
+  // Node n over the new operands, with its own attributes and origin.
+  Status Copy(int n);
+  // The same with other attributes, and for leaves and regions with another type and body.
+  Status CopyAs(int n, ir::Attributes attributes, const ir::TensorType& leaf_type, std::shared_ptr<const ir::Graph> body);
+  // A new node at the place of old node n: its label, the name of this pass. Operands are new values.
+  StatusOr<ir::Value> Add(int n, std::string_view op, std::vector<ir::Value> inputs, ir::Attributes attributes = {});
+  // The origin of such a node.
+  int OriginOf(int n);
+
+  // Outputs, donations and constraints carried over.
+  StatusOr<ir::Graph> Finish();
+
+ private:
+  const ir::Graph& from_;
+  std::string pass_;
+  std::vector<std::vector<ir::Value>> now_;  // by old node and result
+  std::vector<int> kept_origins_;            // by old origin: the same row in `to`, or -2
+};
+
+// Appends what `constraints` lacks of `more`, without those that hold for any sizes.
+void AddConstraints(std::vector<ir::ExtentConstraint>& constraints, const std::vector<ir::ExtentConstraint>& more);
+
+inline bool Is(const ir::Node& node, std::string_view op) { return op == node.op->name; }
+inline bool IsLeaf(const ir::Node& node) { return node.op->family == ir::Family::kLeaf; }
+
+}  // namespace quern::opt
