@@ -249,7 +249,7 @@ void BenchLevel(const std::string& level) {
       }
       BenchDot(format, level, true, 1, dram);
     }
-    for (int64_t m : {4, 8, 10, 12, 16, 128}) BenchMma(format, level, m, 2048);
+    for (int64_t m : {4, 8, 10, 12, 16, 32, 128, 256}) BenchMma(format, level, m, 2048);
     BenchMma(format, level, 12, 5632);
     const std::string text = format.name;
     BenchPack(format, level, "pack_" + text + "_panel16", 16, kir::Panel16Of(format.weight, 2048).bytes);

@@ -11,7 +11,8 @@ constexpr const char* kPayloadUrl = "quern.dev/diagnostic";
 std::string Message(const Diagnostic& d) {
   switch (d.code) {
     case DiagnosticCode::kUnknownOp: return absl::StrFormat("there is no block or op %s", d.op);
-    case DiagnosticCode::kUnknownOperand: return absl::StrFormat("%s: %s refers to no value (%s)", d.op, d.operand, d.got);
+    case DiagnosticCode::kUnknownOperand:
+      return absl::StrFormat("%s: %s refers to no value (%s)", d.op, d.operand, d.got);
     case DiagnosticCode::kInputCount: return absl::StrFormat("%s takes %s inputs, got %s", d.op, d.expected, d.got);
     case DiagnosticCode::kMissingBias: return absl::StrFormat("%s: the bias %s is missing", d.op, d.operand);
     case DiagnosticCode::kShapeMismatch:
@@ -32,7 +33,8 @@ void Append(std::string& out, const std::string& field) { absl::StrAppend(&out, 
 bool Take(std::string& in, std::string& field) {
   const size_t colon = in.find(':');
   size_t length = 0;
-  if (colon == std::string::npos || !absl::SimpleAtoi(in.substr(0, colon), &length) || length > in.size() - colon - 1) return false;
+  if (colon == std::string::npos || !absl::SimpleAtoi(in.substr(0, colon), &length) || length > in.size() - colon - 1)
+    return false;
   field = in.substr(colon + 1, length);
   in.erase(0, colon + 1 + length);
   return true;
@@ -47,8 +49,8 @@ Status ToStatus(const Diagnostic& diagnostic) {
                                                                 : absl::StatusCode::kInvalidArgument,
                 message);
   std::string payload(1, static_cast<char>(diagnostic.code));
-  for (const std::string* field : {&diagnostic.op, &diagnostic.operand, &diagnostic.expected, &diagnostic.got,
-                                   &diagnostic.provenance}) {
+  for (const std::string* field :
+       {&diagnostic.op, &diagnostic.operand, &diagnostic.expected, &diagnostic.got, &diagnostic.provenance}) {
     Append(payload, *field);
   }
   status.SetPayload(kPayloadUrl, absl::Cord(payload));
@@ -59,7 +61,8 @@ std::optional<Diagnostic> DiagnosticOf(const Status& status) {
   const auto payload = status.GetPayload(kPayloadUrl);
   if (!payload) return std::nullopt;
   std::string text(*payload);
-  if (text.empty() || static_cast<uint8_t>(text[0]) > static_cast<uint8_t>(DiagnosticCode::kUnsupported)) return std::nullopt;
+  if (text.empty() || static_cast<uint8_t>(text[0]) > static_cast<uint8_t>(DiagnosticCode::kUnsupported))
+    return std::nullopt;
   Diagnostic d;
   d.code = static_cast<DiagnosticCode>(text[0]);
   text.erase(0, 1);

@@ -1,5 +1,5 @@
-// Diagnostic: the one typed payload of an error about a model: what is wrong, at which op and operand, what was expected,
-// and where in the model it came from. It travels inside an absl::Status, whose message is made from it.
+// Diagnostic: the one typed payload of an error about a model: what is wrong, at which op and operand, what was
+// expected, and where in the model it came from. It travels inside an absl::Status, whose message is made from it.
 //
 //   Status s = ToStatus({.code = DiagnosticCode::kShapeMismatch, .op = "SwiGLU", .operand = "gate",
 //                        .expected = "[7, 11]", .got = "f32[7, 5]", .provenance = "layers.3/ffn"});
@@ -21,10 +21,10 @@ enum class DiagnosticCode : uint8_t {
   kMissingBias,     // the attributes ask for a bias that is not there
   kShapeMismatch,
   kDTypeMismatch,
-  kUnboundSymbol,   // `operand` is the symbol
-  kBadAttribute,    // `operand` is the attribute
-  kDuplicateName,   // `operand` is the name
-  kUnsupported,     // `got` says what
+  kUnboundSymbol,  // `operand` is the symbol
+  kBadAttribute,   // `operand` is the attribute
+  kDuplicateName,  // `operand` is the name
+  kUnsupported,    // `got` says what
 };
 
 struct Diagnostic {

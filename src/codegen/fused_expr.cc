@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
+#include "ir/interpret.h"
 #include "kir/build.h"
 
 namespace quern::codegen {
@@ -21,6 +22,16 @@ kir::ExprRef Inside(const std::vector<Extent>& dims, const kir::Index& at) {
     inside = inside == nullptr ? both : kb::Call(Op::kAnd, {inside, both});
   }
   return inside;
+}
+
+// The value of a constant of one element; fusion keeps larger ones outside of regions.
+kir::ExprRef Literal(const ir::Node& node) {
+  const StatusOr<ir::RefTensor> value = ir::RefTensorFromBytes(node.results[0].dtype, std::vector<int64_t>(node.results[0].dims.size(), 1), *node.data);
+  QUERN_CHECK(value.ok());
+  const DType dtype = node.results[0].dtype;
+  if (dtype == DType::kBool) return kb::Bool(value->data[0] != 0);
+  if (IsFloat(dtype)) return kb::Num(value->data[0], dtype);
+  return kb::Int(static_cast<int64_t>(value->data[0]), dtype);
 }
 
 }  // namespace
@@ -75,6 +86,7 @@ kir::ExprRef FusedExpr::Element(ir::Value value, const kir::Index& at, const kir
     result = source->second(at, otherwise);
   } else {
     const ir::Node& node = body_.node(value.node);
+    if (node.data != nullptr) return Literal(node);
     QUERN_CHECK(node.op->map != nullptr);
     Context context(*this, value, at, otherwise != nullptr);
     result = node.op->map(context);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <span>
 
 #include "opt/passes.h"
 
@@ -98,14 +99,14 @@ StatusOr<ir::Graph> PrepareGraph(const hir::Module& module, const PipelineOption
   return std::move(work.graph);
 }
 
-StatusOr<Variant> PlanVariant(const ir::Graph& graph, const SymbolRanges& guard, const PipelineOptions& options, StepTimes* times) {
+StatusOr<PlannedVariant> PlanVariant(const ir::Graph& graph, const SymbolRanges& guard, const PipelineOptions& options, StepTimes* times) {
   Work work{options, times, graph, guard, {}, false};
   QUERN_RETURN_IF_ERROR(RunSteps(kVariant, work));
   QUERN_RETURN_IF_ERROR(ir::Verify(work.graph));
   const Clock::time_point start = Clock::now();
   QUERN_ASSIGN(lir::Plan plan, lir::BuildPlan(work.graph, work.graph.symbols, options.facts));
   AddTime(times, "plan", start);
-  return Variant{std::move(work.graph), std::move(work.report), std::move(plan)};
+  return PlannedVariant{std::move(work.graph), std::move(work.report), std::move(plan)};
 }
 
 std::vector<std::string_view> StepNames() {

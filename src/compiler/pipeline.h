@@ -34,13 +34,13 @@ using StepTimes = std::vector<std::pair<std::string, double>>;
 // Lowers the module and runs every pass that does not depend on sizes. The graph verifies.
 StatusOr<ir::Graph> PrepareGraph(const hir::Module& module, const PipelineOptions& options, StepTimes* times = nullptr);
 
-struct Variant {
+struct PlannedVariant {
   ir::Graph graph;  // fused
   opt::FusionReport report;
   lir::Plan plan;
 };
 // The plan of `graph` for the values of symbols in `guard` (symbols not named keep their range).
-StatusOr<Variant> PlanVariant(const ir::Graph& graph, const SymbolRanges& guard, const PipelineOptions& options, StepTimes* times = nullptr);
+StatusOr<PlannedVariant> PlanVariant(const ir::Graph& graph, const SymbolRanges& guard, const PipelineOptions& options, StepTimes* times = nullptr);
 
 // Names of all steps, in order.
 std::vector<std::string_view> StepNames();

@@ -1,5 +1,5 @@
-// Philox4x32-10: a counter-based random generator (Salmon, Moraes, Dror, Shaw 2011, "Parallel random numbers: as easy as
-// 1, 2, 3"). The same key and counter give the same numbers on any machine.
+// Philox4x32-10: a counter-based random generator (Salmon, Moraes, Dror, Shaw 2011, "Parallel random numbers: as easy
+// as 1, 2, 3"). The same key and counter give the same numbers on any machine.
 #pragma once
 
 #include <array>

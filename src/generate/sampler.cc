@@ -7,6 +7,17 @@
 
 namespace quern {
 
+Status CheckSampleOptions(const SampleOptions& options) {
+  if (!(options.temperature >= 0) || std::isinf(options.temperature)) {
+    return absl::InvalidArgumentError(absl::StrFormat("a temperature of %g is not 0 or more", options.temperature));
+  }
+  if (options.top_k < 0) return absl::InvalidArgumentError(absl::StrFormat("top_k %d is negative", options.top_k));
+  if (!(options.top_p > 0 && options.top_p <= 1)) {
+    return absl::InvalidArgumentError(absl::StrFormat("top_p %g is not in (0, 1]", options.top_p));
+  }
+  return absl::OkStatus();
+}
+
 double TokenSampler::Uniform() {
   const PhiloxCounter counter = {static_cast<uint32_t>(draws_), static_cast<uint32_t>(draws_ >> 32), 0, 0};
   const PhiloxKey key = {static_cast<uint32_t>(options_.seed), static_cast<uint32_t>(options_.seed >> 32)};
@@ -16,48 +27,56 @@ double TokenSampler::Uniform() {
   return static_cast<double>((uint64_t{bits[0]} << 32 | bits[1]) >> 11) * 0x1p-53;
 }
 
-int32_t TokenSampler::Next(std::span<const float> logits) {
-  if (options_.temperature <= 0) {
-    int32_t best = 0;
-    float largest = -INFINITY;
-    for (size_t i = 0; i < logits.size(); ++i) {
-      if (logits[i] > largest) largest = logits[i], best = static_cast<int32_t>(i);
-    }
-    return best;
+void TokenSampler::Truncate() {
+  // A total order, so that every standard library agrees: most likely first, smaller ids first among equals.
+  auto before = [](const Candidate& a, const Candidate& b) {
+    return a.logit != b.logit ? a.logit > b.logit : a.id < b.id;
+  };
+  const size_t k = static_cast<size_t>(std::max(options_.top_k, 0));
+  if (k > 0 && k < candidates_.size()) {
+    const auto kth = candidates_.begin() + static_cast<ptrdiff_t>(k - 1);
+    std::nth_element(candidates_.begin(), kth, candidates_.end(), before);
+    const float least = kth->logit;
+    std::erase_if(candidates_, [&](const Candidate& c) { return c.logit < least; });
   }
+  const float largest = std::min_element(candidates_.begin(), candidates_.end(), before)->logit;
+  const double temperature = std::max(options_.temperature, 1e-6);
+  for (Candidate& c : candidates_) {
+    // Infinite logits share everything between them; inf - inf would be NaN.
+    c.weight = c.logit == largest ? 1 : std::exp((static_cast<double>(c.logit) - largest) / temperature);
+  }
+  if (options_.top_p < 1) {
+    // Sorted here only: a vocabulary may have many thousand ids.
+    std::sort(candidates_.begin(), candidates_.end(), before);
+    double total = 0, reached = 0;
+    for (const Candidate& c : candidates_) total += c.weight;
+    size_t keep = 0;
+    while (keep < candidates_.size() && reached < options_.top_p * total) reached += candidates_[keep++].weight;
+    candidates_.resize(std::max<size_t>(keep, 1));
+  }
+  std::sort(candidates_.begin(), candidates_.end(), [](const Candidate& a, const Candidate& b) { return a.id < b.id; });
+}
+
+int32_t TokenSampler::Next(std::span<const float> logits) {
+  int32_t best = -1;
   candidates_.clear();
   for (size_t i = 0; i < logits.size(); ++i) {
-    if (!std::isnan(logits[i])) candidates_.emplace_back(logits[i], static_cast<int32_t>(i));
+    if (!(logits[i] > -INFINITY)) continue;  // NaN too
+    const auto id = static_cast<int32_t>(i);
+    if (best < 0 || logits[i] > logits[best]) best = id;
+    if (options_.temperature > 0) candidates_.push_back({id, logits[i], 0});
   }
-  if (candidates_.empty()) return 0;
-  std::sort(candidates_.begin(), candidates_.end(), [](const auto& a, const auto& b) {
-    return a.first != b.first ? a.first > b.first : a.second < b.second;
-  });
-  size_t kept = candidates_.size();
-  if (options_.top_k > 0 && static_cast<size_t>(options_.top_k) < kept) {
-    // Values equal to the k-th stay, so that the set does not depend on the order of ids.
-    const float least = candidates_[options_.top_k - 1].first;
-    kept = options_.top_k;
-    while (kept < candidates_.size() && candidates_[kept].first == least) ++kept;
-  }
-  const double temperature = std::max(options_.temperature, 1e-6), top = candidates_[0].first;
-  std::vector<double> weight(kept);
+  if (candidates_.empty()) return std::max(best, 0);
+  Truncate();
   double total = 0;
-  for (size_t i = 0; i < kept; ++i) total += weight[i] = std::exp((candidates_[i].first - top) / temperature);
-  if (options_.top_p < 1) {
-    double sum = 0;
-    size_t enough = 0;
-    while (enough < kept && sum < options_.top_p * total) sum += weight[enough++];
-    kept = std::max<size_t>(1, enough);
-    total = 0;
-    for (size_t i = 0; i < kept; ++i) total += weight[i];
+  for (const Candidate& c : candidates_) total += c.weight;
+  const double target = Uniform() * total;
+  double sum = 0;
+  for (const Candidate& c : candidates_) {
+    sum += c.weight;
+    if (target < sum) return c.id;
   }
-  double left = Uniform() * total;
-  for (size_t i = 0; i + 1 < kept; ++i) {
-    if (left < weight[i]) return candidates_[i].second;
-    left -= weight[i];
-  }
-  return candidates_[kept - 1].second;
+  return best;  // rounding left the sum just under the target
 }
 
 }  // namespace quern

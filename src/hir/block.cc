@@ -40,7 +40,8 @@ Status InferContext::Error(DiagnosticCode code, std::string operand, std::string
 }
 
 Status InferContext::ShapeError(int index, std::string expected) const {
-  return Error(DiagnosticCode::kShapeMismatch, block.operands[index].name, std::move(expected), operand(index).ToString());
+  return Error(DiagnosticCode::kShapeMismatch, block.operands[index].name, std::move(expected),
+               operand(index).ToString());
 }
 
 Status InferContext::DTypeError(int index, std::string expected) const {
@@ -61,9 +62,11 @@ Status InferContext::ExpectDims(int index, const std::vector<Extent>& dims) cons
     fits = got[d] == dims[d] || !got[d].is_constant() || !dims[d].is_constant();
   }
   if (fits) return absl::OkStatus();
-  return ShapeError(index, absl::StrCat("[", absl::StrJoin(dims, ", ", [](std::string* out, const Extent& dim) {
-                                          out->append(dim.ToString());
-                                        }), "]"));
+  return ShapeError(
+      index,
+      absl::StrCat("[",
+                   absl::StrJoin(dims, ", ", [](std::string* out, const Extent& dim) { out->append(dim.ToString()); }),
+                   "]"));
 }
 
 Status InferContext::ExpectDType(int index, DType dtype) const {

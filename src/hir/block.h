@@ -1,4 +1,5 @@
-// The block table: one block, one file in src/hir/blocks/, each a function that returns its BlockDef; CMake collects them.
+// The block table: one block, one file in src/hir/blocks/, each a function that returns its BlockDef; CMake collects
+// them.
 //
 // A block states its operands and attributes, infers its result types (with errors that name the operand and what it
 // should be), and lowers itself into MIR nodes or into other blocks. src/hir/blocks/rms_norm.cc is a short example.
@@ -71,7 +72,8 @@ class LowerContext {
 
   // Appends a MIR node whose origin is this block's label, or a part of it: "LABEL/part". Under the Fusable policy a
   // composite is replaced by its expansion.
-  ir::Value Add(std::string_view op, std::vector<ir::Value> operands, Attributes attributes = {}, std::string_view part = "");
+  ir::Value Add(std::string_view op, std::vector<ir::Value> operands, Attributes attributes = {},
+                std::string_view part = "");
   ir::Value Reshape(ir::Value x, std::vector<Extent> shape, std::string_view part = "");
   ir::Value CastTo(DType dtype, ir::Value x, std::string_view part = "");  // x itself when it has the dtype
   // Appends another block under this block's label.

@@ -18,7 +18,8 @@ Value Builder::Scalar(float value) {
   return status_.ok() ? Take(module_.AddConstant({DType::kF32, {}}, std::move(bytes))) : Value{};
 }
 
-std::vector<Value> Builder::Results(std::string_view block, std::vector<Value> inputs, Attributes attributes, std::string label) {
+std::vector<Value> Builder::Results(std::string_view block, std::vector<Value> inputs, Attributes attributes,
+                                    std::string label) {
   std::vector<Value> results;
   if (status_.ok()) results = Take(module_.Add(block, std::move(inputs), std::move(attributes), std::move(label)));
   if (!status_.ok()) results.resize(8);  // more than any block has: callers index without looking
@@ -31,7 +32,8 @@ Value Builder::Block(std::string_view block, std::vector<Value> inputs, Attribut
 
 Value Builder::Mir(std::string_view op, std::vector<Value> inputs, Attributes attributes, std::string label) {
   if (!status_.ok()) return {};
-  const std::vector<Value> results = Take(module_.AddMir(op, std::move(inputs), std::move(attributes), std::move(label)));
+  const std::vector<Value> results =
+      Take(module_.AddMir(op, std::move(inputs), std::move(attributes), std::move(label)));
   return results.empty() ? Value{} : results[0];
 }
 
@@ -39,7 +41,8 @@ Value Builder::Linear(Value x, Value w, const LinearOptions& options) {
   std::vector<Value> inputs = {x, w};
   if (!options.bias.absent()) inputs.push_back(options.bias);
   return Block("Linear", std::move(inputs),
-               {{"act", options.act}, {"bias", !options.bias.absent()}, {"weight_layout", options.weight_layout}}, options.label);
+               {{"act", options.act}, {"bias", !options.bias.absent()}, {"weight_layout", options.weight_layout}},
+               options.label);
 }
 
 Value Builder::RmsNorm(Value x, Value gamma, double eps, Value beta) {
@@ -52,14 +55,21 @@ Value Builder::SwiGLU(Value x, Value up, Value gate, Value down, std::string wei
 
 Value Builder::Attention(Value q, Value k, Value v, const AttentionOptions& o) {
   return Block("Attention", {q, k, v, o.mask_value},
-               {{"heads", o.heads}, {"kv_heads", o.kv_heads}, {"head_dim", o.head_dim}, {"mask", o.mask}, {"window", o.window},
-                {"scale", o.scale}, {"softcap", o.softcap}, {"layout", o.layout}},
+               {{"heads", o.heads},
+                {"kv_heads", o.kv_heads},
+                {"head_dim", o.head_dim},
+                {"mask", o.mask},
+                {"window", o.window},
+                {"scale", o.scale},
+                {"softcap", o.softcap},
+                {"layout", o.layout}},
                o.label);
 }
 
 Value Builder::Binary(std::string_view op, Value a, Value b) {
   if (!status_.ok()) return {};
-  if (!a.absent() && !b.absent() && type(a).dtype != type(b).dtype && !IsBlock(type(a).dtype) && !IsBlock(type(b).dtype)) {
+  if (!a.absent() && !b.absent() && type(a).dtype != type(b).dtype && !IsBlock(type(a).dtype) &&
+      !IsBlock(type(b).dtype)) {
     const DType common = Promote(type(a).dtype, type(b).dtype);
     a = Cast(common, a);
     b = Cast(common, b);
@@ -83,7 +93,10 @@ Value Builder::Cast(DType to, Value x) {
 }
 
 Value Builder::Narrow(Value x, int64_t axis, Extent start, Extent length) {
-  return Mir("Narrow", {x}, {{"axis", axis}, {"start", std::vector<Extent>{std::move(start)}}, {"length", std::vector<Extent>{std::move(length)}}});
+  return Mir("Narrow", {x},
+             {{"axis", axis},
+              {"start", std::vector<Extent>{std::move(start)}},
+              {"length", std::vector<Extent>{std::move(length)}}});
 }
 
 Value Builder::Reduce(std::string op, Value x, std::vector<int64_t> axes, bool keep_dim) {

@@ -15,8 +15,8 @@
 namespace quern::hir {
 
 struct LinearOptions {
-  std::string act;                  // name of an elementwise op
-  Value bias;                       // [N]
+  std::string act;  // name of an elementwise op
+  Value bias;       // [N]
   std::string weight_layout = "kn";
   std::string label;
 };
@@ -24,7 +24,7 @@ struct LinearOptions {
 struct AttentionOptions {
   int64_t heads = 1, kv_heads = 0, head_dim = 1;
   std::string mask = "none";
-  Value mask_value;                 // with mask "custom" and "bias"
+  Value mask_value;  // with mask "custom" and "bias"
   int64_t window = 0;
   double scale = 0, softcap = 0;
   std::string layout = "packed";
@@ -45,7 +45,8 @@ class Builder {
 
   // Any block or MIR op by name; the first result. Results(...) gives all.
   Value Block(std::string_view block, std::vector<Value> inputs, Attributes attributes = {}, std::string label = "");
-  std::vector<Value> Results(std::string_view block, std::vector<Value> inputs, Attributes attributes = {}, std::string label = "");
+  std::vector<Value> Results(std::string_view block, std::vector<Value> inputs, Attributes attributes = {},
+                             std::string label = "");
   Value Mir(std::string_view op, std::vector<Value> inputs, Attributes attributes = {}, std::string label = "");
 
   Value Linear(Value x, Value w, const LinearOptions& options = {});
@@ -76,10 +77,14 @@ class Builder {
   Value Narrow(Value x, int64_t axis, Extent start, Extent length);
   Value Expand(Value x, std::vector<Extent> shape) { return Mir("Expand", {x}, {{"shape", std::move(shape)}}); }
   Value Concat(std::vector<Value> values, int64_t axis) { return Mir("Concat", std::move(values), {{"axis", axis}}); }
-  Value Gather(Value table, Value indices, int64_t axis = 0) { return Mir("Gather", {table, indices}, {{"axis", axis}}); }
+  Value Gather(Value table, Value indices, int64_t axis = 0) {
+    return Mir("Gather", {table, indices}, {{"axis", axis}});
+  }
   Value Softmax(Value x, int64_t axis = -1) { return Mir("Softmax", {x}, {{"axis", axis}}); }
   Value Reduce(std::string op, Value x, std::vector<int64_t> axes, bool keep_dim = false);
-  Value MatMul(Value a, Value b, bool transpose_b = false) { return Mir("MatMul", {a, b}, {{"transpose_b", transpose_b}}); }
+  Value MatMul(Value a, Value b, bool transpose_b = false) {
+    return Mir("MatMul", {a, b}, {{"transpose_b", transpose_b}});
+  }
 
  private:
   template <typename T>

@@ -10,9 +10,17 @@ namespace quern::hir {
 namespace {
 
 // In the order of ir::OperandKind and ir::AttrKind.
-constexpr const char* kOperandKinds[] = {"any dtype", "a number", "a float", "an integer", "i32 or i64", "bool",
-                                         "an integer or bool", "a float or a block format", "a float or q8_0 or q8_K"};
-constexpr const char* kAttrKinds[] = {"a bool", "an int", "a float", "a string", "a dtype", "a list of ints", "a list of extents"};
+constexpr const char* kOperandKinds[] = {"any dtype",
+                                         "a number",
+                                         "a float",
+                                         "an integer",
+                                         "i32 or i64",
+                                         "bool",
+                                         "an integer or bool",
+                                         "a float or a block format",
+                                         "a float or q8_0 or q8_K"};
+constexpr const char* kAttrKinds[] = {"a bool",  "an int",         "a float",          "a string",
+                                      "a dtype", "a list of ints", "a list of extents"};
 
 Status Fail(const Node& node, DiagnosticCode code, std::string operand, std::string expected, std::string got) {
   return ToStatus({code, node.block->name, std::move(operand), std::move(expected), std::move(got), node.label});
@@ -29,8 +37,8 @@ Status CheckAttributes(Node& node) {
       return Fail(node, DiagnosticCode::kBadAttribute, def.name, kind, ir::ToString(*value));
     } else if (!def.choices.empty() &&
                std::find(def.choices.begin(), def.choices.end(), std::get<std::string>(*value)) == def.choices.end()) {
-      return Fail(node, DiagnosticCode::kBadAttribute, def.name, absl::StrCat("one of ", absl::StrJoin(def.choices, ", ")),
-                  ir::ToString(*value));
+      return Fail(node, DiagnosticCode::kBadAttribute, def.name,
+                  absl::StrCat("one of ", absl::StrJoin(def.choices, ", ")), ir::ToString(*value));
     }
   }
   for (const auto& [name, value] : node.attributes.values()) {

@@ -5,7 +5,11 @@
 namespace quern::hir {
 namespace {
 
-enum Operand { kX, kLn1Gamma, kLn1Beta, kQ, kK, kV, kO, kLn2Gamma, kLn2Beta, kGate, kUp, kDown, kCos, kSin, kMask, kKeyCache, kValueCache };
+// clang-format off
+enum Operand {
+  kX, kLn1Gamma, kLn1Beta, kQ, kK, kV, kO, kLn2Gamma, kLn2Beta, kGate, kUp, kDown, kCos, kSin, kMask, kKeyCache, kValueCache,
+};
+// clang-format on
 
 struct Sizes {
   explicit Sizes(const Attributes& attributes)
@@ -57,14 +61,16 @@ StatusOr<std::vector<TensorType>> Infer(const InferContext& c) {
                    wants_mask ? "none" : "one");
   }
   std::vector<TensorType> results = {x};
-  if (c.has(kKeyCache) != c.has(kValueCache)) return c.Error(DiagnosticCode::kInputCount, "v_cache", "both caches or none among its", "one");
+  if (c.has(kKeyCache) != c.has(kValueCache))
+    return c.Error(DiagnosticCode::kInputCount, "v_cache", "both caches or none among its", "one");
   if (!c.has(kKeyCache)) return results;
   if (!c.symbols.contains(kPastSymbol)) return c.Error(DiagnosticCode::kUnboundSymbol, kPastSymbol, "", "");
   if (x.rank() == 3 && x.dims[0] != Extent(1)) return c.ShapeError(kX, "one sequence, for there is one cache");
   for (const Operand cache : {kKeyCache, kValueCache}) {
     const TensorType& type = c.operand(cache);
     if (type.dtype != DType::kF32 && type.dtype != DType::kF16) return c.DTypeError(cache, "f16 or f32");
-    QUERN_RETURN_IF_ERROR(c.ExpectDims(cache, {type.rank() > 0 ? type.dims[0] : Extent(1), Extent(sizes.kv_heads), Extent(sizes.head_dim)}));
+    QUERN_RETURN_IF_ERROR(c.ExpectDims(
+        cache, {type.rank() > 0 ? type.dims[0] : Extent(1), Extent(sizes.kv_heads), Extent(sizes.head_dim)}));
     results.push_back(type);
   }
   if (results[1] != results[2]) return c.ShapeError(kValueCache, results[1].ToString());
@@ -72,15 +78,18 @@ StatusOr<std::vector<TensorType>> Infer(const InferContext& c) {
 }
 
 // Writes this step's rows [.., S, kv_heads * head_dim] into a cache; gives the rows attention reads and the new cache.
-std::pair<ir::Value, ir::Value> UpdateCache(LowerContext& c, const Sizes& sizes, ir::Value rows, ir::Value cache, std::string_view part) {
+std::pair<ir::Value, ir::Value> UpdateCache(LowerContext& c, const Sizes& sizes, ir::Value rows, ir::Value cache,
+                                            std::string_view part) {
   const TensorType& type = c.type(rows);
   const Extent length = type.rank() < 2 ? Extent(1) : type.dims[type.rank() - 2];
   const Extent past = Extent::Symbol(kPastSymbol);
   rows = c.CastTo(c.type(cache).dtype, rows, part);
   rows = c.Reshape(rows, {length, Extent(sizes.kv_heads), Extent(sizes.head_dim)}, part);
-  const ir::Value updated = c.Add("Update", {cache, rows}, {{"axis", int64_t{0}}, {"start", std::vector<Extent>{past}}}, part);
-  const ir::Value seen = c.Add("Narrow", {updated},
-                               {{"axis", int64_t{0}}, {"start", std::vector<Extent>{0}}, {"length", std::vector<Extent>{past + length}}}, part);
+  const ir::Value updated =
+      c.Add("Update", {cache, rows}, {{"axis", int64_t{0}}, {"start", std::vector<Extent>{past}}}, part);
+  const ir::Value seen = c.Add(
+      "Narrow", {updated},
+      {{"axis", int64_t{0}}, {"start", std::vector<Extent>{0}}, {"length", std::vector<Extent>{past + length}}}, part);
   return {c.Reshape(seen, {Extent(1), past + length, Extent(sizes.kv_heads * sizes.head_dim)}, part), updated};
 }
 
@@ -90,7 +99,8 @@ StatusOr<std::vector<ir::Value>> Lower(LowerContext& c) {
   const TensorType type = c.type(x);
   const Attributes eps = {{"eps", c.attributes().Float("eps")}};
   const Attributes layout = {{"weight_layout", c.attributes().String("weight_layout")}};
-  const Attributes rope = {{"head_dim", sizes.head_dim}, {"n_rot", sizes.n_rot}, {"style", c.attributes().String("rope_style")}};
+  const Attributes rope = {
+      {"head_dim", sizes.head_dim}, {"n_rot", sizes.n_rot}, {"style", c.attributes().String("rope_style")}};
   auto linear = [&](ir::Value operand, Operand weight, const char* label) {
     return c.Block("Linear", {operand, c.inputs[weight]}, layout, label)[0];
   };
@@ -114,15 +124,20 @@ StatusOr<std::vector<ir::Value>> Lower(LowerContext& c) {
     k = batched(k);
     v = batched(v);
   }
-  const Attributes attention = {{"heads", sizes.heads}, {"kv_heads", sizes.kv_heads}, {"head_dim", sizes.head_dim},
-                                {"mask", c.attributes().String("mask")}, {"window", c.attributes().Int("window")},
-                                {"scale", c.attributes().Float("scale")}, {"softcap", c.attributes().Float("softcap")}};
+  const Attributes attention = {{"heads", sizes.heads},
+                                {"kv_heads", sizes.kv_heads},
+                                {"head_dim", sizes.head_dim},
+                                {"mask", c.attributes().String("mask")},
+                                {"window", c.attributes().Int("window")},
+                                {"scale", c.attributes().Float("scale")},
+                                {"softcap", c.attributes().Float("softcap")}};
   ir::Value a = c.Block("Attention", {batched(q), k, v, c.inputs[kMask]}, attention, "attention")[0];
   std::vector<Extent> rows = type.dims;
   rows.back() = Extent(sizes.heads * sizes.head_dim);
   a = linear(c.Reshape(a, rows, "attention"), kO, "attention/o");
 
-  const std::vector<ir::Value> norm = c.Block("ResidualRmsNorm", {a, x, c.inputs[kLn2Gamma], c.inputs[kLn2Beta]}, eps, "ffn_norm");
+  const std::vector<ir::Value> norm =
+      c.Block("ResidualRmsNorm", {a, x, c.inputs[kLn2Gamma], c.inputs[kLn2Beta]}, eps, "ffn_norm");
   const ir::Value n2 = norm[0], h = norm[1];
   const ir::Value gate = linear(n2, kGate, "ffn/gate"), up = linear(n2, kUp, "ffn/up");
   const ir::Value hidden = c.Add("Mul", {c.Add("Silu", {gate}, {}, "ffn"), up}, {}, "ffn");
@@ -141,21 +156,41 @@ BlockDef DecoderBlock(const char* name, const char* label) {
       .name = name,
       .doc = "pre-norm decoder layer: grouped attention with RoPE, SwiGLU, residuals",
       .label = label,
-      .operands = {{"x"}, {"ln1_g"}, {"ln1_b", any_float, true}, {"q_w", weight}, {"k_w", weight}, {"v_w", weight}, {"o_w", weight},
-                   {"ln2_g"}, {"ln2_b", any_float, true}, {"gate_w", weight}, {"up_w", weight}, {"down_w", weight}, {"cos"}, {"sin"},
-                   {"mask", ir::OperandKind::kAny, true}, {"k_cache", any_float, true}, {"v_cache", any_float, true}},
-      .attributes = {{.name = "heads", .kind = ir::AttrKind::kInt},
-                     {.name = "kv_heads", .kind = ir::AttrKind::kInt, .default_value = int64_t{0}, .doc = "0: heads"},
-                     {.name = "head_dim", .kind = ir::AttrKind::kInt},
-                     {.name = "eps", .kind = ir::AttrKind::kFloat, .default_value = 1e-5, .doc = "of both norms"},
-                     {.name = "mask", .kind = ir::AttrKind::kString, .default_value = std::string("causal"),
-                      .choices = {"none", "causal", "sliding", "custom", "bias"}},
-                     {.name = "window", .kind = ir::AttrKind::kInt, .default_value = int64_t{0}},
-                     {.name = "scale", .kind = ir::AttrKind::kFloat, .default_value = 0.0, .doc = "0: 1 / sqrt(head_dim)"},
-                     {.name = "softcap", .kind = ir::AttrKind::kFloat, .default_value = 0.0, .doc = "0: none"},
-                     {.name = "n_rot", .kind = ir::AttrKind::kInt, .default_value = int64_t{0}, .doc = "0: head_dim"},
-                     {.name = "rope_style", .kind = ir::AttrKind::kString, .default_value = std::string("neox"), .choices = {"gptj", "neox"}},
-                     WeightLayoutAttribute()},
+      .operands = {{"x"},
+                   {"ln1_g"},
+                   {"ln1_b", any_float, true},
+                   {"q_w", weight},
+                   {"k_w", weight},
+                   {"v_w", weight},
+                   {"o_w", weight},
+                   {"ln2_g"},
+                   {"ln2_b", any_float, true},
+                   {"gate_w", weight},
+                   {"up_w", weight},
+                   {"down_w", weight},
+                   {"cos"},
+                   {"sin"},
+                   {"mask", ir::OperandKind::kAny, true},
+                   {"k_cache", any_float, true},
+                   {"v_cache", any_float, true}},
+      .attributes =
+          {{.name = "heads", .kind = ir::AttrKind::kInt},
+           {.name = "kv_heads", .kind = ir::AttrKind::kInt, .default_value = int64_t{0}, .doc = "0: heads"},
+           {.name = "head_dim", .kind = ir::AttrKind::kInt},
+           {.name = "eps", .kind = ir::AttrKind::kFloat, .default_value = 1e-5, .doc = "of both norms"},
+           {.name = "mask",
+            .kind = ir::AttrKind::kString,
+            .default_value = std::string("causal"),
+            .choices = {"none", "causal", "sliding", "custom", "bias"}},
+           {.name = "window", .kind = ir::AttrKind::kInt, .default_value = int64_t{0}},
+           {.name = "scale", .kind = ir::AttrKind::kFloat, .default_value = 0.0, .doc = "0: 1 / sqrt(head_dim)"},
+           {.name = "softcap", .kind = ir::AttrKind::kFloat, .default_value = 0.0, .doc = "0: none"},
+           {.name = "n_rot", .kind = ir::AttrKind::kInt, .default_value = int64_t{0}, .doc = "0: head_dim"},
+           {.name = "rope_style",
+            .kind = ir::AttrKind::kString,
+            .default_value = std::string("neox"),
+            .choices = {"gptj", "neox"}},
+           WeightLayoutAttribute()},
       .infer = Infer,
       .lower = Lower,
   };

@@ -9,12 +9,18 @@ namespace quern::hir {
 
 // "kn": W [K, N], y = x W. "nk": rows [N, K] as in GGUF files, of any float or block dtype.
 inline ir::AttrDef WeightLayoutAttribute() {
-  return {.name = "weight_layout", .kind = ir::AttrKind::kString, .default_value = std::string("kn"), .doc = "kn: [K, N]; nk: [N, K]",
+  return {.name = "weight_layout",
+          .kind = ir::AttrKind::kString,
+          .default_value = std::string("kn"),
+          .doc = "kn: [K, N]; nk: [N, K]",
           .choices = {"kn", "nk"}};
 }
 // The name of an elementwise MIR op of one operand, or empty.
 inline ir::AttrDef ActivationAttribute() {
-  return {.name = "act", .kind = ir::AttrKind::kString, .default_value = std::string(), .doc = "name of an elementwise op, or empty"};
+  return {.name = "act",
+          .kind = ir::AttrKind::kString,
+          .default_value = std::string(),
+          .doc = "name of an elementwise op, or empty"};
 }
 
 inline bool RowsOfK(const Attributes& attributes) { return attributes.String("weight_layout") == "nk"; }

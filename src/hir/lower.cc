@@ -12,7 +12,8 @@ namespace {
 constexpr const char* kPass = "lower";
 
 // One MIR node in place of which its op's expansion is appended.
-StatusOr<ir::Value> Expand(ir::Graph& graph, const ir::OpDef& op, std::vector<ir::Value> inputs, Attributes attributes, int origin) {
+StatusOr<ir::Value> Expand(ir::Graph& graph, const ir::OpDef& op, std::vector<ir::Value> inputs, Attributes attributes,
+                           int origin) {
   std::vector<TensorType> types;
   for (const ir::Value& input : inputs) types.push_back(graph.type(input));
   QUERN_RETURN_IF_ERROR(ir::CheckOperands(op, types));
@@ -29,8 +30,13 @@ StatusOr<ir::Value> Expand(ir::Graph& graph, const ir::OpDef& op, std::vector<ir
 
 }  // namespace
 
-LowerContext::LowerContext(ir::Graph& graph, const Node& node, std::vector<ir::Value> inputs, FusionPolicy policy, LowerMemo& memo)
-    : graph(graph), node(node), inputs(std::move(inputs)), policy(policy), memo(memo),
+LowerContext::LowerContext(ir::Graph& graph, const Node& node, std::vector<ir::Value> inputs, FusionPolicy policy,
+                           LowerMemo& memo)
+    : graph(graph),
+      node(node),
+      inputs(std::move(inputs)),
+      policy(policy),
+      memo(memo),
       origin_(graph.AddOrigin({node.label, kPass})) {}
 
 int LowerContext::Part(std::string_view part) const {
@@ -47,7 +53,8 @@ ir::Value LowerContext::Take(StatusOr<ir::Value> value) {
   return {};
 }
 
-ir::Value LowerContext::Add(std::string_view op, std::vector<ir::Value> operands, Attributes attributes, std::string_view part) {
+ir::Value LowerContext::Add(std::string_view op, std::vector<ir::Value> operands, Attributes attributes,
+                            std::string_view part) {
   if (!status_.ok()) return {};
   const ir::OpDef* def = ir::FindOp(op);
   QUERN_CHECK(def != nullptr);
@@ -70,8 +77,8 @@ ir::Value LowerContext::CastTo(DType dtype, ir::Value x, std::string_view part) 
   return Add("Cast", {x}, {{"to", dtype}}, part);
 }
 
-std::vector<ir::Value> LowerContext::Block(std::string_view block, std::vector<ir::Value> operands, Attributes attributes,
-                                           std::string_view label) {
+std::vector<ir::Value> LowerContext::Block(std::string_view block, std::vector<ir::Value> operands,
+                                           Attributes attributes, std::string_view label) {
   Node inner;
   inner.block = FindBlock(block);
   QUERN_CHECK(inner.block != nullptr);
@@ -112,8 +119,9 @@ StatusOr<std::vector<ir::Value>> LowerNode(ir::Graph& graph, const Node& node, s
   QUERN_CHECK(results.size() == node.results.size());
   for (size_t r = 0; r < results.size(); ++r) {
     if (graph.type(results[r]) == node.results[r]) continue;
-    return absl::InternalError(absl::StrFormat("%s: result %u is %s after lowering, %s before (in %s)", node.block->name, r,
-                                               graph.type(results[r]).ToString(), node.results[r].ToString(), node.label));
+    return absl::InternalError(absl::StrFormat("%s: result %u is %s after lowering, %s before (in %s)",
+                                               node.block->name, r, graph.type(results[r]).ToString(),
+                                               node.results[r].ToString(), node.label));
   }
   return results;
 }

@@ -60,7 +60,8 @@ namespace {
 Status CheckUnique(const Module& module, const Node& leaf) {
   for (const Node& node : module.nodes()) {
     if (node.block == leaf.block && node.attributes.String("name") == leaf.attributes.String("name")) {
-      return ToStatus({DiagnosticCode::kDuplicateName, leaf.block->name, leaf.attributes.String("name"), "", "", leaf.label});
+      return ToStatus(
+          {DiagnosticCode::kDuplicateName, leaf.block->name, leaf.attributes.String("name"), "", "", leaf.label});
     }
   }
   return absl::OkStatus();

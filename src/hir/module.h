@@ -1,7 +1,8 @@
-// HIR: a model as blocks (RmsNorm, Attention, SwiGLU, LlamaDecoderBlock...). A Module is built, printed and lowered to MIR.
+// HIR: a model as blocks (RmsNorm, Attention, SwiGLU, LlamaDecoderBlock...). A Module is built, printed and lowered to
+// MIR.
 //
-// Blocks are rows of a table (block.h), one file each in src/hir/blocks/. Types are inferred when a block is added, so an
-// error names the block, its label and the operand that is wrong. Lowering walks the nodes in order.
+// Blocks are rows of a table (block.h), one file each in src/hir/blocks/. Types are inferred when a block is added, so
+// an error names the block, its label and the operand that is wrong. Lowering walks the nodes in order.
 //
 //   Module m;
 //   m.symbols = {{"SEQ", {1, 256}}};

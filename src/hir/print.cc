@@ -38,11 +38,13 @@ std::string Print(const Module& module) {
     }
     if (!node.attributes.values().empty()) text += "}";
     if (node.data != nullptr) absl::StrAppend(&text, " ", node.data->size(), " bytes");
-    for (size_t r = 0; r < node.results.size(); ++r) absl::StrAppend(&text, r == 0 ? " : " : ", ", node.results[r].ToString());
+    for (size_t r = 0; r < node.results.size(); ++r)
+      absl::StrAppend(&text, r == 0 ? " : " : ", ", node.results[r].ToString());
     absl::StrAppend(&text, "  @", ir::ToString(ir::AttrValue(node.label)), "\n");
   }
   text += "  return";
-  for (size_t i = 0; i < module.outputs.size(); ++i) absl::StrAppend(&text, i == 0 ? " " : ", ", ref(module.outputs[i]));
+  for (size_t i = 0; i < module.outputs.size(); ++i)
+    absl::StrAppend(&text, i == 0 ? " " : ", ", ref(module.outputs[i]));
   text += "\n";
   for (const ir::Donation& donation : module.donations) {
     absl::StrAppend(&text, "  donate ", ir::ToString(ir::AttrValue(donation.input)), " -> ", donation.output, "\n");

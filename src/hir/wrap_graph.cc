@@ -24,7 +24,8 @@ StatusOr<Module> WrapGraph(const ir::Graph& graph) {
       QUERN_ASSIGN(const Value value, leaf());
       values.push_back({value});
     } else if (node.body != nullptr) {
-      QUERN_ASSIGN(values.emplace_back(), module.AddRegion(node.attributes.String("family"), std::move(inputs), node.body, label));
+      QUERN_ASSIGN(values.emplace_back(),
+                   module.AddRegion(node.attributes.String("family"), std::move(inputs), node.body, label));
     } else {
       QUERN_ASSIGN(values.emplace_back(), module.AddMir(op, std::move(inputs), node.attributes, label));
     }

@@ -1,5 +1,6 @@
 #include "kir/layout.h"
 
+#include <algorithm>
 #include <array>
 #include <vector>
 
@@ -84,6 +85,8 @@ Panel16 Panel16Of(DType dtype, int64_t k) {
   panel.mins = panel.scales + k / group * 16 * 4;
   panel.supers = panel.mins + (dtype == DType::kQ4_K ? k / 256 * 256 : 0);
   panel.bytes = panel.supers + (dtype == DType::kQ4_K ? k / 256 * 64 : 0);
+  if (dtype == DType::kQ4_K) panel.bytes = std::max(panel.bytes, 33 * k + k / 256 * 128);
+  if (dtype == DType::kQ6_K) panel.bytes = std::max(panel.bytes, 32 * k + k / 256 * 64);
   return panel;
 }
 

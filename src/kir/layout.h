@@ -54,6 +54,8 @@ PlanarRow PlanarRowOf(DType dtype, int64_t k);
 //           d * scale, which f32 holds exactly, so the accumulator of a group is finished by one conversion and one fma.
 //   mins:   q4_K: i16 [K/256][4 pairs][16][2] six-bit minimums, two sub-blocks interleaved for a 2-way word dot.
 //   supers: q4_K: f32 [K/256][16] dmin.
+// bytes has room for any level's form: `amx` keeps other contents for q4_K and q6_K, code * scale in two bytes
+// (src/simd/tiles/quant_amx.h), which only that level's packs and tiles see.
 struct Panel16 {
   int64_t scales, mins, supers, bytes;
 };

@@ -5,8 +5,8 @@
 
 namespace quern::models {
 
-// The graph: rows of token_embd by id, `block_count` decoder layers, the last LOGITS rows, the final norm, and the product
-// with output.weight (or token_embd.weight where there is none).
+// The graph: rows of token_embd by id, `block_count` decoder layers, the last LOGITS rows, the final norm, and the
+// product with output.weight (or token_embd.weight where there is none).
 StatusOr<ModelSpec> LlamaFromGguf(std::shared_ptr<const GgufFile> file, const ModelOptions& options);
 
 }  // namespace quern::models

@@ -20,10 +20,10 @@ struct ParamData {
 };
 
 // Graphs of language models have these symbols and names.
-inline constexpr const char* kSequenceSymbol = "SEQ";  // tokens of this step, 1..kMaxSequence
-inline constexpr const char* kPastSymbol = "PAST_SEQ"; // tokens in the cache before it
-inline constexpr const char* kLogitsSymbol = "LOGITS"; // how many of the last rows get logits, 1..SEQ
-inline constexpr const char* kIdsInput = "ids";        // i32[SEQ]
+inline constexpr const char* kSequenceSymbol = "SEQ";   // tokens of this step, 1..kMaxSequence
+inline constexpr const char* kPastSymbol = "PAST_SEQ";  // tokens in the cache before it
+inline constexpr const char* kLogitsSymbol = "LOGITS";  // how many of the last rows get logits, 1..SEQ
+inline constexpr const char* kIdsInput = "ids";         // i32[SEQ]
 inline constexpr int64_t kMaxSequence = 256;
 
 struct ModelOptions {

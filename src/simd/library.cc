@@ -1,6 +1,14 @@
 // Tables made by the build from the SIMD sources (simd_symbols.inc, simd_levels.inc) and look-up over them.
 #include "simd/library.h"
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+#if defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
 #include <algorithm>
 #include <cstddef>
 #include <iterator>
@@ -8,7 +16,7 @@
 // Only addresses are taken here, so the declarations need not know the signatures.
 #define QUERN_SIMD_ADDRESS_OF(name, level) extern "C" void name##_##level();
 #if defined(__x86_64__)
-#define QUERN_SIMD_EACH_LEVEL(X, name) X(name, sse4) X(name, avx2) X(name, avx512) X(name, avx512vnni)
+#define QUERN_SIMD_EACH_LEVEL(X, name) X(name, sse4) X(name, avx2) X(name, avx512) X(name, avx512vnni) X(name, amx)
 #endif
 #define QUERN_SIMD_TILE(name) QUERN_SIMD_EACH_LEVEL(QUERN_SIMD_ADDRESS_OF, name)
 #define QUERN_SIMD_INLINE(name) QUERN_SIMD_EACH_LEVEL(QUERN_SIMD_ADDRESS_OF, name)
@@ -62,6 +70,26 @@ size_t LevelIndex(std::string_view name) {
   return std::find_if(std::begin(kLevels), std::end(kLevels), [&](const Level& l) { return l.name == name; }) - kLevels;
 }
 
+#if defined(__x86_64__)
+// Whether the processor has AMX with bytes and the system lets this process use it. Linux keeps the 8 KB of tile state from
+// a process until it asks; the grant is for all its threads, also later ones.
+bool AmxPermitted() {
+#if defined(__linux__)
+  static const bool permitted = [] {
+    unsigned a, b, c, d;
+    if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0) return false;
+    constexpr unsigned kTile = 1u << 24, kInt8 = 1u << 25;
+    if ((d & kTile) == 0 || (d & kInt8) == 0) return false;
+    constexpr long kRequestPermission = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
+    return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+  }();
+  return permitted;
+#else
+  return false;
+#endif
+}
+#endif
+
 }  // namespace
 
 std::span<const Level> Levels() { return kLevels; }
@@ -92,6 +120,7 @@ bool HostSupports(const Level& level) {
   if (level.name == "avx2") return avx2;
   if (level.name == "avx512") return avx512;
   if (level.name == "avx512vnni") return vnni;
+  if (level.name == "amx") return vnni && AmxPermitted();
 #endif
   return false;
 }

@@ -27,7 +27,8 @@ std::span<const Level> Levels();
 // The level of that name, or nullptr.
 const Level* FindLevel(std::string_view name);
 
-// Whether this processor (and its operating system) runs the level's code.
+// Whether this processor (and its operating system) runs the level's code. Of `amx` this asks Linux for the process's use
+// of the tile registers, once: without that grant the first tile instruction would kill it.
 bool HostSupports(const Level& level);
 
 // The last level that the host supports. The first level is the baseline that the project asks of every host.

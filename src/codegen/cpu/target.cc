@@ -4,6 +4,7 @@
 
 #include "llvm/ADT/StringMap.h"
 #include "llvm/TargetParser/Host.h"
+#include "simd/library.h"
 
 namespace quern::cpu {
 namespace {
@@ -12,12 +13,14 @@ namespace {
 #define QUERN_V3 QUERN_V2 " avx avx2 fma f16c bmi bmi2 lzcnt movbe"
 #define QUERN_V4 QUERN_V3 " avx512f avx512bw avx512cd avx512dq avx512vl"
 // Beside the x86-64 levels: AES and the carry-less multiply, which Highway's levels count on and every such machine has.
-constexpr std::array<Target, 4> kTargets = {{
+#define QUERN_VNNI \
+  QUERN_V4 " aes pclmul avx512vnni avx512bf16 avx512vbmi avx512vbmi2 avx512bitalg avx512vpopcntdq gfni vaes vpclmulqdq"
+constexpr std::array<Target, 5> kTargets = {{
     {"sse4", "x86-64-v2", 4, false, false, QUERN_V2 " aes pclmul"},
     {"avx2", "x86-64-v3", 8, false, true, QUERN_V3 " aes pclmul"},
     {"avx512", "x86-64-v4", 16, true, true, QUERN_V4 " aes pclmul"},
-    {"avx512vnni", "", 16, true, true,
-     QUERN_V4 " aes pclmul avx512vnni avx512bf16 avx512vbmi avx512vbmi2 avx512bitalg avx512vpopcntdq gfni vaes vpclmulqdq"},
+    {"avx512vnni", "", 16, true, true, QUERN_VNNI},
+    {"amx", "", 16, true, true, QUERN_VNNI " amx-tile amx-int8"},
 }};
 
 }  // namespace
@@ -35,6 +38,11 @@ std::vector<std::string> MissingOnHost(const Target& target) {
     rest = space == std::string_view::npos ? std::string_view() : rest.substr(space + 1);
     auto it = host->find(llvm::StringRef(feature.data(), feature.size()));
     if (it == host->end() || !it->second) missing.emplace_back(feature);
+  }
+  // Having the tile registers is not enough: the system must let this process use them.
+  const simd::Level* level = simd::FindLevel(target.name);
+  if (missing.empty() && level != nullptr && !simd::HostSupports(*level)) {
+    missing.emplace_back("the system's permission");
   }
   return missing;
 }

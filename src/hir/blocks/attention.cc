@@ -26,9 +26,11 @@ Status CheckHeads(const InferContext& c, int operand, int64_t heads) {
 }
 
 StatusOr<std::vector<TensorType>> Infer(const InferContext& c) {
-  const int64_t heads = c.attributes.Int("heads"), kv_heads = KvHeads(c.attributes), head_dim = c.attributes.Int("head_dim");
+  const int64_t heads = c.attributes.Int("heads"), kv_heads = KvHeads(c.attributes),
+                head_dim = c.attributes.Int("head_dim");
   if (heads < 1) return c.AttributeError("heads", "1 or more");
-  if (kv_heads < 1 || heads % kv_heads != 0) return c.AttributeError("kv_heads", absl::StrFormat("a divisor of %d", heads));
+  if (kv_heads < 1 || heads % kv_heads != 0)
+    return c.AttributeError("kv_heads", absl::StrFormat("a divisor of %d", heads));
   if (head_dim < 1) return c.AttributeError("head_dim", "1 or more");
   if (c.attributes.Int("window") < 0) return c.AttributeError("window", "0 or more");
   if (c.attributes.Float("softcap") < 0) return c.AttributeError("softcap", "0 or more");
@@ -70,16 +72,24 @@ const BlockDef& Block_attention() {
       .doc = "softmax(q k^T scale + mask) v per head, with grouped heads",
       .label = "attention",
       .operands = {{"q"}, {"k"}, {"v"}, {"mask", ir::OperandKind::kAny, true}},
-      .attributes = {{.name = "heads", .kind = ir::AttrKind::kInt},
-                     {.name = "kv_heads", .kind = ir::AttrKind::kInt, .default_value = int64_t{0}, .doc = "0: heads"},
-                     {.name = "head_dim", .kind = ir::AttrKind::kInt},
-                     {.name = "mask", .kind = ir::AttrKind::kString, .default_value = std::string("none"),
-                      .choices = {"none", "causal", "sliding", "custom", "bias"}},
-                     {.name = "window", .kind = ir::AttrKind::kInt, .default_value = int64_t{0}, .doc = "sliding: keys before the query's own"},
-                     {.name = "scale", .kind = ir::AttrKind::kFloat, .default_value = 0.0, .doc = "0: 1 / sqrt(head_dim)"},
-                     {.name = "softcap", .kind = ir::AttrKind::kFloat, .default_value = 0.0, .doc = "0: none"},
-                     {.name = "layout", .kind = ir::AttrKind::kString, .default_value = std::string("packed"),
-                      .choices = {"packed", "bshd", "bhsd"}}},
+      .attributes =
+          {{.name = "heads", .kind = ir::AttrKind::kInt},
+           {.name = "kv_heads", .kind = ir::AttrKind::kInt, .default_value = int64_t{0}, .doc = "0: heads"},
+           {.name = "head_dim", .kind = ir::AttrKind::kInt},
+           {.name = "mask",
+            .kind = ir::AttrKind::kString,
+            .default_value = std::string("none"),
+            .choices = {"none", "causal", "sliding", "custom", "bias"}},
+           {.name = "window",
+            .kind = ir::AttrKind::kInt,
+            .default_value = int64_t{0},
+            .doc = "sliding: keys before the query's own"},
+           {.name = "scale", .kind = ir::AttrKind::kFloat, .default_value = 0.0, .doc = "0: 1 / sqrt(head_dim)"},
+           {.name = "softcap", .kind = ir::AttrKind::kFloat, .default_value = 0.0, .doc = "0: none"},
+           {.name = "layout",
+            .kind = ir::AttrKind::kString,
+            .default_value = std::string("packed"),
+            .choices = {"packed", "bshd", "bhsd"}}},
       .infer = Infer,
       .lower = Lower,
   });

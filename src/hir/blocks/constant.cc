@@ -13,8 +13,8 @@ StatusOr<std::vector<TensorType>> Infer(const InferContext& c) {
   }
   const int64_t bytes = type.elements().constant() * ScalarBytes(type.dtype);
   if (bytes != static_cast<int64_t>(c.node.data->size())) {
-    return c.Error(DiagnosticCode::kShapeMismatch, absl::StrCat("data of ", type.ToString()), absl::StrCat(bytes, " bytes"),
-                   absl::StrCat(c.node.data->size(), " bytes"));
+    return c.Error(DiagnosticCode::kShapeMismatch, absl::StrCat("data of ", type.ToString()),
+                   absl::StrCat(bytes, " bytes"), absl::StrCat(c.node.data->size(), " bytes"));
   }
   return c.node.results;
 }

@@ -12,7 +12,8 @@ const BlockDef& Block_input() {
       .attributes = {{.name = "name", .kind = ir::AttrKind::kString}},
       .infer = [](const InferContext& c) -> StatusOr<std::vector<TensorType>> { return c.node.results; },
       .lower = [](LowerContext& c) -> StatusOr<std::vector<ir::Value>> {
-        QUERN_ASSIGN(const ir::Value value, c.graph.AddInput(c.attributes().String("name"), c.node.results[0], c.origin()));
+        QUERN_ASSIGN(const ir::Value value,
+                     c.graph.AddInput(c.attributes().String("name"), c.node.results[0], c.origin()));
         return std::vector<ir::Value>{value};
       },
   });

@@ -1,7 +1,7 @@
 // Linear{act, bias, weight_layout}: act(x W + b). Direct with a bias: FusedMatMulBiasAct; else MatMul, Add, act.
 
-#include "absl/strings/str_cat.h"
 #include "hir/linear.h"
+#include "absl/strings/str_cat.h"
 
 namespace quern::hir {
 namespace {
@@ -40,7 +40,9 @@ const BlockDef& Block_linear() {
       .doc = "act(x W + b)",
       .label = "linear",
       .operands = {{"x"}, {"w", ir::OperandKind::kWeight}, {"b", ir::OperandKind::kFloat, true}},
-      .attributes = {ActivationAttribute(), {.name = "bias", .kind = ir::AttrKind::kBool, .default_value = false}, WeightLayoutAttribute()},
+      .attributes = {ActivationAttribute(),
+                     {.name = "bias", .kind = ir::AttrKind::kBool, .default_value = false},
+                     WeightLayoutAttribute()},
       .infer = Infer,
       .lower = Lower,
   });

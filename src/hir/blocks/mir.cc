@@ -17,7 +17,8 @@ StatusOr<std::vector<TensorType>> Infer(const InferContext& c) {
   std::vector<TensorType> types;
   for (size_t i = 0; i < c.operands.size(); ++i) {
     if (c.operands[i] == nullptr) {
-      return ToStatus({DiagnosticCode::kUnknownOperand, op.name, absl::StrFormat("operand %u", i), "", "absent", c.label});
+      return ToStatus(
+          {DiagnosticCode::kUnknownOperand, op.name, absl::StrFormat("operand %u", i), "", "absent", c.label});
     }
     types.push_back(*c.operands[i]);
   }
@@ -30,13 +31,14 @@ StatusOr<std::vector<TensorType>> Infer(const InferContext& c) {
   };
   StatusOr<std::vector<TensorType>> results = infer();
   if (results.ok()) return results;
-  return Status(results.status().code(), absl::StrFormat("%s (in %s)", std::string(results.status().message()), c.label));
+  return Status(results.status().code(),
+                absl::StrFormat("%s (in %s)", std::string(results.status().message()), c.label));
 }
 
 StatusOr<std::vector<ir::Value>> Lower(LowerContext& c) {
-  StatusOr<ir::Value> value = c.node.body != nullptr
-                                  ? c.graph.AddRegion(c.attributes().String("family"), c.inputs, c.node.body, c.origin())
-                                  : c.graph.Add(*c.node.op, c.inputs, c.attributes(), c.origin());
+  StatusOr<ir::Value> value =
+      c.node.body != nullptr ? c.graph.AddRegion(c.attributes().String("family"), c.inputs, c.node.body, c.origin())
+                             : c.graph.Add(*c.node.op, c.inputs, c.attributes(), c.origin());
   QUERN_RETURN_IF_ERROR(value.status());
   std::vector<ir::Value> results;
   for (int r = 0; r < static_cast<int>(c.node.results.size()); ++r) results.push_back({value->node, r});

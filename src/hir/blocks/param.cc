@@ -14,8 +14,8 @@ StatusOr<std::vector<TensorType>> Infer(const InferContext& c) {
   }
   const int block = Row(type.dtype).block_elements;
   if (block > 1 && (type.rank() < 1 || type.dims.back().constant() % block != 0)) {
-    return c.Error(DiagnosticCode::kShapeMismatch, c.attributes.String("name"), absl::StrFormat("rows of whole blocks of %d", block),
-                   type.ToString());
+    return c.Error(DiagnosticCode::kShapeMismatch, c.attributes.String("name"),
+                   absl::StrFormat("rows of whole blocks of %d", block), type.ToString());
   }
   return c.node.results;
 }
@@ -30,7 +30,8 @@ const BlockDef& Block_param() {
       .attributes = {{.name = "name", .kind = ir::AttrKind::kString}},
       .infer = Infer,
       .lower = [](LowerContext& c) -> StatusOr<std::vector<ir::Value>> {
-        QUERN_ASSIGN(const ir::Value value, c.graph.AddParam(c.attributes().String("name"), c.node.results[0], c.origin()));
+        QUERN_ASSIGN(const ir::Value value,
+                     c.graph.AddParam(c.attributes().String("name"), c.node.results[0], c.origin()));
         return std::vector<ir::Value>{value};
       },
   });

@@ -22,7 +22,8 @@ StatusOr<std::vector<TensorType>> Infer(const InferContext& c) {
   const int least = packed ? 2 : 3;
   const TensorType& x = c.operand(0);
   QUERN_RETURN_IF_ERROR(c.ExpectRankAtLeast(0, least));
-  if (!x.dims.back().is_constant() || x.dims.back().constant() % head_dim != 0 || (!packed && x.dims.back() != Extent(head_dim))) {
+  if (!x.dims.back().is_constant() || x.dims.back().constant() % head_dim != 0 ||
+      (!packed && x.dims.back() != Extent(head_dim))) {
     return c.ShapeError(0, absl::StrFormat("heads of %d", head_dim));
   }
   for (const int table : {1, 2}) {
@@ -30,9 +31,10 @@ StatusOr<std::vector<TensorType>> Infer(const InferContext& c) {
     const TensorType& type = c.operand(table);
     const Extent& positions = x.dims[x.rank() - least];
     auto is = [&](int64_t width) { return type.rank() >= 2 && type.dims.back() == Extent(width); };
-    const bool fits = (is(n_rot / 2) || is(head_dim / 2) || is(n_rot) || is(head_dim)) && type.dims[type.rank() - 2] == positions &&
-                      (type.rank() == 2 ||
-                       (type.rank() == 3 && (type.dims[0] == Extent(1) || (x.rank() > least && type.dims[0] == x.dims[0]))));
+    const bool fits =
+        (is(n_rot / 2) || is(head_dim / 2) || is(n_rot) || is(head_dim)) && type.dims[type.rank() - 2] == positions &&
+        (type.rank() == 2 ||
+         (type.rank() == 3 && (type.dims[0] == Extent(1) || (x.rank() > least && type.dims[0] == x.dims[0]))));
     if (!fits) return c.ShapeError(table, absl::StrFormat("[%s, %d]", positions.ToString(), n_rot / 2));
   }
   return std::vector<TensorType>{x};
@@ -56,7 +58,10 @@ const BlockDef& Block_rope() {
       .operands = {{"x"}, {"cos"}, {"sin"}},
       .attributes = {{.name = "head_dim", .kind = ir::AttrKind::kInt},
                      {.name = "n_rot", .kind = ir::AttrKind::kInt, .default_value = int64_t{0}, .doc = "0: head_dim"},
-                     {.name = "style", .kind = ir::AttrKind::kString, .default_value = std::string("neox"), .choices = {"gptj", "neox"}},
+                     {.name = "style",
+                      .kind = ir::AttrKind::kString,
+                      .default_value = std::string("neox"),
+                      .choices = {"gptj", "neox"}},
                      {.name = "packed", .kind = ir::AttrKind::kBool, .default_value = true}},
       .infer = Infer,
       .lower = Lower,

@@ -1,4 +1,5 @@
-// SharedLinearPair: x W1 and x W2. Pairs on the same (x, W1, W2) share their two products, however often they are asked for.
+// SharedLinearPair: x W1 and x W2. Pairs on the same (x, W1, W2) share their two products, however often they are asked
+// for.
 
 #include "hir/linear.h"
 
@@ -22,7 +23,8 @@ StatusOr<std::vector<ir::Value>> Lower(LowerContext& c) {
   key.push_back({RowsOfK(c.attributes()) ? -2 : -1, 0});
   const auto found = c.memo.find(key);
   if (found != c.memo.end()) return found->second;
-  const std::vector<ir::Value> results = {Product(c, c.inputs[0], c.inputs[1], "0"), Product(c, c.inputs[0], c.inputs[2], "1")};
+  const std::vector<ir::Value> results = {Product(c, c.inputs[0], c.inputs[1], "0"),
+                                          Product(c, c.inputs[0], c.inputs[2], "1")};
   QUERN_RETURN_IF_ERROR(c.status());
   c.memo[key] = results;
   return results;

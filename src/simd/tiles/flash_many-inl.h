@@ -62,7 +62,7 @@ HWY_INLINE float ExpRow(const Step& s, int64_t row, Keys keys, float subtract) {
 
 // Rows [first, first + rows) of scores to probabilities, with m and l; alpha[i]: the factor for row first + i's o.
 // Row by row each step would wait for the one before it, so every step is a loop over rows, or a vector of rows.
-HWY_INLINE void Softmax(const Step& s, int64_t first, int64_t rows, Keys keys, float* alpha) {
+HWY_NOINLINE void Softmax(const Step& s, int64_t first, int64_t rows, Keys keys, float* alpha) {
   HWY_ALIGN float highest[kTileRows + kLanes], subtract[kTileRows + kLanes];
   for (int64_t i = 0; i < rows; ++i) highest[i] = MaskRow(s, first + i, keys);
   for (int64_t i = 0; i < rows; i += kLanes) {

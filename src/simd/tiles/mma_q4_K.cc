@@ -3,8 +3,10 @@
 //   for each block of 256:  c += xd * (sum_s scale_s * (codes_s . quants_s) - dmin * sum_s min_s * sum_s(quants))
 //
 // scale_s is d times the six-bit scale, from the panel. The integer sums are exact.
+#include "simd/tiles/quant_amx.h"
 #include "simd/tiles/quant_mma.h"
 
+#if !defined(__AMX_INT8__)
 namespace quern::simd {
 namespace {
 
@@ -74,12 +76,17 @@ HWY_NOINLINE void Tile(float* c, int64_t c_ld, const uint8_t* x, int64_t x_strid
 
 }  // namespace
 }  // namespace quern::simd
+#endif
 
 QUERN_TILE(qk_mma_q4_K)(float* c, int64_t c_ld, const void* x, int64_t x_stride, const void* panel, int64_t, int64_t m,
                         int64_t n, int64_t k) {
   using namespace quern::simd;
+#if defined(__AMX_INT8__)
+  AmxMma<Q4_K>(c, c_ld, static_cast<const uint8_t*>(x), x_stride, static_cast<const uint8_t*>(panel), m, n, k);
+#else
   ForRowBlocks(m, [&]<int M>(int64_t row) {
     Tile<M>(c + row * c_ld, c_ld, static_cast<const uint8_t*>(x) + row * x_stride, x_stride,
             static_cast<const uint8_t*>(panel), n, k);
   });
+#endif
 }

@@ -15,7 +15,7 @@ TEST(Target, NamesAndAliases) {
     EXPECT_STREQ((*target)->name, level);
   }
   EXPECT_EQ(ResolveTarget("mmx").status().message(),
-            "unknown cpu level \"mmx\"; known: native, sse4 or x86-64-v2, avx2 or x86-64-v3, avx512 or x86-64-v4, avx512vnni");
+            "unknown cpu level \"mmx\"; known: native, sse4 or x86-64-v2, avx2 or x86-64-v3, avx512 or x86-64-v4, avx512vnni, amx");
   EXPECT_FALSE(ResolveTarget("").ok());
 }
 

@@ -57,37 +57,50 @@ TEST(LlamaFile, TheSmallestModelIsRead) {
 }
 
 TEST(LlamaFile, MetadataIsChecked) {
-  EXPECT_EQ(WithKey("general.architecture", std::string("falcon")), "general.architecture: \"falcon\" is not supported");
+  EXPECT_EQ(WithKey("general.architecture", std::string("falcon")),
+            "general.architecture: \"falcon\" is not supported");
   EXPECT_EQ(WithoutKey("general.architecture"), "metadata key \"general.architecture\" is missing");
   EXPECT_EQ(WithoutKey("llama.embedding_length"), "metadata key \"llama.embedding_length\" is missing");
   EXPECT_EQ(WithKey("llama.block_count", 0u), "llama.block_count: 0 is not in 1..1024");
   EXPECT_EQ(WithKey("llama.block_count", 4000000000u), "llama.block_count: 4000000000 is not in 1..1024");
-  EXPECT_EQ(WithKey("llama.attention.head_count", 5u), "llama.attention.head_count: 5 does not divide the embedding length 12");
-  EXPECT_EQ(WithKey("llama.attention.head_count_kv", 2u), "llama.attention.head_count_kv: 2 does not divide the 3 heads");
-  EXPECT_EQ(WithKey("llama.attention.key_length", 1u << 30), "llama.attention.key_length: 1073741824 is not in 1..1024");
-  EXPECT_EQ(WithKey("llama.attention.value_length", 6u), "llama.attention.value_length: 6 differs from the key length 4");
+  EXPECT_EQ(WithKey("llama.attention.head_count", 5u),
+            "llama.attention.head_count: 5 does not divide the embedding length 12");
+  EXPECT_EQ(WithKey("llama.attention.head_count_kv", 2u),
+            "llama.attention.head_count_kv: 2 does not divide the 3 heads");
+  EXPECT_EQ(WithKey("llama.attention.key_length", 1u << 30),
+            "llama.attention.key_length: 1073741824 is not in 1..1024");
+  EXPECT_EQ(WithKey("llama.attention.value_length", 6u),
+            "llama.attention.value_length: 6 differs from the key length 4");
   EXPECT_EQ(WithKey("llama.attention.layer_norm_rms_epsilon", std::numeric_limits<float>::quiet_NaN()),
             "llama.attention.layer_norm_rms_epsilon: nan is not in 0..1");
-  EXPECT_EQ(WithoutKey("llama.attention.layer_norm_rms_epsilon"), "metadata key \"llama.attention.layer_norm_rms_epsilon\" is missing");
+  EXPECT_EQ(WithoutKey("llama.attention.layer_norm_rms_epsilon"),
+            "metadata key \"llama.attention.layer_norm_rms_epsilon\" is missing");
   EXPECT_EQ(WithKey("llama.context_length", 0u), "llama.context_length: 0 is not in 1..16777216");
   EXPECT_EQ(WithKey("llama.vocab_size", 12u), "llama.vocab_size: 12, but token_embd.weight has 11 rows");
   EXPECT_EQ(WithKey("llama.expert_count", 8u), "llama.expert_count: mixtures of experts are not supported");
-  EXPECT_EQ(WithKey("llama.rope.dimension_count", 3u), "llama.rope.dimension_count: 3 is not even and at most the head dimension 4");
-  EXPECT_EQ(WithKey("llama.rope.dimension_count", 6u), "llama.rope.dimension_count: 6 is not even and at most the head dimension 4");
+  EXPECT_EQ(WithKey("llama.rope.dimension_count", 3u),
+            "llama.rope.dimension_count: 3 is not even and at most the head dimension 4");
+  EXPECT_EQ(WithKey("llama.rope.dimension_count", 6u),
+            "llama.rope.dimension_count: 6 is not even and at most the head dimension 4");
   EXPECT_EQ(WithKey("llama.rope.dimension_count", 2u), "no error");
   EXPECT_EQ(WithKey("llama.rope.freq_base", -1.0f), "llama.rope.freq_base: -1 is not in 1..1e+12");
-  EXPECT_EQ(WithKey("llama.rope.scaling.type", std::string("yarn")), "llama.rope.scaling.type: \"yarn\" is not supported");
+  EXPECT_EQ(WithKey("llama.rope.scaling.type", std::string("yarn")),
+            "llama.rope.scaling.type: \"yarn\" is not supported");
   EXPECT_EQ(WithKey("llama.rope.scaling.factor", std::numeric_limits<float>::infinity()),
             "llama.rope.scaling.factor: inf is not in 0..1e+06");
 }
 
 TEST(LlamaFile, TensorsAreChecked) {
-  EXPECT_EQ(WithTensor("blk.0.attn_q.weight", {12, 11}), "the tensor blk.0.attn_q.weight is f32[11, 12], f32[12, 12] expected");
-  EXPECT_EQ(WithTensor("blk.0.ffn_down.weight", {12, 7}), "the tensor blk.0.ffn_down.weight is f32[7, 12], f32[12, 7] expected");
+  EXPECT_EQ(WithTensor("blk.0.attn_q.weight", {12, 11}),
+            "the tensor blk.0.attn_q.weight is f32[11, 12], f32[12, 12] expected");
+  EXPECT_EQ(WithTensor("blk.0.ffn_down.weight", {12, 7}),
+            "the tensor blk.0.ffn_down.weight is f32[7, 12], f32[12, 7] expected");
   EXPECT_EQ(WithTensor("output.weight", {12, 11}), "no error");
   EXPECT_EQ(WithTensor("output.weight", {12, 10}), "the tensor output.weight is f32[10, 12], f32[11, 12] expected");
-  EXPECT_EQ(WithTensor("blk.0.attn_q.bias", {12}), "the tensor blk.0.attn_q.bias has no place in the architecture llama");
-  EXPECT_EQ(WithTensor("blk.1.attn_q.weight", {12, 12}), "the tensor blk.1.attn_q.weight has no place in the architecture llama");
+  EXPECT_EQ(WithTensor("blk.0.attn_q.bias", {12}),
+            "the tensor blk.0.attn_q.bias has no place in the architecture llama");
+  EXPECT_EQ(WithTensor("blk.1.attn_q.weight", {12, 12}),
+            "the tensor blk.1.attn_q.weight has no place in the architecture llama");
   EXPECT_EQ(WithTensor("rope_freqs.weight", {3}), "the tensor rope_freqs.weight is not f32[2]");
   EXPECT_EQ(WithTensor("rope_freqs.weight", {2}), "the tensor rope_freqs.weight has a factor that is not above 0");
   TinyLlama tiny;

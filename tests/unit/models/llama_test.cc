@@ -82,11 +82,12 @@ class Interpreted {
 
 double LargestDifference(const std::vector<double>& got, const std::vector<float>& want, size_t first, size_t count) {
   double largest = got.size() == count ? 0 : INFINITY;
-  for (size_t i = 0; i < std::min(count, got.size()); ++i) largest = std::max(largest, std::abs(got[i] - want[first + i]));
+  for (size_t i = 0; i < std::min(count, got.size()); ++i)
+    largest = std::max(largest, std::abs(got[i] - want[first + i]));
   return largest;
 }
 
-// "Once upon a time, there was a little girl named Lily. She loved to play"; the stories' references have the first five.
+// "Once upon a time, there was a little girl named Lily. She loved to play"; references of stories have the first five.
 constexpr int32_t kPrompt[] = {1,   403, 407, 261, 378, 432, 383, 286, 261, 376, 298,
                                315, 421, 395, 317, 426, 338, 401, 396, 267, 337};
 
@@ -101,7 +102,8 @@ void PrintTo(const Case& c, std::ostream* out) { *out << c.model; }
 class LlamaLogits : public ::testing::TestWithParam<Case> {};
 
 TEST_P(LlamaLogits, AgreeWithAnIndependentRuntime) {
-  if (!std::filesystem::exists(Models() / GetParam().model)) GTEST_SKIP() << "no " << GetParam().model << " under " << QUERN_MODELS_DIR;
+  if (!std::filesystem::exists(Models() / GetParam().model))
+    GTEST_SKIP() << "no " << GetParam().model << " under " << QUERN_MODELS_DIR;
   const std::vector<float> want = ReadFloats(GetParam().logits);
   auto spec = ModelFromGguf(OpenModel(GetParam().model), {.context = 64, .kv_dtype = DType::kF32});
   ASSERT_TRUE(spec.ok()) << spec.status();
@@ -121,13 +123,15 @@ TEST_P(LlamaLogits, AgreeWithAnIndependentRuntime) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Files, LlamaLogits,
-                         ::testing::Values(Case{"gguf/stories260K-F32.gguf", "ref/llm/stories260K-F32.once.logits.f32", 5},
-                                           Case{"gguf/stories260K-F16.gguf", "ref/llm/stories260K-F16.weightonly.once.logits.f32", 5},
-                                           Case{"gguf/stories260K-Q8_0.gguf", "ref/llm/stories260K-Q8_0.weightonly.once.logits.f32", 5},
-                                           Case{"gguf/stories260K-Q4_0.gguf", "ref/llm/stories260K-Q4_0.weightonly.once.logits.f32", 5},
-                                           Case{"archs/llama-rand.gguf", "ref/archs/llama-rand.weightonly.logits.f32", 21},
-                                           Case{"archs/llama3-ropefreqs-rand.gguf", "ref/archs/llama3-ropefreqs-rand.weightonly.logits.f32", 21}));
+INSTANTIATE_TEST_SUITE_P(
+    Files, LlamaLogits,
+    ::testing::Values(Case{"gguf/stories260K-F32.gguf", "ref/llm/stories260K-F32.once.logits.f32", 5},
+                      Case{"gguf/stories260K-F16.gguf", "ref/llm/stories260K-F16.weightonly.once.logits.f32", 5},
+                      Case{"gguf/stories260K-Q8_0.gguf", "ref/llm/stories260K-Q8_0.weightonly.once.logits.f32", 5},
+                      Case{"gguf/stories260K-Q4_0.gguf", "ref/llm/stories260K-Q4_0.weightonly.once.logits.f32", 5},
+                      Case{"archs/llama-rand.gguf", "ref/archs/llama-rand.weightonly.logits.f32", 21},
+                      Case{"archs/llama3-ropefreqs-rand.gguf", "ref/archs/llama3-ropefreqs-rand.weightonly.logits.f32",
+                           21}));
 
 }  // namespace
 }  // namespace quern::models

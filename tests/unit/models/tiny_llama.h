@@ -15,21 +15,17 @@ namespace quern::models {
 struct TinyLlama {
   // Integers are written as u32, numbers as f32.
   std::map<std::string, std::variant<uint32_t, float, std::string>> metadata = {
-      {"general.architecture", "llama"},
-      {"llama.context_length", 29u},
-      {"llama.embedding_length", 12u},
-      {"llama.block_count", 1u},
-      {"llama.feed_forward_length", 7u},
-      {"llama.attention.head_count", 3u},
-      {"llama.attention.head_count_kv", 1u},
-      {"llama.attention.layer_norm_rms_epsilon", 1e-5f},
+      {"general.architecture", "llama"},     {"llama.context_length", 29u},
+      {"llama.embedding_length", 12u},       {"llama.block_count", 1u},
+      {"llama.feed_forward_length", 7u},     {"llama.attention.head_count", 3u},
+      {"llama.attention.head_count_kv", 1u}, {"llama.attention.layer_norm_rms_epsilon", 1e-5f},
   };
   // Extents innermost first, as in the file; all F32.
   std::map<std::string, std::vector<uint64_t>> tensors = {
-      {"token_embd.weight", {12, 11}},      {"output_norm.weight", {12}},        {"blk.0.attn_norm.weight", {12}},
-      {"blk.0.attn_q.weight", {12, 12}},    {"blk.0.attn_k.weight", {12, 4}},    {"blk.0.attn_v.weight", {12, 4}},
-      {"blk.0.attn_output.weight", {12, 12}}, {"blk.0.ffn_norm.weight", {12}},   {"blk.0.ffn_gate.weight", {12, 7}},
-      {"blk.0.ffn_up.weight", {12, 7}},     {"blk.0.ffn_down.weight", {7, 12}},
+      {"token_embd.weight", {12, 11}},        {"output_norm.weight", {12}},       {"blk.0.attn_norm.weight", {12}},
+      {"blk.0.attn_q.weight", {12, 12}},      {"blk.0.attn_k.weight", {12, 4}},   {"blk.0.attn_v.weight", {12, 4}},
+      {"blk.0.attn_output.weight", {12, 12}}, {"blk.0.ffn_norm.weight", {12}},    {"blk.0.ffn_gate.weight", {12, 7}},
+      {"blk.0.ffn_up.weight", {12, 7}},       {"blk.0.ffn_down.weight", {7, 12}},
   };
 
   // `storage` must outlive the file.

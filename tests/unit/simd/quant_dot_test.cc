@@ -45,6 +45,19 @@ class QuantDotTest : public testing::Test {
     const std::vector<float> before = y;
     Tile<Dot>("qk_dot_" + format.name + (exact_x ? "_x" : ""), level)(
         y.data(), y_ld, w.data(), w_stride, x.data(), x_stride, shape.m, shape.n, k, 4096);
+    std::vector<std::vector<Weight>> weights;
+    for (int64_t j = 0; j < shape.n; ++j) weights.push_back(DecodeWeights(format.weight, w.data() + j * w_stride, k));
+    std::vector<std::vector<double>> activations;
+    for (int64_t r = 0; r < shape.m; ++r) {
+      const uint8_t* row = x.data() + r * x_stride;
+      if (!exact_x) {
+        activations.push_back(DecodePlanarRow(format.activation, row, k));
+        continue;
+      }
+      std::vector<float> exact(k);
+      std::memcpy(exact.data(), row, k * 4);
+      activations.emplace_back(exact.begin(), exact.end());
+    }
     for (int64_t r = 0; r < shape.m; ++r) {
       for (int64_t j = 0; j < y_ld; ++j) {
         const int64_t at = r * y_ld + j;
@@ -52,14 +65,7 @@ class QuantDotTest : public testing::Test {
           ASSERT_EQ(y[at], before[at]) << "stored outside, row " << r << " column " << j;
           continue;
         }
-        Reference sum{before[at], std::abs(before[at])};
-        for (int64_t i = 0; i < k; ++i) {
-          float exact;
-          std::memcpy(&exact, x.data() + r * x_stride + (exact_x ? 4 * i : 0), 4);
-          const double value =
-              exact_x ? exact : kir::DecodePlanar(format.activation, x.data() + r * x_stride, k, i);
-          AddTerm(format.weight, kir::ReadBlockElement(format.weight, w.data() + j * w_stride, i), value, sum);
-        }
+        const Reference sum = DotReference(before[at], weights[j], activations[r]);
         ASSERT_NEAR(y[at], sum.value, 1e-6 * sum.magnitude)
             << format.name << (exact_x ? "_x " : " ") << level << " m " << shape.m << " n " << shape.n << " k " << k
             << " row " << r << " column " << j << " seed " << kSeed;

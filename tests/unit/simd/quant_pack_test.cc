@@ -81,6 +81,7 @@ class Blocks {
 TEST(QuantPackTest, PanelsAreTheReferenceLayout) {
   for (const std::string& level : HostLevels()) {
     for (const QuantFormat& format : QuantFormats()) {
+      if (!HasPlainPanels(format, level)) continue;
       auto* pack = Tile<Pack>("qk_pack_" + format.name + "_panel16", level);
       for (int64_t blocks : {1, 2, 3, 5, 7}) {
         for (int64_t rows = 1; rows <= 16; ++rows) {
@@ -97,7 +98,9 @@ TEST(QuantPackTest, PanelsAreTheReferenceLayout) {
           Guarded<uint8_t> got(panel_bytes);
           std::memset(got.data(), 0x5a, panel_bytes);
           pack(got.data(), panel_bytes, src.bytes.data(), src.stride, rows, k);
-          for (int64_t i = 0; i < panel_bytes; ++i) {
+          const int64_t used =
+              kir::Panel16Of(format.weight, k).supers + (format.weight == DType::kQ4_K ? k / 256 * 64 : 0);
+          for (int64_t i = 0; i < used; ++i) {
             if (i < k * 16 && i / 4 % 16 >= rows) continue;  // codes of missing rows: their scales are zero
             ASSERT_EQ(got[i], want[i]) << format.name << " " << level << " rows " << rows << " k " << k << " byte " << i
                                        << " seed " << kSeed;

@@ -30,6 +30,12 @@ inline std::vector<QuantFormat> QuantFormats() {
           {DType::kQ6_K, DType::kQ8_K, "q6_K"}};
 }
 
+// Whether a level keeps a panel16 of the format as kir/layout.h describes it. `amx` has its own form of the K-quants
+// (simd/tiles/quant_amx.h): what its packs write is judged by what its matrix products make of it.
+inline bool HasPlainPanels(const QuantFormat& format, const std::string& level) {
+  return level != "amx" || format.activation != DType::kQ8_K;
+}
+
 // How the random fields are drawn. kExtreme: codes, scales and activations at their ends, where a 16-bit sum would overflow.
 enum class Draw { kUniform, kExtreme };
 
@@ -71,12 +77,34 @@ struct Reference {
   double value = 0, magnitude = 0;
 };
 
-// The product of a weight element with x; of q4_K the scaled code and the minimum count as two terms.
-inline void AddTerm(DType dtype, const kir::BlockElement& weight, double x, Reference& sum) {
-  const double value = kir::BlockValue(dtype, weight);
-  sum.value += value * x;
-  const double minimum = static_cast<double>(weight.dmin) * weight.minimum;
-  sum.magnitude += (std::abs(value + minimum) + std::abs(minimum)) * std::abs(x);
+// A weight's value, and its size by which errors are judged: of q4_K the scaled code and the minimum count as two terms.
+struct Weight {
+  double value, size;
+};
+inline std::vector<Weight> DecodeWeights(DType dtype, const uint8_t* row, int64_t k) {
+  std::vector<Weight> weights(k);
+  for (int64_t i = 0; i < k; ++i) {
+    const kir::BlockElement element = kir::ReadBlockElement(dtype, row, i);
+    const double value = kir::BlockValue(dtype, element);
+    const double minimum = static_cast<double>(element.dmin) * element.minimum;
+    weights[i] = {value, std::abs(value + minimum) + std::abs(minimum)};
+  }
+  return weights;
+}
+inline std::vector<double> DecodePlanarRow(DType dtype, const uint8_t* row, int64_t k) {
+  std::vector<double> values(k);
+  for (int64_t i = 0; i < k; ++i) values[i] = kir::DecodePlanar(dtype, row, k, i);
+  return values;
+}
+
+// before + w . x
+inline Reference DotReference(double before, const std::vector<Weight>& w, const std::vector<double>& x) {
+  Reference sum{before, std::abs(before)};
+  for (size_t i = 0; i < w.size(); ++i) {
+    sum.value += w[i].value * x[i];
+    sum.magnitude += w[i].size * std::abs(x[i]);
+  }
+  return sum;
 }
 
 }  // namespace quern::simd

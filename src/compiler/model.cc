@@ -1,0 +1,30 @@
+#include "compiler/model.h"
+
+namespace quern::compiler {
+
+StatusOr<OpenedModel> OpenModel(const std::string& path, const Options& options) {
+  QUERN_ASSIGN(GgufFile file, GgufFile::Open(path));
+  auto shared = std::make_shared<const GgufFile>(std::move(file));
+  models::ModelOptions model_options;
+  model_options.context = options.context;
+  model_options.kv_dtype = options.exact ? DType::kF32 : DType::kF16;
+  StatusOr<models::ModelSpec> spec = models::ModelFromGguf(shared, model_options);
+  if (!spec.ok()) return Status(spec.status().code(), absl::StrFormat("%s: %s", path, std::string(spec.status().message())));
+  return OpenedModel{std::move(shared), *std::move(spec)};
+}
+
+PipelineOptions PipelineOptionsOf(const Options& options) {
+  PipelineOptions pipeline;
+  pipeline.exact = options.exact;
+  return pipeline;
+}
+
+std::vector<SymbolRanges> StepGuards() {
+  const auto guard = [](int64_t low, int64_t high, int64_t logits_low, int64_t logits_high) {
+    return SymbolRanges{{models::kSequenceSymbol, {low, high}}, {models::kLogitsSymbol, {logits_low, logits_high}}};
+  };
+  const int64_t most = models::kMaxSequence;
+  return {guard(1, 1, 1, 1), guard(2, 8, 1, 1), guard(9, most, 1, 1), guard(2, 8, 2, 8), guard(9, most, 2, most)};
+}
+
+}  // namespace quern::compiler

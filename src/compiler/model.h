@@ -1,0 +1,28 @@
+// A language model between its file and its first token: everything that opening one needs, shared by the session and by
+// dumps.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "compiler/pipeline.h"
+#include "import/gguf.h"
+#include "models/model_spec.h"
+#include "quern/quern.h"
+
+namespace quern::compiler {
+
+struct OpenedModel {
+  std::shared_ptr<const GgufFile> file;
+  models::ModelSpec spec;
+};
+StatusOr<OpenedModel> OpenModel(const std::string& path, const Options& options);
+
+PipelineOptions PipelineOptionsOf(const Options& options);
+
+// The guards of a language model's step, in the order they are tried: one token, a few, a chunk of a prompt; each with
+// logits for the last row alone, or for many.
+std::vector<SymbolRanges> StepGuards();
+
+}  // namespace quern::compiler

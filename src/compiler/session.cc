@@ -1,0 +1,167 @@
+// Session and Sampler of the public interface.
+
+#include <algorithm>
+#include <chrono>
+
+#include "compiler/model.h"
+#include "generate/sampler.h"
+#include "import/spm_tokenizer.h"
+#include "jit/engine.h"
+#include "runtime/executable.h"
+
+namespace quern {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double Since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+std::string Message(const Status& status) { return std::string(status.message()); }
+
+}  // namespace
+
+struct Session::State {
+  std::shared_ptr<const GgufFile> file;
+  models::ModelSpec spec;
+  SpmTokenizer tokenizer;
+  ir::Graph graph;
+  std::unique_ptr<Executable> executable;
+  double prepare_seconds = 0;
+  int64_t position = 0;
+  Timings timings;
+
+  void UpdateTimings() {
+    const Executable::Report& report = executable->report();
+    timings.compile = prepare_seconds + static_cast<double>(report.plan_ns + report.compile_ns) * 1e-9;
+  }
+
+  // Runs ids in chunks; `all`: logits of every row, else of the last one.
+  StatusOr<std::vector<float>> Step(std::span<const int32_t> ids, bool all) {
+    if (ids.empty()) return absl::InvalidArgumentError("a step needs one token or more");
+    for (const int32_t id : ids) {
+      if (id < 0 || id >= spec.vocabulary) {
+        return absl::InvalidArgumentError(absl::StrFormat("token id %d is out of range: the vocabulary has %d", id, spec.vocabulary));
+      }
+    }
+    if (position + static_cast<int64_t>(ids.size()) > spec.context) {
+      return absl::InvalidArgumentError(absl::StrFormat("%u tokens at position %d do not fit the context of %d", ids.size(), position, spec.context));
+    }
+    std::vector<float> logits((all ? ids.size() : 1) * spec.vocabulary);
+    float* out = logits.data();
+    for (size_t at = 0; at < ids.size();) {
+      const int64_t count = std::min<int64_t>(models::kMaxSequence, static_cast<int64_t>(ids.size() - at));
+      const int64_t rows = all ? count : 1;
+      const ConstBytes input{ids.data() + at, count * static_cast<int64_t>(sizeof(int32_t))};
+      const MutableBytes output{out, rows * spec.vocabulary * static_cast<int64_t>(sizeof(float))};
+      QUERN_RETURN_IF_ERROR(executable->Run({&input, 1}, {&output, 1},
+                                            {{models::kSequenceSymbol, count}, {models::kPastSymbol, position}, {models::kLogitsSymbol, rows}}));
+      timings.run += static_cast<double>(executable->report().bind_ns + executable->report().run_ns) * 1e-9;
+      position += count;
+      at += count;
+      if (all) out += rows * spec.vocabulary;
+    }
+    UpdateTimings();
+    return logits;
+  }
+};
+
+namespace {
+
+StatusOr<std::unique_ptr<Executable>> MakeExecutable(const ir::Graph& graph, const models::ModelSpec& spec, const Options& options) {
+  jit::EngineOptions engine_options;
+  engine_options.cpu = options.cpu;
+  engine_options.threads = options.compile_threads > 0 ? options.compile_threads : DefaultThreads();
+  engine_options.emit.specialise = options.specialise;
+  QUERN_ASSIGN(std::shared_ptr<jit::Engine> engine, jit::Engine::Create(engine_options));
+  ExecutableOptions executable_options;
+  executable_options.cache = std::make_shared<KernelCache>(std::move(engine));
+  executable_options.pool = std::make_shared<ThreadPool>(options.threads > 0 ? options.threads : DefaultThreads());
+  executable_options.log = options.log;
+  const compiler::PipelineOptions pipeline = compiler::PipelineOptionsOf(options);
+  std::vector<Variant> variants;
+  for (const SymbolRanges& guard : compiler::StepGuards()) {
+    variants.push_back({guard, [&graph, guard, pipeline]() -> StatusOr<lir::Plan> {
+      QUERN_ASSIGN(compiler::PlannedVariant planned, compiler::PlanVariant(graph, guard, pipeline));
+      return std::move(planned.plan);
+    }});
+  }
+  QUERN_ASSIGN(std::unique_ptr<Executable> executable, Executable::Create(SignatureOf(graph), std::move(variants), std::move(executable_options)));
+  for (const Port& port : executable->signature().params) {
+    const auto found = std::find_if(spec.params.begin(), spec.params.end(), [&](const models::ParamData& p) { return p.name == port.name; });
+    if (found == spec.params.end()) return absl::InternalError(absl::StrFormat("parameter %s has no data", port.name));
+    QUERN_RETURN_IF_ERROR(executable->BindParam(port.name, found->bytes));
+  }
+  return executable;
+}
+
+}  // namespace
+
+Session::Session(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Session::Session(Session&&) noexcept = default;
+Session& Session::operator=(Session&&) noexcept = default;
+Session::~Session() = default;
+
+Result<Session> Session::Open(const std::string& path, const Options& options) {
+  auto open = [&]() -> StatusOr<std::unique_ptr<State>> {
+    const Clock::time_point start = Clock::now();
+    QUERN_ASSIGN(compiler::OpenedModel model, compiler::OpenModel(path, options));
+    QUERN_ASSIGN(SpmTokenizer tokenizer, SpmTokenizer::FromGguf(*model.file));
+    const double load = Since(start);
+    const Clock::time_point compile_start = Clock::now();
+    QUERN_ASSIGN(ir::Graph graph, compiler::PrepareGraph(model.spec.module, compiler::PipelineOptionsOf(options)));
+    // The graph has its final address before variants refer to it.
+    auto state = std::make_unique<State>(State{std::move(model.file), std::move(model.spec), std::move(tokenizer), std::move(graph), nullptr, 0, 0, {}});
+    QUERN_ASSIGN(state->executable, MakeExecutable(state->graph, state->spec, options));
+    state->prepare_seconds = Since(compile_start);
+    QUERN_RETURN_IF_ERROR(state->executable->Prepare({{models::kSequenceSymbol, 1}, {models::kPastSymbol, 0}, {models::kLogitsSymbol, 1}}));
+    state->timings.load = load;
+    state->UpdateTimings();
+    return state;
+  };
+  StatusOr<std::unique_ptr<State>> state = open();
+  if (!state.ok()) return Result<Session>::Failed(Message(state.status()));
+  return Session(*std::move(state));
+}
+
+int64_t Session::vocabulary() const { return state_->spec.vocabulary; }
+int64_t Session::context() const { return state_->spec.context; }
+int64_t Session::position() const { return state_->position; }
+const Timings& Session::timings() const { return state_->timings; }
+
+std::vector<int32_t> Session::Tokenize(std::string_view text, bool begin) const { return state_->tokenizer.Encode(text, begin); }
+
+std::string Session::Piece(int32_t id) const {
+  return id >= 0 && id < state_->tokenizer.size() ? state_->tokenizer.Piece(id) : std::string();
+}
+
+bool Session::IsEnd(int32_t id) const { return state_->tokenizer.IsEnd(id); }
+
+Result<std::vector<float>> Session::Step(std::span<const int32_t> ids) {
+  StatusOr<std::vector<float>> logits = state_->Step(ids, false);
+  if (!logits.ok()) return Result<std::vector<float>>::Failed(Message(logits.status()));
+  return *std::move(logits);
+}
+
+Result<std::vector<float>> Session::StepAll(std::span<const int32_t> ids) {
+  StatusOr<std::vector<float>> logits = state_->Step(ids, true);
+  if (!logits.ok()) return Result<std::vector<float>>::Failed(Message(logits.status()));
+  return *std::move(logits);
+}
+
+void Session::Reset() {
+  // The cache is not cleared: positions past the current one are never read.
+  state_->position = 0;
+}
+
+struct Sampler::State {
+  TokenSampler sampler;
+};
+
+Sampler::Sampler(const SamplingOptions& options)
+    : state_(std::make_unique<State>(State{TokenSampler({options.temperature, options.top_k, options.top_p, options.seed})})) {}
+Sampler::Sampler(Sampler&&) noexcept = default;
+Sampler::~Sampler() = default;
+
+int32_t Sampler::Next(std::span<const float> logits) { return logits.empty() ? 0 : state_->sampler.Next(logits); }
+
+}  // namespace quern

@@ -1,0 +1,406 @@
+#include "support/random_graph.h"
+
+#include <algorithm>
+#include <cstring>
+#include <random>
+
+#include "absl/strings/str_cat.h"
+#include "base/check.h"
+#include "base/half.h"
+#include "ir/op.h"
+
+namespace quern::testing {
+namespace {
+
+using ir::Attributes;
+using ir::Family;
+using ir::OperandKind;
+using ir::TensorType;
+using ir::Value;
+
+constexpr int64_t kMaxElements = 4000;
+constexpr int64_t kSizes[] = {1, 2, 3, 4, 5, 7, 8, 9, 13, 15, 16, 17};
+
+class Generator {
+ public:
+  Generator(uint64_t seed, const RandomGraphOptions& options) : random_(seed), options_(options) {
+    made_.graph.name = "random";
+    made_.graph.symbols = {{"B", {1, 4}}, {"S", {1, 32}}};
+    made_.binding = {{"B", 1 + Below(3)}, {"S", Pick<int64_t>({1, 2, 5, 8, 11, 16})}};
+  }
+
+  RandomGraph Make() {
+    NewLeaf({DType::kF32, RandomDims()});
+    while (static_cast<int>(made_.graph.nodes().size()) < options_.nodes) Step();
+    // Outputs: what nothing reads, and now and then something that is read too.
+    const auto users = made_.graph.Users();
+    for (int n = 0; n < static_cast<int>(users.size()); ++n) {
+      const ir::Node& node = made_.graph.node(n);
+      if (node.op->family == Family::kLeaf) continue;
+      for (int r = 0; r < static_cast<int>(node.results.size()); ++r) {
+        if ((users[n].empty() && !IsOutput({n, r})) || Below(12) == 0) made_.graph.outputs.push_back({n, r});
+      }
+    }
+    if (made_.graph.outputs.empty()) made_.graph.outputs.push_back({static_cast<int>(users.size()) - 1, 0});
+    const Status verified = ir::Verify(made_.graph);
+    QUERN_CHECK(verified.ok());
+    return std::move(made_);
+  }
+
+ private:
+  int64_t Below(int64_t n) { return static_cast<int64_t>(random_() % static_cast<uint64_t>(n)); }
+  template <typename T>
+  T Pick(const std::vector<T>& from) {
+    return from[Below(static_cast<int64_t>(from.size()))];
+  }
+  bool IsOutput(Value value) const {
+    return std::find(made_.graph.outputs.begin(), made_.graph.outputs.end(), value) != made_.graph.outputs.end();
+  }
+
+  const TensorType& type(Value value) const { return made_.graph.type(value); }
+  int64_t Size(const Extent& extent) const { return *extent.Evaluate(made_.binding); }
+  int64_t Elements(const std::vector<Extent>& dims) const {
+    int64_t product = 1;
+    for (const Extent& dim : dims) product *= Size(dim);
+    return product;
+  }
+
+  Extent RandomExtent() {
+    if (Below(5) == 0) return Extent::Symbol(Below(3) == 0 ? "B" : "S");
+    return Extent(kSizes[Below(std::size(kSizes))]);
+  }
+  std::vector<Extent> RandomDims() {
+    while (true) {
+      std::vector<Extent> dims;
+      const int64_t rank = 1 + Below(4);
+      for (int64_t d = 0; d < rank; ++d) dims.push_back(RandomExtent());
+      // One symbol at most once: products stay polynomials of degree one in each.
+      int s = 0, b = 0;
+      for (const Extent& dim : dims) s += dim == Extent::Symbol("S"), b += dim == Extent::Symbol("B");
+      if (s <= 1 && b <= 1 && Elements(dims) <= 600) return dims;
+    }
+  }
+
+  Value Add(std::string_view op, std::vector<Value> inputs, Attributes attributes = {}) {
+    const StatusOr<Value> made = made_.graph.Add(op, std::move(inputs), std::move(attributes), Origin());
+    if (!made.ok()) fprintf(stderr, "%s\n%s\n", std::string(made.status().message()).c_str(), ir::Print(made_.graph).c_str());
+    QUERN_CHECK(made.ok());
+    for (size_t r = 0; r < made_.graph.node(made->node).results.size(); ++r) pool_.push_back({made->node, static_cast<int>(r)});
+    return *made;
+  }
+  int Origin() { return made_.graph.AddOrigin({absl::StrCat("n", made_.graph.nodes().size()), ""}); }
+
+  Value Scalar(DType dtype, double value) {
+    std::vector<uint8_t> bytes(ScalarBytes(dtype));
+    const float narrow = static_cast<float>(value);
+    const uint16_t half = dtype == DType::kF16 ? FloatToHalf(narrow) : FloatToBFloat16(narrow);
+    const int32_t integer = static_cast<int32_t>(value);
+    if (dtype == DType::kF32) std::memcpy(bytes.data(), &narrow, 4);
+    else if (dtype == DType::kF64) std::memcpy(bytes.data(), &value, 8);
+    else if (bytes.size() == 2) std::memcpy(bytes.data(), &half, 2);
+    else std::memcpy(bytes.data(), &integer, std::min<size_t>(4, bytes.size()));
+    return *made_.graph.AddConstant({dtype, {}}, std::move(bytes), Origin());
+  }
+  Value NewLeaf(TensorType type) {
+    const std::string name = absl::StrCat("v", made_.graph.nodes().size());
+    const bool constant = std::all_of(type.dims.begin(), type.dims.end(), [](const Extent& e) { return e.is_constant(); });
+    const StatusOr<Value> made = constant && Below(3) == 0 ? made_.graph.AddParam(name, std::move(type)) : made_.graph.AddInput(name, std::move(type));
+    QUERN_CHECK(made.ok());
+    pool_.push_back(*made);
+    return *made;
+  }
+
+  bool Fits(OperandKind kind, DType dtype) const { return !IsBlock(dtype) && ir::Accepts(kind, dtype); }
+  DType AnyDType(OperandKind kind) {
+    while (true) {
+      const DType dtype = Pick<DType>({DType::kF32, DType::kF32, DType::kF32, DType::kF16, DType::kI32, DType::kI64, DType::kU8, DType::kBool});
+      if (Fits(kind, dtype)) return dtype;
+    }
+  }
+  // A recent value of that kind, or a new leaf.
+  Value Some(OperandKind kind, int least_rank = 0) {
+    for (int tries = 0; tries < 12; ++tries) {
+      const int64_t back = Below(std::min<int64_t>(static_cast<int64_t>(pool_.size()), 10));
+      const Value value = pool_[pool_.size() - 1 - back];
+      if (Fits(kind, type(value).dtype) && type(value).rank() >= least_rank) return value;
+    }
+    while (true) {
+      TensorType fresh{AnyDType(kind), RandomDims()};
+      if (fresh.rank() >= least_rank) return NewLeaf(std::move(fresh));
+    }
+  }
+  Value SomeF32(int least_rank = 0) {
+    const Value value = Some(OperandKind::kFloat, least_rank);
+    return type(value).dtype == DType::kF32 ? value : Add("Cast", {value}, {{"to", DType::kF32}});
+  }
+  // A value of that dtype that broadcasts against `like`: of equal extents, with ones, of lower rank, or a constant.
+  Value Partner(DType dtype, const std::vector<Extent>& like) {
+    if (Below(5) == 0) return Scalar(dtype, dtype == DType::kBool ? 1 : Pick<double>({1, 2, 0.5, -1, 3}));
+    if (Below(3) != 0) {
+      for (int tries = 0; tries < 8; ++tries) {
+        const Value value = pool_[Below(static_cast<int64_t>(pool_.size()))];
+        if (type(value).dtype == dtype && type(value).dims == like) return value;
+      }
+    }
+    std::vector<Extent> dims = like;
+    if (!dims.empty() && Below(3) == 0) dims.erase(dims.begin());
+    for (Extent& dim : dims) {
+      if (Below(4) == 0) dim = Extent(1);
+    }
+    return NewLeaf({dtype, std::move(dims)});
+  }
+
+  // Maps any float into [low, high], where the op is defined.
+  Value Squashed(Value x, double low, double high) {
+    const DType dtype = type(x).dtype;
+    return Add("Add", {Add("Mul", {Add("Sigmoid", {x}), Scalar(dtype, high - low)}), Scalar(dtype, low)});
+  }
+  void Tame(Value x) {
+    if (!IsFloat(type(x).dtype)) return;
+    Add("Max", {Add("Min", {x, Scalar(type(x).dtype, 8)}), Scalar(type(x).dtype, -8)});
+  }
+
+  void Step() {
+    struct Recipe {
+      int weight;
+      void (Generator::*make)();
+    };
+    static constexpr Recipe kRecipes[] = {
+        {12, &Generator::AnyElementwise}, {2, &Generator::AnyCast},  {4, &Generator::AnyReduce}, {2, &Generator::AnyComposite},
+        {2, &Generator::AnyReshape},      {2, &Generator::AnyTranspose}, {2, &Generator::AnyPart}, {2, &Generator::AnyJoin},
+        {3, &Generator::AnyMatMul},       {1, &Generator::AnyGather},   {1, &Generator::AnyUpdate},
+    };
+    int total = 0;
+    for (const Recipe& recipe : kRecipes) total += recipe.weight;
+    int64_t at = Below(total);
+    for (const Recipe& recipe : kRecipes) {
+      at -= recipe.weight;
+      if (at >= 0) continue;
+      (this->*recipe.make)();
+      return;
+    }
+  }
+
+  // Whether a small error of an operand moves the result by little.
+  static bool IsSmooth(const ir::OpDef& op) {
+    constexpr std::string_view kArithmetic[] = {"Add", "Div", "Max", "Min", "Mul", "Sub", "Where"}, kJumps[] = {"Ceil", "Floor", "Round", "Sign"};
+    if (std::find(std::begin(kArithmetic), std::end(kArithmetic), op.name) != std::end(kArithmetic)) return true;
+    return op.operands[0].kind == OperandKind::kFloat && std::find(std::begin(kJumps), std::end(kJumps), op.name) == std::end(kJumps);
+  }
+
+  void AnyElementwise() {
+    const ir::OpDef* op = nullptr;
+    do {
+      op = ir::Ops()[Below(static_cast<int64_t>(ir::Ops().size()))];
+    } while (op->family != Family::kElementwise || std::string_view(op->name) == "Cast" || !(options_.discontinuous || IsSmooth(*op)));
+    const bool where = op->operands[0].own_dtype;
+    Value x = options_.discontinuous ? Some(op->operands.back().kind) : SomeF32();
+    const DType dtype = type(x).dtype;
+    if (IsFloat(dtype) && (op->sample_low > -4 || op->sample_high < 4)) x = Squashed(x, op->sample_low, std::min(op->sample_high, op->sample_low + 8));
+    std::vector<Value> inputs = {x};
+    while (inputs.size() < op->operands.size()) {
+      const bool condition = where && inputs.size() + 1 == op->operands.size();
+      const DType wanted = condition ? DType::kBool : dtype;
+      Value y = Partner(wanted, type(x).dims);
+      if (IsFloat(wanted) && op->sample_low > -4) y = Squashed(y, op->sample_low, std::min(op->sample_high, op->sample_low + 8));
+      inputs.push_back(y);
+    }
+    if (where) std::reverse(inputs.begin(), inputs.end());
+    else if (Below(2) == 0) std::reverse(inputs.begin(), inputs.end());
+    if (inputs[0] == x && inputs.size() == 2 && Below(8) == 0) inputs[1] = x;
+    Tame(Add(op->name, std::move(inputs)));
+  }
+  void AnyCast() {
+    const Value x = Some(options_.discontinuous ? OperandKind::kAny : OperandKind::kFloat);
+    Add("Cast", {x}, {{"to", options_.discontinuous ? AnyDType(OperandKind::kAny) : DType::kF32}});
+  }
+
+  void AnyReduce() {
+    const Value x = Some(OperandKind::kFloat, 1);
+    const int rank = type(x).rank();
+    std::vector<int64_t> axes;
+    if (Below(2) == 0) {
+      axes = {-1};
+    } else {
+      for (int d = 0; d < rank; ++d) {
+        if (Below(2) == 0) axes.push_back(d);
+      }
+      if (axes.empty()) axes = {Below(rank)};
+    }
+    Tame(Add("Reduce", {x}, {{"op", std::string(Pick<const char*>({"sum", "mean", "max", "min", "prod"}))}, {"axes", axes}, {"keep_dim", Below(3) != 0}}));
+  }
+
+  void AnyComposite() {
+    if (!options_.composites) return;
+    const Value x = SomeF32(1);
+    const Extent width = type(x).dims.back();
+    switch (Below(4)) {
+      case 0: Add("Softmax", {x}, {{"axis", Below(3) == 0 ? int64_t{0} : int64_t{-1}}}); break;
+      case 1: Tame(Add("RmsNorm", {x, NewLeaf({DType::kF32, {width}})}, {{"eps", 1e-2}})); break;
+      case 2: Tame(Add("LayerNorm", {x, NewLeaf({DType::kF32, {width}}), NewLeaf({DType::kF32, {width}})}, {{"eps", 1e-2}})); break;
+      case 3: {
+        const Value residual = NewLeaf(type(x));
+        const Value norm = Add("FusedResidualRmsNorm", {x, residual, NewLeaf({DType::kF32, {width}})}, {{"eps", 1e-2}});
+        Tame(norm);
+        break;
+      }
+    }
+  }
+
+  void AnyReshape() {
+    const Value x = Some(OperandKind::kAny);
+    const std::vector<Extent>& dims = type(x).dims;
+    std::vector<Extent> shape = dims;
+    switch (Below(3)) {
+      case 0: shape.insert(shape.begin() + Below(static_cast<int64_t>(shape.size()) + 1), Extent(1)); break;
+      case 1:
+        for (size_t d = 0; d + 1 < shape.size(); ++d) {
+          if (!shape[d + 1].is_constant()) continue;
+          shape[d] = shape[d] * shape[d + 1];
+          shape.erase(shape.begin() + static_cast<int64_t>(d) + 1);
+          break;
+        }
+        break;
+      case 2:
+        for (size_t d = 0; d < shape.size(); ++d) {
+          if (!shape[d].is_constant() || shape[d].constant() % 2 != 0 || shape[d].constant() < 4) continue;
+          shape[d] = Extent(shape[d].constant() / 2);
+          shape.insert(shape.begin() + static_cast<int64_t>(d) + 1, Extent(2));
+          break;
+        }
+        break;
+    }
+    if (shape.size() <= 5) Add("Reshape", {x}, {{"shape", shape}});
+  }
+
+  void AnyTranspose() {
+    const Value x = Some(OperandKind::kAny, 2);
+    std::vector<int64_t> perm(type(x).rank());
+    for (size_t d = 0; d < perm.size(); ++d) perm[d] = static_cast<int64_t>(d);
+    std::shuffle(perm.begin(), perm.end(), random_);
+    Add("Transpose", {x}, {{"perm", perm}});
+  }
+
+  // A part of a tensor, or more of it.
+  void AnyPart() {
+    const Value x = Some(OperandKind::kFloat, 1);
+    const std::vector<Extent> dims = type(x).dims;
+    const int64_t axis = Below(static_cast<int64_t>(dims.size()));
+    const Extent& dim = dims[axis];
+    switch (Below(4)) {
+      case 0:
+        if (!dim.is_constant()) return;
+        {
+          const int64_t start = Below(dim.constant()), length = 1 + Below(dim.constant() - start);
+          Add("Narrow", {x}, {{"axis", axis}, {"start", std::vector<Extent>{start}}, {"length", std::vector<Extent>{length}}});
+        }
+        return;
+      case 1:
+        if (!dim.is_constant()) return;
+        Add("Slice", {x}, {{"axis", axis}, {"start", Below(dim.constant())}, {"stop", dim.constant()}, {"step", 1 + Below(3)}});
+        return;
+      case 2: {
+        std::vector<int64_t> low(dims.size()), high(dims.size());
+        low[axis] = Below(3);
+        high[axis] = Below(3);
+        Add("Pad", {x}, {{"low", low}, {"high", high}, {"value", 0.5}});
+        return;
+      }
+      case 3: {
+        std::vector<Extent> shape = dims;
+        if (Below(2) == 0) shape.insert(shape.begin(), Extent(3));
+        else if (dim == Extent(1)) shape[axis] = Extent(5);
+        if (Elements(shape) <= kMaxElements) Add("Expand", {x}, {{"shape", shape}});
+        return;
+      }
+    }
+  }
+
+  void AnyJoin() {
+    const Value x = Some(OperandKind::kFloat, 1);
+    const int64_t axis = Below(type(x).rank());
+    TensorType other = type(x);
+    if (other.dims[axis].is_constant()) other.dims[axis] = Extent(1 + Below(5));
+    const Value y = Below(3) == 0 ? x : NewLeaf(other);
+    if (Elements(type(x).dims) * 3 <= kMaxElements) Add("Concat", {y, x}, {{"axis", axis}});
+  }
+
+  void AnyMatMul() {
+    const Value a = SomeF32(2);
+    const std::vector<Extent>& dims = type(a).dims;
+    if (!dims.back().is_constant()) return;
+    const bool transposed = Below(3) != 0;
+    const int products = Below(3) == 0 ? 2 : 1;  // of one left side
+    for (int i = 0; i < products; ++i) {
+      const Extent n(Pick<int64_t>({3, 8, 13, 16, 32})), k = dims.back();
+      std::vector<Extent> shape;
+      if (dims.size() > 2 && Below(4) == 0) shape.assign(dims.begin(), dims.end() - 2);
+      shape.push_back(transposed ? n : k);
+      shape.push_back(transposed ? k : n);
+      const bool constant = std::all_of(shape.begin(), shape.end(), [](const Extent& e) { return e.is_constant(); });
+      Value b;
+      if (constant && Below(3) != 0) {
+        b = *made_.graph.AddParam(absl::StrCat("w", made_.graph.nodes().size()), {Below(4) == 0 ? DType::kF16 : DType::kF32, shape});
+      } else {
+        b = NewLeaf({DType::kF32, shape});
+      }
+      Tame(Add("MatMul", {a, b}, {{"transpose_b", transposed}}));
+    }
+  }
+
+  void AnyGather() {
+    const Value table = Some(OperandKind::kFloat, 1);
+    if (Elements(type(table).dims) > 800) return;
+    const Value ids = NewLeaf({DType::kI32, {Extent(1 + Below(4))}});
+    Add("Gather", {table, ids}, {{"axis", Below(type(table).rank())}});
+  }
+
+  void AnyUpdate() {
+    const Value update = Some(OperandKind::kFloat, 1);
+    if (!options_.updates) return;
+    TensorType whole = type(update);
+    const int64_t axis = Below(3) == 0 ? Below(whole.rank()) : 0;
+    const int64_t start = Below(3);
+    const bool fits = whole.dims[axis].is_constant();
+    whole.dims[axis] = fits ? whole.dims[axis] + Extent(start + Below(3)) : Extent(40);
+    const Value state = *made_.graph.AddInput(absl::StrCat("state", made_.graph.nodes().size()), whole);
+    const Value result = Add("Update", {state, update}, {{"axis", axis}, {"start", std::vector<Extent>{start}}});
+    if (Below(3) == 0) return;
+    made_.graph.outputs.push_back(result);
+    made_.graph.donations.push_back({static_cast<int>(made_.graph.outputs.size()) - 1, made_.graph.node(state.node).attributes.String("name")});
+    if (Below(3) == 0) pool_.push_back(state);
+  }
+
+  std::mt19937_64 random_;
+  const RandomGraphOptions options_;
+  RandomGraph made_;
+  std::vector<Value> pool_;
+};
+
+}  // namespace
+
+RandomGraph MakeRandomGraph(uint64_t seed, const RandomGraphOptions& options) { return Generator(seed, options).Make(); }
+
+ir::Feeds RandomFeeds(const ir::Graph& graph, const Binding& binding, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::uniform_real_distribution<double> real(-2, 2);
+  ir::Feeds feeds;
+  for (const ir::Node& node : graph.nodes()) {
+    if (node.op->family != Family::kLeaf || node.attributes.Find("name") == nullptr) continue;
+    const TensorType& type = node.results[0];
+    ir::RefTensor tensor{type.dtype, {}, {}};
+    for (const Extent& dim : type.dims) tensor.dims.push_back(*dim.Evaluate(binding));
+    for (int64_t i = tensor.elements(); i > 0; --i) {
+      double value = 0;
+      if (type.dtype == DType::kBool) value = static_cast<double>(random() % 2);
+      else if (IsInteger(type.dtype)) value = static_cast<double>(random() % 7) - (IsUnsigned(type.dtype) ? 0 : 3);
+      else if (type.dtype == DType::kF32) value = static_cast<float>(real(random));
+      else value = ir::RoundTo(type.dtype, real(random));
+      tensor.data.push_back(value);
+    }
+    feeds[node.attributes.String("name")] = std::move(tensor);
+  }
+  return feeds;
+}
+
+}  // namespace quern::testing

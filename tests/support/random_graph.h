@@ -1,0 +1,31 @@
+// Seeded random MIR graphs for property tests, driven by the op table: every elementwise op takes part by the operands its
+// table row declares, structural ops by a recipe each.
+#pragma once
+
+#include <cstdint>
+
+#include "ir/graph.h"
+#include "ir/interpret.h"
+
+namespace quern::testing {
+
+struct RandomGraphOptions {
+  int nodes = 24;             // about: recipes may add a few more
+  bool discontinuous = true;  // comparisons, rounding, casts to integers: a kernel's rounding may flip them
+  bool composites = true;
+  bool updates = true;        // carried state
+};
+
+struct RandomGraph {
+  ir::Graph graph;
+  Binding binding;  // of its symbols, S and B
+};
+
+// Dims are distinct primes, numbers around 4, 8 and 16, ones, and symbols; values stay of moderate size. The graph verifies.
+// Aborts on an error of the builder, for that is a bug of the generator.
+RandomGraph MakeRandomGraph(uint64_t seed, const RandomGraphOptions& options = {});
+
+// A value for every Input and Param: floats in [-2, 2] (rounded to their dtype), small integers, bools.
+ir::Feeds RandomFeeds(const ir::Graph& graph, const Binding& binding, uint64_t seed);
+
+}  // namespace quern::testing

@@ -1,0 +1,333 @@
+// The module itself: printing, named sub-blocks, wrapping a graph, and every error with its exact text.
+
+#include "hir/module.h"
+
+#include <gmock/gmock.h>
+
+#include "base/diagnostic.h"
+#include "random_module.h"
+
+namespace quern::hir {
+namespace {
+
+TEST(Module, Prints) {
+  Module m;
+  m.symbols = {{"SEQ", {1, 256}}};
+  Builder b(m);
+  const Value x = b.Input("x", F32({Extent::Symbol("SEQ"), 64}));
+  ASSERT_TRUE(m.Named("layers.0", [&] {
+                 const Value gamma = b.Param("g", F32({64}));
+                 const std::vector<Value> pair = b.Results("ResidualRmsNorm", {x, x, gamma});
+                 m.outputs = {b.Silu(pair[1])};
+                 return b.status();
+               }).ok());
+  EXPECT_EQ(Print(m), R"(module module sym SEQ in 1..256 fusion direct {
+  %0 = Input() {name = "x"} : f32[SEQ, 64]  @"x"
+  %1 = Param() {name = "g"} : f32[64]  @"layers.0/g"
+  %2:2 = ResidualRmsNorm(%0, %0, %1) {eps = 1e-05} : f32[SEQ, 64], f32[SEQ, 64]  @"layers.0/residual_rms_norm"
+  %3 = Mir.Silu(%2.1) : f32[SEQ, 64]  @"layers.0/mir"
+  return %3
+}
+)");
+}
+
+TEST(Module, AnAbsentOperandPrintsAsADash) {
+  Module m;
+  Builder b(m);
+  AttentionOptions o;
+  o.head_dim = 5;
+  const Value q = b.Input("q", F32({2, 3, 5}));
+  b.Block("LlamaDecoderBlock",
+          {q,
+           b.Param("a", F32({5})),
+           {},
+           b.Param("q_w", F32({5, 2})),
+           b.Param("k_w", F32({5, 2})),
+           b.Param("v_w", F32({5, 2})),
+           b.Param("o_w", F32({2, 5})),
+           b.Param("b", F32({5})),
+           {},
+           b.Param("g", F32({5, 3})),
+           b.Param("u", F32({5, 3})),
+           b.Param("d", F32({3, 5})),
+           b.Param("c", F32({3, 1})),
+           b.Param("s", F32({3, 1}))},
+          {{"heads", int64_t{1}}, {"head_dim", int64_t{2}}});
+  ASSERT_TRUE(b.status().ok()) << b.status();
+  EXPECT_THAT(Print(m),
+              ::testing::HasSubstr("LlamaDecoderBlock(%0, %1, -, %2, %3, %4, %5, %6, -, %7, %8, %9, %10, %11) {"));
+}
+
+TEST(Module, AWrappedGraphComesBackEqual) {
+  Module m;
+  m.symbols = {{"SEQ", {1, 256}}};
+  Builder b(m);
+  const Value x = b.Input("x", F32({Extent::Symbol("SEQ"), 6}));
+  const Value y =
+      b.Linear(x, b.Param("w", F32({6, 5})),
+               {.act = "Silu", .bias = b.Param("b", F32({5})), .weight_layout = "kn", .label = "layers.0/up"});
+  m.outputs = {b.Results("ResidualRmsNorm", {y, y, b.Param("g", F32({5}))})[1], b.Mul(y, b.Scalar(3))};
+  ASSERT_TRUE(b.status().ok()) << b.status();
+  const auto once = Lower(m);
+  ASSERT_TRUE(once.ok()) << once.status();
+  const auto wrapped = WrapGraph(*once);
+  ASSERT_TRUE(wrapped.ok()) << wrapped.status();
+  const auto twice = Lower(*wrapped);
+  ASSERT_TRUE(twice.ok()) << twice.status();
+  EXPECT_TRUE(ir::SameGraph(*once, *twice)) << ir::Print(*twice);
+  EXPECT_EQ(twice->origins()[twice->node(3).origin].label, "layers.0/up");
+}
+
+TEST(Module, LowerForAutodiffIsFusable) {
+  Module m;
+  Builder b(m);
+  m.outputs = {b.RmsNorm(b.Input("x", F32({3, 5})), b.Param("g", F32({5})))};
+  const auto graph = LowerForAutodiff(m);
+  ASSERT_TRUE(graph.ok());
+  for (const ir::Node& node : graph->nodes()) EXPECT_NE(node.op->family, ir::Family::kComposite);
+}
+
+class Errors : public ::testing::Test {
+ protected:
+  Errors() { m.symbols = {{"SEQ", {1, 256}}, {"PAST_SEQ", {0, 9}}}; }
+  std::string Message() const { return std::string(b.status().message()); }
+  Value In(const char* name, std::vector<Extent> dims, DType dtype = DType::kF32) {
+    return b.Input(name, {dtype, std::move(dims)});
+  }
+
+  Module m;
+  Builder b{m};
+};
+
+TEST_F(Errors, UnknownBlock) {
+  b.Block("Lineer", {});
+  EXPECT_EQ(Message(), "there is no block or op Lineer");
+  EXPECT_EQ(DiagnosticOf(b.status())->code, DiagnosticCode::kUnknownOp);
+}
+
+TEST_F(Errors, UnknownOp) {
+  b.Mir("Sulu", {});
+  EXPECT_EQ(Message(), "there is no block or op Sulu (in mir)");
+}
+
+TEST_F(Errors, UnknownOperand) {
+  b.Block("Linear", {In("x", {3, 5}), Value{7, 0}});
+  EXPECT_EQ(Message(), "Linear: w refers to no value (%7.0) (in linear)");
+  EXPECT_EQ(DiagnosticOf(b.status())->operand, "w");
+}
+
+TEST_F(Errors, UnknownResult) {
+  const Value x = In("x", {3, 5});
+  b.Block("RmsNorm", {x, Value{x.node, 1}});
+  EXPECT_EQ(Message(), "RmsNorm: gamma refers to no value (%0.1) (in rms_norm)");
+}
+
+TEST_F(Errors, AbsentOperand) {
+  b.Block("RmsNorm", {Value{}, In("g", {5})});
+  EXPECT_EQ(Message(), "RmsNorm: x refers to no value (absent) (in rms_norm)");
+}
+
+TEST_F(Errors, UnknownOutput) {
+  In("x", {3});
+  m.outputs = {{1, 0}};
+  EXPECT_EQ(Lower(m).status().message(), "module: output refers to no value (%1.0)");
+}
+
+TEST_F(Errors, InputCount) {
+  b.Block("SwiGLU", {In("x", {3, 5})});
+  EXPECT_EQ(Message(), "SwiGLU takes 4 inputs, got 1 (in swiglu_ffn)");
+  EXPECT_EQ(DiagnosticOf(b.status())->code, DiagnosticCode::kInputCount);
+}
+
+TEST_F(Errors, InputCountOfARange) {
+  b.Block("RmsNorm", {In("x", {3, 5})});
+  EXPECT_EQ(Message(), "RmsNorm takes 2 to 3 inputs, got 1 (in rms_norm)");
+}
+
+TEST_F(Errors, MissingBias) {
+  b.Block("Linear", {In("x", {3, 5}), In("w", {5, 7})}, {{"bias", true}}, "head");
+  EXPECT_EQ(Message(), "Linear: the bias b is missing (in head)");
+  EXPECT_EQ(DiagnosticOf(b.status())->code, DiagnosticCode::kMissingBias);
+}
+
+TEST_F(Errors, ABiasThatIsNotAskedFor) {
+  b.Block("Linear", {In("x", {3, 5}), In("w", {5, 7}), In("b", {7})});
+  EXPECT_EQ(Message(), "Linear takes 2 inputs, got 3 (in linear)");
+}
+
+TEST_F(Errors, ShapeMismatchNamesEverything) {
+  const Status status = m.Named("layers.3", [&] {
+    b.SwiGLU(In("x", {3, 5}), In("up", {5, 7}), In("gate", {5, 11}), In("down", {7, 5}));
+    return b.status();
+  });
+  EXPECT_EQ(status.message(), "SwiGLU: gate is f32[5, 11], [5, 7] expected (in layers.3/swiglu_ffn)");
+  const Diagnostic want{DiagnosticCode::kShapeMismatch, "SwiGLU", "gate", "[5, 7]", "f32[5, 11]",
+                        "layers.3/swiglu_ffn"};
+  EXPECT_EQ(DiagnosticOf(status), want);
+}
+
+TEST_F(Errors, ShapesOfTheDecoder) {
+  b.Block("LlamaDecoderBlock",
+          {In("x", {3, 5}),
+           In("n", {5}),
+           {},
+           In("q", {5, 2}),
+           In("k", {5, 2}),
+           In("v", {5, 3}),
+           In("o", {2, 5}),
+           In("n2", {5}),
+           {},
+           In("g", {5, 3}),
+           In("u", {5, 3}),
+           In("d", {3, 5}),
+           In("c", {3, 1}),
+           In("s", {3, 1})},
+          {{"heads", int64_t{1}}, {"head_dim", int64_t{2}}}, "layers.7");
+  EXPECT_EQ(Message(), "LlamaDecoderBlock: v_w is f32[5, 3], [5, 2] expected (in layers.7)");
+}
+
+// Found only when the block's parts are lowered: the label leads to the part.
+TEST_F(Errors, ShapesInsideTheDecoder) {
+  b.Block("LlamaDecoderBlock",
+          {In("x", {3, 5}),
+           In("n", {5}),
+           {},
+           In("q", {5, 2}),
+           In("k", {5, 2}),
+           In("v", {5, 2}),
+           In("o", {2, 5}),
+           In("n2", {5}),
+           {},
+           In("g", {5, 3}),
+           In("u", {5, 3}),
+           In("d", {3, 5}),
+           In("c", {4, 1}),
+           In("s", {3, 1})},
+          {{"heads", int64_t{1}}, {"head_dim", int64_t{2}}}, "layers.7");
+  ASSERT_TRUE(b.status().ok()) << b.status();
+  EXPECT_EQ(Lower(m).status().message(), "RoPE: cos is f32[4, 1], [3, 1] expected (in layers.7/attention/q_rope)");
+}
+
+TEST_F(Errors, ACacheForABatch) {
+  std::vector<Value> in = {
+      In("x", {2, 3, 5}), In("n", {5}),    {}, In("q", {5, 2}),     In("k", {5, 2}),    In("v", {5, 2}),
+      In("o", {2, 5}),    In("n2", {5}),   {}, In("g", {5, 3}),     In("u", {5, 3}),    In("d", {3, 5}),
+      In("c", {3, 1}),    In("s", {3, 1}), {}, In("kc", {9, 1, 2}), In("vc", {9, 1, 2})};
+  b.Block("LlamaDecoderBlock", in, {{"heads", int64_t{1}}, {"head_dim", int64_t{2}}});
+  EXPECT_EQ(
+      Message(),
+      "LlamaDecoderBlock: x is f32[2, 3, 5], one sequence, for there is one cache expected (in llama_decoder_block)");
+}
+
+TEST_F(Errors, RankTooSmall) {
+  b.Linear(In("x", {5}), In("w", {5, 7}));
+  EXPECT_EQ(Message(), "Linear: x is f32[5], rank 2 or more expected (in linear)");
+}
+
+TEST_F(Errors, DTypeMismatch) {
+  b.RmsNorm(In("x", {3, 5}), In("g", {5}, DType::kF16));
+  EXPECT_EQ(Message(), "RmsNorm: gamma is f16, f32 expected (in rms_norm)");
+  EXPECT_EQ(DiagnosticOf(b.status())->code, DiagnosticCode::kDTypeMismatch);
+}
+
+TEST_F(Errors, DTypeOfTheWrongKind) {
+  b.RmsNorm(In("x", {3, 5}, DType::kI32), In("g", {5}));
+  EXPECT_EQ(Message(), "RmsNorm: x is i32, a float expected (in rms_norm)");
+}
+
+TEST_F(Errors, BlockFormatNeedsRows) {
+  b.Linear(In("x", {3, 64}), b.Param("w", {DType::kQ8_0, {32, 64}}));
+  EXPECT_EQ(Message(), "Linear: the attribute weight_layout is \"kn\", \"nk\" for a block format expected (in linear)");
+}
+
+TEST_F(Errors, PartOfABlock) {
+  b.Param("w", {DType::kQ8_0, {32, 65}});
+  EXPECT_EQ(Message(), "Param: w is q8_0[32, 65], rows of whole blocks of 32 expected (in w)");
+}
+
+TEST_F(Errors, BadAttribute) {
+  b.Block("Attention", {In("q", {2, 3, 12}), In("k", {2, 3, 12}), In("v", {2, 3, 12})},
+          {{"heads", int64_t{3}}, {"kv_heads", int64_t{2}}, {"head_dim", int64_t{4}}});
+  EXPECT_EQ(Message(), "Attention: the attribute kv_heads is 2, a divisor of 3 expected (in attention)");
+  EXPECT_EQ(DiagnosticOf(b.status())->code, DiagnosticCode::kBadAttribute);
+}
+
+TEST_F(Errors, AttributeOfTheWrongKind) {
+  b.Block("RmsNorm", {In("x", {3, 5}), In("g", {5})}, {{"eps", int64_t{1}}});
+  EXPECT_EQ(Message(), "RmsNorm: the attribute eps is 1, a float expected (in rms_norm)");
+}
+
+TEST_F(Errors, AttributeOutsideItsChoices) {
+  b.Block("RoPE", {In("x", {3, 8}), In("c", {3, 2}), In("s", {3, 2})},
+          {{"head_dim", int64_t{4}}, {"style", std::string("llama")}});
+  EXPECT_EQ(Message(), "RoPE: the attribute style is \"llama\", one of gptj, neox expected (in rope)");
+}
+
+TEST_F(Errors, AttributeMissing) {
+  b.Block("RoPE", {In("x", {3, 8}), In("c", {3, 2}), In("s", {3, 2})});
+  EXPECT_EQ(Message(), "RoPE: the attribute head_dim is absent, an int expected (in rope)");
+}
+
+TEST_F(Errors, AttributeUnknown) {
+  b.Block("RmsNorm", {In("x", {3, 5}), In("g", {5})}, {{"epsilon", 1e-5}});
+  EXPECT_EQ(Message(), "RmsNorm: the attribute epsilon is 1e-05, no such attribute expected (in rms_norm)");
+}
+
+TEST_F(Errors, OddRotation) {
+  b.Block("RoPE", {In("x", {3, 8}), In("c", {3, 2}), In("s", {3, 2})},
+          {{"head_dim", int64_t{4}}, {"n_rot", int64_t{3}}});
+  EXPECT_EQ(Message(), "RoPE: the attribute n_rot is 3, even and at most 4 expected (in rope)");
+}
+
+TEST_F(Errors, NoActivation) {
+  b.Linear(In("x", {3, 5}), In("w", {5, 7}), {.act = "Add", .bias = {}, .weight_layout = "kn", .label = ""});
+  EXPECT_EQ(Message(), "Linear: the attribute act is \"Add\", an elementwise op of one operand expected (in linear)");
+}
+
+TEST_F(Errors, MaskWithoutItsOperand) {
+  AttentionOptions o;
+  o.head_dim = 5;
+  o.mask = "custom";
+  b.Attention(In("q", {2, 3, 5}), In("k", {2, 3, 5}), In("v", {2, 3, 5}), o);
+  EXPECT_EQ(Message(), "Attention takes 4 inputs, got 3 (in attention)");
+}
+
+TEST_F(Errors, DuplicateName) {
+  In("x", {3});
+  In("x", {3});
+  EXPECT_EQ(Message(), "Input: the name x is taken (in x)");
+  EXPECT_EQ(DiagnosticOf(b.status())->code, DiagnosticCode::kDuplicateName);
+}
+
+TEST_F(Errors, UnboundSymbol) {
+  In("x", {Extent::Symbol("ROWS"), 3});
+  EXPECT_EQ(Message(), "Input: the symbol ROWS is not declared (in x)");
+  EXPECT_EQ(DiagnosticOf(b.status())->code, DiagnosticCode::kUnboundSymbol);
+}
+
+TEST_F(Errors, SymbolicParam) {
+  b.Param("w", F32({Extent::Symbol("SEQ"), 3}));
+  EXPECT_EQ(Message(), "Param: w is f32[SEQ, 3], constant extents expected (in w)");
+}
+
+TEST_F(Errors, Unsupported) {
+  b.Block("DequantMatMul", {In("x", {3, 64}), b.Param("w", {DType::kQ8_0, {32, 64}})},
+          {{"scheme", std::string("Nvfp4Block")}});
+  EXPECT_EQ(Message(), "DequantMatMul: the scheme Nvfp4Block is not supported (in dequant_matmul)");
+  EXPECT_EQ(DiagnosticOf(b.status())->code, DiagnosticCode::kUnsupported);
+}
+
+TEST_F(Errors, ConstantOfTheWrongSize) {
+  EXPECT_EQ(m.AddConstant(F32({3}), std::vector<uint8_t>(11)).status().message(),
+            "Constant: data of f32[3] is 11 bytes, 12 bytes expected (in constant)");
+}
+
+TEST_F(Errors, TheFirstErrorStays) {
+  const Value bad = b.RmsNorm(In("x", {3, 5}), In("g", {7}));
+  b.Silu(b.Linear(bad, bad));
+  EXPECT_EQ(Message(), "RmsNorm: gamma is f32[7], [5] expected (in rms_norm)");
+  EXPECT_EQ(m.nodes().size(), 2u) << "the module holds only what was right";
+}
+
+}  // namespace
+}  // namespace quern::hir

@@ -1,0 +1,435 @@
+// Which regions graphs fuse into, and what must not be fused.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "opt/passes.h"
+#include "opt/rewriter.h"
+
+namespace quern::opt {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+ir::Graph Parsed(std::string_view text) {
+  StatusOr<ir::Graph> graph = ir::Parse(text);
+  EXPECT_TRUE(graph.ok()) << graph.status();
+  return graph.ok() ? *std::move(graph) : ir::Graph();
+}
+
+ir::Graph Fused(const ir::Graph& graph, FusionReport* report = nullptr) {
+  StatusOr<ir::Graph> fused = FuseRegions(graph, {}, report);
+  EXPECT_TRUE(fused.ok()) << fused.status();
+  if (!fused.ok()) return {};
+  const Status verified = ir::Verify(*fused);
+  EXPECT_TRUE(verified.ok()) << verified;
+  return *std::move(fused);
+}
+
+// "matmul: MatMul Silu -> 2", or the op of a view, for each node that is no leaf.
+std::vector<std::string> Regions(const ir::Graph& graph) {
+  std::vector<std::string> rows;
+  for (const ir::Node& node : graph.nodes()) {
+    if (IsLeaf(node)) continue;
+    if (node.body == nullptr) {
+      rows.push_back(node.op->name);
+      continue;
+    }
+    std::vector<std::string> ops;
+    for (const ir::Node& inner : node.body->nodes()) {
+      if (!IsLeaf(inner)) ops.push_back(inner.op->name);
+    }
+    rows.push_back(absl::StrCat(node.attributes.String("family"), ": ", absl::StrJoin(ops, " "), " -> ", node.results.size()));
+  }
+  return rows;
+}
+std::vector<std::string> RegionsOf(std::string_view text) { return Regions(Fused(Parsed(text))); }
+
+// All passes before fusion, in the order of the pipeline.
+ir::Graph Prepared(ir::Graph graph) {
+  for (const auto pass : {&ExpandComposites, &Simplify, &FoldConstants, &Cse, &Dce}) {
+    StatusOr<ir::Graph> next = pass(graph);
+    EXPECT_TRUE(next.ok()) << next.status();
+    if (next.ok()) graph = *std::move(next);
+  }
+  StatusOr<ir::Graph> quantised = QuantiseActivations(graph);
+  EXPECT_TRUE(quantised.ok()) << quantised.status();
+  return *std::move(quantised);
+}
+
+TEST(FuseRegions, ElementwiseChainIsOneMap) {
+  EXPECT_EQ(ir::Print(Fused(Parsed(R"(graph g sym S in 1..64, T in 1..2 {
+  %0 = Input() {name = "x"} : f32[S, 37]
+  %1 = Input() {name = "b"} : f32[37]
+  %2 = Add(%0, %1) : f32[S, 37]
+  %3 = Silu(%2) : f32[S, 37]
+  %4 = Constant() hex 0000003f : f32[]
+  %5 = Mul(%3, %4) : f32[S, 37]
+  return %5
+})"))),
+            R"(graph g sym S in 1..64, T in 1..2 {
+  %0 = Input() {name = "x"} : f32[S, 37]
+  %1 = Input() {name = "b"} : f32[37]
+  %2 = Constant() hex 0000003f : f32[]
+  %3 = Region(%0, %1) {family = "map"} : f32[S, 37]  @"" by "fuse_regions" body graph body sym S in 1..64 {
+    %0 = Input() {name = "i0"} : f32[S, 37]
+    %1 = Input() {name = "i1"} : f32[37]
+    %2 = Add(%0, %1) : f32[S, 37]
+    %3 = Silu(%2) : f32[S, 37]
+    %4 = Constant() hex 0000003f : f32[]
+    %5 = Mul(%3, %4) : f32[S, 37]
+    return %5
+  }
+  return %3
+}
+)");
+}
+
+TEST(FuseRegions, SoftmaxIsOneRowProgram) {
+  const ir::Graph graph = Prepared(Parsed(R"(graph g sym S in 1..64 {
+  %0 = Input() {name = "x"} : f32[3, S, 41]
+  %1 = Softmax(%0) {axis = -1} : f32[3, S, 41]
+  return %1
+})"));
+  EXPECT_THAT(Regions(Fused(graph)), ElementsAre("reduce: Reduce Sub Exp Reduce Div -> 1"));
+}
+
+TEST(FuseRegions, ResidualNormAndQuantizeIsOneRowProgram) {
+  const ir::Graph graph = Prepared(Parsed(R"(graph g sym S in 1..64 {
+  %0 = Input() {name = "x"} : f32[S, 512]
+  %1 = Input() {name = "r"} : f32[S, 512]
+  %2 = Param() {name = "g"} : f32[512]
+  %3:2 = FusedResidualRmsNorm(%0, %1, %2) {eps = 1e-05} : f32[S, 512], f32[S, 512]
+  %4 = Param() {name = "w"} : q4_K[512, 512]
+  %5 = MatMul(%3.0, %4) {transpose_b = true} : f32[S, 512]
+  %6 = Add(%5, %3.1) : f32[S, 512]
+  return %6
+})"));
+  EXPECT_THAT(Regions(Fused(graph)), ElementsAre("reduce: Add Mul Reduce Add Rsqrt Mul Mul Quantize -> 2", "matmul: MatMul Add -> 1"));
+}
+
+TEST(FuseRegions, ReductionOverAnyAxesTakesPrologueAndEpilogue) {
+  EXPECT_THAT(RegionsOf(R"(graph g {
+  %0 = Input() {name = "x"} : f32[5, 19, 13]
+  %1 = Exp(%0) : f32[5, 19, 13]
+  %2 = Reduce(%1) {axes = [0], keep_dim = false, op = "sum"} : f32[19, 13]
+  %3 = Tanh(%2) : f32[19, 13]
+  return %3
+})"),
+              ElementsAre("reduce: Exp Reduce Tanh -> 1"));
+}
+
+TEST(FuseRegions, NestedReductionsOverTheFirstAxisStayApart) {
+  // One kernel would compute the maximum again for every element of the sum.
+  const ir::Graph graph = Prepared(Parsed(R"(graph g {
+  %0 = Input() {name = "x"} : f32[5, 13]
+  %1 = Softmax(%0) {axis = 0} : f32[5, 13]
+  return %1
+})"));
+  EXPECT_THAT(Regions(Fused(graph)), ElementsAre("reduce: Reduce -> 1", "map: Sub Exp -> 1", "reduce: Reduce -> 1", "map: Div -> 1"));
+}
+
+// One layer as the decoder block lowers it, over 4-bit weights; $ROWS is SEQ or a number.
+std::string Layer(const std::string& rows, const std::string& style = "gptj") {
+  const std::string symbols = rows == "SEQ" ? "PAST_SEQ in 0..255, SEQ in 1..256" : "PAST_SEQ in 0..255";
+  return absl::StrReplaceAll(R"(graph layer sym $SYMBOLS {
+  %0 = Input() {name = "x"} : f32[$ROWS, 256]
+  %1 = Param() {name = "attn_norm"} : f32[256]
+  %2 = Param() {name = "q"} : q4_K[256, 256]
+  %3 = Param() {name = "k"} : q4_K[128, 256]
+  %4 = Param() {name = "v"} : q6_K[128, 256]
+  %5 = Param() {name = "o"} : q4_K[256, 256]
+  %6 = Param() {name = "ffn_norm"} : f32[256]
+  %7 = Param() {name = "gate"} : q4_K[512, 256]
+  %8 = Param() {name = "up"} : q4_K[512, 256]
+  %9 = Param() {name = "down"} : q6_K[256, 512]
+  %10 = Param() {name = "cos"} : f32[512, 16]
+  %11 = Param() {name = "sin"} : f32[512, 16]
+  %12 = Input() {name = "k_cache"} : f16[512, 4, 32]
+  %13 = Input() {name = "v_cache"} : f16[512, 4, 32]
+  %14 = Narrow(%10) {axis = 0, length = <$ROWS>, start = <PAST_SEQ>} : f32[$ROWS, 16]
+  %15 = Narrow(%11) {axis = 0, length = <$ROWS>, start = <PAST_SEQ>} : f32[$ROWS, 16]
+  %16 = RmsNorm(%0, %1) {eps = 1e-05} : f32[$ROWS, 256]  @"layers.0/attention_norm"
+  %17 = MatMul(%16, %2) {transpose_b = true} : f32[$ROWS, 256]  @"layers.0/attention/q"
+  %18 = MatMul(%16, %3) {transpose_b = true} : f32[$ROWS, 128]  @"layers.0/attention/k"
+  %19 = MatMul(%16, %4) {transpose_b = true} : f32[$ROWS, 128]  @"layers.0/attention/v"
+  %20 = Rope(%17, %14, %15) {head_dim = 32, n_rot = 32, packed = true, style = "$STYLE"} : f32[$ROWS, 256]
+  %21 = Rope(%18, %14, %15) {head_dim = 32, n_rot = 32, packed = true, style = "$STYLE"} : f32[$ROWS, 128]
+  %22 = Cast(%21) {to = f16} : f16[$ROWS, 128]
+  %23 = Reshape(%22) {shape = <$ROWS, 4, 32>} : f16[$ROWS, 4, 32]
+  %24 = Update(%12, %23) {axis = 0, start = <PAST_SEQ>} : f16[512, 4, 32]
+  %25 = Narrow(%24) {axis = 0, length = <PAST_SEQ + $ROWS>, start = <0>} : f16[PAST_SEQ + $ROWS, 4, 32]
+  %26 = Reshape(%25) {shape = <1, PAST_SEQ + $ROWS, 128>} : f16[1, PAST_SEQ + $ROWS, 128]
+  %27 = Cast(%19) {to = f16} : f16[$ROWS, 128]
+  %28 = Reshape(%27) {shape = <$ROWS, 4, 32>} : f16[$ROWS, 4, 32]
+  %29 = Update(%13, %28) {axis = 0, start = <PAST_SEQ>} : f16[512, 4, 32]
+  %30 = Narrow(%29) {axis = 0, length = <PAST_SEQ + $ROWS>, start = <0>} : f16[PAST_SEQ + $ROWS, 4, 32]
+  %31 = Reshape(%30) {shape = <1, PAST_SEQ + $ROWS, 128>} : f16[1, PAST_SEQ + $ROWS, 128]
+  %32 = Reshape(%20) {shape = <1, $ROWS, 256>} : f32[1, $ROWS, 256]
+  %33 = Attention(%32, %26, %31) {head_dim = 32, heads = 8, kv_heads = 4, layout = "packed", mask = "causal", scale = 0.0, softcap = 0.0, window = 0} : f32[1, $ROWS, 256]
+  %34 = Reshape(%33) {shape = <$ROWS, 256>} : f32[$ROWS, 256]
+  %35 = MatMul(%34, %5) {transpose_b = true} : f32[$ROWS, 256]  @"layers.0/attention/o"
+  %36:2 = FusedResidualRmsNorm(%35, %0, %6) {eps = 1e-05} : f32[$ROWS, 256], f32[$ROWS, 256]
+  %37 = MatMul(%36.0, %7) {transpose_b = true} : f32[$ROWS, 512]  @"layers.0/ffn/gate"
+  %38 = MatMul(%36.0, %8) {transpose_b = true} : f32[$ROWS, 512]  @"layers.0/ffn/up"
+  %39 = Silu(%37) : f32[$ROWS, 512]
+  %40 = Mul(%39, %38) : f32[$ROWS, 512]
+  %41 = MatMul(%40, %9) {transpose_b = true} : f32[$ROWS, 256]  @"layers.0/ffn/down"
+  %42 = Add(%36.1, %41) : f32[$ROWS, 256]
+  return %42, %24, %29
+  donate "k_cache" -> 1
+  donate "v_cache" -> 2
+})",
+                             {{"$SYMBOLS", symbols}, {"$ROWS", rows}, {"$STYLE", style}});
+}
+
+TEST(FuseRegions, DecoderLayerIsSevenRegions) {
+  for (const char* rows : {"SEQ", "1", "7"}) {
+    SCOPED_TRACE(rows);
+    FusionReport report;
+    std::vector<std::string> rest;
+    // The text of PAST_SEQ + 1 is parsed as it stands.
+    const std::vector<std::string> regions = Regions(Fused(Prepared(Parsed(Layer(rows))), &report));
+    for (const std::string& row : regions) {
+      if (row != "Narrow" && row != "Reshape") rest.push_back(row);
+    }
+    EXPECT_THAT(rest, ElementsAre("reduce: Mul Reduce Add Rsqrt Mul Mul Quantize -> 1",
+                                  "matmul: MatMul Rope Reshape MatMul Rope Cast Reshape Update MatMul Cast Reshape Update -> 3",
+                                  "attention: Attention Reshape Quantize -> 1",
+                                  "matmul: MatMul Add -> 1",
+                                  "reduce: Mul Reduce Add Rsqrt Mul Mul Quantize -> 1",
+                                  "matmul: MatMul Silu MatMul Mul Quantize -> 1",
+                                  "matmul: MatMul Add -> 1"))
+        << report.ToString();
+    EXPECT_THAT(report.ToString(), HasSubstr("matmul layers.0/attention/q: MatMul Rope"));
+  }
+}
+
+TEST(FuseRegions, PairsAcrossAHeadNeedAWholeChunk) {
+  // A few rows keep chunks of columns at hand; many rows work on panels narrower than a head.
+  EXPECT_THAT(Regions(Fused(Prepared(Parsed(Layer("1", "neox")))))[3], HasSubstr("MatMul Rope"));
+  EXPECT_THAT(Regions(Fused(Prepared(Parsed(Layer("SEQ", "neox")))))[3], ::testing::Not(HasSubstr("Rope")));
+}
+
+TEST(FuseRegions, DirectAndFusableSwiGluAreOneRegion) {
+  constexpr const char* kHead = R"(graph g sym S in 1..64 {
+  %0 = Input() {name = "x"} : f32[S, 256]
+  %1 = Param() {name = "up"} : q4_K[512, 256]
+  %2 = Param() {name = "gate"} : q4_K[512, 256]
+  %3 = Param() {name = "down"} : q4_K[256, 512]
+  %4 = MatMul(%0, %1) {transpose_b = true} : f32[S, 512]
+  %5 = MatMul(%0, %2) {transpose_b = true} : f32[S, 512]
+)";
+  const ir::Graph direct = Fused(Prepared(Parsed(absl::StrCat(kHead, R"(
+  %6 = Concat(%4, %5) {axis = -1} : f32[S, 1024]
+  %7 = FusedSwiGLU(%6) {gate_first = false} : f32[S, 512]
+  %8 = MatMul(%7, %3) {transpose_b = true} : f32[S, 256]
+  return %8
+})"))));
+  const ir::Graph fusable = Fused(Prepared(Parsed(absl::StrCat(kHead, R"(
+  %6 = Silu(%5) : f32[S, 512]
+  %7 = Mul(%4, %6) : f32[S, 512]
+  %8 = MatMul(%7, %3) {transpose_b = true} : f32[S, 256]
+  return %8
+})"))));
+  EXPECT_THAT(Regions(fusable), ElementsAre("reduce: Quantize -> 1", "matmul: MatMul MatMul Silu Mul Quantize -> 1", "matmul: MatMul -> 1"));
+  EXPECT_TRUE(ir::SameGraph(direct, fusable)) << ir::Print(direct) << ir::Print(fusable);
+}
+
+TEST(FuseRegions, SumOfTwoProductsBelongsToTheLater) {
+  EXPECT_THAT(RegionsOf(R"(graph g sym S in 1..64 {
+  %0 = Input() {name = "x"} : f32[S, 32]
+  %1 = Input() {name = "y"} : f32[S, 16]
+  %2 = Param() {name = "a"} : f32[8, 32]
+  %3 = Param() {name = "b"} : f32[8, 16]
+  %4 = MatMul(%0, %2) {transpose_b = true} : f32[S, 8]
+  %5 = MatMul(%1, %3) {transpose_b = true} : f32[S, 8]
+  %6 = Add(%4, %5) : f32[S, 8]
+  return %6
+})"),
+              ElementsAre("matmul: MatMul -> 1", "matmul: MatMul Add -> 1"));
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+// What must not happen.
+
+TEST(FuseSoundness, OutputsStayResults) {
+  const ir::Graph fused = Fused(Parsed(R"(graph g {
+  %0 = Input() {name = "x"} : f32[5, 32]
+  %1 = Param() {name = "w"} : f32[8, 32]
+  %2 = MatMul(%0, %1) {transpose_b = true} : f32[5, 8]
+  %3 = Relu(%2) : f32[5, 8]
+  return %2, %3
+})"));
+  EXPECT_THAT(Regions(fused), ElementsAre("matmul: MatMul Relu -> 2"));
+  EXPECT_EQ(fused.outputs[0], (ir::Value{fused.outputs[1].node, 0}));
+  EXPECT_EQ(fused.outputs[1].result, 1);
+}
+
+TEST(FuseSoundness, AnOutputOfOtherExtentsEndsTheRegion) {
+  EXPECT_THAT(RegionsOf(R"(graph g {
+  %0 = Input() {name = "x"} : f32[5]
+  %1 = Exp(%0) : f32[5]
+  %2 = Input() {name = "y"} : f32[3, 5]
+  %3 = Add(%2, %1) : f32[3, 5]
+  return %1, %3
+})"),
+              ElementsAre("map: Exp -> 1", "map: Add -> 1"));
+}
+
+TEST(FuseSoundness, OtherUsersKeepTheValue) {
+  // Exp is read by a reduction that no map can hold: it becomes a second result, and is computed once.
+  FusionReport report;
+  const ir::Graph fused = Fused(Parsed(R"(graph g {
+  %0 = Input() {name = "x"} : f32[7, 5]
+  %1 = Exp(%0) : f32[7, 5]
+  %2 = Reduce(%1) {axes = [0], keep_dim = true, op = "sum"} : f32[1, 5]
+  %3 = Div(%1, %2) : f32[7, 5]
+  return %3
+})"),
+                                &report);
+  EXPECT_THAT(Regions(fused), ElementsAre("map: Exp -> 1", "reduce: Reduce -> 1", "map: Div -> 1"));
+  EXPECT_THAT(report.ToString(), HasSubstr("missed: Div %3 not fused with Exp %1: another region lies between them"));
+}
+
+TEST(FuseSoundness, NothingIsComputedForEveryRowAgain) {
+  EXPECT_THAT(RegionsOf(R"(graph g {
+  %0 = Input() {name = "scale"} : f32[5]
+  %1 = Exp(%0) : f32[5]
+  %2 = Input() {name = "x"} : f32[64, 5]
+  %3 = Mul(%2, %1) : f32[64, 5]
+  return %3
+})"),
+              ElementsAre("map: Exp -> 1", "map: Mul -> 1"));
+}
+
+TEST(FuseSoundness, NoPathLeavesARegionAndComesBack) {
+  const ir::Graph graph = Prepared(Parsed(R"(graph g {
+  %0 = Input() {name = "x"} : f32[5, 32]
+  %1 = Param() {name = "w"} : f32[32, 32]
+  %2 = MatMul(%0, %1) {transpose_b = true} : f32[5, 32]
+  %3 = Softmax(%2) {axis = -1} : f32[5, 32]
+  return %3
+})"));
+  EXPECT_THAT(Regions(Fused(graph)), ElementsAre("matmul: MatMul -> 1", "reduce: Reduce Sub Exp Reduce Div -> 1"));
+}
+
+TEST(FuseSoundness, ABiasIsNoResidual) {
+  // M == N: only the rank tells a bias [N] from a column [M, 1]. Both must stay what their index says.
+  const ir::Graph fused = Fused(Parsed(R"(graph g {
+  %0 = Input() {name = "x"} : f32[8, 32]
+  %1 = Param() {name = "w"} : f32[8, 32]
+  %2 = Param() {name = "bias"} : f32[8]
+  %3 = Input() {name = "column"} : f32[8, 1]
+  %4 = MatMul(%0, %1) {transpose_b = true} : f32[8, 8]
+  %5 = Add(%4, %2) : f32[8, 8]
+  %6 = Add(%5, %3) : f32[8, 8]
+  return %6
+})"));
+  ASSERT_THAT(Regions(fused), ElementsAre("matmul: MatMul Add Add -> 1"));
+  const ir::Graph& body = *fused.nodes().back().body;
+  EXPECT_EQ(body.node(3).results[0].ToString(), "f32[8]");
+  EXPECT_EQ(body.node(5).results[0].ToString(), "f32[8, 1]");
+}
+
+TEST(FuseSoundness, ABiasOfHigherRankIsNoEpilogue) {
+  EXPECT_THAT(RegionsOf(R"(graph g {
+  %0 = Input() {name = "x"} : f32[4, 32]
+  %1 = Param() {name = "w"} : f32[8, 32]
+  %2 = Input() {name = "bias"} : f32[3, 1, 8]
+  %3 = MatMul(%0, %1) {transpose_b = true} : f32[4, 8]
+  %4 = Add(%3, %2) : f32[3, 4, 8]
+  return %4
+})"),
+              ElementsAre("matmul: MatMul -> 1", "map: Add -> 1"));
+}
+
+TEST(FuseSoundness, AScalarOfARowDoesNotLineUpWithColumns) {
+  // The sums of 5 rows are added along 5 columns: the reduction must be finished first.
+  EXPECT_THAT(RegionsOf(R"(graph g {
+  %0 = Input() {name = "x"} : f32[5, 5]
+  %1 = Reduce(%0) {axes = [-1], keep_dim = false, op = "sum"} : f32[5]
+  %2 = Add(%0, %1) : f32[5, 5]
+  return %2
+})"),
+              ElementsAre("reduce: Reduce -> 1", "map: Add -> 1"));
+}
+
+TEST(FuseSoundness, OnlyAnUnsharedDonatedInputIsWrittenInPlace) {
+  constexpr const char* kHead = R"(graph g {
+  %0 = Input() {name = "x"} : f32[2, 32]
+  %1 = Param() {name = "w"} : f32[8, 32]
+  %2 = Input() {name = "cache"} : f32[16, 8]
+  %3 = MatMul(%0, %1) {transpose_b = true} : f32[2, 8]
+  %4 = Update(%2, %3) {axis = 0, start = <3>} : f32[16, 8]
+)";
+  EXPECT_THAT(RegionsOf(absl::StrCat(kHead, "  return %4\n  donate \"cache\" -> 0\n}")), ElementsAre("matmul: MatMul Update -> 1"));
+  // Not donated: the old cache must survive.
+  EXPECT_THAT(RegionsOf(absl::StrCat(kHead, "  return %4\n}")), ElementsAre("matmul: MatMul -> 1", "update: Update -> 1"));
+  // Read after the update: it must read the old cache, so the update writes a copy.
+  EXPECT_THAT(RegionsOf(absl::StrCat(kHead, "  %5 = Exp(%2) : f32[16, 8]\n  return %4, %5\n  donate \"cache\" -> 0\n}")),
+              ElementsAre("matmul: MatMul -> 1", "map: Cast -> 1", "update: Update -> 1", "map: Exp -> 1"));
+  // Donated to another output.
+  EXPECT_THAT(RegionsOf(absl::StrCat(kHead, "  %5 = Neg(%4) : f32[16, 8]\n  return %4, %5\n  donate \"cache\" -> 1\n}")),
+              ElementsAre("matmul: MatMul -> 1", "map: Cast -> 1", "update: Update -> 1", "map: Neg -> 1"));
+}
+
+TEST(FuseSoundness, WeightWorkStaysOutOfEveryRun) {
+  FusionReport report;
+  const ir::Graph fused = Fused(Parsed(R"(graph g {
+  %0 = Input() {name = "x"} : f32[64, 16]
+  %1 = Param() {name = "w"} : f32[16, 64]
+  %2 = Transpose(%1) {perm = [1, 0]} : f32[64, 16]
+  %3 = Add(%0, %2) : f32[64, 16]
+  return %3
+})"),
+                                &report);
+  EXPECT_THAT(Regions(fused), ElementsAre("map: Transpose -> 1", "map: Add -> 1"));
+  EXPECT_THAT(report.ToString(), HasSubstr("Transpose %2 is computed once per binding, Add %3 in every run"));
+}
+
+TEST(FuseSoundness, UnalignedViewsAreNoViews) {
+  // Row 1 of 5 floats starts at byte 20, where no kernel parameter may start.
+  EXPECT_THAT(RegionsOf(R"(graph g {
+  %0 = Input() {name = "x"} : f32[4, 5]
+  %1 = Narrow(%0) {axis = 0, length = <2>, start = <1>} : f32[2, 5]
+  %2 = Exp(%1) : f32[2, 5]
+  %3 = Input() {name = "y"} : f32[4, 16]
+  %4 = Narrow(%3) {axis = 0, length = <2>, start = <1>} : f32[2, 16]
+  %5 = Exp(%4) : f32[2, 16]
+  return %2, %5
+})"),
+              ElementsAre("map: Narrow Exp -> 1", "Narrow", "map: Exp -> 1"));
+}
+
+TEST(FuseSoundness, CompositesAreAnError) {
+  const StatusOr<ir::Graph> fused = FuseRegions(Parsed(R"(graph g {
+  %0 = Input() {name = "x"} : f32[5, 13]
+  %1 = Softmax(%0) {axis = 0} : f32[5, 13]
+  return %1
+})"));
+  EXPECT_EQ(fused.status().message(), "fusion takes plain ops, and not Softmax");
+}
+
+TEST(FusionReport, SaysWhatWasFusedAndWhatWasNot) {
+  FusionReport report;
+  Fused(Parsed(R"(graph g {
+  %0 = Input() {name = "x"} : f32[4, 32]
+  %1 = Param() {name = "w"} : f32[8, 32]
+  %2 = MatMul(%0, %1) {transpose_b = true} : f32[4, 8]  @"ffn/up"
+  %3 = Relu(%2) : f32[4, 8]
+  %4 = Transpose(%3) {perm = [1, 0]} : f32[8, 4]
+  return %4
+})"),
+        &report);
+  EXPECT_EQ(report.ToString(),
+            "region %2 matmul ffn/up: MatMul Relu, 2 inputs, 1 output\n"
+            "region %3 map: Transpose, 1 input, 1 output\n"
+            "missed: Transpose %4 not fused with Relu %3: Transpose %4 moves elements of the product\n");
+}
+
+}  // namespace
+}  // namespace quern::opt

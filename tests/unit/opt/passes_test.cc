@@ -1,0 +1,397 @@
+// Each pass as text in, text out, and graphs that it must leave alone.
+#include "opt/passes.h"
+
+#include <gtest/gtest.h>
+
+#include "ir/interpret.h"
+
+namespace quern::opt {
+namespace {
+
+ir::Graph Parsed(std::string_view text) {
+  StatusOr<ir::Graph> graph = ir::Parse(text);
+  EXPECT_TRUE(graph.ok()) << graph.status();
+  return graph.ok() ? *std::move(graph) : ir::Graph();
+}
+
+// The text of the pass's result without origins; the result verifies.
+template <typename Pass, typename... Options>
+std::string After(Pass pass, std::string_view text, const Options&... options) {
+  const StatusOr<ir::Graph> result = pass(Parsed(text), options...);
+  EXPECT_TRUE(result.ok()) << result.status();
+  if (!result.ok()) return "";
+  const Status verified = ir::Verify(*result);
+  EXPECT_TRUE(verified.ok()) << verified;
+  std::string printed = ir::Print(*result), plain;
+  for (size_t at = 0; at < printed.size();) {
+    size_t end = printed.find('\n', at);
+    std::string line = printed.substr(at, end - at);
+    if (const size_t origin = line.find("  @\""); origin != std::string::npos) line.resize(origin);
+    plain += line + "\n";
+    at = end + 1;
+  }
+  return plain;
+}
+
+template <typename Pass>
+void ExpectUnchanged(Pass pass, std::string_view text) {
+  EXPECT_EQ(After(pass, text), text);
+}
+
+TEST(ExpandComposites, Softmax) {
+  EXPECT_EQ(After(ExpandComposites, R"(graph g sym S in 1..8 {
+  %0 = Input() {name = "x"} : f32[S, 7]
+  %1 = Softmax(%0) {axis = -1} : f32[S, 7]
+  return %1
+}
+)"),
+            R"(graph g sym S in 1..8 {
+  %0 = Input() {name = "x"} : f32[S, 7]
+  %1 = Reduce(%0) {axes = [-1], keep_dim = true, op = "max"} : f32[S, 1]
+  %2 = Sub(%0, %1) : f32[S, 7]
+  %3 = Exp(%2) : f32[S, 7]
+  %4 = Reduce(%3) {axes = [-1], keep_dim = true, op = "sum"} : f32[S, 1]
+  %5 = Div(%3, %4) : f32[S, 7]
+  return %5
+}
+)");
+}
+
+TEST(ExpandComposites, NestedAndSeveralResults) {
+  const StatusOr<ir::Graph> graph = ExpandComposites(Parsed(R"(graph g {
+  %0 = Input() {name = "x"} : f32[3, 8]
+  %1 = Input() {name = "r"} : f32[3, 8]
+  %2 = Param() {name = "g"} : f32[8]
+  %3:2 = FusedResidualRmsNorm(%0, %1, %2) {eps = 1e-05} : f32[3, 8], f32[3, 8]  @"norm"
+  return %3.1, %3.0
+})"));
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  EXPECT_STREQ(graph->node(graph->outputs[0].node).op->name, "Add");
+  EXPECT_STREQ(graph->node(graph->outputs[1].node).op->name, "Mul");
+  const ir::Origin& origin = graph->origins()[graph->node(graph->outputs[1].node).origin];
+  EXPECT_EQ(origin.label, "norm");
+  EXPECT_EQ(origin.pass, "expand_composites");
+}
+
+TEST(Simplify, ViewsOfViews) {
+  EXPECT_EQ(After(Simplify, R"(graph g sym S in 1..8 {
+  %0 = Input() {name = "x"} : f32[S, 8]
+  %1 = Reshape(%0) {shape = <S, 2, 4>} : f32[S, 2, 4]
+  %2 = Reshape(%1) {shape = <S, 8>} : f32[S, 8]
+  %3 = Transpose(%1) {perm = [0, 2, 1]} : f32[S, 4, 2]
+  %4 = Transpose(%3) {perm = [0, 2, 1]} : f32[S, 2, 4]
+  %5 = Cast(%2) {to = f32} : f32[S, 8]
+  %6 = Reshape(%4) {shape = <S, 1, 8>} : f32[S, 1, 8]
+  %7 = Transpose(%6) {perm = [1, 0, 2]} : f32[1, S, 8]
+  return %5, %7
+}
+)"),
+            R"(graph g sym S in 1..8 {
+  %0 = Input() {name = "x"} : f32[S, 8]
+  %1 = Reshape(%0) {shape = <1, S, 8>} : f32[1, S, 8]
+  return %0, %1
+}
+)");
+}
+
+TEST(Simplify, PartsOfAConcat) {
+  EXPECT_EQ(After(Simplify, R"(graph g {
+  %0 = Input() {name = "up"} : f32[3, 8]
+  %1 = Input() {name = "gate"} : f32[3, 8]
+  %2 = Concat(%0, %1) {axis = -1} : f32[3, 16]
+  %3 = Narrow(%2) {axis = -1, length = <8>, start = <8>} : f32[3, 8]
+  %4 = Narrow(%2) {axis = -1, length = <3>, start = <2>} : f32[3, 3]
+  %5 = Narrow(%2) {axis = -1, length = <8>, start = <4>} : f32[3, 8]
+  %6 = Narrow(%5) {axis = 1, length = <2>, start = <1>} : f32[3, 2]
+  return %3, %4, %6
+}
+)"),
+            R"(graph g {
+  %0 = Input() {name = "up"} : f32[3, 8]
+  %1 = Input() {name = "gate"} : f32[3, 8]
+  %2 = Narrow(%0) {axis = 1, length = <3>, start = <2>} : f32[3, 3]
+  %3 = Concat(%0, %1) {axis = -1} : f32[3, 16]
+  %4 = Narrow(%3) {axis = 1, length = <2>, start = <5>} : f32[3, 2]
+  return %1, %2, %4
+}
+)");
+}
+
+constexpr const char* kOne = "0000803f";
+constexpr const char* kZero = "00000000";
+constexpr const char* kMinusZero = "00000080";
+
+std::string WithConstant(const std::string& hex, const std::string& op) {
+  return "graph g {\n  %0 = Input() {name = \"x\"} : f32[5]\n  %1 = Constant() hex " + hex + " : f32[]\n  %2 = " + op +
+         " : f32[5]\n  return %2\n}\n";
+}
+constexpr const char* kInputOnly = "graph g {\n  %0 = Input() {name = \"x\"} : f32[5]\n  return %0\n}\n";
+
+TEST(Simplify, NeutralElements) {
+  EXPECT_EQ(After(Simplify, WithConstant(kOne, "Mul(%0, %1)")), kInputOnly);
+  EXPECT_EQ(After(Simplify, WithConstant(kOne, "Mul(%1, %0)")), kInputOnly);
+  EXPECT_EQ(After(Simplify, WithConstant(kOne, "Div(%0, %1)")), kInputOnly);
+  EXPECT_EQ(After(Simplify, WithConstant(kZero, "Sub(%0, %1)")), kInputOnly);
+  EXPECT_EQ(After(Simplify, WithConstant(kMinusZero, "Add(%0, %1)")), kInputOnly);
+}
+
+TEST(Simplify, KeepsSignedZeros) {
+  // -0 + 0 is 0, and -0 - (-0) is 0: neither leaves x as it is.
+  ExpectUnchanged(Simplify, WithConstant(kZero, "Add(%0, %1)"));
+  ExpectUnchanged(Simplify, WithConstant(kMinusZero, "Sub(%0, %1)"));
+  ExpectUnchanged(Simplify, WithConstant(kOne, "Div(%1, %0)"));
+  ExpectUnchanged(Simplify, WithConstant(kZero, "Mul(%0, %1)"));  // NaN and infinities do not become 0
+}
+
+TEST(Simplify, KeepsBroadcasts) {
+  ExpectUnchanged(Simplify, R"(graph g {
+  %0 = Input() {name = "x"} : f32[5]
+  %1 = Constant() hex 0000803f : f32[1, 1]
+  %2 = Mul(%0, %1) : f32[1, 5]
+  return %2
+}
+)");
+}
+
+TEST(Simplify, TransposedRightSide) {
+  EXPECT_EQ(After(Simplify, R"(graph g {
+  %0 = Input() {name = "x"} : f32[5, 8]
+  %1 = Param() {name = "w"} : f32[3, 8]
+  %2 = Transpose(%1) {perm = [1, 0]} : f32[8, 3]
+  %3 = MatMul(%0, %2) {transpose_b = false} : f32[5, 3]
+  %4 = Neg(%3) : f32[5, 3]
+  %5 = Neg(%4) : f32[5, 3]
+  return %5
+}
+)"),
+            R"(graph g {
+  %0 = Input() {name = "x"} : f32[5, 8]
+  %1 = Param() {name = "w"} : f32[3, 8]
+  %2 = MatMul(%0, %1) {transpose_b = true} : f32[5, 3]
+  return %2
+}
+)");
+}
+
+TEST(FoldConstants, ChainsButNotParams) {
+  EXPECT_EQ(After(FoldConstants, R"(graph g {
+  %0 = Constant() hex 0000404000008040 : f32[2]
+  %1 = Mul(%0, %0) : f32[2]
+  %2 = Reduce(%1) {axes = [0], keep_dim = false, op = "sum"} : f32[]
+  %3 = Param() {name = "p"} : f32[2]
+  %4 = Add(%3, %2) : f32[2]
+  return %2, %4
+}
+)"),
+            R"(graph g {
+  %0 = Constant() hex 0000404000008040 : f32[2]
+  %1 = Constant() hex 0000104100008041 : f32[2]
+  %2 = Constant() hex 0000c841 : f32[]
+  %3 = Param() {name = "p"} : f32[2]
+  %4 = Add(%3, %2) : f32[2]
+  return %2, %4
+}
+)");
+}
+
+TEST(FoldConstants, LeavesLargeAndSymbolicResults) {
+  ExpectUnchanged(FoldConstants, R"(graph g sym S in 1..4 {
+  %0 = Constant() hex 00004040 : f32[1]
+  %1 = Expand(%0) {shape = <16385>} : f32[16385]
+  %2 = Expand(%0) {shape = <S>} : f32[S]
+  return %1, %2
+}
+)");
+}
+
+TEST(Cse, EqualNodesBecomeOne) {
+  EXPECT_EQ(After(Cse, R"(graph g {
+  %0 = Input() {name = "x"} : f32[5]
+  %1 = Constant() hex 0000803f : f32[]
+  %2 = Constant() hex 0000803f : f32[]
+  %3 = Add(%0, %1) : f32[5]
+  %4 = Add(%0, %2) : f32[5]
+  %5 = Sub(%3, %4) : f32[5]
+  %6 = Reduce(%5) {axes = [0], keep_dim = true, op = "sum"} : f32[1]
+  %7 = Reduce(%5) {axes = [0], keep_dim = false, op = "sum"} : f32[]
+  return %6, %7
+}
+)"),
+            R"(graph g {
+  %0 = Input() {name = "x"} : f32[5]
+  %1 = Constant() hex 0000803f : f32[]
+  %2 = Add(%0, %1) : f32[5]
+  %3 = Sub(%2, %2) : f32[5]
+  %4 = Reduce(%3) {axes = [0], keep_dim = true, op = "sum"} : f32[1]
+  %5 = Reduce(%3) {axes = [0], keep_dim = false, op = "sum"} : f32[]
+  return %4, %5
+}
+)");
+}
+
+TEST(Cse, TellsEqualBytesOfOtherTypesApart) {
+  ExpectUnchanged(Cse, R"(graph g {
+  %0 = Constant() hex 0000803f : f32[]
+  %1 = Constant() hex 0000803f : i32[]
+  %2 = Constant() hex 0000803f : f32[1]
+  return %0, %1, %2
+}
+)");
+}
+
+TEST(Dce, KeepsInputsAndDropsParams) {
+  EXPECT_EQ(After(Dce, R"(graph g {
+  %0 = Input() {name = "x"} : f32[5]
+  %1 = Input() {name = "unused"} : f32[5]
+  %2 = Param() {name = "p"} : f32[5]
+  %3 = Add(%0, %2) : f32[5]
+  %4 = Exp(%0) : f32[5]
+  return %4
+}
+)"),
+            R"(graph g {
+  %0 = Input() {name = "x"} : f32[5]
+  %1 = Input() {name = "unused"} : f32[5]
+  %2 = Exp(%0) : f32[5]
+  return %2
+}
+)");
+}
+
+constexpr const char* kQkv = R"(graph g sym S in 1..8 {
+  %0 = Input() {name = "x"} : f32[S, 256]
+  %1 = Param() {name = "q"} : q4_K[64, 256]
+  %2 = Param() {name = "k"} : q6_K[32, 256]
+  %3 = Param() {name = "v"} : q8_0[32, 256]
+  %4 = Param() {name = "w"} : f32[32, 256]
+  %5 = MatMul(%0, %1) {transpose_b = true} : f32[S, 64]
+  %6 = MatMul(%0, %2) {transpose_b = true} : f32[S, 32]
+  %7 = MatMul(%0, %3) {transpose_b = true} : f32[S, 32]
+  %8 = MatMul(%0, %4) {transpose_b = true} : f32[S, 32]
+  return %5, %6, %7, %8
+}
+)";
+
+TEST(QuantiseActivations, OnceForEachFormat) {
+  EXPECT_EQ(After(QuantiseActivations, kQkv, QuantiseOptions{}),
+            R"(graph g sym S in 1..8 {
+  %0 = Input() {name = "x"} : f32[S, 256]
+  %1 = Param() {name = "q"} : q4_K[64, 256]
+  %2 = Param() {name = "k"} : q6_K[32, 256]
+  %3 = Param() {name = "v"} : q8_0[32, 256]
+  %4 = Param() {name = "w"} : f32[32, 256]
+  %5 = Quantize(%0) {format = q8_K} : q8_K[S, 256]
+  %6 = MatMul(%5, %1) {transpose_b = true} : f32[S, 64]
+  %7 = MatMul(%5, %2) {transpose_b = true} : f32[S, 32]
+  %8 = Quantize(%0) {format = q8_0} : q8_0[S, 256]
+  %9 = MatMul(%8, %3) {transpose_b = true} : f32[S, 32]
+  %10 = MatMul(%0, %4) {transpose_b = true} : f32[S, 32]
+  return %6, %7, %9, %10
+}
+)");
+}
+
+TEST(QuantiseActivations, ExactDoesNothing) { EXPECT_EQ(After(QuantiseActivations, kQkv, QuantiseOptions{.exact = true}), kQkv); }
+
+TEST(HoistWeights, TransposesOncePerWeight) {
+  EXPECT_EQ(After(HoistWeights, R"(graph g sym S in 1..8 {
+  %0 = Input() {name = "x"} : f32[S, 5]
+  %1 = Param() {name = "w"} : f32[5, 3]
+  %2 = MatMul(%0, %1) {transpose_b = false} : f32[S, 3]
+  %3 = Neg(%0) : f32[S, 5]
+  %4 = MatMul(%3, %1) {transpose_b = false} : f32[S, 3]
+  return %2, %4
+}
+)"),
+            R"(graph g sym S in 1..8 {
+  %0 = Input() {name = "x"} : f32[S, 5]
+  %1 = Param() {name = "w"} : f32[5, 3]
+  %2 = Transpose(%1) {perm = [1, 0]} : f32[3, 5]
+  %3 = MatMul(%0, %2) {transpose_b = true} : f32[S, 3]
+  %4 = Neg(%0) : f32[S, 5]
+  %5 = MatMul(%4, %2) {transpose_b = true} : f32[S, 3]
+  return %3, %5
+}
+)");
+}
+
+TEST(HoistWeights, LeavesActivations) {
+  ExpectUnchanged(HoistWeights, R"(graph g sym S in 1..8 {
+  %0 = Input() {name = "x"} : f32[S, 5]
+  %1 = Input() {name = "y"} : f32[5, 3]
+  %2 = MatMul(%0, %1) {transpose_b = false} : f32[S, 3]
+  return %2
+}
+)");
+}
+
+constexpr const char* kSymbolic = R"(graph g sym PAST in 0..31, SEQ in 1..256 {
+  %0 = Input() {name = "x"} : f32[SEQ, 4]
+  %1 = Input() {name = "table"} : f32[512, 4]
+  %2 = Narrow(%1) {axis = 0, length = <SEQ>, start = <PAST>} : f32[SEQ, 4]
+  %3 = Region(%0, %2) {family = "map"} : f32[2*SEQ, 2] body graph body sym SEQ in 1..256 {
+    %0 = Input() {name = "i0"} : f32[SEQ, 4]
+    %1 = Input() {name = "i1"} : f32[SEQ, 4]
+    %2 = Add(%0, %1) : f32[SEQ, 4]
+    %3 = Reshape(%2) {shape = <2*SEQ, 2>} : f32[2*SEQ, 2]
+    return %3
+  }
+  return %3
+}
+)";
+
+TEST(SubstituteSymbols, EverywhereAndInBodies) {
+  EXPECT_EQ(After(SubstituteSymbols, kSymbolic, Binding{{"SEQ", 3}}), R"(graph g sym PAST in 0..31 {
+  %0 = Input() {name = "x"} : f32[3, 4]
+  %1 = Input() {name = "table"} : f32[512, 4]
+  %2 = Narrow(%1) {axis = 0, length = <3>, start = <PAST>} : f32[3, 4]
+  %3 = Region(%0, %2) {family = "map"} : f32[6, 2] body graph body {
+    %0 = Input() {name = "i0"} : f32[3, 4]
+    %1 = Input() {name = "i1"} : f32[3, 4]
+    %2 = Add(%0, %1) : f32[3, 4]
+    %3 = Reshape(%2) {shape = <6, 2>} : f32[6, 2]
+    return %3
+  }
+  return %3
+}
+)");
+}
+
+TEST(SubstituteSymbols, RefusesWhatCannotBe) {
+  EXPECT_EQ(SubstituteSymbols(Parsed(kSymbolic), {{"SEQ", 257}}).status().message(), "SEQ = 257 is not in 1..256");
+  const ir::Graph constrained = Parsed(R"(graph g sym S in 1..8 {
+  %0 = Input() {name = "x"} : f32[S]
+  %1 = Input() {name = "y"} : f32[5]
+  %2 = Add(%0, %1) : f32[5]
+  return %2
+})");
+  EXPECT_EQ(SubstituteSymbols(constrained, {{"S", 4}}).status().message(), "extents 4 and 5 do not broadcast");
+  const StatusOr<ir::Graph> one = SubstituteSymbols(constrained, {{"S", 1}});
+  EXPECT_EQ(one.status().message(), "extents S and 5 cannot be equal here: 1 is not 5");
+  const StatusOr<ir::Graph> five = SubstituteSymbols(constrained, {{"S", 5}});
+  ASSERT_TRUE(five.ok()) << five.status();
+  EXPECT_TRUE(five->constraints.empty());
+}
+
+TEST(NarrowRanges, InBodiesToo) {
+  const StatusOr<ir::Graph> graph = NarrowRanges(Parsed(kSymbolic), {{"SEQ", {2, 8}}});
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  EXPECT_EQ(graph->symbols.at("SEQ"), (SymbolRange{2, 8}));
+  EXPECT_EQ(graph->node(3).body->symbols.at("SEQ"), (SymbolRange{2, 8}));
+  EXPECT_EQ(NarrowRanges(Parsed(kSymbolic), {{"SEQ", {0, 8}}}).status().message(), "the range 0..8 of SEQ does not lie in 1..256");
+}
+
+TEST(OncePerBinding, WeightsAndWhatFollows) {
+  const std::vector<bool> once = OncePerBinding(Parsed(R"(graph g sym S in 1..8 {
+  %0 = Input() {name = "x"} : f32[S, 5]
+  %1 = Param() {name = "w"} : f32[5, 3]
+  %2 = Transpose(%1) {perm = [1, 0]} : f32[3, 5]
+  %3 = MatMul(%0, %2) {transpose_b = true} : f32[S, 3]
+  %4 = Narrow(%1) {axis = 0, length = <1>, start = <S - 1>} : f32[1, 3]
+  return %3, %4
+})"));
+  EXPECT_EQ(once, (std::vector<bool>{false, true, true, false, false}));
+}
+
+}  // namespace
+}  // namespace quern::opt
