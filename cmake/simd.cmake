@@ -16,8 +16,9 @@ find_path(QUERN_HIGHWAY_INCLUDE hwy/highway.h REQUIRED)
 set(QUERN_SIMD_DL_FEATURES aes pclmul avx512vnni avx512bf16 avx512vbmi avx512vbmi2 avx512bitalg avx512vpopcntdq gfni
     vaes vpclmulqdq)
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
-  set(QUERN_SIMD_LEVELS sse4 avx2 avx512 avx512vnni)
-  foreach(row sse4=x86-64-v2=16=SSE4 avx2=x86-64-v3=32=AVX2 avx512=x86-64-v4=64=AVX3 avx512vnni=x86-64-v4=64=AVX3_DL)
+  set(QUERN_SIMD_LEVELS sse4 avx2 avx512 avx512vnni amx)
+  foreach(row sse4=x86-64-v2=16=SSE4 avx2=x86-64-v3=32=AVX2 avx512=x86-64-v4=64=AVX3 avx512vnni=x86-64-v4=64=AVX3_DL
+          amx=x86-64-v4=64=AVX3_DL)
     string(REPLACE "=" ";" row ${row})
     list(GET row 0 level)
     list(GET row 1 QUERN_SIMD_CPU_${level})
@@ -28,9 +29,11 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
     set(QUERN_SIMD_DEFINES_${level} -DQUERN_LEVEL=${level} -DQUERN_LEVEL_TARGET=HWY_${target})
   endforeach()
   set(QUERN_SIMD_FEATURES_avx512vnni ${QUERN_SIMD_DL_FEATURES})
+  set(QUERN_SIMD_FEATURES_amx ${QUERN_SIMD_DL_FEATURES} amx-tile amx-int8)
   # Highway 1.0.3 asks for AVX-VNNI, the 256-bit form that Ice Lake and Zen 4 lack, where it means AVX512-VNNI. It is
   # told that the macro exists; the compiler is not, and emits no such instruction.
   list(APPEND QUERN_SIMD_DEFINES_avx512vnni -D__AVXVNNI__=1)
+  list(APPEND QUERN_SIMD_DEFINES_amx -D__AVXVNNI__=1)
 else()
   message(FATAL_ERROR "quern_simd has no instruction-set levels for ${CMAKE_SYSTEM_PROCESSOR}")
 endif()
