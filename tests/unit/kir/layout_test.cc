@@ -52,10 +52,10 @@ TEST(LayoutTest, PanelPlanesFollowEachOther) {
   EXPECT_EQ(q4.scales, 512 * 16);
   EXPECT_EQ(q4.mins - q4.scales, 512 / 32 * 16 * 4);
   EXPECT_EQ(q4.supers - q4.mins, 2 * 4 * 16 * 2 * 2);
-  EXPECT_EQ(q4.bytes - q4.supers, 2 * 16 * 4);
+  EXPECT_GE(q4.bytes - q4.supers, 2 * 16 * 4);  // room for any level's form
   const Panel16 q6 = Panel16Of(DType::kQ6_K, 512);
   EXPECT_EQ(q6.supers - q6.scales, 512 / 16 * 16 * 4);
-  EXPECT_EQ(q6.bytes, q6.supers);
+  EXPECT_GE(q6.bytes, q6.supers);
   const Panel16 q8 = Panel16Of(DType::kQ8_0, 96);
   EXPECT_EQ(q8.bytes, 96 * 16 + 3 * 16 * 4);
 }
