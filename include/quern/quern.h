@@ -50,7 +50,7 @@ struct Options {
   bool specialise = false;      // inline the tiles' own code into kernels instead of calling it
   int64_t context = 0;          // positions to keep; 0: the model's own length, at most 4096
   // Called with a line of text when a variant of the graph is compiled at first use. Null: silent.
-  std::function<void(std::string_view)> log;
+  std::function<void(std::string_view)> log = {};
 };
 
 struct SamplingOptions {

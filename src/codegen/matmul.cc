@@ -114,7 +114,14 @@ class TileMatmul {
     }
     return unit;
   }
-  int64_t ManyChunk() const { return RoundUp(std::max(kManyColumns, Unit()), plan_.row->panel_rows); }
+  int64_t ManyChunk() const {
+    const int64_t width = plan_.row->panel_rows, chunk = RoundUp(std::max(kManyColumns, Unit()), width);
+    const auto divides = [&](int64_t c) {
+      return std::all_of(plan_.segments.begin(), plan_.segments.end(), [&](const MatmulSegment& s) { return s.columns % c == 0; });
+    };
+    // A last chunk that is cut short is one panel: then it is plain that chunks do not overlap.
+    return divides(chunk) || Unit() > 32 ? chunk : width;
+  }
 
   Status EmitKernel(const std::vector<const MatmulSegment*>& segments, int64_t chunk) {
     KernelWriter writer(view_, "matmul");
@@ -225,7 +232,7 @@ class TileMatmul {
     const kir::ExprRef live_rows = MinExpr(kb::FromExtent(plan_.rows) - m, kb::Int(step));
     EmitEpilogue(writer, expr, segment, m, live_rows, n, LiveColumns(segment, n, width), chunk, 1, rows);
     panel.push_back(kb::For("m", kb::Int(0), kb::FromExtent(plan_.rows), std::move(rows), step));
-    block.push_back(kb::For("f", kb::Int(0), segment.columns % chunk == 0 ? kb::Int(chunk) : MinExpr(kb::Int(chunk), kb::Int(segment.columns) - n0),
+    block.push_back(kb::For("f", kb::Int(0), segment.columns % chunk == 0 || chunk == width ? kb::Int(chunk) : MinExpr(kb::Int(chunk), kb::Int(segment.columns) - n0),
                             std::move(panel), width));
     EmitPacks(writer, segment, n0, chunk, block);
   }

@@ -16,6 +16,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -172,6 +173,7 @@ StatusOr<int64_t> ScratchBytes(const Kernel& kernel, const Binding& binding);
 struct PrintOptions {
   bool origins = true;           // @[...] notes
   bool normalise_names = false;  // buffers b0.., indices i0..: the canonical text that keys deduplication and the cache
+  std::map<const Stmt*, int>* lines = nullptr;  // when given, filled with the line, from 1, on which each statement starts
 };
 std::string Print(const Kernel& kernel, const PrintOptions& options = {});
 std::string Print(const ExprRef& expr);

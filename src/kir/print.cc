@@ -159,7 +159,8 @@ class ExprPrinter {
 
 class KernelPrinter {
  public:
-  KernelPrinter(const Kernel& kernel, bool origins) : kernel_(kernel), origins_(origins) {}
+  KernelPrinter(const Kernel& kernel, bool origins, std::map<const Stmt*, int>* lines = nullptr)
+      : kernel_(kernel), origins_(origins), lines_(lines) {}
 
   std::string Run() {
     absl::StrAppend(&out_, "kernel ", kernel_.name, " (\n");
@@ -228,6 +229,7 @@ class KernelPrinter {
 
   void PrintBlock(const Block& block) {
     for (const StmtRef& stmt : block) {
+      if (lines_ != nullptr) lines_->emplace(stmt.get(), 1 + std::count(out_.begin(), out_.end(), '\n'));
       std::visit([&](const auto& node) { PrintNode(node, OriginText(stmt->origin)); }, stmt->node);
     }
   }
@@ -308,6 +310,7 @@ class KernelPrinter {
 
   const Kernel& kernel_;
   const bool origins_;
+  std::map<const Stmt*, int>* const lines_;
   const ExprPrinter exprs_;
   std::string out_;
   int indent_ = 0;
@@ -317,7 +320,7 @@ class KernelPrinter {
 
 std::string Print(const Kernel& kernel, const PrintOptions& options) {
   if (options.normalise_names) return KernelPrinter(NormaliseNames(kernel), false).Run();
-  return KernelPrinter(kernel, options.origins).Run();
+  return KernelPrinter(kernel, options.origins, options.lines).Run();
 }
 
 std::string Print(const ExprRef& expr) { return ExprPrinter().Text(expr, false); }

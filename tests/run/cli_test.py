@@ -58,7 +58,7 @@ with tempfile.TemporaryDirectory(prefix="quern_cli_") as folder:
     fails("not a GGUF file", "run", other, "--prompt", "1")
 fails("cannot open", "run", "/nonexistent.gguf", "--prompt", "1")
 fails("out of range", "run", MODEL, "--tokens-in", "1,99999")
-fails("no instruction-set level", "run", MODEL, "--prompt", "1", "--cpu", "pentium")
+fails("unknown cpu level", "run", MODEL, "--prompt", "1", "--cpu", "pentium")
 fails("--tokens", "run", MODEL, "--prompt", "1", "--tokens", "-3")
 fails("MODEL", "run")
 
