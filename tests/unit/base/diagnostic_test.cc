@@ -1,0 +1,34 @@
+// Diagnostics travel inside a Status and come out as they went in.
+
+#include "base/diagnostic.h"
+
+#include <gtest/gtest.h>
+
+namespace quern {
+namespace {
+
+TEST(Diagnostic, ComesBackAsItWentIn) {
+  for (int code = 0; code <= static_cast<int>(DiagnosticCode::kUnsupported); ++code) {
+    const Diagnostic in{static_cast<DiagnosticCode>(code), "Op", "a:b 3:", std::string("\0x", 2), "", "layers.3/ffn"};
+    EXPECT_EQ(DiagnosticOf(ToStatus(in)), in);
+  }
+}
+
+TEST(Diagnostic, ThePlaceIsPartOfTheMessage) {
+  const Status status = ToStatus({DiagnosticCode::kShapeMismatch, "SwiGLU", "gate", "[7, 11]", "f32[7, 5]", "layers.3/ffn"});
+  EXPECT_EQ(status.message(), "SwiGLU: gate is f32[7, 5], [7, 11] expected (in layers.3/ffn)");
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(ToStatus({DiagnosticCode::kUnsupported, "A", "", "", "this", ""}).message(), "A: this is not supported");
+  EXPECT_EQ(ToStatus({DiagnosticCode::kUnsupported, "A", "", "", "this", ""}).code(), absl::StatusCode::kUnimplemented);
+}
+
+TEST(Diagnostic, OtherErrorsHaveNone) {
+  EXPECT_EQ(DiagnosticOf(absl::OkStatus()), std::nullopt);
+  EXPECT_EQ(DiagnosticOf(absl::InternalError("x")), std::nullopt);
+  Status damaged = absl::InternalError("x");
+  damaged.SetPayload("quern.dev/diagnostic", absl::Cord(std::string("\1" "99:a")));
+  EXPECT_EQ(DiagnosticOf(damaged), std::nullopt);
+}
+
+}  // namespace
+}  // namespace quern
