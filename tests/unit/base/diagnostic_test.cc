@@ -15,7 +15,8 @@ TEST(Diagnostic, ComesBackAsItWentIn) {
 }
 
 TEST(Diagnostic, ThePlaceIsPartOfTheMessage) {
-  const Status status = ToStatus({DiagnosticCode::kShapeMismatch, "SwiGLU", "gate", "[7, 11]", "f32[7, 5]", "layers.3/ffn"});
+  const Status status =
+      ToStatus({DiagnosticCode::kShapeMismatch, "SwiGLU", "gate", "[7, 11]", "f32[7, 5]", "layers.3/ffn"});
   EXPECT_EQ(status.message(), "SwiGLU: gate is f32[7, 5], [7, 11] expected (in layers.3/ffn)");
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(ToStatus({DiagnosticCode::kUnsupported, "A", "", "", "this", ""}).message(), "A: this is not supported");
@@ -26,7 +27,7 @@ TEST(Diagnostic, OtherErrorsHaveNone) {
   EXPECT_EQ(DiagnosticOf(absl::OkStatus()), std::nullopt);
   EXPECT_EQ(DiagnosticOf(absl::InternalError("x")), std::nullopt);
   Status damaged = absl::InternalError("x");
-  damaged.SetPayload("quern.dev/diagnostic", absl::Cord(std::string("\1" "99:a")));
+  damaged.SetPayload("quern.dev/diagnostic", absl::Cord(absl::string_view("\1" "99:a")));
   EXPECT_EQ(DiagnosticOf(damaged), std::nullopt);
 }
 
