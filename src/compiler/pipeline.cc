@@ -26,7 +26,13 @@ StatusOr<ir::Graph> Quantise(const Work& work) { return opt::QuantiseActivations
 StatusOr<ir::Graph> Narrow(const Work& work) {
   Binding fixed;
   SymbolRanges ranges;
-  for (const auto& [symbol, range] : work.guard) {
+  for (const auto& [symbol, guard] : work.guard) {
+    // A guard may be wider than the graph: a model of a short context has no steps of 256 tokens.
+    SymbolRange range = guard;
+    if (const auto own = work.graph.symbols.find(symbol); own != work.graph.symbols.end()) {
+      range.low = std::max(range.low, own->second.low);
+      range.high = std::min(range.high, own->second.high);
+    }
     if (range.low == range.high) fixed[symbol] = range.low;
     else ranges[symbol] = range;
   }

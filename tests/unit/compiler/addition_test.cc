@@ -60,9 +60,14 @@ TEST(Session, ThreadsAndChunksDoNotChangeTheBits) {
   Result<Session> one = Session::Open(path, {.threads = 1}), two = Session::Open(path, {.threads = 2});
   ASSERT_TRUE(one.ok() && two.ok());
   const std::vector<int32_t> ids = one->Tokenize("12+34=46");
-  EXPECT_EQ(*one->StepAll(ids), *two->StepAll(ids));
+  Result<std::vector<float>> first = one->StepAll(ids), second = two->StepAll(ids);
+  ASSERT_TRUE(first.ok()) << first.error();
+  ASSERT_TRUE(second.ok()) << second.error();
+  EXPECT_EQ(*first, *second);
   const std::vector<int32_t> next = {264};
-  EXPECT_EQ(*one->Step(next), *two->Step(next));
+  first = one->Step(next), second = two->Step(next);
+  ASSERT_TRUE(first.ok() && second.ok());
+  EXPECT_EQ(*first, *second);
 }
 
 }  // namespace
