@@ -8,6 +8,13 @@ Value Builder::Input(std::string name, TensorType type) {
   return status_.ok() ? Take(module_.AddInput(std::move(name), std::move(type))) : Value{};
 }
 
+Value Builder::InputBatchSeq(std::string name, DType dtype, std::vector<Extent> inner) {
+  std::vector<Extent> dims = {Extent::Symbol("BATCH"), Extent::Symbol("SEQ")};
+  for (const char* symbol : {"BATCH", "SEQ"}) module_.symbols.try_emplace(symbol);
+  dims.insert(dims.end(), inner.begin(), inner.end());
+  return Input(std::move(name), {dtype, std::move(dims)});
+}
+
 Value Builder::Param(std::string name, TensorType type) {
   return status_.ok() ? Take(module_.AddParam(std::move(name), std::move(type))) : Value{};
 }

@@ -40,6 +40,8 @@ class Builder {
   const TensorType& type(Value value) const { return module_.type(value); }
 
   Value Input(std::string name, TensorType type);
+  // [BATCH, SEQ, ..inner]; both symbols are declared (1 and above) when they are not yet.
+  Value InputBatchSeq(std::string name, DType dtype, std::vector<Extent> inner);
   Value Param(std::string name, TensorType type);
   Value Scalar(float value);  // f32[]
 

@@ -49,12 +49,17 @@ Replacement Unchanged(const Site& site) {
   return std::nullopt;
 }
 
+// `x` with the extents of the result, past all Reshapes behind it.
+Replacement Reshaped(const Site& site, Value x) {
+  while (Is(site.rewriter.to.node(x.node), "Reshape")) x = site.rewriter.to.node(x.node).inputs[0];
+  if (site.rewriter.to.type(x) == site.result()) return x;
+  return site.Make("Reshape", {x}, {{"shape", site.result().dims}});
+}
+
 Replacement SimplifyReshape(const Site& site) {
   if (site.type(0) == site.result()) return site.inputs[0];
   if (!Is(site.behind(0), "Reshape")) return std::nullopt;
-  const Value before = site.behind(0).inputs[0];
-  if (site.rewriter.to.type(before) == site.result()) return before;
-  return site.Make("Reshape", {before}, {{"shape", site.result().dims}});
+  return Reshaped(site, site.inputs[0]);
 }
 
 Replacement SimplifyTranspose(const Site& site) {
@@ -71,14 +76,14 @@ Replacement SimplifyTranspose(const Site& site) {
   // Moving dimensions of one element moves nothing.
   std::vector<int64_t> live;
   std::copy_if(perm.begin(), perm.end(), std::back_inserter(live), [&](int64_t p) { return type.dims[p] != Extent(1); });
-  if (std::is_sorted(live.begin(), live.end())) return site.Make("Reshape", {x}, {{"shape", site.result().dims}});
+  if (std::is_sorted(live.begin(), live.end())) return Reshaped(site, x);
   if (twice) return site.Make("Transpose", {x}, {{"perm", perm}});
   return std::nullopt;
 }
 
 Replacement SimplifyExpand(const Site& site) {
   if (site.type(0) == site.result()) return site.inputs[0];
-  if (site.type(0).elements() == site.result().elements()) return site.Make("Reshape", {site.inputs[0]}, {{"shape", site.result().dims}});
+  if (site.type(0).elements() == site.result().elements()) return Reshaped(site, site.inputs[0]);
   return std::nullopt;
 }
 

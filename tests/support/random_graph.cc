@@ -94,11 +94,11 @@ class Generator {
     std::vector<uint8_t> bytes(ScalarBytes(dtype));
     const float narrow = static_cast<float>(value);
     const uint16_t half = dtype == DType::kF16 ? FloatToHalf(narrow) : FloatToBFloat16(narrow);
-    const int32_t integer = static_cast<int32_t>(value);
+    const int64_t integer = static_cast<int64_t>(value);
     if (dtype == DType::kF32) std::memcpy(bytes.data(), &narrow, 4);
     else if (dtype == DType::kF64) std::memcpy(bytes.data(), &value, 8);
     else if (bytes.size() == 2) std::memcpy(bytes.data(), &half, 2);
-    else std::memcpy(bytes.data(), &integer, std::min<size_t>(4, bytes.size()));
+    else std::memcpy(bytes.data(), &integer, bytes.size());
     return *made_.graph.AddConstant({dtype, {}}, std::move(bytes), Origin());
   }
   Value NewLeaf(TensorType type) {
@@ -112,6 +112,7 @@ class Generator {
 
   bool Fits(OperandKind kind, DType dtype) const { return !IsBlock(dtype) && ir::Accepts(kind, dtype); }
   DType AnyDType(OperandKind kind) {
+    if (!options_.discontinuous && Fits(kind, DType::kF32)) return DType::kF32;  // rounding to halves is a step too
     while (true) {
       const DType dtype = Pick<DType>({DType::kF32, DType::kF32, DType::kF32, DType::kF16, DType::kI32, DType::kI64, DType::kU8, DType::kBool});
       if (Fits(kind, dtype)) return dtype;
@@ -135,7 +136,7 @@ class Generator {
   }
   // A value of that dtype that broadcasts against `like`: of equal extents, with ones, of lower rank, or a constant.
   Value Partner(DType dtype, const std::vector<Extent>& like) {
-    if (Below(5) == 0) return Scalar(dtype, dtype == DType::kBool ? 1 : Pick<double>({1, 2, 0.5, -1, 3}));
+    if (Below(5) == 0) return Scalar(dtype, dtype == DType::kBool ? 1 : IsFloat(dtype) ? Pick<double>({1, 2, 0.5, -1, 3}) : Pick<double>({1, 2, 3}));
     if (Below(3) != 0) {
       for (int tries = 0; tries < 8; ++tries) {
         const Value value = pool_[Below(static_cast<int64_t>(pool_.size()))];
@@ -155,9 +156,15 @@ class Generator {
     const DType dtype = type(x).dtype;
     return Add("Add", {Add("Mul", {Add("Sigmoid", {x}), Scalar(dtype, high - low)}), Scalar(dtype, low)});
   }
+  // Later nodes read x only within bounds.
   void Tame(Value x) {
-    if (!IsFloat(type(x).dtype)) return;
-    Add("Max", {Add("Min", {x, Scalar(type(x).dtype, 8)}), Scalar(type(x).dtype, -8)});
+    const DType dtype = type(x).dtype;
+    if (!IsFloat(dtype) && !IsInteger(dtype)) return;
+    const double bound = IsFloat(dtype) ? 8 : 100;
+    const Value low = Add("Min", {x, Scalar(dtype, bound)});
+    const Value both = Add("Max", {low, Scalar(dtype, IsUnsigned(dtype) ? 0 : -bound)});
+    std::erase_if(pool_, [&](Value value) { return value == x || value == low; });
+    if (std::find(pool_.begin(), pool_.end(), both) == pool_.end()) pool_.push_back(both);
   }
 
   void Step() {
@@ -183,7 +190,7 @@ class Generator {
 
   // Whether a small error of an operand moves the result by little.
   static bool IsSmooth(const ir::OpDef& op) {
-    constexpr std::string_view kArithmetic[] = {"Add", "Div", "Max", "Min", "Mul", "Sub", "Where"}, kJumps[] = {"Ceil", "Floor", "Round", "Sign"};
+    constexpr std::string_view kArithmetic[] = {"Add", "Div", "Max", "Min", "Mul", "Sub", "Where"}, kJumps[] = {"Atan2", "Ceil", "Floor", "Round", "Sign"};
     if (std::find(std::begin(kArithmetic), std::end(kArithmetic), op.name) != std::end(kArithmetic)) return true;
     return op.operands[0].kind == OperandKind::kFloat && std::find(std::begin(kJumps), std::end(kJumps), op.name) == std::end(kJumps);
   }
@@ -249,8 +256,7 @@ class Generator {
 
   void AnyReshape() {
     const Value x = Some(OperandKind::kAny);
-    const std::vector<Extent>& dims = type(x).dims;
-    std::vector<Extent> shape = dims;
+    std::vector<Extent> shape = type(x).dims;
     switch (Below(3)) {
       case 0: shape.insert(shape.begin() + Below(static_cast<int64_t>(shape.size()) + 1), Extent(1)); break;
       case 1:
@@ -327,7 +333,7 @@ class Generator {
 
   void AnyMatMul() {
     const Value a = SomeF32(2);
-    const std::vector<Extent>& dims = type(a).dims;
+    const std::vector<Extent> dims = type(a).dims;
     if (!dims.back().is_constant()) return;
     const bool transposed = Below(3) != 0;
     const int products = Below(3) == 0 ? 2 : 1;  // of one left side
@@ -361,8 +367,7 @@ class Generator {
     TensorType whole = type(update);
     const int64_t axis = Below(3) == 0 ? Below(whole.rank()) : 0;
     const int64_t start = Below(3);
-    const bool fits = whole.dims[axis].is_constant();
-    whole.dims[axis] = fits ? whole.dims[axis] + Extent(start + Below(3)) : Extent(40);
+    whole.dims[axis] = whole.dims[axis] + Extent(start + Below(3));
     const Value state = *made_.graph.AddInput(absl::StrCat("state", made_.graph.nodes().size()), whole);
     const Value result = Add("Update", {state, update}, {{"axis", axis}, {"start", std::vector<Extent>{start}}});
     if (Below(3) == 0) return;

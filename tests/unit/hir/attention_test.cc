@@ -236,6 +236,52 @@ TEST(DecoderBlock, LabelsNameTheParts) {
                                      "layers.3/ffn/up", "layers.3/ffn", "layers.3/ffn/down", "layers.3/ffn"));
 }
 
+TEST(DecoderBlock, AttributesReachTheParts) {
+  Module m;
+  Builder b(m);
+  auto param = [&](const char* name, std::vector<Extent> dims) { return b.Param(name, F32(std::move(dims))); };
+  m.outputs = {
+      b.Block("LlamaDecoderBlock",
+              {b.Input("x", F32({2, 3, 5})), param("n1", {5}), param("b1", {5}), param("q", {5, 12}),
+               param("k", {5, 6}), param("v", {5, 6}), param("o", {12, 5}), param("n2", {5}), param("b2", {5}),
+               param("g", {5, 7}), param("u", {5, 7}), param("d", {7, 5}), param("c", {3, 2}), param("s", {3, 2})},
+              {{"heads", int64_t{2}},
+               {"kv_heads", int64_t{1}},
+               {"head_dim", int64_t{6}},
+               {"mask", std::string("sliding")},
+               {"window", int64_t{1}},
+               {"scale", 0.3},
+               {"softcap", 7.0},
+               {"n_rot", int64_t{4}},
+               {"rope_style", std::string("gptj")},
+               {"eps", 1e-3}})};
+  ASSERT_TRUE(b.status().ok()) << b.status();
+  const auto graph = Lower(m);
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  int attentions = 0, ropes = 0, norms = 0;
+  for (const ir::Node& node : graph->nodes()) {
+    const std::string_view op = node.op->name;
+    if (op == "Attention") {
+      ++attentions;
+      EXPECT_EQ(node.attributes.String("mask"), "sliding");
+      EXPECT_EQ(node.attributes.Int("window"), 1);
+      EXPECT_EQ(node.attributes.Float("scale"), 0.3);
+      EXPECT_EQ(node.attributes.Float("softcap"), 7);
+    } else if (op == "Rope") {
+      ++ropes;
+      EXPECT_EQ(node.attributes.Int("n_rot"), 4);
+      EXPECT_EQ(node.attributes.String("style"), "gptj");
+    } else if (op == "RmsNorm" || op == "FusedResidualRmsNorm") {
+      ++norms;
+      EXPECT_EQ(node.attributes.Float("eps"), 1e-3);
+      EXPECT_EQ(node.inputs.size(), op == "RmsNorm" ? 3u : 4u) << "the beta";
+    }
+  }
+  EXPECT_EQ(attentions, 1);
+  EXPECT_EQ(ropes, 2);
+  EXPECT_EQ(norms, 2);
+}
+
 TEST(DecoderBlock, TheAliasIsTheSame) {
   const Decoder a({2, 5, 7}, false, "kn", DType::kF32), b({2, 5, 7}, false, "kn", DType::kF32, "TransformerBlock");
   EXPECT_TRUE(ir::SameGraph(*Lower(a.m), *Lower(b.m)));

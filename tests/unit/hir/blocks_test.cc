@@ -148,6 +148,34 @@ TEST(Blocks, RopeStylesAndPartialRotation) {
   }
 }
 
+TEST(Blocks, DepthwiseConvSeesTheCurrentTokenLast) {
+  Module m;
+  m.symbols = {{"SEQ", {1, 64}}};
+  Builder b(m);
+  const Value x = b.Input("x", F32({2, Extent::Symbol("SEQ"), 5})), w = b.Param("w", F32({5, 1, 1, 4}));
+  m.outputs = b.Results("DepthwiseConv1dCausal", {x, w, b.Input("left_pad", F32({2, 3, 5}))});
+  ASSERT_TRUE(b.status().ok()) << b.status();
+  for (const int64_t length : {1, 7}) {
+    const std::vector<ir::RefTensor> out = ExpectPoliciesAgree(m, {{"SEQ", length}});
+    ASSERT_EQ(out.size(), 2u);
+    const ir::Feeds feeds = RandomFeeds(*Lower(m), {{"SEQ", length}});
+    auto padded = [&](int64_t batch, int64_t s, int64_t c) {
+      return s < 3 ? feeds.at("left_pad").data[(batch * 3 + s) * 5 + c]
+                   : feeds.at("x").data[(batch * length + s - 3) * 5 + c];
+    };
+    for (int64_t batch = 0; batch < 2; ++batch) {
+      for (int64_t c = 0; c < 5; ++c) {
+        for (int64_t s = 0; s < length; ++s) {
+          double want = 0;
+          for (int64_t k = 0; k < 4; ++k) want += feeds.at("w").data[c * 4 + k] * padded(batch, s + k, c);
+          EXPECT_NEAR(out[0].data[(batch * length + s) * 5 + c], want, 1e-12);
+        }
+        for (int64_t s = 0; s < 3; ++s) EXPECT_EQ(out[1].data[(batch * 3 + s) * 5 + c], padded(batch, length + s, c));
+      }
+    }
+  }
+}
+
 TEST(Blocks, DequantMatMulAndMir) {
   Module m;
   Builder b(m);
@@ -169,9 +197,9 @@ TEST(Blocks, TheTableIsWhole) {
     EXPECT_NE(block->lower, nullptr) << block->name;
     EXPECT_EQ(FindBlock(block->name), block);
   }
-  EXPECT_THAT(names, ElementsAre("Attention", "Constant", "DequantMatMul", "Input", "Linear", "LinearFused",
-                                 "LlamaDecoderBlock", "Mir", "Param", "ResidualRmsNorm", "RmsNorm", "RoPE",
-                                 "SharedLinearPair", "SwiGLU", "TransformerBlock"));
+  EXPECT_THAT(names, ElementsAre("Attention", "Constant", "DepthwiseConv1dCausal", "DequantMatMul", "Input", "Linear",
+                                 "LinearFused", "LlamaDecoderBlock", "Mir", "Param", "ResidualRmsNorm", "RmsNorm",
+                                 "RoPE", "SharedLinearPair", "SwiGLU", "TransformerBlock"));
 }
 
 TEST(Blocks, BroadcastOfAColumnIsNotModulo) {

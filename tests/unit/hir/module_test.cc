@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 
 #include "base/diagnostic.h"
+#include "hir/extensions.h"
 #include "random_module.h"
 
 namespace quern::hir {
@@ -85,6 +86,37 @@ TEST(Module, LowerForAutodiffIsFusable) {
   const auto graph = LowerForAutodiff(m);
   ASSERT_TRUE(graph.ok());
   for (const ir::Node& node : graph->nodes()) EXPECT_NE(node.op->family, ir::Family::kComposite);
+}
+
+TEST(Module, SymbolicLeadingAxes) {
+  Module m;
+  Builder b(m);
+  const Value x = b.InputBatchSeq("x", DType::kF32, {7});
+  m.outputs = {b.Linear(x, b.Param("w", F32({7, 5})), {.act = "Tanh", .bias = {}, .weight_layout = "kn", .label = ""})};
+  ASSERT_TRUE(b.status().ok()) << b.status();
+  const std::vector<ir::RefTensor> out = ExpectPoliciesAgree(m, {{"BATCH", 2}, {"SEQ", 3}});
+  EXPECT_EQ(out[0].dims, (std::vector<int64_t>{2, 3, 5}));
+}
+
+TEST(Extensions, AppendOrdinaryNodes) {
+  Extensions extensions;
+  auto twice = [](Module& m, std::span<const Value> in, const Attributes& attributes) {
+    return m.AddMir(attributes.String("op"), {in[0], in[0]});
+  };
+  ASSERT_TRUE(extensions.Register("Twice", twice).ok());
+  EXPECT_EQ(extensions.Register("Twice", twice).message(), "Extensions: the name Twice is taken");
+  EXPECT_EQ(extensions.Register("Linear", twice).message(), "Extensions: the name Linear is taken");
+  Module m;
+  Builder b(m);
+  const Value x = b.Input("x", F32({3, 5}));
+  const auto y = extensions.Append(m, "Twice", {x}, {{"op", std::string("Mul")}});
+  ASSERT_TRUE(y.ok()) << y.status();
+  m.outputs = *y;
+  EXPECT_EQ(m.nodes().back().label, "Twice/mir");
+  EXPECT_THAT(LoweredOps(m), ::testing::ElementsAre("Mul"));
+  EXPECT_EQ(extensions.Append(m, "Thrice", {x}).status().message(), "there is no block or op Thrice");
+  EXPECT_EQ(extensions.Append(m, "Twice", {Value{9, 0}}, {{"op", std::string("Mul")}}, "here").status().message(),
+            "Mul: operand 0 refers to no value (%9.0) (in here/mir)");
 }
 
 class Errors : public ::testing::Test {
