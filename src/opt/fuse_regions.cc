@@ -92,8 +92,33 @@ class Fuser {
   // Later roots first: a sum of two products belongs to the one that is finished last.
   void FinishRoots(bool (*is_root)(const ir::Node&)) {
     for (int n = Size(); n-- > 0;) {
-      if (is_root(context_.node(n))) TakeReaders(groups_.Of(n));
+      if (!is_root(context_.node(n))) continue;
+      TakeReaders(groups_.Of(n));
+      GiveBackRepeats(groups_.Of(n));
     }
+  }
+
+  // The square that a norm sums, beside the sum itself: what is computed from other results alone is memory written for
+  // nothing when reductions read it, as they can compute it on the way.
+  void GiveBackRepeats(int group) {
+    for (bool shrunk = true; shrunk;) {
+      shrunk = false;
+      const std::vector<int> outputs = OutputsOf(context_, groups_.Members(group));
+      for (const int n : outputs) {
+        const auto& inputs = context_.node(n).inputs;
+        const bool repeats = std::all_of(inputs.begin(), inputs.end(), [&](Value input) {
+          return std::binary_search(outputs.begin(), outputs.end(), input.node) || Is(context_.node(input.node), "Constant");
+        });
+        if (!repeats || inputs.empty() || !IsElementwise(context_.node(n)) || !IsReadByReductions(n)) continue;
+        groups_.Split(n);
+        shrunk = true;
+        break;
+      }
+    }
+  }
+  bool IsReadByReductions(int n) const {
+    return !context_.is_output[n] && std::all_of(context_.users[n].begin(), context_.users[n].end(),
+                                                 [&](const auto& use) { return IsReduce(context_.node(use.first)); });
   }
 
   void TakeReaders(int group) {

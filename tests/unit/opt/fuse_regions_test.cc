@@ -186,7 +186,7 @@ std::string Layer(const std::string& rows, const std::string& style = "gptj") {
                              {{"$SYMBOLS", symbols}, {"$ROWS", rows}, {"$STYLE", style}});
 }
 
-TEST(FuseRegions, DISABLED_DecoderLayerIsSevenRegions) {
+TEST(FuseRegions, DecoderLayerIsSevenRegions) {
   for (const char* rows : {"SEQ", "1", "7"}) {
     SCOPED_TRACE(rows);
     FusionReport report;
