@@ -211,7 +211,7 @@ class TileMatmul {
   void EmitMany(KernelWriter& writer, FusedExpr& expr, const MatmulSegment& segment, const kir::ExprRef& n0, int64_t chunk, kir::Block& block) {
     const int64_t width = plan_.row->panel_rows;
     const bool integer = plan_.row->panel == kir::Layout::kPanel16;
-    const int64_t step = integer ? view_.facts.dot_rows : view_.facts.gemm_rows;
+    const int64_t step = integer ? view_.facts.integer_rows : view_.facts.gemm_rows;
     EmitHidden(segment, chunk, block);
     kir::Block panel;
     const kir::ExprRef f = kb::Ref("f"), n = n0 + f, m = kb::Ref("m");

@@ -12,10 +12,8 @@ namespace quern::codegen {
 
 // What a schedule may know of a target: rows of a table owned by the target's folder, never a target's name.
 struct TargetFacts {
-  int vector_bytes = 64;
-  int gemm_rows = 12;        // rows of a register tile of mma_f32
-  int dot_rows = 10;         // rows of a register tile of the integer mma ops
-  int64_t l2_bytes = 1 << 20;
+  int gemm_rows = 12;        // rows of a block of mma_f32
+  int integer_rows = 24;     // rows of a block of the integer mma ops
   int64_t prefetch_ahead = 8192;
 };
 

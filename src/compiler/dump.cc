@@ -50,7 +50,7 @@ StatusOr<std::string> Machine(const lir::Plan& plan, const Options& options, con
 StatusOr<std::string> DumpText(const std::string& path, const Options& options, const DumpOptions& dump) {
   QUERN_ASSIGN(const compiler::OpenedModel model, compiler::OpenModel(path, options));
   if (dump.stage == "hir") return hir::Print(model.spec.module);
-  compiler::PipelineOptions pipeline = compiler::PipelineOptionsOf(options);
+  QUERN_ASSIGN(compiler::PipelineOptions pipeline, compiler::PipelineOptionsOf(options));
   std::string after;
   if (!dump.after.empty()) {
     bool known = false;

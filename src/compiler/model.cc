@@ -1,5 +1,7 @@
 #include "compiler/model.h"
 
+#include "codegen/cpu/target.h"
+
 namespace quern::compiler {
 
 StatusOr<OpenedModel> OpenModel(const std::string& path, const Options& options) {
@@ -13,9 +15,11 @@ StatusOr<OpenedModel> OpenModel(const std::string& path, const Options& options)
   return OpenedModel{std::move(shared), *std::move(spec)};
 }
 
-PipelineOptions PipelineOptionsOf(const Options& options) {
+StatusOr<PipelineOptions> PipelineOptionsOf(const Options& options) {
+  QUERN_ASSIGN(const cpu::Target* target, cpu::ResolveTarget(options.cpu));
   PipelineOptions pipeline;
   pipeline.exact = options.exact;
+  pipeline.facts.integer_rows = target->integer_rows;
   return pipeline;
 }
 

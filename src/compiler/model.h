@@ -19,7 +19,8 @@ struct OpenedModel {
 };
 StatusOr<OpenedModel> OpenModel(const std::string& path, const Options& options);
 
-PipelineOptions PipelineOptionsOf(const Options& options);
+// What the options say of the steps, with the schedule facts of the level they name. Error: an unknown level.
+StatusOr<PipelineOptions> PipelineOptionsOf(const Options& options);
 
 // The guards of a language model's step, in the order they are tried: one token, a few, a chunk of a prompt; each with
 // logits for the last row alone, or for many.

@@ -67,7 +67,8 @@ struct Session::State {
 
 namespace {
 
-StatusOr<std::unique_ptr<Executable>> MakeExecutable(const ir::Graph& graph, const models::ModelSpec& spec, const Options& options) {
+StatusOr<std::unique_ptr<Executable>> MakeExecutable(const ir::Graph& graph, const models::ModelSpec& spec, const Options& options,
+                                                     const compiler::PipelineOptions& pipeline) {
   jit::EngineOptions engine_options;
   engine_options.cpu = options.cpu;
   engine_options.threads = options.compile_threads > 0 ? options.compile_threads : DefaultThreads();
@@ -77,7 +78,6 @@ StatusOr<std::unique_ptr<Executable>> MakeExecutable(const ir::Graph& graph, con
   executable_options.cache = std::make_shared<KernelCache>(std::move(engine));
   executable_options.pool = std::make_shared<ThreadPool>(options.threads > 0 ? options.threads : DefaultThreads());
   executable_options.log = options.log;
-  const compiler::PipelineOptions pipeline = compiler::PipelineOptionsOf(options);
   std::vector<Variant> variants;
   for (const SymbolRanges& guard : compiler::StepGuards()) {
     variants.push_back({guard, [&graph, guard, pipeline]() -> StatusOr<lir::Plan> {
@@ -108,10 +108,11 @@ Result<Session> Session::Open(const std::string& path, const Options& options) {
     QUERN_ASSIGN(SpmTokenizer tokenizer, SpmTokenizer::FromGguf(*model.file));
     const double load = Since(start);
     const Clock::time_point compile_start = Clock::now();
-    QUERN_ASSIGN(ir::Graph graph, compiler::PrepareGraph(model.spec.module, compiler::PipelineOptionsOf(options)));
+    QUERN_ASSIGN(const compiler::PipelineOptions pipeline, compiler::PipelineOptionsOf(options));
+    QUERN_ASSIGN(ir::Graph graph, compiler::PrepareGraph(model.spec.module, pipeline));
     // The graph has its final address before variants refer to it.
     auto state = std::make_unique<State>(State{std::move(model.file), std::move(model.spec), std::move(tokenizer), std::move(graph), nullptr, 0, 0, {}});
-    QUERN_ASSIGN(state->executable, MakeExecutable(state->graph, state->spec, options));
+    QUERN_ASSIGN(state->executable, MakeExecutable(state->graph, state->spec, options, pipeline));
     state->prepare_seconds = Since(compile_start);
     QUERN_RETURN_IF_ERROR(state->executable->Prepare({{models::kSequenceSymbol, 1}, {models::kPastSymbol, 0}, {models::kLogitsSymbol, 1}}));
     state->timings.load = load;

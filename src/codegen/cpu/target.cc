@@ -16,11 +16,11 @@ namespace {
 #define QUERN_VNNI \
   QUERN_V4 " aes pclmul avx512vnni avx512bf16 avx512vbmi avx512vbmi2 avx512bitalg avx512vpopcntdq gfni vaes vpclmulqdq"
 constexpr std::array<Target, 5> kTargets = {{
-    {"sse4", "x86-64-v2", 4, false, false, QUERN_V2 " aes pclmul"},
-    {"avx2", "x86-64-v3", 8, false, true, QUERN_V3 " aes pclmul"},
-    {"avx512", "x86-64-v4", 16, true, true, QUERN_V4 " aes pclmul"},
-    {"avx512vnni", "", 16, true, true, QUERN_VNNI},
-    {"amx", "", 16, true, true, QUERN_VNNI " amx-tile amx-int8"},
+    {"sse4", "x86-64-v2", 4, false, false, 10, QUERN_V2 " aes pclmul"},
+    {"avx2", "x86-64-v3", 8, false, true, 10, QUERN_V3 " aes pclmul"},
+    {"avx512", "x86-64-v4", 16, true, true, 24, QUERN_V4 " aes pclmul"},
+    {"avx512vnni", "", 16, true, true, 24, QUERN_VNNI},
+    {"amx", "", 16, true, true, 32, QUERN_VNNI " amx-tile amx-int8"},
 }};
 
 }  // namespace
