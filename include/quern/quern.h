@@ -1,4 +1,5 @@
-// The public interface of Quern: open a model file and get the next token, or build a graph and run it.
+// The public interface for language models: open a model file and get the next token. quern/graph.h is the one for graphs of
+// your own; quern/result.h has the errors of both.
 //
 //   quern::Result<quern::Session> session = quern::Session::Open("model.gguf");
 //   if (!session.ok()) return Complain(session.error());
@@ -12,35 +13,14 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
+#include "quern/result.h"
+
 namespace quern {
-
-// A value, or a sentence that says what went wrong and where.
-template <typename T>
-class Result {
- public:
-  Result(T value) : value_(std::move(value)) {}  // NOLINT: returned as plain values
-  static Result Failed(std::string error) {
-    Result result;
-    result.error_ = std::move(error);
-    return result;
-  }
-  bool ok() const { return value_.has_value(); }
-  const std::string& error() const { return error_; }
-  T& operator*() { return *value_; }
-  T* operator->() { return &*value_; }
-
- private:
-  Result() = default;
-  std::optional<T> value_;
-  std::string error_;
-};
 
 struct Options {
   std::string cpu = "native";   // instruction-set level: native, x86-64-v2, x86-64-v3, x86-64-v4
@@ -116,11 +96,14 @@ class Sampler {
 };
 
 // Text of one stage of a model's way to machine code: "hir", "mir", "lir", "kir", "llvm" or "asm". `kernel` limits kir, llvm
-// and asm to kernels whose label contains it; `after` gives MIR after that pass; `tokens` is the step length it is for.
+// and asm to kernels whose label contains it. `after` gives the graph after that pass (the plan after "plan"); `stop_after`
+// also leaves out what comes later; passes in `skip` are left out. `tokens` is the step length it is for.
 struct DumpOptions {
   std::string stage = "mir";
   std::string kernel;
   std::string after;
+  std::string stop_after;
+  std::vector<std::string> skip;
   int64_t tokens = 1;
 };
 Result<std::string> Dump(const std::string& path, const Options& options, const DumpOptions& dump);

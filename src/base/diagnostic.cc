@@ -17,14 +17,40 @@ std::string Message(const Diagnostic& d) {
     case DiagnosticCode::kMissingBias: return absl::StrFormat("%s: the bias %s is missing", d.op, d.operand);
     case DiagnosticCode::kShapeMismatch:
     case DiagnosticCode::kDTypeMismatch:
-      return absl::StrFormat("%s: %s is %s, %s expected", d.op, d.operand, d.got, d.expected);
+      return absl::StrFormat("%s%s%s is %s, %s expected", d.op, d.op.empty() ? "" : ": ", d.operand, d.got, d.expected);
     case DiagnosticCode::kUnboundSymbol: return absl::StrFormat("%s: the symbol %s is not declared", d.op, d.operand);
     case DiagnosticCode::kBadAttribute:
       return absl::StrFormat("%s: the attribute %s is %s, %s expected", d.op, d.operand, d.got, d.expected);
     case DiagnosticCode::kDuplicateName: return absl::StrFormat("%s: the name %s is taken", d.op, d.operand);
     case DiagnosticCode::kUnsupported: return absl::StrFormat("%s: %s is not supported", d.op, d.got);
+    case DiagnosticCode::kMissing: return absl::StrFormat("%s was not given", d.operand);
+    case DiagnosticCode::kUnknownName: return absl::StrFormat("there is no %s; there is: %s", d.operand, d.expected);
+    case DiagnosticCode::kOutOfRange: return absl::StrFormat("%s is %s, outside %s", d.operand, d.got, d.expected);
+    case DiagnosticCode::kSizeConflict: return absl::StrFormat("%s does not hold for %s", d.expected, d.got);
+    case DiagnosticCode::kBusy: return "another run is under way: one at a time";
   }
   return "";
+}
+
+absl::StatusCode StatusCodeOf(DiagnosticCode code) {
+  switch (code) {
+    case DiagnosticCode::kUnsupported: return absl::StatusCode::kUnimplemented;
+    case DiagnosticCode::kMissing:
+    case DiagnosticCode::kBusy: return absl::StatusCode::kFailedPrecondition;
+    case DiagnosticCode::kUnknownName: return absl::StatusCode::kNotFound;
+    case DiagnosticCode::kOutOfRange:
+    case DiagnosticCode::kSizeConflict: return absl::StatusCode::kOutOfRange;
+    case DiagnosticCode::kUnknownOp:
+    case DiagnosticCode::kUnknownOperand:
+    case DiagnosticCode::kInputCount:
+    case DiagnosticCode::kMissingBias:
+    case DiagnosticCode::kShapeMismatch:
+    case DiagnosticCode::kDTypeMismatch:
+    case DiagnosticCode::kUnboundSymbol:
+    case DiagnosticCode::kBadAttribute:
+    case DiagnosticCode::kDuplicateName: break;
+  }
+  return absl::StatusCode::kInvalidArgument;
 }
 
 // Strings are stored as LENGTH:BYTES, so that any byte may occur in them.
@@ -45,9 +71,7 @@ bool Take(std::string& in, std::string& field) {
 Status ToStatus(const Diagnostic& diagnostic) {
   std::string message = Message(diagnostic);
   if (!diagnostic.provenance.empty()) absl::StrAppend(&message, " (in ", diagnostic.provenance, ")");
-  Status status(diagnostic.code == DiagnosticCode::kUnsupported ? absl::StatusCode::kUnimplemented
-                                                                : absl::StatusCode::kInvalidArgument,
-                message);
+  Status status(StatusCodeOf(diagnostic.code), message);
   std::string payload(1, static_cast<char>(diagnostic.code));
   for (const std::string* field :
        {&diagnostic.op, &diagnostic.operand, &diagnostic.expected, &diagnostic.got, &diagnostic.provenance}) {
@@ -61,7 +85,7 @@ std::optional<Diagnostic> DiagnosticOf(const Status& status) {
   const auto payload = status.GetPayload(kPayloadUrl);
   if (!payload) return std::nullopt;
   std::string text(*payload);
-  if (text.empty() || static_cast<uint8_t>(text[0]) > static_cast<uint8_t>(DiagnosticCode::kUnsupported))
+  if (text.empty() || static_cast<uint8_t>(text[0]) > static_cast<uint8_t>(kLastDiagnosticCode))
     return std::nullopt;
   Diagnostic d;
   d.code = static_cast<DiagnosticCode>(text[0]);

@@ -1,5 +1,5 @@
-// Diagnostic: the one typed payload of an error about a model: what is wrong, at which op and operand, what was
-// expected, and where in the model it came from. It travels inside an absl::Status, whose message is made from it.
+// Diagnostic: the one typed payload of an error about a model or a run of it: what is wrong, at which op and operand, what
+// was expected, and where in the model it came from. It travels inside an absl::Status, whose message is made from it.
 //
 //   Status s = ToStatus({.code = DiagnosticCode::kShapeMismatch, .op = "SwiGLU", .operand = "gate",
 //                        .expected = "[7, 11]", .got = "f32[7, 5]", .provenance = "layers.3/ffn"});
@@ -25,7 +25,14 @@ enum class DiagnosticCode : uint8_t {
   kBadAttribute,   // `operand` is the attribute
   kDuplicateName,  // `operand` is the name
   kUnsupported,    // `got` says what
+  // Of a run; `op` is empty and `operand` says what it is about: "input x", "symbol SEQ".
+  kMissing,       // the operand was not given
+  kUnknownName,   // there is no such operand; `expected` lists those there are
+  kOutOfRange,    // `got` is outside `expected`
+  kSizeConflict,  // the sizes `got` break `expected`, which the graph needs
+  kBusy,          // another run is under way
 };
+inline constexpr DiagnosticCode kLastDiagnosticCode = DiagnosticCode::kBusy;
 
 struct Diagnostic {
   DiagnosticCode code = DiagnosticCode::kUnsupported;

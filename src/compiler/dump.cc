@@ -1,19 +1,15 @@
 // Dump and Inspect of the public interface: what a model file holds, and what it becomes.
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
+#include "compiler/dump_module.h"
 #include "compiler/model.h"
+#include "compiler/public_error.h"
 #include "jit/engine.h"
 
 namespace quern {
 namespace {
-
-SymbolRanges GuardFor(int64_t tokens) {
-  for (const SymbolRanges& guard : compiler::StepGuards()) {
-    const SymbolRange& range = guard.at(models::kSequenceSymbol);
-    if (range.low <= tokens && tokens <= range.high) return guard;
-  }
-  return compiler::StepGuards()[0];
-}
 
 // Kernels of the plan whose label or name contains `filter`, with the label of their first use.
 std::vector<std::pair<int, std::string>> Select(const lir::Plan& plan, const std::string& filter) {
@@ -21,10 +17,12 @@ std::vector<std::pair<int, std::string>> Select(const lir::Plan& plan, const std
   for (size_t k = 0; k < plan.kernels.size(); ++k) {
     std::string first;
     bool wanted = filter.empty();
-    for (const lir::Launch& launch : plan.launches) {
-      if (launch.kernel != static_cast<int>(k)) continue;
-      if (first.empty()) first = launch.label;
-      wanted |= launch.label.find(filter) != std::string::npos;
+    for (const std::vector<lir::Launch>* launches : {&plan.once, &plan.launches}) {
+      for (const lir::Launch& launch : *launches) {
+        if (launch.kernel != static_cast<int>(k)) continue;
+        if (first.empty()) first = launch.label;
+        wanted |= launch.label.find(filter) != std::string::npos;
+      }
     }
     if (wanted) selected.emplace_back(static_cast<int>(k), first);
   }
@@ -47,50 +45,104 @@ StatusOr<std::string> Machine(const lir::Plan& plan, const Options& options, con
   return text;
 }
 
-StatusOr<std::string> DumpText(const std::string& path, const Options& options, const DumpOptions& dump) {
-  QUERN_ASSIGN(const compiler::OpenedModel model, compiler::OpenModel(path, options));
-  if (dump.stage == "hir") return hir::Print(model.spec.module);
-  QUERN_ASSIGN(compiler::PipelineOptions pipeline, compiler::PipelineOptionsOf(options));
-  std::string after;
-  if (!dump.after.empty()) {
-    bool known = false;
+bool Contains(const std::vector<std::string_view>& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+Status CheckPasses(const DumpOptions& dump) {
+  const std::vector<std::string_view> steps = compiler::StepNames();
+  std::vector<std::string> named = dump.skip;
+  if (!dump.after.empty()) named.push_back(dump.after);
+  if (!dump.stop_after.empty()) named.push_back(dump.stop_after);
+  for (const std::string& name : named) {
+    if (Contains(steps, name)) continue;
     std::string names;
-    for (const std::string_view name : compiler::StepNames()) {
-      known |= name == dump.after;
-      absl::StrAppend(&names, names.empty() ? "" : ", ", std::string(name));
-    }
-    if (!known) return absl::InvalidArgumentError(absl::StrFormat("there is no step %s; there are %s", dump.after, names));
-    pipeline.after_step = [&](std::string_view step, const ir::Graph& graph) {
-      if (step == dump.after) after = ir::Print(graph);
-    };
+    for (const std::string_view step : steps) absl::StrAppend(&names, names.empty() ? "" : ", ", std::string(step));
+    return absl::InvalidArgumentError(absl::StrFormat("there is no pass %s; there are %s", name, names));
   }
-  QUERN_ASSIGN(const ir::Graph graph, compiler::PrepareGraph(model.spec.module, pipeline));
-  QUERN_ASSIGN(const compiler::PlannedVariant variant, compiler::PlanVariant(graph, GuardFor(dump.tokens), pipeline));
-  if (!dump.after.empty()) return after;
-  if (dump.stage == "mir") return absl::StrCat(ir::Print(variant.graph), "\n", variant.report.ToString());
-  if (dump.stage == "lir") return lir::Print(variant.plan);
+  for (const std::string& name : dump.skip) {
+    if (name == "lower" || name == "plan") return absl::InvalidArgumentError(absl::StrFormat("%s cannot be skipped: it is no pass but a change of form", name));
+    if (name == dump.after || name == dump.stop_after) return absl::InvalidArgumentError(absl::StrFormat("pass %s is skipped, so nothing comes after it", name));
+  }
+  if (!dump.after.empty() && !dump.stop_after.empty()) return absl::InvalidArgumentError("either the graph after a pass, or stop after it: not both");
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+namespace compiler {
+
+StatusOr<std::string> DumpModule(const hir::Module& module, const std::vector<SymbolRanges>& guards, const Options& options,
+                                 const DumpOptions& dump) {
+  const std::vector<std::string_view> stages = {"hir", "mir", "lir", "kir", "llvm", "asm"};
+  if (!Contains(stages, dump.stage)) {
+    return absl::InvalidArgumentError(absl::StrFormat("there is no stage %s; there are hir, mir, lir, kir, llvm and asm", dump.stage));
+  }
+  QUERN_RETURN_IF_ERROR(CheckPasses(dump));
+  QUERN_ASSIGN(PipelineOptions pipeline, PipelineOptionsOf(options));
+  if (dump.stage == "hir") return hir::Print(module);
+  pipeline.skip = dump.skip;
+  pipeline.stop_after = dump.stop_after == "plan" ? "" : dump.stop_after;
+  const std::string wanted = dump.after + dump.stop_after;  // one of them at most
+  std::string after;
+  bool seen = false;
+  pipeline.after_step = [&](std::string_view step, const ir::Graph& graph) {
+    if (step == wanted) after = ir::Print(graph), seen = true;
+  };
+  QUERN_ASSIGN(const ir::Graph graph, PrepareGraph(module, pipeline));
+  if (seen && !dump.stop_after.empty()) return after;
+  SymbolRanges guard;
+  for (const SymbolRanges& candidate : guards) {
+    guard = candidate;
+    const bool takes = candidate.empty() || (candidate.begin()->second.low <= dump.tokens && dump.tokens <= candidate.begin()->second.high);
+    if (takes) break;
+  }
+  QUERN_ASSIGN(PlannedVariant variant, FuseVariant(graph, guard, pipeline));
+  if (seen) return after;
+  if (dump.stage == "mir" && wanted.empty()) return absl::StrCat(ir::Print(variant.graph), "\n", variant.report.ToString());
+  QUERN_RETURN_IF_ERROR(AddPlan(variant, pipeline));
+  if (dump.stage == "lir" || wanted == "plan") return lir::Print(variant.plan);
+  std::string text;
   if (dump.stage == "kir") {
-    std::string text;
     for (const auto& [kernel, label] : Select(variant.plan, dump.kernel)) {
       absl::StrAppend(&text, "# ", label, "\n", kir::Print(variant.plan.kernels[kernel]), "\n");
     }
-    return text;
+  } else {
+    QUERN_ASSIGN(text, Machine(variant.plan, options, dump));
   }
-  if (dump.stage == "llvm" || dump.stage == "asm") return Machine(variant.plan, options, dump);
-  return absl::InvalidArgumentError(absl::StrFormat("there is no stage %s; there are hir, mir, lir, kir, llvm and asm", dump.stage));
+  if (text.empty()) return absl::InvalidArgumentError(absl::StrFormat("no kernel has a label that contains \"%s\"", dump.kernel));
+  return text;
+}
+
+}  // namespace compiler
+
+namespace {
+
+StatusOr<std::string> DumpText(const std::string& path, const Options& options, const DumpOptions& dump) {
+  QUERN_ASSIGN(const compiler::OpenedModel model, compiler::OpenModel(path, options));
+  const int64_t most = std::min(models::kMaxSequence, model.spec.context);
+  if (dump.tokens < 1 || dump.tokens > most) {
+    return absl::InvalidArgumentError(absl::StrFormat("a step of %d tokens was asked for, 1 to %d can be had", dump.tokens, most));
+  }
+  // The guards of steps that want logits of the last row alone come first among those of a length.
+  for (const SymbolRanges& guard : compiler::StepGuards()) {
+    const SymbolRange& range = guard.at(models::kSequenceSymbol);
+    if (range.low <= dump.tokens && dump.tokens <= range.high) return compiler::DumpModule(model.spec.module, {guard}, options, dump);
+  }
+  return absl::InternalError("no variant takes a step of this length");
 }
 
 }  // namespace
 
 Result<std::string> Dump(const std::string& path, const Options& options, const DumpOptions& dump) {
   StatusOr<std::string> text = DumpText(path, options, dump);
-  if (!text.ok()) return Result<std::string>::Failed(std::string(text.status().message()));
+  if (!text.ok()) return Result<std::string>::Failed(compiler::ErrorOf(text.status()));
   return *std::move(text);
 }
 
 Result<std::string> Inspect(const std::string& path) {
   const StatusOr<GgufFile> file = GgufFile::Open(path);
-  if (!file.ok()) return Result<std::string>::Failed(std::string(file.status().message()));
+  if (!file.ok()) return Result<std::string>::Failed(compiler::ErrorOf(file.status()));
   std::string text = absl::StrFormat("%s: GGUF v%u, %u keys, %u tensors\n", path, file->version(), file->metadata().size(), file->tensors().size());
   for (const auto& [key, value] : file->metadata()) absl::StrAppend(&text, "  ", key, " = ", ToString(value), "\n");
   for (const GgufTensor& tensor : file->tensors()) {

@@ -105,14 +105,24 @@ StatusOr<ir::Graph> PrepareGraph(const hir::Module& module, const PipelineOption
   return std::move(work.graph);
 }
 
-StatusOr<PlannedVariant> PlanVariant(const ir::Graph& graph, const SymbolRanges& guard, const PipelineOptions& options, StepTimes* times) {
+StatusOr<PlannedVariant> FuseVariant(const ir::Graph& graph, const SymbolRanges& guard, const PipelineOptions& options, StepTimes* times) {
   Work work{options, times, graph, guard, {}, false};
   QUERN_RETURN_IF_ERROR(RunSteps(kVariant, work));
   QUERN_RETURN_IF_ERROR(ir::Verify(work.graph));
+  return PlannedVariant{std::move(work.graph), std::move(work.report), {}};
+}
+
+Status AddPlan(PlannedVariant& variant, const PipelineOptions& options, StepTimes* times) {
   const Clock::time_point start = Clock::now();
-  QUERN_ASSIGN(lir::Plan plan, lir::BuildPlan(work.graph, work.graph.symbols, options.facts));
+  QUERN_ASSIGN(variant.plan, lir::BuildPlan(variant.graph, variant.graph.symbols, options.facts));
   AddTime(times, "plan", start);
-  return PlannedVariant{std::move(work.graph), std::move(work.report), std::move(plan)};
+  return absl::OkStatus();
+}
+
+StatusOr<PlannedVariant> PlanVariant(const ir::Graph& graph, const SymbolRanges& guard, const PipelineOptions& options, StepTimes* times) {
+  QUERN_ASSIGN(PlannedVariant variant, FuseVariant(graph, guard, options, times));
+  QUERN_RETURN_IF_ERROR(AddPlan(variant, options, times));
+  return variant;
 }
 
 std::vector<std::string_view> StepNames() {

@@ -39,7 +39,11 @@ struct PlannedVariant {
   opt::FusionReport report;
   lir::Plan plan;
 };
-// The plan of `graph` for the values of symbols in `guard` (symbols not named keep their range).
+// `graph` for the values of symbols in `guard` (symbols not named keep their range), fused; no plan yet.
+StatusOr<PlannedVariant> FuseVariant(const ir::Graph& graph, const SymbolRanges& guard, const PipelineOptions& options, StepTimes* times = nullptr);
+// Plans what FuseVariant made.
+Status AddPlan(PlannedVariant& variant, const PipelineOptions& options, StepTimes* times = nullptr);
+// Both.
 StatusOr<PlannedVariant> PlanVariant(const ir::Graph& graph, const SymbolRanges& guard, const PipelineOptions& options, StepTimes* times = nullptr);
 
 // Names of all steps, in order.

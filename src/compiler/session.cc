@@ -4,9 +4,10 @@
 #include <chrono>
 
 #include "compiler/model.h"
+#include "compiler/public_error.h"
+#include "compiler/runtime_options.h"
 #include "generate/sampler.h"
 #include "import/spm_tokenizer.h"
-#include "jit/engine.h"
 #include "runtime/executable.h"
 
 namespace quern {
@@ -15,8 +16,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 double Since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
-
-std::string Message(const Status& status) { return std::string(status.message()); }
 
 }  // namespace
 
@@ -69,15 +68,7 @@ namespace {
 
 StatusOr<std::unique_ptr<Executable>> MakeExecutable(const ir::Graph& graph, const models::ModelSpec& spec, const Options& options,
                                                      const compiler::PipelineOptions& pipeline) {
-  jit::EngineOptions engine_options;
-  engine_options.cpu = options.cpu;
-  engine_options.threads = options.compile_threads > 0 ? options.compile_threads : DefaultThreads();
-  engine_options.emit.specialise = options.specialise;
-  QUERN_ASSIGN(std::shared_ptr<jit::Engine> engine, jit::Engine::Create(engine_options));
-  ExecutableOptions executable_options;
-  executable_options.cache = std::make_shared<KernelCache>(std::move(engine));
-  executable_options.pool = std::make_shared<ThreadPool>(options.threads > 0 ? options.threads : DefaultThreads());
-  executable_options.log = options.log;
+  QUERN_ASSIGN(ExecutableOptions executable_options, compiler::ExecutableOptionsOf(options));
   std::vector<Variant> variants;
   for (const SymbolRanges& guard : compiler::StepGuards()) {
     variants.push_back({guard, [&graph, guard, pipeline]() -> StatusOr<lir::Plan> {
@@ -120,7 +111,7 @@ Result<Session> Session::Open(const std::string& path, const Options& options) {
     return state;
   };
   StatusOr<std::unique_ptr<State>> state = open();
-  if (!state.ok()) return Result<Session>::Failed(Message(state.status()));
+  if (!state.ok()) return Result<Session>::Failed(compiler::ErrorOf(state.status()));
   return Session(*std::move(state));
 }
 
@@ -139,13 +130,13 @@ bool Session::IsEnd(int32_t id) const { return state_->tokenizer.IsEnd(id); }
 
 Result<std::vector<float>> Session::Step(std::span<const int32_t> ids) {
   StatusOr<std::vector<float>> logits = state_->Step(ids, false);
-  if (!logits.ok()) return Result<std::vector<float>>::Failed(Message(logits.status()));
+  if (!logits.ok()) return Result<std::vector<float>>::Failed(compiler::ErrorOf(logits.status()));
   return *std::move(logits);
 }
 
 Result<std::vector<float>> Session::StepAll(std::span<const int32_t> ids) {
   StatusOr<std::vector<float>> logits = state_->Step(ids, true);
-  if (!logits.ok()) return Result<std::vector<float>>::Failed(Message(logits.status()));
+  if (!logits.ok()) return Result<std::vector<float>>::Failed(compiler::ErrorOf(logits.status()));
   return *std::move(logits);
 }
 

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "base/diagnostic.h"
 #include "kir/scratch.h"
 
 namespace quern {
@@ -27,6 +28,7 @@ Status BoundPlan::Prepare(std::span<const std::string> names, KernelCache& cache
     requirements_.push_back(std::move(value));
   }
   QUERN_ASSIGN(arena_bytes_, Polynomial::Compile(plan_.arena_bytes, names));
+  arena_bounded_ = plan_.arena_bytes.UpperBound(plan_.ranges).has_value();
   QUERN_ASSIGN(const Polynomial once_bytes, Polynomial::Compile(plan_.once_bytes, names));
   if (!once_bytes.is_constant()) return absl::InternalError("parameter-only memory depends on a symbol");
   QUERN_ASSIGN(once_, Memory::Allocate(once_bytes.Evaluate({})));
@@ -106,8 +108,13 @@ Status BoundPlan::Bind(std::span<const int64_t> values, SharedMemory& memory) {
       if (plan_.requirements[r].exact ? value == 0 : value >= 0) continue;
       std::string sizes;
       for (size_t s = 0; s < names_.size(); ++s) absl::StrAppend(&sizes, s == 0 ? "" : ", ", names_[s], " = ", values[s]);
-      return absl::OutOfRangeError(absl::StrCat(plan_.requirements[r].text, " does not hold for ", sizes));
+      return ToStatus({DiagnosticCode::kSizeConflict, "", "", plan_.requirements[r].text, sizes, plan_.name});
     }
+  }
+  if (moved && !arena_bounded_) {
+    Binding binding;
+    for (size_t s = 0; s < names_.size(); ++s) binding[names_[s]] = values[s];
+    QUERN_RETURN_IF_ERROR(plan_.arena_bytes.Evaluate(binding).status());
   }
   const int64_t bytes = arena_bytes_.Evaluate(values);
   if (memory.arena.size() < bytes || memory.arena.data() == nullptr) {

@@ -92,6 +92,7 @@ class BoundPlan {
   std::vector<Polynomial> offsets_;       // by buffer: in the arena
   std::vector<Polynomial> requirements_;
   Polynomial arena_bytes_;
+  bool arena_bounded_ = true;             // fits 64 bits for all values of the symbols
   std::map<std::string, int, std::less<>> inputs_;  // buffers
   std::map<int, std::vector<int>> outputs_;
   Memory once_;

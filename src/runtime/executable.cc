@@ -1,10 +1,12 @@
 #include "runtime/executable.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/check.h"
 #include "codegen/region.h"
 
@@ -32,6 +34,10 @@ const Port* FindPort(const std::vector<Port>& ports, std::string_view name) {
     if (port.name == name) return &port;
   }
   return nullptr;
+}
+
+std::string RangeText(const SymbolRange& range) {
+  return absl::StrCat(range.low, "..", range.high == INT64_MAX ? "" : absl::StrCat(range.high));
 }
 
 std::string GuardText(const SymbolRanges& guard) {
@@ -64,10 +70,31 @@ struct Executable::State_ {
   std::vector<void*> scratch_pointers;
   BoundPlan* last = nullptr;
   Report report;
+  std::atomic_flag busy;
 };
+
+namespace {
+
+// Holds `flag` for the length of a call, or says that another call does.
+class Exclusive {
+ public:
+  explicit Exclusive(std::atomic_flag& flag) : flag_(flag), held_(!flag.test_and_set(std::memory_order_acquire)) {}
+  ~Exclusive() {
+    if (held_) flag_.clear(std::memory_order_release);
+  }
+  Exclusive(const Exclusive&) = delete;
+  bool held() const { return held_; }
+
+ private:
+  std::atomic_flag& flag_;
+  const bool held_;
+};
+
+}  // namespace
 
 Signature SignatureOf(const ir::Graph& graph) {
   Signature signature;
+  signature.name = graph.name;
   signature.symbols = graph.symbols;
   for (const int n : graph.Inputs()) {
     const std::string& name = graph.node(n).attributes.String("name");
@@ -88,6 +115,10 @@ Executable::~Executable() = default;
 const Signature& Executable::signature() const { return s_->signature; }
 const Executable::Report& Executable::report() const { return s_->report; }
 const BoundPlan* Executable::last() const { return s_->last; }
+
+Status Executable::Fail(DiagnosticCode code, std::string operand, std::string expected, std::string got) const {
+  return ToStatus({code, "", std::move(operand), std::move(expected), std::move(got), s_->signature.name});
+}
 
 StatusOr<std::unique_ptr<Executable>> Executable::Create(Signature signature, std::vector<Variant> variants, ExecutableOptions options) {
   auto state = std::make_unique<State_>();
@@ -127,18 +158,20 @@ StatusOr<std::unique_ptr<Executable>> Executable::Create(Signature signature, st
 StatusOr<int> Executable::InputIndex(std::string_view name) const {
   const Port* port = FindPort(s_->signature.inputs, name);
   if (port != nullptr) return static_cast<int>(port - s_->signature.inputs.data());
-  return absl::NotFoundError(absl::StrFormat("there is no input %s; inputs: %s", std::string(name), Names(s_->signature.inputs)));
+  return Fail(DiagnosticCode::kUnknownName, absl::StrCat("input ", std::string(name)), Names(s_->signature.inputs), "");
 }
 
 Status Executable::BindParam(std::string_view name, std::span<const uint8_t> bytes) {
+  const Exclusive exclusive(s_->busy);
+  if (!exclusive.held()) return Fail(DiagnosticCode::kBusy, "", "", "");
   const Port* port = FindPort(s_->signature.params, name);
   if (port == nullptr) {
-    return absl::NotFoundError(absl::StrFormat("there is no parameter %s; parameters: %s", std::string(name), Names(s_->signature.params)));
+    return Fail(DiagnosticCode::kUnknownName, absl::StrCat("parameter ", std::string(name)), Names(s_->signature.params), "");
   }
   const Extent expected = BytesOf(*port, true);
   if (!expected.is_constant() || expected.constant() != static_cast<int64_t>(bytes.size())) {
-    return absl::InvalidArgumentError(absl::StrFormat("parameter %s is %u bytes, %s expected for %s", port->name, bytes.size(),
-                                                      expected.ToString(), port->type.ToString()));
+    return Fail(DiagnosticCode::kShapeMismatch, absl::StrCat("parameter ", port->name),
+                absl::StrCat(expected.ToString(), " bytes of ", port->type.ToString()), absl::StrCat(bytes.size(), " bytes"));
   }
   if (reinterpret_cast<uintptr_t>(bytes.data()) % lir::kParamAlign != 0) {
     QUERN_ASSIGN(Memory copy, Memory::Allocate(static_cast<int64_t>(bytes.size())));
@@ -157,15 +190,17 @@ StatusOr<int> Executable::Choose(const Binding& symbols) {
   s.values.clear();
   for (size_t i = 0; i < s.names.size(); ++i) {
     const auto value = symbols.find(s.names[i]);
-    if (value == symbols.end()) return absl::InvalidArgumentError(absl::StrFormat("symbol %s is not bound", s.names[i]));
+    if (value == symbols.end()) return Fail(DiagnosticCode::kMissing, absl::StrCat("symbol ", s.names[i]), "", "");
     if (value->second < s.ranges[i].low || value->second > s.ranges[i].high) {
-      return absl::OutOfRangeError(absl::StrFormat("symbol %s is %d, outside %d..%d", s.names[i], value->second, s.ranges[i].low, s.ranges[i].high));
+      return Fail(DiagnosticCode::kOutOfRange, absl::StrCat("symbol ", s.names[i]), RangeText(s.ranges[i]), absl::StrCat(value->second));
     }
     s.values.push_back(value->second);
   }
   if (symbols.size() != s.names.size()) {
     for (const auto& [name, value] : symbols) {
-      if (!s.signature.symbols.contains(name)) return absl::InvalidArgumentError(absl::StrFormat("there is no symbol %s", name));
+      if (!s.signature.symbols.contains(name)) {
+        return Fail(DiagnosticCode::kUnknownName, absl::StrCat("symbol ", name), s.names.empty() ? "none" : absl::StrJoin(s.names, ", "), "");
+      }
     }
   }
   for (size_t v = 0; v < s.guards.size(); ++v) {
@@ -173,14 +208,16 @@ StatusOr<int> Executable::Choose(const Binding& symbols) {
     for (size_t i = 0; holds && i < s.values.size(); ++i) holds = s.guards[v][i].low <= s.values[i] && s.values[i] <= s.guards[v][i].high;
     if (holds) return static_cast<int>(v);
   }
-  return absl::OutOfRangeError("no variant was built for these values of the symbols");
+  std::string sizes;
+  for (size_t i = 0; i < s.names.size(); ++i) absl::StrAppend(&sizes, i == 0 ? "" : ", ", s.names[i], " = ", s.values[i]);
+  return Fail(DiagnosticCode::kSizeConflict, "", "a guard of some variant", sizes);
 }
 
 Status Executable::Compile(int variant) {
   State_& s = *s_;
   if (s.plans[variant] != nullptr) return absl::OkStatus();
   for (const Port& port : s.signature.params) {
-    if (!s.memory.params.contains(port.name)) return absl::FailedPreconditionError(absl::StrFormat("parameter %s is not bound", port.name));
+    if (!s.memory.params.contains(port.name)) return Fail(DiagnosticCode::kMissing, absl::StrCat("parameter ", port.name), "", "");
   }
   const int64_t start = NowNs();
   const KernelCache::Report before = s.options.cache->report();
@@ -212,8 +249,17 @@ Status Executable::Compile(int variant) {
 }
 
 Status Executable::Prepare(const Binding& symbols) {
+  const Exclusive exclusive(s_->busy);
+  if (!exclusive.held()) return Fail(DiagnosticCode::kBusy, "", "", "");
   QUERN_ASSIGN(const int variant, Choose(symbols));
   return Compile(variant);
+}
+
+Status Executable::CheckLength(const char* kind, const Port& port, const void* data, int64_t bytes, int64_t expected) const {
+  if (bytes == expected && (data != nullptr || bytes == 0)) return absl::OkStatus();
+  if (bytes == expected) return Fail(DiagnosticCode::kMissing, absl::StrCat(kind, port.name), "", "");
+  return Fail(DiagnosticCode::kShapeMismatch, absl::StrCat(kind, port.name),
+              absl::StrCat(expected, " bytes of ", port.type.ToString()), absl::StrCat(bytes, " bytes"));
 }
 
 Status Executable::CheckLengths(std::span<const ConstBytes> inputs, std::span<const MutableBytes> outputs) {
@@ -226,30 +272,24 @@ Status Executable::CheckLengths(std::span<const ConstBytes> inputs, std::span<co
     s.sized = s.values;
   }
   if (inputs.size() != s.input_bytes.size()) {
-    return absl::InvalidArgumentError(absl::StrFormat("%u inputs were given, %u expected: %s", inputs.size(), s.input_bytes.size(), Names(s.signature.inputs)));
+    return Fail(DiagnosticCode::kMissing, absl::StrFormat("one of the %u inputs (%s)", s.input_bytes.size(), Names(s.signature.inputs)), "", "");
   }
   if (outputs.size() != s.output_bytes.size()) {
-    return absl::InvalidArgumentError(absl::StrFormat("%u outputs were given, %u expected", outputs.size(), s.output_bytes.size()));
+    return Fail(DiagnosticCode::kMissing, absl::StrFormat("one of the %u outputs", s.output_bytes.size()), "", "");
   }
   for (size_t i = 0; i < inputs.size(); ++i) {
-    const Port& port = s.signature.inputs[i];
-    if (inputs[i].bytes != s.input_bytes[i]) {
-      return absl::InvalidArgumentError(absl::StrFormat("input %s is %d bytes, %d expected for %s", port.name, inputs[i].bytes, s.input_bytes[i], port.type.ToString()));
-    }
-    if (inputs[i].data == nullptr && inputs[i].bytes > 0) return absl::InvalidArgumentError(absl::StrFormat("input %s is null", port.name));
+    QUERN_RETURN_IF_ERROR(CheckLength("input ", s.signature.inputs[i], inputs[i].data, inputs[i].bytes, s.input_bytes[i]));
   }
   for (size_t i = 0; i < outputs.size(); ++i) {
-    const Port& port = s.signature.outputs[i];
-    if (outputs[i].bytes != s.output_bytes[i]) {
-      return absl::InvalidArgumentError(absl::StrFormat("output %s is %d bytes, %d expected for %s", port.name, outputs[i].bytes, s.output_bytes[i], port.type.ToString()));
-    }
-    if (outputs[i].data == nullptr && outputs[i].bytes > 0) return absl::InvalidArgumentError(absl::StrFormat("output %s is null", port.name));
+    QUERN_RETURN_IF_ERROR(CheckLength("output ", s.signature.outputs[i], outputs[i].data, outputs[i].bytes, s.output_bytes[i]));
   }
   return absl::OkStatus();
 }
 
 Status Executable::Run(std::span<const ConstBytes> inputs, std::span<const MutableBytes> outputs, const Binding& symbols) {
   State_& s = *s_;
+  const Exclusive exclusive(s.busy);
+  if (!exclusive.held()) return Fail(DiagnosticCode::kBusy, "", "", "");
   QUERN_ASSIGN(const int variant, Choose(symbols));
   QUERN_RETURN_IF_ERROR(CheckLengths(inputs, outputs));
   QUERN_RETURN_IF_ERROR(Compile(variant));
@@ -270,7 +310,7 @@ Status Executable::Run(std::span<const ConstBytes> inputs, std::span<const Mutab
 StatusOr<std::span<uint8_t>> Executable::State(std::string_view name) {
   const auto state = s_->memory.states.find(name);
   if (state != s_->memory.states.end()) return state->second.bytes();
-  return absl::NotFoundError(absl::StrFormat("there is no state %s; states: %s", std::string(name), Names(s_->signature.states)));
+  return Fail(DiagnosticCode::kUnknownName, absl::StrCat("state ", std::string(name)), Names(s_->signature.states), "");
 }
 
 void Executable::ResetState() {

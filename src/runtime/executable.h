@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/diagnostic.h"
 #include "base/extent.h"
 #include "base/status.h"
 #include "ir/graph.h"
@@ -32,6 +33,7 @@ struct Port {
 };
 
 struct Signature {
+  std::string name;             // of the graph: where errors of a run say they come from
   std::vector<Port> inputs;   // without those that are donated
   std::vector<Port> outputs;  // likewise; named "0", "1", ... by their index among the graph's outputs
   std::vector<Port> params;
@@ -55,7 +57,12 @@ struct ExecutableOptions {
 struct ConstBytes { const void* data; int64_t bytes; };
 struct MutableBytes { void* data; int64_t bytes; };
 
-// One run at a time: not thread-safe.
+// One run at a time: a Run, Prepare or BindParam while another is under way is the error kBusy, and has no effect. Everything
+// else is not thread-safe. Different executables are independent, except that those of one pool must not run at once; they
+// may share a kernel cache.
+//
+// Errors of a run are Diagnostics (base/diagnostic.h): kMissing, kUnknownName, kOutOfRange, kInputCount, kShapeMismatch,
+// kSizeConflict and kBusy, with the operand ("input x", "symbol SEQ") and the name of the graph.
 class Executable {
  public:
   // Variants are tried in order. State is allocated and zero.
@@ -64,14 +71,15 @@ class Executable {
   ~Executable();
 
   const Signature& signature() const;
-  // Position among signature().inputs. Errors: NotFound lists the names there are.
+  // Position among signature().inputs. Error: kUnknownName lists the names there are.
   StatusOr<int> InputIndex(std::string_view name) const;
 
   // The bytes must outlive the executable; those that are not aligned to 32 are copied. Binding after a run has effect:
   // parameter-only work is done again. Errors: an unknown name, another length.
   Status BindParam(std::string_view name, std::span<const uint8_t> bytes);
 
-  // `inputs` and `outputs` in the order of the signature. Memory is read and written in place: aligned to its elements.
+  // `inputs` and `outputs` in the order of the signature. Memory is read and written in place: aligned to its elements, no
+  // output overlaps another or an input. Nothing is written when there is an error.
   // Errors: a missing, unbound or out-of-range symbol; a wrong count or length; a parameter that is not bound; no variant.
   Status Run(std::span<const ConstBytes> inputs, std::span<const MutableBytes> outputs, const Binding& symbols);
   // Compiles the variant for these symbols without running it.
@@ -95,8 +103,10 @@ class Executable {
  private:
   struct State_;
   explicit Executable(std::unique_ptr<State_> state);
+  Status Fail(DiagnosticCode code, std::string operand, std::string expected, std::string got) const;
   StatusOr<int> Choose(const Binding& symbols);
   Status Compile(int variant);
+  Status CheckLength(const char* kind, const Port& port, const void* data, int64_t bytes, int64_t expected) const;
   Status CheckLengths(std::span<const ConstBytes> inputs, std::span<const MutableBytes> outputs);
   std::unique_ptr<State_> s_;
 };

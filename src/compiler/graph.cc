@@ -1,0 +1,281 @@
+// Graph of the public interface: a HIR module behind names and text.
+
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "base/diagnostic.h"
+#include "compiler/dump_module.h"
+#include "compiler/program.h"
+#include "compiler/public_error.h"
+#include "hir/block.h"
+#include "ir/op.h"
+
+namespace quern {
+namespace {
+
+constexpr int64_t kLargestSize = int64_t{1} << 31;
+
+// What a block or op says of an attribute, or null.
+const ir::AttrDef* FindAttribute(const std::vector<ir::AttrDef>& defs, std::string_view name) {
+  for (const ir::AttrDef& def : defs) {
+    if (name == def.name) return &def;
+  }
+  return nullptr;
+}
+
+StatusOr<std::vector<Extent>> ParseExtents(const std::vector<std::string>& texts) {
+  std::vector<Extent> extents;
+  for (const std::string& text : texts) {
+    QUERN_ASSIGN(Extent extent, Extent::Parse(text));
+    extents.push_back(std::move(extent));
+  }
+  return extents;
+}
+
+// The value in the kind that is asked for, where it can be one; else as it is, for the checks that follow to refuse.
+StatusOr<ir::AttrValue> Convert(const Attribute& attribute, const ir::AttrDef* def) {
+  const auto* text = std::get_if<std::string>(&attribute.value);
+  const auto* texts = std::get_if<std::vector<std::string>>(&attribute.value);
+  const auto* number = std::get_if<int64_t>(&attribute.value);
+  const auto* numbers = std::get_if<std::vector<int64_t>>(&attribute.value);
+  if (def != nullptr && def->kind == ir::AttrKind::kFloat && number != nullptr) return ir::AttrValue(static_cast<double>(*number));
+  if (def != nullptr && def->kind == ir::AttrKind::kDType && text != nullptr) {
+    if (const std::optional<DType> dtype = DTypeFromName(*text)) return ir::AttrValue(*dtype);
+  }
+  if (def != nullptr && def->kind == ir::AttrKind::kExtents) {
+    if (numbers != nullptr) return ir::AttrValue(std::vector<Extent>(numbers->begin(), numbers->end()));
+    if (number != nullptr) return ir::AttrValue(std::vector<Extent>{Extent(*number)});
+    if (text != nullptr) {
+      QUERN_ASSIGN(std::vector<Extent> extents, ParseExtents({*text}));
+      return ir::AttrValue(std::move(extents));
+    }
+  }
+  if (texts != nullptr) {
+    QUERN_ASSIGN(std::vector<Extent> extents, ParseExtents(*texts));
+    return ir::AttrValue(std::move(extents));
+  }
+  if (text != nullptr) return ir::AttrValue(*text);
+  if (number != nullptr) return ir::AttrValue(*number);
+  if (numbers != nullptr) return ir::AttrValue(*numbers);
+  if (const auto* flag = std::get_if<bool>(&attribute.value)) return ir::AttrValue(*flag);
+  return ir::AttrValue(std::get<double>(attribute.value));
+}
+
+}  // namespace
+
+struct Graph::State {
+  hir::Module module;
+  Error error;                       // the first; kNone: none
+  std::vector<std::string> outputs;  // names, by output of the module
+  std::vector<SymbolRanges> guards;
+  std::map<std::string, std::span<const std::byte>> params;
+
+  bool ok() const { return error.code == ErrorCode::kNone; }
+  // True when `status` is ok; else the error sticks.
+  bool Check(const Status& status, std::string_view where = "") {
+    if (ok() && !status.ok()) error = compiler::ErrorOf(status, where);
+    return ok();
+  }
+  Status Duplicate(const char* what, std::string_view name) const {
+    return ToStatus({DiagnosticCode::kDuplicateName, what, std::string(name), "", "", ""});
+  }
+
+  StatusOr<ir::TensorType> ParseType(std::string_view name, std::string_view text) const {
+    StatusOr<ir::TensorType> type = ir::TensorType::Parse(text);
+    if (!type.ok()) return Status(type.status().code(), absl::StrCat(std::string(name), ": ", type.status().message()));
+    for (const Extent& dim : type->dims) {
+      const std::optional<int64_t> low = dim.LowerBound(module.symbols);
+      if (low && *low >= 0) continue;
+      return absl::InvalidArgumentError(absl::StrFormat("%s: the size %s of %s may be negative", std::string(name), dim.ToString(), type->ToString()));
+    }
+    return type;
+  }
+
+  // Runs `append` with the operands and attributes as HIR has them.
+  template <typename Append>
+  std::vector<Value> Add(std::string_view name, const std::vector<ir::AttrDef>& defs, const std::vector<Value>& inputs,
+                         const std::vector<Attribute>& attributes, std::string_view label, const Append& append) {
+    auto build = [&]() -> StatusOr<std::vector<hir::Value>> {
+      std::vector<hir::Value> operands;
+      for (const Value& input : inputs) operands.push_back({input.node, input.result});
+      ir::Attributes converted;
+      for (const Attribute& attribute : attributes) {
+        StatusOr<ir::AttrValue> value = Convert(attribute, FindAttribute(defs, attribute.name));
+        if (!value.ok()) return Status(value.status().code(), absl::StrCat(std::string(name), ": ", attribute.name, ": ", value.status().message()));
+        converted.Set(attribute.name, *std::move(value));
+      }
+      return append(std::move(operands), std::move(converted));
+    };
+    std::vector<Value> results;
+    if (ok()) {
+      const StatusOr<std::vector<hir::Value>> made = build();
+      if (Check(made.status(), label)) {
+        for (const hir::Value& value : *made) results.push_back({value.node, value.result});
+      }
+    }
+    if (!ok()) results.resize(8);  // more than any block has: callers index without looking
+    return results;
+  }
+
+  Value Leaf(StatusOr<hir::Value> value, std::string_view where) {
+    if (!Check(value.status(), where)) return {};
+    return {value->node, value->result};
+  }
+};
+
+Graph::Graph(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Graph::Graph(std::string name) : state_(std::make_unique<State>()) { state_->module.name = std::move(name); }
+Graph::Graph(Graph&&) noexcept = default;
+Graph& Graph::operator=(Graph&&) noexcept = default;
+Graph::~Graph() = default;
+
+Result<Graph> Graph::Parse(std::string_view text) {
+  auto parse = [&]() -> StatusOr<std::unique_ptr<State>> {
+    QUERN_ASSIGN(const ir::Graph graph, ir::Parse(text));
+    QUERN_RETURN_IF_ERROR(ir::Verify(graph));
+    auto state = std::make_unique<State>();
+    QUERN_ASSIGN(state->module, hir::WrapGraph(graph));
+    for (size_t o = 0; o < graph.outputs.size(); ++o) state->outputs.push_back(absl::StrCat(o));
+    return state;
+  };
+  StatusOr<std::unique_ptr<State>> state = parse();
+  if (!state.ok()) return Result<Graph>::Failed(compiler::ErrorOf(state.status()));
+  return Graph(*std::move(state));
+}
+
+void Graph::Symbol(std::string_view name, int64_t low, int64_t high) {
+  if (!state_->ok()) return;
+  if (low < 0 || high < low || high > kLargestSize) {
+    state_->Check(ToStatus({DiagnosticCode::kOutOfRange, "", absl::StrCat("the range of symbol ", std::string(name)),
+                            absl::StrCat("0..", kLargestSize), absl::StrCat(low, "..", high), ""}));
+    return;
+  }
+  const StatusOr<Extent> parsed = Extent::Parse(name);
+  if (!parsed.ok() || *parsed != Extent::Symbol(std::string(name))) {
+    state_->Check(absl::InvalidArgumentError(absl::StrFormat("\"%s\" cannot name a symbol: letters, digits and _ can", std::string(name))));
+    return;
+  }
+  if (!state_->module.symbols.emplace(name, SymbolRange{low, high}).second) state_->Check(state_->Duplicate("Symbol", name));
+}
+
+void Graph::Specialise(std::string_view symbol, int64_t low, int64_t high) {
+  if (!state_->ok()) return;
+  const auto known = state_->module.symbols.find(symbol);
+  if (known == state_->module.symbols.end()) {
+    state_->Check(ToStatus({DiagnosticCode::kUnboundSymbol, "Specialise", std::string(symbol), "", "", ""}));
+  } else if (low > high || low < known->second.low || high > known->second.high) {
+    state_->Check(ToStatus({DiagnosticCode::kOutOfRange, "", absl::StrCat("the guard of ", std::string(symbol)),
+                            absl::StrCat(known->second.low, "..", known->second.high), absl::StrCat(low, "..", high), ""}));
+  } else {
+    state_->guards.push_back({{std::string(symbol), {low, high}}});
+  }
+}
+
+Value Graph::Input(std::string_view name, std::string_view type) {
+  if (!state_->ok()) return {};
+  StatusOr<ir::TensorType> parsed = state_->ParseType(name, type);
+  if (!state_->Check(parsed.status(), name)) return {};
+  return state_->Leaf(state_->module.AddInput(std::string(name), *std::move(parsed)), name);
+}
+
+Value Graph::Param(std::string_view name, std::string_view type) {
+  if (!state_->ok()) return {};
+  StatusOr<ir::TensorType> parsed = state_->ParseType(name, type);
+  if (!state_->Check(parsed.status(), name)) return {};
+  for (const Extent& dim : parsed->dims) {
+    if (dim.is_constant()) continue;
+    state_->Check(absl::InvalidArgumentError(absl::StrFormat("parameter %s has a size that is a symbol: %s", std::string(name), parsed->ToString())), name);
+    return {};
+  }
+  return state_->Leaf(state_->module.AddParam(std::string(name), *std::move(parsed)), name);
+}
+
+Value Graph::Param(std::string_view name, std::string_view type, std::span<const std::byte> bytes, const char* dtype) {
+  const Value value = Param(name, type);
+  if (!state_->ok()) return {};
+  const ir::TensorType& declared = state_->module.type({value.node, value.result});
+  if (dtype != nullptr && dtype != Name(declared.dtype)) {
+    state_->Check(ToStatus({DiagnosticCode::kDTypeMismatch, "", absl::StrCat("parameter ", std::string(name)), std::string(Name(declared.dtype)), dtype, ""}));
+    return {};
+  }
+  state_->params[std::string(name)] = bytes;
+  return value;
+}
+
+Value Graph::Constant(std::string_view type, std::span<const std::byte> bytes) {
+  if (!state_->ok()) return {};
+  StatusOr<ir::TensorType> parsed = state_->ParseType("constant", type);
+  if (!state_->Check(parsed.status())) return {};
+  const auto* data = reinterpret_cast<const uint8_t*>(bytes.data());
+  return state_->Leaf(state_->module.AddConstant(*std::move(parsed), {data, data + bytes.size()}), "constant");
+}
+
+Value Graph::Scalar(float value) { return Constant("f32[]", std::as_bytes(std::span(&value, 1))); }
+
+std::vector<Value> Graph::Blocks(std::string_view block, const std::vector<Value>& inputs, const std::vector<Attribute>& attributes,
+                                 std::string_view label) {
+  const hir::BlockDef* def = hir::FindBlock(block);
+  return state_->Add(block, def == nullptr ? std::vector<ir::AttrDef>{} : def->attributes, inputs, attributes, label,
+                     [&](std::vector<hir::Value> operands, ir::Attributes converted) {
+                       return state_->module.Add(block, std::move(operands), std::move(converted), std::string(label));
+                     });
+}
+
+Value Graph::Block(std::string_view block, const std::vector<Value>& inputs, const std::vector<Attribute>& attributes, std::string_view label) {
+  return Blocks(block, inputs, attributes, label)[0];
+}
+
+Value Graph::Op(std::string_view op, const std::vector<Value>& inputs, const std::vector<Attribute>& attributes, std::string_view label) {
+  const ir::OpDef* def = ir::FindOp(op);
+  return state_->Add(op, def == nullptr ? std::vector<ir::AttrDef>{} : def->attributes, inputs, attributes, label,
+                     [&](std::vector<hir::Value> operands, ir::Attributes converted) {
+                       return state_->module.AddMir(op, std::move(operands), std::move(converted), std::string(label));
+                     })[0];
+}
+
+void Graph::Output(std::string_view name, Value value) {
+  if (!state_->ok()) return;
+  for (const std::string& known : state_->outputs) {
+    if (known == name) return static_cast<void>(state_->Check(state_->Duplicate("Output", name)));
+  }
+  state_->module.outputs.push_back({value.node, value.result});
+  state_->outputs.emplace_back(name);
+}
+
+void Graph::Carry(std::string_view input, Value value) {
+  if (!state_->ok()) return;
+  state_->module.donations.push_back({static_cast<int>(state_->module.outputs.size()), std::string(input)});
+  state_->module.outputs.push_back({value.node, value.result});
+  state_->outputs.emplace_back(input);
+}
+
+std::string Graph::TypeOf(Value value) const {
+  const std::vector<hir::Node>& nodes = state_->module.nodes();
+  const bool known = value.node >= 0 && value.node < static_cast<int>(nodes.size()) && value.result >= 0 &&
+                     value.result < static_cast<int>(nodes[value.node].results.size());
+  return known ? nodes[value.node].results[value.result].ToString() : "";
+}
+
+std::string Graph::Text() const { return hir::Print(state_->module); }
+
+Result<void> Graph::status() const { return state_->ok() ? Result<void>() : Result<void>::Failed(state_->error); }
+
+Result<Program> Graph::Compile(const Options& options) const {
+  if (!state_->ok()) return Result<Program>::Failed(state_->error);
+  std::vector<SymbolRanges> guards = state_->guards;
+  if (guards.empty()) guards = compiler::DefaultGuards(state_->module.symbols);
+  StatusOr<std::unique_ptr<Program::State_>> program =
+      compiler::MakeProgram({&state_->module, state_->outputs, std::move(guards), state_->params}, options);
+  if (!program.ok()) return Result<Program>::Failed(compiler::ErrorOf(program.status(), state_->module.name));
+  return Program(*std::move(program));
+}
+
+Result<std::string> Graph::Dump(const DumpOptions& dump, const Options& options) const {
+  if (!state_->ok()) return Result<std::string>::Failed(state_->error);
+  std::vector<SymbolRanges> guards = state_->guards;
+  if (guards.empty()) guards = compiler::DefaultGuards(state_->module.symbols);
+  guards.push_back({});
+  return compiler::ToResult(compiler::DumpModule(state_->module, guards, options, dump), state_->module.name);
+}
+
+}  // namespace quern

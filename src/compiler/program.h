@@ -1,0 +1,45 @@
+// What a Graph hands to a Program: internals of the public interface (quern/graph.h).
+#pragma once
+
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "compiler/pipeline.h"
+#include "ir/graph.h"
+#include "quern/graph.h"
+#include "runtime/executable.h"
+
+namespace quern {
+
+struct Program::State_ {
+  ir::Graph graph;
+  std::unique_ptr<Executable> executable;
+  std::shared_ptr<KernelCache> cache;
+  std::vector<TensorInfo> inputs, outputs, params, states;
+  double prepare_seconds = 0;
+
+  Status Run(const std::vector<ConstTensor>& inputs, const std::vector<MutableTensor>& outputs, const Binding& symbols);
+};
+
+namespace compiler {
+
+// Everything that a program is made of but its memory for weights.
+struct ProgramSpec {
+  const hir::Module* module = nullptr;
+  std::vector<std::string> outputs;                             // names, by output of the module
+  std::vector<SymbolRanges> guards;                             // tried in order; one for all sizes follows
+  std::map<std::string, std::span<const std::byte>> params;     // those with bytes
+};
+
+// The guards with which a graph of these symbols is compiled when nothing else is asked: a graph of one symbol has a variant
+// for 1 and one for 2..8, where matrix products are bound by the memory that holds the weights.
+std::vector<SymbolRanges> DefaultGuards(const SymbolRanges& symbols);
+
+StatusOr<std::unique_ptr<Program::State_>> MakeProgram(const ProgramSpec& spec, const Options& options);
+
+}  // namespace compiler
+}  // namespace quern
