@@ -100,10 +100,10 @@ class Sampler {
 // also leaves out what comes later; passes in `skip` are left out. `tokens` is the step length it is for.
 struct DumpOptions {
   std::string stage = "mir";
-  std::string kernel;
-  std::string after;
-  std::string stop_after;
-  std::vector<std::string> skip;
+  std::string kernel = {};
+  std::string after = {};
+  std::string stop_after = {};
+  std::vector<std::string> skip = {};
   int64_t tokens = 1;
 };
 Result<std::string> Dump(const std::string& path, const Options& options, const DumpOptions& dump);

@@ -76,6 +76,15 @@ struct Graph::State {
     if (ok() && !status.ok()) error = compiler::ErrorOf(status, where);
     return ok();
   }
+  bool Has(Value value) const {
+    const std::vector<hir::Node>& nodes = module.nodes();
+    return value.node >= 0 && value.node < static_cast<int>(nodes.size()) && value.result >= 0 &&
+           value.result < static_cast<int>(nodes[value.node].results.size());
+  }
+  bool CheckValue(std::string_view output, Value value) {
+    if (Has(value)) return true;
+    return Check(ToStatus({DiagnosticCode::kUnknownOperand, "Output", std::string(output), "", absl::StrFormat("%%%d.%d", value.node, value.result), ""}));
+  }
   Status Duplicate(const char* what, std::string_view name) const {
     return ToStatus({DiagnosticCode::kDuplicateName, what, std::string(name), "", "", ""});
   }
@@ -83,6 +92,11 @@ struct Graph::State {
   StatusOr<ir::TensorType> ParseType(std::string_view name, std::string_view text) const {
     StatusOr<ir::TensorType> type = ir::TensorType::Parse(text);
     if (!type.ok()) return Status(type.status().code(), absl::StrCat(std::string(name), ": ", type.status().message()));
+    const int block = Row(type->dtype).block_elements;
+    if (block > 1 && (type->dims.empty() || !type->dims.back().is_constant() || type->dims.back().constant() % block != 0)) {
+      return absl::InvalidArgumentError(absl::StrFormat("%s: rows of %s are a multiple of %d elements, not %s", std::string(name),
+                                                        std::string(Name(type->dtype)), block, type->ToString()));
+    }
     for (const Extent& dim : type->dims) {
       const std::optional<int64_t> low = dim.LowerBound(module.symbols);
       if (low && *low >= 0) continue;
@@ -198,6 +212,14 @@ Value Graph::Param(std::string_view name, std::string_view type, std::span<const
     state_->Check(ToStatus({DiagnosticCode::kDTypeMismatch, "", absl::StrCat("parameter ", std::string(name)), std::string(Name(declared.dtype)), dtype, ""}));
     return {};
   }
+  const StatusOr<int64_t> elements = declared.elements().Evaluate({});
+  const int64_t expected = elements.ok() && *elements < (int64_t{1} << 48) ? RowBytes(declared.dtype, *elements) : -1;
+  if (static_cast<int64_t>(bytes.size()) != expected) {
+    state_->Check(ToStatus({DiagnosticCode::kShapeMismatch, "", absl::StrCat("parameter ", std::string(name)),
+                            absl::StrCat(expected < 0 ? "more" : absl::StrCat(expected, " bytes"), " of ", declared.ToString()),
+                            absl::StrCat(bytes.size(), " bytes"), ""}));
+    return {};
+  }
   state_->params[std::string(name)] = bytes;
   return value;
 }
@@ -234,7 +256,7 @@ Value Graph::Op(std::string_view op, const std::vector<Value>& inputs, const std
 }
 
 void Graph::Output(std::string_view name, Value value) {
-  if (!state_->ok()) return;
+  if (!state_->ok() || !state_->CheckValue(name, value)) return;
   for (const std::string& known : state_->outputs) {
     if (known == name) return static_cast<void>(state_->Check(state_->Duplicate("Output", name)));
   }
@@ -243,17 +265,14 @@ void Graph::Output(std::string_view name, Value value) {
 }
 
 void Graph::Carry(std::string_view input, Value value) {
-  if (!state_->ok()) return;
+  if (!state_->ok() || !state_->CheckValue(input, value)) return;
   state_->module.donations.push_back({static_cast<int>(state_->module.outputs.size()), std::string(input)});
   state_->module.outputs.push_back({value.node, value.result});
   state_->outputs.emplace_back(input);
 }
 
 std::string Graph::TypeOf(Value value) const {
-  const std::vector<hir::Node>& nodes = state_->module.nodes();
-  const bool known = value.node >= 0 && value.node < static_cast<int>(nodes.size()) && value.result >= 0 &&
-                     value.result < static_cast<int>(nodes[value.node].results.size());
-  return known ? nodes[value.node].results[value.result].ToString() : "";
+  return state_->Has(value) ? state_->module.type({value.node, value.result}).ToString() : "";
 }
 
 std::string Graph::Text() const { return hir::Print(state_->module); }

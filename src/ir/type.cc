@@ -36,6 +36,7 @@ StatusOr<TensorType> TensorType::Parse(std::string_view text) {
     type.dims.push_back(std::move(dim));
     if (comma == std::string_view::npos) break;
     rest.remove_prefix(comma + 1);
+    if (rest.empty()) return absl::InvalidArgumentError(absl::StrFormat("bad tensor type \"%s\"", std::string(text)));
   }
   return type;
 }
