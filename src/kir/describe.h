@@ -1,6 +1,6 @@
 // One line for a statement, as diagnostics name it: leaves in full, statements with bodies by their head.
 //
-//   "y[r, c] = x[r, c] * 0.5"      "for m in 0..M by 10"      "map (i, j) in g, u [10, 16]"
+//   "y[r, c] = x[r, c] * 0.5"      "for m in 0..M by 32"      "map (i, j) in g, u [32, 16]"
 #pragma once
 
 #include <string>
