@@ -108,6 +108,7 @@ struct Format {
 constexpr Format kFormats[] = {{DType::kQ8_0, DType::kQ8_0, "q8_0"},
                                {DType::kQ4_0, DType::kQ8_0, "q4_0"},
                                {DType::kQ4_K, DType::kQ8_K, "q4_K"},
+                               {DType::kQ5_K, DType::kQ8_K, "q5_K"},
                                {DType::kQ6_K, DType::kQ8_K, "q6_K"}};
 
 uint8_t* Map(int64_t bytes) {
@@ -127,7 +128,7 @@ void FillWeights(DType dtype, int64_t rows, int64_t k, uint8_t* to) {
   const uint16_t d = FloatToHalf(0.01f);
   for (int64_t at = 0; at < bytes; at += block) {
     std::memcpy(to + at + (dtype == DType::kQ6_K ? 208 : 0), &d, 2);
-    if (dtype == DType::kQ4_K) std::memcpy(to + at + 2, &d, 2);
+    if (kir::HasMinimums(dtype)) std::memcpy(to + at + 2, &d, 2);
   }
 }
 

@@ -24,6 +24,7 @@ constexpr std::array<DTypeRow, kDTypeCount> kRows = {{
     {DType::kQ4_0, "q4_0", DTypeClass::kBlock, 32, 18},
     {DType::kQ8_0, "q8_0", DTypeClass::kBlock, 32, 34},
     {DType::kQ4_K, "q4_K", DTypeClass::kBlock, 256, 144},
+    {DType::kQ5_K, "q5_K", DTypeClass::kBlock, 256, 176},
     {DType::kQ6_K, "q6_K", DTypeClass::kBlock, 256, 210},
     {DType::kQ8_K, "q8_K", DTypeClass::kBlock, 256, 292},
 }};

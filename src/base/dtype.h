@@ -16,7 +16,7 @@ enum class DType : uint8_t {
   kU8, kU16, kU32, kU64,
   kBool,
   // ggml block formats (byte layouts: ggml; see docs/formats.md)
-  kQ4_0, kQ8_0, kQ4_K, kQ6_K, kQ8_K,
+  kQ4_0, kQ8_0, kQ4_K, kQ5_K, kQ6_K, kQ8_K,
 };
 inline constexpr int kDTypeCount = static_cast<int>(DType::kQ8_K) + 1;
 

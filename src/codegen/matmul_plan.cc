@@ -17,10 +17,12 @@ constexpr MatmulRow kRows[] = {
     {DType::kQ8_0, DType::kQ8_0, "dot_q8_0", "mma_q8_0", Layout::kPanel16, 16},
     {DType::kQ4_0, DType::kQ8_0, "dot_q4_0", "mma_q4_0", Layout::kPanel16, 16},
     {DType::kQ4_K, DType::kQ8_K, "dot_q4_K", "mma_q4_K", Layout::kPanel16, 16},
+    {DType::kQ5_K, DType::kQ8_K, "dot_q5_K", "mma_q5_K", Layout::kPanel16, 16},
     {DType::kQ6_K, DType::kQ8_K, "dot_q6_K", "mma_q6_K", Layout::kPanel16, 16},
     {DType::kQ8_0, DType::kF32, "dot_q8_0_x", "mma_f32", Layout::kKn32, 32},
     {DType::kQ4_0, DType::kF32, "dot_q4_0_x", "mma_f32", Layout::kKn32, 32},
     {DType::kQ4_K, DType::kF32, "dot_q4_K_x", "mma_f32", Layout::kKn32, 32},
+    {DType::kQ5_K, DType::kF32, "dot_q5_K_x", "mma_f32", Layout::kKn32, 32},
     {DType::kQ6_K, DType::kF32, "dot_q6_K_x", "mma_f32", Layout::kKn32, 32},
 };
 

@@ -33,6 +33,7 @@ double ReadScalar(DType dtype, const uint8_t* data, int64_t i) {
     case DType::kQ4_0:
     case DType::kQ8_0:
     case DType::kQ4_K:
+    case DType::kQ5_K:
     case DType::kQ6_K:
     case DType::kQ8_K: break;
   }

@@ -50,6 +50,7 @@ double RoundTo(DType dtype, double value) {
     case DType::kQ4_0:
     case DType::kQ8_0:
     case DType::kQ4_K:
+    case DType::kQ5_K:
     case DType::kQ6_K:
     case DType::kQ8_K: return value;  // decoded values of a block
   }

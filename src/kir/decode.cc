@@ -39,9 +39,9 @@ BlockElement ReadQ8_0(const uint8_t* block, int64_t j) {
   return {.code = static_cast<int8_t>(block[2 + j]) + 128, .d = LoadHalf(block)};
 }
 
-// d, dmin f16; 12 bytes of packed six-bit scales and minimums; 4 chunks of 32 bytes, chunk i holding sub-block 2i in its
-// low nibbles and 2i + 1 in its high ones.
-BlockElement ReadQ4_K(const uint8_t* block, int64_t j) {
+// What q4_K and q5_K start with: d, dmin f16; 12 bytes of packed six-bit scales and minimums of the eight sub-blocks. Then,
+// at `nibbles`, 4 chunks of 32 bytes, chunk i holding sub-block 2i in its low nibbles and 2i + 1 in its high ones.
+BlockElement ReadSixBitScales(const uint8_t* block, const uint8_t* nibbles, int64_t j) {
   const uint8_t* packed = block + 4;
   const int64_t sub = j / 32;
   BlockElement element{.d = LoadHalf(block), .dmin = LoadHalf(block + 2)};
@@ -52,8 +52,17 @@ BlockElement ReadQ4_K(const uint8_t* block, int64_t j) {
     element.scale = (packed[sub + 4] & 15) | (packed[sub - 4] >> 6) << 4;
     element.minimum = packed[sub + 4] >> 4 | (packed[sub] >> 6) << 4;
   }
-  const uint8_t byte = block[16 + sub / 2 * 32 + j % 32];
+  const uint8_t byte = nibbles[sub / 2 * 32 + j % 32];
   element.code = sub % 2 == 0 ? byte & 15 : byte >> 4;
+  return element;
+}
+
+BlockElement ReadQ4_K(const uint8_t* block, int64_t j) { return ReadSixBitScales(block, block + 16, j); }
+
+// Before the nibbles 32 bytes of fifth bits: bit i of byte l is that of element l of sub-block i.
+BlockElement ReadQ5_K(const uint8_t* block, int64_t j) {
+  BlockElement element = ReadSixBitScales(block, block + 48, j);
+  element.code |= (block[16 + j % 32] >> j / 32 & 1) << 4;
   return element;
 }
 
@@ -76,7 +85,7 @@ BlockElement ReadQ8_K(const uint8_t* block, int64_t j) {
 
 float ValueQ4_0(const BlockElement& e) { return static_cast<float>(e.code - 8) * e.d; }
 float ValueQ8_0(const BlockElement& e) { return static_cast<float>(e.code - 128) * e.d; }
-float ValueQ4_K(const BlockElement& e) {
+float ValueWithMinimum(const BlockElement& e) {
   const float scale = e.d * static_cast<float>(e.scale), minimum = e.dmin * static_cast<float>(e.minimum);
   const float product = scale * static_cast<float>(e.code);
   return product - minimum;
@@ -93,7 +102,8 @@ struct FormatRow {
   float (*value)(const BlockElement& element);
 };
 constexpr FormatRow kFormats[] = {
-    {DType::kQ4_0, ReadQ4_0, ValueQ4_0}, {DType::kQ8_0, ReadQ8_0, ValueQ8_0}, {DType::kQ4_K, ReadQ4_K, ValueQ4_K},
+    {DType::kQ4_0, ReadQ4_0, ValueQ4_0}, {DType::kQ8_0, ReadQ8_0, ValueQ8_0}, {DType::kQ4_K, ReadQ4_K, ValueWithMinimum},
+    {DType::kQ5_K, ReadQ5_K, ValueWithMinimum},
     {DType::kQ6_K, ReadQ6_K, ValueQ6_K}, {DType::kQ8_K, ReadQ8_K, ValueQ8_K},
 };
 
@@ -103,9 +113,6 @@ const FormatRow& Format(DType dtype) {
   QUERN_DCHECK(row.dtype == dtype);
   return row;
 }
-
-// Elements that share a scale in a panel16.
-int64_t PanelGroup(DType dtype) { return dtype == DType::kQ6_K ? 16 : 32; }
 
 }  // namespace
 
@@ -136,7 +143,7 @@ float DecodePanel16(DType dtype, const uint8_t* panel, int64_t k, int64_t row, i
   BlockElement element{.code = panel[Panel16CodeOffset(row, j)],
                        .scale = 1,
                        .d = LoadAs<float>(panel + at.scales + (j / PanelGroup(dtype) * 16 + row) * 4)};
-  if (dtype == DType::kQ4_K) {
+  if (HasMinimums(dtype)) {
     element.minimum = LoadAs<int16_t>(panel + at.mins + (j / 64 * 32 + row * 2 + j / 32 % 2) * 2);
     element.dmin = LoadAs<float>(panel + at.supers + (j / 256 * 16 + row) * 4);
   }
@@ -145,11 +152,10 @@ float DecodePanel16(DType dtype, const uint8_t* panel, int64_t k, int64_t row, i
 
 void WritePanel16(DType dtype, uint8_t* panel, int64_t k, int64_t row, int64_t j, const BlockElement& element) {
   const Panel16 at = Panel16Of(dtype, k);
-  const bool scaled = dtype == DType::kQ4_K || dtype == DType::kQ6_K;
-  const float scale = scaled ? element.d * static_cast<float>(element.scale) : element.d;
+  const float scale = IsKQuant(dtype) ? element.d * static_cast<float>(element.scale) : element.d;
   panel[Panel16CodeOffset(row, j)] = static_cast<uint8_t>(element.code);
   StoreAs(panel + at.scales + (j / PanelGroup(dtype) * 16 + row) * 4, scale);
-  if (dtype == DType::kQ4_K) {
+  if (HasMinimums(dtype)) {
     StoreAs(panel + at.mins + (j / 64 * 32 + row * 2 + j / 32 % 2) * 2, static_cast<int16_t>(element.minimum));
     StoreAs(panel + at.supers + (j / 256 * 16 + row) * 4, element.dmin);
   }

@@ -4,7 +4,7 @@
 // their value is (BlockValue). Every layout of a format stores the same fields, so all give the same f32, bit for bit
 // that of ggml's dequantize_row_*:
 //   q4_0  (code - 8) * d          q8_0  (code - 128) * d        q8_K  code * d
-//   q4_K  (d * scale) * code - dmin * minimum                   q6_K  (d * scale) * (code - 32)
+//   q4_K, q5_K  (d * scale) * code - dmin * minimum             q6_K  (d * scale) * (code - 32)
 #pragma once
 
 #include <cstdint>
@@ -16,10 +16,10 @@ namespace quern::kir {
 // What the bytes say of one element, before any arithmetic. Fields a format lacks are 0.
 struct BlockElement {
   int32_t code = 0;     // the stored quant, unsigned as a panel16 holds it (q8_0: quant + 128); q8_K: the signed quant
-  int32_t scale = 0;    // of the group: q4_K 6 bits, q6_K signed 8 bits
-  int32_t minimum = 0;  // of the group: q4_K 6 bits
+  int32_t scale = 0;    // of the group: q4_K and q5_K 6 bits, q6_K signed 8 bits
+  int32_t minimum = 0;  // of the group: q4_K and q5_K 6 bits
   float d = 0;          // of the block
-  float dmin = 0;       // of the block: q4_K
+  float dmin = 0;       // of the block: q4_K and q5_K
 };
 
 // Element j of a row of @blocks. Precondition: `dtype` is a block format and the row has more than j elements.

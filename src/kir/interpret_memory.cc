@@ -81,7 +81,8 @@ Value LoadScalar(DType dtype, const uint8_t* at) {
     case DType::kU32: value.integer = ReadAs<uint32_t>(at); break;
     case DType::kU64: value.integer = ReadAs<int64_t>(at); break;
     case DType::kBool: value.integer = *at != 0; break;
-    case DType::kQ4_0: case DType::kQ8_0: case DType::kQ4_K: case DType::kQ6_K: case DType::kQ8_K: QUERN_CHECK(false);
+    case DType::kQ4_0: case DType::kQ8_0: case DType::kQ4_K: case DType::kQ5_K: case DType::kQ6_K: case DType::kQ8_K:
+      QUERN_CHECK(false);
   }
   return value;
 }
@@ -96,7 +97,8 @@ void StoreScalar(DType dtype, uint8_t* at, Value value) {
     case DType::kI16: case DType::kU16: WriteAs(at, static_cast<uint16_t>(value.integer)); return;
     case DType::kI32: case DType::kU32: WriteAs(at, static_cast<uint32_t>(value.integer)); return;
     case DType::kI64: case DType::kU64: WriteAs(at, value.integer); return;
-    case DType::kQ4_0: case DType::kQ8_0: case DType::kQ4_K: case DType::kQ6_K: case DType::kQ8_K: QUERN_CHECK(false);
+    case DType::kQ4_0: case DType::kQ8_0: case DType::kQ4_K: case DType::kQ5_K: case DType::kQ6_K: case DType::kQ8_K:
+      QUERN_CHECK(false);
   }
 }
 

@@ -81,11 +81,10 @@ PlanarRow PlanarRowOf(DType dtype, int64_t k) {
 Panel16 Panel16Of(DType dtype, int64_t k) {
   Panel16 panel{};
   panel.scales = k * 16;
-  const int64_t group = dtype == DType::kQ6_K ? 16 : 32;
-  panel.mins = panel.scales + k / group * 16 * 4;
-  panel.supers = panel.mins + (dtype == DType::kQ4_K ? k / 256 * 256 : 0);
-  panel.bytes = panel.supers + (dtype == DType::kQ4_K ? k / 256 * 64 : 0);
-  if (dtype == DType::kQ4_K) panel.bytes = std::max(panel.bytes, 33 * k + k / 256 * 128);
+  panel.mins = panel.scales + k / PanelGroup(dtype) * 16 * 4;
+  panel.supers = panel.mins + (HasMinimums(dtype) ? k / 256 * 256 : 0);
+  panel.bytes = panel.supers + (HasMinimums(dtype) ? k / 256 * 64 : 0);
+  if (HasMinimums(dtype)) panel.bytes = std::max(panel.bytes, 33 * k + k / 256 * 128);
   if (dtype == DType::kQ6_K) panel.bytes = std::max(panel.bytes, 32 * k + k / 256 * 64);
   return panel;
 }

@@ -42,23 +42,31 @@ Extent LayoutBytes(Layout layout, DType dtype, const std::vector<Extent>& dims);
 struct PlanarRow {
   int64_t scales;     // f32, one a block of 32 (q8_0) or 256 (q8_K)
   int64_t sums;       // i16, one a group of 32 (q8_0) or 16 (q8_K)
-  int64_t wide_sums;  // q8_K: i16, one a group of 32, what q4_K's minimums multiply; q8_0: same as row_bytes
+  int64_t wide_sums;  // q8_K: i16, one a group of 32, what minimums multiply; q8_0: same as row_bytes
   int64_t row_bytes;  // padded to 64
 };
 PlanarRow PlanarRowOf(DType dtype, int64_t k);
 
 // Offsets inside a panel16 of k elements (bytes). Quants are at 0, [K/4][16][4] unsigned bytes.
-//   q8_0: quant + 128;  q4_0: the nibble 0..15;  q4_K: the nibble;  q6_K: the six bits 0..63.
-// group = 32 (q8_0, q4_0, q4_K) or 16 (q6_K).
-//   scales: f32 [K/group][16]: what a code of the group is multiplied by. q8_0, q4_0: d;  q4_K, q6_K: the product
+//   q8_0: quant + 128;  q4_0: the nibble 0..15;  q4_K: the nibble;  q5_K: the five bits 0..31;  q6_K: the
+//   six bits 0..63.
+// group = PanelGroup(dtype).
+//   scales: f32 [K/group][16]: what a code of the group is multiplied by. q8_0, q4_0: d;  K-quants: the product
 //           d * scale, which f32 holds exactly, so the accumulator of a group is finished by one conversion and one fma.
-//   mins:   q4_K: i16 [K/256][4 pairs][16][2] six-bit minimums, two sub-blocks interleaved for a 2-way word dot.
-//   supers: q4_K: f32 [K/256][16] dmin.
-// bytes has room for any level's form: `amx` keeps other contents for q4_K and q6_K, code * scale in two bytes
+//   mins:   where HasMinimums: i16 [K/256][4 pairs][16][2] six-bit minimums, two sub-blocks interleaved for a 2-way word dot.
+//   supers: where HasMinimums: f32 [K/256][16] dmin.
+// bytes has room for any level's form: `amx` keeps other contents for K-quants, code * scale in two bytes
 // (src/simd/tiles/quant_amx.h), which only that level's packs and tiles see.
 struct Panel16 {
   int64_t scales, mins, supers, bytes;
 };
 Panel16 Panel16Of(DType dtype, int64_t k);
+
+// Elements of a weight's block that share a scale: 16 of q6_K, 32 of any other format.
+inline int64_t PanelGroup(DType dtype) { return dtype == DType::kQ6_K ? 16 : 32; }
+// Whether a group has a minimum, too, that is taken away from code * scale.
+inline bool HasMinimums(DType dtype) { return dtype == DType::kQ4_K || dtype == DType::kQ5_K; }
+// Whether a block is 256 elements of groups with a scale each.
+inline bool IsKQuant(DType dtype) { return HasMinimums(dtype) || dtype == DType::kQ6_K; }
 
 }  // namespace quern::kir

@@ -53,6 +53,7 @@ std::optional<std::vector<uint8_t>> BytesOf(const ir::RefTensor& tensor) {
       case DType::kQ4_0:
       case DType::kQ8_0:
       case DType::kQ4_K:
+      case DType::kQ5_K:
       case DType::kQ6_K:
       case DType::kQ8_K: return std::nullopt;
     }

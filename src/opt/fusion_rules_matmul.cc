@@ -22,9 +22,9 @@ struct TypesRow {
 };
 constexpr TypesRow kTypes[] = {
     {DType::kF32, DType::kF32, false},  {DType::kF16, DType::kF32, false},  {DType::kQ8_0, DType::kQ8_0, true},
-    {DType::kQ4_0, DType::kQ8_0, true}, {DType::kQ4_K, DType::kQ8_K, true}, {DType::kQ6_K, DType::kQ8_K, true},
-    {DType::kQ8_0, DType::kF32, false}, {DType::kQ4_0, DType::kF32, false}, {DType::kQ4_K, DType::kF32, false},
-    {DType::kQ6_K, DType::kF32, false},
+    {DType::kQ4_0, DType::kQ8_0, true}, {DType::kQ4_K, DType::kQ8_K, true}, {DType::kQ5_K, DType::kQ8_K, true},
+    {DType::kQ6_K, DType::kQ8_K, true}, {DType::kQ8_0, DType::kF32, false}, {DType::kQ4_0, DType::kF32, false},
+    {DType::kQ4_K, DType::kF32, false}, {DType::kQ5_K, DType::kF32, false}, {DType::kQ6_K, DType::kF32, false},
 };
 
 const TypesRow* FindTypes(DType weight, DType activation) {

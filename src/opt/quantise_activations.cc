@@ -22,6 +22,7 @@ constexpr FormatRow kFormats[] = {
     {DType::kQ4_0, DType::kQ8_0},
     {DType::kQ8_0, DType::kQ8_0},
     {DType::kQ4_K, DType::kQ8_K},
+    {DType::kQ5_K, DType::kQ8_K},
     {DType::kQ6_K, DType::kQ8_K},
 };
 

@@ -54,7 +54,7 @@ void PutBlocks(DType dtype, uint8_t* row, int64_t k, std::mt19937_64& random) {
   for (int64_t j = 0; j < k; j += type.block_elements, row += type.block_bytes) {
     for (int b = 0; b < type.block_bytes; ++b) row[b] = static_cast<uint8_t>(random() >> 32);
     Put(row + (dtype == DType::kQ6_K ? 208 : 0), scale());
-    if (dtype == DType::kQ4_K) Put(row + 2, scale());
+    if (HasMinimums(dtype)) Put(row + 2, scale());
   }
 }
 

@@ -117,21 +117,33 @@ constexpr Helper kHelpers[] = {
   return (block_element){.code = (int8_t)block[2 + j % 32] + 128, .d = read_half(block)};
 })"},
     {"value_q8_0", Over::kNone, "float value_q8_0(block_element e) { return (e.code - 128) * e.d; }"},
-    {"read_q4_K", Over::kNone, R"(block_element read_q4_K(const uint8_t* row, int64_t j) {
-  // f16 d, f16 dmin, 12 bytes of 6-bit scales and minimums, 4 chunks of 32 bytes: two sub-blocks of 32 in each
-  const uint8_t* const block = row + j / 256 * 144;
+    {"read_six_bits", Over::kNone,
+     R"(block_element read_six_bits(const uint8_t* block, const uint8_t* nibbles, int64_t j) {
+  // f16 d, f16 dmin, 12 bytes of 6-bit scales and minimums; 4 chunks of 32 bytes: nibbles of two sub-blocks of 32 in each
   const uint8_t* const packed = block + 4;
   const int sub = (int)(j % 256 / 32);
-  const int byte = block[16 + sub / 2 * 32 + j % 32];
+  const int byte = nibbles[sub / 2 * 32 + j % 32];
   block_element e = {.code = sub % 2 == 0 ? byte & 15 : byte >> 4, .d = read_half(block), .dmin = read_half(block + 2)};
   e.scale = sub < 4 ? packed[sub] & 63 : (packed[sub + 4] & 15) | packed[sub - 4] >> 6 << 4;
   e.minimum = sub < 4 ? packed[sub + 4] & 63 : packed[sub + 4] >> 4 | packed[sub] >> 6 << 4;
+  return e;
+})"},
+    {"read_q4_K", Over::kNone, R"(block_element read_q4_K(const uint8_t* row, int64_t j) {
+  const uint8_t* const block = row + j / 256 * 144;
+  return read_six_bits(block, block + 16, j);
+})"},
+    {"read_q5_K", Over::kNone, R"(block_element read_q5_K(const uint8_t* row, int64_t j) {
+  // as q4_K, with 32 bytes of fifth bits before the nibbles: bit i for sub-block i
+  const uint8_t* const block = row + j / 256 * 176;
+  block_element e = read_six_bits(block, block + 48, j);
+  e.code |= (block[16 + j % 32] >> j % 256 / 32 & 1) << 4;
   return e;
 })"},
     {"value_q4_K", Over::kNone, R"(float value_q4_K(block_element e) {
   const float product = e.d * e.scale * e.code, minimum = e.dmin * e.minimum;
   return product - minimum;
 })"},
+    {"value_q5_K", Over::kNone, "float value_q5_K(block_element e) { return value_q4_K(e); }"},
     {"read_q6_K", Over::kNone, R"(block_element read_q6_K(const uint8_t* row, int64_t j) {
   // low nibbles [128], high pairs of bits [64], 16 int8 scales, f16 d; each half of 128 is four streams of 32
   const uint8_t* const block = row + j / 256 * 210;
@@ -194,7 +206,7 @@ constexpr Helper kHelpers[] = {
   }
 })"},
 
-    // @panel16: codes [k/4][16][4], f32 scale of each group [k/group][16]; q4_K: int16 minimums [k/64][16][2], f32 dmin
+    // @panel16: codes [k/4][16][4], f32 scale of each group [k/group][16]; q4_K, q5_K: int16 minimums [k/64][16][2], f32 dmin
     // [k/256][16].
     {"panel", Over::kBlock, R"($R panel_$D(const uint8_t* panel, int64_t k, int64_t row, int64_t j) {
   // The panel holds d * scale: a scale of 1 gives the same product.
@@ -273,9 +285,9 @@ std::string Expand(const Helper& helper, DType dtype, bool wide) {
                                         {"$R", wide ? "double" : "float"},
                                         {"$B", absl::StrCat(Row(dtype).block_elements)},
                                         {"$S", dtype == DType::kQ8_K ? "16" : "32"},
-                                        {"$G", dtype == DType::kQ6_K ? "16" : "32"},
-                                        {"$M", dtype == DType::kQ4_K ? "1" : "0"},
-                                        {"$X", dtype == DType::kQ4_K || dtype == DType::kQ6_K ? "1" : "0"}});
+                                        {"$G", absl::StrCat(kir::PanelGroup(dtype))},
+                                        {"$M", kir::HasMinimums(dtype) ? "1" : "0"},
+                                        {"$X", kir::IsKQuant(dtype) ? "1" : "0"}});
   return absl::StrCat(text.starts_with("typedef") ? "" : "static inline ", text, "\n");
 }
 
@@ -310,7 +322,8 @@ const char* MemoryType(DType dtype) {
     case DType::kU32: return "uint32_t";
     case DType::kU64: return "uint64_t";
     case DType::kU8: case DType::kBool: return "uint8_t";
-    case DType::kQ4_0: case DType::kQ8_0: case DType::kQ4_K: case DType::kQ6_K: case DType::kQ8_K: return "uint8_t";
+    case DType::kQ4_0: case DType::kQ8_0: case DType::kQ4_K: case DType::kQ5_K: case DType::kQ6_K: case DType::kQ8_K:
+      return "uint8_t";
   }
   return "";
 }

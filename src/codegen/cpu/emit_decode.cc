@@ -48,11 +48,17 @@ struct BlockReader {
       llvm::Value* nibble = And(b.CreateLShr(byte, Mul(Div(i, 16), 4)), 15);
       return b.CreateFMul(Real(Add(nibble, -8)), Half(block));
     }
-    if (dtype == DType::kQ4_K) {
-      // d, dmin, 12 bytes of six-bit scales and minimums, 128 of nibbles: 32 bytes hold sub-blocks 2c (low), 2c+1 (high).
+    if (kir::HasMinimums(dtype)) {
+      // d, dmin, 12 bytes of six-bit scales and minimums, q5_K: 32 of fifth bits, bit s for sub-block s; then 128 of
+      // nibbles: 32 bytes hold sub-blocks 2c (low), 2c+1 (high).
+      const bool fifth = dtype == DType::kQ5_K;
       llvm::Value* sub = Div(i, 32);
-      llvm::Value* byte = U8(Add(Add(block, 16), Add(Mul(Div(i, 64), 32), Mod(i, 32))));
+      llvm::Value* byte = U8(Add(Add(block, fifth ? 48 : 16), Add(Mul(Div(i, 64), 32), Mod(i, 32))));
       llvm::Value* code = And(b.CreateLShr(byte, Mul(Mod(sub, 2), 4)), 15);
+      if (fifth) {
+        llvm::Value* bit = And(b.CreateLShr(U8(Add(Add(block, 16), Mod(i, 32))), sub), 1);
+        code = b.CreateOr(code, b.CreateShl(bit, C(4)));
+      }
       // Sub-blocks 0..3: six bits of bytes s and s+4. 4..7: nibbles of byte s+4, upper two bits from bytes s-4 and s.
       llvm::Value* s = And(sub, 3);
       llvm::Value* first = b.CreateICmpULT(sub, C(4));
@@ -88,7 +94,7 @@ struct BlockReader {
   // Row r of the 16 of a panel that starts at byte 0.
   llvm::Value* Panel16(DType dtype, int64_t k, llvm::Value* r, llvm::Value* j) {
     const kir::Panel16 layout = kir::Panel16Of(dtype, k);
-    const int64_t group = dtype == DType::kQ6_K ? 16 : 32;
+    const int64_t group = kir::PanelGroup(dtype);
     llvm::Value* code = U8(Add(Mul(Div(j, 4), 64), Add(Mul(r, 4), Mod(j, 4))));
     llvm::Value* scale = F32(Add(Mul(Add(Mul(Div(j, group), 16), r), 4), layout.scales));
     if (dtype == DType::kQ8_0) return b.CreateFMul(Real(Add(code, -128)), scale);
@@ -126,7 +132,7 @@ Val Emitter::EmitDecode(const kir::Decode& decode) {
   auto form = [&](const Val& value) { return uniform ? value.scalar : Lanes(value); };
   auto splat = [&](llvm::Value* scalar) { return uniform ? scalar : b_.CreateVectorSplat(lanes_, scalar); };
   const bool own_panel = std::string_view(target_.name) == "amx" && type.layout == kir::Layout::kPanel16 &&
-                         (type.dtype == DType::kQ4_K || type.dtype == DType::kQ6_K);
+                         kir::IsKQuant(type.dtype);
   if (own_panel) {
     Fail("a panel of " + std::string(Row(type.dtype).name) + " at level amx is read by its tile alone");
     return Poison(DType::kF32);

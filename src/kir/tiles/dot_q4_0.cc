@@ -1,30 +1,10 @@
-// GEMV rows: up to 64 rows of a weight against one or a few rows of activations.
-//
-//   dot_q4_0 y += w, x ahead 8192      y : f32[m, n]   w : q4_0[n, k] @blocks   x : q8_0[m, k] @planar
-//
-// w may be prefetched `ahead` bytes past its end, never loaded there.
-#include "kir/tile_op.h"
+// dot_q4_0 y += w, x      w : q4_0[n, k] @blocks   x : q8_0[m, k] @planar
+#include "kir/tiles/block_products.h"
 
 namespace quern::kir {
 
 const TileOp& TileOp_dot_q4_0() {
-  static const TileOp op = {
-      .name = "dot_q4_0",
-      .doc = "y += x w^T for q4_0 rows",
-      .tiles = {{"y", DType::kF32, {"m", "n"}}},
-      .operands = {{"w", DType::kQ4_0, {"n", "k"}, Layout::kBlocks}, {"x", DType::kQ8_0, {"m", "k"}, Layout::kPlanar}},
-      .sizes = {"m", "n", "k"},
-      .attributes = {{"ahead", DType::kI64, 0}},
-      .meaning = R"(
-    for r in 0..m {
-      for j in 0..n {
-        y[r, j] = y[r, j] + (sum for i in 0..k { decode(x, r, i) * decode(w, j, i) })
-      }
-    }
-  )",
-      .rtol = 1e-5,
-      .symbol = "qk_dot_q4_0",
-  };
+  static const TileOp op = DotBlocks("qk_dot_q4_0", DType::kQ4_0, DType::kQ8_0);
   return op;
 }
 

@@ -1,28 +1,10 @@
-// GEMM micro-tile: a few rows of activations against one panel of at most 16 rows of a weight.
-//
-//   mma_q4_K c += x, w      c : f32[m, n]   x : q8_K[m, k] @planar   w : q4_K[n, k] @panel16
-#include "kir/tile_op.h"
+// mma_q4_K c += x, w      x : q8_K[m, k] @planar   w : q4_K[n, k] @panel16
+#include "kir/tiles/block_products.h"
 
 namespace quern::kir {
 
 const TileOp& TileOp_mma_q4_K() {
-  static const TileOp op = {
-      .name = "mma_q4_K",
-      .doc = "c += x w^T for one q4_K panel of 16 rows",
-      .tiles = {{"c", DType::kF32, {"m", "n"}}},
-      .operands = {{"x", DType::kQ8_K, {"m", "k"}, Layout::kPlanar}, {"w", DType::kQ4_K, {"n", "k"}, Layout::kPanel16}},
-      .sizes = {"m", "n", "k"},
-      .attributes = {},
-      .meaning = R"(
-    for r in 0..m {
-      for j in 0..n {
-        c[r, j] = c[r, j] + (sum for i in 0..k { decode(x, r, i) * decode(w, j, i) })
-      }
-    }
-  )",
-      .rtol = 1e-5,
-      .symbol = "qk_mma_q4_K",
-  };
+  static const TileOp op = MmaBlocks("qk_mma_q4_K", DType::kQ4_K, DType::kQ8_K);
   return op;
 }
 

@@ -1,4 +1,4 @@
-// K-quant matrix products on AMX: the frame that mma_q4_K and mma_q6_K share at the level `amx`, and its panels.
+// K-quant matrix products on AMX: the frame at the level `amx`, and its panels.
 //
 // A tile instruction multiplies 16 rows by 16 columns over 64 elements, but flushing its sums to memory costs more than
 // the product itself, so nothing may be scaled in between. Hence the panel holds code * scale as a 16-bit integer, split
@@ -8,9 +8,9 @@
 //
 // leaves one multiplication by d for each block. Panel of k elements (bytes):
 //   0      for each 64 elements: the low bytes [16][16][4] as a panel16 interleaves them, then the high bytes likewise
-//   mins   q4_K: as in a panel16
-//   supers q4_K: f32 [K/256][2][16] d, then dmin;  q6_K: f32 [K/256][16] d
-// q4_K: products 0..945, both planes unsigned. q6_K: (code - 32) * scale, the high plane signed.
+//   mins   with minimums: as in a panel16
+//   supers f32 [K/256][16] d;  with minimums: f32 [K/256][2][16] d, then dmin
+// q4_K, q5_K: products 0..1953, both planes unsigned. q6_K: (code - 32) * scale, the high plane signed.
 //
 // Sums of one block are scaled while the tiles multiply the next: two sets of buffers, about 10 KB of stack in all.
 #pragma once
@@ -25,9 +25,8 @@ namespace {
 
 template <class Format>
 struct AmxPanelAt {
-  static constexpr bool kHasMins = Format::kBytes == Q4_K::kBytes;
   int64_t mins, supers;
-  explicit AmxPanelAt(int64_t k) : mins(32 * k), supers(mins + (kHasMins ? k : 0)) {}
+  explicit AmxPanelAt(int64_t k) : mins(32 * k), supers(mins + (Format::kHasMins ? k : 0)) {}
   // Where the low bytes of element j of all rows are, in units of 4 elements; the high bytes are kHighPlane further.
   static int64_t Line(int64_t j) { return j / 64 * 2048 + j % 64 / 4 * 64; }
   static constexpr int kHighPlane = 1024;
@@ -56,7 +55,7 @@ struct BlockSums {
 
 template <class Format>
 HWY_INLINE void MultiplyHigh(bool second_rows) {
-  if constexpr (Format::kBytes == Q6_K::kBytes) {
+  if constexpr (Format::kOffset != 0) {
     if (second_rows) {
       _tile_dpbssd(3, 5, 7);
     } else {
@@ -99,7 +98,7 @@ HWY_INLINE void FinishRows(const BlockSums& sums, float (*acc)[16], int64_t begi
   for (int64_t r = begin; r < end; ++r, scales += x_stride, wide_sums += x_stride) {
     const VI32 low = hn::Load(di32, sums.low[r]), high = hn::Load(di32, sums.high[r]);
     VF32 value = hn::Mul(hn::ConvertTo(df, hn::Add(low, hn::ShiftLeft<8>(high))), d);
-    if constexpr (AmxPanelAt<Format>::kHasMins) {
+    if constexpr (Format::kHasMins) {
       VI32 sum_min = hn::Zero(di32);
       QUERN_UNROLL
       for (int pair = 0; pair < 4; ++pair) {
@@ -120,7 +119,7 @@ HWY_NOINLINE void AmxRows(float* c, int64_t c_ld, const uint8_t* x, int64_t x_st
   const DF32 df;
   const PlanarAt<256> planar(k);
   const AmxPanelAt<Format> at(k);
-  constexpr int kSupers = AmxPanelAt<Format>::kHasMins ? 32 : 16;
+  constexpr int kSupers = Format::kHasMins ? 32 : 16;
   const auto* mins = reinterpret_cast<const int16_t*>(panel + at.mins);
   const auto* supers = reinterpret_cast<const float*>(panel + at.supers);
   BlockSums sums[2];

@@ -36,7 +36,7 @@ struct BlockHeader<Q4_K> {
   alignas(32) float scale[8];
   alignas(32) float bias[8];
   HWY_INLINE explicit BlockHeader(const uint8_t* block) {
-    const SixBits six = UnpackSixBits(block + 4);
+    const SixBits six = UnpackSixBits(block + Q4_K::kScales);
     Scale(six.scales, HalfToFloat(LoadScalar<uint16_t>(block)), scale);
     Scale(six.mins, -HalfToFloat(LoadScalar<uint16_t>(block + 2)), bias);
   }
@@ -51,6 +51,11 @@ struct BlockHeader<Q4_K> {
       hn::Store(hn::Mul(value, hn::Set(d, by)), d, to + i);
     }
   }
+};
+
+template <>
+struct BlockHeader<Q5_K> : BlockHeader<Q4_K> {
+  using BlockHeader<Q4_K>::BlockHeader;
 };
 
 template <>
@@ -91,12 +96,20 @@ HWY_INLINE void Decode32(const BlockHeader<Q4_0>& header, const uint8_t* block, 
   for (int v = 0; v < kVectors32; ++v) values[v] = hn::MulAdd(CodesAt(codes, v), scale, bias);
 }
 
-HWY_INLINE void Decode32(const BlockHeader<Q4_K>& header, const uint8_t* block, int s, VF32* values) {
+template <class Format>
+  requires(Format::kHasMins)
+HWY_INLINE void Decode32(const BlockHeader<Format>& header, const uint8_t* block, int s, VF32* values) {
   const D16 d;
   alignas(32) uint8_t codes[32];
   for (int i = 0; i < 32; i += 16) {
-    const auto packed = hn::LoadU(d, block + 16 + s / 2 * 32 + i);
-    hn::Store(s % 2 == 0 ? hn::And(packed, hn::Set(d, 15)) : hn::ShiftRight<4>(packed), d, codes + i);
+    const auto packed = hn::LoadU(d, block + Format::kNibbles + s / 2 * 32 + i);
+    auto code = s % 2 == 0 ? hn::And(packed, hn::Set(d, 15)) : hn::ShiftRight<4>(packed);
+    if constexpr (Format::kCodes == 32) {
+      const auto bit = hn::Set(d, static_cast<uint8_t>(1 << s));  // of each byte, for sub-block s
+      const auto high = hn::TestBit(hn::LoadU(d, block + Format::kHigh + i), bit);
+      code = hn::Or(code, hn::IfThenElseZero(high, hn::Set(d, 16)));
+    }
+    hn::Store(code, d, codes + i);
   }
   const VF32 scale = hn::Set(DF32(), header.scale[s]), bias = hn::Set(DF32(), header.bias[s]);
   for (int v = 0; v < kVectors32; ++v) values[v] = hn::MulAdd(CodesAt(codes, v), scale, bias);

@@ -1,7 +1,8 @@
-// The frame of the qk_mma_q* tiles: c[m, n] += activations (planar) * weights (panel16)^T, in blocks of up to kMmaRows rows
-// by the 16 columns of a panel.
+// The frame of the qk_mma_q* tiles: c[m, n] += activations (planar) * weights (panel16)^T, in blocks of up to kMmaRows
+// rows by the 16 columns of a panel.
 //
-// Multiplied are 4 bytes of a row, the same for all columns, with 4 codes of each column: an accumulator lane is a column.
+// Multiplied are 4 bytes of a row, the same for all columns, with 4 codes of each column: an accumulator lane is a
+// column.
 //   i32 += u8 codes . i8 quants     one instruction where the machine has it (kByteDot)
 //   i16 += pairs of products        elsewhere, as many as fit i16, then widened
 #pragma once
@@ -67,17 +68,20 @@ HWY_INLINE void ForRowBlocks(int64_t m, const F& f) {
   }
 }
 
-// Without byte dots: how many pair products (of codes of the format with quants) an i16 lane can add up. q8_0: its codes go
-// back to signed, one pair is all that fits; q6_K: 2 * 2 * 63 * 127; q4: 8 * 2 * 15 * 127.
+// Without byte dots: how many pair products (of codes of the format with quants) an i16 lane can add up. q4: 8 * 2 * 15
+// * 127; q5_K: 4 * 2 * 31 * 127; q6_K: 2 * 2 * 63 * 127. Codes of eight bits go back to signed, and one pair is all
+// that fits.
 template <class Format>
-constexpr int kPairSteps = Format::kBytes == Q8_0::kBytes ? 1 : Format::kBytes == Q6_K::kBytes ? 2 : 8;
+constexpr int kPairSteps = 128 / Format::kCodes;
+template <class Format>
+constexpr bool kSignedCodes = !kByteDot && Format::kCodes == 256;
 
 HWY_INLINE VI8 Broadcast4(const uint8_t* at) {
   return hn::BitCast(DI8(), hn::Set(DI32(), LoadScalar<int32_t>(at)));
 }
 
-// sum[r][v] += codes . quants over one group of a panel: i32, exact. `panel` is at the group's first codes, `rows` at its
-// first quants.
+// sum[r][v] += codes . quants over one group of a panel: i32, exact. `panel` is at the group's first codes, `rows` at
+// its first quants.
 template <class Format, int M>
 HWY_INLINE void AddGroup(const uint8_t* panel, const RowPointers<M>& rows, VI32 (*sum)[kColumnVectors]) {
   constexpr int kSteps = Format::kGroup / 4;
@@ -91,7 +95,7 @@ HWY_INLINE void AddGroup(const uint8_t* panel, const RowPointers<M>& rows, VI32 
       QUERN_UNROLL
       for (int r = 0; r < M; ++r) sum[r][0] = ByteDot(sum[r][0], codes, quants_at(step, r));
     }
-  } else if constexpr (kPairSteps<Format> == 1) {
+  } else if constexpr (kSignedCodes<Format>) {
     const VI16 one = hn::Set(DI16(), 1);
     QUERN_UNROLL
     for (int step = 0; step < kSteps; ++step) {
@@ -132,13 +136,10 @@ HWY_INLINE void AddGroup(const uint8_t* panel, const RowPointers<M>& rows, VI32 
   }
 }
 
-// What the sums of 16 groups of a row start from: -offset * sum(quants), since a panel stores code + offset. Nothing for
-// formats without an offset, or for signed pairs, which take the offset away from the codes.
+// What the sums of 16 groups of a row start from: -offset * sum(quants), since a panel stores code + offset. Nothing
+// for formats without an offset, or for signed pairs, which take the offset away from the codes.
 template <class Format>
-constexpr int kOffset = Format::kBytes == Q4_0::kBytes   ? 8
-                        : Format::kBytes == Q6_K::kBytes ? 32
-                        : Format::kBytes == Q8_0::kBytes && kByteDot ? 128
-                                                                     : 0;
+constexpr int kOffset = kSignedCodes<Format> ? 0 : Format::kOffset;
 template <class Format, int M>
 struct Starts {
   alignas(64) int32_t at[M][16];

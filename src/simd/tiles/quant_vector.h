@@ -1,11 +1,11 @@
-// What the quantised tiles share: integer dot products of bytes and words over Highway vectors, nibbles to bytes, halves
-// to floats. Everything is inline and private to the including source, as simd.h asks.
+// What the quantised tiles share: integer dot products of bytes and words over Highway vectors, halves to floats.
+// Everything is inline and private to the including source, as simd.h asks.
 //
 //   VI16 pairs = PairDot(codes, quants);      // u8 x i8, two products a lane
 //   acc = WordDot(acc, pairs, scales);        // i16 x i16, two products a lane, added to i32
 //
-// Byte dot products (PairDot) saturate at 32767: the caller keeps codes * quants small enough (quants are within -127..127,
-// so 4-bit and 6-bit codes are safe) or uses ByteDot's signed form.
+// Byte dot products (PairDot) saturate at 32767: the caller keeps codes * quants small enough (quants are within
+// -127..127, so 4-bit and 6-bit codes are safe) or uses ByteDot's signed form.
 #pragma once
 
 #include "simd/simd.h"
@@ -172,35 +172,6 @@ HWY_INLINE VI16 SignedPairDot(VI8 w, VI8 x) {
 #endif
 }
 
-// The 64 four-bit codes of 32 bytes: first the 32 low nibbles, then the 32 high ones (a chunk of q4_K), in 64 / kBytes
-// vectors of bytes in element order.
-struct Codes64 {
-  VU8 v[64 / kBytes];
-};
-HWY_INLINE Codes64 SplitNibbles32(const uint8_t* bytes) {
-  Codes64 codes;
-#if HWY_MAX_BYTES == 64
-  const __m512i twice = _mm512_broadcast_i64x4(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(bytes)));
-#if defined(__GFNI__)
-  // One 8x8 bit matrix a qword: the low half keeps bits 0..3, the high half moves bits 4..7 down.
-  const __m512i matrix = _mm512_inserti64x4(_mm512_set1_epi64(0x0102040800000000), _mm256_set1_epi64x(0x1020408000000000), 1);
-  codes.v[0] = VU8{_mm512_gf2p8affine_epi64_epi8(twice, matrix, 0)};
-#else
-  const __m512i shift = _mm512_inserti64x4(_mm512_setzero_si512(), _mm256_set1_epi16(4), 1);
-  codes.v[0] = VU8{_mm512_and_si512(_mm512_srlv_epi16(twice, shift), _mm512_set1_epi8(15))};
-#endif
-#else
-  const DU8 d;
-  constexpr int kHalf = 32 / kBytes;
-  for (int i = 0; i < kHalf; ++i) {
-    const VU8 packed = hn::LoadU(d, bytes + i * kBytes);
-    codes.v[i] = hn::And(packed, hn::Set(d, 15));
-    codes.v[kHalf + i] = hn::ShiftRight<4>(packed);
-  }
-#endif
-  return codes;
-}
-
 // Calls f.operator()<m>() for the m in 1..kMax that is wanted: rows as a constant, so that they stay in registers.
 template <int kMax, class F>
 HWY_INLINE void DispatchRows(int64_t m, const F& f) {
@@ -215,7 +186,7 @@ HWY_INLINE void DispatchRows(int64_t m, const F& f) {
 
 HWY_INLINE float SumLanes(VF32 v) { return hn::GetLane(hn::SumOfLanes(DF32(), v)); }
 
-// The eight scales and eight minimums of a q4_K block, six bits packed in 12 bytes, as bytes in two words.
+// The eight scales and eight minimums of a q4_K or q5_K block, six bits packed in 12 bytes, as bytes in two words.
 struct SixBits {
   uint64_t scales, mins;
 };
@@ -228,15 +199,15 @@ HWY_INLINE SixBits UnpackSixBits(const uint8_t* packed) {
           (b & 0x3f3f3f3f) | static_cast<uint64_t>(mins_high) << 32};
 }
 
-// Indices for TableLookupBytesOr0 over bytes repeated in every 128-bit block: i16 lane i of the result is byte i / kEach,
-// zero-extended.
-template <int kEach, int kCount>
+// Indices for TableLookupBytesOr0 over bytes repeated in every 128-bit block: i16 lane i of the result is byte i /
+// kEach in its low (0) or high (1) byte, and zero in the other.
+template <int kEach, int kCount, int kByte>
 struct WordIndices {
   alignas(64) uint8_t at[kCount * 2];
   constexpr WordIndices() : at() {
     for (int i = 0; i < kCount; ++i) {
-      at[2 * i] = static_cast<uint8_t>(i / kEach);
-      at[2 * i + 1] = 0x80;
+      at[2 * i + kByte] = static_cast<uint8_t>(i / kEach);
+      at[2 * i + 1 - kByte] = 0x80;
     }
   }
 };

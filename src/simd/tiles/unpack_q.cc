@@ -1,5 +1,5 @@
-// qk_unpack_{q8_0,q4_0,q4_K,q6_K}: rows of blocks to f32 rows.
-// qk_pack_{q8_0,q4_0,q4_K,q6_K}_kn32: up to 32 rows of blocks to one f32 panel [k][32], missing rows zero.
+// qk_unpack_{q8_0,q4_0,q4_K,q5_K,q6_K}: rows of blocks to f32 rows.
+// qk_pack_{q8_0,q4_0,q4_K,q5_K,q6_K}_kn32: up to 32 rows of blocks to one f32 panel [k][32], missing rows zero.
 #include "simd/tiles/pack_float-inl.h"
 #include "simd/tiles/quant_decode.h"
 
@@ -66,6 +66,9 @@ QUERN_TILE(qk_unpack_q4_0)(void* dst, int64_t dst_stride, const void* src, int64
 QUERN_TILE(qk_unpack_q4_K)(void* dst, int64_t dst_stride, const void* src, int64_t src_stride, int64_t rows, int64_t k) {
   quern::simd::UnpackRows<quern::simd::Q4_K>(dst, dst_stride, src, src_stride, rows, k);
 }
+QUERN_TILE(qk_unpack_q5_K)(void* dst, int64_t dst_stride, const void* src, int64_t src_stride, int64_t rows, int64_t k) {
+  quern::simd::UnpackRows<quern::simd::Q5_K>(dst, dst_stride, src, src_stride, rows, k);
+}
 QUERN_TILE(qk_unpack_q6_K)(void* dst, int64_t dst_stride, const void* src, int64_t src_stride, int64_t rows, int64_t k) {
   quern::simd::UnpackRows<quern::simd::Q6_K>(dst, dst_stride, src, src_stride, rows, k);
 }
@@ -77,6 +80,9 @@ QUERN_TILE(qk_pack_q4_0_kn32)(void* dst, int64_t, const void* src, int64_t src_s
 }
 QUERN_TILE(qk_pack_q4_K_kn32)(void* dst, int64_t, const void* src, int64_t src_stride, int64_t rows, int64_t k) {
   quern::simd::PackColumns<quern::simd::Q4_K>(dst, src, src_stride, rows, k);
+}
+QUERN_TILE(qk_pack_q5_K_kn32)(void* dst, int64_t, const void* src, int64_t src_stride, int64_t rows, int64_t k) {
+  quern::simd::PackColumns<quern::simd::Q5_K>(dst, src, src_stride, rows, k);
 }
 QUERN_TILE(qk_pack_q6_K_kn32)(void* dst, int64_t, const void* src, int64_t src_stride, int64_t rows, int64_t k) {
   quern::simd::PackColumns<quern::simd::Q6_K>(dst, src, src_stride, rows, k);

@@ -29,6 +29,7 @@ TEST(DTypeTest, BytesOfRows) {
   EXPECT_EQ(RowBytes(DType::kQ4_0, 64), 36);
   EXPECT_EQ(RowBytes(DType::kQ8_0, 96), 102);
   EXPECT_EQ(RowBytes(DType::kQ4_K, 512), 288);
+  EXPECT_EQ(RowBytes(DType::kQ5_K, 768), 528);
   EXPECT_EQ(RowBytes(DType::kQ6_K, 256), 210);
   EXPECT_EQ(RowBytes(DType::kQ8_K, 768), 876);
 }

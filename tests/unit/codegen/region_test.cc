@@ -9,6 +9,7 @@
 #include "base/half.h"
 #include "ir/interpret.h"
 #include "kir/decode.h"
+#include "kir/layout.h"
 #include "kir/interpret.h"
 #include "kir/quantise.h"
 
@@ -61,7 +62,7 @@ Tensor RandomTensor(const ir::TensorType& type, const Binding& binding, bool par
       for (size_t b = 0; b < row.size(); b += block) {
         const uint16_t d = FloatToHalf(0.01f + 0.01f * std::abs(real(random)));
         std::memcpy(&row[type.dtype == DType::kQ6_K ? b + 208 : b], &d, 2);
-        if (type.dtype == DType::kQ4_K) std::memcpy(&row[b + 2], &d, 2);
+        if (kir::HasMinimums(type.dtype)) std::memcpy(&row[b + 2], &d, 2);
       }
     } else {
       std::vector<float> values(k);
@@ -244,7 +245,8 @@ std::string GateUp(const std::string& weight, const std::string& activation, con
 
 TEST(Region, GateUpOfEveryFormat) {
   for (const auto& [weight, activation] : std::vector<std::pair<std::string, std::string>>{
-           {"f32", "f32"}, {"f16", "f32"}, {"q8_0", "q8_0"}, {"q4_0", "q8_0"}, {"q4_K", "q8_K"}, {"q6_K", "q8_K"}, {"q4_K", "f32"}}) {
+           {"f32", "f32"}, {"f16", "f32"}, {"q8_0", "q8_0"}, {"q4_0", "q8_0"}, {"q4_K", "q8_K"}, {"q5_K", "q8_K"},
+           {"q6_K", "q8_K"}, {"q4_K", "f32"}, {"q5_K", "f32"}}) {
     for (const std::string rows : {"1", "5", "S"}) {
       SCOPED_TRACE(weight + " x " + activation + " rows " + rows);
       CheckRegion(GateUp(weight, activation, rows), {{"S", 11}});

@@ -193,7 +193,7 @@ TEST(Tables, ReductionsOfEveryDtype) {
 // Each format in each layout, decoded by one statement.
 TEST(Tables, DecodersOfEveryLayout) {
   std::vector<CKernelCase> cases;
-  for (DType format : {DType::kQ4_0, DType::kQ8_0, DType::kQ4_K, DType::kQ6_K, DType::kQ8_K}) {
+  for (DType format : {DType::kQ4_0, DType::kQ8_0, DType::kQ4_K, DType::kQ5_K, DType::kQ6_K, DType::kQ8_K}) {
     for (Layout layout : {Layout::kBlocks, Layout::kPlanar, Layout::kPanel16}) {
       if (!LayoutAllows(layout, format)) continue;
       const int64_t rows = layout == Layout::kPanel16 ? 16 : 3;

@@ -119,7 +119,8 @@ inline void FillBlocks(DType dtype, std::span<uint8_t> bytes, Rng& rng) {
     switch (dtype) {
       case DType::kQ6_K: std::memcpy(bytes.data() + at + 208, &d, 2); break;
       case DType::kQ8_K: std::memcpy(bytes.data() + at, &wide, 4); break;
-      case DType::kQ4_K: std::memcpy(bytes.data() + at + 2, &dmin, 2); [[fallthrough]];
+      case DType::kQ4_K:
+      case DType::kQ5_K: std::memcpy(bytes.data() + at + 2, &dmin, 2); [[fallthrough]];
       default: std::memcpy(bytes.data() + at, &d, 2);
     }
   }

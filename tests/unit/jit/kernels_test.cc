@@ -176,8 +176,8 @@ TEST(Kernels, Statements) {
 TEST(Kernels, Decode) {
   Rng rng(kSeed);
   std::vector<kir::Kernel> kernels;
-  for (const char* type : {"q4_0[5, 256] @blocks", "q8_0[5, 256] @blocks", "q4_K[5, 512] @blocks", "q6_K[5, 512] @blocks",
-                           "q8_K[5, 512] @blocks", "q8_0[5, 96] @planar", "q8_K[5, 512] @planar"}) {
+  for (const char* type : {"q4_0[5, 256] @blocks", "q8_0[5, 256] @blocks", "q4_K[5, 512] @blocks", "q5_K[5, 512] @blocks",
+                           "q6_K[5, 512] @blocks", "q8_K[5, 512] @blocks", "q8_0[5, 96] @planar", "q8_K[5, 512] @planar"}) {
     const std::string text = type;
     const std::string k = text.substr(text.find(", ") + 2, text.find(']') - text.find(", ") - 2);
     kernels.push_back(Parse(absl::StrFormat(R"(
@@ -201,11 +201,11 @@ TEST(Kernels, Decode) {
   CheckCases(cases);
 }
 
-// Panels, too; but at the level `amx` those of q4_K and q6_K have contents that only their tiles know.
+// Panels, too; but at the level `amx` those of K-quants have contents that only their tiles know.
 TEST(Kernels, DecodePanels) {
   Rng rng(kSeed);
   std::vector<kir::Kernel> kernels;
-  for (const char* type : {"q4_0", "q8_0", "q4_K", "q6_K"}) {
+  for (const char* type : {"q4_0", "q8_0", "q4_K", "q5_K", "q6_K"}) {
     kernels.push_back(Parse(absl::StrFormat(R"(
       kernel panel_%s (
         w : %s[13, 512] @blocks in
@@ -226,7 +226,7 @@ TEST(Kernels, DecodePanels) {
   std::vector<Case> cases;
   for (const kir::Kernel& kernel : kernels) cases.push_back(MakeCase(kernel, {}, {3e-7, 1e-6}, rng));
   CheckCases({cases[0], cases[1]});
-  CheckCases({cases[2], cases[3]}, {}, "amx");
+  CheckCases({cases[2], cases[3], cases[4]}, {}, "amx");
 }
 
 TEST(Kernels, TilesOfAnySize) {

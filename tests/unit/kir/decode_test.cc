@@ -14,7 +14,7 @@ namespace quern::kir {
 namespace {
 
 constexpr int kRows = 64, kColumns = 256;
-constexpr DType kFormats[] = {DType::kQ4_0, DType::kQ8_0, DType::kQ4_K, DType::kQ6_K};
+constexpr DType kFormats[] = {DType::kQ4_0, DType::kQ8_0, DType::kQ4_K, DType::kQ5_K, DType::kQ6_K};
 
 uint32_t BitsOf(float value) { return std::bit_cast<uint32_t>(value); }
 

@@ -48,11 +48,13 @@ TEST(LayoutTest, PlanarPlanesDoNotOverlapAndAreAligned) {
 }
 
 TEST(LayoutTest, PanelPlanesFollowEachOther) {
-  const Panel16 q4 = Panel16Of(DType::kQ4_K, 512);
-  EXPECT_EQ(q4.scales, 512 * 16);
-  EXPECT_EQ(q4.mins - q4.scales, 512 / 32 * 16 * 4);
-  EXPECT_EQ(q4.supers - q4.mins, 2 * 4 * 16 * 2 * 2);
-  EXPECT_GE(q4.bytes - q4.supers, 2 * 16 * 4);  // room for any level's form
+  for (DType dtype : {DType::kQ4_K, DType::kQ5_K}) {
+    const Panel16 panel = Panel16Of(dtype, 512);
+    EXPECT_EQ(panel.scales, 512 * 16);
+    EXPECT_EQ(panel.mins - panel.scales, 512 / 32 * 16 * 4);
+    EXPECT_EQ(panel.supers - panel.mins, 2 * 4 * 16 * 2 * 2);
+    EXPECT_GE(panel.bytes - panel.supers, 2 * 16 * 4);  // room for any level's form
+  }
   const Panel16 q6 = Panel16Of(DType::kQ6_K, 512);
   EXPECT_EQ(q6.supers - q6.scales, 512 / 16 * 16 * 4);
   EXPECT_GE(q6.bytes, q6.supers);

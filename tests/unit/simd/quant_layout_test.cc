@@ -29,13 +29,14 @@ template <class Format>
 void ComparePanel(DType dtype) {
   EXPECT_EQ(Format::kElements, Row(dtype).block_elements) << Name(dtype);
   EXPECT_EQ(Format::kBytes, Row(dtype).block_bytes) << Name(dtype);
+  EXPECT_EQ(Format::kGroup, kir::PanelGroup(dtype)) << Name(dtype);
   for (int64_t blocks = 1; blocks <= 67; ++blocks) {
     const int64_t k = blocks * Format::kElements;
     const kir::Panel16 want = kir::Panel16Of(dtype, k);
     const PanelAt<Format> at(k);
     EXPECT_EQ(at.scales, want.scales) << Name(dtype) << " " << k;
     EXPECT_EQ(at.mins, want.mins) << Name(dtype) << " " << k;
-    if (dtype == DType::kQ4_K) EXPECT_EQ(at.supers, want.supers) << k;
+    if (kir::HasMinimums(dtype)) EXPECT_EQ(at.supers, want.supers) << k;
   }
 }
 
@@ -43,6 +44,7 @@ TEST(QuantLayoutTest, Panels) {
   ComparePanel<Q8_0>(DType::kQ8_0);
   ComparePanel<Q4_0>(DType::kQ4_0);
   ComparePanel<Q4_K>(DType::kQ4_K);
+  ComparePanel<Q5_K>(DType::kQ5_K);
   ComparePanel<Q6_K>(DType::kQ6_K);
 }
 

@@ -99,7 +99,7 @@ TEST(QuantPackTest, PanelsAreTheReferenceLayout) {
           std::memset(got.data(), 0x5a, panel_bytes);
           pack(got.data(), panel_bytes, src.bytes.data(), src.stride, rows, k);
           const int64_t used =
-              kir::Panel16Of(format.weight, k).supers + (format.weight == DType::kQ4_K ? k / 256 * 64 : 0);
+              kir::Panel16Of(format.weight, k).supers + (kir::HasMinimums(format.weight) ? k / 256 * 64 : 0);
           for (int64_t i = 0; i < used; ++i) {
             if (i < k * 16 && i / 4 % 16 >= rows) continue;  // codes of missing rows: their scales are zero
             ASSERT_EQ(got[i], want[i]) << format.name << " " << level << " rows " << rows << " k " << k << " byte " << i

@@ -27,6 +27,7 @@ inline std::vector<QuantFormat> QuantFormats() {
   return {{DType::kQ8_0, DType::kQ8_0, "q8_0"},
           {DType::kQ4_0, DType::kQ8_0, "q4_0"},
           {DType::kQ4_K, DType::kQ8_K, "q4_K"},
+          {DType::kQ5_K, DType::kQ8_K, "q5_K"},
           {DType::kQ6_K, DType::kQ8_K, "q6_K"}};
 }
 
@@ -56,7 +57,7 @@ inline void FillBlocks(DType dtype, Draw draw, int64_t k, std::mt19937& random, 
     const int64_t d_at = dtype == DType::kQ6_K ? 208 : 0;
     const uint16_t d = half(), dmin = half();
     std::memcpy(row + at + d_at, &d, 2);
-    if (dtype == DType::kQ4_K) std::memcpy(row + at + 2, &dmin, 2);
+    if (kir::HasMinimums(dtype)) std::memcpy(row + at + 2, &dmin, 2);
   }
 }
 
@@ -77,7 +78,7 @@ struct Reference {
   double value = 0, magnitude = 0;
 };
 
-// A weight's value, and its size by which errors are judged: of q4_K the scaled code and the minimum count as two terms.
+// A weight's value, and its size by which errors are judged: of q4_K and q5_K the scaled code and the minimum count as two terms.
 struct Weight {
   double value, size;
 };

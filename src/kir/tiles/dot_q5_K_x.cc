@@ -1,0 +1,11 @@
+// dot_q5_K_x y += w, x      w : q5_K[n, k] @blocks   x : f32[m, k]
+#include "kir/tiles/block_products.h"
+
+namespace quern::kir {
+
+const TileOp& TileOp_dot_q5_K_x() {
+  static const TileOp op = DotBlocks("qk_dot_q5_K_x", DType::kQ5_K, DType::kF32);
+  return op;
+}
+
+}  // namespace quern::kir

@@ -1,0 +1,173 @@
+// qk_dot_{q4_K,q5_K,q6_K}: y[r, j] += dot(row j of w, row r of x) for @blocks weights of 256 and q8_K @planar
+// activations.
+//
+//   q4_K, q5_K  y += xd * (d * sum_g scale_g * (codes_g . quants_g) - dmin * sum_g min_g * sum_g(quants))
+//   q6_K        y += xd * (d * sum_g scale_g * (codes_g . quants_g) - 32 d * sum_g scale_g * sum_g(quants))
+//
+// for each block; g: its groups of 32, of q6_K of 16. The integer sums are exact: codes are below 64, so a pair of
+// products fits 16 bits. Each weight block is decoded once and used for all m rows, so m = 1 streams the weights once,
+// in address order, with a prefetch `ahead` bytes in front: that, not arithmetic, is its speed.
+#include "simd/tiles/quant_codes.h"
+#include "simd/tiles/quant_dot.h"
+
+namespace quern::simd {
+namespace {
+
+// A block's header: what the sums of groups are multiplied by.
+//   Scales(at)       word lanes for the pair products of elements at .. at + kBytes - 1
+//   away             words that multiply the sums of quants, Sums(); the result is taken away kAway times
+//   AwayScale(...)   its factor, given xd and d * xd
+template <class Format>
+struct DotHeader;
+
+template <class Format>
+  requires(Format::kHasMins)
+struct DotHeader<Format> {
+  using Words = hn::FixedTag<int16_t, 8>;
+  static constexpr int kVectors = 1;
+  static constexpr WordIndices<16, 128, 0> kIndices{};  // word i of the pair products of a block: sub-block i / 16
+  VU8 scales;
+  static constexpr float kAway = 1;
+  hn::Vec<Words> away[1];
+  float d, dmin;
+
+  HWY_INLINE explicit DotHeader(const uint8_t* block) {
+    d = HalfToFloat(LoadScalar<uint16_t>(block + Format::kD));
+    dmin = HalfToFloat(LoadScalar<uint16_t>(block + Format::kD + 2));
+    const SixBits six = UnpackSixBits(block + Format::kScales);
+    scales = hn::BitCast(DU8(), hn::Set(DU64(), six.scales));
+    const auto mins = hn::BitCast(hn::FixedTag<uint8_t, 8>(), hn::Set(hn::FixedTag<uint64_t, 1>(), six.mins));
+    away[0] = hn::BitCast(Words(), hn::PromoteTo(hn::FixedTag<uint16_t, 8>(), mins));
+  }
+  HWY_INLINE VI16 Scales(int at) const {
+    return hn::BitCast(DI16(), hn::TableLookupBytesOr0(scales, hn::Load(DU8(), kIndices.at + at)));
+  }
+  HWY_INLINE float AwayScale(float xd, float) const { return dmin * xd; }
+  HWY_INLINE static const int16_t* Sums(const uint8_t* row, const PlanarAt<256>& at, int64_t b) {
+    return reinterpret_cast<const int16_t*>(row + at.wide_sums) + b * 8;
+  }
+};
+
+template <>
+struct DotHeader<Q6_K> {
+  using Words = hn::CappedTag<int16_t, 16>;
+  static constexpr int kVectors = 16 / hn::MaxLanes(Words());
+  static constexpr float kAway = Q6_K::kOffset;
+  hn::Vec<Words> away[kVectors];
+  float d;
+#if HWY_ARCH_X86 && HWY_MAX_BYTES == 64
+  HWY_INLINE VI16 Scales(int at) const {
+    const __m512i each = _mm512_add_epi16(
+        _mm512_set1_epi16(static_cast<int16_t>(at / 16)),
+        _mm512_setr_epi32(0, 0, 0, 0, 0x10001, 0x10001, 0x10001, 0x10001, 0x20002, 0x20002, 0x20002, 0x20002, 0x30003,
+                          0x30003, 0x30003, 0x30003));
+    return VI16{_mm512_permutexvar_epi16(each, _mm512_castsi256_si512(away[0].raw))};
+  }
+#else
+  static constexpr WordIndices<8, 128, 1> kIndices{};  // word i of the pair products of a block: group i / 8
+  VU8 scales;
+  HWY_INLINE VI16 Scales(int at) const {
+    const auto bytes = hn::TableLookupBytesOr0(scales, hn::Load(DU8(), kIndices.at + at));
+    return hn::ShiftRight<8>(hn::BitCast(DI16(), bytes));  // signed
+  }
+#endif
+
+  HWY_INLINE explicit DotHeader(const uint8_t* block) {
+    d = HalfToFloat(LoadScalar<uint16_t>(block + Q6_K::kD));
+    const auto* bytes = reinterpret_cast<const int8_t*>(block + Q6_K::kScales);
+    QUERN_UNROLL
+    for (int i = 0; i < kVectors; ++i) {
+      away[i] = hn::PromoteTo(Words(), hn::LoadU(hn::Rebind<int8_t, Words>(), bytes + i * hn::MaxLanes(Words())));
+    }
+#if !(HWY_ARCH_X86 && HWY_MAX_BYTES == 64)
+    scales = hn::BitCast(DU8(), hn::LoadDup128(DI8(), bytes));
+#endif
+  }
+  HWY_INLINE float AwayScale(float, float scale) const { return scale; }
+  HWY_INLINE static const int16_t* Sums(const uint8_t* row, const PlanarAt<256>& at, int64_t b) {
+    return reinterpret_cast<const int16_t*>(row + at.sums) + b * 16;
+  }
+};
+
+template <class Format, int M>
+HWY_NOINLINE void DotRows(const DotCall& call) {
+  using Header = DotHeader<Format>;
+  using Words = typename Header::Words;
+  using Wide = hn::RepartitionToWide<Words>;
+  using Floats = hn::RebindToFloat<Wide>;
+  const DF32 df;
+  const Floats dx;
+  const PlanarAt<256> at(call.k);
+  const int64_t blocks = call.k / 256;
+  for (int64_t j = 0; j < call.n; ++j) {
+    const uint8_t* block = call.w + j * call.w_stride;
+    VF32 acc[M];
+    hn::Vec<Floats> away[M];
+    QUERN_UNROLL
+    for (int r = 0; r < M; ++r) acc[r] = hn::Zero(df), away[r] = hn::Zero(dx);
+    for (int64_t b = 0; b < blocks; ++b, block += Format::kBytes) {
+      PrefetchAhead<Format::kBytes>(block, call.ahead);
+      const Header header(block);
+      VI32 sum[M];
+      QUERN_UNROLL
+      for (int r = 0; r < M; ++r) sum[r] = hn::Zero(DI32());
+      QUERN_UNROLL
+      for (int part = 0; part < 256 / kPart<Format>; ++part) {
+        VU8 codes[kPart<Format> / kBytes];
+        SplitCodes<Format>(block, part, codes);
+        QUERN_UNROLL
+        for (int i = 0; i < kPart<Format> / kBytes; ++i) {
+          const int at_byte = part * kPart<Format> + i * kBytes;
+          const VI16 scales = header.Scales(at_byte);
+          QUERN_UNROLL
+          for (int r = 0; r < M; ++r) {
+            const auto* quants = reinterpret_cast<const int8_t*>(call.x + r * call.x_stride) + b * 256 + at_byte;
+            sum[r] = WordDot(sum[r], PairDot(codes[i], hn::LoadU(DI8(), quants)), scales);
+          }
+        }
+      }
+      QUERN_UNROLL
+      for (int r = 0; r < M; ++r) {
+        const uint8_t* row = call.x + r * call.x_stride;
+        const int16_t* sums = Header::Sums(row, at, b);
+        auto sum_away = MulPairs(header.away[0], hn::LoadU(Words(), sums));
+        QUERN_UNROLL
+        for (int i = 1; i < Header::kVectors; ++i) {
+          sum_away = hn::Add(sum_away, MulPairs(header.away[i], hn::LoadU(Words(), sums + i * hn::MaxLanes(Words()))));
+        }
+        const float xd = LoadScalar<float>(row + at.scales + b * 4), scale = header.d * xd;
+        acc[r] = hn::MulAdd(hn::ConvertTo(df, sum[r]), hn::Set(df, scale), acc[r]);
+        away[r] = hn::MulAdd(hn::ConvertTo(dx, sum_away), hn::Set(dx, header.AwayScale(xd, scale)), away[r]);
+      }
+    }
+    QUERN_UNROLL
+    for (int r = 0; r < M; ++r) {
+      call.y[r * call.y_ld + j] += SumLanes(acc[r]) - Header::kAway * hn::GetLane(hn::SumOfLanes(dx, away[r]));
+    }
+  }
+}
+
+template <class Format>
+HWY_INLINE void Dot(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride, int64_t m,
+                    int64_t n, int64_t k, int64_t ahead) {
+  ForDotRows({y, y_ld, static_cast<const uint8_t*>(w), w_stride, static_cast<const uint8_t*>(x), x_stride, n, k, ahead},
+             m, []<int M>(const DotCall& call) { DotRows<Format, M>(call); });
+}
+
+}  // namespace
+}  // namespace quern::simd
+
+QUERN_TILE(qk_dot_q4_K)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
+                        int64_t m, int64_t n, int64_t k, int64_t ahead) {
+  quern::simd::Dot<quern::simd::Q4_K>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead);
+}
+
+QUERN_TILE(qk_dot_q5_K)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
+                        int64_t m, int64_t n, int64_t k, int64_t ahead) {
+  quern::simd::Dot<quern::simd::Q5_K>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead);
+}
+
+QUERN_TILE(qk_dot_q6_K)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
+                        int64_t m, int64_t n, int64_t k, int64_t ahead) {
+  quern::simd::Dot<quern::simd::Q6_K>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead);
+}

@@ -1,0 +1,116 @@
+// qk_mma_{q4_K,q5_K,q6_K}: c[m, n] += x (q8_K @planar) * w (@panel16)^T for a panel of up to 16 weight rows and any m.
+//
+//   c += xd * (sum_g scale_g * ((codes_g - offset) . quants_g) - dmin * sum_g min_g * sum_g(quants))
+//
+// for each block of 256; g: its groups; scale_g is d times the one of the block, from the panel. offset: of q6_K;
+// minimums: of q4_K and q5_K. The integer sums are exact.
+#include "simd/tiles/quant_amx.h"
+#include "simd/tiles/quant_mma.h"
+
+namespace quern::simd {
+namespace {
+
+#if !defined(__AMX_INT8__)
+template <class Format, int M>
+HWY_NOINLINE void Tile(float* c, int64_t c_ld, const uint8_t* x, int64_t x_stride, const uint8_t* panel, int64_t n,
+                       int64_t k) {
+  const DF32 df;
+  const PlanarAt<256> planar(k);
+  const PanelAt<Format> at(k);
+  const auto* scales = reinterpret_cast<const float*>(panel + at.scales);
+  [[maybe_unused]] const auto* mins = reinterpret_cast<const int16_t*>(panel + at.mins);
+  [[maybe_unused]] const auto* supers = reinterpret_cast<const float*>(panel + at.supers);
+  RowPointers<M> rows(x, x_stride);
+  VF32 acc[M][kColumnVectors];
+  QUERN_UNROLL
+  for (int r = 0; r < M; ++r) {
+    QUERN_UNROLL
+    for (int v = 0; v < kColumnVectors; ++v) acc[r][v] = hn::Zero(df);
+  }
+  Starts<Format, M> starts;
+  for (int64_t b = 0; b < k / 256; ++b) {
+    if constexpr (kOffset<Format> != 0) starts.Load(x + planar.sums + b * 32, x_stride);
+    VF32 sum[M][kColumnVectors];
+    QUERN_UNROLL
+    for (int r = 0; r < M; ++r) {
+      QUERN_UNROLL
+      for (int v = 0; v < kColumnVectors; ++v) sum[r][v] = hn::Zero(df);
+    }
+#pragma clang loop unroll(disable)
+    for (int g = 0; g < 256 / Format::kGroup; ++g, panel += Format::kGroup * 16, scales += 16) {
+      VI32 products[M][kColumnVectors];
+      QUERN_UNROLL
+      for (int r = 0; r < M; ++r) {
+        QUERN_UNROLL
+        for (int v = 0; v < kColumnVectors; ++v) products[r][v] = starts.Get(r, g);
+      }
+      AddGroup<Format, M>(panel, rows, products);
+      rows.Advance(Format::kGroup);
+      QUERN_UNROLL
+      for (int v = 0; v < kColumnVectors; ++v) {
+        const VF32 scale = hn::LoadU(df, scales + v * kLanes);
+        QUERN_UNROLL
+        for (int r = 0; r < M; ++r) sum[r][v] = hn::MulAdd(hn::ConvertTo(df, products[r][v]), scale, sum[r][v]);
+      }
+    }
+    if constexpr (Format::kHasMins) {
+      const uint8_t* block_sums = x + planar.wide_sums + b * 16;
+      QUERN_UNROLL
+      for (int v = 0; v < kColumnVectors; ++v) {
+        const VF32 dmin = hn::LoadU(df, supers + v * kLanes);
+        QUERN_UNROLL
+        for (int r = 0; r < M; ++r) {
+          VI32 sum_min = hn::Zero(DI32());
+          QUERN_UNROLL
+          for (int pair = 0; pair < 4; ++pair) {
+            const VI16 two_mins = hn::LoadU(DI16(), mins + pair * 32 + v * kLanes * 2);
+            const auto two_sums = hn::BitCast(DI16(), Broadcast4(block_sums + r * x_stride + pair * 4));
+            sum_min = WordDot(sum_min, two_mins, two_sums);
+          }
+          sum[r][v] = hn::NegMulAdd(hn::ConvertTo(df, sum_min), dmin, sum[r][v]);
+        }
+      }
+      mins += 128;
+      supers += 16;
+    }
+    QUERN_UNROLL
+    for (int r = 0; r < M; ++r) {
+      const VF32 xd = hn::Set(df, LoadScalar<float>(x + r * x_stride + planar.scales + b * 4));
+      QUERN_UNROLL
+      for (int v = 0; v < kColumnVectors; ++v) acc[r][v] = hn::MulAdd(sum[r][v], xd, acc[r][v]);
+    }
+  }
+  AddTile<M>(c, c_ld, acc, n);
+}
+#endif
+
+template <class Format>
+HWY_INLINE void Mma(float* c, int64_t c_ld, const void* x, int64_t x_stride, const void* panel, int64_t m, int64_t n,
+                    int64_t k) {
+  const auto* rows = static_cast<const uint8_t*>(x);
+#if defined(__AMX_INT8__)
+  AmxMma<Format>(c, c_ld, rows, x_stride, static_cast<const uint8_t*>(panel), m, n, k);
+#else
+  ForRowBlocks(m, [&]<int M>(int64_t row) {
+    Tile<Format, M>(c + row * c_ld, c_ld, rows + row * x_stride, x_stride, static_cast<const uint8_t*>(panel), n, k);
+  });
+#endif
+}
+
+}  // namespace
+}  // namespace quern::simd
+
+QUERN_TILE(qk_mma_q4_K)(float* c, int64_t c_ld, const void* x, int64_t x_stride, const void* panel, int64_t, int64_t m,
+                        int64_t n, int64_t k) {
+  quern::simd::Mma<quern::simd::Q4_K>(c, c_ld, x, x_stride, panel, m, n, k);
+}
+
+QUERN_TILE(qk_mma_q5_K)(float* c, int64_t c_ld, const void* x, int64_t x_stride, const void* panel, int64_t, int64_t m,
+                        int64_t n, int64_t k) {
+  quern::simd::Mma<quern::simd::Q5_K>(c, c_ld, x, x_stride, panel, m, n, k);
+}
+
+QUERN_TILE(qk_mma_q6_K)(float* c, int64_t c_ld, const void* x, int64_t x_stride, const void* panel, int64_t, int64_t m,
+                        int64_t n, int64_t k) {
+  quern::simd::Mma<quern::simd::Q6_K>(c, c_ld, x, x_stride, panel, m, n, k);
+}

@@ -1,0 +1,172 @@
+// qk_pack_{q4_K,q5_K,q6_K}_panel16: 16 rows of blocks of 256 interleaved for 4-way dot products (kir/layout.h, Panel16;
+// at the level `amx` quant_amx.h).
+//
+// The rows are transposed while still packed, nibbles and the bits above them apart, and made codes afterwards: half
+// the shuffles.
+#include "simd/tiles/quant_amx.h"
+#include "simd/tiles/quant_codes.h"
+#include "simd/tiles/quant_panel.h"
+
+namespace quern::simd {
+namespace {
+
+// Where the header of one block column goes.
+//   scales: of the 16 rows for each group, f32 d * scale;  on AMX the scale twice, in both words of a lane
+//   mins:   word pairs of minimums;  supers: dmin;  on AMX d, then dmin
+struct HeaderAt {
+  void* scales;
+  uint32_t* mins;
+  float* supers;
+
+  HWY_INLINE void StoreScale(int group, int i, [[maybe_unused]] VF32 d, VI32 scale) const {
+#if defined(__AMX_INT8__)
+    const VI32 words = hn::Or(hn::And(scale, hn::Set(DI32(), 0xffff)), hn::ShiftLeft<16>(scale));
+    hn::StoreU(words, DI32(), static_cast<int32_t*>(scales) + group * 16 + i * kLanes);
+#else
+    const VF32 product = hn::Mul(d, hn::ConvertTo(DF32(), scale));
+    hn::StoreU(product, DF32(), static_cast<float*>(scales) + group * 16 + i * kLanes);
+#endif
+  }
+};
+
+// The 16 header bytes of a block are the dwords (d, dmin), a, b, c, so the six-bit fields of all rows unpack at once,
+// four fields in the bytes of a lane.
+template <class Format>
+  requires(Format::kHasMins)
+HWY_INLINE void PackHeader(const BlockColumn& column, const HeaderAt& to) {
+  const DU32 d;
+  const DF32 df;
+  const Lines4 header = TransposeRows(column, 0);
+  for (int i = 0; i < kLineVectors; ++i) {
+    const auto halves = hn::BitCast(d, header.line[0][i]);
+    const auto a = hn::BitCast(d, header.line[1][i]), b = hn::BitCast(d, header.line[2][i]);
+    const auto c = hn::BitCast(d, header.line[3][i]);
+    const auto six = hn::Set(d, 0x3f3f3f3f), four = hn::Set(d, 0x0f0f0f0f), top = hn::Set(d, 0x30303030);
+    const auto high_scales = hn::Or(hn::And(c, four), hn::And(hn::ShiftRight<2>(a), top));
+    const auto high_mins = hn::Or(hn::And(hn::ShiftRight<4>(c), four), hn::And(hn::ShiftRight<2>(b), top));
+    const hn::Vec<DU32> scale_bytes[2] = {hn::And(a, six), high_scales};
+    const hn::Vec<DU32> min_bytes[2] = {hn::And(b, six), high_mins};
+    const VF32 block_d = LowHalves(halves), block_dmin = LowHalves(hn::ShiftRight<16>(halves));
+#if defined(__AMX_INT8__)
+    hn::StoreU(block_d, df, to.supers);
+    hn::StoreU(block_dmin, df, to.supers + 16);
+#else
+    hn::StoreU(block_dmin, df, to.supers + i * kLanes);
+#endif
+    const auto byte = hn::Set(d, 255);
+    for (int s = 0; s < 8; ++s) {
+      const auto scale = hn::And(hn::ShiftRightSame(scale_bytes[s / 4], s % 4 * 8), byte);
+      to.StoreScale(s, i, block_d, hn::BitCast(DI32(), scale));
+    }
+    for (int pair = 0; pair < 4; ++pair) {
+      const auto two = hn::ShiftRightSame(min_bytes[pair / 2], pair % 2 * 16);
+      const auto words = hn::Or(hn::And(two, byte), hn::ShiftLeft<8>(hn::And(two, hn::Set(d, 0xff00))));
+      hn::StoreU(words, d, to.mins + pair * 16 + i * kLanes);
+    }
+  }
+}
+
+// 16 signed scales; the last 16 bytes of a block end with two of them and d.
+template <class Format>
+  requires(!Format::kHasMins)
+HWY_INLINE void PackHeader(const BlockColumn& column, const HeaderAt& to) {
+  const Lines4 bytes = TransposeRows(column, Format::kScales), tail = TransposeRows(column, Format::kBytes - 16);
+  for (int i = 0; i < kLineVectors; ++i) {
+    const VF32 d = LowHalves(hn::ShiftRight<16>(hn::BitCast(DU32(), tail.line[3][i])));
+#if defined(__AMX_INT8__)
+    hn::StoreU(d, DF32(), to.supers);
+#endif
+    for (int g = 0; g < 16; ++g) {
+      const VI32 four = hn::BitCast(DI32(), bytes.line[g / 4][i]);
+      to.StoreScale(g, i, d, hn::ShiftRight<24>(hn::ShiftLeftSame(four, 24 - g % 4 * 8)));
+    }
+  }
+}
+
+// Calls store(codes, j, i) with vector i of a line of codes: of elements j .. j + 3 of a block for all rows.
+template <class Format, class Store>
+HWY_INLINE void ForCodes(const BlockColumn& column, const Store& store) {
+  // Pieces of 16 bytes, two to a run of 32.
+  if constexpr (Format::kHasMins) {
+    Lines4 high[2] = {};
+    if constexpr (Format::kCodes == 32) {
+      for (int i = 0; i < 2; ++i) high[i] = TransposeRows(column, Format::kHigh + i * 16);
+    }
+    for (int piece = 0; piece < 8; ++piece) {
+      const Lines4 lines = TransposeRows(column, Format::kNibbles + piece * 16);
+      const int chunk = piece / 2, j = chunk * 64 + piece % 2 * 16;
+      for (int e = 0; e < 4; ++e) {
+        for (int i = 0; i < kLineVectors; ++i) {
+          VU8 first, second;
+          JoinChunk<Format>(lines.line[e][i], high[piece % 2].line[e][i], chunk, first, second);
+          store(first, j + e * 4, i);
+          store(second, j + 32 + e * 4, i);
+        }
+      }
+    }
+  } else {
+    for (int piece = 0; piece < 4; ++piece) {
+      const int half = piece / 2, from = piece % 2 * 16;
+      const Lines4 first = TransposeRows(column, Format::kNibbles + half * 64 + from);
+      const Lines4 second = TransposeRows(column, Format::kNibbles + half * 64 + 32 + from);
+      const Lines4 high = TransposeRows(column, Format::kHigh + half * 32 + from);
+      for (int e = 0; e < 4; ++e) {
+        for (int i = 0; i < kLineVectors; ++i) {
+          VU8 stream[4];
+          JoinStreams(first.line[e][i], second.line[e][i], high.line[e][i], stream);
+          for (int s = 0; s < 4; ++s) store(stream[s], half * 128 + s * 32 + from + e * 4, i);
+        }
+      }
+    }
+  }
+}
+
+template <class Format>
+HWY_INLINE void PackPanel(void* dst, const void* src, int64_t src_stride, int64_t rows, int64_t k) {
+  auto* panel = static_cast<uint8_t*>(dst);
+  constexpr int kGroups = 256 / Format::kGroup;
+#if defined(__AMX_INT8__)
+  const AmxPanelAt<Format> at(k);
+  constexpr int kSupers = Format::kHasMins ? 32 : 16;
+#else
+  const PanelAt<Format> at(k);
+  constexpr int kSupers = 16;
+#endif
+  auto* mins = reinterpret_cast<uint32_t*>(panel + at.mins);
+  auto* supers = reinterpret_cast<float*>(panel + at.supers);
+  for (int64_t b = 0; b < k / 256; ++b) {
+    const BlockColumn column = ColumnAt(static_cast<const uint8_t*>(src), src_stride, rows, b * Format::kBytes);
+#if defined(__AMX_INT8__)
+    alignas(64) int32_t scales[kGroups][16];
+    PackHeader<Format>(column, {scales, mins + b * 64, supers + b * kSupers});
+    ForCodes<Format>(column, [&](VU8 codes, int j, int) {
+      const VI16 words = hn::BitCast(DI16(), codes), offset = hn::Set(DI16(), Format::kOffset);
+      const VI16 even = hn::Sub(hn::And(words, hn::Set(DI16(), 255)), offset);
+      const VI16 odd = hn::Sub(hn::ShiftRight<8>(words), offset);  // a code is below 64, so the sign bit is clear
+      const VI16 scale = hn::BitCast(DI16(), hn::Load(DI32(), scales[j / Format::kGroup]));
+      StorePlanes(hn::Mul(even, scale), hn::Mul(odd, scale), panel + AmxPanelAt<Format>::Line(b * 256 + j));
+    });
+#else
+    auto* scales = reinterpret_cast<float*>(panel + at.scales) + b * kGroups * 16;
+    PackHeader<Format>(column, {scales, mins + b * 64, supers + b * kSupers});
+    ForCodes<Format>(column, [&](VU8 codes, int j, int i) {
+      hn::StoreU(codes, DU8(), panel + (b * 64 + j / 4) * 64 + i * kBytes);
+    });
+#endif
+  }
+}
+
+}  // namespace
+}  // namespace quern::simd
+
+QUERN_TILE(qk_pack_q4_K_panel16)(void* dst, int64_t, const void* src, int64_t src_stride, int64_t rows, int64_t k) {
+  quern::simd::PackPanel<quern::simd::Q4_K>(dst, src, src_stride, rows, k);
+}
+
+QUERN_TILE(qk_pack_q5_K_panel16)(void* dst, int64_t, const void* src, int64_t src_stride, int64_t rows, int64_t k) {
+  quern::simd::PackPanel<quern::simd::Q5_K>(dst, src, src_stride, rows, k);
+}
+
+QUERN_TILE(qk_pack_q6_K_panel16)(void* dst, int64_t, const void* src, int64_t src_stride, int64_t rows, int64_t k) {
+  quern::simd::PackPanel<quern::simd::Q6_K>(dst, src, src_stride, rows, k);
+}

@@ -1,0 +1,130 @@
+// Codes of K-quant blocks as bytes, put together from their nibbles and the bits above: what the dots and the panel
+// packs share.
+#pragma once
+
+#include "simd/tiles/quant_layout.h"
+#include "simd/tiles/quant_vector.h"
+
+namespace quern::simd {
+namespace {
+
+// Of a chunk of q4_K or q5_K, packed bytes of which give two vectors of codes: of the low nibbles (sub-block 2 chunk)
+// and of the high ones (2 chunk + 1). high: q5_K, the bytes of fifth bits that belong to them, bit s for sub-block s.
+template <class Format>
+HWY_INLINE void JoinChunk(VU8 packed, VU8 high, int chunk, VU8& first, VU8& second) {
+  const DU8 d;
+  first = hn::And(packed, hn::Set(d, 15));
+  second = hn::ShiftRight<4>(packed);
+  if constexpr (Format::kCodes == 32) {
+    const auto bits = hn::ShiftRightSame(hn::BitCast(hn::ScalableTag<uint16_t>(), high), 2 * chunk);
+    const VU8 fifth = hn::Set(d, 16);
+    first = hn::Or(first, hn::And(hn::BitCast(d, hn::ShiftLeft<4>(bits)), fifth));
+    second = hn::Or(second, hn::And(hn::BitCast(d, hn::ShiftLeft<3>(bits)), fifth));
+  }
+}
+
+// Of one half of a q6_K block, 128 elements in four streams of 32: bytes of its first and second 32 of nibbles and of
+// its high bits give a vector of codes of each stream.
+HWY_INLINE void JoinStreams(VU8 first, VU8 second, VU8 high, VU8 (&stream)[4]) {
+  const DU8 d;
+  const auto top = hn::BitCast(hn::ScalableTag<uint16_t>(), high);
+  const VU8 two_bits = hn::Set(d, 0x30), four_bits = hn::Set(d, 15);
+  const auto bits = [&](auto moved) { return hn::And(hn::BitCast(d, moved), two_bits); };
+  stream[0] = hn::Or(hn::And(first, four_bits), bits(hn::ShiftLeft<4>(top)));
+  stream[1] = hn::Or(hn::And(second, four_bits), bits(hn::ShiftLeft<2>(top)));
+  stream[2] = hn::Or(hn::ShiftRight<4>(first), bits(top));
+  stream[3] = hn::Or(hn::ShiftRight<4>(second), bits(hn::ShiftRight<2>(top)));
+}
+
+// Elements that are decoded at once: a chunk of q4_K or q5_K, half a block of q6_K.
+template <class Format>
+constexpr int kPart = Format::kHasMins ? 64 : 128;
+
+#if HWY_ARCH_X86 && HWY_MAX_BYTES == 64
+
+// Two 256-bit halves of one pattern each.
+HWY_INLINE __m512i Halves(__m256i low, __m256i high) {
+  return _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
+}
+// The same 32 bytes in both halves.
+HWY_INLINE __m512i Twice(const uint8_t* bytes) {
+  return _mm512_broadcast_i64x4(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(bytes)));
+}
+
+// The codes of part `part` of a block, in element order.
+template <class Format>
+  requires(Format::kHasMins)
+HWY_INLINE void SplitCodes(const uint8_t* block, int part, VU8* codes) {
+  const __m512i twice = Twice(block + Format::kNibbles + part * 32);
+#if defined(__GFNI__)
+  // One 8x8 bit matrix a qword: the low half keeps bits 0..3, the high half moves bits 4..7 down.
+  const __m512i matrix = Halves(_mm256_set1_epi64x(0x0102040800000000), _mm256_set1_epi64x(0x1020408000000000));
+  __m512i joined = _mm512_gf2p8affine_epi64_epi8(twice, matrix, 0);
+#else
+  const __m512i shift = Halves(_mm256_setzero_si256(), _mm256_set1_epi16(4));
+  __m512i joined = _mm512_and_si512(_mm512_srlv_epi16(twice, shift), _mm512_set1_epi8(15));
+#endif
+  if constexpr (Format::kCodes == 32) {
+    const __m512i bit = Halves(_mm256_set1_epi8(static_cast<char>(1 << (2 * part))),
+                               _mm256_set1_epi8(static_cast<char>(2 << (2 * part))));
+    const __mmask64 fifth = _mm512_test_epi8_mask(Twice(block + Format::kHigh), bit);
+    joined = _mm512_mask_add_epi8(joined, fifth, joined, _mm512_set1_epi8(16));
+  }
+  codes[0] = VU8{joined};
+}
+
+template <class Format>
+  requires(!Format::kHasMins)
+HWY_INLINE void SplitCodes(const uint8_t* block, int part, VU8* codes) {
+  const __m512i nibbles = _mm512_loadu_si512(block + Format::kNibbles + part * 64);
+  const __m512i top = Twice(block + Format::kHigh + part * 32);
+#if defined(__GFNI__)
+  // Bits 0..1 of a byte go to bits 4..5 for elements 0..31, 2..3 for 32..63, 4..5 for 64..95, 6..7 for 96..127.
+  const auto move = [&](int64_t first, int64_t second) {
+    const __m512i matrices = Halves(_mm256_set1_epi64x(first), _mm256_set1_epi64x(second));
+    return _mm512_gf2p8affine_epi64_epi8(top, matrices, 0);
+  };
+  const __m512i top0 = move(0x0000000001020000, 0x0000000004080000);
+  const __m512i top1 = move(0x0000000010200000, 0x0000000040800000);
+  const __m512i high_nibbles = _mm512_gf2p8affine_epi64_epi8(nibbles, _mm512_set1_epi64(0x1020408000000000), 0);
+#else
+  const __m512i two_bits = _mm512_set1_epi8(0x30);
+  const __m512i left = Halves(_mm256_set1_epi16(4), _mm256_set1_epi16(2));
+  const __m512i right = Halves(_mm256_setzero_si256(), _mm256_set1_epi16(2));
+  const __m512i top0 = _mm512_and_si512(_mm512_sllv_epi16(top, left), two_bits);
+  const __m512i top1 = _mm512_and_si512(_mm512_srlv_epi16(top, right), two_bits);
+  const __m512i high_nibbles = _mm512_and_si512(_mm512_srli_epi16(nibbles, 4), _mm512_set1_epi8(15));
+#endif
+  codes[0] = VU8{_mm512_ternarylogic_epi64(nibbles, _mm512_set1_epi8(15), top0, 0xea)};  // (nibbles & 15) | top0
+  codes[1] = VU8{_mm512_or_si512(high_nibbles, top1)};
+}
+
+#else
+
+// The codes of part `part` of a block, in element order.
+template <class Format>
+HWY_INLINE void SplitCodes(const uint8_t* block, int part, VU8* codes) {
+  const DU8 d;
+  constexpr int kStep = 32 / kBytes;
+  QUERN_UNROLL
+  for (int i = 0; i < kStep; ++i) {
+    if constexpr (Format::kHasMins) {
+      VU8 high = hn::Undefined(d);
+      if constexpr (Format::kCodes == 32) high = hn::LoadU(d, block + Format::kHigh + i * kBytes);
+      JoinChunk<Format>(hn::LoadU(d, block + Format::kNibbles + part * 32 + i * kBytes), high, part, codes[i],
+                        codes[kStep + i]);
+    } else {
+      const uint8_t* low = block + Format::kNibbles + part * 64 + i * kBytes;
+      const VU8 high = hn::LoadU(d, block + Format::kHigh + part * 32 + i * kBytes);
+      VU8 stream[4];
+      JoinStreams(hn::LoadU(d, low), hn::LoadU(d, low + 32), high, stream);
+      QUERN_UNROLL
+      for (int s = 0; s < 4; ++s) codes[s * kStep + i] = stream[s];
+    }
+  }
+}
+
+#endif
+
+}  // namespace
+}  // namespace quern::simd
