@@ -137,6 +137,7 @@ class Program {
     int variants = 0;          // compiled so far
     int kernels = 0;           // distinct ones among them
     int64_t code_bytes = 0;    // of their object files
+    int launches = 0;          // of kernels in the last run
     int64_t arena_bytes = 0;   // held for intermediate values
     double compile = 0;        // seconds so far: passes, planning, machine code
     double bind = 0, run = 0;  // seconds of the last run: following sizes and pointers, and kernels

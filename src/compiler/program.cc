@@ -292,6 +292,7 @@ Program::Counters Program::counters() const {
   return {.variants = report.variants,
           .kernels = kernels.compiled,
           .code_bytes = kernels.compile.code_bytes,
+          .launches = state_->executable->last() == nullptr ? 0 : static_cast<int>(state_->executable->last()->dispatches().size()),
           .arena_bytes = report.arena_bytes,
           .compile = state_->prepare_seconds + static_cast<double>(report.plan_ns + report.compile_ns) * 1e-9,
           .bind = static_cast<double>(report.bind_ns) * 1e-9,

@@ -23,6 +23,8 @@ std::optional<std::pair<int64_t, int64_t>> RangeOf(DType dtype) {
   }
 }
 
+int64_t FloorDivide(int64_t value, int64_t divisor) { return value / divisor - (value % divisor < 0 ? 1 : 0); }
+
 std::string Key(std::string_view what, const Extent& a, const Extent& b) {
   return absl::StrCat(absl::string_view(what.data(), what.size()), "|", a.ToString(), "|", b.ToString());
 }
@@ -55,13 +57,15 @@ Extent Verifier::InRange(const Extent& value, DType dtype) {
 
 Extent Verifier::Quotient(const Extent& value, int64_t divisor) {
   if (divisor == 1) return value;
-  if (value.is_constant()) {
-    const int64_t v = value.constant();
-    return v / divisor - (v % divisor < 0 ? 1 : 0);
-  }
+  if (value.is_constant()) return FloorDivide(value.constant(), divisor);
   return Memo(Key("div", value, divisor), "div", [&](IndexProver::Id id) {
     prover_.SetHigh(id, value, divisor);
     prover_.SetLow(id, value - (divisor - 1), divisor);
+    // The polynomial bounds lose that the quotient is whole: c / 32 of c in 0..95 is in 0..2. Facts may be taken back while
+    // the quotient stays, so only bounds that need none count.
+    if (prover_.fact_count() > 0) return;
+    if (const std::optional<int64_t> low = prover_.Low(value)) prover_.SetLow(id, FloorDivide(*low, divisor));
+    if (const std::optional<int64_t> high = prover_.High(value)) prover_.SetHigh(id, FloorDivide(*high, divisor));
   });
 }
 

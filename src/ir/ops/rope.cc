@@ -60,12 +60,14 @@ kir::ExprRef Map(MapContext& context) {
     first = kb::Call(Op::kEq, {odd, kb::Int(0)});
   } else {
     first = kb::Call(Op::kLt, {e, kb::Int(half)});
-    pair = kb::Select(first, e, e - static_cast<double>(half));
-    partner = kb::Select(first, c + static_cast<double>(half), c - static_cast<double>(half));
+    // Remainders are in bounds whatever e is; of a selected e - half that would have to be proved.
+    pair = e % static_cast<double>(half);
+    partner = (e + static_cast<double>(half)) % static_cast<double>(n_rot);
+    if (e != c) partner = c / head_dim * head_dim + partner;
   }
   // Elements beyond n_rot read a harmless place and are then passed through.
   if (partial) {
-    pair = kb::Call(Op::kMin, {pair, kb::Int(half - 1)});
+    if (attributes.String("style") == "gptj") pair = kb::Call(Op::kMin, {pair, kb::Int(half - 1)});
     partner = kb::Select(kb::Call(Op::kLt, {e, kb::Int(n_rot)}), partner, c);
   }
   auto table = [&](int operand) {

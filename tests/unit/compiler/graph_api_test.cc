@@ -60,6 +60,7 @@ TEST(GraphApi, AnySizeAndTwoOutputs) {
   const Program::Counters counters = program->counters();
   EXPECT_EQ(counters.variants, 3);
   EXPECT_GT(counters.kernels, 0);
+  EXPECT_GT(counters.launches, 0);
   EXPECT_GT(counters.code_bytes, 0);
   EXPECT_GT(counters.compile, 0);
   EXPECT_GT(counters.run, 0);
@@ -253,6 +254,48 @@ TEST(GraphApi, IntegersAndBools) {
   ASSERT_TRUE(ran.ok()) << ran.error();
   for (int n = 0; n < 21; ++n) EXPECT_EQ(chosen[n], (mask[n / 3] ? 1 : -1) * table[ids[n / 3] * 3 + n % 3]) << n;
   for (int n = 0; n < 7; ++n) EXPECT_EQ(large[n], ids[n] > 1) << n;
+}
+
+// The rotation of both styles, partial too, as the epilogue of a product: element indices go through select and remainder.
+TEST(GraphApi, ProductsAreRotated) {
+  constexpr int64_t kHeads = 3, kDim = 32, kIn = 29;
+  for (const char* style : {"gptj", "neox"}) {
+    for (const int64_t n_rot : {kDim, int64_t{20}}) {
+      const int64_t half = n_rot / 2;
+      const std::vector<float> w = Ramp(kIn * kHeads * kDim, 0.37f);
+      Graph graph("rotated");
+      graph.Symbol("N", 1, 20);
+      const Value product = graph.Op("MatMul", {graph.Input("x", "f32[N, 29]"), graph.Param("w", "f32[29, 96]", w)});
+      const std::string table = "f32[N, " + std::to_string(half) + "]";
+      graph.Output("y", graph.Op("Rope", {product, graph.Input("cos", table), graph.Input("sin", table)},
+                                 {{"head_dim", kDim}, {"n_rot", n_rot}, {"style", style}, {"packed", true}}));
+      Result<Program> program = graph.Compile({.threads = 2});
+      ASSERT_TRUE(program.ok()) << program.error();
+      for (const int64_t n : {1, 3, 13}) {
+        const std::vector<float> x = Ramp(n * kIn), c = Ramp(n * half, 0.11f), s = Ramp(n * half, 0.23f);
+        std::vector<float> y(n * kHeads * kDim);
+        const Result<void> ran = program->Run({In("x", x, {n, kIn}), In("cos", c, {n, half}), In("sin", s, {n, half})}, {Out("y", y, {n, kHeads * kDim})});
+        ASSERT_TRUE(ran.ok()) << ran.error();
+        for (int64_t row = 0; row < n; ++row) {
+          std::vector<double> p(kHeads * kDim);
+          for (int64_t j = 0; j < kHeads * kDim; ++j) {
+            for (int64_t k = 0; k < kIn; ++k) p[j] += static_cast<double>(x[row * kIn + k]) * w[k * kHeads * kDim + j];
+          }
+          for (int64_t j = 0; j < kHeads * kDim; ++j) {
+            const int64_t e = j % kDim;
+            double want = p[j];
+            if (e < n_rot) {
+              const bool gptj = style == std::string("gptj"), first = gptj ? e % 2 == 0 : e < half;
+              const int64_t pair = gptj ? e / 2 : e % half, distance = gptj ? 1 : half;
+              const double cosine = c[row * half + pair], sine = s[row * half + pair];
+              want = first ? p[j] * cosine - p[j + distance] * sine : p[j] * cosine + p[j - distance] * sine;
+            }
+            EXPECT_NEAR(y[row * kHeads * kDim + j], want, 2e-5) << style << " of " << n_rot << ", element " << j << " of row " << row;
+          }
+        }
+      }
+    }
+  }
 }
 
 TEST(GraphApi, StateIsCarried) {

@@ -53,6 +53,8 @@ TEST(VerifyTest, AcceptsTheWorkedKernels) {
 
 TEST(VerifyTest, AcceptsWhatRangesAndGuardsProve) {
   const char* bodies[] = {
+      // the partner of an element in the other half of its group of 32: quotients are whole
+      "vec c in 0..2048 { y[r, c] = x[r, c / 32 * 32 + (c % 32 + 16) % 32] }",
       // ragged tiles of rows and columns
       "for c in 0..2048 by 31 { for j in 0..min(31, 2048 - c) { y[r, c + j] = x[r, c + j] } }",
       "vec c in 0..2047 { y[r, c + 1] = x[r, c] }",
@@ -106,6 +108,16 @@ struct Case {
   const char* body;
   const char* error;  // after "kernel k: "
 };
+
+TEST(VerifyTest, RefusesPartnersOutsideTheirGroup) {
+  for (const char* body : {"vec c in 0..2048 { y[r, c] = x[r, c / 32 * 32 + (c % 32 + 16) % 33] }",
+                           "vec c in 0..2048 { y[r, c] = x[r, c / 32 * 32 + (c % 32 + 16) % 32 - 1] }",
+                           "vec c in 0..2048 { y[r, c] = x[r, (c + 32) / 32 * 32 + (c % 32 + 16) % 32] }",
+                           // what a guard says of a quotient does not outlive the guard
+                           "for c in 0..2048 { if c < 1024 { y[r, c / 32 * 64] = 1.0 } y[r, c / 32 * 64] = 0.0 }"}) {
+    EXPECT_NE(ErrorOf(KernelText(Rows(body))).find("is not proved"), std::string::npos) << body;
+  }
+}
 
 TEST(VerifyTest, RefusesStatements) {
   const Case cases[] = {
