@@ -26,6 +26,7 @@
 #include <vector>
 
 #include "base/half.h"
+#include "bench/measure.h"
 #include "jit/engine.h"
 #include "kir/kir.h"
 #include "kir/layout.h"
@@ -34,27 +35,7 @@
 namespace quern {
 namespace {
 
-volatile uint64_t sink;
-
-double Seconds(clockid_t clock) {
-  timespec t;
-  clock_gettime(clock, &t);
-  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
-}
-double ThreadTime(const std::function<void()>& run) {
-  const double start = Seconds(CLOCK_THREAD_CPUTIME_ID);
-  run();
-  return Seconds(CLOCK_THREAD_CPUTIME_ID) - start;
-}
-double WallTime(const std::function<void()>& run) {
-  const double start = Seconds(CLOCK_MONOTONIC);
-  run();
-  return Seconds(CLOCK_MONOTONIC) - start;
-}
-double Median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
+using bench::Median, bench::ReadLoop, bench::sink, bench::ThreadTime, bench::WallTime;
 
 using Bytes = std::unique_ptr<uint8_t, decltype(&std::free)>;
 Bytes Allocate(size_t bytes) {
@@ -91,31 +72,6 @@ void FillPlanar(uint8_t* rows, int64_t count, int64_t k, std::mt19937_64& rng) {
     for (float& value : x) value = normal(rng);
     kir::QuantiseToPlanar(DType::kQ8_K, x.data(), k, rows + row * kir::PlanarRowOf(DType::kQ8_K, k).row_bytes, k, 0);
   }
-}
-
-// What a plain loop reads, with four lines in flight and no prefetch but the machine's own.
-__attribute__((target("avx512f"))) void ReadWide(const uint8_t* data, size_t bytes) {
-  __m512i a = _mm512_setzero_si512(), b = a, c = a, d = a;
-  for (size_t at = 0; at + 256 <= bytes; at += 256) {
-    a = _mm512_xor_si512(a, _mm512_loadu_si512(data + at));
-    b = _mm512_xor_si512(b, _mm512_loadu_si512(data + at + 64));
-    c = _mm512_xor_si512(c, _mm512_loadu_si512(data + at + 128));
-    d = _mm512_xor_si512(d, _mm512_loadu_si512(data + at + 192));
-  }
-  sink = static_cast<uint64_t>(_mm512_reduce_add_epi64(_mm512_xor_si512(_mm512_xor_si512(a, b), _mm512_xor_si512(c, d))));
-}
-__attribute__((target("avx2"))) void ReadNarrow(const uint8_t* data, size_t bytes) {
-  __m256i a = _mm256_setzero_si256(), b = a, c = a, d = a;
-  for (size_t at = 0; at + 128 <= bytes; at += 128) {
-    a = _mm256_xor_si256(a, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(data + at)));
-    b = _mm256_xor_si256(b, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(data + at + 32)));
-    c = _mm256_xor_si256(c, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(data + at + 64)));
-    d = _mm256_xor_si256(d, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(data + at + 96)));
-  }
-  sink = static_cast<uint64_t>(_mm256_extract_epi64(_mm256_xor_si256(_mm256_xor_si256(a, b), _mm256_xor_si256(c, d)), 0));
-}
-void ReadAll(const uint8_t* data, size_t bytes) {
-  __builtin_cpu_supports("avx512f") ? ReadWide(data, bytes) : ReadNarrow(data, bytes);
 }
 
 // Operations (multiplies and adds) of `rounds` of twelve independent vpdpbusd.
@@ -216,7 +172,7 @@ struct Bench {
       for (int round = 0; round < 9; ++round) {
         reads.push_back(time([&] {
           walk([&](size_t copy, int64_t first, int64_t last) {
-            ReadAll(w.get() + copy * one + first * (one / 64), (last - first) * (one / 64));
+            ReadLoop(w.get() + copy * one + first * (one / 64), (last - first) * (one / 64));
           });
         }));
         runs.push_back(time([&] {

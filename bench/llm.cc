@@ -4,7 +4,6 @@
 //   {"engine":"quern","model":"85m-q4_k_m.gguf","threads":1,"pp_tps":..,"tg_tps":..,"tg_gbps":..,"read_gbps":..,...}
 // read_gbps is a read loop over 512 MiB on as many threads, in the same process right after the decode: DRAM speed differs
 // from minute to minute. --known checks the greedy text of a stories file first.
-#include <immintrin.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
@@ -17,34 +16,15 @@
 #include <thread>
 #include <vector>
 
+#include "bench/measure.h"
 #include "quern/quern.h"
 
 namespace {
 
+using quern::bench::Median;
 using Clock = std::chrono::steady_clock;
 
 double Since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
-
-double Median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
-
-volatile uint64_t sink;
-
-// Reads `words` words with four independent vector streams.
-__attribute__((target("avx2"))) void ReadLoop(const uint64_t* at, size_t words) {
-  __m256i a = _mm256_setzero_si256(), b = a, c = a, d = a;
-  for (size_t i = 0; i + 16 <= words; i += 16) {
-    a = _mm256_xor_si256(a, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(at + i)));
-    b = _mm256_xor_si256(b, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(at + i + 4)));
-    c = _mm256_xor_si256(c, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(at + i + 8)));
-    d = _mm256_xor_si256(d, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(at + i + 12)));
-  }
-  uint64_t lanes[4];
-  _mm256_storeu_si256(reinterpret_cast<__m256i*>(lanes), _mm256_xor_si256(_mm256_xor_si256(a, b), _mm256_xor_si256(c, d)));
-  sink = lanes[0] ^ lanes[1] ^ lanes[2] ^ lanes[3];
-}
 
 double ReadGbps(int threads) {
   constexpr size_t kBytes = size_t{512} << 20;
@@ -59,7 +39,7 @@ double ReadGbps(int threads) {
     std::vector<std::thread> workers;
     for (int t = 0; t < threads; ++t) {
       const size_t words = kBytes / 8 / threads;
-      workers.emplace_back(ReadLoop, memory + t * words, words);
+      workers.emplace_back(quern::bench::ReadLoop, memory + t * words, static_cast<int64_t>(words * 8));
     }
     for (std::thread& worker : workers) worker.join();
     rates.push_back(static_cast<double>(kBytes) / Since(start) / 1e9);

@@ -20,10 +20,13 @@
 #include <vector>
 
 #include "base/half.h"
+#include "bench/measure.h"
 #include "simd/library.h"
 
 namespace quern::simd {
 namespace {
+
+using bench::InTurn, bench::Median, bench::ReadLoop, bench::sink;
 
 using DotTile = void(float*, int64_t, const void*, int64_t, const void*, int64_t, int64_t, int64_t, int64_t, int64_t);
 using MmaTile = void(float*, int64_t, const void*, int64_t, const void*, int64_t, int64_t, int64_t, int64_t);
@@ -31,47 +34,6 @@ using PackTile = void(void*, int64_t, const void*, int64_t, int64_t, int64_t);
 using FlashTile = void(float*, int64_t, float*, int64_t, float*, int64_t, const void*, int64_t, const void*, int64_t,
                        const void*, int64_t, const void*, int64_t, const void*, int64_t, const void*, int64_t, int64_t,
                        int64_t, int64_t, float, float, void*);
-
-volatile uint64_t sink;
-
-// Of this thread's processor, so that a neighbour's time slices do not count.
-double Now() {
-  timespec t;
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-  return t.tv_sec + t.tv_nsec * 1e-9;
-}
-
-double Median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
-
-// Median seconds of each, run in turn.
-std::vector<double> InTurn(int rounds, const std::vector<std::function<void()>>& bodies) {
-  std::vector<std::vector<double>> times(bodies.size());
-  for (int round = 0; round < rounds; ++round) {
-    for (size_t i = 0; i < bodies.size(); ++i) {
-      const double start = Now();
-      bodies[i]();
-      times[i].push_back(Now() - start);
-    }
-  }
-  std::vector<double> medians;
-  for (const auto& t : times) medians.push_back(Median(t));
-  return medians;
-}
-
-__attribute__((target("avx2"))) void ReadLoop(const char* p, int64_t bytes) {
-  __m256i sum[8] = {};
-  for (int64_t at = 0; at + 256 <= bytes; at += 256) {
-    for (int i = 0; i < 8; ++i) {
-      if (i % 2 == 0) _mm_prefetch(p + at + 8192 + 32 * i, _MM_HINT_T1);
-      sum[i] = _mm256_add_epi64(sum[i], _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p + at + 32 * i)));
-    }
-  }
-  for (int i = 1; i < 8; ++i) sum[0] = _mm256_add_epi64(sum[0], sum[i]);
-  sink = sink + static_cast<uint64_t>(_mm256_extract_epi64(sum[0], 0));
-}
 
 // Floating point operations of independent chains that the loops below run.
 constexpr int64_t kPeakSteps = 200000;

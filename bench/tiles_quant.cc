@@ -24,6 +24,7 @@
 
 #include "base/dtype.h"
 #include "base/half.h"
+#include "bench/measure.h"
 #include "kir/layout.h"
 #include "kir/quantise.h"
 #include "simd/library.h"
@@ -31,50 +32,14 @@
 namespace quern::simd {
 namespace {
 
+using bench::InTurn, bench::ReadLoop, bench::sink;
+
 using Dot = void(float*, int64_t, const void*, int64_t, const void*, int64_t, int64_t, int64_t, int64_t, int64_t);
 using Mma = void(float*, int64_t, const void*, int64_t, const void*, int64_t, int64_t, int64_t, int64_t);
 using Pack = void(void*, int64_t, const void*, int64_t, int64_t, int64_t);
 using PackPlanar = void(void*, int64_t, const void*, int64_t, int64_t, int64_t, int64_t, int64_t);
 
-volatile uint64_t sink;
 std::string_view wanted_prefix;
-
-// Of this thread's processor, so that a neighbour's time slices do not count.
-double Now() {
-  timespec t;
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-  return t.tv_sec + t.tv_nsec * 1e-9;
-}
-
-// Median seconds of each body, run in turn.
-std::vector<double> InTurn(int rounds, const std::vector<std::function<void()>>& bodies) {
-  std::vector<std::vector<double>> times(bodies.size());
-  for (int round = 0; round < rounds; ++round) {
-    for (size_t i = 0; i < bodies.size(); ++i) {
-      const double start = Now();
-      bodies[i]();
-      times[i].push_back(Now() - start);
-    }
-  }
-  std::vector<double> medians;
-  for (auto& t : times) {
-    std::sort(t.begin(), t.end());
-    medians.push_back(t[t.size() / 2]);
-  }
-  return medians;
-}
-
-__attribute__((target("avx2"))) void ReadLoop(const uint8_t* p, int64_t bytes) {
-  __m256i sum[8] = {};
-  for (int64_t at = 0; at + 256 <= bytes; at += 256) {
-    for (int i = 0; i < 8; ++i) {
-      if (i % 2 == 0) _mm_prefetch(p + at + 8192 + 32 * i, _MM_HINT_T0);
-      sum[i] = _mm256_add_epi64(sum[i], _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p + at + 32 * i)));
-    }
-  }
-  for (int i = 1; i < 8; ++i) sum[0] = _mm256_add_epi64(sum[0], sum[i]);
-  sink = sink + static_cast<uint64_t>(_mm256_extract_epi64(sum[0], 0));
-}
 
 // Sixteen independent chains of byte dot products; multiplications and additions, counted as two.
 constexpr int64_t kPeakSteps = 40000;

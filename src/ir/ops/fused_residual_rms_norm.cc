@@ -1,8 +1,6 @@
 // FusedResidualRmsNorm: RmsNorm(x + residual), and the sum itself as a second result.
 
-#include <cmath>
-
-#include "ir/composite.h"
+#include "ir/norm.h"
 #include "ir/shape.h"
 
 namespace quern::ir {
@@ -25,18 +23,10 @@ StatusOr<std::vector<Value>> Expand(Graph& graph, const Node& node, std::span<co
 }
 
 Status Reference(RefContext& context) {
-  const RefTensor &x = *context.operands[0], &residual = *context.operands[1], &gamma = *context.operands[2];
-  const RefTensor* beta = context.operands.size() > 3 ? context.operands[3] : nullptr;
-  RefTensor &norm = context.results[0], &sum = context.results[1];
+  const RefTensor &x = *context.operands[0], &residual = *context.operands[1];
+  RefTensor& sum = context.results[1];
   for (size_t i = 0; i < sum.data.size(); ++i) sum.data[i] = RoundTo(sum.dtype, x.data[i] + residual.data[i]);
-  ForEachLine(sum, -1, [&](const std::vector<int64_t>& at) {
-    double squares = 0;
-    for (const int64_t i : at) squares += sum.data[i] * sum.data[i];
-    const double scale = 1 / std::sqrt(squares / static_cast<double>(at.size()) + context.node.attributes.Float("eps"));
-    for (size_t c = 0; c < at.size(); ++c) {
-      norm.data[at[c]] = RoundTo(norm.dtype, sum.data[at[c]] * scale * gamma.data[c] + (beta != nullptr ? beta->data[c] : 0));
-    }
-  });
+  ReferenceNorm(sum, std::span(context.operands).subspan(2), /*centred=*/false, context.node.attributes.Float("eps"), context.results[0]);
   return absl::OkStatus();
 }
 
