@@ -1,5 +1,7 @@
 #include "codegen/fused_expr.h"
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "ir/interpret.h"
@@ -70,6 +72,13 @@ void FusedExpr::Provide(ir::Value value, Source source) { sources_[value] = std:
 void FusedExpr::ShareIn(kir::Block* block) {
   block_ = block;
   shared_.clear();
+}
+
+kir::ExprRef FusedExpr::InnerElement(ir::Value value, const kir::Index& at) {
+  kir::Block* const block = std::exchange(block_, nullptr);
+  kir::ExprRef result = Element(value, at);
+  block_ = block;
+  return result;
 }
 
 kir::ExprRef FusedExpr::Element(ir::Value value, const kir::Index& at, const kir::ExprRef& otherwise) {

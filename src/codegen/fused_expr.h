@@ -32,6 +32,8 @@ class FusedExpr {
 
   // The element of `value` at `at`, in the value's own dtype.
   kir::ExprRef Element(ir::Value value, const kir::Index& at, const kir::ExprRef& otherwise = nullptr);
+  // The same with nothing put in the block: for an index that exists within the expression only, as a reduction's does.
+  kir::ExprRef InnerElement(ir::Value value, const kir::Index& at);
 
  private:
   class Context;

@@ -44,8 +44,9 @@ StatusOr<LoweredRegion> LowerFlat(const RegionView& view) {
   for (size_t i = 0; i < view.inputs.size(); ++i) {
     const ir::TensorType& type = view.body.node(view.inputs[i]).results[0];
     const bool single = type.elements() == Extent(1) && elements != Extent(1);
-    expr.Provide({view.inputs[i], 0}, [&writer, i, single, dtype = type.dtype](const kir::Index& at, const kir::ExprRef&) {
-      return kb::At(writer.Input(static_cast<int>(i)), dtype, {single ? kb::Int(0) : at.back()});
+    // Whatever index an op asks for: all of them mean the one flat index (an extent of 1 is asked for at 0).
+    expr.Provide({view.inputs[i], 0}, [&writer, i, single, dtype = type.dtype](const kir::Index&, const kir::ExprRef&) {
+      return kb::At(writer.Input(static_cast<int>(i)), dtype, {single ? kb::Int(0) : kb::Ref("i")});
     });
   }
   const int64_t bound = UpperBound(elements, view.ranges);
@@ -54,8 +55,7 @@ StatusOr<LoweredRegion> LowerFlat(const RegionView& view) {
   expr.ShareIn(&body);
   for (size_t o = 0; o < view.body.outputs.size(); ++o) {
     const ir::Value output = view.body.outputs[o];
-    // Ops see an index of the result's rank; only its last entry is used, by the sources above.
-    const kir::Index at(std::max(1, view.body.type(output).rank()), i);
+    const kir::Index at(view.body.type(output).rank(), i);  // of the right length; the sources above do not look at it
     const kir::ExprRef value = expr.Element(output, at);
     body.push_back(kb::WithOrigin(kb::Store(writer.Result(static_cast<int>(o)), {i}, value), writer.Origin(output.node)));
   }

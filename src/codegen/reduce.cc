@@ -289,7 +289,7 @@ StatusOr<LoweredRegion> LowerPoints(const RegionView& view) {
           index.push_back(at[r++]);
         }
       }
-      kir::ExprRef value = Widened(expr.Element(node.inputs[0], index));
+      kir::ExprRef value = Widened(expr.InnerElement(node.inputs[0], index));
       const kir::ReduceOp op = ReduceOpOf(node.attributes.String("op"));
       bool vec = !reduced.empty() && reduced.back();  // only the last axis has unit stride
       for (size_t d = reduced.size(); d-- > 0;) {

@@ -62,7 +62,7 @@ constexpr Step kPrepare[] = {
 constexpr Step kVariant[] = {
     {"narrow_symbols", "sizes that the guard fixes become constants", [](Work& w) { return Narrow(w); }},
     {"fuse_regions", "every op goes into a region that becomes kernels",
-     [](Work& w) { return opt::FuseRegions(w.graph, {.computed_weights = true}, &w.report); }},
+     [](Work& w) { return opt::FuseRegions(w.graph, {.computed_weights = true, .fuse = w.options.fuse}, &w.report); }},
 };
 
 void AddTime(StepTimes* times, std::string_view name, Clock::time_point start) {

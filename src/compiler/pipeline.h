@@ -21,6 +21,7 @@ namespace quern::compiler {
 
 struct PipelineOptions {
   bool exact = false;                     // keep f32 activations beside quantised weights
+  bool fuse = true;                       // false: every op is a kernel of its own, to compare with
   std::vector<std::string> skip;          // steps to leave out
   std::string stop_after;                 // the last step to run; empty: all
   // Called after each step with its name and the graph it made.

@@ -1,4 +1,5 @@
 // Expressions: the dtype of every node, the bounds of every load, no divisor of zero.
+#include <optional>
 #include <variant>
 
 #include "base/check.h"
@@ -9,6 +10,20 @@ namespace quern::kir {
 namespace {
 
 std::string Named(DType dtype) { return std::string(Name(dtype)); }
+
+std::optional<int64_t> IntegerOf(const ExprRef& expr) {
+  const auto* constant = std::get_if<Const>(&expr->node);
+  return constant == nullptr ? std::nullopt : std::optional<int64_t>(constant->integer);
+}
+
+// select(x == 0, 1, x), with any number in place of 1 that is not 0.
+bool IsGuardedDivisor(const ExprRef& expr) {
+  const auto* select = std::get_if<Apply>(&expr->node);
+  if (select == nullptr || select->op != Op::kSelect || IntegerOf(select->args[1]).value_or(0) == 0) return false;
+  const auto* equal = std::get_if<Apply>(&select->args[0]->node);
+  if (equal == nullptr || equal->op != Op::kEq || IntegerOf(equal->args[1]) != 0) return false;
+  return equal->args[0] == select->args[2] || Print(equal->args[0]) == Print(select->args[2]);
+}
 
 }  // namespace
 
@@ -124,6 +139,7 @@ Status Verifier::CheckApply(const Apply& apply, DType dtype) {
     return Fail(absl::StrFormat("%s gives %s, not %s", Row(apply.op).name, Named(*result), Named(dtype)));
   }
   if ((apply.op != Op::kDiv && apply.op != Op::kMod) || !IsInteger(dtype)) return absl::OkStatus();
+  if (IsGuardedDivisor(apply.args[1])) return absl::OkStatus();
   const Extent divisor = ValueOf(apply.args[1]);
   if (prover_.AtMost(1, divisor) || prover_.AtMost(divisor, -1)) return absl::OkStatus();
   return Fail(absl::StrFormat("divisor %s is not proved to differ from 0", Print(apply.args[1])));

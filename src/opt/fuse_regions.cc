@@ -53,6 +53,14 @@ class Fuser {
   Fuser(const ir::Graph& graph, const FuseOptions& options) : context_(graph, options), groups_(context_) {}
 
   void FormGroups() {
+    if (context_.options.fuse) JoinGroups();
+    LeaveViewsOutside();
+  }
+
+  StatusOr<ir::Graph> Emit(FusionReport* report);
+
+ private:
+  void JoinGroups() {
     JoinProductsOfOneSide();
     FinishRoots(IsMatmul);
     FinishRoots(IsAttention);
@@ -66,12 +74,8 @@ class Fuser {
       if (IsMatmul(node) || IsAttention(node)) TakeSources(groups_.Of(n));
     }
     JoinMaps();
-    LeaveViewsOutside();
   }
 
-  StatusOr<ir::Graph> Emit(FusionReport* report);
-
- private:
   int Size() const { return static_cast<int>(context_.graph.nodes().size()); }
   // Elementwise and index ops that no root has taken.
   bool IsMap(int group) const {

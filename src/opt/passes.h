@@ -44,6 +44,7 @@ struct FuseOptions {
   // Whether code generation multiplies tile by tile with weights computed once per binding (a transposed Param) as it does
   // with Params.
   bool computed_weights = false;
+  bool fuse = true;  // false: every op becomes a region of its own, to compare with
 };
 // Every node that is no leaf goes into a Region, but for views, which cost nothing. See fuse_regions.cc.
 StatusOr<ir::Graph> FuseRegions(const ir::Graph& graph, const FuseOptions& options = {}, FusionReport* report = nullptr);

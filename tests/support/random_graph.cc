@@ -1,13 +1,16 @@
 #include "support/random_graph.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <map>
 #include <random>
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/half.h"
 #include "ir/op.h"
+#include "support/kernel_buffers.h"
 
 namespace quern::testing {
 namespace {
@@ -19,7 +22,20 @@ using ir::TensorType;
 using ir::Value;
 
 constexpr int64_t kMaxElements = 4000;
-constexpr int64_t kSizes[] = {1, 2, 3, 4, 5, 7, 8, 9, 13, 15, 16, 17};
+constexpr int64_t kSizes[] = {1, 2, 3, 4, 5, 7, 8, 9, 11, 13, 15, 16, 17, 31, 33};
+
+// The stored form of a number, little-endian.
+std::vector<uint8_t> ScalarBytesOf(DType dtype, double value) {
+  std::vector<uint8_t> bytes(ScalarBytes(dtype));
+  const float narrow = static_cast<float>(value);
+  const uint16_t half = dtype == DType::kF16 ? FloatToHalf(narrow) : FloatToBFloat16(narrow);
+  const int64_t integer = static_cast<int64_t>(value);
+  if (dtype == DType::kF32) std::memcpy(bytes.data(), &narrow, 4);
+  else if (dtype == DType::kF64) std::memcpy(bytes.data(), &value, 8);
+  else if (IsFloat(dtype)) std::memcpy(bytes.data(), &half, 2);
+  else std::memcpy(bytes.data(), &integer, bytes.size());
+  return bytes;
+}
 
 class Generator {
  public:
@@ -36,7 +52,7 @@ class Generator {
     const auto users = made_.graph.Users();
     for (int n = 0; n < static_cast<int>(users.size()); ++n) {
       const ir::Node& node = made_.graph.node(n);
-      if (node.op->family == Family::kLeaf) continue;
+      if (node.op->family == Family::kLeaf || IsPartOfState({n, 0})) continue;
       for (int r = 0; r < static_cast<int>(node.results.size()); ++r) {
         if ((users[n].empty() && !IsOutput({n, r})) || Below(12) == 0) made_.graph.outputs.push_back({n, r});
       }
@@ -57,6 +73,15 @@ class Generator {
     return std::find(made_.graph.outputs.begin(), made_.graph.outputs.end(), value) != made_.graph.outputs.end();
   }
 
+  // A view of an input that the step overwrites cannot be an output.
+  bool IsPartOfState(Value value) const {
+    const ir::Node* node = &made_.graph.node(value.node);
+    while (node->op->family == Family::kIndex) node = &made_.graph.node(node->inputs[0].node);
+    if (node->op->family != Family::kLeaf || node->attributes.Find("name") == nullptr) return false;
+    const std::string& name = node->attributes.String("name");
+    return std::any_of(made_.graph.donations.begin(), made_.graph.donations.end(), [&](const ir::Donation& d) { return d.input == name; });
+  }
+
   const TensorType& type(Value value) const { return made_.graph.type(value); }
   int64_t Size(const Extent& extent) const { return *extent.Evaluate(made_.binding); }
   int64_t Elements(const std::vector<Extent>& dims) const {
@@ -67,7 +92,8 @@ class Generator {
 
   Extent RandomExtent() {
     if (Below(5) == 0) return Extent::Symbol(Below(3) == 0 ? "B" : "S");
-    return Extent(kSizes[Below(std::size(kSizes))]);
+    const int64_t size = kSizes[Below(std::size(kSizes))];
+    return Extent(options_.most_elements > 600 && Below(2) == 0 ? size * 17 : size);
   }
   std::vector<Extent> RandomDims() {
     while (true) {
@@ -77,7 +103,7 @@ class Generator {
       // One symbol at most once: products stay polynomials of degree one in each.
       int s = 0, b = 0;
       for (const Extent& dim : dims) s += dim == Extent::Symbol("S"), b += dim == Extent::Symbol("B");
-      if (s <= 1 && b <= 1 && Elements(dims) <= 600) return dims;
+      if (s <= 1 && b <= 1 && Elements(dims) <= options_.most_elements) return dims;
     }
   }
 
@@ -90,17 +116,7 @@ class Generator {
   }
   int Origin() { return made_.graph.AddOrigin({absl::StrCat("n", made_.graph.nodes().size()), ""}); }
 
-  Value Scalar(DType dtype, double value) {
-    std::vector<uint8_t> bytes(ScalarBytes(dtype));
-    const float narrow = static_cast<float>(value);
-    const uint16_t half = dtype == DType::kF16 ? FloatToHalf(narrow) : FloatToBFloat16(narrow);
-    const int64_t integer = static_cast<int64_t>(value);
-    if (dtype == DType::kF32) std::memcpy(bytes.data(), &narrow, 4);
-    else if (dtype == DType::kF64) std::memcpy(bytes.data(), &value, 8);
-    else if (bytes.size() == 2) std::memcpy(bytes.data(), &half, 2);
-    else std::memcpy(bytes.data(), &integer, bytes.size());
-    return *made_.graph.AddConstant({dtype, {}}, std::move(bytes), Origin());
-  }
+  Value Scalar(DType dtype, double value) { return *made_.graph.AddConstant({dtype, {}}, ScalarBytesOf(dtype, value), Origin()); }
   Value NewLeaf(TensorType type) {
     const std::string name = absl::StrCat("v", made_.graph.nodes().size());
     const bool constant = std::all_of(type.dims.begin(), type.dims.end(), [](const Extent& e) { return e.is_constant(); });
@@ -110,11 +126,16 @@ class Generator {
     return *made;
   }
 
+  Value NewWeight(DType dtype, std::vector<Extent> dims) {
+    return *made_.graph.AddParam(absl::StrCat("w", made_.graph.nodes().size()), {dtype, std::move(dims)});
+  }
+
   bool Fits(OperandKind kind, DType dtype) const { return !IsBlock(dtype) && ir::Accepts(kind, dtype); }
   DType AnyDType(OperandKind kind) {
     if (!options_.discontinuous && Fits(kind, DType::kF32)) return DType::kF32;  // rounding to halves is a step too
     while (true) {
-      const DType dtype = Pick<DType>({DType::kF32, DType::kF32, DType::kF32, DType::kF16, DType::kI32, DType::kI64, DType::kU8, DType::kBool});
+      const DType dtype = Pick<DType>({DType::kF32, DType::kF32, DType::kF32, DType::kF32, DType::kF16, DType::kBF16, DType::kF64, DType::kI32, DType::kI64,
+                                        DType::kI16, DType::kI8, DType::kU8, DType::kU32, DType::kBool});
       if (Fits(kind, dtype)) return dtype;
     }
   }
@@ -156,11 +177,43 @@ class Generator {
     const DType dtype = type(x).dtype;
     return Add("Add", {Add("Mul", {Add("Sigmoid", {x}), Scalar(dtype, high - low)}), Scalar(dtype, low)});
   }
+  static double Bound(DType dtype) { return IsFloat(dtype) ? 8 : 100; }
+  // Whether operands within bounds give results within bounds, as far as trying shows.
+  bool StaysWithin(const ir::OpDef& op, DType dtype) {
+    const auto [known, fresh] = tame_.emplace(std::pair(&op, dtype), true);
+    if (!fresh) return known->second;
+    const double bound = Bound(dtype), low = IsUnsigned(dtype) ? 0 : -bound;
+    constexpr int kSteps = 25;
+    ir::Node node;
+    node.op = &op;
+    std::vector<ir::RefTensor> operands, results;
+    for (size_t i = 0; i < op.operands.size(); ++i) {
+      const bool condition = op.operands[i].own_dtype;
+      std::vector<int64_t> dims(op.operands.size(), 1);
+      dims[i] = kSteps;
+      ir::RefTensor& operand = operands.emplace_back(ir::RefTensor{condition ? DType::kBool : dtype, dims, {}});
+      for (int s = 0; s < kSteps; ++s) {
+        const double value = low + (bound - low) * s / (kSteps - 1);
+        operand.data.push_back(condition ? s % 2 : IsFloat(dtype) ? value : std::trunc(value));
+      }
+    }
+    ir::RefTensor& result = results.emplace_back(ir::RefTensor{dtype, std::vector<int64_t>(op.operands.size(), kSteps), {}});
+    result.data.resize(result.elements());
+    std::vector<const ir::RefTensor*> pointers;
+    for (const ir::RefTensor& operand : operands) pointers.push_back(&operand);
+    const Binding none;
+    ir::RefContext context{node, pointers, none, results};
+    QUERN_CHECK(op.reference(context).ok());
+    for (const double value : result.data) known->second = known->second && (std::isnan(value) || std::fabs(value) <= bound + 1);
+    return known->second;
+  }
   // Later nodes read x only within bounds.
   void Tame(Value x) {
     const DType dtype = type(x).dtype;
     if (!IsFloat(dtype) && !IsInteger(dtype)) return;
-    const double bound = IsFloat(dtype) ? 8 : 100;
+    const ir::Node& node = made_.graph.node(x.node);
+    if (node.op->family == Family::kElementwise && StaysWithin(*node.op, dtype)) return;
+    const double bound = Bound(dtype);
     const Value low = Add("Min", {x, Scalar(dtype, bound)});
     const Value both = Add("Max", {low, Scalar(dtype, IsUnsigned(dtype) ? 0 : -bound)});
     std::erase_if(pool_, [&](Value value) { return value == x || value == low; });
@@ -175,7 +228,8 @@ class Generator {
     static constexpr Recipe kRecipes[] = {
         {12, &Generator::AnyElementwise}, {2, &Generator::AnyCast},  {4, &Generator::AnyReduce}, {2, &Generator::AnyComposite},
         {2, &Generator::AnyReshape},      {2, &Generator::AnyTranspose}, {2, &Generator::AnyPart}, {2, &Generator::AnyJoin},
-        {3, &Generator::AnyMatMul},       {1, &Generator::AnyGather},   {1, &Generator::AnyUpdate},
+        {3, &Generator::AnyMatMul},       {1, &Generator::AnyGather},   {1, &Generator::AnyUpdate}, {1, &Generator::AnyRope},
+        {1, &Generator::AnyAttention},
     };
     int total = 0;
     for (const Recipe& recipe : kRecipes) total += recipe.weight;
@@ -201,7 +255,8 @@ class Generator {
       op = ir::Ops()[Below(static_cast<int64_t>(ir::Ops().size()))];
     } while (op->family != Family::kElementwise || std::string_view(op->name) == "Cast" || !(options_.discontinuous || IsSmooth(*op)));
     const bool where = op->operands[0].own_dtype;
-    Value x = options_.discontinuous ? Some(op->operands.back().kind) : SomeF32();
+    const OperandKind kind = op->operands.back().kind;
+    Value x = !options_.discontinuous ? SomeF32() : Below(3) == 0 ? NewLeaf({AnyDType(kind), RandomDims()}) : Some(kind);
     const DType dtype = type(x).dtype;
     if (IsFloat(dtype) && (op->sample_low > -4 || op->sample_high < 4)) x = Squashed(x, op->sample_low, std::min(op->sample_high, op->sample_low + 8));
     std::vector<Value> inputs = {x};
@@ -234,14 +289,18 @@ class Generator {
       }
       if (axes.empty()) axes = {Below(rank)};
     }
-    Tame(Add("Reduce", {x}, {{"op", std::string(Pick<const char*>({"sum", "mean", "max", "min", "prod"}))}, {"axes", axes}, {"keep_dim", Below(3) != 0}}));
+    int64_t count = 1;
+    for (const int64_t axis : axes) count *= Size(type(x).dims[axis < 0 ? axis + rank : axis]);
+    std::string op = Pick<const char*>({"sum", "mean", "max", "min", "prod"});
+    if (op == "prod" && count > 32) op = "max";  // products of many leave the range of f32
+    Tame(Add("Reduce", {x}, {{"op", std::move(op)}, {"axes", axes}, {"keep_dim", Below(3) != 0}}));
   }
 
   void AnyComposite() {
     if (!options_.composites) return;
     const Value x = SomeF32(1);
     const Extent width = type(x).dims.back();
-    switch (Below(4)) {
+    switch (Below(6)) {
       case 0: Add("Softmax", {x}, {{"axis", Below(3) == 0 ? int64_t{0} : int64_t{-1}}}); break;
       case 1: Tame(Add("RmsNorm", {x, NewLeaf({DType::kF32, {width}})}, {{"eps", 1e-2}})); break;
       case 2: Tame(Add("LayerNorm", {x, NewLeaf({DType::kF32, {width}}), NewLeaf({DType::kF32, {width}})}, {{"eps", 1e-2}})); break;
@@ -249,6 +308,20 @@ class Generator {
         const Value residual = NewLeaf(type(x));
         const Value norm = Add("FusedResidualRmsNorm", {x, residual, NewLeaf({DType::kF32, {width}})}, {{"eps", 1e-2}});
         Tame(norm);
+        break;
+      }
+      case 4: {
+        if (!width.is_constant() || width.constant() % 2 != 0) return;
+        Tame(Add("FusedSwiGLU", {x}, {{"gate_first", Below(2) == 0}}));
+        break;
+      }
+      case 5: {
+        if (type(x).rank() < 2 || !width.is_constant()) return;
+        const bool transposed = Below(2) == 0;
+        const Extent n(Pick<int64_t>({5, 8, 17}));
+        const Value w = NewWeight(DType::kF32, transposed ? std::vector{n, width} : std::vector{width, n}), b = NewLeaf({DType::kF32, {n}});
+        const std::string act = Pick<const char*>({"", "Silu", "Relu", "Gelu", "Tanh"});
+        Tame(Add("FusedMatMulBiasAct", {x, w, b}, {{"act", act}, {"transpose_b", transposed}}));
         break;
       }
     }
@@ -331,7 +404,23 @@ class Generator {
     if (Elements(type(x).dims) * 3 <= kMaxElements) Add("Concat", {y, x}, {{"axis", axis}});
   }
 
+  // Rows of blocks under a new value: what the pool holds is seldom as wide as a block.
+  void BlockMatMul() {
+    std::vector<DType> formats;
+    for (int d = 0; d < kDTypeCount; ++d) {
+      const DType format = static_cast<DType>(d);
+      if (ir::Accepts(OperandKind::kWeight, format) && IsBlock(format)) formats.push_back(format);
+    }
+    const DType dtype = Pick<DType>(formats);
+    const Extent k(Row(dtype).block_elements * Pick<int64_t>({1, 1, 2, 3})), n(Pick<int64_t>({1, 3, 8, 16, 17, 33}));
+    Value a = NewLeaf({DType::kF32, {RandomExtent(), k}});
+    if (Below(2) == 0) a = Add(Pick<const char*>({"Silu", "Tanh", "Abs"}), {a});
+    const int products = Below(3) == 0 ? 2 : 1;
+    for (int i = 0; i < products; ++i) Tame(Add("MatMul", {a, NewWeight(dtype, {n, k})}, {{"transpose_b", true}}));
+  }
+
   void AnyMatMul() {
+    if (options_.blocks && Below(4) == 0) return BlockMatMul();
     const Value a = SomeF32(2);
     const std::vector<Extent> dims = type(a).dims;
     if (!dims.back().is_constant()) return;
@@ -346,7 +435,7 @@ class Generator {
       const bool constant = std::all_of(shape.begin(), shape.end(), [](const Extent& e) { return e.is_constant(); });
       Value b;
       if (constant && Below(3) != 0) {
-        b = *made_.graph.AddParam(absl::StrCat("w", made_.graph.nodes().size()), {Below(4) == 0 ? DType::kF16 : DType::kF32, shape});
+        b = NewWeight(Below(4) == 0 ? DType::kF16 : DType::kF32, shape);
       } else {
         b = NewLeaf({DType::kF32, shape});
       }
@@ -359,6 +448,51 @@ class Generator {
     if (Elements(type(table).dims) > 800) return;
     const Value ids = NewLeaf({DType::kI32, {Extent(1 + Below(4))}});
     Add("Gather", {table, ids}, {{"axis", Below(type(table).rank())}});
+  }
+
+  void AnyRope() {
+    const int64_t head_dim = Pick<int64_t>({2, 4, 6, 8, 16}), heads = 1 + Below(3);
+    const int64_t n_rot = 2 * (1 + Below(head_dim / 2));
+    const bool packed = Below(2) == 0;
+    const Extent positions = RandomExtent();
+    std::vector<Extent> dims;
+    if (Below(2) == 0) dims.push_back(Extent(1 + Below(3)));
+    const bool batched = !dims.empty() && Below(2) == 0;
+    std::vector<Extent> table = {positions, Extent(Below(2) == 0 ? n_rot / 2 : head_dim)};
+    if (batched) table.insert(table.begin(), Below(2) == 0 ? dims[0] : Extent(1));
+    dims.push_back(positions);
+    if (packed) dims.push_back(Extent(heads * head_dim));
+    else dims.insert(dims.end(), {Extent(heads), Extent(head_dim)});
+    Value x = NewLeaf({DType::kF32, dims});
+    if (Below(2) == 0) x = Add("Neg", {x});
+    const Value c = NewLeaf({DType::kF32, table}), s = NewLeaf({DType::kF32, table});
+    Tame(Add("Rope", {x, c, s}, {{"head_dim", head_dim}, {"n_rot", n_rot}, {"style", std::string(Pick<const char*>({"gptj", "neox"}))}, {"packed", packed}}));
+  }
+
+  void AnyAttention() {
+    const int64_t kv_heads = 1 + Below(3), group = 1 + Below(3), head_dim = Pick<int64_t>({4, 8, 16, 20, 32});
+    const Extent batch(1 + Below(2));
+    const Extent queries = Below(3) == 0 ? Extent::Symbol("S") : Extent(Pick<int64_t>({1, 1, 2, 3, 8, 9, 33, 40}));
+    const Extent keys = Below(3) == 0 ? queries + Extent(Below(3)) : Extent(Pick<int64_t>({1, 3, 17, 63, 64, 65, 130}));
+    const std::string layout = Pick<const char*>({"packed", "bshd", "bhsd"}), mask = Pick<const char*>({"none", "causal", "sliding", "custom", "bias"});
+    auto dims = [&](const Extent& length, int64_t heads) -> std::vector<Extent> {
+      if (layout == "packed") return {batch, length, Extent(heads * head_dim)};
+      if (layout == "bshd") return {batch, length, Extent(heads), Extent(head_dim)};
+      return {batch, Extent(heads), length, Extent(head_dim)};
+    };
+    const TensorType kv{options_.discontinuous && Below(2) == 0 ? DType::kF16 : DType::kF32, dims(keys, kv_heads)};
+    Value q = NewLeaf({DType::kF32, dims(queries, kv_heads * group)});
+    if (Below(2) == 0) q = Add("Tanh", {q});
+    std::vector<Value> operands = {q, NewLeaf(kv), NewLeaf(kv)};
+    if (mask == "custom") operands.push_back(NewLeaf({options_.discontinuous ? DType::kBool : DType::kF32, {batch, keys}}));
+    if (mask == "bias") {
+      std::vector<Extent> bias = {batch, Extent(kv_heads * group), queries, keys};
+      for (Extent& dim : bias) dim = Below(3) == 0 ? Extent(1) : dim;
+      operands.push_back(NewLeaf({DType::kF32, bias}));
+    }
+    Tame(Add("Attention", std::move(operands),
+             {{"heads", kv_heads * group}, {"kv_heads", kv_heads}, {"head_dim", head_dim}, {"layout", layout}, {"mask", mask},
+              {"window", Below(9)}, {"softcap", Below(3) == 0 ? 3.0 : 0.0}}));
   }
 
   void AnyUpdate() {
@@ -380,30 +514,47 @@ class Generator {
   const RandomGraphOptions options_;
   RandomGraph made_;
   std::vector<Value> pool_;
+  std::map<std::pair<const ir::OpDef*, DType>, bool> tame_;  // StaysWithin, as it is found
 };
 
 }  // namespace
 
 RandomGraph MakeRandomGraph(uint64_t seed, const RandomGraphOptions& options) { return Generator(seed, options).Make(); }
 
-ir::Feeds RandomFeeds(const ir::Graph& graph, const Binding& binding, uint64_t seed) {
+std::map<std::string, std::vector<uint8_t>, std::less<>> RandomBytes(const ir::Graph& graph, const Binding& binding, uint64_t seed) {
   std::mt19937_64 random(seed);
   std::uniform_real_distribution<double> real(-2, 2);
-  ir::Feeds feeds;
+  std::map<std::string, std::vector<uint8_t>, std::less<>> all;
   for (const ir::Node& node : graph.nodes()) {
     if (node.op->family != Family::kLeaf || node.attributes.Find("name") == nullptr) continue;
     const TensorType& type = node.results[0];
-    ir::RefTensor tensor{type.dtype, {}, {}};
-    for (const Extent& dim : type.dims) tensor.dims.push_back(*dim.Evaluate(binding));
-    for (int64_t i = tensor.elements(); i > 0; --i) {
+    std::vector<uint8_t>& bytes = all[node.attributes.String("name")];
+    if (IsBlock(type.dtype)) {
+      bytes = *kir::RandomBuffer({type.dtype, type.dims, kir::Layout::kBlocks}, binding, random);
+      continue;
+    }
+    const int64_t elements = *type.elements().Evaluate(binding);
+    for (int64_t i = 0; i < elements; ++i) {
       double value = 0;
       if (type.dtype == DType::kBool) value = static_cast<double>(random() % 2);
       else if (IsInteger(type.dtype)) value = static_cast<double>(random() % 7) - (IsUnsigned(type.dtype) ? 0 : 3);
-      else if (type.dtype == DType::kF32) value = static_cast<float>(real(random));
-      else value = ir::RoundTo(type.dtype, real(random));
-      tensor.data.push_back(value);
+      else value = real(random);
+      const std::vector<uint8_t> one = ScalarBytesOf(type.dtype, value);
+      bytes.insert(bytes.end(), one.begin(), one.end());
     }
-    feeds[node.attributes.String("name")] = std::move(tensor);
+  }
+  return all;
+}
+
+ir::Feeds RandomFeeds(const ir::Graph& graph, const Binding& binding, uint64_t seed) {
+  const auto all = RandomBytes(graph, binding, seed);
+  ir::Feeds feeds;
+  for (const ir::Node& node : graph.nodes()) {
+    if (node.op->family != Family::kLeaf || node.attributes.Find("name") == nullptr) continue;
+    const std::string& name = node.attributes.String("name");
+    std::vector<int64_t> dims;
+    for (const Extent& dim : node.results[0].dims) dims.push_back(*dim.Evaluate(binding));
+    feeds[name] = *ir::RefTensorFromBytes(node.results[0].dtype, std::move(dims), all.find(name)->second);
   }
   return feeds;
 }

@@ -3,6 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
 
 #include "ir/graph.h"
 #include "ir/interpret.h"
@@ -14,6 +17,8 @@ struct RandomGraphOptions {
   bool discontinuous = true;  // comparisons, rounding, casts to integers: a kernel's rounding may flip them
   bool composites = true;
   bool updates = true;        // carried state
+  bool blocks = true;         // weights in block formats
+  int64_t most_elements = 600;  // of a leaf, about
 };
 
 struct RandomGraph {
@@ -21,11 +26,13 @@ struct RandomGraph {
   Binding binding;  // of its symbols, S and B
 };
 
-// Dims are distinct primes, numbers around 4, 8 and 16, ones, and symbols; values stay of moderate size. The graph verifies.
+// Dims are distinct primes, numbers around 4, 8, 16 and 32, ones, and symbols; values stay of moderate size. The graph verifies.
 // Aborts on an error of the builder, for that is a bug of the generator.
 RandomGraph MakeRandomGraph(uint64_t seed, const RandomGraphOptions& options = {});
 
-// A value for every Input and Param: floats in [-2, 2] (rounded to their dtype), small integers, bools.
+// Memory for every Input and Param by name: floats in [-2, 2] (rounded to their dtype), small integers, bools, blocks.
+std::map<std::string, std::vector<uint8_t>, std::less<>> RandomBytes(const ir::Graph& graph, const Binding& binding, uint64_t seed);
+// The same as tensors of the interpreter.
 ir::Feeds RandomFeeds(const ir::Graph& graph, const Binding& binding, uint64_t seed);
 
 }  // namespace quern::testing

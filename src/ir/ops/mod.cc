@@ -8,6 +8,15 @@
 namespace quern::ir {
 
 using namespace kir::build::operators;
+namespace {
+
+kir::ExprRef Body(Args a) {
+  if (IsFloat(a[0]->dtype)) return a[0] % a[1];
+  const kir::ExprRef zero = Like(a[1], 0), is_zero = kir::build::Call(kir::Op::kEq, {a[1], zero});
+  return kir::build::Select(is_zero, zero, a[0] % kir::build::Select(is_zero, Like(a[1], 1), a[1]));
+}
+
+}  // namespace
 
 const OpDef& Op_mod() {
   static const OpDef* const op = Elementwise({
@@ -15,7 +24,7 @@ const OpDef& Op_mod() {
       .doc = "remainder with the sign of the divisor; integers give 0 for a divisor of 0",
       .arity = 2,
       .domain = OperandKind::kNumeric,
-      .body = [](Args a) { return a[0] % a[1]; },
+      .body = Body,
       .reference = [](double x, double y, double) -> double { return y == 0 ? NAN : x - y * std::floor(x / y); },
       .integer_reference = [](double x, double y, double) -> double { return y == 0 ? 0 : x - y * std::floor(x / y); },
       .onnx = "Mod",

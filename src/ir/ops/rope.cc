@@ -56,8 +56,14 @@ kir::ExprRef Map(MapContext& context) {
   if (attributes.String("style") == "gptj") {
     const kir::ExprRef odd = e % 2.0;
     pair = e / 2.0;
-    partner = c + 1.0 - odd * 2.0;
     first = kb::Call(Op::kEq, {odd, kb::Int(0)});
+    // Pairs do not straddle the row when heads are even, and a sum of remainders shows it.
+    if (attributes.Int("head_dim") % 2 == 0) {
+      partner = c - c % 2.0 + (c + 1.0) % 2.0;
+    } else {
+      const kir::ExprRef last = kb::FromExtent(context.result_type().dims.back()) - 1.0;
+      partner = kb::Call(Op::kMax, {kb::Int(0), kb::Call(Op::kMin, {c + 1.0 - odd * 2.0, last})});
+    }
   } else {
     first = kb::Call(Op::kLt, {e, kb::Int(half)});
     // Remainders are in bounds whatever e is; of a selected e - half that would have to be proved.

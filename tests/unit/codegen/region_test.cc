@@ -6,6 +6,7 @@
 #include <cstring>
 #include <random>
 
+#include "absl/strings/str_cat.h"
 #include "base/half.h"
 #include "ir/interpret.h"
 #include "kir/decode.h"
@@ -175,6 +176,69 @@ TEST(Region, ElementwiseChain) {
   }
   return %2
 })", {{"S", 5}});
+}
+
+// All elements follow each other, and an operand's last extent of 1 is no reason to read its first element only.
+TEST(Region, ElementwiseOfColumns) {
+  for (const std::string dims : {"S, 1", "5, 1, 1", "1", ""}) {
+    SCOPED_TRACE(dims);
+    const std::string symbols = dims == "S, 1" ? " sym S in 1..64" : "", type = "f32[" + dims + "]";
+    CheckRegion("graph g" + symbols + " {\n  %0 = Input() {name = \"x\"} : " + type + "\n  %1 = Input() {name = \"y\"} : f32[]\n" +
+                    "  %2 = Region(%0, %1) {family = \"map\"} : " + type + " body graph body" + symbols + " {\n    %0 = Input() {name = \"a\"} : " + type +
+                    "\n    %1 = Input() {name = \"b\"} : f32[]\n    %2 = Sub(%0, %1) : " + type + "\n    return %2\n  }\n  return %2\n}",
+                {{"S", 5}});
+  }
+}
+
+// Divisors that may be 0, which give 0.
+TEST(Region, IntegerQuotients) {
+  CheckRegion(R"(graph g {
+  %0 = Input() {name = "x"} : i32[3, 31]
+  %1 = Input() {name = "y"} : i32[31]
+  %2:2 = Region(%0, %1) {family = "map"} : i32[3, 31], i32[3, 31] body graph body {
+    %0 = Input() {name = "a"} : i32[3, 31]
+    %1 = Input() {name = "b"} : i32[31]
+    %2 = Div(%0, %1) : i32[3, 31]
+    %3 = Mod(%1, %0) : i32[3, 31]
+    return %2, %3
+  }
+  return %2.0, %2.1
+})", {});
+}
+
+// A rotation outside of any product: both styles, whole and partial heads, heads as a dimension and packed.
+TEST(Region, Rotation) {
+  for (const std::string style : {"gptj", "neox"}) {
+    for (const auto& [head_dim, n_rot] : {std::pair(6, 2), {6, 4}, {6, 6}, {2, 2}, {7, 6}, {32, 32}}) {
+      for (const bool packed : {false, true}) {
+        SCOPED_TRACE(absl::StrCat(style, " ", n_rot, " of ", head_dim));
+        const std::string x = packed ? absl::StrCat("f32[5, ", 3 * head_dim, "]") : absl::StrCat("f32[5, 3, ", head_dim, "]");
+        const std::string table = absl::StrCat("f32[5, ", head_dim, "]");
+        CheckRegion(absl::StrCat("graph g {\n  %0 = Input() {name = \"x\"} : ", x, "\n  %1 = Input() {name = \"c\"} : ", table,
+                                 "\n  %2 = Input() {name = \"s\"} : ", table, "\n  %3 = Region(%0, %1, %2) {family = \"map\"} : ", x, " body graph body {",
+                                 "\n    %0 = Input() {name = \"x\"} : ", x, "\n    %1 = Input() {name = \"c\"} : ", table,
+                                 "\n    %2 = Input() {name = \"s\"} : ", table, "\n    %3 = Rope(%0, %1, %2) {head_dim = ", head_dim, ", n_rot = ", n_rot,
+                                 ", packed = ", packed ? "true" : "false", ", style = \"", style, "\"} : ", x, "\n    return %3\n  }\n  return %3\n}"),
+                    {});
+      }
+    }
+  }
+}
+
+// A value with two uses behind a reduction belongs inside of the sum.
+TEST(Region, SharedValueOfAReduction) {
+  CheckRegion(R"(graph g {
+  %0 = Input() {name = "x"} : f32[5, 19, 13]
+  %1 = Region(%0) {family = "reduce"} : f32[19, 13] body graph body {
+    %0 = Input() {name = "a"} : f32[5, 19, 13]
+    %1 = Mul(%0, %0) : f32[5, 19, 13]
+    %2 = Reduce(%1) {axes = [0], keep_dim = false, op = "sum"} : f32[19, 13]
+    %3 = Tanh(%2) : f32[19, 13]
+    %4 = Mul(%2, %3) : f32[19, 13]
+    return %4
+  }
+  return %1
+})", {});
 }
 
 TEST(Region, SoftmaxIsOneRowProgram) {

@@ -66,6 +66,7 @@ TEST(VerifyTest, AcceptsWhatRangesAndGuardsProve) {
       "y[r, 0] = x[min(r + 7, M - 1), 2047]",
       "y[r, 0] = x[max(r - 7, 0), 0]",
       "y[r, 0] = x[r / 2, 0] + x[r % M, 0] + x[r >> 3, r & 255]",
+      "y[r, 0] = cast<f32>(7 / select(r == 0, 1, r) + 7 % select(r - 3 == 0, -1, r - 3))",
       "vec c in 0..2048 { y[r, c] = x[r, c / 32 * 32 + c % 32] }",
       "vec c in 0..1024 { y[r, c << 1] = x[r, 2 * c + 1] }",
       "y[r, 0] = x[select(r < 3, 0, r), 0]",
@@ -137,6 +138,9 @@ TEST(VerifyTest, RefusesStatements) {
       {"y[r, 0] = decode(w, 512, 0)", "y[r, 0] = decode(w, 512, 0): index 512 of w is not proved to be below 512"},
       {"y[r, 0] = cast<f32>(7 / (r - 3))", "y[r, 0] = cast<f32>(7 / (r - 3)): divisor r - 3 is not proved to differ from 0"},
       {"y[r, 0] = cast<f32>(7 % r)", "y[r, 0] = cast<f32>(7 % r): divisor r is not proved to differ from 0"},
+      {"y[r, 0] = cast<f32>(7 / select(r == 0, 0, r))", "y[r, 0] = cast<f32>(7 / select(r == 0, 0, r)): divisor select(r == 0, 0, r) is not proved to differ from 0"},
+      {"y[r, 0] = cast<f32>(7 / select(r == 1, 1, r))", "y[r, 0] = cast<f32>(7 / select(r == 1, 1, r)): divisor select(r == 1, 1, r) is not proved to differ from 0"},
+      {"y[r, 0] = cast<f32>(7 / select(r == 0, 1, r - 1))", "y[r, 0] = cast<f32>(7 / select(r == 0, 1, r - 1)): divisor select(r == 0, 1, r - 1) is not proved to differ from 0"},
       // written before read
       {"y[r, 0] = y[r, 1]", "y[r, 0] = y[r, 1]: y is read before anything is written to it"},
       {"alloc n : f32[4] scratch y[r, 0] = n[0]", "y[r, 0] = n[0]: n is read before anything is written to it"},

@@ -79,7 +79,7 @@ TEST(RandomGraphs, FusedMeansTheSame) {
   for (const ir::OpDef* op : ir::Ops()) {
     if (op->family == ir::Family::kElementwise) EXPECT_TRUE(ops.contains(op->name)) << op->name;
   }
-  EXPECT_EQ(families, (std::set<std::string>{"map", "matmul", "reduce", "update"}));
+  EXPECT_EQ(families, (std::set<std::string>{"attention", "map", "matmul", "reduce", "update"}));
   EXPECT_GT(several * 3, regions);
 }
 

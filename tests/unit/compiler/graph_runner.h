@@ -1,0 +1,84 @@
+// Compiles MIR graphs the whole way and runs them: what the differential tests drive.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "compiler/pipeline.h"
+#include "hir/module.h"
+#include "ir/interpret.h"
+#include "runtime/executable.h"
+
+namespace quern::testing {
+
+using BytesByName = std::map<std::string, std::vector<uint8_t>, std::less<>>;
+
+// Everything of one instruction-set level that graphs share.
+struct LevelRunner {
+  const cpu::Target* target;
+  std::shared_ptr<KernelCache> cache;
+
+  static StatusOr<LevelRunner> Create(const cpu::Target& target) {
+    jit::EngineOptions options;
+    options.cpu = target.name;
+    options.threads = 1;
+    options.batch = 24;
+    QUERN_ASSIGN(std::shared_ptr<jit::Engine> engine, jit::Engine::Create(options));
+    return LevelRunner{&target, std::make_shared<KernelCache>(std::move(engine))};
+  }
+};
+
+// A graph on its way: prepared, planned, and run by `Run` below.
+struct CompiledGraph {
+  ir::Graph prepared;
+  SymbolRanges guard;
+  lir::Plan plan;
+};
+
+inline StatusOr<CompiledGraph> PlanGraph(const ir::Graph& graph, const SymbolRanges& guard, const compiler::PipelineOptions& options) {
+  QUERN_ASSIGN(const hir::Module module, hir::WrapGraph(graph));
+  QUERN_ASSIGN(ir::Graph prepared, compiler::PrepareGraph(module, options));
+  QUERN_ASSIGN(compiler::PlannedVariant planned, compiler::PlanVariant(prepared, guard, options));
+  return CompiledGraph{std::move(prepared), guard, std::move(planned.plan)};
+}
+
+// Inputs, parameters and states of `bytes` go in; the outputs come back in the graph's order, carried state among them.
+inline StatusOr<std::vector<std::vector<uint8_t>>> RunGraph(const CompiledGraph& compiled, const LevelRunner& level, int threads, const Binding& binding,
+                                                            const BytesByName& bytes) {
+  ExecutableOptions options;
+  options.cache = level.cache;
+  options.pool = std::make_shared<ThreadPool>(threads);
+  Variant variant{compiled.guard, [&compiled]() -> StatusOr<lir::Plan> { return compiled.plan; }};
+  QUERN_ASSIGN(const std::unique_ptr<Executable> executable, Executable::Create(SignatureOf(compiled.prepared), {std::move(variant)}, std::move(options)));
+  const Signature& signature = executable->signature();
+  for (const Port& port : signature.params) QUERN_RETURN_IF_ERROR(executable->BindParam(port.name, bytes.find(port.name)->second));
+  for (const Port& port : signature.states) {
+    QUERN_ASSIGN(const std::span<uint8_t> state, executable->State(port.name));
+    const std::vector<uint8_t>& from = bytes.find(port.name)->second;
+    if (from.size() > state.size()) return absl::InternalError(absl::StrFormat("state %s is too small", port.name));
+    std::copy(from.begin(), from.end(), state.begin());
+  }
+  std::vector<ConstBytes> inputs;
+  for (const Port& port : signature.inputs) {
+    const std::vector<uint8_t>& from = bytes.find(port.name)->second;
+    inputs.push_back({from.data(), static_cast<int64_t>(from.size())});
+  }
+  std::vector<std::vector<uint8_t>> results;
+  for (const ir::Value& output : compiled.prepared.outputs) {
+    const ir::TensorType& type = compiled.prepared.type(output);
+    QUERN_ASSIGN(const int64_t elements, type.elements().Evaluate(binding));
+    results.emplace_back(elements * ScalarBytes(type.dtype), uint8_t{0xCD});
+  }
+  std::vector<MutableBytes> outputs;
+  for (const Port& port : signature.outputs) outputs.push_back({results[port.output].data(), static_cast<int64_t>(results[port.output].size())});
+  QUERN_RETURN_IF_ERROR(executable->Run(inputs, outputs, binding));
+  for (const ir::Donation& donation : compiled.prepared.donations) {
+    QUERN_ASSIGN(const std::span<uint8_t> state, executable->State(donation.input));
+    std::copy_n(state.begin(), results[donation.output].size(), results[donation.output].begin());
+  }
+  return results;
+}
+
+}  // namespace quern::testing

@@ -1,0 +1,221 @@
+// Random graphs through the whole compiler: passes, regions, plans, kernels, machine code and the executable, held to the
+// double interpreter; fused and with every op on its own, on this machine's own level and another one, on one thread and on
+// two.
+//
+// QUERN_RANDOM_SEED=n runs that graph alone and prints it; QUERN_LONG_TESTS=n runs n times as many.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <random>
+
+#include "absl/strings/str_cat.h"
+#include "codegen/cpu/target.h"
+#include "compiler/model.h"
+#include "unit/compiler/graph_runner.h"
+#include "opt/passes.h"
+#include "support/graph_oracle.h"
+#include "support/random_graph.h"
+
+namespace quern::testing {
+namespace {
+
+constexpr uint64_t kGraphs = 2048, kSlices = 8, kBatch = 16;
+
+uint64_t FromEnvironment(const char* name, uint64_t otherwise) {
+  const char* const text = std::getenv(name);
+  const uint64_t number = text == nullptr ? 0 : std::strtoull(text, nullptr, 10);
+  return number == 0 ? otherwise : number;
+}
+
+// Values of one run, and what they make by definition.
+struct Trial {
+  Binding binding;
+  BytesByName bytes;
+  ir::Feeds feeds;
+  std::unique_ptr<GraphOracle> oracle;
+};
+
+struct Case {
+  uint64_t seed = 0;
+  RandomGraph random;
+  bool exact = false;
+  ir::Graph meaning;  // what the interpreter evaluates: `random`, with quantised activations where they are asked for
+  SymbolRanges guard;
+  std::vector<Trial> trials;
+};
+
+StatusOr<Case> MakeCase(uint64_t seed) {
+  std::mt19937_64 choose(seed * 7919);
+  Case made;
+  made.seed = seed;
+  // Now and then values large enough that a kernel has several chunks.
+  const bool large = seed % 32 == 0;
+  made.random = MakeRandomGraph(seed, {.nodes = static_cast<int>(6 + choose() % 10), .discontinuous = seed % 4 != 0, .most_elements = large ? 40000 : 600});
+  made.exact = choose() % 2 == 0;
+  made.meaning = made.random.graph;
+  if (!made.exact) {
+    QUERN_ASSIGN(const ir::Graph expanded, opt::ExpandComposites(made.random.graph));
+    QUERN_ASSIGN(made.meaning, opt::QuantiseActivations(expanded));
+  }
+  std::vector<Binding> bindings = {made.random.binding};
+  if (choose() % 3 == 0) {
+    for (const auto& [symbol, value] : made.random.binding) made.guard[symbol] = {value, value};
+  } else {
+    bindings.push_back({{"B", static_cast<int64_t>(1 + choose() % 4)}, {"S", static_cast<int64_t>(1 + choose() % 17)}});
+  }
+  for (const Binding& binding : bindings) {
+    Trial& trial = made.trials.emplace_back();
+    trial.binding = binding;
+    trial.bytes = RandomBytes(made.random.graph, binding, seed);
+    trial.feeds = RandomFeeds(made.random.graph, binding, seed);
+  }
+  return made;
+}
+
+// Oracles keep references into the case: made once it has its place.
+Status MakeOracles(Case& test) {
+  for (Trial& trial : test.trials) {
+    QUERN_ASSIGN(GraphOracle oracle, GraphOracle::Create(test.meaning, trial.binding, trial.feeds, test.seed));
+    trial.oracle = std::make_unique<GraphOracle>(std::move(oracle));
+  }
+  return absl::OkStatus();
+}
+
+class RandomGraphs : public ::testing::TestWithParam<uint64_t> {
+ protected:
+  static void SetUpTestSuite() {
+    levels_ = new std::vector<LevelRunner>;
+    for (const cpu::Target* target : cpu::HostTargets()) {
+      StatusOr<LevelRunner> runner = LevelRunner::Create(*target);
+      ASSERT_TRUE(runner.ok()) << runner.status();
+      levels_->push_back(*std::move(runner));
+    }
+  }
+  static void TearDownTestSuite() {
+    delete levels_;
+    levels_ = nullptr;
+  }
+
+  // The graphs `seeds`, compiled together.
+  void Check(const std::vector<uint64_t>& seeds) {
+    std::vector<Case> cases;
+    for (const uint64_t seed : seeds) {
+      StatusOr<Case> made = MakeCase(seed);
+      ASSERT_TRUE(made.ok()) << "seed " << seed << ": " << made.status();
+      cases.push_back(*std::move(made));
+    }
+    for (Case& test : cases) {
+      const Status evaluated = MakeOracles(test);
+      ASSERT_TRUE(evaluated.ok()) << "seed " << test.seed << ": " << evaluated << ir::Print(test.meaning);
+      for (const ir::Node& node : test.random.graph.nodes()) ++ops_[node.op->name];
+    }
+    for (size_t l = 0; l < levels_->size(); ++l) CheckOnLevel(cases, l);
+    for (const Case& test : cases) {
+      for (const Trial& trial : test.trials) doubted_ += trial.oracle->doubted();
+    }
+  }
+
+  // Every op that a graph may hold was drawn by the slices together.
+  static void ReportOps() {
+    std::string drawn;
+    for (const ir::OpDef* op : ir::Ops()) {
+      if (op->family == ir::Family::kRegion || op->family == ir::Family::kQuantize) continue;  // passes make these
+      const int count = ops_[op->name];
+      absl::StrAppend(&drawn, drawn.empty() ? "" : ", ", op->name, " ", count);
+      EXPECT_GT(count, 0) << op->name << " was never drawn";
+    }
+    std::printf("ops drawn: %s\n", drawn.c_str());
+  }
+
+  static uint64_t slices_;  // that have run
+  static std::map<std::string, int> ops_;
+  int64_t doubted_ = 0, elements_ = 0;
+
+ private:
+  // The native level takes every case, each other one its share.
+  void CheckOnLevel(std::vector<Case>& cases, size_t level) {
+    const LevelRunner& runner = (*levels_)[level];
+    const bool native = level + 1 == levels_->size();
+    const StatusOr<compiler::PipelineOptions> known = compiler::PipelineOptionsOf({.cpu = runner.target->name});
+    ASSERT_TRUE(known.ok()) << known.status();
+    struct Planned {
+      Case* test;
+      bool fuse;
+      CompiledGraph graph;
+    };
+    std::vector<Planned> planned;
+    std::vector<kir::Kernel> kernels;
+    for (Case& test : cases) {
+      if (!native && std::mt19937_64(test.seed * 31)() % (levels_->size() - 1) != level) continue;
+      for (const bool fuse : {true, false}) {
+        compiler::PipelineOptions options = *known;
+        options.exact = test.exact;
+        options.fuse = fuse;
+        StatusOr<CompiledGraph> graph = PlanGraph(test.random.graph, test.guard, options);
+        if (!graph.ok()) {
+          ADD_FAILURE() << Where(test, level, fuse) << graph.status() << "\n" << ir::Print(test.random.graph);
+          continue;
+        }
+        for (const kir::Kernel& kernel : graph->plan.kernels) kernels.push_back(kernel);
+        planned.push_back({&test, fuse, *std::move(graph)});
+      }
+    }
+    const auto compiled = runner.cache->Get(kernels);
+    ASSERT_TRUE(compiled.ok()) << compiled.status();
+    for (Planned& plan : planned) {
+      for (Trial& trial : plan.test->trials) CheckTrial(*plan.test, trial, plan.graph, level, plan.fuse);
+    }
+  }
+
+  void CheckTrial(const Case& test, Trial& trial, const CompiledGraph& graph, size_t level, bool fuse) {
+    const LevelRunner& runner = (*levels_)[level];
+    const auto one = RunGraph(graph, runner, 1, trial.binding, trial.bytes), two = RunGraph(graph, runner, 2, trial.binding, trial.bytes);
+    const std::string where = absl::StrCat(Where(test, level, fuse), "B ", trial.binding.at("B"), ", S ", trial.binding.at("S"), ": ");
+    ASSERT_TRUE(one.ok()) << where << one.status() << "\n" << ir::Print(test.random.graph);
+    ASSERT_TRUE(two.ok()) << where << two.status();
+    for (size_t o = 0; o < one->size(); ++o) {
+      const ir::RefTensor& expected = trial.oracle->expected()[o];
+      const auto got = ir::RefTensorFromBytes(expected.dtype, expected.dims, (*one)[o]);
+      ASSERT_TRUE(got.ok()) << where << got.status();
+      const std::string difference = trial.oracle->FirstDifference(static_cast<int>(o), *got);
+      EXPECT_EQ(difference, "") << where << "\n" << ir::Print(test.random.graph) << (print_ ? lir::Print(graph.plan) : "");
+      EXPECT_TRUE((*one)[o] == (*two)[o]) << where << "output " << o << " is another on two threads";
+      elements_ += expected.elements();
+      if (difference.empty() || !print_) continue;
+      for (const kir::Kernel& kernel : graph.plan.kernels) std::printf("%s\n", kir::Print(kernel).c_str());
+    }
+  }
+
+  static std::string Where(const Case& test, size_t level, bool fuse) {
+    return absl::StrCat("seed ", test.seed, ", ", (*levels_)[level].target->name, fuse ? ", fused" : ", not fused", test.exact ? ", exact: " : ": ");
+  }
+
+  static std::vector<LevelRunner>* levels_;
+  const bool print_ = std::getenv("QUERN_RANDOM_SEED") != nullptr;
+};
+std::vector<LevelRunner>* RandomGraphs::levels_ = nullptr;
+uint64_t RandomGraphs::slices_ = 0;
+std::map<std::string, int> RandomGraphs::ops_;
+
+TEST_P(RandomGraphs, MeanTheSame) {
+  if (const uint64_t seed = FromEnvironment("QUERN_RANDOM_SEED", 0); seed != 0) {
+    if (GetParam() != 0) GTEST_SKIP() << "one seed";
+    std::printf("%s", ir::Print(MakeCase(seed)->meaning).c_str());
+    return Check({seed});
+  }
+  const uint64_t graphs = kGraphs / kSlices * FromEnvironment("QUERN_LONG_TESTS", 1), first = GetParam() * 1000000 + 1;
+  for (uint64_t at = 0; at < graphs && !HasFatalFailure(); at += kBatch) {
+    std::vector<uint64_t> seeds;
+    for (uint64_t i = at; i < std::min(graphs, at + kBatch); ++i) seeds.push_back(first + i);
+    Check(seeds);
+  }
+  std::printf("%d graphs from seed %d, %d elements (%d beside a jump)\n", static_cast<int>(graphs), static_cast<int>(first),
+              static_cast<int>(elements_), static_cast<int>(doubted_));
+  if (++slices_ == kSlices) ReportOps();
+}
+
+INSTANTIATE_TEST_SUITE_P(Slice, RandomGraphs, ::testing::Range(uint64_t{0}, kSlices));
+
+}  // namespace
+}  // namespace quern::testing
