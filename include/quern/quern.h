@@ -59,6 +59,7 @@ class Session {
   int64_t vocabulary() const;
   int64_t context() const;      // positions the cache holds
   int64_t position() const;     // tokens in the cache
+  int threads() const;          // that a step uses
   const Timings& timings() const;
 
   // Token ids of `text`, with the model's begin-of-text token in front when `begin` is set and the model wants it.
@@ -82,9 +83,13 @@ class Session {
   std::unique_ptr<State> state_;
 };
 
+// Whether the options make sense: a finite temperature of 0 or more, top_k 0 or more, top_p above 0 and at most 1.
+Result<void> CheckSampling(const SamplingOptions& options);
+
 // Draws tokens from logits. The same seed and the same logits give the same tokens.
 class Sampler {
  public:
+  // Options that CheckSampling refuses draw the most likely token.
   explicit Sampler(const SamplingOptions& options);
   Sampler(Sampler&&) noexcept;
   ~Sampler();
@@ -108,7 +113,10 @@ struct DumpOptions {
 };
 Result<std::string> Dump(const std::string& path, const Options& options, const DumpOptions& dump);
 
-// Metadata and tensors of a model file, for people.
+// Metadata and tensors of a model file, for people. Text from the file is escaped: it cannot steer a terminal.
 Result<std::string> Inspect(const std::string& path);
+
+// Every block and op with its operands and attributes, as docs/ops.md has them.
+std::string OpReference();
 
 }  // namespace quern

@@ -11,7 +11,8 @@
 namespace quern {
 
 StatusOr<MappedFile> MappedFile::Open(const std::string& path) {
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  // Not blocking: a pipe by that name would wait for a writer before it can be refused.
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) return absl::ErrnoToStatus(errno, absl::StrFormat("cannot open %s", path));
   struct stat info;
   if (fstat(fd, &info) != 0) {

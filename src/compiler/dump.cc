@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "compiler/dump_module.h"
 #include "compiler/model.h"
@@ -143,12 +144,13 @@ Result<std::string> Dump(const std::string& path, const Options& options, const 
 Result<std::string> Inspect(const std::string& path) {
   const StatusOr<GgufFile> file = GgufFile::Open(path);
   if (!file.ok()) return Result<std::string>::Failed(compiler::ErrorOf(file.status()));
+  const auto safe = [](const std::string& text) { return absl::Utf8SafeCEscape(text); };
   std::string text = absl::StrFormat("%s: GGUF v%u, %u keys, %u tensors\n", path, file->version(), file->metadata().size(), file->tensors().size());
-  for (const auto& [key, value] : file->metadata()) absl::StrAppend(&text, "  ", key, " = ", ToString(value), "\n");
+  for (const auto& [key, value] : file->metadata()) absl::StrAppend(&text, "  ", safe(key), " = ", safe(ToString(value)), "\n");
   for (const GgufTensor& tensor : file->tensors()) {
     std::string dims;
     for (const int64_t dim : tensor.dims) absl::StrAppend(&dims, dims.empty() ? "" : ", ", dim);
-    absl::StrAppendFormat(&text, "  %-32s %-6s [%s]  %u bytes\n", tensor.name, tensor.type_name, dims, tensor.bytes.size());
+    absl::StrAppendFormat(&text, "  %-32s %-6s [%s]  %u bytes\n", safe(tensor.name), tensor.type_name, dims, tensor.bytes.size());
   }
   return text;
 }

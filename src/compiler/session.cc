@@ -26,6 +26,7 @@ struct Session::State {
   ir::Graph graph;
   std::unique_ptr<Executable> executable;
   double prepare_seconds = 0;
+  int threads = 0;
   int64_t position = 0;
   Timings timings;
 
@@ -66,9 +67,8 @@ struct Session::State {
 
 namespace {
 
-StatusOr<std::unique_ptr<Executable>> MakeExecutable(const ir::Graph& graph, const models::ModelSpec& spec, const Options& options,
+StatusOr<std::unique_ptr<Executable>> MakeExecutable(const ir::Graph& graph, const models::ModelSpec& spec, ExecutableOptions executable_options,
                                                      const compiler::PipelineOptions& pipeline) {
-  QUERN_ASSIGN(ExecutableOptions executable_options, compiler::ExecutableOptionsOf(options));
   std::vector<Variant> variants;
   for (const SymbolRanges& guard : compiler::StepGuards()) {
     variants.push_back({guard, [&graph, guard, pipeline]() -> StatusOr<lir::Plan> {
@@ -102,8 +102,10 @@ Result<Session> Session::Open(const std::string& path, const Options& options) {
     QUERN_ASSIGN(const compiler::PipelineOptions pipeline, compiler::PipelineOptionsOf(options));
     QUERN_ASSIGN(ir::Graph graph, compiler::PrepareGraph(model.spec.module, pipeline));
     // The graph has its final address before variants refer to it.
-    auto state = std::make_unique<State>(State{std::move(model.file), std::move(model.spec), std::move(tokenizer), std::move(graph), nullptr, 0, 0, {}});
-    QUERN_ASSIGN(state->executable, MakeExecutable(state->graph, state->spec, options, pipeline));
+    auto state = std::make_unique<State>(State{std::move(model.file), std::move(model.spec), std::move(tokenizer), std::move(graph), nullptr, 0, 0, 0, {}});
+    QUERN_ASSIGN(ExecutableOptions executable_options, compiler::ExecutableOptionsOf(options));
+    state->threads = executable_options.pool->threads();
+    QUERN_ASSIGN(state->executable, MakeExecutable(state->graph, state->spec, std::move(executable_options), pipeline));
     state->prepare_seconds = Since(compile_start);
     QUERN_RETURN_IF_ERROR(state->executable->Prepare({{models::kSequenceSymbol, 1}, {models::kPastSymbol, 0}, {models::kLogitsSymbol, 1}}));
     state->timings.load = load;
@@ -118,6 +120,7 @@ Result<Session> Session::Open(const std::string& path, const Options& options) {
 int64_t Session::vocabulary() const { return state_->spec.vocabulary; }
 int64_t Session::context() const { return state_->spec.context; }
 int64_t Session::position() const { return state_->position; }
+int Session::threads() const { return state_->threads; }
 const Timings& Session::timings() const { return state_->timings; }
 
 std::vector<int32_t> Session::Tokenize(std::string_view text, bool begin) const { return state_->tokenizer.Encode(text, begin); }
@@ -149,8 +152,16 @@ struct Sampler::State {
   TokenSampler sampler;
 };
 
+namespace {
+
+SampleOptions OptionsOf(const SamplingOptions& o) { return {o.temperature, o.top_k, o.top_p, o.seed}; }
+
+}  // namespace
+
+Result<void> CheckSampling(const SamplingOptions& options) { return compiler::ToResult(CheckSampleOptions(OptionsOf(options))); }
+
 Sampler::Sampler(const SamplingOptions& options)
-    : state_(std::make_unique<State>(State{TokenSampler({options.temperature, options.top_k, options.top_p, options.seed})})) {}
+    : state_(std::make_unique<State>(State{TokenSampler(CheckSampling(options).ok() ? OptionsOf(options) : SampleOptions{})})) {}
 Sampler::Sampler(Sampler&&) noexcept = default;
 Sampler::~Sampler() = default;
 

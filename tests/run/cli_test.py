@@ -1,19 +1,39 @@
 #!/usr/bin/env python3
-"""The command line as a user meets it: answers, ids, seeds, and one clear sentence with exit code 1 for bad input.
+"""The command line as a user meets it: every option of every command, nonsense for each of them, damaged files, and one clear
+sentence with exit code 1 for bad input.
 
     cli_test.py QUERN SOURCE_DIR
+QUERN_LONG_TESTS=1: thousands of damaged files rather than hundreds.
 """
 import os
+import random
+import resource
+import stat
+import struct
 import subprocess
 import sys
 import tempfile
+import time
 
 QUERN, SOURCE = sys.argv[1:3]
 MODEL = os.path.join(SOURCE, "models/addition.gguf")
+LONG = os.environ.get("QUERN_LONG_TESTS", "") not in ("", "0")
+SANITIZED = os.environ.get("QUERN_SANITIZED", "") not in ("", "0")  # address space has no meaning there
+LIMIT = 4 << 30  # bytes of address space: a file may not make the program ask for much more than its size
 
 
-def run(*args):
-    return subprocess.run([QUERN, *args], capture_output=True, text=True)
+def limits():
+    if not SANITIZED:
+        resource.setrlimit(resource.RLIMIT_AS, (LIMIT, LIMIT))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def run(*args, **kwargs):
+    kwargs.setdefault("stdout", subprocess.PIPE)
+    try:
+        return subprocess.run([QUERN, *args], stderr=subprocess.PIPE, timeout=120, preexec_fn=limits, **kwargs)
+    except subprocess.TimeoutExpired:
+        sys.exit(f"{args} hangs")
 
 
 def expect(condition, what, result):
@@ -21,52 +41,280 @@ def expect(condition, what, result):
         sys.exit(f"{what}\n  stdout: {result.stdout!r}\n  stderr: {result.stderr!r}\n  exit code: {result.returncode}")
 
 
-def fails(sentence, *args):
+def works(*args, out=None):
     result = run(*args)
+    expect(result.returncode == 0, f"{args} must work", result)
+    if out is not None:
+        expect(result.stdout == out, f"{args} must print {out!r}", result)
+    return result
+
+
+def fails(sentence, *args, **kwargs):
+    result = run(*args, **kwargs)
     expect(result.returncode == 1, f"{args} must exit with 1", result)
-    expect(sentence in result.stderr, f"{args} must say {sentence!r}", result)
-    expect(result.stderr.count("\n") == 1, f"{args} must print one line", result)
+    expect(sentence in result.stderr.decode(), f"{args} must say {sentence!r}", result)
+    expect(one_line(result), f"{args} must print one line and no more", result)
 
 
-answer = run("run", MODEL, "--prompt", "27+58=")
-expect(answer.returncode == 0 and answer.stdout == "85\n", "27+58 is 85", answer)
-for word in ("load", "compile", "prefill", "decode"):
-    expect(word in answer.stderr, f"the summary names {word}", answer)
+def one_line(result):
+    return result.stderr.startswith(b"quern: ") and result.stderr.count(b"\n") == 1 and result.stderr.endswith(b"\n") and not result.stdout
 
-ids = run("run", MODEL, "--tokens-in", "1,261,266,269,264,267,270", "--tokens", "2", "--ids")
-text = run("run", MODEL, "--prompt", "27+58=", "--tokens", "2", "--ids")
-expect(ids.stdout == text.stdout and len(ids.stdout.split()) == 2, "ids in and text in agree", ids)
 
-one = run("run", MODEL, "--prompt", "27+58=", "--threads", "1", "--exact")
-expect(one.stdout == "85\n", "one thread, exact", one)
+def answers():
+    summary = works("run", MODEL, "--prompt", "27+58=", out=b"85\n").stderr.decode()
+    for word in ("load", "compile", "prefill", "decode", "thread"):
+        if word not in summary:
+            sys.exit(f"the summary does not name {word}: {summary}")
+    works("run", MODEL, "--prompt", "27+58=", "--threads", "1", "--exact", out=b"85\n")
+    for level in ("native", "x86-64-v2", "x86-64-v3"):
+        works("run", MODEL, "--prompt", "27+58=", "--cpu", level, out=b"85\n")
+    works("run", MODEL, "--prompt", "27+58=", "--specialise", out=b"85\n")
+    works("run", MODEL, "--prompt", "27+58=", "--context", "16", out=b"85\n")
+    works("run", MODEL, "--prompt", "27+58=", "--tokens", "1", out=b"8\n")
+    works("run", MODEL, "--prompt", "27+58=", "--tokens", "0", out=b"\n")
+    verbose = works("run", MODEL, "--prompt", "27+58=", "--verbose", out=b"85\n")
+    expect(b"compiled the variant for" in verbose.stderr, "--verbose names variants", verbose)
 
-hot = [run("run", MODEL, "--prompt", "3", "--temp", "1.5", "--seed", seed, "--tokens", "20", "--ids").stdout for seed in ("7", "7", "8")]
-expect(hot[0] == hot[1] != hot[2], "a seed reproduces a run", answer)
 
-for level in ("x86-64-v2", "x86-64-v3"):
-    result = run("run", MODEL, "--prompt", "27+58=", "--cpu", level)
-    expect(result.stdout == "85\n", level, result)
+def ids_and_sampling():
+    by_ids = works("run", MODEL, "--tokens-in", "1,261,266,269,264,267,270", "--tokens", "2", "--ids")
+    by_text = works("run", MODEL, "--prompt", "27+58=", "--tokens", "2", "--ids")
+    expect(by_ids.stdout == by_text.stdout and len(by_ids.stdout.split()) == 2, "ids in and text in agree", by_ids)
 
-with tempfile.TemporaryDirectory(prefix="quern_cli_") as folder:
-    broken = os.path.join(folder, "broken.gguf")
-    with open(MODEL, "rb") as f, open(broken, "wb") as g:
-        g.write(f.read()[:100000])
-    fails("reaches past the end of the file", "run", broken, "--prompt", "1")
-    other = os.path.join(folder, "text.gguf")
-    with open(other, "w") as g:
-        g.write("hello, world")
-    fails("not a GGUF file", "run", other, "--prompt", "1")
-fails("cannot open", "run", "/nonexistent.gguf", "--prompt", "1")
-fails("out of range", "run", MODEL, "--tokens-in", "1,99999")
-fails("unknown cpu level", "run", MODEL, "--prompt", "1", "--cpu", "pentium")
-fails("--tokens", "run", MODEL, "--prompt", "1", "--tokens", "-3")
-fails("MODEL", "run")
+    def draw(*args):
+        return works("run", MODEL, "--prompt", "3", "--tokens", "20", "--ids", *args).stdout
+    greedy, hot = draw(), [draw("--temp", "1.5", "--seed", seed) for seed in ("7", "7", "8")]
+    if not hot[0] == hot[1] != hot[2]:
+        sys.exit(f"a seed does not reproduce a run: {hot}")
+    if draw("--temp", "1.5", "--seed", "7", "--top-k", "1") != greedy or draw("--temp", "1.5", "--top-p", "1e-9") != greedy:
+        sys.exit("the one likeliest token is not the greedy one")
+    if draw("--temp", "1.5", "--seed", str(2**64 - 1)) == greedy:
+        sys.exit("the largest seed draws nothing")
 
-inspect = run("inspect", MODEL)
-expect("token_embd.weight" in inspect.stdout and "general.architecture" in inspect.stdout, "inspect lists keys and tensors", inspect)
-for stage, word in (("hir", "LlamaDecoderBlock"), ("mir", "MatMul"), ("lir", "arena"), ("kir", "kernel"), ("llvm", "define"), ("asm", "ret")):
-    result = run("dump", MODEL, "--stage", stage)
-    expect(result.returncode == 0 and word in result.stdout, f"dump --stage {stage} holds {word}", result)
-help_text = run("--help")
-expect(help_text.returncode == 0 and "Examples" in help_text.stdout, "help has examples", help_text)
+
+def logits(folder):
+    path = os.path.join(folder, "logits.f32")
+    result = works("run", MODEL, "--prompt", "27+58=", "--tokens", "2", "--ids", "--logits", path)
+    with open(path, "rb") as f:
+        data = f.read()
+    rows = 7 + 2 - 1  # of the prompt with its begin token, and of each generated token that was run
+    expect(len(data) % (4 * rows) == 0, f"{len(data)} bytes are {rows} rows", result)
+    vocabulary = len(data) // 4 // rows
+    values = struct.unpack(f"<{rows * vocabulary}f", data)
+    likeliest = [max(range(vocabulary), key=lambda i: values[row * vocabulary + i]) for row in (rows - 2, rows - 1)]
+    expect(result.stdout.decode().split() == [str(i) for i in likeliest], f"the last rows choose {likeliest}", result)
+    fails("cannot write", "run", MODEL, "--prompt", "1", "--logits", os.path.join(folder, "no/such/folder"))
+    if os.path.exists("/dev/full"):
+        full = run("run", MODEL, "--prompt", "1", "--tokens", "1", "--logits", "/dev/full")
+        expect(full.returncode == 1 and b"cannot write /dev/full" in full.stderr, "a full disk is an error", full)
+        with open("/dev/full", "wb") as sink:
+            full = run("inspect", MODEL, stdout=sink)
+        expect(full.returncode == 1 and b"cannot write to standard output" in full.stderr, "a full standard output is an error", full)
+    copy = os.path.join(folder, "model.gguf")
+    with open(MODEL, "rb") as f, open(copy, "wb") as g:
+        g.write(f.read())
+    fails("cannot write", "run", copy, "--prompt", "1", "--logits", copy)
+    expect(os.path.getsize(copy) == os.path.getsize(MODEL), "the model is as it was", result)
+
+
+def threads():
+    """--threads is the number of threads that compute, whatever the machine has, and stays within its bounds."""
+    for count in (1, 2, 3):
+        result = works("run", MODEL, "--prompt", "27+58=", "--threads", str(count), out=b"85\n")
+        expect(f", {count} thread".encode() in result.stderr, f"{count} threads are used", result)
+        process = subprocess.Popen([QUERN, "run", MODEL, "--prompt", "1", "--temp", "1", "--tokens", "100", "--ids", "--threads", str(count)],
+                                   stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        process.stdout.read(1)  # the first token is there: nothing compiles any more
+        alive = len(os.listdir(f"/proc/{process.pid}/task"))
+        process.stdout.read()
+        process.wait()
+        if not SANITIZED and alive not in (count, 0):
+            sys.exit(f"--threads {count} runs {alive} threads")
+    usable = len(os.sched_getaffinity(0))
+    result = works("run", MODEL, "--prompt", "27+58=", out=b"85\n")
+    used = int(result.stderr.split(b", ")[-1].split()[0])
+    expect(1 <= used <= usable, f"at most {usable} threads unless more are asked for", result)
+    first = str(min(os.sched_getaffinity(0)))
+    one = subprocess.run(["taskset", "-c", first, QUERN, "run", MODEL, "--prompt", "27+58="], capture_output=True, check=False)
+    expect(one.stdout == b"85\n" and b", 1 thread\n" in one.stderr, "one processor means one thread", one)
+    works("run", MODEL, "--prompt", "27+58=", "--threads", "64", out=b"85\n")
+
+
+def nonsense():
+    prompt = ("run", MODEL, "--prompt", "1")
+    for option, values in {
+        "--tokens": ("-3", "many", "1.5", "99999999999999999999", ""),
+        "--temp": ("-1", "hot", "nan", "inf", "-inf", ""),
+        "--top-k": ("-1", "x", "2.5", "99999999999"),
+        "--top-p": ("-0.1", "0", "1.5", "nan", "p"),
+        "--seed": ("-1", "x", "1.5", str(2**64)),
+        "--threads": ("-1", "257", "x", "1e2", "99999999999"),
+        "--context": ("-1", "x", "1e3", "999999999999", "99999999999999999999"),
+        "--cpu": ("pentium", "", "NATIVE", "x86-64-v9"),
+        "--no-such-option": ("1",),
+    }.items():
+        for value in values:
+            fails("", *prompt, option, value)
+    fails("top_p", *prompt, "--top-p", "0")
+    fails("temperature", *prompt, "--temp", "nan")
+    fails("unknown cpu level", *prompt, "--cpu", "pentium")
+    for ids in ("x", "1,", ",1", "1,,2", "1 2", "1;2", "0x10", "1.5", "99999999999"):
+        fails("is not a list of ids", "run", MODEL, "--tokens-in", ids)
+    for ids in ("1,99999", "-1", "1,-7", "2147483647"):
+        fails("out of range", "run", MODEL, "--tokens-in=" + ids)
+    fails("excludes", *prompt, "--tokens-in", "1")
+    fails("do not fit the context", "run", MODEL, "--prompt", "1+1=" * 1000)
+    fails("do not fit the context", "run", MODEL, "--prompt", "27+58=", "--context", "3")
+    fails("MODEL", "run")
+    fails("MODEL", "inspect")
+    fails("MODEL", "dump")
+    fails("subcommand")
+    fails("", "walk", MODEL)
+    fails("", "inspect", MODEL, MODEL)
+    fails("", "inspect", MODEL, "--threads", "2")
+    fails("there is no stage", "dump", MODEL, "--stage", "wasm")
+    fails("there is no pass", "dump", MODEL, "--dump-after", "magic")
+    fails("there is no pass", "dump", MODEL, "--stop-after", "magic")
+    fails("there is no pass", "dump", MODEL, "--skip", "magic")
+    fails("excludes", "dump", MODEL, "--dump-after", "cse", "--stop-after", "dce")
+    fails("nothing comes after it", "dump", MODEL, "--skip", "cse", "--stop-after", "cse")
+    fails("cannot be skipped", "dump", MODEL, "--skip", "lower")
+    fails("no kernel has a label", "dump", MODEL, "--stage", "kir", "--kernel", "nowhere")
+    for step in ("0", "-1", "999", "x", "99999999999999999999"):
+        fails("", "dump", MODEL, "--step", step)
+    # Text that is no text is a prompt like any other.
+    works("run", MODEL, "--prompt", b"\xff\xfe\x80", "--tokens", "1")
+    works("run", MODEL, "--prompt", "", "--tokens", "1")
+
+
+def files(folder):
+    def write(name, data):
+        path = os.path.join(folder, name)
+        with open(path, "wb") as f:
+            f.write(data)
+        return path
+    with open(MODEL, "rb") as f:
+        model = f.read()
+    for command in (("inspect",), ("run", "--prompt", "1"), ("dump",)):
+        command, rest = command[0], command[1:]
+        fails("cannot open", command, "/nonexistent.gguf", *rest)
+        fails("not a regular file", command, folder, *rest)
+        fails("not a regular file", command, "/dev/zero", *rest)
+        fails("not a GGUF file", command, write("text.gguf", b"hello, world"), *rest)
+        fails("", command, write("empty.gguf", b""), *rest)
+        fails("reaches past the end of the file", command, write("cut.gguf", model[:100000]), *rest)
+        for size in (3, 4, 8, 23, 24, 25, 100, 1000):
+            fails("", command, write("cut.gguf", model[:size]), *rest)
+    pipe = os.path.join(folder, "pipe")
+    os.mkfifo(pipe)
+    fails("not a regular file", "inspect", pipe)
+    locked = write("locked.gguf", model)
+    os.chmod(locked, 0)
+    if not os.access(locked, os.R_OK):
+        fails("cannot open", "inspect", locked)
+    os.chmod(locked, stat.S_IRUSR | stat.S_IWUSR)
+    # A name that would steer a terminal is printed harmlessly.
+    renamed = model.replace(b"general.name", b"gen\x1b[2J.name")
+    if renamed == model:
+        sys.exit("the bundled model has no general.name")
+    result = works("inspect", write("escape.gguf", renamed))
+    expect(b"\x1b" not in result.stdout, "escape sequences are escaped", result)
+
+
+def damage(folder):
+    """Seeded changes of the header (metadata and tensor table): an answer or a sentence, in bounded time and memory."""
+    with open(MODEL, "rb") as f:
+        model = f.read()
+    end = model.rindex(b"output_norm.weight") + 64  # the tensor table ends about here
+    seed = int(os.environ.get("QUERN_SEED", "1"))
+    count = 3000 if LONG else 300
+    path = os.path.join(folder, "damaged.gguf")
+    refused = 0
+    start = time.time()
+    for case in range(count):
+        rng = random.Random(seed * 1000003 + case)
+        data = bytearray(model)
+        kind = case % 5
+        for _ in range(rng.choice((1, 1, 2, 8))):
+            at = rng.randrange(0, 64) if rng.random() < 0.2 else rng.randrange(0, end)
+            if kind == 0:
+                data[at] ^= 1 << rng.randrange(8)
+            elif kind == 1:
+                data[at] = rng.choice((0, 1, 0x7f, 0x80, 0xff))
+            elif kind == 2:
+                width = rng.choice((4, 8))
+                at = min(at, len(data) - width)
+                data[at:at + width] = rng.choice((0, 1, 2**31 - 1, 2**31, 2**32 - 1, rng.getrandbits(32))).to_bytes(4, "little") * (width // 4)
+            elif kind == 3:
+                length = rng.randrange(1, 64)
+                del data[at:at + length]
+            else:
+                data = data[:rng.randrange(0, len(data))] if rng.random() < 0.5 else data[:at] + bytes(rng.randrange(1, 64)) + data[at:]
+        with open(path, "wb") as f:
+            f.write(data)
+        commands = [("inspect", path)]
+        if case % 3 == 0:
+            commands.append(("run", path, "--prompt", "1+1=", "--tokens", "2", "--threads", "1"))
+        for command in commands:
+            result = run(*command)
+            if result.returncode != 0:
+                refused += 1
+                expect(result.returncode == 1 and result.stderr.count(b"\n") == 1, f"seed {seed}, case {case}: {command[0]} of a damaged file", result)
+    if not 0 < refused < count * 4 // 3:
+        sys.exit(f"{refused} refusals of {count} damaged files: the damage does not reach what it should")
+    print(f"{count} damaged files with seed {seed}: {refused} refusals, {time.time() - start:.1f} s")
+
+
+def dumps():
+    inspect = works("inspect", MODEL).stdout
+    for word in (b"token_embd.weight", b"general.architecture", b"GGUF v3"):
+        if word not in inspect:
+            sys.exit(f"inspect does not print {word}")
+    for stage, word in (("hir", b"LlamaDecoderBlock"), ("mir", b"Region"), ("lir", b"arena"), ("kir", b"kernel"), ("llvm", b"define"), ("asm", b"ret")):
+        result = works("dump", MODEL, "--stage", stage)
+        expect(word in result.stdout, f"dump --stage {stage} holds {word}", result)
+    every = works("dump", MODEL, "--stage", "kir").stdout
+    some = works("dump", MODEL, "--stage", "kir", "--kernel", "layers.0/ffn").stdout
+    if not 0 < some.count(b"\nkernel ") < every.count(b"\nkernel ") or b"layers.0/ffn" not in some:
+        sys.exit("--kernel does not choose kernels")
+    long_step = works("dump", MODEL, "--stage", "kir", "--step", "50").stdout
+    if long_step == every:
+        sys.exit("--step makes no difference")
+    lowered = works("dump", MODEL, "--dump-after", "lower").stdout
+    if b"RmsNorm(" not in lowered or b"RmsNorm(" in works("dump", MODEL, "--dump-after", "expand_composites").stdout:
+        sys.exit("--dump-after is not the graph after that pass")
+    if works("dump", MODEL, "--stop-after", "lower").stdout != lowered:
+        sys.exit("--stop-after differs from --dump-after")
+    if b"RmsNorm(" not in works("dump", MODEL, "--skip", "expand_composites", "--stop-after", "cse").stdout:
+        sys.exit("--skip does not skip")
+    if b"plan" not in works("dump", MODEL, "--dump-after", "plan").stdout:
+        sys.exit("the plan is what comes after plan")
+    exact, quantised = (works("dump", MODEL, "--stage", "mir", *flags).stdout for flags in (("--exact",), ()))
+    if not exact or not quantised:
+        sys.exit("dump --exact prints nothing")
+
+
+def helps():
+    for command in ((), ("run",), ("inspect",), ("dump",), ("ops",)):
+        text = works(*command, "--help").stdout.decode()
+        if "Examples:" not in text or text.count("  quern ") < 1:
+            sys.exit(f"help of {command} has no examples")
+        # The examples are options that exist: each word that begins with -- is in the help above them.
+        options, examples = text.split("Examples:")
+        for word in examples.split():
+            if word.startswith("--") and command and word not in options and word != "--help`":
+                sys.exit(f"help of {command} has an example with {word}, which it does not list")
+    works("--version", out=b"quern 0.1.0\n")
+
+
+answers()
+ids_and_sampling()
+threads()
+nonsense()
+dumps()
+helps()
+with tempfile.TemporaryDirectory(prefix="quern_cli_") as scratch:
+    logits(scratch)
+    files(scratch)
+    damage(scratch)
 print("the command line does what it says")

@@ -1,0 +1,81 @@
+// The reference of blocks and ops: docs/ops.md, made from the tables.
+
+#include "absl/strings/str_cat.h"
+#include "hir/block.h"
+#include "ir/op.h"
+#include "quern/quern.h"
+
+namespace quern {
+namespace {
+
+// In the order of ir::OperandKind and ir::AttrKind.
+constexpr const char* kOperandKinds[] = {"",     "number", "float", "integer", "i32 or i64", "bool", "integer or bool", "float or block format",
+                                         "float, q8_0 or q8_K"};
+constexpr const char* kAttrKinds[] = {"bool", "int", "float", "string", "dtype", "ints", "extents"};
+// In the order of ir::Family.
+constexpr const char* kFamilies[] = {"leaves", "elementwise", "views and index maps", "reductions", "matrix products", "attention",
+                                     "quantisation", "updates in place", "composites", "regions"};
+
+std::string Attributes(const std::vector<ir::AttrDef>& attributes) {
+  std::string text;
+  for (const ir::AttrDef& attribute : attributes) {
+    absl::StrAppend(&text, text.empty() ? "" : "; ", "`", attribute.name, "` ");
+    if (attribute.choices.empty()) {
+      absl::StrAppend(&text, kAttrKinds[static_cast<int>(attribute.kind)]);
+    } else {
+      std::string choices;
+      for (const char* choice : attribute.choices) absl::StrAppend(&choices, choices.empty() ? "" : ", ", *choice == 0 ? "\"\"" : choice);
+      absl::StrAppend(&text, "one of ", choices);
+    }
+    if (attribute.default_value) absl::StrAppend(&text, " = ", ir::ToString(*attribute.default_value));
+    if (*attribute.doc != 0) absl::StrAppend(&text, " (", attribute.doc, ")");
+  }
+  return text;
+}
+
+// "x, gamma: float, beta?: float": a question mark where the operand may be absent, dots where more may follow.
+template <typename OperandDefs>
+std::string Operands(const OperandDefs& operands) {
+  std::string text;
+  for (const auto& operand : operands) {
+    absl::StrAppend(&text, text.empty() ? "" : ", ", operand.name, operand.optional ? "?" : "");
+    if constexpr (requires { operand.variadic; }) absl::StrAppend(&text, operand.variadic ? "..." : "");
+    const char* kind = kOperandKinds[static_cast<int>(operand.kind)];
+    if (*kind != 0) absl::StrAppend(&text, ": ", kind);
+  }
+  return text;
+}
+
+// Text in a table's cell.
+std::string Cell(std::string_view text) {
+  std::string cell;
+  for (const char c : text) {
+    if (c == '|') cell += '\\';
+    cell += c;
+  }
+  return cell;
+}
+
+void Line(std::string& text, std::string_view name, std::string_view doc, std::string_view operands, std::string_view attributes) {
+  absl::StrAppend(&text, "| `", std::string(name), "` | ", Cell(doc), " | ", Cell(operands), " | ", Cell(attributes), " |\n");
+}
+
+}  // namespace
+
+std::string OpReference() {
+  std::string text =
+      "# Blocks and ops\n\n"
+      "Made by `quern ops` from the tables of `src/hir/blocks` and `src/ir/ops`; a test holds this page to them.\n"
+      "An operand with a question mark may be absent; where no kind is given any dtype will do. Attributes without a default are required.\n\n"
+      "## Blocks\n\n| block | computes | operands | attributes |\n|---|---|---|---|\n";
+  for (const hir::BlockDef* block : hir::Blocks()) Line(text, block->name, block->doc, Operands(block->operands), Attributes(block->attributes));
+  for (size_t family = 0; family < std::size(kFamilies); ++family) {
+    absl::StrAppend(&text, "\n## Ops: ", kFamilies[family], "\n\n| op | computes | operands | attributes |\n|---|---|---|---|\n");
+    for (const ir::OpDef* op : ir::Ops()) {
+      if (op->family == static_cast<ir::Family>(family)) Line(text, op->name, op->doc, Operands(op->operands), Attributes(op->attributes));
+    }
+  }
+  return text;
+}
+
+}  // namespace quern
