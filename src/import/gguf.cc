@@ -164,6 +164,7 @@ StatusOr<GgufFile> GgufFile::Parse(std::span<const uint8_t> bytes) {
 }
 
 Status GgufFile::Read(std::span<const uint8_t> bytes) {
+  bytes_ = bytes;
   ByteReader reader(bytes);
   QUERN_ASSIGN(const uint32_t magic, reader.Read<uint32_t>("the GGUF header"));
   if (magic != 0x46554747) return absl::InvalidArgumentError("not a GGUF file: it does not begin with \"GGUF\"");

@@ -49,6 +49,8 @@ class GgufFile {
   // The same over bytes that outlive the object (tests, fuzzing).
   static StatusOr<GgufFile> Parse(std::span<const uint8_t> bytes);
 
+  // The whole file; the bytes of tensors lie in it.
+  std::span<const uint8_t> bytes() const { return bytes_; }
   uint32_t version() const { return version_; }
   uint64_t alignment() const { return alignment_; }
   const std::map<std::string, GgufValue, std::less<>>& metadata() const { return metadata_; }
@@ -73,6 +75,7 @@ class GgufFile {
   StatusOr<const GgufArray*> Array(std::string_view key) const;
 
   MappedFile file_;
+  std::span<const uint8_t> bytes_;
   uint32_t version_ = 0;
   uint64_t alignment_ = 32;
   std::map<std::string, GgufValue, std::less<>> metadata_;

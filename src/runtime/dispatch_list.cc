@@ -44,7 +44,7 @@ Status DispatchList::Build(const lir::Plan& plan, const std::vector<lir::Launch>
     args_.push_back({pointers_.data() + first[l], tables_[kernels_[l]].data()});
   }
   for (size_t l = 0; l < launches.size(); ++l) {
-    Dispatch dispatch;
+    Dispatch dispatch{};
     dispatch.kernel = functions[kernels_[l]];
     dispatch.args = &args_[l];
     dispatches_.push_back(dispatch);

@@ -8,18 +8,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/check.h"
-#include "codegen/region.h"
 
 namespace quern {
 namespace {
 
 int64_t NowNs() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-Extent BytesOf(const Port& port, bool parameter) {
-  const kir::BufferType type = codegen::BufferTypeOf(port.type, parameter);
-  return kir::LayoutBytes(type.layout, type.dtype, type.dims);
 }
 
 std::string Names(const std::vector<Port>& ports) {
@@ -91,23 +85,6 @@ class Exclusive {
 };
 
 }  // namespace
-
-Signature SignatureOf(const ir::Graph& graph) {
-  Signature signature;
-  signature.name = graph.name;
-  signature.symbols = graph.symbols;
-  for (const int n : graph.Inputs()) {
-    const std::string& name = graph.node(n).attributes.String("name");
-    const bool donated = std::any_of(graph.donations.begin(), graph.donations.end(), [&](const ir::Donation& d) { return d.input == name; });
-    (donated ? signature.states : signature.inputs).push_back({name, graph.node(n).results[0]});
-  }
-  for (const int n : graph.Params()) signature.params.push_back({graph.node(n).attributes.String("name"), graph.node(n).results[0]});
-  for (int o = 0; o < static_cast<int>(graph.outputs.size()); ++o) {
-    const bool donated = std::any_of(graph.donations.begin(), graph.donations.end(), [&](const ir::Donation& d) { return d.output == o; });
-    if (!donated) signature.outputs.push_back({absl::StrCat(o), graph.type(graph.outputs[o]), o});
-  }
-  return signature;
-}
 
 Executable::Executable(std::unique_ptr<State_> state) : s_(std::move(state)) {}
 Executable::~Executable() = default;

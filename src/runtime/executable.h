@@ -17,30 +17,13 @@
 #include "base/diagnostic.h"
 #include "base/extent.h"
 #include "base/status.h"
-#include "ir/graph.h"
 #include "lir/plan.h"
+#include "lir/signature.h"
 #include "runtime/bound_plan.h"
 #include "runtime/kernel_cache.h"
 #include "runtime/thread_pool.h"
 
 namespace quern {
-
-// Something with a name and a type at the border of a model.
-struct Port {
-  std::string name;
-  ir::TensorType type;
-  int output = -1;  // outputs: index into the graph's
-};
-
-struct Signature {
-  std::string name;             // of the graph: where errors of a run say they come from
-  std::vector<Port> inputs;   // without those that are donated
-  std::vector<Port> outputs;  // likewise; named "0", "1", ... by their index among the graph's outputs
-  std::vector<Port> params;
-  std::vector<Port> states;   // donated inputs
-  SymbolRanges symbols;
-};
-Signature SignatureOf(const ir::Graph& graph);
 
 // A plan that is made when a run first needs it.
 struct Variant {

@@ -18,15 +18,7 @@
 
 namespace quern {
 
-// One kernel over chunks [0, chunks) of its grid.
-struct Dispatch {
-  quern_kernel* kernel = nullptr;
-  const quern_args* args = nullptr;
-  int64_t chunks = 0;
-  bool sequential = false;  // too short to share: one worker runs every chunk
-  const void* prefetch = nullptr;  // what waiting workers may pull towards their caches: the next dispatch's first weights
-  int64_t prefetch_bytes = 0;
-};
+using Dispatch = quern_dispatch;
 
 // Runs `task(context, worker)` for workers 0..n-1, concurrently as far as it can, and returns when all have returned.
 // Lets a host use its own threads. Any degree of concurrency is correct.

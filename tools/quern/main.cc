@@ -1,12 +1,17 @@
-// The command line: quern run | inspect | dump.
+// The command line: quern run | inspect | dump | ops. Results go to standard output, everything else to standard error; bad
+// input is one sentence and exit code 1.
 
 #include <CLI/CLI.hpp>
+#include <charconv>
 #include <chrono>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
+#include <limits>
 #include <string>
 #include <vector>
 
+#include "compile.h"
 #include "quern/quern.h"
 
 namespace {
@@ -15,35 +20,91 @@ using Clock = std::chrono::steady_clock;
 
 double Seconds(Clock::time_point from, Clock::time_point to) { return std::chrono::duration<double>(to - from).count(); }
 
+// One line, whatever a file's names put into the sentence.
 int Fail(const std::string& error) {
-  std::fprintf(stderr, "quern: %s\n", error.c_str());
+  std::string line;
+  for (const char c : error) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte == '\n') line += "; ";
+    else if (byte < 32 || byte == 127) line += '?';
+    else line += c;
+  }
+  std::fprintf(stderr, "quern: %s\n", line.c_str());
   return 1;
 }
 
+// What was printed has to have arrived: a full disk is an error too.
+int Finish() {
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) return Fail("cannot write to standard output");
+  return 0;
+}
+
 struct RunOptions {
-  std::string model, prompt, logits_file;
-  std::vector<int32_t> tokens_in;
+  std::string model, prompt, tokens_in, logits_file;
   int tokens = 128;
   bool ids = false;
 };
 
-// Writes rows of logits as raw f32.
-bool Append(std::ofstream& file, const std::vector<float>& logits) {
-  if (!file.is_open()) return true;
-  file.write(reinterpret_cast<const char*>(logits.data()), static_cast<std::streamsize>(logits.size() * sizeof(float)));
-  return file.good();
+// "1,403,407" as ids; false when it is anything else.
+bool ParseIds(const std::string& text, std::vector<int32_t>& ids) {
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  while (true) {
+    int32_t id = 0;
+    const auto [stop, error] = std::from_chars(at, end, id);
+    if (error != std::errc()) return false;
+    ids.push_back(id);
+    if (stop == end) return true;
+    if (*stop != ',') return false;
+    at = stop + 1;
+  }
 }
 
+// What an option's value lacks of being a whole number of T from 0 on; empty when nothing. The option parser's own conversion
+// takes -1 for the largest number, and cuts what is too large.
+template <typename T>
+std::string WholeNumber(const std::string& value) {
+  T number = 0;
+  const auto [stop, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+  if (error == std::errc() && stop == value.data() + value.size() && number >= 0) return "";
+  return "\"" + value + "\" is not a whole number from 0 to " + std::to_string(std::numeric_limits<T>::max());
+}
+
+// The file for --logits, written row by row as raw f32.
+class LogitsFile {
+ public:
+  // False when it cannot be opened, or is the model itself.
+  bool Open(const std::string& path, const std::string& model) {
+    std::error_code ignored;
+    if (std::filesystem::equivalent(path, model, ignored)) return false;
+    file_.open(path, std::ios::binary);
+    return file_.good();
+  }
+  bool Append(const std::vector<float>& logits) {
+    if (!file_.is_open()) return true;
+    file_.write(reinterpret_cast<const char*>(logits.data()), static_cast<std::streamsize>(logits.size() * sizeof(float)));
+    return file_.good();
+  }
+  bool Close() {
+    if (!file_.is_open()) return true;
+    file_.close();
+    return file_.good();
+  }
+
+ private:
+  std::ofstream file_;
+};
+
 int Run(const RunOptions& run, const quern::Options& options, const quern::SamplingOptions& sampling) {
+  std::vector<int32_t> ids;
+  if (!run.tokens_in.empty() && !ParseIds(run.tokens_in, ids)) return Fail("--tokens-in: \"" + run.tokens_in + "\" is not a list of ids such as 1,403,407");
+  if (const quern::Result<void> ok = quern::CheckSampling(sampling); !ok.ok()) return Fail(ok.error());
   quern::Result<quern::Session> session = quern::Session::Open(run.model, options);
   if (!session.ok()) return Fail(session.error());
-  std::vector<int32_t> ids = run.tokens_in.empty() ? session->Tokenize(run.prompt) : run.tokens_in;
+  if (run.tokens_in.empty()) ids = session->Tokenize(run.prompt);
   if (ids.empty()) return Fail("the prompt has no tokens");
-  std::ofstream logits_file;
-  if (!run.logits_file.empty()) {
-    logits_file.open(run.logits_file, std::ios::binary);
-    if (!logits_file) return Fail("cannot write " + run.logits_file);
-  }
+  LogitsFile logits_file;
+  if (!run.logits_file.empty() && !logits_file.Open(run.logits_file, run.model)) return Fail("cannot write " + run.logits_file);
   quern::Sampler sampler(sampling);
   const size_t vocabulary = static_cast<size_t>(session->vocabulary());
   const double compile_before = session->timings().compile;
@@ -52,7 +113,7 @@ int Run(const RunOptions& run, const quern::Options& options, const quern::Sampl
   if (!logits.ok()) return Fail(logits.error());
   const Clock::time_point prefilled = Clock::now();
   const double prefill_compile = session->timings().compile - compile_before;
-  if (!Append(logits_file, *logits)) return Fail("cannot write " + run.logits_file);
+  if (!logits_file.Append(*logits)) return Fail("cannot write " + run.logits_file);
   const size_t prompt_tokens = ids.size();
 
   int generated = 0;
@@ -72,15 +133,17 @@ int Run(const RunOptions& run, const quern::Options& options, const quern::Sampl
     if (!logits.ok()) return Fail(logits.error());
     decode_seconds += Seconds(before, Clock::now()) - (session->timings().compile - compiled);
     ++decoded;
-    if (!Append(logits_file, *logits)) return Fail("cannot write " + run.logits_file);
+    if (!logits_file.Append(*logits)) return Fail("cannot write " + run.logits_file);
   }
   std::printf("\n");
+  if (!logits_file.Close()) return Fail("cannot write " + run.logits_file);
   const quern::Timings& timings = session->timings();
   const double prefill_seconds = Seconds(start, prefilled) - prefill_compile;
-  std::fprintf(stderr, "load %.1f ms, compile %.1f ms, prefill %zu tokens at %.1f/s, decode %lld tokens at %.1f/s\n",
+  std::fprintf(stderr, "load %.1f ms, compile %.1f ms, prefill %zu tokens at %.1f/s, decode %lld tokens at %.1f/s, %d thread%s\n",
                timings.load * 1e3, timings.compile * 1e3, prompt_tokens, static_cast<double>(prompt_tokens) / prefill_seconds,
-               static_cast<long long>(decoded), decoded > 0 ? static_cast<double>(decoded) / decode_seconds : 0.0);
-  return 0;
+               static_cast<long long>(decoded), decoded > 0 ? static_cast<double>(decoded) / decode_seconds : 0.0, session->threads(),
+               session->threads() == 1 ? "" : "s");
+  return Finish();
 }
 
 }  // namespace
@@ -91,9 +154,10 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   app.footer("Examples:\n"
              "  quern run models/addition.gguf --prompt \"27+58=\"\n"
-             "  quern run model.gguf --tokens-in 1,403,407 --tokens 16 --ids\n"
-             "  quern inspect model.gguf\n"
-             "  quern dump model.gguf --stage kir --kernel ffn");
+             "  quern inspect models/addition.gguf\n"
+             "  quern dump models/addition.gguf --stage kir --kernel ffn\n"
+             "  quern ops\n"
+             "`quern COMMAND --help` has more of each.");
   quern::Options options;
   RunOptions run;
   quern::SamplingOptions sampling;
@@ -104,47 +168,82 @@ int main(int argc, char** argv) {
   auto compile_options = [&](CLI::App* command) {
     command->add_option("MODEL", model, "a GGUF file")->required();
     command->add_option("--cpu", options.cpu, "native, x86-64-v2, x86-64-v3 or x86-64-v4")->capture_default_str();
-    command->add_option("--threads", options.threads, "0: as many as the process may use")->check(CLI::Range(0, 256));
-    command->add_option("--context", options.context, "positions to keep; 0: the model's own length, at most 4096")->check(CLI::NonNegativeNumber);
+    command->add_option("--context", options.context, "positions to keep; 0: the model's own length, at most 4096")->check(WholeNumber<int64_t>);
     command->add_flag("--exact", options.exact, "keep activations f32 beside quantised weights");
     command->add_flag("--specialise", options.specialise, "inline the tiles' own code into kernels");
   };
 
+  // An empty value, as of an unset variable in a script, is no number and no name.
+  auto required_value = [](CLI::App* command) {
+    for (CLI::Option* option : command->get_options()) {
+      if (option->get_name() == "--prompt" || option->get_items_expected_max() == 0) continue;
+      option->check([](const std::string& value) { return value.empty() ? std::string("the value is empty") : std::string(); });
+    }
+  };
+
   CLI::App* run_command = app.add_subcommand("run", "complete a prompt");
   compile_options(run_command);
-  run_command->add_option("--prompt", run.prompt, "text to complete")->capture_default_str();
-  run_command->add_option("--tokens-in", run.tokens_in, "token ids in place of a prompt")->delimiter(',');
-  run_command->add_option("--tokens", run.tokens, "tokens to generate at most")->capture_default_str()->check(CLI::NonNegativeNumber);
-  run_command->add_option("--temp", sampling.temperature, "0: the most likely token")->capture_default_str()->check(CLI::NonNegativeNumber);
-  run_command->add_option("--top-k", sampling.top_k, "0: all")->capture_default_str()->check(CLI::NonNegativeNumber);
-  run_command->add_option("--top-p", sampling.top_p, "1: all")->capture_default_str()->check(CLI::Range(0.0, 1.0));
-  run_command->add_option("--seed", sampling.seed, "the same seed draws the same tokens")->capture_default_str();
-  run_command->add_flag("--ids", run.ids, "print token ids in place of text");
+  run_command->add_option("--threads", options.threads, "0: as many as the process may use")->check(WholeNumber<int>);
+  CLI::Option* prompt = run_command->add_option("--prompt", run.prompt, "text to complete")->capture_default_str();
+  run_command->add_option("--tokens-in", run.tokens_in, "token ids in place of a prompt: 1,403,407")->excludes(prompt);
+  run_command->add_option("--tokens", run.tokens, "tokens to generate at most")->capture_default_str()->check(WholeNumber<int>);
+  run_command->add_option("--temp", sampling.temperature, "0: the most likely token")->capture_default_str();
+  run_command->add_option("--top-k", sampling.top_k, "draw from this many tokens; 0: all")->capture_default_str()->check(WholeNumber<int>);
+  run_command->add_option("--top-p", sampling.top_p, "draw from the likeliest tokens that reach this probability; 1: all")->capture_default_str();
+  run_command->add_option("--seed", sampling.seed, "the same seed draws the same tokens")->capture_default_str()->check(WholeNumber<uint64_t>);
+  run_command->add_flag("--ids", run.ids, "print token ids in place of text, and do not stop at the end token");
   run_command->add_option("--logits", run.logits_file, "write raw f32 [positions, vocabulary] of prompt and generated tokens");
   run_command->add_flag("--verbose", verbose, "say when a variant is compiled");
+  required_value(run_command);
+  run_command->footer("Examples:\n"
+                      "  quern run models/addition.gguf --prompt \"27+58=\"\n"
+                      "  quern run model.gguf --prompt \"Once upon a time\" --tokens 200 --temp 0.8 --top-k 40 --top-p 0.95 --seed 7\n"
+                      "  quern run model.gguf --tokens-in 1,403,407 --tokens 16 --ids --logits logits.f32\n"
+                      "  quern run model.gguf --prompt Hello --threads 1 --cpu x86-64-v3 --exact");
 
   CLI::App* inspect_command = app.add_subcommand("inspect", "metadata and tensors of a model file");
   inspect_command->add_option("MODEL", model, "a GGUF file")->required();
+  inspect_command->footer("Examples:\n  quern inspect models/addition.gguf");
 
   CLI::App* dump_command = app.add_subcommand("dump", "what a model becomes on its way to machine code");
   compile_options(dump_command);
-  dump_command->add_option("--stage", dump.stage, "hir, mir, lir, kir, llvm or asm")
-      ->check(CLI::IsMember({"hir", "mir", "lir", "kir", "llvm", "asm"}))->capture_default_str();
-  dump_command->add_option("--kernel", dump.kernel, "kernels whose label contains this");
-  dump_command->add_option("--dump-after", dump.after, "MIR after this pass");
-  dump_command->add_option("--step", dump.tokens, "tokens of the step to compile for")->check(CLI::Range(1, 256))->capture_default_str();
+  dump_command->add_option("--stage", dump.stage, "hir, mir, lir, kir, llvm or asm")->capture_default_str();
+  dump_command->add_option("--kernel", dump.kernel, "with kir, llvm and asm: kernels whose label contains this");
+  CLI::Option* after = dump_command->add_option("--dump-after", dump.after, "the graph after this pass");
+  dump_command->add_option("--stop-after", dump.stop_after, "the same, and no pass after it is run")->excludes(after);
+  dump_command->add_option("--skip", dump.skip, "leave this pass out; may be given again")->allow_extra_args(false);
+  dump_command->add_option("--step", dump.tokens, "tokens of the step to compile for")->capture_default_str()->check(WholeNumber<int64_t>);
+  required_value(dump_command);
+  dump_command->footer("Examples:\n"
+                       "  quern dump models/addition.gguf --stage hir\n"
+                       "  quern dump models/addition.gguf --dump-after simplify\n"
+                       "  quern dump models/addition.gguf --skip cse --stop-after dce --step 50\n"
+                       "  quern dump models/addition.gguf --stage asm --kernel layers.0/ffn --cpu x86-64-v3");
+
+  CLI::App* ops_command = app.add_subcommand("ops", "every block and op with its operands and attributes: docs/ops.md");
+  ops_command->footer("Examples:\n  quern ops > docs/ops.md");
+
+  CompileCommand compile_command(app);
 
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     // Usage errors exit with 1 and one sentence; --help and --version with 0.
-    return error.get_exit_code() == 0 ? app.exit(error) : Fail(error.what());
+    return error.get_exit_code() == 0 ? app.exit(error) : Fail(std::string(error.what()) + " (quern --help has examples)");
   }
   if (verbose) options.log = [](std::string_view line) { std::fprintf(stderr, "%.*s\n", static_cast<int>(line.size()), line.data()); };
   run.model = model;
+  if (compile_command.parsed()) {
+    const std::string error = compile_command.Run();
+    return error.empty() ? Finish() : Fail(error);
+  }
   if (run_command->parsed()) return Run(run, options, sampling);
+  if (ops_command->parsed()) {
+    std::fputs(quern::OpReference().c_str(), stdout);
+    return Finish();
+  }
   quern::Result<std::string> text = inspect_command->parsed() ? quern::Inspect(model) : quern::Dump(model, options, dump);
   if (!text.ok()) return Fail(text.error());
   std::fputs(text->c_str(), stdout);
-  return 0;
+  return Finish();
 }

@@ -58,6 +58,12 @@ llvm::Value* Emitter::ExtentValue(const Extent& extent) {
   return sum;
 }
 
+void Emitter::BindSymbol(const std::string& name, llvm::Value* value) {
+  Binding binding;
+  binding.value = Uniform(DType::kI64, value);
+  Bind(name, std::move(binding));
+}
+
 llvm::AllocaInst* Emitter::EntryAlloca(llvm::Type* type) {
   Builder entry(entry_, entry_->begin());
   return entry.CreateAlloca(type);
@@ -100,9 +106,7 @@ void Emitter::DeclareParams(const kir::Kernel& kernel, llvm::Value* args) {
   for (size_t i = 0; i < kernel.symbols.size(); ++i) {
     llvm::Value* value = load(b_.getInt64Ty(), b_.CreateConstInBoundsGEP1_64(b_.getInt64Ty(), symbols, i));
     value->setName(kernel.symbols[i].name);
-    Binding binding;
-    binding.value = Uniform(DType::kI64, value);
-    Bind(kernel.symbols[i].name, std::move(binding));
+    BindSymbol(kernel.symbols[i].name, value);
   }
 
   // Nothing aliases, except an output declared to share memory with an input (kir.md, decision 10).

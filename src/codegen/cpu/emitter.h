@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "codegen/cpu/module.h"
 #include "codegen/cpu/object.h"
 #include "codegen/cpu/target.h"
 #include "kir/kir.h"
@@ -52,6 +53,9 @@ class Emitter {
   Emitter(llvm::Module& module, const Target& target, const EmitOptions& options, EmitStats& stats);
   // Adds the kernel's function, named `symbol`. The kernel has passed kir::Verify.
   Status EmitKernel(const kir::Kernel& kernel, const std::string& symbol);
+  // Sizes as a launch of the kernel needs them, in a function of the caller's (module.h).
+  StatusOr<SizeValues> EmitSizes(const kir::Kernel& kernel, std::span<const std::string> names,
+                                 std::span<llvm::Value* const> values, llvm::IRBuilder<>& builder);
 
  private:
   using Builder = llvm::IRBuilder<>;
@@ -77,6 +81,7 @@ class Emitter {
   Saved Enter() const;
   void Leave(const Saved& saved);
   llvm::Value* ExtentValue(const Extent& extent);
+  void BindSymbol(const std::string& name, llvm::Value* value);
   llvm::AllocaInst* EntryAlloca(llvm::Type* type);
   void SetStrides(Buffer& buffer);
 

@@ -20,7 +20,8 @@ const simd::Function* FindFunction(llvm::StringRef name, const Target& target) {
 
 }  // namespace
 
-Status LinkBitcode(llvm::Module& module, const Target& target, bool tiles) {
+Status LinkBitcode(llvm::Module& module, const Target& target, Link link) {
+  const bool tiles = link != Link::kInline;
   const simd::Level* level = simd::FindLevel(target.name);
   if (level == nullptr) return absl::InternalError(absl::StrFormat("no SIMD functions were built for %s", target.name));
   bool needed = false;
@@ -32,7 +33,7 @@ Status LinkBitcode(llvm::Module& module, const Target& target, bool tiles) {
     }
     const simd::Function* known = FindFunction(function.getName(), target);
     if (known == nullptr) continue;
-    needed = needed || known->is_inline || tiles;
+    needed = needed || (link == Link::kTiles ? !known->is_inline : known->is_inline || tiles);
   }
   if (needed) {
     const std::span<const uint8_t> bytes = tiles ? simd::Bitcode(level->name) : simd::MathBitcode(level->name);
@@ -52,6 +53,11 @@ Status LinkBitcode(llvm::Module& module, const Target& target, bool tiles) {
   if (target.lanes == 16) features += std::string(features.empty() ? "" : ",") + "-prefer-256-bit";
   for (llvm::Function& function : module) {
     if (function.isDeclaration()) continue;
+    if (link == Link::kTiles) {
+      // As compiled: what runs is then what the library's object form runs.
+      if (!own.contains(function.getName().str())) function.setLinkage(llvm::GlobalValue::InternalLinkage);
+      continue;
+    }
     for (const char* attribute : {"target-cpu", "target-features", "tune-cpu", "min-legal-vector-width",
                                   "prefer-vector-width", "frame-pointer", "stack-protector-buffer-size"}) {
       function.removeFnAttr(attribute);

@@ -45,7 +45,7 @@ void RunBoard(ThreadPool& pool, int stages, int rounds) {
     for (int s = 0; s < stages; ++s) {
       stage_values[s] = s;
       args[s] = {buffers, &stage_values[s]};
-      dispatches[s] = {Step, &args[s], kCells, s % 3 == 1};
+      dispatches[s] = {Step, &args[s], kCells, s % 3 == 1, nullptr, 0};
     }
     pool.Run(dispatches, scratch);
     ASSERT_EQ(board.errors.load(), 0) << "round " << round;
@@ -97,7 +97,7 @@ TEST(ThreadPool, FlushesDenormalsInsideOnly) {
   float value = -1;
   void* buffers[] = {&value};
   const quern_args args{buffers, nullptr};
-  const Dispatch dispatch{Denormal, &args, 1, false};
+  const Dispatch dispatch{Denormal, &args, 1, false, nullptr, 0};
   void* scratch[] = {nullptr};
   pool.Run(std::span(&dispatch, 1), scratch);
   EXPECT_EQ(value, 0.0f);

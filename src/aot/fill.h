@@ -1,0 +1,47 @@
+// The straight line of code that writes a list of launches as dispatches. Internal to aot.
+#pragma once
+
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "aot/kernel_table.h"
+#include "aot/model.h"
+#include "aot/workspace.h"
+#include "base/hash.h"
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/Module.h"
+
+namespace quern::aot {
+
+// Bytes in the object, equal ones once.
+class ConstantPool {
+ public:
+  explicit ConstantPool(llvm::Module& module) : module_(module) {}
+  llvm::Constant* Add(std::span<const uint8_t> bytes);
+
+ private:
+  llvm::Module& module_;
+  std::map<Hash128, llvm::Constant*> known_;
+};
+
+// What the code of a list may use.
+struct FillContext {
+  const Model& model;
+  const Workspace& workspace;
+  ConstantPool& constants;
+  std::vector<std::string> names;      // of the symbols
+  std::vector<llvm::Value*> values;    // theirs, i64
+  llvm::Value* self = nullptr;         // start of the workspace
+  llvm::Value* weights = nullptr;      // start of the model file
+  llvm::Value* inputs = nullptr;       // const void* const*
+  llvm::Value* outputs = nullptr;      // void* const*
+  int64_t once = 0;                    // where the variant's parameter-only memory starts
+};
+
+// Appends to the builder's block. The dispatches are those of runtime/dispatch_list.cc.
+Status EmitFill(const FillContext& context, const lir::Plan& plan, const std::vector<lir::Launch>& launches,
+                const KernelTable& kernels, std::span<const int> rows, llvm::IRBuilder<>& builder);
+
+}  // namespace quern::aot

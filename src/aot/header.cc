@@ -1,0 +1,112 @@
+#include "aot/header.h"
+
+#include <cctype>
+
+#include "absl/strings/str_cat.h"
+#include "aot/support/library.h"
+#include "quern/abi.h"
+
+namespace quern::aot {
+namespace {
+
+// `text` with each "$" the name of the model and each "#" the name in capitals.
+void Put(std::string& out, const std::string& name, std::string_view text) {
+  for (const char c : text) {
+    if (c == '$') out += name;
+    else if (c == '#') for (const char n : name) out += static_cast<char>(std::toupper(static_cast<unsigned char>(n)));
+    else out += c;
+  }
+}
+
+void PutPorts(std::string& out, const char* word, const std::vector<Port>& ports) {
+  for (size_t i = 0; i < ports.size(); ++i) absl::StrAppend(&out, " *   ", word, " ", i, ": ", ports[i].name, "  ", ports[i].type.ToString(), "\n");
+}
+
+// A symbol as a C parameter.
+std::string Parameter(const std::string& symbol) {
+  std::string name;
+  for (const char c : symbol) name += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
+  return name;
+}
+
+}  // namespace
+
+std::string Header(const Model& model, const Workspace& workspace, const Options& options) {
+  const Signature& signature = model.signature;
+  std::string symbols, ranges;
+  for (const auto& [symbol, range] : signature.symbols) {
+    absl::StrAppend(&symbols, ", int64_t ", Parameter(symbol));
+    absl::StrAppend(&ranges, " *   ", symbol, " in ", range.low, "..", range.high, "\n");
+  }
+  std::string levels;
+  for (const Level& level : model.levels) absl::StrAppend(&levels, levels.empty() ? "" : ", ", level.target->name);
+
+  std::string h;
+  auto put = [&](std::string_view text) { Put(h, model.name, text); };
+  put("/* $: a model compiled by Quern. Link $.o; no other library is needed, but the C library and its mathematics (-lm).\n *\n");
+  PutPorts(h, "input", signature.inputs);
+  PutPorts(h, "output", signature.outputs);
+  absl::StrAppend(&h, signature.symbols.empty() ? "" : " * Sizes, given to every step:\n", ranges, " * CPU levels: ", levels, "\n *\n");
+  put(" *   void* memory = aligned_alloc(64, $_workspace_bytes(1));\n"
+      " *   $* model;\n"
+      " *   int error = $_init(&model, memory, $_workspace_bytes(1), weights, weight_bytes, NULL);\n"
+      " *   if (error == 0) error = $_step(model, inputs, outputs");
+  for (const auto& [symbol, range] : signature.symbols) absl::StrAppend(&h, ", ", symbol);
+  put(");\n"
+      " *   if (error != 0) puts($_error(error));\n *\n"
+      " * No function allocates memory or keeps global state. Different workspaces are independent and may be used by different\n"
+      " * threads at once; one workspace by one thread at a time. Dense tensors are row-major, little-endian. */\n"
+      "#ifndef #_H_\n#define #_H_\n\n#include <stddef.h>\n#include <stdint.h>\n\n");
+  absl::StrAppend(&h, "/* ---- quern/abi.h */\n", std::string(AbiHeader()), "/* ---- */\n\n");
+  absl::StrAppend(&h, "#if QUERN_ABI_VERSION != ", QUERN_ABI_VERSION, "\n#error \"this header and another of Quern's disagree about the ABI\"\n#endif\n\n");
+  put("#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n");
+  for (const auto& [symbol, range] : signature.symbols) {
+    put("#define #_");
+    absl::StrAppend(&h, Parameter(symbol), "_MIN INT64_C(", range.low, ")\n");
+    put("#define #_");
+    absl::StrAppend(&h, Parameter(symbol), "_MAX INT64_C(", range.high, ")\n");
+  }
+  put("#define #_INPUTS ");
+  absl::StrAppend(&h, signature.inputs.size(), "\n");
+  put("#define #_OUTPUTS ");
+  absl::StrAppend(&h, signature.outputs.size(), "\n");
+  put("#define #_WEIGHT_BYTES INT64_C(");
+  absl::StrAppend(&h, model.weights.bytes.size(), ")\n\n");
+  put("/* A model in its workspace. It ends with the workspace: there is nothing else to free. */\n"
+      "typedef struct $ $;\n\n"
+      "/* Names, element types and shapes; a row of nulls ends each table. */\n"
+      "extern const quern_port $_inputs[];\n"
+      "extern const quern_port $_outputs[];\n\n"
+      "/* Bytes of workspace for this many workers (1 without a runner): ");
+  absl::StrAppend(&h, workspace.fixed, " and, for each worker, ", workspace.scratch, " and its part of a table.\n",
+                  " * The cache and other state take ", workspace.state_bytes, " of them. */\n");
+  put("int64_t $_workspace_bytes(int64_t workers);\n\n"
+      "/* Makes a model in `workspace`, which is aligned to 64 bytes and stays with the model, as do the weights and the runner.\n"
+      " * Chooses the CPU level, clears the state, checks the weights and does the work that depends on them alone.\n"
+      " * weights: the bytes of the model file, aligned to 32 (a mapped file is), never written");
+  if (options.embed_weights) put(".\n *   Null: those in the object.\n");
+  else put(".\n");
+  put(" * runner: threads of the caller's or of quern/rt.h; null: everything runs on the calling thread. The struct is copied.\n"
+      " * Errors: QUERN_ERROR_*; *out is null then. */\n"
+      "int32_t $_init($** out, void* workspace, size_t bytes, const void* weights, size_t weight_bytes,\n"
+      "    const quern_runner* runner);\n\n"
+      "/* Runs one step. inputs[i] and outputs[i] are the caller's memory, in the order of the tables, of the sizes that\n"
+      " * $_input_bytes and $_output_bytes say, aligned to their elements; no output overlaps anything else.\n"
+      " * Errors: a size out of range, sizes that do not go together; nothing is written then. */\n"
+      "int32_t $_step($* model, const void* const* inputs, void* const* outputs");
+  h += symbols;
+  put(");\n\n/* Back to the state after $_init. */\nint32_t $_reset($* model);\n\n"
+      "/* Bytes of input or output i; -1 where there is none, or a size is out of range. */\n"
+      "int64_t $_input_bytes(int64_t i");
+  absl::StrAppend(&h, symbols, ");\n");
+  put("int64_t $_output_bytes(int64_t i");
+  absl::StrAppend(&h, symbols, ");\n\n");
+  put("/* The CPU level that was chosen: \"avx2\". */\n"
+      "const char* $_level(const $* model);\n\n"
+      "/* What a code means, in words. */\n"
+      "const char* $_error(int32_t code);\n\n"
+      "#ifdef __cplusplus\n}\n#endif\n\n#endif /* #_H_ */\n");
+  return h;
+}
+
+}  // namespace quern::aot

@@ -1,0 +1,25 @@
+// The kernels of one level, identical ones once, each with a symbol that says what it computes: what perf and gdb show.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "aot/model.h"
+
+namespace quern::aot {
+
+struct KernelTable {
+  struct Entry {
+    kir::Kernel kernel;
+    std::string symbol;  // "layers.0.ffn.matmul.q4_K"
+    std::string label;   // of its first launch: "layers.0/ffn: Mul"
+    int launches = 0;    // over all variants
+  };
+  std::vector<Entry> entries;
+  std::vector<std::vector<int>> rows;  // by variant and kernel of its plan: index of the entry
+};
+
+// `suffix`: what tells the level's symbols from another's; may be empty.
+KernelTable TabulateKernels(const Level& level, const std::string& suffix);
+
+}  // namespace quern::aot

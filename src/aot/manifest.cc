@@ -1,0 +1,108 @@
+#include "aot/manifest.h"
+
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "aot/support/support.h"
+#include "llvm/Object/ELFObjectFile.h"
+#include "llvm/Support/MemoryBuffer.h"
+
+namespace quern::aot {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Sizes of the functions of the object, by name.
+StatusOr<std::map<std::string, uint64_t>> FunctionSizes(const std::string& object) {
+  auto file = llvm::object::ObjectFile::createELFObjectFile(llvm::MemoryBufferRef(llvm::StringRef(object.data(), object.size()), "model"));
+  if (!file) return absl::InternalError(llvm::toString(file.takeError()));
+  std::map<std::string, uint64_t> sizes;
+  for (const llvm::object::ELFSymbolRef symbol : (*file)->symbols()) {
+    if (auto name = symbol.getName()) sizes[name->str()] = symbol.getSize();
+    else llvm::consumeError(name.takeError());
+  }
+  return sizes;
+}
+
+Json Shape(const ir::TensorType& type) {
+  Json shape = Json::array();
+  for (const Extent& dim : type.dims) {
+    if (dim.is_constant()) shape.push_back(dim.constant());
+    else shape.push_back(dim.ToString());
+  }
+  return shape;
+}
+
+Json Ports(const std::vector<Port>& ports) {
+  Json rows = Json::array();
+  for (const Port& port : ports) {
+    rows.push_back({{"name", port.name}, {"dtype", std::string(Name(port.type.dtype))}, {"shape", Shape(port.type)},
+                    {"bytes", BytesOf(port, false).ToString()}});
+  }
+  return rows;
+}
+
+}  // namespace
+
+StatusOr<std::string> Manifest(const Model& model, const Workspace& workspace, const std::vector<KernelTable>& kernels,
+                               const std::vector<std::vector<std::string>>& tiles, const std::string& object, const Options& options) {
+  QUERN_ASSIGN(const auto sizes, FunctionSizes(object));
+  const auto size_of = [&](const std::string& symbol) {
+    const auto found = sizes.find(symbol);
+    return found == sizes.end() ? uint64_t{0} : found->second;
+  };
+  Json json;
+  json["name"] = model.name;
+  json["abi_version"] = QUERN_ABI_VERSION;
+  Json symbols = Json::object();
+  for (const auto& [name, range] : model.signature.symbols) symbols[name] = {range.low, range.high};
+  json["symbols"] = symbols;
+  json["inputs"] = Ports(model.signature.inputs);
+  json["outputs"] = Ports(model.signature.outputs);
+  json["states"] = Ports(model.signature.states);
+  json["workspace"] = {{"fixed_bytes", workspace.fixed}, {"scratch_bytes_per_worker", workspace.scratch},
+                       {"state_bytes", workspace.state_bytes}, {"arena_bytes", workspace.arena_bytes}};
+  const WeightFile& weights = model.weights;
+  const int64_t header = std::min<int64_t>(weights.header_bytes, weights.bytes.size());
+  json["weights"] = {{"bytes", weights.bytes.size()}, {"header_bytes", header},
+                     {"header_hash", absl::StrFormat("%016x", quern_header_hash(weights.bytes.data(), header))},
+                     {"embedded", options.embed_weights}};
+  Json params = Json::array();
+  for (const Port& port : model.signature.params) {
+    const auto param = std::find_if(model.params.begin(), model.params.end(), [&](const Param& p) { return p.name == port.name; });
+    if (param == model.params.end()) return absl::InternalError(absl::StrFormat("parameter %s has no data", port.name));
+    Json row = {{"name", port.name}, {"dtype", std::string(Name(port.type.dtype))}, {"shape", Shape(port.type)}, {"bytes", param->bytes.size()}};
+    if (param->file_offset >= 0) row["file_offset"] = param->file_offset;
+    else row["embedded"] = true;
+    params.push_back(std::move(row));
+  }
+  json["params"] = std::move(params);
+  Json levels = Json::array();
+  for (size_t l = 0; l < model.levels.size(); ++l) {
+    const Level& level = model.levels[l];
+    Json row;
+    row["name"] = level.target->name;
+    row["requires"] = level.target->required;
+    Json variants = Json::array();
+    for (const Variant& variant : level.variants) {
+      Json guard = Json::object();
+      for (const auto& [symbol, range] : variant.guard) guard[symbol] = {range.low, range.high};
+      variants.push_back({{"guard", guard}, {"launches", variant.plan.launches.size()}, {"once", variant.plan.once.size()}});
+    }
+    row["variants"] = std::move(variants);
+    Json functions = Json::array();
+    for (const KernelTable::Entry& entry : kernels[l].entries) {
+      functions.push_back({{"symbol", entry.symbol}, {"label", entry.label}, {"launches", entry.launches}, {"bytes", size_of(entry.symbol)}});
+    }
+    row["kernels"] = std::move(functions);
+    Json used = Json::array();
+    for (const std::string& tile : tiles[l]) used.push_back({{"symbol", tile}, {"bytes", size_of(tile)}});
+    row["tiles"] = std::move(used);
+    levels.push_back(std::move(row));
+  }
+  json["levels"] = std::move(levels);
+  json["object_bytes"] = object.size();
+  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace quern::aot

@@ -1,0 +1,69 @@
+// What is compiled ahead of time, and what comes out: plans and weights in, an object file, a C header and a manifest out.
+//
+//   aot::Model model = {.name = "addition", .signature = ..., .levels = {{target, variants}}, .params = ..., .weights = ...};
+//   QUERN_ASSIGN(const aot::Artefacts files, aot::Compile(model, {}));
+// No LLVM type appears here.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "codegen/cpu/target.h"
+#include "lir/plan.h"
+#include "lir/signature.h"
+
+namespace quern::aot {
+
+// One plan and the sizes it is for; symbols that are not named may have any value in the signature's range.
+struct Variant {
+  SymbolRanges guard;
+  lir::Plan plan;
+};
+
+// Plans depend on the level's facts, so each level has its own. Variants are tried in order.
+struct Level {
+  const cpu::Target* target = nullptr;
+  std::vector<Variant> variants;
+};
+
+struct Param {
+  std::string name;
+  std::span<const uint8_t> bytes;
+  int64_t file_offset = -1;  // in the model file, a multiple of lir::kParamAlign; or -1: the bytes go into the object
+};
+
+// The file that holds the weights, as the compiled model will be handed it.
+struct WeightFile {
+  std::string path;
+  std::span<const uint8_t> bytes;
+  int64_t header_bytes = 0;  // before the first tensor: what tells it from another file
+};
+
+struct Model {
+  std::string name;  // a C identifier: the prefix of every function
+  Signature signature;
+  std::vector<Level> levels;  // least first
+  std::vector<Param> params;
+  WeightFile weights;
+};
+
+struct Options {
+  bool embed_weights = false;  // the whole model file goes into the object
+  bool assembly = false;       // fill Artefacts::assembly
+  bool llvm = false;           // fill Artefacts::llvm
+};
+
+struct Artefacts {
+  std::string object;    // relocatable ELF
+  std::string header;    // C
+  std::string manifest;  // JSON
+  std::string assembly, llvm;
+};
+
+// Errors: sizes without an upper bound; weights too large to embed; those of the code generator. Needs 8 MB of stack.
+StatusOr<Artefacts> Compile(const Model& model, const Options& options);
+
+}  // namespace quern::aot

@@ -1,0 +1,177 @@
+#include "aot/support/support.h"
+
+#include <cpuid.h>
+#include <xmmintrin.h>
+
+static int64_t round_up_64(int64_t bytes) { return (bytes + 63) & ~(int64_t)63; }
+
+int64_t quern_model_workspace_bytes(const quern_model* model, int64_t workers) {
+  if (workers < 1) workers = 1;
+  return model->fixed_bytes + round_up_64(workers * (int64_t)sizeof(void*)) + workers * model->scratch_bytes;
+}
+
+/* ---- the processor */
+
+static void read_cpu(uint32_t words[QUERN_CPUID_WORDS], uint32_t* state) {
+  uint32_t a, b, c, d;
+  for (int w = 0; w < QUERN_CPUID_WORDS; ++w) words[w] = 0;
+  *state = 0;
+  __cpuid(0, a, b, c, d);
+  const uint32_t most = a;
+  if (most >= 1) {
+    __cpuid(1, a, b, c, d);
+    words[QUERN_CPUID_1_ECX] = c;
+    if ((c >> 27) & 1) { /* OSXSAVE: XCR0 may be read */
+      uint32_t high;
+      __asm__ volatile("xgetbv" : "=a"(*state), "=d"(high) : "c"(0));
+    }
+  }
+  if (most >= 7) {
+    __cpuid_count(7, 0, a, b, c, d);
+    words[QUERN_CPUID_7_EBX] = b;
+    words[QUERN_CPUID_7_ECX] = c;
+    words[QUERN_CPUID_7_EDX] = d;
+    if (a >= 1) {
+      __cpuid_count(7, 1, a, b, c, d);
+      words[QUERN_CPUID_7_1_EAX] = a;
+    }
+  }
+  __cpuid(0x80000000u, a, b, c, d);
+  if (a >= 0x80000001u) {
+    __cpuid(0x80000001u, a, b, c, d);
+    words[QUERN_CPUID_EXT_ECX] = c;
+  }
+}
+
+/* Linux keeps the 8 KB of tile registers from a process until it asks; the grant is for all its threads. */
+int32_t quern_permit_amx(void) {
+#if defined(__linux__)
+  const long arch_prctl = 158, request_permission = 0x1023, tile_data = 18;
+  long result;
+  __asm__ volatile("syscall" : "=a"(result) : "a"(arch_prctl), "D"(request_permission), "S"(tile_data) : "rcx", "r11", "memory");
+  return result == 0;
+#else
+  return 0;
+#endif
+}
+
+/* The last level whose needs are met, or null. */
+static const quern_level* choose_level(const quern_model* model) {
+  uint32_t words[QUERN_CPUID_WORDS], state;
+  read_cpu(words, &state);
+  for (int64_t l = model->levels - 1; l >= 0; --l) {
+    const quern_level* level = &model->level[l];
+    int fits = (state & level->state) == level->state;
+    for (int w = 0; w < QUERN_CPUID_WORDS; ++w) fits &= (words[w] & level->needs[w]) == level->needs[w];
+    if (fits && (level->permit == 0 || level->permit())) return level;
+  }
+  return 0;
+}
+
+/* ---- running */
+
+/* Without threads: every chunk in order, denormals flushed as everywhere. */
+static void run_alone(const quern_dispatch* dispatches, int64_t count, void* scratch) {
+  const unsigned saved = _mm_getcsr();
+  _mm_setcsr(saved | 0x8040);
+  for (int64_t i = 0; i < count; ++i) {
+    const quern_dispatch* d = &dispatches[i];
+    if (d->chunks > 0) d->kernel(d->args, scratch, 0, d->chunks);
+  }
+  _mm_setcsr(saved);
+}
+
+static void run(quern_instance* self, int64_t count) {
+  if (self->runner.run != 0) self->runner.run(self->runner.self, self->dispatches, count, self->scratch);
+  else run_alone(self->dispatches, count, self->scratch[0]);
+}
+
+/* ---- the functions of the header */
+
+static int32_t check_weights(const quern_model* model, const uint8_t* weights, size_t bytes) {
+  if ((uintptr_t)weights % 32 != 0) return QUERN_ERROR_WEIGHTS_ALIGN;
+  if ((int64_t)bytes != model->weight_bytes) return QUERN_ERROR_WEIGHTS_SIZE;
+  return quern_header_hash(weights, model->header_bytes) == model->header_hash ? QUERN_OK : QUERN_ERROR_WEIGHTS_OTHER;
+}
+
+int32_t quern_model_reset(const quern_model* model, quern_instance* self) {
+  if (self == 0) return QUERN_ERROR_NULL;
+  uint8_t* state = (uint8_t*)self + model->state_offset;
+  for (int64_t i = 0; i < model->state_bytes; ++i) state[i] = 0;
+  return QUERN_OK;
+}
+
+int32_t quern_model_init(const quern_model* model, void** out, void* workspace, size_t bytes, const void* weights,
+                         size_t weight_bytes, const quern_runner* runner) {
+  if (out == 0) return QUERN_ERROR_NULL;
+  *out = 0;
+  if (workspace == 0) return QUERN_ERROR_NULL;
+  if ((uintptr_t)workspace % 64 != 0) return QUERN_ERROR_WORKSPACE_ALIGN;
+  if (runner != 0 && (runner->run == 0 || runner->workers < 1)) return QUERN_ERROR_WORKERS;
+  const int64_t workers = runner == 0 ? 1 : runner->workers;
+  if (bytes < (size_t)quern_model_workspace_bytes(model, workers)) return QUERN_ERROR_WORKSPACE_SIZE;
+  if (weights == 0 && model->embedded != 0) {
+    weights = model->embedded;
+  } else {
+    if (weights == 0 && model->weight_bytes > 0) return QUERN_ERROR_NULL;
+    const int32_t error = check_weights(model, (const uint8_t*)weights, weight_bytes);
+    if (error != QUERN_OK) return error;
+  }
+  const quern_level* level = choose_level(model);
+  if (level == 0) return QUERN_ERROR_CPU;
+
+  quern_instance* self = (quern_instance*)workspace;
+  uint8_t* base = (uint8_t*)workspace;
+  self->weights = (const uint8_t*)weights;
+  self->level = level;
+  self->dispatches = (quern_dispatch*)(base + QUERN_INSTANCE_BYTES);
+  self->scratch = (void**)(base + model->fixed_bytes);
+  self->runner.run = runner == 0 ? 0 : runner->run;
+  self->runner.self = runner == 0 ? 0 : runner->self;
+  self->runner.workers = workers;
+  uint8_t* scratch = base + model->fixed_bytes + round_up_64(workers * (int64_t)sizeof(void*));
+  for (int64_t w = 0; w < workers; ++w) self->scratch[w] = scratch + w * model->scratch_bytes;
+  quern_model_reset(model, self);
+  for (int64_t v = 0; v < level->variants; ++v) {
+    const int64_t count = level->once(self, v);
+    if (count > 0) run(self, count);
+  }
+  *out = self;
+  return QUERN_OK;
+}
+
+int32_t quern_model_in_range(const quern_model* model, const int64_t* values) {
+  for (int64_t s = 0; s < model->symbol_count; ++s) {
+    if (values[s] < model->ranges[2 * s] || values[s] > model->ranges[2 * s + 1]) return 0;
+  }
+  return 1;
+}
+
+int32_t quern_model_step(const quern_model* model, quern_instance* self, const void* const* inputs, void* const* outputs,
+                         const int64_t* values) {
+  if (self == 0) return QUERN_ERROR_NULL;
+  if (!quern_model_in_range(model, values)) return QUERN_ERROR_SYMBOL_RANGE;
+  const int64_t count = self->level->step(self, inputs, outputs, values);
+  if (count < 0) return QUERN_ERROR_SIZES;
+  run(self, count);
+  return QUERN_OK;
+}
+
+const char* quern_model_level(const quern_instance* self) { return self == 0 ? "" : self->level->name; }
+
+const char* quern_model_error(int32_t code) {
+  switch (code) {
+    case QUERN_OK: return "no error";
+    case QUERN_ERROR_NULL: return "a pointer that is needed is null";
+    case QUERN_ERROR_WORKSPACE_ALIGN: return "the workspace is not aligned to 64 bytes";
+    case QUERN_ERROR_WORKSPACE_SIZE: return "the workspace is too small for this number of workers";
+    case QUERN_ERROR_WEIGHTS_ALIGN: return "the weights are not aligned to 32 bytes";
+    case QUERN_ERROR_WEIGHTS_SIZE: return "the weights have another length than the file that was compiled";
+    case QUERN_ERROR_WEIGHTS_OTHER: return "the weights are another file than the one that was compiled";
+    case QUERN_ERROR_CPU: return "this processor, or its system, runs none of the compiled levels";
+    case QUERN_ERROR_SYMBOL_RANGE: return "a size is outside the range it was compiled for";
+    case QUERN_ERROR_SIZES: return "the sizes do not go together";
+    case QUERN_ERROR_WORKERS: return "a runner without a function, or with fewer than one worker";
+    default: return "an unknown error";
+  }
+}

@@ -1,0 +1,150 @@
+// CompileModel of the public interface: a model file through the pipeline, once for each level, to files.
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <fstream>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "aot/model.h"
+#include "compiler/model.h"
+#include "compiler/public_error.h"
+#include "quern/compile.h"
+
+namespace quern {
+namespace {
+
+namespace fs = std::filesystem;
+
+// "stories-Q4_K.gguf" -> "stories_Q4_K"
+std::string NameOf(const std::string& path) {
+  std::string name;
+  for (const char c : fs::path(path).stem().string()) name += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
+  if (name.empty() || std::isdigit(static_cast<unsigned char>(name[0]))) name = "model_" + name;
+  return name;
+}
+
+Status CheckName(const std::string& name) {
+  const bool first = !name.empty() && (std::isalpha(static_cast<unsigned char>(name[0])) || name[0] == '_');
+  const bool rest = std::all_of(name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) || c == '_'; });
+  if (first && rest && !name.starts_with("quern_")) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrFormat("\"%s\" cannot be the prefix of C functions", name));
+}
+
+// The levels in the order of the table of targets, each once.
+StatusOr<std::vector<const cpu::Target*>> TargetsOf(const std::vector<std::string>& names) {
+  std::set<const cpu::Target*> targets;
+  for (const std::string& name : names) {
+    QUERN_ASSIGN(const cpu::Target* target, cpu::ResolveTarget(name));
+    targets.insert(target);
+  }
+  return std::vector<const cpu::Target*>(targets.begin(), targets.end());
+}
+
+StatusOr<aot::Level> PlanLevel(const compiler::OpenedModel& model, Options options, const cpu::Target* target, Signature& signature) {
+  options.cpu = target->name;
+  QUERN_ASSIGN(const compiler::PipelineOptions pipeline, compiler::PipelineOptionsOf(options));
+  QUERN_ASSIGN(const ir::Graph graph, compiler::PrepareGraph(model.spec.module, pipeline));
+  signature = SignatureOf(graph);
+  aot::Level level{target, {}};
+  for (const SymbolRanges& guard : compiler::StepGuards()) {
+    // A model of a short context has no steps as long as some guards.
+    const bool empty = std::any_of(guard.begin(), guard.end(), [&](const auto& entry) {
+      const auto own = graph.symbols.find(entry.first);
+      return own != graph.symbols.end() && std::max(entry.second.low, own->second.low) > std::min(entry.second.high, own->second.high);
+    });
+    if (empty) continue;
+    QUERN_ASSIGN(compiler::PlannedVariant planned, compiler::PlanVariant(graph, guard, pipeline));
+    level.variants.push_back({guard, std::move(planned.plan)});
+  }
+  return level;
+}
+
+aot::WeightFile WeightsOf(const std::string& path, const GgufFile& file) {
+  aot::WeightFile weights{path, file.bytes(), static_cast<int64_t>(file.bytes().size())};
+  for (const GgufTensor& tensor : file.tensors()) {
+    weights.header_bytes = std::min<int64_t>(weights.header_bytes, tensor.bytes.data() - file.bytes().data());
+  }
+  return weights;
+}
+
+std::vector<aot::Param> ParamsOf(const models::ModelSpec& spec, const GgufFile& file) {
+  std::vector<aot::Param> params;
+  const std::span<const uint8_t> whole = file.bytes();
+  for (const models::ParamData& param : spec.params) {
+    const bool mapped = std::less_equal<>()(whole.data(), param.bytes.data()) &&
+                        std::less_equal<>()(param.bytes.data() + param.bytes.size(), whole.data() + whole.size());
+    const int64_t offset = mapped ? param.bytes.data() - whole.data() : -1;
+    params.push_back({param.name, param.bytes, offset % lir::kParamAlign == 0 ? offset : -1});
+  }
+  return params;
+}
+
+std::string KirText(const aot::Model& model) {
+  std::string text;
+  for (const aot::Level& level : model.levels) {
+    for (const aot::Variant& variant : level.variants) {
+      absl::StrAppend(&text, "# level ", level.target->name);
+      for (const auto& [symbol, range] : variant.guard) absl::StrAppend(&text, ", ", symbol, " in ", range.low, "..", range.high);
+      text += "\n";
+      for (const kir::Kernel& kernel : variant.plan.kernels) absl::StrAppend(&text, kir::Print(kernel), "\n");
+    }
+  }
+  return text;
+}
+
+Status Write(const fs::path& path, const std::string& bytes) {
+  std::ofstream file(path, std::ios::binary);
+  file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  file.close();
+  return file ? absl::OkStatus() : absl::UnavailableError(absl::StrFormat("cannot write %s", path.string()));
+}
+
+StatusOr<CompiledFiles> CompileFiles(const std::string& path, const Options& options, const CompileOptions& compile) {
+  constexpr std::string_view kForms[] = {"obj", "asm", "llvm", "kir"};
+  if (std::find(std::begin(kForms), std::end(kForms), compile.emit) == std::end(kForms)) {
+    return absl::InvalidArgumentError(absl::StrFormat("cannot emit %s; there are obj, asm, llvm and kir", compile.emit));
+  }
+  const std::string name = compile.name.empty() ? NameOf(path) : compile.name;
+  QUERN_RETURN_IF_ERROR(CheckName(name));
+  QUERN_ASSIGN(const std::vector<const cpu::Target*> targets, TargetsOf(compile.cpus.empty() ? std::vector{options.cpu} : compile.cpus));
+  QUERN_ASSIGN(const compiler::OpenedModel opened, compiler::OpenModel(path, options));
+  std::error_code error;
+  aot::Model model;
+  model.name = name;
+  model.weights = WeightsOf(fs::absolute(path, error).string(), *opened.file);
+  model.params = ParamsOf(opened.spec, *opened.file);
+  for (const cpu::Target* target : targets) {
+    QUERN_ASSIGN(aot::Level level, PlanLevel(opened, options, target, model.signature));
+    model.levels.push_back(std::move(level));
+  }
+
+  fs::create_directories(compile.folder, error);
+  if (error) return absl::UnavailableError(absl::StrFormat("cannot make the folder %s: %s", compile.folder, error.message()));
+  const fs::path stem = fs::path(compile.folder) / name;
+  CompiledFiles files;
+  if (compile.emit == "kir") {
+    files.object = stem.string() + ".kir";
+    QUERN_RETURN_IF_ERROR(Write(files.object, KirText(model)));
+    return files;
+  }
+  QUERN_ASSIGN(const aot::Artefacts artefacts,
+               aot::Compile(model, {.embed_weights = compile.embed_weights, .assembly = compile.emit == "asm", .llvm = compile.emit == "llvm"}));
+  const std::string* body = compile.emit == "asm" ? &artefacts.assembly : compile.emit == "llvm" ? &artefacts.llvm : &artefacts.object;
+  files.object = stem.string() + (compile.emit == "asm" ? ".s" : compile.emit == "llvm" ? ".ll" : ".o");
+  files.header = stem.string() + ".h";
+  files.manifest = stem.string() + ".json";
+  QUERN_RETURN_IF_ERROR(Write(files.object, *body));
+  QUERN_RETURN_IF_ERROR(Write(files.header, artefacts.header));
+  QUERN_RETURN_IF_ERROR(Write(files.manifest, artefacts.manifest));
+  return files;
+}
+
+}  // namespace
+
+Result<CompiledFiles> CompileModel(const std::string& path, const Options& options, const CompileOptions& compile) {
+  return compiler::ToResult(CompileFiles(path, options, compile), path);
+}
+
+}  // namespace quern

@@ -1,0 +1,32 @@
+#include "lir/signature.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "codegen/region.h"
+
+namespace quern {
+
+Signature SignatureOf(const ir::Graph& graph) {
+  Signature signature;
+  signature.name = graph.name;
+  signature.symbols = graph.symbols;
+  for (const int n : graph.Inputs()) {
+    const std::string& name = graph.node(n).attributes.String("name");
+    const bool donated = std::any_of(graph.donations.begin(), graph.donations.end(), [&](const ir::Donation& d) { return d.input == name; });
+    (donated ? signature.states : signature.inputs).push_back({name, graph.node(n).results[0]});
+  }
+  for (const int n : graph.Params()) signature.params.push_back({graph.node(n).attributes.String("name"), graph.node(n).results[0]});
+  for (int o = 0; o < static_cast<int>(graph.outputs.size()); ++o) {
+    const bool donated = std::any_of(graph.donations.begin(), graph.donations.end(), [&](const ir::Donation& d) { return d.output == o; });
+    if (!donated) signature.outputs.push_back({absl::StrCat(o), graph.type(graph.outputs[o]), o});
+  }
+  return signature;
+}
+
+Extent BytesOf(const Port& port, bool parameter) {
+  const kir::BufferType type = codegen::BufferTypeOf(port.type, parameter);
+  return kir::LayoutBytes(type.layout, type.dtype, type.dims);
+}
+
+}  // namespace quern

@@ -1,0 +1,35 @@
+// What the outside of a model looks like: its inputs, outputs, parameters, states and symbols.
+//
+//   llama: inputs ids i32[SEQ]; outputs 0 f32[LOGITS, 32000]; params token_embd.weight q4_K[32000, 2048], ...;
+//          states layers.0.k_cache f16[512, 4, 64], ...; symbols LOGITS in 1..256, PAST_SEQ in 0..511, SEQ in 1..256
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/extent.h"
+#include "ir/graph.h"
+
+namespace quern {
+
+// Something with a name and a type at the border of a model.
+struct Port {
+  std::string name;
+  ir::TensorType type;
+  int output = -1;  // outputs: index into the graph's
+};
+
+struct Signature {
+  std::string name;             // of the graph: where errors of a run say they come from
+  std::vector<Port> inputs;   // without those that are donated
+  std::vector<Port> outputs;  // likewise; named "0", "1", ... by their index among the graph's outputs
+  std::vector<Port> params;
+  std::vector<Port> states;   // donated inputs
+  SymbolRanges symbols;
+};
+Signature SignatureOf(const ir::Graph& graph);
+
+// Bytes of a port's memory; `parameter`: in the form of a model file.
+Extent BytesOf(const Port& port, bool parameter);
+
+}  // namespace quern

@@ -1,0 +1,27 @@
+#include "compile.h"
+
+#include <cstdio>
+
+CompileCommand::CompileCommand(CLI::App& app) : command_(app.add_subcommand("compile", "a model as a C library: NAME.o, NAME.h and NAME.json")) {
+  command_->add_option("MODEL", model_, "a GGUF file")->required();
+  command_->add_option("-o,--output", compile_.folder, "folder of the files, made when it is not there")->capture_default_str();
+  command_->add_option("--name", compile_.name, "prefix of files and functions; the model file's name when not given");
+  command_->add_option("--cpu", compile_.cpus, "levels, separated by commas; the object takes the best that a machine has (native: this one's)")->delimiter(',');
+  command_->add_option("--context", options_.context, "positions to keep; 0: the model's own length, at most 4096")->check(CLI::NonNegativeNumber);
+  command_->add_flag("--exact", options_.exact, "keep activations f32 beside quantised weights");
+  command_->add_flag("--embed-weights", compile_.embed_weights, "put the model file into the object");
+  command_->add_option("--emit", compile_.emit, "obj, or in its place the text of: asm, llvm, kir")->capture_default_str();
+  command_->footer("Examples:\n"
+                   "  quern compile models/addition.gguf -o out\n"
+                   "  quern compile model.gguf -o out --cpu x86-64-v2,x86-64-v3,x86-64-v4 --context 512\n"
+                   "  quern compile model.gguf -o out --emit asm");
+}
+
+std::string CompileCommand::Run() {
+  quern::Result<quern::CompiledFiles> files = quern::CompileModel(model_, options_, compile_);
+  if (!files.ok()) return files.error();
+  for (const std::string* path : {&files->object, &files->header, &files->manifest}) {
+    if (!path->empty()) std::printf("%s\n", path->c_str());
+  }
+  return "";
+}
