@@ -13,9 +13,11 @@
 // element. Memory is dense and row-major, the last dimension innermost; bools are bytes of 0 and 1; a parameter of a block
 // format lies as it does in a GGUF file. docs/ops.md lists blocks and ops with their operands and attributes.
 //
-// Nothing throws. The first error of a Graph sticks: everything after it does nothing, and Compile returns it.
-// A Graph and a Program are movable and for one thread at a time; different ones are independent. A Program that is run
-// while it is running says so (ErrorCode::kBusy) and does nothing.
+// Nothing throws but what the standard library does without memory. The first error of a Graph sticks: everything after it does
+// nothing, values that it returns lead nowhere, and Compile returns it.
+// A Graph and a Program are movable (one that was moved from may only be assigned to or destroyed) and for one thread at a time;
+// different ones are independent, and a Program does not need its Graph any more. A Program that is run while it is running says
+// so (ErrorCode::kBusy) and does nothing. While kernels run, denormals count as zero.
 #pragma once
 
 #include <cstddef>
@@ -48,8 +50,8 @@ struct Attribute {
   std::variant<bool, int64_t, double, std::string, std::vector<int64_t>, std::vector<std::string>> value;
 };
 
-// Memory of the caller's, with the name and shape of the input or output it is for. Aligned to its elements. `dtype` is
-// null where the bytes speak for themselves.
+// Memory of the caller's, with the name and shape of the input or output it is for. Not owned, and used during the call alone.
+// Aligned to its elements. `dtype` is that of its elements ("f32"), null where the bytes speak for themselves.
 struct ConstTensor {
   std::string_view name;
   const void* data = nullptr;
@@ -93,7 +95,8 @@ MutableTensor Out(std::string_view name, Range&& range, std::vector<int64_t> sha
 
 // An input, output, parameter or state of a program.
 struct TensorInfo {
-  std::string name, type;
+  std::string name;
+  std::string type;  // "f32[BATCH, 80]"
 };
 
 // A compiled graph with its parameters, its state and its threads. Destroying it gives all of that back.
@@ -159,8 +162,8 @@ class Graph {
   Graph& operator=(Graph&&) noexcept;
   ~Graph();
 
-  // A graph of MIR text, as `quern dump --stage mir` prints it. Its parameters are bound on the program; its outputs are
-  // called "0", "1", .... Error: kInvalid with line and column.
+  // A graph of MIR text, as `quern dump --dump-after PASS` prints it. Its parameters are bound on the program; its outputs are
+  // called "0", "1", .... Errors: kInvalid with line and column; those of the ops in it.
   static Result<Graph> Parse(std::string_view text);
 
   // Declares a size that types may name, and the values it may have: 0 <= low <= high <= 2^31.
@@ -170,14 +173,16 @@ class Graph {
   void Specialise(std::string_view symbol, int64_t low, int64_t high);
 
   Value Input(std::string_view name, std::string_view type);
-  // Weights. The bytes are read in place and must outlive the graph's programs; without them, see Program::Bind.
+  // Weights, dense or in rows of blocks, of constant sizes. The bytes are read in place and must outlive the graph's programs
+  // (those that are not aligned to 32 are copied when a program is made); without them, see Program::Bind. `dtype`: that of
+  // the bytes, null for any.
   Value Param(std::string_view name, std::string_view type);
   Value Param(std::string_view name, std::string_view type, std::span<const std::byte> bytes, const char* dtype = nullptr);
   template <std::ranges::contiguous_range Range>
   Value Param(std::string_view name, std::string_view type, const Range& range) {
     return Param(name, type, std::as_bytes(std::span(range)), DTypeName<std::remove_cv_t<std::ranges::range_value_t<Range>>>());
   }
-  // Data that is part of the graph: copied.
+  // Data that is part of the graph: little-endian, dense, copied.
   Value Constant(std::string_view type, std::span<const std::byte> bytes);
   Value Scalar(float value);
 
@@ -206,7 +211,8 @@ class Graph {
   // variants compile when a run first needs them. The graph can be compiled again, with other options.
   // Errors: that of the graph; kUnsupported; kInvalid (an unknown cpu level); kResource.
   Result<Program> Compile(const Options& options = {}) const;
-  // The text of a stage of that: see DumpOptions. `tokens` there is the value of the first symbol, for its variant.
+  // The text of a stage of that: see DumpOptions. `tokens` there is the value of the first symbol, for its variant. Errors: that
+  // of the graph; kInvalid for a stage or pass there is not.
   Result<std::string> Dump(const DumpOptions& dump, const Options& options = {}) const;
 
  private:

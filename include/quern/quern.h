@@ -6,8 +6,9 @@
 //   std::vector<int32_t> ids = session->Tokenize("Once upon a time");
 //   std::vector<float> logits = *session->Step(ids);   // of the token after the last one
 //
-// Only the standard library appears here. Nothing throws; what can fail returns a Result. Objects are movable and not
-// thread-safe; different objects are independent.
+// Only the standard library appears here. Nothing throws but what the standard library does without memory; what can fail
+// returns a Result. Objects own what they hold, are movable (one that was moved from may only be assigned to or destroyed) and
+// not thread-safe; different objects are independent, each with threads of its own. While kernels run, denormals count as zero.
 #pragma once
 
 #include <cstdint>
@@ -23,56 +24,62 @@
 namespace quern {
 
 struct Options {
-  std::string cpu = "native";   // instruction-set level: native, x86-64-v2, x86-64-v3, x86-64-v4
-  int threads = 0;              // 0: as many as the process may use
-  int compile_threads = 0;      // likewise
+  // Instruction-set level: native (the greatest this machine has), x86-64-v2, x86-64-v3, x86-64-v4; or, by Quern's own names,
+  // sse4, avx2, avx512, avx512vnni, amx.
+  std::string cpu = "native";
+  int threads = 0;              // that run kernels, the caller's among them, at most 256; 0: as many as the process may use
+  int compile_threads = 0;      // likewise, for compiling
   bool exact = false;           // keep activations f32 beside quantised weights
   bool specialise = false;      // inline the tiles' own code into kernels instead of calling it
-  int64_t context = 0;          // positions to keep; 0: the model's own length, at most 4096
-  // Called with a line of text when a variant of the graph is compiled at first use. Null: silent.
+  int64_t context = 0;          // positions to keep, at most 2^24; 0: the model's own length, at most 4096
+  // Called with a line of text when a variant of the graph is compiled, on the thread of the call that needs it. Null: silent.
   std::function<void(std::string_view)> log = {};
 };
 
 struct SamplingOptions {
-  double temperature = 0;       // 0: the most likely token
-  int top_k = 0;                // 0: all
-  double top_p = 1;
+  double temperature = 0;       // logits are divided by it; 0: the most likely token
+  int top_k = 0;                // draw from this many of the most likely; 0: all
+  double top_p = 1;             // draw from the most likely that reach this probability together
   uint64_t seed = 0;
 };
 
 // Wall time in seconds since Open, by what it went to.
 struct Timings {
   double load = 0;              // mapping the file, reading its metadata, building the graph
-  double compile = 0;           // everything from blocks to machine code
-  double run = 0;
+  double compile = 0;           // everything from blocks to machine code, and work on weights alone
+  double run = 0;               // steps, without what they compiled
 };
 
 // A language model with its cache: a position in a text.
 class Session {
  public:
-  // Maps the GGUF file and compiles what a single token needs; other step lengths compile at first use.
+  // Maps the GGUF file and compiles what a single token needs; other step lengths compile at first use. The file stays mapped
+  // for the life of the session and must stay as it is. Errors: kResource (a file that cannot be read, memory); kInvalid (a
+  // damaged file, with the place; an option; a level this machine lacks); kUnsupported (another architecture, format or
+  // tokenizer).
   static Result<Session> Open(const std::string& path, const Options& options = {});
   Session(Session&&) noexcept;
   Session& operator=(Session&&) noexcept;
   ~Session();
 
-  int64_t vocabulary() const;
+  int64_t vocabulary() const;   // logits a position has
   int64_t context() const;      // positions the cache holds
   int64_t position() const;     // tokens in the cache
   int threads() const;          // that a step uses
   const Timings& timings() const;
 
-  // Token ids of `text`, with the model's begin-of-text token in front when `begin` is set and the model wants it.
+  // Token ids of `text`, any bytes, with the model's begin-of-text token in front when `begin` is set and the model wants it.
   std::vector<int32_t> Tokenize(std::string_view text, bool begin = true) const;
   // The bytes of one token; empty for control tokens and ids out of range.
   std::string Piece(int32_t id) const;
   // Whether generation ends after this token.
   bool IsEnd(int32_t id) const;
 
-  // Runs `ids` at the current position; long prompts run in chunks. Logits [vocabulary] after the last id. Errors: no ids,
-  // an id out of range, more positions than the context holds.
+  // Runs `ids` at the current position; long prompts run in chunks of 256. Logits [vocabulary] after the last id, not
+  // normalised. Errors: kInvalid (no ids, an id out of range, more positions than the context holds), after which nothing has
+  // changed; kResource when a chunk's variant cannot be compiled: position() tells which ids are in the cache.
   Result<std::vector<float>> Step(std::span<const int32_t> ids);
-  // The same, with the logits after every id: [ids, vocabulary].
+  // The same, with the logits after every id: [ids, vocabulary], dense, row by row.
   Result<std::vector<float>> StepAll(std::span<const int32_t> ids);
   // Back to an empty cache.
   void Reset();
@@ -83,16 +90,18 @@ class Session {
   std::unique_ptr<State> state_;
 };
 
-// Whether the options make sense: a finite temperature of 0 or more, top_k 0 or more, top_p above 0 and at most 1.
+// Whether the options make sense: a finite temperature of 0 or more, top_k 0 or more, top_p above 0 and at most 1. Else
+// kInvalid.
 Result<void> CheckSampling(const SamplingOptions& options);
 
-// Draws tokens from logits. The same seed and the same logits give the same tokens.
+// Draws tokens from logits. The same seed and the same logits in the same order give the same tokens, on any machine.
 class Sampler {
  public:
   // Options that CheckSampling refuses draw the most likely token.
   explicit Sampler(const SamplingOptions& options);
   Sampler(Sampler&&) noexcept;
   ~Sampler();
+  // An index of `logits` [vocabulary]. NaN and minus infinity are never drawn; 0 when there is nothing else, or nothing.
   int32_t Next(std::span<const float> logits);
 
  private:
@@ -102,7 +111,7 @@ class Sampler {
 
 // Text of one stage of a model's way to machine code: "hir", "mir", "lir", "kir", "llvm" or "asm". `kernel` limits kir, llvm
 // and asm to kernels whose label contains it. `after` gives the graph after that pass (the plan after "plan"); `stop_after`
-// also leaves out what comes later; passes in `skip` are left out. `tokens` is the step length it is for.
+// also leaves out what comes later; passes in `skip` are left out. `tokens` is the step length it is for, 1 to 256.
 struct DumpOptions {
   std::string stage = "mir";
   std::string kernel = {};
@@ -111,9 +120,12 @@ struct DumpOptions {
   std::vector<std::string> skip = {};
   int64_t tokens = 1;
 };
+// This machine need not have options.cpu. Errors: those of opening the model; kInvalid for a stage, pass or length there is
+// not, or when no kernel has such a label.
 Result<std::string> Dump(const std::string& path, const Options& options, const DumpOptions& dump);
 
-// Metadata and tensors of a model file, for people. Text from the file is escaped: it cannot steer a terminal.
+// Metadata and tensors of a model file of any architecture, for people. Text from the file is escaped: it cannot steer a
+// terminal. Errors: kResource, or kInvalid with the place in the file.
 Result<std::string> Inspect(const std::string& path);
 
 // Every block and op with its operands and attributes, as docs/ops.md has them.

@@ -1,5 +1,5 @@
 // Errors of the public interface: a Result is a value, or a sentence that says what went wrong and where, with a code and
-// the parts of the sentence for programs.
+// the parts of the sentence for programs. Plain values: they own their text and may be copied and kept.
 //
 //   quern::Result<quern::Program> program = graph.Compile();
 //   if (!program.ok()) return Complain(program.error());   // "SwiGLU: gate is f32[7, 5], [7, 11] expected (in ffn)"
@@ -56,6 +56,7 @@ class Result {
     return result;
   }
   bool ok() const { return value_.has_value(); }
+  // kNone, an empty sentence and empty parts where all is well.
   ErrorCode code() const { return error_.code; }
   const std::string& error() const { return error_.message; }
   const Error& details() const { return error_; }

@@ -15,7 +15,7 @@ enum class DType : uint8_t {
   kI8, kI16, kI32, kI64,
   kU8, kU16, kU32, kU64,
   kBool,
-  // ggml block formats (byte layouts: ggml; see docs/formats.md)
+  // ggml block formats (byte layouts: ggml; kir/decode.h reads them)
   kQ4_0, kQ8_0, kQ4_K, kQ5_K, kQ6_K, kQ8_K,
 };
 inline constexpr int kDTypeCount = static_cast<int>(DType::kQ8_K) + 1;
@@ -30,7 +30,7 @@ struct DTypeRow {
   int block_bytes;         // bytes of one block, or of one scalar
 };
 
-// The row of `dtype`; every enumerator has one.
+// The row of `dtype`; every enumerator has one. Here and below: thread-safe, tables are constant.
 const DTypeRow& Row(DType dtype);
 
 inline std::string_view Name(DType dtype) { return Row(dtype).name; }

@@ -2,13 +2,13 @@
 // generated table. Everything about an op that is not the common machinery stands in its file; everything else (builder,
 // printer, parser, verifier, reference evaluation, fusion class, emitters, random graphs, op reference) walks this table.
 //
-// src/ir/ops/silu.cc, whole:
+// The op of src/ir/ops/silu.cc:
 //   const OpDef& Op_silu() {
 //     static const OpDef* const op = Elementwise({
-//         .name = "Silu", .doc = "x / (1 + exp(-x))", .arity = 1, .domain = OperandKind::kFloat,
-//         .body = [](Args a) { return a[0] * kir::Call(kir::Op::kSigmoid, a[0]); },
-//         .reference = [](double x, double, double) { return x / (1 + std::exp(-x)); },
-//         .rtol = 4e-7});
+//         .name = "Silu", .doc = "x / (1 + e^-x), also called swish",
+//         .body = [](Args a) { return a[0] * Call(Op::kSigmoid, {a[0]}); },
+//         .reference = [](double x, double, double) -> double { return x / (1 + std::exp(-x)); },
+//     });
 //     return *op;
 //   }
 #pragma once
@@ -36,7 +36,7 @@ enum class Family : uint8_t {
   kMatmul,
   kAttention,
   kQuantize,     // f32 rows to q8_0 or q8_K
-  kUpdate,       // DynamicUpdateSlice: a copy of operand 0 with a part replaced; in place when donated
+  kUpdate,       // Update: a copy of operand 0 with a part replaced; in place when donated
   kComposite,    // a name for a sub-graph: `expand` gives it; never reaches code generation
   kRegion,
 };
