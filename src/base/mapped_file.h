@@ -10,7 +10,7 @@
 
 namespace quern {
 
-// Move-only; unmaps when destroyed. The bytes stay valid, at the same address, for the life of the object.
+// Move-only; unmaps when destroyed. The bytes stay at one address for its life; a file cut short meanwhile is a bus error.
 class MappedFile {
  public:
   // Errors: NotFound / PermissionDenied with the path, InvalidArgument for something that is not a regular file.

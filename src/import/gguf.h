@@ -2,7 +2,7 @@
 //
 // The file is hostile until checked: every count is compared with the bytes that are left before anything is allocated,
 // every metadata read goes through a typed getter, every tensor lies inside the file, aligned. Total allocation is a
-// small multiple of the number of keys and tensors; strings, arrays and weights stay in the mapping.
+// small multiple of the number of keys and tensors; strings, arrays and weights stay in the mapping. Immutable; thread-safe.
 #pragma once
 
 #include <cstdint>
