@@ -2,7 +2,8 @@
 // double interpreter; fused and with every op on its own, on this machine's own level and another one, on one thread and on
 // two.
 //
-// QUERN_RANDOM_SEED=n runs that graph alone and prints it; QUERN_LONG_TESTS=n runs n times as many.
+// QUERN_RANDOM_SEED=n runs that graph alone and prints it; QUERN_LONG_TESTS=n runs n times as many. Slices are independent, so
+// that they can run as programs of their own.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -21,6 +22,8 @@ namespace quern::testing {
 namespace {
 
 constexpr uint64_t kGraphs = 2048, kSlices = 8, kBatch = 16;
+
+uint64_t SeedOf(uint64_t slice, uint64_t graph) { return slice * 1000000 + graph + 1; }
 
 uint64_t FromEnvironment(const char* name, uint64_t otherwise) {
   const char* const text = std::getenv(name);
@@ -108,7 +111,6 @@ class RandomGraphs : public ::testing::TestWithParam<uint64_t> {
     for (Case& test : cases) {
       const Status evaluated = MakeOracles(test);
       ASSERT_TRUE(evaluated.ok()) << "seed " << test.seed << ": " << evaluated << ir::Print(test.meaning);
-      for (const ir::Node& node : test.random.graph.nodes()) ++ops_[node.op->name];
     }
     for (size_t l = 0; l < levels_->size(); ++l) CheckOnLevel(cases, l);
     for (const Case& test : cases) {
@@ -116,20 +118,6 @@ class RandomGraphs : public ::testing::TestWithParam<uint64_t> {
     }
   }
 
-  // Every op that a graph may hold was drawn by the slices together.
-  static void ReportOps() {
-    std::string drawn;
-    for (const ir::OpDef* op : ir::Ops()) {
-      if (op->family == ir::Family::kRegion || op->family == ir::Family::kQuantize) continue;  // passes make these
-      const int count = ops_[op->name];
-      absl::StrAppend(&drawn, drawn.empty() ? "" : ", ", op->name, " ", count);
-      EXPECT_GT(count, 0) << op->name << " was never drawn";
-    }
-    std::printf("ops drawn: %s\n", drawn.c_str());
-  }
-
-  static uint64_t slices_;  // that have run
-  static std::map<std::string, int> ops_;
   int64_t doubted_ = 0, elements_ = 0;
 
  private:
@@ -195,8 +183,6 @@ class RandomGraphs : public ::testing::TestWithParam<uint64_t> {
   const bool print_ = std::getenv("QUERN_RANDOM_SEED") != nullptr;
 };
 std::vector<LevelRunner>* RandomGraphs::levels_ = nullptr;
-uint64_t RandomGraphs::slices_ = 0;
-std::map<std::string, int> RandomGraphs::ops_;
 
 TEST_P(RandomGraphs, MeanTheSame) {
   if (const uint64_t seed = FromEnvironment("QUERN_RANDOM_SEED", 0); seed != 0) {
@@ -204,18 +190,54 @@ TEST_P(RandomGraphs, MeanTheSame) {
     std::printf("%s", ir::Print(MakeCase(seed)->meaning).c_str());
     return Check({seed});
   }
-  const uint64_t graphs = kGraphs / kSlices * FromEnvironment("QUERN_LONG_TESTS", 1), first = GetParam() * 1000000 + 1;
+  const uint64_t graphs = kGraphs / kSlices * FromEnvironment("QUERN_LONG_TESTS", 1);
   for (uint64_t at = 0; at < graphs && !HasFatalFailure(); at += kBatch) {
     std::vector<uint64_t> seeds;
-    for (uint64_t i = at; i < std::min(graphs, at + kBatch); ++i) seeds.push_back(first + i);
+    for (uint64_t i = at; i < std::min(graphs, at + kBatch); ++i) seeds.push_back(SeedOf(GetParam(), i));
     Check(seeds);
   }
-  std::printf("%d graphs from seed %d, %d elements (%d beside a jump)\n", static_cast<int>(graphs), static_cast<int>(first),
+  std::printf("%d graphs from seed %d, %d elements (%d beside a jump)\n", static_cast<int>(graphs), static_cast<int>(SeedOf(GetParam(), 0)),
               static_cast<int>(elements_), static_cast<int>(doubted_));
-  if (++slices_ == kSlices) ReportOps();
 }
 
 INSTANTIATE_TEST_SUITE_P(Slice, RandomGraphs, ::testing::Range(uint64_t{0}, kSlices));
+
+// Over the graphs of all slices: what they hold, and what fusion joins with something else.
+TEST(RandomGraphOps, AreAllDrawnAndFused) {
+  std::map<std::string, int> drawn, fused;
+  for (uint64_t slice = 0; slice < kSlices; ++slice) {
+    for (uint64_t i = 0; i < kGraphs / kSlices; ++i) {
+      const StatusOr<Case> made = MakeCase(SeedOf(slice, i));
+      ASSERT_TRUE(made.ok()) << made.status();
+      for (const ir::Node& node : made->random.graph.nodes()) ++drawn[node.op->name];
+      if (i % 4 != 0) continue;  // enough of them for every op
+      const StatusOr<hir::Module> module = hir::WrapGraph(made->random.graph);
+      ASSERT_TRUE(module.ok()) << module.status();
+      const StatusOr<ir::Graph> prepared = compiler::PrepareGraph(*module, {});
+      ASSERT_TRUE(prepared.ok()) << prepared.status();
+      const StatusOr<compiler::PlannedVariant> variant = compiler::FuseVariant(*prepared, {}, {});
+      ASSERT_TRUE(variant.ok()) << variant.status();
+      for (const ir::Node& node : variant->graph.nodes()) {
+        if (node.body == nullptr) continue;
+        std::vector<std::string> inner;
+        for (const ir::Node& op : node.body->nodes()) {
+          if (op.op->family != ir::Family::kLeaf) inner.push_back(op.op->name);
+        }
+        if (inner.size() < 2) continue;
+        for (const std::string& name : inner) ++fused[name];
+      }
+    }
+  }
+  std::string text;
+  for (const ir::OpDef* op : ir::Ops()) {
+    if (op->family == ir::Family::kRegion || op->family == ir::Family::kQuantize) continue;  // passes make these
+    EXPECT_GT(drawn[op->name], 0) << op->name << " was never drawn";
+    if (op->family == ir::Family::kElementwise) EXPECT_GT(fused[op->name], 0) << op->name << " was never fused";
+    absl::StrAppend(&text, text.empty() ? "" : ", ", op->name, " ", drawn[op->name]);
+    if (fused[op->name] > 0) absl::StrAppend(&text, " (", fused[op->name], ")");
+  }
+  std::printf("ops drawn (in regions of several, of a quarter of the graphs): %s\n", text.c_str());
+}
 
 }  // namespace
 }  // namespace quern::testing

@@ -1,0 +1,184 @@
+// Every kernel of whole models, through the C emitter and the system's C compiler, held to the KIR interpreter.
+//
+// Models are planned as a session plans them: for each guard over the length of a step, with int8 and with f32 activations,
+// with the row blocks of each CPU level. Of what the plans hold, each distinct kernel runs once on random memory, at sizes
+// that the plan allows. The bundled model takes part once for each format of weights, so nothing depends on files.
+//
+// QUERN_KERNEL_SEED=n draws other memory and sizes.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <random>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "codegen/cpu/target.h"
+#include "compiler/model.h"
+#include "hir/block.h"
+#include "kir/tile_op.h"
+#include "support/c_kernel.h"
+
+namespace quern {
+namespace {
+
+constexpr int64_t kMostAboveLow = 17;  // of a symbol: the interpreter is slow
+constexpr size_t kBatch = 32;          // kernels a C file
+
+uint64_t Seed() {
+  const char* const text = std::getenv("QUERN_KERNEL_SEED");
+  return text == nullptr ? 1 : std::strtoull(text, nullptr, 10);
+}
+
+// The module with every matrix of weights in another format.
+StatusOr<hir::Module> WithWeights(const hir::Module& module, DType format) {
+  hir::Module made;
+  made.name = module.name;
+  made.policy = module.policy;
+  made.symbols = module.symbols;
+  std::vector<std::vector<hir::Value>> results;
+  for (const hir::Node& node : module.nodes()) {
+    std::vector<hir::Value> inputs;
+    for (const hir::Value& input : node.inputs) inputs.push_back(input.absent() ? input : results[input.node][input.result]);
+    const std::string block = node.block->name;
+    if (block == "Param") {
+      ir::TensorType type = node.results[0];
+      if (type.rank() == 2 && type.dtype == DType::kF16) type.dtype = format;
+      QUERN_ASSIGN(const hir::Value param, made.AddParam(node.attributes.String("name"), std::move(type)));
+      results.push_back({param});
+    } else if (block == "Input") {
+      QUERN_ASSIGN(const hir::Value input, made.AddInput(node.attributes.String("name"), node.results[0]));
+      results.push_back({input});
+    } else if (block == "Constant") {
+      QUERN_ASSIGN(const hir::Value constant, made.AddConstant(node.results[0], *node.data, node.label));
+      results.push_back({constant});
+    } else if (block == "Mir") {
+      QUERN_ASSIGN(std::vector<hir::Value> added, made.AddMir(node.op->name, std::move(inputs), node.attributes, node.label));
+      results.push_back(std::move(added));
+    } else {
+      QUERN_ASSIGN(std::vector<hir::Value> added, made.Add(block, std::move(inputs), node.attributes, node.label));
+      results.push_back(std::move(added));
+    }
+  }
+  for (const hir::Value& output : module.outputs) made.outputs.push_back(results[output.node][output.result]);
+  made.donations = module.donations;
+  return made;
+}
+
+// Distinct kernels, and what to run them on.
+class Kernels {
+ public:
+  // All kernels that a session of this model may run.
+  Status AddModel(const hir::Module& module) {
+    std::set<int> row_blocks;
+    for (const cpu::Target& target : cpu::Targets()) row_blocks.insert(target.integer_rows);
+    for (const bool exact : {false, true}) {
+      for (const int rows : row_blocks) {
+        compiler::PipelineOptions options;
+        options.exact = exact;
+        options.facts.integer_rows = rows;
+        QUERN_ASSIGN(const ir::Graph graph, compiler::PrepareGraph(module, options));
+        for (const SymbolRanges& guard : compiler::StepGuards()) {
+          QUERN_ASSIGN(const compiler::PlannedVariant planned, compiler::PlanVariant(graph, guard, options));
+          QUERN_RETURN_IF_ERROR(AddPlan(planned.plan));
+        }
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  Status Check() const {
+    for (size_t at = 0; at < cases_.size(); at += kBatch) {
+      const std::span<const CKernelCase> batch(cases_.data() + at, std::min(kBatch, cases_.size() - at));
+      QUERN_RETURN_IF_ERROR(CheckKernelsThroughC(batch));
+    }
+    return absl::OkStatus();
+  }
+
+  size_t distinct() const { return cases_.size(); }
+  size_t planned() const { return planned_; }
+  // Names of the tile ops that occur.
+  const std::set<std::string>& tiles() const { return tiles_; }
+
+ private:
+  Status AddPlan(const lir::Plan& plan) {
+    for (const kir::Kernel& kernel : plan.kernels) {
+      ++planned_;
+      const std::string text = kir::Print(kernel, {.origins = false, .normalise_names = true});
+      if (!seen_.insert(text).second) continue;
+      CKernelCase test{.kernel = kernel, .seed = Seed() * 100003 + cases_.size(), .max_chunks = 2};
+      QUERN_ASSIGN(test.binding, SizesFor(plan, test.seed));
+      for (const kir::TileOp* op : kir::TileOps()) {
+        if (text.find(absl::StrCat(" ", op->name, " ")) != std::string::npos) tiles_.insert(op->name);
+      }
+      cases_.push_back(std::move(test));
+    }
+    return absl::OkStatus();
+  }
+
+  // Symbols that the plan's ranges and requirements allow.
+  static StatusOr<Binding> SizesFor(const lir::Plan& plan, uint64_t seed) {
+    std::mt19937_64 random(seed);
+    for (int tries = 0; tries < 1000; ++tries) {
+      Binding binding;
+      for (const auto& [symbol, range] : plan.ranges) {
+        binding[symbol] = range.low + static_cast<int64_t>(random() % (std::min(range.high - range.low, kMostAboveLow) + 1));
+      }
+      bool allowed = true;
+      for (const lir::Requirement& requirement : plan.requirements) {
+        QUERN_ASSIGN(const int64_t value, requirement.value.Evaluate(binding));
+        allowed = allowed && (requirement.exact ? value == 0 : value >= 0);
+      }
+      if (allowed) return binding;
+    }
+    return absl::InternalError(absl::StrCat("no sizes found for ", plan.name));
+  }
+
+  std::vector<CKernelCase> cases_;
+  std::set<std::string> seen_, tiles_;
+  size_t planned_ = 0;
+};
+
+TEST(ModelKernels, OfTheBundledModelMeanTheSameInC) {
+  const auto model = compiler::OpenModel(QUERN_SOURCE_DIR "/models/addition.gguf", {});
+  ASSERT_TRUE(model.ok()) << model.status();
+  const auto precise = compiler::OpenModel(QUERN_SOURCE_DIR "/models/addition.gguf", {.exact = true});
+  ASSERT_TRUE(precise.ok()) << precise.status();
+  Kernels kernels;
+  for (const DType format : {DType::kF16, DType::kF32, DType::kQ8_0, DType::kQ4_0, DType::kQ4_K, DType::kQ5_K, DType::kQ6_K}) {
+    for (const hir::Module* module : {&model->spec.module, &precise->spec.module}) {
+      const auto weighed = WithWeights(*module, format);
+      ASSERT_TRUE(weighed.ok()) << weighed.status();
+      const Status added = kernels.AddModel(*weighed);
+      ASSERT_TRUE(added.ok()) << Row(format).name << ": " << added;
+    }
+  }
+  const Status same = kernels.Check();
+  EXPECT_TRUE(same.ok()) << same.message();
+  // Whoever adds a tile op shows it at work in a model.
+  for (const kir::TileOp* op : kir::TileOps()) EXPECT_TRUE(kernels.tiles().contains(op->name)) << op->name << " is in no kernel";
+  std::printf("%d distinct kernels of %d planned, with %d tile ops\n", static_cast<int>(kernels.distinct()), static_cast<int>(kernels.planned()),
+              static_cast<int>(kernels.tiles().size()));
+}
+
+TEST(ModelKernels, OfRealModelsMeanTheSameInC) {
+  Kernels kernels;
+  std::string names;
+  for (const char* const name : {"stories260K-F32", "stories260K-Q8_0", "stories260K-Q4_0", "stories260K-wide256-Q4_K_M", "stories260K-wide256-Q5_K_M"}) {
+    const std::string path = absl::StrCat(QUERN_MODELS_DIR, "/gguf/", name, ".gguf");
+    if (!std::filesystem::exists(path)) continue;
+    const auto model = compiler::OpenModel(path, {});
+    ASSERT_TRUE(model.ok()) << model.status();
+    const Status added = kernels.AddModel(model->spec.module);
+    ASSERT_TRUE(added.ok()) << name << ": " << added;
+    absl::StrAppend(&names, names.empty() ? "" : ", ", name);
+  }
+  if (names.empty()) GTEST_SKIP() << "no models in " << QUERN_MODELS_DIR;
+  const Status same = kernels.Check();
+  EXPECT_TRUE(same.ok()) << same.message();
+  std::printf("%d distinct kernels of %d planned for %s\n", static_cast<int>(kernels.distinct()), static_cast<int>(kernels.planned()), names.c_str());
+}
+
+}  // namespace
+}  // namespace quern
