@@ -136,6 +136,7 @@ int Run(const RunOptions& run, const quern::Options& options, const quern::Sampl
     if (!logits_file.Append(*logits)) return Fail("cannot write " + run.logits_file);
   }
   std::printf("\n");
+  std::fflush(stdout);  // before the summary, where both go to one file
   if (!logits_file.Close()) return Fail("cannot write " + run.logits_file);
   const quern::Timings& timings = session->timings();
   const double prefill_seconds = Seconds(start, prefilled) - prefill_compile;
