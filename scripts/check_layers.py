@@ -8,6 +8,7 @@ Rules:
   - a folder of src/ includes only folders before it in LAYERS; folders of one layer see each other in one direction
     only, and hir and opt not at all
   - ir sees of kir only its expressions (kir, operators, layout, build) and the block formats (decode, quantise)
+  - rt, which programs link without the rest, sees only public headers and the system
   - simd sees only Highway, abi.h and the standard library; the part that runs once per process may see base
   - LLVM headers only in codegen/cpu, codegen/ptx, jit and aot; the command-line parser only in tools
   - public headers include public headers only
@@ -19,7 +20,7 @@ import re
 import sys
 
 LAYERS = [
-    ["base"], ["kir"], ["simd"], ["ir"], ["hir", "opt"], ["codegen"], ["lir"], ["jit", "aot"], ["runtime"],
+    ["rt"], ["base"], ["kir"], ["simd"], ["ir"], ["hir", "opt"], ["codegen"], ["lir"], ["jit", "aot"], ["runtime"],
     ["import", "models", "generate", "profile"], ["compiler"],
 ]
 RANK = {folder: rank for rank, layer in enumerate(LAYERS) for folder in layer}

@@ -61,7 +61,7 @@ enum {
   QUERN_ERROR_CPU = 7,             /* this processor, or its system, runs none of the compiled levels */
   QUERN_ERROR_SYMBOL_RANGE = 8,    /* a size is outside the range it was compiled for */
   QUERN_ERROR_SIZES = 9,           /* the sizes do not go together: a requirement between them is broken */
-  QUERN_ERROR_WORKERS = 10         /* a runner without a function, or with fewer than one worker */
+  QUERN_ERROR_WORKERS = 10         /* a runner without a function, or not with 1 to 65536 workers */
 };
 
 #ifdef __cplusplus

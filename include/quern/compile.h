@@ -17,16 +17,17 @@ struct CompileOptions {
   std::string name = {};               // prefix of files and functions, a C identifier; empty: from the model file's name
   std::vector<std::string> cpus = {};  // levels; the object takes the best that a machine has. Empty: Options::cpu alone
   bool embed_weights = false;          // the model file goes into the object
-  std::string emit = "obj";            // obj, or instead of it the text of: asm, llvm, kir
+  std::string emit = "obj";            // obj: the three files. asm, llvm, bc, kir: that one file instead
+  std::string kernel = {};             // the symbol of one kernel (the manifest lists them): its code alone, NAME its symbol
 };
 
 struct CompiledFiles {
-  std::string object;                  // paths; `object` is the text where one was asked for
-  std::string header, manifest;        // empty for kir
+  std::string body;                    // paths; what `emit` asked for
+  std::string header, manifest;        // with the object of a whole model, else empty
 };
 
 // Compiles every variant of the model for every level; this machine need not have them. Of `options`, cpu, exact and context
-// count. Errors: those of opening the model; a name that is no identifier; a file that cannot be written.
+// count. Errors: those of opening the model; a name that is no identifier; an unknown kernel; a file that cannot be written.
 Result<CompiledFiles> CompileModel(const std::string& path, const Options& options, const CompileOptions& compile);
 
 }  // namespace quern

@@ -1,4 +1,5 @@
-// From plans to an object file: kernels of each level, their tiles, the driver; one module, generated once.
+// From plans to a file: kernels of each level, their tiles, the driver; one module, generated once.
+#include <algorithm>
 #include <memory>
 
 #include "absl/strings/str_cat.h"
@@ -9,9 +10,9 @@
 #include "aot/model.h"
 #include "aot/workspace.h"
 #include "codegen/cpu/module.h"
+#include "llvm/Bitcode/BitcodeWriter.h"
 #include "llvm/IR/Verifier.h"
 #include "llvm/Linker/Linker.h"
-#include "llvm/Transforms/Utils/Cloning.h"
 #include "simd/library.h"
 
 namespace quern::aot {
@@ -20,14 +21,21 @@ namespace {
 // Code reaches data with 32-bit offsets.
 constexpr int64_t kMostEmbedded = int64_t{1} << 30;
 
-// Kernels and tiles of one level.
-StatusOr<std::unique_ptr<llvm::Module>> EmitLevel(llvm::LLVMContext& context, const Level& level, const KernelTable& table) {
+// A kernel and the level it is for.
+struct Chosen {
+  const KernelTable::Entry* entry = nullptr;
+  const cpu::Target* target = nullptr;
+};
+
+// Kernels of one level, each a function of its symbol, and their tiles.
+StatusOr<std::unique_ptr<llvm::Module>> EmitKernels(llvm::LLVMContext& context, const cpu::Target& target,
+                                                    std::span<const KernelTable::Entry> entries) {
   const cpu::EmitOptions options;
-  QUERN_ASSIGN(const std::unique_ptr<llvm::TargetMachine> machine, cpu::MakeMachine(*level.target, true));
-  cpu::ModuleEmitter emitter(*level.target, options, *machine);
+  QUERN_ASSIGN(const std::unique_ptr<llvm::TargetMachine> machine, cpu::MakeMachine(target, true));
+  cpu::ModuleEmitter emitter(target, options, *machine);
   std::vector<kir::Kernel> kernels;
   std::vector<std::string> symbols;
-  for (const KernelTable::Entry& entry : table.entries) {
+  for (const KernelTable::Entry& entry : entries) {
     kernels.push_back(entry.kernel);
     symbols.push_back(entry.symbol);
   }
@@ -50,7 +58,7 @@ std::vector<std::string> TilesOf(const llvm::Module& module) {
   return tiles;
 }
 
-Status CheckUndefined(const llvm::Module& module) {
+Status Check(const llvm::Module& module) {
   for (const llvm::Function& function : module) {
     if (!function.isDeclaration() || function.isIntrinsic() || function.use_empty()) continue;
     const llvm::StringRef name = function.getName();
@@ -58,6 +66,9 @@ Status CheckUndefined(const llvm::Module& module) {
       return absl::InternalError(absl::StrFormat("the object would leave %s undefined", name.str()));
     }
   }
+  std::string problem;
+  llvm::raw_string_ostream problems(problem);
+  if (llvm::verifyModule(module, &problems)) return absl::InternalError("compiled model: " + problem);
   return absl::OkStatus();
 }
 
@@ -72,6 +83,46 @@ void AppendWeights(llvm::Module& module, const WeightFile& weights) {
                                             "quern_weights:\n.incbin \"", path, "\"\n.size quern_weights, .-quern_weights\n.text"));
 }
 
+std::string KirText(const std::vector<Chosen>& kernels) {
+  std::string text;
+  for (const Chosen& chosen : kernels) {
+    const KernelTable::Entry& entry = *chosen.entry;
+    absl::StrAppend(&text, "# ", entry.symbol, ", for ", chosen.target->name, ": ", entry.label, "\n", kir::Print(entry.kernel), "\n");
+  }
+  return text;
+}
+
+// A form of `module`, which is used up.
+StatusOr<std::string> Write(llvm::TargetMachine& machine, llvm::Module& module, Form form) {
+  switch (form) {
+    case Form::kObject: return cpu::Generate(machine, module, llvm::CodeGenFileType::ObjectFile);
+    case Form::kAssembly: return cpu::Generate(machine, module, llvm::CodeGenFileType::AssemblyFile);
+    case Form::kLlvm: return cpu::Text(module);
+    case Form::kBitcode: {
+      std::string bytes;
+      llvm::raw_string_ostream stream(bytes);
+      llvm::WriteBitcodeToFile(module, stream);
+      return bytes;
+    }
+    case Form::kKir: break;
+  }
+  return absl::InternalError("KIR is not made from a module");
+}
+
+// All kernels, or the one that is asked for.
+StatusOr<std::vector<Chosen>> Choose(const Model& model, const std::vector<KernelTable>& kernels, const std::string& symbol) {
+  std::vector<Chosen> chosen;
+  std::string known;
+  for (size_t l = 0; l < kernels.size(); ++l) {
+    for (const KernelTable::Entry& entry : kernels[l].entries) {
+      if (symbol.empty() || entry.symbol == symbol) chosen.push_back({&entry, model.levels[l].target});
+      absl::StrAppend(&known, known.empty() ? "" : ", ", entry.symbol);
+    }
+  }
+  if (chosen.empty()) return absl::NotFoundError(absl::StrFormat("%s has no kernel %s; it has %s", model.name, symbol, known));
+  return chosen;
+}
+
 }  // namespace
 
 StatusOr<Artefacts> Compile(const Model& model, const Options& options) {
@@ -80,16 +131,32 @@ StatusOr<Artefacts> Compile(const Model& model, const Options& options) {
     return absl::InvalidArgumentError(absl::StrFormat("%s has %u bytes; at most %d can be put into an object", model.weights.path,
                                                       model.weights.bytes.size(), kMostEmbedded));
   }
-  QUERN_ASSIGN(const Workspace workspace, PlaceWorkspace(model));
   std::vector<KernelTable> kernels;
   for (const Level& level : model.levels) kernels.push_back(TabulateKernels(level, model.levels.size() > 1 ? level.target->name : ""));
+  QUERN_ASSIGN(const std::vector<Chosen> chosen, Choose(model, kernels, options.kernel));
+  Artefacts artefacts;
+  if (options.form == Form::kKir) {
+    artefacts.body = KirText(chosen);
+    return artefacts;
+  }
 
   llvm::LLVMContext context;
+  if (!options.kernel.empty()) {
+    const cpu::Target& target = *chosen[0].target;
+    QUERN_ASSIGN(const std::unique_ptr<llvm::TargetMachine> machine, cpu::MakeMachine(target, true));
+    QUERN_ASSIGN(const std::unique_ptr<llvm::Module> module, EmitKernels(context, target, {chosen[0].entry, 1}));
+    module->setSourceFileName(model.name);
+    QUERN_RETURN_IF_ERROR(Check(*module));
+    QUERN_ASSIGN(artefacts.body, Write(*machine, *module, options.form));
+    return artefacts;
+  }
+
+  QUERN_ASSIGN(const Workspace workspace, PlaceWorkspace(model));
   QUERN_ASSIGN(const std::unique_ptr<llvm::TargetMachine> machine, cpu::MakeMachine(*model.levels[0].target, true));
   QUERN_ASSIGN(const std::unique_ptr<llvm::Module> module, EmitDriver(context, *machine, model, kernels, workspace, options.embed_weights));
   std::vector<std::vector<std::string>> tiles;
   for (size_t l = 0; l < model.levels.size(); ++l) {
-    QUERN_ASSIGN(std::unique_ptr<llvm::Module> level, EmitLevel(context, model.levels[l], kernels[l]));
+    QUERN_ASSIGN(std::unique_ptr<llvm::Module> level, EmitKernels(context, *model.levels[l].target, kernels[l].entries));
     tiles.push_back(TilesOf(*level));
     if (llvm::Linker::linkModules(*module, std::move(level))) return absl::InternalError("kernels do not link");
     for (const KernelTable::Entry& entry : kernels[l].entries) {
@@ -98,20 +165,11 @@ StatusOr<Artefacts> Compile(const Model& model, const Options& options) {
   }
   if (options.embed_weights) AppendWeights(*module, model.weights);
   module->setSourceFileName(model.name);
-  QUERN_RETURN_IF_ERROR(CheckUndefined(*module));
-  std::string problem;
-  llvm::raw_string_ostream problems(problem);
-  if (llvm::verifyModule(*module, &problems)) return absl::InternalError("compiled model: " + problem);
-
-  Artefacts artefacts;
-  if (options.llvm) artefacts.llvm = cpu::Text(*module);
-  if (options.assembly) {
-    // The code generator changes the module: assembly is made from a copy.
-    QUERN_ASSIGN(artefacts.assembly, cpu::Generate(*machine, *llvm::CloneModule(*module), llvm::CodeGenFileType::AssemblyFile));
-  }
-  QUERN_ASSIGN(artefacts.object, cpu::Generate(*machine, *module, llvm::CodeGenFileType::ObjectFile));
+  QUERN_RETURN_IF_ERROR(Check(*module));
+  QUERN_ASSIGN(artefacts.body, Write(*machine, *module, options.form));
+  if (options.form != Form::kObject) return artefacts;
   artefacts.header = Header(model, workspace, options);
-  QUERN_ASSIGN(artefacts.manifest, Manifest(model, workspace, kernels, tiles, artefacts.object, options));
+  QUERN_ASSIGN(artefacts.manifest, Manifest(model, workspace, kernels, tiles, artefacts.body, options));
   return artefacts;
 }
 

@@ -1,11 +1,8 @@
 // The driver of a compiled model: the functions of its header, as LLVM IR. Internal to aot.
 //
-// For each variant a straight line of stores writes the step's dispatches into the workspace: no table is walked and
-// nothing is interpreted. What does not depend on the model is C (support/support.c), linked in as internal functions.
+// For each variant a straight line of stores writes the step's dispatches into the workspace (level.h): no table is walked
+// and nothing is interpreted. What does not depend on the model is C (support/support.c), linked in as internal functions.
 //
-//   i64 @step.avx2(self, inputs, outputs, values)   the first variant whose guard holds
-//   i64 @step.avx2.0(self, inputs, outputs, values) requirements; symbol tables, pointers, quern_args, dispatches
-//   i64 @once.avx2(self, variant)                   the same for what depends on the weights alone
 //   i32 @addition_step(self, inputs, outputs, i64 LOGITS, i64 PAST_SEQ, i64 SEQ)
 #pragma once
 

@@ -9,11 +9,11 @@
 namespace quern::aot {
 namespace {
 
-// `text` with each "$" the name of the model and each "#" the name in capitals.
+// `text` with each "$" the name of the model and each "%" the name in capitals.
 void Put(std::string& out, const std::string& name, std::string_view text) {
   for (const char c : text) {
     if (c == '$') out += name;
-    else if (c == '#') for (const char n : name) out += static_cast<char>(std::toupper(static_cast<unsigned char>(n)));
+    else if (c == '%') for (const char n : name) out += static_cast<char>(std::toupper(static_cast<unsigned char>(n)));
     else out += c;
   }
 }
@@ -56,21 +56,21 @@ std::string Header(const Model& model, const Workspace& workspace, const Options
       " *   if (error != 0) puts($_error(error));\n *\n"
       " * No function allocates memory or keeps global state. Different workspaces are independent and may be used by different\n"
       " * threads at once; one workspace by one thread at a time. Dense tensors are row-major, little-endian. */\n"
-      "#ifndef #_H_\n#define #_H_\n\n#include <stddef.h>\n#include <stdint.h>\n\n");
+      "#ifndef %_H_\n#define %_H_\n\n#include <stddef.h>\n#include <stdint.h>\n\n");
   absl::StrAppend(&h, "/* ---- quern/abi.h */\n", std::string(AbiHeader()), "/* ---- */\n\n");
   absl::StrAppend(&h, "#if QUERN_ABI_VERSION != ", QUERN_ABI_VERSION, "\n#error \"this header and another of Quern's disagree about the ABI\"\n#endif\n\n");
   put("#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n");
   for (const auto& [symbol, range] : signature.symbols) {
-    put("#define #_");
+    put("#define %_");
     absl::StrAppend(&h, Parameter(symbol), "_MIN INT64_C(", range.low, ")\n");
-    put("#define #_");
+    put("#define %_");
     absl::StrAppend(&h, Parameter(symbol), "_MAX INT64_C(", range.high, ")\n");
   }
-  put("#define #_INPUTS ");
+  put("#define %_INPUTS ");
   absl::StrAppend(&h, signature.inputs.size(), "\n");
-  put("#define #_OUTPUTS ");
+  put("#define %_OUTPUTS ");
   absl::StrAppend(&h, signature.outputs.size(), "\n");
-  put("#define #_WEIGHT_BYTES INT64_C(");
+  put("#define %_WEIGHT_BYTES INT64_C(");
   absl::StrAppend(&h, model.weights.bytes.size(), ")\n\n");
   put("/* A model in its workspace. It ends with the workspace: there is nothing else to free. */\n"
       "typedef struct $ $;\n\n"
@@ -79,7 +79,7 @@ std::string Header(const Model& model, const Workspace& workspace, const Options
       "extern const quern_port $_outputs[];\n\n"
       "/* Bytes of workspace for this many workers (1 without a runner): ");
   absl::StrAppend(&h, workspace.fixed, " and, for each worker, ", workspace.scratch, " and its part of a table.\n",
-                  " * The cache and other state take ", workspace.state_bytes, " of them. */\n");
+                  " * The cache and other state take ", workspace.state_bytes, " of them. -1: more workers than 65536, or none. */\n");
   put("int64_t $_workspace_bytes(int64_t workers);\n\n"
       "/* Makes a model in `workspace`, which is aligned to 64 bytes and stays with the model, as do the weights and the runner.\n"
       " * Chooses the CPU level, clears the state, checks the weights and does the work that depends on them alone.\n"
@@ -92,7 +92,7 @@ std::string Header(const Model& model, const Workspace& workspace, const Options
       "    const quern_runner* runner);\n\n"
       "/* Runs one step. inputs[i] and outputs[i] are the caller's memory, in the order of the tables, of the sizes that\n"
       " * $_input_bytes and $_output_bytes say, aligned to their elements; no output overlaps anything else.\n"
-      " * Errors: a size out of range, sizes that do not go together; nothing is written then. */\n"
+      " * Errors: a null pointer, a size out of range, sizes that do not go together; nothing is written then. */\n"
       "int32_t $_step($* model, const void* const* inputs, void* const* outputs");
   h += symbols;
   put(");\n\n/* Back to the state after $_init. */\nint32_t $_reset($* model);\n\n"
@@ -105,7 +105,7 @@ std::string Header(const Model& model, const Workspace& workspace, const Options
       "const char* $_level(const $* model);\n\n"
       "/* What a code means, in words. */\n"
       "const char* $_error(int32_t code);\n\n"
-      "#ifdef __cplusplus\n}\n#endif\n\n#endif /* #_H_ */\n");
+      "#ifdef __cplusplus\n}\n#endif\n\n#endif /* %_H_ */\n");
   return h;
 }
 

@@ -63,9 +63,8 @@ StatusOr<std::string> Manifest(const Model& model, const Workspace& workspace, c
   json["workspace"] = {{"fixed_bytes", workspace.fixed}, {"scratch_bytes_per_worker", workspace.scratch},
                        {"state_bytes", workspace.state_bytes}, {"arena_bytes", workspace.arena_bytes}};
   const WeightFile& weights = model.weights;
-  const int64_t header = std::min<int64_t>(weights.header_bytes, weights.bytes.size());
-  json["weights"] = {{"bytes", weights.bytes.size()}, {"header_bytes", header},
-                     {"header_hash", absl::StrFormat("%016x", quern_header_hash(weights.bytes.data(), header))},
+  json["weights"] = {{"bytes", weights.bytes.size()}, {"header_bytes", weights.header_bytes},
+                     {"header_hash", absl::StrFormat("%016x", quern_header_hash(weights.bytes.data(), weights.header_bytes))},
                      {"embedded", options.embed_weights}};
   Json params = Json::array();
   for (const Port& port : model.signature.params) {

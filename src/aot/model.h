@@ -1,7 +1,7 @@
 // What is compiled ahead of time, and what comes out: plans and weights in, an object file, a C header and a manifest out.
 //
 //   aot::Model model = {.name = "addition", .signature = ..., .levels = {{target, variants}}, .params = ..., .weights = ...};
-//   QUERN_ASSIGN(const aot::Artefacts files, aot::Compile(model, {}));
+//   QUERN_ASSIGN(const aot::Artefacts files, aot::Compile(model, {}));   // files.body, files.header, files.manifest
 // No LLVM type appears here.
 #pragma once
 
@@ -50,20 +50,21 @@ struct Model {
   WeightFile weights;
 };
 
+enum class Form : uint8_t { kObject, kAssembly, kLlvm, kBitcode, kKir };
+
 struct Options {
+  Form form = Form::kObject;
+  std::string kernel;          // the symbol of one kernel, to get it alone: a function of the ABI of quern/abi.h; empty: all
   bool embed_weights = false;  // the whole model file goes into the object
-  bool assembly = false;       // fill Artefacts::assembly
-  bool llvm = false;           // fill Artefacts::llvm
 };
 
 struct Artefacts {
-  std::string object;    // relocatable ELF
-  std::string header;    // C
-  std::string manifest;  // JSON
-  std::string assembly, llvm;
+  std::string body;      // in the form asked for: relocatable ELF, text, or LLVM bitcode
+  std::string header;    // C, and
+  std::string manifest;  // JSON: with the object of the whole model
 };
 
-// Errors: sizes without an upper bound; weights too large to embed; those of the code generator. Needs 8 MB of stack.
+// Errors: sizes without an upper bound; weights too large to embed; an unknown kernel; those of the code generator. Needs 8 MB of stack.
 StatusOr<Artefacts> Compile(const Model& model, const Options& options);
 
 }  // namespace quern::aot

@@ -81,18 +81,13 @@ std::vector<aot::Param> ParamsOf(const models::ModelSpec& spec, const GgufFile& 
   return params;
 }
 
-std::string KirText(const aot::Model& model) {
-  std::string text;
-  for (const aot::Level& level : model.levels) {
-    for (const aot::Variant& variant : level.variants) {
-      absl::StrAppend(&text, "# level ", level.target->name);
-      for (const auto& [symbol, range] : variant.guard) absl::StrAppend(&text, ", ", symbol, " in ", range.low, "..", range.high);
-      text += "\n";
-      for (const kir::Kernel& kernel : variant.plan.kernels) absl::StrAppend(&text, kir::Print(kernel), "\n");
-    }
-  }
-  return text;
-}
+struct NamedForm {
+  std::string_view name;
+  aot::Form form;
+  const char* suffix;
+};
+constexpr NamedForm kForms[] = {{"obj", aot::Form::kObject, ".o"}, {"asm", aot::Form::kAssembly, ".s"}, {"llvm", aot::Form::kLlvm, ".ll"},
+                                {"bc", aot::Form::kBitcode, ".bc"}, {"kir", aot::Form::kKir, ".kir"}};
 
 Status Write(const fs::path& path, const std::string& bytes) {
   std::ofstream file(path, std::ios::binary);
@@ -102,9 +97,9 @@ Status Write(const fs::path& path, const std::string& bytes) {
 }
 
 StatusOr<CompiledFiles> CompileFiles(const std::string& path, const Options& options, const CompileOptions& compile) {
-  constexpr std::string_view kForms[] = {"obj", "asm", "llvm", "kir"};
-  if (std::find(std::begin(kForms), std::end(kForms), compile.emit) == std::end(kForms)) {
-    return absl::InvalidArgumentError(absl::StrFormat("cannot emit %s; there are obj, asm, llvm and kir", compile.emit));
+  const auto* form = std::find_if(std::begin(kForms), std::end(kForms), [&](const NamedForm& f) { return f.name == compile.emit; });
+  if (form == std::end(kForms)) {
+    return absl::InvalidArgumentError(absl::StrFormat("cannot emit \"%s\"; there are obj, asm, llvm, bc and kir", compile.emit));
   }
   const std::string name = compile.name.empty() ? NameOf(path) : compile.name;
   QUERN_RETURN_IF_ERROR(CheckName(name));
@@ -120,22 +115,16 @@ StatusOr<CompiledFiles> CompileFiles(const std::string& path, const Options& opt
     model.levels.push_back(std::move(level));
   }
 
+  QUERN_ASSIGN(const aot::Artefacts artefacts, aot::Compile(model, {form->form, compile.kernel, compile.embed_weights}));
   fs::create_directories(compile.folder, error);
   if (error) return absl::UnavailableError(absl::StrFormat("cannot make the folder %s: %s", compile.folder, error.message()));
-  const fs::path stem = fs::path(compile.folder) / name;
+  const std::string stem = (fs::path(compile.folder) / (compile.kernel.empty() ? name : compile.kernel)).string();
   CompiledFiles files;
-  if (compile.emit == "kir") {
-    files.object = stem.string() + ".kir";
-    QUERN_RETURN_IF_ERROR(Write(files.object, KirText(model)));
-    return files;
-  }
-  QUERN_ASSIGN(const aot::Artefacts artefacts,
-               aot::Compile(model, {.embed_weights = compile.embed_weights, .assembly = compile.emit == "asm", .llvm = compile.emit == "llvm"}));
-  const std::string* body = compile.emit == "asm" ? &artefacts.assembly : compile.emit == "llvm" ? &artefacts.llvm : &artefacts.object;
-  files.object = stem.string() + (compile.emit == "asm" ? ".s" : compile.emit == "llvm" ? ".ll" : ".o");
-  files.header = stem.string() + ".h";
-  files.manifest = stem.string() + ".json";
-  QUERN_RETURN_IF_ERROR(Write(files.object, *body));
+  files.body = stem + form->suffix;
+  QUERN_RETURN_IF_ERROR(Write(files.body, artefacts.body));
+  if (artefacts.header.empty()) return files;
+  files.header = stem + ".h";
+  files.manifest = stem + ".json";
   QUERN_RETURN_IF_ERROR(Write(files.header, artefacts.header));
   QUERN_RETURN_IF_ERROR(Write(files.manifest, artefacts.manifest));
   return files;

@@ -29,6 +29,19 @@ std::string Replace(std::string_view text, std::string_view from, std::string_vi
   return result;
 }
 
+// The byte that "<0x0A>" stands for; -1 for any other text. Digits alone: the library's conversions also take signs and blanks.
+int ByteOf(std::string_view text) {
+  if (text.size() != 6 || !text.starts_with("<0x") || text[5] != '>') return -1;
+  int byte = 0;
+  for (const char c : text.substr(3, 2)) {
+    const char lower = static_cast<char>(c | 0x20);
+    if (c >= '0' && c <= '9') byte = byte * 16 + (c - '0');
+    else if (lower >= 'a' && lower <= 'f') byte = byte * 16 + (lower - 'a' + 10);
+    else return -1;
+  }
+  return byte;
+}
+
 // A run of characters that is one piece so far; merged ones leave a gap that the links skip.
 struct Symbol {
   int previous, next;
@@ -70,12 +83,9 @@ StatusOr<SpmTokenizer> SpmTokenizer::FromGguf(const GgufFile& file) {
     result.pieces_.push_back({std::string(tokens[i]), static_cast<float>(scores[i]), kind});
     result.ids_.emplace(std::string(tokens[i]), id);  // of equal texts the first id wins
     if (kind == kUserDefined && !tokens[i].empty()) result.user_defined_.push_back(id);
-    unsigned byte = 0;
     if (kind == kByte) {
-      const std::string text(tokens[i]);
-      if (text.size() != 6 || std::sscanf(text.c_str(), "<0x%2X>", &byte) != 1) {
-        return absl::InvalidArgumentError(absl::StrFormat("byte token %u is \"%s\", <0xNN> expected", i, text));
-      }
+      const int byte = ByteOf(tokens[i]);
+      if (byte < 0) return absl::InvalidArgumentError(absl::StrFormat("byte token %u is \"%s\", <0xNN> expected", i, std::string(tokens[i])));
       result.byte_ids_[byte] = id;
     }
     if (kind == kUnknown) result.unknown_ = id;
@@ -196,11 +206,7 @@ std::string SpmTokenizer::Piece(int32_t id) const {
     case kControl:
     case kUnused: return "";
     case kUnknown: return "\xe2\x96\x85";
-    case kByte: {
-      unsigned byte = 0;
-      std::sscanf(piece.text.c_str(), "<0x%2X>", &byte);
-      return std::string(1, static_cast<char>(byte));
-    }
+    case kByte: return std::string(1, static_cast<char>(ByteOf(piece.text)));
     case kNormal:
     case kUserDefined: return Replace(piece.text, kSpace, " ");
   }

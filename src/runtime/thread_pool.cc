@@ -35,10 +35,9 @@ void PrefetchBytes(const void* data, int64_t bytes) {
   for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(at + i, 0, 1);
 }
 
-// Progress of one dispatch, alone on its cache lines: every chunk touches both counters.
-struct alignas(128) Progress {
-  std::atomic<int64_t> next{0};
-  std::atomic<int64_t> done{0};
+// A counter alone on its cache lines: every chunk touches one.
+struct alignas(128) Counter {
+  std::atomic<int64_t> value{0};
 };
 
 }  // namespace
@@ -47,7 +46,9 @@ struct ThreadPool::Shared {
   // The run in progress. Written by Run while `open` is false and nobody is inside.
   std::span<const Dispatch> dispatches;
   std::span<void* const> scratch;
-  std::vector<Progress> progress;
+  int threads = 1;
+  std::vector<Counter> done;   // chunks of each dispatch that are finished
+  std::vector<Counter> taken;  // [dispatch, worker]: chunks of that worker's share that somebody has taken
   alignas(128) std::atomic<int64_t> stage{0};  // index of the dispatch that is open; dispatches.size() at the end
   alignas(128) std::atomic<uint32_t> epoch{0}; // counts runs; the futex word of sleeping workers
   std::atomic<bool> open{false};
@@ -65,6 +66,21 @@ struct ThreadPool::Shared {
       ++index;
     }
     stage.store(index, std::memory_order_release);
+  }
+
+  // Runs chunks of the dispatch until none is left to take, and counts them.
+  int64_t TakeChunks(int64_t index, int worker) {
+    const Dispatch& d = dispatches[index];
+    int64_t count = 0;
+    for (int i = 0; i < threads; ++i) {
+      const int owner = (worker + i) % threads;
+      const int64_t begin = d.chunks * owner / threads, end = d.chunks * (owner + 1) / threads;
+      std::atomic<int64_t>& next = taken[index * threads + owner].value;
+      for (int64_t chunk; (chunk = begin + next.fetch_add(1, std::memory_order_relaxed)) < end; ++count) {
+        d.kernel(d.args, scratch[worker], chunk, chunk + 1);
+      }
+    }
+    return count;
   }
 
   // Takes part in the open run until it ends.
@@ -87,16 +103,13 @@ struct ThreadPool::Shared {
         else sched_yield();
         continue;
       }
-      const Dispatch& d = dispatches[index];
-      Progress& p = progress[index];
-      int64_t mine = 0;
-      for (int64_t chunk; (chunk = p.next.fetch_add(1, std::memory_order_relaxed)) < d.chunks; ++mine) {
-        d.kernel(d.args, scratch[worker], chunk, chunk + 1);
-      }
+      const int64_t mine = TakeChunks(index, worker);
       finished = index;
       pauses = 0;
       // Release makes this worker's stores visible to whoever opens the next dispatch; acquire lets that one see them.
-      if (mine > 0 && p.done.fetch_add(mine, std::memory_order_acq_rel) + mine == d.chunks) Advance(index + 1, worker);
+      if (mine > 0 && done[index].value.fetch_add(mine, std::memory_order_acq_rel) + mine == dispatches[index].chunks) {
+        Advance(index + 1, worker);
+      }
     }
   }
 
@@ -137,6 +150,7 @@ struct ThreadPool::Shared {
 
 ThreadPool::ThreadPool(int threads, HostPool host) : threads_(threads), host_(host), shared_(std::make_unique<Shared>()) {
   QUERN_CHECK(threads >= 1);
+  shared_->threads = threads;
   if (host_.run != nullptr) return;
   Shared* shared = shared_.get();
   for (int w = 1; w < threads; ++w) shared->workers.emplace_back([shared, w] { shared->WorkerLoop(w); });
@@ -152,11 +166,12 @@ void ThreadPool::Run(std::span<const Dispatch> dispatches, std::span<void* const
   QUERN_CHECK(static_cast<int>(scratch.size()) >= threads_);
   FlushDenormals mode;
   Shared& s = *shared_;
-  if (s.progress.size() < dispatches.size()) s.progress = std::vector<Progress>(dispatches.size());
-  for (size_t i = 0; i < dispatches.size(); ++i) {
-    s.progress[i].next.store(0, std::memory_order_relaxed);
-    s.progress[i].done.store(0, std::memory_order_relaxed);
+  if (s.done.size() < dispatches.size()) {
+    s.done = std::vector<Counter>(dispatches.size());
+    s.taken = std::vector<Counter>(dispatches.size() * threads_);
   }
+  for (size_t i = 0; i < dispatches.size(); ++i) s.done[i].value.store(0, std::memory_order_relaxed);
+  for (size_t i = 0; i < dispatches.size() * threads_; ++i) s.taken[i].value.store(0, std::memory_order_relaxed);
   s.dispatches = dispatches;
   s.scratch = scratch;
   s.Advance(0, 0);

@@ -10,17 +10,18 @@ CompileCommand::CompileCommand(CLI::App& app) : command_(app.add_subcommand("com
   command_->add_option("--context", options_.context, "positions to keep; 0: the model's own length, at most 4096")->check(CLI::NonNegativeNumber);
   command_->add_flag("--exact", options_.exact, "keep activations f32 beside quantised weights");
   command_->add_flag("--embed-weights", compile_.embed_weights, "put the model file into the object");
-  command_->add_option("--emit", compile_.emit, "obj, or in its place the text of: asm, llvm, kir")->capture_default_str();
+  command_->add_option("--emit", compile_.emit, "obj, or one file in place of the three: asm, llvm, bc or kir")->capture_default_str();
+  command_->add_option("--kernel", compile_.kernel, "one kernel alone, by its symbol in the manifest: a function of quern/abi.h");
   command_->footer("Examples:\n"
                    "  quern compile models/addition.gguf -o out\n"
                    "  quern compile model.gguf -o out --cpu x86-64-v2,x86-64-v3,x86-64-v4 --context 512\n"
-                   "  quern compile model.gguf -o out --emit asm");
+                   "  quern compile model.gguf -o out --emit asm --kernel layers.0.ffn.matmul.f16");
 }
 
 std::string CompileCommand::Run() {
   quern::Result<quern::CompiledFiles> files = quern::CompileModel(model_, options_, compile_);
   if (!files.ok()) return files.error();
-  for (const std::string* path : {&files->object, &files->header, &files->manifest}) {
+  for (const std::string* path : {&files->body, &files->header, &files->manifest}) {
     if (!path->empty()) std::printf("%s\n", path->c_str());
   }
   return "";

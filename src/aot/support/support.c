@@ -5,8 +5,11 @@
 
 static int64_t round_up_64(int64_t bytes) { return (bytes + 63) & ~(int64_t)63; }
 
+/* More threads than any machine has; keeps the sizes below far from their limits. */
+enum { MOST_WORKERS = 65536 };
+
 int64_t quern_model_workspace_bytes(const quern_model* model, int64_t workers) {
-  if (workers < 1) workers = 1;
+  if (workers < 1 || workers > MOST_WORKERS) return -1;
   return model->fixed_bytes + round_up_64(workers * (int64_t)sizeof(void*)) + workers * model->scratch_bytes;
 }
 
@@ -107,9 +110,10 @@ int32_t quern_model_init(const quern_model* model, void** out, void* workspace, 
   *out = 0;
   if (workspace == 0) return QUERN_ERROR_NULL;
   if ((uintptr_t)workspace % 64 != 0) return QUERN_ERROR_WORKSPACE_ALIGN;
-  if (runner != 0 && (runner->run == 0 || runner->workers < 1)) return QUERN_ERROR_WORKERS;
   const int64_t workers = runner == 0 ? 1 : runner->workers;
-  if (bytes < (size_t)quern_model_workspace_bytes(model, workers)) return QUERN_ERROR_WORKSPACE_SIZE;
+  const int64_t needed = quern_model_workspace_bytes(model, workers);
+  if (needed < 0 || (runner != 0 && runner->run == 0)) return QUERN_ERROR_WORKERS;
+  if (bytes < (size_t)needed) return QUERN_ERROR_WORKSPACE_SIZE;
   if (weights == 0 && model->embedded != 0) {
     weights = model->embedded;
   } else {
@@ -147,9 +151,19 @@ int32_t quern_model_in_range(const quern_model* model, const int64_t* values) {
   return 1;
 }
 
+static int all_given(const void* const* pointers, int64_t count) {
+  if (pointers == 0) return count == 0;
+  for (int64_t i = 0; i < count; ++i) {
+    if (pointers[i] == 0) return 0;
+  }
+  return 1;
+}
+
 int32_t quern_model_step(const quern_model* model, quern_instance* self, const void* const* inputs, void* const* outputs,
                          const int64_t* values) {
-  if (self == 0) return QUERN_ERROR_NULL;
+  if (self == 0 || !all_given(inputs, model->input_count) || !all_given((const void* const*)outputs, model->output_count)) {
+    return QUERN_ERROR_NULL;
+  }
   if (!quern_model_in_range(model, values)) return QUERN_ERROR_SYMBOL_RANGE;
   const int64_t count = self->level->step(self, inputs, outputs, values);
   if (count < 0) return QUERN_ERROR_SIZES;
@@ -171,7 +185,7 @@ const char* quern_model_error(int32_t code) {
     case QUERN_ERROR_CPU: return "this processor, or its system, runs none of the compiled levels";
     case QUERN_ERROR_SYMBOL_RANGE: return "a size is outside the range it was compiled for";
     case QUERN_ERROR_SIZES: return "the sizes do not go together";
-    case QUERN_ERROR_WORKERS: return "a runner without a function, or with fewer than one worker";
+    case QUERN_ERROR_WORKERS: return "a runner without a function, or not with 1 to 65536 workers";
     default: return "an unknown error";
   }
 }

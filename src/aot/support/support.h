@@ -50,6 +50,7 @@ typedef struct quern_model {
   int64_t header_bytes;   /* of it: everything before the first tensor */
   uint64_t header_hash;
   const void* embedded;   /* the model file in this object, or null */
+  int64_t input_count, output_count;
   int64_t symbol_count;
   const int64_t* ranges;  /* lowest and highest value of each symbol */
   int64_t levels;
@@ -66,6 +67,7 @@ struct quern_instance {
 };
 enum { QUERN_INSTANCE_BYTES = 128 };
 
+/* -1: not a number of workers. */
 int64_t quern_model_workspace_bytes(const quern_model* model, int64_t workers);
 int32_t quern_model_init(const quern_model* model, void** out, void* workspace, size_t bytes, const void* weights,
                          size_t weight_bytes, const quern_runner* runner);

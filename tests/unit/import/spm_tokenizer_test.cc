@@ -60,5 +60,59 @@ TEST(SpmTokenizer, RefusesAnotherModel) {
             "tokenizer model \"gpt2\" is not supported, only \"llama\" (SentencePiece) is");
 }
 
+// A GGUF file of a vocabulary alone. `byte_token`: the text of its one byte token.
+std::vector<uint8_t> FileWithByteToken(std::string_view byte_token) {
+  std::vector<uint8_t> bytes;
+  auto put = [&](auto value) {
+    const auto* data = reinterpret_cast<const uint8_t*>(&value);
+    bytes.insert(bytes.end(), data, data + sizeof(value));
+  };
+  auto text = [&](std::string_view value) {
+    put(uint64_t{value.size()});
+    bytes.insert(bytes.end(), value.begin(), value.end());
+  };
+  auto array = [&](std::string_view key, uint32_t type) {
+    text(key);
+    for (const uint32_t n : {9u, type}) put(n);
+    put(uint64_t{3});
+  };
+  put(uint32_t{0x46554747});
+  put(uint32_t{3});
+  put(uint64_t{0});
+  put(uint64_t{4});
+  text("tokenizer.ggml.model");
+  put(uint32_t{8});
+  text("llama");
+  array("tokenizer.ggml.tokens", 8);
+  for (const std::string_view token : {std::string_view("<unk>"), byte_token, std::string_view("a")}) text(token);
+  array("tokenizer.ggml.scores", 6);
+  for (const float score : {0.0f, 0.0f, -1.0f}) put(score);
+  array("tokenizer.ggml.token_type", 5);
+  for (const int32_t kind : {2, 6, 1}) put(kind);
+  return bytes;
+}
+
+TEST(SpmTokenizer, ReadsByteTokens) {
+  for (const auto& [token, byte] : {std::pair("<0x0A>", '\n'), std::pair("<0xfF>", '\xff'), std::pair("<0x00>", '\0')}) {
+    const std::vector<uint8_t> bytes = FileWithByteToken(token);
+    const StatusOr<GgufFile> file = GgufFile::Parse(bytes);
+    ASSERT_TRUE(file.ok()) << file.status();
+    const StatusOr<SpmTokenizer> tokenizer = SpmTokenizer::FromGguf(*file);
+    ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
+    EXPECT_EQ(tokenizer->Piece(1), std::string(1, byte));
+    EXPECT_EQ(tokenizer->Encode(std::string_view(&byte, 1), false).back(), 1);
+  }
+}
+
+// The two characters are digits and nothing else that a number may begin with: "<0x-1>" once was byte 2^32 - 1.
+TEST(SpmTokenizer, RefusesOtherByteTokens) {
+  for (const char* const token : {"<0x-1>", "<0x+1>", "<0x 1>", "<0x1 >", "<0xG0>", "<0x41]", "<0x0x>", "<0x041>", "<0x1>", "0x41", ""}) {
+    const std::vector<uint8_t> bytes = FileWithByteToken(token);
+    const StatusOr<GgufFile> file = GgufFile::Parse(bytes);
+    ASSERT_TRUE(file.ok()) << file.status();
+    EXPECT_EQ(SpmTokenizer::FromGguf(*file).status().message(), "byte token 1 is \"" + std::string(token) + "\", <0xNN> expected");
+  }
+}
+
 }  // namespace
 }  // namespace quern
