@@ -33,6 +33,15 @@ std::string Weights(const lir::Plan& plan, const lir::Launch& launch) {
   return dtype;
 }
 
+// What tells kernels of the variant from those of smaller sizes: "SEQ2_8"; "" where the guard leaves no choice.
+std::string Sizes(const Variant& variant) {
+  std::string text;
+  for (const auto& [symbol, range] : variant.guard) {
+    if (range.low < range.high) absl::StrAppend(&text, text.empty() ? "" : ".", symbol, range.low, "_", range.high);
+  }
+  return text;
+}
+
 }  // namespace
 
 KernelTable TabulateKernels(const Level& level, const std::string& suffix) {
@@ -55,7 +64,7 @@ KernelTable TabulateKernels(const Level& level, const std::string& suffix) {
         if (!entry.symbol.empty()) continue;
         entry.label = launch.label;
         std::string name = Path(launch.label);
-        for (const std::string& part : {plan.kernels[launch.kernel].name, Weights(plan, launch), suffix}) {
+        for (const std::string& part : {plan.kernels[launch.kernel].name, Weights(plan, launch), Sizes(variant), suffix}) {
           if (!part.empty()) absl::StrAppend(&name, name.empty() ? "" : ".", part);
         }
         entry.symbol = name;

@@ -11,7 +11,7 @@ namespace quern::aot {
 struct KernelTable {
   struct Entry {
     kir::Kernel kernel;
-    std::string symbol;  // "layers.0.ffn.matmul.q4_K"
+    std::string symbol;  // "layers.0.ffn.matmul.q4_K.SEQ2_8": where it is first used, its family, weights and sizes
     std::string label;   // of its first launch: "layers.0/ffn: Mul"
     int launches = 0;    // over all variants
   };

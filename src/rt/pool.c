@@ -1,8 +1,9 @@
 /* The thread pool of compiled models: runs a list of kernel dispatches with every worker, chunk by chunk.
  *
- * All workers walk the list together. One number is the whole order of a run: the dispatch that is open and its next chunk.
- * Adding one to it takes a ticket; whoever completes the last chunk of a dispatch runs the short ones that follow, on the
- * spot, and opens the next. There is no other barrier: a worker that is late holds up only the chunk it has in hand. */
+ * All workers walk the list together. Each has a share of the open dispatch's chunks, an unbroken run of them, so that weights
+ * stream by in order; who has finished its own takes from the others'. Whoever completes the last chunk of a dispatch runs the
+ * short ones that follow, on the spot, and opens the next. There is no other barrier: a worker that is late holds up only the
+ * chunk it has in hand. A run allocates nothing. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdalign.h>
@@ -19,10 +20,12 @@ enum { CHUNK_BITS = 40, MOST_THREADS = 65536 };
 enum { PAUSES_BEFORE_YIELD = 500 };
 static const int64_t SPIN_AFTER_RUN_NS = 200000;
 
+/* On cache lines of its own. */
 typedef struct worker {
+  alignas(128) _Atomic uint64_t taken; /* dispatch << CHUNK_BITS | chunks of this worker's share that somebody has taken */
   quern_pool* pool;
   int64_t index;
-  pthread_t thread;
+  pthread_t thread; /* of all but the first, which is whoever calls */
 } worker;
 
 struct quern_pool {
@@ -30,16 +33,16 @@ struct quern_pool {
   const quern_dispatch* dispatches;
   int64_t count;
   void* const* scratch;
-  alignas(128) _Atomic uint64_t ticket; /* dispatch << CHUNK_BITS | chunk */
-  alignas(128) _Atomic int64_t done;    /* chunks of that dispatch */
-  alignas(128) _Atomic uint32_t epoch;  /* counts runs */
+  alignas(128) _Atomic int64_t stage;  /* the dispatch that is open; `count` at the end */
+  alignas(128) _Atomic int64_t done;   /* chunks of it */
+  alignas(128) _Atomic uint32_t epoch; /* counts runs */
   _Atomic bool open, stop;
   _Atomic int inside, sleeping;
   pthread_mutex_t turn; /* one run at a time */
   pthread_mutex_t bed;
   pthread_cond_t wake; /* `epoch` has changed */
   int64_t threads;
-  worker* workers; /* threads - 1 of them */
+  worker* workers;
 };
 
 static int64_t now_ns(void) {
@@ -64,15 +67,30 @@ static void advance(quern_pool* pool, int64_t index, int64_t self) {
     if (d->chunks > 0) d->kernel(d->args, pool->scratch[self], 0, d->chunks);
   }
   atomic_store_explicit(&pool->done, 0, memory_order_relaxed);
-  /* Release: whoever takes a ticket sees what all dispatches before it stored. */
-  atomic_store_explicit(&pool->ticket, (uint64_t)index << CHUNK_BITS, memory_order_release);
+  for (int64_t w = 0; w < pool->threads; ++w) {
+    atomic_store_explicit(&pool->workers[w].taken, (uint64_t)index << CHUNK_BITS, memory_order_relaxed);
+  }
+  /* Release: whoever meets this stage sees what all dispatches before it stored. */
+  atomic_store_explicit(&pool->stage, index, memory_order_release);
 }
 
-static void wait_for_next(quern_pool* pool, int64_t index) {
-  const char* ahead = (const char*)pool->dispatches[index].prefetch;
-  const int64_t bytes = ahead == NULL ? 0 : pool->dispatches[index].prefetch_bytes;
+/* A chunk of the owner's share of the dispatch `stage`, or -1: none is left, or another dispatch is open by now. */
+static int64_t take(quern_pool* pool, int64_t stage, int64_t owner) {
+  const int64_t chunks = pool->dispatches[stage].chunks;
+  const int64_t begin = chunks * owner / pool->threads, end = chunks * (owner + 1) / pool->threads;
+  _Atomic uint64_t* taken = &pool->workers[owner].taken;
+  for (uint64_t now = atomic_load_explicit(taken, memory_order_relaxed);;) {
+    const int64_t chunk = begin + (int64_t)(now & (((uint64_t)1 << CHUNK_BITS) - 1));
+    if ((int64_t)(now >> CHUNK_BITS) != stage || chunk >= end) return -1;
+    if (atomic_compare_exchange_weak_explicit(taken, &now, now + 1, memory_order_relaxed, memory_order_relaxed)) return chunk;
+  }
+}
+
+static void wait_for_next(quern_pool* pool, int64_t stage) {
+  const char* ahead = (const char*)pool->dispatches[stage].prefetch;
+  const int64_t bytes = ahead == NULL ? 0 : pool->dispatches[stage].prefetch_bytes;
   for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(ahead + i, 0, 1);
-  for (int pauses = 0; (int64_t)(atomic_load_explicit(&pool->ticket, memory_order_acquire) >> CHUNK_BITS) == index;) {
+  for (int pauses = 0; atomic_load_explicit(&pool->stage, memory_order_acquire) == stage;) {
     if (++pauses < PAUSES_BEFORE_YIELD) relax();
     else sched_yield();
   }
@@ -80,23 +98,18 @@ static void wait_for_next(quern_pool* pool, int64_t index) {
 
 /* Takes part in the open run until it ends. */
 static void work(quern_pool* pool, int64_t self) {
-  int64_t mine = 0; /* chunks of the open dispatch; it stays open until they are counted */
-  for (;;) {
-    const uint64_t ticket = atomic_fetch_add_explicit(&pool->ticket, 1, memory_order_acquire);
-    const int64_t index = (int64_t)(ticket >> CHUNK_BITS);
-    const int64_t chunk = (int64_t)(ticket & (((uint64_t)1 << CHUNK_BITS) - 1));
-    if (index >= pool->count) return;
-    const quern_dispatch* d = &pool->dispatches[index];
-    if (chunk < d->chunks) {
-      d->kernel(d->args, pool->scratch[self], chunk, chunk + 1);
-      ++mine;
-      continue;
+  for (int64_t stage; (stage = atomic_load_explicit(&pool->stage, memory_order_acquire)) < pool->count;) {
+    const quern_dispatch* d = &pool->dispatches[stage];
+    int64_t mine = 0; /* the dispatch stays open until they are counted */
+    for (int64_t i = 0; i < pool->threads; ++i) {
+      for (int64_t chunk; (chunk = take(pool, stage, (self + i) % pool->threads)) >= 0; ++mine) {
+        d->kernel(d->args, pool->scratch[self], chunk, chunk + 1);
+      }
     }
     /* Release makes this worker's stores visible to whoever opens the next; acquire lets that one see them. */
     const bool last = mine > 0 && atomic_fetch_add_explicit(&pool->done, mine, memory_order_acq_rel) + mine == d->chunks;
-    mine = 0;
-    if (last) advance(pool, index + 1, self);
-    else wait_for_next(pool, index);
+    if (last) advance(pool, stage + 1, self);
+    else wait_for_next(pool, stage);
   }
 }
 
@@ -145,7 +158,7 @@ static void run(void* context, const quern_dispatch* dispatches, int64_t count, 
   pool->count = count;
   pool->scratch = scratch;
   advance(pool, 0, 0);
-  const bool shared = pool->threads > 1 && (int64_t)(atomic_load(&pool->ticket) >> CHUNK_BITS) < count;
+  const bool shared = pool->threads > 1 && atomic_load(&pool->stage) < count;
   if (shared) {
     atomic_store(&pool->open, true);
     wake_all(pool);
@@ -163,24 +176,22 @@ quern_pool* quern_pool_start(int64_t threads) {
   if (threads == 0) threads = quern_thread_count();
   if (threads < 1 || threads > MOST_THREADS) return NULL;
   quern_pool* pool = (quern_pool*)aligned_alloc(alignof(quern_pool), sizeof(quern_pool));
-  worker* workers = (worker*)calloc((size_t)threads, sizeof(worker));
+  worker* workers = (worker*)aligned_alloc(alignof(worker), (size_t)threads * sizeof(worker));
   if (pool == NULL || workers == NULL) {
     free(pool);
     free(workers);
     return NULL;
   }
-  *pool = (quern_pool){.threads = 1, .workers = workers};
+  *pool = (quern_pool){.threads = threads, .workers = workers};
   pthread_mutex_init(&pool->turn, NULL);
   pthread_mutex_init(&pool->bed, NULL);
   pthread_cond_init(&pool->wake, NULL);
-  for (; pool->threads < threads; ++pool->threads) {
-    worker* next = &workers[pool->threads - 1];
-    next->pool = pool;
-    next->index = pool->threads;
-    if (pthread_create(&next->thread, NULL, worker_main, next) != 0) {
-      quern_pool_stop(pool);
-      return NULL;
-    }
+  for (int64_t w = 0; w < threads; ++w) {
+    workers[w] = (worker){.pool = pool, .index = w};
+    if (w == 0 || pthread_create(&workers[w].thread, NULL, worker_main, &workers[w]) == 0) continue;
+    pool->threads = w; /* those there are; none is inside a run */
+    quern_pool_stop(pool);
+    return NULL;
   }
   return pool;
 }
@@ -191,7 +202,7 @@ void quern_pool_stop(quern_pool* pool) {
   if (pool == NULL) return;
   atomic_store(&pool->stop, true);
   wake_all(pool);
-  for (int64_t w = 0; w + 1 < pool->threads; ++w) pthread_join(pool->workers[w].thread, NULL);
+  for (int64_t w = 1; w < pool->threads; ++w) pthread_join(pool->workers[w].thread, NULL);
   pthread_cond_destroy(&pool->wake);
   pthread_mutex_destroy(&pool->bed);
   pthread_mutex_destroy(&pool->turn);

@@ -1,0 +1,195 @@
+// Random graphs ahead of time: the bytes of their outputs and state are those that the JIT's kernels leave, on every level
+// this machine has. Parameters lie in a made-up model file, or in the object; some work depends on them alone.
+//
+// QUERN_RANDOM_SEED=n runs that graph alone and prints it; QUERN_LONG_TESTS=n runs n times as many.
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <random>
+
+#include "absl/strings/str_cat.h"
+#include "aot/model.h"
+#include "aot/support/support.h"
+#include "aot/workspace.h"
+#include "codegen/cpu/target.h"
+#include "compiler/model.h"
+#include "support/random_graph.h"
+#include "unit/compiler/graph_runner.h"
+
+namespace quern::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kGraphs = 96;
+
+uint64_t FromEnvironment(const char* name, uint64_t otherwise) {
+  const char* const text = std::getenv(name);
+  const uint64_t number = text == nullptr ? 0 : std::strtoull(text, nullptr, 10);
+  return number == 0 ? otherwise : number;
+}
+
+int64_t RoundUp(int64_t bytes, int64_t to) { return (bytes + to - 1) / to * to; }
+
+// 64-byte aligned memory full of a byte that is no number.
+struct Aligned {
+  explicit Aligned(int64_t bytes) : size(std::max<int64_t>(RoundUp(bytes, 64), 64)), data(static_cast<uint8_t*>(std::aligned_alloc(64, size))) {
+    std::memset(data, 0xA5, size);
+  }
+  ~Aligned() { std::free(data); }
+  Aligned(const Aligned&) = delete;
+  Aligned& operator=(const Aligned&) = delete;
+  const int64_t size;
+  uint8_t* const data;
+};
+
+struct Case {
+  uint64_t seed = 0;
+  const LevelRunner* level = nullptr;
+  RandomGraph random;
+  BytesByName bytes;
+  CompiledGraph compiled;
+  aot::Model model;
+  aot::Workspace workspace;
+  std::unique_ptr<Aligned> weights;
+  std::vector<std::vector<uint8_t>> expected;
+};
+
+// A model file: something in front, then two thirds of the parameters.
+void PlaceParams(Case& test, std::mt19937_64& choose) {
+  int64_t end = 96;
+  std::vector<aot::Param>& params = test.model.params;
+  for (const Port& port : test.model.signature.params) {
+    const std::vector<uint8_t>& bytes = test.bytes.find(port.name)->second;
+    params.push_back({port.name, bytes, -1});
+    if (choose() % 3 == 0) continue;
+    params.back().file_offset = end;
+    end = RoundUp(end + static_cast<int64_t>(bytes.size()), lir::kParamAlign);
+  }
+  test.weights = std::make_unique<Aligned>(end);
+  for (const aot::Param& param : params) {
+    if (param.file_offset >= 0) std::copy(param.bytes.begin(), param.bytes.end(), test.weights->data + param.file_offset);
+  }
+  test.model.weights = {"made up", {test.weights->data, static_cast<size_t>(end)}, 96};
+}
+
+Status MakeCase(uint64_t seed, const std::vector<LevelRunner>& levels, Case& test) {
+  std::mt19937_64 choose(seed * 7919);
+  test.seed = seed;
+  test.level = &levels[choose() % levels.size()];
+  test.random = MakeRandomGraph(seed, {.nodes = static_cast<int>(6 + choose() % 14), .most_elements = seed % 8 == 0 ? 20000 : 600});
+  test.bytes = RandomBytes(test.random.graph, test.random.binding, seed);
+  QUERN_ASSIGN(compiler::PipelineOptions options, compiler::PipelineOptionsOf({.cpu = test.level->target->name}));
+  options.exact = choose() % 2 == 0;
+  options.fuse = choose() % 4 != 0;
+  SymbolRanges guard;
+  if (choose() % 3 == 0) {
+    for (const auto& [symbol, value] : test.random.binding) guard[symbol] = {value, value};
+  }
+  QUERN_ASSIGN(test.compiled, PlanGraph(test.random.graph, guard, options));
+  QUERN_ASSIGN(test.expected, RunGraph(test.compiled, *test.level, 1, test.random.binding, test.bytes));
+  test.model.name = absl::StrCat("g", seed);
+  test.model.signature = SignatureOf(test.compiled.prepared);
+  test.model.levels = {{test.level->target, {{guard, test.compiled.plan}}}};
+  PlaceParams(test, choose);
+  QUERN_ASSIGN(test.workspace, aot::PlaceWorkspace(test.model));
+  return absl::OkStatus();
+}
+
+// All chunks, one at a time and last first: any order is right.
+void RunBackwards(void*, const quern_dispatch* dispatches, int64_t count, void* const* scratch) {
+  for (int64_t i = 0; i < count; ++i) {
+    for (int64_t chunk = dispatches[i].chunks; chunk-- > 0;) dispatches[i].kernel(dispatches[i].args, scratch[chunk % 2], chunk, chunk + 1);
+  }
+}
+
+using InitFunction = int32_t(void**, void*, size_t, const void*, size_t, const quern_runner*);
+
+int32_t CallStep(void* step, void* self, const void* const* inputs, void* const* outputs, const std::vector<int64_t>& values) {
+  switch (values.size()) {
+    case 0: return reinterpret_cast<int32_t (*)(void*, const void* const*, void* const*)>(step)(self, inputs, outputs);
+    case 1: return reinterpret_cast<int32_t (*)(void*, const void* const*, void* const*, int64_t)>(step)(self, inputs, outputs, values[0]);
+    default: return reinterpret_cast<int32_t (*)(void*, const void* const*, void* const*, int64_t, int64_t)>(step)(self, inputs, outputs, values[0], values[1]);
+  }
+}
+
+// What the compiled graph makes of the case, in the form of its `expected`.
+StatusOr<std::vector<std::vector<uint8_t>>> RunCompiled(const Case& test, void* library, const quern_runner* runner) {
+  const auto find = [&](const char* word) { return dlsym(library, absl::StrCat(test.model.name, word).c_str()); };
+  auto* const bytes_of = reinterpret_cast<int64_t (*)(int64_t)>(find("_workspace_bytes"));
+  auto* const init = reinterpret_cast<InitFunction*>(find("_init"));
+  void* const step = find("_step");
+  if (bytes_of == nullptr || init == nullptr || step == nullptr) return absl::InternalError("a function is missing");
+  Aligned memory(bytes_of(runner == nullptr ? 1 : runner->workers));
+  void* self = nullptr;
+  const int32_t made = init(&self, memory.data, memory.size, test.weights->data, test.model.weights.bytes.size(), runner);
+  if (made != QUERN_OK) return absl::InternalError(absl::StrCat("init gives ", made));
+  for (const auto& [name, offset] : test.workspace.states) {
+    const std::vector<uint8_t>& from = test.bytes.find(name)->second;
+    std::copy(from.begin(), from.end(), memory.data + offset);
+  }
+  std::vector<const void*> inputs;
+  for (const Port& port : test.model.signature.inputs) inputs.push_back(test.bytes.find(port.name)->second.data());
+  std::vector<std::vector<uint8_t>> results;
+  for (const std::vector<uint8_t>& bytes : test.expected) results.emplace_back(bytes.size(), uint8_t{0xCD});
+  uint8_t nothing = 0;  // an empty output has an address, too
+  std::vector<void*> outputs;
+  for (const Port& port : test.model.signature.outputs) outputs.push_back(results[port.output].empty() ? &nothing : results[port.output].data());
+  std::vector<int64_t> values;
+  for (const auto& [symbol, range] : test.model.signature.symbols) values.push_back(test.random.binding.at(symbol));
+  const int32_t ran = CallStep(step, self, inputs.data(), outputs.data(), values);
+  if (ran != QUERN_OK) return absl::InternalError(absl::StrCat("step gives ", ran));
+  for (const ir::Donation& donation : test.compiled.prepared.donations) {
+    std::copy_n(memory.data + test.workspace.states.at(donation.input), results[donation.output].size(), results[donation.output].begin());
+  }
+  return results;
+}
+
+TEST(RandomGraphs, AheadOfTimeAsInProcess) {
+  std::vector<LevelRunner> levels;
+  for (const cpu::Target* target : cpu::HostTargets()) {
+    StatusOr<LevelRunner> runner = LevelRunner::Create(*target);
+    ASSERT_TRUE(runner.ok()) << runner.status();
+    levels.push_back(*std::move(runner));
+  }
+  const uint64_t one = FromEnvironment("QUERN_RANDOM_SEED", 0);
+  const uint64_t first = one != 0 ? one : 1, count = one != 0 ? 1 : kGraphs * FromEnvironment("QUERN_LONG_TESTS", 1);
+  std::string folder = (fs::temp_directory_path() / "quern-aot-XXXXXX").string();
+  ASSERT_NE(mkdtemp(folder.data()), nullptr);
+  std::vector<std::unique_ptr<Case>> cases;
+  size_t once = 0;
+  for (uint64_t seed = first; seed < first + count; ++seed) {
+    Case& test = *cases.emplace_back(std::make_unique<Case>());
+    const Status made = MakeCase(seed, levels, test);
+    ASSERT_TRUE(made.ok()) << "seed " << seed << ": " << made;
+    const StatusOr<aot::Artefacts> files = aot::Compile(test.model, {});
+    ASSERT_TRUE(files.ok()) << "seed " << seed << ": " << files.status();
+    std::ofstream(absl::StrCat(folder, "/", test.model.name, ".o"), std::ios::binary) << files->body;
+    once += test.compiled.plan.once.size();
+    if (one != 0) std::printf("%s%s", ir::Print(test.random.graph).c_str(), lir::Print(test.compiled.plan).c_str());
+  }
+  const std::string library_path = folder + "/graphs.so";
+  ASSERT_EQ(std::system(absl::StrCat(QUERN_C_COMPILER " -shared -Wl,-z,defs ", folder, "/*.o -lm -o ", library_path).c_str()), 0);
+  void* const library = dlopen(library_path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  ASSERT_NE(library, nullptr) << dlerror();
+  const quern_runner backwards = {RunBackwards, nullptr, 2};
+  for (const std::unique_ptr<Case>& test : cases) {
+    for (const quern_runner* runner : {static_cast<const quern_runner*>(nullptr), &backwards}) {
+      const auto got = RunCompiled(*test, library, runner);
+      const std::string where = absl::StrCat("seed ", test->seed, ", ", test->level->target->name, runner != nullptr ? ", with a runner" : "");
+      ASSERT_TRUE(got.ok()) << where << ": " << got.status();
+      for (size_t o = 0; o < got->size(); ++o) EXPECT_TRUE((*got)[o] == test->expected[o]) << where << ": output " << o << " has other bits";
+    }
+  }
+  if (one == 0) EXPECT_GT(once, 0) << "no graph has work that depends on its parameters alone";
+  std::printf("%d graphs from seed %d, %d launches of parameters alone\n", static_cast<int>(count), static_cast<int>(first), static_cast<int>(once));
+  dlclose(library);
+  fs::remove_all(folder);
+}
+
+}  // namespace
+}  // namespace quern::testing
