@@ -77,7 +77,8 @@ void AppendWeights(llvm::Module& module, const WeightFile& weights) {
   std::string path;
   for (const char c : weights.path) {
     if (c == '"' || c == '\\') path += '\\';
-    path += c;
+    if (c == '\n') path += "\\n";
+    else path += c;
   }
   module.appendModuleInlineAsm(absl::StrCat(".section .rodata.quern_weights,\"a\",@progbits\n.balign 64\n.local quern_weights\n"
                                             "quern_weights:\n.incbin \"", path, "\"\n.size quern_weights, .-quern_weights\n.text"));

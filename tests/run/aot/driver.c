@@ -2,11 +2,14 @@
  * Quern's, but with -DWORKERS=n its runtime archive.
  *
  *   driver MODEL.gguf 1,261,269,262,270 TOKENS LOGITS_FILE
- * MODEL.gguf is "-" where the weights are in the object. Prints the ids, and the CPU level to standard error. */
+ * MODEL.gguf is "-" where the weights are in the object. Prints the ids, and the CPU level to standard error. Behind everything
+ * the model is handed lies a page that nobody may touch. */
+#define _DEFAULT_SOURCE /* mmap */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "model.h"
 #ifdef WORKERS
@@ -15,10 +18,12 @@
 
 #define MOST_IDS 4096
 
-static void* aligned(size_t bytes) {
-  char* raw = (char*)malloc(bytes + 64);
-  if (raw == NULL) exit(2);
-  return raw + (64 - (uintptr_t)raw % 64);
+/* Aligned to 64 bytes; ends, but for what that takes, where the forbidden page begins. */
+static void* guarded(size_t bytes) {
+  const size_t page = 4096, kept = (bytes + 63) / 64 * 64, whole = (kept + page - 1) / page * page;
+  char* start = (char*)mmap(NULL, whole + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (start == (char*)MAP_FAILED || mprotect(start + whole, page, PROT_NONE) != 0) exit(2);
+  return start + (whole - kept);
 }
 
 static int fail(const char* what, const char* why) {
@@ -33,7 +38,7 @@ static const void* read_file(const char* path, size_t* bytes) {
   if (file == NULL) return NULL;
   fseek(file, 0, SEEK_END);
   *bytes = (size_t)ftell(file);
-  data = (char*)aligned(*bytes);
+  data = (char*)guarded(*bytes);
   rewind(file);
   if (fread(data, 1, *bytes, file) != *bytes) return NULL;
   fclose(file);
@@ -88,14 +93,14 @@ int main(int argc, char** argv) {
 #endif
   }
   workspace_bytes = (size_t)model_workspace_bytes(threads == NULL ? 1 : threads->workers);
-  workspace = aligned(workspace_bytes);
+  workspace = guarded(workspace_bytes);
   memset(workspace, 0xa5, workspace_bytes); /* init may not count on zeros */
   error = model_init(&m, workspace, workspace_bytes, weights, weight_bytes, threads);
   if (error != QUERN_OK) return fail("init", model_error(error));
   fprintf(stderr, "%s\n", model_level(m));
 
   vocabulary = model_output_bytes(0, 1, 0, 1) / (int64_t)sizeof(float);
-  logits = (float*)aligned((size_t)(MODEL_SEQ_MAX * vocabulary) * sizeof(float));
+  logits = (float*)guarded((size_t)(MODEL_SEQ_MAX * vocabulary) * sizeof(float));
   out = fopen(argv[4], "wb");
   if (out == NULL) return fail(argv[4], "cannot be written");
   while (position < prompt) {
