@@ -8,9 +8,34 @@
 #include "base/check.h"
 
 namespace quern {
+namespace {
+
+// A coefficient that does not fit 64 bits is this, with its sign, and stays so: text may hold any sizes. An extent that has one
+// has no value and no bounds.
+constexpr int64_t kOverflow = INT64_MAX;
+
+bool Overflowed(int64_t coefficient) { return coefficient >= kOverflow || coefficient <= -kOverflow; }
+
+int64_t Sum(int64_t a, int64_t b) {
+  int64_t sum = 0;
+  if (Overflowed(a)) return a;
+  if (Overflowed(b)) return b;
+  if (__builtin_add_overflow(a, b, &sum) || Overflowed(sum)) return a > 0 ? kOverflow : -kOverflow;
+  return sum;
+}
+
+int64_t Product(int64_t a, int64_t b) {
+  int64_t product = 0;
+  if (Overflowed(a) || Overflowed(b) || __builtin_mul_overflow(a, b, &product) || Overflowed(product)) {
+    return (a > 0) == (b > 0) ? kOverflow : -kOverflow;
+  }
+  return product;
+}
+
+}  // namespace
 
 Extent::Extent(int64_t constant) {
-  if (constant != 0) terms_.push_back({{}, constant});
+  if (constant != 0) terms_.push_back({{}, std::max(constant, -kOverflow)});
 }
 
 Extent Extent::Symbol(std::string name) {
@@ -33,7 +58,7 @@ void Extent::Add(Term term) {
   };
   auto it = std::lower_bound(terms_.begin(), terms_.end(), term, less);
   if (it != terms_.end() && it->symbols == term.symbols) {
-    it->coefficient += term.coefficient;
+    it->coefficient = Sum(it->coefficient, term.coefficient);
     if (it->coefficient == 0) terms_.erase(it);
     return;
   }
@@ -59,7 +84,7 @@ Extent Extent::operator*(const Extent& other) const {
   Extent result;
   for (const Term& a : terms_) {
     for (const Term& b : other.terms_) {
-      Term product{a.symbols, a.coefficient * b.coefficient};
+      Term product{a.symbols, Product(a.coefficient, b.coefficient)};
       product.symbols.insert(product.symbols.end(), b.symbols.begin(), b.symbols.end());
       std::sort(product.symbols.begin(), product.symbols.end());
       result.Add(std::move(product));
@@ -70,6 +95,9 @@ Extent Extent::operator*(const Extent& other) const {
 
 std::optional<Extent> Extent::DividedBy(const Extent& divisor) const {
   if (divisor.terms_.empty()) return std::nullopt;
+  for (const std::vector<Term>* terms : {&terms_, &divisor.terms_}) {
+    if (std::any_of(terms->begin(), terms->end(), [](const Term& t) { return Overflowed(t.coefficient); })) return std::nullopt;
+  }
   if (*this == divisor) return Extent(1);
   if (divisor.terms_.size() != 1) {
     // The only other case that comes up is c * divisor.
@@ -110,6 +138,7 @@ StatusOr<int64_t> Extent::Evaluate(const Binding& binding) const {
   int64_t sum = 0;
   for (const Term& term : terms_) {
     int64_t product = term.coefficient;
+    if (Overflowed(product)) return absl::OutOfRangeError(absl::StrFormat("extent %s overflows 64 bits", ToString()));
     for (const std::string& name : term.symbols) {
       auto it = binding.find(name);
       if (it == binding.end()) return absl::InvalidArgumentError(absl::StrFormat("symbol %s is not bound", name));
@@ -128,6 +157,7 @@ std::optional<int64_t> Extent::LowerBound(const SymbolRanges& ranges) const {
   int64_t sum = 0;
   for (const Term& term : terms_) {
     int64_t product = term.coefficient;
+    if (Overflowed(product)) return std::nullopt;
     for (const std::string& name : term.symbols) {
       auto it = ranges.find(name);
       const SymbolRange range = it == ranges.end() ? SymbolRange{} : it->second;

@@ -39,7 +39,9 @@ class Parser {
     if (status.ok()) return status;
     int line = 1;
     for (size_t i = 0; i < at_ && i < text_.size(); ++i) line += text_[i] == '\n';
-    return Status(status.code(), absl::StrFormat("line %d: %s", line, std::string(status.message())));
+    // What passes get wrong is a bug of ours; what a text gets wrong is not.
+    const absl::StatusCode code = absl::IsInternal(status) ? absl::StatusCode::kInvalidArgument : status.code();
+    return Status(code, absl::StrFormat("line %d: %s", line, std::string(status.message())));
   }
 
   void Skip() {
@@ -200,7 +202,10 @@ class Parser {
     if (index != static_cast<int64_t>(graph.nodes().size())) {
       return Expected(absl::StrCat("node %", graph.nodes().size(), " before here"));
     }
-    if (Accept(":")) QUERN_RETURN_IF_ERROR(Integer().status());
+    int64_t count = 1;
+    if (Accept(":")) {
+      QUERN_ASSIGN(count, Integer());
+    }
     QUERN_RETURN_IF_ERROR(Need("="));
     QUERN_ASSIGN(const std::string op_name, Word("an op"));
     const OpDef* op = FindOp(op_name);
@@ -241,6 +246,7 @@ class Parser {
       QUERN_ASSIGN(TensorType type, Type());
       types.push_back(std::move(type));
     } while (Accept(","));
+    if (count != static_cast<int64_t>(types.size())) return Expected("as many types as results before here");
     int origin = -1;
     if (Accept("@")) {
       Origin where;
@@ -325,6 +331,7 @@ class Parser {
       QUERN_ASSIGN(donation.input, String());
       QUERN_RETURN_IF_ERROR(Need("->"));
       QUERN_ASSIGN(const int64_t output, Integer());
+      if (output < 0 || output >= static_cast<int64_t>(graph.outputs.size())) return Expected("an output before here");
       donation.output = static_cast<int>(output);
       graph.donations.push_back(std::move(donation));
     }

@@ -11,6 +11,7 @@ namespace quern::ir {
 Status VerifyRegion(const Graph& graph, int index) {
   const Node& node = graph.node(index);
   if (node.body == nullptr) return absl::InternalError("a Region has no body");
+  if (node.results.empty()) return absl::InternalError(absl::StrFormat("Region %%%d has no results", index));
   const std::vector<int> inputs = node.body->Inputs();
   if (inputs.size() != node.inputs.size()) {
     return absl::InternalError(absl::StrFormat("Region %%%d has %u operands, its body %u inputs", index, node.inputs.size(),
@@ -60,6 +61,14 @@ Status VerifyNode(const Graph& graph, int index) {
           return absl::InvalidArgumentError(absl::StrFormat("%%%d (%s): symbol %s is not declared", index, node.op->name, symbol));
         }
       }
+      if (dim.is_constant() && dim.constant() < 0) {
+        return absl::InvalidArgumentError(absl::StrFormat("%%%d (%s): %s has a negative size", index, node.op->name, type.ToString()));
+      }
+    }
+    // What depends on symbols is counted when they are bound.
+    const Extent elements = type.elements();
+    if (elements.is_constant() && !elements.Evaluate({}).ok()) {
+      return absl::InvalidArgumentError(absl::StrFormat("%%%d (%s): %s has more elements than 64 bits can count", index, node.op->name, type.ToString()));
     }
   }
   if (node.op->family == Family::kRegion) return VerifyRegion(graph, index);
