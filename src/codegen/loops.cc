@@ -56,4 +56,42 @@ void EmitGrid(const RegionView& view, kir::Kernel& kernel, const std::vector<Ext
   kernel.sequential = !__builtin_mul_overflow(rows, elements_per_step, &total) && total <= kSequentialElements;
 }
 
+StatusOr<std::vector<Extent>> SharedExtents(const RegionView& view, const char* what) {
+  const std::vector<Extent>& dims = view.body.type(view.body.outputs[0]).dims;
+  for (const ir::Value& output : view.body.outputs) {
+    if (view.body.type(output).dims != dims) return absl::UnimplementedError(absl::StrCat("results of a ", what, " differ in extents"));
+  }
+  return dims;
+}
+
+void StoreResults(const RegionView& view, KernelWriter& writer, FusedExpr& expr, const kir::Index& at, kir::Block& block) {
+  expr.ShareIn(&block);
+  for (size_t o = 0; o < view.body.outputs.size(); ++o) {
+    const ir::Value output = view.body.outputs[o];
+    const kir::ExprRef element = expr.Element(output, at);
+    block.push_back(kb::WithOrigin(kb::Store(writer.Result(static_cast<int>(o)), at, element), writer.Origin(output.node)));
+  }
+  expr.ShareIn(nullptr);
+}
+
+void StoreRows(const RegionView& view, KernelWriter& writer, FusedExpr& expr, const kir::Index& row, const Extent& width, kir::Block& block) {
+  kir::Index at = row;
+  at.push_back(kb::Ref("c"));
+  kir::Block body;
+  StoreResults(view, writer, expr, at, body);
+  block.push_back(kb::Vec("c", kb::Int(0), kb::FromExtent(width), std::move(body)));
+}
+
+void EmitReducedResults(const RegionView& view, KernelWriter& writer, FusedExpr& expr, const std::vector<Extent>& dims, bool by_rows) {
+  constexpr int64_t kElementsOfPoint = 256, kElementsOfRow = 4096;  // about, and of work rather than of results
+  if (!by_rows) {
+    EmitGrid(view, writer.kernel, dims, kElementsOfPoint,
+             [&](const kir::Index& at, kir::Block& block) { StoreResults(view, writer, expr, at, block); });
+    return;
+  }
+  const std::vector<Extent> outer(dims.begin(), dims.end() - 1);
+  EmitGrid(view, writer.kernel, outer, kElementsOfRow,
+           [&](const kir::Index& row, kir::Block& block) { StoreRows(view, writer, expr, row, dims.back(), block); });
+}
+
 }  // namespace quern::codegen

@@ -89,17 +89,9 @@ StatusOr<LoweredRegion> LowerMap(const RegionView& view) {
   KernelWriter writer(view, "map");
   FusedExpr expr(view.body);
   writer.ProvideInputs(expr);
-  const std::vector<Extent>& dims = view.body.type(view.body.outputs[0]).dims;
-  for (const ir::Value& output : view.body.outputs) {
-    if (view.body.type(output).dims != dims) return absl::UnimplementedError("results of a map region differ in extents");
-  }
+  QUERN_ASSIGN(const std::vector<Extent> dims, SharedExtents(view, "map region"));
   if (dims.empty()) {
-    EmitGrid(view, writer.kernel, {}, 1, [&](const kir::Index&, kir::Block& block) {
-      expr.ShareIn(&block);
-      for (size_t o = 0; o < view.body.outputs.size(); ++o) {
-        block.push_back(kb::Store(writer.Result(static_cast<int>(o)), {}, expr.Element(view.body.outputs[o], {})));
-      }
-    });
+    EmitGrid(view, writer.kernel, {}, 1, [&](const kir::Index& at, kir::Block& block) { StoreResults(view, writer, expr, at, block); });
   } else {
     const std::vector<Extent> outer(dims.begin(), dims.end() - 1);
     const int64_t inner = std::min<int64_t>(UpperBound(dims.back(), view.ranges), kChunkElements);
@@ -120,16 +112,7 @@ StatusOr<LoweredRegion> LowerMap(const RegionView& view) {
           return kb::At("row", DType::kF32, {kb::Int(0), at.back()});
         });
       }
-      kir::Index at = index;
-      at.push_back(kb::Ref("c"));
-      kir::Block body;
-      expr.ShareIn(&body);
-      for (size_t o = 0; o < view.body.outputs.size(); ++o) {
-        const ir::Value output = view.body.outputs[o];
-        const kir::ExprRef value = expr.Element(output, at);
-        body.push_back(kb::WithOrigin(kb::Store(writer.Result(static_cast<int>(o)), at, value), writer.Origin(output.node)));
-      }
-      block.push_back(kb::Vec("c", kb::Int(0), kb::FromExtent(dims.back()), std::move(body)));
+      StoreRows(view, writer, expr, index, dims.back(), block);
     });
   }
   LoweredRegion lowered;

@@ -337,7 +337,7 @@ StatusOr<LoweredRegion> LowerPlain(const RegionView& view) {
   KernelWriter writer(view, "matmul");
   FusedExpr expr(view.body);
   writer.ProvideInputs(expr);
-  const std::vector<Extent>& dims = view.body.type(view.body.outputs[0]).dims;
+  QUERN_ASSIGN(const std::vector<Extent> dims, SharedExtents(view, "plain matmul region"));
   bool transposed = true;
   for (int n = 0; n < static_cast<int>(view.body.nodes().size()); ++n) {
     const ir::Node& node = view.body.node(n);
@@ -374,29 +374,8 @@ StatusOr<LoweredRegion> LowerPlain(const RegionView& view) {
       return kb::CastTo(node.results[0].dtype, kb::Contract(sum));
     });
   }
-  for (const Value& output : view.body.outputs) {
-    if (view.body.type(output).dims != dims) return absl::UnimplementedError("results of a plain matmul region differ in extents");
-  }
-  auto store = [&](const kir::Index& at, kir::Block& block) {
-    expr.ShareIn(&block);
-    for (size_t o = 0; o < view.body.outputs.size(); ++o) {
-      const kir::ExprRef element = expr.Element(view.body.outputs[o], at);
-      block.push_back(kb::WithOrigin(kb::Store(writer.Result(static_cast<int>(o)), at, element), writer.Origin(view.body.outputs[o].node)));
-    }
-    expr.ShareIn(nullptr);
-  };
-  if (transposed) {
-    EmitGrid(view, writer.kernel, dims, 256, store);  // the reduction has the unit stride
-  } else {
-    const std::vector<Extent> outer(dims.begin(), dims.end() - 1);
-    EmitGrid(view, writer.kernel, outer, 4096, [&](const kir::Index& index, kir::Block& block) {
-      kir::Index at = index;
-      at.push_back(kb::Ref("c"));
-      kir::Block body;
-      store(at, body);
-      block.push_back(kb::Vec("c", kb::Int(0), kb::FromExtent(dims.back()), std::move(body)));
-    });
-  }
+  // A transposed right side has the unit stride along the reduction.
+  EmitReducedResults(view, writer, expr, dims, /*by_rows=*/!transposed);
   LoweredRegion lowered;
   QUERN_ASSIGN(KernelUse use, writer.Finish());
   lowered.kernels.push_back(std::move(use));

@@ -264,10 +264,7 @@ StatusOr<LoweredRegion> LowerPoints(const RegionView& view) {
   KernelWriter writer(view, "points");
   FusedExpr expr(view.body);
   writer.ProvideInputs(expr);
-  const std::vector<Extent>& dims = view.body.type(view.body.outputs[0]).dims;
-  for (const Value& output : view.body.outputs) {
-    if (view.body.type(output).dims != dims) return absl::UnimplementedError("results of a reduction differ in extents");
-  }
+  QUERN_ASSIGN(const std::vector<Extent> dims, SharedExtents(view, "reduction"));
   bool innermost_reduced = false;
   for (int n = 0; n < static_cast<int>(view.body.nodes().size()); ++n) {
     const ir::Node& node = view.body.node(n);
@@ -302,26 +299,7 @@ StatusOr<LoweredRegion> LowerPoints(const RegionView& view) {
       return Finished(node, value, count);
     });
   }
-  auto store = [&](const kir::Index& at, kir::Block& block) {
-    expr.ShareIn(&block);
-    for (size_t o = 0; o < view.body.outputs.size(); ++o) {
-      const kir::ExprRef element = expr.Element(view.body.outputs[o], at);
-      block.push_back(kb::WithOrigin(kb::Store(writer.Result(static_cast<int>(o)), at, element), writer.Origin(view.body.outputs[o].node)));
-    }
-    expr.ShareIn(nullptr);
-  };
-  if (innermost_reduced || dims.empty()) {
-    EmitGrid(view, writer.kernel, dims, 256, store);
-  } else {
-    const std::vector<Extent> outer(dims.begin(), dims.end() - 1);
-    EmitGrid(view, writer.kernel, outer, 4096, [&](const kir::Index& index, kir::Block& block) {
-      kir::Index at = index;
-      at.push_back(kb::Ref("c"));
-      kir::Block body;
-      store(at, body);
-      block.push_back(kb::Vec("c", kb::Int(0), kb::FromExtent(dims.back()), std::move(body)));
-    });
-  }
+  EmitReducedResults(view, writer, expr, dims, /*by_rows=*/!innermost_reduced && !dims.empty());
   writer.kernel.sequential = false;
   LoweredRegion lowered;
   QUERN_ASSIGN(KernelUse use, writer.Finish());

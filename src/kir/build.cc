@@ -28,17 +28,6 @@ double RoundTo(DType dtype, double value) {
   }
 }
 
-bool InDomain(OpDomain domain, DType dtype) {
-  switch (domain) {
-    case OpDomain::kNumeric: return IsFloat(dtype) || IsInteger(dtype);
-    case OpDomain::kFloat: return IsFloat(dtype);
-    case OpDomain::kBitwise: return IsInteger(dtype) || dtype == DType::kBool;
-    case OpDomain::kInteger: return IsInteger(dtype);
-    case OpDomain::kAny: return !IsBlock(dtype);
-  }
-  QUERN_CHECK(false);
-}
-
 const char* DomainName(OpDomain domain) {
   switch (domain) {
     case OpDomain::kNumeric: return "a number";
@@ -110,7 +99,7 @@ StatusOr<DType> ResultType(Op op, std::span<const DType> operands) {
     operands = operands.subspan(1);
   }
   for (DType dtype : operands) {
-    if (!InDomain(row.domain, dtype)) {
+    if (!Takes(row.domain, dtype)) {
       return fail(absl::StrFormat("needs %s, got %s", DomainName(row.domain), std::string(Name(dtype))));
     }
     if (dtype != operands[0]) {

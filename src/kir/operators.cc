@@ -133,6 +133,17 @@ constexpr ReduceRow kReduceRows[] = {
 
 }  // namespace
 
+bool Takes(OpDomain domain, DType dtype) {
+  switch (domain) {
+    case OpDomain::kNumeric: return IsFloat(dtype) || IsInteger(dtype);
+    case OpDomain::kFloat: return IsFloat(dtype);
+    case OpDomain::kBitwise: return IsInteger(dtype) || dtype == DType::kBool;
+    case OpDomain::kInteger: return IsInteger(dtype);
+    case OpDomain::kAny: return !IsBlock(dtype);
+  }
+  QUERN_CHECK(false);
+}
+
 const OpRow& Row(Op op) { return kRows[static_cast<int>(op)]; }
 
 std::optional<Op> OpFromName(std::string_view name) {

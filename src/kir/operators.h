@@ -30,6 +30,7 @@ enum class OpDomain : uint8_t {
   kInteger,   // integers
   kAny,       // numeric and bool
 };
+bool Takes(OpDomain domain, DType dtype);
 
 // How the text form writes it.
 enum class OpSyntax : uint8_t { kPrefix, kInfix, kCall };

@@ -127,14 +127,7 @@ class Generator {
     static constexpr Op kSmooth[] = {Op::kNeg, Op::kAbs, Op::kAdd, Op::kSub, Op::kMul, Op::kMin, Op::kMax,
                                      Op::kAtan, Op::kTanh, Op::kErf, Op::kSigmoid, Op::kFma};
     if (options_.smooth) return std::find(std::begin(kSmooth), std::end(kSmooth), op) != std::end(kSmooth);
-    switch (Row(op).domain) {
-      case OpDomain::kNumeric: return dtype != DType::kBool;
-      case OpDomain::kFloat: return IsFloat(dtype);
-      case OpDomain::kBitwise: return !IsFloat(dtype);
-      case OpDomain::kInteger: return IsInteger(dtype);
-      case OpDomain::kAny: return true;
-    }
-    return false;
+    return Takes(Row(op).domain, dtype);
   }
 
   static bool IsComparison(Op op) { return op == Op::kEq || op == Op::kNe || op == Op::kLt || op == Op::kLe; }

@@ -66,17 +66,6 @@ void FillEdges(Kernel& kernel, DType dtype) {
     kernel.body.push_back(kb::Store("e", {kb::Int(static_cast<int64_t>(i))}, values[i]));
 }
 
-bool Takes(OpDomain domain, DType dtype) {
-  switch (domain) {
-    case OpDomain::kNumeric: return dtype != DType::kBool;
-    case OpDomain::kFloat: return IsFloat(dtype);
-    case OpDomain::kBitwise: return !IsFloat(dtype);
-    case OpDomain::kInteger: return IsInteger(dtype);
-    case OpDomain::kAny: return true;
-  }
-  return false;
-}
-
 // One kernel a dtype: every operator on all pairs of edge values, of random values, and on loads of both.
 TEST(Tables, OperatorsOnEveryDtype) {
   std::vector<CKernelCase> cases;

@@ -13,17 +13,6 @@ constexpr DType kScalars[] = {DType::kF32, DType::kF16, DType::kBF16, DType::kF6
                               DType::kI64, DType::kU8,  DType::kU16,  DType::kU32, DType::kU64, DType::kBool};
 constexpr int64_t kExtents[] = {1, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 37};
 
-bool Takes(Op op, DType dtype) {
-  switch (kir::Row(op).domain) {
-    case kir::OpDomain::kNumeric: return IsFloat(dtype) || IsInteger(dtype);
-    case kir::OpDomain::kFloat: return IsFloat(dtype);
-    case kir::OpDomain::kBitwise: return IsInteger(dtype) || dtype == DType::kBool;
-    case kir::OpDomain::kInteger: return IsInteger(dtype);
-    case kir::OpDomain::kAny: return true;
-  }
-  return false;
-}
-
 std::string Spell(Op op, DType dtype) {
   const kir::OpRow& row = kir::Row(op);
   const std::string name = row.name;
@@ -80,7 +69,7 @@ TEST_P(Operators, AgreeWithTheInterpreter) {
   Rng rng(kSeed + static_cast<uint64_t>(dtype));
   std::vector<Op> ops;
   for (int op = 0; op < kir::kOpCount; ++op) {
-    if (Takes(static_cast<Op>(op), dtype)) ops.push_back(static_cast<Op>(op));
+    if (kir::Takes(kir::Row(static_cast<Op>(op)).domain, dtype)) ops.push_back(static_cast<Op>(op));
   }
   std::vector<kir::Kernel> kernels = {OperatorKernel(dtype, ops, Form::kVecSymbol, 0),
                                       OperatorKernel(dtype, ops, Form::kScalar, 0),
