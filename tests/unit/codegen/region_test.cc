@@ -290,7 +290,9 @@ TEST(Region, NormAndQuantise) {
 }
 
 // The gate and up products of a feed-forward block, at the three numbers of rows that kernels differ in.
-std::string GateUp(const std::string& weight, const std::string& activation, const std::string& rows) {
+// `quantised`: the format that the product of the two leaves in, for the next matrix.
+std::string GateUp(const std::string& weight, const std::string& activation, const std::string& rows, const std::string& quantised = "") {
+  const std::string result = quantised.empty() ? "f32[" : quantised + "[";
   const std::string body = R"(
     %0 = Input() {name = "a"} : )" + activation + "[" + rows + R"(, 512]
     %1 = Input() {name = "g"} : )" + weight + R"([256, 512]
@@ -298,12 +300,11 @@ std::string GateUp(const std::string& weight, const std::string& activation, con
     %3 = MatMul(%0, %1) {transpose_b = true} : f32[)" + rows + R"(, 256]
     %4 = MatMul(%0, %2) {transpose_b = true} : f32[)" + rows + R"(, 256]
     %5 = Silu(%3) : f32[)" + rows + R"(, 256]
-    %6 = Mul(%5, %4) : f32[)" + rows + R"(, 256]
-    return %6
-  })";
+    %6 = Mul(%5, %4) : f32[)" + rows + ", 256]\n" +
+                           (quantised.empty() ? "    return %6\n  }" : "    %7 = Quantize(%6) {format = " + quantised + "} : " + result + rows + ", 256]\n    return %7\n  }");
   const std::string symbols = rows == "S" ? " sym S in 9..256" : "";
   return "graph g" + symbols + " {\n  %0 = Input() {name = \"x\"} : " + activation + "[" + rows + ", 512]\n  %1 = Param() {name = \"g\"} : " + weight +
-         "[256, 512]\n  %2 = Param() {name = \"u\"} : " + weight + "[256, 512]\n  %3 = Region(%0, %1, %2) {family = \"matmul\"} : f32[" + rows +
+         "[256, 512]\n  %2 = Param() {name = \"u\"} : " + weight + "[256, 512]\n  %3 = Region(%0, %1, %2) {family = \"matmul\"} : " + result + rows +
          ", 256] body graph body" + symbols + " {" + body + "\n  return %3\n}";
 }
 
@@ -314,6 +315,18 @@ TEST(Region, GateUpOfEveryFormat) {
     for (const std::string rows : {"1", "5", "S"}) {
       SCOPED_TRACE(weight + " x " + activation + " rows " + rows);
       CheckRegion(GateUp(weight, activation, rows), {{"S", 11}});
+    }
+  }
+}
+
+// The rows that the next product reads, quantised where they were made: gathered in scratch, then packed.
+TEST(Region, GateUpQuantised) {
+  for (const std::string format : {"q8_0", "q8_K"}) {
+    for (const std::string weight : {"f16", "q4_K"}) {
+      for (const std::string rows : {"1", "5", "S"}) {
+        SCOPED_TRACE(weight + " to " + format + " rows " + rows);
+        CheckRegion(GateUp(weight, weight == "f16" ? "f32" : "q8_K", rows, format), {{"S", 11}}, 1e-2);
+      }
     }
   }
 }

@@ -60,8 +60,14 @@ TEST(SpmTokenizer, RefusesAnotherModel) {
             "tokenizer model \"gpt2\" is not supported, only \"llama\" (SentencePiece) is");
 }
 
-// A GGUF file of a vocabulary alone. `byte_token`: the text of its one byte token.
-std::vector<uint8_t> FileWithByteToken(std::string_view byte_token) {
+struct Token {
+  std::string_view text;
+  float score;
+  int32_t kind;  // as in the file: 1 normal, 2 unknown, 3 control, 4 user-defined, 6 byte
+};
+
+// A GGUF file of a vocabulary alone, whose token 1 begins a text.
+std::vector<uint8_t> FileOf(const std::vector<Token>& tokens) {
   std::vector<uint8_t> bytes;
   auto put = [&](auto value) {
     const auto* data = reinterpret_cast<const uint8_t*>(&value);
@@ -74,22 +80,60 @@ std::vector<uint8_t> FileWithByteToken(std::string_view byte_token) {
   auto array = [&](std::string_view key, uint32_t type) {
     text(key);
     for (const uint32_t n : {9u, type}) put(n);
-    put(uint64_t{3});
+    put(uint64_t{tokens.size()});
   };
   put(uint32_t{0x46554747});
   put(uint32_t{3});
   put(uint64_t{0});
-  put(uint64_t{4});
+  put(uint64_t{5});
   text("tokenizer.ggml.model");
   put(uint32_t{8});
   text("llama");
+  text("tokenizer.ggml.bos_token_id");
+  put(uint32_t{4});
+  put(uint32_t{1});
   array("tokenizer.ggml.tokens", 8);
-  for (const std::string_view token : {std::string_view("<unk>"), byte_token, std::string_view("a")}) text(token);
+  for (const Token& token : tokens) text(token.text);
   array("tokenizer.ggml.scores", 6);
-  for (const float score : {0.0f, 0.0f, -1.0f}) put(score);
+  for (const Token& token : tokens) put(token.score);
   array("tokenizer.ggml.token_type", 5);
-  for (const int32_t kind : {2, 6, 1}) put(kind);
+  for (const Token& token : tokens) put(token.kind);
   return bytes;
+}
+std::vector<uint8_t> FileWithByteToken(std::string_view byte_token) { return FileOf({{"<unk>", 0, 2}, {byte_token, 0, 6}, {"a", -1, 1}}); }
+
+// By hand, so that it holds without the files of real vocabularies.
+TEST(SpmTokenizer, MergesTheBestPairFirst) {
+  const std::vector<uint8_t> bytes = FileOf({{"<unk>", 0, 2},   // 0
+                                             {"<s>", 0, 3},     // 1
+                                             {"<0xC3>", 0, 6},  // 2
+                                             {"<|x|>", 0, 4},   // 3
+                                             {"a", -1, 1},      // 4
+                                             {"b", -2, 1},      // 5
+                                             {"c", -3, 1},      // 6
+                                             {"ab", -4, 1},     // 7
+                                             {"bc", -3.5, 1},   // 8
+                                             {"\u2581", -5, 1},   // 9
+                                             {"\u2581a", -6, 1},  // 10
+                                             {"aa", -7, 1},     // 11
+                                             {"abc", -2.5, 1},  // 12: no merge of two pieces makes it out of "abc"
+                                             {"cc", -8, 1}});   // 13
+  const StatusOr<GgufFile> file = GgufFile::Parse(bytes);
+  ASSERT_TRUE(file.ok()) << file.status();
+  const StatusOr<SpmTokenizer> tokenizer = SpmTokenizer::FromGguf(*file);
+  ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
+  using Ids = std::vector<int32_t>;
+  // "bc" goes before "ab", which is stale from then on; what is left of it and "bc" is a merge again.
+  EXPECT_EQ(tokenizer->Encode("abc", false), (Ids{9, 12}));
+  EXPECT_EQ(tokenizer->Encode("abb", false), (Ids{9, 7, 5}));
+  EXPECT_EQ(tokenizer->Encode("bcc", false), (Ids{9, 8, 6}));
+  EXPECT_EQ(tokenizer->Encode("babcb", true), (Ids{1, 9, 5, 12, 5}));
+  // Of equal scores the leftmost; a space in front, also behind what a user defined.
+  EXPECT_EQ(tokenizer->Encode("caaa", false), (Ids{9, 6, 11, 4}));
+  EXPECT_EQ(tokenizer->Encode("aca<|x|>acc a", false), (Ids{10, 6, 4, 3, 10, 13, 10}));
+  EXPECT_EQ(tokenizer->Decode({10, 6, 4}), "aca");
+  // Bytes as a fallback, and what has none.
+  EXPECT_EQ(tokenizer->Encode("a\u00e9", false), (Ids{10, 2, 0}));
 }
 
 TEST(SpmTokenizer, ReadsByteTokens) {

@@ -57,6 +57,20 @@ TEST(ExpandComposites, Softmax) {
 )");
 }
 
+TEST(ExpandComposites, SoftmaxOfLargeValuesIsFinite) {
+  const ir::Graph graph = Parsed(R"(graph g {
+  %0 = Input() {name = "x"} : f32[2, 3]
+  %1 = Softmax(%0) {axis = -1} : f32[2, 3]
+  return %1
+})");
+  const StatusOr<ir::Graph> expanded = ExpandComposites(graph);
+  ASSERT_TRUE(expanded.ok()) << expanded.status();
+  const ir::Feeds feeds = {{"x", {DType::kF32, {2, 3}, {-3000, 1000, 3000, -5000, -5000, -9000}}}};
+  const auto values = ir::Interpret(*expanded, {}, feeds);
+  ASSERT_TRUE(values.ok()) << values.status();
+  EXPECT_EQ((*values)[0].data, (std::vector<double>{0, 0, 1, 0.5, 0.5, 0}));
+}
+
 TEST(ExpandComposites, NestedAndSeveralResults) {
   const StatusOr<ir::Graph> graph = ExpandComposites(Parsed(R"(graph g {
   %0 = Input() {name = "x"} : f32[3, 8]

@@ -252,6 +252,28 @@ TEST(Executable, DonationWithoutAnUpdate) {
   }
 }
 
+// Each state becomes the other: both are read before either is overwritten.
+TEST(Executable, StatesThatChangePlaces) {
+  const auto executable = Make(R"(graph g {
+  %0 = Input() {name = "a"} : f32[19]
+  %1 = Input() {name = "b"} : f32[19]
+  return %1, %0
+  donate "a" -> 0
+  donate "b" -> 1
+})", {{}});
+  ASSERT_NE(executable, nullptr);
+  auto state = [&](const char* name) { return reinterpret_cast<float*>(executable->State(name)->data()); };
+  std::fill_n(state("a"), 19, 3.0f);
+  std::fill_n(state("b"), 19, 5.0f);
+  for (int run = 1; run < 4; ++run) {
+    ASSERT_TRUE(executable->Run({}, {}, {}).ok());
+    for (const int i : {0, 18}) {
+      EXPECT_EQ(state("a")[i], run % 2 == 0 ? 3.0f : 5.0f);
+      EXPECT_EQ(state("b")[i], run % 2 == 0 ? 5.0f : 3.0f);
+    }
+  }
+}
+
 // 200 launches of one kernel: compiled once, bound in microseconds, the same bits on any number of threads.
 TEST(Executable, ManyLaunchesOfOneKernel) {
   std::string text = "graph g sym P in 0..1000 {\n  %0 = Input() {name = \"x\"} : f32[3, 1031]\n";

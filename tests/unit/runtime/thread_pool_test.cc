@@ -60,6 +60,12 @@ TEST(ThreadPool, KeepsOrderAndRunsEveryChunkOnce) {
   }
 }
 
+// More threads than processors: a worker that loses its processor in one run must not find itself in the next.
+TEST(ThreadPool, RunsOfChangingLengths) {
+  ThreadPool pool(6);
+  for (int round = 0; round < 600; ++round) RunBoard(pool, 1 + round * 5 % 13, 1);
+}
+
 TEST(ThreadPool, WakesSleepingWorkers) {
   ThreadPool pool(2);
   for (int i = 0; i < 5; ++i) {
