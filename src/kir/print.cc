@@ -311,7 +311,7 @@ class KernelPrinter {
   const Kernel& kernel_;
   const bool origins_;
   std::map<const Stmt*, int>* const lines_;
-  const ExprPrinter exprs_;
+  const ExprPrinter exprs_{};
   std::string out_;
   int indent_ = 0;
 };
