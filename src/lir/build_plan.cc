@@ -57,6 +57,10 @@ class PlanBuilder {
       QUERN_RETURN_IF_ERROR(ir::WithOrigin(graph_, graph_.nodes()[n].origin, PlaceNode(static_cast<int>(n))));
     }
     QUERN_RETURN_IF_ERROR(FinishOutputs());
+    for (const std::vector<Place>& results : places_) {
+      std::vector<Argument>& values = plan_.values.emplace_back();
+      for (const Place& place : results) values.push_back(place.at);
+    }
     PlaceMemory();
     QUERN_RETURN_IF_ERROR(Verify(plan_));
     return std::move(plan_);
@@ -261,6 +265,7 @@ class PlanBuilder {
     for (codegen::KernelUse& use : lowered.kernels) {
       Launch launch;
       launch.label = LabelOf(region, use.kernel);
+      launch.region = n;
       for (size_t p = 0; p < use.operands.size(); ++p) {
         const codegen::Operand& operand = use.operands[p];
         Argument argument;

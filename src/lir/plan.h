@@ -59,6 +59,7 @@ struct Launch {
   int kernel = -1;                  // of Plan::kernels
   std::vector<Argument> arguments;  // in the order of the kernel's parameters
   std::string label;                // "layers.3/ffn_down: MatMul"
+  int region = -1;                  // node of the fused graph that it computes, all of its launches in a row; -1: a copy
 };
 
 // What the ranges alone do not prove: checked whenever symbols are bound.
@@ -76,6 +77,9 @@ struct Plan {
   std::vector<Launch> once;          // parameter-only work, run when parameters are bound
   std::vector<Launch> launches;      // every run, in order
   std::vector<Requirement> requirements;
+  // Where each result of each node of the fused graph lies: what checks and profiles look up. Right from the last launch of the
+  // value's region until the last one that reads it.
+  std::vector<std::vector<Argument>> values;
   Extent arena_bytes, once_bytes;
 };
 
