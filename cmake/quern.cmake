@@ -78,3 +78,13 @@ function(quern_generated_table out glob prefix)
   endforeach()
   file(CONFIGURE OUTPUT ${out} CONTENT "${text}")
 endfunction()
+
+# quern_file_hash(TARGET OUT ROOT file...): OUT, which sources of the target include, has a hash of the files and of their names
+# below ROOT.
+function(quern_file_hash target out root)
+  list(SORT ARGN)
+  set(script ${CMAKE_SOURCE_DIR}/cmake/file_hash.cmake)
+  add_custom_command(OUTPUT ${out} COMMAND ${CMAKE_COMMAND} -DROOT=${root} "-DFILES=${ARGN}" -DOUT=${out} -P ${script}
+    DEPENDS ${ARGN} ${script} COMMENT "Hash for ${target}" VERBATIM)
+  target_sources(${target} PRIVATE ${out})
+endfunction()

@@ -11,7 +11,9 @@
 #include <mutex>
 
 #include "base/check.h"
+#include "jit/identity.h"
 #include "jit/linker.h"
+#include "simd/library.h"
 
 namespace quern::jit {
 namespace {
@@ -135,13 +137,15 @@ StatusOr<std::shared_ptr<Engine>> Engine::Create(const EngineOptions& options) {
   return engine;
 }
 
-StatusOr<Module> Engine::Compile(std::span<const kir::Kernel> kernels) {
+StatusOr<Module> Engine::Compile(std::span<const kir::Kernel> kernels, std::span<const std::string> names) {
   const int64_t start = Now();
   auto module = std::make_unique<Module::State>();
   const size_t batch = BatchSize(kernels.size(), state_->options);
   // Numbered within the object, so that its bytes depend on its kernels alone.
   std::vector<std::string> symbols;
-  for (size_t i = 0; i < kernels.size(); ++i) symbols.push_back(absl::StrFormat("%s.%d", kernels[i].name, i % batch));
+  for (size_t i = 0; i < kernels.size(); ++i) {
+    symbols.push_back(names.empty() ? absl::StrFormat("%s.%d", kernels[i].name, i % batch) : names[i]);
+  }
   const size_t batches = (kernels.size() + batch - 1) / batch;
   module->objects.resize(batches);
   std::vector<Status> statuses(batches);
@@ -170,6 +174,21 @@ StatusOr<Module> Engine::Compile(std::span<const kir::Kernel> kernels) {
   QUERN_RETURN_IF_ERROR(Link(*module));
   module->report.wall = Now() - start;
   return Module(std::move(module));
+}
+
+cache::CompileKey Engine::KeyOf(const kir::Kernel& kernel, const std::string& symbol) const {
+  const cpu::EmitOptions& emit = state_->options.emit;
+  const simd::Level* level = simd::FindLevel(state_->target->name);
+  cache::CompileKey key;
+  key.kernel = kir::Print(kernel, {.origins = false, .normalise_names = true});
+  key.symbol = symbol;
+  key.level = state_->target->name;
+  key.features = std::string(level->target_cpu) + " " + std::string(level->target_features) + " " + state_->target->required;
+  key.options = absl::StrFormat("optimise=%d specialise=%d expand_tiles=%d", emit.optimise, emit.specialise, emit.expand_tiles);
+  key.primitives = simd::BitcodeHash();
+  key.llvm = LlvmIdentity();
+  key.build = SourcesIdentity();
+  return key;
 }
 
 StatusOr<Module> Engine::Load(std::span<const SavedObject> objects) {

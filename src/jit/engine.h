@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "cache/compile_key.h"
 #include "codegen/cpu/object.h"
 #include "codegen/cpu/target.h"
 #include "kir/kir.h"
@@ -25,7 +26,7 @@ namespace quern::jit {
 struct EngineOptions {
   std::string cpu = "native";  // a level's name or alias (codegen/cpu/target.h)
   int threads = 2;             // for compiling
-  int batch = 6;               // kernels an object at most; 1 where each is cached by itself
+  int batch = 6;               // kernels an object at most; 1 where each is stored by itself
   cpu::EmitOptions emit = {};
   bool perf_map = false;       // append to /tmp/perf-PID.map, which `perf report` reads
 };
@@ -79,10 +80,13 @@ class Engine {
   ~Engine();
 
   const cpu::Target& target() const;
-  // Kernels that have passed kir::Verify; equal ones are the caller's to merge. Names need not differ.
-  StatusOr<Module> Compile(std::span<const kir::Kernel> kernels);
-  // Links objects made earlier by Compile on the same level (from a cache); the kernels in their order. Bytes that are
-  // not a well-formed object of this machine are an error, but code is trusted: check a stored object's checksum first.
+  // Kernels that have passed kir::Verify; equal ones are the caller's to merge. `symbols`: what their functions are called,
+  // none twice; without them, the kernels' names with a number.
+  StatusOr<Module> Compile(std::span<const kir::Kernel> kernels, std::span<const std::string> symbols = {});
+  // Everything that the object of one kernel under this symbol depends on.
+  cache::CompileKey KeyOf(const kir::Kernel& kernel, const std::string& symbol) const;
+  // Links objects made earlier by Compile with equal keys; the kernels in their order. Bytes that are not a well-formed
+  // object of this machine are an error, but code is trusted: check a stored object's checksum first.
   StatusOr<Module> Load(std::span<const SavedObject> objects);
   // Bytes of the object files behind live modules.
   int64_t live_bytes() const;

@@ -9,16 +9,18 @@
 
 namespace quern {
 
-StatusOr<std::unique_ptr<BoundPlan>> BoundPlan::Create(lir::Plan plan, std::span<const std::string> names, KernelCache& cache,
-                                                       SharedMemory& memory, ThreadPool& pool) {
-  std::unique_ptr<BoundPlan> bound(new BoundPlan(std::move(plan)));
+StatusOr<std::unique_ptr<BoundPlan>> BoundPlan::Create(lir::Plan plan, std::span<const std::string> names,
+                                                       std::vector<std::string> kernel_symbols, KernelCache& cache,
+                                                       SharedMemory& memory, ThreadPool& pool, Stepping stepping) {
+  std::unique_ptr<BoundPlan> bound(new BoundPlan(std::move(plan), std::move(stepping)));
+  bound->kernel_symbols_ = std::move(kernel_symbols);
   QUERN_RETURN_IF_ERROR(bound->Prepare(names, cache, memory, pool));
   return bound;
 }
 
 Status BoundPlan::Prepare(std::span<const std::string> names, KernelCache& cache, SharedMemory& memory, ThreadPool& pool) {
   names_.assign(names.begin(), names.end());
-  QUERN_ASSIGN(functions_, cache.Get(plan_.kernels));
+  QUERN_ASSIGN(functions_, cache.Get(plan_.kernels, kernel_symbols_));
   for (const kir::Kernel& kernel : plan_.kernels) {
     QUERN_ASSIGN(const int64_t bytes, kir::ScratchBytes(kernel, {}));
     scratch_bytes_ = std::max(scratch_bytes_, bytes);
@@ -34,6 +36,11 @@ Status BoundPlan::Prepare(std::span<const std::string> names, KernelCache& cache
   QUERN_ASSIGN(once_, Memory::Allocate(once_bytes.Evaluate({})));
   QUERN_RETURN_IF_ERROR(list_.Build(plan_, plan_.launches, functions_, names));
   QUERN_RETURN_IF_ERROR(once_list_.Build(plan_, plan_.once, functions_, names));
+  if (stepping_.substitute) {
+    for (auto [list, launches] : {std::pair(&list_, &plan_.launches), std::pair(&once_list_, &plan_.once)}) {
+      for (size_t l = 0; l < launches->size(); ++l) list->Substitute(l, stepping_.substitute((*launches)[l], list->dispatches()[l].kernel));
+    }
+  }
 
   bases_.resize(plan_.buffers.size());
   offsets_.resize(plan_.buffers.size());
@@ -88,7 +95,24 @@ Status BoundPlan::RunOnce(ThreadPool& pool) {
     scratch.push_back(worker.data());
     memory.push_back(std::move(worker));
   }
+  if (stepping_.observer != nullptr) return RunStepwise(once_list_, plan_.once, values, true, pool, scratch);
   pool.Run(once_list_.dispatches(), scratch);
+  return absl::OkStatus();
+}
+
+Status BoundPlan::RunStepwise(const DispatchList& list, const std::vector<lir::Launch>& launches, std::span<const int64_t> values, bool once,
+                              ThreadPool& pool, std::span<void* const> scratch) {
+  Binding symbols;
+  for (size_t s = 0; s < names_.size(); ++s) symbols[names_[s]] = values[s];
+  for (size_t first = 0; first < launches.size();) {
+    size_t end = first + 1;
+    while (end < launches.size() && launches[first].region >= 0 && launches[end].region == launches[first].region) ++end;
+    const RegionStep step = {stepping_.variant, &plan_, std::span(launches).subspan(first, end - first), bases_, &symbols, once};
+    QUERN_RETURN_IF_ERROR(stepping_.observer->Before(step));
+    pool.Run(list.dispatches().subspan(first, end - first), scratch);
+    QUERN_RETURN_IF_ERROR(stepping_.observer->After(step));
+    first = end;
+  }
   return absl::OkStatus();
 }
 

@@ -14,6 +14,7 @@
 #include "lir/plan.h"
 #include "runtime/kernel_cache.h"
 #include "runtime/memory.h"
+#include "runtime/region_observer.h"
 #include "runtime/symbol_program.h"
 #include "runtime/thread_pool.h"
 
@@ -29,6 +30,8 @@ class DispatchList {
   // Follows a new address of one buffer.
   void Rebase(int buffer, std::span<const int64_t> values, uint8_t* base);
   std::span<const Dispatch> dispatches() const { return dispatches_; }
+  // Puts another function in the place of a launch's kernel.
+  void Substitute(size_t launch, quern_kernel* kernel) { dispatches_[launch].kernel = kernel; }
 
  private:
   // One entry of a launch's table of pointers.
@@ -62,31 +65,39 @@ struct SharedMemory {
 
 class BoundPlan {
  public:
-  // `names`: the table of symbols. Compiles what the cache lacks and runs the parameter-only work.
+  // `names`: the table of symbols; `kernel_symbols`: what the machine code of each kernel is called. Compiles what the cache
+  // lacks and runs the parameter-only work.
   // Errors: a parameter that is not bound; those of the compiler.
-  static StatusOr<std::unique_ptr<BoundPlan>> Create(lir::Plan plan, std::span<const std::string> names, KernelCache& cache,
-                                                     SharedMemory& memory, ThreadPool& pool);
+  static StatusOr<std::unique_ptr<BoundPlan>> Create(lir::Plan plan, std::span<const std::string> names,
+                                                     std::vector<std::string> kernel_symbols, KernelCache& cache, SharedMemory& memory, ThreadPool& pool,
+                                                     Stepping stepping = {});
 
   // Follows the symbols, and makes sure the arena is large enough. Cheap when nothing changed.
   // Errors: a requirement of the plan that the values break; no memory.
   Status Bind(std::span<const int64_t> values, SharedMemory& memory);
   void SetInput(std::string_view name, const void* data);
   void SetOutput(int index, void* data);
+  // Runs the dispatches region by region, between calls of the observer. Only with an observer.
+  Status RunStepwise(ThreadPool& pool, std::span<void* const> scratch) { return RunStepwise(list_, plan_.launches, values_, false, pool, scratch); }
   // Bytes of scratch that a worker needs.
   int64_t scratch_bytes() const { return scratch_bytes_; }
   std::span<const Dispatch> dispatches() const { return list_.dispatches(); }
   const lir::Plan& plan() const { return plan_; }
   const std::vector<quern_kernel*>& functions() const { return functions_; }
+  const std::vector<std::string>& kernel_symbols() const { return kernel_symbols_; }
 
  private:
-  explicit BoundPlan(lir::Plan plan) : plan_(std::move(plan)) {}
+  BoundPlan(lir::Plan plan, Stepping stepping) : plan_(std::move(plan)), stepping_(std::move(stepping)) {}
   Status Prepare(std::span<const std::string> names, KernelCache& cache, SharedMemory& memory, ThreadPool& pool);
   Status RunOnce(ThreadPool& pool);
+  Status RunStepwise(const DispatchList& list, const std::vector<lir::Launch>& launches, std::span<const int64_t> values, bool once,
+                     ThreadPool& pool, std::span<void* const> scratch);
   // Sets the base of a buffer that is alive for as long as the arena stays where it is.
   void Place(int buffer, uint8_t* base);
 
   lir::Plan plan_;
-  std::vector<std::string> names_;
+  Stepping stepping_;
+  std::vector<std::string> names_, kernel_symbols_;
   std::vector<quern_kernel*> functions_;
   std::vector<uint8_t*> bases_;           // by buffer of the plan
   std::vector<Polynomial> offsets_;       // by buffer: in the arena

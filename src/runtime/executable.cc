@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/check.h"
+#include "lir/kernel_symbols.h"
 
 namespace quern {
 namespace {
@@ -199,8 +200,10 @@ Status Executable::Compile(int variant) {
   const int64_t start = NowNs();
   const KernelCache::Report before = s.options.cache->report();
   QUERN_ASSIGN(lir::Plan plan, s.variants[variant].plan());
+  std::vector<std::string> symbols = lir::KernelSymbols(plan, s.variants[variant].guard);
   const int64_t planned = NowNs();
-  QUERN_ASSIGN(s.plans[variant], BoundPlan::Create(std::move(plan), s.names, *s.options.cache, s.memory, *s.options.pool));
+  QUERN_ASSIGN(s.plans[variant], BoundPlan::Create(std::move(plan), s.names, std::move(symbols), *s.options.cache, s.memory, *s.options.pool,
+                                                     {s.options.stepping.observer, variant, s.options.stepping.substitute}));
   const int64_t compiled = NowNs();
   ++s.report.variants;
   s.report.plan_ns += planned - start;
@@ -276,7 +279,8 @@ Status Executable::Run(std::span<const ConstBytes> inputs, std::span<const Mutab
   for (size_t i = 0; i < inputs.size(); ++i) plan.SetInput(s.signature.inputs[i].name, inputs[i].data);
   for (size_t i = 0; i < outputs.size(); ++i) plan.SetOutput(s.signature.outputs[i].output, outputs[i].data);
   const int64_t bound = NowNs();
-  s.options.pool->Run(plan.dispatches(), s.scratch_pointers);
+  if (s.options.stepping.observer == nullptr) s.options.pool->Run(plan.dispatches(), s.scratch_pointers);
+  else QUERN_RETURN_IF_ERROR(plan.RunStepwise(*s.options.pool, s.scratch_pointers));
   s.last = &plan;
   s.report.bind_ns = bound - start;
   s.report.run_ns = NowNs() - bound;

@@ -1,42 +1,104 @@
 #include "runtime/kernel_cache.h"
 
-namespace quern {
+#include <chrono>
 
-StatusOr<std::vector<quern_kernel*>> KernelCache::Get(std::span<const kir::Kernel> kernels) {
+namespace quern {
+namespace {
+
+int64_t Now() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+}  // namespace
+
+void KernelCache::Wanted::Add(kir::Kernel kernel, std::string symbol, const Hash128& text) {
+  kernels.push_back(std::move(kernel));
+  symbols.push_back(std::move(symbol));
+  texts.push_back(text);
+}
+
+StatusOr<std::vector<quern_kernel*>> KernelCache::Get(std::span<const kir::Kernel> kernels, std::span<const std::string> symbols) {
   const std::lock_guard lock(mutex_);
-  std::vector<Hash128> keys;
-  std::vector<kir::Kernel> missing;
-  std::vector<Hash128> missing_keys;
-  for (const kir::Kernel& kernel : kernels) {
-    keys.push_back(HashBytes(kir::Print(kernel, {.origins = false, .normalise_names = true})));
-    if (!kernels_.emplace(keys.back(), nullptr).second) {
-      ++report_.reused;
-      continue;
-    }
-    missing.push_back(kernel);
-    missing_keys.push_back(keys.back());
+  std::vector<Hash128> texts;
+  Wanted wanted;
+  for (size_t i = 0; i < kernels.size(); ++i) {
+    texts.push_back(HashBytes(kir::Print(kernels[i], {.origins = false, .normalise_names = true})));
+    if (kernels_.emplace(texts.back(), nullptr).second) wanted.Add(kernels[i], symbols[i], texts.back());
+    else ++report_.reused;
   }
-  if (!missing.empty()) {
-    StatusOr<jit::Module> module = engine_->Compile(missing);
-    if (!module.ok()) {
-      for (const Hash128& key : missing_keys) kernels_.erase(key);
-      return std::move(module).status();
+  const std::vector<Hash128> added = wanted.texts;
+  StatusOr<Wanted> missing = Load(std::move(wanted));
+  const Status status = missing.ok() ? Compile(*missing) : missing.status();
+  if (!status.ok()) {
+    // What was got before the error stays.
+    for (const Hash128& text : added) {
+      if (kernels_[text] == nullptr) kernels_.erase(text);
     }
-    for (size_t i = 0; i < missing.size(); ++i) kernels_[missing_keys[i]] = module->kernel(i);
-    const jit::CompileReport& report = module->report();
-    report_.compiled += static_cast<int>(missing.size());
-    report_.compile.times.emit += report.times.emit;
-    report_.compile.times.link += report.times.link;
-    report_.compile.times.optimise += report.times.optimise;
-    report_.compile.times.codegen += report.times.codegen;
-    report_.compile.jitlink += report.jitlink;
-    report_.compile.wall += report.wall;
-    report_.compile.code_bytes += report.code_bytes;
-    modules_.push_back(*std::move(module));
+    return status;
   }
   std::vector<quern_kernel*> functions;
-  for (const Hash128& key : keys) functions.push_back(kernels_[key]);
+  for (const Hash128& text : texts) functions.push_back(kernels_[text]);
   return functions;
+}
+
+StatusOr<KernelCache::Wanted> KernelCache::Load(Wanted wanted) {
+  if (store_ == nullptr || wanted.kernels.empty()) return wanted;
+  const int64_t start = Now();
+  Wanted missing, found;
+  std::vector<cache::Entry> entries;
+  for (size_t i = 0; i < wanted.kernels.size(); ++i) {
+    std::optional<cache::Entry> entry = store_->Find(engine_->KeyOf(wanted.kernels[i], wanted.symbols[i]));
+    (entry ? found : missing).Add(std::move(wanted.kernels[i]), std::move(wanted.symbols[i]), wanted.texts[i]);
+    if (entry) entries.push_back(*std::move(entry));
+  }
+  if (entries.empty()) return missing;
+  if (verify_) {
+    QUERN_ASSIGN(const jit::Module again, engine_->Compile(found.kernels, found.symbols));
+    for (size_t i = 0; i < entries.size(); ++i) {
+      if (again.object(i) == entries[i].object) continue;
+      return absl::DataLossError(absl::StrFormat("the cached object of %s is not what compiling it gives (in %s)", found.symbols[i], store_->folder()));
+    }
+  }
+  std::vector<jit::SavedObject> objects;
+  for (const cache::Entry& entry : entries) objects.push_back({entry.object, {entry.key.symbol}});
+  StatusOr<jit::Module> module = engine_->Load(objects);
+  if (!module.ok()) {
+    // The bytes are those that were stored, yet cannot be linked: compiling is the safe way out.
+    for (size_t i = 0; i < found.kernels.size(); ++i) missing.Add(std::move(found.kernels[i]), std::move(found.symbols[i]), found.texts[i]);
+    return missing;
+  }
+  report_.loaded += static_cast<int>(entries.size());
+  Adopt(*std::move(module), found.texts);
+  report_.load_ns += Now() - start;
+  return missing;
+}
+
+Status KernelCache::Compile(const Wanted& wanted) {
+  if (wanted.kernels.empty()) return absl::OkStatus();
+  QUERN_ASSIGN(jit::Module module, engine_->Compile(wanted.kernels, wanted.symbols));
+  report_.compiled += static_cast<int>(wanted.kernels.size());
+  report_.compile.wall += module.report().wall;
+  if (store_ != nullptr) {
+    for (size_t i = 0; i < wanted.kernels.size(); ++i) {
+      const Status stored = store_->Insert({engine_->KeyOf(wanted.kernels[i], wanted.symbols[i]), module.object(i), wanted.kernels[i].origins});
+      if (!stored.ok()) ++report_.unstored;
+    }
+    store_->Collect();
+  }
+  Adopt(std::move(module), wanted.texts);
+  return absl::OkStatus();
+}
+
+void KernelCache::Adopt(jit::Module module, std::span<const Hash128> texts) {
+  for (size_t i = 0; i < texts.size(); ++i) kernels_[texts[i]] = module.kernel(i);
+  const jit::CompileReport& report = module.report();
+  report_.compile.times.emit += report.times.emit;
+  report_.compile.times.link += report.times.link;
+  report_.compile.times.optimise += report.times.optimise;
+  report_.compile.times.codegen += report.times.codegen;
+  report_.compile.jitlink += report.jitlink;
+  report_.compile.code_bytes += report.code_bytes;
+  modules_.push_back(std::move(module));
 }
 
 KernelCache::Report KernelCache::report() const {

@@ -1,15 +1,17 @@
 // Compiled kernels by their canonical text: regions that are equal but for names compile once, across layers, variants
-// and executables of one process.
+// and executables of one process; with a store, once for all processes of a user.
 #pragma once
 
 #include <map>
 #include <memory>
 #include <mutex>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "base/hash.h"
 #include "base/status.h"
+#include "cache/object_store.h"
 #include "jit/engine.h"
 
 namespace quern {
@@ -18,19 +20,39 @@ namespace quern {
 class KernelCache {
  public:
   struct Report {
-    int compiled = 0, reused = 0;  // kernels asked for
-    jit::CompileReport compile;    // summed
+    int compiled = 0, loaded = 0, reused = 0;  // kernels asked for: new, from the store, known
+    int unstored = 0;                          // compiled, but the store did not take them
+    jit::CompileReport compile;                // summed; jitlink and code_bytes of loaded ones too
+    int64_t load_ns = 0;                       // finding, checking and linking what came from the store
   };
 
-  explicit KernelCache(std::shared_ptr<jit::Engine> engine) : engine_(std::move(engine)) {}
+  // `store` may be null. `verify`: what the store has is compiled as well, and the bytes compared.
+  explicit KernelCache(std::shared_ptr<jit::Engine> engine, std::shared_ptr<const cache::ObjectStore> store = nullptr, bool verify = false)
+      : engine_(std::move(engine)), store_(std::move(store)), verify_(verify) {}
 
-  // One function a kernel, compiling what is new in one batch. The kernels have passed kir::Verify.
-  StatusOr<std::vector<quern_kernel*>> Get(std::span<const kir::Kernel> kernels);
+  // One function a kernel, compiling what is new in one batch. The kernels have passed kir::Verify. `symbols`: what the
+  // functions are called where they are new, none twice (lir/kernel_symbols.h). A store that cannot be read or written is as
+  // good as none. Errors: those of the compiler; with `verify`, a stored object that differs, by its symbol.
+  StatusOr<std::vector<quern_kernel*>> Get(std::span<const kir::Kernel> kernels, std::span<const std::string> symbols);
   Report report() const;
   const jit::Engine& engine() const { return *engine_; }
 
  private:
-  std::shared_ptr<jit::Engine> engine_;
+  // Kernels of one Get that this process does not know yet.
+  struct Wanted {
+    std::vector<kir::Kernel> kernels;
+    std::vector<std::string> symbols;
+    std::vector<Hash128> texts;
+    void Add(kir::Kernel kernel, std::string symbol, const Hash128& text);
+  };
+  // Adds those that the store has; the others are returned.
+  StatusOr<Wanted> Load(Wanted wanted);
+  Status Compile(const Wanted& wanted);
+  void Adopt(jit::Module module, std::span<const Hash128> texts);
+
+  const std::shared_ptr<jit::Engine> engine_;
+  const std::shared_ptr<const cache::ObjectStore> store_;
+  const bool verify_;
   mutable std::mutex mutex_;
   std::map<Hash128, quern_kernel*> kernels_;
   std::vector<jit::Module> modules_;

@@ -25,7 +25,7 @@
 #undef QUERN_SIMD_INLINE
 #undef QUERN_SIMD_ADDRESS_OF
 
-#define QUERN_SIMD_LEVEL(level, bytes, cpu, features)    \
+#define QUERN_SIMD_LEVEL(level, bytes, cpu, features, has_objects) \
   extern "C" const uint8_t quern_simd_bitcode_##level[]; \
   extern "C" const uint8_t quern_simd_bitcode_end_##level[]; \
   extern "C" const uint8_t quern_simd_math_##level[];        \
@@ -37,7 +37,7 @@ namespace quern::simd {
 namespace {
 
 constexpr Level kLevels[] = {
-#define QUERN_SIMD_LEVEL(level, bytes, cpu, features) {#level, bytes, cpu, features},
+#define QUERN_SIMD_LEVEL(level, bytes, cpu, features, has_objects) {#level, bytes, cpu, features, has_objects},
 #include "simd_levels.inc"
 #undef QUERN_SIMD_LEVEL
 };
@@ -55,6 +55,7 @@ constexpr Function kFunctions[] = {
 constexpr size_t kFunctionCount = std::size(kFunctions) - 1;
 
 using Address = void (*)();
+// Levels without objects come last and have null.
 constexpr Address kAddresses[][kLevelCount] = {
 #define QUERN_SIMD_ADDRESS(name, level) name##_##level,
 #define QUERN_SIMD_TILE(name) {QUERN_SIMD_EACH_LEVEL(QUERN_SIMD_ADDRESS, name)},
@@ -68,6 +69,23 @@ constexpr Address kAddresses[][kLevelCount] = {
 
 size_t LevelIndex(std::string_view name) {
   return std::find_if(std::begin(kLevels), std::end(kLevels), [&](const Level& l) { return l.name == name; }) - kLevels;
+}
+
+// Where "qk_dot_f32_avx2" is in the tables; its level is kLevelCount where there is no such function.
+struct Place {
+  size_t function, level;
+};
+Place Find(std::string_view symbol_with_level) {
+  constexpr Place kNowhere = {0, kLevelCount};
+  const size_t cut = symbol_with_level.rfind('_');
+  if (cut == std::string_view::npos) return kNowhere;
+  const size_t level = LevelIndex(symbol_with_level.substr(cut + 1));
+  const std::span<const Function> functions = {kFunctions, kFunctionCount};
+  const std::string_view name = symbol_with_level.substr(0, cut);
+  const auto found = std::lower_bound(functions.begin(), functions.end(), name,
+                                      [](const Function& f, std::string_view n) { return f.name < n; });
+  if (found == functions.end() || found->name != name) return kNowhere;
+  return {static_cast<size_t>(found - functions.begin()), level};
 }
 
 #if defined(__x86_64__)
@@ -134,20 +152,14 @@ const Level& HostLevel() {
 }
 
 const void* FindTile(std::string_view symbol_with_level) {
-  const size_t cut = symbol_with_level.rfind('_');
-  if (cut == std::string_view::npos) return nullptr;
-  const size_t level = LevelIndex(symbol_with_level.substr(cut + 1));
-  if (level == kLevelCount) return nullptr;
-  const std::span<const Function> functions = Functions();
-  const std::string_view name = symbol_with_level.substr(0, cut);
-  const auto found = std::lower_bound(functions.begin(), functions.end(), name,
-                                      [](const Function& f, std::string_view n) { return f.name < n; });
-  if (found == functions.end() || found->name != name) return nullptr;
-  return reinterpret_cast<const void*>(kAddresses[found - functions.begin()][level]);
+  const Place place = Find(symbol_with_level);
+  return place.level == kLevelCount ? nullptr : reinterpret_cast<const void*>(kAddresses[place.function][place.level]);
 }
 
+bool Exists(std::string_view symbol_with_level) { return Find(symbol_with_level).level != kLevelCount; }
+
 std::span<const uint8_t> Bitcode(std::string_view level) {
-#define QUERN_SIMD_LEVEL(name, bytes, cpu, features) \
+#define QUERN_SIMD_LEVEL(name, bytes, cpu, features, has_objects) \
   if (level == #name) return {quern_simd_bitcode_##name, quern_simd_bitcode_end_##name};
 #include "simd_levels.inc"
 #undef QUERN_SIMD_LEVEL
@@ -155,11 +167,17 @@ std::span<const uint8_t> Bitcode(std::string_view level) {
 }
 
 std::span<const uint8_t> MathBitcode(std::string_view level) {
-#define QUERN_SIMD_LEVEL(name, bytes, cpu, features) \
+#define QUERN_SIMD_LEVEL(name, bytes, cpu, features, has_objects) \
   if (level == #name) return {quern_simd_math_##name, quern_simd_math_end_##name};
 #include "simd_levels.inc"
 #undef QUERN_SIMD_LEVEL
   return {};
+}
+
+std::string_view BitcodeHash() {
+  return
+#include "simd_hash.inc"
+      ;
 }
 
 std::span<const Function> Functions() { return {kFunctions, kFunctionCount}; }

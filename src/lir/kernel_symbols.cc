@@ -1,0 +1,64 @@
+#include "lir/kernel_symbols.h"
+
+#include <cctype>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+
+namespace quern::lir {
+namespace {
+
+// "layers.0/ffn: Mul" -> "layers.0.ffn"
+std::string Path(const std::string& label) {
+  std::string path;
+  for (const char c : label.substr(0, label.rfind(':'))) {
+    const bool plain = std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.';
+    path += plain ? c : '.';
+  }
+  return path;
+}
+
+// The dtype of the largest parameter that the launch reads, or "".
+std::string Weights(const Plan& plan, const Launch& launch) {
+  std::string dtype;
+  int64_t most = 0;
+  for (const Argument& argument : launch.arguments) {
+    const Buffer& buffer = plan.buffers[argument.buffer];
+    if (buffer.home != Home::kParam || !buffer.bytes.is_constant() || buffer.bytes.constant() <= most) continue;
+    most = buffer.bytes.constant();
+    dtype = std::string(Name(buffer.type.dtype));
+  }
+  return dtype;
+}
+
+// "SEQ2_8"; "" where the guard leaves no choice.
+std::string Sizes(const SymbolRanges& guard) {
+  std::string text;
+  for (const auto& [symbol, range] : guard) {
+    if (range.low < range.high) absl::StrAppend(&text, text.empty() ? "" : ".", symbol, range.low, "_", range.high);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::vector<std::string> KernelSymbols(const Plan& plan, const SymbolRanges& guard) {
+  const std::string sizes = Sizes(guard);
+  std::vector<std::string> symbols(plan.kernels.size());
+  std::set<std::string> known;
+  for (const std::vector<Launch>* launches : {&plan.once, &plan.launches}) {
+    for (const Launch& launch : *launches) {
+      std::string& symbol = symbols[launch.kernel];
+      if (!symbol.empty()) continue;
+      std::string name = Path(launch.label);
+      for (const std::string& part : {plan.kernels[launch.kernel].name, Weights(plan, launch), sizes}) {
+        if (!part.empty()) absl::StrAppend(&name, name.empty() ? "" : ".", part);
+      }
+      symbol = name;
+      for (int i = 2; !known.insert(symbol).second; ++i) symbol = absl::StrCat(name, ".", i);
+    }
+  }
+  return symbols;
+}
+
+}  // namespace quern::lir
