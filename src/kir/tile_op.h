@@ -36,6 +36,12 @@ struct TileAttribute {
   double default_value;
 };
 
+// Operations of one call, as a profile counts them: what the product of the live sizes needs, whatever a binding does.
+struct TileWork {
+  double flops = 0;
+  double int8_ops = 0;  // multiplications and additions of integer dot products
+};
+
 struct TileOp {
   const char* name;                        // "mma_q4_K"
   const char* doc;
@@ -47,7 +53,14 @@ struct TileOp {
   double rtol;                             // of a binding against the meaning in double, relative to sum |terms|
   const char* symbol;                      // CPU binding "qk_mma_q4_K", or null: the meaning is expanded
   int64_t (*workspace_bytes)(std::span<const int64_t> sizes) = nullptr;
+  TileWork (*work)(std::span<const int64_t> sizes) = nullptr;  // every op has it
 };
+
+// 2 m n k of a product whose sizes are m, n, k.
+inline TileWork FloatProduct(std::span<const int64_t> sizes) {
+  return {.flops = 2.0 * static_cast<double>(sizes[0]) * static_cast<double>(sizes[1]) * static_cast<double>(sizes[2])};
+}
+inline TileWork IntegerProduct(std::span<const int64_t> sizes) { return {.int8_ops = FloatProduct(sizes).flops}; }
 
 // Every tile op, sorted by name.
 std::span<const TileOp* const> TileOps();

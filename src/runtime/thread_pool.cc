@@ -46,6 +46,7 @@ struct ThreadPool::Shared {
   // The run in progress. Written by Run while `open` is false and nobody is inside.
   std::span<const Dispatch> dispatches;
   std::span<void* const> scratch;
+  RunRecord* record = nullptr;
   int threads = 1;
   std::vector<Counter> done;   // chunks of each dispatch that are finished
   std::vector<Counter> taken;  // [dispatch, worker]: chunks of that worker's share that somebody has taken
@@ -57,18 +58,29 @@ struct ThreadPool::Shared {
   std::atomic<bool> stop{false};
   std::vector<std::thread> workers;
 
+  // kRecord: whether times go to `record`. Two instantiations, so that a run without a record has no code for one.
+
   // Runs dispatches from `index` on that one worker does alone, then opens the next parallel one.
+  template <bool kRecord>
   void Advance(int64_t index, int worker) {
     const int64_t end = static_cast<int64_t>(dispatches.size());
     while (index < end && (dispatches[index].sequential || dispatches[index].chunks == 0)) {
       const Dispatch& d = dispatches[index];
-      if (d.chunks > 0) d.kernel(d.args, scratch[worker], 0, d.chunks);
+      if (d.chunks > 0) {
+        if constexpr (kRecord) record->Begin(worker, index);
+        d.kernel(d.args, scratch[worker], 0, d.chunks);
+        if constexpr (kRecord) {
+          record->End(worker, index, d.chunks);
+          record->Leave(worker, index);
+        }
+      }
       ++index;
     }
     stage.store(index, std::memory_order_release);
   }
 
   // Runs chunks of the dispatch until none is left to take, and counts them.
+  template <bool kRecord>
   int64_t TakeChunks(int64_t index, int worker) {
     const Dispatch& d = dispatches[index];
     int64_t count = 0;
@@ -76,15 +88,27 @@ struct ThreadPool::Shared {
       const int owner = (worker + i) % threads;
       const int64_t begin = d.chunks * owner / threads, end = d.chunks * (owner + 1) / threads;
       std::atomic<int64_t>& next = taken[index * threads + owner].value;
+      [[maybe_unused]] const int64_t before = count;
       for (int64_t chunk; (chunk = begin + next.fetch_add(1, std::memory_order_relaxed)) < end; ++count) {
+        if constexpr (kRecord) {
+          if (count == 0) record->Begin(worker, index);
+        }
         d.kernel(d.args, scratch[worker], chunk, chunk + 1);
       }
+      if constexpr (kRecord) {
+        if (count > before) record->End(worker, index, count);
+      }
+    }
+    if constexpr (kRecord) {
+      if (count > 0) record->Leave(worker, index);
     }
     return count;
   }
 
   // Takes part in the open run until it ends.
+  template <bool kRecord>
   void Work(int worker) {
+    if constexpr (kRecord) record->Enter(worker);
     const int64_t end = static_cast<int64_t>(dispatches.size());
     int64_t prefetched = -1;
     int pauses = 0;
@@ -103,14 +127,20 @@ struct ThreadPool::Shared {
         else sched_yield();
         continue;
       }
-      const int64_t mine = TakeChunks(index, worker);
+      const int64_t mine = TakeChunks<kRecord>(index, worker);
       finished = index;
       pauses = 0;
       // Release makes this worker's stores visible to whoever opens the next dispatch; acquire lets that one see them.
       if (mine > 0 && done[index].value.fetch_add(mine, std::memory_order_acq_rel) + mine == dispatches[index].chunks) {
-        Advance(index + 1, worker);
+        Advance<kRecord>(index + 1, worker);
       }
     }
+  }
+
+  // Likewise, whether it is recorded or not.
+  void TakePart(int worker) {
+    if (record != nullptr) Work<true>(worker);
+    else Work<false>(worker);
   }
 
   void WorkerLoop(int worker) {
@@ -135,7 +165,7 @@ struct ThreadPool::Shared {
       if (stop.load()) return;
       // Enter only while the run is open; sequentially consistent with Run's close-then-look.
       inside.fetch_add(1);
-      if (open.load()) Work(worker);
+      if (open.load()) TakePart(worker);
       inside.fetch_sub(1);
     }
   }
@@ -162,8 +192,16 @@ ThreadPool::~ThreadPool() {
   for (std::thread& worker : shared_->workers) worker.join();
 }
 
-void ThreadPool::Run(std::span<const Dispatch> dispatches, std::span<void* const> scratch) {
+void ThreadPool::Run(std::span<const Dispatch> dispatches, std::span<void* const> scratch, RunRecord* record) {
   QUERN_CHECK(static_cast<int>(scratch.size()) >= threads_);
+  if (record == nullptr) return RunDispatches(dispatches, scratch, nullptr);
+  QUERN_CHECK(record->workers() == threads_ && record->dispatches() == dispatches.size());
+  record->begin = TicksBefore();
+  RunDispatches(dispatches, scratch, record);
+  record->end = TicksAfter();
+}
+
+void ThreadPool::RunDispatches(std::span<const Dispatch> dispatches, std::span<void* const> scratch, RunRecord* record) {
   FlushDenormals mode;
   Shared& s = *shared_;
   if (s.done.size() < dispatches.size()) {
@@ -174,11 +212,17 @@ void ThreadPool::Run(std::span<const Dispatch> dispatches, std::span<void* const
   for (size_t i = 0; i < dispatches.size() * threads_; ++i) s.taken[i].value.store(0, std::memory_order_relaxed);
   s.dispatches = dispatches;
   s.scratch = scratch;
-  s.Advance(0, 0);
+  s.record = record;
+  if (record != nullptr) {
+    record->Enter(0);
+    s.Advance<true>(0, 0);
+  } else {
+    s.Advance<false>(0, 0);
+  }
   if (host_.run != nullptr) {
     auto task = [](void* context, int worker) {
       FlushDenormals worker_mode;
-      static_cast<Shared*>(context)->Work(worker);
+      static_cast<Shared*>(context)->TakePart(worker);
     };
     host_.run(host_.host, threads_, task, &s);
     return;
@@ -188,7 +232,7 @@ void ThreadPool::Run(std::span<const Dispatch> dispatches, std::span<void* const
     s.open.store(true);
     s.WakeAll();
   }
-  s.Work(0);
+  s.TakePart(0);
   if (shared_work) {
     s.open.store(false);
     while (s.inside.load() > 0) Pause();

@@ -39,6 +39,7 @@ inline TileOp DotBlocks(const char* symbol, DType weight, DType activation) {
   )",
       .rtol = 1e-5,
       .symbol = symbol,
+      .work = exact ? FloatProduct : IntegerProduct,
   };
 }
 
@@ -62,6 +63,7 @@ inline TileOp MmaBlocks(const char* symbol, DType weight, DType activation) {
   )",
       .rtol = 1e-5,
       .symbol = symbol,
+      .work = IntegerProduct,
   };
 }
 

@@ -24,6 +24,7 @@ const TileOp& TileOp_dot_f32() {
   )",
       .rtol = 1e-5,
       .symbol = "qk_dot_f32",
+      .work = FloatProduct,
   };
   return op;
 }

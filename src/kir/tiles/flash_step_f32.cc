@@ -46,6 +46,11 @@ const TileOp& TileOp_flash_step_f32() {
       .workspace_bytes = [](std::span<const int64_t> sizes) -> int64_t {
         return 256 * sizes[1] + 16384;  // 64 keys transposed, [d][64] f32, and scores [64][64]
       },
+      .work = [](std::span<const int64_t> sizes) -> TileWork {
+        // A key and a query: two products of d, and scale, maximum, difference, exponential and sum of its score.
+        const double pairs = static_cast<double>(sizes[0]) * static_cast<double>(sizes[2]);
+        return {.flops = pairs * (4.0 * static_cast<double>(sizes[1]) + 5)};
+      },
   };
   return op;
 }

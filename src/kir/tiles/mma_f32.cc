@@ -22,6 +22,7 @@ const TileOp& TileOp_mma_f32() {
   )",
       .rtol = 1e-5,
       .symbol = "qk_mma_f32",
+      .work = FloatProduct,
   };
   return op;
 }

@@ -1,0 +1,473 @@
+#include "kir/cost.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "base/check.h"
+#include "kir/cost_value.h"
+#include "kir/region.h"
+#include "kir/symbols.h"
+#include "kir/tile_op.h"
+
+namespace quern::kir {
+namespace {
+
+// Float operations of each operator, in the order of Op.
+constexpr int8_t kFlops[] = {
+    0, 0, 0, 1, 1, 1, 1,                                 // neg abs not floor ceil trunc round
+    1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,               // exp exp2 log log2 sin cos tan atan tanh erf sqrt rsqrt sigmoid
+    1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 1, 1,            // add sub mul div mod min max and or xor shl shr pow atan2
+    0, 0, 0, 0,                                          // eq ne lt le
+    0, 2,                                                // select fma
+};
+static_assert(std::size(kFlops) == kOpCount);
+
+// Trips of loops that are looked at one by one; beyond, loops are taken by their ends.
+constexpr int64_t kMostTrips = int64_t{1} << 18;
+
+template <typename... F>
+struct Overloaded : F... { using F::operator()...; };
+template <typename... F>
+Overloaded(F...) -> Overloaded<F...>;
+
+// The names that sizes and control depend on: bounds, conditions, starts and extents of slices, and what those are made of.
+class ControlNames {
+ public:
+  explicit ControlNames(const Kernel& kernel) {
+    for (const GridDim& dim : kernel.grid) Use(dim.low), Use(dim.high);
+    Visit(kernel.body);
+    for (bool grown = true; grown;) {
+      grown = false;
+      for (const auto& [name, value] : lets_) {
+        if (!names_.contains(name) || !followed_.insert(name).second) continue;
+        Use(value);
+        grown = true;
+      }
+    }
+  }
+  bool contains(std::string_view name) const { return names_.contains(name); }
+
+ private:
+  void Use(const ExprRef& expr) { Look(expr, true); }
+
+  // `control`: its names count; else only what reductions inside it run over.
+  void Look(const ExprRef& expr, bool control) {
+    if (expr == nullptr) return;
+    std::visit(Overloaded{[](const Const&) {},
+                          [&](const NameRef& n) { if (control) names_.insert(n.name); },
+                          [&](const Load& n) { for (const ExprRef& i : n.index) Look(i, control); },
+                          [&](const Apply& n) { for (const ExprRef& a : n.args) Look(a, control); },
+                          [&](const Cast& n) { Look(n.value, control); },
+                          [&](const Bits& n) { Look(n.value, control); },
+                          [&](const Reduce& n) { Use(n.low), Use(n.high), Look(n.body, control); },
+                          [&](const Decode& n) { for (const ExprRef& i : n.index) Look(i, control); }},
+               expr->node);
+  }
+
+  void Visit(const Slice& slice) {
+    for (const SliceDim& dim : slice.dims) {
+      if (dim.extent != nullptr) Use(dim.start), Use(dim.extent);
+    }
+  }
+
+  void Visit(const Block& block) {
+    for (const StmtRef& stmt : block) {
+      std::visit(Overloaded{[&](const Loop& n) { Use(n.low), Use(n.high), Visit(n.body); },
+                            [&](const If& n) { Use(n.condition), Visit(n.then_body), Visit(n.else_body); },
+                            [&](const Let& n) { lets_.emplace_back(n.name, n.value), Look(n.value, false); },
+                            [&](const Var& n) { lets_.emplace_back(n.name, n.value), Look(n.value, false); },
+                            [&](const Assign& n) { lets_.emplace_back(n.name, n.value), Look(n.value, false); },
+                            [&](const Store& n) { Look(n.value, false); },
+                            [](const Alloc&) {},
+                            [](const Tile&) {},
+                            [&](const TileCall& n) { for (const Slice& s : n.operands) Visit(s); },
+                            [&](const Map& n) { for (const ExprRef& e : n.extents) Use(e); Visit(n.body); },
+                            [&](const Pack& n) { Visit(n.dst), Visit(n.src); },
+                            [](const Prefetch&) {}},
+                 stmt->node);
+    }
+  }
+
+  std::set<std::string, std::less<>> names_, followed_;
+  std::vector<std::pair<std::string, ExprRef>> lets_;
+};
+
+class Walker {
+ public:
+  Walker(const Kernel& kernel, const Binding& binding) : kernel_(kernel), control_(kernel) {
+    for (const auto& [name, value] : binding) values_[name] = CostValue::Exact(value);
+    for (size_t p = 0; p < kernel.params.size(); ++p) {
+      const Param& param = kernel.params[p];
+      Buffer& buffer = buffers_[param.name];
+      buffer = {static_cast<int>(p), &param.type, {}};
+      buffer.dims = Dims(param.type);
+    }
+    cost_.params.resize(kernel.params.size());
+  }
+
+  StatusOr<KernelCost> Run() {
+    Grid(0, 1);
+    QUERN_RETURN_IF_ERROR(status_);
+    for (size_t p = 0; p < kernel_.params.size(); ++p) {
+      cost_.params[p].read = BytesOf(static_cast<int>(p), false);
+      cost_.params[p].written = BytesOf(static_cast<int>(p), true);
+    }
+    return std::move(cost_);
+  }
+
+ private:
+  struct Buffer {
+    int param = -1;  // or -1: scratch or a tile
+    const BufferType* type = nullptr;
+    std::vector<int64_t> dims;
+  };
+  // A loop around the statement at hand.
+  struct Frame {
+    int64_t trips, trip;
+    bool each;        // its trips are looked at one by one
+    uint64_t loops;   // it and those its bounds depend on
+  };
+  // What one dimension of an access covers in this trip: [start, start + extent).
+  struct Span {
+    CostValue start;
+    int64_t extent = 1;
+  };
+  // One access of the text to one parameter.
+  struct Site {
+    int param;
+    bool write;
+    struct Dim { int64_t low = kFarIndex, high = -kFarIndex; bool data = false; };
+    std::vector<Dim> dims;
+    std::map<std::vector<int64_t>, int64_t> data_rows;  // values of a data index, by the trips of loops looked at one by one
+  };
+
+  std::vector<int64_t> Dims(const BufferType& type) {
+    std::vector<int64_t> dims;
+    Binding binding;
+    for (const auto& [name, value] : values_) {
+      if (value.constant()) binding[name] = value.value;
+    }
+    for (const Extent& dim : type.dims) {
+      const StatusOr<int64_t> size = dim.Evaluate(binding);
+      if (!size.ok() && status_.ok()) status_ = size.status();
+      dims.push_back(size.ok() ? *size : 0);
+    }
+    return dims;
+  }
+
+  // Runs body(weight) for the trips of a loop: each of them, or the first for all and the last for its place alone.
+  template <typename Body>
+  void Loops(std::string_view index, const CostValue& low, const CostValue& high, int64_t step, double weight, const Body& body) {
+    const int64_t first = low.known ? low.value : low.low, end = high.known ? high.value : high.high;
+    const bool sure = low.known && high.known;
+    if (first <= -kFarIndex || end >= kFarIndex) return Unknown(index, weight, body);
+    if (!sure) cost_.estimate = true;
+    const int64_t trips = end > first ? (end - first + step - 1) / step : 0;
+    if (trips == 0) return;
+    const size_t depth = frames_.size();
+    QUERN_CHECK(depth < 64);
+    Frame frame{trips, 0, control_.contains(index), (uint64_t{1} << depth) | low.loops | high.loops};
+    if (frame.each && trips_ + trips > kMostTrips) frame.each = false, cost_.estimate = true;
+    frames_.push_back(frame);
+    CostValue& value = values_[std::string(index)];
+    const auto run = [&](int64_t trip, double trip_weight) {
+      ++trips_;
+      frames_[depth].trip = trip;
+      const int64_t at = first + trip * step;
+      value = {sure, sure, at, at, at, frame.loops};
+      if (!frame.each) value.low = first, value.high = first + (trips - 1) * step;
+      body(trip_weight);
+    };
+    if (frame.each) {
+      for (int64_t trip = 0; trip < trips; ++trip) run(trip, weight);
+    } else {
+      run(0, weight * static_cast<double>(trips));
+      if (trips > 1) run(trips - 1, 0);
+    }
+    frames_.resize(depth);
+  }
+
+  // A loop whose bounds are data: one trip, anywhere.
+  template <typename Body>
+  void Unknown(std::string_view index, double weight, const Body& body) {
+    cost_.estimate = true;
+    values_[std::string(index)] = {};
+    body(weight);
+  }
+
+  void Grid(size_t dim, double weight) {
+    if (dim == kernel_.grid.size()) return Walk(kernel_.body, weight);
+    const GridDim& g = kernel_.grid[dim];
+    const CostValue low = Eval(g.low, 0), high = Eval(g.high, 0);
+    Loops(g.index, low, high, g.step, weight, [&](double w) { Grid(dim + 1, w); });
+  }
+
+  void Walk(const Block& block, double weight) {
+    for (const StmtRef& stmt : block) {
+      std::visit(Overloaded{[&](const Loop& n) {
+                              const CostValue low = Eval(n.low, weight), high = Eval(n.high, weight);
+                              Loops(n.index, low, high, n.step, weight, [&](double w) { Walk(n.body, w); });
+                            },
+                            [&](const If& n) {
+                              const CostValue condition = Eval(n.condition, weight);
+                              if (!condition.known) cost_.estimate = true;
+                              if (!condition.known || condition.value != 0) Walk(n.then_body, weight);
+                              if (!condition.known || condition.value == 0) Walk(n.else_body, weight);
+                            },
+                            [&](const Let& n) { values_[n.name] = Eval(n.value, weight); },
+                            [&](const Var& n) { Eval(n.value, weight), values_[n.name] = {}; },
+                            [&](const Assign& n) { Eval(n.value, weight); },
+                            [&](const Store& n) {
+                              Eval(n.value, weight);
+                              Access(stmt.get(), n.buffer, EvalIndex(n.index, weight), true);
+                            },
+                            [&](const Alloc& n) { buffers_[n.name] = {-1, &n.type, Dims(n.type)}; },
+                            [&](const Tile& n) { buffers_[n.name] = {-1, &n.type, Dims(n.type)}; },
+                            [&](const TileCall& n) { Call(n, weight); },
+                            [&](const Map& n) { WalkMap(n, 0, weight); },
+                            [&](const Pack& n) {
+                              Cover(&n.src, n.src, false);
+                              Cover(&n.dst, n.dst, true);
+                            },
+                            [](const Prefetch&) {}},
+                 stmt->node);
+    }
+  }
+
+  void WalkMap(const Map& map, size_t index, double weight) {
+    if (index == map.indices.size()) return Walk(map.body, weight);
+    const CostValue extent = Eval(map.extents[index], 0);
+    Loops(map.indices[index], CostValue::Exact(0), extent, 1, weight, [&](double w) { WalkMap(map, index + 1, w); });
+  }
+
+  // The live sizes of a tile op: what its slices hold inside their buffers, else what its tiles hold.
+  void Call(const TileCall& call, double weight) {
+    const TileOp* op = FindTileOp(call.op);
+    if (op == nullptr || op->work == nullptr) {
+      status_ = absl::InvalidArgumentError(absl::StrFormat("tile op %s has no cost", call.op));
+      return;
+    }
+    std::map<std::string_view, int64_t> sizes;
+    const auto at_most = [&](std::string_view name, int64_t size) {
+      const auto [it, added] = sizes.emplace(name, size);
+      if (!added) it->second = std::min(it->second, size);
+    };
+    for (size_t o = 0; o < call.operands.size() && o < op->operands.size(); ++o) {
+      const std::vector<int64_t> live = Cover(&call.operands[o], call.operands[o], false);
+      const std::vector<const char*>& dims = op->operands[o].dims;
+      // The last dimensions of the slice are the operand's; points before them are not in `live`.
+      for (size_t d = 0; d < std::min(dims.size(), live.size()); ++d) {
+        const std::string_view name = dims[dims.size() - 1 - d];
+        if (!name.empty()) at_most(name, live[live.size() - 1 - d]);
+      }
+    }
+    for (size_t t = 0; t < call.tiles.size() && t < op->tiles.size(); ++t) {
+      const std::vector<int64_t>& dims = buffers_[call.tiles[t]].dims;
+      for (size_t d = 0; d < std::min(dims.size(), op->tiles[t].dims.size()); ++d) at_most(op->tiles[t].dims[d], dims[d]);
+    }
+    std::vector<int64_t> ordered;
+    for (const char* size : op->sizes) ordered.push_back(sizes.contains(size) ? sizes[size] : 1);
+    const TileWork work = op->work(ordered);
+    cost_.flops += weight * work.flops;
+    cost_.int8_ops += weight * work.int8_ops;
+  }
+
+  // Notes an access to a slice; the sizes of its ranges, clipped to the buffer.
+  std::vector<int64_t> Cover(const void* site, const Slice& slice, bool write) {
+    const Buffer& buffer = buffers_[slice.buffer];
+    std::vector<Span> spans;
+    std::vector<int64_t> live;
+    for (size_t d = 0; d < buffer.dims.size(); ++d) {
+      const SliceDim dim = d < slice.dims.size() ? slice.dims[d] : SliceDim{};
+      if (dim.start == nullptr) {
+        spans.push_back({CostValue::Exact(0), buffer.dims[d]});
+        live.push_back(buffer.dims[d]);
+        continue;
+      }
+      const CostValue start = Eval(dim.start, 0);
+      if (dim.extent == nullptr) {
+        spans.push_back({start, 1});
+        continue;
+      }
+      const CostValue extent = Eval(dim.extent, 0);
+      int64_t size = extent.known ? extent.value : std::min(extent.high, buffer.dims[d]);
+      if (start.known) size = std::min(start.value + size, buffer.dims[d]) - std::max<int64_t>(start.value, 0);
+      size = std::max<int64_t>(size, 0);
+      if (!extent.known || !start.known) cost_.estimate = true;
+      spans.push_back({start, size});
+      live.push_back(size);
+    }
+    Access(site, slice.buffer, spans, write);
+    return live;
+  }
+
+  std::vector<Span> EvalIndex(const Index& index, double weight) {
+    std::vector<Span> spans;
+    for (const ExprRef& i : index) spans.push_back({Eval(i, weight), 1});
+    return spans;
+  }
+
+  void Access(const void* node, const std::string& name, const std::vector<Span>& spans, bool write) {
+    const auto found = buffers_.find(name);
+    if (found == buffers_.end() || found->second.param < 0) return;
+    const Buffer& buffer = found->second;
+    Site& site = sites_[node];
+    if (site.dims.empty()) site = {buffer.param, write, std::vector<Site::Dim>(spans.size()), {}};
+    uint64_t data_loops = 0;
+    bool data = false;
+    for (size_t d = 0; d < spans.size(); ++d) {
+      const CostValue& start = spans[d].start;
+      Site::Dim& dim = site.dims[d];
+      int64_t low = start.value, high = start.value;
+      if (!start.known || !start.monotone) low = start.low, high = start.high;
+      dim.low = std::min(dim.low, std::max<int64_t>(low, 0));
+      dim.high = std::max(dim.high, std::min(std::min(high, kFarIndex - spans[d].extent) + spans[d].extent, buffer.dims[d]));
+      if (!start.known) dim.data = data = true, data_loops |= start.loops;
+    }
+    if (!data) return;
+    cost_.estimate = true;
+    std::vector<int64_t> trips;
+    int64_t rows = 1;
+    for (size_t f = 0; f < frames_.size(); ++f) {
+      if ((data_loops >> f & 1) == 0) continue;
+      if (frames_[f].each) trips.push_back(frames_[f].trip);
+      else if (__builtin_mul_overflow(rows, frames_[f].trips, &rows)) rows = kFarIndex;
+    }
+    int64_t& most = site.data_rows[trips];
+    most = std::max(most, rows);
+  }
+
+  int64_t BytesOf(int param, bool write) {
+    const Buffer& buffer = buffers_[kernel_.params[param].name];
+    const BufferType& type = *buffer.type;
+    int64_t all = 1;
+    for (const int64_t dim : buffer.dims) all *= dim;
+    if (all == 0) return 0;
+    std::vector<Box> boxes;
+    int64_t gathered = 0;
+    for (const auto& [node, site] : sites_) {
+      if (site.param != param || site.write != write) continue;
+      Box box;
+      int64_t fixed = 1, most = 1;
+      bool data = false;
+      for (size_t d = 0; d < site.dims.size(); ++d) {
+        IndexRange range{site.dims[d].low, site.dims[d].high};
+        if (d + 1 == site.dims.size() && IsBlock(type.dtype)) {  // blocks are read whole
+          const int64_t block = Row(type.dtype).block_elements;
+          range = {range.low / block * block, std::min((range.high + block - 1) / block * block, buffer.dims[d])};
+        }
+        (site.dims[d].data ? most : fixed) *= range.size();
+        data = data || site.dims[d].data;
+        box.push_back(range);
+      }
+      if (!data) {
+        boxes.push_back(std::move(box));
+        continue;
+      }
+      int64_t rows = 0;
+      for (const auto& [trips, count] : site.data_rows) rows = std::min(rows + count, kFarIndex / 2);
+      gathered = std::max(gathered, std::min(rows, most) * fixed);
+    }
+    const int64_t elements = std::min(CoveredElements(boxes) + gathered, all);
+    if (buffer.dims.empty()) return elements * RowBytes(type.dtype, 1);
+    const int64_t k = buffer.dims.back();
+    return static_cast<int64_t>(static_cast<__int128>(elements) * LayoutRowBytes(type.layout, type.dtype, k) / k);
+  }
+
+  // Counts the operations of an expression, notes its loads, and gives its value where it is an index.
+  CostValue Eval(const ExprRef& expr, double weight) {
+    return std::visit(
+        Overloaded{[&](const Const& n) { return IsFloat(expr->dtype) ? CostValue{} : CostValue::Exact(n.integer); },
+                   [&](const NameRef& n) {
+                     const auto found = values_.find(n.name);
+                     return found == values_.end() ? CostValue{} : found->second;
+                   },
+                   [&](const Load& n) {
+                     if (n.otherwise != nullptr) Eval(n.otherwise, weight);
+                     return LoadFrom(expr.get(), n.buffer, EvalIndex(n.index, weight));
+                   },
+                   [&](const Apply& n) {
+                     CostValue args[3];
+                     for (size_t a = 0; a < n.args.size(); ++a) args[a] = Eval(n.args[a], weight);
+                     const DType dtype = n.args.back()->dtype;
+                     if (IsFloat(dtype)) {
+                       cost_.flops += weight * kFlops[static_cast<int>(n.op)];
+                       CostValue result;
+                       for (size_t a = 0; a < n.args.size(); ++a) result.loops |= args[a].loops;
+                       return result;
+                     }
+                     return ApplyToValues(n.op, dtype, std::span(args, n.args.size()));
+                   },
+                   [&](const Cast& n) {
+                     CostValue value = Eval(n.value, weight);
+                     if (!IsFloat(expr->dtype) && !IsFloat(n.value->dtype)) return value;
+                     return Data(value.loops);
+                   },
+                   [&](const Bits& n) { return Data(Eval(n.value, weight).loops); },
+                   [&](const Reduce& n) {
+                     const CostValue low = Eval(n.low, weight), high = Eval(n.high, weight);
+                     uint64_t loops = 0;
+                     const double combine = IsFloat(expr->dtype) ? 1 : 0;
+                     Loops(n.index, low, high, 1, weight, [&](double w) {
+                       loops |= Eval(n.body, w).loops;
+                       cost_.flops += w * combine;
+                     });
+                     return Data(loops & ((uint64_t{1} << frames_.size()) - 1));
+                   },
+                   [&](const Decode& n) { return LoadFrom(expr.get(), n.buffer, EvalIndex(n.index, weight)); }},
+        expr->node);
+  }
+
+  static CostValue Data(uint64_t loops) {
+    CostValue value;
+    value.loops = loops;
+    return value;
+  }
+
+  CostValue LoadFrom(const void* node, const std::string& buffer, const std::vector<Span>& spans) {
+    Access(node, buffer, spans, false);
+    uint64_t loops = 0;
+    for (const Span& span : spans) loops |= span.start.loops;
+    return Data(loops);
+  }
+
+  const Kernel& kernel_;
+  const ControlNames control_;
+  std::map<std::string, CostValue, std::less<>> values_;
+  std::map<std::string, Buffer, std::less<>> buffers_;
+  std::map<const void*, Site> sites_;
+  std::vector<Frame> frames_;
+  int64_t trips_ = 0;
+  KernelCost cost_;
+  Status status_;
+};
+
+}  // namespace
+
+int64_t KernelCost::read() const {
+  int64_t bytes = 0;
+  for (const Traffic& traffic : params) bytes += traffic.read;
+  return bytes;
+}
+
+int64_t KernelCost::written() const {
+  int64_t bytes = 0;
+  for (const Traffic& traffic : params) bytes += traffic.written;
+  return bytes;
+}
+
+StatusOr<KernelCost> CostOf(const Kernel& kernel, const Binding& binding) {
+  Binding own;  // a plan has symbols that this kernel does not
+  for (const SymbolDecl& symbol : kernel.symbols) {
+    const auto value = binding.find(symbol.name);
+    if (!symbol.derived && value != binding.end()) own[symbol.name] = value->second;
+  }
+  QUERN_ASSIGN(const Binding bound, BindSymbols(kernel, own));
+  return Walker(kernel, bound).Run();
+}
+
+}  // namespace quern::kir

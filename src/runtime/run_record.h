@@ -1,0 +1,77 @@
+// What happened in one run of a thread pool: for each worker and dispatch, when its first chunk started, when its last one
+// ended, and how many it ran. Workers write their own rows alone, without locks and without allocating; the owner reads when
+// the run is over.
+//
+//   RunRecord record(pool.threads(), dispatches.size());
+//   pool.Run(dispatches, scratch, &record);
+//   record.at(worker, dispatch).chunks
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/ticks.h"
+#include "runtime/counters.h"
+
+namespace quern {
+
+// One worker's part of one dispatch. Times are ticks (base/ticks.h); no chunks: it had no part.
+struct RunSlice {
+  uint64_t begin = 0, end = 0;
+  int64_t chunks = 0;
+};
+
+class RunRecord {
+ public:
+  RunRecord() = default;
+  // `counters`: one a worker, which it opens itself when it first takes part; empty: only time is recorded. They outlive the
+  // record's runs.
+  RunRecord(int workers, size_t dispatches, std::span<CounterGroup> counters = {})
+      : workers_(workers), dispatches_(dispatches), counters_(counters), slices_(workers * dispatches) {
+    if (!counters.empty()) counts_.resize(slices_.size());
+  }
+
+  int workers() const { return workers_; }
+  size_t dispatches() const { return dispatches_; }
+  const RunSlice& at(int worker, size_t dispatch) const { return slices_[worker * dispatches_ + dispatch]; }
+  bool has_counts() const { return !counts_.empty(); }
+  // Events while the worker ran the dispatch. Precondition: has_counts().
+  const CounterValues& counts(int worker, size_t dispatch) const { return counts_[worker * dispatches_ + dispatch]; }
+  // Of the whole run, by the thread that asked for it.
+  uint64_t begin = 0, end = 0;
+
+  // For the pool. A worker that enters the run.
+  void Enter(int worker) {
+    // An error stays an error for every worker and run: its owner has asked once before.
+    if (!counters_.empty()) counters_[worker].Open(HardwareCounters()).IgnoreError();
+  }
+  // The worker's first chunk of the dispatch starts.
+  void Begin(int worker, size_t dispatch) {
+    const size_t at = worker * dispatches_ + dispatch;
+    if (!counts_.empty()) counts_[at] = counters_[worker].Read();
+    slices_[at].begin = TicksBefore();
+  }
+  // Its last chunk so far has ended.
+  void End(int worker, size_t dispatch, int64_t chunks) {
+    RunSlice& slice = slices_[worker * dispatches_ + dispatch];
+    slice.end = TicksAfter();
+    slice.chunks = chunks;
+  }
+  // It has no more. Before the dispatch is counted as done, so that the owner sees it.
+  void Leave(int worker, size_t dispatch) {
+    if (counts_.empty()) return;
+    CounterValues& count = counts_[worker * dispatches_ + dispatch];
+    const CounterValues now = counters_[worker].Read();
+    for (int i = 0; i < kMaxCounters; ++i) count[i] = now[i] - count[i];
+  }
+
+ private:
+  int workers_ = 0;
+  size_t dispatches_ = 0;
+  std::span<CounterGroup> counters_;
+  std::vector<RunSlice> slices_;       // [worker, dispatch]
+  std::vector<CounterValues> counts_;  // likewise
+};
+
+}  // namespace quern
