@@ -10,22 +10,28 @@
 include_guard(GLOBAL)
 
 get_filename_component(quern_checkout ${CMAKE_CURRENT_LIST_DIR}/.. ABSOLUTE)
-find_program(QUERN_COMPILER quern HINTS ${quern_checkout}/build/bin REQUIRED)
+find_program(QUERN_COMPILER quern HINTS ${quern_checkout}/build/bin REQUIRED NO_CMAKE_FIND_ROOT_PATH)
 if(NOT TARGET quern_rt)
   add_subdirectory(${quern_checkout}/src/rt ${CMAKE_BINARY_DIR}/quern_rt EXCLUDE_FROM_ALL)
 endif()
 
-# quern_add_model(TARGET MODEL [CPU level...] [CONTEXT positions] [EXACT] [EMBED_WEIGHTS])
-# TARGET is also the prefix of the model's functions and the name of its header. The model is compiled again when its file or
-# the compiler changes.
+# quern_add_model(NAME MODEL [TARGET triple] [CPU level...] [CONTEXT positions] [EXACT] [EMBED_WEIGHTS])
+# NAME is the library, the prefix of the model's functions and the name of its header. Without TARGET the model is for the
+# processor that CMake builds for. It is compiled again when its file or the compiler changes.
 function(quern_add_model target model)
-  cmake_parse_arguments(PARSE_ARGV 2 arg "EXACT;EMBED_WEIGHTS" "CONTEXT" "CPU")
+  cmake_parse_arguments(PARSE_ARGV 2 arg "EXACT;EMBED_WEIGHTS" "CONTEXT;TARGET" "CPU")
   if(arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "quern_add_model does not know ${arg_UNPARSED_ARGUMENTS}")
   endif()
   get_filename_component(model ${model} ABSOLUTE)
   set(folder ${CMAKE_CURRENT_BINARY_DIR}/${target}.quern)
   set(command ${QUERN_COMPILER} compile ${model} -o ${folder} --name ${target})
+  if(NOT arg_TARGET AND CMAKE_CROSSCOMPILING)
+    set(arg_TARGET ${CMAKE_SYSTEM_PROCESSOR}-linux-gnu)
+  endif()
+  if(arg_TARGET)
+    list(APPEND command --target ${arg_TARGET})
+  endif()
   if(arg_CPU)
     list(JOIN arg_CPU "," levels)
     list(APPEND command --cpu ${levels})

@@ -1,5 +1,6 @@
-# Builds the SIMD sources once per instruction-set level, each as bitcode (for the JIT to inline) and as an object made
-# from the very same bitcode (for calls by address), so that the two forms cannot differ.
+# Builds the SIMD sources once per instruction-set level, each as bitcode (for the JIT to inline) and, where this machine's
+# processor can run the level, as an object made from the very same bitcode (for calls by address), so that the two forms
+# cannot differ.
 #
 # clang does this in every build, also where g++ compiles the rest, since only clang writes bitcode. The sources stay
 # uninstrumented in sanitizer builds: instrumented bitcode would call a run-time library that generated code does not
@@ -10,23 +11,33 @@ find_program(QUERN_LLVM_LINK NAMES llvm-link-19 HINTS ${LLVM_TOOLS_BINARY_DIR} R
 find_program(QUERN_LLVM_NM NAMES llvm-nm-19 HINTS ${LLVM_TOOLS_BINARY_DIR} REQUIRED)
 find_path(QUERN_HIGHWAY_INCLUDE hwy/highway.h REQUIRED)
 
-# A level is a name, the flags that select it, and the two strings with which LLVM selects the same target. Highway
-# looks only at the features: without aes and pclmul it falls back to a lesser target, and its AVX3_DL needs the long
-# list.
+# What the x86 levels ask for beside their march. Highway looks only at the features: without aes and pclmul it falls back
+# to a lesser target, and its AVX3_DL needs the long list.
 set(QUERN_SIMD_DL_FEATURES aes pclmul avx512vnni avx512bf16 avx512vbmi avx512vbmi2 avx512bitalg avx512vpopcntdq gfni
     vaes vpclmulqdq)
+set(QUERN_SIMD_LEVELS "")
+
+# One level: its name; the -march that selects it and LLVM's name of the same processor; bytes of a vector; Highway's name of
+# the target; and `objects`, where the functions also have addresses for the JIT to call, or `bitcode`, for a level of another
+# architecture than this machine's.
+macro(quern_simd_row level march cpu bytes target forms)
+  list(APPEND QUERN_SIMD_LEVELS ${level})
+  set(QUERN_SIMD_MARCH_${level} ${march})
+  set(QUERN_SIMD_CPU_${level} ${cpu})
+  set(QUERN_SIMD_BYTES_${level} ${bytes})
+  set(QUERN_SIMD_FORMS_${level} ${forms})
+  # simd.h checks that the flags select this target.
+  set(QUERN_SIMD_DEFINES_${level} -DQUERN_LEVEL=${level} -DQUERN_LEVEL_TARGET=HWY_${target})
+endmacro()
+
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
-  set(QUERN_SIMD_LEVELS sse4 avx2 avx512 avx512vnni amx)
-  foreach(row sse4=x86-64-v2=16=SSE4 avx2=x86-64-v3=32=AVX2 avx512=x86-64-v4=64=AVX3 avx512vnni=x86-64-v4=64=AVX3_DL
-          amx=x86-64-v4=64=AVX3_DL)
-    string(REPLACE "=" ";" row ${row})
-    list(GET row 0 level)
-    list(GET row 1 QUERN_SIMD_CPU_${level})
-    list(GET row 2 QUERN_SIMD_BYTES_${level})
-    list(GET row 3 target)
+  quern_simd_row(sse4       x86-64-v2 x86-64-v2 16 SSE4    objects)
+  quern_simd_row(avx2       x86-64-v3 x86-64-v3 32 AVX2    objects)
+  quern_simd_row(avx512     x86-64-v4 x86-64-v4 64 AVX3    objects)
+  quern_simd_row(avx512vnni x86-64-v4 x86-64-v4 64 AVX3_DL objects)
+  quern_simd_row(amx        x86-64-v4 x86-64-v4 64 AVX3_DL objects)
+  foreach(level sse4 avx2 avx512)
     set(QUERN_SIMD_FEATURES_${level} aes pclmul)
-    # simd.h checks that the flags select this target.
-    set(QUERN_SIMD_DEFINES_${level} -DQUERN_LEVEL=${level} -DQUERN_LEVEL_TARGET=HWY_${target})
   endforeach()
   set(QUERN_SIMD_FEATURES_avx512vnni ${QUERN_SIMD_DL_FEATURES})
   set(QUERN_SIMD_FEATURES_amx ${QUERN_SIMD_DL_FEATURES} amx-tile amx-int8)
@@ -37,6 +48,11 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
 else()
   message(FATAL_ERROR "quern_simd has no instruction-set levels for ${CMAKE_SYSTEM_PROCESSOR}")
 endif()
+quern_simd_row(neon         armv8-a   generic   16 NEON    bitcode)
+set(QUERN_SIMD_TRIPLE_neon --target=aarch64-linux-gnu)
+# The compiler finds them by itself; asking here names what is missing, before a wall of errors does.
+find_path(QUERN_AARCH64_HEADERS cstdint PATHS /usr/aarch64-linux-gnu/include/c++/12 NO_DEFAULT_PATH REQUIRED
+          DOC "C++ headers for aarch64 (libstdc++-12-dev-arm64-cross)")
 
 set(QUERN_SIMD_FLAGS -std=c++20 -O2 -fPIC -Wall -Wextra -Werror -fno-exceptions -fno-rtti -fno-math-errno
     -ffp-contract=off -fno-stack-protector -fno-asynchronous-unwind-tables -fno-ident -fvisibility=hidden
@@ -46,12 +62,12 @@ if(NOT QUERN_HIGHWAY_INCLUDE STREQUAL "/usr/include")
   list(APPEND QUERN_SIMD_FLAGS -isystem ${QUERN_HIGHWAY_INCLUDE})
 endif()
 
-# quern_simd_level(LEVEL OBJECTS_VAR BITCODE_VAR source...): sets the list of objects and the path of the linked
-# bitcode.
+# quern_simd_level(LEVEL OBJECTS_VAR BITCODE_VAR source...): sets the list of objects, empty for a level that is bitcode only,
+# and the path of the linked bitcode.
 function(quern_simd_level level objects_out bitcode_out)
   set(folder ${CMAKE_CURRENT_BINARY_DIR}/${level})
   file(MAKE_DIRECTORY ${folder})
-  set(flags -march=${QUERN_SIMD_CPU_${level}})
+  set(flags ${QUERN_SIMD_TRIPLE_${level}} -march=${QUERN_SIMD_MARCH_${level}})
   foreach(feature ${QUERN_SIMD_FEATURES_${level}})
     list(APPEND flags -m${feature})
   endforeach()
@@ -70,11 +86,14 @@ function(quern_simd_level level objects_out bitcode_out)
       COMMAND ${CMAKE_CXX_COMPILER_LAUNCHER} ${QUERN_SIMD_CXX} ${QUERN_SIMD_FLAGS} ${flags}
               ${QUERN_SIMD_DEFINES_${level}} -MD -MF ${module}.d -MT ${module} -emit-llvm -c ${source} -o ${module}
       DEPENDS ${source} DEPFILE ${module}.d COMMENT "SIMD ${level} ${kind}/${stem}.cc" VERBATIM)
+    list(APPEND modules ${module})
+    if(QUERN_SIMD_FORMS_${level} STREQUAL "bitcode")
+      continue()
+    endif()
     add_custom_command(OUTPUT ${object}
       COMMAND ${QUERN_SIMD_CXX} -O2 -fPIC ${flags} -Xclang -disable-llvm-passes -Wno-unused-command-line-argument
               -c ${module} -o ${object}
       DEPENDS ${module} COMMENT "SIMD ${level} ${kind}_${stem}.o" VERBATIM)
-    list(APPEND modules ${module})
     list(APPEND objects ${object})
   endforeach()
   set(library ${folder}/library.bc)

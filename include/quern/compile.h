@@ -15,7 +15,9 @@ namespace quern {
 struct CompileOptions {
   std::string folder = ".";            // made when it is not there
   std::string name = {};               // prefix of files and functions, a C identifier; empty: from the model file's name
-  std::vector<std::string> cpus = {};  // levels; the object takes the best that a machine has. Empty: Options::cpu alone
+  std::string target = {};             // x86_64-linux-gnu or aarch64-linux-gnu; empty: this machine's
+  std::vector<std::string> cpus = {};  // levels of the target; the object takes the best that a machine has. Empty: Options::cpu
+                                       // alone, or, where that is native and the target another machine's, its least level
   bool embed_weights = false;          // the model file goes into the object
   std::string emit = "obj";            // obj: the three files. asm, llvm, bc, kir: that one file instead
   std::string kernel = {};             // the symbol of one kernel (the manifest lists them): its code alone, NAME its symbol
@@ -27,7 +29,8 @@ struct CompiledFiles {
 };
 
 // Compiles every variant of the model for every level; this machine need not have them. Of `options`, cpu, exact and context
-// count. Errors: those of opening the model; a name that is no identifier; an unknown kernel; a file that cannot be written.
+// count. Errors: those of opening the model; a target or level that is not known; a name that is no identifier; an unknown kernel; a
+// file that cannot be written.
 Result<CompiledFiles> CompileModel(const std::string& path, const Options& options, const CompileOptions& compile);
 
 }  // namespace quern

@@ -52,7 +52,7 @@ std::vector<std::string> TilesOf(const llvm::Module& module) {
     if (function.isDeclaration()) continue;
     const llvm::StringRef name = function.getName();
     const std::string_view text(name.data(), name.size());
-    if (simd::FindTile(text) != nullptr) tiles.emplace_back(text);
+    if (simd::Exists(text)) tiles.emplace_back(text);
   }
   std::sort(tiles.begin(), tiles.end());
   return tiles;
@@ -128,6 +128,11 @@ StatusOr<std::vector<Chosen>> Choose(const Model& model, const std::vector<Kerne
 
 StatusOr<Artefacts> Compile(const Model& model, const Options& options) {
   if (model.levels.empty()) return absl::InvalidArgumentError("no cpu level to compile for");
+  for (const Level& level : model.levels) {
+    if (level.target->platform == model.levels[0].target->platform) continue;
+    return absl::InvalidArgumentError(absl::StrFormat("one object cannot be for %s and for %s", model.levels[0].target->platform->triple,
+                                                      level.target->platform->triple));
+  }
   if (options.embed_weights && static_cast<int64_t>(model.weights.bytes.size()) > kMostEmbedded) {
     return absl::InvalidArgumentError(absl::StrFormat("%s has %u bytes; at most %d can be put into an object", model.weights.path,
                                                       model.weights.bytes.size(), kMostEmbedded));

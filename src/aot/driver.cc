@@ -122,8 +122,9 @@ class Driver {
 };
 
 // Everything the driver calls becomes a function of its own.
-Status LinkSupport(llvm::Module& module) {
-  const std::span<const uint8_t> bytes = SupportBitcode();
+Status LinkSupport(llvm::Module& module, const cpu::Platform& platform) {
+  const std::span<const uint8_t> bytes = SupportBitcode(platform.triple);
+  if (bytes.empty()) return absl::InternalError(absl::StrFormat("no support code was built for %s", platform.triple));
   const llvm::StringRef text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   auto support = llvm::getLazyBitcodeModule(llvm::MemoryBufferRef(text, "support"), module.getContext());
   if (!support) return absl::InternalError("support bitcode: " + llvm::toString(support.takeError()));
@@ -147,7 +148,7 @@ StatusOr<std::unique_ptr<llvm::Module>> EmitDriver(llvm::LLVMContext& context, l
   module->setDataLayout(machine.createDataLayout());
   module->setTargetTriple(machine.getTargetTriple().str());
   QUERN_RETURN_IF_ERROR(Driver(*module, model, workspace, embed_weights).Run(kernels));
-  QUERN_RETURN_IF_ERROR(LinkSupport(*module));
+  QUERN_RETURN_IF_ERROR(LinkSupport(*module, *model.levels[0].target->platform));
   std::string problem;
   llvm::raw_string_ostream problems(problem);
   if (llvm::verifyModule(*module, &problems)) return absl::InternalError("driver: " + problem);

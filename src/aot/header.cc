@@ -46,7 +46,7 @@ std::string Header(const Model& model, const Workspace& workspace, const Options
   put("/* $: a model compiled by Quern. Link $.o; no other library is needed, but the C library and its mathematics (-lm).\n *\n");
   PutPorts(h, "input", signature.inputs);
   PutPorts(h, "output", signature.outputs);
-  absl::StrAppend(&h, signature.symbols.empty() ? "" : " * Sizes, given to every step:\n", ranges, " * CPU levels: ", levels, "\n *\n");
+  absl::StrAppend(&h, signature.symbols.empty() ? "" : " * Sizes, given to every step:\n", ranges, " * For ", model.levels[0].target->platform->triple, ", CPU levels: ", levels, "\n *\n");
   put(" *   void* memory = aligned_alloc(64, $_workspace_bytes(1));\n"
       " *   $* model;\n"
       " *   int error = $_init(&model, memory, $_workspace_bytes(1), weights, weight_bytes, NULL);\n"

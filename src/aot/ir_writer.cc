@@ -5,7 +5,8 @@
 namespace quern::aot {
 
 IrWriter::IrWriter(llvm::Module& to, const Model& model)
-    : module(to), b(to.getContext()), pool(to), ptr(b.getPtrTy()), i32(b.getInt32Ty()), i64(b.getInt64Ty()) {
+    : module(to), b(to.getContext()), pool(to), ptr(b.getPtrTy()), i32(b.getInt32Ty()), i64(b.getInt64Ty()),
+      platform_(*model.levels[0].target->platform) {
   for (const auto& [name, range] : model.signature.symbols) names.push_back(name);
 }
 
@@ -13,8 +14,8 @@ llvm::Function* IrWriter::Define(const std::string& name, llvm::Type* result, co
   const auto linkage = external ? llvm::GlobalValue::ExternalLinkage : llvm::GlobalValue::InternalLinkage;
   auto* function = llvm::Function::Create(llvm::FunctionType::get(result, parameters, false), linkage, name, module);
   function->setDoesNotThrow();
-  function->addFnAttr("target-cpu", "x86-64");
-  function->addFnAttr("target-features", "+sse2");
+  function->addFnAttr("target-cpu", platform_.base_cpu);
+  function->addFnAttr("target-features", platform_.base_features);
   b.SetInsertPoint(llvm::BasicBlock::Create(module.getContext(), "", function));
   return function;
 }

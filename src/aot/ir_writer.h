@@ -40,6 +40,9 @@ struct IrWriter {
   ConstantPool pool;
   std::vector<std::string> names;  // of the symbols, in the order of the signature
   llvm::Type *ptr, *i32, *i64;
+
+ private:
+  const cpu::Platform& platform_;
 };
 
 }  // namespace quern::aot

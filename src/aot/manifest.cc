@@ -54,6 +54,7 @@ StatusOr<std::string> Manifest(const Model& model, const Workspace& workspace, c
   Json json;
   json["name"] = model.name;
   json["abi_version"] = QUERN_ABI_VERSION;
+  json["target"] = model.levels[0].target->platform->triple;
   Json symbols = Json::object();
   for (const auto& [name, range] : model.signature.symbols) symbols[name] = {range.low, range.high};
   json["symbols"] = symbols;

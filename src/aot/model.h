@@ -45,7 +45,7 @@ struct WeightFile {
 struct Model {
   std::string name;  // a C identifier: the prefix of every function
   Signature signature;
-  std::vector<Level> levels;  // least first
+  std::vector<Level> levels;  // least first, all of one platform
   std::vector<Param> params;
   WeightFile weights;
 };

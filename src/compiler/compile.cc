@@ -33,10 +33,13 @@ Status CheckName(const std::string& name) {
 }
 
 // The levels in the order of the table of targets, each once.
-StatusOr<std::vector<const cpu::Target*>> TargetsOf(const std::vector<std::string>& names) {
+StatusOr<std::vector<const cpu::Target*>> TargetsOf(const Options& options, const CompileOptions& compile) {
+  QUERN_ASSIGN(const cpu::Platform* platform, cpu::ResolvePlatform(compile.target));
+  QUERN_ASSIGN(const cpu::Platform* host, cpu::ResolvePlatform(""));
+  if (compile.cpus.empty() && options.cpu == "native" && platform != host) return std::vector{cpu::LeastTarget(*platform)};
   std::set<const cpu::Target*> targets;
-  for (const std::string& name : names) {
-    QUERN_ASSIGN(const cpu::Target* target, cpu::ResolveTarget(name));
+  for (const std::string& name : compile.cpus.empty() ? std::vector{options.cpu} : compile.cpus) {
+    QUERN_ASSIGN(const cpu::Target* target, cpu::ResolveTarget(name, *platform));
     targets.insert(target);
   }
   return std::vector<const cpu::Target*>(targets.begin(), targets.end());
@@ -103,7 +106,7 @@ StatusOr<CompiledFiles> CompileFiles(const std::string& path, const Options& opt
   }
   const std::string name = compile.name.empty() ? NameOf(path) : compile.name;
   QUERN_RETURN_IF_ERROR(CheckName(name));
-  QUERN_ASSIGN(const std::vector<const cpu::Target*> targets, TargetsOf(compile.cpus.empty() ? std::vector{options.cpu} : compile.cpus));
+  QUERN_ASSIGN(const std::vector<const cpu::Target*> targets, TargetsOf(options, compile));
   QUERN_ASSIGN(const compiler::OpenedModel opened, compiler::OpenModel(path, options));
   std::error_code error;
   aot::Model model;

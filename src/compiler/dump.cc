@@ -4,10 +4,10 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "codegen/cpu/object.h"
 #include "compiler/dump_module.h"
 #include "compiler/model.h"
 #include "compiler/public_error.h"
-#include "jit/engine.h"
 
 namespace quern {
 namespace {
@@ -31,17 +31,18 @@ std::vector<std::pair<int, std::string>> Select(const lir::Plan& plan, const std
 }
 
 StatusOr<std::string> Machine(const lir::Plan& plan, const Options& options, const DumpOptions& dump) {
-  jit::EngineOptions engine_options;
-  engine_options.cpu = options.cpu;
-  engine_options.threads = 1;
-  engine_options.emit.specialise = options.specialise;
-  engine_options.emit.dump_ir = dump.stage == "llvm";
-  engine_options.emit.dump_assembly = dump.stage == "asm";
-  QUERN_ASSIGN(std::shared_ptr<jit::Engine> engine, jit::Engine::Create(engine_options));
+  // Nothing runs, so the level may be one that this machine lacks.
+  QUERN_ASSIGN(const cpu::Target* target, cpu::ResolveTarget(options.cpu));
+  cpu::EmitOptions emit;
+  emit.specialise = options.specialise;
+  emit.dump_ir = dump.stage == "llvm";
+  emit.dump_assembly = dump.stage == "asm";
+  cpu::ObjectCompiler compiler(*target, emit);
   std::string text;
   for (const auto& [kernel, label] : Select(plan, dump.kernel)) {
-    QUERN_ASSIGN(const jit::Module module, engine->Compile({&plan.kernels[kernel], 1}));
-    absl::StrAppend(&text, "; ", label, "\n", dump.stage == "llvm" ? module.ir_after(0) : module.assembly(0), "\n");
+    const std::string symbol = plan.kernels[kernel].name + ".0";
+    QUERN_ASSIGN(const cpu::Object object, compiler.Compile({&plan.kernels[kernel], 1}, {&symbol, 1}));
+    absl::StrAppend(&text, "; ", label, "\n", dump.stage == "llvm" ? object.ir_after : object.assembly, "\n");
   }
   return text;
 }

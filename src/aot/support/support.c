@@ -1,7 +1,10 @@
 #include "aot/support/support.h"
 
+#if defined(__x86_64__)
 #include <cpuid.h>
-#include <xmmintrin.h>
+#endif
+
+#include "rt/float_mode.h"
 
 static int64_t round_up_64(int64_t bytes) { return (bytes + 63) & ~(int64_t)63; }
 
@@ -15,10 +18,10 @@ int64_t quern_model_workspace_bytes(const quern_model* model, int64_t workers) {
 
 /* ---- the processor */
 
+#if defined(__x86_64__)
+
 static void read_cpu(uint32_t words[QUERN_CPUID_WORDS], uint32_t* state) {
   uint32_t a, b, c, d;
-  for (int w = 0; w < QUERN_CPUID_WORDS; ++w) words[w] = 0;
-  *state = 0;
   __cpuid(0, a, b, c, d);
   const uint32_t most = a;
   if (most >= 1) {
@@ -58,9 +61,19 @@ int32_t quern_permit_amx(void) {
 #endif
 }
 
+#else
+
+/* The levels of other architectures need nothing beyond the base of theirs. */
+static void read_cpu(uint32_t words[QUERN_CPUID_WORDS], uint32_t* state) {
+  (void)words;
+  (void)state;
+}
+
+#endif
+
 /* The last level whose needs are met, or null. */
 static const quern_level* choose_level(const quern_model* model) {
-  uint32_t words[QUERN_CPUID_WORDS], state;
+  uint32_t words[QUERN_CPUID_WORDS] = {0}, state = 0;
   read_cpu(words, &state);
   for (int64_t l = model->levels - 1; l >= 0; --l) {
     const quern_level* level = &model->level[l];
@@ -75,13 +88,12 @@ static const quern_level* choose_level(const quern_model* model) {
 
 /* Without threads: every chunk in order, denormals flushed as everywhere. */
 static void run_alone(const quern_dispatch* dispatches, int64_t count, void* scratch) {
-  const unsigned saved = _mm_getcsr();
-  _mm_setcsr(saved | 0x8040);
+  const uint64_t saved = flush_denormals();
   for (int64_t i = 0; i < count; ++i) {
     const quern_dispatch* d = &dispatches[i];
     if (d->chunks > 0) d->kernel(d->args, scratch, 0, d->chunks);
   }
-  _mm_setcsr(saved);
+  restore_denormals(saved);
 }
 
 static void run(quern_instance* self, int64_t count) {

@@ -35,7 +35,7 @@ void Emitter::EmitTile(const kir::Tile& tile) {
 llvm::FunctionCallee Emitter::Tile(const char* symbol, llvm::FunctionType* type) {
   if (symbol == nullptr) return {};
   const std::string name = std::string(symbol) + "_" + target_.name;
-  if (simd::FindTile(name) == nullptr) return {};
+  if (!simd::Exists(name)) return {};
   llvm::FunctionCallee callee = module_.getOrInsertFunction(name, type);
   // Touches only what its arguments point to, so loads of other memory stay in registers across the call.
   if (auto* function = llvm::dyn_cast<llvm::Function>(callee.getCallee())) {

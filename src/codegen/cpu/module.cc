@@ -9,7 +9,7 @@
 #include "llvm/IR/Verifier.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Support/TargetSelect.h"
-#include "llvm/TargetParser/Host.h"
+#include "llvm/TargetParser/Triple.h"
 #include "simd/library.h"
 
 namespace quern::cpu {
@@ -19,18 +19,36 @@ int64_t Now() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
+// A code generator takes a millisecond to set up, so only what is asked for is.
+void Initialise(llvm::Triple::ArchType arch) {
+  static std::once_flag x86, arm;
+  if (arch == llvm::Triple::x86_64) {
+    std::call_once(x86, [] {
+      LLVMInitializeX86TargetInfo();
+      LLVMInitializeX86Target();
+      LLVMInitializeX86TargetMC();
+      LLVMInitializeX86AsmPrinter();
+      LLVMInitializeX86AsmParser();
+    });
+  }
+  if (arch == llvm::Triple::aarch64) {
+    std::call_once(arm, [] {
+      LLVMInitializeAArch64TargetInfo();
+      LLVMInitializeAArch64Target();
+      LLVMInitializeAArch64TargetMC();
+      LLVMInitializeAArch64AsmPrinter();
+      LLVMInitializeAArch64AsmParser();
+    });
+  }
+}
+
 }  // namespace
 
 StatusOr<std::unique_ptr<llvm::TargetMachine>> MakeMachine(const Target& target, bool optimise) {
-  static std::once_flag once;
-  std::call_once(once, [] {
-    llvm::InitializeNativeTarget();
-    llvm::InitializeNativeTargetAsmPrinter();
-    llvm::InitializeNativeTargetAsmParser();
-  });
+  const std::string triple = llvm::Triple::normalize(target.platform->triple);
+  Initialise(llvm::Triple(triple).getArch());
   const simd::Level* level = simd::FindLevel(target.name);
   if (level == nullptr) return absl::InternalError(absl::StrFormat("no SIMD functions were built for %s", target.name));
-  const std::string triple = llvm::sys::getDefaultTargetTriple();
   std::string error;
   const llvm::Target* llvm_target = llvm::TargetRegistry::lookupTarget(triple, error);
   if (llvm_target == nullptr) return absl::InternalError("code generator: " + error);

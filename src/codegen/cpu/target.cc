@@ -1,9 +1,11 @@
 #include "codegen/cpu/target.h"
 
+#include <algorithm>
 #include <array>
 
 #include "llvm/ADT/StringMap.h"
 #include "llvm/TargetParser/Host.h"
+#include "llvm/TargetParser/Triple.h"
 #include "simd/library.h"
 
 namespace quern::cpu {
@@ -15,19 +17,74 @@ namespace {
 // Beside the x86-64 levels: AES and the carry-less multiply, which Highway's levels count on and every such machine has.
 #define QUERN_VNNI \
   QUERN_V4 " aes pclmul avx512vnni avx512bf16 avx512vbmi avx512vbmi2 avx512bitalg avx512vpopcntdq gfni vaes vpclmulqdq"
-constexpr std::array<Target, 5> kTargets = {{
-    {"sse4", "x86-64-v2", 4, false, false, 10, QUERN_V2 " aes pclmul"},
-    {"avx2", "x86-64-v3", 8, false, true, 10, QUERN_V3 " aes pclmul"},
-    {"avx512", "x86-64-v4", 16, true, true, 24, QUERN_V4 " aes pclmul"},
-    {"avx512vnni", "", 16, true, true, 24, QUERN_VNNI},
-    {"amx", "", 16, true, true, 32, QUERN_VNNI " amx-tile amx-int8"},
+constexpr Platform kX86 = {"x86_64-linux-gnu", "x86-64", "+sse2"};
+constexpr Platform kArm = {"aarch64-linux-gnu", "generic", "+neon"};
+constexpr std::array kPlatforms = {&kX86, &kArm};
+constexpr std::array<Target, 6> kTargets = {{
+    {&kX86, "sse4", "x86-64-v2", 4, false, false, 10, QUERN_V2 " aes pclmul"},
+    {&kX86, "avx2", "x86-64-v3", 8, false, true, 10, QUERN_V3 " aes pclmul"},
+    {&kX86, "avx512", "x86-64-v4", 16, true, true, 24, QUERN_V4 " aes pclmul"},
+    {&kX86, "avx512vnni", "", 16, true, true, 24, QUERN_VNNI},
+    {&kX86, "amx", "", 16, true, true, 32, QUERN_VNNI " amx-tile amx-int8"},
+    // All of it is in the architecture's base.
+    {&kArm, "neon", "armv8-a", 4, false, true, 10, ""},
 }};
+
+std::string_view ArchitectureOf(const Platform& platform) {
+  const std::string_view triple = platform.triple;
+  return triple.substr(0, triple.find('-'));
+}
+
+const Platform& HostPlatform() {
+  static const Platform* const host = [] {
+    const llvm::Triple triple(llvm::sys::getDefaultTargetTriple());
+    for (const Platform* platform : kPlatforms) {
+      if (llvm::Triple(platform->triple).getArch() == triple.getArch()) return platform;
+    }
+    return kPlatforms[0];
+  }();
+  return *host;
+}
+
+// Of one platform, or null: of any.
+StatusOr<const Target*> Resolve(std::string_view name, const Platform* platform) {
+  const bool host = platform == nullptr || platform == &HostPlatform();
+  if (name == "native" && host) {
+    const std::vector<const Target*> targets = HostTargets();
+    if (targets.empty()) return CheckHost(kTargets.front());
+    return targets.back();
+  }
+  std::string known = host ? "native" : "";
+  for (const Target& target : kTargets) {
+    if (platform != nullptr && target.platform != platform) continue;
+    if (name == target.name || (*target.alias != 0 && name == target.alias)) return &target;
+    known += std::string(known.empty() ? "" : ", ") + target.name;
+    if (*target.alias != 0) known += std::string(" or ") + target.alias;
+  }
+  return absl::InvalidArgumentError(absl::StrFormat("unknown cpu level \"%s\"%s; known: %s", std::string(name),
+                                                    platform == nullptr ? "" : std::string(" of ") + platform->triple, known));
+}
 
 }  // namespace
 
 std::span<const Target> Targets() { return kTargets; }
 
+StatusOr<const Platform*> ResolvePlatform(std::string_view triple) {
+  if (triple.empty()) return &HostPlatform();
+  std::string known;
+  for (const Platform* platform : kPlatforms) {
+    if (triple == platform->triple) return platform;
+    known += std::string(known.empty() ? "" : ", ") + platform->triple;
+  }
+  return absl::InvalidArgumentError(absl::StrFormat("unknown target \"%s\"; known: %s", std::string(triple), known));
+}
+
+const Target* LeastTarget(const Platform& platform) {
+  return std::find_if(kTargets.begin(), kTargets.end(), [&](const Target& target) { return target.platform == &platform; });
+}
+
 std::vector<std::string> MissingOnHost(const Target& target) {
+  if (target.platform != &HostPlatform()) return {absl::StrFormat("an %s processor", std::string(ArchitectureOf(*target.platform)))};
   // Asked once: the answer does not change while a program runs.
   static const llvm::StringMap<bool>* const host = new llvm::StringMap<bool>(llvm::sys::getHostCPUFeatures());
   std::vector<std::string> missing;
@@ -64,19 +121,8 @@ std::vector<const Target*> HostTargets() {
   return targets;
 }
 
-StatusOr<const Target*> ResolveTarget(std::string_view name) {
-  if (name == "native") {
-    const std::vector<const Target*> targets = HostTargets();
-    if (targets.empty()) return CheckHost(kTargets.front());
-    return targets.back();
-  }
-  std::string known = "native";
-  for (const Target& target : kTargets) {
-    if (name == target.name || (*target.alias != 0 && name == target.alias)) return &target;
-    known += std::string(", ") + target.name;
-    if (*target.alias != 0) known += std::string(" or ") + target.alias;
-  }
-  return absl::InvalidArgumentError(absl::StrFormat("unknown cpu level \"%s\"; known: %s", std::string(name), known));
-}
+StatusOr<const Target*> ResolveTarget(std::string_view name) { return Resolve(name, nullptr); }
+
+StatusOr<const Target*> ResolveTarget(std::string_view name, const Platform& platform) { return Resolve(name, &platform); }
 
 }  // namespace quern::cpu

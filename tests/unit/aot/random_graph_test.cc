@@ -6,19 +6,12 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <random>
 
 #include "absl/strings/str_cat.h"
-#include "aot/model.h"
 #include "aot/support/support.h"
-#include "aot/workspace.h"
-#include "codegen/cpu/target.h"
-#include "compiler/model.h"
-#include "support/random_graph.h"
-#include "unit/compiler/graph_runner.h"
+#include "unit/aot/graph_case.h"
 
 namespace quern::testing {
 namespace {
@@ -27,76 +20,16 @@ namespace fs = std::filesystem;
 
 constexpr int kGraphs = 64;
 
-uint64_t FromEnvironment(const char* name, uint64_t otherwise) {
-  const char* const text = std::getenv(name);
-  const uint64_t number = text == nullptr ? 0 : std::strtoull(text, nullptr, 10);
-  return number == 0 ? otherwise : number;
-}
-
-int64_t RoundUp(int64_t bytes, int64_t to) { return (bytes + to - 1) / to * to; }
-
-// 64-byte aligned memory full of a byte that is no number.
-struct Aligned {
-  explicit Aligned(int64_t bytes) : size(std::max<int64_t>(RoundUp(bytes, 64), 64)), data(static_cast<uint8_t*>(std::aligned_alloc(64, size))) {
-    std::memset(data, 0xA5, size);
-  }
-  ~Aligned() { std::free(data); }
-  Aligned(const Aligned&) = delete;
-  Aligned& operator=(const Aligned&) = delete;
-  const int64_t size;
-  uint8_t* const data;
-};
-
-struct Case {
-  uint64_t seed = 0;
+struct Case : GraphCase {
   const LevelRunner* level = nullptr;
-  RandomGraph random;
-  BytesByName bytes;
-  CompiledGraph compiled;
-  aot::Model model;
-  aot::Workspace workspace;
-  std::unique_ptr<Aligned> weights;
   std::vector<std::vector<uint8_t>> expected;
 };
 
-// A model file: something in front, then two thirds of the parameters.
-void PlaceParams(Case& test, std::mt19937_64& choose) {
-  int64_t end = 96;
-  std::vector<aot::Param>& params = test.model.params;
-  for (const Port& port : test.model.signature.params) {
-    const std::vector<uint8_t>& bytes = test.bytes.find(port.name)->second;
-    params.push_back({port.name, bytes, -1});
-    if (choose() % 3 == 0) continue;
-    params.back().file_offset = end;
-    end = RoundUp(end + static_cast<int64_t>(bytes.size()), lir::kParamAlign);
-  }
-  test.weights = std::make_unique<Aligned>(end);
-  for (const aot::Param& param : params) {
-    if (param.file_offset >= 0) std::copy(param.bytes.begin(), param.bytes.end(), test.weights->data + param.file_offset);
-  }
-  test.model.weights = {"made up", {test.weights->data, static_cast<size_t>(end)}, 96};
-}
-
 Status MakeCase(uint64_t seed, const std::vector<LevelRunner>& levels, Case& test) {
   std::mt19937_64 choose(seed * 7919);
-  test.seed = seed;
   test.level = &levels[choose() % levels.size()];
-  test.random = MakeRandomGraph(seed, {.nodes = static_cast<int>(6 + choose() % 14), .most_elements = seed % 8 == 0 ? 20000 : 600});
-  test.bytes = RandomBytes(test.random.graph, test.random.binding, seed);
-  QUERN_ASSIGN(compiler::PipelineOptions options, compiler::PipelineOptionsOf({.cpu = test.level->target->name}));
-  options.exact = choose() % 2 == 0;
-  options.fuse = choose() % 4 != 0;
-  SymbolRanges guard;
-  if (choose() % 3 == 0) {
-    for (const auto& [symbol, value] : test.random.binding) guard[symbol] = {value, value};
-  }
-  QUERN_ASSIGN(test.compiled, PlanGraph(test.random.graph, guard, options));
+  QUERN_RETURN_IF_ERROR(PlanCase(seed, *test.level->target, choose, test));
   QUERN_ASSIGN(test.expected, RunGraph(test.compiled, *test.level, 1, test.random.binding, test.bytes));
-  test.model.name = absl::StrCat("g", seed);
-  test.model.signature = SignatureOf(test.compiled.prepared);
-  test.model.levels = {{test.level->target, {{guard, test.compiled.plan}}}};
-  PlaceParams(test, choose);
-  QUERN_ASSIGN(test.workspace, aot::PlaceWorkspace(test.model));
   return absl::OkStatus();
 }
 

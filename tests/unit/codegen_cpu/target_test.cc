@@ -15,7 +15,8 @@ TEST(Target, NamesAndAliases) {
     EXPECT_STREQ((*target)->name, level);
   }
   EXPECT_EQ(ResolveTarget("mmx").status().message(),
-            "unknown cpu level \"mmx\"; known: native, sse4 or x86-64-v2, avx2 or x86-64-v3, avx512 or x86-64-v4, avx512vnni, amx");
+            "unknown cpu level \"mmx\"; known: native, sse4 or x86-64-v2, avx2 or x86-64-v3, avx512 or x86-64-v4, avx512vnni, amx, "
+            "neon or armv8-a");
   EXPECT_FALSE(ResolveTarget("").ok());
 }
 
@@ -33,6 +34,21 @@ TEST(Target, AgreesWithTheSimdLevels) {
   ASSERT_TRUE(native.ok()) << native.status();
   EXPECT_EQ(std::string_view((*native)->name), simd::HostLevel().name);
   EXPECT_EQ(*native, HostTargets().back());
+}
+
+TEST(Target, PlatformsHaveLevelsOfTheirOwn) {
+  const StatusOr<const Platform*> host = ResolvePlatform(""), arm = ResolvePlatform("aarch64-linux-gnu");
+  ASSERT_TRUE(host.ok()) << host.status();
+  ASSERT_TRUE(arm.ok()) << arm.status();
+  EXPECT_STREQ((*ResolveTarget("armv8-a", **arm))->name, "neon");
+  EXPECT_STREQ(LeastTarget(**arm)->name, "neon");
+  EXPECT_EQ(ResolvePlatform("mips").status().message(), "unknown target \"mips\"; known: x86_64-linux-gnu, aarch64-linux-gnu");
+  EXPECT_EQ(ResolveTarget("avx2", **arm).status().message(), "unknown cpu level \"avx2\" of aarch64-linux-gnu; known: neon or armv8-a");
+  if (*host == *arm) GTEST_SKIP() << "this machine is one";
+  EXPECT_FALSE(ResolveTarget("native", **arm).ok());
+  EXPECT_TRUE(ResolveTarget("native", **host).ok());
+  EXPECT_FALSE(ResolveTarget("neon", **host).ok());
+  EXPECT_EQ(CheckHost(**ResolveTarget("neon")).message(), "cpu level neon cannot run on this machine: it lacks an aarch64 processor");
 }
 
 TEST(Target, NamesTheMissingFeatures) {

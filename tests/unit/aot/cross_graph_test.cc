@@ -1,0 +1,170 @@
+// Random graphs for another processor: compiled for aarch64, linked into one static program, run under qemu, and held to the
+// double interpreter with its error bars. In order on one thread and last chunk first with two workers: the same bits.
+//
+// QUERN_RANDOM_SEED=n runs that graph alone and prints it; QUERN_LONG_TESTS=n runs n times as many.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "opt/passes.h"
+#include "support/graph_oracle.h"
+#include "unit/aot/graph_case.h"
+
+namespace quern::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kGraphs = 48;
+constexpr uint64_t kFirst = 500000;  // other graphs than those of this machine's levels
+
+struct Case : GraphCase {
+  ir::Graph meaning;
+  ir::Feeds feeds;
+  std::unique_ptr<GraphOracle> oracle;
+};
+
+Status MakeCase(uint64_t seed, const cpu::Target& target, Case& test) {
+  std::mt19937_64 choose(seed * 7919);
+  QUERN_RETURN_IF_ERROR(PlanCase(seed, target, choose, test));
+  test.meaning = test.random.graph;
+  if (!test.exact) {
+    QUERN_ASSIGN(const ir::Graph expanded, opt::ExpandComposites(test.random.graph));
+    QUERN_ASSIGN(test.meaning, opt::QuantiseActivations(expanded));
+  }
+  test.feeds = RandomFeeds(test.random.graph, test.random.binding, seed);
+  QUERN_ASSIGN(GraphOracle oracle, GraphOracle::Create(test.meaning, test.random.binding, test.feeds, seed));
+  test.oracle = std::make_unique<GraphOracle>(std::move(oracle));
+  return absl::OkStatus();
+}
+
+// What cross_program.c reads.
+class Data {
+ public:
+  explicit Data(const std::string& path) : file_(path, std::ios::binary) {}
+  void Number(int64_t value) { file_.write(reinterpret_cast<const char*>(&value), sizeof(value)); }
+  void Bytes(std::span<const uint8_t> bytes) { file_.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size())); }
+  void Block(std::span<const uint8_t> bytes) { Number(static_cast<int64_t>(bytes.size())), Bytes(bytes); }
+
+ private:
+  std::ofstream file_;
+};
+
+int64_t OutputBytes(const Case& test, const Port& port) {
+  const ir::TensorType& type = test.compiled.prepared.type(test.compiled.prepared.outputs[port.output]);
+  return *type.elements().Evaluate(test.random.binding) * ScalarBytes(type.dtype);
+}
+
+void Write(const Case& test, Data& data) {
+  const Signature& signature = test.model.signature;
+  data.Block(test.model.weights.bytes);
+  data.Number(static_cast<int64_t>(test.workspace.states.size()));
+  for (const auto& [name, offset] : test.workspace.states) {
+    data.Number(offset);
+    data.Block(test.bytes.find(name)->second);
+  }
+  data.Number(static_cast<int64_t>(signature.inputs.size()));
+  for (const Port& port : signature.inputs) data.Block(test.bytes.find(port.name)->second);
+  data.Number(static_cast<int64_t>(signature.outputs.size()));
+  for (const Port& port : signature.outputs) data.Number(OutputBytes(test, port));
+  data.Number(static_cast<int64_t>(signature.symbols.size()));
+  for (const auto& [symbol, range] : signature.symbols) data.Number(test.random.binding.at(symbol));
+}
+
+// Outputs in the order of the graph, carried state among them. `at` moves behind what belongs to the case.
+std::vector<std::vector<uint8_t>> Read(const Case& test, const std::vector<uint8_t>& bytes, size_t& at) {
+  const auto take = [&](int64_t count) {
+    const size_t from = std::min(at, bytes.size()), to = std::min(from + static_cast<size_t>(count), bytes.size());
+    at += static_cast<size_t>(count);
+    return std::vector<uint8_t>(bytes.begin() + static_cast<int64_t>(from), bytes.begin() + static_cast<int64_t>(to));
+  };
+  std::vector<std::vector<uint8_t>> results(test.compiled.prepared.outputs.size());
+  for (const Port& port : test.model.signature.outputs) results[port.output] = take(OutputBytes(test, port));
+  BytesByName states;
+  for (const auto& [name, offset] : test.workspace.states) states[name] = take(static_cast<int64_t>(test.bytes.find(name)->second.size()));
+  for (const ir::Donation& donation : test.compiled.prepared.donations) results[donation.output] = states[donation.input];
+  return results;
+}
+
+std::vector<uint8_t> ReadFile(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return std::vector<uint8_t>(std::istreambuf_iterator<char>(file), {});
+}
+
+// The output of a command, empty where it fails.
+bool Runs(const std::string& command) { return std::system(command.c_str()) == 0; }
+
+TEST(CrossGraphs, MeanTheSameOnAnotherProcessor) {
+  const std::string compiler = QUERN_CROSS_COMPILER " --target=aarch64-linux-gnu -fuse-ld=lld -static";
+  std::string folder = (fs::temp_directory_path() / "quern-cross-XXXXXX").string();
+  ASSERT_NE(mkdtemp(folder.data()), nullptr);
+  std::ofstream(folder + "/trial.c") << "int main(void) { return 0; }\n";
+  if (!Runs(absl::StrCat(compiler, " ", folder, "/trial.c -o ", folder, "/trial 2> /dev/null && qemu-aarch64 ", folder, "/trial"))) {
+    fs::remove_all(folder);
+    GTEST_SKIP() << "no cross linker, C library or qemu-aarch64 here";
+  }
+  const StatusOr<const cpu::Target*> target = cpu::ResolveTarget("neon");
+  ASSERT_TRUE(target.ok()) << target.status();
+  const uint64_t one = FromEnvironment("QUERN_RANDOM_SEED", 0);
+  const uint64_t first = one != 0 ? one : kFirst, count = one != 0 ? 1 : kGraphs * FromEnvironment("QUERN_LONG_TESTS", 1);
+  std::vector<std::unique_ptr<Case>> cases;
+  std::ofstream table(folder + "/table.c");
+  table << "#include <stdint.h>\ntypedef struct row { void *bytes, *init, *step; } row;\n";
+  std::string rows;
+  {
+    Data data(folder + "/data");
+    for (uint64_t seed = first; seed < first + count; ++seed) {
+      Case& test = *cases.emplace_back(std::make_unique<Case>());
+      const Status made = MakeCase(seed, **target, test);
+      ASSERT_TRUE(made.ok()) << "seed " << seed << ": " << made;
+      const StatusOr<aot::Artefacts> files = aot::Compile(test.model, {});
+      ASSERT_TRUE(files.ok()) << "seed " << seed << ": " << files.status();
+      const std::string& name = test.model.name;
+      std::ofstream(absl::StrCat(folder, "/", name, ".o"), std::ios::binary) << files->body;
+      table << "extern char " << name << "_workspace_bytes[], " << name << "_init[], " << name << "_step[];\n";
+      absl::StrAppend(&rows, "  {", name, "_workspace_bytes, ", name, "_init, ", name, "_step},\n");
+      Write(test, data);
+      if (one != 0) std::printf("%s%s", ir::Print(test.meaning).c_str(), lir::Print(test.compiled.plan).c_str());
+    }
+  }
+  table << "const row rows[] = {\n" << rows << "};\nconst int64_t row_count = " << count << ";\n" << std::flush;
+  ASSERT_TRUE(Runs(absl::StrCat(compiler, " -O1 -I" QUERN_SOURCE_DIR "/include " QUERN_SOURCE_DIR "/tests/unit/aot/cross_program.c ", folder,
+                                "/table.c ", folder, "/g*.o -lm -o ", folder, "/program")));
+  for (const char* order : {"alone", "backwards"}) {
+    ASSERT_TRUE(Runs(absl::StrCat("qemu-aarch64 ", folder, "/program ", folder, "/data ", folder, "/", order, " ", order))) << order;
+  }
+  const std::vector<uint8_t> alone = ReadFile(folder + "/alone"), backwards = ReadFile(folder + "/backwards");
+  size_t at = 0;
+  int64_t elements = 0, doubted = 0;
+  for (const std::unique_ptr<Case>& test : cases) {
+    const std::string where = absl::StrCat("seed ", test->seed, test->exact ? ", exact" : "", ": ");
+    const size_t start = at;
+    int64_t code = -1;
+    ASSERT_LE(at + sizeof(code), alone.size()) << where;
+    std::memcpy(&code, alone.data() + at, sizeof(code));
+    at += sizeof(code);
+    ASSERT_EQ(code, 0) << where;
+    const std::vector<std::vector<uint8_t>> results = Read(*test, alone, at);
+    ASSERT_LE(at, alone.size()) << where;
+    EXPECT_TRUE(at <= backwards.size() && std::equal(alone.begin() + static_cast<int64_t>(start), alone.begin() + static_cast<int64_t>(at),
+                                                     backwards.begin() + static_cast<int64_t>(start)))
+        << where << "other bits backwards";
+    for (size_t o = 0; o < results.size(); ++o) {
+      const ir::RefTensor& expected = test->oracle->expected()[o];
+      const auto got = ir::RefTensorFromBytes(expected.dtype, expected.dims, results[o]);
+      ASSERT_TRUE(got.ok()) << where << got.status();
+      EXPECT_EQ(test->oracle->FirstDifference(static_cast<int>(o), *got), "") << where << "output " << o << "\n" << ir::Print(test->random.graph);
+      elements += expected.elements();
+    }
+    doubted += test->oracle->doubted();
+  }
+  std::printf("%d graphs from seed %d, %d elements (%d beside a jump)\n", static_cast<int>(count), static_cast<int>(first), static_cast<int>(elements),
+              static_cast<int>(doubted));
+  fs::remove_all(folder);
+}
+
+}  // namespace
+}  // namespace quern::testing
