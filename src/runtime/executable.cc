@@ -35,6 +35,8 @@ std::string RangeText(const SymbolRange& range) {
   return absl::StrCat(range.low, "..", range.high == INT64_MAX ? "" : absl::StrCat(range.high));
 }
 
+}  // namespace
+
 std::string GuardText(const SymbolRanges& guard) {
   std::string text;
   for (const auto& [symbol, range] : guard) {
@@ -44,8 +46,6 @@ std::string GuardText(const SymbolRanges& guard) {
   }
   return text.empty() ? "all sizes" : text;
 }
-
-}  // namespace
 
 struct Executable::State_ {
   Signature signature;
@@ -64,6 +64,8 @@ struct Executable::State_ {
   std::vector<Memory> scratch;
   std::vector<void*> scratch_pointers;
   BoundPlan* last = nullptr;
+  RunLog* log = nullptr;
+  std::vector<CompiledVariant> compiled;
   Report report;
   std::atomic_flag busy;
 };
@@ -93,6 +95,12 @@ Executable::~Executable() = default;
 const Signature& Executable::signature() const { return s_->signature; }
 const Executable::Report& Executable::report() const { return s_->report; }
 const BoundPlan* Executable::last() const { return s_->last; }
+void Executable::Record(RunLog* log) { s_->log = log; }
+const SymbolRanges& Executable::guard(int variant) const { return s_->variants[variant].guard; }
+const BoundPlan* Executable::plan(int variant) const { return s_->plans[variant].get(); }
+const std::vector<Executable::CompiledVariant>& Executable::compiled() const { return s_->compiled; }
+const KernelCache& Executable::cache() const { return *s_->options.cache; }
+int Executable::threads() const { return s_->options.pool->threads(); }
 
 Status Executable::Fail(DiagnosticCode code, std::string operand, std::string expected, std::string got) const {
   return ToStatus({code, "", std::move(operand), std::move(expected), std::move(got), s_->signature.name});
@@ -208,6 +216,7 @@ Status Executable::Compile(int variant) {
   ++s.report.variants;
   s.report.plan_ns += planned - start;
   s.report.compile_ns += compiled - planned;
+  s.compiled.push_back({variant, start, planned, compiled});
   // Every worker has the scratch that the hungriest kernel so far asks.
   const int64_t bytes = std::max(s.plans[variant]->scratch_bytes(), int64_t{64});
   if (s.scratch.empty() || s.scratch[0].size() < bytes) {
@@ -278,8 +287,15 @@ Status Executable::Run(std::span<const ConstBytes> inputs, std::span<const Mutab
   QUERN_RETURN_IF_ERROR(plan.Bind(s.values, s.memory));
   for (size_t i = 0; i < inputs.size(); ++i) plan.SetInput(s.signature.inputs[i].name, inputs[i].data);
   for (size_t i = 0; i < outputs.size(); ++i) plan.SetOutput(s.signature.outputs[i].output, outputs[i].data);
+  RunRecord* record = nullptr;
+  if (s.log != nullptr) {
+    LoggedRun& run = s.log->Add(variant, s.values, plan.dispatches().size());
+    run.start_ns = start;
+    run.bind_ns = NowNs() - start;
+    record = &run.record;
+  }
   const int64_t bound = NowNs();
-  if (s.options.stepping.observer == nullptr) s.options.pool->Run(plan.dispatches(), s.scratch_pointers);
+  if (s.options.stepping.observer == nullptr) s.options.pool->Run(plan.dispatches(), s.scratch_pointers, record);
   else QUERN_RETURN_IF_ERROR(plan.RunStepwise(*s.options.pool, s.scratch_pointers));
   s.last = &plan;
   s.report.bind_ns = bound - start;

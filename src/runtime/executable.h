@@ -21,6 +21,7 @@
 #include "lir/signature.h"
 #include "runtime/bound_plan.h"
 #include "runtime/kernel_cache.h"
+#include "runtime/run_log.h"
 #include "runtime/thread_pool.h"
 
 namespace quern {
@@ -31,10 +32,14 @@ struct Variant {
   std::function<StatusOr<lir::Plan>()> plan;
 };
 
+// "LOGITS == 1, SEQ in 2..8", or "all sizes": for people.
+std::string GuardText(const SymbolRanges& guard);
+
 struct ExecutableOptions {
   std::shared_ptr<KernelCache> cache;
   std::shared_ptr<ThreadPool> pool;
   std::function<void(std::string_view)> log;  // one line when a variant is compiled; may be empty
+  Stepping stepping = {};                     // normal runs: as it is
 };
 
 struct ConstBytes { const void* data; int64_t bytes; };
@@ -82,6 +87,20 @@ class Executable {
   const Report& report() const;
   // The plan of the last run, or null.
   const BoundPlan* last() const;
+
+  // Runs from here on are recorded in `log`, made for the pool's threads, which outlives them; null: no longer.
+  void Record(RunLog* log);
+  // By position among the variants that Create was given. A plan is null until the variant is compiled.
+  const SymbolRanges& guard(int variant) const;
+  const BoundPlan* plan(int variant) const;
+  // When variants were compiled, on the steady clock in nanoseconds.
+  struct CompiledVariant {
+    int variant;
+    int64_t start, planned, compiled;
+  };
+  const std::vector<CompiledVariant>& compiled() const;
+  const KernelCache& cache() const;
+  int threads() const;
 
  private:
   struct State_;

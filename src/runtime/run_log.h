@@ -1,0 +1,60 @@
+// The runs of an executable, recorded one after the other: what a profile is made from. Memory for a run is taken before it
+// starts, so that nothing is allocated while kernels run.
+//
+//   RunLog log(pool.threads(), {.counters = false});
+//   executable->Record(&log);   // until Record(nullptr)
+//   log.Mark(kDecode);          // the runs from here on
+//   for (const LoggedRun& run : log.runs()) run.record.at(worker, launch)
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <span>
+#include <vector>
+
+#include "base/ticks.h"
+#include "runtime/counters.h"
+#include "runtime/run_record.h"
+
+namespace quern {
+
+struct LoggedRun {
+  int mark = 0;                 // see RunLog::Mark
+  int variant = 0;              // of the executable
+  std::vector<int64_t> values;  // of the signature's symbols, by name
+  int64_t start_ns = 0;         // on the steady clock
+  int64_t bind_ns = 0;          // following sizes and pointers, before the first kernel
+  RunRecord record;
+};
+
+class RunLog {
+ public:
+  // Counters are read around each worker's part of each dispatch: two system calls each.
+  struct Options { bool counters = false; };
+  RunLog(int workers, Options options) : workers_(workers), scale_(TickScale::Start()) {
+    if (options.counters) counters_.resize(workers);
+  }
+
+  // What the runs from here on are, in the owner's own numbers.
+  void Mark(int mark) { mark_ = mark; }
+  // The runs, in order. Call Finish first: it measures the rate of the ticks.
+  const std::deque<LoggedRun>& runs() const { return runs_; }
+  const TickScale& scale() const { return scale_; }
+  int workers() const { return workers_; }
+  void Finish() { scale_.Finish(); }
+
+  // For the executable: memory for a run that starts now.
+  LoggedRun& Add(int variant, std::span<const int64_t> values, size_t dispatches) {
+    runs_.push_back({mark_, variant, {values.begin(), values.end()}, 0, 0, RunRecord(workers_, dispatches, counters_)});
+    return runs_.back();
+  }
+
+ private:
+  int workers_;
+  int mark_ = 0;
+  TickScale scale_;
+  std::vector<CounterGroup> counters_;  // by worker; empty: off
+  std::deque<LoggedRun> runs_;
+};
+
+}  // namespace quern
