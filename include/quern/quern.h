@@ -31,6 +31,10 @@ struct Options {
   int compile_threads = 0;      // likewise, for compiling
   bool exact = false;           // keep activations f32 beside quantised weights
   bool specialise = false;      // inline the tiles' own code into kernels instead of calling it
+  // Compiled kernels are kept on disk and taken from there at the next start: a folder, "off", or "" for what the environment's
+  // QUERN_CACHE says (likewise), else the user's own cache folder. A folder that others may write to is not used (docs/cache.md).
+  std::string cache = {};
+  bool cache_verify = false;    // compile what the cache has as well, and fail where the bytes differ
   int64_t context = 0;          // positions to keep, at most 2^24; 0: the model's own length, at most 4096
   // Called with a line of text when a variant of the graph is compiled, on the thread of the call that needs it. Null: silent.
   std::function<void(std::string_view)> log = {};

@@ -22,9 +22,10 @@ constexpr std::string_view kSuffix = ".qo", kTemporarySuffix = ".tmp";
 constexpr int64_t kMostBytes = int64_t{256} << 20;  // of one entry: a size that lies must not cost memory
 constexpr int64_t kAbandoned = 3600;                // seconds after which a temporary file has no writer any more
 
+// O_NONBLOCK: opening a pipe that lies there must not wait for its writer.
 class File {
  public:
-  File(const std::string& path, int flags) : descriptor_(open(path.c_str(), flags | O_CLOEXEC | O_NOFOLLOW, S_IRUSR | S_IWUSR)) {}
+  File(const std::string& path, int flags) : descriptor_(open(path.c_str(), flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, S_IRUSR | S_IWUSR)) {}
   ~File() { Close(); }
   File(const File&) = delete;
   File& operator=(const File&) = delete;

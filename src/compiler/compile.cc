@@ -51,13 +51,7 @@ StatusOr<aot::Level> PlanLevel(const compiler::OpenedModel& model, Options optio
   QUERN_ASSIGN(const ir::Graph graph, compiler::PrepareGraph(model.spec.module, pipeline));
   signature = SignatureOf(graph);
   aot::Level level{target, {}};
-  for (const SymbolRanges& guard : compiler::StepGuards()) {
-    // A model of a short context has no steps as long as some guards.
-    const bool empty = std::any_of(guard.begin(), guard.end(), [&](const auto& entry) {
-      const auto own = graph.symbols.find(entry.first);
-      return own != graph.symbols.end() && std::max(entry.second.low, own->second.low) > std::min(entry.second.high, own->second.high);
-    });
-    if (empty) continue;
+  for (const SymbolRanges& guard : compiler::StepGuardsOf(graph)) {
     QUERN_ASSIGN(compiler::PlannedVariant planned, compiler::PlanVariant(graph, guard, pipeline));
     level.variants.push_back({guard, std::move(planned.plan)});
   }

@@ -1,5 +1,7 @@
 #include "compiler/model.h"
 
+#include <algorithm>
+
 #include "codegen/cpu/target.h"
 
 namespace quern::compiler {
@@ -29,6 +31,18 @@ std::vector<SymbolRanges> StepGuards() {
   };
   const int64_t most = models::kMaxSequence;
   return {guard(1, 1, 1, 1), guard(2, 8, 1, 1), guard(9, most, 1, 1), guard(2, 8, 2, 8), guard(9, most, 2, most)};
+}
+
+std::vector<SymbolRanges> StepGuardsOf(const ir::Graph& graph) {
+  std::vector<SymbolRanges> guards;
+  for (const SymbolRanges& guard : StepGuards()) {
+    const bool empty = std::any_of(guard.begin(), guard.end(), [&](const auto& entry) {
+      const auto own = graph.symbols.find(entry.first);
+      return own != graph.symbols.end() && std::max(entry.second.low, own->second.low) > std::min(entry.second.high, own->second.high);
+    });
+    if (!empty) guards.push_back(guard);
+  }
+  return guards;
 }
 
 }  // namespace quern::compiler

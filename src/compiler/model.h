@@ -25,5 +25,7 @@ StatusOr<PipelineOptions> PipelineOptionsOf(const Options& options);
 // The guards of a language model's step, in the order they are tried: one token, a few, a chunk of a prompt; each with
 // logits for the last row alone, or for many.
 std::vector<SymbolRanges> StepGuards();
+// Those that some step of the graph meets: a model of a short context has none as long as some guards ask.
+std::vector<SymbolRanges> StepGuardsOf(const ir::Graph& graph);
 
 }  // namespace quern::compiler

@@ -1,5 +1,7 @@
 #include "compiler/runtime_options.h"
 
+#include "cache/folder.h"
+#include "cache/object_store.h"
 #include "jit/engine.h"
 
 namespace quern::compiler {
@@ -16,15 +18,31 @@ StatusOr<int> Threads(const char* what, int threads) {
 
 }  // namespace
 
-StatusOr<ExecutableOptions> ExecutableOptionsOf(const Options& options) {
-  QUERN_ASSIGN(const int threads, Threads("threads", options.threads));
+StatusOr<std::shared_ptr<cache::ObjectStore>> StoreOf(const Options& options) {
+  const std::optional<std::string> folder = cache::ChooseFolder(options.cache);
+  if (!folder) return std::shared_ptr<cache::ObjectStore>();
+  StatusOr<std::unique_ptr<cache::ObjectStore>> store = cache::ObjectStore::Open(*folder, cache::kDefaultLimit);
+  if (store.ok()) return std::shared_ptr<cache::ObjectStore>(*std::move(store));
+  // Whoever asked for a folder hears that it cannot be used; the default is only a convenience.
+  if (!options.cache.empty()) return store.status();
+  if (options.log) options.log(absl::StrFormat("no cache: %s", std::string(store.status().message())));
+  return std::shared_ptr<cache::ObjectStore>();
+}
+
+StatusOr<std::shared_ptr<jit::Engine>> EngineOf(const Options& options) {
   jit::EngineOptions engine_options;
   engine_options.cpu = options.cpu;
   QUERN_ASSIGN(engine_options.threads, Threads("compile threads", options.compile_threads));
   engine_options.emit.specialise = options.specialise;
-  QUERN_ASSIGN(std::shared_ptr<jit::Engine> engine, jit::Engine::Create(engine_options));
+  return jit::Engine::Create(engine_options);
+}
+
+StatusOr<ExecutableOptions> ExecutableOptionsOf(const Options& options) {
+  QUERN_ASSIGN(const int threads, Threads("threads", options.threads));
+  QUERN_ASSIGN(std::shared_ptr<jit::Engine> engine, EngineOf(options));
   ExecutableOptions executable_options;
-  executable_options.cache = std::make_shared<KernelCache>(std::move(engine));
+  QUERN_ASSIGN(std::shared_ptr<cache::ObjectStore> store, StoreOf(options));
+  executable_options.cache = std::make_shared<KernelCache>(std::move(engine), std::move(store), options.cache_verify);
   executable_options.pool = std::make_shared<ThreadPool>(threads);
   executable_options.log = options.log;
   return executable_options;

@@ -46,12 +46,6 @@ void RunOnThreads(int count, Work& work) {
   for (pthread_t thread : threads) pthread_join(thread, nullptr);
 }
 
-// Kernels of one object: few enough to keep the threads level, more than one since an object has its own fixed cost.
-size_t BatchSize(size_t kernels, const EngineOptions& options) {
-  const auto most = static_cast<size_t>(std::max(options.batch, 1));
-  return std::clamp<size_t>(kernels / (2 * static_cast<size_t>(options.threads)), 1, most);
-}
-
 }  // namespace
 
 struct Engine::State {
@@ -82,13 +76,10 @@ struct Engine::State {
 struct Module::State {
   std::shared_ptr<Engine> engine;
   Linker* linker = nullptr;
-  std::vector<std::unique_ptr<LinkedCode>> code;  // one an object
+  // By kernel.
   std::vector<cpu::Object> objects;
-  struct Entry {
-    size_t object, index;
-    quern_kernel* address = nullptr;
-  };
-  std::vector<Entry> entries;
+  std::vector<std::unique_ptr<LinkedCode>> code;
+  std::vector<ObjectReport> reports;  // likewise
   CompileReport report;
 };
 
@@ -103,21 +94,17 @@ Module::~Module() {
   state_->engine->state_->live_bytes -= state_->report.code_bytes;
   for (std::unique_ptr<LinkedCode>& code : state_->code) state_->linker->Unload(std::move(code));
 }
-size_t Module::size() const { return state_->entries.size(); }
-quern_kernel* Module::kernel(size_t index) const { return state_->entries[index].address; }
-const cpu::EmitStats& Module::stats(size_t index) const {
-  const State::Entry& entry = state_->entries[index];
-  return state_->objects[entry.object].stats[entry.index];
-}
+size_t Module::size() const { return state_->code.size(); }
+quern_kernel* Module::kernel(size_t index) const { return reinterpret_cast<quern_kernel*>(state_->code[index]->addresses[0]); }
+const cpu::EmitStats& Module::stats(size_t index) const { return state_->objects[index].stats[0]; }
 const CompileReport& Module::report() const { return state_->report; }
-const std::string& Module::object(size_t index) const { return state_->objects[state_->entries[index].object].bytes; }
-const std::string& Module::symbol(size_t index) const {
-  const State::Entry& entry = state_->entries[index];
-  return state_->objects[entry.object].symbols[entry.index];
-}
-const std::string& Module::ir_before(size_t i) const { return state_->objects[state_->entries[i].object].ir_before; }
-const std::string& Module::ir_after(size_t i) const { return state_->objects[state_->entries[i].object].ir_after; }
-const std::string& Module::assembly(size_t i) const { return state_->objects[state_->entries[i].object].assembly; }
+const ObjectReport& Module::object_report(size_t index) const { return state_->reports[index]; }
+const std::string& Module::object(size_t index) const { return state_->objects[index].bytes; }
+const std::string& Module::symbol(size_t index) const { return state_->objects[index].symbols[0]; }
+const cpu::CompileTimes& Module::times(size_t index) const { return state_->objects[index].times; }
+const std::string& Module::ir_before(size_t index) const { return state_->objects[index].ir_before; }
+const std::string& Module::ir_after(size_t index) const { return state_->objects[index].ir_after; }
+const std::string& Module::assembly(size_t index) const { return state_->objects[index].assembly; }
 
 Engine::Engine(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Engine::~Engine() = default;
@@ -137,34 +124,29 @@ StatusOr<std::shared_ptr<Engine>> Engine::Create(const EngineOptions& options) {
   return engine;
 }
 
-StatusOr<Module> Engine::Compile(std::span<const kir::Kernel> kernels, std::span<const std::string> names) {
+StatusOr<Module> Engine::Compile(std::span<const kir::Kernel> kernels, std::span<const std::string> symbols) {
   const int64_t start = Now();
   auto module = std::make_unique<Module::State>();
-  const size_t batch = BatchSize(kernels.size(), state_->options);
-  // Numbered within the object, so that its bytes depend on its kernels alone.
-  std::vector<std::string> symbols;
-  for (size_t i = 0; i < kernels.size(); ++i) {
-    symbols.push_back(names.empty() ? absl::StrFormat("%s.%d", kernels[i].name, i % batch) : names[i]);
-  }
-  const size_t batches = (kernels.size() + batch - 1) / batch;
-  module->objects.resize(batches);
-  std::vector<Status> statuses(batches);
+  module->objects.resize(kernels.size());
+  module->reports.resize(kernels.size());
+  std::vector<Status> statuses(kernels.size());
   std::atomic<size_t> next{0};
+  std::atomic<int> threads{0};
   auto work = [&] {
+    const int thread = threads++;
     std::unique_ptr<cpu::ObjectCompiler> compiler = state_->TakeCompiler();
-    for (size_t b = next++; b < batches; b = next++) {
-      const size_t first = b * batch, count = std::min(batch, kernels.size() - first);
-      StatusOr<cpu::Object> object =
-          compiler->Compile(kernels.subspan(first, count), std::span(symbols).subspan(first, count));
-      if (object.ok()) module->objects[b] = *std::move(object);
-      else statuses[b] = object.status();
+    for (size_t i = next++; i < kernels.size(); i = next++) {
+      const std::string& symbol = symbols.empty() ? kernels[i].name : symbols[i];
+      module->reports[i].thread = thread;
+      module->reports[i].start = Now();
+      StatusOr<cpu::Object> object = compiler->Compile({&kernels[i], 1}, {&symbol, 1});
+      if (object.ok()) module->objects[i] = *std::move(object);
+      else statuses[i] = object.status();
     }
     state_->ReturnCompiler(std::move(compiler));
   };
-  RunOnThreads(static_cast<int>(std::min<size_t>(state_->options.threads, batches)), work);
+  RunOnThreads(static_cast<int>(std::min<size_t>(state_->options.threads, kernels.size())), work);
   for (const Status& status : statuses) QUERN_RETURN_IF_ERROR(status);
-
-  for (size_t i = 0; i < kernels.size(); ++i) module->entries.push_back({i / batch, i % batch, nullptr});
   for (const cpu::Object& object : module->objects) {
     module->report.times.emit += object.times.emit;
     module->report.times.link += object.times.link;
@@ -197,9 +179,9 @@ StatusOr<Module> Engine::Load(std::span<const SavedObject> objects) {
   for (const SavedObject& saved : objects) {
     cpu::Object& object = module->objects.emplace_back();
     object.bytes = saved.bytes;
-    object.symbols = saved.symbols;
-    object.stats.resize(saved.symbols.size());
-    for (size_t i = 0; i < saved.symbols.size(); ++i) module->entries.push_back({module->objects.size() - 1, i, nullptr});
+    object.symbols = {saved.symbol};
+    object.stats.resize(1);
+    module->reports.emplace_back().loaded = true;
   }
   QUERN_RETURN_IF_ERROR(Link(*module));
   module->report.wall = Now() - start;
@@ -211,8 +193,16 @@ Status Engine::Link(Module::State& module) {
   module.engine = self_.lock();
   module.linker = state_->linker.get();
   Status status;
-  for (const cpu::Object& object : module.objects) {
+  for (size_t i = 0; i < module.objects.size(); ++i) {
+    const cpu::Object& object = module.objects[i];
+    ObjectReport& report = module.reports[i];
+    report.jitlink_start = Now();
     StatusOr<std::unique_ptr<LinkedCode>> code = state_->linker->Load(object.bytes, object.symbols);
+    report.jitlink = Now() - report.jitlink_start;
+    report.symbol = object.symbols[0];
+    report.times = object.times;
+    report.stats = object.stats[0];
+    report.bytes = static_cast<int64_t>(object.bytes.size());
     if (!code.ok()) {
       status = code.status();
       break;
@@ -224,9 +214,6 @@ Status Engine::Link(Module::State& module) {
     for (std::unique_ptr<LinkedCode>& code : module.code) state_->linker->Unload(std::move(code));
     return status;
   }
-  for (Module::State::Entry& entry : module.entries) {
-    entry.address = reinterpret_cast<quern_kernel*>(module.code[entry.object]->addresses[entry.index]);
-  }
   state_->live_bytes += module.report.code_bytes;
   module.report.jitlink = Now() - start;
   if (state_->options.perf_map) WritePerfMap(module);
@@ -237,11 +224,10 @@ void Engine::WritePerfMap(const Module::State& module) {
   std::lock_guard lock(state_->mutex);
   std::FILE* file = std::fopen(absl::StrFormat("/tmp/perf-%d.map", getpid()).c_str(), "a");
   if (file == nullptr) return;  // a convenience: without it perf shows addresses
-  for (const Module::State::Entry& entry : module.entries) {
-    const LinkedCode& code = *module.code[entry.object];
-    std::fprintf(file, "%llx %llx quern:%s\n", static_cast<unsigned long long>(code.addresses[entry.index]),
-                 static_cast<unsigned long long>(code.sizes[entry.index]),
-                 module.objects[entry.object].symbols[entry.index].c_str());
+  for (size_t i = 0; i < module.code.size(); ++i) {
+    const LinkedCode& code = *module.code[i];
+    std::fprintf(file, "%llx %llx quern:%s\n", static_cast<unsigned long long>(code.addresses[0]),
+                 static_cast<unsigned long long>(code.sizes[0]), module.objects[i].symbols[0].c_str());
   }
   std::fclose(file);
 }

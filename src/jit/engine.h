@@ -26,7 +26,6 @@ namespace quern::jit {
 struct EngineOptions {
   std::string cpu = "native";  // a level's name or alias (codegen/cpu/target.h)
   int threads = 2;             // for compiling
-  int batch = 6;               // kernels an object at most; 1 where each is stored by itself
   cpu::EmitOptions emit = {};
   bool perf_map = false;       // append to /tmp/perf-PID.map, which `perf report` reads
 };
@@ -39,15 +38,27 @@ struct CompileReport {
   int64_t code_bytes = 0;  // of object files
 };
 
-// An object file and the symbols of its kernels.
+// Where the time of one kernel's code went, on the steady clock, in nanoseconds.
+struct ObjectReport {
+  std::string symbol;
+  bool loaded = false;           // made earlier: it was only linked
+  int thread = 0;                // that compiled it, from 0
+  int64_t start = 0;             // emit, link, optimise and codegen follow one another from here
+  cpu::CompileTimes times;
+  int64_t jitlink_start = 0, jitlink = 0;
+  int64_t bytes = 0;             // of the object file
+  cpu::EmitStats stats;
+};
+
+// An object file and the symbol of its kernel.
 struct SavedObject {
   std::string_view bytes;
-  std::vector<std::string> symbols;
+  std::string symbol;
 };
 
 class Engine;
 
-// Compiled kernels, in the order they were given. Keeps its Engine alive.
+// Compiled kernels, in the order they were given, each an object of its own. Keeps its Engine alive.
 class Module {
  public:
   Module(Module&&) noexcept;
@@ -58,10 +69,13 @@ class Module {
   quern_kernel* kernel(size_t index) const;
   const cpu::EmitStats& stats(size_t index) const;
   const CompileReport& report() const;
-  // The object file that holds a kernel, for a cache; and the kernel's symbol in it.
+  const ObjectReport& object_report(size_t index) const;
+  // The kernel's object file, for a cache; and its symbol there.
   const std::string& object(size_t index) const;
   const std::string& symbol(size_t index) const;
-  // Filled when asked for by EmitOptions; of the whole module the kernel was compiled in.
+  // Wall times of the kernel's own compiling.
+  const cpu::CompileTimes& times(size_t index) const;
+  // Filled when asked for by EmitOptions.
   const std::string& ir_before(size_t index) const;
   const std::string& ir_after(size_t index) const;
   const std::string& assembly(size_t index) const;
@@ -80,8 +94,8 @@ class Engine {
   ~Engine();
 
   const cpu::Target& target() const;
-  // Kernels that have passed kir::Verify; equal ones are the caller's to merge. `symbols`: what their functions are called,
-  // none twice; without them, the kernels' names with a number.
+  // Kernels that have passed kir::Verify; equal ones are the caller's to merge. `symbols`: what their functions are called;
+  // without them, as the kernels are.
   StatusOr<Module> Compile(std::span<const kir::Kernel> kernels, std::span<const std::string> symbols = {});
   // Everything that the object of one kernel under this symbol depends on.
   cache::CompileKey KeyOf(const kir::Kernel& kernel, const std::string& symbol) const;

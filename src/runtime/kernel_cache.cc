@@ -60,7 +60,7 @@ StatusOr<KernelCache::Wanted> KernelCache::Load(Wanted wanted) {
     }
   }
   std::vector<jit::SavedObject> objects;
-  for (const cache::Entry& entry : entries) objects.push_back({entry.object, {entry.key.symbol}});
+  for (const cache::Entry& entry : entries) objects.push_back({entry.object, entry.key.symbol});
   StatusOr<jit::Module> module = engine_->Load(objects);
   if (!module.ok()) {
     // The bytes are those that were stored, yet cannot be linked: compiling is the safe way out.
@@ -104,6 +104,15 @@ void KernelCache::Adopt(jit::Module module, std::span<const Hash128> texts) {
 KernelCache::Report KernelCache::report() const {
   const std::lock_guard lock(mutex_);
   return report_;
+}
+
+std::vector<std::pair<quern_kernel*, jit::ObjectReport>> KernelCache::objects() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::pair<quern_kernel*, jit::ObjectReport>> objects;
+  for (const jit::Module& module : modules_) {
+    for (size_t i = 0; i < module.size(); ++i) objects.emplace_back(module.kernel(i), module.object_report(i));
+  }
+  return objects;
 }
 
 }  // namespace quern

@@ -35,6 +35,8 @@ class KernelCache {
   // good as none. Errors: those of the compiler; with `verify`, a stored object that differs, by its symbol.
   StatusOr<std::vector<quern_kernel*>> Get(std::span<const kir::Kernel> kernels, std::span<const std::string> symbols);
   Report report() const;
+  // Of every kernel so far, in the order it was got: its function and where the time of its code went.
+  std::vector<std::pair<quern_kernel*, jit::ObjectReport>> objects() const;
   const jit::Engine& engine() const { return *engine_; }
 
  private:

@@ -1,4 +1,4 @@
-// The command line: quern run | inspect | dump | ops. Results go to standard output, everything else to standard error; bad
+// The command line: quern run | inspect | dump | ops | compile | cache. Results go to standard output, everything else to standard error; bad
 // input is one sentence and exit code 1.
 
 #include <CLI/CLI.hpp>
@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "cache.h"
 #include "compile.h"
 #include "quern/quern.h"
 
@@ -192,6 +193,8 @@ int main(int argc, char** argv) {
   run_command->add_option("--top-k", sampling.top_k, "draw from this many tokens; 0: all")->capture_default_str()->check(WholeNumber<int>);
   run_command->add_option("--top-p", sampling.top_p, "draw from the likeliest tokens that reach this probability; 1: all")->capture_default_str();
   run_command->add_option("--seed", sampling.seed, "the same seed draws the same tokens")->capture_default_str()->check(WholeNumber<uint64_t>);
+  run_command->add_option("--cache", options.cache, "folder of compiled kernels, or off; QUERN_CACHE or the user's cache folder when not given");
+  run_command->add_flag("--cache-verify", options.cache_verify, "compile what the cache has as well, and fail where the bytes differ");
   run_command->add_flag("--ids", run.ids, "print token ids in place of text, and do not stop at the end token");
   run_command->add_option("--logits", run.logits_file, "write raw f32 [positions, vocabulary] of prompt and generated tokens");
   run_command->add_flag("--verbose", verbose, "say when a variant is compiled");
@@ -225,6 +228,7 @@ int main(int argc, char** argv) {
   ops_command->footer("Examples:\n  quern ops > docs/ops.md");
 
   CompileCommand compile_command(app);
+  CacheCommand cache_command(app);
 
   try {
     app.parse(argc, argv);
@@ -236,6 +240,10 @@ int main(int argc, char** argv) {
   run.model = model;
   if (compile_command.parsed()) {
     const std::string error = compile_command.Run();
+    return error.empty() ? Finish() : Fail(error);
+  }
+  if (cache_command.parsed()) {
+    const std::string error = cache_command.Run();
     return error.empty() ? Finish() : Fail(error);
   }
   if (run_command->parsed()) return Run(run, options, sampling);

@@ -299,7 +299,7 @@ TEST(Engine, LoadsItsOwnObjects) {
   auto compiled = engine->Compile({&kernel, 1});
   ASSERT_TRUE(compiled.ok()) << compiled.status();
   const std::string object = compiled->object(0);
-  const jit::SavedObject saved[] = {{object, {compiled->symbol(0)}}, {object, {compiled->symbol(0)}}};  // twice: no clash
+  const jit::SavedObject saved[] = {{object, compiled->symbol(0)}, {object, compiled->symbol(0)}};  // twice: no clash
   Case test = MakeCase(kernel, {{"M", 3}}, {}, rng);
   std::vector<Memory> fresh = test.buffers, loaded = test.buffers;
   RunCompiled(compiled->kernel(0), kernel, test.symbols, fresh);
@@ -309,10 +309,10 @@ TEST(Engine, LoadsItsOwnObjects) {
   EXPECT_EQ(std::memcmp(fresh[2].data(), loaded[2].data(), fresh[2].size()), 0);
   EXPECT_EQ(module->size(), 2u);
   const int64_t live = engine->live_bytes();
-  const jit::SavedObject broken[] = {saved[0], {"not an object", {"k"}}}, nobody[] = {saved[0], {object, {"nobody"}}};
+  const jit::SavedObject broken[] = {saved[0], {"not an object", "k"}}, nobody[] = {saved[0], {object, "nobody"}};
   EXPECT_FALSE(engine->Load(broken).ok());
   EXPECT_FALSE(engine->Load(nobody).ok());
-  EXPECT_FALSE(engine->Load({{jit::SavedObject{object.substr(0, object.size() / 2), {"k"}}}}).ok());
+  EXPECT_FALSE(engine->Load({{jit::SavedObject{object.substr(0, object.size() / 2), "k"}}}).ok());
   EXPECT_EQ(engine->live_bytes(), live);
 }
 
