@@ -52,6 +52,13 @@ struct Timings {
   double load = 0;              // mapping the file, reading its metadata, building the graph
   double compile = 0;           // everything from blocks to machine code, and work on weights alone
   double run = 0;               // steps, without what they compiled
+
+  // Parts of `compile`.
+  double passes = 0;            // blocks lowered, and the passes over the whole graph
+  double plans = 0;             // variants fused, lowered to kernels and planned
+  double cached = 0;            // kernels taken from the cache: found, checked, linked
+  double llvm = 0;              // kernels compiled: LLVM and what leads to it, summed over the compile threads
+  int kernels_cached = 0, kernels_compiled = 0;
 };
 
 // A language model with its cache: a position in a text.

@@ -24,6 +24,7 @@ struct Session::State {
   models::ModelSpec spec;
   SpmTokenizer tokenizer;
   ir::Graph graph;
+  std::shared_ptr<KernelCache> kernels;
   std::unique_ptr<Executable> executable;
   double prepare_seconds = 0;
   int threads = 0;
@@ -33,6 +34,13 @@ struct Session::State {
   void UpdateTimings() {
     const Executable::Report& report = executable->report();
     timings.compile = prepare_seconds + static_cast<double>(report.plan_ns + report.compile_ns) * 1e-9;
+    timings.plans = static_cast<double>(report.plan_ns) * 1e-9;
+    const KernelCache::Report cache = kernels->report();
+    const cpu::CompileTimes& times = cache.compile.times;
+    timings.cached = static_cast<double>(cache.load_ns) * 1e-9;
+    timings.llvm = static_cast<double>(times.emit + times.link + times.optimise + times.codegen) * 1e-9;
+    timings.kernels_cached = cache.loaded;
+    timings.kernels_compiled = cache.compiled;
   }
 
   // Runs ids in chunks; `all`: logits of every row, else of the last one.
@@ -102,9 +110,11 @@ Result<Session> Session::Open(const std::string& path, const Options& options) {
     QUERN_ASSIGN(const compiler::PipelineOptions pipeline, compiler::PipelineOptionsOf(options));
     QUERN_ASSIGN(ir::Graph graph, compiler::PrepareGraph(model.spec.module, pipeline));
     // The graph has its final address before variants refer to it.
-    auto state = std::make_unique<State>(State{std::move(model.file), std::move(model.spec), std::move(tokenizer), std::move(graph), nullptr, 0, 0, 0, {}});
+    auto state = std::make_unique<State>(State{std::move(model.file), std::move(model.spec), std::move(tokenizer), std::move(graph), nullptr, nullptr, 0, 0, 0, {}});
+    state->timings.passes = Since(compile_start);
     QUERN_ASSIGN(ExecutableOptions executable_options, compiler::ExecutableOptionsOf(options));
     state->threads = executable_options.pool->threads();
+    state->kernels = executable_options.cache;
     QUERN_ASSIGN(state->executable, MakeExecutable(state->graph, state->spec, std::move(executable_options), pipeline));
     state->prepare_seconds = Since(compile_start);
     QUERN_RETURN_IF_ERROR(state->executable->Prepare({{models::kSequenceSymbol, 1}, {models::kPastSymbol, 0}, {models::kLogitsSymbol, 1}}));

@@ -141,8 +141,11 @@ int Run(const RunOptions& run, const quern::Options& options, const quern::Sampl
   if (!logits_file.Close()) return Fail("cannot write " + run.logits_file);
   const quern::Timings& timings = session->timings();
   const double prefill_seconds = Seconds(start, prefilled) - prefill_compile;
-  std::fprintf(stderr, "load %.1f ms, compile %.1f ms, prefill %zu tokens at %.1f/s, decode %lld tokens at %.1f/s, %d thread%s\n",
-               timings.load * 1e3, timings.compile * 1e3, prompt_tokens, static_cast<double>(prompt_tokens) / prefill_seconds,
+  const std::string kernels = timings.kernels_cached == 0     ? std::to_string(timings.kernels_compiled) + " kernels"
+                              : timings.kernels_compiled == 0 ? std::to_string(timings.kernels_cached) + " kernels from the cache"
+                                                              : std::to_string(timings.kernels_compiled) + " kernels and " + std::to_string(timings.kernels_cached) + " from the cache";
+  std::fprintf(stderr, "load %.1f ms, compile %.1f ms (%s), prefill %zu tokens at %.1f/s, decode %lld tokens at %.1f/s, %d thread%s\n",
+               timings.load * 1e3, timings.compile * 1e3, kernels.c_str(), prompt_tokens, static_cast<double>(prompt_tokens) / prefill_seconds,
                static_cast<long long>(decoded), decoded > 0 ? static_cast<double>(decoded) / decode_seconds : 0.0, session->threads(),
                session->threads() == 1 ? "" : "s");
   return Finish();
