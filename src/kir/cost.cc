@@ -107,6 +107,7 @@ class Walker {
       buffer.dims = Dims(param.type);
     }
     cost_.params.resize(kernel.params.size());
+    cost_.origins.resize(kernel.origins.size());
   }
 
   StatusOr<KernelCost> Run() {
@@ -207,7 +208,9 @@ class Walker {
   }
 
   void Walk(const Block& block, double weight) {
+    const int outer = origin_;
     for (const StmtRef& stmt : block) {
+      origin_ = stmt->origin >= 0 ? stmt->origin : outer;  // what has none of its own belongs to what is around it
       std::visit(Overloaded{[&](const Loop& n) {
                               const CostValue low = Eval(n.low, weight), high = Eval(n.high, weight);
                               Loops(n.index, low, high, n.step, weight, [&](double w) { Walk(n.body, w); });
@@ -236,6 +239,13 @@ class Walker {
                             [](const Prefetch&) {}},
                  stmt->node);
     }
+    origin_ = outer;
+  }
+
+  void Count(double flops, double int8_ops) {
+    cost_.flops += flops;
+    cost_.int8_ops += int8_ops;
+    if (origin_ >= 0 && origin_ < static_cast<int>(cost_.origins.size())) cost_.origins[origin_] += flops + int8_ops;
   }
 
   void WalkMap(const Map& map, size_t index, double weight) {
@@ -272,8 +282,7 @@ class Walker {
     std::vector<int64_t> ordered;
     for (const char* size : op->sizes) ordered.push_back(sizes.contains(size) ? sizes[size] : 1);
     const TileWork work = op->work(ordered);
-    cost_.flops += weight * work.flops;
-    cost_.int8_ops += weight * work.int8_ops;
+    Count(weight * work.flops, weight * work.int8_ops);
   }
 
   // Notes an access to a slice; the sizes of its ranges, clipped to the buffer.
@@ -395,7 +404,7 @@ class Walker {
                      for (size_t a = 0; a < n.args.size(); ++a) args[a] = Eval(n.args[a], weight);
                      const DType dtype = n.args.back()->dtype;
                      if (IsFloat(dtype)) {
-                       cost_.flops += weight * kFlops[static_cast<int>(n.op)];
+                       Count(weight * kFlops[static_cast<int>(n.op)], 0);
                        CostValue result;
                        for (size_t a = 0; a < n.args.size(); ++a) result.loops |= args[a].loops;
                        return result;
@@ -414,7 +423,7 @@ class Walker {
                      const double combine = IsFloat(expr->dtype) ? 1 : 0;
                      Loops(n.index, low, high, 1, weight, [&](double w) {
                        loops |= Eval(n.body, w).loops;
-                       cost_.flops += w * combine;
+                       Count(w * combine, 0);
                      });
                      return Data(loops & ((uint64_t{1} << frames_.size()) - 1));
                    },
@@ -442,6 +451,7 @@ class Walker {
   std::map<const void*, Site> sites_;
   std::vector<Frame> frames_;
   int64_t trips_ = 0;
+  int origin_ = -1;  // of the statement at hand
   KernelCost cost_;
   Status status_;
 };

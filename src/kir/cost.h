@@ -30,6 +30,7 @@ struct KernelCost {
   double flops = 0;
   double int8_ops = 0;          // multiplications and additions of integer dot products, in tiles
   std::vector<Traffic> params;  // in the kernel's order
+  std::vector<double> origins;  // operations of both kinds by row of Kernel::origins
   bool estimate = false;        // an upper bound: control or an index depends on data, or there are too many trips to look at
 
   int64_t read() const;

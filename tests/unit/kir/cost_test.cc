@@ -243,6 +243,25 @@ TEST(Cost, BranchesByTheGridCountWhereTheyRun) {
   EXPECT_EQ(cost.params[2].written, 8 * 31 * 4);
 }
 
+TEST(Cost, OperationsBelongToTheirOrigin) {
+  const KernelCost cost = Cost(R"(
+    kernel add (
+      x : f32[41] in
+      y : f32[41] out
+    ) {
+      grid b in 0..1 by 1 {
+        for i in 0..41 {   @[ffn: Add]
+          let a = x[i] + 1.0
+          let b2 = a * a * 3.0   @[ffn/norm: Mul]
+          y[i] = b2
+        }
+      }
+    })");
+  ASSERT_EQ(cost.origins.size(), 2u);
+  EXPECT_EQ(cost.origins[0], 41);
+  EXPECT_EQ(cost.origins[1], 2 * 41);
+}
+
 TEST(Cost, EveryTileOpHasWork) {
   for (const TileOp* op : TileOps()) {
     ASSERT_NE(op->work, nullptr) << op->name;

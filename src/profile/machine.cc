@@ -1,0 +1,135 @@
+#include "profile/machine.h"
+
+#include <unistd.h>
+
+#include <cctype>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "profile/probe.h"
+
+namespace quern::profile {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+// "model name : Intel(R) Xeon(R) Processor" of the first processor; aarch64 has its part number alone.
+std::string CpuName() {
+  std::ifstream file("/proc/cpuinfo");
+  std::string part;
+  for (std::string line; std::getline(file, line);) {
+    const size_t colon = line.find(':');
+    if (colon == std::string::npos) continue;
+    const std::string value = colon + 2 <= line.size() ? line.substr(colon + 2) : "";
+    if (line.starts_with("model name")) return value;
+    if (line.starts_with("CPU part")) part = "part " + value;
+  }
+  return part.empty() ? "unknown" : part;
+}
+
+std::string FileName(const Machine& machine) {
+  std::string name = "machine-" + machine.cpu + "-" + machine.level + "-" + std::to_string(machine.threads) + "t";
+  for (char& c : name) {
+    if (!std::isalnum(static_cast<unsigned char>(c)) && c != '-') c = '_';
+  }
+  return name + ".json";
+}
+
+StatusOr<Machine> Load(const fs::path& path, const Machine& wanted) {
+  std::ifstream file(path);
+  std::stringstream text;
+  text << file.rdbuf();
+  QUERN_ASSIGN(Machine machine, ParseMachine(text.str()));
+  if (machine.cpu != wanted.cpu || machine.level != wanted.level || machine.threads != wanted.threads) {
+    return absl::NotFoundError("peaks of another machine");
+  }
+  machine.stored = true;
+  return machine;
+}
+
+// Whole or not at all: another process may read it at the same moment. What cannot be kept is measured again next time.
+void Store(const fs::path& path, const std::string& text) {
+  std::error_code error;
+  fs::create_directories(path.parent_path(), error);
+  const fs::path temporary = path.string() + "." + std::to_string(getpid());
+  std::ofstream file(temporary);
+  file << text;
+  file.close();
+  if (file) fs::rename(temporary, path, error);
+  if (!file || error) fs::remove(temporary, error);
+}
+
+}  // namespace
+
+int Machine::LevelFor(int64_t bytes) const {
+  for (size_t l = 0; l < memory.size(); ++l) {
+    if (memory[l].bytes == 0 || bytes <= memory[l].bytes) return static_cast<int>(l);
+  }
+  return static_cast<int>(memory.size()) - 1;
+}
+
+std::string DefaultFolder() {
+  const char* base = std::getenv("XDG_CACHE_HOME");
+  if (base != nullptr && *base == '/') return std::string(base) + "/quern";
+  const char* home = std::getenv("HOME");
+  return home != nullptr && *home == '/' ? std::string(home) + "/.cache/quern" : "";
+}
+
+std::string MachineText(const Machine& machine) {
+  Json memory = Json::array();
+  for (const MemoryLevel& level : machine.memory) memory.push_back({{"name", level.name}, {"bytes", level.bytes}, {"gbps", level.gbps}});
+  const Json json = {{"cpu", machine.cpu}, {"level", machine.level}, {"threads", machine.threads}, {"memory", std::move(memory)},
+                     {"dram_gbps_one_thread", machine.dram_gbps_one}, {"f32_gflops", machine.f32_gflops},
+                     {"int8_gops", machine.int8_gops}, {"dispatch_ns", machine.dispatch_ns}, {"probe_ms", machine.probe_ms}};
+  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+StatusOr<Machine> ParseMachine(const std::string& text) {
+  const Json json = Json::parse(text, nullptr, false);
+  const Status damaged = absl::InvalidArgumentError("not the peaks of a machine");
+  if (!json.is_object()) return damaged;
+  // Whatever is missing or of another type, and peaks that cannot be.
+  const auto string = [&](const char* key) { return json.contains(key) && json[key].is_string() ? json[key].get<std::string>() : std::string(); };
+  const auto number = [](const Json& object, const char* key) { return object.contains(key) && object[key].is_number() ? object[key].get<double>() : 0.0; };
+  Machine machine;
+  machine.cpu = string("cpu");
+  machine.level = string("level");
+  machine.threads = static_cast<int>(number(json, "threads"));
+  machine.dram_gbps_one = number(json, "dram_gbps_one_thread");
+  machine.f32_gflops = number(json, "f32_gflops");
+  machine.int8_gops = number(json, "int8_gops");
+  machine.dispatch_ns = number(json, "dispatch_ns");
+  machine.probe_ms = number(json, "probe_ms");
+  if (machine.cpu.empty() || machine.level.empty() || machine.threads < 1) return damaged;
+  for (const double peak : {machine.dram_gbps_one, machine.f32_gflops, machine.int8_gops, machine.dispatch_ns}) {
+    if (!(peak > 0)) return damaged;
+  }
+  if (!json.contains("memory") || !json["memory"].is_array() || json["memory"].empty()) return damaged;
+  for (const Json& row : json["memory"]) {
+    if (!row.is_object() || !row.contains("name") || !row["name"].is_string()) return damaged;
+    const double gbps = number(row, "gbps"), bytes = number(row, "bytes");
+    if (!(gbps > 0) || !(bytes >= 0) || bytes > 1e15) return damaged;
+    machine.memory.push_back({row["name"].get<std::string>(), static_cast<int64_t>(bytes), gbps});
+  }
+  return machine;
+}
+
+StatusOr<Machine> MachineOf(const std::string& level, ThreadPool& pool, const ProbeOptions& options) {
+  Machine machine;
+  machine.cpu = CpuName();
+  machine.level = level;
+  machine.threads = pool.threads();
+  const fs::path path = options.folder.empty() ? fs::path() : fs::path(options.folder) / FileName(machine);
+  if (!path.empty() && !options.fresh) {
+    if (StatusOr<Machine> stored = Load(path, machine); stored.ok()) return stored;
+  }
+  QUERN_RETURN_IF_ERROR(Probe(pool, level, machine));
+  if (!path.empty()) Store(path, MachineText(machine));
+  return machine;
+}
+
+}  // namespace quern::profile

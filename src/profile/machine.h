@@ -1,0 +1,55 @@
+// What this machine can do at most, measured: the roofs that a profile holds kernels against. docs/profiling.md says how.
+//
+//   QUERN_ASSIGN(const Machine machine, MachineOf(target.name, pool, {.folder = DefaultFolder()}));
+//   machine.memory.back().gbps;  machine.f32_gflops
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "runtime/thread_pool.h"
+
+namespace quern::profile {
+
+// One level of the memory as all threads read it together.
+struct MemoryLevel {
+  std::string name;   // "l2", "l3", "dram"
+  int64_t bytes = 0;  // a working set of at most this many bytes stays in it; 0: any
+  double gbps = 0;    // read, all threads
+};
+
+struct Machine {
+  std::string cpu;                  // as the system names it
+  std::string level;                // of the kernels: "avx512vnni"
+  int threads = 1;
+  std::vector<MemoryLevel> memory;  // nearest first; the last is DRAM
+  double dram_gbps_one = 0;         // one thread alone
+  double f32_gflops = 0;            // multiply-adds of all threads, two operations each
+  double int8_gops = 0;             // likewise, of byte dot products
+  double dispatch_ns = 0;           // from one launch to the next, without work
+  double probe_ms = 0;              // that measuring took
+  bool stored = false;              // from an earlier run
+
+  // Index of the level that holds a working set.
+  int LevelFor(int64_t bytes) const;
+};
+
+struct ProbeOptions {
+  std::string folder;   // where peaks are kept, made when it is not there; empty: nowhere
+  bool fresh = false;   // measure, whatever is there
+};
+
+// From the file, or measured in less than 300 ms and then kept. `level`: one that this machine runs. A folder that cannot be
+// read or written is no error.
+StatusOr<Machine> MachineOf(const std::string& level, ThreadPool& pool, const ProbeOptions& options);
+
+// The user's own: $XDG_CACHE_HOME/quern or ~/.cache/quern; empty where there is neither.
+std::string DefaultFolder();
+
+// JSON as it is stored. Error: the text is anything else.
+std::string MachineText(const Machine& machine);
+StatusOr<Machine> ParseMachine(const std::string& text);
+
+}  // namespace quern::profile

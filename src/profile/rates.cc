@@ -1,0 +1,48 @@
+// From sums to rates: the roofline of one machine over what ran on it.
+#include <algorithm>
+
+#include "profile/profile.h"
+
+namespace quern::profile {
+
+void Sums::Add(const Sums& other) {
+  if (other.calls == 0) return;
+  least = calls == 0 ? other.least : std::min(least, other.least);
+  most = std::max(most, other.most);
+  calls += other.calls;
+  chunks += other.chunks;
+  wall += other.wall;
+  busy += other.busy;
+  flops += other.flops;
+  int8_ops += other.int8_ops;
+  read += other.read;
+  written += other.written;
+  for (int i = 0; i < kMaxCounters; ++i) counts[i] += other.counts[i];
+}
+
+std::string_view Name(Bound bound) {
+  constexpr std::string_view kNames[] = {"memory", "compute", "overhead"};
+  return kNames[static_cast<int>(bound)];
+}
+
+Rates Profile::RatesOf(const Sums& sums, const Section& section) const {
+  Rates rates;
+  if (sums.calls == 0) return rates;
+  const auto wall = static_cast<double>(std::max<int64_t>(sums.wall, 1));
+  const auto bytes = static_cast<double>(sums.read + sums.written);
+  const double operations = sums.flops + sums.int8_ops;
+  rates.gflops = operations / wall;  // operations a nanosecond
+  rates.gbps = bytes / wall;
+  rates.intensity = bytes > 0 ? operations / bytes : 0;
+  const auto calls = static_cast<double>(sums.calls);
+  const auto time = [](double work, double rate) { return rate > 0 ? work / rate : 0; };
+  const double memory_ns = time(bytes, machine.memory.empty() ? 0 : machine.memory[section.memory].gbps) / calls;
+  const double compute_ns = (time(sums.flops, machine.f32_gflops) + time(sums.int8_ops, machine.int8_gops)) / calls;
+  rates.roof_ns = std::max(memory_ns, compute_ns);
+  rates.percent = 100 * rates.roof_ns * calls / wall;
+  rates.bound = memory_ns >= compute_ns ? Bound::kMemory : Bound::kCompute;
+  if (machine.dispatch_ns > rates.roof_ns) rates.bound = Bound::kOverhead;
+  return rates;
+}
+
+}  // namespace quern::profile
