@@ -41,7 +41,7 @@ StatusOr<std::string> Machine(const lir::Plan& plan, const Options& options, con
   std::string text;
   for (const auto& [kernel, label] : Select(plan, dump.kernel)) {
     const std::string symbol = plan.kernels[kernel].name + ".0";
-    QUERN_ASSIGN(const cpu::Object object, compiler.Compile({&plan.kernels[kernel], 1}, {&symbol, 1}));
+    QUERN_ASSIGN(const cpu::Object object, compiler.Compile(plan.kernels[kernel], symbol));
     absl::StrAppend(&text, "; ", label, "\n", dump.stage == "llvm" ? object.ir_after : object.assembly, "\n");
   }
   return text;

@@ -96,11 +96,11 @@ Module::~Module() {
 }
 size_t Module::size() const { return state_->code.size(); }
 quern_kernel* Module::kernel(size_t index) const { return reinterpret_cast<quern_kernel*>(state_->code[index]->addresses[0]); }
-const cpu::EmitStats& Module::stats(size_t index) const { return state_->objects[index].stats[0]; }
+const cpu::EmitStats& Module::stats(size_t index) const { return state_->objects[index].stats; }
 const CompileReport& Module::report() const { return state_->report; }
 const ObjectReport& Module::object_report(size_t index) const { return state_->reports[index]; }
 const std::string& Module::object(size_t index) const { return state_->objects[index].bytes; }
-const std::string& Module::symbol(size_t index) const { return state_->objects[index].symbols[0]; }
+const std::string& Module::symbol(size_t index) const { return state_->objects[index].symbol; }
 const cpu::CompileTimes& Module::times(size_t index) const { return state_->objects[index].times; }
 const std::string& Module::ir_before(size_t index) const { return state_->objects[index].ir_before; }
 const std::string& Module::ir_after(size_t index) const { return state_->objects[index].ir_after; }
@@ -139,7 +139,7 @@ StatusOr<Module> Engine::Compile(std::span<const kir::Kernel> kernels, std::span
       const std::string& symbol = symbols.empty() ? kernels[i].name : symbols[i];
       module->reports[i].thread = thread;
       module->reports[i].start = Now();
-      StatusOr<cpu::Object> object = compiler->Compile({&kernels[i], 1}, {&symbol, 1});
+      StatusOr<cpu::Object> object = compiler->Compile(kernels[i], symbol);
       if (object.ok()) module->objects[i] = *std::move(object);
       else statuses[i] = object.status();
     }
@@ -179,8 +179,7 @@ StatusOr<Module> Engine::Load(std::span<const SavedObject> objects) {
   for (const SavedObject& saved : objects) {
     cpu::Object& object = module->objects.emplace_back();
     object.bytes = saved.bytes;
-    object.symbols = {saved.symbol};
-    object.stats.resize(1);
+    object.symbol = saved.symbol;
     module->reports.emplace_back().loaded = true;
   }
   QUERN_RETURN_IF_ERROR(Link(*module));
@@ -197,11 +196,11 @@ Status Engine::Link(Module::State& module) {
     const cpu::Object& object = module.objects[i];
     ObjectReport& report = module.reports[i];
     report.jitlink_start = Now();
-    StatusOr<std::unique_ptr<LinkedCode>> code = state_->linker->Load(object.bytes, object.symbols);
+    StatusOr<std::unique_ptr<LinkedCode>> code = state_->linker->Load(object.bytes, {&object.symbol, 1});
     report.jitlink = Now() - report.jitlink_start;
-    report.symbol = object.symbols[0];
+    report.symbol = object.symbol;
     report.times = object.times;
-    report.stats = object.stats[0];
+    report.stats = object.stats;
     report.bytes = static_cast<int64_t>(object.bytes.size());
     if (!code.ok()) {
       status = code.status();
@@ -227,7 +226,7 @@ void Engine::WritePerfMap(const Module::State& module) {
   for (size_t i = 0; i < module.code.size(); ++i) {
     const LinkedCode& code = *module.code[i];
     std::fprintf(file, "%llx %llx quern:%s\n", static_cast<unsigned long long>(code.addresses[0]),
-                 static_cast<unsigned long long>(code.sizes[0]), module.objects[i].symbols[0].c_str());
+                 static_cast<unsigned long long>(code.sizes[0]), module.objects[i].symbol.c_str());
   }
   std::fclose(file);
 }

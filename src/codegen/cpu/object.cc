@@ -1,4 +1,4 @@
-// From kernels to object code: emit, link, optimise, generate.
+// From a kernel to object code: emit, link, optimise, generate.
 #include "codegen/cpu/object.h"
 
 #include <algorithm>
@@ -37,16 +37,16 @@ ObjectCompiler::ObjectCompiler(const Target& target, const EmitOptions& options)
 }
 ObjectCompiler::~ObjectCompiler() = default;
 
-StatusOr<Object> ObjectCompiler::Compile(std::span<const kir::Kernel> kernels, std::span<const std::string> symbols) {
+StatusOr<Object> ObjectCompiler::Compile(const kir::Kernel& kernel, const std::string& symbol) {
   if (!state_->machine.ok()) return state_->machine.status();
   llvm::TargetMachine& machine = **state_->machine;
   Object object;
-  object.symbols.assign(symbols.begin(), symbols.end());
+  object.symbol = symbol;
 
   llvm::LLVMContext context;
   ModuleReport report;
-  QUERN_ASSIGN(const std::unique_ptr<llvm::Module> module, state_->emitter->Emit(context, kernels, symbols, report));
-  object.stats = std::move(report.stats);
+  QUERN_ASSIGN(const std::unique_ptr<llvm::Module> module, state_->emitter->Emit(context, {&kernel, 1}, {&symbol, 1}, report));
+  object.stats = report.stats[0];
   object.ir_before = std::move(report.ir_before);
   if (state_->options.dump_ir) object.ir_after = Text(*module);
   for (const llvm::Function& function : *module) {

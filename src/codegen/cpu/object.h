@@ -1,14 +1,13 @@
-// Object code of KIR kernels for one CPU level, without a linker: for the JIT (which links it in memory) and ahead of time.
+// Object code of a KIR kernel for one CPU level, without a linker: for the JIT (which links it in memory) and ahead of time.
 //
 //   cpu::ObjectCompiler compiler(*target, {});           // one per thread; reused, since setting one up costs a millisecond
-//   QUERN_ASSIGN(cpu::Object object, compiler.Compile({&kernel, 1}, {"k0"}));
+//   QUERN_ASSIGN(cpu::Object object, compiler.Compile(kernel, "k0"));
 //   object.bytes                                         // relocatable ELF, position independent
 // No LLVM type appears here.
 #pragma once
 
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -42,9 +41,9 @@ struct CompileTimes {
 
 struct Object {
   std::string bytes;
-  std::vector<std::string> symbols;    // of the kernels, in their order
+  std::string symbol;                  // of the kernel
   std::vector<std::string> undefined;  // symbols the object needs: tiles, packs and libm functions
-  std::vector<EmitStats> stats;        // per kernel
+  EmitStats stats;
   CompileTimes times;
   std::string ir_before, ir_after, assembly;
 };
@@ -56,8 +55,8 @@ class ObjectCompiler {
   ObjectCompiler(const ObjectCompiler&) = delete;
   ObjectCompiler& operator=(const ObjectCompiler&) = delete;
 
-  // One object with a function per kernel. The kernels have passed kir::Verify. Needs 8 MB of stack.
-  StatusOr<Object> Compile(std::span<const kir::Kernel> kernels, std::span<const std::string> symbols);
+  // The kernel as a function called `symbol`. It has passed kir::Verify. Needs 8 MB of stack.
+  StatusOr<Object> Compile(const kir::Kernel& kernel, const std::string& symbol);
 
  private:
   struct State;

@@ -87,7 +87,7 @@ TEST(Object, LeavesOnlyKnownNamesUndefined) {
       for (const kir::Kernel& kernel : kernels) {
         if (specialise && kernel.name == "attn_decode") continue;  // as the others, and slow to compile
         const std::string symbol = "k";
-        auto object = compiler.Compile({&kernel, 1}, {&symbol, 1});
+        auto object = compiler.Compile(kernel, symbol);
         ASSERT_TRUE(object.ok()) << object.status();
         bool tiles = false;
         for (const std::string& name : Undefined(object->bytes)) {
@@ -108,12 +108,12 @@ TEST(Object, StaysSmall) {
     for (const char* file : kFiles) {
       const kir::Kernel kernel = FromFile(file);
       const std::string symbol = file;
-      auto object = compiler.Compile({&kernel, 1}, {&symbol, 1});
+      auto object = compiler.Compile(kernel, symbol);
       ASSERT_TRUE(object.ok()) << object.status();
-      EXPECT_LT(object->stats[0].instructions, 400) << file;
-      EXPECT_EQ(object->stats[0].gathers, 0) << file;
-      EXPECT_EQ(object->stats[0].scalarised, 0) << file;
-      EXPECT_EQ(object->stats[0].expanded_tiles, 0) << file;
+      EXPECT_LT(object->stats.instructions, 400) << file;
+      EXPECT_EQ(object->stats.gathers, 0) << file;
+      EXPECT_EQ(object->stats.scalarised, 0) << file;
+      EXPECT_EQ(object->stats.expanded_tiles, 0) << file;
       EXPECT_LT(object->bytes.size(), 16384u) << file;
       static const std::regex frame(R"(sub[ql]\s+\$(\d+), %rsp|sub\s+sp, sp, #(\d+)(, lsl #12)?)");
       std::smatch match;
@@ -132,7 +132,7 @@ TEST(Object, SameKernelSameBytes) {
   std::vector<std::string> bytes(3);
   auto compile = [&](size_t i) {
     ObjectCompiler compiler(target, {});
-    auto object = compiler.Compile({&kernel, 1}, {&symbol, 1});
+    auto object = compiler.Compile(kernel, symbol);
     if (object.ok()) bytes[i] = object->bytes;
   };
   std::thread other(compile, 1);
@@ -140,7 +140,7 @@ TEST(Object, SameKernelSameBytes) {
   other.join();
   ObjectCompiler reused(target, {});
   for (int round = 0; round < 2; ++round) {
-    auto object = reused.Compile({&kernel, 1}, {&symbol, 1});
+    auto object = reused.Compile(kernel, symbol);
     ASSERT_TRUE(object.ok()) << object.status();
     bytes[2] = object->bytes;
   }
@@ -176,10 +176,10 @@ TEST(Object, ChoosesAccesses) {
         "kernel k (x : f32[200] in, k : u8[64] in, h : f16[64] in, y : f32[128] out) { grid g in 0..1 { vec i in 0..64 { %s } } }",
         row.body));
     const std::string symbol = "k";
-    auto object = compiler.Compile({&kernel, 1}, {&symbol, 1});
+    auto object = compiler.Compile(kernel, symbol);
     ASSERT_TRUE(object.ok()) << object.status();
-    EXPECT_EQ(object->stats[0].gathers, row.gathers) << row.body;
-    EXPECT_EQ(object->stats[0].scatters, row.scatters) << row.body;
+    EXPECT_EQ(object->stats.gathers, row.gathers) << row.body;
+    EXPECT_EQ(object->stats.scatters, row.scatters) << row.body;
     EXPECT_TRUE(std::regex_search(object->assembly, std::regex(row.has))) << row.body << "\n" << object->assembly;
     EXPECT_FALSE(std::regex_search(object->assembly, std::regex(row.lacks))) << row.body << "\n" << object->assembly;
   }
