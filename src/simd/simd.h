@@ -1,10 +1,10 @@
 // What every SIMD source starts with: Highway for one fixed instruction-set level, and the export macros.
 //
-// Each source here is compiled once per level (CMakeLists.txt: sse4, avx2, avx512, avx512vnni, amx) with the level's -m flags
-// and -DQUERN_LEVEL=<level>, in two forms: an object, called by address, and bitcode, inlined by the JIT. Rules that make
-// the bitcode link and the objects coexist: everything that is not exported is in an anonymous namespace or HWY_INLINE (an
-// ordinary inline function compiled with AVX-512 flags could win over the baseline's copy at link time); no libc, no
-// global state; vectors narrower than 128 bits never cross a function border by value.
+// Each source here is compiled once per level (cmake/simd.cmake: sse4, avx2, avx512, avx512vnni, amx, neon) with the level's -m
+// flags and -DQUERN_LEVEL=<level>, in two forms: an object, called by address, and bitcode, inlined by the JIT; a level of
+// another architecture, for code compiled ahead of time, is bitcode alone. Rules that make the bitcode link and the objects
+// coexist: everything that is not exported is in an anonymous namespace or HWY_INLINE (an ordinary inline function compiled
+// with AVX-512 flags could win over the baseline's copy at link time); no libc, no global state; vectors narrower than 128 bits never cross a function border by value.
 #pragma once
 
 #define HWY_COMPILE_ONLY_STATIC 1

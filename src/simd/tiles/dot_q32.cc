@@ -43,7 +43,7 @@ HWY_INLINE __m512i LoadCodes(const uint8_t* block) {
 template <class Format>
 HWY_INLINE VI32 Products(__m512i codes, VI8 quants, int32_t sums) {
   constexpr bool kSigned = Format::kBytes == Q8_0::kBytes;
-  if constexpr (kSigned && !kByteDot) return MulPairs(SignedPairDot(VI8{codes}, quants), hn::Set(DI16(), 1));
+  if constexpr (kSigned && !kByteDot) return AddPairs(hn::Zero(DI32()), SignedPairDot(VI8{codes}, quants));
   constexpr int16_t kOffset = kSigned ? 128 : 8;
   // Each lane takes an eighth of its block's offset, lanes 0..7 by the first word of the pair, lanes 8..15 by the second:
   // in one lane it would dwarf the products, and the float sum would lose their low bits.
@@ -167,7 +167,7 @@ HWY_NOINLINE void DotRows(const DotCall& call) {
           const VI8 quants = hn::LoadU(di8, reinterpret_cast<const int8_t*>(row) + b * 32 + i * kBytes);
           const VI16 pairs = Format::kBytes == Q8_0::kBytes ? SignedPairDot(codes[i], quants)
                                                             : PairDot(hn::BitCast(DU8(), codes[i]), quants);
-          sum = WordDot(sum, pairs, hn::Set(DI16(), 1));
+          sum = AddPairs(sum, pairs);
         }
         const float scale = d * LoadScalar<float>(row + at.scales + b * 4);
         acc[r] = hn::MulAdd(hn::ConvertTo(df, sum), hn::Set(df, scale), acc[r]);

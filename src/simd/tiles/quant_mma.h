@@ -96,18 +96,16 @@ HWY_INLINE void AddGroup(const uint8_t* panel, const RowPointers<M>& rows, VI32 
       for (int r = 0; r < M; ++r) sum[r][0] = ByteDot(sum[r][0], codes, quants_at(step, r));
     }
   } else if constexpr (kSignedCodes<Format>) {
-    const VI16 one = hn::Set(DI16(), 1);
     QUERN_UNROLL
     for (int step = 0; step < kSteps; ++step) {
       QUERN_UNROLL
       for (int v = 0; v < kColumnVectors; ++v) {
         const VI8 codes = hn::BitCast(DI8(), hn::Xor(codes_at(step, v), hn::Set(d, 0x80)));
         QUERN_UNROLL
-        for (int r = 0; r < M; ++r) sum[r][v] = WordDot(sum[r][v], SignedPairDot(codes, quants_at(step, r)), one);
+        for (int r = 0; r < M; ++r) sum[r][v] = AddPairs(sum[r][v], SignedPairDot(codes, quants_at(step, r)));
       }
     }
   } else {
-    const VI16 one = hn::Set(DI16(), 1);
     QUERN_UNROLL
     for (int step = 0; step < kSteps; step += kPairSteps<Format>) {
       VI16 pairs[M][kColumnVectors];
@@ -130,7 +128,7 @@ HWY_INLINE void AddGroup(const uint8_t* panel, const RowPointers<M>& rows, VI32 
       QUERN_UNROLL
       for (int r = 0; r < M; ++r) {
         QUERN_UNROLL
-        for (int v = 0; v < kColumnVectors; ++v) sum[r][v] = WordDot(sum[r][v], pairs[r][v], one);
+        for (int v = 0; v < kColumnVectors; ++v) sum[r][v] = AddPairs(sum[r][v], pairs[r][v]);
       }
     }
   }

@@ -3,6 +3,7 @@
 //
 //   VI16 pairs = PairDot(codes, quants);      // u8 x i8, two products a lane
 //   acc = WordDot(acc, pairs, scales);        // i16 x i16, two products a lane, added to i32
+//   acc = AddPairs(acc, pairs);               // i16, two of them a lane, added to i32
 //
 // Byte dot products (PairDot) saturate at 32767: the caller keeps codes * quants small enough (quants are within
 // -127..127, so 4-bit and 6-bit codes are safe) or uses ByteDot's signed form.
@@ -65,6 +66,8 @@ HWY_INLINE int64_t RoundUp64(int64_t value) { return (value + 63) & ~int64_t{63}
 HWY_INLINE float HalfToFloat(uint16_t half) {
 #if defined(__F16C__)
   return _cvtsh_ss(half);
+#elif HWY_ARCH_ARM_A64
+  return static_cast<float>(__builtin_bit_cast(_Float16, half));
 #else
   const uint32_t sign = static_cast<uint32_t>(half & 0x8000) << 16;
   const uint32_t exponent = (half >> 10) & 31, mantissa = half & 1023;
@@ -79,6 +82,8 @@ HWY_INLINE float HalfToFloat(uint16_t half) {
 HWY_INLINE float RoundToHalf(float value) {
 #if defined(__F16C__)
   return _cvtsh_ss(_cvtss_sh(value, _MM_FROUND_TO_NEAREST_INT));
+#elif HWY_ARCH_ARM_A64
+  return static_cast<float>(static_cast<_Float16>(value));
 #else
   const uint32_t bits = __builtin_bit_cast(uint32_t, value);
   const uint32_t sign = bits & 0x80000000, magnitude = bits & 0x7fffffff;
@@ -95,7 +100,14 @@ HWY_INLINE float RoundToHalf(float value) {
 #endif
 }
 
-// i16 lanes: u[2i] * s[2i] + u[2i+1] * s[2i+1], saturating.
+#if HWY_ARCH_ARM_A64
+// i16 lanes: a[2i] * b[2i] + a[2i+1] * b[2i+1], exact for b within -127..127.
+HWY_INLINE VI16 MulPairs(VI8 a, VI8 b) {
+  return VI16{vpaddq_s16(vmull_s8(vget_low_s8(a.raw), vget_low_s8(b.raw)), vmull_high_s8(a.raw, b.raw))};
+}
+#endif
+
+// i16 lanes: u[2i] * s[2i] + u[2i+1] * s[2i+1], saturating; on ARM for u within 0..127 alone.
 HWY_INLINE VI16 PairDot(VU8 u, VI8 s) {
 #if HWY_ARCH_X86 && HWY_MAX_BYTES == 64
   return VI16{_mm512_maddubs_epi16(u.raw, s.raw)};
@@ -103,6 +115,8 @@ HWY_INLINE VI16 PairDot(VU8 u, VI8 s) {
   return VI16{_mm256_maddubs_epi16(u.raw, s.raw)};
 #elif HWY_ARCH_X86
   return VI16{_mm_maddubs_epi16(u.raw, s.raw)};
+#elif HWY_ARCH_ARM_A64
+  return MulPairs(hn::BitCast(DI8(), u), s);
 #else
   const DI16 d;
   const VI16 words = hn::BitCast(d, u), quants = hn::BitCast(d, s);
@@ -128,6 +142,10 @@ HWY_INLINE hn::Vec512<int32_t> MulPairs(hn::Vec512<int16_t> a, hn::Vec512<int16_
   return hn::Vec512<int32_t>{_mm512_madd_epi16(a.raw, b.raw)};
 }
 #endif
+#elif HWY_ARCH_ARM_A64
+HWY_INLINE VI32 MulPairs(VI16 a, VI16 b) {
+  return VI32{vpaddq_s32(vmull_s16(vget_low_s16(a.raw), vget_low_s16(b.raw)), vmull_high_s16(a.raw, b.raw))};
+}
 #else
 template <class V16>
 HWY_INLINE auto MulPairs(V16 a, V16 b) {
@@ -147,12 +165,21 @@ HWY_INLINE VI32 WordDot(VI32 acc, VI16 a, VI16 b) {
 #endif
 }
 
+// acc + a[2i] + a[2i+1].
+HWY_INLINE VI32 AddPairs(VI32 acc, VI16 a) {
+#if HWY_ARCH_ARM_A64
+  return VI32{vpadalq_s16(acc.raw, a.raw)};
+#else
+  return WordDot(acc, a, hn::Set(DI16(), 1));
+#endif
+}
+
 // acc + four products of bytes a lane, exact for any codes. Only where kByteDot.
 HWY_INLINE VI32 ByteDot(VI32 acc, VU8 u, VI8 s) {
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3_DL
   return VI32{_mm512_dpbusd_epi32(acc.raw, u.raw, s.raw)};
 #else
-  return hn::Add(acc, MulPairs(PairDot(u, s), hn::Set(DI16(), 1)));
+  return AddPairs(acc, PairDot(u, s));
 #endif
 }
 
@@ -166,6 +193,8 @@ HWY_INLINE VI16 SignedPairDot(VI8 w, VI8 x) {
   return PairDot(VU8{_mm256_abs_epi8(w.raw)}, VI8{_mm256_sign_epi8(x.raw, w.raw)});
 #elif HWY_ARCH_X86
   return PairDot(VU8{_mm_abs_epi8(w.raw)}, VI8{_mm_sign_epi8(x.raw, w.raw)});
+#elif HWY_ARCH_ARM_A64
+  return MulPairs(w, x);
 #else
   const VI8 turned = hn::IfThenElse(hn::Lt(w, hn::Zero(DI8())), hn::Neg(x), x);
   return PairDot(hn::BitCast(DU8(), hn::Abs(w)), turned);

@@ -273,15 +273,17 @@ TEST(MathTest, DocumentHolds) {
   std::string text = buffer.str();
   auto table = ReadTable(text);
   if (std::getenv("BLESS") != nullptr) {
+    std::vector<Level> levels;
+    std::copy_if(Levels().begin(), Levels().end(), std::back_inserter(levels), [](const Level& level) { return level.has_objects; });
     std::ostringstream out;
     out << "| function |";
-    for (const Level& level : Levels()) out << " " << level.name << " |";
+    for (const Level& level : levels) out << " " << level.name << " |";
     out << "\n|---|";
-    for (size_t i = 0; i < Levels().size(); ++i) out << "---|";
+    for (size_t i = 0; i < levels.size(); ++i) out << "---|";
     out << "\n";
     for (const auto& [name, errors] : Measured()) {
       out << "| " << name << " |";
-      for (const Level& level : Levels()) {
+      for (const Level& level : levels) {
         const auto found = errors.find(std::string(level.name));  // a level that this host lacks keeps its figure
         const double bound =
             found == errors.end() ? table[name][std::string(level.name)] : std::ceil(found->second * 100) / 100;
