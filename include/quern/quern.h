@@ -35,6 +35,11 @@ struct Options {
   // QUERN_CACHE says (likewise), else the user's own cache folder. A folder that others may write to is not used (docs/cache.md).
   std::string cache = {};
   bool cache_verify = false;    // compile what the cache has as well, and fail where the bytes differ
+  // Checks every kernel while it runs (docs/checking.md), slowly: "ref" against the interpreter in double, "nan" for NaNs and
+  // infinities that appear. The first op that fails ends the run with ErrorCode::kCheck, and a reproduction is written to the
+  // folder; none where it is empty. "": no checks.
+  std::string check = {};
+  std::string check_folder = ".";
   int64_t context = 0;          // positions to keep, at most 2^24; 0: the model's own length, at most 4096
   // Called with a line of text when a variant of the graph is compiled, on the thread of the call that needs it. Null: silent.
   std::function<void(std::string_view)> log = {};
@@ -61,6 +66,8 @@ struct Timings {
   int kernels_cached = 0, kernels_compiled = 0;
 };
 
+class Profiler;
+
 // A language model with its cache: a position in a text.
 class Session {
  public:
@@ -78,6 +85,8 @@ class Session {
   int64_t position() const;     // tokens in the cache
   int threads() const;          // that a step uses
   const Timings& timings() const;
+  // What Options::check has looked at so far, in a sentence; empty without.
+  std::string CheckSummary() const;
 
   // Token ids of `text`, any bytes, with the model's begin-of-text token in front when `begin` is set and the model wants it.
   std::vector<int32_t> Tokenize(std::string_view text, bool begin = true) const;
@@ -96,6 +105,7 @@ class Session {
   void Reset();
 
  private:
+  friend class Profiler;  // quern/profile.h
   struct State;
   explicit Session(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;

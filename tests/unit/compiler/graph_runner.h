@@ -24,7 +24,6 @@ struct LevelRunner {
     jit::EngineOptions options;
     options.cpu = target.name;
     options.threads = 1;
-    options.batch = 24;
     QUERN_ASSIGN(std::shared_ptr<jit::Engine> engine, jit::Engine::Create(options));
     return LevelRunner{&target, std::make_shared<KernelCache>(std::move(engine))};
   }

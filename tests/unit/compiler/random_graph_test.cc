@@ -15,7 +15,7 @@
 #include "compiler/model.h"
 #include "unit/compiler/graph_runner.h"
 #include "opt/passes.h"
-#include "support/graph_oracle.h"
+#include "check/oracle.h"
 #include "support/random_graph.h"
 
 namespace quern::testing {
@@ -36,7 +36,7 @@ struct Trial {
   Binding binding;
   BytesByName bytes;
   ir::Feeds feeds;
-  std::unique_ptr<GraphOracle> oracle;
+  std::unique_ptr<check::GraphOracle> oracle;
 };
 
 struct Case {
@@ -79,8 +79,8 @@ StatusOr<Case> MakeCase(uint64_t seed) {
 // Oracles keep references into the case: made once it has its place.
 Status MakeOracles(Case& test) {
   for (Trial& trial : test.trials) {
-    QUERN_ASSIGN(GraphOracle oracle, GraphOracle::Create(test.meaning, trial.binding, trial.feeds, test.seed));
-    trial.oracle = std::make_unique<GraphOracle>(std::move(oracle));
+    QUERN_ASSIGN(check::GraphOracle oracle, check::GraphOracle::Create(test.meaning, trial.binding, trial.feeds, test.seed));
+    trial.oracle = std::make_unique<check::GraphOracle>(std::move(oracle));
   }
   return absl::OkStatus();
 }
@@ -149,7 +149,9 @@ class RandomGraphs : public ::testing::TestWithParam<uint64_t> {
         planned.push_back({&test, fuse, *std::move(graph)});
       }
     }
-    const auto compiled = runner.cache->Get(kernels);
+    std::vector<std::string> symbols;
+    for (size_t k = 0; k < kernels.size(); ++k) symbols.push_back(absl::StrCat("k", k));
+    const auto compiled = runner.cache->Get(kernels, symbols);
     ASSERT_TRUE(compiled.ok()) << compiled.status();
     for (Planned& plan : planned) {
       for (Trial& trial : plan.test->trials) CheckTrial(*plan.test, trial, plan.graph, level, plan.fuse);
@@ -166,7 +168,7 @@ class RandomGraphs : public ::testing::TestWithParam<uint64_t> {
       const ir::RefTensor& expected = trial.oracle->expected()[o];
       const auto got = ir::RefTensorFromBytes(expected.dtype, expected.dims, (*one)[o]);
       ASSERT_TRUE(got.ok()) << where << got.status();
-      const std::string difference = trial.oracle->FirstDifference(static_cast<int>(o), *got);
+      const std::string difference = trial.oracle->WorstText(static_cast<int>(o), *got);
       EXPECT_EQ(difference, "") << where << "\n" << ir::Print(test.random.graph) << (print_ ? lir::Print(graph.plan) : "");
       EXPECT_TRUE((*one)[o] == (*two)[o]) << where << "output " << o << " is another on two threads";
       elements_ += expected.elements();

@@ -3,30 +3,44 @@
 // A graph is evaluated once as written, and some times more with every result moved by up to the numeric contract of its op
 // (OpDef::rtol and atol; one rounding for + - * / sqrt; nothing for ops that compare, select or move elements). An element
 // may be as far off as those runs spread, three times over, and its own contract. So errors spread as the graph spreads
-// them, a comparison of close values may go either way, and nothing is forgiven elsewhere.
+// them, a comparison of close values may go either way, and nothing is forgiven elsewhere. The further runs are made when an
+// element is not within the contract of its own op alone, and many more of them before one is called wrong.
 //
 //   QUERN_ASSIGN(GraphOracle oracle, GraphOracle::Create(graph, binding, feeds, seed));
-//   EXPECT_EQ(oracle.FirstDifference(0, answer), "");
+//   QUERN_ASSIGN(std::optional<Difference> worst, oracle.Worst(0, answer));
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "check/evaluate.h"
 #include "ir/graph.h"
 #include "ir/interpret.h"
 
-namespace quern::testing {
+namespace quern::check {
+
+// An element outside of what it may be.
+struct Difference {
+  int output = 0;
+  int64_t element = 0;   // row-major
+  double got = 0, expected = 0;
+  double allowed = 0;    // |got - expected| that would have passed
+  int64_t wrong = 0;     // such elements of this output
+};
 
 class GraphOracle {
  public:
-  // `graph` and the rest must outlive the oracle. Composites are evaluated by their own reference, regions are no part.
+  // `graph` and the rest must outlive the oracle. Composites are evaluated by their own reference; no Region is in it.
   static StatusOr<GraphOracle> Create(const ir::Graph& graph, const Binding& binding, const ir::Feeds& feeds, uint64_t seed);
 
   const std::vector<ir::RefTensor>& expected() const { return expected_; }
-  // Where the values of an output lie outside of what they may be, or "". An element that does is given many more runs
-  // before it is called wrong.
-  std::string FirstDifference(int output, const ir::RefTensor& got);
-  // Elements that only those runs explained.
+  // The element of an output that is furthest outside of what it may be, in units of that; none when all are inside.
+  // Error: another dtype or shape.
+  StatusOr<std::optional<Difference>> Worst(int output, const ir::RefTensor& got);
+  // The same as text: "" when all are inside.
+  std::string WorstText(int output, const ir::RefTensor& got);
+  // Elements that only the many further runs explained.
   int64_t doubted() const { return doubted_; }
 
  private:
@@ -37,9 +51,10 @@ class GraphOracle {
   };
 
   GraphOracle(const ir::Graph& graph, const Binding& binding, const ir::Feeds& feeds, uint64_t seed);
-  StatusOr<std::vector<ir::RefTensor>> Evaluate(uint64_t run, double scale) const;
   Status Widen(int runs, double scale);
-  bool Allows(int output, size_t element, double got) const;
+  // How far an element may be off; infinite where it may be anything.
+  double Allowed(int output, Error error, size_t element) const;
+  std::optional<Difference> Judge(int output, const ir::RefTensor& got) const;
 
   const ir::Graph& graph_;
   const Binding& binding_;
@@ -49,7 +64,7 @@ class GraphOracle {
   std::vector<Range> ranges_;
   uint64_t runs_ = 0;
   int64_t doubted_ = 0;
-  bool widened_ = false;
+  int widened_ = 0;  // of the two steps
 };
 
-}  // namespace quern::testing
+}  // namespace quern::check

@@ -1,0 +1,186 @@
+#include "check/evaluate.h"
+
+#include <cfloat>
+#include <cmath>
+#include <random>
+
+#include "check/value.h"
+#include "ir/op.h"
+#include "kir/build.h"
+#include "kir/operators.h"
+
+namespace quern::check {
+namespace {
+
+using ir::Family;
+using ir::Node;
+using ir::RefTensor;
+
+// Whether f32 cannot hold every value of this dtype. Halves are rounded by the oracle itself.
+bool Narrows(DType from) { return ScalarBytes(from) >= 4 && from != DType::kF32; }
+
+Error ErrorOf(const kir::ExprRef& expr) {
+  struct Visitor {
+    Error operator()(const kir::Apply& node) const {
+      Error error = kir::Row(node.op).math ? Error::kContract : Error::kNone;
+      switch (node.op) {
+        case kir::Op::kAdd: case kir::Op::kSub: case kir::Op::kMul: case kir::Op::kDiv: case kir::Op::kSqrt:
+          error = Error::kRounding;
+          break;
+        case kir::Op::kRsqrt: case kir::Op::kMod: case kir::Op::kFma:
+          error = Error::kContract;
+          break;
+        default: break;
+      }
+      // An op of several rounded steps states its own contract.
+      for (const kir::ExprRef& arg : node.args) {
+        const Error inner = ErrorOf(arg);
+        if (inner != Error::kNone) error = error == Error::kNone ? inner : Error::kContract;
+      }
+      return error;
+    }
+    Error operator()(const kir::Cast& node) const { return std::max(ErrorOf(node.value), Narrows(node.value->dtype) ? Error::kRounding : Error::kNone); }
+    Error operator()(const kir::Bits& node) const { return ErrorOf(node.value); }
+    Error operator()(const kir::Const&) const { return Error::kNone; }
+    Error operator()(const kir::NameRef&) const { return Error::kNone; }
+    Error operator()(const kir::Load&) const { return Error::kNone; }
+    Error operator()(const kir::Reduce&) const { return Error::kContract; }
+    Error operator()(const kir::Decode&) const { return Error::kNone; }
+  };
+  return std::visit(Visitor{}, expr->node);
+}
+
+// Operands as loads, for looking at an op's expression.
+class Shown : public ir::MapContext {
+ public:
+  Shown(const ir::Graph& graph, const Node& node) : graph_(graph), node_(node), index_(node.results[0].dims.size(), kir::build::Ref("i")) {}
+  const Node& node() const override { return node_; }
+  const ir::TensorType& operand_type(int operand) const override { return graph_.type(node_.inputs[operand]); }
+  const ir::TensorType& result_type() const override { return node_.results[0]; }
+  const kir::Index& index() const override { return index_; }
+  kir::ExprRef Operand(int operand, kir::Index at, kir::ExprRef) override {
+    return kir::build::At("x", operand_type(operand).dtype, std::move(at));
+  }
+
+ private:
+  const ir::Graph& graph_;
+  const Node& node_;
+  kir::Index index_;
+};
+
+bool IsHalf(DType dtype) { return dtype == DType::kF16 || dtype == DType::kBF16; }
+
+// A number as f32 holds it beyond its range; doubles stand for f32 everywhere else.
+double Overflowed(DType dtype, double value) {
+  return dtype != DType::kF64 && std::fabs(value) > FLT_MAX ? std::copysign(INFINITY, value) : value;
+}
+
+// Random signs, 64 from one draw.
+class Signs {
+ public:
+  explicit Signs(Perturbation perturbation) : random_(perturbation.seed), scale_(perturbation.scale) {}
+  double Next() {
+    if (left_ == 0) bits_ = random_(), left_ = 64;
+    --left_;
+    const double value = (bits_ & 1) != 0 ? scale_ : -scale_;
+    bits_ >>= 1;
+    return value;
+  }
+
+ private:
+  std::mt19937_64 random_;
+  const double scale_;
+  uint64_t bits_ = 0;
+  int left_ = 0;
+};
+
+// The results of `node` as its reference makes them, each moved by what the op may be off.
+Status EvaluateNode(const ir::Graph& graph, const Node& node, std::span<const RefTensor* const> given, const Binding& binding, bool moves,
+                    Signs& signs, std::vector<RefTensor>& results) {
+  const Error error = moves ? check::ErrorOf(graph, node) : Error::kNone;
+  // Sums are rounded on the way: their terms move, however small the sum is beside them.
+  const bool sums = error == Error::kContract && node.op->family != Family::kElementwise;
+  std::vector<RefTensor> moved;
+  moved.reserve(given.size());
+  std::vector<const RefTensor*> operands(given.begin(), given.end());
+  for (const RefTensor*& operand : operands) {
+    if (!sums || !IsFloat(operand->dtype)) continue;
+    moved.push_back(*operand);
+    for (double& value : moved.back().data) value += value * signs.Next() * kRounding;
+    operand = &moved.back();
+  }
+  // Halves are rounded here, after the error of what is rounded.
+  for (RefTensor& result : results) result.dtype = IsHalf(result.dtype) ? DType::kF32 : result.dtype;
+  ir::RefContext context{node, operands, binding, results};
+  QUERN_RETURN_IF_ERROR(ir::WithOrigin(graph, node.origin, node.op->reference(context)));
+  for (size_t r = 0; r < results.size(); ++r) {
+    RefTensor& result = results[r];
+    result.dtype = node.results[r].dtype;
+    if (!IsFloat(result.dtype)) continue;
+    for (double& value : result.data) {
+      const bool exact = error == Error::kRounding && static_cast<double>(static_cast<float>(value)) == value;
+      if (error == Error::kContract) value += signs.Next() * (std::fabs(value) * node.op->rtol + node.op->atol);
+      else if (error == Error::kRounding && !exact) value += signs.Next() * std::fabs(value) * kRounding;
+      value = Overflowed(result.dtype, ir::RoundTo(result.dtype, value));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+Error ErrorOf(const ir::Graph& graph, const Node& node) {
+  const std::string_view op = node.op->name;
+  if (node.op->family == Family::kElementwise || op == "Rope") {
+    Shown context(graph, node);
+    return ErrorOf(node.op->map(context));
+  }
+  if (node.op->family == Family::kIndex || node.op->family == Family::kUpdate) return Error::kNone;
+  if (op == "Reduce") {
+    const std::string& kind = node.attributes.String("op");
+    return kind == "max" || kind == "min" ? Error::kNone : Error::kContract;
+  }
+  return Error::kContract;
+}
+
+StatusOr<Evaluation> Evaluate(const ir::Graph& graph, const Binding& binding, const ir::Feeds& feeds, Perturbation perturbation) {
+  Signs signs(perturbation);
+  Evaluation evaluation;
+  evaluation.values_.resize(graph.nodes().size());
+  evaluation.made_.resize(graph.nodes().size());
+  int64_t elements = 0;
+  for (size_t n = 0; n < graph.nodes().size(); ++n) {
+    const Node& node = graph.nodes()[n];
+    std::vector<RefTensor>& made = evaluation.made_[n];
+    if (node.op->family == Family::kLeaf && std::string_view(node.op->name) != "Constant") {
+      const auto fed = feeds.find(node.attributes.String("name"));
+      if (fed == feeds.end()) return absl::InvalidArgumentError(absl::StrFormat("no value for %s %s", node.op->name, node.attributes.String("name")));
+      QUERN_ASSIGN(const std::vector<int64_t> dims, SizesOf(node.results[0], binding));
+      if (fed->second.dtype != node.results[0].dtype || fed->second.dims != dims) {
+        return absl::InvalidArgumentError(absl::StrFormat("the value for %s is not of type %s", fed->first, node.results[0].ToString()));
+      }
+      evaluation.values_[n] = {&fed->second};
+      continue;
+    }
+    std::vector<const RefTensor*> operands;
+    for (const ir::Value& input : node.inputs) operands.push_back(&evaluation.At(input));
+    for (const ir::TensorType& type : node.results) {
+      RefTensor& result = made.emplace_back(RefTensor{type.dtype, {}, {}});
+      QUERN_ASSIGN(result.dims, SizesOf(type, binding));
+      elements += result.elements();
+      if (elements > kMostElements) return absl::InvalidArgumentError(absl::StrFormat("the graph's values have more than the %d elements that a check takes", kMostElements));
+      result.data.resize(result.elements());
+    }
+    if (node.op->family == Family::kLeaf) {
+      QUERN_ASSIGN(made[0], ir::RefTensorFromBytes(node.results[0].dtype, made[0].dims, *node.data));
+    } else if (node.op->reference == nullptr) {
+      return absl::UnimplementedError(absl::StrFormat("%s has no reference", node.op->name));
+    } else {
+      QUERN_RETURN_IF_ERROR(EvaluateNode(graph, node, operands, binding, perturbation.scale != 0, signs, made));
+    }
+    for (const RefTensor& result : made) evaluation.values_[n].push_back(&result);
+  }
+  return evaluation;
+}
+
+}  // namespace quern::check

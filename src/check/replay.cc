@@ -1,0 +1,33 @@
+#include "check/replay.h"
+
+#include "check/checker.h"
+#include "check/region_graph.h"
+#include "check/value.h"
+
+namespace quern::check {
+
+StatusOr<std::optional<Finding>> Replay(const Reproduction& reproduction, const Planned& planned, ExecutableOptions options) {
+  if (reproduction.kind == Kind::kNan) {
+    Checker checker({.kind = Kind::kNan});
+    checker.SetGraph(0, planned.fused);
+    options.stepping.observer = &checker;
+    const auto ran = RunCase(planned.fused, planned.plan, reproduction.sizes, reproduction.bytes, std::move(options));
+    if (!ran.ok() && !checker.finding()) return ran.status();
+    return checker.finding();
+  }
+  QUERN_ASSIGN(const std::vector<std::vector<uint8_t>> outputs,
+               RunCase(planned.fused, planned.plan, reproduction.sizes, reproduction.bytes, std::move(options)));
+  QUERN_ASSIGN(const ir::Graph meaning, InlineRegions(planned.meaning));
+  QUERN_ASSIGN(const ir::Feeds feeds, FeedsOf(meaning, reproduction.sizes, reproduction.bytes));
+  QUERN_ASSIGN(GraphOracle oracle, GraphOracle::Create(meaning, reproduction.sizes, feeds, 1));
+  for (int o = 0; o < static_cast<int>(outputs.size()); ++o) {
+    QUERN_ASSIGN(const ir::RefTensor got, Decode(meaning.type(meaning.outputs[o]), false, reproduction.sizes, outputs[o]));
+    QUERN_ASSIGN(const std::optional<Difference> worst, oracle.Worst(o, got));
+    if (!worst) continue;
+    QUERN_ASSIGN(const Evaluation values, Evaluate(meaning, reproduction.sizes, feeds));
+    return FindingOf(meaning, *worst, values);
+  }
+  return std::optional<Finding>();
+}
+
+}  // namespace quern::check

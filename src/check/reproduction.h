@@ -1,0 +1,58 @@
+// A reproduction: a graph, the bytes that go into it, and how it was compiled and run. Two files, NAME.qir and NAME.bin.
+//
+// NAME.qir is graph text (ir/graph.h) below lines of comment, of which some are read:
+//   # quern replay NAME.qir
+//   # check: ref                                              or nan
+//   # options: cpu=avx512 threads=1 passes=none fuse=on exact=off specialise=off
+//   # sizes: SEQ=5 PAST_SEQ=3                                 a value for every symbol of the graph
+//   # data: NAME.bin                                          a file beside it
+// What is not there is as in a fresh Reproduction. Other comments are for people.
+//
+// NAME.bin, all numbers little-endian: the 8 bytes "QUERNBIN"; u32 version, 1; u32 how many values; then each value: u32 length
+// of its name, u64 length of its bytes, the name, the bytes. Nothing follows the last. Each Input and Param of the graph is
+// there once, in the form that check::Bytes has. Both files are taken for hostile until they have been checked.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "check/finding.h"
+#include "check/run_case.h"
+#include "ir/graph.h"
+
+namespace quern::check {
+
+struct Settings {
+  std::string cpu = "native";
+  int threads = 1;
+  bool passes = true;       // the passes before fusion; off: the graph has been through them
+  bool fuse = true;
+  bool exact = false;
+  bool specialise = false;
+};
+
+struct Reproduction {
+  ir::Graph graph;
+  Binding sizes;
+  Bytes bytes;
+  Kind kind = Kind::kRef;
+  Settings settings;
+  std::vector<std::string> notes;  // lines of comment
+};
+
+// The comments and the graph; `data`: name of the other file, without a folder.
+std::string PrintText(const Reproduction& reproduction, std::string_view name, std::string_view data);
+std::string PrintData(const Bytes& bytes);
+// Errors: a sentence with the line or the byte where it goes wrong; a symbol without a size, a leaf with none or the wrong number
+// of bytes, bytes of no leaf.
+StatusOr<Reproduction> ParseText(std::string_view text, std::string* data);
+StatusOr<Bytes> ParseData(std::span<const uint8_t> file);
+Status Check(const Reproduction& reproduction);
+
+// Both files. `path` ends in .qir. Errors name the file.
+Status Write(const Reproduction& reproduction, const std::string& path);
+StatusOr<Reproduction> Read(const std::string& path);
+
+}  // namespace quern::check

@@ -1,0 +1,146 @@
+#include "check/value.h"
+
+#include <cmath>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/half.h"
+#include "codegen/region.h"
+#include "kir/decode.h"
+#include "kir/quantise.h"
+
+namespace quern::check {
+namespace {
+
+template <typename T>
+void Append(std::vector<uint8_t>& bytes, double value) {
+  T stored;
+  if constexpr (std::is_integral_v<T>) stored = std::isfinite(value) ? static_cast<T>(static_cast<__int128>(value)) : T{0};
+  else stored = static_cast<T>(value);
+  const auto* data = reinterpret_cast<const uint8_t*>(&stored);
+  bytes.insert(bytes.end(), data, data + sizeof(T));
+}
+
+void AppendScalar(DType dtype, double value, std::vector<uint8_t>& bytes) {
+  switch (dtype) {
+    case DType::kF32: return Append<float>(bytes, value);
+    case DType::kF64: return Append<double>(bytes, value);
+    case DType::kF16: return Append<uint16_t>(bytes, FloatToHalf(static_cast<float>(value)));
+    case DType::kBF16: return Append<uint16_t>(bytes, FloatToBFloat16(static_cast<float>(value)));
+    case DType::kI8: return Append<int8_t>(bytes, value);
+    case DType::kI16: return Append<int16_t>(bytes, value);
+    case DType::kI32: return Append<int32_t>(bytes, value);
+    case DType::kI64: return Append<int64_t>(bytes, value);
+    case DType::kU8: return Append<uint8_t>(bytes, value);
+    case DType::kU16: return Append<uint16_t>(bytes, value);
+    case DType::kU32: return Append<uint32_t>(bytes, value);
+    case DType::kU64: return Append<uint64_t>(bytes, value);
+    case DType::kBool: return Append<uint8_t>(bytes, value != 0);
+    case DType::kQ4_0:
+    case DType::kQ8_0:
+    case DType::kQ4_K:
+    case DType::kQ5_K:
+    case DType::kQ6_K:
+    case DType::kQ8_K: break;
+  }
+}
+
+// `infinity`: the bits of the dtype's infinity, sign off; larger ones are NaNs.
+template <typename T>
+Special Scan(std::span<const uint8_t> bytes, T infinity) {
+  bool nan = false, inf = false;
+  const T mask = static_cast<T>(~(T{1} << (8 * sizeof(T) - 1)));
+  for (size_t at = 0; at + sizeof(T) <= bytes.size(); at += sizeof(T)) {
+    T bits;
+    std::memcpy(&bits, bytes.data() + at, sizeof(T));
+    bits &= mask;
+    nan |= bits > infinity;
+    inf |= bits == infinity;
+  }
+  return {nan, inf};
+}
+
+}  // namespace
+
+StatusOr<std::vector<int64_t>> SizesOf(const ir::TensorType& type, const Binding& binding) {
+  std::vector<int64_t> dims;
+  int64_t elements = 1;
+  bool overflow = false, empty = false;
+  for (const Extent& dim : type.dims) {
+    QUERN_ASSIGN(const int64_t size, dim.Evaluate(binding));
+    if (size < 0) return absl::InvalidArgumentError(absl::StrFormat("the size %s is %d", dim.ToString(), size));
+    empty |= size == 0;
+    overflow |= __builtin_mul_overflow(elements, size, &elements);
+    dims.push_back(size);
+  }
+  if (!empty && (overflow || elements > kMostElements)) {
+    return absl::InvalidArgumentError(absl::StrFormat("a value of %s has more than the %d elements that a check takes", type.ToString(), kMostElements));
+  }
+  return dims;
+}
+
+StatusOr<int64_t> BytesOf(const ir::TensorType& type, bool parameter, const Binding& binding) {
+  QUERN_RETURN_IF_ERROR(SizesOf(type, binding).status());
+  const kir::BufferType stored = codegen::BufferTypeOf(type, parameter);
+  return kir::LayoutBytes(stored.layout, stored.dtype, stored.dims).Evaluate(binding);
+}
+
+StatusOr<ir::RefTensor> Decode(const ir::TensorType& type, bool parameter, const Binding& binding, std::span<const uint8_t> bytes) {
+  QUERN_ASSIGN(std::vector<int64_t> dims, SizesOf(type, binding));
+  const kir::Layout layout = codegen::BufferTypeOf(type, parameter).layout;
+  if (layout != kir::Layout::kPlanar) return ir::RefTensorFromBytes(type.dtype, std::move(dims), bytes);
+  ir::RefTensor tensor{type.dtype, std::move(dims), {}};
+  tensor.data.resize(tensor.elements());
+  const int64_t k = tensor.dims.back(), row_bytes = kir::LayoutRowBytes(layout, type.dtype, k);
+  if (k == 0 || tensor.elements() / k * row_bytes != static_cast<int64_t>(bytes.size())) {
+    return absl::InvalidArgumentError(absl::StrFormat("%u bytes are no planar value of %s", bytes.size(), type.ToString()));
+  }
+  for (int64_t i = 0; i < tensor.elements(); ++i) tensor.data[i] = kir::DecodePlanar(type.dtype, bytes.data() + i / k * row_bytes, k, i % k);
+  return tensor;
+}
+
+StatusOr<std::vector<uint8_t>> Encode(const ir::RefTensor& tensor) {
+  std::vector<uint8_t> bytes;
+  if (tensor.dtype == DType::kQ8_0 || tensor.dtype == DType::kQ8_K) {
+    const int64_t k = tensor.dims.back(), row_bytes = kir::LayoutRowBytes(kir::Layout::kPlanar, tensor.dtype, k);
+    const int64_t rows = k == 0 ? 0 : tensor.elements() / k;
+    bytes.resize(rows * row_bytes);
+    const std::vector<float> values(tensor.data.begin(), tensor.data.end());
+    for (int64_t r = 0; r < rows; ++r) kir::QuantiseToPlanar(tensor.dtype, values.data() + r * k, k, bytes.data() + r * row_bytes, k, 0);
+    return bytes;
+  }
+  if (IsBlock(tensor.dtype)) return absl::UnimplementedError(absl::StrFormat("values of %s are not encoded", std::string(Name(tensor.dtype))));
+  for (const double value : tensor.data) AppendScalar(tensor.dtype, value, bytes);
+  return bytes;
+}
+
+Special Specials(DType dtype, std::span<const uint8_t> bytes) {
+  if (dtype == DType::kF32) return Scan<uint32_t>(bytes, 0x7F800000);
+  if (dtype == DType::kF64) return Scan<uint64_t>(bytes, 0x7FF0000000000000);
+  if (dtype == DType::kF16) return Scan<uint16_t>(bytes, 0x7C00);
+  if (dtype == DType::kBF16) return Scan<uint16_t>(bytes, 0x7F80);
+  return {};
+}
+
+Special Specials(const ir::RefTensor& tensor) {
+  Special found;
+  for (const double value : tensor.data) {
+    found.nan |= std::isnan(value);
+    found.inf |= std::isinf(value);
+  }
+  return found;
+}
+
+std::vector<int64_t> IndexOf(std::span<const int64_t> dims, int64_t element) {
+  std::vector<int64_t> index(dims.size());
+  for (size_t d = dims.size(); d-- > 0;) {
+    index[d] = element % std::max<int64_t>(dims[d], 1);
+    element /= std::max<int64_t>(dims[d], 1);
+  }
+  return index;
+}
+
+std::string Text(std::span<const int64_t> index) { return absl::StrCat("[", absl::StrJoin(index, ", "), "]"); }
+
+}  // namespace quern::check
