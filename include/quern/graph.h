@@ -151,6 +151,7 @@ class Program {
 
  private:
   friend class Graph;
+  friend class Profiler;  // quern/profile.h
   explicit Program(std::unique_ptr<State_> state);
   std::unique_ptr<State_> state_;
 };

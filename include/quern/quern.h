@@ -68,6 +68,8 @@ struct Timings {
 
 class Profiler;
 
+class Profiler;
+
 // A language model with its cache: a position in a text.
 class Session {
  public:
@@ -105,6 +107,7 @@ class Session {
   void Reset();
 
  private:
+  friend class Profiler;  // quern/profile.h
   friend class Profiler;  // quern/profile.h
   struct State;
   explicit Session(std::unique_ptr<State> state);

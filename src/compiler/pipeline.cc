@@ -65,9 +65,13 @@ constexpr Step kVariant[] = {
      [](Work& w) { return opt::FuseRegions(w.graph, {.computed_weights = true, .fuse = w.options.fuse}, &w.report); }},
 };
 
-void AddTime(StepTimes* times, std::string_view name, Clock::time_point start) {
+int64_t Nanoseconds(Clock::duration duration) { return std::chrono::duration_cast<std::chrono::nanoseconds>(duration).count(); }
+
+void AddTime(const PipelineOptions& options, StepTimes* times, std::string_view name, Clock::time_point start) {
+  const Clock::duration took = Clock::now() - start;
+  if (options.spans != nullptr) options.spans->push_back({std::string(name), Nanoseconds(start.time_since_epoch()), Nanoseconds(took)});
   if (times == nullptr) return;
-  const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  const double seconds = std::chrono::duration<double>(took).count();
   const auto found = std::find_if(times->begin(), times->end(), [&](const auto& entry) { return entry.first == name; });
   if (found != times->end()) found->second += seconds;
   else times->emplace_back(name, seconds);
@@ -85,7 +89,7 @@ Status RunSteps(std::span<const Step> steps, Work& work) {
 #ifndef NDEBUG
     QUERN_RETURN_IF_ERROR(ir::Verify(work.graph));
 #endif
-    AddTime(work.times, step.name, start);
+    AddTime(work.options, work.times, step.name, start);
     if (work.options.after_step) work.options.after_step(step.name, work.graph);
     work.stopped = work.options.stop_after == step.name;
   }
@@ -97,7 +101,7 @@ Status RunSteps(std::span<const Step> steps, Work& work) {
 StatusOr<ir::Graph> PrepareGraph(const hir::Module& module, const PipelineOptions& options, StepTimes* times) {
   const Clock::time_point start = Clock::now();
   QUERN_ASSIGN(ir::Graph lowered, hir::Lower(module));
-  AddTime(times, "lower", start);
+  AddTime(options, times, "lower", start);
   if (options.after_step) options.after_step("lower", lowered);
   Work work{options, times, std::move(lowered), {}, {}, options.stop_after == "lower"};
   QUERN_RETURN_IF_ERROR(RunSteps(kPrepare, work));
@@ -115,7 +119,7 @@ StatusOr<PlannedVariant> FuseVariant(const ir::Graph& graph, const SymbolRanges&
 Status AddPlan(PlannedVariant& variant, const PipelineOptions& options, StepTimes* times) {
   const Clock::time_point start = Clock::now();
   QUERN_ASSIGN(variant.plan, lir::BuildPlan(variant.graph, variant.graph.symbols, options.facts));
-  AddTime(times, "plan", start);
+  AddTime(options, times, "plan", start);
   return absl::OkStatus();
 }
 

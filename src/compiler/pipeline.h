@@ -5,12 +5,14 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/status.h"
+#include "base/time_span.h"
 #include "codegen/region.h"
 #include "hir/module.h"
 #include "ir/graph.h"
@@ -27,6 +29,7 @@ struct PipelineOptions {
   // Called after each step with its name and the graph it made.
   std::function<void(std::string_view step, const ir::Graph& graph)> after_step;
   codegen::TargetFacts facts;
+  std::shared_ptr<TimeSpans> spans;       // takes the time of each step; may be null
 };
 
 // Seconds by step, in order; steps that run for several variants add up.

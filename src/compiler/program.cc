@@ -11,6 +11,7 @@
 #include "compiler/model.h"
 #include "compiler/public_error.h"
 #include "compiler/runtime_options.h"
+#include "quern/profile.h"
 
 namespace quern {
 namespace {
@@ -219,7 +220,8 @@ std::vector<SymbolRanges> DefaultGuards(const SymbolRanges& symbols) {
 StatusOr<std::unique_ptr<Program::State_>> MakeProgram(const ProgramSpec& spec, const Options& options) {
   const Clock::time_point start = Clock::now();
   auto state = std::make_unique<Program::State_>();
-  QUERN_ASSIGN(const PipelineOptions pipeline, PipelineOptionsOf(options));
+  QUERN_ASSIGN(PipelineOptions pipeline, PipelineOptionsOf(options));
+  pipeline.spans = std::make_shared<TimeSpans>();
   QUERN_ASSIGN(state->graph, PrepareGraph(*spec.module, pipeline));
   QUERN_ASSIGN(ExecutableOptions executable_options, ExecutableOptionsOf(options));
   state->cache = executable_options.cache;
@@ -249,6 +251,7 @@ StatusOr<std::unique_ptr<Program::State_>> MakeProgram(const ProgramSpec& spec, 
     QUERN_RETURN_IF_ERROR(state->executable->BindParam(port.name, {reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}));
   }
   state->prepare_seconds = Since(start);
+  state->profiled = {state->executable.get(), made.name, "", options.exact, 0, pipeline.spans};
   if (bound) {
     Binding smallest;
     for (const auto& [name, range] : made.symbols) smallest[name] = range.low;
@@ -285,6 +288,8 @@ Result<std::span<std::byte>> Program::State(std::string_view name) {
 }
 
 void Program::ResetState() { state_->executable->ResetState(); }
+
+Result<Profiler> Profiler::Attach(Program& program, const ProfilerOptions& options) { return AttachTo(program.state_->profiled, options); }
 
 Program::Counters Program::counters() const {
   const Executable::Report& report = state_->executable->report();

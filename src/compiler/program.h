@@ -9,6 +9,7 @@
 
 #include "base/status.h"
 #include "compiler/pipeline.h"
+#include "compiler/profiled.h"
 #include "ir/graph.h"
 #include "quern/graph.h"
 #include "runtime/executable.h"
@@ -21,6 +22,7 @@ struct Program::State_ {
   std::shared_ptr<KernelCache> cache;
   std::vector<TensorInfo> inputs, outputs, params, states;
   double prepare_seconds = 0;
+  compiler::Profiled profiled;
 
   Status Run(const std::vector<ConstTensor>& inputs, const std::vector<MutableTensor>& outputs, const Binding& symbols);
 };

@@ -4,16 +4,20 @@
 #include <chrono>
 
 #include "compiler/model.h"
+#include "compiler/profiled.h"
 #include "compiler/public_error.h"
 #include "compiler/runtime_options.h"
 #include "generate/sampler.h"
 #include "import/spm_tokenizer.h"
+#include "quern/profile.h"
 #include "runtime/executable.h"
 
 namespace quern {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+int64_t Nanoseconds(Clock::duration duration) { return std::chrono::duration_cast<std::chrono::nanoseconds>(duration).count(); }
 
 double Since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
@@ -26,6 +30,7 @@ struct Session::State {
   ir::Graph graph;
   std::shared_ptr<KernelCache> kernels;
   std::unique_ptr<Executable> executable;
+  compiler::Profiled profiled;
   double prepare_seconds = 0;
   int threads = 0;
   int64_t position = 0;
@@ -107,16 +112,19 @@ Result<Session> Session::Open(const std::string& path, const Options& options) {
     QUERN_ASSIGN(SpmTokenizer tokenizer, SpmTokenizer::FromGguf(*model.file));
     const double load = Since(start);
     const Clock::time_point compile_start = Clock::now();
-    QUERN_ASSIGN(const compiler::PipelineOptions pipeline, compiler::PipelineOptionsOf(options));
+    QUERN_ASSIGN(compiler::PipelineOptions pipeline, compiler::PipelineOptionsOf(options));
+    pipeline.spans = std::make_shared<TimeSpans>();
+    pipeline.spans->push_back({"load", Nanoseconds(start.time_since_epoch()), Nanoseconds(compile_start - start)});
     QUERN_ASSIGN(ir::Graph graph, compiler::PrepareGraph(model.spec.module, pipeline));
     // The graph has its final address before variants refer to it.
-    auto state = std::make_unique<State>(State{std::move(model.file), std::move(model.spec), std::move(tokenizer), std::move(graph), nullptr, nullptr, 0, 0, 0, {}});
+    auto state = std::make_unique<State>(State{std::move(model.file), std::move(model.spec), std::move(tokenizer), std::move(graph), nullptr, nullptr, {}, 0, 0, 0, {}});
     state->timings.passes = Since(compile_start);
     QUERN_ASSIGN(ExecutableOptions executable_options, compiler::ExecutableOptionsOf(options));
     state->threads = executable_options.pool->threads();
     state->kernels = executable_options.cache;
     QUERN_ASSIGN(state->executable, MakeExecutable(state->graph, state->spec, std::move(executable_options), pipeline));
     state->prepare_seconds = Since(compile_start);
+    state->profiled = {state->executable.get(), path, models::kSequenceSymbol, options.exact, state->spec.context, pipeline.spans};
     QUERN_RETURN_IF_ERROR(state->executable->Prepare({{models::kSequenceSymbol, 1}, {models::kPastSymbol, 0}, {models::kLogitsSymbol, 1}}));
     state->timings.load = load;
     state->UpdateTimings();
@@ -152,6 +160,8 @@ Result<std::vector<float>> Session::StepAll(std::span<const int32_t> ids) {
   if (!logits.ok()) return Result<std::vector<float>>::Failed(compiler::ErrorOf(logits.status()));
   return *std::move(logits);
 }
+
+Result<Profiler> Profiler::Attach(Session& session, const ProfilerOptions& options) { return AttachTo(session.state_->profiled, options); }
 
 void Session::Reset() {
   // The cache is not cleared: positions past the current one are never read.

@@ -100,7 +100,7 @@ const SymbolRanges& Executable::guard(int variant) const { return s_->variants[v
 const BoundPlan* Executable::plan(int variant) const { return s_->plans[variant].get(); }
 const std::vector<Executable::CompiledVariant>& Executable::compiled() const { return s_->compiled; }
 const KernelCache& Executable::cache() const { return *s_->options.cache; }
-int Executable::threads() const { return s_->options.pool->threads(); }
+ThreadPool& Executable::pool() const { return *s_->options.pool; }
 
 Status Executable::Fail(DiagnosticCode code, std::string operand, std::string expected, std::string got) const {
   return ToStatus({code, "", std::move(operand), std::move(expected), std::move(got), s_->signature.name});

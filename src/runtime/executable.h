@@ -100,7 +100,8 @@ class Executable {
   };
   const std::vector<CompiledVariant>& compiled() const;
   const KernelCache& cache() const;
-  int threads() const;
+  ThreadPool& pool() const;
+  int threads() const { return pool().threads(); }
 
  private:
   struct State_;

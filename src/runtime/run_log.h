@@ -37,6 +37,7 @@ class RunLog {
 
   // What the runs from here on are, in the owner's own numbers.
   void Mark(int mark) { mark_ = mark; }
+  int mark() const { return mark_; }
   // The runs, in order. Call Finish first: it measures the rate of the ticks.
   const std::deque<LoggedRun>& runs() const { return runs_; }
   const TickScale& scale() const { return scale_; }

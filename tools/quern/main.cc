@@ -13,6 +13,7 @@
 
 #include "cache.h"
 #include "compile.h"
+#include "profile.h"
 #include "quern/quern.h"
 
 namespace {
@@ -231,6 +232,7 @@ int main(int argc, char** argv) {
   ops_command->footer("Examples:\n  quern ops > docs/ops.md");
 
   CompileCommand compile_command(app);
+  ProfileCommand profile_command(app);
   CacheCommand cache_command(app);
 
   try {
@@ -241,6 +243,10 @@ int main(int argc, char** argv) {
   }
   if (verbose) options.log = [](std::string_view line) { std::fprintf(stderr, "%.*s\n", static_cast<int>(line.size()), line.data()); };
   run.model = model;
+  if (profile_command.parsed()) {
+    const std::string error = profile_command.Run();
+    return error.empty() ? Finish() : Fail(error);
+  }
   if (compile_command.parsed()) {
     const std::string error = compile_command.Run();
     return error.empty() ? Finish() : Fail(error);

@@ -1,0 +1,60 @@
+// Profiles: where the time of a session's or a program's runs goes, by kernel and by block of the graph (docs/profiling.md).
+//
+//   quern::Result<quern::Profiler> profiler = quern::Profiler::Attach(*session);
+//   profiler->Phase("warm-up", true);
+//   session->Step(ids);                         // compiles, and pages weights in: left out of the figures
+//   profiler->Phase("prefill");
+//   session->Reset(), session->Step(ids);
+//   std::puts((*profiler->Table()).c_str());    // or Json(), Trace()
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "quern/graph.h"
+#include "quern/quern.h"
+#include "quern/result.h"
+
+namespace quern {
+
+namespace compiler {
+struct Profiled;
+}
+
+struct ProfilerOptions {
+  bool counters = false;     // read hardware counters as well, where the system has them and allows it; times grow
+  bool probe = false;        // measure this machine's peaks anew, even where they are known
+};
+
+// Records the runs of one session or program from Attach until it goes. The session or program outlives it, is not moved from
+// meanwhile, and has one profiler at a time; parameters are not bound anew. Movable; for one thread at a time.
+class Profiler {
+ public:
+  // Measures the machine's peaks the first time, which takes less than half a second; they are kept in the user's cache
+  // folder. Errors: kResource.
+  static Result<Profiler> Attach(Session& session, const ProfilerOptions& options = {});
+  static Result<Profiler> Attach(Program& program, const ProfilerOptions& options = {});
+  Profiler(Profiler&&) noexcept;
+  Profiler& operator=(Profiler&&) noexcept;
+  ~Profiler();
+
+  // What the runs from here on are called; `warm_up`: left out of the figures. At first the phase is "run".
+  void Phase(std::string_view name, bool warm_up = false);
+  // Forgets the runs so far.
+  void Clear();
+
+  // What was recorded: as tables for people, at most `top` kernels in each (0: all); as JSON with everything; as a trace for
+  // Perfetto or chrome://tracing. Errors: kInternal.
+  Result<std::string> Table(int top = 0);
+  Result<std::string> Json();
+  Result<std::string> Trace();
+
+ private:
+  struct State;
+  explicit Profiler(std::unique_ptr<State> state);
+  static Result<Profiler> AttachTo(const compiler::Profiled& profiled, const ProfilerOptions& options);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace quern

@@ -1,0 +1,21 @@
+// What a session or program shows its profiler.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/time_span.h"
+#include "runtime/executable.h"
+
+namespace quern::compiler {
+
+struct Profiled {
+  Executable* executable = nullptr;
+  std::string model;                       // path, or name of the graph
+  std::string token_symbol;                // whose values are tokens; empty: none
+  bool exact = false;
+  int64_t context = 0;
+  std::shared_ptr<const TimeSpans> steps;  // load and passes, growing as variants are compiled
+};
+
+}  // namespace quern::compiler

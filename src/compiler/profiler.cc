@@ -1,0 +1,90 @@
+// Profiler of the public interface: a log of an executable's runs, and the reports that are made from it.
+
+#include "quern/profile.h"
+
+#include "compiler/profiled.h"
+#include "compiler/public_error.h"
+#include "profile/json.h"
+#include "profile/profile.h"
+#include "profile/table.h"
+#include "profile/trace.h"
+
+namespace quern {
+
+struct Profiler::State {
+  compiler::Profiled profiled;
+  ProfilerOptions options;
+  profile::Machine machine;
+  std::string counters;  // why there are none
+  std::vector<profile::Phase> phases;
+  std::unique_ptr<RunLog> log;
+
+  ~State() { profiled.executable->Record(nullptr); }
+
+  void Start() {
+    log = std::make_unique<RunLog>(profiled.executable->threads(), RunLog::Options{.counters = options.counters && counters.empty()});
+    profiled.executable->Record(log.get());
+  }
+
+  StatusOr<profile::Profile> Collect() const {
+    return profile::Collect(*profiled.executable, *log, phases, machine,
+                            {.model = profiled.model, .token_symbol = profiled.token_symbol, .exact = profiled.exact, .context = profiled.context,
+                             .steps = *profiled.steps, .counters = options.counters ? counters : "not asked for"});
+  }
+
+  template <typename Write>
+  Result<std::string> Report(const Write& write) const {
+    const StatusOr<profile::Profile> profile = Collect();
+    if (!profile.ok()) return Result<std::string>::Failed(compiler::ErrorOf(profile.status(), profiled.model));
+    return write(*profile);
+  }
+};
+
+Result<Profiler> Profiler::AttachTo(const compiler::Profiled& profiled, const ProfilerOptions& options) {
+  auto state = std::make_unique<State>();
+  state->profiled = profiled;
+  state->options = options;
+  Executable& executable = *profiled.executable;
+  StatusOr<profile::Machine> machine =
+      profile::MachineOf(executable.cache().engine().target().name, executable.pool(), {.folder = profile::DefaultFolder(), .fresh = options.probe});
+  if (!machine.ok()) return Result<Profiler>::Failed(compiler::ErrorOf(machine.status(), profiled.model));
+  state->machine = *std::move(machine);
+  if (options.counters) {
+    // Every thread of the process is allowed what this one is.
+    CounterGroup trial;
+    if (const Status status = trial.Open(HardwareCounters()); !status.ok()) state->counters = std::string(status.message());
+  }
+  state->Start();
+  Profiler profiler(std::move(state));
+  profiler.Phase("run");
+  return profiler;
+}
+
+Profiler::Profiler(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Profiler::Profiler(Profiler&&) noexcept = default;
+Profiler& Profiler::operator=(Profiler&&) noexcept = default;
+Profiler::~Profiler() = default;
+
+void Profiler::Phase(std::string_view name, bool warm_up) {
+  std::vector<profile::Phase>& phases = state_->phases;
+  size_t mark = 0;
+  while (mark < phases.size() && (phases[mark].name != name || phases[mark].warm_up != warm_up)) ++mark;
+  if (mark == phases.size()) phases.push_back({std::string(name), warm_up});
+  state_->log->Mark(static_cast<int>(mark));
+}
+
+void Profiler::Clear() {
+  const int mark = state_->log->mark();
+  state_->Start();
+  state_->log->Mark(mark);
+}
+
+Result<std::string> Profiler::Table(int top) {
+  return state_->Report([&](const profile::Profile& profile) { return profile::TableText(profile, top); });
+}
+
+Result<std::string> Profiler::Json() { return state_->Report(profile::JsonText); }
+
+Result<std::string> Profiler::Trace() { return state_->Report(profile::TraceText); }
+
+}  // namespace quern

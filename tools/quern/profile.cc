@@ -1,0 +1,80 @@
+#include "profile.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+
+namespace {
+
+// Decoding steps that warm up: the first compiles and pages weights in, the second finds caches filled.
+constexpr int64_t kWarmUpTokens = 2;
+
+std::string Write(const std::string& path, const std::string& text) {
+  std::ofstream file(path, std::ios::binary);
+  file << text;
+  file.close();
+  return file ? "" : "cannot write " + path;
+}
+
+}  // namespace
+
+ProfileCommand::ProfileCommand(CLI::App& app) : command_(app.add_subcommand("profile", "where the time goes, by kernel and by block of the graph")) {
+  command_->add_option("MODEL", model_, "a GGUF file")->required();
+  CLI::Option* prompt = command_->add_option("--prompt", prompt_, "text to complete")->capture_default_str();
+  command_->add_option("--tokens-in", ids_, "token ids in place of a prompt: 1,403,407")->delimiter(',')->excludes(prompt);
+  command_->add_option("--tokens", tokens_, "tokens to decode after the prompt, at most")->capture_default_str()->check(CLI::NonNegativeNumber);
+  command_->add_option("--repeat", repeat_, "times that prompt and tokens are measured")->capture_default_str()->check(CLI::Range(1, 1000));
+  command_->add_option("--threads", options_.threads, "0: as many as the process may use")->check(CLI::NonNegativeNumber);
+  command_->add_option("--cpu", options_.cpu, "native, x86-64-v2, x86-64-v3 or x86-64-v4")->capture_default_str();
+  command_->add_option("--context", options_.context, "positions to keep; 0: the model's own length, at most 4096")->check(CLI::NonNegativeNumber);
+  command_->add_flag("--exact", options_.exact, "keep activations f32 beside quantised weights");
+  command_->add_option("--cache", options_.cache, "folder of compiled kernels, or off; QUERN_CACHE or the user's cache folder when not given");
+  command_->add_option("--top", top_, "kernels in a table at most; 0: all")->capture_default_str()->check(CLI::NonNegativeNumber);
+  command_->add_option("--json", json_, "write everything that was measured to this file");
+  command_->add_option("--trace", trace_, "write a trace for Perfetto or chrome://tracing to this file");
+  command_->add_flag("--counters", profiler_.counters, "read hardware counters as well, where there are any; times grow");
+  command_->add_flag("--probe", profiler_.probe, "measure this machine's peaks anew");
+  command_->footer("Examples:\n"
+                   "  quern profile models/addition.gguf --prompt \"27+58=\"\n"
+                   "  quern profile model.gguf --prompt \"Once upon a time\" --tokens 64 --threads 1 --top 10\n"
+                   "  quern profile model.gguf --tokens-in 1,403,407 --json profile.json --trace trace.json");
+}
+
+std::string ProfileCommand::Steps(quern::Session& session, quern::Profiler& profiler, const std::vector<int32_t>& ids, int64_t tokens, bool warm_up) {
+  quern::Sampler greedy({});
+  session.Reset();
+  profiler.Phase("prefill", warm_up);
+  quern::Result<std::vector<float>> logits = session.Step(ids);
+  profiler.Phase("decode", warm_up);
+  for (int64_t t = 0; logits.ok() && t < tokens; ++t) {
+    const int32_t next = greedy.Next(*logits);
+    logits = session.Step(std::span(&next, 1));
+  }
+  return logits.error();
+}
+
+std::string ProfileCommand::Run() {
+  quern::Result<quern::Session> session = quern::Session::Open(model_, options_);
+  if (!session.ok()) return session.error();
+  const std::vector<int32_t> ids = ids_.empty() ? session->Tokenize(prompt_) : ids_;
+  if (ids.empty()) return "the prompt has no tokens";
+  quern::Result<quern::Profiler> profiler = quern::Profiler::Attach(*session, profiler_);
+  if (!profiler.ok()) return profiler.error();
+  const int64_t room = std::max<int64_t>(session->context() - static_cast<int64_t>(ids.size()), 0);
+  const int64_t tokens = std::min<int64_t>(tokens_, room);
+  std::string error = Steps(*session, *profiler, ids, std::min(tokens, kWarmUpTokens), true);
+  for (int r = 0; error.empty() && r < repeat_; ++r) error = Steps(*session, *profiler, ids, tokens, false);
+  if (!error.empty()) return error;
+  quern::Result<std::string> table = profiler->Table(top_);
+  if (!table.ok()) return table.error();
+  std::fputs(table->c_str(), stdout);
+  if (!json_.empty()) {
+    quern::Result<std::string> json = profiler->Json();
+    error = json.ok() ? Write(json_, *json) : json.error();
+  }
+  if (error.empty() && !trace_.empty()) {
+    quern::Result<std::string> trace = profiler->Trace();
+    error = trace.ok() ? Write(trace_, *trace) : trace.error();
+  }
+  return error;
+}

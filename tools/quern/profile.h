@@ -1,0 +1,29 @@
+// quern profile: where the time of a model goes, by kernel and by block.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "quern/profile.h"
+
+// Adds itself to `app`; Run after parsing.
+class ProfileCommand {
+ public:
+  explicit ProfileCommand(CLI::App& app);
+  bool parsed() const { return command_->parsed(); }
+  // Tables go to standard output. Empty, or what went wrong.
+  std::string Run();
+
+ private:
+  // Prompt and tokens once, as the phases "prefill" and "decode". Empty, or what went wrong.
+  std::string Steps(quern::Session& session, quern::Profiler& profiler, const std::vector<int32_t>& ids, int64_t tokens, bool warm_up);
+
+  CLI::App* command_;
+  std::string model_, prompt_, json_, trace_;
+  std::vector<int32_t> ids_;
+  int tokens_ = 32, repeat_ = 3, top_ = 20;
+  quern::Options options_;
+  quern::ProfilerOptions profiler_;
+};
