@@ -66,24 +66,11 @@ class NameCollector {
 
 }  // namespace
 
-bool RegionView::IsParam(int input) const {
-  return std::string_view(graph.node(region.inputs[input].node).op->name) == "Param";
-}
-
 int RegionView::InputIndex(ir::Value value) const {
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (inputs[i] == value.node) return static_cast<int>(i);
   }
   return -1;
-}
-
-bool RegionView::IsDonated(int input) const {
-  const ir::Node& node = graph.node(region.inputs[input].node);
-  if (std::string_view(node.op->name) != "Input") return false;
-  for (const ir::Donation& donation : graph.donations) {
-    if (donation.input == node.attributes.String("name")) return true;
-  }
-  return false;
 }
 
 KernelWriter::KernelWriter(const RegionView& view, std::string name) : view_(view) { kernel.name = std::move(name); }
@@ -135,15 +122,12 @@ void KernelWriter::ProvideInputs(FusedExpr& expr) {
 }
 
 int KernelWriter::Origin(int node) {
-  const ir::Node& from = view_.body.node(node);
-  std::string text = from.op->name;
-  if (from.origin >= 0 && !view_.body.origins()[from.origin].label.empty()) {
-    text = absl::StrCat(view_.body.origins()[from.origin].label, ": ", text);
-  }
+  std::string text = OriginText(view_.body, node);
   for (size_t i = 0; i < kernel.origins.size(); ++i) {
     if (kernel.origins[i] == text) return static_cast<int>(i);
   }
   kernel.origins.push_back(std::move(text));
+  last_origin_ = node;
   return static_cast<int>(kernel.origins.size()) - 1;
 }
 
@@ -169,7 +153,7 @@ StatusOr<KernelUse> KernelWriter::Finish() {
   if (!verified.ok()) {
     return Status(absl::StatusCode::kInternal, absl::StrCat("a generated kernel does not verify: ", std::string(verified.message()), "\n", kir::Print(kernel)));
   }
-  return KernelUse{std::move(kernel), std::move(operands_)};
+  return KernelUse{std::move(kernel), last_origin_, std::move(operands_)};
 }
 
 int64_t UpperBound(const Extent& extent, const SymbolRanges& ranges) {

@@ -20,12 +20,10 @@ struct RegionView {
   SymbolRanges ranges;
   TargetFacts facts;
 
-  // Whether input i is a Param of the graph (rows of a file) rather than an intermediate.
-  bool IsParam(int input) const;
+  bool IsParam(int input) const { return codegen::IsParam(graph, region, input); }
+  bool IsDonated(int input) const { return codegen::IsDonated(graph, region, input); }
   // The region input that `value` is, or -1.
   int InputIndex(ir::Value value) const;
-  // Whether input i is an Input of the graph that is donated to an output: memory that this region may write.
-  bool IsDonated(int input) const;
 };
 
 class KernelWriter {
@@ -53,6 +51,7 @@ class KernelWriter {
   std::string Declare(Operand operand, const kir::BufferType& type, kir::Mode mode, int align, std::string prefix);
   const RegionView& view_;
   std::vector<Operand> operands_;
+  int last_origin_ = -1;
 };
 
 // Upper bound of an extent over the ranges; INT64_MAX when there is none.

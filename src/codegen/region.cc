@@ -16,6 +16,33 @@ constexpr FamilyRow kFamilies[] = {
 
 }  // namespace
 
+std::string OriginText(const ir::Graph& body, int node) {
+  const ir::Node& from = body.node(node);
+  const std::string label = from.origin < 0 ? "" : body.origins()[from.origin].label;
+  return label.empty() ? from.op->name : absl::StrCat(label, ": ", from.op->name);
+}
+
+bool IsParam(const ir::Graph& graph, const ir::Node& region, int input) {
+  return std::string_view(graph.node(region.inputs[input].node).op->name) == "Param";
+}
+
+bool IsDonated(const ir::Graph& graph, const ir::Node& region, int input) {
+  const ir::Node& node = graph.node(region.inputs[input].node);
+  if (std::string_view(node.op->name) != "Input") return false;
+  for (const ir::Donation& donation : graph.donations) {
+    if (donation.input == node.attributes.String("name")) return true;
+  }
+  return false;
+}
+
+bool LowerAlike(const ir::Graph& graph, const ir::Node& a, const ir::Node& b) {
+  if (a.inputs.size() != b.inputs.size() || a.results != b.results || !(a.attributes == b.attributes)) return false;
+  for (int i = 0; i < static_cast<int>(a.inputs.size()); ++i) {
+    if (IsParam(graph, a, i) != IsParam(graph, b, i) || IsDonated(graph, a, i) != IsDonated(graph, b, i)) return false;
+  }
+  return ir::SameGraph(*a.body, *b.body);
+}
+
 kir::BufferType BufferTypeOf(const ir::TensorType& type, bool parameter) {
   kir::Layout layout = kir::Layout::kRow;
   if (IsBlock(type.dtype)) layout = parameter ? kir::Layout::kBlocks : kir::Layout::kPlanar;

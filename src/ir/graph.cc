@@ -132,27 +132,23 @@ Node Leaf(const char* op, Attributes attributes, TensorType type, int origin) {
   return node;
 }
 
-bool NameTaken(const Graph& graph, const char* op, std::string_view name) {
-  return std::any_of(graph.nodes().begin(), graph.nodes().end(), [&](const Node& node) {
-    return std::string_view(node.op->name) == op && node.attributes.String("name") == name;
-  });
-}
-
 }  // namespace
 
+bool Graph::TakeName(const char* op, const std::string& name) { return names_.insert(absl::StrCat(op, " ", name)).second; }
+
 StatusOr<Value> Graph::AddInput(std::string name, TensorType type, int origin) {
-  if (NameTaken(*this, "Input", name)) return absl::InvalidArgumentError(absl::StrFormat("there are two inputs called %s", name));
+  if (!TakeName("Input", name)) return absl::InvalidArgumentError(absl::StrFormat("there are two inputs called %s", name));
   nodes_.push_back(Leaf("Input", {{"name", name}}, std::move(type), origin));
   return Value{static_cast<int>(nodes_.size()) - 1, 0};
 }
 
 StatusOr<Value> Graph::AddParam(std::string name, TensorType type, int origin) {
-  if (NameTaken(*this, "Param", name)) return absl::InvalidArgumentError(absl::StrFormat("there are two params called %s", name));
   for (const Extent& dim : type.dims) {
     if (!dim.is_constant()) {
       return absl::InvalidArgumentError(absl::StrFormat("param %s has a symbolic extent: %s", name, type.ToString()));
     }
   }
+  if (!TakeName("Param", name)) return absl::InvalidArgumentError(absl::StrFormat("there are two params called %s", name));
   nodes_.push_back(Leaf("Param", {{"name", name}}, std::move(type), origin));
   return Value{static_cast<int>(nodes_.size()) - 1, 0};
 }

@@ -17,6 +17,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <vector>
 
 #include "base/status.h"
@@ -96,8 +97,12 @@ class Graph {
   std::vector<int> Params() const;
 
  private:
+  // Adds "Input x" or "Param x" to the names that are taken; false when it is.
+  bool TakeName(const char* op, const std::string& name);
+
   std::vector<Node> nodes_;
   std::vector<Origin> origins_;
+  std::unordered_set<std::string> names_;
 };
 
 // Checks the whole graph again from the op table: operands precede users, arity, attributes, operand dtypes, re-inferred

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <deque>
 #include <map>
 #include <set>
 
@@ -197,9 +198,24 @@ class PlanBuilder {
     return found == inputs.end() ? -1 : static_cast<int>(found - inputs.begin());
   }
 
-  std::string LabelOf(const ir::Node& region, const kir::Kernel& kernel) const {
-    if (!kernel.origins.empty()) return kernel.origins.back();
+  std::string LabelOf(const ir::Node& region, const codegen::KernelUse& use) const {
+    if (use.last_origin >= 0) return codegen::OriginText(*region.body, use.last_origin);
     return region.origin >= 0 ? graph_.origins()[region.origin].label : "";
+  }
+
+  // A region as kernels, and those that the plan has of them already. A model repeats its regions layer by layer: they are lowered,
+  // and verified, once.
+  struct Lowered {
+    int node;
+    codegen::LoweredRegion region;
+    std::map<std::pair<size_t, std::vector<int>>, int> interned;  // by kernel of the region and alignment of its parameters
+  };
+  StatusOr<Lowered*> Lower(int n) {
+    for (Lowered& known : lowered_) {
+      if (codegen::LowerAlike(graph_, graph_.node(known.node), graph_.node(n))) return &known;
+    }
+    QUERN_ASSIGN(codegen::LoweredRegion region, codegen::LowerRegion(graph_, graph_.node(n), plan_.ranges, facts_));
+    return &lowered_.emplace_back(Lowered{n, std::move(region), {}});
   }
 
   // The index of `kernel` among the plan's, where one with the same canonical text and symbols may stand already.
@@ -229,7 +245,8 @@ class PlanBuilder {
 
   Status PlaceRegion(int n) {
     const ir::Node& region = graph_.node(n);
-    QUERN_ASSIGN(codegen::LoweredRegion lowered, codegen::LowerRegion(graph_, region, plan_.ranges, facts_));
+    QUERN_ASSIGN(Lowered* const found, Lower(n));
+    const codegen::LoweredRegion& lowered = found->region;
     bool once = true;
     for (const Value& input : region.inputs) once = once && places_[input.node][input.result].once;
     std::set<int> written;  // results that a kernel writes
@@ -262,9 +279,11 @@ class PlanBuilder {
       results[r] = {{AddBuffer(std::move(buffer)), 0}, 0, once};
     }
     QUERN_ASSIGN(const std::vector<int> temporaries, AddTemporaries(lowered, once));
-    for (codegen::KernelUse& use : lowered.kernels) {
+    for (size_t k = 0; k < lowered.kernels.size(); ++k) {
+      const codegen::KernelUse& use = lowered.kernels[k];
+      std::vector<int> aligns;
       Launch launch;
-      launch.label = LabelOf(region, use.kernel);
+      launch.label = LabelOf(region, use);
       launch.region = n;
       for (size_t p = 0; p < use.operands.size(); ++p) {
         const codegen::Operand& operand = use.operands[p];
@@ -282,11 +301,16 @@ class PlanBuilder {
           case codegen::Operand::Kind::kResult: argument = results[operand.index].at; break;
           case codegen::Operand::Kind::kTemporary: argument = {temporaries[operand.index], 0}; break;
         }
-        int& align = use.kernel.params[p].align;
-        align = static_cast<int>(std::min<int64_t>(align, AlignmentOfArgument(argument)));
+        aligns.push_back(static_cast<int>(std::min<int64_t>(use.kernel.params[p].align, AlignmentOfArgument(argument))));
         launch.arguments.push_back(std::move(argument));
       }
-      launch.kernel = Intern(std::move(use.kernel));
+      const auto [kernel, added] = found->interned.try_emplace({k, aligns}, -1);
+      if (added) {
+        kir::Kernel aligned = use.kernel;
+        for (size_t p = 0; p < aligns.size(); ++p) aligned.params[p].align = aligns[p];
+        kernel->second = Intern(std::move(aligned));
+      }
+      launch.kernel = kernel->second;
       (once ? plan_.once : plan_.launches).push_back(std::move(launch));
     }
     for (const auto& [r, input] : updates) {
@@ -399,6 +423,7 @@ class PlanBuilder {
   std::vector<std::vector<Place>> places_;  // by node and result
   std::vector<int> versions_;               // by buffer: in-place updates so far
   std::map<Value, int> claims_;             // region results that are an output's memory
+  std::deque<Lowered> lowered_;             // by pointer: they stay where they are
   std::map<Hash128, int> kernels_;
 };
 
