@@ -9,8 +9,8 @@
 #include <fstream>
 #include <iterator>
 
+#include "check/oracle.h"
 #include "opt/passes.h"
-#include "support/graph_oracle.h"
 #include "unit/aot/graph_case.h"
 
 namespace quern::testing {
@@ -24,7 +24,7 @@ constexpr uint64_t kFirst = 500000;  // other graphs than those of this machine'
 struct Case : GraphCase {
   ir::Graph meaning;
   ir::Feeds feeds;
-  std::unique_ptr<GraphOracle> oracle;
+  std::unique_ptr<check::GraphOracle> oracle;
 };
 
 Status MakeCase(uint64_t seed, const cpu::Target& target, Case& test) {
@@ -36,8 +36,8 @@ Status MakeCase(uint64_t seed, const cpu::Target& target, Case& test) {
     QUERN_ASSIGN(test.meaning, opt::QuantiseActivations(expanded));
   }
   test.feeds = RandomFeeds(test.random.graph, test.random.binding, seed);
-  QUERN_ASSIGN(GraphOracle oracle, GraphOracle::Create(test.meaning, test.random.binding, test.feeds, seed));
-  test.oracle = std::make_unique<GraphOracle>(std::move(oracle));
+  QUERN_ASSIGN(check::GraphOracle oracle, check::GraphOracle::Create(test.meaning, test.random.binding, test.feeds, seed));
+  test.oracle = std::make_unique<check::GraphOracle>(std::move(oracle));
   return absl::OkStatus();
 }
 
@@ -156,7 +156,7 @@ TEST(CrossGraphs, MeanTheSameOnAnotherProcessor) {
       const ir::RefTensor& expected = test->oracle->expected()[o];
       const auto got = ir::RefTensorFromBytes(expected.dtype, expected.dims, results[o]);
       ASSERT_TRUE(got.ok()) << where << got.status();
-      EXPECT_EQ(test->oracle->FirstDifference(static_cast<int>(o), *got), "") << where << "output " << o << "\n" << ir::Print(test->random.graph);
+      EXPECT_EQ(test->oracle->WorstText(static_cast<int>(o), *got), "") << where << "output " << o << "\n" << ir::Print(test->random.graph);
       elements += expected.elements();
     }
     doubted += test->oracle->doubted();
