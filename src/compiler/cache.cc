@@ -91,6 +91,9 @@ std::string FirstDifference(const std::string& here, const std::string& there) {
 }
 
 std::string WhyNot(const CompileKey& key, const std::vector<StoredFile>& files) {
+  for (const StoredFile& file : files) {
+    if (!file.entry.ok() && file.name.starts_with(HashOf(key).ToHex())) return absl::StrCat("its file is damaged: ", std::string(file.entry.status().message()));
+  }
   const cache::Entry* nearest = Nearest(key, files);
   if (nearest == nullptr) return "nothing like it is stored";
   std::string text = "the nearest entry differs in ";
@@ -101,8 +104,7 @@ std::string WhyNot(const CompileKey& key, const std::vector<StoredFile>& files) 
     absl::StrAppend(&text, first ? "" : "; in ", field.name, ": ", FirstDifference(here, there));
     first = false;
   }
-  // An equal key that Find did not take: its file is damaged.
-  return first ? "its file is damaged" : text;
+  return first ? "another start has just stored it" : text;
 }
 
 StatusOr<std::string> Explain(const std::string& path, const Options& options) {

@@ -1,5 +1,6 @@
 #include "lir/kernel_symbols.h"
 
+#include <algorithm>
 #include <cctype>
 #include <set>
 
@@ -31,11 +32,12 @@ std::string Weights(const Plan& plan, const Launch& launch) {
   return dtype;
 }
 
-// "SEQ2_8"; "" where the guard leaves no choice.
-std::string Sizes(const SymbolRanges& guard) {
+// "SEQ2_8": what the guard leaves open of the kernel's sizes.
+std::string Sizes(const kir::Kernel& kernel, const SymbolRanges& guard) {
   std::string text;
   for (const auto& [symbol, range] : guard) {
-    if (range.low < range.high) absl::StrAppend(&text, text.empty() ? "" : ".", symbol, range.low, "_", range.high);
+    const bool declared = std::any_of(kernel.symbols.begin(), kernel.symbols.end(), [&](const kir::SymbolDecl& s) { return s.name == symbol; });
+    if (declared && range.low < range.high) absl::StrAppend(&text, text.empty() ? "" : ".", symbol, range.low, "_", range.high);
   }
   return text;
 }
@@ -43,7 +45,6 @@ std::string Sizes(const SymbolRanges& guard) {
 }  // namespace
 
 std::vector<std::string> KernelSymbols(const Plan& plan, const SymbolRanges& guard) {
-  const std::string sizes = Sizes(guard);
   std::vector<std::string> symbols(plan.kernels.size());
   std::set<std::string> known;
   for (const std::vector<Launch>* launches : {&plan.once, &plan.launches}) {
@@ -51,7 +52,7 @@ std::vector<std::string> KernelSymbols(const Plan& plan, const SymbolRanges& gua
       std::string& symbol = symbols[launch.kernel];
       if (!symbol.empty()) continue;
       std::string name = Path(launch.label);
-      for (const std::string& part : {plan.kernels[launch.kernel].name, Weights(plan, launch), sizes}) {
+      for (const std::string& part : {plan.kernels[launch.kernel].name, Weights(plan, launch), Sizes(plan.kernels[launch.kernel], guard)}) {
         if (!part.empty()) absl::StrAppend(&name, name.empty() ? "" : ".", part);
       }
       symbol = name;

@@ -295,7 +295,7 @@ def dumps():
 
 
 def helps():
-    for command in ((), ("run",), ("inspect",), ("dump",), ("ops",)):
+    for command in ((), ("run",), ("inspect",), ("dump",), ("ops",), ("compile",), ("cache",)):
         text = works(*command, "--help").stdout.decode()
         if "Examples:" not in text or text.count("  quern ") < 1:
             sys.exit(f"help of {command} has no examples")
