@@ -1,5 +1,6 @@
 #include "check/region_graph.h"
 
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -53,8 +54,9 @@ StatusOr<ir::Graph> RegionGraph(const ir::Graph& fused, int region, const lir::P
     if (!names.insert(name).second) names.insert(name = absl::StrCat("operand", i));
     const lir::Home home = plan.buffers[plan.values[from.node][from.result].buffer].home;
     const ir::TensorType& type = body.node(inputs[i]).results[0];
-    // Blocks that were computed once are planar, as Inputs are.
-    const bool once = home == lir::Home::kParam || home == lir::Home::kConstant || (home == lir::Home::kOnce && !IsBlock(type.dtype));
+    // Blocks that were computed once are planar, as Inputs are; a part of a table that moves with a symbol is no parameter.
+    const bool fixed = std::all_of(type.dims.begin(), type.dims.end(), [](const Extent& dim) { return dim.is_constant(); });
+    const bool once = fixed && (home == lir::Home::kParam || home == lir::Home::kConstant || (home == lir::Home::kOnce && !IsBlock(type.dtype)));
     StatusOr<Value> leaf = once ? graph.AddParam(name, type) : graph.AddInput(name, type);
     if (!leaf.ok()) return leaf.status();
     values[{inputs[i], 0}] = *leaf;

@@ -1,0 +1,132 @@
+// The files of a reproduction: what is written is read back, and what is damaged is a sentence.
+#include "check/reproduction.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <random>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "check/run_command.h"
+#include "unit/check/watched_graph.h"
+
+namespace quern::testing {
+namespace {
+
+using check::Reproduction;
+
+constexpr std::string_view kText = R"(graph layers.0/up sym SEQ in 1..40 {
+  %0 = Input() {name = "x"} : f32[SEQ, 32]
+  %1 = Param() {name = "w"} : q8_0[3, 32]
+  %2 = Input() {name = "q"} : q8_0[SEQ, 32]
+  %3 = MatMul(%2, %1) {transpose_b = true} : f32[SEQ, 3]  @"layers.0/up"
+  %4 = Exp(%0) : f32[SEQ, 32]
+  return %3, %4
+}
+)";
+
+Reproduction Example() {
+  Reproduction made;
+  made.graph = *ir::Parse(kText);
+  made.sizes = {{"SEQ", 2}};
+  made.bytes["x"].resize(2 * 32 * 4, 1);
+  made.bytes["w"].resize(3 * 34, 2);
+  made.bytes["q"].resize(2 * kir::LayoutRowBytes(kir::Layout::kPlanar, DType::kQ8_0, 32), 3);
+  made.kind = check::Kind::kNan;
+  made.settings = {"avx2", 3, false, false, true, true};
+  made.notes = {"a note\nof two lines"};
+  return made;
+}
+
+TEST(Reproduction, ComesBack) {
+  const std::string path = FreshFolder("write") + "/a.b.qir";
+  const Reproduction made = Example();
+  ASSERT_TRUE(check::Write(made, path).ok());
+  const StatusOr<Reproduction> read = check::Read(path);
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_TRUE(ir::SameGraph(read->graph, made.graph));
+  EXPECT_EQ(read->sizes, made.sizes);
+  EXPECT_EQ(read->bytes, made.bytes);
+  EXPECT_EQ(read->kind, made.kind);
+  EXPECT_EQ(read->settings.cpu, "avx2");
+  EXPECT_EQ(read->settings.threads, 3);
+  EXPECT_FALSE(read->settings.passes);
+  EXPECT_FALSE(read->settings.fuse);
+  EXPECT_TRUE(read->settings.exact);
+  EXPECT_TRUE(read->settings.specialise);
+}
+
+// What Read says of a text and data that were changed.
+std::string Says(const std::string& text, const std::string& data) {
+  const std::string folder = FreshFolder("damaged");
+  std::ofstream(folder + "/a.qir", std::ios::binary) << text;
+  std::ofstream(folder + "/a.bin", std::ios::binary) << data;
+  const StatusOr<Reproduction> read = check::Read(folder + "/a.qir");
+  if (read.ok()) return "";
+  const std::string message(read.status().message());
+  EXPECT_EQ(message.find('\n'), std::string::npos) << message;
+  EXPECT_LT(message.size(), 400u) << message;
+  return message;
+}
+
+TEST(Reproduction, DamageIsASentence) {
+  const Reproduction made = Example();
+  const std::string text = check::PrintText(made, "a.qir", "a.bin"), data = check::PrintData(made.bytes);
+  EXPECT_EQ(Says(text, data), "");
+  const auto changed = [&](const char* from, const char* to) { return absl::StrReplaceAll(text, {{from, to}}); };
+  EXPECT_NE(Says(changed("SEQ=2", "SEQ=0"), data).find("SEQ=0 is outside of 1..40"), std::string::npos);
+  EXPECT_NE(Says(changed("SEQ=2", "SEQ=x"), data).find("x is no size"), std::string::npos);
+  EXPECT_NE(Says(changed("SEQ=2", "SEQ=99999999999999999999"), data).find("no size"), std::string::npos);
+  EXPECT_NE(Says(changed("# sizes: SEQ=2\n", ""), data).find("has no SEQ"), std::string::npos);
+  EXPECT_NE(Says(changed("threads=3", "threads=0"), data).find("threads is a number"), std::string::npos);
+  EXPECT_NE(Says(changed("fuse=off", "fuse=maybe"), data).find("fuse is on or off"), std::string::npos);
+  EXPECT_NE(Says(changed("fuse=off", "fusion=off"), data).find("there is no option fusion"), std::string::npos);
+  EXPECT_NE(Says(changed("check: nan", "check: all"), data).find("there are ref and nan"), std::string::npos);
+  EXPECT_NE(Says(changed("data: a.bin", "data: ../a.bin"), data).find("lies beside"), std::string::npos);
+  EXPECT_NE(Says(changed("data: a.bin", "data: b.bin"), data).find("b.bin"), std::string::npos);
+  EXPECT_NE(Says(changed("# data: a.bin\n", ""), data).find("the data has no x"), std::string::npos);
+  EXPECT_NE(Says(changed("f32[SEQ, 32]", "f32[SEQ, 33]"), data).find("33"), std::string::npos);
+  EXPECT_NE(Says(changed("f32[SEQ, 32]", "f32[SEQ, 99999999999]"), data).find("elements that a check takes"), std::string::npos);
+  EXPECT_NE(Says(text, ""), "");
+  EXPECT_NE(Says(text, data + "x").find("1 bytes follow"), std::string::npos);
+  EXPECT_NE(Says("", data), "");
+  for (size_t cut = 0; cut < data.size(); cut += cut < 64 ? 1 : 37) EXPECT_NE(Says(text, data.substr(0, cut)), "") << cut;
+  for (size_t cut = 0; cut + 3 < text.size(); cut += 7) Says(text.substr(0, cut), data);
+  // Counts and lengths that lie, up to all ones.
+  for (size_t at = 8; at < 29; ++at) {
+    for (const char value : {'\0', '\x7F', '\xFF'}) {
+      std::string lie = data;
+      if (lie[at] == value) continue;
+      lie[at] = value;
+      EXPECT_NE(Says(text, lie), "") << at;
+    }
+  }
+}
+
+TEST(Reproduction, RandomDamageNeverEndsTheProgram) {
+  const Reproduction made = Example();
+  const std::string text = check::PrintText(made, "a.qir", "a.bin"), data = check::PrintData(made.bytes);
+  constexpr uint64_t kSeed = 7;
+  std::mt19937_64 random(kSeed);
+  SCOPED_TRACE(absl::StrCat("seed ", kSeed));
+  for (int i = 0; i < 300; ++i) {
+    std::string bad_text = text, bad_data = data;
+    std::string& bad = i % 2 == 0 ? bad_text : bad_data;
+    for (uint64_t changes = 1 + random() % 4; changes-- > 0;) bad[random() % bad.size()] = static_cast<char>(random());
+    Says(bad_text, bad_data);
+  }
+}
+
+TEST(RunCommand, SaysHowItEnded) {
+  EXPECT_EQ(check::RunCommand("exit 0", 10)->status, 0);
+  EXPECT_EQ(check::RunCommand("exit 3", 10)->status, 3);
+  EXPECT_EQ(check::RunCommand("kill -SEGV $$", 10)->status, 128 + 11);
+  const auto hung = check::RunCommand("sleep 30 & wait", 0.2);
+  EXPECT_TRUE(hung->timed_out);
+  EXPECT_EQ(check::WithPath("a {} b {}", "it's"), "a 'it'\\''s' b 'it'\\''s'");
+  EXPECT_EQ(check::RunCommand(check::WithPath("test {} = \"it's\"", "it's"), 10)->status, 0);
+}
+
+}  // namespace
+}  // namespace quern::testing
