@@ -14,7 +14,7 @@ Json MachineJson(const Machine& machine) {
   Json memory = Json::array();
   for (const MemoryLevel& level : machine.memory) memory.push_back({{"name", level.name}, {"bytes", level.bytes}, {"gbps", level.gbps}});
   return {{"cpu", machine.cpu}, {"level", machine.level}, {"threads", machine.threads}, {"memory", std::move(memory)},
-          {"dram_gbps_one_thread", machine.dram_gbps_one}, {"f32_gflops", machine.f32_gflops}, {"int8_gops", machine.int8_gops},
+          {"dram_gbps_one_thread", machine.dram_gbps_one}, {"dram_buffer_bytes", machine.dram_bytes}, {"f32_gflops", machine.f32_gflops}, {"int8_gops", machine.int8_gops},
           {"dispatch_ns", machine.dispatch_ns}, {"probe_ms", machine.probe_ms}, {"stored", machine.stored}};
 }
 

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cctype>
 #include <cstdlib>
 #include <filesystem>
@@ -16,6 +17,9 @@ namespace {
 
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
+
+// A buffer that no cache holds for one process, whatever the system says of it.
+constexpr int64_t kEnoughDram = int64_t{128} << 20;
 
 // "model name : Intel(R) Xeon(R) Processor" of the first processor; aarch64 has its part number alone.
 std::string CpuName() {
@@ -83,7 +87,7 @@ std::string MachineText(const Machine& machine) {
   Json memory = Json::array();
   for (const MemoryLevel& level : machine.memory) memory.push_back({{"name", level.name}, {"bytes", level.bytes}, {"gbps", level.gbps}});
   const Json json = {{"cpu", machine.cpu}, {"level", machine.level}, {"threads", machine.threads}, {"memory", std::move(memory)},
-                     {"dram_gbps_one_thread", machine.dram_gbps_one}, {"f32_gflops", machine.f32_gflops},
+                     {"dram_gbps_one_thread", machine.dram_gbps_one}, {"dram_buffer_bytes", machine.dram_bytes}, {"f32_gflops", machine.f32_gflops},
                      {"int8_gops", machine.int8_gops}, {"dispatch_ns", machine.dispatch_ns}, {"probe_ms", machine.probe_ms}};
   return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
@@ -100,6 +104,7 @@ StatusOr<Machine> ParseMachine(const std::string& text) {
   machine.level = string("level");
   machine.threads = static_cast<int>(number(json, "threads"));
   machine.dram_gbps_one = number(json, "dram_gbps_one_thread");
+  machine.dram_bytes = static_cast<int64_t>(std::clamp(number(json, "dram_buffer_bytes"), 0.0, 1e15));
   machine.f32_gflops = number(json, "f32_gflops");
   machine.int8_gops = number(json, "int8_gops");
   machine.dispatch_ns = number(json, "dispatch_ns");
@@ -128,7 +133,7 @@ StatusOr<Machine> MachineOf(const std::string& level, ThreadPool& pool, const Pr
     if (StatusOr<Machine> stored = Load(path, machine); stored.ok()) return stored;
   }
   QUERN_RETURN_IF_ERROR(Probe(pool, level, machine));
-  if (!path.empty()) Store(path, MachineText(machine));
+  if (!path.empty() && machine.dram_bytes >= kEnoughDram) Store(path, MachineText(machine));
   return machine;
 }
 

@@ -15,7 +15,7 @@ namespace quern::profile {
 
 // One level of the memory as all threads read it together.
 struct MemoryLevel {
-  std::string name;   // "l2", "l3", "dram"
+  std::string name;   // "l2", "l3", "l3 far", "dram"
   int64_t bytes = 0;  // a working set of at most this many bytes stays in it; 0: any
   double gbps = 0;    // read, all threads
 };
@@ -26,6 +26,7 @@ struct Machine {
   int threads = 1;
   std::vector<MemoryLevel> memory;  // nearest first; the last is DRAM
   double dram_gbps_one = 0;         // one thread alone
+  int64_t dram_bytes = 0;           // of the buffer that stood for DRAM
   double f32_gflops = 0;            // multiply-adds of all threads, two operations each
   double int8_gops = 0;             // likewise, of byte dot products
   double dispatch_ns = 0;           // from one launch to the next, without work
@@ -41,7 +42,8 @@ struct ProbeOptions {
   bool fresh = false;   // measure, whatever is there
 };
 
-// From the file, or measured in less than 300 ms and then kept. `level`: one that this machine runs. A folder that cannot be
+// From the file, or measured in less than 300 ms and then kept, unless the system was too slow to give memory for a buffer
+// larger than caches. `level`: one that this machine runs. A folder that cannot be
 // read or written is no error.
 StatusOr<Machine> MachineOf(const std::string& level, ThreadPool& pool, const ProbeOptions& options);
 

@@ -13,12 +13,13 @@
 namespace quern::profile {
 namespace {
 
-// Larger than what caches keep of it between two passes.
-constexpr int64_t kDramBytes = int64_t{256} << 20;
+// Larger than what caches keep of it between two passes; and what a buffer may take to fill. A virtual machine that has to be
+// given the memory first may need milliseconds for a megabyte: it gets a smaller one.
+constexpr int64_t kDramBytes = int64_t{256} << 20, kFillStep = int64_t{16} << 20, kFillNs = 120'000'000;
 // Where the system does not say.
 constexpr int64_t kUsualL2 = int64_t{1} << 20, kUsualL3 = int64_t{16} << 20;
 // Largest buffer that stands for the third level: a virtual machine is told of more than is left for it.
-constexpr int64_t kMostL3 = int64_t{24} << 20;
+constexpr int64_t kMostL3 = int64_t{24} << 20, kFarL3 = int64_t{80} << 20;
 constexpr int kRounds = 3;
 
 std::atomic<uint64_t> sink{0};
@@ -110,28 +111,36 @@ Status Probe(ThreadPool& pool, std::string_view level, Machine& machine) {
 
   QUERN_ASSIGN(const Memory memory, Memory::Allocate(kDramBytes));
   constexpr int64_t kChunk = int64_t{1} << 20;
-  bench.Best(Fill, {&loops, memory.data(), kChunk, 0, 0}, kDramBytes / kChunk, 1, 1);
+  const int64_t filling = SteadyNs();
+  int64_t filled = 0;
+  while (filled < kDramBytes && (filled < 2 * kFillStep || SteadyNs() - filling < kFillNs)) {
+    bench.Best(Fill, {&loops, memory.data() + filled, kChunk, 0, 0}, kFillStep / kChunk, 1, 1);
+    filled += kFillStep;
+  }
   const auto gbps = [&](int64_t chunk, int64_t chunks, int64_t repeat, int rounds) {
     return static_cast<double>(chunk * chunks * repeat) / static_cast<double>(bench.Best(Read, {&loops, memory.data(), chunk, 0, repeat}, chunks, 1, rounds));
   };
   // Each thread reads a block of its own again and again, half of its cache.
   const int64_t l2 = CacheBytes(_SC_LEVEL2_CACHE_SIZE, kUsualL2), l3 = CacheBytes(_SC_LEVEL3_CACHE_SIZE, kUsualL3);
-  const int64_t own = std::clamp<int64_t>(l2 / 2, 4096, kDramBytes / threads) / 4096 * 4096;
+  const int64_t own = std::clamp<int64_t>(l2 / 2, 4096, filled / threads) / 4096 * 4096;
   machine.memory.push_back({"l2", own * threads, gbps(own, threads, 16, kRounds)});
   // All of them together read one that is larger than all second levels.
   const int64_t shared = std::min(l3 / 2, kMostL3);
   if (shared > 2 * own * threads) {
     const int64_t part = shared / threads / 4096 * 4096;
     machine.memory.push_back({"l3", shared, gbps(part, threads, 3, kRounds)});
+    // Of a very large one, the slices of other cores answer more slowly.
+    if (l3 >= 2 * kFarL3 && filled >= kFarL3) machine.memory.push_back({"l3 far", kFarL3, gbps(kChunk, kFarL3 / kChunk, 1, kRounds)});
   }
-  machine.memory.push_back({"dram", 0, gbps(kChunk, kDramBytes / kChunk, 1, 2)});
+  machine.dram_bytes = filled;
+  machine.memory.push_back({"dram", 0, gbps(kChunk, filled / kChunk, 1, kRounds)});
   int64_t best = INT64_MAX;
-  for (int64_t at = 0; at < kDramBytes / 2; at += kDramBytes / 4) {
+  for (int64_t at = 0; at + 2 * kFillStep <= filled; at += 2 * kFillStep) {
     const int64_t from = SteadyNs();
-    sink.fetch_add(loops.read(memory.data() + at, kDramBytes / 4), std::memory_order_relaxed);
+    sink.fetch_add(loops.read(memory.data() + at, 2 * kFillStep), std::memory_order_relaxed);
     best = std::min(best, SteadyNs() - from);
   }
-  machine.dram_gbps_one = static_cast<double>(kDramBytes / 4) / static_cast<double>(best);
+  machine.dram_gbps_one = static_cast<double>(2 * kFillStep) / static_cast<double>(best);
   machine.probe_ms = static_cast<double>(SteadyNs() - start) * 1e-6;
   return absl::OkStatus();
 }

@@ -1,0 +1,114 @@
+// Peaks are plausible, quick to measure, kept, and damaged files of them are measured anew.
+#include "profile/machine.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "codegen/cpu/target.h"
+
+namespace quern::profile {
+namespace {
+
+namespace fs = std::filesystem;
+
+class MachineTest : public testing::Test {
+ protected:
+  MachineTest() : folder_(fs::temp_directory_path() / ("quern_machine_" + std::to_string(getpid()))) { fs::remove_all(folder_); }
+  ~MachineTest() override { fs::remove_all(folder_); }
+
+  Machine Get(const std::string& folder, bool fresh = false, const std::string& level = cpu::HostTargets().back()->name) {
+    const StatusOr<Machine> machine = MachineOf(level, pool_, {.folder = folder, .fresh = fresh});
+    EXPECT_TRUE(machine.ok()) << machine.status();
+    return machine.ok() ? *machine : Machine{};
+  }
+  fs::path File() {
+    fs::path found;
+    for (const auto& entry : fs::directory_iterator(folder_)) found = entry.path();
+    return found;
+  }
+
+  fs::path folder_;
+  ThreadPool pool_{2};
+};
+
+TEST_F(MachineTest, PeaksArePlausible) {
+  for (const cpu::Target* target : cpu::HostTargets()) {
+    const Machine machine = Get("", false, target->name);
+    EXPECT_EQ(machine.level, target->name);
+    EXPECT_EQ(machine.threads, 2);
+    EXPECT_FALSE(machine.stored);
+    // A tenth of a lane's multiply-add a nanosecond is below any machine; a thousand times the lanes above.
+    EXPECT_GT(machine.f32_gflops, 0.1 * target->lanes);
+    EXPECT_LT(machine.f32_gflops, 1000.0 * target->lanes);
+    EXPECT_GT(machine.int8_gops, machine.f32_gflops * 0.5);
+    EXPECT_GT(machine.dispatch_ns, 10);
+    EXPECT_LT(machine.dispatch_ns, 1e7);
+    ASSERT_GE(machine.memory.size(), 2u);
+    EXPECT_EQ(machine.memory.front().name, "l2");
+    EXPECT_EQ(machine.memory.back().name, "dram");
+    EXPECT_EQ(machine.memory.back().bytes, 0);
+    for (const MemoryLevel& level : machine.memory) EXPECT_GT(level.gbps, 0.05) << level.name;
+    EXPECT_GT(machine.dram_gbps_one, 0.05);
+  }
+}
+
+TEST_F(MachineTest, WorkingSetsHaveALevel) {
+  Machine machine;
+  machine.memory = {{"l2", 1000, 9}, {"l3", 5000, 5}, {"dram", 0, 1}};
+  EXPECT_EQ(machine.LevelFor(0), 0);
+  EXPECT_EQ(machine.LevelFor(1000), 0);
+  EXPECT_EQ(machine.LevelFor(1001), 1);
+  EXPECT_EQ(machine.LevelFor(5001), 2);
+}
+
+TEST_F(MachineTest, TextReadsBack) {
+  const Machine machine = Get("");
+  const StatusOr<Machine> again = ParseMachine(MachineText(machine));
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(MachineText(*again), MachineText(machine));
+}
+
+TEST_F(MachineTest, IsKeptAndMeasuredAnewOnRequest) {
+  Machine first = Get(folder_);
+  // A machine that is slow to give memory the first time has it the next.
+  for (int i = 0; i < 5 && !fs::exists(folder_); ++i) first = Get(folder_);
+  if (!fs::exists(folder_)) GTEST_SKIP() << "only " << first.dram_bytes << " bytes could be filled in time: nothing is kept";
+  const Machine second = Get(folder_);
+  EXPECT_TRUE(second.stored);
+  EXPECT_EQ(second.f32_gflops, first.f32_gflops);
+  EXPECT_FALSE(Get(folder_, true).stored);
+}
+
+TEST_F(MachineTest, FilesThatAreDamagedAreMeasuredAnew) {
+  Machine machine = Get("");
+  machine.dram_bytes = int64_t{1} << 30;
+  fs::create_directories(folder_);
+  const std::string good = MachineText(machine);
+  for (const std::string& bad : {std::string(), std::string("{"), std::string("[]"), std::string("{\"cpu\": 3}"), good.substr(0, good.size() / 2),
+                                 std::string("{\"cpu\":\"x\",\"level\":\"y\",\"threads\":2,\"memory\":[],\"f32_gflops\":1,\"int8_gops\":1,\"dispatch_ns\":1,"
+                                             "\"dram_gbps_one_thread\":1}")}) {
+    EXPECT_FALSE(ParseMachine(bad).ok()) << bad;
+  }
+  // A peak of nothing, and one below it.
+  for (const char* value : {"0", "-3", "\"fast\"", "null"}) {
+    std::string text = good;
+    const size_t at = text.find("\"f32_gflops\": ") + 14;
+    text.replace(at, text.find(',', at) - at, value);
+    EXPECT_FALSE(ParseMachine(text).ok()) << text;
+  }
+}
+
+TEST_F(MachineTest, AFolderThatCannotBeMadeIsNoError) {
+  fs::create_directories(folder_);
+  std::ofstream(folder_ / "file") << "in the way";
+  const Machine machine = Get(folder_ / "file" / "below");
+  EXPECT_GT(machine.f32_gflops, 0);
+  EXPECT_FALSE(machine.stored);
+}
+
+}  // namespace
+}  // namespace quern::profile
