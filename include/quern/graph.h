@@ -146,6 +146,8 @@ class Program {
     double bind = 0, run = 0;  // seconds of the last run: following sizes and pointers, and kernels
   };
   Counters counters() const;
+  // What Options::check has looked at so far, in a sentence; empty without.
+  std::string CheckSummary() const;
 
   struct State_;  // of the implementation
 

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/diagnostic.h"
+#include "compiler/checking.h"
 #include "compiler/model.h"
 #include "compiler/public_error.h"
 #include "compiler/runtime_options.h"
@@ -225,14 +226,12 @@ StatusOr<std::unique_ptr<Program::State_>> MakeProgram(const ProgramSpec& spec, 
   QUERN_ASSIGN(state->graph, PrepareGraph(*spec.module, pipeline));
   QUERN_ASSIGN(ExecutableOptions executable_options, ExecutableOptionsOf(options));
   state->cache = executable_options.cache;
+  QUERN_ASSIGN(state->checker, AttachChecker(options, pipeline, executable_options));
   std::vector<SymbolRanges> guards = spec.guards;
   guards.push_back({});
   std::vector<Variant> variants;
   for (const SymbolRanges& guard : guards) {
-    variants.push_back({guard, [graph = &state->graph, guard, pipeline]() -> StatusOr<lir::Plan> {
-      QUERN_ASSIGN(PlannedVariant planned, PlanVariant(*graph, guard, pipeline));
-      return std::move(planned.plan);
-    }});
+    variants.push_back(PlannedVariantOf(&state->graph, guard, pipeline, state->checker, static_cast<int>(variants.size())));
   }
   Signature signature = SignatureOf(state->graph);
   for (Port& output : signature.outputs) output.name = spec.outputs[output.output];
@@ -288,6 +287,8 @@ Result<std::span<std::byte>> Program::State(std::string_view name) {
 }
 
 void Program::ResetState() { state_->executable->ResetState(); }
+
+std::string Program::CheckSummary() const { return state_->checker == nullptr ? "" : state_->checker->Summary(); }
 
 Result<Profiler> Profiler::Attach(Program& program, const ProfilerOptions& options) { return AttachTo(program.state_->profiled, options); }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "check/checker.h"
 #include "compiler/pipeline.h"
 #include "compiler/profiled.h"
 #include "ir/graph.h"
@@ -18,6 +19,7 @@ namespace quern {
 
 struct Program::State_ {
   ir::Graph graph;
+  std::shared_ptr<check::Checker> checker;  // null: none was asked for
   std::unique_ptr<Executable> executable;
   std::shared_ptr<KernelCache> cache;
   std::vector<TensorInfo> inputs, outputs, params, states;

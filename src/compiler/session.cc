@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "compiler/checking.h"
 #include "compiler/model.h"
 #include "compiler/profiled.h"
 #include "compiler/public_error.h"
@@ -28,6 +29,7 @@ struct Session::State {
   models::ModelSpec spec;
   SpmTokenizer tokenizer;
   ir::Graph graph;
+  std::shared_ptr<check::Checker> checker;  // null: none was asked for
   std::shared_ptr<KernelCache> kernels;
   std::unique_ptr<Executable> executable;
   compiler::Profiled profiled;
@@ -81,13 +83,10 @@ struct Session::State {
 namespace {
 
 StatusOr<std::unique_ptr<Executable>> MakeExecutable(const ir::Graph& graph, const models::ModelSpec& spec, ExecutableOptions executable_options,
-                                                     const compiler::PipelineOptions& pipeline) {
+                                                     const compiler::PipelineOptions& pipeline, const std::shared_ptr<check::Checker>& checker) {
   std::vector<Variant> variants;
   for (const SymbolRanges& guard : compiler::StepGuards()) {
-    variants.push_back({guard, [&graph, guard, pipeline]() -> StatusOr<lir::Plan> {
-      QUERN_ASSIGN(compiler::PlannedVariant planned, compiler::PlanVariant(graph, guard, pipeline));
-      return std::move(planned.plan);
-    }});
+    variants.push_back(compiler::PlannedVariantOf(&graph, guard, pipeline, checker, static_cast<int>(variants.size())));
   }
   QUERN_ASSIGN(std::unique_ptr<Executable> executable, Executable::Create(SignatureOf(graph), std::move(variants), std::move(executable_options)));
   for (const Port& port : executable->signature().params) {
@@ -117,12 +116,13 @@ Result<Session> Session::Open(const std::string& path, const Options& options) {
     pipeline.spans->push_back({"load", Nanoseconds(start.time_since_epoch()), Nanoseconds(compile_start - start)});
     QUERN_ASSIGN(ir::Graph graph, compiler::PrepareGraph(model.spec.module, pipeline));
     // The graph has its final address before variants refer to it.
-    auto state = std::make_unique<State>(State{std::move(model.file), std::move(model.spec), std::move(tokenizer), std::move(graph), nullptr, nullptr, {}, 0, 0, 0, {}});
+    auto state = std::make_unique<State>(State{std::move(model.file), std::move(model.spec), std::move(tokenizer), std::move(graph), nullptr, nullptr, nullptr, {}, 0, 0, 0, {}});
     state->timings.passes = Since(compile_start);
     QUERN_ASSIGN(ExecutableOptions executable_options, compiler::ExecutableOptionsOf(options));
     state->threads = executable_options.pool->threads();
     state->kernels = executable_options.cache;
-    QUERN_ASSIGN(state->executable, MakeExecutable(state->graph, state->spec, std::move(executable_options), pipeline));
+    QUERN_ASSIGN(state->checker, compiler::AttachChecker(options, pipeline, executable_options));
+    QUERN_ASSIGN(state->executable, MakeExecutable(state->graph, state->spec, std::move(executable_options), pipeline, state->checker));
     state->prepare_seconds = Since(compile_start);
     state->profiled = {state->executable.get(), path, models::kSequenceSymbol, options.exact, state->spec.context, pipeline.spans};
     QUERN_RETURN_IF_ERROR(state->executable->Prepare({{models::kSequenceSymbol, 1}, {models::kPastSymbol, 0}, {models::kLogitsSymbol, 1}}));
@@ -140,6 +140,7 @@ int64_t Session::context() const { return state_->spec.context; }
 int64_t Session::position() const { return state_->position; }
 int Session::threads() const { return state_->threads; }
 const Timings& Session::timings() const { return state_->timings; }
+std::string Session::CheckSummary() const { return state_->checker == nullptr ? "" : state_->checker->Summary(); }
 
 std::vector<int32_t> Session::Tokenize(std::string_view text, bool begin) const { return state_->tokenizer.Encode(text, begin); }
 

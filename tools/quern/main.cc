@@ -14,6 +14,8 @@
 #include "cache.h"
 #include "compile.h"
 #include "profile.h"
+#include "reduce.h"
+#include "replay.h"
 #include "quern/quern.h"
 
 namespace {
@@ -34,6 +36,22 @@ int Fail(const std::string& error) {
   std::fprintf(stderr, "quern: %s\n", line.c_str());
   return 1;
 }
+
+// The sentence of a finding, and its details below it.
+int FailCheck(const std::string& error) {
+  size_t end = error.find('\n');
+  Fail(error.substr(0, end));
+  while (end != std::string::npos) {
+    const size_t start = end + 1;
+    end = error.find('\n', start);
+    std::string line;
+    for (const char c : error.substr(start, end - start)) line += static_cast<unsigned char>(c) < 32 || c == 127 ? '?' : c;
+    std::fprintf(stderr, "%s\n", line.c_str());
+  }
+  return 1;
+}
+
+int Fail(const quern::Error& error) { return error.code == quern::ErrorCode::kCheck ? FailCheck(error.message) : Fail(error.message); }
 
 // What was printed has to have arrived: a full disk is an error too.
 int Finish() {
@@ -102,7 +120,7 @@ int Run(const RunOptions& run, const quern::Options& options, const quern::Sampl
   if (!run.tokens_in.empty() && !ParseIds(run.tokens_in, ids)) return Fail("--tokens-in: \"" + run.tokens_in + "\" is not a list of ids such as 1,403,407");
   if (const quern::Result<void> ok = quern::CheckSampling(sampling); !ok.ok()) return Fail(ok.error());
   quern::Result<quern::Session> session = quern::Session::Open(run.model, options);
-  if (!session.ok()) return Fail(session.error());
+  if (!session.ok()) return Fail(session.details());
   if (run.tokens_in.empty()) ids = session->Tokenize(run.prompt);
   if (ids.empty()) return Fail("the prompt has no tokens");
   LogitsFile logits_file;
@@ -112,7 +130,7 @@ int Run(const RunOptions& run, const quern::Options& options, const quern::Sampl
   const double compile_before = session->timings().compile;
   const Clock::time_point start = Clock::now();
   quern::Result<std::vector<float>> logits = run.logits_file.empty() ? session->Step(ids) : session->StepAll(ids);
-  if (!logits.ok()) return Fail(logits.error());
+  if (!logits.ok()) return Fail(logits.details());
   const Clock::time_point prefilled = Clock::now();
   const double prefill_compile = session->timings().compile - compile_before;
   if (!logits_file.Append(*logits)) return Fail("cannot write " + run.logits_file);
@@ -132,7 +150,7 @@ int Run(const RunOptions& run, const quern::Options& options, const quern::Sampl
     const Clock::time_point before = Clock::now();
     const double compiled = session->timings().compile;
     logits = session->Step(std::span(&next, 1));
-    if (!logits.ok()) return Fail(logits.error());
+    if (!logits.ok()) return Fail(logits.details());
     decode_seconds += Seconds(before, Clock::now()) - (session->timings().compile - compiled);
     ++decoded;
     if (!logits_file.Append(*logits)) return Fail("cannot write " + run.logits_file);
@@ -149,6 +167,7 @@ int Run(const RunOptions& run, const quern::Options& options, const quern::Sampl
                timings.load * 1e3, timings.compile * 1e3, kernels.c_str(), prompt_tokens, static_cast<double>(prompt_tokens) / prefill_seconds,
                static_cast<long long>(decoded), decoded > 0 ? static_cast<double>(decoded) / decode_seconds : 0.0, session->threads(),
                session->threads() == 1 ? "" : "s");
+  if (!options.check.empty()) std::fprintf(stderr, "%s\n", session->CheckSummary().c_str());
   return Finish();
 }
 
@@ -199,6 +218,8 @@ int main(int argc, char** argv) {
   run_command->add_option("--seed", sampling.seed, "the same seed draws the same tokens")->capture_default_str()->check(WholeNumber<uint64_t>);
   run_command->add_option("--cache", options.cache, "folder of compiled kernels, or off; QUERN_CACHE or the user's cache folder when not given");
   run_command->add_flag("--cache-verify", options.cache_verify, "compile what the cache has as well, and fail where the bytes differ");
+  run_command->add_option("--check", options.check, "ref: every kernel against the interpreter in double; nan: where a NaN or inf appears. Slow");
+  run_command->add_option("--check-out", options.check_folder, "with --check: folder of the reproduction of what fails")->capture_default_str();
   run_command->add_flag("--ids", run.ids, "print token ids in place of text, and do not stop at the end token");
   run_command->add_option("--logits", run.logits_file, "write raw f32 [positions, vocabulary] of prompt and generated tokens");
   run_command->add_flag("--verbose", verbose, "say when a variant is compiled");
@@ -207,7 +228,8 @@ int main(int argc, char** argv) {
                       "  quern run models/addition.gguf --prompt \"27+58=\"\n"
                       "  quern run model.gguf --prompt \"Once upon a time\" --tokens 200 --temp 0.8 --top-k 40 --top-p 0.95 --seed 7\n"
                       "  quern run model.gguf --tokens-in 1,403,407 --tokens 16 --ids --logits logits.f32\n"
-                      "  quern run model.gguf --prompt Hello --threads 1 --cpu x86-64-v3 --exact");
+                      "  quern run model.gguf --prompt Hello --threads 1 --cpu x86-64-v3 --exact\n"
+                      "  quern run models/addition.gguf --prompt \"27+58=\" --check ref");
 
   CLI::App* inspect_command = app.add_subcommand("inspect", "metadata and tensors of a model file");
   inspect_command->add_option("MODEL", model, "a GGUF file")->required();
@@ -234,11 +256,15 @@ int main(int argc, char** argv) {
   CompileCommand compile_command(app);
   ProfileCommand profile_command(app);
   CacheCommand cache_command(app);
+  ReplayCommand replay_command(app);
+  ReduceCommand reduce_command(app);
 
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     // Usage errors exit with 1 and one sentence; --help and --version with 0.
+    const bool replay = argc > 1 && std::string(argv[1]) == "replay";  // whose 1 means that the file fails
+    if (error.get_exit_code() != 0 && replay) return Fail(std::string(error.what()) + " (quern replay --help has examples)"), 2;
     return error.get_exit_code() == 0 ? app.exit(error) : Fail(std::string(error.what()) + " (quern --help has examples)");
   }
   if (verbose) options.log = [](std::string_view line) { std::fprintf(stderr, "%.*s\n", static_cast<int>(line.size()), line.data()); };
@@ -253,6 +279,16 @@ int main(int argc, char** argv) {
   }
   if (cache_command.parsed()) {
     const std::string error = cache_command.Run();
+    return error.empty() ? Finish() : Fail(error);
+  }
+  if (replay_command.parsed()) {
+    bool passed = false;
+    const std::string error = replay_command.Run(passed);
+    if (!error.empty() || Finish() != 0) return error.empty() ? 2 : (Fail(error), 2);
+    return passed ? 0 : 1;
+  }
+  if (reduce_command.parsed()) {
+    const std::string error = reduce_command.Run();
     return error.empty() ? Finish() : Fail(error);
   }
   if (run_command->parsed()) return Run(run, options, sampling);
