@@ -1,5 +1,6 @@
-// Random graphs for another processor: compiled for aarch64, linked into one static program, run under qemu, and held to the
-// double interpreter with its error bars. In order on one thread and last chunk first with two workers: the same bits.
+// Graphs for another processor: compiled for aarch64, linked into one static program, run under qemu, and held to the double
+// interpreter with its error bars. Random ones, and products with weights of every format. In order on one thread and last chunk
+// first with two workers: the same bits.
 //
 // QUERN_RANDOM_SEED=n runs that graph alone and prints it; QUERN_LONG_TESTS=n runs n times as many.
 #include <gtest/gtest.h>
@@ -8,9 +9,11 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <set>
 
 #include "check/oracle.h"
 #include "opt/passes.h"
+#include "simd/library.h"
 #include "unit/aot/graph_case.h"
 
 namespace quern::testing {
@@ -27,9 +30,34 @@ struct Case : GraphCase {
   std::unique_ptr<check::GraphOracle> oracle;
 };
 
+// Products of few rows and of many with all formats of weights, and rows of the weights by themselves: what calls tiles.
+constexpr DType kFormats[] = {DType::kF32, DType::kF16, DType::kQ8_0, DType::kQ4_0, DType::kQ4_K, DType::kQ5_K, DType::kQ6_K};
+constexpr int64_t kRows[] = {1, 3, 21};
+constexpr uint64_t kProducts = std::size(kFormats) * std::size(kRows) * 2;
+
+Status MakeProduct(uint64_t index, Case& test) {
+  const DType format = kFormats[index % std::size(kFormats)];
+  const int64_t rows = kRows[index / std::size(kFormats) % std::size(kRows)];
+  test.exact = index / std::size(kFormats) / std::size(kRows) != 0;
+  ir::Graph& graph = test.random.graph;
+  const Extent k(IsBlock(format) ? 3 * Row(format).block_elements : 101);
+  QUERN_ASSIGN(const ir::Value x, graph.AddInput("x", {DType::kF32, {Extent(rows), k}}));
+  QUERN_ASSIGN(const ir::Value ids, graph.AddInput("ids", {DType::kI32, {Extent(5)}}));
+  QUERN_ASSIGN(const ir::Value w, graph.AddParam("w", {format, {Extent(37), k}}));
+  QUERN_ASSIGN(const ir::Value product, graph.Add("MatMul", {x, w}, {{"transpose_b", true}}));
+  QUERN_ASSIGN(const ir::Value picked, graph.Add("Gather", {w, ids}, {{"axis", int64_t{0}}}));
+  graph.outputs = {product, picked};
+  return absl::OkStatus();
+}
+
 Status MakeCase(uint64_t seed, const cpu::Target& target, Case& test) {
   std::mt19937_64 choose(seed * 7919);
-  QUERN_RETURN_IF_ERROR(PlanCase(seed, target, choose, test));
+  if (seed < kProducts) {
+    QUERN_RETURN_IF_ERROR(MakeProduct(seed, test));
+    QUERN_RETURN_IF_ERROR(PlanCase(seed, target, choose, test));
+  } else {
+    QUERN_RETURN_IF_ERROR(PlanRandomCase(seed, target, choose, test));
+  }
   test.meaning = test.random.graph;
   if (!test.exact) {
     QUERN_ASSIGN(const ir::Graph expanded, opt::ExpandComposites(test.random.graph));
@@ -109,14 +137,18 @@ TEST(CrossGraphs, MeanTheSameOnAnotherProcessor) {
   const StatusOr<const cpu::Target*> target = cpu::ResolveTarget("neon");
   ASSERT_TRUE(target.ok()) << target.status();
   const uint64_t one = FromEnvironment("QUERN_RANDOM_SEED", 0);
-  const uint64_t first = one != 0 ? one : kFirst, count = one != 0 ? 1 : kGraphs * FromEnvironment("QUERN_LONG_TESTS", 1);
+  const uint64_t count = kGraphs * FromEnvironment("QUERN_LONG_TESTS", 1);
+  std::vector<uint64_t> seeds;
+  for (uint64_t i = 0; i < count + kProducts; ++i) seeds.push_back(i < count ? kFirst + i : i - count);
+  if (one != 0) seeds = {one};
   std::vector<std::unique_ptr<Case>> cases;
   std::ofstream table(folder + "/table.c");
   table << "#include <stdint.h>\ntypedef struct row { void *bytes, *init, *step; } row;\n";
   std::string rows;
+  std::set<std::string> tiles;
   {
     Data data(folder + "/data");
-    for (uint64_t seed = first; seed < first + count; ++seed) {
+    for (const uint64_t seed : seeds) {
       Case& test = *cases.emplace_back(std::make_unique<Case>());
       const Status made = MakeCase(seed, **target, test);
       ASSERT_TRUE(made.ok()) << "seed " << seed << ": " << made;
@@ -124,13 +156,16 @@ TEST(CrossGraphs, MeanTheSameOnAnotherProcessor) {
       ASSERT_TRUE(files.ok()) << "seed " << seed << ": " << files.status();
       const std::string& name = test.model.name;
       std::ofstream(absl::StrCat(folder, "/", name, ".o"), std::ios::binary) << files->body;
+      for (size_t at = 0; (at = files->manifest.find("\"qk_", at)) != std::string::npos; ++at) {
+        tiles.insert(files->manifest.substr(at + 1, files->manifest.find('"', at + 1) - at - 1));
+      }
       table << "extern char " << name << "_workspace_bytes[], " << name << "_init[], " << name << "_step[];\n";
       absl::StrAppend(&rows, "  {", name, "_workspace_bytes, ", name, "_init, ", name, "_step},\n");
       Write(test, data);
       if (one != 0) std::printf("%s%s", ir::Print(test.meaning).c_str(), lir::Print(test.compiled.plan).c_str());
     }
   }
-  table << "const row rows[] = {\n" << rows << "};\nconst int64_t row_count = " << count << ";\n" << std::flush;
+  table << "const row rows[] = {\n" << rows << "};\nconst int64_t row_count = " << seeds.size() << ";\n" << std::flush;
   ASSERT_TRUE(Runs(absl::StrCat(compiler, " -O1 -I" QUERN_SOURCE_DIR "/include " QUERN_SOURCE_DIR "/tests/unit/aot/cross_program.c ", folder,
                                 "/table.c ", folder, "/g*.o -lm -o ", folder, "/program")));
   for (const char* order : {"alone", "backwards"}) {
@@ -161,8 +196,11 @@ TEST(CrossGraphs, MeanTheSameOnAnotherProcessor) {
     }
     doubted += test->oracle->doubted();
   }
-  std::printf("%d graphs from seed %d, %d elements (%d beside a jump)\n", static_cast<int>(count), static_cast<int>(first), static_cast<int>(elements),
-              static_cast<int>(doubted));
+  for (const simd::Function& function : simd::Functions()) {
+    if (one == 0 && !function.is_inline) EXPECT_TRUE(tiles.contains(absl::StrCat(std::string(function.name), "_neon"))) << function.name << " was never called";
+  }
+  std::printf("%d graphs from seed %d, %d products, %d elements (%d beside a jump), %d tiles\n", static_cast<int>(count), static_cast<int>(kFirst),
+              static_cast<int>(kProducts), static_cast<int>(elements), static_cast<int>(doubted), static_cast<int>(tiles.size()));
   fs::remove_all(folder);
 }
 

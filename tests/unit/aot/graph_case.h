@@ -66,13 +66,12 @@ inline void PlaceParams(GraphCase& test, std::mt19937_64& choose) {
   test.model.weights = {"made up", {test.weights->data, static_cast<size_t>(end)}, 96};
 }
 
-// The graph of `seed`, its sizes fixed or free, fused or not, planned for the level. `test` stays where it is from now on.
+// The graph `test.random`, its sizes fixed or free, fused or not, planned for the level. `test` stays where it is from now on.
 inline Status PlanCase(uint64_t seed, const cpu::Target& target, std::mt19937_64& choose, GraphCase& test) {
   test.seed = seed;
-  test.random = MakeRandomGraph(seed, {.nodes = static_cast<int>(6 + choose() % 14), .most_elements = seed % 8 == 0 ? 20000 : 600});
   test.bytes = RandomBytes(test.random.graph, test.random.binding, seed);
   QUERN_ASSIGN(compiler::PipelineOptions options, compiler::PipelineOptionsOf({.cpu = target.name}));
-  options.exact = test.exact = choose() % 2 == 0;
+  options.exact = test.exact;
   options.fuse = choose() % 4 != 0;
   SymbolRanges guard;
   if (choose() % 3 == 0) {
@@ -85,6 +84,13 @@ inline Status PlanCase(uint64_t seed, const cpu::Target& target, std::mt19937_64
   PlaceParams(test, choose);
   QUERN_ASSIGN(test.workspace, aot::PlaceWorkspace(test.model));
   return absl::OkStatus();
+}
+
+// The graph of `seed`.
+inline Status PlanRandomCase(uint64_t seed, const cpu::Target& target, std::mt19937_64& choose, GraphCase& test) {
+  test.random = MakeRandomGraph(seed, {.nodes = static_cast<int>(6 + choose() % 14), .most_elements = seed % 8 == 0 ? 20000 : 600});
+  test.exact = choose() % 2 == 0;
+  return PlanCase(seed, target, choose, test);
 }
 
 }  // namespace quern::testing
