@@ -7,6 +7,7 @@
 //   for (const LoggedRun& run : log.runs()) run.record.at(worker, launch)
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <span>
@@ -33,6 +34,7 @@ class RunLog {
   struct Options { bool counters = false; };
   RunLog(int workers, Options options) : workers_(workers), scale_(TickScale::Start()) {
     if (options.counters) counters_.resize(workers);
+    slabs_.emplace_back(kSlab);
   }
 
   // What the runs from here on are, in the owner's own numbers.
@@ -46,15 +48,24 @@ class RunLog {
 
   // For the executable: memory for a run that starts now.
   LoggedRun& Add(int variant, std::span<const int64_t> values, size_t dispatches) {
-    runs_.push_back({mark_, variant, {values.begin(), values.end()}, 0, 0, RunRecord(workers_, dispatches, counters_)});
+    const size_t slices = static_cast<size_t>(workers_) * dispatches;
+    if (slices > slabs_.back().size() - used_) slabs_.emplace_back(std::max(slices, kSlab)), used_ = 0;
+    RunSlice* memory = slabs_.back().data() + used_;
+    used_ += slices;
+    runs_.push_back({mark_, variant, {values.begin(), values.end()}, 0, 0, RunRecord(workers_, dispatches, counters_, memory)});
     return runs_.back();
   }
 
  private:
+  // Slices that are there, and touched, before they are needed: the first touch of a page would cost more than a short step.
+  static constexpr size_t kSlab = (size_t{2} << 20) / sizeof(RunSlice);
+
   int workers_;
   int mark_ = 0;
   TickScale scale_;
   std::vector<CounterGroup> counters_;  // by worker; empty: off
+  std::deque<std::vector<RunSlice>> slabs_;
+  size_t used_ = 0;  // of the last slab
   std::deque<LoggedRun> runs_;
 };
 

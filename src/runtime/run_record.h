@@ -22,15 +22,18 @@ struct RunSlice {
   int64_t chunks = 0;
 };
 
+// Move-only.
 class RunRecord {
  public:
-  RunRecord() = default;
   // `counters`: one a worker, which it opens itself when it first takes part; empty: only time is recorded. They outlive the
-  // record's runs.
-  RunRecord(int workers, size_t dispatches, std::span<CounterGroup> counters = {})
-      : workers_(workers), dispatches_(dispatches), counters_(counters), slices_(workers * dispatches) {
-    if (!counters.empty()) counts_.resize(slices_.size());
+  // record's runs. `memory`: of workers * dispatches slices, zero, which outlives the record; null: its own.
+  RunRecord(int workers, size_t dispatches, std::span<CounterGroup> counters = {}, RunSlice* memory = nullptr)
+      : workers_(workers), dispatches_(dispatches), counters_(counters), slices_(memory) {
+    if (memory == nullptr) own_.resize(workers * dispatches), slices_ = own_.data();
+    if (!counters.empty()) counts_.resize(workers * dispatches);
   }
+  RunRecord(RunRecord&&) = default;
+  RunRecord& operator=(RunRecord&&) = default;
 
   int workers() const { return workers_; }
   size_t dispatches() const { return dispatches_; }
@@ -67,10 +70,11 @@ class RunRecord {
   }
 
  private:
-  int workers_ = 0;
-  size_t dispatches_ = 0;
+  int workers_;
+  size_t dispatches_;
   std::span<CounterGroup> counters_;
-  std::vector<RunSlice> slices_;       // [worker, dispatch]
+  std::vector<RunSlice> own_;
+  RunSlice* slices_;                   // [worker, dispatch]
   std::vector<CounterValues> counts_;  // likewise
 };
 
