@@ -8,10 +8,14 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <filesystem>
+#include <fstream>
 #include <mutex>
 
 #include "base/check.h"
 #include "jit/identity.h"
+#include "jit/jitdump.h"
+#include "jit/line_table.h"
 #include "jit/linker.h"
 #include "simd/library.h"
 
@@ -46,12 +50,20 @@ void RunOnThreads(int count, Work& work) {
   for (pthread_t thread : threads) pthread_join(thread, nullptr);
 }
 
+std::string TextPath(const std::string& folder, const std::string& symbol) { return folder + "/" + symbol + ".kir"; }
+
+// The text that the line tables of the kernel's object count the lines of. Without it a debugger shows line numbers.
+void WriteText(const std::string& folder, const std::string& symbol, const kir::Kernel& kernel) {
+  std::ofstream(TextPath(folder, symbol)) << kir::Print(kernel);
+}
+
 }  // namespace
 
 struct Engine::State {
   EngineOptions options;
   const cpu::Target* target = nullptr;
   std::unique_ptr<Linker> linker;
+  std::unique_ptr<JitDump> dump;  // with a debug folder
   std::mutex mutex;
   std::vector<std::unique_ptr<cpu::ObjectCompiler>> idle;  // guarded by mutex
   std::atomic<int64_t> live_bytes{0};
@@ -111,6 +123,16 @@ Engine::~Engine() = default;
 const cpu::Target& Engine::target() const { return *state_->target; }
 int64_t Engine::live_bytes() const { return state_->live_bytes; }
 
+Status Engine::StartDebugging(State& state) {
+  std::error_code error;
+  const std::string folder = std::filesystem::absolute(state.options.debug_folder, error).lexically_normal().string();
+  std::filesystem::create_directories(folder, error);
+  QUERN_ASSIGN(state.dump, JitDump::Create(folder));
+  state.options.emit.debug_lines = true;
+  state.options.emit.kir_folder = folder;
+  return absl::OkStatus();
+}
+
 StatusOr<std::shared_ptr<Engine>> Engine::Create(const EngineOptions& options) {
   auto state = std::make_unique<State>();
   state->options = options;
@@ -118,7 +140,8 @@ StatusOr<std::shared_ptr<Engine>> Engine::Create(const EngineOptions& options) {
   QUERN_ASSIGN(state->target, cpu::ResolveTarget(options.cpu));
   // Before anything is compiled: the code generator would only abort.
   QUERN_RETURN_IF_ERROR(cpu::CheckHost(*state->target));
-  QUERN_ASSIGN(state->linker, Linker::Create(*state->target));
+  if (!options.debug_folder.empty()) QUERN_RETURN_IF_ERROR(StartDebugging(*state));
+  QUERN_ASSIGN(state->linker, Linker::Create(*state->target, state->dump != nullptr));
   std::shared_ptr<Engine> engine(new Engine(std::move(state)));
   engine->self_ = engine;
   return engine;
@@ -137,6 +160,7 @@ StatusOr<Module> Engine::Compile(std::span<const kir::Kernel> kernels, std::span
     std::unique_ptr<cpu::ObjectCompiler> compiler = state_->TakeCompiler();
     for (size_t i = next++; i < kernels.size(); i = next++) {
       const std::string& symbol = symbols.empty() ? kernels[i].name : symbols[i];
+      if (state_->dump != nullptr) WriteText(state_->options.emit.kir_folder, symbol, kernels[i]);
       module->reports[i].thread = thread;
       module->reports[i].start = Now();
       StatusOr<cpu::Object> object = compiler->Compile(kernels[i], symbol);
@@ -166,7 +190,7 @@ cache::CompileKey Engine::KeyOf(const kir::Kernel& kernel, const std::string& sy
   key.symbol = symbol;
   key.level = state_->target->name;
   key.features = std::string(level->target_cpu) + " " + std::string(level->target_features) + " " + state_->target->required;
-  key.options = absl::StrFormat("optimise=%d specialise=%d expand_tiles=%d", emit.optimise, emit.specialise, emit.expand_tiles);
+  key.options = absl::StrFormat("optimise=%d specialise=%d expand_tiles=%d debug_lines=%d %s", emit.optimise, emit.specialise, emit.expand_tiles, emit.debug_lines, emit.kir_folder);
   key.primitives = simd::BitcodeHash();
   key.llvm = LlvmIdentity();
   key.build = SourcesIdentity();
@@ -216,7 +240,18 @@ Status Engine::Link(Module::State& module) {
   state_->live_bytes += module.report.code_bytes;
   module.report.jitlink = Now() - start;
   if (state_->options.perf_map) WritePerfMap(module);
+  if (state_->dump != nullptr) WriteJitDump(module);
   return absl::OkStatus();
+}
+
+void Engine::WriteJitDump(const Module::State& module) {
+  for (size_t i = 0; i < module.code.size(); ++i) {
+    const cpu::Object& object = module.objects[i];
+    const LinkedCode& code = *module.code[i];
+    std::vector<CodeLine> lines = LineTable(object.bytes, object.symbol);
+    for (CodeLine& line : lines) line.address += code.addresses[0];
+    state_->dump->Add(object.symbol, code.addresses[0], code.sizes[0], TextPath(state_->options.emit.kir_folder, object.symbol), lines);
+  }
 }
 
 void Engine::WritePerfMap(const Module::State& module) {

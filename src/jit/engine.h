@@ -28,6 +28,10 @@ struct EngineOptions {
   int threads = 2;             // for compiling
   cpu::EmitOptions emit = {};
   bool perf_map = false;       // append to /tmp/perf-PID.map, which `perf report` reads
+  // A folder, made when it is not there, for all that debuggers and profilers want: SYMBOL.kir, the printed text of each kernel,
+  // which line tables refer to; code is announced to GDB; and jit-PID.dump (jit/jitdump.h). Objects then hold the folder's
+  // path: they are of no use elsewhere. Empty: none of that.
+  std::string debug_folder = {};
 };
 
 // Wall time in nanoseconds; the parts are summed over the compile threads, `wall` is what the caller waited.
@@ -111,6 +115,8 @@ class Engine {
   explicit Engine(std::unique_ptr<State> state);
   Status Link(Module::State& module);
   void WritePerfMap(const Module::State& module);
+  void WriteJitDump(const Module::State& module);
+  static Status StartDebugging(State& state);
   std::unique_ptr<State> state_;
   std::weak_ptr<Engine> self_;
 };

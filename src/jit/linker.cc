@@ -9,6 +9,8 @@
 #include "base/check.h"
 #include "codegen/cpu/object.h"
 #include "llvm/ExecutionEngine/JITLink/JITLinkMemoryManager.h"
+#include "llvm/ExecutionEngine/Orc/DebugObjectManagerPlugin.h"
+#include "llvm/ExecutionEngine/Orc/EPCDebugObjectRegistrar.h"
 #include "llvm/ExecutionEngine/Orc/ExecutionUtils.h"
 #include "llvm/ExecutionEngine/Orc/ObjectLinkingLayer.h"
 #include "llvm/Object/ELFObjectFile.h"
@@ -70,7 +72,7 @@ Linker::~Linker() {
   if (llvm::Error error = state_->session->endSession()) llvm::consumeError(std::move(error));
 }
 
-StatusOr<std::unique_ptr<Linker>> Linker::Create(const cpu::Target& target) {
+StatusOr<std::unique_ptr<Linker>> Linker::Create(const cpu::Target& target, bool debugger) {
   auto state = std::make_unique<State>();
   auto control = orc::SelfExecutorProcessControl::Create();
   if (!control) return ToStatus(control.takeError(), "jit");
@@ -78,6 +80,12 @@ StatusOr<std::unique_ptr<Linker>> Linker::Create(const cpu::Target& target) {
   // Errors come back from Load; nothing is printed.
   state->session->setErrorReporter([](llvm::Error error) { llvm::consumeError(std::move(error)); });
   state->layer = std::make_unique<orc::ObjectLinkingLayer>(*state->session);
+  if (debugger) {
+    auto registrar = orc::createJITLoaderGDBRegistrar(*state->session);
+    if (!registrar) return ToStatus(registrar.takeError(), "debugger");
+    state->layer->addPlugin(std::make_shared<orc::DebugObjectManagerPlugin>(*state->session, std::move(*registrar), /*RequireDebugSections=*/true,
+                                                                           /*AutoRegisterCode=*/true));
+  }
   state->runtime = &state->session->createBareJITDylib("runtime");
   orc::SymbolMap symbols;
   auto define = [&](const std::string& name, const void* address) {

@@ -192,6 +192,7 @@ Status Emitter::EmitKernel(const kir::Kernel& kernel, const std::string& symbol)
   entry_ = llvm::BasicBlock::Create(context_, "entry", function_);
   llvm::BasicBlock* start = llvm::BasicBlock::Create(context_, "start", function_);
   b_.SetInsertPoint(start);
+  StartLines(kernel, symbol);
   scratch_ = function_->getArg(1);
   layout_ = kir::LayoutScratch(kernel);
   DeclareParams(kernel, function_->getArg(0));

@@ -12,6 +12,12 @@ void Emitter::EmitBlock(const kir::Block& block) {
 }
 
 void Emitter::EmitStmt(const kir::Stmt& stmt) {
+  const llvm::DebugLoc outside = EnterLine(stmt);
+  EmitStmtNode(stmt);
+  b_.SetCurrentDebugLocation(outside);
+}
+
+void Emitter::EmitStmtNode(const kir::Stmt& stmt) {
   if (const auto* loop = std::get_if<kir::Loop>(&stmt.node)) return EmitLoopNode(*loop);
   if (const auto* node = std::get_if<kir::If>(&stmt.node)) return EmitIf(*node);
   if (const auto* let = std::get_if<kir::Let>(&stmt.node)) {

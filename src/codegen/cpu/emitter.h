@@ -9,6 +9,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -85,6 +86,11 @@ class Emitter {
   llvm::AllocaInst* EntryAlloca(llvm::Type* type);
   void SetStrides(Buffer& buffer);
 
+  // ---- emit_debug.cc
+  void StartLines(const kir::Kernel& kernel, const std::string& symbol);
+  // What is emitted from here on belongs to the statement's line. The location before, to go back to.
+  llvm::DebugLoc EnterLine(const kir::Stmt& stmt);
+
   // ---- emit_value.cc: lanes and arithmetic on Val
   llvm::Type* ScalarType(DType dtype);                 // in registers
   llvm::Type* MemoryType(DType dtype);
@@ -143,6 +149,7 @@ class Emitter {
   // ---- emit_stmt.cc
   void EmitBlock(const kir::Block& block);
   void EmitStmt(const kir::Stmt& stmt);
+  void EmitStmtNode(const kir::Stmt& stmt);
   void EmitAlloc(const std::string& name, const kir::BufferType& type);
   void EmitIf(const kir::If& node);
   void EmitMap(const kir::Map& map);
@@ -195,6 +202,7 @@ class Emitter {
   const kir::Kernel* kernel_ = nullptr;
   llvm::Function* function_ = nullptr;
   llvm::BasicBlock* entry_ = nullptr;      // allocas only
+  std::map<const kir::Stmt*, int> lines_;  // of the printed text, where line tables are asked for
   int lanes_ = 1;                          // 1 outside vec loops
   llvm::Value* mask_ = nullptr;            // live lanes, or null for all
   std::vector<std::pair<std::string, Binding>> names_;

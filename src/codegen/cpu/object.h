@@ -21,6 +21,10 @@ struct EmitOptions {
   bool optimise = true;     // the code generator's default level; false: its quick one, kernels 5-40% slower
   bool specialise = false;  // inline the tiles' own bitcode with the kernel's constants instead of calling them
   bool expand_tiles = false;  // ignore tile bindings: expand every meaning (tests, targets without bindings)
+  // Line tables that say which line of the kernel's printed text (kir::Print) an instruction belongs to. The text is not written
+  // here: debuggers look for it in `kir_folder`/SYMBOL.kir.
+  bool debug_lines = false;
+  std::string kir_folder = {};
   bool dump_ir = false;     // fill Object::ir_before and ir_after
   bool dump_assembly = false;
 };
