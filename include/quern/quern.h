@@ -40,6 +40,11 @@ struct Options {
   // folder; none where it is empty. "": no checks.
   std::string check = {};
   std::string check_folder = ".";
+  // For profilers and debuggers (docs/debugging.md). A line in /tmp/perf-PID.map for each kernel; also by QUERN_PERF_MAP=1.
+  bool perf_map = false;
+  // A folder for the printed kernels, whose lines generated code then knows, and a jitdump; code is announced to GDB, and the cache
+  // is left out. Also by QUERN_DEBUG_KERNELS. Empty: none of that.
+  std::string debug_kernels = {};
   int64_t context = 0;          // positions to keep, at most 2^24; 0: the model's own length, at most 4096
   // Called with a line of text when a variant of the graph is compiled, on the thread of the call that needs it. Null: silent.
   std::function<void(std::string_view)> log = {};
@@ -65,8 +70,6 @@ struct Timings {
   double llvm = 0;              // kernels compiled: LLVM and what leads to it, summed over the compile threads
   int kernels_cached = 0, kernels_compiled = 0;
 };
-
-class Profiler;
 
 class Profiler;
 
@@ -107,7 +110,6 @@ class Session {
   void Reset();
 
  private:
-  friend class Profiler;  // quern/profile.h
   friend class Profiler;  // quern/profile.h
   struct State;
   explicit Session(std::unique_ptr<State> state);

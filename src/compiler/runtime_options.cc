@@ -1,5 +1,7 @@
 #include "compiler/runtime_options.h"
 
+#include <cstdlib>
+
 #include "cache/folder.h"
 #include "cache/object_store.h"
 #include "jit/engine.h"
@@ -16,9 +18,17 @@ StatusOr<int> Threads(const char* what, int threads) {
   return threads > 0 ? threads : DefaultThreads();
 }
 
+std::string Environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+std::string DebugFolder(const Options& options) { return options.debug_kernels.empty() ? Environment("QUERN_DEBUG_KERNELS") : options.debug_kernels; }
+
 }  // namespace
 
 StatusOr<std::shared_ptr<cache::ObjectStore>> StoreOf(const Options& options) {
+  if (!DebugFolder(options).empty()) return std::shared_ptr<cache::ObjectStore>();  // such objects hold the folder's path
   const std::optional<std::string> folder = cache::ChooseFolder(options.cache);
   if (!folder) return std::shared_ptr<cache::ObjectStore>();
   StatusOr<std::unique_ptr<cache::ObjectStore>> store = cache::ObjectStore::Open(*folder, cache::kDefaultLimit);
@@ -31,6 +41,8 @@ StatusOr<std::shared_ptr<cache::ObjectStore>> StoreOf(const Options& options) {
 
 StatusOr<std::shared_ptr<jit::Engine>> EngineOf(const Options& options) {
   jit::EngineOptions engine_options;
+  engine_options.perf_map = options.perf_map || Environment("QUERN_PERF_MAP") == "1";
+  engine_options.debug_folder = DebugFolder(options);
   engine_options.cpu = options.cpu;
   QUERN_ASSIGN(engine_options.threads, Threads("compile threads", options.compile_threads));
   engine_options.emit.specialise = options.specialise;

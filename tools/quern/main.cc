@@ -220,6 +220,8 @@ int main(int argc, char** argv) {
   run_command->add_flag("--cache-verify", options.cache_verify, "compile what the cache has as well, and fail where the bytes differ");
   run_command->add_option("--check", options.check, "ref: every kernel against the interpreter in double; nan: where a NaN or inf appears. Slow");
   run_command->add_option("--check-out", options.check_folder, "with --check: folder of the reproduction of what fails")->capture_default_str();
+  run_command->add_flag("--perf-map", options.perf_map, "name the kernels for perf, in /tmp/perf-PID.map");
+  run_command->add_option("--debug-kernels", options.debug_kernels, "folder for printed kernels and a jitdump: lines for gdb and perf annotate");
   run_command->add_flag("--ids", run.ids, "print token ids in place of text, and do not stop at the end token");
   run_command->add_option("--logits", run.logits_file, "write raw f32 [positions, vocabulary] of prompt and generated tokens");
   run_command->add_flag("--verbose", verbose, "say when a variant is compiled");
