@@ -5,7 +5,7 @@
 //   session->Step(ids);                         // compiles, and pages weights in: left out of the figures
 //   profiler->Phase("prefill");
 //   session->Reset(), session->Step(ids);
-//   std::puts((*profiler->Table()).c_str());    // or Json(), Trace()
+//   std::puts((*profiler->Table()).c_str());    // or Json(), Trace(), Html()
 #pragma once
 
 #include <memory>
@@ -45,10 +45,12 @@ class Profiler {
   void Clear();
 
   // What was recorded: as tables for people, at most `top` kernels in each (0: all); as JSON with everything; as a trace for
-  // Perfetto or chrome://tracing. Errors: kInternal.
+  // Perfetto or chrome://tracing; as a page for a browser, with the text of every kernel at each stage, for which the kernels are
+  // compiled again. Errors: kInternal.
   Result<std::string> Table(int top = 0);
   Result<std::string> Json();
   Result<std::string> Trace();
+  Result<std::string> Html();
 
  private:
   struct State;

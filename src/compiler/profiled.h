@@ -5,6 +5,9 @@
 #include <string>
 
 #include "base/time_span.h"
+#include "compiler/pipeline.h"
+#include "hir/module.h"
+#include "ir/graph.h"
 #include "runtime/executable.h"
 
 namespace quern::compiler {
@@ -16,6 +19,11 @@ struct Profiled {
   bool exact = false;
   int64_t context = 0;
   std::shared_ptr<const TimeSpans> steps;  // load and passes, growing as variants are compiled
+  // How the plans came about, to show it.
+  const hir::Module* module = nullptr;
+  const ir::Graph* graph = nullptr;        // what variants are fused from
+  PipelineOptions pipeline;                // that they are fused with; no spans
+  bool specialise = false;
 };
 
 }  // namespace quern::compiler

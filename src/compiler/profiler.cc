@@ -2,8 +2,10 @@
 
 #include "quern/profile.h"
 
+#include "compiler/kernel_stages.h"
 #include "compiler/profiled.h"
 #include "compiler/public_error.h"
+#include "profile/html.h"
 #include "profile/json.h"
 #include "profile/profile.h"
 #include "profile/table.h"
@@ -84,6 +86,13 @@ Result<std::string> Profiler::Table(int top) {
 }
 
 Result<std::string> Profiler::Json() { return state_->Report(profile::JsonText); }
+
+Result<std::string> Profiler::Html() {
+  StatusOr<profile::Profile> profile = state_->Collect();
+  const Status status = profile.ok() ? compiler::AddStages(state_->profiled, *profile) : profile.status();
+  if (!status.ok()) return Result<std::string>::Failed(compiler::ErrorOf(status, state_->profiled.model));
+  return profile::HtmlText(*profile);
+}
 
 Result<std::string> Profiler::Trace() { return state_->Report(profile::TraceText); }
 

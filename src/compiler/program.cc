@@ -223,6 +223,7 @@ StatusOr<std::unique_ptr<Program::State_>> MakeProgram(const ProgramSpec& spec, 
   auto state = std::make_unique<Program::State_>();
   QUERN_ASSIGN(PipelineOptions pipeline, PipelineOptionsOf(options));
   pipeline.spans = std::make_shared<TimeSpans>();
+  state->module = *spec.module;
   QUERN_ASSIGN(state->graph, PrepareGraph(*spec.module, pipeline));
   QUERN_ASSIGN(ExecutableOptions executable_options, ExecutableOptionsOf(options));
   state->cache = executable_options.cache;
@@ -250,7 +251,8 @@ StatusOr<std::unique_ptr<Program::State_>> MakeProgram(const ProgramSpec& spec, 
     QUERN_RETURN_IF_ERROR(state->executable->BindParam(port.name, {reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}));
   }
   state->prepare_seconds = Since(start);
-  state->profiled = {state->executable.get(), made.name, "", options.exact, 0, pipeline.spans};
+  state->profiled = {state->executable.get(), made.name, "", options.exact, 0, pipeline.spans, &state->module, &state->graph, pipeline, options.specialise};
+  state->profiled.pipeline.spans = nullptr;
   if (bound) {
     Binding smallest;
     for (const auto& [name, range] : made.symbols) smallest[name] = range.low;

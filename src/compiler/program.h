@@ -18,6 +18,7 @@
 namespace quern {
 
 struct Program::State_ {
+  hir::Module module;
   ir::Graph graph;
   std::shared_ptr<check::Checker> checker;  // null: none was asked for
   std::unique_ptr<Executable> executable;

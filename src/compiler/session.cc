@@ -124,7 +124,9 @@ Result<Session> Session::Open(const std::string& path, const Options& options) {
     QUERN_ASSIGN(state->checker, compiler::AttachChecker(options, pipeline, executable_options));
     QUERN_ASSIGN(state->executable, MakeExecutable(state->graph, state->spec, std::move(executable_options), pipeline, state->checker));
     state->prepare_seconds = Since(compile_start);
-    state->profiled = {state->executable.get(), path, models::kSequenceSymbol, options.exact, state->spec.context, pipeline.spans};
+    state->profiled = {state->executable.get(), path, models::kSequenceSymbol, options.exact, state->spec.context, pipeline.spans,
+                       &state->spec.module, &state->graph, pipeline, options.specialise};
+    state->profiled.pipeline.spans = nullptr;
     QUERN_RETURN_IF_ERROR(state->executable->Prepare({{models::kSequenceSymbol, 1}, {models::kPastSymbol, 0}, {models::kLogitsSymbol, 1}}));
     state->timings.load = load;
     state->UpdateTimings();

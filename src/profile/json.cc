@@ -57,6 +57,14 @@ Json LaunchJson(const Profile& profile, const Section& section, const Launch& la
   return row;
 }
 
+Json OpLinesJson(const OpLines& stage) { return {{"text", stage.text}, {"ops", stage.ops}}; }
+Json KirLinesJson(const KirLines& stage) { return {{"text", stage.text}, {"kir_lines", stage.lines}}; }
+
+Json StagesJson(const Stages& stages) {
+  return {{"hir", OpLinesJson(stages.hir)}, {"mir", OpLinesJson(stages.mir)}, {"kir", {{"ops", stages.kir_ops}}},
+          {"llvm", KirLinesJson(stages.llvm)}, {"assembly", KirLinesJson(stages.assembly)}};
+}
+
 Json KernelJson(const Profile& profile, const Section& section, const Kernel& kernel) {
   Json origins = Json::array();
   for (const Origin& origin : kernel.origins) origins.push_back({{"op", origin.op}, {"share", origin.share}});
@@ -65,6 +73,7 @@ Json KernelJson(const Profile& profile, const Section& section, const Kernel& ke
               {"launches", kernel.launches}, {"scratch_bytes", kernel.scratch_bytes}};
   AddFigures(row, profile, section, kernel.sums);
   row["kir"] = kernel.text;
+  if (kernel.stages != nullptr) row["stages"] = StagesJson(*kernel.stages);
   return row;
 }
 

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "base/time_span.h"
 #include "jit/engine.h"
 #include "profile/machine.h"
+#include "profile/stages.h"
 #include "runtime/executable.h"
 #include "runtime/run_log.h"
 
@@ -77,6 +79,7 @@ struct Kernel {
   int launches = 0;          // a step
   int64_t scratch_bytes = 0;
   std::string text;          // KIR
+  std::shared_ptr<const Stages> stages;  // null unless asked for: Collect leaves it so
   Sums sums;
 };
 

@@ -32,12 +32,14 @@ ProfileCommand::ProfileCommand(CLI::App& app) : command_(app.add_subcommand("pro
   command_->add_option("--top", top_, "kernels in a table at most; 0: all")->capture_default_str()->check(CLI::NonNegativeNumber);
   command_->add_option("--json", json_, "write everything that was measured to this file");
   command_->add_option("--trace", trace_, "write a trace for Perfetto or chrome://tracing to this file");
+  command_->add_option("--html", html_, "write a report for a browser to this file, which needs nothing else");
   command_->add_flag("--counters", profiler_.counters, "read hardware counters as well, where there are any; times grow");
   command_->add_flag("--probe", profiler_.probe, "measure this machine's peaks anew");
   command_->footer("Examples:\n"
                    "  quern profile models/addition.gguf --prompt \"27+58=\"\n"
                    "  quern profile model.gguf --prompt \"Once upon a time\" --tokens 64 --threads 1 --top 10\n"
-                   "  quern profile model.gguf --tokens-in 1,403,407 --json profile.json --trace trace.json");
+                   "  quern profile model.gguf --tokens-in 1,403,407 --json profile.json --trace trace.json\n"
+                   "  quern profile model.gguf --prompt \"Once upon a time\" --html report.html");
 }
 
 std::string ProfileCommand::Steps(quern::Session& session, quern::Profiler& profiler, const std::vector<int32_t>& ids, int64_t tokens, bool warm_up) {
@@ -75,6 +77,10 @@ std::string ProfileCommand::Run() {
   if (error.empty() && !trace_.empty()) {
     quern::Result<std::string> trace = profiler->Trace();
     error = trace.ok() ? Write(trace_, *trace) : trace.error();
+  }
+  if (error.empty() && !html_.empty()) {
+    quern::Result<std::string> html = profiler->Html();
+    error = html.ok() ? Write(html_, *html) : html.error();
   }
   return error;
 }

@@ -21,7 +21,7 @@ class ProfileCommand {
   std::string Steps(quern::Session& session, quern::Profiler& profiler, const std::vector<int32_t>& ids, int64_t tokens, bool warm_up);
 
   CLI::App* command_;
-  std::string model_, prompt_, json_, trace_;
+  std::string model_, prompt_, json_, trace_, html_;
   std::vector<int32_t> ids_;
   int tokens_ = 32, repeat_ = 3, top_ = 20;
   quern::Options options_;

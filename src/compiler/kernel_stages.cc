@@ -1,0 +1,154 @@
+#include "compiler/kernel_stages.h"
+
+#include <map>
+#include <set>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "codegen/cpu/object.h"
+#include "hir/module.h"
+#include "ir/op.h"
+#include "profile/debug_text.h"
+
+namespace quern::compiler {
+namespace {
+
+using profile::OpLines;
+using Lines = std::vector<std::string>;
+
+Lines LinesOf(const std::string& text) {
+  Lines lines = absl::StrSplit(text, '\n');
+  if (!lines.empty() && lines.back().empty()) lines.pop_back();
+  return lines;
+}
+
+void Add(OpLines& out, const std::string& line, std::vector<int> ops = {}) {
+  absl::StrAppend(&out.text, line, "\n");
+  out.ops.push_back(std::move(ops));
+}
+
+// "  %12 = ..." or "  %12:2 = ...": the definition of node 12.
+bool Defines(const std::string& line, std::string_view indent, int node) {
+  const std::string start = absl::StrCat(std::string(indent), "%", node);
+  return absl::StartsWith(line, start) && line.size() > start.size() && (line[start.size()] == ' ' || line[start.size()] == ':');
+}
+
+// "layers.3/ffn/up" and "MatMul" of "layers.3/ffn/up: MatMul".
+std::pair<std::string, std::string> LabelAndOp(const std::string& origin) {
+  const size_t at = origin.rfind(": ");
+  return at == std::string::npos ? std::pair(origin, std::string()) : std::pair(origin.substr(0, at), origin.substr(at + 2));
+}
+
+// The blocks that the kernel's ops came from, and the leaves they read.
+OpLines HirOf(const hir::Module& module, const Lines& lines, const std::vector<std::string>& origins) {
+  std::map<int, std::vector<int>> shown;  // by node: rows of origins
+  for (int n = 0; n < static_cast<int>(module.nodes().size()); ++n) {
+    const hir::Node& node = module.nodes()[n];
+    for (int o = 0; o < static_cast<int>(origins.size()); ++o) {
+      const auto [label, op] = LabelAndOp(origins[o]);
+      const bool own = label == node.label && (node.op == nullptr || op == node.op->name);
+      if (own || absl::StartsWith(label, node.label + "/")) shown[n].push_back(o);
+    }
+  }
+  std::set<int> operands;
+  for (const auto& [n, ops] : shown) {
+    for (const hir::Value& input : module.nodes()[n].inputs) {
+      if (!input.absent() && module.nodes()[input.node].inputs.empty()) operands.insert(input.node);
+    }
+  }
+  for (const int n : operands) shown.try_emplace(n);
+  OpLines hir;
+  size_t at = 0;
+  for (const auto& [n, ops] : shown) {
+    while (at < lines.size() && !Defines(lines[at], "  ", n)) ++at;
+    if (at < lines.size()) Add(hir, lines[at], ops);
+  }
+  return hir;
+}
+
+// The region with its body, one line a node.
+OpLines MirOf(const ir::Graph& fused, const Lines& lines, int region, const std::vector<std::string>& origins) {
+  OpLines mir;
+  size_t at = 0;
+  while (at < lines.size() && !Defines(lines[at], "  ", region)) ++at;
+  const ir::Graph& body = *fused.node(region).body;
+  int node = 0;
+  for (; at < lines.size(); ++at) {
+    std::vector<int> ops;
+    const bool defines = node < static_cast<int>(body.nodes().size()) && Defines(lines[at], "    ", node);
+    if (defines) {
+      const ir::Node& made = body.node(node++);
+      for (int o = 0; o < static_cast<int>(origins.size()); ++o) {
+        const auto [label, op] = LabelAndOp(origins[o]);
+        if (made.origin >= 0 && label == body.origins()[made.origin].label && op == made.op->name) ops.push_back(o);
+      }
+    }
+    Add(mir, lines[at], std::move(ops));
+    if (lines[at] == "  }") break;
+  }
+  return mir;
+}
+
+std::vector<int> KirOps(const kir::Kernel& kernel) {
+  std::map<const kir::Stmt*, int> lines;
+  const std::string text = kir::Print(kernel, {.lines = &lines});
+  std::vector<int> ops(LinesOf(text).size(), -1);
+  for (const auto& [stmt, line] : lines) ops[line - 1] = stmt->origin;
+  return ops;
+}
+
+class VariantStages {
+ public:
+  static StatusOr<VariantStages> Of(const Profiled& profiled, int variant) {
+    VariantStages made(*profiled.executable->plan(variant));
+    made.module_ = profiled.module;
+    made.hir_ = LinesOf(hir::Print(*profiled.module));
+    QUERN_ASSIGN(PlannedVariant fused, FuseVariant(*profiled.graph, profiled.executable->guard(variant), profiled.pipeline));
+    made.fused_ = std::move(fused.graph);
+    made.mir_ = LinesOf(ir::Print(made.fused_));
+    return made;
+  }
+
+  StatusOr<profile::Stages> Of(const lir::Launch& launch, cpu::ObjectCompiler& compiler) const {
+    const kir::Kernel& kernel = plan_->plan().kernels[launch.kernel];
+    profile::Stages stages;
+    stages.hir = HirOf(*module_, hir_, kernel.origins);
+    const bool region = launch.region >= 0 && launch.region < static_cast<int>(fused_.nodes().size()) && fused_.node(launch.region).body != nullptr;
+    if (region) stages.mir = MirOf(fused_, mir_, launch.region, kernel.origins);
+    stages.kir_ops = KirOps(kernel);
+    QUERN_ASSIGN(const cpu::Object object, compiler.Compile(kernel, plan_->kernel_symbols()[launch.kernel]));
+    stages.llvm = profile::LinkedIr(object.ir_after);
+    stages.assembly = profile::LinkedAssembly(object.assembly);
+    return stages;
+  }
+
+ private:
+  explicit VariantStages(const BoundPlan& plan) : plan_(&plan) {}
+  const BoundPlan* plan_;
+  const hir::Module* module_ = nullptr;
+  ir::Graph fused_;
+  Lines hir_, mir_;
+};
+
+}  // namespace
+
+Status AddStages(const Profiled& profiled, profile::Profile& profile) {
+  cpu::EmitOptions emit;
+  emit.specialise = profiled.specialise;
+  emit.debug_lines = emit.dump_ir = emit.dump_assembly = true;
+  cpu::ObjectCompiler compiler(profiled.executable->cache().engine().target(), emit);
+  for (profile::Section& section : profile.sections) {
+    QUERN_ASSIGN(const VariantStages variant, VariantStages::Of(profiled, section.variant));
+    const std::vector<lir::Launch>& launches = profiled.executable->plan(section.variant)->plan().launches;
+    for (size_t l = 0; l < launches.size(); ++l) {
+      profile::Kernel& kernel = section.kernels[section.launches[l].kernel];
+      if (kernel.stages != nullptr) continue;
+      QUERN_ASSIGN(profile::Stages stages, variant.Of(launches[l], compiler));
+      kernel.stages = std::make_shared<const profile::Stages>(std::move(stages));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace quern::compiler
