@@ -132,7 +132,8 @@ Status Checker::CheckOperands(const RegionStep& step) {
     finding.type = absl::StrCat(name, " ", std::string(Name(value.dtype)), Text(value.dims));
     finding.index = IndexOf(value.dims, nan - value.data.begin());
     finding.got = *nan;
-    finding.note = absl::StrCat("it is there before the op: ", parameter ? "parameter " : "input ", name, " holds it");
+    finding.given = true;
+    finding.note = absl::StrCat(parameter ? "parameter " : "input ", name, " holds it");
     finding.operands.clear();
     finding.wrong = std::count_if(value.data.begin(), value.data.end(), [](double v) { return std::isnan(v); });
     finding.elements = value.elements();

@@ -85,7 +85,7 @@ std::string Finding::ToString() const {
     absl::StrAppendFormat(&text, " is outside of its contract%s: %s at %s is %.9g, %.9g expected, at most %.3g off", fused ? " (fused)" : "", type,
                           Text(index), got, expected, allowed);
   } else {
-    absl::StrAppendFormat(&text, " makes %s%s: %s at %s is %g", std::isnan(got) ? "a NaN" : "an inf", fused ? " (fused)" : "", type, Text(index), got);
+    absl::StrAppendFormat(&text, " %s %s%s: %s at %s is %g", given ? "reads" : "makes", std::isnan(got) ? "a NaN" : "an inf", fused ? " (fused)" : "", type, Text(index), got);
   }
   const auto line = [&](const char* what, const std::string& value) {
     if (!value.empty()) absl::StrAppend(&text, "\n  ", what, ": ", value);

@@ -22,6 +22,7 @@ struct Finding {
   Kind kind = Kind::kRef;
   std::string op = {};                   // "MatMul"
   std::string block = {};                 // label path of its HIR block; empty when unknown
+  bool given = false;                 // kNan: the op does not make it but reads it from outside
   bool fused = false;                 // the ops of the region are right one by one: `op` is the one that makes its result
   std::string type = {};                 // of the value: "f32[1, 64]"
   std::vector<int64_t> index = {};        // the worst element

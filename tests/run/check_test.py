@@ -98,12 +98,12 @@ def damaged_weight(folder):
     result = run("run", model, "--prompt", "27+58=", "--check", "nan", "--check-out", out)
     expect(result.returncode == 1, "a NaN must end the run", result)
     lines = result.stderr.splitlines()
-    expect(re.match(r"quern: \w+ of layers\.1/\S+ makes a NaN: " + re.escape(name) + r" f32\[\d+\] at \[5\]", lines[0]), "the op, its block and the element", result)
+    expect(re.match(r"quern: \w+ of layers\.1/\S+ reads a NaN: " + re.escape(name) + r" f32\[\d+\] at \[5\]", lines[0]), "the op, its block and the element", result)
     expect(any(f"parameter {name} holds it" in line for line in lines), "the parameter is named", result)
     paths = glob.glob(os.path.join(out, "check-layers.1-*.qir"))
     expect(len(paths) == 1 and any(paths[0] in line for line in lines), "the reproduction is there, and named", result)
     again = run("replay", paths[0])
-    expect(again.returncode == 1 and "makes a NaN" in again.stdout, "the reproduction fails again", again)
+    expect(again.returncode == 1 and "reads a NaN" in again.stdout, "the reproduction fails again", again)
     # The command on top is one that works, from its folder.
     command = open(paths[0]).readline().split()
     expect(command[:3] == ["#", "quern", "replay"], "the command stands on top", again)
@@ -115,7 +115,7 @@ def damaged_weight(folder):
     reduced = run("reduce", paths[0], "-o", os.path.join(folder, "small.qir"))
     expect(reduced.returncode == 0 and reduced.stdout.strip().endswith("small.qir"), "it is reduced", reduced)
     again = run("replay", reduced.stdout.strip())
-    expect(again.returncode == 1 and "makes a NaN" in again.stdout, "what is smaller fails too", again)
+    expect(again.returncode == 1 and "reads a NaN" in again.stdout, "what is smaller fails too", again)
     sizes = [os.path.getsize(p[:-4] + ".bin") for p in (paths[0], reduced.stdout.strip())]
     expect(sizes[1] < sizes[0] and sizes[1] < 400, f"and is smaller: {sizes}", reduced)
 

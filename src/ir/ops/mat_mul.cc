@@ -39,23 +39,29 @@ StatusOr<std::vector<TensorType>> Infer(const InferContext& context) {
   return std::vector<TensorType>{{IsBlock(b.dtype) ? DType::kF32 : a.dtype, std::move(dims)}};
 }
 
+// Position of the element at the broadcast of `index`.
+int64_t Offset(const RefTensor& tensor, std::span<const int64_t> index) {
+  int64_t offset = 0;
+  const size_t skip = index.size() - tensor.dims.size();
+  for (size_t d = 0; d < tensor.dims.size(); ++d) offset = offset * tensor.dims[d] + (tensor.dims[d] == 1 ? 0 : index[skip + d]);
+  return offset;
+}
+
 Status Reference(RefContext& context) {
   const RefTensor &a = *context.operands[0], &b = *context.operands[1];
   RefTensor& y = context.results[0];
   const bool transposed = context.node.attributes.Bool("transpose_b");
   const int64_t k = a.dims.back();
   const size_t rank = y.dims.size();
-  std::vector<int64_t> index(rank);
+  std::vector<int64_t> index(rank), at_a(rank), at_b(rank);
+  const int64_t step = transposed ? 1 : y.dims.back();  // of b, from one term to the next
   for (double& out : y.data) {
-    std::vector<int64_t> at_a = index, at_b = index;
-    const int64_t n = index[rank - 1];
+    at_a = at_b = index;
+    at_a[rank - 1] = at_b[rank - 2] = at_b[rank - 1] = 0;
+    at_b[rank - (transposed ? 2 : 1)] = index[rank - 1];
+    const double *x = a.data.data() + Offset(a, at_a), *w = b.data.data() + Offset(b, at_b);
     double sum = 0;
-    for (int64_t i = 0; i < k; ++i) {
-      at_a[rank - 1] = i;
-      at_b[rank - 2] = transposed ? n : i;
-      at_b[rank - 1] = transposed ? i : n;
-      sum += a.At(at_a) * b.At(at_b);
-    }
+    for (int64_t i = 0; i < k; ++i) sum += x[i] * w[i * step];
     out = RoundTo(y.dtype, sum);
     NextIndex(y.dims, index);
   }
