@@ -18,7 +18,10 @@ TO_BE_WRITTEN = {"src/ir/ops/cubed.cc", "src/opt/drop_negations.cc"}  # by the r
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 SPAN = re.compile(r"`([^`\n]+)`")
 PATH = re.compile(r"(?<![\w./-])(?:" + "|".join(FOLDERS) + r")/[\w./*+-]*")
-COMMAND = re.compile(r"(?:^|[\s/])quern(?: (run|inspect|dump|ops|compile))?(?= |$)")
+# Verbs, and verbs of verbs.
+COMMANDS = ("cache clear", "cache explain", "cache gc", "cache list", "cache verify", "cache", "compile", "dump", "inspect", "ops", "profile", "reduce",
+            "replay", "run")
+COMMAND = re.compile(r"(?:^|[\s/])quern(?: (" + "|".join(COMMANDS) + r"))?(?= |$)")
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
 
 
@@ -55,7 +58,7 @@ def path_exists(path):
 
 
 def main():
-    options = {command: options_of([command] if command else []) for command in ("", "run", "inspect", "dump", "ops", "compile")}
+    options = {command: options_of(command.split()) for command in ("", *COMMANDS)}
     every = set().union(*options.values())
     wrong, seen = [], {"links": 0, "paths": 0, "options": 0}
     for page in pages():
