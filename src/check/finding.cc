@@ -14,6 +14,9 @@ namespace {
 
 std::string Concrete(const ir::RefTensor& tensor) { return absl::StrCat(std::string(Name(tensor.dtype)), Text(tensor.dims)); }
 
+// A NaN has a sign, but not for people.
+std::string Number(double value) { return std::isnan(value) ? "nan" : absl::StrFormat("%.9g", value); }
+
 // The element of an operand that meets `index` of the result.
 std::vector<int64_t> Broadcast(const ir::RefTensor& operand, std::span<const int64_t> index) {
   std::vector<int64_t> at(index.end() - operand.dims.size(), index.end());
@@ -55,7 +58,7 @@ void Describe(const ir::Graph& graph, ir::Value value, int64_t element, const Ev
     const ir::RefTensor& operand = values.At(input);
     if (node.op->family == ir::Family::kElementwise) {
       const std::vector<int64_t> at = Broadcast(operand, finding.index);
-      finding.operands.push_back(absl::StrFormat("%s%s = %.9g", NameOf(graph, input), Text(at), operand.At(at)));
+      finding.operands.push_back(absl::StrFormat("%s%s = %s", NameOf(graph, input), Text(at), Number(operand.At(at))));
     } else {
       finding.operands.push_back(absl::StrCat(NameOf(graph, input), " ", Concrete(operand), ": ", Range(operand)));
     }
@@ -82,10 +85,10 @@ std::string Finding::ToString() const {
   std::string text = op;
   if (!block.empty()) absl::StrAppend(&text, " of ", block);
   if (kind == Kind::kRef) {
-    absl::StrAppendFormat(&text, " is outside of its contract%s: %s at %s is %.9g, %.9g expected, at most %.3g off", fused ? " (fused)" : "", type,
-                          Text(index), got, expected, allowed);
+    absl::StrAppendFormat(&text, " is outside of its contract%s: %s at %s is %s, %s expected, at most %.3g off", fused ? " (fused)" : "", type,
+                          Text(index), Number(got), Number(expected), allowed);
   } else {
-    absl::StrAppendFormat(&text, " %s %s%s: %s at %s is %g", given ? "reads" : "makes", std::isnan(got) ? "a NaN" : "an inf", fused ? " (fused)" : "", type, Text(index), got);
+    absl::StrAppendFormat(&text, " %s %s%s: %s at %s is %s", given ? "reads" : "makes", std::isnan(got) ? "a NaN" : "an inf", fused ? " (fused)" : "", type, Text(index), Number(got));
   }
   const auto line = [&](const char* what, const std::string& value) {
     if (!value.empty()) absl::StrAppend(&text, "\n  ", what, ": ", value);
