@@ -102,6 +102,7 @@ KirLines LinkedIr(std::string_view ir) {
   for (const string_view line : lines) {
     // Where it is from and for what is said elsewhere in the report.
     if (absl::StartsWith(line, "!") || absl::StartsWith(line, "; ModuleID") || absl::StartsWith(line, "source_filename")) continue;
+    if (absl::StartsWith(line, "; Function Attrs:")) continue;
     if (absl::StartsWith(line, "attributes #") || absl::StartsWith(line, "target ")) continue;
     if (line.empty() && blank) continue;
     blank = line.empty();

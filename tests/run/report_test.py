@@ -198,6 +198,87 @@ def check_kernel(path, data, section, kernel, stage, number):
         check(all("pinned" in line["classes"] for line in shown if "linked" in line["classes"]), f"{fragment}: {of} lines are marked but not pinned")
 
 
+# What a reader does, one thing after another; what the page then shows is left in an attribute.
+READER = """<script>
+(async () => {
+  const pause = () => new Promise((done) => setTimeout(done, 50));
+  const all = (selector) => [...document.querySelectorAll(selector)];
+  const one = (selector) => document.querySelector(selector);
+  const fire = (element, type) => element.dispatchEvent(new MouseEvent(type, { bubbles: true, view: window, clientX: 400, clientY: 300 }));
+  const marked = (kind) => Object.fromEntries(all(".stage").map((s) => [s.dataset.stage, [...s.querySelectorAll(kind)].map((l) => Number(l.dataset.line))]));
+  const result = {};
+  const line = one("[data-stage=%STAGE%] [data-line='%LINE%']");
+  fire(line, "mouseover");
+  result.hover = marked(".linked"), result.hover_pinned = all(".pinned").length;
+  line.closest(".lines").dispatchEvent(new MouseEvent("mouseleave"));
+  result.left = all(".linked").length;
+  fire(line, "click");
+  await pause();
+  result.click = marked(".pinned"), result.click_address = location.hash;
+  const names = () => all("#kernels tbody tr td:first-child").map((td) => td.textContent);
+  result.by_time = names();
+  const calls = all("#kernels th").find((th) => th.textContent === "calls");
+  fire(calls, "click");
+  result.by_calls = all("#kernels tbody tr").map((tr) => Number(tr.dataset.row));
+  fire(calls, "click");
+  result.by_calls_up = all("#kernels tbody tr").map((tr) => Number(tr.dataset.row));
+  const slice = one("#timeline .slice");
+  fire(slice, "mousemove");
+  result.tip = one("#tip").hidden ? "" : one("#tip").textContent;
+  fire(slice, "mouseleave");
+  result.tip_hidden = one("#tip").hidden;
+  const group = slice.parentNode;
+  result.whole = group.getAttribute("transform");
+  fire(all("#timeline .zoom button")[0], "click");
+  await pause();
+  result.zoomed = group.getAttribute("transform");
+  result.selected = {};
+  for (const [name, selector] of [["point", "#roofline .point"], ["slice", "#timeline .slice"], ["value", "#arena .value"]]) {
+    fire(one(selector), "click");
+    await pause();
+    result.selected[name] = [one(selector).dataset.kernel || null, location.hash, one("#stages-kernel").textContent];
+  }
+  fire(all("#sections button").find((b) => b.getAttribute("aria-pressed") === "false"), "click");
+  await pause();
+  result.section_address = location.hash, result.section_rows = names().length;
+  document.documentElement.dataset.result = JSON.stringify(result);
+})();
+</script>
+</body>"""
+
+
+def check_reader(folder, text, data, section):
+    """A mouse on the page: hovering, clicking, sorting, zooming."""
+    kernels = data["sections"][section]["kernels"]
+    slowest = max(range(len(kernels)), key=lambda k: kernels[k]["wall_ns"])
+    number = line_with_links(kernels[slowest], "kir")
+    path = folder / "reader.html"
+    path.write_text(READER.replace("%STAGE%", "kir").replace("%LINE%", str(number)).join(text.rsplit("</body>", 1)))
+    page = open_in_browser(path)
+    root = next(a for t, a in page.elements if t == "html")
+    check("data-result" in root, "the reader did not finish")
+    result = json.loads(root.get("data-result", "{}"))
+    if not result:
+        return
+    links = expected_links(kernels[slowest], "kir", number)
+    check(result["hover"] == links and result["hover_pinned"] == 0, f"pointing at a line marks {result['hover']}, {links} expected")
+    check(result["left"] == 0, "marks stay when the pointer leaves")
+    check(result["click"] == links, f"a click pins {result['click']}, {links} expected")
+    check(result["click_address"] == f"#section={section}&kernel={slowest}&stage=kir&line={number}", f"address {result['click_address']}")
+    ranked = sorted(range(len(kernels)), key=lambda k: -kernels[k]["wall_ns"])
+    check([name.split(" ")[0] for name in result["by_time"]] == [kernels[k]["symbol"] for k in ranked], "kernels are not sorted by time")
+    check(result["by_calls"] == sorted(range(len(kernels)), key=lambda k: -kernels[k]["calls"]), f"by calls: {result['by_calls']}")
+    check(result["by_calls_up"] == sorted(range(len(kernels)), key=lambda k: kernels[k]["calls"]), f"by calls, upwards: {result['by_calls_up']}")
+    launch = data["sections"][section]["launches"][0]
+    check(launch["label"] in result["tip"] and result["tip_hidden"], f"tip {result['tip']!r}")
+    check("scale(1,1)" in result["whole"] and "scale(2,1)" in result["zoomed"], f"zoom from {result['whole']} to {result['zoomed']}")
+    for name, (kernel, address, shown) in result["selected"].items():
+        wanted = int(re.search(r"kernel=(\d+)", address).group(1))
+        check(shown == kernels[wanted]["symbol"] and kernel in (None, str(wanted)), f"a click on a {name} selects {shown}, {address}")
+    other = 1 - section
+    check(result["section_address"] == f"#section={other}" and result["section_rows"] == len(data["sections"][other]["kernels"]), "the other section")
+
+
 def line_with_links(kernel, stage):
     """A line of the stage that has the most to show: links to each other stage."""
     count = len(kernel["stages"][stage].get("ops", kernel["stages"][stage].get("kir_lines")))
@@ -232,6 +313,7 @@ def main():
             kernels = data["sections"][section]["kernels"]
             kernel = next(k for k, row in enumerate(kernels) if symbol in row["symbol"])
             check_kernel(path, data, section, kernel, stage, line_with_links(kernels[kernel], stage))
+        check_reader(folder, text, data, decode)
         page = open_in_browser(hostile_path)
         check(page.texts.get("title") == hostile.name, f"title {page.texts.get('title')!r}")
     print(f"{len(failures)} failures")

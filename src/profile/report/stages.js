@@ -68,18 +68,21 @@ function drawStages(section, index, onPin) {
   shownLines = { all, lists, pinned: null };
 }
 
-// Marks the lines that belong to `line`, or to the pinned one without it; `scroll`: brings them into view in the other columns.
+// Marks the lines that belong to `line`, or to the pinned one without it; `scroll`: brings the first of each column into view.
 function markLines(line, scroll) {
   const source = line || shownLines.pinned;
   for (const other of shownLines.all) {
     other.element.classList.toggle("linked", source !== null && linked(source, other));
     other.element.classList.toggle("pinned", source !== null && source === shownLines.pinned && linked(source, other));
   }
-  if (!scroll || source === null) return;
+  if (!scroll) return;
   for (const [stage, lines] of Object.entries(shownLines.lists)) {
-    const first = lines.find((other) => linked(source, other));
-    const box = first && first.element.closest(".lines");
-    if (box && (stage !== source.stage || first === source)) box.scrollTop = first.element.offsetTop - box.clientHeight / 3;
+    // With nothing to follow: in the assembly, past the constants.
+    const target = source === null ? lines.find((other) => stage === "assembly" && other.kir > 0)
+      : stage === source.stage ? source : lines.find((other) => linked(source, other));
+    if (!target) continue;
+    const box = target.element.closest(".lines"), at = target.element.offsetTop;
+    if (at < box.scrollTop || at + 40 > box.scrollTop + box.clientHeight) box.scrollTop = at - box.clientHeight / 3;
   }
 }
 
