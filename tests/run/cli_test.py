@@ -295,12 +295,14 @@ def dumps():
 
 
 def helps():
-    for command in ((), ("run",), ("inspect",), ("dump",), ("ops",), ("compile",), ("cache",)):
+    for command in ((), ("run",), ("inspect",), ("dump",), ("ops",), ("compile",), ("cache",), ("replay",), ("reduce",)):
         text = works(*command, "--help").stdout.decode()
         if "Examples:" not in text or text.count("  quern ") < 1:
             sys.exit(f"help of {command} has no examples")
         # The examples are options that exist: each word that begins with -- is in the help above them.
         options, examples = text.split("Examples:")
+        if command == ("cache",):  # whose verbs have options of their own
+            options += "".join(works("cache", verb, "--help").stdout.decode() for verb in ("list", "explain", "verify", "gc", "clear"))
         for word in examples.split():
             if word.startswith("--") and command and word not in options and word != "--help`":
                 sys.exit(f"help of {command} has an example with {word}, which it does not list")
