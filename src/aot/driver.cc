@@ -69,8 +69,10 @@ class Driver {
     llvm::Type *ptr = w_.ptr, *i32 = w_.i32, *i64 = w_.i64;
     llvm::Function* f = w_.Define(Name("workspace_bytes"), i64, {i64}, true);
     b.CreateRet(w_.Call("quern_model_workspace_bytes", i64, {described_, f->getArg(0)}));
-    f = w_.Define(Name("init"), i32, {ptr, ptr, i64, ptr, i64, ptr}, true);
-    b.CreateRet(w_.Call("quern_model_init", i32, {described_, f->getArg(0), f->getArg(1), f->getArg(2), f->getArg(3), f->getArg(4), f->getArg(5)}));
+    for (const bool zeroed : {false, true}) {
+      f = w_.Define(Name(zeroed ? "init_zeroed" : "init"), i32, {ptr, ptr, i64, ptr, i64, ptr}, true);
+      b.CreateRet(w_.Call("quern_model_init", i32, {described_, f->getArg(0), f->getArg(1), f->getArg(2), f->getArg(3), f->getArg(4), f->getArg(5), b.getInt32(zeroed)}));
+    }
     f = w_.Define(Name("step"), i32, WithSymbols({ptr, ptr, ptr}), true);
     b.CreateRet(w_.Call("quern_model_step", i32, {described_, f->getArg(0), f->getArg(1), f->getArg(2), w_.Spill(f, 3)}));
     f = w_.Define(Name("reset"), i32, {ptr}, true);

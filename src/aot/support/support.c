@@ -117,7 +117,7 @@ int32_t quern_model_reset(const quern_model* model, quern_instance* self) {
 }
 
 int32_t quern_model_init(const quern_model* model, void** out, void* workspace, size_t bytes, const void* weights,
-                         size_t weight_bytes, const quern_runner* runner) {
+                         size_t weight_bytes, const quern_runner* runner, int32_t zeroed) {
   if (out == 0) return QUERN_ERROR_NULL;
   *out = 0;
   if (workspace == 0) return QUERN_ERROR_NULL;
@@ -147,7 +147,7 @@ int32_t quern_model_init(const quern_model* model, void** out, void* workspace, 
   self->runner.workers = workers;
   uint8_t* scratch = base + model->fixed_bytes + round_up_64(workers * (int64_t)sizeof(void*));
   for (int64_t w = 0; w < workers; ++w) self->scratch[w] = scratch + w * model->scratch_bytes;
-  quern_model_reset(model, self);
+  if (!zeroed) quern_model_reset(model, self);
   for (int64_t v = 0; v < level->variants; ++v) {
     const int64_t count = level->once(self, v);
     if (count > 0) run(self, count);

@@ -70,7 +70,7 @@ enum { QUERN_INSTANCE_BYTES = 128 };
 /* -1: not a number of workers. */
 int64_t quern_model_workspace_bytes(const quern_model* model, int64_t workers);
 int32_t quern_model_init(const quern_model* model, void** out, void* workspace, size_t bytes, const void* weights,
-                         size_t weight_bytes, const quern_runner* runner);
+                         size_t weight_bytes, const quern_runner* runner, int32_t zeroed);
 int32_t quern_model_step(const quern_model* model, quern_instance* self, const void* const* inputs, void* const* outputs,
                          const int64_t* values);
 int32_t quern_model_reset(const quern_model* model, quern_instance* self);

