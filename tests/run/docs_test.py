@@ -78,7 +78,8 @@ def main():
                     wrong.append(f"{name}: there is no {path}")
             command = COMMAND.search(code)
             known = options[command[1] or ""] if command else every if code.startswith("--") else None
-            for option in OPTION.findall(code if known is not None else ""):
+            rest = code[command.end():] if command else code  # what stands before belongs to another program
+            for option in OPTION.findall(rest if known is not None else ""):
                 seen["options"] += 1
                 if option not in known:
                     wrong.append(f"{name}: quern has no {option} in: {code}")
