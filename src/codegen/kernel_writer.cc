@@ -61,6 +61,10 @@ class NameCollector {
   }
   void Statement(const kir::Map& node) { Visit(node.extents), Visit(node.body); }
   void Statement(const kir::Pack& node) { Visit(node.dst), Visit(node.src); }
+  void Statement(const kir::Barrier&) {}
+  void Statement(const kir::Copy& node) { Visit(node.dst), Visit(node.src); }
+  void Statement(const kir::Pipeline& node) { Visit(node.low), Visit(node.high), Visit(node.fetch), Visit(node.use); }
+  void Statement(const kir::Shuffle& node) { Visit(node.value), Visit(node.lane); }
   void Statement(const kir::Prefetch& node) { Visit(node.slice); }
 };
 

@@ -306,9 +306,9 @@ StmtRef Store(std::string buffer, Index index, ExprRef value) {
   CheckIndex(index);
   return MakeStmt(kir::Store{std::move(buffer), std::move(index), std::move(value)});
 }
-StmtRef Alloc(std::string name, BufferType type) {
+StmtRef Alloc(std::string name, BufferType type, Space space) {
   QUERN_CHECK(LayoutAllows(type.layout, type.dtype));
-  return MakeStmt(kir::Alloc{std::move(name), std::move(type)});
+  return MakeStmt(kir::Alloc{std::move(name), std::move(type), space});
 }
 StmtRef Tile(std::string name, std::vector<int64_t> dims, double init) {
   BufferType type;
@@ -337,6 +337,23 @@ StmtRef Pack(Slice dst, Slice src) {
 StmtRef Prefetch(Slice slice) {
   CheckSlice(slice);
   return MakeStmt(kir::Prefetch{std::move(slice)});
+}
+StmtRef Thread(ThreadLevel level, std::string index, int64_t count, Block body) {
+  return MakeLoop({LoopKind::kThread, std::move(index), Int(0), Int(count), 1, VecTail::kMask, std::move(body), level});
+}
+StmtRef Barrier() { return MakeStmt(kir::Barrier{}); }
+StmtRef Copy(Slice dst, Slice src) {
+  CheckSlice(dst);
+  CheckSlice(src);
+  return MakeStmt(kir::Copy{std::move(dst), std::move(src)});
+}
+StmtRef Pipeline(std::string index, ExprRef low, ExprRef high, int64_t step, int stages, Block fetch, Block use) {
+  QUERN_CHECK(low->dtype == DType::kI64 && high->dtype == DType::kI64 && step > 0 && stages > 0);
+  return MakeStmt(kir::Pipeline{std::move(index), std::move(low), std::move(high), step, stages, std::move(fetch), std::move(use)});
+}
+StmtRef Shuffle(std::string name, ShuffleKind kind, ExprRef value, ExprRef lane) {
+  QUERN_CHECK(lane->dtype == DType::kI64);
+  return MakeStmt(kir::Shuffle{std::move(name), kind, std::move(value), std::move(lane)});
 }
 StmtRef WithOrigin(const StmtRef& stmt, int origin) {
   Stmt copy = *stmt;

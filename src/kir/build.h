@@ -78,13 +78,18 @@ StmtRef Let(std::string name, ExprRef value);
 StmtRef Var(std::string name, ExprRef value);
 StmtRef Assign(std::string name, ExprRef value);
 StmtRef Store(std::string buffer, Index index, ExprRef value);
-StmtRef Alloc(std::string name, BufferType type);
+StmtRef Alloc(std::string name, BufferType type, Space space = Space::kScratch);
 StmtRef Tile(std::string name, std::vector<int64_t> dims, double init = 0);  // f32
 StmtRef CallTile(std::string op, std::vector<std::string> tiles, std::vector<Slice> operands,
                  std::vector<std::pair<std::string, ExprRef>> attributes = {});
 StmtRef Map(std::vector<std::string> indices, std::vector<std::string> tiles, std::vector<ExprRef> extents, Block body);
 StmtRef Pack(Slice dst, Slice src);
 StmtRef Prefetch(Slice slice);
+StmtRef Thread(ThreadLevel level, std::string index, int64_t count, Block body);
+StmtRef Barrier();
+StmtRef Copy(Slice dst, Slice src);
+StmtRef Pipeline(std::string index, ExprRef low, ExprRef high, int64_t step, int stages, Block fetch, Block use);
+StmtRef Shuffle(std::string name, ShuffleKind kind, ExprRef value, ExprRef lane);
 StmtRef WithOrigin(const StmtRef& stmt, int origin);
 
 // Arithmetic in C++'s own notation. A number takes the dtype of the other operand.

@@ -173,6 +173,25 @@ class Renamer {
     pack.src = Of(std::move(pack.src));
   }
   void Rename(Prefetch& prefetch) { prefetch.slice = Of(std::move(prefetch.slice)); }
+  void Rename(Barrier&) {}
+  void Rename(Copy& copy) {
+    copy.dst = Of(std::move(copy.dst));
+    copy.src = Of(std::move(copy.src));
+  }
+  void Rename(Pipeline& pipeline) {
+    pipeline.low = Of(pipeline.low);
+    pipeline.high = Of(pipeline.high);
+    const auto outer = names_;
+    Declare(pipeline.index, 'i');
+    pipeline.fetch = Of(pipeline.fetch);
+    pipeline.use = Of(pipeline.use);
+    names_ = outer;
+  }
+  void Rename(Shuffle& shuffle) {
+    shuffle.value = Of(shuffle.value);
+    shuffle.lane = Of(shuffle.lane);
+    Declare(shuffle.name, 'v');
+  }
 
   std::map<std::string, std::string> names_;
   std::map<char, int> counts_;

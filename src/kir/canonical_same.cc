@@ -48,7 +48,7 @@ struct SameNode {
   }
 
   bool operator()(const Loop& a, const Loop& b) const {
-    return a.kind == b.kind && a.index == b.index && a.step == b.step && a.tail == b.tail && Same(a.low, b.low) &&
+    return a.kind == b.kind && a.index == b.index && a.step == b.step && a.tail == b.tail && a.level == b.level && Same(a.low, b.low) &&
            Same(a.high, b.high) && SameBlock(a.body, b.body);
   }
   bool operator()(const If& a, const If& b) const {
@@ -60,7 +60,7 @@ struct SameNode {
   bool operator()(const Store& a, const Store& b) const {
     return a.buffer == b.buffer && SameExprs(a.index, b.index) && Same(a.value, b.value);
   }
-  bool operator()(const Alloc& a, const Alloc& b) const { return a.name == b.name && a.type == b.type; }
+  bool operator()(const Alloc& a, const Alloc& b) const { return a.name == b.name && a.type == b.type && a.space == b.space; }
   bool operator()(const Tile& a, const Tile& b) const {
     return a.name == b.name && a.type == b.type && Same(a.init, b.init);
   }
@@ -74,6 +74,15 @@ struct SameNode {
   }
   bool operator()(const Pack& a, const Pack& b) const { return SameSlice(a.dst, b.dst) && SameSlice(a.src, b.src); }
   bool operator()(const Prefetch& a, const Prefetch& b) const { return SameSlice(a.slice, b.slice); }
+  bool operator()(const Barrier&, const Barrier&) const { return true; }
+  bool operator()(const Copy& a, const Copy& b) const { return SameSlice(a.dst, b.dst) && SameSlice(a.src, b.src); }
+  bool operator()(const Pipeline& a, const Pipeline& b) const {
+    return a.index == b.index && a.step == b.step && a.stages == b.stages && Same(a.low, b.low) && Same(a.high, b.high) &&
+           SameBlock(a.fetch, b.fetch) && SameBlock(a.use, b.use);
+  }
+  bool operator()(const Shuffle& a, const Shuffle& b) const {
+    return a.name == b.name && a.kind == b.kind && Same(a.value, b.value) && Same(a.lane, b.lane);
+  }
 
   static bool Same(const ExprRef& a, const ExprRef& b) { return kir::Same(a, b); }
   static bool SameSlice(const Slice& a, const Slice& b) { return SameSlices({a}, {b}); }

@@ -87,7 +87,11 @@ class ControlNames {
                             [&](const TileCall& n) { for (const Slice& s : n.operands) Visit(s); },
                             [&](const Map& n) { for (const ExprRef& e : n.extents) Use(e); Visit(n.body); },
                             [&](const Pack& n) { Visit(n.dst), Visit(n.src); },
-                            [](const Prefetch&) {}},
+                            [](const Prefetch&) {},
+                            [](const Barrier&) {},
+                            [&](const Copy& n) { Visit(n.dst), Visit(n.src); },
+                            [&](const Pipeline& n) { Use(n.low), Use(n.high), Visit(n.fetch), Visit(n.use); },
+                            [&](const Shuffle& n) { Look(n.value, false); }},
                  stmt->node);
     }
   }
@@ -236,7 +240,17 @@ class Walker {
                               Cover(&n.src, n.src, false);
                               Cover(&n.dst, n.dst, true);
                             },
-                            [](const Prefetch&) {}},
+                            [](const Prefetch&) {},
+                            [](const Barrier&) {},
+                            [&](const Copy& n) {
+                              Cover(&n.src, n.src, false);
+                              Cover(&n.dst, n.dst, true);
+                            },
+                            [&](const Pipeline& n) {
+                              const CostValue low = Eval(n.low, weight), high = Eval(n.high, weight);
+                              Loops(n.index, low, high, n.step, weight, [&](double w) { Walk(n.fetch, w), Walk(n.use, w); });
+                            },
+                            [&](const Shuffle& n) { Eval(n.value, weight), values_[n.name] = {}; }},
                  stmt->node);
     }
     origin_ = outer;

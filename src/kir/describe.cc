@@ -24,7 +24,8 @@ std::string Range(std::string_view kind, const std::string& index, const ExprRef
 
 struct Describer {
   std::string operator()(const Loop& loop) const {
-    const char* kind = loop.kind == LoopKind::kFor ? "for" : loop.kind == LoopKind::kUnroll ? "unroll" : "vec";
+    const char* kind = loop.kind == LoopKind::kFor ? "for" : loop.kind == LoopKind::kUnroll ? "unroll"
+                       : loop.kind == LoopKind::kVec ? "vec" : "thread";
     return Range(kind, loop.index, loop.low, loop.high, loop.step);
   }
   std::string operator()(const If& branch) const { return absl::StrCat("if ", Print(branch.condition)); }
@@ -57,6 +58,14 @@ struct Describer {
     return absl::StrCat("pack ", Describe(pack.dst), " = ", Describe(pack.src));
   }
   std::string operator()(const Prefetch& prefetch) const { return absl::StrCat("prefetch ", Describe(prefetch.slice)); }
+  std::string operator()(const Barrier&) const { return "barrier"; }
+  std::string operator()(const Copy& copy) const { return absl::StrCat("copy ", Describe(copy.dst), " = ", Describe(copy.src)); }
+  std::string operator()(const Pipeline& pipeline) const {
+    return Range("pipeline", pipeline.index, pipeline.low, pipeline.high, pipeline.step);
+  }
+  std::string operator()(const Shuffle& shuffle) const {
+    return absl::StrCat("let ", shuffle.name, " = shuffle of ", Print(shuffle.value));
+  }
 };
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <limits>
 
+#include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/half.h"
 #include "kir/decode.h"
@@ -251,15 +252,61 @@ View WholeView(Memory* memory, DType dtype, Layout layout, const std::vector<int
   return view;
 }
 
+std::string ThreadsText(int first, int count) {
+  if (count == 1) return absl::StrCat("thread ", first);
+  return count == 32 ? absl::StrCat("warp ", first / 32) : "the block";
+}
+
+namespace {
+
+// Whether this access and earlier ones of other agents have no barrier between them; notes it.
+bool Races(Memory& memory, int64_t at, int64_t bytes, bool write) {
+  if (memory.watch == nullptr || memory.watch->threads == 0 || !memory.writable) return false;
+  const Watch& now = *memory.watch;
+  memory.uses.resize(static_cast<size_t>(memory.bytes));
+  for (int64_t b = at; b < at + bytes; ++b) {
+    ByteUse& use = memory.uses[b];
+    const char* verb = write ? "is written" : "is read";
+    if (use.write_chunk >= 0 && use.write_chunk != now.chunk) {
+      memory.race = absl::StrCat(verb, ", but chunk ", use.write_chunk, " wrote it");
+      return true;
+    }
+    if (use.write_moment == now.moment && (use.writer != now.first || use.writers != now.count)) {
+      memory.race = absl::StrCat(verb, ", but ", ThreadsText(use.writer, use.writers), " wrote it since the last barrier");
+      return true;
+    }
+    if (write && use.read_moment == now.moment && (use.reader != now.first || use.readers != now.count)) {
+      memory.race = absl::StrCat("is written, but ", use.readers < 0 ? "others" : ThreadsText(use.reader, use.readers),
+                                 " read it since the last barrier");
+      return true;
+    }
+    if (write) {
+      use.write_moment = now.moment, use.write_chunk = now.chunk;
+      use.writer = now.first, use.writers = now.count;
+    } else if (use.read_moment != now.moment) {
+      use.read_moment = now.moment;
+      use.reader = now.first, use.readers = now.count;
+    } else if (use.reader != now.first || use.readers != now.count) {
+      use.readers = -1;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
 Fault ReadElement(const View& view, const int64_t* index, Value& value) {
   const int64_t at = ElementByte(view, index);
+  if (Races(*view.memory, at, ScalarBytes(view.dtype), /*write=*/false)) return Fault::kRace;
   if (!Defined(*view.memory, at, ScalarBytes(view.dtype))) return Fault::kUndefined;
   value = LoadScalar(view.dtype, view.memory->data + at);
   return Fault::kNone;
 }
 
 Fault WriteElement(const View& view, const int64_t* index, Value value) {
-  uint8_t* at = Touch(*view.memory, ElementByte(view, index), ScalarBytes(view.dtype));
+  const int64_t byte = ElementByte(view, index);
+  if (Races(*view.memory, byte, ScalarBytes(view.dtype), /*write=*/true)) return Fault::kRace;
+  uint8_t* at = Touch(*view.memory, byte, ScalarBytes(view.dtype));
   if (at == nullptr) return Fault::kReadOnly;
   StoreScalar(view.dtype, at, value);
   return Fault::kNone;

@@ -22,6 +22,22 @@ double RoundReal(DType dtype, double value);
 // Saturating, toward zero; NaN gives 0.
 int64_t RealToInteger(DType dtype, double value);
 
+// Who accesses memory: threads [first, first + count) of a block; in CPU kernels, threads is 0 and nothing is watched.
+// `moment` differs before and after a barrier, and between chunks.
+struct Watch {
+  int threads = 0;
+  int first = 0, count = 0;
+  int64_t moment = 0, chunk = 0;
+};
+// "thread 5", "warp 2" or "the block".
+std::string ThreadsText(int first, int count);
+
+// The last accesses of a byte. readers -1: of several agents.
+struct ByteUse {
+  int64_t write_moment = -1, read_moment = -1, write_chunk = -1;
+  int writer = 0, writers = 0, reader = 0, readers = 0;
+};
+
 struct Memory {
   std::string name;
   uint8_t* data = nullptr;
@@ -29,6 +45,9 @@ struct Memory {
   bool writable = false;
   std::vector<uint8_t> storage;  // for scratch
   std::vector<uint8_t> defined;  // 1 for each byte that holds a value; empty: all do
+  const Watch* watch = nullptr;  // null: not shared between agents
+  std::vector<ByteUse> uses;     // by byte, where watched
+  std::string race;              // after Fault::kRace: "is read, but thread 3 wrote it since the last barrier"
 
   void Undefine() { defined.assign(static_cast<size_t>(bytes), 0); }
 };
@@ -53,7 +72,7 @@ struct View {
 View WholeView(Memory* memory, DType dtype, Layout layout, const std::vector<int64_t>& dims);
 
 // What went wrong in an access; kNone: nothing.
-enum class Fault : uint8_t { kNone, kUndefined, kReadOnly };
+enum class Fault : uint8_t { kNone, kUndefined, kReadOnly, kRace };
 
 // Scalar elements (@row of any scalar dtype, @kn32). Precondition: `index` is inside the view.
 Fault ReadElement(const View& view, const int64_t* index, Value& value);

@@ -33,7 +33,8 @@ using NodeRef = std::unique_ptr<Node>;
 struct RangeNode { NodeRef start, extent; };
 struct SliceNode { int view = -1; std::vector<RangeNode> dims; };
 
-enum class StepKind : uint8_t { kLoop, kIf, kSet, kStore, kAlloc, kTile, kCall, kMap, kPack };
+enum class StepKind : uint8_t { kLoop, kIf, kSet, kStore, kAlloc, kTile, kCall, kMap, kPack,
+                                kThread, kBarrier, kCopy, kPipeline, kShuffle };
 
 struct Step {
   StepKind kind = StepKind::kSet;
@@ -53,7 +54,13 @@ struct Step {
   std::vector<Operand> operands;
   std::vector<TileArgument> tiles;
   std::vector<std::pair<int, NodeRef>> attributes;
-  SliceNode dst, src;             // kPack
+  SliceNode dst, src;             // kPack, kCopy
+
+  // Kernels of threads. Collective: this or something inside needs the agents to go together.
+  bool collective = false;
+  ThreadLevel level = ThreadLevel::kBlock;        // kThread; the count is `high`
+  std::vector<int> privates;                      // kThread: tiles that each agent has of its own
+  ShuffleKind shuffle = ShuffleKind::kXor;        // kShuffle: value of `value`, at `low`
 };
 using Steps = std::vector<std::unique_ptr<Step>>;
 
@@ -68,6 +75,7 @@ struct Program {
   int64_t chunks = 0;
   std::vector<std::pair<int, int64_t>> symbols;  // slots with their values
   Steps body;
+  Watch watch;                       // threads 0: a CPU kernel
   std::vector<Block> meanings;       // keeps the statements of expanded tile ops alive
 };
 

@@ -1,4 +1,5 @@
 // Resolves a kernel's names, sizes and tile ops for the interpreter.
+#include <algorithm>
 #include <map>
 #include <string_view>
 #include <variant>
@@ -27,6 +28,8 @@ class Resolver {
       program_.undefined_param.push_back(param.mode == Mode::kOut);
     }
     QUERN_RETURN_IF_ERROR(ReadGrid());
+    QUERN_ASSIGN(const BlockShape shape, ShapeOfBlock(kernel_));
+    program_.watch.threads = static_cast<int>(shape.threads);
     return ReadBlock(kernel_.body, program_.body);
   }
 
@@ -260,6 +263,13 @@ class Resolver {
 
   // Statements
 
+  static bool IsCollective(const Step& step) {
+    auto any = [](const Steps& steps) {
+      return std::any_of(steps.begin(), steps.end(), [](const auto& inner) { return inner->collective; });
+    };
+    return step.kind >= StepKind::kThread || any(step.body) || any(step.else_body);
+  }
+
   Status ReadBlock(const Block& block, Steps& steps) {
     const size_t mark = saved_.size();
     const Stmt* outer = statement_;
@@ -269,6 +279,7 @@ class Resolver {
       step->source = stmt.get();
       const bool hint = std::holds_alternative<Prefetch>(stmt->node);
       QUERN_RETURN_IF_ERROR(std::visit([&](const auto& node) { return ReadNode(node, *step); }, stmt->node));
+      step->collective = IsCollective(*step);
       if (!hint) steps.push_back(std::move(step));
     }
     statement_ = outer;
@@ -277,7 +288,9 @@ class Resolver {
   }
 
   Status ReadNode(const Loop& loop, Step& step) {
-    step.kind = StepKind::kLoop;
+    step.kind = loop.kind == LoopKind::kThread ? StepKind::kThread : StepKind::kLoop;
+    step.level = loop.level;
+    const size_t outer_memories = program_.memories.size();
     if (loop.step <= 0) return Fail(absl::StrFormat("step %d", loop.step));
     step.step = loop.step;
     QUERN_ASSIGN(step.low, Read(loop.low));
@@ -286,6 +299,13 @@ class Resolver {
     step.slot = DefineSlot(loop.index, DType::kI64);
     QUERN_RETURN_IF_ERROR(ReadBlock(loop.body, step.body));
     Leave(mark);
+    if (loop.kind == LoopKind::kThread) {
+      for (size_t v = 0; v < program_.views.size(); ++v) {
+        for (size_t m = outer_memories; m < program_.memories.size(); ++m) {
+          if (program_.views[v].memory == &program_.memories[m]) step.privates.push_back(static_cast<int>(v));
+        }
+      }
+    }
     return absl::OkStatus();
   }
 
@@ -375,6 +395,42 @@ class Resolver {
   }
 
   Status ReadNode(const Prefetch&, Step&) { return absl::OkStatus(); }
+
+  Status ReadNode(const Barrier&, Step& step) {
+    step.kind = StepKind::kBarrier;
+    return absl::OkStatus();
+  }
+  Status ReadNode(const Copy& copy, Step& step) {
+    step.kind = StepKind::kCopy;
+    QUERN_ASSIGN(step.dst, ReadSlice(copy.dst));
+    QUERN_ASSIGN(step.src, ReadSlice(copy.src));
+    const View& dst = program_.views[step.dst.view];
+    const View& src = program_.views[step.src.view];
+    if (dst.dtype == src.dtype && !IsBlock(dst.dtype) && dst.layout == Layout::kRow && src.layout == Layout::kRow) {
+      return absl::OkStatus();
+    }
+    return Fail("a copy keeps the dtype and is of dense rows");
+  }
+  Status ReadNode(const Pipeline& pipeline, Step& step) {
+    step.kind = StepKind::kPipeline;
+    step.step = pipeline.step;
+    QUERN_ASSIGN(step.low, Read(pipeline.low));
+    QUERN_ASSIGN(step.high, Read(pipeline.high));
+    const size_t mark = saved_.size();
+    step.slot = DefineSlot(pipeline.index, DType::kI64);
+    QUERN_RETURN_IF_ERROR(ReadBlock(pipeline.fetch, step.body));
+    QUERN_RETURN_IF_ERROR(ReadBlock(pipeline.use, step.else_body));
+    Leave(mark);
+    return absl::OkStatus();
+  }
+  Status ReadNode(const Shuffle& shuffle, Step& step) {
+    step.kind = StepKind::kShuffle;
+    step.shuffle = shuffle.kind;
+    QUERN_ASSIGN(step.value, Read(shuffle.value));
+    QUERN_ASSIGN(step.low, Read(shuffle.lane));
+    step.slot = DefineSlot(shuffle.name, shuffle.value->dtype);
+    return absl::OkStatus();
+  }
 
   // Where a dimension of that name is kept in the sizes of `op`.
   static int SizeNumber(const TileOp& op, std::string_view name) {

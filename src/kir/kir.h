@@ -87,7 +87,9 @@ struct Stmt;
 using StmtRef = std::shared_ptr<const Stmt>;
 using Block = std::vector<StmtRef>;
 
-enum class LoopKind : uint8_t { kFor, kUnroll, kVec };
+enum class LoopKind : uint8_t { kFor, kUnroll, kVec, kThread };
+// What the index of a thread loop counts: the threads of a block, its warps of 32, or the lanes of a warp.
+enum class ThreadLevel : uint8_t { kBlock, kWarp, kLane };
 enum class VecTail : uint8_t { kMask, kPeel, kPad };
 
 // One dimension of a slice: a point (extent null), or `start : +extent`, or everything (`:`, start and extent null).
@@ -95,7 +97,15 @@ enum class VecTail : uint8_t { kMask, kPeel, kPad };
 struct SliceDim { ExprRef start; ExprRef extent; };
 struct Slice { std::string buffer; std::vector<SliceDim> dims; };
 
-struct Loop { LoopKind kind; std::string index; ExprRef low, high; int64_t step = 1; VecTail tail = VecTail::kMask; Block body; };
+struct Loop {
+  LoopKind kind;
+  std::string index;
+  ExprRef low, high;
+  int64_t step = 1;
+  VecTail tail = VecTail::kMask;         // kVec
+  Block body;
+  ThreadLevel level = ThreadLevel::kBlock;  // kThread
+};
 // The condition is uniform in the enclosing vec loop.
 struct If { ExprRef condition; Block then_body, else_body; };
 struct Let { std::string name; ExprRef value; };
@@ -103,8 +113,10 @@ struct Var { std::string name; ExprRef value; };          // a scalar register o
 struct Assign { std::string name; ExprRef value; };       // to a Var
 // buffer[index] = value; the dtypes agree (a cast is explicit). Tiles may be stored to as well.
 struct Store { std::string buffer; Index index; ExprRef value; };
-// Memory for the rest of the enclosing block, in the worker's scratch. Contents are undefined until written.
-struct Alloc { std::string name; BufferType type; };
+// Memory for the rest of the enclosing block, in the worker's scratch or shared by the threads of a block. Contents are
+// undefined until written.
+enum class Space : uint8_t { kScratch, kShared };
+struct Alloc { std::string name; BufferType type; Space space = Space::kScratch; };
 // A tile of constant extents, all elements set to `init`.
 struct Tile { std::string name; BufferType type; ExprRef init; };
 // NAME tiles += operands attributes. Sizes follow from the slices; see tile_op.h.
@@ -123,8 +135,29 @@ struct Pack { Slice dst, src; };
 // Hint: the slice will be read soon. May lie outside the buffer.
 struct Prefetch { Slice slice; };
 
+// Statements of kernels that are scheduled for blocks of threads (those with a thread loop); docs/kir.md, "Blocks and
+// threads".
+
+// All threads of the block arrive before any goes on, and see what the others have stored.
+struct Barrier {};
+// dst = src, element by element and shared out over the threads of the block. Where src is clipped, the rest of dst is 0.
+struct Copy { Slice dst, src; };
+// A loop whose iterations `fetch` into shared memory by copies, up to `stages` ahead of their `use`.
+struct Pipeline {
+  std::string index;
+  ExprRef low, high;
+  int64_t step = 1;
+  int stages = 1;
+  Block fetch, use;
+};
+// A value of another lane of the warp. kXor: of lane ^ `lane`. kDown: of lane + `lane`, or its own past the last lane.
+// kAt: of `lane`.
+enum class ShuffleKind : uint8_t { kXor, kDown, kAt };
+struct Shuffle { std::string name; ShuffleKind kind; ExprRef value, lane; };
+
 struct Stmt {
-  using Node = std::variant<Loop, If, Let, Var, Assign, Store, Alloc, Tile, TileCall, Map, Pack, Prefetch>;
+  using Node = std::variant<Loop, If, Let, Var, Assign, Store, Alloc, Tile, TileCall, Map, Pack, Prefetch, Barrier, Copy,
+                            Pipeline, Shuffle>;
   Node node;
   int origin = -1;  // row of Kernel::origins, or -1
 };
@@ -168,6 +201,15 @@ StatusOr<Binding> BindSymbols(const Kernel& kernel, const Binding& binding);
 // Scratch bytes a worker needs, an upper bound over the ranges when a symbol is not in `binding`. Allocs are laid out
 // in the order of their nesting, each 64-aligned; siblings share.
 StatusOr<int64_t> ScratchBytes(const Kernel& kernel, const Binding& binding);
+
+// What a block of a kernel needs that is scheduled for threads; all 0 when it has no thread loop.
+inline constexpr int kWarpThreads = 32;
+struct BlockShape {
+  int64_t threads = 0;
+  int64_t shared_bytes = 0;  // each alloc at a multiple of 128; those that a pipeline fetches into once a stage
+};
+// Errors: thread loops that differ in threads, shared memory without a constant size.
+StatusOr<BlockShape> ShapeOfBlock(const Kernel& kernel);
 
 // Text. Print is canonical: Parse(Print(k)) equals k, and Print(Parse(t)) is a fixed point.
 struct PrintOptions {

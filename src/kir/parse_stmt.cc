@@ -5,6 +5,11 @@
 #include "kir/parser.h"
 
 namespace quern::kir {
+namespace {
+
+constexpr int64_t kMaxStages = 8;
+
+}  // namespace
 
 // @[text], if it is next: its row in the kernel's table, else -1.
 StatusOr<int> Parser::ReadOrigin() {
@@ -48,7 +53,7 @@ StatusOr<Block> Parser::Statements() {
 }
 
 StatusOr<Parser::Nodes> Parser::ReadStatement(int* origin) {
-  if (Is("for") || Is("unroll") || Is("vec")) return ReadLoop(origin);
+  if (Is("for") || Is("unroll") || Is("vec") || Is("thread")) return ReadLoop(origin);
   if (Is("if")) return ReadIf(origin);
   if (Is("map")) return ReadMap(origin);
   if (Is("let")) return ReadLet();
@@ -57,6 +62,9 @@ StatusOr<Parser::Nodes> Parser::ReadStatement(int* origin) {
   if (Is("tile")) return ReadTile();
   if (Is("pack")) return ReadPack();
   if (Is("prefetch")) return ReadPrefetch();
+  if (Is("barrier")) return ReadBarrier();
+  if (Is("copy")) return ReadCopy();
+  if (Is("pipeline")) return ReadPipeline(origin);
   if (Peek().kind != TokenKind::kName) return Expected("a statement");
   if (Is("[", 1)) return ReadStore();
   if (Is(":=", 1)) return ReadAssign();
@@ -65,7 +73,8 @@ StatusOr<Parser::Nodes> Parser::ReadStatement(int* origin) {
 
 StatusOr<Parser::Nodes> Parser::ReadLoop(int* origin) {
   Loop loop;
-  loop.kind = Is("for") ? LoopKind::kFor : Is("unroll") ? LoopKind::kUnroll : LoopKind::kVec;
+  loop.kind = Is("for") ? LoopKind::kFor : Is("unroll") ? LoopKind::kUnroll
+              : Is("vec") ? LoopKind::kVec : LoopKind::kThread;
   Next();
   QUERN_ASSIGN(const Token* index, Name("an index"));
   loop.index = index->text;
@@ -80,6 +89,12 @@ StatusOr<Parser::Nodes> Parser::ReadLoop(int* origin) {
     if (!Is("mask") && !Is("peel") && !Is("pad")) return Expected("mask, peel or pad");
     const std::string_view tail = Next().text;
     loop.tail = tail == "mask" ? VecTail::kMask : tail == "peel" ? VecTail::kPeel : VecTail::kPad;
+  }
+  if (loop.kind == LoopKind::kThread) {
+    QUERN_RETURN_IF_ERROR(Expect("@"));
+    if (!Is("block") && !Is("warp") && !Is("lane")) return Expected("block, warp or lane");
+    const std::string_view level = Next().text;
+    loop.level = level == "block" ? ThreadLevel::kBlock : level == "warp" ? ThreadLevel::kWarp : ThreadLevel::kLane;
   }
   const size_t mark = declared_.size();
   QUERN_RETURN_IF_ERROR(DeclareName(*index, Scalar(DType::kI64)));
@@ -103,6 +118,7 @@ StatusOr<Parser::Nodes> Parser::ReadLet() {
   Next();
   QUERN_ASSIGN(const Token* name, Name("a name"));
   QUERN_RETURN_IF_ERROR(Expect("="));
+  if ((Is("shuffle") || Is("shuffle_xor") || Is("shuffle_down")) && Is("(", 1)) return ReadShuffle(*name);
   QUERN_ASSIGN(ExprRef value, AnyExpr());
   QUERN_RETURN_IF_ERROR(DeclareName(*name, Scalar(value->dtype)));
   return Nodes{Let{std::string(name->text), std::move(value)}};
@@ -149,11 +165,12 @@ StatusOr<Parser::Nodes> Parser::ReadAlloc() {
   QUERN_ASSIGN(const auto names, ReadNames("a name"));
   QUERN_RETURN_IF_ERROR(Expect(":"));
   QUERN_ASSIGN(const BufferType type, ReadType());
-  QUERN_RETURN_IF_ERROR(Expect("scratch"));
+  if (!Is("scratch") && !Is("shared")) return Expected("scratch or shared");
+  const Space space = Next().text == "shared" ? Space::kShared : Space::kScratch;
   Nodes nodes;
   for (const Token* name : names) {
     QUERN_RETURN_IF_ERROR(DeclareName(*name, {.kind = EntityKind::kBuffer, .type = type}));
-    nodes.push_back(Alloc{std::string(name->text), type});
+    nodes.push_back(Alloc{std::string(name->text), type, space});
   }
   return nodes;
 }
@@ -258,6 +275,64 @@ StatusOr<Parser::Nodes> Parser::ReadPrefetch() {
   Next();
   QUERN_ASSIGN(Slice slice, ReadSlice());
   return Nodes{Prefetch{std::move(slice)}};
+}
+
+StatusOr<Parser::Nodes> Parser::ReadBarrier() {
+  Next();
+  return Nodes{Barrier{}};
+}
+
+StatusOr<Parser::Nodes> Parser::ReadCopy() {
+  Next();
+  Copy copy;
+  QUERN_ASSIGN(copy.dst, ReadSlice());
+  QUERN_RETURN_IF_ERROR(Expect("="));
+  QUERN_ASSIGN(copy.src, ReadSlice());
+  return Nodes{std::move(copy)};
+}
+
+// pipeline k in a..b [by c] stages s { fetch { } use { } }
+StatusOr<Parser::Nodes> Parser::ReadPipeline(int* origin) {
+  Next();
+  Pipeline pipeline;
+  QUERN_ASSIGN(const Token* index, Name("an index"));
+  pipeline.index = index->text;
+  QUERN_RETURN_IF_ERROR(Expect("in"));
+  QUERN_ASSIGN(pipeline.low, ReadAs(DType::kI64));
+  QUERN_RETURN_IF_ERROR(Expect(".."));
+  QUERN_ASSIGN(pipeline.high, ReadAs(DType::kI64));
+  if (Accept("by")) {
+    QUERN_ASSIGN(pipeline.step, Integer("a step", 1, INT64_MAX));
+  }
+  QUERN_RETURN_IF_ERROR(Expect("stages"));
+  QUERN_ASSIGN(const int64_t stages, Integer("a number of stages", 1, kMaxStages));
+  pipeline.stages = static_cast<int>(stages);
+  const size_t mark = declared_.size();
+  QUERN_RETURN_IF_ERROR(DeclareName(*index, Scalar(DType::kI64)));
+  QUERN_RETURN_IF_ERROR(Expect("{"));
+  QUERN_ASSIGN(*origin, ReadOrigin());
+  QUERN_RETURN_IF_ERROR(Expect("fetch"));
+  QUERN_ASSIGN(pipeline.fetch, Braced(nullptr));
+  QUERN_RETURN_IF_ERROR(Expect("use"));
+  QUERN_ASSIGN(pipeline.use, Braced(nullptr));
+  QUERN_RETURN_IF_ERROR(Expect("}"));
+  LeaveScope(mark);
+  return Nodes{std::move(pipeline)};
+}
+
+// let NAME = shuffle_xor(value, mask), shuffle_down(value, distance) or shuffle(value, lane); up to `=` has been read
+StatusOr<Parser::Nodes> Parser::ReadShuffle(const Token& name) {
+  const std::string_view word = Next().text;
+  Shuffle shuffle;
+  shuffle.name = name.text;
+  shuffle.kind = word == "shuffle_xor" ? ShuffleKind::kXor : word == "shuffle_down" ? ShuffleKind::kDown : ShuffleKind::kAt;
+  QUERN_RETURN_IF_ERROR(Expect("("));
+  QUERN_ASSIGN(shuffle.value, AnyExpr());
+  QUERN_RETURN_IF_ERROR(Expect(","));
+  QUERN_ASSIGN(shuffle.lane, ReadAs(DType::kI64));
+  QUERN_RETURN_IF_ERROR(Expect(")"));
+  QUERN_RETURN_IF_ERROR(DeclareName(name, Scalar(shuffle.value->dtype)));
+  return Nodes{std::move(shuffle)};
 }
 
 // op t, u += a, b[...] name value, name value

@@ -90,6 +90,10 @@ class Parser {
   StatusOr<Nodes> ReadMap(int* origin);
   StatusOr<Nodes> ReadPack();
   StatusOr<Nodes> ReadPrefetch();
+  StatusOr<Nodes> ReadBarrier();
+  StatusOr<Nodes> ReadCopy();
+  StatusOr<Nodes> ReadPipeline(int* origin);
+  StatusOr<Nodes> ReadShuffle(const Token& name);
   StatusOr<Nodes> ReadStore();
   StatusOr<Nodes> ReadAssign();
   StatusOr<Nodes> ReadTileCall();

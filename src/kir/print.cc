@@ -246,10 +246,23 @@ class KernelPrinter {
     indent_ -= 2;
   }
 
+  static const char* KindText(LoopKind kind) {
+    switch (kind) {
+      case LoopKind::kFor: return "for";
+      case LoopKind::kUnroll: return "unroll";
+      case LoopKind::kVec: return "vec";
+      case LoopKind::kThread: return "thread";
+    }
+    return "";
+  }
+  static const char* LevelText(ThreadLevel level) {
+    return level == ThreadLevel::kBlock ? " @ block" : level == ThreadLevel::kWarp ? " @ warp" : " @ lane";
+  }
   void PrintNode(const Loop& loop, const std::string& origin) {
-    const char* kind = loop.kind == LoopKind::kFor ? "for " : loop.kind == LoopKind::kUnroll ? "unroll " : "vec ";
     const char* tail = loop.tail == VecTail::kMask ? "" : loop.tail == VecTail::kPeel ? " tail peel" : " tail pad";
-    Line(kind, loop.index, " in ", exprs_.Range(loop.low, loop.high), StepText(loop.step), tail, " {", origin);
+    if (loop.kind == LoopKind::kThread) tail = LevelText(loop.level);
+    Line(KindText(loop.kind), " ", loop.index, " in ", exprs_.Range(loop.low, loop.high), StepText(loop.step), tail, " {",
+         origin);
     Nested(loop.body);
     Line("}");
   }
@@ -275,7 +288,7 @@ class KernelPrinter {
     Line(store.buffer, exprs_.Indices(store.index, false), " = ", Value(store.value, true), origin);
   }
   void PrintNode(const Alloc& alloc, const std::string& origin) {
-    Line("alloc ", alloc.name, " : ", Print(alloc.type), " scratch", origin);
+    Line("alloc ", alloc.name, " : ", Print(alloc.type), alloc.space == Space::kShared ? " shared" : " scratch", origin);
   }
   void PrintNode(const Tile& tile, const std::string& origin) {
     Line("tile ", tile.name, " : ", Print(tile.type), " = ", Value(tile.init, true), origin);
@@ -306,6 +319,28 @@ class KernelPrinter {
   }
   void PrintNode(const Prefetch& prefetch, const std::string& origin) {
     Line("prefetch ", SliceText(prefetch.slice), origin);
+  }
+  void PrintNode(const Barrier&, const std::string& origin) { Line("barrier", origin); }
+  void PrintNode(const Copy& copy, const std::string& origin) {
+    Line("copy ", SliceText(copy.dst), " = ", SliceText(copy.src), origin);
+  }
+  void PrintNode(const Pipeline& pipeline, const std::string& origin) {
+    Line("pipeline ", pipeline.index, " in ", exprs_.Range(pipeline.low, pipeline.high), StepText(pipeline.step),
+         " stages ", pipeline.stages, " {", origin);
+    indent_ += 2;
+    Line("fetch {");
+    Nested(pipeline.fetch);
+    Line("}");
+    Line("use {");
+    Nested(pipeline.use);
+    Line("}");
+    indent_ -= 2;
+    Line("}");
+  }
+  void PrintNode(const Shuffle& shuffle, const std::string& origin) {
+    const char* kind = shuffle.kind == ShuffleKind::kXor ? "shuffle_xor"
+                       : shuffle.kind == ShuffleKind::kDown ? "shuffle_down" : "shuffle";
+    Line("let ", shuffle.name, " = ", kind, "(", Value(shuffle.value, false), ", ", Value(shuffle.lane, true), ")", origin);
   }
 
   const Kernel& kernel_;

@@ -40,6 +40,7 @@ std::vector<const Block*> Bodies(const Stmt& stmt) {
   if (const auto* loop = std::get_if<Loop>(&stmt.node)) return {&loop->body};
   if (const auto* map = std::get_if<Map>(&stmt.node)) return {&map->body};
   if (const auto* branch = std::get_if<If>(&stmt.node)) return {&branch->then_body, &branch->else_body};
+  if (const auto* pipeline = std::get_if<Pipeline>(&stmt.node)) return {&pipeline->fetch, &pipeline->use};
   return {};
 }
 
@@ -116,7 +117,8 @@ struct Builder {
     for (const StmtRef& stmt : block) {
       const BufferType* type = nullptr;
       const std::string* name = nullptr;
-      if (const auto* alloc = std::get_if<Alloc>(&stmt->node)) type = &alloc->type, name = &alloc->name;
+      const auto* alloc = std::get_if<Alloc>(&stmt->node);
+      if (alloc != nullptr && alloc->space == Space::kScratch) type = &alloc->type, name = &alloc->name;
       if (const auto* tile = std::get_if<Tile>(&stmt->node)) type = &tile->type, name = &tile->name;
       if (type != nullptr) {
         layout.offset[*name] = at;

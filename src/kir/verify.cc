@@ -78,6 +78,7 @@ Status Verifier::Run() {
   QUERN_RETURN_IF_ERROR(CheckSymbols());
   QUERN_RETURN_IF_ERROR(CheckParams());
   QUERN_RETURN_IF_ERROR(CheckInplace());
+  QUERN_RETURN_IF_ERROR(CheckShape());
   QUERN_RETURN_IF_ERROR(CheckGrid());
   return CheckScratch();
 }
@@ -109,6 +110,7 @@ Status Verifier::CheckGrid() {
   }
   QUERN_RETURN_IF_ERROR(CheckBlock(kernel_.body));
   QUERN_RETURN_IF_ERROR(CheckRaces(parallel_.back()));
+  QUERN_RETURN_IF_ERROR(CheckBlockRaces());
   statement_ = nullptr;
   return absl::OkStatus();
 }
@@ -135,22 +137,28 @@ Status Verifier::NotInside(const char* what) {
 }
 
 // Whether an expression mentions anything that the iterations of a vec loop do not share.
-bool Verifier::Varies(const ExprRef& expr) const {
-  if (const auto* name = std::get_if<NameRef>(&expr->node)) {
-    auto it = names_.find(name->name);
+bool Verifier::Varies(const ExprRef& expr, bool between_threads) const {
+  auto named = [&](const std::string& name) {
+    auto it = names_.find(name);
+    if (between_threads && it != names_.end() && it->second.uniform) return false;
     for (size_t s = 0; it != names_.end() && s < parallel_.size(); ++s) {
-      if (parallel_[s].vec && it->second.depth > s) return true;
+      if ((between_threads ? parallel_[s].thread : parallel_[s].vec) && it->second.depth > s) return true;
     }
     return false;
-  }
-  auto any = [this](const std::vector<ExprRef>& exprs) {
-    return std::any_of(exprs.begin(), exprs.end(), [this](const ExprRef& e) { return e != nullptr && Varies(e); });
   };
-  if (const auto* load = std::get_if<Load>(&expr->node)) return any(load->index) || any({load->otherwise});
+  if (const auto* name = std::get_if<NameRef>(&expr->node)) return named(name->name);
+  auto any = [&](const std::vector<ExprRef>& exprs) {
+    return std::any_of(exprs.begin(), exprs.end(),
+                       [&](const ExprRef& e) { return e != nullptr && Varies(e, between_threads); });
+  };
+  if (const auto* load = std::get_if<Load>(&expr->node)) {
+    if (between_threads && named(load->buffer)) return true;  // a tile of each thread's own
+    return any(load->index) || any({load->otherwise});
+  }
   if (const auto* decode = std::get_if<Decode>(&expr->node)) return any(decode->index);
   if (const auto* apply = std::get_if<Apply>(&expr->node)) return any(apply->args);
-  if (const auto* cast = std::get_if<Cast>(&expr->node)) return Varies(cast->value);
-  if (const auto* bits = std::get_if<Bits>(&expr->node)) return Varies(bits->value);
+  if (const auto* cast = std::get_if<Cast>(&expr->node)) return Varies(cast->value, between_threads);
+  if (const auto* bits = std::get_if<Bits>(&expr->node)) return Varies(bits->value, between_threads);
   if (const auto* reduce = std::get_if<Reduce>(&expr->node)) return any({reduce->low, reduce->high, reduce->body});
   return false;
 }
@@ -163,6 +171,7 @@ Status Verifier::CheckUniform(const ExprRef& expr, const char* what) {
 }
 
 Status Verifier::CheckNode(const Loop& loop) {
+  if (loop.kind == LoopKind::kThread) return CheckThread(loop);
   if (loop.step < 1) return Fail("the step is not positive");
   QUERN_RETURN_IF_ERROR(CheckExprOf(loop.low, DType::kI64, "bound"));
   QUERN_RETURN_IF_ERROR(CheckExprOf(loop.high, DType::kI64, "bound"));
@@ -177,8 +186,19 @@ Status Verifier::CheckNode(const Loop& loop) {
   }
   const IndexProver::Id first = prover_.size();
   const auto [value, id] = NewIndex(loop.index, low, high, loop.step);
+  if (loop.kind != LoopKind::kVec && threads_ > 0) {
+    const bool differs = Varies(loop.low, true) || Varies(loop.high, true);
+    if (differs) divergent_.push_back(Describe(*statement_));
+    const bool outermost = !InThread() && !block_loop_;
+    if (outermost) block_loop_ = first;
+    QUERN_RETURN_IF_ERROR(CheckLoopBody(loop.index, value, loop.body, nullptr));
+    if (outermost) block_loop_.reset();
+    if (differs) divergent_.pop_back();
+    return absl::OkStatus();
+  }
   const size_t mark = declared_.size();
   if (loop.kind == LoopKind::kVec) {
+    QUERN_RETURN_IF_ERROR(NotForThreads("a vec loop"));
     for (const Parallel& scope : parallel_) {
       if (scope.vec) return Fail(absl::StrFormat("a vec loop inside %s", scope.text));
     }
@@ -198,6 +218,9 @@ Status Verifier::CheckNode(const Loop& loop) {
 Status Verifier::CheckNode(const If& branch) {
   QUERN_RETURN_IF_ERROR(CheckExprOf(branch.condition, DType::kBool, "condition"));
   QUERN_RETURN_IF_ERROR(CheckUniform(branch.condition, "the condition"));
+  const bool differs = InThread() && Varies(branch.condition, true);
+  if (differs) divergent_.push_back(Describe(*statement_));
+  const int phase = phase_;
   const size_t facts = prover_.fact_count();
   const std::set<std::string> before = written_;
   Assume(branch.condition, true);
@@ -207,6 +230,13 @@ Status Verifier::CheckNode(const If& branch) {
   Assume(branch.condition, false);
   QUERN_RETURN_IF_ERROR(CheckBlock(branch.else_body));
   prover_.PopFacts(facts);
+  JoinPhases(phase, phase_);
+  if (differs) {
+    // Other threads may take the branch that writes.
+    divergent_.pop_back();
+    written_.insert(after_then.begin(), after_then.end());
+    return absl::OkStatus();
+  }
   // Written afterwards is what both branches write.
   std::set<std::string> both;
   std::set_intersection(written_.begin(), written_.end(), after_then.begin(), after_then.end(),
@@ -218,6 +248,7 @@ Status Verifier::CheckNode(const If& branch) {
 Status Verifier::CheckNode(const Let& let) {
   QUERN_RETURN_IF_ERROR(CheckExpr(let.value));
   Entity entity{.kind = EntityKind::kLet, .type = ScalarType(let.value->dtype)};
+  entity.uniform = threads_ > 0 && !Varies(let.value, true);
   if (IsInteger(let.value->dtype)) entity.value = ValueOf(let.value);
   return Declare(let.name, std::move(entity));
 }
@@ -243,6 +274,7 @@ Status Verifier::CheckWritable(const std::string& buffer, const Entity& entity) 
 }
 
 Status Verifier::CheckNode(const Store& store) {
+  QUERN_RETURN_IF_ERROR(OnlyInsideThreads("a store"));
   QUERN_ASSIGN(const Entity* entity, FindBuffer(store.buffer));
   const DType dtype = entity->type.dtype;
   if (IsBlock(dtype)) {
@@ -260,12 +292,16 @@ Status Verifier::CheckNode(const Store& store) {
 
 Status Verifier::CheckNode(const Alloc& alloc) {
   QUERN_RETURN_IF_ERROR(NotInside("an alloc"));
+  if (alloc.space == Space::kShared && threads_ == 0) return Fail("shared memory in a kernel without threads");
+  if (alloc.space == Space::kShared) QUERN_RETURN_IF_ERROR(OnlyOutsideThreads("a shared alloc"));
+  if (alloc.space == Space::kScratch) QUERN_RETURN_IF_ERROR(NotForThreads("scratch"));
   QUERN_RETURN_IF_ERROR(CheckType(alloc.name, alloc.type));
   return Declare(alloc.name, {.kind = EntityKind::kAlloc, .type = alloc.type});
 }
 
 Status Verifier::CheckNode(const Tile& tile) {
   QUERN_RETURN_IF_ERROR(NotInside("a tile"));
+  QUERN_RETURN_IF_ERROR(OnlyInsideThreads("a tile"));
   QUERN_RETURN_IF_ERROR(CheckType(tile.name, tile.type));
   if (tile.type.layout != Layout::kRow || tile.type.dims.empty()) return Fail("a tile is dense and has dimensions");
   for (const Extent& dim : tile.type.dims) {
@@ -277,6 +313,7 @@ Status Verifier::CheckNode(const Tile& tile) {
 
 Status Verifier::CheckNode(const Map& map) {
   QUERN_RETURN_IF_ERROR(NotInside("a map"));
+  QUERN_RETURN_IF_ERROR(OnlyInsideThreads("a map"));
   if (map.tiles.empty() || map.indices.size() != map.extents.size()) {
     return Fail(absl::StrFormat("%d indices for %d extents and %d tiles", map.indices.size(), map.extents.size(),
                                 map.tiles.size()));

@@ -152,6 +152,7 @@ Status Verifier::CheckReduce(const Reduce& reduce, DType dtype) {
     return Fail(absl::StrFormat("%d accumulators, of 1 to %d", reduce.accs, kMaxAccs));
   }
   if (dtype == DType::kBool) return Fail("a reduction of bool");
+  if (reduce.vec) QUERN_RETURN_IF_ERROR(NotForThreads("a vec reduction"));
   for (const Parallel& scope : parallel_) {
     if (reduce.vec && scope.vec) return Fail(absl::StrFormat("a vec reduction inside %s", scope.text));
   }

@@ -1,4 +1,4 @@
-// One writer: two iterations of a grid, vec or map must not touch the same element of a buffer that outlives the
+// One writer: two iterations of a grid, vec, thread loop or map must not touch the same element of a buffer that outlives the
 // iteration, unless both only read it.
 //
 // For two accesses, take two copies of everything that one iteration decides. Iterations that differ do so in the first
@@ -7,14 +7,19 @@
 //
 //   grid n0 in 0..2048 by 32 { map (i, j) in y [1, 32] { h[n0 + j] = ... } }
 //   n0 = 32 q:  q' >= q + 1  gives  32 q' + j' - 32 q - j >= 32 - 31 > 0
+//
+// Threads stride: y[t + 128 q] is apart when q differs, and when it does not because t differs. So for them, an inner
+// variable of the positions may be split into the cases less, equal and more. Accesses with a barrier between them on
+// every path do not meet.
 #include <algorithm>
+#include <set>
 
 #include "kir/describe.h"
 #include "kir/verify_state.h"
 
 namespace quern::kir {
 
-void Verifier::Record(const std::string& buffer, bool write, const std::vector<Extent>& position) {
+void Verifier::Record(const std::string& buffer, bool write, const std::vector<Extent>& position, bool by_block) {
   const Entity& entity = names_.find(buffer)->second;
   // A parameter and the one it may share memory with are one buffer.
   std::string name = buffer;
@@ -23,7 +28,12 @@ void Verifier::Record(const std::string& buffer, bool write, const std::vector<E
   }
   for (size_t s = entity.depth; s < parallel_.size(); ++s) {
     Parallel& scope = parallel_[s];
-    scope.accesses.push_back({statement_, name, write, position, prover_.Facts(scope.facts)});
+    if (by_block && scope.thread) continue;
+    scope.accesses.push_back({statement_, name, write, position, prover_.Facts(scope.facts), phase_, scope_});
+  }
+  if (threads_ > 0 && entity.depth <= 1) {
+    const int scope = by_block || !InThread() ? ++scopes_ : scope_;
+    block_accesses_.push_back({statement_, name, write, position, prover_.Facts(parallel_[0].facts), phase_, scope});
   }
 }
 
@@ -33,6 +43,7 @@ Status Verifier::CheckRaces(const Parallel& scope) {
       const Access& first = scope.accesses[a];
       const Access& second = scope.accesses[b];
       if (first.buffer != second.buffer || (!first.write && !second.write)) continue;
+      if (scope.thread && Phase(first.phase) != Phase(second.phase)) continue;
       if (Separate(scope, first, second)) continue;
       statement_ = first.write ? first.stmt : second.stmt;
       const Access& other = first.write ? second : first;
@@ -56,10 +67,35 @@ bool Verifier::Separate(const Parallel& scope, const Access& a, const Access& b)
     if (!(low && high && *low >= *high)) order.push_back(id);
   }
   if (order.empty() || SeparateAlways(scope, a, b, {}, -1, 0)) return true;
+  if (!scope.thread) return SeparateInOrder(scope, a, b, {});
+  if (SeparateInOrder(scope, a, b, {})) return true;
+  std::set<IndexProver::Id> inner;
+  for (const Access* access : {&a, &b}) {
+    for (const Extent& at : access->position) {
+      for (const std::string& symbol : at.Symbols()) {
+        const std::optional<IndexProver::Id> id = prover_.Find(symbol);
+        if (id && *id >= scope.first && std::find(order.begin(), order.end(), *id) == order.end()) inner.insert(*id);
+      }
+    }
+  }
+  return std::any_of(inner.begin(), inner.end(), [&](IndexProver::Id id) {
+    return SeparateAlways(scope, a, b, {}, id, 1) && SeparateAlways(scope, a, b, {}, id, -1) &&
+           SeparateInOrder(scope, a, b, {id});
+  });
+}
+
+// By the first of the indices, in some order, that differs; `given` are equal in both.
+bool Verifier::SeparateInOrder(const Parallel& scope, const Access& a, const Access& b, std::vector<IndexProver::Id> given) {
+  std::vector<IndexProver::Id> order;
+  for (IndexProver::Id id : scope.variables) {
+    const Extent index = prover_.Variable(id);
+    const std::optional<int64_t> low = prover_.Low(index), high = prover_.High(index);
+    if (!(low && high && *low >= *high)) order.push_back(id);
+  }
   const bool same = &a == &b;
   do {
     bool separate = true;
-    std::vector<IndexProver::Id> shared;
+    std::vector<IndexProver::Id> shared = given;
     for (IndexProver::Id id : scope.variables) {
       if (std::find(order.begin(), order.end(), id) == order.end()) shared.push_back(id);
     }
@@ -80,7 +116,12 @@ bool Verifier::SeparateAlways(const Parallel& scope, const Access& a, const Acce
   const std::map<std::string, Extent> names = prover_.Clone(scope.first, shared, pinned, direction);
   for (const Extent& fact : a.facts) prover_.PushFact(fact);
   for (const Extent& fact : b.facts) prover_.PushFact(IndexProver::Rename(fact, names));
+  // Guards may leave no two such iterations at all.
   bool separate = false;
+  if (scope.thread && direction != 0) {
+    const Extent original = prover_.Variable(pinned), copy = IndexProver::Rename(original, names);
+    separate = direction > 0 ? prover_.AtMost(copy, original) : prover_.AtMost(original, copy);
+  }
   for (size_t d = 0; d < a.position.size() && !separate; ++d) {
     const std::optional<Extent> gap = CheckedSubtract(IndexProver::Rename(b.position[d], names), a.position[d]);
     separate = gap && (prover_.AtMost(1, *gap) || prover_.AtMost(*gap, -1));

@@ -95,6 +95,7 @@ Status Verifier::CheckOperand(const Slice& slice, const Rectangle& rectangle, bo
 
 Status Verifier::CheckNode(const TileCall& call) {
   QUERN_RETURN_IF_ERROR(NotInside("a tile call"));
+  QUERN_RETURN_IF_ERROR(OnlyInsideThreads("a tile call"));
   const TileOp* op = FindTileOp(call.op);
   if (op == nullptr) return Fail(absl::StrFormat("no tile op is named %s", call.op));
   if (call.tiles.size() != op->tiles.size()) {
@@ -168,6 +169,7 @@ Status Verifier::CheckNode(const TileCall& call) {
 
 Status Verifier::CheckNode(const Pack& pack) {
   QUERN_RETURN_IF_ERROR(NotInside("a pack"));
+  QUERN_RETURN_IF_ERROR(NotForThreads("a pack"));
   QUERN_ASSIGN(const Rectangle src, CheckSlice(pack.src, /*hint=*/false));
   QUERN_ASSIGN(const Rectangle dst, CheckSlice(pack.dst, /*hint=*/false));
   const BufferType& from = src.entity->type;

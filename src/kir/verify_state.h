@@ -5,7 +5,8 @@
 //   verify_expr.cc    dtypes of expressions, bounds of loads
 //   verify_index.cc   integer expressions as polynomials for the prover
 //   verify_slice.cc   slices, tile calls, packs
-//   verify_race.cc    one writer for each element in grid, vec and map
+//   verify_race.cc    one writer for each element in grid, vec, thread and map
+//   verify_block.cc   blocks of threads: barriers, copies, pipelines, shuffles
 //
 // Integers of 64 bits are taken not to wrap: a buffer that an index near 2^63 could reach does not exist. Narrower ones
 // count as unknown wherever they might.
@@ -36,6 +37,7 @@ class Verifier {
     Mode mode = Mode::kInOut;         // of a parameter
     size_t depth = 0;                 // parallel scopes around the declaration
     std::vector<std::vector<Extent>> elements = {};  // a tile: the index in each enclosing map that names it
+    bool uniform = false;             // a scalar inside a thread loop that all threads have alike
     bool is_buffer() const { return kind >= EntityKind::kParam; }
   };
 
@@ -46,11 +48,14 @@ class Verifier {
     bool write;
     std::vector<Extent> position;
     std::vector<Extent> facts;  // guards inside the parallel scope
+    int phase = 0;              // what barriers it lies between
+    int scope = 0;              // kernels of threads: the thread loop, or a number of its own
   };
   // A grid, vec or map: its iterations may run in any order or at once.
   struct Parallel {
     std::string text;
-    bool vec = false, map = false;
+    bool vec = false, map = false, thread = false;
+    ThreadLevel level = ThreadLevel::kBlock;
     std::vector<IndexProver::Id> variables = {};
     IndexProver::Id first = 0;  // this and later variables belong to one iteration
     size_t facts = 0;
@@ -100,9 +105,27 @@ class Verifier {
   Status CheckNode(const Map& map);
   Status CheckNode(const Pack& pack);
   Status CheckNode(const Prefetch& prefetch);
+  Status CheckNode(const Barrier& barrier);
+  Status CheckNode(const Copy& copy);
+  Status CheckNode(const Pipeline& pipeline);
+  Status CheckNode(const Shuffle& shuffle);
   Status NotInside(const char* what);
   Status CheckUniform(const ExprRef& expr, const char* what);
-  bool Varies(const ExprRef& expr) const;
+  bool Varies(const ExprRef& expr, bool between_threads = false) const;
+
+  // Blocks of threads
+  Status CheckShape();
+  Status CheckThread(const Loop& loop);
+  Status CheckLoopBody(const std::string& index, const Extent& value, const Block& body, const Block* second);
+  bool InThread() const;
+  Status OnlyOutsideThreads(const char* what);   // in a kernel of threads
+  Status OnlyInsideThreads(const char* what);
+  Status NotForThreads(const char* what);
+  Status CheckTogether(const char* what);        // all threads of the block come here
+  Status CheckBlockRaces();
+  void NextPhase() { phases_.push_back(phase_ = static_cast<int>(phases_.size())); }
+  int Phase(int phase) const;
+  void JoinPhases(int a, int b) { phases_[Phase(a)] = Phase(b); }
 
   // Expressions
   Status CheckExpr(const ExprRef& expr);
@@ -141,9 +164,10 @@ class Verifier {
   Status CheckOperand(const Slice& slice, const Rectangle& rectangle, bool columns);
 
   // Races
-  void Record(const std::string& buffer, bool write, const std::vector<Extent>& position);
+  void Record(const std::string& buffer, bool write, const std::vector<Extent>& position, bool by_block = false);
   Status CheckRaces(const Parallel& scope);
   bool Separate(const Parallel& scope, const Access& a, const Access& b);
+  bool SeparateInOrder(const Parallel& scope, const Access& a, const Access& b, std::vector<IndexProver::Id> shared);
   bool SeparateAlways(const Parallel& scope, const Access& a, const Access& b, const std::vector<IndexProver::Id>& shared,
                       IndexProver::Id pinned, int direction);
 
@@ -156,6 +180,14 @@ class Verifier {
   std::set<std::string> buffer_names_;  // of the whole kernel
   std::set<std::string> written_;       // allocs and out parameters that have been written
   std::vector<Parallel> parallel_;      // innermost last
+  // Kernels of threads
+  int64_t threads_ = 0;                  // 0: another kernel
+  std::vector<int> phases_ = {0};        // union-find: phases between which some path has no barrier
+  int phase_ = 0;
+  std::vector<std::string> divergent_;   // enclosing control that may differ between threads
+  std::optional<IndexProver::Id> block_loop_;  // first variable of the outermost loop around thread loops
+  int scopes_ = 0, scope_ = 0;           // thread loops so far; the current one
+  std::vector<Access> block_accesses_;
   // For parameters that share memory: how each is accessed, and whether the output has been written.
   struct Shared { std::set<std::string> indices; std::string out; const Stmt* first_write = nullptr; };
   std::map<std::string, Shared> shared_;  // by the name of the input

@@ -208,6 +208,7 @@ void Emitter::EndLoop(const Mark& mark) {
 }
 
 void Emitter::Emit(const kir::Loop& loop) {
+  if (loop.kind == kir::LoopKind::kThread) return Fail("a thread loop");
   const Code low = Value(loop.low), high = Value(loop.high);
   const Mark mark = Enter();
   BeginLoop(loop.index, low, high, loop.step);

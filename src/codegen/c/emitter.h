@@ -86,6 +86,11 @@ class Emitter {
   void Emit(const kir::Tile& tile);
   void Emit(const kir::Map& map);
   void Emit(const kir::Prefetch& prefetch);
+  // Plain C has no blocks of threads.
+  void Emit(const kir::Barrier&) { Fail("a barrier"); }
+  void Emit(const kir::Copy&) { Fail("a copy"); }
+  void Emit(const kir::Pipeline&) { Fail("a pipeline"); }
+  void Emit(const kir::Shuffle&) { Fail("a shuffle"); }
   // for (name = low; name < high; name += step) {, in a new scope that EndLoop leaves.
   Code BeginLoop(const std::string& name, const Code& low, const Code& high, int64_t step);
   void EndLoop(const Mark& mark);

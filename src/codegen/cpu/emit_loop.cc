@@ -79,6 +79,7 @@ void Emitter::EmitLoopNode(const kir::Loop& loop) {
   };
   switch (loop.kind) {
     case kir::LoopKind::kFor: break;
+    case kir::LoopKind::kThread: return Fail("thread " + loop.index + ": a CPU has no blocks of threads");
     case kir::LoopKind::kUnroll: {
       const auto* first = llvm::dyn_cast<llvm::ConstantInt>(low);
       const auto* last = llvm::dyn_cast<llvm::ConstantInt>(high);

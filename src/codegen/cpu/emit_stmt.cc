@@ -1,6 +1,7 @@
 // Statements other than loops and tile ops.
 #include "base/check.h"
 #include "codegen/cpu/emitter.h"
+#include "kir/describe.h"
 #include "llvm/IR/MDBuilder.h"
 
 namespace quern::cpu {
@@ -55,7 +56,8 @@ void Emitter::EmitStmtNode(const kir::Stmt& stmt) {
   if (const auto* call = std::get_if<kir::TileCall>(&stmt.node)) return EmitTileCall(*call);
   if (const auto* map = std::get_if<kir::Map>(&stmt.node)) return EmitMap(*map);
   if (const auto* pack = std::get_if<kir::Pack>(&stmt.node)) return EmitPack(*pack);
-  EmitPrefetch(std::get<kir::Prefetch>(stmt.node));
+  if (const auto* prefetch = std::get_if<kir::Prefetch>(&stmt.node)) return EmitPrefetch(*prefetch);
+  Fail(kir::Describe(stmt) + ": a CPU has no blocks of threads");
 }
 
 void Emitter::EmitAlloc(const std::string& name, const kir::BufferType& type) {

@@ -111,7 +111,7 @@ void Emitter::EmitTileCall(const kir::TileCall& call) {
   std::vector<llvm::Type*> types;
   for (llvm::Value* arg : args) types.push_back(arg->getType());
   llvm::FunctionCallee callee;
-  if (!options_.expand_tiles) callee = Tile(op->symbol, llvm::FunctionType::get(b_.getVoidTy(), types, false));
+  if (!options_.expand_tiles && op->symbol != nullptr) callee = Tile(op->symbol, llvm::FunctionType::get(b_.getVoidTy(), types, false));
   if (!callee) return ExpandTileCall(*op, tiles, operands, sizes, attributes);
   // A column offset inside a planar row or a panel has no single address.
   for (const Region& operand : operands) {

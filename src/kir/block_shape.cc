@@ -1,0 +1,90 @@
+// How many threads a block of a kernel has, and how much memory they share; see kir.h.
+#include <map>
+#include <optional>
+#include <string>
+
+#include "kir/kir.h"
+
+namespace quern::kir {
+namespace {
+
+constexpr int64_t kAlignment = 128;
+constexpr int64_t kMaxBytes = int64_t{1} << 40;
+
+class ShapeFinder {
+ public:
+  explicit ShapeFinder(const Kernel& kernel) : kernel_(kernel) {}
+
+  StatusOr<BlockShape> Run() {
+    QUERN_RETURN_IF_ERROR(Visit(kernel_.body, {}));
+    return shape_;
+  }
+
+ private:
+  Status Fail(const std::string& message) const {
+    return absl::InvalidArgumentError(absl::StrFormat("kernel %s: %s", kernel_.name, message));
+  }
+
+  Status Visit(const Block& block, std::optional<ThreadLevel> scope) {
+    for (const StmtRef& stmt : block) {
+      if (const auto* loop = std::get_if<Loop>(&stmt->node)) {
+        std::optional<ThreadLevel> inner = scope;
+        if (loop->kind == LoopKind::kThread) {
+          QUERN_RETURN_IF_ERROR(Open(*loop, scope));
+          inner = loop->level;
+        }
+        QUERN_RETURN_IF_ERROR(Visit(loop->body, inner));
+      } else if (const auto* branch = std::get_if<If>(&stmt->node)) {
+        QUERN_RETURN_IF_ERROR(Visit(branch->then_body, scope));
+        QUERN_RETURN_IF_ERROR(Visit(branch->else_body, scope));
+      } else if (const auto* pipeline = std::get_if<Pipeline>(&stmt->node)) {
+        for (const StmtRef& fetched : pipeline->fetch) {
+          const auto* copy = std::get_if<Copy>(&fetched->node);
+          if (copy != nullptr) shape_.shared_bytes += (pipeline->stages - 1) * bytes_[copy->dst.buffer];
+        }
+        QUERN_RETURN_IF_ERROR(Visit(pipeline->use, scope));
+      } else if (const auto* alloc = std::get_if<Alloc>(&stmt->node)) {
+        if (alloc->space != Space::kShared) continue;
+        const Extent bytes = LayoutBytes(alloc->type.layout, alloc->type.dtype, alloc->type.dims);
+        if (!bytes.is_constant() || bytes.constant() > kMaxBytes) {
+          return Fail(absl::StrFormat("the shared alloc %s has no constant size", alloc->name));
+        }
+        bytes_[alloc->name] = (bytes.constant() + kAlignment - 1) / kAlignment * kAlignment;
+        shape_.shared_bytes += bytes_[alloc->name];
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  Status Open(const Loop& loop, std::optional<ThreadLevel> scope) {
+    const auto* low = std::get_if<Const>(&loop.low->node);
+    const auto* high = std::get_if<Const>(&loop.high->node);
+    const std::string text = absl::StrFormat("thread %s", loop.index);
+    if (low == nullptr || low->integer != 0 || high == nullptr || high->integer < 1 || high->integer > 1024 || loop.step != 1) {
+      return Fail(text + " needs constant bounds 0..n, n at most 1024");
+    }
+    if (loop.level == ThreadLevel::kLane) {
+      if (scope != ThreadLevel::kWarp) return Fail(text + " @ lane is not inside a warp");
+      if (high->integer != kWarpThreads) return Fail(absl::StrFormat("%s: a warp has %d lanes", text, kWarpThreads));
+      return absl::OkStatus();
+    }
+    if (scope) return Fail(text + " is inside another thread loop");
+    const int64_t threads = loop.level == ThreadLevel::kWarp ? kWarpThreads * high->integer : high->integer;
+    if (threads % kWarpThreads != 0) return Fail(absl::StrFormat("%s: %d threads are no whole warps", text, threads));
+    if (shape_.threads != 0 && shape_.threads != threads) {
+      return Fail(absl::StrFormat("%s has %d threads, an earlier thread loop %d", text, threads, shape_.threads));
+    }
+    shape_.threads = threads;
+    return absl::OkStatus();
+  }
+
+  const Kernel& kernel_;
+  BlockShape shape_;
+  std::map<std::string, int64_t> bytes_;
+};
+
+}  // namespace
+
+StatusOr<BlockShape> ShapeOfBlock(const Kernel& kernel) { return ShapeFinder(kernel).Run(); }
+
+}  // namespace quern::kir
