@@ -1,0 +1,316 @@
+// Rows and maps: the whole chunk becomes one thread loop. Threads share out each `vec` loop and each `vec` reduction and do
+// the rest alike; what a chunk kept in scratch is shared memory, with barriers around the loop that fills it.
+#include "codegen/block_schedule.h"
+
+#include <algorithm>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "kir/build.h"
+#include "kir/canonical.h"
+#include "kir/describe.h"
+#include "kir/symbols.h"
+
+namespace quern::codegen {
+namespace {
+
+namespace kb = kir::build;
+using namespace kir::build::operators;
+
+std::optional<int64_t> ConstantOf(const kir::ExprRef& expr) {
+  const auto* constant = std::get_if<kir::Const>(&expr->node);
+  return constant == nullptr ? std::nullopt : std::optional<int64_t>(constant->integer);
+}
+
+// What a reduction starts from.
+kir::ExprRef IdentityOf(kir::ReduceOp op, DType dtype) {
+  if (IsFloat(dtype)) return kb::Num(kir::Identity(op), dtype);
+  const int bits = 8 * ScalarBytes(dtype);
+  const bool is_unsigned = IsUnsigned(dtype);
+  const int64_t high = bits == 64 ? (is_unsigned ? -1 : INT64_MAX) : (int64_t{1} << (is_unsigned ? bits : bits - 1)) - 1;
+  switch (op) {
+    case kir::ReduceOp::kSum: return kb::Int(0, dtype);
+    case kir::ReduceOp::kProd: return kb::Int(1, dtype);
+    case kir::ReduceOp::kMin: return kb::Int(high, dtype);
+    case kir::ReduceOp::kMax: return kb::Int(is_unsigned ? 0 : -high - 1, dtype);
+  }
+  return nullptr;
+}
+
+// Rebuilds an expression, each node first offered to `replace`.
+template <typename Replace>
+kir::ExprRef Rewrite(const kir::ExprRef& expr, const Replace& replace) {
+  if (expr == nullptr) return nullptr;
+  if (kir::ExprRef given = replace(expr)) return given;
+  kir::Expr copy = *expr;
+  auto all = [&](std::vector<kir::ExprRef>& exprs) {
+    for (kir::ExprRef& each : exprs) each = Rewrite(each, replace);
+  };
+  if (auto* load = std::get_if<kir::Load>(&copy.node)) {
+    all(load->index);
+    load->otherwise = Rewrite(load->otherwise, replace);
+  } else if (auto* decode = std::get_if<kir::Decode>(&copy.node)) {
+    all(decode->index);
+  } else if (auto* apply = std::get_if<kir::Apply>(&copy.node)) {
+    all(apply->args);
+  } else if (auto* cast = std::get_if<kir::Cast>(&copy.node)) {
+    cast->value = Rewrite(cast->value, replace);
+  } else if (auto* bits = std::get_if<kir::Bits>(&copy.node)) {
+    bits->value = Rewrite(bits->value, replace);
+  } else if (auto* reduce = std::get_if<kir::Reduce>(&copy.node)) {
+    reduce->low = Rewrite(reduce->low, replace);
+    reduce->high = Rewrite(reduce->high, replace);
+    reduce->body = Rewrite(reduce->body, replace);
+  }
+  return std::make_shared<const kir::Expr>(std::move(copy));
+}
+
+// Inside what a thread does alone, a reduction is its own.
+kir::ExprRef InOrder(const kir::ExprRef& expr) {
+  return Rewrite(expr, [](const kir::ExprRef& node) -> kir::ExprRef {
+    const auto* reduce = std::get_if<kir::Reduce>(&node->node);
+    if (reduce == nullptr || !reduce->vec) return nullptr;
+    return kb::ReduceFor(reduce->op, reduce->index, InOrder(reduce->low), InOrder(reduce->high), InOrder(reduce->body));
+  });
+}
+
+class ThreadSchedule {
+ public:
+  ThreadSchedule(const kir::Kernel& plain, const BlockFacts& facts)
+      : kernel_(plain), facts_(facts), ranges_(kir::RangesOf(plain)) {}
+
+  StatusOr<kir::Kernel> Run() {
+    longest_ = 0;
+    Measure(kernel_.body);
+    threads_ = std::clamp<int64_t>((longest_ + 31) / 32 * 32, 32, facts_.threads);
+    Regrid();
+    QUERN_ASSIGN(kir::Block body, Of(kernel_.body));
+    kir::Block block = std::move(shared_);
+    block.push_back(kb::Thread(kir::ThreadLevel::kBlock, "t", threads_, std::move(body)));
+    kernel_.body = std::move(block);
+    QUERN_ASSIGN(const kir::BlockShape shape, kir::ShapeOfBlock(kernel_));
+    if (shape.shared_bytes > facts_.shared_bytes) {
+      return absl::UnimplementedError(absl::StrFormat("kernel %s: %d bytes of shared memory", kernel_.name, shape.shared_bytes));
+    }
+    QUERN_RETURN_IF_ERROR(kir::Verify(kernel_));
+    return std::move(kernel_);
+  }
+
+ private:
+  static Status Cannot(const kir::Stmt& stmt) {
+    return absl::UnimplementedError(absl::StrCat(kir::Describe(stmt), ": not for blocks of threads"));
+  }
+
+  // The longest constant extent that threads may share out; one that is not constant counts as long.
+  void Measure(const kir::ExprRef& low, const kir::ExprRef& high) {
+    const std::optional<int64_t> first = ConstantOf(low), last = ConstantOf(high);
+    longest_ = std::max(longest_, first && last ? *last - *first : facts_.threads);
+  }
+  void Measure(const kir::ExprRef& expr) {
+    Rewrite(expr, [this](const kir::ExprRef& node) -> kir::ExprRef {
+      const auto* reduce = std::get_if<kir::Reduce>(&node->node);
+      if (reduce != nullptr && reduce->vec) Measure(reduce->low, reduce->high);
+      return nullptr;
+    });
+  }
+  void Measure(const kir::Block& block) {
+    for (const kir::StmtRef& stmt : block) {
+      if (const auto* loop = std::get_if<kir::Loop>(&stmt->node)) {
+        if (loop->kind == kir::LoopKind::kVec) Measure(loop->low, loop->high);
+        Measure(loop->body);
+      } else if (const auto* branch = std::get_if<kir::If>(&stmt->node)) {
+        Measure(branch->then_body);
+        Measure(branch->else_body);
+      } else if (const auto* let = std::get_if<kir::Let>(&stmt->node)) {
+        Measure(let->value);
+      } else if (const auto* store = std::get_if<kir::Store>(&stmt->node)) {
+        Measure(store->value);
+      }
+    }
+  }
+
+  // A chunk of rows becomes a row, a chunk of a flat map what the threads of a block take:
+  //   grid b in 0..M by 7 { for i in b..min(b + 7, M) { ... } }    =>    grid i in 0..M { ... }
+  void Regrid() {
+    kir::GridDim& dim = kernel_.grid.back();
+    if (dim.step == 1 || kernel_.body.size() != 1) return;
+    const auto* loop = std::get_if<kir::Loop>(&kernel_.body[0]->node);
+    if (loop == nullptr || loop->step != 1) return;
+    const kir::ExprRef start = kb::Ref(dim.index);
+    auto chunk_end = [&](int64_t step) { return kb::Call(kir::Op::kMin, {start + static_cast<double>(step), dim.high}); };
+    if (!kir::Same(loop->low, start) || !kir::Same(loop->high, chunk_end(dim.step))) return;
+    if (loop->kind == kir::LoopKind::kFor) {
+      dim.index = loop->index;
+      dim.step = 1;
+      const kir::Block body = loop->body;
+      kernel_.body = body;
+    } else if (loop->kind == kir::LoopKind::kVec) {
+      kir::Stmt copy = *kernel_.body[0];
+      dim.step = std::min(dim.step, threads_ * facts_.elements);
+      std::get<kir::Loop>(copy.node).high = chunk_end(dim.step);
+      kernel_.body = {std::make_shared<const kir::Stmt>(std::move(copy))};
+    }
+  }
+
+  StatusOr<kir::Block> Of(const kir::Block& block) {
+    kir::Block result;
+    for (const kir::StmtRef& stmt : block) {
+      const size_t first = result.size();
+      QUERN_RETURN_IF_ERROR(Add(*stmt, result));
+      for (size_t i = first; i < result.size(); ++i) {
+        if (result[i]->origin < 0) result[i] = kb::WithOrigin(result[i], stmt->origin);
+      }
+    }
+    return result;
+  }
+
+  Status Add(const kir::Stmt& stmt, kir::Block& out) {
+    kir::Stmt copy = stmt;
+    if (auto* loop = std::get_if<kir::Loop>(&copy.node)) {
+      if (loop->kind == kir::LoopKind::kVec) return Share(*loop, out);
+      if (loop->kind == kir::LoopKind::kThread) return Cannot(stmt);
+      ++loops_;
+      QUERN_ASSIGN(loop->body, Of(loop->body));
+      --loops_;
+    } else if (auto* branch = std::get_if<kir::If>(&copy.node)) {
+      QUERN_ASSIGN(branch->then_body, Of(branch->then_body));
+      QUERN_ASSIGN(branch->else_body, Of(branch->else_body));
+    } else if (auto* let = std::get_if<kir::Let>(&copy.node)) {
+      let->value = Together(let->value, out);
+    } else if (auto* var = std::get_if<kir::Var>(&copy.node)) {
+      var->value = Together(var->value, out);
+    } else if (auto* assign = std::get_if<kir::Assign>(&copy.node)) {
+      assign->value = Together(assign->value, out);
+    } else if (auto* store = std::get_if<kir::Store>(&copy.node)) {
+      store->value = Together(store->value, out);
+      const bool shared = kept_.contains(store->buffer);
+      if (shared) out.push_back(kb::Barrier());
+      out.push_back(kb::If(kb::Call(kir::Op::kEq, {kb::Ref("t"), kb::Int(0)}), {std::make_shared<const kir::Stmt>(copy)}));
+      if (shared) out.push_back(kb::Barrier());
+      return absl::OkStatus();
+    } else if (const auto* alloc = std::get_if<kir::Alloc>(&copy.node)) {
+      return Keep(stmt, *alloc);
+    } else if (std::holds_alternative<kir::Prefetch>(copy.node)) {
+      return absl::OkStatus();
+    } else {
+      return Cannot(stmt);
+    }
+    out.push_back(std::make_shared<const kir::Stmt>(std::move(copy)));
+    return absl::OkStatus();
+  }
+
+  // Scratch of the chunk: shared memory for the largest sizes.
+  Status Keep(const kir::Stmt& stmt, const kir::Alloc& alloc) {
+    kir::BufferType type = alloc.type;
+    if (type.layout != kir::Layout::kRow) return Cannot(stmt);
+    for (Extent& dim : type.dims) {
+      const std::optional<int64_t> bound = dim.UpperBound(ranges_);
+      if (!bound || *bound > facts_.shared_bytes) return Cannot(stmt);
+      dim = Extent(*bound);
+    }
+    kept_.insert(alloc.name);
+    shared_.push_back(kb::Alloc(alloc.name, type, kir::Space::kShared));
+    return absl::OkStatus();
+  }
+
+  // vec i in a..b { }  =>  for i in a + t..b by T { }
+  Status Share(const kir::Loop& loop, kir::Block& out) {
+    bool fills = false;
+    QUERN_ASSIGN(kir::Block body, Alone(loop.body, fills));
+    if (fills) out.push_back(kb::Barrier());
+    out.push_back(kb::For(loop.index, loop.low + kb::Ref("t"), loop.high, std::move(body), threads_ * loop.step));
+    if (fills) out.push_back(kb::Barrier());
+    return absl::OkStatus();
+  }
+
+  StatusOr<kir::Block> Alone(const kir::Block& block, bool& fills) {
+    kir::Block result;
+    for (const kir::StmtRef& stmt : block) {
+      kir::Stmt copy = *stmt;
+      if (auto* loop = std::get_if<kir::Loop>(&copy.node)) {
+        QUERN_ASSIGN(loop->body, Alone(loop->body, fills));
+      } else if (auto* branch = std::get_if<kir::If>(&copy.node)) {
+        QUERN_ASSIGN(branch->then_body, Alone(branch->then_body, fills));
+        QUERN_ASSIGN(branch->else_body, Alone(branch->else_body, fills));
+      } else if (auto* let = std::get_if<kir::Let>(&copy.node)) {
+        let->value = InOrder(let->value);
+      } else if (auto* var = std::get_if<kir::Var>(&copy.node)) {
+        var->value = InOrder(var->value);
+      } else if (auto* assign = std::get_if<kir::Assign>(&copy.node)) {
+        assign->value = InOrder(assign->value);
+      } else if (auto* store = std::get_if<kir::Store>(&copy.node)) {
+        fills = fills || kept_.contains(store->buffer);
+        store->value = InOrder(store->value);
+      } else {
+        return Cannot(*stmt);
+      }
+      result.push_back(std::make_shared<const kir::Stmt>(std::move(copy)));
+    }
+    return result;
+  }
+
+  // The value with its vec reductions computed by the whole block before it.
+  kir::ExprRef Together(const kir::ExprRef& value, kir::Block& out) {
+    return Rewrite(value, [&](const kir::ExprRef& node) -> kir::ExprRef {
+      const auto* reduce = std::get_if<kir::Reduce>(&node->node);
+      if (reduce == nullptr) return nullptr;
+      if (!reduce->vec) return InOrder(node);  // an index of its own: each thread does it alone
+      return Reduced(*reduce, node->dtype, out);
+    });
+  }
+
+  kir::ExprRef Reduced(const kir::Reduce& reduce, DType dtype, kir::Block& out) {
+    const int number = reductions_++;
+    const std::string own = absl::StrCat("own", number), part = absl::StrCat("part", number);
+    const kir::Op combine = kir::CombineOp(reduce.op);
+    const auto* product = std::get_if<kir::Apply>(&reduce.body->node);
+    const bool fuse = product != nullptr && product->op == kir::Op::kMul && product->contract;
+    auto joined = [&](const kir::ExprRef& a, const kir::ExprRef& b, bool contract = false) {
+      return kir::MakeApply(combine, {a, b}, contract);
+    };
+    const kir::ExprRef mine = kb::Ref(own, dtype), t = kb::Ref("t");
+    out.push_back(kb::Var(own, IdentityOf(reduce.op, dtype)));
+    out.push_back(kb::For(reduce.index, reduce.low + t, reduce.high,
+                          {kb::Assign(own, joined(mine, InOrder(reduce.body), fuse))}, threads_));
+    for (int64_t mask = kir::kWarpThreads / 2; mask > 0; mask /= 2) {
+      const std::string other = absl::StrCat("from", number, "_", mask);
+      out.push_back(kb::Shuffle(other, kir::ShuffleKind::kXor, mine, kb::Int(mask)));
+      out.push_back(kb::Assign(own, joined(mine, kb::Ref(other, dtype))));
+    }
+    const int64_t warps = threads_ / kir::kWarpThreads;
+    if (warps == 1) return mine;
+    shared_.push_back(kb::Alloc(part, {dtype, {Extent(warps)}, kir::Layout::kRow}, kir::Space::kShared));
+    if (loops_ > 0) out.push_back(kb::Barrier());  // the sums of the iteration before have been read
+    const kir::ExprRef lane = t % 32.0, warp = t / 32.0;
+    out.push_back(kb::If(kb::Call(kir::Op::kEq, {lane, kb::Int(0)}), {kb::Store(part, {warp}, mine)}));
+    out.push_back(kb::Barrier());
+    std::vector<kir::ExprRef> sums;
+    for (int64_t w = 0; w < warps; ++w) sums.push_back(kb::At(part, dtype, {kb::Int(w)}));
+    while (sums.size() > 1) {
+      std::vector<kir::ExprRef> pairs;
+      for (size_t i = 0; i < sums.size(); i += 2) pairs.push_back(i + 1 < sums.size() ? joined(sums[i], sums[i + 1]) : sums[i]);
+      sums = std::move(pairs);
+    }
+    const std::string all = absl::StrCat("all", number);
+    out.push_back(kb::Let(all, sums[0]));
+    return kb::Ref(all, dtype);
+  }
+
+  kir::Kernel kernel_;
+  const BlockFacts& facts_;
+  const SymbolRanges ranges_;
+  int64_t longest_ = 0, threads_ = 0;
+  int loops_ = 0, reductions_ = 0;
+  kir::Block shared_;              // allocs before the thread loop
+  std::set<std::string> kept_;     // buffers that were scratch
+};
+
+}  // namespace
+
+StatusOr<kir::Kernel> ScheduleBlocks(const kir::Kernel& plain, const BlockFacts& facts) {
+  StatusOr<kir::Kernel> product = ScheduleProduct(plain, facts);
+  if (product.ok() || !absl::IsUnimplemented(product.status())) return product;
+  return ThreadSchedule(plain, facts).Run();
+}
+
+}  // namespace quern::codegen
