@@ -50,18 +50,20 @@ class RunRecord {
     if (!counters_.empty()) counters_[worker].Open(HardwareCounters()).IgnoreError();
     Fetch(worker * dispatches_);
   }
-  // The worker's first chunk of the dispatch starts.
-  void Begin(int worker, size_t dispatch) {
+  // The worker's first chunk of the dispatch starts: at `since`, where the worker has just read the clock, or now (0). A launch on
+  // the way of all others then costs one reading, not two.
+  void Begin(int worker, size_t dispatch, uint64_t since) {
     const size_t at = worker * dispatches_ + dispatch;
     if (!counts_.empty()) counts_[at] = counters_[worker].Read();
     Fetch(at + 1);
-    slices_[at].begin = TicksBefore();
+    slices_[at].begin = since != 0 ? since : TicksBefore();
   }
-  // Its last chunk so far has ended.
-  void End(int worker, size_t dispatch, int64_t chunks) {
+  // Its last chunk so far has ended. What Begin may take as `since` if it follows at once; reading counters takes longer than that.
+  uint64_t End(int worker, size_t dispatch, int64_t chunks) {
     RunSlice& slice = slices_[worker * dispatches_ + dispatch];
     slice.end = TicksAfter();
     slice.chunks = chunks;
+    return counts_.empty() ? slice.end : 0;
   }
   // It has no more. Before the dispatch is counted as done, so that the owner sees it.
   void Leave(int worker, size_t dispatch) {
