@@ -59,11 +59,11 @@ struct ThreadPool::Shared {
   std::vector<std::thread> workers;
 
   // kRecord: whether times go to `record`. Two instantiations, so that a run without a record has no code for one. `since`: when the
-  // worker's last chunk ended, if it has done nothing else since; else 0.
+  // dispatch before was done, for a worker that goes straight on from there; else 0.
 
-  // Runs dispatches from `index` on that one worker does alone, then opens the next parallel one.
+  // Runs dispatches from `index` on that one worker does alone, then opens the next parallel one, which it returns.
   template <bool kRecord>
-  void Advance(int64_t index, int worker, [[maybe_unused]] uint64_t& since) {
+  int64_t Advance(int64_t index, int worker, [[maybe_unused]] uint64_t& since) {
     const int64_t end = static_cast<int64_t>(dispatches.size());
     while (index < end && (dispatches[index].sequential || dispatches[index].chunks == 0)) {
       const Dispatch& d = dispatches[index];
@@ -71,18 +71,20 @@ struct ThreadPool::Shared {
         if constexpr (kRecord) record->Begin(worker, index, since);
         d.kernel(d.args, scratch[worker], 0, d.chunks);
         if constexpr (kRecord) {
-          since = record->End(worker, index, d.chunks);
+          record->End(worker, index, d.chunks);
           record->Leave(worker, index);
+          since = record->Done(index);
         }
       }
       ++index;
     }
     stage.store(index, std::memory_order_release);
+    return index;
   }
 
   // Runs chunks of the dispatch until none is left to take, and counts them.
   template <bool kRecord>
-  int64_t TakeChunks(int64_t index, int worker, [[maybe_unused]] uint64_t& since) {
+  int64_t TakeChunks(int64_t index, int worker, [[maybe_unused]] uint64_t since) {
     const Dispatch& d = dispatches[index];
     int64_t count = 0;
     for (int i = 0; i < threads; ++i) {
@@ -97,7 +99,7 @@ struct ThreadPool::Shared {
         d.kernel(d.args, scratch[worker], chunk, chunk + 1);
       }
       if constexpr (kRecord) {
-        if (count > before) since = record->End(worker, index, count);
+        if (count > before) record->End(worker, index, count);
       }
     }
     if constexpr (kRecord) {
@@ -114,6 +116,7 @@ struct ThreadPool::Shared {
     int64_t prefetched = -1;
     int pauses = 0;
     uint64_t since = 0;
+    int64_t opened = -1;    // by this worker, at `since`
     int64_t finished = -1;  // the last dispatch in which this worker found no chunk left
     while (true) {
       const int64_t index = stage.load(std::memory_order_acquire);
@@ -129,14 +132,13 @@ struct ThreadPool::Shared {
         else sched_yield();
         continue;
       }
-      const int64_t mine = TakeChunks<kRecord>(index, worker, since);
+      const int64_t mine = TakeChunks<kRecord>(index, worker, index == opened ? since : 0);
       finished = index;
       pauses = 0;
       // Release makes this worker's stores visible to whoever opens the next dispatch; acquire lets that one see them.
       if (mine > 0 && done[index].value.fetch_add(mine, std::memory_order_acq_rel) + mine == dispatches[index].chunks) {
-        Advance<kRecord>(index + 1, worker, since);
-      } else {
-        since = 0;  // it waits for others now
+        if constexpr (kRecord) since = record->Done(index);
+        opened = Advance<kRecord>(index + 1, worker, since);
       }
     }
   }
