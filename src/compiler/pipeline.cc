@@ -86,9 +86,7 @@ Status RunSteps(std::span<const Step> steps, Work& work) {
     StatusOr<ir::Graph> result = step.run(work);
     if (!result.ok()) return Status(result.status().code(), absl::StrFormat("%s: %s", step.name, std::string(result.status().message())));
     work.graph = *std::move(result);
-#ifndef NDEBUG
-    QUERN_RETURN_IF_ERROR(ir::Verify(work.graph));
-#endif
+    if (work.options.verify_steps) QUERN_RETURN_IF_ERROR(ir::Verify(work.graph));
     AddTime(work.options, work.times, step.name, start);
     if (work.options.after_step) work.options.after_step(step.name, work.graph);
     work.stopped = work.options.stop_after == step.name;

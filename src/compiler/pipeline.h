@@ -24,6 +24,7 @@ namespace quern::compiler {
 struct PipelineOptions {
   bool exact = false;                     // keep f32 activations beside quantised weights
   bool fuse = true;                       // false: every op is a kernel of its own, to compare with
+  bool verify_steps = false;              // check the graph after every step, not only at the end: tests, debugging
   std::vector<std::string> skip;          // steps to leave out
   std::string stop_after;                 // the last step to run; empty: all
   // Called after each step with its name and the graph it made.

@@ -184,6 +184,15 @@ StatusOr<Value> Graph::AddRegion(std::string family, std::vector<Value> inputs, 
   return Value{static_cast<int>(nodes_.size()) - 1, 0};
 }
 
+StatusOr<Value> Graph::AddCopy(const Node& node, std::vector<Value> inputs, int origin) {
+  for (const char* leaf : {"Input", "Param"}) {
+    if (std::string_view(node.op->name) != leaf || TakeName(leaf, node.attributes.String("name"))) continue;
+    return absl::InvalidArgumentError(absl::StrFormat("there are two leaves called %s", node.attributes.String("name")));
+  }
+  nodes_.push_back({node.op, std::move(inputs), node.attributes, node.results, origin, node.body, node.data});
+  return Value{static_cast<int>(nodes_.size()) - 1, 0};
+}
+
 int Graph::AddOrigin(Origin origin) {
   const auto it = std::find(origins_.begin(), origins_.end(), origin);
   if (it != origins_.end()) return static_cast<int>(it - origins_.begin());

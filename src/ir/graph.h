@@ -87,6 +87,10 @@ class Graph {
   StatusOr<Value> AddRegion(std::string family, std::vector<Value> inputs, std::shared_ptr<const Graph> body,
                             int origin = -1);
 
+  // A copy of `node`, of this or another graph, over operands of the types that it has there: nothing is inferred anew (Verify does
+  // that), and data and bodies are shared. Error: a leaf's name that is taken.
+  StatusOr<Value> AddCopy(const Node& node, std::vector<Value> inputs, int origin = -1);
+
   // The row of origins() for this origin, added when new.
   int AddOrigin(Origin origin);
 

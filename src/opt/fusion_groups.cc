@@ -41,12 +41,16 @@ bool FusionGroups::MakesCycle(int a, int b) {
   ++visit_;
   std::vector<int> open;
   auto enter = [&](int group, bool from_union) {
-    for (const int reader : Readers(group)) {
-      if (reader == a || reader == b) {
-        if (!from_union) return true;
-      } else if (visited_[reader] != visit_) {
-        visited_[reader] = visit_;
-        open.push_back(reader);
+    for (const int n : members_[group].nodes()) {
+      for (const auto& [user, operand] : context_.users[n]) {
+        const int reader = group_[user];
+        if (reader == group) continue;
+        if (reader == a || reader == b) {
+          if (!from_union) return true;
+        } else if (visited_[reader] != visit_) {
+          visited_[reader] = visit_;
+          open.push_back(reader);
+        }
       }
     }
     return false;

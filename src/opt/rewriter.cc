@@ -29,18 +29,32 @@ std::vector<Value> Rewriter::Now(const std::vector<Value>& old) const {
 
 void Rewriter::Replace(Value old, Value now) { now_[old.node][old.result] = now; }
 
+int Rewriter::KeptOrigin(int n) {
+  const int origin = from_.node(n).origin;
+  if (origin < 0) return origin;
+  if (kept_origins_[origin] == -2) kept_origins_[origin] = to.AddOrigin(from_.origins()[origin]);
+  return kept_origins_[origin];
+}
+
+Status Rewriter::Made(int n, const StatusOr<Value>& made) {
+  if (!made.ok()) return made.status();
+  for (size_t r = 0; r < from_.node(n).results.size(); ++r) now_[n][r] = {made->node, static_cast<int>(r)};
+  return absl::OkStatus();
+}
+
 Status Rewriter::Copy(int n) {
   const ir::Node& node = from_.node(n);
+  // Most nodes of most passes: nothing about them has changed.
+  std::vector<Value> inputs = Now(node.inputs);
+  bool same = true;
+  for (size_t i = 0; same && i < inputs.size(); ++i) same = to.type(inputs[i]) == from_.type(node.inputs[i]);
+  if (same) return Made(n, to.AddCopy(node, std::move(inputs), KeptOrigin(n)));
   return CopyAs(n, node.attributes, node.results[0], node.body);
 }
 
 Status Rewriter::CopyAs(int n, ir::Attributes attributes, const ir::TensorType& leaf_type, std::shared_ptr<const ir::Graph> body) {
   const ir::Node& node = from_.node(n);
-  int origin = node.origin;
-  if (origin >= 0) {
-    if (kept_origins_[origin] == -2) kept_origins_[origin] = to.AddOrigin(from_.origins()[origin]);
-    origin = kept_origins_[origin];
-  }
+  const int origin = KeptOrigin(n);
   StatusOr<Value> made = Value{};
   if (Is(node, "Input")) {
     made = to.AddInput(node.attributes.String("name"), leaf_type, origin);
@@ -53,9 +67,7 @@ Status Rewriter::CopyAs(int n, ir::Attributes attributes, const ir::TensorType& 
   } else {
     made = to.Add(*node.op, Now(node.inputs), std::move(attributes), origin);
   }
-  if (!made.ok()) return made.status();
-  for (size_t r = 0; r < node.results.size(); ++r) now_[n][r] = {made->node, static_cast<int>(r)};
-  return absl::OkStatus();
+  return Made(n, made);
 }
 
 int Rewriter::OriginOf(int n) {

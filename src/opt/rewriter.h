@@ -48,6 +48,11 @@ class Rewriter {
   StatusOr<ir::Graph> Finish();
 
  private:
+  // The origin of old node n, as a row of `to`.
+  int KeptOrigin(int n);
+  // Old node n is what was made, result by result.
+  Status Made(int n, const StatusOr<ir::Value>& made);
+
   const ir::Graph& from_;
   std::string pass_;
   std::vector<std::vector<ir::Value>> now_;  // by old node and result

@@ -7,6 +7,7 @@
 //   record.at(worker, dispatch).chunks
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -50,18 +51,25 @@ class RunRecord {
     if (!counters_.empty()) counters_[worker].Open(HardwareCounters()).IgnoreError();
     Fetch(worker * dispatches_);
   }
-  // The worker's first chunk of the dispatch starts.
-  void Begin(int worker, size_t dispatch) {
+  // The worker's first chunk of the dispatch starts: at `since`, where the worker goes straight on from a dispatch that is done, or
+  // now (0). A launch on the way of all others then costs one reading of the clock, not two.
+  void Begin(int worker, size_t dispatch, uint64_t since) {
     const size_t at = worker * dispatches_ + dispatch;
     if (!counts_.empty()) counts_[at] = counters_[worker].Read();
     Fetch(at + 1);
-    slices_[at].begin = TicksBefore();
+    slices_[at].begin = since != 0 ? since : TicksBefore();
   }
   // Its last chunk so far has ended.
   void End(int worker, size_t dispatch, int64_t chunks) {
     RunSlice& slice = slices_[worker * dispatches_ + dispatch];
     slice.end = TicksAfter();
     slice.chunks = chunks;
+  }
+  // When the dispatch's very last chunk ended, as `since` of what follows it. For the worker that has found every chunk done.
+  uint64_t Done(size_t dispatch) const {
+    uint64_t last = 0;
+    for (int w = 0; w < workers_; ++w) last = std::max(last, at(w, dispatch).end);
+    return counts_.empty() ? last : 0;
   }
   // It has no more. Before the dispatch is counted as done, so that the owner sees it.
   void Leave(int worker, size_t dispatch) {

@@ -58,30 +58,33 @@ struct ThreadPool::Shared {
   std::atomic<bool> stop{false};
   std::vector<std::thread> workers;
 
-  // kRecord: whether times go to `record`. Two instantiations, so that a run without a record has no code for one.
+  // kRecord: whether times go to `record`. Two instantiations, so that a run without a record has no code for one. `since`: when the
+  // dispatch before was done, for a worker that goes straight on from there; else 0.
 
-  // Runs dispatches from `index` on that one worker does alone, then opens the next parallel one.
+  // Runs dispatches from `index` on that one worker does alone, then opens the next parallel one, which it returns.
   template <bool kRecord>
-  void Advance(int64_t index, int worker) {
+  int64_t Advance(int64_t index, int worker, [[maybe_unused]] uint64_t& since) {
     const int64_t end = static_cast<int64_t>(dispatches.size());
     while (index < end && (dispatches[index].sequential || dispatches[index].chunks == 0)) {
       const Dispatch& d = dispatches[index];
       if (d.chunks > 0) {
-        if constexpr (kRecord) record->Begin(worker, index);
+        if constexpr (kRecord) record->Begin(worker, index, since);
         d.kernel(d.args, scratch[worker], 0, d.chunks);
         if constexpr (kRecord) {
           record->End(worker, index, d.chunks);
           record->Leave(worker, index);
+          since = record->Done(index);
         }
       }
       ++index;
     }
     stage.store(index, std::memory_order_release);
+    return index;
   }
 
   // Runs chunks of the dispatch until none is left to take, and counts them.
   template <bool kRecord>
-  int64_t TakeChunks(int64_t index, int worker) {
+  int64_t TakeChunks(int64_t index, int worker, [[maybe_unused]] uint64_t since) {
     const Dispatch& d = dispatches[index];
     int64_t count = 0;
     for (int i = 0; i < threads; ++i) {
@@ -91,7 +94,7 @@ struct ThreadPool::Shared {
       [[maybe_unused]] const int64_t before = count;
       for (int64_t chunk; (chunk = begin + next.fetch_add(1, std::memory_order_relaxed)) < end; ++count) {
         if constexpr (kRecord) {
-          if (count == 0) record->Begin(worker, index);
+          if (count == 0) record->Begin(worker, index, since);
         }
         d.kernel(d.args, scratch[worker], chunk, chunk + 1);
       }
@@ -112,6 +115,8 @@ struct ThreadPool::Shared {
     const int64_t end = static_cast<int64_t>(dispatches.size());
     int64_t prefetched = -1;
     int pauses = 0;
+    uint64_t since = 0;
+    int64_t opened = -1;    // by this worker, at `since`
     int64_t finished = -1;  // the last dispatch in which this worker found no chunk left
     while (true) {
       const int64_t index = stage.load(std::memory_order_acquire);
@@ -127,12 +132,13 @@ struct ThreadPool::Shared {
         else sched_yield();
         continue;
       }
-      const int64_t mine = TakeChunks<kRecord>(index, worker);
+      const int64_t mine = TakeChunks<kRecord>(index, worker, index == opened ? since : 0);
       finished = index;
       pauses = 0;
       // Release makes this worker's stores visible to whoever opens the next dispatch; acquire lets that one see them.
       if (mine > 0 && done[index].value.fetch_add(mine, std::memory_order_acq_rel) + mine == dispatches[index].chunks) {
-        Advance<kRecord>(index + 1, worker);
+        if constexpr (kRecord) since = record->Done(index);
+        opened = Advance<kRecord>(index + 1, worker, since);
       }
     }
   }
@@ -213,11 +219,12 @@ void ThreadPool::RunDispatches(std::span<const Dispatch> dispatches, std::span<v
   s.dispatches = dispatches;
   s.scratch = scratch;
   s.record = record;
+  uint64_t since = 0;
   if (record != nullptr) {
     record->Enter(0);
-    s.Advance<true>(0, 0);
+    s.Advance<true>(0, 0, since);
   } else {
-    s.Advance<false>(0, 0);
+    s.Advance<false>(0, 0, since);
   }
   if (host_.run != nullptr) {
     auto task = [](void* context, int worker) {

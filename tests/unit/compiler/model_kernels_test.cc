@@ -76,6 +76,7 @@ class Kernels {
     for (const bool exact : {false, true}) {
       for (const int rows : row_blocks) {
         compiler::PipelineOptions options;
+        options.verify_steps = true;
         options.exact = exact;
         options.facts.integer_rows = rows;
         QUERN_ASSIGN(const ir::Graph graph, compiler::PrepareGraph(module, options));

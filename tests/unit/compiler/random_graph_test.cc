@@ -138,6 +138,7 @@ class RandomGraphs : public ::testing::TestWithParam<uint64_t> {
       if (!native && std::mt19937_64(test.seed * 31)() % (levels_->size() - 1) != level) continue;
       for (const bool fuse : {true, false}) {
         compiler::PipelineOptions options = *known;
+        options.verify_steps = true;
         options.exact = test.exact;
         options.fuse = fuse;
         StatusOr<CompiledGraph> graph = PlanGraph(test.random.graph, test.guard, options);
