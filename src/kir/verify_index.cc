@@ -185,6 +185,9 @@ std::pair<Extent, IndexProver::Id> Verifier::NewIndex(const std::string& name, c
   } else {
     prover_.SetHigh(id, length - 1, step);
   }
+  // Whole steps, as in Quotient: t..12 by 32 has one.
+  const std::optional<int64_t> last = step != 1 && prover_.fact_count() == 0 ? prover_.High(length - 1) : std::nullopt;
+  if (last && *last >= 0) prover_.SetHigh(id, *last / step);
   const std::optional<Extent> scaled = CheckedMultiply(prover_.Variable(id), step);
   const std::optional<Extent> value = scaled ? CheckedAdd(low, *scaled) : std::nullopt;
   return {value ? *value : Unknown(DType::kI64, name), id};

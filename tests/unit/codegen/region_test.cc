@@ -6,8 +6,10 @@
 #include <cstring>
 #include <random>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/half.h"
+#include "codegen/block_schedule.h"
 #include "ir/interpret.h"
 #include "kir/decode.h"
 #include "kir/layout.h"
@@ -90,7 +92,7 @@ std::vector<uint8_t> Memory(const kir::BufferType& type, const Binding& binding)
 }
 
 // Lowers the only Region of `text` and compares every result. `rtol` is relative to the largest reference value.
-void CheckRegion(std::string_view text, const Binding& binding, double rtol = 2e-5, bool print = false) {
+void CheckRegionAs(bool blocks, std::string_view text, const Binding& binding, double rtol, bool print) {
   const StatusOr<ir::Graph> graph = ir::Parse(text);
   ASSERT_TRUE(graph.ok()) << graph.status();
   int index = -1;
@@ -134,8 +136,17 @@ void CheckRegion(std::string_view text, const Binding& binding, double rtol = 2e
       }
       buffers.emplace_back(*bytes);
     }
-    const Status run = kir::Interpret(use.kernel, binding, buffers);
-    ASSERT_TRUE(run.ok()) << run << "\n" << kir::Print(use.kernel);
+    kir::Kernel kernel = use.kernel;
+    if (blocks) {
+      // Whatever has no tile ops and packs has a form for blocks of threads.
+      const StatusOr<kir::Kernel> scheduled = ScheduleBlocks(use.kernel, {});
+      const std::string text = kir::Print(use.kernel);
+      const bool refused = absl::StrContains(text, " += ") || absl::StrContains(text, "pack ") || absl::StrContains(text, "tile ");
+      if (scheduled.ok()) kernel = *scheduled;
+      else ASSERT_TRUE(refused && absl::IsUnimplemented(scheduled.status())) << scheduled.status() << "\n" << text;
+    }
+    const Status run = kir::Interpret(kernel, binding, buffers);
+    ASSERT_TRUE(run.ok()) << run << "\n" << kir::Print(kernel);
   }
   for (size_t o = 0; o < graph->outputs.size(); ++o) {
     const ir::RefTensor& want = (*expected)[o];
@@ -159,6 +170,13 @@ void CheckRegion(std::string_view text, const Binding& binding, double rtol = 2e
     for (size_t i = 0; i < want.data.size(); ++i) {
       ASSERT_NEAR(got.data[i], want.data[i], rtol * largest) << "output " << o << " element " << i << ", seed " << kSeed;
     }
+  }
+}
+
+void CheckRegion(std::string_view text, const Binding& binding, double rtol = 2e-5, bool print = false) {
+  for (const bool blocks : {false, true}) {
+    SCOPED_TRACE(blocks ? "for blocks of threads" : "as lowered");
+    CheckRegionAs(blocks, text, binding, rtol, print);
   }
 }
 

@@ -1,0 +1,387 @@
+// The frame of an entry (parameters, symbols, grid) and all statements.
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "base/check.h"
+#include "codegen/ptx/emitter.h"
+#include "kir/describe.h"
+#include "llvm/IR/Intrinsics.h"
+#include "llvm/IR/IntrinsicsNVPTX.h"
+
+namespace quern::ptx {
+
+Emitter::Emitter(const kir::Kernel& kernel, llvm::Module& module, int64_t threads)
+    : kernel_(kernel), module_(module), b_(module.getContext()), threads_(threads) {}
+
+void Emitter::Fail(const std::string& what) {
+  if (status_.ok()) status_ = absl::InternalError(absl::StrCat("kernel ", kernel_.name, ", in PTX: ", what));
+}
+void Emitter::Unimplemented(const std::string& what) {
+  if (status_.ok()) status_ = absl::UnimplementedError(absl::StrCat("kernel ", kernel_.name, ": PTX of ", what));
+}
+
+Status Emitter::Run(const std::string& symbol) {
+  llvm::LLVMContext& context = module_.getContext();
+  std::vector<llvm::Type*> types(kernel_.params.size(), llvm::PointerType::get(context, 1));
+  types.insert(types.end(), kernel_.symbols.size(), b_.getInt64Ty());
+  function_ = llvm::Function::Create(llvm::FunctionType::get(b_.getVoidTy(), types, false), llvm::Function::ExternalLinkage, symbol,
+                                     module_);
+  for (size_t i = 0; i < kernel_.params.size(); ++i) {
+    const kir::Param& param = kernel_.params[i];
+    function_->addParamAttr(i, llvm::Attribute::getWithAlignment(context, llvm::Align(param.align)));
+    if (param.mode == kir::Mode::kIn) function_->addParamAttr(i, llvm::Attribute::ReadOnly);
+    const bool alone = std::none_of(kernel_.params.begin(), kernel_.params.end(), [&](const kir::Param& other) {
+      return !other.inplace.empty() && (other.inplace == param.name || other.name == param.name);
+    });
+    if (alone) function_->addParamAttr(i, llvm::Attribute::NoAlias);
+  }
+  auto* annotations = module_.getOrInsertNamedMetadata("nvvm.annotations");
+  auto annotate = [&](const char* key, int64_t value) {
+    annotations->addOperand(llvm::MDNode::get(
+        context, {llvm::ValueAsMetadata::get(function_), llvm::MDString::get(context, key),
+                  llvm::ConstantAsMetadata::get(b_.getInt32(static_cast<uint32_t>(value)))}));
+  };
+  annotate("kernel", 1);
+  annotate("maxntidx", threads_);
+
+  b_.SetInsertPoint(llvm::BasicBlock::Create(context, "entry", function_));
+  for (size_t i = 0; i < kernel_.symbols.size(); ++i) {
+    names_[kernel_.symbols[i].name] = {.value = function_->getArg(static_cast<unsigned>(kernel_.params.size() + i))};
+  }
+  for (size_t i = 0; i < kernel_.params.size(); ++i) {
+    const kir::BufferType& type = kernel_.params[i].type;
+    if (IsBlock(type.dtype) || type.layout != kir::Layout::kRow) Unimplemented(kir::Print(type));
+    Buffer buffer{function_->getArg(static_cast<unsigned>(i)), type.dtype, {}};
+    for (const Extent& dim : type.dims) buffer.dims.push_back(FromExtent(dim));
+    names_[kernel_.params[i].name] = {.buffer = static_cast<int>(buffers_.size())};
+    buffers_.push_back(std::move(buffer));
+  }
+  if (!status_.ok()) return status_;
+  thread_ = b_.CreateZExt(b_.CreateIntrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x, {}, {}), b_.getInt64Ty());
+  EmitGrid();
+  Block(kernel_.body);
+  b_.CreateRetVoid();
+  return status_;
+}
+
+llvm::Value* Emitter::FromExtent(const Extent& extent) {
+  llvm::Value* sum = I64(0);
+  for (const Extent::Term& term : extent.terms()) {
+    llvm::Value* product = I64(term.coefficient);
+    for (const std::string& symbol : term.symbols) product = b_.CreateNSWMul(product, names_[symbol].value);
+    sum = b_.CreateNSWAdd(sum, product);
+  }
+  return sum;
+}
+
+// In the entry block, where LLVM makes registers of them.
+llvm::AllocaInst* Emitter::Slot(llvm::Type* type) {
+  llvm::BasicBlock& entry = function_->getEntryBlock();
+  llvm::IRBuilder<> at(&entry, entry.begin());
+  return at.CreateAlloca(type);
+}
+
+// The last dimension runs fastest.
+void Emitter::EmitGrid() {
+  llvm::Value* chunk = b_.CreateZExt(b_.CreateIntrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x, {}, {}), b_.getInt64Ty());
+  std::vector<std::pair<std::string, llvm::Value*>> values;
+  for (size_t d = kernel_.grid.size(); d-- > 0;) {
+    const kir::GridDim& dim = kernel_.grid[d];
+    llvm::Value* low = Value(dim.low);
+    llvm::Value* length = b_.CreateNSWAdd(b_.CreateNSWSub(Value(dim.high), low), I64(dim.step - 1));
+    llvm::Value* count = b_.CreateUDiv(length, I64(dim.step));
+    llvm::Value* number = d == 0 ? chunk : b_.CreateURem(chunk, count);
+    if (d > 0) chunk = b_.CreateUDiv(chunk, count);
+    values.emplace_back(dim.index, b_.CreateNSWAdd(low, b_.CreateNSWMul(number, I64(dim.step))));
+  }
+  for (const auto& [name, value] : values) names_[name] = {.value = value};
+}
+
+void Emitter::Block(const kir::Block& block) {
+  const Names outer = names_;
+  for (const kir::StmtRef& stmt : block) {
+    if (!status_.ok()) return;
+    std::visit([this](const auto& node) { Emit(node); }, stmt->node);
+  }
+  names_ = outer;
+}
+
+void Emitter::Emit(const kir::Loop& loop) {
+  const Names outer = names_;
+  if (loop.kind == kir::LoopKind::kThread) {
+    llvm::Value* number = thread_;
+    if (loop.level == kir::ThreadLevel::kWarp) number = b_.CreateLShr(thread_, 5);
+    if (loop.level == kir::ThreadLevel::kLane) number = b_.CreateAnd(thread_, 31);
+    const bool in_warp = in_warp_;
+    in_warp_ = loop.level == kir::ThreadLevel::kWarp;
+    names_[loop.index] = {.value = number};
+    Block(loop.body);
+    in_warp_ = in_warp;
+  } else {
+    LoopOver(Value(loop.low), Value(loop.high), I64(loop.step), [&](llvm::Value* i) {
+      names_[loop.index] = {.value = i};
+      Block(loop.body);
+    });
+  }
+  names_ = outer;
+}
+
+void Emitter::Emit(const kir::If& branch) {
+  llvm::Value* condition = Value(branch.condition);
+  Guarded(condition, [&] { Block(branch.then_body); });
+  if (!branch.else_body.empty()) Guarded(b_.CreateNot(condition), [&] { Block(branch.else_body); });
+}
+
+void Emitter::Emit(const kir::Let& let) { names_[let.name] = {.value = Value(let.value)}; }
+
+void Emitter::Emit(const kir::Var& var) {
+  llvm::AllocaInst* slot = Slot(ValueType(var.value->dtype));
+  b_.CreateStore(Value(var.value), slot);
+  names_[var.name] = {.slot = slot};
+}
+
+void Emitter::Emit(const kir::Assign& assign) { b_.CreateStore(Value(assign.value), names_[assign.name].slot); }
+
+void Emitter::Emit(const kir::Store& store) {
+  std::vector<llvm::Value*> index;
+  for (const kir::ExprRef& at : store.index) index.push_back(Value(at));
+  llvm::Value* value = Value(store.value);
+  if (!status_.ok()) return;
+  const Name& name = names_[store.buffer];
+  if (name.tile >= 0) {
+    b_.CreateStore(value, TileSlot(tiles_[name.tile], index));
+    return;
+  }
+  // What a warp stores as one, its first lane does.
+  const Buffer buffer = buffers_[name.buffer];
+  auto write = [&] { b_.CreateStore(ToMemory(value, buffer.dtype), Address(buffer, index)); };
+  if (!in_warp_) return write();
+  Guarded(b_.CreateICmpEQ(b_.CreateAnd(thread_, 31), I64(0)), write);
+}
+
+void Emitter::Emit(const kir::Alloc& alloc) {
+  Buffer buffer{nullptr, alloc.type.dtype, {}};
+  uint64_t count = 1;
+  for (const Extent& dim : alloc.type.dims) {
+    if (!dim.is_constant()) return Fail("a shared alloc without a constant size");
+    count *= static_cast<uint64_t>(dim.constant());
+    buffer.dims.push_back(I64(dim.constant()));
+  }
+  if (alloc.space != kir::Space::kShared || IsBlock(alloc.type.dtype)) return Unimplemented("alloc " + alloc.name);
+  llvm::Type* type = llvm::ArrayType::get(MemoryType(alloc.type.dtype), count);
+  auto* global = new llvm::GlobalVariable(module_, type, false, llvm::GlobalValue::InternalLinkage, llvm::UndefValue::get(type),
+                                          absl::StrCat(function_->getName().str(), "_", alloc.name), nullptr,
+                                          llvm::GlobalValue::NotThreadLocal, 3);
+  global->setAlignment(llvm::Align(128));
+  buffer.pointer = global;
+  names_[alloc.name] = {.buffer = static_cast<int>(buffers_.size())};
+  buffers_.push_back(std::move(buffer));
+}
+
+void Emitter::Emit(const kir::Tile& tile) {
+  TileValue made;
+  int64_t count = 1;
+  for (const Extent& dim : tile.type.dims) {
+    made.dims.push_back(dim.constant());
+    count *= dim.constant();
+  }
+  made.warp = in_warp_;
+  if (made.warp && (made.dims.size() != 2 || made.dims[0] % 16 != 0 || made.dims[1] % 8 != 0)) {
+    return Unimplemented("a warp's tile that is not of 16 x 8 elements");
+  }
+  if (made.warp) count /= kir::kWarpThreads;
+  if (count > 128) return Unimplemented("a tile of more than 128 elements a thread");
+  llvm::Value* init = Value(tile.init);
+  for (int64_t i = 0; i < count; ++i) {
+    made.slots.push_back(Slot(ValueType(tile.type.dtype)));
+    b_.CreateStore(init, made.slots.back());
+  }
+  names_[tile.name] = {.tile = static_cast<int>(tiles_.size())};
+  tiles_.push_back(std::move(made));
+}
+
+// Every element of the tiles that this thread has, unrolled; those that are not live are skipped.
+void Emitter::Emit(const kir::Map& map) {
+  std::vector<llvm::Value*> extents;
+  for (const kir::ExprRef& extent : map.extents) extents.push_back(Value(extent));
+  const TileValue& first = tiles_[names_[map.tiles[0]].tile];
+  const std::vector<int64_t> dims = first.dims;
+  const bool warp = first.warp;
+  const int count = static_cast<int>(first.slots.size());
+  for (const std::string& tile : map.tiles) {
+    const TileValue& other = tiles_[names_[tile].tile];
+    if (other.dims != dims || other.warp != warp) return Unimplemented("a map over tiles of several shapes");
+  }
+  const bool in_warp = std::exchange(in_warp_, false);
+  llvm::Value* lane = b_.CreateAnd(thread_, 31);
+  const Names outer = names_;
+  for (int e = 0; e < count && status_.ok(); ++e) {
+    std::vector<llvm::Value*> index(dims.size());
+    if (warp) {
+      const int64_t part = e / 4, columns = dims[1] / 8;
+      index[0] = b_.CreateNSWAdd(b_.CreateLShr(lane, 2), I64(part / columns * 16 + e % 4 / 2 * 8));
+      index[1] = b_.CreateNSWAdd(b_.CreateShl(b_.CreateAnd(lane, 3), 1), I64(part % columns * 8 + e % 2));
+    } else {
+      int64_t rest = e;
+      for (size_t d = dims.size(); d-- > 0; rest /= dims[d]) index[d] = I64(rest % dims[d]);
+    }
+    llvm::Value* live = b_.getTrue();
+    for (size_t d = 0; d < dims.size(); ++d) {
+      names_[map.indices[d]] = {.value = index[d]};
+      live = b_.CreateAnd(live, b_.CreateICmpSLT(index[d], extents[d]));
+    }
+    for (const std::string& tile : map.tiles) names_[tile].element = e;
+    const auto* constant = llvm::dyn_cast<llvm::ConstantInt>(live);
+    if (constant != nullptr && constant->isOne()) Block(map.body);
+    else Guarded(live, [&] { Block(map.body); });
+    names_ = outer;
+  }
+  in_warp_ = in_warp;
+}
+
+void Emitter::BlockBarrier() { b_.CreateIntrinsic(llvm::Intrinsic::nvvm_barrier0, {}, {}); }
+
+Emitter::Region Emitter::Cut(const kir::Slice& slice) {
+  Region region;
+  const auto found = names_.find(slice.buffer);
+  if (found == names_.end() || found->second.buffer < 0) {
+    Fail(slice.buffer + " is no buffer");
+    return region;
+  }
+  region.buffer = buffers_[found->second.buffer];
+  for (size_t d = 0; d < region.buffer.dims.size(); ++d) {
+    const kir::SliceDim dim = slice.dims.empty() ? kir::SliceDim{} : slice.dims[d];
+    llvm::Value* start = dim.start == nullptr ? I64(0) : Value(dim.start);
+    region.starts.push_back(start);
+    if (dim.start != nullptr && dim.extent == nullptr) continue;
+    llvm::Value* rest = b_.CreateNSWSub(region.buffer.dims[d], start);
+    llvm::Value* asked = dim.extent == nullptr ? rest : Value(dim.extent);
+    region.ranged.push_back(static_cast<int>(d));
+    region.asked.push_back(asked);
+    region.live.push_back(b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, asked, rest));
+  }
+  return region;
+}
+
+// Thread t copies elements t, t + threads, ... of dst, those behind the end of src as 0.
+void Emitter::Emit(const kir::Copy& copy) {
+  const Region dst = Cut(copy.dst), src = Cut(copy.src);
+  if (!status_.ok()) return;
+  llvm::Value* total = I64(1);
+  for (llvm::Value* size : dst.live) total = b_.CreateNSWMul(total, size);
+  llvm::Type* type = MemoryType(dst.buffer.dtype);
+  llvm::AllocaInst* value = Slot(type);
+  LoopOver(thread_, total, I64(threads_), [&](llvm::Value* e) {
+    std::vector<llvm::Value*> from = src.starts, to = dst.starts;
+    llvm::Value* rest = e;
+    llvm::Value* live = b_.getTrue();
+    for (size_t r = dst.ranged.size(); r-- > 0;) {
+      llvm::Value* at = r == 0 ? rest : b_.CreateURem(rest, dst.live[r]);
+      if (r > 0) rest = b_.CreateUDiv(rest, dst.live[r]);
+      to[dst.ranged[r]] = b_.CreateNSWAdd(to[dst.ranged[r]], at);
+      from[src.ranged[r]] = b_.CreateNSWAdd(from[src.ranged[r]], at);
+      live = b_.CreateAnd(live, b_.CreateICmpSLT(at, src.live[r]));
+    }
+    b_.CreateStore(llvm::Constant::getNullValue(type), value);
+    Guarded(live, [&] { b_.CreateStore(b_.CreateLoad(type, Address(src.buffer, from)), value); });
+    b_.CreateStore(b_.CreateLoad(type, value), Address(dst.buffer, to));
+  });
+}
+
+void Emitter::Emit(const kir::Pipeline& pipeline) {
+  const Names outer = names_;
+  LoopOver(Value(pipeline.low), Value(pipeline.high), I64(pipeline.step), [&](llvm::Value* i) {
+    names_[pipeline.index] = {.value = i};
+    Block(pipeline.fetch);
+    BlockBarrier();
+    Block(pipeline.use);
+    BlockBarrier();
+  });
+  names_ = outer;
+}
+
+void Emitter::Emit(const kir::Shuffle& shuffle) {
+  llvm::Value* lane = b_.CreateTrunc(Value(shuffle.lane), b_.getInt32Ty());
+  const llvm::Intrinsic::ID id = shuffle.kind == kir::ShuffleKind::kXor ? llvm::Intrinsic::nvvm_shfl_sync_bfly_i32
+                                 : shuffle.kind == kir::ShuffleKind::kDown ? llvm::Intrinsic::nvvm_shfl_sync_down_i32
+                                                                          : llvm::Intrinsic::nvvm_shfl_sync_idx_i32;
+  auto exchanged = [&](llvm::Value* word) {
+    return b_.CreateIntrinsic(id, {}, {b_.getInt32(0xffffffff), word, lane, b_.getInt32(31)});
+  };
+  // In 32-bit words.
+  llvm::Value* value = Value(shuffle.value);
+  llvm::Type* type = value->getType();
+  const unsigned bits = type->getPrimitiveSizeInBits();
+  llvm::Value* word = b_.CreateBitCast(value, b_.getIntNTy(bits));
+  if (bits <= 32) {
+    word = b_.CreateTrunc(exchanged(b_.CreateZExt(word, b_.getInt32Ty())), b_.getIntNTy(bits));
+  } else {
+    llvm::Value* low = exchanged(b_.CreateTrunc(word, b_.getInt32Ty()));
+    llvm::Value* high = exchanged(b_.CreateTrunc(b_.CreateLShr(word, 32), b_.getInt32Ty()));
+    word = b_.CreateOr(b_.CreateZExt(low, b_.getInt64Ty()), b_.CreateShl(b_.CreateZExt(high, b_.getInt64Ty()), 32));
+  }
+  names_[shuffle.name] = {.value = b_.CreateBitCast(word, type)};
+}
+
+// Two neighbours of a row of 16-bit elements, as one register.
+llvm::Value* Emitter::Fragment(const Region& region, llvm::Value* row, llvm::Value* column) {
+  std::vector<llvm::Value*> at = region.starts;
+  at[region.ranged[0]] = b_.CreateNSWAdd(at[region.ranged[0]], row);
+  at[region.ranged[1]] = b_.CreateNSWAdd(at[region.ranged[1]], column);
+  llvm::Value* pointer = Address(region.buffer, at);
+  if (region.buffer.dtype == DType::kBF16) return b_.CreateAlignedLoad(b_.getInt32Ty(), pointer, llvm::Align(4));
+  return b_.CreateAlignedLoad(llvm::FixedVectorType::get(b_.getHalfTy(), 2), pointer, llvm::Align(4));
+}
+
+// c[m, n] += x[m, k] w[n, k]^T by m16n8k16. Lane l holds of x the rows l / 4 and l / 4 + 8 and the columns 2 (l % 4) and
+// those 8 behind, two neighbours a register; of w the row l / 4 likewise (PTX ISA, "Matrix fragments for mma.m16n8k16").
+void Emitter::Emit(const kir::TileCall& call) {
+  const bool f16 = call.op == "mma_f16";
+  if ((!f16 && call.op != "mma_bf16") || !in_warp_) return Unimplemented("the tile op " + call.op);
+  const TileValue& tile = tiles_[names_[call.tiles[0]].tile];
+  const Region x = Cut(call.operands[0]), w = Cut(call.operands[1]);
+  if (!status_.ok()) return;
+  const auto* depth = llvm::dyn_cast<llvm::ConstantInt>(x.asked[1]);
+  const auto* start_x = llvm::dyn_cast<llvm::ConstantInt>(x.starts[x.ranged[1]]);
+  const auto* start_w = llvm::dyn_cast<llvm::ConstantInt>(w.starts[w.ranged[1]]);
+  auto is = [](llvm::Value* value, int64_t size) {
+    const auto* constant = llvm::dyn_cast<llvm::ConstantInt>(value);
+    return constant != nullptr && constant->getSExtValue() == size;
+  };
+  auto even_rows = [](const Region& region) {
+    const auto* row = llvm::dyn_cast<llvm::ConstantInt>(region.buffer.dims.back());
+    return row != nullptr && row->getSExtValue() % 2 == 0 && region.buffer.pointer->getType()->getPointerAddressSpace() == 3;
+  };
+  if (depth == nullptr || depth->getSExtValue() % 16 != 0 || !is(x.asked[0], tile.dims[0]) || !is(w.asked[0], tile.dims[1]) ||
+      start_x == nullptr || start_w == nullptr || start_x->getSExtValue() % 2 != 0 || start_w->getSExtValue() % 2 != 0 ||
+      !even_rows(x) || !even_rows(w)) {
+    return Unimplemented(call.op + " of slices that are not whole 16 x 16 parts of shared memory");
+  }
+  llvm::Value* lane = b_.CreateAnd(thread_, 31);
+  llvm::Value* group = b_.CreateLShr(lane, 2);
+  llvm::Value* pair = b_.CreateShl(b_.CreateAnd(lane, 3), 1);
+  auto plus = [&](llvm::Value* value, int64_t offset) { return b_.CreateNSWAdd(value, I64(offset)); };
+  const int64_t columns = tile.dims[1] / 8;
+  for (int64_t k = 0; k < depth->getSExtValue(); k += 16) {
+    std::vector<std::vector<llvm::Value*>> rights;
+    for (int64_t n = 0; n < columns; ++n) {
+      rights.push_back({Fragment(w, plus(group, 8 * n), plus(pair, k)), Fragment(w, plus(group, 8 * n), plus(pair, k + 8))});
+    }
+    for (int64_t m = 0; m < tile.dims[0] / 16; ++m) {
+      const std::vector<llvm::Value*> left = {
+          Fragment(x, plus(group, 16 * m), plus(pair, k)), Fragment(x, plus(group, 16 * m + 8), plus(pair, k)),
+          Fragment(x, plus(group, 16 * m), plus(pair, k + 8)), Fragment(x, plus(group, 16 * m + 8), plus(pair, k + 8))};
+      for (int64_t n = 0; n < columns; ++n) {
+        std::vector<llvm::Value*> args = left;
+        args.insert(args.end(), rights[n].begin(), rights[n].end());
+        llvm::AllocaInst* const* slots = &tile.slots[4 * (m * columns + n)];
+        for (int r = 0; r < 4; ++r) args.push_back(b_.CreateLoad(b_.getFloatTy(), slots[r]));
+        llvm::Value* sums = b_.CreateIntrinsic(f16 ? llvm::Intrinsic::nvvm_mma_m16n8k16_row_col_f32_f32
+                                                   : llvm::Intrinsic::nvvm_mma_m16n8k16_row_col_bf16, {}, args);
+        for (unsigned r = 0; r < 4; ++r) b_.CreateStore(b_.CreateExtractValue(sums, r), slots[r]);
+      }
+    }
+  }
+}
+
+}  // namespace quern::ptx

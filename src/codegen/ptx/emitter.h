@@ -1,0 +1,143 @@
+// Emitter: one kernel of threads to one LLVM function. Internal to codegen/ptx.
+//
+// Every thread runs the function. Names are values, slots (variables, which LLVM puts into registers), buffers or tiles. A
+// tile's elements are a slot each, so maps over tiles are unrolled here, and an element is named by constant indices: of a
+// thread's own tile its own, of a warp's tile those of the fragment that the matrix unit gives to a lane.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "kir/kir.h"
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/Module.h"
+
+namespace quern::ptx {
+
+class Emitter {
+ public:
+  Emitter(const kir::Kernel& kernel, llvm::Module& module, int64_t threads);
+  Status Run(const std::string& symbol);
+
+ private:
+  struct Buffer {
+    llvm::Value* pointer = nullptr;
+    DType dtype = DType::kF32;
+    std::vector<llvm::Value*> dims;
+  };
+  struct TileValue {
+    std::vector<llvm::AllocaInst*> slots;
+    std::vector<int64_t> dims;
+    bool warp = false;
+  };
+  struct Name {
+    llvm::Value* value = nullptr;
+    llvm::AllocaInst* slot = nullptr;
+    DType dtype = DType::kI64;
+    int buffer = -1, tile = -1;
+    int element = -1;  // inside a map: the slot that a tile's bare name stands for
+  };
+  using Names = std::map<std::string, Name>;
+  // A slice: where it starts, and its ranged dimensions before and after clipping.
+  struct Region {
+    Buffer buffer;
+    std::vector<llvm::Value*> starts, asked, live;  // starts of all dimensions, sizes of ranged ones
+    std::vector<int> ranged;
+  };
+
+  // ---- emit_ptx.cc
+  void Fail(const std::string& what);
+  void Unimplemented(const std::string& what);
+  llvm::Type* MemoryType(DType dtype);
+  llvm::Type* ValueType(DType dtype);
+  llvm::Value* I64(int64_t value) { return b_.getInt64(value); }
+  llvm::Value* FromExtent(const Extent& extent);
+  llvm::AllocaInst* Slot(llvm::Type* type);
+  void EmitGrid();
+  template <typename Body>
+  void LoopOver(llvm::Value* low, llvm::Value* high, llvm::Value* step, const Body& body);
+  template <typename Body>
+  void Guarded(llvm::Value* condition, const Body& body);
+  void Block(const kir::Block& block);
+  void Emit(const kir::Loop& loop);
+  void Emit(const kir::If& branch);
+  void Emit(const kir::Let& let);
+  void Emit(const kir::Var& var);
+  void Emit(const kir::Assign& assign);
+  void Emit(const kir::Store& store);
+  void Emit(const kir::Alloc& alloc);
+  void Emit(const kir::Tile& tile);
+  void Emit(const kir::TileCall& call);
+  void Emit(const kir::Map& map);
+  void Emit(const kir::Pack&) { Unimplemented("a pack"); }
+  void Emit(const kir::Prefetch&) {}
+  void Emit(const kir::Barrier&) { BlockBarrier(); }
+  void Emit(const kir::Copy& copy);
+  void Emit(const kir::Pipeline& pipeline);
+  void Emit(const kir::Shuffle& shuffle);
+  void BlockBarrier();
+  Region Cut(const kir::Slice& slice);
+  llvm::Value* Fragment(const Region& region, llvm::Value* row, llvm::Value* column);
+
+  // ---- emit_ptx_expr.cc
+  llvm::Value* Value(const kir::ExprRef& expr);
+  llvm::Value* Constant(const kir::Const& constant, DType dtype);
+  llvm::Value* Operator(const kir::Apply& apply);
+  llvm::Value* FloatOperator(kir::Op op, DType dtype, const std::vector<llvm::Value*>& args);
+  llvm::Value* IntegerOperator(kir::Op op, DType dtype, const std::vector<llvm::Value*>& args);
+  llvm::Value* Compare(kir::Op op, DType dtype, llvm::Value* a, llvm::Value* b);
+  llvm::Value* MinMax(bool max, DType dtype, llvm::Value* a, llvm::Value* b);
+  llvm::Value* DivMod(bool mod, DType dtype, llvm::Value* a, llvm::Value* b);
+  llvm::Value* Exp(llvm::Value* x);
+  llvm::Value* Reduction(const kir::Reduce& reduce, DType dtype);
+  llvm::Value* Convert(llvm::Value* value, DType from, DType to);
+  llvm::Value* ToMemory(llvm::Value* value, DType dtype);
+  llvm::Value* FromMemory(llvm::Value* value, DType dtype);
+  llvm::Value* Address(const Buffer& buffer, const std::vector<llvm::Value*>& index);
+  llvm::Value* LoadFrom(const kir::Load& load, DType dtype);
+  llvm::AllocaInst* TileSlot(const TileValue& tile, const std::vector<llvm::Value*>& index);
+
+  const kir::Kernel& kernel_;
+  llvm::Module& module_;
+  llvm::IRBuilder<> b_;
+  llvm::Function* function_ = nullptr;
+  llvm::Value* thread_ = nullptr;  // number in the block, i64
+  const int64_t threads_;
+  bool in_warp_ = false;           // a warp runs this as one
+  Names names_;
+  std::vector<Buffer> buffers_;
+  std::vector<TileValue> tiles_;
+  Status status_;
+};
+
+template <typename Body>
+void Emitter::LoopOver(llvm::Value* low, llvm::Value* high, llvm::Value* step, const Body& body) {
+  llvm::AllocaInst* index = Slot(b_.getInt64Ty());
+  b_.CreateStore(low, index);
+  auto* head = llvm::BasicBlock::Create(b_.getContext(), "loop", function_);
+  auto* inside = llvm::BasicBlock::Create(b_.getContext(), "body", function_);
+  auto* after = llvm::BasicBlock::Create(b_.getContext(), "after", function_);
+  b_.CreateBr(head);
+  b_.SetInsertPoint(head);
+  llvm::Value* i = b_.CreateLoad(b_.getInt64Ty(), index);
+  b_.CreateCondBr(b_.CreateICmpSLT(i, high), inside, after);
+  b_.SetInsertPoint(inside);
+  body(i);
+  b_.CreateStore(b_.CreateNSWAdd(i, step), index);
+  b_.CreateBr(head);
+  b_.SetInsertPoint(after);
+}
+
+template <typename Body>
+void Emitter::Guarded(llvm::Value* condition, const Body& body) {
+  auto* inside = llvm::BasicBlock::Create(b_.getContext(), "then", function_);
+  auto* after = llvm::BasicBlock::Create(b_.getContext(), "after", function_);
+  b_.CreateCondBr(condition, inside, after);
+  b_.SetInsertPoint(inside);
+  body();
+  b_.CreateBr(after);
+  b_.SetInsertPoint(after);
+}
+
+}  // namespace quern::ptx

@@ -1,0 +1,131 @@
+// PTX of scheduled kernels: golden files of the text (QUERN_BLESS=1 writes them), what ptxas says where it is installed,
+// and what is refused.
+#include "codegen/ptx/emit_ptx.h"
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+
+namespace quern::ptx {
+namespace {
+
+constexpr const char* kMap = R"(kernel map (x : f32[S] in
+    y : f32[S] out
+  ) sym S in 1..100000 {
+    grid c0 in 0..S by 8192 { vec i in c0..min(c0 + 8192, S) { y[i] = x[i] * sigmoid(x[i]) } }
+  })";
+constexpr const char* kRows = R"(kernel rows (x : f32[M, C] in
+    g : f32[C] in
+    y : f32[M, C] out
+  ) sym M in 1..512, C in 1..5000 {
+    grid i0 in 0..M {
+      let r0 = (sum accs 4 vec c0 in 0..C { contract(x[i0, c0] * x[i0, c0]) }) / cast<f32>(C)
+      let s0 = rsqrt(r0 + 1e-5)
+      vec c in 0..C { y[i0, c] = x[i0, c] * s0 * g[c] }
+    }
+  })";
+
+std::string ProductOf(const char* dtype) {
+  const std::string a = std::string(dtype) == "f32" ? "a[i, k]" : "cast<f32>(a[i, k])";
+  const std::string b = std::string(dtype) == "f32" ? "b[j, k]" : "cast<f32>(b[j, k])";
+  return absl::StrCat("kernel product (a : ", dtype, "[M, K] in\n b : ", dtype, "[N, K] in\n c : f32[M, N] out\n",
+                      ") sym M in 1..4096, N in 1..4096, K in 1..4096 { grid i in 0..M, j in 0..N { c[i, j] = "
+                      "sum for k in 0..K { ", a, " * ", b, " } } }");
+}
+
+StatusOr<PtxKernel> Made(const std::string& text, const std::string& symbol, const char* target = "sm_80") {
+  QUERN_ASSIGN(const kir::Kernel plain, kir::ParseKernel(text));
+  const PtxTarget& row = *FindPtxTarget(target);
+  QUERN_ASSIGN(const kir::Kernel scheduled, codegen::ScheduleBlocks(plain, row.facts));
+  return EmitPtx(scheduled, symbol, row);
+}
+
+std::string ReadFile(const std::string& path) {
+  std::stringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
+
+std::string Errors(const StatusOr<PtxKernel>& made) { return std::string(made.status().message()); }
+
+// The assembler: QUERN_PTXAS, else on the path; "" where there is none.
+std::string Ptxas() {
+  if (const char* given = std::getenv("QUERN_PTXAS")) return given;
+  return std::system("ptxas --version > /dev/null 2>&1") == 0 ? "ptxas" : "";
+}
+
+// Assembles and returns what ptxas -v says.
+std::string Assembled(const std::string& ptx, const std::string& name, const char* target) {
+  const std::string stem = absl::StrCat(testing::TempDir(), "/", name, "_", target);
+  std::ofstream(stem + ".ptx") << ptx;
+  const std::string command = absl::StrCat(Ptxas(), " -v -arch=", target, " -o ", stem, ".cubin ", stem, ".ptx > ", stem, ".log 2>&1");
+  EXPECT_EQ(std::system(command.c_str()), 0) << ReadFile(stem + ".log");
+  return ReadFile(stem + ".log");
+}
+
+struct Case { const char* name; std::string text; };
+std::vector<Case> Cases() {
+  return {{"map", kMap}, {"rows", kRows}, {"product_f32", ProductOf("f32")}, {"product_f16", ProductOf("f16")},
+          {"product_bf16", ProductOf("bf16")}};
+}
+
+TEST(EmitPtx, GoldenFiles) {
+  for (const Case& test : Cases()) {
+    SCOPED_TRACE(test.name);
+    const StatusOr<PtxKernel> made = Made(test.text, test.name);
+    ASSERT_TRUE(made.ok()) << made.status();
+    const std::string path = absl::StrCat(QUERN_SOURCE_DIR, "/tests/ptx/", test.name, ".ptx");
+    if (std::getenv("QUERN_BLESS") != nullptr) std::ofstream(path) << made->text;
+    EXPECT_EQ(made->text, ReadFile(path)) << "differs from " << path;
+    EXPECT_EQ(Made(test.text, test.name)->text, made->text);
+  }
+}
+
+TEST(EmitPtx, UsesWhatTheMachineHas) {
+  const std::string rows = Made(kRows, "rows")->text;
+  EXPECT_NE(rows.find("shfl.sync.bfly.b32"), std::string::npos);
+  EXPECT_NE(rows.find("bar.sync"), std::string::npos);
+  EXPECT_NE(rows.find("sqrt.rn.f32"), std::string::npos);
+  EXPECT_NE(Made(ProductOf("f16"), "p")->text.find("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"), std::string::npos);
+  EXPECT_NE(Made(ProductOf("bf16"), "p")->text.find("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32"), std::string::npos);
+  EXPECT_EQ(Made(ProductOf("f16"), "p")->shared_bytes, 2 * 64 * 40 * 2);
+  EXPECT_EQ(Made(ProductOf("f16"), "p")->threads, 128);
+  EXPECT_EQ(Made(ProductOf("f32"), "p")->threads, 256);
+  // Tiles are registers: nothing is kept in local memory.
+  for (const Case& test : Cases()) EXPECT_EQ(Made(test.text, "p")->text.find(".local"), std::string::npos) << test.name;
+}
+
+TEST(EmitPtx, Assembles) {
+  if (Ptxas().empty()) GTEST_SKIP() << "no ptxas: set QUERN_PTXAS to that of the PyPI package nvidia-cuda-nvcc-cu12";
+  for (const PtxTarget& target : PtxTargets()) {
+    for (const Case& test : Cases()) {
+      SCOPED_TRACE(absl::StrCat(test.name, " ", target.name));
+      const StatusOr<PtxKernel> made = Made(test.text, test.name, target.name);
+      ASSERT_TRUE(made.ok()) << made.status();
+      const std::string log = Assembled(made->text, test.name, target.name);
+      EXPECT_NE(log.find("0 bytes spill stores, 0 bytes spill loads"), std::string::npos) << log;
+      const size_t used = log.find("Used ");
+      ASSERT_NE(used, std::string::npos) << log;
+      std::printf("%s %s: %s\n", test.name, target.name, log.substr(used, log.find('\n', used) - used).c_str());
+    }
+  }
+}
+
+TEST(EmitPtx, SaysWhatItCannotEmit) {
+  EXPECT_EQ(Errors(Made("kernel k (x : f32[64] in\n y : f32[64] out\n) { grid g in 0..1 { vec i in 0..64 { y[i] = erf(x[i]) } } }", "k")),
+            "kernel k: PTX of erf of f32");
+  EXPECT_EQ(Errors(Made("kernel k (x : q8_0[4, 64] @blocks in\n y : f32[64] out\n) { grid g in 0..1 { vec i in 0..64 { "
+                        "y[i] = decode(x, 0, i) } } }", "k")),
+            "kernel k: PTX of q8_0[4, 64] @blocks");
+  const StatusOr<kir::Kernel> plain = kir::ParseKernel(kMap);
+  EXPECT_EQ(Errors(EmitPtx(*plain, "k", *FindPtxTarget("sm_80"))), "kernel map is not scheduled for blocks of threads");
+  EXPECT_EQ(FindPtxTarget("sm_70"), nullptr);
+}
+
+}  // namespace
+}  // namespace quern::ptx
