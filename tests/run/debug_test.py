@@ -64,21 +64,23 @@ def perf(folder):
     if shutil.which("perf") is None:
         return "perf is not installed"
     data, injected = f"{folder}/perf.data", f"{folder}/perf.jit.data"
-    # Many steps, so that a coarse clock sees kernels.
-    recorded = call(["perf", "record", "-q", "-k", "mono", "-e", "cpu-clock", "-F", "5000", "-o", data, *RUN, "--debug-kernels", folder])
+    # A second of steps, so that a coarse clock sees kernels, whose own code is a tenth of them.
+    steps = [QUERN, "profile", MODEL, "--prompt", "27+58=", "--tokens", "50", "--repeat", "200", "--threads", "1"]
+    recorded = call(["perf", "record", "-q", "-k", "mono", "-e", "cpu-clock", "-F", "5000", "-o", data, *steps],
+                    env={**os.environ, "QUERN_DEBUG_KERNELS": folder, "XDG_CACHE_HOME": folder})
     if not os.path.exists(data) or os.path.getsize(data) == 0:
         return f"perf may not record: {recorded.stderr.strip().splitlines()[-1:]}"
     result = call(["perf", "inject", "--jit", "-i", data, "-o", injected])
     if result.returncode != 0:
         fail(f"perf inject refuses the jitdump: {result.stderr}")
     report = call(["perf", "report", "-i", injected, "--stdio", "--sort", "sym"])
-    names = set(re.findall(r"\] (layers\.\d[\w.]*|output[\w.]*)", report.stdout))
+    names = re.findall(r"\] (layers\.\d[\w.]*|output[\w.]*)", report.stdout)
     if not names:
         fail(f"perf report names no kernel:\n{report.stdout[:3000]}\n{report.stderr[:500]}")
-    lines = call(["perf", "report", "-i", injected, "--stdio", "--sort", "srcline"])
-    if not re.search(r"\.kir:\d+", lines.stdout):
-        fail(f"perf report knows no line of a kernel:\n{lines.stdout[:3000]}")
-    return f"perf names {len(names)} kernels and their lines"
+    annotated = call(["perf", "annotate", "--stdio", "-l", "-i", injected, names[0]])
+    if not re.search(re.escape(names[0]) + r"\.kir:\d+", annotated.stdout):
+        fail(f"perf annotate knows no line of {names[0]}:\n{annotated.stdout[:3000]}\n{annotated.stderr[:500]}")
+    return f"perf names {len(set(names))} kernels, and their lines"
 
 
 with tempfile.TemporaryDirectory(prefix="quern_debug_") as scratch:
