@@ -1,0 +1,271 @@
+"""Runs PTX text on the CPU: the instructions that codegen/ptx emits, one block after the other.
+
+    kernel = Kernel(text)
+    kernel.run(blocks=3, params=[address, address, 17], memory=memory)
+
+The threads of a block go on by themselves until one stands at an instruction that needs others: a shuffle or matrix product waits for
+its warp, a barrier for the block. Registers hold bits. An instruction that is not known is an error, as is an address outside
+every buffer. Fragments of matrices follow the PTX ISA, "Matrix fragments for mma.m16n8k16".
+"""
+import math
+import re
+import struct
+
+
+def to_float(bits):
+    return struct.unpack("<f", struct.pack("<I", bits & 0xFFFFFFFF))[0]
+
+
+def to_bits(value):
+    try:
+        return struct.unpack("<I", struct.pack("<f", value))[0]
+    except OverflowError:
+        return 0x7F800000 if value > 0 else 0xFF800000
+
+
+def half(bits):
+    return struct.unpack("<e", struct.pack("<H", bits & 0xFFFF))[0]
+
+
+def brain(bits):
+    return to_float((bits & 0xFFFF) << 16)
+
+
+def signed(value, width):
+    value &= (1 << width) - 1
+    return value - (1 << width) if value >> (width - 1) else value
+
+
+def divided(a, b):
+    if math.isnan(a) or math.isnan(b) or (a == 0 and b == 0) or (math.isinf(a) and math.isinf(b)):
+        return math.nan
+    if b == 0:
+        return math.copysign(math.inf, a) * math.copysign(1, b)
+    return a / b
+
+
+class Memory:
+    """Buffers by address; each is a bytearray."""
+
+    def __init__(self):
+        self.buffers = []
+
+    def add(self, data):
+        address = (len(self.buffers) + 1) << 32
+        self.buffers.append((address, data))
+        return address
+
+    def place(self, address, size):
+        number = (address >> 32) - 1
+        if not 0 <= number < len(self.buffers):
+            raise IndexError(f"address {address:#x} is in no buffer")
+        base, data = self.buffers[number]
+        if address - base + size > len(data):
+            raise IndexError(f"{size} bytes at {address - base} of a buffer of {len(data)}")
+        if address % size:
+            raise IndexError(f"{size} bytes at {address - base}, which is not aligned")
+        return data, address - base
+
+    def load(self, address, size):
+        data, at = self.place(address, size)
+        return int.from_bytes(data[at:at + size], "little")
+
+    def store(self, address, size, value):
+        data, at = self.place(address, size)
+        data[at:at + size] = (value & ((1 << 8 * size) - 1)).to_bytes(size, "little")
+
+
+class Thread:
+    def __init__(self, number, block):
+        self.number, self.block, self.at, self.registers, self.waits = number, block, 0, {}, None
+
+
+class Kernel:
+    def __init__(self, text):
+        self.threads = int(re.search(r"\.maxntid (\d+)", text).group(1))
+        self.params = re.findall(r"\.param \.u64[^\n]*?(\w+_param_\d+)", text)
+        self.shared = {name: int(size) for name, size in re.findall(r"\.shared[^\n]*?(\w+)\[(\d+)\];", text)}
+        body = re.search(r"^\{(.*)^\}", text, re.S | re.M).group(1)
+        self.code, self.labels = [], {}
+        body = re.sub(r"//[^\n]*", "", body)
+        for piece in body.split(";"):
+            piece = " ".join(piece.split())
+            while label := re.match(r"(\$\w+): ?", piece):
+                self.labels[label.group(1)] = len(self.code)
+                piece = piece[label.end():]
+            if not piece or piece.startswith("."):
+                continue
+            guard = re.match(r"@(!?)(%p\d+) ", piece)
+            opcode, _, rest = piece[guard.end() if guard else 0:].partition(" ")
+            operands = [o.strip() for o in re.findall(r"\{[^}]*\}|\[[^\]]*\]|[^,{}\[\]]+", rest) if o.strip()]
+            self.code.append((guard.groups() if guard else None, opcode, opcode.split("."), operands))
+
+    def run(self, blocks, params, memory):
+        for block in range(blocks):
+            self.memory = Memory()
+            self.memory.buffers = list(memory.buffers)
+            self.values = dict(zip(self.params, params, strict=True))
+            for name, size in self.shared.items():
+                self.values[name] = self.memory.add(bytearray(b"\xa5" * size))  # whatever was there before
+            self.run_block([Thread(t, block) for t in range(self.threads)])
+
+    def run_block(self, threads):
+        while True:
+            for thread in threads:
+                while thread.waits is None:
+                    self.step(thread)
+            moved = False
+            for first in range(0, len(threads), 32):
+                warp = threads[first:first + 32]
+                if warp[0].waits == "warp" and all(t.waits == "warp" and t.at == warp[0].at for t in warp):
+                    self.together(warp)
+                    moved = True
+            if moved:
+                continue
+            if all(t.waits == "end" for t in threads):
+                return
+            if not all(t.waits == "block" for t in threads):
+                raise RuntimeError("threads wait for different things")
+            for thread in threads:
+                thread.waits = None
+                thread.at += 1
+
+    def value(self, thread, operand):
+        if operand.startswith("%"):
+            if operand == "%tid.x":
+                return thread.number
+            if operand == "%ctaid.x":
+                return thread.block
+            return thread.registers[operand]
+        if operand.startswith("0f"):
+            return int(operand[2:], 16)
+        if operand in self.values:
+            return self.values[operand]
+        return int(operand, 0)
+
+    def address(self, thread, operand):
+        base, _, offset = operand[1:-1].partition("+")
+        return self.value(thread, base) + (int(offset) if offset else 0)
+
+    def step(self, thread):
+        guard, opcode, parts, operands = self.code[thread.at]
+        if guard and bool(thread.registers[guard[1]]) == bool(guard[0]):
+            thread.at += 1
+            return
+        name, kind = parts[0], parts[-1]
+        if name == "bra":
+            thread.at = self.labels[operands[0]]
+            return
+        if name in ("shfl", "mma", "bar", "ret"):
+            thread.waits = {"bar": "block", "ret": "end"}.get(name, "warp")
+            return
+        thread.at += 1
+        registers = thread.registers
+        width = int(kind[1:]) if kind[1:].isdigit() else 1
+        mask = (1 << width) - 1
+        if name in ("ld", "st"):
+            self.move(thread, parts, operands, width // 8)
+            return
+        a = [self.value(thread, o) for o in operands[1:]]
+        to = operands[0]
+        if kind == "f32" and name not in ("mov", "setp", "selp", "cvt"):
+            registers[to] = to_bits(self.real(name, parts, [to_float(x) for x in a]))
+            return
+        if kind.startswith("s") and name != "cvt":
+            a = [signed(x, width) for x in a]
+        elif kind.startswith(("u", "b")) and name != "cvt":
+            a = [x & mask for x in a]
+        if name == "mov":
+            result = a[0]
+        elif name == "setp":
+            if kind == "f32":
+                a = [to_float(x) for x in a]
+            result = {"lt": a[0] < a[1], "le": a[0] <= a[1], "gt": a[0] > a[1], "ge": a[0] >= a[1], "eq": a[0] == a[1],
+                      "ne": a[0] != a[1]}[parts[1]]
+            registers[to] = result
+            return
+        elif name == "selp":
+            result = a[0] if registers[operands[3]] else a[1]
+        elif name == "mul" and parts[1] == "wide":
+            result, mask = a[0] * a[1], (1 << 2 * width) - 1
+        elif name == "bfe":
+            result = (a[0] >> a[1]) & ((1 << a[2]) - 1)
+        elif name == "cvt":
+            result, mask = self.convert(parts, a[0])
+        else:
+            result = {"add": lambda: a[0] + a[1], "sub": lambda: a[0] - a[1], "mul": lambda: a[0] * a[1], "or": lambda: a[0] | a[1],
+                      "and": lambda: a[0] & a[1], "shl": lambda: a[0] << a[1], "shr": lambda: a[0] >> a[1],
+                      "min": lambda: min(a), "max": lambda: max(a), "div": lambda: a[0] // a[1], "rem": lambda: a[0] % a[1]}[name]()
+            if name in ("div", "rem") and not kind.startswith("u"):
+                raise NotImplementedError(opcode)
+        registers[to] = result & mask
+
+    @staticmethod
+    def real(name, parts, a):
+        if name == "fma":
+            return a[0] * a[1] + a[2]
+        if name == "ex2":
+            return 2.0 ** a[0] if abs(a[0]) < 1000 else (0.0 if a[0] < 0 else math.inf)
+        if name == "cvt":
+            raise NotImplementedError(".".join(parts))
+        return {"add": lambda: a[0] + a[1], "sub": lambda: a[0] - a[1], "mul": lambda: a[0] * a[1], "div": lambda: divided(a[0], a[1]),
+                "rcp": lambda: divided(1.0, a[0]), "sqrt": lambda: math.sqrt(a[0]), "neg": lambda: -a[0]}[name]()
+
+    @staticmethod
+    def convert(parts, value):
+        if parts == ["cvt", "rni", "f32", "f32"]:
+            return to_bits(float(round(to_float(value)))), 0xFFFFFFFF
+        if parts == ["cvt", "rn", "f32", "s64"]:
+            return to_bits(float(signed(value, 64))), 0xFFFFFFFF
+        if len(parts) == 3 and parts[1][0] in "us" and parts[2][0] == "u":
+            return value & ((1 << int(parts[2][1:])) - 1), (1 << int(parts[1][1:])) - 1
+        raise NotImplementedError(".".join(parts))
+
+    def move(self, thread, parts, operands, size):
+        if parts[1] == "param":
+            thread.registers[operands[0]] = self.values[operands[1][1:-1]]
+            return
+        load = parts[0] == "ld"
+        address = self.address(thread, operands[1 if load else 0])
+        group = operands[0 if load else 1]
+        names = [n.strip() for n in group.strip("{}").split(",")]
+        for i, each in enumerate(names):
+            if load:
+                thread.registers[each] = self.memory.load(address + i * size, size)
+            else:
+                self.memory.store(address + i * size, size, self.value(thread, each))
+
+    def together(self, warp):
+        _, opcode, parts, operands = self.code[warp[0].at]
+        if parts[0] == "shfl":
+            if parts[2] != "bfly":
+                raise NotImplementedError(opcode)
+            given = [self.value(t, operands[1]) for t in warp]
+            for lane, thread in enumerate(warp):
+                thread.registers[operands[0].split("|")[0]] = given[lane ^ self.value(thread, operands[2])]
+        else:
+            self.multiply(warp, brain if "bf16" in parts else half, operands)
+        for thread in warp:
+            thread.waits = None
+            thread.at += 1
+
+    def multiply(self, warp, element, operands):
+        d, a, b, c = ([n.strip() for n in o.strip("{}").split(",")] for o in operands)
+        left = [[0.0] * 16 for _ in range(16)]
+        right = [[0.0] * 8 for _ in range(16)]
+        for lane, thread in enumerate(warp):
+            group, pair = lane // 4, lane % 4 * 2
+            for r, name in enumerate(a):
+                for part in range(2):
+                    left[group + 8 * (r % 2)][pair + part + 8 * (r // 2)] = element(self.value(thread, name) >> 16 * part)
+            for r, name in enumerate(b):
+                for part in range(2):
+                    right[pair + part + 8 * r][group] = element(self.value(thread, name) >> 16 * part)
+        for lane, thread in enumerate(warp):
+            group, pair = lane // 4, lane % 4 * 2
+            sums = []
+            for r, name in enumerate(c):
+                row, column = group + 8 * (r // 2), pair + r % 2
+                sums.append(to_bits(to_float(self.value(thread, name)) + sum(left[row][k] * right[k][column] for k in range(16))))
+            for name, bits in zip(d, sums, strict=True):
+                thread.registers[name] = bits
