@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "cache/folder.h"
 #include "profile/probe.h"
 
 namespace quern::profile {
@@ -57,8 +58,9 @@ StatusOr<Machine> Load(const fs::path& path, const Machine& wanted) {
 
 // Whole or not at all: another process may read it at the same moment. What cannot be kept is measured again next time.
 void Store(const fs::path& path, const std::string& text) {
+  // The cache of kernels lies there too, and takes no folder that others may write to.
+  if (!cache::PrepareFolder(path.parent_path().string()).ok()) return;
   std::error_code error;
-  fs::create_directories(path.parent_path(), error);
   const fs::path temporary = path.string() + "." + std::to_string(getpid());
   std::ofstream file(temporary);
   file << text;
