@@ -9,8 +9,7 @@
 namespace quern::kir {
 namespace {
 
-constexpr std::string_view kReserved[] = {"thread", "barrier", "copy", "pipeline",
-                                          "kernel", "grid",  "for",  "unroll",   "vec",   "if",       "else", "let",
+constexpr std::string_view kReserved[] = {"kernel", "grid",  "for",  "unroll",   "vec",   "if",       "else", "let",
                                           "var",    "alloc", "tile", "map",      "pack",  "prefetch", "in",   "true",
                                           "false",  "cast",  "bits", "contract", "exact", "decode"};
 

@@ -53,7 +53,13 @@ StatusOr<Block> Parser::Statements() {
 }
 
 StatusOr<Parser::Nodes> Parser::ReadStatement(int* origin) {
-  if (Is("for") || Is("unroll") || Is("vec") || Is("thread")) return ReadLoop(origin);
+  if (Is("for") || Is("unroll") || Is("vec")) return ReadLoop(origin);
+  // These words are free as names, which are followed by a mark.
+  const bool word = Peek(1).kind == TokenKind::kName;
+  if (Is("thread") && word) return ReadLoop(origin);
+  if (Is("copy") && word) return ReadCopy();
+  if (Is("pipeline") && word) return ReadPipeline(origin);
+  if (Is("barrier") && !Is("[", 1) && !Is(":=", 1)) return ReadBarrier();
   if (Is("if")) return ReadIf(origin);
   if (Is("map")) return ReadMap(origin);
   if (Is("let")) return ReadLet();
@@ -62,9 +68,6 @@ StatusOr<Parser::Nodes> Parser::ReadStatement(int* origin) {
   if (Is("tile")) return ReadTile();
   if (Is("pack")) return ReadPack();
   if (Is("prefetch")) return ReadPrefetch();
-  if (Is("barrier")) return ReadBarrier();
-  if (Is("copy")) return ReadCopy();
-  if (Is("pipeline")) return ReadPipeline(origin);
   if (Peek().kind != TokenKind::kName) return Expected("a statement");
   if (Is("[", 1)) return ReadStore();
   if (Is(":=", 1)) return ReadAssign();

@@ -68,6 +68,12 @@ TEST(Block, TextRoundTrip) {
   }
 }
 
+// Words that only begin statements of kernels of threads stay free.
+TEST(Block, WordsAreNames) {
+  EXPECT_EQ(Verified(Block64("var barrier : f32 = x[t] var copy : f32 = 1 barrier := barrier + copy barrier y[t] = barrier",
+                             "alloc thread, pipeline : f32[64] shared")), "");
+}
+
 TEST(Block, Shape) {
   const auto shape = [](const char* name) { return *ShapeOfBlock(KernelFile(name)); };
   EXPECT_EQ(shape("blocks/map").threads, 128);
