@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <string>
 
 namespace quern::lir {
@@ -121,6 +122,34 @@ TEST(Plan, EqualRegionsAreOneKernel) {
 }
 
 // Each breach of a good plan is found.
+// The same body over memory that it may overwrite, and over memory that is the caller's.
+TEST(Plan, EqualRegionsOverOtherKindsOfMemoryAreLoweredApart) {
+  const auto update = [](int n, const std::string& cache) {
+    return "  %" + std::to_string(n) + " = Region(" + cache + ", %0) {family = \"update\"} : f32[50, 16] body graph body sym P in 0..49 {\n"
+           "    %0 = Input() {name = \"c\"} : f32[50, 16]\n    %1 = Input() {name = \"u\"} : f32[1, 16]\n"
+           "    %2 = Update(%0, %1) {axis = 0, start = <P>} : f32[50, 16]\n    return %2\n  }\n";
+  };
+  const std::string head = R"(graph g sym P in 0..49 {
+  %0 = Input() {name = "x"} : f32[1, 16]
+  %1 = Input() {name = "cache"} : f32[50, 16]
+  %2 = Input() {name = "kept"} : f32[50, 16]
+)";
+  for (const bool donated_first : {false, true}) {
+    const Plan plan = MakePlan(head + update(3, donated_first ? "%1" : "%2") + update(4, donated_first ? "%2" : "%1") +
+                               "  return %3, %4\n  donate \"cache\" -> " + (donated_first ? "0" : "1") + "\n}");
+    // In place where the memory is ours; the caller's is read and left alone.
+    std::map<std::string, std::vector<kir::Mode>> modes;
+    for (const Launch& launch : plan.launches) {
+      for (size_t p = 0; p < launch.arguments.size(); ++p) {
+        modes[plan.buffers[launch.arguments[p].buffer].name].push_back(plan.kernels[launch.kernel].params[p].mode);
+      }
+    }
+    EXPECT_EQ(modes["cache"], std::vector{kir::Mode::kInOut});
+    EXPECT_FALSE(modes["kept"].empty());
+    for (const kir::Mode mode : modes["kept"]) EXPECT_EQ(mode, kir::Mode::kIn);
+  }
+}
+
 TEST(VerifyPlan, FindsWhatWouldGoWrong) {
   std::string text = "graph g {\n  %0 = Input() {name = \"x\"} : f32[7, 13]\n";
   for (int n = 1; n <= 4; ++n) text += Unary(n, "%" + std::to_string(n - 1), "Silu", "f32[7, 13]");
