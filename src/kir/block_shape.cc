@@ -27,6 +27,7 @@ class ShapeFinder {
 
   Status Visit(const Block& block, std::optional<ThreadLevel> scope) {
     for (const StmtRef& stmt : block) {
+      if (stmt == nullptr) continue;  // the verifier asks for the shape before it has looked at every statement
       if (const auto* loop = std::get_if<Loop>(&stmt->node)) {
         std::optional<ThreadLevel> inner = scope;
         if (loop->kind == LoopKind::kThread) {
@@ -39,7 +40,7 @@ class ShapeFinder {
         QUERN_RETURN_IF_ERROR(Visit(branch->else_body, scope));
       } else if (const auto* pipeline = std::get_if<Pipeline>(&stmt->node)) {
         for (const StmtRef& fetched : pipeline->fetch) {
-          const auto* copy = std::get_if<Copy>(&fetched->node);
+          const auto* copy = fetched == nullptr ? nullptr : std::get_if<Copy>(&fetched->node);
           if (copy != nullptr) shape_.shared_bytes += (pipeline->stages - 1) * bytes_[copy->dst.buffer];
         }
         QUERN_RETURN_IF_ERROR(Visit(pipeline->use, scope));
@@ -57,6 +58,7 @@ class ShapeFinder {
   }
 
   Status Open(const Loop& loop, std::optional<ThreadLevel> scope) {
+    if (loop.low == nullptr || loop.high == nullptr) return Fail("a thread loop has no bounds");
     const auto* low = std::get_if<Const>(&loop.low->node);
     const auto* high = std::get_if<Const>(&loop.high->node);
     const std::string text = absl::StrFormat("thread %s", loop.index);
