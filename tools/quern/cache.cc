@@ -2,6 +2,8 @@
 
 #include <cstdio>
 
+#include "model_options.h"
+
 CacheCommand::CacheCommand(CLI::App& app) : command_(app.add_subcommand("cache", "compiled kernels that are kept for the next start")) {
   list_ = command_->add_subcommand("list", "every entry, most recently used first");
   explain_ = command_->add_subcommand("explain", "for each kernel of a model: hit or miss, and why");
@@ -12,11 +14,9 @@ CacheCommand::CacheCommand(CLI::App& app) : command_(app.add_subcommand("cache",
   for (CLI::App* verb : {list_, explain_, verify_, gc_, clear_}) {
     verb->add_option("--cache", options_.cache, "the folder; QUERN_CACHE or the user's cache folder when not given");
   }
-  explain_->add_option("MODEL", model_, "a GGUF file")->required();
-  explain_->add_option("--cpu", options_.cpu, "native, x86-64-v2, x86-64-v3 or x86-64-v4")->capture_default_str();
-  explain_->add_option("--context", options_.context, "positions to keep; 0: the model's own length, at most 4096")->check(CLI::NonNegativeNumber);
-  explain_->add_flag("--exact", options_.exact, "keep activations f32 beside quantised weights");
-  explain_->add_flag("--specialise", options_.specialise, "inline the tiles' own code into kernels");
+  AddModelOptions(*explain_, model_, options_);
+  AddCpuOption(*explain_, options_);
+  AddSpecialiseOption(*explain_, options_);
   gc_->add_option("--bytes", bytes_, "leave at most this many")->capture_default_str()->check(CLI::NonNegativeNumber);
   command_->footer("Examples:\n"
                    "  quern cache list\n"

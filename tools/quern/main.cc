@@ -7,12 +7,12 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
-#include <limits>
 #include <string>
 #include <vector>
 
 #include "cache.h"
 #include "compile.h"
+#include "model_options.h"
 #include "profile.h"
 #include "reduce.h"
 #include "replay.h"
@@ -78,16 +78,6 @@ bool ParseIds(const std::string& text, std::vector<int32_t>& ids) {
     if (*stop != ',') return false;
     at = stop + 1;
   }
-}
-
-// What an option's value lacks of being a whole number of T from 0 on; empty when nothing. The option parser's own conversion
-// takes -1 for the largest number, and cuts what is too large.
-template <typename T>
-std::string WholeNumber(const std::string& value) {
-  T number = 0;
-  const auto [stop, error] = std::from_chars(value.data(), value.data() + value.size(), number);
-  if (error == std::errc() && stop == value.data() + value.size() && number >= 0) return "";
-  return "\"" + value + "\" is not a whole number from 0 to " + std::to_string(std::numeric_limits<T>::max());
 }
 
 // The file for --logits, written row by row as raw f32.
@@ -191,11 +181,9 @@ int main(int argc, char** argv) {
   bool verbose = false;
 
   auto compile_options = [&](CLI::App* command) {
-    command->add_option("MODEL", model, "a GGUF file")->required();
-    command->add_option("--cpu", options.cpu, "native, x86-64-v2, x86-64-v3 or x86-64-v4")->capture_default_str();
-    command->add_option("--context", options.context, "positions to keep; 0: the model's own length, at most 4096")->check(WholeNumber<int64_t>);
-    command->add_flag("--exact", options.exact, "keep activations f32 beside quantised weights");
-    command->add_flag("--specialise", options.specialise, "inline the tiles' own code into kernels");
+    AddModelOptions(*command, model, options);
+    AddCpuOption(*command, options);
+    AddSpecialiseOption(*command, options);
   };
 
   // An empty value, as of an unset variable in a script, is no number and no name.
@@ -208,7 +196,7 @@ int main(int argc, char** argv) {
 
   CLI::App* run_command = app.add_subcommand("run", "complete a prompt");
   compile_options(run_command);
-  run_command->add_option("--threads", options.threads, "0: as many as the process may use")->check(WholeNumber<int>);
+  AddRunOptions(*run_command, options);
   CLI::Option* prompt = run_command->add_option("--prompt", run.prompt, "text to complete")->capture_default_str();
   run_command->add_option("--tokens-in", run.tokens_in, "token ids in place of a prompt: 1,403,407")->excludes(prompt);
   run_command->add_option("--tokens", run.tokens, "tokens to generate at most")->capture_default_str()->check(WholeNumber<int>);
@@ -216,7 +204,6 @@ int main(int argc, char** argv) {
   run_command->add_option("--top-k", sampling.top_k, "draw from this many tokens; 0: all")->capture_default_str()->check(WholeNumber<int>);
   run_command->add_option("--top-p", sampling.top_p, "draw from the likeliest tokens that reach this probability; 1: all")->capture_default_str();
   run_command->add_option("--seed", sampling.seed, "the same seed draws the same tokens")->capture_default_str()->check(WholeNumber<uint64_t>);
-  run_command->add_option("--cache", options.cache, "folder of compiled kernels, or off; QUERN_CACHE or the user's cache folder when not given");
   run_command->add_flag("--cache-verify", options.cache_verify, "compile what the cache has as well, and fail where the bytes differ");
   run_command->add_option("--check", options.check, "ref: every kernel against the interpreter in double; nan: where a NaN or inf appears. Slow");
   run_command->add_option("--check-out", options.check_folder, "with --check: folder of the reproduction of what fails")->capture_default_str();
@@ -271,27 +258,16 @@ int main(int argc, char** argv) {
   }
   if (verbose) options.log = [](std::string_view line) { std::fprintf(stderr, "%.*s\n", static_cast<int>(line.size()), line.data()); };
   run.model = model;
-  if (profile_command.parsed()) {
-    const std::string error = profile_command.Run();
-    return error.empty() ? Finish() : Fail(error);
-  }
-  if (compile_command.parsed()) {
-    const std::string error = compile_command.Run();
-    return error.empty() ? Finish() : Fail(error);
-  }
-  if (cache_command.parsed()) {
-    const std::string error = cache_command.Run();
-    return error.empty() ? Finish() : Fail(error);
-  }
+  const auto done = [](const std::string& error) { return error.empty() ? Finish() : Fail(error); };
+  if (profile_command.parsed()) return done(profile_command.Run());
+  if (compile_command.parsed()) return done(compile_command.Run());
+  if (cache_command.parsed()) return done(cache_command.Run());
+  if (reduce_command.parsed()) return done(reduce_command.Run());
   if (replay_command.parsed()) {
     bool passed = false;
     const std::string error = replay_command.Run(passed);
     if (!error.empty() || Finish() != 0) return error.empty() ? 2 : (Fail(error), 2);
     return passed ? 0 : 1;
-  }
-  if (reduce_command.parsed()) {
-    const std::string error = reduce_command.Run();
-    return error.empty() ? Finish() : Fail(error);
   }
   if (run_command->parsed()) return Run(run, options, sampling);
   if (ops_command->parsed()) {

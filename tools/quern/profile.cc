@@ -4,6 +4,8 @@
 #include <cstdio>
 #include <fstream>
 
+#include "model_options.h"
+
 namespace {
 
 // Decoding steps that warm up: the first compiles and pages weights in, the second finds caches filled.
@@ -19,16 +21,13 @@ std::string Write(const std::string& path, const std::string& text) {
 }  // namespace
 
 ProfileCommand::ProfileCommand(CLI::App& app) : command_(app.add_subcommand("profile", "where the time goes, by kernel and by block of the graph")) {
-  command_->add_option("MODEL", model_, "a GGUF file")->required();
+  AddModelOptions(*command_, model_, options_);
+  AddCpuOption(*command_, options_);
+  AddRunOptions(*command_, options_);
   CLI::Option* prompt = command_->add_option("--prompt", prompt_, "text to complete")->capture_default_str();
   command_->add_option("--tokens-in", ids_, "token ids in place of a prompt: 1,403,407")->delimiter(',')->excludes(prompt);
   command_->add_option("--tokens", tokens_, "tokens to decode after the prompt, at most")->capture_default_str()->check(CLI::NonNegativeNumber);
   command_->add_option("--repeat", repeat_, "times that prompt and tokens are measured")->capture_default_str()->check(CLI::Range(1, 1000));
-  command_->add_option("--threads", options_.threads, "0: as many as the process may use")->check(CLI::NonNegativeNumber);
-  command_->add_option("--cpu", options_.cpu, "native, x86-64-v2, x86-64-v3 or x86-64-v4")->capture_default_str();
-  command_->add_option("--context", options_.context, "positions to keep; 0: the model's own length, at most 4096")->check(CLI::NonNegativeNumber);
-  command_->add_flag("--exact", options_.exact, "keep activations f32 beside quantised weights");
-  command_->add_option("--cache", options_.cache, "folder of compiled kernels, or off; QUERN_CACHE or the user's cache folder when not given");
   command_->add_option("--top", top_, "kernels in a table at most; 0: all")->capture_default_str()->check(CLI::NonNegativeNumber);
   command_->add_option("--json", json_, "write everything that was measured to this file");
   command_->add_option("--trace", trace_, "write a trace for Perfetto or chrome://tracing to this file");

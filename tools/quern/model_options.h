@@ -1,0 +1,28 @@
+// Options that several verbs take: which model, and how it is compiled.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <charconv>
+#include <limits>
+#include <string>
+
+#include "quern/quern.h"
+
+// What an option's value lacks of being a whole number of T from 0 on; empty when nothing. The option parser's own conversion
+// takes -1 for the largest number, and cuts what is too large.
+template <typename T>
+std::string WholeNumber(const std::string& value) {
+  T number = 0;
+  const auto [stop, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+  if (error == std::errc() && stop == value.data() + value.size() && number >= 0) return "";
+  return "\"" + value + "\" is not a whole number from 0 to " + std::to_string(std::numeric_limits<T>::max());
+}
+
+// MODEL, --context and --exact.
+void AddModelOptions(CLI::App& verb, std::string& model, quern::Options& options);
+// --cpu: one level.
+void AddCpuOption(CLI::App& verb, quern::Options& options);
+// --specialise.
+void AddSpecialiseOption(CLI::App& verb, quern::Options& options);
+// --threads and --cache, of verbs that run the model.
+void AddRunOptions(CLI::App& verb, quern::Options& options);
