@@ -4,19 +4,15 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
+
+#include "base/environment.h"
 
 namespace quern::cache {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string Environment(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
 
 Status Refuse(const std::string& folder, const std::string& reason) {
   return absl::PermissionDeniedError(absl::StrFormat("the cache folder %s %s", folder, reason));
@@ -39,14 +35,17 @@ Status CheckFolder(const fs::path& folder) {
 
 }  // namespace
 
-std::optional<std::string> ChooseFolder(const std::string& choice) {
-  const std::string chosen = choice.empty() ? Environment("QUERN_CACHE") : choice;
-  if (chosen == "off") return std::nullopt;
-  if (!chosen.empty()) return chosen;
+std::optional<std::string> UserFolder() {
   // The specification of XDG_CACHE_HOME has relative paths ignored.
   if (const std::string base = Environment("XDG_CACHE_HOME"); base.starts_with('/')) return base + "/quern";
   if (const std::string home = Environment("HOME"); home.starts_with('/')) return home + "/.cache/quern";
   return std::nullopt;
+}
+
+std::optional<std::string> ChooseFolder(const std::string& choice) {
+  const std::string chosen = choice.empty() ? Environment("QUERN_CACHE") : choice;
+  if (chosen == "off") return std::nullopt;
+  return chosen.empty() ? UserFolder() : chosen;
 }
 
 Status PrepareFolder(const std::string& folder) {

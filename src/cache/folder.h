@@ -8,8 +8,11 @@
 
 namespace quern::cache {
 
-// The folder that `choice` means: "off", a folder, or "" for what QUERN_CACHE says ("off" or a folder), else the user's cache
-// folder ($XDG_CACHE_HOME/quern or ~/.cache/quern). Nothing: no cache. Never a shared temporary folder of its own accord.
+// The user's own folder for what Quern keeps: $XDG_CACHE_HOME/quern or ~/.cache/quern; nothing where there is neither.
+std::optional<std::string> UserFolder();
+
+// The folder that `choice` means: "off", a folder, or "" for what QUERN_CACHE says ("off" or a folder), else the user's
+// own. Nothing: no cache. Never a shared temporary folder of its own accord.
 std::optional<std::string> ChooseFolder(const std::string& choice);
 
 // Makes the folder, for the user alone, when it is not there, and its parents.

@@ -2,6 +2,7 @@
 
 #include "quern/profile.h"
 
+#include "cache/folder.h"
 #include "compiler/kernel_stages.h"
 #include "compiler/profiled.h"
 #include "compiler/public_error.h"
@@ -48,7 +49,7 @@ Result<Profiler> Profiler::AttachTo(const compiler::Profiled& profiled, const Pr
   state->options = options;
   Executable& executable = *profiled.executable;
   StatusOr<profile::Machine> machine =
-      profile::MachineOf(executable.cache().engine().target().name, executable.pool(), {.folder = profile::DefaultFolder(), .fresh = options.probe});
+      profile::MachineOf(executable.cache().engine().target().name, executable.pool(), {.folder = cache::UserFolder().value_or(""), .fresh = options.probe});
   if (!machine.ok()) return Result<Profiler>::Failed(compiler::ErrorOf(machine.status(), profiled.model));
   state->machine = *std::move(machine);
   if (options.counters) {

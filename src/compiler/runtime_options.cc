@@ -1,7 +1,6 @@
 #include "compiler/runtime_options.h"
 
-#include <cstdlib>
-
+#include "base/environment.h"
 #include "cache/folder.h"
 #include "cache/object_store.h"
 #include "jit/engine.h"
@@ -16,11 +15,6 @@ StatusOr<int> Threads(const char* what, int threads) {
     return absl::InvalidArgumentError(absl::StrFormat("%d %s were asked for, 0 to %d can be had", threads, what, kMaxThreads));
   }
   return threads > 0 ? threads : DefaultThreads();
-}
-
-std::string Environment(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
 }
 
 std::string DebugFolder(const Options& options) { return options.debug_kernels.empty() ? Environment("QUERN_DEBUG_KERNELS") : options.debug_kernels; }

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
@@ -13,6 +12,7 @@
 #include <mutex>
 
 #include "base/check.h"
+#include "base/ticks.h"
 #include "jit/identity.h"
 #include "jit/jitdump.h"
 #include "jit/line_table.h"
@@ -21,10 +21,6 @@
 
 namespace quern::jit {
 namespace {
-
-int64_t Now() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 // The code generator recurses deeply on long blocks; the default stack of a secondary thread may be small.
 constexpr size_t kCompileStack = size_t{8} << 20;
@@ -57,6 +53,19 @@ void WriteText(const std::string& folder, const std::string& symbol, const kir::
   std::ofstream(TextPath(folder, symbol)) << kir::Print(kernel);
 }
 
+// What the objects of an engine depend on beside the kernel.
+cache::CompileKey SharedKey(const cpu::Target& target, const cpu::EmitOptions& emit) {
+  const simd::Level* level = simd::FindLevel(target.name);
+  cache::CompileKey key;
+  key.level = target.name;
+  key.features = std::string(level->target_cpu) + " " + std::string(level->target_features) + " " + target.required;
+  key.options = absl::StrFormat("optimise=%d specialise=%d expand_tiles=%d debug_lines=%d %s", emit.optimise, emit.specialise, emit.expand_tiles, emit.debug_lines, emit.kir_folder);
+  key.primitives = simd::BitcodeHash();
+  key.llvm = LlvmIdentity();
+  key.build = SourcesIdentity();
+  return key;
+}
+
 }  // namespace
 
 struct Engine::State {
@@ -64,6 +73,7 @@ struct Engine::State {
   const cpu::Target* target = nullptr;
   std::unique_ptr<Linker> linker;
   std::unique_ptr<JitDump> dump;  // with a debug folder
+  cache::CompileKey key;          // of every kernel, but for the kernel and its symbol
   std::mutex mutex;
   std::vector<std::unique_ptr<cpu::ObjectCompiler>> idle;  // guarded by mutex
   std::atomic<int64_t> live_bytes{0};
@@ -142,13 +152,14 @@ StatusOr<std::shared_ptr<Engine>> Engine::Create(const EngineOptions& options) {
   QUERN_RETURN_IF_ERROR(cpu::CheckHost(*state->target));
   if (!options.debug_folder.empty()) QUERN_RETURN_IF_ERROR(StartDebugging(*state));
   QUERN_ASSIGN(state->linker, Linker::Create(*state->target, state->dump != nullptr));
+  state->key = SharedKey(*state->target, state->options.emit);
   std::shared_ptr<Engine> engine(new Engine(std::move(state)));
   engine->self_ = engine;
   return engine;
 }
 
 StatusOr<Module> Engine::Compile(std::span<const kir::Kernel> kernels, std::span<const std::string> symbols) {
-  const int64_t start = Now();
+  const int64_t start = SteadyNs();
   auto module = std::make_unique<Module::State>();
   module->objects.resize(kernels.size());
   module->reports.resize(kernels.size());
@@ -162,7 +173,7 @@ StatusOr<Module> Engine::Compile(std::span<const kir::Kernel> kernels, std::span
       const std::string& symbol = symbols.empty() ? kernels[i].name : symbols[i];
       if (state_->dump != nullptr) WriteText(state_->options.emit.kir_folder, symbol, kernels[i]);
       module->reports[i].thread = thread;
-      module->reports[i].start = Now();
+      module->reports[i].start = SteadyNs();
       StatusOr<cpu::Object> object = compiler->Compile(kernels[i], symbol);
       if (object.ok()) module->objects[i] = *std::move(object);
       else statuses[i] = object.status();
@@ -178,27 +189,19 @@ StatusOr<Module> Engine::Compile(std::span<const kir::Kernel> kernels, std::span
     module->report.times.codegen += object.times.codegen;
   }
   QUERN_RETURN_IF_ERROR(Link(*module));
-  module->report.wall = Now() - start;
+  module->report.wall = SteadyNs() - start;
   return Module(std::move(module));
 }
 
 cache::CompileKey Engine::KeyOf(const kir::Kernel& kernel, const std::string& symbol) const {
-  const cpu::EmitOptions& emit = state_->options.emit;
-  const simd::Level* level = simd::FindLevel(state_->target->name);
-  cache::CompileKey key;
+  cache::CompileKey key = state_->key;
   key.kernel = kir::Print(kernel, {.origins = false, .normalise_names = true});
   key.symbol = symbol;
-  key.level = state_->target->name;
-  key.features = std::string(level->target_cpu) + " " + std::string(level->target_features) + " " + state_->target->required;
-  key.options = absl::StrFormat("optimise=%d specialise=%d expand_tiles=%d debug_lines=%d %s", emit.optimise, emit.specialise, emit.expand_tiles, emit.debug_lines, emit.kir_folder);
-  key.primitives = simd::BitcodeHash();
-  key.llvm = LlvmIdentity();
-  key.build = SourcesIdentity();
   return key;
 }
 
 StatusOr<Module> Engine::Load(std::span<const SavedObject> objects) {
-  const int64_t start = Now();
+  const int64_t start = SteadyNs();
   auto module = std::make_unique<Module::State>();
   for (const SavedObject& saved : objects) {
     cpu::Object& object = module->objects.emplace_back();
@@ -207,21 +210,21 @@ StatusOr<Module> Engine::Load(std::span<const SavedObject> objects) {
     module->reports.emplace_back().loaded = true;
   }
   QUERN_RETURN_IF_ERROR(Link(*module));
-  module->report.wall = Now() - start;
+  module->report.wall = SteadyNs() - start;
   return Module(std::move(module));
 }
 
 Status Engine::Link(Module::State& module) {
-  const int64_t start = Now();
+  const int64_t start = SteadyNs();
   module.engine = self_.lock();
   module.linker = state_->linker.get();
   Status status;
   for (size_t i = 0; i < module.objects.size(); ++i) {
     const cpu::Object& object = module.objects[i];
     ObjectReport& report = module.reports[i];
-    report.jitlink_start = Now();
+    report.jitlink_start = SteadyNs();
     StatusOr<std::unique_ptr<LinkedCode>> code = state_->linker->Load(object.bytes, {&object.symbol, 1});
-    report.jitlink = Now() - report.jitlink_start;
+    report.jitlink = SteadyNs() - report.jitlink_start;
     report.symbol = object.symbol;
     report.times = object.times;
     report.stats = object.stats;
@@ -238,7 +241,7 @@ Status Engine::Link(Module::State& module) {
     return status;
   }
   state_->live_bytes += module.report.code_bytes;
-  module.report.jitlink = Now() - start;
+  module.report.jitlink = SteadyNs() - start;
   if (state_->options.perf_map) WritePerfMap(module);
   if (state_->dump != nullptr) WriteJitDump(module);
   return absl::OkStatus();

@@ -78,13 +78,6 @@ int Machine::LevelFor(int64_t bytes) const {
   return static_cast<int>(memory.size()) - 1;
 }
 
-std::string DefaultFolder() {
-  const char* base = std::getenv("XDG_CACHE_HOME");
-  if (base != nullptr && *base == '/') return std::string(base) + "/quern";
-  const char* home = std::getenv("HOME");
-  return home != nullptr && *home == '/' ? std::string(home) + "/.cache/quern" : "";
-}
-
 std::string MachineText(const Machine& machine) {
   Json memory = Json::array();
   for (const MemoryLevel& level : machine.memory) memory.push_back({{"name", level.name}, {"bytes", level.bytes}, {"gbps", level.gbps}});

@@ -1,6 +1,6 @@
 // What this machine can do at most, measured: the roofs that a profile holds kernels against. docs/profiling.md says how.
 //
-//   QUERN_ASSIGN(const Machine machine, MachineOf(target.name, pool, {.folder = DefaultFolder()}));
+//   QUERN_ASSIGN(const Machine machine, MachineOf(target.name, pool, {.folder = cache::UserFolder().value_or("")}));
 //   machine.memory.back().gbps;  machine.f32_gflops
 #pragma once
 
@@ -46,9 +46,6 @@ struct ProbeOptions {
 // larger than caches. `level`: one that this machine runs. A folder that cannot be
 // read or written is no error.
 StatusOr<Machine> MachineOf(const std::string& level, ThreadPool& pool, const ProbeOptions& options);
-
-// The user's own: $XDG_CACHE_HOME/quern or ~/.cache/quern; empty where there is neither.
-std::string DefaultFolder();
 
 // JSON as it is stored. Error: the text is anything else.
 std::string MachineText(const Machine& machine);

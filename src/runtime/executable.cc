@@ -2,20 +2,16 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/check.h"
+#include "base/ticks.h"
 #include "lir/kernel_symbols.h"
 
 namespace quern {
 namespace {
-
-int64_t NowNs() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 std::string Names(const std::vector<Port>& ports) {
   std::string names;
@@ -205,14 +201,14 @@ Status Executable::Compile(int variant) {
   for (const Port& port : s.signature.params) {
     if (!s.memory.params.contains(port.name)) return Fail(DiagnosticCode::kMissing, absl::StrCat("parameter ", port.name), "", "");
   }
-  const int64_t start = NowNs();
+  const int64_t start = SteadyNs();
   const KernelCache::Report before = s.options.cache->report();
   QUERN_ASSIGN(lir::Plan plan, s.variants[variant].plan());
   std::vector<std::string> symbols = lir::KernelSymbols(plan, s.variants[variant].guard);
-  const int64_t planned = NowNs();
+  const int64_t planned = SteadyNs();
   QUERN_ASSIGN(s.plans[variant], BoundPlan::Create(std::move(plan), s.names, std::move(symbols), *s.options.cache, s.memory, *s.options.pool,
                                                      {s.options.stepping.observer, variant, s.options.stepping.substitute}));
-  const int64_t compiled = NowNs();
+  const int64_t compiled = SteadyNs();
   ++s.report.variants;
   s.report.plan_ns += planned - start;
   s.report.compile_ns += compiled - planned;
@@ -282,7 +278,7 @@ Status Executable::Run(std::span<const ConstBytes> inputs, std::span<const Mutab
   QUERN_ASSIGN(const int variant, Choose(symbols));
   QUERN_RETURN_IF_ERROR(CheckLengths(inputs, outputs));
   QUERN_RETURN_IF_ERROR(Compile(variant));
-  const int64_t start = NowNs();
+  const int64_t start = SteadyNs();
   BoundPlan& plan = *s.plans[variant];
   QUERN_RETURN_IF_ERROR(plan.Bind(s.values, s.memory));
   for (size_t i = 0; i < inputs.size(); ++i) plan.SetInput(s.signature.inputs[i].name, inputs[i].data);
@@ -291,15 +287,15 @@ Status Executable::Run(std::span<const ConstBytes> inputs, std::span<const Mutab
   if (s.log != nullptr) {
     LoggedRun& run = s.log->Add(variant, s.values, plan.dispatches().size());
     run.start_ns = start;
-    run.bind_ns = NowNs() - start;
+    run.bind_ns = SteadyNs() - start;
     record = &run.record;
   }
-  const int64_t bound = NowNs();
+  const int64_t bound = SteadyNs();
   if (s.options.stepping.observer == nullptr) s.options.pool->Run(plan.dispatches(), s.scratch_pointers, record);
   else QUERN_RETURN_IF_ERROR(plan.RunStepwise(*s.options.pool, s.scratch_pointers));
   s.last = &plan;
   s.report.bind_ns = bound - start;
-  s.report.run_ns = NowNs() - bound;
+  s.report.run_ns = SteadyNs() - bound;
   s.report.arena_bytes = s.memory.arena.size();
   return absl::OkStatus();
 }

@@ -1,19 +1,12 @@
 #include "runtime/kernel_cache.h"
 
-#include <chrono>
+#include "base/ticks.h"
 
 namespace quern {
-namespace {
 
-int64_t Now() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-}  // namespace
-
-void KernelCache::Wanted::Add(kir::Kernel kernel, std::string symbol, const Hash128& text) {
+void KernelCache::Wanted::Add(kir::Kernel kernel, cache::CompileKey key, const Hash128& text) {
   kernels.push_back(std::move(kernel));
-  symbols.push_back(std::move(symbol));
+  keys.push_back(std::move(key));
   texts.push_back(text);
 }
 
@@ -22,8 +15,9 @@ StatusOr<std::vector<quern_kernel*>> KernelCache::Get(std::span<const kir::Kerne
   std::vector<Hash128> texts;
   Wanted wanted;
   for (size_t i = 0; i < kernels.size(); ++i) {
-    texts.push_back(HashBytes(kir::Print(kernels[i], {.origins = false, .normalise_names = true})));
-    if (kernels_.emplace(texts.back(), nullptr).second) wanted.Add(kernels[i], symbols[i], texts.back());
+    cache::CompileKey key = engine_->KeyOf(kernels[i], symbols[i]);
+    texts.push_back(HashBytes(key.kernel));
+    if (kernels_.emplace(texts.back(), nullptr).second) wanted.Add(kernels[i], std::move(key), texts.back());
     else ++report_.reused;
   }
   const std::vector<Hash128> added = wanted.texts;
@@ -43,20 +37,20 @@ StatusOr<std::vector<quern_kernel*>> KernelCache::Get(std::span<const kir::Kerne
 
 StatusOr<KernelCache::Wanted> KernelCache::Load(Wanted wanted) {
   if (store_ == nullptr || wanted.kernels.empty()) return wanted;
-  const int64_t start = Now();
+  const int64_t start = SteadyNs();
   Wanted missing, found;
   std::vector<cache::Entry> entries;
   for (size_t i = 0; i < wanted.kernels.size(); ++i) {
-    std::optional<cache::Entry> entry = store_->Find(engine_->KeyOf(wanted.kernels[i], wanted.symbols[i]));
-    (entry ? found : missing).Add(std::move(wanted.kernels[i]), std::move(wanted.symbols[i]), wanted.texts[i]);
+    std::optional<cache::Entry> entry = store_->Find(wanted.keys[i]);
+    (entry ? found : missing).Add(std::move(wanted.kernels[i]), std::move(wanted.keys[i]), wanted.texts[i]);
     if (entry) entries.push_back(*std::move(entry));
   }
   if (entries.empty()) return missing;
   if (verify_) {
-    QUERN_ASSIGN(const jit::Module again, engine_->Compile(found.kernels, found.symbols));
+    QUERN_ASSIGN(const jit::Module again, Compiled(found));
     for (size_t i = 0; i < entries.size(); ++i) {
       if (again.object(i) == entries[i].object) continue;
-      return absl::DataLossError(absl::StrFormat("the cached object of %s is not what compiling it gives (in %s)", found.symbols[i], store_->folder()));
+      return absl::DataLossError(absl::StrFormat("the cached object of %s is not what compiling it gives (in %s)", found.keys[i].symbol, store_->folder()));
     }
   }
   std::vector<jit::SavedObject> objects;
@@ -64,23 +58,29 @@ StatusOr<KernelCache::Wanted> KernelCache::Load(Wanted wanted) {
   StatusOr<jit::Module> module = engine_->Load(objects);
   if (!module.ok()) {
     // The bytes are those that were stored, yet cannot be linked: compiling is the safe way out.
-    for (size_t i = 0; i < found.kernels.size(); ++i) missing.Add(std::move(found.kernels[i]), std::move(found.symbols[i]), found.texts[i]);
+    for (size_t i = 0; i < found.kernels.size(); ++i) missing.Add(std::move(found.kernels[i]), std::move(found.keys[i]), found.texts[i]);
     return missing;
   }
   report_.loaded += static_cast<int>(entries.size());
   Adopt(*std::move(module), found.texts);
-  report_.load_ns += Now() - start;
+  report_.load_ns += SteadyNs() - start;
   return missing;
+}
+
+StatusOr<jit::Module> KernelCache::Compiled(const Wanted& wanted) {
+  std::vector<std::string> symbols;
+  for (const cache::CompileKey& key : wanted.keys) symbols.push_back(key.symbol);
+  return engine_->Compile(wanted.kernels, symbols);
 }
 
 Status KernelCache::Compile(const Wanted& wanted) {
   if (wanted.kernels.empty()) return absl::OkStatus();
-  QUERN_ASSIGN(jit::Module module, engine_->Compile(wanted.kernels, wanted.symbols));
+  QUERN_ASSIGN(jit::Module module, Compiled(wanted));
   report_.compiled += static_cast<int>(wanted.kernels.size());
   report_.compile.wall += module.report().wall;
   if (store_ != nullptr) {
     for (size_t i = 0; i < wanted.kernels.size(); ++i) {
-      const Status stored = store_->Insert({engine_->KeyOf(wanted.kernels[i], wanted.symbols[i]), module.object(i), wanted.kernels[i].origins});
+      const Status stored = store_->Insert({wanted.keys[i], module.object(i), wanted.kernels[i].origins});
       if (!stored.ok()) ++report_.unstored;
     }
     store_->Collect();

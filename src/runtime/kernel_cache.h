@@ -40,13 +40,14 @@ class KernelCache {
   const jit::Engine& engine() const { return *engine_; }
 
  private:
-  // Kernels of one Get that this process does not know yet.
+  // Kernels of one Get that this process does not know yet. A key is made once a kernel: it holds the text, whose hash is `text`.
   struct Wanted {
     std::vector<kir::Kernel> kernels;
-    std::vector<std::string> symbols;
+    std::vector<cache::CompileKey> keys;
     std::vector<Hash128> texts;
-    void Add(kir::Kernel kernel, std::string symbol, const Hash128& text);
+    void Add(kir::Kernel kernel, cache::CompileKey key, const Hash128& text);
   };
+  StatusOr<jit::Module> Compiled(const Wanted& wanted);
   // Adds those that the store has; the others are returned.
   StatusOr<Wanted> Load(Wanted wanted);
   Status Compile(const Wanted& wanted);

@@ -6,11 +6,11 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <chrono>
 #include <thread>
 #include <vector>
 
 #include "base/check.h"
+#include "base/ticks.h"
 #include "runtime/float_mode.h"
 
 namespace quern {
@@ -19,10 +19,6 @@ namespace {
 constexpr int64_t kSpinAfterRunNs = 200'000;
 // Pauses before a waiting worker starts to yield: about 20 us, far longer than any healthy wait for a chunk.
 constexpr int kPausesBeforeYield = 500;
-
-int64_t NowNs() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 void Pause() {
 #if defined(__x86_64__)
@@ -153,14 +149,14 @@ struct ThreadPool::Shared {
     FlushDenormals mode;
     uint32_t seen = 0;
     while (true) {
-      const int64_t spin_until = NowNs() + kSpinAfterRunNs;
+      const int64_t spin_until = SteadyNs() + kSpinAfterRunNs;
       int pauses = 0;
       while (epoch.load(std::memory_order_acquire) == seen) {
         if (++pauses % 64 != 0) {
           Pause();
           continue;
         }
-        if (NowNs() < spin_until) continue;
+        if (SteadyNs() < spin_until) continue;
         sleeping.fetch_add(1);
         if (epoch.load() == seen) {
           syscall(SYS_futex, reinterpret_cast<uint32_t*>(&epoch), FUTEX_WAIT_PRIVATE, seen, nullptr, nullptr, 0);

@@ -1,8 +1,8 @@
 #include "codegen/cpu/module.h"
 
-#include <chrono>
 #include <mutex>
 
+#include "base/ticks.h"
 #include "codegen/cpu/emitter.h"
 #include "codegen/cpu/link_bitcode.h"
 #include "llvm/IR/LegacyPassManager.h"
@@ -14,10 +14,6 @@
 
 namespace quern::cpu {
 namespace {
-
-int64_t Now() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 // A code generator takes a millisecond to set up, so only what is asked for is.
 void Initialise(llvm::Triple::ArchType arch) {
@@ -86,7 +82,7 @@ StatusOr<std::unique_ptr<llvm::Module>> ModuleEmitter::Emit(llvm::LLVMContext& c
                                                             std::span<const std::string> symbols, ModuleReport& report) {
   if (kernels.size() != symbols.size()) return absl::InternalError("one symbol a kernel");
   report.stats.resize(kernels.size());
-  const int64_t start = Now();
+  const int64_t start = SteadyNs();
   auto module = std::make_unique<llvm::Module>("kernels", context);
   module->setDataLayout(machine_.createDataLayout());
   module->setTargetTriple(machine_.getTargetTriple().str());
@@ -95,18 +91,18 @@ StatusOr<std::unique_ptr<llvm::Module>> ModuleEmitter::Emit(llvm::LLVMContext& c
     QUERN_RETURN_IF_ERROR(emitter.EmitKernel(kernels[i], symbols[i]));
   }
   if (options_.dump_ir) report.ir_before = Text(*module);
-  const int64_t emitted = Now();
+  const int64_t emitted = SteadyNs();
 
   QUERN_RETURN_IF_ERROR(LinkBitcode(*module, target_, options_.specialise ? Link::kSpecialise : Link::kInline));
   std::string problem;
   llvm::raw_string_ostream problems(problem);
   if (llvm::verifyModule(*module, &problems)) return absl::InternalError("emitted module: " + problem);
-  const int64_t linked = Now();
+  const int64_t linked = SteadyNs();
 
   optimiser_.Run(*module);
   report.times.emit = emitted - start;
   report.times.link = linked - emitted;
-  report.times.optimise = Now() - linked;
+  report.times.optimise = SteadyNs() - linked;
   return module;
 }
 

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 
+#include "base/ticks.h"
 #include "codegen/cpu/module.h"
 #include "llvm/Transforms/Utils/Cloning.h"
 
@@ -13,10 +13,6 @@ namespace {
 
 constexpr std::array kLibc = {"atan", "atan2", "cos",  "erf",  "exp",    "exp2", "fmod", "fmodf",
                               "log",  "log2",  "pow",  "sin",  "tan",    "tanh", "memcpy", "memset"};
-
-int64_t Now() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 }  // namespace
 
@@ -59,10 +55,10 @@ StatusOr<Object> ObjectCompiler::Compile(const kir::Kernel& kernel, const std::s
     // The code generator changes the module: assembly is made from a copy.
     QUERN_ASSIGN(object.assembly, Generate(machine, *llvm::CloneModule(*module), llvm::CodeGenFileType::AssemblyFile));
   }
-  const int64_t start = Now();
+  const int64_t start = SteadyNs();
   QUERN_ASSIGN(object.bytes, Generate(machine, *module, llvm::CodeGenFileType::ObjectFile));
   object.times = report.times;
-  object.times.codegen = Now() - start;
+  object.times.codegen = SteadyNs() - start;
   return object;
 }
 
