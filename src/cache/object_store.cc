@@ -129,11 +129,6 @@ Status ObjectStore::Insert(const Entry& entry) const {
   return status;
 }
 
-Status ObjectStore::Remove(const CompileKey& key) const {
-  const std::string path = PathOf(key);
-  return unlink(path.c_str()) == 0 ? absl::OkStatus() : Failed("remove", path);
-}
-
 std::vector<StoredFile> ObjectStore::List() const {
   std::vector<StoredFile> files;
   for (const Listed& listed : Files(folder_, kSuffix)) {

@@ -42,7 +42,6 @@ class ObjectStore {
   std::optional<Entry> Find(const CompileKey& key) const;
   // Errors: no space, no permission; the store is as it was.
   Status Insert(const Entry& entry) const;
-  Status Remove(const CompileKey& key) const;
 
   // Every file with the suffix of entries, most recently used first.
   std::vector<StoredFile> List() const;

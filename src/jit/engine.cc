@@ -123,8 +123,6 @@ const CompileReport& Module::report() const { return state_->report; }
 const ObjectReport& Module::object_report(size_t index) const { return state_->reports[index]; }
 const std::string& Module::object(size_t index) const { return state_->objects[index].bytes; }
 const std::string& Module::symbol(size_t index) const { return state_->objects[index].symbol; }
-const cpu::CompileTimes& Module::times(size_t index) const { return state_->objects[index].times; }
-const std::string& Module::ir_before(size_t index) const { return state_->objects[index].ir_before; }
 const std::string& Module::ir_after(size_t index) const { return state_->objects[index].ir_after; }
 const std::string& Module::assembly(size_t index) const { return state_->objects[index].assembly; }
 

@@ -77,10 +77,7 @@ class Module {
   // The kernel's object file, for a cache; and its symbol there.
   const std::string& object(size_t index) const;
   const std::string& symbol(size_t index) const;
-  // Wall times of the kernel's own compiling.
-  const cpu::CompileTimes& times(size_t index) const;
   // Filled when asked for by EmitOptions.
-  const std::string& ir_before(size_t index) const;
   const std::string& ir_after(size_t index) const;
   const std::string& assembly(size_t index) const;
 

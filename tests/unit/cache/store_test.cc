@@ -17,6 +17,7 @@
 #include <sstream>
 
 #include "cache/folder.h"
+#include "support/temp_folder.h"
 
 namespace quern::cache {
 namespace {
@@ -25,17 +26,10 @@ namespace fs = std::filesystem;
 
 constexpr uint64_t kSeed = 20251;
 
-class StoreTest : public testing::Test {
+class StoreTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    std::string name = (fs::temp_directory_path() / "quern-store-XXXXXX").string();
-    ASSERT_NE(mkdtemp(name.data()), nullptr);
-    root_ = name;
     folder_ = root_ + "/cache";
-  }
-  void TearDown() override {
-    std::error_code ignored;
-    fs::remove_all(root_, ignored);
   }
   std::unique_ptr<ObjectStore> Open(int64_t limit = kDefaultLimit) {
     auto store = ObjectStore::Open(folder_, limit);
@@ -48,7 +42,9 @@ class StoreTest : public testing::Test {
     return files;
   }
 
-  std::string root_, folder_;
+  const testing::TempFolder place_;
+  const std::string root_ = place_.path();
+  std::string folder_;
 };
 
 Entry MakeEntry(int number, size_t object_bytes = 5003) {
@@ -90,7 +86,7 @@ TEST_F(StoreTest, FindsWhatWasInserted) {
     ASSERT_EQ(stat(file.c_str(), &info), 0);
     EXPECT_EQ(info.st_mode & 0777, 0600u);
   }
-  ASSERT_TRUE(store->Remove(MakeEntry(3).key).ok());
+  EXPECT_EQ(store->RemoveIf([](const StoredFile& file) { return file.entry.ok() && file.entry->key == MakeEntry(3).key; }).files, 1);
   EXPECT_FALSE(store->Find(MakeEntry(3).key).has_value());
 }
 
@@ -180,7 +176,7 @@ TEST_F(StoreTest, FilesOfOthersAreNotRead) {
         alarm(10);
         std::exit(store->Find(entry.key).has_value() ? 1 : 0);
       },
-      testing::ExitedWithCode(0), "");
+      ::testing::ExitedWithCode(0), "");
   fs::remove(path);
   // A good entry under the name of another.
   fs::copy(root_ + "/elsewhere", folder_ + "/" + HashOf(MakeEntry(2).key).ToHex() + ".qo");

@@ -2,49 +2,41 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <filesystem>
-
 #include "cache/object_store.h"
 #include "quern/cache.h"
+#include "support/temp_folder.h"
 
 namespace quern {
 namespace {
 
-namespace fs = std::filesystem;
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
-class CacheReportTest : public testing::Test {
+class CacheReportTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    std::string name = (fs::temp_directory_path() / "quern-report-XXXXXX").string();
-    ASSERT_NE(mkdtemp(name.data()), nullptr);
-    options_.cache = name;
+    options_.cache = place_.path();
     options_.threads = 1;
     auto session = Session::Open(model_, options_);
     ASSERT_TRUE(session.ok()) << session.error();
     kernels_ = session->timings().kernels_compiled;
     ASSERT_GT(kernels_, 3);
-    auto store = cache::ObjectStore::Open(name, cache::kDefaultLimit);
+    auto store = cache::ObjectStore::Open(place_.path(), cache::kDefaultLimit);
     ASSERT_TRUE(store.ok()) << store.status();
     store_ = *std::move(store);
-  }
-  void TearDown() override {
-    std::error_code ignored;
-    fs::remove_all(options_.cache, ignored);
   }
   // Every entry, changed, in place of what was there.
   template <typename Change>
   void Rewrite(Change change) {
     const std::vector<cache::StoredFile> files = store_->List();
+    store_->RemoveIf([](const cache::StoredFile&) { return true; });
     for (const cache::StoredFile& file : files) {
       ASSERT_TRUE(file.entry.ok());
-      ASSERT_TRUE(store_->Remove(file.entry->key).ok());
       cache::Entry entry = *file.entry;
       change(entry);
       ASSERT_TRUE(store_->Insert(entry).ok());
     }
   }
+  const testing::TempFolder place_;
   const std::string model_ = std::string(QUERN_SOURCE_DIR) + "/models/addition.gguf";
   Options options_;
   int kernels_ = 0;
@@ -65,7 +57,7 @@ TEST_F(CacheReportTest, AnotherBuildIsAMissThatIsExplainedAndCollected) {
   ASSERT_TRUE(explained.ok()) << explained.error();
   EXPECT_THAT(*explained, HasSubstr("the nearest entry differs in build: here \""));
   EXPECT_THAT(*explained, HasSubstr("there \"an older one\"\n"));
-  EXPECT_THAT(*explained, testing::Not(HasSubstr("  hit ")));
+  EXPECT_THAT(*explained, ::testing::Not(HasSubstr("  hit ")));
   auto verified = VerifyCache(options_);
   ASSERT_TRUE(verified.ok()) << verified.error();
   EXPECT_THAT(*verified, HasSubstr("0 kernels compiled again"));

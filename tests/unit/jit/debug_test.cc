@@ -11,6 +11,7 @@
 
 #include "jit/line_table.h"
 #include "jit_support.h"
+#include "support/temp_folder.h"
 
 namespace quern::jit_test {
 namespace {
@@ -46,18 +47,10 @@ T At(const std::string& bytes, size_t offset) {
   return value;
 }
 
-class DebugTest : public testing::Test {
+class DebugTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    std::string name = (fs::temp_directory_path() / "quern-debug-XXXXXX").string();
-    ASSERT_NE(mkdtemp(name.data()), nullptr);
-    folder_ = name;
-  }
-  void TearDown() override {
-    std::error_code ignored;
-    fs::remove_all(folder_, ignored);
-  }
-  std::string folder_;
+  const testing::TempFolder place_;
+  const std::string folder_ = place_.path();
 };
 
 TEST_F(DebugTest, LinesAreThoseOfThePrintedText) {

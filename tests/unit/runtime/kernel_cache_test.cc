@@ -9,17 +9,16 @@
 #include <fstream>
 #include <sstream>
 
+#include "support/temp_folder.h"
+
 namespace quern {
 namespace {
 
 namespace fs = std::filesystem;
 
-class KernelCacheTest : public testing::Test {
+class KernelCacheTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    std::string name = (fs::temp_directory_path() / "quern-kernels-XXXXXX").string();
-    ASSERT_NE(mkdtemp(name.data()), nullptr);
-    folder_ = name;
     for (const char* file : {"rms_norm_q8", "down_residual"}) {
       std::ifstream stream(std::string(QUERN_SOURCE_DIR) + "/tests/kir/" + file + ".kir");
       std::stringstream text;
@@ -30,10 +29,6 @@ class KernelCacheTest : public testing::Test {
       kernels_.push_back(*std::move(kernel));
       symbols_.push_back(std::string("layers.0.") + file);
     }
-  }
-  void TearDown() override {
-    std::error_code ignored;
-    fs::remove_all(folder_, ignored);
   }
   std::shared_ptr<const cache::ObjectStore> Store() {
     auto store = cache::ObjectStore::Open(folder_, cache::kDefaultLimit);
@@ -53,7 +48,8 @@ class KernelCacheTest : public testing::Test {
     }
     return cache.report();
   }
-  std::string folder_;
+  const testing::TempFolder place_;
+  const std::string folder_ = place_.path();
   std::vector<kir::Kernel> kernels_;
   std::vector<std::string> symbols_;
 };
