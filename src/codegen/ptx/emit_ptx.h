@@ -1,39 +1,24 @@
-// PTX text of kernels for blocks of threads (codegen/block_schedule.h makes them), through LLVM.
+// PTX text of kernels for blocks of threads (codegen/block_schedule.h makes them), through LLVM. One text for all kernels of
+// a call: one header, one `.visible .entry SYMBOL(...)` a kernel.
 //
-// A kernel becomes one entry: a pointer for each parameter, then an i64 for each symbol, derived ones included; a block of
-// ShapeOfBlock(kernel).threads threads for each chunk of the grid, numbered by the first dimension of the launch. Tiles
-// are registers, pipelines fetch by all threads between two barriers.
+//   const codegen::DeviceTarget& target = ptx::Targets()[0];
+//   QUERN_ASSIGN(codegen::DeviceModule made, target.emit(kernels, symbols, target));
 //
-//   QUERN_ASSIGN(PtxKernel made, EmitPtx(kernel, "layers_3_norm", *FindPtxTarget("sm_80")));
+// An entry takes, in this order, a pointer to global memory for each parameter of the kernel, aligned as the kernel says, then
+// an i64 for each of its symbols, derived ones included (kir::BindSymbols). It is launched in one dimension: GridChunks(kernel)
+// blocks of DeviceKernel::threads threads, with no dynamic shared memory. A parameter without elements may be any pointer.
+//
+//   void* args[] = {&x, &y, &S};    // CUdeviceptr x, y; int64_t S
+//   cuLaunchKernel(entry, chunks, 1, 1, made.kernels[0].threads, 1, 1, 0, stream, args, nullptr);
 #pragma once
 
-#include <cstdint>
 #include <span>
-#include <string>
-#include <string_view>
 
-#include "base/status.h"
-#include "codegen/block_schedule.h"
-#include "kir/kir.h"
+#include "codegen/device_module.h"
 
 namespace quern::ptx {
 
-struct PtxTarget {
-  const char* name;      // "sm_80"
-  const char* features;  // of the text, for LLVM
-  codegen::BlockFacts facts;
-};
-std::span<const PtxTarget> PtxTargets();
-const PtxTarget* FindPtxTarget(std::string_view name);
-
-struct PtxKernel {
-  std::string text;
-  int64_t threads = 0;       // of a block
-  int64_t shared_bytes = 0;  // static, in the text
-};
-
-// Deterministic. Errors: Unimplemented for block formats, packs, and math functions without an expansion (all but exp,
-// exp2, sigmoid, sqrt and rsqrt, of f32 and the halves; sqrt and rsqrt of f64 too).
-StatusOr<PtxKernel> EmitPtx(const kir::Kernel& kernel, const std::string& symbol, const PtxTarget& target);
+// Name "nvptx64"; `cpu` is the machine (sm_80, sm_90), `features` what LLVM calls the version of the text.
+std::span<const codegen::DeviceTarget> Targets();
 
 }  // namespace quern::ptx

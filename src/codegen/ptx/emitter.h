@@ -19,6 +19,8 @@ class Emitter {
  public:
   Emitter(const kir::Kernel& kernel, llvm::Module& module, int64_t threads);
   Status Run(const std::string& symbol);
+  // The names of the module's variables that the block shares.
+  const std::vector<std::string>& shared() const { return shared_; }
 
  private:
   struct Buffer {
@@ -108,6 +110,7 @@ class Emitter {
   Names names_;
   std::vector<Buffer> buffers_;
   std::vector<TileValue> tiles_;
+  std::vector<std::string> shared_;
   Status status_;
 };
 

@@ -1,4 +1,4 @@
-// From a kernel to PTX text: emit, optimise, generate.
+// From kernels to PTX text: emit all into one module, optimise, generate.
 #include <array>
 
 #include "absl/strings/str_cat.h"
@@ -21,12 +21,7 @@ void LLVMInitializeNVPTXAsmPrinter();
 namespace quern::ptx {
 namespace {
 
-constexpr std::array<PtxTarget, 2> kTargets = {{
-    {"sm_80", "+ptx70", {}},
-    {"sm_90", "+ptx80", {}},
-}};
-
-StatusOr<std::unique_ptr<llvm::TargetMachine>> MakeMachine(const PtxTarget& target) {
+StatusOr<std::unique_ptr<llvm::TargetMachine>> MakeMachine(const codegen::DeviceTarget& target) {
   static const bool initialised = [] {
     LLVMInitializeNVPTXTargetInfo();
     LLVMInitializeNVPTXTarget();
@@ -39,7 +34,7 @@ StatusOr<std::unique_ptr<llvm::TargetMachine>> MakeMachine(const PtxTarget& targ
   std::string error;
   const llvm::Target* found = llvm::TargetRegistry::lookupTarget(triple, error);
   if (found == nullptr) return absl::UnavailableError(absl::StrCat("LLVM without NVPTX: ", error));
-  return std::unique_ptr<llvm::TargetMachine>(found->createTargetMachine(triple, target.name, target.features, {}, std::nullopt,
+  return std::unique_ptr<llvm::TargetMachine>(found->createTargetMachine(triple, target.cpu, target.features, {}, std::nullopt,
                                                                          std::nullopt, llvm::CodeGenOptLevel::Default));
 }
 
@@ -57,38 +52,36 @@ void Optimise(llvm::Module& module, llvm::TargetMachine& machine) {
   builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O2).run(module, modules);
 }
 
-}  // namespace
-
-std::span<const PtxTarget> PtxTargets() { return kTargets; }
-
-const PtxTarget* FindPtxTarget(std::string_view name) {
-  for (const PtxTarget& target : kTargets) {
-    if (name == target.name) return &target;
-  }
-  return nullptr;
-}
-
-StatusOr<PtxKernel> EmitPtx(const kir::Kernel& kernel, const std::string& symbol, const PtxTarget& target) {
-  QUERN_ASSIGN(const kir::BlockShape shape, kir::ShapeOfBlock(kernel));
-  if (shape.threads == 0) {
-    return absl::InvalidArgumentError(absl::StrFormat("kernel %s is not scheduled for blocks of threads", kernel.name));
-  }
+StatusOr<codegen::DeviceModule> EmitPtx(std::span<const kir::Kernel> kernels, std::span<const std::string> symbols,
+                                        const codegen::DeviceTarget& target) {
   QUERN_ASSIGN(const std::unique_ptr<llvm::TargetMachine> machine, MakeMachine(target));
   llvm::LLVMContext context;
-  llvm::Module module(symbol, context);
+  llvm::Module module("quern", context);
   module.setTargetTriple(machine->getTargetTriple().str());
   module.setDataLayout(machine->createDataLayout());
-  QUERN_RETURN_IF_ERROR(Emitter(kernel, module, shape.threads).Run(symbol));
+  codegen::DeviceModule made;
+  std::vector<std::vector<std::string>> shared;  // of each kernel, by name: LLVM removes what is not used
+  for (size_t i = 0; i < kernels.size(); ++i) {
+    QUERN_ASSIGN(const kir::BlockShape shape, kir::ShapeOfBlock(kernels[i]));
+    if (shape.threads == 0) {
+      return absl::InvalidArgumentError(absl::StrFormat("kernel %s is not scheduled for blocks of threads", kernels[i].name));
+    }
+    Emitter emitter(kernels[i], module, shape.threads);
+    QUERN_RETURN_IF_ERROR(emitter.Run(symbols[i]));
+    made.kernels.push_back({.symbol = symbols[i], .threads = shape.threads});
+    shared.push_back(emitter.shared());
+  }
   std::string error;
   llvm::raw_string_ostream errors(error);
-  if (llvm::verifyModule(module, &errors)) return absl::InternalError(absl::StrCat("kernel ", kernel.name, ": ", error));
+  if (llvm::verifyModule(module, &errors)) return absl::InternalError(absl::StrCat("PTX of ", kernels[0].name, ": ", error));
   Optimise(module, *machine);
-  PtxKernel made;
-  made.threads = shape.threads;
-  for (const llvm::GlobalVariable& global : module.globals()) {
-    if (global.getAddressSpace() != 3) continue;
-    const auto bytes = static_cast<int64_t>(module.getDataLayout().getTypeAllocSize(global.getValueType()));
-    made.shared_bytes += (bytes + 127) / 128 * 128;
+  for (size_t i = 0; i < kernels.size(); ++i) {
+    for (const std::string& name : shared[i]) {
+      const llvm::GlobalVariable* global = module.getNamedGlobal(name);
+      if (global == nullptr) continue;
+      const auto bytes = static_cast<int64_t>(module.getDataLayout().getTypeAllocSize(global->getValueType()));
+      made.kernels[i].shared_bytes += (bytes + 127) / 128 * 128;
+    }
   }
   llvm::SmallString<0> text;
   llvm::raw_svector_ostream stream(text);
@@ -100,5 +93,14 @@ StatusOr<PtxKernel> EmitPtx(const kir::Kernel& kernel, const std::string& symbol
   made.text = text.str().str();
   return made;
 }
+
+constexpr std::array<codegen::DeviceTarget, 2> kTargets = {{
+    {"nvptx64", "sm_80", "+ptx70", "ptx", {}, EmitPtx},
+    {"nvptx64", "sm_90", "+ptx80", "ptx", {}, EmitPtx},
+}};
+
+}  // namespace
+
+std::span<const codegen::DeviceTarget> Targets() { return kTargets; }
 
 }  // namespace quern::ptx

@@ -9,10 +9,14 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "codegen/block_schedule.h"
 #include "gtest/gtest.h"
 
 namespace quern::ptx {
 namespace {
+
+using codegen::DeviceModule;
+using codegen::DeviceTarget;
 
 constexpr const char* kMap = R"(kernel map (x : f32[S] in
     y : f32[S] out
@@ -38,11 +42,22 @@ std::string ProductOf(const char* dtype) {
                       "sum for k in 0..K { ", a, " * ", b, " } } }");
 }
 
-StatusOr<PtxKernel> Made(const std::string& text, const std::string& symbol, const char* target = "sm_80") {
+const DeviceTarget& TargetOf(std::string_view cpu) {
+  for (const DeviceTarget& target : Targets()) {
+    if (target.cpu == cpu) return target;
+  }
+  return Targets()[0];
+}
+
+StatusOr<DeviceModule> Emitted(const kir::Kernel& kernel, const std::string& symbol, const DeviceTarget& target) {
+  return target.emit({&kernel, 1}, {&symbol, 1}, target);
+}
+
+StatusOr<DeviceModule> Made(const std::string& text, const std::string& symbol, const char* cpu = "sm_80") {
   QUERN_ASSIGN(const kir::Kernel plain, kir::ParseKernel(text));
-  const PtxTarget& row = *FindPtxTarget(target);
-  QUERN_ASSIGN(const kir::Kernel scheduled, codegen::ScheduleBlocks(plain, row.facts));
-  return EmitPtx(scheduled, symbol, row);
+  const DeviceTarget& target = TargetOf(cpu);
+  QUERN_ASSIGN(const kir::Kernel scheduled, codegen::ScheduleBlocks(plain, target.facts));
+  return Emitted(scheduled, symbol, target);
 }
 
 std::string ReadFile(const std::string& path) {
@@ -51,7 +66,7 @@ std::string ReadFile(const std::string& path) {
   return text.str();
 }
 
-std::string Errors(const StatusOr<PtxKernel>& made) { return std::string(made.status().message()); }
+std::string Errors(const StatusOr<DeviceModule>& made) { return std::string(made.status().message()); }
 
 // The assembler: QUERN_PTXAS, else on the path; "" where there is none.
 std::string Ptxas() {
@@ -77,12 +92,34 @@ std::vector<Case> Cases() {
 TEST(EmitPtx, GoldenFiles) {
   for (const Case& test : Cases()) {
     SCOPED_TRACE(test.name);
-    const StatusOr<PtxKernel> made = Made(test.text, test.name);
+    const StatusOr<DeviceModule> made = Made(test.text, test.name);
     ASSERT_TRUE(made.ok()) << made.status();
     const std::string path = absl::StrCat(QUERN_SOURCE_DIR, "/tests/ptx/", test.name, ".ptx");
     if (std::getenv("QUERN_BLESS") != nullptr) std::ofstream(path) << made->text;
     EXPECT_EQ(made->text, ReadFile(path)) << "differs from " << path;
     EXPECT_EQ(Made(test.text, test.name)->text, made->text);
+  }
+}
+
+// Many kernels make one text, each with the shared memory that is its own.
+TEST(EmitPtx, OneTextForManyKernels) {
+  std::vector<kir::Kernel> kernels;
+  std::vector<std::string> symbols;
+  for (const Case& test : Cases()) {
+    kernels.push_back(*codegen::ScheduleBlocks(*kir::ParseKernel(test.text), Targets()[0].facts));
+    symbols.push_back(test.name);
+  }
+  const StatusOr<DeviceModule> all = Targets()[0].emit(kernels, symbols, Targets()[0]);
+  ASSERT_TRUE(all.ok()) << all.status();
+  ASSERT_EQ(all->kernels.size(), symbols.size());
+  EXPECT_EQ(all->text.find(".version"), all->text.rfind(".version"));
+  for (size_t i = 0; i < symbols.size(); ++i) {
+    SCOPED_TRACE(symbols[i]);
+    EXPECT_NE(all->text.find(absl::StrCat(".visible .entry ", symbols[i], "(")), std::string::npos);
+    const StatusOr<DeviceModule> alone = Made(Cases()[i].text, symbols[i]);
+    EXPECT_EQ(all->kernels[i].symbol, symbols[i]);
+    EXPECT_EQ(all->kernels[i].threads, alone->kernels[0].threads);
+    EXPECT_EQ(all->kernels[i].shared_bytes, alone->kernels[0].shared_bytes);
   }
 }
 
@@ -93,25 +130,25 @@ TEST(EmitPtx, UsesWhatTheMachineHas) {
   EXPECT_NE(rows.find("sqrt.rn.f32"), std::string::npos);
   EXPECT_NE(Made(ProductOf("f16"), "p")->text.find("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"), std::string::npos);
   EXPECT_NE(Made(ProductOf("bf16"), "p")->text.find("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32"), std::string::npos);
-  EXPECT_EQ(Made(ProductOf("f16"), "p")->shared_bytes, 2 * 64 * 40 * 2);
-  EXPECT_EQ(Made(ProductOf("f16"), "p")->threads, 128);
-  EXPECT_EQ(Made(ProductOf("f32"), "p")->threads, 256);
+  EXPECT_EQ(Made(ProductOf("f16"), "p")->kernels[0].shared_bytes, 2 * 64 * 40 * 2);
+  EXPECT_EQ(Made(ProductOf("f16"), "p")->kernels[0].threads, 128);
+  EXPECT_EQ(Made(ProductOf("f32"), "p")->kernels[0].threads, 256);
   // Tiles are registers: nothing is kept in local memory.
   for (const Case& test : Cases()) EXPECT_EQ(Made(test.text, "p")->text.find(".local"), std::string::npos) << test.name;
 }
 
 TEST(EmitPtx, Assembles) {
   if (Ptxas().empty()) GTEST_SKIP() << "no ptxas: set QUERN_PTXAS to that of the PyPI package nvidia-cuda-nvcc-cu12";
-  for (const PtxTarget& target : PtxTargets()) {
+  for (const DeviceTarget& target : Targets()) {
     for (const Case& test : Cases()) {
-      SCOPED_TRACE(absl::StrCat(test.name, " ", target.name));
-      const StatusOr<PtxKernel> made = Made(test.text, test.name, target.name);
+      SCOPED_TRACE(absl::StrCat(test.name, " ", target.cpu));
+      const StatusOr<DeviceModule> made = Made(test.text, test.name, target.cpu);
       ASSERT_TRUE(made.ok()) << made.status();
-      const std::string log = Assembled(made->text, test.name, target.name);
+      const std::string log = Assembled(made->text, test.name, target.cpu);
       EXPECT_NE(log.find("0 bytes spill stores, 0 bytes spill loads"), std::string::npos) << log;
       const size_t used = log.find("Used ");
       ASSERT_NE(used, std::string::npos) << log;
-      std::printf("%s %s: %s\n", test.name, target.name, log.substr(used, log.find('\n', used) - used).c_str());
+      std::printf("%s %s: %s\n", test.name, target.cpu, log.substr(used, log.find('\n', used) - used).c_str());
     }
   }
 }
@@ -123,8 +160,7 @@ TEST(EmitPtx, SaysWhatItCannotEmit) {
                         "y[i] = decode(x, 0, i) } } }", "k")),
             "kernel k: PTX of q8_0[4, 64] @blocks");
   const StatusOr<kir::Kernel> plain = kir::ParseKernel(kMap);
-  EXPECT_EQ(Errors(EmitPtx(*plain, "k", *FindPtxTarget("sm_80"))), "kernel map is not scheduled for blocks of threads");
-  EXPECT_EQ(FindPtxTarget("sm_70"), nullptr);
+  EXPECT_EQ(Errors(Emitted(*plain, "k", Targets()[0])), "kernel map is not scheduled for blocks of threads");
 }
 
 }  // namespace
