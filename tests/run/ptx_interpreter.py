@@ -81,19 +81,20 @@ class Thread:
 
 
 class Kernel:
-    def __init__(self, text):
+    def __init__(self, text, entry=None):
+        self.shared = {name: int(size) for name, size in re.findall(r"\.shared[^\n]*?(\w+)\[(\d+)\];", text)}
+        text = re.search(r"\.visible \.entry " + (entry or r"\w+") + r"\(.*?^\}", text, re.S | re.M).group(0)
         self.threads = int(re.search(r"\.maxntid (\d+)", text).group(1))
         self.params = re.findall(r"\.param \.u64[^\n]*?(\w+_param_\d+)", text)
-        self.shared = {name: int(size) for name, size in re.findall(r"\.shared[^\n]*?(\w+)\[(\d+)\];", text)}
         body = re.search(r"^\{(.*)^\}", text, re.S | re.M).group(1)
         self.code, self.labels = [], {}
         body = re.sub(r"//[^\n]*", "", body)
         for piece in body.split(";"):
-            piece = " ".join(piece.split())
+            piece = " ".join(piece.split()).removeprefix("} ").removeprefix("{ ")
             while label := re.match(r"(\$\w+): ?", piece):
                 self.labels[label.group(1)] = len(self.code)
                 piece = piece[label.end():]
-            if not piece or piece.startswith("."):
+            if not piece or piece.startswith((".", "}")):
                 continue
             guard = re.match(r"@(!?)(%p\d+) ", piece)
             opcode, _, rest = piece[guard.end() if guard else 0:].partition(" ")
@@ -166,6 +167,9 @@ class Kernel:
         if name in ("ld", "st"):
             self.move(thread, parts, operands, width // 8)
             return
+        if name == "mov" and "{" in operands[0] + operands[1]:
+            self.regroup(thread, operands, width)
+            return
         a = [self.value(thread, o) for o in operands[1:]]
         to = operands[0]
         if kind == "f32" and name not in ("mov", "setp", "selp", "cvt"):
@@ -194,7 +198,7 @@ class Kernel:
             result, mask = self.convert(parts, a[0])
         else:
             result = {"add": lambda: a[0] + a[1], "sub": lambda: a[0] - a[1], "mul": lambda: a[0] * a[1], "or": lambda: a[0] | a[1],
-                      "and": lambda: a[0] & a[1], "shl": lambda: a[0] << a[1], "shr": lambda: a[0] >> a[1],
+                      "and": lambda: a[0] & a[1], "xor": lambda: a[0] ^ a[1], "shl": lambda: a[0] << a[1], "shr": lambda: a[0] >> a[1],
                       "min": lambda: min(a), "max": lambda: max(a), "div": lambda: a[0] // a[1], "rem": lambda: a[0] % a[1]}[name]()
             if name in ("div", "rem") and not kind.startswith("u"):
                 raise NotImplementedError(opcode)
@@ -215,10 +219,14 @@ class Kernel:
     def convert(parts, value):
         if parts == ["cvt", "rni", "f32", "f32"]:
             return to_bits(float(round(to_float(value)))), 0xFFFFFFFF
-        if parts == ["cvt", "rn", "f32", "s64"]:
-            return to_bits(float(signed(value, 64))), 0xFFFFFFFF
-        if len(parts) == 3 and parts[1][0] in "us" and parts[2][0] == "u":
-            return value & ((1 << int(parts[2][1:])) - 1), (1 << int(parts[1][1:])) - 1
+        if parts == ["cvt", "f32", "f16"]:
+            return to_bits(half(value)), 0xFFFFFFFF
+        if parts[:3] == ["cvt", "rn", "f32"] and parts[3][0] in "us":
+            width = int(parts[3][1:])
+            return to_bits(float(signed(value, width) if parts[3][0] == "s" else value & ((1 << width) - 1))), 0xFFFFFFFF
+        if len(parts) == 3 and parts[1][0] in "us" and parts[2][0] in "us":
+            width = int(parts[2][1:])
+            return signed(value, width) if parts[2][0] == "s" else value & ((1 << width) - 1), (1 << int(parts[1][1:])) - 1
         raise NotImplementedError(".".join(parts))
 
     def move(self, thread, parts, operands, size):
@@ -234,6 +242,17 @@ class Kernel:
                 thread.registers[each] = self.memory.load(address + i * size, size)
             else:
                 self.memory.store(address + i * size, size, self.value(thread, each))
+
+    def regroup(self, thread, operands, width):
+        """mov between a register and the parts of one, in braces."""
+        inside, outside = (0, 1) if "{" in operands[0] else (1, 0)
+        names = [n.strip() for n in operands[inside].strip("{}").split(",")]
+        part = width // len(names)
+        if inside == 1:
+            thread.registers[operands[0]] = sum((self.value(thread, n) & ((1 << part) - 1)) << i * part for i, n in enumerate(names))
+            return
+        for i, each in enumerate(names):
+            thread.registers[each] = self.value(thread, operands[outside]) >> i * part & ((1 << part) - 1)
 
     def together(self, warp):
         _, opcode, parts, operands = self.code[warp[0].at]

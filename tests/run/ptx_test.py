@@ -12,7 +12,7 @@ import random
 import struct
 import sys
 
-from ptx_interpreter import Kernel, Memory, brain, half, to_bits
+from ptx_interpreter import Kernel, Memory, brain, half, signed, to_bits
 
 SOURCE = sys.argv[1]
 SEED = 7393
@@ -27,10 +27,10 @@ def kernel(name):
         return Kernel(file.read())
 
 
-def expect(name, data, wanted, rtol):
+def expect(name, data, wanted, rtol, atol=0.0):
     got = struct.unpack(f"<{len(wanted)}f", data)
     for i, (x, y) in enumerate(zip(got, wanted, strict=True)):
-        if not abs(x - y) <= rtol * abs(y):
+        if not abs(x - y) <= atol + rtol * abs(y):
             sys.exit(f"{name}: element {i} is {x}, not {y} (seed {SEED})")
     print(f"{name}: {len(wanted)} elements")
 
@@ -77,6 +77,78 @@ def check_product(dtype, m, n, k):
     expect(f"product {dtype} {m} x {n} x {k}", c, wanted, 1e-5)
 
 
+# Blocks of the ggml formats from random bytes, and their elements by the definitions of the formats (docs of ggml).
+def scale_bytes(low=0.001, high=0.02):
+    return struct.pack("<e", random.uniform(low, high))
+
+
+def block_q4_0():
+    d, codes = scale_bytes(), random.randbytes(16)
+    scale = struct.unpack("<e", d)[0]
+    return d + codes, [((codes[i % 16] >> (i // 16 * 4) & 15) - 8) * scale for i in range(32)]
+
+
+def block_q8_0():
+    d, codes = scale_bytes(), random.randbytes(32)
+    scale = struct.unpack("<e", d)[0]
+    return d + codes, [signed(c, 8) * scale for c in codes]
+
+
+def block_k(fifth):
+    head, packed = scale_bytes() + scale_bytes(), random.randbytes(12)
+    high, codes = random.randbytes(32 if fifth else 0), random.randbytes(128)
+    d, dmin = struct.unpack("<2e", head)
+    values = []
+    for i in range(256):
+        sub = i // 32
+        if sub < 4:
+            scale, minimum = packed[sub] & 63, packed[sub + 4] & 63
+        else:
+            scale = packed[sub + 4] & 15 | packed[sub - 4] >> 6 << 4
+            minimum = packed[sub + 4] >> 4 | packed[sub] >> 6 << 4
+        code = codes[i // 64 * 32 + i % 32] >> i // 32 % 2 * 4 & 15
+        if fifth:
+            code |= (high[i % 32] >> sub & 1) << 4
+        values.append(d * scale * code - dmin * minimum)
+    return head + packed + high + codes, values
+
+
+def block_q6_k():
+    low, high, scales, head = random.randbytes(128), random.randbytes(64), random.randbytes(16), scale_bytes()
+    d = struct.unpack("<e", head)[0]
+    values = []
+    for i in range(256):
+        part, row, lane = i // 128, i % 128 // 32, i % 32
+        code = low[part * 64 + row % 2 * 32 + lane] >> row // 2 * 4 & 15 | (high[part * 32 + lane] >> 2 * row & 3) << 4
+        values.append(d * signed(scales[i // 16], 8) * (code - 32))
+    return low + high + scales + head, values
+
+
+BLOCKS = {"q4_0": block_q4_0, "q8_0": block_q8_0, "q4_K": lambda: block_k(False), "q5_K": lambda: block_k(True), "q6_K": block_q6_k}
+
+
+def matrix_of_blocks(dtype, rows, columns):
+    data, values = bytearray(), []
+    for _ in range(rows):
+        row = []
+        while len(row) < columns:
+            packed, elements = BLOCKS[dtype]()
+            data += packed
+            row += elements
+        values.append(row)
+    return data, values
+
+
+def check_gemv(dtype, n):
+    w, values = matrix_of_blocks(dtype, n, 768)
+    x = random_floats(768)
+    memory, y = Memory(), bytearray(b"\xff" * 4 * n)
+    kernel("gemv_" + dtype).run(n, [memory.add(w), memory.add(floats(x)), memory.add(y), n], memory)
+    wanted = [sum(a * b for a, b in zip(row, x, strict=True)) for row in values]
+    size = max(sum(abs(a * b) for a, b in zip(row, x, strict=True)) for row in values)
+    expect(f"gemv {dtype} {n}", y, wanted, 0, 1e-6 * size)
+
+
 random.seed(SEED)
 for size in (1, 31, 1031):
     check_map(size)
@@ -85,3 +157,5 @@ check_rows(3, 263)
 for kind in ("f32", "f16", "bf16"):
     check_product(kind, 67, 5, 37)
     check_product(kind, 13, 71, 3)
+for kind in BLOCKS:
+    check_gemv(kind, 3)

@@ -50,8 +50,8 @@ Status Emitter::Run(const std::string& symbol) {
   }
   for (size_t i = 0; i < kernel_.params.size(); ++i) {
     const kir::BufferType& type = kernel_.params[i].type;
-    if (IsBlock(type.dtype) || type.layout != kir::Layout::kRow) Unimplemented(kir::Print(type));
-    Buffer buffer{function_->getArg(static_cast<unsigned>(i)), type.dtype, {}};
+    if (type.layout != (IsBlock(type.dtype) ? kir::Layout::kBlocks : kir::Layout::kRow)) Unimplemented(kir::Print(type));
+    Buffer buffer{function_->getArg(static_cast<unsigned>(i)), type.dtype, {}, kernel_.params[i].align};
     for (const Extent& dim : type.dims) buffer.dims.push_back(FromExtent(dim));
     names_[kernel_.params[i].name] = {.buffer = static_cast<int>(buffers_.size())};
     buffers_.push_back(std::move(buffer));
@@ -84,7 +84,7 @@ llvm::AllocaInst* Emitter::Slot(llvm::Type* type) {
 // The last dimension runs fastest.
 void Emitter::EmitGrid() {
   llvm::Value* chunk = b_.CreateZExt(b_.CreateIntrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x, {}, {}), b_.getInt64Ty());
-  std::vector<std::pair<std::string, llvm::Value*>> values;
+  Names values;
   for (size_t d = kernel_.grid.size(); d-- > 0;) {
     const kir::GridDim& dim = kernel_.grid[d];
     llvm::Value* low = Value(dim.low);
@@ -92,9 +92,9 @@ void Emitter::EmitGrid() {
     llvm::Value* count = b_.CreateUDiv(length, I64(dim.step));
     llvm::Value* number = d == 0 ? chunk : b_.CreateURem(chunk, count);
     if (d > 0) chunk = b_.CreateUDiv(chunk, count);
-    values.emplace_back(dim.index, b_.CreateNSWAdd(low, b_.CreateNSWMul(number, I64(dim.step))));
+    values[dim.index] = {.value = b_.CreateNSWAdd(low, b_.CreateNSWMul(number, I64(dim.step))), .multiple = Stride(dim.low, dim.step)};
   }
-  for (const auto& [name, value] : values) names_[name] = {.value = value};
+  for (const auto& [name, value] : values) names_[name] = value;
 }
 
 void Emitter::Block(const kir::Block& block) {
@@ -118,10 +118,21 @@ void Emitter::Emit(const kir::Loop& loop) {
     Block(loop.body);
     in_warp_ = in_warp;
   } else {
-    LoopOver(Value(loop.low), Value(loop.high), I64(loop.step), [&](llvm::Value* i) {
-      names_[loop.index] = {.value = i};
+    llvm::Value* low = Value(loop.low);
+    llvm::Value* high = Value(loop.high);
+    const int64_t multiple = Stride(loop.low, loop.step);
+    auto body = [&](llvm::Value* i) {
+      names_[loop.index] = {.value = i, .multiple = multiple};
       Block(loop.body);
-    });
+    };
+    const auto* first = llvm::dyn_cast<llvm::ConstantInt>(low);
+    const auto* end = llvm::dyn_cast<llvm::ConstantInt>(high);
+    if (loop.kind == kir::LoopKind::kUnroll && first != nullptr && end != nullptr) {
+      // Here rather than by LLVM: an element of a tile is named by constants.
+      for (int64_t i = first->getSExtValue(); i < end->getSExtValue() && status_.ok(); i += loop.step) body(I64(i));
+    } else {
+      LoopOver(low, high, I64(loop.step), body);
+    }
   }
   names_ = outer;
 }
@@ -132,7 +143,7 @@ void Emitter::Emit(const kir::If& branch) {
   if (!branch.else_body.empty()) Guarded(b_.CreateNot(condition), [&] { Block(branch.else_body); });
 }
 
-void Emitter::Emit(const kir::Let& let) { names_[let.name] = {.value = Value(let.value)}; }
+void Emitter::Emit(const kir::Let& let) { names_[let.name] = {.value = Value(let.value), .multiple = MultipleOf(let.value)}; }
 
 void Emitter::Emit(const kir::Var& var) {
   llvm::AllocaInst* slot = Slot(ValueType(var.value->dtype));
@@ -167,7 +178,7 @@ void Emitter::Emit(const kir::Alloc& alloc) {
     count *= static_cast<uint64_t>(dim.constant());
     buffer.dims.push_back(I64(dim.constant()));
   }
-  if (alloc.space != kir::Space::kShared || IsBlock(alloc.type.dtype)) return Unimplemented("alloc " + alloc.name);
+  if (alloc.space != kir::Space::kShared || alloc.type.layout != kir::Layout::kRow) return Unimplemented("alloc " + alloc.name);
   llvm::Type* type = llvm::ArrayType::get(MemoryType(alloc.type.dtype), count);
   auto* global = new llvm::GlobalVariable(module_, type, false, llvm::GlobalValue::InternalLinkage, llvm::UndefValue::get(type),
                                           absl::StrCat(function_->getName().str(), "_", alloc.name), nullptr,
@@ -291,8 +302,9 @@ void Emitter::Emit(const kir::Copy& copy) {
 
 void Emitter::Emit(const kir::Pipeline& pipeline) {
   const Names outer = names_;
+  const int64_t multiple = Stride(pipeline.low, pipeline.step);
   LoopOver(Value(pipeline.low), Value(pipeline.high), I64(pipeline.step), [&](llvm::Value* i) {
-    names_[pipeline.index] = {.value = i};
+    names_[pipeline.index] = {.value = i, .multiple = multiple};
     Block(pipeline.fetch);
     BlockBarrier();
     Block(pipeline.use);

@@ -64,6 +64,10 @@ llvm::AllocaInst* Emitter::TileSlot(const TileValue& tile, const std::vector<llv
   return tile.slots[at];
 }
 
+llvm::Value* Emitter::LoadElement(const Buffer& buffer, const std::vector<llvm::Value*>& index) {
+  return FromMemory(b_.CreateLoad(MemoryType(buffer.dtype), Address(buffer, index)), buffer.dtype);
+}
+
 llvm::Value* Emitter::LoadFrom(const kir::Load& load, DType dtype) {
   llvm::Value* const none = llvm::Constant::getNullValue(ValueType(dtype));
   std::vector<llvm::Value*> index;
@@ -79,13 +83,12 @@ llvm::Value* Emitter::LoadFrom(const kir::Load& load, DType dtype) {
     return none;
   }
   const Buffer buffer = buffers_[found->second.buffer];
-  auto read = [&] { return FromMemory(b_.CreateLoad(MemoryType(buffer.dtype), Address(buffer, index)), buffer.dtype); };
-  if (load.otherwise == nullptr) return read();
+  if (load.otherwise == nullptr) return LoadElement(buffer, index);
   llvm::AllocaInst* result = Slot(ValueType(dtype));
   b_.CreateStore(Value(load.otherwise), result);
   llvm::Value* inside = b_.getTrue();
   for (size_t d = 0; d < index.size(); ++d) inside = b_.CreateAnd(inside, b_.CreateICmpULT(index[d], buffer.dims[d]));
-  Guarded(inside, [&] { b_.CreateStore(read(), result); });
+  Guarded(inside, [&] { b_.CreateStore(LoadElement(buffer, index), result); });
   return b_.CreateLoad(result->getAllocatedType(), result);
 }
 
@@ -119,8 +122,7 @@ llvm::Value* Emitter::Value(const kir::ExprRef& expr) {
     return FromMemory(b_.CreateBitCast(ToMemory(Value(bits->value), from), MemoryType(expr->dtype)), expr->dtype);
   }
   if (const auto* reduce = std::get_if<kir::Reduce>(&expr->node)) return Reduction(*reduce, expr->dtype);
-  Unimplemented("decode");
-  return none;
+  return DecodeOf(std::get<kir::Decode>(expr->node));
 }
 
 llvm::Value* Emitter::Reduction(const kir::Reduce& reduce, DType dtype) {

@@ -5,6 +5,7 @@
 // thread's own tile its own, of a warp's tile those of the fragment that the matrix unit gives to a lane.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <string>
 #include <vector>
@@ -27,6 +28,7 @@ class Emitter {
     llvm::Value* pointer = nullptr;
     DType dtype = DType::kF32;
     std::vector<llvm::Value*> dims;
+    int align = 128;  // bytes, of the first element
   };
   struct TileValue {
     std::vector<llvm::AllocaInst*> slots;
@@ -38,7 +40,8 @@ class Emitter {
     llvm::AllocaInst* slot = nullptr;
     DType dtype = DType::kI64;
     int buffer = -1, tile = -1;
-    int element = -1;  // inside a map: the slot that a tile's bare name stands for
+    int64_t multiple = 1;  // a power of two that divides the value
+    int element = -1;      // inside a map: the slot that a tile's bare name stands for
   };
   using Names = std::map<std::string, Name>;
   // A slice: where it starts, and its ranged dimensions before and after clipping.
@@ -97,8 +100,16 @@ class Emitter {
   llvm::Value* ToMemory(llvm::Value* value, DType dtype);
   llvm::Value* FromMemory(llvm::Value* value, DType dtype);
   llvm::Value* Address(const Buffer& buffer, const std::vector<llvm::Value*>& index);
+  llvm::Value* LoadElement(const Buffer& buffer, const std::vector<llvm::Value*>& index);
   llvm::Value* LoadFrom(const kir::Load& load, DType dtype);
   llvm::AllocaInst* TileSlot(const TileValue& tile, const std::vector<llvm::Value*>& index);
+
+  // ---- emit_ptx_decode.cc
+  llvm::Value* Decoded(const Buffer& buffer, const std::vector<llvm::Value*>& index, llvm::Value* run, llvm::Value* at);
+  llvm::Value* DecodeOf(const kir::Decode& decode);
+  int64_t MultipleOf(const kir::ExprRef& expr) const;
+  // What divides low, low + step, ...
+  int64_t Stride(const kir::ExprRef& low, int64_t step) const { return std::min(MultipleOf(low), step & -step); }
 
   const kir::Kernel& kernel_;
   llvm::Module& module_;

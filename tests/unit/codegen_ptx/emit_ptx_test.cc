@@ -49,14 +49,31 @@ const DeviceTarget& TargetOf(std::string_view cpu) {
   return Targets()[0];
 }
 
+// A row of a matrix of blocks times a vector, by a warp: each lane takes eight neighbours at a time.
+std::string GemvOf(const char* format) {
+  std::string sums = "let s0 = acc\n";
+  for (int i = 0; i < 5; ++i) absl::StrAppend(&sums, "let o", i, " = shuffle_xor(s", i, ", ", 16 >> i, ")\nlet s", i + 1, " = s", i, " + o", i, "\n");
+  return absl::StrCat("kernel gemv (w : ", format, "[N, 768] @blocks in\n x : f32[768] in\n y : f32[N] out\n) sym N in 1..4096 {\n"
+                      "grid n in 0..N { thread t in 0..32 @ block {\n var acc : f32 = 0\n for k in t * 8..768 by 256 { unroll u in 0..8 {"
+                      " acc := contract(acc + decode(w, n, k + u) * x[k + u]) } }\n", sums, "if t == 0 { y[n] = s5 } } } }");
+}
+
 StatusOr<DeviceModule> Emitted(const kir::Kernel& kernel, const std::string& symbol, const DeviceTarget& target) {
   return target.emit({&kernel, 1}, {&symbol, 1}, target);
 }
 
+// A plain kernel scheduled, or one that has threads already.
+StatusOr<kir::Kernel> Scheduled(const std::string& text, const codegen::BlockFacts& facts) {
+  QUERN_ASSIGN(kir::Kernel kernel, kir::ParseKernel(text));
+  QUERN_RETURN_IF_ERROR(kir::Verify(kernel));
+  QUERN_ASSIGN(const kir::BlockShape shape, kir::ShapeOfBlock(kernel));
+  if (shape.threads > 0) return kernel;
+  return codegen::ScheduleBlocks(kernel, facts);
+}
+
 StatusOr<DeviceModule> Made(const std::string& text, const std::string& symbol, const char* cpu = "sm_80") {
-  QUERN_ASSIGN(const kir::Kernel plain, kir::ParseKernel(text));
   const DeviceTarget& target = TargetOf(cpu);
-  QUERN_ASSIGN(const kir::Kernel scheduled, codegen::ScheduleBlocks(plain, target.facts));
+  QUERN_ASSIGN(const kir::Kernel scheduled, Scheduled(text, target.facts));
   return Emitted(scheduled, symbol, target);
 }
 
@@ -86,7 +103,8 @@ std::string Assembled(const std::string& ptx, const std::string& name, const cha
 struct Case { const char* name; std::string text; };
 std::vector<Case> Cases() {
   return {{"map", kMap}, {"rows", kRows}, {"product_f32", ProductOf("f32")}, {"product_f16", ProductOf("f16")},
-          {"product_bf16", ProductOf("bf16")}};
+          {"product_bf16", ProductOf("bf16")}, {"gemv_q4_0", GemvOf("q4_0")}, {"gemv_q8_0", GemvOf("q8_0")},
+          {"gemv_q4_K", GemvOf("q4_K")}, {"gemv_q5_K", GemvOf("q5_K")}, {"gemv_q6_K", GemvOf("q6_K")}};
 }
 
 TEST(EmitPtx, GoldenFiles) {
@@ -106,7 +124,7 @@ TEST(EmitPtx, OneTextForManyKernels) {
   std::vector<kir::Kernel> kernels;
   std::vector<std::string> symbols;
   for (const Case& test : Cases()) {
-    kernels.push_back(*codegen::ScheduleBlocks(*kir::ParseKernel(test.text), Targets()[0].facts));
+    kernels.push_back(*Scheduled(test.text, Targets()[0].facts));
     symbols.push_back(test.name);
   }
   const StatusOr<DeviceModule> all = Targets()[0].emit(kernels, symbols, Targets()[0]);
@@ -156,9 +174,9 @@ TEST(EmitPtx, Assembles) {
 TEST(EmitPtx, SaysWhatItCannotEmit) {
   EXPECT_EQ(Errors(Made("kernel k (x : f32[64] in\n y : f32[64] out\n) { grid g in 0..1 { vec i in 0..64 { y[i] = erf(x[i]) } } }", "k")),
             "kernel k: PTX of erf of f32");
-  EXPECT_EQ(Errors(Made("kernel k (x : q8_0[4, 64] @blocks in\n y : f32[64] out\n) { grid g in 0..1 { vec i in 0..64 { "
+  EXPECT_EQ(Errors(Made("kernel k (x : q8_K[4, 256] @blocks in\n y : f32[256] out\n) { grid g in 0..1 { vec i in 0..256 { "
                         "y[i] = decode(x, 0, i) } } }", "k")),
-            "kernel k: PTX of q8_0[4, 64] @blocks");
+            "kernel k: PTX of decode of q8_K");
   const StatusOr<kir::Kernel> plain = kir::ParseKernel(kMap);
   EXPECT_EQ(Errors(Emitted(*plain, "k", Targets()[0])), "kernel map is not scheduled for blocks of threads");
 }
