@@ -31,6 +31,18 @@ def brain(bits):
     return to_float((bits & 0xFFFF) << 16)
 
 
+def to_half(value):
+    try:
+        return struct.unpack("<H", struct.pack("<e", value))[0]
+    except OverflowError:
+        return 0x7C00 if value > 0 else 0xFC00
+
+
+def to_brain(value):
+    bits = to_bits(value)
+    return 0x7FFF if math.isnan(value) else bits + 0x7FFF + (bits >> 16 & 1) >> 16
+
+
 def signed(value, width):
     value &= (1 << width) - 1
     return value - (1 << width) if value >> (width - 1) else value
@@ -78,6 +90,7 @@ class Memory:
 class Thread:
     def __init__(self, number, block):
         self.number, self.block, self.at, self.registers, self.waits = number, block, 0, {}, None
+        self.copies, self.groups = [], []  # cp.async: since the last commit, and by commit
 
 
 class Kernel:
@@ -157,13 +170,16 @@ class Kernel:
         if name == "bra":
             thread.at = self.labels[operands[0]]
             return
-        if name in ("shfl", "mma", "bar", "ret"):
+        if name in ("shfl", "mma", "ldmatrix", "bar", "ret"):
             thread.waits = {"bar": "block", "ret": "end"}.get(name, "warp")
             return
         thread.at += 1
         registers = thread.registers
         width = int(kind[1:]) if kind[1:].isdigit() else 1
         mask = (1 << width) - 1
+        if name == "cp":
+            self.copy(thread, parts, operands)
+            return
         if name in ("ld", "st"):
             self.move(thread, parts, operands, width // 8)
             return
@@ -194,13 +210,16 @@ class Kernel:
             result, mask = a[0] * a[1], (1 << 2 * width) - 1
         elif name == "bfe":
             result = (a[0] >> a[1]) & ((1 << a[2]) - 1)
+        elif opcode in ("cvt.rn.f16x2.f32", "cvt.rn.bf16x2.f32"):
+            low, high = ((to_half if "f16x2" in parts else to_brain)(to_float(x)) for x in (a[1], a[0]))
+            result, mask = low | high << 16, 0xFFFFFFFF
         elif name == "cvt":
             result, mask = self.convert(parts, a[0])
         else:
             result = {"add": lambda: a[0] + a[1], "sub": lambda: a[0] - a[1], "mul": lambda: a[0] * a[1], "or": lambda: a[0] | a[1],
                       "and": lambda: a[0] & a[1], "xor": lambda: a[0] ^ a[1], "shl": lambda: a[0] << a[1], "shr": lambda: a[0] >> a[1],
                       "min": lambda: min(a), "max": lambda: max(a), "div": lambda: a[0] // a[1], "rem": lambda: a[0] % a[1]}[name]()
-            if name in ("div", "rem") and not kind.startswith("u"):
+            if name in ("div", "rem") and min(a) < 0 and not kind.startswith("u"):
                 raise NotImplementedError(opcode)
         registers[to] = result & mask
 
@@ -243,6 +262,23 @@ class Kernel:
             else:
                 self.memory.store(address + i * size, size, self.value(thread, each))
 
+    def copy(self, thread, parts, operands):
+        """cp.async: the bytes arrive no earlier than a wait_group asks for them."""
+        if parts[2] == "commit_group":
+            thread.groups.append(thread.copies)
+            thread.copies = []
+        elif parts[2] == "wait_group":
+            while len(thread.groups) > int(operands[0]):
+                for to, source, size, given in thread.groups.pop(0):
+                    value = self.memory.load(source, size) if given == size else 0
+                    self.memory.store(to, size, value)
+        else:
+            size = int(operands[2], 0)
+            given = self.value(thread, operands[3]) if len(operands) > 3 else size
+            if given not in (0, size):
+                raise NotImplementedError(f"{given} of {size} bytes")
+            thread.copies.append((self.address(thread, operands[0]), self.address(thread, operands[1]), size, given))
+
     def regroup(self, thread, operands, width):
         """mov between a register and the parts of one, in braces."""
         inside, outside = (0, 1) if "{" in operands[0] else (1, 0)
@@ -262,11 +298,20 @@ class Kernel:
             given = [self.value(t, operands[1]) for t in warp]
             for lane, thread in enumerate(warp):
                 thread.registers[operands[0].split("|")[0]] = given[lane ^ self.value(thread, operands[2])]
+        elif parts[0] == "ldmatrix":
+            self.load_matrices(warp, int(parts[4][1:]), operands)
         else:
             self.multiply(warp, brain if "bf16" in parts else half, operands)
         for thread in warp:
             thread.waits = None
             thread.at += 1
+
+    def load_matrices(self, warp, count, operands):
+        names = [n.strip() for n in operands[0].strip("{}").split(",")]
+        for i in range(count):
+            rows = [self.memory.load(self.address(t, operands[1]), 16) for t in warp[8 * i:8 * i + 8]]
+            for lane, thread in enumerate(warp):
+                thread.registers[names[i]] = rows[lane // 4] >> 32 * (lane % 4) & 0xFFFFFFFF
 
     def multiply(self, warp, element, operands):
         d, a, b, c = ([n.strip() for n in o.strip("{}").split(",")] for o in operands)

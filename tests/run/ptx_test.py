@@ -12,7 +12,7 @@ import random
 import struct
 import sys
 
-from ptx_interpreter import Kernel, Memory, brain, half, signed, to_bits
+from ptx_interpreter import Kernel, Memory, brain, half, signed, to_brain, to_half
 
 SOURCE = sys.argv[1]
 SEED = 7393
@@ -58,21 +58,19 @@ def check_rows(m, c):
     expect(f"rows {m} x {c}", y, wanted, 1e-5)
 
 
-def check_product(dtype, m, n, k):
+def check_product(dtype, m, n, k, fixed=False):
     def operand(count):
         values = random_floats(count, 0.1, 1)
         if dtype == "f32":
             return values, floats(values)
-        if dtype == "f16":
-            bits = [struct.unpack("<H", struct.pack("<e", v))[0] for v in values]
-        else:
-            bits = [to_bits(v) >> 16 for v in values]
+        bits = [(to_half if dtype == "f16" else to_brain)(v) for v in values]
         return [(half if dtype == "f16" else brain)(b) for b in bits], bytearray(struct.pack(f"<{count}H", *bits))
 
     (a, a_bytes), (b, b_bytes) = operand(m * k), operand(n * k)
     memory, c = Memory(), bytearray(b"\xff" * 4 * m * n)
     blocks = -(-m // 64) * -(-n // 64)
-    kernel("product_" + dtype).run(blocks, [memory.add(a_bytes), memory.add(b_bytes), memory.add(c), m, n, k], memory)
+    name, sizes = (f"product_{dtype}_async", [m, n]) if fixed else ("product_" + dtype, [m, n, k])
+    kernel(name).run(blocks, [memory.add(a_bytes), memory.add(b_bytes), memory.add(c)] + sizes, memory)
     wanted = [sum(a[i * k + t] * b[j * k + t] for t in range(k)) for i in range(m) for j in range(n)]
     expect(f"product {dtype} {m} x {n} x {k}", c, wanted, 1e-5)
 
@@ -139,6 +137,27 @@ def matrix_of_blocks(dtype, rows, columns):
     return data, values
 
 
+def check_mixed_product(dtype, half_dtype, m, n):
+    w, values = matrix_of_blocks(dtype, n, 512)
+    x = random_floats(m * 512)
+    memory, c = Memory(), bytearray(b"\xff" * 4 * m * n)
+    blocks = -(-m // 64) * -(-n // 64)
+    kernel(f"product_{dtype}_{half_dtype}").run(blocks, [memory.add(floats(x)), memory.add(w), memory.add(c), m, n], memory)
+
+    def rounded(value):
+        return half(to_half(value)) if half_dtype == "f16" else brain(to_brain(value))
+
+    rows = [[rounded(v) for v in row] for row in values]
+    wanted, size = [], 0
+    for i in range(m):
+        left = [rounded(v) for v in x[i * 512:i * 512 + 512]]
+        for row in rows:
+            terms = [a * b for a, b in zip(left, row, strict=True)]
+            wanted.append(sum(terms))
+            size = max(size, sum(map(abs, terms)))
+    expect(f"product of {dtype} as {half_dtype} {m} x {n}", c, wanted, 0, 1e-6 * size)
+
+
 def check_gemv(dtype, n):
     w, values = matrix_of_blocks(dtype, n, 768)
     x = random_floats(768)
@@ -157,5 +176,9 @@ check_rows(3, 263)
 for kind in ("f32", "f16", "bf16"):
     check_product(kind, 67, 5, 37)
     check_product(kind, 13, 71, 3)
+check_product("f16", 67, 5, 136, fixed=True)
+check_product("f32", 13, 71, 36, fixed=True)
+check_mixed_product("q4_K", "f16", 5, 67)
+check_mixed_product("q8_0", "bf16", 67, 3)
 for kind in BLOCKS:
     check_gemv(kind, 3)

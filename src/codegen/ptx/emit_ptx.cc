@@ -10,6 +10,8 @@
 
 namespace quern::ptx {
 
+constexpr int64_t kRegisters = 65536;  // of a multiprocessor
+
 Emitter::Emitter(const kir::Kernel& kernel, llvm::Module& module, int64_t threads)
     : kernel_(kernel), module_(module), b_(module.getContext()), threads_(threads) {}
 
@@ -53,14 +55,19 @@ Status Emitter::Run(const std::string& symbol) {
     if (type.layout != (IsBlock(type.dtype) ? kir::Layout::kBlocks : kir::Layout::kRow)) Unimplemented(kir::Print(type));
     Buffer buffer{function_->getArg(static_cast<unsigned>(i)), type.dtype, {}, kernel_.params[i].align};
     for (const Extent& dim : type.dims) buffer.dims.push_back(FromExtent(dim));
+    if (!type.dims.empty()) buffer.multiple = MultipleOf(type.dims.back());
     names_[kernel_.params[i].name] = {.buffer = static_cast<int>(buffers_.size())};
     buffers_.push_back(std::move(buffer));
   }
   if (!status_.ok()) return status_;
   thread_ = b_.CreateZExt(b_.CreateIntrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x, {}, {}), b_.getInt64Ty());
   EmitGrid();
+  CountStages(kernel_.body);
   Block(kernel_.body);
   b_.CreateRetVoid();
+  // Left to itself the assembler spills some of a warp's tiles to have one block more at a time: it is told a number of blocks
+  // that leaves 64 registers beside the tiles.
+  if (fragments_ > 0) annotate("minctasm", std::max<int64_t>(1, kRegisters / (threads_ * (fragments_ + 64))));
   return status_;
 }
 
@@ -177,8 +184,12 @@ void Emitter::Emit(const kir::Alloc& alloc) {
     if (!dim.is_constant()) return Fail("a shared alloc without a constant size");
     count *= static_cast<uint64_t>(dim.constant());
     buffer.dims.push_back(I64(dim.constant()));
+    buffer.multiple = MultipleOf(dim);
   }
   if (alloc.space != kir::Space::kShared || alloc.type.layout != kir::Layout::kRow) return Unimplemented("alloc " + alloc.name);
+  buffer.bytes = (static_cast<int64_t>(count) * ScalarBytes(alloc.type.dtype) + 127) / 128 * 128;
+  const auto stages = static_cast<uint64_t>(std::max(1, stages_[alloc.name]));
+  if (stages > 1) count = stages * static_cast<uint64_t>(buffer.bytes / ScalarBytes(alloc.type.dtype));
   llvm::Type* type = llvm::ArrayType::get(MemoryType(alloc.type.dtype), count);
   auto* global = new llvm::GlobalVariable(module_, type, false, llvm::GlobalValue::InternalLinkage, llvm::UndefValue::get(type),
                                           absl::StrCat(function_->getName().str(), "_", alloc.name), nullptr,
@@ -202,6 +213,7 @@ void Emitter::Emit(const kir::Tile& tile) {
     return Unimplemented("a warp's tile that is not of 16 x 8 elements");
   }
   if (made.warp) count /= kir::kWarpThreads;
+  if (made.warp) fragments_ += count;
   if (count > 128) return Unimplemented("a tile of more than 128 elements a thread");
   llvm::Value* init = Value(tile.init);
   for (int64_t i = 0; i < count; ++i) {
@@ -251,68 +263,6 @@ void Emitter::Emit(const kir::Map& map) {
   in_warp_ = in_warp;
 }
 
-void Emitter::BlockBarrier() { b_.CreateIntrinsic(llvm::Intrinsic::nvvm_barrier0, {}, {}); }
-
-Emitter::Region Emitter::Cut(const kir::Slice& slice) {
-  Region region;
-  const auto found = names_.find(slice.buffer);
-  if (found == names_.end() || found->second.buffer < 0) {
-    Fail(slice.buffer + " is no buffer");
-    return region;
-  }
-  region.buffer = buffers_[found->second.buffer];
-  for (size_t d = 0; d < region.buffer.dims.size(); ++d) {
-    const kir::SliceDim dim = slice.dims.empty() ? kir::SliceDim{} : slice.dims[d];
-    llvm::Value* start = dim.start == nullptr ? I64(0) : Value(dim.start);
-    region.starts.push_back(start);
-    if (dim.start != nullptr && dim.extent == nullptr) continue;
-    llvm::Value* rest = b_.CreateNSWSub(region.buffer.dims[d], start);
-    llvm::Value* asked = dim.extent == nullptr ? rest : Value(dim.extent);
-    region.ranged.push_back(static_cast<int>(d));
-    region.asked.push_back(asked);
-    region.live.push_back(b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, asked, rest));
-  }
-  return region;
-}
-
-// Thread t copies elements t, t + threads, ... of dst, those behind the end of src as 0.
-void Emitter::Emit(const kir::Copy& copy) {
-  const Region dst = Cut(copy.dst), src = Cut(copy.src);
-  if (!status_.ok()) return;
-  llvm::Value* total = I64(1);
-  for (llvm::Value* size : dst.live) total = b_.CreateNSWMul(total, size);
-  llvm::Type* type = MemoryType(dst.buffer.dtype);
-  llvm::AllocaInst* value = Slot(type);
-  LoopOver(thread_, total, I64(threads_), [&](llvm::Value* e) {
-    std::vector<llvm::Value*> from = src.starts, to = dst.starts;
-    llvm::Value* rest = e;
-    llvm::Value* live = b_.getTrue();
-    for (size_t r = dst.ranged.size(); r-- > 0;) {
-      llvm::Value* at = r == 0 ? rest : b_.CreateURem(rest, dst.live[r]);
-      if (r > 0) rest = b_.CreateUDiv(rest, dst.live[r]);
-      to[dst.ranged[r]] = b_.CreateNSWAdd(to[dst.ranged[r]], at);
-      from[src.ranged[r]] = b_.CreateNSWAdd(from[src.ranged[r]], at);
-      live = b_.CreateAnd(live, b_.CreateICmpSLT(at, src.live[r]));
-    }
-    b_.CreateStore(llvm::Constant::getNullValue(type), value);
-    Guarded(live, [&] { b_.CreateStore(b_.CreateLoad(type, Address(src.buffer, from)), value); });
-    b_.CreateStore(b_.CreateLoad(type, value), Address(dst.buffer, to));
-  });
-}
-
-void Emitter::Emit(const kir::Pipeline& pipeline) {
-  const Names outer = names_;
-  const int64_t multiple = Stride(pipeline.low, pipeline.step);
-  LoopOver(Value(pipeline.low), Value(pipeline.high), I64(pipeline.step), [&](llvm::Value* i) {
-    names_[pipeline.index] = {.value = i, .multiple = multiple};
-    Block(pipeline.fetch);
-    BlockBarrier();
-    Block(pipeline.use);
-    BlockBarrier();
-  });
-  names_ = outer;
-}
-
 void Emitter::Emit(const kir::Shuffle& shuffle) {
   llvm::Value* lane = b_.CreateTrunc(Value(shuffle.lane), b_.getInt32Ty());
   const llvm::Intrinsic::ID id = shuffle.kind == kir::ShuffleKind::kXor ? llvm::Intrinsic::nvvm_shfl_sync_bfly_i32
@@ -334,67 +284,6 @@ void Emitter::Emit(const kir::Shuffle& shuffle) {
     word = b_.CreateOr(b_.CreateZExt(low, b_.getInt64Ty()), b_.CreateShl(b_.CreateZExt(high, b_.getInt64Ty()), 32));
   }
   names_[shuffle.name] = {.value = b_.CreateBitCast(word, type)};
-}
-
-// Two neighbours of a row of 16-bit elements, as one register.
-llvm::Value* Emitter::Fragment(const Region& region, llvm::Value* row, llvm::Value* column) {
-  std::vector<llvm::Value*> at = region.starts;
-  at[region.ranged[0]] = b_.CreateNSWAdd(at[region.ranged[0]], row);
-  at[region.ranged[1]] = b_.CreateNSWAdd(at[region.ranged[1]], column);
-  llvm::Value* pointer = Address(region.buffer, at);
-  if (region.buffer.dtype == DType::kBF16) return b_.CreateAlignedLoad(b_.getInt32Ty(), pointer, llvm::Align(4));
-  return b_.CreateAlignedLoad(llvm::FixedVectorType::get(b_.getHalfTy(), 2), pointer, llvm::Align(4));
-}
-
-// c[m, n] += x[m, k] w[n, k]^T by m16n8k16. Lane l holds of x the rows l / 4 and l / 4 + 8 and the columns 2 (l % 4) and
-// those 8 behind, two neighbours a register; of w the row l / 4 likewise (PTX ISA, "Matrix fragments for mma.m16n8k16").
-void Emitter::Emit(const kir::TileCall& call) {
-  const bool f16 = call.op == "mma_f16";
-  if ((!f16 && call.op != "mma_bf16") || !in_warp_) return Unimplemented("the tile op " + call.op);
-  const TileValue& tile = tiles_[names_[call.tiles[0]].tile];
-  const Region x = Cut(call.operands[0]), w = Cut(call.operands[1]);
-  if (!status_.ok()) return;
-  const auto* depth = llvm::dyn_cast<llvm::ConstantInt>(x.asked[1]);
-  const auto* start_x = llvm::dyn_cast<llvm::ConstantInt>(x.starts[x.ranged[1]]);
-  const auto* start_w = llvm::dyn_cast<llvm::ConstantInt>(w.starts[w.ranged[1]]);
-  auto is = [](llvm::Value* value, int64_t size) {
-    const auto* constant = llvm::dyn_cast<llvm::ConstantInt>(value);
-    return constant != nullptr && constant->getSExtValue() == size;
-  };
-  auto even_rows = [](const Region& region) {
-    const auto* row = llvm::dyn_cast<llvm::ConstantInt>(region.buffer.dims.back());
-    return row != nullptr && row->getSExtValue() % 2 == 0 && region.buffer.pointer->getType()->getPointerAddressSpace() == 3;
-  };
-  if (depth == nullptr || depth->getSExtValue() % 16 != 0 || !is(x.asked[0], tile.dims[0]) || !is(w.asked[0], tile.dims[1]) ||
-      start_x == nullptr || start_w == nullptr || start_x->getSExtValue() % 2 != 0 || start_w->getSExtValue() % 2 != 0 ||
-      !even_rows(x) || !even_rows(w)) {
-    return Unimplemented(call.op + " of slices that are not whole 16 x 16 parts of shared memory");
-  }
-  llvm::Value* lane = b_.CreateAnd(thread_, 31);
-  llvm::Value* group = b_.CreateLShr(lane, 2);
-  llvm::Value* pair = b_.CreateShl(b_.CreateAnd(lane, 3), 1);
-  auto plus = [&](llvm::Value* value, int64_t offset) { return b_.CreateNSWAdd(value, I64(offset)); };
-  const int64_t columns = tile.dims[1] / 8;
-  for (int64_t k = 0; k < depth->getSExtValue(); k += 16) {
-    std::vector<std::vector<llvm::Value*>> rights;
-    for (int64_t n = 0; n < columns; ++n) {
-      rights.push_back({Fragment(w, plus(group, 8 * n), plus(pair, k)), Fragment(w, plus(group, 8 * n), plus(pair, k + 8))});
-    }
-    for (int64_t m = 0; m < tile.dims[0] / 16; ++m) {
-      const std::vector<llvm::Value*> left = {
-          Fragment(x, plus(group, 16 * m), plus(pair, k)), Fragment(x, plus(group, 16 * m + 8), plus(pair, k)),
-          Fragment(x, plus(group, 16 * m), plus(pair, k + 8)), Fragment(x, plus(group, 16 * m + 8), plus(pair, k + 8))};
-      for (int64_t n = 0; n < columns; ++n) {
-        std::vector<llvm::Value*> args = left;
-        args.insert(args.end(), rights[n].begin(), rights[n].end());
-        llvm::AllocaInst* const* slots = &tile.slots[4 * (m * columns + n)];
-        for (int r = 0; r < 4; ++r) args.push_back(b_.CreateLoad(b_.getFloatTy(), slots[r]));
-        llvm::Value* sums = b_.CreateIntrinsic(f16 ? llvm::Intrinsic::nvvm_mma_m16n8k16_row_col_f32_f32
-                                                   : llvm::Intrinsic::nvvm_mma_m16n8k16_row_col_bf16, {}, args);
-        for (unsigned r = 0; r < 4; ++r) b_.CreateStore(b_.CreateExtractValue(sums, r), slots[r]);
-      }
-    }
-  }
 }
 
 }  // namespace quern::ptx

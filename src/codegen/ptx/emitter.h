@@ -28,7 +28,9 @@ class Emitter {
     llvm::Value* pointer = nullptr;
     DType dtype = DType::kF32;
     std::vector<llvm::Value*> dims;
-    int align = 128;  // bytes, of the first element
+    int align = 128;       // bytes, of the first element
+    int64_t multiple = 1;  // a power of two that divides the last dimension
+    int64_t bytes = 0;     // shared memory: of one stage
   };
   struct TileValue {
     std::vector<llvm::AllocaInst*> slots;
@@ -49,6 +51,9 @@ class Emitter {
     Buffer buffer;
     std::vector<llvm::Value*> starts, asked, live;  // starts of all dimensions, sizes of ranged ones
     std::vector<int> ranged;
+    bool rows = false;   // the last ranged dimension is that of neighbours in memory,
+    int64_t apart = 1;   // each row starts a multiple of this in, and
+    int64_t whole = 1;   // is a multiple of this long, clipped or not: powers of two, in elements
   };
 
   // ---- emit_ptx.cc
@@ -78,12 +83,13 @@ class Emitter {
   void Emit(const kir::Pack&) { Unimplemented("a pack"); }
   void Emit(const kir::Prefetch&) {}
   void Emit(const kir::Barrier&) { BlockBarrier(); }
-  void Emit(const kir::Copy& copy);
+  void Emit(const kir::Copy& copy) { EmitCopy(copy, false); }
   void Emit(const kir::Pipeline& pipeline);
   void Emit(const kir::Shuffle& shuffle);
-  void BlockBarrier();
-  Region Cut(const kir::Slice& slice);
-  llvm::Value* Fragment(const Region& region, llvm::Value* row, llvm::Value* column);
+
+  // ---- emit_ptx_mma.cc
+  llvm::Value* FragmentBase(const Region& region, llvm::Value* row, llvm::Value* column);
+  llvm::Value* FragmentAt(llvm::Value* base, const Region& region, int64_t row, int64_t column);
 
   // ---- emit_ptx_expr.cc
   llvm::Value* Value(const kir::ExprRef& expr);
@@ -104,10 +110,22 @@ class Emitter {
   llvm::Value* LoadFrom(const kir::Load& load, DType dtype);
   llvm::AllocaInst* TileSlot(const TileValue& tile, const std::vector<llvm::Value*>& index);
 
+  // ---- emit_ptx_copy.cc
+  void BlockBarrier();
+  Region Cut(const kir::Slice& slice);
+  void EmitCopy(const kir::Copy& copy, bool async);
+  int64_t RunOf(const Region& dst, const Region& src);
+  void CopyRun(const Region& dst, const Region& src, const std::vector<llvm::Value*>& at, llvm::Value* live, int64_t run, bool async);
+  llvm::Value* Converted(const Buffer& from, const std::vector<llvm::Value*>& index, int64_t run, DType to);
+  void CountStages(const kir::Block& block);
+
   // ---- emit_ptx_decode.cc
   llvm::Value* Decoded(const Buffer& buffer, const std::vector<llvm::Value*>& index, llvm::Value* run, llvm::Value* at);
   llvm::Value* DecodeOf(const kir::Decode& decode);
+  // A power of two that divides the value, at most this.
+  static constexpr int64_t kMostMultiple = 1 << 20;
   int64_t MultipleOf(const kir::ExprRef& expr) const;
+  static int64_t MultipleOf(const Extent& extent);
   // What divides low, low + step, ...
   int64_t Stride(const kir::ExprRef& low, int64_t step) const { return std::min(MultipleOf(low), step & -step); }
 
@@ -117,7 +135,10 @@ class Emitter {
   llvm::Function* function_ = nullptr;
   llvm::Value* thread_ = nullptr;  // number in the block, i64
   const int64_t threads_;
+  int64_t fragments_ = 0;          // registers of a lane for the tiles of warps
   bool in_warp_ = false;           // a warp runs this as one
+  bool fetched_ = false;           // something is under way that wait_group waits for
+  std::map<std::string, int> stages_;  // of each alloc that pipelines fetch into
   Names names_;
   std::vector<Buffer> buffers_;
   std::vector<TileValue> tiles_;

@@ -34,12 +34,12 @@ constexpr const char* kRows = R"(kernel rows (x : f32[M, C] in
     }
   })";
 
-std::string ProductOf(const char* dtype) {
+std::string ProductOf(const char* dtype, const char* depth = "K") {
   const std::string a = std::string(dtype) == "f32" ? "a[i, k]" : "cast<f32>(a[i, k])";
   const std::string b = std::string(dtype) == "f32" ? "b[j, k]" : "cast<f32>(b[j, k])";
-  return absl::StrCat("kernel product (a : ", dtype, "[M, K] in\n b : ", dtype, "[N, K] in\n c : f32[M, N] out\n",
-                      ") sym M in 1..4096, N in 1..4096, K in 1..4096 { grid i in 0..M, j in 0..N { c[i, j] = "
-                      "sum for k in 0..K { ", a, " * ", b, " } } }");
+  return absl::StrCat("kernel product (a : ", dtype, "[M, ", depth, "] in\n b : ", dtype, "[N, ", depth, "] in\n c : f32[M, N] out\n",
+                      ") sym M in 1..4096, N in 1..4096", depth[0] == 'K' ? ", K in 1..4096" : "",
+                      " { grid i in 0..M, j in 0..N { c[i, j] = sum for k in 0..", depth, " { ", a, " * ", b, " } } }");
 }
 
 const DeviceTarget& TargetOf(std::string_view cpu) {
@@ -47,6 +47,17 @@ const DeviceTarget& TargetOf(std::string_view cpu) {
     if (target.cpu == cpu) return target;
   }
   return Targets()[0];
+}
+
+// Weights become halves as they are copied to shared memory, activations are rounded.
+std::string MixedProductOf(const char* format, const char* half) {
+  return absl::StrCat("kernel product (x : f32[M, 512] in\n w : ", format, "[N, 512] @blocks in\n c : f32[M, N] out\n) sym M in 1..4096, ",
+                      "N in 1..4096 { grid bm in 0..M by 64, bn in 0..N by 64 { alloc sa, sb : ", half, "[64, 40] shared\n",
+                      "thread w0 in 0..4 @ warp { tile acc : f32[32, 32] = 0\n pipeline k0 in 0..512 by 32 stages 2 { fetch {\n",
+                      "copy sa[0 : +64, 0 : +32] = x[bm : +64, k0 : +32]\n copy sb[0 : +64, 0 : +32] = w[bn : +64, k0 : +32]\n } use {\n",
+                      "mma_", half, " acc += sa[w0 / 2 * 32 : +32, 0 : +32], sb[w0 % 2 * 32 : +32, 0 : +32]\n } }\n",
+                      "map (i, j) in acc [min(32, M - bm - w0 / 2 * 32), min(32, N - bn - w0 % 2 * 32)] {\n",
+                      "c[bm + w0 / 2 * 32 + i, bn + w0 % 2 * 32 + j] = acc } } } }");
 }
 
 // A row of a matrix of blocks times a vector, by a warp: each lane takes eight neighbours at a time.
@@ -103,7 +114,9 @@ std::string Assembled(const std::string& ptx, const std::string& name, const cha
 struct Case { const char* name; std::string text; };
 std::vector<Case> Cases() {
   return {{"map", kMap}, {"rows", kRows}, {"product_f32", ProductOf("f32")}, {"product_f16", ProductOf("f16")},
-          {"product_bf16", ProductOf("bf16")}, {"gemv_q4_0", GemvOf("q4_0")}, {"gemv_q8_0", GemvOf("q8_0")},
+          {"product_bf16", ProductOf("bf16")}, {"product_f16_async", ProductOf("f16", "136")}, {"product_f32_async", ProductOf("f32", "36")},
+          {"product_q4_K_f16", MixedProductOf("q4_K", "f16")}, {"product_q8_0_bf16", MixedProductOf("q8_0", "bf16")},
+          {"gemv_q4_0", GemvOf("q4_0")}, {"gemv_q8_0", GemvOf("q8_0")},
           {"gemv_q4_K", GemvOf("q4_K")}, {"gemv_q5_K", GemvOf("q5_K")}, {"gemv_q6_K", GemvOf("q6_K")}};
 }
 
@@ -148,7 +161,14 @@ TEST(EmitPtx, UsesWhatTheMachineHas) {
   EXPECT_NE(rows.find("sqrt.rn.f32"), std::string::npos);
   EXPECT_NE(Made(ProductOf("f16"), "p")->text.find("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"), std::string::npos);
   EXPECT_NE(Made(ProductOf("bf16"), "p")->text.find("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32"), std::string::npos);
-  EXPECT_EQ(Made(ProductOf("f16"), "p")->kernels[0].shared_bytes, 2 * 64 * 40 * 2);
+  // Copies of whole 16 bytes go on by themselves, two ahead of their use; fragments come by four.
+  const std::string product = Made(ProductOf("f16", "136"), "p")->text;
+  EXPECT_NE(product.find("cp.async.cg.shared.global"), std::string::npos);
+  EXPECT_NE(product.find("cp.async.wait_group 1;"), std::string::npos);
+  EXPECT_NE(product.find("ldmatrix.sync.aligned.m8n8.x4.shared.b16"), std::string::npos);
+  EXPECT_EQ(product.find("ld.shared"), std::string::npos);
+  EXPECT_NE(Made(ProductOf("f32", "36"), "p")->text.find("cp.async.ca.shared.global"), std::string::npos);
+  EXPECT_EQ(Made(ProductOf("f16"), "p")->kernels[0].shared_bytes, 3 * 2 * 64 * 40 * 2);
   EXPECT_EQ(Made(ProductOf("f16"), "p")->kernels[0].threads, 128);
   EXPECT_EQ(Made(ProductOf("f32"), "p")->kernels[0].threads, 256);
   // Tiles are registers: nothing is kept in local memory.

@@ -1,0 +1,163 @@
+// Elements of @blocks as f32, in the arithmetic of kir/decode.cc, by one thread.
+//
+// Bytes are read as parts of aligned words, and all but the place in a run of eight neighbours is computed from the run: a thread
+// which decodes k, k+1, ... k+7 of a row, k a multiple of 8, loads each word and makes each scale once, because LLVM finds what
+// is written alike. (The CPU's decoder gathers bytes by lanes, and
+// computes on i64: another shape, so the two share no code.)
+#include <numeric>
+
+#include "codegen/ptx/emitter.h"
+#include "kir/decode.h"
+
+namespace quern::ptx {
+namespace {
+
+// A block at `base`: of element `i + at` with `i` a multiple of 8 and `at` below 8. Offsets and fields are i32.
+struct BlockReader {
+  llvm::IRBuilder<>& b;
+  llvm::Value* base;
+  llvm::Value* i;
+  llvm::Value* at;
+  unsigned word;  // bytes that are read at once: 4 or less
+
+  llvm::Value* C(int64_t value) { return b.getInt32(static_cast<uint32_t>(value)); }
+  llvm::Value* And(llvm::Value* a, int64_t mask) { return b.CreateAnd(a, C(mask)); }
+  llvm::Value* Shr(llvm::Value* a, int64_t count) { return b.CreateLShr(a, C(count)); }
+  llvm::Value* Add(llvm::Value* a, int64_t c) { return b.CreateAdd(a, C(c), "", true, true); }
+  llvm::Value* Add(llvm::Value* a, llvm::Value* c) { return b.CreateAdd(a, c, "", true, true); }
+  llvm::Value* Mul(llvm::Value* a, int64_t c) { return b.CreateMul(a, C(c), "", true, true); }
+
+  // The word at `offset`, a multiple of its size, in the low bits.
+  llvm::Value* Word(llvm::Value* offset) {
+    llvm::Value* at = b.CreateInBoundsGEP(b.getInt8Ty(), base, b.CreateZExt(offset, b.getInt64Ty()));
+    return b.CreateZExt(b.CreateAlignedLoad(b.getIntNTy(8 * word), at, llvm::Align(word)), b.getInt32Ty());
+  }
+  // `bits` bits, from bit `shift` on, of the byte `place` after `run`, a multiple of a word's size.
+  llvm::Value* Field(llvm::Value* run, llvm::Value* place, llvm::Value* shift, int bits) {
+    llvm::Value* read = Word(Add(run, And(place, -static_cast<int64_t>(word))));
+    // The shift is that of all neighbours, the place of the byte each one's own.
+    if (shift != nullptr) read = b.CreateLShr(read, shift);
+    return And(b.CreateLShr(read, b.CreateShl(And(place, word - 1), C(3))), (1 << bits) - 1);
+  }
+  llvm::Value* U8(llvm::Value* run, llvm::Value* place) { return Field(run, place, nullptr, 8); }
+  // At an even offset.
+  llvm::Value* Half(int64_t offset) {
+    llvm::Value* read = Word(C(offset / word * word));
+    if (offset % word != 0) read = Shr(read, 16);
+    return b.CreateFPExt(b.CreateBitCast(b.CreateTrunc(read, b.getInt16Ty()), b.getHalfTy()), b.getFloatTy());
+  }
+  // code - zero, code below 256: exact, and without the slow conversion: the low bits of 2^23 are ones.
+  llvm::Value* Real(llvm::Value* code, int zero) {
+    llvm::Value* sum = b.CreateBitCast(b.CreateOr(code, C(0x4b000000)), b.getFloatTy());
+    return b.CreateFSub(sum, llvm::ConstantFP::get(b.getFloatTy(), 8388608 + zero));
+  }
+
+  llvm::Value* Q8_0() {
+    llvm::Value* code = U8(Add(i, 2), at);
+    return b.CreateFMul(Real(b.CreateXor(code, C(128)), 128), Half(0));
+  }
+
+  // Byte i % 16; elements 16 and above are the high nibbles.
+  llvm::Value* Q4_0() {
+    return b.CreateFMul(Real(Field(Add(And(i, 8), 2), at, And(Shr(i, 2), 4), 4), 8), Half(0));
+  }
+
+  // d, dmin, 12 bytes of six-bit scales and minimums, q5_K: 32 of fifth bits, bit s for sub-block s; then 128 of nibbles: 32
+  // bytes hold sub-blocks 2c (low), 2c+1 (high).
+  llvm::Value* WithMinimum(bool fifth) {
+    llvm::Value* sub = Shr(i, 5);
+    llvm::Value* run = And(i, 24);
+    llvm::Value* code = Field(Add(Add(Mul(Shr(i, 6), 32), run), fifth ? 48 : 16), at, b.CreateShl(And(sub, 1), C(2)), 4);
+    if (fifth) code = b.CreateOr(code, b.CreateShl(Field(Add(run, 16), at, sub, 1), C(4)));
+    // Sub-blocks 0..3: six bits of bytes s and s+4. 4..7: nibbles of byte s+4, upper two bits from bytes s-4 and s.
+    llvm::Value* s = And(sub, 3);
+    llvm::Value* first = b.CreateICmpULT(sub, C(4));
+    llvm::Value* a = U8(C(4), s);
+    llvm::Value* m = U8(C(8), s);
+    llvm::Value* both = U8(C(12), s);
+    llvm::Value* scale = b.CreateSelect(first, And(a, 63), b.CreateOr(And(both, 15), b.CreateShl(Shr(a, 6), C(4))));
+    llvm::Value* minimum = b.CreateSelect(first, And(m, 63), b.CreateOr(Shr(both, 4), b.CreateShl(Shr(m, 6), C(4))));
+    llvm::Value* high = b.CreateFMul(b.CreateFMul(Half(0), Real(scale, 0)), Real(code, 0));
+    return b.CreateFSub(high, b.CreateFMul(Half(2), Real(minimum, 0)));
+  }
+
+  // 128 low nibbles, 64 bytes of upper bit pairs, 16 signed scales, d. Each half of 128 elements has 4 rows of 32.
+  llvm::Value* Q6_K() {
+    llvm::Value* half = Shr(i, 7);
+    llvm::Value* row = And(Shr(i, 5), 3);
+    llvm::Value* run = And(i, 24);
+    llvm::Value* low = Field(Add(Add(Mul(half, 64), And(i, 32)), run), at, b.CreateShl(Shr(row, 1), C(2)), 4);
+    llvm::Value* high = Field(Add(Add(Mul(half, 32), run), 128), at, b.CreateShl(row, C(1)), 2);
+    llvm::Value* group = Shr(i, 4);
+    llvm::Value* scale = b.CreateTrunc(U8(Add(And(group, 14), 192), And(group, 1)), b.getInt8Ty());
+    llvm::Value* real = b.CreateSIToFP(b.CreateSExt(scale, b.getInt32Ty()), b.getFloatTy());
+    return b.CreateFMul(b.CreateFMul(Half(208), real), Real(b.CreateOr(low, b.CreateShl(high, C(4))), 32));
+  }
+};
+
+}  // namespace
+
+// The element at `index` with the last coordinate `run + at`, run a multiple of 8 and at below 8.
+llvm::Value* Emitter::Decoded(const Buffer& buffer, const std::vector<llvm::Value*>& index, llvm::Value* run, llvm::Value* at) {
+  const DTypeRow& format = Row(buffer.dtype);
+  const unsigned shift = llvm::Log2_32(static_cast<uint32_t>(format.block_elements));
+  // Blocks before this one, in a buffer whose rows are blocks end to end.
+  llvm::Value* rows = I64(0);
+  for (size_t d = 0; d + 1 < index.size(); ++d) rows = b_.CreateNSWAdd(b_.CreateNSWMul(rows, buffer.dims[d]), index[d]);
+  llvm::Value* blocks = b_.CreateNSWAdd(b_.CreateNSWMul(rows, b_.CreateLShr(buffer.dims.back(), shift)), b_.CreateLShr(run, shift));
+  llvm::Value* base = b_.CreateInBoundsGEP(b_.getInt8Ty(), buffer.pointer, b_.CreateNSWMul(blocks, I64(format.block_bytes)));
+  BlockReader reader{b_, base, b_.CreateTrunc(b_.CreateAnd(run, I64(format.block_elements - 8)), b_.getInt32Ty()),
+                     b_.CreateTrunc(at, b_.getInt32Ty()), static_cast<unsigned>(std::gcd(std::gcd(format.block_bytes, 4), buffer.align))};
+  switch (buffer.dtype) {
+    case DType::kQ8_0: return reader.Q8_0();
+    case DType::kQ4_0: return reader.Q4_0();
+    case DType::kQ4_K: return reader.WithMinimum(false);
+    case DType::kQ5_K: return reader.WithMinimum(true);
+    case DType::kQ6_K: return reader.Q6_K();
+    default: break;  // q8_K is for activations of a CPU
+  }
+  Unimplemented("decode of " + std::string(quern::Name(buffer.dtype)));
+  return llvm::Constant::getNullValue(b_.getFloatTy());
+}
+
+llvm::Value* Emitter::DecodeOf(const kir::Decode& decode) {
+  const auto found = names_.find(decode.buffer);
+  std::vector<llvm::Value*> index;
+  for (const kir::ExprRef& at : decode.index) index.push_back(Value(at));
+  if (found == names_.end() || found->second.buffer < 0) Fail(decode.buffer + " is no buffer");
+  if (!status_.ok()) return llvm::Constant::getNullValue(b_.getFloatTy());
+  const Buffer buffer = buffers_[found->second.buffer];
+  if (MultipleOf(decode.index.back()) >= 8) return Decoded(buffer, index, index.back(), I64(0));
+  // k + u, as loops over runs of eight write it.
+  const auto* apply = std::get_if<kir::Apply>(&decode.index.back()->node);
+  if (apply != nullptr && apply->op == kir::Op::kAdd && MultipleOf(apply->args[0]) >= 8) {
+    llvm::Value* run = Value(apply->args[0]);
+    llvm::Value* at = Value(apply->args[1]);
+    const auto* constant = llvm::dyn_cast<llvm::ConstantInt>(at);
+    if (constant != nullptr && constant->getZExtValue() < 8) return Decoded(buffer, index, run, at);
+  }
+  return Decoded(buffer, index, b_.CreateAnd(index.back(), I64(-8)), b_.CreateAnd(index.back(), I64(7)));
+}
+
+int64_t Emitter::MultipleOf(const Extent& extent) {
+  int64_t multiple = kMostMultiple;
+  for (const Extent::Term& term : extent.terms()) multiple = std::min(multiple, term.coefficient & -term.coefficient);
+  return multiple;
+}
+
+int64_t Emitter::MultipleOf(const kir::ExprRef& expr) const {
+  if (const auto* constant = std::get_if<kir::Const>(&expr->node)) {
+    return constant->integer == 0 ? kMostMultiple : std::min(kMostMultiple, constant->integer & -constant->integer);
+  }
+  if (const auto* ref = std::get_if<kir::NameRef>(&expr->node)) {
+    const auto found = names_.find(ref->name);
+    return found == names_.end() ? 1 : found->second.multiple;
+  }
+  const auto* apply = std::get_if<kir::Apply>(&expr->node);
+  if (apply == nullptr || IsFloat(expr->dtype)) return 1;
+  if (apply->op == kir::Op::kMul) return std::min(kMostMultiple, MultipleOf(apply->args[0]) * MultipleOf(apply->args[1]));
+  const bool both = apply->op == kir::Op::kAdd || apply->op == kir::Op::kSub || apply->op == kir::Op::kMin || apply->op == kir::Op::kMax;
+  return both ? std::min(MultipleOf(apply->args[0]), MultipleOf(apply->args[1])) : 1;
+}
+
+}  // namespace quern::ptx
