@@ -25,6 +25,7 @@ using kir::Op;
 constexpr int64_t kFewRows = 8;
 constexpr int64_t kKeysPerTile = 64;
 constexpr int64_t kKeysPerRun = 512;
+constexpr int64_t kKeysPerBlockRun = 64;  // on blocks of threads, which are many
 constexpr int64_t kRowsPerBlock = 32;
 
 ExprRef MaxExpr(ExprRef a, ExprRef b) { return kb::Call(Op::kMax, {std::move(a), std::move(b)}); }
@@ -47,6 +48,7 @@ class AttentionKernels {
     if (scale_ == 0) scale_ = 1 / std::sqrt(static_cast<double>(shape_.head_dim));
     mask_ = node_.attributes.String("mask");
     kv_dtype_ = k.dtype;
+    if (view.facts.blocks) keys_per_run_ = kKeysPerBlockRun;
   }
 
   StatusOr<LoweredRegion> Lower() {
@@ -104,7 +106,7 @@ class AttentionKernels {
     if (mask_ == "causal" || mask_ == "sliding") high = MinExpr(high, absolute + 1.0 - t);
     if (mask_ == "sliding") low = absolute - static_cast<double>(node_.attributes.Int("window")) - t;
     auto bound = [&](const ExprRef& value) { return kb::CastTo(DType::kI32, MaxExpr(kb::Int(0), MinExpr(value, tile))); };
-    block.push_back(kb::For("i", kb::Int(0), kb::Int(rows), {kb::Store("lo", {i}, bound(low)), kb::Store("hi", {i}, bound(high))}));
+    block.push_back(kb::Vec("i", kb::Int(0), kb::Int(rows), {kb::Store("lo", {i}, bound(low)), kb::Store("hi", {i}, bound(high))}));
     std::vector<kir::Slice> operands = {q,
                                         At(Heads(writer, 1, shape_.kv_heads), kb::Point(b), kb::Range(t, tile), kb::Point(kv)),
                                         At(Heads(writer, 2, shape_.kv_heads), kb::Point(b), kb::Range(t, tile), kb::Point(kv)),
@@ -153,11 +155,11 @@ class AttentionKernels {
   kir::BufferType PartType() const {
     return {DType::kF32, {batch_, queries_, Extent::Symbol("RUNS"), Extent(shape_.heads), Extent(shape_.head_dim + 2)}, kir::Layout::kRow};
   }
-  // Runs of keys, ceil(keys / 512): a derived symbol.
+  // Runs of keys, ceil(keys / keys_per_run_): a derived symbol.
   void DeclareRuns(KernelWriter& writer) const {
     std::vector<kir::SymbolDecl> free;
     for (const auto& [name, range] : view_.ranges) free.push_back({name, range, std::nullopt});
-    writer.kernel.symbols.push_back(kir::DerivedSymbol("RUNS", keys_, kKeysPerRun, free));
+    writer.kernel.symbols.push_back(kir::DerivedSymbol("RUNS", keys_, keys_per_run_, free));
   }
 
   Status EmitRuns() {
@@ -165,13 +167,13 @@ class AttentionKernels {
     KernelWriter writer(view_, "attention");
     DeclareRuns(writer);
     const std::string q = Heads(writer, 0, shape_.heads), part = writer.Temporary(0, PartType(), true);
-    const ExprRef s = kb::Ref("s"), kv = kb::Ref("kv"), r = kb::Ref("r"), b = kb::Ref("b"), t = kb::Ref("t");
+    const ExprRef s = kb::Ref("s"), kv = kb::Ref("kv"), r = kb::Ref("r"), b = kb::Ref("b"), t = kb::Ref("kt");
     const ExprRef first_head = kv * static_cast<double>(group_);
     kir::Block body, step;
     EmitTiles(group_, body);
     EmitStep(writer, At(q, kb::Point(b), kb::Point(r), kb::Range(first_head, kb::Int(group_))), group_, kb::Int(group_), b, r, false, kv, first_head, t, step);
-    const ExprRef start = s * static_cast<double>(kKeysPerRun);
-    body.push_back(kb::For("t", start, MinExpr(kb::FromExtent(keys_), start + static_cast<double>(kKeysPerRun)), std::move(step), kKeysPerTile));
+    const ExprRef start = s * static_cast<double>(keys_per_run_);
+    body.push_back(kb::For("kt", start, MinExpr(kb::FromExtent(keys_), start + static_cast<double>(keys_per_run_)), std::move(step), kKeysPerTile));
     const ExprRef i = kb::Ref("i"), c = kb::Ref("c");
     body.push_back(kb::Map({"i", "c"}, {"o"}, {kb::Int(group_), kb::Int(shape_.head_dim)},
                            {kb::Store(part, {b, r, s, first_head + i, c}, kb::Ref("o", DType::kF32))}));
@@ -196,7 +198,7 @@ class AttentionKernels {
       lowered_.temporaries.push_back({DType::kF32, {batch_, queries_, Extent(shape_.heads), Extent(shape_.head_dim)}, kir::Layout::kRow});
       out = writer.Temporary(0, lowered_.temporaries[0], true);
     }
-    const ExprRef r0 = kb::Ref("r0"), h = kb::Ref("h"), b = kb::Ref("b"), t = kb::Ref("t"), i = kb::Ref("i"), c = kb::Ref("c");
+    const ExprRef r0 = kb::Ref("r0"), h = kb::Ref("h"), b = kb::Ref("b"), t = kb::Ref("kt"), i = kb::Ref("i"), c = kb::Ref("c");
     const ExprRef n = kb::FromExtent(keys_), offset = kb::FromExtent(keys_ - queries_);
     kir::Block body, step;
     EmitTiles(kRowsPerBlock, body);
@@ -209,7 +211,7 @@ class AttentionKernels {
     if (mask_ == "sliding") {
       low = MaxExpr(kb::Int(0), r0 + offset - static_cast<double>(node_.attributes.Int("window")));
     }
-    body.push_back(kb::For("t", low, high, std::move(step), kKeysPerTile));
+    body.push_back(kb::For("kt", low, high, std::move(step), kKeysPerTile));
     const ExprRef sum = kb::At("l", DType::kF32, {i});
     const ExprRef value = kb::Select(kb::Call(Op::kLt, {kb::Num(0), sum}), kb::Ref("o", DType::kF32) / sum, kb::Num(0));
     const kir::Index at = plain ? ElementAt(b, r0 + i, h, c) : kir::Index{b, r0 + i, h, c};
@@ -222,8 +224,10 @@ class AttentionKernels {
     return absl::OkStatus();
   }
 
-  // Whole rows [heads * head_dim]: merges the runs, then everything that follows the attention.
+  // Whole rows [heads * head_dim]: merges the runs, then everything that follows the attention. On blocks of threads a head of a
+  // row is a chunk, and its elements are merged each on its own; on CPUs a row is, which may be quantised.
   Status EmitFinish(bool merge) {
+    const bool by_head = view_.facts.blocks.has_value();
     KernelWriter writer(view_, "attention_finish");
     if (merge) DeclareRuns(writer);
     FusedExpr expr(view_.body);
@@ -233,8 +237,8 @@ class AttentionKernels {
     const std::string from = writer.Temporary(0, lowered_.temporaries[0], false);
     const ExprRef place = h * static_cast<double>(shape_.head_dim) + c;
     kir::Block block, head;
+    ExprRef merged;  // an element of the attention
     if (merge) {
-      block.push_back(kb::Alloc("row", {DType::kF32, {Extent(width)}, kir::Layout::kRow}));
       const ExprRef s = kb::Ref("s"), runs = kb::Ref("RUNS");
       auto part = [&](const ExprRef& element) { return kb::At(from, DType::kF32, {b, r, s, h, element}); };
       const ExprRef largest = part(kb::Int(shape_.head_dim)), sum = part(kb::Int(shape_.head_dim + 1));
@@ -245,16 +249,24 @@ class AttentionKernels {
       head.push_back(kb::Let("total", kb::ReduceFor(kir::ReduceOp::kSum, "s", kb::Int(0), runs, weight * sum)));
       const ExprRef total = kb::Ref("total", DType::kF32);
       head.push_back(kb::Let("inverse", kb::Select(kb::Call(Op::kLt, {kb::Num(0), total}), 1.0 / total, kb::Num(0))));
-      head.push_back(kb::Vec("c", kb::Int(0), kb::Int(shape_.head_dim), {kb::Store("row", {place}, kb::Num(0))}));
-      kir::Block run;
-      run.push_back(kb::Let("weight", weight * kb::Ref("inverse", DType::kF32)));
-      run.push_back(kb::Vec("c", kb::Int(0), kb::Int(shape_.head_dim),
-                            {kb::Store("row", {place}, kb::At("row", DType::kF32, {place}) + part(c) * kb::Ref("weight", DType::kF32))}));
-      head.push_back(kb::For("s", kb::Int(0), runs, std::move(run)));
-      block.push_back(kb::WithOrigin(kb::For("h", kb::Int(0), kb::Int(shape_.heads), std::move(head)), writer.Origin(root_)));
+      const ExprRef share = weight * kb::Ref("inverse", DType::kF32);
+      if (by_head) {
+        merged = kb::ReduceFor(kir::ReduceOp::kSum, "s", kb::Int(0), runs, part(c) * share);
+      } else {
+        block.push_back(kb::Alloc("row", {DType::kF32, {Extent(width)}, kir::Layout::kRow}));
+        head.push_back(kb::Vec("c", kb::Int(0), kb::Int(shape_.head_dim), {kb::Store("row", {place}, kb::Num(0))}));
+        kir::Block run;
+        run.push_back(kb::Let("weight", share));
+        run.push_back(kb::Vec("c", kb::Int(0), kb::Int(shape_.head_dim),
+                              {kb::Store("row", {place}, kb::At("row", DType::kF32, {place}) + part(c) * kb::Ref("weight", DType::kF32))}));
+        head.push_back(kb::For("s", kb::Int(0), runs, std::move(run)));
+        head = {kb::For("h", kb::Int(0), kb::Int(shape_.heads), std::move(head))};
+        merged = kb::At("row", DType::kF32, {place});
+      }
+      for (const kir::StmtRef& stmt : head) block.push_back(kb::WithOrigin(stmt, writer.Origin(root_)));
     }
     expr.Provide({root_, 0}, [&](const kir::Index&, const ExprRef&) {
-      return merge ? kb::At("row", DType::kF32, {place}) : kb::At(from, DType::kF32, {b, r, h, c});
+      return merge ? merged : kb::At(from, DType::kF32, {b, r, h, c});
     });
     const bool packed = shape_.layout == AttentionShape::Layout::kPacked;
     kir::Block body, packs;
@@ -284,9 +296,11 @@ class AttentionKernels {
       }
     }
     expr.ShareIn(nullptr);
-    block.push_back(kb::For("h", kb::Int(0), kb::Int(shape_.heads), {kb::Vec("c", kb::Int(0), kb::Int(shape_.head_dim), std::move(body))}));
+    const kir::StmtRef elements = kb::Vec("c", kb::Int(0), kb::Int(shape_.head_dim), std::move(body));
+    block.push_back(by_head ? elements : kb::For("h", kb::Int(0), kb::Int(shape_.heads), {elements}));
     block.insert(block.end(), packs.begin(), packs.end());
     writer.kernel.grid = {{"r", kb::Int(0), kb::FromExtent(queries_), 1}};
+    if (by_head) writer.kernel.grid.push_back({"h", kb::Int(0), kb::Int(shape_.heads), 1});
     writer.kernel.body = {kb::For("b", kb::Int(0), kb::FromExtent(batch_), std::move(block))};
     writer.kernel.sequential = BoundedElements({batch_, queries_, Extent(width)}, view_.ranges) <= kSequentialElements;
     QUERN_ASSIGN(KernelUse use, writer.Finish());
@@ -299,7 +313,7 @@ class AttentionKernels {
   const ir::Node& node_;
   AttentionShape shape_;
   Extent batch_, queries_, keys_;
-  int64_t group_ = 1;
+  int64_t group_ = 1, keys_per_run_ = kKeysPerRun;
   double scale_ = 1;
   std::string mask_;
   DType kv_dtype_ = DType::kF32;

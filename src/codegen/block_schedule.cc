@@ -3,12 +3,15 @@
 #include "codegen/block_schedule.h"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "codegen/block_tiles.h"
 #include "kir/build.h"
 #include "kir/canonical.h"
 #include "kir/describe.h"
+#include "kir/rewrite.h"
 #include "kir/symbols.h"
 
 namespace quern::codegen {
@@ -37,41 +40,38 @@ kir::ExprRef IdentityOf(kir::ReduceOp op, DType dtype) {
   return nullptr;
 }
 
-// Rebuilds an expression, each node first offered to `replace`.
-template <typename Replace>
-kir::ExprRef Rewrite(const kir::ExprRef& expr, const Replace& replace) {
-  if (expr == nullptr) return nullptr;
-  if (kir::ExprRef given = replace(expr)) return given;
-  kir::Expr copy = *expr;
-  auto all = [&](std::vector<kir::ExprRef>& exprs) {
-    for (kir::ExprRef& each : exprs) each = Rewrite(each, replace);
-  };
-  if (auto* load = std::get_if<kir::Load>(&copy.node)) {
-    all(load->index);
-    load->otherwise = Rewrite(load->otherwise, replace);
-  } else if (auto* decode = std::get_if<kir::Decode>(&copy.node)) {
-    all(decode->index);
-  } else if (auto* apply = std::get_if<kir::Apply>(&copy.node)) {
-    all(apply->args);
-  } else if (auto* cast = std::get_if<kir::Cast>(&copy.node)) {
-    cast->value = Rewrite(cast->value, replace);
-  } else if (auto* bits = std::get_if<kir::Bits>(&copy.node)) {
-    bits->value = Rewrite(bits->value, replace);
-  } else if (auto* reduce = std::get_if<kir::Reduce>(&copy.node)) {
-    reduce->low = Rewrite(reduce->low, replace);
-    reduce->high = Rewrite(reduce->high, replace);
-    reduce->body = Rewrite(reduce->body, replace);
-  }
-  return std::make_shared<const kir::Expr>(std::move(copy));
-}
-
 // Inside what a thread does alone, a reduction is its own.
 kir::ExprRef InOrder(const kir::ExprRef& expr) {
-  return Rewrite(expr, [](const kir::ExprRef& node) -> kir::ExprRef {
+  return kir::Rewrite(expr, [](const kir::ExprRef& node) -> kir::ExprRef {
     const auto* reduce = std::get_if<kir::Reduce>(&node->node);
     if (reduce == nullptr || !reduce->vec) return nullptr;
     return kb::ReduceFor(reduce->op, reduce->index, InOrder(reduce->low), InOrder(reduce->high), InOrder(reduce->body));
   });
+}
+
+kir::ExprRef ChunkEnd(const kir::GridDim& dim) {
+  return kb::Call(kir::Op::kMin, {kb::Ref(dim.index) + static_cast<double>(dim.step), dim.high});
+}
+
+// The loop over a chunk of the last dimension of the grid, which is the whole body; or null.
+const kir::Loop* ChunkLoop(const kir::Kernel& kernel) {
+  const kir::GridDim& dim = kernel.grid.back();
+  if (dim.step == 1 || kernel.body.size() != 1) return nullptr;
+  const auto* loop = std::get_if<kir::Loop>(&kernel.body[0]->node);
+  if (loop == nullptr || loop->step != 1) return nullptr;
+  return kir::Same(loop->low, kb::Ref(dim.index)) && kir::Same(loop->high, ChunkEnd(dim)) ? loop : nullptr;
+}
+
+// A chunk of rows becomes a row:
+//   grid b in 0..M by 7 { for i in b..min(b + 7, M) { ... } }    =>    grid i in 0..M { ... }
+kir::Kernel RowByRow(kir::Kernel kernel) {
+  const kir::Loop* loop = ChunkLoop(kernel);
+  if (loop == nullptr || loop->kind != kir::LoopKind::kFor) return kernel;
+  kernel.grid.back().index = loop->index;
+  kernel.grid.back().step = 1;
+  const kir::Block body = loop->body;
+  kernel.body = body;
+  return kernel;
 }
 
 class ThreadSchedule {
@@ -83,6 +83,7 @@ class ThreadSchedule {
     longest_ = 0;
     Measure(kernel_.body);
     threads_ = std::clamp<int64_t>((longest_ + 31) / 32 * 32, 32, facts_.threads);
+    tiles_.emplace(kernel_, threads_, shared_);
     Regrid();
     QUERN_ASSIGN(kir::Block body, Of(kernel_.body));
     kir::Block block = std::move(shared_);
@@ -107,7 +108,7 @@ class ThreadSchedule {
     longest_ = std::max(longest_, first && last ? *last - *first : facts_.threads);
   }
   void Measure(const kir::ExprRef& expr) {
-    Rewrite(expr, [this](const kir::ExprRef& node) -> kir::ExprRef {
+    kir::Rewrite(expr, [this](const kir::ExprRef& node) -> kir::ExprRef {
       const auto* reduce = std::get_if<kir::Reduce>(&node->node);
       if (reduce != nullptr && reduce->vec) Measure(reduce->low, reduce->high);
       return nullptr;
@@ -125,31 +126,21 @@ class ThreadSchedule {
         Measure(let->value);
       } else if (const auto* store = std::get_if<kir::Store>(&stmt->node)) {
         Measure(store->value);
+      } else if (std::holds_alternative<kir::TileCall>(stmt->node)) {
+        longest_ = std::max<int64_t>(longest_, facts_.threads);
       }
     }
   }
 
-  // A chunk of rows becomes a row, a chunk of a flat map what the threads of a block take:
-  //   grid b in 0..M by 7 { for i in b..min(b + 7, M) { ... } }    =>    grid i in 0..M { ... }
+  // A chunk of a flat map becomes what the threads of a block take.
   void Regrid() {
+    const kir::Loop* loop = ChunkLoop(kernel_);
+    if (loop == nullptr || loop->kind != kir::LoopKind::kVec) return;
     kir::GridDim& dim = kernel_.grid.back();
-    if (dim.step == 1 || kernel_.body.size() != 1) return;
-    const auto* loop = std::get_if<kir::Loop>(&kernel_.body[0]->node);
-    if (loop == nullptr || loop->step != 1) return;
-    const kir::ExprRef start = kb::Ref(dim.index);
-    auto chunk_end = [&](int64_t step) { return kb::Call(kir::Op::kMin, {start + static_cast<double>(step), dim.high}); };
-    if (!kir::Same(loop->low, start) || !kir::Same(loop->high, chunk_end(dim.step))) return;
-    if (loop->kind == kir::LoopKind::kFor) {
-      dim.index = loop->index;
-      dim.step = 1;
-      const kir::Block body = loop->body;
-      kernel_.body = body;
-    } else if (loop->kind == kir::LoopKind::kVec) {
-      kir::Stmt copy = *kernel_.body[0];
-      dim.step = std::min(dim.step, threads_ * facts_.elements);
-      std::get<kir::Loop>(copy.node).high = chunk_end(dim.step);
-      kernel_.body = {std::make_shared<const kir::Stmt>(std::move(copy))};
-    }
+    kir::Stmt copy = *kernel_.body[0];
+    dim.step = std::min(dim.step, threads_ * facts_.elements);
+    std::get<kir::Loop>(copy.node).high = ChunkEnd(dim);
+    kernel_.body = {std::make_shared<const kir::Stmt>(std::move(copy))};
   }
 
   StatusOr<kir::Block> Of(const kir::Block& block) {
@@ -169,10 +160,12 @@ class ThreadSchedule {
     if (auto* loop = std::get_if<kir::Loop>(&copy.node)) {
       if (loop->kind == kir::LoopKind::kVec) return Share(*loop, out);
       if (loop->kind == kir::LoopKind::kThread) return Cannot(stmt);
+      tiles_->FillAll(out);
       ++loops_;
       QUERN_ASSIGN(loop->body, Of(loop->body));
       --loops_;
     } else if (auto* branch = std::get_if<kir::If>(&copy.node)) {
+      tiles_->FillAll(out);
       QUERN_ASSIGN(branch->then_body, Of(branch->then_body));
       QUERN_ASSIGN(branch->else_body, Of(branch->else_body));
     } else if (auto* let = std::get_if<kir::Let>(&copy.node)) {
@@ -192,6 +185,17 @@ class ThreadSchedule {
       return Keep(stmt, *alloc);
     } else if (std::holds_alternative<kir::Prefetch>(copy.node)) {
       return absl::OkStatus();
+    } else if (const auto* tile = std::get_if<kir::Tile>(&copy.node)) {
+      tiles_->Add(*tile, out);
+      return absl::OkStatus();
+    } else if (const auto* call = std::get_if<kir::TileCall>(&copy.node)) {
+      return tiles_->Add(*call, out);
+    } else if (const auto* map = std::get_if<kir::Map>(&copy.node)) {
+      bool fills = false;
+      QUERN_ASSIGN(kir::Block body, Alone(map->body, fills));
+      tiles_->Add(*map, std::move(body), out);
+      if (fills) out.push_back(kb::Barrier());
+      return absl::OkStatus();
     } else {
       return Cannot(stmt);
     }
@@ -209,6 +213,7 @@ class ThreadSchedule {
       dim = Extent(*bound);
     }
     kept_.insert(alloc.name);
+    tiles_->Keep(alloc.name, type);
     shared_.push_back(kb::Alloc(alloc.name, type, kir::Space::kShared));
     return absl::OkStatus();
   }
@@ -251,7 +256,7 @@ class ThreadSchedule {
 
   // The value with its vec reductions computed by the whole block before it.
   kir::ExprRef Together(const kir::ExprRef& value, kir::Block& out) {
-    return Rewrite(value, [&](const kir::ExprRef& node) -> kir::ExprRef {
+    return kir::Rewrite(value, [&](const kir::ExprRef& node) -> kir::ExprRef {
       const auto* reduce = std::get_if<kir::Reduce>(&node->node);
       if (reduce == nullptr) return nullptr;
       if (!reduce->vec) return InOrder(node);  // an index of its own: each thread does it alone
@@ -303,11 +308,15 @@ class ThreadSchedule {
   int loops_ = 0, reductions_ = 0;
   kir::Block shared_;              // allocs before the thread loop
   std::set<std::string> kept_;     // buffers that were scratch
+  std::optional<TileSchedule> tiles_;
 };
 
 }  // namespace
 
-StatusOr<kir::Kernel> ScheduleBlocks(const kir::Kernel& plain, const BlockFacts& facts) {
+StatusOr<kir::Kernel> ScheduleBlocks(const kir::Kernel& kernel, const BlockFacts& facts) {
+  QUERN_ASSIGN(const kir::BlockShape shape, kir::ShapeOfBlock(kernel));
+  if (shape.threads > 0) return kernel;
+  const kir::Kernel plain = RowByRow(kernel);
   StatusOr<kir::Kernel> product = ScheduleProduct(plain, facts);
   if (product.ok() || !absl::IsUnimplemented(product.status())) return product;
   return ThreadSchedule(plain, facts).Run();

@@ -5,28 +5,22 @@
 //     vec c in 0..C { y[r, c] = x[r, c] / s }      =>     thread t in 0..256 @ block {
 //   }                                                       var own0 : f32 = 0.0  for c in t..C by 256 { ... } ...
 //
-// What it takes is what the map and reduce families write: their loop kinds say what is independent, and the choices that
-// are a CPU's (chunk sizes, accumulators) do not bind it. A matrix product it takes as a sum over k of c[i, j] alone: the
-// form with panels and micro-kernels has lost what a tile of threads is made from.
+// What it takes is what the families write: their loop kinds say what is independent, and the choices that
+// are a CPU's (chunk sizes, accumulators) do not bind it. Dots and attention steps run on all threads of the block (block_tiles.h). A matrix product it
+// takes as a sum over k of c[i, j] alone (plain_product.cc); the form with panels and micro-kernels has lost what a tile of
+// threads is made from, and the matmul family writes squares (matmul_squares.cc) instead.
 #pragma once
 
 #include "base/status.h"
+#include "codegen/target_facts.h"
 #include "kir/kir.h"
 
 namespace quern::codegen {
 
-// What a schedule may know of a target with blocks of threads: a row of a table that the target's folder owns.
-struct BlockFacts {
-  int threads = 256;                 // of a block that strides over rows or elements; a multiple of 32
-  int elements = 4;                  // that each of them takes of a chunk of a flat map
-  int64_t shared_bytes = 48 << 10;
-  bool half_products = true;         // a warp multiplies matrices of f16 and bf16
-  int stages = 3;                    // shared-memory buffers that copies fill ahead
-};
-
 // The kernel for blocks of threads, with the same parameters and symbols; it verifies. Sums of floats are in another
-// order. Errors: Unimplemented, with the statement, for tile ops, packs and scratch that does not fit shared memory.
-StatusOr<kir::Kernel> ScheduleBlocks(const kir::Kernel& plain, const BlockFacts& facts);
+// order. One that is scheduled already stays as it is. Errors: Unimplemented, with the statement, for other tile ops, packs and
+// scratch that does not fit shared memory.
+StatusOr<kir::Kernel> ScheduleBlocks(const kir::Kernel& kernel, const BlockFacts& facts);
 
 // The matrix product alone: Unimplemented unless `plain` is
 //   grid i in 0..M, j in 0..N { c[i, j] = e(sum for k in 0..K { a[i, k] * b[j, k] }) }

@@ -1,6 +1,7 @@
 #include "codegen/region.h"
 
 #include "absl/strings/str_cat.h"
+#include "codegen/block_schedule.h"
 #include "codegen/kernel_writer.h"
 
 namespace quern::codegen {
@@ -54,7 +55,13 @@ StatusOr<LoweredRegion> LowerRegion(const ir::Graph& graph, const ir::Node& regi
   const RegionView view{graph, region, *region.body, region.body->Inputs(), ranges, facts};
   const std::string& family = region.attributes.String("family");
   for (const FamilyRow& row : kFamilies) {
-    if (family == row.name) return row.lower(view);
+    if (family != row.name) continue;
+    QUERN_ASSIGN(LoweredRegion lowered, row.lower(view));
+    if (!facts.blocks) return lowered;
+    for (KernelUse& use : lowered.kernels) {
+      QUERN_ASSIGN(use.kernel, ScheduleBlocks(use.kernel, *facts.blocks));
+    }
+    return lowered;
   }
   return absl::InternalError(absl::StrCat("no family is called ", family));
 }

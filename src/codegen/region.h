@@ -5,17 +5,11 @@
 #include <vector>
 
 #include "base/status.h"
+#include "codegen/target_facts.h"
 #include "ir/graph.h"
 #include "kir/kir.h"
 
 namespace quern::codegen {
-
-// What a schedule may know of a target: rows of a table owned by the target's folder, never a target's name.
-struct TargetFacts {
-  int gemm_rows = 12;        // rows of a block of mma_f32
-  int integer_rows = 24;     // rows of a block of the integer mma ops
-  int64_t prefetch_ahead = 8192;
-};
 
 // Where a kernel parameter comes from.
 struct Operand {
@@ -49,7 +43,8 @@ bool IsDonated(const ir::Graph& graph, const ir::Node& region, int input);
 bool LowerAlike(const ir::Graph& graph, const ir::Node& a, const ir::Node& b);
 
 // `region`: a Region node whose body uses the symbols in `ranges` (a guard has narrowed them, or made them constant).
-// The kernels verify. Errors: Unimplemented with the op and origin when no family takes the region.
+// The kernels verify; where `facts` has blocks they are scheduled for blocks of threads. Errors: Unimplemented with the op and
+// origin when no family takes the region, or with the statement that has no schedule.
 StatusOr<LoweredRegion> LowerRegion(const ir::Graph& graph, const ir::Node& region, const SymbolRanges& ranges,
                                     const TargetFacts& facts);
 

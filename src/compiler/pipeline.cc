@@ -21,7 +21,10 @@ struct Work {
   bool stopped = false;
 };
 
-StatusOr<ir::Graph> Quantise(const Work& work) { return opt::QuantiseActivations(work.graph, {.exact = work.options.exact}); }
+// Blocks of threads decode weights in registers, beside activations as they are.
+StatusOr<ir::Graph> Quantise(const Work& work) {
+  return opt::QuantiseActivations(work.graph, {.exact = work.options.exact || work.options.facts.blocks.has_value()});
+}
 
 StatusOr<ir::Graph> Narrow(const Work& work) {
   Binding fixed;

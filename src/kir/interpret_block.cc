@@ -189,7 +189,7 @@ void Machine::RunCopy(const Step& step, const Agents& agents) {
       live = live && index[d] < src.size[d];
     }
     Value value{.integer = 0};  // of floats, too, this is 0
-    if (live && !Check(ReadElement(src, index, value), src, index)) return;
+    if (live && !Check(ReadConverted(src, index, value), src, index)) return;
     if (!Check(WriteElement(dst, index, value), dst, index)) return;
   }
 }

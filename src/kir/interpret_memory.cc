@@ -105,14 +105,8 @@ void StoreScalar(DType dtype, uint8_t* at, Value value) {
 
 // Element (row, column) as f32: what a pack reads.
 Fault ReadAsFloat(const View& view, const int64_t* index, float& value) {
-  if (IsBlock(view.dtype)) {
-    double decoded = 0;
-    const Fault fault = DecodeElementOf(view, index, decoded);
-    value = static_cast<float>(decoded);
-    return fault;
-  }
   Value element;
-  const Fault fault = ReadElement(view, index, element);
+  const Fault fault = ReadConverted(view, index, element);
   if (fault == Fault::kNone) value = static_cast<float>(element.real);
   return fault;
 }
@@ -330,6 +324,10 @@ Fault DecodeElementOf(const View& view, const int64_t* index, double& value) {
   if (!Defined(memory, at + j / type.block_elements * type.block_bytes, type.block_bytes)) return Fault::kUndefined;
   value = DecodeElement(view.dtype, memory.data + at, j);
   return Fault::kNone;
+}
+
+Fault ReadConverted(const View& view, const int64_t* index, Value& value) {
+  return IsBlock(view.dtype) ? DecodeElementOf(view, index, value.real) : ReadElement(view, index, value);
 }
 
 bool PackViews(const View& dst, const View& src, Fault& fault) {

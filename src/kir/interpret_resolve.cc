@@ -406,10 +406,8 @@ class Resolver {
     QUERN_ASSIGN(step.src, ReadSlice(copy.src));
     const View& dst = program_.views[step.dst.view];
     const View& src = program_.views[step.src.view];
-    if (dst.dtype == src.dtype && !IsBlock(dst.dtype) && dst.layout == Layout::kRow && src.layout == Layout::kRow) {
-      return absl::OkStatus();
-    }
-    return Fail("a copy keeps the dtype and is of dense rows");
+    if (CanCopy(src.dtype, src.layout, dst.dtype, dst.layout)) return absl::OkStatus();
+    return Fail("no copy joins the two types");
   }
   Status ReadNode(const Pipeline& pipeline, Step& step) {
     step.kind = StepKind::kPipeline;

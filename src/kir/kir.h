@@ -141,6 +141,7 @@ struct Prefetch { Slice slice; };
 // All threads of the block arrive before any goes on, and see what the others have stored.
 struct Barrier {};
 // dst = src, element by element and shared out over the threads of the block. Where src is clipped, the rest of dst is 0.
+// Floats may change their dtype, rounding to nearest even, and a block format is decoded: to f32, then to dst's dtype.
 struct Copy { Slice dst, src; };
 // A loop whose iterations `fetch` into shared memory by copies, up to `stages` ahead of their `use`.
 struct Pipeline {

@@ -41,6 +41,13 @@ bool LayoutAllows(Layout layout, DType dtype) {
   QUERN_CHECK(false);
 }
 
+bool CanCopy(DType from, Layout from_layout, DType to, Layout to_layout) {
+  if (to_layout != Layout::kRow || IsBlock(to)) return false;
+  if (from_layout == Layout::kBlocks) return IsFloat(to);
+  if (from_layout != Layout::kRow || IsBlock(from)) return false;
+  return from == to || (IsFloat(from) && IsFloat(to));
+}
+
 int64_t LayoutRowBytes(Layout layout, DType dtype, int64_t k) {
   switch (layout) {
     case Layout::kRow:

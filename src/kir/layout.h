@@ -31,6 +31,10 @@ std::optional<Layout> LayoutFromName(std::string_view name);
 // Whether a buffer of `dtype` may have `layout`.
 bool LayoutAllows(Layout layout, DType dtype);
 
+// Whether a copy leads from one to the other: dense rows of one dtype, or to dense floats from other floats or from the blocks of
+// a format, which are decoded.
+bool CanCopy(DType from, Layout from_layout, DType to, Layout to_layout);
+
 // Bytes from one row (index of the second-to-last dimension) to the next, for rows of `k` elements. For panels, the
 // bytes of one whole panel (16 or 32 rows).
 int64_t LayoutRowBytes(Layout layout, DType dtype, int64_t k);

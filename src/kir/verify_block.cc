@@ -114,8 +114,8 @@ Status Verifier::CheckNode(const Copy& copy) {
   QUERN_ASSIGN(const Rectangle dst, CheckSlice(copy.dst, /*hint=*/false));
   const BufferType& from = src.entity->type;
   const BufferType& to = dst.entity->type;
-  if (from.dtype != to.dtype || IsBlock(from.dtype) || from.layout != Layout::kRow || to.layout != Layout::kRow) {
-    return Fail("a copy keeps the dtype and is of dense rows");
+  if (!CanCopy(from.dtype, from.layout, to.dtype, to.layout)) {
+    return Fail("a copy is of dense rows of one dtype, or to floats from others or from blocks");
   }
   if (src.sizes.size() != dst.sizes.size()) {
     return Fail(absl::StrFormat("%d ranged dimensions to %d", src.sizes.size(), dst.sizes.size()));

@@ -8,8 +8,8 @@
 //   grid n0 in 0..2048 by 32 { map (i, j) in y [1, 32] { h[n0 + j] = ... } }
 //   n0 = 32 q:  q' >= q + 1  gives  32 q' + j' - 32 q - j >= 32 - 31 > 0
 //
-// Threads stride: y[t + 128 q] is apart when q differs, and when it does not because t differs. So for them, an inner
-// variable of the positions may be split into the cases less, equal and more. Accesses with a barrier between them on
+// Threads stride: y[t + 128 q] is apart when q differs, and when it does not because t differs. So for them, inner
+// variables of the positions may be split, one after the other, into the cases less, equal and more. Accesses with a barrier between them on
 // every path do not meet.
 #include <algorithm>
 #include <set>
@@ -78,10 +78,22 @@ bool Verifier::Separate(const Parallel& scope, const Access& a, const Access& b)
       }
     }
   }
-  return std::any_of(inner.begin(), inner.end(), [&](IndexProver::Id id) {
-    return SeparateAlways(scope, a, b, {}, id, 1) && SeparateAlways(scope, a, b, {}, id, -1) &&
-           SeparateInOrder(scope, a, b, {id});
-  });
+  // A variable whose cases less and more are apart may be taken as equal; that can only help with the others.
+  std::vector<IndexProver::Id> equal;
+  for (bool more = true; more;) {
+    more = false;
+    for (auto id = inner.begin(); id != inner.end();) {
+      if (!SeparateAlways(scope, a, b, equal, *id, 1) || !SeparateAlways(scope, a, b, equal, *id, -1)) {
+        ++id;
+        continue;
+      }
+      equal.push_back(*id);
+      id = inner.erase(id);
+      more = true;
+      if (SeparateInOrder(scope, a, b, equal)) return true;
+    }
+  }
+  return false;
 }
 
 // By the first of the indices, in some order, that differs; `given` are equal in both.

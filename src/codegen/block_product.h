@@ -1,0 +1,48 @@
+// Matrix products by squares: a block of threads computes 64 rows by some columns of one or more products of the same rows,
+// from slices of the operands in shared memory.
+//
+//   f16, bf16: 4 warps, each a quarter of every square, by the matrix op of a warp
+//   f32:       256 threads, each 4 rows by a sixteenth of the columns in registers
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "codegen/target_facts.h"
+#include "kir/kir.h"
+
+namespace quern::codegen {
+
+class SquareProduct {
+ public:
+  static constexpr int64_t kRows = 64;
+
+  // `dtype`: f32, f16 or bf16, what the operands are in shared memory. `columns`: a multiple of 64. `products`: of the same rows.
+  SquareProduct(DType dtype, int64_t columns, int products, const BlockFacts& facts);
+
+  // Names of the tiles of sums, f32, one a product.
+  std::vector<std::string> tiles() const;
+  // Shared memory for the slices: at the start of the kernel.
+  kir::Block Allocs() const;
+
+  // `rows` rows and `depth` columns of an operand, from the column k.
+  using Part = std::function<kir::Slice(int64_t rows, const kir::ExprRef& k, int64_t depth)>;
+  // Statements for what a warp or thread holds: the elements from (row, column) of the squares, in the tiles.
+  using Finish = std::function<kir::Block(const kir::ExprRef& row, const kir::ExprRef& column, int64_t rows, int64_t columns)>;
+  // The thread loop. `x`: the rows; `w`: one a product, its columns as rows; `depth`: columns of all of them.
+  kir::StmtRef Threads(const Part& x, const std::vector<Part>& w, const kir::ExprRef& depth, int origin, const Finish& finish) const;
+  int64_t threads() const;
+
+ private:
+  bool halves() const { return dtype_ != DType::kF32; }
+  std::string Named(const char* what, int product) const;
+  kir::StmtRef Steps(const Part& x, const std::vector<Part>& w, const kir::ExprRef& depth, kir::Block use) const;
+
+  const DType dtype_;
+  const int64_t columns_, depth_, padded_;
+  const int products_;
+  int stages_ = 1;
+};
+
+}  // namespace quern::codegen

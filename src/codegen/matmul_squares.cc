@@ -1,0 +1,88 @@
+// Many rows of activations on blocks of threads: squares of the result. Weights of a block format are decoded, and activations
+// rounded to halves where the target multiplies those, on their way into shared memory.
+//
+// A rotation needs two columns of a row, which may be different threads': its squares go through shared memory.
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "codegen/matmul_kernels.h"
+
+namespace quern::codegen {
+
+namespace kb = kir::build;
+using namespace kir::build::operators;
+
+int64_t MatmulKernels::SquareChunk() const { return (std::max<int64_t>(64, Unit()) + 63) / 64 * 64; }
+
+DType MatmulKernels::SquareType() const {
+  if (!view_.facts.blocks->half_products) return DType::kF32;
+  for (const MatmulSegment& segment : plan_.segments) {
+    for (const int root : segment.roots) {
+      if (view_.body.type(view_.body.node(root).inputs[1]).dtype == DType::kF32) return DType::kF32;
+    }
+  }
+  return DType::kF16;
+}
+
+bool MatmulKernels::Rotates(const MatmulSegment& segment) const {
+  const auto rotates = [&](ir::Value value, const auto& self) -> bool {
+    const ir::Node& node = view_.body.node(value.node);
+    if (node.op->family == ir::Family::kMatmul || node.op->family == ir::Family::kLeaf) return false;
+    if (std::string_view(node.op->name) == "Rope") return true;
+    return std::any_of(node.inputs.begin(), node.inputs.end(), [&](ir::Value input) { return self(input, self); });
+  };
+  return std::any_of(segment.results.begin(), segment.results.end(), [&](const MatmulResult& result) { return rotates(result.value, rotates); });
+}
+
+void MatmulKernels::EmitSquares(KernelWriter& writer, FusedExpr& expr, const MatmulSegment& segment, const SquareProduct& square,
+                                const kir::ExprRef& n0, int64_t chunk, kir::Block& block) {
+  const kir::ExprRef m = kb::Ref("m"), i = kb::Ref("i"), j = kb::Ref("j");
+  const std::vector<std::string> tiles = square.tiles();
+  auto number = [&](int root) {
+    return static_cast<size_t>(std::find(segment.roots.begin(), segment.roots.end(), root) - segment.roots.begin());
+  };
+  std::vector<SquareProduct::Part> weights;
+  for (const int root : segment.roots) {
+    weights.push_back([&, root](int64_t rows, const kir::ExprRef& k, int64_t depth) { return Weights(writer, root, n0, rows, k, depth); });
+  }
+  auto rows = [&](int64_t count, const kir::ExprRef& k, int64_t depth) { return Rows(writer, m, kb::Int(count), false, k, depth); };
+  // What there is of `count` rows or columns from `first`, a place in the square.
+  auto live = [](int64_t count, const kir::ExprRef& end, const kir::ExprRef& first) { return MinExpr(kb::Int(count), end - first); };
+  const kir::ExprRef all_rows = kb::FromExtent(plan_.rows), all_columns = kb::Int(segment.columns);
+  const bool staged = Rotates(segment);
+  auto staging = [&](int root) { return absl::StrCat("sq", root); };
+  auto finish = [&](const kir::ExprRef& row, const kir::ExprRef& column, int64_t high, int64_t wide) -> kir::Block {
+    const std::vector<std::string> used(tiles.begin(), tiles.begin() + static_cast<int64_t>(segment.roots.size()));
+    kir::Block body;
+    if (staged) {
+      for (const int root : segment.roots) {
+        body.push_back(kb::Store(staging(root), {row + i, column + j}, kb::Ref(tiles[number(root)], DType::kF32)));
+      }
+      return {kb::Map({"i", "j"}, used, {kb::Int(high), kb::Int(wide)}, std::move(body))};
+    }
+    body = Results(writer, expr, segment, m + row + i, n0 + column + j, nullptr,
+                   [&](int root, const kir::ExprRef&) { return kb::Ref(tiles[number(root)], DType::kF32); });
+    return {kb::Map({"i", "j"}, used, {live(high, all_rows, m + row), live(wide, all_columns, n0 + column)}, std::move(body))};
+  };
+  if (staged) {
+    for (const int root : segment.roots) {
+      block.push_back(kb::Alloc(staging(root), {DType::kF32, {Extent(SquareProduct::kRows), Extent(chunk)}, kir::Layout::kRow}, kir::Space::kShared));
+    }
+  }
+  block.push_back(square.Threads(rows, weights, kb::Int(plan_.k), writer.Origin(segment.roots[0]), finish));
+  if (!staged) return;
+  const kir::ExprRef column = n0 + j;
+  kir::Block body = Results(writer, expr, segment, m + i, column, nullptr, [&](int root, const kir::ExprRef& at) {
+    const kir::ExprRef place = at == column ? j : kb::Call(kir::Op::kMax, {kb::Int(0), MinExpr(at - n0, kb::Int(chunk - 1))});
+    return kb::At(staging(root), DType::kF32, {i, place});
+  });
+  const kir::ExprRef t = kb::Ref("t");
+  const int64_t across = 64;
+  block.push_back(kb::Barrier());
+  block.push_back(kb::Thread(
+      kir::ThreadLevel::kBlock, "t", square.threads(),
+      {kb::For("i", t / static_cast<double>(across), live(SquareProduct::kRows, all_rows, m),
+               {kb::For("j", t % static_cast<double>(across), live(chunk, all_columns, n0), std::move(body), across)}, square.threads() / across)}));
+}
+
+}  // namespace quern::codegen

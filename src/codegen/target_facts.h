@@ -1,0 +1,26 @@
+// What a schedule may know of a target: rows of tables owned by the targets' folders, never a target's name.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+namespace quern::codegen {
+
+// Of a target with blocks of threads.
+struct BlockFacts {
+  int threads = 256;                 // of a block that strides over rows or elements; a multiple of 32
+  int elements = 4;                  // that each of them takes of a chunk of a flat map
+  int64_t shared_bytes = 48 << 10;
+  bool half_products = true;         // a warp multiplies matrices of f16 and bf16
+  int stages = 3;                    // shared-memory buffers that copies fill ahead
+};
+
+struct TargetFacts {
+  int gemm_rows = 12;        // rows of a block of mma_f32
+  int integer_rows = 24;     // rows of a block of the integer mma ops
+  int64_t prefetch_ahead = 8192;
+  // Set: every kernel of a region is scheduled for blocks of threads (block_schedule.h), and the three above do not matter.
+  std::optional<BlockFacts> blocks;
+};
+
+}  // namespace quern::codegen
