@@ -7,16 +7,17 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/extent.h"
 #include "base/status.h"
 #include "kir/kir.h"
 #include "quern/abi.h"
+#include "support/shared_object.h"
 
 namespace quern {
 
@@ -40,15 +41,12 @@ class CLibrary {
  public:
   // Errors carry the compiler's output.
   static StatusOr<CLibrary> Compile(const std::vector<std::string>& sources);
-  CLibrary(CLibrary&&) = default;
-  CLibrary& operator=(CLibrary&&) = default;
   // Null when `source` defines no such function.
-  quern_kernel* Find(size_t source, const std::string& symbol) const;
+  quern_kernel* Find(size_t source, const std::string& symbol) const { return objects_.FindKernel(source, symbol); }
 
  private:
-  struct Close { void operator()(void* handle) const; };
-  CLibrary() = default;
-  std::vector<std::unique_ptr<void, Close>> handles_;
+  explicit CLibrary(SharedObjects objects) : objects_(std::move(objects)) {}
+  SharedObjects objects_;
 };
 
 }  // namespace quern

@@ -1,0 +1,98 @@
+// Compile as Metal 3.1 or later, with fast math off.
+#include <metal_stdlib>
+#if __METAL_VERSION__ >= 320
+#pragma METAL fp math_mode(safe)
+#pragma METAL fp contract(off)
+#else
+#pragma clang fp contract(off)
+#endif
+using namespace metal;
+
+static inline int min_i32(int a, int b) { return b < a ? b : a; }
+
+[[kernel, max_total_threads_per_threadgroup(128)]] void product_bf16(
+    device const bfloat* a [[buffer(0)]],
+    device const bfloat* b [[buffer(1)]],
+    device float* c [[buffer(2)]],
+    constant long* symbols [[buffer(3)]],
+    uint chunk_index [[threadgroup_position_in_grid]],
+    uint thread_index [[thread_position_in_threadgroup]]) {
+  threadgroup bfloat sa[2560];
+  threadgroup bfloat sb[2560];
+  threadgroup float stage[256];
+  const int thread_id = int(thread_index);
+  const int M = int(symbols[0]);
+  const int N = int(symbols[1]);
+  const int K = int(symbols[2]);
+  const int bm = int(chunk_index) / ((N + 63) / 64) * 64;
+  const int bn = int(chunk_index) % ((N + 63) / 64) * 64;
+  {
+    const int w = thread_id / 32;
+    simdgroup_float8x8 acc[16];
+    #pragma unroll
+    for (int part = 0; part < 16; ++part) {
+      acc[part] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
+    }
+    for (int k0 = 0; k0 < K; k0 += 32) {
+      {
+        const int live = min_i32(64, M - bm);
+        const int live_2 = min_i32(32, K - k0);
+        for (int e = thread_id; e < 2048; e += 128) {
+          const int at = e % 32;
+          const int rest = e / 32;
+          sa[rest * 40 + at] = at < live_2 && rest < live ? a[(bm + rest) * K + (k0 + at)] : bfloat(0);
+        }
+      }
+      {
+        const int live = min_i32(64, N - bn);
+        const int live_2 = min_i32(32, K - k0);
+        for (int e = thread_id; e < 2048; e += 128) {
+          const int at = e % 32;
+          const int rest = e / 32;
+          sb[rest * 40 + at] = at < live_2 && rest < live ? b[(bn + rest) * K + (k0 + at)] : bfloat(0);
+        }
+      }
+      threadgroup_barrier(mem_flags::mem_threadgroup);
+      {
+        const int x_start = w / 2 * 32 * 40;
+        const int w_start = w % 2 * 32 * 40;
+        #pragma unroll
+        for (int k = 0; k < 32; k += 8) {
+          simdgroup_bfloat8x8 left[4];
+          #pragma unroll
+          for (int i = 0; i < 4; ++i) {
+            simdgroup_load(left[i], sa + x_start + i * 320 + k, 40);
+          }
+          simdgroup_bfloat8x8 right[4];
+          #pragma unroll
+          for (int i = 0; i < 4; ++i) {
+            simdgroup_load(right[i], sb + w_start + i * 320 + k, 40, ulong2(0, 0), true);
+          }
+          #pragma unroll
+          for (int m = 0; m < 4; ++m) {
+            #pragma unroll
+            for (int n = 0; n < 4; ++n) {
+              simdgroup_multiply_accumulate(acc[m * 4 + n], left[m], right[n], acc[m * 4 + n]);
+            }
+          }
+        }
+      }
+      threadgroup_barrier(mem_flags::mem_threadgroup);
+    }
+    #pragma unroll
+    for (int part = 0; part < 16; ++part) {
+      simdgroup_store(acc[part], stage + thread_id / 32 * 64, 8);
+      simdgroup_barrier(mem_flags::mem_threadgroup);
+      for (int e = thread_id % 32; e < 64; e += 32) {
+        const int ti = part / 4 * 8 + e / 8;
+        const int tj = part % 4 * 8 + e % 8;
+        if (ti < min_i32(32, M - bm - w / 2 * 32) && tj < min_i32(32, N - bn - w % 2 * 32)) {
+          const int i = bm + w / 2 * 32 + ti;
+          const int j = bn + w % 2 * 32 + tj;
+          c[i * N + j] = (stage + thread_id / 32 * 64)[e];
+        }
+      }
+      simdgroup_barrier(mem_flags::mem_threadgroup);
+    }
+  }
+}

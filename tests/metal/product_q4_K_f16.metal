@@ -1,0 +1,109 @@
+// Compile as Metal 3.1 or later, with fast math off.
+#include <metal_stdlib>
+#if __METAL_VERSION__ >= 320
+#pragma METAL fp math_mode(safe)
+#pragma METAL fp contract(off)
+#else
+#pragma clang fp contract(off)
+#endif
+using namespace metal;
+
+static inline int min_i32(int a, int b) { return b < a ? b : a; }
+static inline float read_half(device const uchar* at) { return float(*(device const half*)at); }
+static inline float six_bits(device const uchar* block, int code, uint sub) {
+  // f16 d, f16 dmin, 12 bytes of 6-bit scales and minimums of 8 sub-blocks
+  device const uchar* const packed = block + 4;
+  const int scale = sub < 4U ? packed[sub] & 63 : (packed[sub + 4U] & 15) | packed[sub - 4U] >> 6 << 4;
+  const int minimum = sub < 4U ? packed[sub + 4U] & 63 : packed[sub + 4U] >> 4 | packed[sub] >> 6 << 4;
+  const float product = read_half(block) * float(scale) * float(code), lowest = read_half(block + 2) * float(minimum);
+  return product - lowest;
+}
+static inline float decode_q4_K(device const uchar* row, uint j) {
+  // 4 chunks of 32 bytes: nibbles of two sub-blocks of 32 in each
+  device const uchar* const block = row + j / 256U * 144U;
+  const uint sub = j % 256U / 32U;
+  const int byte = block[16U + sub / 2U * 32U + j % 32U];
+  return six_bits(block, sub % 2U == 0U ? byte & 15 : byte >> 4, sub);
+}
+
+[[kernel, max_total_threads_per_threadgroup(128)]] void product_q4_K_f16(
+    device const float* x [[buffer(0)]],
+    device const uchar* w [[buffer(1)]],
+    device float* c [[buffer(2)]],
+    constant long* symbols [[buffer(3)]],
+    uint chunk_index [[threadgroup_position_in_grid]],
+    uint thread_index [[thread_position_in_threadgroup]]) {
+  threadgroup half sa[2560];
+  threadgroup half sb[2560];
+  threadgroup float stage[256];
+  const int thread_id = int(thread_index);
+  const int M = int(symbols[0]);
+  const int N = int(symbols[1]);
+  const int bm = int(chunk_index) / ((N + 63) / 64) * 64;
+  const int bn = int(chunk_index) % ((N + 63) / 64) * 64;
+  {
+    const int w0 = thread_id / 32;
+    simdgroup_float8x8 acc[16];
+    #pragma unroll
+    for (int part = 0; part < 16; ++part) {
+      acc[part] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
+    }
+    for (int k0 = 0; k0 < 512; k0 += 32) {
+      {
+        const int live = min_i32(64, M - bm);
+        for (int e = thread_id; e < 2048; e += 128) {
+          const int at = e % 32;
+          const int rest = e / 32;
+          sa[rest * 40 + at] = rest < live ? half(x[(bm + rest) * 512 + (k0 + at)]) : half(0);
+        }
+      }
+      {
+        const int live = min_i32(64, N - bn);
+        for (int e = thread_id; e < 2048; e += 128) {
+          const int at = e % 32;
+          const int rest = e / 32;
+          sb[rest * 40 + at] = rest < live ? half(decode_q4_K(w + (bn + rest) * 288, uint(k0 + at))) : half(0);
+        }
+      }
+      threadgroup_barrier(mem_flags::mem_threadgroup);
+      {
+        const int x_start = w0 / 2 * 32 * 40;
+        const int w_start = w0 % 2 * 32 * 40;
+        #pragma unroll
+        for (int k = 0; k < 32; k += 8) {
+          simdgroup_half8x8 left[4];
+          #pragma unroll
+          for (int i = 0; i < 4; ++i) {
+            simdgroup_load(left[i], sa + x_start + i * 320 + k, 40);
+          }
+          simdgroup_half8x8 right[4];
+          #pragma unroll
+          for (int i = 0; i < 4; ++i) {
+            simdgroup_load(right[i], sb + w_start + i * 320 + k, 40, ulong2(0, 0), true);
+          }
+          #pragma unroll
+          for (int m = 0; m < 4; ++m) {
+            #pragma unroll
+            for (int n = 0; n < 4; ++n) {
+              simdgroup_multiply_accumulate(acc[m * 4 + n], left[m], right[n], acc[m * 4 + n]);
+            }
+          }
+        }
+      }
+      threadgroup_barrier(mem_flags::mem_threadgroup);
+    }
+    #pragma unroll
+    for (int part = 0; part < 16; ++part) {
+      simdgroup_store(acc[part], stage + thread_id / 32 * 64, 8);
+      simdgroup_barrier(mem_flags::mem_threadgroup);
+      for (int e = thread_id % 32; e < 64; e += 32) {
+        const int i = part / 4 * 8 + e / 8;
+        const int j = part % 4 * 8 + e % 8;
+        if (i < min_i32(32, M - bm - w0 / 2 * 32) && j < min_i32(32, N - bn - w0 % 2 * 32)) {
+          c[(bm + w0 / 2 * 32 + i) * N + (bn + w0 % 2 * 32 + j)] = (stage + thread_id / 32 * 64)[e];
+        }
+      }
+      simdgroup_barrier(mem_flags::mem_threadgroup);
+    }
+  }
+}

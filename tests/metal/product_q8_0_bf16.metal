@@ -1,0 +1,103 @@
+// Compile as Metal 3.1 or later, with fast math off.
+#include <metal_stdlib>
+#if __METAL_VERSION__ >= 320
+#pragma METAL fp math_mode(safe)
+#pragma METAL fp contract(off)
+#else
+#pragma clang fp contract(off)
+#endif
+using namespace metal;
+
+static inline int min_i32(int a, int b) { return b < a ? b : a; }
+static inline ushort bits_of_bf16(float x) {  // to the nearest, halves to even
+  const uint bits = as_type<uint>(x);
+  return ushort((x != x ? bits | 0x400000U : bits + 0x7fffU + (bits >> 16 & 1U)) >> 16);
+}
+static inline bfloat to_bf16(float x) { return as_type<bfloat>(bits_of_bf16(x)); }
+static inline float read_half(device const uchar* at) { return float(*(device const half*)at); }
+static inline float decode_q8_0(device const uchar* row, uint j) {  // f16 d, 32 chars
+  device const uchar* const block = row + j / 32U * 34U;
+  return float(as_type<char>(block[2U + j % 32U])) * read_half(block);
+}
+
+[[kernel, max_total_threads_per_threadgroup(128)]] void product_q8_0_bf16(
+    device const float* x [[buffer(0)]],
+    device const uchar* w [[buffer(1)]],
+    device float* c [[buffer(2)]],
+    constant long* symbols [[buffer(3)]],
+    uint chunk_index [[threadgroup_position_in_grid]],
+    uint thread_index [[thread_position_in_threadgroup]]) {
+  threadgroup bfloat sa[2560];
+  threadgroup bfloat sb[2560];
+  threadgroup float stage[256];
+  const int thread_id = int(thread_index);
+  const int M = int(symbols[0]);
+  const int N = int(symbols[1]);
+  const int bm = int(chunk_index) / ((N + 63) / 64) * 64;
+  const int bn = int(chunk_index) % ((N + 63) / 64) * 64;
+  {
+    const int w0 = thread_id / 32;
+    simdgroup_float8x8 acc[16];
+    #pragma unroll
+    for (int part = 0; part < 16; ++part) {
+      acc[part] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
+    }
+    for (int k0 = 0; k0 < 512; k0 += 32) {
+      {
+        const int live = min_i32(64, M - bm);
+        for (int e = thread_id; e < 2048; e += 128) {
+          const int at = e % 32;
+          const int rest = e / 32;
+          sa[rest * 40 + at] = rest < live ? to_bf16(x[(bm + rest) * 512 + (k0 + at)]) : bfloat(0);
+        }
+      }
+      {
+        const int live = min_i32(64, N - bn);
+        for (int e = thread_id; e < 2048; e += 128) {
+          const int at = e % 32;
+          const int rest = e / 32;
+          sb[rest * 40 + at] = rest < live ? to_bf16(decode_q8_0(w + (bn + rest) * 544, uint(k0 + at))) : bfloat(0);
+        }
+      }
+      threadgroup_barrier(mem_flags::mem_threadgroup);
+      {
+        const int x_start = w0 / 2 * 32 * 40;
+        const int w_start = w0 % 2 * 32 * 40;
+        #pragma unroll
+        for (int k = 0; k < 32; k += 8) {
+          simdgroup_bfloat8x8 left[4];
+          #pragma unroll
+          for (int i = 0; i < 4; ++i) {
+            simdgroup_load(left[i], sa + x_start + i * 320 + k, 40);
+          }
+          simdgroup_bfloat8x8 right[4];
+          #pragma unroll
+          for (int i = 0; i < 4; ++i) {
+            simdgroup_load(right[i], sb + w_start + i * 320 + k, 40, ulong2(0, 0), true);
+          }
+          #pragma unroll
+          for (int m = 0; m < 4; ++m) {
+            #pragma unroll
+            for (int n = 0; n < 4; ++n) {
+              simdgroup_multiply_accumulate(acc[m * 4 + n], left[m], right[n], acc[m * 4 + n]);
+            }
+          }
+        }
+      }
+      threadgroup_barrier(mem_flags::mem_threadgroup);
+    }
+    #pragma unroll
+    for (int part = 0; part < 16; ++part) {
+      simdgroup_store(acc[part], stage + thread_id / 32 * 64, 8);
+      simdgroup_barrier(mem_flags::mem_threadgroup);
+      for (int e = thread_id % 32; e < 64; e += 32) {
+        const int i = part / 4 * 8 + e / 8;
+        const int j = part % 4 * 8 + e % 8;
+        if (i < min_i32(32, M - bm - w0 / 2 * 32) && j < min_i32(32, N - bn - w0 % 2 * 32)) {
+          c[(bm + w0 / 2 * 32 + i) * N + (bn + w0 % 2 * 32 + j)] = (stage + thread_id / 32 * 64)[e];
+        }
+      }
+      simdgroup_barrier(mem_flags::mem_threadgroup);
+    }
+  }
+}

@@ -1,0 +1,81 @@
+#include "support/block_kernels.h"
+
+#include "absl/strings/str_cat.h"
+#include "codegen/block_schedule.h"
+
+namespace quern {
+namespace {
+
+constexpr const char* kMap = R"(kernel map (x : f32[S] in
+    y : f32[S] out
+  ) sym S in 1..100000 {
+    grid c0 in 0..S by 8192 { vec i in c0..min(c0 + 8192, S) { y[i] = x[i] * sigmoid(x[i]) } }
+  })";
+constexpr const char* kRows = R"(kernel rows (x : f32[M, C] in
+    g : f32[C] in
+    y : f32[M, C] out
+  ) sym M in 1..512, C in 1..5000 {
+    grid i0 in 0..M {
+      let r0 = (sum accs 4 vec c0 in 0..C { contract(x[i0, c0] * x[i0, c0]) }) / cast<f32>(C)
+      let s0 = rsqrt(r0 + 1e-5)
+      vec c in 0..C { y[i0, c] = x[i0, c] * s0 * g[c] }
+    }
+  })";
+constexpr const char* kSoftmax = R"(kernel rows (x : f32[M, 131] in
+    y : f32[M, 131] out
+  ) sym M in 1..512 {
+    grid b0 in 0..M by 62 {
+      for i0 in b0..min(b0 + 62, M) {
+        let r0 = max accs 4 vec c0 in 0..131 { x[i0, c0] }
+        alloc row2 : f32[131] scratch
+        vec c2 in 0..131 { row2[c2] = exp(x[i0, c2] - r0) }
+        let r1 = sum accs 4 vec c1 in 0..131 { row2[c1] }
+        vec c in 0..131 { y[i0, c] = row2[130 - c] / r1 }
+      }
+    }
+  })";
+
+}  // namespace
+
+std::string ProductOf(const char* dtype, const char* depth) {
+  const std::string a = std::string(dtype) == "f32" ? "a[i, k]" : "cast<f32>(a[i, k])";
+  const std::string b = std::string(dtype) == "f32" ? "b[j, k]" : "cast<f32>(b[j, k])";
+  return absl::StrCat("kernel product (a : ", dtype, "[M, ", depth, "] in\n b : ", dtype, "[N, ", depth, "] in\n c : f32[M, N] out\n",
+                      ") sym M in 1..4096, N in 1..4096", depth[0] == 'K' ? ", K in 1..4096" : "",
+                      " { grid i in 0..M, j in 0..N { c[i, j] = sum for k in 0..", depth, " { ", a, " * ", b, " } } }");
+}
+
+std::string MixedProductOf(const char* format, const char* half) {
+  return absl::StrCat("kernel product (x : f32[M, 512] in\n w : ", format, "[N, 512] @blocks in\n c : f32[M, N] out\n) sym M in 1..4096, ",
+                      "N in 1..4096 { grid bm in 0..M by 64, bn in 0..N by 64 { alloc sa, sb : ", half, "[64, 40] shared\n",
+                      "thread w0 in 0..4 @ warp { tile acc : f32[32, 32] = 0\n pipeline k0 in 0..512 by 32 stages 2 { fetch {\n",
+                      "copy sa[0 : +64, 0 : +32] = x[bm : +64, k0 : +32]\n copy sb[0 : +64, 0 : +32] = w[bn : +64, k0 : +32]\n } use {\n",
+                      "mma_", half, " acc += sa[w0 / 2 * 32 : +32, 0 : +32], sb[w0 % 2 * 32 : +32, 0 : +32]\n } }\n",
+                      "map (i, j) in acc [min(32, M - bm - w0 / 2 * 32), min(32, N - bn - w0 % 2 * 32)] {\n",
+                      "c[bm + w0 / 2 * 32 + i, bn + w0 % 2 * 32 + j] = acc } } } }");
+}
+
+std::string GemvOf(const char* format) {
+  std::string sums = "let s0 = acc\n";
+  for (int i = 0; i < 5; ++i) absl::StrAppend(&sums, "let o", i, " = shuffle_xor(s", i, ", ", 16 >> i, ")\nlet s", i + 1, " = s", i, " + o", i, "\n");
+  return absl::StrCat("kernel gemv (w : ", format, "[N, 768] @blocks in\n x : f32[768] in\n y : f32[N] out\n) sym N in 1..4096 {\n"
+                      "grid n in 0..N { thread t in 0..32 @ block {\n var acc : f32 = 0\n for k in t * 8..768 by 256 { unroll u in 0..8 {"
+                      " acc := contract(acc + decode(w, n, k + u) * x[k + u]) } }\n", sums, "if t == 0 { y[n] = s5 } } } }");
+}
+
+std::vector<BlockKernel> BlockKernels() {
+  return {{"map", kMap}, {"rows", kRows}, {"softmax", kSoftmax}, {"product_f32", ProductOf("f32")}, {"product_f16", ProductOf("f16")},
+          {"product_bf16", ProductOf("bf16")}, {"product_q4_K_f16", MixedProductOf("q4_K", "f16")},
+          {"product_q8_0_bf16", MixedProductOf("q8_0", "bf16")}, {"gemv_q4_0", GemvOf("q4_0")}, {"gemv_q8_0", GemvOf("q8_0")},
+          {"gemv_q4_K", GemvOf("q4_K")}, {"gemv_q5_K", GemvOf("q5_K")}, {"gemv_q6_K", GemvOf("q6_K")}};
+}
+
+StatusOr<kir::Kernel> Scheduled(const std::string& text, const codegen::BlockFacts& facts) {
+  QUERN_ASSIGN(kir::Kernel kernel, kir::ParseKernel(text));
+  QUERN_RETURN_IF_ERROR(kir::Verify(kernel));
+  QUERN_ASSIGN(const kir::BlockShape shape, kir::ShapeOfBlock(kernel));
+  if (shape.threads > 0) return kernel;
+  return codegen::ScheduleBlocks(kernel, facts);
+}
+
+}  // namespace quern

@@ -1,0 +1,110 @@
+#include "support/metal_kernel.h"
+
+#include <random>
+
+#include "absl/strings/str_cat.h"
+#include "codegen/metal/emit_metal.h"
+#include "kir/interpret.h"
+#include "support/guarded_buffer.h"
+#include "support/kernel_buffers.h"
+#include "support/msl_check.h"
+
+namespace quern {
+namespace {
+
+// A function of the kernel ABI for each kernel of the text, in the text's own translation unit.
+std::string Wrappers(const codegen::DeviceModule& module, std::span<const kir::Kernel> kernels) {
+  std::string text = "\nextern \"C\" {\nint* quern_shim_order() { return &quern_shim_descending(); }\n";
+  for (size_t i = 0; i < kernels.size(); ++i) {
+    const codegen::DeviceKernel& made = module.kernels[i];
+    std::string arguments;
+    for (size_t p = 0; p < kernels[i].params.size(); ++p) {
+      absl::StrAppend(&arguments, "quern_shim::Pointer{args->buffers[", p, "]}, ");
+    }
+    if (!kernels[i].symbols.empty()) absl::StrAppend(&arguments, "quern_shim::Pointer{args->symbols}, ");
+    absl::StrAppend(&text, "void quern_run_", i, "(const quern_args* args, void*, int64_t begin, int64_t end) {\n",
+                    "  for (int64_t group = begin; group < end; ++group) {\n    quern_shim::RunThreads(", made.threads,
+                    ", [&](int number) { ", made.symbol, "(", arguments, "uint(group), uint(number)); });\n  }\n}\n");
+  }
+  return text + "}\n";
+}
+
+double ToleranceOf(DType dtype, double tolerance) {
+  if (dtype == DType::kF16) return tolerance + 0x1p-10;
+  return dtype == DType::kBF16 ? tolerance + 0x1p-7 : tolerance;
+}
+
+Status RunCase(const MetalCase& test, quern_kernel* run, bool descending) {
+  auto fail = [&](const std::string& message) {
+    return absl::InternalError(absl::StrCat("kernel ", test.kernel.name, ", seed ", test.seed, descending ? ", from the last thread, " : ", ", message));
+  };
+  std::mt19937_64 random(test.seed);
+  QUERN_ASSIGN(const Binding binding, kir::BindSymbols(test.kernel, test.binding));
+  QUERN_ASSIGN(const int64_t chunks, kir::GridChunks(test.kernel, test.binding));
+  std::vector<std::vector<uint8_t>> expected;
+  std::vector<GuardedBuffer> buffers;
+  std::vector<void*> pointers;
+  for (const kir::Param& param : test.kernel.params) {
+    QUERN_ASSIGN(std::vector<uint8_t> bytes, kir::RandomBuffer(param.type, binding, random));
+    buffers.emplace_back(bytes);
+    pointers.push_back(buffers.back().data());
+    expected.push_back(std::move(bytes));
+  }
+  std::vector<kir::BufferBytes> spans;
+  for (std::vector<uint8_t>& bytes : expected) spans.emplace_back(bytes);
+  if (Status ran = kir::Interpret(test.kernel, test.binding, spans); !ran.ok()) return fail(std::string(ran.message()));
+
+  std::vector<int64_t> symbols;
+  for (const kir::SymbolDecl& symbol : test.kernel.symbols) symbols.push_back(binding.at(symbol.name));
+  const quern_args args = {pointers.data(), symbols.data()};
+  const int64_t cut = static_cast<int64_t>(random() % static_cast<uint64_t>(chunks + 1));
+  run(&args, nullptr, 0, cut);
+  run(&args, nullptr, cut, chunks);
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    const kir::Param& param = test.kernel.params[i];
+    if (!buffers[i].Intact()) return fail(absl::StrCat("writes outside ", param.name));
+    const std::string difference =
+        kir::FirstDifference(param.type, buffers[i].Bytes(), expected[i], ToleranceOf(param.type.dtype, test.tolerance));
+    if (!difference.empty()) return fail(absl::StrCat(param.name, difference));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+StatusOr<MetalLibrary> MetalLibrary::Compile(const codegen::DeviceModule& module, std::span<const kir::Kernel> kernels) {
+  QUERN_RETURN_IF_ERROR(CheckMsl(module.text));
+  QUERN_ASSIGN(SharedObjects objects,
+               SharedObjects::Compile({module.text + Wrappers(module, kernels)},
+                                      {QUERN_CLANG, "-std=c++17", "-x", "c++", "-O1", "-shared", "-fPIC", "-fsigned-char", "-march=native",
+                                       "-fno-exceptions", "-fno-rtti", "-fno-math-errno", "-Wno-unknown-attributes", "-Wno-unknown-pragmas",
+                                       absl::StrCat("-I", QUERN_SHIM_DIR)},
+                                      ".metal"));
+  MetalLibrary library(std::move(objects));
+  for (size_t i = 0; i < kernels.size(); ++i) library.kernels_.push_back(library.objects_.FindKernel(0, absl::StrCat("quern_run_", i)));
+  library.descending_ = reinterpret_cast<int* (*)()>(library.objects_.Find(0, "quern_shim_order"));
+  return library;
+}
+
+StatusOr<MetalLibrary> MetalLibrary::Compile(std::span<const kir::Kernel> kernels) {
+  std::vector<std::string> symbols;
+  for (size_t i = 0; i < kernels.size(); ++i) symbols.push_back(absl::StrCat("kernel_", i));
+  const codegen::DeviceTarget& target = metal::Targets()[0];
+  QUERN_ASSIGN(const codegen::DeviceModule module, target.emit(kernels, symbols, target));
+  return Compile(module, kernels);
+}
+
+StatusOr<MetalLibrary> CompileMetal(const lir::Plan& plan) { return MetalLibrary::Compile(plan.kernels); }
+
+Status CheckKernelsThroughMetal(std::span<const MetalCase> cases) {
+  std::vector<kir::Kernel> kernels;
+  for (const MetalCase& test : cases) kernels.push_back(test.kernel);
+  QUERN_ASSIGN(const MetalLibrary library, MetalLibrary::Compile(kernels));
+  for (const bool descending : {false, true}) {
+    library.SetDescending(descending);
+    for (size_t i = 0; i < cases.size(); ++i) QUERN_RETURN_IF_ERROR(RunCase(cases[i], library.kernels()[i], descending));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace quern
