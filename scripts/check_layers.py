@@ -21,7 +21,7 @@ import sys
 
 LAYERS = [
     ["rt"], ["base"], ["kir"], ["simd"], ["ir"], ["hir", "opt"], ["codegen"], ["lir"], ["cache"], ["jit", "aot"], ["runtime"],
-    ["import", "models", "generate", "profile", "check"], ["compiler"],
+    ["import", "models", "generate", "profile", "check", "device"], ["compiler"],
 ]
 RANK = {folder: rank for rank, layer in enumerate(LAYERS) for folder in layer}
 STRANGERS = {("hir", "opt"), ("opt", "hir")}

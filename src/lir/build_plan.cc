@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/hash.h"
+#include "codegen/block_schedule.h"
 #include "ir/op.h"
 #include "kir/symbols.h"
 #include "lir/arena.h"
@@ -344,6 +345,9 @@ class PlanBuilder {
   // Copies a value of `type` between two places at the end of the run.
   Status AddCopy(const ir::TensorType& type, Argument from, Argument to, std::string label) {
     QUERN_ASSIGN(kir::Kernel kernel, CopyKernel(type, plan_.ranges));
+    if (facts_.blocks) {
+      QUERN_ASSIGN(kernel, codegen::ScheduleBlocks(kernel, *facts_.blocks));
+    }
     plan_.launches.push_back({Intern(std::move(kernel)), {std::move(from), std::move(to)}, std::move(label)});
     return absl::OkStatus();
   }

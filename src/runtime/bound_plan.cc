@@ -4,7 +4,6 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
-#include "base/diagnostic.h"
 #include "kir/scratch.h"
 
 namespace quern {
@@ -25,10 +24,7 @@ Status BoundPlan::Prepare(std::span<const std::string> names, KernelCache& cache
     QUERN_ASSIGN(const int64_t bytes, kir::ScratchBytes(kernel, {}));
     scratch_bytes_ = std::max(scratch_bytes_, bytes);
   }
-  for (const lir::Requirement& requirement : plan_.requirements) {
-    QUERN_ASSIGN(Polynomial value, Polynomial::Compile(requirement.value, names));
-    requirements_.push_back(std::move(value));
-  }
+  QUERN_ASSIGN(requirements_, Requirements::Create(plan_.requirements, names));
   QUERN_ASSIGN(arena_bytes_, Polynomial::Compile(plan_.arena_bytes, names));
   arena_bounded_ = plan_.arena_bytes.UpperBound(plan_.ranges).has_value();
   QUERN_ASSIGN(const Polynomial once_bytes, Polynomial::Compile(plan_.once_bytes, names));
@@ -126,15 +122,7 @@ Status BoundPlan::Bind(std::span<const int64_t> values, SharedMemory& memory) {
   const bool first = arena_ == nullptr && values_.empty();
   const bool moved = first || !std::equal(values.begin(), values.end(), values_.begin(), values_.end());
   if (!moved && arena_ == memory.arena.data()) return absl::OkStatus();
-  if (moved) {
-    for (size_t r = 0; r < requirements_.size(); ++r) {
-      const int64_t value = requirements_[r].Evaluate(values);
-      if (plan_.requirements[r].exact ? value == 0 : value >= 0) continue;
-      std::string sizes;
-      for (size_t s = 0; s < names_.size(); ++s) absl::StrAppend(&sizes, s == 0 ? "" : ", ", names_[s], " = ", values[s]);
-      return ToStatus({DiagnosticCode::kSizeConflict, "", "", plan_.requirements[r].text, sizes, plan_.name});
-    }
-  }
+  if (moved) QUERN_RETURN_IF_ERROR(requirements_.Check(values, plan_.name));
   if (moved && !arena_bounded_) {
     Binding binding;
     for (size_t s = 0; s < names_.size(); ++s) binding[names_[s]] = values[s];

@@ -15,6 +15,7 @@
 #include "runtime/kernel_cache.h"
 #include "runtime/memory.h"
 #include "runtime/region_observer.h"
+#include "runtime/requirements.h"
 #include "runtime/symbol_program.h"
 #include "runtime/thread_pool.h"
 
@@ -101,7 +102,7 @@ class BoundPlan {
   std::vector<quern_kernel*> functions_;
   std::vector<uint8_t*> bases_;           // by buffer of the plan
   std::vector<Polynomial> offsets_;       // by buffer: in the arena
-  std::vector<Polynomial> requirements_;
+  Requirements requirements_;
   Polynomial arena_bytes_;
   bool arena_bounded_ = true;             // fits 64 bits for all values of the symbols
   std::map<std::string, int, std::less<>> inputs_;  // buffers

@@ -5,58 +5,18 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
-#include "base/check.h"
 #include "base/ticks.h"
 #include "lir/kernel_symbols.h"
 
 namespace quern {
-namespace {
-
-std::string Names(const std::vector<Port>& ports) {
-  std::string names;
-  for (size_t i = 0; i < ports.size() && i < 8; ++i) absl::StrAppend(&names, i == 0 ? "" : ", ", ports[i].name);
-  if (ports.size() > 8) absl::StrAppend(&names, ", ... (", ports.size(), " in all)");
-  return names.empty() ? "none" : names;
-}
-
-const Port* FindPort(const std::vector<Port>& ports, std::string_view name) {
-  for (const Port& port : ports) {
-    if (port.name == name) return &port;
-  }
-  return nullptr;
-}
-
-std::string RangeText(const SymbolRange& range) {
-  return absl::StrCat(range.low, "..", range.high == INT64_MAX ? "" : absl::StrCat(range.high));
-}
-
-}  // namespace
-
-std::string GuardText(const SymbolRanges& guard) {
-  std::string text;
-  for (const auto& [symbol, range] : guard) {
-    absl::StrAppend(&text, text.empty() ? "" : ", ", symbol);
-    if (range.low == range.high) absl::StrAppend(&text, " == ", range.low);
-    else absl::StrAppend(&text, " in ", range.low, "..", range.high);
-  }
-  return text.empty() ? "all sizes" : text;
-}
 
 struct Executable::State_ {
-  Signature signature;
+  RunSizes sizes;
   std::vector<Variant> variants;
   ExecutableOptions options;
-  std::vector<std::string> names;                 // symbols
-  std::vector<SymbolRange> ranges;                // theirs
-  std::vector<std::vector<SymbolRange>> guards;   // by variant and symbol
   std::vector<std::unique_ptr<BoundPlan>> plans;  // by variant; null until it is needed
   SharedMemory memory;
   std::map<std::string, Memory, std::less<>> aligned_params;
-  std::vector<Polynomial> input_sizes, output_sizes;
-  std::vector<int64_t> values;                    // of the run
-  std::vector<int64_t> sized;                     // values that the byte counts below are for
-  std::vector<int64_t> input_bytes, output_bytes;
   std::vector<Memory> scratch;
   std::vector<void*> scratch_pointers;
   BoundPlan* last = nullptr;
@@ -66,29 +26,10 @@ struct Executable::State_ {
   std::atomic_flag busy;
 };
 
-namespace {
-
-// Holds `flag` for the length of a call, or says that another call does.
-class Exclusive {
- public:
-  explicit Exclusive(std::atomic_flag& flag) : flag_(flag), held_(!flag.test_and_set(std::memory_order_acquire)) {}
-  ~Exclusive() {
-    if (held_) flag_.clear(std::memory_order_release);
-  }
-  Exclusive(const Exclusive&) = delete;
-  bool held() const { return held_; }
-
- private:
-  std::atomic_flag& flag_;
-  const bool held_;
-};
-
-}  // namespace
-
 Executable::Executable(std::unique_ptr<State_> state) : s_(std::move(state)) {}
 Executable::~Executable() = default;
 
-const Signature& Executable::signature() const { return s_->signature; }
+const Signature& Executable::signature() const { return s_->sizes.signature(); }
 const Executable::Report& Executable::report() const { return s_->report; }
 const BoundPlan* Executable::last() const { return s_->last; }
 void Executable::Record(RunLog* log) { s_->log = log; }
@@ -98,38 +39,18 @@ const std::vector<Executable::CompiledVariant>& Executable::compiled() const { r
 const KernelCache& Executable::cache() const { return *s_->options.cache; }
 ThreadPool& Executable::pool() const { return *s_->options.pool; }
 
-Status Executable::Fail(DiagnosticCode code, std::string operand, std::string expected, std::string got) const {
-  return ToStatus({code, "", std::move(operand), std::move(expected), std::move(got), s_->signature.name});
-}
-
 StatusOr<std::unique_ptr<Executable>> Executable::Create(Signature signature, std::vector<Variant> variants, ExecutableOptions options) {
+  std::vector<SymbolRanges> guards;
+  for (const Variant& variant : variants) guards.push_back(variant.guard);
+  QUERN_ASSIGN(RunSizes sizes, RunSizes::Create(std::move(signature), guards));
   auto state = std::make_unique<State_>();
   State_& s = *state;
-  s.signature = std::move(signature);
+  s.sizes = std::move(sizes);
   s.variants = std::move(variants);
   s.options = std::move(options);
   s.plans.resize(s.variants.size());
-  for (const auto& [name, range] : s.signature.symbols) {
-    s.names.push_back(name);
-    s.ranges.push_back(range);
-  }
-  for (const Variant& variant : s.variants) {
-    std::vector<SymbolRange>& guard = s.guards.emplace_back(s.ranges);
-    for (size_t i = 0; i < s.names.size(); ++i) {
-      const auto range = variant.guard.find(s.names[i]);
-      if (range != variant.guard.end()) guard[i] = range->second;
-    }
-  }
-  for (const Port& port : s.signature.inputs) {
-    QUERN_ASSIGN(Polynomial bytes, Polynomial::Compile(BytesOf(port, false), s.names));
-    s.input_sizes.push_back(std::move(bytes));
-  }
-  for (const Port& port : s.signature.outputs) {
-    QUERN_ASSIGN(Polynomial bytes, Polynomial::Compile(BytesOf(port, false), s.names));
-    s.output_sizes.push_back(std::move(bytes));
-  }
-  for (const Port& port : s.signature.states) {
-    const std::optional<int64_t> most = BytesOf(port, false).UpperBound(s.signature.symbols);
+  for (const Port& port : s.sizes.signature().states) {
+    const std::optional<int64_t> most = BytesOf(port, false).UpperBound(s.sizes.signature().symbols);
     if (!most) return absl::InvalidArgumentError(absl::StrFormat("state %s has no largest size: %s", port.name, port.type.ToString()));
     QUERN_ASSIGN(Memory memory, Memory::Allocate(*most));
     s.memory.states[port.name] = std::move(memory);
@@ -137,24 +58,12 @@ StatusOr<std::unique_ptr<Executable>> Executable::Create(Signature signature, st
   return std::unique_ptr<Executable>(new Executable(std::move(state)));
 }
 
-StatusOr<int> Executable::InputIndex(std::string_view name) const {
-  const Port* port = FindPort(s_->signature.inputs, name);
-  if (port != nullptr) return static_cast<int>(port - s_->signature.inputs.data());
-  return Fail(DiagnosticCode::kUnknownName, absl::StrCat("input ", std::string(name)), Names(s_->signature.inputs), "");
-}
+StatusOr<int> Executable::InputIndex(std::string_view name) const { return s_->sizes.InputIndex(name); }
 
 Status Executable::BindParam(std::string_view name, std::span<const uint8_t> bytes) {
   const Exclusive exclusive(s_->busy);
-  if (!exclusive.held()) return Fail(DiagnosticCode::kBusy, "", "", "");
-  const Port* port = FindPort(s_->signature.params, name);
-  if (port == nullptr) {
-    return Fail(DiagnosticCode::kUnknownName, absl::StrCat("parameter ", std::string(name)), Names(s_->signature.params), "");
-  }
-  const Extent expected = BytesOf(*port, true);
-  if (!expected.is_constant() || expected.constant() != static_cast<int64_t>(bytes.size())) {
-    return Fail(DiagnosticCode::kShapeMismatch, absl::StrCat("parameter ", port->name),
-                absl::StrCat(expected.ToString(), " bytes of ", port->type.ToString()), absl::StrCat(bytes.size(), " bytes"));
-  }
+  if (!exclusive.held()) return s_->sizes.Fail(DiagnosticCode::kBusy, "", "", "");
+  QUERN_ASSIGN(const Port* const port, s_->sizes.CheckParam(name, static_cast<int64_t>(bytes.size())));
   if (reinterpret_cast<uintptr_t>(bytes.data()) % lir::kParamAlign != 0) {
     QUERN_ASSIGN(Memory copy, Memory::Allocate(static_cast<int64_t>(bytes.size())));
     std::memcpy(copy.data(), bytes.data(), bytes.size());
@@ -167,46 +76,18 @@ Status Executable::BindParam(std::string_view name, std::span<const uint8_t> byt
   return absl::OkStatus();
 }
 
-StatusOr<int> Executable::Choose(const Binding& symbols) {
-  State_& s = *s_;
-  s.values.clear();
-  for (size_t i = 0; i < s.names.size(); ++i) {
-    const auto value = symbols.find(s.names[i]);
-    if (value == symbols.end()) return Fail(DiagnosticCode::kMissing, absl::StrCat("symbol ", s.names[i]), "", "");
-    if (value->second < s.ranges[i].low || value->second > s.ranges[i].high) {
-      return Fail(DiagnosticCode::kOutOfRange, absl::StrCat("symbol ", s.names[i]), RangeText(s.ranges[i]), absl::StrCat(value->second));
-    }
-    s.values.push_back(value->second);
-  }
-  if (symbols.size() != s.names.size()) {
-    for (const auto& [name, value] : symbols) {
-      if (!s.signature.symbols.contains(name)) {
-        return Fail(DiagnosticCode::kUnknownName, absl::StrCat("symbol ", name), s.names.empty() ? "none" : absl::StrJoin(s.names, ", "), "");
-      }
-    }
-  }
-  for (size_t v = 0; v < s.guards.size(); ++v) {
-    bool holds = true;
-    for (size_t i = 0; holds && i < s.values.size(); ++i) holds = s.guards[v][i].low <= s.values[i] && s.values[i] <= s.guards[v][i].high;
-    if (holds) return static_cast<int>(v);
-  }
-  std::string sizes;
-  for (size_t i = 0; i < s.names.size(); ++i) absl::StrAppend(&sizes, i == 0 ? "" : ", ", s.names[i], " = ", s.values[i]);
-  return Fail(DiagnosticCode::kSizeConflict, "", "a guard of some variant", sizes);
-}
-
 Status Executable::Compile(int variant) {
   State_& s = *s_;
   if (s.plans[variant] != nullptr) return absl::OkStatus();
-  for (const Port& port : s.signature.params) {
-    if (!s.memory.params.contains(port.name)) return Fail(DiagnosticCode::kMissing, absl::StrCat("parameter ", port.name), "", "");
+  for (const Port& port : s.sizes.signature().params) {
+    if (!s.memory.params.contains(port.name)) return s.sizes.Fail(DiagnosticCode::kMissing, absl::StrCat("parameter ", port.name), "", "");
   }
   const int64_t start = SteadyNs();
   const KernelCache::Report before = s.options.cache->report();
   QUERN_ASSIGN(lir::Plan plan, s.variants[variant].plan());
   std::vector<std::string> symbols = lir::KernelSymbols(plan, s.variants[variant].guard);
   const int64_t planned = SteadyNs();
-  QUERN_ASSIGN(s.plans[variant], BoundPlan::Create(std::move(plan), s.names, std::move(symbols), *s.options.cache, s.memory, *s.options.pool,
+  QUERN_ASSIGN(s.plans[variant], BoundPlan::Create(std::move(plan), s.sizes.names(), std::move(symbols), *s.options.cache, s.memory, *s.options.pool,
                                                      {s.options.stepping.observer, variant, s.options.stepping.substitute}));
   const int64_t compiled = SteadyNs();
   ++s.report.variants;
@@ -235,57 +116,26 @@ Status Executable::Compile(int variant) {
 
 Status Executable::Prepare(const Binding& symbols) {
   const Exclusive exclusive(s_->busy);
-  if (!exclusive.held()) return Fail(DiagnosticCode::kBusy, "", "", "");
-  QUERN_ASSIGN(const int variant, Choose(symbols));
+  if (!exclusive.held()) return s_->sizes.Fail(DiagnosticCode::kBusy, "", "", "");
+  QUERN_ASSIGN(const int variant, s_->sizes.Choose(symbols));
   return Compile(variant);
-}
-
-Status Executable::CheckLength(const char* kind, const Port& port, const void* data, int64_t bytes, int64_t expected) const {
-  if (bytes == expected && (data != nullptr || bytes == 0)) return absl::OkStatus();
-  if (bytes == expected) return Fail(DiagnosticCode::kMissing, absl::StrCat(kind, port.name), "", "");
-  return Fail(DiagnosticCode::kShapeMismatch, absl::StrCat(kind, port.name),
-              absl::StrCat(expected, " bytes of ", port.type.ToString()), absl::StrCat(bytes, " bytes"));
-}
-
-Status Executable::CheckLengths(std::span<const ConstBytes> inputs, std::span<const MutableBytes> outputs) {
-  State_& s = *s_;
-  if (s.sized != s.values || s.input_bytes.size() != s.input_sizes.size() || s.output_bytes.size() != s.output_sizes.size()) {
-    s.input_bytes.clear();
-    s.output_bytes.clear();
-    for (const Polynomial& size : s.input_sizes) s.input_bytes.push_back(size.Evaluate(s.values));
-    for (const Polynomial& size : s.output_sizes) s.output_bytes.push_back(size.Evaluate(s.values));
-    s.sized = s.values;
-  }
-  if (inputs.size() != s.input_bytes.size()) {
-    return Fail(DiagnosticCode::kMissing, absl::StrFormat("one of the %u inputs (%s)", s.input_bytes.size(), Names(s.signature.inputs)), "", "");
-  }
-  if (outputs.size() != s.output_bytes.size()) {
-    return Fail(DiagnosticCode::kMissing, absl::StrFormat("one of the %u outputs", s.output_bytes.size()), "", "");
-  }
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    QUERN_RETURN_IF_ERROR(CheckLength("input ", s.signature.inputs[i], inputs[i].data, inputs[i].bytes, s.input_bytes[i]));
-  }
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    QUERN_RETURN_IF_ERROR(CheckLength("output ", s.signature.outputs[i], outputs[i].data, outputs[i].bytes, s.output_bytes[i]));
-  }
-  return absl::OkStatus();
 }
 
 Status Executable::Run(std::span<const ConstBytes> inputs, std::span<const MutableBytes> outputs, const Binding& symbols) {
   State_& s = *s_;
   const Exclusive exclusive(s.busy);
-  if (!exclusive.held()) return Fail(DiagnosticCode::kBusy, "", "", "");
-  QUERN_ASSIGN(const int variant, Choose(symbols));
-  QUERN_RETURN_IF_ERROR(CheckLengths(inputs, outputs));
+  if (!exclusive.held()) return s.sizes.Fail(DiagnosticCode::kBusy, "", "", "");
+  QUERN_ASSIGN(const int variant, s.sizes.Choose(symbols));
+  QUERN_RETURN_IF_ERROR(s.sizes.CheckMemory(inputs, outputs));
   QUERN_RETURN_IF_ERROR(Compile(variant));
   const int64_t start = SteadyNs();
   BoundPlan& plan = *s.plans[variant];
-  QUERN_RETURN_IF_ERROR(plan.Bind(s.values, s.memory));
-  for (size_t i = 0; i < inputs.size(); ++i) plan.SetInput(s.signature.inputs[i].name, inputs[i].data);
-  for (size_t i = 0; i < outputs.size(); ++i) plan.SetOutput(s.signature.outputs[i].output, outputs[i].data);
+  QUERN_RETURN_IF_ERROR(plan.Bind(s.sizes.values(), s.memory));
+  for (size_t i = 0; i < inputs.size(); ++i) plan.SetInput(s.sizes.signature().inputs[i].name, inputs[i].data);
+  for (size_t i = 0; i < outputs.size(); ++i) plan.SetOutput(s.sizes.signature().outputs[i].output, outputs[i].data);
   RunRecord* record = nullptr;
   if (s.log != nullptr) {
-    LoggedRun& run = s.log->Add(variant, s.values, plan.dispatches().size());
+    LoggedRun& run = s.log->Add(variant, s.sizes.values(), plan.dispatches().size());
     run.start_ns = start;
     run.bind_ns = SteadyNs() - start;
     record = &run.record;
@@ -301,9 +151,8 @@ Status Executable::Run(std::span<const ConstBytes> inputs, std::span<const Mutab
 }
 
 StatusOr<std::span<uint8_t>> Executable::State(std::string_view name) {
-  const auto state = s_->memory.states.find(name);
-  if (state != s_->memory.states.end()) return state->second.bytes();
-  return Fail(DiagnosticCode::kUnknownName, absl::StrCat("state ", std::string(name)), Names(s_->signature.states), "");
+  QUERN_ASSIGN(const Port* const port, s_->sizes.FindState(name));
+  return s_->memory.states.find(port->name)->second.bytes();
 }
 
 void Executable::ResetState() {

@@ -14,14 +14,14 @@
 #include <string_view>
 #include <vector>
 
-#include "base/diagnostic.h"
 #include "base/extent.h"
 #include "base/status.h"
 #include "lir/plan.h"
-#include "lir/signature.h"
 #include "runtime/bound_plan.h"
 #include "runtime/kernel_cache.h"
 #include "runtime/run_log.h"
+#include "runtime/run_sizes.h"
+#include "runtime/runnable.h"
 #include "runtime/thread_pool.h"
 
 namespace quern {
@@ -32,9 +32,6 @@ struct Variant {
   std::function<StatusOr<lir::Plan>()> plan;
 };
 
-// "LOGITS == 1, SEQ in 2..8", or "all sizes": for people.
-std::string GuardText(const SymbolRanges& guard);
-
 struct ExecutableOptions {
   std::shared_ptr<KernelCache> cache;
   std::shared_ptr<ThreadPool> pool;
@@ -42,49 +39,28 @@ struct ExecutableOptions {
   Stepping stepping = {};                     // normal runs: as it is
 };
 
-struct ConstBytes { const void* data; int64_t bytes; };
-struct MutableBytes { void* data; int64_t bytes; };
-
-// One run at a time: a Run, Prepare or BindParam while another is under way is the error kBusy, and has no effect. Everything
-// else is not thread-safe. Different executables are independent, except that those of one pool must not run at once; they
-// may share a kernel cache.
-//
-// Errors of a run are Diagnostics (base/diagnostic.h): kMissing, kUnknownName, kOutOfRange, kInputCount, kShapeMismatch,
-// kSizeConflict and kBusy, with the operand ("input x", "symbol SEQ") and the name of the graph.
-class Executable {
+// Different executables are independent, except that those of one pool must not run at once; they may share a kernel cache.
+class Executable : public Runnable {
  public:
   // Variants are tried in order. State is allocated and zero.
   // Errors: a state or parameter without a largest size; no memory.
   static StatusOr<std::unique_ptr<Executable>> Create(Signature signature, std::vector<Variant> variants, ExecutableOptions options);
-  ~Executable();
+  ~Executable() override;
 
-  const Signature& signature() const;
+  const Signature& signature() const override;
   // Position among signature().inputs. Error: kUnknownName lists the names there are.
   StatusOr<int> InputIndex(std::string_view name) const;
 
-  // The bytes must outlive the executable; those that are not aligned to 32 are copied. Binding after a run has effect:
-  // parameter-only work is done again. Errors: an unknown name, another length.
-  Status BindParam(std::string_view name, std::span<const uint8_t> bytes);
-
-  // `inputs` and `outputs` in the order of the signature. Memory is read and written in place: aligned to its elements, no
-  // output overlaps another or an input. Nothing is written when there is an error.
-  // Errors: a missing, unbound or out-of-range symbol; a wrong count or length; a parameter that is not bound; no variant.
-  Status Run(std::span<const ConstBytes> inputs, std::span<const MutableBytes> outputs, const Binding& symbols);
-  // Compiles the variant for these symbols without running it.
-  Status Prepare(const Binding& symbols);
+  // The bytes must outlive the executable; those that are not aligned to 32 are copied.
+  Status BindParam(std::string_view name, std::span<const uint8_t> bytes) override;
+  // Memory is read and written in place.
+  Status Run(std::span<const ConstBytes> inputs, std::span<const MutableBytes> outputs, const Binding& symbols) override;
+  Status Prepare(const Binding& symbols) override;
 
   StatusOr<std::span<uint8_t>> State(std::string_view name);
   void ResetState();
 
-  struct Report {
-    int variants = 0;         // that have been compiled
-    int64_t plan_ns = 0;      // regions lowered and planned
-    int64_t compile_ns = 0;   // to machine code, and parameter-only work
-    int64_t arena_bytes = 0;  // held now
-    int64_t bind_ns = 0;      // of the last run: everything before the first kernel
-    int64_t run_ns = 0;       // of the last run: kernels
-  };
-  const Report& report() const;
+  const Report& report() const override;
   // The plan of the last run, or null.
   const BoundPlan* last() const;
 
@@ -106,11 +82,7 @@ class Executable {
  private:
   struct State_;
   explicit Executable(std::unique_ptr<State_> state);
-  Status Fail(DiagnosticCode code, std::string operand, std::string expected, std::string got) const;
-  StatusOr<int> Choose(const Binding& symbols);
   Status Compile(int variant);
-  Status CheckLength(const char* kind, const Port& port, const void* data, int64_t bytes, int64_t expected) const;
-  Status CheckLengths(std::span<const ConstBytes> inputs, std::span<const MutableBytes> outputs);
   std::unique_ptr<State_> s_;
 };
 

@@ -48,6 +48,18 @@ int64_t Polynomial::Evaluate(std::span<const int64_t> values) const {
   return static_cast<int64_t>(sum);
 }
 
+std::optional<int64_t> Polynomial::EvaluateChecked(std::span<const int64_t> values) const {
+  int64_t sum = constant_;
+  for (const Term& term : terms_) {
+    int64_t product = term.coefficient;
+    for (const int symbol : term.symbols) {
+      if (__builtin_mul_overflow(product, values[symbol], &product)) return std::nullopt;
+    }
+    if (__builtin_add_overflow(sum, product, &sum)) return std::nullopt;
+  }
+  return sum;
+}
+
 StatusOr<IndexProgram> IndexProgram::Compile(const kir::ExprRef& expr, std::span<const std::string> names) {
   IndexProgram program;
   QUERN_RETURN_IF_ERROR(program.Emit(expr, names, 0));

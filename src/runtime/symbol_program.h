@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -23,6 +24,8 @@ class Polynomial {
   // Errors: a symbol that is not in `names`.
   static StatusOr<Polynomial> Compile(const Extent& extent, std::span<const std::string> names);
   int64_t Evaluate(std::span<const int64_t> values) const;
+  // The same, or nullopt where the sum or a part of it leaves 64 bits.
+  std::optional<int64_t> EvaluateChecked(std::span<const int64_t> values) const;
   bool is_constant() const { return terms_.empty(); }
 
  private:

@@ -1,0 +1,129 @@
+#include "device/program.h"
+
+#include <algorithm>
+#include <cctype>
+#include <map>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "base/hash.h"
+#include "lir/kernel_symbols.h"
+
+namespace quern::device {
+namespace {
+
+// "layers.0.ffn.matmul.f16" -> "k_layers_0_ffn_matmul_f16": an identifier, and no word of any language.
+std::string Identifier(const std::string& symbol) {
+  std::string name = "k_";
+  for (const char c : symbol) name += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
+  return name;
+}
+
+StatusOr<Kernel> Describe(const kir::Kernel& kernel, std::string symbol) {
+  QUERN_ASSIGN(const kir::BlockShape shape, kir::ShapeOfBlock(kernel));
+  if (shape.threads == 0) return absl::InternalError(absl::StrFormat("kernel %s is not scheduled for blocks of threads", symbol));
+  Kernel made;
+  made.symbol = std::move(symbol);
+  made.threads = shape.threads;
+  made.shared_bytes = shape.shared_bytes;
+  made.symbols = kernel.symbols;
+  made.grid = kernel.grid;
+  for (const kir::GridDim& dim : kernel.grid) {
+    QUERN_RETURN_IF_ERROR(ExtentOf(dim.low).status());
+    QUERN_RETURN_IF_ERROR(ExtentOf(dim.high).status());
+  }
+  for (const kir::Param& param : kernel.params) {
+    made.params.push_back({param.name, kir::LayoutBytes(param.type.layout, param.type.dtype, param.type.dims), param.mode, param.align});
+  }
+  return made;
+}
+
+// Kernels of several plans, identical ones once.
+class Collector {
+ public:
+  explicit Collector(Collected& made) : made_(made) {}
+
+  StatusOr<Variant> Add(const PlannedVariant& planned) {
+    const lir::Plan& plan = planned.plan;
+    const std::vector<std::string> symbols = lir::KernelSymbols(plan, planned.guard);
+    std::vector<int> kernels;
+    for (size_t k = 0; k < plan.kernels.size(); ++k) {
+      QUERN_ASSIGN(const int index, Intern(plan.kernels[k], symbols[k]));
+      kernels.push_back(index);
+    }
+    Variant variant{planned.guard, plan.buffers, plan.once, plan.launches, plan.requirements, plan.arena_bytes, plan.once_bytes};
+    for (std::vector<lir::Launch>* launches : {&variant.once, &variant.launches}) {
+      for (lir::Launch& launch : *launches) launch.kernel = kernels[launch.kernel];
+    }
+    return variant;
+  }
+
+ private:
+  StatusOr<int> Intern(const kir::Kernel& kernel, const std::string& symbol) {
+    std::string key = kir::Print(kernel, {.origins = false, .normalise_names = true});
+    for (const kir::SymbolDecl& declared : kernel.symbols) absl::StrAppend(&key, "|", declared.name);
+    const auto [known, added] = kernels_.emplace(HashBytes(key), static_cast<int>(made_.kernels.size()));
+    if (!added) return known->second;
+    const std::string base = Identifier(symbol);
+    std::string name = base;
+    for (int i = 2; !names_.insert(name).second; ++i) name = absl::StrCat(base, "_", i);
+    QUERN_ASSIGN(Kernel described, Describe(kernel, std::move(name)));
+    made_.program.kernels.push_back(std::move(described));
+    made_.kernels.push_back(kernel);
+    return known->second;
+  }
+
+  Collected& made_;
+  std::map<Hash128, int> kernels_;
+  std::set<std::string> names_;
+};
+
+}  // namespace
+
+StatusOr<Extent> ExtentOf(const kir::ExprRef& expr) {
+  if (const auto* constant = std::get_if<kir::Const>(&expr->node); constant != nullptr && !IsFloat(expr->dtype)) return Extent(constant->integer);
+  if (const auto* name = std::get_if<kir::NameRef>(&expr->node)) return Extent::Symbol(name->name);
+  if (const auto* apply = std::get_if<kir::Apply>(&expr->node); apply != nullptr && apply->args.size() == 2) {
+    QUERN_ASSIGN(const Extent a, ExtentOf(apply->args[0]));
+    QUERN_ASSIGN(const Extent b, ExtentOf(apply->args[1]));
+    if (apply->op == kir::Op::kAdd) return a + b;
+    if (apply->op == kir::Op::kSub) return a - b;
+    if (apply->op == kir::Op::kMul) return a * b;
+  }
+  return absl::UnimplementedError(absl::StrFormat("%s is no polynomial in symbols", kir::Print(expr)));
+}
+
+std::vector<std::string> Collected::symbols() const {
+  std::vector<std::string> symbols;
+  for (const Kernel& kernel : program.kernels) symbols.push_back(kernel.symbol);
+  return symbols;
+}
+
+StatusOr<Collected> CollectProgram(Signature signature, std::span<const PlannedVariant> variants) {
+  Collected made;
+  made.program.signature = std::move(signature);
+  Collector collector(made);
+  for (const PlannedVariant& planned : variants) {
+    QUERN_ASSIGN(Variant variant, collector.Add(planned));
+    made.program.variants.push_back(std::move(variant));
+  }
+  QUERN_RETURN_IF_ERROR(Verify(made.program));
+  return made;
+}
+
+Status AddModule(Program& program, const codegen::DeviceModule& module) {
+  if (module.kernels.size() != program.kernels.size()) {
+    return absl::InternalError(absl::StrFormat("the text has %u entries, %u kernels were asked for", module.kernels.size(), program.kernels.size()));
+  }
+  for (size_t k = 0; k < module.kernels.size(); ++k) {
+    const codegen::DeviceKernel& made = module.kernels[k];
+    if (made.symbol != program.kernels[k].symbol) {
+      return absl::InternalError(absl::StrFormat("entry %u is %s, %s was asked for", k, made.symbol, program.kernels[k].symbol));
+    }
+    program.kernels[k].threads = made.threads;
+    program.kernels[k].shared_bytes = made.shared_bytes;
+  }
+  return Verify(program);
+}
+
+}  // namespace quern::device

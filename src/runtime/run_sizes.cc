@@ -1,0 +1,146 @@
+#include "runtime/run_sizes.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "runtime/requirements.h"
+
+namespace quern {
+namespace {
+
+std::string Names(const std::vector<Port>& ports) {
+  std::string names;
+  for (size_t i = 0; i < ports.size() && i < 8; ++i) absl::StrAppend(&names, i == 0 ? "" : ", ", ports[i].name);
+  if (ports.size() > 8) absl::StrAppend(&names, ", ... (", ports.size(), " in all)");
+  return names.empty() ? "none" : names;
+}
+
+const Port* FindPort(const std::vector<Port>& ports, std::string_view name) {
+  for (const Port& port : ports) {
+    if (port.name == name) return &port;
+  }
+  return nullptr;
+}
+
+std::string RangeText(const SymbolRange& range) {
+  return absl::StrCat(range.low, "..", range.high == INT64_MAX ? "" : absl::StrCat(range.high));
+}
+
+}  // namespace
+
+std::string GuardText(const SymbolRanges& guard) {
+  std::string text;
+  for (const auto& [symbol, range] : guard) {
+    absl::StrAppend(&text, text.empty() ? "" : ", ", symbol);
+    if (range.low == range.high) absl::StrAppend(&text, " == ", range.low);
+    else absl::StrAppend(&text, " in ", range.low, "..", range.high);
+  }
+  return text.empty() ? "all sizes" : text;
+}
+
+StatusOr<RunSizes> RunSizes::Create(Signature signature, std::span<const SymbolRanges> guards) {
+  RunSizes sizes;
+  sizes.signature_ = std::move(signature);
+  for (const auto& [name, range] : sizes.signature_.symbols) {
+    sizes.names_.push_back(name);
+    sizes.ranges_.push_back(range);
+  }
+  for (const SymbolRanges& guard : guards) {
+    std::vector<SymbolRange>& ranges = sizes.guards_.emplace_back(sizes.ranges_);
+    for (size_t i = 0; i < sizes.names_.size(); ++i) {
+      const auto range = guard.find(sizes.names_[i]);
+      if (range != guard.end()) ranges[i] = range->second;
+    }
+  }
+  for (const Port& port : sizes.signature_.inputs) {
+    QUERN_ASSIGN(Polynomial bytes, Polynomial::Compile(BytesOf(port, false), sizes.names_));
+    sizes.input_sizes_.push_back(std::move(bytes));
+  }
+  for (const Port& port : sizes.signature_.outputs) {
+    QUERN_ASSIGN(Polynomial bytes, Polynomial::Compile(BytesOf(port, false), sizes.names_));
+    sizes.output_sizes_.push_back(std::move(bytes));
+  }
+  return sizes;
+}
+
+Status RunSizes::Fail(DiagnosticCode code, std::string operand, std::string expected, std::string got) const {
+  return ToStatus({code, "", std::move(operand), std::move(expected), std::move(got), signature_.name});
+}
+
+StatusOr<int> RunSizes::InputIndex(std::string_view name) const {
+  const Port* port = FindPort(signature_.inputs, name);
+  if (port != nullptr) return static_cast<int>(port - signature_.inputs.data());
+  return Fail(DiagnosticCode::kUnknownName, absl::StrCat("input ", std::string(name)), Names(signature_.inputs), "");
+}
+
+StatusOr<const Port*> RunSizes::FindState(std::string_view name) const {
+  const Port* port = FindPort(signature_.states, name);
+  if (port != nullptr) return port;
+  return Fail(DiagnosticCode::kUnknownName, absl::StrCat("state ", std::string(name)), Names(signature_.states), "");
+}
+
+StatusOr<const Port*> RunSizes::CheckParam(std::string_view name, int64_t bytes) const {
+  const Port* port = FindPort(signature_.params, name);
+  if (port == nullptr) return Fail(DiagnosticCode::kUnknownName, absl::StrCat("parameter ", std::string(name)), Names(signature_.params), "");
+  const Extent expected = BytesOf(*port, true);
+  if (expected.is_constant() && expected.constant() == bytes) return port;
+  return Fail(DiagnosticCode::kShapeMismatch, absl::StrCat("parameter ", port->name),
+              absl::StrCat(expected.ToString(), " bytes of ", port->type.ToString()), absl::StrCat(bytes, " bytes"));
+}
+
+StatusOr<int> RunSizes::Choose(const Binding& symbols) {
+  values_.clear();
+  for (size_t i = 0; i < names_.size(); ++i) {
+    const auto value = symbols.find(names_[i]);
+    if (value == symbols.end()) return Fail(DiagnosticCode::kMissing, absl::StrCat("symbol ", names_[i]), "", "");
+    if (value->second < ranges_[i].low || value->second > ranges_[i].high) {
+      return Fail(DiagnosticCode::kOutOfRange, absl::StrCat("symbol ", names_[i]), RangeText(ranges_[i]), absl::StrCat(value->second));
+    }
+    values_.push_back(value->second);
+  }
+  if (symbols.size() != names_.size()) {
+    for (const auto& [name, value] : symbols) {
+      if (!signature_.symbols.contains(name)) {
+        return Fail(DiagnosticCode::kUnknownName, absl::StrCat("symbol ", name), names_.empty() ? "none" : absl::StrJoin(names_, ", "), "");
+      }
+    }
+  }
+  for (size_t v = 0; v < guards_.size(); ++v) {
+    bool holds = true;
+    for (size_t i = 0; holds && i < values_.size(); ++i) holds = guards_[v][i].low <= values_[i] && values_[i] <= guards_[v][i].high;
+    if (holds) return static_cast<int>(v);
+  }
+  return Fail(DiagnosticCode::kSizeConflict, "", "a guard of some variant", SizesText(names_, values_));
+}
+
+Status RunSizes::CheckLength(const char* kind, const Port& port, const void* data, int64_t bytes, int64_t expected) const {
+  if (bytes == expected && (data != nullptr || bytes == 0)) return absl::OkStatus();
+  if (bytes == expected) return Fail(DiagnosticCode::kMissing, absl::StrCat(kind, port.name), "", "");
+  return Fail(DiagnosticCode::kShapeMismatch, absl::StrCat(kind, port.name),
+              absl::StrCat(expected, " bytes of ", port.type.ToString()), absl::StrCat(bytes, " bytes"));
+}
+
+Status RunSizes::CheckMemory(std::span<const ConstBytes> inputs, std::span<const MutableBytes> outputs) {
+  if (!counted_ || sized_ != values_) {
+    input_bytes_.clear();
+    output_bytes_.clear();
+    for (const Polynomial& size : input_sizes_) input_bytes_.push_back(size.Evaluate(values_));
+    for (const Polynomial& size : output_sizes_) output_bytes_.push_back(size.Evaluate(values_));
+    sized_ = values_;
+    counted_ = true;
+  }
+  if (inputs.size() != input_bytes_.size()) {
+    return Fail(DiagnosticCode::kMissing, absl::StrFormat("one of the %u inputs (%s)", input_bytes_.size(), Names(signature_.inputs)), "", "");
+  }
+  if (outputs.size() != output_bytes_.size()) {
+    return Fail(DiagnosticCode::kMissing, absl::StrFormat("one of the %u outputs", output_bytes_.size()), "", "");
+  }
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    QUERN_RETURN_IF_ERROR(CheckLength("input ", signature_.inputs[i], inputs[i].data, inputs[i].bytes, input_bytes_[i]));
+  }
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    QUERN_RETURN_IF_ERROR(CheckLength("output ", signature_.outputs[i], outputs[i].data, outputs[i].bytes, output_bytes_[i]));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace quern
