@@ -81,9 +81,12 @@ inline std::span<const uint8_t> Bytes(const std::vector<float>& values) {
   return {reinterpret_cast<const uint8_t*>(values.data()), values.size() * sizeof(float)};
 }
 
+// The JIT reads parameters where they are.
 inline Status BindSmall(Runnable& runnable) {
-  QUERN_RETURN_IF_ERROR(runnable.BindParam("gain", Bytes(Wave(37, 0.31))));
-  return runnable.BindParam("w", Bytes(Wave(37 * 41, 0.17)));
+  static const auto* const gain = new std::vector<float>(Wave(37, 0.31));
+  static const auto* const w = new std::vector<float>(Wave(37 * 41, 0.17));
+  QUERN_RETURN_IF_ERROR(runnable.BindParam("gain", Bytes(*gain)));
+  return runnable.BindParam("w", Bytes(*w));
 }
 
 // The output of one step of the small graph, whose input depends on `past`.
