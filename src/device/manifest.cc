@@ -116,6 +116,25 @@ Json VariantRow(const Variant& variant, Constants& constants) {
           {"requirements", std::move(requirements)}};
 }
 
+// What fits a line stands on one.
+void Put(std::string& out, const Json& json, size_t indent) {
+  constexpr size_t kLine = 150;
+  const std::string line = json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  if (json.is_primitive() || json.empty() || indent + line.size() <= kLine) {
+    out += line;
+    return;
+  }
+  out += json.is_object() ? '{' : '[';
+  bool first = true;
+  for (const auto& member : json.items()) {
+    absl::StrAppend(&out, first ? "\n" : ",\n", std::string(indent + 1, ' '));
+    if (json.is_object()) absl::StrAppend(&out, Json(member.key()).dump(-1, ' ', false, Json::error_handler_t::replace), ": ");
+    Put(out, member.value(), indent + 1);
+    first = false;
+  }
+  absl::StrAppend(&out, "\n", std::string(indent, ' '), json.is_object() ? "}" : "]");
+}
+
 }  // namespace
 
 std::string WriteManifest(const Program& program, const ManifestFiles& files) {
@@ -157,7 +176,9 @@ std::string WriteManifest(const Program& program, const ManifestFiles& files) {
   json["kernels"] = std::move(kernels);
   json["variants"] = std::move(variants);
   json["constants"] = constants.Take();
-  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+  std::string text;
+  Put(text, json, 0);
+  return text + "\n";
 }
 
 }  // namespace quern::device
