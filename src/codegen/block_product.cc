@@ -35,12 +35,6 @@ std::string SquareProduct::Named(const char* what, int product) const {
   return products_ == 1 ? what : absl::StrCat(what, product);
 }
 
-std::vector<std::string> SquareProduct::tiles() const {
-  std::vector<std::string> names;
-  for (int p = 0; p < products_; ++p) names.push_back(Named("acc", p));
-  return names;
-}
-
 int64_t SquareProduct::threads() const { return halves() ? kWarps * kir::kWarpThreads : kThreads; }
 
 kir::Block SquareProduct::Allocs() const {
@@ -55,14 +49,15 @@ kir::Block SquareProduct::Allocs() const {
 kir::StmtRef SquareProduct::Steps(const Part& x, const std::vector<Part>& w, const kir::ExprRef& depth, kir::Block use) const {
   const kir::ExprRef k = kb::Ref("k0"), zero = kb::Int(0);
   kir::Block fetch = {kb::Copy(Shared("sa", zero, kRows, depth_), x(kRows, k, depth_))};
-  for (int p = 0; p < products_; ++p) {
+  for (int p = 0; p < static_cast<int>(w.size()); ++p) {
     fetch.push_back(kb::Copy(Shared(Named("sb", p), zero, columns_, depth_), w[p](columns_, k, depth_)));
   }
   return kb::Pipeline("k0", zero, depth, depth_, stages_, std::move(fetch), std::move(use));
 }
 
-kir::StmtRef SquareProduct::Threads(const Part& x, const std::vector<Part>& w, const kir::ExprRef& depth, int origin, const Finish& finish) const {
-  const std::vector<std::string> names = tiles();
+kir::StmtRef SquareProduct::Threads(const std::vector<std::string>& tiles, const Part& x, const std::vector<Part>& w, const kir::ExprRef& depth,
+                                    int origin, const Finish& finish) const {
+  const int count = static_cast<int>(w.size());
   kir::Block body, use;
   kir::ExprRef row, column;
   int64_t rows = 0, columns = 0;
@@ -70,8 +65,8 @@ kir::StmtRef SquareProduct::Threads(const Part& x, const std::vector<Part>& w, c
     rows = kRows / 2, columns = columns_ / 2;
     row = (kb::Ref("w") / 2.0) * static_cast<double>(rows), column = (kb::Ref("w") % 2.0) * static_cast<double>(columns);
     const char* op = dtype_ == DType::kF16 ? "mma_f16" : "mma_bf16";
-    for (int p = 0; p < products_; ++p) {
-      use.push_back(kb::CallTile(op, {names[p]}, {Shared("sa", row, rows, depth_), Shared(Named("sb", p), column, columns, depth_)}));
+    for (int p = 0; p < count; ++p) {
+      use.push_back(kb::CallTile(op, {tiles[p]}, {Shared("sa", row, rows, depth_), Shared(Named("sb", p), column, columns, depth_)}));
     }
   } else {
     rows = kRows / kAcross, columns = columns_ / kAcross;
@@ -79,13 +74,13 @@ kir::StmtRef SquareProduct::Threads(const Part& x, const std::vector<Part>& w, c
     column = (kb::Ref("t") % static_cast<double>(kAcross)) * static_cast<double>(columns);
     const kir::ExprRef k = kb::Ref("k");
     kir::Block adds;
-    for (int p = 0; p < products_; ++p) {
+    for (int p = 0; p < count; ++p) {
       const kir::ExprRef a = kb::At("sa", DType::kF32, {row + kb::Ref("ti"), k}), b = kb::At(Named("sb", p), DType::kF32, {column + kb::Ref("tj"), k});
-      adds.push_back(kb::Store(names[p], {kb::Ref("ti"), kb::Ref("tj")}, kb::Contract(kb::Ref(names[p], DType::kF32) + a * b)));
+      adds.push_back(kb::Store(tiles[p], {kb::Ref("ti"), kb::Ref("tj")}, kb::Contract(kb::Ref(tiles[p], DType::kF32) + a * b)));
     }
-    use = {kb::For("k", kb::Int(0), kb::Int(depth_), {kb::Map({"ti", "tj"}, names, {kb::Int(rows), kb::Int(columns)}, std::move(adds))})};
+    use = {kb::For("k", kb::Int(0), kb::Int(depth_), {kb::Map({"ti", "tj"}, tiles, {kb::Int(rows), kb::Int(columns)}, std::move(adds))})};
   }
-  for (const std::string& name : names) body.push_back(kb::Tile(name, {rows, columns}));
+  for (const std::string& name : tiles) body.push_back(kb::Tile(name, {rows, columns}));
   body.push_back(kb::WithOrigin(Steps(x, w, depth, std::move(use)), origin));
   const kir::Block last = finish(row, column, rows, columns);
   body.insert(body.end(), last.begin(), last.end());
@@ -93,4 +88,4 @@ kir::StmtRef SquareProduct::Threads(const Part& x, const std::vector<Part>& w, c
                   : kb::Thread(kir::ThreadLevel::kBlock, "t", kThreads, std::move(body));
 }
 
-}  // namespace quern::codegen
+}  // tilespace quern::codegen

@@ -21,8 +21,6 @@ class SquareProduct {
   // `dtype`: f32, f16 or bf16, what the operands are in shared memory. `columns`: a multiple of 64. `products`: of the same rows.
   SquareProduct(DType dtype, int64_t columns, int products, const BlockFacts& facts);
 
-  // Names of the tiles of sums, f32, one a product.
-  std::vector<std::string> tiles() const;
   // Shared memory for the slices: at the start of the kernel.
   kir::Block Allocs() const;
 
@@ -30,8 +28,10 @@ class SquareProduct {
   using Part = std::function<kir::Slice(int64_t rows, const kir::ExprRef& k, int64_t depth)>;
   // Statements for what a warp or thread holds: the elements from (row, column) of the squares, in the tiles.
   using Finish = std::function<kir::Block(const kir::ExprRef& row, const kir::ExprRef& column, int64_t rows, int64_t columns)>;
-  // The thread loop. `x`: the rows; `w`: one a product, its columns as rows; `depth`: columns of all of them.
-  kir::StmtRef Threads(const Part& x, const std::vector<Part>& w, const kir::ExprRef& depth, int origin, const Finish& finish) const;
+  // The thread loop. `tiles`: names for the sums, f32, one a product; `x`: the rows; `w`: one a product, its columns as rows;
+  // `depth`: columns of all of them.
+  kir::StmtRef Threads(const std::vector<std::string>& tiles, const Part& x, const std::vector<Part>& w, const kir::ExprRef& depth, int origin,
+                       const Finish& finish) const;
   int64_t threads() const;
 
  private:

@@ -126,7 +126,7 @@ class ThreadSchedule {
         Measure(let->value);
       } else if (const auto* store = std::get_if<kir::Store>(&stmt->node)) {
         Measure(store->value);
-      } else if (std::holds_alternative<kir::TileCall>(stmt->node)) {
+      } else if (std::holds_alternative<kir::TileCall>(stmt->node) || std::holds_alternative<kir::Pack>(stmt->node)) {
         longest_ = std::max<int64_t>(longest_, facts_.threads);
       }
     }
@@ -185,6 +185,8 @@ class ThreadSchedule {
       return Keep(stmt, *alloc);
     } else if (std::holds_alternative<kir::Prefetch>(copy.node)) {
       return absl::OkStatus();
+    } else if (const auto* pack = std::get_if<kir::Pack>(&copy.node)) {
+      return Decode(stmt, *pack, out);
     } else if (const auto* tile = std::get_if<kir::Tile>(&copy.node)) {
       tiles_->Add(*tile, out);
       return absl::OkStatus();
@@ -215,6 +217,18 @@ class ThreadSchedule {
     kept_.insert(alloc.name);
     tiles_->Keep(alloc.name, type);
     shared_.push_back(kb::Alloc(alloc.name, type, kir::Space::kShared));
+    return absl::OkStatus();
+  }
+
+  // A pack to plain floats in scratch is a copy that decodes.
+  Status Decode(const kir::Stmt& stmt, const kir::Pack& pack, kir::Block& out) {
+    const auto param = std::find_if(kernel_.params.begin(), kernel_.params.end(), [&](const kir::Param& p) { return p.name == pack.src.buffer; });
+    if (!kept_.contains(pack.dst.buffer) || param == kernel_.params.end() || !kir::CanCopy(param->type.dtype, param->type.layout, DType::kF32, kir::Layout::kRow)) {
+      return Cannot(stmt);
+    }
+    out.push_back(kb::Barrier());
+    out.push_back(kb::Copy(pack.dst, pack.src));
+    out.push_back(kb::Barrier());
     return absl::OkStatus();
   }
 

@@ -120,7 +120,13 @@ Status MatmulKernels::EmitKernel(const std::vector<const MatmulSegment*>& segmen
 
   // Several segments: g counts chunks, and the first chunk of each is where the one before it ends.
   std::optional<SquareProduct> square;
-  if (form_ == Form::kSquares) square.emplace(SquareType(), chunk, static_cast<int>(products), *view_.facts.blocks);
+  kir::Block staging;
+  if (form_ == Form::kSquares) {
+    staging = Staging(segments, chunk);
+    BlockFacts facts = *view_.facts.blocks;
+    facts.shared_bytes -= static_cast<int64_t>(staging.size()) * SquareProduct::kRows * chunk * ScalarBytes(DType::kF32);
+    square.emplace(SquareType(), chunk, static_cast<int>(products), facts);
+  }
   kir::Block block;
   int64_t end = total;
   for (size_t s = segments.size(); s-- > 0;) {
@@ -138,6 +144,7 @@ Status MatmulKernels::EmitKernel(const std::vector<const MatmulSegment*>& segmen
   }
   if (square) {
     kir::Block allocs = square->Allocs();
+    allocs.insert(allocs.end(), staging.begin(), staging.end());
     block.insert(block.begin(), allocs.begin(), allocs.end());
   }
   writer.kernel.body = std::move(block);

@@ -65,6 +65,8 @@ class MatmulKernels {
   void EmitSquares(KernelWriter& writer, FusedExpr& expr, const MatmulSegment& segment, const SquareProduct& square, const kir::ExprRef& n0,
                    int64_t chunk, kir::Block& block);
   bool Rotates(const MatmulSegment& segment) const;
+  // Shared memory for squares of sums, one for each root of the segment that rotates and has most of them.
+  kir::Block Staging(const std::vector<const MatmulSegment*>& segments, int64_t chunk) const;
 
   enum class Form : uint8_t { kFew, kMany, kSquares };
   const RegionView& view_;

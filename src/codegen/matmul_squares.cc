@@ -34,10 +34,25 @@ bool MatmulKernels::Rotates(const MatmulSegment& segment) const {
   return std::any_of(segment.results.begin(), segment.results.end(), [&](const MatmulResult& result) { return rotates(result.value, rotates); });
 }
 
+namespace {
+std::string StagingName(size_t number) { return absl::StrCat("sq", number); }
+}  // namespace
+
+kir::Block MatmulKernels::Staging(const std::vector<const MatmulSegment*>& segments, int64_t chunk) const {
+  size_t count = 0;
+  for (const MatmulSegment* segment : segments) count = std::max(count, Rotates(*segment) ? segment->roots.size() : 0);
+  kir::Block allocs;
+  for (size_t s = 0; s < count; ++s) {
+    allocs.push_back(kb::Alloc(StagingName(s), {DType::kF32, {Extent(SquareProduct::kRows), Extent(chunk)}, kir::Layout::kRow}, kir::Space::kShared));
+  }
+  return allocs;
+}
+
 void MatmulKernels::EmitSquares(KernelWriter& writer, FusedExpr& expr, const MatmulSegment& segment, const SquareProduct& square,
                                 const kir::ExprRef& n0, int64_t chunk, kir::Block& block) {
   const kir::ExprRef m = kb::Ref("m"), i = kb::Ref("i"), j = kb::Ref("j");
-  const std::vector<std::string> tiles = square.tiles();
+  std::vector<std::string> tiles;
+  for (const int root : segment.roots) tiles.push_back(TileName(root));
   auto number = [&](int root) {
     return static_cast<size_t>(std::find(segment.roots.begin(), segment.roots.end(), root) - segment.roots.begin());
   };
@@ -50,26 +65,20 @@ void MatmulKernels::EmitSquares(KernelWriter& writer, FusedExpr& expr, const Mat
   auto live = [](int64_t count, const kir::ExprRef& end, const kir::ExprRef& first) { return MinExpr(kb::Int(count), end - first); };
   const kir::ExprRef all_rows = kb::FromExtent(plan_.rows), all_columns = kb::Int(segment.columns);
   const bool staged = Rotates(segment);
-  auto staging = [&](int root) { return absl::StrCat("sq", root); };
+  auto staging = [&](int root) { return StagingName(number(root)); };
   auto finish = [&](const kir::ExprRef& row, const kir::ExprRef& column, int64_t high, int64_t wide) -> kir::Block {
-    const std::vector<std::string> used(tiles.begin(), tiles.begin() + static_cast<int64_t>(segment.roots.size()));
     kir::Block body;
     if (staged) {
       for (const int root : segment.roots) {
-        body.push_back(kb::Store(staging(root), {row + i, column + j}, kb::Ref(tiles[number(root)], DType::kF32)));
+        body.push_back(kb::Store(staging(root), {row + i, column + j}, kb::Ref(TileName(root), DType::kF32)));
       }
-      return {kb::Map({"i", "j"}, used, {kb::Int(high), kb::Int(wide)}, std::move(body))};
+      return {kb::Map({"i", "j"}, tiles, {kb::Int(high), kb::Int(wide)}, std::move(body))};
     }
     body = Results(writer, expr, segment, m + row + i, n0 + column + j, nullptr,
-                   [&](int root, const kir::ExprRef&) { return kb::Ref(tiles[number(root)], DType::kF32); });
-    return {kb::Map({"i", "j"}, used, {live(high, all_rows, m + row), live(wide, all_columns, n0 + column)}, std::move(body))};
+                   [&](int root, const kir::ExprRef&) { return kb::Ref(TileName(root), DType::kF32); });
+    return {kb::Map({"i", "j"}, tiles, {live(high, all_rows, m + row), live(wide, all_columns, n0 + column)}, std::move(body))};
   };
-  if (staged) {
-    for (const int root : segment.roots) {
-      block.push_back(kb::Alloc(staging(root), {DType::kF32, {Extent(SquareProduct::kRows), Extent(chunk)}, kir::Layout::kRow}, kir::Space::kShared));
-    }
-  }
-  block.push_back(square.Threads(rows, weights, kb::Int(plan_.k), writer.Origin(segment.roots[0]), finish));
+  block.push_back(square.Threads(tiles, rows, weights, kb::Int(plan_.k), writer.Origin(segment.roots[0]), finish));
   if (!staged) return;
   const kir::ExprRef column = n0 + j;
   kir::Block body = Results(writer, expr, segment, m + i, column, nullptr, [&](int root, const kir::ExprRef& at) {
@@ -83,6 +92,8 @@ void MatmulKernels::EmitSquares(KernelWriter& writer, FusedExpr& expr, const Mat
       kir::ThreadLevel::kBlock, "t", square.threads(),
       {kb::For("i", t / static_cast<double>(across), live(SquareProduct::kRows, all_rows, m),
                {kb::For("j", t % static_cast<double>(across), live(chunk, all_columns, n0), std::move(body), across)}, square.threads() / across)}));
+  // Nothing follows, but other branches of the kernel end without a barrier, and the verifier takes the ends of branches as one.
+  block.push_back(kb::Barrier());
 }
 
 }  // namespace quern::codegen

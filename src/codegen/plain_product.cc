@@ -102,7 +102,7 @@ kir::Kernel Scheduled(kir::Kernel kernel, const Product& product, const BlockFac
                            product.origin)};
   };
   kir::Block body = square.Allocs();
-  body.push_back(square.Threads(part(product.a, "bm"), {part(product.b, "bn")}, product.depth, product.origin, finish));
+  body.push_back(square.Threads({"acc"}, part(product.a, "bm"), {part(product.b, "bn")}, product.depth, product.origin, finish));
   kernel.grid = {{"bm", kb::Int(0), product.i.high, SquareProduct::kRows}, {"bn", kb::Int(0), product.j.high, SquareProduct::kRows}};
   kernel.body = std::move(body);
   kernel.sequential = false;

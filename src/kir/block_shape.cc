@@ -41,7 +41,12 @@ class ShapeFinder {
       } else if (const auto* pipeline = std::get_if<Pipeline>(&stmt->node)) {
         for (const StmtRef& fetched : pipeline->fetch) {
           const auto* copy = fetched == nullptr ? nullptr : std::get_if<Copy>(&fetched->node);
-          if (copy != nullptr) shape_.shared_bytes += (pipeline->stages - 1) * bytes_[copy->dst.buffer];
+          if (copy == nullptr) continue;
+          // Pipelines one after the other use the same buffers.
+          int& stages = stages_.try_emplace(copy->dst.buffer, 1).first->second;
+          if (pipeline->stages <= stages) continue;
+          shape_.shared_bytes += (pipeline->stages - stages) * bytes_[copy->dst.buffer];
+          stages = pipeline->stages;
         }
         QUERN_RETURN_IF_ERROR(Visit(pipeline->use, scope));
       } else if (const auto* alloc = std::get_if<Alloc>(&stmt->node)) {
@@ -83,6 +88,7 @@ class ShapeFinder {
   const Kernel& kernel_;
   BlockShape shape_;
   std::map<std::string, int64_t> bytes_;
+  std::map<std::string, int> stages_;  // buffers that pipelines fetch into: the most
 };
 
 }  // namespace

@@ -227,10 +227,11 @@ Status Verifier::CheckNode(const If& branch) {
   QUERN_RETURN_IF_ERROR(CheckBlock(branch.then_body));
   prover_.PopFacts(facts);
   const std::set<std::string> after_then = std::exchange(written_, before);
+  const int then_end = std::exchange(phase_, phase);  // both branches go on from what is before them
   Assume(branch.condition, false);
   QUERN_RETURN_IF_ERROR(CheckBlock(branch.else_body));
   prover_.PopFacts(facts);
-  JoinPhases(phase, phase_);
+  JoinPhases(then_end, phase_);
   if (differs) {
     // Other threads may take the branch that writes.
     divergent_.pop_back();

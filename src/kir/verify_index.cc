@@ -61,11 +61,14 @@ Extent Verifier::Quotient(const Extent& value, int64_t divisor) {
   return Memo(Key("div", value, divisor), "div", [&](IndexProver::Id id) {
     prover_.SetHigh(id, value, divisor);
     prover_.SetLow(id, value - (divisor - 1), divisor);
-    // The polynomial bounds lose that the quotient is whole: c / 32 of c in 0..95 is in 0..2. Facts may be taken back while
+    // The polynomial bounds lose that the quotient is whole: c / 32 of c in 0..95 is in 0..2. Facts will be taken back while
     // the quotient stays, so only bounds that need none count.
-    if (prover_.fact_count() > 0) return;
-    if (const std::optional<int64_t> low = prover_.Low(value)) prover_.SetLow(id, FloorDivide(*low, divisor));
-    if (const std::optional<int64_t> high = prover_.High(value)) prover_.SetHigh(id, FloorDivide(*high, divisor));
+    const std::vector<Extent> facts = prover_.Facts(0);
+    prover_.PopFacts(0);
+    const std::optional<int64_t> low = prover_.Low(value), high = prover_.High(value);
+    for (const Extent& fact : facts) prover_.PushFact(fact);
+    if (low) prover_.SetLow(id, FloorDivide(*low, divisor));
+    if (high) prover_.SetHigh(id, FloorDivide(*high, divisor));
   });
 }
 

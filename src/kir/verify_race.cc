@@ -126,10 +126,11 @@ bool Verifier::SeparateAlways(const Parallel& scope, const Access& a, const Acce
   const IndexProver::Id size = prover_.size();
   const size_t facts = prover_.fact_count();
   const std::map<std::string, Extent> names = prover_.Clone(scope.first, shared, pinned, direction);
-  for (const Extent& fact : a.facts) prover_.PushFact(fact);
-  for (const Extent& fact : b.facts) prover_.PushFact(IndexProver::Rename(fact, names));
-  // Guards may leave no two such iterations at all.
-  bool separate = false;
+  std::vector<Extent> both = a.facts;
+  for (const Extent& fact : b.facts) both.push_back(IndexProver::Rename(fact, names));
+  for (const Extent& fact : both) prover_.PushFact(fact);
+  // Guards may leave no two such iterations at all, as those of the branches of an `if` on what both share.
+  bool separate = std::any_of(both.begin(), both.end(), [&](const Extent& fact) { return prover_.AtMost(fact, -1); });
   if (scope.thread && direction != 0) {
     const Extent original = prover_.Variable(pinned), copy = IndexProver::Rename(original, names);
     separate = direction > 0 ? prover_.AtMost(copy, original) : prover_.AtMost(original, copy);
