@@ -121,7 +121,7 @@ StatusOr<std::vector<uint8_t>> RandomBuffer(const BufferType& type, const Bindin
 }
 
 std::string FirstDifference(const BufferType& type, const std::vector<uint8_t>& got, const std::vector<uint8_t>& want,
-                            double tolerance) {
+                            double tolerance, bool each) {
   if (got == want) return "";
   const std::vector<double> g = Elements(type, got), w = Elements(type, want);
   if (g.empty() || (tolerance == 0 && IsBlock(type.dtype))) {
@@ -129,7 +129,9 @@ std::string FirstDifference(const BufferType& type, const std::vector<uint8_t>& 
     return absl::StrFormat(", byte %d = %d, not %d", at, got[at], want[at]);
   }
   double largest = 0;
-  for (double value : w) largest = std::isfinite(value) ? std::max(largest, std::fabs(value)) : largest;
+  for (double value : w) largest = !each && std::isfinite(value) ? std::max(largest, std::fabs(value)) : largest;
+  // Of each alone, a little is left for what is too small to be rounded well.
+  const double least = !each ? 0 : type.dtype == DType::kF16 ? 0x1p-23 : 0x1p-130;
   if (IsBlock(type.dtype)) tolerance = std::max(tolerance, 1.05 / 127);
   const bool exact = tolerance == 0 || IsInteger(type.dtype) || type.dtype == DType::kBool;
   const size_t size = got.size() / g.size();
@@ -137,7 +139,7 @@ std::string FirstDifference(const BufferType& type, const std::vector<uint8_t>& 
     if (std::isnan(g[i]) && std::isnan(w[i])) continue;
     // By bytes: -0 is not 0, and two integers may be one double.
     const bool equal = exact ? std::equal(&got[i * size], &got[i * size] + size, &want[i * size])
-                             : g[i] == w[i] || std::fabs(g[i] - w[i]) <= tolerance * (std::fabs(w[i]) + largest);
+                             : g[i] == w[i] || (std::isfinite(w[i]) && std::fabs(g[i] - w[i]) <= tolerance * (std::fabs(w[i]) + largest) + least);
     if (!equal) return absl::StrFormat("[%d] = %.17g, not %.17g", i, g[i], w[i]);
   }
   return "";

@@ -46,6 +46,7 @@ Status RunCase(const MetalCase& test, quern_kernel* run, bool descending) {
   std::vector<void*> pointers;
   for (const kir::Param& param : test.kernel.params) {
     QUERN_ASSIGN(std::vector<uint8_t> bytes, kir::RandomBuffer(param.type, binding, random));
+    if (expected.size() < test.inputs.size()) bytes = test.inputs[expected.size()];
     buffers.emplace_back(bytes);
     pointers.push_back(buffers.back().data());
     expected.push_back(std::move(bytes));
@@ -63,8 +64,8 @@ Status RunCase(const MetalCase& test, quern_kernel* run, bool descending) {
   for (size_t i = 0; i < buffers.size(); ++i) {
     const kir::Param& param = test.kernel.params[i];
     if (!buffers[i].Intact()) return fail(absl::StrCat("writes outside ", param.name));
-    const std::string difference =
-        kir::FirstDifference(param.type, buffers[i].Bytes(), expected[i], ToleranceOf(param.type.dtype, test.tolerance));
+    const double tolerance = test.tolerance == 0 ? 0 : ToleranceOf(param.type.dtype, test.tolerance);
+    const std::string difference = kir::FirstDifference(param.type, buffers[i].Bytes(), expected[i], tolerance, test.each);
     if (!difference.empty()) return fail(absl::StrCat(param.name, difference));
   }
   return absl::OkStatus();
@@ -100,6 +101,10 @@ Status CheckKernelsThroughMetal(std::span<const MetalCase> cases) {
   std::vector<kir::Kernel> kernels;
   for (const MetalCase& test : cases) kernels.push_back(test.kernel);
   QUERN_ASSIGN(const MetalLibrary library, MetalLibrary::Compile(kernels));
+  return CheckKernelsThroughMetal(cases, library);
+}
+
+Status CheckKernelsThroughMetal(std::span<const MetalCase> cases, const MetalLibrary& library) {
   for (const bool descending : {false, true}) {
     library.SetDescending(descending);
     for (size_t i = 0; i < cases.size(); ++i) QUERN_RETURN_IF_ERROR(RunCase(cases[i], library.kernels()[i], descending));

@@ -44,10 +44,13 @@ struct MetalCase {
   Binding binding = {};
   uint64_t seed = 1;
   double tolerance = 1e-5;       // relative to an element and to the largest of its buffer; halves have their own on top
+  bool each = false;             // relative to the element alone
+  std::vector<std::vector<uint8_t>> inputs = {};  // of the first parameters, in place of random ones
 };
 
 // Runs each on random buffers, threads in both orders, and holds the results to the interpreter's, which checks the kernel for
 // races, too. The first difference: kernel, buffer, element, seed.
 Status CheckKernelsThroughMetal(std::span<const MetalCase> cases);
+Status CheckKernelsThroughMetal(std::span<const MetalCase> cases, const MetalLibrary& library);
 
 }  // namespace quern
