@@ -3,11 +3,12 @@
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
-#include <fstream>
 #include <set>
 
 #include "absl/strings/str_cat.h"
 #include "aot/model.h"
+#include "compiler/compile_parts.h"
+#include "compiler/device_targets.h"
 #include "compiler/model.h"
 #include "compiler/public_error.h"
 #include "quern/compile.h"
@@ -34,7 +35,11 @@ Status CheckName(const std::string& name) {
 
 // The levels in the order of the table of targets, each once.
 StatusOr<std::vector<const cpu::Target*>> TargetsOf(const Options& options, const CompileOptions& compile) {
-  QUERN_ASSIGN(const cpu::Platform* platform, cpu::ResolvePlatform(compile.target));
+  const StatusOr<const cpu::Platform*> resolved = cpu::ResolvePlatform(compile.target);
+  if (!resolved.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat(resolved.status().message(), "; of devices: ", compiler::DeviceTargetNames()));
+  }
+  const cpu::Platform* const platform = *resolved;
   QUERN_ASSIGN(const cpu::Platform* host, cpu::ResolvePlatform(""));
   if (compile.cpus.empty() && options.cpu == "native" && platform != host) return std::vector{cpu::LeastTarget(*platform)};
   std::set<const cpu::Target*> targets;
@@ -58,26 +63,6 @@ StatusOr<aot::Level> PlanLevel(const compiler::OpenedModel& model, Options optio
   return level;
 }
 
-aot::WeightFile WeightsOf(const std::string& path, const GgufFile& file) {
-  aot::WeightFile weights{path, file.bytes(), static_cast<int64_t>(file.bytes().size())};
-  for (const GgufTensor& tensor : file.tensors()) {
-    weights.header_bytes = std::min<int64_t>(weights.header_bytes, tensor.bytes.data() - file.bytes().data());
-  }
-  return weights;
-}
-
-std::vector<aot::Param> ParamsOf(const models::ModelSpec& spec, const GgufFile& file) {
-  std::vector<aot::Param> params;
-  const std::span<const uint8_t> whole = file.bytes();
-  for (const models::ParamData& param : spec.params) {
-    const bool mapped = std::less_equal<>()(whole.data(), param.bytes.data()) &&
-                        std::less_equal<>()(param.bytes.data() + param.bytes.size(), whole.data() + whole.size());
-    const int64_t offset = mapped ? param.bytes.data() - whole.data() : -1;
-    params.push_back({param.name, param.bytes, offset % lir::kParamAlign == 0 ? offset : -1});
-  }
-  return params;
-}
-
 struct NamedForm {
   std::string_view name;
   aot::Form form;
@@ -86,44 +71,37 @@ struct NamedForm {
 constexpr NamedForm kForms[] = {{"obj", aot::Form::kObject, ".o"}, {"asm", aot::Form::kAssembly, ".s"}, {"llvm", aot::Form::kLlvm, ".ll"},
                                 {"bc", aot::Form::kBitcode, ".bc"}, {"kir", aot::Form::kKir, ".kir"}};
 
-Status Write(const fs::path& path, const std::string& bytes) {
-  std::ofstream file(path, std::ios::binary);
-  file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  file.close();
-  return file ? absl::OkStatus() : absl::UnavailableError(absl::StrFormat("cannot write %s", path.string()));
-}
-
 StatusOr<CompiledFiles> CompileFiles(const std::string& path, const Options& options, const CompileOptions& compile) {
+  const std::string name = compile.name.empty() ? NameOf(path) : compile.name;
+  QUERN_RETURN_IF_ERROR(CheckName(name));
+  if (compiler::IsDeviceTarget(compile.target)) return compiler::CompileDeviceFiles(path, name, options, compile);
   const auto* form = std::find_if(std::begin(kForms), std::end(kForms), [&](const NamedForm& f) { return f.name == compile.emit; });
   if (form == std::end(kForms)) {
     return absl::InvalidArgumentError(absl::StrFormat("cannot emit \"%s\"; there are obj, asm, llvm, bc and kir", compile.emit));
   }
-  const std::string name = compile.name.empty() ? NameOf(path) : compile.name;
-  QUERN_RETURN_IF_ERROR(CheckName(name));
   QUERN_ASSIGN(const std::vector<const cpu::Target*> targets, TargetsOf(options, compile));
   QUERN_ASSIGN(const compiler::OpenedModel opened, compiler::OpenModel(path, options));
   std::error_code error;
   aot::Model model;
   model.name = name;
-  model.weights = WeightsOf(fs::absolute(path, error).string(), *opened.file);
-  model.params = ParamsOf(opened.spec, *opened.file);
+  model.weights = compiler::WeightsOf(fs::absolute(path, error).string(), *opened.file);
+  model.params = compiler::ParamsOf(opened.spec, *opened.file);
   for (const cpu::Target* target : targets) {
     QUERN_ASSIGN(aot::Level level, PlanLevel(opened, options, target, model.signature));
     model.levels.push_back(std::move(level));
   }
 
   QUERN_ASSIGN(const aot::Artefacts artefacts, aot::Compile(model, {form->form, compile.kernel, compile.embed_weights}));
-  fs::create_directories(compile.folder, error);
-  if (error) return absl::UnavailableError(absl::StrFormat("cannot make the folder %s: %s", compile.folder, error.message()));
+  QUERN_RETURN_IF_ERROR(compiler::MakeFolder(compile.folder));
   const std::string stem = (fs::path(compile.folder) / (compile.kernel.empty() ? name : compile.kernel)).string();
   CompiledFiles files;
   files.body = stem + form->suffix;
-  QUERN_RETURN_IF_ERROR(Write(files.body, artefacts.body));
+  QUERN_RETURN_IF_ERROR(compiler::WriteFile(files.body, artefacts.body));
   if (artefacts.header.empty()) return files;
   files.header = stem + ".h";
   files.manifest = stem + ".json";
-  QUERN_RETURN_IF_ERROR(Write(files.header, artefacts.header));
-  QUERN_RETURN_IF_ERROR(Write(files.manifest, artefacts.manifest));
+  QUERN_RETURN_IF_ERROR(compiler::WriteFile(files.header, artefacts.header));
+  QUERN_RETURN_IF_ERROR(compiler::WriteFile(files.manifest, artefacts.manifest));
   return files;
 }
 

@@ -5,9 +5,12 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "codegen/cpu/object.h"
+#include "compiler/device_targets.h"
 #include "compiler/dump_module.h"
 #include "compiler/model.h"
 #include "compiler/public_error.h"
+#include "device/program.h"
+#include "lir/kernel_symbols.h"
 
 namespace quern {
 namespace {
@@ -47,6 +50,20 @@ StatusOr<std::string> Machine(const lir::Plan& plan, const Options& options, con
   return text;
 }
 
+// The text of the selected kernels for a device, and nothing where none is selected.
+StatusOr<std::string> DeviceText(const lir::Plan& plan, const SymbolRanges& guard, const codegen::DeviceTarget& target, const DumpOptions& dump) {
+  const std::vector<std::string> names = device::EntryNames(lir::KernelSymbols(plan, guard));
+  std::vector<kir::Kernel> kernels;
+  std::vector<std::string> symbols;
+  for (const auto& [kernel, label] : Select(plan, dump.kernel)) {
+    kernels.push_back(plan.kernels[kernel]);
+    symbols.push_back(names[kernel]);
+  }
+  if (kernels.empty()) return std::string();
+  QUERN_ASSIGN(const codegen::DeviceModule module, target.emit(kernels, symbols, target));
+  return module.text;
+}
+
 bool Contains(const std::vector<std::string_view>& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
@@ -74,13 +91,19 @@ Status CheckPasses(const DumpOptions& dump) {
 
 namespace compiler {
 
-StatusOr<std::string> DumpModule(const hir::Module& module, const std::vector<SymbolRanges>& guards, const Options& options,
+StatusOr<std::string> DumpModule(const hir::Module& module, const std::vector<SymbolRanges>& guards, const Options& given,
                                  const DumpOptions& dump) {
   const std::vector<std::string_view> stages = {"hir", "mir", "lir", "kir", "llvm", "asm"};
-  if (!Contains(stages, dump.stage)) {
-    return absl::InvalidArgumentError(absl::StrFormat("there is no stage %s; there are hir, mir, lir, kir, llvm and asm", dump.stage));
+  const codegen::DeviceTarget* device = FindDeviceStage(dump.stage);
+  if (device == nullptr && !Contains(stages, dump.stage)) {
+    return absl::InvalidArgumentError(absl::StrFormat("there is no stage %s; there are hir, mir, lir, kir, llvm, asm, ptx and metal", dump.stage));
   }
   QUERN_RETURN_IF_ERROR(CheckPasses(dump));
+  Options options = given;
+  if (device != nullptr) {
+    QUERN_ASSIGN(device, ResolveDeviceTarget(device->name, options.cpu));
+    options.cpu = device->cpu;
+  }
   QUERN_ASSIGN(PipelineOptions pipeline, PipelineOptionsOf(options));
   if (dump.stage == "hir") return hir::Print(module);
   pipeline.skip = dump.skip;
@@ -109,6 +132,8 @@ StatusOr<std::string> DumpModule(const hir::Module& module, const std::vector<Sy
     for (const auto& [kernel, label] : Select(variant.plan, dump.kernel)) {
       absl::StrAppend(&text, "# ", label, "\n", kir::Print(variant.plan.kernels[kernel]), "\n");
     }
+  } else if (device != nullptr) {
+    QUERN_ASSIGN(text, DeviceText(variant.plan, guard, *device, dump));
   } else {
     QUERN_ASSIGN(text, Machine(variant.plan, options, dump));
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "codegen/cpu/target.h"
+#include "compiler/device_targets.h"
 
 namespace quern::compiler {
 
@@ -18,9 +19,14 @@ StatusOr<OpenedModel> OpenModel(const std::string& path, const Options& options)
 }
 
 StatusOr<PipelineOptions> PipelineOptionsOf(const Options& options) {
-  QUERN_ASSIGN(const cpu::Target* target, cpu::ResolveTarget(options.cpu));
   PipelineOptions pipeline;
   pipeline.exact = options.exact;
+  if (const codegen::DeviceTarget* device = FindDeviceCpu(options.cpu)) {
+    pipeline.facts.blocks = device->facts;
+    if (options.exact) pipeline.facts.blocks->half_products = false;
+    return pipeline;
+  }
+  QUERN_ASSIGN(const cpu::Target* target, cpu::ResolveTarget(options.cpu));
   pipeline.facts.integer_rows = target->integer_rows;
   return pipeline;
 }

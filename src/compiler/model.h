@@ -19,7 +19,8 @@ struct OpenedModel {
 };
 StatusOr<OpenedModel> OpenModel(const std::string& path, const Options& options);
 
-// What the options say of the steps, with the schedule facts of the level they name. Error: an unknown level.
+// What the options say of the steps, with the schedule facts of the level they name, which may be a device's ("sm_80"): then
+// kernels are scheduled for blocks of threads, and `exact` forbids products of halves. Error: an unknown level.
 StatusOr<PipelineOptions> PipelineOptionsOf(const Options& options);
 
 // The guards of a language model's step, in the order they are tried: one token, a few, a chunk of a prompt; each with

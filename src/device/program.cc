@@ -43,6 +43,7 @@ class Collector {
  public:
   explicit Collector(Collected& made) : made_(made) {}
 
+  // The variant, and the kernels that it adds with names that may not be their own yet.
   StatusOr<Variant> Add(const PlannedVariant& planned) {
     const lir::Plan& plan = planned.plan;
     const std::vector<std::string> symbols = lir::KernelSymbols(plan, planned.guard);
@@ -64,10 +65,7 @@ class Collector {
     for (const kir::SymbolDecl& declared : kernel.symbols) absl::StrAppend(&key, "|", declared.name);
     const auto [known, added] = kernels_.emplace(HashBytes(key), static_cast<int>(made_.kernels.size()));
     if (!added) return known->second;
-    const std::string base = Identifier(symbol);
-    std::string name = base;
-    for (int i = 2; !names_.insert(name).second; ++i) name = absl::StrCat(base, "_", i);
-    QUERN_ASSIGN(Kernel described, Describe(kernel, std::move(name)));
+    QUERN_ASSIGN(Kernel described, Describe(kernel, symbol));
     made_.program.kernels.push_back(std::move(described));
     made_.kernels.push_back(kernel);
     return known->second;
@@ -75,7 +73,6 @@ class Collector {
 
   Collected& made_;
   std::map<Hash128, int> kernels_;
-  std::set<std::string> names_;
 };
 
 }  // namespace
@@ -93,6 +90,18 @@ StatusOr<Extent> ExtentOf(const kir::ExprRef& expr) {
   return absl::UnimplementedError(absl::StrFormat("%s is no polynomial in symbols", kir::Print(expr)));
 }
 
+std::vector<std::string> EntryNames(std::span<const std::string> symbols) {
+  std::vector<std::string> names;
+  std::set<std::string> known;
+  for (const std::string& symbol : symbols) {
+    const std::string base = Identifier(symbol);
+    std::string name = base;
+    for (int i = 2; !known.insert(name).second; ++i) name = absl::StrCat(base, "_", i);
+    names.push_back(std::move(name));
+  }
+  return names;
+}
+
 std::vector<std::string> Collected::symbols() const {
   std::vector<std::string> symbols;
   for (const Kernel& kernel : program.kernels) symbols.push_back(kernel.symbol);
@@ -107,6 +116,8 @@ StatusOr<Collected> CollectProgram(Signature signature, std::span<const PlannedV
     QUERN_ASSIGN(Variant variant, collector.Add(planned));
     made.program.variants.push_back(std::move(variant));
   }
+  const std::vector<std::string> names = EntryNames(made.symbols());
+  for (size_t k = 0; k < names.size(); ++k) made.program.kernels[k].symbol = names[k];
   QUERN_RETURN_IF_ERROR(Verify(made.program));
   return made;
 }

@@ -73,6 +73,9 @@ struct Collected {
   std::vector<std::string> symbols() const;
 };
 
+// Names of lir::KernelSymbols as those of entries: identifiers that are no word of any language, no two equal.
+std::vector<std::string> EntryNames(std::span<const std::string> symbols);
+
 // The plans' kernels are scheduled for blocks of threads. Errors: a kernel that is not; a grid that is no polynomial.
 StatusOr<Collected> CollectProgram(Signature signature, std::span<const PlannedVariant> variants);
 

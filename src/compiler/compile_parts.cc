@@ -1,0 +1,42 @@
+#include "compiler/compile_parts.h"
+
+#include <algorithm>
+#include <fstream>
+#include <functional>
+
+namespace quern::compiler {
+
+aot::WeightFile WeightsOf(const std::string& path, const GgufFile& file) {
+  aot::WeightFile weights{path, file.bytes(), static_cast<int64_t>(file.bytes().size())};
+  for (const GgufTensor& tensor : file.tensors()) {
+    weights.header_bytes = std::min<int64_t>(weights.header_bytes, tensor.bytes.data() - file.bytes().data());
+  }
+  return weights;
+}
+
+std::vector<aot::Param> ParamsOf(const models::ModelSpec& spec, const GgufFile& file) {
+  std::vector<aot::Param> params;
+  const std::span<const uint8_t> whole = file.bytes();
+  for (const models::ParamData& param : spec.params) {
+    const bool mapped = std::less_equal<>()(whole.data(), param.bytes.data()) &&
+                        std::less_equal<>()(param.bytes.data() + param.bytes.size(), whole.data() + whole.size());
+    const int64_t offset = mapped ? param.bytes.data() - whole.data() : -1;
+    params.push_back({param.name, param.bytes, offset % lir::kParamAlign == 0 ? offset : -1});
+  }
+  return params;
+}
+
+Status WriteFile(const std::filesystem::path& path, const std::string& bytes) {
+  std::ofstream file(path, std::ios::binary);
+  file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  file.close();
+  return file ? absl::OkStatus() : absl::UnavailableError(absl::StrFormat("cannot write %s", path.string()));
+}
+
+Status MakeFolder(const std::string& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  return error ? absl::UnavailableError(absl::StrFormat("cannot make the folder %s: %s", folder, error.message())) : absl::OkStatus();
+}
+
+}  // namespace quern::compiler
