@@ -8,8 +8,10 @@ its warp, a barrier for the block. Registers hold bits. An instruction that is n
 every buffer. Fragments of matrices follow the PTX ISA, "Matrix fragments for mma.m16n8k16".
 """
 import math
+import operator
 import re
 import struct
+from fractions import Fraction
 
 
 def to_float(bits):
@@ -21,6 +23,14 @@ def to_bits(value):
         return struct.unpack("<I", struct.pack("<f", value))[0]
     except OverflowError:
         return 0x7F800000 if value > 0 else 0xFF800000
+
+
+def to_double(bits):
+    return struct.unpack("<d", struct.pack("<Q", bits))[0]
+
+
+def double_bits(value):
+    return struct.unpack("<Q", struct.pack("<d", value))[0]
 
 
 def half(bits):
@@ -43,6 +53,10 @@ def to_brain(value):
     return 0x7FFF if math.isnan(value) else bits + 0x7FFF + (bits >> 16 & 1) >> 16
 
 
+TO_FLOAT = {"f32": to_float, "f64": to_double, "f16": half, "bf16": brain}
+FROM_FLOAT = {"f32": to_bits, "f64": double_bits, "f16": to_half, "bf16": to_brain}
+
+
 def signed(value, width):
     value &= (1 << width) - 1
     return value - (1 << width) if value >> (width - 1) else value
@@ -54,6 +68,84 @@ def divided(a, b):
     if b == 0:
         return math.copysign(math.inf, a) * math.copysign(1, b)
     return a / b
+
+
+def fused(kind, a, b, c):
+    if kind == "f32" or not (math.isfinite(a) and math.isfinite(b) and math.isfinite(c)):
+        return a * b + c  # of f32 the product is exact
+    exact = Fraction(a) * Fraction(b) + Fraction(c)
+    try:
+        return float(exact) if exact else a * b + c
+    except OverflowError:
+        return math.copysign(math.inf, exact)
+
+
+def compare(name, a, b):
+    if math.isnan(a) or math.isnan(b):
+        return name.endswith("u") or name == "nan"
+    return name == "num" or name != "nan" and COMPARE[name[:2]](a, b)
+
+
+def real(name, parts, a):
+    """An instruction on floats, in double: the caller rounds."""
+    if name == "setp":
+        return compare(parts[1], *a)
+    if name in ("min", "max"):
+        numbers = [x for x in a if not math.isnan(x)]
+        if len(numbers) < 2 and ("NaN" in parts or not numbers):
+            return math.nan
+        return (min if name == "min" else max)(numbers)
+    if name == "ex2":
+        return math.nan if math.isnan(a[0]) else 2.0 ** a[0] if abs(a[0]) < 1000 else (0.0 if a[0] < 0 else math.inf)
+    if name == "sqrt":
+        return math.sqrt(a[0]) if a[0] >= 0 else math.nan
+    return REAL[name](parts[-1], *a)
+
+
+REAL = {"add": lambda _, a, b: a + b, "sub": lambda _, a, b: a - b, "mul": lambda _, a, b: a * b, "div": lambda _, a, b: divided(a, b),
+        "fma": fused, "rcp": lambda _, a: divided(1.0, a), "neg": lambda _, a: -a, "abs": lambda _, a: abs(a)}
+
+
+def quotient(a, b):
+    return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+
+
+def whole(name, parts, a, width):
+    """An instruction on integers, before it wraps."""
+    return COMPARE[parts[1]](*a) if name == "setp" else WHOLE[name](parts, width, *a)
+
+
+COMPARE = {"lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge, "eq": operator.eq, "ne": operator.ne}
+WHOLE = {"add": lambda p, w, a, b: a + b, "sub": lambda p, w, a, b: a - b, "mul": lambda p, w, a, b: a * b >> (w if p[1] == "hi" else 0),
+         "mad": lambda p, w, a, b, c: a * b + c, "or": lambda p, w, a, b: a | b, "and": lambda p, w, a, b: a & b,
+         "xor": lambda p, w, a, b: a ^ b, "not": lambda p, w, a: ~a, "neg": lambda p, w, a: -a, "abs": lambda p, w, a: abs(a),
+         "shl": lambda p, w, a, b: a << min(b, w), "shr": lambda p, w, a, b: a >> min(b, w), "min": lambda p, w, *a: min(a),
+         "max": lambda p, w, *a: max(a), "div": lambda p, w, a, b: quotient(a, b), "rem": lambda p, w, a, b: a - quotient(a, b) * b,
+         "bfe": lambda p, w, a, b, c: (a >> b) & ((1 << c) - 1)}
+
+
+def convert(parts, value):
+    to, source, rounding = parts[-2], parts[-1], parts[1]
+    if source[0] in "us":
+        value = signed(value, int(source[1:])) if source[0] == "s" else value & ((1 << int(source[1:])) - 1)
+        # Of 64 bits, so that rounding to f32 rounds once.
+        return FROM_FLOAT[to](float(value) if to != "f32" else nearest_float(value)) if to in FROM_FLOAT else value
+    number = TO_FLOAT[source](value)
+    if to in FROM_FLOAT and (rounding in ("rn", "f32", "f64") or not math.isfinite(number)):
+        return FROM_FLOAT[to](number)
+    if math.isnan(number):
+        return 0
+    least, most = (-(1 << int(to[1:]) - 1), (1 << int(to[1:]) - 1) - 1) if to[0] == "s" else (0, (1 << int(to[1:])) - 1)
+    if math.isinf(number):
+        return most if number > 0 else least
+    number = {"rni": round, "rzi": math.trunc, "rmi": math.floor, "rpi": math.ceil}[rounding](number)
+    return FROM_FLOAT[to](math.copysign(number, TO_FLOAT[source](value))) if to in FROM_FLOAT else min(max(number, least), most)
+
+
+def nearest_float(value):
+    shift = max(abs(value).bit_length() - 26, 0)
+    lost = value & ((1 << shift) - 1)
+    return float((value >> shift | (lost != 0)) << shift)
 
 
 class Memory:
@@ -151,7 +243,7 @@ class Kernel:
             if operand == "%ctaid.x":
                 return thread.block
             return thread.registers[operand]
-        if operand.startswith("0f"):
+        if operand.startswith(("0f", "0d")):
             return int(operand[2:], 16)
         if operand in self.values:
             return self.values[operand]
@@ -175,7 +267,7 @@ class Kernel:
             return
         thread.at += 1
         registers = thread.registers
-        width = int(kind[1:]) if kind[1:].isdigit() else 1
+        width = 16 if kind == "bf16" else int(kind[1:]) if kind[1:].isdigit() else 1
         mask = (1 << width) - 1
         if name == "cp":
             self.copy(thread, parts, operands)
@@ -187,66 +279,24 @@ class Kernel:
             self.regroup(thread, operands, width)
             return
         a = [self.value(thread, o) for o in operands[1:]]
-        to = operands[0]
-        if kind == "f32" and name not in ("mov", "setp", "selp", "cvt"):
-            registers[to] = to_bits(self.real(name, parts, [to_float(x) for x in a]))
-            return
-        if kind.startswith("s") and name != "cvt":
-            a = [signed(x, width) for x in a]
-        elif kind.startswith(("u", "b")) and name != "cvt":
-            a = [x & mask for x in a]
         if name == "mov":
             result = a[0]
-        elif name == "setp":
-            if kind == "f32":
-                a = [to_float(x) for x in a]
-            result = {"lt": a[0] < a[1], "le": a[0] <= a[1], "gt": a[0] > a[1], "ge": a[0] >= a[1], "eq": a[0] == a[1],
-                      "ne": a[0] != a[1]}[parts[1]]
-            registers[to] = result
-            return
         elif name == "selp":
-            result = a[0] if registers[operands[3]] else a[1]
-        elif name == "mul" and parts[1] == "wide":
-            result, mask = a[0] * a[1], (1 << 2 * width) - 1
-        elif name == "bfe":
-            result = (a[0] >> a[1]) & ((1 << a[2]) - 1)
+            result = a[0] if a[2] else a[1]
         elif opcode in ("cvt.rn.f16x2.f32", "cvt.rn.bf16x2.f32"):
-            low, high = ((to_half if "f16x2" in parts else to_brain)(to_float(x)) for x in (a[1], a[0]))
+            low, high = (FROM_FLOAT[parts[2][:-2]](to_float(x)) for x in (a[1], a[0]))
             result, mask = low | high << 16, 0xFFFFFFFF
         elif name == "cvt":
-            result, mask = self.convert(parts, a[0])
+            result, mask = convert(parts, a[0]), (1 << int(re.sub(r"\D+", "", parts[-2].removeprefix("bf")))) - 1
+        elif kind in TO_FLOAT:
+            result = real(name, parts, [TO_FLOAT[kind](x) for x in a])
+            if name != "setp":
+                result = FROM_FLOAT[kind](result)
         else:
-            result = {"add": lambda: a[0] + a[1], "sub": lambda: a[0] - a[1], "mul": lambda: a[0] * a[1], "or": lambda: a[0] | a[1],
-                      "and": lambda: a[0] & a[1], "xor": lambda: a[0] ^ a[1], "shl": lambda: a[0] << a[1], "shr": lambda: a[0] >> a[1],
-                      "min": lambda: min(a), "max": lambda: max(a), "div": lambda: a[0] // a[1], "rem": lambda: a[0] % a[1]}[name]()
-            if name in ("div", "rem") and min(a) < 0 and not kind.startswith("u"):
-                raise NotImplementedError(opcode)
-        registers[to] = result & mask
-
-    @staticmethod
-    def real(name, parts, a):
-        if name == "fma":
-            return a[0] * a[1] + a[2]
-        if name == "ex2":
-            return 2.0 ** a[0] if abs(a[0]) < 1000 else (0.0 if a[0] < 0 else math.inf)
-        if name == "cvt":
-            raise NotImplementedError(".".join(parts))
-        return {"add": lambda: a[0] + a[1], "sub": lambda: a[0] - a[1], "mul": lambda: a[0] * a[1], "div": lambda: divided(a[0], a[1]),
-                "rcp": lambda: divided(1.0, a[0]), "sqrt": lambda: math.sqrt(a[0]), "neg": lambda: -a[0]}[name]()
-
-    @staticmethod
-    def convert(parts, value):
-        if parts == ["cvt", "rni", "f32", "f32"]:
-            return to_bits(float(round(to_float(value)))), 0xFFFFFFFF
-        if parts == ["cvt", "f32", "f16"]:
-            return to_bits(half(value)), 0xFFFFFFFF
-        if parts[:3] == ["cvt", "rn", "f32"] and parts[3][0] in "us":
-            width = int(parts[3][1:])
-            return to_bits(float(signed(value, width) if parts[3][0] == "s" else value & ((1 << width) - 1))), 0xFFFFFFFF
-        if len(parts) == 3 and parts[1][0] in "us" and parts[2][0] in "us":
-            width = int(parts[2][1:])
-            return signed(value, width) if parts[2][0] == "s" else value & ((1 << width) - 1), (1 << int(parts[1][1:])) - 1
-        raise NotImplementedError(".".join(parts))
+            result = whole(name, parts, [signed(x, width) if kind[0] == "s" else x & mask for x in a], width)
+            if parts[1] == "wide":
+                mask = (1 << 2 * width) - 1
+        registers[operands[0]] = int(result) & mask if name != "setp" else result
 
     def move(self, thread, parts, operands, size):
         if parts[1] == "param":

@@ -11,8 +11,9 @@ import os
 import random
 import struct
 import sys
+from fractions import Fraction
 
-from ptx_interpreter import Kernel, Memory, brain, half, signed, to_brain, to_half
+from ptx_interpreter import Kernel, Memory, brain, half, quotient, signed, to_bits, to_brain, to_float, to_half
 
 SOURCE = sys.argv[1]
 SEED = 7393
@@ -22,9 +23,13 @@ def floats(values):
     return bytearray(struct.pack(f"<{len(values)}f", *values))
 
 
-def kernel(name):
+def source(name):
     with open(os.path.join(SOURCE, "tests", "ptx", name + ".ptx"), encoding="utf-8") as file:
-        return Kernel(file.read())
+        return file.read()
+
+
+def kernel(name):
+    return Kernel(source(name))
 
 
 def expect(name, data, wanted, rtol, atol=0.0):
@@ -168,7 +173,157 @@ def check_gemv(dtype, n):
     expect(f"gemv {dtype} {n}", y, wanted, 0, 1e-6 * size)
 
 
+def c_pow(a, b):
+    try:
+        return math.pow(a, b)
+    except OverflowError:
+        return -math.inf if a < 0 and b % 2 == 1 else math.inf
+    except ValueError:
+        return math.nan if a < 0 else -math.inf if math.copysign(1, a) < 0 and b % 2 == 1 else math.inf
+
+
+def c_mod(a, b):
+    if math.isnan(a + b) or math.isinf(a) or b == 0:
+        return math.nan
+    rest = math.fmod(a, b)
+    return rest + b if rest != 0 and (rest < 0) != (b < 0) else rest
+
+
+def limited(function):
+    def value(a):
+        try:
+            return function(a)
+        except OverflowError:
+            return math.inf
+        except ValueError:
+            return -math.inf if a == 0 else math.nan
+    return value
+
+
+def sigmoid(a):
+    return 1 / (1 + math.exp(-a)) if a > -700 else math.exp(a) / (1 + math.exp(a))
+
+
+# Of each function its meaning, its arguments and how far results may be off, in units of the last place: docs/targets.md.
+SPREAD, ANGLES = (-12, 12), (-100000, 100000)
+FUNCTIONS = {
+    "exp": (limited(math.exp), (-86, 88), 3, 2), "exp2": (limited(lambda a: 2.0 ** a), (-125, 127), 2, 2),
+    "sigmoid": (sigmoid, (-85, 85), 4, 3), "log": (limited(math.log), (1e-30, 1e30), 2, 2),
+    "log2": (limited(math.log2), (1e-30, 1e30), 2, 2), "sin": (limited(math.sin), ANGLES, 2, 2),
+    "cos": (limited(math.cos), ANGLES, 2, 2), "tan": (limited(math.tan), ANGLES, 4, 4), "atan": (math.atan, SPREAD, 2, 2),
+    "tanh": (math.tanh, SPREAD, 3, 4), "erf": (math.erf, SPREAD, 3, 32), "pow": (c_pow, SPREAD, 1, 8),
+    "atan2": (math.atan2, SPREAD, 3, 3), "mod": (c_mod, (-1e6, 1e6), 0.5, 0),
+}
+
+
+def unit(value, wide):
+    """The last place of a result."""
+    return max(math.ulp(value) * (1 if wide else 2.0 ** 29), 2.0 ** (-1074 if wide else -149))
+
+
+def check_function(name, wide):
+    meaning, (low, high), *bounds = FUNCTIONS[name]
+    bound = bounds[wide]
+    two = name in ("pow", "atan2", "mod")
+    code = "<%dd" if wide else "<%df"
+
+    def rounded(values):
+        return list(struct.unpack(code % len(values), struct.pack(code % len(values), *values)))
+
+    def some(count):
+        values = [0.0, -0.0, 1.0, -1.0, 0.5, 2.0, -3.0, 1e-40, -1e-7, 1e30, -1e30, math.inf, -math.inf, math.nan]
+        while len(values) < count:
+            value = random.uniform(low, high)
+            # As many near 0 as far out.
+            values.append(value if random.random() < 0.5 else math.copysign(abs(value) ** random.random(), value))
+        return rounded(values)
+
+    a, b = some(150 if wide else 400), some(150 if wide else 400)
+    if two:
+        a, b = a + a[:14] * 14, b + [v for v in b[:14] for _ in range(14)]
+    n = len(a)
+    memory, y = Memory(), bytearray(b"\xff" * (8 if wide else 4) * n)
+    inputs = [memory.add(bytearray(struct.pack(code % n, *v))) for v in ((a, b) if two else (a,))]
+    Kernel(source("math_f64" if wide else "math_f32"), f"{name}_f{64 if wide else 32}").run(-(-n // 32), inputs + [memory.add(y), n], memory)
+    worst = 0.0
+    for i, got in enumerate(struct.unpack(code % n, y)):
+        arguments = (a[i], b[i]) if two else (a[i],)
+        if name in ("sin", "cos", "tan") and abs(a[i]) > 2.0 ** 50:
+            continue  # bounded, and no more
+        want = meaning(*arguments)
+        if not wide and not math.isnan(want) and abs(want) > 3.4028235e38:
+            want = math.copysign(math.inf, want)
+        if math.isnan(want) or math.isinf(want):
+            right = math.isnan(got) if math.isnan(want) else got == want
+            off = 0.0 if right else math.inf
+        else:
+            off = abs(got - want) / unit(want, wide) if math.isfinite(got) else math.inf
+        if name in ("exp", "exp2", "sigmoid", "pow") and not wide and abs(want) < 2.0 ** -126 and abs(got) < 2.0 ** -126:
+            off = min(off, 1.0)
+        if off > bound:
+            sys.exit(f"{name} of {arguments}: {got}, not {want}: {off:.2f} units of the last place, more than {bound} (seed {SEED})")
+        worst = max(worst, off)
+    print(f"{name} f{64 if wide else 32}: {n} elements, {worst:.2f} units of the last place, of {bound}")
+
+
+def nearest(value, bits, least):
+    """A number rounded to `bits` bits, ties to even, the last of them worth 2^least at the least."""
+    if value == 0 or (isinstance(value, float) and not math.isfinite(value)):
+        return float(value)
+    exact = Fraction(value)
+    exponent = max(math.frexp(float(abs(exact)))[1] - bits, least)
+    return float(round(exact / Fraction(2) ** exponent) * Fraction(2) ** exponent)
+
+
+def wrapped(value):
+    return signed(value, 64)
+
+
+def clamped(value, low, high):
+    return 0 if math.isnan(value) else int(min(max(value, low), high))
+
+
+def check_scalars():
+    x = [0.0, -0.0, math.inf, -math.inf, math.nan, 65519.999, 65520.0, 1 + 2.0 ** -11, 1 + 2.0 ** -11 + 2.0 ** -45, 1 + 2.0 ** -8 + 2.0 ** -40,
+         1 + 2.0 ** -8, 1e-7, 3e-8, 1e300, -7.5, 255.5, 2.0 ** -133, 1e-40]
+    f = [0.5, 1.5, 2.5, -0.5, -1.5, math.nan, math.inf, -math.inf, 3e9, -3e9, 0.49999997, 8388607.5, -0.0, 1e-40, 7.0, -7.3, 1e20, 2.0]
+    n = [0, -1, 2049, 2051, 65519, 65520, -(1 << 63), (1 << 63) - 1, (1 << 56) + (1 << 48), (1 << 56) + (1 << 48) + 1, -(1 << 56) - (1 << 48),
+         -(1 << 56) - (1 << 48) - 1, 7, -7, 7, -7, 1 << 40, 12345]
+    m = [1, 2, -1, 3, 0, 64, -1, 63, -3, 5, 62, 7, -2, 2, 2, -2, 1 << 33, 100]
+    count = len(x)
+    memory = Memory()
+    outs = [bytearray(b"\xff" * count * size) for size in (4, 4, 8, 32, 28)]
+    inputs = [bytearray(struct.pack(f"<{count}{c}", *v)) for c, v in (("d", x), ("f", f), ("q", n), ("q", m))]
+    f = list(struct.unpack(f"<{count}f", inputs[1]))
+    kernel("scalars").run(1, [memory.add(b) for b in inputs + outs] + [count], memory)
+    halves, brains = struct.unpack(f"<{2 * count}e", outs[0]), [brain(b) for b in struct.unpack(f"<{2 * count}H", outs[1])]
+    ints, longs = struct.unpack(f"<{2 * count}i", outs[2]), struct.unpack(f"<{4 * count}q", outs[3])
+    reals = struct.unpack(f"<{7 * count}f", outs[4])
+
+    def over(value, most):
+        return value if math.isnan(value) or abs(value) < most else math.copysign(math.inf, value)
+
+    for i in range(count):
+        a, g, p, q = x[i], f[i], n[i], m[i]
+        narrow = to_float(to_bits(a))
+        whole = quotient(p, q) if q else 0
+        still = not math.isfinite(g)
+        want = [over(nearest(a, 11, -24), 65520), over(nearest(p, 11, -24), 65520), over(nearest(a, 8, -133), 2.0 ** 128), nearest(p, 8, -133),
+                clamped(g, -(1 << 31), (1 << 31) - 1), clamped(a, 0, 255),
+                wrapped(whole), (p % q if q else 0), wrapped(p << q) if 0 <= q < 64 else 0, p >> q if 0 <= q < 64 else p >> 63,
+                *[g if still else float(each(g)) for each in (math.floor, math.ceil, math.trunc, round)],
+                math.nan if math.isnan(g + narrow) and (math.isnan(g) or math.isnan(narrow)) else min(g, narrow),
+                math.nan if math.isnan(g) or math.isnan(narrow) else max(g, narrow),
+                math.nan if g < 0 or math.isnan(g) else math.inf if g == 0 else nearest(1 / nearest(math.sqrt(g), 24, -149), 24, -149)]
+        got = [*halves[2 * i:2 * i + 2], *brains[2 * i:2 * i + 2], *ints[2 * i:2 * i + 2], *longs[4 * i:4 * i + 4], *reals[7 * i:7 * i + 7]]
+        for k, (have, wish) in enumerate(zip(got, want, strict=True)):
+            if not (have == wish or (math.isnan(wish) and math.isnan(have))):
+                sys.exit(f"scalars {i}, result {k}: {have}, not {wish}, of {a}, {g}, {p}, {q}")
+    print(f"scalars: {count} elements")
+
+
 random.seed(SEED)
+check_scalars()
 for size in (1, 31, 1031):
     check_map(size)
 check_rows(2, 7)
@@ -182,3 +337,6 @@ check_mixed_product("q4_K", "f16", 5, 67)
 check_mixed_product("q8_0", "bf16", 67, 3)
 for kind in BLOCKS:
     check_gemv(kind, 3)
+for function in FUNCTIONS:
+    for is_double in (False, True):
+        check_function(function, is_double)

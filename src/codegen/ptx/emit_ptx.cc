@@ -12,8 +12,8 @@ namespace quern::ptx {
 
 constexpr int64_t kRegisters = 65536;  // of a multiprocessor
 
-Emitter::Emitter(const kir::Kernel& kernel, llvm::Module& module, int64_t threads)
-    : kernel_(kernel), module_(module), b_(module.getContext()), threads_(threads) {}
+Emitter::Emitter(const kir::Kernel& kernel, llvm::Module& module, MathLibrary& math, int64_t threads)
+    : kernel_(kernel), module_(module), math_(math), b_(module.getContext()), threads_(threads) {}
 
 void Emitter::Fail(const std::string& what) {
   if (status_.ok()) status_ = absl::InternalError(absl::StrCat("kernel ", kernel_.name, ", in PTX: ", what));
@@ -166,6 +166,10 @@ void Emitter::Emit(const kir::Store& store) {
   llvm::Value* value = Value(store.value);
   if (!status_.ok()) return;
   const Name& name = names_[store.buffer];
+  if (name.slot != nullptr) {  // the result of a function
+    b_.CreateStore(value, name.slot);
+    return;
+  }
   if (name.tile >= 0) {
     b_.CreateStore(value, TileSlot(tiles_[name.tile], index));
     return;

@@ -35,11 +35,7 @@ llvm::Value* Emitter::ToMemory(llvm::Value* value, DType dtype) {
   if (dtype == DType::kF16) return b_.CreateFPTrunc(value, b_.getHalfTy());
   if (dtype == DType::kBool) return b_.CreateZExt(value, b_.getInt8Ty());
   if (dtype != DType::kBF16) return value;
-  llvm::Value* bits = b_.CreateBitCast(value, b_.getInt32Ty());
-  llvm::Value* odd = b_.CreateAnd(b_.CreateLShr(bits, 16), 1);
-  llvm::Value* rounded = b_.CreateAdd(bits, b_.CreateAdd(odd, b_.getInt32(0x7fff)));
-  llvm::Value* chosen = b_.CreateSelect(b_.CreateFCmpUNO(value, value), b_.CreateOr(bits, 0x400000), rounded);
-  return b_.CreateTrunc(b_.CreateLShr(chosen, 16), b_.getInt16Ty());
+  return b_.CreateBitCast(b_.CreateIntrinsic(llvm::Intrinsic::nvvm_f2bf16_rn, {}, {value}), b_.getInt16Ty());
 }
 
 llvm::Value* Emitter::Address(const Buffer& buffer, const std::vector<llvm::Value*>& index) {
@@ -78,6 +74,7 @@ llvm::Value* Emitter::LoadFrom(const kir::Load& load, DType dtype) {
     llvm::AllocaInst* slot = TileSlot(tiles_[found->second.tile], index);
     return b_.CreateLoad(slot->getAllocatedType(), slot);
   }
+  if (found->second.value != nullptr && index.empty()) return found->second.value;  // an operand of a function
   if (found->second.buffer < 0) {
     Fail(load.buffer + " is no buffer");
     return none;
@@ -161,16 +158,29 @@ llvm::Value* Emitter::Convert(llvm::Value* value, DType from, DType to) {
   const bool from_unsigned = IsUnsigned(from) || from == DType::kBool;
   if (!IsFloat(from)) {
     if (!IsFloat(to)) return b_.CreateIntCast(value, type, !from_unsigned);
-    if (to == DType::kF16 || to == DType::kBF16) {
-      if (ScalarBytes(from) > 2) Unimplemented("a cast of a wide integer to 16 bits");
+    if (ScalarBytes(to) == 2 && ScalarBytes(from) > 2) {
+      // Through f64, exactly: of 64 bits the low ones become one that says whether any was set, which is all that rounding asks.
+      if (ScalarBytes(from) == 8) {
+        llvm::Value* wide = b_.CreateICmpUGT(b_.CreateAdd(value, I64(int64_t{1} << 52)), I64(int64_t{1} << 53));
+        llvm::Value* lost = b_.CreateICmpNE(b_.CreateAnd(value, I64(0x7ff)), I64(0));
+        llvm::Value* kept = b_.CreateOr(b_.CreateAnd(value, I64(~int64_t{0x7ff})), b_.CreateShl(b_.CreateZExt(lost, value->getType()), 11));
+        value = b_.CreateSelect(wide, kept, value);
+      }
+      value = from_unsigned ? b_.CreateUIToFP(value, b_.getDoubleTy()) : b_.CreateSIToFP(value, b_.getDoubleTy());
+      return Convert(value, DType::kF64, to);
     }
     value = from_unsigned ? b_.CreateUIToFP(value, type) : b_.CreateSIToFP(value, type);
   } else if (!IsFloat(to)) {
     return b_.CreateIntrinsic(IsUnsigned(to) ? llvm::Intrinsic::fptoui_sat : llvm::Intrinsic::fptosi_sat, {type, value->getType()},
                               {value});
   } else if (from == DType::kF64 && ScalarBytes(to) == 2) {
-    Unimplemented("a cast of f64 to 16 bits");
-    return llvm::Constant::getNullValue(type);
+    // To f32 toward an odd last bit: rounded once more, the result is that of rounding once.
+    llvm::Value* narrow = b_.CreateFPTrunc(value, b_.getFloatTy());
+    llvm::Value* back = b_.CreateFPExt(narrow, b_.getDoubleTy());
+    llvm::Value* bits = b_.CreateBitCast(narrow, b_.getInt32Ty());
+    llvm::Value* over = b_.CreateFCmpOGT(b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, back), b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, value));
+    llvm::Value* odd = b_.CreateOr(b_.CreateSub(bits, b_.CreateZExt(over, bits->getType())), 1);
+    value = b_.CreateBitCast(b_.CreateSelect(b_.CreateFCmpONE(back, value), odd, bits), b_.getFloatTy());
   } else {
     value = b_.CreateFPCast(value, type);
   }
@@ -208,26 +218,28 @@ llvm::Value* Emitter::MinMax(bool max, DType dtype, llvm::Value* a, llvm::Value*
     return b_.CreateBinaryIntrinsic(max ? (is_unsigned ? llvm::Intrinsic::umax : llvm::Intrinsic::smax)
                                         : (is_unsigned ? llvm::Intrinsic::umin : llvm::Intrinsic::smin), a, b);
   }
+  if (a->getType()->isFloatTy()) return b_.CreateBinaryIntrinsic(max ? llvm::Intrinsic::maximum : llvm::Intrinsic::minimum, a, b);
   llvm::Value* chosen = b_.CreateSelect(max ? b_.CreateFCmpOGT(a, b) : b_.CreateFCmpOLT(a, b), a, b);
   return b_.CreateSelect(b_.CreateFCmpUNO(a, a), a, chosen);  // a NaN in b is b
 }
 
-// e^x = 2^n e^r with n the nearest integer to x / ln 2: the unit's 2^ is exact for n and has 2 ulp for the rest.
-llvm::Value* Emitter::Exp(llvm::Value* x) {
-  auto real = [&](double value) { return llvm::ConstantFP::get(b_.getFloatTy(), value); };
-  auto exp2 = [&](llvm::Value* value) { return b_.CreateIntrinsic(llvm::Intrinsic::nvvm_ex2_approx_f, {}, {value}); };
-  auto fma = [&](llvm::Value* a, llvm::Value* b, llvm::Value* c) {
-    return b_.CreateIntrinsic(llvm::Intrinsic::fma, {b_.getFloatTy()}, {a, b, c});
-  };
-  // Outside of this the result is 0 or infinity; n in two halves keeps 2^n a number where the result is one.
-  llvm::Value* low = b_.CreateSelect(b_.CreateFCmpOLT(x, real(-110)), real(-110), x);
-  llvm::Value* clamped = b_.CreateSelect(b_.CreateFCmpOGT(low, real(95)), real(95), low);
-  llvm::Value* n = b_.CreateUnaryIntrinsic(llvm::Intrinsic::nearbyint, b_.CreateFMul(clamped, real(1.44269504088896341)));
-  llvm::Value* r = fma(n, real(-0.693145751953125), clamped);
-  r = fma(n, real(-1.42860682030941723e-6), r);
-  llvm::Value* half = b_.CreateUnaryIntrinsic(llvm::Intrinsic::nearbyint, b_.CreateFMul(n, real(0.5)));
-  llvm::Value* whole = exp2(b_.CreateFMul(r, real(1.44269504088896341)));
-  return b_.CreateFMul(b_.CreateFMul(whole, exp2(half)), exp2(b_.CreateFSub(n, half)));
+// The statements of a function of the library, with `args` as its parameters.
+llvm::Value* Emitter::Called(Op op, DType dtype, const std::vector<llvm::Value*>& args) {
+  const StatusOr<const kir::Kernel*> function = math_.Find(op, dtype);
+  if (!function.ok()) {
+    Unimplemented(std::string(function.status().message()));
+    return args[0];
+  }
+  Names inner;
+  for (size_t i = 0; i < args.size(); ++i) inner[(*function)->params[i].name] = {.value = args[i]};
+  llvm::AllocaInst* result = Slot(args[0]->getType());
+  inner["y"] = {.slot = result};
+  std::swap(names_, inner);
+  llvm::IRBuilder<>::FastMathFlagGuard guard(b_);
+  b_.setFastMathFlags({});
+  Block((*function)->body);
+  std::swap(names_, inner);
+  return b_.CreateLoad(result->getAllocatedType(), result);
 }
 
 llvm::Value* Emitter::FloatOperator(Op op, DType dtype, const std::vector<llvm::Value*>& args) {
@@ -250,19 +262,12 @@ llvm::Value* Emitter::FloatOperator(Op op, DType dtype, const std::vector<llvm::
     case Op::kMin: return MinMax(false, dtype, a, b);
     case Op::kMax: return MinMax(true, dtype, a, b);
     case Op::kFma: return b_.CreateIntrinsic(llvm::Intrinsic::fma, {a->getType()}, {a, b, args[2]});
-    case Op::kExp:
-      if (dtype != DType::kF64) return Exp(a);
-      break;
-    case Op::kSigmoid:
-      if (dtype != DType::kF64) return b_.CreateFDiv(one, b_.CreateFAdd(one, Exp(b_.CreateFNeg(a))));
-      break;
     case Op::kExp2:
       if (dtype != DType::kF64) return b_.CreateIntrinsic(llvm::Intrinsic::nvvm_ex2_approx_f, {}, {a});
       break;
-    default: break;  // no expansion
+    default: break;
   }
-  Unimplemented(std::string(kir::Row(op).name) + " of " + std::string(quern::Name(dtype)));
-  return a;
+  return Called(op, dtype == DType::kF64 ? dtype : DType::kF32, args);
 }
 
 llvm::Value* Emitter::DivMod(bool mod, DType dtype, llvm::Value* a, llvm::Value* b) {

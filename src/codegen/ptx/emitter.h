@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "codegen/ptx/math.h"
 #include "kir/kir.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/Module.h"
@@ -18,7 +19,7 @@ namespace quern::ptx {
 
 class Emitter {
  public:
-  Emitter(const kir::Kernel& kernel, llvm::Module& module, int64_t threads);
+  Emitter(const kir::Kernel& kernel, llvm::Module& module, MathLibrary& math, int64_t threads);
   Status Run(const std::string& symbol);
   // The names of the module's variables that the block shares.
   const std::vector<std::string>& shared() const { return shared_; }
@@ -100,7 +101,7 @@ class Emitter {
   llvm::Value* Compare(kir::Op op, DType dtype, llvm::Value* a, llvm::Value* b);
   llvm::Value* MinMax(bool max, DType dtype, llvm::Value* a, llvm::Value* b);
   llvm::Value* DivMod(bool mod, DType dtype, llvm::Value* a, llvm::Value* b);
-  llvm::Value* Exp(llvm::Value* x);
+  llvm::Value* Called(kir::Op op, DType dtype, const std::vector<llvm::Value*>& args);
   llvm::Value* Reduction(const kir::Reduce& reduce, DType dtype);
   llvm::Value* Convert(llvm::Value* value, DType from, DType to);
   llvm::Value* ToMemory(llvm::Value* value, DType dtype);
@@ -131,6 +132,7 @@ class Emitter {
 
   const kir::Kernel& kernel_;
   llvm::Module& module_;
+  MathLibrary& math_;
   llvm::IRBuilder<> b_;
   llvm::Function* function_ = nullptr;
   llvm::Value* thread_ = nullptr;  // number in the block, i64

@@ -60,13 +60,14 @@ StatusOr<codegen::DeviceModule> EmitPtx(std::span<const kir::Kernel> kernels, st
   module.setTargetTriple(machine->getTargetTriple().str());
   module.setDataLayout(machine->createDataLayout());
   codegen::DeviceModule made;
+  MathLibrary math;
   std::vector<std::vector<std::string>> shared;  // of each kernel, by name: LLVM removes what is not used
   for (size_t i = 0; i < kernels.size(); ++i) {
     QUERN_ASSIGN(const kir::BlockShape shape, kir::ShapeOfBlock(kernels[i]));
     if (shape.threads == 0) {
       return absl::InvalidArgumentError(absl::StrFormat("kernel %s is not scheduled for blocks of threads", kernels[i].name));
     }
-    Emitter emitter(kernels[i], module, shape.threads);
+    Emitter emitter(kernels[i], module, math, shape.threads);
     QUERN_RETURN_IF_ERROR(emitter.Run(symbols[i]));
     made.kernels.push_back({.symbol = symbols[i], .threads = shape.threads});
     shared.push_back(emitter.shared());
