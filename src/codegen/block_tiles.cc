@@ -137,7 +137,7 @@ void TileSchedule::Fill(const std::string& name, kir::Block& out) {
   state.filled = true;
   const kir::BufferType& type = types_.at(name);
   const int number = number_++;
-  const std::string i = absl::StrCat("fi", number), c = absl::StrCat("fc", number);
+  const std::string i = absl::StrCat("fi_", number), c = absl::StrCat("fc_", number);
   const bool rows_only = type.dims.size() == 1;
   kir::Index at = {kb::Ref(i)};
   if (!rows_only) at.push_back(kb::Ref(c));
@@ -172,7 +172,7 @@ void TileSchedule::AddDot(const kir::TileCall& call, kir::Block& out) {
   const int64_t run = k % kRun == 0 ? kRun : 1;
 
   const int number = number_++;
-  auto named = [&](const char* what) { return absl::StrCat(what, number); };
+  auto named = [&](const char* what) { return absl::StrCat(what, "_", number); };
   const ExprRef column = kb::Ref(named("j")), g = kb::Ref(named("g")), u = kb::Ref(named("u"));
   const ExprRef depth = g * static_cast<double>(run) + u;
   kir::Block body, step;
@@ -211,7 +211,7 @@ Status TileSchedule::AddFlash(const kir::TileCall& call, kir::Block& out) {
   if (keys != kKeys || threads_ % kKeys != 0) return absl::UnimplementedError(absl::StrCat(call.op, ": not of 64 keys"));
 
   const int number = number_++;
-  auto named = [&](const char* what) { return absl::StrCat(what, number); };
+  auto named = [&](const char* what) { return absl::StrCat(what, "_", number); };
   const std::string scores = named("sc"), shrink = named("sh"), tops = named("tops"), sums = named("sums");
   shared_.push_back(kb::Alloc(scores, {DType::kF32, {Extent(rows), Extent(kKeys)}, kir::Layout::kRow}, kir::Space::kShared));
   for (const std::string& name : {shrink, tops, sums}) {

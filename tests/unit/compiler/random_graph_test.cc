@@ -14,76 +14,13 @@
 #include "codegen/cpu/target.h"
 #include "compiler/model.h"
 #include "unit/compiler/graph_runner.h"
+#include "unit/compiler/random_case.h"
 #include "opt/passes.h"
-#include "check/oracle.h"
-#include "support/random_graph.h"
 
 namespace quern::testing {
 namespace {
 
 constexpr uint64_t kGraphs = 2048, kSlices = 8, kBatch = 16;
-
-uint64_t SeedOf(uint64_t slice, uint64_t graph) { return slice * 1000000 + graph + 1; }
-
-uint64_t FromEnvironment(const char* name, uint64_t otherwise) {
-  const char* const text = std::getenv(name);
-  const uint64_t number = text == nullptr ? 0 : std::strtoull(text, nullptr, 10);
-  return number == 0 ? otherwise : number;
-}
-
-// Values of one run, and what they make by definition.
-struct Trial {
-  Binding binding;
-  BytesByName bytes;
-  ir::Feeds feeds;
-  std::unique_ptr<check::GraphOracle> oracle;
-};
-
-struct Case {
-  uint64_t seed = 0;
-  RandomGraph random;
-  bool exact = false;
-  ir::Graph meaning;  // what the interpreter evaluates: `random`, with quantised activations where they are asked for
-  SymbolRanges guard;
-  std::vector<Trial> trials;
-};
-
-StatusOr<Case> MakeCase(uint64_t seed) {
-  std::mt19937_64 choose(seed * 7919);
-  Case made;
-  made.seed = seed;
-  // Now and then values large enough that a kernel has several chunks.
-  const bool large = seed % 32 == 0;
-  made.random = MakeRandomGraph(seed, {.nodes = static_cast<int>(6 + choose() % 10), .discontinuous = seed % 4 != 0, .most_elements = large ? 40000 : 600});
-  made.exact = choose() % 2 == 0;
-  made.meaning = made.random.graph;
-  if (!made.exact) {
-    QUERN_ASSIGN(const ir::Graph expanded, opt::ExpandComposites(made.random.graph));
-    QUERN_ASSIGN(made.meaning, opt::QuantiseActivations(expanded));
-  }
-  std::vector<Binding> bindings = {made.random.binding};
-  if (choose() % 3 == 0) {
-    for (const auto& [symbol, value] : made.random.binding) made.guard[symbol] = {value, value};
-  } else {
-    bindings.push_back({{"B", static_cast<int64_t>(1 + choose() % 4)}, {"S", static_cast<int64_t>(1 + choose() % 17)}});
-  }
-  for (const Binding& binding : bindings) {
-    Trial& trial = made.trials.emplace_back();
-    trial.binding = binding;
-    trial.bytes = RandomBytes(made.random.graph, binding, seed);
-    trial.feeds = RandomFeeds(made.random.graph, binding, seed);
-  }
-  return made;
-}
-
-// Oracles keep references into the case: made once it has its place.
-Status MakeOracles(Case& test) {
-  for (Trial& trial : test.trials) {
-    QUERN_ASSIGN(check::GraphOracle oracle, check::GraphOracle::Create(test.meaning, trial.binding, trial.feeds, test.seed));
-    trial.oracle = std::make_unique<check::GraphOracle>(std::move(oracle));
-  }
-  return absl::OkStatus();
-}
 
 class RandomGraphs : public ::testing::TestWithParam<uint64_t> {
  protected:

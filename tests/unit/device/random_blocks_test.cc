@@ -1,0 +1,102 @@
+// The random graphs that the targets for CPUs are held to, planned for blocks of threads and run on the emulated device: every
+// kernel that the schedules make, against the double interpreter, fused and with every op on its own. The emulated device also
+// finds races between threads and reads of what nobody wrote.
+//
+// QUERN_RANDOM_SEED=n runs that graph alone and prints it; QUERN_LONG_TESTS=n runs n times as many.
+#include <gtest/gtest.h>
+
+#include "absl/strings/str_cat.h"
+#include "device/emulated/emulated_device.h"
+#include "device/executor.h"
+#include "unit/compiler/random_case.h"
+
+namespace quern::testing {
+namespace {
+
+// The first graphs of every slice of tests/unit/compiler/random_graph_test.cc; eight times as many are all of them.
+constexpr uint64_t kGraphs = 256, kSlices = 8;
+
+class RandomBlocks : public ::testing::TestWithParam<uint64_t> {
+ protected:
+  void Check(uint64_t seed) {
+    StatusOr<Case> made = MakeCase(seed, /*quantises=*/false);
+    ASSERT_TRUE(made.ok()) << "seed " << seed << ": " << made.status();
+    const Status evaluated = MakeOracles(*made);
+    ASSERT_TRUE(evaluated.ok()) << "seed " << seed << ": " << evaluated;
+    for (const bool fuse : {true, false}) {
+      SCOPED_TRACE(absl::StrCat("seed ", seed, fuse ? ", fused" : ", not fused"));
+      compiler::PipelineOptions options;
+      options.fuse = fuse;
+      options.facts.blocks.emplace();
+      options.facts.blocks->half_products = false;  // whose error is another one
+      const StatusOr<CompiledGraph> graph = PlanGraph(made->random.graph, made->guard, options);
+      ASSERT_TRUE(graph.ok()) << graph.status() << "\n" << ir::Print(made->random.graph);
+      for (Trial& trial : made->trials) {
+        SCOPED_TRACE(absl::StrCat("B ", trial.binding.at("B"), ", S ", trial.binding.at("S")));
+        CheckTrial(*graph, trial, *made);
+      }
+    }
+  }
+
+  int64_t elements_ = 0, kernels_ = 0;
+
+ private:
+  void CheckTrial(const CompiledGraph& graph, Trial& trial, const Case& test) {
+    const auto got = RunOnDevice(graph, trial.binding, trial.bytes);
+    ASSERT_TRUE(got.ok()) << got.status() << "\n" << ir::Print(test.random.graph);
+    for (size_t o = 0; o < got->size(); ++o) {
+      const ir::RefTensor& expected = trial.oracle->expected()[o];
+      const auto values = ir::RefTensorFromBytes(expected.dtype, expected.dims, (*got)[o]);
+      ASSERT_TRUE(values.ok()) << values.status();
+      const std::string difference = trial.oracle->WorstText(static_cast<int>(o), *values);
+      EXPECT_EQ(difference, "") << ir::Print(test.random.graph);
+      elements_ += expected.elements();
+      if (difference.empty() || !print_) continue;
+      for (const kir::Kernel& kernel : graph.plan.kernels) std::printf("%s\n", kir::Print(kernel).c_str());
+    }
+    kernels_ += static_cast<int64_t>(graph.plan.launches.size());
+  }
+
+  static StatusOr<std::vector<std::vector<uint8_t>>> RunOnDevice(const CompiledGraph& graph, const Binding& binding, const BytesByName& bytes) {
+    const Signature signature = SignatureOf(graph.prepared);
+    const std::vector<device::PlannedVariant> plans = {{graph.guard, graph.plan}};
+    QUERN_ASSIGN(device::Collected collected, device::CollectProgram(signature, plans));
+    auto program = std::make_shared<device::LoadableProgram>();
+    program->program = std::move(collected.program);
+    program->source.entries = device::EntriesOf(program->program);
+    program->source.kernels = std::move(collected.kernels);
+    QUERN_ASSIGN(const std::unique_ptr<device::Executor> executor,
+                 device::Executor::Create(device::emulated::MakeDevice(1), signature, device::VariantsOf(program)));
+    return RunOnce(
+        *executor, graph.prepared, binding, bytes,
+        [&](std::string_view name, const std::vector<uint8_t>& from) -> Status {
+          QUERN_ASSIGN(std::vector<uint8_t> state, executor->ReadState(name));
+          std::copy(from.begin(), from.end(), state.begin());
+          return executor->WriteState(name, state);
+        },
+        [&](std::string_view name, std::vector<uint8_t>& to) -> Status {
+          QUERN_ASSIGN(const std::vector<uint8_t> state, executor->ReadState(name));
+          std::copy_n(state.begin(), to.size(), to.begin());
+          return absl::OkStatus();
+        });
+  }
+
+  const bool print_ = std::getenv("QUERN_RANDOM_SEED") != nullptr;
+};
+
+TEST_P(RandomBlocks, MeanTheSame) {
+  if (const uint64_t seed = FromEnvironment("QUERN_RANDOM_SEED", 0); seed != 0) {
+    if (GetParam() != 0) GTEST_SKIP() << "one seed";
+    std::printf("%s", ir::Print(MakeCase(seed, false)->meaning).c_str());
+    return Check(seed);
+  }
+  const uint64_t graphs = kGraphs / kSlices * FromEnvironment("QUERN_LONG_TESTS", 1);
+  for (uint64_t i = 0; i < graphs && !HasFatalFailure(); ++i) Check(SeedOf(GetParam(), i));
+  std::printf("%d graphs from seed %d, %d launches, %d elements\n", static_cast<int>(graphs), static_cast<int>(SeedOf(GetParam(), 0)),
+              static_cast<int>(kernels_), static_cast<int>(elements_));
+}
+
+INSTANTIATE_TEST_SUITE_P(Slice, RandomBlocks, ::testing::Range(uint64_t{0}, kSlices));
+
+}  // namespace
+}  // namespace quern::testing
