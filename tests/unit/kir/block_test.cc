@@ -1,10 +1,13 @@
 // Kernels of threads: the worked ones against the same kernels in plain form, and broken ones by their messages.
 #include <cmath>
+#include <cstring>
 #include <functional>
 #include <random>
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "base/half.h"
 #include "gtest/gtest.h"
 #include "kernel_files.h"
@@ -304,6 +307,79 @@ TEST(Block, Copy) {
                            "barrier between");
   EXPECT_EQ(Ran(bad),
             "kernel k, chunk 0, thread 0: y[t] = s[t]: s[0] is read, but the block wrote it since the last barrier");
+}
+
+// Floats become other floats, blocks of a format are decoded, and nothing else changes its dtype.
+TEST(Block, ConvertingCopy) {
+  const auto text = [](const std::string& from, const std::string& to) {
+    return "kernel k (w : " + from + " in\n y : f32[64] out\n) { grid g in 0..1 { alloc s : " + to +
+           "[2, 32] shared copy s = w[0 : +2, 32 : +32] barrier thread t in 0..64 @ block { y[t] = cast<f32>(s[t / 32, t % 32]) } } }";
+  };
+  EXPECT_EQ(Verified(text("i32[2, 64]", "i32")), "");
+  EXPECT_EQ(Verified(text("i32[2, 64]", "f32")),
+            "kernel k: copy s = w[0 : +2, 32 : +32]: a copy is of dense rows of one dtype, or to floats from others or from blocks");
+  EXPECT_EQ(Verified(text("q8_0[2, 64] @blocks", "i32")), Verified(text("i32[2, 64]", "f32")));
+  std::vector<float> y(64);
+  std::vector<float> floats(128);
+  for (size_t i = 0; i < floats.size(); ++i) floats[i] = static_cast<float>(i) + 1.0f / 4096;
+  const Kernel halves = Parsed(text("f32[2, 64]", "f16"));
+  ASSERT_EQ(Verify(halves), absl::OkStatus());
+  const std::vector<BufferBytes> buffers = {BytesOf(floats), BytesOf(y)};
+  ASSERT_EQ(Interpret(halves, {}, buffers), absl::OkStatus());
+  for (size_t i = 0; i < y.size(); ++i) EXPECT_EQ(y[i], HalfToFloat(FloatToHalf(floats[i / 32 * 64 + 32 + i % 32])));
+  // Two rows of two blocks: d, then 32 codes.
+  std::vector<uint8_t> blocks(4 * 34);
+  for (int b = 0; b < 4; ++b) {
+    const uint16_t d = FloatToHalf(0.5f + static_cast<float>(b));
+    std::memcpy(&blocks[b * 34], &d, 2);
+    for (int c = 0; c < 32; ++c) blocks[b * 34 + 2 + c] = static_cast<uint8_t>(c - 7);
+  }
+  const Kernel decoded = Parsed(text("q8_0[2, 64] @blocks", "bf16"));
+  ASSERT_EQ(Verify(decoded), absl::OkStatus());
+  const std::vector<BufferBytes> memory = {BytesOf(blocks), BytesOf(y)};
+  ASSERT_EQ(Interpret(decoded, {}, memory), absl::OkStatus());
+  for (int i = 0; i < 64; ++i) EXPECT_EQ(y[i], static_cast<float>(i % 32 - 7) * (i < 32 ? 1.5f : 3.5f)) << i;
+}
+
+// Of two branches a block takes one: what they do to one buffer needs no barrier between, what follows them does.
+TEST(Block, BranchesOfABlock) {
+  const auto text = [](const std::string& barrier) {
+    return "kernel k (x : f32[64] in\n y : f32[2, 64] out\n) { grid g in 0..2 { alloc s : f32[64] shared "
+           "if g < 1 { thread t in 0..64 @ block { s[t] = x[t] } } else { thread t in 0..64 @ block { s[63 - t] = x[t] } } " +
+           barrier + " thread t in 0..64 @ block { y[g, t] = s[t] } } }";
+  };
+  EXPECT_EQ(Verified(text("barrier")), "");
+  EXPECT_EQ(Ran(text("barrier")), "");
+  EXPECT_EQ(Verified(text("")), "kernel k: y[g, t] = s[t]: s may be read here and written in s[t] = x[t] without a barrier between");
+  // A barrier in one branch alone is none after it.
+  EXPECT_NE(Verified("kernel k (x : f32[64] in\n y : f32[2, 64] out\n) { grid g in 0..2 { alloc s : f32[64] shared "
+                     "thread t in 0..64 @ block { s[t] = x[t] } if g < 1 { barrier } thread t in 0..64 @ block { y[g, t] = s[63 - t] } } }"),
+            "");
+}
+
+// Threads side by side in two dimensions, striding in both: four variables decide an element.
+TEST(Block, StridesOfTwoDimensions) {
+  const auto text = [](int across, int step) {
+    return absl::StrFormat("kernel k (y : f32[37, 101] out\n) { grid g in 0..1 { thread t in 0..256 @ block { for i in t / 32 .. 37 by %d { "
+                           "for j in t %% 32 .. 101 by %d { y[i, j] = 1 } } } } }", step, across);
+  };
+  EXPECT_EQ(Verified(text(32, 8)), "");
+  EXPECT_EQ(Ran(text(32, 8)), "");
+  for (const auto& [across, step] : {std::pair(31, 8), {32, 7}}) {
+    EXPECT_NE(Verified(text(across, step)), "");
+    EXPECT_NE(Ran(text(across, step)), "");
+  }
+}
+
+// Pipelines one after the other fetch into the same memory.
+TEST(Block, PipelinesShareBuffers) {
+  const auto text = [&](int first, int second) {
+    return "kernel k (x : f32[256] in\n y : f32[64] out\n) { grid g in 0..1 { alloc s : f32[64] shared thread t in 0..64 @ block { " +
+           absl::StrCat("pipeline k in 0..4 stages ", first, " { fetch { copy s = x[k * 64 : +64] } use { } } pipeline k in 0..4 stages ", second,
+                        " { fetch { copy s = x[k * 64 : +64] } use { } } y[t] = s[t] } } }");
+  };
+  EXPECT_EQ(ShapeOfBlock(Parsed(text(3, 2)))->shared_bytes, 3 * 256);
+  EXPECT_EQ(ShapeOfBlock(Parsed(text(1, 4)))->shared_bytes, 4 * 256);
 }
 
 }  // namespace
