@@ -70,6 +70,19 @@ struct Executor::State {
   LastRun last;
   std::atomic_flag busy;
 
+  // Copies, and returns when the host's memory is no longer in use, whatever happens.
+  Status CopyIn(const DeviceMemory& to, std::span<const uint8_t> from) {
+    if (from.empty()) return absl::OkStatus();
+    return Finish(device->CopyIn(to.address(), from.data(), static_cast<int64_t>(from.size())));
+  }
+  Status CopyOut(std::span<uint8_t> to, const DeviceMemory& from) {
+    if (to.empty()) return absl::OkStatus();
+    return Finish(device->CopyOut(to.data(), from.address(), static_cast<int64_t>(to.size())));
+  }
+  Status Finish(Status status) {
+    status.Update(device->Synchronise());
+    return status;
+  }
   StatusOr<Loaded*> Module(const std::shared_ptr<const LoadableProgram>& program);
   Status Make(int variant);
   Status Follow(Ready& ready);
@@ -124,7 +137,6 @@ StatusOr<std::unique_ptr<Executor>> Executor::Create(std::shared_ptr<Device> dev
     if (*most > 0) QUERN_RETURN_IF_ERROR(s.device->Fill(memory.address(), 0, *most));
     s.states[port.name] = std::move(memory);
   }
-  QUERN_RETURN_IF_ERROR(s.device->Synchronise());
   return std::unique_ptr<Executor>(new Executor(std::move(state)));
 }
 
@@ -133,14 +145,19 @@ Status Executor::BindParam(std::string_view name, std::span<const uint8_t> bytes
   const Exclusive exclusive(s.busy);
   if (!exclusive.held()) return s.sizes.Fail(DiagnosticCode::kBusy, "", "", "");
   QUERN_ASSIGN(const Port* const port, s.sizes.CheckParam(name, static_cast<int64_t>(bytes.size())));
-  bool moved = false;
-  DeviceMemory& memory = s.params[port->name];
-  QUERN_RETURN_IF_ERROR(memory.Reserve(*s.device, static_cast<int64_t>(bytes.size()), moved));
-  if (!bytes.empty()) QUERN_RETURN_IF_ERROR(s.device->CopyIn(memory.address(), bytes.data(), memory.bytes()));
   for (const std::unique_ptr<Ready>& ready : s.ready) {
     if (ready != nullptr) ready->once_done = false;
   }
-  return s.device->Synchronise();
+  const auto copy = [&]() -> Status {
+    DeviceMemory& memory = s.params[port->name];
+    bool moved = false;
+    QUERN_RETURN_IF_ERROR(memory.Reserve(*s.device, static_cast<int64_t>(bytes.size()), moved));
+    if (moved) s.Forget();
+    return s.CopyIn(memory, bytes);
+  };
+  const Status status = copy();
+  if (!status.ok()) s.params.erase(port->name);  // what it holds is not known
+  return status;
 }
 
 StatusOr<Loaded*> Executor::State::Module(const std::shared_ptr<const LoadableProgram>& program) {
@@ -171,9 +188,8 @@ Status Executor::State::Make(int variant) {
     if (plan.buffers[b].home != lir::Home::kConstant || plan.buffers[b].data->empty()) continue;
     const std::vector<uint8_t>& data = *plan.buffers[b].data;
     QUERN_ASSIGN(made->constants[b], DeviceMemory::Allocate(*device, static_cast<int64_t>(data.size())));
-    QUERN_RETURN_IF_ERROR(device->CopyIn(made->constants[b].address(), data.data(), static_cast<int64_t>(data.size())));
+    QUERN_RETURN_IF_ERROR(CopyIn(made->constants[b], data));
   }
-  QUERN_RETURN_IF_ERROR(device->Synchronise());
   ready[variant] = std::move(made);
   ++report.variants;
   report.plan_ns += planned - start;
@@ -300,8 +316,7 @@ Status Executor::Run(std::span<const ConstBytes> inputs, std::span<const Mutable
     }
     return absl::OkStatus();
   };
-  Status status = run();
-  status.Update(s.device->Synchronise());
+  const Status status = s.Finish(run());
   if (!status.ok()) {
     variant.once_done = false;
     variant.recording.reset();
@@ -316,8 +331,7 @@ StatusOr<std::vector<uint8_t>> Executor::ReadState(std::string_view name) {
   QUERN_ASSIGN(const Port* const port, s_->sizes.FindState(name));
   const DeviceMemory& memory = s_->states.find(port->name)->second;
   std::vector<uint8_t> bytes(static_cast<size_t>(memory.bytes()));
-  if (!bytes.empty()) QUERN_RETURN_IF_ERROR(s_->device->CopyOut(bytes.data(), memory.address(), memory.bytes()));
-  QUERN_RETURN_IF_ERROR(s_->device->Synchronise());
+  QUERN_RETURN_IF_ERROR(s_->CopyOut(bytes, memory));
   return bytes;
 }
 
@@ -327,8 +341,7 @@ Status Executor::WriteState(std::string_view name, std::span<const uint8_t> byte
   if (static_cast<int64_t>(bytes.size()) != memory.bytes()) {
     return s_->sizes.Fail(DiagnosticCode::kShapeMismatch, absl::StrCat("state ", port->name), absl::StrCat(memory.bytes(), " bytes"), absl::StrCat(bytes.size(), " bytes"));
   }
-  if (!bytes.empty()) QUERN_RETURN_IF_ERROR(s_->device->CopyIn(memory.address(), bytes.data(), memory.bytes()));
-  return s_->device->Synchronise();
+  return s_->CopyIn(memory, bytes);
 }
 
 }  // namespace quern::device
