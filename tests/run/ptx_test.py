@@ -163,6 +163,23 @@ def check_mixed_product(dtype, half_dtype, m, n):
     expect(f"product of {dtype} as {half_dtype} {m} x {n}", c, wanted, 0, 1e-6 * size)
 
 
+def check_attention(rows, before):
+    keys = before + rows
+    q, k, v = random_floats(rows * 64), random_floats(keys * 32), random_floats(keys * 32)
+    k, v = [half(to_half(x)) for x in k], [half(to_half(x)) for x in v]
+    memory, out = Memory(), bytearray(b"\xff" * 4 * rows * 64)
+    cache = [memory.add(bytearray(struct.pack(f"<{keys * 32}e", *x))) for x in (k, v)]
+    kernel("attention_prompt").run(4 * -(-rows // 32), [memory.add(floats(q)), memory.add(out), *cache, before, rows], memory)
+    wanted = []
+    for r in range(rows):
+        for head in range(4):
+            row = q[r * 64 + head * 16:][:16]
+            seen = range(before + r + 1)
+            scores = [math.exp(sum(a * b for a, b in zip(row, k[t * 32 + head // 2 * 16:][:16], strict=True)) / 4) for t in seen]
+            wanted += [sum(s * v[t * 32 + head // 2 * 16 + d] for s, t in zip(scores, seen, strict=True)) / sum(scores) for d in range(16)]
+    expect(f"attention {rows} after {before}", out, wanted, 0, 2e-6)
+
+
 def check_gemv(dtype, n):
     w, values = matrix_of_blocks(dtype, n, 768)
     x = random_floats(768)
@@ -335,6 +352,7 @@ check_product("f16", 67, 5, 136, fixed=True)
 check_product("f32", 13, 71, 36, fixed=True)
 check_mixed_product("q4_K", "f16", 5, 67)
 check_mixed_product("q8_0", "bf16", 67, 3)
+check_attention(11, 61)
 for kind in BLOCKS:
     check_gemv(kind, 3)
 for function in FUNCTIONS:

@@ -65,9 +65,9 @@ Status Emitter::Run(const std::string& symbol) {
   CountStages(kernel_.body);
   Block(kernel_.body);
   b_.CreateRetVoid();
-  // Left to itself the assembler spills some of a warp's tiles to have one block more at a time: it is told a number of blocks
-  // that leaves 64 registers beside the tiles.
-  if (fragments_ > 0) annotate("minctasm", std::max<int64_t>(1, kRegisters / (threads_ * (fragments_ + 64))));
+  // Left to itself the assembler spills a little to have one block more at a time. It is told how many must fit: one, or as many as
+  // leave 64 registers beside the tiles of warps.
+  annotate("minctasm", fragments_ == 0 ? 1 : std::max<int64_t>(1, kRegisters / (threads_ * (fragments_ + 64))));
   return status_;
 }
 

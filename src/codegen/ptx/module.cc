@@ -4,6 +4,8 @@
 #include "absl/strings/str_cat.h"
 #include "codegen/ptx/emit_ptx.h"
 #include "codegen/ptx/emitter.h"
+#include "llvm/IR/IntrinsicInst.h"
+#include "llvm/IR/IntrinsicsNVPTX.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Verifier.h"
 #include "llvm/MC/TargetRegistry.h"
@@ -52,6 +54,21 @@ void Optimise(llvm::Module& module, llvm::TargetMachine& machine) {
   builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O2).run(module, modules);
 }
 
+// Of barriers that nothing to do with memory lies between one is left: what made the others necessary is gone.
+void JoinBarriers(llvm::Module& module) {
+  for (llvm::Function& function : module) {
+    for (llvm::BasicBlock& block : function) {
+      bool again = false;
+      for (llvm::Instruction& instruction : llvm::make_early_inc_range(block)) {
+        const auto* call = llvm::dyn_cast<llvm::IntrinsicInst>(&instruction);
+        const bool barrier = call != nullptr && call->getIntrinsicID() == llvm::Intrinsic::nvvm_barrier0;
+        if (barrier && again) instruction.eraseFromParent();
+        else if (barrier || instruction.mayReadOrWriteMemory()) again = barrier;
+      }
+    }
+  }
+}
+
 StatusOr<codegen::DeviceModule> EmitPtx(std::span<const kir::Kernel> kernels, std::span<const std::string> symbols,
                                         const codegen::DeviceTarget& target) {
   QUERN_ASSIGN(const std::unique_ptr<llvm::TargetMachine> machine, MakeMachine(target));
@@ -76,6 +93,7 @@ StatusOr<codegen::DeviceModule> EmitPtx(std::span<const kir::Kernel> kernels, st
   llvm::raw_string_ostream errors(error);
   if (llvm::verifyModule(module, &errors)) return absl::InternalError(absl::StrCat("PTX of ", kernels[0].name, ": ", error));
   Optimise(module, *machine);
+  JoinBarriers(module);
   for (size_t i = 0; i < kernels.size(); ++i) {
     for (const std::string& name : shared[i]) {
       const llvm::GlobalVariable* global = module.getNamedGlobal(name);
