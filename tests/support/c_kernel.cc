@@ -12,19 +12,6 @@
 namespace quern {
 namespace {
 
-using Ranges = std::vector<std::pair<int64_t, int64_t>>;
-
-Ranges ChunkRanges(int64_t chunks, int64_t max_chunks, std::mt19937_64& random) {
-  if (chunks <= max_chunks) {
-    const int64_t cut = static_cast<int64_t>(random() % (chunks + 1));
-    return {{0, cut}, {cut, chunks}};
-  }
-  const int64_t middle = 1 + static_cast<int64_t>(random() % (chunks - 2));
-  Ranges ranges = {{middle, middle + 1}, {chunks - 1, chunks}, {0, 1}};
-  if (max_chunks < 3) ranges.resize(std::max<int64_t>(max_chunks, 1));
-  return ranges;
-}
-
 double ToleranceOf(DType dtype, double tolerance) {
   if (dtype == DType::kF16) return tolerance + 0x1p-10;
   return dtype == DType::kBF16 ? tolerance + 0x1p-7 : tolerance;
@@ -43,7 +30,7 @@ Status RunCase(const CKernelCase& test, quern_kernel* wide, quern_kernel* narrow
     QUERN_ASSIGN(std::vector<uint8_t> bytes, kir::RandomBuffer(param.type, binding, random));
     initial.push_back(std::move(bytes));
   }
-  const Ranges ranges = ChunkRanges(chunks, test.max_chunks, random);
+  const kir::ChunkRanges ranges = kir::RandomChunks(chunks, test.max_chunks, random);
 
   std::vector<std::vector<uint8_t>> expected = initial;
   std::vector<kir::BufferBytes> spans;

@@ -145,4 +145,15 @@ std::string FirstDifference(const BufferType& type, const std::vector<uint8_t>& 
   return "";
 }
 
+ChunkRanges RandomChunks(int64_t chunks, int64_t most, std::mt19937_64& random) {
+  if (chunks <= most) {
+    const int64_t cut = static_cast<int64_t>(random() % (chunks + 1));
+    return {{0, cut}, {cut, chunks}};
+  }
+  const int64_t middle = 1 + static_cast<int64_t>(random() % (chunks - 2));
+  ChunkRanges ranges = {{middle, middle + 1}, {chunks - 1, chunks}, {0, 1}};
+  if (most < 3) ranges.resize(std::max<int64_t>(most, 1));
+  return ranges;
+}
+
 }  // namespace quern::kir

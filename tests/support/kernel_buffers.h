@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/extent.h"
@@ -24,5 +25,9 @@ StatusOr<std::vector<uint8_t>> RandomBuffer(const BufferType& type, const Bindin
 // one step of their scale.
 std::string FirstDifference(const BufferType& type, const std::vector<uint8_t>& got, const std::vector<uint8_t>& want,
                             double tolerance, bool each = false);
+
+// What to run of a grid: all of it in two parts, or, of more than `most` chunks, the first, the last and one between.
+using ChunkRanges = std::vector<std::pair<int64_t, int64_t>>;
+ChunkRanges RandomChunks(int64_t chunks, int64_t most, std::mt19937_64& random);
 
 }  // namespace quern::kir

@@ -34,39 +34,49 @@ double ToleranceOf(DType dtype, double tolerance) {
   return dtype == DType::kBF16 ? tolerance + 0x1p-7 : tolerance;
 }
 
-Status RunCase(const MetalCase& test, quern_kernel* run, bool descending) {
+// The interpreter once, then threads in both orders, on memory of their own.
+Status RunCase(const MetalCase& test, quern_kernel* run, const MetalLibrary& library) {
+  std::string order;
   auto fail = [&](const std::string& message) {
-    return absl::InternalError(absl::StrCat("kernel ", test.kernel.name, ", seed ", test.seed, descending ? ", from the last thread, " : ", ", message));
+    return absl::InternalError(absl::StrCat("kernel ", test.kernel.name, ", seed ", test.seed, order, ", ", message));
   };
   std::mt19937_64 random(test.seed);
   QUERN_ASSIGN(const Binding binding, kir::BindSymbols(test.kernel, test.binding));
   QUERN_ASSIGN(const int64_t chunks, kir::GridChunks(test.kernel, test.binding));
-  std::vector<std::vector<uint8_t>> expected;
-  std::vector<GuardedBuffer> buffers;
-  std::vector<void*> pointers;
+  std::vector<std::vector<uint8_t>> initial;
   for (const kir::Param& param : test.kernel.params) {
     QUERN_ASSIGN(std::vector<uint8_t> bytes, kir::RandomBuffer(param.type, binding, random));
-    if (expected.size() < test.inputs.size()) bytes = test.inputs[expected.size()];
-    buffers.emplace_back(bytes);
-    pointers.push_back(buffers.back().data());
-    expected.push_back(std::move(bytes));
+    if (initial.size() < test.inputs.size()) bytes = test.inputs[initial.size()];
+    initial.push_back(std::move(bytes));
   }
+  const kir::ChunkRanges ranges = kir::RandomChunks(chunks, test.max_chunks, random);
+  std::vector<std::vector<uint8_t>> expected = initial;
   std::vector<kir::BufferBytes> spans;
   for (std::vector<uint8_t>& bytes : expected) spans.emplace_back(bytes);
-  if (Status ran = kir::Interpret(test.kernel, test.binding, spans); !ran.ok()) return fail(std::string(ran.message()));
-
+  QUERN_ASSIGN(kir::Interpreter interpreter, kir::Interpreter::Create(test.kernel, test.binding));
+  for (const auto& [begin, end] : ranges) {
+    if (Status ran = interpreter.Run(spans, begin, end); !ran.ok()) return fail(std::string(ran.message()));
+  }
   std::vector<int64_t> symbols;
   for (const kir::SymbolDecl& symbol : test.kernel.symbols) symbols.push_back(binding.at(symbol.name));
-  const quern_args args = {pointers.data(), symbols.data()};
-  const int64_t cut = static_cast<int64_t>(random() % static_cast<uint64_t>(chunks + 1));
-  run(&args, nullptr, 0, cut);
-  run(&args, nullptr, cut, chunks);
-  for (size_t i = 0; i < buffers.size(); ++i) {
-    const kir::Param& param = test.kernel.params[i];
-    if (!buffers[i].Intact()) return fail(absl::StrCat("writes outside ", param.name));
-    const double tolerance = test.tolerance == 0 ? 0 : ToleranceOf(param.type.dtype, test.tolerance);
-    const std::string difference = kir::FirstDifference(param.type, buffers[i].Bytes(), expected[i], tolerance, test.each);
-    if (!difference.empty()) return fail(absl::StrCat(param.name, difference));
+  for (const bool descending : {false, true}) {
+    order = descending ? ", from the last thread" : "";
+    library.SetDescending(descending);
+    std::vector<GuardedBuffer> buffers;
+    std::vector<void*> pointers;
+    for (const std::vector<uint8_t>& bytes : initial) {
+      buffers.emplace_back(bytes);
+      pointers.push_back(buffers.back().data());
+    }
+    const quern_args args = {pointers.data(), symbols.data()};
+    for (const auto& [begin, end] : ranges) run(&args, nullptr, begin, end);
+    for (size_t i = 0; i < buffers.size(); ++i) {
+      const kir::Param& param = test.kernel.params[i];
+      if (!buffers[i].Intact()) return fail(absl::StrCat("writes outside ", param.name));
+      const double tolerance = test.tolerance == 0 ? 0 : ToleranceOf(param.type.dtype, test.tolerance);
+      const std::string difference = kir::FirstDifference(param.type, buffers[i].Bytes(), expected[i], tolerance, test.each);
+      if (!difference.empty()) return fail(absl::StrCat(param.name, difference));
+    }
   }
   return absl::OkStatus();
 }
@@ -105,10 +115,7 @@ Status CheckKernelsThroughMetal(std::span<const MetalCase> cases) {
 }
 
 Status CheckKernelsThroughMetal(std::span<const MetalCase> cases, const MetalLibrary& library) {
-  for (const bool descending : {false, true}) {
-    library.SetDescending(descending);
-    for (size_t i = 0; i < cases.size(); ++i) QUERN_RETURN_IF_ERROR(RunCase(cases[i], library.kernels()[i], descending));
-  }
+  for (size_t i = 0; i < cases.size(); ++i) QUERN_RETURN_IF_ERROR(RunCase(cases[i], library.kernels()[i], library));
   return absl::OkStatus();
 }
 

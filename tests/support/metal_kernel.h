@@ -43,6 +43,7 @@ struct MetalCase {
   kir::Kernel kernel = {};       // scheduled for blocks
   Binding binding = {};
   uint64_t seed = 1;
+  int64_t max_chunks = 1 << 20;  // of a larger grid: the first, the last and one between, for the interpreter is slow
   double tolerance = 1e-5;       // relative to an element and to the largest of its buffer; halves have their own on top
   bool each = false;             // relative to the element alone
   std::vector<std::vector<uint8_t>> inputs = {};  // of the first parameters, in place of random ones
