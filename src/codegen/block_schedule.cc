@@ -3,8 +3,8 @@
 #include "codegen/block_schedule.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
-#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "codegen/block_tiles.h"
@@ -214,8 +214,10 @@ class ThreadSchedule {
       if (!bound || *bound > facts_.shared_bytes) return Cannot(stmt);
       dim = Extent(*bound);
     }
-    kept_.insert(alloc.name);
-    tiles_->Keep(alloc.name, type);
+    // Branches may have scratch of one name each: of one type it is the same memory.
+    const auto [kept, added] = kept_.try_emplace(alloc.name, type);
+    if (!added) return kept->second == type ? absl::OkStatus() : Cannot(stmt);
+    tiles_->Keep(alloc.name, alloc.type);  // what of it is live, not what it has room for
     shared_.push_back(kb::Alloc(alloc.name, type, kir::Space::kShared));
     return absl::OkStatus();
   }
@@ -321,7 +323,7 @@ class ThreadSchedule {
   int64_t longest_ = 0, threads_ = 0;
   int loops_ = 0, reductions_ = 0;
   kir::Block shared_;              // allocs before the thread loop
-  std::set<std::string> kept_;     // buffers that were scratch
+  std::map<std::string, kir::BufferType> kept_;  // buffers that were scratch
   std::optional<TileSchedule> tiles_;
 };
 

@@ -23,7 +23,7 @@ class TileSchedule {
   // `threads` of the block, whole warps. Allocs of shared memory are added to `shared`, which outlives this.
   TileSchedule(const kir::Kernel& kernel, int64_t threads, kir::Block& shared);
 
-  // A buffer of the kernel that is shared memory now.
+  // A buffer of the kernel that is shared memory now. `type`: with the extents that hold values.
   void Keep(const std::string& name, const kir::BufferType& type) { types_[name] = type; }
   bool IsTile(const std::string& name) const { return tiles_.contains(name); }
 

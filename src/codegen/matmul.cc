@@ -142,6 +142,12 @@ Status MatmulKernels::EmitKernel(const std::vector<const MatmulSegment*>& segmen
                                      : kir::Block{kb::If(kb::Call(Op::kLt, {g, kb::Int(end / chunk)}), std::move(body), std::move(block))};
     end = start;
   }
+  if (prologue_in_chunk_) {
+    kir::Block all;
+    EmitScratchPrologue(expr, all);
+    all.insert(all.end(), block.begin(), block.end());
+    block = std::move(all);
+  }
   if (square) {
     kir::Block allocs = square->Allocs();
     allocs.insert(allocs.end(), staging.begin(), staging.end());

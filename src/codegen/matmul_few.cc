@@ -29,7 +29,6 @@ int64_t MatmulKernels::FewChunk() const {
 
 void MatmulKernels::EmitFew(KernelWriter& writer, FusedExpr& expr, const MatmulSegment& segment, const kir::ExprRef& n0, int64_t chunk, kir::Block& block) {
   const int64_t most = UpperBound(plan_.rows, view_.ranges);
-  if (prologue_in_chunk_) EmitScratchPrologue(expr, block);
   for (const int root : segment.roots) {
     block.push_back(kb::Tile(TileName(root), {most, chunk}));
     block.push_back(kb::WithOrigin(kb::CallTile(RowOf(root).dot, {TileName(root)},

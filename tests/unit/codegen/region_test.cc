@@ -360,6 +360,19 @@ TEST(Region, GateUpOfEveryFormat) {
   }
 }
 
+// Two products of computed activations, with results of their own, in one kernel: the activations are computed once.
+TEST(Region, ProductsOfComputedRows) {
+  for (const std::string rows : {"1", "3", "S"}) {
+    const std::string symbols = rows == "S" ? " sym S in 9..256" : "", x = "f32[" + rows + ", 96]", y = "f32[" + rows + ", 64]", z = "f32[" + rows + ", 32]";
+    CheckRegion("graph g" + symbols + " {\n  %0 = Input() {name = \"x\"} : " + x + "\n  %1 = Param() {name = \"v\"} : f16[64, 96]\n  %2 = Param() {name = \"w\"} : f16[32, 96]\n" +
+                    "  %3:2 = Region(%0, %1, %2) {family = \"matmul\"} : " + y + ", " + z + " body graph body" + symbols + " {\n    %0 = Input() {name = \"x\"} : " + x +
+                    "\n    %1 = Input() {name = \"v\"} : f16[64, 96]\n    %2 = Input() {name = \"w\"} : f16[32, 96]\n    %3 = Silu(%0) : " + x +
+                    "\n    %4 = MatMul(%3, %1) {transpose_b = true} : " + y + "\n    %5 = MatMul(%3, %2) {transpose_b = true} : " + z +
+                    "\n    %6 = Relu(%5) : " + z + "\n    return %4, %6\n  }\n  return %3.0, %3.1\n}",
+                {{"S", 11}});
+  }
+}
+
 // The rows that the next product reads, quantised where they were made: gathered in scratch, then packed.
 TEST(Region, GateUpQuantised) {
   for (const std::string format : {"q8_0", "q8_K"}) {
