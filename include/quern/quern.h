@@ -25,8 +25,13 @@ namespace quern {
 
 struct Options {
   // Instruction-set level: native (the greatest this machine has), x86-64-v2, x86-64-v3, x86-64-v4; or, by Quern's own names,
-  // sse4, avx2, avx512, avx512vnni, amx.
+  // sse4, avx2, avx512, avx512vnni, amx. On a device, and where text for one is made: a level of it, such as sm_80; native: the
+  // greatest it has, or the least where there is none to ask.
   std::string cpu = "native";
+  // Where a session's kernels run (docs/gpu.md): "cpu"; "cuda", an NVIDIA device, whose driver QUERN_CUDA_DRIVER may name; or
+  // "emulated", which interprets what a device would run, slowly and with every access checked. Checks, profiles and the cache of
+  // kernels are the cpu's alone.
+  std::string device = "cpu";
   int threads = 0;              // that run kernels, the caller's among them, at most 256; 0: as many as the process may use
   int compile_threads = 0;      // likewise, for compiling
   bool exact = false;           // keep activations f32 beside quantised weights
@@ -135,8 +140,9 @@ class Sampler {
   std::unique_ptr<State> state_;
 };
 
-// Text of one stage of a model's way to machine code: "hir", "mir", "lir", "kir", "llvm" or "asm". `kernel` limits kir, llvm
-// and asm to kernels whose label contains it. `after` gives the graph after that pass (the plan after "plan"); `stop_after`
+// Text of one stage of a model's way to machine code: "hir", "mir", "lir", "kir", "llvm" or "asm"; or to a device: "ptx" or
+// "metal" (and, with options.cpu a level of a device, what comes before that). `kernel` limits kir and what follows to kernels
+// whose label contains it. `after` gives the graph after that pass (the plan after "plan"); `stop_after`
 // also leaves out what comes later; passes in `skip` are left out. `tokens` is the step length it is for, 1 to 256.
 struct DumpOptions {
   std::string stage = "mir";

@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "base/diagnostic.h"
 #include "compiler/checking.h"
+#include "compiler/device_run.h"
 #include "compiler/model.h"
 #include "compiler/public_error.h"
 #include "compiler/runtime_options.h"
@@ -221,6 +222,7 @@ std::vector<SymbolRanges> DefaultGuards(const SymbolRanges& symbols) {
 StatusOr<std::unique_ptr<Program::State_>> MakeProgram(const ProgramSpec& spec, const Options& options) {
   const Clock::time_point start = Clock::now();
   auto state = std::make_unique<Program::State_>();
+  if (OnDevice(options)) return absl::UnimplementedError(absl::StrFormat("graphs run on device cpu, not on %s", options.device));
   QUERN_ASSIGN(PipelineOptions pipeline, PipelineOptionsOf(options));
   pipeline.spans = std::make_shared<TimeSpans>();
   state->module = *spec.module;

@@ -33,6 +33,8 @@ StatusOr<std::shared_ptr<cache::ObjectStore>> StoreOf(const Options& options) {
   return std::shared_ptr<cache::ObjectStore>();
 }
 
+StatusOr<int> ThreadsOf(const Options& options) { return Threads("threads", options.threads); }
+
 StatusOr<std::shared_ptr<jit::Engine>> EngineOf(const Options& options) {
   jit::EngineOptions engine_options;
   engine_options.perf_map = options.perf_map || Environment("QUERN_PERF_MAP") == "1";
@@ -44,7 +46,7 @@ StatusOr<std::shared_ptr<jit::Engine>> EngineOf(const Options& options) {
 }
 
 StatusOr<ExecutableOptions> ExecutableOptionsOf(const Options& options) {
-  QUERN_ASSIGN(const int threads, Threads("threads", options.threads));
+  QUERN_ASSIGN(const int threads, ThreadsOf(options));
   QUERN_ASSIGN(std::shared_ptr<jit::Engine> engine, EngineOf(options));
   ExecutableOptions executable_options;
   QUERN_ASSIGN(std::shared_ptr<cache::ObjectStore> store, StoreOf(options));

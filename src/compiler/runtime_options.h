@@ -14,6 +14,9 @@ namespace quern::compiler {
 // threads outside 0..256.
 StatusOr<ExecutableOptions> ExecutableOptionsOf(const Options& options);
 
+// Threads that run kernels. Error: a number outside 0..256.
+StatusOr<int> ThreadsOf(const Options& options);
+
 // The engine that the options ask for. Errors: an unknown cpu level, or one this machine lacks; a number of threads.
 StatusOr<std::shared_ptr<jit::Engine>> EngineOf(const Options& options);
 

@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "compiler/checking.h"
+#include "compiler/device_run.h"
 #include "compiler/model.h"
 #include "compiler/profiled.h"
 #include "compiler/public_error.h"
@@ -27,21 +28,29 @@ double Since(Clock::time_point start) { return std::chrono::duration<double>(Clo
 struct Session::State {
   std::shared_ptr<const GgufFile> file;
   models::ModelSpec spec;
-  SpmTokenizer tokenizer;
+  std::unique_ptr<const SpmTokenizer> tokenizer;
   ir::Graph graph;
   std::shared_ptr<check::Checker> checker;  // null: none was asked for
-  std::shared_ptr<KernelCache> kernels;
-  std::unique_ptr<Executable> executable;
-  compiler::Profiled profiled;
+  std::shared_ptr<KernelCache> kernels;              // on the cpu; null on a device, where:
+  std::shared_ptr<compiler::DeviceCounts> counts;
+  std::unique_ptr<Runnable> runnable;
+  compiler::Profiled profiled;                       // its executable is null on a device
   double prepare_seconds = 0;
   int threads = 0;
   int64_t position = 0;
   Timings timings;
 
+  Status MakeExecutable(const std::string& path, const Options& options, const compiler::PipelineOptions& given);
+  Status MakeDeviceExecutor(const compiler::OpenedDevice& opened);
+
   void UpdateTimings() {
-    const Executable::Report& report = executable->report();
+    const Runnable::Report& report = runnable->report();
     timings.compile = prepare_seconds + static_cast<double>(report.plan_ns + report.compile_ns) * 1e-9;
     timings.plans = static_cast<double>(report.plan_ns) * 1e-9;
+    if (kernels == nullptr) {
+      timings.kernels_compiled = counts->kernels;
+      return;
+    }
     const KernelCache::Report cache = kernels->report();
     const cpu::CompileTimes& times = cache.compile.times;
     timings.cached = static_cast<double>(cache.load_ns) * 1e-9;
@@ -68,9 +77,9 @@ struct Session::State {
       const int64_t rows = all ? count : 1;
       const ConstBytes input{ids.data() + at, count * static_cast<int64_t>(sizeof(int32_t))};
       const MutableBytes output{out, rows * spec.vocabulary * static_cast<int64_t>(sizeof(float))};
-      QUERN_RETURN_IF_ERROR(executable->Run({&input, 1}, {&output, 1},
-                                            {{models::kSequenceSymbol, count}, {models::kPastSymbol, position}, {models::kLogitsSymbol, rows}}));
-      timings.run += static_cast<double>(executable->report().bind_ns + executable->report().run_ns) * 1e-9;
+      QUERN_RETURN_IF_ERROR(runnable->Run({&input, 1}, {&output, 1},
+                                          {{models::kSequenceSymbol, count}, {models::kPastSymbol, position}, {models::kLogitsSymbol, rows}}));
+      timings.run += static_cast<double>(runnable->report().bind_ns + runnable->report().run_ns) * 1e-9;
       position += count;
       at += count;
       if (all) out += rows * spec.vocabulary;
@@ -82,22 +91,41 @@ struct Session::State {
 
 namespace {
 
-StatusOr<std::unique_ptr<Executable>> MakeExecutable(const ir::Graph& graph, const models::ModelSpec& spec, ExecutableOptions executable_options,
-                                                     const compiler::PipelineOptions& pipeline, const std::shared_ptr<check::Checker>& checker) {
+Status BindParams(Runnable& runnable, const models::ModelSpec& spec) {
+  for (const Port& port : runnable.signature().params) {
+    const auto found = std::find_if(spec.params.begin(), spec.params.end(), [&](const models::ParamData& p) { return p.name == port.name; });
+    if (found == spec.params.end()) return absl::InternalError(absl::StrFormat("parameter %s has no data", port.name));
+    QUERN_RETURN_IF_ERROR(runnable.BindParam(port.name, found->bytes));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+// What runs the graph on this machine's processor.
+Status Session::State::MakeExecutable(const std::string& path, const Options& options, const compiler::PipelineOptions& given) {
+  compiler::PipelineOptions pipeline = given;
+  QUERN_ASSIGN(ExecutableOptions executable_options, compiler::ExecutableOptionsOf(options));
+  threads = executable_options.pool->threads();
+  kernels = executable_options.cache;
+  QUERN_ASSIGN(checker, compiler::AttachChecker(options, pipeline, executable_options));
   std::vector<Variant> variants;
   for (const SymbolRanges& guard : compiler::StepGuards()) {
     variants.push_back(compiler::PlannedVariantOf(&graph, guard, pipeline, checker, static_cast<int>(variants.size())));
   }
   QUERN_ASSIGN(std::unique_ptr<Executable> executable, Executable::Create(SignatureOf(graph), std::move(variants), std::move(executable_options)));
-  for (const Port& port : executable->signature().params) {
-    const auto found = std::find_if(spec.params.begin(), spec.params.end(), [&](const models::ParamData& p) { return p.name == port.name; });
-    if (found == spec.params.end()) return absl::InternalError(absl::StrFormat("parameter %s has no data", port.name));
-    QUERN_RETURN_IF_ERROR(executable->BindParam(port.name, found->bytes));
-  }
-  return executable;
+  profiled = {executable.get(), path, models::kSequenceSymbol, options.exact, spec.context, pipeline.spans, &spec.module, &graph, pipeline, options.specialise};
+  profiled.pipeline.spans = nullptr;
+  runnable = std::move(executable);
+  return absl::OkStatus();
 }
 
-}  // namespace
+Status Session::State::MakeDeviceExecutor(const compiler::OpenedDevice& opened) {
+  threads = opened.threads;
+  counts = std::make_shared<compiler::DeviceCounts>();
+  QUERN_ASSIGN(runnable, compiler::MakeExecutor(&graph, compiler::StepGuardsOf(graph), opened, counts));
+  return absl::OkStatus();
+}
 
 Session::Session(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Session::Session(Session&&) noexcept = default;
@@ -111,23 +139,27 @@ Result<Session> Session::Open(const std::string& path, const Options& options) {
     QUERN_ASSIGN(SpmTokenizer tokenizer, SpmTokenizer::FromGguf(*model.file));
     const double load = Since(start);
     const Clock::time_point compile_start = Clock::now();
-    QUERN_ASSIGN(compiler::PipelineOptions pipeline, compiler::PipelineOptionsOf(options));
+    compiler::OpenedDevice opened;
+    if (compiler::OnDevice(options)) {
+      QUERN_ASSIGN(opened, compiler::OpenDevice(options));
+    } else {
+      QUERN_ASSIGN(opened.pipeline, compiler::PipelineOptionsOf(options));
+    }
+    compiler::PipelineOptions& pipeline = opened.pipeline;
     pipeline.spans = std::make_shared<TimeSpans>();
     pipeline.spans->push_back({"load", Nanoseconds(start.time_since_epoch()), Nanoseconds(compile_start - start)});
     QUERN_ASSIGN(ir::Graph graph, compiler::PrepareGraph(model.spec.module, pipeline));
     // The graph has its final address before variants refer to it.
-    auto state = std::make_unique<State>(State{std::move(model.file), std::move(model.spec), std::move(tokenizer), std::move(graph), nullptr, nullptr, nullptr, {}, 0, 0, 0, {}});
+    auto state = std::make_unique<State>();
+    state->file = std::move(model.file);
+    state->spec = std::move(model.spec);
+    state->tokenizer = std::make_unique<SpmTokenizer>(std::move(tokenizer));
+    state->graph = std::move(graph);
     state->timings.passes = Since(compile_start);
-    QUERN_ASSIGN(ExecutableOptions executable_options, compiler::ExecutableOptionsOf(options));
-    state->threads = executable_options.pool->threads();
-    state->kernels = executable_options.cache;
-    QUERN_ASSIGN(state->checker, compiler::AttachChecker(options, pipeline, executable_options));
-    QUERN_ASSIGN(state->executable, MakeExecutable(state->graph, state->spec, std::move(executable_options), pipeline, state->checker));
+    QUERN_RETURN_IF_ERROR(opened.device == nullptr ? state->MakeExecutable(path, options, pipeline) : state->MakeDeviceExecutor(opened));
+    QUERN_RETURN_IF_ERROR(BindParams(*state->runnable, state->spec));
     state->prepare_seconds = Since(compile_start);
-    state->profiled = {state->executable.get(), path, models::kSequenceSymbol, options.exact, state->spec.context, pipeline.spans,
-                       &state->spec.module, &state->graph, pipeline, options.specialise};
-    state->profiled.pipeline.spans = nullptr;
-    QUERN_RETURN_IF_ERROR(state->executable->Prepare({{models::kSequenceSymbol, 1}, {models::kPastSymbol, 0}, {models::kLogitsSymbol, 1}}));
+    QUERN_RETURN_IF_ERROR(state->runnable->Prepare({{models::kSequenceSymbol, 1}, {models::kPastSymbol, 0}, {models::kLogitsSymbol, 1}}));
     state->timings.load = load;
     state->UpdateTimings();
     return state;
@@ -144,13 +176,13 @@ int Session::threads() const { return state_->threads; }
 const Timings& Session::timings() const { return state_->timings; }
 std::string Session::CheckSummary() const { return state_->checker == nullptr ? "" : state_->checker->Summary(); }
 
-std::vector<int32_t> Session::Tokenize(std::string_view text, bool begin) const { return state_->tokenizer.Encode(text, begin); }
+std::vector<int32_t> Session::Tokenize(std::string_view text, bool begin) const { return state_->tokenizer->Encode(text, begin); }
 
 std::string Session::Piece(int32_t id) const {
-  return id >= 0 && id < state_->tokenizer.size() ? state_->tokenizer.Piece(id) : std::string();
+  return id >= 0 && id < state_->tokenizer->size() ? state_->tokenizer->Piece(id) : std::string();
 }
 
-bool Session::IsEnd(int32_t id) const { return state_->tokenizer.IsEnd(id); }
+bool Session::IsEnd(int32_t id) const { return state_->tokenizer->IsEnd(id); }
 
 Result<std::vector<float>> Session::Step(std::span<const int32_t> ids) {
   StatusOr<std::vector<float>> logits = state_->Step(ids, false);
@@ -164,7 +196,12 @@ Result<std::vector<float>> Session::StepAll(std::span<const int32_t> ids) {
   return *std::move(logits);
 }
 
-Result<Profiler> Profiler::Attach(Session& session, const ProfilerOptions& options) { return AttachTo(session.state_->profiled, options); }
+Result<Profiler> Profiler::Attach(Session& session, const ProfilerOptions& options) {
+  if (session.state_->profiled.executable == nullptr) {
+    return Result<Profiler>::Failed(compiler::ErrorOf(absl::UnimplementedError("a session on a device has no profile")));
+  }
+  return AttachTo(session.state_->profiled, options);
+}
 
 void Session::Reset() {
   // The cache is not cleared: positions past the current one are never read.

@@ -87,6 +87,7 @@ uint8_t* Translate(uint64_t address, int64_t bytes, const char* what) {
 
 Result Run(const GraphNodeObject& launch) {
   if (fake->modules.count(launch.function->module) == 0) return Violation("a kernel of a module that is unloaded");
+  if (fake->kernel == nullptr) return 700;
   return fake->kernel(fake->user, launch.function->name.c_str(), launch.blocks, launch.threads, launch.values.data(), static_cast<int>(launch.values.size())) == 0 ? 0 : 700;
 }
 

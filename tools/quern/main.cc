@@ -197,6 +197,7 @@ int main(int argc, char** argv) {
   CLI::App* run_command = app.add_subcommand("run", "complete a prompt");
   compile_options(run_command);
   AddRunOptions(*run_command, options);
+  run_command->add_option("--device", options.device, "where kernels run: cpu, cuda or emulated")->capture_default_str();
   CLI::Option* prompt = run_command->add_option("--prompt", run.prompt, "text to complete")->capture_default_str();
   run_command->add_option("--tokens-in", run.tokens_in, "token ids in place of a prompt: 1,403,407")->excludes(prompt);
   run_command->add_option("--tokens", run.tokens, "tokens to generate at most")->capture_default_str()->check(WholeNumber<int>);
@@ -218,7 +219,8 @@ int main(int argc, char** argv) {
                       "  quern run model.gguf --prompt \"Once upon a time\" --tokens 200 --temp 0.8 --top-k 40 --top-p 0.95 --seed 7\n"
                       "  quern run model.gguf --tokens-in 1,403,407 --tokens 16 --ids --logits logits.f32\n"
                       "  quern run model.gguf --prompt Hello --threads 1 --cpu x86-64-v3 --exact\n"
-                      "  quern run models/addition.gguf --prompt \"27+58=\" --check ref");
+                      "  quern run models/addition.gguf --prompt \"27+58=\" --check ref\n"
+                      "  quern run models/addition.gguf --prompt \"27+58=\" --device emulated");
 
   CLI::App* inspect_command = app.add_subcommand("inspect", "metadata and tensors of a model file");
   inspect_command->add_option("MODEL", model, "a GGUF file")->required();
@@ -226,8 +228,8 @@ int main(int argc, char** argv) {
 
   CLI::App* dump_command = app.add_subcommand("dump", "what a model becomes on its way to machine code");
   compile_options(dump_command);
-  dump_command->add_option("--stage", dump.stage, "hir, mir, lir, kir, llvm or asm")->capture_default_str();
-  dump_command->add_option("--kernel", dump.kernel, "with kir, llvm and asm: kernels whose label contains this");
+  dump_command->add_option("--stage", dump.stage, "hir, mir, lir, kir, llvm or asm; ptx or metal, of devices")->capture_default_str();
+  dump_command->add_option("--kernel", dump.kernel, "with kir and what follows it: kernels whose label contains this");
   CLI::Option* after = dump_command->add_option("--dump-after", dump.after, "the graph after this pass");
   dump_command->add_option("--stop-after", dump.stop_after, "the same, and no pass after it is run")->excludes(after);
   dump_command->add_option("--skip", dump.skip, "leave this pass out; may be given again")->allow_extra_args(false);
@@ -237,7 +239,8 @@ int main(int argc, char** argv) {
                        "  quern dump models/addition.gguf --stage hir\n"
                        "  quern dump models/addition.gguf --dump-after simplify\n"
                        "  quern dump models/addition.gguf --skip cse --stop-after dce --step 50\n"
-                       "  quern dump models/addition.gguf --stage asm --kernel layers.0/ffn --cpu x86-64-v3");
+                       "  quern dump models/addition.gguf --stage asm --kernel layers.0/ffn --cpu x86-64-v3\n"
+                       "  quern dump models/addition.gguf --stage ptx --kernel layers.0/ffn --cpu sm_80");
 
   CLI::App* ops_command = app.add_subcommand("ops", "every block and op with its operands and attributes: docs/ops.md");
   ops_command->footer("Examples:\n  quern ops > docs/ops.md");

@@ -7,7 +7,7 @@ void AddModelOptions(CLI::App& verb, std::string& model, quern::Options& options
 }
 
 void AddCpuOption(CLI::App& verb, quern::Options& options) {
-  verb.add_option("--cpu", options.cpu, "native, x86-64-v2, x86-64-v3 or x86-64-v4")->capture_default_str();
+  verb.add_option("--cpu", options.cpu, "native, x86-64-v2, x86-64-v3 or x86-64-v4; of a device, its own: sm_80")->capture_default_str();
 }
 
 void AddSpecialiseOption(CLI::App& verb, quern::Options& options) {
