@@ -2,6 +2,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "codegen/block_schedule.h"
+#include "codegen/region.h"
+#include "ir/graph.h"
 
 namespace quern {
 namespace {
@@ -63,19 +65,57 @@ std::string GemvOf(const char* format) {
                       " acc := contract(acc + decode(w, n, k + u) * x[k + u]) } }\n", sums, "if t == 0 { y[n] = s5 } } } }");
 }
 
+std::string AttentionOf(const char* rows) {
+  const bool many = rows[0] == 'S';
+  const std::string symbols = many ? " sym P in 0..2000, S in 9..256" : " sym P in 0..2000", keys = absl::StrCat("P + ", rows);
+  const std::string inputs = absl::StrCat("  %0 = Input() {name = \"q\"} : f32[1, ", rows, ", 64]\n  %1 = Input() {name = \"k\"} : f16[1, ", keys,
+                                          ", 32]\n  %2 = Input() {name = \"v\"} : f16[1, ", keys, ", 32]\n");
+  const std::string type = absl::StrCat(" : f32[1, ", rows, ", 64]");
+  return absl::StrCat("graph g", symbols, " {\n", inputs, "  %3 = Region(%0, %1, %2) {family = \"attention\"}", type, " body graph body", symbols, " {\n", inputs,
+                      "  %3 = Attention(%0, %1, %2) {head_dim = 16, heads = 4, kv_heads = 2, layout = \"packed\", mask = \"causal\", scale = 0.0, ",
+                      "softcap = 0.0, window = 0}", type, "\n  return %3\n}\n  return %3\n}");
+}
+
 std::vector<BlockKernel> BlockKernels() {
   return {{"map", kMap}, {"rows", kRows}, {"softmax", kSoftmax}, {"product_f32", ProductOf("f32")}, {"product_f16", ProductOf("f16")},
           {"product_bf16", ProductOf("bf16")}, {"product_q4_K_f16", MixedProductOf("q4_K", "f16")},
           {"product_q8_0_bf16", MixedProductOf("q8_0", "bf16")}, {"gemv_q4_0", GemvOf("q4_0")}, {"gemv_q8_0", GemvOf("q8_0")},
-          {"gemv_q4_K", GemvOf("q4_K")}, {"gemv_q5_K", GemvOf("q5_K")}, {"gemv_q6_K", GemvOf("q6_K")}};
+          {"gemv_q4_K", GemvOf("q4_K")}, {"gemv_q5_K", GemvOf("q5_K")}, {"gemv_q6_K", GemvOf("q6_K")},
+          {"attention_token", AttentionOf("1")}, {"attention_prompt", AttentionOf("S")}};
 }
 
-StatusOr<kir::Kernel> Scheduled(const std::string& text, const codegen::BlockFacts& facts) {
+StatusOr<std::vector<kir::Kernel>> ScheduledAll(const std::string& text, const codegen::BlockFacts& facts) {
+  std::vector<kir::Kernel> kernels;
+  if (text.starts_with("graph")) {
+    QUERN_ASSIGN(const ir::Graph graph, ir::Parse(text));
+    codegen::TargetFacts target;
+    target.blocks = facts;
+    for (const ir::Node& node : graph.nodes()) {
+      if (node.body == nullptr) continue;
+      QUERN_ASSIGN(codegen::LoweredRegion lowered, codegen::LowerRegion(graph, node, graph.symbols, target));
+      for (codegen::KernelUse& use : lowered.kernels) kernels.push_back(std::move(use.kernel));
+    }
+    return kernels;
+  }
   QUERN_ASSIGN(kir::Kernel kernel, kir::ParseKernel(text));
   QUERN_RETURN_IF_ERROR(kir::Verify(kernel));
   QUERN_ASSIGN(const kir::BlockShape shape, kir::ShapeOfBlock(kernel));
-  if (shape.threads > 0) return kernel;
-  return codegen::ScheduleBlocks(kernel, facts);
+  if (shape.threads == 0) {
+    QUERN_ASSIGN(kernel, codegen::ScheduleBlocks(kernel, facts));
+  }
+  kernels.push_back(std::move(kernel));
+  return kernels;
+}
+
+StatusOr<kir::Kernel> Scheduled(const std::string& text, const codegen::BlockFacts& facts) {
+  QUERN_ASSIGN(std::vector<kir::Kernel> kernels, ScheduledAll(text, facts));
+  return std::move(kernels[0]);
+}
+
+std::vector<std::string> EntryNames(const std::string& name, size_t count) {
+  std::vector<std::string> names;
+  for (size_t i = 0; i < count; ++i) names.push_back(i == 0 ? name : absl::StrCat(name, "_", i));
+  return names;
 }
 
 }  // namespace quern

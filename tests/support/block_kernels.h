@@ -12,7 +12,7 @@ namespace quern {
 
 struct BlockKernel {
   const char* name;
-  std::string text;  // plain, or with threads already
+  std::string text;  // a plain kernel, one with threads already, or a graph of one region
 };
 std::vector<BlockKernel> BlockKernels();
 
@@ -23,7 +23,15 @@ std::string MixedProductOf(const char* format, const char* half);
 // A row of a matrix of blocks times a vector, by a warp: each lane takes eight neighbours at a time.
 std::string GemvOf(const char* format);
 
-// The kernel of a text, scheduled for blocks unless it has threads already; it verifies.
+// A graph of four heads of queries over two of keys, of 16, in a cache of halves; each query sees those up to its own place. `rows`
+// of queries: a number or "S".
+std::string AttentionOf(const char* rows);
+
+// The kernels of a text of BlockKernels, scheduled for blocks unless they have threads already; they verify.
+StatusOr<std::vector<kir::Kernel>> ScheduledAll(const std::string& text, const codegen::BlockFacts& facts);
+// Of a text with one.
 StatusOr<kir::Kernel> Scheduled(const std::string& text, const codegen::BlockFacts& facts);
+// What their entries are called: NAME, NAME_1, ...
+std::vector<std::string> EntryNames(const std::string& name, size_t count);
 
 }  // namespace quern

@@ -85,6 +85,7 @@ Status RunCase(const MetalCase& test, quern_kernel* run, const MetalLibrary& lib
 
 StatusOr<MetalLibrary> MetalLibrary::Compile(const codegen::DeviceModule& module, std::span<const kir::Kernel> kernels) {
   QUERN_RETURN_IF_ERROR(CheckMsl(module.text));
+  QUERN_RETURN_IF_ERROR(CompileMslSpaces(module.text));
   QUERN_ASSIGN(SharedObjects objects,
                SharedObjects::Compile({module.text + Wrappers(module, kernels)},
                                       {QUERN_CLANG, "-std=c++17", "-x", "c++", "-O1", "-shared", "-fPIC", "-fsigned-char", "-march=native",

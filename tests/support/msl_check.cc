@@ -1,6 +1,6 @@
 #include "support/msl_check.h"
 
-#include <cctype>
+#include <algorithm>
 #include <cstdlib>
 #include <map>
 #include <set>
@@ -8,6 +8,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "support/shared_object.h"
 
 namespace quern {
 namespace {
@@ -155,5 +156,23 @@ class Checker {
 }  // namespace
 
 Status CheckMsl(std::string_view text) { return Checker(Tokens(text)).Run(); }
+
+Status CompileMslSpaces(const std::string& text) {
+  // Only what OpenCL calls a kernel may have memory of a threadgroup.
+  static constexpr std::string_view kKernel = "[[kernel";
+  std::string source;
+  for (size_t at = 0; at < text.size();) {
+    const size_t found = std::min(text.find(kKernel, at), text.size());
+    absl::StrAppend(&source, text.substr(at, found - at));
+    if (found == text.size()) break;
+    source += "__kernel";
+    at = std::min(text.find("]]", found), text.size() - 2) + 2;
+  }
+  return CompilesWith(source,
+                      {QUERN_CLANG, "-x", "clcpp", "-cl-std=CLC++2021", "-target", "spir64", "-cl-no-stdinc", "-fsyntax-only", "-Xclang",
+                       "-fno-builtin", "-Xclang", "-cl-ext=-all,+cl_khr_fp16,-__opencl_c_generic_address_space", "-Wno-unknown-attributes",
+                       "-Wno-unknown-pragmas", absl::StrCat("-I", QUERN_SHIM_DIR, "/spaces")},
+                      ".cl");
+}
 
 }  // namespace quern

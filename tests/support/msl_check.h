@@ -18,4 +18,8 @@ namespace quern {
 // The first fault, with its line.
 Status CheckMsl(std::string_view text);
 
+// The same text for clang as a compiler of C++ for OpenCL (msl_shim/spaces): every conversion between address spaces, every name and
+// type. Errors carry the compiler's output.
+Status CompileMslSpaces(const std::string& text);
+
 }  // namespace quern

@@ -52,7 +52,24 @@ std::string Contents(const fs::path& path) {
   return text.str();
 }
 
+// The end of what Start began.
+Status Finish(pid_t compiler, const std::string& name, const fs::path& output) {
+  int result = -1;
+  if (compiler >= 0 && waitpid(compiler, &result, 0) >= 0 && result == 0) return absl::OkStatus();
+  return absl::InternalError(absl::StrCat(name, " failed:\n", Contents(output).substr(0, 4000)));
+}
+
 }  // namespace
+
+Status CompilesWith(const std::string& source, const std::vector<std::string>& compiler, const std::string& extension) {
+  const TemporaryFolder folder;
+  if (folder.path.empty()) return absl::InternalError("no temporary folder");
+  const std::string file = (folder.path / ("k" + extension)).string(), log = (folder.path / "log").string();
+  std::ofstream(file) << source;
+  std::vector<std::string> words = compiler;
+  words.push_back(file);
+  return Finish(Start(std::move(words), log), compiler[0], log);
+}
 
 void SharedObjects::Close::operator()(void* handle) const { dlclose(handle); }
 
@@ -78,9 +95,8 @@ StatusOr<SharedObjects> SharedObjects::Compile(const std::vector<std::string>& s
   SharedObjects objects;
   Status status;
   for (size_t i = 0; i < sources.size(); ++i) {
-    int result = -1;
-    if (compilers[i] < 0 || waitpid(compilers[i], &result, 0) < 0 || result != 0) {
-      status = absl::InternalError(absl::StrCat(compiler[0], " failed:\n", Contents(file(i, ".log")).substr(0, 4000)));
+    if (Status finished = Finish(compilers[i], compiler[0], file(i, ".log")); !finished.ok()) {
+      status = finished;
       continue;
     }
     objects.handles_.emplace_back(dlopen(file(i, ".so").c_str(), RTLD_NOW | RTLD_LOCAL));

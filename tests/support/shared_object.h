@@ -10,6 +10,9 @@
 
 namespace quern {
 
+// Runs a compiler on a source, for what it says: `compiler` are the words before the file. Errors carry its output.
+Status CompilesWith(const std::string& source, const std::vector<std::string>& compiler, const std::string& extension);
+
 class SharedObjects {
  public:
   // `compiler`: the words before "-o OUTPUT INPUT", `after` those behind; all sources at once. `extension`: ".c". Temporary files

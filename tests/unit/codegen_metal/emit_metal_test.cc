@@ -1,8 +1,11 @@
 // MSL of scheduled kernels: golden files of the text (QUERN_BLESS=1 writes them), runs on the CPU, and what is refused.
 #include "codegen/metal/emit_metal.h"
 
+#include <array>
 #include <cstdlib>
 #include <fstream>
+#include <functional>
+#include <map>
 #include <sstream>
 #include <string>
 
@@ -23,8 +26,8 @@ StatusOr<DeviceModule> Emitted(const kir::Kernel& kernel, const std::string& sym
 }
 
 StatusOr<DeviceModule> Made(const std::string& text, const std::string& symbol) {
-  QUERN_ASSIGN(const kir::Kernel kernel, Scheduled(text, Target().facts));
-  return Emitted(kernel, symbol);
+  QUERN_ASSIGN(const std::vector<kir::Kernel> kernels, ScheduledAll(text, Target().facts));
+  return Target().emit(kernels, EntryNames(symbol, kernels.size()), Target());
 }
 
 std::string ReadFile(const std::string& path) {
@@ -61,17 +64,22 @@ TEST(EmitMetal, GoldenFiles) {
 TEST(EmitMetal, RunsOnTheCpu) {
   std::vector<MetalCase> cases;
   for (const BlockKernel& test : BlockKernels()) {
-    const StatusOr<kir::Kernel> kernel = Scheduled(test.text, Target().facts);
-    ASSERT_TRUE(kernel.ok()) << test.name << ": " << kernel.status();
-    Binding binding, other;
-    const int64_t sizes[] = {67, 5, 37}, others[] = {3, 71, 61};
-    for (size_t i = 0; i < kernel->symbols.size(); ++i) {
-      binding[kernel->symbols[i].name] = kernel->symbols.size() == 1 ? 2311 : sizes[i];
-      other[kernel->symbols[i].name] = others[i];
+    const StatusOr<std::vector<kir::Kernel>> kernels = ScheduledAll(test.text, Target().facts);
+    ASSERT_TRUE(kernels.ok()) << test.name << ": " << kernels.status();
+    // Of each symbol two sizes, from distinct primes.
+    static const std::map<std::string, std::array<int64_t, 2>, std::less<>> kSizes = {
+        {"S", {2311, 257}}, {"M", {67, 3}}, {"N", {5, 71}}, {"C", {1031, 31}}, {"K", {37, 61}}, {"P", {0, 97}}};
+    for (const kir::Kernel& kernel : *kernels) {
+      Binding binding, other;
+      for (const kir::SymbolDecl& symbol : kernel.symbols) {
+        const auto& sizes = kSizes.find(symbol.name)->second;
+        const bool prompt = symbol.name == "S" && symbol.range.low > 1;
+        binding[symbol.name] = prompt ? 23 : sizes[0];
+        other[symbol.name] = prompt ? 11 : sizes[1];
+      }
+      cases.push_back({.kernel = kernel, .binding = binding, .seed = 11});
+      cases.push_back({.kernel = kernel, .binding = other, .seed = 12});
     }
-    if (kernel->symbols.size() == 1 && kernel->params.size() > 1 && kernel->params[0].type.dims.size() == 2) binding.begin()->second = 13;
-    cases.push_back({.kernel = *kernel, .binding = binding, .seed = 11});
-    cases.push_back({.kernel = *kernel, .binding = other, .seed = 12});
   }
   Check(cases);
 }

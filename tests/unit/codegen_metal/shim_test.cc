@@ -16,11 +16,13 @@ std::string Fault(const std::string& text) { return std::string(CheckMsl(text).m
 
 TEST(MslCheck, TakesWhatIsEmitted) {
   for (const BlockKernel& test : BlockKernels()) {
-    const StatusOr<kir::Kernel> kernel = Scheduled(test.text, Targets()[0].facts);
-    const std::string symbol = "k";
-    const StatusOr<codegen::DeviceModule> made = Targets()[0].emit({&*kernel, 1}, {&symbol, 1}, Targets()[0]);
+    const StatusOr<std::vector<kir::Kernel>> kernels = ScheduledAll(test.text, Targets()[0].facts);
+    ASSERT_TRUE(kernels.ok()) << kernels.status();
+    const StatusOr<codegen::DeviceModule> made = Targets()[0].emit(*kernels, EntryNames("k", kernels->size()), Targets()[0]);
     ASSERT_TRUE(made.ok());
     EXPECT_EQ(Fault(made->text), "") << made->text;
+    const Status spaces = CompileMslSpaces(made->text);
+    EXPECT_TRUE(spaces.ok()) << test.name << ": " << spaces.message();
   }
 }
 
@@ -30,6 +32,24 @@ TEST(MslCheck, AddressSpaces) {
   EXPECT_EQ(Fault("void f() {\n  const float* x = 0;\n}"), "line 2: a pointer without an address space");
   EXPECT_EQ(Fault("float f(device const uchar* x) { return float(*(const half*)x); }"), "line 1: a pointer without an address space");
   EXPECT_EQ(Fault("void f(threadgroup float* a, int* b) {}"), "line 1: a pointer without an address space");
+}
+
+TEST(MslCheck, AddressSpacesByACompiler) {
+  auto fault = [](const std::string& body) {
+    const std::string text = "#include <metal_stdlib>\nusing namespace metal;\nfloat f(device const float* x) { return *x; }\n"
+                             "[[kernel, max_total_threads_per_threadgroup(32)]] void k(device const float* x [[buffer(0)]], device float* y [[buffer(1)]]) {\n"
+                             "threadgroup float s[4];\n" + body + "\n}\n";
+    const std::string said(CompileMslSpaces(text).message());
+    const size_t error = said.find("error: ");
+    return error == std::string::npos ? said : said.substr(error, said.find('\n', error) - error);
+  };
+  EXPECT_EQ(fault("y[0] = f(x) + s[1];"), "");
+  EXPECT_EQ(fault("y[0] = f(s);"), "error: no matching function for call to 'f'");
+  EXPECT_NE(fault("device float* q = s;").find("cannot initialize"), std::string::npos);
+  EXPECT_NE(fault("const float* q = x;").find("cannot initialize"), std::string::npos);
+  EXPECT_NE(fault("y[0] = *(threadgroup const float*)x;").find("mismatching address spaces"), std::string::npos);
+  EXPECT_NE(fault("device float* q = x;").find("cannot initialize"), std::string::npos);
+  EXPECT_NE(fault("if (y[0] > 0.0f) { threadgroup float t[4]; t[0] = 1.0f; }").find("outermost scope of a kernel"), std::string::npos);
 }
 
 TEST(MslCheck, Buffers) {
