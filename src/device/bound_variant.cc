@@ -141,6 +141,11 @@ Status BoundVariant::Follow(Table& table, const char* list, std::span<const int6
         return absl::InvalidArgumentError(absl::StrFormat("%s: argument %u of %s[%u] (%s) takes %d bytes from %d on, its buffer has %d", program_->signature.name, a,
                                                           list, l, program_->kernels[launch.kernel].symbol, kernel.bytes[a], *offset, have));
       }
+      const int align = program_->kernels[launch.kernel].params[a].align;
+      if ((*offset + offsets_[launch.arguments[a].buffer]) % align != 0) {
+        return absl::InvalidArgumentError(absl::StrFormat("%s: argument %u of %s[%u] (%s) is not aligned to %d bytes", program_->signature.name, a, list, l,
+                                                          program_->kernels[launch.kernel].symbol, align));
+      }
       table.moved[first + a] = *offset;
     }
     const std::span<const Address> pointers = std::span<const Address>(table.pointers).subspan(first, launch.arguments.size());

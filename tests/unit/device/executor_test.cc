@@ -134,6 +134,12 @@ TEST_F(ExecutorTest, SizesThatLieAreErrorsBeforeAnythingIsLaunched) {
   const Lie lies[] = {
       {"reaches past the arena", [](device::Variant& v) { v.arena_bytes = Extent(64); }},
       {"an offset of a view past its buffer", [](device::Variant& v) { v.launches[0].arguments[0].offset = Extent(1 << 20); }},
+      {"an offset that is not aligned", [](device::Variant& v) {
+         for (lir::Buffer& buffer : v.buffers) {
+           if (buffer.home == lir::Home::kArena) buffer.offset = buffer.offset + Extent(2);
+         }
+         v.arena_bytes = v.arena_bytes + Extent(2);
+       }},
       {"a negative offset", [](device::Variant& v) { v.launches[0].arguments[0].offset = Extent(0) - Extent::Symbol("S"); }},
       {"a buffer larger than the input", [](device::Variant& v) {
          for (lir::Buffer& buffer : v.buffers) {
