@@ -11,6 +11,7 @@
 #include "compiler/runtime_options.h"
 #include "device/cuda/cuda_device.h"
 #include "device/emulated/emulated_device.h"
+#include "device/metal/metal_device.h"
 
 namespace quern::compiler {
 namespace {
@@ -79,8 +80,13 @@ StatusOr<OpenedDevice> OpenDevice(const Options& options) {
     QUERN_ASSIGN(opened.target, ChooseRow(options.cpu, made.capability));
     opened.device = std::move(made.device);
     opened.reads_text = true;
+  } else if (options.device == "metal") {
+    QUERN_RETURN_IF_ERROR(CheckOptions(options));
+    QUERN_ASSIGN(opened.device, device::metal::OpenDevice());
+    QUERN_ASSIGN(opened.target, ResolveDeviceTarget("metal", options.cpu));
+    opened.reads_text = true;
   } else {
-    return absl::InvalidArgumentError(absl::StrFormat("there is no device \"%s\"; there are cpu, cuda and emulated", options.device));
+    return absl::InvalidArgumentError(absl::StrFormat("there is no device \"%s\"; there are cpu, cuda, emulated and metal", options.device));
   }
   scheduled.cpu = opened.target->cpu;
   QUERN_ASSIGN(opened.pipeline, PipelineOptionsOf(scheduled));

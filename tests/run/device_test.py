@@ -102,7 +102,7 @@ def main():
 
     prompt = ("run", MODEL, "--prompt", "27+58=")
     expect(works(*prompt, "--device", "emulated") == "85\n", "the emulated device does not add")
-    fails('there is no device "tpu"; there are cpu, cuda and emulated', *prompt, "--device", "tpu")
+    fails('there is no device "tpu"; there are cpu, cuda, emulated and metal', *prompt, "--device", "tpu")
     fails("checks are made on device cpu only, not on emulated", *prompt, "--device", "emulated", "--check", "ref")
     fails("a map for perf is written on device cpu only", *prompt, "--device", "cuda", "--perf-map")
     fails("there is no NVIDIA driver: /nowhere.so", *prompt, "--device", "cuda", driver="/nowhere.so")

@@ -197,7 +197,7 @@ int main(int argc, char** argv) {
   CLI::App* run_command = app.add_subcommand("run", "complete a prompt");
   compile_options(run_command);
   AddRunOptions(*run_command, options);
-  run_command->add_option("--device", options.device, "where kernels run: cpu, cuda or emulated")->capture_default_str();
+  run_command->add_option("--device", options.device, "where kernels run: cpu, cuda, emulated or metal")->capture_default_str();
   CLI::Option* prompt = run_command->add_option("--prompt", run.prompt, "text to complete")->capture_default_str();
   run_command->add_option("--tokens-in", run.tokens_in, "token ids in place of a prompt: 1,403,407")->excludes(prompt);
   run_command->add_option("--tokens", run.tokens, "tokens to generate at most")->capture_default_str()->check(WholeNumber<int>);

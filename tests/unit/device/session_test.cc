@@ -55,7 +55,7 @@ TEST(DeviceSession, LogitsAreThoseOfTheJit) {
 }
 
 TEST(DeviceSession, OptionsThatMakeNoSense) {
-  EXPECT_EQ(OpenError(OnDevice("gpu")), "there is no device \"gpu\"; there are cpu, cuda and emulated");
+  EXPECT_EQ(OpenError(OnDevice("gpu")), "there is no device \"gpu\"; there are cpu, cuda, emulated and metal");
   Options options = OnDevice("emulated");
   options.check = "ref";
   EXPECT_EQ(OpenError(options), "checks are made on device cpu only, not on emulated");
