@@ -48,7 +48,11 @@ class AttentionKernels {
     if (scale_ == 0) scale_ = 1 / std::sqrt(static_cast<double>(shape_.head_dim));
     mask_ = node_.attributes.String("mask");
     kv_dtype_ = k.dtype;
-    if (view.facts.blocks) keys_per_run_ = kKeysPerBlockRun;
+    if (!view.facts.blocks) return;
+    keys_per_run_ = kKeysPerBlockRun;
+    // Output, scores and mask of the rows of a block are in shared memory, with a few numbers a row.
+    const int64_t row_bytes = (shape_.head_dim + 2 * kKeysPerTile + 8) * ScalarBytes(DType::kF32);
+    while (rows_per_block_ > 1 && rows_per_block_ * row_bytes > view.facts.blocks->shared_bytes) rows_per_block_ /= 2;
   }
 
   StatusOr<LoweredRegion> Lower() {
@@ -201,13 +205,13 @@ class AttentionKernels {
     const ExprRef r0 = kb::Ref("r0"), h = kb::Ref("h"), b = kb::Ref("b"), t = kb::Ref("kt"), i = kb::Ref("i"), c = kb::Ref("c");
     const ExprRef n = kb::FromExtent(keys_), offset = kb::FromExtent(keys_ - queries_);
     kir::Block body, step;
-    EmitTiles(kRowsPerBlock, body);
-    const ExprRef live = MinExpr(kb::Int(kRowsPerBlock), kb::FromExtent(queries_) - r0);
-    EmitStep(writer, At(q, kb::Point(b), kb::Range(r0, live), kb::Point(h)), kRowsPerBlock, live, b, r0, true,
+    EmitTiles(rows_per_block_, body);
+    const ExprRef live = MinExpr(kb::Int(rows_per_block_), kb::FromExtent(queries_) - r0);
+    EmitStep(writer, At(q, kb::Point(b), kb::Range(r0, live), kb::Point(h)), rows_per_block_, live, b, r0, true,
              h / static_cast<double>(group_), h, t, step);
     // Keys that some row of the block may see.
     ExprRef low = kb::Int(0), high = n;
-    if (mask_ == "causal" || mask_ == "sliding") high = MinExpr(n, r0 + offset + static_cast<double>(kRowsPerBlock));
+    if (mask_ == "causal" || mask_ == "sliding") high = MinExpr(n, r0 + offset + static_cast<double>(rows_per_block_));
     if (mask_ == "sliding") {
       low = MaxExpr(kb::Int(0), r0 + offset - static_cast<double>(node_.attributes.Int("window")));
     }
@@ -217,7 +221,7 @@ class AttentionKernels {
     const kir::Index at = plain ? ElementAt(b, r0 + i, h, c) : kir::Index{b, r0 + i, h, c};
     body.push_back(kb::Map({"i", "c"}, {"o"}, {live, kb::Int(shape_.head_dim)},
                            {kb::Store(out, at, value)}));
-    writer.kernel.grid = {{"h", kb::Int(0), kb::Int(shape_.heads), 1}, {"r0", kb::Int(0), kb::FromExtent(queries_), kRowsPerBlock}};
+    writer.kernel.grid = {{"h", kb::Int(0), kb::Int(shape_.heads), 1}, {"r0", kb::Int(0), kb::FromExtent(queries_), rows_per_block_}};
     writer.kernel.body = {kb::For("b", kb::Int(0), kb::FromExtent(batch_), std::move(body))};
     QUERN_ASSIGN(KernelUse use, writer.Finish());
     lowered_.kernels.push_back(std::move(use));
@@ -313,7 +317,7 @@ class AttentionKernels {
   const ir::Node& node_;
   AttentionShape shape_;
   Extent batch_, queries_, keys_;
-  int64_t group_ = 1, keys_per_run_ = kKeysPerRun;
+  int64_t group_ = 1, keys_per_run_ = kKeysPerRun, rows_per_block_ = kRowsPerBlock;
   double scale_ = 1;
   std::string mask_;
   DType kv_dtype_ = DType::kF32;

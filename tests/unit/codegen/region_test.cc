@@ -441,6 +441,10 @@ TEST(Region, AttentionOfFewAndManyRows) {
                       ", 72]\n    return %3\n  }\n  return %3\n}";
       CheckRegion(text, {{"S", 35}, {"P", 700}}, 1e-4, kCpu);
       CheckRegion(text, {{"S", 11}, {"P", 131}}, 1e-4, kBlocks);  // no halves are multiplied
+      TargetFacts little;  // shared memory for 8 rows of a prompt
+      little.blocks.emplace();
+      little.blocks->shared_bytes = 9000;
+      if (rows == "S") CheckRegionAs(little, text, {{"S", 11}, {"P", 67}}, 1e-4, false);
     }
   }
 }
