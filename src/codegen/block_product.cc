@@ -22,11 +22,11 @@ kir::Slice Shared(const std::string& name, const kir::ExprRef& row, int64_t rows
 
 }  // namespace
 
-SquareProduct::SquareProduct(DType dtype, int64_t columns, int products, const BlockFacts& facts)
-    : dtype_(dtype), columns_(columns), depth_(halves() ? 32 : 16),
+SquareProduct::SquareProduct(DType dtype, int64_t rows, int64_t columns, int products, const BlockFacts& facts)
+    : dtype_(dtype), rows_(rows), columns_(columns), depth_(halves() ? 32 : 16),
       // Rows of shared memory are padded, so that the elements of a column lie in different banks.
       padded_(halves() ? depth_ + 8 : depth_ + 1), products_(products) {
-  const int64_t bytes = (kRows + columns_ * products_) * padded_ * ScalarBytes(dtype_);
+  const int64_t bytes = (rows_ + columns_ * products_) * padded_ * ScalarBytes(dtype_);
   stages_ = static_cast<int>(std::clamp<int64_t>(facts.shared_bytes / bytes, 1, facts.stages));
 }
 
@@ -41,14 +41,14 @@ kir::Block SquareProduct::Allocs() const {
   auto shared = [&](std::string name, int64_t rows) {
     return kb::Alloc(std::move(name), {dtype_, {Extent(rows), Extent(padded_)}, kir::Layout::kRow}, kir::Space::kShared);
   };
-  kir::Block allocs = {shared("sa", kRows)};
+  kir::Block allocs = {shared("sa", rows_)};
   for (int p = 0; p < products_; ++p) allocs.push_back(shared(Named("sb", p), columns_));
   return allocs;
 }
 
 kir::StmtRef SquareProduct::Steps(const Part& x, const std::vector<Part>& w, const kir::ExprRef& depth, kir::Block use) const {
   const kir::ExprRef k = kb::Ref("k0"), zero = kb::Int(0);
-  kir::Block fetch = {kb::Copy(Shared("sa", zero, kRows, depth_), x(kRows, k, depth_))};
+  kir::Block fetch = {kb::Copy(Shared("sa", zero, rows_, depth_), x(rows_, k, depth_))};
   for (int p = 0; p < static_cast<int>(w.size()); ++p) {
     fetch.push_back(kb::Copy(Shared(Named("sb", p), zero, columns_, depth_), w[p](columns_, k, depth_)));
   }
@@ -62,14 +62,14 @@ kir::StmtRef SquareProduct::Threads(const std::vector<std::string>& tiles, const
   kir::ExprRef row, column;
   int64_t rows = 0, columns = 0;
   if (halves()) {
-    rows = kRows / 2, columns = columns_ / 2;
+    rows = rows_ / 2, columns = columns_ / 2;
     row = (kb::Ref("w") / 2.0) * static_cast<double>(rows), column = (kb::Ref("w") % 2.0) * static_cast<double>(columns);
     const char* op = dtype_ == DType::kF16 ? "mma_f16" : "mma_bf16";
     for (int p = 0; p < count; ++p) {
       use.push_back(kb::CallTile(op, {tiles[p]}, {Shared("sa", row, rows, depth_), Shared(Named("sb", p), column, columns, depth_)}));
     }
   } else {
-    rows = kRows / kAcross, columns = columns_ / kAcross;
+    rows = rows_ / kAcross, columns = columns_ / kAcross;
     row = (kb::Ref("t") / static_cast<double>(kAcross)) * static_cast<double>(rows);
     column = (kb::Ref("t") % static_cast<double>(kAcross)) * static_cast<double>(columns);
     const kir::ExprRef k = kb::Ref("k");

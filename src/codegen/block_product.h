@@ -1,8 +1,8 @@
-// Matrix products by squares: a block of threads computes 64 rows by some columns of one or more products of the same rows,
+// Matrix products by squares: a block of threads computes some rows by some columns of one or more products of the same rows,
 // from slices of the operands in shared memory.
 //
 //   f16, bf16: 4 warps, each a quarter of every square, by the matrix op of a warp
-//   f32:       256 threads, each 4 rows by a sixteenth of the columns in registers
+//   f32:       256 threads, each a sixteenth of the rows by a sixteenth of the columns in registers
 #pragma once
 
 #include <functional>
@@ -18,8 +18,9 @@ class SquareProduct {
  public:
   static constexpr int64_t kRows = 64;
 
-  // `dtype`: f32, f16 or bf16, what the operands are in shared memory. `columns`: a multiple of 64. `products`: of the same rows.
-  SquareProduct(DType dtype, int64_t columns, int products, const BlockFacts& facts);
+  // `dtype`: f32, f16 or bf16, what the operands are in shared memory. `rows`, `columns`: multiples of 64. `products`: of the same
+  // rows.
+  SquareProduct(DType dtype, int64_t rows, int64_t columns, int products, const BlockFacts& facts);
 
   // Shared memory for the slices: at the start of the kernel.
   kir::Block Allocs() const;
@@ -40,7 +41,7 @@ class SquareProduct {
   kir::StmtRef Steps(const Part& x, const std::vector<Part>& w, const kir::ExprRef& depth, kir::Block use) const;
 
   const DType dtype_;
-  const int64_t columns_, depth_, padded_;
+  const int64_t rows_, columns_, depth_, padded_;
   const int products_;
   int stages_ = 1;
 };

@@ -125,7 +125,7 @@ Status MatmulKernels::EmitKernel(const std::vector<const MatmulSegment*>& segmen
     staging = Staging(segments, chunk);
     BlockFacts facts = *view_.facts.blocks;
     facts.shared_bytes -= static_cast<int64_t>(staging.size()) * SquareProduct::kRows * chunk * ScalarBytes(DType::kF32);
-    square.emplace(SquareType(), chunk, static_cast<int>(products), facts);
+    square.emplace(SquareType(), SquareProduct::kRows, chunk, static_cast<int>(products), facts);
   }
   kir::Block block;
   int64_t end = total;

@@ -81,7 +81,12 @@ bool Recognise(const kir::Kernel& kernel, Product& product) {
 }
 
 kir::Kernel Scheduled(kir::Kernel kernel, const Product& product, const BlockFacts& facts) {
-  const SquareProduct square(product.dtype, SquareProduct::kRows, 1, facts);
+  auto large = [&](const kir::GridDim& dim) {
+    const auto* extent = std::get_if<kir::Const>(&dim.high->node);
+    return extent != nullptr && extent->integer >= facts.large_product;
+  };
+  const int64_t side = product.dtype != DType::kF32 && large(product.i) && large(product.j) ? 2 * SquareProduct::kRows : SquareProduct::kRows;
+  const SquareProduct square(product.dtype, side, side, 1, facts);
   auto part = [](const std::string& buffer, const char* start) {
     return [buffer, start](int64_t rows, const kir::ExprRef& k, int64_t depth) {
       return kb::SliceOf(buffer, {kb::Range(kb::Ref(start), kb::Int(rows)), kb::Range(k, kb::Int(depth))});
@@ -103,7 +108,7 @@ kir::Kernel Scheduled(kir::Kernel kernel, const Product& product, const BlockFac
   };
   kir::Block body = square.Allocs();
   body.push_back(square.Threads({"acc"}, part(product.a, "bm"), {part(product.b, "bn")}, product.depth, product.origin, finish));
-  kernel.grid = {{"bm", kb::Int(0), product.i.high, SquareProduct::kRows}, {"bn", kb::Int(0), product.j.high, SquareProduct::kRows}};
+  kernel.grid = {{"bm", kb::Int(0), product.i.high, side}, {"bn", kb::Int(0), product.j.high, side}};
   kernel.body = std::move(body);
   kernel.sequential = false;
   return kernel;

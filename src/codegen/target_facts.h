@@ -13,6 +13,9 @@ struct BlockFacts {
   int64_t shared_bytes = 48 << 10;
   bool half_products = true;         // a warp multiplies matrices of f16 and bf16
   int stages = 3;                    // shared-memory buffers that copies fill ahead
+  // Products of halves with this many rows and columns are made in squares of 128 instead of 64: the larger ones read every
+  // operand half as often, the smaller ones keep more blocks busy.
+  int64_t large_product = 1024;
 };
 
 struct TargetFacts {

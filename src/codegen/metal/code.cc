@@ -9,13 +9,15 @@ namespace quern::metal {
 namespace {
 
 constexpr double kIntMax = 2147483647.0;
+constexpr int64_t kMostMultiple = 64;
 
 bool Fits(double low, double high) { return low >= -kIntMax && high <= kIntMax; }
 
-// a SYMBOL b with the bounds of its value, computed in 64 bits where 32 might not do.
-Code Arithmetic(const char* symbol, Level level, const Code& a, const Code& b, double low, double high) {
+// a SYMBOL b with what is known of its value, computed in 64 bits where 32 might not do.
+Code Arithmetic(const char* symbol, Level level, const Code& a, const Code& b, double low, double high, int64_t multiple) {
   const bool widen = a.narrow && b.narrow && !Fits(low, high);
   Code code = Infix(symbol, level, widen ? Wide(a) : a, b);
+  code.multiple = multiple;
   return Bounded(std::move(code), low, high);
 }
 
@@ -55,15 +57,19 @@ Code Number(int64_t value) {
   const auto real = static_cast<double>(value);
   Code code{absl::StrCat(value), value < 0 ? Level::kPrefix : Level::kAtom, real, real, value, true};
   code.narrow = Fits(real, real);
+  code.multiple = MultipleOf(value);
   if (!code.narrow) code.text += "L";
   if (value == INT64_MIN) code.text = "(-9223372036854775807L - 1)", code.level = Level::kAtom;
   return code;
 }
 
+int64_t MultipleOf(int64_t value) { return value == 0 ? kMostMultiple : std::min(value & -value, kMostMultiple); }
+
 Code Wide(const Code& code) {
   if (!code.narrow) return code;
   Code wide = Bounded({absl::StrCat("long(", code.text, ")")}, code.low, code.high);
   wide.literal = code.literal;
+  wide.multiple = code.multiple;
   return wide;
 }
 
@@ -71,19 +77,20 @@ Code Narrowed(const Code& code) {
   if (code.narrow || !Fits(code.low, code.high)) return code;
   Code narrow = Bounded({absl::StrCat("int(", code.text, ")")}, code.low, code.high);
   narrow.narrow = true;
+  narrow.multiple = code.multiple;
   return narrow;
 }
 
 Code Sum(const Code& a, const Code& b) {
   if (a.literal && b.literal) return Number(*a.literal + *b.literal);
   if (a.literal == 0 || b.literal == 0) return a.literal == 0 ? b : a;
-  return Arithmetic("+", Level::kSum, a, b, a.low + b.low, a.high + b.high);
+  return Arithmetic("+", Level::kSum, a, b, a.low + b.low, a.high + b.high, std::min(a.multiple, b.multiple));
 }
 
 Code Difference(const Code& a, const Code& b) {
   if (a.literal && b.literal) return Number(*a.literal - *b.literal);
   if (b.literal == 0) return a;
-  return Arithmetic("-", Level::kSum, a, b, a.low - b.high, a.high - b.low);
+  return Arithmetic("-", Level::kSum, a, b, a.low - b.high, a.high - b.low, std::min(a.multiple, b.multiple));
 }
 
 Code Product(const Code& a, const Code& b) {
@@ -91,7 +98,7 @@ Code Product(const Code& a, const Code& b) {
   if (a.literal == 0 || b.literal == 0) return Number(0);
   if (a.literal == 1 || b.literal == 1) return a.literal == 1 ? b : a;
   const auto [low, high] = std::minmax({a.low * b.low, a.low * b.high, a.high * b.low, a.high * b.high});
-  return Arithmetic("*", Level::kProduct, a, b, low, high);
+  return Arithmetic("*", Level::kProduct, a, b, low, high, std::min(a.multiple * b.multiple, kMostMultiple));
 }
 
 }  // namespace quern::metal

@@ -21,6 +21,7 @@ struct Code {
   std::optional<int64_t> literal = {};
   bool fixed = false;   // a name whose value does not change
   bool narrow = false;  // of an i64: the text has type int
+  int64_t multiple = 1;  // of an i64: a power of two that divides it
 };
 
 // The text, in parentheses where it binds less tightly than `level`.
@@ -32,6 +33,8 @@ Code Bounded(Code code, double low, double high);
 Code Infix(const char* symbol, Level level, const Code& a, const Code& b);
 Code Conditional(const Code& condition, const Code& yes, const Code& no);
 Code Number(int64_t value);
+// The greatest power of two that divides a number, as far as anybody asks.
+int64_t MultipleOf(int64_t value);
 // i64 as `long`, and as `int` where its bounds allow.
 Code Wide(const Code& code);
 Code Narrowed(const Code& code);

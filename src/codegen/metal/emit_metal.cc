@@ -161,7 +161,7 @@ Code Emitter::Constant(std::string_view name, DType dtype, const Code& value) {
   const std::string unique = Fresh(name);
   const Code kept = dtype == DType::kI64 ? Narrowed(value) : value;
   Line(absl::StrCat("const ", kept.narrow && dtype == DType::kI64 ? "int" : Type(dtype), " ", unique, " = ", kept.text, ";"));
-  return {unique, Level::kAtom, kept.low, kept.high, {}, true, kept.narrow};
+  return {unique, Level::kAtom, kept.low, kept.high, {}, true, kept.narrow, kept.multiple};
 }
 
 Code Emitter::FromExtent(const Extent& extent) {
@@ -252,7 +252,7 @@ Code Emitter::BeginLoop(const std::string& name, const Code& low, const Code& hi
   const std::string advance = step == 1 ? absl::StrCat("++", index) : absl::StrCat(index, " += ", step);
   if (unroll) Line("#pragma unroll");
   Open(absl::StrCat("for (", init, "; ", index, " < ", bound, "; ", advance, ") {"));
-  Code code{index, Level::kAtom, low.low, std::max(low.low, high.high - 1), {}, true, narrow};
+  Code code{index, Level::kAtom, low.low, std::max(low.low, high.high - 1), {}, true, narrow, std::min(low.multiple, MultipleOf(step))};
   if (low.literal && high.literal) code.high = low.low + std::floor((code.high - low.low) / static_cast<double>(step)) * static_cast<double>(step);
   Define(name, code);
   return code;

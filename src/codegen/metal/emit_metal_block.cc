@@ -11,6 +11,7 @@ namespace quern::metal {
 namespace {
 
 constexpr int64_t kSide = 8;  // of a matrix
+constexpr int64_t kRun = 8;   // elements of blocks that a copy takes at once
 
 // Whether a statement of the block stores to `tile`.
 bool StoresTo(const kir::Block& block, const std::string& tile) {
@@ -178,7 +179,8 @@ Emitter::Cut Emitter::CutOf(const kir::Slice& slice) {
   return cut;
 }
 
-// Thread t copies elements t, t + threads, ... of dst, those behind the end of src as 0.
+// Thread t copies elements t, t + threads, ... of dst, those behind the end of src as 0. Elements of blocks it copies in runs of
+// eight neighbours, where rows start and end at multiples of that: they share a scale, and one condition.
 void Emitter::Emit(const kir::Copy& copy) {
   const Cut dst = CutOf(copy.dst), src = CutOf(copy.src);
   if (!status_.ok()) return;
@@ -188,12 +190,16 @@ void Emitter::Emit(const kir::Copy& copy) {
   Open("{");
   const Mark mark = Enter();
   std::vector<Code> sizes, live;
-  Code total = Number(1);
   for (size_t r = 0; r < dst.ranged.size(); ++r) {
     sizes.push_back(kept("size", dst.live[r]));
     live.push_back(kept("live", src.live[r]));
-    total = Product(total, sizes.back());
   }
+  const bool runs = IsBlock(src.view.dtype) && !sizes.empty() && sizes.back().literal && src.ranged.back() + 1 == src.view.sizes.size() &&
+                    std::min({src.starts.back().multiple, sizes.back().multiple, live.back().multiple}) >= kRun;
+  Code total = Number(1);
+  std::vector<Code> counts = sizes;
+  if (runs) counts.back() = Number(*sizes.back().literal / kRun);
+  for (const Code& count : counts) total = Product(total, count);
   const Mark loop = Enter();
   Code rest = BeginLoop("e", {"thread_id", Level::kAtom, 0, static_cast<double>(threads_ - 1), {}, true, true}, total, threads_);
   std::vector<Code> from = src.starts, to = dst.starts;
@@ -201,21 +207,42 @@ void Emitter::Emit(const kir::Copy& copy) {
   for (size_t r = dst.ranged.size(); r-- > 0;) {
     Code at = rest;
     if (r > 0) {
-      // The size is positive here, and the rest is not negative.
-      at = Bounded(Infix("%", Level::kProduct, rest, sizes[r]), 0, std::max(0.0, sizes[r].high - 1));
-      rest = Bounded(Infix("/", Level::kProduct, rest, sizes[r]), 0, rest.high);
-      at = Constant("at", DType::kI64, at);
-      rest = Constant("rest", DType::kI64, rest);
+      // The count is positive here, and the rest is not negative.
+      at = Bounded(Infix("%", Level::kProduct, rest, counts[r]), 0, std::max(0.0, counts[r].high - 1));
+      rest = Constant("rest", DType::kI64, Bounded(Infix("/", Level::kProduct, rest, counts[r]), 0, rest.high));
     }
+    if (runs && r + 1 == dst.ranged.size()) at = Product(at, Number(kRun));
+    if (!at.fixed) at = Constant("at", DType::kI64, at);
     to[dst.ranged[r]] = Sum(to[dst.ranged[r]], at);
     from[src.ranged[r]] = Sum(from[src.ranged[r]], at);
     if (live[r].text == sizes[r].text) continue;
     absl::StrAppend(&inside, inside.empty() ? "" : " && ", Infix("<", Level::kOther, at, live[r]).text);
   }
   const bool same = dst.view.dtype == src.view.dtype;
-  const std::string value = same ? Target(src.view, from) : ToMemory(dst.view.dtype, Element(src.view, from));
   const std::string zero = absl::StrCat(MemoryType(dst.view.dtype), "(0)");
-  Line(absl::StrCat(Target(dst.view, to), " = ", inside.empty() ? value : absl::StrCat(inside, " ? ", value, " : ", zero), ";"));
+  auto value = [&] { return same ? Target(src.view, from) : ToMemory(dst.view.dtype, Element(src.view, from)); };
+  if (!runs) {
+    Line(absl::StrCat(Target(dst.view, to), " = ", inside.empty() ? value() : absl::StrCat(inside, " ? ", value(), " : ", zero), ";"));
+  } else {
+    auto eight = [&](bool decoded) {
+      const std::vector<Code> first_from = from, first_to = to;
+      const Mark run = Enter();
+      const Code u = BeginLoop("u", Number(0), Number(kRun), 1, /*unroll=*/true);
+      from.back() = Sum(from.back(), u);
+      to[dst.ranged.back()] = Sum(to[dst.ranged.back()], u);
+      Line(absl::StrCat(Target(dst.view, to), " = ", decoded ? value() : zero, ";"));
+      EndLoop(run);
+      from = first_from, to = first_to;
+    };
+    if (!inside.empty()) Open(absl::StrCat("if (", inside, ") {"));
+    eight(true);
+    if (!inside.empty()) {
+      --depth_;
+      Open("} else {");
+      eight(false);
+      Close();
+    }
+  }
   if (same && src.view.place == Place::kDevice && src.view.writable) reads_back_ = true;
   EndLoop(loop);
   EndLoop(mark);

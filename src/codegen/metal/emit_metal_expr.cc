@@ -182,6 +182,7 @@ Code Emitter::IndexOperator(Op op, const Code& a, const Code& b) {
     call.low = min ? std::min(a.low, b.low) : std::max(a.low, b.low);
     call.high = min ? std::min(a.high, b.high) : std::max(a.high, b.high);
     call.narrow = narrow;
+    call.multiple = std::min(a.multiple, b.multiple);
     return call;
   }
   Code call{CallText(FunctionName(op, DType::kI64), {a.text, b.text})};

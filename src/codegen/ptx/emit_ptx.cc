@@ -200,7 +200,6 @@ void Emitter::Emit(const kir::Alloc& alloc) {
                                           llvm::GlobalValue::NotThreadLocal, 3);
   global->setAlignment(llvm::Align(128));
   buffer.pointer = global;
-  shared_.push_back(global->getName().str());
   names_[alloc.name] = {.buffer = static_cast<int>(buffers_.size())};
   buffers_.push_back(std::move(buffer));
 }

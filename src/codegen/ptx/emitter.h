@@ -21,8 +21,6 @@ class Emitter {
  public:
   Emitter(const kir::Kernel& kernel, llvm::Module& module, MathLibrary& math, int64_t threads);
   Status Run(const std::string& symbol);
-  // The names of the module's variables that the block shares.
-  const std::vector<std::string>& shared() const { return shared_; }
 
  private:
   struct Buffer {
@@ -144,7 +142,6 @@ class Emitter {
   Names names_;
   std::vector<Buffer> buffers_;
   std::vector<TileValue> tiles_;
-  std::vector<std::string> shared_;
   Status status_;
 };
 

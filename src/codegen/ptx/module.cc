@@ -1,5 +1,6 @@
 // From kernels to PTX text: emit all into one module, optimise, generate.
 #include <array>
+#include <map>
 
 #include "absl/strings/str_cat.h"
 #include "codegen/ptx/emit_ptx.h"
@@ -69,6 +70,25 @@ void JoinBarriers(llvm::Module& module) {
   }
 }
 
+// Of each function, what is left of its allocs.
+std::map<std::string, int64_t> SharedBytes(const llvm::Module& module) {
+  std::map<std::string, int64_t> bytes;
+  for (const llvm::GlobalVariable& global : module.globals()) {
+    if (global.getAddressSpace() != 3) continue;
+    // Every user lies in the one function that the alloc was made for.
+    const llvm::User* user = nullptr;
+    for (const llvm::Value* value = &global; !value->use_empty(); value = user) {
+      user = *value->user_begin();
+      if (llvm::isa<llvm::Instruction>(user)) break;
+    }
+    const auto* instruction = llvm::dyn_cast_or_null<llvm::Instruction>(user);
+    if (instruction == nullptr) continue;
+    const auto size = static_cast<int64_t>(module.getDataLayout().getTypeAllocSize(global.getValueType()));
+    bytes[instruction->getFunction()->getName().str()] += (size + 127) / 128 * 128;
+  }
+  return bytes;
+}
+
 StatusOr<codegen::DeviceModule> EmitPtx(std::span<const kir::Kernel> kernels, std::span<const std::string> symbols,
                                         const codegen::DeviceTarget& target) {
   QUERN_ASSIGN(const std::unique_ptr<llvm::TargetMachine> machine, MakeMachine(target));
@@ -78,29 +98,22 @@ StatusOr<codegen::DeviceModule> EmitPtx(std::span<const kir::Kernel> kernels, st
   module.setDataLayout(machine->createDataLayout());
   codegen::DeviceModule made;
   MathLibrary math;
-  std::vector<std::vector<std::string>> shared;  // of each kernel, by name: LLVM removes what is not used
   for (size_t i = 0; i < kernels.size(); ++i) {
     QUERN_ASSIGN(const kir::BlockShape shape, kir::ShapeOfBlock(kernels[i]));
     if (shape.threads == 0) {
       return absl::InvalidArgumentError(absl::StrFormat("kernel %s is not scheduled for blocks of threads", kernels[i].name));
     }
-    Emitter emitter(kernels[i], module, math, shape.threads);
-    QUERN_RETURN_IF_ERROR(emitter.Run(symbols[i]));
+    QUERN_RETURN_IF_ERROR(Emitter(kernels[i], module, math, shape.threads).Run(symbols[i]));
     made.kernels.push_back({.symbol = symbols[i], .threads = shape.threads});
-    shared.push_back(emitter.shared());
   }
   std::string error;
   llvm::raw_string_ostream errors(error);
   if (llvm::verifyModule(module, &errors)) return absl::InternalError(absl::StrCat("PTX of ", kernels[0].name, ": ", error));
   Optimise(module, *machine);
   JoinBarriers(module);
-  for (size_t i = 0; i < kernels.size(); ++i) {
-    for (const std::string& name : shared[i]) {
-      const llvm::GlobalVariable* global = module.getNamedGlobal(name);
-      if (global == nullptr) continue;
-      const auto bytes = static_cast<int64_t>(module.getDataLayout().getTypeAllocSize(global->getValueType()));
-      made.kernels[i].shared_bytes += (bytes + 127) / 128 * 128;
-    }
+  const std::map<std::string, int64_t> shared = SharedBytes(module);
+  for (codegen::DeviceKernel& kernel : made.kernels) {
+    if (const auto found = shared.find(kernel.symbol); found != shared.end()) kernel.shared_bytes = found->second;
   }
   llvm::SmallString<0> text;
   llvm::raw_svector_ostream stream(text);

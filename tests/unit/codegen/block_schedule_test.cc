@@ -169,6 +169,17 @@ TEST(BlockSchedule, ProductOfHalves) {
   Check(text, sizes, 1e-5);
   const StatusOr<kir::Kernel> warps = ScheduleBlocks(Parsed(text), {});
   EXPECT_NE(kir::Print(*warps).find("mma_f16 acc += "), std::string::npos);
+  // Large ones in squares of 128.
+  std::string large = text;
+  large.replace(large.find("i in 0..M, j in 0..N"), 20, "i in 0..131, j in 0..139");
+  for (auto at = large.find("[M"); at != std::string::npos; at = large.find("[M")) large.replace(at, 2, "[131");
+  for (auto at = large.find("[N"); at != std::string::npos; at = large.find("[N")) large.replace(at, 2, "[139");
+  large.replace(large.find(", N]"), 4, ", 139]");
+  large.replace(large.find("M in 1..4096, N in 1..4096, "), 28, "");
+  BlockFacts facts;
+  facts.large_product = 131;
+  Check(large, {{{"K", 37}}}, 1e-5, facts);
+  EXPECT_NE(kir::Print(*ScheduleBlocks(Parsed(large), facts)).find("tile acc : f32[64, 64]"), std::string::npos);
   // Without the units of a warp: each thread adds up its own elements.
   Check(text, {{{"M", 2}, {"N", 3}, {"K", 7}}}, 1e-5, {.half_products = false});
 }

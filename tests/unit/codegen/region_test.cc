@@ -48,6 +48,7 @@ Tensor RandomTensor(const ir::TensorType& type, const Binding& binding, bool par
       switch (type.dtype) {
         case DType::kF32: Append(tensor.bytes, real(random)); break;
         case DType::kF16: Append(tensor.bytes, FloatToHalf(real(random))); break;
+        case DType::kBF16: Append(tensor.bytes, FloatToBFloat16(real(random))); break;
         case DType::kI32: Append(tensor.bytes, static_cast<int32_t>(random() % 5)); break;
         default: ADD_FAILURE() << "no random tensors of " << Name(type.dtype);
       }
@@ -357,6 +358,24 @@ TEST(Region, GateUpOfEveryFormat) {
       const bool floats = rows != "S" || weight == "f32" || weight == "q5_K";
       CheckRegion(absl::StrReplaceAll(text, {{"[256, 512]", "[67, 256]"}, {", 512]", ", 256]"}, {", 256]", ", 67]"}}), {{"S", 11}}, 2e-5, floats ? kBlocks : kHalves);
     }
+  }
+}
+
+// A product of two values, neither a weight: on blocks of threads in squares, whatever follows it.
+TEST(Region, PlainProduct) {
+  for (const std::string dtype : {"f32", "f16", "bf16"}) {
+    SCOPED_TRACE(dtype);
+    const std::string text = "graph g sym S in 1..64 {\n  %0 = Input() {name = \"a\"} : " + dtype + "[S, 40]\n  %1 = Input() {name = \"b\"} : " + dtype +
+                             "[67, 40]\n  %2 = Region(%0, %1) {family = \"matmul\"} : " + dtype + "[S, 67] body graph body sym S in 1..64 {\n    %0 = Input() {name = \"a\"} : " + dtype +
+                             "[S, 40]\n    %1 = Input() {name = \"b\"} : " + dtype + "[67, 40]\n    %2 = MatMul(%0, %1) {transpose_b = true} : " + dtype +
+                             "[S, 67]\n    %3 = Neg(%2) : " + dtype + "[S, 67]\n    return %3\n  }\n  return %2\n}";
+    CheckRegion(text, {{"S", 5}}, dtype == "f32" ? 2e-5 : 5e-3);
+    const StatusOr<ir::Graph> graph = ir::Parse(text);
+    TargetFacts facts;
+    facts.blocks.emplace();
+    const StatusOr<LoweredRegion> lowered = LowerRegion(*graph, graph->node(2), graph->symbols, facts);
+    ASSERT_TRUE(lowered.ok()) << lowered.status();
+    EXPECT_TRUE(absl::StrContains(kir::Print(lowered->kernels[0].kernel), "pipeline k0")) << kir::Print(lowered->kernels[0].kernel);
   }
 }
 
