@@ -28,9 +28,9 @@ struct Options {
   // sse4, avx2, avx512, avx512vnni, amx. On a device, and where text for one is made: a level of it, such as sm_80; native: the
   // greatest it has, or the least where there is none to ask.
   std::string cpu = "native";
-  // Where a session's kernels run (docs/gpu.md): "cpu"; "cuda", an NVIDIA device, whose driver QUERN_CUDA_DRIVER may name; or
-  // "emulated", which interprets what a device would run, slowly and with every access checked. Checks, profiles and the cache of
-  // kernels are the cpu's alone.
+  // Where a session's kernels run (docs/gpu.md): "cpu"; "cuda", an NVIDIA device, whose driver QUERN_CUDA_DRIVER may name;
+  // "metal", Apple's; or "emulated", which interprets what a device would run, slowly and with every access checked. Checks,
+  // profiles and the cache of kernels are the cpu's alone.
   std::string device = "cpu";
   int threads = 0;              // that run kernels, the caller's among them, at most 256; 0: as many as the process may use
   int compile_threads = 0;      // likewise, for compiling

@@ -49,7 +49,8 @@ struct Fake {
   int fail_at = 0, calls = 0;
   std::string failed, violations, leaks;
 };
-Fake* fake = new Fake;
+Fake storage;
+Fake* const fake = &storage;
 
 Result Violation(const std::string& text, Result result = kInvalidValue) {
   fake->violations += text + "\n";

@@ -213,7 +213,9 @@ TEST_F(CudaTest, EachCallThatFailsIsAnErrorAndLeaksNothing) {
     ASSERT_NE(failed, "") << call;
     // Whoever gives something back is not told that it cannot be, and a context that cannot be current keeps it.
     const bool releasing = status.ok() && failed.starts_with("cuCtx");
-    if (!releasing || failed != "cuCtxPushCurrent_v2") ASSERT_STREQ(driver_.leaks(), "") << call << " " << failed;
+    if (!releasing || failed != "cuCtxPushCurrent_v2") {
+      ASSERT_STREQ(driver_.leaks(), "") << call << " " << failed;
+    }
     if (releasing) continue;
     ASSERT_FALSE(status.ok()) << call << " " << failed;
     EXPECT_THAT(std::string(status.message()), HasSubstr(failed)) << call;

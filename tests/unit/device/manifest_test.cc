@@ -204,7 +204,9 @@ TEST_F(ManifestTest, DamagedText) {
       damaged[(state >> 8) % damaged.size()] = static_cast<char>("09-\"[]{}:,aZ*+ "[(state >> 3) % 15]);
     }
     const StatusOr<device::Manifest> read = device::ReadManifest(damaged);
-    if (read.ok()) EXPECT_TRUE(device::Verify(read->program).ok());
+    if (read.ok()) {
+      EXPECT_TRUE(device::Verify(read->program).ok());
+    }
   }
   EXPECT_FALSE(device::ReadManifest(std::string(100000, '[')).ok());
 }
