@@ -12,7 +12,7 @@ static inline float read_half(device const uchar* at) { return float(*(device co
 static inline float decode_q4_0(device const uchar* row, uint j) {  // f16 d, 16 bytes of nibbles
   device const uchar* const block = row + j / 32U * 18U;
   const int byte = block[2U + j % 16U];
-  return float((j % 32U < 16U ? byte & 15 : byte >> 4) - 8) * read_half(block);
+  return float((byte >> (j / 16U % 2U * 4U) & 15) - 8) * read_half(block);
 }
 
 [[kernel, max_total_threads_per_threadgroup(32)]] void gemv_q4_0(

@@ -12,17 +12,19 @@ static inline float read_half(device const uchar* at) { return float(*(device co
 static inline float six_bits(device const uchar* block, int code, uint sub) {
   // f16 d, f16 dmin, 12 bytes of 6-bit scales and minimums of 8 sub-blocks
   device const uchar* const packed = block + 4;
-  const int scale = sub < 4U ? packed[sub] & 63 : (packed[sub + 4U] & 15) | packed[sub - 4U] >> 6 << 4;
-  const int minimum = sub < 4U ? packed[sub + 4U] & 63 : packed[sub + 4U] >> 4 | packed[sub] >> 6 << 4;
+  const int first = packed[sub], second = packed[sub + 4U], high = packed[sub % 4U] >> 6;
+  const int late = -int(sub / 4U);  // all bits for the last four; branches would keep neighbours from sharing the loads
+  const int scale = (first & 63 & ~late) | (((second & 15) | high << 4) & late);
+  const int minimum = (second & 63 & ~late) | ((second >> 4 | first >> 6 << 4) & late);
   const float product = read_half(block) * float(scale) * float(code), lowest = read_half(block + 2) * float(minimum);
   return product - lowest;
 }
 static inline float decode_q5_K(device const uchar* row, uint j) {
   // as q4_K, with 32 bytes of fifth bits before the nibbles: bit i for sub-block i
   device const uchar* const block = row + j / 256U * 176U;
-  const uint sub = j % 256U / 32U;
+  const uint sub = j / 32U % 8U;
   const int byte = block[48U + sub / 2U * 32U + j % 32U], fifth = block[16U + j % 32U] >> sub & 1;
-  return six_bits(block, (sub % 2U == 0U ? byte & 15 : byte >> 4) | fifth << 4, sub);
+  return six_bits(block, (byte >> (sub % 2U * 4U) & 15) | fifth << 4, sub);
 }
 
 [[kernel, max_total_threads_per_threadgroup(32)]] void gemv_q5_K(

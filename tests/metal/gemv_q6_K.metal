@@ -12,10 +12,10 @@ static inline float read_half(device const uchar* at) { return float(*(device co
 static inline float decode_q6_K(device const uchar* row, uint j) {
   // low nibbles [128], high pairs of bits [64], 16 scales of a char, f16 d; each half of 128 is four streams of 32
   device const uchar* const block = row + j / 256U * 210U;
-  const uint part = j % 256U / 128U, stream = j % 128U / 32U, lane = j % 32U;
+  const uint part = j / 128U % 2U, stream = j / 32U % 4U, lane = j % 32U;
   const int low = block[part * 64U + stream % 2U * 32U + lane] >> (stream / 2U * 4U) & 15;
   const int high = block[128U + part * 32U + lane] >> (stream * 2U) & 3;
-  const float scale = read_half(block + 208) * float(as_type<char>(block[192U + j % 256U / 16U]));
+  const float scale = read_half(block + 208) * float(as_type<char>(block[192U + j / 16U % 16U]));
   return scale * float((low | high << 4) - 32);
 }
 

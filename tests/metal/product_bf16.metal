@@ -38,8 +38,8 @@ static inline int min_i32(int a, int b) { return b < a ? b : a; }
         const int live = min_i32(64, M - bm);
         const int live_2 = min_i32(32, K - k0);
         for (int e = thread_id; e < 2048; e += 128) {
-          const int at = e % 32;
           const int rest = e / 32;
+          const int at = e % 32;
           sa[rest * 40 + at] = at < live_2 && rest < live ? a[(bm + rest) * K + (k0 + at)] : bfloat(0);
         }
       }
@@ -47,8 +47,8 @@ static inline int min_i32(int a, int b) { return b < a ? b : a; }
         const int live = min_i32(64, N - bn);
         const int live_2 = min_i32(32, K - k0);
         for (int e = thread_id; e < 2048; e += 128) {
-          const int at = e % 32;
           const int rest = e / 32;
+          const int at = e % 32;
           sb[rest * 40 + at] = at < live_2 && rest < live ? b[(bn + rest) * K + (k0 + at)] : bfloat(0);
         }
       }

@@ -36,8 +36,8 @@ static inline int min_i32(int a, int b) { return b < a ? b : a; }
         const int live = min_i32(64, M - bm);
         const int live_2 = min_i32(16, K - k0);
         for (int e = thread_id; e < 1024; e += 256) {
-          const int at = e % 16;
           const int rest = e / 16;
+          const int at = e % 16;
           sa[rest * 17 + at] = at < live_2 && rest < live ? a[(bm + rest) * K + (k0 + at)] : float(0);
         }
       }
@@ -45,8 +45,8 @@ static inline int min_i32(int a, int b) { return b < a ? b : a; }
         const int live = min_i32(64, N - bn);
         const int live_2 = min_i32(16, K - k0);
         for (int e = thread_id; e < 1024; e += 256) {
-          const int at = e % 16;
           const int rest = e / 16;
+          const int at = e % 16;
           sb[rest * 17 + at] = at < live_2 && rest < live ? b[(bn + rest) * K + (k0 + at)] : float(0);
         }
       }

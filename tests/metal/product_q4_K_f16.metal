@@ -13,17 +13,19 @@ static inline float read_half(device const uchar* at) { return float(*(device co
 static inline float six_bits(device const uchar* block, int code, uint sub) {
   // f16 d, f16 dmin, 12 bytes of 6-bit scales and minimums of 8 sub-blocks
   device const uchar* const packed = block + 4;
-  const int scale = sub < 4U ? packed[sub] & 63 : (packed[sub + 4U] & 15) | packed[sub - 4U] >> 6 << 4;
-  const int minimum = sub < 4U ? packed[sub + 4U] & 63 : packed[sub + 4U] >> 4 | packed[sub] >> 6 << 4;
+  const int first = packed[sub], second = packed[sub + 4U], high = packed[sub % 4U] >> 6;
+  const int late = -int(sub / 4U);  // all bits for the last four; branches would keep neighbours from sharing the loads
+  const int scale = (first & 63 & ~late) | (((second & 15) | high << 4) & late);
+  const int minimum = (second & 63 & ~late) | ((second >> 4 | first >> 6 << 4) & late);
   const float product = read_half(block) * float(scale) * float(code), lowest = read_half(block + 2) * float(minimum);
   return product - lowest;
 }
 static inline float decode_q4_K(device const uchar* row, uint j) {
   // 4 chunks of 32 bytes: nibbles of two sub-blocks of 32 in each
   device const uchar* const block = row + j / 256U * 144U;
-  const uint sub = j % 256U / 32U;
+  const uint sub = j / 32U % 8U;
   const int byte = block[16U + sub / 2U * 32U + j % 32U];
-  return six_bits(block, sub % 2U == 0U ? byte & 15 : byte >> 4, sub);
+  return six_bits(block, byte >> (sub % 2U * 4U) & 15, sub);
 }
 
 [[kernel, max_total_threads_per_threadgroup(128)]] void product_q4_K_f16(
@@ -52,17 +54,27 @@ static inline float decode_q4_K(device const uchar* row, uint j) {
       {
         const int live = min_i32(64, M - bm);
         for (int e = thread_id; e < 2048; e += 128) {
-          const int at = e % 32;
           const int rest = e / 32;
+          const int at = e % 32;
           sa[rest * 40 + at] = rest < live ? half(x[(bm + rest) * 512 + (k0 + at)]) : half(0);
         }
       }
       {
         const int live = min_i32(64, N - bn);
-        for (int e = thread_id; e < 2048; e += 128) {
-          const int at = e % 32;
-          const int rest = e / 32;
-          sb[rest * 40 + at] = rest < live ? half(decode_q4_K(w + (bn + rest) * 288, uint(k0 + at))) : half(0);
+        for (int e = thread_id; e < 256; e += 128) {
+          const int rest = e / 4;
+          const int at = e % 4 * 8;
+          if (rest < live) {
+            #pragma unroll
+            for (int u = 0; u < 8; ++u) {
+              sb[rest * 40 + (at + u)] = half(decode_q4_K(w + (bn + rest) * 288, uint(k0 + at + u)));
+            }
+          } else {
+            #pragma unroll
+            for (int u = 0; u < 8; ++u) {
+              sb[rest * 40 + (at + u)] = half(0);
+            }
+          }
         }
       }
       threadgroup_barrier(mem_flags::mem_threadgroup);

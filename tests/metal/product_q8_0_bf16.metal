@@ -46,17 +46,27 @@ static inline float decode_q8_0(device const uchar* row, uint j) {  // f16 d, 32
       {
         const int live = min_i32(64, M - bm);
         for (int e = thread_id; e < 2048; e += 128) {
-          const int at = e % 32;
           const int rest = e / 32;
+          const int at = e % 32;
           sa[rest * 40 + at] = rest < live ? to_bf16(x[(bm + rest) * 512 + (k0 + at)]) : bfloat(0);
         }
       }
       {
         const int live = min_i32(64, N - bn);
-        for (int e = thread_id; e < 2048; e += 128) {
-          const int at = e % 32;
-          const int rest = e / 32;
-          sb[rest * 40 + at] = rest < live ? to_bf16(decode_q8_0(w + (bn + rest) * 544, uint(k0 + at))) : bfloat(0);
+        for (int e = thread_id; e < 256; e += 128) {
+          const int rest = e / 4;
+          const int at = e % 4 * 8;
+          if (rest < live) {
+            #pragma unroll
+            for (int u = 0; u < 8; ++u) {
+              sb[rest * 40 + (at + u)] = to_bf16(decode_q8_0(w + (bn + rest) * 544, uint(k0 + at + u)));
+            }
+          } else {
+            #pragma unroll
+            for (int u = 0; u < 8; ++u) {
+              sb[rest * 40 + (at + u)] = bfloat(0);
+            }
+          }
         }
       }
       threadgroup_barrier(mem_flags::mem_threadgroup);

@@ -63,7 +63,10 @@ Code Number(int64_t value) {
   return code;
 }
 
-int64_t MultipleOf(int64_t value) { return value == 0 ? kMostMultiple : std::min(value & -value, kMostMultiple); }
+int64_t MultipleOf(int64_t value) {
+  const auto bits = static_cast<uint64_t>(value);
+  return value == 0 ? kMostMultiple : static_cast<int64_t>(std::min<uint64_t>(bits & (0 - bits), kMostMultiple));
+}
 
 Code Wide(const Code& code) {
   if (!code.narrow) return code;
