@@ -49,10 +49,12 @@ StatusOr<codegen::DeviceModule> EmitModule(std::span<const kir::Kernel> kernels,
 }
 
 // The M1 and later. A pipeline's copies are not ahead of their use, so more than one stage would be memory for nothing. 2 KiB of
-// the 32 are left for what the emitter declares itself: the stage of a tile for each of 8 simdgroups.
+// the 32 are left for what the emitter declares itself: the stage of a tile for each of 8 simdgroups. Squares of products stay at 64,
+// a size that these GPUs are known to hold in registers.
 constexpr codegen::DeviceTarget kTargets[] = {
     {"metal", "apple7", "", "metal",
-     {.threads = 256, .elements = 4, .shared_bytes = kMaxShared - 2048, .half_products = true, .stages = 1}, EmitModule},
+     {.threads = 256, .elements = 4, .shared_bytes = kMaxShared - 2048, .half_products = true, .stages = 1, .large_product = INT64_MAX},
+     EmitModule},
 };
 
 }  // namespace
