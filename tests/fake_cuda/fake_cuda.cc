@@ -374,6 +374,10 @@ Result cuGraphLaunch(GraphExec exec, Stream stream) {
 void fake_register(FakeKernel* kernel, void* user) { fake->kernel = kernel, fake->user = user; }
 uint8_t* fake_translate(uint64_t address, int64_t bytes) { return Translate(address, bytes, "a kernel"); }
 void fake_reset(int devices, int capability) {
+  const auto forget = [](const auto& objects) {
+    for (auto* object : objects) delete object;
+  };
+  forget(fake->execs), forget(fake->graphs), forget(fake->streams), forget(fake->modules);
   *fake = Fake{};
   fake->devices = devices;
   fake->capability = capability;
