@@ -14,7 +14,8 @@ namespace {
 
 // A function of the kernel ABI for each kernel of the text, in the text's own translation unit.
 std::string Wrappers(const codegen::DeviceModule& module, std::span<const kir::Kernel> kernels) {
-  std::string text = "\nextern \"C\" {\nint* quern_shim_order() { return &quern_shim_descending(); }\n";
+  std::string text = "\nextern \"C\" {\nint* quern_shim_order() { return &quern_shim_descending(); }\n"
+                     "void quern_shim_release() { quern_shim::Release(); }\n";
   for (size_t i = 0; i < kernels.size(); ++i) {
     const codegen::DeviceKernel& made = module.kernels[i];
     std::string arguments;
@@ -94,6 +95,8 @@ StatusOr<MetalLibrary> MetalLibrary::Compile(const codegen::DeviceModule& module
                                       ".metal"));
   MetalLibrary library(std::move(objects));
   for (size_t i = 0; i < kernels.size(); ++i) library.kernels_.push_back(library.objects_.FindKernel(0, absl::StrCat("quern_run_", i)));
+  const auto release = reinterpret_cast<void (*)()>(library.objects_.Find(0, "quern_shim_release"));
+  library.fibers_ = std::shared_ptr<void>(nullptr, [release](void*) { release(); });
   library.descending_ = reinterpret_cast<int* (*)()>(library.objects_.Find(0, "quern_shim_order"));
   return library;
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -34,6 +35,7 @@ class MetalLibrary {
   SharedObjects objects_;
   std::vector<quern_kernel*> kernels_;
   int* (*descending_)() = nullptr;
+  std::shared_ptr<void> fibers_;  // of the thread that lets go of the library; before the objects, of which its end is a function
 };
 
 // All kernels of a plan that was built for blocks (TargetFacts::blocks), in the order of Plan::kernels.

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <new>
 
 #ifndef QUERN_ABI_H_
 typedef struct quern_args {
@@ -108,7 +109,7 @@ struct Fiber {
 
 struct Worker {
   Fiber fibers[kMaxThreads];
-  bool made[kMaxThreads] = {};
+  void* memory[kMaxThreads];        // of their stacks
   int fiber_count = 0;
   void* home = nullptr;             // the stack of the calling thread
   int ready[kMaxThreads];           // fibers that may go on, a ring
@@ -145,15 +146,20 @@ inline unsigned char* Exchange() {
   std::abort();
 }
 
+inline void* Mapped(size_t bytes) {
+  void* const memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) Die("no memory for", 0, 0);
+  return memory;
+}
+
 void FiberMain();
 
 inline void MakeFiber(Worker& w, int f) {
-  void* const memory = mmap(nullptr, kStackBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (memory == MAP_FAILED || mprotect(memory, 4096, PROT_NONE) != 0) Die("no memory for stacks", f, w.count);
+  void* const memory = w.memory[f] = Mapped(kStackBytes);
+  if (mprotect(memory, 4096, PROT_NONE) != 0) Die("no memory for stacks", f, w.count);
   auto** const top = reinterpret_cast<void**>(static_cast<unsigned char*>(memory) + kStackBytes) - kSavedWords;
   top[kReturnWord] = reinterpret_cast<void*>(&FiberMain);
   w.fibers[f].stack = top;
-  w.made[f] = true;
 }
 
 // Gives the processor to a fiber that may go on, or to one that begins another thread, or back to the caller.
@@ -168,7 +174,7 @@ inline void Yield(void** from) {
       w.current = w.idle[--w.idle_count];
     } else {
       w.current = w.fiber_count++;
-      if (!w.made[w.current]) MakeFiber(w, w.current);
+      MakeFiber(w, w.current);
     }
   } else {
     if (w.ended < w.count) {
@@ -220,10 +226,19 @@ inline void RunGroup(Worker& w, int threads, void (*body)(void*, int), void* con
   Yield(&w.home);
 }
 
+// Gives back what the calling thread's threadgroups have used.
+inline void Release() {
+  Worker*& worker = WorkerSlot();
+  if (worker == nullptr) return;
+  for (int f = 0; f < worker->fiber_count; ++f) munmap(worker->memory[f], kStackBytes);
+  munmap(worker, sizeof(Worker));
+  worker = nullptr;
+}
+
 template <typename Kernel>
 inline void RunThreads(int threads, const Kernel& kernel) {
   Worker*& worker = WorkerSlot();
-  if (worker == nullptr) worker = new Worker;  // lives as long as the thread: tests have few
+  if (worker == nullptr) worker = new (Mapped(sizeof(Worker))) Worker;
   RunGroup(*worker, threads, [](void* context, int number) { (*static_cast<const Kernel*>(context))(number); },
            const_cast<Kernel*>(&kernel));
 }

@@ -98,7 +98,7 @@ TEST(EmitMetal, SaysHowKernelsAreLaunched) {
 TEST(EmitMetal, OneTextForSeveralKernels) {
   std::vector<kir::Kernel> kernels;
   for (const char* dtype : {"f32", "f16"}) kernels.push_back(*Scheduled(ProductOf(dtype), Target().facts));
-  const std::string symbols[] = {"first", "second"};
+  const std::vector<std::string> symbols = {"first", "second"};
   const StatusOr<DeviceModule> made = Target().emit(kernels, symbols, Target());
   ASSERT_TRUE(made.ok()) << made.status();
   EXPECT_EQ(made->kernels.size(), 2u);
