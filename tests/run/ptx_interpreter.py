@@ -121,7 +121,7 @@ WHOLE = {"add": lambda p, w, a, b: a + b, "sub": lambda p, w, a, b: a - b, "mul"
          "xor": lambda p, w, a, b: a ^ b, "not": lambda p, w, a: ~a, "neg": lambda p, w, a: -a, "abs": lambda p, w, a: abs(a),
          "shl": lambda p, w, a, b: a << min(b, w), "shr": lambda p, w, a, b: a >> min(b, w), "min": lambda p, w, *a: min(a),
          "max": lambda p, w, *a: max(a), "div": lambda p, w, a, b: quotient(a, b), "rem": lambda p, w, a, b: a - quotient(a, b) * b,
-         "bfe": lambda p, w, a, b, c: (a >> b) & ((1 << c) - 1)}
+         "bfe": lambda p, w, a, b, c: signed(a >> b, c) if p[-1][0] == "s" else (a >> b) & ((1 << c) - 1)}
 
 
 def convert(parts, value):
@@ -187,7 +187,8 @@ class Thread:
 
 class Kernel:
     def __init__(self, text, entry=None):
-        self.shared = {name: int(size) for name, size in re.findall(r"\.shared[^\n]*?(\w+)\[(\d+)\];", text)}
+        self.shared = {name: int(bits) // 8 * int(size or 1)
+                       for bits, name, size in re.findall(r"\.shared[^\n]*? \.[a-z](\d+) ([\w$]+)(?:\[(\d+)\])?;", text)}
         text = re.search(r"\.visible \.entry " + (entry or r"\w+") + r"\(.*?^\}", text, re.S | re.M).group(0)
         self.threads = int(re.search(r"\.maxntid (\d+)", text).group(1))
         self.params = re.findall(r"\.param \.u64[^\n]*?(\w+_param_\d+)", text)
@@ -308,7 +309,8 @@ class Kernel:
         names = [n.strip() for n in group.strip("{}").split(",")]
         for i, each in enumerate(names):
             if load:
-                thread.registers[each] = self.memory.load(address + i * size, size)
+                value = self.memory.load(address + i * size, size)
+                thread.registers[each] = signed(value, 8 * size) & (1 << 64) - 1 if parts[-1][0] == "s" else value
             else:
                 self.memory.store(address + i * size, size, self.value(thread, each))
 

@@ -16,9 +16,12 @@ namespace {
 
 using Table = std::map<std::string, Alu>;
 
+struct Half {};  // whose values are floats
+
 template <typename T>
-T As(uint64_t bits) {
-  if constexpr (std::is_same_v<T, float>) return std::bit_cast<float>(static_cast<uint32_t>(bits));
+auto As(uint64_t bits) {
+  if constexpr (std::is_same_v<T, Half>) return HalfToFloat(static_cast<uint16_t>(bits));
+  else if constexpr (std::is_same_v<T, float>) return std::bit_cast<float>(static_cast<uint32_t>(bits));
   else if constexpr (std::is_same_v<T, double>) return std::bit_cast<double>(bits);
   else return static_cast<T>(bits);
 }
@@ -37,7 +40,7 @@ uint64_t Bits(T value) {
   }
 #define QUERN_TEST(expression)                                                                                            \
   [](uint64_t x, [[maybe_unused]] uint64_t y, uint64_t) -> uint64_t {                                                     \
-    const T a = As<T>(x), b = As<T>(y);                                                                                   \
+    const auto a = As<T>(x), b = As<T>(y);                                                                                \
     return (expression) ? 1 : 0;                                                                                          \
   }
 
@@ -69,7 +72,12 @@ void AddInteger(Table& table, const std::string& type) {
   table["rem." + type] = QUERN_ALU(b == 0 ? T{0x55} : static_cast<Wide>(a) % b);
   table["bfe." + type] = [](uint64_t x, uint64_t y, uint64_t z) -> uint64_t {
     const uint64_t from = y & 0xff, length = z & 0xff;
-    return from >= kBits ? 0 : (static_cast<uint64_t>(static_cast<U>(x)) >> from) & (length >= 64 ? ~uint64_t{0} : (uint64_t{1} << length) - 1);
+    const U field = from >= kBits ? 0 : static_cast<U>(static_cast<U>(x) >> from);
+    if (length == 0) return 0;
+    if (length >= kBits) return Bits<T>(static_cast<T>(field));
+    const uint64_t bits = field & ((uint64_t{1} << length) - 1);
+    const bool negative = std::is_signed_v<T> && ((static_cast<U>(x) >> std::min<uint64_t>(from + length - 1, kBits - 1)) & 1) != 0;
+    return Bits<T>(static_cast<T>(negative ? bits | ~uint64_t{0} << length : bits));
   };
 }
 
@@ -106,6 +114,28 @@ void AddFloat(Table& table, const std::string& type) {
   }
 }
 
+// Halves, through f32: rounding twice is rounding once, as f32 has more than twice the bits.
+#define QUERN_HALF(expression)                                                                                            \
+  [](uint64_t x, [[maybe_unused]] uint64_t y, [[maybe_unused]] uint64_t z) -> uint64_t {                                  \
+    [[maybe_unused]] const float a = HalfToFloat(static_cast<uint16_t>(x)), b = HalfToFloat(static_cast<uint16_t>(y)),    \
+                                 c = HalfToFloat(static_cast<uint16_t>(z));                                               \
+    return FloatToHalf(expression);                                                                                       \
+  }
+void AddHalves(Table& table) {
+  table["add.rn.f16"] = table["add.f16"] = QUERN_HALF(a + b);
+  table["sub.rn.f16"] = table["sub.f16"] = QUERN_HALF(a - b);
+  table["mul.rn.f16"] = table["mul.f16"] = QUERN_HALF(a * b);
+  table["fma.rn.f16"] = QUERN_HALF(std::fma(a, b, c));
+  table["neg.f16"] = QUERN_HALF(-a);
+  table["abs.f16"] = QUERN_HALF(std::fabs(a));
+  table["min.NaN.f16"] = QUERN_HALF(Least(a, b, true));
+  table["max.NaN.f16"] = QUERN_HALF(-Least(-a, -b, true));
+  table["cvt.rni.f16.f16"] = QUERN_HALF(std::nearbyint(a));
+  table["cvt.rzi.f16.f16"] = QUERN_HALF(std::trunc(a));
+  table["cvt.rmi.f16.f16"] = QUERN_HALF(std::floor(a));
+  table["cvt.rpi.f16.f16"] = QUERN_HALF(std::ceil(a));
+}
+
 template <typename T>
 void AddComparisons(Table& table, const std::string& type) {
   table["setp.eq." + type] = QUERN_TEST(a == b);
@@ -113,7 +143,7 @@ void AddComparisons(Table& table, const std::string& type) {
   table["setp.le." + type] = QUERN_TEST(a <= b);
   table["setp.gt." + type] = QUERN_TEST(a > b);
   table["setp.ge." + type] = QUERN_TEST(a >= b);
-  if constexpr (std::is_floating_point_v<T>) {
+  if constexpr (!std::is_integral_v<T>) {
     table["setp.ne." + type] = QUERN_TEST(a < b || a > b);
     table["setp.equ." + type] = QUERN_TEST(!(a < b || a > b));
     table["setp.neu." + type] = QUERN_TEST(a != b);
@@ -130,10 +160,11 @@ void AddComparisons(Table& table, const std::string& type) {
 
 template <typename To, typename From>
 uint64_t Rounded(uint64_t x, bool nearest) {
-  const From value = nearest ? std::nearbyint(As<From>(x)) : std::trunc(As<From>(x));
+  using Real = decltype(As<From>(x));
+  const Real value = nearest ? std::nearbyint(As<From>(x)) : std::trunc(As<From>(x));
   if (std::isnan(value)) return 0;
-  if (value >= std::ldexp(From{1}, std::numeric_limits<To>::digits)) return Bits<To>(std::numeric_limits<To>::max());
-  if (value <= static_cast<From>(std::numeric_limits<To>::min())) return Bits<To>(std::numeric_limits<To>::min());
+  if (value >= std::ldexp(Real{1}, std::numeric_limits<To>::digits)) return Bits<To>(std::numeric_limits<To>::max());
+  if (value <= static_cast<Real>(std::numeric_limits<To>::min())) return Bits<To>(std::numeric_limits<To>::min());
   return Bits<To>(static_cast<To>(value));
 }
 
@@ -148,6 +179,10 @@ void AddConversions(Table& table, const std::string& type) {
   table["cvt.rn.f32." + type] = [](uint64_t x, uint64_t, uint64_t) -> uint64_t { return Bits<float>(static_cast<float>(As<T>(x))); };
   table["cvt.rn.f64." + type] = [](uint64_t x, uint64_t, uint64_t) -> uint64_t { return Bits<double>(static_cast<double>(As<T>(x))); };
   table["cvt.rzi." + type + ".f32"] = [](uint64_t x, uint64_t, uint64_t) -> uint64_t { return Rounded<T, float>(x, false); };
+  if constexpr (sizeof(T) <= 2) {
+    table["cvt.rn.f16." + type] = [](uint64_t x, uint64_t, uint64_t) -> uint64_t { return FloatToHalf(static_cast<float>(As<T>(x))); };
+  }
+  table["cvt.rzi." + type + ".f16"] = [](uint64_t x, uint64_t, uint64_t) -> uint64_t { return Rounded<T, Half>(x, false); };
   table["cvt.rzi." + type + ".f64"] = [](uint64_t x, uint64_t, uint64_t) -> uint64_t { return Rounded<T, double>(x, false); };
   table["cvt.rni." + type + ".f32"] = [](uint64_t x, uint64_t, uint64_t) -> uint64_t { return Rounded<T, float>(x, true); };
   table["cvt.rni." + type + ".f64"] = [](uint64_t x, uint64_t, uint64_t) -> uint64_t { return Rounded<T, double>(x, true); };
@@ -158,11 +193,12 @@ Table MakeTable() {
   AddInteger<uint16_t>(table, "u16"), AddInteger<int16_t>(table, "s16"), AddInteger<uint16_t>(table, "b16");
   AddInteger<uint32_t>(table, "u32"), AddInteger<int32_t>(table, "s32"), AddInteger<uint32_t>(table, "b32");
   AddInteger<uint64_t>(table, "u64"), AddInteger<int64_t>(table, "s64"), AddInteger<uint64_t>(table, "b64");
+  AddHalves(table);
   AddFloat<float>(table, "f32"), AddFloat<double>(table, "f64");
   AddComparisons<uint16_t>(table, "u16"), AddComparisons<int16_t>(table, "s16"), AddComparisons<uint16_t>(table, "b16");
   AddComparisons<uint32_t>(table, "u32"), AddComparisons<int32_t>(table, "s32"), AddComparisons<uint32_t>(table, "b32");
   AddComparisons<uint64_t>(table, "u64"), AddComparisons<int64_t>(table, "s64"), AddComparisons<uint64_t>(table, "b64");
-  AddComparisons<float>(table, "f32"), AddComparisons<double>(table, "f64");
+  AddComparisons<Half>(table, "f16"), AddComparisons<float>(table, "f32"), AddComparisons<double>(table, "f64");
   AddConversions<uint8_t>(table, "u8"), AddConversions<int8_t>(table, "s8"), AddConversions<uint16_t>(table, "u16");
   AddConversions<int16_t>(table, "s16"), AddConversions<uint32_t>(table, "u32"), AddConversions<int32_t>(table, "s32");
   AddConversions<uint64_t>(table, "u64"), AddConversions<int64_t>(table, "s64");
@@ -185,6 +221,7 @@ Table MakeTable() {
   table["cvt.rn.bf16x2.f32"] = [](uint64_t x, uint64_t y, uint64_t) -> uint64_t {
     return static_cast<uint64_t>(FloatToBFloat16(As<float>(x))) << 16 | FloatToBFloat16(As<float>(y));
   };
+  table["cvt.f64.f16"] = [](uint64_t x, uint64_t, uint64_t) -> uint64_t { return Bits<double>(HalfToFloat(static_cast<uint16_t>(x))); };
   table["cvt.f64.f32"] = [](uint64_t x, uint64_t, uint64_t) -> uint64_t { return Bits<double>(As<float>(x)); };
   table["cvt.rn.f32.f64"] = [](uint64_t x, uint64_t, uint64_t) -> uint64_t { return Bits<float>(static_cast<float>(As<double>(x))); };
   return table;

@@ -76,9 +76,9 @@ Emitter::Region Emitter::Cut(const kir::Slice& slice) {
 // Neighbours that a thread takes at once.
 int64_t Emitter::RunOf(const Region& dst, const Region& src) {
   if (!dst.rows || !src.rows) return 1;
-  const int64_t most = std::min({dst.apart, dst.whole, src.apart, src.whole});
-  if (IsBlock(src.buffer.dtype)) return most >= 8 ? 8 : 1;
-  return std::min<int64_t>(most, 16 / ScalarBytes(dst.buffer.dtype));
+  // Decoding shares scales also where what it gives is stored one by one.
+  if (IsBlock(src.buffer.dtype)) return std::min({dst.whole, src.apart, src.whole}) >= 8 ? 8 : 1;
+  return std::min<int64_t>({dst.apart, dst.whole, src.apart, src.whole, 16 / ScalarBytes(dst.buffer.dtype)});
 }
 
 void Emitter::EmitCopy(const kir::Copy& copy, bool async) {
@@ -163,9 +163,11 @@ void Emitter::CopyRun(const Region& dst, const Region& src, const std::vector<ll
                        : bytes == 4 ? b_.getInt32Ty() : static_cast<llvm::Type*>(llvm::FixedVectorType::get(b_.getInt32Ty(), static_cast<unsigned>(bytes / 4)));
     return b_.CreateAlignedLoad(type, Address(src.buffer, from), aligned(src.buffer, bytes));
   };
+  const llvm::Align rows(static_cast<uint64_t>(std::min<int64_t>({bytes, dst.buffer.align, dst.apart * element, 16})));
+  auto write = [&](llvm::Value* value) { b_.CreateAlignedStore(value, target, rows); };
   const auto* known = llvm::dyn_cast<llvm::ConstantInt>(live);
   if (known != nullptr && known->isOne()) {
-    b_.CreateAlignedStore(read(), target, aligned(dst.buffer, bytes));
+    write(read());
     return;
   }
   llvm::AllocaInst* slot = nullptr;
@@ -177,7 +179,7 @@ void Emitter::CopyRun(const Region& dst, const Region& src, const std::vector<ll
   });
   llvm::IRBuilder<>(before).CreateStore(llvm::Constant::getNullValue(slot->getAllocatedType()), slot);
   before->eraseFromParent();
-  b_.CreateAlignedStore(b_.CreateLoad(slot->getAllocatedType(), slot), target, aligned(dst.buffer, bytes));
+  write(b_.CreateLoad(slot->getAllocatedType(), slot));
 }
 
 // `run` neighbours as words of elements of dtype `to`.

@@ -57,6 +57,11 @@ struct BlockReader {
     return b.CreateFMul(Real(b.CreateXor(code, C(128)), 128), Half(0));
   }
 
+  llvm::Value* Q8_K() {
+    llvm::Value* code = U8(Add(i, 4), at);
+    return b.CreateFMul(b.CreateBitCast(Word(C(0)), b.getFloatTy()), Real(b.CreateXor(code, C(128)), 128));
+  }
+
   // Byte i % 16; elements 16 and above are the high nibbles.
   llvm::Value* Q4_0() {
     return b.CreateFMul(Real(Field(Add(And(i, 8), 2), at, And(Shr(i, 2), 4), 4), 8), Half(0));
@@ -114,7 +119,8 @@ llvm::Value* Emitter::Decoded(const Buffer& buffer, const std::vector<llvm::Valu
     case DType::kQ4_K: return reader.WithMinimum(false);
     case DType::kQ5_K: return reader.WithMinimum(true);
     case DType::kQ6_K: return reader.Q6_K();
-    default: break;  // q8_K is for activations of a CPU
+    case DType::kQ8_K: return reader.Q8_K();
+    default: break;
   }
   Unimplemented("decode of " + std::string(quern::Name(buffer.dtype)));
   return llvm::Constant::getNullValue(b_.getFloatTy());

@@ -299,9 +299,9 @@ TEST(EmitPtx, Assembles) {
 }
 
 TEST(EmitPtx, SaysWhatItCannotEmit) {
-  EXPECT_EQ(Errors(Made("kernel k (x : q8_K[4, 256] @blocks in\n y : f32[256] out\n) { grid g in 0..1 { vec i in 0..256 { "
+  EXPECT_EQ(Errors(Made("kernel k (x : q8_K[4, 256] @planar in\n y : f32[256] out\n) { grid g in 0..1 { vec i in 0..256 { "
                         "y[i] = decode(x, 0, i) } } }", "k")),
-            "kernel k: PTX of decode of q8_K");
+            "kernel k: PTX of q8_K[4, 256] @planar");
   const StatusOr<kir::Kernel> plain = kir::ParseKernel(kMap);
   EXPECT_EQ(Errors(Emitted(*plain, "k", Targets()[0])), "kernel map is not scheduled for blocks of threads");
 }

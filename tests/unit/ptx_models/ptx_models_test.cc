@@ -1,0 +1,204 @@
+// Whole programs from their PTX, run on the CPU (support/ptx_machine.h): a small graph beside the JIT, random graphs beside the double
+// interpreter, and every kernel of the bundled model in each format of weights beside the emulated device.
+//
+// QUERN_RANDOM_SEED=n runs that graph alone and prints it; QUERN_LONG_TESTS=n runs n times as many.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "codegen/ptx/emit_ptx.h"
+#include "compiler/model.h"
+#include "kir/interpret.h"
+#include "support/kernel_buffers.h"
+#include "support/model_weights.h"
+#include "support/ptx_device.h"
+#include "support/ptx_machine.h"
+#include "unit/compiler/random_case.h"
+#include "unit/device/device_graph.h"
+
+namespace quern {
+namespace {
+
+using testing::DeviceGraph;
+
+// The program with its text.
+StatusOr<std::shared_ptr<const device::LoadableProgram>> WithText(const device::LoadableProgram& plain) {
+  auto program = std::make_shared<device::LoadableProgram>(plain);
+  const codegen::DeviceTarget& target = ptx::Targets()[0];
+  std::vector<std::string> symbols;
+  for (const auto& entry : program->source.entries) symbols.push_back(entry.symbol);
+  QUERN_ASSIGN(const codegen::DeviceModule module, target.emit(program->source.kernels, symbols, target));
+  EXPECT_FALSE(absl::StrContains(module.text, ".local")) << module.text;  // memory of a thread's own: slow
+  program->source.text = module.text;
+  program->source.kernels.clear();
+  program->source.entries.clear();
+  for (const codegen::DeviceKernel& kernel : module.kernels) program->source.entries.push_back({kernel.symbol, kernel.threads});
+  return program;
+}
+
+TEST(PtxModels, StepsAreThoseOfTheJit) {
+  DeviceGraph graph;
+  ASSERT_NO_FATAL_FAILURE(testing::PlanForDevice(testing::kSmallGraph, testing::SmallGuards(), graph));
+  const auto program = WithText(*graph.program);
+  ASSERT_TRUE(program.ok()) << program.status();
+  auto executor = device::Executor::Create(ptx::MakeDevice(), SignatureOf(graph.prepared), device::VariantsOf(*program));
+  ASSERT_TRUE(executor.ok()) << executor.status();
+  ASSERT_TRUE(testing::BindSmall(**executor).ok());
+  testing::Jitted jitted;
+  ASSERT_NO_FATAL_FAILURE(testing::MakeJitted(testing::kSmallGraph, jitted));
+  int64_t past = 0;
+  for (const int64_t rows : {5, 1, 1, 7, 1, 2}) {
+    SCOPED_TRACE(past);
+    const auto got = testing::StepSmall(**executor, past, rows), expected = testing::StepSmall(*jitted.executable, past, rows);
+    ASSERT_TRUE(got.ok()) << got.status();
+    ASSERT_TRUE(expected.ok()) << expected.status();
+    ASSERT_NO_FATAL_FAILURE(testing::ExpectClose(*got, *expected, 1e-5));
+    past += rows;
+  }
+}
+
+StatusOr<std::vector<std::vector<uint8_t>>> RunAsPtx(const testing::CompiledGraph& graph, const Binding& binding, const testing::BytesByName& bytes,
+                                                     bool descending) {
+  const Signature signature = SignatureOf(graph.prepared);
+  const std::vector<device::PlannedVariant> plans = {{graph.guard, graph.plan}};
+  QUERN_ASSIGN(device::Collected collected, device::CollectProgram(signature, plans));
+  device::LoadableProgram plain;
+  plain.program = std::move(collected.program);
+  plain.source.entries = device::EntriesOf(plain.program);
+  plain.source.kernels = std::move(collected.kernels);
+  QUERN_ASSIGN(const std::shared_ptr<const device::LoadableProgram> program, WithText(plain));
+  QUERN_ASSIGN(const std::unique_ptr<device::Executor> executor,
+               device::Executor::Create(ptx::MakeDevice(descending), signature, device::VariantsOf(program)));
+  return testing::RunOnce(
+      *executor, graph.prepared, binding, bytes,
+      [&](std::string_view name, const std::vector<uint8_t>& from) -> Status {
+        QUERN_ASSIGN(std::vector<uint8_t> state, executor->ReadState(name));
+        std::copy(from.begin(), from.end(), state.begin());
+        return executor->WriteState(name, state);
+      },
+      [&](std::string_view name, std::vector<uint8_t>& to) -> Status {
+        QUERN_ASSIGN(const std::vector<uint8_t> state, executor->ReadState(name));
+        std::copy_n(state.begin(), to.size(), to.begin());
+        return absl::OkStatus();
+      });
+}
+
+// Those of tests/unit/compiler/random_graph_test.cc, 64-bit floats too.
+TEST(PtxModels, RandomGraphsMeanTheSame) {
+  const uint64_t only = testing::FromEnvironment("QUERN_RANDOM_SEED", 0);
+  const uint64_t graphs = 128 * testing::FromEnvironment("QUERN_LONG_TESTS", 1);
+  int64_t elements = 0, launches = 0;
+  for (uint64_t i = 0; i < graphs; ++i) {
+    const uint64_t seed = only != 0 ? only : testing::SeedOf(i % 8, i / 8);
+    SCOPED_TRACE(absl::StrCat("seed ", seed));
+    StatusOr<testing::Case> made = testing::MakeCase(seed, /*quantises=*/false);
+    ASSERT_TRUE(made.ok()) << made.status();
+    const Status evaluated = testing::MakeOracles(*made);
+    ASSERT_TRUE(evaluated.ok()) << evaluated;
+    compiler::PipelineOptions options;
+    options.fuse = i % 4 != 3;
+    options.facts.blocks = ptx::Targets()[0].facts;
+    options.facts.blocks->half_products = false;  // whose error is another one
+    const StatusOr<testing::CompiledGraph> graph = testing::PlanGraph(made->random.graph, made->guard, options);
+    ASSERT_TRUE(graph.ok()) << graph.status() << "\n" << ir::Print(made->random.graph);
+    if (only != 0) {
+      for (const kir::Kernel& kernel : graph->plan.kernels) std::printf("%s\n", kir::Print(kernel).c_str());
+    }
+    testing::Trial& trial = made->trials.back();
+    const auto got = RunAsPtx(*graph, trial.binding, trial.bytes, i % 2 == 1);
+    EXPECT_TRUE(got.ok()) << got.status() << "\n" << ir::Print(made->random.graph);
+    for (size_t o = 0; got.ok() && o < got->size(); ++o) {
+      const ir::RefTensor& expected = trial.oracle->expected()[o];
+      const auto values = ir::RefTensorFromBytes(expected.dtype, expected.dims, (*got)[o]);
+      ASSERT_TRUE(values.ok()) << values.status();
+      EXPECT_EQ(trial.oracle->WorstText(static_cast<int>(o), *values), "") << ir::Print(made->random.graph);
+      elements += expected.elements();
+    }
+    launches += static_cast<int64_t>(graph->plan.launches.size());
+    if (only != 0) break;
+  }
+  std::printf("%d graphs, %d launches, %d elements\n", static_cast<int>(graphs), static_cast<int>(launches), static_cast<int>(elements));
+}
+
+// The entry on random buffers, threads in both orders, beside the interpreter, for the first, the last and a chunk between.
+void CheckKernel(const kir::Kernel& kernel, const ptx::PtxEntry& entry, const Binding& sizes, uint64_t seed) {
+  SCOPED_TRACE(absl::StrCat(kernel.name, ", seed ", seed));
+  std::mt19937_64 random(seed);
+  const StatusOr<Binding> binding = kir::BindSymbols(kernel, sizes);
+  ASSERT_TRUE(binding.ok()) << binding.status();
+  const int64_t chunks = *kir::GridChunks(kernel, sizes);
+  const kir::ChunkRanges ranges = kir::RandomChunks(chunks, 2, random);
+  std::vector<std::vector<uint8_t>> initial;
+  for (const kir::Param& param : kernel.params) initial.push_back(*kir::RandomBuffer(param.type, *binding, random));
+  std::vector<std::vector<uint8_t>> expected = initial;
+  std::vector<kir::BufferBytes> spans(expected.begin(), expected.end());
+  StatusOr<kir::Interpreter> interpreter = kir::Interpreter::Create(kernel, sizes);
+  ASSERT_TRUE(interpreter.ok()) << interpreter.status();
+  for (const auto& [begin, end] : ranges) ASSERT_EQ(interpreter->Run(spans, begin, end), absl::OkStatus());
+  for (const bool descending : {false, true}) {
+    SCOPED_TRACE(descending ? "from the last thread" : "from the first thread");
+    std::vector<std::vector<uint8_t>> memory;  // each with room to begin at a multiple of 256
+    std::vector<uint64_t> arguments;
+    std::vector<ptx::Piece> pieces;
+    memory.reserve(initial.size());
+    for (const std::vector<uint8_t>& bytes : initial) {
+      memory.emplace_back(bytes.size() + 256);
+      uint8_t* const start = memory.back().data() + (256 - reinterpret_cast<uint64_t>(memory.back().data()) % 256);
+      std::copy(bytes.begin(), bytes.end(), start);
+      arguments.push_back(reinterpret_cast<uint64_t>(start));
+      pieces.push_back({start, bytes.size()});
+    }
+    for (const kir::SymbolDecl& symbol : kernel.symbols) arguments.push_back(static_cast<uint64_t>(binding->at(symbol.name)));
+    for (const auto& [begin, end] : ranges) ASSERT_EQ(entry.Run({begin, end, descending}, arguments, pieces), absl::OkStatus());
+    for (size_t p = 0; p < pieces.size(); ++p) {
+      const kir::BufferType& type = kernel.params[p].type;
+      const double tolerance = 1e-4 + (type.dtype == DType::kF16 ? 0x1p-10 : type.dtype == DType::kBF16 ? 0x1p-7 : 0);
+      EXPECT_EQ(kir::FirstDifference(type, {pieces[p].data, pieces[p].data + pieces[p].bytes}, expected[p], tolerance), "") << kernel.params[p].name;
+    }
+  }
+}
+
+TEST(PtxModels, KernelsOfTheBundledModelMeanTheSame) {
+  const auto model = compiler::OpenModel(QUERN_SOURCE_DIR "/models/addition.gguf", {.exact = true});
+  ASSERT_TRUE(model.ok()) << model.status();
+  std::set<std::string> seen;
+  for (const DType format : {DType::kF16, DType::kF32, DType::kBF16, DType::kQ8_0, DType::kQ4_0, DType::kQ4_K, DType::kQ5_K, DType::kQ6_K}) {
+    SCOPED_TRACE(Row(format).name);
+    const auto weighed = WithWeights(model->spec.module, format);
+    ASSERT_TRUE(weighed.ok()) << weighed.status();
+    compiler::PipelineOptions options;
+    options.exact = true;
+    options.facts.blocks = ptx::Targets()[0].facts;
+    const auto graph = compiler::PrepareGraph(*weighed, options);
+    ASSERT_TRUE(graph.ok()) << graph.status();
+    std::vector<kir::Kernel> kernels;
+    std::vector<Binding> sizes;
+    std::vector<std::string> symbols;
+    for (const SymbolRanges& guard : compiler::StepGuards()) {
+      const auto planned = compiler::PlanVariant(*graph, guard, options);
+      ASSERT_TRUE(planned.ok()) << planned.status();
+      for (const kir::Kernel& kernel : planned->plan.kernels) {
+        if (!seen.insert(kir::Print(kernel, {.origins = false, .normalise_names = true})).second) continue;
+        const StatusOr<Binding> some = SizesFor(planned->plan, seen.size());
+        ASSERT_TRUE(some.ok()) << some.status();
+        symbols.push_back(absl::StrCat("kernel_", kernels.size()));
+        kernels.push_back(kernel);
+        sizes.push_back(*some);
+      }
+    }
+    const codegen::DeviceTarget& target = ptx::Targets()[0];
+    const StatusOr<codegen::DeviceModule> made = target.emit(kernels, symbols, target);
+    ASSERT_TRUE(made.ok()) << made.status();
+    EXPECT_FALSE(absl::StrContains(made->text, ".local"));
+    const StatusOr<ptx::PtxModule> module = ptx::PtxModule::Parse(made->text);
+    ASSERT_TRUE(module.ok()) << module.status();
+    for (size_t k = 0; k < kernels.size(); ++k) CheckKernel(kernels[k], *module->Find(symbols[k]), sizes[k], 100003 + seen.size() + k);
+  }
+  std::printf("%d distinct kernels\n", static_cast<int>(seen.size()));
+}
+
+}  // namespace
+}  // namespace quern
