@@ -12,6 +12,7 @@ struct BlockFacts {
   int elements = 4;                  // that each of them takes of a chunk of a flat map
   int64_t shared_bytes = 48 << 10;
   bool half_products = true;         // a warp multiplies matrices of f16 and bf16
+  bool group_products = false;       // four warps multiply them together, from shared memory
   int stages = 3;                    // shared-memory buffers that copies fill ahead
   // Products of halves with this many rows and columns are made in squares of 128 instead of 64: the larger ones read every
   // operand half as often, the smaller ones keep more blocks busy.

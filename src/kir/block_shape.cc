@@ -1,4 +1,5 @@
 // How many threads a block of a kernel has, and how much memory they share; see kir.h.
+#include <array>
 #include <map>
 #include <optional>
 #include <string>
@@ -8,6 +9,7 @@
 namespace quern::kir {
 namespace {
 
+constexpr std::array<ThreadLevelRow, 4> kLevels = {{{"block", 1}, {"warp", kWarpThreads}, {"group", 4 * kWarpThreads}, {"lane", 1}}};
 constexpr int64_t kAlignment = 128;
 constexpr int64_t kMaxBytes = int64_t{1} << 40;
 
@@ -76,7 +78,7 @@ class ShapeFinder {
       return absl::OkStatus();
     }
     if (scope) return Fail(text + " is inside another thread loop");
-    const int64_t threads = loop.level == ThreadLevel::kWarp ? kWarpThreads * high->integer : high->integer;
+    const int64_t threads = Row(loop.level).threads * high->integer;
     if (threads % kWarpThreads != 0) return Fail(absl::StrFormat("%s: %d threads are no whole warps", text, threads));
     if (shape_.threads != 0 && shape_.threads != threads) {
       return Fail(absl::StrFormat("%s has %d threads, an earlier thread loop %d", text, threads, shape_.threads));
@@ -92,6 +94,8 @@ class ShapeFinder {
 };
 
 }  // namespace
+
+const ThreadLevelRow& Row(ThreadLevel level) { return kLevels[static_cast<size_t>(level)]; }
 
 StatusOr<BlockShape> ShapeOfBlock(const Kernel& kernel) { return ShapeFinder(kernel).Run(); }
 

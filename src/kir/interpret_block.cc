@@ -99,7 +99,7 @@ void Machine::OpenThreads(const Step& step, const Agents& parents) {
   for (Agent* parent : parents) {
     Select(*parent);
     const int count = static_cast<int>(Integer(*step.high));
-    const int each = step.level == ThreadLevel::kWarp ? kWarpThreads : 1;
+    const int each = Row(step.level).threads;
     if (count * each != parent->count) {
       FailWith(absl::StrCat("makes ", count * each, " threads of ", parent->count));
       return;

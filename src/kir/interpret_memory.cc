@@ -248,7 +248,8 @@ View WholeView(Memory* memory, DType dtype, Layout layout, const std::vector<int
 
 std::string ThreadsText(int first, int count) {
   if (count == 1) return absl::StrCat("thread ", first);
-  return count == 32 ? absl::StrCat("warp ", first / 32) : "the block";
+  if (count == 32) return absl::StrCat("warp ", first / 32);
+  return count == 128 ? absl::StrCat("group ", first / 128) : "the block";
 }
 
 namespace {

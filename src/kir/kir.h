@@ -88,8 +88,14 @@ using StmtRef = std::shared_ptr<const Stmt>;
 using Block = std::vector<StmtRef>;
 
 enum class LoopKind : uint8_t { kFor, kUnroll, kVec, kThread };
-// What the index of a thread loop counts: the threads of a block, its warps of 32, or the lanes of a warp.
-enum class ThreadLevel : uint8_t { kBlock, kWarp, kLane };
+// What the index of a thread loop counts: the threads of a block, its warps of 32, its groups of four warps, or the lanes of a
+// warp.
+enum class ThreadLevel : uint8_t { kBlock, kWarp, kGroup, kLane };
+struct ThreadLevelRow {
+  const char* name;  // as printed after '@'
+  int threads;       // that run an iteration together
+};
+const ThreadLevelRow& Row(ThreadLevel level);
 enum class VecTail : uint8_t { kMask, kPeel, kPad };
 
 // One dimension of a slice: a point (extent null), or `start : +extent`, or everything (`:`, start and extent null).

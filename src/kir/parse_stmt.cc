@@ -95,9 +95,11 @@ StatusOr<Parser::Nodes> Parser::ReadLoop(int* origin) {
   }
   if (loop.kind == LoopKind::kThread) {
     QUERN_RETURN_IF_ERROR(Expect("@"));
-    if (!Is("block") && !Is("warp") && !Is("lane")) return Expected("block, warp or lane");
-    const std::string_view level = Next().text;
-    loop.level = level == "block" ? ThreadLevel::kBlock : level == "warp" ? ThreadLevel::kWarp : ThreadLevel::kLane;
+    constexpr ThreadLevel kLevels[] = {ThreadLevel::kBlock, ThreadLevel::kWarp, ThreadLevel::kGroup, ThreadLevel::kLane};
+    const auto* const level = std::find_if(std::begin(kLevels), std::end(kLevels), [&](ThreadLevel each) { return Is(Row(each).name); });
+    if (level == std::end(kLevels)) return Expected("block, warp, group or lane");
+    Next();
+    loop.level = *level;
   }
   const size_t mark = declared_.size();
   QUERN_RETURN_IF_ERROR(DeclareName(*index, Scalar(DType::kI64)));

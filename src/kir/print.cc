@@ -255,12 +255,9 @@ class KernelPrinter {
     }
     return "";
   }
-  static const char* LevelText(ThreadLevel level) {
-    return level == ThreadLevel::kBlock ? " @ block" : level == ThreadLevel::kWarp ? " @ warp" : " @ lane";
-  }
   void PrintNode(const Loop& loop, const std::string& origin) {
-    const char* tail = loop.tail == VecTail::kMask ? "" : loop.tail == VecTail::kPeel ? " tail peel" : " tail pad";
-    if (loop.kind == LoopKind::kThread) tail = LevelText(loop.level);
+    std::string tail = loop.tail == VecTail::kMask ? "" : loop.tail == VecTail::kPeel ? " tail peel" : " tail pad";
+    if (loop.kind == LoopKind::kThread) tail = absl::StrCat(" @ ", Row(loop.level).name);
     Line(KindText(loop.kind), " ", loop.index, " in ", exprs_.Range(loop.low, loop.high), StepText(loop.step), tail, " {",
          origin);
     Nested(loop.body);

@@ -162,7 +162,7 @@ Status Verifier::CheckNode(const Shuffle& shuffle) {
   QUERN_RETURN_IF_ERROR(CheckTogether("a shuffle"));
   for (auto scope = parallel_.rbegin(); scope != parallel_.rend(); ++scope) {
     if (!scope->thread) continue;
-    if (scope->level == ThreadLevel::kWarp) return Fail("a shuffle is between lanes, not warps");
+    if (Row(scope->level).threads > 1) return Fail("a shuffle is between lanes, not warps");
     break;
   }
   QUERN_RETURN_IF_ERROR(OnlyInsideThreads("a shuffle"));

@@ -8,7 +8,7 @@ namespace quern::kir {
 inline TileOp MmaHalves(const char* name, DType dtype) {
   return {
       .name = name,
-      .doc = "c += x w^T of 16-bit floats in shared memory, by the matrix units of a warp",
+      .doc = "c += x w^T of 16-bit floats in shared memory, by the matrix units of a warp or of a group of warps",
       .tiles = {{"c", DType::kF32, {"m", "n"}}},
       .operands = {{"x", dtype, {"m", "k"}}, {"w", dtype, {"n", "k"}}},
       .sizes = {"m", "n", "k"},

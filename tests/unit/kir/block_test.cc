@@ -60,7 +60,7 @@ std::string Block64(const std::string& body, const std::string& before = "alloc 
 }
 
 TEST(Block, TextRoundTrip) {
-  for (const char* name : {"blocks/map", "blocks/reduce", "blocks/matmul"}) {
+  for (const char* name : {"blocks/map", "blocks/reduce", "blocks/matmul", "blocks/matmul_groups"}) {
     const Kernel kernel = KernelFile(name);
     const Kernel again = Parsed(Print(kernel));
     EXPECT_TRUE(Same(kernel, again)) << Print(kernel) << Print(again);
@@ -137,8 +137,11 @@ TEST(Block, MatmulIsThePlainMatmul) {
     std::vector<float> expected(m * n), got(m * n);
     const std::vector<BufferBytes> p = {BytesOf(a), BytesOf(b), BytesOf(expected)}, q = {BytesOf(a), BytesOf(b), BytesOf(got)};
     ASSERT_EQ(Interpret(plain, binding, p), absl::OkStatus());
-    ASSERT_EQ(Interpret(KernelFile("blocks/matmul"), binding, q), absl::OkStatus());
-    for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], expected[i], 1e-5 * std::fabs(expected[i])) << i;
+    // By warps, and by groups of four.
+    for (const char* name : {"blocks/matmul", "blocks/matmul_groups"}) {
+      ASSERT_EQ(Interpret(KernelFile(name), binding, q), absl::OkStatus());
+      for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], expected[i], 1e-5 * std::fabs(expected[i])) << name << " " << i;
+    }
   }
 }
 
@@ -275,6 +278,8 @@ TEST(Block, Shapes) {
             "kernel k: thread u has 32 threads, an earlier thread loop 64");
   EXPECT_EQ(Verified("kernel k (y : f32[40] out\n) { grid g in 0..1 { thread t in 0..40 @ block { y[t] = 1 } } }"),
             "kernel k: thread t: 40 threads are no whole warps");
+  EXPECT_EQ(Verified(Block64("y[t] = x[t] } thread u in 0..1 @ group {")),
+            "kernel k: thread u has 128 threads, an earlier thread loop 64");
   EXPECT_EQ(Verified(Block64("thread l in 0..32 @ lane { y[l] = 1 }")), "kernel k: thread l @ lane is not inside a warp");
 }
 
