@@ -23,6 +23,18 @@ const codegen::DeviceTarget* Find(Field field, std::string_view value) {
   return nullptr;
 }
 
+// Each once: equal ones stand together.
+template <typename Field>
+std::string Names(Field field) {
+  std::string names;
+  std::string_view last;
+  for (const codegen::DeviceTarget* row : DeviceTargets()) {
+    if (last != row->*field) absl::StrAppend(&names, names.empty() ? "" : ", ", row->*field);
+    last = row->*field;
+  }
+  return names;
+}
+
 }  // namespace
 
 const std::vector<const codegen::DeviceTarget*>& DeviceTargets() {
@@ -30,16 +42,8 @@ const std::vector<const codegen::DeviceTarget*>& DeviceTargets() {
   return *rows;
 }
 
-std::string DeviceTargetNames() {
-  std::string names;
-  std::string_view last;
-  for (const codegen::DeviceTarget* row : DeviceTargets()) {
-    if (last != row->name) absl::StrAppend(&names, names.empty() ? "" : ", ", row->name);
-    last = row->name;
-  }
-  return names;
-}
-
+std::string DeviceTargetNames() { return Names(&codegen::DeviceTarget::name); }
+std::string DeviceStageNames() { return Names(&codegen::DeviceTarget::extension); }
 bool IsDeviceTarget(std::string_view target) { return Find(&codegen::DeviceTarget::name, target) != nullptr; }
 const codegen::DeviceTarget* FindDeviceCpu(std::string_view cpu) { return Find(&codegen::DeviceTarget::cpu, cpu); }
 const codegen::DeviceTarget* FindDeviceStage(std::string_view extension) { return Find(&codegen::DeviceTarget::extension, extension); }

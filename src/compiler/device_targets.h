@@ -16,6 +16,8 @@ const std::vector<const codegen::DeviceTarget*>& DeviceTargets();
 
 // "nvptx64, metal"
 std::string DeviceTargetNames();
+// "ptx, metal"
+std::string DeviceStageNames();
 bool IsDeviceTarget(std::string_view target);
 // The row of this cpu, or null.
 const codegen::DeviceTarget* FindDeviceCpu(std::string_view cpu);

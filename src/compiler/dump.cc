@@ -96,7 +96,8 @@ StatusOr<std::string> DumpModule(const hir::Module& module, const std::vector<Sy
   const std::vector<std::string_view> stages = {"hir", "mir", "lir", "kir", "llvm", "asm"};
   const codegen::DeviceTarget* device = FindDeviceStage(dump.stage);
   if (device == nullptr && !Contains(stages, dump.stage)) {
-    return absl::InvalidArgumentError(absl::StrFormat("there is no stage %s; there are hir, mir, lir, kir, llvm, asm, ptx and metal", dump.stage));
+    return absl::InvalidArgumentError(absl::StrFormat("there is no stage %s; there are hir, mir, lir, kir, llvm and asm, and of devices %s", dump.stage,
+                                                      DeviceStageNames()));
   }
   QUERN_RETURN_IF_ERROR(CheckPasses(dump));
   Options options = given;

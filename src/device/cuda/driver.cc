@@ -28,7 +28,8 @@ bool Find(void* library, const char* name, Pointer& pointer) {
 
 StatusOr<std::shared_ptr<const Driver>> Driver::Load(const std::string& path) {
   std::shared_ptr<Driver> driver(new Driver);
-  driver->library_ = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  // A driver may have threads of its own, which end with the process: its code stays.
+  driver->library_ = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   if (driver->library_ == nullptr) {
     const char* const why = dlerror();
     return absl::UnavailableError(absl::StrFormat("there is no NVIDIA driver: %s", why == nullptr ? path : std::string(why)));

@@ -396,7 +396,7 @@ TEST(GraphApi, DumpsOfEveryStage) {
     ASSERT_TRUE(text.ok()) << text.error();
     EXPECT_NE(text->find(word), std::string::npos) << stage;
   }
-  EXPECT_EQ(affine.graph.Dump({.stage = "x"}).error(), "there is no stage x; there are hir, mir, lir, kir, llvm and asm");
+  EXPECT_EQ(affine.graph.Dump({.stage = "x"}).error(), "there is no stage x; there are hir, mir, lir, kir, llvm and asm, and of devices ptx, metal");
   EXPECT_EQ(affine.graph.Dump({.stage = "kir", .kernel = "nowhere"}).error(), "no kernel has a label that contains \"nowhere\"");
   EXPECT_FALSE(affine.graph.Dump({.after = "x"}).ok());
   EXPECT_FALSE(affine.graph.Dump({.after = "cse", .skip = {"cse"}}).ok());
