@@ -14,6 +14,7 @@ using namespace kir::build::operators;
 constexpr int64_t kWarps = 4;          // of halves: two by two
 constexpr int64_t kThreads = 256;      // of floats: sixteen by sixteen
 constexpr int64_t kAcross = 16;
+constexpr int64_t kGroupRows = 64;     // of halves, by a group of warps
 
 
 kir::Slice Shared(const std::string& name, const kir::ExprRef& row, int64_t rows, int64_t depth) {
@@ -23,9 +24,10 @@ kir::Slice Shared(const std::string& name, const kir::ExprRef& row, int64_t rows
 }  // namespace
 
 SquareProduct::SquareProduct(DType dtype, int64_t rows, int64_t columns, int products, const BlockFacts& facts)
-    : dtype_(dtype), rows_(rows), columns_(columns), depth_(halves() ? 32 : 16),
-      // Rows of shared memory are padded, so that the elements of a column lie in different banks.
-      padded_(halves() ? depth_ + 8 : depth_ + 1), products_(products) {
+    : dtype_(dtype), groups_(halves() && facts.group_products), rows_(rows), columns_(columns), depth_(halves() ? 32 : 16),
+      // Rows of shared memory are padded, so that the elements of a column lie in different banks. What a group multiplies no thread
+      // reads, and the target lays it out.
+      padded_(groups_ ? depth_ : halves() ? depth_ + 8 : depth_ + 1), products_(products) {
   const int64_t bytes = (rows_ + columns_ * products_) * padded_ * ScalarBytes(dtype_);
   stages_ = static_cast<int>(std::clamp<int64_t>(facts.shared_bytes / bytes, 1, facts.stages));
 }
@@ -35,7 +37,25 @@ std::string SquareProduct::Named(const char* what, int product) const {
   return products_ == 1 ? what : absl::StrCat(what, product);
 }
 
-int64_t SquareProduct::threads() const { return halves() ? kWarps * kir::kWarpThreads : kThreads; }
+SquareProduct::Piece SquareProduct::PieceOf() const {
+  auto times = [](const kir::ExprRef& place, int64_t by) { return place * static_cast<double>(by); };
+  if (groups_) {
+    const kir::ExprRef g = kb::Ref("g0");
+    return {kir::ThreadLevel::kGroup, "g0", rows_ / kGroupRows, times(g, kGroupRows), kb::Int(0), kGroupRows, columns_};
+  }
+  if (halves()) {
+    const kir::ExprRef w = kb::Ref("w");
+    return {kir::ThreadLevel::kWarp, "w", kWarps, times(w / 2.0, rows_ / 2), times(w % 2.0, columns_ / 2), rows_ / 2, columns_ / 2};
+  }
+  const kir::ExprRef t = kb::Ref("t");
+  const int64_t rows = rows_ / kAcross, columns = columns_ / kAcross;
+  return {kir::ThreadLevel::kBlock, "t", kThreads, times(t / static_cast<double>(kAcross), rows), times(t % static_cast<double>(kAcross), columns), rows, columns};
+}
+
+int64_t SquareProduct::threads() const {
+  const Piece piece = PieceOf();
+  return piece.count * kir::Row(piece.level).threads;
+}
 
 kir::Block SquareProduct::Allocs() const {
   auto shared = [&](std::string name, int64_t rows) {
@@ -58,34 +78,27 @@ kir::StmtRef SquareProduct::Steps(const Part& x, const std::vector<Part>& w, con
 kir::StmtRef SquareProduct::Threads(const std::vector<std::string>& tiles, const Part& x, const std::vector<Part>& w, const kir::ExprRef& depth,
                                     int origin, const Finish& finish) const {
   const int count = static_cast<int>(w.size());
-  kir::Block body, use;
-  kir::ExprRef row, column;
-  int64_t rows = 0, columns = 0;
-  if (halves()) {
-    rows = rows_ / 2, columns = columns_ / 2;
-    row = (kb::Ref("w") / 2.0) * static_cast<double>(rows), column = (kb::Ref("w") % 2.0) * static_cast<double>(columns);
-    const char* op = dtype_ == DType::kF16 ? "mma_f16" : "mma_bf16";
-    for (int p = 0; p < count; ++p) {
-      use.push_back(kb::CallTile(op, {tiles[p]}, {Shared("sa", row, rows, depth_), Shared(Named("sb", p), column, columns, depth_)}));
+  const Piece piece = PieceOf();
+  const kir::ExprRef k = kb::Ref("k"), ti = kb::Ref("ti"), tj = kb::Ref("tj");
+  kir::Block body, use, adds;
+  for (int p = 0; p < count; ++p) {
+    const std::string other = Named("sb", p);
+    if (halves()) {
+      use.push_back(kb::CallTile(dtype_ == DType::kF16 ? "mma_f16" : "mma_bf16", {tiles[p]},
+                                 {Shared("sa", piece.row, piece.rows, depth_), Shared(other, piece.column, piece.columns, depth_)}));
+    } else {
+      const kir::ExprRef product = kb::At("sa", DType::kF32, {piece.row + ti, k}) * kb::At(other, DType::kF32, {piece.column + tj, k});
+      adds.push_back(kb::Store(tiles[p], {ti, tj}, kb::Contract(kb::Ref(tiles[p], DType::kF32) + product)));
     }
-  } else {
-    rows = rows_ / kAcross, columns = columns_ / kAcross;
-    row = (kb::Ref("t") / static_cast<double>(kAcross)) * static_cast<double>(rows);
-    column = (kb::Ref("t") % static_cast<double>(kAcross)) * static_cast<double>(columns);
-    const kir::ExprRef k = kb::Ref("k");
-    kir::Block adds;
-    for (int p = 0; p < count; ++p) {
-      const kir::ExprRef a = kb::At("sa", DType::kF32, {row + kb::Ref("ti"), k}), b = kb::At(Named("sb", p), DType::kF32, {column + kb::Ref("tj"), k});
-      adds.push_back(kb::Store(tiles[p], {kb::Ref("ti"), kb::Ref("tj")}, kb::Contract(kb::Ref(tiles[p], DType::kF32) + a * b)));
-    }
-    use = {kb::For("k", kb::Int(0), kb::Int(depth_), {kb::Map({"ti", "tj"}, tiles, {kb::Int(rows), kb::Int(columns)}, std::move(adds))})};
   }
-  for (const std::string& name : tiles) body.push_back(kb::Tile(name, {rows, columns}));
+  if (!halves()) {
+    use = {kb::For("k", kb::Int(0), kb::Int(depth_), {kb::Map({"ti", "tj"}, tiles, {kb::Int(piece.rows), kb::Int(piece.columns)}, std::move(adds))})};
+  }
+  for (const std::string& name : tiles) body.push_back(kb::Tile(name, {piece.rows, piece.columns}));
   body.push_back(kb::WithOrigin(Steps(x, w, depth, std::move(use)), origin));
-  const kir::Block last = finish(row, column, rows, columns);
+  const kir::Block last = finish(piece.row, piece.column, piece.rows, piece.columns);
   body.insert(body.end(), last.begin(), last.end());
-  return halves() ? kb::Thread(kir::ThreadLevel::kWarp, "w", kWarps, std::move(body))
-                  : kb::Thread(kir::ThreadLevel::kBlock, "t", kThreads, std::move(body));
+  return kb::Thread(piece.level, piece.index, piece.count, std::move(body));
 }
 
-}  // tilespace quern::codegen
+}  // namespace quern::codegen

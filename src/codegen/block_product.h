@@ -1,7 +1,8 @@
 // Matrix products by squares: a block of threads computes some rows by some columns of one or more products of the same rows,
 // from slices of the operands in shared memory.
 //
-//   f16, bf16: 4 warps, each a quarter of every square, by the matrix op of a warp
+//   f16, bf16: 4 warps, each a quarter of every square, by the matrix op of a warp; where the target has groups of warps, a group
+//              for every 64 rows
 //   f32:       256 threads, each a sixteenth of the rows by a sixteenth of the columns in registers
 #pragma once
 
@@ -37,10 +38,20 @@ class SquareProduct {
 
  private:
   bool halves() const { return dtype_ != DType::kF32; }
+  // What one iteration of the thread loop holds of each square: where it starts, and its extents.
+  struct Piece {
+    kir::ThreadLevel level;
+    const char* index;
+    int64_t count;
+    kir::ExprRef row, column;
+    int64_t rows, columns;
+  };
+  Piece PieceOf() const;
   std::string Named(const char* what, int product) const;
   kir::StmtRef Steps(const Part& x, const std::vector<Part>& w, const kir::ExprRef& depth, kir::Block use) const;
 
   const DType dtype_;
+  const bool groups_;
   const int64_t rows_, columns_, depth_, padded_;
   const int products_;
   int stages_ = 1;

@@ -180,6 +180,11 @@ TEST(BlockSchedule, ProductOfHalves) {
   facts.large_product = 131;
   Check(large, {{{"K", 37}}}, 1e-5, facts);
   EXPECT_NE(kir::Print(*ScheduleBlocks(Parsed(large), facts)).find("tile acc : f32[64, 64]"), std::string::npos);
+  // By groups of warps: one for 64 rows, two for 128.
+  facts.group_products = true;
+  Check(text, sizes, 1e-5, {.group_products = true});
+  Check(large, {{{"K", 37}}}, 1e-5, facts);
+  EXPECT_NE(kir::Print(*ScheduleBlocks(Parsed(large), facts)).find("thread g0 in 0..2 @ group"), std::string::npos);
   // Without the units of a warp: each thread adds up its own elements.
   Check(text, {{{"M", 2}, {"N", 3}, {"K", 7}}}, 1e-5, {.half_products = false});
 }
