@@ -152,13 +152,19 @@ bool Machine::Agree(const Node& node, const Agents& agents, int64_t& value) {
 void Machine::RunPipeline(const Step& step, const Agents& agents) {
   int64_t low = 0, high = 0;
   if (!WholeBlock("the pipeline", agents) || !Agree(*step.low, agents, low) || !Agree(*step.high, agents, high)) return;
+  // Each iteration may have a buffer of its own: what it did not fetch, and what earlier ones did, is not there.
+  auto forget = [&] {
+    for (const auto& copy : step.body) agents[0]->views[copy->dst.view].memory->Undefine();
+  };
   for (int64_t i = low; i < high && !failed_; i += step.step) {
     for (Agent* agent : agents) agent->slots[step.slot].integer = i;
+    forget();
     Together(step.body, agents);
     ++program_.watch.moment;
     Together(step.else_body, agents);
     ++program_.watch.moment;
   }
+  forget();
 }
 
 void Machine::RunCopy(const Step& step, const Agents& agents) {

@@ -155,6 +155,8 @@ Status Verifier::CheckNode(const Pipeline& pipeline) {
   QUERN_RETURN_IF_ERROR(CheckLoopBody(pipeline.index, value, pipeline.fetch, &pipeline.use));
   statement_ = statement;
   if (outermost) block_loop_.reset();
+  // Which of its buffers the last iteration used is the target's business.
+  for (const StmtRef& stmt : pipeline.fetch) written_.erase(std::get<Copy>(stmt->node).dst.buffer);
   return absl::OkStatus();
 }
 

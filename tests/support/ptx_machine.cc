@@ -10,7 +10,7 @@
 
 namespace quern::ptx {
 
-constexpr size_t kWarp = 32;
+constexpr size_t kWarp = 32, kGroup = 128;
 
 // One block after the other; threads of each until they wait.
 class BlockRun {
@@ -20,7 +20,7 @@ class BlockRun {
 
   BlockRun(const PtxEntry& entry, std::span<const uint64_t> arguments, std::span<const Piece> memory)
       : entry_(entry), arguments_(arguments), memory_(memory), threads_(static_cast<size_t>(entry.threads_)),
-        shared_(static_cast<size_t>(entry.shared_bytes_) + 16) {}
+        shared_(static_cast<size_t>(entry.shared_bytes_) + 16), unfenced_(entry.groups_ ? shared_.size() : 0) {}
 
   Status Run(int64_t chunk, bool descending) {
     std::fill(shared_.begin(), shared_.end(), uint8_t{0xa5});  // whatever was there before
@@ -35,6 +35,7 @@ class BlockRun {
       if (!status_.ok()) break;
       bool moved = false;
       for (size_t first = 0; first < threads_.size(); first += kWarp) moved = Together(&threads_[first]) || moved;
+      for (size_t first = 0; first + kGroup <= threads_.size(); first += kGroup) moved = GroupTogether(&threads_[first]) || moved;
       if (moved) continue;
       const Code what = entry_.code_[threads_[0].at].code;
       for (const Thread& thread : threads_) {
@@ -53,6 +54,7 @@ class BlockRun {
     size_t at = 0;
     std::vector<Copy> copies = {};               // since the last commit
     std::deque<std::vector<Copy>> groups = {};   // by commit
+    std::vector<std::pair<uint64_t, uint64_t>> stored = {};  // in shared memory, since the last fence: where, bytes
   };
 
   void Fail(const Instruction& instruction, const std::string& what) {
@@ -109,7 +111,13 @@ class BlockRun {
         case Code::kBranch: thread.at = static_cast<size_t>(instruction.target); continue;
         case Code::kParam: registers[instruction.to[0]] = arguments_[instruction.target]; break;
         case Code::kLoad: Load(instruction, registers); break;
-        case Code::kStore: Store(instruction, registers); break;
+        case Code::kStore:
+          Store(instruction, registers);
+          if (instruction.shared) {
+            NoteStore(thread, registers[instruction.from[0]] + static_cast<uint64_t>(instruction.offset),
+                      (instruction.from.size() - 1) * static_cast<size_t>(instruction.size));
+          }
+          break;
         case Code::kCopy:
           thread.copies.push_back({registers[instruction.from[0]] + static_cast<uint64_t>(instruction.offset),
                                    registers[instruction.from[1]] + static_cast<uint64_t>(instruction.target), instruction.size,
@@ -121,10 +129,19 @@ class BlockRun {
           break;
         case Code::kWait:
           for (; thread.groups.size() > static_cast<size_t>(instruction.size); thread.groups.pop_front()) {
-            for (const Copy& copy : thread.groups.front()) Arrive(instruction, copy);
+            for (const Copy& copy : thread.groups.front()) {
+              Arrive(instruction, copy);
+              NoteStore(thread, copy.to, static_cast<uint64_t>(copy.size));
+            }
           }
           break;
-        case Code::kShuffle: case Code::kMatrix: case Code::kMultiply: case Code::kBarrier: case Code::kReturn: return;
+        case Code::kFence:
+          for (const auto& [at, bytes] : thread.stored) std::fill_n(unfenced_.begin() + static_cast<int64_t>(at), bytes, false);
+          thread.stored.clear();
+          break;
+        case Code::kShuffle: case Code::kMatrix: case Code::kMultiply: case Code::kGroupMultiply: case Code::kGroupSync: case Code::kBarrier:
+        case Code::kReturn:
+          return;
       }
       ++thread.at;
     }
@@ -152,6 +169,60 @@ class BlockRun {
     uint8_t* const to = Place(instruction, true, copy.to, static_cast<uint64_t>(copy.size));
     if (!copy.live) std::memset(to, 0, static_cast<size_t>(copy.size));
     else std::memcpy(to, Place(instruction, false, copy.from, static_cast<uint64_t>(copy.size)), static_cast<size_t>(copy.size));
+  }
+
+  void NoteStore(Thread& thread, uint64_t at, uint64_t bytes) {
+    if (unfenced_.empty() || !status_.ok()) return;
+    std::fill_n(unfenced_.begin() + static_cast<int64_t>(at), bytes, true);
+    thread.stored.emplace_back(at, bytes);
+  }
+
+  // What four warps do as one, likewise.
+  bool GroupTogether(Thread* group) {
+    const Instruction& instruction = entry_.code_[group[0].at];
+    if (instruction.code != Code::kGroupMultiply && instruction.code != Code::kGroupSync) return false;
+    for (size_t t = 1; t < kGroup; ++t) {
+      if (group[t].at != group[0].at) return false;
+    }
+    if (instruction.code == Code::kGroupMultiply) MultiplyOfGroup(instruction, group);
+    for (size_t t = 0; t < kGroup; ++t) ++group[t].at;
+    return true;
+  }
+
+  // wgmma.m64nNk16, both operands by descriptors, without swizzling and K-major: halves (row, k) in parts of 8 x 8.
+  void MultiplyOfGroup(const Instruction& instruction, Thread* group) {
+    const auto columns = static_cast<size_t>(instruction.size);
+    auto operand = [&](int number, size_t rows) {
+      const uint64_t descriptor = group[0].registers[instruction.from[static_cast<size_t>(number)]];
+      for (size_t t = 1; t < kGroup; ++t) {
+        if (group[t].registers[instruction.from[static_cast<size_t>(number)]] != descriptor) Fail(instruction, "threads with other descriptors");
+      }
+      if (descriptor >> 62 != 0) Fail(instruction, "a swizzled operand");
+      auto field = [&](int at) { return (descriptor >> at & 0x3fff) << 4; };
+      std::vector<float> values(rows * 16);
+      for (size_t r = 0; r < rows; ++r) {
+        for (size_t k = 0; k < 16; ++k) {
+          const uint64_t address = field(0) + r / 8 * field(32) + k / 8 * field(16) + r % 8 * 16 + k % 8 * 2;
+          uint16_t bits = 0;
+          std::memcpy(&bits, Place(instruction, true, address, 2), 2);
+          if (status_.ok() && (unfenced_[address] || unfenced_[address + 1])) Fail(instruction, absl::StrCat("shared memory at ", address, " was stored, not fenced"));
+          values[r * 16 + k] = instruction.bf16 ? BFloat16ToFloat(bits) : HalfToFloat(bits);
+        }
+      }
+      return values;
+    };
+    const std::vector<float> left = operand(0, 64), right = operand(1, columns);
+    for (size_t t = 0; t < kGroup && status_.ok(); ++t) {
+      std::vector<uint64_t>& registers = group[t].registers;
+      const size_t lane = t % kWarp;
+      for (size_t r = 0; r < instruction.to.size(); ++r) {
+        const size_t row = t / kWarp * 16 + lane / 4 + r % 4 / 2 * 8, column = r / 4 * 8 + lane % 4 * 2 + r % 2;
+        uint64_t& sum = registers[instruction.to[r]];
+        double total = registers[instruction.from[2]] == 0 ? 0 : std::bit_cast<float>(static_cast<uint32_t>(sum));
+        for (size_t k = 0; k < 16; ++k) total += static_cast<double>(left[row * 16 + k]) * static_cast<double>(right[column * 16 + k]);
+        sum = std::bit_cast<uint32_t>(static_cast<float>(total));
+      }
+    }
   }
 
   // What a warp does as one, if all its threads have come there.
@@ -230,6 +301,7 @@ class BlockRun {
   std::span<const Piece> memory_;
   std::vector<Thread> threads_;
   std::vector<uint8_t> shared_;
+  std::vector<bool> unfenced_;  // by byte of it; empty where no product of four warps reads
   size_t last_ = 0;        // the piece that the last access lay in
   uint8_t nowhere_[64] = {};
   Status status_;

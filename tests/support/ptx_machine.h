@@ -4,7 +4,8 @@
 //   QUERN_RETURN_IF_ERROR(module.Find("norm")->Run({.begin = 0, .end = 3}, arguments, memory));
 //
 // The threads of a block go on by themselves until one stands at an instruction that needs others: a shuffle, matrix load or product
-// waits for its warp, a barrier for the block. Bytes of cp.async arrive no earlier than a wait asks for them. Every access is checked:
+// waits for its warp, a product of four warps for those, a barrier for the block. Bytes of cp.async arrive no earlier than a wait asks
+// for them. What a product of four warps reads from shared memory must have been fenced by the thread that stored it. Every access is checked:
 // that it lies in one piece of memory, and is aligned. (tests/run/ptx_interpreter.py is the same for single files, without a build.)
 #pragma once
 
@@ -42,7 +43,7 @@ class PtxEntry {
  private:
   friend class Parser;
   friend class BlockRun;
-  enum class Code : uint8_t { kAlu, kSplit, kJoin, kBranch, kLoad, kStore, kParam, kCopy, kCommit, kWait, kShuffle, kMatrix, kMultiply, kBarrier, kReturn };
+  enum class Code : uint8_t { kAlu, kSplit, kJoin, kBranch, kLoad, kStore, kParam, kCopy, kCommit, kWait, kShuffle, kMatrix, kMultiply, kGroupMultiply, kGroupSync, kFence, kBarrier, kReturn };
   // Operands are numbers of registers; constants lie in registers of their own.
   struct Instruction {
     Code code = Code::kAlu;
@@ -60,6 +61,7 @@ class PtxEntry {
   std::vector<Instruction> code_;
   std::vector<uint64_t> registers_;  // as a thread begins
   int64_t shared_bytes_ = 0;
+  bool groups_ = false;  // it has products of four warps
 };
 
 class PtxModule {

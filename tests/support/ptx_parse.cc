@@ -170,6 +170,7 @@ class Parser {
     const std::vector<std::string> parts = absl::StrSplit(opcode, '.');
     const std::string& name = parts[0];
     made.text = opcode;
+    absl::string_view bare = parts.size() > 4 ? absl::string_view(parts[4]) : absl::string_view();
     int bits = 0;
     if (!absl::SimpleAtoi(absl::string_view(parts.back()).substr(1), &bits)) bits = 0;
     made.shared = absl::StrContains(opcode, ".shared");
@@ -212,6 +213,19 @@ class Parser {
       made.code = Code::kMatrix;
       QUERN_RETURN_IF_ERROR(Values(groups[0], made.to));
       QUERN_RETURN_IF_ERROR(Address(groups[1], made));
+    } else if (name == "wgmma" && parts[1] == "mma_async") {
+      // .sync.aligned.m64n64k16.f32.f16.f16 {sums}, left, right, more, 1, 1, 0, 0
+      made.code = Code::kGroupMultiply;
+      made.bf16 = absl::StrContains(opcode, "bf16");
+      if (!absl::ConsumePrefix(&bare, "m64n") || groups.size() != 8) return Fail("the instruction " + opcode);
+      made.size = std::atoi(std::string(bare).c_str());
+      QUERN_RETURN_IF_ERROR(Values(groups[0], made.to));
+      for (size_t i = 1; i < 8; ++i) QUERN_RETURN_IF_ERROR(Values(groups[i], made.from));
+      entry_.groups_ = true;
+    } else if (name == "wgmma") {
+      made.code = Code::kGroupSync;
+    } else if (name == "fence") {
+      made.code = Code::kFence;
     } else if (name == "mma") {
       made.code = Code::kMultiply;
       made.bf16 = absl::StrContains(opcode, "bf16");

@@ -63,6 +63,7 @@ Status Emitter::Run(const std::string& symbol) {
   thread_ = b_.CreateZExt(b_.CreateIntrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x, {}, {}), b_.getInt64Ty());
   EmitGrid();
   CountStages(kernel_.body);
+  FindCores(kernel_.body, false);
   Block(kernel_.body);
   b_.CreateRetVoid();
   // Left to itself the assembler spills a little to have one block more at a time. It is told how many must fit: one, or as many as
@@ -117,13 +118,12 @@ void Emitter::Emit(const kir::Loop& loop) {
   const Names outer = names_;
   if (loop.kind == kir::LoopKind::kThread) {
     llvm::Value* number = thread_;
-    if (loop.level == kir::ThreadLevel::kWarp) number = b_.CreateLShr(thread_, 5);
+    const int together = std::exchange(together_, kir::Row(loop.level).threads);
+    if (together_ > 1) number = b_.CreateUDiv(thread_, I64(together_));
     if (loop.level == kir::ThreadLevel::kLane) number = b_.CreateAnd(thread_, 31);
-    const bool in_warp = in_warp_;
-    in_warp_ = loop.level == kir::ThreadLevel::kWarp;
     names_[loop.index] = {.value = number};
     Block(loop.body);
-    in_warp_ = in_warp;
+    together_ = together;
   } else {
     llvm::Value* low = Value(loop.low);
     llvm::Value* high = Value(loop.high);
@@ -174,11 +174,11 @@ void Emitter::Emit(const kir::Store& store) {
     b_.CreateStore(value, TileSlot(tiles_[name.tile], index));
     return;
   }
-  // What a warp stores as one, its first lane does.
+  // What a warp or a group stores as one, its first thread does.
   const Buffer buffer = buffers_[name.buffer];
   auto write = [&] { b_.CreateStore(ToMemory(value, buffer.dtype), Address(buffer, index)); };
-  if (!in_warp_) return write();
-  Guarded(b_.CreateICmpEQ(b_.CreateAnd(thread_, 31), I64(0)), write);
+  if (together_ == 1) return write();
+  Guarded(b_.CreateICmpEQ(b_.CreateAnd(thread_, I64(together_ - 1)), I64(0)), write);
 }
 
 void Emitter::Emit(const kir::Alloc& alloc) {
@@ -200,6 +200,7 @@ void Emitter::Emit(const kir::Alloc& alloc) {
                                           llvm::GlobalValue::NotThreadLocal, 3);
   global->setAlignment(llvm::Align(128));
   buffer.pointer = global;
+  buffer.core = cores_.contains(alloc.name);
   names_[alloc.name] = {.buffer = static_cast<int>(buffers_.size())};
   buffers_.push_back(std::move(buffer));
 }
@@ -211,12 +212,13 @@ void Emitter::Emit(const kir::Tile& tile) {
     made.dims.push_back(dim.constant());
     count *= dim.constant();
   }
-  made.warp = in_warp_;
-  if (made.warp && (made.dims.size() != 2 || made.dims[0] % 16 != 0 || made.dims[1] % 8 != 0)) {
-    return Unimplemented("a warp's tile that is not of 16 x 8 elements");
+  made.together = together_;
+  const int64_t rows = together_ / 2;  // 16 for a warp, 64 for a group
+  if (together_ > 1 && (made.dims.size() != 2 || made.dims[0] % rows != 0 || made.dims[1] % 8 != 0)) {
+    return Unimplemented(absl::StrFormat("a tile of %d threads that is not of %d x 8 elements", together_, rows));
   }
-  if (made.warp) count /= kir::kWarpThreads;
-  if (made.warp) fragments_ += count;
+  count /= together_;
+  if (together_ > 1) fragments_ += count;
   if (count > 128) return Unimplemented("a tile of more than 128 elements a thread");
   llvm::Value* init = Value(tile.init);
   for (int64_t i = 0; i < count; ++i) {
@@ -233,20 +235,23 @@ void Emitter::Emit(const kir::Map& map) {
   for (const kir::ExprRef& extent : map.extents) extents.push_back(Value(extent));
   const TileValue& first = tiles_[names_[map.tiles[0]].tile];
   const std::vector<int64_t> dims = first.dims;
-  const bool warp = first.warp;
+  const int together = first.together;
   const int count = static_cast<int>(first.slots.size());
   for (const std::string& tile : map.tiles) {
     const TileValue& other = tiles_[names_[tile].tile];
-    if (other.dims != dims || other.warp != warp) return Unimplemented("a map over tiles of several shapes");
+    if (other.dims != dims || other.together != together) return Unimplemented("a map over tiles of several shapes");
   }
-  const bool in_warp = std::exchange(in_warp_, false);
+  const int outside = std::exchange(together_, 1);
   llvm::Value* lane = b_.CreateAnd(thread_, 31);
   const Names outer = names_;
   for (int e = 0; e < count && status_.ok(); ++e) {
     std::vector<llvm::Value*> index(dims.size());
-    if (warp) {
+    if (together > 1) {
+      // Of each 16 x 8 elements a lane has four; the warps of a group have 16 rows of 64 each.
       const int64_t part = e / 4, columns = dims[1] / 8;
-      index[0] = b_.CreateNSWAdd(b_.CreateLShr(lane, 2), I64(part / columns * 16 + e % 4 / 2 * 8));
+      llvm::Value* warp = b_.CreateLShr(b_.CreateAnd(thread_, I64(together - 1)), 5);
+      llvm::Value* row = b_.CreateOr(b_.CreateShl(warp, 4), b_.CreateLShr(lane, 2));
+      index[0] = b_.CreateNSWAdd(row, I64(part / columns * (together / 2) + e % 4 / 2 * 8));
       index[1] = b_.CreateNSWAdd(b_.CreateShl(b_.CreateAnd(lane, 3), 1), I64(part % columns * 8 + e % 2));
     } else {
       int64_t rest = e;
@@ -263,7 +268,7 @@ void Emitter::Emit(const kir::Map& map) {
     else Guarded(live, [&] { Block(map.body); });
     names_ = outer;
   }
-  in_warp_ = in_warp;
+  together_ = outside;
 }
 
 void Emitter::Emit(const kir::Shuffle& shuffle) {

@@ -282,6 +282,7 @@ void Emitter::Emit(const kir::Pipeline& pipeline) {
       fetch(i);
       commit();
       wait(0);
+      FenceForGroups();
       BlockBarrier();
       use(i);
       BlockBarrier();
@@ -297,6 +298,7 @@ void Emitter::Emit(const kir::Pipeline& pipeline) {
     b_.CreateStore(b_.getInt32(0), stage);
     LoopOver(low, high, I64(pipeline.step), [&](llvm::Value* i) {
       wait(static_cast<int>(before) - 1);
+      FenceForGroups();
       BlockBarrier();
       llvm::Value* now = b_.CreateLoad(b_.getInt32Ty(), stage);
       auto around = [&](int64_t from, int64_t to, int64_t step) {

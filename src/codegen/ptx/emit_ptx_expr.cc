@@ -39,6 +39,13 @@ llvm::Value* Emitter::ToMemory(llvm::Value* value, DType dtype) {
 }
 
 llvm::Value* Emitter::Address(const Buffer& buffer, const std::vector<llvm::Value*>& index) {
+  if (buffer.core) {
+    auto part = [&](llvm::Value* at) { return b_.CreateLShr(at, 3); };
+    auto inside = [&](llvm::Value* at) { return b_.CreateAnd(at, 7); };
+    llvm::Value* number = b_.CreateNSWAdd(b_.CreateNSWMul(part(index[0]), part(buffer.dims[1])), part(index[1]));
+    llvm::Value* element = b_.CreateOr(b_.CreateShl(inside(index[0]), 3), inside(index[1]));
+    return b_.CreateGEP(MemoryType(buffer.dtype), buffer.pointer, b_.CreateOr(b_.CreateShl(number, 6), element));
+  }
   llvm::Value* at = I64(0);
   for (size_t d = 0; d < index.size(); ++d) {
     if (d > 0) at = b_.CreateNSWMul(at, buffer.dims[d]);
@@ -51,7 +58,7 @@ llvm::AllocaInst* Emitter::TileSlot(const TileValue& tile, const std::vector<llv
   int64_t at = 0;
   for (size_t d = 0; d < index.size(); ++d) {
     const auto* constant = llvm::dyn_cast<llvm::ConstantInt>(index[d]);
-    if (tile.warp || constant == nullptr || constant->getSExtValue() < 0 || constant->getSExtValue() >= tile.dims[d]) {
+    if (tile.together > 1 || constant == nullptr || constant->getSExtValue() < 0 || constant->getSExtValue() >= tile.dims[d]) {
       Fail("an element of a tile is not at constant indices");
       return tile.slots[0];
     }

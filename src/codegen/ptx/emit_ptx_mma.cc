@@ -35,7 +35,7 @@ llvm::Value* Emitter::FragmentAt(llvm::Value* base, const Region& region, int64_
 
 void Emitter::Emit(const kir::TileCall& call) {
   const bool f16 = call.op == "mma_f16";
-  if ((!f16 && call.op != "mma_bf16") || !in_warp_) return Unimplemented("the tile op " + call.op);
+  if ((!f16 && call.op != "mma_bf16") || together_ == 1) return Unimplemented("the tile op " + call.op);
   const TileValue& tile = tiles_[names_[call.tiles[0]].tile];
   const Region x = Cut(call.operands[0]), w = Cut(call.operands[1]);
   if (!status_.ok()) return;
@@ -47,6 +47,11 @@ void Emitter::Emit(const kir::TileCall& call) {
   if (depth == nullptr || depth->getSExtValue() % 16 != 0 || !fits(x, tile.dims[0]) || !fits(w, tile.dims[1])) {
     return Unimplemented(call.op + " of slices that are not whole 16 x 16 parts of shared memory");
   }
+  if (together_ == kir::kWarpThreads) MultiplyByWarp(tile, x, w, depth->getSExtValue(), f16);
+  else MultiplyByGroup(tile, x, w, depth->getSExtValue(), f16);
+}
+
+void Emitter::MultiplyByWarp(const TileValue& tile, const Region& x, const Region& w, int64_t depth, bool f16) {
   llvm::Type* type = f16 ? static_cast<llvm::Type*>(llvm::FixedVectorType::get(b_.getHalfTy(), 2)) : b_.getInt32Ty();
   llvm::Value* lane = b_.CreateAnd(thread_, 31);
   const bool by_rows = x.apart >= 8 && w.apart >= 8;  // rows of 16 bytes are aligned
@@ -76,7 +81,7 @@ void Emitter::Emit(const kir::TileCall& call) {
     return made;
   };
   const int64_t columns = tile.dims[1] / 8;
-  for (int64_t k = 0; k < depth->getSExtValue(); k += 16) {
+  for (int64_t k = 0; k < depth; k += 16) {
     std::vector<std::array<llvm::Value*, 2>> rights;
     for (int64_t n = 0; n < columns; n += 2) {
       const std::array<llvm::Value*, 4> two = parts(w, false, 8 * n, k, n + 1 == columns);

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -30,11 +31,12 @@ class Emitter {
     int align = 128;       // bytes, of the first element
     int64_t multiple = 1;  // a power of two that divides the last dimension
     int64_t bytes = 0;     // shared memory: of one stage
+    bool core = false;     // parts of 8 x 8 halves, 128 bytes each, those of a row of parts one after the other
   };
   struct TileValue {
     std::vector<llvm::AllocaInst*> slots;
     std::vector<int64_t> dims;
-    bool warp = false;
+    int together = 1;      // threads that hold it: one, a warp or a group
   };
   struct Name {
     llvm::Value* value = nullptr;
@@ -89,6 +91,11 @@ class Emitter {
   // ---- emit_ptx_mma.cc
   llvm::Value* FragmentBase(const Region& region, llvm::Value* row, llvm::Value* column);
   llvm::Value* FragmentAt(llvm::Value* base, const Region& region, int64_t row, int64_t column);
+  void MultiplyByWarp(const TileValue& tile, const Region& x, const Region& w, int64_t depth, bool f16);
+
+  // ---- emit_ptx_group.cc
+  void FindCores(const kir::Block& block, bool in_group);
+  void MultiplyByGroup(const TileValue& tile, const Region& x, const Region& w, int64_t depth, bool f16);
 
   // ---- emit_ptx_expr.cc
   llvm::Value* Value(const kir::ExprRef& expr);
@@ -117,6 +124,7 @@ class Emitter {
   void CopyRun(const Region& dst, const Region& src, const std::vector<llvm::Value*>& at, llvm::Value* live, int64_t run, bool async);
   llvm::Value* Converted(const Buffer& from, const std::vector<llvm::Value*>& index, int64_t run, DType to);
   void CountStages(const kir::Block& block);
+  void FenceForGroups();
 
   // ---- emit_ptx_decode.cc
   llvm::Value* Decoded(const Buffer& buffer, const std::vector<llvm::Value*>& index, llvm::Value* run, llvm::Value* at);
@@ -136,9 +144,10 @@ class Emitter {
   llvm::Value* thread_ = nullptr;  // number in the block, i64
   const int64_t threads_;
   int64_t fragments_ = 0;          // registers of a lane for the tiles of warps
-  bool in_warp_ = false;           // a warp runs this as one
+  int together_ = 1;               // threads that run this as one: one, a warp or a group
   bool fetched_ = false;           // something is under way that wait_group waits for
   std::map<std::string, int> stages_;  // of each alloc that pipelines fetch into
+  std::set<std::string> cores_;        // allocs that groups multiply from
   Names names_;
   std::vector<Buffer> buffers_;
   std::vector<TileValue> tiles_;

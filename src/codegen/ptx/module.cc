@@ -129,9 +129,10 @@ StatusOr<codegen::DeviceModule> EmitPtx(std::span<const kir::Kernel> kernels, st
   return made;
 }
 
-constexpr std::array<codegen::DeviceTarget, 2> kTargets = {{
+constexpr std::array<codegen::DeviceTarget, 3> kTargets = {{
     {"nvptx64", "sm_80", "+ptx70", "ptx", {}, EmitPtx},
     {"nvptx64", "sm_90", "+ptx80", "ptx", {}, EmitPtx},
+    {"nvptx64", "sm_90a", "+ptx80", "ptx", {.group_products = true}, EmitPtx},
 }};
 
 }  // namespace

@@ -195,10 +195,19 @@ std::string Assembled(const std::string& ptx, const std::string& name, const cha
   return ReadFile(stem + ".log");
 }
 
-struct Case { const char* name; std::string text; };
+// A product of constant sizes, large enough for squares of 128.
+constexpr const char* kLargeProduct = R"(kernel product (a : bf16[4096, 4096] in
+    b : bf16[4096, 4096] in
+    c : bf16[4096, 4096] out
+  ) {
+    grid i in 0..4096, j in 0..4096 { c[i, j] = cast<bf16>(sum for k in 0..4096 { cast<f32>(a[i, k]) * cast<f32>(b[j, k]) }) }
+  })";
+
+struct Case { const char* name; std::string text; const char* cpu = "sm_80"; };
 std::vector<Case> Cases() {
   return {{"scalars", kScalars}, {"map", kMap}, {"rows", kRows}, {"product_f32", ProductOf("f32")}, {"product_f16", ProductOf("f16")},
-          {"product_bf16", ProductOf("bf16")}, {"product_f16_async", ProductOf("f16", "136")}, {"product_f32_async", ProductOf("f32", "36")},
+          {"product_bf16", ProductOf("bf16")}, {"product_large", kLargeProduct}, {"product_large_groups", kLargeProduct, "sm_90a"},
+          {"product_f16_groups", ProductOf("f16", "136"), "sm_90a"}, {"product_f16_async", ProductOf("f16", "136")}, {"product_f32_async", ProductOf("f32", "36")},
           {"attention_token", AttentionOf("1")}, {"attention_prompt", AttentionOf("S")},
           {"product_q4_K_f16", MixedProductOf("q4_K", "f16")}, {"product_q8_0_bf16", MixedProductOf("q8_0", "bf16")},
           {"gemv_q4_0", GemvOf("q4_0")}, {"gemv_q8_0", GemvOf("q8_0")},
@@ -208,12 +217,12 @@ std::vector<Case> Cases() {
 TEST(EmitPtx, GoldenFiles) {
   for (const Case& test : Cases()) {
     SCOPED_TRACE(test.name);
-    const StatusOr<DeviceModule> made = Made(test.text, test.name);
+    const StatusOr<DeviceModule> made = Made(test.text, test.name, test.cpu);
     ASSERT_TRUE(made.ok()) << made.status();
     const std::string path = absl::StrCat(QUERN_SOURCE_DIR, "/tests/ptx/", test.name, ".ptx");
     if (std::getenv("QUERN_BLESS") != nullptr) std::ofstream(path) << made->text;
     EXPECT_EQ(made->text, ReadFile(path)) << "differs from " << path;
-    EXPECT_EQ(Made(test.text, test.name)->text, made->text);
+    EXPECT_EQ(Made(test.text, test.name, test.cpu)->text, made->text);
   }
 }
 
@@ -270,6 +279,11 @@ TEST(EmitPtx, UsesWhatTheMachineHas) {
   EXPECT_NE(product.find("cp.async.wait_group 1;"), std::string::npos);
   EXPECT_NE(product.find("ldmatrix.sync.aligned.m8n8.x4.shared.b16"), std::string::npos);
   EXPECT_EQ(product.find("ld.shared"), std::string::npos);
+  // Four warps as one: from descriptors, after a fence.
+  const std::string group = Made(ProductOf("f16", "136"), "p", "sm_90a")->text;
+  EXPECT_NE(group.find("wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16"), std::string::npos);
+  EXPECT_NE(group.find("fence.proxy.async.shared::cta;"), std::string::npos);
+  EXPECT_EQ(group.find("ldmatrix"), std::string::npos);
   EXPECT_NE(Made(ProductOf("f32", "36"), "p")->text.find("cp.async.ca.shared.global"), std::string::npos);
   EXPECT_EQ(Made(ProductOf("f16"), "p")->kernels[0].shared_bytes, 3 * 2 * 64 * 40 * 2);
   EXPECT_EQ(Made(ProductOf("f16"), "p")->kernels[0].threads, 128);

@@ -1,5 +1,6 @@
-// One model, four executors: the double interpreter of graphs, the JIT for this machine's processor, the schedules for blocks of
-// threads of the PTX target on the emulated device, and the Metal text on the shim. All decode the same text, token by token
+// One model, five executors: the double interpreter of graphs, the JIT for this machine's processor, the schedules for blocks of
+// threads of the PTX target on the emulated device, the PTX of the latest machine on an interpreter of PTX, and the Metal text on the
+// shim. All decode the same text, token by token
 // after a prompt of several rows, each feeding itself what it chose; their logits are held to the interpreter's.
 //
 // Models of ../shared/models are skipped, saying so, where they are absent.
@@ -19,6 +20,7 @@
 #include "device/executor.h"
 #include "import/spm_tokenizer.h"
 #include "models/llama.h"
+#include "support/ptx_device.h"
 #include "support/shim_device.h"
 #include "unit/compiler/graph_runner.h"
 
@@ -190,6 +192,8 @@ TEST_P(Executors, WriteTheSameText) {
   rows.push_back({"interpreter", Interpreted(*model), 0});
   rows.push_back({"JIT", Jitted(*model), 1e-3});
   rows.push_back({"emulated PTX schedule", OnDevice(*model, device::emulated::MakeDevice(2), ptx::Targets()[0], false), task.tolerance});
+  const codegen::DeviceTarget& groups = ptx::Targets().back();
+  rows.push_back({"PTX text, run", OnDevice(*model, ptx::MakeDevice(), groups, true), task.tolerance});
   rows.push_back({"Metal text on the shim", OnDevice(*model, MakeShimDevice(), metal::Targets()[0], true), task.tolerance});
   Written reference;
   for (Row& row : rows) {

@@ -376,12 +376,27 @@ TEST(Block, StridesOfTwoDimensions) {
   }
 }
 
+// Each iteration has its own fetch in the buffer, nothing of others, and after the last nobody knows.
+TEST(Block, PipelinesForget) {
+  const auto text = [](const std::string& copy, const std::string& use, const std::string& after) {
+    return "kernel k (x : f32[256] in\n y : f32[64] out\n) { grid g in 0..1 { alloc s : f32[64] shared thread t in 0..64 @ block { "
+           "var v : f32 = 0 pipeline k in 0..4 stages 2 { fetch { " + copy + " } use { v := v + " + use + " } } y[t] = v" + after + " } } }";
+  };
+  const std::string whole = "copy s = x[k * 64 : +64]";
+  EXPECT_EQ(Verified(text(whole, "s[63 - t]", "")), "");
+  EXPECT_EQ(Ran(text(whole, "s[63 - t]", "")), "");
+  EXPECT_EQ(Verified(text(whole, "s[t]", " + s[t]")), "kernel k: y[t] = v + s[t]: s is read before anything is written to it");
+  EXPECT_EQ(Ran(text(whole, "s[t]", " + s[t]")), "kernel k, chunk 0, thread 0: y[t] = v + s[t]: s[0] is read before it is written");
+  EXPECT_EQ(Ran(text("copy s[k * 16 : +16] = x[k * 16 : +16]", "s[0]", "")),
+            "kernel k, chunk 0, thread 0: v := v + s[0]: s[0] is read before it is written");
+}
+
 // Pipelines one after the other fetch into the same memory.
 TEST(Block, PipelinesShareBuffers) {
   const auto text = [&](int first, int second) {
     return "kernel k (x : f32[256] in\n y : f32[64] out\n) { grid g in 0..1 { alloc s : f32[64] shared thread t in 0..64 @ block { " +
            absl::StrCat("pipeline k in 0..4 stages ", first, " { fetch { copy s = x[k * 64 : +64] } use { } } pipeline k in 0..4 stages ", second,
-                        " { fetch { copy s = x[k * 64 : +64] } use { } } y[t] = s[t] } } }");
+                        " { fetch { copy s = x[k * 64 : +64] } use { } } y[t] = x[t] } } }");
   };
   EXPECT_EQ(ShapeOfBlock(Parsed(text(3, 2)))->shared_bytes, 3 * 256);
   EXPECT_EQ(ShapeOfBlock(Parsed(text(1, 4)))->shared_bytes, 4 * 256);

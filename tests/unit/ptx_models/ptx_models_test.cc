@@ -9,6 +9,8 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "codegen/block_schedule.h"
 #include "codegen/ptx/emit_ptx.h"
 #include "compiler/model.h"
 #include "kir/interpret.h"
@@ -161,43 +163,71 @@ void CheckKernel(const kir::Kernel& kernel, const ptx::PtxEntry& entry, const Bi
   }
 }
 
+// The text of `kernels` for `target`, each run by CheckKernel.
+void CheckKernels(const std::vector<kir::Kernel>& kernels, const std::vector<Binding>& sizes, const codegen::DeviceTarget& target, uint64_t seed) {
+  std::vector<std::string> symbols;
+  for (size_t k = 0; k < kernels.size(); ++k) symbols.push_back(absl::StrCat("kernel_", k));
+  const StatusOr<codegen::DeviceModule> made = target.emit(kernels, symbols, target);
+  ASSERT_TRUE(made.ok()) << made.status();
+  EXPECT_FALSE(absl::StrContains(made->text, ".local"));
+  const StatusOr<ptx::PtxModule> module = ptx::PtxModule::Parse(made->text);
+  ASSERT_TRUE(module.ok()) << module.status();
+  for (size_t k = 0; k < kernels.size(); ++k) CheckKernel(kernels[k], *module->Find(symbols[k]), sizes[k], seed + k);
+}
+
+// On each machine those kernels that it has other schedules for than the ones before it.
 TEST(PtxModels, KernelsOfTheBundledModelMeanTheSame) {
   const auto model = compiler::OpenModel(QUERN_SOURCE_DIR "/models/addition.gguf", {.exact = true});
   ASSERT_TRUE(model.ok()) << model.status();
   std::set<std::string> seen;
   for (const DType format : {DType::kF16, DType::kF32, DType::kBF16, DType::kQ8_0, DType::kQ4_0, DType::kQ4_K, DType::kQ5_K, DType::kQ6_K}) {
-    SCOPED_TRACE(Row(format).name);
     const auto weighed = WithWeights(model->spec.module, format);
     ASSERT_TRUE(weighed.ok()) << weighed.status();
-    compiler::PipelineOptions options;
-    options.exact = true;
-    options.facts.blocks = ptx::Targets()[0].facts;
-    const auto graph = compiler::PrepareGraph(*weighed, options);
-    ASSERT_TRUE(graph.ok()) << graph.status();
-    std::vector<kir::Kernel> kernels;
-    std::vector<Binding> sizes;
-    std::vector<std::string> symbols;
-    for (const SymbolRanges& guard : compiler::StepGuards()) {
-      const auto planned = compiler::PlanVariant(*graph, guard, options);
-      ASSERT_TRUE(planned.ok()) << planned.status();
-      for (const kir::Kernel& kernel : planned->plan.kernels) {
-        if (!seen.insert(kir::Print(kernel, {.origins = false, .normalise_names = true})).second) continue;
-        const StatusOr<Binding> some = SizesFor(planned->plan, seen.size());
-        ASSERT_TRUE(some.ok()) << some.status();
-        symbols.push_back(absl::StrCat("kernel_", kernels.size()));
-        kernels.push_back(kernel);
-        sizes.push_back(*some);
+    for (const codegen::DeviceTarget& target : ptx::Targets()) {
+      SCOPED_TRACE(absl::StrCat(std::string(Row(format).name), ", ", target.cpu));
+      compiler::PipelineOptions options;
+      options.exact = true;
+      options.facts.blocks = target.facts;
+      const auto graph = compiler::PrepareGraph(*weighed, options);
+      ASSERT_TRUE(graph.ok()) << graph.status();
+      std::vector<kir::Kernel> kernels;
+      std::vector<Binding> sizes;
+      for (const SymbolRanges& guard : compiler::StepGuards()) {
+        const auto planned = compiler::PlanVariant(*graph, guard, options);
+        ASSERT_TRUE(planned.ok()) << planned.status();
+        for (const kir::Kernel& kernel : planned->plan.kernels) {
+          if (!seen.insert(kir::Print(kernel, {.origins = false, .normalise_names = true})).second) continue;
+          const StatusOr<Binding> some = SizesFor(planned->plan, seen.size());
+          ASSERT_TRUE(some.ok()) << some.status();
+          kernels.push_back(kernel);
+          sizes.push_back(*some);
+        }
       }
+      if (!kernels.empty()) CheckKernels(kernels, sizes, target, 100003 + seen.size());
     }
-    const codegen::DeviceTarget& target = ptx::Targets()[0];
-    const StatusOr<codegen::DeviceModule> made = target.emit(kernels, symbols, target);
-    ASSERT_TRUE(made.ok()) << made.status();
-    EXPECT_FALSE(absl::StrContains(made->text, ".local"));
-    const StatusOr<ptx::PtxModule> module = ptx::PtxModule::Parse(made->text);
-    ASSERT_TRUE(module.ok()) << module.status();
-    for (size_t k = 0; k < kernels.size(); ++k) CheckKernel(kernels[k], *module->Find(symbols[k]), sizes[k], 100003 + seen.size() + k);
   }
   std::printf("%d distinct kernels\n", static_cast<int>(seen.size()));
+}
+
+// Squares of 128, by warps and by two groups of warps.
+TEST(PtxModels, LargeProductsMeanTheSame) {
+  for (const codegen::DeviceTarget& target : ptx::Targets()) {
+    SCOPED_TRACE(target.cpu);
+    codegen::BlockFacts facts = target.facts;
+    facts.large_product = 131;
+    std::vector<kir::Kernel> kernels;
+    for (const char* dtype : {"f16", "bf16"}) {
+      const StatusOr<kir::Kernel> plain = kir::ParseKernel(absl::StrReplaceAll(R"(kernel product (a : HALF[131, 72] in
+          b : HALF[139, 72] in
+          c : f32[131, 139] out
+        ) { grid i in 0..131, j in 0..139 { c[i, j] = sum for k in 0..72 { cast<f32>(a[i, k]) * cast<f32>(b[j, k]) } } })", {{"HALF", dtype}}));
+      ASSERT_TRUE(plain.ok()) << plain.status();
+      const StatusOr<kir::Kernel> scheduled = codegen::ScheduleBlocks(*plain, facts);
+      ASSERT_TRUE(scheduled.ok()) << scheduled.status();
+      kernels.push_back(*scheduled);
+    }
+    CheckKernels(kernels, {{}, {}}, target, 7);
+  }
 }
 
 }  // namespace
