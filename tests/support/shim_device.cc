@@ -1,11 +1,10 @@
 #include "support/shim_device.h"
 
-#include <cstdlib>
-#include <cstring>
 #include <map>
 #include <utility>
 #include <vector>
 
+#include "device/host_memory.h"
 #include "support/metal_kernel.h"
 
 namespace quern {
@@ -13,11 +12,7 @@ namespace {
 
 using device::Address;
 
-struct Freed {
-  void operator()(void* memory) const { std::free(memory); }
-};
-
-class ShimDevice : public device::Device {
+class ShimDevice : public device::HostMemoryDevice {
  public:
   std::string name() const override { return "Metal text on this machine"; }
 
@@ -43,30 +38,6 @@ class ShimDevice : public device::Device {
     return absl::OkStatus();
   }
 
-  // Filled with NaN, as memory that nothing has written.
-  StatusOr<Address> Allocate(int64_t bytes) override {
-    const auto size = static_cast<size_t>((bytes + device::kMemoryAlign - 1) / device::kMemoryAlign * device::kMemoryAlign);
-    void* const memory = std::aligned_alloc(device::kMemoryAlign, size);
-    if (memory == nullptr) return absl::ResourceExhaustedError("no memory");
-    std::memset(memory, 0xff, size);
-    const auto address = reinterpret_cast<Address>(memory);
-    memory_.emplace(address, memory);
-    return address;
-  }
-  Status Free(Address address) override { return memory_.erase(address) == 1 ? absl::OkStatus() : absl::InvalidArgumentError("no memory to free"); }
-  Status CopyIn(Address to, const void* from, int64_t bytes) override {
-    std::memcpy(reinterpret_cast<void*>(to), from, static_cast<size_t>(bytes));
-    return absl::OkStatus();
-  }
-  Status CopyOut(void* to, Address from, int64_t bytes) override {
-    std::memcpy(to, reinterpret_cast<const void*>(from), static_cast<size_t>(bytes));
-    return absl::OkStatus();
-  }
-  Status Fill(Address to, uint8_t value, int64_t bytes) override {
-    std::memset(reinterpret_cast<void*>(to), value, static_cast<size_t>(bytes));
-    return absl::OkStatus();
-  }
-
   Status Launch(const device::LaunchCall& call) override {
     const auto found = functions_.find(call.function);
     if (found == functions_.end()) return absl::InvalidArgumentError("no function to launch");
@@ -79,7 +50,6 @@ class ShimDevice : public device::Device {
     found->second.run(&args, nullptr, 0, call.chunks);
     return absl::OkStatus();
   }
-  Status Synchronise() override { return absl::OkStatus(); }
 
  private:
   struct Function {
@@ -92,7 +62,6 @@ class ShimDevice : public device::Device {
   };
   std::map<uint64_t, Function> functions_;
   std::map<uint64_t, Module> modules_;
-  std::map<Address, std::unique_ptr<void, Freed>> memory_;
   uint64_t next_ = 1;
 };
 

@@ -1,13 +1,12 @@
 #include "device/emulated/emulated_device.h"
 
 #include <algorithm>
-#include <cstring>
 #include <map>
 #include <mutex>
 
 #include "absl/strings/str_cat.h"
+#include "device/host_memory.h"
 #include "kir/interpret.h"
-#include "runtime/memory.h"
 #include "runtime/thread_pool.h"
 
 namespace quern::device::emulated {
@@ -60,7 +59,7 @@ void RunParts(const quern_args* args, void* scratch, int64_t begin, int64_t end)
   }
 }
 
-class EmulatedDevice : public Device {
+class EmulatedDevice : public HostMemoryDevice {
  public:
   explicit EmulatedDevice(int threads) : pool_(threads), numbers_(threads) {
     for (int w = 0; w < threads; ++w) {
@@ -94,31 +93,6 @@ class EmulatedDevice : public Device {
     return absl::OkStatus();
   }
 
-  StatusOr<Address> Allocate(int64_t bytes) override {
-    QUERN_ASSIGN(Memory memory, Memory::Allocate(bytes));
-    const auto address = reinterpret_cast<Address>(memory.data());
-    memory_[address] = std::move(memory);
-    return address;
-  }
-
-  Status Free(Address address) override { return memory_.erase(address) == 1 ? absl::OkStatus() : absl::InvalidArgumentError("no memory to free"); }
-
-  Status CopyIn(Address to, const void* from, int64_t bytes) override {
-    QUERN_ASSIGN(uint8_t* const memory, Find(to, bytes, "a copy in"));
-    std::memcpy(memory, from, static_cast<size_t>(bytes));
-    return absl::OkStatus();
-  }
-  Status CopyOut(void* to, Address from, int64_t bytes) override {
-    QUERN_ASSIGN(const uint8_t* const memory, Find(from, bytes, "a copy out"));
-    std::memcpy(to, memory, static_cast<size_t>(bytes));
-    return absl::OkStatus();
-  }
-  Status Fill(Address to, uint8_t value, int64_t bytes) override {
-    QUERN_ASSIGN(uint8_t* const memory, Find(to, bytes, "a fill"));
-    std::memset(memory, value, static_cast<size_t>(bytes));
-    return absl::OkStatus();
-  }
-
   Status Launch(const LaunchCall& call) override {
     const auto found = functions_.find(call.function);
     if (found == functions_.end()) return absl::InvalidArgumentError("no function to launch");
@@ -127,21 +101,7 @@ class EmulatedDevice : public Device {
     return status.ok() ? status : Status(status.code(), absl::StrCat(function.symbol, ": ", status.message()));
   }
 
-  Status Synchronise() override { return absl::OkStatus(); }
-
  private:
-  // `bytes` from `address` on, which lie in one piece of memory.
-  StatusOr<uint8_t*> Find(Address address, int64_t bytes, const char* what) const {
-    auto next = memory_.upper_bound(address);
-    if (next != memory_.begin()) {
-      const auto& [start, memory] = *std::prev(next);
-      const int64_t at = static_cast<int64_t>(address - start);
-      if (bytes >= 0 && bytes <= memory.size() && at <= memory.size() - bytes) return memory.data() + at;
-    }
-    if (bytes == 0) return nullptr;
-    return absl::InvalidArgumentError(absl::StrFormat("%s of %d bytes is not in the device's memory", what, bytes));
-  }
-
   Status Launch(Function& function, const LaunchCall& call) {
     const kir::Kernel& kernel = function.kernel;
     if (call.pointers.size() != kernel.params.size() || call.symbols.size() != kernel.symbols.size() || call.chunks < 1) {
@@ -174,7 +134,6 @@ class EmulatedDevice : public Device {
   std::vector<void*> scratch_;     // by thread: where that is
   std::map<uint64_t, Function> functions_;
   std::map<uint64_t, std::vector<uint64_t>> modules_;
-  std::map<Address, Memory> memory_;
   uint64_t next_ = 1;
 };
 

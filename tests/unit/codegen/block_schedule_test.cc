@@ -189,6 +189,47 @@ TEST(BlockSchedule, ProductOfHalves) {
   Check(text, {{{"M", 2}, {"N", 3}, {"K", 7}}}, 1e-5, {.half_products = false});
 }
 
+// What a masked key holds does not matter, not even NaN: it counts as none, rather than with a weight of 0.
+TEST(BlockSchedule, MaskedKeysCountAsNone) {
+  const kir::Kernel before = Parsed(R"(kernel attention (q : f32[3, 8] in
+    k : f32[64, 8] in
+    v : f32[64, 8] in
+    y : f32[3, 8] out
+  ) {
+    grid g in 0..1 {
+      alloc lo : i32[3] scratch
+      alloc hi : i32[3] scratch
+      tile o : f32[3, 8] = 0
+      tile m : f32[3] = -inf
+      tile l : f32[3] = 0
+      vec i in 0..3 {
+        lo[i] = 2
+        hi[i] = 41
+      }
+      flash_step_f32 o, m, l += q[0 : +3, :], k[0 : +64, :], v[0 : +64, :], lo[0 : +3], hi[0 : +3]
+      map (i, c) in o [3, 8] { y[i, c] = o / l[i] }
+    }
+  })");
+  const StatusOr<kir::Kernel> after = ScheduleBlocks(before, {});
+  ASSERT_TRUE(after.ok()) << after.status();
+  std::vector<float> q(24), k(512), v(512), expected(24), got(24);
+  std::mt19937 random(kSeed);
+  for (std::vector<float>* values : {&q, &k, &v}) {
+    for (float& value : *values) value = std::uniform_real_distribution<float>(-1, 1)(random);
+  }
+  for (size_t key = 0; key < 64; ++key) {
+    if (key < 2 || key >= 41) k[key * 8] = v[key * 8 + key % 8] = NAN;
+  }
+  for (const bool scheduled : {false, true}) {
+    std::vector<kir::BufferBytes> buffers;
+    for (std::vector<float>* values : {&q, &k, &v, scheduled ? &got : &expected}) {
+      buffers.emplace_back(reinterpret_cast<uint8_t*>(values->data()), values->size() * sizeof(float));
+    }
+    ASSERT_EQ(kir::Interpret(scheduled ? *after : before, {}, buffers), absl::OkStatus());
+  }
+  for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], expected[i], 1e-6) << i;
+}
+
 TEST(BlockSchedule, SaysWhatItCannotTake) {
   const auto refused = [](const std::string& text) {
     return std::string(ScheduleBlocks(Parsed(text), {}).status().message());

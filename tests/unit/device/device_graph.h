@@ -13,6 +13,7 @@
 #include "device/executor.h"
 #include "ir/graph.h"
 #include "unit/compiler/graph_runner.h"
+#include "unit/device/device_run.h"
 
 namespace quern::testing {
 
@@ -56,13 +57,9 @@ inline void PlanForDevice(std::string_view text, const std::vector<SymbolRanges>
     ASSERT_TRUE(planned.ok()) << planned.status();
     made.plans.push_back({guard, std::move(planned->plan)});
   }
-  StatusOr<device::Collected> collected = device::CollectProgram(SignatureOf(made.prepared), made.plans);
-  ASSERT_TRUE(collected.ok()) << collected.status();
-  auto program = std::make_shared<device::LoadableProgram>();
-  program->program = std::move(collected->program);
-  program->source.entries = device::EntriesOf(program->program);
-  program->source.kernels = std::move(collected->kernels);
-  made.program = std::move(program);
+  const auto program = MakeLoadable(SignatureOf(made.prepared), made.plans, nullptr);
+  ASSERT_TRUE(program.ok()) << program.status();
+  made.program = *program;
 }
 
 inline const std::vector<SymbolRanges>& SmallGuards() {

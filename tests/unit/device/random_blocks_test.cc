@@ -7,8 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "device/emulated/emulated_device.h"
-#include "device/executor.h"
 #include "unit/compiler/random_case.h"
+#include "unit/device/device_run.h"
 
 namespace quern::testing {
 namespace {
@@ -42,7 +42,7 @@ class RandomBlocks : public ::testing::TestWithParam<uint64_t> {
 
  private:
   void CheckTrial(const CompiledGraph& graph, Trial& trial, const Case& test) {
-    const auto got = RunOnDevice(graph, trial.binding, trial.bytes);
+    const auto got = RunOnDevice(graph, device::emulated::MakeDevice(1), nullptr, trial.binding, trial.bytes);
     ASSERT_TRUE(got.ok()) << got.status() << "\n" << ir::Print(test.random.graph);
     for (size_t o = 0; o < got->size(); ++o) {
       const ir::RefTensor& expected = trial.oracle->expected()[o];
@@ -55,30 +55,6 @@ class RandomBlocks : public ::testing::TestWithParam<uint64_t> {
       for (const kir::Kernel& kernel : graph.plan.kernels) std::printf("%s\n", kir::Print(kernel).c_str());
     }
     kernels_ += static_cast<int64_t>(graph.plan.launches.size());
-  }
-
-  static StatusOr<std::vector<std::vector<uint8_t>>> RunOnDevice(const CompiledGraph& graph, const Binding& binding, const BytesByName& bytes) {
-    const Signature signature = SignatureOf(graph.prepared);
-    const std::vector<device::PlannedVariant> plans = {{graph.guard, graph.plan}};
-    QUERN_ASSIGN(device::Collected collected, device::CollectProgram(signature, plans));
-    auto program = std::make_shared<device::LoadableProgram>();
-    program->program = std::move(collected.program);
-    program->source.entries = device::EntriesOf(program->program);
-    program->source.kernels = std::move(collected.kernels);
-    QUERN_ASSIGN(const std::unique_ptr<device::Executor> executor,
-                 device::Executor::Create(device::emulated::MakeDevice(1), signature, device::VariantsOf(program)));
-    return RunOnce(
-        *executor, graph.prepared, binding, bytes,
-        [&](std::string_view name, const std::vector<uint8_t>& from) -> Status {
-          QUERN_ASSIGN(std::vector<uint8_t> state, executor->ReadState(name));
-          std::copy(from.begin(), from.end(), state.begin());
-          return executor->WriteState(name, state);
-        },
-        [&](std::string_view name, std::vector<uint8_t>& to) -> Status {
-          QUERN_ASSIGN(const std::vector<uint8_t> state, executor->ReadState(name));
-          std::copy_n(state.begin(), to.size(), to.begin());
-          return absl::OkStatus();
-        });
   }
 
   const bool print_ = std::getenv("QUERN_RANDOM_SEED") != nullptr;

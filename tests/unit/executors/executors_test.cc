@@ -17,12 +17,11 @@
 #include "codegen/ptx/emit_ptx.h"
 #include "compiler/model.h"
 #include "device/emulated/emulated_device.h"
-#include "device/executor.h"
 #include "import/spm_tokenizer.h"
 #include "models/llama.h"
 #include "support/ptx_device.h"
 #include "support/shim_device.h"
-#include "unit/compiler/graph_runner.h"
+#include "unit/device/device_run.h"
 
 namespace quern {
 namespace {
@@ -119,16 +118,7 @@ StatusOr<Step> OnDevice(const Model& model, std::shared_ptr<device::Device> devi
     plans.push_back({guard, std::move(planned.plan)});
   }
   const Signature signature = SignatureOf(model.graph);
-  QUERN_ASSIGN(device::Collected collected, device::CollectProgram(signature, plans));
-  auto program = std::make_shared<device::LoadableProgram>();
-  if (text) {
-    QUERN_ASSIGN(const codegen::DeviceModule module, target.emit(collected.kernels, collected.symbols(), target));
-    QUERN_RETURN_IF_ERROR(device::AddModule(collected.program, module));
-    program->source.text = module.text;
-  }
-  program->program = std::move(collected.program);
-  program->source.entries = device::EntriesOf(program->program);
-  program->source.kernels = std::move(collected.kernels);
+  QUERN_ASSIGN(const auto program, testing::MakeLoadable(signature, plans, text ? &target : nullptr));
   QUERN_ASSIGN(std::unique_ptr<device::Executor> executor, device::Executor::Create(std::move(device), signature, device::VariantsOf(program)));
   return Bound(std::move(executor), model);
 }

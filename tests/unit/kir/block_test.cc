@@ -376,6 +376,19 @@ TEST(Block, StridesOfTwoDimensions) {
   }
 }
 
+// Two stores that meet only where one thread is an iteration ahead of the other.
+TEST(Block, StridesThatMeetInOneDirection) {
+  const auto text = [](int apart) {
+    return absl::StrFormat("kernel k (y : f32[448] out\n) { grid g in 0..1 { thread t in 0..64 @ block { for q in 0..4 { "
+                           "y[t + 64 * q] = 1 y[%d - t + 64 * q] = 2 } } } }", 63 + apart);
+  };
+  for (const int apart : {64, 128}) {
+    EXPECT_EQ(Verified(text(apart)), absl::StrFormat("kernel k: y[t + 64 * q] = 1.0: an iteration of thread t in 0..64 may write an element of y "
+                                                     "that another writes in y[%d - t + 64 * q] = 2.0", 63 + apart));
+    EXPECT_NE(Ran(text(apart)), "");
+  }
+}
+
 // Each iteration has its own fetch in the buffer, nothing of others, and after the last nobody knows.
 TEST(Block, PipelinesForget) {
   const auto text = [](const std::string& copy, const std::string& use, const std::string& after) {

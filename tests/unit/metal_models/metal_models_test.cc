@@ -12,29 +12,17 @@
 #include "support/shim_device.h"
 #include "unit/compiler/random_case.h"
 #include "unit/device/device_graph.h"
+#include "unit/device/device_run.h"
 
 namespace quern {
 namespace {
 
 using testing::DeviceGraph;
 
-// The program with its text.
-StatusOr<std::shared_ptr<const device::LoadableProgram>> WithText(const device::LoadableProgram& plain) {
-  auto program = std::make_shared<device::LoadableProgram>(plain);
-  const codegen::DeviceTarget& target = metal::Targets()[0];
-  std::vector<std::string> symbols;
-  for (const auto& entry : program->source.entries) symbols.push_back(entry.symbol);
-  QUERN_ASSIGN(const codegen::DeviceModule module, target.emit(program->source.kernels, symbols, target));
-  program->source.text = module.text;
-  program->source.entries.clear();
-  for (const codegen::DeviceKernel& kernel : module.kernels) program->source.entries.push_back({kernel.symbol, kernel.threads});
-  return program;
-}
-
 TEST(MetalModels, StepsAreThoseOfTheJit) {
   DeviceGraph graph;
   ASSERT_NO_FATAL_FAILURE(testing::PlanForDevice(testing::kSmallGraph, testing::SmallGuards(), graph));
-  const auto program = WithText(*graph.program);
+  const auto program = testing::MakeLoadable(SignatureOf(graph.prepared), graph.plans, &metal::Targets()[0]);
   ASSERT_TRUE(program.ok()) << program.status();
   auto executor = device::Executor::Create(MakeShimDevice(), SignatureOf(graph.prepared), device::VariantsOf(*program));
   ASSERT_TRUE(executor.ok()) << executor.status();
@@ -50,30 +38,6 @@ TEST(MetalModels, StepsAreThoseOfTheJit) {
     ASSERT_NO_FATAL_FAILURE(testing::ExpectClose(*got, *expected, 1e-5));
     past += rows;
   }
-}
-
-StatusOr<std::vector<std::vector<uint8_t>>> RunAsMetal(const testing::CompiledGraph& graph, const Binding& binding, const testing::BytesByName& bytes) {
-  const Signature signature = SignatureOf(graph.prepared);
-  const std::vector<device::PlannedVariant> plans = {{graph.guard, graph.plan}};
-  QUERN_ASSIGN(device::Collected collected, device::CollectProgram(signature, plans));
-  device::LoadableProgram plain;
-  plain.program = std::move(collected.program);
-  plain.source.entries = device::EntriesOf(plain.program);
-  plain.source.kernels = std::move(collected.kernels);
-  QUERN_ASSIGN(const std::shared_ptr<const device::LoadableProgram> program, WithText(plain));
-  QUERN_ASSIGN(const std::unique_ptr<device::Executor> executor, device::Executor::Create(MakeShimDevice(), signature, device::VariantsOf(program)));
-  return testing::RunOnce(
-      *executor, graph.prepared, binding, bytes,
-      [&](std::string_view name, const std::vector<uint8_t>& from) -> Status {
-        QUERN_ASSIGN(std::vector<uint8_t> state, executor->ReadState(name));
-        std::copy(from.begin(), from.end(), state.begin());
-        return executor->WriteState(name, state);
-      },
-      [&](std::string_view name, std::vector<uint8_t>& to) -> Status {
-        QUERN_ASSIGN(const std::vector<uint8_t> state, executor->ReadState(name));
-        std::copy_n(state.begin(), to.size(), to.begin());
-        return absl::OkStatus();
-      });
 }
 
 // Of the graphs of tests/unit/compiler/random_graph_test.cc those without 64-bit floats.
@@ -95,7 +59,7 @@ TEST(MetalModels, RandomGraphsMeanTheSame) {
     const StatusOr<testing::CompiledGraph> graph = testing::PlanGraph(made->random.graph, made->guard, options);
     ASSERT_TRUE(graph.ok()) << graph.status() << "\n" << ir::Print(made->random.graph);
     testing::Trial& trial = made->trials.back();
-    const auto got = RunAsMetal(*graph, trial.binding, trial.bytes);
+    const auto got = testing::RunOnDevice(*graph, MakeShimDevice(), &metal::Targets()[0], trial.binding, trial.bytes);
     if (absl::StrContains(got.status().message(), "f64")) {
       EXPECT_TRUE(absl::IsUnimplemented(got.status())) << got.status();
       ++refused;
