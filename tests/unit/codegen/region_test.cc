@@ -379,6 +379,18 @@ TEST(Region, PlainProduct) {
   }
 }
 
+// Weights of f32 are not rounded to halves, whatever the target multiplies.
+TEST(Region, FloatWeightsStayFloats) {
+  TargetFacts facts;
+  facts.blocks.emplace();
+  for (const std::string weight : {"f32", "f16"}) {
+    const StatusOr<ir::Graph> graph = ir::Parse(GateUp(weight, "f32", "S"));
+    const StatusOr<LoweredRegion> lowered = LowerRegion(*graph, graph->node(3), graph->symbols, facts);
+    ASSERT_TRUE(lowered.ok()) << lowered.status();
+    EXPECT_EQ(absl::StrContains(kir::Print(lowered->kernels[0].kernel), "mma_f16"), weight == "f16");
+  }
+}
+
 // Two products of computed activations, with results of their own, in one kernel: the activations are computed once.
 TEST(Region, ProductsOfComputedRows) {
   for (const std::string rows : {"1", "3", "S"}) {

@@ -356,6 +356,11 @@ TEST(Block, BranchesOfABlock) {
   EXPECT_EQ(Verified(text("barrier")), "");
   EXPECT_EQ(Ran(text("barrier")), "");
   EXPECT_EQ(Verified(text("")), "kernel k: y[g, t] = s[t]: s may be read here and written in s[t] = x[t] without a barrier between");
+  // What follows meets the ends of both branches.
+  EXPECT_EQ(Verified("kernel k (x : f32[64] in\n y : f32[2, 64] out\n) { grid g in 0..2 { alloc s : f32[64] shared "
+                     "if g < 1 { barrier thread t in 0..64 @ block { s[t] = x[t] } } else { thread t in 0..64 @ block { s[t] = 0 } barrier } "
+                     "thread t in 0..64 @ block { y[g, t] = s[63 - t] } } }"),
+            "kernel k: y[g, t] = s[63 - t]: s may be read here and written in s[t] = x[t] without a barrier between");
   // A barrier in one branch alone is none after it.
   EXPECT_NE(Verified("kernel k (x : f32[64] in\n y : f32[2, 64] out\n) { grid g in 0..2 { alloc s : f32[64] shared "
                      "thread t in 0..64 @ block { s[t] = x[t] } if g < 1 { barrier } thread t in 0..64 @ block { y[g, t] = s[63 - t] } } }"),
@@ -413,6 +418,7 @@ TEST(Block, PipelinesShareBuffers) {
   };
   EXPECT_EQ(ShapeOfBlock(Parsed(text(3, 2)))->shared_bytes, 3 * 256);
   EXPECT_EQ(ShapeOfBlock(Parsed(text(1, 4)))->shared_bytes, 4 * 256);
+  EXPECT_EQ(ShapeOfBlock(Parsed(text(2, 4)))->shared_bytes, 4 * 256);
 }
 
 }  // namespace
