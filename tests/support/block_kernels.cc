@@ -57,6 +57,25 @@ std::string MixedProductOf(const char* format, const char* half) {
                       "c[bm + w0 / 2 * 32 + i, bn + w0 % 2 * 32 + j] = acc } } } }");
 }
 
+std::string GroupProduct() {
+  return R"(kernel product (a : f16[64, 32] in
+    b : f16[64, 32] in
+    c : f32[64, 64] out
+  ) {
+    grid one in 0..1 {
+      alloc sa, sb : f16[64, 32] shared
+      copy sa = a
+      copy sb = b
+      barrier
+      thread g in 0..1 @ group {
+        tile acc : f32[64, 64] = 0
+        mma_f16 acc += sa, sb
+        map (i, j) in acc [64, 64] { c[i, j] = acc }
+      }
+    }
+  })";
+}
+
 std::string GemvOf(const char* format) {
   std::string sums = "let s0 = acc\n";
   for (int i = 0; i < 5; ++i) absl::StrAppend(&sums, "let o", i, " = shuffle_xor(s", i, ", ", 16 >> i, ")\nlet s", i + 1, " = s", i, " + o", i, "\n");

@@ -20,6 +20,8 @@ std::vector<BlockKernel> BlockKernels();
 std::string ProductOf(const char* dtype, const char* depth = "K");
 // c = x w^T, both made halves as they are copied to shared memory: w has blocks of `format`.
 std::string MixedProductOf(const char* format, const char* half);
+// c = a b^T of 64 x 64 halves by a group of four warps, behind a copy and a barrier rather than in a pipeline.
+std::string GroupProduct();
 // A row of a matrix of blocks times a vector, by a warp: each lane takes eight neighbours at a time.
 std::string GemvOf(const char* format);
 

@@ -273,6 +273,7 @@ void Emitter::Emit(const kir::Loop& loop) {
     EmitBlock(loop.body);
     return EndLoop(mark);
   }
+  if (loop.level == kir::ThreadLevel::kGroup) return Unimplemented("a group of warps");
   Code number{"thread_id", Level::kAtom, 0, static_cast<double>(threads_ - 1), {}, true, true};
   if (loop.level == kir::ThreadLevel::kWarp) number = IndexOperator(kir::Op::kDiv, number, Number(kir::kWarpThreads));
   if (loop.level == kir::ThreadLevel::kLane) number = Lane();

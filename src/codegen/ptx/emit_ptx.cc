@@ -12,8 +12,8 @@ namespace quern::ptx {
 
 constexpr int64_t kRegisters = 65536;  // of a multiprocessor
 
-Emitter::Emitter(const kir::Kernel& kernel, llvm::Module& module, MathLibrary& math, int64_t threads)
-    : kernel_(kernel), module_(module), math_(math), b_(module.getContext()), threads_(threads) {}
+Emitter::Emitter(const kir::Kernel& kernel, llvm::Module& module, MathLibrary& math, int64_t threads, bool groups)
+    : kernel_(kernel), module_(module), math_(math), b_(module.getContext()), threads_(threads), groups_(groups) {}
 
 void Emitter::Fail(const std::string& what) {
   if (status_.ok()) status_ = absl::InternalError(absl::StrCat("kernel ", kernel_.name, ", in PTX: ", what));

@@ -40,7 +40,10 @@ bool Writes(const kir::Block& block, const std::string& buffer) {
 
 }  // namespace
 
-void Emitter::BlockBarrier() { b_.CreateIntrinsic(llvm::Intrinsic::nvvm_barrier0, {}, {}); }
+void Emitter::BlockBarrier() {
+  FenceForGroups();
+  b_.CreateIntrinsic(llvm::Intrinsic::nvvm_barrier0, {}, {});
+}
 
 Emitter::Region Emitter::Cut(const kir::Slice& slice) {
   Region region;
@@ -282,7 +285,6 @@ void Emitter::Emit(const kir::Pipeline& pipeline) {
       fetch(i);
       commit();
       wait(0);
-      FenceForGroups();
       BlockBarrier();
       use(i);
       BlockBarrier();
@@ -298,7 +300,6 @@ void Emitter::Emit(const kir::Pipeline& pipeline) {
     b_.CreateStore(b_.getInt32(0), stage);
     LoopOver(low, high, I64(pipeline.step), [&](llvm::Value* i) {
       wait(static_cast<int>(before) - 1);
-      FenceForGroups();
       BlockBarrier();
       llvm::Value* now = b_.CreateLoad(b_.getInt32Ty(), stage);
       auto around = [&](int64_t from, int64_t to, int64_t step) {

@@ -35,6 +35,7 @@ void Emitter::FenceForGroups() {
 }
 
 void Emitter::MultiplyByGroup(const TileValue& tile, const Region& x, const Region& w, int64_t depth, bool f16) {
+  if (!groups_) return Unimplemented("a product of a group of warps, which the machine does not have");
   const int64_t columns = tile.dims[1];
   auto parts = [&](const Region& region) {
     return region.buffer.core && llvm::cast<llvm::ConstantInt>(region.buffer.dims.back())->getSExtValue() % 8 == 0 && region.apart >= 8;

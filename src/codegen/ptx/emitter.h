@@ -20,7 +20,8 @@ namespace quern::ptx {
 
 class Emitter {
  public:
-  Emitter(const kir::Kernel& kernel, llvm::Module& module, MathLibrary& math, int64_t threads);
+  // `groups`: the target multiplies by groups of warps.
+  Emitter(const kir::Kernel& kernel, llvm::Module& module, MathLibrary& math, int64_t threads, bool groups);
   Status Run(const std::string& symbol);
 
  private:
@@ -95,6 +96,7 @@ class Emitter {
 
   // ---- emit_ptx_group.cc
   void FindCores(const kir::Block& block, bool in_group);
+  void FenceForGroups();
   void MultiplyByGroup(const TileValue& tile, const Region& x, const Region& w, int64_t depth, bool f16);
 
   // ---- emit_ptx_expr.cc
@@ -124,7 +126,6 @@ class Emitter {
   void CopyRun(const Region& dst, const Region& src, const std::vector<llvm::Value*>& at, llvm::Value* live, int64_t run, bool async);
   llvm::Value* Converted(const Buffer& from, const std::vector<llvm::Value*>& index, int64_t run, DType to);
   void CountStages(const kir::Block& block);
-  void FenceForGroups();
 
   // ---- emit_ptx_decode.cc
   llvm::Value* Decoded(const Buffer& buffer, const std::vector<llvm::Value*>& index, llvm::Value* run, llvm::Value* at);
@@ -143,6 +144,7 @@ class Emitter {
   llvm::Function* function_ = nullptr;
   llvm::Value* thread_ = nullptr;  // number in the block, i64
   const int64_t threads_;
+  const bool groups_;
   int64_t fragments_ = 0;          // registers of a lane for the tiles of warps
   int together_ = 1;               // threads that run this as one: one, a warp or a group
   bool fetched_ = false;           // something is under way that wait_group waits for

@@ -106,7 +106,7 @@ StatusOr<codegen::DeviceModule> EmitPtx(std::span<const kir::Kernel> kernels, st
     if (shape.threads == 0) {
       return absl::InvalidArgumentError(absl::StrFormat("kernel %s is not scheduled for blocks of threads", kernels[i].name));
     }
-    QUERN_RETURN_IF_ERROR(Emitter(kernels[i], module, math, shape.threads).Run(symbols[i]));
+    QUERN_RETURN_IF_ERROR(Emitter(kernels[i], module, math, shape.threads, target.facts.group_products).Run(symbols[i]));
     made.kernels.push_back({.symbol = symbols[i], .threads = shape.threads});
   }
   std::string error;

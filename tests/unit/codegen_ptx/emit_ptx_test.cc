@@ -9,10 +9,8 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "codegen/block_schedule.h"
-#include "codegen/region.h"
 #include "gtest/gtest.h"
-#include "ir/graph.h"
+#include "support/block_kernels.h"
 
 namespace quern::ptx {
 namespace {
@@ -20,58 +18,11 @@ namespace {
 using codegen::DeviceModule;
 using codegen::DeviceTarget;
 
-constexpr const char* kMap = R"(kernel map (x : f32[S] in
-    y : f32[S] out
-  ) sym S in 1..100000 {
-    grid c0 in 0..S by 8192 { vec i in c0..min(c0 + 8192, S) { y[i] = x[i] * sigmoid(x[i]) } }
-  })";
-constexpr const char* kRows = R"(kernel rows (x : f32[M, C] in
-    g : f32[C] in
-    y : f32[M, C] out
-  ) sym M in 1..512, C in 1..5000 {
-    grid i0 in 0..M {
-      let r0 = (sum accs 4 vec c0 in 0..C { contract(x[i0, c0] * x[i0, c0]) }) / cast<f32>(C)
-      let s0 = rsqrt(r0 + 1e-5)
-      vec c in 0..C { y[i0, c] = x[i0, c] * s0 * g[c] }
-    }
-  })";
-
-std::string ProductOf(const char* dtype, const char* depth = "K") {
-  const std::string a = std::string(dtype) == "f32" ? "a[i, k]" : "cast<f32>(a[i, k])";
-  const std::string b = std::string(dtype) == "f32" ? "b[j, k]" : "cast<f32>(b[j, k])";
-  return absl::StrCat("kernel product (a : ", dtype, "[M, ", depth, "] in\n b : ", dtype, "[N, ", depth, "] in\n c : f32[M, N] out\n",
-                      ") sym M in 1..4096, N in 1..4096", depth[0] == 'K' ? ", K in 1..4096" : "",
-                      " { grid i in 0..M, j in 0..N { c[i, j] = sum for k in 0..", depth, " { ", a, " * ", b, " } } }");
-}
-
 const DeviceTarget& TargetOf(std::string_view cpu) {
   for (const DeviceTarget& target : Targets()) {
     if (target.cpu == cpu) return target;
   }
   return Targets()[0];
-}
-
-// Four heads of queries over two of keys, of 16, in a cache of halves; each query sees those up to its own place.
-std::string AttentionOf(const char* rows) {
-  const bool many = rows[0] == 'S';
-  const std::string symbols = many ? " sym P in 0..2000, S in 9..256" : " sym P in 0..2000", keys = absl::StrCat("P + ", rows);
-  const std::string inputs = absl::StrCat("  %0 = Input() {name = \"q\"} : f32[1, ", rows, ", 64]\n  %1 = Input() {name = \"k\"} : f16[1, ", keys,
-                                          ", 32]\n  %2 = Input() {name = \"v\"} : f16[1, ", keys, ", 32]\n");
-  const std::string type = absl::StrCat(" : f32[1, ", rows, ", 64]");
-  return absl::StrCat("graph g", symbols, " {\n", inputs, "  %3 = Region(%0, %1, %2) {family = \"attention\"}", type, " body graph body", symbols, " {\n", inputs,
-                      "  %3 = Attention(%0, %1, %2) {head_dim = 16, heads = 4, kv_heads = 2, layout = \"packed\", mask = \"causal\", scale = 0.0, ",
-                      "softcap = 0.0, window = 0}", type, "\n  return %3\n}\n  return %3\n}");
-}
-
-// Weights become halves as they are copied to shared memory, activations are rounded.
-std::string MixedProductOf(const char* format, const char* half) {
-  return absl::StrCat("kernel product (x : f32[M, 512] in\n w : ", format, "[N, 512] @blocks in\n c : f32[M, N] out\n) sym M in 1..4096, ",
-                      "N in 1..4096 { grid bm in 0..M by 64, bn in 0..N by 64 { alloc sa, sb : ", half, "[64, 40] shared\n",
-                      "thread w0 in 0..4 @ warp { tile acc : f32[32, 32] = 0\n pipeline k0 in 0..512 by 32 stages 2 { fetch {\n",
-                      "copy sa[0 : +64, 0 : +32] = x[bm : +64, k0 : +32]\n copy sb[0 : +64, 0 : +32] = w[bn : +64, k0 : +32]\n } use {\n",
-                      "mma_", half, " acc += sa[w0 / 2 * 32 : +32, 0 : +32], sb[w0 % 2 * 32 : +32, 0 : +32]\n } }\n",
-                      "map (i, j) in acc [min(32, M - bm - w0 / 2 * 32), min(32, N - bn - w0 % 2 * 32)] {\n",
-                      "c[bm + w0 / 2 * 32 + i, bn + w0 % 2 * 32 + j] = acc } } } }");
 }
 
 // Conversions that round once, integers at their limits, and what NaN, signs and ties ask of the rest.
@@ -106,15 +57,6 @@ constexpr const char* kScalars = R"(kernel scalars (x : f64[S] in
     } } }
   })";
 
-// A row of a matrix of blocks times a vector, by a warp: each lane takes eight neighbours at a time.
-std::string GemvOf(const char* format) {
-  std::string sums = "let s0 = acc\n";
-  for (int i = 0; i < 5; ++i) absl::StrAppend(&sums, "let o", i, " = shuffle_xor(s", i, ", ", 16 >> i, ")\nlet s", i + 1, " = s", i, " + o", i, "\n");
-  return absl::StrCat("kernel gemv (w : ", format, "[N, 768] @blocks in\n x : f32[768] in\n y : f32[N] out\n) sym N in 1..4096 {\n"
-                      "grid n in 0..N { thread t in 0..32 @ block {\n var acc : f32 = 0\n for k in t * 8..768 by 256 { unroll u in 0..8 {"
-                      " acc := contract(acc + decode(w, n, k + u) * x[k + u]) } }\n", sums, "if t == 0 { y[n] = s5 } } } }");
-}
-
 // The functions that are no instructions; each becomes a kernel of its own: y = f(a) or f(a, b).
 std::vector<std::string> Functions() {
   std::vector<std::string> made;
@@ -136,40 +78,20 @@ StatusOr<DeviceModule> Emitted(const kir::Kernel& kernel, const std::string& sym
   return target.emit({&kernel, 1}, {&symbol, 1}, target);
 }
 
-// A plain kernel scheduled, or one that has threads already.
-StatusOr<kir::Kernel> Scheduled(const std::string& text, const codegen::BlockFacts& facts) {
-  QUERN_ASSIGN(kir::Kernel kernel, kir::ParseKernel(text));
-  QUERN_RETURN_IF_ERROR(kir::Verify(kernel));
-  QUERN_ASSIGN(const kir::BlockShape shape, kir::ShapeOfBlock(kernel));
-  if (shape.threads > 0) return kernel;
-  return codegen::ScheduleBlocks(kernel, facts);
-}
-
-// The kernels of the only region of a graph.
-StatusOr<std::vector<kir::Kernel>> Lowered(const std::string& text, const codegen::BlockFacts& facts) {
-  QUERN_ASSIGN(const ir::Graph graph, ir::Parse(text));
-  codegen::TargetFacts target;
-  target.blocks = facts;
-  std::vector<kir::Kernel> kernels;
-  for (const ir::Node& node : graph.nodes()) {
-    if (node.body == nullptr) continue;
-    QUERN_ASSIGN(codegen::LoweredRegion lowered, codegen::LowerRegion(graph, node, graph.symbols, target));
-    for (codegen::KernelUse& use : lowered.kernels) kernels.push_back(std::move(use.kernel));
-  }
-  return kernels;
-}
-
 // One entry a kernel of a graph, "SYMBOL", "SYMBOL_1", ...; a kernel's alone otherwise.
 StatusOr<DeviceModule> Made(const std::string& text, const std::string& symbol, const char* cpu = "sm_80") {
   const DeviceTarget& target = TargetOf(cpu);
-  if (!text.starts_with("graph")) {
-    QUERN_ASSIGN(const kir::Kernel scheduled, Scheduled(text, target.facts));
-    return Emitted(scheduled, symbol, target);
+  QUERN_ASSIGN(const std::vector<kir::Kernel> kernels, ScheduledAll(text, target.facts));
+  return target.emit(kernels, EntryNames(symbol, kernels.size()), target);
+}
+
+// Of BlockKernels.
+std::string TextOf(std::string_view name) {
+  for (const BlockKernel& kernel : BlockKernels()) {
+    if (name == kernel.name) return kernel.text;
   }
-  QUERN_ASSIGN(const std::vector<kir::Kernel> kernels, Lowered(text, target.facts));
-  std::vector<std::string> symbols;
-  for (size_t i = 0; i < kernels.size(); ++i) symbols.push_back(i == 0 ? symbol : absl::StrCat(symbol, "_", i));
-  return target.emit(kernels, symbols, target);
+  ADD_FAILURE() << "no kernel is called " << name;
+  return "";
 }
 
 std::string ReadFile(const std::string& path) {
@@ -205,7 +127,7 @@ constexpr const char* kLargeProduct = R"(kernel product (a : bf16[4096, 4096] in
 
 struct Case { const char* name; std::string text; const char* cpu = "sm_80"; };
 std::vector<Case> Cases() {
-  return {{"scalars", kScalars}, {"map", kMap}, {"rows", kRows}, {"product_f32", ProductOf("f32")}, {"product_f16", ProductOf("f16")},
+  return {{"scalars", kScalars}, {"map", TextOf("map")}, {"rows", TextOf("rows")}, {"product_f32", ProductOf("f32")}, {"product_f16", ProductOf("f16")},
           {"product_bf16", ProductOf("bf16")}, {"product_large", kLargeProduct}, {"product_large_groups", kLargeProduct, "sm_90a"},
           {"product_f16_groups", ProductOf("f16", "136"), "sm_90a"}, {"product_f16_async", ProductOf("f16", "136")}, {"product_f32_async", ProductOf("f32", "36")},
           {"attention_token", AttentionOf("1")}, {"attention_prompt", AttentionOf("S")},
@@ -267,7 +189,7 @@ TEST(EmitPtx, OneTextForManyKernels) {
 }
 
 TEST(EmitPtx, UsesWhatTheMachineHas) {
-  const std::string rows = Made(kRows, "rows")->text;
+  const std::string rows = Made(TextOf("rows"), "rows")->text;
   EXPECT_NE(rows.find("shfl.sync.bfly.b32"), std::string::npos);
   EXPECT_NE(rows.find("bar.sync"), std::string::npos);
   EXPECT_NE(rows.find("sqrt.rn.f32"), std::string::npos);
@@ -316,8 +238,12 @@ TEST(EmitPtx, SaysWhatItCannotEmit) {
   EXPECT_EQ(Errors(Made("kernel k (x : q8_K[4, 256] @planar in\n y : f32[256] out\n) { grid g in 0..1 { vec i in 0..256 { "
                         "y[i] = decode(x, 0, i) } } }", "k")),
             "kernel k: PTX of q8_K[4, 256] @planar");
-  const StatusOr<kir::Kernel> plain = kir::ParseKernel(kMap);
+  const StatusOr<kir::Kernel> plain = kir::ParseKernel(TextOf("map"));
   EXPECT_EQ(Errors(Emitted(*plain, "k", Targets()[0])), "kernel map is not scheduled for blocks of threads");
+  for (const DeviceTarget& target : Targets()) {
+    EXPECT_EQ(Errors(Made(GroupProduct(), "k", target.cpu)),
+              target.facts.group_products ? "" : "kernel product: PTX of a product of a group of warps, which the machine does not have");
+  }
 }
 
 }  // namespace
