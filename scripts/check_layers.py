@@ -10,7 +10,7 @@ Rules:
   - ir sees of kir only its expressions (kir, operators, layout, build) and the block formats (decode, quantise)
   - rt, which programs link without the rest, sees only public headers and the system
   - simd sees only Highway, abi.h and the standard library; the part that runs once per process may see base
-  - LLVM headers only in codegen/cpu, codegen/ptx, jit and aot; the command-line parser only in tools
+  - LLVM headers only in codegen/llvm, codegen/cpu, codegen/ptx, jit and aot; the command-line parser only in tools
   - public headers include public headers only
   - in src/codegen, a target's name appears in that target's own folder only
 """
@@ -26,7 +26,7 @@ LAYERS = [
 RANK = {folder: rank for rank, layer in enumerate(LAYERS) for folder in layer}
 STRANGERS = {("hir", "opt"), ("opt", "hir")}
 KIR_EXPRESSION_HEADERS = re.compile(r"kir/(kir|operators|layout|build|decode|quantise)\.h")
-LLVM_FOLDERS = ("src/codegen/cpu/", "src/codegen/ptx/", "src/jit/", "src/aot/")
+LLVM_FOLDERS = ("src/codegen/llvm/", "src/codegen/cpu/", "src/codegen/ptx/", "src/jit/", "src/aot/")
 # The words of a target's own vocabulary, and the folder of src/codegen where they belong.
 TARGET_WORDS = {
     "cpu": r"sse\d*|avx\d*|amx|vnni|neon|sve|x86|aarch64|znver\d*|highway|hwy",

@@ -48,6 +48,14 @@ int64_t IntegerIdentity(ReduceOp op, DType dtype) {
   QUERN_CHECK(false);
 }
 
+// An integer that a double holds and that rounds to 32 bits and fewer as `value` does: of more than 53 bits the low 11 become
+// one that says whether any was set.
+int64_t KeepRounding(int64_t value, DType dtype) {
+  constexpr int64_t kExact = int64_t{1} << 53, kLow = 0x7ff;
+  const bool exact = dtype == DType::kU64 ? static_cast<uint64_t>(value) <= kExact : value >= -kExact && value <= kExact;
+  return exact ? value : (value & ~kLow) | ((value & kLow) != 0 ? kLow + 1 : 0);
+}
+
 }  // namespace
 
 bool Machine::FailWith(const std::string& message) {
@@ -142,11 +150,8 @@ double Machine::Real(const Node& node) {
     case NodeKind::kCast: {
       const Node& arg = *node.args[0];
       if (IsFloat(arg.dtype)) return RoundReal(node.dtype, RoundReal(arg.dtype, Real(arg)));
-      const int64_t value = Integer(arg);
       // Of 64 bits, a double first would round twice.
-      if (node.dtype == DType::kF32) {
-        return arg.dtype == DType::kU64 ? static_cast<float>(static_cast<uint64_t>(value)) : static_cast<float>(value);
-      }
+      const int64_t value = node.dtype == DType::kF64 ? Integer(arg) : KeepRounding(Integer(arg), arg.dtype);
       return RoundReal(node.dtype, arg.dtype == DType::kU64 ? static_cast<double>(static_cast<uint64_t>(value))
                                                             : static_cast<double>(value));
     }

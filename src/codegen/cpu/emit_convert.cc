@@ -3,19 +3,18 @@
 #include <limits>
 
 #include "codegen/cpu/emitter.h"
+#include "codegen/llvm/operators.h"
 #include "llvm/IR/Intrinsics.h"
 
 namespace quern::cpu {
+
+using codegen::WithLanesOf;
+
 namespace {
 
 bool IsHalf(DType dtype) { return dtype == DType::kF16 || dtype == DType::kBF16; }
 
 }  // namespace
-
-llvm::Type* Emitter::WithLanesOf(llvm::Type* element, llvm::Value* like) {
-  const auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(like->getType());
-  return vector == nullptr ? element : llvm::FixedVectorType::get(element, vector->getNumElements());
-}
 
 llvm::Value* Emitter::WidenHalf(llvm::Value* bits, DType half) {
   llvm::Type* i32 = WithLanesOf(b_.getInt32Ty(), bits);
@@ -70,23 +69,6 @@ llvm::Value* Emitter::NarrowHalf(llvm::Value* value, DType half) {
 
 llvm::Value* Emitter::RoundTo(llvm::Value* f32, DType half) { return WidenHalf(NarrowHalf(f32, half), half); }
 
-llvm::Value* Emitter::NarrowDouble(llvm::Value* f64, bool to_odd) {
-  llvm::Type* f32 = WithLanesOf(b_.getFloatTy(), f64);
-  llvm::Value* nearest = b_.CreateFPTrunc(f64, f32);
-  if (!to_odd) return nearest;
-  // Rounding to odd first makes the second rounding, to 16 bits, the right one: truncate, then set the last bit if
-  // anything was lost.
-  llvm::Type* i32 = WithLanesOf(b_.getInt32Ty(), f64);
-  auto magnitude = [&](llvm::Value* x) { return b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x); };
-  llvm::Value* back = b_.CreateFPExt(nearest, f64->getType());
-  llvm::Value* bits = b_.CreateBitCast(nearest, i32);
-  llvm::Value* too_large = b_.CreateFCmpOGT(magnitude(back), magnitude(f64));
-  bits = b_.CreateSub(bits, b_.CreateZExt(too_large, i32));
-  llvm::Value* inexact = b_.CreateFCmpONE(back, f64);
-  bits = b_.CreateOr(bits, b_.CreateZExt(inexact, i32));
-  return b_.CreateBitCast(bits, f32);
-}
-
 llvm::Value* Emitter::FloatToInt(llvm::Value* value, DType to) {
   // Clamped into what the conversion instruction takes, then the ends and NaN put right. 8 and 16 bits go through i32,
   // whose conversion is a vector instruction at every level.
@@ -123,24 +105,9 @@ llvm::Value* Emitter::Convert(llvm::Value* value, DType from, DType to) {
     llvm::Constant* zero = llvm::Constant::getNullValue(value->getType());
     return IsFloat(from) ? b_.CreateFCmpUNE(value, zero) : b_.CreateICmpNE(value, zero);
   }
-  if (IsFloat(from)) {
-    if (!IsFloat(to)) return FloatToInt(value, to);
-    if (to == DType::kF64) return b_.CreateFPExt(value, type);
-    if (from == DType::kF64) value = NarrowDouble(value, IsHalf(to));
-    return IsHalf(to) ? RoundTo(value, to) : value;
-  }
-  if (IsFloat(to)) {
-    const bool is_signed = Row(from).kind == DTypeClass::kSigned;
-    // Integers of more bits than f32 holds go through f64 on the way to 16 bits, so that they are rounded once.
-    if (IsHalf(to) && ScalarBytes(from) >= 4) {
-      llvm::Type* f64 = WithLanesOf(b_.getDoubleTy(), value);
-      llvm::Value* wide = is_signed ? b_.CreateSIToFP(value, f64) : b_.CreateUIToFP(value, f64);
-      return RoundTo(NarrowDouble(wide, true), to);
-    }
-    llvm::Value* real = is_signed ? b_.CreateSIToFP(value, type) : b_.CreateUIToFP(value, type);
-    return IsHalf(to) ? RoundTo(real, to) : real;
-  }
-  return Row(from).kind == DTypeClass::kSigned ? b_.CreateSExtOrTrunc(value, type) : b_.CreateZExtOrTrunc(value, type);
+  if (!IsFloat(to)) return IsFloat(from) ? FloatToInt(value, to) : codegen::ConvertInteger(b_, value, from, type);
+  if (IsHalf(to)) return RoundTo(codegen::FloatBeforeHalf(b_, value, from), to);
+  return IsFloat(from) ? b_.CreateFPCast(value, type) : codegen::FloatOfInteger(b_, value, from, type);
 }
 
 llvm::Value* Emitter::ToMemory(llvm::Value* value, DType dtype) {

@@ -1,6 +1,7 @@
-// Expressions: operators with the exact meaning of kir/operators.cc at the edges (NaN, zero divisors, wide shifts).
+// Expressions over the lanes of a loop; the operators themselves are those of codegen/llvm.
 #include "base/check.h"
 #include "codegen/cpu/emitter.h"
+#include "codegen/llvm/operators.h"
 #include "llvm/IR/Intrinsics.h"
 
 namespace quern::cpu {
@@ -83,169 +84,31 @@ Val Emitter::EmitApply(const kir::Expr& expr, const kir::Apply& apply) {
   if (apply.op == Op::kSelect) {
     value = b_.CreateSelect(values[0], values[1], values[2]);
   } else if (apply.op == Op::kEq || apply.op == Op::kNe || apply.op == Op::kLt || apply.op == Op::kLe) {
-    value = EmitCompare(apply.op, dtype, values[0], values[1]);
+    value = codegen::Compare(b_, apply.op, dtype, values[0], values[1]);
   } else if (IsFloat(dtype)) {
-    value = EmitFloatOp(apply.op, dtype, values);
+    value = FloatOp(apply.op, dtype, values);
   } else {
-    value = EmitIntegerOp(apply.op, dtype, values);
+    value = IntegerOp(apply.op, dtype, values);
   }
   return FromLanes(expr.dtype, value);
 }
 
-llvm::Value* Emitter::EmitCompare(Op op, DType dtype, llvm::Value* a, llvm::Value* b) {
-  const bool is_unsigned = IsUnsigned(dtype) || dtype == DType::kBool;
-  if (IsFloat(dtype)) {
-    switch (op) {
-      case Op::kEq: return b_.CreateFCmpOEQ(a, b);
-      case Op::kNe: return b_.CreateFCmpUNE(a, b);
-      case Op::kLt: return b_.CreateFCmpOLT(a, b);
-      default: return b_.CreateFCmpOLE(a, b);
-    }
-  }
-  switch (op) {
-    case Op::kEq: return b_.CreateICmpEQ(a, b);
-    case Op::kNe: return b_.CreateICmpNE(a, b);
-    case Op::kLt: return is_unsigned ? b_.CreateICmpULT(a, b) : b_.CreateICmpSLT(a, b);
-    default: return is_unsigned ? b_.CreateICmpULE(a, b) : b_.CreateICmpSLE(a, b);
-  }
-}
-
-llvm::Value* Emitter::MinMax(bool max, DType dtype, llvm::Value* a, llvm::Value* b) {
-  if (!IsFloat(dtype)) {
-    const bool is_unsigned = IsUnsigned(dtype) || dtype == DType::kBool;
-    const llvm::Intrinsic::ID id = max ? (is_unsigned ? llvm::Intrinsic::umax : llvm::Intrinsic::smax)
-                                       : (is_unsigned ? llvm::Intrinsic::umin : llvm::Intrinsic::smin);
-    return b_.CreateBinaryIntrinsic(id, a, b);
-  }
-  // minps(a, b) is b when either is NaN. With a constant as its first operand that already passes the NaN on; else a NaN
-  // in a is put back.
-  if (llvm::isa<llvm::Constant>(b)) std::swap(a, b);
-  llvm::Value* chosen = b_.CreateSelect(max ? b_.CreateFCmpOGT(a, b) : b_.CreateFCmpOLT(a, b), a, b);
-  if (llvm::isa<llvm::Constant>(a)) {
-    auto* constant = llvm::cast<llvm::Constant>(a);
-    auto* splat = constant->getType()->isVectorTy() ? constant->getSplatValue() : constant;
-    if (const auto* real = llvm::dyn_cast_or_null<llvm::ConstantFP>(splat); real != nullptr && !real->isNaN()) return chosen;
-  }
-  return b_.CreateSelect(b_.CreateFCmpUNO(a, a), a, chosen);
-}
-
-llvm::Value* Emitter::EmitFloatOp(Op op, DType dtype, std::span<llvm::Value* const> args) {
+llvm::Value* Emitter::FloatOp(Op op, DType dtype, std::span<llvm::Value* const> args) {
+  if (llvm::Value* value = codegen::FloatOperator(b_, op, args)) return value;
   llvm::Value* a = args[0];
-  llvm::Value* b = args.size() > 1 ? args[1] : nullptr;
-  llvm::Value* value = nullptr;
-  switch (op) {
-    case Op::kNeg: value = b_.CreateFNeg(a); break;
-    case Op::kAbs: value = b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, a); break;
-    case Op::kFloor: value = b_.CreateUnaryIntrinsic(llvm::Intrinsic::floor, a); break;
-    case Op::kCeil: value = b_.CreateUnaryIntrinsic(llvm::Intrinsic::ceil, a); break;
-    case Op::kTrunc: value = b_.CreateUnaryIntrinsic(llvm::Intrinsic::trunc, a); break;
-    case Op::kRound: value = b_.CreateUnaryIntrinsic(llvm::Intrinsic::roundeven, a); break;
-    case Op::kSqrt: value = b_.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, a); break;
-    case Op::kRsqrt:
-      value = b_.CreateFDiv(FloatConstant(a->getType(), 1), b_.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, a));
-      break;
-    case Op::kAdd: value = b_.CreateFAdd(a, b); break;
-    case Op::kSub: value = b_.CreateFSub(a, b); break;
-    case Op::kMul: value = b_.CreateFMul(a, b); break;
-    case Op::kDiv: value = b_.CreateFDiv(a, b); break;
-    case Op::kMin: value = MinMax(false, dtype, a, b); break;
-    case Op::kMax: value = MinMax(true, dtype, a, b); break;
-    case Op::kFma: value = b_.CreateIntrinsic(llvm::Intrinsic::fmuladd, {a->getType()}, {a, b, args[2]}); break;
-    case Op::kMod: {
-      llvm::Value* remainder = LibmPerLane("fmod", args);
-      llvm::Constant* zero = FloatConstant(a->getType(), 0);
-      llvm::Value* other_sign = b_.CreateXor(b_.CreateFCmpOLT(remainder, zero), b_.CreateFCmpOLT(b, zero));
-      llvm::Value* adjust = b_.CreateAnd(other_sign, b_.CreateFCmpUNE(remainder, zero));
-      value = b_.CreateSelect(adjust, b_.CreateFAdd(remainder, b), remainder);
-      break;
-    }
-    case Op::kExp: case Op::kExp2: case Op::kLog: case Op::kLog2: case Op::kSin: case Op::kCos: case Op::kTan:
-    case Op::kAtan: case Op::kTanh: case Op::kErf: case Op::kSigmoid: case Op::kPow: case Op::kAtan2:
-      value = MathCall(op, dtype, args);
-      break;
-    case Op::kNot: case Op::kAnd: case Op::kOr: case Op::kXor: case Op::kShl: case Op::kShr:
-    case Op::kEq: case Op::kNe: case Op::kLt: case Op::kLe: case Op::kSelect:
-      QUERN_CHECK(false && "not an operator on floats");
-  }
-  return value;  // 16-bit floats are computed in f32 and rounded where they are stored or cast
+  if (op == Op::kFma) return b_.CreateIntrinsic(llvm::Intrinsic::fmuladd, {a->getType()}, {a, args[1], args[2]});
+  if (op != Op::kMod) return MathCall(op, dtype, args);
+  llvm::Value* remainder = LibmPerLane("fmod", args);
+  llvm::Constant* zero = FloatConstant(a->getType(), 0);
+  llvm::Value* other_sign = b_.CreateXor(b_.CreateFCmpOLT(remainder, zero), b_.CreateFCmpOLT(args[1], zero));
+  llvm::Value* adjust = b_.CreateAnd(other_sign, b_.CreateFCmpUNE(remainder, zero));
+  return b_.CreateSelect(adjust, b_.CreateFAdd(remainder, args[1]), remainder);
 }
 
-llvm::Value* Emitter::EmitDivMod(bool mod, DType dtype, llvm::Value* a, llvm::Value* b) {
-  const bool is_unsigned = IsUnsigned(dtype) || dtype == DType::kBool;
-  llvm::Type* type = a->getType();
-  llvm::Constant* zero = llvm::ConstantInt::get(type, 0);
-  llvm::Constant* one = llvm::ConstantInt::get(type, 1);
-  llvm::Value* by_zero = b_.CreateICmpEQ(b, zero);
-  llvm::Value* safe = b;
-  llvm::Value* by_minus_one = nullptr;
-  // Neither zero nor INT_MIN / -1 may reach the machine's division; constants fold these guards away.
-  if (!is_unsigned) {
-    by_minus_one = b_.CreateICmpEQ(b, llvm::Constant::getAllOnesValue(type));
-    safe = b_.CreateSelect(by_minus_one, one, safe);
-  }
-  safe = b_.CreateSelect(by_zero, one, safe);
-  llvm::Value* value;
-  if (!mod) {
-    value = is_unsigned ? b_.CreateUDiv(a, safe) : b_.CreateSDiv(a, safe);
-    if (!is_unsigned) value = b_.CreateSelect(by_minus_one, b_.CreateNeg(a), value);
-  } else if (is_unsigned) {
-    value = b_.CreateURem(a, safe);
-  } else {
-    const auto* constant = llvm::dyn_cast<llvm::ConstantInt>(safe);
-    if (constant != nullptr && constant->getValue().isPowerOf2()) {
-      value = b_.CreateAnd(a, b_.CreateSub(safe, one));  // floored by nature
-    } else {
-      llvm::Value* remainder = b_.CreateSRem(a, safe);
-      llvm::Value* other_sign = b_.CreateICmpSLT(b_.CreateXor(remainder, safe), zero);
-      llvm::Value* adjust = b_.CreateAnd(other_sign, b_.CreateICmpNE(remainder, zero));
-      value = b_.CreateSelect(adjust, b_.CreateAdd(remainder, safe), remainder);
-      value = b_.CreateSelect(by_minus_one, zero, value);
-    }
-  }
-  return b_.CreateSelect(by_zero, zero, value);
-}
-
-llvm::Value* Emitter::EmitShift(bool left, DType dtype, llvm::Value* a, llvm::Value* b) {
-  llvm::Type* type = a->getType();
-  const unsigned width = type->getScalarSizeInBits();
-  llvm::Value* in_range = b_.CreateICmpULT(b, llvm::ConstantInt::get(type, width));
-  llvm::Constant* zero = llvm::ConstantInt::get(type, 0);
-  llvm::Constant* most = llvm::ConstantInt::get(type, width - 1);
-  if (!left && !IsUnsigned(dtype)) return b_.CreateAShr(a, b_.CreateSelect(in_range, b, most));
-  llvm::Value* count = b_.CreateSelect(in_range, b, zero);
-  llvm::Value* shifted = left ? b_.CreateShl(a, count) : b_.CreateLShr(a, count);
-  return b_.CreateSelect(in_range, shifted, zero);
-}
-
-llvm::Value* Emitter::EmitIntegerOp(Op op, DType dtype, std::span<llvm::Value* const> args) {
-  llvm::Value* a = args[0];
-  llvm::Value* b = args.size() > 1 ? args[1] : nullptr;
-  switch (op) {
-    case Op::kNeg: return b_.CreateNeg(a);
-    case Op::kAbs:
-      if (Row(dtype).kind != DTypeClass::kSigned) return a;
-      return b_.CreateIntrinsic(llvm::Intrinsic::abs, {a->getType()}, {a, b_.getFalse()});
-    case Op::kNot: return b_.CreateNot(a);
-    case Op::kAdd: return b_.CreateAdd(a, b);
-    case Op::kSub: return b_.CreateSub(a, b);
-    case Op::kMul: return b_.CreateMul(a, b);
-    case Op::kDiv: return EmitDivMod(false, dtype, a, b);
-    case Op::kMod: return EmitDivMod(true, dtype, a, b);
-    case Op::kMin: return MinMax(false, dtype, a, b);
-    case Op::kMax: return MinMax(true, dtype, a, b);
-    case Op::kAnd: return b_.CreateAnd(a, b);
-    case Op::kOr: return b_.CreateOr(a, b);
-    case Op::kXor: return b_.CreateXor(a, b);
-    case Op::kShl: return EmitShift(true, dtype, a, b);
-    case Op::kShr: return EmitShift(false, dtype, a, b);
-    case Op::kFloor: case Op::kCeil: case Op::kTrunc: case Op::kRound:
-    case Op::kExp: case Op::kExp2: case Op::kLog: case Op::kLog2: case Op::kSin: case Op::kCos: case Op::kTan:
-    case Op::kAtan: case Op::kTanh: case Op::kErf: case Op::kSqrt: case Op::kRsqrt: case Op::kSigmoid:
-    case Op::kPow: case Op::kAtan2: case Op::kEq: case Op::kNe: case Op::kLt: case Op::kLe: case Op::kSelect: case Op::kFma:
-      break;
-  }
+llvm::Value* Emitter::IntegerOp(Op op, DType dtype, std::span<llvm::Value* const> args) {
+  if (llvm::Value* value = codegen::IntegerOperator(b_, op, dtype, args)) return value;
   Fail(absl::StrFormat("operator %s on %s", kir::Row(op).name, Row(dtype).name));
-  return a;
+  return args[0];
 }
 
 llvm::Value* Emitter::Combine(kir::ReduceOp op, DType dtype, llvm::Value* a, llvm::Value* b, bool contract) {
@@ -253,14 +116,7 @@ llvm::Value* Emitter::Combine(kir::ReduceOp op, DType dtype, llvm::Value* a, llv
   llvm::FastMathFlags flags;
   flags.setAllowContract(contract);
   b_.setFastMathFlags(flags);
-  const bool real = IsFloat(dtype);
-  switch (op) {
-    case kir::ReduceOp::kSum: return real ? b_.CreateFAdd(a, b) : b_.CreateAdd(a, b);
-    case kir::ReduceOp::kProd: return real ? b_.CreateFMul(a, b) : b_.CreateMul(a, b);
-    case kir::ReduceOp::kMax: return MinMax(true, dtype, a, b);
-    case kir::ReduceOp::kMin: return MinMax(false, dtype, a, b);
-  }
-  QUERN_CHECK(false);
+  return codegen::Combine(b_, op, dtype, a, b);
 }
 
 }  // namespace quern::cpu

@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "codegen/cpu/emitter.h"
+#include "codegen/llvm/operators.h"
 
 namespace quern::cpu {
 
@@ -98,22 +99,6 @@ void Emitter::EmitLoopNode(const kir::Loop& loop) {
   Loop(low, high, loop.step, [&](llvm::Value* index) { run(Uniform(DType::kI64, index)); });
 }
 
-llvm::Value* Emitter::IdentityOf(kir::ReduceOp op, DType dtype) {
-  llvm::Type* type = ScalarType(dtype);
-  if (IsFloat(dtype)) return FloatConstant(type, kir::Identity(op));
-  const unsigned bits = type->getIntegerBitWidth();
-  const bool is_signed = Row(dtype).kind == DTypeClass::kSigned;
-  switch (op) {
-    case kir::ReduceOp::kSum: return llvm::ConstantInt::get(type, 0);
-    case kir::ReduceOp::kProd: return llvm::ConstantInt::get(type, 1);
-    case kir::ReduceOp::kMax:
-      return llvm::ConstantInt::get(type, is_signed ? llvm::APInt::getSignedMinValue(bits) : llvm::APInt::getZero(bits));
-    case kir::ReduceOp::kMin:
-      return llvm::ConstantInt::get(type, is_signed ? llvm::APInt::getSignedMaxValue(bits) : llvm::APInt::getMaxValue(bits));
-  }
-  QUERN_CHECK(false);
-}
-
 llvm::Value* Emitter::CombineLanes(kir::ReduceOp op, DType dtype, llvm::Value* vector) {
   // Upper half onto lower half until one lane is left.
   for (int width = target_.lanes / 2; width >= 1; width /= 2) {
@@ -146,7 +131,7 @@ Val Emitter::EmitReduce(const kir::Expr& expr, const kir::Reduce& reduce) {
   };
   with_lanes(lanes, outer_mask);
   llvm::Type* type = LanesOf(ScalarType(dtype));
-  llvm::Value* identity = IdentityOf(reduce.op, dtype);
+  llvm::Value* identity = codegen::Identity(reduce.op, dtype, ScalarType(dtype));
   llvm::Value* start = lanes == 1 ? identity : b_.CreateVectorSplat(lanes, identity);
   with_lanes(outer_lanes, outer_mask);
   std::vector<llvm::AllocaInst*> slots;

@@ -110,12 +110,8 @@ class Emitter {
   Val Emit(const kir::ExprRef& expr);
   Val EmitApply(const kir::Expr& expr, const kir::Apply& apply);
   Val EmitName(const kir::Expr& expr, const kir::NameRef& name);
-  llvm::Value* EmitFloatOp(kir::Op op, DType dtype, std::span<llvm::Value* const> args);
-  llvm::Value* EmitIntegerOp(kir::Op op, DType dtype, std::span<llvm::Value* const> args);
-  llvm::Value* EmitCompare(kir::Op op, DType dtype, llvm::Value* a, llvm::Value* b);
-  llvm::Value* EmitDivMod(bool mod, DType dtype, llvm::Value* a, llvm::Value* b);
-  llvm::Value* EmitShift(bool left, DType dtype, llvm::Value* a, llvm::Value* b);
-  llvm::Value* MinMax(bool max, DType dtype, llvm::Value* a, llvm::Value* b);
+  llvm::Value* FloatOp(kir::Op op, DType dtype, std::span<llvm::Value* const> args);
+  llvm::Value* IntegerOp(kir::Op op, DType dtype, std::span<llvm::Value* const> args);
   llvm::Value* Combine(kir::ReduceOp op, DType dtype, llvm::Value* a, llvm::Value* b, bool contract);
   // ---- emit_math.cc
   llvm::Value* MathCall(kir::Op op, DType dtype, std::span<llvm::Value* const> args);
@@ -128,11 +124,9 @@ class Emitter {
   llvm::Value* RoundTo(llvm::Value* f32, DType half);              // nearest value of f16 or bf16, as f32
   llvm::Value* NarrowHalf(llvm::Value* f32, DType half);           // bits as i16
   llvm::Value* WidenHalf(llvm::Value* bits, DType half);
-  llvm::Value* NarrowDouble(llvm::Value* f64, bool to_odd);
   llvm::Value* ToMemory(llvm::Value* value, DType dtype);
   llvm::Value* FromMemory(llvm::Value* value, DType dtype);
   llvm::Value* BitCast(llvm::Value* value, DType from, DType to);
-  llvm::Type* WithLanesOf(llvm::Type* element, llvm::Value* like); // element, or a vector of it shaped like `like`
 
   // ---- emit_memory.cc
   Val FlatIndex(const Buffer& buffer, const std::vector<Val>& index);
@@ -162,7 +156,6 @@ class Emitter {
   void VecLoop(llvm::Value* low, llvm::Value* high, int64_t step, const std::function<void(const Val&)>& body);
   Val EmitReduce(const kir::Expr& expr, const kir::Reduce& reduce);
   llvm::Value* CombineLanes(kir::ReduceOp op, DType dtype, llvm::Value* vector);
-  llvm::Value* IdentityOf(kir::ReduceOp op, DType dtype);
   bool Widens(const kir::Block& block, std::vector<std::string>& varying);
   bool Varies(const kir::ExprRef& expr, const std::vector<std::string>& varying);
   bool Widens(const kir::ExprRef& expr, const std::vector<std::string>& varying);

@@ -1,6 +1,7 @@
 // Expressions, with the exact meaning of kir/operators.cc at the edges. 16-bit floats are computed in f32 and rounded where
 // they are stored or cast.
 #include "base/check.h"
+#include "codegen/llvm/operators.h"
 #include "codegen/ptx/emitter.h"
 #include "llvm/IR/Intrinsics.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
@@ -130,15 +131,8 @@ llvm::Value* Emitter::Value(const kir::ExprRef& expr) {
 }
 
 llvm::Value* Emitter::Reduction(const kir::Reduce& reduce, DType dtype) {
-  const bool is_unsigned = IsUnsigned(dtype);
-  const unsigned bits = 8 * static_cast<unsigned>(ScalarBytes(dtype));
-  kir::Const identity{.real = kir::Identity(reduce.op), .integer = reduce.op == kir::ReduceOp::kProd ? 1 : 0};
-  if (reduce.op == kir::ReduceOp::kMax && !is_unsigned) identity.integer = llvm::APInt::getSignedMinValue(bits).getSExtValue();
-  if (reduce.op == kir::ReduceOp::kMin) {
-    identity.integer = (is_unsigned ? llvm::APInt::getMaxValue(bits) : llvm::APInt::getSignedMaxValue(bits)).getSExtValue();
-  }
   llvm::AllocaInst* total = Slot(ValueType(dtype));
-  b_.CreateStore(Constant(identity, dtype), total);
+  b_.CreateStore(codegen::Identity(reduce.op, dtype, ValueType(dtype)), total);
   const Names outer = names_;
   LoopOver(Value(reduce.low), Value(reduce.high), I64(1), [&](llvm::Value* i) {
     names_[reduce.index] = {.value = i};
@@ -150,7 +144,7 @@ llvm::Value* Emitter::Reduction(const kir::Reduce& reduce, DType dtype) {
     llvm::FastMathFlags flags;
     flags.setAllowContract(product != nullptr && product->contract);
     b_.setFastMathFlags(flags);
-    b_.CreateStore(IsFloat(dtype) ? FloatOperator(op, dtype, {so_far, element}) : IntegerOperator(op, dtype, {so_far, element}), total);
+    b_.CreateStore(IsFloat(dtype) ? FloatOperator(op, dtype, {so_far, element}) : codegen::IntegerOperator(b_, op, dtype, {{so_far, element}}), total);
   });
   names_ = outer;
   return b_.CreateLoad(total->getAllocatedType(), total);
@@ -162,36 +156,12 @@ llvm::Value* Emitter::Convert(llvm::Value* value, DType from, DType to) {
     return IsFloat(from) ? b_.CreateFCmpUNE(value, zero) : b_.CreateICmpNE(value, zero);
   }
   llvm::Type* type = ValueType(to);
-  const bool from_unsigned = IsUnsigned(from) || from == DType::kBool;
-  if (!IsFloat(from)) {
-    if (!IsFloat(to)) return b_.CreateIntCast(value, type, !from_unsigned);
-    if (ScalarBytes(to) == 2 && ScalarBytes(from) > 2) {
-      // Through f64, exactly: of 64 bits the low ones become one that says whether any was set, which is all that rounding asks.
-      if (ScalarBytes(from) == 8) {
-        llvm::Value* wide = b_.CreateICmpUGT(b_.CreateAdd(value, I64(int64_t{1} << 52)), I64(int64_t{1} << 53));
-        llvm::Value* lost = b_.CreateICmpNE(b_.CreateAnd(value, I64(0x7ff)), I64(0));
-        llvm::Value* kept = b_.CreateOr(b_.CreateAnd(value, I64(~int64_t{0x7ff})), b_.CreateShl(b_.CreateZExt(lost, value->getType()), 11));
-        value = b_.CreateSelect(wide, kept, value);
-      }
-      value = from_unsigned ? b_.CreateUIToFP(value, b_.getDoubleTy()) : b_.CreateSIToFP(value, b_.getDoubleTy());
-      return Convert(value, DType::kF64, to);
-    }
-    value = from_unsigned ? b_.CreateUIToFP(value, type) : b_.CreateSIToFP(value, type);
-  } else if (!IsFloat(to)) {
-    return b_.CreateIntrinsic(IsUnsigned(to) ? llvm::Intrinsic::fptoui_sat : llvm::Intrinsic::fptosi_sat, {type, value->getType()},
-                              {value});
-  } else if (from == DType::kF64 && ScalarBytes(to) == 2) {
-    // To f32 toward an odd last bit: rounded once more, the result is that of rounding once.
-    llvm::Value* narrow = b_.CreateFPTrunc(value, b_.getFloatTy());
-    llvm::Value* back = b_.CreateFPExt(narrow, b_.getDoubleTy());
-    llvm::Value* bits = b_.CreateBitCast(narrow, b_.getInt32Ty());
-    llvm::Value* over = b_.CreateFCmpOGT(b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, back), b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, value));
-    llvm::Value* odd = b_.CreateOr(b_.CreateSub(bits, b_.CreateZExt(over, bits->getType())), 1);
-    value = b_.CreateBitCast(b_.CreateSelect(b_.CreateFCmpONE(back, value), odd, bits), b_.getFloatTy());
-  } else {
-    value = b_.CreateFPCast(value, type);
+  if (!IsFloat(to)) {
+    if (!IsFloat(from)) return codegen::ConvertInteger(b_, value, from, type);
+    return b_.CreateIntrinsic(IsUnsigned(to) ? llvm::Intrinsic::fptoui_sat : llvm::Intrinsic::fptosi_sat, {type, value->getType()}, {value});
   }
-  return ScalarBytes(to) == 2 ? FromMemory(ToMemory(value, to), to) : value;
+  if (ScalarBytes(to) == 2) return FromMemory(ToMemory(codegen::FloatBeforeHalf(b_, value, from), to), to);
+  return IsFloat(from) ? b_.CreateFPCast(value, type) : codegen::FloatOfInteger(b_, value, from, type);
 }
 
 llvm::Value* Emitter::Operator(const kir::Apply& apply) {
@@ -204,30 +174,11 @@ llvm::Value* Emitter::Operator(const kir::Apply& apply) {
   b_.setFastMathFlags(flags);
   if (apply.op == Op::kSelect) return b_.CreateSelect(args[0], args[1], args[2]);
   if (apply.op == Op::kEq || apply.op == Op::kNe || apply.op == Op::kLt || apply.op == Op::kLe) {
-    return Compare(apply.op, dtype, args[0], args[1]);
+    return codegen::Compare(b_, apply.op, dtype, args[0], args[1]);
   }
-  return IsFloat(dtype) ? FloatOperator(apply.op, dtype, args) : IntegerOperator(apply.op, dtype, args);
-}
-
-llvm::Value* Emitter::Compare(Op op, DType dtype, llvm::Value* a, llvm::Value* b) {
-  const bool is_unsigned = IsUnsigned(dtype) || dtype == DType::kBool;
-  if (op == Op::kEq) return IsFloat(dtype) ? b_.CreateFCmpOEQ(a, b) : b_.CreateICmpEQ(a, b);
-  if (op == Op::kNe) return IsFloat(dtype) ? b_.CreateFCmpUNE(a, b) : b_.CreateICmpNE(a, b);
-  const bool less = op == Op::kLt;
-  if (IsFloat(dtype)) return less ? b_.CreateFCmpOLT(a, b) : b_.CreateFCmpOLE(a, b);
-  if (is_unsigned) return less ? b_.CreateICmpULT(a, b) : b_.CreateICmpULE(a, b);
-  return less ? b_.CreateICmpSLT(a, b) : b_.CreateICmpSLE(a, b);
-}
-
-llvm::Value* Emitter::MinMax(bool max, DType dtype, llvm::Value* a, llvm::Value* b) {
-  if (!IsFloat(dtype)) {
-    const bool is_unsigned = IsUnsigned(dtype);
-    return b_.CreateBinaryIntrinsic(max ? (is_unsigned ? llvm::Intrinsic::umax : llvm::Intrinsic::smax)
-                                        : (is_unsigned ? llvm::Intrinsic::umin : llvm::Intrinsic::smin), a, b);
-  }
-  if (a->getType()->isFloatTy()) return b_.CreateBinaryIntrinsic(max ? llvm::Intrinsic::maximum : llvm::Intrinsic::minimum, a, b);
-  llvm::Value* chosen = b_.CreateSelect(max ? b_.CreateFCmpOGT(a, b) : b_.CreateFCmpOLT(a, b), a, b);
-  return b_.CreateSelect(b_.CreateFCmpUNO(a, a), a, chosen);  // a NaN in b is b
+  llvm::Value* value = IsFloat(dtype) ? FloatOperator(apply.op, dtype, args) : codegen::IntegerOperator(b_, apply.op, dtype, args);
+  if (value == nullptr) Fail(absl::StrFormat("operator %s on %s", kir::Row(apply.op).name, quern::Name(dtype)));
+  return value == nullptr ? args[0] : value;
 }
 
 // The statements of a function of the library, with `args` as its parameters.
@@ -250,88 +201,14 @@ llvm::Value* Emitter::Called(Op op, DType dtype, const std::vector<llvm::Value*>
 }
 
 llvm::Value* Emitter::FloatOperator(Op op, DType dtype, const std::vector<llvm::Value*>& args) {
-  llvm::Value* a = args[0];
-  llvm::Value* b = args.size() > 1 ? args[1] : nullptr;
-  llvm::Constant* one = llvm::ConstantFP::get(a->getType(), 1);
-  switch (op) {
-    case Op::kNeg: return b_.CreateFNeg(a);
-    case Op::kAbs: return b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, a);
-    case Op::kFloor: return b_.CreateUnaryIntrinsic(llvm::Intrinsic::floor, a);
-    case Op::kCeil: return b_.CreateUnaryIntrinsic(llvm::Intrinsic::ceil, a);
-    case Op::kTrunc: return b_.CreateUnaryIntrinsic(llvm::Intrinsic::trunc, a);
-    case Op::kRound: return b_.CreateUnaryIntrinsic(llvm::Intrinsic::roundeven, a);
-    case Op::kSqrt: return b_.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, a);
-    case Op::kRsqrt: return b_.CreateFDiv(one, b_.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, a));
-    case Op::kAdd: return b_.CreateFAdd(a, b);
-    case Op::kSub: return b_.CreateFSub(a, b);
-    case Op::kMul: return b_.CreateFMul(a, b);
-    case Op::kDiv: return b_.CreateFDiv(a, b);
-    case Op::kMin: return MinMax(false, dtype, a, b);
-    case Op::kMax: return MinMax(true, dtype, a, b);
-    case Op::kFma: return b_.CreateIntrinsic(llvm::Intrinsic::fma, {a->getType()}, {a, b, args[2]});
-    case Op::kExp2:
-      if (dtype != DType::kF64) return b_.CreateIntrinsic(llvm::Intrinsic::nvvm_ex2_approx_f, {}, {a});
-      break;
-    default: break;
+  llvm::Type* type = args[0]->getType();
+  if (type->isFloatTy() && (op == Op::kMin || op == Op::kMax)) {
+    return b_.CreateBinaryIntrinsic(op == Op::kMax ? llvm::Intrinsic::maximum : llvm::Intrinsic::minimum, args[0], args[1]);
   }
+  if (llvm::Value* value = codegen::FloatOperator(b_, op, args)) return value;
+  if (op == Op::kFma) return b_.CreateIntrinsic(llvm::Intrinsic::fma, {type}, args);
+  if (op == Op::kExp2 && dtype != DType::kF64) return b_.CreateIntrinsic(llvm::Intrinsic::nvvm_ex2_approx_f, {}, args);
   return Called(op, dtype == DType::kF64 ? dtype : DType::kF32, args);
-}
-
-llvm::Value* Emitter::DivMod(bool mod, DType dtype, llvm::Value* a, llvm::Value* b) {
-  llvm::Type* type = a->getType();
-  llvm::Constant* zero = llvm::ConstantInt::get(type, 0);
-  llvm::Constant* one = llvm::ConstantInt::get(type, 1);
-  llvm::Value* by_zero = b_.CreateICmpEQ(b, zero);
-  if (IsUnsigned(dtype)) {
-    llvm::Value* safe = b_.CreateSelect(by_zero, one, b);
-    return b_.CreateSelect(by_zero, zero, mod ? b_.CreateURem(a, safe) : b_.CreateUDiv(a, safe));
-  }
-  // Neither zero nor -1, by which the lowest number has no quotient, may reach the division.
-  llvm::Value* by_minus_one = b_.CreateICmpEQ(b, llvm::Constant::getAllOnesValue(type));
-  llvm::Value* safe = b_.CreateSelect(b_.CreateOr(by_zero, by_minus_one), one, b);
-  llvm::Value* value;
-  if (mod) {
-    llvm::Value* remainder = b_.CreateSRem(a, safe);
-    llvm::Value* other_sign = b_.CreateICmpSLT(b_.CreateXor(remainder, safe), zero);
-    value = b_.CreateSelect(b_.CreateAnd(other_sign, b_.CreateICmpNE(remainder, zero)), b_.CreateAdd(remainder, safe), remainder);
-  } else {
-    value = b_.CreateSelect(by_minus_one, b_.CreateNeg(a), b_.CreateSDiv(a, safe));
-  }
-  return b_.CreateSelect(by_zero, zero, value);
-}
-
-llvm::Value* Emitter::IntegerOperator(Op op, DType dtype, const std::vector<llvm::Value*>& args) {
-  llvm::Value* a = args[0];
-  llvm::Value* b = args.size() > 1 ? args[1] : nullptr;
-  llvm::Type* type = a->getType();
-  switch (op) {
-    case Op::kNeg: return b_.CreateNeg(a);
-    case Op::kAbs: return IsUnsigned(dtype) ? a : b_.CreateIntrinsic(llvm::Intrinsic::abs, {type}, {a, b_.getFalse()});
-    case Op::kNot: return b_.CreateNot(a);
-    case Op::kAdd: return b_.CreateAdd(a, b);
-    case Op::kSub: return b_.CreateSub(a, b);
-    case Op::kMul: return b_.CreateMul(a, b);
-    case Op::kDiv: return DivMod(false, dtype, a, b);
-    case Op::kMod: return DivMod(true, dtype, a, b);
-    case Op::kMin: return MinMax(false, dtype, a, b);
-    case Op::kMax: return MinMax(true, dtype, a, b);
-    case Op::kAnd: return b_.CreateAnd(a, b);
-    case Op::kOr: return b_.CreateOr(a, b);
-    case Op::kXor: return b_.CreateXor(a, b);
-    case Op::kShl: case Op::kShr: {
-      // Counts outside the width give 0, or the sign of a signed value shifted right.
-      const unsigned width = type->getIntegerBitWidth();
-      const bool arithmetic = op == Op::kShr && !IsUnsigned(dtype);
-      llvm::Value* outside = b_.CreateICmpUGE(b, llvm::ConstantInt::get(type, width));
-      llvm::Value* count = b_.CreateSelect(outside, llvm::ConstantInt::get(type, arithmetic ? width - 1 : 0), b);
-      if (arithmetic) return b_.CreateAShr(a, count);
-      llvm::Value* shifted = op == Op::kShl ? b_.CreateShl(a, count) : b_.CreateLShr(a, count);
-      return b_.CreateSelect(outside, llvm::ConstantInt::get(type, 0), shifted);
-    }
-    default: break;  // of floats
-  }
-  Fail("an operator of floats");
-  return a;
 }
 
 }  // namespace quern::ptx

@@ -104,10 +104,6 @@ class Emitter {
   llvm::Value* Constant(const kir::Const& constant, DType dtype);
   llvm::Value* Operator(const kir::Apply& apply);
   llvm::Value* FloatOperator(kir::Op op, DType dtype, const std::vector<llvm::Value*>& args);
-  llvm::Value* IntegerOperator(kir::Op op, DType dtype, const std::vector<llvm::Value*>& args);
-  llvm::Value* Compare(kir::Op op, DType dtype, llvm::Value* a, llvm::Value* b);
-  llvm::Value* MinMax(bool max, DType dtype, llvm::Value* a, llvm::Value* b);
-  llvm::Value* DivMod(bool mod, DType dtype, llvm::Value* a, llvm::Value* b);
   llvm::Value* Called(kir::Op op, DType dtype, const std::vector<llvm::Value*>& args);
   llvm::Value* Reduction(const kir::Reduce& reduce, DType dtype);
   llvm::Value* Convert(llvm::Value* value, DType from, DType to);

@@ -228,6 +228,19 @@ TEST(InterpretTest, IntegersWrapAndCastsSaturate) {
   EXPECT_EQ(y[3], 0x3c00);
 }
 
+TEST(InterpretTest, IntegersOf64BitsAreRoundedOnce) {
+  std::vector<float> y;
+  // 2^60 + 2^52 + 1 and its opposite: a double loses the 1, and half way goes to even. 2^53 + 2^29 + 1 and 2^64 - 2^39 - 1, the same for f32.
+  EXPECT_EQ(RunSmall("y[0] = cast<f32>(cast<bf16>(1157425104234217473)) y[1] = cast<f32>(cast<bf16>(-1157425104234217473)) "
+                     "y[2] = cast<f32>(cast<bf16>(1157425104234217473u64)) y[3] = cast<f32>(9007199791611905) "
+                     "y[4] = cast<f32>(18446743523953737727u64)", y), "");
+  EXPECT_EQ(y[0], 0x1p60f + 0x1p53f);
+  EXPECT_EQ(y[1], -0x1p60f - 0x1p53f);
+  EXPECT_EQ(y[2], 0x1p60f + 0x1p53f);
+  EXPECT_EQ(y[3], 0x1p53f + 0x1p30f);
+  EXPECT_EQ(y[4], 0x1p64f - 0x1p40f);
+}
+
 // Floats stay in double until the text rounds them.
 TEST(InterpretTest, RoundsAtStoresAndCastsOnly) {
   std::vector<float> y;
