@@ -5,39 +5,30 @@
 #include "absl/strings/str_cat.h"
 #include "codegen/c/emitter.h"
 #include "kir/describe.h"
+#include "kir/tile_op.h"
 
 namespace quern::c {
 
 using kir::Layout;
 
-// The part that a slice names, its ranges clipped. Starts that are more than a name or a literal get one.
-View Emitter::Cut(const kir::Slice& slice) {
-  const View whole = FindView(slice.buffer);
-  if (slice.dims.empty()) return whole;
-  if (slice.dims.size() != whole.sizes.size()) {
-    Fail(absl::StrCat(kir::Describe(slice), " has another rank"));
-    return whole;
+// The part that a slice names, as a view of its own.
+View Emitter::Part(const kir::Slice& slice) {
+  const text::Cut cut = CutOf(slice, /*named=*/true);
+  View part = cut.view;
+  part.sizes = cut.live;
+  part.strides.clear();
+  for (const size_t d : cut.ranged) part.strides.push_back(cut.view.strides[d]);
+  for (size_t d = 0; d < cut.starts.size(); ++d) {
+    const bool column = part.layout != Layout::kRow && d + 1 == cut.starts.size();
+    if (column) part.column = Sum(part.column, cut.starts[d]);
+    else part.offset = Sum(part.offset, Product(cut.starts[d], cut.view.strides[d]));
   }
-  View cut = whole;
-  cut.sizes.clear();
-  cut.strides.clear();
-  for (size_t d = 0; d < slice.dims.size(); ++d) {
-    const kir::SliceDim& dim = slice.dims[d];
-    Code start = dim.start == nullptr ? Number(0) : Value(dim.start);
-    if (start.level != Level::kAtom) start = Constant(absl::StrCat(slice.buffer, "_at"), DType::kI64, start);
-    const bool column = whole.layout != Layout::kRow && d + 1 == slice.dims.size();
-    if (column) cut.column = Sum(cut.column, start);
-    else cut.offset = Sum(cut.offset, Product(start, whole.strides[d]));
-    if (dim.start != nullptr && dim.extent == nullptr) continue;
-    Code size = Difference(whole.sizes[d], start);
-    if (dim.extent != nullptr) {
-      const Code extent = Value(dim.extent);
-      size = extent.high <= size.low ? extent : IndexOperator(kir::Op::kMin, extent, size);
-    }
-    cut.sizes.push_back(size);
-    cut.strides.push_back(whole.strides[d]);
-  }
-  return cut;
+  return part;
+}
+
+Code Emitter::RowStart(const View& view, const std::vector<Code>& rows) {
+  const Code bytes = Number(LayoutRowBytes(view.layout, view.dtype, view.row_elements));
+  return Sum({view.pointer}, Product(Position(view, rows), bytes));
 }
 
 void Emitter::Emit(const kir::TileCall& call) {
@@ -50,7 +41,7 @@ void Emitter::Emit(const kir::TileCall& call) {
   // Everything the caller names is read in its scope, before the names of the meaning hide it.
   std::vector<View> views;
   for (const std::string& tile : call.tiles) views.push_back(FindView(tile));
-  for (const kir::Slice& operand : call.operands) views.push_back(Cut(operand));
+  for (const kir::Slice& operand : call.operands) views.push_back(Part(operand));
   std::map<std::string, Code> attributes;
   for (const auto& [name, value] : call.attributes) attributes[name] = Value(value);
 
@@ -97,7 +88,7 @@ void Emitter::Emit(const kir::TileCall& call) {
 void Emitter::Emit(const kir::Pack& pack) {
   Open(absl::StrCat("{  // pack ", kir::Describe(pack.dst), " = ", kir::Describe(pack.src)));
   const Mark mark = Enter();
-  View dst = Cut(pack.dst), src = Cut(pack.src);
+  View dst = Part(pack.dst), src = Part(pack.src);
   const bool known = kir::FindPack(src.dtype, src.layout, dst.dtype, dst.layout) != nullptr;
   if (!known || dst.sizes.empty() || dst.sizes.size() > 2 || src.sizes.empty() || src.sizes.size() > 2) {
     return Fail(absl::StrCat("no pack leads from ", kir::Describe(pack.src), " to ", kir::Describe(pack.dst)));
@@ -114,18 +105,13 @@ void Emitter::Emit(const kir::Pack& pack) {
   }
   const Mark loop = Enter();
   const Code r = BeginLoop("r", Number(0), rows, 1);
-  // The first byte of row r of a view that is not @row.
-  auto row_of = [&](const View& view) {
-    const Code bytes = Number(LayoutRowBytes(view.layout, view.dtype, view.row_elements));
-    return Sum({view.pointer}, Product(Position(view, {r}, 1), bytes)).text;
-  };
   const std::string format = Row(dst.dtype).name, k = absl::StrCat(dst.row_elements);
   if (dst.layout == Layout::kPlanar) {
     if (src.strides[1].literal != 1) Fail(absl::StrCat(kir::Describe(pack.src), " is not a row"));
-    const std::string values = Sum({src.pointer}, Position(src, {r}, 1)).text;
-    Line(CallText(absl::StrCat("quantise_", format), {row_of(dst), k, dst.column.text, values, columns.text}) + ";");
+    const std::string values = Sum({src.pointer}, Position(src, {r})).text;
+    Line(CallText(absl::StrCat("quantise_", format), {RowStart(dst, {r}).text, k, dst.column.text, values, columns.text}) + ";");
   } else if (dst.layout == Layout::kPanel16) {
-    Line(CallText(absl::StrCat("pack_", format), {dst.pointer, k, r.text, row_of(src), src.column.text}) + ";");
+    Line(CallText(absl::StrCat("pack_", format), {dst.pointer, k, r.text, RowStart(src, {r}).text, src.column.text}) + ";");
   } else {
     const Mark inner = Enter();
     const Code c = BeginLoop("c", Number(0), columns, 1);

@@ -1,73 +1,25 @@
-// The helper functions of emitted C, templates over dtypes or formats. In their text:
-//   $D name of the dtype   $T C type   $W width in bits   $L, $H least and greatest value
-//   $F, $f float type and libm suffix
+// C as a language of codegen/text, and the helper functions that it alone has. In their text, besides what helpers.h says:
 //   $R type of f32 values ("double" when wide)
 //   formats: $B elements a block, $S quants a sum, $G elements that share a scale, $M has minimums, $X has group scales
-#include <algorithm>
-#include <optional>
 #include <string>
-#include <utility>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
 #include "codegen/c/emitter.h"
+#include "codegen/text/helpers.h"
 
 namespace quern::c {
 namespace {
 
-enum class Over : uint8_t { kNone, kSigned, kUnsigned, kInteger, kFloat, kBlock };
-
-struct Helper {
-  const char* name;  // without its "_<dtype>"
-  Over over;
-  const char* text;
-};
+using text::Helper, text::Over;
 
 constexpr Helper kHelpers[] = {
-    {"inside", Over::kNone, "bool inside(int64_t i, int64_t size) { return (uint64_t)i < (uint64_t)size; }"},
-
-    // Integers: two's complement, no undefined overflow.
-    {"neg", Over::kInteger, "$T neg_$D($T a) { return ($T)(0 - (uint64_t)a); }"},
-    {"abs", Over::kSigned, "$T abs_$D($T a) { return a < 0 ? ($T)(0 - (uint64_t)a) : a; }"},
-    {"abs", Over::kUnsigned, "$T abs_$D($T a) { return a; }"},
-    {"not", Over::kInteger, "$T not_$D($T a) { return ($T)~a; }"},
-    {"add", Over::kInteger, "$T add_$D($T a, $T b) { return ($T)((uint64_t)a + (uint64_t)b); }"},
-    {"sub", Over::kInteger, "$T sub_$D($T a, $T b) { return ($T)((uint64_t)a - (uint64_t)b); }"},
-    {"mul", Over::kInteger, "$T mul_$D($T a, $T b) { return ($T)((uint64_t)a * (uint64_t)b); }"},
-    {"div", Over::kSigned,
-     "$T div_$D($T a, $T b) { return b == 0 ? 0 : b == -1 ? ($T)(0 - (uint64_t)a) : ($T)(a / b); }"},
-    {"div", Over::kUnsigned, "$T div_$D($T a, $T b) { return b == 0 ? 0 : ($T)(a / b); }"},
-    {"mod", Over::kSigned, R"($T mod_$D($T a, $T b) {  // the sign of b
-  if (b == 0 || b == -1) return 0;
-  const $T rest = ($T)(a % b);
-  return rest != 0 && (rest < 0) != (b < 0) ? ($T)(rest + b) : rest;
-})"},
-    {"mod", Over::kUnsigned, "$T mod_$D($T a, $T b) { return b == 0 ? 0 : ($T)(a % b); }"},
-    {"min", Over::kInteger, "$T min_$D($T a, $T b) { return b < a ? b : a; }"},
-    {"max", Over::kInteger, "$T max_$D($T a, $T b) { return a < b ? b : a; }"},
-    {"shl", Over::kSigned, "$T shl_$D($T a, $T n) { return n < 0 || n >= $W ? 0 : ($T)((uint64_t)a << n); }"},
-    {"shl", Over::kUnsigned, "$T shl_$D($T a, $T n) { return n >= $W ? 0 : ($T)((uint64_t)a << n); }"},
-    {"shr", Over::kSigned, R"($T shr_$D($T a, $T n) {  // with the sign, also where the count is out of range
-  const int count = n < 0 || n >= $W ? $W - 1 : (int)n;
-  return ($T)(a < 0 ? ~(~a >> count) : a >> count);
-})"},
-    {"shr", Over::kUnsigned, "$T shr_$D($T a, $T n) { return n >= $W ? 0 : ($T)(a >> n); }"},
-    {"saturate", Over::kInteger, R"($T saturate_$D(double x) {  // toward zero; NaN gives 0
-  if (x != x) return 0;
-  if (x <= (double)$L) return $L;
-  return x >= (double)$H ? $H : ($T)x;
-})"},
-
     // Floats
-    {"mod", Over::kFloat, R"($F mod_$D($F a, $F b) {  // the sign of b
-  const $F rest = fmod$f(a, b);
-  return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+    {"odd_i64", Over::kNone, R"(double odd_i64(int64_t x) {  // rounds to 32 bits and fewer as x does: what is lost sets the last bit
+  return x > -0x1p53 && x < 0x1p53 ? (double)x : (double)((x & ~INT64_C(0x7ff)) | ((x & 0x7ff) != 0 ? 0x800 : 0));
 })"},
-    {"min", Over::kFloat, "$F min_$D($F a, $F b) { return a != a ? a : b != b ? b : b < a ? b : a; }"},
-    {"max", Over::kFloat, "$F max_$D($F a, $F b) { return a != a ? a : b != b ? b : a < b ? b : a; }"},
-    {"rsqrt", Over::kFloat, "$F rsqrt_$D($F x) { return 1 / sqrt$f(x); }"},
-    {"sigmoid", Over::kFloat, "$F sigmoid_$D($F x) { return 1 / (1 + exp$f(-x)); }"},
+    {"odd_u64", Over::kNone, R"(double odd_u64(uint64_t x) {
+  return x < 0x1p53 ? (double)x : (double)((x & ~UINT64_C(0x7ff)) | ((x & 0x7ff) != 0 ? 0x800U : 0U));
+})"},
     {"round_f32", Over::kNone, "$R round_f32($R x) { return (float)x; }"},
     {"round_f16", Over::kNone, "$R round_f16(double x) { return from_bits_f16(bits_of_f16(x)); }"},
     {"round_bf16", Over::kNone, "$R round_bf16(double x) { return from_bits_bf16(bits_of_bf16(x)); }"},
@@ -234,112 +186,45 @@ constexpr Helper kHelpers[] = {
 })"},
 };
 
-// Words of C, and functions that the text calls (with and without their f).
+// Functions of libm and what compilers define; the functions also with their f.
 constexpr std::string_view kTaken =
-    " auto bool break case char const continue default do double else enum extern false float for goto if inline int "
-    "long "
-    "main linux unix register restrict return short signed sizeof static struct switch true typedef union unsigned "
-    "void "
-    "volatile while memcpy memset floor ceil trunc rint round exp exp2 log log2 sin cos tan atan atan2 tanh erf sqrt "
-    "pow fma "
-    "fabs fmax fmod ilogb ldexp signbit ";
+    " linux unix register memcpy memset floor ceil trunc rint round exp exp2 log log2 sin cos tan atan atan2 tanh erf sqrt pow fma fabs "
+    "fmax fmod ilogb ldexp signbit ";
 
-bool Applies(Over over, DType dtype) {
-  switch (over) {
-    case Over::kNone: return false;
-    case Over::kSigned: return IsInteger(dtype) && !IsUnsigned(dtype);
-    case Over::kUnsigned: return IsUnsigned(dtype);
-    case Over::kInteger: return IsInteger(dtype);
-    case Over::kFloat: return dtype == DType::kF32 || dtype == DType::kF64;
-    case Over::kBlock: return IsBlock(dtype);
-  }
-  return false;
+bool IsTaken(std::string_view word) {
+  return word.ends_with('f') &&
+         kTaken.find(absl::StrCat(" ", std::string(word.substr(0, word.size() - 1)), " ")) != std::string_view::npos;
 }
 
-// The helper of that name and the dtype it is for (any, where it is for none).
-std::optional<std::pair<const Helper*, DType>> FindHelper(std::string_view name) {
-  for (const Helper& helper : kHelpers) {
-    if (helper.over == Over::kNone && name == helper.name) return std::pair(&helper, DType::kF32);
-  }
-  for (const Helper& helper : kHelpers) {
-    const std::string_view stem = helper.name;
-    if (name.size() <= stem.size() + 1 || !name.starts_with(stem) || name[stem.size()] != '_') continue;
-    const std::optional<DType> dtype = DTypeFromName(name.substr(stem.size() + 1));
-    if (dtype && Applies(helper.over, *dtype)) return std::pair(&helper, *dtype);
-  }
-  return std::nullopt;
-}
+std::string Function(std::string_view name, DType dtype) { return absl::StrCat(std::string(name), dtype == DType::kF64 ? "" : "f"); }
 
-std::string Expand(const Helper& helper, DType dtype, bool wide) {
-  const bool is_float = IsFloat(dtype), block = IsBlock(dtype), is_double = is_float && dtype == DType::kF64;
-  const std::string width = absl::StrCat(block ? 8 : 8 * ScalarBytes(dtype));
-  const std::string limit = absl::StrCat(IsUnsigned(dtype) ? "UINT" : "INT", width);
-  const std::string text =
-      absl::StrReplaceAll(helper.text, {{"$D", Row(dtype).name},
-                                        {"$T", MemoryType(dtype)},
-                                        {"$W", width},
-                                        {"$L", IsUnsigned(dtype) ? "0" : limit + "_MIN"},
-                                        {"$H", limit + "_MAX"},
-                                        {"$F", is_double ? "double" : "float"},
-                                        {"$f", is_double ? "" : "f"},
-                                        {"$R", wide ? "double" : "float"},
-                                        {"$B", absl::StrCat(Row(dtype).block_elements)},
-                                        {"$S", dtype == DType::kQ8_K ? "16" : "32"},
-                                        {"$G", absl::StrCat(kir::PanelGroup(dtype))},
-                                        {"$M", kir::HasMinimums(dtype) ? "1" : "0"},
-                                        {"$X", kir::IsKQuant(dtype) ? "1" : "0"}});
-  return absl::StrCat(text.starts_with("typedef") ? "" : "static inline ", text, "\n");
-}
-
-// Appends the helpers that `text` names, those they need first.
-void AppendHelpers(std::string_view text, bool wide, std::vector<std::string>& done, std::string& out) {
-  auto is_word = [](char c) { return absl::ascii_isalnum(c) || c == '_'; };
-  for (size_t at = 0; at < text.size();) {
-    size_t end = at;
-    while (end < text.size() && is_word(text[end])) ++end;
-    const std::string word(text.substr(at, end - at));
-    at = std::max(end, at + 1);
-    const auto found = FindHelper(word);
-    if (!found || std::find(done.begin(), done.end(), word) != done.end()) continue;
-    done.push_back(word);
-    const std::string helper = Expand(*found->first, found->second, wide);
-    AppendHelpers(helper, wide, done, out);
-    out += helper;
-  }
+text::Language::Words Words(const text::Language& language, DType dtype) {
+  text::Language::Words words = {{"$R", language.wide ? "double" : "float"}};
+  if (!IsBlock(dtype)) return words;
+  words.emplace_back("$B", absl::StrCat(Row(dtype).block_elements));
+  words.emplace_back("$S", dtype == DType::kQ8_K ? "16" : "32");
+  words.emplace_back("$G", absl::StrCat(kir::PanelGroup(dtype)));
+  words.emplace_back("$M", kir::HasMinimums(dtype) ? "1" : "0");
+  words.emplace_back("$X", kir::IsKQuant(dtype) ? "1" : "0");
+  return words;
 }
 
 }  // namespace
 
-const char* MemoryType(DType dtype) {
-  switch (dtype) {
-    case DType::kF32: return "float";
-    case DType::kF64: return "double";
-    case DType::kI8: return "int8_t";
-    case DType::kI16: return "int16_t";
-    case DType::kI32: return "int32_t";
-    case DType::kI64: return "int64_t";
-    case DType::kF16: case DType::kBF16: case DType::kU16: return "uint16_t";
-    case DType::kU32: return "uint32_t";
-    case DType::kU64: return "uint64_t";
-    case DType::kU8: case DType::kBool: return "uint8_t";
-    case DType::kQ4_0: case DType::kQ8_0: case DType::kQ4_K: case DType::kQ5_K: case DType::kQ6_K: case DType::kQ8_K:
-      return "uint8_t";
-  }
-  return "";
-}
-
-bool Reserved(std::string_view identifier) {
-  // The headers define macros with capitals (INT64_C, NAN, M_PI); names of one or two letters are free.
-  if (identifier.size() > 2 && absl::ascii_isupper(identifier[0])) return true;
-  auto taken = [](std::string_view word) {
-    return kTaken.find(" " + std::string(word) + " ") != std::string_view::npos;
-  };
-  return identifier.starts_with('_') || FindHelper(identifier) || taken(identifier) ||
-         (identifier.ends_with('f') && taken(identifier.substr(0, identifier.size() - 1)));
+text::Language LanguageOf(bool wide) {
+  return {.name = "C",
+          .types = {"float", "uint16_t", "uint16_t", "double", "int8_t", "int16_t", "int32_t", "int64_t", "uint8_t", "uint16_t",
+                    "uint32_t", "uint64_t", "uint8_t"},
+          .function = Function,
+          .wide = wide,
+          .helpers = kHelpers,
+          .words = Words,
+          .taken = kTaken,
+          .is_taken = IsTaken};
 }
 
 std::string Prelude(std::string_view body, bool wide) {
-  std::string out = R"(#include <math.h>
+  return R"(#include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
@@ -352,10 +237,7 @@ typedef struct quern_args {
 } quern_args;
 #endif
 
-)";
-  std::vector<std::string> done;
-  AppendHelpers(body, wide, done, out);
-  return out;
+)" + text::HelpersFor(LanguageOf(wide), body);
 }
 
 }  // namespace quern::c

@@ -88,8 +88,8 @@ TEST(EmitC, WritesIndicesPlainly) {
   const std::string emitted = FunctionText(text);
   for (const char* line :
        {"= (r * 9 + c) / 4;", "= mod_i64(c, 4);", "= (c + 4) % 4;", "= mod_i64(c, -3);",
-        "= mul_i64(r, INT64_C(4611686018427387904));", "= c - (r - c) - 5;", "= max_i64(c, 2) * (M - r);",
-        "= add_i64(x[r * 9 + (c + 4)], INT64_C(9223372036854775807));"}) {
+        "= mul_i64(r, 4611686018427387904L);", "= c - (r - c) - 5;", "= max_i64(c, 2) * (M - r);",
+        "= add_i64(x[r * 9 + (c + 4)], 9223372036854775807L);"}) {
     EXPECT_THAT(emitted, HasSubstr(line));
   }
   const Status status = CheckKernelThroughC(Parse(text), {{"M", 5}}, 1);
@@ -107,6 +107,19 @@ TEST(EmitC, TakesBoundsOnce) {
     }
   })");
   const Status status = CheckKernelThroughC(kernel, {{"M", 5}}, 1);
+  EXPECT_TRUE(status.ok()) << status.message();
+}
+
+// 2^60 + 2^52 + 1 and 2^63 + 2^55 + 1: a double loses the 1, and half way goes to even.
+TEST(EmitC, RoundsLongIntegersOnce) {
+  const kir::Kernel kernel = Parse(R"(kernel k (y : bf16[3] out) {
+    grid r in 0..1 {
+      y[0] = cast<bf16>(r + 1157425104234217473)
+      y[1] = cast<bf16>(r - 1157425104234217473)
+      y[2] = cast<bf16>(9259400833873739777u64)
+    }
+  })");
+  const Status status = CheckKernelThroughC(kernel, {}, 1);
   EXPECT_TRUE(status.ok()) << status.message();
 }
 
