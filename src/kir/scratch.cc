@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "kir/symbols.h"
 #include "kir/tile_op.h"
+#include "kir/walk.h"
 
 namespace quern::kir {
 namespace {
@@ -34,15 +35,6 @@ Extent Aligned(const Extent& bytes, const SymbolRanges& ranges) {
 }
 
 using Types = std::map<std::string, BufferType, std::less<>>;
-
-// The bodies of a statement, for walks that do not care which.
-std::vector<const Block*> Bodies(const Stmt& stmt) {
-  if (const auto* loop = std::get_if<Loop>(&stmt.node)) return {&loop->body};
-  if (const auto* map = std::get_if<Map>(&stmt.node)) return {&map->body};
-  if (const auto* branch = std::get_if<If>(&stmt.node)) return {&branch->then_body, &branch->else_body};
-  if (const auto* pipeline = std::get_if<Pipeline>(&stmt.node)) return {&pipeline->fetch, &pipeline->use};
-  return {};
-}
 
 void CollectTypes(const Block& block, Types& types) {
   for (const StmtRef& stmt : block) {

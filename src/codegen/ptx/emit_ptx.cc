@@ -55,14 +55,14 @@ Status Emitter::Run(const std::string& symbol) {
     if (type.layout != (IsBlock(type.dtype) ? kir::Layout::kBlocks : kir::Layout::kRow)) Unimplemented(kir::Print(type));
     Buffer buffer{function_->getArg(static_cast<unsigned>(i)), type.dtype, {}, kernel_.params[i].align};
     for (const Extent& dim : type.dims) buffer.dims.push_back(FromExtent(dim));
-    if (!type.dims.empty()) buffer.multiple = MultipleOf(type.dims.back());
+    if (!type.dims.empty()) buffer.multiple = kir::MultipleOf(type.dims.back());
     names_[kernel_.params[i].name] = {.buffer = static_cast<int>(buffers_.size())};
     buffers_.push_back(std::move(buffer));
   }
   if (!status_.ok()) return status_;
   thread_ = b_.CreateZExt(b_.CreateIntrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x, {}, {}), b_.getInt64Ty());
   EmitGrid();
-  CountStages(kernel_.body);
+  CountStages();
   FindCores(kernel_.body, false);
   Block(kernel_.body);
   b_.CreateRetVoid();
@@ -188,7 +188,7 @@ void Emitter::Emit(const kir::Alloc& alloc) {
     if (!dim.is_constant()) return Fail("a shared alloc without a constant size");
     count *= static_cast<uint64_t>(dim.constant());
     buffer.dims.push_back(I64(dim.constant()));
-    buffer.multiple = MultipleOf(dim);
+    buffer.multiple = kir::MultipleOf(dim);
   }
   if (alloc.space != kir::Space::kShared || alloc.type.layout != kir::Layout::kRow) return Unimplemented("alloc " + alloc.name);
   buffer.bytes = (static_cast<int64_t>(count) * ScalarBytes(alloc.type.dtype) + 127) / 128 * 128;

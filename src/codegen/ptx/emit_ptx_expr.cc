@@ -2,6 +2,7 @@
 // they are stored or cast.
 #include "base/check.h"
 #include "codegen/llvm/operators.h"
+#include "codegen/ptx/block_reader.h"
 #include "codegen/ptx/emitter.h"
 #include "llvm/IR/Intrinsics.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
@@ -209,6 +210,47 @@ llvm::Value* Emitter::FloatOperator(Op op, DType dtype, const std::vector<llvm::
   if (op == Op::kFma) return b_.CreateIntrinsic(llvm::Intrinsic::fma, {type}, args);
   if (op == Op::kExp2 && dtype != DType::kF64) return b_.CreateIntrinsic(llvm::Intrinsic::nvvm_ex2_approx_f, {}, args);
   return Called(op, dtype == DType::kF64 ? dtype : DType::kF32, args);
+}
+
+// The element at `index` with the last coordinate `run + at`, run a multiple of 8 and at below 8.
+llvm::Value* Emitter::Decoded(const Buffer& buffer, const std::vector<llvm::Value*>& index, llvm::Value* run, llvm::Value* at) {
+  const DTypeRow& format = Row(buffer.dtype);
+  const unsigned shift = llvm::Log2_32(static_cast<uint32_t>(format.block_elements));
+  // Blocks before this one, in a buffer whose rows are blocks end to end.
+  llvm::Value* rows = I64(0);
+  for (size_t d = 0; d + 1 < index.size(); ++d) rows = b_.CreateNSWAdd(b_.CreateNSWMul(rows, buffer.dims[d]), index[d]);
+  llvm::Value* blocks = b_.CreateNSWAdd(b_.CreateNSWMul(rows, b_.CreateLShr(buffer.dims.back(), shift)), b_.CreateLShr(run, shift));
+  llvm::Value* base = b_.CreateInBoundsGEP(b_.getInt8Ty(), buffer.pointer, b_.CreateNSWMul(blocks, I64(format.block_bytes)));
+  llvm::Value* inside = b_.CreateTrunc(b_.CreateAnd(run, I64(format.block_elements - 8)), b_.getInt32Ty());
+  llvm::Value* element = DecodedElement(b_, buffer.dtype, base, inside, b_.CreateTrunc(at, b_.getInt32Ty()), buffer.align);
+  if (element == nullptr) Unimplemented("decode of " + std::string(quern::Name(buffer.dtype)));
+  return element == nullptr ? llvm::Constant::getNullValue(b_.getFloatTy()) : element;
+}
+
+llvm::Value* Emitter::DecodeOf(const kir::Decode& decode) {
+  const auto found = names_.find(decode.buffer);
+  std::vector<llvm::Value*> index;
+  for (const kir::ExprRef& at : decode.index) index.push_back(Value(at));
+  if (found == names_.end() || found->second.buffer < 0) Fail(decode.buffer + " is no buffer");
+  if (!status_.ok()) return llvm::Constant::getNullValue(b_.getFloatTy());
+  const Buffer buffer = buffers_[found->second.buffer];
+  if (MultipleOf(decode.index.back()) >= 8) return Decoded(buffer, index, index.back(), I64(0));
+  // k + u, as loops over runs of eight write it.
+  const auto* apply = std::get_if<kir::Apply>(&decode.index.back()->node);
+  if (apply != nullptr && apply->op == kir::Op::kAdd && MultipleOf(apply->args[0]) >= 8) {
+    llvm::Value* run = Value(apply->args[0]);
+    llvm::Value* at = Value(apply->args[1]);
+    const auto* constant = llvm::dyn_cast<llvm::ConstantInt>(at);
+    if (constant != nullptr && constant->getZExtValue() < 8) return Decoded(buffer, index, run, at);
+  }
+  return Decoded(buffer, index, b_.CreateAnd(index.back(), I64(-8)), b_.CreateAnd(index.back(), I64(7)));
+}
+
+int64_t Emitter::MultipleOf(const kir::ExprRef& expr) const {
+  return kir::MultipleOf(expr, [this](const std::string& name) {
+    const auto found = names_.find(name);
+    return found == names_.end() ? 1 : found->second.multiple;
+  });
 }
 
 }  // namespace quern::ptx

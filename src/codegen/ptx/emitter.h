@@ -13,6 +13,7 @@
 
 #include "codegen/ptx/math.h"
 #include "kir/kir.h"
+#include "kir/multiple.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/Module.h"
 
@@ -48,14 +49,12 @@ class Emitter {
     int element = -1;      // inside a map: the slot that a tile's bare name stands for
   };
   using Names = std::map<std::string, Name>;
-  // A slice: where it starts, and its ranged dimensions before and after clipping.
+  // A slice: where it starts, and its ranged dimensions.
   struct Region {
     Buffer buffer;
-    std::vector<llvm::Value*> starts, asked, live;  // starts of all dimensions, sizes of ranged ones
-    std::vector<int> ranged;
-    bool rows = false;   // the last ranged dimension is that of neighbours in memory,
-    int64_t apart = 1;   // each row starts a multiple of this in, and
-    int64_t whole = 1;   // is a multiple of this long, clipped or not: powers of two, in elements
+    std::vector<llvm::Value*> starts, asked;  // of all dimensions; sizes of ranged ones
+    std::vector<size_t> ranged;
+    int64_t apart = 1;   // a power of two that divides where its rows begin, in elements
   };
 
   // ---- emit_ptx.cc
@@ -85,19 +84,9 @@ class Emitter {
   void Emit(const kir::Pack&) { Unimplemented("a pack"); }
   void Emit(const kir::Prefetch&) {}
   void Emit(const kir::Barrier&) { BlockBarrier(); }
-  void Emit(const kir::Copy& copy) { EmitCopy(copy, false); }
+  void Emit(const kir::Copy& copy);
   void Emit(const kir::Pipeline& pipeline);
   void Emit(const kir::Shuffle& shuffle);
-
-  // ---- emit_ptx_mma.cc
-  llvm::Value* FragmentBase(const Region& region, llvm::Value* row, llvm::Value* column);
-  llvm::Value* FragmentAt(llvm::Value* base, const Region& region, int64_t row, int64_t column);
-  void MultiplyByWarp(const TileValue& tile, const Region& x, const Region& w, int64_t depth, bool f16);
-
-  // ---- emit_ptx_group.cc
-  void FindCores(const kir::Block& block, bool in_group);
-  void FenceForGroups();
-  void MultiplyByGroup(const TileValue& tile, const Region& x, const Region& w, int64_t depth, bool f16);
 
   // ---- emit_ptx_expr.cc
   llvm::Value* Value(const kir::ExprRef& expr);
@@ -114,24 +103,18 @@ class Emitter {
   llvm::Value* LoadFrom(const kir::Load& load, DType dtype);
   llvm::AllocaInst* TileSlot(const TileValue& tile, const std::vector<llvm::Value*>& index);
 
-  // ---- emit_ptx_copy.cc
-  void BlockBarrier();
-  Region Cut(const kir::Slice& slice);
-  void EmitCopy(const kir::Copy& copy, bool async);
-  int64_t RunOf(const Region& dst, const Region& src);
-  void CopyRun(const Region& dst, const Region& src, const std::vector<llvm::Value*>& at, llvm::Value* live, int64_t run, bool async);
-  llvm::Value* Converted(const Buffer& from, const std::vector<llvm::Value*>& index, int64_t run, DType to);
-  void CountStages(const kir::Block& block);
-
-  // ---- emit_ptx_decode.cc
   llvm::Value* Decoded(const Buffer& buffer, const std::vector<llvm::Value*>& index, llvm::Value* run, llvm::Value* at);
   llvm::Value* DecodeOf(const kir::Decode& decode);
-  // A power of two that divides the value, at most this.
-  static constexpr int64_t kMostMultiple = 1 << 20;
+  // A power of two that divides the value, and what divides low, low + step, ...
   int64_t MultipleOf(const kir::ExprRef& expr) const;
-  static int64_t MultipleOf(const Extent& extent);
-  // What divides low, low + step, ...
-  int64_t Stride(const kir::ExprRef& low, int64_t step) const { return std::min(MultipleOf(low), step & -step); }
+  int64_t Stride(const kir::ExprRef& low, int64_t step) const { return std::min(MultipleOf(low), kir::MultipleOf(step)); }
+
+  // ---- emit_ptx_block.cc
+  void BlockBarrier();
+  Region Cut(const kir::Slice& slice);
+  llvm::Value* Converted(const Buffer& from, const std::vector<llvm::Value*>& index, int64_t run, DType to);
+  void CountStages();
+  void FindCores(const kir::Block& block, bool in_group);
 
   const kir::Kernel& kernel_;
   llvm::Module& module_;
@@ -143,6 +126,7 @@ class Emitter {
   const bool groups_;
   int64_t fragments_ = 0;          // registers of a lane for the tiles of warps
   int together_ = 1;               // threads that run this as one: one, a warp or a group
+  bool async_ = false;             // copies are those of a pipeline
   bool fetched_ = false;           // something is under way that wait_group waits for
   std::map<std::string, int> stages_;  // of each alloc that pipelines fetch into
   std::set<std::string> cores_;        // allocs that groups multiply from

@@ -3,6 +3,7 @@
 #include <map>
 
 #include "absl/strings/str_cat.h"
+#include "codegen/copy_runs.h"
 #include "codegen/ptx/emit_ptx.h"
 #include "codegen/ptx/emitter.h"
 #include "llvm/IR/IntrinsicInst.h"
@@ -23,6 +24,8 @@ void LLVMInitializeNVPTXAsmPrinter();
 
 namespace quern::ptx {
 namespace {
+
+constexpr int64_t kRunBytes = 16;  // that a thread loads or stores at once
 
 StatusOr<std::unique_ptr<llvm::TargetMachine>> MakeMachine(const codegen::DeviceTarget& target) {
   static const bool initialised = [] {
@@ -106,7 +109,8 @@ StatusOr<codegen::DeviceModule> EmitPtx(std::span<const kir::Kernel> kernels, st
     if (shape.threads == 0) {
       return absl::InvalidArgumentError(absl::StrFormat("kernel %s is not scheduled for blocks of threads", kernels[i].name));
     }
-    QUERN_RETURN_IF_ERROR(Emitter(kernels[i], module, math, shape.threads, target.facts.group_products).Run(symbols[i]));
+    const kir::Kernel kernel = codegen::WriteOutCopies(kernels[i], shape.threads, kRunBytes);
+    QUERN_RETURN_IF_ERROR(Emitter(kernel, module, math, shape.threads, target.facts.group_products).Run(symbols[i]));
     made.kernels.push_back({.symbol = symbols[i], .threads = shape.threads});
   }
   std::string error;

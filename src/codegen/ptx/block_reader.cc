@@ -1,13 +1,9 @@
-// Elements of @blocks as f32, in the arithmetic of kir/decode.cc, by one thread.
-//
 // Bytes are read as parts of aligned words, and all but the place in a run of eight neighbours is computed from the run: a thread
 // which decodes k, k+1, ... k+7 of a row, k a multiple of 8, loads each word and makes each scale once, because LLVM finds what
-// is written alike. (The CPU's decoder gathers bytes by lanes, and
-// computes on i64: another shape, so the two share no code.)
-#include <numeric>
+// is written alike. (The CPU's decoder gathers bytes by lanes, and computes on i64: another shape, so the two share no code.)
+#include "codegen/ptx/block_reader.h"
 
-#include "codegen/ptx/emitter.h"
-#include "kir/decode.h"
+#include <numeric>
 
 namespace quern::ptx {
 namespace {
@@ -102,68 +98,17 @@ struct BlockReader {
 
 }  // namespace
 
-// The element at `index` with the last coordinate `run + at`, run a multiple of 8 and at below 8.
-llvm::Value* Emitter::Decoded(const Buffer& buffer, const std::vector<llvm::Value*>& index, llvm::Value* run, llvm::Value* at) {
-  const DTypeRow& format = Row(buffer.dtype);
-  const unsigned shift = llvm::Log2_32(static_cast<uint32_t>(format.block_elements));
-  // Blocks before this one, in a buffer whose rows are blocks end to end.
-  llvm::Value* rows = I64(0);
-  for (size_t d = 0; d + 1 < index.size(); ++d) rows = b_.CreateNSWAdd(b_.CreateNSWMul(rows, buffer.dims[d]), index[d]);
-  llvm::Value* blocks = b_.CreateNSWAdd(b_.CreateNSWMul(rows, b_.CreateLShr(buffer.dims.back(), shift)), b_.CreateLShr(run, shift));
-  llvm::Value* base = b_.CreateInBoundsGEP(b_.getInt8Ty(), buffer.pointer, b_.CreateNSWMul(blocks, I64(format.block_bytes)));
-  BlockReader reader{b_, base, b_.CreateTrunc(b_.CreateAnd(run, I64(format.block_elements - 8)), b_.getInt32Ty()),
-                     b_.CreateTrunc(at, b_.getInt32Ty()), static_cast<unsigned>(std::gcd(std::gcd(format.block_bytes, 4), buffer.align))};
-  switch (buffer.dtype) {
+llvm::Value* DecodedElement(llvm::IRBuilder<>& b, DType format, llvm::Value* block, llvm::Value* run, llvm::Value* at, int align) {
+  BlockReader reader{b, block, run, at, static_cast<unsigned>(std::gcd(std::gcd(Row(format).block_bytes, 4), align))};
+  switch (format) {
     case DType::kQ8_0: return reader.Q8_0();
     case DType::kQ4_0: return reader.Q4_0();
     case DType::kQ4_K: return reader.WithMinimum(false);
     case DType::kQ5_K: return reader.WithMinimum(true);
     case DType::kQ6_K: return reader.Q6_K();
     case DType::kQ8_K: return reader.Q8_K();
-    default: break;
+    default: return nullptr;
   }
-  Unimplemented("decode of " + std::string(quern::Name(buffer.dtype)));
-  return llvm::Constant::getNullValue(b_.getFloatTy());
-}
-
-llvm::Value* Emitter::DecodeOf(const kir::Decode& decode) {
-  const auto found = names_.find(decode.buffer);
-  std::vector<llvm::Value*> index;
-  for (const kir::ExprRef& at : decode.index) index.push_back(Value(at));
-  if (found == names_.end() || found->second.buffer < 0) Fail(decode.buffer + " is no buffer");
-  if (!status_.ok()) return llvm::Constant::getNullValue(b_.getFloatTy());
-  const Buffer buffer = buffers_[found->second.buffer];
-  if (MultipleOf(decode.index.back()) >= 8) return Decoded(buffer, index, index.back(), I64(0));
-  // k + u, as loops over runs of eight write it.
-  const auto* apply = std::get_if<kir::Apply>(&decode.index.back()->node);
-  if (apply != nullptr && apply->op == kir::Op::kAdd && MultipleOf(apply->args[0]) >= 8) {
-    llvm::Value* run = Value(apply->args[0]);
-    llvm::Value* at = Value(apply->args[1]);
-    const auto* constant = llvm::dyn_cast<llvm::ConstantInt>(at);
-    if (constant != nullptr && constant->getZExtValue() < 8) return Decoded(buffer, index, run, at);
-  }
-  return Decoded(buffer, index, b_.CreateAnd(index.back(), I64(-8)), b_.CreateAnd(index.back(), I64(7)));
-}
-
-int64_t Emitter::MultipleOf(const Extent& extent) {
-  int64_t multiple = kMostMultiple;
-  for (const Extent::Term& term : extent.terms()) multiple = std::min(multiple, term.coefficient & -term.coefficient);
-  return multiple;
-}
-
-int64_t Emitter::MultipleOf(const kir::ExprRef& expr) const {
-  if (const auto* constant = std::get_if<kir::Const>(&expr->node)) {
-    return constant->integer == 0 ? kMostMultiple : std::min(kMostMultiple, constant->integer & -constant->integer);
-  }
-  if (const auto* ref = std::get_if<kir::NameRef>(&expr->node)) {
-    const auto found = names_.find(ref->name);
-    return found == names_.end() ? 1 : found->second.multiple;
-  }
-  const auto* apply = std::get_if<kir::Apply>(&expr->node);
-  if (apply == nullptr || IsFloat(expr->dtype)) return 1;
-  if (apply->op == kir::Op::kMul) return std::min(kMostMultiple, MultipleOf(apply->args[0]) * MultipleOf(apply->args[1]));
-  const bool both = apply->op == kir::Op::kAdd || apply->op == kir::Op::kSub || apply->op == kir::Op::kMin || apply->op == kir::Op::kMax;
-  return both ? std::min(MultipleOf(apply->args[0]), MultipleOf(apply->args[1])) : 1;
 }
 
 }  // namespace quern::ptx

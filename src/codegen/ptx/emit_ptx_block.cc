@@ -1,47 +1,32 @@
-// Copies, which all threads of the block share out, and the pipelines that fetch by them.
-//
-// A thread takes runs of neighbours: of 16 bytes where the rows are known to start and end at multiples of that, of eight elements
-// of blocks, which share their scales, else single elements. Neighbouring threads take neighbouring runs.
+// What the threads of a block do with memory that they share: barriers, copies, pipelines, products of warps and groups.
 //
 // A pipeline of s stages has s buffers: before iteration n is used, the fetch of n + s - 1 starts, into the buffer that iteration
 // n - 1 has left. One barrier an iteration then is both: what was fetched for n is there, and n - 1 is done with.
 #include <algorithm>
 
+#include "codegen/copy_runs.h"
 #include "codegen/ptx/emitter.h"
+#include "codegen/ptx/products.h"
+#include "kir/walk.h"
 #include "llvm/IR/Intrinsics.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
 
 namespace quern::ptx {
 namespace {
 
-// Runs of a thread that are written out rather than looped over.
-constexpr int64_t kUnrolled = 8;
-
-bool IsConstant(llvm::Value* value, int64_t& constant) {
-  const auto* known = llvm::dyn_cast<llvm::ConstantInt>(value);
-  if (known != nullptr) constant = known->getSExtValue();
-  return known != nullptr;
-}
-
-// Whether something in `block` may write `buffer`, as far as names tell.
-bool Writes(const kir::Block& block, const std::string& buffer) {
-  return std::any_of(block.begin(), block.end(), [&](const kir::StmtRef& stmt) {
-    if (const auto* loop = std::get_if<kir::Loop>(&stmt->node)) return Writes(loop->body, buffer);
-    if (const auto* map = std::get_if<kir::Map>(&stmt->node)) return Writes(map->body, buffer);
-    if (const auto* store = std::get_if<kir::Store>(&stmt->node)) return store->buffer == buffer;
-    if (const auto* copy = std::get_if<kir::Copy>(&stmt->node)) return copy->dst.buffer == buffer;
-    if (const auto* branch = std::get_if<kir::If>(&stmt->node)) {
-      return Writes(branch->then_body, buffer) || Writes(branch->else_body, buffer);
-    }
-    const auto* pipeline = std::get_if<kir::Pipeline>(&stmt->node);
-    return pipeline != nullptr && (Writes(pipeline->fetch, buffer) || Writes(pipeline->use, buffer));
+std::vector<const kir::Copy*> Fetched(const kir::Pipeline& pipeline) {
+  std::vector<const kir::Copy*> copies;
+  kir::Any(pipeline.fetch, [&](const kir::Stmt& stmt) {
+    if (const auto* copy = std::get_if<kir::Copy>(&stmt.node)) copies.push_back(copy);
+    return false;
   });
+  return copies;
 }
 
 }  // namespace
 
 void Emitter::BlockBarrier() {
-  FenceForGroups();
+  if (!cores_.empty()) FenceForGroups(b_);
   b_.CreateIntrinsic(llvm::Intrinsic::nvvm_barrier0, {}, {});
 }
 
@@ -56,92 +41,29 @@ Emitter::Region Emitter::Cut(const kir::Slice& slice) {
   const size_t rank = region.buffer.dims.size();
   for (size_t d = 0; d < rank; ++d) {
     const kir::SliceDim dim = slice.dims.empty() ? kir::SliceDim{} : slice.dims[d];
-    llvm::Value* start = dim.start == nullptr ? I64(0) : Value(dim.start);
-    region.starts.push_back(start);
+    region.starts.push_back(dim.start == nullptr ? I64(0) : Value(dim.start));
+    if (d + 1 == rank) region.apart = dim.start == nullptr ? kir::kMostMultiple : MultipleOf(dim.start);
     if (dim.start != nullptr && dim.extent == nullptr) continue;
-    llvm::Value* rest = b_.CreateNSWSub(region.buffer.dims[d], start);
-    llvm::Value* asked = dim.extent == nullptr ? rest : Value(dim.extent);
-    region.ranged.push_back(static_cast<int>(d));
-    region.asked.push_back(asked);
-    int64_t most = 0, room = 0;
-    const bool known = IsConstant(asked, most) && IsConstant(rest, room);
-    region.live.push_back(known ? I64(std::min(most, room)) : b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, asked, rest));
-    if (d + 1 < rank) continue;
-    const int64_t first = dim.start == nullptr ? kMostMultiple : MultipleOf(dim.start);
-    region.rows = true;
-    region.apart = rank == 1 ? first : std::min(first, region.buffer.multiple);
-    region.whole = std::min(first, region.buffer.multiple);
-    if (dim.extent != nullptr) region.whole = std::min(region.whole, MultipleOf(dim.extent));
+    region.ranged.push_back(d);
+    region.asked.push_back(dim.extent == nullptr ? b_.CreateNSWSub(region.buffer.dims[d], region.starts[d]) : Value(dim.extent));
   }
+  if (rank > 1) region.apart = std::min(region.apart, region.buffer.multiple);
   return region;
 }
 
-// Neighbours that a thread takes at once.
-int64_t Emitter::RunOf(const Region& dst, const Region& src) {
-  if (!dst.rows || !src.rows) return 1;
-  // Decoding shares scales also where what it gives is stored one by one.
-  if (IsBlock(src.buffer.dtype)) return std::min({dst.whole, src.apart, src.whole}) >= 8 ? 8 : 1;
-  return std::min<int64_t>({dst.apart, dst.whole, src.apart, src.whole, 16 / ScalarBytes(dst.buffer.dtype)});
-}
-
-void Emitter::EmitCopy(const kir::Copy& copy, bool async) {
+// One run, or zeros where that is outside.
+void Emitter::Emit(const kir::Copy& copy) {
   const Region dst = Cut(copy.dst), src = Cut(copy.src);
   if (!status_.ok()) return;
-  const int64_t run = RunOf(dst, src);
-  const size_t rank = dst.ranged.size();
-  // In runs: those of the block, and of a row.
-  int64_t total = 1;
-  bool constant = true;
-  std::vector<llvm::Value*> sizes = dst.live;
-  for (size_t r = 0; r < rank; ++r) {
-    if (r + 1 == rank && run > 1) sizes[r] = b_.CreateUDiv(sizes[r], I64(run), "", true);
-    int64_t size = 0;
-    constant = constant && IsConstant(sizes[r], size) && size < (1 << 20) && total < (1 << 20);
-    total *= constant ? size : 1;
-  }
-  llvm::Type* type = constant ? b_.getInt32Ty() : b_.getInt64Ty();
-  auto one = [&](llvm::Value* number) {
-    std::vector<llvm::Value*> at(rank);
-    llvm::Value* live = b_.getTrue();
-    llvm::Value* rest = number;
-    for (size_t r = rank; r-- > 0;) {
-      llvm::Value* size = b_.CreateTrunc(sizes[r], type);
-      at[r] = b_.CreateZExt(r == 0 ? rest : b_.CreateURem(rest, size), b_.getInt64Ty());
-      if (r > 0) rest = b_.CreateUDiv(rest, size);
-      if (r + 1 == rank && run > 1) at[r] = b_.CreateNSWMul(at[r], I64(run));
-      int64_t room = 0, given = 0;
-      const bool always = IsConstant(dst.live[r], room) && IsConstant(src.live[r], given) && given >= room;
-      if (!always) live = b_.CreateAnd(live, b_.CreateICmpSLT(at[r], src.live[r]));
-    }
-    CopyRun(dst, src, at, live, run, async);
-  };
-  llvm::Value* thread = b_.CreateTrunc(thread_, type);
-  if (constant && total <= kUnrolled * threads_) {
-    for (int64_t first = 0; first < total; first += threads_) {
-      llvm::Value* number = b_.CreateAdd(thread, llvm::ConstantInt::get(type, static_cast<uint64_t>(first)), "", true, true);
-      if (first + threads_ <= total) one(number);
-      else Guarded(b_.CreateICmpULT(number, llvm::ConstantInt::get(type, static_cast<uint64_t>(total))), [&] { one(number); });
-    }
-    return;
-  }
-  llvm::Value* count = I64(1);
-  for (llvm::Value* size : sizes) count = b_.CreateNSWMul(count, size);
-  LoopOver(thread_, count, I64(threads_), [&](llvm::Value* number) { one(b_.CreateTrunc(number, type)); });
-}
-
-// One run from `at` on, or zeros where that is not live: a run is live as a whole.
-void Emitter::CopyRun(const Region& dst, const Region& src, const std::vector<llvm::Value*>& at, llvm::Value* live, int64_t run,
-                      bool async) {
-  std::vector<llvm::Value*> from = src.starts, to = dst.starts;
-  for (size_t r = 0; r < at.size(); ++r) {
-    to[dst.ranged[r]] = b_.CreateNSWAdd(to[dst.ranged[r]], at[r]);
-    from[src.ranged[r]] = b_.CreateNSWAdd(from[src.ranged[r]], at[r]);
-  }
+  const codegen::CopiedRun of = codegen::RunOf(copy);
+  const int64_t run = of.length;
+  llvm::Value* live = of.inside == nullptr ? nullptr : Value(of.inside);
+  const std::vector<llvm::Value*>&from = src.starts, &to = dst.starts;
   llvm::Value* target = Address(dst.buffer, to);
   const bool same = src.buffer.dtype == dst.buffer.dtype;
   const int64_t element = ScalarBytes(dst.buffer.dtype), bytes = run * element;
   const bool spaces = dst.buffer.pointer->getType()->getPointerAddressSpace() == 3 && src.buffer.pointer->getType()->getPointerAddressSpace() == 1;
-  if (async && same && spaces && bytes >= 4 && src.buffer.align >= bytes) {
+  if (async_ && same && spaces && bytes >= 4 && src.buffer.align >= bytes) {
     const llvm::Intrinsic::ID id = bytes == 16 ? llvm::Intrinsic::nvvm_cp_async_cg_shared_global_16_s
                                    : bytes == 8 ? llvm::Intrinsic::nvvm_cp_async_ca_shared_global_8_s
                                                 : llvm::Intrinsic::nvvm_cp_async_ca_shared_global_4_s;
@@ -149,8 +71,7 @@ void Emitter::CopyRun(const Region& dst, const Region& src, const std::vector<ll
                                     : bytes == 8 ? llvm::Intrinsic::nvvm_cp_async_ca_shared_global_8
                                                  : llvm::Intrinsic::nvvm_cp_async_ca_shared_global_4;
     llvm::Value* source = Address(src.buffer, from);
-    const auto* known = llvm::dyn_cast<llvm::ConstantInt>(live);
-    if (known != nullptr && known->isOne()) {
+    if (live == nullptr) {
       b_.CreateIntrinsic(all, {}, {target, source});
     } else {
       // Bytes that are not read become zeros.
@@ -168,11 +89,7 @@ void Emitter::CopyRun(const Region& dst, const Region& src, const std::vector<ll
   };
   const llvm::Align rows(static_cast<uint64_t>(std::min<int64_t>({bytes, dst.buffer.align, dst.apart * element, 16})));
   auto write = [&](llvm::Value* value) { b_.CreateAlignedStore(value, target, rows); };
-  const auto* known = llvm::dyn_cast<llvm::ConstantInt>(live);
-  if (known != nullptr && known->isOne()) {
-    write(read());
-    return;
-  }
+  if (live == nullptr) return write(read());
   llvm::AllocaInst* slot = nullptr;
   llvm::Instruction* before = b_.CreateAlloca(b_.getInt8Ty());  // marks where the zero goes, once the type is known
   Guarded(live, [&] {
@@ -223,18 +140,30 @@ llvm::Value* Emitter::Converted(const Buffer& from, const std::vector<llvm::Valu
   return all;
 }
 
-void Emitter::CountStages(const kir::Block& block) {
+// Buffers of which groups multiply. Only copies and products know where elements of these lie, so no layout of theirs is seen from
+// outside.
+void Emitter::FindCores(const kir::Block& block, bool in_group) {
   for (const kir::StmtRef& stmt : block) {
-    if (const auto* loop = std::get_if<kir::Loop>(&stmt->node)) CountStages(loop->body);
-    if (const auto* branch = std::get_if<kir::If>(&stmt->node)) CountStages(branch->then_body), CountStages(branch->else_body);
-    const auto* pipeline = std::get_if<kir::Pipeline>(&stmt->node);
-    if (pipeline == nullptr) continue;
-    for (const kir::StmtRef& fetch : pipeline->fetch) {
-      int& stages = stages_[std::get<kir::Copy>(fetch->node).dst.buffer];
-      stages = std::max(stages, pipeline->stages);
+    if (const auto* loop = std::get_if<kir::Loop>(&stmt->node)) {
+      FindCores(loop->body, loop->kind == kir::LoopKind::kThread ? loop->level == kir::ThreadLevel::kGroup : in_group);
+    } else if (const auto* branch = std::get_if<kir::If>(&stmt->node)) {
+      FindCores(branch->then_body, in_group);
+      FindCores(branch->else_body, in_group);
+    } else if (const auto* pipeline = std::get_if<kir::Pipeline>(&stmt->node)) {
+      FindCores(pipeline->use, in_group);
+    } else if (const auto* call = std::get_if<kir::TileCall>(&stmt->node); call != nullptr && in_group) {
+      for (const kir::Slice& slice : call->operands) cores_.insert(slice.buffer);
     }
-    CountStages(pipeline->use);
   }
+}
+
+void Emitter::CountStages() {
+  kir::Any(kernel_.body, [this](const kir::Stmt& stmt) {
+    const auto* pipeline = std::get_if<kir::Pipeline>(&stmt.node);
+    if (pipeline == nullptr) return false;
+    for (const kir::Copy* copy : Fetched(*pipeline)) stages_[copy->dst.buffer] = std::max(stages_[copy->dst.buffer], pipeline->stages);
+    return false;
+  });
 }
 
 void Emitter::Emit(const kir::Pipeline& pipeline) {
@@ -243,31 +172,30 @@ void Emitter::Emit(const kir::Pipeline& pipeline) {
   llvm::Value* low = Value(pipeline.low);
   llvm::Value* high = Value(pipeline.high);
   // What is computed in `use` cannot be fetched ahead of it.
-  std::vector<int> staged;
+  std::set<int> staged;
   bool ahead = pipeline.stages > 1;
-  for (const kir::StmtRef& stmt : pipeline.fetch) {
-    const auto& copy = std::get<kir::Copy>(stmt->node);
-    staged.push_back(names_[copy.dst.buffer].buffer);
-    ahead = ahead && !Writes(pipeline.use, copy.src.buffer);
+  for (const kir::Copy* copy : Fetched(pipeline)) {
+    staged.insert(names_[copy->dst.buffer].buffer);
+    ahead = ahead && !kir::Writes(pipeline.use, copy->src.buffer);
     for (const kir::Param& param : kernel_.params) {
-      if (param.inplace == copy.src.buffer) ahead = ahead && !Writes(pipeline.use, param.name);
+      if (param.inplace == copy->src.buffer) ahead = ahead && !kir::Writes(pipeline.use, param.name);
     }
   }
-  std::sort(staged.begin(), staged.end());
-  staged.erase(std::unique(staged.begin(), staged.end()), staged.end());
   auto in_stage = [&](llvm::Value* stage, const auto& body) {
-    std::vector<llvm::Value*> pointers;
+    std::map<int, llvm::Value*> pointers;
     for (int buffer : staged) {
       llvm::Value*& pointer = buffers_[buffer].pointer;
-      pointers.push_back(pointer);
+      pointers[buffer] = pointer;
       pointer = b_.CreateInBoundsGEP(b_.getInt8Ty(), pointer, b_.CreateNSWMul(b_.CreateZExt(stage, b_.getInt64Ty()), I64(buffers_[buffer].bytes)));
     }
     body();
-    for (size_t i = 0; i < staged.size(); ++i) buffers_[staged[i]].pointer = pointers[i];
+    for (const auto& [buffer, pointer] : pointers) buffers_[buffer].pointer = pointer;
   };
   auto fetch = [&](llvm::Value* i) {
     names_[pipeline.index] = {.value = i, .multiple = multiple};
-    for (const kir::StmtRef& stmt : pipeline.fetch) EmitCopy(std::get<kir::Copy>(stmt->node), true);
+    async_ = true;
+    Block(pipeline.fetch);
+    async_ = false;
   };
   auto use = [&](llvm::Value* i) {
     names_[pipeline.index] = {.value = i, .multiple = multiple};
@@ -316,6 +244,45 @@ void Emitter::Emit(const kir::Pipeline& pipeline) {
   }
   fetched_ = fetched;
   names_ = outer;
+}
+
+void Emitter::Emit(const kir::TileCall& call) {
+  Product product;
+  product.f16 = call.op == "mma_f16";
+  if ((!product.f16 && call.op != "mma_bf16") || together_ == 1) return Unimplemented("the tile op " + call.op);
+  const TileValue& tile = tiles_[names_[call.tiles[0]].tile];
+  product.sums = tile.slots;
+  product.rows = tile.dims[0];
+  product.columns = tile.dims[1];
+  bool whole = true;
+  auto operand = [&](const kir::Slice& slice, int64_t rows) -> SharedRows {
+    const Region region = Cut(slice);
+    if (!status_.ok()) return {};
+    const auto* pitch = llvm::dyn_cast<llvm::ConstantInt>(region.buffer.dims.back());
+    const auto constant = [](llvm::Value* value) {
+      const auto* known = llvm::dyn_cast<llvm::ConstantInt>(value);
+      return known == nullptr ? 0 : known->getSExtValue();
+    };
+    const size_t rank = region.buffer.dims.size();
+    whole = whole && region.ranged == std::vector<size_t>{rank - 2, rank - 1} && constant(region.asked[0]) == rows && pitch != nullptr &&
+            region.buffer.pointer->getType()->getPointerAddressSpace() == 3 && region.buffer.core == (together_ > kir::kWarpThreads);
+    if (!whole) return {};
+    product.depth = constant(region.asked[1]);
+    return {Address(region.buffer, region.starts), pitch->getSExtValue(), region.apart};
+  };
+  product.x = operand(call.operands[0], product.rows);
+  product.w = operand(call.operands[1], product.columns);
+  if (!status_.ok()) return;
+  if (!whole || product.depth == 0 || product.depth % 16 != 0 || std::min(product.x.apart, product.w.apart) < 2) {
+    return Unimplemented(call.op + " of slices that are not whole 16 x 16 parts of shared memory");
+  }
+  if (together_ == kir::kWarpThreads) return MultiplyByWarp(b_, b_.CreateAnd(thread_, 31), product);
+  if (!groups_) return Unimplemented("a product of a group of warps, which the machine does not have");
+  auto parts = [](const SharedRows& rows) { return rows.pitch % 8 == 0 && rows.apart >= 8; };
+  if (product.rows != 64 || product.columns > 256 || !parts(product.x) || !parts(product.w)) {
+    return Unimplemented("a product of a group that is not 64 rows by at most 256");
+  }
+  MultiplyByGroup(b_, product);
 }
 
 }  // namespace quern::ptx

@@ -1,0 +1,33 @@
+#include "kir/walk.h"
+
+#include <algorithm>
+
+namespace quern::kir {
+
+std::vector<const Block*> Bodies(const Stmt& stmt) {
+  if (const auto* loop = std::get_if<Loop>(&stmt.node)) return {&loop->body};
+  if (const auto* map = std::get_if<Map>(&stmt.node)) return {&map->body};
+  if (const auto* branch = std::get_if<If>(&stmt.node)) return {&branch->then_body, &branch->else_body};
+  if (const auto* pipeline = std::get_if<Pipeline>(&stmt.node)) return {&pipeline->fetch, &pipeline->use};
+  return {};
+}
+
+bool Any(const Block& block, const std::function<bool(const Stmt&)>& holds) {
+  return std::any_of(block.begin(), block.end(), [&](const StmtRef& stmt) {
+    if (holds(*stmt)) return true;
+    const std::vector<const Block*> bodies = Bodies(*stmt);
+    return std::any_of(bodies.begin(), bodies.end(), [&](const Block* body) { return Any(*body, holds); });
+  });
+}
+
+bool Writes(const Block& block, std::string_view buffer) {
+  return Any(block, [&](const Stmt& stmt) {
+    if (const auto* store = std::get_if<Store>(&stmt.node)) return store->buffer == buffer;
+    if (const auto* copy = std::get_if<Copy>(&stmt.node)) return copy->dst.buffer == buffer;
+    if (const auto* pack = std::get_if<Pack>(&stmt.node)) return pack->dst.buffer == buffer;
+    const auto* call = std::get_if<TileCall>(&stmt.node);
+    return call != nullptr && std::find(call->tiles.begin(), call->tiles.end(), buffer) != call->tiles.end();
+  });
+}
+
+}  // namespace quern::kir
