@@ -25,19 +25,13 @@ bool StoresTo(const kir::Block& block, const std::string& tile) {
 
 }  // namespace
 
-Code Emitter::Lane() const {
-  Code lane = Bounded({absl::StrCat("thread_id % ", kir::kWarpThreads), Level::kProduct}, 0, kir::kWarpThreads - 1);
-  lane.narrow = true;
-  return lane;
-}
-
 void Emitter::BlockBarrier() { Line("threadgroup_barrier(@flags);"); }
 
 // Threadgroup memory is declared in the outermost scope of a kernel.
 std::string Emitter::DeclareShared(std::string_view name, DType dtype, int64_t count) {
   const std::string pointer = Fresh(name);
-  shared_names_.push_back(pointer);
-  absl::StrAppend(&shared_, "  threadgroup ", MemoryType(dtype), " ", pointer, "[", count, "];\n");
+  outer_names_.push_back(pointer);
+  absl::StrAppend(&shared_, "  threadgroup ", MemoryType(language_, dtype), " ", pointer, "[", count, "];\n");
   shared_bytes_ += (count * ScalarBytes(dtype) + 15) / 16 * 16;
   return pointer;
 }
@@ -51,7 +45,7 @@ void Emitter::Emit(const kir::Alloc& alloc) {
     if (!dim.is_constant()) return Fail("a shared alloc without a constant size");
     count *= dim.constant();
   }
-  Define(alloc.name, ViewOf(DeclareShared(alloc.name, alloc.type.dtype, count), Place::kShared, alloc.type));
+  Define(alloc.name, ViewOf(DeclareShared(alloc.name, alloc.type.dtype, count), alloc.type, Place::kShared));
 }
 
 void Emitter::Emit(const kir::Tile& tile) {
@@ -64,7 +58,7 @@ void Emitter::Emit(const kir::Tile& tile) {
   if (tile.type.dtype == DType::kF64) return Unimplemented("a tile of f64");
   const Code init = Value(tile.init);
   const std::string name = Fresh(tile.name);
-  View view = ViewOf(name, in_warp_ ? Place::kMatrices : Place::kThread, tile.type);
+  View view = ViewOf(name, tile.type, in_warp_ ? Place::kMatrices : Place::kThread);
   if (in_warp_) {
     if (dims.size() != 2 || dims[0] % kSide != 0 || dims[1] % kSide != 0 || tile.type.dtype != DType::kF32) {
       return Unimplemented("a warp's tile that is not of 8 x 8 parts of f32");
@@ -72,7 +66,7 @@ void Emitter::Emit(const kir::Tile& tile) {
     count /= kSide * kSide;
     Line(absl::StrCat("simdgroup_float8x8 ", name, "[", count, "];"));
   } else {
-    Line(absl::StrCat(MemoryType(tile.type.dtype), " ", name, "[", count, "];"));
+    Line(absl::StrCat(MemoryType(language_, tile.type.dtype), " ", name, "[", count, "];"));
   }
   const Mark mark = Enter();
   const Code i = BeginLoop("part", Number(0), Number(count), 1, /*unroll=*/true);
@@ -95,33 +89,8 @@ void Emitter::Emit(const kir::Map& map) {
   }
   const Mark mark = Enter();
   if (tiles[0].place == Place::kMatrices) MapMatrices(map, tiles, extents);
-  else MapThread(map, tiles, extents);
+  else MapElements(map, tiles[0].sizes, extents, /*unroll=*/true);  // only then are the elements registers
   Leave(mark);
-}
-
-// The body, where the element is live.
-void Emitter::MapBody(const kir::Map& map, const std::vector<Code>& index, const std::vector<Code>& extents) {
-  std::string live;
-  for (size_t d = 0; d < index.size(); ++d) {
-    if (extents[d].low > index[d].high) continue;
-    absl::StrAppend(&live, live.empty() ? "" : " && ", Infix("<", Level::kOther, index[d], extents[d]).text);
-  }
-  if (!live.empty()) Open(absl::StrCat("if (", live, ") {"));
-  EmitBlock(map.body);
-  if (!live.empty()) Close();
-}
-
-// Every element of this thread's tiles, unrolled: only then are they registers.
-void Emitter::MapThread(const kir::Map& map, const std::vector<View>& tiles, const std::vector<Code>& extents) {
-  std::vector<Mark> loops;
-  std::vector<Code> index;
-  for (size_t d = 0; d < map.indices.size(); ++d) {
-    loops.push_back(Enter());
-    index.push_back(BeginLoop(map.indices[d], Number(0), tiles[0].sizes[d], 1, /*unroll=*/true));
-  }
-  for (size_t i = 0; i < tiles.size(); ++i) entities_.push_back({.name = map.tiles[i], .view = tiles[i], .element = index});
-  MapBody(map, index, extents);
-  for (size_t d = loops.size(); d-- > 0;) EndLoop(loops[d]);
 }
 
 void Emitter::MapMatrices(const kir::Map& map, const std::vector<View>& tiles, const std::vector<Code>& extents) {
@@ -149,7 +118,7 @@ void Emitter::MapMatrices(const kir::Map& map, const std::vector<View>& tiles, c
                          .staged = absl::StrCat("(", place(i), ")[", e.text, "]")});
   }
   const bool in_warp = std::exchange(in_warp_, false);
-  MapBody(map, index, extents);
+  MapBody(map, index, tiles[0].sizes, extents);
   in_warp_ = in_warp;
   EndLoop(inner);
   Line(barrier);
@@ -159,24 +128,6 @@ void Emitter::MapMatrices(const kir::Map& map, const std::vector<View>& tiles, c
     Line(barrier);
   }
   EndLoop(mark);
-}
-
-Emitter::Cut Emitter::CutOf(const kir::Slice& slice) {
-  Cut cut;
-  cut.view = FindView(slice.buffer);
-  if (!status_.ok()) return cut;
-  for (size_t d = 0; d < cut.view.sizes.size(); ++d) {
-    const kir::SliceDim dim = slice.dims.empty() ? kir::SliceDim{} : slice.dims[d];
-    const Code start = dim.start == nullptr ? Number(0) : Value(dim.start), size = cut.view.sizes[d];
-    cut.starts.push_back(start);
-    if (dim.start != nullptr && dim.extent == nullptr) continue;
-    const Code rest = Difference(size, start);
-    cut.ranged.push_back(d);
-    cut.asked.push_back(dim.extent == nullptr ? rest : Value(dim.extent));
-    const bool whole = dim.extent == nullptr || start.high + cut.asked.back().high <= size.low;
-    cut.live.push_back(whole ? cut.asked.back() : Least(cut.asked.back(), rest));
-  }
-  return cut;
 }
 
 // Thread t copies elements t, t + threads, ... of dst, those behind the end of src as 0. Elements of blocks it copies in runs of
@@ -201,7 +152,7 @@ void Emitter::Emit(const kir::Copy& copy) {
   if (runs) counts.back() = Number(*sizes.back().literal / kRun);
   for (const Code& count : counts) total = Product(total, count);
   const Mark loop = Enter();
-  Code rest = BeginLoop("e", {"thread_id", Level::kAtom, 0, static_cast<double>(threads_ - 1), {}, true, true}, total, threads_);
+  Code rest = BeginLoop("e", Thread(), total, threads_);
   std::vector<Code> from = src.starts, to = dst.starts;
   std::string inside;
   for (size_t r = dst.ranged.size(); r-- > 0;) {
@@ -219,7 +170,7 @@ void Emitter::Emit(const kir::Copy& copy) {
     absl::StrAppend(&inside, inside.empty() ? "" : " && ", Infix("<", Level::kOther, at, live[r]).text);
   }
   const bool same = dst.view.dtype == src.view.dtype;
-  const std::string zero = absl::StrCat(MemoryType(dst.view.dtype), "(0)");
+  const std::string zero = absl::StrCat(MemoryType(language_, dst.view.dtype), "(0)");
   auto value = [&] { return same ? Target(src.view, from) : ToMemory(dst.view.dtype, Element(src.view, from)); };
   if (!runs) {
     Line(absl::StrCat(Target(dst.view, to), " = ", inside.empty() ? value() : absl::StrCat(inside, " ? ", value(), " : ", zero), ";"));
@@ -237,13 +188,12 @@ void Emitter::Emit(const kir::Copy& copy) {
     if (!inside.empty()) Open(absl::StrCat("if (", inside, ") {"));
     eight(true);
     if (!inside.empty()) {
-      --depth_;
-      Open("} else {");
+      Else();
       eight(false);
       Close();
     }
   }
-  if (same && src.view.place == Place::kDevice && src.view.writable) reads_back_ = true;
+  if (same && src.view.place == Place::kMemory && src.view.writable) reads_back_ = true;
   EndLoop(loop);
   EndLoop(mark);
 }

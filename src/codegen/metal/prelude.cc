@@ -1,74 +1,17 @@
-// The helper functions of emitted MSL, templates over dtypes. In their text:
-//   $D name of the dtype   $T its type   $U unsigned type to compute in   $W width in bits
-//   $L, $H least and greatest value   $l, $h the floats at or below $L and above $H
-#include <algorithm>
-#include <cmath>
-#include <iterator>
-#include <optional>
+// MSL as a language of codegen/text, and the helper functions that it alone has.
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
-#include "absl/strings/str_replace.h"
-#include "base/dtype.h"
 #include "codegen/metal/emitter.h"
+#include "codegen/text/helpers.h"
 
 namespace quern::metal {
 namespace {
 
-enum class Over : uint8_t { kNone, kSigned, kUnsigned, kInteger };
-
-struct Helper {
-  const char* name;  // without its "_<dtype>"
-  Over over;
-  const char* text;
-};
+using text::Helper, text::Over;
 
 constexpr Helper kHelpers[] = {
-    {"inside", Over::kNone, "bool inside(long i, long size) { return ulong(i) < ulong(size); }"},
-
-    // Integers: two's complement, no undefined overflow.
-    {"neg", Over::kInteger, "$T neg_$D($T a) { return $T($U(0) - $U(a)); }"},
-    {"abs", Over::kSigned, "$T abs_$D($T a) { return a < 0 ? $T($U(0) - $U(a)) : a; }"},
-    {"abs", Over::kUnsigned, "$T abs_$D($T a) { return a; }"},
-    {"not", Over::kInteger, "$T not_$D($T a) { return $T(~a); }"},
-    {"add", Over::kInteger, "$T add_$D($T a, $T b) { return $T($U(a) + $U(b)); }"},
-    {"sub", Over::kInteger, "$T sub_$D($T a, $T b) { return $T($U(a) - $U(b)); }"},
-    {"mul", Over::kInteger, "$T mul_$D($T a, $T b) { return $T($U(a) * $U(b)); }"},
-    {"div", Over::kSigned, "$T div_$D($T a, $T b) { return b == 0 ? $T(0) : b == -1 ? $T($U(0) - $U(a)) : $T(a / b); }"},
-    {"div", Over::kUnsigned, "$T div_$D($T a, $T b) { return b == 0 ? $T(0) : $T(a / b); }"},
-    {"mod", Over::kSigned, R"($T mod_$D($T a, $T b) {  // the sign of b
-  if (b == 0 || b == -1) return 0;
-  const $T rest = $T(a % b);
-  return rest != 0 && (rest < 0) != (b < 0) ? $T(rest + b) : rest;
-})"},
-    {"mod", Over::kUnsigned, "$T mod_$D($T a, $T b) { return b == 0 ? $T(0) : $T(a % b); }"},
-    {"min", Over::kInteger, "$T min_$D($T a, $T b) { return b < a ? b : a; }"},
-    {"max", Over::kInteger, "$T max_$D($T a, $T b) { return a < b ? b : a; }"},
-    {"shl", Over::kSigned, "$T shl_$D($T a, $T n) { return n < 0 || n >= $W ? $T(0) : $T($U(a) << n); }"},
-    {"shl", Over::kUnsigned, "$T shl_$D($T a, $T n) { return n >= $W ? $T(0) : $T($U(a) << n); }"},
-    {"shr", Over::kSigned, R"($T shr_$D($T a, $T n) {  // with the sign, also where the count is out of range
-  return $T(a >> (n < 0 || n >= $W ? $T($W - 1) : n));
-})"},
-    {"shr", Over::kUnsigned, "$T shr_$D($T a, $T n) { return n >= $W ? $T(0) : $T(a >> n); }"},
-    {"saturate", Over::kInteger, R"($T saturate_$D(float x) {  // toward zero; NaN gives 0
-  if (x != x) return 0;
-  if (x <= $l) return $L;
-  return x >= $h ? $H : $T(x);
-})"},
-
-    // Floats
-    {"mod_f32", Over::kNone, R"(float mod_f32(float a, float b) {  // the sign of b
-  const float rest = precise::fmod(a, b);
-  return rest != 0.0f && (rest < 0.0f) != (b < 0.0f) ? rest + b : rest;
-})"},
-    {"min_f32", Over::kNone, "float min_f32(float a, float b) { return a != a ? a : b != b ? b : b < a ? b : a; }"},
-    {"max_f32", Over::kNone, "float max_f32(float a, float b) { return a != a ? a : b != b ? b : a < b ? b : a; }"},
-    {"rsqrt_f32", Over::kNone, "float rsqrt_f32(float x) { return 1.0f / precise::sqrt(x); }"},
-    {"sigmoid_f32", Over::kNone, "float sigmoid_f32(float x) { return 1.0f / (1.0f + precise::exp(-x)); }"},
     {"erf_f32", Over::kNone, R"(float erf_f32(float x) {
   const float size = fabs(x);
   if (x != x) return x;
@@ -172,16 +115,12 @@ constexpr Helper kHelpers[] = {
 })"},
 };
 
-// Keywords, types, and the functions that the text calls.
+// Types, and the functions that the text calls.
 constexpr std::string_view kTaken =
-    " alignas alignof and asm auto bitand bitor bool break case catch char class compl const constexpr continue decltype default delete "
-    "do double else enum explicit export extern false float for friend goto if inline int long mutable namespace new noexcept not "
-    "nullptr operator or private protected public register return short signed sizeof static struct switch template this throw true "
-    "try typedef typeid typename union unsigned using virtual void volatile while xor int8_t uint8_t int16_t uint16_t int32_t uint32_t "
-    "int64_t uint64_t size_t ptrdiff_t kernel vertex fragment device constant thread threadgroup threadgroup_imageblock ray_data "
-    "object_data half bfloat uchar ushort uint ulong metal precise fast mem_flags as_type fabs floor ceil trunc rint fma clz "
-    "threadgroup_barrier simdgroup_barrier simd_shuffle simd_shuffle_xor simdgroup_load simdgroup_store simdgroup_multiply_accumulate "
-    "make_filled_simdgroup_matrix simdgroup_float8x8 simdgroup_half8x8 simdgroup_bfloat8x8 main sampler texture assert ";
+    " kernel vertex fragment device constant thread threadgroup threadgroup_imageblock ray_data object_data half bfloat uchar ushort uint "
+    "ulong metal precise fast mem_flags as_type fabs floor ceil trunc rint fma clz threadgroup_barrier simdgroup_barrier simd_shuffle "
+    "simd_shuffle_xor simdgroup_load simdgroup_store simdgroup_multiply_accumulate make_filled_simdgroup_matrix simdgroup_float8x8 "
+    "simdgroup_half8x8 simdgroup_bfloat8x8 sampler texture assert ";
 
 // float4, half8x8 and the like.
 bool IsVectorType(std::string_view word) {
@@ -191,93 +130,31 @@ bool IsVectorType(std::string_view word) {
   return false;
 }
 
-bool Applies(Over over, DType dtype) {
-  switch (over) {
-    case Over::kNone: return false;
-    case Over::kSigned: return IsInteger(dtype) && !IsUnsigned(dtype);
-    case Over::kUnsigned: return IsUnsigned(dtype);
-    case Over::kInteger: return IsInteger(dtype);
+// precise:: holds where a host compiles with fast math after all.
+std::string Function(std::string_view name, DType) {
+  if (name == "erf") return "erf_f32";
+  for (const char* exact : {"fabs", "floor", "ceil", "trunc", "rint", "fma"}) {
+    if (name == exact) return exact;
   }
-  return false;
+  return absl::StrCat("precise::", std::string(name));
 }
-
-// The helper of that name and the dtype it is for (any, where it is for none).
-std::optional<std::pair<const Helper*, DType>> FindHelper(std::string_view name) {
-  for (const Helper& helper : kHelpers) {
-    if (helper.over == Over::kNone && name == helper.name) return std::pair(&helper, DType::kI32);
-  }
-  for (const Helper& helper : kHelpers) {
-    const std::string_view stem = helper.name;
-    if (name.size() <= stem.size() + 1 || !name.starts_with(stem) || name[stem.size()] != '_') continue;
-    const std::optional<DType> dtype = DTypeFromName(name.substr(stem.size() + 1));
-    if (dtype && Applies(helper.over, *dtype)) return std::pair(&helper, *dtype);
-  }
-  return std::nullopt;
-}
-
-// The least and greatest value of an integer, and the powers of two that bound it as floats.
-struct Limits { std::string least, most, low, high; };
-Limits LimitsOf(DType dtype) {
-  const int bits = 8 * ScalarBytes(dtype), value_bits = IsUnsigned(dtype) ? bits : bits - 1;
-  const uint64_t most = bits == 64 && IsUnsigned(dtype) ? UINT64_MAX : (uint64_t{1} << value_bits) - 1;
-  const std::string suffix = absl::StrCat(IsUnsigned(dtype) ? "U" : "", bits == 64 ? "L" : "");
-  Limits limits;
-  limits.most = absl::StrCat(most, suffix);
-  limits.least = IsUnsigned(dtype) ? "0" : absl::StrCat("(-", most, suffix, " - 1)");
-  limits.low = IsUnsigned(dtype) ? "0.0f" : absl::StrFormat("-%.1ff", std::ldexp(1.0, value_bits));
-  limits.high = absl::StrFormat("%.1ff", std::ldexp(1.0, value_bits));
-  return limits;
-}
-
-std::string Expand(const Helper& helper, DType dtype) {
-  const Limits limits = LimitsOf(dtype);
-  const std::string text = absl::StrReplaceAll(helper.text, {{"$D", Row(dtype).name},
-                                                             {"$T", MemoryType(dtype)},
-                                                             {"$U", ScalarBytes(dtype) == 8 ? "ulong" : "uint"},
-                                                             {"$W", absl::StrCat(8 * ScalarBytes(dtype))},
-                                                             {"$L", limits.least},
-                                                             {"$H", limits.most},
-                                                             {"$l", limits.low},
-                                                             {"$h", limits.high}});
-  return absl::StrCat("static inline ", text, "\n");
-}
-
-// Appends the helpers that `text` names, those they need first.
-void AppendHelpers(std::string_view text, std::vector<std::string>& done, std::string& out) {
-  auto is_word = [](char c) { return absl::ascii_isalnum(c) || c == '_'; };
-  for (size_t at = 0; at < text.size();) {
-    size_t end = at;
-    while (end < text.size() && is_word(text[end])) ++end;
-    const std::string word(text.substr(at, end - at));
-    at = std::max(end, at + 1);
-    const auto found = FindHelper(word);
-    if (!found || std::find(done.begin(), done.end(), word) != done.end()) continue;
-    done.push_back(word);
-    const std::string helper = Expand(*found->first, found->second);
-    AppendHelpers(helper, done, out);
-    out += helper;
-  }
-}
-
-constexpr const char* kMemoryTypes[] = {"float", "half", "bfloat", "double", "char", "short", "int", "long",
-                                        "uchar", "ushort", "uint", "ulong", "uchar"};
 
 }  // namespace
 
-const char* MemoryType(DType dtype) {
-  const auto at = static_cast<size_t>(dtype);
-  return at < std::size(kMemoryTypes) ? kMemoryTypes[at] : "uchar";  // blocks are bytes
-}
-
-bool Reserved(std::string_view identifier) {
-  // The library defines macros with capitals (INFINITY, M_PI_F); names of one or two letters are free.
-  if (identifier.size() > 2 && absl::ascii_isupper(identifier[0])) return true;
-  return identifier.starts_with('_') || FindHelper(identifier) || IsVectorType(identifier) ||
-         kTaken.find(absl::StrCat(" ", std::string(identifier), " ")) != std::string_view::npos;
-}
+constexpr text::Language kLanguage = {
+    .name = "Metal",
+    .types = {"float", "half", "bfloat", "", "char", "short", "int", "long", "uchar", "ushort", "uint", "ulong", "uchar"},
+    .function = Function,
+    .casts_like_calls = true,
+    .narrows = true,  // GPUs multiply 64-bit numbers slowly
+    .contracts = true,
+    .unroll = "#pragma unroll",
+    .helpers = kHelpers,
+    .taken = kTaken,
+    .is_taken = IsVectorType};
 
 std::string Prelude(std::string_view body) {
-  std::string out = R"(// Compile as Metal 3.1 or later, with fast math off.
+  return R"(// Compile as Metal 3.1 or later, with fast math off.
 #include <metal_stdlib>
 #if __METAL_VERSION__ >= 320
 #pragma METAL fp math_mode(safe)
@@ -287,10 +164,7 @@ std::string Prelude(std::string_view body) {
 #endif
 using namespace metal;
 
-)";
-  std::vector<std::string> done;
-  AppendHelpers(body, done, out);
-  return out;
+)" + text::HelpersFor(kLanguage, body);
 }
 
 }  // namespace quern::metal

@@ -7,9 +7,9 @@
 //     FromMemory, ToMemory, Decoded, Rounded, ...  // how values are kept
 //   };
 //
-// Spread over text_emitter.cc (names, scopes, views, plain statements), text_index.cc (i64s, whose bounds are known) and
-// text_expr.cc (all other expressions). Such languages have no reductions, so the loop of one is written out before the
-// statement that holds it, and its accumulator stands for it.
+// Spread over text_emitter.cc (names, scopes, views), text_statements.cc (the grid, loops, plain statements), text_index.cc (i64s,
+// whose bounds are known) and text_expr.cc (all other expressions). Such languages have no reductions, so the loop of one is
+// written out before the statement that holds it, and its accumulator stands for it.
 #pragma once
 
 #include <cstdint>
@@ -66,7 +66,7 @@ class TextEmitter {
   TextEmitter(const kir::Kernel& kernel, const Language& language) : kernel_(kernel), language_(language) {}
   virtual ~TextEmitter() = default;
 
-  // ---- text_emitter.cc: text, names and scopes
+  // ---- text_emitter.cc
   void Fail(const std::string& message);
   void Unimplemented(const std::string& what);
   void Line(const std::string& text);
@@ -89,7 +89,7 @@ class TextEmitter {
   // With `named`, starts that are more than a name or a literal get one.
   Cut CutOf(const kir::Slice& slice, bool named = false);
 
-  // ---- text_emitter.cc: statements
+  // ---- text_statements.cc
   // How many chunks there are along each dimension of the grid; then its indices in the chunk of that number.
   std::vector<Code> GridCounts();
   void DefineGrid(const Code& chunk, const std::vector<Code>& counts);
