@@ -25,10 +25,7 @@ Emitter::Emitter(const kir::Kernel& kernel, const EmitOptions& options)
 
 StatusOr<std::string> Emitter::Run(const std::string& symbol) {
   Open(absl::StrCat("void ", symbol, "(const quern_args* args, void* scratch, int64_t begin, int64_t end) {"));
-  for (const std::string& taken : {symbol, std::string("args"), std::string("scratch"), std::string("begin"), std::string("end"),
-                                   std::string("chunk")}) {
-    names_.push_back(taken);
-  }
+  names_ = {symbol, "args", "scratch", "begin", "end", "chunk"};
   DefineSymbols("args->symbols");
   for (size_t i = 0; i < kernel_.params.size(); ++i) {
     const kir::Param& param = kernel_.params[i];

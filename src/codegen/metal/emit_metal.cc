@@ -61,8 +61,7 @@ std::span<const codegen::DeviceTarget> Targets() { return kTargets; }
 Emitter::Emitter(const kir::Kernel& kernel, int64_t threads) : TextEmitter(kernel, kLanguage), threads_(threads) {}
 
 StatusOr<std::string> Emitter::Run(const std::string& symbol) {
-  for (const char* taken : {"symbols", "chunk_index", "thread_index", "thread_id"}) names_.push_back(taken);
-  names_.push_back(symbol);
+  names_ = {symbol, "symbols", "chunk_index", "thread_index", "thread_id"};
   std::vector<std::string> pointers;
   const std::string parameters = Parameters(pointers);
   depth_ = 1;
