@@ -28,7 +28,6 @@ constexpr int64_t kKeysPerRun = 512;
 constexpr int64_t kKeysPerBlockRun = 64;  // on blocks of threads, which are many
 constexpr int64_t kRowsPerBlock = 32;
 
-ExprRef MaxExpr(ExprRef a, ExprRef b) { return kb::Call(Op::kMax, {std::move(a), std::move(b)}); }
 
 Value BeforeReshapes(const ir::Graph& body, Value value) {
   while (std::string_view(body.node(value.node).op->name) == "Reshape") value = body.node(value.node).inputs[0];
@@ -107,9 +106,9 @@ class AttentionKernels {
     const ExprRef here = per_row ? position + i : position;             // of the row, among the queries
     const ExprRef absolute = here + kb::FromExtent(keys_ - queries_);   // among the keys
     ExprRef low = kb::Int(0), high = n - t;
-    if (mask_ == "causal" || mask_ == "sliding") high = MinExpr(high, absolute + 1.0 - t);
+    if (mask_ == "causal" || mask_ == "sliding") high = kb::Min(high, absolute + 1.0 - t);
     if (mask_ == "sliding") low = absolute - static_cast<double>(node_.attributes.Int("window")) - t;
-    auto bound = [&](const ExprRef& value) { return kb::CastTo(DType::kI32, MaxExpr(kb::Int(0), MinExpr(value, tile))); };
+    auto bound = [&](const ExprRef& value) { return kb::CastTo(DType::kI32, kb::Max(kb::Int(0), kb::Min(value, tile))); };
     block.push_back(kb::Vec("i", kb::Int(0), kb::Int(rows), {kb::Store("lo", {i}, bound(low)), kb::Store("hi", {i}, bound(high))}));
     std::vector<kir::Slice> operands = {q,
                                         At(Heads(writer, 1, shape_.kv_heads), kb::Point(b), kb::Range(t, tile), kb::Point(kv)),
@@ -117,7 +116,7 @@ class AttentionKernels {
                                         kb::SliceOf("lo", {kb::Range(kb::Int(0), live)}), kb::SliceOf("hi", {kb::Range(kb::Int(0), live)})};
     if (mask_ == "custom" || mask_ == "bias") {
       EmitBias(writer, rows, b, here, per_row ? head : head + i, t, block);
-      operands.push_back(kb::SliceOf("bias", {kb::Range(kb::Int(0), live), kb::Range(kb::Int(0), MinExpr(tile, n - t))}));
+      operands.push_back(kb::SliceOf("bias", {kb::Range(kb::Int(0), live), kb::Range(kb::Int(0), kb::Min(tile, n - t))}));
     }
     block.push_back(kb::WithOrigin(
         kb::CallTile(kv_dtype_ == DType::kF16 ? "flash_step_f16" : "flash_step_f32", {"o", "m", "l"}, std::move(operands),
@@ -177,7 +176,7 @@ class AttentionKernels {
     EmitTiles(group_, body);
     EmitStep(writer, At(q, kb::Point(b), kb::Point(r), kb::Range(first_head, kb::Int(group_))), group_, kb::Int(group_), b, r, false, kv, first_head, t, step);
     const ExprRef start = s * static_cast<double>(keys_per_run_);
-    body.push_back(kb::For("kt", start, MinExpr(kb::FromExtent(keys_), start + static_cast<double>(keys_per_run_)), std::move(step), kKeysPerTile));
+    body.push_back(kb::For("kt", start, kb::Min(kb::FromExtent(keys_), start + static_cast<double>(keys_per_run_)), std::move(step), kKeysPerTile));
     const ExprRef i = kb::Ref("i"), c = kb::Ref("c");
     body.push_back(kb::Map({"i", "c"}, {"o"}, {kb::Int(group_), kb::Int(shape_.head_dim)},
                            {kb::Store(part, {b, r, s, first_head + i, c}, kb::Ref("o", DType::kF32))}));
@@ -206,14 +205,14 @@ class AttentionKernels {
     const ExprRef n = kb::FromExtent(keys_), offset = kb::FromExtent(keys_ - queries_);
     kir::Block body, step;
     EmitTiles(rows_per_block_, body);
-    const ExprRef live = MinExpr(kb::Int(rows_per_block_), kb::FromExtent(queries_) - r0);
+    const ExprRef live = kb::Min(kb::Int(rows_per_block_), kb::FromExtent(queries_) - r0);
     EmitStep(writer, At(q, kb::Point(b), kb::Range(r0, live), kb::Point(h)), rows_per_block_, live, b, r0, true,
              h / static_cast<double>(group_), h, t, step);
     // Keys that some row of the block may see.
     ExprRef low = kb::Int(0), high = n;
-    if (mask_ == "causal" || mask_ == "sliding") high = MinExpr(n, r0 + offset + static_cast<double>(rows_per_block_));
+    if (mask_ == "causal" || mask_ == "sliding") high = kb::Min(n, r0 + offset + static_cast<double>(rows_per_block_));
     if (mask_ == "sliding") {
-      low = MaxExpr(kb::Int(0), r0 + offset - static_cast<double>(node_.attributes.Int("window")));
+      low = kb::Max(kb::Int(0), r0 + offset - static_cast<double>(node_.attributes.Int("window")));
     }
     body.push_back(kb::For("kt", low, high, std::move(step), kKeysPerTile));
     const ExprRef sum = kb::At("l", DType::kF32, {i});

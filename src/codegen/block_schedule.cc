@@ -20,26 +20,6 @@ namespace {
 namespace kb = kir::build;
 using namespace kir::build::operators;
 
-std::optional<int64_t> ConstantOf(const kir::ExprRef& expr) {
-  const auto* constant = std::get_if<kir::Const>(&expr->node);
-  return constant == nullptr ? std::nullopt : std::optional<int64_t>(constant->integer);
-}
-
-// What a reduction starts from.
-kir::ExprRef IdentityOf(kir::ReduceOp op, DType dtype) {
-  if (IsFloat(dtype)) return kb::Num(kir::Identity(op), dtype);
-  const int bits = 8 * ScalarBytes(dtype);
-  const bool is_unsigned = IsUnsigned(dtype);
-  const int64_t high = bits == 64 ? (is_unsigned ? -1 : INT64_MAX) : (int64_t{1} << (is_unsigned ? bits : bits - 1)) - 1;
-  switch (op) {
-    case kir::ReduceOp::kSum: return kb::Int(0, dtype);
-    case kir::ReduceOp::kProd: return kb::Int(1, dtype);
-    case kir::ReduceOp::kMin: return kb::Int(high, dtype);
-    case kir::ReduceOp::kMax: return kb::Int(is_unsigned ? 0 : -high - 1, dtype);
-  }
-  return nullptr;
-}
-
 // Inside what a thread does alone, a reduction is its own.
 kir::ExprRef InOrder(const kir::ExprRef& expr) {
   return kir::Rewrite(expr, [](const kir::ExprRef& node) -> kir::ExprRef {
@@ -50,7 +30,7 @@ kir::ExprRef InOrder(const kir::ExprRef& expr) {
 }
 
 kir::ExprRef ChunkEnd(const kir::GridDim& dim) {
-  return kb::Call(kir::Op::kMin, {kb::Ref(dim.index) + static_cast<double>(dim.step), dim.high});
+  return kb::Min(kb::Ref(dim.index) + static_cast<double>(dim.step), dim.high);
 }
 
 // The loop over a chunk of the last dimension of the grid, which is the whole body; or null.
@@ -104,7 +84,7 @@ class ThreadSchedule {
 
   // The longest constant extent that threads may share out; one that is not constant counts as long.
   void Measure(const kir::ExprRef& low, const kir::ExprRef& high) {
-    const std::optional<int64_t> first = ConstantOf(low), last = ConstantOf(high);
+    const std::optional<int64_t> first = kir::KnownInteger(low), last = kir::KnownInteger(high);
     longest_ = std::max(longest_, first && last ? *last - *first : facts_.threads);
   }
   void Measure(const kir::ExprRef& expr) {
@@ -290,14 +270,10 @@ class ThreadSchedule {
       return kir::MakeApply(combine, {a, b}, contract);
     };
     const kir::ExprRef mine = kb::Ref(own, dtype), t = kb::Ref("t");
-    out.push_back(kb::Var(own, IdentityOf(reduce.op, dtype)));
+    out.push_back(kb::Var(own, kb::IdentityOf(reduce.op, dtype)));
     out.push_back(kb::For(reduce.index, reduce.low + t, reduce.high,
                           {kb::Assign(own, joined(mine, InOrder(reduce.body), fuse))}, threads_));
-    for (int64_t mask = kir::kWarpThreads / 2; mask > 0; mask /= 2) {
-      const std::string other = absl::StrCat("from", number, "_", mask);
-      out.push_back(kb::Shuffle(other, kir::ShuffleKind::kXor, mine, kb::Int(mask)));
-      out.push_back(kb::Assign(own, joined(mine, kb::Ref(other, dtype))));
-    }
+    JoinLanes(own, dtype, combine, absl::StrCat("from", number), out);
     const int64_t warps = threads_ / kir::kWarpThreads;
     if (warps == 1) return mine;
     shared_.push_back(kb::Alloc(part, {dtype, {Extent(warps)}, kir::Layout::kRow}, kir::Space::kShared));

@@ -24,16 +24,10 @@ constexpr int64_t kKeys = 64;  // of an attention step: two a lane
 ExprRef Thread() { return kb::Ref("t"); }
 ExprRef Lane() { return Thread() % static_cast<double>(kWarp); }
 ExprRef Warp() { return Thread() / static_cast<double>(kWarp); }
-ExprRef Min(ExprRef a, ExprRef b) { return kb::Call(Op::kMin, {std::move(a), std::move(b)}); }
 ExprRef Less(ExprRef a, ExprRef b) { return kb::Call(Op::kLt, {std::move(a), std::move(b)}); }
 ExprRef Equal(ExprRef a, ExprRef b) { return kb::Call(Op::kEq, {std::move(a), std::move(b)}); }
 
 int64_t RoundUp(int64_t value, int64_t to) { return (value + to - 1) / to * to; }
-
-std::optional<int64_t> ConstantOf(const ExprRef& expr) {
-  const auto* constant = expr == nullptr ? nullptr : std::get_if<kir::Const>(&expr->node);
-  return constant == nullptr ? std::nullopt : std::optional<int64_t>(constant->integer);
-}
 
 // The dimensions of a slice that are no points, and the extent of each: of the buffer, and of the slice before clipping.
 struct Ranged {
@@ -59,7 +53,7 @@ ExprRef LiveExtent(const kir::Slice& slice, const kir::BufferType& type, int wan
     if (dim.start != nullptr && dim.extent == nullptr) continue;
     if (at++ != wanted) continue;
     const ExprRef whole = kb::FromExtent(type.dims[d]);
-    return dim.start == nullptr ? whole : Min(dim.extent, whole - dim.start);
+    return dim.start == nullptr ? whole : kb::Min(dim.extent, whole - dim.start);
   }
   return nullptr;
 }
@@ -90,7 +84,7 @@ kir::ExprRef TileSchedule::Element(const kir::Slice& slice, const std::vector<Ex
       continue;
     }
     ExprRef place = dim.start == nullptr ? index[ranged] : dim.start + index[ranged];
-    if (clamp[ranged]) place = Min(place, kb::FromExtent(type.dims[d]) - 1.0);
+    if (clamp[ranged]) place = kb::Min(place, kb::FromExtent(type.dims[d]) - 1.0);
     at.push_back(std::move(place));
     ++ranged;
   }
@@ -98,12 +92,12 @@ kir::ExprRef TileSchedule::Element(const kir::Slice& slice, const std::vector<Ex
   return kb::CastTo(DType::kF32, kb::At(slice.buffer, type.dtype, std::move(at)));
 }
 
-void TileSchedule::JoinLanes(const std::string& name, Op op, kir::Block& out) {
-  const ExprRef own = kb::Ref(name, DType::kF32);
+void JoinLanes(const std::string& name, DType dtype, Op op, const std::string& other_name, kir::Block& out) {
+  const ExprRef own = kb::Ref(name, dtype);
   for (int64_t mask = kWarp / 2; mask > 0; mask /= 2) {
-    const std::string other = absl::StrCat(name, "_", mask);
+    const std::string other = absl::StrCat(other_name, "_", mask);
     out.push_back(kb::Shuffle(other, kir::ShuffleKind::kXor, own, kb::Int(mask)));
-    out.push_back(kb::Assign(name, kir::MakeApply(op, {own, kb::Ref(other, DType::kF32)})));
+    out.push_back(kb::Assign(name, kir::MakeApply(op, {own, kb::Ref(other, dtype)})));
   }
 }
 
@@ -190,7 +184,7 @@ void TileSchedule::AddDot(const kir::TileCall& call, kir::Block& out) {
   body.push_back(kb::For(named("g"), Lane(), kb::Int(k / run), {kb::Unroll(named("u"), kb::Int(0), kb::Int(run), std::move(step))}, kWarp));
   kir::Block stores;
   for (int64_t m = 0; m < state.dims[0]; ++m) {
-    JoinLanes(sums[m], Op::kAdd, body);
+    JoinLanes(sums[m], DType::kF32, Op::kAdd, sums[m], body);
     const ExprRef sum = kb::Ref(sums[m], DType::kF32), before = state.filled ? kb::At(tile, DType::kF32, {kb::Int(m), column}) : state.init;
     stores.push_back(kb::Store(tile, {kb::Int(m), column}, before + sum));
   }
@@ -207,7 +201,7 @@ Status TileSchedule::AddFlash(const kir::TileCall& call, kir::Block& out) {
   for (const std::string& tile : call.tiles) Fill(tile, out);
   const kir::Slice &q = call.operands[0], &k = call.operands[1], &v = call.operands[2], &lo = call.operands[3], &hi = call.operands[4];
   const int64_t rows = RoundUp(tiles_.at(o).dims[0], warps_), width = tiles_.at(o).dims[1];
-  const std::optional<int64_t> keys = ConstantOf(RangedOf(k, types_.at(k.buffer)).asked[0]);
+  const std::optional<int64_t> keys = kir::KnownInteger(RangedOf(k, types_.at(k.buffer)).asked[0]);
   if (keys != kKeys || threads_ % kKeys != 0) return absl::UnimplementedError(absl::StrCat(call.op, ": not of 64 keys"));
 
   const int number = number_++;
@@ -223,10 +217,10 @@ Status TileSchedule::AddFlash(const kir::TileCall& call, kir::Block& out) {
   const ExprRef i = kb::Ref(named("i")), j = kb::Ref(named("j")), c = kb::Ref(named("c"));
   auto bound = [&](const kir::Slice& slice) {
     const kir::BufferType& type = types_.at(slice.buffer);
-    return kb::CastTo(DType::kI64, kb::At(slice.buffer, type.dtype, {Min(i, kb::FromExtent(type.dims[0]) - 1.0)}));
+    return kb::CastTo(DType::kI64, kb::At(slice.buffer, type.dtype, {kb::Min(i, kb::FromExtent(type.dims[0]) - 1.0)}));
   };
   const ExprRef live = LiveExtent(q, types_.at(q.buffer), 0);
-  const ExprRef row = Min(i, live - 1.0);
+  const ExprRef row = kb::Min(i, live - 1.0);
   const ExprRef dot = kb::ReduceFor(kir::ReduceOp::kSum, named("c"), kb::Int(0), kb::Int(width),
                                     kb::Contract(Element(q, {row, c}, {false, false}) * Element(k, {j, c}, {true, false})));
   const ExprRef scaled = Attribute(call, "scale", 1) * dot, softcap = Attribute(call, "softcap", 0);
@@ -235,7 +229,7 @@ Status TileSchedule::AddFlash(const kir::TileCall& call, kir::Block& out) {
   if (cap == nullptr || cap->real != 0) {
     score = kb::Select(Equal(softcap, kb::Num(0)), scaled, softcap * kb::Call(Op::kTanh, {scaled / softcap}));
   }
-  if (call.operands.size() > 5) score = score + kb::At(call.operands[5].buffer, DType::kF32, {Min(i, kb::FromExtent(types_.at(call.operands[5].buffer).dims[0]) - 1.0), j});
+  if (call.operands.size() > 5) score = score + kb::At(call.operands[5].buffer, DType::kF32, {kb::Min(i, kb::FromExtent(types_.at(call.operands[5].buffer).dims[0]) - 1.0), j});
   const ExprRef allowed = kb::Call(Op::kAnd, {kb::Call(Op::kAnd, {kb::Call(Op::kLe, {bound(lo), j}), Less(j, bound(hi))}), Less(i, live)});
   out.push_back(kb::Barrier());
   kir::Block pair = {kb::Var(named("s"), infinity), kb::If(allowed, {kb::Assign(named("s"), score)}),
@@ -250,15 +244,15 @@ Status TileSchedule::AddFlash(const kir::TileCall& call, kir::Block& out) {
   auto weight = [&](const ExprRef& value) { return kb::Select(Equal(now, infinity), kb::Num(0), kb::Call(Op::kExp, {value - now})); };
   kir::Block line;
   line.push_back(kb::Let(named("r"), kb::Ref(named("rr")) + Warp()));
-  line.push_back(kb::Var(named("top"), kb::Call(Op::kMax, {first, second})));
-  JoinLanes(named("top"), Op::kMax, line);
+  line.push_back(kb::Var(named("top"), kb::Max(first, second)));
+  JoinLanes(named("top"), DType::kF32, Op::kMax, named("top"), line);
   line.push_back(kb::Let(named("was"), kb::At(m, DType::kF32, {r})));
-  line.push_back(kb::Let(named("now"), kb::Call(Op::kMax, {before, top})));
+  line.push_back(kb::Let(named("now"), kb::Max(before, top)));
   line.push_back(kb::Let(named("pa"), weight(first)));
   line.push_back(kb::Let(named("pb"), weight(second)));
   const ExprRef pa = kb::Ref(named("pa"), DType::kF32), pb = kb::Ref(named("pb"), DType::kF32);
   line.push_back(kb::Var(named("sum"), pa + pb));
-  JoinLanes(named("sum"), Op::kAdd, line);
+  JoinLanes(named("sum"), DType::kF32, Op::kAdd, named("sum"), line);
   line.push_back(kb::Let(named("less"), kb::Select(Equal(now, infinity), kb::Num(1), kb::Call(Op::kExp, {before - now}))));
   const ExprRef less = kb::Ref(named("less"), DType::kF32);
   line.push_back(kb::Store(scores, {r, Lane()}, pa));

@@ -18,6 +18,10 @@
 
 namespace quern::codegen {
 
+// Statements that leave in the variable `name`, of every lane, what the lanes of its warp have, joined by `op`. What comes from
+// others is called `other`_16, `other`_8, ...
+void JoinLanes(const std::string& name, DType dtype, kir::Op op, const std::string& other, kir::Block& out);
+
 class TileSchedule {
  public:
   // `threads` of the block, whole warps. Allocs of shared memory are added to `shared`, which outlives this.
@@ -44,8 +48,6 @@ class TileSchedule {
   };
   // The element `index` of the slice's ranged dimensions; those named in `clamp` are kept inside the buffer.
   kir::ExprRef Element(const kir::Slice& slice, const std::vector<kir::ExprRef>& index, const std::vector<bool>& clamp) const;
-  // Statements that leave in `name`, of every lane, what the lanes of its warp have, joined by `op`.
-  void JoinLanes(const std::string& name, kir::Op op, kir::Block& out);
   void Fill(const std::string& name, kir::Block& out);
   void AddDot(const kir::TileCall& call, kir::Block& out);
   Status AddFlash(const kir::TileCall& call, kir::Block& out);

@@ -4,7 +4,6 @@
 #include <map>
 #include <optional>
 
-#include "codegen/kernel_writer.h"
 #include "kir/build.h"
 #include "kir/multiple.h"
 
@@ -21,11 +20,6 @@ constexpr int64_t kUnrolled = 8;  // runs of a thread that are written one after
 // No name of a kernel has a dot.
 const char* const kThread = "copy.thread";
 const char* const kNumber = "copy.number";
-
-std::optional<int64_t> Known(const ExprRef& expr) {
-  const auto* constant = std::get_if<kir::Const>(&expr->node);
-  return constant == nullptr ? std::nullopt : std::optional(constant->integer);
-}
 
 // A slice, its omitted starts and extents filled in.
 struct Side {
@@ -104,12 +98,12 @@ class CopyWriter {
       const ExprRef rest = kb::FromExtent(size) - start;
       const ExprRef asked = dim.extent == nullptr ? rest : dim.extent;
       // Parts of a dimension that they divide are never clipped.
-      const std::optional<int64_t> part = Known(asked);
+      const std::optional<int64_t> part = kir::KnownInteger(asked);
       const bool divides = part && *part > 0 && *part == kir::MultipleOf(*part) && kir::MultipleOf(size) >= *part && Multiple(start) >= *part;
-      const bool fits = part && Known(rest) && *part <= *Known(rest);
+      const bool fits = part && kir::KnownInteger(rest) && *part <= *kir::KnownInteger(rest);
       side.ranged.push_back(d);
       side.asked.push_back(asked);
-      side.live.push_back(dim.extent == nullptr || divides || fits ? asked : part && Known(rest) ? rest : MinExpr(asked, rest));
+      side.live.push_back(dim.extent == nullptr || divides || fits ? asked : part && kir::KnownInteger(rest) ? rest : kb::Min(asked, rest));
       if (d + 1 < rank) continue;
       side.rows = true;
       side.whole = std::min(Multiple(start), kir::MultipleOf(size));
@@ -134,7 +128,7 @@ class CopyWriter {
     ExprRef total = kb::Int(1);
     for (const ExprRef& count : counts) total = total * count;
     const ExprRef thread = kb::Ref(kThread);
-    const std::optional<int64_t> known = Known(total);
+    const std::optional<int64_t> known = kir::KnownInteger(total);
     if (!known || *known > kUnrolled * threads_) {
       return {std::make_shared<const kir::Stmt>(kir::Stmt{kir::Loop{.kind = kir::LoopKind::kFor, .index = kNumber, .low = thread,
                                                                    .high = total, .step = threads_,
@@ -174,7 +168,7 @@ class CopyWriter {
     };
     for (size_t r = counts.size(); r-- > 0;) {
       ExprRef at = rest;
-      if (Known(counts[r]) == 1) {
+      if (kir::KnownInteger(counts[r]) == 1) {
         at = kb::Int(0);
       } else if (r > 0) {
         at = named("at", r, rest % counts[r]);
@@ -185,7 +179,7 @@ class CopyWriter {
       to[dst.ranged[r]].start = dst.starts[dst.ranged[r]] + at;
       from[d].start = src.starts[d] + at;
       if (src.live[r] != src.asked[r]) require(from[d].start, kb::FromExtent(src.type.dims[d]));
-      const std::optional<int64_t> room = Known(dst.asked[r]), given = Known(src.asked[r]);
+      const std::optional<int64_t> room = kir::KnownInteger(dst.asked[r]), given = kir::KnownInteger(src.asked[r]);
       const bool same = room && given ? *given >= *room : Print(src.asked[r]) == Print(dst.asked[r]);
       if (!same) require(at, src.asked[r]);
     }
@@ -208,7 +202,7 @@ class CopyWriter {
 CopiedRun RunOf(const kir::Copy& copy) {
   for (size_t d = 0; d < copy.dst.dims.size(); ++d) {
     if (copy.dst.dims[d].extent == nullptr) continue;
-    CopiedRun run{.length = *Known(copy.dst.dims[d].extent), .inside = nullptr};
+    CopiedRun run{.length = *kir::KnownInteger(copy.dst.dims[d].extent), .inside = nullptr};
     for (const kir::SliceDim& dim : copy.src.dims) {
       const auto* select = dim.extent == nullptr ? nullptr : std::get_if<kir::Apply>(&dim.extent->node);
       if (select != nullptr) run.inside = select->args[0];

@@ -164,6 +164,4 @@ int64_t UpperBound(const Extent& extent, const SymbolRanges& ranges) {
   return extent.UpperBound(ranges).value_or(INT64_MAX);
 }
 
-kir::ExprRef MinExpr(kir::ExprRef a, kir::ExprRef b) { return kb::Call(kir::Op::kMin, {std::move(a), std::move(b)}); }
-
 }  // namespace quern::codegen

@@ -56,7 +56,6 @@ class KernelWriter {
 
 // Upper bound of an extent over the ranges; INT64_MAX when there is none.
 int64_t UpperBound(const Extent& extent, const SymbolRanges& ranges);
-kir::ExprRef MinExpr(kir::ExprRef a, kir::ExprRef b);
 
 // The families. Each returns Unimplemented with a reason when the region is not of its kind.
 StatusOr<LoweredRegion> LowerMap(const RegionView& view);

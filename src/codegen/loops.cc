@@ -44,7 +44,7 @@ void EmitGrid(const RegionView& view, kir::Kernel& kernel, const std::vector<Ext
       if (last && step > 1) {
         kernel.grid.push_back({absl::StrCat("b", d), kb::Int(0), end, step});
         const kir::ExprRef start = kb::Ref(absl::StrCat("b", d));
-        block = {kb::For(absl::StrCat("i", d), start, MinExpr(start + static_cast<double>(step), end), std::move(block))};
+        block = {kb::For(absl::StrCat("i", d), start, kb::Min(start + static_cast<double>(step), end), std::move(block))};
       } else {
         kernel.grid.push_back({absl::StrCat("i", d), kb::Int(0), end, 1});
       }

@@ -60,7 +60,7 @@ StatusOr<LoweredRegion> LowerFlat(const RegionView& view) {
     body.push_back(kb::WithOrigin(kb::Store(writer.Result(static_cast<int>(o)), {i}, value), writer.Origin(output.node)));
   }
   writer.kernel.grid = {{"c0", kb::Int(0), end, kChunkElements}};
-  writer.kernel.body = {kb::Vec("i", start, MinExpr(start + static_cast<double>(kChunkElements), end), std::move(body))};
+  writer.kernel.body = {kb::Vec("i", start, kb::Min(start + static_cast<double>(kChunkElements), end), std::move(body))};
   writer.kernel.sequential = bound <= kSequentialElements;
   for (kir::Param& param : writer.kernel.params) param.type = Flattened(param.type, elements);
   LoweredRegion lowered;
@@ -104,7 +104,7 @@ StatusOr<LoweredRegion> LowerMap(const RegionView& view) {
         const kir::ExprRef id = kb::CastTo(DType::kI64, expr.Element(node.inputs[1], index));
         const kir::ExprRef size = kb::FromExtent(rows);
         const kir::ExprRef wrapped = kb::Select(kb::Call(kir::Op::kLt, {id, kb::Int(0)}), id + size, id);
-        block.push_back(kb::Let("id", kb::Call(kir::Op::kMax, {kb::Int(0), MinExpr(wrapped, size - 1.0)})));
+        block.push_back(kb::Let("id", kb::Max(kb::Int(0), kb::Min(wrapped, size - 1.0))));
         block.push_back(kb::Alloc("row", {DType::kF32, {Extent(1), dims.back()}, kir::Layout::kRow}));
         block.push_back(kb::WithOrigin(kb::Pack(kb::Whole("row", 2), kb::SliceOf(writer.Input(table), {kb::Range(kb::Ref("id"), kb::Int(1)), kb::All()})),
                                        writer.Origin(gather)));

@@ -183,7 +183,7 @@ std::string MatmulKernels::TileName(int root) { return absl::StrCat("t", root, "
 
 kir::ExprRef MatmulKernels::LiveColumns(const MatmulSegment& segment, const kir::ExprRef& n, int64_t count) const {
   if (segment.columns % count == 0) return kb::Int(count);
-  return MinExpr(kb::Int(segment.columns) - n, kb::Int(count));
+  return kb::Min(kb::Int(segment.columns) - n, kb::Int(count));
 }
 
 std::string MatmulKernels::HiddenName(const MatmulResult& result) { return absl::StrCat("hid", result.output); }
@@ -227,7 +227,7 @@ kir::StmtRef MatmulKernels::Epilogue(KernelWriter& writer, FusedExpr& expr, cons
   kir::Block body = Results(writer, expr, segment, m + i, column, hidden, [&](int root, const kir::ExprRef& at) {
     if (at == column) return kb::Ref(TileName(root), DType::kF32);
     // Another column of the same row: the partner of a rotation, which lies in the same chunk. The clamp states so.
-    return kb::At(TileName(root), DType::kF32, {i, kb::Call(Op::kMax, {kb::Int(0), MinExpr(at - n, kb::Int(width - 1))})});
+    return kb::At(TileName(root), DType::kF32, {i, kb::Max(kb::Int(0), kb::Min(at - n, kb::Int(width - 1)))});
   });
   return kb::Map({"i", "j"}, tiles, {rows, columns}, std::move(body));
 }

@@ -41,10 +41,10 @@ void MatmulKernels::EmitMany(KernelWriter& writer, FusedExpr& expr, const Matmul
     rows.push_back(kb::WithOrigin(kb::CallTile(RowOf(root).mma, {TileName(root)}, {Rows(writer, m, kb::Int(step), false), kb::Whole(absl::StrCat("p", root), 2)}),
                                   writer.Origin(root)));
   }
-  const kir::ExprRef live_rows = MinExpr(kb::FromExtent(plan_.rows) - m, kb::Int(step));
+  const kir::ExprRef live_rows = kb::Min(kb::FromExtent(plan_.rows) - m, kb::Int(step));
   rows.push_back(Epilogue(writer, expr, segment, m, live_rows, n, LiveColumns(segment, n, width), width, f + kb::Ref("j")));
   panel.push_back(kb::For("m", kb::Int(0), kb::FromExtent(plan_.rows), std::move(rows), step));
-  block.push_back(kb::For("f", kb::Int(0), segment.columns % chunk == 0 || chunk == width ? kb::Int(chunk) : MinExpr(kb::Int(chunk), kb::Int(segment.columns) - n0),
+  block.push_back(kb::For("f", kb::Int(0), segment.columns % chunk == 0 || chunk == width ? kb::Int(chunk) : kb::Min(kb::Int(chunk), kb::Int(segment.columns) - n0),
                           std::move(panel), width));
   EmitPacks(writer, segment, n0, chunk, block);
 }

@@ -62,7 +62,7 @@ void MatmulKernels::EmitSquares(KernelWriter& writer, FusedExpr& expr, const Mat
   }
   auto rows = [&](int64_t count, const kir::ExprRef& k, int64_t depth) { return Rows(writer, m, kb::Int(count), false, k, depth); };
   // What there is of `count` rows or columns from `first`, a place in the square.
-  auto live = [](int64_t count, const kir::ExprRef& end, const kir::ExprRef& first) { return MinExpr(kb::Int(count), end - first); };
+  auto live = [](int64_t count, const kir::ExprRef& end, const kir::ExprRef& first) { return kb::Min(kb::Int(count), end - first); };
   const kir::ExprRef all_rows = kb::FromExtent(plan_.rows), all_columns = kb::Int(segment.columns);
   const bool staged = Rotates(segment);
   auto staging = [&](int root) { return StagingName(number(root)); };
@@ -82,7 +82,7 @@ void MatmulKernels::EmitSquares(KernelWriter& writer, FusedExpr& expr, const Mat
   if (!staged) return;
   const kir::ExprRef column = n0 + j;
   kir::Block body = Results(writer, expr, segment, m + i, column, nullptr, [&](int root, const kir::ExprRef& at) {
-    const kir::ExprRef place = at == column ? j : kb::Call(kir::Op::kMax, {kb::Int(0), MinExpr(at - n0, kb::Int(chunk - 1))});
+    const kir::ExprRef place = at == column ? j : kb::Max(kb::Int(0), kb::Min(at - n0, kb::Int(chunk - 1)));
     return kb::At(staging(root), DType::kF32, {i, place});
   });
   const kir::ExprRef t = kb::Ref("t");

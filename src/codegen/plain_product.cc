@@ -94,7 +94,7 @@ kir::Kernel Scheduled(kir::Kernel kernel, const Product& product, const BlockFac
   };
   auto finish = [&](const kir::ExprRef& row, const kir::ExprRef& column, int64_t rows, int64_t columns) -> kir::Block {
     auto live = [](const kir::ExprRef& end, const char* start, const kir::ExprRef& first, int64_t side) {
-      return kb::Call(kir::Op::kMin, {kb::Int(side), end - kb::Ref(start) - first});
+      return kb::Min(kb::Int(side), end - kb::Ref(start) - first);
     };
     const kir::ExprRef value = kir::Rewrite(product.store->value, [&](const kir::ExprRef& node) -> kir::ExprRef {
       return std::get_if<kir::Reduce>(&node->node) == product.sum ? kb::Ref("acc", DType::kF32) : nullptr;

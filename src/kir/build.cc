@@ -110,6 +110,11 @@ StatusOr<DType> ResultType(Op op, std::span<const DType> operands) {
   return IsComparison(op) ? DType::kBool : operands[0];
 }
 
+std::optional<int64_t> KnownInteger(const ExprRef& expr) {
+  const auto* constant = expr == nullptr || IsFloat(expr->dtype) ? nullptr : std::get_if<Const>(&expr->node);
+  return constant == nullptr ? std::nullopt : std::optional(constant->integer);
+}
+
 bool IntegerFits(DType dtype, int64_t value) {
   if (dtype == DType::kBool) return value == 0 || value == 1;
   const int bits = 8 * ScalarBytes(dtype);
@@ -186,6 +191,13 @@ ExprRef Call(Op op, std::vector<ExprRef> args) {
 
 ExprRef Select(ExprRef condition, ExprRef yes, ExprRef no) {
   return MakeApply(Op::kSelect, {std::move(condition), std::move(yes), std::move(no)});
+}
+
+ExprRef Min(ExprRef a, ExprRef b) { return Call(Op::kMin, {std::move(a), std::move(b)}); }
+ExprRef Max(ExprRef a, ExprRef b) { return Call(Op::kMax, {std::move(a), std::move(b)}); }
+
+ExprRef IdentityOf(ReduceOp op, DType dtype) {
+  return IsFloat(dtype) ? Num(Identity(op), dtype) : Int(IntegerIdentity(op, dtype), dtype);
 }
 
 ExprRef CastTo(DType dtype, ExprRef value) {

@@ -13,6 +13,7 @@
 #pragma once
 
 #include <initializer_list>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -34,6 +35,8 @@ ExprRef MakeReal(double value, DType dtype);
 ExprRef MakeInteger(int64_t value, DType dtype);
 // `contract` is kept on float +, - and * only: elsewhere it has no meaning.
 ExprRef MakeApply(Op op, std::vector<ExprRef> args, bool contract = false);
+// The value of an integer literal; nothing for any other expression, and for null.
+std::optional<int64_t> KnownInteger(const ExprRef& expr);
 // Whether `value` is in the range of the integer dtype (u64: as the bits of int64_t, so always).
 bool IntegerFits(DType dtype, int64_t value);
 
@@ -51,6 +54,10 @@ ExprRef At(std::string buffer, DType dtype, Index index, ExprRef otherwise = nul
 ExprRef DecodeAt(std::string buffer, Index index);
 ExprRef Call(Op op, std::vector<ExprRef> args);
 ExprRef Select(ExprRef condition, ExprRef yes, ExprRef no);
+ExprRef Min(ExprRef a, ExprRef b);
+ExprRef Max(ExprRef a, ExprRef b);
+// What a reduction starts from.
+ExprRef IdentityOf(ReduceOp op, DType dtype);
 // `value` itself when it has that dtype already.
 ExprRef CastTo(DType dtype, ExprRef value);
 ExprRef BitsTo(DType dtype, ExprRef value);

@@ -34,20 +34,6 @@ Value FromBits(DType dtype, uint64_t bits) {
   }
 }
 
-// What a reduction of integers starts from: the dtype's own extremes for max and min.
-int64_t IntegerIdentity(ReduceOp op, DType dtype) {
-  const bool is_unsigned = IsUnsigned(dtype) || dtype == DType::kBool;
-  const int bits = dtype == DType::kBool ? 1 : 8 * ScalarBytes(dtype);
-  const int64_t high = bits == 64 ? (is_unsigned ? -1 : INT64_MAX) : (int64_t{1} << (is_unsigned ? bits : bits - 1)) - 1;
-  switch (op) {
-    case ReduceOp::kSum: return 0;
-    case ReduceOp::kProd: return 1;
-    case ReduceOp::kMin: return high;
-    case ReduceOp::kMax: return is_unsigned ? 0 : -high - 1;
-  }
-  QUERN_CHECK(false);
-}
-
 // An integer that a double holds and that rounds to 32 bits and fewer as `value` does: of more than 53 bits the low 11 become
 // one that says whether any was set.
 int64_t KeepRounding(int64_t value, DType dtype) {

@@ -199,6 +199,19 @@ std::optional<ReduceOp> ReduceOpFromName(std::string_view name) {
 
 double Identity(ReduceOp op) { return kReduceRows[static_cast<int>(op)].identity; }
 
+int64_t IntegerIdentity(ReduceOp op, DType dtype) {
+  const bool is_unsigned = IsUnsigned(dtype) || dtype == DType::kBool;
+  const int bits = dtype == DType::kBool ? 1 : 8 * ScalarBytes(dtype);
+  const int64_t high = bits == 64 ? (is_unsigned ? -1 : INT64_MAX) : (int64_t{1} << (is_unsigned ? bits : bits - 1)) - 1;
+  switch (op) {
+    case ReduceOp::kSum: return 0;
+    case ReduceOp::kProd: return 1;
+    case ReduceOp::kMin: return high;
+    case ReduceOp::kMax: return is_unsigned ? 0 : -high - 1;
+  }
+  QUERN_CHECK(false);
+}
+
 Op CombineOp(ReduceOp op) { return kReduceRows[static_cast<int>(op)].combine; }
 
 }  // namespace quern::kir

@@ -65,8 +65,10 @@ int64_t EvalInteger(Op op, DType dtype, int64_t a, int64_t b, int64_t c);
 enum class ReduceOp : uint8_t { kSum, kProd, kMax, kMin };
 std::string_view Name(ReduceOp op);
 std::optional<ReduceOp> ReduceOpFromName(std::string_view name);
-// The value a reduction starts from, for floats (sum 0, prod 1, max -inf, min +inf); integers: the dtype's own extreme.
+// The value a reduction starts from, for floats (sum 0, prod 1, max -inf, min +inf), and for integers, where the extremes are those
+// of the dtype (u64: as the bits of int64_t).
 double Identity(ReduceOp op);
+int64_t IntegerIdentity(ReduceOp op, DType dtype);
 Op CombineOp(ReduceOp op);
 
 }  // namespace quern::kir

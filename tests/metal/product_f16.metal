@@ -35,21 +35,17 @@ static inline int min_i32(int a, int b) { return b < a ? b : a; }
     }
     for (int k0 = 0; k0 < K; k0 += 32) {
       {
-        const int live = min_i32(64, M - bm);
-        const int live_2 = min_i32(32, K - k0);
-        for (int e = thread_id; e < 2048; e += 128) {
-          const int rest = e / 32;
-          const int at = e % 32;
-          sa[rest * 40 + at] = at < live_2 && rest < live ? a[(bm + rest) * K + (k0 + at)] : half(0);
+        for (int copy_number = thread_id; copy_number < 2048; copy_number += 128) {
+          const int copy_at1 = copy_number % 32;
+          const int copy_rest1 = copy_number / 32;
+          sa[copy_rest1 * 40 + copy_at1] = ((k0 + copy_at1 < K) & (bm + copy_rest1 < M)) ? a[(bm + copy_rest1) * K + (k0 + copy_at1)] : half(0);
         }
       }
       {
-        const int live = min_i32(64, N - bn);
-        const int live_2 = min_i32(32, K - k0);
-        for (int e = thread_id; e < 2048; e += 128) {
-          const int rest = e / 32;
-          const int at = e % 32;
-          sb[rest * 40 + at] = at < live_2 && rest < live ? b[(bn + rest) * K + (k0 + at)] : half(0);
+        for (int copy_number = thread_id; copy_number < 2048; copy_number += 128) {
+          const int copy_at1 = copy_number % 32;
+          const int copy_rest1 = copy_number / 32;
+          sb[copy_rest1 * 40 + copy_at1] = ((k0 + copy_at1 < K) & (bn + copy_rest1 < N)) ? b[(bn + copy_rest1) * K + (k0 + copy_at1)] : half(0);
         }
       }
       threadgroup_barrier(mem_flags::mem_threadgroup);

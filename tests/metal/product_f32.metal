@@ -33,21 +33,21 @@ static inline int min_i32(int a, int b) { return b < a ? b : a; }
     }
     for (int k0 = 0; k0 < K; k0 += 16) {
       {
-        const int live = min_i32(64, M - bm);
-        const int live_2 = min_i32(16, K - k0);
-        for (int e = thread_id; e < 1024; e += 256) {
-          const int rest = e / 16;
-          const int at = e % 16;
-          sa[rest * 17 + at] = at < live_2 && rest < live ? a[(bm + rest) * K + (k0 + at)] : float(0);
+        #pragma unroll
+        for (int copy_n = 0; copy_n < 4; ++copy_n) {
+          const int copy_number = thread_id + copy_n * 256;
+          const int copy_at1 = copy_number % 16;
+          const int copy_rest1 = copy_number / 16;
+          sa[copy_rest1 * 17 + copy_at1] = ((k0 + copy_at1 < K) & (bm + copy_rest1 < M)) ? a[(bm + copy_rest1) * K + (k0 + copy_at1)] : float(0);
         }
       }
       {
-        const int live = min_i32(64, N - bn);
-        const int live_2 = min_i32(16, K - k0);
-        for (int e = thread_id; e < 1024; e += 256) {
-          const int rest = e / 16;
-          const int at = e % 16;
-          sb[rest * 17 + at] = at < live_2 && rest < live ? b[(bn + rest) * K + (k0 + at)] : float(0);
+        #pragma unroll
+        for (int copy_n = 0; copy_n < 4; ++copy_n) {
+          const int copy_number = thread_id + copy_n * 256;
+          const int copy_at1 = copy_number % 16;
+          const int copy_rest1 = copy_number / 16;
+          sb[copy_rest1 * 17 + copy_at1] = ((k0 + copy_at1 < K) & (bn + copy_rest1 < N)) ? b[(bn + copy_rest1) * K + (k0 + copy_at1)] : float(0);
         }
       }
       threadgroup_barrier(mem_flags::mem_threadgroup);

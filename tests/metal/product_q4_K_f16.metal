@@ -8,7 +8,6 @@
 #endif
 using namespace metal;
 
-static inline int min_i32(int a, int b) { return b < a ? b : a; }
 static inline float read_half(device const uchar* at) { return float(*(device const half*)at); }
 static inline float six_bits(device const uchar* block, int code, uint sub) {
   // f16 d, f16 dmin, 12 bytes of 6-bit scales and minimums of 8 sub-blocks
@@ -27,6 +26,7 @@ static inline float decode_q4_K(device const uchar* row, uint j) {
   const int byte = block[16U + sub / 2U * 32U + j % 32U];
   return six_bits(block, byte >> (sub % 2U * 4U) & 15, sub);
 }
+static inline int min_i32(int a, int b) { return b < a ? b : a; }
 
 [[kernel, max_total_threads_per_threadgroup(128)]] void product_q4_K_f16(
     device const float* x [[buffer(0)]],
@@ -52,27 +52,28 @@ static inline float decode_q4_K(device const uchar* row, uint j) {
     }
     for (int k0 = 0; k0 < 512; k0 += 32) {
       {
-        const int live = min_i32(64, M - bm);
-        for (int e = thread_id; e < 2048; e += 128) {
-          const int rest = e / 32;
-          const int at = e % 32;
-          sa[rest * 40 + at] = rest < live ? half(x[(bm + rest) * 512 + (k0 + at)]) : half(0);
+        for (int copy_number = thread_id; copy_number < 2048; copy_number += 128) {
+          const int copy_at1 = copy_number % 32;
+          const int copy_rest1 = copy_number / 32;
+          sa[copy_rest1 * 40 + copy_at1] = (bm + copy_rest1 < M) ? half(x[(bm + copy_rest1) * 512 + (k0 + copy_at1)]) : half(0);
         }
       }
       {
-        const int live = min_i32(64, N - bn);
-        for (int e = thread_id; e < 256; e += 128) {
-          const int rest = e / 4;
-          const int at = e % 4 * 8;
-          if (rest < live) {
+        #pragma unroll
+        for (int copy_n = 0; copy_n < 2; ++copy_n) {
+          const int copy_number = thread_id + copy_n * 128;
+          const int copy_at1 = copy_number % 4;
+          const int copy_rest1 = copy_number / 4;
+          const int copy_first1 = copy_at1 * 8;
+          if (bn + copy_rest1 < N) {
             #pragma unroll
             for (int u = 0; u < 8; ++u) {
-              sb[rest * 40 + (at + u)] = half(decode_q4_K(w + (bn + rest) * 288, uint(k0 + at + u)));
+              sb[copy_rest1 * 40 + (copy_first1 + u)] = half(decode_q4_K(w + (bn + copy_rest1) * 288, uint(k0 + copy_first1 + u)));
             }
           } else {
             #pragma unroll
             for (int u = 0; u < 8; ++u) {
-              sb[rest * 40 + (at + u)] = half(0);
+              sb[copy_rest1 * 40 + (copy_first1 + u)] = half(0);
             }
           }
         }

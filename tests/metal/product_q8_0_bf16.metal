@@ -8,7 +8,6 @@
 #endif
 using namespace metal;
 
-static inline int min_i32(int a, int b) { return b < a ? b : a; }
 static inline ushort bits_of_bf16(float x) {  // to the nearest, halves to even
   const uint bits = as_type<uint>(x);
   return ushort((x != x ? bits | 0x400000U : bits + 0x7fffU + (bits >> 16 & 1U)) >> 16);
@@ -19,6 +18,7 @@ static inline float decode_q8_0(device const uchar* row, uint j) {  // f16 d, 32
   device const uchar* const block = row + j / 32U * 34U;
   return float(as_type<char>(block[2U + j % 32U])) * read_half(block);
 }
+static inline int min_i32(int a, int b) { return b < a ? b : a; }
 
 [[kernel, max_total_threads_per_threadgroup(128)]] void product_q8_0_bf16(
     device const float* x [[buffer(0)]],
@@ -44,27 +44,28 @@ static inline float decode_q8_0(device const uchar* row, uint j) {  // f16 d, 32
     }
     for (int k0 = 0; k0 < 512; k0 += 32) {
       {
-        const int live = min_i32(64, M - bm);
-        for (int e = thread_id; e < 2048; e += 128) {
-          const int rest = e / 32;
-          const int at = e % 32;
-          sa[rest * 40 + at] = rest < live ? to_bf16(x[(bm + rest) * 512 + (k0 + at)]) : bfloat(0);
+        for (int copy_number = thread_id; copy_number < 2048; copy_number += 128) {
+          const int copy_at1 = copy_number % 32;
+          const int copy_rest1 = copy_number / 32;
+          sa[copy_rest1 * 40 + copy_at1] = (bm + copy_rest1 < M) ? to_bf16(x[(bm + copy_rest1) * 512 + (k0 + copy_at1)]) : bfloat(0);
         }
       }
       {
-        const int live = min_i32(64, N - bn);
-        for (int e = thread_id; e < 256; e += 128) {
-          const int rest = e / 4;
-          const int at = e % 4 * 8;
-          if (rest < live) {
+        #pragma unroll
+        for (int copy_n = 0; copy_n < 2; ++copy_n) {
+          const int copy_number = thread_id + copy_n * 128;
+          const int copy_at1 = copy_number % 4;
+          const int copy_rest1 = copy_number / 4;
+          const int copy_first1 = copy_at1 * 8;
+          if (bn + copy_rest1 < N) {
             #pragma unroll
             for (int u = 0; u < 8; ++u) {
-              sb[rest * 40 + (at + u)] = to_bf16(decode_q8_0(w + (bn + rest) * 544, uint(k0 + at + u)));
+              sb[copy_rest1 * 40 + (copy_first1 + u)] = to_bf16(decode_q8_0(w + (bn + copy_rest1) * 544, uint(k0 + copy_first1 + u)));
             }
           } else {
             #pragma unroll
             for (int u = 0; u < 8; ++u) {
-              sb[rest * 40 + (at + u)] = bfloat(0);
+              sb[copy_rest1 * 40 + (copy_first1 + u)] = bfloat(0);
             }
           }
         }

@@ -125,15 +125,7 @@ Value* FloatOperator(Builder& b, Op op, std::span<Value* const> args) {
 
 llvm::Constant* Identity(kir::ReduceOp op, DType dtype, llvm::Type* type) {
   if (IsFloat(dtype)) return llvm::ConstantFP::get(type, kir::Identity(op));
-  const unsigned bits = type->getScalarSizeInBits();
-  const bool is_signed = IsSigned(dtype);
-  switch (op) {
-    case kir::ReduceOp::kSum: return llvm::ConstantInt::get(type, 0);
-    case kir::ReduceOp::kProd: return llvm::ConstantInt::get(type, 1);
-    case kir::ReduceOp::kMax: return llvm::ConstantInt::get(type, is_signed ? llvm::APInt::getSignedMinValue(bits) : llvm::APInt::getMinValue(bits));
-    case kir::ReduceOp::kMin: return llvm::ConstantInt::get(type, is_signed ? llvm::APInt::getSignedMaxValue(bits) : llvm::APInt::getMaxValue(bits));
-  }
-  return nullptr;
+  return llvm::ConstantInt::get(type, static_cast<uint64_t>(kir::IntegerIdentity(op, dtype)), true);
 }
 
 Value* Combine(Builder& b, kir::ReduceOp op, DType dtype, Value* x, Value* y) {

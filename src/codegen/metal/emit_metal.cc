@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "codegen/copy_runs.h"
 #include "codegen/metal/emitter.h"
 
 namespace quern::metal {
@@ -14,6 +15,7 @@ namespace {
 constexpr size_t kMaxBuffers = 31;         // of a kernel
 constexpr int64_t kMaxShared = 32 << 10;   // bytes of threadgroup memory
 constexpr int64_t kMaxThreads = 1024;
+constexpr int64_t kRunBytes = 1;           // a thread copies elements one by one, but for those of blocks
 
 StatusOr<codegen::DeviceModule> EmitModule(std::span<const kir::Kernel> kernels, std::span<const std::string> symbols,
                                            const codegen::DeviceTarget&) {
@@ -33,7 +35,8 @@ StatusOr<codegen::DeviceModule> EmitModule(std::span<const kir::Kernel> kernels,
     if (kernel.params.size() + (kernel.symbols.empty() ? 0 : 1) > kMaxBuffers) {
       return unimplemented(absl::StrCat(kernel.params.size(), " buffers, of which a kernel has ", kMaxBuffers));
     }
-    Emitter emitter(kernel, shape.threads);
+    const kir::Kernel written = codegen::WriteOutCopies(kernel, shape.threads, kRunBytes);
+    Emitter emitter(written, shape.threads);
     QUERN_ASSIGN(const std::string text, emitter.Run(symbols[i]));
     if (emitter.shared_bytes() > kMaxShared) {
       return unimplemented(absl::StrCat(emitter.shared_bytes(), " bytes of threadgroup memory, more than ", kMaxShared));

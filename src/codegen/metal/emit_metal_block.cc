@@ -5,13 +5,13 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "codegen/copy_runs.h"
 #include "codegen/metal/emitter.h"
 
 namespace quern::metal {
 namespace {
 
 constexpr int64_t kSide = 8;  // of a matrix
-constexpr int64_t kRun = 8;   // elements of blocks that a copy takes at once
 
 // Whether a statement of the block stores to `tile`.
 bool StoresTo(const kir::Block& block, const std::string& tile) {
@@ -130,72 +130,40 @@ void Emitter::MapMatrices(const kir::Map& map, const std::vector<View>& tiles, c
   EndLoop(mark);
 }
 
-// Thread t copies elements t, t + threads, ... of dst, those behind the end of src as 0. Elements of blocks it copies in runs of
-// eight neighbours, where rows start and end at multiples of that: they share a scale, and one condition.
+// One run of a thread, or zeros where that is outside.
 void Emitter::Emit(const kir::Copy& copy) {
+  const codegen::CopiedRun run = codegen::RunOf(copy);
   const Cut dst = CutOf(copy.dst), src = CutOf(copy.src);
+  const Code inside = run.inside == nullptr ? Code{} : Value(run.inside);
   if (!status_.ok()) return;
-  auto kept = [&](const char* name, const Code& code) {
-    return code.fixed || code.literal ? code : Constant(name, DType::kI64, code);
-  };
-  Open("{");
-  const Mark mark = Enter();
-  std::vector<Code> sizes, live;
-  for (size_t r = 0; r < dst.ranged.size(); ++r) {
-    sizes.push_back(kept("size", dst.live[r]));
-    live.push_back(kept("live", src.live[r]));
-  }
-  const bool runs = IsBlock(src.view.dtype) && !sizes.empty() && sizes.back().literal && src.ranged.back() + 1 == src.view.sizes.size() &&
-                    std::min({src.starts.back().multiple, sizes.back().multiple, live.back().multiple}) >= kRun;
-  Code total = Number(1);
-  std::vector<Code> counts = sizes;
-  if (runs) counts.back() = Number(*sizes.back().literal / kRun);
-  for (const Code& count : counts) total = Product(total, count);
-  const Mark loop = Enter();
-  Code rest = BeginLoop("e", Thread(), total, threads_);
-  std::vector<Code> from = src.starts, to = dst.starts;
-  std::string inside;
-  for (size_t r = dst.ranged.size(); r-- > 0;) {
-    Code at = rest;
-    if (r > 0) {
-      // The count is positive here, and the rest is not negative.
-      at = Bounded(Infix("%", Level::kProduct, rest, counts[r]), 0, std::max(0.0, counts[r].high - 1));
-      rest = Constant("rest", DType::kI64, Bounded(Infix("/", Level::kProduct, rest, counts[r]), 0, rest.high));
-    }
-    if (runs && r + 1 == dst.ranged.size()) at = Product(at, Number(kRun));
-    if (!at.fixed) at = Constant("at", DType::kI64, at);
-    to[dst.ranged[r]] = Sum(to[dst.ranged[r]], at);
-    from[src.ranged[r]] = Sum(from[src.ranged[r]], at);
-    if (live[r].text == sizes[r].text) continue;
-    absl::StrAppend(&inside, inside.empty() ? "" : " && ", Infix("<", Level::kOther, at, live[r]).text);
-  }
   const bool same = dst.view.dtype == src.view.dtype;
   const std::string zero = absl::StrCat(MemoryType(language_, dst.view.dtype), "(0)");
-  auto value = [&] { return same ? Target(src.view, from) : ToMemory(dst.view.dtype, Element(src.view, from)); };
-  if (!runs) {
-    Line(absl::StrCat(Target(dst.view, to), " = ", inside.empty() ? value() : absl::StrCat(inside, " ? ", value(), " : ", zero), ";"));
-  } else {
-    auto eight = [&](bool decoded) {
-      const std::vector<Code> first_from = from, first_to = to;
-      const Mark run = Enter();
-      const Code u = BeginLoop("u", Number(0), Number(kRun), 1, /*unroll=*/true);
-      from.back() = Sum(from.back(), u);
-      to[dst.ranged.back()] = Sum(to[dst.ranged.back()], u);
-      Line(absl::StrCat(Target(dst.view, to), " = ", decoded ? value() : zero, ";"));
-      EndLoop(run);
-      from = first_from, to = first_to;
-    };
-    if (!inside.empty()) Open(absl::StrCat("if (", inside, ") {"));
-    eight(true);
-    if (!inside.empty()) {
-      Else();
-      eight(false);
-      Close();
-    }
-  }
+  auto at = [&](const Cut& cut, const Code& u) {
+    std::vector<Code> index = cut.starts;
+    if (!cut.ranged.empty()) index[cut.ranged.back()] = Sum(index[cut.ranged.back()], u);
+    return index;
+  };
+  auto value = [&](const Code& u) {
+    return same ? Target(src.view, at(src, u)) : ToMemory(dst.view.dtype, Element(src.view, at(src, u)));
+  };
   if (same && src.view.place == Place::kMemory && src.view.writable) reads_back_ = true;
-  EndLoop(loop);
-  EndLoop(mark);
+  if (run.length == 1) {
+    const Code one = Number(0);
+    const std::string chosen = inside.text.empty() ? value(one) : absl::StrCat(Wrapped(inside, Level::kSum), " ? ", value(one), " : ", zero);
+    return Line(absl::StrCat(Target(dst.view, at(dst, one)), " = ", chosen, ";"));
+  }
+  auto all = [&](bool zeros) {
+    const Mark mark = Enter();
+    const Code u = BeginLoop("u", Number(0), Number(run.length), 1, /*unroll=*/true);
+    Line(absl::StrCat(Target(dst.view, at(dst, u)), " = ", zeros ? zero : value(u), ";"));
+    EndLoop(mark);
+  };
+  if (inside.text.empty()) return all(false);
+  Open(absl::StrCat("if (", inside.text, ") {"));
+  all(false);
+  Else();
+  all(true);
+  Close();
 }
 
 void Emitter::Emit(const kir::Pipeline& pipeline) {

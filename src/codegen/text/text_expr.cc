@@ -146,17 +146,8 @@ std::optional<Code> TextEmitter::Fused(const kir::Apply& apply) {
 Code TextEmitter::Reduction(const kir::Reduce& reduce, DType dtype) {
   const Code low = Value(reduce.low), high = Value(reduce.high);
   const bool sum = reduce.op == kir::ReduceOp::kSum;
-  Code identity;
-  if (IsFloat(dtype)) {
-    identity = Literal(dtype, {.real = Identity(reduce.op)});
-  } else if (sum || reduce.op == kir::ReduceOp::kProd) {
-    identity = Number(static_cast<int64_t>(Identity(reduce.op)));
-  } else {
-    const int bits = 8 * ScalarBytes(dtype);
-    const bool max = reduce.op == kir::ReduceOp::kMax, is_unsigned = IsUnsigned(dtype);
-    const int64_t most = bits == 64 ? (is_unsigned ? -1 : INT64_MAX) : (int64_t{1} << (is_unsigned ? bits : bits - 1)) - 1;
-    identity = Literal(dtype, {.integer = !max ? most : is_unsigned ? 0 : -most - 1});
-  }
+  const kir::Const start = IsFloat(dtype) ? kir::Const{.real = Identity(reduce.op)} : kir::Const{.integer = IntegerIdentity(reduce.op, dtype)};
+  const Code identity = Literal(dtype, start);
   const std::string total = Fresh(Name(reduce.op));
   Line(absl::StrCat(Type(dtype), " ", total, " = ", identity.text, ";"));
   const Mark mark = Enter();
