@@ -36,18 +36,13 @@ Extent Aligned(const Extent& bytes, const SymbolRanges& ranges) {
 
 using Types = std::map<std::string, BufferType, std::less<>>;
 
-void CollectTypes(const Block& block, Types& types) {
-  for (const StmtRef& stmt : block) {
-    if (const auto* alloc = std::get_if<Alloc>(&stmt->node)) types.emplace(alloc->name, alloc->type);
-    if (const auto* tile = std::get_if<Tile>(&stmt->node)) types.emplace(tile->name, tile->type);
-    for (const Block* body : Bodies(*stmt)) CollectTypes(*body, types);
-  }
-}
-
 Types TypesOf(const Kernel& kernel) {
   Types types;
   for (const Param& param : kernel.params) types.emplace(param.name, param.type);
-  CollectTypes(kernel.body, types);
+  ForEach(kernel.body, [&](const Stmt& stmt) {
+    if (const auto* alloc = std::get_if<Alloc>(&stmt.node)) types.emplace(alloc->name, alloc->type);
+    if (const auto* tile = std::get_if<Tile>(&stmt.node)) types.emplace(tile->name, tile->type);
+  });
   return types;
 }
 

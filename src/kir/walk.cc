@@ -12,6 +12,13 @@ std::vector<const Block*> Bodies(const Stmt& stmt) {
   return {};
 }
 
+void ForEach(const Block& block, const std::function<void(const Stmt&)>& visit) {
+  for (const StmtRef& stmt : block) {
+    visit(*stmt);
+    for (const Block* body : Bodies(*stmt)) ForEach(*body, visit);
+  }
+}
+
 bool Any(const Block& block, const std::function<bool(const Stmt&)>& holds) {
   return std::any_of(block.begin(), block.end(), [&](const StmtRef& stmt) {
     if (holds(*stmt)) return true;

@@ -11,6 +11,8 @@ namespace quern::kir {
 
 // The blocks directly inside of a statement.
 std::vector<const Block*> Bodies(const Stmt& stmt);
+// Each statement of the block, at any depth, those around before those inside.
+void ForEach(const Block& block, const std::function<void(const Stmt& stmt)>& visit);
 // Whether `holds` of a statement in the block, at any depth.
 bool Any(const Block& block, const std::function<bool(const Stmt& stmt)>& holds);
 // Whether a statement in the block, at any depth, writes elements of `buffer` (a tile, too), as far as names tell.

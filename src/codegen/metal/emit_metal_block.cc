@@ -7,21 +7,12 @@
 #include "absl/strings/str_cat.h"
 #include "codegen/copy_runs.h"
 #include "codegen/metal/emitter.h"
+#include "kir/walk.h"
 
 namespace quern::metal {
 namespace {
 
 constexpr int64_t kSide = 8;  // of a matrix
-
-// Whether a statement of the block stores to `tile`.
-bool StoresTo(const kir::Block& block, const std::string& tile) {
-  return std::any_of(block.begin(), block.end(), [&](const kir::StmtRef& stmt) {
-    if (const auto* store = std::get_if<kir::Store>(&stmt->node)) return store->buffer == tile;
-    if (const auto* loop = std::get_if<kir::Loop>(&stmt->node)) return StoresTo(loop->body, tile);
-    const auto* branch = std::get_if<kir::If>(&stmt->node);
-    return branch != nullptr && (StoresTo(branch->then_body, tile) || StoresTo(branch->else_body, tile));
-  });
-}
 
 }  // namespace
 
@@ -123,7 +114,7 @@ void Emitter::MapMatrices(const kir::Map& map, const std::vector<View>& tiles, c
   EndLoop(inner);
   Line(barrier);
   for (size_t i = 0; i < tiles.size(); ++i) {
-    if (!StoresTo(map.body, map.tiles[i])) continue;
+    if (!kir::Writes(map.body, map.tiles[i])) continue;
     Line(absl::StrCat("simdgroup_load(", tiles[i].pointer, "[", part.text, "], ", place(i), ", ", kSide, ");"));
     Line(barrier);
   }

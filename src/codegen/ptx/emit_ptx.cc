@@ -62,8 +62,7 @@ Status Emitter::Run(const std::string& symbol) {
   if (!status_.ok()) return status_;
   thread_ = b_.CreateZExt(b_.CreateIntrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x, {}, {}), b_.getInt64Ty());
   EmitGrid();
-  CountStages();
-  FindCores(kernel_.body, false);
+  Survey();
   Block(kernel_.body);
   b_.CreateRetVoid();
   // Left to itself the assembler spills a little to have one block more at a time. It is told how many must fit: one, or as many as

@@ -16,9 +16,8 @@ namespace {
 
 std::vector<const kir::Copy*> Fetched(const kir::Pipeline& pipeline) {
   std::vector<const kir::Copy*> copies;
-  kir::Any(pipeline.fetch, [&](const kir::Stmt& stmt) {
+  kir::ForEach(pipeline.fetch, [&](const kir::Stmt& stmt) {
     if (const auto* copy = std::get_if<kir::Copy>(&stmt.node)) copies.push_back(copy);
-    return false;
   });
   return copies;
 }
@@ -140,29 +139,19 @@ llvm::Value* Emitter::Converted(const Buffer& from, const std::vector<llvm::Valu
   return all;
 }
 
-// Buffers of which groups multiply. Only copies and products know where elements of these lie, so no layout of theirs is seen from
-// outside.
-void Emitter::FindCores(const kir::Block& block, bool in_group) {
-  for (const kir::StmtRef& stmt : block) {
-    if (const auto* loop = std::get_if<kir::Loop>(&stmt->node)) {
-      FindCores(loop->body, loop->kind == kir::LoopKind::kThread ? loop->level == kir::ThreadLevel::kGroup : in_group);
-    } else if (const auto* branch = std::get_if<kir::If>(&stmt->node)) {
-      FindCores(branch->then_body, in_group);
-      FindCores(branch->else_body, in_group);
-    } else if (const auto* pipeline = std::get_if<kir::Pipeline>(&stmt->node)) {
-      FindCores(pipeline->use, in_group);
-    } else if (const auto* call = std::get_if<kir::TileCall>(&stmt->node); call != nullptr && in_group) {
-      for (const kir::Slice& slice : call->operands) cores_.insert(slice.buffer);
+// Of allocs, before they are declared: in how many stages pipelines fetch into them, and whether groups multiply from them. Only copies
+// and products know where elements of the latter lie, so no layout of theirs is seen from outside.
+void Emitter::Survey() {
+  kir::ForEach(kernel_.body, [this](const kir::Stmt& stmt) {
+    if (const auto* pipeline = std::get_if<kir::Pipeline>(&stmt.node)) {
+      for (const kir::Copy* copy : Fetched(*pipeline)) stages_[copy->dst.buffer] = std::max(stages_[copy->dst.buffer], pipeline->stages);
     }
-  }
-}
-
-void Emitter::CountStages() {
-  kir::Any(kernel_.body, [this](const kir::Stmt& stmt) {
-    const auto* pipeline = std::get_if<kir::Pipeline>(&stmt.node);
-    if (pipeline == nullptr) return false;
-    for (const kir::Copy* copy : Fetched(*pipeline)) stages_[copy->dst.buffer] = std::max(stages_[copy->dst.buffer], pipeline->stages);
-    return false;
+    const auto* loop = std::get_if<kir::Loop>(&stmt.node);
+    if (loop == nullptr || loop->kind != kir::LoopKind::kThread || loop->level != kir::ThreadLevel::kGroup) return;
+    kir::ForEach(loop->body, [this](const kir::Stmt& inside) {
+      const auto* call = std::get_if<kir::TileCall>(&inside.node);
+      for (const kir::Slice& slice : call == nullptr ? std::vector<kir::Slice>() : call->operands) cores_.insert(slice.buffer);
+    });
   });
 }
 

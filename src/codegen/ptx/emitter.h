@@ -113,8 +113,7 @@ class Emitter {
   void BlockBarrier();
   Region Cut(const kir::Slice& slice);
   llvm::Value* Converted(const Buffer& from, const std::vector<llvm::Value*>& index, int64_t run, DType to);
-  void CountStages();
-  void FindCores(const kir::Block& block, bool in_group);
+  void Survey();
 
   const kir::Kernel& kernel_;
   llvm::Module& module_;
