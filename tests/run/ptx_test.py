@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Runs the golden PTX of tests/ptx on a small interpreter of PTX and compares with the same in Python's doubles.
+"""Runs the golden PTX of tests/ptx by ptx_run, an interpreter of PTX, and compares with the same in Python's doubles.
 
-    ptx_test.py SOURCE_DIR
+    ptx_test.py PTX_RUN SOURCE_DIR
 
 The unit test codegen_ptx holds these files to what is emitted; this one holds them to what they should compute. Sizes are
 from distinct primes, so that blocks, rows and the last step of the inner dimension are cut.
@@ -10,26 +10,74 @@ import math
 import os
 import random
 import struct
+import subprocess
 import sys
+import tempfile
 from fractions import Fraction
 
-from ptx_interpreter import Kernel, Memory, brain, half, quotient, signed, to_bits, to_brain, to_float, to_half
-
-SOURCE = sys.argv[1]
+PTX_RUN, SOURCE = sys.argv[1:]
 SEED = 7393
+
+
+def to_float(bits):
+    return struct.unpack("<f", struct.pack("<I", bits & 0xFFFFFFFF))[0]
+
+
+def to_bits(value):
+    try:
+        return struct.unpack("<I", struct.pack("<f", value))[0]
+    except OverflowError:
+        return 0x7F800000 if value > 0 else 0xFF800000
+
+
+def half(bits):
+    return struct.unpack("<e", struct.pack("<H", bits & 0xFFFF))[0]
+
+
+def brain(bits):
+    return to_float((bits & 0xFFFF) << 16)
+
+
+def to_half(value):
+    try:
+        return struct.unpack("<H", struct.pack("<e", value))[0]
+    except OverflowError:
+        return 0x7C00 if value > 0 else 0xFC00
+
+
+def to_brain(value):
+    bits = to_bits(value)
+    return 0x7FFF if math.isnan(value) else bits + 0x7FFF + (bits >> 16 & 1) >> 16
+
+
+def signed(value, width):
+    value &= (1 << width) - 1
+    return value - (1 << width) if value >> (width - 1) else value
+
+
+def quotient(a, b):
+    return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
 
 
 def floats(values):
     return bytearray(struct.pack(f"<{len(values)}f", *values))
 
 
-def source(name):
-    with open(os.path.join(SOURCE, "tests", "ptx", name + ".ptx"), encoding="utf-8") as file:
-        return file.read()
-
-
-def kernel(name):
-    return Kernel(source(name))
+def run(name, blocks, arguments, entry=None):
+    """Runs an entry of a golden file; what it writes is written to the bytearrays among its arguments."""
+    with tempfile.TemporaryDirectory() as folder:
+        words = []
+        for i, argument in enumerate(arguments):
+            words.append(str(argument) if isinstance(argument, int) else f"@{folder}/{i}")
+            if not isinstance(argument, int):
+                with open(f"{folder}/{i}", "wb") as file:
+                    file.write(argument)
+        path = os.path.join(SOURCE, "tests", "ptx", name + ".ptx")
+        subprocess.run([PTX_RUN, path, entry or name, str(blocks), *words], check=True)
+        for i, argument in enumerate(arguments):
+            if isinstance(argument, bytearray):
+                with open(f"{folder}/{i}", "rb") as file:
+                    argument[:] = file.read()
 
 
 def expect(name, data, wanted, rtol, atol=0.0):
@@ -46,15 +94,15 @@ def random_floats(count, low=-1.0, high=1.0):
 
 def check_map(n):
     x = random_floats(n, -85, 85)
-    memory, y = Memory(), bytearray(b"\xff" * 4 * n)
-    kernel("map").run(-(-n // 1024), [memory.add(floats(x)), memory.add(y), n], memory)
+    y = bytearray(b"\xff" * 4 * n)
+    run("map", -(-n // 1024), [floats(x), y, n])
     expect(f"map {n}", y, [v / (1 + math.exp(-v)) for v in x], 1e-5)
 
 
 def check_rows(m, c):
     x, g = random_floats(m * c), random_floats(c)
-    memory, y = Memory(), bytearray(b"\xff" * 4 * m * c)
-    kernel("rows").run(m, [memory.add(floats(x)), memory.add(floats(g)), memory.add(y), m, c], memory)
+    y = bytearray(b"\xff" * 4 * m * c)
+    run("rows", m, [floats(x), floats(g), y, m, c])
     wanted = []
     for r in range(m):
         row = x[r * c:(r + 1) * c]
@@ -72,10 +120,10 @@ def check_product(dtype, m, n, k, fixed=False):
         return [(half if dtype == "f16" else brain)(b) for b in bits], bytearray(struct.pack(f"<{count}H", *bits))
 
     (a, a_bytes), (b, b_bytes) = operand(m * k), operand(n * k)
-    memory, c = Memory(), bytearray(b"\xff" * 4 * m * n)
+    c = bytearray(b"\xff" * 4 * m * n)
     blocks = -(-m // 64) * -(-n // 64)
     name, sizes = (f"product_{dtype}_async", [m, n]) if fixed else ("product_" + dtype, [m, n, k])
-    kernel(name).run(blocks, [memory.add(a_bytes), memory.add(b_bytes), memory.add(c)] + sizes, memory)
+    run(name, blocks, [a_bytes, b_bytes, c] + sizes)
     wanted = [sum(a[i * k + t] * b[j * k + t] for t in range(k)) for i in range(m) for j in range(n)]
     expect(f"product {dtype} {m} x {n} x {k}", c, wanted, 1e-5)
 
@@ -145,9 +193,9 @@ def matrix_of_blocks(dtype, rows, columns):
 def check_mixed_product(dtype, half_dtype, m, n):
     w, values = matrix_of_blocks(dtype, n, 512)
     x = random_floats(m * 512)
-    memory, c = Memory(), bytearray(b"\xff" * 4 * m * n)
+    c = bytearray(b"\xff" * 4 * m * n)
     blocks = -(-m // 64) * -(-n // 64)
-    kernel(f"product_{dtype}_{half_dtype}").run(blocks, [memory.add(floats(x)), memory.add(w), memory.add(c), m, n], memory)
+    run(f"product_{dtype}_{half_dtype}", blocks, [floats(x), w, c, m, n])
 
     def rounded(value):
         return half(to_half(value)) if half_dtype == "f16" else brain(to_brain(value))
@@ -167,9 +215,9 @@ def check_attention(rows, before):
     keys = before + rows
     q, k, v = random_floats(rows * 64), random_floats(keys * 32), random_floats(keys * 32)
     k, v = [half(to_half(x)) for x in k], [half(to_half(x)) for x in v]
-    memory, out = Memory(), bytearray(b"\xff" * 4 * rows * 64)
-    cache = [memory.add(bytearray(struct.pack(f"<{keys * 32}e", *x))) for x in (k, v)]
-    kernel("attention_prompt").run(4 * -(-rows // 32), [memory.add(floats(q)), memory.add(out), *cache, before, rows], memory)
+    out = bytearray(b"\xff" * 4 * rows * 64)
+    cache = [bytearray(struct.pack(f"<{keys * 32}e", *x)) for x in (k, v)]
+    run("attention_prompt", 4 * -(-rows // 32), [floats(q), out, *cache, before, rows])
     wanted = []
     for r in range(rows):
         for head in range(4):
@@ -183,8 +231,8 @@ def check_attention(rows, before):
 def check_gemv(dtype, n):
     w, values = matrix_of_blocks(dtype, n, 768)
     x = random_floats(768)
-    memory, y = Memory(), bytearray(b"\xff" * 4 * n)
-    kernel("gemv_" + dtype).run(n, [memory.add(w), memory.add(floats(x)), memory.add(y), n], memory)
+    y = bytearray(b"\xff" * 4 * n)
+    run("gemv_" + dtype, n, [w, floats(x), y, n])
     wanted = [sum(a * b for a, b in zip(row, x, strict=True)) for row in values]
     size = max(sum(abs(a * b) for a, b in zip(row, x, strict=True)) for row in values)
     expect(f"gemv {dtype} {n}", y, wanted, 0, 1e-6 * size)
@@ -259,9 +307,9 @@ def check_function(name, wide):
     if two:
         a, b = a + a[:14] * 14, b + [v for v in b[:14] for _ in range(14)]
     n = len(a)
-    memory, y = Memory(), bytearray(b"\xff" * (8 if wide else 4) * n)
-    inputs = [memory.add(bytearray(struct.pack(code % n, *v))) for v in ((a, b) if two else (a,))]
-    Kernel(source("math_f64" if wide else "math_f32"), f"{name}_f{64 if wide else 32}").run(-(-n // 32), inputs + [memory.add(y), n], memory)
+    y = bytearray(b"\xff" * (8 if wide else 4) * n)
+    inputs = [bytearray(struct.pack(code % n, *v)) for v in ((a, b) if two else (a,))]
+    run("math_f64" if wide else "math_f32", -(-n // 32), inputs + [y, n], f"{name}_f{64 if wide else 32}")
     worst = 0.0
     for i, got in enumerate(struct.unpack(code % n, y)):
         arguments = (a[i], b[i]) if two else (a[i],)
@@ -308,11 +356,10 @@ def check_scalars():
          -(1 << 56) - (1 << 48) - 1, 7, -7, 7, -7, 1 << 40, 12345]
     m = [1, 2, -1, 3, 0, 64, -1, 63, -3, 5, 62, 7, -2, 2, 2, -2, 1 << 33, 100]
     count = len(x)
-    memory = Memory()
     outs = [bytearray(b"\xff" * count * size) for size in (4, 4, 8, 32, 28)]
     inputs = [bytearray(struct.pack(f"<{count}{c}", *v)) for c, v in (("d", x), ("f", f), ("q", n), ("q", m))]
     f = list(struct.unpack(f"<{count}f", inputs[1]))
-    kernel("scalars").run(1, [memory.add(b) for b in inputs + outs] + [count], memory)
+    run("scalars", 1, inputs + outs + [count])
     halves, brains = struct.unpack(f"<{2 * count}e", outs[0]), [brain(b) for b in struct.unpack(f"<{2 * count}H", outs[1])]
     ints, longs = struct.unpack(f"<{2 * count}i", outs[2]), struct.unpack(f"<{4 * count}q", outs[3])
     reals = struct.unpack(f"<{7 * count}f", outs[4])

@@ -6,7 +6,7 @@
 // The threads of a block go on by themselves until one stands at an instruction that needs others: a shuffle, matrix load or product
 // waits for its warp, a product of four warps for those, a barrier for the block. Bytes of cp.async arrive no earlier than a wait asks
 // for them. What a product of four warps reads from shared memory must have been fenced by the thread that stored it. Every access is checked:
-// that it lies in one piece of memory, and is aligned. (tests/run/ptx_interpreter.py is the same for single files, without a build.)
+// that it lies in one piece of memory, and is aligned.
 #pragma once
 
 #include <map>
