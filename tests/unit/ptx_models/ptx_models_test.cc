@@ -1,89 +1,24 @@
 // Whole programs from their PTX, run on the CPU (support/ptx_machine.h): a small graph beside the JIT, random graphs beside the double
-// interpreter, and every kernel of the bundled model in each format of weights beside the emulated device.
-//
-// QUERN_RANDOM_SEED=n runs that graph alone and prints it; QUERN_LONG_TESTS=n runs n times as many.
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cstdlib>
-
+// interpreter, and every kernel of the bundled model in each format of weights beside the interpreter of KIR.
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "codegen/block_schedule.h"
 #include "codegen/ptx/emit_ptx.h"
-#include "compiler/model.h"
 #include "kir/interpret.h"
 #include "support/block_kernels.h"
 #include "support/kernel_buffers.h"
-#include "support/model_weights.h"
 #include "support/ptx_device.h"
 #include "support/ptx_machine.h"
-#include "unit/compiler/random_case.h"
-#include "unit/device/device_graph.h"
-#include "unit/device/device_run.h"
+#include "unit/device/device_models.h"
 
 namespace quern {
 namespace {
 
-using testing::DeviceGraph;
+TEST(PtxModels, StepsAreThoseOfTheJit) { testing::ExpectStepsOfTheJit(ptx::MakeDevice(), ptx::Targets()[0]); }
 
-TEST(PtxModels, StepsAreThoseOfTheJit) {
-  DeviceGraph graph;
-  ASSERT_NO_FATAL_FAILURE(testing::PlanForDevice(testing::kSmallGraph, testing::SmallGuards(), graph));
-  const auto program = testing::MakeLoadable(SignatureOf(graph.prepared), graph.plans, &ptx::Targets()[0]);
-  ASSERT_TRUE(program.ok()) << program.status();
-  auto executor = device::Executor::Create(ptx::MakeDevice(), SignatureOf(graph.prepared), device::VariantsOf(*program));
-  ASSERT_TRUE(executor.ok()) << executor.status();
-  ASSERT_TRUE(testing::BindSmall(**executor).ok());
-  testing::Jitted jitted;
-  ASSERT_NO_FATAL_FAILURE(testing::MakeJitted(testing::kSmallGraph, jitted));
-  int64_t past = 0;
-  for (const int64_t rows : {5, 1, 1, 7, 1, 2}) {
-    SCOPED_TRACE(past);
-    const auto got = testing::StepSmall(**executor, past, rows), expected = testing::StepSmall(*jitted.executable, past, rows);
-    ASSERT_TRUE(got.ok()) << got.status();
-    ASSERT_TRUE(expected.ok()) << expected.status();
-    ASSERT_NO_FATAL_FAILURE(testing::ExpectClose(*got, *expected, 1e-5));
-    past += rows;
-  }
-}
-
-// Those of tests/unit/compiler/random_graph_test.cc, 64-bit floats too.
 TEST(PtxModels, RandomGraphsMeanTheSame) {
-  const uint64_t only = testing::FromEnvironment("QUERN_RANDOM_SEED", 0);
-  const uint64_t graphs = 128 * testing::FromEnvironment("QUERN_LONG_TESTS", 1);
-  int64_t elements = 0, launches = 0;
-  for (uint64_t i = 0; i < graphs; ++i) {
-    const uint64_t seed = only != 0 ? only : testing::SeedOf(i % 8, i / 8);
-    SCOPED_TRACE(absl::StrCat("seed ", seed));
-    StatusOr<testing::Case> made = testing::MakeCase(seed, /*quantises=*/false);
-    ASSERT_TRUE(made.ok()) << made.status();
-    const Status evaluated = testing::MakeOracles(*made);
-    ASSERT_TRUE(evaluated.ok()) << evaluated;
-    compiler::PipelineOptions options;
-    options.fuse = i % 4 != 3;
-    options.facts.blocks = ptx::Targets()[0].facts;
-    options.facts.blocks->half_products = false;  // whose error is another one
-    const StatusOr<testing::CompiledGraph> graph = testing::PlanGraph(made->random.graph, made->guard, options);
-    ASSERT_TRUE(graph.ok()) << graph.status() << "\n" << ir::Print(made->random.graph);
-    if (only != 0) {
-      for (const kir::Kernel& kernel : graph->plan.kernels) std::printf("%s\n", kir::Print(kernel).c_str());
-    }
-    testing::Trial& trial = made->trials.back();
-    const auto got = testing::RunOnDevice(*graph, ptx::MakeDevice(/*descending=*/i % 2 == 1), &ptx::Targets()[0], trial.binding, trial.bytes);
-    EXPECT_TRUE(got.ok()) << got.status() << "\n" << ir::Print(made->random.graph);
-    for (size_t o = 0; got.ok() && o < got->size(); ++o) {
-      const ir::RefTensor& expected = trial.oracle->expected()[o];
-      const auto values = ir::RefTensorFromBytes(expected.dtype, expected.dims, (*got)[o]);
-      ASSERT_TRUE(values.ok()) << values.status();
-      EXPECT_EQ(trial.oracle->WorstText(static_cast<int>(o), *values), "") << ir::Print(made->random.graph);
-      elements += expected.elements();
-    }
-    launches += static_cast<int64_t>(graph->plan.launches.size());
-    if (only != 0) break;
-  }
-  std::printf("%d graphs, %d launches, %d elements\n", static_cast<int>(graphs), static_cast<int>(launches), static_cast<int>(elements));
+  testing::ExpectRandomGraphs(128, [](uint64_t i) { return ptx::MakeDevice(/*descending=*/i % 2 == 1); }, ptx::Targets()[0], /*has_f64=*/true);
 }
 
 // The entry on random buffers, threads in both orders, beside the interpreter, for the first, the last and a chunk between.
@@ -125,49 +60,27 @@ void CheckKernel(const kir::Kernel& kernel, const ptx::PtxEntry& entry, const Bi
 }
 
 // The text of `kernels` for `target`, each run by CheckKernel.
-void CheckKernels(const std::vector<kir::Kernel>& kernels, const std::vector<Binding>& sizes, const codegen::DeviceTarget& target, uint64_t seed) {
+void CheckKernels(const std::vector<testing::SizedKernel>& sized, const codegen::DeviceTarget& target, uint64_t seed) {
+  std::vector<kir::Kernel> kernels;
   std::vector<std::string> symbols;
-  for (size_t k = 0; k < kernels.size(); ++k) symbols.push_back(absl::StrCat("kernel_", k));
+  for (const testing::SizedKernel& each : sized) {
+    symbols.push_back(absl::StrCat("kernel_", kernels.size()));
+    kernels.push_back(each.kernel);
+  }
   const StatusOr<codegen::DeviceModule> made = target.emit(kernels, symbols, target);
   ASSERT_TRUE(made.ok()) << made.status();
   EXPECT_FALSE(absl::StrContains(made->text, ".local"));
   const StatusOr<ptx::PtxModule> module = ptx::PtxModule::Parse(made->text);
   ASSERT_TRUE(module.ok()) << module.status();
-  for (size_t k = 0; k < kernels.size(); ++k) CheckKernel(kernels[k], *module->Find(symbols[k]), sizes[k], seed + k);
+  for (size_t k = 0; k < kernels.size(); ++k) CheckKernel(kernels[k], *module->Find(symbols[k]), sized[k].sizes, seed + k);
 }
 
 // On each machine those kernels that it has other schedules for than the ones before it.
 TEST(PtxModels, KernelsOfTheBundledModelMeanTheSame) {
-  const auto model = compiler::OpenModel(QUERN_SOURCE_DIR "/models/addition.gguf", {.exact = true});
-  ASSERT_TRUE(model.ok()) << model.status();
   std::set<std::string> seen;
-  for (const DType format : {DType::kF16, DType::kF32, DType::kBF16, DType::kQ8_0, DType::kQ4_0, DType::kQ4_K, DType::kQ5_K, DType::kQ6_K}) {
-    const auto weighed = WithWeights(model->spec.module, format);
-    ASSERT_TRUE(weighed.ok()) << weighed.status();
-    for (const codegen::DeviceTarget& target : ptx::Targets()) {
-      SCOPED_TRACE(absl::StrCat(std::string(Row(format).name), ", ", target.cpu));
-      compiler::PipelineOptions options;
-      options.exact = true;
-      options.facts.blocks = target.facts;
-      const auto graph = compiler::PrepareGraph(*weighed, options);
-      ASSERT_TRUE(graph.ok()) << graph.status();
-      std::vector<kir::Kernel> kernels;
-      std::vector<Binding> sizes;
-      for (const SymbolRanges& guard : compiler::StepGuards()) {
-        const auto planned = compiler::PlanVariant(*graph, guard, options);
-        ASSERT_TRUE(planned.ok()) << planned.status();
-        for (const kir::Kernel& kernel : planned->plan.kernels) {
-          if (!seen.insert(kir::Print(kernel, {.origins = false, .normalise_names = true})).second) continue;
-          const StatusOr<Binding> some = SizesFor(planned->plan, seen.size());
-          ASSERT_TRUE(some.ok()) << some.status();
-          kernels.push_back(kernel);
-          sizes.push_back(*some);
-        }
-      }
-      if (!kernels.empty()) CheckKernels(kernels, sizes, target, 100003 + seen.size());
-    }
-  }
-  std::printf("%d distinct kernels\n", static_cast<int>(seen.size()));
+  testing::ForEachModelKernel(ptx::Targets(), seen, [&](const codegen::DeviceTarget& target, const std::vector<testing::SizedKernel>& kernels) {
+    CheckKernels(kernels, target, 100003 + seen.size());
+  });
 }
 
 // Squares of 128, by warps and by two groups of warps.
@@ -176,7 +89,7 @@ TEST(PtxModels, LargeProductsMeanTheSame) {
     SCOPED_TRACE(target.cpu);
     codegen::BlockFacts facts = target.facts;
     facts.large_product = 131;
-    std::vector<kir::Kernel> kernels;
+    std::vector<testing::SizedKernel> kernels;
     for (const char* dtype : {"f16", "bf16"}) {
       const StatusOr<kir::Kernel> plain = kir::ParseKernel(absl::StrReplaceAll(R"(kernel product (a : HALF[131, 72] in
           b : HALF[139, 72] in
@@ -185,11 +98,11 @@ TEST(PtxModels, LargeProductsMeanTheSame) {
       ASSERT_TRUE(plain.ok()) << plain.status();
       const StatusOr<kir::Kernel> scheduled = codegen::ScheduleBlocks(*plain, facts);
       ASSERT_TRUE(scheduled.ok()) << scheduled.status();
-      kernels.push_back(*scheduled);
+      kernels.push_back({*scheduled, {}});
     }
     // Shared memory that was stored outside of a pipeline is fenced, too.
-    if (facts.group_products) kernels.push_back(*Scheduled(GroupProduct(), facts));
-    CheckKernels(kernels, std::vector<Binding>(kernels.size()), target, 7);
+    if (facts.group_products) kernels.push_back({*Scheduled(GroupProduct(), facts), {}});
+    CheckKernels(kernels, target, 7);
   }
 }
 
