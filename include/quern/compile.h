@@ -1,5 +1,5 @@
 // Ahead of time: a model file as a C library. Three files come out: NAME.o, NAME.h and NAME.json (docs/aot.md). For a device it is
-// a text of kernels and what a host needs to run them: NAME.ptx or NAME.metal, and NAME.json (docs/gpu.md).
+// a text of kernels and what a host needs to run them: NAME.ptx or NAME.metal, and either's name with .json (docs/gpu.md).
 //
 //   quern::Result<quern::CompiledFiles> files = quern::CompileModel("model.gguf", {}, {.folder = "out"});
 //   if (!files.ok()) return Complain(files.error());

@@ -28,9 +28,8 @@ struct Side {
   std::vector<ExprRef> starts;   // of all dimensions
   std::vector<size_t> ranged;    // those with a range, and its length as asked for and as clipped
   std::vector<ExprRef> asked, live;
-  bool rows = false;    // the last range is that of neighbours in memory,
-  int64_t apart = 1;    // each row of it begins a multiple of this in, and
-  int64_t whole = 1;    // is a multiple of this long, clipped or not: powers of two
+  bool rows = false;    // the last range is that of neighbours in memory, and
+  int64_t whole = 1;    // a power of two that divides where each row of it begins and, clipped or not, how long it is
 };
 
 class CopyWriter {
@@ -107,7 +106,6 @@ class CopyWriter {
       if (d + 1 < rank) continue;
       side.rows = true;
       side.whole = std::min(Multiple(start), kir::MultipleOf(size));
-      side.apart = rank == 1 ? Multiple(start) : side.whole;
       if (dim.extent != nullptr) side.whole = std::min(side.whole, Multiple(dim.extent));
     }
     return side;
@@ -115,8 +113,8 @@ class CopyWriter {
 
   int64_t RunOf(const Side& dst, const Side& src) const {
     if (!dst.rows || !src.rows) return 1;
-    if (IsBlock(src.type.dtype)) return std::min({dst.whole, src.apart, src.whole}) >= kDecoded ? kDecoded : 1;
-    return std::max<int64_t>(1, std::min({dst.apart, dst.whole, src.apart, src.whole, bytes_ / ScalarBytes(dst.type.dtype)}));
+    if (IsBlock(src.type.dtype)) return std::min(dst.whole, src.whole) >= kDecoded ? kDecoded : 1;
+    return std::max<int64_t>(1, std::min({dst.whole, src.whole, bytes_ / ScalarBytes(dst.type.dtype)}));
   }
 
   // What one thread does.

@@ -91,7 +91,7 @@ StatusOr<CompiledFiles> CompileDeviceFiles(const std::string& path, const std::s
   const device::ManifestFiles said{absl::StrCat(name, ".", target->extension), static_cast<int64_t>(weights.bytes.size()), weights.header_bytes,
                                    absl::StrFormat("%016x", quern_header_hash(weights.bytes.data(), weights.header_bytes))};
   QUERN_RETURN_IF_ERROR(MakeFolder(compile.folder));
-  files.manifest = stem + ".json";
+  files.manifest = files.body + ".json";  // beside those of other targets, and of the C library
   QUERN_RETURN_IF_ERROR(WriteFile(files.body, program.source.text));
   QUERN_RETURN_IF_ERROR(WriteFile(files.manifest, device::WriteManifest(program.program, said)));
   return files;

@@ -57,7 +57,7 @@ ENTRIES = {
 
 def compiled(folder, target, extension, *words):
     printed = works("compile", MODEL, "--target", target, "-o", folder, *words).split()
-    paths = [os.path.join(folder, "addition." + suffix) for suffix in (extension, "json")]
+    paths = [os.path.join(folder, "addition." + suffix) for suffix in (extension, extension + ".json")]
     expect(printed == paths, f"{target}: printed {printed}")
     text, manifest = read(paths[0]), json.loads(read(paths[1]))
     expect(manifest["target"] == target and manifest["text"] == "addition." + extension, f"{target}: {manifest['target']} {manifest['text']}")

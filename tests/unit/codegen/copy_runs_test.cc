@@ -44,10 +44,14 @@ std::vector<Case> Cases() {
       {"odd rows", Through("f32", "37", "12", "s[:, :] = x[i:+8, 12 * j:+12]"), 1},
       {"clipped columns", Through("f32", "40", "16", "s[:, :] = x[i:+8, 16 * j:+16]"), 4},
       {"shorter", Through("f32", "64", "16", "s[0:+8, 0:+16] = x[i:+5, 16 * j:+12]"), 4},
-      {"many", Through("f32", "600", "200", "s[:, :] = x[i:+8, 200 * j:+200]"), 4},
+      {"clipped in a run's middle", Through("f32", "48", "16", "s[:, :] = x[i:+8, 16 * j + 4:+16]"), 4},
+      {"odd lengths", Through("f32", "48", "16", "s[:, 0:+10] = x[i:+8, 16 * j:+10] thread t in 0..64 @ block { "
+                              "for e in t..48 by 64 { s[e / 6, 10 + e % 6] = 0.0 } }"), 2},
+      {"more than are unrolled", Through("f32", "2100", "700", "s[:, :] = x[i:+8, 700 * j:+700]"), 4},
       {"halves", Through("f16", "48", "16", "s[:, :] = x[i:+8, 16 * j:+16]", "f16"), 8},
       {"converted", Through("f16", "48", "16", "s[:, :] = x[i:+8, 16 * j:+16]"), 4},
       {"decoded", Through("q8_0", "96", "32", "s[:, :] = x[i:+8, 32 * j:+32]"), 8},
+      {"decoded inside a run", Through("q8_0", "128", "32", "s[:, :] = x[i:+8, 32 * j + 4:+32]"), 1},
       {"one row", Through("f32", "48", "16", "s[j, :] = x[i, 16 * j:+16] barrier thread t in 0..64 @ block { "
                           "for e in t..128 by 64 { if e / 16 != j { s[e / 16, e % 16] = 0.0 } } }"), 4},
       {"a column", Through("f32", "48", "16", "s[:, j] = x[i:+8, j] barrier thread t in 0..64 @ block { "

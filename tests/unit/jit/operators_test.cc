@@ -19,8 +19,11 @@ std::string Spell(Op op, DType dtype) {
   const std::string name = row.name;
   // Integer divisors must be proved other than zero; both signs are tried.
   if (dtype == DType::kU64 && (op == Op::kDiv || op == Op::kMod)) return "a[i] " + name + " 7";
-  if (!IsFloat(dtype) && op == Op::kDiv) return "a[i] / max(b[i], 1)";
-  if (!IsFloat(dtype) && op == Op::kMod) return IsUnsigned(dtype) ? "a[i] % max(b[i], 1)" : "a[i] % min(b[i], -1)";
+  // By positive and by negative numbers, -1 and the lowest among them.
+  if (!IsFloat(dtype) && (op == Op::kDiv || op == Op::kMod)) {
+    const std::string positive = "(a[i] " + name + " max(b[i], 1))";
+    return IsUnsigned(dtype) ? positive : positive + " ^ (a[i] " + name + " min(b[i], -1))";
+  }
   if (op == Op::kSelect) return "select(p[i], a[i], b[i])";
   // Logarithms and roots of positive numbers, angles and exponents of moderate size: m.
   const std::string x = row.math ? "m" : "a", y = op == Op::kPow ? "n" : "b";
@@ -86,6 +89,11 @@ TEST_P(Operators, AgreeWithTheInterpreter) {
       FillInputs(kernel, test.buffers, {.range = 8, .specials = true}, rng);
       for (int p : {2, 3}) {
         if (IsFloat(dtype)) FillScalars(dtype, test.buffers[p].span(), {.range = 3}, rng);
+      }
+      if (Row(dtype).kind == DTypeClass::kSigned) {  // the quotient that a machine's division does not have
+        const int64_t lowest = INT64_MIN >> (64 - 8 * ScalarBytes(dtype)), minus_one = -1;
+        std::memcpy(test.buffers[0].span().data(), &lowest, static_cast<size_t>(ScalarBytes(dtype)));
+        std::memcpy(test.buffers[1].span().data(), &minus_one, static_cast<size_t>(ScalarBytes(dtype)));
       }
       test.each.assign(5, {});
       for (Op op : ops) test.each.push_back(ToleranceOf(op, dtype));
