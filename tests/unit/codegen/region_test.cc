@@ -49,7 +49,7 @@ Tensor RandomTensor(const ir::TensorType& type, const Binding& binding, bool par
         case DType::kF32: Append(tensor.bytes, real(random)); break;
         case DType::kF16: Append(tensor.bytes, FloatToHalf(real(random))); break;
         case DType::kBF16: Append(tensor.bytes, FloatToBFloat16(real(random))); break;
-        case DType::kI32: Append(tensor.bytes, static_cast<int32_t>(random() % 5)); break;
+        case DType::kI32: Append(tensor.bytes, static_cast<int32_t>(random() % 25) - 12); break;
         default: ADD_FAILURE() << "no random tensors of " << Name(type.dtype);
       }
     }
@@ -242,6 +242,24 @@ TEST(Region, IntegerQuotients) {
   }
   return %2.0, %2.1
 })", {});
+}
+
+// Rows of a table by ids: negative ones count from its end, those out of range are the first or the last.
+TEST(Region, GatherOfRows) {
+  for (const std::string format : {"f32", "q8_0", "q4_K"}) {
+    SCOPED_TRACE(format);
+    CheckRegion(absl::StrReplaceAll(R"(graph g sym S in 1..64 {
+  %0 = Param() {name = "table"} : FORMAT[7, 512]
+  %1 = Input() {name = "ids"} : i32[S]
+  %2 = Region(%0, %1) {family = "map"} : f32[S, 512] body graph body sym S in 1..64 {
+    %0 = Input() {name = "t"} : FORMAT[7, 512]
+    %1 = Input() {name = "i"} : i32[S]
+    %2 = Gather(%0, %1) {axis = 0} : f32[S, 512]
+    return %2
+  }
+  return %2
+})", {{"FORMAT", format}}), {{"S", 29}});
+  }
 }
 
 // A rotation outside of any product: both styles, whole and partial heads, heads as a dimension and packed.

@@ -86,6 +86,8 @@ TEST(TokenSampler, TopPKeepsTheFewestThatReachIt) {
   counts = Frequencies({.temperature = 1, .top_p = 0.8, .seed = 3}, logits, 3000);
   EXPECT_GT(counts[0], 0);
   EXPECT_EQ(counts[3], 0);
+  // What reaches it exactly is enough.
+  EXPECT_EQ(Frequencies({.temperature = 1, .top_p = 0.5, .seed = 5}, std::vector<float>{1, 1}, 100)[0], 100);
   // A top_p below the largest probability still leaves one.
   EXPECT_EQ(Frequencies({.temperature = 1, .top_p = 1e-9, .seed = 4}, logits, 100)[1], 100);
 }

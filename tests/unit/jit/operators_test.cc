@@ -137,6 +137,11 @@ TEST_P(Casts, AgreeWithTheInterpreter) {
       // Just past the middle of two values of bf16: half to even, for who rounds by way of a double.
       constexpr int64_t kPastMiddle = (int64_t{1} << 60) + (int64_t{1} << 52) + 1;
       if (!IsFloat(from) && ScalarBytes(from) == 8) std::memcpy(test.buffers[0].span().data(), &kPastMiddle, 8);
+      // Just before the middle, of f16 and of bf16: up, for who rounds by way of f32.
+      for (int i = 0; from == DType::kF64 && i < std::min<int64_t>(2, extent); ++i) {
+        const double before_middle = i == 0 ? 1 + 0x3p-11 - 0x1p-45 : 1 + 0x3p-8 - 0x1p-45;
+        std::memcpy(test.buffers[0].span().data() + 8 * i, &before_middle, 8);
+      }
       cases.push_back(std::move(test));
     }
   }
