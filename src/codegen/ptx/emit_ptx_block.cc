@@ -14,6 +14,17 @@
 namespace quern::ptx {
 namespace {
 
+// cp.async of so many bytes, and of as many of them as are asked for, the rest zeros.
+struct AsyncCopy {
+  int64_t bytes;
+  llvm::Intrinsic::ID whole, partial;
+};
+constexpr AsyncCopy kAsyncCopies[] = {
+    {4, llvm::Intrinsic::nvvm_cp_async_ca_shared_global_4, llvm::Intrinsic::nvvm_cp_async_ca_shared_global_4_s},
+    {8, llvm::Intrinsic::nvvm_cp_async_ca_shared_global_8, llvm::Intrinsic::nvvm_cp_async_ca_shared_global_8_s},
+    {16, llvm::Intrinsic::nvvm_cp_async_cg_shared_global_16, llvm::Intrinsic::nvvm_cp_async_cg_shared_global_16_s},
+};
+
 std::vector<const kir::Copy*> Fetched(const kir::Pipeline& pipeline) {
   std::vector<const kir::Copy*> copies;
   kir::ForEach(pipeline.fetch, [&](const kir::Stmt& stmt) {
@@ -57,25 +68,16 @@ void Emitter::Emit(const kir::Copy& copy) {
   const codegen::CopiedRun of = codegen::RunOf(copy);
   const int64_t run = of.length;
   llvm::Value* live = of.inside == nullptr ? nullptr : Value(of.inside);
-  const std::vector<llvm::Value*>&from = src.starts, &to = dst.starts;
-  llvm::Value* target = Address(dst.buffer, to);
+  const std::vector<llvm::Value*>& from = src.starts;
+  llvm::Value* target = Address(dst.buffer, dst.starts);
   const bool same = src.buffer.dtype == dst.buffer.dtype;
   const int64_t element = ScalarBytes(dst.buffer.dtype), bytes = run * element;
   const bool spaces = dst.buffer.pointer->getType()->getPointerAddressSpace() == 3 && src.buffer.pointer->getType()->getPointerAddressSpace() == 1;
   if (async_ && same && spaces && bytes >= 4 && src.buffer.align >= bytes) {
-    const llvm::Intrinsic::ID id = bytes == 16 ? llvm::Intrinsic::nvvm_cp_async_cg_shared_global_16_s
-                                   : bytes == 8 ? llvm::Intrinsic::nvvm_cp_async_ca_shared_global_8_s
-                                                : llvm::Intrinsic::nvvm_cp_async_ca_shared_global_4_s;
-    const llvm::Intrinsic::ID all = bytes == 16 ? llvm::Intrinsic::nvvm_cp_async_cg_shared_global_16
-                                    : bytes == 8 ? llvm::Intrinsic::nvvm_cp_async_ca_shared_global_8
-                                                 : llvm::Intrinsic::nvvm_cp_async_ca_shared_global_4;
-    llvm::Value* source = Address(src.buffer, from);
-    if (live == nullptr) {
-      b_.CreateIntrinsic(all, {}, {target, source});
-    } else {
-      // Bytes that are not read become zeros.
-      b_.CreateIntrinsic(id, {}, {target, source, b_.CreateSelect(live, b_.getInt32(static_cast<uint32_t>(bytes)), b_.getInt32(0))});
-    }
+    const AsyncCopy& row = *std::find_if(std::begin(kAsyncCopies), std::end(kAsyncCopies), [&](const AsyncCopy& each) { return each.bytes == bytes; });
+    std::vector<llvm::Value*> operands = {target, Address(src.buffer, from)};
+    if (live != nullptr) operands.push_back(b_.CreateSelect(live, b_.getInt32(static_cast<uint32_t>(bytes)), b_.getInt32(0)));
+    b_.CreateIntrinsic(live == nullptr ? row.whole : row.partial, {}, operands);
     fetched_ = true;
     return;
   }
@@ -89,16 +91,17 @@ void Emitter::Emit(const kir::Copy& copy) {
   const llvm::Align rows(static_cast<uint64_t>(std::min<int64_t>({bytes, dst.buffer.align, dst.apart * element, 16})));
   auto write = [&](llvm::Value* value) { b_.CreateAlignedStore(value, target, rows); };
   if (live == nullptr) return write(read());
-  llvm::AllocaInst* slot = nullptr;
-  llvm::Instruction* before = b_.CreateAlloca(b_.getInt8Ty());  // marks where the zero goes, once the type is known
+  llvm::BasicBlock* const outside = b_.GetInsertBlock();
+  llvm::BasicBlock* inside = nullptr;
+  llvm::Value* value = nullptr;
   Guarded(live, [&] {
-    llvm::Value* value = read();
-    slot = Slot(value->getType());
-    b_.CreateStore(value, slot);
+    value = read();
+    inside = b_.GetInsertBlock();
   });
-  llvm::IRBuilder<>(before).CreateStore(llvm::Constant::getNullValue(slot->getAllocatedType()), slot);
-  before->eraseFromParent();
-  write(b_.CreateLoad(slot->getAllocatedType(), slot));
+  llvm::PHINode* const chosen = b_.CreatePHI(value->getType(), 2);
+  chosen->addIncoming(value, inside);
+  chosen->addIncoming(llvm::Constant::getNullValue(value->getType()), outside);
+  write(chosen);
 }
 
 // `run` neighbours as words of elements of dtype `to`.
