@@ -1,5 +1,5 @@
 // PTX text of kernels for blocks of threads (codegen/block_schedule.h makes them), through LLVM. One text for all kernels of
-// a call: one header, one `.visible .entry SYMBOL(...)` a kernel.
+// a call: one header, one `.visible .entry SYMBOL(...)` a kernel. The kernels are compiled on all processors that the process may use.
 //
 //   const codegen::DeviceTarget& target = ptx::Targets()[0];
 //   QUERN_ASSIGN(codegen::DeviceModule made, target.emit(kernels, symbols, target));

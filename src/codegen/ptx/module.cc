@@ -1,6 +1,7 @@
-// From kernels to PTX text: emit all into one module, optimise, generate.
+// From kernels to PTX text: emit, optimise and generate each by itself, on all processors, then join the texts.
 #include <array>
-#include <map>
+#include <atomic>
+#include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "codegen/copy_runs.h"
@@ -76,60 +77,75 @@ void JoinBarriers(llvm::Module& module) {
   }
 }
 
-// Of each function, what is left of its allocs.
-std::map<std::string, int64_t> SharedBytes(const llvm::Module& module) {
-  std::map<std::string, int64_t> bytes;
-  for (const llvm::GlobalVariable& global : module.globals()) {
-    if (global.getAddressSpace() != 3) continue;
-    // Every user lies in the one function that the alloc was made for.
-    const llvm::User* user = nullptr;
-    for (const llvm::Value* value = &global; !value->use_empty(); value = user) {
-      user = *value->user_begin();
-      if (llvm::isa<llvm::Instruction>(user)) break;
-    }
-    const auto* instruction = llvm::dyn_cast_or_null<llvm::Instruction>(user);
-    if (instruction == nullptr) continue;
+// What is left of the allocs of a module's one entry.
+int64_t SharedBytes(llvm::Module& module) {
+  int64_t bytes = 0;
+  for (llvm::GlobalVariable& global : module.globals()) {
+    global.removeDeadConstantUsers();
+    if (global.getAddressSpace() != 3 || global.use_empty()) continue;
     const auto size = static_cast<int64_t>(module.getDataLayout().getTypeAllocSize(global.getValueType()));
-    bytes[instruction->getFunction()->getName().str()] += (size + 127) / 128 * 128;
+    bytes += (size + 127) / 128 * 128;
   }
   return bytes;
 }
 
-StatusOr<codegen::DeviceModule> EmitPtx(std::span<const kir::Kernel> kernels, std::span<const std::string> symbols,
-                                        const codegen::DeviceTarget& target) {
-  QUERN_ASSIGN(const std::unique_ptr<llvm::TargetMachine> machine, MakeMachine(target));
+struct Written {
+  codegen::DeviceKernel kernel;
+  std::string text;
+};
+
+StatusOr<Written> EmitEntry(const kir::Kernel& kernel, const std::string& symbol, const codegen::DeviceTarget& target, llvm::TargetMachine& machine,
+                            MathLibrary& math) {
+  QUERN_ASSIGN(const kir::BlockShape shape, kir::ShapeOfBlock(kernel));
+  if (shape.threads == 0) {
+    return absl::InvalidArgumentError(absl::StrFormat("kernel %s is not scheduled for blocks of threads", kernel.name));
+  }
   llvm::LLVMContext context;
   llvm::Module module("quern", context);
-  module.setTargetTriple(machine->getTargetTriple().str());
-  module.setDataLayout(machine->createDataLayout());
-  codegen::DeviceModule made;
-  MathLibrary math;
-  for (size_t i = 0; i < kernels.size(); ++i) {
-    QUERN_ASSIGN(const kir::BlockShape shape, kir::ShapeOfBlock(kernels[i]));
-    if (shape.threads == 0) {
-      return absl::InvalidArgumentError(absl::StrFormat("kernel %s is not scheduled for blocks of threads", kernels[i].name));
-    }
-    const kir::Kernel kernel = codegen::WriteOutCopies(kernels[i], shape.threads, kRunBytes);
-    QUERN_RETURN_IF_ERROR(Emitter(kernel, module, math, shape.threads, target.facts.group_products).Run(symbols[i]));
-    made.kernels.push_back({.symbol = symbols[i], .threads = shape.threads});
-  }
+  module.setTargetTriple(machine.getTargetTriple().str());
+  module.setDataLayout(machine.createDataLayout());
+  const kir::Kernel written = codegen::WriteOutCopies(kernel, shape.threads, kRunBytes);
+  QUERN_RETURN_IF_ERROR(Emitter(written, module, math, shape.threads, target.facts.group_products).Run(symbol));
   std::string error;
   llvm::raw_string_ostream errors(error);
-  if (llvm::verifyModule(module, &errors)) return absl::InternalError(absl::StrCat("PTX of ", kernels[0].name, ": ", error));
-  Optimise(module, *machine);
+  if (llvm::verifyModule(module, &errors)) return absl::InternalError(absl::StrCat("PTX of ", kernel.name, ": ", error));
+  Optimise(module, machine);
   JoinBarriers(module);
-  const std::map<std::string, int64_t> shared = SharedBytes(module);
-  for (codegen::DeviceKernel& kernel : made.kernels) {
-    if (const auto found = shared.find(kernel.symbol); found != shared.end()) kernel.shared_bytes = found->second;
-  }
+  const int64_t shared_bytes = SharedBytes(module);
   llvm::SmallString<0> text;
   llvm::raw_svector_ostream stream(text);
   llvm::legacy::PassManager passes;
-  if (machine->addPassesToEmitFile(passes, stream, nullptr, llvm::CodeGenFileType::AssemblyFile)) {
+  if (machine.addPassesToEmitFile(passes, stream, nullptr, llvm::CodeGenFileType::AssemblyFile)) {
     return absl::InternalError("LLVM cannot write PTX");
   }
   passes.run(module);
-  made.text = text.str().str();
+  return Written{{symbol, shape.threads, shared_bytes}, text.str().str()};
+}
+
+// The text depends on the kernels and their order alone, not on which thread wrote what.
+StatusOr<codegen::DeviceModule> EmitPtx(std::span<const kir::Kernel> kernels, std::span<const std::string> symbols,
+                                        const codegen::DeviceTarget& target) {
+  QUERN_RETURN_IF_ERROR(MakeMachine(target).status());
+  std::vector<StatusOr<Written>> written(kernels.size(), absl::CancelledError());
+  std::atomic<size_t> next = 0;
+  const auto work = [&] {
+    const StatusOr<std::unique_ptr<llvm::TargetMachine>> machine = MakeMachine(target);
+    MathLibrary math;
+    for (size_t i = next++; i < kernels.size(); i = next++) written[i] = EmitEntry(kernels[i], symbols[i], target, **machine, math);
+  };
+  std::vector<std::thread> helpers;
+  for (size_t i = 1; i < std::min<size_t>(kernels.size(), std::thread::hardware_concurrency()); ++i) helpers.emplace_back(work);
+  work();
+  for (std::thread& helper : helpers) helper.join();
+  codegen::DeviceModule made;
+  for (const StatusOr<Written>& entry : written) {
+    QUERN_RETURN_IF_ERROR(entry.status());
+    made.kernels.push_back(entry->kernel);
+    // One head for all: version, target, size of addresses.
+    constexpr std::string_view kHead = ".address_size 64\n";
+    const size_t body = made.text.empty() ? 0 : entry->text.find(kHead) + kHead.size();
+    made.text.append(entry->text, body);
+  }
   return made;
 }
 
