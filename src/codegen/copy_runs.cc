@@ -52,9 +52,9 @@ class CopyWriter {
   }
   int64_t Stride(const ExprRef& low, int64_t step) const { return std::min(Multiple(low), kir::MultipleOf(step)); }
 
+  // Names of buffers are unique in a kernel; others may stand for something else behind their block.
   Block Visit(const Block& block) {
-    const auto types = types_;
-    const auto multiples = multiples_;
+    const auto outer = multiples_;
     Block written;
     for (const kir::StmtRef& stmt : block) {
       kir::Stmt copy = *stmt;
@@ -62,15 +62,15 @@ class CopyWriter {
         copy.node = kir::Loop{.kind = kir::LoopKind::kThread, .index = kThread, .low = kb::Int(0), .high = kb::Int(threads_),
                               .body = Runs(*node)};
       } else if (auto* loop = std::get_if<kir::Loop>(&copy.node)) {
-        multiples_[loop->index] = loop->kind == kir::LoopKind::kThread ? 1 : Stride(loop->low, loop->step);
-        loop->body = Visit(loop->body);
+        // The threads of a block copy together, so not inside of a thread loop.
+        if (loop->kind != kir::LoopKind::kThread) loop->body = Iterated(loop->index, Stride(loop->low, loop->step), loop->body);
       } else if (auto* branch = std::get_if<kir::If>(&copy.node)) {
         branch->then_body = Visit(branch->then_body);
         branch->else_body = Visit(branch->else_body);
       } else if (auto* pipeline = std::get_if<kir::Pipeline>(&copy.node)) {
-        multiples_[pipeline->index] = Stride(pipeline->low, pipeline->step);
-        pipeline->fetch = Visit(pipeline->fetch);
-        pipeline->use = Visit(pipeline->use);
+        const int64_t stride = Stride(pipeline->low, pipeline->step);
+        pipeline->fetch = Iterated(pipeline->index, stride, pipeline->fetch);
+        pipeline->use = Iterated(pipeline->index, stride, pipeline->use);
       } else if (const auto* let = std::get_if<kir::Let>(&stmt->node)) {
         multiples_[let->name] = Multiple(let->value);
       } else if (const auto* alloc = std::get_if<kir::Alloc>(&stmt->node)) {
@@ -78,8 +78,13 @@ class CopyWriter {
       }
       written.push_back(std::make_shared<const kir::Stmt>(std::move(copy)));
     }
-    types_ = types;
-    multiples_ = multiples;
+    multiples_ = outer;
+    return written;
+  }
+  Block Iterated(const std::string& index, int64_t multiple, const Block& body) {
+    multiples_[index] = multiple;
+    Block written = Visit(body);
+    multiples_.erase(index);
     return written;
   }
 
@@ -97,12 +102,12 @@ class CopyWriter {
       const ExprRef rest = kb::FromExtent(size) - start;
       const ExprRef asked = dim.extent == nullptr ? rest : dim.extent;
       // Parts of a dimension that they divide are never clipped.
-      const std::optional<int64_t> part = kir::KnownInteger(asked);
+      const std::optional<int64_t> part = kir::KnownInteger(asked), room = kir::KnownInteger(rest);
       const bool divides = part && *part > 0 && *part == kir::MultipleOf(*part) && kir::MultipleOf(size) >= *part && Multiple(start) >= *part;
-      const bool fits = part && kir::KnownInteger(rest) && *part <= *kir::KnownInteger(rest);
+      const bool fits = part && room && *part <= *room;
       side.ranged.push_back(d);
       side.asked.push_back(asked);
-      side.live.push_back(dim.extent == nullptr || divides || fits ? asked : part && kir::KnownInteger(rest) ? rest : kb::Min(asked, rest));
+      side.live.push_back(dim.extent == nullptr || divides || fits ? asked : part && room ? rest : kb::Min(asked, rest));
       if (d + 1 < rank) continue;
       side.rows = true;
       side.whole = std::min(Multiple(start), kir::MultipleOf(size));

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "codegen/loops.h"
+#include "ir/shape.h"
 
 namespace quern::codegen {
 namespace {
@@ -102,9 +103,7 @@ StatusOr<LoweredRegion> LowerMap(const RegionView& view) {
         const int table = view.InputIndex(node.inputs[0]);
         const Extent rows = view.body.type(node.inputs[0]).dims[0];
         const kir::ExprRef id = kb::CastTo(DType::kI64, expr.Element(node.inputs[1], index));
-        const kir::ExprRef size = kb::FromExtent(rows);
-        const kir::ExprRef wrapped = kb::Select(kb::Call(kir::Op::kLt, {id, kb::Int(0)}), id + size, id);
-        block.push_back(kb::Let("id", kb::Max(kb::Int(0), kb::Min(wrapped, size - 1.0))));
+        block.push_back(kb::Let("id", ir::IndexInside(id, kb::FromExtent(rows))));
         block.push_back(kb::Alloc("row", {DType::kF32, {Extent(1), dims.back()}, kir::Layout::kRow}));
         block.push_back(kb::WithOrigin(kb::Pack(kb::Whole("row", 2), kb::SliceOf(writer.Input(table), {kb::Range(kb::Ref("id"), kb::Int(1)), kb::All()})),
                                        writer.Origin(gather)));

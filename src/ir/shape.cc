@@ -14,6 +14,12 @@ StatusOr<int> NormalAxis(const char* op, int64_t axis, int rank) {
   return static_cast<int>(axis < 0 ? axis + rank : axis);
 }
 
+kir::ExprRef IndexInside(const kir::ExprRef& id, const kir::ExprRef& size) {
+  namespace kb = kir::build;
+  const kir::ExprRef wrapped = kb::Select(kb::Call(kir::Op::kLt, {id, kb::Int(0)}), id + size, id);
+  return kb::Max(kb::Int(0), kb::Min(wrapped, size - 1.0));
+}
+
 kir::Index ReshapeIndex(const std::vector<Extent>& result, const std::vector<Extent>& source, const kir::Index& index) {
   namespace kb = kir::build;
   kir::Index at(source.size());

@@ -14,6 +14,9 @@ StatusOr<int> NormalAxis(const char* op, int64_t axis, int rank);
 // `result`. Groups of dimensions with equal products are converted one by one, so a leading symbol stays untouched.
 kir::Index ReshapeIndex(const std::vector<Extent>& result, const std::vector<Extent>& source, const kir::Index& index);
 
+// The i64 `id` as an index below `size`: a negative one counts from the end, one out of range is clamped.
+kir::ExprRef IndexInside(const kir::ExprRef& id, const kir::ExprRef& size);
+
 // An OpDef that lives forever, from the fields given.
 inline const OpDef* Make(OpDef op) { return new OpDef(std::move(op)); }
 

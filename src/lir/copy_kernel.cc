@@ -21,7 +21,7 @@ StatusOr<kir::Kernel> CopyKernel(const ir::TensorType& type, const SymbolRanges&
   }
   const kir::ExprRef begin = kb::Ref("b"), end = kb::FromExtent(elements), i = kb::Ref("i");
   kernel.grid = {{"b", kb::Int(0), end, kChunk}};
-  const kir::ExprRef stop = kb::Call(kir::Op::kMin, {begin + static_cast<double>(kChunk), end});
+  const kir::ExprRef stop = kb::Min(begin + static_cast<double>(kChunk), end);
   kernel.body = {kb::Vec("i", begin, stop, {kb::Store("y", {i}, kb::At("x", type.dtype, {i}))})};
   const std::optional<int64_t> bound = elements.UpperBound(ranges);
   kernel.sequential = bound && *bound <= kChunk;

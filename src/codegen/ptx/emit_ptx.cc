@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "base/check.h"
 #include "codegen/ptx/emitter.h"
 #include "kir/describe.h"
 #include "llvm/IR/Intrinsics.h"

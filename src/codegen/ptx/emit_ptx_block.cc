@@ -153,7 +153,8 @@ void Emitter::Survey() {
     if (loop == nullptr || loop->kind != kir::LoopKind::kThread || loop->level != kir::ThreadLevel::kGroup) return;
     kir::ForEach(loop->body, [this](const kir::Stmt& inside) {
       const auto* call = std::get_if<kir::TileCall>(&inside.node);
-      for (const kir::Slice& slice : call == nullptr ? std::vector<kir::Slice>() : call->operands) cores_.insert(slice.buffer);
+      if (call == nullptr) return;
+      for (const kir::Slice& slice : call->operands) cores_.insert(slice.buffer);
     });
   });
 }

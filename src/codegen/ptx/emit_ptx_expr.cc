@@ -1,6 +1,5 @@
 // Expressions, with the exact meaning of kir/operators.cc at the edges. 16-bit floats are computed in f32 and rounded where
 // they are stored or cast.
-#include "base/check.h"
 #include "codegen/llvm/operators.h"
 #include "codegen/ptx/block_reader.h"
 #include "codegen/ptx/emitter.h"
@@ -145,7 +144,7 @@ llvm::Value* Emitter::Reduction(const kir::Reduce& reduce, DType dtype) {
     llvm::FastMathFlags flags;
     flags.setAllowContract(product != nullptr && product->contract);
     b_.setFastMathFlags(flags);
-    b_.CreateStore(IsFloat(dtype) ? FloatOperator(op, dtype, {so_far, element}) : codegen::IntegerOperator(b_, op, dtype, {{so_far, element}}), total);
+    b_.CreateStore(Arithmetic(op, dtype, {so_far, element}), total);
   });
   names_ = outer;
   return b_.CreateLoad(total->getAllocatedType(), total);
@@ -177,9 +176,14 @@ llvm::Value* Emitter::Operator(const kir::Apply& apply) {
   if (apply.op == Op::kEq || apply.op == Op::kNe || apply.op == Op::kLt || apply.op == Op::kLe) {
     return codegen::Compare(b_, apply.op, dtype, args[0], args[1]);
   }
-  llvm::Value* value = IsFloat(dtype) ? FloatOperator(apply.op, dtype, args) : codegen::IntegerOperator(b_, apply.op, dtype, args);
-  if (value == nullptr) Fail(absl::StrFormat("operator %s on %s", kir::Row(apply.op).name, quern::Name(dtype)));
-  return value == nullptr ? args[0] : value;
+  return Arithmetic(apply.op, dtype, args);
+}
+
+llvm::Value* Emitter::Arithmetic(Op op, DType dtype, const std::vector<llvm::Value*>& args) {
+  if (IsFloat(dtype)) return FloatOperator(op, dtype, args);
+  if (llvm::Value* value = codegen::IntegerOperator(b_, op, dtype, args)) return value;
+  Fail(absl::StrFormat("operator %s on %s", kir::Row(op).name, quern::Name(dtype)));
+  return args[0];
 }
 
 // The statements of a function of the library, with `args` as its parameters.

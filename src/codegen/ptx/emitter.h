@@ -92,6 +92,7 @@ class Emitter {
   llvm::Value* Value(const kir::ExprRef& expr);
   llvm::Value* Constant(const kir::Const& constant, DType dtype);
   llvm::Value* Operator(const kir::Apply& apply);
+  llvm::Value* Arithmetic(kir::Op op, DType dtype, const std::vector<llvm::Value*>& args);
   llvm::Value* FloatOperator(kir::Op op, DType dtype, const std::vector<llvm::Value*>& args);
   llvm::Value* Called(kir::Op op, DType dtype, const std::vector<llvm::Value*>& args);
   llvm::Value* Reduction(const kir::Reduce& reduce, DType dtype);

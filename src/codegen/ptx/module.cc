@@ -125,13 +125,14 @@ StatusOr<Written> EmitEntry(const kir::Kernel& kernel, const std::string& symbol
 // The text depends on the kernels and their order alone, not on which thread wrote what.
 StatusOr<codegen::DeviceModule> EmitPtx(std::span<const kir::Kernel> kernels, std::span<const std::string> symbols,
                                         const codegen::DeviceTarget& target) {
-  QUERN_RETURN_IF_ERROR(MakeMachine(target).status());
   std::vector<StatusOr<Written>> written(kernels.size(), absl::CancelledError());
   std::atomic<size_t> next = 0;
   const auto work = [&] {
     const StatusOr<std::unique_ptr<llvm::TargetMachine>> machine = MakeMachine(target);
     MathLibrary math;
-    for (size_t i = next++; i < kernels.size(); i = next++) written[i] = EmitEntry(kernels[i], symbols[i], target, **machine, math);
+    for (size_t i = next++; i < kernels.size(); i = next++) {
+      written[i] = machine.ok() ? EmitEntry(kernels[i], symbols[i], target, **machine, math) : StatusOr<Written>(machine.status());
+    }
   };
   std::vector<std::thread> helpers;
   for (size_t i = 1; i < std::min<size_t>(kernels.size(), std::thread::hardware_concurrency()); ++i) helpers.emplace_back(work);

@@ -12,7 +12,6 @@ namespace quern::ir {
 namespace {
 
 using namespace kir::build::operators;
-using kir::Op;
 
 StatusOr<std::vector<TensorType>> Infer(const InferContext& context) {
   const TensorType &table = context.operands[0], &indices = context.operands[1];
@@ -37,12 +36,10 @@ kir::ExprRef Map(MapContext& context) {
   const int64_t axis = Axis(context.node().attributes, table.rank());
   const kir::Index& index = context.index();
   const kir::Index which(index.begin() + axis, index.begin() + axis + rank);
-  kir::ExprRef id = kb::CastTo(DType::kI64, context.Operand(1, which));
+  const kir::ExprRef id = kb::CastTo(DType::kI64, context.Operand(1, which));
   const kir::ExprRef size = kb::FromExtent(table.dims[axis]);
-  id = kb::Select(kb::Call(Op::kLt, {id, kb::Int(0)}), id + size, id);
-  id = kb::Call(Op::kMax, {kb::Int(0), kb::Call(Op::kMin, {id, size - 1.0})});
   kir::Index at(index.begin(), index.begin() + axis);
-  at.push_back(id);
+  at.push_back(IndexInside(id, size));
   at.insert(at.end(), index.begin() + axis + rank, index.end());
   return context.Operand(0, std::move(at));
 }

@@ -62,7 +62,7 @@ kir::ExprRef Map(MapContext& context) {
       partner = c - c % 2.0 + (c + 1.0) % 2.0;
     } else {
       const kir::ExprRef last = kb::FromExtent(context.result_type().dims.back()) - 1.0;
-      partner = kb::Call(Op::kMax, {kb::Int(0), kb::Call(Op::kMin, {c + 1.0 - odd * 2.0, last})});
+      partner = kb::Max(kb::Int(0), kb::Min(c + 1.0 - odd * 2.0, last));
     }
   } else {
     first = kb::Call(Op::kLt, {e, kb::Int(half)});
@@ -73,7 +73,7 @@ kir::ExprRef Map(MapContext& context) {
   }
   // Elements beyond n_rot read a harmless place and are then passed through.
   if (partial) {
-    if (attributes.String("style") == "gptj") pair = kb::Call(Op::kMin, {pair, kb::Int(half - 1)});
+    if (attributes.String("style") == "gptj") pair = kb::Min(pair, kb::Int(half - 1));
     partner = kb::Select(kb::Call(Op::kLt, {e, kb::Int(n_rot)}), partner, c);
   }
   auto table = [&](int operand) {

@@ -28,10 +28,10 @@ struct Case {
 
 // x, of rows of `columns`, to shared memory of [8, `room`] from row i and column j on, and what is there to y.
 std::string Through(const std::string& from, const std::string& columns, const std::string& room, const std::string& slice,
-                    const std::string& to = "f32") {
+                    const std::string& to = "f32", const std::string& before = "") {
   const std::string layout = from == "q8_0" ? " @blocks" : "";
   return "kernel k (x : " + from + "[M, " + columns + "]" + layout + " in\n y : " + to + "[M, 3, 8, " + room + "] out\n) sym M in 1..100 {\n" +
-         "grid i in 0..M, j in 0..3 { alloc s : " + to + "[8, " + room + "] shared\n copy " + slice + "\n barrier\n" +
+         "grid i in 0..M, j in 0..3 { alloc s : " + to + "[8, " + room + "] shared\n " + before + " copy " + slice + "\n barrier\n" +
          "thread t in 0..64 @ block { for e in t..8 * " + room + " by 64 { y[i, j, e / " + room + ", e % " + room + "] = s[e / " + room +
          ", e % " + room + "] } } } }";
 }
@@ -45,6 +45,8 @@ std::vector<Case> Cases() {
       {"clipped columns", Through("f32", "40", "16", "s[:, :] = x[i:+8, 16 * j:+16]"), 4},
       {"shorter", Through("f32", "64", "16", "s[0:+8, 0:+16] = x[i:+5, 16 * j:+12]"), 4},
       {"clipped in a run's middle", Through("f32", "48", "16", "s[:, :] = x[i:+8, 16 * j + 4:+16]"), 4},
+      {"a name that stood for something else", Through("f32", "48", "16", "s[:, :] = x[i:+8, 16 * j + max(0, min(q, 4)):+16]", "f32",
+                                                        "for q in 0..16 by 16 { barrier } var q : i64 = 2"), 1},
       {"odd lengths", Through("f32", "48", "16", "s[:, 0:+10] = x[i:+8, 16 * j:+10] thread t in 0..64 @ block { "
                               "for e in t..48 by 64 { s[e / 6, 10 + e % 6] = 0.0 } }"), 2},
       {"more than are unrolled", Through("f32", "2100", "700", "s[:, :] = x[i:+8, 700 * j:+700]"), 4},
