@@ -62,8 +62,7 @@ class CopyWriter {
         copy.node = kir::Loop{.kind = kir::LoopKind::kThread, .index = kThread, .low = kb::Int(0), .high = kb::Int(threads_),
                               .body = Runs(*node)};
       } else if (auto* loop = std::get_if<kir::Loop>(&copy.node)) {
-        // The threads of a block copy together, so not inside of a thread loop.
-        if (loop->kind != kir::LoopKind::kThread) loop->body = Iterated(loop->index, Stride(loop->low, loop->step), loop->body);
+        loop->body = Iterated(loop->index, loop->kind == kir::LoopKind::kThread ? 1 : Stride(loop->low, loop->step), loop->body);
       } else if (auto* branch = std::get_if<kir::If>(&copy.node)) {
         branch->then_body = Visit(branch->then_body);
         branch->else_body = Visit(branch->else_body);

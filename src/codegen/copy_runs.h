@@ -5,7 +5,7 @@
 //                                                    copy xs[row, first:+8] = x[i + row, first:+select(i + row < M, 8, 0)]
 //                                                  } }
 //
-// A copy inside of a thread loop is that thread's own, which KIR proper does not have. Its run begins and ends at multiples of its
+// A copy inside of that loop is the thread's own, which KIR proper does not have. Its run begins and ends at multiples of its
 // length in both buffers, so that it is inside of `src` or outside as a whole, and zeros are copied then. Neighbouring threads take
 // neighbouring runs.
 #pragma once
