@@ -1,6 +1,6 @@
 /* One start of a model that was compiled ahead of time under the name `model`: aot_start FILE TIME
- * TIME: when the process was started, in milliseconds of CLOCK_MONOTONIC. Prints the milliseconds from there until init is done,
- * and until the logits of one token are there. scripts/aot_start.py builds and runs it. */
+ * TIME: when the process was started, in milliseconds of CLOCK_MONOTONIC. Prints the milliseconds from there until init
+ * is done, and until the logits of one token are there. scripts/aot_start.py builds and runs it. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>

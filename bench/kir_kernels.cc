@@ -51,8 +51,8 @@ T Must(StatusOr<T> value) {
   return *std::move(value);
 }
 
-// Well-formed q4_K blocks of a trained matrix's size: a row times a normal vector of 2048 has a deviation of about 2. (With
-// large sums the exponential in SiLU would meet nothing but its ends.)
+// Well-formed q4_K blocks of a trained matrix's size: a row times a normal vector of 2048 has a deviation of about 2.
+// (With large sums the exponential in SiLU would meet nothing but its ends.)
 void FillQ4K(uint8_t* blocks, size_t bytes, std::mt19937_64& rng) {
   for (size_t at = 0; at < bytes; at += 8) {
     const uint64_t word = rng();
@@ -102,12 +102,14 @@ struct Bench {
     (void)Must(engine->Compile({kernel, 1}));
     jit::Module module = Must(engine->Compile({kernel, 1}));
     const jit::CompileReport& r = module.report();
-    std::printf("{\"bench\":\"compile\",\"kernel\":\"%s\",\"level\":\"%s\",\"ir_instructions\":%d,\"emit_ms\":%.2f,\"link_ms\":%.2f,"
-                "\"optimise_ms\":%.2f,\"codegen_ms\":%.2f,\"jitlink_ms\":%.2f,\"wall_ms\":%.2f,\"object_bytes\":%zu}\n",
-                name.c_str(), engine->target().name, module.stats(0).instructions, 1e-6 * static_cast<double>(r.times.emit),
-                1e-6 * static_cast<double>(r.times.link), 1e-6 * static_cast<double>(r.times.optimise),
-                1e-6 * static_cast<double>(r.times.codegen), 1e-6 * static_cast<double>(r.jitlink),
-                1e-6 * static_cast<double>(r.wall), module.object(0).size());
+    std::printf(
+        "{\"bench\":\"compile\",\"kernel\":\"%s\",\"level\":\"%s\",\"ir_instructions\":%d,\"emit_ms\":%.2f,\"link_ms\":"
+        "%.2f,"
+        "\"optimise_ms\":%.2f,\"codegen_ms\":%.2f,\"jitlink_ms\":%.2f,\"wall_ms\":%.2f,\"object_bytes\":%zu}\n",
+        name.c_str(), engine->target().name, module.stats(0).instructions, 1e-6 * static_cast<double>(r.times.emit),
+        1e-6 * static_cast<double>(r.times.link), 1e-6 * static_cast<double>(r.times.optimise),
+        1e-6 * static_cast<double>(r.times.codegen), 1e-6 * static_cast<double>(r.jitlink),
+        1e-6 * static_cast<double>(r.wall), module.object(0).size());
     if (!dump.empty()) {
       std::ofstream(dump + "/" + name + ".ll") << module.ir_after(0);
       std::ofstream(dump + "/" + name + ".s") << module.assembly(0);
@@ -133,10 +135,12 @@ struct Bench {
       for (int round = 0; round < 25; ++round) {
         times.push_back(ThreadTime([&] {
                           for (int i = 0; i < repeats; ++i) module.kernel(0)(&args, scratch.get(), 0, m);
-                        }) / repeats);
+                        }) /
+                        repeats);
       }
-      std::printf("{\"bench\":\"rms_norm_q8\",\"level\":\"%s\",\"m\":%lld,\"us\":%.3f,\"best_us\":%.3f}\n", engine->target().name,
-                  static_cast<long long>(m), 1e6 * Median(times), 1e6 * *std::min_element(times.begin(), times.end()));
+      std::printf("{\"bench\":\"rms_norm_q8\",\"level\":\"%s\",\"m\":%lld,\"us\":%.3f,\"best_us\":%.3f}\n",
+                  engine->target().name, static_cast<long long>(m), 1e6 * Median(times),
+                  1e6 * *std::min_element(times.begin(), times.end()));
     }
   }
 
@@ -145,7 +149,8 @@ struct Bench {
     const jit::Module module = Compile("down_residual", &kernel);
     std::mt19937_64 rng(2);
     const int64_t n = 2048, k = 5632;
-    const size_t one = static_cast<size_t>(n * RowBytes(DType::kQ4_K, k)), copies = (size_t{640} << 20) / one, all = one * copies;
+    const size_t one = static_cast<size_t>(n * RowBytes(DType::kQ4_K, k)), copies = (size_t{640} << 20) / one,
+                 all = one * copies;
     Bytes w = Allocate(all), x = Allocate(kir::PlanarRowOf(DType::kQ8_K, k).row_bytes);
     FillQ4K(w.get(), one, rng);
     for (size_t copy = 1; copy < copies; ++copy) std::memcpy(w.get() + copy * one, w.get(), one);
@@ -187,8 +192,10 @@ struct Bench {
         shares.push_back(reads.back() / runs.back());
       }
       const double gb = 1e-9 * static_cast<double>(all);
-      std::printf("{\"bench\":\"down_residual\",\"level\":\"%s\",\"threads\":%d,\"gb_s\":%.2f,\"read_gb_s\":%.2f,\"share\":%.3f}\n",
-                  engine->target().name, threads, gb / Median(runs), gb / Median(reads), Median(shares));
+      std::printf(
+          "{\"bench\":\"down_residual\",\"level\":\"%s\",\"threads\":%d,\"gb_s\":%.2f,\"read_gb_s\":%.2f,\"share\":%."
+          "3f}\n",
+          engine->target().name, threads, gb / Median(runs), gb / Median(reads), Median(shares));
       std::fflush(stdout);
     }
     // From cache: how near the code itself is to the memory's speed.
@@ -217,7 +224,8 @@ struct Bench {
     FillQ4K(wu.get(), bytes, rng);
     const bool vnni = __builtin_cpu_supports("avx512vnni");
     for (int64_t m : {256, 128, 32}) {
-      Bytes x = Allocate(m * kir::PlanarRowOf(DType::kQ8_K, k).row_bytes), out = Allocate(m * kir::PlanarRowOf(DType::kQ8_K, n).row_bytes);
+      Bytes x = Allocate(m * kir::PlanarRowOf(DType::kQ8_K, k).row_bytes),
+            out = Allocate(m * kir::PlanarRowOf(DType::kQ8_K, n).row_bytes);
       FillPlanar(x.get(), m, k, rng);
       Bytes scratch = Allocate(Must(kir::ScratchBytes(kernel, {{"M", m}})));
       void* buffers[] = {wg.get(), wu.get(), x.get(), out.get()};
@@ -233,8 +241,10 @@ struct Bench {
         runs.push_back(1e-9 * operations / ThreadTime([&] { module.kernel(0)(&args, scratch.get(), 0, 22); }));
         shares.push_back(vnni ? runs.back() / peaks.back() : 0);
       }
-      std::printf("{\"bench\":\"gate_up_silu\",\"level\":\"%s\",\"m\":%lld,\"gop_s\":%.1f,\"peak_gop_s\":%.1f,\"share\":%.3f}\n",
-                  engine->target().name, static_cast<long long>(m), Median(runs), vnni ? Median(peaks) : 0.0, Median(shares));
+      std::printf(
+          "{\"bench\":\"gate_up_silu\",\"level\":\"%s\",\"m\":%lld,\"gop_s\":%.1f,\"peak_gop_s\":%.1f,\"share\":%.3f}"
+          "\n",
+          engine->target().name, static_cast<long long>(m), Median(runs), vnni ? Median(peaks) : 0.0, Median(shares));
       std::fflush(stdout);
     }
   }
@@ -251,12 +261,18 @@ int main(int argc, char** argv) {
   std::set<std::string> names;
   for (int i = 1; i < argc; ++i) {
     const std::string argument = argv[i];
-    if (argument == "--cpu" && i + 1 < argc) options.cpu = argv[++i];
-    else if (argument == "--specialise") options.emit.specialise = true;
-    else if (argument == "--perf-map") options.perf_map = true;
-    else if (argument == "--dump" && i + 1 < argc) bench.dump = argv[++i];
-    else if (argument == "--kernels" && i + 1 < argc) bench.kernels = argv[++i];
-    else names.insert(argument);
+    if (argument == "--cpu" && i + 1 < argc)
+      options.cpu = argv[++i];
+    else if (argument == "--specialise")
+      options.emit.specialise = true;
+    else if (argument == "--perf-map")
+      options.perf_map = true;
+    else if (argument == "--dump" && i + 1 < argc)
+      bench.dump = argv[++i];
+    else if (argument == "--kernels" && i + 1 < argc)
+      bench.kernels = argv[++i];
+    else
+      names.insert(argument);
   }
   options.emit.dump_ir = options.emit.dump_assembly = !bench.dump.empty();
   bench.engine = quern::Must(quern::jit::Engine::Create(options));

@@ -1,9 +1,9 @@
-// Decode and prompt speed of a model file, one JSON object on standard output, for tools/rounds-like drivers that interleave
-// it with a peer:
+// Decode and prompt speed of a model file, one JSON object on standard output, for tools/rounds-like drivers that
+// interleave it with a peer:
 //   bench_llm MODEL [--threads N] [--pp 512] [--tg 32] [--at 128] [--reps 3] [--known]
 //   {"engine":"quern","model":"85m-q4_k_m.gguf","threads":1,"pp_tps":..,"tg_tps":..,"tg_gbps":..,"read_gbps":..,...}
-// read_gbps is a read loop over 512 MiB on as many threads, in the same process right after the decode: DRAM speed differs
-// from minute to minute. --known checks the greedy text of a stories file first.
+// read_gbps is a read loop over 512 MiB on as many threads, in the same process right after the decode: DRAM speed
+// differs from minute to minute. --known checks the greedy text of a stories file first.
 #include <sys/mman.h>
 #include <sys/stat.h>
 
@@ -59,7 +59,10 @@ constexpr int32_t kKnown[] = {432, 383, 286, 261, 376, 298, 315, 421, 395, 317, 
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc < 2) return Complain("usage: bench_llm MODEL [--threads N] [--pp N] [--tg N] [--at N] [--reps N] [--cpu L] [--exact] [--specialise] [--known]");
+  if (argc < 2)
+    return Complain(
+        "usage: bench_llm MODEL [--threads N] [--pp N] [--tg N] [--at N] [--reps N] [--cpu L] [--exact] [--specialise] "
+        "[--known]");
   const std::string path = argv[1];
   quern::Options options;
   int pp = 512, tg = 32, at = 128, reps = 3;
@@ -68,16 +71,26 @@ int main(int argc, char** argv) {
   for (int i = 2; i < argc; ++i) {
     const std::string flag = argv[i];
     const auto value = [&] { return i + 1 < argc ? argv[++i] : ""; };
-    if (flag == "--threads") options.threads = std::atoi(value());
-    else if (flag == "--pp") pp = std::atoi(value());
-    else if (flag == "--tg") tg = std::atoi(value());
-    else if (flag == "--at") at = std::atoi(value());
-    else if (flag == "--reps") reps = std::atoi(value());
-    else if (flag == "--cpu") options.cpu = value();
-    else if (flag == "--exact") options.exact = true;
-    else if (flag == "--specialise") options.specialise = true;
-    else if (flag == "--known") known = true;
-    else return Complain("unknown flag " + flag);
+    if (flag == "--threads")
+      options.threads = std::atoi(value());
+    else if (flag == "--pp")
+      pp = std::atoi(value());
+    else if (flag == "--tg")
+      tg = std::atoi(value());
+    else if (flag == "--at")
+      at = std::atoi(value());
+    else if (flag == "--reps")
+      reps = std::atoi(value());
+    else if (flag == "--cpu")
+      options.cpu = value();
+    else if (flag == "--exact")
+      options.exact = true;
+    else if (flag == "--specialise")
+      options.specialise = true;
+    else if (flag == "--known")
+      known = true;
+    else
+      return Complain("unknown flag " + flag);
   }
   options.context = 1024;
   const Clock::time_point opened = Clock::now();
@@ -111,7 +124,8 @@ int main(int argc, char** argv) {
     if (auto logits = session->Step(prompt); !logits.ok()) return Complain(logits.error());
     if (r > 0) prompt_rates.push_back(pp / Since(start));
     session->Reset();
-    if (auto logits = session->Step(std::span(prompt).first(std::min(at, pp))); !logits.ok()) return Complain(logits.error());
+    if (auto logits = session->Step(std::span(prompt).first(std::min(at, pp))); !logits.ok())
+      return Complain(logits.error());
     int32_t next = 5;
     start = Clock::now();
     for (int t = 0; t < tg; ++t) {
@@ -125,9 +139,11 @@ int main(int argc, char** argv) {
   stat(path.c_str(), &info);
   const double rate = Median(decode_rates);
   const size_t slash = path.rfind('/');
-  std::printf("{\"engine\":\"quern\",\"model\":\"%s\",\"threads\":%d,\"known_text\":\"%s\",\"pp512_tps\":%.2f,\"tg_tps\":%.2f,"
-              "\"file_mb\":%.1f,\"read_gbps\":%.2f,\"first_token_ms\":%.1f,\"load_ms\":%.1f,\"compile_ms\":%.1f}\n",
-              path.substr(slash == std::string::npos ? 0 : slash + 1).c_str(), options.threads, known_text.c_str(), Median(prompt_rates), rate,
-              static_cast<double>(info.st_size) / 1e6, ReadGbps(options.threads), first_token * 1e3, cold.load * 1e3, cold.compile * 1e3);
+  std::printf(
+      "{\"engine\":\"quern\",\"model\":\"%s\",\"threads\":%d,\"known_text\":\"%s\",\"pp512_tps\":%.2f,\"tg_tps\":%.2f,"
+      "\"file_mb\":%.1f,\"read_gbps\":%.2f,\"first_token_ms\":%.1f,\"load_ms\":%.1f,\"compile_ms\":%.1f}\n",
+      path.substr(slash == std::string::npos ? 0 : slash + 1).c_str(), options.threads, known_text.c_str(),
+      Median(prompt_rates), rate, static_cast<double>(info.st_size) / 1e6, ReadGbps(options.threads), first_token * 1e3,
+      cold.load * 1e3, cold.compile * 1e3);
   return 0;
 }

@@ -1,5 +1,5 @@
-// What the benchmark programs share: clocks, medians of interleaved runs, and the read loop that memory-bound figures are
-// held against.
+// What the benchmark programs share: clocks, medians of interleaved runs, and the read loop that memory-bound figures
+// are held against.
 #pragma once
 
 #include <immintrin.h>

@@ -3,10 +3,11 @@
 //   bench_profile_cost [MODEL...] [--threads N] [--tokens 48] [--rounds 40]     models/addition.gguf when no model is given
 //   {"bench":"profile_cost","model":"addition.gguf","threads":2,"off_us":96.1,"on_us":97.0,"on_percent":0.9,...}
 //
-// off_us, on_us: median over the rounds of a decode step's time; on_percent: median over the rounds of on / off - 1, the two being
-// neighbours in time and taking turns to be first. off_floor_ns: a whole run of a pool that has nothing to do, its look for a
-// recorder among the rest; the code that runs kernels without a recorder is an instantiation of its own that knows of none, so
-// this is the most that a recorder which is off can cost a step; off_percent is that by off_us.
+// off_us, on_us: median over the rounds of a decode step's time; on_percent: median over the rounds of on / off - 1,
+// the two being neighbours in time and taking turns to be first. off_floor_ns: a whole run of a pool that has nothing
+// to do, its look for a recorder among the rest; the code that runs kernels without a recorder is an instantiation of
+// its own that knows of none, so this is the most that a recorder which is off can cost a step; off_percent is that by
+// off_us.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -54,8 +55,9 @@ double FloorNs(int threads) {
   for (int round = 0; round < 51; ++round) {
     constexpr int kRuns = 1000;
     times.push_back(WallTime([&] {
-      for (int r = 0; r < kRuns; ++r) pool.Run({}, scratch);
-    }) / kRuns);
+                      for (int r = 0; r < kRuns; ++r) pool.Run({}, scratch);
+                    }) /
+                    kRuns);
   }
   return Median(times) * 1e9;
 }
@@ -66,7 +68,8 @@ int Bench(const std::string& path, const quern::Options& options, int tokens, in
   tokens = static_cast<int>(std::min<int64_t>(tokens, session->context() - 3 - kSettle));
   StepSeconds(*session, tokens);  // warms up
   // The machine's peaks are measured, if they have to be, before the clock runs.
-  if (quern::Result<quern::Profiler> profiler = quern::Profiler::Attach(*session); !profiler.ok()) return Complain(profiler.error());
+  if (quern::Result<quern::Profiler> profiler = quern::Profiler::Attach(*session); !profiler.ok())
+    return Complain(profiler.error());
   std::vector<double> off, on, ratio;
   for (int round = 0; round < rounds; ++round) {
     double seconds[2] = {};
@@ -87,11 +90,13 @@ int Bench(const std::string& path, const quern::Options& options, int tokens, in
   }
   const size_t slash = path.rfind('/');
   const double off_us = Median(off) * 1e6, floor_ns = FloorNs(session->threads());
-  std::printf("{\"bench\":\"profile_cost\",\"model\":\"%s\",\"threads\":%d,\"steps\":%d,\"off_us\":%.2f,\"on_us\":%.2f,\"on_percent\":%.2f,"
-              "\"best_off_us\":%.2f,\"best_on_us\":%.2f,\"off_floor_ns\":%.1f,\"off_percent\":%.3f}\n",
-              path.substr(slash == std::string::npos ? 0 : slash + 1).c_str(), session->threads(), tokens * rounds, off_us, Median(on) * 1e6,
-              (Median(ratio) - 1) * 100, *std::min_element(off.begin(), off.end()) * 1e6, *std::min_element(on.begin(), on.end()) * 1e6, floor_ns,
-              floor_ns / off_us / 10);
+  std::printf(
+      "{\"bench\":\"profile_cost\",\"model\":\"%s\",\"threads\":%d,\"steps\":%d,\"off_us\":%.2f,\"on_us\":%.2f,\"on_"
+      "percent\":%.2f,"
+      "\"best_off_us\":%.2f,\"best_on_us\":%.2f,\"off_floor_ns\":%.1f,\"off_percent\":%.3f}\n",
+      path.substr(slash == std::string::npos ? 0 : slash + 1).c_str(), session->threads(), tokens * rounds, off_us,
+      Median(on) * 1e6, (Median(ratio) - 1) * 100, *std::min_element(off.begin(), off.end()) * 1e6,
+      *std::min_element(on.begin(), on.end()) * 1e6, floor_ns, floor_ns / off_us / 10);
   return 0;
 }
 
@@ -105,11 +110,16 @@ int main(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     const std::string flag = argv[i];
     const auto value = [&] { return i + 1 < argc ? std::atoi(argv[++i]) : 0; };
-    if (flag == "--threads") options.threads = value();
-    else if (flag == "--tokens") tokens = std::max(value(), 1);
-    else if (flag == "--rounds") rounds = std::max(value(), 1);
-    else if (flag.starts_with("--")) return Complain("unknown flag " + flag);
-    else models.push_back(flag);
+    if (flag == "--threads")
+      options.threads = value();
+    else if (flag == "--tokens")
+      tokens = std::max(value(), 1);
+    else if (flag == "--rounds")
+      rounds = std::max(value(), 1);
+    else if (flag.starts_with("--"))
+      return Complain("unknown flag " + flag);
+    else
+      models.push_back(flag);
   }
   if (models.empty()) models.push_back(QUERN_SOURCE_DIR "/models/addition.gguf");
   for (const std::string& model : models) {

@@ -1,11 +1,12 @@
-// What a start takes: from exec to the first kernel and the first token, cold (an empty cache) and warm, in interleaved rounds of
-// fresh processes. The model file stays in the page cache.
+// What a start takes: from exec to the first kernel and the first token, cold (an empty cache) and warm, in interleaved
+// rounds of fresh processes. The model file stays in the page cache.
 //
 //   bench_start MODEL [--rounds 5] [--threads N] [--cpu LEVEL]
 //   {"model":"85m-q4_k_m.gguf","start":"cold","exec_ms":..,"load_ms":..,"passes_ms":..,"plans_ms":..,"cached_ms":..,"llvm_ms":..,
 //    "kernels_cached":0,"kernels_compiled":17,"ready_ms":..,"token_ms":..}
-// Medians of the rounds, but for the counts. exec: to main. load, passes, plans, cached (kernels from the cache), llvm (summed over
-// threads): as Timings has them. ready: from exec until the model takes its first step. token: until the logits of that step.
+// Medians of the rounds, but for the counts. exec: to main. load, passes, plans, cached (kernels from the cache), llvm
+// (summed over threads): as Timings has them. ready: from exec until the model takes its first step. token: until the
+// logits of that step.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -36,7 +37,8 @@ int Complain(const std::string& error) {
   return 1;
 }
 
-constexpr const char* kNames[] = {"exec_ms", "load_ms", "passes_ms", "plans_ms", "cached_ms", "llvm_ms", "kernels_cached", "kernels_compiled", "ready_ms", "token_ms"};
+constexpr const char* kNames[] = {"exec_ms", "load_ms",        "passes_ms",        "plans_ms", "cached_ms",
+                                  "llvm_ms", "kernels_cached", "kernels_compiled", "ready_ms", "token_ms"};
 constexpr size_t kCount = std::size(kNames);
 
 // One start, in this process; numbers in the order of kNames.
@@ -50,8 +52,8 @@ int Start(const std::string& model, const quern::Options& options, double exec) 
   if (!logits.ok()) return Complain(logits.error());
   const double token = NowMs();
   const quern::Timings& t = session->timings();
-  std::printf("%f %f %f %f %f %f %d %d %f %f\n", main_at - exec, t.load * 1e3, t.passes * 1e3, t.plans * 1e3, t.cached * 1e3, t.llvm * 1e3, t.kernels_cached,
-              t.kernels_compiled, ready - exec, token - exec);
+  std::printf("%f %f %f %f %f %f %d %d %f %f\n", main_at - exec, t.load * 1e3, t.passes * 1e3, t.plans * 1e3,
+              t.cached * 1e3, t.llvm * 1e3, t.kernels_cached, t.kernels_compiled, ready - exec, token - exec);
   return 0;
 }
 
@@ -79,12 +81,18 @@ int main(int argc, char** argv) {
   std::vector<std::string> arguments = {fs::read_symlink("/proc/self/exe").string(), argv[1]};
   for (int i = 2; i + 1 < argc; i += 2) {
     const std::string flag = argv[i], value = argv[i + 1];
-    if (flag == "--rounds") rounds = std::atoi(value.c_str());
-    else if (flag == "--threads") options.threads = std::atoi(value.c_str());
-    else if (flag == "--cpu") options.cpu = value;
-    else if (flag == "--cache") options.cache = value;
-    else if (flag == "--child") child = std::atof(value.c_str());
-    else return Complain("unknown flag " + flag);
+    if (flag == "--rounds")
+      rounds = std::atoi(value.c_str());
+    else if (flag == "--threads")
+      options.threads = std::atoi(value.c_str());
+    else if (flag == "--cpu")
+      options.cpu = value;
+    else if (flag == "--cache")
+      options.cache = value;
+    else if (flag == "--child")
+      child = std::atof(value.c_str());
+    else
+      return Complain("unknown flag " + flag);
     if (flag == "--threads" || flag == "--cpu") arguments.insert(arguments.end(), {flag, value});
   }
   if (child >= 0) return Start(argv[1], options, child);

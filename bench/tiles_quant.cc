@@ -1,4 +1,5 @@
-// The quantised tiles against the machine: weights streamed beside a read loop, integer operations beside a vpdpbusd loop.
+// The quantised tiles against the machine: weights streamed beside a read loop, integer operations beside a vpdpbusd
+// loop.
 //
 //   bench_tiles_quant [level] [name prefix]     one JSON object a line
 //   {"bench":"dot_q4_K","level":"avx512vnni","memory":"dram","m":1,"n":32,"k":2048,"gb_s":12.0,"read_gb_s":12.3,"share":0.97}
@@ -60,7 +61,8 @@ __attribute__((target("avx512f,avx512vnni"))) int64_t PeakByteDot() {
 template <typename Signature>
 Signature* Find(const std::string& name, std::string_view level) {
   const void* address = FindTile(name + "_" + std::string(level));
-  if (address == nullptr) std::fprintf(stderr, "no tile %s_%s\n", name.c_str(), std::string(level).c_str()), std::exit(1);
+  if (address == nullptr)
+    std::fprintf(stderr, "no tile %s_%s\n", name.c_str(), std::string(level).c_str()), std::exit(1);
   return reinterpret_cast<Signature*>(const_cast<void*>(address));
 }
 
@@ -116,7 +118,8 @@ void BenchDot(const Format& format, const std::string& level, bool exact, int64_
   const std::vector<float> rows = Activations(m * k);
   const int64_t planar_bytes = kir::PlanarRowOf(format.activation, k).row_bytes;
   uint8_t* planar = Map(m * planar_bytes);
-  for (int64_t r = 0; r < m; ++r) kir::QuantiseToPlanar(format.activation, &rows[r * k], k, planar + r * planar_bytes, k, 0);
+  for (int64_t r = 0; r < m; ++r)
+    kir::QuantiseToPlanar(format.activation, &rows[r * k], k, planar + r * planar_bytes, k, 0);
   const void* x = exact ? static_cast<const void*>(rows.data()) : planar;
   const int64_t x_stride = exact ? k * 4 : planar_bytes;
   std::vector<float> y(m * kN);
@@ -127,15 +130,19 @@ void BenchDot(const Format& format, const std::string& level, bool exact, int64_
     }
   };
   const std::vector<double> seconds = InTurn(dram ? 5 : 15, {
-      [&] { for (int64_t i = 0; i < repeat; ++i) ReadLoop(w, chunks * chunk); },
-      [&] { stream(8192); },
-      [&] { stream(0); },
-  });
+                                                                [&] {
+                                                                  for (int64_t i = 0; i < repeat; ++i)
+                                                                    ReadLoop(w, chunks * chunk);
+                                                                },
+                                                                [&] { stream(8192); },
+                                                                [&] { stream(0); },
+                                                            });
   const double bytes = 1e-9 * chunks * chunk * repeat;
-  std::printf("{\"bench\":\"%s\",\"level\":\"%s\",\"memory\":\"%s\",\"m\":%d,\"n\":%d,\"k\":%d,\"gb_s\":%.1f,"
-              "\"no_prefetch_gb_s\":%.1f,\"read_gb_s\":%.1f,\"share\":%.2f}\n",
-              name.c_str(), level.c_str(), dram ? "dram" : "cache", static_cast<int>(m), static_cast<int>(kN),
-              static_cast<int>(k), bytes / seconds[1], bytes / seconds[2], bytes / seconds[0], seconds[0] / seconds[1]);
+  std::printf(
+      "{\"bench\":\"%s\",\"level\":\"%s\",\"memory\":\"%s\",\"m\":%d,\"n\":%d,\"k\":%d,\"gb_s\":%.1f,"
+      "\"no_prefetch_gb_s\":%.1f,\"read_gb_s\":%.1f,\"share\":%.2f}\n",
+      name.c_str(), level.c_str(), dram ? "dram" : "cache", static_cast<int>(m), static_cast<int>(kN),
+      static_cast<int>(k), bytes / seconds[1], bytes / seconds[2], bytes / seconds[0], seconds[0] / seconds[1]);
   munmap(w, chunks * chunk + 65536);
   munmap(planar, m * planar_bytes);
 }
@@ -158,13 +165,18 @@ void BenchMma(const Format& format, const std::string& level, int64_t m, int64_t
   int64_t peak_operations = 0;
   const bool peak = __builtin_cpu_supports("avx512vnni");
   const std::vector<double> seconds = InTurn(15, {
-      [&] { if (peak) peak_operations = PeakByteDot(); },
-      [&] { for (int64_t i = 0; i < repeat; ++i) tile(c.data(), 16, x, planar_bytes, panel, 0, m, 16, k); },
-  });
+                                                     [&] {
+                                                       if (peak) peak_operations = PeakByteDot();
+                                                     },
+                                                     [&] {
+                                                       for (int64_t i = 0; i < repeat; ++i)
+                                                         tile(c.data(), 16, x, planar_bytes, panel, 0, m, 16, k);
+                                                     },
+                                                 });
   const double rate = 2e-9 * m * 16 * k * repeat / seconds[1];
   const double best = peak ? 1e-9 * peak_operations / seconds[0] : NAN;
-  std::printf("{\"bench\":\"%s\",\"level\":\"%s\",\"m\":%d,\"n\":16,\"k\":%d,\"gop_s\":%.0f", name.c_str(), level.c_str(),
-              static_cast<int>(m), static_cast<int>(k), rate);
+  std::printf("{\"bench\":\"%s\",\"level\":\"%s\",\"m\":%d,\"n\":16,\"k\":%d,\"gop_s\":%.0f", name.c_str(),
+              level.c_str(), static_cast<int>(m), static_cast<int>(k), rate);
   if (peak) std::printf(",\"peak_gop_s\":%.0f,\"share\":%.2f", best, rate / best);
   std::printf("}\n");
   munmap(w, 16 * row_bytes);
@@ -173,7 +185,8 @@ void BenchMma(const Format& format, const std::string& level, int64_t m, int64_t
 }
 
 // Panels and unpacks of rows in cache: nanoseconds for each weight.
-void BenchPack(const Format& format, const std::string& level, const std::string& name, int64_t rows, int64_t dst_bytes) {
+void BenchPack(const Format& format, const std::string& level, const std::string& name, int64_t rows,
+               int64_t dst_bytes) {
   if (!Wanted(name)) return;
   constexpr int64_t kK = 2048;
   const int64_t row_bytes = RowBytes(format.weight, kK);
@@ -183,8 +196,8 @@ void BenchPack(const Format& format, const std::string& level, const std::string
   auto* tile = Find<Pack>("qk_" + name, level);
   constexpr int kRepeat = 50;
   const double seconds = InTurn(15, {[&] {
-    for (int i = 0; i < kRepeat; ++i) tile(to, kK * 4, w, row_bytes, rows, kK);
-  }})[0];
+                                  for (int i = 0; i < kRepeat; ++i) tile(to, kK * 4, w, row_bytes, rows, kK);
+                                }})[0];
   std::printf("{\"bench\":\"%s\",\"level\":\"%s\",\"rows\":%d,\"k\":%d,\"ns_per_weight\":%.4f}\n", name.c_str(),
               level.c_str(), static_cast<int>(rows), static_cast<int>(kK), 1e9 * seconds / (kRepeat * rows * kK));
   munmap(w, rows * row_bytes);
@@ -200,8 +213,8 @@ void BenchActivations(DType dtype, const std::string& level) {
   auto* tile = Find<PackPlanar>("qk_" + name, level);
   constexpr int kRepeat = 2000;
   const double seconds = InTurn(15, {[&] {
-    for (int i = 0; i < kRepeat; ++i) tile(row.data(), 0, x.data(), 0, 1, kK, kK, 0);
-  }})[0];
+                                  for (int i = 0; i < kRepeat; ++i) tile(row.data(), 0, x.data(), 0, 1, kK, kK, 0);
+                                }})[0];
   std::printf("{\"bench\":\"%s\",\"level\":\"%s\",\"k\":%d,\"us_per_row\":%.3f}\n", name.c_str(), level.c_str(),
               static_cast<int>(kK), 1e6 * seconds / kRepeat);
 }

@@ -16,8 +16,8 @@ if(NOT TARGET quern_rt)
 endif()
 
 # quern_add_model(NAME MODEL [TARGET triple] [CPU level...] [CONTEXT positions] [EXACT] [EMBED_WEIGHTS])
-# NAME is the library, the prefix of the model's functions and the name of its header. Without TARGET the model is for the
-# processor that CMake builds for. It is compiled again when its file or the compiler changes.
+# NAME is the library, the prefix of the model's functions and the name of its header. Without TARGET the model is for
+# the processor that CMake builds for. It is compiled again when its file or the compiler changes.
 function(quern_add_model target model)
   cmake_parse_arguments(PARSE_ARGV 2 arg "EXACT;EMBED_WEIGHTS" "CONTEXT;TARGET" "CPU")
   if(arg_UNPARSED_ARGUMENTS)

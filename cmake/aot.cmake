@@ -1,13 +1,13 @@
-# What compiled models are made of beside kernels: the C code that they share, as bitcode for each architecture, and the text of
-# the ABI header.
+# What compiled models are made of beside kernels: the C code that they share, as bitcode for each architecture, and the
+# text of the ABI header.
 
 # quern_aot_embed(TARGET): adds both to the library.
 function(quern_aot_embed target)
   set(folder ${CMAKE_CURRENT_BINARY_DIR}/aot)
   file(MAKE_DIRECTORY ${folder})
   set(source ${CMAKE_SOURCE_DIR}/src/aot/support/support.c)
-  # For the least processor of each architecture: it runs before the processor is known. No jump tables or stack protector, which
-  # would want more of the program it is linked into than memcpy and memset.
+  # For the least processor of each architecture: it runs before the processor is known. No jump tables or stack
+  # protector, which would want more of the program it is linked into than memcpy and memset.
   set(embedded "")
   foreach(row x86_64=x86-64 aarch64=armv8-a)
     string(REPLACE "=" ";" row ${row})

@@ -1,7 +1,7 @@
 # Script: cmake -DROOT=... -DFILES="a.cc;b.h" -DOUT=file_hash.inc -P file_hash.cmake
 #
-# Writes one string literal: a hash of the names (relative to ROOT) and the contents of the files, the same in every checkout
-# and build folder. Objects in the cache that were made by other sources are told apart by it.
+# Writes one string literal: a hash of the names (relative to ROOT) and the contents of the files, the same in every
+# checkout and build folder. Objects in the cache that were made by other sources are told apart by it.
 set(text "")
 foreach(file ${FILES})
   file(SHA256 ${file} hash)

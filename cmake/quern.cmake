@@ -79,8 +79,8 @@ function(quern_generated_table out glob prefix)
   file(CONFIGURE OUTPUT ${out} CONTENT "${text}")
 endfunction()
 
-# quern_file_hash(TARGET OUT ROOT file...): OUT, which sources of the target include, has a hash of the files and of their names
-# below ROOT.
+# quern_file_hash(TARGET OUT ROOT file...): OUT, which sources of the target include, has a hash of the files and of
+# their names below ROOT.
 function(quern_file_hash target out root)
   list(SORT ARGN)
   set(script ${CMAKE_SOURCE_DIR}/cmake/file_hash.cmake)

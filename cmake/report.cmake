@@ -1,4 +1,5 @@
-# What the report of a profile is made of, in the library that writes it: our page, and D3 with its licence from Debian's package.
+# What the report of a profile is made of, in the library that writes it: our page, and D3 with its licence from
+# Debian's package.
 find_file(QUERN_D3 d3.min.js PATHS /usr/share/nodejs/d3/dist NO_DEFAULT_PATH REQUIRED DOC "D3, from node-d3")
 find_file(QUERN_D3_LICENCE copyright PATHS /usr/share/doc/node-d3 NO_DEFAULT_PATH REQUIRED DOC "D3's licence, from node-d3")
 

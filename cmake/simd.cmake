@@ -1,6 +1,6 @@
-# Builds the SIMD sources once per instruction-set level, each as bitcode (for the JIT to inline) and, where this machine's
-# processor can run the level, as an object made from the very same bitcode (for calls by address), so that the two forms
-# cannot differ.
+# Builds the SIMD sources once per instruction-set level, each as bitcode (for the JIT to inline) and, where this
+# machine's processor can run the level, as an object made from the very same bitcode (for calls by address), so that
+# the two forms cannot differ.
 #
 # clang does this in every build, also where g++ compiles the rest, since only clang writes bitcode. The sources stay
 # uninstrumented in sanitizer builds: instrumented bitcode would call a run-time library that generated code does not
@@ -11,15 +11,15 @@ find_program(QUERN_LLVM_LINK NAMES llvm-link-19 HINTS ${LLVM_TOOLS_BINARY_DIR} R
 find_program(QUERN_LLVM_NM NAMES llvm-nm-19 HINTS ${LLVM_TOOLS_BINARY_DIR} REQUIRED)
 find_path(QUERN_HIGHWAY_INCLUDE hwy/highway.h REQUIRED)
 
-# What the x86 levels ask for beside their march. Highway looks only at the features: without aes and pclmul it falls back
-# to a lesser target, and its AVX3_DL needs the long list.
+# What the x86 levels ask for beside their march. Highway looks only at the features: without aes and pclmul it falls
+# back to a lesser target, and its AVX3_DL needs the long list.
 set(QUERN_SIMD_DL_FEATURES aes pclmul avx512vnni avx512bf16 avx512vbmi avx512vbmi2 avx512bitalg avx512vpopcntdq gfni
     vaes vpclmulqdq)
 set(QUERN_SIMD_LEVELS "")
 
-# One level: its name; the -march that selects it and LLVM's name of the same processor; bytes of a vector; Highway's name of
-# the target; and `objects`, where the functions also have addresses for the JIT to call, or `bitcode`, for a level of another
-# architecture than this machine's.
+# One level: its name; the -march that selects it and LLVM's name of the same processor; bytes of a vector; Highway's
+# name of the target; and `objects`, where the functions also have addresses for the JIT to call, or `bitcode`, for a
+# level of another architecture than this machine's.
 macro(quern_simd_row level march cpu bytes target forms)
   list(APPEND QUERN_SIMD_LEVELS ${level})
   set(QUERN_SIMD_MARCH_${level} ${march})
@@ -62,8 +62,8 @@ if(NOT QUERN_HIGHWAY_INCLUDE STREQUAL "/usr/include")
   list(APPEND QUERN_SIMD_FLAGS -isystem ${QUERN_HIGHWAY_INCLUDE})
 endif()
 
-# quern_simd_level(LEVEL OBJECTS_VAR BITCODE_VAR source...): sets the list of objects, empty for a level that is bitcode only,
-# and the path of the linked bitcode.
+# quern_simd_level(LEVEL OBJECTS_VAR BITCODE_VAR source...): sets the list of objects, empty for a level that is bitcode
+# only, and the path of the linked bitcode.
 function(quern_simd_level level objects_out bitcode_out)
   set(folder ${CMAKE_CURRENT_BINARY_DIR}/${level})
   file(MAKE_DIRECTORY ${folder})

@@ -1,7 +1,7 @@
 # Script: cmake -DSOURCES="a.cc;b.cc" -DOUT=simd_symbols.inc -P simd_table.cmake
 #
-# Writes one line QUERN_SIMD_TILE(name) or QUERN_SIMD_INLINE(name) for each exported function of the SIMD sources, sorted
-# by name. A definition is a line that starts with QUERN_TILE(name) or QUERN_INLINE(type, name).
+# Writes one line QUERN_SIMD_TILE(name) or QUERN_SIMD_INLINE(name) for each exported function of the SIMD sources,
+# sorted by name. A definition is a line that starts with QUERN_TILE(name) or QUERN_INLINE(type, name).
 #   QUERN_TILE(qk_dot_f32)(...) {          =>  QUERN_SIMD_TILE(qk_dot_f32)
 #   QUERN_INLINE(Vec, q_exp_f32)(Vec x) {  =>  QUERN_SIMD_INLINE(q_exp_f32)
 set(rows "")

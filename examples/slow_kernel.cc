@@ -1,4 +1,5 @@
-// Why is this kernel slow? The same arithmetic on a matrix that has to be transposed, and on one that lies as it is needed.
+// Why is this kernel slow? The same arithmetic on a matrix that has to be transposed, and on one that lies as it is
+// needed.
 //
 //   slow_kernel          profiles both
 //   slow_kernel STAGE    prints both at that stage: mir, kir, llvm or asm
@@ -33,7 +34,8 @@ quern::Result<std::string> Profiled(bool transposed) {
   if (!program.ok()) return quern::Result<std::string>::Failed(program.details());
   quern::Result<quern::Profiler> profiler = quern::Profiler::Attach(*program);
   if (!profiler.ok()) return quern::Result<std::string>::Failed(profiler.details());
-  const std::vector<int64_t> shape = transposed ? std::vector<int64_t>{kColumns, kRows} : std::vector<int64_t>{kRows, kColumns};
+  const std::vector<int64_t> shape =
+      transposed ? std::vector<int64_t>{kColumns, kRows} : std::vector<int64_t>{kRows, kColumns};
   for (int step = 0; step < 22; ++step) {
     if (step == 0) profiler->Phase("warm-up", true);
     if (step == 2) profiler->Phase("steady");

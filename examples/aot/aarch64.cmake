@@ -1,5 +1,5 @@
-# A toolchain for aarch64 Linux: clang and lld, with Debian's libc6-dev-arm64-cross. With aarch64-linux-gnu-gcc as CMAKE_C_COMPILER,
-# neither the target nor the linker needs naming.
+# A toolchain for aarch64 Linux: clang and lld, with Debian's libc6-dev-arm64-cross. With aarch64-linux-gnu-gcc as
+# CMAKE_C_COMPILER, neither the target nor the linker needs naming.
 #
 #   cmake -S examples/aot -B /tmp/add-arm -DCMAKE_TOOLCHAIN_FILE=aarch64.cmake
 set(CMAKE_SYSTEM_NAME Linux)

@@ -14,8 +14,8 @@ extern "C" {
 
 /* What every chunk of one dispatch shares. Both tables are in the order of the kernel's declaration. */
 typedef struct quern_args {
-  void* const* buffers;    /* one pointer a buffer, aligned as the kernel declares */
-  const int64_t* symbols;  /* one value a symbol, derived symbols included */
+  void* const* buffers;   /* one pointer a buffer, aligned as the kernel declares */
+  const int64_t* symbols; /* one value a symbol, derived symbols included */
 } quern_args;
 
 /* Runs chunks [begin, end) of the kernel's grid (its dimensions linearised, the last one fastest).
@@ -28,14 +28,14 @@ typedef struct quern_dispatch {
   quern_kernel* kernel;
   const quern_args* args;
   int64_t chunks;
-  int64_t sequential;      /* not 0: too short to share, one worker runs every chunk */
-  const void* prefetch;    /* what waiting workers may pull towards their caches: weights that come next; or null */
+  int64_t sequential;   /* not 0: too short to share, one worker runs every chunk */
+  const void* prefetch; /* what waiting workers may pull towards their caches: weights that come next; or null */
   int64_t prefetch_bytes;
 } quern_dispatch;
 
 /* Threads. `run` runs the dispatches one after the other, the chunks of each in any order on any of `workers` workers, each
- * with its own scratch[w], and returns when all are done. Every worker has denormals flushed to zero (on x86: FTZ and DAZ in
- * MXCSR) while it runs kernels, or results differ from a run without threads in their last bits. */
+ * with its own scratch[w], and returns when all are done. Every worker has denormals flushed to zero (on x86: FTZ and
+ * DAZ in MXCSR) while it runs kernels, or results differ from a run without threads in their last bits. */
 typedef struct quern_runner {
   void (*run)(void* self, const quern_dispatch* dispatches, int64_t count, void* const* scratch);
   void* self;
@@ -45,8 +45,8 @@ typedef struct quern_runner {
 /* An input or output of a compiled model. */
 typedef struct quern_port {
   const char* name;
-  const char* dtype;  /* "f32", "i32", ... */
-  const char* shape;  /* "[SEQ, 32000]": numbers and symbols, outermost first */
+  const char* dtype; /* "f32", "i32", ... */
+  const char* shape; /* "[SEQ, 32000]": numbers and symbols, outermost first */
 } quern_port;
 
 /* What the functions of a compiled model return. */

@@ -1,5 +1,6 @@
-// Ahead of time: a model file as a C library. Three files come out: NAME.o, NAME.h and NAME.json (docs/aot.md). For a device it is
-// a text of kernels and what a host needs to run them: NAME.ptx or NAME.metal, and either's name with .json (docs/gpu.md).
+// Ahead of time: a model file as a C library. Three files come out: NAME.o, NAME.h and NAME.json (docs/aot.md). For a
+// device it is a text of kernels and what a host needs to run them: NAME.ptx or NAME.metal, and either's name with
+// .json (docs/gpu.md).
 //
 //   quern::Result<quern::CompiledFiles> files = quern::CompileModel("model.gguf", {}, {.folder = "out"});
 //   if (!files.ok()) return Complain(files.error());
@@ -14,24 +15,26 @@
 namespace quern {
 
 struct CompileOptions {
-  std::string folder = ".";            // made when it is not there
-  std::string name = {};               // prefix of files and functions, a C identifier; empty: from the model file's name
-  std::string target = {};             // x86_64-linux-gnu or aarch64-linux-gnu; empty: this machine's. nvptx64, metal: for devices
-  std::vector<std::string> cpus = {};  // levels of the target; the object takes the best that a machine has. Empty: Options::cpu
-                                       // alone, or, where that is native and the target another machine's, its least level
-  bool embed_weights = false;          // the model file goes into the object
-  std::string emit = "obj";            // obj: the three files, or a device's two. asm, llvm, bc (not of a device), kir: that one instead
-  std::string kernel = {};             // the symbol of one kernel (the manifest lists them): its code alone, NAME its symbol
+  std::string folder = ".";  // made when it is not there
+  std::string name = {};     // prefix of files and functions, a C identifier; empty: from the model file's name
+  std::string target = {};  // x86_64-linux-gnu or aarch64-linux-gnu; empty: this machine's. nvptx64, metal: for devices
+  std::vector<std::string> cpus =
+      {};  // levels of the target; the object takes the best that a machine has. Empty: Options::cpu
+           // alone, or, where that is native and the target another machine's, its least level
+  bool embed_weights = false;  // the model file goes into the object
+  std::string emit =
+      "obj";  // obj: the three files, or a device's two. asm, llvm, bc (not of a device), kir: that one instead
+  std::string kernel = {};  // the symbol of one kernel (the manifest lists them): its code alone, NAME its symbol
 };
 
 struct CompiledFiles {
-  std::string body;                    // paths; what `emit` asked for
-  std::string header, manifest;        // with the object of a whole model, else empty
+  std::string body;              // paths; what `emit` asked for
+  std::string header, manifest;  // with the object of a whole model, else empty
 };
 
-// Compiles every variant of the model for every level; this machine need not have them. Of `options`, cpu, exact and context
-// count. Errors: those of opening the model; a target or level that is not known; a name that is no identifier; an unknown kernel; a
-// file that cannot be written.
+// Compiles every variant of the model for every level; this machine need not have them. Of `options`, cpu, exact and
+// context count. Errors: those of opening the model; a target or level that is not known; a name that is no identifier;
+// an unknown kernel; a file that cannot be written.
 Result<CompiledFiles> CompileModel(const std::string& path, const Options& options, const CompileOptions& compile);
 
 }  // namespace quern

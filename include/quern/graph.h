@@ -10,14 +10,14 @@
 //   quern::Result<void> ran = program->Run({quern::In("x", xs, {3, 48})}, {quern::Out("y", ys, {3, 80})});   // BATCH = 3
 //
 // Types are text, as `quern dump` prints them: "f32[BATCH, 48]", "i32[2*SEQ + 1]", "q4_K[512, 256]", "f32[]" for one
-// element. Memory is dense and row-major, the last dimension innermost; bools are bytes of 0 and 1; a parameter of a block
-// format lies as it does in a GGUF file. docs/ops.md lists blocks and ops with their operands and attributes.
+// element. Memory is dense and row-major, the last dimension innermost; bools are bytes of 0 and 1; a parameter of a
+// block format lies as it does in a GGUF file. docs/ops.md lists blocks and ops with their operands and attributes.
 //
-// Nothing throws but what the standard library does without memory. The first error of a Graph sticks: everything after it does
-// nothing, values that it returns lead nowhere, and Compile returns it.
-// A Graph and a Program are movable (one that was moved from may only be assigned to or destroyed) and for one thread at a time;
-// different ones are independent, and a Program does not need its Graph any more. A Program that is run while it is running says
-// so (ErrorCode::kBusy) and does nothing. While kernels run, denormals count as zero.
+// Nothing throws but what the standard library does without memory. The first error of a Graph sticks: everything after
+// it does nothing, values that it returns lead nowhere, and Compile returns it.
+// A Graph and a Program are movable (one that was moved from may only be assigned to or destroyed) and for one thread
+// at a time; different ones are independent, and a Program does not need its Graph any more. A Program that is run
+// while it is running says so (ErrorCode::kBusy) and does nothing. While kernels run, denormals count as zero.
 #pragma once
 
 #include <cstddef>
@@ -50,8 +50,8 @@ struct Attribute {
   std::variant<bool, int64_t, double, std::string, std::vector<int64_t>, std::vector<std::string>> value;
 };
 
-// Memory of the caller's, with the name and shape of the input or output it is for. Not owned, and used during the call alone.
-// Aligned to its elements. `dtype` is that of its elements ("f32"), null where the bytes speak for themselves.
+// Memory of the caller's, with the name and shape of the input or output it is for. Not owned, and used during the call
+// alone. Aligned to its elements. `dtype` is that of its elements ("f32"), null where the bytes speak for themselves.
 struct ConstTensor {
   std::string_view name;
   const void* data = nullptr;
@@ -70,15 +70,24 @@ struct MutableTensor {
 // The dtype of a C++ element; null for types that only carry bytes (std::byte, and uint16_t, which may hold any half).
 template <typename T>
 constexpr const char* DTypeName() {
-  if constexpr (std::is_same_v<T, float>) return "f32";
-  else if constexpr (std::is_same_v<T, double>) return "f64";
-  else if constexpr (std::is_same_v<T, bool>) return "bool";
-  else if constexpr (std::is_same_v<T, uint16_t> || std::is_same_v<T, std::byte>) return nullptr;
-  else if constexpr (std::is_integral_v<T> && sizeof(T) == 1) return std::is_signed_v<T> ? "i8" : "u8";
-  else if constexpr (std::is_integral_v<T> && sizeof(T) == 2) return "i16";
-  else if constexpr (std::is_integral_v<T> && sizeof(T) == 4) return std::is_signed_v<T> ? "i32" : "u32";
-  else if constexpr (std::is_integral_v<T> && sizeof(T) == 8) return std::is_signed_v<T> ? "i64" : "u64";
-  else static_assert(sizeof(T) == 0, "no dtype has this element type: pass bytes");
+  if constexpr (std::is_same_v<T, float>)
+    return "f32";
+  else if constexpr (std::is_same_v<T, double>)
+    return "f64";
+  else if constexpr (std::is_same_v<T, bool>)
+    return "bool";
+  else if constexpr (std::is_same_v<T, uint16_t> || std::is_same_v<T, std::byte>)
+    return nullptr;
+  else if constexpr (std::is_integral_v<T> && sizeof(T) == 1)
+    return std::is_signed_v<T> ? "i8" : "u8";
+  else if constexpr (std::is_integral_v<T> && sizeof(T) == 2)
+    return "i16";
+  else if constexpr (std::is_integral_v<T> && sizeof(T) == 4)
+    return std::is_signed_v<T> ? "i32" : "u32";
+  else if constexpr (std::is_integral_v<T> && sizeof(T) == 8)
+    return std::is_signed_v<T> ? "i64" : "u64";
+  else
+    static_assert(sizeof(T) == 0, "no dtype has this element type: pass bytes");
 }
 
 // `range`: anything contiguous, such as a std::vector<float>. In and Out of named memory.
@@ -112,20 +121,21 @@ class Program {
   const std::vector<TensorInfo>& params() const;
   const std::vector<TensorInfo>& states() const;
 
-  // Gives a parameter its memory, instead of what Graph::Param gave it. It is read in place by every run, so it must outlive
-  // the program and stay as it is; bytes not aligned to 32 are copied. Work that depends on parameters alone is done again.
-  // Errors: kUnknownName, kShapeMismatch (the number of bytes), kBusy.
+  // Gives a parameter its memory, instead of what Graph::Param gave it. It is read in place by every run, so it must
+  // outlive the program and stay as it is; bytes not aligned to 32 are copied. Work that depends on parameters alone is
+  // done again. Errors: kUnknownName, kShapeMismatch (the number of bytes), kBusy.
   Result<void> Bind(std::string_view param, std::span<const std::byte> bytes);
   template <std::ranges::contiguous_range Range>
   Result<void> Bind(std::string_view param, const Range& range) {
     return Bind(param, std::as_bytes(std::span(range)));
   }
 
-  // Computes every output from the inputs, each given once, in any order. Symbols follow from the shapes; those that are in
-  // no input's type are given in `symbols`. Outputs overlap neither each other nor an input. Memory is not kept after the
-  // call. Sizes for which nothing was compiled yet are compiled first: sizes within one variant never are again.
-  // Errors, after which no output and no state has changed: kMissing, kUnknownName, kShapeMismatch, kDTypeMismatch,
-  // kOutOfRange, kSizeConflict, kInvalid (memory that is not aligned, or overlaps), kUnsupported, kResource, kBusy.
+  // Computes every output from the inputs, each given once, in any order. Symbols follow from the shapes; those that
+  // are in no input's type are given in `symbols`. Outputs overlap neither each other nor an input. Memory is not kept
+  // after the call. Sizes for which nothing was compiled yet are compiled first: sizes within one variant never are
+  // again. Errors, after which no output and no state has changed: kMissing, kUnknownName, kShapeMismatch,
+  // kDTypeMismatch, kOutOfRange, kSizeConflict, kInvalid (memory that is not aligned, or overlaps), kUnsupported,
+  // kResource, kBusy.
   Result<void> Run(const std::vector<ConstTensor>& inputs, const std::vector<MutableTensor>& outputs,
                    const std::map<std::string, int64_t>& symbols = {});
 
@@ -165,32 +175,34 @@ class Graph {
   Graph& operator=(Graph&&) noexcept;
   ~Graph();
 
-  // A graph of MIR text, as `quern dump --dump-after PASS` prints it. Its parameters are bound on the program; its outputs are
-  // called "0", "1", .... Errors: kInvalid with line and column; those of the ops in it.
+  // A graph of MIR text, as `quern dump --dump-after PASS` prints it. Its parameters are bound on the program; its
+  // outputs are called "0", "1", .... Errors: kInvalid with line and column; those of the ops in it.
   static Result<Graph> Parse(std::string_view text);
 
   // Declares a size that types may name, and the values it may have: 0 <= low <= high <= 2^31.
   void Symbol(std::string_view name, int64_t low = 1, int64_t high = int64_t{1} << 20);
-  // Also compiles a variant for `symbol` in low..high alone, which runs with such sizes use. A graph with one symbol has
-  // them for 1 and for 2..8 by itself.
+  // Also compiles a variant for `symbol` in low..high alone, which runs with such sizes use. A graph with one symbol
+  // has them for 1 and for 2..8 by itself.
   void Specialise(std::string_view symbol, int64_t low, int64_t high);
 
   Value Input(std::string_view name, std::string_view type);
-  // Weights, dense or in rows of blocks, of constant sizes. The bytes are read in place and must outlive the graph's programs
-  // (those that are not aligned to 32 are copied when a program is made); without them, see Program::Bind. `dtype`: that of
-  // the bytes, null for any.
+  // Weights, dense or in rows of blocks, of constant sizes. The bytes are read in place and must outlive the graph's
+  // programs (those that are not aligned to 32 are copied when a program is made); without them, see Program::Bind.
+  // `dtype`: that of the bytes, null for any.
   Value Param(std::string_view name, std::string_view type);
-  Value Param(std::string_view name, std::string_view type, std::span<const std::byte> bytes, const char* dtype = nullptr);
+  Value Param(std::string_view name, std::string_view type, std::span<const std::byte> bytes,
+              const char* dtype = nullptr);
   template <std::ranges::contiguous_range Range>
   Value Param(std::string_view name, std::string_view type, const Range& range) {
-    return Param(name, type, std::as_bytes(std::span(range)), DTypeName<std::remove_cv_t<std::ranges::range_value_t<Range>>>());
+    return Param(name, type, std::as_bytes(std::span(range)),
+                 DTypeName<std::remove_cv_t<std::ranges::range_value_t<Range>>>());
   }
   // Data that is part of the graph: little-endian, dense, copied.
   Value Constant(std::string_view type, std::span<const std::byte> bytes);
   Value Scalar(float value);
 
-  // A block (Linear, SwiGLU, RmsNorm, Attention, LlamaDecoderBlock, ...) or an op (Add, MatMul, Softmax, Gather, ...) by
-  // name. `label` names it in errors and dumps. The first of its results, or all of them.
+  // A block (Linear, SwiGLU, RmsNorm, Attention, LlamaDecoderBlock, ...) or an op (Add, MatMul, Softmax, Gather, ...)
+  // by name. `label` names it in errors and dumps. The first of its results, or all of them.
   Value Block(std::string_view block, const std::vector<Value>& inputs, const std::vector<Attribute>& attributes = {},
               std::string_view label = "");
   std::vector<Value> Blocks(std::string_view block, const std::vector<Value>& inputs,
@@ -199,8 +211,8 @@ class Graph {
            std::string_view label = "");
 
   void Output(std::string_view name, Value value);
-  // `value` becomes what the Input called `input` holds in the next run: state, such as a cache of keys. Neither is given to
-  // Run. The types must be equal.
+  // `value` becomes what the Input called `input` holds in the next run: state, such as a cache of keys. Neither is
+  // given to Run. The types must be equal.
   void Carry(std::string_view input, Value value);
 
   // "f32[BATCH, 80]" of a value of this graph; empty after an error.
@@ -210,12 +222,12 @@ class Graph {
   // The first error so far.
   Result<void> status() const;
 
-  // Checks and compiles. With every parameter bound, machine code for the smallest sizes is ready when this returns; other
-  // variants compile when a run first needs them. The graph can be compiled again, with other options.
+  // Checks and compiles. With every parameter bound, machine code for the smallest sizes is ready when this returns;
+  // other variants compile when a run first needs them. The graph can be compiled again, with other options.
   // Errors: that of the graph; kUnsupported; kInvalid (an unknown cpu level); kResource.
   Result<Program> Compile(const Options& options = {}) const;
-  // The text of a stage of that: see DumpOptions. `tokens` there is the value of the first symbol, for its variant. Errors: that
-  // of the graph; kInvalid for a stage or pass there is not.
+  // The text of a stage of that: see DumpOptions. `tokens` there is the value of the first symbol, for its variant.
+  // Errors: that of the graph; kInvalid for a stage or pass there is not.
   Result<std::string> Dump(const DumpOptions& dump, const Options& options = {}) const;
 
  private:

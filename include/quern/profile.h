@@ -1,4 +1,5 @@
-// Profiles: where the time of a session's or a program's runs goes, by kernel and by block of the graph (docs/profiling.md).
+// Profiles: where the time of a session's or a program's runs goes, by kernel and by block of the graph
+// (docs/profiling.md).
 //
 //   quern::Result<quern::Profiler> profiler = quern::Profiler::Attach(*session);
 //   profiler->Phase("warm-up", true);
@@ -23,12 +24,13 @@ struct Profiled;
 }
 
 struct ProfilerOptions {
-  bool counters = false;     // read hardware counters as well, where the system has them and allows it; times grow
-  bool probe = false;        // measure this machine's peaks anew, even where they are known
+  bool counters = false;  // read hardware counters as well, where the system has them and allows it; times grow
+  bool probe = false;     // measure this machine's peaks anew, even where they are known
 };
 
-// Records the runs of one session or program from Attach until it goes. The session or program outlives it, is not moved from
-// meanwhile, and has one profiler at a time; parameters are not bound anew. Movable; for one thread at a time.
+// Records the runs of one session or program from Attach until it goes. The session or program outlives it, is not
+// moved from meanwhile, and has one profiler at a time; parameters are not bound anew. Movable; for one thread at a
+// time.
 class Profiler {
  public:
   // Measures the machine's peaks the first time, which takes less than half a second; they are kept in the user's cache
@@ -44,9 +46,9 @@ class Profiler {
   // Forgets the runs so far.
   void Clear();
 
-  // What was recorded: as tables for people, at most `top` kernels in each (0: all); as JSON with everything; as a trace for
-  // Perfetto or chrome://tracing; as a page for a browser, with the text of every kernel at each stage, for which the kernels are
-  // compiled again. Errors: kInternal.
+  // What was recorded: as tables for people, at most `top` kernels in each (0: all); as JSON with everything; as a
+  // trace for Perfetto or chrome://tracing; as a page for a browser, with the text of every kernel at each stage, for
+  // which the kernels are compiled again. Errors: kInternal.
   Result<std::string> Table(int top = 0);
   Result<std::string> Json();
   Result<std::string> Trace();

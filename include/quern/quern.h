@@ -1,14 +1,15 @@
-// The public interface for language models: open a model file and get the next token. quern/graph.h is the one for graphs of
-// your own; quern/result.h has the errors of both.
+// The public interface for language models: open a model file and get the next token. quern/graph.h is the one for
+// graphs of your own; quern/result.h has the errors of both.
 //
 //   quern::Result<quern::Session> session = quern::Session::Open("model.gguf");
 //   if (!session.ok()) return Complain(session.error());
 //   std::vector<int32_t> ids = session->Tokenize("Once upon a time");
 //   std::vector<float> logits = *session->Step(ids);   // of the token after the last one
 //
-// Only the standard library appears here. Nothing throws but what the standard library does without memory; what can fail
-// returns a Result. Objects own what they hold, are movable (one that was moved from may only be assigned to or destroyed) and
-// not thread-safe; different objects are independent, each with threads of its own. While kernels run, denormals count as zero.
+// Only the standard library appears here. Nothing throws but what the standard library does without memory; what can
+// fail returns a Result. Objects own what they hold, are movable (one that was moved from may only be assigned to or
+// destroyed) and not thread-safe; different objects are independent, each with threads of its own. While kernels run,
+// denormals count as zero.
 #pragma once
 
 #include <cstdint>
@@ -24,55 +25,58 @@
 namespace quern {
 
 struct Options {
-  // Instruction-set level: native (the greatest this machine has), x86-64-v2, x86-64-v3, x86-64-v4; or, by Quern's own names,
-  // sse4, avx2, avx512, avx512vnni, amx. On a device, and where text for one is made: a level of it, such as sm_80; native: the
-  // greatest it has, or the least where there is none to ask.
+  // Instruction-set level: native (the greatest this machine has), x86-64-v2, x86-64-v3, x86-64-v4; or, by Quern's own
+  // names, sse4, avx2, avx512, avx512vnni, amx. On a device, and where text for one is made: a level of it, such as
+  // sm_80; native: the greatest it has, or the least where there is none to ask.
   std::string cpu = "native";
-  // Where a session's kernels run (docs/gpu.md): "cpu"; "cuda", an NVIDIA device, whose driver QUERN_CUDA_DRIVER may name;
-  // "metal", Apple's; or "emulated", which interprets what a device would run, slowly and with every access checked. Checks,
-  // profiles and the cache of kernels are the cpu's alone.
+  // Where a session's kernels run (docs/gpu.md): "cpu"; "cuda", an NVIDIA device, whose driver QUERN_CUDA_DRIVER may
+  // name; "metal", Apple's; or "emulated", which interprets what a device would run, slowly and with every access
+  // checked. Checks, profiles and the cache of kernels are the cpu's alone.
   std::string device = "cpu";
-  int threads = 0;              // that run kernels, the caller's among them, at most 256; 0: as many as the process may use
-  int compile_threads = 0;      // likewise, for compiling
-  bool exact = false;           // keep activations f32 beside quantised weights
-  bool specialise = false;      // inline the tiles' own code into kernels instead of calling it
-  // Compiled kernels are kept on disk and taken from there at the next start: a folder, "off", or "" for what the environment's
-  // QUERN_CACHE says (likewise), else the user's own cache folder. A folder that others may write to is not used (docs/cache.md).
+  int threads = 0;          // that run kernels, the caller's among them, at most 256; 0: as many as the process may use
+  int compile_threads = 0;  // likewise, for compiling
+  bool exact = false;       // keep activations f32 beside quantised weights
+  bool specialise = false;  // inline the tiles' own code into kernels instead of calling it
+  // Compiled kernels are kept on disk and taken from there at the next start: a folder, "off", or "" for what the
+  // environment's QUERN_CACHE says (likewise), else the user's own cache folder. A folder that others may write to is
+  // not used (docs/cache.md).
   std::string cache = {};
-  bool cache_verify = false;    // compile what the cache has as well, and fail where the bytes differ
-  // Checks every kernel while it runs (docs/checking.md), slowly: "ref" against the interpreter in double, "nan" for NaNs and
-  // infinities that appear. The first op that fails ends the run with ErrorCode::kCheck, and a reproduction is written to the
-  // folder; none where it is empty. "": no checks.
+  bool cache_verify = false;  // compile what the cache has as well, and fail where the bytes differ
+  // Checks every kernel while it runs (docs/checking.md), slowly: "ref" against the interpreter in double, "nan" for
+  // NaNs and infinities that appear. The first op that fails ends the run with ErrorCode::kCheck, and a reproduction is
+  // written to the folder; none where it is empty. "": no checks.
   std::string check = {};
   std::string check_folder = ".";
-  // For profilers and debuggers (docs/debugging.md). A line in /tmp/perf-PID.map for each kernel; also by QUERN_PERF_MAP=1.
+  // For profilers and debuggers (docs/debugging.md). A line in /tmp/perf-PID.map for each kernel; also by
+  // QUERN_PERF_MAP=1.
   bool perf_map = false;
-  // A folder for the printed kernels, whose lines generated code then knows, and a jitdump; code is announced to GDB, and the cache
-  // is left out. Also by QUERN_DEBUG_KERNELS. Empty: none of that.
+  // A folder for the printed kernels, whose lines generated code then knows, and a jitdump; code is announced to GDB,
+  // and the cache is left out. Also by QUERN_DEBUG_KERNELS. Empty: none of that.
   std::string debug_kernels = {};
-  int64_t context = 0;          // positions to keep, at most 2^24; 0: the model's own length, at most 4096
-  // Called with a line of text when a variant of the graph is compiled, on the thread of the call that needs it. Null: silent.
+  int64_t context = 0;  // positions to keep, at most 2^24; 0: the model's own length, at most 4096
+  // Called with a line of text when a variant of the graph is compiled, on the thread of the call that needs it. Null:
+  // silent.
   std::function<void(std::string_view)> log = {};
 };
 
 struct SamplingOptions {
-  double temperature = 0;       // logits are divided by it; 0: the most likely token
-  int top_k = 0;                // draw from this many of the most likely; 0: all
-  double top_p = 1;             // draw from the most likely that reach this probability together
+  double temperature = 0;  // logits are divided by it; 0: the most likely token
+  int top_k = 0;           // draw from this many of the most likely; 0: all
+  double top_p = 1;        // draw from the most likely that reach this probability together
   uint64_t seed = 0;
 };
 
 // Wall time in seconds since Open, by what it went to.
 struct Timings {
-  double load = 0;              // mapping the file, reading its metadata, building the graph
-  double compile = 0;           // everything from blocks to machine code, and work on weights alone
-  double run = 0;               // steps, without what they compiled
+  double load = 0;     // mapping the file, reading its metadata, building the graph
+  double compile = 0;  // everything from blocks to machine code, and work on weights alone
+  double run = 0;      // steps, without what they compiled
 
   // Parts of `compile`.
-  double passes = 0;            // blocks lowered, and the passes over the whole graph
-  double plans = 0;             // variants fused, lowered to kernels and planned
-  double cached = 0;            // kernels taken from the cache: found, checked, linked
-  double llvm = 0;              // kernels compiled: LLVM and what leads to it, summed over the compile threads
+  double passes = 0;  // blocks lowered, and the passes over the whole graph
+  double plans = 0;   // variants fused, lowered to kernels and planned
+  double cached = 0;  // kernels taken from the cache: found, checked, linked
+  double llvm = 0;    // kernels compiled: LLVM and what leads to it, summed over the compile threads
   int kernels_cached = 0, kernels_compiled = 0;
 };
 
@@ -81,24 +85,25 @@ class Profiler;
 // A language model with its cache: a position in a text.
 class Session {
  public:
-  // Maps the GGUF file and compiles what a single token needs; other step lengths compile at first use. The file stays mapped
-  // for the life of the session and must stay as it is. Errors: kResource (a file that cannot be read, memory); kInvalid (a
-  // damaged file, with the place; an option; a level this machine lacks); kUnsupported (another architecture, format or
-  // tokenizer).
+  // Maps the GGUF file and compiles what a single token needs; other step lengths compile at first use. The file stays
+  // mapped for the life of the session and must stay as it is. Errors: kResource (a file that cannot be read, memory);
+  // kInvalid (a damaged file, with the place; an option; a level this machine lacks); kUnsupported (another
+  // architecture, format or tokenizer).
   static Result<Session> Open(const std::string& path, const Options& options = {});
   Session(Session&&) noexcept;
   Session& operator=(Session&&) noexcept;
   ~Session();
 
-  int64_t vocabulary() const;   // logits a position has
-  int64_t context() const;      // positions the cache holds
-  int64_t position() const;     // tokens in the cache
-  int threads() const;          // that a step uses
+  int64_t vocabulary() const;  // logits a position has
+  int64_t context() const;     // positions the cache holds
+  int64_t position() const;    // tokens in the cache
+  int threads() const;         // that a step uses
   const Timings& timings() const;
   // What Options::check has looked at so far, in a sentence; empty without.
   std::string CheckSummary() const;
 
-  // Token ids of `text`, any bytes, with the model's begin-of-text token in front when `begin` is set and the model wants it.
+  // Token ids of `text`, any bytes, with the model's begin-of-text token in front when `begin` is set and the model
+  // wants it.
   std::vector<int32_t> Tokenize(std::string_view text, bool begin = true) const;
   // The bytes of one token; empty for control tokens and ids out of range.
   std::string Piece(int32_t id) const;
@@ -106,8 +111,9 @@ class Session {
   bool IsEnd(int32_t id) const;
 
   // Runs `ids` at the current position; long prompts run in chunks of 256. Logits [vocabulary] after the last id, not
-  // normalised. Errors: kInvalid (no ids, an id out of range, more positions than the context holds), after which nothing has
-  // changed; kResource when a chunk's variant cannot be compiled: position() tells which ids are in the cache.
+  // normalised. Errors: kInvalid (no ids, an id out of range, more positions than the context holds), after which
+  // nothing has changed; kResource when a chunk's variant cannot be compiled: position() tells which ids are in the
+  // cache.
   Result<std::vector<float>> Step(std::span<const int32_t> ids);
   // The same, with the logits after every id: [ids, vocabulary], dense, row by row.
   Result<std::vector<float>> StepAll(std::span<const int32_t> ids);
@@ -132,7 +138,8 @@ class Sampler {
   explicit Sampler(const SamplingOptions& options);
   Sampler(Sampler&&) noexcept;
   ~Sampler();
-  // An index of `logits` [vocabulary]. NaN and minus infinity are never drawn; 0 when there is nothing else, or nothing.
+  // An index of `logits` [vocabulary]. NaN and minus infinity are never drawn; 0 when there is nothing else, or
+  // nothing.
   int32_t Next(std::span<const float> logits);
 
  private:
@@ -140,10 +147,11 @@ class Sampler {
   std::unique_ptr<State> state_;
 };
 
-// Text of one stage of a model's way to machine code: "hir", "mir", "lir", "kir", "llvm" or "asm"; or to a device: "ptx" or
-// "metal" (and, with options.cpu a level of a device, what comes before that). `kernel` limits kir and what follows to kernels
-// whose label contains it. `after` gives the graph after that pass (the plan after "plan"); `stop_after`
-// also leaves out what comes later; passes in `skip` are left out. `tokens` is the step length it is for, 1 to 256.
+// Text of one stage of a model's way to machine code: "hir", "mir", "lir", "kir", "llvm" or "asm"; or to a device:
+// "ptx" or "metal" (and, with options.cpu a level of a device, what comes before that). `kernel` limits kir and what
+// follows to kernels whose label contains it. `after` gives the graph after that pass (the plan after "plan");
+// `stop_after` also leaves out what comes later; passes in `skip` are left out. `tokens` is the step length it is for,
+// 1 to 256.
 struct DumpOptions {
   std::string stage = "mir";
   std::string kernel = {};
@@ -152,12 +160,12 @@ struct DumpOptions {
   std::vector<std::string> skip = {};
   int64_t tokens = 1;
 };
-// This machine need not have options.cpu. Errors: those of opening the model; kInvalid for a stage, pass or length there is
-// not, or when no kernel has such a label.
+// This machine need not have options.cpu. Errors: those of opening the model; kInvalid for a stage, pass or length
+// there is not, or when no kernel has such a label.
 Result<std::string> Dump(const std::string& path, const Options& options, const DumpOptions& dump);
 
-// Metadata and tensors of a model file of any architecture, for people. Text from the file is escaped: it cannot steer a
-// terminal. Errors: kResource, or kInvalid with the place in the file.
+// Metadata and tensors of a model file of any architecture, for people. Text from the file is escaped: it cannot steer
+// a terminal. Errors: kResource, or kInvalid with the place in the file.
 Result<std::string> Inspect(const std::string& path);
 
 // Every block and op with its operands and attributes, as docs/ops.md has them.

@@ -1,5 +1,5 @@
-// Errors of the public interface: a Result is a value, or a sentence that says what went wrong and where, with a code and
-// the parts of the sentence for programs. Plain values: they own their text and may be copied and kept.
+// Errors of the public interface: a Result is a value, or a sentence that says what went wrong and where, with a code
+// and the parts of the sentence for programs. Plain values: they own their text and may be copied and kept.
 //
 //   quern::Result<quern::Program> program = graph.Compile();
 //   if (!program.ok()) return Complain(program.error());   // "SwiGLU: gate is f32[7, 5], [7, 11] expected (in ffn)"
@@ -20,30 +20,30 @@ enum class ErrorCode : uint8_t {
   kUnknownOperand,  // `operand` refers to no value
   kInputCount,      // how many operands or tensors were given
   kMissingBias,
-  kShapeMismatch,   // of an operand, or of a tensor given to a run
-  kDTypeMismatch,   // likewise
-  kUnboundSymbol,   // a type names a symbol that was not declared
+  kShapeMismatch,  // of an operand, or of a tensor given to a run
+  kDTypeMismatch,  // likewise
+  kUnboundSymbol,  // a type names a symbol that was not declared
   kBadAttribute,
   kDuplicateName,
-  kUnsupported,     // right, but nothing here can compile or read it
+  kUnsupported,  // right, but nothing here can compile or read it
   // What is wrong with a run.
-  kMissing,         // a parameter, input, output or symbol was not given
-  kUnknownName,     // there is no such parameter, input, output, symbol or state
-  kOutOfRange,      // a symbol is outside its range
-  kSizeConflict,    // sizes that do not go together
-  kBusy,            // another run of the same program is under way
-  kCheck,           // Options::check found a wrong or unwanted value: the message has a sentence and lines of details
+  kMissing,       // a parameter, input, output or symbol was not given
+  kUnknownName,   // there is no such parameter, input, output, symbol or state
+  kOutOfRange,    // a symbol is outside its range
+  kSizeConflict,  // sizes that do not go together
+  kBusy,          // another run of the same program is under way
+  kCheck,         // Options::check found a wrong or unwanted value: the message has a sentence and lines of details
   // The rest.
-  kInvalid,         // anything else about what was given: a file, a text, an option
-  kResource,        // memory, or a file that cannot be read
-  kInternal,        // a bug in Quern
+  kInvalid,   // anything else about what was given: a file, a text, an option
+  kResource,  // memory, or a file that cannot be read
+  kInternal,  // a bug in Quern
 };
 
 struct Error {
   ErrorCode code = ErrorCode::kNone;
-  std::string message;                      // the whole sentence
-  std::string op, operand, expected, got;   // its parts, where they apply
-  std::string where;                        // label path of the block, or name of the graph; empty when unknown
+  std::string message;                     // the whole sentence
+  std::string op, operand, expected, got;  // its parts, where they apply
+  std::string where;                       // label path of the block, or name of the graph; empty when unknown
 };
 
 // A value or an Error.

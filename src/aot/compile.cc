@@ -77,18 +77,23 @@ void AppendWeights(llvm::Module& module, const WeightFile& weights) {
   std::string path;
   for (const char c : weights.path) {
     if (c == '"' || c == '\\') path += '\\';
-    if (c == '\n') path += "\\n";
-    else path += c;
+    if (c == '\n')
+      path += "\\n";
+    else
+      path += c;
   }
-  module.appendModuleInlineAsm(absl::StrCat(".section .rodata.quern_weights,\"a\",@progbits\n.balign 64\n.local quern_weights\n"
-                                            "quern_weights:\n.incbin \"", path, "\"\n.size quern_weights, .-quern_weights\n.text"));
+  module.appendModuleInlineAsm(
+      absl::StrCat(".section .rodata.quern_weights,\"a\",@progbits\n.balign 64\n.local quern_weights\n"
+                   "quern_weights:\n.incbin \"",
+                   path, "\"\n.size quern_weights, .-quern_weights\n.text"));
 }
 
 std::string KirText(const std::vector<Chosen>& kernels) {
   std::string text;
   for (const Chosen& chosen : kernels) {
     const KernelTable::Entry& entry = *chosen.entry;
-    absl::StrAppend(&text, "# ", entry.symbol, ", for ", chosen.target->name, ": ", entry.label, "\n", kir::Print(entry.kernel), "\n");
+    absl::StrAppend(&text, "# ", entry.symbol, ", for ", chosen.target->name, ": ", entry.label, "\n",
+                    kir::Print(entry.kernel), "\n");
   }
   return text;
 }
@@ -111,7 +116,8 @@ StatusOr<std::string> Write(llvm::TargetMachine& machine, llvm::Module& module, 
 }
 
 // All kernels, or the one that is asked for.
-StatusOr<std::vector<Chosen>> Choose(const Model& model, const std::vector<KernelTable>& kernels, const std::string& symbol) {
+StatusOr<std::vector<Chosen>> Choose(const Model& model, const std::vector<KernelTable>& kernels,
+                                     const std::string& symbol) {
   std::vector<Chosen> chosen;
   std::string known;
   for (size_t l = 0; l < kernels.size(); ++l) {
@@ -120,7 +126,8 @@ StatusOr<std::vector<Chosen>> Choose(const Model& model, const std::vector<Kerne
       absl::StrAppend(&known, known.empty() ? "" : ", ", entry.symbol);
     }
   }
-  if (chosen.empty()) return absl::NotFoundError(absl::StrFormat("%s has no kernel %s; it has %s", model.name, symbol, known));
+  if (chosen.empty())
+    return absl::NotFoundError(absl::StrFormat("%s has no kernel %s; it has %s", model.name, symbol, known));
   return chosen;
 }
 
@@ -130,15 +137,17 @@ StatusOr<Artefacts> Compile(const Model& model, const Options& options) {
   if (model.levels.empty()) return absl::InvalidArgumentError("no cpu level to compile for");
   for (const Level& level : model.levels) {
     if (level.target->platform == model.levels[0].target->platform) continue;
-    return absl::InvalidArgumentError(absl::StrFormat("one object cannot be for %s and for %s", model.levels[0].target->platform->triple,
+    return absl::InvalidArgumentError(absl::StrFormat("one object cannot be for %s and for %s",
+                                                      model.levels[0].target->platform->triple,
                                                       level.target->platform->triple));
   }
   if (options.embed_weights && static_cast<int64_t>(model.weights.bytes.size()) > kMostEmbedded) {
-    return absl::InvalidArgumentError(absl::StrFormat("%s has %u bytes; at most %d can be put into an object", model.weights.path,
-                                                      model.weights.bytes.size(), kMostEmbedded));
+    return absl::InvalidArgumentError(absl::StrFormat("%s has %u bytes; at most %d can be put into an object",
+                                                      model.weights.path, model.weights.bytes.size(), kMostEmbedded));
   }
   std::vector<KernelTable> kernels;
-  for (const Level& level : model.levels) kernels.push_back(TabulateKernels(level, model.levels.size() > 1 ? level.target->name : ""));
+  for (const Level& level : model.levels)
+    kernels.push_back(TabulateKernels(level, model.levels.size() > 1 ? level.target->name : ""));
   QUERN_ASSIGN(const std::vector<Chosen> chosen, Choose(model, kernels, options.kernel));
   Artefacts artefacts;
   if (options.form == Form::kKir) {
@@ -159,10 +168,12 @@ StatusOr<Artefacts> Compile(const Model& model, const Options& options) {
 
   QUERN_ASSIGN(const Workspace workspace, PlaceWorkspace(model));
   QUERN_ASSIGN(const std::unique_ptr<llvm::TargetMachine> machine, cpu::MakeMachine(*model.levels[0].target, true));
-  QUERN_ASSIGN(const std::unique_ptr<llvm::Module> module, EmitDriver(context, *machine, model, kernels, workspace, options.embed_weights));
+  QUERN_ASSIGN(const std::unique_ptr<llvm::Module> module,
+               EmitDriver(context, *machine, model, kernels, workspace, options.embed_weights));
   std::vector<std::vector<std::string>> tiles;
   for (size_t l = 0; l < model.levels.size(); ++l) {
-    QUERN_ASSIGN(std::unique_ptr<llvm::Module> level, EmitKernels(context, *model.levels[l].target, kernels[l].entries));
+    QUERN_ASSIGN(std::unique_ptr<llvm::Module> level,
+                 EmitKernels(context, *model.levels[l].target, kernels[l].entries));
     tiles.push_back(TilesOf(*level));
     if (llvm::Linker::linkModules(*module, std::move(level))) return absl::InternalError("kernels do not link");
     for (const KernelTable::Entry& entry : kernels[l].entries) {

@@ -12,7 +12,7 @@ namespace quern::aot {
 
 struct CpuNeeds {
   std::array<uint32_t, QUERN_CPUID_WORDS> words{};
-  uint32_t state = 0;      // bits of XCR0
+  uint32_t state = 0;       // bits of XCR0
   bool permission = false;  // of the system, for the tile registers
 };
 // Errors: a feature that the table does not know.

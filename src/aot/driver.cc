@@ -44,7 +44,8 @@ class Driver {
     for (const auto& [symbol, range] : model_.signature.symbols) ranges.insert(ranges.end(), {range.low, range.high});
     llvm::Constant* embedded = w_.Null();
     if (embed_) {
-      auto* file = new llvm::GlobalVariable(w_.module, w_.b.getInt8Ty(), true, llvm::GlobalValue::ExternalLinkage, nullptr, "quern_weights");
+      auto* file = new llvm::GlobalVariable(w_.module, w_.b.getInt8Ty(), true, llvm::GlobalValue::ExternalLinkage,
+                                            nullptr, "quern_weights");
       file->setVisibility(llvm::GlobalValue::HiddenVisibility);
       embedded = file;
     }
@@ -54,13 +55,22 @@ class Driver {
     auto* rows = llvm::ConstantArray::get(llvm::ArrayType::get(levels[0]->getType(), levels.size()), levels);
     // The order of the fields of the struct in support.h; all are eight bytes.
     const std::vector<llvm::Constant*> fields = {
-        number(at_.fixed), number(at_.scratch), number(at_.state), number(at_.state_bytes),
-        number(weights.bytes.size()), number(weights.header_bytes), number(static_cast<int64_t>(quern_header_hash(weights.bytes.data(), weights.header_bytes))), embedded,
-        number(signature.inputs.size()), number(signature.outputs.size()),
-        number(signature.symbols.size()), w_.Global(llvm::ConstantDataArray::get(w_.module.getContext(), ranges), "ranges"),
-        number(levels.size()), w_.Global(rows, "levels")};
-    static_assert(sizeof(quern_model) == 14 * 8 && offsetof(quern_model, embedded) == 7 * 8 && offsetof(quern_model, ranges) == 11 * 8 &&
-                  offsetof(quern_model, level) == 13 * 8);
+        number(at_.fixed),
+        number(at_.scratch),
+        number(at_.state),
+        number(at_.state_bytes),
+        number(weights.bytes.size()),
+        number(weights.header_bytes),
+        number(static_cast<int64_t>(quern_header_hash(weights.bytes.data(), weights.header_bytes))),
+        embedded,
+        number(signature.inputs.size()),
+        number(signature.outputs.size()),
+        number(signature.symbols.size()),
+        w_.Global(llvm::ConstantDataArray::get(w_.module.getContext(), ranges), "ranges"),
+        number(levels.size()),
+        w_.Global(rows, "levels")};
+    static_assert(sizeof(quern_model) == 14 * 8 && offsetof(quern_model, embedded) == 7 * 8 &&
+                  offsetof(quern_model, ranges) == 11 * 8 && offsetof(quern_model, level) == 13 * 8);
     described_ = w_.Global(llvm::ConstantStruct::getAnon(fields), "quern_model");
   }
 
@@ -71,10 +81,13 @@ class Driver {
     b.CreateRet(w_.Call("quern_model_workspace_bytes", i64, {described_, f->getArg(0)}));
     for (const bool zeroed : {false, true}) {
       f = w_.Define(Name(zeroed ? "init_zeroed" : "init"), i32, {ptr, ptr, i64, ptr, i64, ptr}, true);
-      b.CreateRet(w_.Call("quern_model_init", i32, {described_, f->getArg(0), f->getArg(1), f->getArg(2), f->getArg(3), f->getArg(4), f->getArg(5), b.getInt32(zeroed)}));
+      b.CreateRet(w_.Call("quern_model_init", i32,
+                          {described_, f->getArg(0), f->getArg(1), f->getArg(2), f->getArg(3), f->getArg(4),
+                           f->getArg(5), b.getInt32(zeroed)}));
     }
     f = w_.Define(Name("step"), i32, WithSymbols({ptr, ptr, ptr}), true);
-    b.CreateRet(w_.Call("quern_model_step", i32, {described_, f->getArg(0), f->getArg(1), f->getArg(2), w_.Spill(f, 3)}));
+    b.CreateRet(
+        w_.Call("quern_model_step", i32, {described_, f->getArg(0), f->getArg(1), f->getArg(2), w_.Spill(f, 3)}));
     f = w_.Define(Name("reset"), i32, {ptr}, true);
     b.CreateRet(w_.Call("quern_model_reset", i32, {described_, f->getArg(0)}));
     f = w_.Define(Name("level"), ptr, {ptr}, true);
@@ -109,7 +122,8 @@ class Driver {
     for (const Port& port : ports) {
       const std::string text = port.type.ToString();
       const size_t bracket = text.find('[');
-      rows.push_back(llvm::ConstantStruct::getAnon({w_.String(port.name), w_.String(text.substr(0, bracket)), w_.String(text.substr(bracket))}));
+      rows.push_back(llvm::ConstantStruct::getAnon(
+          {w_.String(port.name), w_.String(text.substr(0, bracket)), w_.String(text.substr(bracket))}));
     }
     // An array of no rows is legal here but not in C: one of nulls ends the table.
     rows.push_back(llvm::ConstantStruct::getAnon({w_.Null(), w_.Null(), w_.Null()}));
@@ -136,16 +150,17 @@ Status LinkSupport(llvm::Module& module, const cpu::Platform& platform) {
     return absl::InternalError("support bitcode does not link");
   }
   for (llvm::Function& function : module) {
-    if (!function.isDeclaration() && function.getName().starts_with("quern_")) function.setLinkage(llvm::GlobalValue::InternalLinkage);
+    if (!function.isDeclaration() && function.getName().starts_with("quern_"))
+      function.setLinkage(llvm::GlobalValue::InternalLinkage);
   }
   return absl::OkStatus();
 }
 
 }  // namespace
 
-StatusOr<std::unique_ptr<llvm::Module>> EmitDriver(llvm::LLVMContext& context, llvm::TargetMachine& machine, const Model& model,
-                                                   const std::vector<KernelTable>& kernels, const Workspace& workspace,
-                                                   bool embed_weights) {
+StatusOr<std::unique_ptr<llvm::Module>> EmitDriver(llvm::LLVMContext& context, llvm::TargetMachine& machine,
+                                                   const Model& model, const std::vector<KernelTable>& kernels,
+                                                   const Workspace& workspace, bool embed_weights) {
   auto module = std::make_unique<llvm::Module>(model.name, context);
   module->setDataLayout(machine.createDataLayout());
   module->setTargetTriple(machine.getTargetTriple().str());

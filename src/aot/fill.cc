@@ -16,7 +16,8 @@ constexpr size_t kLaunchesOfBlock = 8;
 
 class Filler {
  public:
-  Filler(const FillContext& context, const lir::Plan& plan, llvm::IRBuilder<>& builder) : c_(context), plan_(plan), b_(builder) {}
+  Filler(const FillContext& context, const lir::Plan& plan, llvm::IRBuilder<>& builder)
+      : c_(context), plan_(plan), b_(builder) {}
 
   Status Run(const std::vector<lir::Launch>& launches, const KernelTable& kernels, std::span<const int> rows) {
     kernels_.resize(plan_.kernels.size());
@@ -28,14 +29,16 @@ class Filler {
       const lir::Launch& launch = launches[l];
       Sizes& sizes = kernels_[launch.kernel];
       if (sizes.table == 0) {
-        QUERN_ASSIGN(const cpu::SizeValues values, cpu::EmitSizes(plan_.kernels[launch.kernel], c_.names, c_.values, b_));
+        QUERN_ASSIGN(const cpu::SizeValues values,
+                     cpu::EmitSizes(plan_.kernels[launch.kernel], c_.names, c_.values, b_));
         sizes = {table, values.chunks};
         for (llvm::Value* value : values.table) {
           Store(value, table);
           table += sizeof(int64_t);
         }
       }
-      QUERN_ASSIGN(const Written one, Dispatch(launch, l, sizes, slot, Kernel(kernels.entries[rows[launch.kernel]].symbol)));
+      QUERN_ASSIGN(const Written one,
+                   Dispatch(launch, l, sizes, slot, Kernel(kernels.entries[rows[launch.kernel]].symbol)));
       written.push_back(one);
       slot += static_cast<int64_t>(launch.arguments.size() * sizeof(void*));
     }
@@ -50,8 +53,8 @@ class Filler {
   };
   // Of a dispatch: what the hints of those before it need.
   struct Written {
-    llvm::Value* sequential;           // i64
-    llvm::Value* weights = nullptr;    // its largest parameter, or null
+    llvm::Value* sequential;         // i64
+    llvm::Value* weights = nullptr;  // its largest parameter, or null
     int64_t weight_bytes = 0;
   };
 
@@ -67,7 +70,8 @@ class Filler {
   llvm::Function* Kernel(const std::string& symbol) {
     llvm::Module& module = *b_.GetInsertBlock()->getModule();
     if (llvm::Function* function = module.getFunction(symbol)) return function;
-    auto* type = llvm::FunctionType::get(b_.getVoidTy(), {b_.getPtrTy(), b_.getPtrTy(), b_.getInt64Ty(), b_.getInt64Ty()}, false);
+    auto* type = llvm::FunctionType::get(b_.getVoidTy(),
+                                         {b_.getPtrTy(), b_.getPtrTy(), b_.getInt64Ty(), b_.getInt64Ty()}, false);
     return llvm::Function::Create(type, llvm::Function::ExternalLinkage, symbol, module);
   }
 
@@ -78,7 +82,8 @@ class Filler {
   }
 
   llvm::Value* Handed(llvm::Value* table, int64_t position) {
-    return b_.CreateAlignedLoad(b_.getPtrTy(), b_.CreateConstInBoundsGEP1_64(b_.getPtrTy(), table, position), llvm::Align(8));
+    return b_.CreateAlignedLoad(b_.getPtrTy(), b_.CreateConstInBoundsGEP1_64(b_.getPtrTy(), table, position),
+                                llvm::Align(8));
   }
 
   llvm::Value* Offset(llvm::Value* base, llvm::Value* bytes) { return b_.CreateGEP(b_.getInt8Ty(), base, bytes); }
@@ -114,10 +119,12 @@ class Filler {
         return At(state->second);
       }
     }
-    return absl::InternalError(absl::StrFormat("%s %s has no memory", std::string(lir::Name(buffer.home)), buffer.name));
+    return absl::InternalError(
+        absl::StrFormat("%s %s has no memory", std::string(lir::Name(buffer.home)), buffer.name));
   }
 
-  StatusOr<Written> Dispatch(const lir::Launch& launch, size_t index, const Sizes& sizes, int64_t slot, llvm::Function* kernel) {
+  StatusOr<Written> Dispatch(const lir::Launch& launch, size_t index, const Sizes& sizes, int64_t slot,
+                             llvm::Function* kernel) {
     Written written;
     int64_t at = slot;
     int64_t most = 0;
@@ -149,7 +156,9 @@ class Filler {
     return written;
   }
 
-  int64_t DispatchAt(size_t index) const { return c_.workspace.dispatches + static_cast<int64_t>(index * sizeof(quern_dispatch)); }
+  int64_t DispatchAt(size_t index) const {
+    return c_.workspace.dispatches + static_cast<int64_t>(index * sizeof(quern_dispatch));
+  }
 
   // Each dispatch names the weights of the next one that is shared.
   void Hints(const std::vector<Written>& written) {
@@ -175,10 +184,13 @@ class Filler {
 }  // namespace
 
 llvm::Constant* ConstantPool::Add(std::span<const uint8_t> bytes) {
-  const auto [at, added] = known_.emplace(HashBytes({reinterpret_cast<const char*>(bytes.data()), bytes.size()}), nullptr);
+  const auto [at, added] =
+      known_.emplace(HashBytes({reinterpret_cast<const char*>(bytes.data()), bytes.size()}), nullptr);
   if (added) {
-    llvm::Constant* data = llvm::ConstantDataArray::get(module_.getContext(), llvm::ArrayRef(bytes.data(), bytes.size()));
-    auto* global = new llvm::GlobalVariable(module_, data->getType(), true, llvm::GlobalValue::InternalLinkage, data, "data");
+    llvm::Constant* data =
+        llvm::ConstantDataArray::get(module_.getContext(), llvm::ArrayRef(bytes.data(), bytes.size()));
+    auto* global =
+        new llvm::GlobalVariable(module_, data->getType(), true, llvm::GlobalValue::InternalLinkage, data, "data");
     global->setAlignment(llvm::Align(lir::kBufferAlign));
     at->second = global;
   }

@@ -31,13 +31,13 @@ struct FillContext {
   const Model& model;
   const Workspace& workspace;
   ConstantPool& constants;
-  std::vector<std::string> names;      // of the symbols
-  std::vector<llvm::Value*> values;    // theirs, i64
-  llvm::Value* self = nullptr;         // start of the workspace
-  llvm::Value* weights = nullptr;      // start of the model file
-  llvm::Value* inputs = nullptr;       // const void* const*
-  llvm::Value* outputs = nullptr;      // void* const*
-  int64_t once = 0;                    // where the variant's parameter-only memory starts
+  std::vector<std::string> names;    // of the symbols
+  std::vector<llvm::Value*> values;  // theirs, i64
+  llvm::Value* self = nullptr;       // start of the workspace
+  llvm::Value* weights = nullptr;    // start of the model file
+  llvm::Value* inputs = nullptr;     // const void* const*
+  llvm::Value* outputs = nullptr;    // void* const*
+  int64_t once = 0;                  // where the variant's parameter-only memory starts
 };
 
 // Appends to the builder's block. The dispatches are those of runtime/dispatch_list.cc.

@@ -12,14 +12,18 @@ namespace {
 // `text` with each "$" the name of the model and each "%" the name in capitals.
 void Put(std::string& out, const std::string& name, std::string_view text) {
   for (const char c : text) {
-    if (c == '$') out += name;
-    else if (c == '%') for (const char n : name) out += static_cast<char>(std::toupper(static_cast<unsigned char>(n)));
-    else out += c;
+    if (c == '$')
+      out += name;
+    else if (c == '%')
+      for (const char n : name) out += static_cast<char>(std::toupper(static_cast<unsigned char>(n)));
+    else
+      out += c;
   }
 }
 
 void PutPorts(std::string& out, const char* word, const std::vector<Port>& ports) {
-  for (size_t i = 0; i < ports.size(); ++i) absl::StrAppend(&out, " *   ", word, " ", i, ": ", ports[i].name, "  ", ports[i].type.ToString(), "\n");
+  for (size_t i = 0; i < ports.size(); ++i)
+    absl::StrAppend(&out, " *   ", word, " ", i, ": ", ports[i].name, "  ", ports[i].type.ToString(), "\n");
 }
 
 // A symbol as a C parameter.
@@ -43,10 +47,12 @@ std::string Header(const Model& model, const Workspace& workspace, const Options
 
   std::string h;
   auto put = [&](std::string_view text) { Put(h, model.name, text); };
-  put("/* $: a model compiled by Quern. Link $.o; no other library is needed, but the C library and its mathematics (-lm).\n *\n");
+  put("/* $: a model compiled by Quern. Link $.o; no other library is needed, but the C library and its mathematics "
+      "(-lm).\n *\n");
   PutPorts(h, "input", signature.inputs);
   PutPorts(h, "output", signature.outputs);
-  absl::StrAppend(&h, signature.symbols.empty() ? "" : " * Sizes, given to every step:\n", ranges, " * For ", model.levels[0].target->platform->triple, ", CPU levels: ", levels, "\n *\n");
+  absl::StrAppend(&h, signature.symbols.empty() ? "" : " * Sizes, given to every step:\n", ranges, " * For ",
+                  model.levels[0].target->platform->triple, ", CPU levels: ", levels, "\n *\n");
   put(" *   void* memory = aligned_alloc(64, $_workspace_bytes(1));\n"
       " *   $* model;\n"
       " *   int error = $_init(&model, memory, $_workspace_bytes(1), weights, weight_bytes, NULL);\n"
@@ -54,11 +60,13 @@ std::string Header(const Model& model, const Workspace& workspace, const Options
   for (const auto& [symbol, range] : signature.symbols) absl::StrAppend(&h, ", ", symbol);
   put(");\n"
       " *   if (error != 0) puts($_error(error));\n *\n"
-      " * No function allocates memory or keeps global state. Different workspaces are independent and may be used by different\n"
+      " * No function allocates memory or keeps global state. Different workspaces are independent and may be used by "
+      "different\n"
       " * threads at once; one workspace by one thread at a time. Dense tensors are row-major, little-endian. */\n"
       "#ifndef %_H_\n#define %_H_\n\n#include <stddef.h>\n#include <stdint.h>\n\n");
   absl::StrAppend(&h, "/* ---- quern/abi.h */\n", std::string(AbiHeader()), "/* ---- */\n\n");
-  absl::StrAppend(&h, "#if QUERN_ABI_VERSION != ", QUERN_ABI_VERSION, "\n#error \"this header and another of Quern's disagree about the ABI\"\n#endif\n\n");
+  absl::StrAppend(&h, "#if QUERN_ABI_VERSION != ", QUERN_ABI_VERSION,
+                  "\n#error \"this header and another of Quern's disagree about the ABI\"\n#endif\n\n");
   put("#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n");
   for (const auto& [symbol, range] : signature.symbols) {
     put("#define %_");
@@ -79,22 +87,29 @@ std::string Header(const Model& model, const Workspace& workspace, const Options
       "extern const quern_port $_outputs[];\n\n"
       "/* Bytes of workspace for this many workers (1 without a runner): ");
   absl::StrAppend(&h, workspace.fixed, " and, for each worker, ", workspace.scratch, " and its part of a table.\n",
-                  " * The cache and other state take ", workspace.state_bytes, " of them. -1: more workers than 65536, or none. */\n");
+                  " * The cache and other state take ", workspace.state_bytes,
+                  " of them. -1: more workers than 65536, or none. */\n");
   put("int64_t $_workspace_bytes(int64_t workers);\n\n"
-      "/* Makes a model in `workspace`, which is aligned to 64 bytes and stays with the model, as do the weights and the runner.\n"
+      "/* Makes a model in `workspace`, which is aligned to 64 bytes and stays with the model, as do the weights and "
+      "the runner.\n"
       " * Chooses the CPU level, clears the state, checks the weights and does the work that depends on them alone.\n"
       " * weights: the bytes of the model file, aligned to 32 (a mapped file is), never written");
-  if (options.embed_weights) put(".\n *   Null: those in the object.\n");
-  else put(".\n");
-  put(" * runner: threads of the caller's or of quern/rt.h; null: everything runs on the calling thread. The struct is copied.\n"
+  if (options.embed_weights)
+    put(".\n *   Null: those in the object.\n");
+  else
+    put(".\n");
+  put(" * runner: threads of the caller's or of quern/rt.h; null: everything runs on the calling thread. The struct is "
+      "copied.\n"
       " * Errors: QUERN_ERROR_*; *out is null then. */\n"
       "int32_t $_init($** out, void* workspace, size_t bytes, const void* weights, size_t weight_bytes,\n"
       "    const quern_runner* runner);\n"
-      "/* The same in memory that is all zero, as calloc gives it: the state is not cleared, so that the pages of a large cache are\n"
+      "/* The same in memory that is all zero, as calloc gives it: the state is not cleared, so that the pages of a "
+      "large cache are\n"
       " * not touched before they are used. With memory that is not zero, results are wrong. */\n"
       "int32_t $_init_zeroed($** out, void* workspace, size_t bytes, const void* weights, size_t weight_bytes,\n"
       "    const quern_runner* runner);\n\n"
-      "/* Runs one step. inputs[i] and outputs[i] are the caller's memory, in the order of the tables, of the sizes that\n"
+      "/* Runs one step. inputs[i] and outputs[i] are the caller's memory, in the order of the tables, of the sizes "
+      "that\n"
       " * $_input_bytes and $_output_bytes say, aligned to their elements; no output overlaps anything else.\n"
       " * Errors: a null pointer, a size out of range, sizes that do not go together; nothing is written then. */\n"
       "int32_t $_step($* model, const void* const* inputs, void* const* outputs");

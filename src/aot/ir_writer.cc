@@ -5,12 +5,18 @@
 namespace quern::aot {
 
 IrWriter::IrWriter(llvm::Module& to, const Model& model)
-    : module(to), b(to.getContext()), pool(to), ptr(b.getPtrTy()), i32(b.getInt32Ty()), i64(b.getInt64Ty()),
+    : module(to),
+      b(to.getContext()),
+      pool(to),
+      ptr(b.getPtrTy()),
+      i32(b.getInt32Ty()),
+      i64(b.getInt64Ty()),
       platform_(*model.levels[0].target->platform) {
   for (const auto& [name, range] : model.signature.symbols) names.push_back(name);
 }
 
-llvm::Function* IrWriter::Define(const std::string& name, llvm::Type* result, const std::vector<llvm::Type*>& parameters, bool external) {
+llvm::Function* IrWriter::Define(const std::string& name, llvm::Type* result,
+                                 const std::vector<llvm::Type*>& parameters, bool external) {
   const auto linkage = external ? llvm::GlobalValue::ExternalLinkage : llvm::GlobalValue::InternalLinkage;
   auto* function = llvm::Function::Create(llvm::FunctionType::get(result, parameters, false), linkage, name, module);
   function->setDoesNotThrow();

@@ -19,7 +19,8 @@ struct IrWriter {
   IrWriter(llvm::Module& to, const Model& model);
 
   // A function whose first block the builder now writes to. It runs before the processor is known.
-  llvm::Function* Define(const std::string& name, llvm::Type* result, const std::vector<llvm::Type*>& parameters, bool external);
+  llvm::Function* Define(const std::string& name, llvm::Type* result, const std::vector<llvm::Type*>& parameters,
+                         bool external);
   // A read-only global of eight-byte alignment.
   llvm::Constant* Global(llvm::Constant* value, const std::string& name, bool external = false);
   llvm::Constant* String(const std::string& text);

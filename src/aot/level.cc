@@ -13,7 +13,12 @@ namespace {
 class LevelEmitter {
  public:
   LevelEmitter(IrWriter& w, const Model& model, size_t index, const KernelTable& kernels, const Workspace& workspace)
-      : w_(w), model_(model), level_(model.levels[index]), kernels_(kernels), at_(workspace), once_(workspace.once[index]) {}
+      : w_(w),
+        model_(model),
+        level_(model.levels[index]),
+        kernels_(kernels),
+        at_(workspace),
+        once_(workspace.once[index]) {}
 
   StatusOr<llvm::Constant*> Run() {
     QUERN_ASSIGN(llvm::Function * once, Once());
@@ -29,9 +34,11 @@ class LevelEmitter {
     static_assert(offsetof(quern_level, state) == offsetof(quern_level, needs) + QUERN_CPUID_WORDS * sizeof(uint32_t));
     llvm::Constant* permit = w_.Null();
     if (needs.permission) {
-      permit = llvm::cast<llvm::Constant>(w_.module.getOrInsertFunction("quern_permit_amx", llvm::FunctionType::get(w_.i32, false)).getCallee());
+      permit = llvm::cast<llvm::Constant>(
+          w_.module.getOrInsertFunction("quern_permit_amx", llvm::FunctionType::get(w_.i32, false)).getCallee());
     }
-    return llvm::ConstantStruct::getAnon({w_.String(level_.target->name), llvm::ConstantDataArray::get(w_.module.getContext(), words), permit,
+    return llvm::ConstantStruct::getAnon({w_.String(level_.target->name),
+                                          llvm::ConstantDataArray::get(w_.module.getContext(), words), permit,
                                           w_.b.getInt64(level_.variants.size()), once, choose});
   }
 
@@ -70,12 +77,14 @@ class LevelEmitter {
     // What the guard fixes is a constant, and with it most of what follows.
     for (size_t s = 0; s < w_.names.size(); ++s) {
       const auto guard = variant.guard.find(w_.names[s]);
-      if (guard != variant.guard.end() && guard->second.low == guard->second.high) context.values[s] = w_.b.getInt64(guard->second.low);
+      if (guard != variant.guard.end() && guard->second.low == guard->second.high)
+        context.values[s] = w_.b.getInt64(guard->second.low);
     }
     for (const lir::Requirement& requirement : variant.plan.requirements) {
       QUERN_ASSIGN(llvm::Value * value, cpu::EmitExtent(requirement.value, w_.names, context.values, w_.b));
       llvm::Value* zero = w_.b.getInt64(0);
-      w_.ReturnIf(requirement.exact ? w_.b.CreateICmpNE(value, zero) : w_.b.CreateICmpSLT(value, zero), w_.b.getInt64(-1));
+      w_.ReturnIf(requirement.exact ? w_.b.CreateICmpNE(value, zero) : w_.b.CreateICmpSLT(value, zero),
+                  w_.b.getInt64(-1));
     }
     QUERN_RETURN_IF_ERROR(EmitFill(context, variant.plan, variant.plan.launches, kernels_, kernels_.rows[v], w_.b));
     w_.b.CreateRet(w_.b.getInt64(variant.plan.launches.size()));
@@ -94,14 +103,17 @@ class LevelEmitter {
         holds = w_.b.CreateAnd(holds, w_.b.CreateICmpSLE(values[s], w_.b.getInt64(guard->second.high)));
       }
       llvm::BasicBlock* after = w_.Branch(holds);
-      w_.b.CreateRet(w_.b.CreateCall(steps[v], {function->getArg(0), function->getArg(1), function->getArg(2), function->getArg(3)}));
+      w_.b.CreateRet(w_.b.CreateCall(
+          steps[v], {function->getArg(0), function->getArg(1), function->getArg(2), function->getArg(3)}));
       w_.b.SetInsertPoint(after);
     }
     w_.b.CreateRet(w_.b.getInt64(-1));
     return function;
   }
 
-  llvm::Function* DefineStep(const std::string& name) { return w_.Define(name, w_.i64, {w_.ptr, w_.ptr, w_.ptr, w_.ptr}, false); }
+  llvm::Function* DefineStep(const std::string& name) {
+    return w_.Define(name, w_.i64, {w_.ptr, w_.ptr, w_.ptr, w_.ptr}, false);
+  }
 
   IrWriter& w_;
   const Model& model_;
@@ -113,7 +125,8 @@ class LevelEmitter {
 
 }  // namespace
 
-StatusOr<llvm::Constant*> EmitLevel(IrWriter& w, const Model& model, size_t level, const KernelTable& kernels, const Workspace& workspace) {
+StatusOr<llvm::Constant*> EmitLevel(IrWriter& w, const Model& model, size_t level, const KernelTable& kernels,
+                                    const Workspace& workspace) {
   return LevelEmitter(w, model, level, kernels, workspace).Run();
 }
 

@@ -1,4 +1,5 @@
-// The part of the driver that belongs to one level: which variant a step takes, and the dispatches of each. Internal to aot.
+// The part of the driver that belongs to one level: which variant a step takes, and the dispatches of each. Internal to
+// aot.
 //
 //   i64 @step.avx2(self, inputs, outputs, values)    the first variant whose guard holds
 //   i64 @step.avx2.0(self, inputs, outputs, values)  requirements; symbol tables, pointers, quern_args, dispatches
@@ -13,6 +14,7 @@
 namespace quern::aot {
 
 // A quern_level of support.h.
-StatusOr<llvm::Constant*> EmitLevel(IrWriter& w, const Model& model, size_t level, const KernelTable& kernels, const Workspace& workspace);
+StatusOr<llvm::Constant*> EmitLevel(IrWriter& w, const Model& model, size_t level, const KernelTable& kernels,
+                                    const Workspace& workspace);
 
 }  // namespace quern::aot

@@ -14,12 +14,15 @@ using Json = nlohmann::ordered_json;
 
 // Sizes of the functions of the object, by name.
 StatusOr<std::map<std::string, uint64_t>> FunctionSizes(const std::string& object) {
-  auto file = llvm::object::ObjectFile::createELFObjectFile(llvm::MemoryBufferRef(llvm::StringRef(object.data(), object.size()), "model"));
+  auto file = llvm::object::ObjectFile::createELFObjectFile(
+      llvm::MemoryBufferRef(llvm::StringRef(object.data(), object.size()), "model"));
   if (!file) return absl::InternalError(llvm::toString(file.takeError()));
   std::map<std::string, uint64_t> sizes;
   for (const llvm::object::ELFSymbolRef symbol : (*file)->symbols()) {
-    if (auto name = symbol.getName()) sizes[name->str()] = symbol.getSize();
-    else llvm::consumeError(name.takeError());
+    if (auto name = symbol.getName())
+      sizes[name->str()] = symbol.getSize();
+    else
+      llvm::consumeError(name.takeError());
   }
   return sizes;
 }
@@ -27,8 +30,10 @@ StatusOr<std::map<std::string, uint64_t>> FunctionSizes(const std::string& objec
 Json Shape(const ir::TensorType& type) {
   Json shape = Json::array();
   for (const Extent& dim : type.dims) {
-    if (dim.is_constant()) shape.push_back(dim.constant());
-    else shape.push_back(dim.ToString());
+    if (dim.is_constant())
+      shape.push_back(dim.constant());
+    else
+      shape.push_back(dim.ToString());
   }
   return shape;
 }
@@ -36,7 +41,9 @@ Json Shape(const ir::TensorType& type) {
 Json Ports(const std::vector<Port>& ports) {
   Json rows = Json::array();
   for (const Port& port : ports) {
-    rows.push_back({{"name", port.name}, {"dtype", std::string(Name(port.type.dtype))}, {"shape", Shape(port.type)},
+    rows.push_back({{"name", port.name},
+                    {"dtype", std::string(Name(port.type.dtype))},
+                    {"shape", Shape(port.type)},
                     {"bytes", BytesOf(port, false).ToString()}});
   }
   return rows;
@@ -45,7 +52,8 @@ Json Ports(const std::vector<Port>& ports) {
 }  // namespace
 
 StatusOr<std::string> Manifest(const Model& model, const Workspace& workspace, const std::vector<KernelTable>& kernels,
-                               const std::vector<std::vector<std::string>>& tiles, const std::string& object, const Options& options) {
+                               const std::vector<std::vector<std::string>>& tiles, const std::string& object,
+                               const Options& options) {
   QUERN_ASSIGN(const auto sizes, FunctionSizes(object));
   const auto size_of = [&](const std::string& symbol) {
     const auto found = sizes.find(symbol);
@@ -61,19 +69,29 @@ StatusOr<std::string> Manifest(const Model& model, const Workspace& workspace, c
   json["inputs"] = Ports(model.signature.inputs);
   json["outputs"] = Ports(model.signature.outputs);
   json["states"] = Ports(model.signature.states);
-  json["workspace"] = {{"fixed_bytes", workspace.fixed}, {"scratch_bytes_per_worker", workspace.scratch},
-                       {"state_bytes", workspace.state_bytes}, {"arena_bytes", workspace.arena_bytes}};
+  json["workspace"] = {{"fixed_bytes", workspace.fixed},
+                       {"scratch_bytes_per_worker", workspace.scratch},
+                       {"state_bytes", workspace.state_bytes},
+                       {"arena_bytes", workspace.arena_bytes}};
   const WeightFile& weights = model.weights;
-  json["weights"] = {{"bytes", weights.bytes.size()}, {"header_bytes", weights.header_bytes},
-                     {"header_hash", absl::StrFormat("%016x", quern_header_hash(weights.bytes.data(), weights.header_bytes))},
-                     {"embedded", options.embed_weights}};
+  json["weights"] = {
+      {"bytes", weights.bytes.size()},
+      {"header_bytes", weights.header_bytes},
+      {"header_hash", absl::StrFormat("%016x", quern_header_hash(weights.bytes.data(), weights.header_bytes))},
+      {"embedded", options.embed_weights}};
   Json params = Json::array();
   for (const Port& port : model.signature.params) {
-    const auto param = std::find_if(model.params.begin(), model.params.end(), [&](const Param& p) { return p.name == port.name; });
+    const auto param =
+        std::find_if(model.params.begin(), model.params.end(), [&](const Param& p) { return p.name == port.name; });
     if (param == model.params.end()) return absl::InternalError(absl::StrFormat("parameter %s has no data", port.name));
-    Json row = {{"name", port.name}, {"dtype", std::string(Name(port.type.dtype))}, {"shape", Shape(port.type)}, {"bytes", param->bytes.size()}};
-    if (param->file_offset >= 0) row["file_offset"] = param->file_offset;
-    else row["embedded"] = true;
+    Json row = {{"name", port.name},
+                {"dtype", std::string(Name(port.type.dtype))},
+                {"shape", Shape(port.type)},
+                {"bytes", param->bytes.size()}};
+    if (param->file_offset >= 0)
+      row["file_offset"] = param->file_offset;
+    else
+      row["embedded"] = true;
     params.push_back(std::move(row));
   }
   json["params"] = std::move(params);
@@ -87,12 +105,16 @@ StatusOr<std::string> Manifest(const Model& model, const Workspace& workspace, c
     for (const Variant& variant : level.variants) {
       Json guard = Json::object();
       for (const auto& [symbol, range] : variant.guard) guard[symbol] = {range.low, range.high};
-      variants.push_back({{"guard", guard}, {"launches", variant.plan.launches.size()}, {"once", variant.plan.once.size()}});
+      variants.push_back(
+          {{"guard", guard}, {"launches", variant.plan.launches.size()}, {"once", variant.plan.once.size()}});
     }
     row["variants"] = std::move(variants);
     Json functions = Json::array();
     for (const KernelTable::Entry& entry : kernels[l].entries) {
-      functions.push_back({{"symbol", entry.symbol}, {"label", entry.label}, {"launches", entry.launches}, {"bytes", size_of(entry.symbol)}});
+      functions.push_back({{"symbol", entry.symbol},
+                           {"label", entry.label},
+                           {"launches", entry.launches},
+                           {"bytes", size_of(entry.symbol)}});
     }
     row["kernels"] = std::move(functions);
     Json used = Json::array();

@@ -12,6 +12,7 @@ namespace quern::aot {
 
 // `tiles`: names by level. Errors: an object that cannot be read back.
 StatusOr<std::string> Manifest(const Model& model, const Workspace& workspace, const std::vector<KernelTable>& kernels,
-                               const std::vector<std::vector<std::string>>& tiles, const std::string& object, const Options& options);
+                               const std::vector<std::vector<std::string>>& tiles, const std::string& object,
+                               const Options& options);
 
 }  // namespace quern::aot

@@ -1,4 +1,5 @@
-// What is compiled ahead of time, and what comes out: plans and weights in, an object file, a C header and a manifest out.
+// What is compiled ahead of time, and what comes out: plans and weights in, an object file, a C header and a manifest
+// out.
 //
 //   aot::Model model = {.name = "addition", .signature = ..., .levels = {{target, variants}}, .params = ..., .weights = ...};
 //   QUERN_ASSIGN(const aot::Artefacts files, aot::Compile(model, {}));   // files.body, files.header, files.manifest
@@ -54,7 +55,7 @@ enum class Form : uint8_t { kObject, kAssembly, kLlvm, kBitcode, kKir };
 
 struct Options {
   Form form = Form::kObject;
-  std::string kernel;          // the symbol of one kernel, to get it alone: a function of the ABI of quern/abi.h; empty: all
+  std::string kernel;  // the symbol of one kernel, to get it alone: a function of the ABI of quern/abi.h; empty: all
   bool embed_weights = false;  // the whole model file goes into the object
 };
 
@@ -64,7 +65,8 @@ struct Artefacts {
   std::string manifest;  // JSON: with the object of the whole model
 };
 
-// Errors: sizes without an upper bound; weights too large to embed; an unknown kernel; those of the code generator. Needs 8 MB of stack.
+// Errors: sizes without an upper bound; weights too large to embed; an unknown kernel; those of the code generator.
+// Needs 8 MB of stack.
 StatusOr<Artefacts> Compile(const Model& model, const Options& options);
 
 }  // namespace quern::aot

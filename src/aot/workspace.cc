@@ -42,8 +42,9 @@ StatusOr<Workspace> PlaceWorkspace(const Model& model) {
       }
       const std::optional<int64_t> arena = plan.arena_bytes.UpperBound(plan.ranges);
       if (!arena) {
-        return absl::InvalidArgumentError(absl::StrFormat("%s: memory for intermediate values has no largest size: %s bytes",
-                                                          model.name, plan.arena_bytes.ToString()));
+        return absl::InvalidArgumentError(
+            absl::StrFormat("%s: memory for intermediate values has no largest size: %s bytes", model.name,
+                            plan.arena_bytes.ToString()));
       }
       at.arena_bytes = std::max(at.arena_bytes, RoundUp64(*arena));
       if (!plan.once_bytes.is_constant()) return absl::InternalError("parameter-only memory depends on a symbol");
@@ -61,7 +62,9 @@ StatusOr<Workspace> PlaceWorkspace(const Model& model) {
   int64_t end = at.state;
   for (const Port& port : model.signature.states) {
     const std::optional<int64_t> bytes = BytesOf(port, false).UpperBound(model.signature.symbols);
-    if (!bytes) return absl::InvalidArgumentError(absl::StrFormat("state %s has no largest size: %s", port.name, port.type.ToString()));
+    if (!bytes)
+      return absl::InvalidArgumentError(
+          absl::StrFormat("state %s has no largest size: %s", port.name, port.type.ToString()));
     at.states[port.name] = end;
     end += RoundUp64(*bytes);
   }

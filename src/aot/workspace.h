@@ -1,5 +1,5 @@
-// Where everything lies in the memory that the caller gives a compiled model. Sizes are upper bounds over the ranges of the
-// symbols, so that no step can outgrow it.
+// Where everything lies in the memory that the caller gives a compiled model. Sizes are upper bounds over the ranges of
+// the symbols, so that no step can outgrow it.
 //
 //   0          quern_instance
 //   128        dispatches of the step under way, then their quern_args, tables of pointers, tables of symbols
@@ -21,11 +21,11 @@ namespace quern::aot {
 struct Workspace {
   int64_t dispatches = 0, args = 0, pointers = 0, tables = 0;
   int64_t state = 0, state_bytes = 0;
-  std::map<std::string, int64_t> states;         // offsets, by name
-  std::vector<std::vector<int64_t>> once;        // offsets, by level and variant
+  std::map<std::string, int64_t> states;   // offsets, by name
+  std::vector<std::vector<int64_t>> once;  // offsets, by level and variant
   int64_t arena = 0, arena_bytes = 0;
-  int64_t fixed = 0;                             // the sum
-  int64_t scratch = 0;                           // of each worker
+  int64_t fixed = 0;    // the sum
+  int64_t scratch = 0;  // of each worker
 };
 
 // Errors: a state, an arena or scratch without an upper bound.

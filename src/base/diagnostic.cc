@@ -85,8 +85,7 @@ std::optional<Diagnostic> DiagnosticOf(const Status& status) {
   const auto payload = status.GetPayload(kPayloadUrl);
   if (!payload) return std::nullopt;
   std::string text(*payload);
-  if (text.empty() || static_cast<uint8_t>(text[0]) > static_cast<uint8_t>(kLastDiagnosticCode))
-    return std::nullopt;
+  if (text.empty() || static_cast<uint8_t>(text[0]) > static_cast<uint8_t>(kLastDiagnosticCode)) return std::nullopt;
   Diagnostic d;
   d.code = static_cast<DiagnosticCode>(text[0]);
   text.erase(0, 1);

@@ -1,5 +1,6 @@
-// Diagnostic: the one typed payload of an error about a model or a run of it: what is wrong, at which op and operand, what
-// was expected, and where in the model it came from. It travels inside an absl::Status, whose message is made from it.
+// Diagnostic: the one typed payload of an error about a model or a run of it: what is wrong, at which op and operand,
+// what was expected, and where in the model it came from. It travels inside an absl::Status, whose message is made from
+// it.
 //
 //   Status s = ToStatus({.code = DiagnosticCode::kShapeMismatch, .op = "SwiGLU", .operand = "gate",
 //                        .expected = "[7, 11]", .got = "f32[7, 5]", .provenance = "layers.3/ffn"});

@@ -8,24 +8,15 @@ namespace quern {
 namespace {
 
 constexpr std::array<DTypeRow, kDTypeCount> kRows = {{
-    {DType::kF32, "f32", DTypeClass::kFloat, 1, 4},
-    {DType::kF16, "f16", DTypeClass::kFloat, 1, 2},
-    {DType::kBF16, "bf16", DTypeClass::kFloat, 1, 2},
-    {DType::kF64, "f64", DTypeClass::kFloat, 1, 8},
-    {DType::kI8, "i8", DTypeClass::kSigned, 1, 1},
-    {DType::kI16, "i16", DTypeClass::kSigned, 1, 2},
-    {DType::kI32, "i32", DTypeClass::kSigned, 1, 4},
-    {DType::kI64, "i64", DTypeClass::kSigned, 1, 8},
-    {DType::kU8, "u8", DTypeClass::kUnsigned, 1, 1},
-    {DType::kU16, "u16", DTypeClass::kUnsigned, 1, 2},
-    {DType::kU32, "u32", DTypeClass::kUnsigned, 1, 4},
-    {DType::kU64, "u64", DTypeClass::kUnsigned, 1, 8},
-    {DType::kBool, "bool", DTypeClass::kBool, 1, 1},
-    {DType::kQ4_0, "q4_0", DTypeClass::kBlock, 32, 18},
-    {DType::kQ8_0, "q8_0", DTypeClass::kBlock, 32, 34},
-    {DType::kQ4_K, "q4_K", DTypeClass::kBlock, 256, 144},
-    {DType::kQ5_K, "q5_K", DTypeClass::kBlock, 256, 176},
-    {DType::kQ6_K, "q6_K", DTypeClass::kBlock, 256, 210},
+    {DType::kF32, "f32", DTypeClass::kFloat, 1, 4},       {DType::kF16, "f16", DTypeClass::kFloat, 1, 2},
+    {DType::kBF16, "bf16", DTypeClass::kFloat, 1, 2},     {DType::kF64, "f64", DTypeClass::kFloat, 1, 8},
+    {DType::kI8, "i8", DTypeClass::kSigned, 1, 1},        {DType::kI16, "i16", DTypeClass::kSigned, 1, 2},
+    {DType::kI32, "i32", DTypeClass::kSigned, 1, 4},      {DType::kI64, "i64", DTypeClass::kSigned, 1, 8},
+    {DType::kU8, "u8", DTypeClass::kUnsigned, 1, 1},      {DType::kU16, "u16", DTypeClass::kUnsigned, 1, 2},
+    {DType::kU32, "u32", DTypeClass::kUnsigned, 1, 4},    {DType::kU64, "u64", DTypeClass::kUnsigned, 1, 8},
+    {DType::kBool, "bool", DTypeClass::kBool, 1, 1},      {DType::kQ4_0, "q4_0", DTypeClass::kBlock, 32, 18},
+    {DType::kQ8_0, "q8_0", DTypeClass::kBlock, 32, 34},   {DType::kQ4_K, "q4_K", DTypeClass::kBlock, 256, 144},
+    {DType::kQ5_K, "q5_K", DTypeClass::kBlock, 256, 176}, {DType::kQ6_K, "q6_K", DTypeClass::kBlock, 256, 210},
     {DType::kQ8_K, "q8_K", DTypeClass::kBlock, 256, 292},
 }};
 

@@ -11,12 +11,26 @@
 namespace quern {
 
 enum class DType : uint8_t {
-  kF32, kF16, kBF16, kF64,
-  kI8, kI16, kI32, kI64,
-  kU8, kU16, kU32, kU64,
+  kF32,
+  kF16,
+  kBF16,
+  kF64,
+  kI8,
+  kI16,
+  kI32,
+  kI64,
+  kU8,
+  kU16,
+  kU32,
+  kU64,
   kBool,
   // ggml block formats (byte layouts: ggml; kir/decode.h reads them)
-  kQ4_0, kQ8_0, kQ4_K, kQ5_K, kQ6_K, kQ8_K,
+  kQ4_0,
+  kQ8_0,
+  kQ4_K,
+  kQ5_K,
+  kQ6_K,
+  kQ8_K,
 };
 inline constexpr int kDTypeCount = static_cast<int>(DType::kQ8_K) + 1;
 
@@ -24,10 +38,10 @@ enum class DTypeClass : uint8_t { kFloat, kSigned, kUnsigned, kBool, kBlock };
 
 struct DTypeRow {
   DType dtype;
-  const char* name;        // "f32", "q4_K": what IR text prints and parses
+  const char* name;  // "f32", "q4_K": what IR text prints and parses
   DTypeClass kind;
-  int block_elements;      // 1 for scalars
-  int block_bytes;         // bytes of one block, or of one scalar
+  int block_elements;  // 1 for scalars
+  int block_bytes;     // bytes of one block, or of one scalar
 };
 
 // The row of `dtype`; every enumerator has one. Here and below: thread-safe, tables are constant.

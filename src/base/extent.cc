@@ -10,8 +10,8 @@
 namespace quern {
 namespace {
 
-// A coefficient that does not fit 64 bits is this, with its sign, and stays so: text may hold any sizes. An extent that has one
-// has no value and no bounds.
+// A coefficient that does not fit 64 bits is this, with its sign, and stays so: text may hold any sizes. An extent that
+// has one has no value and no bounds.
 constexpr int64_t kOverflow = INT64_MAX;
 
 bool Overflowed(int64_t coefficient) { return coefficient >= kOverflow || coefficient <= -kOverflow; }
@@ -96,7 +96,8 @@ Extent Extent::operator*(const Extent& other) const {
 std::optional<Extent> Extent::DividedBy(const Extent& divisor) const {
   if (divisor.terms_.empty()) return std::nullopt;
   for (const std::vector<Term>* terms : {&terms_, &divisor.terms_}) {
-    if (std::any_of(terms->begin(), terms->end(), [](const Term& t) { return Overflowed(t.coefficient); })) return std::nullopt;
+    if (std::any_of(terms->begin(), terms->end(), [](const Term& t) { return Overflowed(t.coefficient); }))
+      return std::nullopt;
   }
   if (*this == divisor) return Extent(1);
   if (divisor.terms_.size() != 1) {
@@ -199,7 +200,8 @@ std::string Extent::ToString() const {
     } else {
       text += coefficient < 0 ? " - " : " + ";
     }
-    const uint64_t magnitude = coefficient < 0 ? 0 - static_cast<uint64_t>(coefficient) : static_cast<uint64_t>(coefficient);
+    const uint64_t magnitude =
+        coefficient < 0 ? 0 - static_cast<uint64_t>(coefficient) : static_cast<uint64_t>(coefficient);
     bool first = true;
     if (magnitude != 1 || term.symbols.empty()) {
       absl::StrAppend(&text, magnitude);
@@ -216,10 +218,11 @@ std::string Extent::ToString() const {
 StatusOr<Extent> Extent::Parse(std::string_view text) {
   // sum := ["-"] product (("+"|"-") product)*;  product := factor ("*" factor)*;  factor := number | name
   size_t at = 0;
-  auto skip = [&] { while (at < text.size() && text[at] == ' ') ++at; };
+  auto skip = [&] {
+    while (at < text.size() && text[at] == ' ') ++at;
+  };
   auto fail = [&] {
-    return absl::InvalidArgumentError(
-        absl::StrFormat("bad extent \"%s\" at character %d", std::string(text), at + 1));
+    return absl::InvalidArgumentError(absl::StrFormat("bad extent \"%s\" at character %d", std::string(text), at + 1));
   };
   Extent sum;
   int64_t sign = 1;
@@ -246,14 +249,20 @@ StatusOr<Extent> Extent::Parse(std::string_view text) {
       }
       at = end;
       skip();
-      if (at < text.size() && text[at] == '*') { ++at; continue; }
+      if (at < text.size() && text[at] == '*') {
+        ++at;
+        continue;
+      }
       break;
     }
     sum = sum + product;
     if (at >= text.size()) return sum;
-    if (text[at] == '+') sign = 1;
-    else if (text[at] == '-') sign = -1;
-    else return fail();
+    if (text[at] == '+')
+      sign = 1;
+    else if (text[at] == '-')
+      sign = -1;
+    else
+      return fail();
     ++at;
   }
 }

@@ -35,8 +35,8 @@ class Extent {
     bool operator==(const Term&) const = default;
   };
 
-  Extent() = default;                    // zero
-  Extent(int64_t constant);              // NOLINT: an extent is most often a plain number
+  Extent() = default;        // zero
+  Extent(int64_t constant);  // NOLINT: an extent is most often a plain number
   static Extent Symbol(std::string name);
 
   bool is_constant() const { return terms_.empty() || (terms_.size() == 1 && terms_[0].symbols.empty()); }
@@ -49,7 +49,8 @@ class Extent {
   Extent operator*(const Extent& other) const;
   bool operator==(const Extent& other) const = default;
 
-  // The quotient where it is exact for every value of the symbols (dividing by a constant or a single term), or nullopt.
+  // The quotient where it is exact for every value of the symbols (dividing by a constant or a single term), or
+  // nullopt.
   std::optional<Extent> DividedBy(const Extent& divisor) const;
   // `symbol` replaced by `value` in every term.
   Extent Substitute(std::string_view symbol, const Extent& value) const;

@@ -1,5 +1,5 @@
-// Conversions between f32 and the 16-bit floats by integer arithmetic: round to nearest even, NaN kept, subnormals exact.
-// The portable meaning; kernels use the machine's own instructions and are tested against these.
+// Conversions between f32 and the 16-bit floats by integer arithmetic: round to nearest even, NaN kept, subnormals
+// exact. The portable meaning; kernels use the machine's own instructions and are tested against these.
 #pragma once
 
 #include <bit>

@@ -10,7 +10,8 @@
 
 namespace quern {
 
-// Move-only; unmaps when destroyed. The bytes stay at one address for its life; a file cut short meanwhile is a bus error.
+// Move-only; unmaps when destroyed. The bytes stay at one address for its life; a file cut short meanwhile is a bus
+// error.
 class MappedFile {
  public:
   // Errors: NotFound / PermissionDenied with the path, InvalidArgument for something that is not a regular file.

@@ -13,8 +13,8 @@ using absl::StatusOr;
 #define QUERN_CONCAT_INNER(a, b) a##b
 #define QUERN_CONCAT(a, b) QUERN_CONCAT_INNER(a, b)
 // Returns from the enclosing function when `expression` is an error.
-#define QUERN_RETURN_IF_ERROR(expression)                  \
-  do {                                                     \
+#define QUERN_RETURN_IF_ERROR(expression)                                                  \
+  do {                                                                                     \
     if (absl::Status quern_status = (expression); !quern_status.ok()) return quern_status; \
   } while (false)
 // QUERN_ASSIGN(auto x, F()): returns F's error, or declares x with its value.

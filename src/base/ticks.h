@@ -1,11 +1,12 @@
-// The processor's own clock: what a profile can afford to read around every kernel (some ten nanoseconds, no system call).
+// The processor's own clock: what a profile can afford to read around every kernel (some ten nanoseconds, no system
+// call).
 //
 //   const TickScale scale = TickScale::Start();
 //   const uint64_t begin = TicksBefore();  Work();  const uint64_t end = TicksAfter();
 //   scale.Finish();                        // measures the rate over the time since Start
 //   scale.Nanoseconds(begin)               // on the clock of std::chrono::steady_clock
-// Ticks have a constant rate and agree between cores on every x86-64 with an invariant counter (all since about 2008) and on
-// aarch64.
+// Ticks have a constant rate and agree between cores on every x86-64 with an invariant counter (all since about 2008)
+// and on aarch64.
 #pragma once
 
 #include <chrono>
@@ -18,7 +19,8 @@
 namespace quern {
 
 inline int64_t SteadyNs() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+      .count();
 }
 
 // Ticks before work that starts now.

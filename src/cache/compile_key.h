@@ -1,8 +1,8 @@
-// CompileKey: everything that a kernel's machine code depends on. Equal keys, equal objects, byte for byte; the test of that
-// is `quern cache verify`, which compiles every entry again.
+// CompileKey: everything that a kernel's machine code depends on. Equal keys, equal objects, byte for byte; the test of
+// that is `quern cache verify`, which compiles every entry again.
 //
-// A new thing that changes code is a new field here and a row in KeyFields, and nothing else: hashing, storing, comparing and
-// explaining walk the table.
+// A new thing that changes code is a new field here and a row in KeyFields, and nothing else: hashing, storing,
+// comparing and explaining walk the table.
 #pragma once
 
 #include <span>
@@ -26,7 +26,7 @@ struct CompileKey {
 
 struct KeyField {
   const char* name;
-  std::string CompileKey::*value;
+  std::string CompileKey::* value;
 };
 // In the order in which people want to read about differences.
 std::span<const KeyField> KeyFields();

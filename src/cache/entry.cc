@@ -74,7 +74,8 @@ StatusOr<Entry> Decode(std::string_view bytes) {
   Hash128 key_hash, checksum;
   if (!Take(rest, version)) return Damaged("it is cut off");
   if (version != kVersion) return Damaged("its format is of another version");
-  if (!Take(rest, length) || !Take(rest, key_hash) || !Take(rest, checksum) || length != size) return Damaged("its length is wrong");
+  if (!Take(rest, length) || !Take(rest, key_hash) || !Take(rest, checksum) || length != size)
+    return Damaged("its length is wrong");
   if (HashBytes(rest) != checksum) return Damaged("its checksum is wrong");
   // What follows has been written by Encode, or by somebody who can make checksums: still no byte outside is read.
   Entry entry;

@@ -1,5 +1,5 @@
-// The bytes of one cached object: written by Encode, and checked in every part by Decode, since a cache file may be cut off,
-// rotten, of another Quern, or not ours at all.
+// The bytes of one cached object: written by Encode, and checked in every part by Decode, since a cache file may be cut
+// off, rotten, of another Quern, or not ours at all.
 //
 //   "QUERNOBJ"  u32 format version  u64 bytes of the file  16 bytes hash of the key  16 bytes checksum of what follows
 //   u32 number of strings, then each as u64 length and bytes: the fields of the key in the order of KeyFields, the object,

@@ -20,14 +20,17 @@ Status Refuse(const std::string& folder, const std::string& reason) {
 
 Status CheckFolder(const fs::path& folder) {
   struct stat info;
-  if (stat(folder.c_str(), &info) != 0) return Refuse(folder.string(), absl::StrFormat("cannot be used: %s", std::strerror(errno)));
+  if (stat(folder.c_str(), &info) != 0)
+    return Refuse(folder.string(), absl::StrFormat("cannot be used: %s", std::strerror(errno)));
   if (!S_ISDIR(info.st_mode)) return Refuse(folder.string(), "is no folder");
   if (info.st_uid != geteuid()) return Refuse(folder.string(), "belongs to another user");
   if ((info.st_mode & (S_IWGRP | S_IWOTH)) != 0) return Refuse(folder.string(), "may be written to by others");
   for (fs::path parent = folder.parent_path(); !parent.empty(); parent = parent.parent_path()) {
     if (stat(parent.c_str(), &info) != 0) return Refuse(folder.string(), "has a parent that cannot be looked at");
     const bool shared = (info.st_mode & S_IWOTH) != 0 && (info.st_mode & S_ISVTX) == 0;
-    if (shared) return Refuse(folder.string(), absl::StrFormat("could be replaced by others, who may write to %s", parent.string()));
+    if (shared)
+      return Refuse(folder.string(),
+                    absl::StrFormat("could be replaced by others, who may write to %s", parent.string()));
     if (parent == parent.root_path()) break;
   }
   return absl::OkStatus();

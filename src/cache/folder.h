@@ -16,8 +16,8 @@ std::optional<std::string> UserFolder();
 std::optional<std::string> ChooseFolder(const std::string& choice);
 
 // Makes the folder, for the user alone, when it is not there, and its parents.
-// Errors: it cannot be made or is no folder; somebody else owns it; others may write to it, or could put another in its place
-// (a parent that others may write to, without the sticky bit).
+// Errors: it cannot be made or is no folder; somebody else owns it; others may write to it, or could put another in its
+// place (a parent that others may write to, without the sticky bit).
 Status PrepareFolder(const std::string& folder);
 
 }  // namespace quern::cache

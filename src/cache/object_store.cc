@@ -25,7 +25,8 @@ constexpr int64_t kAbandoned = 3600;                // seconds after which a tem
 // O_NONBLOCK: opening a pipe that lies there must not wait for its writer.
 class File {
  public:
-  File(const std::string& path, int flags) : descriptor_(open(path.c_str(), flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, S_IRUSR | S_IWUSR)) {}
+  File(const std::string& path, int flags)
+      : descriptor_(open(path.c_str(), flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, S_IRUSR | S_IWUSR)) {}
   ~File() { Close(); }
   File(const File&) = delete;
   File& operator=(const File&) = delete;
@@ -106,7 +107,9 @@ StatusOr<std::unique_ptr<ObjectStore>> ObjectStore::Open(std::string folder, int
   return std::unique_ptr<ObjectStore>(new ObjectStore(std::move(folder), limit));
 }
 
-std::string ObjectStore::PathOf(const CompileKey& key) const { return absl::StrFormat("%s/%s%s", folder_, HashOf(key).ToHex(), kSuffix); }
+std::string ObjectStore::PathOf(const CompileKey& key) const {
+  return absl::StrFormat("%s/%s%s", folder_, HashOf(key).ToHex(), kSuffix);
+}
 
 std::optional<Entry> ObjectStore::Find(const CompileKey& key) const {
   const std::string path = PathOf(key);
@@ -156,8 +159,10 @@ ObjectStore::Removed ObjectStore::Collect() const {
   }
   int64_t kept = 0;
   for (const Listed& file : Files(folder_, kSuffix)) {
-    if (kept + file.bytes > limit_) remove(file);
-    else kept += file.bytes;
+    if (kept + file.bytes > limit_)
+      remove(file);
+    else
+      kept += file.bytes;
   }
   return removed;
 }

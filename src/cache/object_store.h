@@ -3,8 +3,8 @@
 //   QUERN_ASSIGN(auto store, cache::ObjectStore::Open(folder, cache::kDefaultLimit));
 //   if (std::optional<cache::Entry> entry = store->Find(key)) ...   // checked; anything odd about the file is a miss
 //   store->Insert(entry);                                           // whole or not at all, also beside other processes
-// Files are written under another name and renamed, so that a reader sees all of an entry or nothing. Only plain files of this
-// user that others cannot write are read. Thread-safe; several processes may share a folder.
+// Files are written under another name and renamed, so that a reader sees all of an entry or nothing. Only plain files
+// of this user that others cannot write are read. Thread-safe; several processes may share a folder.
 #pragma once
 
 #include <cstdint>

@@ -42,7 +42,8 @@ bool HoldsInfinity(const ir::Graph& graph) {
 }
 
 // A value of `type` that a plan keeps at `at`.
-StatusOr<std::span<const uint8_t>> BytesAt(const RegionStep& step, const lir::Argument& at, const ir::TensorType& type, bool parameter) {
+StatusOr<std::span<const uint8_t>> BytesAt(const RegionStep& step, const lir::Argument& at, const ir::TensorType& type,
+                                           bool parameter) {
   QUERN_ASSIGN(const int64_t bytes, BytesOf(type, parameter, *step.symbols));
   QUERN_ASSIGN(const int64_t offset, at.offset.Evaluate(*step.symbols));
   return std::span<const uint8_t>(step.bases[at.buffer] + offset, static_cast<size_t>(bytes));
@@ -57,11 +58,13 @@ StatusOr<ir::Graph> AsRegion(const ir::Graph& graph, const ir::Node& region) {
   for (size_t i = 0; i < region.inputs.size(); ++i) {
     const ir::Node& leaf = graph.node(static_cast<int>(i));
     const std::string& name = leaf.attributes.String("name");
-    StatusOr<ir::Value> value = opt::Is(leaf, "Param") ? made.AddParam(name, leaf.results[0]) : made.AddInput(name, leaf.results[0]);
+    StatusOr<ir::Value> value =
+        opt::Is(leaf, "Param") ? made.AddParam(name, leaf.results[0]) : made.AddInput(name, leaf.results[0]);
     if (!value.ok()) return value.status();
     leaves.push_back(*value);
   }
-  QUERN_ASSIGN(const ir::Value node, made.AddRegion(region.attributes.String("family"), std::move(leaves), region.body));
+  QUERN_ASSIGN(const ir::Value node,
+               made.AddRegion(region.attributes.String("family"), std::move(leaves), region.body));
   for (int r = 0; r < static_cast<int>(region.results.size()); ++r) made.outputs.push_back({node.node, r});
   made.donations = graph.donations;
   return made;
@@ -102,8 +105,9 @@ Status Checker::Before(const RegionStep& step) {
   const std::vector<ir::Value>& inputs = known->second.node(step.region()).inputs;
   for (size_t i = 0; i < inputs.size(); ++i) {
     const ir::Node& leaf = region_.node(static_cast<int>(i));
-    QUERN_ASSIGN(const std::span<const uint8_t> bytes,
-                 BytesAt(step, step.plan->values[inputs[i].node][inputs[i].result], leaf.results[0], opt::Is(leaf, "Param")));
+    QUERN_ASSIGN(
+        const std::span<const uint8_t> bytes,
+        BytesAt(step, step.plan->values[inputs[i].node][inputs[i].result], leaf.results[0], opt::Is(leaf, "Param")));
     operands_[leaf.attributes.String("name")].assign(bytes.begin(), bytes.end());
   }
   return options_.kind == Kind::kNan ? CheckOperands(step) : absl::OkStatus();
@@ -153,7 +157,8 @@ Status Checker::CheckCopy(const RegionStep& step) {
   const kir::BufferType& type = step.plan->buffers[to.buffer].type;
   QUERN_ASSIGN(const std::span<const uint8_t> bytes, BytesAt(step, to, {type.dtype, type.dims}, false));
   if (std::equal(bytes.begin(), bytes.end(), copied_.begin(), copied_.end())) return absl::OkStatus();
-  return absl::AbortedError(absl::StrFormat("the copy to %s has other bytes than what it copies", step.launches[0].label));
+  return absl::AbortedError(
+      absl::StrFormat("the copy to %s has other bytes than what it copies", step.launches[0].label));
 }
 
 Status Checker::CheckReference(const RegionStep& step) {
@@ -199,16 +204,20 @@ Status Checker::CheckSpecials(const RegionStep& step) {
       finding.wrong = std::count_if(at.data.begin(), at.data.end(), [](double v) { return !std::isfinite(v); });
       return Report(step, std::move(finding));
     }
-    const bool given = HoldsInfinity(region_) || std::any_of(feeds.begin(), feeds.end(), [](const auto& feed) { return Specials(feed.second).inf; });
+    const bool given = HoldsInfinity(region_) || std::any_of(feeds.begin(), feeds.end(), [](const auto& feed) {
+                         return Specials(feed.second).inf;
+                       });
     if (!found.nan && given) continue;
     // By its definition the region makes none: its kernel does.
-    const auto bad = std::find_if(got.data.begin(), got.data.end(), [&](double v) { return found.nan ? std::isnan(v) : std::isinf(v); });
+    const auto bad = std::find_if(got.data.begin(), got.data.end(),
+                                  [&](double v) { return found.nan ? std::isnan(v) : std::isinf(v); });
     if (std::optional<Finding> one = Blame(step)) return Report(step, *std::move(one));
     const int64_t element = bad - got.data.begin();
     Describe(region_, BehindViews(region_, region_.outputs[r]), element, values, finding);
     finding.got = *bad;
     finding.fused = OpsOf(region_).size() > 1;
-    finding.note = absl::StrFormat("the kernel alone makes it: the double interpreter has %.9g there", values.At(region_.outputs[r]).data[element]);
+    finding.note = absl::StrFormat("the kernel alone makes it: the double interpreter has %.9g there",
+                                   values.At(region_.outputs[r]).data[element]);
     return Report(step, std::move(finding));
   }
   return absl::OkStatus();
@@ -241,7 +250,8 @@ Status Checker::Report(const RegionStep& step, Finding finding) {
   }
   if (!options_.folder.empty()) {
     const StatusOr<std::string> path = WriteReproduction(step, finding);
-    finding.reproduction = path.ok() ? absl::StrCat("quern replay ", *path) : absl::StrCat("none: ", path.status().message());
+    finding.reproduction =
+        path.ok() ? absl::StrCat("quern replay ", *path) : absl::StrCat("none: ", path.status().message());
   }
   const std::string text = finding.ToString();
   finding_ = std::move(finding);
@@ -262,7 +272,8 @@ StatusOr<std::string> Checker::WriteReproduction(const RegionStep& step, const F
   reproduction.settings.passes = false;
   reproduction.notes = {finding.ToString()};
   const std::string where = finding.block.empty() ? finding.op : absl::StrCat(finding.block, "-", finding.op);
-  const std::string path = (std::filesystem::path(options_.folder) / absl::StrCat("check-", FileName(where), ".qir")).string();
+  const std::string path =
+      (std::filesystem::path(options_.folder) / absl::StrCat("check-", FileName(where), ".qir")).string();
   std::error_code error;
   std::filesystem::create_directories(options_.folder, error);
   QUERN_RETURN_IF_ERROR(Write(reproduction, path));

@@ -1,14 +1,15 @@
-// Checks a run while it runs: every region beside the double interpreter on the operands that its kernels really saw, or for
-// NaNs and infinities that appear. The first region that fails ends the run with Aborted, and the finding names the op.
+// Checks a run while it runs: every region beside the double interpreter on the operands that its kernels really saw,
+// or for NaNs and infinities that appear. The first region that fails ends the run with Aborted, and the finding names
+// the op.
 //
 //   Checker checker({.kind = Kind::kRef, .folder = ".", ...});
 //   options.stepping.observer = &checker;   // of an Executable, whose variants call checker.SetGraph
 //   const Status status = executable->Run(...);
 //   if (checker.finding()) std::puts(checker.finding()->ToString().c_str());
 //
-// Operands are copied before the region's first kernel, since results may take over their memory. In a region of several ops
-// the one to blame is sought by compiling them one by one: where that shows an op outside of its contract, it is named; else the
-// op that makes the region's result is, as "fused".
+// Operands are copied before the region's first kernel, since results may take over their memory. In a region of
+// several ops the one to blame is sought by compiling them one by one: where that shows an op outside of its contract,
+// it is named; else the op that makes the region's result is, as "fused".
 #pragma once
 
 #include <map>
@@ -29,11 +30,12 @@ namespace quern::check {
 
 struct CheckerOptions {
   Kind kind = Kind::kRef;
-  std::string folder = {};               // where a reproduction goes; empty: none is written
-  Settings settings = {};                 // what the reproduction says of how it ran
+  std::string folder = {};  // where a reproduction goes; empty: none is written
+  Settings settings = {};   // what the reproduction says of how it ran
   codegen::TargetFacts facts = {};
   std::shared_ptr<KernelCache> cache = {};  // for kernels of one op; null: no op is sought inside of regions
-  std::function<quern_kernel*(const lir::Launch& launch, quern_kernel* kernel)> substitute = {};  // as in Stepping: tests
+  std::function<quern_kernel*(const lir::Launch& launch, quern_kernel* kernel)> substitute =
+      {};  // as in Stepping: tests
 };
 
 // For one executable; not thread-safe.

@@ -48,7 +48,8 @@ StatusOr<Value> AddLeaf(ir::Graph& graph, const ir::Node& leaf, const ir::Tensor
 }
 
 // The first elements of each dimension of dense rows of `unit` bytes.
-std::vector<uint8_t> FirstElements(std::span<const uint8_t> bytes, std::span<const int64_t> from, std::span<const int64_t> to, int64_t unit) {
+std::vector<uint8_t> FirstElements(std::span<const uint8_t> bytes, std::span<const int64_t> from,
+                                   std::span<const int64_t> to, int64_t unit) {
   std::vector<uint8_t> kept;
   std::function<void(size_t, int64_t)> walk = [&](size_t axis, int64_t offset) {
     if (axis == from.size()) {
@@ -62,7 +63,8 @@ std::vector<uint8_t> FirstElements(std::span<const uint8_t> bytes, std::span<con
 }
 
 // The bytes of a leaf whose sizes become smaller.
-StatusOr<std::vector<uint8_t>> Sliced(const ir::TensorType& type, bool file, std::span<const uint8_t> bytes, std::vector<int64_t> from, std::vector<int64_t> to) {
+StatusOr<std::vector<uint8_t>> Sliced(const ir::TensorType& type, bool file, std::span<const uint8_t> bytes,
+                                      std::vector<int64_t> from, std::vector<int64_t> to) {
   if (from == to) return std::vector<uint8_t>(bytes.begin(), bytes.end());
   if (!IsBlock(type.dtype)) return FirstElements(bytes, from, to, ScalarBytes(type.dtype));
   const int64_t block = Row(type.dtype).block_elements;
@@ -113,7 +115,8 @@ StatusOr<Reproduction> Resized(const Reproduction& from, const Binding& sizes, c
     }
     QUERN_RETURN_IF_ERROR(AddLeaf(graph, node, type).status());
     const std::string& name = node.attributes.String("name");
-    QUERN_ASSIGN(made.bytes[name], Sliced(type, opt::Is(node, "Param"), from.bytes.at(name), std::move(old_dims), std::move(new_dims)));
+    QUERN_ASSIGN(made.bytes[name],
+                 Sliced(type, opt::Is(node, "Param"), from.bytes.at(name), std::move(old_dims), std::move(new_dims)));
   }
   graph.outputs = from.graph.outputs;
   graph.donations = from.graph.donations;
@@ -128,7 +131,8 @@ StatusOr<Reproduction> Resized(const Reproduction& from, const Binding& sizes, c
 StatusOr<Reproduction> ApplyCut(const Reproduction& from, const Cut& cut, const Evaluation* values) {
   const ir::Graph& old = from.graph;
   const auto behind = [&](Value value) {
-    for (auto it = cut.bypassed.find(value); it != cut.bypassed.end(); it = cut.bypassed.find(value)) value = it->second;
+    for (auto it = cut.bypassed.find(value); it != cut.bypassed.end(); it = cut.bypassed.find(value))
+      value = it->second;
     return value;
   };
   std::vector<bool> needed(old.nodes().size());
@@ -176,8 +180,9 @@ StatusOr<Reproduction> ApplyCut(const Reproduction& from, const Cut& cut, const 
         operands.push_back(operand);
       }
       const int origin = node.origin < 0 ? -1 : graph.AddOrigin(old.origins()[node.origin]);
-      added = node.body != nullptr ? graph.AddRegion(node.attributes.String("family"), std::move(operands), node.body, origin)
-                                   : graph.Add(*node.op, std::move(operands), node.attributes, origin);
+      added = node.body != nullptr
+                  ? graph.AddRegion(node.attributes.String("family"), std::move(operands), node.body, origin)
+                  : graph.Add(*node.op, std::move(operands), node.attributes, origin);
     }
     if (!added.ok()) return added.status();
     for (int r = 0; r < static_cast<int>(node.results.size()); ++r) now[{n, r}] = {added->node, r};
@@ -198,7 +203,9 @@ StatusOr<Reproduction> ApplyCut(const Reproduction& from, const Cut& cut, const 
 StatusOr<Reproduction> Shrink(const Reproduction& from, const std::string& symbol, int64_t size) {
   Binding sizes = from.sizes;
   sizes[symbol] = size;
-  return Resized(from, sizes, {[](int, const ir::TensorType& type) { return type; }, [](const ir::Attributes& attributes) { return attributes; }});
+  return Resized(from, sizes,
+                 {[](int, const ir::TensorType& type) { return type; },
+                  [](const ir::Attributes& attributes) { return attributes; }});
 }
 
 StatusOr<Reproduction> Shrink(const Reproduction& from, int64_t size, int64_t smaller, int leaf, int axis) {
@@ -216,7 +223,8 @@ StatusOr<Reproduction> Shrink(const Reproduction& from, int64_t size, int64_t sm
     ir::Attributes now;
     for (const auto& [name, value] : attributes.values()) {
       ir::AttrValue changed = value;
-      if (auto* extents = std::get_if<std::vector<Extent>>(&changed)) std::transform(extents->begin(), extents->end(), extents->begin(), replaced);
+      if (auto* extents = std::get_if<std::vector<Extent>>(&changed))
+        std::transform(extents->begin(), extents->end(), extents->begin(), replaced);
       now.Set(name, std::move(changed));
     }
     return now;

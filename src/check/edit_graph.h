@@ -1,5 +1,5 @@
-// Smaller graphs from a reproduction's: what reducing tries. Each gives a reproduction that verifies, or an error where the ops do
-// not allow it.
+// Smaller graphs from a reproduction's: what reducing tries. Each gives a reproduction that verifies, or an error where
+// the ops do not allow it.
 #pragma once
 
 #include <map>
@@ -11,11 +11,12 @@
 namespace quern::check {
 
 struct Cut {
-  std::vector<ir::Value> outputs;            // of the old graph: what the new one returns
-  std::map<ir::Value, ir::Value> bypassed;   // values for which another of the same type stands, earlier in the graph
-  std::set<ir::Value> fed;                   // values that become Inputs, with what the interpreter has for them
+  std::vector<ir::Value> outputs;           // of the old graph: what the new one returns
+  std::map<ir::Value, ir::Value> bypassed;  // values for which another of the same type stands, earlier in the graph
+  std::set<ir::Value> fed;                  // values that become Inputs, with what the interpreter has for them
 };
-// Everything that no output needs is gone, Inputs and symbols too. `values`: of all nodes; may be null when nothing is fed.
+// Everything that no output needs is gone, Inputs and symbols too. `values`: of all nodes; may be null when nothing is
+// fed.
 StatusOr<Reproduction> ApplyCut(const Reproduction& from, const Cut& cut, const Evaluation* values);
 
 // A symbol with another, smaller value; every leaf keeps its first elements.

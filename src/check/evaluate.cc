@@ -24,12 +24,14 @@ Error ErrorOf(const kir::ExprRef& expr) {
     Error operator()(const kir::Apply& node) const {
       Error error = kir::Row(node.op).math ? Error::kContract : Error::kNone;
       switch (node.op) {
-        case kir::Op::kAdd: case kir::Op::kSub: case kir::Op::kMul: case kir::Op::kDiv: case kir::Op::kSqrt:
-          error = Error::kRounding;
-          break;
-        case kir::Op::kRsqrt: case kir::Op::kMod: case kir::Op::kFma:
-          error = Error::kContract;
-          break;
+        case kir::Op::kAdd:
+        case kir::Op::kSub:
+        case kir::Op::kMul:
+        case kir::Op::kDiv:
+        case kir::Op::kSqrt: error = Error::kRounding; break;
+        case kir::Op::kRsqrt:
+        case kir::Op::kMod:
+        case kir::Op::kFma: error = Error::kContract; break;
         default: break;
       }
       // An op of several rounded steps states its own contract.
@@ -39,7 +41,9 @@ Error ErrorOf(const kir::ExprRef& expr) {
       }
       return error;
     }
-    Error operator()(const kir::Cast& node) const { return std::max(ErrorOf(node.value), Narrows(node.value->dtype) ? Error::kRounding : Error::kNone); }
+    Error operator()(const kir::Cast& node) const {
+      return std::max(ErrorOf(node.value), Narrows(node.value->dtype) ? Error::kRounding : Error::kNone);
+    }
     Error operator()(const kir::Bits& node) const { return ErrorOf(node.value); }
     Error operator()(const kir::Const&) const { return Error::kNone; }
     Error operator()(const kir::NameRef&) const { return Error::kNone; }
@@ -53,7 +57,8 @@ Error ErrorOf(const kir::ExprRef& expr) {
 // Operands as loads, for looking at an op's expression.
 class Shown : public ir::MapContext {
  public:
-  Shown(const ir::Graph& graph, const Node& node) : graph_(graph), node_(node), index_(node.results[0].dims.size(), kir::build::Ref("i")) {}
+  Shown(const ir::Graph& graph, const Node& node)
+      : graph_(graph), node_(node), index_(node.results[0].dims.size(), kir::build::Ref("i")) {}
   const Node& node() const override { return node_; }
   const ir::TensorType& operand_type(int operand) const override { return graph_.type(node_.inputs[operand]); }
   const ir::TensorType& result_type() const override { return node_.results[0]; }
@@ -95,8 +100,8 @@ class Signs {
 };
 
 // The results of `node` as its reference makes them, each moved by what the op may be off.
-Status EvaluateNode(const ir::Graph& graph, const Node& node, std::span<const RefTensor* const> given, const Binding& binding, bool moves,
-                    Signs& signs, std::vector<RefTensor>& results) {
+Status EvaluateNode(const ir::Graph& graph, const Node& node, std::span<const RefTensor* const> given,
+                    const Binding& binding, bool moves, Signs& signs, std::vector<RefTensor>& results) {
   const Error error = moves ? check::ErrorOf(graph, node) : Error::kNone;
   // Sums are rounded on the way: their terms move, however small the sum is beside them.
   const bool sums = error == Error::kContract && node.op->family != Family::kElementwise;
@@ -119,8 +124,10 @@ Status EvaluateNode(const ir::Graph& graph, const Node& node, std::span<const Re
     if (!IsFloat(result.dtype)) continue;
     for (double& value : result.data) {
       const bool exact = error == Error::kRounding && static_cast<double>(static_cast<float>(value)) == value;
-      if (error == Error::kContract) value += signs.Next() * (std::fabs(value) * node.op->rtol + node.op->atol);
-      else if (error == Error::kRounding && !exact) value += signs.Next() * std::fabs(value) * kRounding;
+      if (error == Error::kContract)
+        value += signs.Next() * (std::fabs(value) * node.op->rtol + node.op->atol);
+      else if (error == Error::kRounding && !exact)
+        value += signs.Next() * std::fabs(value) * kRounding;
       value = Overflowed(result.dtype, ir::RoundTo(result.dtype, value));
     }
   }
@@ -143,7 +150,8 @@ Error ErrorOf(const ir::Graph& graph, const Node& node) {
   return Error::kContract;
 }
 
-StatusOr<Evaluation> Evaluate(const ir::Graph& graph, const Binding& binding, const ir::Feeds& feeds, Perturbation perturbation) {
+StatusOr<Evaluation> Evaluate(const ir::Graph& graph, const Binding& binding, const ir::Feeds& feeds,
+                              Perturbation perturbation) {
   Signs signs(perturbation);
   Evaluation evaluation;
   evaluation.values_.resize(graph.nodes().size());
@@ -154,10 +162,13 @@ StatusOr<Evaluation> Evaluate(const ir::Graph& graph, const Binding& binding, co
     std::vector<RefTensor>& made = evaluation.made_[n];
     if (node.op->family == Family::kLeaf && std::string_view(node.op->name) != "Constant") {
       const auto fed = feeds.find(node.attributes.String("name"));
-      if (fed == feeds.end()) return absl::InvalidArgumentError(absl::StrFormat("no value for %s %s", node.op->name, node.attributes.String("name")));
+      if (fed == feeds.end())
+        return absl::InvalidArgumentError(
+            absl::StrFormat("no value for %s %s", node.op->name, node.attributes.String("name")));
       QUERN_ASSIGN(const std::vector<int64_t> dims, SizesOf(node.results[0], binding));
       if (fed->second.dtype != node.results[0].dtype || fed->second.dims != dims) {
-        return absl::InvalidArgumentError(absl::StrFormat("the value for %s is not of type %s", fed->first, node.results[0].ToString()));
+        return absl::InvalidArgumentError(
+            absl::StrFormat("the value for %s is not of type %s", fed->first, node.results[0].ToString()));
       }
       evaluation.values_[n] = {&fed->second};
       continue;
@@ -168,7 +179,9 @@ StatusOr<Evaluation> Evaluate(const ir::Graph& graph, const Binding& binding, co
       RefTensor& result = made.emplace_back(RefTensor{type.dtype, {}, {}});
       QUERN_ASSIGN(result.dims, SizesOf(type, binding));
       elements += result.elements();
-      if (elements > kMostElements) return absl::InvalidArgumentError(absl::StrFormat("the graph's values have more than the %d elements that a check takes", kMostElements));
+      if (elements > kMostElements)
+        return absl::InvalidArgumentError(
+            absl::StrFormat("the graph's values have more than the %d elements that a check takes", kMostElements));
       result.data.resize(result.elements());
     }
     if (node.op->family == Family::kLeaf) {

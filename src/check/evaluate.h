@@ -32,6 +32,7 @@ class Evaluation {
 
 // f32 results beyond its range are infinite, as a kernel has them; halves are rounded. `graph` holds no Region
 // (InlineRegions). Errors: those of ir::Interpret; values of more than kMostElements elements together.
-StatusOr<Evaluation> Evaluate(const ir::Graph& graph, const Binding& binding, const ir::Feeds& feeds, Perturbation perturbation = {});
+StatusOr<Evaluation> Evaluate(const ir::Graph& graph, const Binding& binding, const ir::Feeds& feeds,
+                              Perturbation perturbation = {});
 
 }  // namespace quern::check

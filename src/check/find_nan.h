@@ -1,9 +1,10 @@
 // Which op of a graph is the first to make a NaN or an infinity, in the double interpreter.
 //
 // What counts as made: an element that is NaN where no operand has a NaN, or infinite where no operand is infinite. For
-// elementwise ops that is the elements of the operands that meet in it; for others, all of an operand. So an infinity that
-// comes with an operand (a mask, a constant) or with an attribute (what a Pad fills in) is taken for intended, and so is what
-// becomes of it: exp(-inf) = 0, max(-inf, x) = x. A NaN is never intended: inf - inf and 0 * inf are reported.
+// elementwise ops that is the elements of the operands that meet in it; for others, all of an operand. So an infinity
+// that comes with an operand (a mask, a constant) or with an attribute (what a Pad fills in) is taken for intended, and
+// so is what becomes of it: exp(-inf) = 0, max(-inf, x) = x. A NaN is never intended: inf - inf and 0 * inf are
+// reported.
 #pragma once
 
 #include <optional>

@@ -12,7 +12,9 @@
 namespace quern::check {
 namespace {
 
-std::string Concrete(const ir::RefTensor& tensor) { return absl::StrCat(std::string(Name(tensor.dtype)), Text(tensor.dims)); }
+std::string Concrete(const ir::RefTensor& tensor) {
+  return absl::StrCat(std::string(Name(tensor.dtype)), Text(tensor.dims));
+}
 
 // A NaN has a sign, but not for people.
 std::string Number(double value) { return std::isnan(value) ? "nan" : absl::StrFormat("%.9g", value); }
@@ -85,10 +87,12 @@ std::string Finding::ToString() const {
   std::string text = op;
   if (!block.empty()) absl::StrAppend(&text, " of ", block);
   if (kind == Kind::kRef) {
-    absl::StrAppendFormat(&text, " is outside of its contract%s: %s at %s is %s, %s expected, at most %.3g off", fused ? " (fused)" : "", type,
-                          Text(index), Number(got), Number(expected), allowed);
+    absl::StrAppendFormat(&text, " is outside of its contract%s: %s at %s is %s, %s expected, at most %.3g off",
+                          fused ? " (fused)" : "", type, Text(index), Number(got), Number(expected), allowed);
   } else {
-    absl::StrAppendFormat(&text, " %s %s%s: %s at %s is %s", given ? "reads" : "makes", std::isnan(got) ? "a NaN" : "an inf", fused ? " (fused)" : "", type, Text(index), Number(got));
+    absl::StrAppendFormat(&text, " %s %s%s: %s at %s is %s", given ? "reads" : "makes",
+                          std::isnan(got) ? "a NaN" : "an inf", fused ? " (fused)" : "", type, Text(index),
+                          Number(got));
   }
   const auto line = [&](const char* what, const std::string& value) {
     if (!value.empty()) absl::StrAppend(&text, "\n  ", what, ": ", value);

@@ -1,4 +1,5 @@
-// What a check found: the first op outside of its contract, or the first that makes a NaN, with what a person needs to go on.
+// What a check found: the first op outside of its contract, or the first that makes a NaN, with what a person needs to
+// go on.
 //
 //   MatMul of layers.3/ffn/down is outside of its contract (ref): f32[1, 64] at [0, 17] is 0.5, 0.25 expected, at most 3e-5 off
 //     region: MatMul, Add
@@ -20,19 +21,19 @@ enum class Kind { kRef, kNan };
 
 struct Finding {
   Kind kind = Kind::kRef;
-  std::string op = {};                   // "MatMul"
-  std::string block = {};                 // label path of its HIR block; empty when unknown
-  bool given = false;                 // kNan: the op does not make it but reads it from outside
-  bool fused = false;                 // the ops of the region are right one by one: `op` is the one that makes its result
-  std::string type = {};                 // of the value: "f32[1, 64]"
-  std::vector<int64_t> index = {};        // the worst element
+  std::string op = {};              // "MatMul"
+  std::string block = {};           // label path of its HIR block; empty when unknown
+  bool given = false;               // kNan: the op does not make it but reads it from outside
+  bool fused = false;               // the ops of the region are right one by one: `op` is the one that makes its result
+  std::string type = {};            // of the value: "f32[1, 64]"
+  std::vector<int64_t> index = {};  // the worst element
   double got = 0, expected = 0, allowed = 0;
-  int64_t wrong = 0, elements = 0;    // how many are
-  std::vector<std::string> ops = {};      // of the region, in order
-  std::vector<std::string> kernels = {};  // "matmul (layers.3/ffn/down: MatMul)"
+  int64_t wrong = 0, elements = 0;         // how many are
+  std::vector<std::string> ops = {};       // of the region, in order
+  std::vector<std::string> kernels = {};   // "matmul (layers.3/ffn/down: MatMul)"
   std::vector<std::string> operands = {};  // what went into the element, or the range of what went into the op
-  std::string note = {};                  // how it came about, where there is more to say
-  std::string reproduction = {};          // path of the .qir, or why there is none
+  std::string note = {};                   // how it came about, where there is more to say
+  std::string reproduction = {};           // path of the .qir, or why there is none
 
   // The first line is a sentence; the others are indented.
   std::string ToString() const;

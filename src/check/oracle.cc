@@ -28,7 +28,8 @@ bool Same(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)
 GraphOracle::GraphOracle(const ir::Graph& graph, const Binding& binding, const ir::Feeds& feeds, uint64_t seed)
     : graph_(graph), binding_(binding), feeds_(feeds), seed_(seed) {}
 
-StatusOr<GraphOracle> GraphOracle::Create(const ir::Graph& graph, const Binding& binding, const ir::Feeds& feeds, uint64_t seed) {
+StatusOr<GraphOracle> GraphOracle::Create(const ir::Graph& graph, const Binding& binding, const ir::Feeds& feeds,
+                                          uint64_t seed) {
   GraphOracle oracle(graph, binding, feeds, seed);
   QUERN_ASSIGN(const Evaluation plain, Evaluate(graph, binding, feeds));
   for (const ir::Value& output : graph.outputs) {
@@ -64,8 +65,10 @@ double GraphOracle::Allowed(int output, Error error, size_t element) const {
   const DType dtype = expected_[output].dtype;
   if (IsFloat(dtype)) {
     const ir::OpDef& op = *graph_.node(graph_.outputs[output].node).op;
-    if (error == Error::kContract) allowed += op.rtol * std::fabs(wanted) + op.atol;
-    else if (error == Error::kRounding) allowed += kRounding * std::fabs(wanted);
+    if (error == Error::kContract)
+      allowed += op.rtol * std::fabs(wanted) + op.atol;
+    else if (error == Error::kRounding)
+      allowed += kRounding * std::fabs(wanted);
     allowed += FLT_MIN;  // denormals are flushed
   }
   if (IsBlock(dtype)) allowed += kRounding * std::fabs(wanted);  // decoded in f32
@@ -94,7 +97,8 @@ std::optional<Difference> GraphOracle::Judge(int output, const RefTensor& got) c
 
 StatusOr<std::optional<Difference>> GraphOracle::Worst(int output, const RefTensor& got) {
   const RefTensor& wanted = expected_[output];
-  if (got.dtype != wanted.dtype || got.dims != wanted.dims) return absl::InvalidArgumentError("the answer has another type than the graph's output");
+  if (got.dtype != wanted.dtype || got.dims != wanted.dims)
+    return absl::InvalidArgumentError("the answer has another type than the graph's output");
   std::optional<Difference> worst = Judge(output, got);
   while (worst && widened_ < 2) {
     const bool last = widened_ == 1;
@@ -112,8 +116,9 @@ std::string GraphOracle::WorstText(int output, const RefTensor& got) {
   if (!worst.ok()) return std::string(worst.status().message());
   if (!worst->has_value()) return "";
   const Difference& d = **worst;
-  return absl::StrFormat("output %d element %s is %.9g, not %.9g (%.3g off, %.3g allowed; %d wrong)", output, Text(IndexOf(got.dims, d.element)), d.got,
-                         d.expected, std::fabs(d.got - d.expected), d.allowed, d.wrong);
+  return absl::StrFormat("output %d element %s is %.9g, not %.9g (%.3g off, %.3g allowed; %d wrong)", output,
+                         Text(IndexOf(got.dims, d.element)), d.got, d.expected, std::fabs(d.got - d.expected),
+                         d.allowed, d.wrong);
 }
 
 }  // namespace quern::check

@@ -1,10 +1,11 @@
 // The double interpreter with error bars: what a kernel may answer, given what each op of the graph promises.
 //
-// A graph is evaluated once as written, and some times more with every result moved by up to the numeric contract of its op
-// (OpDef::rtol and atol; one rounding for + - * / sqrt; nothing for ops that compare, select or move elements). An element
-// may be as far off as those runs spread, three times over, and its own contract. So errors spread as the graph spreads
-// them, a comparison of close values may go either way, and nothing is forgiven elsewhere. The further runs are made when an
-// element is not within the contract of its own op alone, and many more of them before one is called wrong.
+// A graph is evaluated once as written, and some times more with every result moved by up to the numeric contract of
+// its op (OpDef::rtol and atol; one rounding for + - * / sqrt; nothing for ops that compare, select or move elements).
+// An element may be as far off as those runs spread, three times over, and its own contract. So errors spread as the
+// graph spreads them, a comparison of close values may go either way, and nothing is forgiven elsewhere. The further
+// runs are made when an element is not within the contract of its own op alone, and many more of them before one is
+// called wrong.
 //
 //   QUERN_ASSIGN(GraphOracle oracle, GraphOracle::Create(graph, binding, feeds, seed));
 //   QUERN_ASSIGN(std::optional<Difference> worst, oracle.Worst(0, answer));
@@ -23,16 +24,17 @@ namespace quern::check {
 // An element outside of what it may be.
 struct Difference {
   int output = 0;
-  int64_t element = 0;   // row-major
+  int64_t element = 0;  // row-major
   double got = 0, expected = 0;
-  double allowed = 0;    // |got - expected| that would have passed
-  int64_t wrong = 0;     // such elements of this output
+  double allowed = 0;  // |got - expected| that would have passed
+  int64_t wrong = 0;   // such elements of this output
 };
 
 class GraphOracle {
  public:
   // `graph` and the rest must outlive the oracle. Composites are evaluated by their own reference; no Region is in it.
-  static StatusOr<GraphOracle> Create(const ir::Graph& graph, const Binding& binding, const ir::Feeds& feeds, uint64_t seed);
+  static StatusOr<GraphOracle> Create(const ir::Graph& graph, const Binding& binding, const ir::Feeds& feeds,
+                                      uint64_t seed);
 
   const std::vector<ir::RefTensor>& expected() const { return expected_; }
   // The element of an output that is furthest outside of what it may be, in units of that; none when all are inside.

@@ -48,7 +48,8 @@ class Reducer {
     size_t bytes = 0;
     for (const ir::Node& node : graph().nodes()) leaves += opt::IsLeaf(node);
     for (const auto& [name, value] : best_.bytes) bytes += value.size();
-    if (options_.log) options_.log(absl::StrCat(size() - leaves, " nodes, ", leaves, " leaves, ", bytes, " bytes: ", what));
+    if (options_.log)
+      options_.log(absl::StrCat(size() - leaves, " nodes, ", leaves, " leaves, ", bytes, " bytes: ", what));
     return true;
   }
   bool TryCut(const Cut& cut, const std::string& what) { return Try(ApplyCut(best_, cut, Values()), what); }
@@ -59,7 +60,8 @@ class Reducer {
       evaluated_ = true;
       values_ = absl::UnknownError("");
       StatusOr<ir::Feeds> feeds = FeedsOf(graph(), best_.sizes, best_.bytes);
-      const bool regions = std::any_of(graph().nodes().begin(), graph().nodes().end(), [](const ir::Node& node) { return node.body != nullptr; });
+      const bool regions = std::any_of(graph().nodes().begin(), graph().nodes().end(),
+                                       [](const ir::Node& node) { return node.body != nullptr; });
       if (feeds.ok() && !regions) {
         feeds_ = *std::move(feeds);
         values_ = Evaluate(graph(), best_.sizes, feeds_);
@@ -92,7 +94,8 @@ class Reducer {
   }
 
   int Ops() const {
-    return static_cast<int>(std::count_if(graph().nodes().begin(), graph().nodes().end(), [](const ir::Node& node) { return !opt::IsLeaf(node); }));
+    return static_cast<int>(std::count_if(graph().nodes().begin(), graph().nodes().end(),
+                                          [](const ir::Node& node) { return !opt::IsLeaf(node); }));
   }
 
   // Operands that are computed become Inputs.
@@ -131,7 +134,8 @@ class Reducer {
         for (const Value& input : Computed(graph().node(n).inputs)) {
           if (std::find(outputs.begin(), outputs.end(), input) == outputs.end()) outputs.push_back(input);
         }
-        lowered = !outputs.empty() && !opt::IsLeaf(graph().node(n)) && TryCut({outputs, {}, {}}, absl::StrCat("without ", NameOf(n)));
+        lowered = !outputs.empty() && !opt::IsLeaf(graph().node(n)) &&
+                  TryCut({outputs, {}, {}}, absl::StrCat("without ", NameOf(n)));
       }
       smaller |= lowered;
     }
@@ -142,7 +146,8 @@ class Reducer {
     bool smaller = false;
     for (int n = size() - 1; n >= 0; --n) {
       if (n >= size() || opt::IsLeaf(graph().node(n))) continue;
-      const bool output = std::any_of(graph().outputs.begin(), graph().outputs.end(), [&](const Value& value) { return value.node == n; });
+      const bool output = std::any_of(graph().outputs.begin(), graph().outputs.end(),
+                                      [&](const Value& value) { return value.node == n; });
       if (output) continue;
       Cut cut{graph().outputs, {}, {}};
       for (int r = 0; r < static_cast<int>(graph().node(n).results.size()); ++r) cut.fed.insert({n, r});
@@ -173,7 +178,8 @@ class Reducer {
   template <typename Shrunk>
   bool Smaller(int64_t size, int64_t least, const std::string& what, const Shrunk& shrunk) {
     for (const int64_t smaller : {least, size / 2, size - 1}) {
-      if (smaller >= least && smaller < size && Try(shrunk(smaller), absl::StrCat(what, size, " becomes ", smaller))) return true;
+      if (smaller >= least && smaller < size && Try(shrunk(smaller), absl::StrCat(what, size, " becomes ", smaller)))
+        return true;
     }
     return false;
   }
@@ -185,7 +191,8 @@ class Reducer {
       const Binding sizes = best_.sizes;
       for (const auto& [symbol, size] : sizes) {
         const int64_t least = std::max<int64_t>(1, graph().symbols.at(symbol).low);
-        changed |= Smaller(size, least, absl::StrCat(symbol, " "), [&, s = symbol](int64_t smaller) { return Shrink(best_, s, smaller); });
+        changed |= Smaller(size, least, absl::StrCat(symbol, " "),
+                           [&, s = symbol](int64_t smaller) { return Shrink(best_, s, smaller); });
       }
       std::set<int64_t> constants;
       for (const ir::Node& node : graph().nodes()) {
@@ -202,7 +209,8 @@ class Reducer {
         for (int d = 0; d < graph().node(n).results[0].rank(); ++d) {
           const Extent dim = graph().node(n).results[0].dims[d];
           if (!dim.is_constant() || dim.constant() < 2) continue;
-          changed |= Smaller(dim.constant(), 1, absl::StrCat(NameOf(n), " "), [&](int64_t smaller) { return Shrink(best_, dim.constant(), smaller, n, d); });
+          changed |= Smaller(dim.constant(), 1, absl::StrCat(NameOf(n), " "),
+                             [&](int64_t smaller) { return Shrink(best_, dim.constant(), smaller, n, d); });
         }
       }
       any |= changed;
@@ -227,7 +235,8 @@ class Reducer {
       }
       if (IsBlock(dtype)) continue;
       Reproduction ones = best_;
-      const StatusOr<std::vector<uint8_t>> bytes = Encode({dtype, {}, std::vector<double>(now.size() / ScalarBytes(dtype), 1)});
+      const StatusOr<std::vector<uint8_t>> bytes =
+          Encode({dtype, {}, std::vector<double>(now.size() / ScalarBytes(dtype), 1)});
       if (!bytes.ok() || *bytes == now) continue;
       ones.bytes[name] = *bytes;
       any |= Try(ones, absl::StrCat(name, " is ones"));
@@ -246,7 +255,8 @@ class Reducer {
 
 }  // namespace
 
-Reproduction Reduce(Reproduction start, const std::function<bool(const Reproduction&)>& fails, const ReduceOptions& options) {
+Reproduction Reduce(Reproduction start, const std::function<bool(const Reproduction&)>& fails,
+                    const ReduceOptions& options) {
   return Reducer(std::move(start), fails, options).Run();
 }
 

@@ -12,7 +12,8 @@ namespace {
 
 using ir::Value;
 
-// Copies the nodes of `body` that are no Inputs into `to`; `values` holds what stands for the Inputs, and then everything.
+// Copies the nodes of `body` that are no Inputs into `to`; `values` holds what stands for the Inputs, and then
+// everything.
 Status CopyBody(const ir::Graph& body, ir::Graph& to, std::map<Value, Value>& values) {
   for (int n = 0; n < static_cast<int>(body.nodes().size()); ++n) {
     const ir::Node& node = body.node(n);
@@ -31,7 +32,8 @@ Status CopyBody(const ir::Graph& body, ir::Graph& to, std::map<Value, Value>& va
 // A name of letters, digits and what graph text takes besides.
 std::string GraphName(std::string_view label) {
   std::string name;
-  for (const char c : label) name += std::isalnum(static_cast<unsigned char>(c)) || c == '.' || c == '/' || c == '_' ? c : '_';
+  for (const char c : label)
+    name += std::isalnum(static_cast<unsigned char>(c)) || c == '.' || c == '/' || c == '_' ? c : '_';
   return name.empty() ? "region" : name;
 }
 
@@ -50,13 +52,17 @@ StatusOr<ir::Graph> RegionGraph(const ir::Graph& fused, int region, const lir::P
   for (size_t i = 0; i < inputs.size(); ++i) {
     const Value from = node.inputs[i];
     const ir::Node& source = fused.node(from.node);
-    std::string name = source.attributes.Find("name") == nullptr ? absl::StrCat("i", i) : source.attributes.String("name");
+    std::string name =
+        source.attributes.Find("name") == nullptr ? absl::StrCat("i", i) : source.attributes.String("name");
     if (!names.insert(name).second) names.insert(name = absl::StrCat("operand", i));
     const lir::Home home = plan.buffers[plan.values[from.node][from.result].buffer].home;
     const ir::TensorType& type = body.node(inputs[i]).results[0];
-    // Blocks that were computed once are planar, as Inputs are; a part of a table that moves with a symbol is no parameter.
-    const bool fixed = std::all_of(type.dims.begin(), type.dims.end(), [](const Extent& dim) { return dim.is_constant(); });
-    const bool once = fixed && (home == lir::Home::kParam || home == lir::Home::kConstant || (home == lir::Home::kOnce && !IsBlock(type.dtype)));
+    // Blocks that were computed once are planar, as Inputs are; a part of a table that moves with a symbol is no
+    // parameter.
+    const bool fixed =
+        std::all_of(type.dims.begin(), type.dims.end(), [](const Extent& dim) { return dim.is_constant(); });
+    const bool once = fixed && (home == lir::Home::kParam || home == lir::Home::kConstant ||
+                                (home == lir::Home::kOnce && !IsBlock(type.dtype)));
     StatusOr<Value> leaf = once ? graph.AddParam(name, type) : graph.AddInput(name, type);
     if (!leaf.ok()) return leaf.status();
     values[{inputs[i], 0}] = *leaf;
@@ -69,7 +75,8 @@ StatusOr<ir::Graph> RegionGraph(const ir::Graph& fused, int region, const lir::P
     for (size_t i = 0; i < inputs.size(); ++i) {
       const lir::Argument& operand = plan.values[node.inputs[i].node][node.inputs[i].result];
       const bool whole = body.node(inputs[i]).results[0] == node.results[r];
-      if (operand == result && whole && plan.buffers[operand.buffer].home == lir::Home::kState) graph.donations.push_back({r, given[i]});
+      if (operand == result && whole && plan.buffers[operand.buffer].home == lir::Home::kState)
+        graph.donations.push_back({r, given[i]});
     }
   }
   QUERN_RETURN_IF_ERROR(ir::Verify(graph));
@@ -88,7 +95,8 @@ StatusOr<ir::Graph> InlineRegions(const ir::Graph& graph) {
     const std::vector<int> inputs = node.body->Inputs();
     for (size_t i = 0; i < inputs.size(); ++i) values[{inputs[i], 0}] = rewriter.Now(node.inputs[i]);
     QUERN_RETURN_IF_ERROR(CopyBody(*node.body, rewriter.to, values));
-    for (int r = 0; r < static_cast<int>(node.results.size()); ++r) rewriter.Replace({n, r}, values.at(node.body->outputs[r]));
+    for (int r = 0; r < static_cast<int>(node.results.size()); ++r)
+      rewriter.Replace({n, r}, values.at(node.body->outputs[r]));
   }
   return rewriter.Finish();
 }

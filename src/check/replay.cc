@@ -6,7 +6,8 @@
 
 namespace quern::check {
 
-StatusOr<std::optional<Finding>> Replay(const Reproduction& reproduction, const Planned& planned, ExecutableOptions options) {
+StatusOr<std::optional<Finding>> Replay(const Reproduction& reproduction, const Planned& planned,
+                                        ExecutableOptions options) {
   if (reproduction.kind == Kind::kNan) {
     Checker checker({.kind = Kind::kNan});
     checker.SetGraph(0, planned.fused);
@@ -21,7 +22,8 @@ StatusOr<std::optional<Finding>> Replay(const Reproduction& reproduction, const 
   QUERN_ASSIGN(const ir::Feeds feeds, FeedsOf(meaning, reproduction.sizes, reproduction.bytes));
   QUERN_ASSIGN(GraphOracle oracle, GraphOracle::Create(meaning, reproduction.sizes, feeds, 1));
   for (int o = 0; o < static_cast<int>(outputs.size()); ++o) {
-    QUERN_ASSIGN(const ir::RefTensor got, Decode(meaning.type(meaning.outputs[o]), false, reproduction.sizes, outputs[o]));
+    QUERN_ASSIGN(const ir::RefTensor got,
+                 Decode(meaning.type(meaning.outputs[o]), false, reproduction.sizes, outputs[o]));
     QUERN_ASSIGN(const std::optional<Difference> worst, oracle.Worst(o, got));
     if (!worst) continue;
     QUERN_ASSIGN(const Evaluation values, Evaluate(meaning, reproduction.sizes, feeds));

@@ -12,13 +12,15 @@ namespace quern::check {
 
 // A reproduction's graph on its way to machine code.
 struct Planned {
-  ir::Graph meaning;  // what its kernels have to compute: the graph, with quantised activations where they are asked for
+  ir::Graph
+      meaning;  // what its kernels have to compute: the graph, with quantised activations where they are asked for
   ir::Graph fused;
   lir::Plan plan;
 };
 
-// What is wrong, or nothing. kRef: every output against the interpreter; kNan: the first op that makes a NaN or an infinity.
-// Errors: what keeps the graph from running.
-StatusOr<std::optional<Finding>> Replay(const Reproduction& reproduction, const Planned& planned, ExecutableOptions options);
+// What is wrong, or nothing. kRef: every output against the interpreter; kNan: the first op that makes a NaN or an
+// infinity. Errors: what keeps the graph from running.
+StatusOr<std::optional<Finding>> Replay(const Reproduction& reproduction, const Planned& planned,
+                                        ExecutableOptions options);
 
 }  // namespace quern::check

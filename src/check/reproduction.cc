@@ -33,7 +33,8 @@ class Reader {
   explicit Reader(std::span<const uint8_t> file) : file_(file) {}
   size_t left() const { return file_.size() - at_; }
   StatusOr<std::span<const uint8_t>> Take(uint64_t count, const char* what) {
-    if (count > left()) return absl::InvalidArgumentError(absl::StrFormat("byte %u: %s of %u bytes is cut short", at_, what, count));
+    if (count > left())
+      return absl::InvalidArgumentError(absl::StrFormat("byte %u: %s of %u bytes is cut short", at_, what, count));
     at_ += count;
     return file_.subspan(at_ - count, count);
   }
@@ -51,7 +52,8 @@ class Reader {
 };
 
 Status Bad(std::string_view line, std::string_view why) {
-  return absl::InvalidArgumentError(absl::StrFormat("\"# %s\": %s", std::string(line.substr(0, 100)), std::string(why)));
+  return absl::InvalidArgumentError(
+      absl::StrFormat("\"# %s\": %s", std::string(line.substr(0, 100)), std::string(why)));
 }
 
 bool ParseNumber(std::string_view text, int64_t& value) {
@@ -62,7 +64,8 @@ bool ParseNumber(std::string_view text, int64_t& value) {
 // "a=b c=d" entry by entry; `take` says what is wrong with one, or "".
 template <typename Take>
 Status ParseEntries(std::string_view line, std::string_view entries, const Take& take) {
-  for (const absl::string_view entry : absl::StrSplit(absl::string_view(entries.data(), entries.size()), ' ', absl::SkipEmpty())) {
+  for (const absl::string_view entry :
+       absl::StrSplit(absl::string_view(entries.data(), entries.size()), ' ', absl::SkipEmpty())) {
     const std::string_view text(entry.data(), entry.size());
     const size_t equals = text.find('=');
     if (equals == std::string_view::npos) return Bad(line, absl::StrCat(std::string(text), " is not NAME=VALUE"));
@@ -74,7 +77,10 @@ Status ParseEntries(std::string_view line, std::string_view entries, const Take&
 
 std::string TakeOption(std::string_view name, std::string_view value, Settings& settings) {
   const bool on = value == "on", off = value == "off";
-  bool* flag = name == "fuse" ? &settings.fuse : name == "exact" ? &settings.exact : name == "specialise" ? &settings.specialise : nullptr;
+  bool* flag = name == "fuse"         ? &settings.fuse
+               : name == "exact"      ? &settings.exact
+               : name == "specialise" ? &settings.specialise
+                                      : nullptr;
   if (flag != nullptr) {
     *flag = on;
     return on || off ? "" : absl::StrCat(std::string(name), " is on or off");
@@ -93,7 +99,8 @@ std::string TakeOption(std::string_view name, std::string_view value, Settings& 
     settings.threads = static_cast<int>(threads);
     return "";
   }
-  return absl::StrCat("there is no option ", std::string(name), "; there are cpu, threads, passes, fuse, exact and specialise");
+  return absl::StrCat("there is no option ", std::string(name),
+                      "; there are cpu, threads, passes, fuse, exact and specialise");
 }
 
 Status ParseComment(std::string_view line, Reproduction& made, std::string* data) {
@@ -105,7 +112,9 @@ Status ParseComment(std::string_view line, Reproduction& made, std::string* data
     if (*kind != "ref" && *kind != "nan") return Bad(line, "there are ref and nan");
     made.kind = *kind == "ref" ? Kind::kRef : Kind::kNan;
   } else if (const auto options = rest("options: ")) {
-    return ParseEntries(line, *options, [&](std::string_view name, std::string_view value) { return TakeOption(name, value, made.settings); });
+    return ParseEntries(line, *options, [&](std::string_view name, std::string_view value) {
+      return TakeOption(name, value, made.settings);
+    });
   } else if (const auto sizes = rest("sizes: ")) {
     return ParseEntries(line, *sizes, [&](std::string_view name, std::string_view value) -> std::string {
       int64_t size = 0;
@@ -120,7 +129,9 @@ Status ParseComment(std::string_view line, Reproduction& made, std::string* data
   return absl::OkStatus();
 }
 
-Status Named(const std::string& path, const Status& status) { return Status(status.code(), absl::StrCat(path, ": ", status.message())); }
+Status Named(const std::string& path, const Status& status) {
+  return Status(status.code(), absl::StrCat(path, ": ", status.message()));
+}
 
 Status WriteFile(const std::string& path, const std::string& bytes) {
   std::ofstream file(path, std::ios::binary);
@@ -139,8 +150,8 @@ std::string PrintText(const Reproduction& reproduction, std::string_view name, s
     for (const absl::string_view line : absl::StrSplit(note, '\n')) absl::StrAppend(&text, "# ", line, "\n");
   }
   absl::StrAppend(&text, "# check: ", reproduction.kind == Kind::kRef ? "ref" : "nan", "\n");
-  absl::StrAppend(&text, "# options: cpu=", s.cpu, " threads=", s.threads, " passes=", s.passes ? "all" : "none", " fuse=", flag(s.fuse),
-                  " exact=", flag(s.exact), " specialise=", flag(s.specialise), "\n");
+  absl::StrAppend(&text, "# options: cpu=", s.cpu, " threads=", s.threads, " passes=", s.passes ? "all" : "none",
+                  " fuse=", flag(s.fuse), " exact=", flag(s.exact), " specialise=", flag(s.specialise), "\n");
   if (!reproduction.graph.symbols.empty()) {
     text += "# sizes:";
     for (const auto& [symbol, range] : reproduction.graph.symbols) {
@@ -186,9 +197,11 @@ StatusOr<Reproduction> ParseText(std::string_view text, std::string* data) {
 StatusOr<Bytes> ParseData(std::span<const uint8_t> file) {
   Reader reader(file);
   QUERN_ASSIGN(const std::span<const uint8_t> magic, reader.Take(kMagic.size(), "the mark"));
-  if (std::memcmp(magic.data(), kMagic.data(), kMagic.size()) != 0) return absl::InvalidArgumentError("byte 0: no data of a reproduction");
+  if (std::memcmp(magic.data(), kMagic.data(), kMagic.size()) != 0)
+    return absl::InvalidArgumentError("byte 0: no data of a reproduction");
   QUERN_ASSIGN(const uint32_t version, reader.Number<uint32_t>("the version"));
-  if (version != kVersion) return absl::InvalidArgumentError(absl::StrFormat("byte 8: version %u is not known, %u is", version, kVersion));
+  if (version != kVersion)
+    return absl::InvalidArgumentError(absl::StrFormat("byte 8: version %u is not known, %u is", version, kVersion));
   QUERN_ASSIGN(const uint32_t count, reader.Number<uint32_t>("the count"));
   Bytes bytes;
   for (uint32_t i = 0; i < count; ++i) {
@@ -196,10 +209,12 @@ StatusOr<Bytes> ParseData(std::span<const uint8_t> file) {
     QUERN_ASSIGN(const uint64_t value_bytes, reader.Number<uint64_t>("the length of a value"));
     QUERN_ASSIGN(const std::span<const uint8_t> name, reader.Take(name_bytes, "a name"));
     QUERN_ASSIGN(const std::span<const uint8_t> value, reader.Take(value_bytes, "a value"));
-    const auto [it, added] = bytes.emplace(std::string(name.begin(), name.end()), std::vector<uint8_t>(value.begin(), value.end()));
+    const auto [it, added] =
+        bytes.emplace(std::string(name.begin(), name.end()), std::vector<uint8_t>(value.begin(), value.end()));
     if (!added) return absl::InvalidArgumentError(absl::StrFormat("%s is there twice", it->first));
   }
-  if (reader.left() > 0) return absl::InvalidArgumentError(absl::StrFormat("%u bytes follow the last value", reader.left()));
+  if (reader.left() > 0)
+    return absl::InvalidArgumentError(absl::StrFormat("%u bytes follow the last value", reader.left()));
   return bytes;
 }
 
@@ -208,9 +223,11 @@ Status Check(const Reproduction& reproduction) {
   if (graph.outputs.empty()) return absl::InvalidArgumentError("the graph has no outputs");
   for (const auto& [symbol, range] : graph.symbols) {
     const auto size = reproduction.sizes.find(symbol);
-    if (size == reproduction.sizes.end()) return absl::InvalidArgumentError(absl::StrFormat("\"# sizes:\" has no %s", symbol));
+    if (size == reproduction.sizes.end())
+      return absl::InvalidArgumentError(absl::StrFormat("\"# sizes:\" has no %s", symbol));
     if (size->second < range.low || size->second > range.high) {
-      return absl::InvalidArgumentError(absl::StrFormat("%s=%d is outside of %d..%d", symbol, size->second, range.low, range.high));
+      return absl::InvalidArgumentError(
+          absl::StrFormat("%s=%d is outside of %d..%d", symbol, size->second, range.low, range.high));
     }
   }
   size_t leaves = 0;
@@ -219,20 +236,25 @@ Status Check(const Reproduction& reproduction) {
     for (const ir::TensorType& type : node.results) {
       QUERN_ASSIGN(const std::vector<int64_t> dims, SizesOf(type, reproduction.sizes));
       elements += ir::RefTensor{type.dtype, dims, {}}.elements();
-      if (elements > kMostElements) return absl::InvalidArgumentError(absl::StrFormat("the graph's values have more than the %d elements that a check takes", kMostElements));
+      if (elements > kMostElements)
+        return absl::InvalidArgumentError(
+            absl::StrFormat("the graph's values have more than the %d elements that a check takes", kMostElements));
     }
     if (node.op->family != ir::Family::kLeaf || opt::Is(node, "Constant")) continue;
     ++leaves;
     const std::string& name = node.attributes.String("name");
     const auto bytes = reproduction.bytes.find(name);
-    if (bytes == reproduction.bytes.end()) return absl::InvalidArgumentError(absl::StrFormat("the data has no %s", name));
+    if (bytes == reproduction.bytes.end())
+      return absl::InvalidArgumentError(absl::StrFormat("the data has no %s", name));
     QUERN_ASSIGN(const int64_t expected, BytesOf(node.results[0], opt::Is(node, "Param"), reproduction.sizes));
     if (static_cast<int64_t>(bytes->second.size()) != expected) {
-      return absl::InvalidArgumentError(absl::StrFormat("%s has %u bytes of data, %d of %s expected", name, bytes->second.size(), expected, node.results[0].ToString()));
+      return absl::InvalidArgumentError(absl::StrFormat("%s has %u bytes of data, %d of %s expected", name,
+                                                        bytes->second.size(), expected, node.results[0].ToString()));
     }
   }
   if (leaves == reproduction.bytes.size()) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrFormat("the data has %u values, the graph %u leaves", reproduction.bytes.size(), leaves));
+  return absl::InvalidArgumentError(
+      absl::StrFormat("the data has %u values, the graph %u leaves", reproduction.bytes.size(), leaves));
 }
 
 Status Write(const Reproduction& reproduction, const std::string& path) {
@@ -240,14 +262,16 @@ Status Write(const Reproduction& reproduction, const std::string& path) {
   data.replace_extension(".bin");
   const bool none = reproduction.bytes.empty();
   if (!none) QUERN_RETURN_IF_ERROR(WriteFile(data.string(), PrintData(reproduction.bytes)));
-  return WriteFile(path, PrintText(reproduction, fs::path(path).filename().string(), none ? "" : data.filename().string()));
+  return WriteFile(path,
+                   PrintText(reproduction, fs::path(path).filename().string(), none ? "" : data.filename().string()));
 }
 
 StatusOr<Reproduction> Read(const std::string& path) {
   QUERN_ASSIGN(const MappedFile text, MappedFile::Open(path));
   if (text.bytes().size() > kMostText) return Named(path, absl::InvalidArgumentError("no reproduction is that long"));
   std::string data;
-  StatusOr<Reproduction> made = ParseText({reinterpret_cast<const char*>(text.bytes().data()), text.bytes().size()}, &data);
+  StatusOr<Reproduction> made =
+      ParseText({reinterpret_cast<const char*>(text.bytes().data()), text.bytes().size()}, &data);
   if (!made.ok()) return Named(path, made.status());
   if (!data.empty()) {
     const std::string data_path = (fs::path(path).parent_path() / data).string();

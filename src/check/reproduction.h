@@ -1,4 +1,5 @@
-// A reproduction: a graph, the bytes that go into it, and how it was compiled and run. Two files, NAME.qir and NAME.bin.
+// A reproduction: a graph, the bytes that go into it, and how it was compiled and run. Two files, NAME.qir and
+// NAME.bin.
 //
 // NAME.qir is graph text (ir/graph.h) below lines of comment, of which some are read:
 //   # quern replay NAME.qir
@@ -8,9 +9,10 @@
 //   # data: NAME.bin                                          a file beside it
 // What is not there is as in a fresh Reproduction. Other comments are for people.
 //
-// NAME.bin, all numbers little-endian: the 8 bytes "QUERNBIN"; u32 version, 1; u32 how many values; then each value: u32 length
-// of its name, u64 length of its bytes, the name, the bytes. Nothing follows the last. Each Input and Param of the graph is
-// there once, in the form that check::Bytes has. Both files are taken for hostile until they have been checked.
+// NAME.bin, all numbers little-endian: the 8 bytes "QUERNBIN"; u32 version, 1; u32 how many values; then each value:
+// u32 length of its name, u64 length of its bytes, the name, the bytes. Nothing follows the last. Each Input and Param
+// of the graph is there once, in the form that check::Bytes has. Both files are taken for hostile until they have been
+// checked.
 #pragma once
 
 #include <string>
@@ -27,7 +29,7 @@ namespace quern::check {
 struct Settings {
   std::string cpu = "native";
   int threads = 1;
-  bool passes = true;       // the passes before fusion; off: the graph has been through them
+  bool passes = true;  // the passes before fusion; off: the graph has been through them
   bool fuse = true;
   bool exact = false;
   bool specialise = false;
@@ -45,8 +47,8 @@ struct Reproduction {
 // The comments and the graph; `data`: name of the other file, without a folder.
 std::string PrintText(const Reproduction& reproduction, std::string_view name, std::string_view data);
 std::string PrintData(const Bytes& bytes);
-// Errors: a sentence with the line or the byte where it goes wrong; a symbol without a size, a leaf with none or the wrong number
-// of bytes, bytes of no leaf.
+// Errors: a sentence with the line or the byte where it goes wrong; a symbol without a size, a leaf with none or the
+// wrong number of bytes, bytes of no leaf.
 StatusOr<Reproduction> ParseText(std::string_view text, std::string* data);
 StatusOr<Bytes> ParseData(std::span<const uint8_t> file);
 Status Check(const Reproduction& reproduction);

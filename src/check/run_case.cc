@@ -12,17 +12,19 @@ StatusOr<const std::vector<uint8_t>*> BytesFor(const Bytes& all, const std::stri
   const auto found = all.find(name);
   if (found == all.end()) return absl::InvalidArgumentError(absl::StrFormat("there are no bytes for %s", name));
   if (static_cast<int64_t>(found->second.size()) != expected) {
-    return absl::InvalidArgumentError(absl::StrFormat("%s has %u bytes, %d expected", name, found->second.size(), expected));
+    return absl::InvalidArgumentError(
+        absl::StrFormat("%s has %u bytes, %d expected", name, found->second.size(), expected));
   }
   return &found->second;
 }
 
 }  // namespace
 
-StatusOr<std::vector<std::vector<uint8_t>>> RunCase(const ir::Graph& fused, const lir::Plan& plan, const Binding& sizes, const Bytes& bytes,
-                                                    ExecutableOptions options) {
+StatusOr<std::vector<std::vector<uint8_t>>> RunCase(const ir::Graph& fused, const lir::Plan& plan, const Binding& sizes,
+                                                    const Bytes& bytes, ExecutableOptions options) {
   Variant variant{{}, [&plan]() -> StatusOr<lir::Plan> { return plan; }};
-  QUERN_ASSIGN(const std::unique_ptr<Executable> executable, Executable::Create(SignatureOf(fused), {std::move(variant)}, std::move(options)));
+  QUERN_ASSIGN(const std::unique_ptr<Executable> executable,
+               Executable::Create(SignatureOf(fused), {std::move(variant)}, std::move(options)));
   const Signature& signature = executable->signature();
   for (const Port& port : signature.params) {
     QUERN_ASSIGN(const int64_t expected, BytesOf(port.type, true, sizes));
@@ -33,7 +35,8 @@ StatusOr<std::vector<std::vector<uint8_t>>> RunCase(const ir::Graph& fused, cons
     QUERN_ASSIGN(const int64_t expected, BytesOf(port.type, false, sizes));
     QUERN_ASSIGN(const std::vector<uint8_t>* from, BytesFor(bytes, port.name, expected));
     QUERN_ASSIGN(const std::span<uint8_t> state, executable->State(port.name));
-    if (state.size() < from->size()) return absl::InvalidArgumentError(absl::StrFormat("state %s is larger than its type allows", port.name));
+    if (state.size() < from->size())
+      return absl::InvalidArgumentError(absl::StrFormat("state %s is larger than its type allows", port.name));
     std::copy(from->begin(), from->end(), state.begin());
   }
   std::vector<ConstBytes> inputs;
@@ -48,7 +51,8 @@ StatusOr<std::vector<std::vector<uint8_t>>> RunCase(const ir::Graph& fused, cons
     results.emplace_back(size, uint8_t{0xCD});
   }
   std::vector<MutableBytes> outputs;
-  for (const Port& port : signature.outputs) outputs.push_back({results[port.output].data(), static_cast<int64_t>(results[port.output].size())});
+  for (const Port& port : signature.outputs)
+    outputs.push_back({results[port.output].data(), static_cast<int64_t>(results[port.output].size())});
   Binding symbols;
   for (const auto& [symbol, range] : signature.symbols) {
     if (const auto value = sizes.find(symbol); value != sizes.end()) symbols[symbol] = value->second;

@@ -1,4 +1,5 @@
-// One graph compiled and run on given bytes: what replaying, reducing and the search for the op to blame have in common.
+// One graph compiled and run on given bytes: what replaying, reducing and the search for the op to blame have in
+// common.
 #pragma once
 
 #include <map>
@@ -14,14 +15,14 @@
 
 namespace quern::check {
 
-// The memory of each Input and Param by name, states among them: scalars dense, Params of block formats as in a file, Inputs of
-// q8_0 and q8_K planar.
+// The memory of each Input and Param by name, states among them: scalars dense, Params of block formats as in a file,
+// Inputs of q8_0 and q8_K planar.
 using Bytes = std::map<std::string, std::vector<uint8_t>, std::less<>>;
 
-// `fused` (leaves, Regions, views) with its plan, on `options`; outputs come back in the graph's order, donated ones from the
-// state. Errors: those of Executable; a leaf without bytes, or with another number of them.
-StatusOr<std::vector<std::vector<uint8_t>>> RunCase(const ir::Graph& fused, const lir::Plan& plan, const Binding& sizes, const Bytes& bytes,
-                                                    ExecutableOptions options);
+// `fused` (leaves, Regions, views) with its plan, on `options`; outputs come back in the graph's order, donated ones
+// from the state. Errors: those of Executable; a leaf without bytes, or with another number of them.
+StatusOr<std::vector<std::vector<uint8_t>>> RunCase(const ir::Graph& fused, const lir::Plan& plan, const Binding& sizes,
+                                                    const Bytes& bytes, ExecutableOptions options);
 
 // The bytes as the interpreter reads them. Errors: a leaf without bytes, or with another number of them.
 StatusOr<ir::Feeds> FeedsOf(const ir::Graph& graph, const Binding& sizes, const Bytes& bytes);

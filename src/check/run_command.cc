@@ -54,7 +54,8 @@ StatusOr<Outcome> RunCommand(const std::string& command, double seconds) {
 
 std::string Text(const Outcome& outcome, double seconds) {
   if (outcome.timed_out) return absl::StrFormat("no end in %g s", seconds);
-  return outcome.status > 128 ? absl::StrCat("signal ", outcome.status - 128) : absl::StrCat("exit status ", outcome.status);
+  return outcome.status > 128 ? absl::StrCat("signal ", outcome.status - 128)
+                              : absl::StrCat("exit status ", outcome.status);
 }
 
 std::string WithPath(const std::string& command, const std::string& path) {

@@ -13,7 +13,8 @@ struct Outcome {
   bool operator==(const Outcome&) const = default;
 };
 
-// Runs `command` by /bin/sh without input or output, and ends it and what it started after `seconds`. Error: no process.
+// Runs `command` by /bin/sh without input or output, and ends it and what it started after `seconds`. Error: no
+// process.
 StatusOr<Outcome> RunCommand(const std::string& command, double seconds);
 // "exit status 1", "signal 11", "no end in 20 s".
 std::string Text(const Outcome& outcome, double seconds);

@@ -16,8 +16,10 @@ namespace {
 template <typename T>
 void Append(std::vector<uint8_t>& bytes, double value) {
   T stored;
-  if constexpr (std::is_integral_v<T>) stored = std::isfinite(value) ? static_cast<T>(static_cast<__int128>(value)) : T{0};
-  else stored = static_cast<T>(value);
+  if constexpr (std::is_integral_v<T>)
+    stored = std::isfinite(value) ? static_cast<T>(static_cast<__int128>(value)) : T{0};
+  else
+    stored = static_cast<T>(value);
   const auto* data = reinterpret_cast<const uint8_t*>(&stored);
   bytes.insert(bytes.end(), data, data + sizeof(T));
 }
@@ -75,7 +77,8 @@ StatusOr<std::vector<int64_t>> SizesOf(const ir::TensorType& type, const Binding
     dims.push_back(size);
   }
   if (!empty && (overflow || elements > kMostElements)) {
-    return absl::InvalidArgumentError(absl::StrFormat("a value of %s has more than the %d elements that a check takes", type.ToString(), kMostElements));
+    return absl::InvalidArgumentError(absl::StrFormat("a value of %s has more than the %d elements that a check takes",
+                                                      type.ToString(), kMostElements));
   }
   return dims;
 }
@@ -86,7 +89,8 @@ StatusOr<int64_t> BytesOf(const ir::TensorType& type, bool parameter, const Bind
   return kir::LayoutBytes(stored.layout, stored.dtype, stored.dims).Evaluate(binding);
 }
 
-StatusOr<ir::RefTensor> Decode(const ir::TensorType& type, bool parameter, const Binding& binding, std::span<const uint8_t> bytes) {
+StatusOr<ir::RefTensor> Decode(const ir::TensorType& type, bool parameter, const Binding& binding,
+                               std::span<const uint8_t> bytes) {
   QUERN_ASSIGN(std::vector<int64_t> dims, SizesOf(type, binding));
   const kir::Layout layout = codegen::BufferTypeOf(type, parameter).layout;
   if (layout != kir::Layout::kPlanar) return ir::RefTensorFromBytes(type.dtype, std::move(dims), bytes);
@@ -94,9 +98,11 @@ StatusOr<ir::RefTensor> Decode(const ir::TensorType& type, bool parameter, const
   tensor.data.resize(tensor.elements());
   const int64_t k = tensor.dims.back(), row_bytes = kir::LayoutRowBytes(layout, type.dtype, k);
   if (k == 0 || tensor.elements() / k * row_bytes != static_cast<int64_t>(bytes.size())) {
-    return absl::InvalidArgumentError(absl::StrFormat("%u bytes are no planar value of %s", bytes.size(), type.ToString()));
+    return absl::InvalidArgumentError(
+        absl::StrFormat("%u bytes are no planar value of %s", bytes.size(), type.ToString()));
   }
-  for (int64_t i = 0; i < tensor.elements(); ++i) tensor.data[i] = kir::DecodePlanar(type.dtype, bytes.data() + i / k * row_bytes, k, i % k);
+  for (int64_t i = 0; i < tensor.elements(); ++i)
+    tensor.data[i] = kir::DecodePlanar(type.dtype, bytes.data() + i / k * row_bytes, k, i % k);
   return tensor;
 }
 
@@ -107,10 +113,12 @@ StatusOr<std::vector<uint8_t>> Encode(const ir::RefTensor& tensor) {
     const int64_t rows = k == 0 ? 0 : tensor.elements() / k;
     bytes.resize(rows * row_bytes);
     const std::vector<float> values(tensor.data.begin(), tensor.data.end());
-    for (int64_t r = 0; r < rows; ++r) kir::QuantiseToPlanar(tensor.dtype, values.data() + r * k, k, bytes.data() + r * row_bytes, k, 0);
+    for (int64_t r = 0; r < rows; ++r)
+      kir::QuantiseToPlanar(tensor.dtype, values.data() + r * k, k, bytes.data() + r * row_bytes, k, 0);
     return bytes;
   }
-  if (IsBlock(tensor.dtype)) return absl::UnimplementedError(absl::StrFormat("values of %s are not encoded", std::string(Name(tensor.dtype))));
+  if (IsBlock(tensor.dtype))
+    return absl::UnimplementedError(absl::StrFormat("values of %s are not encoded", std::string(Name(tensor.dtype))));
   for (const double value : tensor.data) AppendScalar(tensor.dtype, value, bytes);
   return bytes;
 }

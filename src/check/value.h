@@ -1,7 +1,7 @@
 // Values between the bytes that kernels see and the doubles that the interpreter computes with.
 //
-// A value of a plan lies dense and row-major; a parameter of a block format as rows of blocks, as in a GGUF file; quantised
-// activations planar (kir/layout.h).
+// A value of a plan lies dense and row-major; a parameter of a block format as rows of blocks, as in a GGUF file;
+// quantised activations planar (kir/layout.h).
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,10 @@ StatusOr<std::vector<int64_t>> SizesOf(const ir::TensorType& type, const Binding
 // Bytes of such a value; `parameter`: in the form of a model file.
 StatusOr<int64_t> BytesOf(const ir::TensorType& type, bool parameter, const Binding& binding);
 
-StatusOr<ir::RefTensor> Decode(const ir::TensorType& type, bool parameter, const Binding& binding, std::span<const uint8_t> bytes);
-// The bytes of an activation: scalars rounded to their dtype, q8_0 and q8_K quantised again. Error: another block format.
+StatusOr<ir::RefTensor> Decode(const ir::TensorType& type, bool parameter, const Binding& binding,
+                               std::span<const uint8_t> bytes);
+// The bytes of an activation: scalars rounded to their dtype, q8_0 and q8_K quantised again. Error: another block
+// format.
 StatusOr<std::vector<uint8_t>> Encode(const ir::RefTensor& tensor);
 
 // Whether the bytes of a float hold what is asked; other dtypes hold neither.

@@ -1,9 +1,9 @@
 // The attention family: online softmax over the keys, 64 at a time; no matrix of scores is ever in memory.
 //
-// Few query rows (decode): the keys are split into runs of 512, one chunk for each (run, kv head, row). A second kernel merges
-// the runs in ascending order, so the split, which depends on the number of keys alone, gives the same bits on any number
-// of threads. Many rows (a prompt): a chunk is 32 rows of one head; tiles of keys that the mask empties are skipped.
-// What follows the attention (elementwise ops, quantisation) runs on whole rows in the last kernel.
+// Few query rows (decode): the keys are split into runs of 512, one chunk for each (run, kv head, row). A second kernel
+// merges the runs in ascending order, so the split, which depends on the number of keys alone, gives the same bits on
+// any number of threads. Many rows (a prompt): a chunk is 32 rows of one head; tiles of keys that the mask empties are
+// skipped. What follows the attention (elementwise ops, quantisation) runs on whole rows in the last kernel.
 
 #include <algorithm>
 #include <cmath>
@@ -27,7 +27,6 @@ constexpr int64_t kKeysPerTile = 64;
 constexpr int64_t kKeysPerRun = 512;
 constexpr int64_t kKeysPerBlockRun = 64;  // on blocks of threads, which are many
 constexpr int64_t kRowsPerBlock = 32;
-
 
 Value BeforeReshapes(const ir::Graph& body, Value value) {
   while (std::string_view(body.node(value.node).op->name) == "Reshape") value = body.node(value.node).inputs[0];
@@ -60,14 +59,16 @@ class AttentionKernels {
       return absl::UnimplementedError("attention kernels take f32 queries over f32 or f16 keys");
     }
     for (const Value& input : node_.inputs) {
-      if (view_.InputIndex(input) < 0) return absl::UnimplementedError("operands of an attention region are its inputs");
+      if (view_.InputIndex(input) < 0)
+        return absl::UnimplementedError("operands of an attention region are its inputs");
     }
     if (UpperBound(queries_, view_.ranges) <= kFewRows) {
       QUERN_RETURN_IF_ERROR(EmitRuns());
       QUERN_RETURN_IF_ERROR(EmitFinish(/*merge=*/true));
       return std::move(lowered_);
     }
-    const bool plain = view_.body.outputs.size() == 1 && BeforeReshapes(view_.body, view_.body.outputs[0]).node == root_;
+    const bool plain =
+        view_.body.outputs.size() == 1 && BeforeReshapes(view_.body, view_.body.outputs[0]).node == root_;
     QUERN_RETURN_IF_ERROR(EmitBlocks(plain));
     if (!plain) QUERN_RETURN_IF_ERROR(EmitFinish(/*merge=*/false));
     return std::move(lowered_);
@@ -83,8 +84,10 @@ class AttentionKernels {
   void Redeclare(KernelWriter& writer, const std::string& name, const Extent& length, int64_t heads) {
     for (kir::Param& param : writer.kernel.params) {
       if (param.name != name) continue;
-      if (shape_.layout == AttentionShape::Layout::kBhsd) param.type.dims = {batch_, Extent(heads), length, Extent(shape_.head_dim)};
-      else param.type.dims = {batch_, length, Extent(heads), Extent(shape_.head_dim)};
+      if (shape_.layout == AttentionShape::Layout::kBhsd)
+        param.type.dims = {batch_, Extent(heads), length, Extent(shape_.head_dim)};
+      else
+        param.type.dims = {batch_, length, Extent(heads), Extent(shape_.head_dim)};
     }
   }
   // A slice [.., head_dim] with the dimensions of batch, position and head as given.
@@ -97,35 +100,42 @@ class AttentionKernels {
     return {b, s, h, c};
   }
 
-  // One flash step of `rows` query rows, of which `live` exist, all at position `at` in the keys (per_row: row i at `at` + i), over keys [t, t + 64).
-  // row_head(i) is the query head of row i.
-  void EmitStep(KernelWriter& writer, const kir::Slice& q, int64_t rows, const ExprRef& live, const ExprRef& b, const ExprRef& position, bool per_row,
-                const ExprRef& kv, const ExprRef& head, const ExprRef& t, kir::Block& block) {
+  // One flash step of `rows` query rows, of which `live` exist, all at position `at` in the keys (per_row: row i at
+  // `at` + i), over keys [t, t + 64). row_head(i) is the query head of row i.
+  void EmitStep(KernelWriter& writer, const kir::Slice& q, int64_t rows, const ExprRef& live, const ExprRef& b,
+                const ExprRef& position, bool per_row, const ExprRef& kv, const ExprRef& head, const ExprRef& t,
+                kir::Block& block) {
     const ExprRef i = kb::Ref("i"), tile = kb::Int(kKeysPerTile);
     const ExprRef n = kb::FromExtent(keys_);
-    const ExprRef here = per_row ? position + i : position;             // of the row, among the queries
-    const ExprRef absolute = here + kb::FromExtent(keys_ - queries_);   // among the keys
+    const ExprRef here = per_row ? position + i : position;            // of the row, among the queries
+    const ExprRef absolute = here + kb::FromExtent(keys_ - queries_);  // among the keys
     ExprRef low = kb::Int(0), high = n - t;
     if (mask_ == "causal" || mask_ == "sliding") high = kb::Min(high, absolute + 1.0 - t);
     if (mask_ == "sliding") low = absolute - static_cast<double>(node_.attributes.Int("window")) - t;
-    auto bound = [&](const ExprRef& value) { return kb::CastTo(DType::kI32, kb::Max(kb::Int(0), kb::Min(value, tile))); };
-    block.push_back(kb::Vec("i", kb::Int(0), kb::Int(rows), {kb::Store("lo", {i}, bound(low)), kb::Store("hi", {i}, bound(high))}));
-    std::vector<kir::Slice> operands = {q,
-                                        At(Heads(writer, 1, shape_.kv_heads), kb::Point(b), kb::Range(t, tile), kb::Point(kv)),
-                                        At(Heads(writer, 2, shape_.kv_heads), kb::Point(b), kb::Range(t, tile), kb::Point(kv)),
-                                        kb::SliceOf("lo", {kb::Range(kb::Int(0), live)}), kb::SliceOf("hi", {kb::Range(kb::Int(0), live)})};
+    auto bound = [&](const ExprRef& value) {
+      return kb::CastTo(DType::kI32, kb::Max(kb::Int(0), kb::Min(value, tile)));
+    };
+    block.push_back(
+        kb::Vec("i", kb::Int(0), kb::Int(rows), {kb::Store("lo", {i}, bound(low)), kb::Store("hi", {i}, bound(high))}));
+    std::vector<kir::Slice> operands = {
+        q, At(Heads(writer, 1, shape_.kv_heads), kb::Point(b), kb::Range(t, tile), kb::Point(kv)),
+        At(Heads(writer, 2, shape_.kv_heads), kb::Point(b), kb::Range(t, tile), kb::Point(kv)),
+        kb::SliceOf("lo", {kb::Range(kb::Int(0), live)}), kb::SliceOf("hi", {kb::Range(kb::Int(0), live)})};
     if (mask_ == "custom" || mask_ == "bias") {
       EmitBias(writer, rows, b, here, per_row ? head : head + i, t, block);
-      operands.push_back(kb::SliceOf("bias", {kb::Range(kb::Int(0), live), kb::Range(kb::Int(0), kb::Min(tile, n - t))}));
+      operands.push_back(
+          kb::SliceOf("bias", {kb::Range(kb::Int(0), live), kb::Range(kb::Int(0), kb::Min(tile, n - t))}));
     }
     block.push_back(kb::WithOrigin(
-        kb::CallTile(kv_dtype_ == DType::kF16 ? "flash_step_f16" : "flash_step_f32", {"o", "m", "l"}, std::move(operands),
+        kb::CallTile(kv_dtype_ == DType::kF16 ? "flash_step_f16" : "flash_step_f32", {"o", "m", "l"},
+                     std::move(operands),
                      {{"scale", kb::Num(scale_)}, {"softcap", kb::Num(node_.attributes.Float("softcap"))}}),
         writer.Origin(root_)));
   }
 
   // The mask operand for rows x 64 keys, in scratch.
-  void EmitBias(KernelWriter& writer, int64_t rows, const ExprRef& b, const ExprRef& position, const ExprRef& head, const ExprRef& t, kir::Block& block) {
+  void EmitBias(KernelWriter& writer, int64_t rows, const ExprRef& b, const ExprRef& position, const ExprRef& head,
+                const ExprRef& t, kir::Block& block) {
     const int input = view_.InputIndex(node_.inputs[3]);
     const ir::TensorType& type = view_.body.type(node_.inputs[3]);
     const std::string name = writer.Input(input);
@@ -133,7 +143,8 @@ class AttentionKernels {
     ExprRef value;
     if (mask_ == "custom") {
       const ExprRef given = kb::At(name, type.dtype, {b, key}, kb::CastTo(type.dtype, kb::Int(0)));
-      const ExprRef keep = type.dtype == DType::kBool ? given : kb::Call(Op::kLe, {kb::Num(0.5), kb::CastTo(DType::kF32, given)});
+      const ExprRef keep =
+          type.dtype == DType::kBool ? given : kb::Call(Op::kLe, {kb::Num(0.5), kb::CastTo(DType::kF32, given)});
       value = kb::Select(keep, kb::Num(0), kb::Num(-INFINITY));
     } else {
       const kir::Index full = {b, head, position, key};
@@ -143,20 +154,24 @@ class AttentionKernels {
       }
       value = kb::CastTo(DType::kF32, kb::At(name, type.dtype, at, kb::CastTo(type.dtype, kb::Int(0))));
     }
-    block.push_back(kb::For("i", kb::Int(0), kb::Int(rows), {kb::Vec("j", kb::Int(0), kb::Int(kKeysPerTile), {kb::Store("bias", {i, j}, value)})}));
+    block.push_back(kb::For("i", kb::Int(0), kb::Int(rows),
+                            {kb::Vec("j", kb::Int(0), kb::Int(kKeysPerTile), {kb::Store("bias", {i, j}, value)})}));
   }
 
   void EmitTiles(int64_t rows, kir::Block& block) const {
     block.push_back(kb::Alloc("lo", {DType::kI32, {Extent(rows)}, kir::Layout::kRow}));
     block.push_back(kb::Alloc("hi", {DType::kI32, {Extent(rows)}, kir::Layout::kRow}));
-    if (mask_ == "custom" || mask_ == "bias") block.push_back(kb::Alloc("bias", {DType::kF32, {Extent(rows), Extent(kKeysPerTile)}, kir::Layout::kRow}));
+    if (mask_ == "custom" || mask_ == "bias")
+      block.push_back(kb::Alloc("bias", {DType::kF32, {Extent(rows), Extent(kKeysPerTile)}, kir::Layout::kRow}));
     block.push_back(kb::Tile("o", {rows, shape_.head_dim}));
     block.push_back(kb::Tile("m", {rows}, -INFINITY));
     block.push_back(kb::Tile("l", {rows}));
   }
 
   kir::BufferType PartType() const {
-    return {DType::kF32, {batch_, queries_, Extent::Symbol("RUNS"), Extent(shape_.heads), Extent(shape_.head_dim + 2)}, kir::Layout::kRow};
+    return {DType::kF32,
+            {batch_, queries_, Extent::Symbol("RUNS"), Extent(shape_.heads), Extent(shape_.head_dim + 2)},
+            kir::Layout::kRow};
   }
   // Runs of keys, ceil(keys / keys_per_run_): a derived symbol.
   void DeclareRuns(KernelWriter& writer) const {
@@ -174,16 +189,21 @@ class AttentionKernels {
     const ExprRef first_head = kv * static_cast<double>(group_);
     kir::Block body, step;
     EmitTiles(group_, body);
-    EmitStep(writer, At(q, kb::Point(b), kb::Point(r), kb::Range(first_head, kb::Int(group_))), group_, kb::Int(group_), b, r, false, kv, first_head, t, step);
+    EmitStep(writer, At(q, kb::Point(b), kb::Point(r), kb::Range(first_head, kb::Int(group_))), group_, kb::Int(group_),
+             b, r, false, kv, first_head, t, step);
     const ExprRef start = s * static_cast<double>(keys_per_run_);
-    body.push_back(kb::For("kt", start, kb::Min(kb::FromExtent(keys_), start + static_cast<double>(keys_per_run_)), std::move(step), kKeysPerTile));
+    body.push_back(kb::For("kt", start, kb::Min(kb::FromExtent(keys_), start + static_cast<double>(keys_per_run_)),
+                           std::move(step), kKeysPerTile));
     const ExprRef i = kb::Ref("i"), c = kb::Ref("c");
     body.push_back(kb::Map({"i", "c"}, {"o"}, {kb::Int(group_), kb::Int(shape_.head_dim)},
                            {kb::Store(part, {b, r, s, first_head + i, c}, kb::Ref("o", DType::kF32))}));
-    body.push_back(kb::Map({"i"}, {"m", "l"}, {kb::Int(group_)},
-                           {kb::Store(part, {b, r, s, first_head + i, kb::Int(shape_.head_dim)}, kb::Ref("m", DType::kF32)),
-                            kb::Store(part, {b, r, s, first_head + i, kb::Int(shape_.head_dim + 1)}, kb::Ref("l", DType::kF32))}));
-    writer.kernel.grid = {{"s", kb::Int(0), kb::Ref("RUNS"), 1}, {"kv", kb::Int(0), kb::Int(shape_.kv_heads), 1}, {"r", kb::Int(0), kb::FromExtent(queries_), 1}};
+    body.push_back(
+        kb::Map({"i"}, {"m", "l"}, {kb::Int(group_)},
+                {kb::Store(part, {b, r, s, first_head + i, kb::Int(shape_.head_dim)}, kb::Ref("m", DType::kF32)),
+                 kb::Store(part, {b, r, s, first_head + i, kb::Int(shape_.head_dim + 1)}, kb::Ref("l", DType::kF32))}));
+    writer.kernel.grid = {{"s", kb::Int(0), kb::Ref("RUNS"), 1},
+                          {"kv", kb::Int(0), kb::Int(shape_.kv_heads), 1},
+                          {"r", kb::Int(0), kb::FromExtent(queries_), 1}};
     writer.kernel.body = {kb::For("b", kb::Int(0), kb::FromExtent(batch_), std::move(body))};
     QUERN_ASSIGN(KernelUse use, writer.Finish());
     lowered_.kernels.push_back(std::move(use));
@@ -198,10 +218,12 @@ class AttentionKernels {
       out = writer.Result(0);
       Redeclare(writer, out, queries_, shape_.heads);
     } else {
-      lowered_.temporaries.push_back({DType::kF32, {batch_, queries_, Extent(shape_.heads), Extent(shape_.head_dim)}, kir::Layout::kRow});
+      lowered_.temporaries.push_back(
+          {DType::kF32, {batch_, queries_, Extent(shape_.heads), Extent(shape_.head_dim)}, kir::Layout::kRow});
       out = writer.Temporary(0, lowered_.temporaries[0], true);
     }
-    const ExprRef r0 = kb::Ref("r0"), h = kb::Ref("h"), b = kb::Ref("b"), t = kb::Ref("kt"), i = kb::Ref("i"), c = kb::Ref("c");
+    const ExprRef r0 = kb::Ref("r0"), h = kb::Ref("h"), b = kb::Ref("b"), t = kb::Ref("kt"), i = kb::Ref("i"),
+                  c = kb::Ref("c");
     const ExprRef n = kb::FromExtent(keys_), offset = kb::FromExtent(keys_ - queries_);
     kir::Block body, step;
     EmitTiles(rows_per_block_, body);
@@ -218,17 +240,17 @@ class AttentionKernels {
     const ExprRef sum = kb::At("l", DType::kF32, {i});
     const ExprRef value = kb::Select(kb::Call(Op::kLt, {kb::Num(0), sum}), kb::Ref("o", DType::kF32) / sum, kb::Num(0));
     const kir::Index at = plain ? ElementAt(b, r0 + i, h, c) : kir::Index{b, r0 + i, h, c};
-    body.push_back(kb::Map({"i", "c"}, {"o"}, {live, kb::Int(shape_.head_dim)},
-                           {kb::Store(out, at, value)}));
-    writer.kernel.grid = {{"h", kb::Int(0), kb::Int(shape_.heads), 1}, {"r0", kb::Int(0), kb::FromExtent(queries_), rows_per_block_}};
+    body.push_back(kb::Map({"i", "c"}, {"o"}, {live, kb::Int(shape_.head_dim)}, {kb::Store(out, at, value)}));
+    writer.kernel.grid = {{"h", kb::Int(0), kb::Int(shape_.heads), 1},
+                          {"r0", kb::Int(0), kb::FromExtent(queries_), rows_per_block_}};
     writer.kernel.body = {kb::For("b", kb::Int(0), kb::FromExtent(batch_), std::move(body))};
     QUERN_ASSIGN(KernelUse use, writer.Finish());
     lowered_.kernels.push_back(std::move(use));
     return absl::OkStatus();
   }
 
-  // Whole rows [heads * head_dim]: merges the runs, then everything that follows the attention. On blocks of threads a head of a
-  // row is a chunk, and its elements are merged each on its own; on CPUs a row is, which may be quantised.
+  // Whole rows [heads * head_dim]: merges the runs, then everything that follows the attention. On blocks of threads a
+  // head of a row is a chunk, and its elements are merged each on its own; on CPUs a row is, which may be quantised.
   Status EmitFinish(bool merge) {
     const bool by_head = view_.facts.blocks.has_value();
     KernelWriter writer(view_, "attention_finish");
@@ -248,7 +270,8 @@ class AttentionKernels {
       head.push_back(kb::Let("top", kb::ReduceFor(kir::ReduceOp::kMax, "s", kb::Int(0), runs, largest)));
       // Runs without any allowed key have m = -inf; a row without any has top = -inf, and then everything is 0.
       const ExprRef top = kb::Ref("top", DType::kF32);
-      const ExprRef weight = kb::Select(kb::Call(Op::kLt, {kb::Num(-INFINITY), largest}), kb::Call(Op::kExp, {largest - top}), kb::Num(0));
+      const ExprRef weight =
+          kb::Select(kb::Call(Op::kLt, {kb::Num(-INFINITY), largest}), kb::Call(Op::kExp, {largest - top}), kb::Num(0));
       head.push_back(kb::Let("total", kb::ReduceFor(kir::ReduceOp::kSum, "s", kb::Int(0), runs, weight * sum)));
       const ExprRef total = kb::Ref("total", DType::kF32);
       head.push_back(kb::Let("inverse", kb::Select(kb::Call(Op::kLt, {kb::Num(0), total}), 1.0 / total, kb::Num(0))));
@@ -260,8 +283,10 @@ class AttentionKernels {
         head.push_back(kb::Vec("c", kb::Int(0), kb::Int(shape_.head_dim), {kb::Store("row", {place}, kb::Num(0))}));
         kir::Block run;
         run.push_back(kb::Let("weight", share));
-        run.push_back(kb::Vec("c", kb::Int(0), kb::Int(shape_.head_dim),
-                              {kb::Store("row", {place}, kb::At("row", DType::kF32, {place}) + part(c) * kb::Ref("weight", DType::kF32))}));
+        run.push_back(
+            kb::Vec("c", kb::Int(0), kb::Int(shape_.head_dim),
+                    {kb::Store("row", {place},
+                               kb::At("row", DType::kF32, {place}) + part(c) * kb::Ref("weight", DType::kF32))}));
         head.push_back(kb::For("s", kb::Int(0), runs, std::move(run)));
         head = {kb::For("h", kb::Int(0), kb::Int(shape_.heads), std::move(head))};
         merged = kb::At("row", DType::kF32, {place});
@@ -285,14 +310,17 @@ class AttentionKernels {
       const ExprRef element = expr.Element(value, packed ? kir::Index{b, r, place} : ElementAt(b, r, h, c));
       const std::string name = writer.Result(static_cast<int>(o));
       if (quantised) {
-        if (shape_.layout == AttentionShape::Layout::kBhsd) return absl::UnimplementedError("quantised rows span the heads");
+        if (shape_.layout == AttentionShape::Layout::kBhsd)
+          return absl::UnimplementedError("quantised rows span the heads");
         const std::string hidden = absl::StrCat("q", o);
         block.push_back(kb::Alloc(hidden, {DType::kF32, {Extent(1), Extent(width)}, kir::Layout::kRow}));
         body.push_back(kb::WithOrigin(kb::Store(hidden, {kb::Int(0), place}, element), writer.Origin(value.node)));
         for (kir::Param& param : writer.kernel.params) {
           if (param.name == name) param.type.dims = {batch_, queries_, Extent(width)};
         }
-        packs.push_back(kb::WithOrigin(kb::Pack(kb::SliceOf(name, {kb::Point(b), kb::Range(r, kb::Int(1)), kb::All()}), kb::Whole(hidden, 2)), writer.Origin(output.node)));
+        packs.push_back(kb::WithOrigin(
+            kb::Pack(kb::SliceOf(name, {kb::Point(b), kb::Range(r, kb::Int(1)), kb::All()}), kb::Whole(hidden, 2)),
+            writer.Origin(output.node)));
       } else {
         Redeclare(writer, name, queries_, shape_.heads);
         body.push_back(kb::WithOrigin(kb::Store(name, ElementAt(b, r, h, c), element), writer.Origin(value.node)));

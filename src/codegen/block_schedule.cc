@@ -1,5 +1,5 @@
-// Rows and maps: the whole chunk becomes one thread loop. Threads share out each `vec` loop and each `vec` reduction and do
-// the rest alike; what a chunk kept in scratch is shared memory, with barriers around the loop that fills it.
+// Rows and maps: the whole chunk becomes one thread loop. Threads share out each `vec` loop and each `vec` reduction
+// and do the rest alike; what a chunk kept in scratch is shared memory, with barriers around the loop that fills it.
 #include "codegen/block_schedule.h"
 
 #include <algorithm>
@@ -71,7 +71,8 @@ class ThreadSchedule {
     kernel_.body = std::move(block);
     QUERN_ASSIGN(const kir::BlockShape shape, kir::ShapeOfBlock(kernel_));
     if (shape.shared_bytes > facts_.shared_bytes) {
-      return absl::UnimplementedError(absl::StrFormat("kernel %s: %d bytes of shared memory", kernel_.name, shape.shared_bytes));
+      return absl::UnimplementedError(
+          absl::StrFormat("kernel %s: %d bytes of shared memory", kernel_.name, shape.shared_bytes));
     }
     QUERN_RETURN_IF_ERROR(kir::Verify(kernel_));
     return std::move(kernel_);
@@ -158,7 +159,8 @@ class ThreadSchedule {
       store->value = Together(store->value, out);
       const bool shared = kept_.contains(store->buffer);
       if (shared) out.push_back(kb::Barrier());
-      out.push_back(kb::If(kb::Call(kir::Op::kEq, {kb::Ref("t"), kb::Int(0)}), {std::make_shared<const kir::Stmt>(copy)}));
+      out.push_back(
+          kb::If(kb::Call(kir::Op::kEq, {kb::Ref("t"), kb::Int(0)}), {std::make_shared<const kir::Stmt>(copy)}));
       if (shared) out.push_back(kb::Barrier());
       return absl::OkStatus();
     } else if (const auto* alloc = std::get_if<kir::Alloc>(&copy.node)) {
@@ -204,8 +206,10 @@ class ThreadSchedule {
 
   // A pack to plain floats in scratch is a copy that decodes.
   Status Decode(const kir::Stmt& stmt, const kir::Pack& pack, kir::Block& out) {
-    const auto param = std::find_if(kernel_.params.begin(), kernel_.params.end(), [&](const kir::Param& p) { return p.name == pack.src.buffer; });
-    if (!kept_.contains(pack.dst.buffer) || param == kernel_.params.end() || !kir::CanCopy(param->type.dtype, param->type.layout, DType::kF32, kir::Layout::kRow)) {
+    const auto param = std::find_if(kernel_.params.begin(), kernel_.params.end(),
+                                    [&](const kir::Param& p) { return p.name == pack.src.buffer; });
+    if (!kept_.contains(pack.dst.buffer) || param == kernel_.params.end() ||
+        !kir::CanCopy(param->type.dtype, param->type.layout, DType::kF32, kir::Layout::kRow)) {
       return Cannot(stmt);
     }
     out.push_back(kb::Barrier());
@@ -285,7 +289,8 @@ class ThreadSchedule {
     for (int64_t w = 0; w < warps; ++w) sums.push_back(kb::At(part, dtype, {kb::Int(w)}));
     while (sums.size() > 1) {
       std::vector<kir::ExprRef> pairs;
-      for (size_t i = 0; i < sums.size(); i += 2) pairs.push_back(i + 1 < sums.size() ? joined(sums[i], sums[i + 1]) : sums[i]);
+      for (size_t i = 0; i < sums.size(); i += 2)
+        pairs.push_back(i + 1 < sums.size() ? joined(sums[i], sums[i + 1]) : sums[i]);
       sums = std::move(pairs);
     }
     const std::string all = absl::StrCat("all", number);
@@ -298,7 +303,7 @@ class ThreadSchedule {
   const SymbolRanges ranges_;
   int64_t longest_ = 0, threads_ = 0;
   int loops_ = 0, reductions_ = 0;
-  kir::Block shared_;              // allocs before the thread loop
+  kir::Block shared_;                            // allocs before the thread loop
   std::map<std::string, kir::BufferType> kept_;  // buffers that were scratch
   std::optional<TileSchedule> tiles_;
 };

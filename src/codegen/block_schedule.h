@@ -6,9 +6,10 @@
 //   }                                                       var own0 : f32 = 0.0  for c in t..C by 256 { ... } ...
 //
 // What it takes is what the families write: their loop kinds say what is independent, and the choices that
-// are a CPU's (chunk sizes, accumulators) do not bind it. Dots and attention steps run on all threads of the block (block_tiles.h). A matrix product it
-// takes as a sum over k of c[i, j] alone (plain_product.cc); the form with panels and micro-kernels has lost what a tile of
-// threads is made from, and the matmul family writes squares (matmul_squares.cc) instead.
+// are a CPU's (chunk sizes, accumulators) do not bind it. Dots and attention steps run on all threads of the block
+// (block_tiles.h). A matrix product it takes as a sum over k of c[i, j] alone (plain_product.cc); the form with panels
+// and micro-kernels has lost what a tile of threads is made from, and the matmul family writes squares
+// (matmul_squares.cc) instead.
 #pragma once
 
 #include "base/status.h"
@@ -18,8 +19,8 @@
 namespace quern::codegen {
 
 // The kernel for blocks of threads, with the same parameters and symbols; it verifies. Sums of floats are in another
-// order. One that is scheduled already stays as it is. Errors: Unimplemented, with the statement, for other tile ops, packs and
-// scratch that does not fit shared memory.
+// order. One that is scheduled already stays as it is. Errors: Unimplemented, with the statement, for other tile ops,
+// packs and scratch that does not fit shared memory.
 StatusOr<kir::Kernel> ScheduleBlocks(const kir::Kernel& kernel, const BlockFacts& facts);
 
 // The matrix product alone: Unimplemented unless `plain` is

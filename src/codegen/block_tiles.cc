@@ -29,7 +29,8 @@ ExprRef Equal(ExprRef a, ExprRef b) { return kb::Call(Op::kEq, {std::move(a), st
 
 int64_t RoundUp(int64_t value, int64_t to) { return (value + to - 1) / to * to; }
 
-// The dimensions of a slice that are no points, and the extent of each: of the buffer, and of the slice before clipping.
+// The dimensions of a slice that are no points, and the extent of each: of the buffer, and of the slice before
+// clipping.
 struct Ranged {
   std::vector<Extent> whole;
   std::vector<ExprRef> asked;  // null: all of it
@@ -73,7 +74,8 @@ TileSchedule::TileSchedule(const kir::Kernel& kernel, int64_t threads, kir::Bloc
   for (const kir::Param& param : kernel.params) types_[param.name] = param.type;
 }
 
-kir::ExprRef TileSchedule::Element(const kir::Slice& slice, const std::vector<ExprRef>& index, const std::vector<bool>& clamp) const {
+kir::ExprRef TileSchedule::Element(const kir::Slice& slice, const std::vector<ExprRef>& index,
+                                   const std::vector<bool>& clamp) const {
   const kir::BufferType& type = types_.at(slice.buffer);
   kir::Index at;
   size_t ranged = 0;
@@ -101,8 +103,8 @@ void JoinLanes(const std::string& name, DType dtype, Op op, const std::string& o
   }
 }
 
-kir::Block TileSchedule::Rectangle(const std::string& row, const ExprRef& rows, const std::string& column, const ExprRef& columns,
-                                   int64_t width, kir::Block body) const {
+kir::Block TileSchedule::Rectangle(const std::string& row, const ExprRef& rows, const std::string& column,
+                                   const ExprRef& columns, int64_t width, kir::Block body) const {
   if (columns == nullptr) return {kb::For(row, Thread(), rows, std::move(body), threads_)};
   // Threads side by side take neighbouring columns: as many as there are, rounded up to a power of two.
   int64_t across = 1;
@@ -146,7 +148,8 @@ void TileSchedule::FillAll(kir::Block& out) {
 }
 
 Status TileSchedule::Add(const kir::TileCall& call, kir::Block& out) {
-  const bool known = std::all_of(call.operands.begin(), call.operands.end(), [&](const kir::Slice& s) { return types_.contains(s.buffer); });
+  const bool known = std::all_of(call.operands.begin(), call.operands.end(),
+                                 [&](const kir::Slice& s) { return types_.contains(s.buffer); });
   if (known && call.op.starts_with("flash_step_")) return AddFlash(call, out);
   if (known && call.op.starts_with("dot_") && types_.at(call.operands[1].buffer).dtype == DType::kF32) {
     AddDot(call, out);
@@ -161,7 +164,8 @@ void TileSchedule::AddDot(const kir::TileCall& call, kir::Block& out) {
   const kir::Slice &w = call.operands[0], &x = call.operands[1];
   const Ranged columns = RangedOf(w, types_.at(w.buffer)), rows = RangedOf(x, types_.at(x.buffer));
   const int64_t wide = state.dims[1], k = columns.whole[1].constant();
-  const bool ragged_columns = !columns.whole[0].is_constant() || columns.whole[0].constant() % wide != 0 || wide % warps_ != 0;
+  const bool ragged_columns =
+      !columns.whole[0].is_constant() || columns.whole[0].constant() % wide != 0 || wide % warps_ != 0;
   const bool ragged_rows = rows.whole[0] != Extent(state.dims[0]);
   const int64_t run = k % kRun == 0 ? kRun : 1;
 
@@ -181,11 +185,13 @@ void TileSchedule::AddDot(const kir::TileCall& call, kir::Block& out) {
     const ExprRef value = Element(x, {kb::Int(m), depth}, {ragged_rows && m > 0, false});
     step.push_back(kb::Assign(sums.back(), kb::Contract(sum + kb::Ref(named("wv"), DType::kF32) * value)));
   }
-  body.push_back(kb::For(named("g"), Lane(), kb::Int(k / run), {kb::Unroll(named("u"), kb::Int(0), kb::Int(run), std::move(step))}, kWarp));
+  body.push_back(kb::For(named("g"), Lane(), kb::Int(k / run),
+                         {kb::Unroll(named("u"), kb::Int(0), kb::Int(run), std::move(step))}, kWarp));
   kir::Block stores;
   for (int64_t m = 0; m < state.dims[0]; ++m) {
     JoinLanes(sums[m], DType::kF32, Op::kAdd, sums[m], body);
-    const ExprRef sum = kb::Ref(sums[m], DType::kF32), before = state.filled ? kb::At(tile, DType::kF32, {kb::Int(m), column}) : state.init;
+    const ExprRef sum = kb::Ref(sums[m], DType::kF32),
+                  before = state.filled ? kb::At(tile, DType::kF32, {kb::Int(m), column}) : state.init;
     stores.push_back(kb::Store(tile, {kb::Int(m), column}, before + sum));
   }
   ExprRef keeps = Equal(Lane(), kb::Int(0));
@@ -195,19 +201,23 @@ void TileSchedule::AddDot(const kir::TileCall& call, kir::Block& out) {
   state.filled = true;
 }
 
-// Scores of all rows and keys, a pair a thread; then a warp a row: the maximum, weights and their sum; then o, an element a thread.
+// Scores of all rows and keys, a pair a thread; then a warp a row: the maximum, weights and their sum; then o, an
+// element a thread.
 Status TileSchedule::AddFlash(const kir::TileCall& call, kir::Block& out) {
   const std::string &o = call.tiles[0], &m = call.tiles[1], &l = call.tiles[2];
   for (const std::string& tile : call.tiles) Fill(tile, out);
-  const kir::Slice &q = call.operands[0], &k = call.operands[1], &v = call.operands[2], &lo = call.operands[3], &hi = call.operands[4];
+  const kir::Slice &q = call.operands[0], &k = call.operands[1], &v = call.operands[2], &lo = call.operands[3],
+                   &hi = call.operands[4];
   const int64_t rows = RoundUp(tiles_.at(o).dims[0], warps_), width = tiles_.at(o).dims[1];
   const std::optional<int64_t> keys = kir::KnownInteger(RangedOf(k, types_.at(k.buffer)).asked[0]);
-  if (keys != kKeys || threads_ % kKeys != 0) return absl::UnimplementedError(absl::StrCat(call.op, ": not of 64 keys"));
+  if (keys != kKeys || threads_ % kKeys != 0)
+    return absl::UnimplementedError(absl::StrCat(call.op, ": not of 64 keys"));
 
   const int number = number_++;
   auto named = [&](const char* what) { return absl::StrCat(what, "_", number); };
   const std::string scores = named("sc"), shrink = named("sh"), tops = named("tops"), sums = named("sums");
-  shared_.push_back(kb::Alloc(scores, {DType::kF32, {Extent(rows), Extent(kKeys)}, kir::Layout::kRow}, kir::Space::kShared));
+  shared_.push_back(
+      kb::Alloc(scores, {DType::kF32, {Extent(rows), Extent(kKeys)}, kir::Layout::kRow}, kir::Space::kShared));
   for (const std::string& name : {shrink, tops, sums}) {
     shared_.push_back(kb::Alloc(name, {DType::kF32, {Extent(rows)}, kir::Layout::kRow}, kir::Space::kShared));
   }
@@ -221,16 +231,20 @@ Status TileSchedule::AddFlash(const kir::TileCall& call, kir::Block& out) {
   };
   const ExprRef live = LiveExtent(q, types_.at(q.buffer), 0);
   const ExprRef row = kb::Min(i, live - 1.0);
-  const ExprRef dot = kb::ReduceFor(kir::ReduceOp::kSum, named("c"), kb::Int(0), kb::Int(width),
-                                    kb::Contract(Element(q, {row, c}, {false, false}) * Element(k, {j, c}, {true, false})));
+  const ExprRef dot =
+      kb::ReduceFor(kir::ReduceOp::kSum, named("c"), kb::Int(0), kb::Int(width),
+                    kb::Contract(Element(q, {row, c}, {false, false}) * Element(k, {j, c}, {true, false})));
   const ExprRef scaled = Attribute(call, "scale", 1) * dot, softcap = Attribute(call, "softcap", 0);
   const auto* cap = std::get_if<kir::Const>(&softcap->node);
   ExprRef score = scaled;
   if (cap == nullptr || cap->real != 0) {
     score = kb::Select(Equal(softcap, kb::Num(0)), scaled, softcap * kb::Call(Op::kTanh, {scaled / softcap}));
   }
-  if (call.operands.size() > 5) score = score + kb::At(call.operands[5].buffer, DType::kF32, {kb::Min(i, kb::FromExtent(types_.at(call.operands[5].buffer).dims[0]) - 1.0), j});
-  const ExprRef allowed = kb::Call(Op::kAnd, {kb::Call(Op::kAnd, {kb::Call(Op::kLe, {bound(lo), j}), Less(j, bound(hi))}), Less(i, live)});
+  if (call.operands.size() > 5)
+    score = score + kb::At(call.operands[5].buffer, DType::kF32,
+                           {kb::Min(i, kb::FromExtent(types_.at(call.operands[5].buffer).dims[0]) - 1.0), j});
+  const ExprRef allowed =
+      kb::Call(Op::kAnd, {kb::Call(Op::kAnd, {kb::Call(Op::kLe, {bound(lo), j}), Less(j, bound(hi))}), Less(i, live)});
   out.push_back(kb::Barrier());
   kir::Block pair = {kb::Var(named("s"), infinity), kb::If(allowed, {kb::Assign(named("s"), score)}),
                      kb::Store(scores, {i, j}, kb::Ref(named("s"), DType::kF32))};
@@ -239,9 +253,13 @@ Status TileSchedule::AddFlash(const kir::TileCall& call, kir::Block& out) {
   out.push_back(kb::Barrier());
 
   // Rows of a warp.
-  const ExprRef r = kb::Ref(named("r")), first = kb::At(scores, DType::kF32, {r, Lane()}), second = kb::At(scores, DType::kF32, {r, Lane() + 32.0});
-  const ExprRef top = kb::Ref(named("top"), DType::kF32), before = kb::Ref(named("was"), DType::kF32), now = kb::Ref(named("now"), DType::kF32);
-  auto weight = [&](const ExprRef& value) { return kb::Select(Equal(now, infinity), kb::Num(0), kb::Call(Op::kExp, {value - now})); };
+  const ExprRef r = kb::Ref(named("r")), first = kb::At(scores, DType::kF32, {r, Lane()}),
+                second = kb::At(scores, DType::kF32, {r, Lane() + 32.0});
+  const ExprRef top = kb::Ref(named("top"), DType::kF32), before = kb::Ref(named("was"), DType::kF32),
+                now = kb::Ref(named("now"), DType::kF32);
+  auto weight = [&](const ExprRef& value) {
+    return kb::Select(Equal(now, infinity), kb::Num(0), kb::Call(Op::kExp, {value - now}));
+  };
   kir::Block line;
   line.push_back(kb::Let(named("r"), kb::Ref(named("rr")) + Warp()));
   line.push_back(kb::Var(named("top"), kb::Max(first, second)));
@@ -253,12 +271,13 @@ Status TileSchedule::AddFlash(const kir::TileCall& call, kir::Block& out) {
   const ExprRef pa = kb::Ref(named("pa"), DType::kF32), pb = kb::Ref(named("pb"), DType::kF32);
   line.push_back(kb::Var(named("sum"), pa + pb));
   JoinLanes(named("sum"), DType::kF32, Op::kAdd, named("sum"), line);
-  line.push_back(kb::Let(named("less"), kb::Select(Equal(now, infinity), kb::Num(1), kb::Call(Op::kExp, {before - now}))));
+  line.push_back(
+      kb::Let(named("less"), kb::Select(Equal(now, infinity), kb::Num(1), kb::Call(Op::kExp, {before - now}))));
   const ExprRef less = kb::Ref(named("less"), DType::kF32);
   line.push_back(kb::Store(scores, {r, Lane()}, pa));
   line.push_back(kb::Store(scores, {r, Lane() + 32.0}, pb));
-  line.push_back(kb::If(Equal(Lane(), kb::Int(0)),
-                        {kb::Store(sums, {r}, kb::Ref(named("sum"), DType::kF32)), kb::Store(shrink, {r}, less), kb::Store(tops, {r}, now)}));
+  line.push_back(kb::If(Equal(Lane(), kb::Int(0)), {kb::Store(sums, {r}, kb::Ref(named("sum"), DType::kF32)),
+                                                    kb::Store(shrink, {r}, less), kb::Store(tops, {r}, now)}));
   out.push_back(kb::For(named("rr"), kb::Int(0), kb::Int(rows), std::move(line), warps_));
   out.push_back(kb::Barrier());
 
@@ -271,11 +290,10 @@ Status TileSchedule::AddFlash(const kir::TileCall& call, kir::Block& out) {
   const ExprRef x = kb::Ref(named("x")), y = kb::Ref(named("y")), key = kb::Ref(named("key"));
   const ExprRef acc = kb::Ref(named("acc"), DType::kF32), share = kb::At(scores, DType::kF32, {x, key});
   const ExprRef part = kb::Contract(acc + share * Element(v, {key, y}, {false, false}));
-  kir::Block element = {
-      kb::Var(named("acc"), kb::At(o, DType::kF32, {x, y}) * kb::At(shrink, DType::kF32, {x})),
-      kb::For(named("key"), kb::Int(0), LiveExtent(v, types_.at(v.buffer), 0),
-              {kb::Assign(named("acc"), kb::Select(Equal(share, kb::Num(0)), acc, part))}),
-      kb::Store(o, {x, y}, acc)};
+  kir::Block element = {kb::Var(named("acc"), kb::At(o, DType::kF32, {x, y}) * kb::At(shrink, DType::kF32, {x})),
+                        kb::For(named("key"), kb::Int(0), LiveExtent(v, types_.at(v.buffer), 0),
+                                {kb::Assign(named("acc"), kb::Select(Equal(share, kb::Num(0)), acc, part))}),
+                        kb::Store(o, {x, y}, acc)};
   kir::Block last = Rectangle(named("x"), kb::Int(rows), named("y"), kb::Int(width), width, std::move(element));
   out.insert(out.end(), last.begin(), last.end());
   return absl::OkStatus();
@@ -292,15 +310,16 @@ void TileSchedule::Add(const kir::Map& map, kir::Block body, kir::Block& out) {
   for (const kir::StmtRef& stmt : body) {
     lines.push_back(kir::Rewrite(stmt, [&](const ExprRef& node) -> ExprRef {
       const auto* name = std::get_if<kir::NameRef>(&node->node);
-      if (name == nullptr || std::find(map.tiles.begin(), map.tiles.end(), name->name) == map.tiles.end()) return nullptr;
+      if (name == nullptr || std::find(map.tiles.begin(), map.tiles.end(), name->name) == map.tiles.end())
+        return nullptr;
       return kb::At(name->name, DType::kF32, at);
     }));
   }
   const TileState& shape = tiles_.at(map.tiles[0]);
   out.push_back(kb::Barrier());
   const bool line = map.indices.size() == 1;
-  kir::Block all = Rectangle(map.indices[0], map.extents[0], line ? "" : map.indices[1], line ? nullptr : map.extents[1],
-                             line ? 1 : shape.dims[1], std::move(lines));
+  kir::Block all = Rectangle(map.indices[0], map.extents[0], line ? "" : map.indices[1],
+                             line ? nullptr : map.extents[1], line ? 1 : shape.dims[1], std::move(lines));
   out.insert(out.end(), all.begin(), all.end());
 }
 

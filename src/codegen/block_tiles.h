@@ -1,4 +1,5 @@
-// Tile ops of CPUs on a block of threads: the tiles lie in shared memory, and all threads of the block do each op together.
+// Tile ops of CPUs on a block of threads: the tiles lie in shared memory, and all threads of the block do each op
+// together.
 //
 //   tile y : f32[1, 8] = 0                          for j0 in 0..8 by 8 {                                a warp a row of w
 //   dot_q4_K_x y += w[n0 : +8, :], x[:, :]     =>     var a0 : f32 = 0.0
@@ -18,8 +19,8 @@
 
 namespace quern::codegen {
 
-// Statements that leave in the variable `name`, of every lane, what the lanes of its warp have, joined by `op`. What comes from
-// others is called `other`_16, `other`_8, ...
+// Statements that leave in the variable `name`, of every lane, what the lanes of its warp have, joined by `op`. What
+// comes from others is called `other`_16, `other`_8, ...
 void JoinLanes(const std::string& name, DType dtype, kir::Op op, const std::string& other, kir::Block& out);
 
 class TileSchedule {
@@ -44,16 +45,17 @@ class TileSchedule {
   struct TileState {
     std::vector<int64_t> dims;  // as declared; in memory there are whole groups of `warps` rows
     kir::ExprRef init;
-    bool filled = false;        // in memory; else every element is `init` still
+    bool filled = false;  // in memory; else every element is `init` still
   };
   // The element `index` of the slice's ranged dimensions; those named in `clamp` are kept inside the buffer.
-  kir::ExprRef Element(const kir::Slice& slice, const std::vector<kir::ExprRef>& index, const std::vector<bool>& clamp) const;
+  kir::ExprRef Element(const kir::Slice& slice, const std::vector<kir::ExprRef>& index,
+                       const std::vector<bool>& clamp) const;
   void Fill(const std::string& name, kir::Block& out);
   void AddDot(const kir::TileCall& call, kir::Block& out);
   Status AddFlash(const kir::TileCall& call, kir::Block& out);
   // for i in ..rows { for c in ..columns { body } }, shared out over the threads in two dimensions; columns null: one.
-  kir::Block Rectangle(const std::string& row, const kir::ExprRef& rows, const std::string& column, const kir::ExprRef& columns,
-                       int64_t width, kir::Block body) const;
+  kir::Block Rectangle(const std::string& row, const kir::ExprRef& rows, const std::string& column,
+                       const kir::ExprRef& columns, int64_t width, kir::Block body) const;
 
   std::map<std::string, kir::BufferType> types_;
   std::map<std::string, TileState> tiles_;

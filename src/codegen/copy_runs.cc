@@ -25,11 +25,11 @@ const char* const kNumber = "copy.number";
 struct Side {
   kir::BufferType type;
   std::string buffer;
-  std::vector<ExprRef> starts;   // of all dimensions
-  std::vector<size_t> ranged;    // those with a range, and its length as asked for and as clipped
+  std::vector<ExprRef> starts;  // of all dimensions
+  std::vector<size_t> ranged;   // those with a range, and its length as asked for and as clipped
   std::vector<ExprRef> asked, live;
-  bool rows = false;    // the last range is that of neighbours in memory, and
-  int64_t whole = 1;    // a power of two that divides where each row of it begins and, clipped or not, how long it is
+  bool rows = false;  // the last range is that of neighbours in memory, and
+  int64_t whole = 1;  // a power of two that divides where each row of it begins and, clipped or not, how long it is
 };
 
 class CopyWriter {
@@ -59,10 +59,14 @@ class CopyWriter {
     for (const kir::StmtRef& stmt : block) {
       kir::Stmt copy = *stmt;
       if (const auto* node = std::get_if<kir::Copy>(&stmt->node)) {
-        copy.node = kir::Loop{.kind = kir::LoopKind::kThread, .index = kThread, .low = kb::Int(0), .high = kb::Int(threads_),
+        copy.node = kir::Loop{.kind = kir::LoopKind::kThread,
+                              .index = kThread,
+                              .low = kb::Int(0),
+                              .high = kb::Int(threads_),
                               .body = Runs(*node)};
       } else if (auto* loop = std::get_if<kir::Loop>(&copy.node)) {
-        loop->body = Iterated(loop->index, loop->kind == kir::LoopKind::kThread ? 1 : Stride(loop->low, loop->step), loop->body);
+        loop->body =
+            Iterated(loop->index, loop->kind == kir::LoopKind::kThread ? 1 : Stride(loop->low, loop->step), loop->body);
       } else if (auto* branch = std::get_if<kir::If>(&copy.node)) {
         branch->then_body = Visit(branch->then_body);
         branch->else_body = Visit(branch->else_body);
@@ -102,11 +106,14 @@ class CopyWriter {
       const ExprRef asked = dim.extent == nullptr ? rest : dim.extent;
       // Parts of a dimension that they divide are never clipped.
       const std::optional<int64_t> part = kir::KnownInteger(asked), room = kir::KnownInteger(rest);
-      const bool divides = part && *part > 0 && *part == kir::MultipleOf(*part) && kir::MultipleOf(size) >= *part && Multiple(start) >= *part;
+      const bool divides = part && *part > 0 && *part == kir::MultipleOf(*part) && kir::MultipleOf(size) >= *part &&
+                           Multiple(start) >= *part;
       const bool fits = part && room && *part <= *room;
       side.ranged.push_back(d);
       side.asked.push_back(asked);
-      side.live.push_back(dim.extent == nullptr || divides || fits ? asked : part && room ? rest : kb::Min(asked, rest));
+      side.live.push_back(dim.extent == nullptr || divides || fits ? asked
+                          : part && room                           ? rest
+                                                                   : kb::Min(asked, rest));
       if (d + 1 < rank) continue;
       side.rows = true;
       side.whole = std::min(Multiple(start), kir::MultipleOf(size));
@@ -132,9 +139,13 @@ class CopyWriter {
     const ExprRef thread = kb::Ref(kThread);
     const std::optional<int64_t> known = kir::KnownInteger(total);
     if (!known || *known > kUnrolled * threads_) {
-      return {std::make_shared<const kir::Stmt>(kir::Stmt{kir::Loop{.kind = kir::LoopKind::kFor, .index = kNumber, .low = thread,
-                                                                   .high = total, .step = threads_,
-                                                                   .body = OneRun(dst, src, kb::Ref(kNumber), counts, run)}})};
+      return {std::make_shared<const kir::Stmt>(
+          kir::Stmt{kir::Loop{.kind = kir::LoopKind::kFor,
+                              .index = kNumber,
+                              .low = thread,
+                              .high = total,
+                              .step = threads_,
+                              .body = OneRun(dst, src, kb::Ref(kNumber), counts, run)}})};
     }
     const int64_t full = *known / threads_, rest = *known % threads_;
     Block runs;
@@ -152,7 +163,8 @@ class CopyWriter {
   }
 
   // Run `number` of those that `counts` are the numbers of, the last dimension running fastest.
-  static Block OneRun(const Side& dst, const Side& src, const ExprRef& number, const std::vector<ExprRef>& counts, int64_t run) {
+  static Block OneRun(const Side& dst, const Side& src, const ExprRef& number, const std::vector<ExprRef>& counts,
+                      int64_t run) {
     Block body;
     auto named = [&](const char* name, size_t r, ExprRef value) {
       if (!std::holds_alternative<kir::Apply>(value->node)) return value;

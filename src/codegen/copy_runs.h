@@ -5,18 +5,18 @@
 //                                                    copy xs[row, first:+8] = x[i + row, first:+select(i + row < M, 8, 0)]
 //                                                  } }
 //
-// A copy inside of that loop is the thread's own, which KIR proper does not have. Its run begins and ends at multiples of its
-// length in both buffers, so that it is inside of `src` or outside as a whole, and zeros are copied then. Neighbouring threads take
-// neighbouring runs.
+// A copy inside of that loop is the thread's own, which KIR proper does not have. Its run begins and ends at multiples
+// of its length in both buffers, so that it is inside of `src` or outside as a whole, and zeros are copied then.
+// Neighbouring threads take neighbouring runs.
 #pragma once
 
 #include "kir/kir.h"
 
 namespace quern::codegen {
 
-// The kernel, scheduled for blocks of `threads`, with all of its copies written out. A run is as long as a power of two that
-// `bytes` hold, of dst's dtype, or eight elements of a block format, which share their scale; where rows do not begin at such
-// multiples it is one element.
+// The kernel, scheduled for blocks of `threads`, with all of its copies written out. A run is as long as a power of two
+// that `bytes` hold, of dst's dtype, or eight elements of a block format, which share their scale; where rows do not
+// begin at such multiples it is one element.
 kir::Kernel WriteOutCopies(const kir::Kernel& kernel, int64_t threads, int64_t bytes);
 
 // A copy of a thread: `length` neighbours, or zeros unless `inside`, null where they always are.

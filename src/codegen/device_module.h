@@ -35,7 +35,8 @@ struct DeviceTarget {
   BlockFacts facts;
   // One entry a kernel, called symbols[i]: identifiers, no two equal. The kernels verify and are scheduled for blocks.
   // Deterministic. Errors: Unimplemented with the kernel and what has no form on the target.
-  StatusOr<DeviceModule> (*emit)(std::span<const kir::Kernel> kernels, std::span<const std::string> symbols, const DeviceTarget& target);
+  StatusOr<DeviceModule> (*emit)(std::span<const kir::Kernel> kernels, std::span<const std::string> symbols,
+                                 const DeviceTarget& target);
 };
 
 }  // namespace quern::codegen

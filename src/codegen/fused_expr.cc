@@ -19,7 +19,8 @@ kir::ExprRef Inside(const std::vector<Extent>& dims, const kir::Index& at) {
   for (size_t d = 0; d < dims.size(); ++d) {
     const kir::Const* literal = std::get_if<kir::Const>(&at[d]->node);
     if (literal != nullptr && literal->integer == 0) continue;
-    const kir::ExprRef low = kb::Call(Op::kLe, {kb::Int(0), at[d]}), high = kb::Call(Op::kLt, {at[d], kb::FromExtent(dims[d])});
+    const kir::ExprRef low = kb::Call(Op::kLe, {kb::Int(0), at[d]}),
+                       high = kb::Call(Op::kLt, {at[d], kb::FromExtent(dims[d])});
     const kir::ExprRef both = kb::Call(Op::kAnd, {low, high});
     inside = inside == nullptr ? both : kb::Call(Op::kAnd, {inside, both});
   }
@@ -28,7 +29,8 @@ kir::ExprRef Inside(const std::vector<Extent>& dims, const kir::Index& at) {
 
 // The value of a constant of one element; fusion keeps larger ones outside of regions.
 kir::ExprRef Literal(const ir::Node& node) {
-  const StatusOr<ir::RefTensor> value = ir::RefTensorFromBytes(node.results[0].dtype, std::vector<int64_t>(node.results[0].dims.size(), 1), *node.data);
+  const StatusOr<ir::RefTensor> value =
+      ir::RefTensorFromBytes(node.results[0].dtype, std::vector<int64_t>(node.results[0].dims.size(), 1), *node.data);
   QUERN_CHECK(value.ok());
   const DType dtype = node.results[0].dtype;
   if (dtype == DType::kBool) return kb::Bool(value->data[0] != 0);
@@ -104,7 +106,8 @@ kir::ExprRef FusedExpr::Element(ir::Value value, const kir::Index& at, const kir
       if (inside != nullptr) result = kb::Select(inside, result, otherwise);
     }
   }
-  const bool trivial = std::holds_alternative<kir::Const>(result->node) || std::holds_alternative<kir::NameRef>(result->node);
+  const bool trivial =
+      std::holds_alternative<kir::Const>(result->node) || std::holds_alternative<kir::NameRef>(result->node);
   if (share && !trivial) {
     const std::string name = absl::StrCat("v", next_name_++);
     block_->push_back(kb::Let(name, result));

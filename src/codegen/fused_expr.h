@@ -1,8 +1,8 @@
-// The KIR expression of any value of a region: a walk from the value back to what is given (region inputs, results of the
-// root, rows kept in scratch), asking each op on the way for its element map.
+// The KIR expression of any value of a region: a walk from the value back to what is given (region inputs, results of
+// the root, rows kept in scratch), asking each op on the way for its element map.
 //
-// Values with several uses become `let`s in front of the statement being built, so that an expression stays as long as the
-// graph and does not double at each use.
+// Values with several uses become `let`s in front of the statement being built, so that an expression stays as long as
+// the graph and does not double at each use.
 #pragma once
 
 #include <functional>

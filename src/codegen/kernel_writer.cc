@@ -79,7 +79,8 @@ int RegionView::InputIndex(ir::Value value) const {
 
 KernelWriter::KernelWriter(const RegionView& view, std::string name) : view_(view) { kernel.name = std::move(name); }
 
-std::string KernelWriter::Declare(Operand operand, const kir::BufferType& type, kir::Mode mode, int align, std::string prefix) {
+std::string KernelWriter::Declare(Operand operand, const kir::BufferType& type, kir::Mode mode, int align,
+                                  std::string prefix) {
   for (size_t i = 0; i < operands_.size(); ++i) {
     if (operands_[i].kind == operand.kind && operands_[i].index == operand.index) return kernel.params[i].name;
   }
@@ -155,7 +156,8 @@ StatusOr<KernelUse> KernelWriter::Finish() {
   kernel.symbols.insert(kernel.symbols.begin(), free.begin(), free.end());
   const Status verified = kir::Verify(kernel);
   if (!verified.ok()) {
-    return Status(absl::StatusCode::kInternal, absl::StrCat("a generated kernel does not verify: ", std::string(verified.message()), "\n", kir::Print(kernel)));
+    return Status(absl::StatusCode::kInternal, absl::StrCat("a generated kernel does not verify: ",
+                                                            std::string(verified.message()), "\n", kir::Print(kernel)));
   }
   return KernelUse{std::move(kernel), last_origin_, std::move(operands_)};
 }

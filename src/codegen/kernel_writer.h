@@ -1,5 +1,5 @@
-// What every family needs to write a kernel: parameters for the values of a region, the symbols that occur, origins, and
-// the loops around a body.
+// What every family needs to write a kernel: parameters for the values of a region, the symbols that occur, origins,
+// and the loops around a body.
 #pragma once
 
 #include <string>
@@ -13,10 +13,10 @@ namespace quern::codegen {
 
 // The region being lowered, as the families see it.
 struct RegionView {
-  const ir::Graph& graph;         // that holds the region
+  const ir::Graph& graph;  // that holds the region
   const ir::Node& region;
-  const ir::Graph& body;          // with symbols replaced where the guard makes them constant
-  std::vector<int> inputs;        // body nodes that are region inputs, in order
+  const ir::Graph& body;    // with symbols replaced where the guard makes them constant
+  std::vector<int> inputs;  // body nodes that are region inputs, in order
   SymbolRanges ranges;
   TargetFacts facts;
 

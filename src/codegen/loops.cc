@@ -36,7 +36,8 @@ void EmitGrid(const RegionView& view, kir::Kernel& kernel, const std::vector<Ext
     kernel.grid = {{"one", kb::Int(0), kb::Int(1), 1}};
   } else {
     int64_t per_step = elements_per_step;
-    for (size_t d = in_grid; d < rank; ++d) per_step *= std::min<int64_t>(UpperBound(dims[d], view.ranges), kChunkElements);
+    for (size_t d = in_grid; d < rank; ++d)
+      per_step *= std::min<int64_t>(UpperBound(dims[d], view.ranges), kChunkElements);
     const int64_t step = std::max<int64_t>(1, kChunkElements / std::max<int64_t>(1, per_step));
     for (size_t d = 0; d < in_grid; ++d) {
       const bool last = d + 1 == in_grid;
@@ -44,7 +45,8 @@ void EmitGrid(const RegionView& view, kir::Kernel& kernel, const std::vector<Ext
       if (last && step > 1) {
         kernel.grid.push_back({absl::StrCat("b", d), kb::Int(0), end, step});
         const kir::ExprRef start = kb::Ref(absl::StrCat("b", d));
-        block = {kb::For(absl::StrCat("i", d), start, kb::Min(start + static_cast<double>(step), end), std::move(block))};
+        block = {
+            kb::For(absl::StrCat("i", d), start, kb::Min(start + static_cast<double>(step), end), std::move(block))};
       } else {
         kernel.grid.push_back({absl::StrCat("i", d), kb::Int(0), end, 1});
       }
@@ -59,22 +61,26 @@ void EmitGrid(const RegionView& view, kir::Kernel& kernel, const std::vector<Ext
 StatusOr<std::vector<Extent>> SharedExtents(const RegionView& view, const char* what) {
   const std::vector<Extent>& dims = view.body.type(view.body.outputs[0]).dims;
   for (const ir::Value& output : view.body.outputs) {
-    if (view.body.type(output).dims != dims) return absl::UnimplementedError(absl::StrCat("results of a ", what, " differ in extents"));
+    if (view.body.type(output).dims != dims)
+      return absl::UnimplementedError(absl::StrCat("results of a ", what, " differ in extents"));
   }
   return dims;
 }
 
-void StoreResults(const RegionView& view, KernelWriter& writer, FusedExpr& expr, const kir::Index& at, kir::Block& block) {
+void StoreResults(const RegionView& view, KernelWriter& writer, FusedExpr& expr, const kir::Index& at,
+                  kir::Block& block) {
   expr.ShareIn(&block);
   for (size_t o = 0; o < view.body.outputs.size(); ++o) {
     const ir::Value output = view.body.outputs[o];
     const kir::ExprRef element = expr.Element(output, at);
-    block.push_back(kb::WithOrigin(kb::Store(writer.Result(static_cast<int>(o)), at, element), writer.Origin(output.node)));
+    block.push_back(
+        kb::WithOrigin(kb::Store(writer.Result(static_cast<int>(o)), at, element), writer.Origin(output.node)));
   }
   expr.ShareIn(nullptr);
 }
 
-void StoreRows(const RegionView& view, KernelWriter& writer, FusedExpr& expr, const kir::Index& row, const Extent& width, kir::Block& block) {
+void StoreRows(const RegionView& view, KernelWriter& writer, FusedExpr& expr, const kir::Index& row,
+               const Extent& width, kir::Block& block) {
   kir::Index at = row;
   at.push_back(kb::Ref("c"));
   kir::Block body;
@@ -82,7 +88,8 @@ void StoreRows(const RegionView& view, KernelWriter& writer, FusedExpr& expr, co
   block.push_back(kb::Vec("c", kb::Int(0), kb::FromExtent(width), std::move(body)));
 }
 
-void EmitReducedResults(const RegionView& view, KernelWriter& writer, FusedExpr& expr, const std::vector<Extent>& dims, bool by_rows) {
+void EmitReducedResults(const RegionView& view, KernelWriter& writer, FusedExpr& expr, const std::vector<Extent>& dims,
+                        bool by_rows) {
   constexpr int64_t kElementsOfPoint = 256, kElementsOfRow = 4096;  // about, and of work rather than of results
   if (!by_rows) {
     EmitGrid(view, writer.kernel, dims, kElementsOfPoint,

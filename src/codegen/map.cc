@@ -58,10 +58,12 @@ StatusOr<LoweredRegion> LowerFlat(const RegionView& view) {
     const ir::Value output = view.body.outputs[o];
     const kir::Index at(view.body.type(output).rank(), i);  // of the right length; the sources above do not look at it
     const kir::ExprRef value = expr.Element(output, at);
-    body.push_back(kb::WithOrigin(kb::Store(writer.Result(static_cast<int>(o)), {i}, value), writer.Origin(output.node)));
+    body.push_back(
+        kb::WithOrigin(kb::Store(writer.Result(static_cast<int>(o)), {i}, value), writer.Origin(output.node)));
   }
   writer.kernel.grid = {{"c0", kb::Int(0), end, kChunkElements}};
-  writer.kernel.body = {kb::Vec("i", start, kb::Min(start + static_cast<double>(kChunkElements), end), std::move(body))};
+  writer.kernel.body = {
+      kb::Vec("i", start, kb::Min(start + static_cast<double>(kChunkElements), end), std::move(body))};
   writer.kernel.sequential = bound <= kSequentialElements;
   for (kir::Param& param : writer.kernel.params) param.type = Flattened(param.type, elements);
   LoweredRegion lowered;
@@ -76,7 +78,8 @@ int BlockRowGather(const RegionView& view) {
   for (size_t n = 0; n < view.body.nodes().size(); ++n) {
     const ir::Node& node = view.body.nodes()[n];
     if (std::string_view(node.op->name) != "Gather" || !IsBlock(view.body.type(node.inputs[0]).dtype)) continue;
-    if (view.body.type(node.inputs[0]).rank() == 2 && node.results[0].dims == view.body.type(view.body.outputs[0]).dims) {
+    if (view.body.type(node.inputs[0]).rank() == 2 &&
+        node.results[0].dims == view.body.type(view.body.outputs[0]).dims) {
       return static_cast<int>(n);
     }
   }
@@ -92,7 +95,8 @@ StatusOr<LoweredRegion> LowerMap(const RegionView& view) {
   writer.ProvideInputs(expr);
   QUERN_ASSIGN(const std::vector<Extent> dims, SharedExtents(view, "map region"));
   if (dims.empty()) {
-    EmitGrid(view, writer.kernel, {}, 1, [&](const kir::Index& at, kir::Block& block) { StoreResults(view, writer, expr, at, block); });
+    EmitGrid(view, writer.kernel, {}, 1,
+             [&](const kir::Index& at, kir::Block& block) { StoreResults(view, writer, expr, at, block); });
   } else {
     const std::vector<Extent> outer(dims.begin(), dims.end() - 1);
     const int64_t inner = std::min<int64_t>(UpperBound(dims.back(), view.ranges), kChunkElements);
@@ -105,8 +109,10 @@ StatusOr<LoweredRegion> LowerMap(const RegionView& view) {
         const kir::ExprRef id = kb::CastTo(DType::kI64, expr.Element(node.inputs[1], index));
         block.push_back(kb::Let("id", ir::IndexInside(id, kb::FromExtent(rows))));
         block.push_back(kb::Alloc("row", {DType::kF32, {Extent(1), dims.back()}, kir::Layout::kRow}));
-        block.push_back(kb::WithOrigin(kb::Pack(kb::Whole("row", 2), kb::SliceOf(writer.Input(table), {kb::Range(kb::Ref("id"), kb::Int(1)), kb::All()})),
-                                       writer.Origin(gather)));
+        block.push_back(kb::WithOrigin(
+            kb::Pack(kb::Whole("row", 2),
+                     kb::SliceOf(writer.Input(table), {kb::Range(kb::Ref("id"), kb::Int(1)), kb::All()})),
+            writer.Origin(gather)));
         expr.Provide({gather, 0}, [](const kir::Index& at, const kir::ExprRef&) {
           return kb::At("row", DType::kF32, {kb::Int(0), at.back()});
         });

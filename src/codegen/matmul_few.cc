@@ -1,4 +1,5 @@
-// A few rows of activations (a decode step): a chunk is some rows of weights, each dotted with every row of activations.
+// A few rows of activations (a decode step): a chunk is some rows of weights, each dotted with every row of
+// activations.
 #include <algorithm>
 
 #include "codegen/matmul_kernels.h"
@@ -22,22 +23,27 @@ int64_t MatmulKernels::FewChunk() const {
   for (const MatmulSegment& segment : plan_.segments) columns += segment.columns;
   const int64_t most = std::max(unit, std::min<int64_t>({wanted, 256, columns / 8 / unit * unit}));
   for (int64_t chunk = most; chunk > unit; chunk -= unit) {
-    if (std::all_of(plan_.segments.begin(), plan_.segments.end(), [&](const MatmulSegment& s) { return s.columns % chunk == 0; })) return chunk;
+    if (std::all_of(plan_.segments.begin(), plan_.segments.end(),
+                    [&](const MatmulSegment& s) { return s.columns % chunk == 0; }))
+      return chunk;
   }
   return unit;
 }
 
-void MatmulKernels::EmitFew(KernelWriter& writer, FusedExpr& expr, const MatmulSegment& segment, const kir::ExprRef& n0, int64_t chunk, kir::Block& block) {
+void MatmulKernels::EmitFew(KernelWriter& writer, FusedExpr& expr, const MatmulSegment& segment, const kir::ExprRef& n0,
+                            int64_t chunk, kir::Block& block) {
   const int64_t most = UpperBound(plan_.rows, view_.ranges);
   for (const int root : segment.roots) {
     block.push_back(kb::Tile(TileName(root), {most, chunk}));
-    block.push_back(kb::WithOrigin(kb::CallTile(RowOf(root).dot, {TileName(root)},
-                                                {Weights(writer, root, n0, chunk), Rows(writer, nullptr, nullptr, prologue_in_chunk_)},
-                                                {{"ahead", kb::Int(view_.facts.prefetch_ahead)}}),
-                                   writer.Origin(root)));
+    block.push_back(kb::WithOrigin(
+        kb::CallTile(RowOf(root).dot, {TileName(root)},
+                     {Weights(writer, root, n0, chunk), Rows(writer, nullptr, nullptr, prologue_in_chunk_)},
+                     {{"ahead", kb::Int(view_.facts.prefetch_ahead)}}),
+        writer.Origin(root)));
   }
   EmitHidden(segment, chunk, block);
-  block.push_back(Epilogue(writer, expr, segment, kb::Int(0), kb::FromExtent(plan_.rows), n0, LiveColumns(segment, n0, chunk), chunk, kb::Ref("j")));
+  block.push_back(Epilogue(writer, expr, segment, kb::Int(0), kb::FromExtent(plan_.rows), n0,
+                           LiveColumns(segment, n0, chunk), chunk, kb::Ref("j")));
   EmitPacks(writer, segment, n0, chunk, block);
 }
 
@@ -49,7 +55,8 @@ void MatmulKernels::EmitScratchPrologue(FusedExpr& expr, kir::Block& block) {
   const kir::ExprRef element = expr.Element(plan_.lhs, plan_.At(m, c));
   body.push_back(kb::Store("px", {m, c}, element));
   expr.ShareIn(nullptr);
-  block.push_back(kb::For("pm", kb::Int(0), kb::FromExtent(plan_.rows), {kb::Vec("pc", kb::Int(0), kb::Int(plan_.k), std::move(body))}));
+  block.push_back(kb::For("pm", kb::Int(0), kb::FromExtent(plan_.rows),
+                          {kb::Vec("pc", kb::Int(0), kb::Int(plan_.k), std::move(body))}));
 }
 
 }  // namespace quern::codegen

@@ -28,42 +28,48 @@ class MatmulKernels {
   int64_t Chunk() const;
   Status EmitKernel(const std::vector<const MatmulSegment*>& segments, int64_t chunk);
   // The activations as a slice of rows [from, from + count), or all of them, and of columns [k, k + depth), or all.
-  kir::Slice Rows(KernelWriter& writer, const kir::ExprRef& from, const kir::ExprRef& count, bool scratch, const kir::ExprRef& k = nullptr,
-                  int64_t depth = 0);
-  kir::Slice Weights(KernelWriter& writer, int root, const kir::ExprRef& n, int64_t count, const kir::ExprRef& k = nullptr, int64_t depth = 0);
+  kir::Slice Rows(KernelWriter& writer, const kir::ExprRef& from, const kir::ExprRef& count, bool scratch,
+                  const kir::ExprRef& k = nullptr, int64_t depth = 0);
+  kir::Slice Weights(KernelWriter& writer, int root, const kir::ExprRef& n, int64_t count,
+                     const kir::ExprRef& k = nullptr, int64_t depth = 0);
   const MatmulRow& RowOf(int root) const;
   static std::string TileName(int root);
   // Columns of a tile of `count` from n that exist: all of them, unless the last chunk is cut short.
   kir::ExprRef LiveColumns(const MatmulSegment& segment, const kir::ExprRef& n, int64_t count) const;
   // The sum of a root at `column` of the row that is being finished.
   using Sum = std::function<kir::ExprRef(int root, const kir::ExprRef& column)>;
-  // Stores the element (row, column) of every result of the segment. What is quantised goes to hidden rows, at `hidden`.
-  kir::Block Results(KernelWriter& writer, FusedExpr& expr, const MatmulSegment& segment, const kir::ExprRef& row, const kir::ExprRef& column,
-                     const kir::ExprRef& hidden, const Sum& sum);
+  // Stores the element (row, column) of every result of the segment. What is quantised goes to hidden rows, at
+  // `hidden`.
+  kir::Block Results(KernelWriter& writer, FusedExpr& expr, const MatmulSegment& segment, const kir::ExprRef& row,
+                     const kir::ExprRef& column, const kir::ExprRef& hidden, const Sum& sum);
   // Results of tiles called TileName(root), `columns` wide, whose first element is (m, n).
-  kir::StmtRef Epilogue(KernelWriter& writer, FusedExpr& expr, const MatmulSegment& segment, const kir::ExprRef& m, const kir::ExprRef& rows,
-                        const kir::ExprRef& n, const kir::ExprRef& columns, int64_t width, const kir::ExprRef& hidden);
+  kir::StmtRef Epilogue(KernelWriter& writer, FusedExpr& expr, const MatmulSegment& segment, const kir::ExprRef& m,
+                        const kir::ExprRef& rows, const kir::ExprRef& n, const kir::ExprRef& columns, int64_t width,
+                        const kir::ExprRef& hidden);
   std::string StoreName(KernelWriter& writer, const MatmulResult& result);
   std::string UpdateName(KernelWriter& writer, const MatmulResult& result);
   // Scratch rows that a quantised result is gathered in before it is packed.
   static std::string HiddenName(const MatmulResult& result);
   void EmitHidden(const MatmulSegment& segment, int64_t chunk, kir::Block& block) const;
-  void EmitPacks(KernelWriter& writer, const MatmulSegment& segment, const kir::ExprRef& n0, int64_t chunk, kir::Block& block);
+  void EmitPacks(KernelWriter& writer, const MatmulSegment& segment, const kir::ExprRef& n0, int64_t chunk,
+                 kir::Block& block);
 
   // ---- matmul_few.cc
   int64_t FewChunk() const;
-  void EmitFew(KernelWriter& writer, FusedExpr& expr, const MatmulSegment& segment, const kir::ExprRef& n0, int64_t chunk, kir::Block& block);
+  void EmitFew(KernelWriter& writer, FusedExpr& expr, const MatmulSegment& segment, const kir::ExprRef& n0,
+               int64_t chunk, kir::Block& block);
   void EmitScratchPrologue(FusedExpr& expr, kir::Block& block);
 
   // ---- matmul_many.cc
   int64_t ManyChunk() const;
-  void EmitMany(KernelWriter& writer, FusedExpr& expr, const MatmulSegment& segment, const kir::ExprRef& n0, int64_t chunk, kir::Block& block);
+  void EmitMany(KernelWriter& writer, FusedExpr& expr, const MatmulSegment& segment, const kir::ExprRef& n0,
+                int64_t chunk, kir::Block& block);
 
   // ---- matmul_squares.cc
   int64_t SquareChunk() const;
   DType SquareType() const;
-  void EmitSquares(KernelWriter& writer, FusedExpr& expr, const MatmulSegment& segment, const SquareProduct& square, const kir::ExprRef& n0,
-                   int64_t chunk, kir::Block& block);
+  void EmitSquares(KernelWriter& writer, FusedExpr& expr, const MatmulSegment& segment, const SquareProduct& square,
+                   const kir::ExprRef& n0, int64_t chunk, kir::Block& block);
   bool Rotates(const MatmulSegment& segment) const;
   // Shared memory for squares of sums, one for each root of the segment that rotates and has most of them.
   kir::Block Staging(const std::vector<const MatmulSegment*>& segments, int64_t chunk) const;

@@ -1,4 +1,5 @@
-// Many rows of activations (a prompt) on a CPU: a panel of weight rows is packed into scratch, then used for every block of rows.
+// Many rows of activations (a prompt) on a CPU: a panel of weight rows is packed into scratch, then used for every
+// block of rows.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
@@ -12,15 +13,18 @@ using namespace kir::build::operators;
 constexpr int64_t kManyColumns = 64;  // columns of a chunk
 
 int64_t MatmulKernels::ManyChunk() const {
-  const int64_t width = plan_.row->panel_rows, unit = Unit(), chunk = (std::max(kManyColumns, unit) + width - 1) / width * width;
+  const int64_t width = plan_.row->panel_rows, unit = Unit(),
+                chunk = (std::max(kManyColumns, unit) + width - 1) / width * width;
   const auto divides = [&](int64_t c) {
-    return std::all_of(plan_.segments.begin(), plan_.segments.end(), [&](const MatmulSegment& s) { return s.columns % c == 0; });
+    return std::all_of(plan_.segments.begin(), plan_.segments.end(),
+                       [&](const MatmulSegment& s) { return s.columns % c == 0; });
   };
   // A last chunk that is cut short is one panel: then it is plain that chunks do not overlap.
   return divides(chunk) || unit > 32 ? chunk : width;
 }
 
-void MatmulKernels::EmitMany(KernelWriter& writer, FusedExpr& expr, const MatmulSegment& segment, const kir::ExprRef& n0, int64_t chunk, kir::Block& block) {
+void MatmulKernels::EmitMany(KernelWriter& writer, FusedExpr& expr, const MatmulSegment& segment,
+                             const kir::ExprRef& n0, int64_t chunk, kir::Block& block) {
   const int64_t width = plan_.row->panel_rows;
   const bool integer = plan_.row->panel == kir::Layout::kPanel16;
   const int64_t step = integer ? view_.facts.integer_rows : view_.facts.gemm_rows;
@@ -34,17 +38,24 @@ void MatmulKernels::EmitMany(KernelWriter& writer, FusedExpr& expr, const Matmul
     block.push_back(kb::Alloc(p, {dtype, {Extent(width), Extent(plan_.k)}, row.panel}));
     panel.push_back(kb::WithOrigin(kb::Pack(kb::Whole(p, 2), Weights(writer, root, n, width)), writer.Origin(root)));
   }
-  for (const int root : segment.roots) panel.push_back(kb::Prefetch(Weights(writer, root, n + static_cast<double>(width), width)));
+  for (const int root : segment.roots)
+    panel.push_back(kb::Prefetch(Weights(writer, root, n + static_cast<double>(width), width)));
   kir::Block rows;
   for (const int root : segment.roots) {
     rows.push_back(kb::Tile(TileName(root), {step, width}));
-    rows.push_back(kb::WithOrigin(kb::CallTile(RowOf(root).mma, {TileName(root)}, {Rows(writer, m, kb::Int(step), false), kb::Whole(absl::StrCat("p", root), 2)}),
-                                  writer.Origin(root)));
+    rows.push_back(
+        kb::WithOrigin(kb::CallTile(RowOf(root).mma, {TileName(root)},
+                                    {Rows(writer, m, kb::Int(step), false), kb::Whole(absl::StrCat("p", root), 2)}),
+                       writer.Origin(root)));
   }
   const kir::ExprRef live_rows = kb::Min(kb::FromExtent(plan_.rows) - m, kb::Int(step));
-  rows.push_back(Epilogue(writer, expr, segment, m, live_rows, n, LiveColumns(segment, n, width), width, f + kb::Ref("j")));
+  rows.push_back(
+      Epilogue(writer, expr, segment, m, live_rows, n, LiveColumns(segment, n, width), width, f + kb::Ref("j")));
   panel.push_back(kb::For("m", kb::Int(0), kb::FromExtent(plan_.rows), std::move(rows), step));
-  block.push_back(kb::For("f", kb::Int(0), segment.columns % chunk == 0 || chunk == width ? kb::Int(chunk) : kb::Min(kb::Int(chunk), kb::Int(segment.columns) - n0),
+  block.push_back(kb::For("f", kb::Int(0),
+                          segment.columns % chunk == 0 || chunk == width
+                              ? kb::Int(chunk)
+                              : kb::Min(kb::Int(chunk), kb::Int(segment.columns) - n0),
                           std::move(panel), width));
   EmitPacks(writer, segment, n0, chunk, block);
 }

@@ -28,7 +28,8 @@ StatusOr<LoweredRegion> LowerPlainMatmul(const RegionView& view) {
       auto batch = [&](const ir::TensorType& type) {
         kir::Index index;
         const size_t leading = type.dims.size() - 2;
-        for (size_t d = 0; d < leading; ++d) index.push_back(type.dims[d] == Extent(1) ? kb::Int(0) : at[rank - 2 - leading + d]);
+        for (size_t d = 0; d < leading; ++d)
+          index.push_back(type.dims[d] == Extent(1) ? kb::Int(0) : at[rank - 2 - leading + d]);
         return index;
       };
       kir::Index at_a = batch(a), at_b = batch(b);
@@ -41,7 +42,8 @@ StatusOr<LoweredRegion> LowerPlainMatmul(const RegionView& view) {
         const bool half = value->dtype == DType::kF16 || value->dtype == DType::kBF16;
         return half ? kb::CastTo(DType::kF32, value) : value;
       };
-      const kir::ExprRef product = kb::Contract(widened(expr.Element(node.inputs[0], at_a)) * widened(expr.Element(node.inputs[1], at_b)));
+      const kir::ExprRef product =
+          kb::Contract(widened(expr.Element(node.inputs[0], at_a)) * widened(expr.Element(node.inputs[1], at_b)));
       const std::string name = absl::StrCat("k", n);
       const kir::ExprRef count = kb::FromExtent(a.dims.back());
       const kir::ExprRef sum = nk ? kb::SumVec(4, name, kb::Int(0), count, product)

@@ -54,7 +54,8 @@ bool KeepsPlace(const ir::Graph& body, Value value, const std::vector<Extent>& d
   if (roots.empty()) return true;  // whatever it is, it does not read a tile
   if (node.op->family != Family::kElementwise && !Is(node, "Rope")) return false;
   if (body.type(value).dims != dims) return false;
-  return std::all_of(node.inputs.begin(), node.inputs.end(), [&](Value input) { return KeepsPlace(body, input, dims); });
+  return std::all_of(node.inputs.begin(), node.inputs.end(),
+                     [&](Value input) { return KeepsPlace(body, input, dims); });
 }
 
 }  // namespace
@@ -98,8 +99,9 @@ std::optional<MatmulPlan> PlanMatmul(const RegionView& view) {
     const ir::Node& node = body.node(root);
     const ir::TensorType& w = body.type(node.inputs[1]);
     const int input = view.InputIndex(node.inputs[1]);
-    if (node.inputs[0] != plan.lhs || input < 0 || (IsBlock(w.dtype) && !view.IsParam(input)) || !node.attributes.Bool("transpose_b") ||
-        w.rank() != 2 || !w.elements().is_constant() || node.results[0].dtype != DType::kF32) {
+    if (node.inputs[0] != plan.lhs || input < 0 || (IsBlock(w.dtype) && !view.IsParam(input)) ||
+        !node.attributes.Bool("transpose_b") || w.rank() != 2 || !w.elements().is_constant() ||
+        node.results[0].dtype != DType::kF32) {
       return std::nullopt;
     }
     const MatmulRow* row = FindMatmulRow(w.dtype, x.dtype);
@@ -125,7 +127,8 @@ std::optional<MatmulPlan> PlanMatmul(const RegionView& view) {
       const ir::TensorType& cache = body.type(node.inputs[0]);
       Extent row_elements(1);
       for (size_t d = 1; d < cache.dims.size(); ++d) row_elements = row_elements * cache.dims[d];
-      if (result.updated_input < 0 || !view.IsDonated(result.updated_input) || node.attributes.Int("axis") != 0) return std::nullopt;
+      if (result.updated_input < 0 || !view.IsDonated(result.updated_input) || node.attributes.Int("axis") != 0)
+        return std::nullopt;
       value = BeforeReshapes(body, node.inputs[1]);
       if (body.type(value).dims.back() != row_elements) return std::nullopt;
     } else if (node.op->family == Family::kQuantize) {

@@ -40,9 +40,9 @@ struct MatmulSegment {
 
 struct MatmulPlan {
   ir::Value lhs;
-  std::vector<Extent> dims;    // of the roots, but for the last: [1.., M] in some order of ones
-  int row_axis = 0;            // the dimension of dims that is M
-  Extent rows;                 // M
+  std::vector<Extent> dims;  // of the roots, but for the last: [1.., M] in some order of ones
+  int row_axis = 0;          // the dimension of dims that is M
+  Extent rows;               // M
   int64_t k = 0;
   const MatmulRow* row = nullptr;  // of the first root; segments may differ only in weight dtype
   std::vector<MatmulSegment> segments;
@@ -51,8 +51,8 @@ struct MatmulPlan {
   kir::Index At(const kir::ExprRef& m, const kir::ExprRef& n) const;
 };
 
-// The plan for tile ops: weights [N, K] of constant extents, one dimension of rows. Nullopt when the region is not of that
-// kind and plain loops have to do.
+// The plan for tile ops: weights [N, K] of constant extents, one dimension of rows. Nullopt when the region is not of
+// that kind and plain loops have to do.
 std::optional<MatmulPlan> PlanMatmul(const RegionView& view);
 
 }  // namespace quern::codegen

@@ -1,5 +1,5 @@
-// Many rows of activations on blocks of threads: squares of the result. Weights of a block format are decoded, and activations
-// rounded to halves where the target multiplies those, on their way into shared memory.
+// Many rows of activations on blocks of threads: squares of the result. Weights of a block format are decoded, and
+// activations rounded to halves where the target multiplies those, on their way into shared memory.
 //
 // A rotation needs two columns of a row, which may be different threads': its squares go through shared memory.
 #include <algorithm>
@@ -31,7 +31,8 @@ bool MatmulKernels::Rotates(const MatmulSegment& segment) const {
     if (std::string_view(node.op->name) == "Rope") return true;
     return std::any_of(node.inputs.begin(), node.inputs.end(), [&](ir::Value input) { return self(input, self); });
   };
-  return std::any_of(segment.results.begin(), segment.results.end(), [&](const MatmulResult& result) { return rotates(result.value, rotates); });
+  return std::any_of(segment.results.begin(), segment.results.end(),
+                     [&](const MatmulResult& result) { return rotates(result.value, rotates); });
 }
 
 namespace {
@@ -43,13 +44,15 @@ kir::Block MatmulKernels::Staging(const std::vector<const MatmulSegment*>& segme
   for (const MatmulSegment* segment : segments) count = std::max(count, Rotates(*segment) ? segment->roots.size() : 0);
   kir::Block allocs;
   for (size_t s = 0; s < count; ++s) {
-    allocs.push_back(kb::Alloc(StagingName(s), {DType::kF32, {Extent(SquareProduct::kRows), Extent(chunk)}, kir::Layout::kRow}, kir::Space::kShared));
+    allocs.push_back(kb::Alloc(StagingName(s),
+                               {DType::kF32, {Extent(SquareProduct::kRows), Extent(chunk)}, kir::Layout::kRow},
+                               kir::Space::kShared));
   }
   return allocs;
 }
 
-void MatmulKernels::EmitSquares(KernelWriter& writer, FusedExpr& expr, const MatmulSegment& segment, const SquareProduct& square,
-                                const kir::ExprRef& n0, int64_t chunk, kir::Block& block) {
+void MatmulKernels::EmitSquares(KernelWriter& writer, FusedExpr& expr, const MatmulSegment& segment,
+                                const SquareProduct& square, const kir::ExprRef& n0, int64_t chunk, kir::Block& block) {
   const kir::ExprRef m = kb::Ref("m"), i = kb::Ref("i"), j = kb::Ref("j");
   std::vector<std::string> tiles;
   for (const int root : segment.roots) tiles.push_back(TileName(root));
@@ -58,11 +61,17 @@ void MatmulKernels::EmitSquares(KernelWriter& writer, FusedExpr& expr, const Mat
   };
   std::vector<SquareProduct::Part> weights;
   for (const int root : segment.roots) {
-    weights.push_back([&, root](int64_t rows, const kir::ExprRef& k, int64_t depth) { return Weights(writer, root, n0, rows, k, depth); });
+    weights.push_back([&, root](int64_t rows, const kir::ExprRef& k, int64_t depth) {
+      return Weights(writer, root, n0, rows, k, depth);
+    });
   }
-  auto rows = [&](int64_t count, const kir::ExprRef& k, int64_t depth) { return Rows(writer, m, kb::Int(count), false, k, depth); };
+  auto rows = [&](int64_t count, const kir::ExprRef& k, int64_t depth) {
+    return Rows(writer, m, kb::Int(count), false, k, depth);
+  };
   // What there is of `count` rows or columns from `first`, a place in the square.
-  auto live = [](int64_t count, const kir::ExprRef& end, const kir::ExprRef& first) { return kb::Min(kb::Int(count), end - first); };
+  auto live = [](int64_t count, const kir::ExprRef& end, const kir::ExprRef& first) {
+    return kb::Min(kb::Int(count), end - first);
+  };
   const kir::ExprRef all_rows = kb::FromExtent(plan_.rows), all_columns = kb::Int(segment.columns);
   const bool staged = Rotates(segment);
   auto staging = [&](int root) { return StagingName(number(root)); };
@@ -76,7 +85,8 @@ void MatmulKernels::EmitSquares(KernelWriter& writer, FusedExpr& expr, const Mat
     }
     body = Results(writer, expr, segment, m + row + i, n0 + column + j, nullptr,
                    [&](int root, const kir::ExprRef&) { return kb::Ref(TileName(root), DType::kF32); });
-    return {kb::Map({"i", "j"}, tiles, {live(high, all_rows, m + row), live(wide, all_columns, n0 + column)}, std::move(body))};
+    return {kb::Map({"i", "j"}, tiles, {live(high, all_rows, m + row), live(wide, all_columns, n0 + column)},
+                    std::move(body))};
   };
   block.push_back(square.Threads(tiles, rows, weights, kb::Int(plan_.k), writer.Origin(segment.roots[0]), finish));
   if (!staged) return;
@@ -91,8 +101,10 @@ void MatmulKernels::EmitSquares(KernelWriter& writer, FusedExpr& expr, const Mat
   block.push_back(kb::Thread(
       kir::ThreadLevel::kBlock, "t", square.threads(),
       {kb::For("i", t / static_cast<double>(across), live(SquareProduct::kRows, all_rows, m),
-               {kb::For("j", t % static_cast<double>(across), live(chunk, all_columns, n0), std::move(body), across)}, square.threads() / across)}));
-  // Nothing follows, but other branches of the kernel end without a barrier, and the verifier takes the ends of branches as one.
+               {kb::For("j", t % static_cast<double>(across), live(chunk, all_columns, n0), std::move(body), across)},
+               square.threads() / across)}));
+  // Nothing follows, but other branches of the kernel end without a barrier, and the verifier takes the ends of
+  // branches as one.
   block.push_back(kb::Barrier());
 }
 

@@ -15,9 +15,9 @@ using namespace kir::build::operators;
 // What a plain product is made of.
 struct Product {
   kir::GridDim i, j;
-  kir::ExprRef depth;                  // the end of k
+  kir::ExprRef depth;  // the end of k
   std::string a, b;
-  DType dtype = DType::kF32;           // of a and b
+  DType dtype = DType::kF32;  // of a and b
   const kir::Reduce* sum = nullptr;
   const kir::Store* store = nullptr;
   int origin = -1;
@@ -33,11 +33,13 @@ bool IsZero(const kir::ExprRef& expr) {
 }
 
 // a[row, k], under a cast where it is not f32: the buffer and its dtype.
-bool IsElement(const kir::ExprRef& expr, const std::string& row, const std::string& k, std::string& buffer, DType& dtype) {
+bool IsElement(const kir::ExprRef& expr, const std::string& row, const std::string& k, std::string& buffer,
+               DType& dtype) {
   const auto* cast = std::get_if<kir::Cast>(&expr->node);
   const kir::ExprRef& inner = cast == nullptr ? expr : cast->value;
   const auto* load = std::get_if<kir::Load>(&inner->node);
-  if (expr->dtype != DType::kF32 || load == nullptr || load->otherwise != nullptr || load->index.size() != 2) return false;
+  if (expr->dtype != DType::kF32 || load == nullptr || load->otherwise != nullptr || load->index.size() != 2)
+    return false;
   if (!IsName(load->index[0], row) || !IsName(load->index[1], k)) return false;
   buffer = load->buffer;
   dtype = inner->dtype;
@@ -70,7 +72,8 @@ bool Recognise(const kir::Kernel& kernel, Product& product) {
   if (product.store == nullptr) return false;
   int others = 0;
   FindSum(product.store->value, product.sum, others);
-  if (product.sum == nullptr || others > 0 || product.sum->op != kir::ReduceOp::kSum || !IsZero(product.sum->low)) return false;
+  if (product.sum == nullptr || others > 0 || product.sum->op != kir::ReduceOp::kSum || !IsZero(product.sum->low))
+    return false;
   product.depth = product.sum->high;
   const auto* mul = std::get_if<kir::Apply>(&product.sum->body->node);
   if (mul == nullptr || mul->op != kir::Op::kMul) return false;
@@ -85,7 +88,8 @@ kir::Kernel Scheduled(kir::Kernel kernel, const Product& product, const BlockFac
     const auto* extent = std::get_if<kir::Const>(&dim.high->node);
     return extent != nullptr && extent->integer >= facts.large_product;
   };
-  const int64_t side = product.dtype != DType::kF32 && large(product.i) && large(product.j) ? 2 * SquareProduct::kRows : SquareProduct::kRows;
+  const int64_t side = product.dtype != DType::kF32 && large(product.i) && large(product.j) ? 2 * SquareProduct::kRows
+                                                                                            : SquareProduct::kRows;
   const SquareProduct square(product.dtype, side, side, 1, facts);
   auto part = [](const std::string& buffer, const char* start) {
     return [buffer, start](int64_t rows, const kir::ExprRef& k, int64_t depth) {
@@ -102,12 +106,14 @@ kir::Kernel Scheduled(kir::Kernel kernel, const Product& product, const BlockFac
     kir::Block body = {kb::Let(product.i.index, kb::Ref("bm") + row + kb::Ref("ti")),
                        kb::Let(product.j.index, kb::Ref("bn") + column + kb::Ref("tj")),
                        kb::Store(product.store->buffer, product.store->index, value)};
-    return {kb::WithOrigin(kb::Map({"ti", "tj"}, {"acc"}, {live(product.i.high, "bm", row, rows), live(product.j.high, "bn", column, columns)},
-                                   std::move(body)),
-                           product.origin)};
+    return {kb::WithOrigin(
+        kb::Map({"ti", "tj"}, {"acc"},
+                {live(product.i.high, "bm", row, rows), live(product.j.high, "bn", column, columns)}, std::move(body)),
+        product.origin)};
   };
   kir::Block body = square.Allocs();
-  body.push_back(square.Threads({"acc"}, part(product.a, "bm"), {part(product.b, "bn")}, product.depth, product.origin, finish));
+  body.push_back(
+      square.Threads({"acc"}, part(product.a, "bm"), {part(product.b, "bn")}, product.depth, product.origin, finish));
   kernel.grid = {{"bm", kb::Int(0), product.i.high, side}, {"bn", kb::Int(0), product.j.high, side}};
   kernel.body = std::move(body);
   kernel.sequential = false;

@@ -40,7 +40,9 @@ kir::ReduceOp ReduceOpOf(const std::string& name) {
 bool IsHalf(DType dtype) { return dtype == DType::kF16 || dtype == DType::kBF16; }
 
 // Halves are summed in f32 and stored as halves again.
-kir::ExprRef Widened(const kir::ExprRef& value) { return IsHalf(value->dtype) ? kb::CastTo(DType::kF32, value) : value; }
+kir::ExprRef Widened(const kir::ExprRef& value) {
+  return IsHalf(value->dtype) ? kb::CastTo(DType::kF32, value) : value;
+}
 
 // The quotient of a mean, in the dtype of the sum.
 kir::ExprRef Finished(const ir::Node& node, kir::ExprRef value, const Extent& count) {
@@ -58,7 +60,8 @@ bool IsCostly(const kir::ExprRef& expr) {
     bool operator()(const kir::Load&) const { return false; }
     bool operator()(const kir::Decode&) const { return true; }
     bool operator()(const kir::Apply& node) const {
-      return kir::Row(node.op).math || node.op == kir::Op::kDiv || std::any_of(node.args.begin(), node.args.end(), IsCostly);
+      return kir::Row(node.op).math || node.op == kir::Op::kDiv ||
+             std::any_of(node.args.begin(), node.args.end(), IsCostly);
     }
     bool operator()(const kir::Cast& node) const { return IsCostly(node.value); }
     bool operator()(const kir::Bits& node) const { return IsCostly(node.value); }
@@ -77,7 +80,8 @@ class RowProgram {
   StatusOr<LoweredRegion> Lower() {
     if (!FindRows()) return absl::UnimplementedError("the reductions of a region do not share rows");
     const int64_t inner = std::min<int64_t>(UpperBound(length_, view_.ranges), kChunkElements);
-    EmitGrid(view_, writer_.kernel, outer_, inner, [&](const kir::Index& index, kir::Block& block) { EmitRow(index, block); });
+    EmitGrid(view_, writer_.kernel, outer_, inner,
+             [&](const kir::Index& index, kir::Block& block) { EmitRow(index, block); });
     LoweredRegion lowered;
     QUERN_ASSIGN(KernelUse use, writer_.Finish());
     lowered.kernels.push_back(std::move(use));
@@ -114,11 +118,13 @@ class RowProgram {
   bool IsScalar(Value value) const {
     const std::vector<Extent>& dims = view_.body.type(value).dims;
     if (dims == outer_ && length_ != Extent(1)) return true;
-    return static_cast<int>(dims.size()) == rank_ && std::equal(outer_.begin(), outer_.end(), dims.begin()) && dims.back() == Extent(1);
+    return static_cast<int>(dims.size()) == rank_ && std::equal(outer_.begin(), outer_.end(), dims.begin()) &&
+           dims.back() == Extent(1);
   }
   bool IsRow(Value value) const {
     const std::vector<Extent>& dims = view_.body.type(value).dims;
-    return static_cast<int>(dims.size()) == rank_ && std::equal(outer_.begin(), outer_.end(), dims.begin()) && dims.back() == length_;
+    return static_cast<int>(dims.size()) == rank_ && std::equal(outer_.begin(), outer_.end(), dims.begin()) &&
+           dims.back() == length_;
   }
 
   kir::Index At(const kir::Index& row, const kir::ExprRef& c, Value value) const {
@@ -165,9 +171,12 @@ class RowProgram {
       if (outputs.contains(at)) passes.insert(-1);
       for (const auto& [user, operand] : users[at]) {
         const Family family = view_.body.node(user).op->family;
-        if (family == Family::kReduce) passes.insert(user);
-        else if (family == Family::kQuantize) passes.insert(-1);
-        else if (seen.insert(user).second) open.push_back(user);
+        if (family == Family::kReduce)
+          passes.insert(user);
+        else if (family == Family::kQuantize)
+          passes.insert(-1);
+        else if (seen.insert(user).second)
+          open.push_back(user);
       }
     }
     return static_cast<int>(passes.size());
@@ -194,7 +203,8 @@ class RowProgram {
     if (IsFloat(body->dtype)) body = kb::Contract(body);
     const kir::ExprRef sum = kb::ReduceVec(op, kAccumulators, c, kb::Int(0), kb::FromExtent(length_), body);
     const std::string name = absl::StrCat("r", n);
-    block.push_back(kb::WithOrigin(kb::Let(name, Finished(node, IsFloat(sum->dtype) ? kb::Contract(sum) : sum, length_)), writer_.Origin(n)));
+    block.push_back(kb::WithOrigin(
+        kb::Let(name, Finished(node, IsFloat(sum->dtype) ? kb::Contract(sum) : sum, length_)), writer_.Origin(n)));
     ProvideName({n, 0}, name, node.results[0].dtype);
   }
 
@@ -207,8 +217,10 @@ class RowProgram {
     const kir::ExprRef element = expr_.Element(value, At(row, kb::Ref(c), value));
     body.push_back(kb::Store(name, {kb::Ref(c)}, element));
     expr_.ShareIn(nullptr);
-    block.push_back(kb::WithOrigin(kb::Vec(c, kb::Int(0), kb::FromExtent(length_), std::move(body)), writer_.Origin(value.node)));
-    expr_.Provide(value, [name, dtype](const kir::Index& at, const kir::ExprRef&) { return kb::At(name, dtype, {at.back()}); });
+    block.push_back(
+        kb::WithOrigin(kb::Vec(c, kb::Int(0), kb::FromExtent(length_), std::move(body)), writer_.Origin(value.node)));
+    expr_.Provide(
+        value, [name, dtype](const kir::Index& at, const kir::ExprRef&) { return kb::At(name, dtype, {at.back()}); });
   }
 
   void EmitResults(const kir::Index& row, kir::Block& block) {
@@ -225,7 +237,9 @@ class RowProgram {
         const std::string name = absl::StrCat("q", x.node);
         if (kept.insert(x).second) {
           block.push_back(kb::Alloc(name, {DType::kF32, {Extent(1), length_}, kir::Layout::kRow}));
-          body.push_back(kb::WithOrigin(kb::Store(name, {kb::Int(0), kb::Ref("c")}, expr_.Element(x, At(row, kb::Ref("c"), x))), writer_.Origin(x.node)));
+          body.push_back(
+              kb::WithOrigin(kb::Store(name, {kb::Int(0), kb::Ref("c")}, expr_.Element(x, At(row, kb::Ref("c"), x))),
+                             writer_.Origin(x.node)));
         }
         std::vector<kir::SliceDim> place;
         for (const kir::ExprRef& index : row) place.push_back(kb::Range(index, kb::Int(1)));
@@ -234,10 +248,14 @@ class RowProgram {
         place.push_back(kb::All());
         kir::Slice source = kb::Whole(name, 2);
         if (row.empty()) source.dims = {kb::Point(kb::Int(0)), kb::All()};
-        packs.push_back(kb::WithOrigin(kb::Pack(kb::SliceOf(writer_.Result(static_cast<int>(o)), std::move(place)), std::move(source)), writer_.Origin(output.node)));
+        packs.push_back(kb::WithOrigin(
+            kb::Pack(kb::SliceOf(writer_.Result(static_cast<int>(o)), std::move(place)), std::move(source)),
+            writer_.Origin(output.node)));
       } else if (IsRow(output)) {
         const kir::ExprRef element = expr_.Element(output, At(row, kb::Ref("c"), output));
-        body.push_back(kb::WithOrigin(kb::Store(writer_.Result(static_cast<int>(o)), At(row, kb::Ref("c"), output), element), writer_.Origin(output.node)));
+        body.push_back(
+            kb::WithOrigin(kb::Store(writer_.Result(static_cast<int>(o)), At(row, kb::Ref("c"), output), element),
+                           writer_.Origin(output.node)));
       }
     }
     expr_.ShareIn(nullptr);

@@ -12,7 +12,8 @@ struct FamilyRow {
   StatusOr<LoweredRegion> (*lower)(const RegionView&);
 };
 constexpr FamilyRow kFamilies[] = {
-    {"attention", LowerAttention}, {"map", LowerMap}, {"matmul", LowerMatmul}, {"reduce", LowerReduce}, {"update", LowerUpdate},
+    {"attention", LowerAttention}, {"map", LowerMap},       {"matmul", LowerMatmul},
+    {"reduce", LowerReduce},       {"update", LowerUpdate},
 };
 
 }  // namespace

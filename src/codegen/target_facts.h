@@ -8,22 +8,23 @@ namespace quern::codegen {
 
 // Of a target with blocks of threads.
 struct BlockFacts {
-  int threads = 256;                 // of a block that strides over rows or elements; a multiple of 32
-  int elements = 4;                  // that each of them takes of a chunk of a flat map
+  int threads = 256;  // of a block that strides over rows or elements; a multiple of 32
+  int elements = 4;   // that each of them takes of a chunk of a flat map
   int64_t shared_bytes = 48 << 10;
-  bool half_products = true;         // a warp multiplies matrices of f16 and bf16
-  bool group_products = false;       // four warps multiply them together, from shared memory
-  int stages = 3;                    // shared-memory buffers that copies fill ahead
-  // Products of halves with this many rows and columns are made in squares of 128 instead of 64: the larger ones read every
-  // operand half as often, the smaller ones keep more blocks busy.
+  bool half_products = true;    // a warp multiplies matrices of f16 and bf16
+  bool group_products = false;  // four warps multiply them together, from shared memory
+  int stages = 3;               // shared-memory buffers that copies fill ahead
+  // Products of halves with this many rows and columns are made in squares of 128 instead of 64: the larger ones read
+  // every operand half as often, the smaller ones keep more blocks busy.
   int64_t large_product = 1024;
 };
 
 struct TargetFacts {
-  int gemm_rows = 12;        // rows of a block of mma_f32
-  int integer_rows = 24;     // rows of a block of the integer mma ops
+  int gemm_rows = 12;     // rows of a block of mma_f32
+  int integer_rows = 24;  // rows of a block of the integer mma ops
   int64_t prefetch_ahead = 8192;
-  // Set: every kernel of a region is scheduled for blocks of threads (block_schedule.h), and the three above do not matter.
+  // Set: every kernel of a region is scheduled for blocks of threads (block_schedule.h), and the three above do not
+  // matter.
   std::optional<BlockFacts> blocks;
 };
 

@@ -1,5 +1,5 @@
-// The update family: a part of a tensor overwritten. A donated operand is written in place; any other is copied first, by a
-// kernel of its own.
+// The update family: a part of a tensor overwritten. A donated operand is written in place; any other is copied first,
+// by a kernel of its own.
 
 #include "codegen/loops.h"
 
@@ -10,8 +10,8 @@ namespace kb = kir::build;
 using namespace kir::build::operators;
 
 // Loops over `dims`, the last one as a vector loop, storing element(at) to buffer[place(at)].
-void EmitStores(const RegionView& view, KernelWriter& writer, FusedExpr& expr, ir::Value value, const std::string& buffer,
-                int64_t axis, const kir::ExprRef& start) {
+void EmitStores(const RegionView& view, KernelWriter& writer, FusedExpr& expr, ir::Value value,
+                const std::string& buffer, int64_t axis, const kir::ExprRef& start) {
   const std::vector<Extent>& dims = view.body.type(value).dims;
   const std::vector<Extent> outer(dims.begin(), dims.end() - 1);
   const int64_t inner = std::min<int64_t>(UpperBound(dims.back(), view.ranges), kChunkElements);

@@ -26,7 +26,8 @@ StatusOr<std::shared_ptr<ObjectStore>> Open(Options options) {
   // An unusable default folder is an error here, where nothing else was asked for.
   if (const auto folder = cache::ChooseFolder(options.cache); folder && options.cache.empty()) options.cache = *folder;
   QUERN_ASSIGN(std::shared_ptr<ObjectStore> store, compiler::StoreOf(options));
-  if (store == nullptr) return absl::FailedPreconditionError("there is no cache: it is off (QUERN_CACHE), or there is no home folder");
+  if (store == nullptr)
+    return absl::FailedPreconditionError("there is no cache: it is off (QUERN_CACHE), or there is no home folder");
   return store;
 }
 
@@ -39,7 +40,8 @@ std::string When(int64_t seconds) {
   const std::time_t time = seconds;
   std::tm parts{};
   char text[20];
-  return localtime_r(&time, &parts) != nullptr && std::strftime(text, sizeof(text), "%Y-%m-%d %H:%M", &parts) > 0 ? text : "?";
+  return localtime_r(&time, &parts) != nullptr && std::strftime(text, sizeof(text), "%Y-%m-%d %H:%M", &parts) > 0 ? text
+                                                                                                                  : "?";
 }
 
 std::string Count(int64_t count, const char* noun) { return absl::StrCat(count, " ", noun, count == 1 ? "" : "s"); }
@@ -57,9 +59,12 @@ StatusOr<std::string> List(const Options& options) {
       continue;
     }
     const cache::Entry& entry = *file.entry;
-    absl::StrAppendFormat(&text, "%-10s %s  %s\n", entry.key.level, entry.key.symbol, entry.origins.empty() ? "" : entry.origins.back());
+    absl::StrAppendFormat(&text, "%-10s %s  %s\n", entry.key.level, entry.key.symbol,
+                          entry.origins.empty() ? "" : entry.origins.back());
   }
-  absl::StrAppendFormat(&text, "%s, %s of at most %s in %s\n", absl::StrCat(files.size(), files.size() == 1 ? " entry" : " entries"), Size(bytes), Size(store->limit()), store->folder());
+  absl::StrAppendFormat(&text, "%s, %s of at most %s in %s\n",
+                        absl::StrCat(files.size(), files.size() == 1 ? " entry" : " entries"), Size(bytes),
+                        Size(store->limit()), store->folder());
   return text;
 }
 
@@ -85,14 +90,16 @@ std::string FirstDifference(const std::string& here, const std::string& there) {
     const std::string left = i < a.size() ? a[i] : "", right = i < b.size() ? b[i] : "";
     if (left == right) continue;
     const auto line = [&](const std::string& text) { return std::string(absl::StripAsciiWhitespace(text)); };
-    return a.size() > 1 ? absl::StrFormat("line %u, here \"%s\", there \"%s\"", i + 1, line(left), line(right)) : absl::StrFormat("here \"%s\", there \"%s\"", left, right);
+    return a.size() > 1 ? absl::StrFormat("line %u, here \"%s\", there \"%s\"", i + 1, line(left), line(right))
+                        : absl::StrFormat("here \"%s\", there \"%s\"", left, right);
   }
   return "";
 }
 
 std::string WhyNot(const CompileKey& key, const std::vector<StoredFile>& files) {
   for (const StoredFile& file : files) {
-    if (!file.entry.ok() && file.name.starts_with(HashOf(key).ToHex())) return absl::StrCat("its file is damaged: ", std::string(file.entry.status().message()));
+    if (!file.entry.ok() && file.name.starts_with(HashOf(key).ToHex()))
+      return absl::StrCat("its file is damaged: ", std::string(file.entry.status().message()));
   }
   const cache::Entry* nearest = Nearest(key, files);
   if (nearest == nullptr) return "nothing like it is stored";
@@ -132,7 +139,8 @@ StatusOr<std::string> Explain(const std::string& path, const Options& options) {
       known[kernel] = hit;
       ++all;
       hits += hit;
-      absl::StrAppend(&text, hit ? "  hit   " : "  miss  ", symbols[k], hit ? "" : absl::StrCat(": ", WhyNot(key, files)), "\n");
+      absl::StrAppend(&text, hit ? "  hit   " : "  miss  ", symbols[k],
+                      hit ? "" : absl::StrCat(": ", WhyNot(key, files)), "\n");
     }
   }
   absl::StrAppendFormat(&text, "%d of %s found in %s\n", hits, Count(all, "kernel"), store->folder());
@@ -147,7 +155,8 @@ class Engines {
     for (const bool specialise : {false, true}) {
       auto [at, added] = engines_.try_emplace({key.level, specialise});
       if (added) {
-        StatusOr<std::shared_ptr<jit::Engine>> engine = jit::Engine::Create({.cpu = key.level, .emit = {.specialise = specialise}});
+        StatusOr<std::shared_ptr<jit::Engine>> engine =
+            jit::Engine::Create({.cpu = key.level, .emit = {.specialise = specialise}});
         if (engine.ok()) at->second = *std::move(engine);
       }
       if (at->second != nullptr && at->second->KeyOf(kernel, key.symbol) == key) return at->second.get();
@@ -175,13 +184,16 @@ StatusOr<std::string> Verify(const Options& options) {
     }
     QUERN_RETURN_IF_ERROR(kir::Verify(*kernel));
     QUERN_ASSIGN(const jit::Module module, engine->Compile({&*kernel, 1}, {&key.symbol, 1}));
-    if (module.object(0) == file.entry->object) ++equal;
-    else absl::StrAppend(&different, different.empty() ? "" : ", ", key.symbol, " (", file.name, ")");
+    if (module.object(0) == file.entry->object)
+      ++equal;
+    else
+      absl::StrAppend(&different, different.empty() ? "" : ", ", key.symbol, " (", file.name, ")");
   }
   const ObjectStore::Removed damaged = store->RemoveIf([](const StoredFile& file) { return !file.entry.ok(); });
   if (!different.empty()) return absl::DataLossError(absl::StrCat("compiling again gives other bytes for ", different));
-  return absl::StrFormat("%s compiled again, byte for byte the same; %d of other builds or levels not tried; %s damaged, removed\n", Count(equal, "kernel"), foreign,
-                         Count(damaged.files, "file"));
+  return absl::StrFormat(
+      "%s compiled again, byte for byte the same; %d of other builds or levels not tried; %s damaged, removed\n",
+      Count(equal, "kernel"), foreign, Count(damaged.files, "file"));
 }
 
 StatusOr<std::string> Collect(Options options, int64_t bytes) {
@@ -195,8 +207,8 @@ StatusOr<std::string> Collect(Options options, int64_t bytes) {
   });
   QUERN_ASSIGN(const std::unique_ptr<ObjectStore> limited, ObjectStore::Open(store->folder(), bytes));
   const ObjectStore::Removed old = limited->Collect();
-  return absl::StrFormat("removed %s of other builds or damaged (%s) and %s used least recently (%s)\n", Count(foreign.files, "file"), Size(foreign.bytes),
-                         Count(old.files, "file"), Size(old.bytes));
+  return absl::StrFormat("removed %s of other builds or damaged (%s) and %s used least recently (%s)\n",
+                         Count(foreign.files, "file"), Size(foreign.bytes), Count(old.files, "file"), Size(old.bytes));
 }
 
 StatusOr<std::string> Clear(const Options& options) {
@@ -208,9 +220,13 @@ StatusOr<std::string> Clear(const Options& options) {
 }  // namespace
 
 Result<std::string> ListCache(const Options& options) { return compiler::ToResult(List(options)); }
-Result<std::string> ExplainCache(const std::string& model, const Options& options) { return compiler::ToResult(Explain(model, options)); }
+Result<std::string> ExplainCache(const std::string& model, const Options& options) {
+  return compiler::ToResult(Explain(model, options));
+}
 Result<std::string> VerifyCache(const Options& options) { return compiler::ToResult(Verify(options)); }
-Result<std::string> CollectCache(const Options& options, int64_t bytes) { return compiler::ToResult(Collect(options, bytes)); }
+Result<std::string> CollectCache(const Options& options, int64_t bytes) {
+  return compiler::ToResult(Collect(options, bytes));
+}
 Result<std::string> ClearCache(const Options& options) { return compiler::ToResult(Clear(options)); }
 
 }  // namespace quern

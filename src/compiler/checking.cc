@@ -19,16 +19,19 @@
 namespace quern {
 namespace compiler {
 
-StatusOr<std::shared_ptr<check::Checker>> AttachChecker(const Options& options, const PipelineOptions& pipeline, ExecutableOptions& executable) {
+StatusOr<std::shared_ptr<check::Checker>> AttachChecker(const Options& options, const PipelineOptions& pipeline,
+                                                        ExecutableOptions& executable) {
   if (options.check.empty()) return std::shared_ptr<check::Checker>();
   if (options.check != "nan" && options.check != "ref") {
-    return absl::InvalidArgumentError(absl::StrFormat("there is no check \"%s\"; there are nan and ref", options.check));
+    return absl::InvalidArgumentError(
+        absl::StrFormat("there is no check \"%s\"; there are nan and ref", options.check));
   }
   QUERN_ASSIGN(const cpu::Target* target, cpu::ResolveTarget(options.cpu));
   check::CheckerOptions checker;
   checker.kind = options.check == "ref" ? check::Kind::kRef : check::Kind::kNan;
   checker.folder = options.check_folder;
-  checker.settings = {target->name, executable.pool->threads(), false, pipeline.fuse, options.exact, options.specialise};
+  checker.settings = {target->name,  executable.pool->threads(), false, pipeline.fuse,
+                      options.exact, options.specialise};
   checker.facts = pipeline.facts;
   checker.cache = executable.cache;
   auto made = std::make_shared<check::Checker>(std::move(checker));
@@ -36,19 +39,20 @@ StatusOr<std::shared_ptr<check::Checker>> AttachChecker(const Options& options, 
   return made;
 }
 
-Variant PlannedVariantOf(const ir::Graph* graph, const SymbolRanges& guard, const PipelineOptions& pipeline, std::shared_ptr<check::Checker> checker,
-                         int index) {
+Variant PlannedVariantOf(const ir::Graph* graph, const SymbolRanges& guard, const PipelineOptions& pipeline,
+                         std::shared_ptr<check::Checker> checker, int index) {
   return {guard, [graph, guard, pipeline, checker = std::move(checker), index]() -> StatusOr<lir::Plan> {
-    QUERN_ASSIGN(PlannedVariant planned, PlanVariant(*graph, guard, pipeline));
-    if (checker != nullptr) checker->SetGraph(index, std::move(planned.graph));
-    return std::move(planned.plan);
-  }};
+            QUERN_ASSIGN(PlannedVariant planned, PlanVariant(*graph, guard, pipeline));
+            if (checker != nullptr) checker->SetGraph(index, std::move(planned.graph));
+            return std::move(planned.plan);
+          }};
 }
 
 namespace {
 
 bool HasRegions(const ir::Graph& graph) {
-  return std::any_of(graph.nodes().begin(), graph.nodes().end(), [](const ir::Node& node) { return node.body != nullptr; });
+  return std::any_of(graph.nodes().begin(), graph.nodes().end(),
+                     [](const ir::Node& node) { return node.body != nullptr; });
 }
 
 StatusOr<check::Planned> Plan(const check::Reproduction& reproduction, const PipelineOptions& pipeline) {
@@ -56,7 +60,8 @@ StatusOr<check::Planned> Plan(const check::Reproduction& reproduction, const Pip
   if (HasRegions(reproduction.graph)) {
     planned.fused = reproduction.graph;
   } else if (!reproduction.settings.passes) {
-    QUERN_ASSIGN(planned.fused, opt::FuseRegions(reproduction.graph, {.computed_weights = true, .fuse = pipeline.fuse}));
+    QUERN_ASSIGN(planned.fused,
+                 opt::FuseRegions(reproduction.graph, {.computed_weights = true, .fuse = pipeline.fuse}));
   } else {
     if (!pipeline.exact) {
       QUERN_ASSIGN(const ir::Graph expanded, opt::ExpandComposites(reproduction.graph));
@@ -92,11 +97,13 @@ StatusOr<Replayed> ReplayFile(const std::string& path, const ReplayOptions& repl
   QUERN_ASSIGN(PipelineOptions pipeline, PipelineOptionsOf(options));
   pipeline.fuse = settings.fuse;
   QUERN_ASSIGN(const check::Planned planned, Plan(reproduction, pipeline));
-  QUERN_ASSIGN(const std::optional<check::Finding> finding, check::Replay(reproduction, planned, *std::move(executable)));
+  QUERN_ASSIGN(const std::optional<check::Finding> finding,
+               check::Replay(reproduction, planned, *std::move(executable)));
   if (finding) return Replayed{false, absl::StrCat(finding->ToString(), note)};
   const size_t outputs = reproduction.graph.outputs.size();
-  return Replayed{true, absl::StrCat("ok: ", outputs, outputs == 1 ? " output" : " outputs", " of ", planned.plan.launches.size() + planned.plan.once.size(),
-                                     " kernels", reproduction.kind == check::Kind::kRef ? "" : ", no NaN or inf was made", note)};
+  return Replayed{true, absl::StrCat("ok: ", outputs, outputs == 1 ? " output" : " outputs", " of ",
+                                     planned.plan.launches.size() + planned.plan.once.size(), " kernels",
+                                     reproduction.kind == check::Kind::kRef ? "" : ", no NaN or inf was made", note)};
 }
 
 // A folder that goes with what is in it.
@@ -120,7 +127,8 @@ class TemporaryFolder {
 
 StatusOr<std::string> ReduceFile(const std::string& path, const ReduceOptions& options) {
   QUERN_ASSIGN(check::Reproduction start, check::Read(path));
-  if (options.command.find("{}") == std::string::npos) return absl::InvalidArgumentError("the command has no {} for the file");
+  if (options.command.find("{}") == std::string::npos)
+    return absl::InvalidArgumentError("the command has no {} for the file");
   const TemporaryFolder folder;
   if (folder.path().empty()) return absl::UnavailableError("cannot make a temporary folder");
   const std::string candidate = absl::StrCat(folder.path(), "/candidate.qir");
@@ -135,13 +143,15 @@ StatusOr<std::string> ReduceFile(const std::string& path, const ReduceOptions& o
   };
   const check::Outcome whole = outcome(start);
   QUERN_RETURN_IF_ERROR(broken);
-  if (whole == check::Outcome{}) return absl::InvalidArgumentError(absl::StrFormat("%s does not fail: there is nothing to reduce", path));
+  if (whole == check::Outcome{})
+    return absl::InvalidArgumentError(absl::StrFormat("%s does not fail: there is nothing to reduce", path));
   const auto log = [&](const std::string& line) {
     if (options.log) options.log(line);
   };
   log(absl::StrCat("the whole: ", check::Text(whole, options.seconds)));
   const check::Reproduction reduced =
-      check::Reduce(std::move(start), [&](const check::Reproduction& smaller) { return outcome(smaller) == whole; }, {options.attempts, log});
+      check::Reduce(std::move(start), [&](const check::Reproduction& smaller) { return outcome(smaller) == whole; },
+                    {options.attempts, log});
   QUERN_RETURN_IF_ERROR(broken);
   std::filesystem::path output = options.output;
   if (options.output.empty()) {
@@ -155,7 +165,9 @@ StatusOr<std::string> ReduceFile(const std::string& path, const ReduceOptions& o
 }  // namespace
 }  // namespace compiler
 
-Result<Replayed> Replay(const std::string& path, const ReplayOptions& options) { return compiler::ToResult(compiler::ReplayFile(path, options), path); }
+Result<Replayed> Replay(const std::string& path, const ReplayOptions& options) {
+  return compiler::ToResult(compiler::ReplayFile(path, options), path);
+}
 
 Result<std::string> Reduce(const std::string& path, const ReduceOptions& options) {
   return compiler::ToResult(compiler::ReduceFile(path, options), path);

@@ -37,11 +37,13 @@ Status CheckName(const std::string& name) {
 StatusOr<std::vector<const cpu::Target*>> TargetsOf(const Options& options, const CompileOptions& compile) {
   const StatusOr<const cpu::Platform*> resolved = cpu::ResolvePlatform(compile.target);
   if (!resolved.ok()) {
-    return absl::InvalidArgumentError(absl::StrCat(resolved.status().message(), "; of devices: ", compiler::DeviceTargetNames()));
+    return absl::InvalidArgumentError(
+        absl::StrCat(resolved.status().message(), "; of devices: ", compiler::DeviceTargetNames()));
   }
   const cpu::Platform* const platform = *resolved;
   QUERN_ASSIGN(const cpu::Platform* host, cpu::ResolvePlatform(""));
-  if (compile.cpus.empty() && options.cpu == "native" && platform != host) return std::vector{cpu::LeastTarget(*platform)};
+  if (compile.cpus.empty() && options.cpu == "native" && platform != host)
+    return std::vector{cpu::LeastTarget(*platform)};
   std::set<const cpu::Target*> targets;
   for (const std::string& name : compile.cpus.empty() ? std::vector{options.cpu} : compile.cpus) {
     QUERN_ASSIGN(const cpu::Target* target, cpu::ResolveTarget(name, *platform));
@@ -50,7 +52,8 @@ StatusOr<std::vector<const cpu::Target*>> TargetsOf(const Options& options, cons
   return std::vector<const cpu::Target*>(targets.begin(), targets.end());
 }
 
-StatusOr<aot::Level> PlanLevel(const compiler::OpenedModel& model, Options options, const cpu::Target* target, Signature& signature) {
+StatusOr<aot::Level> PlanLevel(const compiler::OpenedModel& model, Options options, const cpu::Target* target,
+                               Signature& signature) {
   options.cpu = target->name;
   QUERN_ASSIGN(const compiler::PipelineOptions pipeline, compiler::PipelineOptionsOf(options));
   QUERN_ASSIGN(const ir::Graph graph, compiler::PrepareGraph(model.spec.module, pipeline));
@@ -68,16 +71,21 @@ struct NamedForm {
   aot::Form form;
   const char* suffix;
 };
-constexpr NamedForm kForms[] = {{"obj", aot::Form::kObject, ".o"}, {"asm", aot::Form::kAssembly, ".s"}, {"llvm", aot::Form::kLlvm, ".ll"},
-                                {"bc", aot::Form::kBitcode, ".bc"}, {"kir", aot::Form::kKir, ".kir"}};
+constexpr NamedForm kForms[] = {{"obj", aot::Form::kObject, ".o"},
+                                {"asm", aot::Form::kAssembly, ".s"},
+                                {"llvm", aot::Form::kLlvm, ".ll"},
+                                {"bc", aot::Form::kBitcode, ".bc"},
+                                {"kir", aot::Form::kKir, ".kir"}};
 
 StatusOr<CompiledFiles> CompileFiles(const std::string& path, const Options& options, const CompileOptions& compile) {
   const std::string name = compile.name.empty() ? NameOf(path) : compile.name;
   QUERN_RETURN_IF_ERROR(CheckName(name));
   if (compiler::IsDeviceTarget(compile.target)) return compiler::CompileDeviceFiles(path, name, options, compile);
-  const auto* form = std::find_if(std::begin(kForms), std::end(kForms), [&](const NamedForm& f) { return f.name == compile.emit; });
+  const auto* form =
+      std::find_if(std::begin(kForms), std::end(kForms), [&](const NamedForm& f) { return f.name == compile.emit; });
   if (form == std::end(kForms)) {
-    return absl::InvalidArgumentError(absl::StrFormat("cannot emit \"%s\"; there are obj, asm, llvm, bc and kir", compile.emit));
+    return absl::InvalidArgumentError(
+        absl::StrFormat("cannot emit \"%s\"; there are obj, asm, llvm, bc and kir", compile.emit));
   }
   QUERN_ASSIGN(const std::vector<const cpu::Target*> targets, TargetsOf(options, compile));
   QUERN_ASSIGN(const compiler::OpenedModel opened, compiler::OpenModel(path, options));
@@ -91,7 +99,8 @@ StatusOr<CompiledFiles> CompileFiles(const std::string& path, const Options& opt
     model.levels.push_back(std::move(level));
   }
 
-  QUERN_ASSIGN(const aot::Artefacts artefacts, aot::Compile(model, {form->form, compile.kernel, compile.embed_weights}));
+  QUERN_ASSIGN(const aot::Artefacts artefacts,
+               aot::Compile(model, {form->form, compile.kernel, compile.embed_weights}));
   QUERN_RETURN_IF_ERROR(compiler::MakeFolder(compile.folder));
   const std::string stem = (fs::path(compile.folder) / (compile.kernel.empty() ? name : compile.kernel)).string();
   CompiledFiles files;

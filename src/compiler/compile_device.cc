@@ -14,10 +14,13 @@ namespace {
 
 Status CheckOptions(const CompileOptions& compile) {
   const char* const what = compile.target.c_str();
-  if (compile.cpus.size() > 1) return absl::InvalidArgumentError(absl::StrFormat("a text for %s is for one cpu, not for %u", what, compile.cpus.size()));
+  if (compile.cpus.size() > 1)
+    return absl::InvalidArgumentError(
+        absl::StrFormat("a text for %s is for one cpu, not for %u", what, compile.cpus.size()));
   if (compile.embed_weights) return absl::InvalidArgumentError(absl::StrFormat("a text for %s holds no weights", what));
   if (compile.emit != "obj" && compile.emit != "kir") {
-    return absl::InvalidArgumentError(absl::StrFormat("cannot emit \"%s\" for %s; there are obj (the text and its manifest) and kir", compile.emit, what));
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "cannot emit \"%s\" for %s; there are obj (the text and its manifest) and kir", compile.emit, what));
   }
   return absl::OkStatus();
 }
@@ -33,11 +36,14 @@ std::string KirText(const device::LoadableProgram& program) {
 // The program with one kernel alone and no variant: a text to look at.
 Status KeepKernel(device::LoadableProgram& program, const std::string& symbol) {
   const std::vector<device::ModuleSource::Entry>& entries = program.source.entries;
-  const auto found = std::find_if(entries.begin(), entries.end(), [&](const auto& entry) { return entry.symbol == symbol; });
+  const auto found =
+      std::find_if(entries.begin(), entries.end(), [&](const auto& entry) { return entry.symbol == symbol; });
   if (found == entries.end()) {
     std::string known;
-    for (const device::ModuleSource::Entry& entry : entries) absl::StrAppend(&known, known.empty() ? "" : ", ", entry.symbol);
-    return absl::NotFoundError(absl::StrFormat("%s has no kernel %s; it has %s", program.program.signature.name, symbol, known));
+    for (const device::ModuleSource::Entry& entry : entries)
+      absl::StrAppend(&known, known.empty() ? "" : ", ", entry.symbol);
+    return absl::NotFoundError(
+        absl::StrFormat("%s has no kernel %s; it has %s", program.program.signature.name, symbol, known));
   }
   const size_t k = static_cast<size_t>(found - entries.begin());
   program.source.kernels = {program.source.kernels[k]};
@@ -47,10 +53,12 @@ Status KeepKernel(device::LoadableProgram& program, const std::string& symbol) {
 
 Status AddSources(device::Program& program, const std::vector<aot::Param>& params) {
   for (const Port& port : program.signature.params) {
-    const auto param = std::find_if(params.begin(), params.end(), [&](const aot::Param& p) { return p.name == port.name; });
+    const auto param =
+        std::find_if(params.begin(), params.end(), [&](const aot::Param& p) { return p.name == port.name; });
     if (param == params.end()) return absl::InternalError(absl::StrFormat("parameter %s has no data", port.name));
     device::ParamSource source{param->file_offset, nullptr};
-    if (source.file_offset < 0) source.data = std::make_shared<const std::vector<uint8_t>>(param->bytes.begin(), param->bytes.end());
+    if (source.file_offset < 0)
+      source.data = std::make_shared<const std::vector<uint8_t>>(param->bytes.begin(), param->bytes.end());
     program.sources.push_back(std::move(source));
   }
   return absl::OkStatus();
@@ -58,7 +66,8 @@ Status AddSources(device::Program& program, const std::vector<aot::Param>& param
 
 }  // namespace
 
-StatusOr<CompiledFiles> CompileDeviceFiles(const std::string& path, const std::string& name, const Options& given, const CompileOptions& compile) {
+StatusOr<CompiledFiles> CompileDeviceFiles(const std::string& path, const std::string& name, const Options& given,
+                                           const CompileOptions& compile) {
   QUERN_RETURN_IF_ERROR(CheckOptions(compile));
   Options options = given;
   if (!compile.cpus.empty()) options.cpu = compile.cpus[0];
@@ -70,7 +79,8 @@ StatusOr<CompiledFiles> CompileDeviceFiles(const std::string& path, const std::s
   QUERN_ASSIGN(device::LoadableProgram program, PlanProgram(graph, StepGuardsOf(graph), pipeline));
   program.program.signature.name = name;
   if (!compile.kernel.empty()) QUERN_RETURN_IF_ERROR(KeepKernel(program, compile.kernel));
-  const std::string stem = (std::filesystem::path(compile.folder) / (compile.kernel.empty() ? name : compile.kernel)).string();
+  const std::string stem =
+      (std::filesystem::path(compile.folder) / (compile.kernel.empty() ? name : compile.kernel)).string();
   CompiledFiles files;
   if (compile.emit == "kir") {
     files.body = stem + ".kir";
@@ -80,7 +90,8 @@ StatusOr<CompiledFiles> CompileDeviceFiles(const std::string& path, const std::s
   }
   files.body = absl::StrCat(stem, ".", target->extension);
   if (!compile.kernel.empty()) {
-    QUERN_ASSIGN(const codegen::DeviceModule module, target->emit(program.source.kernels, {{program.source.entries[0].symbol}}, *target));
+    QUERN_ASSIGN(const codegen::DeviceModule module,
+                 target->emit(program.source.kernels, {{program.source.entries[0].symbol}}, *target));
     QUERN_RETURN_IF_ERROR(MakeFolder(compile.folder));
     QUERN_RETURN_IF_ERROR(WriteFile(files.body, module.text));
     return files;
@@ -88,8 +99,9 @@ StatusOr<CompiledFiles> CompileDeviceFiles(const std::string& path, const std::s
   QUERN_RETURN_IF_ERROR(AddText(program, *target));
   QUERN_RETURN_IF_ERROR(AddSources(program.program, ParamsOf(opened.spec, *opened.file)));
   const aot::WeightFile weights = WeightsOf(path, *opened.file);
-  const device::ManifestFiles said{absl::StrCat(name, ".", target->extension), static_cast<int64_t>(weights.bytes.size()), weights.header_bytes,
-                                   absl::StrFormat("%016x", quern_header_hash(weights.bytes.data(), weights.header_bytes))};
+  const device::ManifestFiles said{
+      absl::StrCat(name, ".", target->extension), static_cast<int64_t>(weights.bytes.size()), weights.header_bytes,
+      absl::StrFormat("%016x", quern_header_hash(weights.bytes.data(), weights.header_bytes))};
   QUERN_RETURN_IF_ERROR(MakeFolder(compile.folder));
   files.manifest = files.body + ".json";  // beside those of other targets, and of the C library
   QUERN_RETURN_IF_ERROR(WriteFile(files.body, program.source.text));

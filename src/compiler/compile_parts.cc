@@ -36,7 +36,8 @@ Status WriteFile(const std::filesystem::path& path, const std::string& bytes) {
 Status MakeFolder(const std::string& folder) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
-  return error ? absl::UnavailableError(absl::StrFormat("cannot make the folder %s: %s", folder, error.message())) : absl::OkStatus();
+  return error ? absl::UnavailableError(absl::StrFormat("cannot make the folder %s: %s", folder, error.message()))
+               : absl::OkStatus();
 }
 
 }  // namespace quern::compiler

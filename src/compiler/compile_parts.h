@@ -22,6 +22,7 @@ Status WriteFile(const std::filesystem::path& path, const std::string& bytes);
 Status MakeFolder(const std::string& folder);
 
 // compile.cc for devices: `name` is the prefix of the files. Errors: those of CompileModel.
-StatusOr<CompiledFiles> CompileDeviceFiles(const std::string& path, const std::string& name, const Options& options, const CompileOptions& compile);
+StatusOr<CompiledFiles> CompileDeviceFiles(const std::string& path, const std::string& name, const Options& options,
+                                           const CompileOptions& compile);
 
 }  // namespace quern::compiler

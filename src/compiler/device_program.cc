@@ -4,7 +4,8 @@
 
 namespace quern::compiler {
 
-StatusOr<device::LoadableProgram> PlanProgram(const ir::Graph& graph, std::span<const SymbolRanges> guards, const PipelineOptions& pipeline) {
+StatusOr<device::LoadableProgram> PlanProgram(const ir::Graph& graph, std::span<const SymbolRanges> guards,
+                                              const PipelineOptions& pipeline) {
   std::vector<device::PlannedVariant> plans;
   for (const SymbolRanges& guard : guards) {
     QUERN_ASSIGN(PlannedVariant planned, PlanVariant(graph, guard, pipeline));

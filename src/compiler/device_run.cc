@@ -26,7 +26,8 @@ Status CheckOptions(const Options& options) {
       {options.specialise, "tiles are inlined"},
   };
   for (const auto& [given, what] : wanted) {
-    if (given) return absl::InvalidArgumentError(absl::StrFormat("%s on device cpu only, not on %s", what, options.device));
+    if (given)
+      return absl::InvalidArgumentError(absl::StrFormat("%s on device cpu only, not on %s", what, options.device));
   }
   return absl::OkStatus();
 }
@@ -36,7 +37,8 @@ constexpr std::string_view kCudaTarget = "nvptx64";
 // "sm_90" -> 90, "sm_90a" -> 90 and `exact`: it runs on nothing else.
 int CapabilityOf(std::string_view cpu, bool& exact) {
   int capability = 0;
-  const auto [stop, error] = std::from_chars(cpu.data() + std::min<size_t>(3, cpu.size()), cpu.data() + cpu.size(), capability);
+  const auto [stop, error] =
+      std::from_chars(cpu.data() + std::min<size_t>(3, cpu.size()), cpu.data() + cpu.size(), capability);
   exact = error == std::errc() && stop != cpu.data() + cpu.size();
   return error == std::errc() ? capability : 0;
 }
@@ -51,7 +53,8 @@ StatusOr<const codegen::DeviceTarget*> ChooseRow(const std::string& cpu, int cap
   };
   if (cpu != "native") {
     if (runs(*chosen)) return chosen;
-    return absl::InvalidArgumentError(absl::StrFormat("the device is of level sm_%d and does not run %s", capability, cpu));
+    return absl::InvalidArgumentError(
+        absl::StrFormat("the device is of level sm_%d and does not run %s", capability, cpu));
   }
   for (const codegen::DeviceTarget* row : DeviceTargets()) {
     bool exact = false, chosen_exact = false;
@@ -71,7 +74,9 @@ StatusOr<OpenedDevice> OpenDevice(const Options& options) {
   if (options.device == "emulated") {
     QUERN_RETURN_IF_ERROR(CheckOptions(options));
     opened.target = options.cpu == "native" ? DeviceTargets().front() : FindDeviceCpu(options.cpu);
-    if (opened.target == nullptr) return absl::InvalidArgumentError(absl::StrFormat("device emulated has no cpu \"%s\"; it takes those of %s", options.cpu, DeviceTargetNames()));
+    if (opened.target == nullptr)
+      return absl::InvalidArgumentError(
+          absl::StrFormat("device emulated has no cpu \"%s\"; it takes those of %s", options.cpu, DeviceTargetNames()));
     QUERN_ASSIGN(opened.threads, ThreadsOf(options));
     opened.device = device::emulated::MakeDevice(opened.threads);
   } else if (options.device == "cuda") {
@@ -86,14 +91,16 @@ StatusOr<OpenedDevice> OpenDevice(const Options& options) {
     QUERN_ASSIGN(opened.target, ResolveDeviceTarget("metal", options.cpu));
     opened.reads_text = true;
   } else {
-    return absl::InvalidArgumentError(absl::StrFormat("there is no device \"%s\"; there are cpu, cuda, emulated and metal", options.device));
+    return absl::InvalidArgumentError(
+        absl::StrFormat("there is no device \"%s\"; there are cpu, cuda, emulated and metal", options.device));
   }
   scheduled.cpu = opened.target->cpu;
   QUERN_ASSIGN(opened.pipeline, PipelineOptionsOf(scheduled));
   return opened;
 }
 
-StatusOr<std::unique_ptr<device::Executor>> MakeExecutor(const ir::Graph* graph, std::span<const SymbolRanges> guards, const OpenedDevice& opened,
+StatusOr<std::unique_ptr<device::Executor>> MakeExecutor(const ir::Graph* graph, std::span<const SymbolRanges> guards,
+                                                         const OpenedDevice& opened,
                                                          const std::shared_ptr<DeviceCounts>& counts) {
   std::vector<device::LazyVariant> variants;
   for (const SymbolRanges& guard : guards) {

@@ -22,8 +22,8 @@ struct OpenedDevice {
   PipelineOptions pipeline;                       // for the target
   int threads = 1;                                // of this machine that kernels run on
 };
-// Errors: an unknown device, one that is not there, a cpu that is no level of it; options that are about kernels of this machine's
-// processor (checks, the cache's verification, maps for profilers, debug files, tiles inlined).
+// Errors: an unknown device, one that is not there, a cpu that is no level of it; options that are about kernels of
+// this machine's processor (checks, the cache's verification, maps for profilers, debug files, tiles inlined).
 StatusOr<OpenedDevice> OpenDevice(const Options& options);
 
 // How many kernels have been loaded, over all variants.
@@ -31,7 +31,8 @@ struct DeviceCounts {
   int kernels = 0;
 };
 // Variants of `graph`, which outlives it, are planned and written when a run first needs them.
-StatusOr<std::unique_ptr<device::Executor>> MakeExecutor(const ir::Graph* graph, std::span<const SymbolRanges> guards, const OpenedDevice& opened,
+StatusOr<std::unique_ptr<device::Executor>> MakeExecutor(const ir::Graph* graph, std::span<const SymbolRanges> guards,
+                                                         const OpenedDevice& opened,
                                                          const std::shared_ptr<DeviceCounts>& counts);
 
 }  // namespace quern::compiler

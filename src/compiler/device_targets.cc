@@ -46,7 +46,9 @@ std::string DeviceTargetNames() { return Names(&codegen::DeviceTarget::name); }
 std::string DeviceStageNames() { return Names(&codegen::DeviceTarget::extension); }
 bool IsDeviceTarget(std::string_view target) { return Find(&codegen::DeviceTarget::name, target) != nullptr; }
 const codegen::DeviceTarget* FindDeviceCpu(std::string_view cpu) { return Find(&codegen::DeviceTarget::cpu, cpu); }
-const codegen::DeviceTarget* FindDeviceStage(std::string_view extension) { return Find(&codegen::DeviceTarget::extension, extension); }
+const codegen::DeviceTarget* FindDeviceStage(std::string_view extension) {
+  return Find(&codegen::DeviceTarget::extension, extension);
+}
 
 StatusOr<const codegen::DeviceTarget*> ResolveDeviceTarget(std::string_view target, std::string_view cpu) {
   std::string known;
@@ -55,8 +57,11 @@ StatusOr<const codegen::DeviceTarget*> ResolveDeviceTarget(std::string_view targ
     if (cpu == "native" || cpu == row->cpu) return row;
     absl::StrAppend(&known, known.empty() ? "" : ", ", row->cpu);
   }
-  if (known.empty()) return absl::InvalidArgumentError(absl::StrFormat("unknown target \"%s\"; known: %s", std::string(target), DeviceTargetNames()));
-  return absl::InvalidArgumentError(absl::StrFormat("%s has no cpu \"%s\"; known: %s", std::string(target), std::string(cpu), known));
+  if (known.empty())
+    return absl::InvalidArgumentError(
+        absl::StrFormat("unknown target \"%s\"; known: %s", std::string(target), DeviceTargetNames()));
+  return absl::InvalidArgumentError(
+      absl::StrFormat("%s has no cpu \"%s\"; known: %s", std::string(target), std::string(cpu), known));
 }
 
 }  // namespace quern::compiler

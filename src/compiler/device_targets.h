@@ -1,5 +1,5 @@
-// The targets with blocks of threads that there are: the tables of codegen/ptx and codegen/metal, joined. A target is what
-// --target says ("nvptx64"); each of its rows is a cpu ("sm_80"), and no two targets share one.
+// The targets with blocks of threads that there are: the tables of codegen/ptx and codegen/metal, joined. A target is
+// what --target says ("nvptx64"); each of its rows is a cpu ("sm_80"), and no two targets share one.
 #pragma once
 
 #include <string>

@@ -51,7 +51,8 @@ StatusOr<std::string> Machine(const lir::Plan& plan, const Options& options, con
 }
 
 // The text of the selected kernels for a device, and nothing where none is selected.
-StatusOr<std::string> DeviceText(const lir::Plan& plan, const SymbolRanges& guard, const codegen::DeviceTarget& target, const DumpOptions& dump) {
+StatusOr<std::string> DeviceText(const lir::Plan& plan, const SymbolRanges& guard, const codegen::DeviceTarget& target,
+                                 const DumpOptions& dump) {
   const std::vector<std::string> names = device::EntryNames(lir::KernelSymbols(plan, guard));
   std::vector<kir::Kernel> kernels;
   std::vector<std::string> symbols;
@@ -80,10 +81,14 @@ Status CheckPasses(const DumpOptions& dump) {
     return absl::InvalidArgumentError(absl::StrFormat("there is no pass %s; there are %s", name, names));
   }
   for (const std::string& name : dump.skip) {
-    if (name == "lower" || name == "plan") return absl::InvalidArgumentError(absl::StrFormat("%s cannot be skipped: it is no pass but a change of form", name));
-    if (name == dump.after || name == dump.stop_after) return absl::InvalidArgumentError(absl::StrFormat("pass %s is skipped, so nothing comes after it", name));
+    if (name == "lower" || name == "plan")
+      return absl::InvalidArgumentError(
+          absl::StrFormat("%s cannot be skipped: it is no pass but a change of form", name));
+    if (name == dump.after || name == dump.stop_after)
+      return absl::InvalidArgumentError(absl::StrFormat("pass %s is skipped, so nothing comes after it", name));
   }
-  if (!dump.after.empty() && !dump.stop_after.empty()) return absl::InvalidArgumentError("either the graph after a pass, or stop after it: not both");
+  if (!dump.after.empty() && !dump.stop_after.empty())
+    return absl::InvalidArgumentError("either the graph after a pass, or stop after it: not both");
   return absl::OkStatus();
 }
 
@@ -91,13 +96,14 @@ Status CheckPasses(const DumpOptions& dump) {
 
 namespace compiler {
 
-StatusOr<std::string> DumpModule(const hir::Module& module, const std::vector<SymbolRanges>& guards, const Options& given,
-                                 const DumpOptions& dump) {
+StatusOr<std::string> DumpModule(const hir::Module& module, const std::vector<SymbolRanges>& guards,
+                                 const Options& given, const DumpOptions& dump) {
   const std::vector<std::string_view> stages = {"hir", "mir", "lir", "kir", "llvm", "asm"};
   const codegen::DeviceTarget* device = FindDeviceStage(dump.stage);
   if (device == nullptr && !Contains(stages, dump.stage)) {
-    return absl::InvalidArgumentError(absl::StrFormat("there is no stage %s; there are hir, mir, lir, kir, llvm and asm, and of devices %s", dump.stage,
-                                                      DeviceStageNames()));
+    return absl::InvalidArgumentError(
+        absl::StrFormat("there is no stage %s; there are hir, mir, lir, kir, llvm and asm, and of devices %s",
+                        dump.stage, DeviceStageNames()));
   }
   QUERN_RETURN_IF_ERROR(CheckPasses(dump));
   Options options = given;
@@ -120,12 +126,14 @@ StatusOr<std::string> DumpModule(const hir::Module& module, const std::vector<Sy
   SymbolRanges guard;
   for (const SymbolRanges& candidate : guards) {
     guard = candidate;
-    const bool takes = candidate.empty() || (candidate.begin()->second.low <= dump.tokens && dump.tokens <= candidate.begin()->second.high);
+    const bool takes = candidate.empty() ||
+                       (candidate.begin()->second.low <= dump.tokens && dump.tokens <= candidate.begin()->second.high);
     if (takes) break;
   }
   QUERN_ASSIGN(PlannedVariant variant, FuseVariant(graph, guard, pipeline));
   if (seen) return after;
-  if (dump.stage == "mir" && wanted.empty()) return absl::StrCat(ir::Print(variant.graph), "\n", variant.report.ToString());
+  if (dump.stage == "mir" && wanted.empty())
+    return absl::StrCat(ir::Print(variant.graph), "\n", variant.report.ToString());
   QUERN_RETURN_IF_ERROR(AddPlan(variant, pipeline));
   if (dump.stage == "lir" || wanted == "plan") return lir::Print(variant.plan);
   std::string text;
@@ -138,7 +146,8 @@ StatusOr<std::string> DumpModule(const hir::Module& module, const std::vector<Sy
   } else {
     QUERN_ASSIGN(text, Machine(variant.plan, options, dump));
   }
-  if (text.empty()) return absl::InvalidArgumentError(absl::StrFormat("no kernel has a label that contains \"%s\"", dump.kernel));
+  if (text.empty())
+    return absl::InvalidArgumentError(absl::StrFormat("no kernel has a label that contains \"%s\"", dump.kernel));
   return text;
 }
 
@@ -150,12 +159,14 @@ StatusOr<std::string> DumpText(const std::string& path, const Options& options, 
   QUERN_ASSIGN(const compiler::OpenedModel model, compiler::OpenModel(path, options));
   const int64_t most = std::min(models::kMaxSequence, model.spec.context);
   if (dump.tokens < 1 || dump.tokens > most) {
-    return absl::InvalidArgumentError(absl::StrFormat("a step of %d tokens was asked for, 1 to %d can be had", dump.tokens, most));
+    return absl::InvalidArgumentError(
+        absl::StrFormat("a step of %d tokens was asked for, 1 to %d can be had", dump.tokens, most));
   }
   // The guards of steps that want logits of the last row alone come first among those of a length.
   for (const SymbolRanges& guard : compiler::StepGuards()) {
     const SymbolRange& range = guard.at(models::kSequenceSymbol);
-    if (range.low <= dump.tokens && dump.tokens <= range.high) return compiler::DumpModule(model.spec.module, {guard}, options, dump);
+    if (range.low <= dump.tokens && dump.tokens <= range.high)
+      return compiler::DumpModule(model.spec.module, {guard}, options, dump);
   }
   return absl::InternalError("no variant takes a step of this length");
 }
@@ -172,12 +183,15 @@ Result<std::string> Inspect(const std::string& path) {
   const StatusOr<GgufFile> file = GgufFile::Open(path);
   if (!file.ok()) return Result<std::string>::Failed(compiler::ErrorOf(file.status()));
   const auto safe = [](const std::string& text) { return absl::Utf8SafeCEscape(text); };
-  std::string text = absl::StrFormat("%s: GGUF v%u, %u keys, %u tensors\n", path, file->version(), file->metadata().size(), file->tensors().size());
-  for (const auto& [key, value] : file->metadata()) absl::StrAppend(&text, "  ", safe(key), " = ", safe(ToString(value)), "\n");
+  std::string text = absl::StrFormat("%s: GGUF v%u, %u keys, %u tensors\n", path, file->version(),
+                                     file->metadata().size(), file->tensors().size());
+  for (const auto& [key, value] : file->metadata())
+    absl::StrAppend(&text, "  ", safe(key), " = ", safe(ToString(value)), "\n");
   for (const GgufTensor& tensor : file->tensors()) {
     std::string dims;
     for (const int64_t dim : tensor.dims) absl::StrAppend(&dims, dims.empty() ? "" : ", ", dim);
-    absl::StrAppendFormat(&text, "  %-32s %-6s [%s]  %u bytes\n", safe(tensor.name), tensor.type_name, dims, tensor.bytes.size());
+    absl::StrAppendFormat(&text, "  %-32s %-6s [%s]  %u bytes\n", safe(tensor.name), tensor.type_name, dims,
+                          tensor.bytes.size());
   }
   return text;
 }

@@ -11,9 +11,10 @@
 
 namespace quern::compiler {
 
-// The variant that is shown is the first of `guards` that takes dump.tokens for the first symbol it names (a guard that names
-// none takes all). Errors: an unknown stage, pass or cpu level; options that exclude each other; those of the passes.
-StatusOr<std::string> DumpModule(const hir::Module& module, const std::vector<SymbolRanges>& guards, const Options& options,
-                                 const DumpOptions& dump);
+// The variant that is shown is the first of `guards` that takes dump.tokens for the first symbol it names (a guard that
+// names none takes all). Errors: an unknown stage, pass or cpu level; options that exclude each other; those of the
+// passes.
+StatusOr<std::string> DumpModule(const hir::Module& module, const std::vector<SymbolRanges>& guards,
+                                 const Options& options, const DumpOptions& dump);
 
 }  // namespace quern::compiler

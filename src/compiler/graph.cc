@@ -38,7 +38,8 @@ StatusOr<ir::AttrValue> Convert(const Attribute& attribute, const ir::AttrDef* d
   const auto* texts = std::get_if<std::vector<std::string>>(&attribute.value);
   const auto* number = std::get_if<int64_t>(&attribute.value);
   const auto* numbers = std::get_if<std::vector<int64_t>>(&attribute.value);
-  if (def != nullptr && def->kind == ir::AttrKind::kFloat && number != nullptr) return ir::AttrValue(static_cast<double>(*number));
+  if (def != nullptr && def->kind == ir::AttrKind::kFloat && number != nullptr)
+    return ir::AttrValue(static_cast<double>(*number));
   if (def != nullptr && def->kind == ir::AttrKind::kDType && text != nullptr) {
     if (const std::optional<DType> dtype = DTypeFromName(*text)) return ir::AttrValue(*dtype);
   }
@@ -83,7 +84,8 @@ struct Graph::State {
   }
   bool CheckValue(std::string_view output, Value value) {
     if (Has(value)) return true;
-    return Check(ToStatus({DiagnosticCode::kUnknownOperand, "Output", std::string(output), "", absl::StrFormat("%%%d.%d", value.node, value.result), ""}));
+    return Check(ToStatus({DiagnosticCode::kUnknownOperand, "Output", std::string(output), "",
+                           absl::StrFormat("%%%d.%d", value.node, value.result), ""}));
   }
   Status Duplicate(const char* what, std::string_view name) const {
     return ToStatus({DiagnosticCode::kDuplicateName, what, std::string(name), "", "", ""});
@@ -93,14 +95,17 @@ struct Graph::State {
     StatusOr<ir::TensorType> type = ir::TensorType::Parse(text);
     if (!type.ok()) return Status(type.status().code(), absl::StrCat(std::string(name), ": ", type.status().message()));
     const int block = Row(type->dtype).block_elements;
-    if (block > 1 && (type->dims.empty() || !type->dims.back().is_constant() || type->dims.back().constant() % block != 0)) {
-      return absl::InvalidArgumentError(absl::StrFormat("%s: rows of %s are a multiple of %d elements, not %s", std::string(name),
-                                                        std::string(Name(type->dtype)), block, type->ToString()));
+    if (block > 1 &&
+        (type->dims.empty() || !type->dims.back().is_constant() || type->dims.back().constant() % block != 0)) {
+      return absl::InvalidArgumentError(absl::StrFormat("%s: rows of %s are a multiple of %d elements, not %s",
+                                                        std::string(name), std::string(Name(type->dtype)), block,
+                                                        type->ToString()));
     }
     for (const Extent& dim : type->dims) {
       const std::optional<int64_t> low = dim.LowerBound(module.symbols);
       if (low && *low >= 0) continue;
-      return absl::InvalidArgumentError(absl::StrFormat("%s: the size %s of %s may be negative", std::string(name), dim.ToString(), type->ToString()));
+      return absl::InvalidArgumentError(absl::StrFormat("%s: the size %s of %s may be negative", std::string(name),
+                                                        dim.ToString(), type->ToString()));
     }
     return type;
   }
@@ -115,7 +120,9 @@ struct Graph::State {
       ir::Attributes converted;
       for (const Attribute& attribute : attributes) {
         StatusOr<ir::AttrValue> value = Convert(attribute, FindAttribute(defs, attribute.name));
-        if (!value.ok()) return Status(value.status().code(), absl::StrCat(std::string(name), ": ", attribute.name, ": ", value.status().message()));
+        if (!value.ok())
+          return Status(value.status().code(),
+                        absl::StrCat(std::string(name), ": ", attribute.name, ": ", value.status().message()));
         converted.Set(attribute.name, *std::move(value));
       }
       return append(std::move(operands), std::move(converted));
@@ -166,10 +173,12 @@ void Graph::Symbol(std::string_view name, int64_t low, int64_t high) {
   }
   const StatusOr<Extent> parsed = Extent::Parse(name);
   if (!parsed.ok() || *parsed != Extent::Symbol(std::string(name))) {
-    state_->Check(absl::InvalidArgumentError(absl::StrFormat("\"%s\" cannot name a symbol: letters, digits and _ can", std::string(name))));
+    state_->Check(absl::InvalidArgumentError(
+        absl::StrFormat("\"%s\" cannot name a symbol: letters, digits and _ can", std::string(name))));
     return;
   }
-  if (!state_->module.symbols.emplace(name, SymbolRange{low, high}).second) state_->Check(state_->Duplicate("Symbol", name));
+  if (!state_->module.symbols.emplace(name, SymbolRange{low, high}).second)
+    state_->Check(state_->Duplicate("Symbol", name));
 }
 
 void Graph::Specialise(std::string_view symbol, int64_t low, int64_t high) {
@@ -178,8 +187,9 @@ void Graph::Specialise(std::string_view symbol, int64_t low, int64_t high) {
   if (known == state_->module.symbols.end()) {
     state_->Check(ToStatus({DiagnosticCode::kUnboundSymbol, "Specialise", std::string(symbol), "", "", ""}));
   } else if (low > high || low < known->second.low || high > known->second.high) {
-    state_->Check(ToStatus({DiagnosticCode::kOutOfRange, "", absl::StrCat("the guard of ", std::string(symbol)),
-                            absl::StrCat(known->second.low, "..", known->second.high), absl::StrCat(low, "..", high), ""}));
+    state_->Check(
+        ToStatus({DiagnosticCode::kOutOfRange, "", absl::StrCat("the guard of ", std::string(symbol)),
+                  absl::StrCat(known->second.low, "..", known->second.high), absl::StrCat(low, "..", high), ""}));
   } else {
     state_->guards.push_back({{std::string(symbol), {low, high}}});
   }
@@ -198,7 +208,9 @@ Value Graph::Param(std::string_view name, std::string_view type) {
   if (!state_->Check(parsed.status(), name)) return {};
   for (const Extent& dim : parsed->dims) {
     if (dim.is_constant()) continue;
-    state_->Check(absl::InvalidArgumentError(absl::StrFormat("parameter %s has a size that is a symbol: %s", std::string(name), parsed->ToString())), name);
+    state_->Check(absl::InvalidArgumentError(absl::StrFormat("parameter %s has a size that is a symbol: %s",
+                                                             std::string(name), parsed->ToString())),
+                  name);
     return {};
   }
   return state_->Leaf(state_->module.AddParam(std::string(name), *std::move(parsed)), name);
@@ -209,15 +221,17 @@ Value Graph::Param(std::string_view name, std::string_view type, std::span<const
   if (!state_->ok()) return {};
   const ir::TensorType& declared = state_->module.type({value.node, value.result});
   if (dtype != nullptr && dtype != Name(declared.dtype)) {
-    state_->Check(ToStatus({DiagnosticCode::kDTypeMismatch, "", absl::StrCat("parameter ", std::string(name)), std::string(Name(declared.dtype)), dtype, ""}));
+    state_->Check(ToStatus({DiagnosticCode::kDTypeMismatch, "", absl::StrCat("parameter ", std::string(name)),
+                            std::string(Name(declared.dtype)), dtype, ""}));
     return {};
   }
   const StatusOr<int64_t> elements = declared.elements().Evaluate({});
   const int64_t expected = elements.ok() && *elements < (int64_t{1} << 48) ? RowBytes(declared.dtype, *elements) : -1;
   if (static_cast<int64_t>(bytes.size()) != expected) {
-    state_->Check(ToStatus({DiagnosticCode::kShapeMismatch, "", absl::StrCat("parameter ", std::string(name)),
-                            absl::StrCat(expected < 0 ? "more" : absl::StrCat(expected, " bytes"), " of ", declared.ToString()),
-                            absl::StrCat(bytes.size(), " bytes"), ""}));
+    state_->Check(
+        ToStatus({DiagnosticCode::kShapeMismatch, "", absl::StrCat("parameter ", std::string(name)),
+                  absl::StrCat(expected < 0 ? "more" : absl::StrCat(expected, " bytes"), " of ", declared.ToString()),
+                  absl::StrCat(bytes.size(), " bytes"), ""}));
     return {};
   }
   state_->params[std::string(name)] = bytes;
@@ -234,8 +248,8 @@ Value Graph::Constant(std::string_view type, std::span<const std::byte> bytes) {
 
 Value Graph::Scalar(float value) { return Constant("f32[]", std::as_bytes(std::span(&value, 1))); }
 
-std::vector<Value> Graph::Blocks(std::string_view block, const std::vector<Value>& inputs, const std::vector<Attribute>& attributes,
-                                 std::string_view label) {
+std::vector<Value> Graph::Blocks(std::string_view block, const std::vector<Value>& inputs,
+                                 const std::vector<Attribute>& attributes, std::string_view label) {
   const hir::BlockDef* def = hir::FindBlock(block);
   return state_->Add(block, def == nullptr ? std::vector<ir::AttrDef>{} : def->attributes, inputs, attributes, label,
                      [&](std::vector<hir::Value> operands, ir::Attributes converted) {
@@ -243,11 +257,13 @@ std::vector<Value> Graph::Blocks(std::string_view block, const std::vector<Value
                      });
 }
 
-Value Graph::Block(std::string_view block, const std::vector<Value>& inputs, const std::vector<Attribute>& attributes, std::string_view label) {
+Value Graph::Block(std::string_view block, const std::vector<Value>& inputs, const std::vector<Attribute>& attributes,
+                   std::string_view label) {
   return Blocks(block, inputs, attributes, label)[0];
 }
 
-Value Graph::Op(std::string_view op, const std::vector<Value>& inputs, const std::vector<Attribute>& attributes, std::string_view label) {
+Value Graph::Op(std::string_view op, const std::vector<Value>& inputs, const std::vector<Attribute>& attributes,
+                std::string_view label) {
   const ir::OpDef* def = ir::FindOp(op);
   return state_->Add(op, def == nullptr ? std::vector<ir::AttrDef>{} : def->attributes, inputs, attributes, label,
                      [&](std::vector<hir::Value> operands, ir::Attributes converted) {

@@ -31,13 +31,15 @@ void Add(OpLines& out, const std::string& line, std::vector<int> ops = {}) {
 // "  %12 = ..." or "  %12:2 = ...": the definition of node 12.
 bool Defines(const std::string& line, std::string_view indent, int node) {
   const std::string start = absl::StrCat(std::string(indent), "%", node);
-  return absl::StartsWith(line, start) && line.size() > start.size() && (line[start.size()] == ' ' || line[start.size()] == ':');
+  return absl::StartsWith(line, start) && line.size() > start.size() &&
+         (line[start.size()] == ' ' || line[start.size()] == ':');
 }
 
 // "layers.3/ffn/up" and "MatMul" of "layers.3/ffn/up: MatMul".
 std::pair<std::string, std::string> LabelAndOp(const std::string& origin) {
   const size_t at = origin.rfind(": ");
-  return at == std::string::npos ? std::pair(origin, std::string()) : std::pair(origin.substr(0, at), origin.substr(at + 2));
+  return at == std::string::npos ? std::pair(origin, std::string())
+                                 : std::pair(origin.substr(0, at), origin.substr(at + 2));
 }
 
 // The blocks that the kernel's ops came from, and the leaves they read.
@@ -104,7 +106,8 @@ class VariantStages {
     VariantStages made(*profiled.executable->plan(variant));
     made.module_ = profiled.module;
     made.hir_ = LinesOf(hir::Print(*profiled.module));
-    QUERN_ASSIGN(PlannedVariant fused, FuseVariant(*profiled.graph, profiled.executable->guard(variant), profiled.pipeline));
+    QUERN_ASSIGN(PlannedVariant fused,
+                 FuseVariant(*profiled.graph, profiled.executable->guard(variant), profiled.pipeline));
     made.fused_ = std::move(fused.graph);
     made.mir_ = LinesOf(ir::Print(made.fused_));
     return made;
@@ -114,7 +117,8 @@ class VariantStages {
     const kir::Kernel& kernel = plan_->plan().kernels[launch.kernel];
     profile::Stages stages;
     stages.hir = HirOf(*module_, hir_, kernel.origins);
-    const bool region = launch.region >= 0 && launch.region < static_cast<int>(fused_.nodes().size()) && fused_.node(launch.region).body != nullptr;
+    const bool region = launch.region >= 0 && launch.region < static_cast<int>(fused_.nodes().size()) &&
+                        fused_.node(launch.region).body != nullptr;
     if (region) stages.mir = MirOf(fused_, mir_, launch.region, kernel.origins);
     stages.kir_ops = KirOps(kernel);
     QUERN_ASSIGN(const cpu::Object object, compiler.Compile(kernel, plan_->kernel_symbols()[launch.kernel]));

@@ -14,7 +14,8 @@ StatusOr<OpenedModel> OpenModel(const std::string& path, const Options& options)
   model_options.context = options.context;
   model_options.kv_dtype = options.exact ? DType::kF32 : DType::kF16;
   StatusOr<models::ModelSpec> spec = models::ModelFromGguf(shared, model_options);
-  if (!spec.ok()) return Status(spec.status().code(), absl::StrFormat("%s: %s", path, std::string(spec.status().message())));
+  if (!spec.ok())
+    return Status(spec.status().code(), absl::StrFormat("%s: %s", path, std::string(spec.status().message())));
   return OpenedModel{std::move(shared), *std::move(spec)};
 }
 
@@ -44,7 +45,8 @@ std::vector<SymbolRanges> StepGuardsOf(const ir::Graph& graph) {
   for (const SymbolRanges& guard : StepGuards()) {
     const bool empty = std::any_of(guard.begin(), guard.end(), [&](const auto& entry) {
       const auto own = graph.symbols.find(entry.first);
-      return own != graph.symbols.end() && std::max(entry.second.low, own->second.low) > std::min(entry.second.high, own->second.high);
+      return own != graph.symbols.end() &&
+             std::max(entry.second.low, own->second.low) > std::min(entry.second.high, own->second.high);
     });
     if (!empty) guards.push_back(guard);
   }

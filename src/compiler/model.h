@@ -1,5 +1,5 @@
-// A language model between its file and its first token: everything that opening one needs, shared by the session and by
-// dumps.
+// A language model between its file and its first token: everything that opening one needs, shared by the session and
+// by dumps.
 #pragma once
 
 #include <memory>
@@ -19,8 +19,8 @@ struct OpenedModel {
 };
 StatusOr<OpenedModel> OpenModel(const std::string& path, const Options& options);
 
-// What the options say of the steps, with the schedule facts of the level they name, which may be a device's ("sm_80"): then
-// kernels are scheduled for blocks of threads, and `exact` forbids products of halves. Error: an unknown level.
+// What the options say of the steps, with the schedule facts of the level they name, which may be a device's ("sm_80"):
+// then kernels are scheduled for blocks of threads, and `exact` forbids products of halves. Error: an unknown level.
 StatusOr<PipelineOptions> PipelineOptionsOf(const Options& options);
 
 // The guards of a language model's step, in the order they are tried: one token, a few, a chunk of a prompt; each with

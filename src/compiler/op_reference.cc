@@ -9,12 +9,20 @@ namespace quern {
 namespace {
 
 // In the order of ir::OperandKind and ir::AttrKind.
-constexpr const char* kOperandKinds[] = {"",     "number", "float", "integer", "i32 or i64", "bool", "integer or bool", "float or block format",
+constexpr const char* kOperandKinds[] = {"",
+                                         "number",
+                                         "float",
+                                         "integer",
+                                         "i32 or i64",
+                                         "bool",
+                                         "integer or bool",
+                                         "float or block format",
                                          "float, q8_0 or q8_K"};
 constexpr const char* kAttrKinds[] = {"bool", "int", "float", "string", "dtype", "ints", "extents"};
 // In the order of ir::Family.
-constexpr const char* kFamilies[] = {"leaves", "elementwise", "views and index maps", "reductions", "matrix products", "attention",
-                                     "quantisation", "updates in place", "composites", "regions"};
+constexpr const char* kFamilies[] = {"leaves",          "elementwise", "views and index maps", "reductions",
+                                     "matrix products", "attention",   "quantisation",         "updates in place",
+                                     "composites",      "regions"};
 
 std::string Attributes(const std::vector<ir::AttrDef>& attributes) {
   std::string text;
@@ -24,7 +32,8 @@ std::string Attributes(const std::vector<ir::AttrDef>& attributes) {
       absl::StrAppend(&text, kAttrKinds[static_cast<int>(attribute.kind)]);
     } else {
       std::string choices;
-      for (const char* choice : attribute.choices) absl::StrAppend(&choices, choices.empty() ? "" : ", ", *choice == 0 ? "\"\"" : choice);
+      for (const char* choice : attribute.choices)
+        absl::StrAppend(&choices, choices.empty() ? "" : ", ", *choice == 0 ? "\"\"" : choice);
       absl::StrAppend(&text, "one of ", choices);
     }
     if (attribute.default_value) absl::StrAppend(&text, " = ", ir::ToString(*attribute.default_value));
@@ -56,8 +65,10 @@ std::string Cell(std::string_view text) {
   return cell;
 }
 
-void Line(std::string& text, std::string_view name, std::string_view doc, std::string_view operands, std::string_view attributes) {
-  absl::StrAppend(&text, "| `", std::string(name), "` | ", Cell(doc), " | ", Cell(operands), " | ", Cell(attributes), " |\n");
+void Line(std::string& text, std::string_view name, std::string_view doc, std::string_view operands,
+          std::string_view attributes) {
+  absl::StrAppend(&text, "| `", std::string(name), "` | ", Cell(doc), " | ", Cell(operands), " | ", Cell(attributes),
+                  " |\n");
 }
 
 }  // namespace
@@ -66,13 +77,17 @@ std::string OpReference() {
   std::string text =
       "# Blocks and ops\n\n"
       "Made by `quern ops` from the tables of `src/hir/blocks` and `src/ir/ops`; a test holds this page to them.\n"
-      "An operand with a question mark may be absent; where no kind is given any dtype will do. Attributes without a default are required.\n\n"
+      "An operand with a question mark may be absent; where no kind is given any dtype will do. Attributes without a "
+      "default are required.\n\n"
       "## Blocks\n\n| block | computes | operands | attributes |\n|---|---|---|---|\n";
-  for (const hir::BlockDef* block : hir::Blocks()) Line(text, block->name, block->doc, Operands(block->operands), Attributes(block->attributes));
+  for (const hir::BlockDef* block : hir::Blocks())
+    Line(text, block->name, block->doc, Operands(block->operands), Attributes(block->attributes));
   for (size_t family = 0; family < std::size(kFamilies); ++family) {
-    absl::StrAppend(&text, "\n## Ops: ", kFamilies[family], "\n\n| op | computes | operands | attributes |\n|---|---|---|---|\n");
+    absl::StrAppend(&text, "\n## Ops: ", kFamilies[family],
+                    "\n\n| op | computes | operands | attributes |\n|---|---|---|---|\n");
     for (const ir::OpDef* op : ir::Ops()) {
-      if (op->family == static_cast<ir::Family>(family)) Line(text, op->name, op->doc, Operands(op->operands), Attributes(op->attributes));
+      if (op->family == static_cast<ir::Family>(family))
+        Line(text, op->name, op->doc, Operands(op->operands), Attributes(op->attributes));
     }
   }
   return text;

@@ -36,8 +36,10 @@ StatusOr<ir::Graph> Narrow(const Work& work) {
       range.low = std::max(range.low, own->second.low);
       range.high = std::min(range.high, own->second.high);
     }
-    if (range.low == range.high) fixed[symbol] = range.low;
-    else ranges[symbol] = range;
+    if (range.low == range.high)
+      fixed[symbol] = range.low;
+    else
+      ranges[symbol] = range;
   }
   QUERN_ASSIGN(const ir::Graph narrowed, opt::NarrowRanges(work.graph, ranges));
   return opt::SubstituteSymbols(narrowed, fixed);
@@ -55,7 +57,8 @@ constexpr Step kPrepare[] = {
      [](Work& w) { return opt::ExpandComposites(w.graph); }},
     {"simplify", "identities that expansion and builders leave behind", [](Work& w) { return opt::Simplify(w.graph); }},
     {"fold_constants", "what depends on constants alone is data", [](Work& w) { return opt::FoldConstants(w.graph); }},
-    {"hoist_weights", "products read rows of K: transpose weights once per binding", [](Work& w) { return opt::HoistWeights(w.graph); }},
+    {"hoist_weights", "products read rows of K: transpose weights once per binding",
+     [](Work& w) { return opt::HoistWeights(w.graph); }},
     {"quantise_activations", "int8 dot products beside block-format weights, once per value and format",
      [](Work& w) { return Quantise(w); }},
     {"cse", "shared sub-expressions, quantised activations among them", [](Work& w) { return opt::Cse(w.graph); }},
@@ -68,16 +71,21 @@ constexpr Step kVariant[] = {
      [](Work& w) { return opt::FuseRegions(w.graph, {.computed_weights = true, .fuse = w.options.fuse}, &w.report); }},
 };
 
-int64_t Nanoseconds(Clock::duration duration) { return std::chrono::duration_cast<std::chrono::nanoseconds>(duration).count(); }
+int64_t Nanoseconds(Clock::duration duration) {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(duration).count();
+}
 
 void AddTime(const PipelineOptions& options, StepTimes* times, std::string_view name, Clock::time_point start) {
   const Clock::duration took = Clock::now() - start;
-  if (options.spans != nullptr) options.spans->push_back({std::string(name), Nanoseconds(start.time_since_epoch()), Nanoseconds(took)});
+  if (options.spans != nullptr)
+    options.spans->push_back({std::string(name), Nanoseconds(start.time_since_epoch()), Nanoseconds(took)});
   if (times == nullptr) return;
   const double seconds = std::chrono::duration<double>(took).count();
   const auto found = std::find_if(times->begin(), times->end(), [&](const auto& entry) { return entry.first == name; });
-  if (found != times->end()) found->second += seconds;
-  else times->emplace_back(name, seconds);
+  if (found != times->end())
+    found->second += seconds;
+  else
+    times->emplace_back(name, seconds);
 }
 
 Status RunSteps(std::span<const Step> steps, Work& work) {
@@ -87,7 +95,9 @@ Status RunSteps(std::span<const Step> steps, Work& work) {
     if (std::find(skip.begin(), skip.end(), step.name) != skip.end()) continue;
     const Clock::time_point start = Clock::now();
     StatusOr<ir::Graph> result = step.run(work);
-    if (!result.ok()) return Status(result.status().code(), absl::StrFormat("%s: %s", step.name, std::string(result.status().message())));
+    if (!result.ok())
+      return Status(result.status().code(),
+                    absl::StrFormat("%s: %s", step.name, std::string(result.status().message())));
     work.graph = *std::move(result);
     if (work.options.verify_steps) QUERN_RETURN_IF_ERROR(ir::Verify(work.graph));
     AddTime(work.options, work.times, step.name, start);
@@ -110,7 +120,8 @@ StatusOr<ir::Graph> PrepareGraph(const hir::Module& module, const PipelineOption
   return std::move(work.graph);
 }
 
-StatusOr<PlannedVariant> FuseVariant(const ir::Graph& graph, const SymbolRanges& guard, const PipelineOptions& options, StepTimes* times) {
+StatusOr<PlannedVariant> FuseVariant(const ir::Graph& graph, const SymbolRanges& guard, const PipelineOptions& options,
+                                     StepTimes* times) {
   Work work{options, times, graph, guard, {}, false};
   QUERN_RETURN_IF_ERROR(RunSteps(kVariant, work));
   QUERN_RETURN_IF_ERROR(ir::Verify(work.graph));
@@ -124,7 +135,8 @@ Status AddPlan(PlannedVariant& variant, const PipelineOptions& options, StepTime
   return absl::OkStatus();
 }
 
-StatusOr<PlannedVariant> PlanVariant(const ir::Graph& graph, const SymbolRanges& guard, const PipelineOptions& options, StepTimes* times) {
+StatusOr<PlannedVariant> PlanVariant(const ir::Graph& graph, const SymbolRanges& guard, const PipelineOptions& options,
+                                     StepTimes* times) {
   QUERN_ASSIGN(PlannedVariant variant, FuseVariant(graph, guard, options, times));
   QUERN_RETURN_IF_ERROR(AddPlan(variant, options, times));
   return variant;

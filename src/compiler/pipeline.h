@@ -22,15 +22,15 @@
 namespace quern::compiler {
 
 struct PipelineOptions {
-  bool exact = false;                     // keep f32 activations beside quantised weights
-  bool fuse = true;                       // false: every op is a kernel of its own, to compare with
-  bool verify_steps = false;              // check the graph after every step, not only at the end: tests, debugging
-  std::vector<std::string> skip;          // steps to leave out
-  std::string stop_after;                 // the last step to run; empty: all
+  bool exact = false;             // keep f32 activations beside quantised weights
+  bool fuse = true;               // false: every op is a kernel of its own, to compare with
+  bool verify_steps = false;      // check the graph after every step, not only at the end: tests, debugging
+  std::vector<std::string> skip;  // steps to leave out
+  std::string stop_after;         // the last step to run; empty: all
   // Called after each step with its name and the graph it made.
   std::function<void(std::string_view step, const ir::Graph& graph)> after_step;
   codegen::TargetFacts facts;
-  std::shared_ptr<TimeSpans> spans;       // takes the time of each step; may be null
+  std::shared_ptr<TimeSpans> spans;  // takes the time of each step; may be null
 };
 
 // Seconds by step, in order; steps that run for several variants add up.
@@ -45,11 +45,13 @@ struct PlannedVariant {
   lir::Plan plan;
 };
 // `graph` for the values of symbols in `guard` (symbols not named keep their range), fused; no plan yet.
-StatusOr<PlannedVariant> FuseVariant(const ir::Graph& graph, const SymbolRanges& guard, const PipelineOptions& options, StepTimes* times = nullptr);
+StatusOr<PlannedVariant> FuseVariant(const ir::Graph& graph, const SymbolRanges& guard, const PipelineOptions& options,
+                                     StepTimes* times = nullptr);
 // Plans what FuseVariant made.
 Status AddPlan(PlannedVariant& variant, const PipelineOptions& options, StepTimes* times = nullptr);
 // Both.
-StatusOr<PlannedVariant> PlanVariant(const ir::Graph& graph, const SymbolRanges& guard, const PipelineOptions& options, StepTimes* times = nullptr);
+StatusOr<PlannedVariant> PlanVariant(const ir::Graph& graph, const SymbolRanges& guard, const PipelineOptions& options,
+                                     StepTimes* times = nullptr);
 
 // Names of all steps, in order.
 std::vector<std::string_view> StepNames();

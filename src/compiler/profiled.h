@@ -14,15 +14,15 @@ namespace quern::compiler {
 
 struct Profiled {
   Executable* executable = nullptr;
-  std::string model;                       // path, or name of the graph
-  std::string token_symbol;                // whose values are tokens; empty: none
+  std::string model;         // path, or name of the graph
+  std::string token_symbol;  // whose values are tokens; empty: none
   bool exact = false;
   int64_t context = 0;
   std::shared_ptr<const TimeSpans> steps;  // load and passes, growing as variants are compiled
   // How the plans came about, to show it.
   const hir::Module* module = nullptr;
-  const ir::Graph* graph = nullptr;        // what variants are fused from
-  PipelineOptions pipeline;                // that they are fused with; no spans
+  const ir::Graph* graph = nullptr;  // what variants are fused from
+  PipelineOptions pipeline;          // that they are fused with; no spans
   bool specialise = false;
 };
 

@@ -25,14 +25,19 @@ struct Profiler::State {
   ~State() { profiled.executable->Record(nullptr); }
 
   void Start() {
-    log = std::make_unique<RunLog>(profiled.executable->threads(), RunLog::Options{.counters = options.counters && counters.empty()});
+    log = std::make_unique<RunLog>(profiled.executable->threads(),
+                                   RunLog::Options{.counters = options.counters && counters.empty()});
     profiled.executable->Record(log.get());
   }
 
   StatusOr<profile::Profile> Collect() const {
     return profile::Collect(*profiled.executable, *log, phases, machine,
-                            {.model = profiled.model, .token_symbol = profiled.token_symbol, .exact = profiled.exact, .context = profiled.context,
-                             .steps = *profiled.steps, .counters = options.counters ? counters : "not asked for"});
+                            {.model = profiled.model,
+                             .token_symbol = profiled.token_symbol,
+                             .exact = profiled.exact,
+                             .context = profiled.context,
+                             .steps = *profiled.steps,
+                             .counters = options.counters ? counters : "not asked for"});
   }
 
   template <typename Write>
@@ -49,13 +54,15 @@ Result<Profiler> Profiler::AttachTo(const compiler::Profiled& profiled, const Pr
   state->options = options;
   Executable& executable = *profiled.executable;
   StatusOr<profile::Machine> machine =
-      profile::MachineOf(executable.cache().engine().target().name, executable.pool(), {.folder = cache::UserFolder().value_or(""), .fresh = options.probe});
+      profile::MachineOf(executable.cache().engine().target().name, executable.pool(),
+                         {.folder = cache::UserFolder().value_or(""), .fresh = options.probe});
   if (!machine.ok()) return Result<Profiler>::Failed(compiler::ErrorOf(machine.status(), profiled.model));
   state->machine = *std::move(machine);
   if (options.counters) {
     // Every thread of the process is allowed what this one is.
     CounterGroup trial;
-    if (const Status status = trial.Open(HardwareCounters()); !status.ok()) state->counters = std::string(status.message());
+    if (const Status status = trial.Open(HardwareCounters()); !status.ok())
+      state->counters = std::string(status.message());
   }
   state->Start();
   Profiler profiler(std::move(state));

@@ -35,9 +35,11 @@ class RunChecks {
 
   const Binding& symbols() const { return symbols_; }
 
-  // The tensors in the order of the ports. Errors: one that is missing, given twice or unknown, of another dtype or rank.
+  // The tensors in the order of the ports. Errors: one that is missing, given twice or unknown, of another dtype or
+  // rank.
   template <typename Tensor>
-  StatusOr<std::vector<const Tensor*>> Match(const char* kind, const std::vector<Port>& ports, const std::vector<Tensor>& tensors) const {
+  StatusOr<std::vector<const Tensor*>> Match(const char* kind, const std::vector<Port>& ports,
+                                             const std::vector<Tensor>& tensors) const {
     std::vector<const Tensor*> ordered(ports.size());
     for (const Tensor& tensor : tensors) {
       const auto port = std::find_if(ports.begin(), ports.end(), [&](const Port& p) { return p.name == tensor.name; });
@@ -76,18 +78,21 @@ class RunChecks {
       const auto value = symbols_.find(name);
       if (value == symbols_.end()) return Fail(DiagnosticCode::kMissing, absl::StrCat("symbol ", name), "", "");
       if (value->second < range.low || value->second > range.high) {
-        return Fail(DiagnosticCode::kOutOfRange, absl::StrCat("symbol ", name), absl::StrCat(range.low, "..", range.high), absl::StrCat(value->second));
+        return Fail(DiagnosticCode::kOutOfRange, absl::StrCat("symbol ", name),
+                    absl::StrCat(range.low, "..", range.high), absl::StrCat(value->second));
       }
     }
     for (const auto& [name, value] : symbols_) {
-      if (!ranges.contains(name)) return Fail(DiagnosticCode::kUnknownName, absl::StrCat("symbol ", name), Names(ranges), "");
+      if (!ranges.contains(name))
+        return Fail(DiagnosticCode::kUnknownName, absl::StrCat("symbol ", name), Names(ranges), "");
     }
     return absl::OkStatus();
   }
 
   // Shapes are those of the types, and the memory is of that size, aligned to its elements.
   template <typename Tensor>
-  Status CheckShapes(const char* kind, const std::vector<Port>& ports, const std::vector<const Tensor*>& tensors) const {
+  Status CheckShapes(const char* kind, const std::vector<Port>& ports,
+                     const std::vector<const Tensor*>& tensors) const {
     for (size_t p = 0; p < ports.size(); ++p) {
       const Tensor& tensor = *tensors[p];
       const std::string operand = absl::StrCat(kind, " ", ports[p].name);
@@ -105,20 +110,25 @@ class RunChecks {
       overflow |= elements > (int64_t{1} << 48);
       const int64_t bytes = overflow ? -1 : RowBytes(type.dtype, elements);
       if (static_cast<int64_t>(tensor.bytes) != bytes) {
-        return Fail(DiagnosticCode::kShapeMismatch, operand, absl::StrCat(overflow ? "more" : absl::StrCat(bytes, " bytes"), " of ", Given(type.dtype, tensor.shape)),
-                    absl::StrCat(tensor.bytes, " bytes"));
+        return Fail(
+            DiagnosticCode::kShapeMismatch, operand,
+            absl::StrCat(overflow ? "more" : absl::StrCat(bytes, " bytes"), " of ", Given(type.dtype, tensor.shape)),
+            absl::StrCat(tensor.bytes, " bytes"));
       }
-      if (tensor.data == nullptr && bytes > 0) return Fail(DiagnosticCode::kMissing, absl::StrCat("memory of ", operand), "", "");
+      if (tensor.data == nullptr && bytes > 0)
+        return Fail(DiagnosticCode::kMissing, absl::StrCat("memory of ", operand), "", "");
       const int alignment = IsBlock(type.dtype) ? 2 : ScalarBytes(type.dtype);
       if (reinterpret_cast<uintptr_t>(tensor.data) % alignment != 0) {
-        return absl::InvalidArgumentError(absl::StrFormat("%s is not aligned to %d bytes (in %s)", operand, alignment, graph_));
+        return absl::InvalidArgumentError(
+            absl::StrFormat("%s is not aligned to %d bytes (in %s)", operand, alignment, graph_));
       }
     }
     return absl::OkStatus();
   }
 
   // No output shares a byte with another or with an input.
-  Status CheckOverlap(const std::vector<const ConstTensor*>& inputs, const std::vector<const MutableTensor*>& outputs) const {
+  Status CheckOverlap(const std::vector<const ConstTensor*>& inputs,
+                      const std::vector<const MutableTensor*>& outputs) const {
     const auto overlap = [](const auto& a, const auto& b) {
       const auto a0 = reinterpret_cast<uintptr_t>(a.data), b0 = reinterpret_cast<uintptr_t>(b.data);
       return a.bytes > 0 && b.bytes > 0 && a0 < b0 + b.bytes && b0 < a0 + a.bytes;
@@ -141,15 +151,16 @@ class RunChecks {
 
   template <typename A, typename B>
   Status Overlap(const A& output, const char* kind, const B& other) const {
-    return absl::InvalidArgumentError(absl::StrFormat("output %s overlaps %s %s in memory (in %s)", std::string(output.name), kind,
-                                                      std::string(other.name), graph_));
+    return absl::InvalidArgumentError(absl::StrFormat("output %s overlaps %s %s in memory (in %s)",
+                                                      std::string(output.name), kind, std::string(other.name), graph_));
   }
 
   template <typename Tensor>
   Status CheckType(const std::string& operand, const Port& port, const Tensor& tensor) const {
     const std::string_view wanted = Name(port.type.dtype);
     // C++ has no array of bools to point at: bytes will do.
-    const bool bytes_for_bools = port.type.dtype == DType::kBool && tensor.dtype != nullptr && tensor.dtype == std::string_view("u8");
+    const bool bytes_for_bools =
+        port.type.dtype == DType::kBool && tensor.dtype != nullptr && tensor.dtype == std::string_view("u8");
     if (tensor.dtype != nullptr && tensor.dtype != wanted && !bytes_for_bools) {
       return Fail(DiagnosticCode::kDTypeMismatch, operand, std::string(wanted), tensor.dtype);
     }
@@ -189,7 +200,8 @@ class RunChecks {
 
 }  // namespace
 
-Status Program::State_::Run(const std::vector<ConstTensor>& given_inputs, const std::vector<MutableTensor>& given_outputs, const Binding& symbols) {
+Status Program::State_::Run(const std::vector<ConstTensor>& given_inputs,
+                            const std::vector<MutableTensor>& given_outputs, const Binding& symbols) {
   const Signature& signature = executable->signature();
   RunChecks checks(signature.name, symbols);
   QUERN_ASSIGN(const std::vector<const ConstTensor*> in, checks.Match("input", signature.inputs, given_inputs));
@@ -222,7 +234,8 @@ std::vector<SymbolRanges> DefaultGuards(const SymbolRanges& symbols) {
 StatusOr<std::unique_ptr<Program::State_>> MakeProgram(const ProgramSpec& spec, const Options& options) {
   const Clock::time_point start = Clock::now();
   auto state = std::make_unique<Program::State_>();
-  if (OnDevice(options)) return absl::UnimplementedError(absl::StrFormat("graphs run on device cpu, not on %s", options.device));
+  if (OnDevice(options))
+    return absl::UnimplementedError(absl::StrFormat("graphs run on device cpu, not on %s", options.device));
   QUERN_ASSIGN(PipelineOptions pipeline, PipelineOptionsOf(options));
   pipeline.spans = std::make_shared<TimeSpans>();
   state->module = *spec.module;
@@ -234,11 +247,13 @@ StatusOr<std::unique_ptr<Program::State_>> MakeProgram(const ProgramSpec& spec, 
   guards.push_back({});
   std::vector<Variant> variants;
   for (const SymbolRanges& guard : guards) {
-    variants.push_back(PlannedVariantOf(&state->graph, guard, pipeline, state->checker, static_cast<int>(variants.size())));
+    variants.push_back(
+        PlannedVariantOf(&state->graph, guard, pipeline, state->checker, static_cast<int>(variants.size())));
   }
   Signature signature = SignatureOf(state->graph);
   for (Port& output : signature.outputs) output.name = spec.outputs[output.output];
-  QUERN_ASSIGN(state->executable, Executable::Create(std::move(signature), std::move(variants), std::move(executable_options)));
+  QUERN_ASSIGN(state->executable,
+               Executable::Create(std::move(signature), std::move(variants), std::move(executable_options)));
   const Signature& made = state->executable->signature();
   state->inputs = Infos(made.inputs);
   state->outputs = Infos(made.outputs);
@@ -250,10 +265,12 @@ StatusOr<std::unique_ptr<Program::State_>> MakeProgram(const ProgramSpec& spec, 
     bound &= param != spec.params.end();
     if (param == spec.params.end()) continue;
     const std::span<const std::byte> bytes = param->second;
-    QUERN_RETURN_IF_ERROR(state->executable->BindParam(port.name, {reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}));
+    QUERN_RETURN_IF_ERROR(
+        state->executable->BindParam(port.name, {reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}));
   }
   state->prepare_seconds = Since(start);
-  state->profiled = {state->executable.get(), made.name, "", options.exact, 0, pipeline.spans, &state->module, &state->graph, pipeline, options.specialise};
+  state->profiled = {state->executable.get(), made.name,     "",       options.exact,     0, pipeline.spans,
+                     &state->module,          &state->graph, pipeline, options.specialise};
   state->profiled.pipeline.spans = nullptr;
   if (bound) {
     Binding smallest;
@@ -276,12 +293,14 @@ const std::vector<TensorInfo>& Program::params() const { return state_->params; 
 const std::vector<TensorInfo>& Program::states() const { return state_->states; }
 
 Result<void> Program::Bind(std::string_view param, std::span<const std::byte> bytes) {
-  return compiler::ToResult(state_->executable->BindParam(param, {reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}));
+  return compiler::ToResult(
+      state_->executable->BindParam(param, {reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}));
 }
 
 Result<void> Program::Run(const std::vector<ConstTensor>& inputs, const std::vector<MutableTensor>& outputs,
                           const std::map<std::string, int64_t>& symbols) {
-  return compiler::ToResult(state_->Run(inputs, outputs, {symbols.begin(), symbols.end()}), state_->executable->signature().name);
+  return compiler::ToResult(state_->Run(inputs, outputs, {symbols.begin(), symbols.end()}),
+                            state_->executable->signature().name);
 }
 
 Result<std::span<std::byte>> Program::State(std::string_view name) {
@@ -294,7 +313,9 @@ void Program::ResetState() { state_->executable->ResetState(); }
 
 std::string Program::CheckSummary() const { return state_->checker == nullptr ? "" : state_->checker->Summary(); }
 
-Result<Profiler> Profiler::Attach(Program& program, const ProfilerOptions& options) { return AttachTo(program.state_->profiled, options); }
+Result<Profiler> Profiler::Attach(Program& program, const ProfilerOptions& options) {
+  return AttachTo(program.state_->profiled, options);
+}
 
 Program::Counters Program::counters() const {
   const Executable::Report& report = state_->executable->report();
@@ -302,7 +323,9 @@ Program::Counters Program::counters() const {
   return {.variants = report.variants,
           .kernels = kernels.compiled,
           .code_bytes = kernels.compile.code_bytes,
-          .launches = state_->executable->last() == nullptr ? 0 : static_cast<int>(state_->executable->last()->dispatches().size()),
+          .launches = state_->executable->last() == nullptr
+                          ? 0
+                          : static_cast<int>(state_->executable->last()->dispatches().size()),
           .arena_bytes = report.arena_bytes,
           .compile = state_->prepare_seconds + static_cast<double>(report.plan_ns + report.compile_ns) * 1e-9,
           .bind = static_cast<double>(report.bind_ns) * 1e-9,

@@ -35,13 +35,13 @@ namespace compiler {
 // Everything that a program is made of but its memory for weights.
 struct ProgramSpec {
   const hir::Module* module = nullptr;
-  std::vector<std::string> outputs;                             // names, by output of the module
-  std::vector<SymbolRanges> guards;                             // tried in order; one for all sizes follows
-  std::map<std::string, std::span<const std::byte>> params;     // those with bytes
+  std::vector<std::string> outputs;                          // names, by output of the module
+  std::vector<SymbolRanges> guards;                          // tried in order; one for all sizes follows
+  std::map<std::string, std::span<const std::byte>> params;  // those with bytes
 };
 
-// The guards with which a graph of these symbols is compiled when nothing else is asked: a graph of one symbol has a variant
-// for 1 and one for 2..8, where matrix products are bound by the memory that holds the weights.
+// The guards with which a graph of these symbols is compiled when nothing else is asked: a graph of one symbol has a
+// variant for 1 and one for 2..8, where matrix products are bound by the memory that holds the weights.
 std::vector<SymbolRanges> DefaultGuards(const SymbolRanges& symbols);
 
 StatusOr<std::unique_ptr<Program::State_>> MakeProgram(const ProgramSpec& spec, const Options& options);

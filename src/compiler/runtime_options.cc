@@ -12,17 +12,21 @@ constexpr int kMaxThreads = 256;
 
 StatusOr<int> Threads(const char* what, int threads) {
   if (threads < 0 || threads > kMaxThreads) {
-    return absl::InvalidArgumentError(absl::StrFormat("%d %s were asked for, 0 to %d can be had", threads, what, kMaxThreads));
+    return absl::InvalidArgumentError(
+        absl::StrFormat("%d %s were asked for, 0 to %d can be had", threads, what, kMaxThreads));
   }
   return threads > 0 ? threads : DefaultThreads();
 }
 
-std::string DebugFolder(const Options& options) { return options.debug_kernels.empty() ? Environment("QUERN_DEBUG_KERNELS") : options.debug_kernels; }
+std::string DebugFolder(const Options& options) {
+  return options.debug_kernels.empty() ? Environment("QUERN_DEBUG_KERNELS") : options.debug_kernels;
+}
 
 }  // namespace
 
 StatusOr<std::shared_ptr<cache::ObjectStore>> StoreOf(const Options& options) {
-  if (!DebugFolder(options).empty()) return std::shared_ptr<cache::ObjectStore>();  // such objects hold the folder's path
+  if (!DebugFolder(options).empty())
+    return std::shared_ptr<cache::ObjectStore>();  // such objects hold the folder's path
   const std::optional<std::string> folder = cache::ChooseFolder(options.cache);
   if (!folder) return std::shared_ptr<cache::ObjectStore>();
   StatusOr<std::unique_ptr<cache::ObjectStore>> store = cache::ObjectStore::Open(*folder, cache::kDefaultLimit);

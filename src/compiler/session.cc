@@ -19,7 +19,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-int64_t Nanoseconds(Clock::duration duration) { return std::chrono::duration_cast<std::chrono::nanoseconds>(duration).count(); }
+int64_t Nanoseconds(Clock::duration duration) {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(duration).count();
+}
 
 double Since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
@@ -31,10 +33,10 @@ struct Session::State {
   std::unique_ptr<const SpmTokenizer> tokenizer;
   ir::Graph graph;
   std::shared_ptr<check::Checker> checker;  // null: none was asked for
-  std::shared_ptr<KernelCache> kernels;              // on the cpu; null on a device, where:
+  std::shared_ptr<KernelCache> kernels;     // on the cpu; null on a device, where:
   std::shared_ptr<compiler::DeviceCounts> counts;
   std::unique_ptr<Runnable> runnable;
-  compiler::Profiled profiled;                       // its executable is null on a device
+  compiler::Profiled profiled;  // its executable is null on a device
   double prepare_seconds = 0;
   int threads = 0;
   int64_t position = 0;
@@ -64,11 +66,13 @@ struct Session::State {
     if (ids.empty()) return absl::InvalidArgumentError("a step needs one token or more");
     for (const int32_t id : ids) {
       if (id < 0 || id >= spec.vocabulary) {
-        return absl::InvalidArgumentError(absl::StrFormat("token id %d is out of range: the vocabulary has %d", id, spec.vocabulary));
+        return absl::InvalidArgumentError(
+            absl::StrFormat("token id %d is out of range: the vocabulary has %d", id, spec.vocabulary));
       }
     }
     if (position + static_cast<int64_t>(ids.size()) > spec.context) {
-      return absl::InvalidArgumentError(absl::StrFormat("%u tokens at position %d do not fit the context of %d", ids.size(), position, spec.context));
+      return absl::InvalidArgumentError(
+          absl::StrFormat("%u tokens at position %d do not fit the context of %d", ids.size(), position, spec.context));
     }
     std::vector<float> logits((all ? ids.size() : 1) * spec.vocabulary);
     float* out = logits.data();
@@ -77,8 +81,9 @@ struct Session::State {
       const int64_t rows = all ? count : 1;
       const ConstBytes input{ids.data() + at, count * static_cast<int64_t>(sizeof(int32_t))};
       const MutableBytes output{out, rows * spec.vocabulary * static_cast<int64_t>(sizeof(float))};
-      QUERN_RETURN_IF_ERROR(runnable->Run({&input, 1}, {&output, 1},
-                                          {{models::kSequenceSymbol, count}, {models::kPastSymbol, position}, {models::kLogitsSymbol, rows}}));
+      QUERN_RETURN_IF_ERROR(runnable->Run(
+          {&input, 1}, {&output, 1},
+          {{models::kSequenceSymbol, count}, {models::kPastSymbol, position}, {models::kLogitsSymbol, rows}}));
       timings.run += static_cast<double>(runnable->report().bind_ns + runnable->report().run_ns) * 1e-9;
       position += count;
       at += count;
@@ -93,7 +98,8 @@ namespace {
 
 Status BindParams(Runnable& runnable, const models::ModelSpec& spec) {
   for (const Port& port : runnable.signature().params) {
-    const auto found = std::find_if(spec.params.begin(), spec.params.end(), [&](const models::ParamData& p) { return p.name == port.name; });
+    const auto found = std::find_if(spec.params.begin(), spec.params.end(),
+                                    [&](const models::ParamData& p) { return p.name == port.name; });
     if (found == spec.params.end()) return absl::InternalError(absl::StrFormat("parameter %s has no data", port.name));
     QUERN_RETURN_IF_ERROR(runnable.BindParam(port.name, found->bytes));
   }
@@ -103,7 +109,8 @@ Status BindParams(Runnable& runnable, const models::ModelSpec& spec) {
 }  // namespace
 
 // What runs the graph on this machine's processor.
-Status Session::State::MakeExecutable(const std::string& path, const Options& options, const compiler::PipelineOptions& given) {
+Status Session::State::MakeExecutable(const std::string& path, const Options& options,
+                                      const compiler::PipelineOptions& given) {
   compiler::PipelineOptions pipeline = given;
   QUERN_ASSIGN(ExecutableOptions executable_options, compiler::ExecutableOptionsOf(options));
   threads = executable_options.pool->threads();
@@ -113,8 +120,11 @@ Status Session::State::MakeExecutable(const std::string& path, const Options& op
   for (const SymbolRanges& guard : compiler::StepGuards()) {
     variants.push_back(compiler::PlannedVariantOf(&graph, guard, pipeline, checker, static_cast<int>(variants.size())));
   }
-  QUERN_ASSIGN(std::unique_ptr<Executable> executable, Executable::Create(SignatureOf(graph), std::move(variants), std::move(executable_options)));
-  profiled = {executable.get(), path, models::kSequenceSymbol, options.exact, spec.context, pipeline.spans, &spec.module, &graph, pipeline, options.specialise};
+  QUERN_ASSIGN(std::unique_ptr<Executable> executable,
+               Executable::Create(SignatureOf(graph), std::move(variants), std::move(executable_options)));
+  profiled = {
+      executable.get(), path,     models::kSequenceSymbol, options.exact, spec.context, pipeline.spans, &spec.module,
+      &graph,           pipeline, options.specialise};
   profiled.pipeline.spans = nullptr;
   runnable = std::move(executable);
   return absl::OkStatus();
@@ -156,10 +166,12 @@ Result<Session> Session::Open(const std::string& path, const Options& options) {
     state->tokenizer = std::make_unique<SpmTokenizer>(std::move(tokenizer));
     state->graph = std::move(graph);
     state->timings.passes = Since(compile_start);
-    QUERN_RETURN_IF_ERROR(opened.device == nullptr ? state->MakeExecutable(path, options, pipeline) : state->MakeDeviceExecutor(opened));
+    QUERN_RETURN_IF_ERROR(opened.device == nullptr ? state->MakeExecutable(path, options, pipeline)
+                                                   : state->MakeDeviceExecutor(opened));
     QUERN_RETURN_IF_ERROR(BindParams(*state->runnable, state->spec));
     state->prepare_seconds = Since(compile_start);
-    QUERN_RETURN_IF_ERROR(state->runnable->Prepare({{models::kSequenceSymbol, 1}, {models::kPastSymbol, 0}, {models::kLogitsSymbol, 1}}));
+    QUERN_RETURN_IF_ERROR(
+        state->runnable->Prepare({{models::kSequenceSymbol, 1}, {models::kPastSymbol, 0}, {models::kLogitsSymbol, 1}}));
     state->timings.load = load;
     state->UpdateTimings();
     return state;
@@ -176,7 +188,9 @@ int Session::threads() const { return state_->threads; }
 const Timings& Session::timings() const { return state_->timings; }
 std::string Session::CheckSummary() const { return state_->checker == nullptr ? "" : state_->checker->Summary(); }
 
-std::vector<int32_t> Session::Tokenize(std::string_view text, bool begin) const { return state_->tokenizer->Encode(text, begin); }
+std::vector<int32_t> Session::Tokenize(std::string_view text, bool begin) const {
+  return state_->tokenizer->Encode(text, begin);
+}
 
 std::string Session::Piece(int32_t id) const {
   return id >= 0 && id < state_->tokenizer->size() ? state_->tokenizer->Piece(id) : std::string();
@@ -198,7 +212,8 @@ Result<std::vector<float>> Session::StepAll(std::span<const int32_t> ids) {
 
 Result<Profiler> Profiler::Attach(Session& session, const ProfilerOptions& options) {
   if (session.state_->profiled.executable == nullptr) {
-    return Result<Profiler>::Failed(compiler::ErrorOf(absl::UnimplementedError("a session on a device has no profile")));
+    return Result<Profiler>::Failed(
+        compiler::ErrorOf(absl::UnimplementedError("a session on a device has no profile")));
   }
   return AttachTo(session.state_->profiled, options);
 }
@@ -218,10 +233,13 @@ SampleOptions OptionsOf(const SamplingOptions& o) { return {o.temperature, o.top
 
 }  // namespace
 
-Result<void> CheckSampling(const SamplingOptions& options) { return compiler::ToResult(CheckSampleOptions(OptionsOf(options))); }
+Result<void> CheckSampling(const SamplingOptions& options) {
+  return compiler::ToResult(CheckSampleOptions(OptionsOf(options)));
+}
 
 Sampler::Sampler(const SamplingOptions& options)
-    : state_(std::make_unique<State>(State{TokenSampler(CheckSampling(options).ok() ? OptionsOf(options) : SampleOptions{})})) {}
+    : state_(std::make_unique<State>(
+          State{TokenSampler(CheckSampling(options).ok() ? OptionsOf(options) : SampleOptions{})})) {}
 Sampler::Sampler(Sampler&&) noexcept = default;
 Sampler::~Sampler() = default;
 

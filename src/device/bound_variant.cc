@@ -20,7 +20,8 @@ std::optional<int64_t> SizeOf(const Polynomial& size, std::span<const int64_t> v
 
 }  // namespace
 
-StatusOr<BoundVariant> BoundVariant::Create(const Program& program, int variant, std::span<const std::string> names, std::span<const uint64_t> functions) {
+StatusOr<BoundVariant> BoundVariant::Create(const Program& program, int variant, std::span<const std::string> names,
+                                            std::span<const uint64_t> functions) {
   BoundVariant bound;
   bound.program_ = &program;
   bound.variant_ = &program.variants[variant];
@@ -56,7 +57,8 @@ Status BoundVariant::Compile(int index) {
       symbol.divisor = decl.derived->second;
     } else {
       symbol.position = static_cast<int>(std::find(names_.begin(), names_.end(), decl.name) - names_.begin());
-      if (symbol.position == static_cast<int>(names_.size())) return absl::InternalError(absl::StrCat("symbol ", decl.name, " is not in the table"));
+      if (symbol.position == static_cast<int>(names_.size()))
+        return absl::InternalError(absl::StrCat("symbol ", decl.name, " is not in the table"));
     }
     table.symbols.push_back(std::move(symbol));
     own.push_back(decl.name);
@@ -93,7 +95,8 @@ Status BoundVariant::Compile(Table& table, const std::vector<lir::Launch>& launc
 }
 
 Status BoundVariant::NoSize(const std::string& what) const {
-  return absl::InvalidArgumentError(absl::StrFormat("%s: %s is negative, or leaves 64 bits", program_->signature.name, what));
+  return absl::InvalidArgumentError(
+      absl::StrFormat("%s: %s is negative, or leaves 64 bits", program_->signature.name, what));
 }
 
 // The kernel's own symbols, its chunks and the bytes of its parameters.
@@ -112,11 +115,14 @@ Status BoundVariant::Evaluate(int index, std::span<const int64_t> values) {
   }
   table.chunks = 1;
   for (const Dimension& dim : table.grid) {
-    const std::optional<int64_t> low = dim.low.EvaluateChecked(table.values), high = dim.high.EvaluateChecked(table.values);
+    const std::optional<int64_t> low = dim.low.EvaluateChecked(table.values),
+                                 high = dim.high.EvaluateChecked(table.values);
     int64_t length = 0;
     if (!low || !high || __builtin_sub_overflow(*high, *low, &length) ||
-        __builtin_mul_overflow(table.chunks, CeilDiv(std::max<int64_t>(length, 0), dim.step), &table.chunks) || table.chunks > kMostChunks) {
-      return absl::InvalidArgumentError(absl::StrFormat("%s: the grid of %s has more than %d chunks", program_->signature.name, kernel.symbol, kMostChunks));
+        __builtin_mul_overflow(table.chunks, CeilDiv(std::max<int64_t>(length, 0), dim.step), &table.chunks) ||
+        table.chunks > kMostChunks) {
+      return absl::InvalidArgumentError(absl::StrFormat("%s: the grid of %s has more than %d chunks",
+                                                        program_->signature.name, kernel.symbol, kMostChunks));
     }
   }
   for (size_t p = 0; p < table.params.size(); ++p) {
@@ -138,17 +144,20 @@ Status BoundVariant::Follow(Table& table, const char* list, std::span<const int6
       if (!offset) return NoSize(absl::StrFormat("the offset of argument %u of %s[%u]", a, list, l));
       const int64_t have = sizes_[launch.arguments[a].buffer];
       if (kernel.bytes[a] > have || *offset > have - kernel.bytes[a]) {
-        return absl::InvalidArgumentError(absl::StrFormat("%s: argument %u of %s[%u] (%s) takes %d bytes from %d on, its buffer has %d", program_->signature.name, a,
-                                                          list, l, program_->kernels[launch.kernel].symbol, kernel.bytes[a], *offset, have));
+        return absl::InvalidArgumentError(absl::StrFormat(
+            "%s: argument %u of %s[%u] (%s) takes %d bytes from %d on, its buffer has %d", program_->signature.name, a,
+            list, l, program_->kernels[launch.kernel].symbol, kernel.bytes[a], *offset, have));
       }
       const int align = program_->kernels[launch.kernel].params[a].align;
       if ((*offset + offsets_[launch.arguments[a].buffer]) % align != 0) {
-        return absl::InvalidArgumentError(absl::StrFormat("%s: argument %u of %s[%u] (%s) is not aligned to %d bytes", program_->signature.name, a, list, l,
+        return absl::InvalidArgumentError(absl::StrFormat("%s: argument %u of %s[%u] (%s) is not aligned to %d bytes",
+                                                          program_->signature.name, a, list, l,
                                                           program_->kernels[launch.kernel].symbol, align));
       }
       table.moved[first + a] = *offset;
     }
-    const std::span<const Address> pointers = std::span<const Address>(table.pointers).subspan(first, launch.arguments.size());
+    const std::span<const Address> pointers =
+        std::span<const Address>(table.pointers).subspan(first, launch.arguments.size());
     if (kernel.chunks > 0) table.calls.push_back({functions_[launch.kernel], kernel.chunks, pointers, kernel.values});
     first += launch.arguments.size();
   }
@@ -167,10 +176,13 @@ Status BoundVariant::Bind(std::span<const int64_t> values) {
     if (!bytes || !offset) return NoSize(absl::StrCat("buffer ", b, " (", buffer.name, ") or its offset"));
     sizes_[b] = *bytes;
     offsets_[b] = *offset;
-    const int64_t most = buffer.home == lir::Home::kArena ? arena_bytes_ : buffer.home == lir::Home::kOnce ? variant_->once_bytes.constant() : INT64_MAX;
+    const int64_t most = buffer.home == lir::Home::kArena  ? arena_bytes_
+                         : buffer.home == lir::Home::kOnce ? variant_->once_bytes.constant()
+                                                           : INT64_MAX;
     if (*bytes > most || *offset > most - *bytes) {
-      return absl::InvalidArgumentError(absl::StrFormat("%s: buffer %u (%s) of %d bytes at %d lies outside its memory of %d", program_->signature.name, b, buffer.name,
-                                                        *bytes, *offset, most));
+      return absl::InvalidArgumentError(
+          absl::StrFormat("%s: buffer %u (%s) of %d bytes at %d lies outside its memory of %d",
+                          program_->signature.name, b, buffer.name, *bytes, *offset, most));
     }
   }
   for (size_t k = 0; k < kernels_.size(); ++k) {

@@ -1,7 +1,8 @@
-// A variant of a program under values of its symbols: every size a number, every launch a call. Internal to the executor.
+// A variant of a program under values of its symbols: every size a number, every launch a call. Internal to the
+// executor.
 //
-// All of a program's sizes are checked whenever they change, in arithmetic that cannot wrap: an argument that reaches past its
-// buffer, or a buffer past its memory, is an error before anything is launched, whoever wrote the program.
+// All of a program's sizes are checked whenever they change, in arithmetic that cannot wrap: an argument that reaches
+// past its buffer, or a buffer past its memory, is an error before anything is launched, whoever wrote the program.
 #pragma once
 
 #include <span>
@@ -18,7 +19,8 @@ namespace quern::device {
 class BoundVariant {
  public:
   // `program` outlives it. `functions`: by kernel of the program.
-  static StatusOr<BoundVariant> Create(const Program& program, int variant, std::span<const std::string> names, std::span<const uint64_t> functions);
+  static StatusOr<BoundVariant> Create(const Program& program, int variant, std::span<const std::string> names,
+                                       std::span<const uint64_t> functions);
 
   const Variant& variant() const { return *variant_; }
 
@@ -39,25 +41,25 @@ class BoundVariant {
  private:
   struct Table {
     const std::vector<lir::Launch>* launches = nullptr;
-    std::vector<Polynomial> offsets;       // by argument of all launches
-    std::vector<int64_t> moved;            // their values
-    std::vector<Address> pointers;         // likewise
+    std::vector<Polynomial> offsets;  // by argument of all launches
+    std::vector<int64_t> moved;       // their values
+    std::vector<Address> pointers;    // likewise
     std::vector<LaunchCall> calls;
   };
   struct Symbol {
-    int position = -1;                     // in the table of values, or -1:
-    Polynomial numerator;                  // derived, over the kernel's own table
+    int position = -1;     // in the table of values, or -1:
+    Polynomial numerator;  // derived, over the kernel's own table
     int64_t divisor = 1;
   };
   struct Dimension {
-    Polynomial low, high;                  // over the kernel's own table
+    Polynomial low, high;  // over the kernel's own table
     int64_t step;
   };
   struct KernelTable {
     bool used = false;
     std::vector<Symbol> symbols;
     std::vector<Dimension> grid;
-    std::vector<Polynomial> params;        // bytes, over the kernel's own table
+    std::vector<Polynomial> params;  // bytes, over the kernel's own table
     std::vector<int64_t> values, bytes;
     int64_t chunks = 0;
   };
@@ -71,12 +73,12 @@ class BoundVariant {
   const Variant* variant_ = nullptr;
   std::vector<std::string> names_;
   std::vector<uint64_t> functions_;
-  std::vector<KernelTable> kernels_;       // by kernel of the program
+  std::vector<KernelTable> kernels_;  // by kernel of the program
   std::vector<Polynomial> buffer_bytes_, buffer_offsets_;
   Polynomial arena_;
   Requirements requirements_;
-  std::vector<bool> used_;                 // by buffer: some launch has it
-  std::vector<int64_t> sizes_, offsets_;   // likewise
+  std::vector<bool> used_;                // by buffer: some launch has it
+  std::vector<int64_t> sizes_, offsets_;  // likewise
   int64_t arena_bytes_ = 0;
   Table once_, launches_;
 };

@@ -1,5 +1,5 @@
-// Device: memory of its own, and blocks of threads that run kernels there. As thin as what drivers have in common; executor.h
-// runs programs on one.
+// Device: memory of its own, and blocks of threads that run kernels there. As thin as what drivers have in common;
+// executor.h runs programs on one.
 //
 // Work is done in the order of the calls, and may be done later: host memory that a copy was given stays as it is until
 // Synchronise returns, and an error may show in a later call. Not thread-safe. A device outlives what was made from it.
@@ -23,7 +23,7 @@ inline constexpr int64_t kMemoryAlign = 256;
 struct ModuleSource {
   struct Entry {
     std::string symbol;
-    int64_t threads = 0;             // of a block
+    int64_t threads = 0;  // of a block
   };
   std::string text;
   std::vector<Entry> entries;
@@ -32,7 +32,7 @@ struct ModuleSource {
 
 struct LoadedModule {
   uint64_t module = 0;
-  std::vector<uint64_t> functions;   // by entry
+  std::vector<uint64_t> functions;  // by entry
 };
 
 // A block of a function's threads for each of `chunks` > 0. The tables are the caller's: they last for the call.
@@ -64,8 +64,8 @@ class Device {
   // Waits until everything is done.
   virtual Status Synchronise() = 0;
 
-  // A list of launches that the device keeps, so that running it again costs the host one call. Update changes one of them,
-  // which keeps its function, for the replays from then on. Only where can_record().
+  // A list of launches that the device keeps, so that running it again costs the host one call. Update changes one of
+  // them, which keeps its function, for the replays from then on. Only where can_record().
   virtual bool can_record() const { return false; }
   virtual StatusOr<uint64_t> Record(std::span<const LaunchCall> calls) {
     (void)calls;

@@ -21,7 +21,8 @@ class Loaded {
   static StatusOr<std::unique_ptr<Loaded>> Load(Device& device, std::shared_ptr<const LoadableProgram> program) {
     QUERN_ASSIGN(LoadedModule module, device.Load(program->source));
     std::unique_ptr<Loaded> loaded(new Loaded(device, std::move(program), std::move(module)));
-    if (loaded->module_.functions.size() != loaded->program().kernels.size()) return absl::InternalError("the module has other entries than its program");
+    if (loaded->module_.functions.size() != loaded->program().kernels.size())
+      return absl::InternalError("the module has other entries than its program");
     return loaded;
   }
   ~Loaded() { (void)device_.Unload(module_.module); }
@@ -45,9 +46,9 @@ struct Ready {
 
   BoundVariant bound;
   DeviceMemory once;
-  std::vector<DeviceMemory> constants;    // by buffer; none for those of other homes
-  std::vector<Address> bases;             // by buffer
-  std::vector<int64_t> values;            // that `bound` follows, once it does
+  std::vector<DeviceMemory> constants;  // by buffer; none for those of other homes
+  std::vector<Address> bases;           // by buffer
+  std::vector<int64_t> values;          // that `bound` follows, once it does
   bool follows = false;
   bool once_done = false;
   int runs = 0;
@@ -119,7 +120,8 @@ std::vector<LazyVariant> VariantsOf(const std::shared_ptr<const LoadableProgram>
   return variants;
 }
 
-StatusOr<std::unique_ptr<Executor>> Executor::Create(std::shared_ptr<Device> device, Signature signature, std::vector<LazyVariant> variants) {
+StatusOr<std::unique_ptr<Executor>> Executor::Create(std::shared_ptr<Device> device, Signature signature,
+                                                     std::vector<LazyVariant> variants) {
   std::vector<SymbolRanges> guards;
   for (const LazyVariant& variant : variants) guards.push_back(variant.guard);
   auto state = std::make_unique<State>();
@@ -132,7 +134,9 @@ StatusOr<std::unique_ptr<Executor>> Executor::Create(std::shared_ptr<Device> dev
   s.outputs.resize(s.sizes.signature().outputs.size());
   for (const Port& port : s.sizes.signature().states) {
     const std::optional<int64_t> most = BytesOf(port, false).UpperBound(s.sizes.signature().symbols);
-    if (!most || *most < 0) return absl::InvalidArgumentError(absl::StrFormat("state %s has no largest size: %s", port.name, port.type.ToString()));
+    if (!most || *most < 0)
+      return absl::InvalidArgumentError(
+          absl::StrFormat("state %s has no largest size: %s", port.name, port.type.ToString()));
     QUERN_ASSIGN(DeviceMemory memory, DeviceMemory::Allocate(*s.device, *most));
     if (*most > 0) QUERN_RETURN_IF_ERROR(s.device->Fill(memory.address(), 0, *most));
     s.states[port.name] = std::move(memory);
@@ -171,14 +175,16 @@ StatusOr<Loaded*> Executor::State::Module(const std::shared_ptr<const LoadablePr
 
 Status Executor::State::Make(int variant) {
   for (const Port& port : sizes.signature().params) {
-    if (!params.contains(port.name)) return sizes.Fail(DiagnosticCode::kMissing, absl::StrCat("parameter ", port.name), "", "");
+    if (!params.contains(port.name))
+      return sizes.Fail(DiagnosticCode::kMissing, absl::StrCat("parameter ", port.name), "", "");
   }
   if (ready[variant] != nullptr) return absl::OkStatus();
   const int64_t start = SteadyNs();
   QUERN_ASSIGN(const std::shared_ptr<const LoadableProgram> program, variants[variant].make());
   const int64_t planned = SteadyNs();
   QUERN_ASSIGN(Loaded* const loaded, Module(program));
-  QUERN_ASSIGN(BoundVariant bound, BoundVariant::Create(loaded->program(), variants[variant].index, sizes.names(), loaded->functions()));
+  QUERN_ASSIGN(BoundVariant bound,
+               BoundVariant::Create(loaded->program(), variants[variant].index, sizes.names(), loaded->functions()));
   auto made = std::make_unique<Ready>(std::move(bound));
   const Variant& plan = made->bound.variant();
   QUERN_ASSIGN(made->once, DeviceMemory::Allocate(*device, plan.once_bytes.constant()));
@@ -201,7 +207,8 @@ Status Executor::State::Make(int variant) {
 Executor::State::Span Executor::State::HomeOf(const Ready& variant, int b) const {
   const lir::Buffer& buffer = variant.bound.variant().buffers[b];
   const auto within = [&](const DeviceMemory& memory) {
-    return Span{memory.address() + static_cast<uint64_t>(variant.bound.offset(b)), memory.bytes() - variant.bound.offset(b)};
+    return Span{memory.address() + static_cast<uint64_t>(variant.bound.offset(b)),
+                memory.bytes() - variant.bound.offset(b)};
   };
   const auto whole = [](const DeviceMemory& memory) { return Span{memory.address(), memory.bytes()}; };
   const auto port = [&](const std::vector<Port>& ports, const std::vector<DeviceMemory>& memory, auto same) {
@@ -216,8 +223,10 @@ Executor::State::Span Executor::State::HomeOf(const Ready& variant, int b) const
     case lir::Home::kConstant: return whole(variant.constants[b]);
     case lir::Home::kParam: return whole(params.find(buffer.name)->second);
     case lir::Home::kState: return whole(states.find(buffer.name)->second);
-    case lir::Home::kInput: return port(sizes.signature().inputs, inputs, [&](const Port& p) { return p.name == buffer.name; });
-    case lir::Home::kOutput: return port(sizes.signature().outputs, outputs, [&](const Port& p) { return p.output == buffer.index; });
+    case lir::Home::kInput:
+      return port(sizes.signature().inputs, inputs, [&](const Port& p) { return p.name == buffer.name; });
+    case lir::Home::kOutput:
+      return port(sizes.signature().outputs, outputs, [&](const Port& p) { return p.output == buffer.index; });
   }
   return {};
 }
@@ -228,7 +237,8 @@ Status Executor::State::Place(Ready& variant) {
     if (!variant.bound.used(b)) continue;
     const Span home = HomeOf(variant, b);
     if (variant.bound.bytes(b) > home.bytes) {
-      return absl::InvalidArgumentError(absl::StrFormat("%s: buffer %d (%s) has %d bytes, its memory %d", sizes.signature().name, b, buffers[b].name,
+      return absl::InvalidArgumentError(absl::StrFormat("%s: buffer %d (%s) has %d bytes, its memory %d",
+                                                        sizes.signature().name, b, buffers[b].name,
                                                         variant.bound.bytes(b), home.bytes));
     }
     variant.bases[b] = home.address;
@@ -289,7 +299,8 @@ Status Executor::Prepare(const Binding& symbols) {
   return s_->Make(variant);
 }
 
-Status Executor::Run(std::span<const ConstBytes> inputs, std::span<const MutableBytes> outputs, const Binding& symbols) {
+Status Executor::Run(std::span<const ConstBytes> inputs, std::span<const MutableBytes> outputs,
+                     const Binding& symbols) {
   State& s = *s_;
   const Exclusive exclusive(s.busy);
   if (!exclusive.held()) return s.sizes.Fail(DiagnosticCode::kBusy, "", "", "");
@@ -299,8 +310,10 @@ Status Executor::Run(std::span<const ConstBytes> inputs, std::span<const Mutable
   const int64_t start = SteadyNs();
   Ready& variant = *s.ready[index];
   bool moved = false;
-  for (size_t i = 0; i < inputs.size(); ++i) QUERN_RETURN_IF_ERROR(s.inputs[i].Reserve(*s.device, inputs[i].bytes, moved));
-  for (size_t o = 0; o < outputs.size(); ++o) QUERN_RETURN_IF_ERROR(s.outputs[o].Reserve(*s.device, outputs[o].bytes, moved));
+  for (size_t i = 0; i < inputs.size(); ++i)
+    QUERN_RETURN_IF_ERROR(s.inputs[i].Reserve(*s.device, inputs[i].bytes, moved));
+  for (size_t o = 0; o < outputs.size(); ++o)
+    QUERN_RETURN_IF_ERROR(s.outputs[o].Reserve(*s.device, outputs[o].bytes, moved));
   if (moved) s.Forget();
   QUERN_RETURN_IF_ERROR(s.Follow(variant));
   QUERN_RETURN_IF_ERROR(s.RunOnce(variant));
@@ -308,11 +321,13 @@ Status Executor::Run(std::span<const ConstBytes> inputs, std::span<const Mutable
   // From here on the device may read and write the caller's memory: nothing returns before it has stopped.
   const auto run = [&]() -> Status {
     for (size_t i = 0; i < inputs.size(); ++i) {
-      if (inputs[i].bytes > 0) QUERN_RETURN_IF_ERROR(s.device->CopyIn(s.inputs[i].address(), inputs[i].data, inputs[i].bytes));
+      if (inputs[i].bytes > 0)
+        QUERN_RETURN_IF_ERROR(s.device->CopyIn(s.inputs[i].address(), inputs[i].data, inputs[i].bytes));
     }
     QUERN_RETURN_IF_ERROR(s.LaunchAll(variant));
     for (size_t o = 0; o < outputs.size(); ++o) {
-      if (outputs[o].bytes > 0) QUERN_RETURN_IF_ERROR(s.device->CopyOut(outputs[o].data, s.outputs[o].address(), outputs[o].bytes));
+      if (outputs[o].bytes > 0)
+        QUERN_RETURN_IF_ERROR(s.device->CopyOut(outputs[o].data, s.outputs[o].address(), outputs[o].bytes));
     }
     return absl::OkStatus();
   };
@@ -339,7 +354,8 @@ Status Executor::WriteState(std::string_view name, std::span<const uint8_t> byte
   QUERN_ASSIGN(const Port* const port, s_->sizes.FindState(name));
   const DeviceMemory& memory = s_->states.find(port->name)->second;
   if (static_cast<int64_t>(bytes.size()) != memory.bytes()) {
-    return s_->sizes.Fail(DiagnosticCode::kShapeMismatch, absl::StrCat("state ", port->name), absl::StrCat(memory.bytes(), " bytes"), absl::StrCat(bytes.size(), " bytes"));
+    return s_->sizes.Fail(DiagnosticCode::kShapeMismatch, absl::StrCat("state ", port->name),
+                          absl::StrCat(memory.bytes(), " bytes"), absl::StrCat(bytes.size(), " bytes"));
   }
   return s_->CopyIn(memory, bytes);
 }

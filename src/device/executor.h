@@ -1,14 +1,15 @@
-// Executor: runs programs on a device. Weights are copied there once, state (a KV cache) lives there, inputs are copied in and
-// outputs out; the variant is chosen by each run, and made when a run first needs it.
+// Executor: runs programs on a device. Weights are copied there once, state (a KV cache) lives there, inputs are copied
+// in and outputs out; the variant is chosen by each run, and made when a run first needs it.
 //
 //   QUERN_ASSIGN(auto executor, Executor::Create(device, SignatureOf(graph), std::move(variants)));
 //   QUERN_RETURN_IF_ERROR(executor->BindParam("w", bytes));
 //   QUERN_RETURN_IF_ERROR(executor->Run(inputs, outputs, {{"SEQ", 5}}));
 //
-// A variant's launches are recorded when it runs for the second time, where the device can: a step of a language model is some
-// hundred launches that take less time than a driver needs to take them one by one. Between two steps few of them change (their
-// number of chunks, a pointer, or a symbol such as the position, which are arguments), and only those are updated: no launch is
-// recorded again, and none reads sizes from memory. Where the launches that have chunks are other ones, they are recorded anew.
+// A variant's launches are recorded when it runs for the second time, where the device can: a step of a language model
+// is some hundred launches that take less time than a driver needs to take them one by one. Between two steps few of
+// them change (their number of chunks, a pointer, or a symbol such as the position, which are arguments), and only
+// those are updated: no launch is recorded again, and none reads sizes from memory. Where the launches that have chunks
+// are other ones, they are recorded anew.
 #pragma once
 
 #include <functional>
@@ -34,7 +35,7 @@ struct LoadableProgram {
 struct LazyVariant {
   SymbolRanges guard;
   std::function<StatusOr<std::shared_ptr<const LoadableProgram>>()> make;
-  int index = 0;    // of the program's variants
+  int index = 0;  // of the program's variants
 };
 // All variants of a program that is there.
 std::vector<LazyVariant> VariantsOf(const std::shared_ptr<const LoadableProgram>& program);
@@ -45,13 +46,15 @@ std::vector<ModuleSource::Entry> EntriesOf(const Program& program);
 class Executor : public Runnable {
  public:
   // State is allocated and zero. Errors: a state without a largest size; those of the device.
-  static StatusOr<std::unique_ptr<Executor>> Create(std::shared_ptr<Device> device, Signature signature, std::vector<LazyVariant> variants);
+  static StatusOr<std::unique_ptr<Executor>> Create(std::shared_ptr<Device> device, Signature signature,
+                                                    std::vector<LazyVariant> variants);
   ~Executor() override;
 
   const Signature& signature() const override;
   // The bytes are copied to the device before it returns.
   Status BindParam(std::string_view name, std::span<const uint8_t> bytes) override;
-  Status Run(std::span<const ConstBytes> inputs, std::span<const MutableBytes> outputs, const Binding& symbols) override;
+  Status Run(std::span<const ConstBytes> inputs, std::span<const MutableBytes> outputs,
+             const Binding& symbols) override;
   Status Prepare(const Binding& symbols) override;
   const Report& report() const override;
 

@@ -1,5 +1,6 @@
-// The memory of devices that have none of their own: pieces of this machine's, whose addresses are pointers. What is left to such a
-// device is how it loads and launches. In a header, as tests derive from it, which have type information where the library has none.
+// The memory of devices that have none of their own: pieces of this machine's, whose addresses are pointers. What is
+// left to such a device is how it loads and launches. In a header, as tests derive from it, which have type information
+// where the library has none.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +28,9 @@ class HostMemoryDevice : public Device {
     pieces_.emplace(address, std::move(held));
     return address;
   }
-  Status Free(Address address) final { return pieces_.erase(address) == 1 ? absl::OkStatus() : absl::InvalidArgumentError("no memory to free"); }
+  Status Free(Address address) final {
+    return pieces_.erase(address) == 1 ? absl::OkStatus() : absl::InvalidArgumentError("no memory to free");
+  }
   Status CopyIn(Address to, const void* from, int64_t bytes) final {
     QUERN_ASSIGN(uint8_t* const memory, Find(to, bytes, "a copy in"));
     std::memcpy(memory, from, static_cast<size_t>(bytes));

@@ -17,27 +17,37 @@ void JsonReader::Fail(const std::string& what) const {
 JsonReader JsonReader::Field(const std::string& name) const {
   const std::string path = path_.empty() ? name : absl::StrCat(path_, ".", name);
   if (json_ == nullptr || !status_.ok()) return {nullptr, path, status_};
-  if (!json_->is_object()) Fail("an object expected");
-  else if (const auto found = json_->find(name); found != json_->end()) return {&*found, path, status_};
-  else JsonReader(nullptr, path, status_).Fail("it is missing");
+  if (!json_->is_object())
+    Fail("an object expected");
+  else if (const auto found = json_->find(name); found != json_->end())
+    return {&*found, path, status_};
+  else
+    JsonReader(nullptr, path, status_).Fail("it is missing");
   return {nullptr, path, status_};
 }
 
-bool JsonReader::Has(const std::string& name) const { return json_ != nullptr && json_->is_object() && json_->contains(name); }
+bool JsonReader::Has(const std::string& name) const {
+  return json_ != nullptr && json_->is_object() && json_->contains(name);
+}
 
 std::vector<JsonReader> JsonReader::Rows() const {
   std::vector<JsonReader> rows;
   if (json_ == nullptr || !status_.ok()) return rows;
-  if (!json_->is_array()) Fail("an array expected");
-  else for (const Json& row : *json_) rows.push_back({&row, absl::StrCat(path_, "[", rows.size(), "]"), status_});
+  if (!json_->is_array())
+    Fail("an array expected");
+  else
+    for (const Json& row : *json_) rows.push_back({&row, absl::StrCat(path_, "[", rows.size(), "]"), status_});
   return rows;
 }
 
 std::vector<std::pair<std::string, JsonReader>> JsonReader::Members() const {
   std::vector<std::pair<std::string, JsonReader>> members;
   if (json_ == nullptr || !status_.ok()) return members;
-  if (!json_->is_object()) Fail("an object expected");
-  else for (const auto& member : json_->items()) members.emplace_back(member.key(), JsonReader(&member.value(), absl::StrCat(path_, ".", member.key()), status_));
+  if (!json_->is_object())
+    Fail("an object expected");
+  else
+    for (const auto& member : json_->items())
+      members.emplace_back(member.key(), JsonReader(&member.value(), absl::StrCat(path_, ".", member.key()), status_));
   return members;
 }
 

@@ -1,5 +1,6 @@
-// A walk over JSON that nothing is known of: whoever reads asks for what should be there, and the first thing that is not is the
-// error, with its place. After an error every answer is empty, so that a reader needs to look at the status once.
+// A walk over JSON that nothing is known of: whoever reads asks for what should be there, and the first thing that is
+// not is the error, with its place. After an error every answer is empty, so that a reader needs to look at the status
+// once.
 //
 //   JsonReader file(json, status);
 //   for (const JsonReader& kernel : file.Field("kernels").Rows()) threads.push_back(kernel.Field("threads").Integer());
@@ -42,7 +43,8 @@ class JsonReader {
   void Fail(const std::string& what) const;
 
  private:
-  JsonReader(const Json* json, std::string path, Status& status) : json_(json), path_(std::move(path)), status_(status) {}
+  JsonReader(const Json* json, std::string path, Status& status)
+      : json_(json), path_(std::move(path)), status_(status) {}
   const Json* json_;  // null: there has been an error
   std::string path_;
   Status& status_;

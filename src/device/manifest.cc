@@ -27,7 +27,10 @@ Json Ranges(const SymbolRanges& ranges) {
 Json PortRow(const Port& port, bool parameter) {
   Json shape = Json::array();
   for (const Extent& dim : port.type.dims) shape.push_back(dim.ToString());
-  return {{"name", port.name}, {"dtype", std::string(Name(port.type.dtype))}, {"shape", std::move(shape)}, {"bytes", BytesOf(port, parameter).ToString()}};
+  return {{"name", port.name},
+          {"dtype", std::string(Name(port.type.dtype))},
+          {"shape", std::move(shape)},
+          {"bytes", BytesOf(port, parameter).ToString()}};
 }
 
 std::string Base64(const std::vector<uint8_t>& data) {
@@ -53,24 +56,33 @@ std::string Bound(const kir::ExprRef& expr) {
 Json KernelRow(const Kernel& kernel) {
   Json symbols = Json::array();
   for (const kir::SymbolDecl& symbol : kernel.symbols) {
-    if (symbol.derived) symbols.push_back({{"name", symbol.name}, {"ceil", symbol.derived->first.ToString()}, {"by", symbol.derived->second}});
-    else symbols.push_back({{"name", symbol.name}});
+    if (symbol.derived)
+      symbols.push_back(
+          {{"name", symbol.name}, {"ceil", symbol.derived->first.ToString()}, {"by", symbol.derived->second}});
+    else
+      symbols.push_back({{"name", symbol.name}});
   }
   Json grid = Json::array();
-  for (const kir::GridDim& dim : kernel.grid) grid.push_back({{"low", Bound(dim.low)}, {"high", Bound(dim.high)}, {"step", dim.step}});
+  for (const kir::GridDim& dim : kernel.grid)
+    grid.push_back({{"low", Bound(dim.low)}, {"high", Bound(dim.high)}, {"step", dim.step}});
   Json params = Json::array();
   for (const KernelParam& param : kernel.params) {
-    params.push_back({{"name", param.name}, {"mode", std::string(ModeName(param.mode))}, {"bytes", param.bytes.ToString()}, {"align", param.align}});
+    params.push_back({{"name", param.name},
+                      {"mode", std::string(ModeName(param.mode))},
+                      {"bytes", param.bytes.ToString()},
+                      {"align", param.align}});
   }
-  return {{"symbol", kernel.symbol}, {"threads", kernel.threads}, {"shared_bytes", kernel.shared_bytes},
-          {"symbols", std::move(symbols)}, {"grid", std::move(grid)}, {"params", std::move(params)}};
+  return {{"symbol", kernel.symbol},       {"threads", kernel.threads}, {"shared_bytes", kernel.shared_bytes},
+          {"symbols", std::move(symbols)}, {"grid", std::move(grid)},   {"params", std::move(params)}};
 }
 
 // Data of constants, equal ones once.
 class Constants {
  public:
   int Add(const std::vector<uint8_t>& data) {
-    const auto [known, added] = known_.emplace(HashBytes(std::string_view(reinterpret_cast<const char*>(data.data()), data.size())), static_cast<int>(rows_.size()));
+    const auto [known, added] =
+        known_.emplace(HashBytes(std::string_view(reinterpret_cast<const char*>(data.data()), data.size())),
+                       static_cast<int>(rows_.size()));
     if (added) rows_.push_back(Base64(data));
     return known->second;
   }
@@ -99,7 +111,8 @@ Json Launches(const std::vector<lir::Launch>& launches) {
   Json rows = Json::array();
   for (const lir::Launch& launch : launches) {
     Json arguments = Json::array();
-    for (const lir::Argument& argument : launch.arguments) arguments.push_back({argument.buffer, argument.offset.ToString()});
+    for (const lir::Argument& argument : launch.arguments)
+      arguments.push_back({argument.buffer, argument.offset.ToString()});
     rows.push_back({{"kernel", launch.kernel}, {"arguments", std::move(arguments)}, {"label", launch.label}});
   }
   return rows;
@@ -109,10 +122,16 @@ Json VariantRow(const Variant& variant, Constants& constants) {
   Json buffers = Json::array(), requirements = Json::array();
   for (const lir::Buffer& buffer : variant.buffers) buffers.push_back(BufferRow(buffer, constants));
   for (const lir::Requirement& requirement : variant.requirements) {
-    requirements.push_back({{"value", requirement.value.ToString()}, {"is", requirement.exact ? "zero" : "not negative"}, {"text", requirement.text}});
+    requirements.push_back({{"value", requirement.value.ToString()},
+                            {"is", requirement.exact ? "zero" : "not negative"},
+                            {"text", requirement.text}});
   }
-  return {{"guard", Ranges(variant.guard)}, {"arena_bytes", variant.arena_bytes.ToString()}, {"once_bytes", variant.once_bytes.ToString()},
-          {"buffers", std::move(buffers)}, {"once", Launches(variant.once)}, {"launches", Launches(variant.launches)},
+  return {{"guard", Ranges(variant.guard)},
+          {"arena_bytes", variant.arena_bytes.ToString()},
+          {"once_bytes", variant.once_bytes.ToString()},
+          {"buffers", std::move(buffers)},
+          {"once", Launches(variant.once)},
+          {"launches", Launches(variant.launches)},
           {"requirements", std::move(requirements)}};
 }
 
@@ -128,7 +147,8 @@ void Put(std::string& out, const Json& json, size_t indent) {
   bool first = true;
   for (const auto& member : json.items()) {
     absl::StrAppend(&out, first ? "\n" : ",\n", std::string(indent + 1, ' '));
-    if (json.is_object()) absl::StrAppend(&out, Json(member.key()).dump(-1, ' ', false, Json::error_handler_t::replace), ": ");
+    if (json.is_object())
+      absl::StrAppend(&out, Json(member.key()).dump(-1, ' ', false, Json::error_handler_t::replace), ": ");
     Put(out, member.value(), indent + 1);
     first = false;
   }
@@ -146,7 +166,9 @@ std::string WriteManifest(const Program& program, const ManifestFiles& files) {
   json["target"] = program.target;
   json["cpu"] = program.cpu;
   json["text"] = files.text;
-  json["weights"] = {{"bytes", files.weight_bytes}, {"header_bytes", files.weight_header_bytes}, {"header_hash", files.weight_header_hash}};
+  json["weights"] = {{"bytes", files.weight_bytes},
+                     {"header_bytes", files.weight_header_bytes},
+                     {"header_hash", files.weight_header_hash}};
   json["symbols"] = Ranges(signature.symbols);
   Json inputs = Json::array(), outputs = Json::array(), states = Json::array(), params = Json::array();
   for (const Port& port : signature.inputs) inputs.push_back(PortRow(port, false));
@@ -160,8 +182,10 @@ std::string WriteManifest(const Program& program, const ManifestFiles& files) {
     Json row = PortRow(signature.params[p], true);
     if (!program.sources.empty()) {
       const ParamSource& source = program.sources[p];
-      if (source.file_offset >= 0) row["file_offset"] = source.file_offset;
-      else if (source.data != nullptr) row["data"] = Base64(*source.data);
+      if (source.file_offset >= 0)
+        row["file_offset"] = source.file_offset;
+      else if (source.data != nullptr)
+        row["data"] = Base64(*source.data);
     }
     params.push_back(std::move(row));
   }

@@ -1,5 +1,5 @@
-// The JSON form of a program: what `quern compile --target` writes beside the text, and what every host runtime reads. Its fields
-// are in docs/gpu.md. Deterministic; sizes are polynomials in the symbols, as text ("256*PAST_SEQ + 64").
+// The JSON form of a program: what `quern compile --target` writes beside the text, and what every host runtime reads.
+// Its fields are in docs/gpu.md. Deterministic; sizes are polynomials in the symbols, as text ("256*PAST_SEQ + 64").
 //
 //   const std::string json = WriteManifest(program, {.text = "llama.ptx"});
 //   QUERN_ASSIGN(const Manifest read, ReadManifest(json));    // read.program, which verifies
@@ -17,8 +17,8 @@ inline constexpr int kManifestVersion = 1;
 
 // What the manifest says beside the program.
 struct ManifestFiles {
-  std::string text;               // file of the kernels, in the manifest's folder
-  int64_t weight_bytes = 0;       // of the model file that parameters lie in; 0: none
+  std::string text;                 // file of the kernels, in the manifest's folder
+  int64_t weight_bytes = 0;         // of the model file that parameters lie in; 0: none
   int64_t weight_header_bytes = 0;  // before its first tensor, and
   std::string weight_header_hash;   // their hash, quern_header_hash in hex
   bool operator==(const ManifestFiles&) const = default;

@@ -21,7 +21,8 @@ std::string Identifier(const std::string& symbol) {
 
 StatusOr<Kernel> Describe(const kir::Kernel& kernel, std::string symbol) {
   QUERN_ASSIGN(const kir::BlockShape shape, kir::ShapeOfBlock(kernel));
-  if (shape.threads == 0) return absl::InternalError(absl::StrFormat("kernel %s is not scheduled for blocks of threads", symbol));
+  if (shape.threads == 0)
+    return absl::InternalError(absl::StrFormat("kernel %s is not scheduled for blocks of threads", symbol));
   Kernel made;
   made.symbol = std::move(symbol);
   made.threads = shape.threads;
@@ -33,7 +34,8 @@ StatusOr<Kernel> Describe(const kir::Kernel& kernel, std::string symbol) {
     QUERN_RETURN_IF_ERROR(ExtentOf(dim.high).status());
   }
   for (const kir::Param& param : kernel.params) {
-    made.params.push_back({param.name, kir::LayoutBytes(param.type.layout, param.type.dtype, param.type.dims), param.mode, param.align});
+    made.params.push_back(
+        {param.name, kir::LayoutBytes(param.type.layout, param.type.dtype, param.type.dims), param.mode, param.align});
   }
   return made;
 }
@@ -52,7 +54,8 @@ class Collector {
       QUERN_ASSIGN(const int index, Intern(plan.kernels[k], symbols[k]));
       kernels.push_back(index);
     }
-    Variant variant{planned.guard, plan.buffers, plan.once, plan.launches, plan.requirements, plan.arena_bytes, plan.once_bytes};
+    Variant variant{planned.guard,     plan.buffers,     plan.once,      plan.launches,
+                    plan.requirements, plan.arena_bytes, plan.once_bytes};
     for (std::vector<lir::Launch>* launches : {&variant.once, &variant.launches}) {
       for (lir::Launch& launch : *launches) launch.kernel = kernels[launch.kernel];
     }
@@ -78,7 +81,8 @@ class Collector {
 }  // namespace
 
 StatusOr<Extent> ExtentOf(const kir::ExprRef& expr) {
-  if (const auto* constant = std::get_if<kir::Const>(&expr->node); constant != nullptr && !IsFloat(expr->dtype)) return Extent(constant->integer);
+  if (const auto* constant = std::get_if<kir::Const>(&expr->node); constant != nullptr && !IsFloat(expr->dtype))
+    return Extent(constant->integer);
   if (const auto* name = std::get_if<kir::NameRef>(&expr->node)) return Extent::Symbol(name->name);
   if (const auto* apply = std::get_if<kir::Apply>(&expr->node); apply != nullptr && apply->args.size() == 2) {
     QUERN_ASSIGN(const Extent a, ExtentOf(apply->args[0]));
@@ -124,12 +128,14 @@ StatusOr<Collected> CollectProgram(Signature signature, std::span<const PlannedV
 
 Status AddModule(Program& program, const codegen::DeviceModule& module) {
   if (module.kernels.size() != program.kernels.size()) {
-    return absl::InternalError(absl::StrFormat("the text has %u entries, %u kernels were asked for", module.kernels.size(), program.kernels.size()));
+    return absl::InternalError(absl::StrFormat("the text has %u entries, %u kernels were asked for",
+                                               module.kernels.size(), program.kernels.size()));
   }
   for (size_t k = 0; k < module.kernels.size(); ++k) {
     const codegen::DeviceKernel& made = module.kernels[k];
     if (made.symbol != program.kernels[k].symbol) {
-      return absl::InternalError(absl::StrFormat("entry %u is %s, %s was asked for", k, made.symbol, program.kernels[k].symbol));
+      return absl::InternalError(
+          absl::StrFormat("entry %u is %s, %s was asked for", k, made.symbol, program.kernels[k].symbol));
     }
     program.kernels[k].threads = made.threads;
     program.kernels[k].shared_bytes = made.shared_bytes;

@@ -1,6 +1,6 @@
-// Program: what a host needs to run a model on a device, with the text of its kernels: kernels, memory, launches in order, for
-// each variant, all as functions of the symbols. It holds no KIR statement: manifest.h writes it down and reads it back, and
-// every host runtime (executor.h, or one in another language) runs it.
+// Program: what a host needs to run a model on a device, with the text of its kernels: kernels, memory, launches in
+// order, for each variant, all as functions of the symbols. It holds no KIR statement: manifest.h writes it down and
+// reads it back, and every host runtime (executor.h, or one in another language) runs it.
 //
 //   QUERN_ASSIGN(Collected made, CollectProgram(SignatureOf(graph), variants));
 //   QUERN_ASSIGN(codegen::DeviceModule module, target.emit(made.kernels, made.symbols(), target));
@@ -22,26 +22,26 @@ namespace quern::device {
 // What an entry wants of one parameter's memory.
 struct KernelParam {
   std::string name;
-  Extent bytes;                    // in the kernel's symbols, derived ones too
+  Extent bytes;  // in the kernel's symbols, derived ones too
   kir::Mode mode = kir::Mode::kIn;
-  int align = 1;                   // bytes
+  int align = 1;  // bytes
 };
 
-// An entry takes a pointer for each parameter, then an i64 for each symbol. It is launched with a block of `threads` threads
-// for each chunk: the product, over the grid, of ceil((high - low) / step).
+// An entry takes a pointer for each parameter, then an i64 for each symbol. It is launched with a block of `threads`
+// threads for each chunk: the product, over the grid, of ceil((high - low) / step).
 struct Kernel {
-  std::string symbol;              // identifier
-  int64_t threads = 0;             // of a block
-  int64_t shared_bytes = 0;        // that a block shares, declared in the text
+  std::string symbol;        // identifier
+  int64_t threads = 0;       // of a block
+  int64_t shared_bytes = 0;  // that a block shares, declared in the text
   std::vector<kir::SymbolDecl> symbols;
   std::vector<kir::GridDim> grid;  // bounds are polynomials in the symbols
   std::vector<KernelParam> params;
 };
 
 struct Variant {
-  SymbolRanges guard;              // symbols that are not named may have any value in the signature's range
+  SymbolRanges guard;  // symbols that are not named may have any value in the signature's range
   std::vector<lir::Buffer> buffers;
-  std::vector<lir::Launch> once;   // when parameters are bound; kernels are the program's
+  std::vector<lir::Launch> once;  // when parameters are bound; kernels are the program's
   std::vector<lir::Launch> launches;
   std::vector<lir::Requirement> requirements;
   Extent arena_bytes, once_bytes;
@@ -82,8 +82,8 @@ StatusOr<Collected> CollectProgram(Signature signature, std::span<const PlannedV
 // Takes over what the text says of its entries. Errors: they are not the program's.
 Status AddModule(Program& program, const codegen::DeviceModule& module);
 
-// Checks what hosts rely on: indices, counts and sizes that no device has, symbols that are not there. Errors say what and where:
-// "variants[2].launches[7]: kernel 30 of 12".
+// Checks what hosts rely on: indices, counts and sizes that no device has, symbols that are not there. Errors say what
+// and where: "variants[2].launches[7]: kernel 30 of 12".
 Status Verify(const Program& program);
 
 // The expression as a polynomial in symbols. Errors: it is none.

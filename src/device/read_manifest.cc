@@ -37,8 +37,10 @@ Port ReadPort(const JsonReader& from) {
   port.name = from.Field("name").Text();
   const std::string dtype = from.Field("dtype").Text();
   const std::optional<DType> found = DTypeFromName(dtype);
-  if (found) port.type.dtype = *found;
-  else from.Field("dtype").Fail(absl::StrCat("there is no dtype \"", dtype, "\""));
+  if (found)
+    port.type.dtype = *found;
+  else
+    from.Field("dtype").Fail(absl::StrCat("there is no dtype \"", dtype, "\""));
   for (const JsonReader& dim : from.Field("shape").Rows()) port.type.dims.push_back(dim.Size());
   return port;
 }
@@ -69,14 +71,19 @@ Kernel ReadKernel(const JsonReader& from) {
     kernel.symbols.push_back(std::move(symbol));
   }
   for (const JsonReader& row : from.Field("grid").Rows()) {
-    kernel.grid.push_back({"", kir::build::FromExtent(row.Field("low").Size()), kir::build::FromExtent(row.Field("high").Size()), row.Field("step").Integer()});
+    kernel.grid.push_back({"", kir::build::FromExtent(row.Field("low").Size()),
+                           kir::build::FromExtent(row.Field("high").Size()), row.Field("step").Integer()});
   }
   for (const JsonReader& row : from.Field("params").Rows()) {
-    KernelParam param{row.Field("name").Text(), row.Field("bytes").Size(), kir::Mode::kIn, ReadIndex(row.Field("align"))};
+    KernelParam param{row.Field("name").Text(), row.Field("bytes").Size(), kir::Mode::kIn,
+                      ReadIndex(row.Field("align"))};
     const std::string mode = row.Field("mode").Text();
-    if (mode == "out") param.mode = kir::Mode::kOut;
-    else if (mode == "inout") param.mode = kir::Mode::kInOut;
-    else if (mode != "in") row.Field("mode").Fail("in, out or inout expected");
+    if (mode == "out")
+      param.mode = kir::Mode::kOut;
+    else if (mode == "inout")
+      param.mode = kir::Mode::kInOut;
+    else if (mode != "in")
+      row.Field("mode").Fail("in, out or inout expected");
     kernel.params.push_back(std::move(param));
   }
   return kernel;
@@ -102,8 +109,10 @@ lir::Buffer ReadBuffer(const JsonReader& from, const std::vector<Data>& constant
     case lir::Home::kOutput: buffer.index = ReadIndex(from.Field("output")); break;
     case lir::Home::kConstant: {
       const size_t constant = static_cast<size_t>(ReadIndex(from.Field("constant")));
-      if (constant < constants.size()) buffer.data = constants[constant];
-      else from.Field("constant").Fail(absl::StrFormat("constant %u of %u", constant, constants.size()));
+      if (constant < constants.size())
+        buffer.data = constants[constant];
+      else
+        from.Field("constant").Fail(absl::StrFormat("constant %u of %u", constant, constants.size()));
       break;
     }
     case lir::Home::kInput:
@@ -121,8 +130,10 @@ std::vector<lir::Launch> ReadLaunches(const JsonReader& from) {
     launch.label = row.Field("label").Text();
     for (const JsonReader& pair : row.Field("arguments").Rows()) {
       const std::vector<JsonReader> parts = pair.Rows();
-      if (parts.size() == 2) launch.arguments.push_back({ReadIndex(parts[0]), parts[1].Size()});
-      else pair.Fail("a pair expected: a buffer and an offset");
+      if (parts.size() == 2)
+        launch.arguments.push_back({ReadIndex(parts[0]), parts[1].Size()});
+      else
+        pair.Fail("a pair expected: a buffer and an offset");
     }
     launches.push_back(std::move(launch));
   }
@@ -159,12 +170,15 @@ ParamSource ReadSource(const JsonReader& from) {
 }  // namespace
 
 StatusOr<Manifest> ReadManifest(std::string_view text) {
-  const auto bad = [](std::string_view what) { return absl::InvalidArgumentError(absl::StrCat("manifest: ", absl::string_view(what.data(), what.size()))); };
+  const auto bad = [](std::string_view what) {
+    return absl::InvalidArgumentError(absl::StrCat("manifest: ", absl::string_view(what.data(), what.size())));
+  };
   const JsonReader::Json json = JsonReader::Json::parse(text.begin(), text.end(), nullptr, false);
   if (json.is_discarded()) return bad("it is no JSON");
   Status status;
   const JsonReader file(json, status);
-  if (file.Field("format").Text() != "quern device program" && status.ok()) return bad("format: it is no program for devices");
+  if (file.Field("format").Text() != "quern device program" && status.ok())
+    return bad("format: it is no program for devices");
   if (const int64_t version = file.Field("version").Integer(); version != kManifestVersion && status.ok()) {
     return bad(absl::StrFormat("version %d; this reads %d", version, kManifestVersion));
   }
@@ -187,10 +201,12 @@ StatusOr<Manifest> ReadManifest(std::string_view text) {
   for (const JsonReader& row : file.Field("params").Rows()) program.sources.push_back(ReadSource(row));
   for (const JsonReader& row : file.Field("kernels").Rows()) program.kernels.push_back(ReadKernel(row));
   std::vector<Data> constants;
-  for (const JsonReader& row : file.Field("constants").Rows()) constants.push_back(std::make_shared<const std::vector<uint8_t>>(row.Bytes()));
+  for (const JsonReader& row : file.Field("constants").Rows())
+    constants.push_back(std::make_shared<const std::vector<uint8_t>>(row.Bytes()));
   for (const JsonReader& row : file.Field("variants").Rows()) program.variants.push_back(ReadVariant(row, constants));
   // Whether the file's header can lie in it.
-  if (made.files.weight_bytes < 0 || made.files.weight_header_bytes < 0 || made.files.weight_header_bytes > made.files.weight_bytes) {
+  if (made.files.weight_bytes < 0 || made.files.weight_header_bytes < 0 ||
+      made.files.weight_header_bytes > made.files.weight_bytes) {
     weights.Fail("their sizes are none");
   }
   if (made.files.text.empty() || made.files.text.find_first_of("/\\") != std::string::npos || made.files.text == "..") {
@@ -198,8 +214,9 @@ StatusOr<Manifest> ReadManifest(std::string_view text) {
   }
   if (status.ok()) status = Verify(program);
   if (!status.ok()) return bad(std::string(status.message()));
-  for (const auto& [list, ports, parameter] : {std::tuple("inputs", &signature.inputs, false), std::tuple("outputs", &signature.outputs, false),
-                                               std::tuple("states", &signature.states, false), std::tuple("params", &signature.params, true)}) {
+  for (const auto& [list, ports, parameter] :
+       {std::tuple("inputs", &signature.inputs, false), std::tuple("outputs", &signature.outputs, false),
+        std::tuple("states", &signature.states, false), std::tuple("params", &signature.params, true)}) {
     const std::vector<JsonReader> rows = file.Field(list).Rows();
     for (size_t p = 0; p < rows.size(); ++p) CheckBytes(rows[p], (*ports)[p], parameter);
   }

@@ -1,4 +1,5 @@
-// Launches that a device keeps, and what they were recorded with: only what differs is updated. Internal to the executor.
+// Launches that a device keeps, and what they were recorded with: only what differs is updated. Internal to the
+// executor.
 #pragma once
 
 #include <cstdint>
@@ -56,9 +57,13 @@ class Recording {
  private:
   struct Kept {
     explicit Kept(const LaunchCall& call)
-        : function(call.function), chunks(call.chunks), pointers(call.pointers.begin(), call.pointers.end()), symbols(call.symbols.begin(), call.symbols.end()) {}
+        : function(call.function),
+          chunks(call.chunks),
+          pointers(call.pointers.begin(), call.pointers.end()),
+          symbols(call.symbols.begin(), call.symbols.end()) {}
     bool Is(const LaunchCall& call) const {
-      return chunks == call.chunks && std::equal(pointers.begin(), pointers.end(), call.pointers.begin(), call.pointers.end()) &&
+      return chunks == call.chunks &&
+             std::equal(pointers.begin(), pointers.end(), call.pointers.begin(), call.pointers.end()) &&
              std::equal(symbols.begin(), symbols.end(), call.symbols.begin(), call.symbols.end());
     }
     uint64_t function;

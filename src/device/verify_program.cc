@@ -20,7 +20,8 @@ using Names = std::set<std::string, std::less<>>;
 
 bool IsIdentifier(std::string_view name) {
   const auto word = [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; };
-  return !name.empty() && !std::isdigit(static_cast<unsigned char>(name[0])) && std::all_of(name.begin(), name.end(), word);
+  return !name.empty() && !std::isdigit(static_cast<unsigned char>(name[0])) &&
+         std::all_of(name.begin(), name.end(), word);
 }
 
 class ProgramVerifier {
@@ -43,7 +44,8 @@ class ProgramVerifier {
     for (size_t k = 0; k < program_.kernels.size(); ++k) {
       const std::string where = absl::StrCat("kernels[", k, "]");
       QUERN_RETURN_IF_ERROR(CheckKernel(where, program_.kernels[k]));
-      if (!entries.insert(program_.kernels[k].symbol).second) return Bad(where, absl::StrCat("a second entry ", program_.kernels[k].symbol));
+      if (!entries.insert(program_.kernels[k].symbol).second)
+        return Bad(where, absl::StrCat("a second entry ", program_.kernels[k].symbol));
     }
     if (program_.variants.empty()) return Bad("variants", "none");
     for (size_t v = 0; v < program_.variants.size(); ++v) {
@@ -53,7 +55,9 @@ class ProgramVerifier {
   }
 
  private:
-  static Status Bad(const std::string& where, const std::string& what) { return absl::InvalidArgumentError(absl::StrCat(where, ": ", what)); }
+  static Status Bad(const std::string& where, const std::string& what) {
+    return absl::InvalidArgumentError(absl::StrCat(where, ": ", what));
+  }
 
   static Status CheckRange(const std::string& where, const SymbolRange& range) {
     if (range.low >= 0 && range.low <= range.high) return absl::OkStatus();
@@ -66,7 +70,9 @@ class ProgramVerifier {
     }
     return absl::OkStatus();
   }
-  Status CheckExtent(const std::string& where, const Extent& extent) const { return CheckExtent(where, extent, symbols_); }
+  Status CheckExtent(const std::string& where, const Extent& extent) const {
+    return CheckExtent(where, extent, symbols_);
+  }
 
   Status CheckPorts(const std::string& list, const std::vector<Port>& ports) const {
     Names names;
@@ -78,7 +84,8 @@ class ProgramVerifier {
     return absl::OkStatus();
   }
 
-  // Bytes of a type are a product that is worked out: not of a shape that makes that long, nor of one that has no bytes.
+  // Bytes of a type are a product that is worked out: not of a shape that makes that long, nor of one that has no
+  // bytes.
   Status CheckType(const std::string& where, const ir::TensorType& type, bool parameter) const {
     size_t terms = 1;
     for (const Extent& dim : type.dims) {
@@ -91,7 +98,8 @@ class ProgramVerifier {
       const bool whole = !type.dims.empty() && type.dims.back().is_constant() && type.dims.back().constant() >= 0 &&
                          type.dims.back().constant() < kMostColumns && type.dims.back().constant() % block == 0;
       if (!whole) return Bad(where, absl::StrFormat("rows of %s are not whole blocks", std::string(Name(type.dtype))));
-      if (!kir::LayoutAllows(parameter ? kir::Layout::kBlocks : kir::Layout::kPlanar, type.dtype)) return Bad(where, absl::StrCat("no memory of ", std::string(Name(type.dtype))));
+      if (!kir::LayoutAllows(parameter ? kir::Layout::kBlocks : kir::Layout::kPlanar, type.dtype))
+        return Bad(where, absl::StrCat("no memory of ", std::string(Name(type.dtype))));
     }
     const Extent bytes = BytesOf({"", type, -1}, parameter);
     if (parameter && !bytes.is_constant()) return Bad(where, "it depends on a symbol");
@@ -101,12 +109,14 @@ class ProgramVerifier {
 
   Status CheckSources() const {
     const std::vector<Port>& params = program_.signature.params;
-    if (!program_.sources.empty() && program_.sources.size() != params.size()) return Bad("params", "some have no source");
+    if (!program_.sources.empty() && program_.sources.size() != params.size())
+      return Bad("params", "some have no source");
     for (size_t p = 0; p < program_.sources.size(); ++p) {
       const ParamSource& source = program_.sources[p];
       const std::string where = absl::StrCat("params[", p, "]");
       const int64_t bytes = BytesOf(params[p], true).constant();
-      if (source.file_offset < -1 || source.file_offset > INT64_MAX - std::max<int64_t>(bytes, 0)) return Bad(where, "its offset is none");
+      if (source.file_offset < -1 || source.file_offset > INT64_MAX - std::max<int64_t>(bytes, 0))
+        return Bad(where, "its offset is none");
       if (source.data != nullptr && static_cast<int64_t>(source.data->size()) != bytes) {
         return Bad(where, absl::StrFormat("%u bytes of data, %d expected", source.data->size(), bytes));
       }
@@ -116,9 +126,12 @@ class ProgramVerifier {
 
   Status CheckKernel(const std::string& where, const Kernel& kernel) const {
     if (!IsIdentifier(kernel.symbol)) return Bad(absl::StrCat(where, ".symbol"), "it is no identifier");
-    if (kernel.threads < 1 || kernel.threads > kMostThreads) return Bad(absl::StrCat(where, ".threads"), absl::StrCat(kernel.threads, " threads in a block"));
-    if (kernel.shared_bytes < 0 || kernel.shared_bytes > kMostShared) return Bad(absl::StrCat(where, ".shared_bytes"), absl::StrCat(kernel.shared_bytes, " bytes"));
-    if (kernel.symbols.size() > kMostSymbols || kernel.params.size() > kMostParams) return Bad(where, "it has too many parameters");
+    if (kernel.threads < 1 || kernel.threads > kMostThreads)
+      return Bad(absl::StrCat(where, ".threads"), absl::StrCat(kernel.threads, " threads in a block"));
+    if (kernel.shared_bytes < 0 || kernel.shared_bytes > kMostShared)
+      return Bad(absl::StrCat(where, ".shared_bytes"), absl::StrCat(kernel.shared_bytes, " bytes"));
+    if (kernel.symbols.size() > kMostSymbols || kernel.params.size() > kMostParams)
+      return Bad(where, "it has too many parameters");
     Names own;
     for (size_t s = 0; s < kernel.symbols.size(); ++s) {
       const kir::SymbolDecl& symbol = kernel.symbols[s];
@@ -131,7 +144,8 @@ class ProgramVerifier {
       }
       if (!own.insert(symbol.name).second) return Bad(at, absl::StrCat("a second ", symbol.name));
     }
-    if (kernel.grid.empty() || kernel.grid.size() > 3) return Bad(absl::StrCat(where, ".grid"), absl::StrCat(kernel.grid.size(), " dimensions"));
+    if (kernel.grid.empty() || kernel.grid.size() > 3)
+      return Bad(absl::StrCat(where, ".grid"), absl::StrCat(kernel.grid.size(), " dimensions"));
     for (size_t d = 0; d < kernel.grid.size(); ++d) {
       const std::string at = absl::StrCat(where, ".grid[", d, "]");
       for (const kir::ExprRef& bound : {kernel.grid[d].low, kernel.grid[d].high}) {
@@ -144,7 +158,8 @@ class ProgramVerifier {
       const std::string at = absl::StrCat(where, ".params[", p, "]");
       QUERN_RETURN_IF_ERROR(CheckExtent(at, kernel.params[p].bytes, own));
       const int align = kernel.params[p].align;
-      if (align < 1 || align > 256 || !std::has_single_bit(static_cast<unsigned>(align))) return Bad(at, absl::StrCat("alignment ", align));
+      if (align < 1 || align > 256 || !std::has_single_bit(static_cast<unsigned>(align)))
+        return Bad(at, absl::StrCat("alignment ", align));
     }
     return absl::OkStatus();
   }
@@ -153,8 +168,10 @@ class ProgramVerifier {
     QUERN_RETURN_IF_ERROR(CheckExtent(absl::StrCat(where, ".bytes"), buffer.bytes));
     QUERN_RETURN_IF_ERROR(CheckExtent(absl::StrCat(where, ".offset"), buffer.offset));
     const auto named = [&](const std::vector<Port>& ports) {
-      const bool found = std::any_of(ports.begin(), ports.end(), [&](const Port& port) { return port.name == buffer.name; });
-      return found ? absl::OkStatus() : Bad(where, absl::StrCat("there is no ", std::string(lir::Name(buffer.home)), " ", buffer.name));
+      const bool found =
+          std::any_of(ports.begin(), ports.end(), [&](const Port& port) { return port.name == buffer.name; });
+      return found ? absl::OkStatus()
+                   : Bad(where, absl::StrCat("there is no ", std::string(lir::Name(buffer.home)), " ", buffer.name));
     };
     switch (buffer.home) {
       case lir::Home::kInput: return named(program_.signature.inputs);
@@ -162,17 +179,20 @@ class ProgramVerifier {
       case lir::Home::kState: return named(program_.signature.states);
       case lir::Home::kOutput: {
         const std::vector<Port>& outputs = program_.signature.outputs;
-        const bool found = std::any_of(outputs.begin(), outputs.end(), [&](const Port& port) { return port.output == buffer.index; });
+        const bool found =
+            std::any_of(outputs.begin(), outputs.end(), [&](const Port& port) { return port.output == buffer.index; });
         return found ? absl::OkStatus() : Bad(where, absl::StrCat("there is no output ", buffer.index));
       }
       case lir::Home::kConstant:
         if (buffer.data == nullptr) return Bad(where, "a constant without data");
         if (!buffer.bytes.is_constant() || buffer.bytes.constant() != static_cast<int64_t>(buffer.data->size())) {
-          return Bad(where, absl::StrFormat("%u bytes of data, %s expected", buffer.data->size(), buffer.bytes.ToString()));
+          return Bad(where,
+                     absl::StrFormat("%u bytes of data, %s expected", buffer.data->size(), buffer.bytes.ToString()));
         }
         return absl::OkStatus();
       case lir::Home::kOnce:
-        if (!buffer.bytes.is_constant() || !buffer.offset.is_constant()) return Bad(where, "memory of parameters alone depends on a symbol");
+        if (!buffer.bytes.is_constant() || !buffer.offset.is_constant())
+          return Bad(where, "memory of parameters alone depends on a symbol");
         return absl::OkStatus();
       case lir::Home::kArena: return absl::OkStatus();
     }
@@ -185,7 +205,8 @@ class ProgramVerifier {
     }
     const Kernel& kernel = program_.kernels[launch.kernel];
     if (launch.arguments.size() != kernel.params.size()) {
-      return Bad(where, absl::StrFormat("%u arguments, %s takes %u", launch.arguments.size(), kernel.symbol, kernel.params.size()));
+      return Bad(where, absl::StrFormat("%u arguments, %s takes %u", launch.arguments.size(), kernel.symbol,
+                                        kernel.params.size()));
     }
     if (once && !kernel.symbols.empty()) return Bad(where, "work on parameters alone depends on a symbol");
     for (size_t a = 0; a < launch.arguments.size(); ++a) {
@@ -197,16 +218,19 @@ class ProgramVerifier {
       QUERN_RETURN_IF_ERROR(CheckExtent(at, argument.offset));
       const lir::Home home = variant.buffers[argument.buffer].home;
       const bool fixed = home == lir::Home::kParam || home == lir::Home::kConstant || home == lir::Home::kOnce;
-      if (once && (!fixed || !argument.offset.is_constant())) return Bad(at, "work on parameters alone reads or writes something else");
+      if (once && (!fixed || !argument.offset.is_constant()))
+        return Bad(at, "work on parameters alone reads or writes something else");
       const bool kept = home == lir::Home::kParam || home == lir::Home::kConstant || home == lir::Home::kInput;
-      if (kept && kernel.params[a].mode != kir::Mode::kIn) return Bad(at, absl::StrCat("it writes an argument of home ", std::string(lir::Name(home))));
+      if (kept && kernel.params[a].mode != kir::Mode::kIn)
+        return Bad(at, absl::StrCat("it writes an argument of home ", std::string(lir::Name(home))));
     }
     return absl::OkStatus();
   }
 
   Status CheckVariant(const std::string& where, const Variant& variant) const {
     for (const auto& [name, range] : variant.guard) {
-      if (!symbols_.contains(name)) return Bad(absl::StrCat(where, ".guard"), absl::StrCat("there is no symbol ", name));
+      if (!symbols_.contains(name))
+        return Bad(absl::StrCat(where, ".guard"), absl::StrCat("there is no symbol ", name));
       QUERN_RETURN_IF_ERROR(CheckRange(absl::StrCat(where, ".guard.", name), range));
     }
     for (size_t b = 0; b < variant.buffers.size(); ++b) {
@@ -216,13 +240,15 @@ class ProgramVerifier {
       QUERN_RETURN_IF_ERROR(CheckLaunch(absl::StrCat(where, ".once[", l, "]"), variant, variant.once[l], true));
     }
     for (size_t l = 0; l < variant.launches.size(); ++l) {
-      QUERN_RETURN_IF_ERROR(CheckLaunch(absl::StrCat(where, ".launches[", l, "]"), variant, variant.launches[l], false));
+      QUERN_RETURN_IF_ERROR(
+          CheckLaunch(absl::StrCat(where, ".launches[", l, "]"), variant, variant.launches[l], false));
     }
     for (size_t r = 0; r < variant.requirements.size(); ++r) {
       QUERN_RETURN_IF_ERROR(CheckExtent(absl::StrCat(where, ".requirements[", r, "]"), variant.requirements[r].value));
     }
     QUERN_RETURN_IF_ERROR(CheckExtent(absl::StrCat(where, ".arena_bytes"), variant.arena_bytes));
-    if (!variant.once_bytes.is_constant() || variant.once_bytes.constant() < 0) return Bad(absl::StrCat(where, ".once_bytes"), "it depends on a symbol, or is negative");
+    if (!variant.once_bytes.is_constant() || variant.once_bytes.constant() < 0)
+      return Bad(absl::StrCat(where, ".once_bytes"), "it depends on a symbol, or is negative");
     return absl::OkStatus();
   }
 

@@ -32,8 +32,8 @@ class ByteReader {
   // The next `count` bytes, as a view into the span.
   StatusOr<std::span<const uint8_t>> Take(uint64_t count, std::string_view what) {
     if (count > left()) {
-      return absl::InvalidArgumentError(absl::StrFormat("the file ends inside %s: %u bytes wanted at offset %u, %u left",
-                                                        std::string(what), count, offset_, left()));
+      return absl::InvalidArgumentError(absl::StrFormat(
+          "the file ends inside %s: %u bytes wanted at offset %u, %u left", std::string(what), count, offset_, left()));
     }
     const std::span<const uint8_t> result = bytes_.subspan(offset_, count);
     offset_ += count;

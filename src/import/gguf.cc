@@ -20,17 +20,38 @@ struct GgmlTypeRow {
   std::optional<DType> dtype;
 };
 constexpr GgmlTypeRow kGgmlTypes[] = {
-    {0, "F32", 1, 4, DType::kF32},        {1, "F16", 1, 2, DType::kF16},        {2, "Q4_0", 32, 18, DType::kQ4_0},
-    {3, "Q4_1", 32, 20, {}},              {6, "Q5_0", 32, 22, {}},              {7, "Q5_1", 32, 24, {}},
-    {8, "Q8_0", 32, 34, DType::kQ8_0},    {9, "Q8_1", 32, 36, {}},              {10, "Q2_K", 256, 84, {}},
-    {11, "Q3_K", 256, 110, {}},           {12, "Q4_K", 256, 144, DType::kQ4_K}, {13, "Q5_K", 256, 176, DType::kQ5_K},
-    {14, "Q6_K", 256, 210, DType::kQ6_K}, {15, "Q8_K", 256, 292, {}},           {16, "IQ2_XXS", 256, 66, {}},
-    {17, "IQ2_XS", 256, 74, {}},          {18, "IQ3_XXS", 256, 98, {}},         {19, "IQ1_S", 256, 50, {}},
-    {20, "IQ4_NL", 32, 18, {}},           {21, "IQ3_S", 256, 110, {}},          {22, "IQ2_S", 256, 82, {}},
-    {23, "IQ4_XS", 256, 136, {}},         {24, "I8", 1, 1, DType::kI8},         {25, "I16", 1, 2, DType::kI16},
-    {26, "I32", 1, 4, DType::kI32},       {27, "I64", 1, 8, DType::kI64},       {28, "F64", 1, 8, DType::kF64},
-    {29, "IQ1_M", 256, 56, {}},           {30, "BF16", 1, 2, DType::kBF16},     {34, "TQ1_0", 256, 54, {}},
-    {35, "TQ2_0", 256, 66, {}},           {39, "MXFP4", 32, 17, {}},
+    {0, "F32", 1, 4, DType::kF32},
+    {1, "F16", 1, 2, DType::kF16},
+    {2, "Q4_0", 32, 18, DType::kQ4_0},
+    {3, "Q4_1", 32, 20, {}},
+    {6, "Q5_0", 32, 22, {}},
+    {7, "Q5_1", 32, 24, {}},
+    {8, "Q8_0", 32, 34, DType::kQ8_0},
+    {9, "Q8_1", 32, 36, {}},
+    {10, "Q2_K", 256, 84, {}},
+    {11, "Q3_K", 256, 110, {}},
+    {12, "Q4_K", 256, 144, DType::kQ4_K},
+    {13, "Q5_K", 256, 176, DType::kQ5_K},
+    {14, "Q6_K", 256, 210, DType::kQ6_K},
+    {15, "Q8_K", 256, 292, {}},
+    {16, "IQ2_XXS", 256, 66, {}},
+    {17, "IQ2_XS", 256, 74, {}},
+    {18, "IQ3_XXS", 256, 98, {}},
+    {19, "IQ1_S", 256, 50, {}},
+    {20, "IQ4_NL", 32, 18, {}},
+    {21, "IQ3_S", 256, 110, {}},
+    {22, "IQ2_S", 256, 82, {}},
+    {23, "IQ4_XS", 256, 136, {}},
+    {24, "I8", 1, 1, DType::kI8},
+    {25, "I16", 1, 2, DType::kI16},
+    {26, "I32", 1, 4, DType::kI32},
+    {27, "I64", 1, 8, DType::kI64},
+    {28, "F64", 1, 8, DType::kF64},
+    {29, "IQ1_M", 256, 56, {}},
+    {30, "BF16", 1, 2, DType::kBF16},
+    {34, "TQ1_0", 256, 54, {}},
+    {35, "TQ2_0", 256, 66, {}},
+    {39, "MXFP4", 32, 17, {}},
 };
 
 const GgmlTypeRow* FindGgmlType(uint32_t id) {
@@ -53,8 +74,8 @@ uint64_t FixedBytes(GgufType type) {
 StatusOr<std::string_view> ReadString(ByteReader& reader, std::string_view what, uint64_t limit = UINT64_MAX) {
   QUERN_ASSIGN(const uint64_t length, reader.Read<uint64_t>(what));
   if (length > limit) {
-    return absl::InvalidArgumentError(absl::StrFormat("%s at offset %u is %u bytes long, more than %u", std::string(what),
-                                                      reader.offset(), length, limit));
+    return absl::InvalidArgumentError(absl::StrFormat("%s at offset %u is %u bytes long, more than %u",
+                                                      std::string(what), reader.offset(), length, limit));
   }
   QUERN_ASSIGN(const auto bytes, reader.Take(length, what));
   return std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size());
@@ -72,8 +93,10 @@ StatusOr<GgufType> ReadType(ByteReader& reader, std::string_view key) {
 template <typename T>
 StatusOr<GgufValue> ReadInteger(ByteReader& reader) {
   QUERN_ASSIGN(const T value, reader.Read<T>("a metadata value"));
-  if constexpr (std::is_signed_v<T>) return GgufValue(static_cast<int64_t>(value));
-  else return GgufValue(static_cast<uint64_t>(value));
+  if constexpr (std::is_signed_v<T>)
+    return GgufValue(static_cast<int64_t>(value));
+  else
+    return GgufValue(static_cast<uint64_t>(value));
 }
 
 StatusOr<GgufValue> ReadArray(ByteReader& reader, std::string_view key) {
@@ -86,8 +109,8 @@ StatusOr<GgufValue> ReadArray(ByteReader& reader, std::string_view key) {
   // Each element takes at least this many bytes, so this bounds the walk below by the size of the file.
   const uint64_t least = type == GgufType::kString ? 8 : FixedBytes(type);
   if (count > reader.left() / least) {
-    return absl::InvalidArgumentError(absl::StrFormat("%s claims %u elements, but only %u bytes are left", what, count,
-                                                      reader.left()));
+    return absl::InvalidArgumentError(
+        absl::StrFormat("%s claims %u elements, but only %u bytes are left", what, count, reader.left()));
   }
   GgufArray array{type, count, {}};
   if (type != GgufType::kString) {
@@ -121,7 +144,8 @@ StatusOr<GgufValue> ReadValue(ByteReader& reader, GgufType type, std::string_vie
     case GgufType::kBool: {
       QUERN_ASSIGN(const uint8_t value, reader.Read<uint8_t>("a metadata value"));
       if (value > 1) {
-        return absl::InvalidArgumentError(absl::StrFormat("metadata key \"%s\" is a bool of value %u", std::string(key), value));
+        return absl::InvalidArgumentError(
+            absl::StrFormat("metadata key \"%s\" is a bool of value %u", std::string(key), value));
       }
       return GgufValue(value == 1);
     }
@@ -176,8 +200,8 @@ Status GgufFile::Read(std::span<const uint8_t> bytes) {
   QUERN_ASSIGN(const uint64_t key_count, reader.Read<uint64_t>("the GGUF header"));
   // A key takes at least 13 bytes (length, type, one byte of value), a tensor 32.
   if (key_count > reader.left() / 13 || tensor_count > reader.left() / 32) {
-    return absl::InvalidArgumentError(absl::StrFormat("the header claims %u keys and %u tensors, but only %u bytes follow",
-                                                      key_count, tensor_count, reader.left()));
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "the header claims %u keys and %u tensors, but only %u bytes follow", key_count, tensor_count, reader.left()));
   }
   for (uint64_t i = 0; i < key_count; ++i) {
     QUERN_ASSIGN(const std::string_view key, ReadString(reader, "a metadata key", kMaxNameBytes));
@@ -195,7 +219,9 @@ Status GgufFile::Read(std::span<const uint8_t> bytes) {
     alignment_ = alignment;
   }
 
-  struct Place { uint64_t offset, size; };
+  struct Place {
+    uint64_t offset, size;
+  };
   std::vector<Place> places;
   for (uint64_t i = 0; i < tensor_count; ++i) {
     QUERN_ASSIGN(const std::string_view name, ReadString(reader, "a tensor name", kMaxNameBytes));
@@ -203,25 +229,29 @@ Status GgufFile::Read(std::span<const uint8_t> bytes) {
     tensor.name = std::string(name);
     QUERN_ASSIGN(const uint32_t rank, reader.Read<uint32_t>("a tensor's rank"));
     if (rank > 4) {
-      return absl::InvalidArgumentError(absl::StrFormat("tensor \"%s\" has %u dimensions, at most 4 expected", tensor.name, rank));
+      return absl::InvalidArgumentError(
+          absl::StrFormat("tensor \"%s\" has %u dimensions, at most 4 expected", tensor.name, rank));
     }
     uint64_t elements = 1;
     for (uint32_t d = 0; d < rank; ++d) {
       QUERN_ASSIGN(const uint64_t dim, reader.Read<uint64_t>("a tensor's dimensions"));
       if (dim == 0 || dim > INT64_MAX || __builtin_mul_overflow(elements, dim, &elements) || elements > INT64_MAX) {
-        return absl::InvalidArgumentError(absl::StrFormat("tensor \"%s\" has an impossible dimension %u", tensor.name, dim));
+        return absl::InvalidArgumentError(
+            absl::StrFormat("tensor \"%s\" has an impossible dimension %u", tensor.name, dim));
       }
       tensor.dims.insert(tensor.dims.begin(), static_cast<int64_t>(dim));
     }
     QUERN_ASSIGN(const uint32_t type_id, reader.Read<uint32_t>("a tensor's type"));
     const GgmlTypeRow* type = FindGgmlType(type_id);
     if (type == nullptr) {
-      return absl::InvalidArgumentError(absl::StrFormat("tensor \"%s\" has unknown ggml type %u", tensor.name, type_id));
+      return absl::InvalidArgumentError(
+          absl::StrFormat("tensor \"%s\" has unknown ggml type %u", tensor.name, type_id));
     }
     const int64_t row = tensor.dims.empty() ? 1 : tensor.dims.back();
     if (row % type->elements != 0) {
-      return absl::InvalidArgumentError(absl::StrFormat("tensor \"%s\": rows of %d elements are no multiple of the %s block of %d",
-                                                        tensor.name, row, type->name, type->elements));
+      return absl::InvalidArgumentError(
+          absl::StrFormat("tensor \"%s\": rows of %d elements are no multiple of the %s block of %d", tensor.name, row,
+                          type->name, type->elements));
     }
     tensor.type_name = type->name;
     tensor.dtype = type->dtype;
@@ -231,8 +261,8 @@ Status GgufFile::Read(std::span<const uint8_t> bytes) {
       return absl::InvalidArgumentError(absl::StrFormat("tensor \"%s\" is larger than any file", tensor.name));
     }
     if (place.offset % alignment_ != 0) {
-      return absl::InvalidArgumentError(absl::StrFormat("tensor \"%s\" is at offset %u, no multiple of the alignment %u",
-                                                        tensor.name, place.offset, alignment_));
+      return absl::InvalidArgumentError(absl::StrFormat(
+          "tensor \"%s\" is at offset %u, no multiple of the alignment %u", tensor.name, place.offset, alignment_));
     }
     if (!tensor_index_.emplace(tensor.name, tensors_.size()).second) {
       return absl::InvalidArgumentError(absl::StrFormat("tensor \"%s\" occurs twice", tensor.name));

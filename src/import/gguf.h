@@ -2,7 +2,8 @@
 //
 // The file is hostile until checked: every count is compared with the bytes that are left before anything is allocated,
 // every metadata read goes through a typed getter, every tensor lies inside the file, aligned. Total allocation is a
-// small multiple of the number of keys and tensors; strings, arrays and weights stay in the mapping. Immutable; thread-safe.
+// small multiple of the number of keys and tensors; strings, arrays and weights stay in the mapping. Immutable;
+// thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +23,19 @@ namespace quern {
 
 // Types of metadata values, numbered as in the file.
 enum class GgufType : uint32_t {
-  kU8, kI8, kU16, kI16, kU32, kI32, kF32, kBool, kString, kArray, kU64, kI64, kF64,
+  kU8,
+  kI8,
+  kU16,
+  kI16,
+  kU32,
+  kI32,
+  kF32,
+  kBool,
+  kString,
+  kArray,
+  kU64,
+  kI64,
+  kF64,
 };
 
 // An array of metadata as it lies in the file; its elements have been walked and lie inside.
@@ -36,10 +49,10 @@ using GgufValue = std::variant<uint64_t, int64_t, double, bool, std::string_view
 
 struct GgufTensor {
   std::string name;
-  std::vector<int64_t> dims;            // outermost first (the file has them innermost first)
-  std::string type_name;                // ggml's: "Q4_K"
-  std::optional<DType> dtype;           // absent: a ggml type that Quern does not read
-  std::span<const uint8_t> bytes;       // in the mapping, aligned as the file says
+  std::vector<int64_t> dims;       // outermost first (the file has them innermost first)
+  std::string type_name;           // ggml's: "Q4_K"
+  std::optional<DType> dtype;      // absent: a ggml type that Quern does not read
+  std::span<const uint8_t> bytes;  // in the mapping, aligned as the file says
 };
 
 class GgufFile {

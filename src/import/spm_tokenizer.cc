@@ -29,15 +29,19 @@ std::string Replace(std::string_view text, std::string_view from, std::string_vi
   return result;
 }
 
-// The byte that "<0x0A>" stands for; -1 for any other text. Digits alone: the library's conversions also take signs and blanks.
+// The byte that "<0x0A>" stands for; -1 for any other text. Digits alone: the library's conversions also take signs and
+// blanks.
 int ByteOf(std::string_view text) {
   if (text.size() != 6 || !text.starts_with("<0x") || text[5] != '>') return -1;
   int byte = 0;
   for (const char c : text.substr(3, 2)) {
     const char lower = static_cast<char>(c | 0x20);
-    if (c >= '0' && c <= '9') byte = byte * 16 + (c - '0');
-    else if (lower >= 'a' && lower <= 'f') byte = byte * 16 + (lower - 'a' + 10);
-    else return -1;
+    if (c >= '0' && c <= '9')
+      byte = byte * 16 + (c - '0');
+    else if (lower >= 'a' && lower <= 'f')
+      byte = byte * 16 + (lower - 'a' + 10);
+    else
+      return -1;
   }
   return byte;
 }
@@ -53,7 +57,9 @@ struct Merge {
   float score;
   size_t bytes;  // of the merged text when it was found: tells a stale candidate
   // The queue pops the highest score, then the leftmost.
-  bool operator<(const Merge& other) const { return score < other.score || (score == other.score && left > other.left); }
+  bool operator<(const Merge& other) const {
+    return score < other.score || (score == other.score && left > other.left);
+  }
 };
 
 }  // namespace
@@ -61,8 +67,8 @@ struct Merge {
 StatusOr<SpmTokenizer> SpmTokenizer::FromGguf(const GgufFile& file) {
   QUERN_ASSIGN(const std::string_view model, file.String("tokenizer.ggml.model"));
   if (model != "llama") {
-    return absl::UnimplementedError(
-        absl::StrFormat("tokenizer model \"%s\" is not supported, only \"llama\" (SentencePiece) is", std::string(model)));
+    return absl::UnimplementedError(absl::StrFormat(
+        "tokenizer model \"%s\" is not supported, only \"llama\" (SentencePiece) is", std::string(model)));
   }
   QUERN_ASSIGN(const auto tokens, file.Strings("tokenizer.ggml.tokens"));
   QUERN_ASSIGN(const auto scores, file.Floats("tokenizer.ggml.scores"));
@@ -85,7 +91,9 @@ StatusOr<SpmTokenizer> SpmTokenizer::FromGguf(const GgufFile& file) {
     if (kind == kUserDefined && !tokens[i].empty()) result.user_defined_.push_back(id);
     if (kind == kByte) {
       const int byte = ByteOf(tokens[i]);
-      if (byte < 0) return absl::InvalidArgumentError(absl::StrFormat("byte token %u is \"%s\", <0xNN> expected", i, std::string(tokens[i])));
+      if (byte < 0)
+        return absl::InvalidArgumentError(
+            absl::StrFormat("byte token %u is \"%s\", <0xNN> expected", i, std::string(tokens[i])));
       result.byte_ids_[byte] = id;
     }
     if (kind == kUnknown) result.unknown_ = id;
@@ -98,8 +106,8 @@ StatusOr<SpmTokenizer> SpmTokenizer::FromGguf(const GgufFile& file) {
     if (!file.Has(key)) return absl::OkStatus();
     QUERN_ASSIGN(const int64_t value, file.Int(key));
     if (value < 0 || value >= result.size()) {
-      return absl::InvalidArgumentError(absl::StrFormat("metadata key \"%s\" is %d, outside the vocabulary of %d", key, value,
-                                                        result.size()));
+      return absl::InvalidArgumentError(
+          absl::StrFormat("metadata key \"%s\" is %d, outside the vocabulary of %d", key, value, result.size()));
     }
     id = static_cast<int32_t>(value);
     return absl::OkStatus();
@@ -187,16 +195,20 @@ void SpmTokenizer::EncodeFragment(std::string_view text, std::vector<int32_t>& i
   }
   for (int i = 0; i >= 0; i = symbols[i].next) {
     const auto it = ids_.find(std::string(symbols[i].text));
-    if (it != ids_.end()) ids.push_back(it->second);
-    else EmitBytes(symbols[i].text, ids);
+    if (it != ids_.end())
+      ids.push_back(it->second);
+    else
+      EmitBytes(symbols[i].text, ids);
   }
 }
 
 void SpmTokenizer::EmitBytes(std::string_view text, std::vector<int32_t>& ids) const {
   for (const char c : text) {
     const int32_t id = byte_ids_[static_cast<uint8_t>(c)];
-    if (id >= 0) ids.push_back(id);
-    else if (unknown_ >= 0) ids.push_back(unknown_);
+    if (id >= 0)
+      ids.push_back(id);
+    else if (unknown_ >= 0)
+      ids.push_back(unknown_);
   }
 }
 

@@ -16,7 +16,8 @@ namespace quern {
 // Immutable once made; thread-safe. Independent of the file it was made from.
 class SpmTokenizer {
  public:
-  // Errors: a missing or ill-typed tokenizer key, lists of different lengths, ids out of range, another tokenizer model.
+  // Errors: a missing or ill-typed tokenizer key, lists of different lengths, ids out of range, another tokenizer
+  // model.
   static StatusOr<SpmTokenizer> FromGguf(const GgufFile& file);
 
   // Ids of `text`, preceded by BOS when the file asks for it and `add_special` is set. Any bytes are accepted.
@@ -36,7 +37,11 @@ class SpmTokenizer {
 
  private:
   enum Kind : uint8_t { kNormal = 1, kUnknown = 2, kControl = 3, kUserDefined = 4, kUnused = 5, kByte = 6 };
-  struct Piece_ { std::string text; float score; Kind kind; };
+  struct Piece_ {
+    std::string text;
+    float score;
+    Kind kind;
+  };
 
   void EncodeFragment(std::string_view text, std::vector<int32_t>& ids) const;
   void EmitBytes(std::string_view text, std::vector<int32_t>& ids) const;

@@ -30,12 +30,16 @@ struct AttentionShape {
     bool fits = false;
     switch (layout) {
       case Layout::kPacked: fits = type.rank() == 3 && type.dims[2] == Extent(heads_here * head_dim); break;
-      case Layout::kBshd: fits = type.rank() == 4 && type.dims[2] == Extent(heads_here) && type.dims[3] == Extent(head_dim); break;
-      case Layout::kBhsd: fits = type.rank() == 4 && type.dims[1] == Extent(heads_here) && type.dims[3] == Extent(head_dim); break;
+      case Layout::kBshd:
+        fits = type.rank() == 4 && type.dims[2] == Extent(heads_here) && type.dims[3] == Extent(head_dim);
+        break;
+      case Layout::kBhsd:
+        fits = type.rank() == 4 && type.dims[1] == Extent(heads_here) && type.dims[3] == Extent(head_dim);
+        break;
     }
     if (fits) return absl::OkStatus();
-    return absl::InvalidArgumentError(absl::StrFormat("Attention: %s is %s, which is not %d heads of %d in this layout", operand,
-                                                      type.ToString(), heads_here, head_dim));
+    return absl::InvalidArgumentError(absl::StrFormat("Attention: %s is %s, which is not %d heads of %d in this layout",
+                                                      operand, type.ToString(), heads_here, head_dim));
   }
 };
 

@@ -22,11 +22,12 @@ const AttrValue* Attributes::Find(std::string_view name) const {
 }
 
 void Attributes::Set(std::string name, AttrValue value) {
-  auto it = std::lower_bound(values_.begin(), values_.end(), name, [](const auto& entry, const std::string& key) {
-    return entry.first < key;
-  });
-  if (it != values_.end() && it->first == name) it->second = std::move(value);
-  else values_.insert(it, {std::move(name), std::move(value)});
+  auto it = std::lower_bound(values_.begin(), values_.end(), name,
+                             [](const auto& entry, const std::string& key) { return entry.first < key; });
+  if (it != values_.end() && it->first == name)
+    it->second = std::move(value);
+  else
+    values_.insert(it, {std::move(name), std::move(value)});
 }
 
 namespace {
@@ -45,8 +46,12 @@ int64_t Attributes::Int(std::string_view name) const { return Get<int64_t>(*this
 double Attributes::Float(std::string_view name) const { return Get<double>(*this, name); }
 const std::string& Attributes::String(std::string_view name) const { return Get<std::string>(*this, name); }
 DType Attributes::Type(std::string_view name) const { return Get<DType>(*this, name); }
-const std::vector<int64_t>& Attributes::Ints(std::string_view name) const { return Get<std::vector<int64_t>>(*this, name); }
-const std::vector<Extent>& Attributes::Extents(std::string_view name) const { return Get<std::vector<Extent>>(*this, name); }
+const std::vector<int64_t>& Attributes::Ints(std::string_view name) const {
+  return Get<std::vector<int64_t>>(*this, name);
+}
+const std::vector<Extent>& Attributes::Extents(std::string_view name) const {
+  return Get<std::vector<Extent>>(*this, name);
+}
 
 std::string ToString(const AttrValue& value) {
   struct Visitor {

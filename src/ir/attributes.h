@@ -1,5 +1,5 @@
-// Attributes of a node: a small sorted map from name to typed value. The op table declares which names exist, their kinds
-// and defaults; the builder fills in defaults, so a verified node has every attribute of its op.
+// Attributes of a node: a small sorted map from name to typed value. The op table declares which names exist, their
+// kinds and defaults; the builder fills in defaults, so a verified node has every attribute of its op.
 #pragma once
 
 #include <cstdint>

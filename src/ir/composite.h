@@ -43,6 +43,7 @@ class Expansion {
 };
 
 // Calls `row` on the elements of each line of `x` along `axis`: (line values, where to put the results).
-void ForEachLine(const RefTensor& x, int64_t axis, const std::function<void(const std::vector<int64_t>& offsets)>& line);
+void ForEachLine(const RefTensor& x, int64_t axis,
+                 const std::function<void(const std::vector<int64_t>& offsets)>& line);
 
 }  // namespace quern::ir

@@ -1,5 +1,5 @@
-// The factory of elementwise ops: from a scalar body and a scalar reference it derives inference (broadcasting), the index
-// map and the reference over tensors.
+// The factory of elementwise ops: from a scalar body and a scalar reference it derives inference (broadcasting), the
+// index map and the reference over tensors.
 
 #include <algorithm>
 
@@ -47,7 +47,8 @@ kir::ExprRef MapElementwise(MapContext& context) {
 Status ReferenceElementwise(RefContext& context) {
   const ElementwiseSpec& spec = SpecOf(context.node);
   RefTensor& result = context.results[0];
-  const auto scalar = spec.integer_reference != nullptr && IsInteger(result.dtype) ? spec.integer_reference : spec.reference;
+  const auto scalar =
+      spec.integer_reference != nullptr && IsInteger(result.dtype) ? spec.integer_reference : spec.reference;
   std::vector<int64_t> at(result.dims.size());
   for (double& out : result.data) {
     double args[3] = {};

@@ -50,7 +50,8 @@ Status CheckOperands(const OpDef& op, std::span<const TensorType> operands) {
     if (def.own_dtype) continue;
     if (shared && *shared != operands[i].dtype) {
       return absl::InvalidArgumentError(absl::StrFormat("%s: operand %u (%s) is %s, %s expected", op.name, i, def.name,
-                                                        std::string(Name(operands[i].dtype)), std::string(Name(*shared))));
+                                                        std::string(Name(operands[i].dtype)),
+                                                        std::string(Name(*shared))));
     }
     shared = operands[i].dtype;
   }
@@ -75,12 +76,14 @@ Status CheckAttributes(const OpDef& op, Attributes& attributes, bool fill_defaul
     if (!def.choices.empty()) {
       const std::string& choice = std::get<std::string>(*value);
       if (std::find(def.choices.begin(), def.choices.end(), choice) == def.choices.end()) {
-        return absl::InvalidArgumentError(absl::StrFormat("%s: attribute %s cannot be \"%s\"", op.name, def.name, choice));
+        return absl::InvalidArgumentError(
+            absl::StrFormat("%s: attribute %s cannot be \"%s\"", op.name, def.name, choice));
       }
     }
   }
   for (const auto& [name, value] : attributes.values()) {
-    const bool known = std::any_of(op.attributes.begin(), op.attributes.end(), [&](const AttrDef& d) { return name == d.name; });
+    const bool known =
+        std::any_of(op.attributes.begin(), op.attributes.end(), [&](const AttrDef& d) { return name == d.name; });
     if (!known) return absl::InvalidArgumentError(absl::StrFormat("%s has no attribute %s", op.name, name));
   }
   return absl::OkStatus();
@@ -97,8 +100,9 @@ StatusOr<Value> Graph::Add(const OpDef& op, std::vector<Value> inputs, Attribute
   for (const Value& input : inputs) {
     if (input.node < 0 || input.node >= static_cast<int>(nodes_.size()) || input.result < 0 ||
         input.result >= static_cast<int>(nodes_[input.node].results.size())) {
-      return WithOrigin(*this, origin, absl::InvalidArgumentError(absl::StrFormat("%s: unknown operand %%%d.%d", op.name,
-                                                                                  input.node, input.result)));
+      return WithOrigin(*this, origin,
+                        absl::InvalidArgumentError(
+                            absl::StrFormat("%s: unknown operand %%%d.%d", op.name, input.node, input.result)));
     }
     types.push_back(type(input));
   }
@@ -134,10 +138,13 @@ Node Leaf(const char* op, Attributes attributes, TensorType type, int origin) {
 
 }  // namespace
 
-bool Graph::TakeName(const char* op, const std::string& name) { return names_.insert(absl::StrCat(op, " ", name)).second; }
+bool Graph::TakeName(const char* op, const std::string& name) {
+  return names_.insert(absl::StrCat(op, " ", name)).second;
+}
 
 StatusOr<Value> Graph::AddInput(std::string name, TensorType type, int origin) {
-  if (!TakeName("Input", name)) return absl::InvalidArgumentError(absl::StrFormat("there are two inputs called %s", name));
+  if (!TakeName("Input", name))
+    return absl::InvalidArgumentError(absl::StrFormat("there are two inputs called %s", name));
   nodes_.push_back(Leaf("Input", {{"name", name}}, std::move(type), origin));
   return Value{static_cast<int>(nodes_.size()) - 1, 0};
 }
@@ -148,7 +155,8 @@ StatusOr<Value> Graph::AddParam(std::string name, TensorType type, int origin) {
       return absl::InvalidArgumentError(absl::StrFormat("param %s has a symbolic extent: %s", name, type.ToString()));
     }
   }
-  if (!TakeName("Param", name)) return absl::InvalidArgumentError(absl::StrFormat("there are two params called %s", name));
+  if (!TakeName("Param", name))
+    return absl::InvalidArgumentError(absl::StrFormat("there are two params called %s", name));
   nodes_.push_back(Leaf("Param", {{"name", name}}, std::move(type), origin));
   return Value{static_cast<int>(nodes_.size()) - 1, 0};
 }
@@ -187,7 +195,8 @@ StatusOr<Value> Graph::AddRegion(std::string family, std::vector<Value> inputs, 
 StatusOr<Value> Graph::AddCopy(const Node& node, std::vector<Value> inputs, int origin) {
   for (const char* leaf : {"Input", "Param"}) {
     if (std::string_view(node.op->name) != leaf || TakeName(leaf, node.attributes.String("name"))) continue;
-    return absl::InvalidArgumentError(absl::StrFormat("there are two leaves called %s", node.attributes.String("name")));
+    return absl::InvalidArgumentError(
+        absl::StrFormat("there are two leaves called %s", node.attributes.String("name")));
   }
   nodes_.push_back({node.op, std::move(inputs), node.attributes, node.results, origin, node.body, node.data});
   return Value{static_cast<int>(nodes_.size()) - 1, 0};

@@ -57,15 +57,15 @@ struct Node {
 
 // An output of the graph that takes over the memory of an input: carried state, such as a KV cache.
 struct Donation {
-  int output = 0;        // index into outputs()
-  std::string input;     // name of the Input
+  int output = 0;     // index into outputs()
+  std::string input;  // name of the Input
   bool operator==(const Donation&) const = default;
 };
 
 class Graph {
  public:
   std::string name = "graph";
-  SymbolRanges symbols;                       // every symbol that occurs, with its range
+  SymbolRanges symbols;  // every symbol that occurs, with its range
   std::vector<Value> outputs;
   std::vector<Donation> donations;
   std::vector<ExtentConstraint> constraints;  // found by inference, checked when symbols are bound
@@ -87,8 +87,8 @@ class Graph {
   StatusOr<Value> AddRegion(std::string family, std::vector<Value> inputs, std::shared_ptr<const Graph> body,
                             int origin = -1);
 
-  // A copy of `node`, of this or another graph, over operands of the types that it has there: nothing is inferred anew (Verify does
-  // that), and data and bodies are shared. Error: a leaf's name that is taken.
+  // A copy of `node`, of this or another graph, over operands of the types that it has there: nothing is inferred anew
+  // (Verify does that), and data and bodies are shared. Error: a leaf's name that is taken.
   StatusOr<Value> AddCopy(const Node& node, std::vector<Value> inputs, int origin = -1);
 
   // The row of origins() for this origin, added when new.
@@ -109,8 +109,8 @@ class Graph {
   std::unordered_set<std::string> names_;
 };
 
-// Checks the whole graph again from the op table: operands precede users, arity, attributes, operand dtypes, re-inferred
-// types, unique Input and Param names, region signatures, outputs, donations. On in release builds.
+// Checks the whole graph again from the op table: operands precede users, arity, attributes, operand dtypes,
+// re-inferred types, unique Input and Param names, region signatures, outputs, donations. On in release builds.
 Status Verify(const Graph& graph);
 
 std::string Print(const Graph& graph);

@@ -76,7 +76,8 @@ StatusOr<std::vector<RefTensor>> Evaluate(const Graph& graph, const Binding& bin
         return absl::InvalidArgumentError(absl::StrFormat("no value for %s %s", node.op->name, name));
       }
       if (fed->dtype != node.results[0].dtype || fed->dims != values[n][0].dims) {
-        return absl::InvalidArgumentError(absl::StrFormat("the value for %s is not of type %s", name, node.results[0].ToString()));
+        return absl::InvalidArgumentError(
+            absl::StrFormat("the value for %s is not of type %s", name, node.results[0].ToString()));
       }
       values[n][0] = *fed;
     } else {
@@ -86,7 +87,8 @@ StatusOr<std::vector<RefTensor>> Evaluate(const Graph& graph, const Binding& bin
         QUERN_ASSIGN(values[n], Evaluate(*node.body, binding, operands, nullptr));
         continue;
       }
-      if (node.op->reference == nullptr) return absl::UnimplementedError(absl::StrFormat("%s has no reference", node.op->name));
+      if (node.op->reference == nullptr)
+        return absl::UnimplementedError(absl::StrFormat("%s has no reference", node.op->name));
       RefContext context{node, operands, binding, values[n]};
       QUERN_RETURN_IF_ERROR(WithOrigin(graph, node.origin, node.op->reference(context)));
     }
@@ -104,13 +106,14 @@ StatusOr<RefTensor> RefTensorFromBytes(DType dtype, std::vector<int64_t> dims, s
   const int64_t row = tensor.dims.empty() ? 1 : tensor.dims.back();
   if (row % Row(dtype).block_elements != 0 ||
       elements / Row(dtype).block_elements * Row(dtype).block_bytes != static_cast<int64_t>(bytes.size())) {
-    return absl::InvalidArgumentError(absl::StrFormat("%u bytes are no tensor of %d elements of %s", bytes.size(), elements,
-                                                      std::string(Name(dtype))));
+    return absl::InvalidArgumentError(absl::StrFormat("%u bytes are no tensor of %d elements of %s", bytes.size(),
+                                                      elements, std::string(Name(dtype))));
   }
   tensor.data.resize(elements);
   for (int64_t i = 0; i < elements; ++i) {
-    tensor.data[i] = IsBlock(dtype) ? kir::DecodeElement(dtype, bytes.data() + RowBytes(dtype, row) * (i / row), i % row)
-                                    : ReadScalar(dtype, bytes.data(), i);
+    tensor.data[i] = IsBlock(dtype)
+                         ? kir::DecodeElement(dtype, bytes.data() + RowBytes(dtype, row) * (i / row), i % row)
+                         : ReadScalar(dtype, bytes.data(), i);
   }
   return tensor;
 }
@@ -120,8 +123,9 @@ StatusOr<std::vector<RefTensor>> Interpret(const Graph& graph, const Binding& bi
     QUERN_ASSIGN(const int64_t left, constraint.left.Evaluate(binding));
     QUERN_ASSIGN(const int64_t right, constraint.right.Evaluate(binding));
     if (left != right) {
-      return absl::InvalidArgumentError(absl::StrFormat("extents %s = %d and %s = %d do not agree", constraint.left.ToString(),
-                                                        left, constraint.right.ToString(), right));
+      return absl::InvalidArgumentError(absl::StrFormat("extents %s = %d and %s = %d do not agree",
+                                                        constraint.left.ToString(), left, constraint.right.ToString(),
+                                                        right));
     }
   }
   return Evaluate(graph, binding, {}, &feeds);

@@ -21,7 +21,8 @@ Value ScaleAndShift(Expansion& e, Value normal, std::span<const Value> affine) {
   return affine.size() > 1 ? e.Add("Add", {scaled, affine[1]}) : scaled;
 }
 
-void ReferenceNorm(const RefTensor& x, std::span<const RefTensor* const> affine, bool centred, double eps, RefTensor& y) {
+void ReferenceNorm(const RefTensor& x, std::span<const RefTensor* const> affine, bool centred, double eps,
+                   RefTensor& y) {
   ForEachLine(x, -1, [&](const std::vector<int64_t>& at) {
     const double n = static_cast<double>(at.size());
     double mean = 0, variance = 0;

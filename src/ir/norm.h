@@ -16,6 +16,7 @@ Value ScaleAndShift(Expansion& e, Value normal, std::span<const Value> affine);
 
 // y = (x - mean) / sqrt(mean((x - mean)^2) + eps) * gamma + beta, row by row; without `centred` the mean counts as 0.
 // `affine` as above.
-void ReferenceNorm(const RefTensor& x, std::span<const RefTensor* const> affine, bool centred, double eps, RefTensor& y);
+void ReferenceNorm(const RefTensor& x, std::span<const RefTensor* const> affine, bool centred, double eps,
+                   RefTensor& y);
 
 }  // namespace quern::ir

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-
 namespace quern::ir {
 
 #define QUERN_OP(stem) const OpDef& Op_##stem();
@@ -16,9 +15,8 @@ std::span<const OpDef* const> Ops() {
 #include "ir_ops.inc"
 #undef QUERN_OP
     };
-    std::sort(table->begin(), table->end(), [](const OpDef* a, const OpDef* b) {
-      return std::string_view(a->name) < std::string_view(b->name);
-    });
+    std::sort(table->begin(), table->end(),
+              [](const OpDef* a, const OpDef* b) { return std::string_view(a->name) < std::string_view(b->name); });
     return table;
   }();
   return *ops;

@@ -1,6 +1,7 @@
-// The op table. One op, one file in src/ir/ops/, each a function that returns its OpDef; CMake collects them into a sorted
-// generated table. Everything about an op that is not the common machinery stands in its file; everything else (builder,
-// printer, parser, verifier, reference evaluation, fusion class, emitters, random graphs, op reference) walks this table.
+// The op table. One op, one file in src/ir/ops/, each a function that returns its OpDef; CMake collects them into a
+// sorted generated table. Everything about an op that is not the common machinery stands in its file; everything else
+// (builder, printer, parser, verifier, reference evaluation, fusion class, emitters, random graphs, op reference) walks
+// this table.
 //
 // The op of src/ir/ops/silu.cc:
 //   const OpDef& Op_silu() {
@@ -35,15 +36,22 @@ enum class Family : uint8_t {
   kReduce,       // Reduce over axes
   kMatmul,
   kAttention,
-  kQuantize,     // f32 rows to q8_0 or q8_K
-  kUpdate,       // Update: a copy of operand 0 with a part replaced; in place when donated
-  kComposite,    // a name for a sub-graph: `expand` gives it; never reaches code generation
+  kQuantize,   // f32 rows to q8_0 or q8_K
+  kUpdate,     // Update: a copy of operand 0 with a part replaced; in place when donated
+  kComposite,  // a name for a sub-graph: `expand` gives it; never reaches code generation
   kRegion,
 };
 
 enum class OperandKind : uint8_t {
-  kAny, kNumeric, kFloat, kInteger, kIndex /* i32 or i64 */, kBool, kIntegerOrBool,
-  kWeight /* floats or a block format */, kActivation /* f32, f16, bf16, f64, or q8_0, q8_K */,
+  kAny,
+  kNumeric,
+  kFloat,
+  kInteger,
+  kIndex /* i32 or i64 */,
+  kBool,
+  kIntegerOrBool,
+  kWeight /* floats or a block format */,
+  kActivation /* f32, f16, bf16, f64, or q8_0, q8_K */,
 };
 
 // Whether an operand of that kind may have that dtype.
@@ -62,7 +70,7 @@ struct AttrDef {
   AttrKind kind;
   std::optional<AttrValue> default_value = std::nullopt;  // none: required
   const char* doc = "";
-  std::vector<const char*> choices = {};   // kString: the allowed values, if limited
+  std::vector<const char*> choices = {};  // kString: the allowed values, if limited
 };
 
 // What `infer` sees.
@@ -125,7 +133,8 @@ struct OpDef {
   // The meaning stated a second time in plain double arithmetic, sharing nothing with `map`.
   Status (*reference)(RefContext&) = nullptr;
   // kComposite: the sub-graph; returns the values that take the place of the results.
-  StatusOr<std::vector<Value>> (*expand)(Graph& graph, const Node& node, std::span<const Value> inputs, int origin) = nullptr;
+  StatusOr<std::vector<Value>> (*expand)(Graph& graph, const Node& node, std::span<const Value> inputs,
+                                         int origin) = nullptr;
 
   // Numeric contract of a kernel against `reference` in double, per element: relative to the magnitude the op names.
   double rtol = 1e-6;
@@ -150,11 +159,11 @@ struct ElementwiseSpec {
   const char* doc;
   int arity = 1;
   OperandKind domain = OperandKind::kFloat;
-  kir::ExprRef (*body)(Args args);                          // f16 and bf16 operands arrive widened to f32
+  kir::ExprRef (*body)(Args args);  // f16 and bf16 operands arrive widened to f32
   double (*reference)(double a, double b, double c);
   double (*integer_reference)(double a, double b, double c) = nullptr;  // where integers differ: Div, Mod
-  std::optional<DType> result_dtype = std::nullopt;         // bool for comparisons. Default: the last operand's dtype
-  bool first_is_condition = false;                          // Where: operand 0 is bool
+  std::optional<DType> result_dtype = std::nullopt;  // bool for comparisons. Default: the last operand's dtype
+  bool first_is_condition = false;                   // Where: operand 0 is bool
   double rtol = 1e-6, atol = 1e-6;
   const char* onnx = nullptr;
   double sample_low = -4, sample_high = 4;

@@ -1,6 +1,6 @@
-// Reads the text that print.cc writes. Errors carry line and column and what was expected. The text is not trusted: nodes
-// are built through the checking Graph::Add, nesting is limited, and a result type that differs from the inferred one is
-// an error.
+// Reads the text that print.cc writes. Errors carry line and column and what was expected. The text is not trusted:
+// nodes are built through the checking Graph::Add, nesting is limited, and a result type that differs from the inferred
+// one is an error.
 
 #include <cctype>
 #include <charconv>
@@ -30,8 +30,10 @@ class Parser {
   Status Expected(std::string_view what) const {
     int line = 1, column = 1;
     for (size_t i = 0; i < at_ && i < text_.size(); ++i) {
-      if (text_[i] == '\n') ++line, column = 1;
-      else ++column;
+      if (text_[i] == '\n')
+        ++line, column = 1;
+      else
+        ++column;
     }
     return absl::InvalidArgumentError(absl::StrFormat("%d:%d: expected %s", line, column, std::string(what)));
   }
@@ -46,9 +48,12 @@ class Parser {
 
   void Skip() {
     while (at_ < text_.size()) {
-      if (std::isspace(static_cast<unsigned char>(text_[at_]))) ++at_;
-      else if (text_[at_] == '#') while (at_ < text_.size() && text_[at_] != '\n') ++at_;
-      else break;
+      if (std::isspace(static_cast<unsigned char>(text_[at_])))
+        ++at_;
+      else if (text_[at_] == '#')
+        while (at_ < text_.size() && text_[at_] != '\n') ++at_;
+      else
+        break;
     }
   }
   // Steps over `token` if it comes next; else stays where the last one ended, so that errors point there.
@@ -263,9 +268,12 @@ class Parser {
       const AttrValue* label = attributes.Find("name");
       const std::string* label_text = label == nullptr ? nullptr : std::get_if<std::string>(label);
       if (name != "Constant" && label_text == nullptr) return Expected("a name for the leaf before here");
-      if (name == "Input") made = graph.AddInput(*label_text, types[0], origin);
-      else if (name == "Param") made = graph.AddParam(*label_text, types[0], origin);
-      else made = graph.AddConstant(types[0], std::move(data), origin);
+      if (name == "Input")
+        made = graph.AddInput(*label_text, types[0], origin);
+      else if (name == "Param")
+        made = graph.AddParam(*label_text, types[0], origin);
+      else
+        made = graph.AddConstant(types[0], std::move(data), origin);
     } else if (op->family == Family::kRegion) {
       const AttrValue* family = attributes.Find("family");
       const std::string* family_text = family == nullptr ? nullptr : std::get_if<std::string>(family);

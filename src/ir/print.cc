@@ -30,7 +30,8 @@ class Printer {
       absl::StrAppend(&text, pad, "require ", c.left.ToString(), " == ", c.right.ToString(), "\n");
     }
     absl::StrAppend(&text, pad, "return");
-    for (size_t i = 0; i < graph.outputs.size(); ++i) absl::StrAppend(&text, i == 0 ? " " : ", ", Ref(graph, graph.outputs[i]));
+    for (size_t i = 0; i < graph.outputs.size(); ++i)
+      absl::StrAppend(&text, i == 0 ? " " : ", ", Ref(graph, graph.outputs[i]));
     text += "\n";
     for (const Donation& d : graph.donations) {
       absl::StrAppend(&text, pad, "donate ", ToString(AttrValue(d.input)), " -> ", d.output, "\n");
@@ -50,7 +51,8 @@ class Printer {
     absl::StrAppend(&text, "%", index);
     if (node.results.size() > 1) absl::StrAppend(&text, ":", node.results.size());
     absl::StrAppend(&text, " = ", node.op->name, "(");
-    for (size_t i = 0; i < node.inputs.size(); ++i) absl::StrAppend(&text, i == 0 ? "" : ", ", Ref(graph, node.inputs[i]));
+    for (size_t i = 0; i < node.inputs.size(); ++i)
+      absl::StrAppend(&text, i == 0 ? "" : ", ", Ref(graph, node.inputs[i]));
     text += ")";
     if (!node.attributes.values().empty()) {
       text += " {";
@@ -67,7 +69,8 @@ class Printer {
       for (const uint8_t byte : *node.data) absl::StrAppend(&text, absl::Hex(byte, absl::kZeroPad2));
       if (node.data->empty()) text += "-";
     }
-    for (size_t i = 0; i < node.results.size(); ++i) absl::StrAppend(&text, i == 0 ? " : " : ", ", node.results[i].ToString());
+    for (size_t i = 0; i < node.results.size(); ++i)
+      absl::StrAppend(&text, i == 0 ? " : " : ", ", node.results[i].ToString());
     if (node.origin >= 0) {
       const Origin& origin = graph.origins()[node.origin];
       absl::StrAppend(&text, "  @", ToString(AttrValue(origin.label)));

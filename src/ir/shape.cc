@@ -33,9 +33,12 @@ kir::Index ReshapeIndex(const std::vector<Extent>& result, const std::vector<Ext
     if (r < result.size()) grow_result();
     if (s < source.size()) grow_source();
     while (r_size != s_size && (r_end < result.size() || s_end < source.size())) {
-      const bool source_is_smaller = s_end < source.size() && (r_end == result.size() || r_size.DividedBy(s_size).has_value());
-      if (source_is_smaller) grow_source();
-      else grow_result();
+      const bool source_is_smaller =
+          s_end < source.size() && (r_end == result.size() || r_size.DividedBy(s_size).has_value());
+      if (source_is_smaller)
+        grow_source();
+      else
+        grow_result();
     }
     // Trailing ones may be left over on one side; they belong to the last group.
     while (r_end < result.size() && s_end == source.size()) grow_result();

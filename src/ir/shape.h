@@ -10,8 +10,9 @@ namespace quern::ir {
 // `axis` counted from the end when negative, or an error that names the op.
 StatusOr<int> NormalAxis(const char* op, int64_t axis, int rank);
 
-// The index into a tensor of extents `source` of the element that has `index` in the same elements laid out with extents
-// `result`. Groups of dimensions with equal products are converted one by one, so a leading symbol stays untouched.
+// The index into a tensor of extents `source` of the element that has `index` in the same elements laid out with
+// extents `result`. Groups of dimensions with equal products are converted one by one, so a leading symbol stays
+// untouched.
 kir::Index ReshapeIndex(const std::vector<Extent>& result, const std::vector<Extent>& source, const kir::Index& index);
 
 // The i64 `id` as an index below `size`: a negative one counts from the end, one out of range is clamped.

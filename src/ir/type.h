@@ -1,7 +1,7 @@
 // TensorType: element type and extents of a MIR value.
 //
-// Layout is no part of it: a block-format parameter lies as in its file (rows of blocks), an intermediate of q8_0 or q8_K
-// is planar, everything else is dense and row-major.
+// Layout is no part of it: a block-format parameter lies as in its file (rows of blocks), an intermediate of q8_0 or
+// q8_K is planar, everything else is dense and row-major.
 #pragma once
 
 #include <string>

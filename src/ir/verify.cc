@@ -14,8 +14,8 @@ Status VerifyRegion(const Graph& graph, int index) {
   if (node.results.empty()) return absl::InternalError(absl::StrFormat("Region %%%d has no results", index));
   const std::vector<int> inputs = node.body->Inputs();
   if (inputs.size() != node.inputs.size()) {
-    return absl::InternalError(absl::StrFormat("Region %%%d has %u operands, its body %u inputs", index, node.inputs.size(),
-                                               inputs.size()));
+    return absl::InternalError(
+        absl::StrFormat("Region %%%d has %u operands, its body %u inputs", index, node.inputs.size(), inputs.size()));
   }
   for (size_t i = 0; i < inputs.size(); ++i) {
     const TensorType& inner = node.body->node(inputs[i]).results[0];
@@ -45,12 +45,12 @@ Status VerifyNode(const Graph& graph, int index) {
   std::vector<TensorType> operands;
   for (const Value& input : node.inputs) {
     if (input.node < 0 || input.node >= index) {
-      return absl::InvalidArgumentError(absl::StrFormat("%%%d (%s): operand %%%d does not precede it", index, node.op->name,
-                                                        input.node));
+      return absl::InvalidArgumentError(
+          absl::StrFormat("%%%d (%s): operand %%%d does not precede it", index, node.op->name, input.node));
     }
     if (input.result < 0 || input.result >= static_cast<int>(graph.node(input.node).results.size())) {
-      return absl::InvalidArgumentError(absl::StrFormat("%%%d (%s): %%%d has no result %d", index, node.op->name, input.node,
-                                                        input.result));
+      return absl::InvalidArgumentError(
+          absl::StrFormat("%%%d (%s): %%%d has no result %d", index, node.op->name, input.node, input.result));
     }
     operands.push_back(graph.type(input));
   }
@@ -58,17 +58,20 @@ Status VerifyNode(const Graph& graph, int index) {
     for (const Extent& dim : type.dims) {
       for (const std::string& symbol : dim.Symbols()) {
         if (!graph.symbols.contains(symbol)) {
-          return absl::InvalidArgumentError(absl::StrFormat("%%%d (%s): symbol %s is not declared", index, node.op->name, symbol));
+          return absl::InvalidArgumentError(
+              absl::StrFormat("%%%d (%s): symbol %s is not declared", index, node.op->name, symbol));
         }
       }
       if (dim.is_constant() && dim.constant() < 0) {
-        return absl::InvalidArgumentError(absl::StrFormat("%%%d (%s): %s has a negative size", index, node.op->name, type.ToString()));
+        return absl::InvalidArgumentError(
+            absl::StrFormat("%%%d (%s): %s has a negative size", index, node.op->name, type.ToString()));
       }
     }
     // What depends on symbols is counted when they are bound.
     const Extent elements = type.elements();
     if (elements.is_constant() && !elements.Evaluate({}).ok()) {
-      return absl::InvalidArgumentError(absl::StrFormat("%%%d (%s): %s has more elements than 64 bits can count", index, node.op->name, type.ToString()));
+      return absl::InvalidArgumentError(absl::StrFormat("%%%d (%s): %s has more elements than 64 bits can count", index,
+                                                        node.op->name, type.ToString()));
     }
   }
   if (node.op->family == Family::kRegion) return VerifyRegion(graph, index);
@@ -76,21 +79,23 @@ Status VerifyNode(const Graph& graph, int index) {
   QUERN_RETURN_IF_ERROR(CheckAttributes(*node.op, attributes, /*fill_defaults=*/false));
   if (node.op->family == Family::kLeaf) {
     if (!node.inputs.empty() || node.results.size() != 1) {
-      return absl::InvalidArgumentError(absl::StrFormat("%%%d (%s): a leaf has no operands and one result", index, node.op->name));
+      return absl::InvalidArgumentError(
+          absl::StrFormat("%%%d (%s): a leaf has no operands and one result", index, node.op->name));
     }
     return absl::OkStatus();
   }
   QUERN_RETURN_IF_ERROR(CheckOperands(*node.op, operands));
   std::vector<ExtentConstraint> constraints;
-  QUERN_ASSIGN(const std::vector<TensorType> inferred, node.op->infer({operands, attributes, graph.symbols, &constraints}));
+  QUERN_ASSIGN(const std::vector<TensorType> inferred,
+               node.op->infer({operands, attributes, graph.symbols, &constraints}));
   if (inferred.size() != node.results.size()) {
     return absl::InvalidArgumentError(absl::StrFormat("%%%d (%s) has %u results, %u expected", index, node.op->name,
                                                       node.results.size(), inferred.size()));
   }
   for (size_t i = 0; i < inferred.size(); ++i) {
     if (inferred[i] != node.results[i]) {
-      return absl::InvalidArgumentError(absl::StrFormat("%%%d (%s): result %u is %s, %s expected", index, node.op->name, i,
-                                                        node.results[i].ToString(), inferred[i].ToString()));
+      return absl::InvalidArgumentError(absl::StrFormat("%%%d (%s): result %u is %s, %s expected", index, node.op->name,
+                                                        i, node.results[i].ToString(), inferred[i].ToString()));
     }
   }
   return absl::OkStatus();
@@ -105,10 +110,12 @@ Status Verify(const Graph& graph) {
     QUERN_RETURN_IF_ERROR(WithOrigin(graph, node.origin, VerifyNode(graph, static_cast<int>(n))));
     const std::string_view op = node.op->name;
     if (op == "Input" && !inputs.insert(node.attributes.String("name")).second) {
-      return absl::InvalidArgumentError(absl::StrFormat("there are two inputs called %s", node.attributes.String("name")));
+      return absl::InvalidArgumentError(
+          absl::StrFormat("there are two inputs called %s", node.attributes.String("name")));
     }
     if (op == "Param" && !params.insert(node.attributes.String("name")).second) {
-      return absl::InvalidArgumentError(absl::StrFormat("there are two params called %s", node.attributes.String("name")));
+      return absl::InvalidArgumentError(
+          absl::StrFormat("there are two params called %s", node.attributes.String("name")));
     }
   }
   for (const Value& output : graph.outputs) {
@@ -119,7 +126,8 @@ Status Verify(const Graph& graph) {
   }
   std::set<int> donated;
   for (const Donation& donation : graph.donations) {
-    if (donation.output < 0 || donation.output >= static_cast<int>(graph.outputs.size()) || !donated.insert(donation.output).second) {
+    if (donation.output < 0 || donation.output >= static_cast<int>(graph.outputs.size()) ||
+        !donated.insert(donation.output).second) {
       return absl::InvalidArgumentError(absl::StrFormat("bad donation to output %d", donation.output));
     }
     bool found = false;
@@ -127,8 +135,8 @@ Status Verify(const Graph& graph) {
       if (graph.node(n).attributes.String("name") != donation.input) continue;
       found = true;
       if (graph.node(n).results[0] != graph.type(graph.outputs[donation.output])) {
-        return absl::InvalidArgumentError(absl::StrFormat("input %s is donated to output %d of another type", donation.input,
-                                                          donation.output));
+        return absl::InvalidArgumentError(
+            absl::StrFormat("input %s is donated to output %d of another type", donation.input, donation.output));
       }
     }
     if (!found) return absl::InvalidArgumentError(absl::StrFormat("donated input %s does not exist", donation.input));

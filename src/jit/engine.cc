@@ -59,7 +59,8 @@ cache::CompileKey SharedKey(const cpu::Target& target, const cpu::EmitOptions& e
   cache::CompileKey key;
   key.level = target.name;
   key.features = std::string(level->target_cpu) + " " + std::string(level->target_features) + " " + target.required;
-  key.options = absl::StrFormat("optimise=%d specialise=%d expand_tiles=%d debug_lines=%d %s", emit.optimise, emit.specialise, emit.expand_tiles, emit.debug_lines, emit.kir_folder);
+  key.options = absl::StrFormat("optimise=%d specialise=%d expand_tiles=%d debug_lines=%d %s", emit.optimise,
+                                emit.specialise, emit.expand_tiles, emit.debug_lines, emit.kir_folder);
   key.primitives = simd::BitcodeHash();
   key.llvm = LlvmIdentity();
   key.build = SourcesIdentity();
@@ -117,7 +118,9 @@ Module::~Module() {
   for (std::unique_ptr<LinkedCode>& code : state_->code) state_->linker->Unload(std::move(code));
 }
 size_t Module::size() const { return state_->code.size(); }
-quern_kernel* Module::kernel(size_t index) const { return reinterpret_cast<quern_kernel*>(state_->code[index]->addresses[0]); }
+quern_kernel* Module::kernel(size_t index) const {
+  return reinterpret_cast<quern_kernel*>(state_->code[index]->addresses[0]);
+}
 const cpu::EmitStats& Module::stats(size_t index) const { return state_->objects[index].stats; }
 const CompileReport& Module::report() const { return state_->report; }
 const ObjectReport& Module::object_report(size_t index) const { return state_->reports[index]; }
@@ -173,8 +176,10 @@ StatusOr<Module> Engine::Compile(std::span<const kir::Kernel> kernels, std::span
       module->reports[i].thread = thread;
       module->reports[i].start = SteadyNs();
       StatusOr<cpu::Object> object = compiler->Compile(kernels[i], symbol);
-      if (object.ok()) module->objects[i] = *std::move(object);
-      else statuses[i] = object.status();
+      if (object.ok())
+        module->objects[i] = *std::move(object);
+      else
+        statuses[i] = object.status();
     }
     state_->ReturnCompiler(std::move(compiler));
   };
@@ -251,7 +256,8 @@ void Engine::WriteJitDump(const Module::State& module) {
     const LinkedCode& code = *module.code[i];
     std::vector<CodeLine> lines = LineTable(object.bytes, object.symbol);
     for (CodeLine& line : lines) line.address += code.addresses[0];
-    state_->dump->Add(object.symbol, code.addresses[0], code.sizes[0], TextPath(state_->options.emit.kir_folder, object.symbol), lines);
+    state_->dump->Add(object.symbol, code.addresses[0], code.sizes[0],
+                      TextPath(state_->options.emit.kir_folder, object.symbol), lines);
   }
 }
 

@@ -27,10 +27,10 @@ struct EngineOptions {
   std::string cpu = "native";  // a level's name or alias (codegen/cpu/target.h)
   int threads = 2;             // for compiling
   cpu::EmitOptions emit = {};
-  bool perf_map = false;       // append to /tmp/perf-PID.map, which `perf report` reads
-  // A folder, made when it is not there, for all that debuggers and profilers want: SYMBOL.kir, the printed text of each kernel,
-  // which line tables refer to; code is announced to GDB; and jit-PID.dump (jit/jitdump.h). Objects then hold the folder's
-  // path: they are of no use elsewhere. Empty: none of that.
+  bool perf_map = false;  // append to /tmp/perf-PID.map, which `perf report` reads
+  // A folder, made when it is not there, for all that debuggers and profilers want: SYMBOL.kir, the printed text of
+  // each kernel, which line tables refer to; code is announced to GDB; and jit-PID.dump (jit/jitdump.h). Objects then
+  // hold the folder's path: they are of no use elsewhere. Empty: none of that.
   std::string debug_folder = {};
 };
 
@@ -45,12 +45,12 @@ struct CompileReport {
 // Where the time of one kernel's code went, on the steady clock, in nanoseconds.
 struct ObjectReport {
   std::string symbol;
-  bool loaded = false;           // made earlier: it was only linked
-  int thread = 0;                // that compiled it, from 0
-  int64_t start = 0;             // emit, link, optimise and codegen follow one another from here
+  bool loaded = false;  // made earlier: it was only linked
+  int thread = 0;       // that compiled it, from 0
+  int64_t start = 0;    // emit, link, optimise and codegen follow one another from here
   cpu::CompileTimes times;
   int64_t jitlink_start = 0, jitlink = 0;
-  int64_t bytes = 0;             // of the object file
+  int64_t bytes = 0;  // of the object file
   cpu::EmitStats stats;
 };
 
@@ -95,8 +95,8 @@ class Engine {
   ~Engine();
 
   const cpu::Target& target() const;
-  // Kernels that have passed kir::Verify; equal ones are the caller's to merge. `symbols`: what their functions are called;
-  // without them, as the kernels are.
+  // Kernels that have passed kir::Verify; equal ones are the caller's to merge. `symbols`: what their functions are
+  // called; without them, as the kernels are.
   StatusOr<Module> Compile(std::span<const kir::Kernel> kernels, std::span<const std::string> symbols = {});
   // Everything that the object of one kernel under this symbol depends on.
   cache::CompileKey KeyOf(const kir::Kernel& kernel, const std::string& symbol) const;

@@ -29,7 +29,8 @@ std::string BuildIdNote(const char* notes, size_t bytes) {
     std::memcpy(&header, notes, sizeof(header));
     const size_t name = (header.n_namesz + 3u) & ~size_t{3}, description = (header.n_descsz + 3u) & ~size_t{3};
     if (sizeof(header) + name + description > bytes) break;
-    if (header.n_type == NT_GNU_BUILD_ID) return absl::BytesToHexString({notes + sizeof(header) + name, header.n_descsz});
+    if (header.n_type == NT_GNU_BUILD_ID)
+      return absl::BytesToHexString({notes + sizeof(header) + name, header.n_descsz});
     notes += sizeof(header) + name + description;
     bytes -= sizeof(header) + name + description;
   }

@@ -58,12 +58,12 @@ StatusOr<std::unique_ptr<JitDump>> JitDump::Create(const std::string& folder) {
   std::string header;
   Put<uint32_t>(header, kMagic);
   Put<uint32_t>(header, kVersion);
-  Put<uint32_t>(header, 40);        // bytes of this header
+  Put<uint32_t>(header, 40);  // bytes of this header
   Put<uint32_t>(header, kMachine);
-  Put<uint32_t>(header, 0);         // padding
+  Put<uint32_t>(header, 0);  // padding
   Put<uint32_t>(header, static_cast<uint32_t>(getpid()));
   Put<uint64_t>(header, Now());
-  Put<uint64_t>(header, 0);         // flags: times are of CLOCK_MONOTONIC
+  Put<uint64_t>(header, 0);  // flags: times are of CLOCK_MONOTONIC
   if (write(file, header.data(), header.size()) != static_cast<ssize_t>(header.size())) {
     close(file);
     return absl::UnavailableError(absl::StrFormat("cannot write %s: %s", path, std::strerror(errno)));
@@ -87,7 +87,8 @@ void JitDump::Write(const std::string& record) {
   }
 }
 
-void JitDump::Add(std::string_view symbol, uint64_t address, uint64_t bytes, const std::string& source, const std::vector<CodeLine>& lines) {
+void JitDump::Add(std::string_view symbol, uint64_t address, uint64_t bytes, const std::string& source,
+                  const std::vector<CodeLine>& lines) {
   const std::lock_guard lock(mutex_);
   if (!lines.empty()) {
     std::string body;

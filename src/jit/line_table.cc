@@ -7,7 +7,8 @@ namespace quern::jit {
 
 std::vector<CodeLine> LineTable(std::string_view object, const std::string& symbol) {
   std::vector<CodeLine> lines;
-  auto file = llvm::object::ObjectFile::createELFObjectFile(llvm::MemoryBufferRef(llvm::StringRef(object.data(), object.size()), "kernel"));
+  auto file = llvm::object::ObjectFile::createELFObjectFile(
+      llvm::MemoryBufferRef(llvm::StringRef(object.data(), object.size()), "kernel"));
   if (!file) {
     llvm::consumeError(file.takeError());
     return lines;
@@ -18,7 +19,8 @@ std::vector<CodeLine> LineTable(std::string_view object, const std::string& symb
     const auto start = llvm::expectedToOptional(at.getAddress());
     const auto section = llvm::expectedToOptional(at.getSection());
     if (name != llvm::StringRef(symbol) || !start || !section || *section == (*file)->section_end()) continue;
-    for (const auto& [address, line] : debug->getLineInfoForAddressRange({*start, (*section)->getIndex()}, at.getSize())) {
+    for (const auto& [address, line] :
+         debug->getLineInfoForAddressRange({*start, (*section)->getIndex()}, at.getSize())) {
       lines.push_back({address - *start, line.Line});
     }
   }

@@ -27,16 +27,27 @@ struct LibcRow {
   void* address;
 };
 template <typename F>
-void* Address(F* function) { return reinterpret_cast<void*>(function); }
+void* Address(F* function) {
+  return reinterpret_cast<void*>(function);
+}
 using Unary = double(double);
 using Binary = double(double, double);
 
 std::vector<LibcRow> Libc() {
-  return {{"atan", Address<Unary>(std::atan)},   {"atan2", Address<Binary>(std::atan2)}, {"cos", Address<Unary>(std::cos)},
-          {"erf", Address<Unary>(std::erf)},     {"exp", Address<Unary>(std::exp)},      {"exp2", Address<Unary>(std::exp2)},
-          {"fmod", Address<Binary>(std::fmod)},  {"fmodf", Address<float(float, float)>(::fmodf)},
-          {"log", Address<Unary>(std::log)},     {"log2", Address<Unary>(std::log2)},    {"pow", Address<Binary>(std::pow)},
-          {"sin", Address<Unary>(std::sin)},     {"tan", Address<Unary>(std::tan)},      {"tanh", Address<Unary>(std::tanh)},
+  return {{"atan", Address<Unary>(std::atan)},
+          {"atan2", Address<Binary>(std::atan2)},
+          {"cos", Address<Unary>(std::cos)},
+          {"erf", Address<Unary>(std::erf)},
+          {"exp", Address<Unary>(std::exp)},
+          {"exp2", Address<Unary>(std::exp2)},
+          {"fmod", Address<Binary>(std::fmod)},
+          {"fmodf", Address<float(float, float)>(::fmodf)},
+          {"log", Address<Unary>(std::log)},
+          {"log2", Address<Unary>(std::log2)},
+          {"pow", Address<Binary>(std::pow)},
+          {"sin", Address<Unary>(std::sin)},
+          {"tan", Address<Unary>(std::tan)},
+          {"tanh", Address<Unary>(std::tanh)},
           {"memcpy", Address<void*(void*, const void*, size_t)>(std::memcpy)},
           {"memset", Address<void*(void*, int, size_t)>(std::memset)}};
 }
@@ -51,8 +62,10 @@ void FunctionSizes(std::string_view object, std::map<std::string, uint64_t>& siz
       llvm::MemoryBufferRef(llvm::StringRef(object.data(), object.size()), "kernels"));
   if (!file) return llvm::consumeError(file.takeError());
   for (const llvm::object::ELFSymbolRef symbol : (*file)->symbols()) {
-    if (auto name = symbol.getName()) sizes[name->str()] = symbol.getSize();
-    else llvm::consumeError(name.takeError());
+    if (auto name = symbol.getName())
+      sizes[name->str()] = symbol.getSize();
+    else
+      llvm::consumeError(name.takeError());
   }
 }
 
@@ -83,8 +96,9 @@ StatusOr<std::unique_ptr<Linker>> Linker::Create(const cpu::Target& target, bool
   if (debugger) {
     auto registrar = orc::createJITLoaderGDBRegistrar(*state->session);
     if (!registrar) return ToStatus(registrar.takeError(), "debugger");
-    state->layer->addPlugin(std::make_shared<orc::DebugObjectManagerPlugin>(*state->session, std::move(*registrar), /*RequireDebugSections=*/true,
-                                                                           /*AutoRegisterCode=*/true));
+    state->layer->addPlugin(std::make_shared<orc::DebugObjectManagerPlugin>(*state->session, std::move(*registrar),
+                                                                            /*RequireDebugSections=*/true,
+                                                                            /*AutoRegisterCode=*/true));
   }
   state->runtime = &state->session->createBareJITDylib("runtime");
   orc::SymbolMap symbols;
@@ -106,8 +120,7 @@ StatusOr<std::unique_ptr<Linker>> Linker::Create(const cpu::Target& target, bool
   return std::unique_ptr<Linker>(new Linker(std::move(state)));
 }
 
-StatusOr<std::unique_ptr<LinkedCode>> Linker::Load(std::string_view object,
-                                                   std::span<const std::string> symbols) {
+StatusOr<std::unique_ptr<LinkedCode>> Linker::Load(std::string_view object, std::span<const std::string> symbols) {
   orc::ExecutionSession& session = *state_->session;
   orc::JITDylib& dylib = session.createBareJITDylib(absl::StrFormat("module%d", state_->next++));
   dylib.addToLinkOrder(*state_->runtime);

@@ -22,8 +22,8 @@ struct LinkedCode {
 
 class Linker {
  public:
-  // Knows the tiles and packs of the target's level and the few C functions of generated code; nothing else of the process
-  // is visible to kernels.
+  // Knows the tiles and packs of the target's level and the few C functions of generated code; nothing else of the
+  // process is visible to kernels.
   // `debugger`: code is announced to a debugger (the interface of GDB, which LLDB has too).
   static StatusOr<std::unique_ptr<Linker>> Create(const cpu::Target& target, bool debugger);
   ~Linker();

@@ -30,8 +30,10 @@ bool Split(const Extent& value, std::string_view name, Extent& factor, Extent& r
     Extent product(term.coefficient);
     int times = 0;
     for (const std::string& symbol : term.symbols) {
-      if (symbol == name) ++times;
-      else product = product * Extent::Symbol(symbol);
+      if (symbol == name)
+        ++times;
+      else
+        product = product * Extent::Symbol(symbol);
     }
     if (times > 1) return false;
     (times == 1 ? factor : rest) = (times == 1 ? factor : rest) + product;
@@ -71,7 +73,9 @@ IndexProver::Id IndexProver::AddFresh(std::string_view hint) {
 }
 
 void IndexProver::SetLow(Id id, Extent low, int64_t scale) { variables_[id].low.push_back({scale, std::move(low)}); }
-void IndexProver::SetHigh(Id id, Extent high, int64_t scale) { variables_[id].high.push_back({scale, std::move(high)}); }
+void IndexProver::SetHigh(Id id, Extent high, int64_t scale) {
+  variables_[id].high.push_back({scale, std::move(high)});
+}
 void IndexProver::SetCases(Id id, std::vector<Extent> cases, bool for_low, bool for_high) {
   variables_[id].cases = std::move(cases);
   variables_[id].cases_low = for_low;
@@ -103,8 +107,10 @@ void IndexProver::PushFact(const Extent& value) {
     const int64_t a = factor.constant();
     fact.id = latest;
     fact.low = a > 0;
-    if (a > 0) SetLow(latest, Extent(0) - rest, a);
-    else SetHigh(latest, rest, -a);
+    if (a > 0)
+      SetLow(latest, Extent(0) - rest, a);
+    else
+      SetHigh(latest, rest, -a);
   }
   facts_.push_back(std::move(fact));
 }
@@ -218,8 +224,10 @@ std::map<std::string, Extent> IndexProver::Clone(Id first, const std::vector<Id>
     for (const Extent& value : original.cases) cases.push_back(Rename(value, names));
     SetCases(copy, std::move(cases), original.cases_low, original.cases_high);
     if (id == pinned) {
-      if (direction > 0) SetLow(copy, Extent::Symbol(original.name) + 1);
-      else SetHigh(copy, Extent::Symbol(original.name) - 1);
+      if (direction > 0)
+        SetLow(copy, Extent::Symbol(original.name) + 1);
+      else
+        SetHigh(copy, Extent::Symbol(original.name) - 1);
     }
     names[original.name] = Variable(copy);
   }

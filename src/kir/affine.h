@@ -6,8 +6,9 @@
 //   i in 0..e:         i new, i >= 0, i <= e - 1
 //   prove m + i < M:   M - 1 - m - i  >= M - m - e  >= M - m - (M - m) = 0
 //
-// A proof eliminates the latest variable of a polynomial by each of its bounds in turn, until a number is left: complete
-// for what loops and guards produce, and bounded in time (a failed proof is an error for the user, never a hang).
+// A proof eliminates the latest variable of a polynomial by each of its bounds in turn, until a number is left:
+// complete for what loops and guards produce, and bounded in time (a failed proof is an error for the user, never a
+// hang).
 #pragma once
 
 #include <cstdint>
@@ -64,20 +65,27 @@ class IndexProver {
   static bool MultipleOf(const Extent& value, int64_t divisor);
 
   // Copies of the variables numbered first.. that `shared` does not name: the same bounds over other values. Returns
-  // the names of the copies by the names of the originals. `pinned` gives bounds of its own to the copy of one variable:
-  // at least the original + 1 (direction 1) or at most the original - 1 (direction -1).
+  // the names of the copies by the names of the originals. `pinned` gives bounds of its own to the copy of one
+  // variable: at least the original + 1 (direction 1) or at most the original - 1 (direction -1).
   std::map<std::string, Extent> Clone(Id first, const std::vector<Id>& shared, Id pinned, int direction);
   static Extent Rename(const Extent& value, const std::map<std::string, Extent>& names);
 
  private:
-  struct Bound { int64_t scale; Extent value; };
+  struct Bound {
+    int64_t scale;
+    Extent value;
+  };
   struct Info {
     std::string name;
     std::vector<Bound> low, high;
     std::vector<Extent> cases;
     bool cases_low = false, cases_high = false;
   };
-  struct Fact { Extent value; Id id; bool low; };  // id: the variable that got a bound from it, or -1
+  struct Fact {
+    Extent value;
+    Id id;
+    bool low;
+  };  // id: the variable that got a bound from it, or -1
 
   // A proved lower bound; stops looking for better ones at `enough`.
   std::optional<int64_t> Low(const Extent& value, int64_t enough, int& budget) const;

@@ -9,7 +9,8 @@
 namespace quern::kir {
 namespace {
 
-constexpr std::array<ThreadLevelRow, 4> kLevels = {{{"block", 1}, {"warp", kWarpThreads}, {"group", 4 * kWarpThreads}, {"lane", 1}}};
+constexpr std::array<ThreadLevelRow, 4> kLevels = {
+    {{"block", 1}, {"warp", kWarpThreads}, {"group", 4 * kWarpThreads}, {"lane", 1}}};
 constexpr int64_t kAlignment = 128;
 constexpr int64_t kMaxBytes = int64_t{1} << 40;
 
@@ -69,7 +70,8 @@ class ShapeFinder {
     const auto* low = std::get_if<Const>(&loop.low->node);
     const auto* high = std::get_if<Const>(&loop.high->node);
     const std::string text = absl::StrFormat("thread %s", loop.index);
-    if (low == nullptr || low->integer != 0 || high == nullptr || high->integer < 1 || high->integer > 1024 || loop.step != 1) {
+    if (low == nullptr || low->integer != 0 || high == nullptr || high->integer < 1 || high->integer > 1024 ||
+        loop.step != 1) {
       return Fail(text + " needs constant bounds 0..n, n at most 1024");
     }
     if (loop.level == ThreadLevel::kLane) {

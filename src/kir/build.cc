@@ -361,7 +361,8 @@ StmtRef Copy(Slice dst, Slice src) {
 }
 StmtRef Pipeline(std::string index, ExprRef low, ExprRef high, int64_t step, int stages, Block fetch, Block use) {
   QUERN_CHECK(low->dtype == DType::kI64 && high->dtype == DType::kI64 && step > 0 && stages > 0);
-  return MakeStmt(kir::Pipeline{std::move(index), std::move(low), std::move(high), step, stages, std::move(fetch), std::move(use)});
+  return MakeStmt(
+      kir::Pipeline{std::move(index), std::move(low), std::move(high), step, stages, std::move(fetch), std::move(use)});
 }
 StmtRef Shuffle(std::string name, ShuffleKind kind, ExprRef value, ExprRef lane) {
   QUERN_CHECK(lane->dtype == DType::kI64);

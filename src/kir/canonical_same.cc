@@ -48,8 +48,8 @@ struct SameNode {
   }
 
   bool operator()(const Loop& a, const Loop& b) const {
-    return a.kind == b.kind && a.index == b.index && a.step == b.step && a.tail == b.tail && a.level == b.level && Same(a.low, b.low) &&
-           Same(a.high, b.high) && SameBlock(a.body, b.body);
+    return a.kind == b.kind && a.index == b.index && a.step == b.step && a.tail == b.tail && a.level == b.level &&
+           Same(a.low, b.low) && Same(a.high, b.high) && SameBlock(a.body, b.body);
   }
   bool operator()(const If& a, const If& b) const {
     return Same(a.condition, b.condition) && SameBlock(a.then_body, b.then_body) && SameBlock(a.else_body, b.else_body);
@@ -60,7 +60,9 @@ struct SameNode {
   bool operator()(const Store& a, const Store& b) const {
     return a.buffer == b.buffer && SameExprs(a.index, b.index) && Same(a.value, b.value);
   }
-  bool operator()(const Alloc& a, const Alloc& b) const { return a.name == b.name && a.type == b.type && a.space == b.space; }
+  bool operator()(const Alloc& a, const Alloc& b) const {
+    return a.name == b.name && a.type == b.type && a.space == b.space;
+  }
   bool operator()(const Tile& a, const Tile& b) const {
     return a.name == b.name && a.type == b.type && Same(a.init, b.init);
   }
@@ -77,8 +79,8 @@ struct SameNode {
   bool operator()(const Barrier&, const Barrier&) const { return true; }
   bool operator()(const Copy& a, const Copy& b) const { return SameSlice(a.dst, b.dst) && SameSlice(a.src, b.src); }
   bool operator()(const Pipeline& a, const Pipeline& b) const {
-    return a.index == b.index && a.step == b.step && a.stages == b.stages && Same(a.low, b.low) && Same(a.high, b.high) &&
-           SameBlock(a.fetch, b.fetch) && SameBlock(a.use, b.use);
+    return a.index == b.index && a.step == b.step && a.stages == b.stages && Same(a.low, b.low) &&
+           Same(a.high, b.high) && SameBlock(a.fetch, b.fetch) && SameBlock(a.use, b.use);
   }
   bool operator()(const Shuffle& a, const Shuffle& b) const {
     return a.name == b.name && a.kind == b.kind && Same(a.value, b.value) && Same(a.lane, b.lane);

@@ -18,11 +18,11 @@ namespace {
 
 // Float operations of each operator, in the order of Op.
 constexpr int8_t kFlops[] = {
-    0, 0, 0, 1, 1, 1, 1,                                 // neg abs not floor ceil trunc round
-    1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,               // exp exp2 log log2 sin cos tan atan tanh erf sqrt rsqrt sigmoid
-    1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 1, 1,            // add sub mul div mod min max and or xor shl shr pow atan2
-    0, 0, 0, 0,                                          // eq ne lt le
-    0, 2,                                                // select fma
+    0, 0, 0, 1, 1, 1, 1,                       // neg abs not floor ceil trunc round
+    1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,     // exp exp2 log log2 sin cos tan atan tanh erf sqrt rsqrt sigmoid
+    1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 1, 1,  // add sub mul div mod min max and or xor shl shr pow atan2
+    0, 0, 0, 0,                                // eq ne lt le
+    0, 2,                                      // select fma
 };
 static_assert(std::size(kFlops) == kOpCount);
 
@@ -30,11 +30,14 @@ static_assert(std::size(kFlops) == kOpCount);
 constexpr int64_t kMostTrips = int64_t{1} << 18;
 
 template <typename... F>
-struct Overloaded : F... { using F::operator()...; };
+struct Overloaded : F... {
+  using F::operator()...;
+};
 template <typename... F>
 Overloaded(F...) -> Overloaded<F...>;
 
-// The names that sizes and control depend on: bounds, conditions, starts and extents of slices, and what those are made of.
+// The names that sizes and control depend on: bounds, conditions, starts and extents of slices, and what those are made
+// of.
 class ControlNames {
  public:
   explicit ControlNames(const Kernel& kernel) {
@@ -57,15 +60,23 @@ class ControlNames {
   // `control`: its names count; else only what reductions inside it run over.
   void Look(const ExprRef& expr, bool control) {
     if (expr == nullptr) return;
-    std::visit(Overloaded{[](const Const&) {},
-                          [&](const NameRef& n) { if (control) names_.insert(n.name); },
-                          [&](const Load& n) { for (const ExprRef& i : n.index) Look(i, control); },
-                          [&](const Apply& n) { for (const ExprRef& a : n.args) Look(a, control); },
-                          [&](const Cast& n) { Look(n.value, control); },
-                          [&](const Bits& n) { Look(n.value, control); },
-                          [&](const Reduce& n) { Use(n.low), Use(n.high), Look(n.body, control); },
-                          [&](const Decode& n) { for (const ExprRef& i : n.index) Look(i, control); }},
-               expr->node);
+    std::visit(
+        Overloaded{[](const Const&) {},
+                   [&](const NameRef& n) {
+                     if (control) names_.insert(n.name);
+                   },
+                   [&](const Load& n) {
+                     for (const ExprRef& i : n.index) Look(i, control);
+                   },
+                   [&](const Apply& n) {
+                     for (const ExprRef& a : n.args) Look(a, control);
+                   },
+                   [&](const Cast& n) { Look(n.value, control); }, [&](const Bits& n) { Look(n.value, control); },
+                   [&](const Reduce& n) { Use(n.low), Use(n.high), Look(n.body, control); },
+                   [&](const Decode& n) {
+                     for (const ExprRef& i : n.index) Look(i, control);
+                   }},
+        expr->node);
   }
 
   void Visit(const Slice& slice) {
@@ -81,15 +92,16 @@ class ControlNames {
                             [&](const Let& n) { lets_.emplace_back(n.name, n.value), Look(n.value, false); },
                             [&](const Var& n) { lets_.emplace_back(n.name, n.value), Look(n.value, false); },
                             [&](const Assign& n) { lets_.emplace_back(n.name, n.value), Look(n.value, false); },
-                            [&](const Store& n) { Look(n.value, false); },
-                            [](const Alloc&) {},
-                            [](const Tile&) {},
-                            [&](const TileCall& n) { for (const Slice& s : n.operands) Visit(s); },
-                            [&](const Map& n) { for (const ExprRef& e : n.extents) Use(e); Visit(n.body); },
-                            [&](const Pack& n) { Visit(n.dst), Visit(n.src); },
-                            [](const Prefetch&) {},
-                            [](const Barrier&) {},
-                            [&](const Copy& n) { Visit(n.dst), Visit(n.src); },
+                            [&](const Store& n) { Look(n.value, false); }, [](const Alloc&) {}, [](const Tile&) {},
+                            [&](const TileCall& n) {
+                              for (const Slice& s : n.operands) Visit(s);
+                            },
+                            [&](const Map& n) {
+                              for (const ExprRef& e : n.extents) Use(e);
+                              Visit(n.body);
+                            },
+                            [&](const Pack& n) { Visit(n.dst), Visit(n.src); }, [](const Prefetch&) {},
+                            [](const Barrier&) {}, [&](const Copy& n) { Visit(n.dst), Visit(n.src); },
                             [&](const Pipeline& n) { Use(n.low), Use(n.high), Visit(n.fetch), Visit(n.use); },
                             [&](const Shuffle& n) { Look(n.value, false); }},
                  stmt->node);
@@ -133,8 +145,8 @@ class Walker {
   // A loop around the statement at hand.
   struct Frame {
     int64_t trips, trip;
-    bool each;        // its trips are looked at one by one
-    uint64_t loops;   // it and those its bounds depend on
+    bool each;       // its trips are looked at one by one
+    uint64_t loops;  // it and those its bounds depend on
   };
   // What one dimension of an access covers in this trip: [start, start + extent).
   struct Span {
@@ -145,9 +157,13 @@ class Walker {
   struct Site {
     int param;
     bool write;
-    struct Dim { int64_t low = kFarIndex, high = -kFarIndex; bool data = false; };
+    struct Dim {
+      int64_t low = kFarIndex, high = -kFarIndex;
+      bool data = false;
+    };
     std::vector<Dim> dims;
-    std::map<std::vector<int64_t>, int64_t> data_rows;  // values of a data index, by the trips of loops looked at one by one
+    std::map<std::vector<int64_t>, int64_t>
+        data_rows;  // values of a data index, by the trips of loops looked at one by one
   };
 
   std::vector<int64_t> Dims(const BufferType& type) {
@@ -166,7 +182,8 @@ class Walker {
 
   // Runs body(weight) for the trips of a loop: each of them, or the first for all and the last for its place alone.
   template <typename Body>
-  void Loops(std::string_view index, const CostValue& low, const CostValue& high, int64_t step, double weight, const Body& body) {
+  void Loops(std::string_view index, const CostValue& low, const CostValue& high, int64_t step, double weight,
+             const Body& body) {
     const int64_t first = low.known ? low.value : low.low, end = high.known ? high.value : high.high;
     const bool sure = low.known && high.known;
     if (first <= -kFarIndex || end >= kFarIndex) return Unknown(index, weight, body);
@@ -234,21 +251,20 @@ class Walker {
                             },
                             [&](const Alloc& n) { buffers_[n.name] = {-1, &n.type, Dims(n.type)}; },
                             [&](const Tile& n) { buffers_[n.name] = {-1, &n.type, Dims(n.type)}; },
-                            [&](const TileCall& n) { Call(n, weight); },
-                            [&](const Map& n) { WalkMap(n, 0, weight); },
+                            [&](const TileCall& n) { Call(n, weight); }, [&](const Map& n) { WalkMap(n, 0, weight); },
                             [&](const Pack& n) {
                               Cover(&n.src, n.src, false);
                               Cover(&n.dst, n.dst, true);
                             },
-                            [](const Prefetch&) {},
-                            [](const Barrier&) {},
+                            [](const Prefetch&) {}, [](const Barrier&) {},
                             [&](const Copy& n) {
                               Cover(&n.src, n.src, false);
                               Cover(&n.dst, n.dst, true);
                             },
                             [&](const Pipeline& n) {
                               const CostValue low = Eval(n.low, weight), high = Eval(n.high, weight);
-                              Loops(n.index, low, high, n.step, weight, [&](double w) { Walk(n.fetch, w), Walk(n.use, w); });
+                              Loops(n.index, low, high, n.step, weight,
+                                    [&](double w) { Walk(n.fetch, w), Walk(n.use, w); });
                             },
                             [&](const Shuffle& n) { Eval(n.value, weight), values_[n.name] = {}; }},
                  stmt->node);
@@ -291,7 +307,8 @@ class Walker {
     }
     for (size_t t = 0; t < call.tiles.size() && t < op->tiles.size(); ++t) {
       const std::vector<int64_t>& dims = buffers_[call.tiles[t]].dims;
-      for (size_t d = 0; d < std::min(dims.size(), op->tiles[t].dims.size()); ++d) at_most(op->tiles[t].dims[d], dims[d]);
+      for (size_t d = 0; d < std::min(dims.size(), op->tiles[t].dims.size()); ++d)
+        at_most(op->tiles[t].dims[d], dims[d]);
     }
     std::vector<int64_t> ordered;
     for (const char* size : op->sizes) ordered.push_back(sizes.contains(size) ? sizes[size] : 1);
@@ -348,7 +365,8 @@ class Walker {
       int64_t low = start.value, high = start.value;
       if (!start.known || !start.monotone) low = start.low, high = start.high;
       dim.low = std::min(dim.low, std::max<int64_t>(low, 0));
-      dim.high = std::max(dim.high, std::min(std::min(high, kFarIndex - spans[d].extent) + spans[d].extent, buffer.dims[d]));
+      dim.high =
+          std::max(dim.high, std::min(std::min(high, kFarIndex - spans[d].extent) + spans[d].extent, buffer.dims[d]));
       if (!start.known) dim.data = data = true, data_loops |= start.loops;
     }
     if (!data) return;
@@ -357,8 +375,10 @@ class Walker {
     int64_t rows = 1;
     for (size_t f = 0; f < frames_.size(); ++f) {
       if ((data_loops >> f & 1) == 0) continue;
-      if (frames_[f].each) trips.push_back(frames_[f].trip);
-      else if (__builtin_mul_overflow(rows, frames_[f].trips, &rows)) rows = kFarIndex;
+      if (frames_[f].each)
+        trips.push_back(frames_[f].trip);
+      else if (__builtin_mul_overflow(rows, frames_[f].trips, &rows))
+        rows = kFarIndex;
     }
     int64_t& most = site.data_rows[trips];
     most = std::max(most, rows);

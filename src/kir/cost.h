@@ -1,5 +1,5 @@
-// What a kernel does, counted from its text: float operations, operations of integer dot products, and the distinct bytes of
-// each parameter that it touches. The figures a profile divides by time.
+// What a kernel does, counted from its text: float operations, operations of integer dot products, and the distinct
+// bytes of each parameter that it touches. The figures a profile divides by time.
 //
 //   QUERN_ASSIGN(const KernelCost cost, CostOf(kernel, {{"M", 7}}));
 //   cost.flops / seconds;  cost.params[0].read
@@ -8,10 +8,11 @@
 //   - a float +, -, *, /, %, min, max, rounding or math function is one, fma two; a reduction adds one a trip; signs,
 //     comparisons, selects, casts and integers (indices) are none, decoding and packing none;
 //   - a tile op is what its row says (TileOp::work) for the live sizes; the expansion of its meaning does not count.
-// Bytes: an access inside loops covers a box, whose sides run from the smallest to the largest index; a parameter's bytes are
-// those in the union of its boxes, at most all of it. Strides leave no holes in a box. An index that is data (Gather) covers as
-// many rows as there are values for it, at most the range it is clamped to, and the gathers of one parameter are taken to name
-// the same rows. Where control depends on data, both ways count, and a loop runs as far as it may.
+// Bytes: an access inside loops covers a box, whose sides run from the smallest to the largest index; a parameter's
+// bytes are those in the union of its boxes, at most all of it. Strides leave no holes in a box. An index that is data
+// (Gather) covers as many rows as there are values for it, at most the range it is clamped to, and the gathers of one
+// parameter are taken to name the same rows. Where control depends on data, both ways count, and a loop runs as far as
+// it may.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +32,7 @@ struct KernelCost {
   double int8_ops = 0;          // multiplications and additions of integer dot products, in tiles
   std::vector<Traffic> params;  // in the kernel's order
   std::vector<double> origins;  // operations of both kinds by row of Kernel::origins
-  bool estimate = false;        // an upper bound: control or an index depends on data, or there are too many trips to look at
+  bool estimate = false;  // an upper bound: control or an index depends on data, or there are too many trips to look at
 
   int64_t read() const;
   int64_t written() const;

@@ -7,7 +7,9 @@ namespace {
 
 int64_t Clamp(__int128 value) { return static_cast<int64_t>(std::clamp<__int128>(value, -kFarIndex, kFarIndex)); }
 
-struct Ends { int64_t low, high; };
+struct Ends {
+  int64_t low, high;
+};
 
 Ends Product(const CostValue& a, const CostValue& b) {
   const __int128 corners[] = {static_cast<__int128>(a.low) * b.low, static_cast<__int128>(a.low) * b.high,
@@ -48,8 +50,12 @@ CostValue ApplyToValues(Op op, DType dtype, std::span<const CostValue> args) {
   }
   Ends ends = {-kFarIndex, kFarIndex};
   switch (op) {
-    case Op::kAdd: ends = {Clamp(static_cast<__int128>(a.low) + b.low), Clamp(static_cast<__int128>(a.high) + b.high)}; break;
-    case Op::kSub: ends = {Clamp(static_cast<__int128>(a.low) - b.high), Clamp(static_cast<__int128>(a.high) - b.low)}; break;
+    case Op::kAdd:
+      ends = {Clamp(static_cast<__int128>(a.low) + b.low), Clamp(static_cast<__int128>(a.high) + b.high)};
+      break;
+    case Op::kSub:
+      ends = {Clamp(static_cast<__int128>(a.low) - b.high), Clamp(static_cast<__int128>(a.high) - b.low)};
+      break;
     case Op::kNeg: ends = {-a.high, -a.low}; break;
     case Op::kMin: ends = {std::min(a.low, b.low), std::min(a.high, b.high)}; break;
     case Op::kMax: ends = {std::max(a.low, b.low), std::max(a.high, b.high)}; break;
@@ -58,8 +64,10 @@ CostValue ApplyToValues(Op op, DType dtype, std::span<const CostValue> args) {
       monotone = monotone && (a.constant() || b.constant());
       break;
     case Op::kDiv:
-      if (b.constant() && b.value > 0) ends = {a.low / b.value, a.high / b.value};
-      else monotone = false;
+      if (b.constant() && b.value > 0)
+        ends = {a.low / b.value, a.high / b.value};
+      else
+        monotone = false;
       break;
     case Op::kMod:
       ends = Modulo(a, b);

@@ -1,5 +1,5 @@
-// Integers as the cost model sees them: the value in the trip at hand, what it may be over all trips, and on which loops it
-// depends. Internal to kir/cost.
+// Integers as the cost model sees them: the value in the trip at hand, what it may be over all trips, and on which
+// loops it depends. Internal to kir/cost.
 #pragma once
 
 #include <cstdint>
@@ -12,12 +12,12 @@ namespace quern::kir {
 inline constexpr int64_t kFarIndex = int64_t{1} << 62;
 
 struct CostValue {
-  bool known = false;         // `value` is what it is in this trip
-  bool monotone = false;      // the first and last trips of the loops give its extremes
+  bool known = false;     // `value` is what it is in this trip
+  bool monotone = false;  // the first and last trips of the loops give its extremes
   int64_t value = 0;
-  int64_t low = -kFarIndex;   // over all trips
+  int64_t low = -kFarIndex;  // over all trips
   int64_t high = kFarIndex;
-  uint64_t loops = 0;         // bit d: depends on the loop at depth d
+  uint64_t loops = 0;  // bit d: depends on the loop at depth d
 
   static CostValue Exact(int64_t value) { return {true, true, value, value, value, 0}; }
   bool constant() const { return known && low == high; }

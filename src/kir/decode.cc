@@ -39,8 +39,9 @@ BlockElement ReadQ8_0(const uint8_t* block, int64_t j) {
   return {.code = static_cast<int8_t>(block[2 + j]) + 128, .d = LoadHalf(block)};
 }
 
-// What q4_K and q5_K start with: d, dmin f16; 12 bytes of packed six-bit scales and minimums of the eight sub-blocks. Then,
-// at `nibbles`, 4 chunks of 32 bytes, chunk i holding sub-block 2i in its low nibbles and 2i + 1 in its high ones.
+// What q4_K and q5_K start with: d, dmin f16; 12 bytes of packed six-bit scales and minimums of the eight sub-blocks.
+// Then, at `nibbles`, 4 chunks of 32 bytes, chunk i holding sub-block 2i in its low nibbles and 2i + 1 in its high
+// ones.
 BlockElement ReadSixBitScales(const uint8_t* block, const uint8_t* nibbles, int64_t j) {
   const uint8_t* packed = block + 4;
   const int64_t sub = j / 32;
@@ -67,7 +68,8 @@ BlockElement ReadQ5_K(const uint8_t* block, int64_t j) {
 }
 
 // ql[128], qh[64], 16 signed scales, d f16. Each half of 128 elements is four streams of 32: the low four bits of
-// streams 0 and 2 share 32 bytes of ql, those of 1 and 3 the next 32; the top two bits of all four share 32 bytes of qh.
+// streams 0 and 2 share 32 bytes of ql, those of 1 and 3 the next 32; the top two bits of all four share 32 bytes of
+// qh.
 BlockElement ReadQ6_K(const uint8_t* block, int64_t j) {
   const int64_t half = j / 128, stream = j % 128 / 32, lane = j % 32;
   const uint8_t low = block[half * 64 + stream % 2 * 32 + lane];
@@ -102,9 +104,9 @@ struct FormatRow {
   float (*value)(const BlockElement& element);
 };
 constexpr FormatRow kFormats[] = {
-    {DType::kQ4_0, ReadQ4_0, ValueQ4_0}, {DType::kQ8_0, ReadQ8_0, ValueQ8_0}, {DType::kQ4_K, ReadQ4_K, ValueWithMinimum},
-    {DType::kQ5_K, ReadQ5_K, ValueWithMinimum},
-    {DType::kQ6_K, ReadQ6_K, ValueQ6_K}, {DType::kQ8_K, ReadQ8_K, ValueQ8_K},
+    {DType::kQ4_0, ReadQ4_0, ValueQ4_0},        {DType::kQ8_0, ReadQ8_0, ValueQ8_0},
+    {DType::kQ4_K, ReadQ4_K, ValueWithMinimum}, {DType::kQ5_K, ReadQ5_K, ValueWithMinimum},
+    {DType::kQ6_K, ReadQ6_K, ValueQ6_K},        {DType::kQ8_K, ReadQ8_K, ValueQ8_K},
 };
 
 const FormatRow& Format(DType dtype) {

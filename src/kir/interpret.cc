@@ -10,7 +10,9 @@ namespace quern::kir {
 namespace interpret {
 
 Machine::Machine(Program& program)
-    : program_(program), root_slots_(program.slot_count, Value{.integer = 0}), slots_(root_slots_.data()),
+    : program_(program),
+      root_slots_(program.slot_count, Value{.integer = 0}),
+      slots_(root_slots_.data()),
       views_(program.views.data()) {
   for (const auto& [slot, value] : program.symbols) slots_[slot].integer = value;
 }
@@ -26,8 +28,10 @@ Status Machine::Run(int64_t begin, int64_t end) {
       rest /= dim.count;
     }
     chunk_ = chunk;
-    if (program_.watch.threads > 0) RunBlock();
-    else Execute(program_.body);
+    if (program_.watch.threads > 0)
+      RunBlock();
+    else
+      Execute(program_.body);
   }
   return error_;
 }
@@ -60,8 +64,10 @@ void Machine::ExecuteOne(const Step& step) {
       int64_t index[kMaxRank];
       const bool inside = Inside(view, step.index, index);
       if (failed_) return;
-      if (!inside) OutOfRange(view, index);
-      else Check(WriteElement(view, index, value), view, index);
+      if (!inside)
+        OutOfRange(view, index);
+      else
+        Check(WriteElement(view, index, value), view, index);
       return;
     }
     case StepKind::kAlloc: views_[step.view].memory->Undefine(); return;
@@ -79,7 +85,11 @@ void Machine::ExecuteOne(const Step& step) {
     case StepKind::kCall: Call(step); return;
     case StepKind::kMap: MapOver(step, 0); return;
     case StepKind::kPack: RunPack(step); return;
-    case StepKind::kThread: case StepKind::kBarrier: case StepKind::kCopy: case StepKind::kPipeline: case StepKind::kShuffle:
+    case StepKind::kThread:
+    case StepKind::kBarrier:
+    case StepKind::kCopy:
+    case StepKind::kPipeline:
+    case StepKind::kShuffle:
       FailWith("has no meaning here");  // inside a map, or in a kernel without a thread loop
       return;
   }
@@ -94,8 +104,8 @@ void Machine::MapOver(const Step& step, size_t dim) {
   const int64_t live = Integer(*step.index[dim]);
   for (int view : step.views) {
     if (live > views_[view].size[dim]) {
-      FailWith(absl::StrFormat("extent %d of %s, which has %d", live, views_[view].memory->name,
-                               views_[view].size[dim]));
+      FailWith(
+          absl::StrFormat("extent %d of %s, which has %d", live, views_[view].memory->name, views_[view].size[dim]));
     }
   }
   for (int64_t i = 0; i < live && !failed_; ++i) {
@@ -110,7 +120,8 @@ void Machine::Call(const Step& step) {
     View cut;
     if (!Cut(operand.slice, cut)) return;
     if (static_cast<size_t>(cut.rank) != operand.sizes.size()) {
-      FailWith(absl::StrFormat("%s has %d ranged dimensions, not %d", cut.memory->name, cut.rank, operand.sizes.size()));
+      FailWith(
+          absl::StrFormat("%s has %d ranged dimensions, not %d", cut.memory->name, cut.rank, operand.sizes.size()));
       return;
     }
     for (int d = 0; d < cut.rank; ++d) {
@@ -214,8 +225,8 @@ Status Interpreter::Run(std::span<const BufferBytes> buffers, int64_t begin, int
       continue;
     }
     if (static_cast<int64_t>(buffers[number].size()) != memory.bytes) {
-      return absl::InvalidArgumentError(absl::StrFormat("kernel %s: %s has %d bytes, not %d", program.kernel, memory.name,
-                                                        buffers[number].size(), memory.bytes));
+      return absl::InvalidArgumentError(absl::StrFormat("kernel %s: %s has %d bytes, not %d", program.kernel,
+                                                        memory.name, buffers[number].size(), memory.bytes));
     }
     memory.data = buffers[number].data();
     memory.defined.clear();

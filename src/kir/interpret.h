@@ -2,8 +2,8 @@
 //
 // Floats are computed in double and rounded where the text says so: at stores, casts and bit casts, to the dtype there.
 // Reductions add in order of the index. Integers wrap to their dtype. Tile ops run their meaning, packs the scalar
-// encoders and decoders. Every access is checked: an index out of range, or a read of scratch or output that nothing has
-// written yet, stops the run with the statement and the index. Deterministic, for tests; not fast.
+// encoders and decoders. Every access is checked: an index out of range, or a read of scratch or output that nothing
+// has written yet, stops the run with the statement and the index. Deterministic, for tests; not fast.
 //
 //   QUERN_ASSIGN(Interpreter interpreter, Interpreter::Create(kernel, {{"M", 3}}));
 //   QUERN_RETURN_IF_ERROR(interpreter.Run({x_bytes, y_bytes}, 0, interpreter.chunks()));

@@ -1,6 +1,6 @@
 // Blocks of threads: the agents of a chunk go through its statements together. A loop goes on while any agent does; an
-// `if` runs each branch with those that take it. A barrier, copy or pipeline that not all threads of the block reach stops
-// the run, as does an access that races (interpret_memory.h).
+// `if` runs each branch with those that take it. A barrier, copy or pipeline that not all threads of the block reach
+// stops the run, as does an access that races (interpret_memory.h).
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
@@ -86,9 +86,13 @@ void Machine::TogetherOne(const Step& step, const Agents& agents) {
     case StepKind::kCopy: RunCopy(step, agents); return;
     case StepKind::kPipeline: RunPipeline(step, agents); return;
     case StepKind::kShuffle: RunShuffle(step, agents); return;
-    case StepKind::kSet: case StepKind::kStore: case StepKind::kAlloc: case StepKind::kTile: case StepKind::kCall:
-    case StepKind::kMap: case StepKind::kPack:
-      break;
+    case StepKind::kSet:
+    case StepKind::kStore:
+    case StepKind::kAlloc:
+    case StepKind::kTile:
+    case StepKind::kCall:
+    case StepKind::kMap:
+    case StepKind::kPack: break;
   }
   FailWith("has no meaning for several threads");
 }
@@ -219,7 +223,8 @@ void Machine::RunShuffle(const Step& step, const Agents& agents) {
     if (step.shuffle == ShuffleKind::kXor) from = lane ^ lanes[a];
     if (step.shuffle == ShuffleKind::kDown) from = lane + lanes[a];
     if (step.shuffle == ShuffleKind::kDown && from >= kWarpThreads) from = lane;
-    const auto source = std::find_if(agents.begin(), agents.end(), [&](const Agent* other) { return other->first == warp + from; });
+    const auto source =
+        std::find_if(agents.begin(), agents.end(), [&](const Agent* other) { return other->first == warp + from; });
     if (from < 0 || from >= kWarpThreads || source == agents.end()) {
       Select(*agents[a]);
       FailWith(absl::StrCat("lane ", lane, " asks lane ", from, ", which is not there"));

@@ -34,11 +34,12 @@ Value FromBits(DType dtype, uint64_t bits) {
   }
 }
 
-// An integer that a double holds and that rounds to 32 bits and fewer as `value` does: of more than 53 bits the low 11 become
-// one that says whether any was set.
+// An integer that a double holds and that rounds to 32 bits and fewer as `value` does: of more than 53 bits the low 11
+// become one that says whether any was set.
 int64_t KeepRounding(int64_t value, DType dtype) {
   constexpr int64_t kExact = int64_t{1} << 53, kLow = 0x7ff;
-  const bool exact = dtype == DType::kU64 ? static_cast<uint64_t>(value) <= kExact : value >= -kExact && value <= kExact;
+  const bool exact =
+      dtype == DType::kU64 ? static_cast<uint64_t>(value) <= kExact : value >= -kExact && value <= kExact;
   return exact ? value : (value & ~kLow) | ((value & kLow) != 0 ? kLow + 1 : 0);
 }
 
@@ -97,12 +98,16 @@ Value Machine::Load(const Node& node) {
   Value value{.integer = 0};
   if (failed_) return value;
   if (!inside && node.otherwise != nullptr) {
-    if (IsFloat(node.dtype)) value.real = Real(*node.otherwise);
-    else value.integer = Integer(*node.otherwise);
+    if (IsFloat(node.dtype))
+      value.real = Real(*node.otherwise);
+    else
+      value.integer = Integer(*node.otherwise);
     return value;
   }
-  if (!inside) OutOfRange(view, index);
-  else Check(ReadElement(view, index, value), view, index);
+  if (!inside)
+    OutOfRange(view, index);
+  else
+    Check(ReadElement(view, index, value), view, index);
   return value;
 }
 
@@ -112,8 +117,10 @@ double Machine::DecodeAt(const Node& node) {
   const bool inside = Inside(view, node.args, index);
   double value = 0;
   if (failed_) return value;
-  if (!inside) OutOfRange(view, index);
-  else Check(DecodeElementOf(view, index, value), view, index);
+  if (!inside)
+    OutOfRange(view, index);
+  else
+    Check(DecodeElementOf(view, index, value), view, index);
   return value;
 }
 
@@ -213,8 +220,10 @@ bool Machine::Cut(const SliceNode& slice, View& cut) {
                                         view.size[d]));
       }
     }
-    if (view.layout == Layout::kRow || !last) cut.offset += start * view.stride[d];
-    else cut.column += start;
+    if (view.layout == Layout::kRow || !last)
+      cut.offset += start * view.stride[d];
+    else
+      cut.column += start;
     if (range.start != nullptr && range.extent == nullptr) {
       if (view.layout != Layout::kRow && last) return FailWith("a single element of a block format");
       continue;

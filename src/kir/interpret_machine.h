@@ -1,9 +1,10 @@
 // Executes a resolved kernel; private to the interpreter. interpret_eval.cc: expressions and slices; interpret.cc:
 // statements of one agent; interpret_block.cc: blocks of threads.
 //
-// Agents are what runs at once in a chunk: on a CPU the worker alone, in a kernel of threads the block, its warps or its
-// threads. Each has its own scalars and tiles. They go through the statements together, one after the other at each, so
-// a run is deterministic; what hardware might do in another order is a race, which the watch on memory reports.
+// Agents are what runs at once in a chunk: on a CPU the worker alone, in a kernel of threads the block, its warps or
+// its threads. Each has its own scalars and tiles. They go through the statements together, one after the other at
+// each, so a run is deterministic; what hardware might do in another order is a race, which the watch on memory
+// reports.
 #pragma once
 
 #include <deque>
@@ -25,8 +26,8 @@ class Machine {
   struct Agent {
     std::vector<Value> slots;
     std::vector<View> views;
-    std::deque<Memory> own;     // tiles
-    int first = 0, count = 0;   // its threads
+    std::deque<Memory> own;    // tiles
+    int first = 0, count = 0;  // its threads
   };
   using Agents = std::vector<Agent*>;
 
@@ -69,7 +70,7 @@ class Machine {
 
   Program& program_;
   std::vector<Value> root_slots_;
-  Value* slots_;                    // of the agent that runs
+  Value* slots_;  // of the agent that runs
   View* views_;
   std::vector<const Step*> calls_;  // tile calls whose meaning is running
   const Step* step_ = nullptr;

@@ -82,8 +82,12 @@ Value LoadScalar(DType dtype, const uint8_t* at) {
     case DType::kU32: value.integer = ReadAs<uint32_t>(at); break;
     case DType::kU64: value.integer = ReadAs<int64_t>(at); break;
     case DType::kBool: value.integer = *at != 0; break;
-    case DType::kQ4_0: case DType::kQ8_0: case DType::kQ4_K: case DType::kQ5_K: case DType::kQ6_K: case DType::kQ8_K:
-      QUERN_CHECK(false);
+    case DType::kQ4_0:
+    case DType::kQ8_0:
+    case DType::kQ4_K:
+    case DType::kQ5_K:
+    case DType::kQ6_K:
+    case DType::kQ8_K: QUERN_CHECK(false);
   }
   return value;
 }
@@ -94,12 +98,21 @@ void StoreScalar(DType dtype, uint8_t* at, Value value) {
     case DType::kF64: WriteAs(at, value.real); return;
     case DType::kF16: WriteAs(at, FloatToHalf(RoundToOdd(value.real))); return;
     case DType::kBF16: WriteAs(at, FloatToBFloat16(RoundToOdd(value.real))); return;
-    case DType::kI8: case DType::kU8: case DType::kBool: WriteAs(at, static_cast<uint8_t>(value.integer)); return;
-    case DType::kI16: case DType::kU16: WriteAs(at, static_cast<uint16_t>(value.integer)); return;
-    case DType::kI32: case DType::kU32: WriteAs(at, static_cast<uint32_t>(value.integer)); return;
-    case DType::kI64: case DType::kU64: WriteAs(at, value.integer); return;
-    case DType::kQ4_0: case DType::kQ8_0: case DType::kQ4_K: case DType::kQ5_K: case DType::kQ6_K: case DType::kQ8_K:
-      QUERN_CHECK(false);
+    case DType::kI8:
+    case DType::kU8:
+    case DType::kBool: WriteAs(at, static_cast<uint8_t>(value.integer)); return;
+    case DType::kI16:
+    case DType::kU16: WriteAs(at, static_cast<uint16_t>(value.integer)); return;
+    case DType::kI32:
+    case DType::kU32: WriteAs(at, static_cast<uint32_t>(value.integer)); return;
+    case DType::kI64:
+    case DType::kU64: WriteAs(at, value.integer); return;
+    case DType::kQ4_0:
+    case DType::kQ8_0:
+    case DType::kQ4_K:
+    case DType::kQ5_K:
+    case DType::kQ6_K:
+    case DType::kQ8_K: QUERN_CHECK(false);
   }
 }
 
@@ -267,7 +280,8 @@ bool Races(Memory& memory, int64_t at, int64_t bytes, bool write) {
       return true;
     }
     if (use.write_moment == now.moment && (use.writer != now.first || use.writers != now.count)) {
-      memory.race = absl::StrCat(verb, ", but ", ThreadsText(use.writer, use.writers), " wrote it since the last barrier");
+      memory.race =
+          absl::StrCat(verb, ", but ", ThreadsText(use.writer, use.writers), " wrote it since the last barrier");
       return true;
     }
     if (write && use.read_moment == now.moment && (use.reader != now.first || use.readers != now.count)) {

@@ -20,9 +20,9 @@ struct Node {
   NodeKind kind = NodeKind::kConst;
   DType dtype = DType::kF32;
   Value constant{.integer = 0};
-  int slot = -1;                     // kSlot, kReduce: of the index
-  int view = -1;                     // kLoad, kDecode
-  Op op = Op::kAdd;                  // kApply; kReduce: what combines
+  int slot = -1;     // kSlot, kReduce: of the index
+  int view = -1;     // kLoad, kDecode
+  Op op = Op::kAdd;  // kApply; kReduce: what combines
   ReduceOp reduce = ReduceOp::kSum;
   std::vector<std::unique_ptr<Node>> args;  // operands or index; kReduce: low, high, body
   std::unique_ptr<Node> otherwise;          // kLoad
@@ -30,53 +30,82 @@ struct Node {
 using NodeRef = std::unique_ptr<Node>;
 
 // A range of a dimension: a point, a start and an extent, or all of it.
-struct RangeNode { NodeRef start, extent; };
-struct SliceNode { int view = -1; std::vector<RangeNode> dims; };
+struct RangeNode {
+  NodeRef start, extent;
+};
+struct SliceNode {
+  int view = -1;
+  std::vector<RangeNode> dims;
+};
 
-enum class StepKind : uint8_t { kLoop, kIf, kSet, kStore, kAlloc, kTile, kCall, kMap, kPack,
-                                kThread, kBarrier, kCopy, kPipeline, kShuffle };
+enum class StepKind : uint8_t {
+  kLoop,
+  kIf,
+  kSet,
+  kStore,
+  kAlloc,
+  kTile,
+  kCall,
+  kMap,
+  kPack,
+  kThread,
+  kBarrier,
+  kCopy,
+  kPipeline,
+  kShuffle
+};
 
 struct Step {
   StepKind kind = StepKind::kSet;
   const Stmt* source = nullptr;
-  int slot = -1;                  // kLoop: index; kSet: the variable
-  int view = -1;                  // kStore, kAlloc, kTile
-  int64_t step = 1;               // kLoop
-  NodeRef low, high, value;       // kLoop: low, high; kIf: value; kSet, kStore, kTile: value
-  std::vector<NodeRef> index;     // kStore; kMap: extents
-  std::vector<int> slots;         // kMap: indices; kCall: sizes
-  std::vector<int> views;         // kMap: tiles
+  int slot = -1;               // kLoop: index; kSet: the variable
+  int view = -1;               // kStore, kAlloc, kTile
+  int64_t step = 1;            // kLoop
+  NodeRef low, high, value;    // kLoop: low, high; kIf: value; kSet, kStore, kTile: value
+  std::vector<NodeRef> index;  // kStore; kMap: extents
+  std::vector<int> slots;      // kMap: indices; kCall: sizes
+  std::vector<int> views;      // kMap: tiles
   std::vector<std::unique_ptr<Step>> body, else_body;
 
   // kCall: each operand slice becomes a view, sizes follow, attributes are set, then the body runs.
-  struct Operand { SliceNode slice; int view = -1; std::vector<int> sizes; };  // sizes: slot of each ranged dimension
-  struct TileArgument { int outer = -1, inner = -1; std::vector<int> sizes; };
+  struct Operand {
+    SliceNode slice;
+    int view = -1;
+    std::vector<int> sizes;
+  };  // sizes: slot of each ranged dimension
+  struct TileArgument {
+    int outer = -1, inner = -1;
+    std::vector<int> sizes;
+  };
   std::vector<Operand> operands;
   std::vector<TileArgument> tiles;
   std::vector<std::pair<int, NodeRef>> attributes;
-  SliceNode dst, src;             // kPack, kCopy
+  SliceNode dst, src;  // kPack, kCopy
 
   // Kernels of threads. Collective: this or something inside needs the agents to go together.
   bool collective = false;
-  ThreadLevel level = ThreadLevel::kBlock;        // kThread; the count is `high`
-  std::vector<int> privates;                      // kThread: tiles that each agent has of its own
-  ShuffleKind shuffle = ShuffleKind::kXor;        // kShuffle: value of `value`, at `low`
+  ThreadLevel level = ThreadLevel::kBlock;  // kThread; the count is `high`
+  std::vector<int> privates;                // kThread: tiles that each agent has of its own
+  ShuffleKind shuffle = ShuffleKind::kXor;  // kShuffle: value of `value`, at `low`
 };
 using Steps = std::vector<std::unique_ptr<Step>>;
 
 struct Program {
   std::string kernel;
   int slot_count = 0;
-  std::vector<View> views;           // params, allocs and tiles are whole; operands are set by their call
-  std::deque<Memory> memories;       // params first, in order; then one an alloc or tile
-  std::vector<bool> undefined_param; // out: nothing is written yet when a run starts
-  struct Dim { int slot; int64_t low, step, count; };
+  std::vector<View> views;            // params, allocs and tiles are whole; operands are set by their call
+  std::deque<Memory> memories;        // params first, in order; then one an alloc or tile
+  std::vector<bool> undefined_param;  // out: nothing is written yet when a run starts
+  struct Dim {
+    int slot;
+    int64_t low, step, count;
+  };
   std::vector<Dim> grid;
   int64_t chunks = 0;
   std::vector<std::pair<int, int64_t>> symbols;  // slots with their values
   Steps body;
-  Watch watch;                       // threads 0: a CPU kernel
-  std::vector<Block> meanings;       // keeps the statements of expanded tile ops alive
+  Watch watch;                  // threads 0: a CPU kernel
+  std::vector<Block> meanings;  // keeps the statements of expanded tile ops alive
 };
 
 StatusOr<Program> Resolve(const Kernel& kernel, const Binding& binding);

@@ -35,10 +35,10 @@ class Resolver {
 
  private:
   struct Entry {
-    int slot = -1;                    // a scalar
+    int slot = -1;  // a scalar
     DType dtype = DType::kI64;
-    int view = -1;                    // a buffer
-    std::vector<int> element;         // inside map: slots of the indices of a tile's current element
+    int view = -1;             // a buffer
+    std::vector<int> element;  // inside map: slots of the indices of a tile's current element
   };
   using Saved = std::vector<std::pair<std::string, std::optional<Entry>>>;
 
@@ -55,8 +55,10 @@ class Resolver {
   void Leave(size_t mark) {
     while (saved_.size() > mark) {
       auto& [name, entry] = saved_.back();
-      if (entry) names_[name] = *std::move(entry);
-      else names_.erase(name);
+      if (entry)
+        names_[name] = *std::move(entry);
+      else
+        names_.erase(name);
       saved_.pop_back();
     }
   }
@@ -145,8 +147,10 @@ class Resolver {
     auto node = std::make_unique<Node>();
     node->dtype = expr->dtype;
     if (const auto* constant = std::get_if<Const>(&expr->node)) {
-      if (IsFloat(expr->dtype)) node->constant.real = RoundReal(expr->dtype, constant->real);
-      else node->constant.integer = WrapInteger(expr->dtype, constant->integer);
+      if (IsFloat(expr->dtype))
+        node->constant.real = RoundReal(expr->dtype, constant->real);
+      else
+        node->constant.integer = WrapInteger(expr->dtype, constant->integer);
       return node;
     }
     if (const auto* name = std::get_if<NameRef>(&expr->node)) {
@@ -443,7 +447,8 @@ class Resolver {
     const TileOp* op = FindTileOp(call.op);
     if (op == nullptr) return Fail(absl::StrFormat("no tile op is named %s", call.op));
     if (call.tiles.size() != op->tiles.size() || call.operands.size() > op->operands.size()) {
-      return Fail(absl::StrFormat("%s takes %d tiles and %d operands", op->name, op->tiles.size(), op->operands.size()));
+      return Fail(
+          absl::StrFormat("%s takes %d tiles and %d operands", op->name, op->tiles.size(), op->operands.size()));
     }
     // What the caller's names mean is read before the meaning's own names hide them.
     for (size_t t = 0; t < call.tiles.size(); ++t) {
@@ -487,14 +492,16 @@ class Resolver {
     for (size_t t = 0; t < op->tiles.size(); ++t) step.tiles[t].inner = buffer(op->tiles[t], step.tiles[t].sizes);
     for (size_t o = 0; o < op->operands.size(); ++o) {
       if (o >= step.operands.size()) {
-        if (!op->operands[o].optional) return Fail(absl::StrFormat("%s needs the operand %s", op->name, op->operands[o].name));
+        if (!op->operands[o].optional)
+          return Fail(absl::StrFormat("%s needs the operand %s", op->name, op->operands[o].name));
         std::vector<int> unused;
         buffer(op->operands[o], unused);  // a view without memory: reads as 0
         continue;
       }
       const View& given = program_.views[step.operands[o].slice.view];
       if (given.dtype != op->operands[o].dtype || given.layout != op->operands[o].layout) {
-        return Fail(absl::StrFormat("%s is not of the type of the operand %s", call.operands[o].buffer, op->operands[o].name));
+        return Fail(
+            absl::StrFormat("%s is not of the type of the operand %s", call.operands[o].buffer, op->operands[o].name));
       }
       step.operands[o].view = buffer(op->operands[o], step.operands[o].sizes);
     }
@@ -503,8 +510,10 @@ class Resolver {
       if (attributes[a] == nullptr) {
         attributes[a] = std::make_unique<Node>();
         attributes[a]->dtype = attribute.dtype;
-        if (IsFloat(attribute.dtype)) attributes[a]->constant.real = attribute.default_value;
-        else attributes[a]->constant.integer = static_cast<int64_t>(attribute.default_value);
+        if (IsFloat(attribute.dtype))
+          attributes[a]->constant.real = attribute.default_value;
+        else
+          attributes[a]->constant.integer = static_cast<int64_t>(attribute.default_value);
       }
       step.attributes.emplace_back(DefineSlot(attribute.name, attribute.dtype), std::move(attributes[a]));
     }

@@ -11,11 +11,11 @@
 namespace quern::kir {
 
 enum class Layout : uint8_t {
-  kRow,      // dense, last dimension fastest. The only layout of scalar dtypes in graphs.
-  kBlocks,   // rows of ggml blocks, byte for byte as in a GGUF file. Block formats only.
-  kPlanar,   // quantised activations: in each row the int8 quants [K], then the f32 scales [K / block], then i16 sums of
-             // 16 quants (q8_K) or of 32 (q8_0), then for q8_K also those of 32; a row is padded to 64 bytes. q8_0 and
-             // q8_K only.
+  kRow,     // dense, last dimension fastest. The only layout of scalar dtypes in graphs.
+  kBlocks,  // rows of ggml blocks, byte for byte as in a GGUF file. Block formats only.
+  kPlanar,  // quantised activations: in each row the int8 quants [K], then the f32 scales [K / block], then i16 sums of
+            // 16 quants (q8_K) or of 32 (q8_0), then for q8_K also those of 32; a row is padded to 64 bytes. q8_0 and
+            // q8_K only.
   kPanel16,  // weights of 16 rows interleaved for 4-way dot products: quants as bytes [K/4][16][4] followed by the
              // scales of each group for the 16 rows; a missing row is zero. Block formats, rank 2, 16 rows.
   kKn32,     // f32 [K][32]: 32 rows of a weight transposed; a missing row is zero. f32, rank 2, 32 rows.
@@ -31,8 +31,8 @@ std::optional<Layout> LayoutFromName(std::string_view name);
 // Whether a buffer of `dtype` may have `layout`.
 bool LayoutAllows(Layout layout, DType dtype);
 
-// Whether a copy leads from one to the other: dense rows of one dtype, or to dense floats from other floats or from the blocks of
-// a format, which are decoded.
+// Whether a copy leads from one to the other: dense rows of one dtype, or to dense floats from other floats or from the
+// blocks of a format, which are decoded.
 bool CanCopy(DType from, Layout from_layout, DType to, Layout to_layout);
 
 // Bytes from one row (index of the second-to-last dimension) to the next, for rows of `k` elements. For panels, the

@@ -55,7 +55,7 @@ constexpr OpRow kRows[] = {
     {Op::kSigmoid, "sigmoid", 1, kFloats, kFun, 0, true, QUERN_EVAL(1 / (1 + std::exp(-a)))},
     {Op::kAdd, "+", 2, kNum, kFix, 6, false, QUERN_EVAL(a + b)},
     {Op::kSub, "-", 2, kNum, kFix, 6, false, QUERN_EVAL(a - b)},
-    {Op::kMul, "*", 2, kNum, kFix, 7, false, QUERN_EVAL(a * b)},
+    {Op::kMul, "*", 2, kNum, kFix, 7, false, QUERN_EVAL(a* b)},
     {Op::kDiv, "/", 2, kNum, kFix, 7, false, QUERN_EVAL(a / b)},
     {Op::kMod, "%", 2, kNum, kFix, 7, false, QUERN_EVAL(FlooredMod(a, b))},
     {Op::kMin, "min", 2, kNum, kFun, 0, false, QUERN_EVAL(NanMin(a, b))},
@@ -178,11 +178,26 @@ int64_t EvalInteger(Op op, DType dtype, int64_t a, int64_t b, int64_t c) {
     case Op::kLt: return Less(is_unsigned, a, b);
     case Op::kLe: return !Less(is_unsigned, b, a);
     case Op::kSelect: return a != 0 ? b : c;
-    case Op::kFloor: case Op::kCeil: case Op::kTrunc: case Op::kRound:
-    case Op::kExp: case Op::kExp2: case Op::kLog: case Op::kLog2: case Op::kSin: case Op::kCos: case Op::kTan:
-    case Op::kAtan: case Op::kTanh: case Op::kErf: case Op::kSqrt: case Op::kRsqrt: case Op::kSigmoid:
-    case Op::kPow: case Op::kAtan2: case Op::kFma:
-      break;
+    case Op::kFloor:
+    case Op::kCeil:
+    case Op::kTrunc:
+    case Op::kRound:
+    case Op::kExp:
+    case Op::kExp2:
+    case Op::kLog:
+    case Op::kLog2:
+    case Op::kSin:
+    case Op::kCos:
+    case Op::kTan:
+    case Op::kAtan:
+    case Op::kTanh:
+    case Op::kErf:
+    case Op::kSqrt:
+    case Op::kRsqrt:
+    case Op::kSigmoid:
+    case Op::kPow:
+    case Op::kAtan2:
+    case Op::kFma: break;
   }
   QUERN_CHECK(false && "a float operator on integers");
   return 0;
@@ -202,7 +217,8 @@ double Identity(ReduceOp op) { return kReduceRows[static_cast<int>(op)].identity
 int64_t IntegerIdentity(ReduceOp op, DType dtype) {
   const bool is_unsigned = IsUnsigned(dtype) || dtype == DType::kBool;
   const int bits = dtype == DType::kBool ? 1 : 8 * ScalarBytes(dtype);
-  const int64_t high = bits == 64 ? (is_unsigned ? -1 : INT64_MAX) : (int64_t{1} << (is_unsigned ? bits : bits - 1)) - 1;
+  const int64_t high =
+      bits == 64 ? (is_unsigned ? -1 : INT64_MAX) : (int64_t{1} << (is_unsigned ? bits : bits - 1)) - 1;
   switch (op) {
     case ReduceOp::kSum: return 0;
     case ReduceOp::kProd: return 1;

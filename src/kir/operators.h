@@ -11,24 +11,59 @@ namespace quern::kir {
 
 enum class Op : uint8_t {
   // one operand
-  kNeg, kAbs, kNot, kFloor, kCeil, kTrunc, kRound,  // round: half to even
-  kExp, kExp2, kLog, kLog2, kSin, kCos, kTan, kAtan, kTanh, kErf, kSqrt, kRsqrt, kSigmoid,
+  kNeg,
+  kAbs,
+  kNot,
+  kFloor,
+  kCeil,
+  kTrunc,
+  kRound,  // round: half to even
+  kExp,
+  kExp2,
+  kLog,
+  kLog2,
+  kSin,
+  kCos,
+  kTan,
+  kAtan,
+  kTanh,
+  kErf,
+  kSqrt,
+  kRsqrt,
+  kSigmoid,
   // two operands
-  kAdd, kSub, kMul, kDiv, kMod, kMin, kMax, kAnd, kOr, kXor, kShl, kShr, kPow, kAtan2,
+  kAdd,
+  kSub,
+  kMul,
+  kDiv,
+  kMod,
+  kMin,
+  kMax,
+  kAnd,
+  kOr,
+  kXor,
+  kShl,
+  kShr,
+  kPow,
+  kAtan2,
   // comparisons, giving bool
-  kEq, kNe, kLt, kLe,
+  kEq,
+  kNe,
+  kLt,
+  kLe,
   // three operands
-  kSelect, kFma,
+  kSelect,
+  kFma,
 };
 inline constexpr int kOpCount = static_cast<int>(Op::kFma) + 1;
 
 // Which dtypes an operator takes. Operands agree (select: the last two; its first is bool).
 enum class OpDomain : uint8_t {
-  kNumeric,   // floats and integers
-  kFloat,     // floats
-  kBitwise,   // integers and bool
-  kInteger,   // integers
-  kAny,       // numeric and bool
+  kNumeric,  // floats and integers
+  kFloat,    // floats
+  kBitwise,  // integers and bool
+  kInteger,  // integers
+  kAny,      // numeric and bool
 };
 bool Takes(OpDomain domain, DType dtype);
 
@@ -37,12 +72,12 @@ enum class OpSyntax : uint8_t { kPrefix, kInfix, kCall };
 
 struct OpRow {
   Op op;
-  const char* name;       // "exp", or the prefix or infix token
+  const char* name;  // "exp", or the prefix or infix token
   int arity;
   OpDomain domain;
   OpSyntax syntax;
-  int precedence;         // infix only, all left-associative; higher binds tighter
-  bool math;              // a transcendental with a binding per target (Highway bitcode on CPUs)
+  int precedence;  // infix only, all left-associative; higher binds tighter
+  bool math;       // a transcendental with a binding per target (Highway bitcode on CPUs)
   // The value on doubles; null for operators that floats do not have (shifts and bitwise operators).
   double (*eval)(double a, double b, double c);
 };
@@ -65,8 +100,8 @@ int64_t EvalInteger(Op op, DType dtype, int64_t a, int64_t b, int64_t c);
 enum class ReduceOp : uint8_t { kSum, kProd, kMax, kMin };
 std::string_view Name(ReduceOp op);
 std::optional<ReduceOp> ReduceOpFromName(std::string_view name);
-// The value a reduction starts from, for floats (sum 0, prod 1, max -inf, min +inf), and for integers, where the extremes are those
-// of the dtype (u64: as the bits of int64_t).
+// The value a reduction starts from, for floats (sum 0, prod 1, max -inf, min +inf), and for integers, where the
+// extremes are those of the dtype (u64: as the bits of int64_t).
 double Identity(ReduceOp op);
 int64_t IntegerIdentity(ReduceOp op, DType dtype);
 Op CombineOp(ReduceOp op);

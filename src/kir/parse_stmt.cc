@@ -76,8 +76,10 @@ StatusOr<Parser::Nodes> Parser::ReadStatement(int* origin) {
 
 StatusOr<Parser::Nodes> Parser::ReadLoop(int* origin) {
   Loop loop;
-  loop.kind = Is("for") ? LoopKind::kFor : Is("unroll") ? LoopKind::kUnroll
-              : Is("vec") ? LoopKind::kVec : LoopKind::kThread;
+  loop.kind = Is("for")      ? LoopKind::kFor
+              : Is("unroll") ? LoopKind::kUnroll
+              : Is("vec")    ? LoopKind::kVec
+                             : LoopKind::kThread;
   Next();
   QUERN_ASSIGN(const Token* index, Name("an index"));
   loop.index = index->text;
@@ -95,8 +97,10 @@ StatusOr<Parser::Nodes> Parser::ReadLoop(int* origin) {
   }
   if (loop.kind == LoopKind::kThread) {
     QUERN_RETURN_IF_ERROR(Expect("@"));
-    constexpr ThreadLevel kLevels[] = {ThreadLevel::kBlock, ThreadLevel::kWarp, ThreadLevel::kGroup, ThreadLevel::kLane};
-    const auto* const level = std::find_if(std::begin(kLevels), std::end(kLevels), [&](ThreadLevel each) { return Is(Row(each).name); });
+    constexpr ThreadLevel kLevels[] = {ThreadLevel::kBlock, ThreadLevel::kWarp, ThreadLevel::kGroup,
+                                       ThreadLevel::kLane};
+    const auto* const level =
+        std::find_if(std::begin(kLevels), std::end(kLevels), [&](ThreadLevel each) { return Is(Row(each).name); });
     if (level == std::end(kLevels)) return Expected("block, warp, group or lane");
     Next();
     loop.level = *level;
@@ -330,7 +334,9 @@ StatusOr<Parser::Nodes> Parser::ReadShuffle(const Token& name) {
   const std::string_view word = Next().text;
   Shuffle shuffle;
   shuffle.name = name.text;
-  shuffle.kind = word == "shuffle_xor" ? ShuffleKind::kXor : word == "shuffle_down" ? ShuffleKind::kDown : ShuffleKind::kAt;
+  shuffle.kind = word == "shuffle_xor"    ? ShuffleKind::kXor
+                 : word == "shuffle_down" ? ShuffleKind::kDown
+                                          : ShuffleKind::kAt;
   QUERN_RETURN_IF_ERROR(Expect("("));
   QUERN_ASSIGN(shuffle.value, AnyExpr());
   QUERN_RETURN_IF_ERROR(Expect(","));

@@ -258,8 +258,8 @@ class KernelPrinter {
   void PrintNode(const Loop& loop, const std::string& origin) {
     std::string tail = loop.tail == VecTail::kMask ? "" : loop.tail == VecTail::kPeel ? " tail peel" : " tail pad";
     if (loop.kind == LoopKind::kThread) tail = absl::StrCat(" @ ", Row(loop.level).name);
-    Line(KindText(loop.kind), " ", loop.index, " in ", exprs_.Range(loop.low, loop.high), StepText(loop.step), tail, " {",
-         origin);
+    Line(KindText(loop.kind), " ", loop.index, " in ", exprs_.Range(loop.low, loop.high), StepText(loop.step), tail,
+         " {", origin);
     Nested(loop.body);
     Line("}");
   }
@@ -285,7 +285,8 @@ class KernelPrinter {
     Line(store.buffer, exprs_.Indices(store.index, false), " = ", Value(store.value, true), origin);
   }
   void PrintNode(const Alloc& alloc, const std::string& origin) {
-    Line("alloc ", alloc.name, " : ", Print(alloc.type), alloc.space == Space::kShared ? " shared" : " scratch", origin);
+    Line("alloc ", alloc.name, " : ", Print(alloc.type), alloc.space == Space::kShared ? " shared" : " scratch",
+         origin);
   }
   void PrintNode(const Tile& tile, const std::string& origin) {
     Line("tile ", tile.name, " : ", Print(tile.type), " = ", Value(tile.init, true), origin);
@@ -335,9 +336,11 @@ class KernelPrinter {
     Line("}");
   }
   void PrintNode(const Shuffle& shuffle, const std::string& origin) {
-    const char* kind = shuffle.kind == ShuffleKind::kXor ? "shuffle_xor"
-                       : shuffle.kind == ShuffleKind::kDown ? "shuffle_down" : "shuffle";
-    Line("let ", shuffle.name, " = ", kind, "(", Value(shuffle.value, false), ", ", Value(shuffle.lane, true), ")", origin);
+    const char* kind = shuffle.kind == ShuffleKind::kXor    ? "shuffle_xor"
+                       : shuffle.kind == ShuffleKind::kDown ? "shuffle_down"
+                                                            : "shuffle";
+    Line("let ", shuffle.name, " = ", kind, "(", Value(shuffle.value, false), ", ", Value(shuffle.lane, true), ")",
+         origin);
   }
 
   const Kernel& kernel_;

@@ -68,7 +68,8 @@ std::vector<int64_t> SliceBounds(const Slice& slice, const Types& types, const S
   return bounds;
 }
 
-std::vector<int64_t> SizeBounds(const TileCall& call, const TileOp& op, const Types& types, const SymbolRanges& ranges) {
+std::vector<int64_t> SizeBounds(const TileCall& call, const TileOp& op, const Types& types,
+                                const SymbolRanges& ranges) {
   std::vector<int64_t> sizes(op.sizes.size(), INT64_MAX);
   auto lower = [&](std::string_view name, int64_t bound) {
     for (size_t i = 0; i < op.sizes.size(); ++i) {
@@ -157,8 +158,8 @@ StatusOr<int64_t> ScratchBytes(const Kernel& kernel, const Binding& binding) {
   for (const Extent& end : LayoutScratch(kernel).ends) {
     const std::optional<int64_t> bound = end.UpperBound(ranges);
     if (!bound || *bound >= kUnbounded) {
-      return absl::OutOfRangeError(absl::StrFormat("kernel %s: scratch of %s bytes has no upper bound", kernel.name,
-                                                   end.ToString()));
+      return absl::OutOfRangeError(
+          absl::StrFormat("kernel %s: scratch of %s bytes has no upper bound", kernel.name, end.ToString()));
     }
     bytes = std::max(bytes, *bound);
   }

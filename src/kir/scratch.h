@@ -1,5 +1,5 @@
-// Where each alloc, tile and workspace of a kernel lies in the worker's scratch. One layout, used by the emitters and by
-// ScratchBytes, so that they cannot disagree.
+// Where each alloc, tile and workspace of a kernel lies in the worker's scratch. One layout, used by the emitters and
+// by ScratchBytes, so that they cannot disagree.
 //
 //   grid ... {                       offset
 //     alloc a : f32[100] scratch     0

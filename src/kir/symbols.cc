@@ -78,7 +78,8 @@ StatusOr<int64_t> GridChunks(const Kernel& kernel, const Binding& binding) {
     QUERN_ASSIGN(const int64_t low, EvaluateIndex(dim.low, bound));
     QUERN_ASSIGN(const int64_t high, EvaluateIndex(dim.high, bound));
     if (dim.step <= 0) {
-      return absl::InvalidArgumentError(absl::StrFormat("kernel %s: grid %s has step %d", kernel.name, dim.index, dim.step));
+      return absl::InvalidArgumentError(
+          absl::StrFormat("kernel %s: grid %s has step %d", kernel.name, dim.index, dim.step));
     }
     int64_t length = 0;
     if (__builtin_sub_overflow(high, low, &length) ||

@@ -7,8 +7,8 @@
 
 namespace quern::kir {
 
-// The value of an integer expression whose names are all bound: constants, names and integer operators. Errors name what
-// cannot be evaluated; arithmetic wraps.
+// The value of an integer expression whose names are all bound: constants, names and integer operators. Errors name
+// what cannot be evaluated; arithmetic wraps.
 StatusOr<int64_t> EvaluateIndex(const ExprRef& expr, const Binding& binding);
 
 // The ranges of all symbols of the kernel, derived ones computed from theirs.

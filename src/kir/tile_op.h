@@ -25,14 +25,14 @@ namespace quern::kir {
 struct TileOperand {
   const char* name;
   DType dtype;
-  std::vector<const char*> dims;   // size names, or "" for a dimension taken by a point index
+  std::vector<const char*> dims;  // size names, or "" for a dimension taken by a point index
   Layout layout = Layout::kRow;
   bool optional = false;
 };
 
 struct TileAttribute {
   const char* name;
-  DType dtype;               // kI64 or kF32
+  DType dtype;  // kI64 or kF32
   double default_value;
 };
 
@@ -43,15 +43,15 @@ struct TileWork {
 };
 
 struct TileOp {
-  const char* name;                        // "mma_q4_K"
+  const char* name;  // "mma_q4_K"
   const char* doc;
-  std::vector<TileOperand> tiles;          // f32, read and written
+  std::vector<TileOperand> tiles;  // f32, read and written
   std::vector<TileOperand> operands;
-  std::vector<const char*> sizes;          // "m", "n", "k": each is a dim of some tile or operand
+  std::vector<const char*> sizes;  // "m", "n", "k": each is a dim of some tile or operand
   std::vector<TileAttribute> attributes;
-  const char* meaning;                     // KIR statements; see Meaning()
-  double rtol;                             // of a binding against the meaning in double, relative to sum |terms|
-  const char* symbol;                      // CPU binding "qk_mma_q4_K", or null: the meaning is expanded
+  const char* meaning;  // KIR statements; see Meaning()
+  double rtol;          // of a binding against the meaning in double, relative to sum |terms|
+  const char* symbol;   // CPU binding "qk_mma_q4_K", or null: the meaning is expanded
   int64_t (*workspace_bytes)(std::span<const int64_t> sizes) = nullptr;
   TileWork (*work)(std::span<const int64_t> sizes) = nullptr;  // every op has it
 };
@@ -76,8 +76,10 @@ Block Meaning(const TileOp& op);
 // A pack to @planar takes two more arguments, int64_t row_k, int64_t start: dst is the start of whole rows of row_k
 // elements, of which the k elements of src become columns [start, start + k). Both are multiples of the block.
 struct PackRow {
-  DType src; Layout src_layout;
-  DType dst; Layout dst_layout;
+  DType src;
+  Layout src_layout;
+  DType dst;
+  Layout dst_layout;
   const char* symbol;
   const char* doc;
 };

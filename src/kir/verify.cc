@@ -50,7 +50,7 @@ StatusOr<Verifier::Entity*> Verifier::Find(const std::string& name) {
 }
 
 StatusOr<Verifier::Entity*> Verifier::FindBuffer(const std::string& name) {
-  QUERN_ASSIGN(Entity* entity, Find(name));
+  QUERN_ASSIGN(Entity * entity, Find(name));
   if (!entity->is_buffer()) return Fail(absl::StrFormat("%s is not a buffer", name));
   return entity;
 }
@@ -165,7 +165,8 @@ bool Verifier::Varies(const ExprRef& expr, bool between_threads) const {
 
 Status Verifier::CheckUniform(const ExprRef& expr, const char* what) {
   for (const Parallel& scope : parallel_) {
-    if (scope.vec && Varies(expr)) return Fail(absl::StrFormat("%s differs between iterations of %s", what, scope.text));
+    if (scope.vec && Varies(expr))
+      return Fail(absl::StrFormat("%s differs between iterations of %s", what, scope.text));
   }
   return absl::OkStatus();
 }
@@ -202,8 +203,8 @@ Status Verifier::CheckNode(const Loop& loop) {
     for (const Parallel& scope : parallel_) {
       if (scope.vec) return Fail(absl::StrFormat("a vec loop inside %s", scope.text));
     }
-    parallel_.push_back({.text = Describe(*statement_), .vec = true, .variables = {id}, .first = first,
-                         .facts = prover_.fact_count()});
+    parallel_.push_back(
+        {.text = Describe(*statement_), .vec = true, .variables = {id}, .first = first, .facts = prover_.fact_count()});
   }
   QUERN_RETURN_IF_ERROR(
       Declare(loop.index, {.kind = EntityKind::kIndex, .type = ScalarType(DType::kI64), .value = value}));
@@ -346,8 +347,8 @@ Status Verifier::CheckNode(const Map& map) {
   parallel_.push_back(std::move(scope));
   const size_t mark = declared_.size();
   for (size_t d = 0; d < indices.size(); ++d) {
-    QUERN_RETURN_IF_ERROR(Declare(
-        map.indices[d], {.kind = EntityKind::kIndex, .type = ScalarType(DType::kI64), .value = indices[d]}));
+    QUERN_RETURN_IF_ERROR(
+        Declare(map.indices[d], {.kind = EntityKind::kIndex, .type = ScalarType(DType::kI64), .value = indices[d]}));
   }
   for (const std::string& name : map.tiles) names_[name].elements.push_back(indices);
   QUERN_RETURN_IF_ERROR(CheckBlock(map.body));

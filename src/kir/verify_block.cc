@@ -1,12 +1,12 @@
-// Kernels of threads: where each statement may stand, that barriers and what contains them are reached by all threads of
-// the block, and that accesses of different thread loops to one element have a barrier between them.
+// Kernels of threads: where each statement may stand, that barriers and what contains them are reached by all threads
+// of the block, and that accesses of different thread loops to one element have a barrier between them.
 //
 //   thread t in 0..64 @ block { s[t] = x[t] }
 //   barrier                                        # without it: refused
 //   thread t in 0..64 @ block { y[t] = s[63 - t] }
 //
-// A phase is what lies between two barriers. Phases that some path joins without a barrier count as one: a loop joins its
-// first and last, an `if` what is before and after it.
+// A phase is what lies between two barriers. Phases that some path joins without a barrier count as one: a loop joins
+// its first and last, an `if` what is before and after it.
 #include "kir/describe.h"
 #include "kir/verify_state.h"
 
@@ -27,7 +27,8 @@ Status Verifier::CheckShape() {
   const StatusOr<BlockShape> shape = ShapeOfBlock(kernel_);
   if (!shape.ok()) return shape.status();
   threads_ = shape->threads;
-  if (threads_ > kMaxThreads) return Fail(absl::StrFormat("a block of %d threads, more than %d", threads_, kMaxThreads));
+  if (threads_ > kMaxThreads)
+    return Fail(absl::StrFormat("a block of %d threads, more than %d", threads_, kMaxThreads));
   if (shape->shared_bytes <= kMaxShared) return absl::OkStatus();
   return Fail(absl::StrFormat("needs %d bytes of shared memory, more than %d", shape->shared_bytes, kMaxShared));
 }
@@ -60,9 +61,10 @@ Status Verifier::CheckTogether(const char* what) {
 Status Verifier::CheckLoopBody(const std::string& index, const Extent& value, const Block& body, const Block* second) {
   const size_t mark = declared_.size();
   const int phase = phase_;
-  QUERN_RETURN_IF_ERROR(
-      Declare(index, {.kind = EntityKind::kIndex, .type = {DType::kI64, {}, Layout::kRow}, .value = value,
-                      .uniform = divergent_.empty()}));
+  QUERN_RETURN_IF_ERROR(Declare(index, {.kind = EntityKind::kIndex,
+                                        .type = {DType::kI64, {}, Layout::kRow},
+                                        .value = value,
+                                        .uniform = divergent_.empty()}));
   QUERN_RETURN_IF_ERROR(CheckBlock(body));
   if (second != nullptr) {
     NextPhase();
@@ -83,8 +85,12 @@ Status Verifier::CheckThread(const Loop& loop) {
   const auto [value, id] = NewIndex(loop.index, ValueOf(loop.low), ValueOf(loop.high), 1);
   if (outermost) scope_ = ++scopes_;
   // Threads of one loop around may be in different iterations of it.
-  parallel_.push_back({.text = Describe(*statement_), .thread = true, .level = loop.level, .variables = {id},
-                       .first = outermost ? block_loop_.value_or(own) : own, .facts = prover_.fact_count()});
+  parallel_.push_back({.text = Describe(*statement_),
+                       .thread = true,
+                       .level = loop.level,
+                       .variables = {id},
+                       .first = outermost ? block_loop_.value_or(own) : own,
+                       .facts = prover_.fact_count()});
   const size_t mark = declared_.size();
   QUERN_RETURN_IF_ERROR(
       Declare(loop.index, {.kind = EntityKind::kIndex, .type = {DType::kI64, {}, Layout::kRow}, .value = value}));
@@ -106,7 +112,8 @@ Status Verifier::CheckNode(const Copy& copy) {
   for (const Slice* slice : {&copy.dst, &copy.src}) {
     for (const SliceDim& dim : slice->dims) {
       for (const ExprRef& expr : {dim.start, dim.extent}) {
-        if (expr != nullptr && Varies(expr, true)) return Fail(absl::StrFormat("%s differs between threads", Print(expr)));
+        if (expr != nullptr && Varies(expr, true))
+          return Fail(absl::StrFormat("%s differs between threads", Print(expr)));
       }
     }
   }
@@ -145,7 +152,8 @@ Status Verifier::CheckNode(const Pipeline& pipeline) {
     const auto* copy = std::get_if<Copy>(&stmt->node);
     if (copy == nullptr) return Fail("fetches by something that is no copy");
     QUERN_ASSIGN(const Entity* dst, FindBuffer(copy->dst.buffer));
-    if (dst->kind != EntityKind::kAlloc) return Fail(absl::StrFormat("fetches into %s, which is not shared", copy->dst.buffer));
+    if (dst->kind != EntityKind::kAlloc)
+      return Fail(absl::StrFormat("fetches into %s, which is not shared", copy->dst.buffer));
   }
   const IndexProver::Id first = prover_.size();
   const Extent value = NewIndex(pipeline.index, ValueOf(pipeline.low), ValueOf(pipeline.high), pipeline.step).first;
@@ -188,7 +196,8 @@ Status Verifier::CheckBlockRaces() {
       if (SeparateAlways(grid, first, second, grid.variables, -1, 0)) continue;
       statement_ = second.stmt;
       return Fail(absl::StrFormat("%s may be %s here and %s in %s without a barrier between", second.buffer,
-                                  second.write ? "written" : "read", first.write ? "written" : "read", Describe(*first.stmt)));
+                                  second.write ? "written" : "read", first.write ? "written" : "read",
+                                  Describe(*first.stmt)));
     }
   }
   return absl::OkStatus();

@@ -55,7 +55,7 @@ Status Verifier::CheckExpr(const ExprRef& expr) {
 }
 
 Status Verifier::CheckReference(const NameRef& name, DType dtype) {
-  QUERN_ASSIGN(Entity* entity, Find(name.name));
+  QUERN_ASSIGN(Entity * entity, Find(name.name));
   if (entity->is_buffer()) {
     if (entity->elements.empty()) return Fail(absl::StrFormat("%s is not a scalar", name.name));
     Record(name.name, /*write=*/false, entity->elements.back());
@@ -92,7 +92,8 @@ StatusOr<std::vector<Extent>> Verifier::CheckIndex(const std::string& buffer, co
 }
 
 Status Verifier::CheckReadable(const std::string& buffer, const Entity& entity) {
-  const bool undefined = entity.kind == EntityKind::kAlloc || (entity.kind == EntityKind::kParam && entity.mode == Mode::kOut);
+  const bool undefined =
+      entity.kind == EntityKind::kAlloc || (entity.kind == EntityKind::kParam && entity.mode == Mode::kOut);
   if (!undefined || written_.contains(buffer)) return absl::OkStatus();
   return Fail(absl::StrFormat("%s is read before anything is written to it", buffer));
 }
@@ -106,11 +107,13 @@ Status Verifier::CheckLoad(const Load& load, DType dtype) {
     return Fail(absl::StrFormat("%s is %s, used as %s", load.buffer, Named(entity->type.dtype), Named(dtype)));
   }
   QUERN_RETURN_IF_ERROR(CheckReadable(load.buffer, *entity));
-  QUERN_ASSIGN(const std::vector<Extent> position, CheckIndex(load.buffer, *entity, load.index, load.otherwise != nullptr));
+  QUERN_ASSIGN(const std::vector<Extent> position,
+               CheckIndex(load.buffer, *entity, load.index, load.otherwise != nullptr));
   if (load.otherwise != nullptr) {
     QUERN_RETURN_IF_ERROR(CheckExprOf(load.otherwise, dtype, "value after else"));
   }
-  QUERN_RETURN_IF_ERROR(NoteShared(load.buffer, /*write=*/false, Print(std::make_shared<const Expr>(Expr{load, dtype}))));
+  QUERN_RETURN_IF_ERROR(
+      NoteShared(load.buffer, /*write=*/false, Print(std::make_shared<const Expr>(Expr{load, dtype}))));
   Record(load.buffer, /*write=*/false, position);
   return absl::OkStatus();
 }
@@ -122,7 +125,8 @@ Status Verifier::CheckDecode(const Decode& decode, DType dtype) {
   }
   if (dtype != DType::kF32) return Fail(absl::StrFormat("decode gives f32, not %s", Named(dtype)));
   QUERN_RETURN_IF_ERROR(CheckReadable(decode.buffer, *entity));
-  QUERN_ASSIGN(const std::vector<Extent> position, CheckIndex(decode.buffer, *entity, decode.index, /*anywhere=*/false));
+  QUERN_ASSIGN(const std::vector<Extent> position,
+               CheckIndex(decode.buffer, *entity, decode.index, /*anywhere=*/false));
   Record(decode.buffer, /*write=*/false, position);
   return absl::OkStatus();
 }

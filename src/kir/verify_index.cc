@@ -61,8 +61,8 @@ Extent Verifier::Quotient(const Extent& value, int64_t divisor) {
   return Memo(Key("div", value, divisor), "div", [&](IndexProver::Id id) {
     prover_.SetHigh(id, value, divisor);
     prover_.SetLow(id, value - (divisor - 1), divisor);
-    // The polynomial bounds lose that the quotient is whole: c / 32 of c in 0..95 is in 0..2. Facts will be taken back while
-    // the quotient stays, so only bounds that need none count.
+    // The polynomial bounds lose that the quotient is whole: c / 32 of c in 0..95 is in 0..2. Facts will be taken back
+    // while the quotient stays, so only bounds that need none count.
     const std::vector<Extent> facts = prover_.Facts(0);
     prover_.PopFacts(0);
     const std::optional<int64_t> low = prover_.Low(value), high = prover_.High(value);
@@ -98,7 +98,8 @@ Extent Verifier::OneOf(const Extent& a, const Extent& b) {
 }
 
 Extent Verifier::ValueOfApply(const Apply& apply, DType dtype) {
-  if (dtype == DType::kU64 || dtype == DType::kBool || IsFloat(apply.args.back()->dtype)) return Unknown(dtype, "value");
+  if (dtype == DType::kU64 || dtype == DType::kBool || IsFloat(apply.args.back()->dtype))
+    return Unknown(dtype, "value");
   if (apply.op == Op::kSelect) return OneOf(ValueOf(apply.args[1]), ValueOf(apply.args[2]));
   const Extent a = ValueOf(apply.args[0]);
   const Extent b = apply.args.size() > 1 ? ValueOf(apply.args[1]) : Extent(0);
@@ -170,10 +171,12 @@ Extent Verifier::ValueOf(const ExprRef& expr) {
     if (it != names_.end() && it->second.value) return *it->second.value;
     return Unknown(expr->dtype, name->name);
   }
-  if (const auto* apply = std::get_if<Apply>(&expr->node)) return InRange(ValueOfApply(*apply, expr->dtype), expr->dtype);
+  if (const auto* apply = std::get_if<Apply>(&expr->node))
+    return InRange(ValueOfApply(*apply, expr->dtype), expr->dtype);
   if (const auto* cast = std::get_if<Cast>(&expr->node)) {
     const DType from = cast->value->dtype;
-    if (IsInteger(from) && from != DType::kU64 && expr->dtype != DType::kBool) return InRange(ValueOf(cast->value), expr->dtype);
+    if (IsInteger(from) && from != DType::kU64 && expr->dtype != DType::kBool)
+      return InRange(ValueOf(cast->value), expr->dtype);
   }
   return Unknown(expr->dtype, "value");
 }
@@ -216,8 +219,10 @@ void Verifier::Assume(const ExprRef& condition, bool holds) {
     case Op::kNe:
       if (holds != (apply->op == Op::kEq)) {
         // Different, so apart by one where the order is known.
-        if (prover_.NonNegative(*rise)) prover_.PushFact(*rise - 1);
-        else if (prover_.NonNegative(*fall)) prover_.PushFact(*fall - 1);
+        if (prover_.NonNegative(*rise))
+          prover_.PushFact(*rise - 1);
+        else if (prover_.NonNegative(*fall))
+          prover_.PushFact(*fall - 1);
         return;
       }
       prover_.PushFact(*rise);

@@ -63,7 +63,8 @@ Status Verifier::CheckType(const std::string& name, const BufferType& type) {
     }
     if (elements) elements = CheckedMultiply(*elements, dim);
     if (!elements) return Fail(absl::StrFormat("%s: too large", text));
-    if (!prover_.NonNegative(dim)) return Fail(absl::StrFormat("%s: the extent %s may be negative", text, dim.ToString()));
+    if (!prover_.NonNegative(dim))
+      return Fail(absl::StrFormat("%s: the extent %s may be negative", text, dim.ToString()));
   }
   if (type.layout == Layout::kRow) return absl::OkStatus();
   if (type.dims.empty() || !type.dims.back().is_constant()) {
@@ -71,7 +72,8 @@ Status Verifier::CheckType(const std::string& name, const BufferType& type) {
   }
   const int64_t block = Row(type.dtype).block_elements;
   if (type.dims.back().constant() % block != 0) {
-    return Fail(absl::StrFormat("%s: %s is not a multiple of the block of %d", text, type.dims.back().ToString(), block));
+    return Fail(
+        absl::StrFormat("%s: %s is not a multiple of the block of %d", text, type.dims.back().ToString(), block));
   }
   const int64_t rows = type.layout == Layout::kPanel16 ? 16 : type.layout == Layout::kKn32 ? 32 : 0;
   if (rows != 0 && (type.dims.size() != 2 || type.dims[0] != Extent(rows))) {
@@ -98,8 +100,9 @@ Status Verifier::CheckInplace() {
     auto it = std::find_if(kernel_.params.begin(), kernel_.params.end(),
                            [&](const Param& other) { return other.name == param.inplace; });
     if (param.mode != Mode::kOut || it == kernel_.params.end() || it->mode != Mode::kIn || it->type != param.type) {
-      return Fail(absl::StrFormat("%s may share memory with %s only if one is an output and the other an input of its type",
-                                  param.name, param.inplace));
+      return Fail(
+          absl::StrFormat("%s may share memory with %s only if one is an output and the other an input of its type",
+                          param.name, param.inplace));
     }
     if (!shared_.emplace(param.inplace, Shared{.indices = {}, .out = param.name}).second) {
       return Fail(absl::StrFormat("two outputs share the memory of %s", param.inplace));

@@ -1,5 +1,5 @@
-// One writer: two iterations of a grid, vec, thread loop or map must not touch the same element of a buffer that outlives the
-// iteration, unless both only read it.
+// One writer: two iterations of a grid, vec, thread loop or map must not touch the same element of a buffer that
+// outlives the iteration, unless both only read it.
 //
 // For two accesses, take two copies of everything that one iteration decides. Iterations that differ do so in the first
 // of their indices, in some order, that differs; for each index in turn, earlier ones equal and this one apart by at
@@ -9,8 +9,8 @@
 //   n0 = 32 q:  q' >= q + 1  gives  32 q' + j' - 32 q - j >= 32 - 31 > 0
 //
 // Threads stride: y[t + 128 q] is apart when q differs, and when it does not because t differs. So for them, inner
-// variables of the positions may be split, one after the other, into the cases less, equal and more. Accesses with a barrier between them on
-// every path do not meet.
+// variables of the positions may be split, one after the other, into the cases less, equal and more. Accesses with a
+// barrier between them on every path do not meet.
 #include <algorithm>
 #include <set>
 
@@ -97,7 +97,8 @@ bool Verifier::Separate(const Parallel& scope, const Access& a, const Access& b)
 }
 
 // By the first of the indices, in some order, that differs; `given` are equal in both.
-bool Verifier::SeparateInOrder(const Parallel& scope, const Access& a, const Access& b, std::vector<IndexProver::Id> given) {
+bool Verifier::SeparateInOrder(const Parallel& scope, const Access& a, const Access& b,
+                               std::vector<IndexProver::Id> given) {
   std::vector<IndexProver::Id> order;
   for (IndexProver::Id id : scope.variables) {
     const Extent index = prover_.Variable(id);

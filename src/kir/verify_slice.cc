@@ -88,7 +88,8 @@ Status Verifier::CheckOperand(const Slice& slice, const Rectangle& rectangle, bo
   }
   const int64_t block = Row(type.dtype).block_elements;
   if (!IndexProver::MultipleOf(rectangle.column, block) || !IndexProver::MultipleOf(rectangle.sizes.back(), block)) {
-    return Fail(absl::StrFormat("%s is not proved to cut %s between blocks of %d", Describe(slice), slice.buffer, block));
+    return Fail(
+        absl::StrFormat("%s is not proved to cut %s between blocks of %d", Describe(slice), slice.buffer, block));
   }
   return absl::OkStatus();
 }
@@ -107,7 +108,10 @@ Status Verifier::CheckNode(const TileCall& call) {
     return Fail(absl::StrFormat("%s takes %d operands, not %d", call.op, required, call.operands.size()));
   }
 
-  struct Size { Extent value; std::string text, from; };
+  struct Size {
+    Extent value;
+    std::string text, from;
+  };
   std::map<std::string_view, Size> sizes;
   for (size_t o = 0; o < call.operands.size(); ++o) {
     const Slice& slice = call.operands[o];
@@ -123,8 +127,8 @@ Status Verifier::CheckNode(const TileCall& call) {
       if (*dim != '\0') names.push_back(dim);
     }
     if (rectangle.sizes.size() != names.size()) {
-      return Fail(absl::StrFormat("operand %s of %s has %d ranged dimensions, not %d", operand.name, call.op, names.size(),
-                                  rectangle.sizes.size()));
+      return Fail(absl::StrFormat("operand %s of %s has %d ranged dimensions, not %d", operand.name, call.op,
+                                  names.size(), rectangle.sizes.size()));
     }
     QUERN_RETURN_IF_ERROR(CheckOperand(slice, rectangle, /*columns=*/false));
     QUERN_RETURN_IF_ERROR(CheckReadable(slice.buffer, *rectangle.entity));
@@ -133,8 +137,8 @@ Status Verifier::CheckNode(const TileCall& call) {
     for (size_t d = 0; d < names.size(); ++d) {
       const auto [it, added] = sizes.try_emplace(names[d], Size{rectangle.sizes[d], rectangle.texts[d], operand.name});
       if (added || prover_.Equal(it->second.value, rectangle.sizes[d])) continue;
-      return Fail(absl::StrFormat("size %s of %s is %s in %s and %s in %s", std::string(names[d]), call.op, it->second.text,
-                                  it->second.from, rectangle.texts[d], operand.name));
+      return Fail(absl::StrFormat("size %s of %s is %s in %s and %s in %s", std::string(names[d]), call.op,
+                                  it->second.text, it->second.from, rectangle.texts[d], operand.name));
     }
   }
   std::set<std::string> seen;
@@ -145,7 +149,8 @@ Status Verifier::CheckNode(const TileCall& call) {
     if (!seen.insert(call.tiles[t]).second) return Fail(absl::StrFormat("tile %s is used twice", call.tiles[t]));
     if (tile->type.dtype != wanted.dtype || tile->type.dims.size() != wanted.dims.size()) {
       return Fail(absl::StrFormat("tile %s of %s is %s of %d dimensions, not %s of %d", wanted.name, call.op,
-                                  Named(wanted.dtype), wanted.dims.size(), Named(tile->type.dtype), tile->type.dims.size()));
+                                  Named(wanted.dtype), wanted.dims.size(), Named(tile->type.dtype),
+                                  tile->type.dims.size()));
     }
     Record(call.tiles[t], /*write=*/true, std::vector<Extent>(wanted.dims.size()));
     for (size_t d = 0; d < wanted.dims.size(); ++d) {

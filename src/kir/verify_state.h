@@ -32,12 +32,12 @@ class Verifier {
   enum class EntityKind : uint8_t { kSymbol, kIndex, kLet, kVar, kParam, kAlloc, kTile };
   struct Entity {
     EntityKind kind = EntityKind::kSymbol;
-    BufferType type = {};             // a scalar: only dtype
-    std::optional<Extent> value = {};  // an integer that is known as a polynomial
-    Mode mode = Mode::kInOut;         // of a parameter
-    size_t depth = 0;                 // parallel scopes around the declaration
+    BufferType type = {};                            // a scalar: only dtype
+    std::optional<Extent> value = {};                // an integer that is known as a polynomial
+    Mode mode = Mode::kInOut;                        // of a parameter
+    size_t depth = 0;                                // parallel scopes around the declaration
     std::vector<std::vector<Extent>> elements = {};  // a tile: the index in each enclosing map that names it
-    bool uniform = false;             // a scalar inside a thread loop that all threads have alike
+    bool uniform = false;                            // a scalar inside a thread loop that all threads have alike
     bool is_buffer() const { return kind >= EntityKind::kParam; }
   };
 
@@ -118,10 +118,10 @@ class Verifier {
   Status CheckThread(const Loop& loop);
   Status CheckLoopBody(const std::string& index, const Extent& value, const Block& body, const Block* second);
   bool InThread() const;
-  Status OnlyOutsideThreads(const char* what);   // in a kernel of threads
+  Status OnlyOutsideThreads(const char* what);  // in a kernel of threads
   Status OnlyInsideThreads(const char* what);
   Status NotForThreads(const char* what);
-  Status CheckTogether(const char* what);        // all threads of the block come here
+  Status CheckTogether(const char* what);  // all threads of the block come here
   Status CheckBlockRaces();
   void NextPhase() { phases_.push_back(phase_ = static_cast<int>(phases_.size())); }
   int Phase(int phase) const;
@@ -155,7 +155,8 @@ class Verifier {
   template <typename Define>
   Extent Memo(const std::string& key, std::string_view hint, Define define);
   // A new index low <= v < high in steps; its polynomial, and the variable that counts the steps.
-  std::pair<Extent, IndexProver::Id> NewIndex(const std::string& name, const Extent& low, const Extent& high, int64_t step);
+  std::pair<Extent, IndexProver::Id> NewIndex(const std::string& name, const Extent& low, const Extent& high,
+                                              int64_t step);
   // Assumes that a condition holds, or that it does not.
   void Assume(const ExprRef& condition, bool holds);
 
@@ -168,8 +169,8 @@ class Verifier {
   Status CheckRaces(const Parallel& scope);
   bool Separate(const Parallel& scope, const Access& a, const Access& b);
   bool SeparateInOrder(const Parallel& scope, const Access& a, const Access& b, std::vector<IndexProver::Id> shared);
-  bool SeparateAlways(const Parallel& scope, const Access& a, const Access& b, const std::vector<IndexProver::Id>& shared,
-                      IndexProver::Id pinned, int direction);
+  bool SeparateAlways(const Parallel& scope, const Access& a, const Access& b,
+                      const std::vector<IndexProver::Id>& shared, IndexProver::Id pinned, int direction);
 
   const Kernel& kernel_;
   const Stmt* statement_ = nullptr;
@@ -181,15 +182,19 @@ class Verifier {
   std::set<std::string> written_;       // allocs and out parameters that have been written
   std::vector<Parallel> parallel_;      // innermost last
   // Kernels of threads
-  int64_t threads_ = 0;                  // 0: another kernel
-  std::vector<int> phases_ = {0};        // union-find: phases between which some path has no barrier
+  int64_t threads_ = 0;            // 0: another kernel
+  std::vector<int> phases_ = {0};  // union-find: phases between which some path has no barrier
   int phase_ = 0;
-  std::vector<std::string> divergent_;   // enclosing control that may differ between threads
+  std::vector<std::string> divergent_;         // enclosing control that may differ between threads
   std::optional<IndexProver::Id> block_loop_;  // first variable of the outermost loop around thread loops
-  int scopes_ = 0, scope_ = 0;           // thread loops so far; the current one
+  int scopes_ = 0, scope_ = 0;                 // thread loops so far; the current one
   std::vector<Access> block_accesses_;
   // For parameters that share memory: how each is accessed, and whether the output has been written.
-  struct Shared { std::set<std::string> indices; std::string out; const Stmt* first_write = nullptr; };
+  struct Shared {
+    std::set<std::string> indices;
+    std::string out;
+    const Stmt* first_write = nullptr;
+  };
   std::map<std::string, Shared> shared_;  // by the name of the input
   Status NoteShared(const std::string& buffer, bool write, const std::string& index);
 };

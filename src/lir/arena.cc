@@ -86,7 +86,8 @@ ArenaLayout PlaceArena(std::span<const Lifetime> lifetimes, const SymbolRanges& 
     Slot* home = nullptr;
     for (Slot& slot : slots) {
       const bool comparable = slot.bytes.ProvablyAtLeast(bytes, ranges) || bytes.ProvablyAtLeast(slot.bytes, ranges);
-      const bool taken = std::any_of(slot.users.begin(), slot.users.end(), [&](size_t user) { return Meet(lifetimes[i], lifetimes[user]); });
+      const bool taken = std::any_of(slot.users.begin(), slot.users.end(),
+                                     [&](size_t user) { return Meet(lifetimes[i], lifetimes[user]); });
       if (comparable && !taken) {
         home = &slot;
         break;

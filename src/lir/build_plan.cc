@@ -35,7 +35,8 @@ StatusOr<Extent> BytesOf(const kir::BufferType& type, const SymbolRanges& ranges
     const SymbolRanges derived = kernel == nullptr ? SymbolRanges{} : kir::RangesOf(*kernel);
     const auto range = derived.find(symbol);
     if (range == derived.end() || range->second.high == INT64_MAX) {
-      return absl::InvalidArgumentError(absl::StrFormat("the size of %s has no bound: symbol %s", kir::Print(type), symbol));
+      return absl::InvalidArgumentError(
+          absl::StrFormat("the size of %s has no bound: symbol %s", kir::Print(type), symbol));
     }
     bytes = bytes.Substitute(symbol, range->second.high);
   }
@@ -44,7 +45,8 @@ StatusOr<Extent> BytesOf(const kir::BufferType& type, const SymbolRanges& ranges
 
 class PlanBuilder {
  public:
-  PlanBuilder(const ir::Graph& graph, const SymbolRanges& ranges, const codegen::TargetFacts& facts) : graph_(graph), facts_(facts) {
+  PlanBuilder(const ir::Graph& graph, const SymbolRanges& ranges, const codegen::TargetFacts& facts)
+      : graph_(graph), facts_(facts) {
     plan_.name = graph.name;
     plan_.ranges = ranges;
     for (const auto& [symbol, range] : graph.symbols) plan_.ranges.emplace(symbol, range);
@@ -54,7 +56,8 @@ class PlanBuilder {
   StatusOr<Plan> Build() {
     ClaimOutputs();
     CollectRequirements(graph_);
-    for (const ir::ExtentConstraint& constraint : graph_.constraints) Require(constraint.left - constraint.right, true, "");
+    for (const ir::ExtentConstraint& constraint : graph_.constraints)
+      Require(constraint.left - constraint.right, true, "");
     for (size_t n = 0; n < graph_.nodes().size(); ++n) {
       QUERN_RETURN_IF_ERROR(ir::WithOrigin(graph_, graph_.nodes()[n].origin, PlaceNode(static_cast<int>(n))));
     }
@@ -93,7 +96,8 @@ class PlanBuilder {
   void ClaimOutputs() {
     for (size_t o = 0; o < graph_.outputs.size(); ++o) {
       const Value root = Root(graph_.outputs[o]);
-      if (DonationTo(static_cast<int>(o)) == nullptr && Is(graph_.node(root.node), "Region")) claims_.emplace(root, static_cast<int>(o));
+      if (DonationTo(static_cast<int>(o)) == nullptr && Is(graph_.node(root.node), "Region"))
+        claims_.emplace(root, static_cast<int>(o));
     }
   }
 
@@ -110,7 +114,8 @@ class PlanBuilder {
     for (const ir::Node& node : graph.nodes()) {
       if (node.body != nullptr) {
         CollectRequirements(*node.body);
-        for (const ir::ExtentConstraint& constraint : node.body->constraints) Require(constraint.left - constraint.right, true, "");
+        for (const ir::ExtentConstraint& constraint : node.body->constraints)
+          Require(constraint.left - constraint.right, true, "");
       }
       const bool narrow = Is(node, "Narrow"), update = Is(node, "Update");
       if (!narrow && !update) continue;
@@ -118,7 +123,8 @@ class PlanBuilder {
       const int64_t axis = Axis(node, static_cast<int>(dims.size()));
       const Extent& start = node.attributes.Extents("start")[0];
       const Extent length = narrow ? node.results[0].dims[axis] : graph.type(node.inputs[1]).dims[axis];
-      const std::string text = absl::StrCat(node.op->name, ": ", length.ToString(), " elements from ", start.ToString(), " lie in ", dims[axis].ToString());
+      const std::string text = absl::StrCat(node.op->name, ": ", length.ToString(), " elements from ", start.ToString(),
+                                            " lie in ", dims[axis].ToString());
       Require(start, false, text);
       Require(dims[axis] - start - length, false, text);
     }
@@ -204,12 +210,13 @@ class PlanBuilder {
     return region.origin >= 0 ? graph_.origins()[region.origin].label : "";
   }
 
-  // A region as kernels, and those that the plan has of them already. A model repeats its regions layer by layer: they are lowered,
-  // and verified, once.
+  // A region as kernels, and those that the plan has of them already. A model repeats its regions layer by layer: they
+  // are lowered, and verified, once.
   struct Lowered {
     int node;
     codegen::LoweredRegion region;
-    std::map<std::pair<size_t, std::vector<int>>, int> interned;  // by kernel of the region and alignment of its parameters
+    std::map<std::pair<size_t, std::vector<int>>, int>
+        interned;  // by kernel of the region and alignment of its parameters
   };
   StatusOr<Lowered*> Lower(int n) {
     for (Lowered& known : lowered_) {
@@ -302,7 +309,8 @@ class PlanBuilder {
           case codegen::Operand::Kind::kResult: argument = results[operand.index].at; break;
           case codegen::Operand::Kind::kTemporary: argument = {temporaries[operand.index], 0}; break;
         }
-        aligns.push_back(static_cast<int>(std::min<int64_t>(use.kernel.params[p].align, AlignmentOfArgument(argument))));
+        aligns.push_back(
+            static_cast<int>(std::min<int64_t>(use.kernel.params[p].align, AlignmentOfArgument(argument))));
         launch.arguments.push_back(std::move(argument));
       }
       const auto [kernel, added] = found->interned.try_emplace({k, aligns}, -1);
@@ -333,7 +341,8 @@ class PlanBuilder {
       const kir::Kernel* kernel = nullptr;
       for (const codegen::KernelUse& use : lowered.kernels) {
         for (const codegen::Operand& operand : use.operands) {
-          if (operand.kind == codegen::Operand::Kind::kTemporary && operand.index == static_cast<int>(t)) kernel = &use.kernel;
+          if (operand.kind == codegen::Operand::Kind::kTemporary && operand.index == static_cast<int>(t))
+            kernel = &use.kernel;
         }
       }
       QUERN_ASSIGN(buffer.bytes, BytesOf(buffer.type, plan_.ranges, kernel));
@@ -354,7 +363,11 @@ class PlanBuilder {
 
   // Outputs that no region wrote in place are copied. State is read before any of it is overwritten.
   Status FinishOutputs() {
-    struct Copy { ir::TensorType type; Argument from, to; std::string label; };
+    struct Copy {
+      ir::TensorType type;
+      Argument from, to;
+      std::string label;
+    };
     std::vector<Copy> last;
     for (size_t o = 0; o < graph_.outputs.size(); ++o) {
       const Value value = graph_.outputs[o];
@@ -362,13 +375,15 @@ class PlanBuilder {
       const Place& place = PlaceOf(value);
       const Buffer& from = plan_.buffers[place.at.buffer];
       if (place.version != versions_[place.at.buffer]) {
-        return absl::UnimplementedError(absl::StrFormat("output %d is the donated input %s, which is overwritten", o, from.name));
+        return absl::UnimplementedError(
+            absl::StrFormat("output %d is the donated input %s, which is overwritten", o, from.name));
       }
       const ir::Donation* donation = DonationTo(static_cast<int>(o));
       Copy copy = {type, place.at, {}, absl::StrCat("output ", o)};
       if (donation != nullptr) {
         for (const int input : graph_.Inputs()) {
-          if (graph_.node(input).attributes.String("name") == donation->input) copy.to = {places_[input][0].at.buffer, 0};
+          if (graph_.node(input).attributes.String("name") == donation->input)
+            copy.to = {places_[input][0].at.buffer, 0};
         }
         if (copy.to == place.at) continue;
       } else {
@@ -405,7 +420,8 @@ class PlanBuilder {
       const int at = static_cast<int>(l);
       for (const Argument& argument : plan_.launches[l].arguments) {
         const Buffer& buffer = plan_.buffers[argument.buffer];
-        if (buffer.home == Home::kArena) live.try_emplace(argument.buffer, Lifetime{at, at, buffer.bytes}).first->second.last = at;
+        if (buffer.home == Home::kArena)
+          live.try_emplace(argument.buffer, Lifetime{at, at, buffer.bytes}).first->second.last = at;
       }
     }
     std::vector<Lifetime> lifetimes;

@@ -14,7 +14,8 @@ StatusOr<kir::Kernel> CopyKernel(const ir::TensorType& type, const SymbolRanges&
   kir::Kernel kernel;
   kernel.name = "copy";
   const kir::BufferType flat = {type.dtype, {elements}, kir::Layout::kRow};
-  kernel.params = {{"x", flat, kir::Mode::kIn, ScalarBytes(type.dtype), ""}, {"y", flat, kir::Mode::kOut, ScalarBytes(type.dtype), ""}};
+  kernel.params = {{"x", flat, kir::Mode::kIn, ScalarBytes(type.dtype), ""},
+                   {"y", flat, kir::Mode::kOut, ScalarBytes(type.dtype), ""}};
   for (const std::string& symbol : elements.Symbols()) {
     const auto range = ranges.find(symbol);
     kernel.symbols.push_back({symbol, range == ranges.end() ? SymbolRange{} : range->second, std::nullopt});

@@ -36,8 +36,10 @@ std::string Weights(const Plan& plan, const Launch& launch) {
 std::string Sizes(const kir::Kernel& kernel, const SymbolRanges& guard) {
   std::string text;
   for (const auto& [symbol, range] : guard) {
-    const bool declared = std::any_of(kernel.symbols.begin(), kernel.symbols.end(), [&](const kir::SymbolDecl& s) { return s.name == symbol; });
-    if (declared && range.low < range.high) absl::StrAppend(&text, text.empty() ? "" : ".", symbol, range.low, "_", range.high);
+    const bool declared = std::any_of(kernel.symbols.begin(), kernel.symbols.end(),
+                                      [&](const kir::SymbolDecl& s) { return s.name == symbol; });
+    if (declared && range.low < range.high)
+      absl::StrAppend(&text, text.empty() ? "" : ".", symbol, range.low, "_", range.high);
   }
   return text;
 }
@@ -52,7 +54,8 @@ std::vector<std::string> KernelSymbols(const Plan& plan, const SymbolRanges& gua
       std::string& symbol = symbols[launch.kernel];
       if (!symbol.empty()) continue;
       std::string name = Path(launch.label);
-      for (const std::string& part : {plan.kernels[launch.kernel].name, Weights(plan, launch), Sizes(plan.kernels[launch.kernel], guard)}) {
+      for (const std::string& part :
+           {plan.kernels[launch.kernel].name, Weights(plan, launch), Sizes(plan.kernels[launch.kernel], guard)}) {
         if (!part.empty()) absl::StrAppend(&name, name.empty() ? "" : ".", part);
       }
       symbol = name;

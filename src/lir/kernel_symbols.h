@@ -8,8 +8,9 @@
 
 namespace quern::lir {
 
-// One name a kernel of the plan, no two equal: the place of its first use, its family, the format of its largest weights,
-// and those of its sizes that `guard` leaves open: "layers.0.ffn.matmul.q4_K.SEQ2_8". Letters, digits, '_' and '.' only.
+// One name a kernel of the plan, no two equal: the place of its first use, its family, the format of its largest
+// weights, and those of its sizes that `guard` leaves open: "layers.0.ffn.matmul.q4_K.SEQ2_8". Letters, digits, '_' and
+// '.' only.
 std::vector<std::string> KernelSymbols(const Plan& plan, const SymbolRanges& guard);
 
 }  // namespace quern::lir

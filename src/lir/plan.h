@@ -39,12 +39,12 @@ inline constexpr int64_t kBufferAlign = 64;
 inline constexpr int64_t kParamAlign = 32;
 
 struct Buffer {
-  std::string name;               // kInput, kParam, kState: of the leaf; others: a label for dumps
+  std::string name;  // kInput, kParam, kState: of the leaf; others: a label for dumps
   Home home = Home::kArena;
-  int index = -1;                 // kOutput: of the graph's outputs
+  int index = -1;  // kOutput: of the graph's outputs
   kir::BufferType type;
-  Extent bytes;                   // what the type needs; derived symbols of kernels count as their upper bound
-  Extent offset;                  // kArena, kOnce: bytes from the start of that memory
+  Extent bytes;   // what the type needs; derived symbols of kernels count as their upper bound
+  Extent offset;  // kArena, kOnce: bytes from the start of that memory
   std::shared_ptr<const std::vector<uint8_t>> data;  // kConstant
 };
 
@@ -59,12 +59,12 @@ struct Launch {
   int kernel = -1;                  // of Plan::kernels
   std::vector<Argument> arguments;  // in the order of the kernel's parameters
   std::string label;                // "layers.3/ffn_down: MatMul"
-  int region = -1;                  // node of the fused graph that it computes, all of its launches in a row; -1: a copy
+  int region = -1;  // node of the fused graph that it computes, all of its launches in a row; -1: a copy
 };
 
 // What the ranges alone do not prove: checked whenever symbols are bound.
 struct Requirement {
-  Extent value;      // must be >= 0 (exact: == 0)
+  Extent value;  // must be >= 0 (exact: == 0)
   bool exact = false;
   std::string text;  // "Update: SEQ elements from PAST_SEQ lie in 512"
 };
@@ -74,11 +74,11 @@ struct Plan {
   SymbolRanges ranges;               // the guard: the plan is right for these values of the symbols
   std::vector<kir::Kernel> kernels;  // identical kernels once, by canonical text and symbols
   std::vector<Buffer> buffers;
-  std::vector<Launch> once;          // parameter-only work, run when parameters are bound
-  std::vector<Launch> launches;      // every run, in order
+  std::vector<Launch> once;      // parameter-only work, run when parameters are bound
+  std::vector<Launch> launches;  // every run, in order
   std::vector<Requirement> requirements;
-  // Where each result of each node of the fused graph lies: what checks and profiles look up. Right from the last launch of the
-  // value's region until the last one that reads it.
+  // Where each result of each node of the fused graph lies: what checks and profiles look up. Right from the last
+  // launch of the value's region until the last one that reads it.
   std::vector<std::vector<Argument>> values;
   Extent arena_bytes, once_bytes;
 };
@@ -88,8 +88,8 @@ struct Plan {
 // Errors: Unimplemented for a region that no family takes, or a donated input that is read after it is overwritten.
 StatusOr<Plan> BuildPlan(const ir::Graph& graph, const SymbolRanges& ranges, const codegen::TargetFacts& facts);
 
-// Checks what the executable relies on: arguments fit the kernels' parameters (count, alignment), no two buffers that are
-// live at once share memory, offsets are aligned and inside, nothing is read before it is written.
+// Checks what the executable relies on: arguments fit the kernels' parameters (count, alignment), no two buffers that
+// are live at once share memory, offsets are aligned and inside, nothing is read before it is written.
 Status Verify(const Plan& plan);
 
 std::string Print(const Plan& plan);

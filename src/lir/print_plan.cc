@@ -17,10 +17,11 @@ void PrintLaunches(const Plan& plan, const std::vector<Launch>& launches, std::s
     std::string in, out;
     for (size_t p = 0; p < launch.arguments.size(); ++p) {
       std::string& side = kernel.params[p].mode == kir::Mode::kIn ? in : out;
-      absl::StrAppend(&side, side.empty() ? "" : ", ", Text(launch.arguments[p]), kernel.params[p].mode == kir::Mode::kInOut ? "!" : "");
+      absl::StrAppend(&side, side.empty() ? "" : ", ", Text(launch.arguments[p]),
+                      kernel.params[p].mode == kir::Mode::kInOut ? "!" : "");
     }
-    absl::StrAppend(&text, "  ", std::string(word), " ", l, "  k", launch.kernel, " ", kernel.name, " (", in, " -> ", out, ")",
-                    kernel.sequential ? "  seq" : "", launch.label.empty() ? "" : "  ", launch.label, "\n");
+    absl::StrAppend(&text, "  ", std::string(word), " ", l, "  k", launch.kernel, " ", kernel.name, " (", in, " -> ",
+                    out, ")", kernel.sequential ? "  seq" : "", launch.label.empty() ? "" : "  ", launch.label, "\n");
   }
 }
 
@@ -37,13 +38,15 @@ std::string Print(const Plan& plan) {
   absl::StrAppend(&text, "  arena ", plan.arena_bytes.ToString(), " bytes");
   if (plan.once_bytes != Extent(0)) absl::StrAppend(&text, "  once ", plan.once_bytes.ToString(), " bytes");
   text += "\n";
-  for (const Requirement& requirement : plan.requirements) absl::StrAppend(&text, "  requires ", requirement.text, "\n");
+  for (const Requirement& requirement : plan.requirements)
+    absl::StrAppend(&text, "  requires ", requirement.text, "\n");
   std::vector<int> uses(plan.kernels.size());
   for (const std::vector<Launch>* list : {&plan.once, &plan.launches}) {
     for (const Launch& launch : *list) ++uses[launch.kernel];
   }
   for (size_t k = 0; k < plan.kernels.size(); ++k) {
-    absl::StrAppend(&text, "  kernel k", k, " ", plan.kernels[k].name, "  ", uses[k], uses[k] == 1 ? " use\n" : " uses\n");
+    absl::StrAppend(&text, "  kernel k", k, " ", plan.kernels[k].name, "  ", uses[k],
+                    uses[k] == 1 ? " use\n" : " uses\n");
   }
   for (size_t b = 0; b < plan.buffers.size(); ++b) {
     const Buffer& buffer = plan.buffers[b];

@@ -13,12 +13,15 @@ Signature SignatureOf(const ir::Graph& graph) {
   signature.symbols = graph.symbols;
   for (const int n : graph.Inputs()) {
     const std::string& name = graph.node(n).attributes.String("name");
-    const bool donated = std::any_of(graph.donations.begin(), graph.donations.end(), [&](const ir::Donation& d) { return d.input == name; });
+    const bool donated = std::any_of(graph.donations.begin(), graph.donations.end(),
+                                     [&](const ir::Donation& d) { return d.input == name; });
     (donated ? signature.states : signature.inputs).push_back({name, graph.node(n).results[0]});
   }
-  for (const int n : graph.Params()) signature.params.push_back({graph.node(n).attributes.String("name"), graph.node(n).results[0]});
+  for (const int n : graph.Params())
+    signature.params.push_back({graph.node(n).attributes.String("name"), graph.node(n).results[0]});
   for (int o = 0; o < static_cast<int>(graph.outputs.size()); ++o) {
-    const bool donated = std::any_of(graph.donations.begin(), graph.donations.end(), [&](const ir::Donation& d) { return d.output == o; });
+    const bool donated = std::any_of(graph.donations.begin(), graph.donations.end(),
+                                     [&](const ir::Donation& d) { return d.output == o; });
     if (!donated) signature.outputs.push_back({absl::StrCat(o), graph.type(graph.outputs[o]), o});
   }
   return signature;

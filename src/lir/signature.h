@@ -20,11 +20,11 @@ struct Port {
 };
 
 struct Signature {
-  std::string name;             // of the graph: where errors of a run say they come from
+  std::string name;           // of the graph: where errors of a run say they come from
   std::vector<Port> inputs;   // without those that are donated
   std::vector<Port> outputs;  // likewise; named "0", "1", ... by their index among the graph's outputs
   std::vector<Port> params;
-  std::vector<Port> states;   // donated inputs
+  std::vector<Port> states;  // donated inputs
   SymbolRanges symbols;
 };
 Signature SignatureOf(const ir::Graph& graph);

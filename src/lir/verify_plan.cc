@@ -34,29 +34,36 @@ Status VerifyLaunch(const Plan& plan, const Launch& launch, std::set<int>& defin
   const kir::Kernel& kernel = plan.kernels[launch.kernel];
   const std::string where = absl::StrCat(kernel.name, " (", launch.label, ")");
   if (launch.arguments.size() != kernel.params.size()) {
-    return Fail(absl::StrFormat("%s has %u arguments, %u expected", where, launch.arguments.size(), kernel.params.size()));
+    return Fail(
+        absl::StrFormat("%s has %u arguments, %u expected", where, launch.arguments.size(), kernel.params.size()));
   }
   for (size_t p = 0; p < launch.arguments.size(); ++p) {
     const Argument& argument = launch.arguments[p];
-    if (argument.buffer < 0 || argument.buffer >= static_cast<int>(plan.buffers.size())) return Fail(where + " has an argument without a buffer");
+    if (argument.buffer < 0 || argument.buffer >= static_cast<int>(plan.buffers.size()))
+      return Fail(where + " has an argument without a buffer");
     const Buffer& buffer = plan.buffers[argument.buffer];
     const kir::Param& param = kernel.params[p];
     if (AlignmentOf(argument.offset, Guaranteed(buffer)) < param.align) {
-      return Fail(absl::StrFormat("%s: %s wants alignment %d, %s + %s has less", where, param.name, param.align, buffer.name, argument.offset.ToString()));
+      return Fail(absl::StrFormat("%s: %s wants alignment %d, %s + %s has less", where, param.name, param.align,
+                                  buffer.name, argument.offset.ToString()));
     }
-    // Extents may name symbols that the kernel derives; those have been checked against the buffer's own when it was made.
+    // Extents may name symbols that the kernel derives; those have been checked against the buffer's own when it was
+    // made.
     const Extent bytes = kir::LayoutBytes(param.type.layout, param.type.dtype, param.type.dims);
     const std::vector<std::string> symbols = bytes.Symbols();
-    const bool known = std::all_of(symbols.begin(), symbols.end(), [&](const std::string& name) { return plan.ranges.contains(name); });
+    const bool known = std::all_of(symbols.begin(), symbols.end(),
+                                   [&](const std::string& name) { return plan.ranges.contains(name); });
     if (known && argument.offset == Extent(0) && (bytes - buffer.bytes).LowerBound(plan.ranges).value_or(0) > 0) {
-      return Fail(absl::StrFormat("%s: %s is %s bytes, %s has %s", where, param.name, bytes.ToString(), buffer.name, buffer.bytes.ToString()));
+      return Fail(absl::StrFormat("%s: %s is %s bytes, %s has %s", where, param.name, bytes.ToString(), buffer.name,
+                                  buffer.bytes.ToString()));
     }
     const bool writes = param.mode != kir::Mode::kIn;
     if (writes && (buffer.home == Home::kParam || buffer.home == Home::kConstant || buffer.home == Home::kInput)) {
       return Fail(absl::StrFormat("%s writes %s, which is not to be written", where, buffer.name));
     }
     const bool ours = buffer.home == Home::kArena || buffer.home == Home::kOnce || buffer.home == Home::kOutput;
-    if (!writes && ours && !defined.contains(argument.buffer)) return Fail(absl::StrFormat("%s reads %s before it is written", where, buffer.name));
+    if (!writes && ours && !defined.contains(argument.buffer))
+      return Fail(absl::StrFormat("%s reads %s before it is written", where, buffer.name));
     for (size_t other = 0; writes && other < p; ++other) {
       if (launch.arguments[other] == argument && param.inplace == kernel.params[other].name) continue;
       if (launch.arguments[other].buffer == argument.buffer) {
@@ -83,13 +90,15 @@ Status Verify(const Plan& plan) {
     QUERN_RETURN_IF_ERROR(VerifyLaunch(plan, plan.launches[l], defined));
     for (const Argument& argument : plan.launches[l].arguments) {
       if (plan.buffers[argument.buffer].home != Home::kArena) continue;
-      live.try_emplace(argument.buffer, static_cast<int>(l), static_cast<int>(l)).first->second.second = static_cast<int>(l);
+      live.try_emplace(argument.buffer, static_cast<int>(l), static_cast<int>(l)).first->second.second =
+          static_cast<int>(l);
     }
   }
   for (auto a = live.begin(); a != live.end(); ++a) {
     const Buffer& first = plan.buffers[a->first];
     if (AlignmentOf(first.offset, kBufferAlign) < kBufferAlign) return Fail(first.name + " is not aligned");
-    if (!first.offset.ProvablyAtLeast(Extent(0), plan.ranges) || !plan.arena_bytes.ProvablyAtLeast(first.offset + first.bytes, plan.ranges)) {
+    if (!first.offset.ProvablyAtLeast(Extent(0), plan.ranges) ||
+        !plan.arena_bytes.ProvablyAtLeast(first.offset + first.bytes, plan.ranges)) {
       return Fail(first.name + " does not lie in the arena");
     }
     for (auto b = std::next(a); b != live.end(); ++b) {

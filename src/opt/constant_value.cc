@@ -47,8 +47,10 @@ std::optional<std::vector<uint8_t>> BytesOf(const ir::RefTensor& tensor) {
       case DType::kI64:
       case DType::kU64:
         if (std::fabs(value) >= kExactInteger) return std::nullopt;
-        if (tensor.dtype == DType::kI64) Put(bytes, static_cast<int64_t>(value));
-        else Put(bytes, static_cast<uint64_t>(value));
+        if (tensor.dtype == DType::kI64)
+          Put(bytes, static_cast<int64_t>(value));
+        else
+          Put(bytes, static_cast<uint64_t>(value));
         break;
       case DType::kQ4_0:
       case DType::kQ8_0:

@@ -32,7 +32,8 @@ StatusOr<ir::Graph> Cse(const ir::Graph& graph) {
     if (node.body == nullptr) {
       const auto [it, fresh] = seen.emplace(Key(node, rewriter.Now(node.inputs)), n);
       if (!fresh) {
-        for (int r = 0; r < static_cast<int>(node.results.size()); ++r) rewriter.Replace({n, r}, rewriter.Now(ir::Value{it->second, r}));
+        for (int r = 0; r < static_cast<int>(node.results.size()); ++r)
+          rewriter.Replace({n, r}, rewriter.Now(ir::Value{it->second, r}));
         continue;
       }
     }

@@ -1,5 +1,5 @@
-// Composite ops replaced by their expansion: Softmax(x) becomes Reduce max, Sub, Exp, Reduce sum, Div. An expansion may hold
-// composites itself, so the walk is repeated until none is left.
+// Composite ops replaced by their expansion: Softmax(x) becomes Reduce max, Sub, Exp, Reduce sum, Div. An expansion may
+// hold composites itself, so the walk is repeated until none is left.
 
 #include <algorithm>
 
@@ -25,12 +25,14 @@ StatusOr<ir::Graph> ExpandOnce(const ir::Graph& graph) {
     QUERN_ASSIGN(const std::vector<ir::Value> results,
                  node.op->expand(rewriter.to, node, rewriter.Now(node.inputs), rewriter.OriginOf(n)));
     if (results.size() != node.results.size()) {
-      return absl::InternalError(absl::StrFormat("%s expands to %u results, %u expected", node.op->name, results.size(), node.results.size()));
+      return absl::InternalError(
+          absl::StrFormat("%s expands to %u results, %u expected", node.op->name, results.size(), node.results.size()));
     }
     for (size_t r = 0; r < results.size(); ++r) {
       if (rewriter.to.type(results[r]) != node.results[r]) {
         return absl::InternalError(absl::StrFormat("%s expands to %s, %s expected", node.op->name,
-                                                   rewriter.to.type(results[r]).ToString(), node.results[r].ToString()));
+                                                   rewriter.to.type(results[r]).ToString(),
+                                                   node.results[r].ToString()));
       }
       rewriter.Replace({n, static_cast<int>(r)}, results[r]);
     }

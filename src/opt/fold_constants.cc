@@ -1,5 +1,5 @@
-// Nodes whose operands are all Constants are replaced by their value, computed by the op's reference in double and rounded to
-// the dtype once. Only what is small: a Constant is part of the graph's text and of every copy of it.
+// Nodes whose operands are all Constants are replaced by their value, computed by the op's reference in double and
+// rounded to the dtype once. Only what is small: a Constant is part of the graph's text and of every copy of it.
 
 #include <algorithm>
 
@@ -24,10 +24,14 @@ std::optional<std::vector<int64_t>> ConstantDims(const ir::TensorType& type) {
 
 // The bytes of the one result of a node over Constants, or nullopt when it is not to be folded.
 StatusOr<std::optional<std::vector<uint8_t>>> Fold(const ir::Graph& graph, const ir::Node& node) {
-  if (node.op->reference == nullptr || node.results.size() != 1 || node.inputs.empty() || IsBlock(node.results[0].dtype)) return std::nullopt;
+  if (node.op->reference == nullptr || node.results.size() != 1 || node.inputs.empty() ||
+      IsBlock(node.results[0].dtype))
+    return std::nullopt;
   for (const auto& [name, value] : node.attributes.values()) {
     const auto* extents = std::get_if<std::vector<Extent>>(&value);
-    if (extents != nullptr && std::any_of(extents->begin(), extents->end(), [](const Extent& e) { return !e.is_constant(); })) return std::nullopt;
+    if (extents != nullptr &&
+        std::any_of(extents->begin(), extents->end(), [](const Extent& e) { return !e.is_constant(); }))
+      return std::nullopt;
   }
   const std::optional<std::vector<int64_t>> dims = ConstantDims(node.results[0]);
   if (!dims) return std::nullopt;
@@ -65,7 +69,8 @@ StatusOr<ir::Graph> FoldConstants(const ir::Graph& graph) {
       QUERN_RETURN_IF_ERROR(rewriter.Copy(n));
       continue;
     }
-    QUERN_ASSIGN(const ir::Value folded, rewriter.to.AddConstant(node.results[0], *std::move(bytes), rewriter.OriginOf(n)));
+    QUERN_ASSIGN(const ir::Value folded,
+                 rewriter.to.AddConstant(node.results[0], *std::move(bytes), rewriter.OriginOf(n)));
     rewriter.Replace({n, 0}, folded);
   }
   return rewriter.Finish();

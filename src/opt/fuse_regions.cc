@@ -4,13 +4,13 @@
 //   %3 = Silu(%2)                    =>     %0 = Input() {name = "i0"}   %1 = Input() {name = "i1"}
 //                                           %2 = Add(%0, %1)   %3 = Silu(%2)   return %3 }
 //
-// Afterwards the graph holds leaves, Regions, and views: Reshapes, and Narrows that cut whole rows off the front and the end,
-// over values that lie in memory. Every other node is in exactly one region. A value that an output or another region needs
-// is a result of its region; nothing is computed twice but single elements and index arithmetic.
+// Afterwards the graph holds leaves, Regions, and views: Reshapes, and Narrows that cut whole rows off the front and
+// the end, over values that lie in memory. Every other node is in exactly one region. A value that an output or another
+// region needs is a result of its region; nothing is computed twice but single elements and index arithmetic.
 //
-// The order of the phases is the order of worth: what a product can finish while its tile is in registers goes first, then
-// what an attention or a row program can take, then chains of elementwise ops. Body graphs are written from the results
-// backwards, so that equal regions read equal however their graphs were made.
+// The order of the phases is the order of worth: what a product can finish while its tile is in registers goes first,
+// then what an attention or a row program can take, then chains of elementwise ops. Body graphs are written from the
+// results backwards, so that equal regions read equal however their graphs were made.
 
 #include <algorithm>
 #include <map>
@@ -44,7 +44,8 @@ bool IsView(const FusionContext& context, int n) {
   const Extent start = node.attributes.Extents("start")[0] * inner;
   const DTypeRow& row = Row(x.dtype);
   return std::all_of(start.terms().begin(), start.terms().end(), [&](const Extent::Term& term) {
-    return term.coefficient % row.block_elements == 0 && term.coefficient / row.block_elements * row.block_bytes % kViewAlign == 0;
+    return term.coefficient % row.block_elements == 0 &&
+           term.coefficient / row.block_elements * row.block_bytes % kViewAlign == 0;
   });
 }
 
@@ -111,7 +112,8 @@ class Fuser {
       for (const int n : outputs) {
         const auto& inputs = context_.node(n).inputs;
         const bool repeats = std::all_of(inputs.begin(), inputs.end(), [&](Value input) {
-          return std::binary_search(outputs.begin(), outputs.end(), input.node) || Is(context_.node(input.node), "Constant");
+          return std::binary_search(outputs.begin(), outputs.end(), input.node) ||
+                 Is(context_.node(input.node), "Constant");
         });
         if (!repeats || inputs.empty() || !IsElementwise(context_.node(n)) || !IsReadByReductions(n)) continue;
         groups_.Split(n);
@@ -187,9 +189,11 @@ class Fuser {
       if (groups_.Of(n) >= 0 && IsView(context_, n) && !InGroup(context_.node(n).inputs[0].node, n)) LeaveOutside(n);
     }
     for (int n = Size(); n-- > 0;) {
-      if (groups_.Of(n) < 0 || outside_.contains(n) || !Is(context_.node(n), "Reshape") || !IsMap(groups_.Of(n))) continue;
+      if (groups_.Of(n) < 0 || outside_.contains(n) || !Is(context_.node(n), "Reshape") || !IsMap(groups_.Of(n)))
+        continue;
       const auto& users = context_.users[n];
-      if (std::none_of(users.begin(), users.end(), [&](const auto& use) { return InGroup(use.first, n); })) LeaveOutside(n);
+      if (std::none_of(users.begin(), users.end(), [&](const auto& use) { return InGroup(use.first, n); }))
+        LeaveOutside(n);
     }
   }
   bool InGroup(int n, int of) const { return groups_.Of(n) == groups_.Of(of); }
@@ -207,21 +211,24 @@ class Fuser {
 
   // Writes what node n needs and then its group, unless that is done.
   Status EmitGroup(Rewriter& rewriter, int n, FusionReport* report);
-  StatusOr<std::shared_ptr<const ir::Graph>> Body(const NodeSet& members, const std::vector<int>& outputs, std::vector<Value>* inputs) const;
+  StatusOr<std::shared_ptr<const ir::Graph>> Body(const NodeSet& members, const std::vector<int>& outputs,
+                                                  std::vector<Value>* inputs) const;
   // The node that names the region in reports: its root, or its last node.
   int NamingNode(const NodeSet& members) const;
   void ReportMissed(FusionReport& report);
 
   FusionContext context_;
   FusionGroups groups_;
-  std::set<int> outside_;  // views
+  std::set<int> outside_;   // views
   std::vector<bool> done_;  // by node
 };
 
 // Copies nodes into a body, producers first and operands from left to right.
 class BodyWriter {
  public:
-  BodyWriter(const FusionContext& context, const NodeSet& members) : context_(context), members_(members) { body.name = "body"; }
+  BodyWriter(const FusionContext& context, const NodeSet& members) : context_(context), members_(members) {
+    body.name = "body";
+  }
 
   StatusOr<Value> Write(Value value) {
     if (const auto found = now_.find(value); found != now_.end()) return found->second;
@@ -258,18 +265,22 @@ class BodyWriter {
   void Declare(const std::vector<Extent>& extents) {
     for (const Extent& extent : extents) {
       for (const std::string& symbol : extent.Symbols()) {
-        if (const auto range = context_.graph.symbols.find(symbol); range != context_.graph.symbols.end()) body.symbols.insert(*range);
+        if (const auto range = context_.graph.symbols.find(symbol); range != context_.graph.symbols.end())
+          body.symbols.insert(*range);
       }
     }
   }
-  int Origin(const ir::Node& node) { return node.origin < 0 ? -1 : body.AddOrigin(context_.graph.origins()[node.origin]); }
+  int Origin(const ir::Node& node) {
+    return node.origin < 0 ? -1 : body.AddOrigin(context_.graph.origins()[node.origin]);
+  }
 
   const FusionContext& context_;
   const NodeSet& members_;
   std::map<Value, Value> now_;
 };
 
-StatusOr<std::shared_ptr<const ir::Graph>> Fuser::Body(const NodeSet& members, const std::vector<int>& outputs, std::vector<Value>* inputs) const {
+StatusOr<std::shared_ptr<const ir::Graph>> Fuser::Body(const NodeSet& members, const std::vector<int>& outputs,
+                                                       std::vector<Value>* inputs) const {
   BodyWriter writer(context_, members);
   for (const int n : outputs) {
     QUERN_ASSIGN(const Value output, writer.Write({n, 0}));
@@ -302,11 +313,13 @@ Status Fuser::EmitGroup(Rewriter& rewriter, int n, FusionReport* report) {
   }
   const std::vector<int> outputs = OutputsOf(context_, members);
   StatusOr<std::string> family = FamilyOf(context_, members);
-  if (!family.ok()) return absl::InternalError(absl::StrCat("a region lost its family: ", std::string(family.status().message())));
+  if (!family.ok())
+    return absl::InternalError(absl::StrCat("a region lost its family: ", std::string(family.status().message())));
   std::vector<Value> inputs;
   QUERN_ASSIGN(std::shared_ptr<const ir::Graph> body, Body(members, outputs, &inputs));
   const int naming = NamingNode(members);
-  QUERN_ASSIGN(const Value region, rewriter.to.AddRegion(*family, rewriter.Now(inputs), body, rewriter.OriginOf(naming)));
+  QUERN_ASSIGN(const Value region,
+               rewriter.to.AddRegion(*family, rewriter.Now(inputs), body, rewriter.OriginOf(naming)));
   for (size_t o = 0; o < outputs.size(); ++o) rewriter.Replace({outputs[o], 0}, {region.node, static_cast<int>(o)});
   if (report == nullptr) return absl::OkStatus();
   FusionReport::Region row;
@@ -330,7 +343,8 @@ void Fuser::ReportMissed(FusionReport& report) {
     if (groups_.Of(n) < 0 || outside_.contains(n)) continue;
     for (const Value& input : context_.node(n).inputs) {
       const int source = groups_.Of(input.node), group = groups_.Of(n);
-      if (source < 0 || source == group || outside_.contains(input.node) || !seen.emplace(source, group).second) continue;
+      if (source < 0 || source == group || outside_.contains(input.node) || !seen.emplace(source, group).second)
+        continue;
       const Status can = groups_.CanJoin(source, group);
       report.missed.push_back({context_.Describe(input.node), context_.Describe(n),
                                can.ok() ? "the join became possible too late" : std::string(can.message())});
@@ -351,8 +365,8 @@ StatusOr<ir::Graph> Fuser::Emit(FusionReport* report) {
   return rewriter.Finish();
 }
 
-// A donated input that something besides its update reads, or whose update is not what is handed back, must not be written
-// in place. Its update writes a copy.
+// A donated input that something besides its update reads, or whose update is not what is handed back, must not be
+// written in place. Its update writes a copy.
 StatusOr<ir::Graph> CopySharedTargets(const ir::Graph& graph) {
   const FusionContext context(graph, {});
   Rewriter rewriter(graph, "fuse_regions");

@@ -18,10 +18,12 @@ std::vector<int> FusionGroups::Readers(int group) const {
   for (const int n : members_[group].nodes()) {
     for (const auto& [user, operand] : context_.users[n]) {
       const int reader = group_[user];
-      if (reader != group && std::find(readers.begin(), readers.end(), reader) == readers.end()) readers.push_back(reader);
+      if (reader != group && std::find(readers.begin(), readers.end(), reader) == readers.end())
+        readers.push_back(reader);
     }
   }
-  std::sort(readers.begin(), readers.end(), [&](int a, int b) { return members_[a].nodes()[0] < members_[b].nodes()[0]; });
+  std::sort(readers.begin(), readers.end(),
+            [&](int a, int b) { return members_[a].nodes()[0] < members_[b].nodes()[0]; });
   return readers;
 }
 
@@ -30,10 +32,12 @@ std::vector<int> FusionGroups::Sources(int group) const {
   for (const int n : members_[group].nodes()) {
     for (const ir::Value& input : context_.node(n).inputs) {
       const int source = group_[input.node];
-      if (source >= 0 && source != group && std::find(sources.begin(), sources.end(), source) == sources.end()) sources.push_back(source);
+      if (source >= 0 && source != group && std::find(sources.begin(), sources.end(), source) == sources.end())
+        sources.push_back(source);
     }
   }
-  std::sort(sources.begin(), sources.end(), [&](int a, int b) { return members_[a].nodes()[0] < members_[b].nodes()[0]; });
+  std::sort(sources.begin(), sources.end(),
+            [&](int a, int b) { return members_[a].nodes()[0] < members_[b].nodes()[0]; });
   return sources;
 }
 

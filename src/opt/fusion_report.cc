@@ -8,9 +8,10 @@ namespace quern::opt {
 std::string FusionReport::ToString() const {
   std::string text;
   for (const Region& region : regions) {
-    absl::StrAppend(&text, "region %", region.node, " ", region.family, region.label.empty() ? "" : " ", region.label, ": ",
-                    absl::StrJoin(region.ops, " "), ", ", region.inputs, region.inputs == 1 ? " input, " : " inputs, ",
-                    region.outputs, region.outputs == 1 ? " output\n" : " outputs\n");
+    absl::StrAppend(&text, "region %", region.node, " ", region.family, region.label.empty() ? "" : " ", region.label,
+                    ": ", absl::StrJoin(region.ops, " "), ", ", region.inputs,
+                    region.inputs == 1 ? " input, " : " inputs, ", region.outputs,
+                    region.outputs == 1 ? " output\n" : " outputs\n");
   }
   for (const Missed& miss : missed) {
     absl::StrAppend(&text, "missed: ", miss.consumer, " not fused with ", miss.producer, ": ", miss.reason, "\n");

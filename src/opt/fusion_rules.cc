@@ -26,17 +26,24 @@ bool InPlace(const ir::Graph& graph, const std::vector<std::vector<std::pair<int
 Status SameRhythm(const FusionContext& context, const NodeSet& set) {
   int once = -1, always = -1;
   for (const int n : set.nodes()) {
-    if (!context.once[n]) always = n;
-    else if (context.type(n).elements() != Extent(1) && !Is(context.node(n), "Expand")) once = n;
+    if (!context.once[n])
+      always = n;
+    else if (context.type(n).elements() != Extent(1) && !Is(context.node(n), "Expand"))
+      once = n;
   }
   if (once < 0 || always < 0) return absl::OkStatus();
-  return absl::FailedPreconditionError(absl::StrFormat("%s is computed once per binding, %s in every run", context.Describe(once), context.Describe(always)));
+  return absl::FailedPreconditionError(absl::StrFormat("%s is computed once per binding, %s in every run",
+                                                       context.Describe(once), context.Describe(always)));
 }
 
 }  // namespace
 
 FusionContext::FusionContext(const ir::Graph& graph, const FuseOptions& options)
-    : graph(graph), options(options), users(graph.Users()), is_output(graph.nodes().size()), once(OncePerBinding(graph)),
+    : graph(graph),
+      options(options),
+      users(graph.Users()),
+      is_output(graph.nodes().size()),
+      once(OncePerBinding(graph)),
       in_place(graph.nodes().size()) {
   for (const ir::Value& output : graph.outputs) is_output[output.node] = true;
   for (size_t n = 0; n < graph.nodes().size(); ++n) {
@@ -52,7 +59,8 @@ bool NodeSet::Has(int n) const { return std::binary_search(nodes_.begin(), nodes
 
 NodeSet NodeSet::With(const NodeSet& other) const {
   NodeSet both;
-  std::set_union(nodes_.begin(), nodes_.end(), other.nodes_.begin(), other.nodes_.end(), std::back_inserter(both.nodes_));
+  std::set_union(nodes_.begin(), nodes_.end(), other.nodes_.begin(), other.nodes_.end(),
+                 std::back_inserter(both.nodes_));
   return both;
 }
 
@@ -65,7 +73,8 @@ NodeSet NodeSet::Without(int n) const {
 std::vector<int> OutputsOf(const FusionContext& context, const NodeSet& set) {
   std::vector<int> outputs;
   for (const int n : set.nodes()) {
-    const bool used_outside = std::any_of(context.users[n].begin(), context.users[n].end(), [&](const auto& use) { return !set.Has(use.first); });
+    const bool used_outside = std::any_of(context.users[n].begin(), context.users[n].end(),
+                                          [&](const auto& use) { return !set.Has(use.first); });
     if (used_outside || context.is_output[n]) outputs.push_back(n);
   }
   return outputs;
@@ -105,8 +114,9 @@ Status NoWorkTwice(const FusionContext& context, const NodeSet& set, const std::
     } else if (IsElementwise(node) || named[i]) {
       for (const Extent& times : wanted[i]) {
         if (named[i] || own == Extent(1) || own.ProvablyAtLeast(times, context.graph.symbols)) continue;
-        return absl::FailedPreconditionError(absl::StrFormat("%s would be computed %s times for its %s elements", context.Describe(nodes[i]),
-                                                             times.ToString(), own.ToString()));
+        return absl::FailedPreconditionError(absl::StrFormat("%s would be computed %s times for its %s elements",
+                                                             context.Describe(nodes[i]), times.ToString(),
+                                                             own.ToString()));
       }
       if (own != Extent(1)) passed_on = {own};
     }
@@ -133,14 +143,16 @@ Status MapRule(const FusionContext& context, const NodeSet& set) {
   const std::vector<int> outputs = OutputsOf(context, set);
   for (const int n : outputs) {
     if (context.type(n).dims != context.type(outputs[0]).dims) {
-      return absl::FailedPreconditionError(absl::StrFormat("the results differ in extents: %s is %s, %s is %s", context.Describe(outputs[0]),
-                                                           context.type(outputs[0]).ToString(), context.Describe(n), context.type(n).ToString()));
+      return absl::FailedPreconditionError(
+          absl::StrFormat("the results differ in extents: %s is %s, %s is %s", context.Describe(outputs[0]),
+                          context.type(outputs[0]).ToString(), context.Describe(n), context.type(n).ToString()));
     }
   }
   for (const int n : set.nodes()) {
     if (!Is(context.node(n), "Gather") || !IsBlock(context.graph.type(context.node(n).inputs[0]).dtype)) continue;
     if (context.type(n).dims != context.type(outputs[0]).dims) {
-      return absl::FailedPreconditionError(absl::StrFormat("%s decodes whole rows, which is cheap only at the place of the result", context.Describe(n)));
+      return absl::FailedPreconditionError(absl::StrFormat(
+          "%s decodes whole rows, which is cheap only at the place of the result", context.Describe(n)));
     }
   }
   return NoWorkTwice(context, set, std::vector<bool>(set.nodes().size()));
@@ -150,7 +162,8 @@ Status UpdateRule(const FusionContext& context, const NodeSet& set) {
   const std::vector<int> outputs = OutputsOf(context, set);
   if (outputs.size() != 1 || !IsUpdate(context.node(outputs[0]))) {
     const int other = IsUpdate(context.node(outputs[0])) ? outputs[1] : outputs[0];
-    return absl::FailedPreconditionError(absl::StrFormat("%s is used outside the region of the update", context.Describe(other)));
+    return absl::FailedPreconditionError(
+        absl::StrFormat("%s is used outside the region of the update", context.Describe(other)));
   }
   for (const int n : set.nodes()) {
     const ir::Node& node = context.node(n);
@@ -158,7 +171,8 @@ Status UpdateRule(const FusionContext& context, const NodeSet& set) {
       return absl::FailedPreconditionError(absl::StrFormat("%s cannot be part of an update", context.Describe(n)));
     }
   }
-  if (set.Has(context.node(outputs[0]).inputs[0].node)) return absl::FailedPreconditionError("the tensor being updated lies in memory");
+  if (set.Has(context.node(outputs[0]).inputs[0].node))
+    return absl::FailedPreconditionError("the tensor being updated lies in memory");
   return NoWorkTwice(context, set, std::vector<bool>(set.nodes().size()));
 }
 
@@ -181,16 +195,19 @@ StatusOr<std::string> FamilyOf(const FusionContext& context, const NodeSet& set)
   }
   const char* family = attention ? "attention" : matmul ? "matmul" : update ? "update" : reduce ? "reduce" : "map";
   if (set.nodes().size() > 1) {
-    if (set.nodes().size() > kMaxNodes) return absl::FailedPreconditionError(absl::StrFormat("a region has at most %u nodes", kMaxNodes));
+    if (set.nodes().size() > kMaxNodes)
+      return absl::FailedPreconditionError(absl::StrFormat("a region has at most %u nodes", kMaxNodes));
     size_t buffers = OutputsOf(context, set).size();
     std::vector<int> seen;
     for (const int n : set.nodes()) {
       for (const ir::Value& input : context.node(n).inputs) {
-        if (!set.Has(input.node) && std::find(seen.begin(), seen.end(), input.node) == seen.end()) seen.push_back(input.node);
+        if (!set.Has(input.node) && std::find(seen.begin(), seen.end(), input.node) == seen.end())
+          seen.push_back(input.node);
       }
     }
     buffers += seen.size();
-    if (buffers > kMaxBuffers) return absl::FailedPreconditionError(absl::StrFormat("a kernel has at most %u buffers", kMaxBuffers));
+    if (buffers > kMaxBuffers)
+      return absl::FailedPreconditionError(absl::StrFormat("a kernel has at most %u buffers", kMaxBuffers));
     QUERN_RETURN_IF_ERROR(SameRhythm(context, set));
   }
   Status allowed = attention ? AttentionRule(context, set)

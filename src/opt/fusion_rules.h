@@ -1,5 +1,5 @@
-// What a region may hold: one rule a family, stated over a set of nodes of a graph. Fusion asks the rule before it joins two
-// sets; the rules admit what src/codegen takes and what costs no work twice.
+// What a region may hold: one rule a family, stated over a set of nodes of a graph. Fusion asks the rule before it
+// joins two sets; the rules admit what src/codegen takes and what costs no work twice.
 //
 // A rule fails with a sentence for the fusion report: "the results of a map region differ in extents: ...".
 #pragma once
@@ -65,8 +65,8 @@ bool IsTileMatmul(const FusionContext& context, int n);
 // By position in the set: whether the node depends on a node for which `root` holds (roots themselves included).
 std::vector<bool> DependsOn(const FusionContext& context, const NodeSet& set, bool (*root)(const ir::Node&));
 
-// Fails when an elementwise node would be computed more often than it has elements, by a broadcast or a gather behind it.
-// `named`: by position in the set, values that the family computes once and keeps.
+// Fails when an elementwise node would be computed more often than it has elements, by a broadcast or a gather behind
+// it. `named`: by position in the set, values that the family computes once and keeps.
 Status NoWorkTwice(const FusionContext& context, const NodeSet& set, const std::vector<bool>& named);
 
 // The value before any Reshapes within the set.

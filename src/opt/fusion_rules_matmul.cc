@@ -35,7 +35,8 @@ const TypesRow* FindTypes(DType weight, DType activation) {
 }
 
 bool IsWeight(const FusionContext& context, int n) {
-  return Is(context.node(n), "Param") || (context.options.computed_weights && context.once[n] && !Is(context.node(n), "Constant"));
+  return Is(context.node(n), "Param") ||
+         (context.options.computed_weights && context.once[n] && !Is(context.node(n), "Constant"));
 }
 
 // The extent of rows of [1.., M, 1..], or nullopt when two dimensions are not 1.
@@ -56,7 +57,8 @@ Status EpilogueRule(const FusionContext& context, int n, const std::vector<Exten
 }
 
 // The rotation partner of a column must lie in the same tile.
-Status RopeRule(const FusionContext& context, const NodeSet& set, const std::vector<bool>& depends, int n, const Extent& rows) {
+Status RopeRule(const FusionContext& context, const NodeSet& set, const std::vector<bool>& depends, int n,
+                const Extent& rows) {
   const ir::Node& node = context.node(n);
   for (int operand = 1; operand <= 2; ++operand) {
     const auto at = std::lower_bound(set.nodes().begin(), set.nodes().end(), node.inputs[operand].node);
@@ -65,8 +67,10 @@ Status RopeRule(const FusionContext& context, const NodeSet& set, const std::vec
     }
   }
   const ir::Node& x = context.node(node.inputs[0].node);
-  if (!IsMatmul(x) && !IsElementwise(x)) return absl::FailedPreconditionError(absl::StrFormat("%s follows %s", context.Describe(n), x.op->name));
-  if (!node.attributes.Bool("packed")) return absl::FailedPreconditionError(absl::StrFormat("%s is not over packed rows", context.Describe(n)));
+  if (!IsMatmul(x) && !IsElementwise(x))
+    return absl::FailedPreconditionError(absl::StrFormat("%s follows %s", context.Describe(n), x.op->name));
+  if (!node.attributes.Bool("packed"))
+    return absl::FailedPreconditionError(absl::StrFormat("%s is not over packed rows", context.Describe(n)));
   if (node.attributes.String("style") == "gptj") return absl::OkStatus();
   const int64_t head_dim = node.attributes.Int("head_dim");
   if (rows.UpperBound(context.graph.symbols).value_or(kMaxRows) > kFewRows) {
@@ -83,7 +87,8 @@ Status RopeRule(const FusionContext& context, const NodeSet& set, const std::vec
 
 // The left side computed in the region: elementwise, and for nothing else.
 Status PrologueRule(const FusionContext& context, const NodeSet& set, int lhs) {
-  if (context.type(lhs).dtype != DType::kF32) return absl::FailedPreconditionError("only f32 activations are computed on the way in");
+  if (context.type(lhs).dtype != DType::kF32)
+    return absl::FailedPreconditionError("only f32 activations are computed on the way in");
   std::vector<int> open = {lhs};
   std::set<int> prologue;
   while (!open.empty()) {
@@ -91,7 +96,8 @@ Status PrologueRule(const FusionContext& context, const NodeSet& set, int lhs) {
     open.pop_back();
     if (!set.Has(n) || !prologue.insert(n).second) continue;
     if (!IsElementwise(context.node(n)) || context.type(n).dims != context.type(lhs).dims) {
-      return absl::FailedPreconditionError(absl::StrFormat("%s is not elementwise over the left side", context.Describe(n)));
+      return absl::FailedPreconditionError(
+          absl::StrFormat("%s is not elementwise over the left side", context.Describe(n)));
     }
     for (const ir::Value& input : context.node(n).inputs) open.push_back(input.node);
   }
@@ -99,7 +105,8 @@ Status PrologueRule(const FusionContext& context, const NodeSet& set, int lhs) {
     for (const auto& [user, operand] : context.users[n]) {
       const bool root = IsMatmul(context.node(user)) && operand == 0;
       if (!set.Has(user) || !(root || prologue.contains(user))) {
-        return absl::FailedPreconditionError(absl::StrFormat("%s is also used by %s", context.Describe(n), context.Describe(user)));
+        return absl::FailedPreconditionError(
+            absl::StrFormat("%s is also used by %s", context.Describe(n), context.Describe(user)));
       }
     }
   }
@@ -111,11 +118,14 @@ Status TileRule(const FusionContext& context, const NodeSet& set, const std::vec
   const ir::Value lhs = context.node(roots[0]).inputs[0];
   const std::vector<bool> depends = DependsOn(context, set, IsMatmul);
   const Extent rows = *Rows(context.graph.type(lhs).dims);
-  const bool integer = FindTypes(context.graph.type(context.node(roots[0]).inputs[1]).dtype, context.graph.type(lhs).dtype)->integer;
+  const bool integer =
+      FindTypes(context.graph.type(context.node(roots[0]).inputs[1]).dtype, context.graph.type(lhs).dtype)->integer;
   for (const int root : roots) {
-    if (context.node(root).inputs[0] != lhs) return absl::FailedPreconditionError("the products have different left sides");
+    if (context.node(root).inputs[0] != lhs)
+      return absl::FailedPreconditionError("the products have different left sides");
     if (set.Has(context.node(root).inputs[1].node)) return absl::FailedPreconditionError("weights lie in memory");
-    if (FindTypes(context.graph.type(context.node(root).inputs[1]).dtype, context.graph.type(lhs).dtype)->integer != integer) {
+    if (FindTypes(context.graph.type(context.node(root).inputs[1]).dtype, context.graph.type(lhs).dtype)->integer !=
+        integer) {
       return absl::FailedPreconditionError("the weights are packed in different ways");
     }
   }
@@ -128,7 +138,8 @@ Status TileRule(const FusionContext& context, const NodeSet& set, const std::vec
     const int n = nodes[i];
     const ir::Node& node = context.node(n);
     if (!depends[i]) {
-      if (!IsElementwise(node) && !IsIndex(node)) return absl::FailedPreconditionError(absl::StrFormat("%s is not elementwise", context.Describe(n)));
+      if (!IsElementwise(node) && !IsIndex(node))
+        return absl::FailedPreconditionError(absl::StrFormat("%s is not elementwise", context.Describe(n)));
       continue;
     }
     if (IsMatmul(node)) {
@@ -139,14 +150,18 @@ Status TileRule(const FusionContext& context, const NodeSet& set, const std::vec
       const auto at = std::lower_bound(nodes.begin(), nodes.end(), input.node);
       if (at == nodes.end() || *at != input.node || !depends[at - nodes.begin()]) continue;
       const std::vector<Extent>* behind = dims[at - nodes.begin()];
-      if (dims[i] != nullptr && *dims[i] != *behind) return absl::FailedPreconditionError(absl::StrFormat("%s joins products of different extents", context.Describe(n)));
+      if (dims[i] != nullptr && *dims[i] != *behind)
+        return absl::FailedPreconditionError(
+            absl::StrFormat("%s joins products of different extents", context.Describe(n)));
       dims[i] = behind;
     }
-    const bool last = std::none_of(context.users[n].begin(), context.users[n].end(), [&](const auto& use) { return set.Has(use.first); });
+    const bool last = std::none_of(context.users[n].begin(), context.users[n].end(),
+                                   [&](const auto& use) { return set.Has(use.first); });
     if (IsElementwise(node)) {
       QUERN_RETURN_IF_ERROR(EpilogueRule(context, n, *dims[i]));
       for (const ir::Value& input : node.inputs) {
-        if (set.Has(input.node) && Is(context.node(input.node), "Reshape") && depends[std::lower_bound(nodes.begin(), nodes.end(), input.node) - nodes.begin()]) {
+        if (set.Has(input.node) && Is(context.node(input.node), "Reshape") &&
+            depends[std::lower_bound(nodes.begin(), nodes.end(), input.node) - nodes.begin()]) {
           return absl::FailedPreconditionError(absl::StrFormat("%s follows a Reshape", context.Describe(n)));
         }
       }
@@ -157,17 +172,21 @@ Status TileRule(const FusionContext& context, const NodeSet& set, const std::vec
       named[i] = true;
     } else if (IsQuantize(node)) {
       if (!last || context.type(n).dims != *dims[i] || Is(context.node(node.inputs[0].node), "Reshape")) {
-        return absl::FailedPreconditionError(absl::StrFormat("%s is not over the rows of the product", context.Describe(n)));
+        return absl::FailedPreconditionError(
+            absl::StrFormat("%s is not over the rows of the product", context.Describe(n)));
       }
     } else if (IsUpdate(node)) {
       const ir::TensorType &cache = context.type(n), &update = context.graph.type(node.inputs[1]);
       Extent row_elements(1);
       for (int d = 1; d < cache.rank(); ++d) row_elements = row_elements * cache.dims[d];
       if (!last || !context.in_place[n] || node.attributes.Int("axis") != 0 || !set.Has(node.inputs[1].node)) {
-        return absl::FailedPreconditionError(absl::StrFormat("%s does not write rows of a donated input", context.Describe(n)));
+        return absl::FailedPreconditionError(
+            absl::StrFormat("%s does not write rows of a donated input", context.Describe(n)));
       }
-      if (context.type(BeforeReshapes(context, set, node.inputs[1].node)).dims.back() != row_elements || update.dims[0] != rows) {
-        return absl::FailedPreconditionError(absl::StrFormat("rows of %s are not rows of the product", context.Describe(n)));
+      if (context.type(BeforeReshapes(context, set, node.inputs[1].node)).dims.back() != row_elements ||
+          update.dims[0] != rows) {
+        return absl::FailedPreconditionError(
+            absl::StrFormat("rows of %s are not rows of the product", context.Describe(n)));
       }
     } else if (Is(node, "Reshape")) {
       for (const auto& [user, operand] : context.users[n]) {
@@ -180,9 +199,12 @@ Status TileRule(const FusionContext& context, const NodeSet& set, const std::vec
   }
   for (const int n : OutputsOf(context, set)) {
     const size_t i = std::lower_bound(nodes.begin(), nodes.end(), n) - nodes.begin();
-    if (!depends[i]) return absl::FailedPreconditionError(absl::StrFormat("%s is used outside and is no result of the product", context.Describe(n)));
+    if (!depends[i])
+      return absl::FailedPreconditionError(
+          absl::StrFormat("%s is used outside and is no result of the product", context.Describe(n)));
     const int before = BeforeReshapes(context, set, n);
-    if (before != n && std::any_of(context.users[before].begin(), context.users[before].end(), [&](const auto& use) { return !set.Has(use.first); })) {
+    if (before != n && std::any_of(context.users[before].begin(), context.users[before].end(),
+                                   [&](const auto& use) { return !set.Has(use.first); })) {
       return absl::FailedPreconditionError(absl::StrFormat("%s is a view of a result", context.Describe(n)));
     }
   }
@@ -203,13 +225,15 @@ Status PlainRule(const FusionContext& context, const NodeSet& set, const std::ve
     if (n == roots[0]) continue;
     named[i] = depends[i];
     if (!IsElementwise(context.node(n)) && (depends[i] || !IsIndex(context.node(n)))) {
-      return absl::FailedPreconditionError(absl::StrFormat("%s is not elementwise, and %s has no tile ops", context.Describe(n), context.Describe(roots[0])));
+      return absl::FailedPreconditionError(absl::StrFormat("%s is not elementwise, and %s has no tile ops",
+                                                           context.Describe(n), context.Describe(roots[0])));
     }
     if (depends[i]) QUERN_RETURN_IF_ERROR(EpilogueRule(context, n, dims));
   }
   for (const int n : OutputsOf(context, set)) {
     if (!depends[std::lower_bound(set.nodes().begin(), set.nodes().end(), n) - set.nodes().begin()]) {
-      return absl::FailedPreconditionError(absl::StrFormat("%s is used outside and is no result of the product", context.Describe(n)));
+      return absl::FailedPreconditionError(
+          absl::StrFormat("%s is used outside and is no result of the product", context.Describe(n)));
     }
   }
   return NoWorkTwice(context, set, named);
@@ -222,8 +246,9 @@ bool IsTileMatmul(const FusionContext& context, int n) {
   if (!IsMatmul(node)) return false;
   const ir::TensorType &x = context.graph.type(node.inputs[0]), &w = context.graph.type(node.inputs[1]);
   const std::optional<Extent> rows = Rows(x.dims);
-  return rows && rows->UpperBound(context.graph.symbols).value_or(INT64_MAX) <= kMaxRows && x.dims.back().is_constant() && w.rank() == 2 &&
-         IsWeight(context, node.inputs[1].node) && node.attributes.Bool("transpose_b") && FindTypes(w.dtype, x.dtype) != nullptr &&
+  return rows && rows->UpperBound(context.graph.symbols).value_or(INT64_MAX) <= kMaxRows &&
+         x.dims.back().is_constant() && w.rank() == 2 && IsWeight(context, node.inputs[1].node) &&
+         node.attributes.Bool("transpose_b") && FindTypes(w.dtype, x.dtype) != nullptr &&
          context.type(n).dtype == DType::kF32;
 }
 
@@ -258,16 +283,20 @@ Status AttentionRule(const FusionContext& context, const NodeSet& set) {
     const ir::Node& node = context.node(n);
     if (n == root) continue;
     if (!depends[i]) {
-      if (!IsElementwise(node) && !IsIndex(node)) return absl::FailedPreconditionError(absl::StrFormat("%s is not elementwise", context.Describe(n)));
+      if (!IsElementwise(node) && !IsIndex(node))
+        return absl::FailedPreconditionError(absl::StrFormat("%s is not elementwise", context.Describe(n)));
       continue;
     }
     if (IsElementwise(node)) {
       QUERN_RETURN_IF_ERROR(EpilogueRule(context, n, dims));
       named[i] = true;
     } else if (IsQuantize(node)) {
-      const bool rows = shape.layout != ir::AttentionShape::Layout::kBhsd && context.type(n).dims.back() == Extent(shape.heads * shape.head_dim);
-      const bool last = std::none_of(context.users[n].begin(), context.users[n].end(), [&](const auto& use) { return set.Has(use.first); });
-      if (!rows || !last) return absl::FailedPreconditionError(absl::StrFormat("%s is not over rows of all heads", context.Describe(n)));
+      const bool rows = shape.layout != ir::AttentionShape::Layout::kBhsd &&
+                        context.type(n).dims.back() == Extent(shape.heads * shape.head_dim);
+      const bool last = std::none_of(context.users[n].begin(), context.users[n].end(),
+                                     [&](const auto& use) { return set.Has(use.first); });
+      if (!rows || !last)
+        return absl::FailedPreconditionError(absl::StrFormat("%s is not over rows of all heads", context.Describe(n)));
     } else if (Is(node, "Reshape")) {
       for (const auto& [user, operand] : context.users[n]) {
         if (!set.Has(user) || Is(context.node(user), "Reshape") || IsQuantize(context.node(user))) continue;
@@ -279,10 +308,12 @@ Status AttentionRule(const FusionContext& context, const NodeSet& set) {
   }
   for (const int n : OutputsOf(context, set)) {
     if (!depends[std::lower_bound(nodes.begin(), nodes.end(), n) - nodes.begin()]) {
-      return absl::FailedPreconditionError(absl::StrFormat("%s is used outside and is no result of the attention", context.Describe(n)));
+      return absl::FailedPreconditionError(
+          absl::StrFormat("%s is used outside and is no result of the attention", context.Describe(n)));
     }
     const int before = BeforeReshapes(context, set, n);
-    if (before != n && std::any_of(context.users[before].begin(), context.users[before].end(), [&](const auto& use) { return !set.Has(use.first); })) {
+    if (before != n && std::any_of(context.users[before].begin(), context.users[before].end(),
+                                   [&](const auto& use) { return !set.Has(use.first); })) {
       return absl::FailedPreconditionError(absl::StrFormat("%s is a view of a result", context.Describe(n)));
     }
   }

@@ -34,8 +34,8 @@ bool HasRows(const FusionContext& context, const NodeSet& set, std::vector<Exten
   return true;
 }
 
-// A reduction's body is one expression in which a value with two uses stands twice: a chain of such values doubles at every
-// step.
+// A reduction's body is one expression in which a value with two uses stands twice: a chain of such values doubles at
+// every step.
 Status ShortExpressions(const FusionContext& context, const NodeSet& set) {
   const std::vector<int>& nodes = set.nodes();
   std::vector<int64_t> size(nodes.size(), 1);
@@ -46,7 +46,8 @@ Status ShortExpressions(const FusionContext& context, const NodeSet& set) {
       if (at == nodes.end() || *at != input.node) continue;
       size[i] += size[at - nodes.begin()] * (Is(node, "Rope") ? 2 : 1);
     }
-    if (size[i] > kMaxExpression) return absl::FailedPreconditionError(absl::StrFormat("%s is too long an expression", context.Describe(nodes[i])));
+    if (size[i] > kMaxExpression)
+      return absl::FailedPreconditionError(absl::StrFormat("%s is too long an expression", context.Describe(nodes[i])));
     if (IsReduce(node)) size[i] = 1;
   }
   return absl::OkStatus();
@@ -67,7 +68,8 @@ Status RowRule(const FusionContext& context, const NodeSet& set, const std::vect
     const int n = nodes[i];
     const ir::Node& node = context.node(n);
     if (IsQuantize(node)) {
-      if (std::any_of(context.users[n].begin(), context.users[n].end(), [&](const auto& use) { return set.Has(use.first); })) {
+      if (std::any_of(context.users[n].begin(), context.users[n].end(),
+                      [&](const auto& use) { return set.Has(use.first); })) {
         return absl::FailedPreconditionError(absl::StrFormat("%s ends a row program", context.Describe(n)));
       }
       continue;
@@ -75,10 +77,12 @@ Status RowRule(const FusionContext& context, const NodeSet& set, const std::vect
     named[i] = depends[i] && !is_row(n);
     if (depends[i]) {
       if (!IsReduce(node) && !IsElementwise(node)) {
-        return absl::FailedPreconditionError(absl::StrFormat("%s comes after a reduction and is not elementwise", context.Describe(n)));
+        return absl::FailedPreconditionError(
+            absl::StrFormat("%s comes after a reduction and is not elementwise", context.Describe(n)));
       }
       if (!is_row(n) && !is_kept(n) && !is_dropped(n)) {
-        return absl::FailedPreconditionError(absl::StrFormat("%s is neither a row nor one element a row", context.Describe(n)));
+        return absl::FailedPreconditionError(
+            absl::StrFormat("%s is neither a row nor one element a row", context.Describe(n)));
       }
     }
     for (const auto& [user, operand] : context.users[n]) {
@@ -86,21 +90,25 @@ Status RowRule(const FusionContext& context, const NodeSet& set, const std::vect
       const ir::Node& reader = context.node(user);
       // A scalar of a row without its dimension of 1 lines up with rows only where nothing broadcasts.
       if (depends[i] && is_dropped(n) && !is_dropped(user)) {
-        return absl::FailedPreconditionError(absl::StrFormat("%s has one element a row, but %s reads it along another dimension",
-                                                             context.Describe(n), context.Describe(user)));
+        return absl::FailedPreconditionError(
+            absl::StrFormat("%s has one element a row, but %s reads it along another dimension", context.Describe(n),
+                            context.Describe(user)));
       }
       // A row may be kept in scratch, and then only its own elements are at hand.
       if (is_row(n) && !IsReduction(reader) && !(IsElementwise(reader) && is_row(user))) {
-        return absl::FailedPreconditionError(absl::StrFormat("%s reads other elements of %s than its own", context.Describe(user), context.Describe(n)));
+        return absl::FailedPreconditionError(
+            absl::StrFormat("%s reads other elements of %s than its own", context.Describe(user), context.Describe(n)));
       }
       if (depends[i] && IsElementwise(reader) && is_row(n) && !is_row(user)) {
-        return absl::FailedPreconditionError(absl::StrFormat("%s reads whole rows of %s", context.Describe(user), context.Describe(n)));
+        return absl::FailedPreconditionError(
+            absl::StrFormat("%s reads whole rows of %s", context.Describe(user), context.Describe(n)));
       }
     }
   }
   for (const int n : OutputsOf(context, set)) {
     if (is_row(n) || is_kept(n) || is_dropped(n)) continue;
-    return absl::FailedPreconditionError(absl::StrFormat("the result %s is neither a row nor one element a row", context.Describe(n)));
+    return absl::FailedPreconditionError(
+        absl::StrFormat("the result %s is neither a row nor one element a row", context.Describe(n)));
   }
   for (const int n : nodes) {
     if (Is(context.node(n), "Gather") && IsBlock(context.graph.type(context.node(n).inputs[0]).dtype)) {
@@ -116,22 +124,29 @@ Status PointRule(const FusionContext& context, const NodeSet& set) {
   const std::vector<Extent>* dims = nullptr;
   for (size_t i = 0; i < nodes.size(); ++i) {
     const ir::Node& node = context.node(nodes[i]);
-    if (IsQuantize(node)) return absl::FailedPreconditionError(absl::StrFormat("%s needs reductions over the last axis alone", context.Describe(nodes[i])));
+    if (IsQuantize(node))
+      return absl::FailedPreconditionError(
+          absl::StrFormat("%s needs reductions over the last axis alone", context.Describe(nodes[i])));
     if (!depends[i]) continue;
     if (dims == nullptr) dims = &context.type(nodes[i]).dims;
     if (context.type(nodes[i]).dims != *dims) {
-      return absl::FailedPreconditionError(absl::StrFormat("%s has other extents than the reductions", context.Describe(nodes[i])));
+      return absl::FailedPreconditionError(
+          absl::StrFormat("%s has other extents than the reductions", context.Describe(nodes[i])));
     }
     if (IsElementwise(node)) continue;
-    if (!IsReduce(node)) return absl::FailedPreconditionError(absl::StrFormat("%s comes after a reduction and is not elementwise", context.Describe(nodes[i])));
+    if (!IsReduce(node))
+      return absl::FailedPreconditionError(
+          absl::StrFormat("%s comes after a reduction and is not elementwise", context.Describe(nodes[i])));
     const auto at = std::lower_bound(nodes.begin(), nodes.end(), node.inputs[0].node);
     if (at != nodes.end() && *at == node.inputs[0].node && depends[at - nodes.begin()]) {
-      return absl::FailedPreconditionError(absl::StrFormat("%s would compute another reduction for every element", context.Describe(nodes[i])));
+      return absl::FailedPreconditionError(
+          absl::StrFormat("%s would compute another reduction for every element", context.Describe(nodes[i])));
     }
   }
   for (const int n : OutputsOf(context, set)) {
     if (context.type(n).dims != *dims) {
-      return absl::FailedPreconditionError(absl::StrFormat("the result %s has other extents than the reductions", context.Describe(n)));
+      return absl::FailedPreconditionError(
+          absl::StrFormat("the result %s has other extents than the reductions", context.Describe(n)));
     }
   }
   return NoWorkTwice(context, set, std::vector<bool>(nodes.size()));

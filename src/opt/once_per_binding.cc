@@ -1,5 +1,5 @@
-// Which values depend on Params and Constants alone: LIR computes them once per binding, and fusion keeps them out of the
-// regions that run every time.
+// Which values depend on Params and Constants alone: LIR computes them once per binding, and fusion keeps them out of
+// the regions that run every time.
 
 #include <algorithm>
 
@@ -18,10 +18,12 @@ bool HasSymbols(const ir::Node& node) {
     if (HasSymbols(type.dims)) return true;
   }
   for (const auto& [name, value] : node.attributes.values()) {
-    if (const auto* extents = std::get_if<std::vector<Extent>>(&value); extents != nullptr && HasSymbols(*extents)) return true;
+    if (const auto* extents = std::get_if<std::vector<Extent>>(&value); extents != nullptr && HasSymbols(*extents))
+      return true;
   }
   if (node.body == nullptr) return false;
-  return std::any_of(node.body->nodes().begin(), node.body->nodes().end(), [](const ir::Node& inner) { return HasSymbols(inner); });
+  return std::any_of(node.body->nodes().begin(), node.body->nodes().end(),
+                     [](const ir::Node& inner) { return HasSymbols(inner); });
 }
 
 }  // namespace
@@ -33,7 +35,8 @@ std::vector<bool> OncePerBinding(const ir::Graph& graph) {
     if (IsLeaf(node)) {
       once[n] = !Is(node, "Input");
     } else {
-      once[n] = !HasSymbols(node) && std::all_of(node.inputs.begin(), node.inputs.end(), [&](const ir::Value& v) { return once[v.node]; });
+      once[n] = !HasSymbols(node) &&
+                std::all_of(node.inputs.begin(), node.inputs.end(), [&](const ir::Value& v) { return once[v.node]; });
     }
   }
   return once;

@@ -1,5 +1,5 @@
-// The passes over MIR: each a function from a graph to a new graph, in a file of its own. A pass leaves its argument alone,
-// keeps inputs, outputs, donations and constraints, and marks the nodes it makes with its name (Origin::pass).
+// The passes over MIR: each a function from a graph to a new graph, in a file of its own. A pass leaves its argument
+// alone, keeps inputs, outputs, donations and constraints, and marks the nodes it makes with its name (Origin::pass).
 #pragma once
 
 #include "base/status.h"
@@ -11,8 +11,8 @@ namespace quern::opt {
 // Composite ops replaced by their expansion, until none is left.
 StatusOr<ir::Graph> ExpandComposites(const ir::Graph& graph);
 
-// Identities that hold bit for bit (for floats with NaN and signed zeros too): reshapes of reshapes, transposes undone, casts
-// to the same dtype, x * 1, parts of a Concat read back.
+// Identities that hold bit for bit (for floats with NaN and signed zeros too): reshapes of reshapes, transposes undone,
+// casts to the same dtype, x * 1, parts of a Concat read back.
 StatusOr<ir::Graph> Simplify(const ir::Graph& graph);
 
 // Nodes of constant operands replaced by their value, where that is small. Params are not constants.
@@ -41,13 +41,14 @@ StatusOr<ir::Graph> SubstituteSymbols(const ir::Graph& graph, const Binding& val
 StatusOr<ir::Graph> NarrowRanges(const ir::Graph& graph, const SymbolRanges& ranges);
 
 struct FuseOptions {
-  // Whether code generation multiplies tile by tile with weights computed once per binding (a transposed Param) as it does
-  // with Params.
+  // Whether code generation multiplies tile by tile with weights computed once per binding (a transposed Param) as it
+  // does with Params.
   bool computed_weights = false;
   bool fuse = true;  // false: every op becomes a region of its own, to compare with
 };
 // Every node that is no leaf goes into a Region, but for views, which cost nothing. See fuse_regions.cc.
-StatusOr<ir::Graph> FuseRegions(const ir::Graph& graph, const FuseOptions& options = {}, FusionReport* report = nullptr);
+StatusOr<ir::Graph> FuseRegions(const ir::Graph& graph, const FuseOptions& options = {},
+                                FusionReport* report = nullptr);
 
 // For each node, whether its value depends on Params and Constants alone (and on no symbol): computed once per binding.
 std::vector<bool> OncePerBinding(const ir::Graph& graph);

@@ -1,10 +1,11 @@
-// f32 activations that meet a weight of a block format are quantised to int8 blocks, as the integer dot products want them:
+// f32 activations that meet a weight of a block format are quantised to int8 blocks, as the integer dot products want
+// them:
 //
 //   %3 = MatMul(%0, %1) {transpose_b = true}        %3 = Quantize(%0) {format = q8_K}
 //                                              =>   %4 = MatMul(%3, %1) {transpose_b = true}
 //
-// One Quantize for each value and format: q, k and v of a layer share theirs. Rows that are no whole number of blocks stay
-// f32, and so does everything with `exact`.
+// One Quantize for each value and format: q, k and v of a layer share theirs. Rows that are no whole number of blocks
+// stay f32, and so does everything with `exact`.
 
 #include <map>
 #include <optional>
@@ -19,11 +20,8 @@ struct FormatRow {
   DType weight, activation;
 };
 constexpr FormatRow kFormats[] = {
-    {DType::kQ4_0, DType::kQ8_0},
-    {DType::kQ8_0, DType::kQ8_0},
-    {DType::kQ4_K, DType::kQ8_K},
-    {DType::kQ5_K, DType::kQ8_K},
-    {DType::kQ6_K, DType::kQ8_K},
+    {DType::kQ4_0, DType::kQ8_0}, {DType::kQ8_0, DType::kQ8_0}, {DType::kQ4_K, DType::kQ8_K},
+    {DType::kQ5_K, DType::kQ8_K}, {DType::kQ6_K, DType::kQ8_K},
 };
 
 std::optional<DType> ActivationFormat(DType weight) {
@@ -60,7 +58,8 @@ StatusOr<ir::Graph> QuantiseActivations(const ir::Graph& graph, const QuantiseOp
     if (fresh) {
       QUERN_ASSIGN(it->second, rewriter.Add(n, "Quantize", {rewriter.Now(node.inputs[0])}, {{"format", *format}}));
     }
-    QUERN_ASSIGN(const ir::Value product, rewriter.Add(n, "MatMul", {it->second, rewriter.Now(node.inputs[1])}, node.attributes));
+    QUERN_ASSIGN(const ir::Value product,
+                 rewriter.Add(n, "MatMul", {it->second, rewriter.Now(node.inputs[1])}, node.attributes));
     rewriter.Replace({n, 0}, product);
   }
   return rewriter.Finish();

@@ -52,7 +52,8 @@ Status Rewriter::Copy(int n) {
   return CopyAs(n, node.attributes, node.results[0], node.body);
 }
 
-Status Rewriter::CopyAs(int n, ir::Attributes attributes, const ir::TensorType& leaf_type, std::shared_ptr<const ir::Graph> body) {
+Status Rewriter::CopyAs(int n, ir::Attributes attributes, const ir::TensorType& leaf_type,
+                        std::shared_ptr<const ir::Graph> body) {
   const ir::Node& node = from_.node(n);
   const int origin = KeptOrigin(n);
   StatusOr<Value> made = Value{};
@@ -93,7 +94,8 @@ StatusOr<ir::Graph> Rewriter::Finish() {
 void AddConstraints(std::vector<ir::ExtentConstraint>& constraints, const std::vector<ir::ExtentConstraint>& more) {
   for (const ir::ExtentConstraint& constraint : more) {
     if (constraint.left == constraint.right) continue;
-    if (std::find(constraints.begin(), constraints.end(), constraint) == constraints.end()) constraints.push_back(constraint);
+    if (std::find(constraints.begin(), constraints.end(), constraint) == constraints.end())
+      constraints.push_back(constraint);
   }
 }
 

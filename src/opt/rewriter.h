@@ -1,5 +1,5 @@
-// Rewriter: what every pass does in the same way. It walks nothing itself: a pass goes over the nodes of the old graph in
-// order and says for each what takes its place.
+// Rewriter: what every pass does in the same way. It walks nothing itself: a pass goes over the nodes of the old graph
+// in order and says for each what takes its place.
 //
 //   Rewriter rewriter(graph, "double_adds");
 //   for (int n = 0; n < rewriter.size(); ++n) {
@@ -38,7 +38,8 @@ class Rewriter {
   // Node n over the new operands, with its own attributes and origin.
   Status Copy(int n);
   // The same with other attributes, and for leaves and regions with another type and body.
-  Status CopyAs(int n, ir::Attributes attributes, const ir::TensorType& leaf_type, std::shared_ptr<const ir::Graph> body);
+  Status CopyAs(int n, ir::Attributes attributes, const ir::TensorType& leaf_type,
+                std::shared_ptr<const ir::Graph> body);
   // A new node at the place of old node n: its label, the name of this pass. Operands are new values.
   StatusOr<ir::Value> Add(int n, std::string_view op, std::vector<ir::Value> inputs, ir::Attributes attributes = {});
   // The origin of such a node.

@@ -1,6 +1,6 @@
-// Identities that hold bit for bit. A rule looks at a node over its new operands and gives the value that takes its place, or
-// nothing. Rules for floats hold with NaN and signed zeros: x * 1, x / 1, x - 0 and x + (-0) are x; x + 0 is not, for
-// -0 + 0 is 0.
+// Identities that hold bit for bit. A rule looks at a node over its new operands and gives the value that takes its
+// place, or nothing. Rules for floats hold with NaN and signed zeros: x * 1, x / 1, x - 0 and x + (-0) are x; x + 0 is
+// not, for -0 + 0 is 0.
 
 #include <algorithm>
 #include <cmath>
@@ -27,7 +27,8 @@ struct Site {
   const ir::TensorType& type(size_t operand) const { return rewriter.to.type(inputs[operand]); }
   // The new node behind an operand.
   const ir::Node& behind(size_t operand) const { return rewriter.to.node(inputs[operand].node); }
-  StatusOr<std::optional<Value>> Make(std::string_view op, std::vector<Value> operands, ir::Attributes attributes) const {
+  StatusOr<std::optional<Value>> Make(std::string_view op, std::vector<Value> operands,
+                                      ir::Attributes attributes) const {
     QUERN_ASSIGN(const Value made, rewriter.Add(n, op, std::move(operands), std::move(attributes)));
     return made;
   }
@@ -75,7 +76,8 @@ Replacement SimplifyTranspose(const Site& site) {
   if (std::is_sorted(perm.begin(), perm.end())) return x;
   // Moving dimensions of one element moves nothing.
   std::vector<int64_t> live;
-  std::copy_if(perm.begin(), perm.end(), std::back_inserter(live), [&](int64_t p) { return type.dims[p] != Extent(1); });
+  std::copy_if(perm.begin(), perm.end(), std::back_inserter(live),
+               [&](int64_t p) { return type.dims[p] != Extent(1); });
   if (std::is_sorted(live.begin(), live.end())) return Reshaped(site, x);
   if (twice) return site.Make("Transpose", {x}, {{"perm", perm}});
   return std::nullopt;
@@ -94,7 +96,8 @@ Replacement SimplifyNarrow(const Site& site) {
   const ir::Node& behind = site.behind(0);
   if (Is(behind, "Narrow") && AxisOf(behind, site.result().rank()) == axis) {
     const Extent sum = behind.attributes.Extents("start")[0] + start;
-    return site.Make("Narrow", {behind.inputs[0]}, {{"axis", axis}, {"start", std::vector<Extent>{sum}}, {"length", std::vector<Extent>{length}}});
+    return site.Make("Narrow", {behind.inputs[0]},
+                     {{"axis", axis}, {"start", std::vector<Extent>{sum}}, {"length", std::vector<Extent>{length}}});
   }
   if (!Is(behind, "Concat") || AxisOf(behind, site.result().rank()) != axis) return std::nullopt;
   // The part of one operand read back.
@@ -104,7 +107,9 @@ Replacement SimplifyNarrow(const Site& site) {
     const SymbolRanges& ranges = site.rewriter.to.symbols;
     if (inside == Extent(0) && size == length) return operand;
     if (inside.ProvablyAtLeast(Extent(0), ranges) && size.ProvablyAtLeast(inside + length, ranges)) {
-      return site.Make("Narrow", {operand}, {{"axis", axis}, {"start", std::vector<Extent>{inside}}, {"length", std::vector<Extent>{length}}});
+      return site.Make(
+          "Narrow", {operand},
+          {{"axis", axis}, {"start", std::vector<Extent>{inside}}, {"length", std::vector<Extent>{length}}});
     }
     offset = offset + size;
   }
@@ -161,12 +166,28 @@ struct Rule {
   Replacement (*apply)(const Site&);
 };
 constexpr Rule kRules[] = {
-    {"Abs", SimplifyIdempotent},   {"Add", SimplifyAdd},         {"Cast", Unchanged},         {"Ceil", SimplifyIdempotent},
-    {"Concat", SimplifyConcat},    {"Div", SimplifyDiv},         {"Expand", SimplifyExpand},  {"Floor", SimplifyIdempotent},
-    {"MatMul", SimplifyMatMul},    {"Mul", SimplifyMul},         {"Narrow", SimplifyNarrow},  {"Neg", SimplifyInvolution},
-    {"Not", SimplifyInvolution},   {"Pad", Unchanged},           {"Relu", SimplifyIdempotent}, {"Reshape", SimplifyReshape},
-    {"Round", SimplifyIdempotent}, {"Sign", SimplifyIdempotent}, {"Slice", Unchanged},        {"Sub", SimplifySub},
-    {"Transpose", SimplifyTranspose}, {"Where", SimplifyWhere},
+    {"Abs", SimplifyIdempotent},
+    {"Add", SimplifyAdd},
+    {"Cast", Unchanged},
+    {"Ceil", SimplifyIdempotent},
+    {"Concat", SimplifyConcat},
+    {"Div", SimplifyDiv},
+    {"Expand", SimplifyExpand},
+    {"Floor", SimplifyIdempotent},
+    {"MatMul", SimplifyMatMul},
+    {"Mul", SimplifyMul},
+    {"Narrow", SimplifyNarrow},
+    {"Neg", SimplifyInvolution},
+    {"Not", SimplifyInvolution},
+    {"Pad", Unchanged},
+    {"Relu", SimplifyIdempotent},
+    {"Reshape", SimplifyReshape},
+    {"Round", SimplifyIdempotent},
+    {"Sign", SimplifyIdempotent},
+    {"Slice", Unchanged},
+    {"Sub", SimplifySub},
+    {"Transpose", SimplifyTranspose},
+    {"Where", SimplifyWhere},
 };
 
 }  // namespace
@@ -180,8 +201,10 @@ StatusOr<ir::Graph> Simplify(const ir::Graph& graph) {
       if (!Is(node, rule.op)) continue;
       QUERN_ASSIGN(replacement, rule.apply(Site{rewriter, n, rewriter.Now(node.inputs)}));
     }
-    if (replacement) rewriter.Replace({n, 0}, *replacement);
-    else QUERN_RETURN_IF_ERROR(rewriter.Copy(n));
+    if (replacement)
+      rewriter.Replace({n, 0}, *replacement);
+    else
+      QUERN_RETURN_IF_ERROR(rewriter.Copy(n));
   }
   QUERN_ASSIGN(const ir::Graph simplified, rewriter.Finish());
   return Dce(simplified);  // what the rules looked through may have no reader left

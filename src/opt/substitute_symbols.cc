@@ -1,5 +1,5 @@
-// Symbols replaced by numbers, or their ranges narrowed: what a guard (SEQ == 1, SEQ in 2..8) knows is written into the graph
-// that the guarded variant is compiled from. Both go into region bodies.
+// Symbols replaced by numbers, or their ranges narrowed: what a guard (SEQ == 1, SEQ in 2..8) knows is written into the
+// graph that the guarded variant is compiled from. Both go into region bodies.
 
 #include "opt/passes.h"
 #include "opt/rewriter.h"
@@ -26,13 +26,15 @@ ir::Attributes Substituted(const ir::Attributes& attributes, const Binding& valu
   return result;
 }
 
-StatusOr<std::vector<ir::ExtentConstraint>> Substituted(const std::vector<ir::ExtentConstraint>& constraints, const Binding& values) {
+StatusOr<std::vector<ir::ExtentConstraint>> Substituted(const std::vector<ir::ExtentConstraint>& constraints,
+                                                        const Binding& values) {
   std::vector<ir::ExtentConstraint> result;
   for (const ir::ExtentConstraint& constraint : constraints) {
     const ir::ExtentConstraint now = {Substituted(constraint.left, values), Substituted(constraint.right, values)};
     if (now.left.is_constant() && now.right.is_constant() && now.left != now.right) {
-      return absl::InvalidArgumentError(absl::StrFormat("extents %s and %s cannot be equal here: %s is not %s", constraint.left.ToString(),
-                                                        constraint.right.ToString(), now.left.ToString(), now.right.ToString()));
+      return absl::InvalidArgumentError(absl::StrFormat("extents %s and %s cannot be equal here: %s is not %s",
+                                                        constraint.left.ToString(), constraint.right.ToString(),
+                                                        now.left.ToString(), now.right.ToString()));
     }
     AddConstraints(result, {now});
   }
@@ -67,7 +69,8 @@ StatusOr<ir::Graph> SubstituteSymbols(const ir::Graph& graph, const Binding& val
       const auto it = symbols.find(symbol);
       if (it == symbols.end()) continue;
       if (value < it->second.low || value > it->second.high) {
-        return absl::InvalidArgumentError(absl::StrFormat("%s = %d is not in %d..%d", symbol, value, it->second.low, it->second.high));
+        return absl::InvalidArgumentError(
+            absl::StrFormat("%s = %d is not in %d..%d", symbol, value, it->second.low, it->second.high));
       }
       symbols.erase(it);
     }
@@ -82,8 +85,8 @@ StatusOr<ir::Graph> NarrowRanges(const ir::Graph& graph, const SymbolRanges& ran
       const auto it = symbols.find(symbol);
       if (it == symbols.end()) continue;
       if (range.low < it->second.low || range.high > it->second.high || range.low > range.high) {
-        return absl::InvalidArgumentError(absl::StrFormat("the range %d..%d of %s does not lie in %d..%d", range.low, range.high, symbol,
-                                                          it->second.low, it->second.high));
+        return absl::InvalidArgumentError(absl::StrFormat("the range %d..%d of %s does not lie in %d..%d", range.low,
+                                                          range.high, symbol, it->second.low, it->second.high));
       }
       it->second = range;
     }

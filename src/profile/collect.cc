@@ -44,8 +44,8 @@ Binding BindingOf(const Signature& signature, const std::vector<int64_t>& values
   return binding;
 }
 
-// The op that does most of a kernel's work, as the launch with this label has it: kernels of equal layers are one, with the
-// labels of the first.
+// The op that does most of a kernel's work, as the launch with this label has it: kernels of equal layers are one, with
+// the labels of the first.
 std::string Principal(const kir::Kernel& kernel, const kir::KernelCost& cost, const std::string& label) {
   const auto most = std::max_element(cost.origins.begin(), cost.origins.end());
   if (most == cost.origins.end() || *most <= 0) return label;
@@ -56,11 +56,13 @@ std::string Principal(const kir::Kernel& kernel, const kir::KernelCost& cost, co
 
 class SectionBuilder {
  public:
-  SectionBuilder(const Executable& executable, const Phase& phase, int variant) : executable_(executable), plan_(*executable.plan(variant)), costs_(plan_.plan()) {
+  SectionBuilder(const Executable& executable, const Phase& phase, int variant)
+      : executable_(executable), plan_(*executable.plan(variant)), costs_(plan_.plan()) {
     section.phase = phase.name;
     section.variant = variant;
     section.guard = GuardText(executable.guard(variant));
-    for (const lir::Launch& launch : plan_.plan().launches) section.launches.push_back({launch.kernel, launch.label, {}, {}, {}});
+    for (const lir::Launch& launch : plan_.plan().launches)
+      section.launches.push_back({launch.kernel, launch.label, {}, {}, {}});
   }
 
   Status Add(const LoggedRun& run, const TickScale& scale, const std::string& token_symbol) {
@@ -68,7 +70,9 @@ class SectionBuilder {
     ++section.steps;
     if (const auto tokens = binding.find(token_symbol); tokens != binding.end()) section.tokens += tokens->second;
     section.bind += run.bind_ns;
-    const auto ns = [&](uint64_t ticks) { return static_cast<int64_t>(static_cast<double>(ticks) * scale.ns_per_tick() + 0.5); };
+    const auto ns = [&](uint64_t ticks) {
+      return static_cast<int64_t>(static_cast<double>(ticks) * scale.ns_per_tick() + 0.5);
+    };
     section.wall += ns(run.record.end - run.record.begin);
     for (size_t l = 0; l < section.launches.size(); ++l) {
       Sums sums;
@@ -119,7 +123,9 @@ class SectionBuilder {
       row.type = kir::Print(buffer.type);
       QUERN_ASSIGN(row.bytes, buffer.bytes.Evaluate(last_));
       const bool placed = buffer.home == lir::Home::kArena || buffer.home == lir::Home::kOnce;
-      if (placed) { QUERN_ASSIGN(row.offset, buffer.offset.Evaluate(last_)); }
+      if (placed) {
+        QUERN_ASSIGN(row.offset, buffer.offset.Evaluate(last_));
+      }
     }
     QUERN_ASSIGN(section.arena_bytes, plan.arena_bytes.Evaluate(last_));
     std::vector<int64_t> touched(plan.buffers.size());
@@ -173,7 +179,8 @@ class SectionBuilder {
         QUERN_ASSIGN(made.scratch_bytes, kir::ScratchBytes(kernel, {}));
         double all = 0;
         for (const double operations : cost->origins) all += operations;
-        for (size_t o = 0; o < cost->origins.size(); ++o) made.origins.push_back({kernel.origins[o], all > 0 ? cost->origins[o] / all : 0});
+        for (size_t o = 0; o < cost->origins.size(); ++o)
+          made.origins.push_back({kernel.origins[o], all > 0 ? cost->origins[o] / all : 0});
       }
       launch.kernel = row;  // from here on among the section's
       ++section.kernels[row].launches;
@@ -191,8 +198,9 @@ class SectionBuilder {
       block.sums.Add(launch.sums);
     }
     for (auto& [name, block] : blocks) section.blocks.push_back(std::move(block));
-    std::sort(section.blocks.begin(), section.blocks.end(),
-              [](const Block& a, const Block& b) { return std::pair(-a.sums.wall, a.name) < std::pair(-b.sums.wall, b.name); });
+    std::sort(section.blocks.begin(), section.blocks.end(), [](const Block& a, const Block& b) {
+      return std::pair(-a.sums.wall, a.name) < std::pair(-b.sums.wall, b.name);
+    });
   }
 
   const Executable& executable_;
@@ -221,14 +229,17 @@ TimelineRun TimelineOf(const LoggedRun& run, const TickScale& scale, int64_t ori
   return line;
 }
 
-std::vector<CompiledKernel> CompiledOf(const Executable& executable, const std::vector<Executable::CompiledVariant>& variants) {
+std::vector<CompiledKernel> CompiledOf(const Executable& executable,
+                                       const std::vector<Executable::CompiledVariant>& variants) {
   std::vector<CompiledKernel> compiled;
   for (const auto& [function, report] : executable.cache().objects()) {
     CompiledKernel& kernel = compiled.emplace_back();
     kernel.report = report;
     for (const Executable::CompiledVariant& variant : variants) {
       const BoundPlan* plan = executable.plan(variant.variant);
-      if (plan == nullptr || std::find(plan->functions().begin(), plan->functions().end(), function) == plan->functions().end()) continue;
+      if (plan == nullptr ||
+          std::find(plan->functions().begin(), plan->functions().end(), function) == plan->functions().end())
+        continue;
       kernel.variant = variant.variant;
       break;
     }
@@ -238,7 +249,8 @@ std::vector<CompiledKernel> CompiledOf(const Executable& executable, const std::
 
 }  // namespace
 
-StatusOr<Profile> Collect(const Executable& executable, RunLog& log, const std::vector<Phase>& phases, Machine machine, Subject subject) {
+StatusOr<Profile> Collect(const Executable& executable, RunLog& log, const std::vector<Phase>& phases, Machine machine,
+                          Subject subject) {
   log.Finish();
   Profile profile;
   profile.model = std::move(subject.model);
@@ -254,7 +266,8 @@ StatusOr<Profile> Collect(const Executable& executable, RunLog& log, const std::
 
   profile.origin = INT64_MAX;
   for (const TimeSpan& step : profile.steps) profile.origin = std::min(profile.origin, step.start);
-  for (const Executable::CompiledVariant& variant : profile.variants) profile.origin = std::min(profile.origin, variant.start);
+  for (const Executable::CompiledVariant& variant : profile.variants)
+    profile.origin = std::min(profile.origin, variant.start);
   for (const LoggedRun& run : log.runs()) profile.origin = std::min(profile.origin, run.start_ns);
 
   std::map<std::pair<std::string, int>, std::unique_ptr<SectionBuilder>> builders;
@@ -264,7 +277,8 @@ StatusOr<Profile> Collect(const Executable& executable, RunLog& log, const std::
     QUERN_CHECK(run.mark >= 0 && run.mark < static_cast<int>(phases.size()));
     const Phase& phase = phases[run.mark];
     const std::pair<std::string, int> key(phase.name, run.variant);
-    if (executable.plan(run.variant) == nullptr) return absl::FailedPreconditionError("parameters were bound anew after the runs that were recorded");
+    if (executable.plan(run.variant) == nullptr)
+      return absl::FailedPreconditionError("parameters were bound anew after the runs that were recorded");
     if (phase.warm_up) {
       ++warm_up[key];
       continue;
@@ -282,7 +296,8 @@ StatusOr<Profile> Collect(const Executable& executable, RunLog& log, const std::
     profile.sections.push_back(std::move(builders[key]->section));
   }
   for (const LoggedRun& run : log.runs()) {
-    TimelineRun& line = profile.timeline.emplace_back(TimelineOf(run, log.scale(), profile.origin, executable.signature()));
+    TimelineRun& line =
+        profile.timeline.emplace_back(TimelineOf(run, log.scale(), profile.origin, executable.signature()));
     line.phase = phases[run.mark].name;
     line.warm_up = phases[run.mark].warm_up;
     line.step = static_cast<int64_t>(profile.timeline.size()) - 1;
@@ -291,7 +306,8 @@ StatusOr<Profile> Collect(const Executable& executable, RunLog& log, const std::
     }
   }
   for (int v = 0;; ++v) {
-    const bool used = std::any_of(profile.timeline.begin(), profile.timeline.end(), [&](const TimelineRun& run) { return run.variant >= v; });
+    const bool used = std::any_of(profile.timeline.begin(), profile.timeline.end(),
+                                  [&](const TimelineRun& run) { return run.variant >= v; });
     if (!used) break;
     std::vector<std::string>& labels = profile.launch_labels.emplace_back();
     if (const BoundPlan* plan = executable.plan(v)) {

@@ -101,7 +101,9 @@ KirLines LinkedIr(std::string_view ir) {
   bool blank = true;
   for (const string_view line : lines) {
     // Where it is from and for what is said elsewhere in the report.
-    if (absl::StartsWith(line, "!") || absl::StartsWith(line, "; ModuleID") || absl::StartsWith(line, "source_filename")) continue;
+    if (absl::StartsWith(line, "!") || absl::StartsWith(line, "; ModuleID") ||
+        absl::StartsWith(line, "source_filename"))
+      continue;
     if (absl::StartsWith(line, "; Function Attrs:")) continue;
     if (absl::StartsWith(line, "attributes #") || absl::StartsWith(line, "target ")) continue;
     if (line.empty() && blank) continue;
@@ -124,7 +126,8 @@ KirLines LinkedAssembly(std::string_view assembly) {
   int at = 0;
   for (const string_view line : absl::StrSplit(string_view(assembly.data(), assembly.size()), '\n')) {
     string_view word = absl::StripLeadingAsciiWhitespace(line);
-    if (absl::StartsWith(word, ".section") || word == ".text") debug_section = absl::StrContains(word, ".debug_") || absl::StrContains(word, ".note");
+    if (absl::StartsWith(word, ".section") || word == ".text")
+      debug_section = absl::StrContains(word, ".debug_") || absl::StrContains(word, ".note");
     if (debug_section || word.empty()) continue;
     if (absl::ConsumePrefix(&word, ".loc")) {
       word = absl::StripLeadingAsciiWhitespace(word);
@@ -133,10 +136,13 @@ KirLines LinkedAssembly(std::string_view assembly) {
       at = std::max(TakeNumber(word), 0);
       continue;
     }
-    if (absl::StartsWith(word, ".file") || absl::StartsWith(word, ".cfi_") || absl::StartsWith(word, ".ident")) continue;
+    if (absl::StartsWith(word, ".file") || absl::StartsWith(word, ".cfi_") || absl::StartsWith(word, ".ident"))
+      continue;
     const bool label = absl::EndsWith(word.substr(0, word.find_first_of(" \t")), ":");
     // Labels that only line tables refer to.
-    if (label && (absl::StartsWith(word, ".Ltmp") || absl::StartsWith(word, ".Lfunc_") || absl::StartsWith(word, ".L__"))) continue;
+    if (label &&
+        (absl::StartsWith(word, ".Ltmp") || absl::StartsWith(word, ".Lfunc_") || absl::StartsWith(word, ".L__")))
+      continue;
     const bool instruction = !label && word[0] != '.' && word[0] != '#';
     Add(linked, line, instruction ? at : 0);
   }

@@ -12,10 +12,19 @@ constexpr size_t kTimelineRuns = 4;
 
 Json MachineJson(const Machine& machine) {
   Json memory = Json::array();
-  for (const MemoryLevel& level : machine.memory) memory.push_back({{"name", level.name}, {"bytes", level.bytes}, {"gbps", level.gbps}});
-  return {{"cpu", machine.cpu}, {"level", machine.level}, {"threads", machine.threads}, {"memory", std::move(memory)},
-          {"dram_gbps_one_thread", machine.dram_gbps_one}, {"dram_buffer_bytes", machine.dram_bytes}, {"f32_gflops", machine.f32_gflops}, {"int8_gops", machine.int8_gops},
-          {"dispatch_ns", machine.dispatch_ns}, {"probe_ms", machine.probe_ms}, {"stored", machine.stored}};
+  for (const MemoryLevel& level : machine.memory)
+    memory.push_back({{"name", level.name}, {"bytes", level.bytes}, {"gbps", level.gbps}});
+  return {{"cpu", machine.cpu},
+          {"level", machine.level},
+          {"threads", machine.threads},
+          {"memory", std::move(memory)},
+          {"dram_gbps_one_thread", machine.dram_gbps_one},
+          {"dram_buffer_bytes", machine.dram_bytes},
+          {"f32_gflops", machine.f32_gflops},
+          {"int8_gops", machine.int8_gops},
+          {"dispatch_ns", machine.dispatch_ns},
+          {"probe_ms", machine.probe_ms},
+          {"stored", machine.stored}};
 }
 
 // Sums and what follows from them: the columns of every table.
@@ -50,9 +59,15 @@ void AddFigures(Json& row, const Profile& profile, const Section& section, const
 Json LaunchJson(const Profile& profile, const Section& section, const Launch& launch) {
   Json arguments = Json::array();
   for (const Argument& a : launch.arguments) {
-    arguments.push_back({{"param", a.param}, {"mode", a.mode}, {"buffer", a.buffer}, {"offset", a.offset}, {"read_bytes", a.read}, {"written_bytes", a.written}});
+    arguments.push_back({{"param", a.param},
+                         {"mode", a.mode},
+                         {"buffer", a.buffer},
+                         {"offset", a.offset},
+                         {"read_bytes", a.read},
+                         {"written_bytes", a.written}});
   }
-  Json row = {{"kernel", launch.kernel}, {"label", launch.label}, {"block", launch.block}, {"arguments", std::move(arguments)}};
+  Json row = {
+      {"kernel", launch.kernel}, {"label", launch.label}, {"block", launch.block}, {"arguments", std::move(arguments)}};
   AddFigures(row, profile, section, launch.sums);
   return row;
 }
@@ -61,16 +76,19 @@ Json OpLinesJson(const OpLines& stage) { return {{"text", stage.text}, {"ops", s
 Json KirLinesJson(const KirLines& stage) { return {{"text", stage.text}, {"kir_lines", stage.lines}}; }
 
 Json StagesJson(const Stages& stages) {
-  return {{"hir", OpLinesJson(stages.hir)}, {"mir", OpLinesJson(stages.mir)}, {"kir", {{"ops", stages.kir_ops}}},
-          {"llvm", KirLinesJson(stages.llvm)}, {"assembly", KirLinesJson(stages.assembly)}};
+  return {{"hir", OpLinesJson(stages.hir)},
+          {"mir", OpLinesJson(stages.mir)},
+          {"kir", {{"ops", stages.kir_ops}}},
+          {"llvm", KirLinesJson(stages.llvm)},
+          {"assembly", KirLinesJson(stages.assembly)}};
 }
 
 Json KernelJson(const Profile& profile, const Section& section, const Kernel& kernel) {
   Json origins = Json::array();
   for (const Origin& origin : kernel.origins) origins.push_back({{"op", origin.op}, {"share", origin.share}});
-  Json row = {{"symbol", kernel.symbol}, {"family", kernel.family}, {"label", kernel.label}, {"block", kernel.block},
-              {"origins", std::move(origins)}, {"sequential", kernel.sequential}, {"estimate", kernel.estimate},
-              {"launches", kernel.launches}, {"scratch_bytes", kernel.scratch_bytes}};
+  Json row = {{"symbol", kernel.symbol},     {"family", kernel.family},       {"label", kernel.label},
+              {"block", kernel.block},       {"origins", std::move(origins)}, {"sequential", kernel.sequential},
+              {"estimate", kernel.estimate}, {"launches", kernel.launches},   {"scratch_bytes", kernel.scratch_bytes}};
   AddFigures(row, profile, section, kernel.sums);
   row["kir"] = kernel.text;
   if (kernel.stages != nullptr) row["stages"] = StagesJson(*kernel.stages);
@@ -78,8 +96,13 @@ Json KernelJson(const Profile& profile, const Section& section, const Kernel& ke
 }
 
 Json SectionJson(const Profile& profile, const Section& section) {
-  Json json = {{"phase", section.phase}, {"variant", section.variant}, {"guard", section.guard}, {"steps", section.steps},
-               {"warm_up_steps", section.warm_up_steps}, {"tokens", section.tokens}, {"symbols", section.symbols}};
+  Json json = {{"phase", section.phase},
+               {"variant", section.variant},
+               {"guard", section.guard},
+               {"steps", section.steps},
+               {"warm_up_steps", section.warm_up_steps},
+               {"tokens", section.tokens},
+               {"symbols", section.symbols}};
   const int64_t all = section.wall + section.bind;
   const auto share = [&](int64_t ns) { return all > 0 ? 100 * static_cast<double>(ns) / static_cast<double>(all) : 0; };
   json["step_ns"] = all;
@@ -89,8 +112,12 @@ Json SectionJson(const Profile& profile, const Section& section) {
   json["dispatch"] = {{"wall_ns", section.dispatch()}, {"share", share(section.dispatch())}};
   json["bind"] = {{"wall_ns", section.bind}, {"share", share(section.bind)}};
   const int64_t worker_ns = section.wall * profile.threads;
-  json["workers"] = {{"total_ns", worker_ns}, {"busy_ns", section.busy}, {"idle_ns", worker_ns - section.busy},
-                     {"idle_percent", worker_ns > 0 ? 100 * static_cast<double>(worker_ns - section.busy) / static_cast<double>(worker_ns) : 0}};
+  json["workers"] = {
+      {"total_ns", worker_ns},
+      {"busy_ns", section.busy},
+      {"idle_ns", worker_ns - section.busy},
+      {"idle_percent",
+       worker_ns > 0 ? 100 * static_cast<double>(worker_ns - section.busy) / static_cast<double>(worker_ns) : 0}};
   json["working_set_bytes"] = section.working_set;
   json["weight_bytes"] = section.weights;
   json["memory"] = profile.machine.memory.empty() ? "" : profile.machine.memory[section.memory].name;
@@ -110,8 +137,13 @@ Json SectionJson(const Profile& profile, const Section& section) {
   for (const Launch& launch : section.launches) json["launches"].push_back(LaunchJson(profile, section, launch));
   json["buffers"] = Json::array();
   for (const Buffer& b : section.buffers) {
-    json["buffers"].push_back({{"name", b.name}, {"home", b.home}, {"type", b.type}, {"bytes", b.bytes}, {"offset", b.offset},
-                               {"first_launch", b.first_launch}, {"last_launch", b.last_launch}});
+    json["buffers"].push_back({{"name", b.name},
+                               {"home", b.home},
+                               {"type", b.type},
+                               {"bytes", b.bytes},
+                               {"offset", b.offset},
+                               {"first_launch", b.first_launch},
+                               {"last_launch", b.last_launch}});
   }
   return json;
 }
@@ -126,16 +158,27 @@ Json CompileJson(const Profile& profile) {
     steps.push_back(std::move(row));
   }
   for (const Executable::CompiledVariant& v : profile.variants) {
-    variants.push_back({{"variant", v.variant}, {"start_ns", v.start - profile.origin}, {"plan_ns", v.planned - v.start}, {"machine_code_ns", v.compiled - v.planned}});
+    variants.push_back({{"variant", v.variant},
+                        {"start_ns", v.start - profile.origin},
+                        {"plan_ns", v.planned - v.start},
+                        {"machine_code_ns", v.compiled - v.planned}});
   }
   for (const CompiledKernel& kernel : profile.compiled) {
     const jit::ObjectReport& r = kernel.report;
     Json row = {{"symbol", r.symbol}, {"variant", kernel.variant}, {"loaded", r.loaded}, {"thread", r.thread}};
     if (!r.loaded) row["start_ns"] = r.start - profile.origin;
     const int64_t total = r.times.emit + r.times.link + r.times.optimise + r.times.codegen + r.jitlink;
-    row.update({{"emit_ns", r.times.emit}, {"link_ns", r.times.link}, {"optimise_ns", r.times.optimise}, {"codegen_ns", r.times.codegen},
-                {"jitlink_start_ns", r.jitlink_start - profile.origin}, {"jitlink_ns", r.jitlink}, {"total_ns", total}, {"object_bytes", r.bytes},
-                {"instructions", r.stats.instructions}, {"gathers", r.stats.gathers}, {"scalarised", r.stats.scalarised}});
+    row.update({{"emit_ns", r.times.emit},
+                {"link_ns", r.times.link},
+                {"optimise_ns", r.times.optimise},
+                {"codegen_ns", r.times.codegen},
+                {"jitlink_start_ns", r.jitlink_start - profile.origin},
+                {"jitlink_ns", r.jitlink},
+                {"total_ns", total},
+                {"object_bytes", r.bytes},
+                {"instructions", r.stats.instructions},
+                {"gathers", r.stats.gathers},
+                {"scalarised", r.stats.scalarised}});
     kernels.push_back(std::move(row));
   }
   return {{"steps", std::move(steps)}, {"variants", std::move(variants)}, {"kernels", std::move(kernels)}};
@@ -157,8 +200,14 @@ Json TimelineJson(const Profile& profile) {
     const TimelineRun& run = profile.timeline[r];
     Json slices = Json::array();
     for (const TimelineSlice& s : run.slices) slices.push_back({s.launch, s.worker, s.start, s.duration, s.chunks});
-    runs.push_back({{"section", run.section}, {"step", run.step}, {"start_ns", run.start}, {"bind_ns", run.bind}, {"kernels_start_ns", run.kernels_start},
-                    {"kernels_ns", run.kernels}, {"symbols", run.symbols}, {"slices", std::move(slices)}});
+    runs.push_back({{"section", run.section},
+                    {"step", run.step},
+                    {"start_ns", run.start},
+                    {"bind_ns", run.bind},
+                    {"kernels_start_ns", run.kernels_start},
+                    {"kernels_ns", run.kernels},
+                    {"symbols", run.symbols},
+                    {"slices", std::move(slices)}});
   }
   return runs;
 }
@@ -170,8 +219,14 @@ std::string JsonText(const Profile& profile) {
   if (profile.counted) {
     for (const CounterEvent& event : HardwareCounters()) counters["events"].push_back(event.name);
   }
-  Json json = {{"schema", "quern.profile"}, {"version", kSchemaVersion}, {"model", profile.model}, {"threads", profile.threads},
-               {"exact", profile.exact}, {"context", profile.context}, {"machine", MachineJson(profile.machine)}, {"counters", std::move(counters)}};
+  Json json = {{"schema", "quern.profile"},
+               {"version", kSchemaVersion},
+               {"model", profile.model},
+               {"threads", profile.threads},
+               {"exact", profile.exact},
+               {"context", profile.context},
+               {"machine", MachineJson(profile.machine)},
+               {"counters", std::move(counters)}};
   json["compile"] = CompileJson(profile);
   json["sections"] = Json::array();
   for (const Section& section : profile.sections) json["sections"].push_back(SectionJson(profile, section));

@@ -1,5 +1,5 @@
-// A profile as JSON: one object, the source of every other report. docs/profiling.md has its schema; kSchemaVersion goes up when
-// a field changes its meaning or goes away.
+// A profile as JSON: one object, the source of every other report. docs/profiling.md has its schema; kSchemaVersion
+// goes up when a field changes its meaning or goes away.
 #pragma once
 
 #include <string>

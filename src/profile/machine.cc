@@ -80,10 +80,18 @@ int Machine::LevelFor(int64_t bytes) const {
 
 std::string MachineText(const Machine& machine) {
   Json memory = Json::array();
-  for (const MemoryLevel& level : machine.memory) memory.push_back({{"name", level.name}, {"bytes", level.bytes}, {"gbps", level.gbps}});
-  const Json json = {{"cpu", machine.cpu}, {"level", machine.level}, {"threads", machine.threads}, {"memory", std::move(memory)},
-                     {"dram_gbps_one_thread", machine.dram_gbps_one}, {"dram_buffer_bytes", machine.dram_bytes}, {"f32_gflops", machine.f32_gflops},
-                     {"int8_gops", machine.int8_gops}, {"dispatch_ns", machine.dispatch_ns}, {"probe_ms", machine.probe_ms}};
+  for (const MemoryLevel& level : machine.memory)
+    memory.push_back({{"name", level.name}, {"bytes", level.bytes}, {"gbps", level.gbps}});
+  const Json json = {{"cpu", machine.cpu},
+                     {"level", machine.level},
+                     {"threads", machine.threads},
+                     {"memory", std::move(memory)},
+                     {"dram_gbps_one_thread", machine.dram_gbps_one},
+                     {"dram_buffer_bytes", machine.dram_bytes},
+                     {"f32_gflops", machine.f32_gflops},
+                     {"int8_gops", machine.int8_gops},
+                     {"dispatch_ns", machine.dispatch_ns},
+                     {"probe_ms", machine.probe_ms}};
   return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
@@ -92,8 +100,12 @@ StatusOr<Machine> ParseMachine(const std::string& text) {
   const Status damaged = absl::InvalidArgumentError("not the peaks of a machine");
   if (!json.is_object()) return damaged;
   // Whatever is missing or of another type, and peaks that cannot be.
-  const auto string = [&](const char* key) { return json.contains(key) && json[key].is_string() ? json[key].get<std::string>() : std::string(); };
-  const auto number = [](const Json& object, const char* key) { return object.contains(key) && object[key].is_number() ? object[key].get<double>() : 0.0; };
+  const auto string = [&](const char* key) {
+    return json.contains(key) && json[key].is_string() ? json[key].get<std::string>() : std::string();
+  };
+  const auto number = [](const Json& object, const char* key) {
+    return object.contains(key) && object[key].is_number() ? object[key].get<double>() : 0.0;
+  };
   Machine machine;
   machine.cpu = string("cpu");
   machine.level = string("level");

@@ -1,4 +1,5 @@
-// What this machine can do at most, measured: the roofs that a profile holds kernels against. docs/profiling.md says how.
+// What this machine can do at most, measured: the roofs that a profile holds kernels against. docs/profiling.md says
+// how.
 //
 //   QUERN_ASSIGN(const Machine machine, MachineOf(target.name, pool, {.folder = cache::UserFolder().value_or("")}));
 //   machine.memory.back().gbps;  machine.f32_gflops
@@ -21,8 +22,8 @@ struct MemoryLevel {
 };
 
 struct Machine {
-  std::string cpu;                  // as the system names it
-  std::string level;                // of the kernels: "avx512vnni"
+  std::string cpu;    // as the system names it
+  std::string level;  // of the kernels: "avx512vnni"
   int threads = 1;
   std::vector<MemoryLevel> memory;  // nearest first; the last is DRAM
   double dram_gbps_one = 0;         // one thread alone
@@ -38,12 +39,12 @@ struct Machine {
 };
 
 struct ProbeOptions {
-  std::string folder;   // where peaks are kept, made when it is not there; empty: nowhere
-  bool fresh = false;   // measure, whatever is there
+  std::string folder;  // where peaks are kept, made when it is not there; empty: nowhere
+  bool fresh = false;  // measure, whatever is there
 };
 
-// From the file, or measured in less than 300 ms and then kept, unless the system was too slow to give memory for a buffer
-// larger than caches. `level`: one that this machine runs. A folder that cannot be
+// From the file, or measured in less than 300 ms and then kept, unless the system was too slow to give memory for a
+// buffer larger than caches. `level`: one that this machine runs. A folder that cannot be
 // read or written is no error.
 StatusOr<Machine> MachineOf(const std::string& level, ThreadPool& pool, const ProbeOptions& options);
 

@@ -33,7 +33,8 @@ __attribute__((target("sse4.2"))) uint64_t Read128(const void* data, int64_t byt
     _mm_prefetch(p + at + 8192, _MM_HINT_T0);
     _mm_prefetch(p + at + 8192 + 64, _MM_HINT_T0);
     QUERN_UNROLL_ALL
-    for (int i = 0; i < 8; ++i) sum[i] = _mm_add_epi64(sum[i], _mm_loadu_si128(reinterpret_cast<const __m128i*>(p + at + 16 * i)));
+    for (int i = 0; i < 8; ++i)
+      sum[i] = _mm_add_epi64(sum[i], _mm_loadu_si128(reinterpret_cast<const __m128i*>(p + at + 16 * i)));
   }
   for (int i = 1; i < 8; ++i) sum[0] = _mm_add_epi64(sum[0], sum[i]);
   return static_cast<uint64_t>(_mm_extract_epi64(sum[0], 0));
@@ -68,35 +69,40 @@ __attribute__((target("avx512f"))) uint64_t Read512(const void* data, int64_t by
 }
 
 // One loop of kChains accumulators a; `step` updates a[i].
-#define QUERN_PEAK(name, features, vector, zero, operations, setup, step)                \
-  __attribute__((target(features))) int64_t name(int64_t steps) {                        \
-    vector a[kChains];                                                                   \
-    for (int i = 0; i < kChains; ++i) a[i] = zero;                                       \
-    setup;                                                                               \
-    for (int64_t s = 0; s < steps; ++s) {                                                \
-      QUERN_UNROLL_ALL                                                                   \
-      for (int i = 0; i < kChains; ++i) {                                                \
-        step;                                                                            \
-        QUERN_OPAQUE(a[i]);                                                              \
-      }                                                                                  \
-    }                                                                                    \
-    return kChains * (operations);                                                       \
+#define QUERN_PEAK(name, features, vector, zero, operations, setup, step) \
+  __attribute__((target(features))) int64_t name(int64_t steps) {         \
+    vector a[kChains];                                                    \
+    for (int i = 0; i < kChains; ++i) a[i] = zero;                        \
+    setup;                                                                \
+    for (int64_t s = 0; s < steps; ++s) {                                 \
+      QUERN_UNROLL_ALL                                                    \
+      for (int i = 0; i < kChains; ++i) {                                 \
+        step;                                                             \
+        QUERN_OPAQUE(a[i]);                                               \
+      }                                                                   \
+    }                                                                     \
+    return kChains * (operations);                                        \
   }
 
-QUERN_PEAK(Float128, "sse4.2", __m128, _mm_setzero_ps(), 8, __m128 b = _mm_set1_ps(0.5f); QUERN_OPAQUE(b),
-           a[i] = _mm_add_ps(_mm_mul_ps(a[i], b), b))
-QUERN_PEAK(Float256, "avx2,fma", __m256, _mm256_setzero_ps(), 16, __m256 b = _mm256_set1_ps(0.5f); QUERN_OPAQUE(b), a[i] = _mm256_fmadd_ps(a[i], b, b))
-QUERN_PEAK(Float512, "avx512f", __m512, _mm512_setzero_ps(), 32, __m512 b = _mm512_set1_ps(0.5f); QUERN_OPAQUE(b), a[i] = _mm512_fmadd_ps(a[i], b, b))
+QUERN_PEAK(Float128, "sse4.2", __m128, _mm_setzero_ps(), 8, __m128 b = _mm_set1_ps(0.5f);
+           QUERN_OPAQUE(b), a[i] = _mm_add_ps(_mm_mul_ps(a[i], b), b))
+QUERN_PEAK(Float256, "avx2,fma", __m256, _mm256_setzero_ps(), 16, __m256 b = _mm256_set1_ps(0.5f);
+           QUERN_OPAQUE(b), a[i] = _mm256_fmadd_ps(a[i], b, b))
+QUERN_PEAK(Float512, "avx512f", __m512, _mm512_setzero_ps(), 32, __m512 b = _mm512_set1_ps(0.5f);
+           QUERN_OPAQUE(b), a[i] = _mm512_fmadd_ps(a[i], b, b))
 
 // Without a byte dot product: products of bytes in pairs, of pairs in fours, and the sum.
-QUERN_PEAK(Byte128, "sse4.2", __m128i, _mm_setzero_si128(), 32, __m128i b = _mm_set1_epi8(3); __m128i ones = _mm_set1_epi16(1); QUERN_OPAQUE(ones),
-           QUERN_OPAQUE(b); a[i] = _mm_add_epi32(a[i], _mm_madd_epi16(_mm_maddubs_epi16(b, b), ones)))
-QUERN_PEAK(Byte256, "avx2", __m256i, _mm256_setzero_si256(), 64, __m256i b = _mm256_set1_epi8(3); __m256i ones = _mm256_set1_epi16(1); QUERN_OPAQUE(ones),
-           QUERN_OPAQUE(b); a[i] = _mm256_add_epi32(a[i], _mm256_madd_epi16(_mm256_maddubs_epi16(b, b), ones)))
-QUERN_PEAK(Byte512, "avx512f,avx512bw", __m512i, _mm512_setzero_si512(), 128, __m512i b = _mm512_set1_epi8(3); __m512i ones = _mm512_set1_epi16(1);
-           QUERN_OPAQUE(ones), QUERN_OPAQUE(b); a[i] = _mm512_add_epi32(a[i], _mm512_madd_epi16(_mm512_maddubs_epi16(b, b), ones)))
-QUERN_PEAK(ByteDot512, "avx512f,avx512vnni", __m512i, _mm512_setzero_si512(), 128, __m512i b = _mm512_set1_epi8(3); QUERN_OPAQUE(b),
-           a[i] = _mm512_dpbusd_epi32(a[i], b, b))
+QUERN_PEAK(Byte128, "sse4.2", __m128i, _mm_setzero_si128(), 32, __m128i b = _mm_set1_epi8(3);
+           __m128i ones = _mm_set1_epi16(1); QUERN_OPAQUE(ones), QUERN_OPAQUE(b);
+           a[i] = _mm_add_epi32(a[i], _mm_madd_epi16(_mm_maddubs_epi16(b, b), ones)))
+QUERN_PEAK(Byte256, "avx2", __m256i, _mm256_setzero_si256(), 64, __m256i b = _mm256_set1_epi8(3);
+           __m256i ones = _mm256_set1_epi16(1); QUERN_OPAQUE(ones), QUERN_OPAQUE(b);
+           a[i] = _mm256_add_epi32(a[i], _mm256_madd_epi16(_mm256_maddubs_epi16(b, b), ones)))
+QUERN_PEAK(Byte512, "avx512f,avx512bw", __m512i, _mm512_setzero_si512(), 128, __m512i b = _mm512_set1_epi8(3);
+           __m512i ones = _mm512_set1_epi16(1); QUERN_OPAQUE(ones), QUERN_OPAQUE(b);
+           a[i] = _mm512_add_epi32(a[i], _mm512_madd_epi16(_mm512_maddubs_epi16(b, b), ones)))
+QUERN_PEAK(ByteDot512, "avx512f,avx512vnni", __m512i, _mm512_setzero_si512(), 128, __m512i b = _mm512_set1_epi8(3);
+           QUERN_OPAQUE(b), a[i] = _mm512_dpbusd_epi32(a[i], b, b))
 
 // Four sums of 16 x 16, so that each may take as long as four products.
 __attribute__((target("amx-tile,amx-int8"))) int64_t ByteTile(int64_t steps) {
@@ -125,8 +131,9 @@ __attribute__((target("amx-tile,amx-int8"))) int64_t ByteTile(int64_t steps) {
 }
 
 constexpr PeakLoops kLoops[] = {
-    {"sse4", Read128, Float128, Byte128},       {"avx2", Read256, Float256, Byte256}, {"avx512", Read512, Float512, Byte512},
-    {"avx512vnni", Read512, Float512, ByteDot512}, {"amx", Read512, Float512, ByteTile},
+    {"sse4", Read128, Float128, Byte128},   {"avx2", Read256, Float256, Byte256},
+    {"avx512", Read512, Float512, Byte512}, {"avx512vnni", Read512, Float512, ByteDot512},
+    {"amx", Read512, Float512, ByteTile},
 };
 
 #elif defined(__aarch64__)
@@ -176,7 +183,8 @@ constexpr PeakLoops kLoops[] = {{"neon", Read128, Float128, Byte128}};
 }  // namespace
 
 const PeakLoops& PeaksOf(std::string_view level) {
-  const auto* found = std::find_if(std::begin(kLoops), std::end(kLoops), [&](const PeakLoops& loops) { return loops.level == level; });
+  const auto* found =
+      std::find_if(std::begin(kLoops), std::end(kLoops), [&](const PeakLoops& loops) { return loops.level == level; });
   return found == std::end(kLoops) ? kLoops[0] : *found;  // a level that is new here: the least has no more than it
 }
 

@@ -1,4 +1,5 @@
-// Loops that do nothing but keep one kind of unit busy: what the processor gives at most at one level. Internal to profile.
+// Loops that do nothing but keep one kind of unit busy: what the processor gives at most at one level. Internal to
+// profile.
 #pragma once
 
 #include <cstdint>

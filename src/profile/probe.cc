@@ -13,8 +13,8 @@
 namespace quern::profile {
 namespace {
 
-// Larger than what caches keep of it between two passes; and what a buffer may take to fill. A virtual machine that has to be
-// given the memory first may need milliseconds for a megabyte: it gets a smaller one.
+// Larger than what caches keep of it between two passes; and what a buffer may take to fill. A virtual machine that has
+// to be given the memory first may need milliseconds for a megabyte: it gets a smaller one.
 constexpr int64_t kDramBytes = int64_t{256} << 20, kFillStep = int64_t{16} << 20, kFillNs = 120'000'000;
 // Where the system does not say.
 constexpr int64_t kUsualL2 = int64_t{1} << 20, kUsualL3 = int64_t{16} << 20;
@@ -36,7 +36,8 @@ const Task& TaskOf(const quern_args* args) { return *static_cast<const Task*>(ar
 
 void Fill(const quern_args* args, void*, int64_t begin, int64_t end) {
   const Task& task = TaskOf(args);
-  for (int64_t chunk = begin; chunk < end; ++chunk) std::memset(task.data + chunk * task.bytes, 1, static_cast<size_t>(task.bytes));
+  for (int64_t chunk = begin; chunk < end; ++chunk)
+    std::memset(task.data + chunk * task.bytes, 1, static_cast<size_t>(task.bytes));
 }
 
 void Read(const quern_args* args, void*, int64_t begin, int64_t end) {
@@ -94,7 +95,8 @@ double Operations(Bench& bench, quern_kernel* kernel, const PeakLoops& loops, in
   const int64_t trial = std::max<int64_t>(SteadyNs() - start, 1);
   const int64_t steps = std::clamp<int64_t>(kTrial * 500'000 / trial, 100, 10'000'000);
   const int64_t chunks = int64_t{4} * threads;
-  return static_cast<double>(operations * steps * chunks) / static_cast<double>(bench.Best(kernel, {&loops, nullptr, 0, steps, 0}, chunks));
+  return static_cast<double>(operations * steps * chunks) /
+         static_cast<double>(bench.Best(kernel, {&loops, nullptr, 0, steps, 0}, chunks));
 }
 
 }  // namespace
@@ -118,7 +120,8 @@ Status Probe(ThreadPool& pool, std::string_view level, Machine& machine) {
     filled += kFillStep;
   }
   const auto gbps = [&](int64_t chunk, int64_t chunks, int64_t repeat, int rounds) {
-    return static_cast<double>(chunk * chunks * repeat) / static_cast<double>(bench.Best(Read, {&loops, memory.data(), chunk, 0, repeat}, chunks, 1, rounds));
+    return static_cast<double>(chunk * chunks * repeat) /
+           static_cast<double>(bench.Best(Read, {&loops, memory.data(), chunk, 0, repeat}, chunks, 1, rounds));
   };
   // Each thread reads a block of its own again and again, half of its cache.
   const int64_t l2 = CacheBytes(_SC_LEVEL2_CACHE_SIZE, kUsualL2), l3 = CacheBytes(_SC_LEVEL3_CACHE_SIZE, kUsualL3);
@@ -130,12 +133,14 @@ Status Probe(ThreadPool& pool, std::string_view level, Machine& machine) {
     const int64_t part = shared / threads / 4096 * 4096;
     machine.memory.push_back({"l3", shared, gbps(part, threads, 3, kRounds)});
     // Of a very large one, the slices of other cores answer more slowly.
-    if (l3 >= 2 * kFarL3 && filled >= kFarL3) machine.memory.push_back({"l3 far", kFarL3, gbps(kChunk, kFarL3 / kChunk, 1, kRounds)});
+    if (l3 >= 2 * kFarL3 && filled >= kFarL3)
+      machine.memory.push_back({"l3 far", kFarL3, gbps(kChunk, kFarL3 / kChunk, 1, kRounds)});
   }
   machine.dram_bytes = filled;
   machine.memory.push_back({"dram", 0, gbps(kChunk, filled / kChunk, 1, kRounds)});
   // What is nearer is no slower, only measured while a neighbour was busy.
-  for (size_t l = machine.memory.size(); l-- > 1;) machine.memory[l - 1].gbps = std::max(machine.memory[l - 1].gbps, machine.memory[l].gbps);
+  for (size_t l = machine.memory.size(); l-- > 1;)
+    machine.memory[l - 1].gbps = std::max(machine.memory[l - 1].gbps, machine.memory[l].gbps);
   int64_t best = INT64_MAX;
   for (int64_t at = 0; at + 2 * kFillStep <= filled; at += 2 * kFillStep) {
     const int64_t from = SteadyNs();

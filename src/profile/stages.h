@@ -1,7 +1,7 @@
 // The text of one kernel at each stage on its way to machine code, and which lines belong together.
 //
-// HIR and MIR lines name the ops they stand for; KIR lines the op they were made from; LLVM IR and assembly the KIR line. Two
-// lines of any stages are linked when following these leads from one to the other.
+// HIR and MIR lines name the ops they stand for; KIR lines the op they were made from; LLVM IR and assembly the KIR
+// line. Two lines of any stages are linked when following these leads from one to the other.
 #pragma once
 
 #include <string>

@@ -22,9 +22,11 @@ std::string ShortOp(const std::string& op) {
 
 std::string Ops(const Kernel& kernel) {
   std::vector<Origin> origins = kernel.origins;
-  std::sort(origins.begin(), origins.end(), [](const Origin& a, const Origin& b) { return std::pair(-a.share, a.op) < std::pair(-b.share, b.op); });
+  std::sort(origins.begin(), origins.end(),
+            [](const Origin& a, const Origin& b) { return std::pair(-a.share, a.op) < std::pair(-b.share, b.op); });
   std::string text;
-  for (size_t o = 0; o < std::min(origins.size(), kOpsInRow); ++o) absl::StrAppend(&text, o == 0 ? "" : ", ", ShortOp(origins[o].op));
+  for (size_t o = 0; o < std::min(origins.size(), kOpsInRow); ++o)
+    absl::StrAppend(&text, o == 0 ? "" : ", ", ShortOp(origins[o].op));
   if (origins.size() > kOpsInRow) absl::StrAppend(&text, ", and ", origins.size() - kOpsInRow, " more");
   return text.empty() ? kernel.label : text;
 }
@@ -38,23 +40,28 @@ double Share(const Section& section, int64_t ns) {
 std::vector<std::string> Figures(const Profile& profile, const Section& section, const Sums& sums) {
   const Rates rates = profile.RatesOf(sums, section);
   const double per_call = sums.calls > 0 ? static_cast<double>(sums.wall) / static_cast<double>(sums.calls) * 1e-3 : 0;
-  return {absl::StrCat(sums.calls), Ms(sums.wall), Fixed(per_call, 2), Fixed(Share(section, sums.wall), 1), Fixed(rates.gflops, 1),
-          Fixed(rates.gbps, 1), Fixed(rates.percent, 1), std::string(Name(rates.bound))};
+  return {absl::StrCat(sums.calls), Ms(sums.wall),        Fixed(per_call, 2),      Fixed(Share(section, sums.wall), 1),
+          Fixed(rates.gflops, 1),   Fixed(rates.gbps, 1), Fixed(rates.percent, 1), std::string(Name(rates.bound))};
 }
 
 TextTable FigureTable(const char* first, std::vector<std::string> rest) {
-  std::vector<std::string> names = {first, ">calls", ">total ms", ">us/call", ">share %", ">GFLOP/s", ">GB/s", ">% peak", "bound"};
+  std::vector<std::string> names = {first,      ">calls", ">total ms", ">us/call", ">share %",
+                                    ">GFLOP/s", ">GB/s",  ">% peak",   "bound"};
   names.insert(names.end(), rest.begin(), rest.end());
   return TextTable(std::move(names));
 }
 
-void Append(std::vector<std::string>& row, std::vector<std::string> more) { row.insert(row.end(), more.begin(), more.end()); }
+void Append(std::vector<std::string>& row, std::vector<std::string> more) {
+  row.insert(row.end(), more.begin(), more.end());
+}
 
 std::string KernelRows(const Profile& profile, const Section& section, int top) {
   TextTable table = FigureTable("kernel", {"block", "ops"});
   std::vector<const Kernel*> kernels;
   for (const Kernel& kernel : section.kernels) kernels.push_back(&kernel);
-  std::sort(kernels.begin(), kernels.end(), [](const Kernel* a, const Kernel* b) { return std::pair(-a->sums.wall, a->symbol) < std::pair(-b->sums.wall, b->symbol); });
+  std::sort(kernels.begin(), kernels.end(), [](const Kernel* a, const Kernel* b) {
+    return std::pair(-a->sums.wall, a->symbol) < std::pair(-b->sums.wall, b->symbol);
+  });
   Sums others;
   for (size_t k = 0; k < kernels.size(); ++k) {
     const Kernel& kernel = *kernels[k];
@@ -62,7 +69,8 @@ std::string KernelRows(const Profile& profile, const Section& section, int top) 
       others.Add(kernel.sums);
       continue;
     }
-    std::vector<std::string> row = {absl::StrCat(kernel.symbol, kernel.sequential ? " (seq)" : "", kernel.estimate ? " ~" : "")};
+    std::vector<std::string> row = {
+        absl::StrCat(kernel.symbol, kernel.sequential ? " (seq)" : "", kernel.estimate ? " ~" : "")};
     Append(row, Figures(profile, section, kernel.sums));
     Append(row, {kernel.block, Ops(kernel)});
     table.Add(std::move(row));
@@ -104,13 +112,20 @@ std::string CounterRows(const Section& section) {
 
 std::string SectionText(const Profile& profile, const Section& section, int top) {
   const int64_t step_ns = section.wall + section.bind, worker_ns = section.wall * profile.threads;
-  const double idle = worker_ns > 0 ? 100 * static_cast<double>(worker_ns - section.busy) / static_cast<double>(worker_ns) : 0;
-  std::string text = absl::StrFormat("%s (%s): %d steps after %d to warm up, %.3f ms a step", section.phase, section.guard, section.steps,
-                                     section.warm_up_steps, static_cast<double>(step_ns) * 1e-6 / static_cast<double>(section.steps));
-  if (section.tokens > 0) absl::StrAppendFormat(&text, ", %.1f tokens/s", static_cast<double>(section.tokens) * 1e9 / static_cast<double>(step_ns));
+  const double idle =
+      worker_ns > 0 ? 100 * static_cast<double>(worker_ns - section.busy) / static_cast<double>(worker_ns) : 0;
+  std::string text = absl::StrFormat("%s (%s): %d steps after %d to warm up, %.3f ms a step", section.phase,
+                                     section.guard, section.steps, section.warm_up_steps,
+                                     static_cast<double>(step_ns) * 1e-6 / static_cast<double>(section.steps));
+  if (section.tokens > 0)
+    absl::StrAppendFormat(&text, ", %.1f tokens/s",
+                          static_cast<double>(section.tokens) * 1e9 / static_cast<double>(step_ns));
   const MemoryLevel& level = profile.machine.memory[section.memory];
-  absl::StrAppendFormat(&text, "\na step touches %.2f MB, %.2f MB of them weights: held against %s at %.1f GB/s; threads are idle %.1f %% of the time\n\n",
-                        static_cast<double>(section.working_set) * 1e-6, static_cast<double>(section.weights) * 1e-6, level.name, level.gbps, idle);
+  absl::StrAppendFormat(&text,
+                        "\na step touches %.2f MB, %.2f MB of them weights: held against %s at %.1f GB/s; threads are "
+                        "idle %.1f %% of the time\n\n",
+                        static_cast<double>(section.working_set) * 1e-6, static_cast<double>(section.weights) * 1e-6,
+                        level.name, level.gbps, idle);
   absl::StrAppend(&text, KernelRows(profile, section, top), "\n", BlockRows(profile, section), "\n");
   if (profile.counted) absl::StrAppend(&text, CounterRows(section), "\n");
   return text;
@@ -121,8 +136,10 @@ std::string CompileText(const Profile& profile, int top) {
   std::vector<std::pair<std::string, int64_t>> sums;  // steps of several variants are one row
   for (const TimeSpan& step : profile.steps) {
     const auto found = std::find_if(sums.begin(), sums.end(), [&](const auto& row) { return row.first == step.name; });
-    if (found == sums.end()) sums.emplace_back(step.name, step.duration);
-    else found->second += step.duration;
+    if (found == sums.end())
+      sums.emplace_back(step.name, step.duration);
+    else
+      found->second += step.duration;
   }
   int64_t code = 0;
   for (const Executable::CompiledVariant& variant : profile.variants) code += variant.compiled - variant.planned;
@@ -132,25 +149,32 @@ std::string CompileText(const Profile& profile, int top) {
   TextTable kernels({"kernel", ">emit", ">link", ">optimise", ">codegen", ">jitlink", ">total ms", ">bytes", ""});
   std::vector<const jit::ObjectReport*> order;
   for (const CompiledKernel& kernel : profile.compiled) order.push_back(&kernel.report);
-  const auto total = [](const jit::ObjectReport& r) { return r.times.emit + r.times.link + r.times.optimise + r.times.codegen + r.jitlink; };
-  std::sort(order.begin(), order.end(), [&](const auto* a, const auto* b) { return std::pair(-total(*a), a->symbol) < std::pair(-total(*b), b->symbol); });
+  const auto total = [](const jit::ObjectReport& r) {
+    return r.times.emit + r.times.link + r.times.optimise + r.times.codegen + r.jitlink;
+  };
+  std::sort(order.begin(), order.end(), [&](const auto* a, const auto* b) {
+    return std::pair(-total(*a), a->symbol) < std::pair(-total(*b), b->symbol);
+  });
   if (top > 0 && order.size() > static_cast<size_t>(top)) order.resize(static_cast<size_t>(top));
   for (const jit::ObjectReport* r : order) {
-    kernels.Add({r->symbol, Ms(r->times.emit), Ms(r->times.link), Ms(r->times.optimise), Ms(r->times.codegen), Ms(r->jitlink), Ms(total(*r)),
-                 absl::StrCat(r->bytes), r->loaded ? "from the cache" : ""});
+    kernels.Add({r->symbol, Ms(r->times.emit), Ms(r->times.link), Ms(r->times.optimise), Ms(r->times.codegen),
+                 Ms(r->jitlink), Ms(total(*r)), absl::StrCat(r->bytes), r->loaded ? "from the cache" : ""});
   }
-  return absl::StrCat("compile:\n\n", steps.Text(), "\n", kernels.Text(), order.size() < profile.compiled.size() ? "  ...\n" : "");
+  return absl::StrCat("compile:\n\n", steps.Text(), "\n", kernels.Text(),
+                      order.size() < profile.compiled.size() ? "  ...\n" : "");
 }
 
 }  // namespace
 
 std::string TableText(const Profile& profile, int top) {
   const Machine& machine = profile.machine;
-  std::string text = absl::StrFormat("%s: %d thread%s of %s at level %s\npeaks (%s): ", profile.model, profile.threads, profile.threads == 1 ? "" : "s",
-                                     machine.cpu, machine.level, machine.stored ? "measured earlier" : "measured now");
-  for (const MemoryLevel& level : machine.memory) absl::StrAppendFormat(&text, "%s %.1f GB/s, ", level.name, level.gbps);
-  absl::StrAppendFormat(&text, "f32 %.0f GFLOP/s, int8 %.0f GOP/s, %.0f ns from one launch to the next\n", machine.f32_gflops, machine.int8_gops,
-                        machine.dispatch_ns);
+  std::string text = absl::StrFormat("%s: %d thread%s of %s at level %s\npeaks (%s): ", profile.model, profile.threads,
+                                     profile.threads == 1 ? "" : "s", machine.cpu, machine.level,
+                                     machine.stored ? "measured earlier" : "measured now");
+  for (const MemoryLevel& level : machine.memory)
+    absl::StrAppendFormat(&text, "%s %.1f GB/s, ", level.name, level.gbps);
+  absl::StrAppendFormat(&text, "f32 %.0f GFLOP/s, int8 %.0f GOP/s, %.0f ns from one launch to the next\n",
+                        machine.f32_gflops, machine.int8_gops, machine.dispatch_ns);
   if (!profile.counted) absl::StrAppend(&text, "hardware counters: ", profile.counters, "\n");
   text += "\n";
   for (const Section& section : profile.sections) text += SectionText(profile, section, top);

@@ -29,19 +29,28 @@ class Trace {
 
   std::string Text() {
     std::sort(events_.begin(), events_.end(), [](const Event& a, const Event& b) {
-      return std::tie(a.process, a.track, a.start, a.duration, a.name) < std::tie(b.process, b.track, b.start, b.duration, b.name);
+      return std::tie(a.process, a.track, a.start, a.duration, a.name) <
+             std::tie(b.process, b.track, b.start, b.duration, b.name);
     });
     for (size_t e = 0; e < events_.size(); ++e) {
       Event& event = events_[e];
       // Two clocks are at work: a nanosecond of rounding is no overlap.
-      const bool next = e + 1 < events_.size() && events_[e + 1].process == event.process && events_[e + 1].track == event.track;
+      const bool next =
+          e + 1 < events_.size() && events_[e + 1].process == event.process && events_[e + 1].track == event.track;
       if (next) event.duration = std::min(event.duration, events_[e + 1].start - event.start);
-      rows_.push_back({{"ph", "X"}, {"pid", event.process}, {"tid", event.track}, {"ts", Micros(event.start)}, {"dur", Micros(std::max<int64_t>(event.duration, 0))},
-                       {"name", event.name}, {"cat", event.category}, {"args", std::move(event.args)}});
+      rows_.push_back({{"ph", "X"},
+                       {"pid", event.process},
+                       {"tid", event.track},
+                       {"ts", Micros(event.start)},
+                       {"dur", Micros(std::max<int64_t>(event.duration, 0))},
+                       {"name", event.name},
+                       {"cat", event.category},
+                       {"args", std::move(event.args)}});
     }
     std::string text = "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n";
     for (size_t r = 0; r < rows_.size(); ++r) {
-      absl::StrAppend(&text, rows_[r].dump(-1, ' ', false, Json::error_handler_t::replace), r + 1 < rows_.size() ? ",\n" : "\n");
+      absl::StrAppend(&text, rows_[r].dump(-1, ' ', false, Json::error_handler_t::replace),
+                      r + 1 < rows_.size() ? ",\n" : "\n");
     }
     return text + "]}\n";
   }
@@ -66,8 +75,8 @@ void AddRuns(const Profile& profile, Trace& trace) {
     const Section* section = run.section >= 0 ? &profile.sections[run.section] : nullptr;
     Json args = {{"variant", run.variant}, {"bind_ns", run.bind}, {"warm_up", run.warm_up}, {"symbols", run.symbols}};
     if (section != nullptr) args["guard"] = section->guard;
-    trace.Add({kRunProcess, 0, run.start, run.kernels_start + run.kernels - run.start, absl::StrCat(run.phase, run.warm_up ? " (warm-up)" : "", " step ", run.step),
-               "step", std::move(args)});
+    trace.Add({kRunProcess, 0, run.start, run.kernels_start + run.kernels - run.start,
+               absl::StrCat(run.phase, run.warm_up ? " (warm-up)" : "", " step ", run.step), "step", std::move(args)});
     for (const TimelineSlice& slice : run.slices) {
       const std::string& label = profile.launch_labels[run.variant][slice.launch];
       Json slice_args = {{"label", label}, {"launch", slice.launch}, {"step", run.step}, {"chunks", slice.chunks}};
@@ -77,10 +86,12 @@ void AddRuns(const Profile& profile, Trace& trace) {
         const auto calls = static_cast<double>(std::max<int64_t>(launch.sums.calls, 1));
         name = section->kernels[launch.kernel].symbol;
         slice_args["block"] = launch.block;
-        slice_args["bytes"] = static_cast<double>(launch.sums.read + launch.sums.written) / calls;  // of the whole launch, on average
+        slice_args["bytes"] =
+            static_cast<double>(launch.sums.read + launch.sums.written) / calls;  // of the whole launch, on average
         slice_args["flops"] = (launch.sums.flops + launch.sums.int8_ops) / calls;
       }
-      trace.Add({kRunProcess, slice.worker + 1, slice.start, slice.duration, std::move(name), "kernel", std::move(slice_args)});
+      trace.Add({kRunProcess, slice.worker + 1, slice.start, slice.duration, std::move(name), "kernel",
+                 std::move(slice_args)});
     }
   }
 }
@@ -88,22 +99,35 @@ void AddRuns(const Profile& profile, Trace& trace) {
 void AddCompiling(const Profile& profile, Trace& trace) {
   trace.Name(kCompileProcess, "compile");
   trace.Name(kCompileProcess, 0, "steps");
-  for (const TimeSpan& step : profile.steps) trace.Add({kCompileProcess, 0, step.start - profile.origin, step.duration, step.name, "pass", Json::object()});
+  for (const TimeSpan& step : profile.steps)
+    trace.Add({kCompileProcess, 0, step.start - profile.origin, step.duration, step.name, "pass", Json::object()});
   for (const Executable::CompiledVariant& v : profile.variants) {
-    trace.Add({kCompileProcess, 0, v.planned - profile.origin, v.compiled - v.planned, absl::StrCat("machine code of variant ", v.variant), "compile", {{"variant", v.variant}}});
+    trace.Add({kCompileProcess,
+               0,
+               v.planned - profile.origin,
+               v.compiled - v.planned,
+               absl::StrCat("machine code of variant ", v.variant),
+               "compile",
+               {{"variant", v.variant}}});
   }
   int threads = 0;
-  for (const CompiledKernel& kernel : profile.compiled) threads = std::max(threads, kernel.report.loaded ? 0 : kernel.report.thread + 1);
+  for (const CompiledKernel& kernel : profile.compiled)
+    threads = std::max(threads, kernel.report.loaded ? 0 : kernel.report.thread + 1);
   for (int t = 0; t < threads; ++t) trace.Name(kCompileProcess, t + 1, absl::StrCat("compile thread ", t));
   const int linker = threads + 1;
   trace.Name(kCompileProcess, linker, "jitlink");
   for (const CompiledKernel& kernel : profile.compiled) {
     const jit::ObjectReport& r = kernel.report;
-    const Json args = {{"kernel", r.symbol}, {"variant", kernel.variant}, {"object_bytes", r.bytes}, {"instructions", r.stats.instructions}};
-    trace.Add({kCompileProcess, linker, r.jitlink_start - profile.origin, r.jitlink, absl::StrCat("jitlink ", r.symbol), "jitlink", args});
+    const Json args = {{"kernel", r.symbol},
+                       {"variant", kernel.variant},
+                       {"object_bytes", r.bytes},
+                       {"instructions", r.stats.instructions}};
+    trace.Add({kCompileProcess, linker, r.jitlink_start - profile.origin, r.jitlink, absl::StrCat("jitlink ", r.symbol),
+               "jitlink", args});
     if (r.loaded) continue;
     int64_t at = r.start - profile.origin;
-    const std::pair<const char*, int64_t> steps[] = {{"emit", r.times.emit}, {"link", r.times.link}, {"optimise", r.times.optimise}, {"codegen", r.times.codegen}};
+    const std::pair<const char*, int64_t> steps[] = {
+        {"emit", r.times.emit}, {"link", r.times.link}, {"optimise", r.times.optimise}, {"codegen", r.times.codegen}};
     for (const auto& [name, ns] : steps) {
       trace.Add({kCompileProcess, r.thread + 1, at, ns, absl::StrCat(name, " ", r.symbol), name, args});
       at += ns;

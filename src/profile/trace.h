@@ -1,5 +1,5 @@
-// A profile as a trace in Chrome's event format, which Perfetto (ui.perfetto.dev) and chrome://tracing open: one track for each
-// worker with its kernels, one for the steps, and tracks for the phases of compiling.
+// A profile as a trace in Chrome's event format, which Perfetto (ui.perfetto.dev) and chrome://tracing open: one track
+// for each worker with its kernels, one for the steps, and tracks for the phases of compiling.
 #pragma once
 
 #include <string>
@@ -8,7 +8,8 @@
 
 namespace quern::profile {
 
-// Complete events, by time on each track, none overlapping another of its track. Times in microseconds, with nanoseconds.
+// Complete events, by time on each track, none overlapping another of its track. Times in microseconds, with
+// nanoseconds.
 std::string TraceText(const Profile& profile);
 
 }  // namespace quern::profile

@@ -1,9 +1,9 @@
 /* The thread pool of compiled models: runs a list of kernel dispatches with every worker, chunk by chunk.
  *
- * All workers walk the list together. Each has a share of the open dispatch's chunks, an unbroken run of them, so that weights
- * stream by in order; who has finished its own takes from the others'. Whoever completes the last chunk of a dispatch runs the
- * short ones that follow, on the spot, and opens the next. There is no other barrier: a worker that is late holds up only the
- * chunk it has in hand. A run allocates nothing. */
+ * All workers walk the list together. Each has a share of the open dispatch's chunks, an unbroken run of them, so that
+ * weights stream by in order; who has finished its own takes from the others'. Whoever completes the last chunk of a
+ * dispatch runs the short ones that follow, on the spot, and opens the next. There is no other barrier: a worker that
+ * is late holds up only the chunk it has in hand. A run allocates nothing. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdalign.h>

@@ -17,7 +17,8 @@ StatusOr<std::unique_ptr<BoundPlan>> BoundPlan::Create(lir::Plan plan, std::span
   return bound;
 }
 
-Status BoundPlan::Prepare(std::span<const std::string> names, KernelCache& cache, SharedMemory& memory, ThreadPool& pool) {
+Status BoundPlan::Prepare(std::span<const std::string> names, KernelCache& cache, SharedMemory& memory,
+                          ThreadPool& pool) {
   names_.assign(names.begin(), names.end());
   QUERN_ASSIGN(functions_, cache.Get(plan_.kernels, kernel_symbols_));
   for (const kir::Kernel& kernel : plan_.kernels) {
@@ -34,7 +35,8 @@ Status BoundPlan::Prepare(std::span<const std::string> names, KernelCache& cache
   QUERN_RETURN_IF_ERROR(once_list_.Build(plan_, plan_.once, functions_, names));
   if (stepping_.substitute) {
     for (auto [list, launches] : {std::pair(&list_, &plan_.launches), std::pair(&once_list_, &plan_.once)}) {
-      for (size_t l = 0; l < launches->size(); ++l) list->Substitute(l, stepping_.substitute((*launches)[l], list->dispatches()[l].kernel));
+      for (size_t l = 0; l < launches->size(); ++l)
+        list->Substitute(l, stepping_.substitute((*launches)[l], list->dispatches()[l].kernel));
     }
   }
 
@@ -51,7 +53,8 @@ Status BoundPlan::Prepare(std::span<const std::string> names, KernelCache& cache
       case lir::Home::kOutput: outputs_[buffer.index].push_back(b); break;
       case lir::Home::kParam: {
         const auto param = memory.params.find(buffer.name);
-        if (param == memory.params.end()) return absl::FailedPreconditionError(absl::StrCat("parameter ", buffer.name, " is not bound"));
+        if (param == memory.params.end())
+          return absl::FailedPreconditionError(absl::StrCat("parameter ", buffer.name, " is not bound"));
         bases_[b] = const_cast<uint8_t*>(param->second.data());  // kernels declare it `in`: never written
         break;
       }
@@ -64,7 +67,8 @@ Status BoundPlan::Prepare(std::span<const std::string> names, KernelCache& cache
       }
       case lir::Home::kState: {
         const auto state = memory.states.find(buffer.name);
-        if (state == memory.states.end()) return absl::InternalError(absl::StrCat("state ", buffer.name, " has no memory"));
+        if (state == memory.states.end())
+          return absl::InternalError(absl::StrCat("state ", buffer.name, " has no memory"));
         bases_[b] = state->second.data();
         break;
       }
@@ -96,14 +100,17 @@ Status BoundPlan::RunOnce(ThreadPool& pool) {
   return absl::OkStatus();
 }
 
-Status BoundPlan::RunStepwise(const DispatchList& list, const std::vector<lir::Launch>& launches, std::span<const int64_t> values, bool once,
-                              ThreadPool& pool, std::span<void* const> scratch) {
+Status BoundPlan::RunStepwise(const DispatchList& list, const std::vector<lir::Launch>& launches,
+                              std::span<const int64_t> values, bool once, ThreadPool& pool,
+                              std::span<void* const> scratch) {
   Binding symbols;
   for (size_t s = 0; s < names_.size(); ++s) symbols[names_[s]] = values[s];
   for (size_t first = 0; first < launches.size();) {
     size_t end = first + 1;
-    while (end < launches.size() && launches[first].region >= 0 && launches[end].region == launches[first].region) ++end;
-    const RegionStep step = {stepping_.variant, &plan_, std::span(launches).subspan(first, end - first), bases_, &symbols, once};
+    while (end < launches.size() && launches[first].region >= 0 && launches[end].region == launches[first].region)
+      ++end;
+    const RegionStep step = {stepping_.variant, &plan_, std::span(launches).subspan(first, end - first), bases_,
+                             &symbols,          once};
     QUERN_RETURN_IF_ERROR(stepping_.observer->Before(step));
     pool.Run(list.dispatches().subspan(first, end - first), scratch);
     QUERN_RETURN_IF_ERROR(stepping_.observer->After(step));

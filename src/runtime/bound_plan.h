@@ -1,6 +1,6 @@
-// A plan with its kernels and its memory: the dispatch list of one variant, kept between runs. Whatever depends on nothing
-// is written once; a change of symbols rewrites the symbol tables, the chunk counts and the offsets that name a symbol; a
-// caller's new pointer rewrites the arguments that use it.
+// A plan with its kernels and its memory: the dispatch list of one variant, kept between runs. Whatever depends on
+// nothing is written once; a change of symbols rewrites the symbol tables, the chunk counts and the offsets that name a
+// symbol; a caller's new pointer rewrites the arguments that use it.
 #pragma once
 
 #include <cstdint>
@@ -24,8 +24,8 @@ namespace quern {
 // The launches of a plan (or those that run once) as dispatches, over a table of base addresses, one a buffer.
 class DispatchList {
  public:
-  Status Build(const lir::Plan& plan, const std::vector<lir::Launch>& launches, std::span<quern_kernel* const> functions,
-               std::span<const std::string> names);
+  Status Build(const lir::Plan& plan, const std::vector<lir::Launch>& launches,
+               std::span<quern_kernel* const> functions, std::span<const std::string> names);
   // Follows new values of the symbols; `bases` are the buffers' addresses.
   void Bind(const lir::Plan& plan, std::span<const int64_t> values, std::span<uint8_t* const> bases);
   // Follows a new address of one buffer.
@@ -42,16 +42,16 @@ class DispatchList {
   };
   void HintWeights();
 
-  std::vector<KernelSizes> sizes_;           // by kernel of the plan
-  std::vector<std::vector<int64_t>> tables_; // symbol values, by kernel
-  std::vector<int64_t> chunks_;              // by kernel
+  std::vector<KernelSizes> sizes_;            // by kernel of the plan
+  std::vector<std::vector<int64_t>> tables_;  // symbol values, by kernel
+  std::vector<int64_t> chunks_;               // by kernel
   std::vector<Slot> slots_;
-  std::vector<void*> pointers_;              // one a slot
-  std::vector<std::vector<int>> users_;      // slots of each buffer
-  std::vector<int> moving_;                  // slots whose offset names a symbol
-  std::vector<int> kernels_;                 // by launch
-  std::vector<bool> sequential_;             // by launch, as compiled
-  std::vector<int> weight_slots_;            // by launch: its largest parameter, or -1
+  std::vector<void*> pointers_;          // one a slot
+  std::vector<std::vector<int>> users_;  // slots of each buffer
+  std::vector<int> moving_;              // slots whose offset names a symbol
+  std::vector<int> kernels_;             // by launch
+  std::vector<bool> sequential_;         // by launch, as compiled
+  std::vector<int> weight_slots_;        // by launch: its largest parameter, or -1
   std::vector<int64_t> weight_bytes_;
   std::vector<quern_args> args_;
   std::vector<Dispatch> dispatches_;
@@ -66,12 +66,12 @@ struct SharedMemory {
 
 class BoundPlan {
  public:
-  // `names`: the table of symbols; `kernel_symbols`: what the machine code of each kernel is called. Compiles what the cache
-  // lacks and runs the parameter-only work.
+  // `names`: the table of symbols; `kernel_symbols`: what the machine code of each kernel is called. Compiles what the
+  // cache lacks and runs the parameter-only work.
   // Errors: a parameter that is not bound; those of the compiler.
   static StatusOr<std::unique_ptr<BoundPlan>> Create(lir::Plan plan, std::span<const std::string> names,
-                                                     std::vector<std::string> kernel_symbols, KernelCache& cache, SharedMemory& memory, ThreadPool& pool,
-                                                     Stepping stepping = {});
+                                                     std::vector<std::string> kernel_symbols, KernelCache& cache,
+                                                     SharedMemory& memory, ThreadPool& pool, Stepping stepping = {});
 
   // Follows the symbols, and makes sure the arena is large enough. Cheap when nothing changed.
   // Errors: a requirement of the plan that the values break; no memory.
@@ -79,7 +79,9 @@ class BoundPlan {
   void SetInput(std::string_view name, const void* data);
   void SetOutput(int index, void* data);
   // Runs the dispatches region by region, between calls of the observer. Only with an observer.
-  Status RunStepwise(ThreadPool& pool, std::span<void* const> scratch) { return RunStepwise(list_, plan_.launches, values_, false, pool, scratch); }
+  Status RunStepwise(ThreadPool& pool, std::span<void* const> scratch) {
+    return RunStepwise(list_, plan_.launches, values_, false, pool, scratch);
+  }
   // Bytes of scratch that a worker needs.
   int64_t scratch_bytes() const { return scratch_bytes_; }
   std::span<const Dispatch> dispatches() const { return list_.dispatches(); }
@@ -91,8 +93,8 @@ class BoundPlan {
   BoundPlan(lir::Plan plan, Stepping stepping) : plan_(std::move(plan)), stepping_(std::move(stepping)) {}
   Status Prepare(std::span<const std::string> names, KernelCache& cache, SharedMemory& memory, ThreadPool& pool);
   Status RunOnce(ThreadPool& pool);
-  Status RunStepwise(const DispatchList& list, const std::vector<lir::Launch>& launches, std::span<const int64_t> values, bool once,
-                     ThreadPool& pool, std::span<void* const> scratch);
+  Status RunStepwise(const DispatchList& list, const std::vector<lir::Launch>& launches,
+                     std::span<const int64_t> values, bool once, ThreadPool& pool, std::span<void* const> scratch);
   // Sets the base of a buffer that is alive for as long as the arena stays where it is.
   void Place(int buffer, uint8_t* base);
 
@@ -100,18 +102,18 @@ class BoundPlan {
   Stepping stepping_;
   std::vector<std::string> names_, kernel_symbols_;
   std::vector<quern_kernel*> functions_;
-  std::vector<uint8_t*> bases_;           // by buffer of the plan
-  std::vector<Polynomial> offsets_;       // by buffer: in the arena
+  std::vector<uint8_t*> bases_;      // by buffer of the plan
+  std::vector<Polynomial> offsets_;  // by buffer: in the arena
   Requirements requirements_;
   Polynomial arena_bytes_;
-  bool arena_bounded_ = true;             // fits 64 bits for all values of the symbols
+  bool arena_bounded_ = true;                       // fits 64 bits for all values of the symbols
   std::map<std::string, int, std::less<>> inputs_;  // buffers
   std::map<int, std::vector<int>> outputs_;
   Memory once_;
   std::vector<Memory> constants_;
   DispatchList list_, once_list_;
-  std::vector<int64_t> values_;           // that the list is bound to; empty before the first
-  const uint8_t* arena_ = nullptr;        // that the list is bound to
+  std::vector<int64_t> values_;     // that the list is bound to; empty before the first
+  const uint8_t* arena_ = nullptr;  // that the list is bound to
   int64_t scratch_bytes_ = 0;
 };
 

@@ -38,12 +38,14 @@ constexpr ErrorReason kReasons[] = {
 std::span<const CounterEvent> HardwareCounters() { return kHardware; }
 
 std::string CounterError(const char* event, int error) {
-  const auto* row = std::find_if(std::begin(kReasons), std::end(kReasons), [&](const ErrorReason& r) { return r.error == error; });
+  const auto* row =
+      std::find_if(std::begin(kReasons), std::end(kReasons), [&](const ErrorReason& r) { return r.error == error; });
   return absl::StrFormat("no hardware counters: perf_event_open of %s failed with errno %d: %s", event, error,
                          row != std::end(kReasons) ? row->reason : std::strerror(error));
 }
 
-CounterGroup::CounterGroup(CounterGroup&& other) noexcept : files_(std::exchange(other.files_, {-1, -1, -1})), count_(std::exchange(other.count_, 0)) {}
+CounterGroup::CounterGroup(CounterGroup&& other) noexcept
+    : files_(std::exchange(other.files_, {-1, -1, -1})), count_(std::exchange(other.count_, 0)) {}
 CounterGroup& CounterGroup::operator=(CounterGroup&& other) noexcept {
   std::swap(files_, other.files_);
   std::swap(count_, other.count_);

@@ -1,6 +1,6 @@
-// Hardware counters of the calling thread, by Linux's perf_event_open: cycles, instructions and misses of the last-level
-// cache. Many machines do not have them (virtual ones) or do not let a process look (kernel.perf_event_paranoid): the status
-// then says why, in one sentence, and everything else goes on without.
+// Hardware counters of the calling thread, by Linux's perf_event_open: cycles, instructions and misses of the
+// last-level cache. Many machines do not have them (virtual ones) or do not let a process look
+// (kernel.perf_event_paranoid): the status then says why, in one sentence, and everything else goes on without.
 //
 //   CounterGroup counters;                          // one per thread
 //   if (Status s = counters.Open(HardwareCounters()); !s.ok()) Say(s.message());
@@ -34,8 +34,8 @@ class CounterGroup {
   CounterGroup& operator=(CounterGroup&& other) noexcept;
   ~CounterGroup();
 
-  // Starts counting user-space events of this thread, as one group; at most kMaxCounters. Again on an open group: nothing.
-  // Errors: Unavailable with the event, the errno and what it means.
+  // Starts counting user-space events of this thread, as one group; at most kMaxCounters. Again on an open group:
+  // nothing. Errors: Unavailable with the event, the errno and what it means.
   Status Open(std::span<const CounterEvent> events);
   bool is_open() const { return count_ > 0; }
   // Values since Open, in the order of the events; zeros when not open.

@@ -39,7 +39,8 @@ const std::vector<Executable::CompiledVariant>& Executable::compiled() const { r
 const KernelCache& Executable::cache() const { return *s_->options.cache; }
 ThreadPool& Executable::pool() const { return *s_->options.pool; }
 
-StatusOr<std::unique_ptr<Executable>> Executable::Create(Signature signature, std::vector<Variant> variants, ExecutableOptions options) {
+StatusOr<std::unique_ptr<Executable>> Executable::Create(Signature signature, std::vector<Variant> variants,
+                                                         ExecutableOptions options) {
   std::vector<SymbolRanges> guards;
   for (const Variant& variant : variants) guards.push_back(variant.guard);
   QUERN_ASSIGN(RunSizes sizes, RunSizes::Create(std::move(signature), guards));
@@ -51,7 +52,9 @@ StatusOr<std::unique_ptr<Executable>> Executable::Create(Signature signature, st
   s.plans.resize(s.variants.size());
   for (const Port& port : s.sizes.signature().states) {
     const std::optional<int64_t> most = BytesOf(port, false).UpperBound(s.sizes.signature().symbols);
-    if (!most) return absl::InvalidArgumentError(absl::StrFormat("state %s has no largest size: %s", port.name, port.type.ToString()));
+    if (!most)
+      return absl::InvalidArgumentError(
+          absl::StrFormat("state %s has no largest size: %s", port.name, port.type.ToString()));
     QUERN_ASSIGN(Memory memory, Memory::Allocate(*most));
     s.memory.states[port.name] = std::move(memory);
   }
@@ -80,15 +83,18 @@ Status Executable::Compile(int variant) {
   State_& s = *s_;
   if (s.plans[variant] != nullptr) return absl::OkStatus();
   for (const Port& port : s.sizes.signature().params) {
-    if (!s.memory.params.contains(port.name)) return s.sizes.Fail(DiagnosticCode::kMissing, absl::StrCat("parameter ", port.name), "", "");
+    if (!s.memory.params.contains(port.name))
+      return s.sizes.Fail(DiagnosticCode::kMissing, absl::StrCat("parameter ", port.name), "", "");
   }
   const int64_t start = SteadyNs();
   const KernelCache::Report before = s.options.cache->report();
   QUERN_ASSIGN(lir::Plan plan, s.variants[variant].plan());
   std::vector<std::string> symbols = lir::KernelSymbols(plan, s.variants[variant].guard);
   const int64_t planned = SteadyNs();
-  QUERN_ASSIGN(s.plans[variant], BoundPlan::Create(std::move(plan), s.sizes.names(), std::move(symbols), *s.options.cache, s.memory, *s.options.pool,
-                                                     {s.options.stepping.observer, variant, s.options.stepping.substitute}));
+  QUERN_ASSIGN(
+      s.plans[variant],
+      BoundPlan::Create(std::move(plan), s.sizes.names(), std::move(symbols), *s.options.cache, s.memory,
+                        *s.options.pool, {s.options.stepping.observer, variant, s.options.stepping.substitute}));
   const int64_t compiled = SteadyNs();
   ++s.report.variants;
   s.report.plan_ns += planned - start;
@@ -107,9 +113,10 @@ Status Executable::Compile(int variant) {
   }
   if (s.options.log) {
     const KernelCache::Report after = s.options.cache->report();
-    s.options.log(absl::StrFormat("compiled the variant for %s: %u launches, %d new kernels, %.1f ms planning, %.1f ms compiling",
-                                  GuardText(s.variants[variant].guard), s.plans[variant]->plan().launches.size(), after.compiled - before.compiled,
-                                  (planned - start) * 1e-6, (compiled - planned) * 1e-6));
+    s.options.log(
+        absl::StrFormat("compiled the variant for %s: %u launches, %d new kernels, %.1f ms planning, %.1f ms compiling",
+                        GuardText(s.variants[variant].guard), s.plans[variant]->plan().launches.size(),
+                        after.compiled - before.compiled, (planned - start) * 1e-6, (compiled - planned) * 1e-6));
   }
   return absl::OkStatus();
 }
@@ -121,7 +128,8 @@ Status Executable::Prepare(const Binding& symbols) {
   return Compile(variant);
 }
 
-Status Executable::Run(std::span<const ConstBytes> inputs, std::span<const MutableBytes> outputs, const Binding& symbols) {
+Status Executable::Run(std::span<const ConstBytes> inputs, std::span<const MutableBytes> outputs,
+                       const Binding& symbols) {
   State_& s = *s_;
   const Exclusive exclusive(s.busy);
   if (!exclusive.held()) return s.sizes.Fail(DiagnosticCode::kBusy, "", "", "");
@@ -141,8 +149,10 @@ Status Executable::Run(std::span<const ConstBytes> inputs, std::span<const Mutab
     record = &run.record;
   }
   const int64_t bound = SteadyNs();
-  if (s.options.stepping.observer == nullptr) s.options.pool->Run(plan.dispatches(), s.scratch_pointers, record);
-  else QUERN_RETURN_IF_ERROR(plan.RunStepwise(*s.options.pool, s.scratch_pointers));
+  if (s.options.stepping.observer == nullptr)
+    s.options.pool->Run(plan.dispatches(), s.scratch_pointers, record);
+  else
+    QUERN_RETURN_IF_ERROR(plan.RunStepwise(*s.options.pool, s.scratch_pointers));
   s.last = &plan;
   s.report.bind_ns = bound - start;
   s.report.run_ns = SteadyNs() - bound;

@@ -1,5 +1,6 @@
-// Executable: a model ready to run. Inputs and outputs are the caller's memory, parameters are bound once, donated inputs
-// are state that the executable owns, and the variant (a plan for some ranges of the symbols) is chosen by each run.
+// Executable: a model ready to run. Inputs and outputs are the caller's memory, parameters are bound once, donated
+// inputs are state that the executable owns, and the variant (a plan for some ranges of the symbols) is chosen by each
+// run.
 //
 //   QUERN_ASSIGN(auto executable, Executable::Create(SignatureOf(graph), std::move(variants), options));
 //   QUERN_RETURN_IF_ERROR(executable->BindParam("w", bytes));
@@ -39,12 +40,14 @@ struct ExecutableOptions {
   Stepping stepping = {};                     // normal runs: as it is
 };
 
-// Different executables are independent, except that those of one pool must not run at once; they may share a kernel cache.
+// Different executables are independent, except that those of one pool must not run at once; they may share a kernel
+// cache.
 class Executable : public Runnable {
  public:
   // Variants are tried in order. State is allocated and zero.
   // Errors: a state or parameter without a largest size; no memory.
-  static StatusOr<std::unique_ptr<Executable>> Create(Signature signature, std::vector<Variant> variants, ExecutableOptions options);
+  static StatusOr<std::unique_ptr<Executable>> Create(Signature signature, std::vector<Variant> variants,
+                                                      ExecutableOptions options);
   ~Executable() override;
 
   const Signature& signature() const override;
@@ -54,7 +57,8 @@ class Executable : public Runnable {
   // The bytes must outlive the executable; those that are not aligned to 32 are copied.
   Status BindParam(std::string_view name, std::span<const uint8_t> bytes) override;
   // Memory is read and written in place.
-  Status Run(std::span<const ConstBytes> inputs, std::span<const MutableBytes> outputs, const Binding& symbols) override;
+  Status Run(std::span<const ConstBytes> inputs, std::span<const MutableBytes> outputs,
+             const Binding& symbols) override;
   Status Prepare(const Binding& symbols) override;
 
   StatusOr<std::span<uint8_t>> State(std::string_view name);

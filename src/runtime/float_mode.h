@@ -1,5 +1,5 @@
-// Flush-to-zero and denormals-are-zero for the lifetime of the object: a denormal scale halves the speed of a kernel, and
-// no model depends on one. The caller's mode comes back afterwards.
+// Flush-to-zero and denormals-are-zero for the lifetime of the object: a denormal scale halves the speed of a kernel,
+// and no model depends on one. The caller's mode comes back afterwards.
 #pragma once
 
 #if defined(__x86_64__)

@@ -10,15 +10,18 @@ void KernelCache::Wanted::Add(kir::Kernel kernel, cache::CompileKey key, const H
   texts.push_back(text);
 }
 
-StatusOr<std::vector<quern_kernel*>> KernelCache::Get(std::span<const kir::Kernel> kernels, std::span<const std::string> symbols) {
+StatusOr<std::vector<quern_kernel*>> KernelCache::Get(std::span<const kir::Kernel> kernels,
+                                                      std::span<const std::string> symbols) {
   const std::lock_guard lock(mutex_);
   std::vector<Hash128> texts;
   Wanted wanted;
   for (size_t i = 0; i < kernels.size(); ++i) {
     cache::CompileKey key = engine_->KeyOf(kernels[i], symbols[i]);
     texts.push_back(HashBytes(key.kernel));
-    if (kernels_.emplace(texts.back(), nullptr).second) wanted.Add(kernels[i], std::move(key), texts.back());
-    else ++report_.reused;
+    if (kernels_.emplace(texts.back(), nullptr).second)
+      wanted.Add(kernels[i], std::move(key), texts.back());
+    else
+      ++report_.reused;
   }
   const std::vector<Hash128> added = wanted.texts;
   StatusOr<Wanted> missing = Load(std::move(wanted));
@@ -50,7 +53,8 @@ StatusOr<KernelCache::Wanted> KernelCache::Load(Wanted wanted) {
     QUERN_ASSIGN(const jit::Module again, Compiled(found));
     for (size_t i = 0; i < entries.size(); ++i) {
       if (again.object(i) == entries[i].object) continue;
-      return absl::DataLossError(absl::StrFormat("the cached object of %s is not what compiling it gives (in %s)", found.keys[i].symbol, store_->folder()));
+      return absl::DataLossError(absl::StrFormat("the cached object of %s is not what compiling it gives (in %s)",
+                                                 found.keys[i].symbol, store_->folder()));
     }
   }
   std::vector<jit::SavedObject> objects;
@@ -58,7 +62,8 @@ StatusOr<KernelCache::Wanted> KernelCache::Load(Wanted wanted) {
   StatusOr<jit::Module> module = engine_->Load(objects);
   if (!module.ok()) {
     // The bytes are those that were stored, yet cannot be linked: compiling is the safe way out.
-    for (size_t i = 0; i < found.kernels.size(); ++i) missing.Add(std::move(found.kernels[i]), std::move(found.keys[i]), found.texts[i]);
+    for (size_t i = 0; i < found.kernels.size(); ++i)
+      missing.Add(std::move(found.kernels[i]), std::move(found.keys[i]), found.texts[i]);
     return missing;
   }
   report_.loaded += static_cast<int>(entries.size());

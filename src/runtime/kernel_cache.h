@@ -27,12 +27,13 @@ class KernelCache {
   };
 
   // `store` may be null. `verify`: what the store has is compiled as well, and the bytes compared.
-  explicit KernelCache(std::shared_ptr<jit::Engine> engine, std::shared_ptr<const cache::ObjectStore> store = nullptr, bool verify = false)
+  explicit KernelCache(std::shared_ptr<jit::Engine> engine, std::shared_ptr<const cache::ObjectStore> store = nullptr,
+                       bool verify = false)
       : engine_(std::move(engine)), store_(std::move(store)), verify_(verify) {}
 
   // One function a kernel, compiling what is new in one batch. The kernels have passed kir::Verify. `symbols`: what the
-  // functions are called where they are new, none twice (lir/kernel_symbols.h). A store that cannot be read or written is as
-  // good as none. Errors: those of the compiler; with `verify`, a stored object that differs, by its symbol.
+  // functions are called where they are new, none twice (lir/kernel_symbols.h). A store that cannot be read or written
+  // is as good as none. Errors: those of the compiler; with `verify`, a stored object that differs, by its symbol.
   StatusOr<std::vector<quern_kernel*>> Get(std::span<const kir::Kernel> kernels, std::span<const std::string> symbols);
   Report report() const;
   // Of every kernel so far, in the order it was got: its function and where the time of its code went.
@@ -40,7 +41,8 @@ class KernelCache {
   const jit::Engine& engine() const { return *engine_; }
 
  private:
-  // Kernels of one Get that this process does not know yet. A key is made once a kernel: it holds the text, whose hash is `text`.
+  // Kernels of one Get that this process does not know yet. A key is made once a kernel: it holds the text, whose hash
+  // is `text`.
   struct Wanted {
     std::vector<kir::Kernel> kernels;
     std::vector<cache::CompileKey> keys;

@@ -9,8 +9,10 @@ namespace quern {
 StatusOr<Memory> Memory::Allocate(int64_t bytes) {
   Memory memory;
   if (bytes <= 0) return memory;
-  void* data = mmap(nullptr, static_cast<size_t>(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (data == MAP_FAILED) return absl::ResourceExhaustedError(absl::StrFormat("%d bytes of memory cannot be had", bytes));
+  void* data = mmap(nullptr, static_cast<size_t>(bytes), PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (data == MAP_FAILED)
+    return absl::ResourceExhaustedError(absl::StrFormat("%d bytes of memory cannot be had", bytes));
   constexpr int64_t kWorthHugePages = int64_t{4} << 20;
   if (bytes >= kWorthHugePages) madvise(data, static_cast<size_t>(bytes), MADV_HUGEPAGE);
   memory.data_ = static_cast<uint8_t*>(data);
@@ -18,7 +20,8 @@ StatusOr<Memory> Memory::Allocate(int64_t bytes) {
   return memory;
 }
 
-Memory::Memory(Memory&& other) noexcept : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+Memory::Memory(Memory&& other) noexcept
+    : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
 
 Memory& Memory::operator=(Memory&& other) noexcept {
   std::swap(data_, other.data_);

@@ -1,5 +1,5 @@
-// A look at a run region by region: what checks of kernels hang on to. Without an observer a run is one walk over all of its
-// dispatches; with one, every region of the fused graph runs on its own, between two calls.
+// A look at a run region by region: what checks of kernels hang on to. Without an observer a run is one walk over all
+// of its dispatches; with one, every region of the fused graph runs on its own, between two calls.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +15,12 @@ namespace quern {
 
 // One region about to run, or done.
 struct RegionStep {
-  int variant = 0;                         // position among the executable's
+  int variant = 0;  // position among the executable's
   const lir::Plan* plan = nullptr;
-  std::span<const lir::Launch> launches;   // the region's, in order: launches[0].region is its node; -1: one copy
-  std::span<uint8_t* const> bases;         // memory of each buffer of the plan
+  std::span<const lir::Launch> launches;  // the region's, in order: launches[0].region is its node; -1: one copy
+  std::span<uint8_t* const> bases;        // memory of each buffer of the plan
   const Binding* symbols = nullptr;
-  bool once = false;                       // parameter-only work, when parameters are bound
+  bool once = false;  // parameter-only work, when parameters are bound
 
   int region() const { return launches[0].region; }
 };

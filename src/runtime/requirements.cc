@@ -11,7 +11,8 @@ std::string SizesText(std::span<const std::string> names, std::span<const int64_
   return text;
 }
 
-StatusOr<Requirements> Requirements::Create(const std::vector<lir::Requirement>& requirements, std::span<const std::string> names) {
+StatusOr<Requirements> Requirements::Create(const std::vector<lir::Requirement>& requirements,
+                                            std::span<const std::string> names) {
   Requirements made;
   made.names_.assign(names.begin(), names.end());
   for (const lir::Requirement& requirement : requirements) {

@@ -17,7 +17,8 @@ std::string SizesText(std::span<const std::string> names, std::span<const int64_
 class Requirements {
  public:
   // `names`: the table of symbols. Errors: a symbol that is not in it.
-  static StatusOr<Requirements> Create(const std::vector<lir::Requirement>& requirements, std::span<const std::string> names);
+  static StatusOr<Requirements> Create(const std::vector<lir::Requirement>& requirements,
+                                       std::span<const std::string> names);
   // Errors: kSizeConflict (base/diagnostic.h) with the first one that `values` break; `graph`: where it comes from.
   Status Check(std::span<const int64_t> values, const std::string& graph) const;
 

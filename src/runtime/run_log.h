@@ -1,5 +1,5 @@
-// The runs of an executable, recorded one after the other: what a profile is made from. Memory for a run is taken before it
-// starts, so that nothing is allocated while kernels run.
+// The runs of an executable, recorded one after the other: what a profile is made from. Memory for a run is taken
+// before it starts, so that nothing is allocated while kernels run.
 //
 //   RunLog log(pool.threads(), {.counters = false});
 //   executable->Record(&log);   // until Record(nullptr)
@@ -31,7 +31,9 @@ struct LoggedRun {
 class RunLog {
  public:
   // Counters are read around each worker's part of each dispatch: two system calls each.
-  struct Options { bool counters = false; };
+  struct Options {
+    bool counters = false;
+  };
   RunLog(int workers, Options options) : workers_(workers), scale_(TickScale::Start()) {
     if (options.counters) counters_.resize(workers);
     slabs_.emplace_back(kSlab);
@@ -52,12 +54,14 @@ class RunLog {
     if (slices > slabs_.back().size() - used_) slabs_.emplace_back(std::max(slices, kSlab)), used_ = 0;
     RunSlice* memory = slabs_.back().data() + used_;
     used_ += slices;
-    runs_.push_back({mark_, variant, {values.begin(), values.end()}, 0, 0, RunRecord(workers_, dispatches, counters_, memory)});
+    runs_.push_back(
+        {mark_, variant, {values.begin(), values.end()}, 0, 0, RunRecord(workers_, dispatches, counters_, memory)});
     return runs_.back();
   }
 
  private:
-  // Slices that are there, and touched, before they are needed: the first touch of a page would cost more than a short step.
+  // Slices that are there, and touched, before they are needed: the first touch of a page would cost more than a short
+  // step.
   static constexpr size_t kSlab = (size_t{2} << 20) / sizeof(RunSlice);
 
   int workers_;

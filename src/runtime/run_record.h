@@ -1,6 +1,6 @@
-// What happened in one run of a thread pool: for each worker and dispatch, when its first chunk started, when its last one
-// ended, and how many it ran. Workers write their own rows alone, without locks and without allocating; the owner reads when
-// the run is over.
+// What happened in one run of a thread pool: for each worker and dispatch, when its first chunk started, when its last
+// one ended, and how many it ran. Workers write their own rows alone, without locks and without allocating; the owner
+// reads when the run is over.
 //
 //   RunRecord record(pool.threads(), dispatches.size());
 //   pool.Run(dispatches, scratch, &record);
@@ -26,8 +26,9 @@ struct RunSlice {
 // Move-only.
 class RunRecord {
  public:
-  // `counters`: one a worker, which it opens itself when it first takes part; empty: only time is recorded. They outlive the
-  // record's runs. `memory`: of workers * dispatches slices, zero, which outlives the record; null: its own.
+  // `counters`: one a worker, which it opens itself when it first takes part; empty: only time is recorded. They
+  // outlive the record's runs. `memory`: of workers * dispatches slices, zero, which outlives the record; null: its
+  // own.
   RunRecord(int workers, size_t dispatches, std::span<CounterGroup> counters = {}, RunSlice* memory = nullptr)
       : workers_(workers), dispatches_(dispatches), counters_(counters), slices_(memory) {
     if (memory == nullptr) own_.resize(workers * dispatches), slices_ = own_.data();
@@ -51,8 +52,8 @@ class RunRecord {
     if (!counters_.empty()) counters_[worker].Open(HardwareCounters()).IgnoreError();
     Fetch(worker * dispatches_);
   }
-  // The worker's first chunk of the dispatch starts: at `since`, where the worker goes straight on from a dispatch that is done, or
-  // now (0). A launch on the way of all others then costs one reading of the clock, not two.
+  // The worker's first chunk of the dispatch starts: at `since`, where the worker goes straight on from a dispatch that
+  // is done, or now (0). A launch on the way of all others then costs one reading of the clock, not two.
   void Begin(int worker, size_t dispatch, uint64_t since) {
     const size_t at = worker * dispatches_ + dispatch;
     if (!counts_.empty()) counts_[at] = counters_[worker].Read();
@@ -65,7 +66,8 @@ class RunRecord {
     slice.end = TicksAfter();
     slice.chunks = chunks;
   }
-  // When the dispatch's very last chunk ended, as `since` of what follows it. For the worker that has found every chunk done.
+  // When the dispatch's very last chunk ended, as `since` of what follows it. For the worker that has found every chunk
+  // done.
   uint64_t Done(size_t dispatch) const {
     uint64_t last = 0;
     for (int w = 0; w < workers_; ++w) last = std::max(last, at(w, dispatch).end);
@@ -80,8 +82,8 @@ class RunRecord {
   }
 
  private:
-  // Asks for the slice, and the one after it, ahead of their being written: a store that has to wait for memory would hold up the
-  // atomic operation that ends a dispatch. Never faults, beyond the end of the memory either.
+  // Asks for the slice, and the one after it, ahead of their being written: a store that has to wait for memory would
+  // hold up the atomic operation that ends a dispatch. Never faults, beyond the end of the memory either.
   void Fetch(size_t at) const {
     __builtin_prefetch(slices_ + at, 1);
     __builtin_prefetch(slices_ + at + 2, 1);

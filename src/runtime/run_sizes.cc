@@ -31,8 +31,10 @@ std::string GuardText(const SymbolRanges& guard) {
   std::string text;
   for (const auto& [symbol, range] : guard) {
     absl::StrAppend(&text, text.empty() ? "" : ", ", symbol);
-    if (range.low == range.high) absl::StrAppend(&text, " == ", range.low);
-    else absl::StrAppend(&text, " in ", range.low, "..", range.high);
+    if (range.low == range.high)
+      absl::StrAppend(&text, " == ", range.low);
+    else
+      absl::StrAppend(&text, " in ", range.low, "..", range.high);
   }
   return text.empty() ? "all sizes" : text;
 }
@@ -80,7 +82,9 @@ StatusOr<const Port*> RunSizes::FindState(std::string_view name) const {
 
 StatusOr<const Port*> RunSizes::CheckParam(std::string_view name, int64_t bytes) const {
   const Port* port = FindPort(signature_.params, name);
-  if (port == nullptr) return Fail(DiagnosticCode::kUnknownName, absl::StrCat("parameter ", std::string(name)), Names(signature_.params), "");
+  if (port == nullptr)
+    return Fail(DiagnosticCode::kUnknownName, absl::StrCat("parameter ", std::string(name)), Names(signature_.params),
+                "");
   const Extent expected = BytesOf(*port, true);
   if (expected.is_constant() && expected.constant() == bytes) return port;
   return Fail(DiagnosticCode::kShapeMismatch, absl::StrCat("parameter ", port->name),
@@ -93,26 +97,30 @@ StatusOr<int> RunSizes::Choose(const Binding& symbols) {
     const auto value = symbols.find(names_[i]);
     if (value == symbols.end()) return Fail(DiagnosticCode::kMissing, absl::StrCat("symbol ", names_[i]), "", "");
     if (value->second < ranges_[i].low || value->second > ranges_[i].high) {
-      return Fail(DiagnosticCode::kOutOfRange, absl::StrCat("symbol ", names_[i]), RangeText(ranges_[i]), absl::StrCat(value->second));
+      return Fail(DiagnosticCode::kOutOfRange, absl::StrCat("symbol ", names_[i]), RangeText(ranges_[i]),
+                  absl::StrCat(value->second));
     }
     values_.push_back(value->second);
   }
   if (symbols.size() != names_.size()) {
     for (const auto& [name, value] : symbols) {
       if (!signature_.symbols.contains(name)) {
-        return Fail(DiagnosticCode::kUnknownName, absl::StrCat("symbol ", name), names_.empty() ? "none" : absl::StrJoin(names_, ", "), "");
+        return Fail(DiagnosticCode::kUnknownName, absl::StrCat("symbol ", name),
+                    names_.empty() ? "none" : absl::StrJoin(names_, ", "), "");
       }
     }
   }
   for (size_t v = 0; v < guards_.size(); ++v) {
     bool holds = true;
-    for (size_t i = 0; holds && i < values_.size(); ++i) holds = guards_[v][i].low <= values_[i] && values_[i] <= guards_[v][i].high;
+    for (size_t i = 0; holds && i < values_.size(); ++i)
+      holds = guards_[v][i].low <= values_[i] && values_[i] <= guards_[v][i].high;
     if (holds) return static_cast<int>(v);
   }
   return Fail(DiagnosticCode::kSizeConflict, "", "a guard of some variant", SizesText(names_, values_));
 }
 
-Status RunSizes::CheckLength(const char* kind, const Port& port, const void* data, int64_t bytes, int64_t expected) const {
+Status RunSizes::CheckLength(const char* kind, const Port& port, const void* data, int64_t bytes,
+                             int64_t expected) const {
   if (bytes == expected && (data != nullptr || bytes == 0)) return absl::OkStatus();
   if (bytes == expected) return Fail(DiagnosticCode::kMissing, absl::StrCat(kind, port.name), "", "");
   return Fail(DiagnosticCode::kShapeMismatch, absl::StrCat(kind, port.name),
@@ -129,16 +137,19 @@ Status RunSizes::CheckMemory(std::span<const ConstBytes> inputs, std::span<const
     counted_ = true;
   }
   if (inputs.size() != input_bytes_.size()) {
-    return Fail(DiagnosticCode::kMissing, absl::StrFormat("one of the %u inputs (%s)", input_bytes_.size(), Names(signature_.inputs)), "", "");
+    return Fail(DiagnosticCode::kMissing,
+                absl::StrFormat("one of the %u inputs (%s)", input_bytes_.size(), Names(signature_.inputs)), "", "");
   }
   if (outputs.size() != output_bytes_.size()) {
     return Fail(DiagnosticCode::kMissing, absl::StrFormat("one of the %u outputs", output_bytes_.size()), "", "");
   }
   for (size_t i = 0; i < inputs.size(); ++i) {
-    QUERN_RETURN_IF_ERROR(CheckLength("input ", signature_.inputs[i], inputs[i].data, inputs[i].bytes, input_bytes_[i]));
+    QUERN_RETURN_IF_ERROR(
+        CheckLength("input ", signature_.inputs[i], inputs[i].data, inputs[i].bytes, input_bytes_[i]));
   }
   for (size_t i = 0; i < outputs.size(); ++i) {
-    QUERN_RETURN_IF_ERROR(CheckLength("output ", signature_.outputs[i], outputs[i].data, outputs[i].bytes, output_bytes_[i]));
+    QUERN_RETURN_IF_ERROR(
+        CheckLength("output ", signature_.outputs[i], outputs[i].data, outputs[i].bytes, output_bytes_[i]));
   }
   return absl::OkStatus();
 }

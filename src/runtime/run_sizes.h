@@ -1,5 +1,5 @@
-// What a run asks of its caller, wherever it runs: a value in its range for every symbol, memory of the right sizes; and which
-// variant takes the run.
+// What a run asks of its caller, wherever it runs: a value in its range for every symbol, memory of the right sizes;
+// and which variant takes the run.
 //
 //   QUERN_ASSIGN(RunSizes sizes, RunSizes::Create(signature, guards));
 //   QUERN_ASSIGN(const int variant, sizes.Choose({{"SEQ", 5}}));      // sizes.values() has the symbols' values
@@ -56,7 +56,7 @@ class RunSizes {
   std::vector<std::vector<SymbolRange>> guards_;  // by guard and symbol
   std::vector<Polynomial> input_sizes_, output_sizes_;
   std::vector<int64_t> values_;
-  std::vector<int64_t> sized_;                    // values that the byte counts below are for
+  std::vector<int64_t> sized_;  // values that the byte counts below are for
   bool counted_ = false;
   std::vector<int64_t> input_bytes_, output_bytes_;
 };

@@ -1,5 +1,5 @@
-// Runnable: a model that is ready to run, wherever it runs. What sessions see of an Executable (this machine's processor,
-// runtime/executable.h) and of a device::Executor (memory and blocks of threads of a device).
+// Runnable: a model that is ready to run, wherever it runs. What sessions see of an Executable (this machine's
+// processor, runtime/executable.h) and of a device::Executor (memory and blocks of threads of a device).
 #pragma once
 
 #include <cstdint>
@@ -12,14 +12,20 @@
 
 namespace quern {
 
-struct ConstBytes { const void* data; int64_t bytes; };
-struct MutableBytes { void* data; int64_t bytes; };
+struct ConstBytes {
+  const void* data;
+  int64_t bytes;
+};
+struct MutableBytes {
+  void* data;
+  int64_t bytes;
+};
 
-// One run at a time: a Run, Prepare or BindParam while another is under way is the error kBusy, and has no effect. Everything
-// else is not thread-safe.
+// One run at a time: a Run, Prepare or BindParam while another is under way is the error kBusy, and has no effect.
+// Everything else is not thread-safe.
 //
-// Errors of a run are Diagnostics (base/diagnostic.h): kMissing, kUnknownName, kOutOfRange, kInputCount, kShapeMismatch,
-// kSizeConflict and kBusy, with the operand ("input x", "symbol SEQ") and the name of the graph.
+// Errors of a run are Diagnostics (base/diagnostic.h): kMissing, kUnknownName, kOutOfRange, kInputCount,
+// kShapeMismatch, kSizeConflict and kBusy, with the operand ("input x", "symbol SEQ") and the name of the graph.
 class Runnable {
  public:
   virtual ~Runnable() = default;
@@ -27,10 +33,11 @@ class Runnable {
   virtual const Signature& signature() const = 0;
   // Binding after a run has effect: parameter-only work is done again. Errors: an unknown name, another length.
   virtual Status BindParam(std::string_view name, std::span<const uint8_t> bytes) = 0;
-  // `inputs` and `outputs` in the order of the signature. Memory is aligned to its elements, no output overlaps another or an
-  // input. Errors: a missing, unbound or out-of-range symbol; a wrong count or length; a parameter that is not bound; no variant.
-  // After one of these nothing is written.
-  virtual Status Run(std::span<const ConstBytes> inputs, std::span<const MutableBytes> outputs, const Binding& symbols) = 0;
+  // `inputs` and `outputs` in the order of the signature. Memory is aligned to its elements, no output overlaps another
+  // or an input. Errors: a missing, unbound or out-of-range symbol; a wrong count or length; a parameter that is not
+  // bound; no variant. After one of these nothing is written.
+  virtual Status Run(std::span<const ConstBytes> inputs, std::span<const MutableBytes> outputs,
+                     const Binding& symbols) = 0;
   // Compiles the variant for these symbols without running it.
   virtual Status Prepare(const Binding& symbols) = 0;
 

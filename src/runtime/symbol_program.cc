@@ -13,7 +13,8 @@ constexpr int kDeepest = 24;
 
 StatusOr<int> Position(std::string_view name, std::span<const std::string> names) {
   const auto it = std::find(names.begin(), names.end(), name);
-  if (it == names.end()) return absl::InternalError(absl::StrFormat("symbol %s is not in the table", std::string(name)));
+  if (it == names.end())
+    return absl::InternalError(absl::StrFormat("symbol %s is not in the table", std::string(name)));
   return static_cast<int>(it - names.begin());
 }
 
@@ -79,7 +80,8 @@ Status IndexProgram::Emit(const kir::ExprRef& expr, std::span<const std::string>
     return absl::OkStatus();
   }
   const auto* apply = std::get_if<kir::Apply>(&expr->node);
-  if (apply == nullptr || IsFloat(expr->dtype) || kir::Row(apply->op).domain == kir::OpDomain::kFloat || apply->args.size() > 3) {
+  if (apply == nullptr || IsFloat(expr->dtype) || kir::Row(apply->op).domain == kir::OpDomain::kFloat ||
+      apply->args.size() > 3) {
     return absl::InternalError(absl::StrFormat("%s is not an expression of symbols", kir::Print(expr)));
   }
   for (const kir::ExprRef& arg : apply->args) QUERN_RETURN_IF_ERROR(Emit(arg, names, depth + 1));
@@ -138,7 +140,8 @@ StatusOr<KernelSizes> KernelSizes::Compile(const kir::Kernel& kernel, std::span<
 int64_t KernelSizes::Evaluate(std::span<const int64_t> values, std::span<int64_t> table) const {
   for (size_t s = 0; s < symbols_.size(); ++s) {
     const Symbol& symbol = symbols_[s];
-    table[s] = symbol.position >= 0 ? values[symbol.position] : CeilDiv(symbol.numerator.Evaluate(table), symbol.divisor);
+    table[s] =
+        symbol.position >= 0 ? values[symbol.position] : CeilDiv(symbol.numerator.Evaluate(table), symbol.divisor);
   }
   int64_t chunks = 1;
   for (const Dimension& dim : grid_) {

@@ -46,16 +46,16 @@ struct ThreadPool::Shared {
   int threads = 1;
   std::vector<Counter> done;   // chunks of each dispatch that are finished
   std::vector<Counter> taken;  // [dispatch, worker]: chunks of that worker's share that somebody has taken
-  alignas(128) std::atomic<int64_t> stage{0};  // index of the dispatch that is open; dispatches.size() at the end
-  alignas(128) std::atomic<uint32_t> epoch{0}; // counts runs; the futex word of sleeping workers
+  alignas(128) std::atomic<int64_t> stage{0};   // index of the dispatch that is open; dispatches.size() at the end
+  alignas(128) std::atomic<uint32_t> epoch{0};  // counts runs; the futex word of sleeping workers
   std::atomic<bool> open{false};
   std::atomic<int> inside{0};
   std::atomic<int> sleeping{0};
   std::atomic<bool> stop{false};
   std::vector<std::thread> workers;
 
-  // kRecord: whether times go to `record`. Two instantiations, so that a run without a record has no code for one. `since`: when the
-  // dispatch before was done, for a worker that goes straight on from there; else 0.
+  // kRecord: whether times go to `record`. Two instantiations, so that a run without a record has no code for one.
+  // `since`: when the dispatch before was done, for a worker that goes straight on from there; else 0.
 
   // Runs dispatches from `index` on that one worker does alone, then opens the next parallel one, which it returns.
   template <bool kRecord>
@@ -124,8 +124,10 @@ struct ThreadPool::Shared {
           const Dispatch& ahead = dispatches[index].prefetch != nullptr ? dispatches[index] : dispatches[index + 1];
           if (ahead.prefetch != nullptr) PrefetchBytes(ahead.prefetch, ahead.prefetch_bytes);
         }
-        if (++pauses < kPausesBeforeYield) Pause();
-        else sched_yield();
+        if (++pauses < kPausesBeforeYield)
+          Pause();
+        else
+          sched_yield();
         continue;
       }
       const int64_t mine = TakeChunks<kRecord>(index, worker, index == opened ? since : 0);
@@ -141,8 +143,10 @@ struct ThreadPool::Shared {
 
   // Likewise, whether it is recorded or not.
   void TakePart(int worker) {
-    if (record != nullptr) Work<true>(worker);
-    else Work<false>(worker);
+    if (record != nullptr)
+      Work<true>(worker);
+    else
+      Work<false>(worker);
   }
 
   void WorkerLoop(int worker) {
@@ -180,7 +184,8 @@ struct ThreadPool::Shared {
   }
 };
 
-ThreadPool::ThreadPool(int threads, HostPool host) : threads_(threads), host_(host), shared_(std::make_unique<Shared>()) {
+ThreadPool::ThreadPool(int threads, HostPool host)
+    : threads_(threads), host_(host), shared_(std::make_unique<Shared>()) {
   QUERN_CHECK(threads >= 1);
   shared_->threads = threads;
   if (host_.run != nullptr) return;
@@ -203,7 +208,8 @@ void ThreadPool::Run(std::span<const Dispatch> dispatches, std::span<void* const
   record->end = TicksAfter();
 }
 
-void ThreadPool::RunDispatches(std::span<const Dispatch> dispatches, std::span<void* const> scratch, RunRecord* record) {
+void ThreadPool::RunDispatches(std::span<const Dispatch> dispatches, std::span<void* const> scratch,
+                               RunRecord* record) {
   FlushDenormals mode;
   Shared& s = *shared_;
   if (s.done.size() < dispatches.size()) {
@@ -230,7 +236,8 @@ void ThreadPool::RunDispatches(std::span<const Dispatch> dispatches, std::span<v
     host_.run(host_.host, threads_, task, &s);
     return;
   }
-  const bool shared_work = threads_ > 1 && s.stage.load(std::memory_order_relaxed) < static_cast<int64_t>(dispatches.size());
+  const bool shared_work =
+      threads_ > 1 && s.stage.load(std::memory_order_relaxed) < static_cast<int64_t>(dispatches.size());
   if (shared_work) {
     s.open.store(true);
     s.WakeAll();

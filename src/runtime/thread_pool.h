@@ -1,10 +1,10 @@
 // The thread pool: runs a sequence of kernel dispatches with every worker, chunk by chunk.
 //
-// A run is a list of dispatches. All workers walk it together. Each has a share of the current dispatch's chunks, an unbroken
-// run of them, so that weights stream by in order and what a chunk prefetches beyond its end is the worker's own next chunk;
-// who has finished its share takes from the others'. One atomic add takes a chunk. Whoever completes a dispatch's last chunk
-// runs the sequential dispatches that follow, on the spot, and opens the next parallel one. There is no other barrier: a
-// worker that is late or descheduled holds up only the chunk it has in hand.
+// A run is a list of dispatches. All workers walk it together. Each has a share of the current dispatch's chunks, an
+// unbroken run of them, so that weights stream by in order and what a chunk prefetches beyond its end is the worker's
+// own next chunk; who has finished its share takes from the others'. One atomic add takes a chunk. Whoever completes a
+// dispatch's last chunk runs the sequential dispatches that follow, on the spot, and opens the next parallel one. There
+// is no other barrier: a worker that is late or descheduled holds up only the chunk it has in hand.
 // Work is cut by the kernels, never by the number of threads, so results do not depend on it.
 //
 // Workers spin for the whole of a run and about 200 us after it (a wake-up from the futex costs tens of microseconds),

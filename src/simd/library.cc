@@ -26,9 +26,9 @@
 #undef QUERN_SIMD_ADDRESS_OF
 
 #define QUERN_SIMD_LEVEL(level, bytes, cpu, features, has_objects) \
-  extern "C" const uint8_t quern_simd_bitcode_##level[]; \
-  extern "C" const uint8_t quern_simd_bitcode_end_##level[]; \
-  extern "C" const uint8_t quern_simd_math_##level[];        \
+  extern "C" const uint8_t quern_simd_bitcode_##level[];           \
+  extern "C" const uint8_t quern_simd_bitcode_end_##level[];       \
+  extern "C" const uint8_t quern_simd_math_##level[];              \
   extern "C" const uint8_t quern_simd_math_end_##level[];
 #include "simd_levels.inc"
 #undef QUERN_SIMD_LEVEL
@@ -89,8 +89,8 @@ Place Find(std::string_view symbol_with_level) {
 }
 
 #if defined(__x86_64__)
-// Whether the processor has AMX with bytes and the system lets this process use it. Linux keeps the 8 KB of tile state from
-// a process until it asks; the grant is for all its threads, also later ones.
+// Whether the processor has AMX with bytes and the system lets this process use it. Linux keeps the 8 KB of tile state
+// from a process until it asks; the grant is for all its threads, also later ones.
 bool AmxPermitted() {
 #if defined(__linux__)
   static const bool permitted = [] {

@@ -1,6 +1,6 @@
 // The compiled SIMD functions: which instruction-set levels exist, where each function's object form lies, and the
-// bitcode from which the JIT inlines. Every name exists at every level; `<name>_<level>` is its symbol in both forms. A level
-// of another architecture has the bitcode alone.
+// bitcode from which the JIT inlines. Every name exists at every level; `<name>_<level>` is its symbol in both forms. A
+// level of another architecture has the bitcode alone.
 //
 //   const simd::Level& level = simd::HostLevel();              // avx2 on a Haswell
 //   const void* tile = simd::FindTile("qk_dot_f32_avx2");      // address of the object form, or nullptr
@@ -29,8 +29,8 @@ std::span<const Level> Levels();
 // The level of that name, or nullptr.
 const Level* FindLevel(std::string_view name);
 
-// Whether this processor (and its operating system) runs the level's code. Of `amx` this asks Linux for the process's use
-// of the tile registers, once: without that grant the first tile instruction would kill it.
+// Whether this processor (and its operating system) runs the level's code. Of `amx` this asks Linux for the process's
+// use of the tile registers, once: without that grant the first tile instruction would kill it.
 bool HostSupports(const Level& level);
 
 // The last level that the host supports. The first level is the baseline that the project asks of every host.

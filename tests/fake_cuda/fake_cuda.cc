@@ -14,24 +14,42 @@
 namespace quern::device::cuda {
 
 // The objects that handles point to.
-struct ContextObject { int retained = 0; };
-struct FunctionObject { std::string name; int params = 0; ModuleObject* module = nullptr; };
-struct ModuleObject { std::map<std::string, FunctionObject> functions; };
-struct StreamObject { std::deque<std::function<Result()>> work; };
+struct ContextObject {
+  int retained = 0;
+};
+struct FunctionObject {
+  std::string name;
+  int params = 0;
+  ModuleObject* module = nullptr;
+};
+struct ModuleObject {
+  std::map<std::string, FunctionObject> functions;
+};
+struct StreamObject {
+  std::deque<std::function<Result()>> work;
+};
 struct GraphNodeObject {
   FunctionObject* function;
   unsigned blocks, threads;
   std::vector<uint64_t> values;
   GraphNodeObject* before;
 };
-struct GraphObject { std::deque<GraphNodeObject> nodes; };
-struct GraphExecObject { GraphObject* graph; std::map<GraphNodeObject*, GraphNodeObject> nodes; };
+struct GraphObject {
+  std::deque<GraphNodeObject> nodes;
+};
+struct GraphExecObject {
+  GraphObject* graph;
+  std::map<GraphNodeObject*, GraphNodeObject> nodes;
+};
 
 namespace {
 
-constexpr Result kInvalidValue = 1, kNoDevice = 100, kInvalidContext = 201, kInvalidPtx = 218, kInvalidHandle = 400, kNotFound = 500, kInjected = 999;
+constexpr Result kInvalidValue = 1, kNoDevice = 100, kInvalidContext = 201, kInvalidPtx = 218, kInvalidHandle = 400,
+                 kNotFound = 500, kInjected = 999;
 
-struct Allocation { std::vector<uint8_t> bytes; };
+struct Allocation {
+  std::vector<uint8_t> bytes;
+};
 
 struct Fake {
   int devices = 1, capability = 80;
@@ -64,7 +82,8 @@ Result Enter(const char* name) {
   return kInjected;
 }
 Result EnterCurrent(const char* name) {
-  if (fake->current.empty() || fake->current.back() != &fake->context || fake->context.retained == 0) return Violation(std::string(name) + " without a context", kInvalidContext);
+  if (fake->current.empty() || fake->current.back() != &fake->context || fake->context.retained == 0)
+    return Violation(std::string(name) + " without a context", kInvalidContext);
   return Enter(name);
 }
 #define ENTER(function) \
@@ -89,7 +108,10 @@ uint8_t* Translate(uint64_t address, int64_t bytes, const char* what) {
 Result Run(const GraphNodeObject& launch) {
   if (fake->modules.count(launch.function->module) == 0) return Violation("a kernel of a module that is unloaded");
   if (fake->kernel == nullptr) return 700;
-  return fake->kernel(fake->user, launch.function->name.c_str(), launch.blocks, launch.threads, launch.values.data(), static_cast<int>(launch.values.size())) == 0 ? 0 : 700;
+  return fake->kernel(fake->user, launch.function->name.c_str(), launch.blocks, launch.threads, launch.values.data(),
+                      static_cast<int>(launch.values.size())) == 0
+             ? 0
+             : 700;
 }
 
 Result Drain(Stream stream) {
@@ -116,8 +138,8 @@ GraphNodeObject Launched(Function function, unsigned blocks, unsigned threads, v
 }
 
 Result CheckShape(const KernelNode& node) {
-  const bool whole = node.grid_x >= 1 && node.grid_x <= 0x7fffffff && node.grid_y == 1 && node.grid_z == 1 && node.block_x >= 1 && node.block_x <= 1024 &&
-                     node.block_y == 1 && node.block_z == 1;
+  const bool whole = node.grid_x >= 1 && node.grid_x <= 0x7fffffff && node.grid_y == 1 && node.grid_z == 1 &&
+                     node.block_x >= 1 && node.block_x <= 1024 && node.block_y == 1 && node.block_z == 1;
   return whole ? 0 : Violation("a launch of no blocks, or of too many threads");
 }
 
@@ -145,9 +167,14 @@ Result cuInit(unsigned) {
   return 0;
 }
 Result cuGetErrorName(Result error, const char** text) {
-  static const std::map<Result, const char*>* const names = new std::map<Result, const char*>{
-      {kInvalidValue, "CUDA_ERROR_INVALID_VALUE"}, {2, "CUDA_ERROR_OUT_OF_MEMORY"}, {kNoDevice, "CUDA_ERROR_NO_DEVICE"}, {kInvalidPtx, "CUDA_ERROR_INVALID_PTX"},
-      {kNotFound, "CUDA_ERROR_NOT_FOUND"}, {700, "CUDA_ERROR_ILLEGAL_ADDRESS"}, {kInjected, "CUDA_ERROR_UNKNOWN"}};
+  static const std::map<Result, const char*>* const names =
+      new std::map<Result, const char*>{{kInvalidValue, "CUDA_ERROR_INVALID_VALUE"},
+                                        {2, "CUDA_ERROR_OUT_OF_MEMORY"},
+                                        {kNoDevice, "CUDA_ERROR_NO_DEVICE"},
+                                        {kInvalidPtx, "CUDA_ERROR_INVALID_PTX"},
+                                        {kNotFound, "CUDA_ERROR_NOT_FOUND"},
+                                        {700, "CUDA_ERROR_ILLEGAL_ADDRESS"},
+                                        {kInjected, "CUDA_ERROR_UNKNOWN"}};
   const auto found = names->find(error);
   if (found == names->end()) return kInvalidValue;
   *text = found->second;
@@ -296,11 +323,13 @@ Result cuMemsetD8Async(DevicePointer to, unsigned char value, size_t bytes, Stre
   });
   return 0;
 }
-Result cuLaunchKernel(Function function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared, Stream stream, void** params,
-                      void** extra) {
+Result cuLaunchKernel(Function function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
+                      unsigned shared, Stream stream, void** params, void** extra) {
   ENTER_CURRENT(cuLaunchKernel);
   if (shared != 0 || extra != nullptr) return Violation("a launch with what no kernel here asks for");
-  if (const Result shape = CheckShape({function, gx, gy, gz, bx, by, bz, shared, params, extra, nullptr, nullptr}); shape != 0) return shape;
+  if (const Result shape = CheckShape({function, gx, gy, gz, bx, by, bz, shared, params, extra, nullptr, nullptr});
+      shape != 0)
+    return shape;
   stream->work.push_back([launch = Launched(function, gx, bx, params)] { return Run(launch); });
   return 0;
 }
@@ -316,10 +345,12 @@ Result cuGraphDestroy(Graph graph) {
   delete graph;
   return 0;
 }
-Result cuGraphAddKernelNode(GraphNode* node, Graph graph, const GraphNode* before, size_t count, const KernelNode* kernel) {
+Result cuGraphAddKernelNode(GraphNode* node, Graph graph, const GraphNode* before, size_t count,
+                            const KernelNode* kernel) {
   ENTER_CURRENT(cuGraphAddKernelNode);
   if (const Result shape = CheckShape(*kernel); shape != 0) return shape;
-  if (count > 1 || (count == 1) != !graph->nodes.empty()) return Violation("a launch that does not follow the one before it");
+  if (count > 1 || (count == 1) != !graph->nodes.empty())
+    return Violation("a launch that does not follow the one before it");
   graph->nodes.push_back(Launched(kernel->function, kernel->grid_x, kernel->block_x, kernel->params));
   if (count == 1) graph->nodes.back().before = *before;
   *node = &graph->nodes.back();
@@ -344,7 +375,8 @@ Result cuGraphExecKernelNodeSetParams(GraphExec exec, GraphNode node, const Kern
   ENTER_CURRENT(cuGraphExecKernelNodeSetParams);
   if (fake->graphs.count(exec->graph) == 0) return Violation("a node of a graph that is gone");
   const auto found = exec->nodes.find(node);
-  if (found == exec->nodes.end() || found->second.function != kernel->function) return Violation("a node that cannot be changed so", kInvalidHandle);
+  if (found == exec->nodes.end() || found->second.function != kernel->function)
+    return Violation("a node that cannot be changed so", kInvalidHandle);
   if (const Result shape = CheckShape(*kernel); shape != 0) return shape;
   DrainAll();  // launches that are under way have the arguments that they were launched with
   GraphNodeObject* const before = found->second.before;

@@ -2,7 +2,8 @@
 //
 //   ptx_run FILE ENTRY CHUNKS ARGUMENT...
 //
-// An argument is a number, or @PATH: the address of that file's bytes, which are written back. Exit status 1 and one sentence for what cannot run.
+// An argument is a number, or @PATH: the address of that file's bytes, which are written back. Exit status 1 and one
+// sentence for what cannot run.
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -48,7 +49,8 @@ int main(int argc, char** argv) {
     arguments.push_back(reinterpret_cast<uint64_t>(memory[i].data()));
     pieces.push_back({reinterpret_cast<uint8_t*>(memory[i].data()), memory[i].size()});
   }
-  if (arguments.size() != entry->params()) return Failed("the entry has " + std::to_string(entry->params()) + " parameters");
+  if (arguments.size() != entry->params())
+    return Failed("the entry has " + std::to_string(entry->params()) + " parameters");
   const quern::Status ran = entry->Run({0, std::atoll(argv[3])}, arguments, pieces);
   if (!ran.ok()) return Failed(std::string(ran.message()));
   for (size_t i = 0; i < paths.size(); ++i) {

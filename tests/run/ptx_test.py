@@ -269,7 +269,8 @@ def sigmoid(a):
     return 1 / (1 + math.exp(-a)) if a > -700 else math.exp(a) / (1 + math.exp(a))
 
 
-# Of each function its meaning, its arguments and how far results may be off, in units of the last place: docs/targets.md.
+# Of each function its meaning, its arguments and how far results may be off, in units of the last place:
+# docs/targets.md.
 SPREAD, ANGLES = (-12, 12), (-100000, 100000)
 FUNCTIONS = {
     "exp": (limited(math.exp), (-86, 88), 3, 2), "exp2": (limited(lambda a: 2.0 ** a), (-125, 127), 2, 2),

@@ -35,8 +35,8 @@ const OpDef& Op_cubed() {
 
 }  // namespace quern::ir
 '''
-# Programs whose tests go through the op table, and which of their tests: text and types of each op, passes over random graphs,
-# random graphs compiled and run (a slice of them), the reference of ops.
+# Programs whose tests go through the op table, and which of their tests: text and types of each op, passes over random
+# graphs, random graphs compiled and run (a slice of them), the reference of ops.
 SUITES = {"ir_test": "*", "opt_test": "RandomGraphs.*", "compiler_test": "RandomGraphOps.*:Slice/RandomGraphs.*/0"}
 
 

@@ -42,19 +42,23 @@ constexpr const char* kSoftmax = R"(kernel rows (x : f32[M, 131] in
 std::string ProductOf(const char* dtype, const char* depth) {
   const std::string a = std::string(dtype) == "f32" ? "a[i, k]" : "cast<f32>(a[i, k])";
   const std::string b = std::string(dtype) == "f32" ? "b[j, k]" : "cast<f32>(b[j, k])";
-  return absl::StrCat("kernel product (a : ", dtype, "[M, ", depth, "] in\n b : ", dtype, "[N, ", depth, "] in\n c : f32[M, N] out\n",
-                      ") sym M in 1..4096, N in 1..4096", depth[0] == 'K' ? ", K in 1..4096" : "",
+  return absl::StrCat("kernel product (a : ", dtype, "[M, ", depth, "] in\n b : ", dtype, "[N, ", depth,
+                      "] in\n c : f32[M, N] out\n", ") sym M in 1..4096, N in 1..4096",
+                      depth[0] == 'K' ? ", K in 1..4096" : "",
                       " { grid i in 0..M, j in 0..N { c[i, j] = sum for k in 0..", depth, " { ", a, " * ", b, " } } }");
 }
 
 std::string MixedProductOf(const char* format, const char* half) {
-  return absl::StrCat("kernel product (x : f32[M, 512] in\n w : ", format, "[N, 512] @blocks in\n c : f32[M, N] out\n) sym M in 1..4096, ",
-                      "N in 1..4096 { grid bm in 0..M by 64, bn in 0..N by 64 { alloc sa, sb : ", half, "[64, 40] shared\n",
-                      "thread w0 in 0..4 @ warp { tile acc : f32[32, 32] = 0\n pipeline k0 in 0..512 by 32 stages 2 { fetch {\n",
-                      "copy sa[0 : +64, 0 : +32] = x[bm : +64, k0 : +32]\n copy sb[0 : +64, 0 : +32] = w[bn : +64, k0 : +32]\n } use {\n",
-                      "mma_", half, " acc += sa[w0 / 2 * 32 : +32, 0 : +32], sb[w0 % 2 * 32 : +32, 0 : +32]\n } }\n",
-                      "map (i, j) in acc [min(32, M - bm - w0 / 2 * 32), min(32, N - bn - w0 % 2 * 32)] {\n",
-                      "c[bm + w0 / 2 * 32 + i, bn + w0 % 2 * 32 + j] = acc } } } }");
+  return absl::StrCat(
+      "kernel product (x : f32[M, 512] in\n w : ", format,
+      "[N, 512] @blocks in\n c : f32[M, N] out\n) sym M in 1..4096, ",
+      "N in 1..4096 { grid bm in 0..M by 64, bn in 0..N by 64 { alloc sa, sb : ", half, "[64, 40] shared\n",
+      "thread w0 in 0..4 @ warp { tile acc : f32[32, 32] = 0\n pipeline k0 in 0..512 by 32 stages 2 { fetch {\n",
+      "copy sa[0 : +64, 0 : +32] = x[bm : +64, k0 : +32]\n copy sb[0 : +64, 0 : +32] = w[bn : +64, k0 : +32]\n } use "
+      "{\n",
+      "mma_", half, " acc += sa[w0 / 2 * 32 : +32, 0 : +32], sb[w0 % 2 * 32 : +32, 0 : +32]\n } }\n",
+      "map (i, j) in acc [min(32, M - bm - w0 / 2 * 32), min(32, N - bn - w0 % 2 * 32)] {\n",
+      "c[bm + w0 / 2 * 32 + i, bn + w0 % 2 * 32 + j] = acc } } } }");
 }
 
 std::string GroupProduct() {
@@ -78,29 +82,48 @@ std::string GroupProduct() {
 
 std::string GemvOf(const char* format) {
   std::string sums = "let s0 = acc\n";
-  for (int i = 0; i < 5; ++i) absl::StrAppend(&sums, "let o", i, " = shuffle_xor(s", i, ", ", 16 >> i, ")\nlet s", i + 1, " = s", i, " + o", i, "\n");
-  return absl::StrCat("kernel gemv (w : ", format, "[N, 768] @blocks in\n x : f32[768] in\n y : f32[N] out\n) sym N in 1..4096 {\n"
-                      "grid n in 0..N { thread t in 0..32 @ block {\n var acc : f32 = 0\n for k in t * 8..768 by 256 { unroll u in 0..8 {"
-                      " acc := contract(acc + decode(w, n, k + u) * x[k + u]) } }\n", sums, "if t == 0 { y[n] = s5 } } } }");
+  for (int i = 0; i < 5; ++i)
+    absl::StrAppend(&sums, "let o", i, " = shuffle_xor(s", i, ", ", 16 >> i, ")\nlet s", i + 1, " = s", i, " + o", i,
+                    "\n");
+  return absl::StrCat("kernel gemv (w : ", format,
+                      "[N, 768] @blocks in\n x : f32[768] in\n y : f32[N] out\n) sym N in 1..4096 {\n"
+                      "grid n in 0..N { thread t in 0..32 @ block {\n var acc : f32 = 0\n for k in t * 8..768 by 256 { "
+                      "unroll u in 0..8 {"
+                      " acc := contract(acc + decode(w, n, k + u) * x[k + u]) } }\n",
+                      sums, "if t == 0 { y[n] = s5 } } } }");
 }
 
 std::string AttentionOf(const char* rows) {
   const bool many = rows[0] == 'S';
-  const std::string symbols = many ? " sym P in 0..2000, S in 9..256" : " sym P in 0..2000", keys = absl::StrCat("P + ", rows);
-  const std::string inputs = absl::StrCat("  %0 = Input() {name = \"q\"} : f32[1, ", rows, ", 64]\n  %1 = Input() {name = \"k\"} : f16[1, ", keys,
-                                          ", 32]\n  %2 = Input() {name = \"v\"} : f16[1, ", keys, ", 32]\n");
+  const std::string symbols = many ? " sym P in 0..2000, S in 9..256" : " sym P in 0..2000",
+                    keys = absl::StrCat("P + ", rows);
+  const std::string inputs =
+      absl::StrCat("  %0 = Input() {name = \"q\"} : f32[1, ", rows, ", 64]\n  %1 = Input() {name = \"k\"} : f16[1, ",
+                   keys, ", 32]\n  %2 = Input() {name = \"v\"} : f16[1, ", keys, ", 32]\n");
   const std::string type = absl::StrCat(" : f32[1, ", rows, ", 64]");
-  return absl::StrCat("graph g", symbols, " {\n", inputs, "  %3 = Region(%0, %1, %2) {family = \"attention\"}", type, " body graph body", symbols, " {\n", inputs,
-                      "  %3 = Attention(%0, %1, %2) {head_dim = 16, heads = 4, kv_heads = 2, layout = \"packed\", mask = \"causal\", scale = 0.0, ",
+  return absl::StrCat("graph g", symbols, " {\n", inputs, "  %3 = Region(%0, %1, %2) {family = \"attention\"}", type,
+                      " body graph body", symbols, " {\n", inputs,
+                      "  %3 = Attention(%0, %1, %2) {head_dim = 16, heads = 4, kv_heads = 2, layout = \"packed\", mask "
+                      "= \"causal\", scale = 0.0, ",
                       "softcap = 0.0, window = 0}", type, "\n  return %3\n}\n  return %3\n}");
 }
 
 std::vector<BlockKernel> BlockKernels() {
-  return {{"map", kMap}, {"rows", kRows}, {"softmax", kSoftmax}, {"product_f32", ProductOf("f32")}, {"product_f16", ProductOf("f16")},
-          {"product_bf16", ProductOf("bf16")}, {"product_q4_K_f16", MixedProductOf("q4_K", "f16")},
-          {"product_q8_0_bf16", MixedProductOf("q8_0", "bf16")}, {"gemv_q4_0", GemvOf("q4_0")}, {"gemv_q8_0", GemvOf("q8_0")},
-          {"gemv_q4_K", GemvOf("q4_K")}, {"gemv_q5_K", GemvOf("q5_K")}, {"gemv_q6_K", GemvOf("q6_K")},
-          {"attention_token", AttentionOf("1")}, {"attention_prompt", AttentionOf("S")}};
+  return {{"map", kMap},
+          {"rows", kRows},
+          {"softmax", kSoftmax},
+          {"product_f32", ProductOf("f32")},
+          {"product_f16", ProductOf("f16")},
+          {"product_bf16", ProductOf("bf16")},
+          {"product_q4_K_f16", MixedProductOf("q4_K", "f16")},
+          {"product_q8_0_bf16", MixedProductOf("q8_0", "bf16")},
+          {"gemv_q4_0", GemvOf("q4_0")},
+          {"gemv_q8_0", GemvOf("q8_0")},
+          {"gemv_q4_K", GemvOf("q4_K")},
+          {"gemv_q5_K", GemvOf("q5_K")},
+          {"gemv_q6_K", GemvOf("q6_K")},
+          {"attention_token", AttentionOf("1")},
+          {"attention_prompt", AttentionOf("S")}};
 }
 
 StatusOr<std::vector<kir::Kernel>> ScheduledAll(const std::string& text, const codegen::BlockFacts& facts) {

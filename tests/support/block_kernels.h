@@ -25,8 +25,8 @@ std::string GroupProduct();
 // A row of a matrix of blocks times a vector, by a warp: each lane takes eight neighbours at a time.
 std::string GemvOf(const char* format);
 
-// A graph of four heads of queries over two of keys, of 16, in a cache of halves; each query sees those up to its own place. `rows`
-// of queries: a number or "S".
+// A graph of four heads of queries over two of keys, of 16, in a cache of halves; each query sees those up to its own
+// place. `rows` of queries: a number or "S".
 std::string AttentionOf(const char* rows);
 
 // The kernels of a text of BlockKernels, scheduled for blocks unless they have threads already; they verify.

@@ -75,11 +75,12 @@ Status RunCase(const CKernelCase& test, quern_kernel* wide, quern_kernel* narrow
 StatusOr<CLibrary> CLibrary::Compile(const std::vector<std::string>& sources) {
   // Calls to these are kept: a compiler may give them another last bit, or make one of another.
   QUERN_ASSIGN(SharedObjects objects,
-               SharedObjects::Compile(sources,
-                                      {QUERN_C_COMPILER, "-std=c11", "-O1", "-shared", "-fPIC", "-ffp-contract=off", "-fno-builtin-pow",
-                                       "-fno-builtin-powf", "-fno-builtin-exp2", "-fno-builtin-exp2f", "-Werror=return-type",
-                                       "-Werror=implicit-function-declaration", "-Werror=incompatible-pointer-types"},
-                                      ".c", {"-lm"}));
+               SharedObjects::Compile(
+                   sources,
+                   {QUERN_C_COMPILER, "-std=c11", "-O1", "-shared", "-fPIC", "-ffp-contract=off", "-fno-builtin-pow",
+                    "-fno-builtin-powf", "-fno-builtin-exp2", "-fno-builtin-exp2f", "-Werror=return-type",
+                    "-Werror=implicit-function-declaration", "-Werror=incompatible-pointer-types"},
+                   ".c", {"-lm"}));
   return CLibrary(std::move(objects));
 }
 

@@ -25,7 +25,7 @@ struct CKernelCase {
   kir::Kernel kernel = {};
   Binding binding = {};
   uint64_t seed = 1;
-  int64_t max_chunks = 4;   // of a larger grid: the first, the last and one between, for the interpreter is slow
+  int64_t max_chunks = 4;  // of a larger grid: the first, the last and one between, for the interpreter is slow
   // Of the run in float, relative to the largest value of a buffer; 0: not run, for kernels where a rounding error may
   // decide an integer or a comparison. Halves have their own precision on top.
   double tolerance = 1e-4;

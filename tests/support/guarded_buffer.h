@@ -14,8 +14,8 @@
 
 namespace quern {
 
-// Memory of a parameter, 64-aligned, with guard bytes on both sides and an unmapped page not far behind: a write outside
-// is seen, and a read of more than the guard behind the end stops the program.
+// Memory of a parameter, 64-aligned, with guard bytes on both sides and an unmapped page not far behind: a write
+// outside is seen, and a read of more than the guard behind the end stops the program.
 class GuardedBuffer {
  public:
   explicit GuardedBuffer(const std::vector<uint8_t>& bytes) : size_(static_cast<int64_t>(bytes.size())) {

@@ -138,8 +138,10 @@ std::string FirstDifference(const BufferType& type, const std::vector<uint8_t>& 
   for (size_t i = 0; i < g.size(); ++i) {
     if (std::isnan(g[i]) && std::isnan(w[i])) continue;
     // By bytes: -0 is not 0, and two integers may be one double.
-    const bool equal = exact ? std::equal(&got[i * size], &got[i * size] + size, &want[i * size])
-                             : g[i] == w[i] || (std::isfinite(w[i]) && std::fabs(g[i] - w[i]) <= tolerance * (std::fabs(w[i]) + largest) + least);
+    const bool equal =
+        exact ? std::equal(&got[i * size], &got[i * size] + size, &want[i * size])
+              : g[i] == w[i] ||
+                    (std::isfinite(w[i]) && std::fabs(g[i] - w[i]) <= tolerance * (std::fabs(w[i]) + largest) + least);
     if (!equal) return absl::StrFormat("[%d] = %.17g, not %.17g", i, g[i], w[i]);
   }
   return "";

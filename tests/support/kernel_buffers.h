@@ -21,8 +21,8 @@ namespace quern::kir {
 StatusOr<std::vector<uint8_t>> RandomBuffer(const BufferType& type, const Binding& binding, std::mt19937_64& random);
 
 // Where `got` differs from `want`: "[7] = 1.5, not 1.25", or "". NaN equals NaN. With tolerance 0 the bytes agree else,
-// otherwise floats within tolerance * (|want| + the largest |want|), `each` alone: tolerance * |want|, and decoded blocks within
-// one step of their scale.
+// otherwise floats within tolerance * (|want| + the largest |want|), `each` alone: tolerance * |want|, and decoded
+// blocks within one step of their scale.
 std::string FirstDifference(const BufferType& type, const std::vector<uint8_t>& got, const std::vector<uint8_t>& want,
                             double tolerance, bool each = false);
 

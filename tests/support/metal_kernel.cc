@@ -14,8 +14,9 @@ namespace {
 
 // A function of the kernel ABI for each kernel of the text, in the text's own translation unit.
 std::string Wrappers(const codegen::DeviceModule& module, std::span<const kir::Kernel> kernels) {
-  std::string text = "\nextern \"C\" {\nint* quern_shim_order() { return &quern_shim_descending(); }\n"
-                     "void quern_shim_release() { quern_shim::Release(); }\n";
+  std::string text =
+      "\nextern \"C\" {\nint* quern_shim_order() { return &quern_shim_descending(); }\n"
+      "void quern_shim_release() { quern_shim::Release(); }\n";
   for (size_t i = 0; i < kernels.size(); ++i) {
     const codegen::DeviceKernel& made = module.kernels[i];
     std::string arguments;
@@ -75,7 +76,8 @@ Status RunCase(const MetalCase& test, quern_kernel* run, const MetalLibrary& lib
       const kir::Param& param = test.kernel.params[i];
       if (!buffers[i].Intact()) return fail(absl::StrCat("writes outside ", param.name));
       const double tolerance = test.tolerance == 0 ? 0 : ToleranceOf(param.type.dtype, test.tolerance);
-      const std::string difference = kir::FirstDifference(param.type, buffers[i].Bytes(), expected[i], tolerance, test.each);
+      const std::string difference =
+          kir::FirstDifference(param.type, buffers[i].Bytes(), expected[i], tolerance, test.each);
       if (!difference.empty()) return fail(absl::StrCat(param.name, difference));
     }
   }
@@ -84,17 +86,20 @@ Status RunCase(const MetalCase& test, quern_kernel* run, const MetalLibrary& lib
 
 }  // namespace
 
-StatusOr<MetalLibrary> MetalLibrary::Compile(const codegen::DeviceModule& module, std::span<const kir::Kernel> kernels) {
+StatusOr<MetalLibrary> MetalLibrary::Compile(const codegen::DeviceModule& module,
+                                             std::span<const kir::Kernel> kernels) {
   QUERN_RETURN_IF_ERROR(CheckMsl(module.text));
   QUERN_RETURN_IF_ERROR(CompileMslSpaces(module.text));
-  QUERN_ASSIGN(SharedObjects objects,
-               SharedObjects::Compile({module.text + Wrappers(module, kernels)},
-                                      {QUERN_CLANG, "-std=c++17", "-x", "c++", "-O1", "-shared", "-fPIC", "-fsigned-char", "-march=native",
-                                       "-fno-exceptions", "-fno-rtti", "-fno-math-errno", "-Wno-unknown-attributes", "-Wno-unknown-pragmas",
-                                       absl::StrCat("-I", QUERN_SHIM_DIR)},
-                                      ".metal"));
+  QUERN_ASSIGN(
+      SharedObjects objects,
+      SharedObjects::Compile({module.text + Wrappers(module, kernels)},
+                             {QUERN_CLANG, "-std=c++17", "-x", "c++", "-O1", "-shared", "-fPIC", "-fsigned-char",
+                              "-march=native", "-fno-exceptions", "-fno-rtti", "-fno-math-errno",
+                              "-Wno-unknown-attributes", "-Wno-unknown-pragmas", absl::StrCat("-I", QUERN_SHIM_DIR)},
+                             ".metal"));
   MetalLibrary library(std::move(objects));
-  for (size_t i = 0; i < kernels.size(); ++i) library.kernels_.push_back(library.objects_.FindKernel(0, absl::StrCat("quern_run_", i)));
+  for (size_t i = 0; i < kernels.size(); ++i)
+    library.kernels_.push_back(library.objects_.FindKernel(0, absl::StrCat("quern_run_", i)));
   const auto release = reinterpret_cast<void (*)()>(library.objects_.Find(0, "quern_shim_release"));
   library.fibers_ = std::shared_ptr<void>(nullptr, [release](void*) { release(); });
   library.descending_ = reinterpret_cast<int* (*)()>(library.objects_.Find(0, "quern_shim_order"));

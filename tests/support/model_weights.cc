@@ -16,7 +16,8 @@ StatusOr<hir::Module> WithWeights(const hir::Module& module, DType format) {
   std::vector<std::vector<hir::Value>> results;
   for (const hir::Node& node : module.nodes()) {
     std::vector<hir::Value> inputs;
-    for (const hir::Value& input : node.inputs) inputs.push_back(input.absent() ? input : results[input.node][input.result]);
+    for (const hir::Value& input : node.inputs)
+      inputs.push_back(input.absent() ? input : results[input.node][input.result]);
     const std::string block = node.block->name;
     if (block == "Param") {
       ir::TensorType type = node.results[0];
@@ -30,7 +31,8 @@ StatusOr<hir::Module> WithWeights(const hir::Module& module, DType format) {
       QUERN_ASSIGN(const hir::Value constant, made.AddConstant(node.results[0], *node.data, node.label));
       results.push_back({constant});
     } else if (block == "Mir") {
-      QUERN_ASSIGN(std::vector<hir::Value> added, made.AddMir(node.op->name, std::move(inputs), node.attributes, node.label));
+      QUERN_ASSIGN(std::vector<hir::Value> added,
+                   made.AddMir(node.op->name, std::move(inputs), node.attributes, node.label));
       results.push_back(std::move(added));
     } else {
       QUERN_ASSIGN(std::vector<hir::Value> added, made.Add(block, std::move(inputs), node.attributes, node.label));
@@ -48,7 +50,8 @@ StatusOr<Binding> SizesFor(const lir::Plan& plan, uint64_t seed) {
   for (int tries = 0; tries < 1000; ++tries) {
     Binding binding;
     for (const auto& [symbol, range] : plan.ranges) {
-      binding[symbol] = range.low + static_cast<int64_t>(random() % (std::min(range.high - range.low, kMostAboveLow) + 1));
+      binding[symbol] =
+          range.low + static_cast<int64_t>(random() % (std::min(range.high - range.low, kMostAboveLow) + 1));
     }
     bool allowed = true;
     for (const lir::Requirement& requirement : plan.requirements) {

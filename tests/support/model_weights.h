@@ -1,4 +1,5 @@
-// Models with other weights than they came with, and sizes to run their plans at: what tests of all kernels of models draw on.
+// Models with other weights than they came with, and sizes to run their plans at: what tests of all kernels of models
+// draw on.
 #pragma once
 
 #include <cstdint>

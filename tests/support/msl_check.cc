@@ -23,11 +23,13 @@ constexpr int64_t kMaxShared = 32 << 10, kMaxThreads = 1024;
 
 const std::map<std::string, int64_t, std::less<>>& TypeBytes() {
   static const auto& bytes = *new std::map<std::string, int64_t, std::less<>>{
-      {"bool", 1}, {"char", 1}, {"uchar", 1}, {"short", 2}, {"ushort", 2}, {"half", 2}, {"bfloat", 2},
-      {"int", 4},  {"uint", 4}, {"float", 4}, {"long", 8},  {"ulong", 8}};
+      {"bool", 1},   {"char", 1}, {"uchar", 1}, {"short", 2}, {"ushort", 2}, {"half", 2},
+      {"bfloat", 2}, {"int", 4},  {"uint", 4},  {"float", 4}, {"long", 8},   {"ulong", 8}};
   return bytes;
 }
-bool IsSpace(std::string_view word) { return word == "device" || word == "constant" || word == "thread" || word == "threadgroup"; }
+bool IsSpace(std::string_view word) {
+  return word == "device" || word == "constant" || word == "thread" || word == "threadgroup";
+}
 bool IsWord(char c) { return absl::ascii_isalnum(c) || c == '_'; }
 
 // Words, numbers, "[[", "]]" and single characters; comments and lines of the preprocessor left out.
@@ -47,7 +49,9 @@ std::vector<Token> Tokens(std::string_view text) {
       fresh = false;
       size_t end = at + 1;
       if (absl::ascii_isdigit(c)) {
-        while (end < text.size() && (IsWord(text[end]) || text[end] == '.' || ((text[end] == '-' || text[end] == '+') && text[end - 1] == 'e'))) ++end;
+        while (end < text.size() && (IsWord(text[end]) || text[end] == '.' ||
+                                     ((text[end] == '-' || text[end] == '+') && text[end - 1] == 'e')))
+          ++end;
       } else if (IsWord(c)) {
         while (end < text.size() && IsWord(text[end])) ++end;
       } else if (text.substr(at, 2) == "[[" || text.substr(at, 2) == "]]") {
@@ -98,7 +102,8 @@ class Checker {
   // 1.5, 1e-5 and 0x1p3 are doubles without an f or h behind.
   Status CheckNumber(const std::string& number) const {
     const bool hex = number.size() > 1 && (number[1] == 'x' || number[1] == 'X');
-    const bool real = number.find('.') != std::string::npos || number.find_first_of(hex ? "pP" : "eE") != std::string::npos;
+    const bool real =
+        number.find('.') != std::string::npos || number.find_first_of(hex ? "pP" : "eE") != std::string::npos;
     if (!real || number.back() == 'f' || (number.back() == 'h' && !hex)) return absl::OkStatus();
     return Fail(absl::StrCat(number, " is a 64-bit float"));
   }
@@ -142,7 +147,8 @@ class Checker {
     if (depth_ != 1) return Fail("threadgroup memory outside the outermost scope of a kernel");
     const int64_t bytes = type->second * std::strtoll(Text(at_ + 4).c_str(), nullptr, 10);
     shared_ += (bytes + 15) / 16 * 16;
-    if (shared_ > kMaxShared) return Fail(absl::StrCat(shared_, " bytes of threadgroup memory, more than ", kMaxShared));
+    if (shared_ > kMaxShared)
+      return Fail(absl::StrCat(shared_, " bytes of threadgroup memory, more than ", kMaxShared));
     return absl::OkStatus();
   }
 
@@ -168,11 +174,12 @@ Status CompileMslSpaces(const std::string& text) {
     source += "__kernel";
     at = std::min(text.find("]]", found), text.size() - 2) + 2;
   }
-  return CompilesWith(source,
-                      {QUERN_CLANG, "-x", "clcpp", "-cl-std=CLC++2021", "-target", "spir64", "-cl-no-stdinc", "-fsyntax-only", "-Xclang",
-                       "-fno-builtin", "-Xclang", "-cl-ext=-all,+cl_khr_fp16,-__opencl_c_generic_address_space", "-Wno-unknown-attributes",
-                       "-Wno-unknown-pragmas", absl::StrCat("-I", QUERN_SHIM_DIR, "/spaces")},
-                      ".cl");
+  return CompilesWith(
+      source,
+      {QUERN_CLANG, "-x", "clcpp", "-cl-std=CLC++2021", "-target", "spir64", "-cl-no-stdinc", "-fsyntax-only",
+       "-Xclang", "-fno-builtin", "-Xclang", "-cl-ext=-all,+cl_khr_fp16,-__opencl_c_generic_address_space",
+       "-Wno-unknown-attributes", "-Wno-unknown-pragmas", absl::StrCat("-I", QUERN_SHIM_DIR, "/spaces")},
+      ".cl");
 }
 
 }  // namespace quern

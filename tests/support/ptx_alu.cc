@@ -20,28 +20,35 @@ struct Half {};  // whose values are floats
 
 template <typename T>
 auto As(uint64_t bits) {
-  if constexpr (std::is_same_v<T, Half>) return HalfToFloat(static_cast<uint16_t>(bits));
-  else if constexpr (std::is_same_v<T, float>) return std::bit_cast<float>(static_cast<uint32_t>(bits));
-  else if constexpr (std::is_same_v<T, double>) return std::bit_cast<double>(bits);
-  else return static_cast<T>(bits);
+  if constexpr (std::is_same_v<T, Half>)
+    return HalfToFloat(static_cast<uint16_t>(bits));
+  else if constexpr (std::is_same_v<T, float>)
+    return std::bit_cast<float>(static_cast<uint32_t>(bits));
+  else if constexpr (std::is_same_v<T, double>)
+    return std::bit_cast<double>(bits);
+  else
+    return static_cast<T>(bits);
 }
 template <typename T>
 uint64_t Bits(T value) {
-  if constexpr (std::is_same_v<T, float>) return std::bit_cast<uint32_t>(value);
-  else if constexpr (std::is_same_v<T, double>) return std::bit_cast<uint64_t>(value);
-  else return static_cast<std::make_unsigned_t<T>>(value);
+  if constexpr (std::is_same_v<T, float>)
+    return std::bit_cast<uint32_t>(value);
+  else if constexpr (std::is_same_v<T, double>)
+    return std::bit_cast<uint64_t>(value);
+  else
+    return static_cast<std::make_unsigned_t<T>>(value);
 }
 
 // An expression of a, b and c of type T.
-#define QUERN_ALU(expression)                                                                                             \
-  [](uint64_t x, [[maybe_unused]] uint64_t y, [[maybe_unused]] uint64_t z) -> uint64_t {                                  \
-    [[maybe_unused]] const T a = As<T>(x), b = As<T>(y), c = As<T>(z);                                                    \
-    return Bits<T>(static_cast<T>(expression));                                                                           \
+#define QUERN_ALU(expression)                                                            \
+  [](uint64_t x, [[maybe_unused]] uint64_t y, [[maybe_unused]] uint64_t z) -> uint64_t { \
+    [[maybe_unused]] const T a = As<T>(x), b = As<T>(y), c = As<T>(z);                   \
+    return Bits<T>(static_cast<T>(expression));                                          \
   }
-#define QUERN_TEST(expression)                                                                                            \
-  [](uint64_t x, [[maybe_unused]] uint64_t y, uint64_t) -> uint64_t {                                                     \
-    const auto a = As<T>(x), b = As<T>(y);                                                                                \
-    return (expression) ? 1 : 0;                                                                                          \
+#define QUERN_TEST(expression)                                        \
+  [](uint64_t x, [[maybe_unused]] uint64_t y, uint64_t) -> uint64_t { \
+    const auto a = As<T>(x), b = As<T>(y);                            \
+    return (expression) ? 1 : 0;                                      \
   }
 
 template <typename T>
@@ -63,8 +70,10 @@ void AddInteger(Table& table, const std::string& type) {
   table["not." + type] = QUERN_ALU(~a);
   table["neg." + type] = QUERN_ALU(U{0} - static_cast<U>(a));
   table["abs." + type] = QUERN_ALU(a < 0 ? U{0} - static_cast<U>(a) : static_cast<U>(a));
-  table["shl." + type] = QUERN_ALU(static_cast<uint32_t>(y) >= kBits ? 0 : static_cast<U>(a) << static_cast<uint32_t>(y));
-  table["shr." + type] = QUERN_ALU(a >> std::min<uint32_t>(static_cast<uint32_t>(y), kBits - 1) >> (static_cast<uint32_t>(y) >= kBits ? 1 : 0));
+  table["shl." + type] =
+      QUERN_ALU(static_cast<uint32_t>(y) >= kBits ? 0 : static_cast<U>(a) << static_cast<uint32_t>(y));
+  table["shr." + type] = QUERN_ALU(a >> std::min<uint32_t>(static_cast<uint32_t>(y), kBits - 1) >>
+                                   (static_cast<uint32_t>(y) >= kBits ? 1 : 0));
   table["min." + type] = QUERN_ALU(std::min(a, b));
   table["max." + type] = QUERN_ALU(std::max(a, b));
   // What the machine gives for division by zero is not said: a pattern that shows.
@@ -76,14 +85,16 @@ void AddInteger(Table& table, const std::string& type) {
     if (length == 0) return 0;
     if (length >= kBits) return Bits<T>(static_cast<T>(field));
     const uint64_t bits = field & ((uint64_t{1} << length) - 1);
-    const bool negative = std::is_signed_v<T> && ((static_cast<U>(x) >> std::min<uint64_t>(from + length - 1, kBits - 1)) & 1) != 0;
+    const bool negative =
+        std::is_signed_v<T> && ((static_cast<U>(x) >> std::min<uint64_t>(from + length - 1, kBits - 1)) & 1) != 0;
     return Bits<T>(static_cast<T>(negative ? bits | ~uint64_t{0} << length : bits));
   };
 }
 
 template <typename T>
 T Least(T a, T b, bool propagate) {
-  if (std::isnan(a) || std::isnan(b)) return propagate || (std::isnan(a) && std::isnan(b)) ? std::numeric_limits<T>::quiet_NaN() : std::isnan(a) ? b : a;
+  if (std::isnan(a) || std::isnan(b))
+    return propagate || (std::isnan(a) && std::isnan(b)) ? std::numeric_limits<T>::quiet_NaN() : std::isnan(a) ? b : a;
   if (a == b) return std::signbit(a) ? a : b;
   return a < b ? a : b;
 }
@@ -115,11 +126,11 @@ void AddFloat(Table& table, const std::string& type) {
 }
 
 // Halves, through f32: rounding twice is rounding once, as f32 has more than twice the bits.
-#define QUERN_HALF(expression)                                                                                            \
-  [](uint64_t x, [[maybe_unused]] uint64_t y, [[maybe_unused]] uint64_t z) -> uint64_t {                                  \
-    [[maybe_unused]] const float a = HalfToFloat(static_cast<uint16_t>(x)), b = HalfToFloat(static_cast<uint16_t>(y)),    \
-                                 c = HalfToFloat(static_cast<uint16_t>(z));                                               \
-    return FloatToHalf(expression);                                                                                       \
+#define QUERN_HALF(expression)                                                                                         \
+  [](uint64_t x, [[maybe_unused]] uint64_t y, [[maybe_unused]] uint64_t z) -> uint64_t {                               \
+    [[maybe_unused]] const float a = HalfToFloat(static_cast<uint16_t>(x)), b = HalfToFloat(static_cast<uint16_t>(y)), \
+                                 c = HalfToFloat(static_cast<uint16_t>(z));                                            \
+    return FloatToHalf(expression);                                                                                    \
   }
 void AddHalves(Table& table) {
   table["add.rn.f16"] = table["add.f16"] = QUERN_HALF(a + b);
@@ -171,21 +182,41 @@ uint64_t Rounded(uint64_t x, bool nearest) {
 template <typename T>
 void AddConversions(Table& table, const std::string& type) {
   auto from = [&]<typename From>(const std::string& source) {
-    table["cvt." + type + "." + source] = [](uint64_t x, uint64_t, uint64_t) -> uint64_t { return Bits<T>(static_cast<T>(As<From>(x))); };
+    table["cvt." + type + "." + source] = [](uint64_t x, uint64_t, uint64_t) -> uint64_t {
+      return Bits<T>(static_cast<T>(As<From>(x)));
+    };
   };
-  from.template operator()<uint8_t>("u8"), from.template operator()<int8_t>("s8"), from.template operator()<uint16_t>("u16");
-  from.template operator()<int16_t>("s16"), from.template operator()<uint32_t>("u32"), from.template operator()<int32_t>("s32");
+  from.template operator()<uint8_t>("u8"), from.template operator()<int8_t>("s8"),
+      from.template operator()<uint16_t>("u16");
+  from.template operator()<int16_t>("s16"), from.template operator()<uint32_t>("u32"),
+      from.template operator()<int32_t>("s32");
   from.template operator()<uint64_t>("u64"), from.template operator()<int64_t>("s64");
-  table["cvt.rn.f32." + type] = [](uint64_t x, uint64_t, uint64_t) -> uint64_t { return Bits<float>(static_cast<float>(As<T>(x))); };
-  table["cvt.rn.f64." + type] = [](uint64_t x, uint64_t, uint64_t) -> uint64_t { return Bits<double>(static_cast<double>(As<T>(x))); };
-  table["cvt.rzi." + type + ".f32"] = [](uint64_t x, uint64_t, uint64_t) -> uint64_t { return Rounded<T, float>(x, false); };
+  table["cvt.rn.f32." + type] = [](uint64_t x, uint64_t, uint64_t) -> uint64_t {
+    return Bits<float>(static_cast<float>(As<T>(x)));
+  };
+  table["cvt.rn.f64." + type] = [](uint64_t x, uint64_t, uint64_t) -> uint64_t {
+    return Bits<double>(static_cast<double>(As<T>(x)));
+  };
+  table["cvt.rzi." + type + ".f32"] = [](uint64_t x, uint64_t, uint64_t) -> uint64_t {
+    return Rounded<T, float>(x, false);
+  };
   if constexpr (sizeof(T) <= 2) {
-    table["cvt.rn.f16." + type] = [](uint64_t x, uint64_t, uint64_t) -> uint64_t { return FloatToHalf(static_cast<float>(As<T>(x))); };
+    table["cvt.rn.f16." + type] = [](uint64_t x, uint64_t, uint64_t) -> uint64_t {
+      return FloatToHalf(static_cast<float>(As<T>(x)));
+    };
   }
-  table["cvt.rzi." + type + ".f16"] = [](uint64_t x, uint64_t, uint64_t) -> uint64_t { return Rounded<T, Half>(x, false); };
-  table["cvt.rzi." + type + ".f64"] = [](uint64_t x, uint64_t, uint64_t) -> uint64_t { return Rounded<T, double>(x, false); };
-  table["cvt.rni." + type + ".f32"] = [](uint64_t x, uint64_t, uint64_t) -> uint64_t { return Rounded<T, float>(x, true); };
-  table["cvt.rni." + type + ".f64"] = [](uint64_t x, uint64_t, uint64_t) -> uint64_t { return Rounded<T, double>(x, true); };
+  table["cvt.rzi." + type + ".f16"] = [](uint64_t x, uint64_t, uint64_t) -> uint64_t {
+    return Rounded<T, Half>(x, false);
+  };
+  table["cvt.rzi." + type + ".f64"] = [](uint64_t x, uint64_t, uint64_t) -> uint64_t {
+    return Rounded<T, double>(x, false);
+  };
+  table["cvt.rni." + type + ".f32"] = [](uint64_t x, uint64_t, uint64_t) -> uint64_t {
+    return Rounded<T, float>(x, true);
+  };
+  table["cvt.rni." + type + ".f64"] = [](uint64_t x, uint64_t, uint64_t) -> uint64_t {
+    return Rounded<T, double>(x, true);
+  };
 }
 
 Table MakeTable() {
@@ -212,7 +243,9 @@ Table MakeTable() {
   table["or.pred"] = [](uint64_t x, uint64_t y, uint64_t) -> uint64_t { return x | y; };
   table["xor.pred"] = [](uint64_t x, uint64_t y, uint64_t) -> uint64_t { return x ^ y; };
   table["not.pred"] = [](uint64_t x, uint64_t, uint64_t) -> uint64_t { return x ^ 1; };
-  table["cvt.f32.f16"] = [](uint64_t x, uint64_t, uint64_t) -> uint64_t { return Bits<float>(HalfToFloat(static_cast<uint16_t>(x))); };
+  table["cvt.f32.f16"] = [](uint64_t x, uint64_t, uint64_t) -> uint64_t {
+    return Bits<float>(HalfToFloat(static_cast<uint16_t>(x)));
+  };
   table["cvt.rn.f16.f32"] = [](uint64_t x, uint64_t, uint64_t) -> uint64_t { return FloatToHalf(As<float>(x)); };
   table["cvt.rn.bf16.f32"] = [](uint64_t x, uint64_t, uint64_t) -> uint64_t { return FloatToBFloat16(As<float>(x)); };
   table["cvt.rn.f16x2.f32"] = [](uint64_t x, uint64_t y, uint64_t) -> uint64_t {
@@ -221,9 +254,13 @@ Table MakeTable() {
   table["cvt.rn.bf16x2.f32"] = [](uint64_t x, uint64_t y, uint64_t) -> uint64_t {
     return static_cast<uint64_t>(FloatToBFloat16(As<float>(x))) << 16 | FloatToBFloat16(As<float>(y));
   };
-  table["cvt.f64.f16"] = [](uint64_t x, uint64_t, uint64_t) -> uint64_t { return Bits<double>(HalfToFloat(static_cast<uint16_t>(x))); };
+  table["cvt.f64.f16"] = [](uint64_t x, uint64_t, uint64_t) -> uint64_t {
+    return Bits<double>(HalfToFloat(static_cast<uint16_t>(x)));
+  };
   table["cvt.f64.f32"] = [](uint64_t x, uint64_t, uint64_t) -> uint64_t { return Bits<double>(As<float>(x)); };
-  table["cvt.rn.f32.f64"] = [](uint64_t x, uint64_t, uint64_t) -> uint64_t { return Bits<float>(static_cast<float>(As<double>(x))); };
+  table["cvt.rn.f32.f64"] = [](uint64_t x, uint64_t, uint64_t) -> uint64_t {
+    return Bits<float>(static_cast<float>(As<double>(x)));
+  };
   return table;
 }
 

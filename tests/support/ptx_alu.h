@@ -1,4 +1,5 @@
-// The instructions of PTX that compute in one thread, by opcode. Registers are 64 bits, of which an instruction takes the low ones.
+// The instructions of PTX that compute in one thread, by opcode. Registers are 64 bits, of which an instruction takes
+// the low ones.
 #pragma once
 
 #include <cstdint>

@@ -22,7 +22,8 @@ class PtxDevice : public device::HostMemoryDevice {
     PtxModule& module = modules_.emplace(loaded.module, std::move(parsed)).first->second;
     for (const device::ModuleSource::Entry& entry : source.entries) {
       const PtxEntry* const found = module.Find(entry.symbol);
-      if (found == nullptr || found->threads() != entry.threads) return absl::InvalidArgumentError("no entry " + entry.symbol);
+      if (found == nullptr || found->threads() != entry.threads)
+        return absl::InvalidArgumentError("no entry " + entry.symbol);
       functions_[next_] = {loaded.module, found};
       loaded.functions.push_back(next_++);
     }

@@ -1,4 +1,5 @@
-// A device that runs PTX text (ptx_machine.h): memory of this machine, so that whole models run from the text that a driver gets.
+// A device that runs PTX text (ptx_machine.h): memory of this machine, so that whole models run from the text that a
+// driver gets.
 //
 //   auto executor = device::Executor::Create(ptx::MakeDevice(), signature, variants);
 #pragma once

@@ -3,10 +3,10 @@
 //   QUERN_ASSIGN(PtxModule module, PtxModule::Parse(text));
 //   QUERN_RETURN_IF_ERROR(module.Find("norm")->Run({.begin = 0, .end = 3}, arguments, memory));
 //
-// The threads of a block go on by themselves until one stands at an instruction that needs others: a shuffle, matrix load or product
-// waits for its warp, a product of four warps for those, a barrier for the block. Bytes of cp.async arrive no earlier than a wait asks
-// for them. What a product of four warps reads from shared memory must have been fenced by the thread that stored it. Every access is checked:
-// that it lies in one piece of memory, and is aligned.
+// The threads of a block go on by themselves until one stands at an instruction that needs others: a shuffle, matrix
+// load or product waits for its warp, a product of four warps for those, a barrier for the block. Bytes of cp.async
+// arrive no earlier than a wait asks for them. What a product of four warps reads from shared memory must have been
+// fenced by the thread that stored it. Every access is checked: that it lies in one piece of memory, and is aligned.
 #pragma once
 
 #include <map>
@@ -36,14 +36,33 @@ class PtxEntry {
  public:
   int64_t threads() const { return threads_; }
   size_t params() const { return params_; }
-  // One argument a parameter: addresses are those of the pieces. Errors: an access outside of them, threads that wait for
-  // different things.
+  // One argument a parameter: addresses are those of the pieces. Errors: an access outside of them, threads that wait
+  // for different things.
   Status Run(const Chunks& chunks, std::span<const uint64_t> arguments, std::span<const Piece> memory) const;
 
  private:
   friend class Parser;
   friend class BlockRun;
-  enum class Code : uint8_t { kAlu, kSplit, kJoin, kBranch, kLoad, kStore, kParam, kCopy, kCommit, kWait, kShuffle, kMatrix, kMultiply, kGroupMultiply, kGroupSync, kFence, kBarrier, kReturn };
+  enum class Code : uint8_t {
+    kAlu,
+    kSplit,
+    kJoin,
+    kBranch,
+    kLoad,
+    kStore,
+    kParam,
+    kCopy,
+    kCommit,
+    kWait,
+    kShuffle,
+    kMatrix,
+    kMultiply,
+    kGroupMultiply,
+    kGroupSync,
+    kFence,
+    kBarrier,
+    kReturn
+  };
   // Operands are numbers of registers; constants lie in registers of their own.
   struct Instruction {
     Code code = Code::kAlu;

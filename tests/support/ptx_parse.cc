@@ -17,14 +17,17 @@ class Parser {
   static StatusOr<PtxModule> Run(absl::string_view text) {
     PtxModule module;
     std::string bare;  // without comments
-    for (absl::string_view line : absl::StrSplit(text, '\n')) absl::StrAppend(&bare, line.substr(0, line.find("//")), "\n");
+    for (absl::string_view line : absl::StrSplit(text, '\n'))
+      absl::StrAppend(&bare, line.substr(0, line.find("//")), "\n");
     const std::string kEntry = ".visible .entry ";
     for (size_t at = bare.find(kEntry); at != std::string::npos;) {
       const size_t next = bare.find(kEntry, at + 1);
       Parser parser;
-      QUERN_RETURN_IF_ERROR(parser.Entry(absl::string_view(bare).substr(at + kEntry.size(), next == std::string::npos ? next : next - at - kEntry.size())));
+      QUERN_RETURN_IF_ERROR(parser.Entry(absl::string_view(bare).substr(
+          at + kEntry.size(), next == std::string::npos ? next : next - at - kEntry.size())));
       const std::string symbol = parser.entry_.symbol_;
-      if (!module.entries_.emplace(symbol, std::move(parser.entry_)).second) return absl::InvalidArgumentError("two entries " + symbol);
+      if (!module.entries_.emplace(symbol, std::move(parser.entry_)).second)
+        return absl::InvalidArgumentError("two entries " + symbol);
       at = next;
     }
     return module;
@@ -40,14 +43,17 @@ class Parser {
     const size_t body = text.find("\n{");
     const absl::string_view head = text.substr(0, body);
     for (absl::string_view part : absl::StrSplit(head, ".param .u64 ")) {
-      if (const absl::string_view name = Word(part); absl::StrContains(name, "_param_")) params_[std::string(name)] = static_cast<int>(params_.size());
+      if (const absl::string_view name = Word(part); absl::StrContains(name, "_param_"))
+        params_[std::string(name)] = static_cast<int>(params_.size());
     }
     entry_.params_ = params_.size();
     const size_t threads = head.find(".maxntid ");
-    if (body == absl::string_view::npos || threads == absl::string_view::npos) return Fail("no body, or no number of threads");
+    if (body == absl::string_view::npos || threads == absl::string_view::npos)
+      return Fail("no body, or no number of threads");
     entry_.threads_ = std::atoi(std::string(head.substr(threads + 9)).c_str());
     tid_ = Register("%tid.x"), ctaid_ = Register("%ctaid.x");
-    for (absl::string_view statement : absl::StrSplit(text.substr(body + 2), ';')) QUERN_RETURN_IF_ERROR(Statement(statement));
+    for (absl::string_view statement : absl::StrSplit(text.substr(body + 2), ';'))
+      QUERN_RETURN_IF_ERROR(Statement(statement));
     for (PtxEntry::Instruction& instruction : entry_.code_) {
       if (instruction.code != Code::kBranch) continue;
       const auto label = labels_.find(instruction.text);
@@ -57,7 +63,9 @@ class Parser {
     return absl::OkStatus();
   }
 
-  static bool IsWord(char c) { return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '$' || c == '%' || c == '.'; }
+  static bool IsWord(char c) {
+    return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '$' || c == '%' || c == '.';
+  }
   static absl::string_view Word(absl::string_view text) {
     size_t end = 0;
     while (end < text.size() && IsWord(text[end])) ++end;
@@ -94,7 +102,8 @@ class Parser {
     const int64_t bytes = std::atoi(std::string(type.substr(type.rfind('.') + 2)).c_str()) / 8;
     entry_.shared_bytes_ = (entry_.shared_bytes_ + 127) / 128 * 128;
     entry_.registers_[Register(name)] = static_cast<uint64_t>(entry_.shared_bytes_);
-    entry_.shared_bytes_ += bytes * (bracket == absl::string_view::npos ? 1 : std::atoll(std::string(text.substr(bracket + 1)).c_str()));
+    entry_.shared_bytes_ +=
+        bytes * (bracket == absl::string_view::npos ? 1 : std::atoll(std::string(text.substr(bracket + 1)).c_str()));
     return absl::OkStatus();
   }
 
@@ -140,7 +149,8 @@ class Parser {
       value = std::strtoull(name.c_str() + 2, nullptr, 16);
     } else {
       char* end = nullptr;
-      value = static_cast<uint64_t>(text[0] == '-' ? std::strtoll(name.c_str(), &end, 0) : static_cast<long long>(std::strtoull(name.c_str(), &end, 0)));
+      value = static_cast<uint64_t>(text[0] == '-' ? std::strtoll(name.c_str(), &end, 0)
+                                                   : static_cast<long long>(std::strtoull(name.c_str(), &end, 0)));
       if (*end != 0) {
         if (absl::ascii_isalpha(static_cast<unsigned char>(text[0])) || text[0] == '_') return Register(name);  // "tmp"
         return absl::UnimplementedError(absl::StrCat(entry_.symbol_, ": the operand ", name));
@@ -166,7 +176,8 @@ class Parser {
     return absl::OkStatus();
   }
 
-  Status Made(PtxEntry::Instruction made, const std::string& opcode, const std::vector<std::vector<std::string>>& groups) {
+  Status Made(PtxEntry::Instruction made, const std::string& opcode,
+              const std::vector<std::vector<std::string>>& groups) {
     const std::vector<std::string> parts = absl::StrSplit(opcode, '.');
     const std::string& name = parts[0];
     made.text = opcode;
@@ -257,7 +268,9 @@ class Parser {
   int tid_ = 0, ctaid_ = 0;
 };
 
-StatusOr<PtxModule> PtxModule::Parse(std::string_view text) { return Parser::Run(absl::string_view(text.data(), text.size())); }
+StatusOr<PtxModule> PtxModule::Parse(std::string_view text) {
+  return Parser::Run(absl::string_view(text.data(), text.size()));
+}
 
 const PtxEntry* PtxModule::Find(const std::string& symbol) const {
   const auto found = entries_.find(symbol);

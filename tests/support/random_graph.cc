@@ -30,10 +30,14 @@ std::vector<uint8_t> ScalarBytesOf(DType dtype, double value) {
   const float narrow = static_cast<float>(value);
   const uint16_t half = dtype == DType::kF16 ? FloatToHalf(narrow) : FloatToBFloat16(narrow);
   const int64_t integer = static_cast<int64_t>(value);
-  if (dtype == DType::kF32) std::memcpy(bytes.data(), &narrow, 4);
-  else if (dtype == DType::kF64) std::memcpy(bytes.data(), &value, 8);
-  else if (IsFloat(dtype)) std::memcpy(bytes.data(), &half, 2);
-  else std::memcpy(bytes.data(), &integer, bytes.size());
+  if (dtype == DType::kF32)
+    std::memcpy(bytes.data(), &narrow, 4);
+  else if (dtype == DType::kF64)
+    std::memcpy(bytes.data(), &value, 8);
+  else if (IsFloat(dtype))
+    std::memcpy(bytes.data(), &half, 2);
+  else
+    std::memcpy(bytes.data(), &integer, bytes.size());
   return bytes;
 }
 
@@ -79,7 +83,8 @@ class Generator {
     while (node->op->family == Family::kIndex) node = &made_.graph.node(node->inputs[0].node);
     if (node->op->family != Family::kLeaf || node->attributes.Find("name") == nullptr) return false;
     const std::string& name = node->attributes.String("name");
-    return std::any_of(made_.graph.donations.begin(), made_.graph.donations.end(), [&](const ir::Donation& d) { return d.input == name; });
+    return std::any_of(made_.graph.donations.begin(), made_.graph.donations.end(),
+                       [&](const ir::Donation& d) { return d.input == name; });
   }
 
   const TensorType& type(Value value) const { return made_.graph.type(value); }
@@ -109,18 +114,24 @@ class Generator {
 
   Value Add(std::string_view op, std::vector<Value> inputs, Attributes attributes = {}) {
     const StatusOr<Value> made = made_.graph.Add(op, std::move(inputs), std::move(attributes), Origin());
-    if (!made.ok()) fprintf(stderr, "%s\n%s\n", std::string(made.status().message()).c_str(), ir::Print(made_.graph).c_str());
+    if (!made.ok())
+      fprintf(stderr, "%s\n%s\n", std::string(made.status().message()).c_str(), ir::Print(made_.graph).c_str());
     QUERN_CHECK(made.ok());
-    for (size_t r = 0; r < made_.graph.node(made->node).results.size(); ++r) pool_.push_back({made->node, static_cast<int>(r)});
+    for (size_t r = 0; r < made_.graph.node(made->node).results.size(); ++r)
+      pool_.push_back({made->node, static_cast<int>(r)});
     return *made;
   }
   int Origin() { return made_.graph.AddOrigin({absl::StrCat("n", made_.graph.nodes().size()), ""}); }
 
-  Value Scalar(DType dtype, double value) { return *made_.graph.AddConstant({dtype, {}}, ScalarBytesOf(dtype, value), Origin()); }
+  Value Scalar(DType dtype, double value) {
+    return *made_.graph.AddConstant({dtype, {}}, ScalarBytesOf(dtype, value), Origin());
+  }
   Value NewLeaf(TensorType type) {
     const std::string name = absl::StrCat("v", made_.graph.nodes().size());
-    const bool constant = std::all_of(type.dims.begin(), type.dims.end(), [](const Extent& e) { return e.is_constant(); });
-    const StatusOr<Value> made = constant && Below(3) == 0 ? made_.graph.AddParam(name, std::move(type)) : made_.graph.AddInput(name, std::move(type));
+    const bool constant =
+        std::all_of(type.dims.begin(), type.dims.end(), [](const Extent& e) { return e.is_constant(); });
+    const StatusOr<Value> made = constant && Below(3) == 0 ? made_.graph.AddParam(name, std::move(type))
+                                                           : made_.graph.AddInput(name, std::move(type));
     QUERN_CHECK(made.ok());
     pool_.push_back(*made);
     return *made;
@@ -134,8 +145,9 @@ class Generator {
   DType AnyDType(OperandKind kind) {
     if (!options_.discontinuous && Fits(kind, DType::kF32)) return DType::kF32;  // rounding to halves is a step too
     while (true) {
-      const DType dtype = Pick<DType>({DType::kF32, DType::kF32, DType::kF32, DType::kF32, DType::kF16, DType::kBF16, DType::kF64, DType::kI32, DType::kI64,
-                                        DType::kI16, DType::kI8, DType::kU8, DType::kU32, DType::kBool});
+      const DType dtype =
+          Pick<DType>({DType::kF32, DType::kF32, DType::kF32, DType::kF32, DType::kF16, DType::kBF16, DType::kF64,
+                       DType::kI32, DType::kI64, DType::kI16, DType::kI8, DType::kU8, DType::kU32, DType::kBool});
       if (Fits(kind, dtype)) return dtype;
     }
   }
@@ -157,7 +169,10 @@ class Generator {
   }
   // A value of that dtype that broadcasts against `like`: of equal extents, with ones, of lower rank, or a constant.
   Value Partner(DType dtype, const std::vector<Extent>& like) {
-    if (Below(5) == 0) return Scalar(dtype, dtype == DType::kBool ? 1 : IsFloat(dtype) ? Pick<double>({1, 2, 0.5, -1, 3}) : Pick<double>({1, 2, 3}));
+    if (Below(5) == 0)
+      return Scalar(dtype, dtype == DType::kBool ? 1
+                           : IsFloat(dtype)      ? Pick<double>({1, 2, 0.5, -1, 3})
+                                                 : Pick<double>({1, 2, 3}));
     if (Below(3) != 0) {
       for (int tries = 0; tries < 8; ++tries) {
         const Value value = pool_[Below(static_cast<int64_t>(pool_.size()))];
@@ -197,14 +212,16 @@ class Generator {
         operand.data.push_back(condition ? s % 2 : IsFloat(dtype) ? value : std::trunc(value));
       }
     }
-    ir::RefTensor& result = results.emplace_back(ir::RefTensor{dtype, std::vector<int64_t>(op.operands.size(), kSteps), {}});
+    ir::RefTensor& result =
+        results.emplace_back(ir::RefTensor{dtype, std::vector<int64_t>(op.operands.size(), kSteps), {}});
     result.data.resize(result.elements());
     std::vector<const ir::RefTensor*> pointers;
     for (const ir::RefTensor& operand : operands) pointers.push_back(&operand);
     const Binding none;
     ir::RefContext context{node, pointers, none, results};
     QUERN_CHECK(op.reference(context).ok());
-    for (const double value : result.data) known->second = known->second && (std::isnan(value) || std::fabs(value) <= bound + 1);
+    for (const double value : result.data)
+      known->second = known->second && (std::isnan(value) || std::fabs(value) <= bound + 1);
     return known->second;
   }
   // Later nodes read x only within bounds.
@@ -226,9 +243,10 @@ class Generator {
       void (Generator::*make)();
     };
     static constexpr Recipe kRecipes[] = {
-        {12, &Generator::AnyElementwise}, {2, &Generator::AnyCast},  {4, &Generator::AnyReduce}, {2, &Generator::AnyComposite},
-        {2, &Generator::AnyReshape},      {2, &Generator::AnyTranspose}, {2, &Generator::AnyPart}, {2, &Generator::AnyJoin},
-        {3, &Generator::AnyMatMul},       {1, &Generator::AnyGather},   {1, &Generator::AnyUpdate}, {1, &Generator::AnyRope},
+        {12, &Generator::AnyElementwise}, {2, &Generator::AnyCast},    {4, &Generator::AnyReduce},
+        {2, &Generator::AnyComposite},    {2, &Generator::AnyReshape}, {2, &Generator::AnyTranspose},
+        {2, &Generator::AnyPart},         {2, &Generator::AnyJoin},    {3, &Generator::AnyMatMul},
+        {1, &Generator::AnyGather},       {1, &Generator::AnyUpdate},  {1, &Generator::AnyRope},
         {1, &Generator::AnyAttention},
     };
     int total = 0;
@@ -244,31 +262,40 @@ class Generator {
 
   // Whether a small error of an operand moves the result by little.
   static bool IsSmooth(const ir::OpDef& op) {
-    constexpr std::string_view kArithmetic[] = {"Add", "Div", "Max", "Min", "Mul", "Sub", "Where"}, kJumps[] = {"Atan2", "Ceil", "Floor", "Round", "Sign"};
+    constexpr std::string_view kArithmetic[] = {"Add", "Div", "Max", "Min", "Mul", "Sub", "Where"},
+                               kJumps[] = {"Atan2", "Ceil", "Floor", "Round", "Sign"};
     if (std::find(std::begin(kArithmetic), std::end(kArithmetic), op.name) != std::end(kArithmetic)) return true;
-    return op.operands[0].kind == OperandKind::kFloat && std::find(std::begin(kJumps), std::end(kJumps), op.name) == std::end(kJumps);
+    return op.operands[0].kind == OperandKind::kFloat &&
+           std::find(std::begin(kJumps), std::end(kJumps), op.name) == std::end(kJumps);
   }
 
   void AnyElementwise() {
     const ir::OpDef* op = nullptr;
     do {
       op = ir::Ops()[Below(static_cast<int64_t>(ir::Ops().size()))];
-    } while (op->family != Family::kElementwise || std::string_view(op->name) == "Cast" || !(options_.discontinuous || IsSmooth(*op)));
+    } while (op->family != Family::kElementwise || std::string_view(op->name) == "Cast" ||
+             !(options_.discontinuous || IsSmooth(*op)));
     const bool where = op->operands[0].own_dtype;
     const OperandKind kind = op->operands.back().kind;
-    Value x = !options_.discontinuous ? SomeF32() : Below(3) == 0 ? NewLeaf({AnyDType(kind), RandomDims()}) : Some(kind);
+    Value x = !options_.discontinuous ? SomeF32()
+              : Below(3) == 0         ? NewLeaf({AnyDType(kind), RandomDims()})
+                                      : Some(kind);
     const DType dtype = type(x).dtype;
-    if (IsFloat(dtype) && (op->sample_low > -4 || op->sample_high < 4)) x = Squashed(x, op->sample_low, std::min(op->sample_high, op->sample_low + 8));
+    if (IsFloat(dtype) && (op->sample_low > -4 || op->sample_high < 4))
+      x = Squashed(x, op->sample_low, std::min(op->sample_high, op->sample_low + 8));
     std::vector<Value> inputs = {x};
     while (inputs.size() < op->operands.size()) {
       const bool condition = where && inputs.size() + 1 == op->operands.size();
       const DType wanted = condition ? DType::kBool : dtype;
       Value y = Partner(wanted, type(x).dims);
-      if (IsFloat(wanted) && op->sample_low > -4) y = Squashed(y, op->sample_low, std::min(op->sample_high, op->sample_low + 8));
+      if (IsFloat(wanted) && op->sample_low > -4)
+        y = Squashed(y, op->sample_low, std::min(op->sample_high, op->sample_low + 8));
       inputs.push_back(y);
     }
-    if (where) std::reverse(inputs.begin(), inputs.end());
-    else if (Below(2) == 0) std::reverse(inputs.begin(), inputs.end());
+    if (where)
+      std::reverse(inputs.begin(), inputs.end());
+    else if (Below(2) == 0)
+      std::reverse(inputs.begin(), inputs.end());
     if (inputs[0] == x && inputs.size() == 2 && Below(8) == 0) inputs[1] = x;
     Tame(Add(op->name, std::move(inputs)));
   }
@@ -303,7 +330,9 @@ class Generator {
     switch (Below(6)) {
       case 0: Add("Softmax", {x}, {{"axis", Below(3) == 0 ? int64_t{0} : int64_t{-1}}}); break;
       case 1: Tame(Add("RmsNorm", {x, NewLeaf({DType::kF32, {width}})}, {{"eps", 1e-2}})); break;
-      case 2: Tame(Add("LayerNorm", {x, NewLeaf({DType::kF32, {width}}), NewLeaf({DType::kF32, {width}})}, {{"eps", 1e-2}})); break;
+      case 2:
+        Tame(Add("LayerNorm", {x, NewLeaf({DType::kF32, {width}}), NewLeaf({DType::kF32, {width}})}, {{"eps", 1e-2}}));
+        break;
       case 3: {
         const Value residual = NewLeaf(type(x));
         const Value norm = Add("FusedResidualRmsNorm", {x, residual, NewLeaf({DType::kF32, {width}})}, {{"eps", 1e-2}});
@@ -319,7 +348,8 @@ class Generator {
         if (type(x).rank() < 2 || !width.is_constant()) return;
         const bool transposed = Below(2) == 0;
         const Extent n(Pick<int64_t>({5, 8, 17}));
-        const Value w = NewWeight(DType::kF32, transposed ? std::vector{n, width} : std::vector{width, n}), b = NewLeaf({DType::kF32, {n}});
+        const Value w = NewWeight(DType::kF32, transposed ? std::vector{n, width} : std::vector{width, n}),
+                    b = NewLeaf({DType::kF32, {n}});
         const std::string act = Pick<const char*>({"", "Silu", "Relu", "Gelu", "Tanh"});
         Tame(Add("FusedMatMulBiasAct", {x, w, b}, {{"act", act}, {"transpose_b", transposed}}));
         break;
@@ -371,12 +401,14 @@ class Generator {
         if (!dim.is_constant()) return;
         {
           const int64_t start = Below(dim.constant()), length = 1 + Below(dim.constant() - start);
-          Add("Narrow", {x}, {{"axis", axis}, {"start", std::vector<Extent>{start}}, {"length", std::vector<Extent>{length}}});
+          Add("Narrow", {x},
+              {{"axis", axis}, {"start", std::vector<Extent>{start}}, {"length", std::vector<Extent>{length}}});
         }
         return;
       case 1:
         if (!dim.is_constant()) return;
-        Add("Slice", {x}, {{"axis", axis}, {"start", Below(dim.constant())}, {"stop", dim.constant()}, {"step", 1 + Below(3)}});
+        Add("Slice", {x},
+            {{"axis", axis}, {"start", Below(dim.constant())}, {"stop", dim.constant()}, {"step", 1 + Below(3)}});
         return;
       case 2: {
         std::vector<int64_t> low(dims.size()), high(dims.size());
@@ -387,8 +419,10 @@ class Generator {
       }
       case 3: {
         std::vector<Extent> shape = dims;
-        if (Below(2) == 0) shape.insert(shape.begin(), Extent(3));
-        else if (dim == Extent(1)) shape[axis] = Extent(5);
+        if (Below(2) == 0)
+          shape.insert(shape.begin(), Extent(3));
+        else if (dim == Extent(1))
+          shape[axis] = Extent(5);
         if (Elements(shape) <= kMaxElements) Add("Expand", {x}, {{"shape", shape}});
         return;
       }
@@ -461,12 +495,18 @@ class Generator {
     std::vector<Extent> table = {positions, Extent(Below(2) == 0 ? n_rot / 2 : head_dim)};
     if (batched) table.insert(table.begin(), Below(2) == 0 ? dims[0] : Extent(1));
     dims.push_back(positions);
-    if (packed) dims.push_back(Extent(heads * head_dim));
-    else dims.insert(dims.end(), {Extent(heads), Extent(head_dim)});
+    if (packed)
+      dims.push_back(Extent(heads * head_dim));
+    else
+      dims.insert(dims.end(), {Extent(heads), Extent(head_dim)});
     Value x = NewLeaf({DType::kF32, dims});
     if (Below(2) == 0) x = Add("Neg", {x});
     const Value c = NewLeaf({DType::kF32, table}), s = NewLeaf({DType::kF32, table});
-    Tame(Add("Rope", {x, c, s}, {{"head_dim", head_dim}, {"n_rot", n_rot}, {"style", std::string(Pick<const char*>({"gptj", "neox"}))}, {"packed", packed}}));
+    Tame(Add("Rope", {x, c, s},
+             {{"head_dim", head_dim},
+              {"n_rot", n_rot},
+              {"style", std::string(Pick<const char*>({"gptj", "neox"}))},
+              {"packed", packed}}));
   }
 
   void AnyAttention() {
@@ -474,7 +514,8 @@ class Generator {
     const Extent batch(1 + Below(2));
     const Extent queries = Below(3) == 0 ? Extent::Symbol("S") : Extent(Pick<int64_t>({1, 1, 2, 3, 8, 9, 33, 40}));
     const Extent keys = Below(3) == 0 ? queries + Extent(Below(3)) : Extent(Pick<int64_t>({1, 3, 17, 63, 64, 65, 130}));
-    const std::string layout = Pick<const char*>({"packed", "bshd", "bhsd"}), mask = Pick<const char*>({"none", "causal", "sliding", "custom", "bias"});
+    const std::string layout = Pick<const char*>({"packed", "bshd", "bhsd"}),
+                      mask = Pick<const char*>({"none", "causal", "sliding", "custom", "bias"});
     auto dims = [&](const Extent& length, int64_t heads) -> std::vector<Extent> {
       if (layout == "packed") return {batch, length, Extent(heads * head_dim)};
       if (layout == "bshd") return {batch, length, Extent(heads), Extent(head_dim)};
@@ -484,15 +525,21 @@ class Generator {
     Value q = NewLeaf({DType::kF32, dims(queries, kv_heads * group)});
     if (Below(2) == 0) q = Add("Tanh", {q});
     std::vector<Value> operands = {q, NewLeaf(kv), NewLeaf(kv)};
-    if (mask == "custom") operands.push_back(NewLeaf({options_.discontinuous ? DType::kBool : DType::kF32, {batch, keys}}));
+    if (mask == "custom")
+      operands.push_back(NewLeaf({options_.discontinuous ? DType::kBool : DType::kF32, {batch, keys}}));
     if (mask == "bias") {
       std::vector<Extent> bias = {batch, Extent(kv_heads * group), queries, keys};
       for (Extent& dim : bias) dim = Below(3) == 0 ? Extent(1) : dim;
       operands.push_back(NewLeaf({DType::kF32, bias}));
     }
     Tame(Add("Attention", std::move(operands),
-             {{"heads", kv_heads * group}, {"kv_heads", kv_heads}, {"head_dim", head_dim}, {"layout", layout}, {"mask", mask},
-              {"window", Below(9)}, {"softcap", Below(3) == 0 ? 3.0 : 0.0}}));
+             {{"heads", kv_heads * group},
+              {"kv_heads", kv_heads},
+              {"head_dim", head_dim},
+              {"layout", layout},
+              {"mask", mask},
+              {"window", Below(9)},
+              {"softcap", Below(3) == 0 ? 3.0 : 0.0}}));
   }
 
   void AnyUpdate() {
@@ -506,7 +553,8 @@ class Generator {
     const Value result = Add("Update", {state, update}, {{"axis", axis}, {"start", std::vector<Extent>{start}}});
     if (Below(3) == 0) return;
     made_.graph.outputs.push_back(result);
-    made_.graph.donations.push_back({static_cast<int>(made_.graph.outputs.size()) - 1, made_.graph.node(state.node).attributes.String("name")});
+    made_.graph.donations.push_back(
+        {static_cast<int>(made_.graph.outputs.size()) - 1, made_.graph.node(state.node).attributes.String("name")});
     if (Below(3) == 0) pool_.push_back(state);
   }
 
@@ -519,9 +567,12 @@ class Generator {
 
 }  // namespace
 
-RandomGraph MakeRandomGraph(uint64_t seed, const RandomGraphOptions& options) { return Generator(seed, options).Make(); }
+RandomGraph MakeRandomGraph(uint64_t seed, const RandomGraphOptions& options) {
+  return Generator(seed, options).Make();
+}
 
-std::map<std::string, std::vector<uint8_t>, std::less<>> RandomBytes(const ir::Graph& graph, const Binding& binding, uint64_t seed) {
+std::map<std::string, std::vector<uint8_t>, std::less<>> RandomBytes(const ir::Graph& graph, const Binding& binding,
+                                                                     uint64_t seed) {
   std::mt19937_64 random(seed);
   std::uniform_real_distribution<double> real(-2, 2);
   std::map<std::string, std::vector<uint8_t>, std::less<>> all;
@@ -536,9 +587,12 @@ std::map<std::string, std::vector<uint8_t>, std::less<>> RandomBytes(const ir::G
     const int64_t elements = *type.elements().Evaluate(binding);
     for (int64_t i = 0; i < elements; ++i) {
       double value = 0;
-      if (type.dtype == DType::kBool) value = static_cast<double>(random() % 2);
-      else if (IsInteger(type.dtype)) value = static_cast<double>(random() % 7) - (IsUnsigned(type.dtype) ? 0 : 3);
-      else value = real(random);
+      if (type.dtype == DType::kBool)
+        value = static_cast<double>(random() % 2);
+      else if (IsInteger(type.dtype))
+        value = static_cast<double>(random() % 7) - (IsUnsigned(type.dtype) ? 0 : 3);
+      else
+        value = real(random);
       const std::vector<uint8_t> one = ScalarBytesOf(type.dtype, value);
       bytes.insert(bytes.end(), one.begin(), one.end());
     }

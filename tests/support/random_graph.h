@@ -1,5 +1,5 @@
-// Seeded random MIR graphs for property tests, driven by the op table: every elementwise op takes part by the operands its
-// table row declares, structural ops by a recipe each.
+// Seeded random MIR graphs for property tests, driven by the op table: every elementwise op takes part by the operands
+// its table row declares, structural ops by a recipe each.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,8 @@ struct RandomGraphOptions {
   int nodes = 24;             // about: recipes may add a few more
   bool discontinuous = true;  // comparisons, rounding, casts to integers: a kernel's rounding may flip them
   bool composites = true;
-  bool updates = true;        // carried state
-  bool blocks = true;         // weights in block formats
+  bool updates = true;          // carried state
+  bool blocks = true;           // weights in block formats
   int64_t most_elements = 600;  // of a leaf, about
 };
 
@@ -26,12 +26,13 @@ struct RandomGraph {
   Binding binding;  // of its symbols, S and B
 };
 
-// Dims are distinct primes, numbers around 4, 8, 16 and 32, ones, and symbols; values stay of moderate size. The graph verifies.
-// Aborts on an error of the builder, for that is a bug of the generator.
+// Dims are distinct primes, numbers around 4, 8, 16 and 32, ones, and symbols; values stay of moderate size. The graph
+// verifies. Aborts on an error of the builder, for that is a bug of the generator.
 RandomGraph MakeRandomGraph(uint64_t seed, const RandomGraphOptions& options = {});
 
 // Memory for every Input and Param by name: floats in [-2, 2] (rounded to their dtype), small integers, bools, blocks.
-std::map<std::string, std::vector<uint8_t>, std::less<>> RandomBytes(const ir::Graph& graph, const Binding& binding, uint64_t seed);
+std::map<std::string, std::vector<uint8_t>, std::less<>> RandomBytes(const ir::Graph& graph, const Binding& binding,
+                                                                     uint64_t seed);
 // The same as tensors of the interpreter.
 ir::Feeds RandomFeeds(const ir::Graph& graph, const Binding& binding, uint64_t seed);
 

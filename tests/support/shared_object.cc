@@ -73,18 +73,23 @@ Status CompilesWith(const std::string& source, const std::vector<std::string>& c
 
 void SharedObjects::Close::operator()(void* handle) const { dlclose(handle); }
 
-void* SharedObjects::Find(size_t source, const std::string& symbol) const { return dlsym(handles_[source].get(), symbol.c_str()); }
+void* SharedObjects::Find(size_t source, const std::string& symbol) const {
+  return dlsym(handles_[source].get(), symbol.c_str());
+}
 
 quern_kernel* SharedObjects::FindKernel(size_t source, const std::string& symbol) const {
   return reinterpret_cast<quern_kernel*>(Find(source, symbol));
 }
 
-StatusOr<SharedObjects> SharedObjects::Compile(const std::vector<std::string>& sources, const std::vector<std::string>& compiler,
-                                               const std::string& extension, const std::vector<std::string>& after) {
+StatusOr<SharedObjects> SharedObjects::Compile(const std::vector<std::string>& sources,
+                                               const std::vector<std::string>& compiler, const std::string& extension,
+                                               const std::vector<std::string>& after) {
   const TemporaryFolder folder;
   if (folder.path.empty()) return absl::InternalError("no temporary folder");
   std::vector<pid_t> compilers;
-  auto file = [&](size_t i, const std::string& suffix) { return (folder.path / absl::StrCat("k", i, suffix)).string(); };
+  auto file = [&](size_t i, const std::string& suffix) {
+    return (folder.path / absl::StrCat("k", i, suffix)).string();
+  };
   for (size_t i = 0; i < sources.size(); ++i) {
     std::ofstream(file(i, extension)) << sources[i];
     std::vector<std::string> words = compiler;

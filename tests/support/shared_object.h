@@ -15,10 +15,11 @@ Status CompilesWith(const std::string& source, const std::vector<std::string>& c
 
 class SharedObjects {
  public:
-  // `compiler`: the words before "-o OUTPUT INPUT", `after` those behind; all sources at once. `extension`: ".c". Temporary files
-  // are removed. Errors carry the compiler's output.
-  static StatusOr<SharedObjects> Compile(const std::vector<std::string>& sources, const std::vector<std::string>& compiler,
-                                         const std::string& extension, const std::vector<std::string>& after = {});
+  // `compiler`: the words before "-o OUTPUT INPUT", `after` those behind; all sources at once. `extension`: ".c".
+  // Temporary files are removed. Errors carry the compiler's output.
+  static StatusOr<SharedObjects> Compile(const std::vector<std::string>& sources,
+                                         const std::vector<std::string>& compiler, const std::string& extension,
+                                         const std::vector<std::string>& after = {});
   SharedObjects(SharedObjects&&) = default;
   SharedObjects& operator=(SharedObjects&&) = default;
   // Null when `source` defines no such symbol.
@@ -26,7 +27,9 @@ class SharedObjects {
   quern_kernel* FindKernel(size_t source, const std::string& symbol) const;
 
  private:
-  struct Close { void operator()(void* handle) const; };
+  struct Close {
+    void operator()(void* handle) const;
+  };
   SharedObjects() = default;
   std::vector<std::unique_ptr<void, Close>> handles_;
 };

@@ -17,10 +17,12 @@ class ShimDevice : public device::HostMemoryDevice {
   std::string name() const override { return "Metal text on this machine"; }
 
   StatusOr<device::LoadedModule> Load(const device::ModuleSource& source) override {
-    if (source.text.empty() || source.kernels.size() != source.entries.size()) return absl::InvalidArgumentError("a module without text or kernels");
+    if (source.text.empty() || source.kernels.size() != source.entries.size())
+      return absl::InvalidArgumentError("a module without text or kernels");
     codegen::DeviceModule module;
     module.text = source.text;
-    for (const auto& entry : source.entries) module.kernels.push_back({.symbol = entry.symbol, .threads = entry.threads});
+    for (const auto& entry : source.entries)
+      module.kernels.push_back({.symbol = entry.symbol, .threads = entry.threads});
     QUERN_ASSIGN(MetalLibrary library, MetalLibrary::Compile(module, source.kernels));
     device::LoadedModule loaded{next_++, {}};
     for (size_t k = 0; k < source.kernels.size(); ++k) {

@@ -11,7 +11,9 @@ namespace quern::testing {
 
 class TempFolder {
  public:
-  TempFolder() : path_((std::filesystem::temp_directory_path() / "quern-test-XXXXXX").string()) { EXPECT_NE(mkdtemp(path_.data()), nullptr); }
+  TempFolder() : path_((std::filesystem::temp_directory_path() / "quern-test-XXXXXX").string()) {
+    EXPECT_NE(mkdtemp(path_.data()), nullptr);
+  }
   ~TempFolder() {
     std::error_code ignored;
     std::filesystem::remove_all(path_, ignored);

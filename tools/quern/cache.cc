@@ -4,7 +4,8 @@
 
 #include "model_options.h"
 
-CacheCommand::CacheCommand(CLI::App& app) : command_(app.add_subcommand("cache", "compiled kernels that are kept for the next start")) {
+CacheCommand::CacheCommand(CLI::App& app)
+    : command_(app.add_subcommand("cache", "compiled kernels that are kept for the next start")) {
   list_ = command_->add_subcommand("list", "every entry, most recently used first");
   explain_ = command_->add_subcommand("explain", "for each kernel of a model: hit or miss, and why");
   verify_ = command_->add_subcommand("verify", "compile every entry again and compare the bytes");
@@ -18,11 +19,12 @@ CacheCommand::CacheCommand(CLI::App& app) : command_(app.add_subcommand("cache",
   AddCpuOption(*explain_, options_);
   AddSpecialiseOption(*explain_, options_);
   gc_->add_option("--bytes", bytes_, "leave at most this many")->capture_default_str()->check(CLI::NonNegativeNumber);
-  command_->footer("Examples:\n"
-                   "  quern cache list\n"
-                   "  quern cache explain models/addition.gguf\n"
-                   "  quern cache gc --bytes 50000000\n"
-                   "QUERN_CACHE=off turns it off, QUERN_CACHE=FOLDER puts it elsewhere.");
+  command_->footer(
+      "Examples:\n"
+      "  quern cache list\n"
+      "  quern cache explain models/addition.gguf\n"
+      "  quern cache gc --bytes 50000000\n"
+      "QUERN_CACHE=off turns it off, QUERN_CACHE=FOLDER puts it elsewhere.");
 }
 
 std::string CacheCommand::Run() {

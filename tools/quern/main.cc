@@ -1,5 +1,5 @@
-// The command line: quern run | inspect | dump | ops | compile | cache. Results go to standard output, everything else to standard error; bad
-// input is one sentence and exit code 1.
+// The command line: quern run | inspect | dump | ops | compile | cache. Results go to standard output, everything else
+// to standard error; bad input is one sentence and exit code 1.
 
 #include <CLI/CLI.hpp>
 #include <charconv>
@@ -14,24 +14,29 @@
 #include "compile.h"
 #include "model_options.h"
 #include "profile.h"
+#include "quern/quern.h"
 #include "reduce.h"
 #include "replay.h"
-#include "quern/quern.h"
 
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-double Seconds(Clock::time_point from, Clock::time_point to) { return std::chrono::duration<double>(to - from).count(); }
+double Seconds(Clock::time_point from, Clock::time_point to) {
+  return std::chrono::duration<double>(to - from).count();
+}
 
 // One line, whatever a file's names put into the sentence.
 int Fail(const std::string& error) {
   std::string line;
   for (const char c : error) {
     const auto byte = static_cast<unsigned char>(c);
-    if (byte == '\n') line += "; ";
-    else if (byte < 32 || byte == 127) line += '?';
-    else line += c;
+    if (byte == '\n')
+      line += "; ";
+    else if (byte < 32 || byte == 127)
+      line += '?';
+    else
+      line += c;
   }
   std::fprintf(stderr, "quern: %s\n", line.c_str());
   return 1;
@@ -45,13 +50,16 @@ int FailCheck(const std::string& error) {
     const size_t start = end + 1;
     end = error.find('\n', start);
     std::string line;
-    for (const char c : error.substr(start, end - start)) line += static_cast<unsigned char>(c) < 32 || c == 127 ? '?' : c;
+    for (const char c : error.substr(start, end - start))
+      line += static_cast<unsigned char>(c) < 32 || c == 127 ? '?' : c;
     std::fprintf(stderr, "%s\n", line.c_str());
   }
   return 1;
 }
 
-int Fail(const quern::Error& error) { return error.code == quern::ErrorCode::kCheck ? FailCheck(error.message) : Fail(error.message); }
+int Fail(const quern::Error& error) {
+  return error.code == quern::ErrorCode::kCheck ? FailCheck(error.message) : Fail(error.message);
+}
 
 // What was printed has to have arrived: a full disk is an error too.
 int Finish() {
@@ -92,7 +100,8 @@ class LogitsFile {
   }
   bool Append(const std::vector<float>& logits) {
     if (!file_.is_open()) return true;
-    file_.write(reinterpret_cast<const char*>(logits.data()), static_cast<std::streamsize>(logits.size() * sizeof(float)));
+    file_.write(reinterpret_cast<const char*>(logits.data()),
+                static_cast<std::streamsize>(logits.size() * sizeof(float)));
     return file_.good();
   }
   bool Close() {
@@ -107,14 +116,16 @@ class LogitsFile {
 
 int Run(const RunOptions& run, const quern::Options& options, const quern::SamplingOptions& sampling) {
   std::vector<int32_t> ids;
-  if (!run.tokens_in.empty() && !ParseIds(run.tokens_in, ids)) return Fail("--tokens-in: \"" + run.tokens_in + "\" is not a list of ids such as 1,403,407");
+  if (!run.tokens_in.empty() && !ParseIds(run.tokens_in, ids))
+    return Fail("--tokens-in: \"" + run.tokens_in + "\" is not a list of ids such as 1,403,407");
   if (const quern::Result<void> ok = quern::CheckSampling(sampling); !ok.ok()) return Fail(ok.error());
   quern::Result<quern::Session> session = quern::Session::Open(run.model, options);
   if (!session.ok()) return Fail(session.details());
   if (run.tokens_in.empty()) ids = session->Tokenize(run.prompt);
   if (ids.empty()) return Fail("the prompt has no tokens");
   LogitsFile logits_file;
-  if (!run.logits_file.empty() && !logits_file.Open(run.logits_file, run.model)) return Fail("cannot write " + run.logits_file);
+  if (!run.logits_file.empty() && !logits_file.Open(run.logits_file, run.model))
+    return Fail("cannot write " + run.logits_file);
   quern::Sampler sampler(sampling);
   const size_t vocabulary = static_cast<size_t>(session->vocabulary());
   const double compile_before = session->timings().compile;
@@ -133,8 +144,10 @@ int Run(const RunOptions& run, const quern::Options& options, const quern::Sampl
     const int32_t next = sampler.Next(std::span(*logits).last(vocabulary));
     if (session->IsEnd(next) && !run.ids) break;
     ++generated;
-    if (run.ids) std::printf("%s%d", generated == 1 ? "" : " ", next);
-    else std::fputs(session->Piece(next).c_str(), stdout);
+    if (run.ids)
+      std::printf("%s%d", generated == 1 ? "" : " ", next);
+    else
+      std::fputs(session->Piece(next).c_str(), stdout);
     std::fflush(stdout);
     if (generated == run.tokens || session->position() >= session->context()) break;
     const Clock::time_point before = Clock::now();
@@ -150,13 +163,18 @@ int Run(const RunOptions& run, const quern::Options& options, const quern::Sampl
   if (!logits_file.Close()) return Fail("cannot write " + run.logits_file);
   const quern::Timings& timings = session->timings();
   const double prefill_seconds = Seconds(start, prefilled) - prefill_compile;
-  const std::string kernels = timings.kernels_cached == 0     ? std::to_string(timings.kernels_compiled) + " kernels"
-                              : timings.kernels_compiled == 0 ? std::to_string(timings.kernels_cached) + " kernels from the cache"
-                                                              : std::to_string(timings.kernels_compiled) + " kernels and " + std::to_string(timings.kernels_cached) + " from the cache";
-  std::fprintf(stderr, "load %.1f ms, compile %.1f ms (%s), prefill %zu tokens at %.1f/s, decode %lld tokens at %.1f/s, %d thread%s\n",
-               timings.load * 1e3, timings.compile * 1e3, kernels.c_str(), prompt_tokens, static_cast<double>(prompt_tokens) / prefill_seconds,
-               static_cast<long long>(decoded), decoded > 0 ? static_cast<double>(decoded) / decode_seconds : 0.0, session->threads(),
-               session->threads() == 1 ? "" : "s");
+  const std::string kernels = timings.kernels_cached == 0 ? std::to_string(timings.kernels_compiled) + " kernels"
+                              : timings.kernels_compiled == 0
+                                  ? std::to_string(timings.kernels_cached) + " kernels from the cache"
+                                  : std::to_string(timings.kernels_compiled) + " kernels and " +
+                                        std::to_string(timings.kernels_cached) + " from the cache";
+  std::fprintf(
+      stderr,
+      "load %.1f ms, compile %.1f ms (%s), prefill %zu tokens at %.1f/s, decode %lld tokens at %.1f/s, %d thread%s\n",
+      timings.load * 1e3, timings.compile * 1e3, kernels.c_str(), prompt_tokens,
+      static_cast<double>(prompt_tokens) / prefill_seconds, static_cast<long long>(decoded),
+      decoded > 0 ? static_cast<double>(decoded) / decode_seconds : 0.0, session->threads(),
+      session->threads() == 1 ? "" : "s");
   if (!options.check.empty()) std::fprintf(stderr, "%s\n", session->CheckSummary().c_str());
   return Finish();
 }
@@ -167,12 +185,13 @@ int main(int argc, char** argv) {
   CLI::App app{"Quern grinds model graphs into native kernels.", "quern"};
   app.set_version_flag("--version", "quern 0.1.0");
   app.require_subcommand(1);
-  app.footer("Examples:\n"
-             "  quern run models/addition.gguf --prompt \"27+58=\"\n"
-             "  quern inspect models/addition.gguf\n"
-             "  quern dump models/addition.gguf --stage kir --kernel ffn\n"
-             "  quern ops\n"
-             "`quern COMMAND --help` has more of each.");
+  app.footer(
+      "Examples:\n"
+      "  quern run models/addition.gguf --prompt \"27+58=\"\n"
+      "  quern inspect models/addition.gguf\n"
+      "  quern dump models/addition.gguf --stage kir --kernel ffn\n"
+      "  quern ops\n"
+      "`quern COMMAND --help` has more of each.");
   quern::Options options;
   RunOptions run;
   quern::SamplingOptions sampling;
@@ -190,37 +209,53 @@ int main(int argc, char** argv) {
   auto required_value = [](CLI::App* command) {
     for (CLI::Option* option : command->get_options()) {
       if (option->get_name() == "--prompt" || option->get_items_expected_max() == 0) continue;
-      option->check([](const std::string& value) { return value.empty() ? std::string("the value is empty") : std::string(); });
+      option->check(
+          [](const std::string& value) { return value.empty() ? std::string("the value is empty") : std::string(); });
     }
   };
 
   CLI::App* run_command = app.add_subcommand("run", "complete a prompt");
   compile_options(run_command);
   AddRunOptions(*run_command, options);
-  run_command->add_option("--device", options.device, "where kernels run: cpu, cuda, emulated or metal")->capture_default_str();
+  run_command->add_option("--device", options.device, "where kernels run: cpu, cuda, emulated or metal")
+      ->capture_default_str();
   CLI::Option* prompt = run_command->add_option("--prompt", run.prompt, "text to complete")->capture_default_str();
   run_command->add_option("--tokens-in", run.tokens_in, "token ids in place of a prompt: 1,403,407")->excludes(prompt);
-  run_command->add_option("--tokens", run.tokens, "tokens to generate at most")->capture_default_str()->check(WholeNumber<int>);
+  run_command->add_option("--tokens", run.tokens, "tokens to generate at most")
+      ->capture_default_str()
+      ->check(WholeNumber<int>);
   run_command->add_option("--temp", sampling.temperature, "0: the most likely token")->capture_default_str();
-  run_command->add_option("--top-k", sampling.top_k, "draw from this many tokens; 0: all")->capture_default_str()->check(WholeNumber<int>);
-  run_command->add_option("--top-p", sampling.top_p, "draw from the likeliest tokens that reach this probability; 1: all")->capture_default_str();
-  run_command->add_option("--seed", sampling.seed, "the same seed draws the same tokens")->capture_default_str()->check(WholeNumber<uint64_t>);
-  run_command->add_flag("--cache-verify", options.cache_verify, "compile what the cache has as well, and fail where the bytes differ");
-  run_command->add_option("--check", options.check, "ref: every kernel against the interpreter in double; nan: where a NaN or inf appears. Slow");
-  run_command->add_option("--check-out", options.check_folder, "with --check: folder of the reproduction of what fails")->capture_default_str();
+  run_command->add_option("--top-k", sampling.top_k, "draw from this many tokens; 0: all")
+      ->capture_default_str()
+      ->check(WholeNumber<int>);
+  run_command
+      ->add_option("--top-p", sampling.top_p, "draw from the likeliest tokens that reach this probability; 1: all")
+      ->capture_default_str();
+  run_command->add_option("--seed", sampling.seed, "the same seed draws the same tokens")
+      ->capture_default_str()
+      ->check(WholeNumber<uint64_t>);
+  run_command->add_flag("--cache-verify", options.cache_verify,
+                        "compile what the cache has as well, and fail where the bytes differ");
+  run_command->add_option("--check", options.check,
+                          "ref: every kernel against the interpreter in double; nan: where a NaN or inf appears. Slow");
+  run_command->add_option("--check-out", options.check_folder, "with --check: folder of the reproduction of what fails")
+      ->capture_default_str();
   run_command->add_flag("--perf-map", options.perf_map, "name the kernels for perf, in /tmp/perf-PID.map");
-  run_command->add_option("--debug-kernels", options.debug_kernels, "folder for printed kernels and a jitdump: lines for gdb and perf annotate");
+  run_command->add_option("--debug-kernels", options.debug_kernels,
+                          "folder for printed kernels and a jitdump: lines for gdb and perf annotate");
   run_command->add_flag("--ids", run.ids, "print token ids in place of text, and do not stop at the end token");
-  run_command->add_option("--logits", run.logits_file, "write raw f32 [positions, vocabulary] of prompt and generated tokens");
+  run_command->add_option("--logits", run.logits_file,
+                          "write raw f32 [positions, vocabulary] of prompt and generated tokens");
   run_command->add_flag("--verbose", verbose, "say when a variant is compiled");
   required_value(run_command);
-  run_command->footer("Examples:\n"
-                      "  quern run models/addition.gguf --prompt \"27+58=\"\n"
-                      "  quern run model.gguf --prompt \"Once upon a time\" --tokens 200 --temp 0.8 --top-k 40 --top-p 0.95 --seed 7\n"
-                      "  quern run model.gguf --tokens-in 1,403,407 --tokens 16 --ids --logits logits.f32\n"
-                      "  quern run model.gguf --prompt Hello --threads 1 --cpu x86-64-v3 --exact\n"
-                      "  quern run models/addition.gguf --prompt \"27+58=\" --check ref\n"
-                      "  quern run models/addition.gguf --prompt \"27+58=\" --device emulated");
+  run_command->footer(
+      "Examples:\n"
+      "  quern run models/addition.gguf --prompt \"27+58=\"\n"
+      "  quern run model.gguf --prompt \"Once upon a time\" --tokens 200 --temp 0.8 --top-k 40 --top-p 0.95 --seed 7\n"
+      "  quern run model.gguf --tokens-in 1,403,407 --tokens 16 --ids --logits logits.f32\n"
+      "  quern run model.gguf --prompt Hello --threads 1 --cpu x86-64-v3 --exact\n"
+      "  quern run models/addition.gguf --prompt \"27+58=\" --check ref\n"
+      "  quern run models/addition.gguf --prompt \"27+58=\" --device emulated");
 
   CLI::App* inspect_command = app.add_subcommand("inspect", "metadata and tensors of a model file");
   inspect_command->add_option("MODEL", model, "a GGUF file")->required();
@@ -228,19 +263,23 @@ int main(int argc, char** argv) {
 
   CLI::App* dump_command = app.add_subcommand("dump", "what a model becomes on its way to machine code");
   compile_options(dump_command);
-  dump_command->add_option("--stage", dump.stage, "hir, mir, lir, kir, llvm or asm; ptx or metal, of devices")->capture_default_str();
+  dump_command->add_option("--stage", dump.stage, "hir, mir, lir, kir, llvm or asm; ptx or metal, of devices")
+      ->capture_default_str();
   dump_command->add_option("--kernel", dump.kernel, "with kir and what follows it: kernels whose label contains this");
   CLI::Option* after = dump_command->add_option("--dump-after", dump.after, "the graph after this pass");
   dump_command->add_option("--stop-after", dump.stop_after, "the same, and no pass after it is run")->excludes(after);
   dump_command->add_option("--skip", dump.skip, "leave this pass out; may be given again")->allow_extra_args(false);
-  dump_command->add_option("--step", dump.tokens, "tokens of the step to compile for")->capture_default_str()->check(WholeNumber<int64_t>);
+  dump_command->add_option("--step", dump.tokens, "tokens of the step to compile for")
+      ->capture_default_str()
+      ->check(WholeNumber<int64_t>);
   required_value(dump_command);
-  dump_command->footer("Examples:\n"
-                       "  quern dump models/addition.gguf --stage hir\n"
-                       "  quern dump models/addition.gguf --dump-after simplify\n"
-                       "  quern dump models/addition.gguf --skip cse --stop-after dce --step 50\n"
-                       "  quern dump models/addition.gguf --stage asm --kernel layers.0/ffn --cpu x86-64-v3\n"
-                       "  quern dump models/addition.gguf --stage ptx --kernel layers.0/ffn --cpu sm_80");
+  dump_command->footer(
+      "Examples:\n"
+      "  quern dump models/addition.gguf --stage hir\n"
+      "  quern dump models/addition.gguf --dump-after simplify\n"
+      "  quern dump models/addition.gguf --skip cse --stop-after dce --step 50\n"
+      "  quern dump models/addition.gguf --stage asm --kernel layers.0/ffn --cpu x86-64-v3\n"
+      "  quern dump models/addition.gguf --stage ptx --kernel layers.0/ffn --cpu sm_80");
 
   CLI::App* ops_command = app.add_subcommand("ops", "every block and op with its operands and attributes: docs/ops.md");
   ops_command->footer("Examples:\n  quern ops > docs/ops.md");
@@ -256,10 +295,15 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     // Usage errors exit with 1 and one sentence; --help and --version with 0.
     const bool replay = argc > 1 && std::string(argv[1]) == "replay";  // whose 1 means that the file fails
-    if (error.get_exit_code() != 0 && replay) return Fail(std::string(error.what()) + " (quern replay --help has examples)"), 2;
-    return error.get_exit_code() == 0 ? app.exit(error) : Fail(std::string(error.what()) + " (quern --help has examples)");
+    if (error.get_exit_code() != 0 && replay)
+      return Fail(std::string(error.what()) + " (quern replay --help has examples)"), 2;
+    return error.get_exit_code() == 0 ? app.exit(error)
+                                      : Fail(std::string(error.what()) + " (quern --help has examples)");
   }
-  if (verbose) options.log = [](std::string_view line) { std::fprintf(stderr, "%.*s\n", static_cast<int>(line.size()), line.data()); };
+  if (verbose)
+    options.log = [](std::string_view line) {
+      std::fprintf(stderr, "%.*s\n", static_cast<int>(line.size()), line.data());
+    };
   run.model = model;
   const auto done = [](const std::string& error) { return error.empty() ? Finish() : Fail(error); };
   if (profile_command.parsed()) return done(profile_command.Run());
@@ -277,7 +321,8 @@ int main(int argc, char** argv) {
     std::fputs(quern::OpReference().c_str(), stdout);
     return Finish();
   }
-  quern::Result<std::string> text = inspect_command->parsed() ? quern::Inspect(model) : quern::Dump(model, options, dump);
+  quern::Result<std::string> text =
+      inspect_command->parsed() ? quern::Inspect(model) : quern::Dump(model, options, dump);
   if (!text.ok()) return Fail(text.error());
   std::fputs(text->c_str(), stdout);
   return Finish();

@@ -2,12 +2,14 @@
 
 void AddModelOptions(CLI::App& verb, std::string& model, quern::Options& options) {
   verb.add_option("MODEL", model, "a GGUF file")->required();
-  verb.add_option("--context", options.context, "positions to keep; 0: the model's own length, at most 4096")->check(WholeNumber<int64_t>);
+  verb.add_option("--context", options.context, "positions to keep; 0: the model's own length, at most 4096")
+      ->check(WholeNumber<int64_t>);
   verb.add_flag("--exact", options.exact, "keep activations f32 beside quantised weights");
 }
 
 void AddCpuOption(CLI::App& verb, quern::Options& options) {
-  verb.add_option("--cpu", options.cpu, "native, x86-64-v2, x86-64-v3 or x86-64-v4; of a device, its own: sm_80")->capture_default_str();
+  verb.add_option("--cpu", options.cpu, "native, x86-64-v2, x86-64-v3 or x86-64-v4; of a device, its own: sm_80")
+      ->capture_default_str();
 }
 
 void AddSpecialiseOption(CLI::App& verb, quern::Options& options) {
@@ -16,5 +18,6 @@ void AddSpecialiseOption(CLI::App& verb, quern::Options& options) {
 
 void AddRunOptions(CLI::App& verb, quern::Options& options) {
   verb.add_option("--threads", options.threads, "0: as many as the process may use")->check(WholeNumber<int>);
-  verb.add_option("--cache", options.cache, "folder of compiled kernels, or off; QUERN_CACHE or the user's cache folder when not given");
+  verb.add_option("--cache", options.cache,
+                  "folder of compiled kernels, or off; QUERN_CACHE or the user's cache folder when not given");
 }

@@ -8,8 +8,8 @@
 
 #include "quern/quern.h"
 
-// What an option's value lacks of being a whole number of T from 0 on; empty when nothing. The option parser's own conversion
-// takes -1 for the largest number, and cuts what is too large.
+// What an option's value lacks of being a whole number of T from 0 on; empty when nothing. The option parser's own
+// conversion takes -1 for the largest number, and cuts what is too large.
 template <typename T>
 std::string WholeNumber(const std::string& value) {
   T number = 0;

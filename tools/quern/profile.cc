@@ -20,28 +20,40 @@ std::string Write(const std::string& path, const std::string& text) {
 
 }  // namespace
 
-ProfileCommand::ProfileCommand(CLI::App& app) : command_(app.add_subcommand("profile", "where the time goes, by kernel and by block of the graph")) {
+ProfileCommand::ProfileCommand(CLI::App& app)
+    : command_(app.add_subcommand("profile", "where the time goes, by kernel and by block of the graph")) {
   AddModelOptions(*command_, model_, options_);
   AddCpuOption(*command_, options_);
   AddRunOptions(*command_, options_);
   CLI::Option* prompt = command_->add_option("--prompt", prompt_, "text to complete")->capture_default_str();
-  command_->add_option("--tokens-in", ids_, "token ids in place of a prompt: 1,403,407")->delimiter(',')->excludes(prompt);
-  command_->add_option("--tokens", tokens_, "tokens to decode after the prompt, at most")->capture_default_str()->check(CLI::NonNegativeNumber);
-  command_->add_option("--repeat", repeat_, "times that prompt and tokens are measured")->capture_default_str()->check(CLI::Range(1, 1000));
-  command_->add_option("--top", top_, "kernels in a table at most; 0: all")->capture_default_str()->check(CLI::NonNegativeNumber);
+  command_->add_option("--tokens-in", ids_, "token ids in place of a prompt: 1,403,407")
+      ->delimiter(',')
+      ->excludes(prompt);
+  command_->add_option("--tokens", tokens_, "tokens to decode after the prompt, at most")
+      ->capture_default_str()
+      ->check(CLI::NonNegativeNumber);
+  command_->add_option("--repeat", repeat_, "times that prompt and tokens are measured")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1000));
+  command_->add_option("--top", top_, "kernels in a table at most; 0: all")
+      ->capture_default_str()
+      ->check(CLI::NonNegativeNumber);
   command_->add_option("--json", json_, "write everything that was measured to this file");
   command_->add_option("--trace", trace_, "write a trace for Perfetto or chrome://tracing to this file");
   command_->add_option("--html", html_, "write a report for a browser to this file, which needs nothing else");
-  command_->add_flag("--counters", profiler_.counters, "read hardware counters as well, where there are any; times grow");
+  command_->add_flag("--counters", profiler_.counters,
+                     "read hardware counters as well, where there are any; times grow");
   command_->add_flag("--probe", profiler_.probe, "measure this machine's peaks anew");
-  command_->footer("Examples:\n"
-                   "  quern profile models/addition.gguf --prompt \"27+58=\"\n"
-                   "  quern profile model.gguf --prompt \"Once upon a time\" --tokens 64 --threads 1 --top 10\n"
-                   "  quern profile model.gguf --tokens-in 1,403,407 --json profile.json --trace trace.json\n"
-                   "  quern profile model.gguf --prompt \"Once upon a time\" --html report.html");
+  command_->footer(
+      "Examples:\n"
+      "  quern profile models/addition.gguf --prompt \"27+58=\"\n"
+      "  quern profile model.gguf --prompt \"Once upon a time\" --tokens 64 --threads 1 --top 10\n"
+      "  quern profile model.gguf --tokens-in 1,403,407 --json profile.json --trace trace.json\n"
+      "  quern profile model.gguf --prompt \"Once upon a time\" --html report.html");
 }
 
-std::string ProfileCommand::Steps(quern::Session& session, quern::Profiler& profiler, const std::vector<int32_t>& ids, int64_t tokens, bool warm_up) {
+std::string ProfileCommand::Steps(quern::Session& session, quern::Profiler& profiler, const std::vector<int32_t>& ids,
+                                  int64_t tokens, bool warm_up) {
   quern::Sampler greedy({});
   session.Reset();
   profiler.Phase("prefill", warm_up);

@@ -18,7 +18,8 @@ class ProfileCommand {
 
  private:
   // Prompt and tokens once, as the phases "prefill" and "decode". Empty, or what went wrong.
-  std::string Steps(quern::Session& session, quern::Profiler& profiler, const std::vector<int32_t>& ids, int64_t tokens, bool warm_up);
+  std::string Steps(quern::Session& session, quern::Profiler& profiler, const std::vector<int32_t>& ids, int64_t tokens,
+                    bool warm_up);
 
   CLI::App* command_;
   std::string model_, prompt_, json_, trace_, html_;

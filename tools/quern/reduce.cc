@@ -3,15 +3,22 @@
 #include <cstdio>
 #include <filesystem>
 
-ReduceCommand::ReduceCommand(CLI::App& app) : command_(app.add_subcommand("reduce", "make a reproduction smaller for as long as it fails")) {
+ReduceCommand::ReduceCommand(CLI::App& app)
+    : command_(app.add_subcommand("reduce", "make a reproduction smaller for as long as it fails")) {
   command_->add_option("FILE", path_, "a .qir file; its values lie beside it")->required();
   command_->add_option("-o,--output", options_.output, "the smaller file; NAME-reduced.qir when not given");
-  command_->add_option("--command", options_.command, "what fails, with {} for the file; quern replay {} when not given");
-  command_->add_option("--seconds", options_.seconds, "after which a run counts as hanging")->capture_default_str()->check(CLI::PositiveNumber);
-  command_->add_option("--attempts", options_.attempts, "runs at most")->capture_default_str()->check(CLI::Range(1, 1000000));
-  command_->footer("Examples:\n"
-                   "  quern reduce check-layers.0-ffn-MatMul.qir\n"
-                   "  quern reduce slow.qir -o fast.qir --command 'timeout 5 quern replay {}'");
+  command_->add_option("--command", options_.command,
+                       "what fails, with {} for the file; quern replay {} when not given");
+  command_->add_option("--seconds", options_.seconds, "after which a run counts as hanging")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  command_->add_option("--attempts", options_.attempts, "runs at most")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1000000));
+  command_->footer(
+      "Examples:\n"
+      "  quern reduce check-layers.0-ffn-MatMul.qir\n"
+      "  quern reduce slow.qir -o fast.qir --command 'timeout 5 quern replay {}'");
 }
 
 std::string ReduceCommand::Run() {
@@ -22,7 +29,9 @@ std::string ReduceCommand::Run() {
     if (error) return "cannot find this program: " + error.message();
     options_.command = "'" + self.string() + "' replay {}";
   }
-  options_.log = [](std::string_view line) { std::fprintf(stderr, "%.*s\n", static_cast<int>(line.size()), line.data()); };
+  options_.log = [](std::string_view line) {
+    std::fprintf(stderr, "%.*s\n", static_cast<int>(line.size()), line.data());
+  };
   quern::Result<std::string> reduced = quern::Reduce(path_, options_);
   if (!reduced.ok()) return reduced.error();
   std::printf("%s\n", reduced->c_str());

@@ -1,5 +1,5 @@
-// Files that the build embeds (cmake/aot.cmake): the bitcode of support.c for each platform, and include/quern/abi.h. Internal
-// to aot.
+// Files that the build embeds (cmake/aot.cmake): the bitcode of support.c for each platform, and include/quern/abi.h.
+// Internal to aot.
 #pragma once
 
 #include <cstdint>

@@ -43,16 +43,16 @@ typedef struct quern_level {
 } quern_level;
 
 typedef struct quern_model {
-  int64_t fixed_bytes;    /* of the workspace, before the workers' part */
-  int64_t scratch_bytes;  /* of each worker; a multiple of 64 */
+  int64_t fixed_bytes;   /* of the workspace, before the workers' part */
+  int64_t scratch_bytes; /* of each worker; a multiple of 64 */
   int64_t state_offset, state_bytes;
-  int64_t weight_bytes;   /* length of the model file */
-  int64_t header_bytes;   /* of it: everything before the first tensor */
+  int64_t weight_bytes; /* length of the model file */
+  int64_t header_bytes; /* of it: everything before the first tensor */
   uint64_t header_hash;
-  const void* embedded;   /* the model file in this object, or null */
+  const void* embedded; /* the model file in this object, or null */
   int64_t input_count, output_count;
   int64_t symbol_count;
-  const int64_t* ranges;  /* lowest and highest value of each symbol */
+  const int64_t* ranges; /* lowest and highest value of each symbol */
   int64_t levels;
   const quern_level* level; /* least first */
 } quern_model;
@@ -71,8 +71,8 @@ enum { QUERN_INSTANCE_BYTES = 128 };
 int64_t quern_model_workspace_bytes(const quern_model* model, int64_t workers);
 int32_t quern_model_init(const quern_model* model, void** out, void* workspace, size_t bytes, const void* weights,
                          size_t weight_bytes, const quern_runner* runner, int32_t zeroed);
-int32_t quern_model_step(const quern_model* model, quern_instance* self, const void* const* inputs, void* const* outputs,
-                         const int64_t* values);
+int32_t quern_model_step(const quern_model* model, quern_instance* self, const void* const* inputs,
+                         void* const* outputs, const int64_t* values);
 int32_t quern_model_reset(const quern_model* model, quern_instance* self);
 /* Whether every symbol is in its range. */
 int32_t quern_model_in_range(const quern_model* model, const int64_t* values);

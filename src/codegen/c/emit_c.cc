@@ -30,8 +30,8 @@ StatusOr<std::string> Emitter::Run(const std::string& symbol) {
   for (size_t i = 0; i < kernel_.params.size(); ++i) {
     const kir::Param& param = kernel_.params[i];
     const std::string pointer = Fresh(param.name);
-    Line(absl::StrCat(param.mode == kir::Mode::kIn ? "const " : "", MemoryType(language_, param.type.dtype), "* const ", pointer,
-                      " = args->buffers[", i, "];"));
+    Line(absl::StrCat(param.mode == kir::Mode::kIn ? "const " : "", MemoryType(language_, param.type.dtype), "* const ",
+                      pointer, " = args->buffers[", i, "];"));
     Define(param.name, ViewOf(pointer, param.type));
   }
   Open("for (int64_t chunk = begin; chunk < end; ++chunk) {");
@@ -75,7 +75,8 @@ void Emitter::Emit(const kir::Map& map) {
 // Values
 
 Code Emitter::Rounded(DType dtype, const Code& value) {
-  if (!text::IsHalf(dtype) && (dtype != DType::kF32 || !language_.wide)) return value;  // float itself rounds by being float
+  if (!text::IsHalf(dtype) && (dtype != DType::kF32 || !language_.wide))
+    return value;  // float itself rounds by being float
   return {CallText(absl::StrCat("round_", Row(dtype).name), {value.text})};
 }
 
@@ -116,7 +117,8 @@ Code Emitter::Decoded(const View& view, const std::vector<Code>& index) {
   const std::vector<Code> rows(index.begin(), index.end() - 1);
   const Code column = Sum(view.column, index.back());
   const std::string format = Row(view.dtype).name, k = absl::StrCat(view.row_elements);
-  if (view.layout == kir::Layout::kPanel16) return {CallText("panel_" + format, {view.pointer, k, Position(view, rows).text, column.text})};
+  if (view.layout == kir::Layout::kPanel16)
+    return {CallText("panel_" + format, {view.pointer, k, Position(view, rows).text, column.text})};
   const std::string at = RowStart(view, rows).text;
   if (view.layout == kir::Layout::kPlanar) return {CallText("planar_" + format, {at, k, column.text})};
   return {CallText("decode_" + format, {at, column.text})};

@@ -20,8 +20,10 @@ View Emitter::Part(const kir::Slice& slice) {
   for (const size_t d : cut.ranged) part.strides.push_back(cut.view.strides[d]);
   for (size_t d = 0; d < cut.starts.size(); ++d) {
     const bool column = part.layout != Layout::kRow && d + 1 == cut.starts.size();
-    if (column) part.column = Sum(part.column, cut.starts[d]);
-    else part.offset = Sum(part.offset, Product(cut.starts[d], cut.view.strides[d]));
+    if (column)
+      part.column = Sum(part.column, cut.starts[d]);
+    else
+      part.offset = Sum(part.offset, Product(cut.starts[d], cut.view.strides[d]));
   }
   return part;
 }
@@ -109,9 +111,12 @@ void Emitter::Emit(const kir::Pack& pack) {
   if (dst.layout == Layout::kPlanar) {
     if (src.strides[1].literal != 1) Fail(absl::StrCat(kir::Describe(pack.src), " is not a row"));
     const std::string values = Sum({src.pointer}, Position(src, {r})).text;
-    Line(CallText(absl::StrCat("quantise_", format), {RowStart(dst, {r}).text, k, dst.column.text, values, columns.text}) + ";");
+    Line(CallText(absl::StrCat("quantise_", format),
+                  {RowStart(dst, {r}).text, k, dst.column.text, values, columns.text}) +
+         ";");
   } else if (dst.layout == Layout::kPanel16) {
-    Line(CallText(absl::StrCat("pack_", format), {dst.pointer, k, r.text, RowStart(src, {r}).text, src.column.text}) + ";");
+    Line(CallText(absl::StrCat("pack_", format), {dst.pointer, k, r.text, RowStart(src, {r}).text, src.column.text}) +
+         ";");
   } else {
     const Mark inner = Enter();
     const Code c = BeginLoop("c", Number(0), columns, 1);

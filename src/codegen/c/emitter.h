@@ -1,8 +1,8 @@
 // Emitter: one KIR kernel to one C function. Internal to codegen/c.
 //
-// What C has in common with other languages is in codegen/text; here are the frame, scratch, values in memory (emit_c.cc),
-// slices, tile ops and packs (emit_c_tile.cc), and the language itself with its helper functions (prelude.cc). Floats below f64
-// are held as float, or as double when `wide`.
+// What C has in common with other languages is in codegen/text; here are the frame, scratch, values in memory
+// (emit_c.cc), slices, tile ops and packs (emit_c_tile.cc), and the language itself with its helper functions
+// (prelude.cc). Floats below f64 are held as float, or as double when `wide`.
 #pragma once
 
 #include <string>
@@ -16,8 +16,8 @@
 
 namespace quern::c {
 
-using text::Code, text::Level, text::View;
 using text::CallText, text::Infix, text::Wrapped;
+using text::Code, text::Level, text::View;
 
 class Emitter : public text::TextEmitter {
  public:

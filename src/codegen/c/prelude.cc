@@ -1,4 +1,5 @@
-// C as a language of codegen/text, and the helper functions that it alone has. In their text, besides what helpers.h says:
+// C as a language of codegen/text, and the helper functions that it alone has. In their text, besides what helpers.h
+// says:
 //   $R type of f32 values ("double" when wide)
 //   formats: $B elements a block, $S quants a sum, $G elements that share a scale, $M has minimums, $X has group scales
 #include <string>
@@ -14,7 +15,8 @@ using text::Helper, text::Over;
 
 constexpr Helper kHelpers[] = {
     // Floats
-    {"odd_i64", Over::kNone, R"(double odd_i64(int64_t x) {  // rounds to 32 bits and fewer as x does: what is lost sets the last bit
+    {"odd_i64", Over::kNone,
+     R"(double odd_i64(int64_t x) {  // rounds to 32 bits and fewer as x does: what is lost sets the last bit
   return x > -0x1p53 && x < 0x1p53 ? (double)x : (double)((x & ~INT64_C(0x7ff)) | ((x & 0x7ff) != 0 ? 0x800 : 0));
 })"},
     {"odd_u64", Over::kNone, R"(double odd_u64(uint64_t x) {
@@ -71,7 +73,8 @@ constexpr Helper kHelpers[] = {
     {"value_q8_0", Over::kNone, "float value_q8_0(block_element e) { return (e.code - 128) * e.d; }"},
     {"read_six_bits", Over::kNone,
      R"(block_element read_six_bits(const uint8_t* block, const uint8_t* nibbles, int64_t j) {
-  // f16 d, f16 dmin, 12 bytes of 6-bit scales and minimums; 4 chunks of 32 bytes: nibbles of two sub-blocks of 32 in each
+  // f16 d, f16 dmin, 12 bytes of 6-bit scales and minimums; 4 chunks of 32 bytes: nibbles of two sub-blocks of 32 in
+  // each
   const uint8_t* const packed = block + 4;
   const int sub = (int)(j % 256 / 32);
   const int byte = nibbles[sub / 2 * 32 + j % 32];
@@ -158,8 +161,8 @@ constexpr Helper kHelpers[] = {
   }
 })"},
 
-    // @panel16: codes [k/4][16][4], f32 scale of each group [k/group][16]; q4_K, q5_K: int16 minimums [k/64][16][2], f32 dmin
-    // [k/256][16].
+    // @panel16: codes [k/4][16][4], f32 scale of each group [k/group][16]; q4_K, q5_K: int16 minimums [k/64][16][2],
+    // f32 dmin [k/256][16].
     {"panel", Over::kBlock, R"($R panel_$D(const uint8_t* panel, int64_t k, int64_t row, int64_t j) {
   // The panel holds d * scale: a scale of 1 gives the same product.
   block_element e = {.code = panel[j / 4 * 64 + row * 4 + j % 4], .scale = 1};
@@ -188,7 +191,8 @@ constexpr Helper kHelpers[] = {
 
 // Functions of libm and what compilers define; the functions also with their f.
 constexpr std::string_view kTaken =
-    " linux unix register memcpy memset floor ceil trunc rint round exp exp2 log log2 sin cos tan atan atan2 tanh erf sqrt pow fma fabs "
+    " linux unix register memcpy memset floor ceil trunc rint round exp exp2 log log2 sin cos tan atan atan2 tanh erf "
+    "sqrt pow fma fabs "
     "fmax fmod ilogb ldexp signbit ";
 
 bool IsTaken(std::string_view word) {
@@ -196,7 +200,9 @@ bool IsTaken(std::string_view word) {
          kTaken.find(absl::StrCat(" ", std::string(word.substr(0, word.size() - 1)), " ")) != std::string_view::npos;
 }
 
-std::string Function(std::string_view name, DType dtype) { return absl::StrCat(std::string(name), dtype == DType::kF64 ? "" : "f"); }
+std::string Function(std::string_view name, DType dtype) {
+  return absl::StrCat(std::string(name), dtype == DType::kF64 ? "" : "f");
+}
 
 text::Language::Words Words(const text::Language& language, DType dtype) {
   text::Language::Words words = {{"$R", language.wide ? "double" : "float"}};
@@ -213,8 +219,8 @@ text::Language::Words Words(const text::Language& language, DType dtype) {
 
 text::Language LanguageOf(bool wide) {
   return {.name = "C",
-          .types = {"float", "uint16_t", "uint16_t", "double", "int8_t", "int16_t", "int32_t", "int64_t", "uint8_t", "uint16_t",
-                    "uint32_t", "uint64_t", "uint8_t"},
+          .types = {"float", "uint16_t", "uint16_t", "double", "int8_t", "int16_t", "int32_t", "int64_t", "uint8_t",
+                    "uint16_t", "uint32_t", "uint64_t", "uint8_t"},
           .function = Function,
           .wide = wide,
           .helpers = kHelpers,

@@ -31,9 +31,7 @@ Buffer* Emitter::FindBuffer(std::string_view name) {
   return nullptr;
 }
 
-Emitter::Saved Emitter::Enter() const {
-  return {names_.size(), buffers_.size(), live_scopes_.size()};
-}
+Emitter::Saved Emitter::Enter() const { return {names_.size(), buffers_.size(), live_scopes_.size()}; }
 
 void Emitter::Leave(const Saved& saved) {
   names_.resize(saved.names);
@@ -140,7 +138,10 @@ void Emitter::DeclareParams(const kir::Kernel& kernel, llvm::Value* args) {
 
 void Emitter::EmitGrid(const kir::Kernel& kernel, llvm::Value* begin, llvm::Value* end) {
   // Chunk counts of the dimensions, then one loop over the linearised range, the last dimension fastest.
-  struct Dim { llvm::Value* low; llvm::Value* count; };
+  struct Dim {
+    llvm::Value* low;
+    llvm::Value* count;
+  };
   std::vector<Dim> dims;
   for (const kir::GridDim& dim : kernel.grid) {
     llvm::Value* low = UniformScalar(dim.low, "grid bound");

@@ -81,8 +81,10 @@ llvm::Value* Emitter::FloatToInt(llvm::Value* value, DType to) {
   const bool is_double = real->getScalarType()->isDoubleTy();
   const bool exact = bits <= (is_double ? 52 : 23);
   // The greatest value below the limit: of the type itself, or the integer one.
-  const double high = exact ? limit - 1 : limit - std::ldexp(1.0, (is_unsigned ? bits : bits - 1) - (is_double ? 53 : 24));
-  llvm::Value* at_least = b_.CreateSelect(b_.CreateFCmpOGT(value, FloatConstant(real, low)), value, FloatConstant(real, low));
+  const double high =
+      exact ? limit - 1 : limit - std::ldexp(1.0, (is_unsigned ? bits : bits - 1) - (is_double ? 53 : 24));
+  llvm::Value* at_least =
+      b_.CreateSelect(b_.CreateFCmpOGT(value, FloatConstant(real, low)), value, FloatConstant(real, low));
   llvm::Value* clamped =
       b_.CreateSelect(b_.CreateFCmpOLT(at_least, FloatConstant(real, high)), at_least, FloatConstant(real, high));
   llvm::Value* result;
@@ -93,7 +95,8 @@ llvm::Value* Emitter::FloatToInt(llvm::Value* value, DType to) {
   }
   if (!exact) {
     const llvm::APInt most = is_unsigned ? llvm::APInt::getMaxValue(bits) : llvm::APInt::getSignedMaxValue(bits);
-    result = b_.CreateSelect(b_.CreateFCmpOGE(value, FloatConstant(real, limit)), llvm::ConstantInt::get(out, most), result);
+    result =
+        b_.CreateSelect(b_.CreateFCmpOGE(value, FloatConstant(real, limit)), llvm::ConstantInt::get(out, most), result);
   }
   return b_.CreateSelect(b_.CreateFCmpUNO(value, value), llvm::Constant::getNullValue(out), result);
 }

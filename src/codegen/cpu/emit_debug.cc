@@ -1,5 +1,5 @@
-// Line tables: every instruction belongs to a line of the kernel's printed text, which is the source file that debuggers and
-// profilers show.
+// Line tables: every instruction belongs to a line of the kernel's printed text, which is the source file that
+// debuggers and profilers show.
 #include "codegen/cpu/emitter.h"
 #include "llvm/IR/DIBuilder.h"
 #include "llvm/IR/DebugInfoMetadata.h"
@@ -16,10 +16,12 @@ void Emitter::StartLines(const kir::Kernel& kernel, const std::string& symbol) {
   llvm::DIBuilder debug(module_);
   llvm::DIFile* file = debug.createFile(symbol + ".kir", options_.kir_folder);
   // A language that debuggers know, and that has no notion of what is not there.
-  llvm::DICompileUnit* unit = debug.createCompileUnit(llvm::dwarf::DW_LANG_C99, file, "quern", true, "", 0, "", llvm::DICompileUnit::LineTablesOnly);
+  llvm::DICompileUnit* unit = debug.createCompileUnit(llvm::dwarf::DW_LANG_C99, file, "quern", true, "", 0, "",
+                                                      llvm::DICompileUnit::LineTablesOnly);
   llvm::DISubroutineType* type = debug.createSubroutineType(debug.getOrCreateTypeArray({}));
-  llvm::DISubprogram* subprogram = debug.createFunction(unit, symbol, "", file, 1, type, 1, llvm::DINode::FlagZero,
-                                                        llvm::DISubprogram::SPFlagDefinition | llvm::DISubprogram::SPFlagOptimized);
+  llvm::DISubprogram* subprogram =
+      debug.createFunction(unit, symbol, "", file, 1, type, 1, llvm::DINode::FlagZero,
+                           llvm::DISubprogram::SPFlagDefinition | llvm::DISubprogram::SPFlagOptimized);
   function_->setSubprogram(subprogram);
   debug.finalizeSubprogram(subprogram);
   debug.finalize();
@@ -29,7 +31,9 @@ void Emitter::StartLines(const kir::Kernel& kernel, const std::string& symbol) {
 llvm::DebugLoc Emitter::EnterLine(const kir::Stmt& stmt) {
   const llvm::DebugLoc before = b_.getCurrentDebugLocation();
   const auto line = lines_.find(&stmt);
-  if (line != lines_.end()) b_.SetCurrentDebugLocation(llvm::DILocation::get(context_, static_cast<unsigned>(line->second), 0, function_->getSubprogram()));
+  if (line != lines_.end())
+    b_.SetCurrentDebugLocation(
+        llvm::DILocation::get(context_, static_cast<unsigned>(line->second), 0, function_->getSubprogram()));
   return before;
 }
 

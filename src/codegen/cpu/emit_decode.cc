@@ -10,7 +10,7 @@ namespace {
 // Arithmetic on i64 byte offsets and i32 fields, over lanes or not.
 struct BlockReader {
   llvm::IRBuilder<>& b;
-  llvm::Type* like;                                                   // i64 or a vector of it
+  llvm::Type* like;                                                    // i64 or a vector of it
   std::function<llvm::Value*(llvm::Value* offset, DType dtype)> read;  // a little-endian scalar, as held in registers
 
   llvm::Value* C(int64_t value) { return llvm::ConstantInt::get(like, value); }
@@ -72,7 +72,8 @@ struct BlockReader {
       llvm::Value* high = b.CreateFMul(b.CreateFMul(Half(block), Real(scale)), Real(code));
       return b.CreateFSub(high, b.CreateFMul(Half(Add(block, 2)), Real(minimum)));
     }
-    // q6_K: 128 low nibbles, 64 bytes of upper bit pairs, 16 signed scales, d. Each half of 128 elements has 4 rows of 32.
+    // q6_K: 128 low nibbles, 64 bytes of upper bit pairs, 16 signed scales, d. Each half of 128 elements has 4 rows of
+    // 32.
     llvm::Value* half = Div(i, 128);
     llvm::Value* row32 = Div(Mod(i, 128), 32);
     llvm::Value* l = Mod(i, 32);
@@ -131,8 +132,8 @@ Val Emitter::EmitDecode(const kir::Decode& decode) {
   for (const Val& at : index) uniform = uniform && at.uniform();
   auto form = [&](const Val& value) { return uniform ? value.scalar : Lanes(value); };
   auto splat = [&](llvm::Value* scalar) { return uniform ? scalar : b_.CreateVectorSplat(lanes_, scalar); };
-  const bool own_panel = std::string_view(target_.name) == "amx" && type.layout == kir::Layout::kPanel16 &&
-                         kir::IsKQuant(type.dtype);
+  const bool own_panel =
+      std::string_view(target_.name) == "amx" && type.layout == kir::Layout::kPanel16 && kir::IsKQuant(type.dtype);
   if (own_panel) {
     Fail("a panel of " + std::string(Row(type.dtype).name) + " at level amx is read by its tile alone");
     return Poison(DType::kF32);

@@ -153,7 +153,8 @@ Val Emitter::EmitReduce(const kir::Expr& expr, const kir::Reduce& reduce) {
     b_.CreateStore(Combine(reduce.op, dtype, sum, value, contract), slot);
   };
 
-  // Groups of `accs` vectors (or elements), then single ones into the first accumulator, then the masked or scalar rest.
+  // Groups of `accs` vectors (or elements), then single ones into the first accumulator, then the masked or scalar
+  // rest.
   const int64_t width = widen ? lanes : 1;
   auto at = [&](llvm::Value* index, int64_t offset) {
     Val value = Uniform(DType::kI64, b_.CreateAdd(index, b_.getInt64(offset), "", false, true));
@@ -267,8 +268,8 @@ bool Emitter::Widens(const kir::ExprRef& expr, const std::vector<std::string>& v
   return true;
 }
 
-// Whether a vec loop's body can be widened: inner bounds and conditions uniform, no memory or tiles of its own. Names that
-// differ between the lanes are added to `varying`.
+// Whether a vec loop's body can be widened: inner bounds and conditions uniform, no memory or tiles of its own. Names
+// that differ between the lanes are added to `varying`.
 bool Emitter::Widens(const kir::Block& block, std::vector<std::string>& varying) {
   for (const kir::StmtRef& stmt : block) {
     if (const auto* loop = std::get_if<kir::Loop>(&stmt->node)) {

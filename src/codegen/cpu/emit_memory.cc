@@ -1,5 +1,6 @@
-// Loads and stores. How an element's flat index varies over the lanes decides the access: unit step -> one vector access,
-// none -> one scalar, step 2 -> two vectors and a shuffle, anything else -> gather or scatter (counted for the lint).
+// Loads and stores. How an element's flat index varies over the lanes decides the access: unit step -> one vector
+// access, none -> one scalar, step 2 -> two vectors and a shuffle, anything else -> gather or scatter (counted for the
+// lint).
 #include "base/check.h"
 #include "codegen/cpu/emitter.h"
 #include "llvm/IR/Intrinsics.h"
@@ -54,7 +55,8 @@ Val Emitter::FlatIndex(const Buffer& buffer, const std::vector<Val>& index) {
 }
 
 llvm::Align Emitter::ElementAlign(const Buffer& buffer, llvm::Value* flat, int64_t bytes) const {
-  // A constant index keeps what the buffer's alignment says of it; otherwise the element's own size is all that is known.
+  // A constant index keeps what the buffer's alignment says of it; otherwise the element's own size is all that is
+  // known.
   if (const auto* constant = llvm::dyn_cast<llvm::ConstantInt>(flat)) {
     return llvm::commonAlignment(llvm::Align(buffer.align), constant->getZExtValue() * bytes);
   }
@@ -102,7 +104,8 @@ Val Emitter::LoadElement(const Buffer& buffer, const std::vector<Val>& index) {
   } else {
     ++stats_.gathers;
     llvm::Value* at = b_.CreateInBoundsGEP(element, buffer.ptr, Lanes(flat));
-    loaded = Tag(b_.CreateMaskedGather(type, at, llvm::Align(bytes), FullMask(), llvm::Constant::getNullValue(type)), buffer);
+    loaded = Tag(b_.CreateMaskedGather(type, at, llvm::Align(bytes), FullMask(), llvm::Constant::getNullValue(type)),
+                 buffer);
   }
   return FromLanes(dtype, FromMemory(loaded, dtype));
 }

@@ -1,4 +1,5 @@
-// What a launch needs to know of the sizes: the kernel's symbols and the number of its chunks, as code that runs before it.
+// What a launch needs to know of the sizes: the kernel's symbols and the number of its chunks, as code that runs before
+// it.
 #include <algorithm>
 
 #include "codegen/cpu/emitter.h"
@@ -6,7 +7,8 @@
 namespace quern::cpu {
 namespace {
 
-StatusOr<llvm::Value*> ValueOf(std::string_view name, std::span<const std::string> names, std::span<llvm::Value* const> values) {
+StatusOr<llvm::Value*> ValueOf(std::string_view name, std::span<const std::string> names,
+                               std::span<llvm::Value* const> values) {
   const auto found = std::find(names.begin(), names.end(), name);
   if (found == names.end()) return absl::InternalError(absl::StrFormat("symbol %s has no value", std::string(name)));
   return values[found - names.begin()];

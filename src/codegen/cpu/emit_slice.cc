@@ -50,7 +50,8 @@ Emitter::Region Emitter::EmitSlice(const kir::Slice& slice, bool clip) {
     if (dims[d].extent != nullptr) {
       extent = UniformScalar(dims[d].extent, "extent of a slice");
       if (clip) {
-        llvm::Value* inside = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, b_.CreateSub(buffer.dims[d], start), zero);
+        llvm::Value* inside =
+            b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, b_.CreateSub(buffer.dims[d], start), zero);
         extent = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, extent, inside);
       }
     }
@@ -69,12 +70,14 @@ void Emitter::EmitPrefetch(const kir::Prefetch& prefetch) {
   const kir::BufferType& type = region.buffer.type;
   const DTypeRow& row = Row(type.dtype);
   llvm::Value* count = region.extents.back();
-  llvm::Value* bytes = b_.CreateMul(b_.CreateSDiv(count, b_.getInt64(row.block_elements)), b_.getInt64(row.block_bytes));
+  llvm::Value* bytes =
+      b_.CreateMul(b_.CreateSDiv(count, b_.getInt64(row.block_elements)), b_.getInt64(row.block_bytes));
   // One per cache line of each row; into the second level, since the first is for what runs now.
   auto lines = [&](llvm::Value* start) {
     Loop(b_.getInt64(0), bytes, 64, [&](llvm::Value* line) {
       llvm::Value* at = b_.CreateGEP(b_.getInt8Ty(), start, line);
-      b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {b_.getPtrTy()}, {at, b_.getInt32(0), b_.getInt32(2), b_.getInt32(1)});
+      b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {b_.getPtrTy()},
+                         {at, b_.getInt32(0), b_.getInt32(2), b_.getInt32(1)});
     });
   };
   if (region.extents.size() == 2 && region.row_bytes == bytes) {

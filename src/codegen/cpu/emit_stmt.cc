@@ -38,7 +38,8 @@ void Emitter::EmitStmtNode(const kir::Stmt& stmt) {
   if (const auto* assign = std::get_if<kir::Assign>(&stmt.node)) {
     const Val value = Emit(assign->value);
     const Binding* binding = Lookup(assign->name);
-    if (binding == nullptr || binding->kind != Binding::kVar) return Fail("assignment to " + assign->name + ", which is no var");
+    if (binding == nullptr || binding->kind != Binding::kVar)
+      return Fail("assignment to " + assign->name + ", which is no var");
     const bool vector = binding->slot->getAllocatedType()->isVectorTy();
     if (!vector && lanes_ != 1) return Fail("a vec loop assigns " + assign->name + ", which its iterations share");
     b_.CreateStore(Lanes(value), binding->slot);
@@ -82,7 +83,8 @@ void Emitter::EmitAlloc(const std::string& name, const kir::BufferType& type) {
 void Emitter::EmitIf(const kir::If& node) {
   llvm::Value* condition = UniformScalar(node.condition, "condition");
   llvm::BasicBlock* then_block = llvm::BasicBlock::Create(context_, "then", function_);
-  llvm::BasicBlock* else_block = node.else_body.empty() ? nullptr : llvm::BasicBlock::Create(context_, "else", function_);
+  llvm::BasicBlock* else_block =
+      node.else_body.empty() ? nullptr : llvm::BasicBlock::Create(context_, "else", function_);
   llvm::BasicBlock* join = llvm::BasicBlock::Create(context_, "join", function_);
   b_.CreateCondBr(condition, then_block, else_block == nullptr ? join : else_block);
   b_.SetInsertPoint(then_block);

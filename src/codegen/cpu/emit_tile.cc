@@ -78,7 +78,8 @@ void Emitter::EmitTileCall(const kir::TileCall& call) {
     if (!call.operands[o].buffer.empty()) lower(op->operands[o].dims, operands[o]);
   }
   for (size_t s = 0; s < sizes.size(); ++s) {
-    if (sizes[s] == nullptr) return Fail(absl::StrFormat("size %s of %s follows from no operand", op->sizes[s], call.op));
+    if (sizes[s] == nullptr)
+      return Fail(absl::StrFormat("size %s of %s follows from no operand", op->sizes[s], call.op));
   }
   std::vector<llvm::Value*> attributes;
   for (const kir::TileAttribute& attribute : op->attributes) {
@@ -111,14 +112,17 @@ void Emitter::EmitTileCall(const kir::TileCall& call) {
   std::vector<llvm::Type*> types;
   for (llvm::Value* arg : args) types.push_back(arg->getType());
   llvm::FunctionCallee callee;
-  if (!options_.expand_tiles && op->symbol != nullptr) callee = Tile(op->symbol, llvm::FunctionType::get(b_.getVoidTy(), types, false));
+  if (!options_.expand_tiles && op->symbol != nullptr)
+    callee = Tile(op->symbol, llvm::FunctionType::get(b_.getVoidTy(), types, false));
   if (!callee) return ExpandTileCall(*op, tiles, operands, sizes, attributes);
   // A column offset inside a planar row or a panel has no single address.
   for (const Region& operand : operands) {
     const auto* column = llvm::dyn_cast<llvm::ConstantInt>(operand.column);
     const kir::Layout layout = operand.buffer.type.layout;
-    const bool split = layout == kir::Layout::kPlanar || layout == kir::Layout::kPanel16 || layout == kir::Layout::kKn32;
-    if (split && (column == nullptr || !column->isZero())) return Fail("an operand of " + call.op + " starts inside a row");
+    const bool split =
+        layout == kir::Layout::kPlanar || layout == kir::Layout::kPanel16 || layout == kir::Layout::kKn32;
+    if (split && (column == nullptr || !column->isZero()))
+      return Fail("an operand of " + call.op + " starts inside a row");
   }
   b_.CreateCall(callee, args);
 }
@@ -134,7 +138,8 @@ void Emitter::ExpandTileCall(const kir::TileOp& op, std::span<const Region> tile
     Bind(name, std::move(binding));
   };
   for (size_t s = 0; s < sizes.size(); ++s) bind_scalar(op.sizes[s], DType::kI64, sizes[s]);
-  for (size_t a = 0; a < attributes.size(); ++a) bind_scalar(op.attributes[a].name, op.attributes[a].dtype, attributes[a]);
+  for (size_t a = 0; a < attributes.size(); ++a)
+    bind_scalar(op.attributes[a].name, op.attributes[a].dtype, attributes[a]);
   auto bind_buffer = [&](const kir::TileOperand& operand, const Region* region) {
     Buffer buffer;
     if (region == nullptr) {
@@ -158,7 +163,8 @@ void Emitter::ExpandTileCall(const kir::TileOp& op, std::span<const Region> tile
     buffers_.emplace_back(operand.name, std::move(buffer));
   };
   for (size_t t = 0; t < op.tiles.size(); ++t) bind_buffer(op.tiles[t], &tiles[t]);
-  for (size_t o = 0; o < op.operands.size(); ++o) bind_buffer(op.operands[o], o < operands.size() ? &operands[o] : nullptr);
+  for (size_t o = 0; o < op.operands.size(); ++o)
+    bind_buffer(op.operands[o], o < operands.size() ? &operands[o] : nullptr);
   EmitBlock(kir::Meaning(op));
   Leave(saved);
 }
@@ -188,8 +194,9 @@ void Emitter::EmitPack(const kir::Pack& pack) {
   std::vector<llvm::Type*> types;
   for (llvm::Value* arg : args) types.push_back(arg->getType());
   llvm::FunctionCallee callee = Tile(row->symbol, llvm::FunctionType::get(b_.getVoidTy(), types, false));
-  if (!callee) return Fail(absl::StrFormat("the pack from %s to %s has no code at level %s", kir::Print(from),
-                                           kir::Print(to), target_.name));
+  if (!callee)
+    return Fail(absl::StrFormat("the pack from %s to %s has no code at level %s", kir::Print(from), kir::Print(to),
+                                target_.name));
   b_.CreateCall(callee, args);
 }
 

@@ -1,9 +1,9 @@
 // Emitter: one KIR kernel into one function of an LLVM module. Internal to codegen/cpu.
 //
 //   void NAME(const quern_args*, void* scratch, i64 begin, i64 end)
-// loops over the linearised chunks. A vec loop is widened to the level's lanes by emitting its body once with values that
-// know how they vary over the lanes (Val). Errors are collected in status_; emission goes on with poison, so that the code
-// needs no error path at every step.
+// loops over the linearised chunks. A vec loop is widened to the level's lanes by emitting its body once with values
+// that know how they vary over the lanes (Val). Errors are collected in status_; emission goes on with poison, so that
+// the code needs no error path at every step.
 // The class is spread over emit_*.cc by subject: kernel frame, expressions, conversions, memory, statements, loops and
 // reductions, tiles and packs, block decoders.
 #pragma once
@@ -63,13 +63,15 @@ class Emitter {
   // What a name means in an expression.
   struct Binding {
     enum Kind : uint8_t { kValue, kVar, kTileElement } kind = kValue;
-    Val value;                     // kValue; its dtype also for kVar
+    Val value;                         // kValue; its dtype also for kVar
     llvm::AllocaInst* slot = nullptr;  // kVar
-    bool vector_slot = false;      // kVar: one element a lane
-    std::vector<Val> index;        // kTileElement
+    bool vector_slot = false;          // kVar: one element a lane
+    std::vector<Val> index;            // kTileElement
   };
   // What is visible, to return to at the end of a block.
-  struct Saved { size_t names, buffers, live; };
+  struct Saved {
+    size_t names, buffers, live;
+  };
 
   // ---- emit.cc: the function's frame
   void DeclareParams(const kir::Kernel& kernel, llvm::Value* args);
@@ -92,10 +94,10 @@ class Emitter {
   llvm::DebugLoc EnterLine(const kir::Stmt& stmt);
 
   // ---- emit_value.cc: lanes and arithmetic on Val
-  llvm::Type* ScalarType(DType dtype);                 // in registers
+  llvm::Type* ScalarType(DType dtype);  // in registers
   llvm::Type* MemoryType(DType dtype);
-  llvm::Type* LanesOf(llvm::Type* type) const;         // vector of lanes_, or the type itself outside vec
-  llvm::Value* Lanes(const Val& value);                // as a vector over the lanes (a scalar outside vec)
+  llvm::Type* LanesOf(llvm::Type* type) const;  // vector of lanes_, or the type itself outside vec
+  llvm::Value* Lanes(const Val& value);         // as a vector over the lanes (a scalar outside vec)
   Val Uniform(DType dtype, llvm::Value* scalar) const { return {dtype, scalar, nullptr, 0}; }
   Val FromLanes(DType dtype, llvm::Value* value) const;
   Val I64(int64_t value);
@@ -103,7 +105,7 @@ class Emitter {
   Val SubI64(const Val& a, const Val& b);
   Val MulI64(const Val& a, const Val& b);
   llvm::Value* UniformScalar(const kir::ExprRef& expr, const char* what);
-  llvm::Value* LaneIds();                              // <0, 1, .. lanes-1> as i64
+  llvm::Value* LaneIds();  // <0, 1, .. lanes-1> as i64
   llvm::Constant* FloatConstant(llvm::Type* type, double value);
 
   // ---- emit_expr.cc
@@ -121,8 +123,8 @@ class Emitter {
   // ---- emit_convert.cc; on scalars and vectors alike
   llvm::Value* Convert(llvm::Value* value, DType from, DType to);
   llvm::Value* FloatToInt(llvm::Value* value, DType to);
-  llvm::Value* RoundTo(llvm::Value* f32, DType half);              // nearest value of f16 or bf16, as f32
-  llvm::Value* NarrowHalf(llvm::Value* f32, DType half);           // bits as i16
+  llvm::Value* RoundTo(llvm::Value* f32, DType half);     // nearest value of f16 or bf16, as f32
+  llvm::Value* NarrowHalf(llvm::Value* f32, DType half);  // bits as i16
   llvm::Value* WidenHalf(llvm::Value* bits, DType half);
   llvm::Value* ToMemory(llvm::Value* value, DType dtype);
   llvm::Value* FromMemory(llvm::Value* value, DType dtype);

@@ -10,9 +10,9 @@
 namespace quern::cpu {
 
 enum class Link : uint8_t {
-  kInline,      // the inline primitives, always-inline; tiles stay declarations
-  kTiles,       // tiles and packs as functions of their own, never inlined and not touched otherwise: their code is that of
-                // the library's object form
+  kInline,  // the inline primitives, always-inline; tiles stay declarations
+  kTiles,   // tiles and packs as functions of their own, never inlined and not touched otherwise: their code is that of
+            // the library's object form
   kSpecialise,  // tiles too, always-inline: specialised by the kernel's constants
 };
 

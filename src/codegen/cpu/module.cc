@@ -78,8 +78,10 @@ std::string Text(const llvm::Module& module) {
   return text;
 }
 
-StatusOr<std::unique_ptr<llvm::Module>> ModuleEmitter::Emit(llvm::LLVMContext& context, std::span<const kir::Kernel> kernels,
-                                                            std::span<const std::string> symbols, ModuleReport& report) {
+StatusOr<std::unique_ptr<llvm::Module>> ModuleEmitter::Emit(llvm::LLVMContext& context,
+                                                            std::span<const kir::Kernel> kernels,
+                                                            std::span<const std::string> symbols,
+                                                            ModuleReport& report) {
   if (kernels.size() != symbols.size()) return absl::InternalError("one symbol a kernel");
   report.stats.resize(kernels.size());
   const int64_t start = SteadyNs();

@@ -1,5 +1,5 @@
-// Kernels as an LLVM module, and a module as machine code: what the JIT's objects and ahead-of-time objects share. For the
-// folders that may see LLVM's headers.
+// Kernels as an LLVM module, and a module as machine code: what the JIT's objects and ahead-of-time objects share. For
+// the folders that may see LLVM's headers.
 //
 //   QUERN_ASSIGN(auto machine, MakeMachine(target, true));
 //   ModuleEmitter emitter(target, options, *machine);
@@ -42,7 +42,8 @@ class ModuleEmitter {
   ModuleEmitter(const Target& target, const EmitOptions& options, llvm::TargetMachine& machine)
       : target_(target), options_(options), machine_(machine), optimiser_(&machine) {}
 
-  // One optimised function a kernel; inline primitives are in, tiles are declared (or, with options.specialise, in too).
+  // One optimised function a kernel; inline primitives are in, tiles are declared (or, with options.specialise, in
+  // too).
   StatusOr<std::unique_ptr<llvm::Module>> Emit(llvm::LLVMContext& context, std::span<const kir::Kernel> kernels,
                                                std::span<const std::string> symbols, ModuleReport& report);
   // Defines the tiles that the module declares, as functions of its own.
@@ -60,8 +61,8 @@ struct SizeValues {
   std::vector<llvm::Value*> table;  // i64, one a symbol of the kernel, derived symbols included
   llvm::Value* chunks = nullptr;    // i64, of the whole grid
 };
-// `values[i]` is the value of the symbol `names[i]`. Errors: a symbol that is not named, or a bound that is no expression
-// of symbols.
+// `values[i]` is the value of the symbol `names[i]`. Errors: a symbol that is not named, or a bound that is no
+// expression of symbols.
 StatusOr<SizeValues> EmitSizes(const kir::Kernel& kernel, std::span<const std::string> names,
                                std::span<llvm::Value* const> values, llvm::IRBuilder<>& builder);
 // The same for one size. Wraps, like the run-time form.

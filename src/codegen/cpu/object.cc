@@ -11,14 +11,12 @@
 namespace quern::cpu {
 namespace {
 
-constexpr std::array kLibc = {"atan", "atan2", "cos",  "erf",  "exp",    "exp2", "fmod", "fmodf",
-                              "log",  "log2",  "pow",  "sin",  "tan",    "tanh", "memcpy", "memset"};
+constexpr std::array kLibc = {"atan", "atan2", "cos", "erf", "exp", "exp2", "fmod",   "fmodf",
+                              "log",  "log2",  "pow", "sin", "tan", "tanh", "memcpy", "memset"};
 
 }  // namespace
 
-bool IsLibcSymbol(std::string_view name) {
-  return std::find(kLibc.begin(), kLibc.end(), name) != kLibc.end();
-}
+bool IsLibcSymbol(std::string_view name) { return std::find(kLibc.begin(), kLibc.end(), name) != kLibc.end(); }
 
 struct ObjectCompiler::State {
   const Target& target;
@@ -29,7 +27,8 @@ struct ObjectCompiler::State {
 
 ObjectCompiler::ObjectCompiler(const Target& target, const EmitOptions& options)
     : state_(new State{target, options, MakeMachine(target, options.optimise), nullptr}) {
-  if (state_->machine.ok()) state_->emitter = std::make_unique<ModuleEmitter>(target, state_->options, **state_->machine);
+  if (state_->machine.ok())
+    state_->emitter = std::make_unique<ModuleEmitter>(target, state_->options, **state_->machine);
 }
 ObjectCompiler::~ObjectCompiler() = default;
 
@@ -41,7 +40,8 @@ StatusOr<Object> ObjectCompiler::Compile(const kir::Kernel& kernel, const std::s
 
   llvm::LLVMContext context;
   ModuleReport report;
-  QUERN_ASSIGN(const std::unique_ptr<llvm::Module> module, state_->emitter->Emit(context, {&kernel, 1}, {&symbol, 1}, report));
+  QUERN_ASSIGN(const std::unique_ptr<llvm::Module> module,
+               state_->emitter->Emit(context, {&kernel, 1}, {&symbol, 1}, report));
   object.stats = report.stats[0];
   object.ir_before = std::move(report.ir_before);
   if (state_->options.dump_ir) object.ir_after = Text(*module);

@@ -1,4 +1,5 @@
-// Object code of a KIR kernel for one CPU level, without a linker: for the JIT (which links it in memory) and ahead of time.
+// Object code of a KIR kernel for one CPU level, without a linker: for the JIT (which links it in memory) and ahead of
+// time.
 //
 //   cpu::ObjectCompiler compiler(*target, {});           // one per thread; reused, since setting one up costs a millisecond
 //   QUERN_ASSIGN(cpu::Object object, compiler.Compile(kernel, "k0"));
@@ -18,20 +19,20 @@
 namespace quern::cpu {
 
 struct EmitOptions {
-  bool optimise = true;     // the code generator's default level; false: its quick one, kernels 5-40% slower
-  bool specialise = false;  // inline the tiles' own bitcode with the kernel's constants instead of calling them
+  bool optimise = true;       // the code generator's default level; false: its quick one, kernels 5-40% slower
+  bool specialise = false;    // inline the tiles' own bitcode with the kernel's constants instead of calling them
   bool expand_tiles = false;  // ignore tile bindings: expand every meaning (tests, targets without bindings)
-  // Line tables that say which line of the kernel's printed text (kir::Print) an instruction belongs to. The text is not written
-  // here: debuggers look for it in `kir_folder`/SYMBOL.kir.
+  // Line tables that say which line of the kernel's printed text (kir::Print) an instruction belongs to. The text is
+  // not written here: debuggers look for it in `kir_folder`/SYMBOL.kir.
   bool debug_lines = false;
   std::string kir_folder = {};
-  bool dump_ir = false;     // fill Object::ir_before and ir_after
+  bool dump_ir = false;  // fill Object::ir_before and ir_after
   bool dump_assembly = false;
 };
 
 // What the emitter met that costs speed; a lint prints it.
 struct EmitStats {
-  int gathers = 0;         // loads that are neither contiguous nor invariant
+  int gathers = 0;  // loads that are neither contiguous nor invariant
   int scatters = 0;
   int scalarised = 0;      // vec loops that could not be widened
   int instructions = 0;    // of LLVM IR before linking

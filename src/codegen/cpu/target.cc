@@ -14,9 +14,11 @@ namespace {
 #define QUERN_V2 "sse3 ssse3 sse4.1 sse4.2 popcnt cx16"
 #define QUERN_V3 QUERN_V2 " avx avx2 fma f16c bmi bmi2 lzcnt movbe"
 #define QUERN_V4 QUERN_V3 " avx512f avx512bw avx512cd avx512dq avx512vl"
-// Beside the x86-64 levels: AES and the carry-less multiply, which Highway's levels count on and every such machine has.
-#define QUERN_VNNI \
-  QUERN_V4 " aes pclmul avx512vnni avx512bf16 avx512vbmi avx512vbmi2 avx512bitalg avx512vpopcntdq gfni vaes vpclmulqdq"
+// Beside the x86-64 levels: AES and the carry-less multiply, which Highway's levels count on and every such machine
+// has.
+#define QUERN_VNNI                                                                                            \
+  QUERN_V4 " aes pclmul avx512vnni avx512bf16 avx512vbmi avx512vbmi2 avx512bitalg avx512vpopcntdq gfni vaes " \
+           "vpclmulqdq"
 constexpr Platform kX86 = {"x86_64-linux-gnu", "x86-64", "+sse2"};
 constexpr Platform kArm = {"aarch64-linux-gnu", "generic", "+neon"};
 constexpr std::array kPlatforms = {&kX86, &kArm};
@@ -62,7 +64,8 @@ StatusOr<const Target*> Resolve(std::string_view name, const Platform* platform)
     if (*target.alias != 0) known += std::string(" or ") + target.alias;
   }
   return absl::InvalidArgumentError(absl::StrFormat("unknown cpu level \"%s\"%s; known: %s", std::string(name),
-                                                    platform == nullptr ? "" : std::string(" of ") + platform->triple, known));
+                                                    platform == nullptr ? "" : std::string(" of ") + platform->triple,
+                                                    known));
 }
 
 }  // namespace
@@ -80,11 +83,13 @@ StatusOr<const Platform*> ResolvePlatform(std::string_view triple) {
 }
 
 const Target* LeastTarget(const Platform& platform) {
-  return std::find_if(kTargets.begin(), kTargets.end(), [&](const Target& target) { return target.platform == &platform; });
+  return std::find_if(kTargets.begin(), kTargets.end(),
+                      [&](const Target& target) { return target.platform == &platform; });
 }
 
 std::vector<std::string> MissingOnHost(const Target& target) {
-  if (target.platform != &HostPlatform()) return {absl::StrFormat("an %s processor", std::string(ArchitectureOf(*target.platform)))};
+  if (target.platform != &HostPlatform())
+    return {absl::StrFormat("an %s processor", std::string(ArchitectureOf(*target.platform)))};
   // Asked once: the answer does not change while a program runs.
   static const llvm::StringMap<bool>* const host = new llvm::StringMap<bool>(llvm::sys::getHostCPUFeatures());
   std::vector<std::string> missing;
@@ -123,6 +128,8 @@ std::vector<const Target*> HostTargets() {
 
 StatusOr<const Target*> ResolveTarget(std::string_view name) { return Resolve(name, nullptr); }
 
-StatusOr<const Target*> ResolveTarget(std::string_view name, const Platform& platform) { return Resolve(name, &platform); }
+StatusOr<const Target*> ResolveTarget(std::string_view name, const Platform& platform) {
+  return Resolve(name, &platform);
+}
 
 }  // namespace quern::cpu

@@ -2,8 +2,8 @@
 //
 // A level is a fixed set of instructions: src/simd is built once per level, and a kernel is emitted for exactly one.
 // It is chosen by the host's features before anything is linked, since the code generator aborts, rather than reports,
-// when always-inline code meets a function with fewer features. Levels of a platform that is not the host's are for code
-// that runs elsewhere.
+// when always-inline code meets a function with fewer features. Levels of a platform that is not the host's are for
+// code that runs elsewhere.
 //   QUERN_ASSIGN(const cpu::Target* target, cpu::ResolveTarget("native"));   // or "avx2", "x86-64-v3", ...
 //   QUERN_ASSIGN(const cpu::Platform* platform, cpu::ResolvePlatform("aarch64-linux-gnu"));
 #pragma once
@@ -19,19 +19,19 @@ namespace quern::cpu {
 
 // What the levels of one architecture and system have in common.
 struct Platform {
-  const char* triple;         // "x86_64-linux-gnu": what --target takes
-  const char* base_cpu;       // of the code that runs before a level is chosen, by the code generator's names
+  const char* triple;    // "x86_64-linux-gnu": what --target takes
+  const char* base_cpu;  // of the code that runs before a level is chosen, by the code generator's names
   const char* base_features;
 };
 
 struct Target {
   const Platform* platform;
-  const char* name;           // "avx512": what --cpu takes, and the suffix of the level's symbols
-  const char* alias;          // "x86-64-v4", or ""
-  int lanes;                  // f32 elements of a vector register
-  bool masks;                 // masked loads and stores of every element width at no cost
-  bool f16c;                  // conversions between f32 and f16 as instructions
-  int integer_rows;           // rows of a block of an integer matrix product: a multiple of what its registers hold
+  const char* name;   // "avx512": what --cpu takes, and the suffix of the level's symbols
+  const char* alias;  // "x86-64-v4", or ""
+  int lanes;          // f32 elements of a vector register
+  bool masks;         // masked loads and stores of every element width at no cost
+  bool f16c;          // conversions between f32 and f16 as instructions
+  int integer_rows;   // rows of a block of an integer matrix product: a multiple of what its registers hold
   // Features the host must have, by the code generator's names, separated by spaces.
   const char* required;
 };

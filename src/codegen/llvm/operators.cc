@@ -13,7 +13,8 @@ using Builder = llvm::IRBuilder<>;
 
 bool IsSigned(DType dtype) { return Row(dtype).kind == DTypeClass::kSigned; }
 
-// Of floats: y's NaN is chosen since it compares as false, x's is put back. A constant needs no putting back, so it comes first.
+// Of floats: y's NaN is chosen since it compares as false, x's is put back. A constant needs no putting back, so it
+// comes first.
 Value* MinMax(Builder& b, bool max, Value* x, Value* y) {
   if (llvm::isa<llvm::Constant>(y)) std::swap(x, y);
   Value* chosen = b.CreateSelect(max ? b.CreateFCmpOGT(x, y) : b.CreateFCmpOLT(x, y), x, y);
@@ -34,8 +35,8 @@ Value* DivMod(Builder& b, bool mod, DType dtype, Value* x, Value* y) {
     Value* safe = b.CreateSelect(by_zero, one, y);
     return b.CreateSelect(by_zero, zero, mod ? b.CreateURem(x, safe) : b.CreateUDiv(x, safe));
   }
-  // Neither zero nor -1, by which the lowest number has no quotient, may reach the machine's division; constants fold the guards
-  // away.
+  // Neither zero nor -1, by which the lowest number has no quotient, may reach the machine's division; constants fold
+  // the guards away.
   Value* by_minus_one = b.CreateICmpEQ(y, llvm::Constant::getAllOnesValue(type));
   Value* safe = b.CreateSelect(b.CreateOr(by_zero, by_minus_one), one, y);
   if (!mod) return b.CreateSelect(by_zero, zero, b.CreateSelect(by_minus_one, b.CreateNeg(x), b.CreateSDiv(x, safe)));
@@ -55,7 +56,8 @@ Value* Shift(Builder& b, bool left, DType dtype, Value* x, Value* count) {
   const unsigned width = type->getScalarSizeInBits();
   Value* in_range = b.CreateICmpULT(count, llvm::ConstantInt::get(type, width));
   llvm::Constant* zero = llvm::ConstantInt::get(type, 0);
-  if (!left && IsSigned(dtype)) return b.CreateAShr(x, b.CreateSelect(in_range, count, llvm::ConstantInt::get(type, width - 1)));
+  if (!left && IsSigned(dtype))
+    return b.CreateAShr(x, b.CreateSelect(in_range, count, llvm::ConstantInt::get(type, width - 1)));
   Value* safe = b.CreateSelect(in_range, count, zero);
   return b.CreateSelect(in_range, left ? b.CreateShl(x, safe) : b.CreateLShr(x, safe), zero);
 }
@@ -133,7 +135,9 @@ Value* Combine(Builder& b, kir::ReduceOp op, DType dtype, Value* x, Value* y) {
   return IsFloat(dtype) ? FloatOperator(b, step, {{x, y}}) : IntegerOperator(b, step, dtype, {{x, y}});
 }
 
-Value* ConvertInteger(Builder& b, Value* value, DType from, llvm::Type* type) { return b.CreateIntCast(value, type, IsSigned(from)); }
+Value* ConvertInteger(Builder& b, Value* value, DType from, llvm::Type* type) {
+  return b.CreateIntCast(value, type, IsSigned(from));
+}
 
 Value* FloatOfInteger(Builder& b, Value* value, DType from, llvm::Type* type) {
   return IsSigned(from) ? b.CreateSIToFP(value, type) : b.CreateUIToFP(value, type);
@@ -146,12 +150,14 @@ Value* FloatBeforeHalf(Builder& b, Value* value, DType from) {
   if (!IsFloat(from)) {
     if (ScalarBytes(from) < 4) return FloatOfInteger(b, value, from, f32);
     if (ScalarBytes(from) == 8) {
-      // Of 64 bits f64 keeps 53: the low ones become one that says whether any was set, which is all that rounding asks.
+      // Of 64 bits f64 keeps 53: the low ones become one that says whether any was set, which is all that rounding
+      // asks.
       auto constant = [&](uint64_t number) { return llvm::ConstantInt::get(value->getType(), number); };
       const uint64_t middle = IsSigned(from) ? uint64_t{1} << 52 : 0;
       Value* wide = b.CreateICmpUGT(b.CreateAdd(value, constant(middle)), constant(uint64_t{1} << 53));
       Value* lost = b.CreateICmpNE(b.CreateAnd(value, constant(0x7ff)), constant(0));
-      Value* kept = b.CreateOr(b.CreateAnd(value, constant(~uint64_t{0x7ff})), b.CreateShl(b.CreateZExt(lost, value->getType()), constant(11)));
+      Value* kept = b.CreateOr(b.CreateAnd(value, constant(~uint64_t{0x7ff})),
+                               b.CreateShl(b.CreateZExt(lost, value->getType()), constant(11)));
       value = b.CreateSelect(wide, kept, value);
     }
     value = FloatOfInteger(b, value, from, f64);

@@ -1,9 +1,10 @@
-// KIR's operators as LLVM instructions, on scalars and vectors alike, with the exact meaning of kir/operators.h at the edges: zero
-// divisors, wide shifts, NaN. Values of f16 and bf16 are f32 here, those of bool i1.
+// KIR's operators as LLVM instructions, on scalars and vectors alike, with the exact meaning of kir/operators.h at the
+// edges: zero divisors, wide shifts, NaN. Values of f16 and bf16 are f32 here, those of bool i1.
 //
 //   llvm::Value* sum = codegen::FloatOperator(builder, kir::Op::kAdd, {{a, b}});
 //
-// What is no instruction everywhere (functions, f64 and f32 conversions that saturate, 16 bits in memory) is each target's own.
+// What is no instruction everywhere (functions, f64 and f32 conversions that saturate, 16 bits in memory) is each
+// target's own.
 #pragma once
 
 #include <span>
@@ -32,8 +33,8 @@ llvm::Value* Combine(llvm::IRBuilder<>& b, kir::ReduceOp op, DType dtype, llvm::
 llvm::Value* ConvertInteger(llvm::IRBuilder<>& b, llvm::Value* value, DType from, llvm::Type* type);
 // An integer as the nearest value of a float type of 32 or 64 bits.
 llvm::Value* FloatOfInteger(llvm::IRBuilder<>& b, llvm::Value* value, DType from, llvm::Type* type);
-// The f32 which, rounded to 16 bits, gives what `value` rounds to at once. Of f64 and of integers that f32 does not hold that is
-// the neighbour with an odd last bit.
+// The f32 which, rounded to 16 bits, gives what `value` rounds to at once. Of f64 and of integers that f32 does not
+// hold that is the neighbour with an odd last bit.
 llvm::Value* FloatBeforeHalf(llvm::IRBuilder<>& b, llvm::Value* value, DType from);
 
 }  // namespace quern::codegen

@@ -12,10 +12,10 @@
 namespace quern::metal {
 namespace {
 
-constexpr size_t kMaxBuffers = 31;         // of a kernel
-constexpr int64_t kMaxShared = 32 << 10;   // bytes of threadgroup memory
+constexpr size_t kMaxBuffers = 31;        // of a kernel
+constexpr int64_t kMaxShared = 32 << 10;  // bytes of threadgroup memory
 constexpr int64_t kMaxThreads = 1024;
-constexpr int64_t kRunBytes = 1;           // a thread copies elements one by one, but for those of blocks
+constexpr int64_t kRunBytes = 1;  // a thread copies elements one by one, but for those of blocks
 
 StatusOr<codegen::DeviceModule> EmitModule(std::span<const kir::Kernel> kernels, std::span<const std::string> symbols,
                                            const codegen::DeviceTarget&) {
@@ -26,7 +26,8 @@ StatusOr<codegen::DeviceModule> EmitModule(std::span<const kir::Kernel> kernels,
     const kir::Kernel& kernel = kernels[i];
     QUERN_ASSIGN(const kir::BlockShape shape, kir::ShapeOfBlock(kernel));
     if (shape.threads == 0) {
-      return absl::InvalidArgumentError(absl::StrCat("kernel ", kernel.name, " is not scheduled for blocks of threads"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("kernel ", kernel.name, " is not scheduled for blocks of threads"));
     }
     auto unimplemented = [&](const std::string& what) {
       return absl::UnimplementedError(absl::StrCat("kernel ", kernel.name, ": Metal of ", what));
@@ -39,7 +40,8 @@ StatusOr<codegen::DeviceModule> EmitModule(std::span<const kir::Kernel> kernels,
     Emitter emitter(written, shape.threads);
     QUERN_ASSIGN(const std::string text, emitter.Run(symbols[i]));
     if (emitter.shared_bytes() > kMaxShared) {
-      return unimplemented(absl::StrCat(emitter.shared_bytes(), " bytes of threadgroup memory, more than ", kMaxShared));
+      return unimplemented(
+          absl::StrCat(emitter.shared_bytes(), " bytes of threadgroup memory, more than ", kMaxShared));
     }
     absl::StrAppend(&body, "\n", text);
     module.kernels.push_back({symbols[i], shape.threads, emitter.shared_bytes()});
@@ -48,12 +50,20 @@ StatusOr<codegen::DeviceModule> EmitModule(std::span<const kir::Kernel> kernels,
   return module;
 }
 
-// The M1 and later. A pipeline's copies are not ahead of their use, so more than one stage would be memory for nothing. 2 KiB of
-// the 32 are left for what the emitter declares itself: the stage of a tile for each of 8 simdgroups. Squares of products stay at 64,
-// a size that these GPUs are known to hold in registers.
+// The M1 and later. A pipeline's copies are not ahead of their use, so more than one stage would be memory for nothing.
+// 2 KiB of the 32 are left for what the emitter declares itself: the stage of a tile for each of 8 simdgroups. Squares
+// of products stay at 64, a size that these GPUs are known to hold in registers.
 constexpr codegen::DeviceTarget kTargets[] = {
-    {"metal", "apple7", "", "metal",
-     {.threads = 256, .elements = 4, .shared_bytes = kMaxShared - 2048, .half_products = true, .stages = 1, .large_product = INT64_MAX},
+    {"metal",
+     "apple7",
+     "",
+     "metal",
+     {.threads = 256,
+      .elements = 4,
+      .shared_bytes = kMaxShared - 2048,
+      .half_products = true,
+      .stages = 1,
+      .large_product = INT64_MAX},
      EmitModule},
 };
 
@@ -85,8 +95,9 @@ StatusOr<std::string> Emitter::Run(const std::string& symbol) {
   const std::string threads = absl::StrCat(threads_);
   // A barrier orders memory of the device only where the kernel may read what it wrote.
   const char* flags = reads_back_ ? "mem_flags::mem_threadgroup | mem_flags::mem_device" : "mem_flags::mem_threadgroup";
-  return absl::StrCat("[[kernel, max_total_threads_per_threadgroup(", threads, ")]] void ", symbol, "(\n", parameters, ") {\n", shared_,
-                      "  const int thread_id = int(thread_index);\n", absl::StrReplaceAll(out_, {{"@flags", flags}}), "}\n");
+  return absl::StrCat("[[kernel, max_total_threads_per_threadgroup(", threads, ")]] void ", symbol, "(\n", parameters,
+                      ") {\n", shared_, "  const int thread_id = int(thread_index);\n",
+                      absl::StrReplaceAll(out_, {{"@flags", flags}}), "}\n");
 }
 
 std::string Emitter::Parameters(std::vector<std::string>& pointers) {
@@ -96,14 +107,19 @@ std::string Emitter::Parameters(std::vector<std::string>& pointers) {
     const kir::Layout layout = IsBlock(param.type.dtype) ? kir::Layout::kBlocks : kir::Layout::kRow;
     if (param.type.layout != layout || param.type.dtype == DType::kF64) Unimplemented(kir::Print(param.type));
     pointers.push_back(Fresh(param.name));
-    absl::StrAppend(&text, "    device ", param.mode == kir::Mode::kIn ? "const " : "", MemoryType(language_, param.type.dtype), "* ",
-                    pointers.back(), " [[buffer(", i, ")]],\n");
+    absl::StrAppend(&text, "    device ", param.mode == kir::Mode::kIn ? "const " : "",
+                    MemoryType(language_, param.type.dtype), "* ", pointers.back(), " [[buffer(", i, ")]],\n");
   }
-  if (!kernel_.symbols.empty()) absl::StrAppend(&text, "    constant long* symbols [[buffer(", kernel_.params.size(), ")]],\n");
-  return text + "    uint chunk_index [[threadgroup_position_in_grid]],\n    uint thread_index [[thread_position_in_threadgroup]]";
+  if (!kernel_.symbols.empty())
+    absl::StrAppend(&text, "    constant long* symbols [[buffer(", kernel_.params.size(), ")]],\n");
+  return text +
+         "    uint chunk_index [[threadgroup_position_in_grid]],\n    uint thread_index "
+         "[[thread_position_in_threadgroup]]";
 }
 
-Code Emitter::Thread() const { return {"thread_id", Level::kAtom, 0, static_cast<double>(threads_ - 1), {}, true, true}; }
+Code Emitter::Thread() const {
+  return {"thread_id", Level::kAtom, 0, static_cast<double>(threads_ - 1), {}, true, true};
+}
 
 Code Emitter::Lane() const {
   Code lane = Bounded({absl::StrCat("thread_id % ", kir::kWarpThreads), Level::kProduct}, 0, kir::kWarpThreads - 1);
@@ -127,7 +143,8 @@ void Emitter::EmitThreads(const kir::Loop& loop) {
 
 // Values in memory
 
-void Emitter::StoreElement(const std::string& name, const View& view, const std::vector<Code>& index, const std::string& value) {
+void Emitter::StoreElement(const std::string& name, const View& view, const std::vector<Code>& index,
+                           const std::string& value) {
   std::string target;
   if (view.place == Place::kMatrices) {
     const Entity* entity = Find(name);
@@ -159,9 +176,10 @@ Code Emitter::Element(const View& view, const std::vector<Code>& index) {
 Code Emitter::Decoded(const View& view, const std::vector<Code>& index) {
   const Code row = Position(view, {index.begin(), index.end() - 1});
   const Code bytes = Product(row, Number(RowBytes(view.dtype, view.row_elements)));
-  return {CallText(absl::StrCat("decode_", Row(view.dtype).name),
-                   {bytes.literal == 0 ? view.pointer : absl::StrCat(view.pointer, " + ", Wrapped(bytes, Level::kProduct)),
-                    CallText("uint", {index.back().text})})};
+  return {
+      CallText(absl::StrCat("decode_", Row(view.dtype).name),
+               {bytes.literal == 0 ? view.pointer : absl::StrCat(view.pointer, " + ", Wrapped(bytes, Level::kProduct)),
+                CallText("uint", {index.back().text})})};
 }
 
 Code Emitter::FromMemory(DType dtype, const std::string& place) {
@@ -180,11 +198,13 @@ Code Emitter::Rounded(DType dtype, const Code& value) {
 
 Code Emitter::ToFloat(DType from, DType to, const Code& value) {
   if (IsFloat(from)) return Rounded(to, value);
-  // The language may round an integer toward zero; those of 24 bits are exact. Rounding to odd first keeps the second rounding, to
-  // bf16, right.
+  // The language may round an integer toward zero; those of 24 bits are exact. Rounding to odd first keeps the second
+  // rounding, to bf16, right.
   const bool is_unsigned = IsUnsigned(from) || from == DType::kBool;
   const bool exact = ScalarBytes(from) <= 2 || (from == DType::kI64 && value.low >= -0x1p24 && value.high <= 0x1p24);
-  const char* const name = to == DType::kBF16 ? (is_unsigned ? "odd_u64" : "odd_i64") : is_unsigned ? "float_u64" : "float_i64";
+  const char* const name = to == DType::kBF16 ? (is_unsigned ? "odd_u64" : "odd_i64")
+                           : is_unsigned      ? "float_u64"
+                                              : "float_i64";
   return Rounded(to, {CallText(exact ? "float" : name, {value.text})});
 }
 

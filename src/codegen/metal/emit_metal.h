@@ -17,8 +17,8 @@
 //       y[i] = x[i] * 0.5f;
 //     }
 //   }
-// A kernel with symbols takes their values, derived ones included, in one buffer behind the others. The host compiles the text
-// without fast math. docs/targets.md says how it is checked.
+// A kernel with symbols takes their values, derived ones included, in one buffer behind the others. The host compiles
+// the text without fast math. docs/targets.md says how it is checked.
 #pragma once
 
 #include <span>

@@ -1,7 +1,8 @@
-// What the threads of a block do together, and tiles: threadgroup memory, barriers, copies, pipelines, shuffles, matrices.
+// What the threads of a block do together, and tiles: threadgroup memory, barriers, copies, pipelines, shuffles,
+// matrices.
 //
-// Where the elements of a simdgroup_matrix lie among the lanes is not documented, so a map over a warp's tile goes through 64
-// floats of threadgroup memory a simdgroup, one 8 x 8 part after the other.
+// Where the elements of a simdgroup_matrix lie among the lanes is not documented, so a map over a warp's tile goes
+// through 64 floats of threadgroup memory a simdgroup, one 8 x 8 part after the other.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
@@ -76,11 +77,14 @@ void Emitter::Emit(const kir::Map& map) {
   for (const View& tile : tiles) {
     bool same = tile.place == tiles[0].place && tile.sizes.size() == tiles[0].sizes.size();
     for (size_t d = 0; same && d < tile.sizes.size(); ++d) same = tile.sizes[d].literal == tiles[0].sizes[d].literal;
-    if (!same || (tile.place != Place::kThread && tile.place != Place::kMatrices)) return Unimplemented("a map over tiles of several kinds");
+    if (!same || (tile.place != Place::kThread && tile.place != Place::kMatrices))
+      return Unimplemented("a map over tiles of several kinds");
   }
   const Mark mark = Enter();
-  if (tiles[0].place == Place::kMatrices) MapMatrices(map, tiles, extents);
-  else MapElements(map, tiles[0].sizes, extents, /*unroll=*/true);  // only then are the elements registers
+  if (tiles[0].place == Place::kMatrices)
+    MapMatrices(map, tiles, extents);
+  else
+    MapElements(map, tiles[0].sizes, extents, /*unroll=*/true);  // only then are the elements registers
   Leave(mark);
 }
 
@@ -105,7 +109,9 @@ void Emitter::MapMatrices(const kir::Map& map, const std::vector<View>& tiles, c
   const std::vector<Code> index = {coordinate(kir::Op::kDiv, 0, kSide), coordinate(kir::Op::kMod, 1, kSide)};
   for (size_t d = 0; d < 2; ++d) Define(map.indices[d], index[d]);
   for (size_t i = 0; i < tiles.size(); ++i) {
-    entities_.push_back({.name = map.tiles[i], .view = tiles[i], .element = index,
+    entities_.push_back({.name = map.tiles[i],
+                         .view = tiles[i],
+                         .element = index,
                          .staged = absl::StrCat("(", place(i), ")[", e.text, "]")});
   }
   const bool in_warp = std::exchange(in_warp_, false);
@@ -140,7 +146,8 @@ void Emitter::Emit(const kir::Copy& copy) {
   if (same && src.view.place == Place::kMemory && src.view.writable) reads_back_ = true;
   if (run.length == 1) {
     const Code one = Number(0);
-    const std::string chosen = inside.text.empty() ? value(one) : absl::StrCat(Wrapped(inside, Level::kSum), " ? ", value(one), " : ", zero);
+    const std::string chosen =
+        inside.text.empty() ? value(one) : absl::StrCat(Wrapped(inside, Level::kSum), " ? ", value(one), " : ", zero);
     return Line(absl::StrCat(Target(dst.view, at(dst, one)), " = ", chosen, ";"));
   }
   auto all = [&](bool zeros) {
@@ -174,8 +181,10 @@ void Emitter::Emit(const kir::Shuffle& shuffle) {
   // 64 bits go as two words, a bool as an integer.
   const bool pair = ScalarBytes(dtype) == 8;
   std::string sent = value.text;
-  if (pair) sent = absl::StrCat("as_type<uint2>(", dtype == DType::kI64 ? Wide(value).text : value.text, ")");
-  else if (!IsFloat(dtype)) sent = CallText(dtype == DType::kU32 ? "uint" : "int", {value.text});
+  if (pair)
+    sent = absl::StrCat("as_type<uint2>(", dtype == DType::kI64 ? Wide(value).text : value.text, ")");
+  else if (!IsFloat(dtype))
+    sent = CallText(dtype == DType::kU32 ? "uint" : "int", {value.text});
   std::string moved;
   // Mask and distance must be one value for the whole simdgroup, the number of a lane need not.
   if (shuffle.kind == kir::ShuffleKind::kXor && by.literal) {
@@ -190,8 +199,10 @@ void Emitter::Emit(const kir::Shuffle& shuffle) {
     }
     moved = CallText("simd_shuffle", {sent, absl::StrCat("ushort(", lane, ")")});
   }
-  if (pair) moved = absl::StrCat("as_type<", Type(dtype), ">(", moved, ")");
-  else if (!IsFloat(dtype)) moved = CallText(Type(dtype), {moved});
+  if (pair)
+    moved = absl::StrCat("as_type<", Type(dtype), ">(", moved, ")");
+  else if (!IsFloat(dtype))
+    moved = CallText(Type(dtype), {moved});
   Define(shuffle.name, Constant(shuffle.name, dtype, {moved}));
 }
 
@@ -225,8 +236,8 @@ void Emitter::Emit(const kir::TileCall& call) {
     const Code i = BeginLoop("i", Number(0), Number(count), 1, /*unroll=*/true);
     const Code& stride = cut.view.strides[cut.ranged[0]];
     const Code at = Sum(Sum(first, Product(i, Product(Number(kSide), stride))), k);
-    Line(absl::StrCat("simdgroup_load(", parts, "[", i.text, "], ", cut.view.pointer, " + ", Wrapped(at, Level::kSum), ", ", stride.text,
-                      order, ");"));
+    Line(absl::StrCat("simdgroup_load(", parts, "[", i.text, "], ", cut.view.pointer, " + ", Wrapped(at, Level::kSum),
+                      ", ", stride.text, order, ");"));
     EndLoop(loop);
     return parts;
   };
@@ -237,7 +248,8 @@ void Emitter::Emit(const kir::TileCall& call) {
   const Mark innermost = Enter();
   const Code n = BeginLoop("n", Number(0), Number(columns), 1, /*unroll=*/true);
   const std::string sum = absl::StrCat(tile.pointer, "[", Sum(Product(m, Number(columns)), n).text, "]");
-  Line(absl::StrCat("simdgroup_multiply_accumulate(", sum, ", ", left, "[", m.text, "], ", right, "[", n.text, "], ", sum, ");"));
+  Line(absl::StrCat("simdgroup_multiply_accumulate(", sum, ", ", left, "[", m.text, "], ", right, "[", n.text, "], ",
+                    sum, ");"));
   EndLoop(innermost);
   EndLoop(inner);
   EndLoop(depth);

@@ -1,8 +1,8 @@
 // Emitter: one KIR kernel of threads to one MSL function. Internal to codegen/metal.
 //
 // What the language has in common with C is in codegen/text; here are the module, the frame and values in memory
-// (emit_metal.cc), what threads do together: barriers, copies, pipelines, shuffles, matrices of a warp (emit_metal_block.cc),
-// and the language itself with its helper functions (prelude.cc).
+// (emit_metal.cc), what threads do together: barriers, copies, pipelines, shuffles, matrices of a warp
+// (emit_metal_block.cc), and the language itself with its helper functions (prelude.cc).
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,8 @@
 
 namespace quern::metal {
 
-using text::Code, text::Cut, text::Level, text::Place, text::View;
 using text::Bounded, text::CallText, text::Infix, text::Wrapped;
+using text::Code, text::Cut, text::Level, text::Place, text::View;
 
 class Emitter : public text::TextEmitter {
  public:
@@ -32,7 +32,8 @@ class Emitter : public text::TextEmitter {
   // ---- emit_metal.cc
   std::string Parameters(std::vector<std::string>& pointers);
   void EmitThreads(const kir::Loop& loop) override;
-  void StoreElement(const std::string& name, const View& view, const std::vector<Code>& index, const std::string& value) override;
+  void StoreElement(const std::string& name, const View& view, const std::vector<Code>& index,
+                    const std::string& value) override;
   Code Element(const View& view, const std::vector<Code>& index) override;
   Code Decoded(const View& view, const std::vector<Code>& index) override;
   Code FromMemory(DType dtype, const std::string& place) override;
@@ -59,8 +60,8 @@ class Emitter : public text::TextEmitter {
   std::string shared_;               // declarations of threadgroup memory
   std::vector<std::string> stages_;  // threadgroup memory through which maps see matrices, one a tile of a map
   int64_t shared_bytes_ = 0;
-  bool in_warp_ = false;             // each simdgroup acts as one
-  bool reads_back_ = false;          // some parameter is read that the kernel may write
+  bool in_warp_ = false;     // each simdgroup acts as one
+  bool reads_back_ = false;  // some parameter is read that the kernel may write
 };
 
 // ---- prelude.cc

@@ -117,15 +117,21 @@ constexpr Helper kHelpers[] = {
 
 // Types, and the functions that the text calls.
 constexpr std::string_view kTaken =
-    " kernel vertex fragment device constant thread threadgroup threadgroup_imageblock ray_data object_data half bfloat uchar ushort uint "
-    "ulong metal precise fast mem_flags as_type fabs floor ceil trunc rint fma clz threadgroup_barrier simdgroup_barrier simd_shuffle "
-    "simd_shuffle_xor simdgroup_load simdgroup_store simdgroup_multiply_accumulate make_filled_simdgroup_matrix simdgroup_float8x8 "
+    " kernel vertex fragment device constant thread threadgroup threadgroup_imageblock ray_data object_data half "
+    "bfloat uchar ushort uint "
+    "ulong metal precise fast mem_flags as_type fabs floor ceil trunc rint fma clz threadgroup_barrier "
+    "simdgroup_barrier simd_shuffle "
+    "simd_shuffle_xor simdgroup_load simdgroup_store simdgroup_multiply_accumulate make_filled_simdgroup_matrix "
+    "simdgroup_float8x8 "
     "simdgroup_half8x8 simdgroup_bfloat8x8 sampler texture assert ";
 
 // float4, half8x8 and the like.
 bool IsVectorType(std::string_view word) {
-  for (const char* scalar : {"bool", "char", "uchar", "short", "ushort", "int", "uint", "long", "ulong", "float", "half", "bfloat"}) {
-    if (word.starts_with(scalar) && word.size() == std::string_view(scalar).size() + 1 && absl::ascii_isdigit(word.back())) return true;
+  for (const char* scalar :
+       {"bool", "char", "uchar", "short", "ushort", "int", "uint", "long", "ulong", "float", "half", "bfloat"}) {
+    if (word.starts_with(scalar) && word.size() == std::string_view(scalar).size() + 1 &&
+        absl::ascii_isdigit(word.back()))
+      return true;
   }
   return false;
 }
@@ -141,17 +147,17 @@ std::string Function(std::string_view name, DType) {
 
 }  // namespace
 
-constexpr text::Language kLanguage = {
-    .name = "Metal",
-    .types = {"float", "half", "bfloat", "", "char", "short", "int", "long", "uchar", "ushort", "uint", "ulong", "uchar"},
-    .function = Function,
-    .casts_like_calls = true,
-    .narrows = true,  // GPUs multiply 64-bit numbers slowly
-    .contracts = true,
-    .unroll = "#pragma unroll",
-    .helpers = kHelpers,
-    .taken = kTaken,
-    .is_taken = IsVectorType};
+constexpr text::Language kLanguage = {.name = "Metal",
+                                      .types = {"float", "half", "bfloat", "", "char", "short", "int", "long", "uchar",
+                                                "ushort", "uint", "ulong", "uchar"},
+                                      .function = Function,
+                                      .casts_like_calls = true,
+                                      .narrows = true,  // GPUs multiply 64-bit numbers slowly
+                                      .contracts = true,
+                                      .unroll = "#pragma unroll",
+                                      .helpers = kHelpers,
+                                      .taken = kTaken,
+                                      .is_taken = IsVectorType};
 
 std::string Prelude(std::string_view body) {
   return R"(// Compile as Metal 3.1 or later, with fast math off.

@@ -1,6 +1,7 @@
-// Bytes are read as parts of aligned words, and all but the place in a run of eight neighbours is computed from the run: a thread
-// which decodes k, k+1, ... k+7 of a row, k a multiple of 8, loads each word and makes each scale once, because LLVM finds what
-// is written alike. (The CPU's decoder gathers bytes by lanes, and computes on i64: another shape, so the two share no code.)
+// Bytes are read as parts of aligned words, and all but the place in a run of eight neighbours is computed from the
+// run: a thread which decodes k, k+1, ... k+7 of a row, k a multiple of 8, loads each word and makes each scale once,
+// because LLVM finds what is written alike. (The CPU's decoder gathers bytes by lanes, and computes on i64: another
+// shape, so the two share no code.)
 #include "codegen/ptx/block_reader.h"
 
 #include <numeric>
@@ -59,16 +60,15 @@ struct BlockReader {
   }
 
   // Byte i % 16; elements 16 and above are the high nibbles.
-  llvm::Value* Q4_0() {
-    return b.CreateFMul(Real(Field(Add(And(i, 8), 2), at, And(Shr(i, 2), 4), 4), 8), Half(0));
-  }
+  llvm::Value* Q4_0() { return b.CreateFMul(Real(Field(Add(And(i, 8), 2), at, And(Shr(i, 2), 4), 4), 8), Half(0)); }
 
-  // d, dmin, 12 bytes of six-bit scales and minimums, q5_K: 32 of fifth bits, bit s for sub-block s; then 128 of nibbles: 32
-  // bytes hold sub-blocks 2c (low), 2c+1 (high).
+  // d, dmin, 12 bytes of six-bit scales and minimums, q5_K: 32 of fifth bits, bit s for sub-block s; then 128 of
+  // nibbles: 32 bytes hold sub-blocks 2c (low), 2c+1 (high).
   llvm::Value* WithMinimum(bool fifth) {
     llvm::Value* sub = Shr(i, 5);
     llvm::Value* run = And(i, 24);
-    llvm::Value* code = Field(Add(Add(Mul(Shr(i, 6), 32), run), fifth ? 48 : 16), at, b.CreateShl(And(sub, 1), C(2)), 4);
+    llvm::Value* code =
+        Field(Add(Add(Mul(Shr(i, 6), 32), run), fifth ? 48 : 16), at, b.CreateShl(And(sub, 1), C(2)), 4);
     if (fifth) code = b.CreateOr(code, b.CreateShl(Field(Add(run, 16), at, sub, 1), C(4)));
     // Sub-blocks 0..3: six bits of bytes s and s+4. 4..7: nibbles of byte s+4, upper two bits from bytes s-4 and s.
     llvm::Value* s = And(sub, 3);
@@ -98,7 +98,8 @@ struct BlockReader {
 
 }  // namespace
 
-llvm::Value* DecodedElement(llvm::IRBuilder<>& b, DType format, llvm::Value* block, llvm::Value* run, llvm::Value* at, int align) {
+llvm::Value* DecodedElement(llvm::IRBuilder<>& b, DType format, llvm::Value* block, llvm::Value* run, llvm::Value* at,
+                            int align) {
   BlockReader reader{b, block, run, at, static_cast<unsigned>(std::gcd(std::gcd(Row(format).block_bytes, 4), align))};
   switch (format) {
     case DType::kQ8_0: return reader.Q8_0();

@@ -25,8 +25,8 @@ Status Emitter::Run(const std::string& symbol) {
   llvm::LLVMContext& context = module_.getContext();
   std::vector<llvm::Type*> types(kernel_.params.size(), llvm::PointerType::get(context, 1));
   types.insert(types.end(), kernel_.symbols.size(), b_.getInt64Ty());
-  function_ = llvm::Function::Create(llvm::FunctionType::get(b_.getVoidTy(), types, false), llvm::Function::ExternalLinkage, symbol,
-                                     module_);
+  function_ = llvm::Function::Create(llvm::FunctionType::get(b_.getVoidTy(), types, false),
+                                     llvm::Function::ExternalLinkage, symbol, module_);
   for (size_t i = 0; i < kernel_.params.size(); ++i) {
     const kir::Param& param = kernel_.params[i];
     function_->addParamAttr(i, llvm::Attribute::getWithAlignment(context, llvm::Align(param.align)));
@@ -38,9 +38,9 @@ Status Emitter::Run(const std::string& symbol) {
   }
   auto* annotations = module_.getOrInsertNamedMetadata("nvvm.annotations");
   auto annotate = [&](const char* key, int64_t value) {
-    annotations->addOperand(llvm::MDNode::get(
-        context, {llvm::ValueAsMetadata::get(function_), llvm::MDString::get(context, key),
-                  llvm::ConstantAsMetadata::get(b_.getInt32(static_cast<uint32_t>(value)))}));
+    annotations->addOperand(
+        llvm::MDNode::get(context, {llvm::ValueAsMetadata::get(function_), llvm::MDString::get(context, key),
+                                    llvm::ConstantAsMetadata::get(b_.getInt32(static_cast<uint32_t>(value)))}));
   };
   annotate("kernel", 1);
   annotate("maxntidx", threads_);
@@ -51,7 +51,8 @@ Status Emitter::Run(const std::string& symbol) {
   }
   for (size_t i = 0; i < kernel_.params.size(); ++i) {
     const kir::BufferType& type = kernel_.params[i].type;
-    if (type.layout != (IsBlock(type.dtype) ? kir::Layout::kBlocks : kir::Layout::kRow)) Unimplemented(kir::Print(type));
+    if (type.layout != (IsBlock(type.dtype) ? kir::Layout::kBlocks : kir::Layout::kRow))
+      Unimplemented(kir::Print(type));
     Buffer buffer{function_->getArg(static_cast<unsigned>(i)), type.dtype, {}, kernel_.params[i].align};
     for (const Extent& dim : type.dims) buffer.dims.push_back(FromExtent(dim));
     if (!type.dims.empty()) buffer.multiple = kir::MultipleOf(type.dims.back());
@@ -64,8 +65,8 @@ Status Emitter::Run(const std::string& symbol) {
   Survey();
   Block(kernel_.body);
   b_.CreateRetVoid();
-  // Left to itself the assembler spills a little to have one block more at a time. It is told how many must fit: one, or as many as
-  // leave 64 registers beside the tiles of warps.
+  // Left to itself the assembler spills a little to have one block more at a time. It is told how many must fit: one,
+  // or as many as leave 64 registers beside the tiles of warps.
   annotate("minctasm", fragments_ == 0 ? 1 : std::max<int64_t>(1, kRegisters / (threads_ * (fragments_ + 64))));
   return status_;
 }
@@ -89,7 +90,8 @@ llvm::AllocaInst* Emitter::Slot(llvm::Type* type) {
 
 // The last dimension runs fastest.
 void Emitter::EmitGrid() {
-  llvm::Value* chunk = b_.CreateZExt(b_.CreateIntrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x, {}, {}), b_.getInt64Ty());
+  llvm::Value* chunk =
+      b_.CreateZExt(b_.CreateIntrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x, {}, {}), b_.getInt64Ty());
   Names values;
   for (size_t d = kernel_.grid.size(); d-- > 0;) {
     const kir::GridDim& dim = kernel_.grid[d];
@@ -98,7 +100,8 @@ void Emitter::EmitGrid() {
     llvm::Value* count = b_.CreateUDiv(length, I64(dim.step));
     llvm::Value* number = d == 0 ? chunk : b_.CreateURem(chunk, count);
     if (d > 0) chunk = b_.CreateUDiv(chunk, count);
-    values[dim.index] = {.value = b_.CreateNSWAdd(low, b_.CreateNSWMul(number, I64(dim.step))), .multiple = Stride(dim.low, dim.step)};
+    values[dim.index] = {.value = b_.CreateNSWAdd(low, b_.CreateNSWMul(number, I64(dim.step))),
+                         .multiple = Stride(dim.low, dim.step)};
   }
   for (const auto& [name, value] : values) names_[name] = value;
 }
@@ -148,7 +151,9 @@ void Emitter::Emit(const kir::If& branch) {
   if (!branch.else_body.empty()) Guarded(b_.CreateNot(condition), [&] { Block(branch.else_body); });
 }
 
-void Emitter::Emit(const kir::Let& let) { names_[let.name] = {.value = Value(let.value), .multiple = MultipleOf(let.value)}; }
+void Emitter::Emit(const kir::Let& let) {
+  names_[let.name] = {.value = Value(let.value), .multiple = MultipleOf(let.value)};
+}
 
 void Emitter::Emit(const kir::Var& var) {
   llvm::AllocaInst* slot = Slot(ValueType(var.value->dtype));
@@ -188,14 +193,15 @@ void Emitter::Emit(const kir::Alloc& alloc) {
     buffer.dims.push_back(I64(dim.constant()));
     buffer.multiple = kir::MultipleOf(dim);
   }
-  if (alloc.space != kir::Space::kShared || alloc.type.layout != kir::Layout::kRow) return Unimplemented("alloc " + alloc.name);
+  if (alloc.space != kir::Space::kShared || alloc.type.layout != kir::Layout::kRow)
+    return Unimplemented("alloc " + alloc.name);
   buffer.bytes = (static_cast<int64_t>(count) * ScalarBytes(alloc.type.dtype) + 127) / 128 * 128;
   const auto stages = static_cast<uint64_t>(std::max(1, stages_[alloc.name]));
   if (stages > 1) count = stages * static_cast<uint64_t>(buffer.bytes / ScalarBytes(alloc.type.dtype));
   llvm::Type* type = llvm::ArrayType::get(MemoryType(alloc.type.dtype), count);
-  auto* global = new llvm::GlobalVariable(module_, type, false, llvm::GlobalValue::InternalLinkage, llvm::UndefValue::get(type),
-                                          absl::StrCat(function_->getName().str(), "_", alloc.name), nullptr,
-                                          llvm::GlobalValue::NotThreadLocal, 3);
+  auto* global = new llvm::GlobalVariable(
+      module_, type, false, llvm::GlobalValue::InternalLinkage, llvm::UndefValue::get(type),
+      absl::StrCat(function_->getName().str(), "_", alloc.name), nullptr, llvm::GlobalValue::NotThreadLocal, 3);
   global->setAlignment(llvm::Align(128));
   buffer.pointer = global;
   buffer.core = cores_.contains(alloc.name);
@@ -262,8 +268,10 @@ void Emitter::Emit(const kir::Map& map) {
     }
     for (const std::string& tile : map.tiles) names_[tile].element = e;
     const auto* constant = llvm::dyn_cast<llvm::ConstantInt>(live);
-    if (constant != nullptr && constant->isOne()) Block(map.body);
-    else Guarded(live, [&] { Block(map.body); });
+    if (constant != nullptr && constant->isOne())
+      Block(map.body);
+    else
+      Guarded(live, [&] { Block(map.body); });
     names_ = outer;
   }
   together_ = outside;
@@ -271,9 +279,9 @@ void Emitter::Emit(const kir::Map& map) {
 
 void Emitter::Emit(const kir::Shuffle& shuffle) {
   llvm::Value* lane = b_.CreateTrunc(Value(shuffle.lane), b_.getInt32Ty());
-  const llvm::Intrinsic::ID id = shuffle.kind == kir::ShuffleKind::kXor ? llvm::Intrinsic::nvvm_shfl_sync_bfly_i32
+  const llvm::Intrinsic::ID id = shuffle.kind == kir::ShuffleKind::kXor    ? llvm::Intrinsic::nvvm_shfl_sync_bfly_i32
                                  : shuffle.kind == kir::ShuffleKind::kDown ? llvm::Intrinsic::nvvm_shfl_sync_down_i32
-                                                                          : llvm::Intrinsic::nvvm_shfl_sync_idx_i32;
+                                                                           : llvm::Intrinsic::nvvm_shfl_sync_idx_i32;
   auto exchanged = [&](llvm::Value* word) {
     return b_.CreateIntrinsic(id, {}, {b_.getInt32(0xffffffff), word, lane, b_.getInt32(31)});
   };

@@ -1,7 +1,9 @@
-// What the threads of a block do with memory that they share: barriers, copies, pipelines, products of warps and groups.
+// What the threads of a block do with memory that they share: barriers, copies, pipelines, products of warps and
+// groups.
 //
-// A pipeline of s stages has s buffers: before iteration n is used, the fetch of n + s - 1 starts, into the buffer that iteration
-// n - 1 has left. One barrier an iteration then is both: what was fetched for n is there, and n - 1 is done with.
+// A pipeline of s stages has s buffers: before iteration n is used, the fetch of n + s - 1 starts, into the buffer that
+// iteration n - 1 has left. One barrier an iteration then is both: what was fetched for n is there, and n - 1 is done
+// with.
 #include <algorithm>
 
 #include "codegen/copy_runs.h"
@@ -55,7 +57,8 @@ Emitter::Region Emitter::Cut(const kir::Slice& slice) {
     if (d + 1 == rank) region.apart = dim.start == nullptr ? kir::kMostMultiple : MultipleOf(dim.start);
     if (dim.start != nullptr && dim.extent == nullptr) continue;
     region.ranged.push_back(d);
-    region.asked.push_back(dim.extent == nullptr ? b_.CreateNSWSub(region.buffer.dims[d], region.starts[d]) : Value(dim.extent));
+    region.asked.push_back(dim.extent == nullptr ? b_.CreateNSWSub(region.buffer.dims[d], region.starts[d])
+                                                 : Value(dim.extent));
   }
   if (rank > 1) region.apart = std::min(region.apart, region.buffer.multiple);
   return region;
@@ -72,20 +75,28 @@ void Emitter::Emit(const kir::Copy& copy) {
   llvm::Value* target = Address(dst.buffer, dst.starts);
   const bool same = src.buffer.dtype == dst.buffer.dtype;
   const int64_t element = ScalarBytes(dst.buffer.dtype), bytes = run * element;
-  const bool spaces = dst.buffer.pointer->getType()->getPointerAddressSpace() == 3 && src.buffer.pointer->getType()->getPointerAddressSpace() == 1;
+  const bool spaces = dst.buffer.pointer->getType()->getPointerAddressSpace() == 3 &&
+                      src.buffer.pointer->getType()->getPointerAddressSpace() == 1;
   if (async_ && same && spaces && bytes >= 4 && src.buffer.align >= bytes) {
-    const AsyncCopy& row = *std::find_if(std::begin(kAsyncCopies), std::end(kAsyncCopies), [&](const AsyncCopy& each) { return each.bytes == bytes; });
+    const AsyncCopy& row = *std::find_if(std::begin(kAsyncCopies), std::end(kAsyncCopies),
+                                         [&](const AsyncCopy& each) { return each.bytes == bytes; });
     std::vector<llvm::Value*> operands = {target, Address(src.buffer, from)};
-    if (live != nullptr) operands.push_back(b_.CreateSelect(live, b_.getInt32(static_cast<uint32_t>(bytes)), b_.getInt32(0)));
+    if (live != nullptr)
+      operands.push_back(b_.CreateSelect(live, b_.getInt32(static_cast<uint32_t>(bytes)), b_.getInt32(0)));
     b_.CreateIntrinsic(live == nullptr ? row.whole : row.partial, {}, operands);
     fetched_ = true;
     return;
   }
-  auto aligned = [&](const Buffer& buffer, int64_t size) { return llvm::Align(static_cast<uint64_t>(std::min<int64_t>({size, buffer.align, 16}))); };
+  auto aligned = [&](const Buffer& buffer, int64_t size) {
+    return llvm::Align(static_cast<uint64_t>(std::min<int64_t>({size, buffer.align, 16})));
+  };
   auto read = [&]() -> llvm::Value* {
     if (!same) return Converted(src.buffer, from, run, dst.buffer.dtype);
-    llvm::Type* type = bytes < 4 ? b_.getIntNTy(8 * static_cast<unsigned>(bytes))
-                       : bytes == 4 ? b_.getInt32Ty() : static_cast<llvm::Type*>(llvm::FixedVectorType::get(b_.getInt32Ty(), static_cast<unsigned>(bytes / 4)));
+    llvm::Type* type =
+        bytes < 4 ? b_.getIntNTy(8 * static_cast<unsigned>(bytes))
+        : bytes == 4
+            ? b_.getInt32Ty()
+            : static_cast<llvm::Type*>(llvm::FixedVectorType::get(b_.getInt32Ty(), static_cast<unsigned>(bytes / 4)));
     return b_.CreateAlignedLoad(type, Address(src.buffer, from), aligned(src.buffer, bytes));
   };
   const llvm::Align rows(static_cast<uint64_t>(std::min<int64_t>({bytes, dst.buffer.align, dst.apart * element, 16})));
@@ -123,7 +134,8 @@ llvm::Value* Emitter::Converted(const Buffer& from, const std::vector<llvm::Valu
   }
   // Values of 16 bits are rounded where they are put together.
   for (llvm::Value*& value : values) {
-    if (from.dtype == DType::kF64 || ScalarBytes(to) > 2) value = Convert(value, IsBlock(from.dtype) ? DType::kF32 : from.dtype, to);
+    if (from.dtype == DType::kF64 || ScalarBytes(to) > 2)
+      value = Convert(value, IsBlock(from.dtype) ? DType::kF32 : from.dtype, to);
   }
   const bool pairs = run > 1 && ScalarBytes(to) == 2;
   llvm::Type* type = pairs ? b_.getInt32Ty() : MemoryType(to);
@@ -131,7 +143,8 @@ llvm::Value* Emitter::Converted(const Buffer& from, const std::vector<llvm::Valu
   const unsigned count = static_cast<unsigned>(pairs ? run / 2 : run);
   if (pairs) {
     // Rounded two by two.
-    const llvm::Intrinsic::ID id = to == DType::kF16 ? llvm::Intrinsic::nvvm_ff2f16x2_rn : llvm::Intrinsic::nvvm_ff2bf16x2_rn;
+    const llvm::Intrinsic::ID id =
+        to == DType::kF16 ? llvm::Intrinsic::nvvm_ff2f16x2_rn : llvm::Intrinsic::nvvm_ff2bf16x2_rn;
     for (unsigned i = 0; i < count; ++i) {
       values[i] = b_.CreateBitCast(b_.CreateIntrinsic(id, {}, {values[2 * i + 1], values[2 * i]}), type);
     }
@@ -142,12 +155,13 @@ llvm::Value* Emitter::Converted(const Buffer& from, const std::vector<llvm::Valu
   return all;
 }
 
-// Of allocs, before they are declared: in how many stages pipelines fetch into them, and whether groups multiply from them. Only copies
-// and products know where elements of the latter lie, so no layout of theirs is seen from outside.
+// Of allocs, before they are declared: in how many stages pipelines fetch into them, and whether groups multiply from
+// them. Only copies and products know where elements of the latter lie, so no layout of theirs is seen from outside.
 void Emitter::Survey() {
   kir::ForEach(kernel_.body, [this](const kir::Stmt& stmt) {
     if (const auto* pipeline = std::get_if<kir::Pipeline>(&stmt.node)) {
-      for (const kir::Copy* copy : Fetched(*pipeline)) stages_[copy->dst.buffer] = std::max(stages_[copy->dst.buffer], pipeline->stages);
+      for (const kir::Copy* copy : Fetched(*pipeline))
+        stages_[copy->dst.buffer] = std::max(stages_[copy->dst.buffer], pipeline->stages);
     }
     const auto* loop = std::get_if<kir::Loop>(&stmt.node);
     if (loop == nullptr || loop->kind != kir::LoopKind::kThread || loop->level != kir::ThreadLevel::kGroup) return;
@@ -179,7 +193,8 @@ void Emitter::Emit(const kir::Pipeline& pipeline) {
     for (int buffer : staged) {
       llvm::Value*& pointer = buffers_[buffer].pointer;
       pointers[buffer] = pointer;
-      pointer = b_.CreateInBoundsGEP(b_.getInt8Ty(), pointer, b_.CreateNSWMul(b_.CreateZExt(stage, b_.getInt64Ty()), I64(buffers_[buffer].bytes)));
+      pointer = b_.CreateInBoundsGEP(
+          b_.getInt8Ty(), pointer, b_.CreateNSWMul(b_.CreateZExt(stage, b_.getInt64Ty()), I64(buffers_[buffer].bytes)));
     }
     body();
     for (const auto& [buffer, pointer] : pointers) buffers_[buffer].pointer = pointer;
@@ -198,7 +213,8 @@ void Emitter::Emit(const kir::Pipeline& pipeline) {
     if (fetched_) b_.CreateIntrinsic(llvm::Intrinsic::nvvm_cp_async_commit_group, {}, {});
   };
   auto wait = [&](int pending) {
-    if (fetched_) b_.CreateIntrinsic(llvm::Intrinsic::nvvm_cp_async_wait_group, {}, {b_.getInt32(static_cast<uint32_t>(pending))});
+    if (fetched_)
+      b_.CreateIntrinsic(llvm::Intrinsic::nvvm_cp_async_wait_group, {}, {b_.getInt32(static_cast<uint32_t>(pending))});
   };
   const bool fetched = std::exchange(fetched_, false);
   if (!ahead) {
@@ -225,7 +241,8 @@ void Emitter::Emit(const kir::Pipeline& pipeline) {
       llvm::Value* now = b_.CreateLoad(b_.getInt32Ty(), stage);
       auto around = [&](int64_t from, int64_t to, int64_t step) {
         llvm::Value* next = b_.CreateAdd(now, b_.getInt32(static_cast<uint32_t>(step)));
-        return b_.CreateSelect(b_.CreateICmpEQ(now, b_.getInt32(static_cast<uint32_t>(from))), b_.getInt32(static_cast<uint32_t>(to)), next);
+        return b_.CreateSelect(b_.CreateICmpEQ(now, b_.getInt32(static_cast<uint32_t>(from))),
+                               b_.getInt32(static_cast<uint32_t>(to)), next);
       };
       llvm::Value* later = b_.CreateNSWAdd(i, I64(before * pipeline.step));
       Guarded(b_.CreateICmpSLT(later, high), [&] { in_stage(around(0, before, -1), [&] { fetch(later); }); });
@@ -257,8 +274,9 @@ void Emitter::Emit(const kir::TileCall& call) {
       return known == nullptr ? 0 : known->getSExtValue();
     };
     const size_t rank = region.buffer.dims.size();
-    whole = whole && region.ranged == std::vector<size_t>{rank - 2, rank - 1} && constant(region.asked[0]) == rows && pitch != nullptr &&
-            region.buffer.pointer->getType()->getPointerAddressSpace() == 3 && region.buffer.core == (together_ > kir::kWarpThreads);
+    whole = whole && region.ranged == std::vector<size_t>{rank - 2, rank - 1} && constant(region.asked[0]) == rows &&
+            pitch != nullptr && region.buffer.pointer->getType()->getPointerAddressSpace() == 3 &&
+            region.buffer.core == (together_ > kir::kWarpThreads);
     if (!whole) return {};
     product.depth = constant(region.asked[1]);
     return {Address(region.buffer, region.starts), pitch->getSExtValue(), region.apart};

@@ -1,5 +1,5 @@
-// Expressions, with the exact meaning of kir/operators.cc at the edges. 16-bit floats are computed in f32 and rounded where
-// they are stored or cast.
+// Expressions, with the exact meaning of kir/operators.cc at the edges. 16-bit floats are computed in f32 and rounded
+// where they are stored or cast.
 #include "codegen/llvm/operators.h"
 #include "codegen/ptx/block_reader.h"
 #include "codegen/ptx/emitter.h"
@@ -28,7 +28,8 @@ llvm::Type* Emitter::ValueType(DType dtype) {
 
 llvm::Value* Emitter::FromMemory(llvm::Value* value, DType dtype) {
   if (dtype == DType::kF16) return b_.CreateFPExt(value, b_.getFloatTy());
-  if (dtype == DType::kBF16) return b_.CreateBitCast(b_.CreateShl(b_.CreateZExt(value, b_.getInt32Ty()), 16), b_.getFloatTy());
+  if (dtype == DType::kBF16)
+    return b_.CreateBitCast(b_.CreateShl(b_.CreateZExt(value, b_.getInt32Ty()), 16), b_.getFloatTy());
   return dtype == DType::kBool ? b_.CreateICmpNE(value, b_.getInt8(0)) : value;
 }
 
@@ -59,7 +60,8 @@ llvm::AllocaInst* Emitter::TileSlot(const TileValue& tile, const std::vector<llv
   int64_t at = 0;
   for (size_t d = 0; d < index.size(); ++d) {
     const auto* constant = llvm::dyn_cast<llvm::ConstantInt>(index[d]);
-    if (tile.together > 1 || constant == nullptr || constant->getSExtValue() < 0 || constant->getSExtValue() >= tile.dims[d]) {
+    if (tile.together > 1 || constant == nullptr || constant->getSExtValue() < 0 ||
+        constant->getSExtValue() >= tile.dims[d]) {
       Fail("an element of a tile is not at constant indices");
       return tile.slots[0];
     }
@@ -121,7 +123,8 @@ llvm::Value* Emitter::Value(const kir::ExprRef& expr) {
   }
   if (const auto* load = std::get_if<kir::Load>(&expr->node)) return LoadFrom(*load, expr->dtype);
   if (const auto* apply = std::get_if<kir::Apply>(&expr->node)) return Operator(*apply);
-  if (const auto* cast = std::get_if<kir::Cast>(&expr->node)) return Convert(Value(cast->value), cast->value->dtype, expr->dtype);
+  if (const auto* cast = std::get_if<kir::Cast>(&expr->node))
+    return Convert(Value(cast->value), cast->value->dtype, expr->dtype);
   if (const auto* bits = std::get_if<kir::Bits>(&expr->node)) {
     const DType from = bits->value->dtype;
     return FromMemory(b_.CreateBitCast(ToMemory(Value(bits->value), from), MemoryType(expr->dtype)), expr->dtype);
@@ -158,7 +161,8 @@ llvm::Value* Emitter::Convert(llvm::Value* value, DType from, DType to) {
   llvm::Type* type = ValueType(to);
   if (!IsFloat(to)) {
     if (!IsFloat(from)) return codegen::ConvertInteger(b_, value, from, type);
-    return b_.CreateIntrinsic(IsUnsigned(to) ? llvm::Intrinsic::fptoui_sat : llvm::Intrinsic::fptosi_sat, {type, value->getType()}, {value});
+    return b_.CreateIntrinsic(IsUnsigned(to) ? llvm::Intrinsic::fptoui_sat : llvm::Intrinsic::fptosi_sat,
+                              {type, value->getType()}, {value});
   }
   if (ScalarBytes(to) == 2) return FromMemory(ToMemory(codegen::FloatBeforeHalf(b_, value, from), to), to);
   return IsFloat(from) ? b_.CreateFPCast(value, type) : codegen::FloatOfInteger(b_, value, from, type);
@@ -208,7 +212,8 @@ llvm::Value* Emitter::Called(Op op, DType dtype, const std::vector<llvm::Value*>
 llvm::Value* Emitter::FloatOperator(Op op, DType dtype, const std::vector<llvm::Value*>& args) {
   llvm::Type* type = args[0]->getType();
   if (type->isFloatTy() && (op == Op::kMin || op == Op::kMax)) {
-    return b_.CreateBinaryIntrinsic(op == Op::kMax ? llvm::Intrinsic::maximum : llvm::Intrinsic::minimum, args[0], args[1]);
+    return b_.CreateBinaryIntrinsic(op == Op::kMax ? llvm::Intrinsic::maximum : llvm::Intrinsic::minimum, args[0],
+                                    args[1]);
   }
   if (llvm::Value* value = codegen::FloatOperator(b_, op, args)) return value;
   if (op == Op::kFma) return b_.CreateIntrinsic(llvm::Intrinsic::fma, {type}, args);
@@ -217,16 +222,20 @@ llvm::Value* Emitter::FloatOperator(Op op, DType dtype, const std::vector<llvm::
 }
 
 // The element at `index` with the last coordinate `run + at`, run a multiple of 8 and at below 8.
-llvm::Value* Emitter::Decoded(const Buffer& buffer, const std::vector<llvm::Value*>& index, llvm::Value* run, llvm::Value* at) {
+llvm::Value* Emitter::Decoded(const Buffer& buffer, const std::vector<llvm::Value*>& index, llvm::Value* run,
+                              llvm::Value* at) {
   const DTypeRow& format = Row(buffer.dtype);
   const unsigned shift = llvm::Log2_32(static_cast<uint32_t>(format.block_elements));
   // Blocks before this one, in a buffer whose rows are blocks end to end.
   llvm::Value* rows = I64(0);
   for (size_t d = 0; d + 1 < index.size(); ++d) rows = b_.CreateNSWAdd(b_.CreateNSWMul(rows, buffer.dims[d]), index[d]);
-  llvm::Value* blocks = b_.CreateNSWAdd(b_.CreateNSWMul(rows, b_.CreateLShr(buffer.dims.back(), shift)), b_.CreateLShr(run, shift));
-  llvm::Value* base = b_.CreateInBoundsGEP(b_.getInt8Ty(), buffer.pointer, b_.CreateNSWMul(blocks, I64(format.block_bytes)));
+  llvm::Value* blocks =
+      b_.CreateNSWAdd(b_.CreateNSWMul(rows, b_.CreateLShr(buffer.dims.back(), shift)), b_.CreateLShr(run, shift));
+  llvm::Value* base =
+      b_.CreateInBoundsGEP(b_.getInt8Ty(), buffer.pointer, b_.CreateNSWMul(blocks, I64(format.block_bytes)));
   llvm::Value* inside = b_.CreateTrunc(b_.CreateAnd(run, I64(format.block_elements - 8)), b_.getInt32Ty());
-  llvm::Value* element = DecodedElement(b_, buffer.dtype, base, inside, b_.CreateTrunc(at, b_.getInt32Ty()), buffer.align);
+  llvm::Value* element =
+      DecodedElement(b_, buffer.dtype, base, inside, b_.CreateTrunc(at, b_.getInt32Ty()), buffer.align);
   if (element == nullptr) Unimplemented("decode of " + std::string(quern::Name(buffer.dtype)));
   return element == nullptr ? llvm::Constant::getNullValue(b_.getFloatTy()) : element;
 }

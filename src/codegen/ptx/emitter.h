@@ -1,8 +1,8 @@
 // Emitter: one kernel of threads to one LLVM function. Internal to codegen/ptx.
 //
-// Every thread runs the function. Names are values, slots (variables, which LLVM puts into registers), buffers or tiles. A
-// tile's elements are a slot each, so maps over tiles are unrolled here, and an element is named by constant indices: of a
-// thread's own tile its own, of a warp's tile those of the fragment that the matrix unit gives to a lane.
+// Every thread runs the function. Names are values, slots (variables, which LLVM puts into registers), buffers or
+// tiles. A tile's elements are a slot each, so maps over tiles are unrolled here, and an element is named by constant
+// indices: of a thread's own tile its own, of a warp's tile those of the fragment that the matrix unit gives to a lane.
 #pragma once
 
 #include <algorithm>
@@ -38,7 +38,7 @@ class Emitter {
   struct TileValue {
     std::vector<llvm::AllocaInst*> slots;
     std::vector<int64_t> dims;
-    int together = 1;      // threads that hold it: one, a warp or a group
+    int together = 1;  // threads that hold it: one, a warp or a group
   };
   struct Name {
     llvm::Value* value = nullptr;
@@ -54,7 +54,7 @@ class Emitter {
     Buffer buffer;
     std::vector<llvm::Value*> starts, asked;  // of all dimensions; sizes of ranged ones
     std::vector<size_t> ranged;
-    int64_t apart = 1;   // a power of two that divides where its rows begin, in elements
+    int64_t apart = 1;  // a power of two that divides where its rows begin, in elements
   };
 
   // ---- emit_ptx.cc
@@ -108,7 +108,9 @@ class Emitter {
   llvm::Value* DecodeOf(const kir::Decode& decode);
   // A power of two that divides the value, and what divides low, low + step, ...
   int64_t MultipleOf(const kir::ExprRef& expr) const;
-  int64_t Stride(const kir::ExprRef& low, int64_t step) const { return std::min(MultipleOf(low), kir::MultipleOf(step)); }
+  int64_t Stride(const kir::ExprRef& low, int64_t step) const {
+    return std::min(MultipleOf(low), kir::MultipleOf(step));
+  }
 
   // ---- emit_ptx_block.cc
   void BlockBarrier();
@@ -124,10 +126,10 @@ class Emitter {
   llvm::Value* thread_ = nullptr;  // number in the block, i64
   const int64_t threads_;
   const bool groups_;
-  int64_t fragments_ = 0;          // registers of a lane for the tiles of warps
-  int together_ = 1;               // threads that run this as one: one, a warp or a group
-  bool async_ = false;             // copies are those of a pipeline
-  bool fetched_ = false;           // something is under way that wait_group waits for
+  int64_t fragments_ = 0;              // registers of a lane for the tiles of warps
+  int together_ = 1;                   // threads that run this as one: one, a warp or a group
+  bool async_ = false;                 // copies are those of a pipeline
+  bool fetched_ = false;               // something is under way that wait_group waits for
   std::map<std::string, int> stages_;  // of each alloc that pipelines fetch into
   std::set<std::string> cores_;        // allocs that groups multiply from
   Names names_;

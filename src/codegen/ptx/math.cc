@@ -1,8 +1,8 @@
 // The table of math functions. Their accuracy is in docs/targets.md, and measured by tests/run/ptx_test.py.
 //
-// poly(x; c0, c1, ...) is c0 + x (c1 + x (...)) in fused steps. Constants named HI and LO are two parts of one, the first with so
-// few bits that its products are exact, or all of them where a fused step cancels. Coefficients of f32 are fitted
-// (tools/fit_math.py), those of f64 series that are long enough.
+// poly(x; c0, c1, ...) is c0 + x (c1 + x (...)) in fused steps. Constants named HI and LO are two parts of one, the
+// first with so few bits that its products are exact, or all of them where a fused step cancels. Coefficients of f32
+// are fitted (tools/fit_math.py), those of f64 series that are long enough.
 #include "codegen/ptx/math.h"
 
 #include "absl/strings/str_cat.h"
@@ -24,8 +24,10 @@ struct MathRow {
 #define QUERN_SIGNED_F32(value, of) "y[] = bits<f32>(bits<u32>(" value ") | bits<u32>(" of ") & 2147483648u32)\n"
 #define QUERN_SIGNED_F64(value, of) "y[] = bits<f64>(bits<u64>(" value ") | (bits<u64>(" of ") >> 63u64) << 63u64)\n"
 
-// x = 2^n (1 + f), sqrt(1/2) <= 1 + f < sqrt(2); the bits above sqrt(1/2)'s, taken as a count of binades, round n that way.
-#define QUERN_SPLIT_F32 R"(
+// x = 2^n (1 + f), sqrt(1/2) <= 1 + f < sqrt(2); the bits above sqrt(1/2)'s, taken as a count of binades, round n that
+// way.
+#define QUERN_SPLIT_F32 \
+  R"(
   let x = a[]
   let tiny = x < 1.17549435e-38
   let scaled = bits<i32>(select(tiny, x * 16777216.0, x))
@@ -33,7 +35,8 @@ struct MathRow {
   let f = bits<f32>(scaled - (k << 23i32)) - 1.0
   let n = cast<f32>(k) - select(tiny, 24.0, 0.0)
 )"
-#define QUERN_SPLIT_F64 R"(
+#define QUERN_SPLIT_F64 \
+  R"(
   let x = a[]
   let tiny = x < 2.2250738585072014e-308
   let scaled = bits<i64>(select(tiny, x * 18014398509481984.0, x))
@@ -50,7 +53,8 @@ struct MathRow {
 #define QUERN_LOG_LIMITS "y[] = select(x == 0.0, -inf, select(x < 0.0, nan, select(x < inf, r, x)))\n"
 
 // a = q pi/2 + r, |r| <= pi/4. Past 2^51 the quadrant is lost: r is then held to where the polynomials are bounded.
-#define QUERN_QUADRANT_F32 R"(
+#define QUERN_QUADRANT_F32 \
+  R"(
   let x = a[]
   var r : f32 = 0.0
   var q : i32 = 0
@@ -68,7 +72,8 @@ struct MathRow {
   let sine = fma(s * r, poly(s; -1.66666552e-01, 8.33218917e-03, -1.95182918e-04), r)
   let cosine = fma(s * s, poly(s; 4.16666456e-02, -1.38873095e-03, 2.44323273e-05), fma(s, -0.5, 1.0))
 )"
-#define QUERN_QUADRANT_F64 R"(
+#define QUERN_QUADRANT_F64 \
+  R"(
   let x = a[]
   let m = round(x * 0.6366197723675814)
   let near = fma(m, -6.123233995736766e-17, fma(m, -1.5707963267948966, x))
@@ -81,20 +86,25 @@ struct MathRow {
                2.08767569878681e-09, -1.1470745597729725e-11, 4.779477332387385e-14), fma(s, -0.5, 1.0))
 )"
 // The sign of zero is kept where the result has it.
-#define QUERN_SINE "let value = select(q & 1i32 == 0i32, sine, cosine)\n" \
-                   "y[] = select(x == 0.0, x, select(q & 2i32 == 0i32, value, -value))\n"
-#define QUERN_COSINE "let value = select(q & 1i32 == 0i32, cosine, sine)\n" \
-                     "y[] = select((q + 1i32) & 2i32 == 0i32, value, -value)\n"
-#define QUERN_TANGENT "let odd = q & 1i32 != 0i32\n" \
-                      "y[] = select(x == 0.0, x, select(odd, -cosine, sine) / select(odd, sine, cosine))\n"
+#define QUERN_SINE                                       \
+  "let value = select(q & 1i32 == 0i32, sine, cosine)\n" \
+  "y[] = select(x == 0.0, x, select(q & 2i32 == 0i32, value, -value))\n"
+#define QUERN_COSINE                                     \
+  "let value = select(q & 1i32 == 0i32, cosine, sine)\n" \
+  "y[] = select((q + 1i32) & 2i32 == 0i32, value, -value)\n"
+#define QUERN_TANGENT            \
+  "let odd = q & 1i32 != 0i32\n" \
+  "y[] = select(x == 0.0, x, select(odd, -cosine, sine) / select(odd, sine, cosine))\n"
 
 // atan of t in [0, 1] as `angle`. f64: from the nearest of 0, pi/8 and pi/4.
-#define QUERN_ANGLE_F32 R"(
+#define QUERN_ANGLE_F32 \
+  R"(
   let s = t * t
   let angle = fma(s * t, poly(s; -3.33332986e-01, 1.99985296e-01, -1.42640159e-01, 1.09508805e-01, -8.39930624e-02,
                        5.78813925e-02, -3.10970023e-02, 1.08687095e-02, -1.78283197e-03), t)
 )"
-#define QUERN_ANGLE_F64 R"(
+#define QUERN_ANGLE_F64 \
+  R"(
   let far = 0.6681786379192989 < t
   let off = 0.198912367379658 < t
   let u = select(far, (t - 1.0) / (t + 1.0), select(off, (t - 0.41421356237309503) / fma(t, 0.41421356237309503, 1.0), t))
@@ -105,7 +115,8 @@ struct MathRow {
               (u + (more + select(far, 3.061616997868383e-17, select(off, 3.060132146563891e-18, 0.0))))
 )"
 // Of the quotient of the smaller and the larger of |a| and |b|: 1 for two infinities, 0 for two zeros.
-#define QUERN_QUOTIENT R"(
+#define QUERN_QUOTIENT \
+  R"(
   let rise = abs(a[])
   let run = abs(b[])
   let steep = run < rise
@@ -116,14 +127,18 @@ struct MathRow {
 
 // 2^n by two factors, as 2^n itself may lie outside the range.
 #define QUERN_POWER_F64(value, n) \
-  "let whole = cast<i64>(" n ")\n let part = whole >> 1\n" \
+  "let whole = cast<i64>(" n      \
+  ")\n let part = whole >> 1\n"   \
   "y[] = " value " * bits<f64>((part + 1023) << 52) * bits<f64>((whole - part + 1023) << 52)\n"
-#define QUERN_EXP_TERMS "1.0, 1.0, 0.5, 0.16666666666666666, 0.041666666666666664, 0.008333333333333333, 0.001388888888888889, " \
-  "0.0001984126984126984, 2.48015873015873e-05, 2.7557319223985893e-06, 2.755731922398589e-07, 2.505210838544172e-08, " \
+#define QUERN_EXP_TERMS                                                                                    \
+  "1.0, 1.0, 0.5, 0.16666666666666666, 0.041666666666666664, 0.008333333333333333, 0.001388888888888889, " \
+  "0.0001984126984126984, 2.48015873015873e-05, 2.7557319223985893e-06, 2.755731922398589e-07, "           \
+  "2.505210838544172e-08, "                                                                                \
   "2.08767569878681e-09, 1.6059043836821613e-10"
 
 // What pow says of zeros, infinities, NaN and negative a (C99, F.9.4.4), about `power` = |a|^b where that is regular.
-#define QUERN_POW_LIMITS(whole) R"(
+#define QUERN_POW_LIMITS(whole) \
+  R"(
   let product = select(base == 0.0, -inf, base) * b[]
   let limit = select(0.0 < product, inf, select(product < 0.0, 0.0, product))
   let size = abs(b[])
@@ -137,14 +152,19 @@ struct MathRow {
   y[] = select(one, 1.0, select(undefined, nan, signed))
 )"
 
-// |a| modulo |b| by long division, 24 bits of the quotient a turn, each remainder exact; then the sign of b, as floor leaves it.
-#define QUERN_MOD(turns, type, wide) \
-  "let divisor = cast<" wide ">(abs(b[]))\nvar rest : " wide " = cast<" wide ">(abs(a[]))\n" \
-  "for turn in 0.." turns " {\n if rest >= divisor {\n" \
-  "let quotient = trunc(min(rest / divisor, 1.7976931348623157e308))\n" \
-  "rest := fma(-bits<" wide ">(bits<u64>(quotient) & 18446744073172680704u64), divisor, rest)\n} }\n" \
-  "if rest < 0.0 { rest := rest + divisor }\n" \
-  "let left = select(a[] < 0.0, -cast<" type ">(rest), cast<" type ">(rest))\n" \
+// |a| modulo |b| by long division, 24 bits of the quotient a turn, each remainder exact; then the sign of b, as floor
+// leaves it.
+#define QUERN_MOD(turns, type, wide)                                                      \
+  "let divisor = cast<" wide ">(abs(b[]))\nvar rest : " wide " = cast<" wide              \
+  ">(abs(a[]))\n"                                                                         \
+  "for turn in 0.." turns                                                                 \
+  " {\n if rest >= divisor {\n"                                                           \
+  "let quotient = trunc(min(rest / divisor, 1.7976931348623157e308))\n"                   \
+  "rest := fma(-bits<" wide                                                               \
+  ">(bits<u64>(quotient) & 18446744073172680704u64), divisor, rest)\n} }\n"               \
+  "if rest < 0.0 { rest := rest + divisor }\n"                                            \
+  "let left = select(a[] < 0.0, -cast<" type ">(rest), cast<" type                        \
+  ">(rest))\n"                                                                            \
   "let moved = select((left != 0.0) & ((left < 0.0) != (b[] < 0.0)), left + b[], left)\n" \
   "y[] = select((abs(a[]) < inf) & (abs(b[]) > 0.0), moved, nan)\n"
 
@@ -171,11 +191,14 @@ constexpr MathRow kRows[] = {
     {Op::kSin, DType::kF32, QUERN_QUADRANT_F32 QUERN_SINE},
     {Op::kCos, DType::kF32, QUERN_QUADRANT_F32 QUERN_COSINE},
     {Op::kTan, DType::kF32, QUERN_QUADRANT_F32 QUERN_TANGENT},
-    {Op::kAtan, DType::kF32, R"(
+    {Op::kAtan, DType::kF32,
+     R"(
   let size = abs(a[])
   let over = 1.0 < size
   let t = select(over, 1.0 / size, size)
-)" QUERN_ANGLE_F32 "let turned = select(over, 1.5707963705062866 - (angle + 4.371138828673793e-08), angle)\n" QUERN_SIGNED_F32("turned", "a[]")},
+)" QUERN_ANGLE_F32
+     "let turned = select(over, 1.5707963705062866 - (angle + 4.371138828673793e-08), angle)\n" QUERN_SIGNED_F32(
+         "turned", "a[]")},
     {Op::kAtan2, DType::kF32, QUERN_QUOTIENT QUERN_ANGLE_F32 R"(
   let turned = select(steep, 1.5707963705062866 - (angle + 4.371138828673793e-08), angle)
   let left = select(bits<i32>(b[]) < 0i32, 3.1415927410125732 - (turned + 8.742277657347586e-08), turned)
@@ -187,7 +210,8 @@ constexpr MathRow kRows[] = {
   let near = fma(s * poly(s; -3.33333164e-01, 1.33327201e-01, -5.38945347e-02, 2.14577932e-02, -7.66581250e-03, 1.74175669e-03), size, size)
   let far = 1.0 - 2.0 / (exp(size + size) + 1.0)
 )" QUERN_SIGNED_F32("select(size < 0.75, near, far)", "a[]")},
-    // An odd polynomial up to 1, in powers of a a - 1/2; then 1 - e^-q, the first coefficient of q in two parts. 1 beyond 4.
+    // An odd polynomial up to 1, in powers of a a - 1/2; then 1 - e^-q, the first coefficient of q in two parts. 1
+    // beyond 4.
     {Op::kErf, DType::kF32, R"(
   let size = abs(a[])
   let s = fma(a[], a[], -0.5)
@@ -229,7 +253,8 @@ constexpr MathRow kRows[] = {
   let r = (c - n) * 0.6931471805599453
   let e = poly(r; )" QUERN_EXP_TERMS ")\n" QUERN_POWER_F64("e", "n")},
     {Op::kSigmoid, DType::kF64, "y[] = 1.0 / (1.0 + exp(-a[]))"},
-    {Op::kLog, DType::kF64, QUERN_SPLIT_F64
+    {Op::kLog, DType::kF64,
+     QUERN_SPLIT_F64
      "let r = fma(n, 0.6931471803691238, f - (half - (tail + n * 1.9082149292705877e-10)))\n" QUERN_LOG_LIMITS},
     {Op::kLog2, DType::kF64, QUERN_SPLIT_F64 R"(
   let ln = f - (half - tail)
@@ -238,11 +263,14 @@ constexpr MathRow kRows[] = {
     {Op::kSin, DType::kF64, QUERN_QUADRANT_F64 QUERN_SINE},
     {Op::kCos, DType::kF64, QUERN_QUADRANT_F64 QUERN_COSINE},
     {Op::kTan, DType::kF64, QUERN_QUADRANT_F64 QUERN_TANGENT},
-    {Op::kAtan, DType::kF64, R"(
+    {Op::kAtan, DType::kF64,
+     R"(
   let size = abs(a[])
   let over = 1.0 < size
   let t = select(over, 1.0 / size, size)
-)" QUERN_ANGLE_F64 "let turned = select(over, 1.5707963267948966 - (angle - 6.123233995736766e-17), angle)\n" QUERN_SIGNED_F64("turned", "a[]")},
+)" QUERN_ANGLE_F64
+     "let turned = select(over, 1.5707963267948966 - (angle - 6.123233995736766e-17), angle)\n" QUERN_SIGNED_F64(
+         "turned", "a[]")},
     {Op::kAtan2, DType::kF64, QUERN_QUOTIENT QUERN_ANGLE_F64 R"(
   let turned = select(steep, 1.5707963267948966 - (angle - 6.123233995736766e-17), angle)
   let left = select(bits<i64>(b[]) < 0, 3.141592653589793 - (turned - 1.2246467991473532e-16), turned)
@@ -324,8 +352,9 @@ StatusOr<const kir::Kernel*> MathLibrary::Find(Op op, DType dtype) {
     if (row.op != op || row.dtype != dtype) continue;
     const bool two = kir::Row(op).arity == 2;
     const std::string type(quern::Name(dtype));
-    QUERN_ASSIGN(kir::Kernel parsed, kir::ParseKernel(absl::StrCat("kernel math (a", two ? ", b" : "", " : ", type, " in\n y : ", type,
-                                                                   " out\n) { grid g in 0..1 {\n", WithPolynomials(row.body), "\n} }")));
+    QUERN_ASSIGN(kir::Kernel parsed,
+                 kir::ParseKernel(absl::StrCat("kernel math (a", two ? ", b" : "", " : ", type, " in\n y : ", type,
+                                               " out\n) { grid g in 0..1 {\n", WithPolynomials(row.body), "\n} }")));
     return &parsed_.emplace(std::pair(op, dtype), std::move(parsed)).first->second;
   }
   return absl::UnimplementedError(absl::StrCat(kir::Row(op).name, " of ", std::string(quern::Name(dtype))));

@@ -1,6 +1,6 @@
-// Functions the machine has not, in KIR: a table of kernels over single elements, whose statements the emitter puts where the
-// function is called. `log` and the like inside them are functions of the table again; the machine has exp2 of f32 (to 2 ulp),
-// sqrt, division, fma, rounding to integers and conversions.
+// Functions the machine has not, in KIR: a table of kernels over single elements, whose statements the emitter puts
+// where the function is called. `log` and the like inside them are functions of the table again; the machine has exp2
+// of f32 (to 2 ulp), sqrt, division, fma, rounding to integers and conversions.
 //
 //   QUERN_ASSIGN(const kir::Kernel* log, library.Find(kir::Op::kLog, DType::kF32));   // log(a[]) goes to y[]
 #pragma once

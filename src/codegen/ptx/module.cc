@@ -41,8 +41,8 @@ StatusOr<std::unique_ptr<llvm::TargetMachine>> MakeMachine(const codegen::Device
   std::string error;
   const llvm::Target* found = llvm::TargetRegistry::lookupTarget(triple, error);
   if (found == nullptr) return absl::UnavailableError(absl::StrCat("LLVM without NVPTX: ", error));
-  return std::unique_ptr<llvm::TargetMachine>(found->createTargetMachine(triple, target.cpu, target.features, {}, std::nullopt,
-                                                                         std::nullopt, llvm::CodeGenOptLevel::Default));
+  return std::unique_ptr<llvm::TargetMachine>(found->createTargetMachine(
+      triple, target.cpu, target.features, {}, std::nullopt, std::nullopt, llvm::CodeGenOptLevel::Default));
 }
 
 void Optimise(llvm::Module& module, llvm::TargetMachine& machine) {
@@ -50,7 +50,8 @@ void Optimise(llvm::Module& module, llvm::TargetMachine& machine) {
   llvm::FunctionAnalysisManager functions;
   llvm::CGSCCAnalysisManager components;
   llvm::ModuleAnalysisManager modules;
-  // A thread has no vectors: two iterations as one would meet in memory of its own, where elements are taken out of them.
+  // A thread has no vectors: two iterations as one would meet in memory of its own, where elements are taken out of
+  // them.
   llvm::PipelineTuningOptions tuning;
   tuning.LoopVectorization = tuning.LoopInterleaving = tuning.SLPVectorization = false;
   llvm::PassBuilder builder(&machine, tuning);
@@ -70,8 +71,10 @@ void JoinBarriers(llvm::Module& module) {
       for (llvm::Instruction& instruction : llvm::make_early_inc_range(block)) {
         const auto* call = llvm::dyn_cast<llvm::IntrinsicInst>(&instruction);
         const bool barrier = call != nullptr && call->getIntrinsicID() == llvm::Intrinsic::nvvm_barrier0;
-        if (barrier && again) instruction.eraseFromParent();
-        else if (barrier || instruction.mayReadOrWriteMemory()) again = barrier;
+        if (barrier && again)
+          instruction.eraseFromParent();
+        else if (barrier || instruction.mayReadOrWriteMemory())
+          again = barrier;
       }
     }
   }
@@ -94,8 +97,8 @@ struct Written {
   std::string text;
 };
 
-StatusOr<Written> EmitEntry(const kir::Kernel& kernel, const std::string& symbol, const codegen::DeviceTarget& target, llvm::TargetMachine& machine,
-                            MathLibrary& math) {
+StatusOr<Written> EmitEntry(const kir::Kernel& kernel, const std::string& symbol, const codegen::DeviceTarget& target,
+                            llvm::TargetMachine& machine, MathLibrary& math) {
   QUERN_ASSIGN(const kir::BlockShape shape, kir::ShapeOfBlock(kernel));
   if (shape.threads == 0) {
     return absl::InvalidArgumentError(absl::StrFormat("kernel %s is not scheduled for blocks of threads", kernel.name));
@@ -108,7 +111,8 @@ StatusOr<Written> EmitEntry(const kir::Kernel& kernel, const std::string& symbol
   QUERN_RETURN_IF_ERROR(Emitter(written, module, math, shape.threads, target.facts.group_products).Run(symbol));
   std::string error;
   llvm::raw_string_ostream errors(error);
-  if (llvm::verifyModule(module, &errors)) return absl::InternalError(absl::StrCat("PTX of ", kernel.name, ": ", error));
+  if (llvm::verifyModule(module, &errors))
+    return absl::InternalError(absl::StrCat("PTX of ", kernel.name, ": ", error));
   Optimise(module, machine);
   JoinBarriers(module);
   const int64_t shared_bytes = SharedBytes(module);
@@ -131,11 +135,13 @@ StatusOr<codegen::DeviceModule> EmitPtx(std::span<const kir::Kernel> kernels, st
     const StatusOr<std::unique_ptr<llvm::TargetMachine>> machine = MakeMachine(target);
     MathLibrary math;
     for (size_t i = next++; i < kernels.size(); i = next++) {
-      written[i] = machine.ok() ? EmitEntry(kernels[i], symbols[i], target, **machine, math) : StatusOr<Written>(machine.status());
+      written[i] = machine.ok() ? EmitEntry(kernels[i], symbols[i], target, **machine, math)
+                                : StatusOr<Written>(machine.status());
     }
   };
   std::vector<std::thread> helpers;
-  for (size_t i = 1; i < std::min<size_t>(kernels.size(), std::thread::hardware_concurrency()); ++i) helpers.emplace_back(work);
+  for (size_t i = 1; i < std::min<size_t>(kernels.size(), std::thread::hardware_concurrency()); ++i)
+    helpers.emplace_back(work);
   work();
   for (std::thread& helper : helpers) helper.join();
   codegen::DeviceModule made;

@@ -1,9 +1,9 @@
 // Products of a warp's tiles: c[m, n] += x[m, k] w[n, k]^T by m16n8k16, its fragments from shared memory by ldmatrix.
 //
-// Lane l holds of x the rows l / 4 and l / 4 + 8 and the columns 2 (l % 4) and those 8 behind, two neighbours a register; of w
-// the row l / 4 likewise (PTX ISA, "Matrix fragments for mma.m16n8k16"). ldmatrix gives four such parts of 8 x 8 at once: lane l
-// says where row l % 8 of part l / 8 is, 16 bytes. Eight rows lie in different banks where the rows of the buffer are an odd
-// number of 16 bytes long, as the schedules pad them.
+// Lane l holds of x the rows l / 4 and l / 4 + 8 and the columns 2 (l % 4) and those 8 behind, two neighbours a
+// register; of w the row l / 4 likewise (PTX ISA, "Matrix fragments for mma.m16n8k16"). ldmatrix gives four such parts
+// of 8 x 8 at once: lane l says where row l % 8 of part l / 8 is, 16 bytes. Eight rows lie in different banks where the
+// rows of the buffer are an odd number of 16 bytes long, as the schedules pad them.
 #include "codegen/ptx/products.h"
 
 #include <array>
@@ -14,11 +14,14 @@
 namespace quern::ptx {
 void MultiplyByWarp(llvm::IRBuilder<>& b, llvm::Value* lane, const Product& product) {
   const SharedRows &x = product.x, &w = product.w;
-  llvm::Type* type = product.f16 ? static_cast<llvm::Type*>(llvm::FixedVectorType::get(b.getHalfTy(), 2)) : b.getInt32Ty();
+  llvm::Type* type =
+      product.f16 ? static_cast<llvm::Type*>(llvm::FixedVectorType::get(b.getHalfTy(), 2)) : b.getInt32Ty();
   const bool by_rows = x.apart >= 8 && w.apart >= 8;  // rows of 16 bytes are aligned
-  auto bit = [&](int number, int64_t step) { return b.CreateMul(b.CreateAnd(b.CreateLShr(lane, static_cast<uint64_t>(number)), 1), b.getInt64(step)); };
-  // Where the lane's element is; the rest of each address is constant. Four parts of 8 x 8, those of x by columns first, those of w
-  // by rows.
+  auto bit = [&](int number, int64_t step) {
+    return b.CreateMul(b.CreateAnd(b.CreateLShr(lane, static_cast<uint64_t>(number)), 1), b.getInt64(step));
+  };
+  // Where the lane's element is; the rest of each address is constant. Four parts of 8 x 8, those of x by columns
+  // first, those of w by rows.
   auto base = [&](const SharedRows& rows, bool left) {
     llvm::Value* row = by_rows ? b.CreateAdd(b.CreateAnd(lane, 7), bit(left ? 3 : 4, 8)) : b.CreateLShr(lane, 2);
     llvm::Value* column = by_rows ? bit(left ? 4 : 3, 8) : b.CreateShl(b.CreateAnd(lane, 3), 1);
@@ -34,8 +37,8 @@ void MultiplyByWarp(llvm::IRBuilder<>& b, llvm::Value* lane, const Product& prod
     llvm::Value* from = left ? left_base : right_base;
     if (by_rows) {
       llvm::Value* all = b.CreateIntrinsic(half ? llvm::Intrinsic::nvvm_ldmatrix_sync_aligned_m8n8_x2_b16
-                                                 : llvm::Intrinsic::nvvm_ldmatrix_sync_aligned_m8n8_x4_b16,
-                                            {from->getType()}, {at(from, rows, row, k)});
+                                                : llvm::Intrinsic::nvvm_ldmatrix_sync_aligned_m8n8_x4_b16,
+                                           {from->getType()}, {at(from, rows, row, k)});
       for (unsigned i = 0; i < (half ? 2 : 4); ++i) made[i] = b.CreateBitCast(b.CreateExtractValue(all, i), type);
       return made;
     }
@@ -60,7 +63,8 @@ void MultiplyByWarp(llvm::IRBuilder<>& b, llvm::Value* lane, const Product& prod
         llvm::AllocaInst* const* slots = &product.sums[4 * (m * columns + n)];
         for (int r = 0; r < 4; ++r) args.push_back(b.CreateLoad(b.getFloatTy(), slots[r]));
         llvm::Value* sums = b.CreateIntrinsic(product.f16 ? llvm::Intrinsic::nvvm_mma_m16n8k16_row_col_f32_f32
-                                                   : llvm::Intrinsic::nvvm_mma_m16n8k16_row_col_bf16, {}, args);
+                                                          : llvm::Intrinsic::nvvm_mma_m16n8k16_row_col_bf16,
+                                              {}, args);
         for (unsigned r = 0; r < 4; ++r) b.CreateStore(b.CreateExtractValue(sums, r), slots[r]);
       }
     }

@@ -1,4 +1,5 @@
-// Matrix products of warps and of groups of four warps, as instructions: what stands for the tile ops mma_f16 and mma_bf16.
+// Matrix products of warps and of groups of four warps, as instructions: what stands for the tile ops mma_f16 and
+// mma_bf16.
 #pragma once
 
 #include <span>
@@ -16,18 +17,19 @@ struct SharedRows {
 
 // sums[rows, columns] += x[rows, depth] w[columns, depth]^T, the sums f32.
 struct Product {
-  std::span<llvm::AllocaInst* const> sums;  // a lane's share: of each 16 x 8 elements of a warp four, rows of parts first
+  std::span<llvm::AllocaInst* const>
+      sums;  // a lane's share: of each 16 x 8 elements of a warp four, rows of parts first
   int64_t rows = 0, columns = 0, depth = 0;
-  bool f16 = false;                         // else bf16
+  bool f16 = false;  // else bf16
   SharedRows x, w;
 };
 
-// By one warp, of which this is lane `lane` (i64). Rows and depth are multiples of 16, columns of 8; where rows begin at even
-// elements.
+// By one warp, of which this is lane `lane` (i64). Rows and depth are multiples of 16, columns of 8; where rows begin
+// at even elements.
 void MultiplyByWarp(llvm::IRBuilder<>& b, llvm::Value* lane, const Product& product);
 
-// By a group, for machines that have it: 64 rows, at most 256 columns. Both operands lie in parts of 8 x 8, 128 bytes each, those
-// of a row of parts one after the other; where they begin is a multiple of 8.
+// By a group, for machines that have it: 64 rows, at most 256 columns. Both operands lie in parts of 8 x 8, 128 bytes
+// each, those of a row of parts one after the other; where they begin is a multiple of 8.
 void MultiplyByGroup(llvm::IRBuilder<>& b, const Product& product);
 // What ordinary stores have put into shared memory before is seen by products of groups behind the next barrier.
 void FenceForGroups(llvm::IRBuilder<>& b);

@@ -36,8 +36,9 @@ Code Infix(const char* symbol, Level level, const Code& a, const Code& b) {
 }
 
 Code Conditional(const Code& condition, const Code& yes, const Code& no) {
-  Code code{absl::StrCat(Wrapped(condition, Level::kSum), " ? ", Wrapped(yes, Level::kSum), " : ", Wrapped(no, Level::kSum)),
-            Level::kOther, std::min(yes.low, no.low), std::max(yes.high, no.high)};
+  Code code{
+      absl::StrCat(Wrapped(condition, Level::kSum), " ? ", Wrapped(yes, Level::kSum), " : ", Wrapped(no, Level::kSum)),
+      Level::kOther, std::min(yes.low, no.low), std::max(yes.high, no.high)};
   code.narrow = yes.narrow && no.narrow;
   return code;
 }

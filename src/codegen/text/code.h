@@ -1,9 +1,11 @@
-// A piece of text in a language like C: an expression, how tightly it binds and, of an index, what is known of its value.
+// A piece of text in a language like C: an expression, how tightly it binds and, of an index, what is known of its
+// value.
 //
 //   Infix("*", Level::kProduct, {"a + b", Level::kSum}, {"c"}).text == "(a + b) * c"
 //
-// What provably does not overflow is written with the language's own operators, the rest calls helpers that wrap. Where 64-bit
-// numbers are slow, an i64 whose value provably fits is an `int` in the text ("narrow"); TextEmitter decides that.
+// What provably does not overflow is written with the language's own operators, the rest calls helpers that wrap. Where
+// 64-bit numbers are slow, an i64 whose value provably fits is an `int` in the text ("narrow"); TextEmitter decides
+// that.
 #pragma once
 
 #include <cstdint>

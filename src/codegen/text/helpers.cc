@@ -25,7 +25,8 @@ constexpr Helper kHelpers[] = {
     {"add", Over::kInteger, "$T add_$D($T a, $T b) { return $T($U(a) + $U(b)); }"},
     {"sub", Over::kInteger, "$T sub_$D($T a, $T b) { return $T($U(a) - $U(b)); }"},
     {"mul", Over::kInteger, "$T mul_$D($T a, $T b) { return $T($U(a) * $U(b)); }"},
-    {"div", Over::kSigned, "$T div_$D($T a, $T b) { return b == 0 ? $T(0) : b == -1 ? $T($U(0) - $U(a)) : $T(a / b); }"},
+    {"div", Over::kSigned,
+     "$T div_$D($T a, $T b) { return b == 0 ? $T(0) : b == -1 ? $T($U(0) - $U(a)) : $T(a / b); }"},
     {"div", Over::kUnsigned, "$T div_$D($T a, $T b) { return b == 0 ? $T(0) : $T(a / b); }"},
     {"mod", Over::kSigned, R"($T mod_$D($T a, $T b) {  // the sign of b
   if (b == 0 || b == -1) return 0;
@@ -60,10 +61,14 @@ constexpr Helper kHelpers[] = {
 
 // Keywords of C and of C++: a name that is one in neither reads well in both.
 constexpr std::string_view kKeywords =
-    " alignas alignof and asm auto bitand bitor bool break case catch char class compl const constexpr continue decltype default delete "
-    "do double else enum explicit export extern false float for friend goto if inline int long mutable namespace new noexcept not "
-    "nullptr operator or private protected public register restrict return short signed sizeof static struct switch template this throw "
-    "true try typedef typeid typename union unsigned using virtual void volatile while xor int8_t uint8_t int16_t uint16_t int32_t "
+    " alignas alignof and asm auto bitand bitor bool break case catch char class compl const constexpr continue "
+    "decltype default delete "
+    "do double else enum explicit export extern false float for friend goto if inline int long mutable namespace new "
+    "noexcept not "
+    "nullptr operator or private protected public register restrict return short signed sizeof static struct switch "
+    "template this throw "
+    "true try typedef typeid typename union unsigned using virtual void volatile while xor int8_t uint8_t int16_t "
+    "uint16_t int32_t "
     "uint32_t int64_t uint64_t size_t ptrdiff_t main ";
 
 bool Applies(Over over, DType dtype) {
@@ -111,11 +116,13 @@ std::string Expand(const Language& language, const Helper& helper, DType dtype) 
   const std::string bits = MemoryType(language, !IsBlock(dtype) && ScalarBytes(dtype) == 8 ? DType::kU64 : DType::kU32);
   for (const auto& [word, name] : {std::pair("$T", type), std::pair("$U", bits)}) {
     words.emplace_back(word, name);
-    if (!language.casts_like_calls) words.emplace_back(absl::StrCat(word, "("), absl::StrCat("(", name, ")("));  // the longest counts
+    if (!language.casts_like_calls)
+      words.emplace_back(absl::StrCat(word, "("), absl::StrCat("(", name, ")("));  // the longest counts
   }
   const std::string widest = MemoryType(language, DType::kF64);
   words.emplace_back("$P", widest.empty() ? MemoryType(language, DType::kF32) : widest);
-  for (const char* function : {"sqrt", "exp", "fmod"}) words.emplace_back(absl::StrCat("$", function), language.function(function, dtype));
+  for (const char* function : {"sqrt", "exp", "fmod"})
+    words.emplace_back(absl::StrCat("$", function), language.function(function, dtype));
   if (IsInteger(dtype)) AddLimits(dtype, words);
   const std::string text = absl::StrReplaceAll(helper.text, words);
   return absl::StrCat(text.starts_with("typedef") ? "" : "static inline ", text, "\n");
@@ -151,8 +158,9 @@ bool Reserved(const Language& language, std::string_view identifier) {
   // Libraries define macros with capitals (INT64_C, NAN, M_PI); names of one or two letters are free.
   if (identifier.size() > 2 && absl::ascii_isupper(identifier[0])) return true;
   const std::string word = absl::StrCat(" ", std::string(identifier), " ");
-  return identifier.starts_with('_') || FindHelper(language, identifier) || kKeywords.find(word) != std::string_view::npos ||
-         language.taken.find(word) != std::string_view::npos || (language.is_taken != nullptr && language.is_taken(identifier));
+  return identifier.starts_with('_') || FindHelper(language, identifier) ||
+         kKeywords.find(word) != std::string_view::npos || language.taken.find(word) != std::string_view::npos ||
+         (language.is_taken != nullptr && language.is_taken(identifier));
 }
 
 }  // namespace quern::text

@@ -1,4 +1,5 @@
-// The helper functions that emitted text calls: templates over dtypes, written once for all languages where they can be.
+// The helper functions that emitted text calls: templates over dtypes, written once for all languages where they can
+// be.
 //
 //   HelpersFor(language, "y[i] = add_i32(a, b);") ==
 //     "static inline int32_t add_i32(int32_t a, int32_t b) { return (int32_t)((uint32_t)(a) + (uint32_t)(b)); }\n"

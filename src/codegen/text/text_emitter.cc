@@ -13,10 +13,12 @@
 namespace quern::text {
 
 void TextEmitter::Fail(const std::string& message) {
-  if (status_.ok()) status_ = absl::InternalError(absl::StrCat("kernel ", kernel_.name, ", in ", language_.name, ": ", message));
+  if (status_.ok())
+    status_ = absl::InternalError(absl::StrCat("kernel ", kernel_.name, ", in ", language_.name, ": ", message));
 }
 void TextEmitter::Unimplemented(const std::string& what) {
-  if (status_.ok()) status_ = absl::UnimplementedError(absl::StrCat("kernel ", kernel_.name, ": ", language_.name, " of ", what));
+  if (status_.ok())
+    status_ = absl::UnimplementedError(absl::StrCat("kernel ", kernel_.name, ": ", language_.name, " of ", what));
 }
 
 void TextEmitter::Line(const std::string& text) { absl::StrAppend(&out_, std::string(2 * depth_, ' '), text, "\n"); }
@@ -43,7 +45,9 @@ std::string TextEmitter::Fresh(std::string_view name) {
   for (char c : name) base += absl::ascii_isalnum(c) ? c : '_';
   if (base.empty() || absl::ascii_isdigit(base[0]) || Reserved(language_, base)) base = absl::StrCat("v_", base);
   std::string unique = base;
-  auto taken = [&](const std::vector<std::string>& names) { return std::find(names.begin(), names.end(), unique) != names.end(); };
+  auto taken = [&](const std::vector<std::string>& names) {
+    return std::find(names.begin(), names.end(), unique) != names.end();
+  };
   for (int i = 2; taken(names_) || taken(outer_names_); ++i) unique = absl::StrCat(base, "_", i);
   names_.push_back(unique);
   return unique;
@@ -67,7 +71,8 @@ Code TextEmitter::Constant(std::string_view name, DType dtype, const Code& value
   if (dtype == DType::kI64 && value.literal) return value;
   const std::string unique = Fresh(name);
   const Code kept = dtype == DType::kI64 ? Narrowed(value) : value;
-  Line(absl::StrCat("const ", kept.narrow && dtype == DType::kI64 ? "int" : Type(dtype), " ", unique, " = ", kept.text, ";"));
+  Line(absl::StrCat("const ", kept.narrow && dtype == DType::kI64 ? "int" : Type(dtype), " ", unique, " = ", kept.text,
+                    ";"));
   return {unique, Level::kAtom, kept.low, kept.high, {}, true, kept.narrow, kept.multiple};
 }
 
@@ -89,9 +94,12 @@ Code TextEmitter::FromExtent(const Extent& extent) {
   for (const Extent::Term& term : extent.terms()) {
     Code product = Number(std::abs(term.coefficient));
     for (const std::string& symbol : term.symbols) {
-      auto known = std::find_if(symbols_.begin(), symbols_.end(), [&](const auto& pair) { return pair.first == symbol; });
-      if (known == symbols_.end()) Fail(absl::StrCat(symbol, " is not a symbol"));
-      else product = Product(product, known->second);
+      auto known =
+          std::find_if(symbols_.begin(), symbols_.end(), [&](const auto& pair) { return pair.first == symbol; });
+      if (known == symbols_.end())
+        Fail(absl::StrCat(symbol, " is not a symbol"));
+      else
+        product = Product(product, known->second);
     }
     sum = term.coefficient < 0 ? Difference(sum, product) : Sum(sum, product);
   }
@@ -114,7 +122,8 @@ View TextEmitter::ViewOf(std::string pointer, const kir::BufferType& type, Place
 Cut TextEmitter::CutOf(const kir::Slice& slice, bool named) {
   Cut cut;
   cut.view = FindView(slice.buffer);
-  if (!slice.dims.empty() && slice.dims.size() != cut.view.sizes.size()) Fail(absl::StrCat(kir::Describe(slice), " has another rank"));
+  if (!slice.dims.empty() && slice.dims.size() != cut.view.sizes.size())
+    Fail(absl::StrCat(kir::Describe(slice), " has another rank"));
   if (!status_.ok()) return cut;
   for (size_t d = 0; d < cut.view.sizes.size(); ++d) {
     const kir::SliceDim dim = slice.dims.empty() ? kir::SliceDim{} : slice.dims[d];

@@ -1,5 +1,6 @@
-// TextEmitter: one KIR kernel to one function, in a language like C. What such languages have in common is here; an emitter
-// derives from it, writes the frame of the function, and says what its language and its memory make of the rest:
+// TextEmitter: one KIR kernel to one function, in a language like C. What such languages have in common is here; an
+// emitter derives from it, writes the frame of the function, and says what its language and its memory make of the
+// rest:
 //
 //   class Emitter : public text::TextEmitter {     // Language: names, and what is fast (language.h)
 //     Run(): the head of the function, then DefineSymbols, DefineGrid, EmitBlock(kernel_.body)
@@ -7,9 +8,9 @@
 //     FromMemory, ToMemory, Decoded, Rounded, ...  // how values are kept
 //   };
 //
-// Spread over text_emitter.cc (names, scopes, views), text_statements.cc (the grid, loops, plain statements), text_index.cc (i64s,
-// whose bounds are known) and text_expr.cc (all other expressions). Such languages have no reductions, so the loop of one is
-// written out before the statement that holds it, and its accumulator stands for it.
+// Spread over text_emitter.cc (names, scopes, views), text_statements.cc (the grid, loops, plain statements),
+// text_index.cc (i64s, whose bounds are known) and text_expr.cc (all other expressions). Such languages have no
+// reductions, so the loop of one is written out before the statement that holds it, and its accumulator stands for it.
 #pragma once
 
 #include <cstdint>
@@ -26,8 +27,8 @@
 
 namespace quern::text {
 
-// Where the elements of a view lie: in memory, in memory that the threads of a block share, or in registers, of a thread or as
-// matrices of a warp.
+// Where the elements of a view lie: in memory, in memory that the threads of a block share, or in registers, of a
+// thread or as matrices of a warp.
 enum class Place : uint8_t { kMemory, kShared, kThread, kMatrices };
 
 // A rectangle of a buffer or of a tile. Positions count elements in @row, rows elsewhere.
@@ -61,7 +62,9 @@ class TextEmitter {
     std::vector<Code> element = {};  // inside map: the current index of a tile
     std::string staged = {};         // inside map, of matrices: the place of the current element
   };
-  struct Mark { size_t entities, names; };
+  struct Mark {
+    size_t entities, names;
+  };
 
   TextEmitter(const kir::Kernel& kernel, const Language& language) : kernel_(kernel), language_(language) {}
   virtual ~TextEmitter() = default;
@@ -76,7 +79,9 @@ class TextEmitter {
   Mark Enter() const { return {entities_.size(), names_.size()}; }
   void Leave(const Mark& mark);
   std::string Fresh(std::string_view name);  // an identifier that nothing visible has
-  void Define(const std::string& name, Code scalar) { entities_.push_back({.name = name, .scalar = std::move(scalar)}); }
+  void Define(const std::string& name, Code scalar) {
+    entities_.push_back({.name = name, .scalar = std::move(scalar)});
+  }
   void Define(const std::string& name, View view) { entities_.push_back({.name = name, .view = std::move(view)}); }
   const Entity* Find(const std::string& name);
   View FindView(const std::string& name);
@@ -100,7 +105,8 @@ class TextEmitter {
   // The body of a map for every element of the tiles below `bounds`, where it is live.
   void MapElements(const kir::Map& map, const std::vector<Code>& bounds, const std::vector<Code>& extents, bool unroll);
   // The body alone, for the element at `index`, which is below `bounds`.
-  void MapBody(const kir::Map& map, const std::vector<Code>& index, const std::vector<Code>& bounds, const std::vector<Code>& extents);
+  void MapBody(const kir::Map& map, const std::vector<Code>& index, const std::vector<Code>& bounds,
+               const std::vector<Code>& extents);
   void Emit(const kir::Loop& loop);
   void Emit(const kir::If& branch);
   void Emit(const kir::Let& let);
@@ -119,7 +125,8 @@ class TextEmitter {
   virtual void Emit(const kir::Shuffle&) { Unimplemented("a shuffle"); }
   virtual void EmitThreads(const kir::Loop&) { Unimplemented("a thread loop"); }
   // view[index] = value, where value is as it lies in memory. `name`: of the view in KIR.
-  virtual void StoreElement(const std::string& name, const View& view, const std::vector<Code>& index, const std::string& value);
+  virtual void StoreElement(const std::string& name, const View& view, const std::vector<Code>& index,
+                            const std::string& value);
 
   // ---- text_index.cc: of i64s. Literals are folded; 0 and 1 vanish.
   Code Number(int64_t value) const;
@@ -128,7 +135,8 @@ class TextEmitter {
   Code Product(const Code& a, const Code& b);
   Code IndexOperator(kir::Op op, const Code& a, const Code& b);  // any operator, also where it may overflow
   Code Least(const Code& a, const Code& b);
-  Code Arithmetic(const char* symbol, Level level, const Code& a, const Code& b, double low, double high, int64_t multiple);
+  Code Arithmetic(const char* symbol, Level level, const Code& a, const Code& b, double low, double high,
+                  int64_t multiple);
   Code Wide(const Code& code);      // as an i64 in the text too
   Code Narrowed(const Code& code);  // as int, where its bounds and the language allow
   // The position of an element; all of `index` counts in strides.

@@ -1,6 +1,6 @@
-// Expressions. Operators with one meaning in KIR and the language are written as such; the rest call a helper, named by operator
-// and dtype ("add_i32", "mod_f32"). Floats below f64 are held as float, or as double when the language is wide, and rounded where
-// they are stored or cast.
+// Expressions. Operators with one meaning in KIR and the language are written as such; the rest call a helper, named by
+// operator and dtype ("add_i32", "mod_f32"). Floats below f64 are held as float, or as double when the language is
+// wide, and rounded where they are stored or cast.
 #include <cmath>
 #include <variant>
 
@@ -14,8 +14,8 @@ namespace {
 
 using kir::Op;
 
-// The helper of integers, or of floats where no function of the language serves; and that function, where KIR's name for it is
-// another. Infix tokens are the same.
+// The helper of integers, or of floats where no function of the language serves; and that function, where KIR's name
+// for it is another. Infix tokens are the same.
 struct OperatorText {
   Op op;
   const char* helper;
@@ -56,7 +56,8 @@ Code TextEmitter::Cast(const char* type, const Code& value) const {
 
 Code TextEmitter::Literal(DType dtype, const kir::Const& constant) {
   if (dtype == DType::kBool) return {constant.integer != 0 ? "true" : "false"};
-  if (IsUnsigned(dtype)) return {absl::StrCat(static_cast<uint64_t>(constant.integer), dtype == DType::kU64 ? "UL" : "U")};
+  if (IsUnsigned(dtype))
+    return {absl::StrCat(static_cast<uint64_t>(constant.integer), dtype == DType::kU64 ? "UL" : "U")};
   if (!IsFloat(dtype)) return Number(constant.integer);
   const double real = dtype == DType::kF64 ? constant.real : static_cast<float>(constant.real);
   if (std::isnan(real)) return {"NAN"};
@@ -87,9 +88,11 @@ Code TextEmitter::Value(const kir::ExprRef& expr) {
     if (!entity->staged.empty()) return {entity->staged};
     return entity->scalar ? *entity->scalar : Element(*entity->view, entity->element);
   }
-  if (const auto* decode = std::get_if<kir::Decode>(&expr->node)) return Element(FindView(decode->buffer), Values(decode->index));
+  if (const auto* decode = std::get_if<kir::Decode>(&expr->node))
+    return Element(FindView(decode->buffer), Values(decode->index));
   if (const auto* apply = std::get_if<kir::Apply>(&expr->node)) return Operator(*apply);
-  if (const auto* cast = std::get_if<kir::Cast>(&expr->node)) return Conversion(cast->value->dtype, expr->dtype, cast->value);
+  if (const auto* cast = std::get_if<kir::Cast>(&expr->node))
+    return Conversion(cast->value->dtype, expr->dtype, cast->value);
   if (const auto* bits = std::get_if<kir::Bits>(&expr->node)) {
     return Reinterpretation(bits->value->dtype, expr->dtype, Value(bits->value));
   }
@@ -113,7 +116,11 @@ Code TextEmitter::Operator(const kir::Apply& apply) {
   const bool arithmetic = IsFloat(dtype) && row.syntax == kir::OpSyntax::kInfix && apply.op != Op::kMod;
   if (comparison || bitwise || arithmetic) {
     const bool sum = apply.op == Op::kAdd || apply.op == Op::kSub;
-    return Infix(row.name, !arithmetic || comparison ? Level::kOther : sum ? Level::kSum : Level::kProduct, args[0], args[1]);
+    return Infix(row.name,
+                 !arithmetic || comparison ? Level::kOther
+                 : sum                     ? Level::kSum
+                                           : Level::kProduct,
+                 args[0], args[1]);
   }
   if (row.syntax == kir::OpSyntax::kPrefix && (IsFloat(dtype) || dtype == DType::kBool)) {
     return {absl::StrCat(row.name, Wrapped(args[0], Level::kAtom)), Level::kPrefix};
@@ -140,13 +147,15 @@ std::optional<Code> TextEmitter::Fused(const kir::Apply& apply) {
   if (product == nullptr) return std::nullopt;
   auto negated = [](const Code& code) { return Code{absl::StrCat("-", Wrapped(code, Level::kAtom)), Level::kPrefix}; };
   const Code other = Value(apply.args[second ? 0 : 1]), a = Value(product->args[0]), b = Value(product->args[1]);
-  return Call(Op::kFma, apply.args[0]->dtype, {minus && second ? negated(a) : a, b, minus && !second ? negated(other) : other});
+  return Call(Op::kFma, apply.args[0]->dtype,
+              {minus && second ? negated(a) : a, b, minus && !second ? negated(other) : other});
 }
 
 Code TextEmitter::Reduction(const kir::Reduce& reduce, DType dtype) {
   const Code low = Value(reduce.low), high = Value(reduce.high);
   const bool sum = reduce.op == kir::ReduceOp::kSum;
-  const kir::Const start = IsFloat(dtype) ? kir::Const{.real = Identity(reduce.op)} : kir::Const{.integer = IntegerIdentity(reduce.op, dtype)};
+  const kir::Const start = IsFloat(dtype) ? kir::Const{.real = Identity(reduce.op)}
+                                          : kir::Const{.integer = IntegerIdentity(reduce.op, dtype)};
   const Code identity = Literal(dtype, start);
   const std::string total = Fresh(Name(reduce.op));
   Line(absl::StrCat(Type(dtype), " ", total, " = ", identity.text, ";"));
@@ -181,7 +190,8 @@ Code TextEmitter::Conversion(DType from, DType to, const kir::ExprRef& expr) {
   const int bits = from == DType::kBool ? 1 : 8 * ScalarBytes(from);
   const bool narrow = language_.narrows && (bits < 32 || (bits == 32 && !from_unsigned));
   Code wide = Cast(narrow ? "int" : Type(DType::kI64), value);
-  if (bits < 64) wide.high = std::ldexp(1.0, from_unsigned ? bits : bits - 1) - 1, wide.low = from_unsigned ? 0 : -wide.high - 1;
+  if (bits < 64)
+    wide.high = std::ldexp(1.0, from_unsigned ? bits : bits - 1) - 1, wide.low = from_unsigned ? 0 : -wide.high - 1;
   wide.narrow = narrow;
   return wide;
 }

@@ -37,7 +37,8 @@ Code TextEmitter::Narrowed(const Code& code) {
 }
 
 // a SYMBOL b with what is known of its value, computed in 64 bits where 32 might not do.
-Code TextEmitter::Arithmetic(const char* symbol, Level level, const Code& a, const Code& b, double low, double high, int64_t multiple) {
+Code TextEmitter::Arithmetic(const char* symbol, Level level, const Code& a, const Code& b, double low, double high,
+                             int64_t multiple) {
   const bool widen = a.narrow && b.narrow && !FitsInt(low, high);
   Code code = Infix(symbol, level, widen ? Wide(a) : a, b);
   code.multiple = multiple;

@@ -25,7 +25,9 @@ void TextEmitter::DefineGrid(const Code& chunk, const std::vector<Code>& counts)
   for (size_t d = kernel_.grid.size(); d-- > 0;) {
     const kir::GridDim& dim = kernel_.grid[d];
     const Code low = Value(dim.low), high = Value(dim.high);
-    Code number = after.literal == 1 ? chunk : Infix("/", Level::kProduct, chunk, after);  // where there is a chunk, no count is 0
+    Code number = after.literal == 1
+                      ? chunk
+                      : Infix("/", Level::kProduct, chunk, after);  // where there is a chunk, no count is 0
     if (d != 0) number = Infix("%", Level::kProduct, number, counts[d]);
     number = Bounded(std::move(number), 0, std::max(0.0, counts[d].high - 1));
     Code value = Sum(low, Product(number, Number(dim.step)));
@@ -33,7 +35,8 @@ void TextEmitter::DefineGrid(const Code& chunk, const std::vector<Code>& counts)
     values.emplace_back(dim.index, value);
     after = Product(after, counts[d]);
   }
-  for (size_t d = values.size(); d-- > 0;) Define(values[d].first, Constant(values[d].first, DType::kI64, values[d].second));
+  for (size_t d = values.size(); d-- > 0;)
+    Define(values[d].first, Constant(values[d].first, DType::kI64, values[d].second));
 }
 
 void TextEmitter::EmitBlock(const kir::Block& block) {
@@ -66,7 +69,8 @@ Code TextEmitter::BeginLoop(const std::string& name, const Code& low, const Code
   const std::string advance = step == 1 ? absl::StrCat("++", index) : absl::StrCat(index, " += ", step);
   if (unroll && language_.unroll != nullptr) Line(language_.unroll);
   Open(absl::StrCat("for (", init, "; ", index, " < ", bound, "; ", advance, ") {"));
-  Code code{index, Level::kAtom, low.low, std::max(low.low, high.high - 1), {}, true, narrow, std::min(low.multiple, MultipleOf(step))};
+  Code code{index, Level::kAtom, low.low, std::max(low.low, high.high - 1),
+            {},    true,         narrow,  std::min(low.multiple, MultipleOf(step))};
   const auto stride = static_cast<double>(step);
   if (low.literal && high.literal) code.high = low.low + std::floor((code.high - low.low) / stride) * stride;
   Define(name, code);
@@ -78,7 +82,8 @@ void TextEmitter::EndLoop(const Mark& mark) {
   Close();
 }
 
-void TextEmitter::MapElements(const kir::Map& map, const std::vector<Code>& bounds, const std::vector<Code>& extents, bool unroll) {
+void TextEmitter::MapElements(const kir::Map& map, const std::vector<Code>& bounds, const std::vector<Code>& extents,
+                              bool unroll) {
   std::vector<Mark> loops;
   std::vector<Code> index;
   for (size_t d = 0; d < map.indices.size(); ++d) {
@@ -151,10 +156,13 @@ void TextEmitter::Emit(const kir::Store& store) {
   StoreElement(store.buffer, view, index, ToMemory(view.dtype, value));
 }
 
-void TextEmitter::StoreElement(const std::string&, const View& view, const std::vector<Code>& index, const std::string& value) {
+void TextEmitter::StoreElement(const std::string&, const View& view, const std::vector<Code>& index,
+                               const std::string& value) {
   Line(absl::StrCat(Target(view, index), " = ", value, ";"));
 }
 
-void TextEmitter::Emit(const kir::Prefetch& prefetch) { Line(absl::StrCat("// prefetch ", kir::Describe(prefetch.slice))); }
+void TextEmitter::Emit(const kir::Prefetch& prefetch) {
+  Line(absl::StrCat("// prefetch ", kir::Describe(prefetch.slice)));
+}
 
 }  // namespace quern::text

@@ -27,14 +27,15 @@ struct LoadedText {
 };
 
 struct RecordedGraph {
-  Graph graph = nullptr;      // its nodes are what updates name
+  Graph graph = nullptr;  // its nodes are what updates name
   GraphExec exec = nullptr;
   std::vector<GraphNode> nodes;
 };
 
 class DriverDevice : public Device {
  public:
-  DriverDevice(std::shared_ptr<const Driver> driver, DeviceId id, std::string name) : d_(std::move(driver)), id_(id), name_(std::move(name)) {}
+  DriverDevice(std::shared_ptr<const Driver> driver, DeviceId id, std::string name)
+      : d_(std::move(driver)), id_(id), name_(std::move(name)) {}
 
   // What has been made is given back, however far Open came. Nobody is left to hear of an error.
   ~DriverDevice() override {
@@ -64,7 +65,8 @@ class DriverDevice : public Device {
     QUERN_RETURN_IF_ERROR(Within([&]() -> Status {
       QUERN_ASSIGN(const uint64_t id, LoadText(source));
       loaded.module = id;
-      for (const std::unique_ptr<Entry>& entry : texts_[id].entries) loaded.functions.push_back(reinterpret_cast<uint64_t>(entry.get()));
+      for (const std::unique_ptr<Entry>& entry : texts_[id].entries)
+        loaded.functions.push_back(reinterpret_cast<uint64_t>(entry.get()));
       return absl::OkStatus();
     }));
     return loaded;
@@ -101,19 +103,22 @@ class DriverDevice : public Device {
 
   Status CopyIn(Address to, const void* from, int64_t bytes) override {
     return Within([&]() -> Status {
-      QUERN_CUDA(*d_, cuMemcpyHtoDAsync_v2, (to, from, static_cast<size_t>(bytes), stream_), absl::StrCat(bytes, " bytes to the device"));
+      QUERN_CUDA(*d_, cuMemcpyHtoDAsync_v2, (to, from, static_cast<size_t>(bytes), stream_),
+                 absl::StrCat(bytes, " bytes to the device"));
       return absl::OkStatus();
     });
   }
   Status CopyOut(void* to, Address from, int64_t bytes) override {
     return Within([&]() -> Status {
-      QUERN_CUDA(*d_, cuMemcpyDtoHAsync_v2, (to, from, static_cast<size_t>(bytes), stream_), absl::StrCat(bytes, " bytes from the device"));
+      QUERN_CUDA(*d_, cuMemcpyDtoHAsync_v2, (to, from, static_cast<size_t>(bytes), stream_),
+                 absl::StrCat(bytes, " bytes from the device"));
       return absl::OkStatus();
     });
   }
   Status Fill(Address to, uint8_t value, int64_t bytes) override {
     return Within([&]() -> Status {
-      QUERN_CUDA(*d_, cuMemsetD8Async, (to, value, static_cast<size_t>(bytes), stream_), absl::StrCat(bytes, " bytes to fill"));
+      QUERN_CUDA(*d_, cuMemsetD8Async, (to, value, static_cast<size_t>(bytes), stream_),
+                 absl::StrCat(bytes, " bytes to fill"));
       return absl::OkStatus();
     });
   }
@@ -121,7 +126,9 @@ class DriverDevice : public Device {
   Status Launch(const LaunchCall& call) override {
     return Within([&]() -> Status {
       const Entry& entry = EntryOf(call);
-      QUERN_CUDA(*d_, cuLaunchKernel, (entry.function, static_cast<unsigned>(call.chunks), 1, 1, entry.threads, 1, 1, 0, stream_, Arguments(call), nullptr),
+      QUERN_CUDA(*d_, cuLaunchKernel,
+                 (entry.function, static_cast<unsigned>(call.chunks), 1, 1, entry.threads, 1, 1, 0, stream_,
+                  Arguments(call), nullptr),
                  Doing(call));
       return absl::OkStatus();
     });
@@ -145,10 +152,12 @@ class DriverDevice : public Device {
         GraphNode node = nullptr;
         const KernelNode kernel = NodeOf(call);
         const GraphNode* const before = made.nodes.empty() ? nullptr : &made.nodes.back();
-        QUERN_CUDA(*d_, cuGraphAddKernelNode, (&node, made.graph, before, before == nullptr ? 0 : 1, &kernel), Doing(call));
+        QUERN_CUDA(*d_, cuGraphAddKernelNode, (&node, made.graph, before, before == nullptr ? 0 : 1, &kernel),
+                   Doing(call));
         made.nodes.push_back(node);
       }
-      QUERN_CUDA(*d_, cuGraphInstantiateWithFlags, (&made.exec, made.graph, 0), absl::StrCat("a graph of ", calls.size(), " launches"));
+      QUERN_CUDA(*d_, cuGraphInstantiateWithFlags, (&made.exec, made.graph, 0),
+                 absl::StrCat("a graph of ", calls.size(), " launches"));
       return absl::OkStatus();
     });
     const uint64_t id = next_++;
@@ -170,7 +179,8 @@ class DriverDevice : public Device {
   Status Replay(uint64_t recording) override {
     RecordedGraph& graph = graphs_.at(recording);
     return Within([&]() -> Status {
-      QUERN_CUDA(*d_, cuGraphLaunch, (graph.exec, stream_), absl::StrCat("a graph of ", graph.nodes.size(), " launches"));
+      QUERN_CUDA(*d_, cuGraphLaunch, (graph.exec, stream_),
+                 absl::StrCat("a graph of ", graph.nodes.size(), " launches"));
       return absl::OkStatus();
     });
   }
@@ -182,8 +192,10 @@ class DriverDevice : public Device {
     graphs_.erase(found);
     return Within([&]() -> Status {
       Status status;
-      if (graph.exec != nullptr) status.Update(d_->Check(d_->cuGraphExecDestroy(graph.exec), "cuGraphExecDestroy", "a graph"));
-      if (graph.graph != nullptr) status.Update(d_->Check(d_->cuGraphDestroy(graph.graph), "cuGraphDestroy", "a graph"));
+      if (graph.exec != nullptr)
+        status.Update(d_->Check(d_->cuGraphExecDestroy(graph.exec), "cuGraphExecDestroy", "a graph"));
+      if (graph.graph != nullptr)
+        status.Update(d_->Check(d_->cuGraphDestroy(graph.graph), "cuGraphDestroy", "a graph"));
       return status;
     });
   }
@@ -208,7 +220,8 @@ class DriverDevice : public Device {
     const Result result = d_->cuModuleLoadDataEx(&text.module, source.text.c_str(), 2, names, values);
     if (result != 0) {
       log.resize(std::min(log.find('\0'), log.size()));
-      const Status status = d_->Check(result, "cuModuleLoadDataEx", absl::StrCat("PTX of ", source.entries.size(), " kernels"));
+      const Status status =
+          d_->Check(result, "cuModuleLoadDataEx", absl::StrCat("PTX of ", source.entries.size(), " kernels"));
       return Status(status.code(), absl::StrCat(status.message(), log.empty() ? "" : ": ", log));
     }
     const auto find = [&]() -> Status {
@@ -243,7 +256,18 @@ class DriverDevice : public Device {
 
   KernelNode NodeOf(const LaunchCall& call) {
     const Entry& entry = EntryOf(call);
-    return {entry.function, static_cast<unsigned>(call.chunks), 1, 1, entry.threads, 1, 1, 0, Arguments(call), nullptr, nullptr, nullptr};
+    return {entry.function,
+            static_cast<unsigned>(call.chunks),
+            1,
+            1,
+            entry.threads,
+            1,
+            1,
+            0,
+            Arguments(call),
+            nullptr,
+            nullptr,
+            nullptr};
   }
 
   const std::shared_ptr<const Driver> d_;
@@ -271,19 +295,22 @@ StatusOr<CudaDevice> OpenDevice(const CudaOptions& options) {
   int count = 0;
   QUERN_CUDA(*driver, cuDeviceGetCount, (&count), "the number of devices");
   if (options.ordinal < 0 || options.ordinal >= count) {
-    return absl::UnavailableError(absl::StrFormat("there is no NVIDIA device %d: the driver has %d", options.ordinal, count));
+    return absl::UnavailableError(
+        absl::StrFormat("there is no NVIDIA device %d: the driver has %d", options.ordinal, count));
   }
   DeviceId id = 0;
   QUERN_CUDA(*driver, cuDeviceGet, (&id, options.ordinal), absl::StrCat("device ", options.ordinal));
   char name[256] = {};
-  QUERN_CUDA(*driver, cuDeviceGetName, (name, static_cast<int>(sizeof name) - 1, id), absl::StrCat("device ", options.ordinal));
+  QUERN_CUDA(*driver, cuDeviceGetName, (name, static_cast<int>(sizeof name) - 1, id),
+             absl::StrCat("device ", options.ordinal));
   int major = 0, minor = 0;
   QUERN_CUDA(*driver, cuDeviceGetAttribute, (&major, kCapabilityMajor, id), name);
   QUERN_CUDA(*driver, cuDeviceGetAttribute, (&minor, kCapabilityMinor, id), name);
   CudaDevice opened;
   opened.capability = major * 10 + minor;
   if (opened.capability < kLeastCapability) {
-    return absl::UnavailableError(absl::StrFormat("%s has compute capability %d.%d; at least %d.%d is needed", name, major, minor, kLeastCapability / 10, kLeastCapability % 10));
+    return absl::UnavailableError(absl::StrFormat("%s has compute capability %d.%d; at least %d.%d is needed", name,
+                                                  major, minor, kLeastCapability / 10, kLeastCapability % 10));
   }
   auto device = std::make_shared<DriverDevice>(driver, id, absl::StrFormat("%s (sm_%d)", name, opened.capability));
   QUERN_RETURN_IF_ERROR(device->Open());

@@ -8,11 +8,13 @@ namespace quern::device::cuda {
 namespace {
 
 // Of CUresult: those that mean something else than a fault of a kernel or of this program.
-constexpr Result kOutOfMemory = 2, kNoDevice = 100, kInvalidDevice = 101, kUnsupportedPtx = 222, kSystemNotReady = 802, kDriverMismatch = 803;
+constexpr Result kOutOfMemory = 2, kNoDevice = 100, kInvalidDevice = 101, kUnsupportedPtx = 222, kSystemNotReady = 802,
+                 kDriverMismatch = 803;
 
 absl::StatusCode CodeOf(Result result) {
   if (result == kOutOfMemory) return absl::StatusCode::kResourceExhausted;
-  const bool absent = result == kNoDevice || result == kInvalidDevice || result == kUnsupportedPtx || result == kSystemNotReady || result == kDriverMismatch;
+  const bool absent = result == kNoDevice || result == kInvalidDevice || result == kUnsupportedPtx ||
+                      result == kSystemNotReady || result == kDriverMismatch;
   return absent ? absl::StatusCode::kUnavailable : absl::StatusCode::kInternal;
 }
 
@@ -32,11 +34,12 @@ StatusOr<std::shared_ptr<const Driver>> Driver::Load(const std::string& path) {
   driver->library_ = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   if (driver->library_ == nullptr) {
     const char* const why = dlerror();
-    return absl::UnavailableError(absl::StrFormat("there is no NVIDIA driver: %s", why == nullptr ? path : std::string(why)));
+    return absl::UnavailableError(
+        absl::StrFormat("there is no NVIDIA driver: %s", why == nullptr ? path : std::string(why)));
   }
-#define QUERN_CUDA_FIND(name, parameters)                                                                             \
-  if (!Find(driver->library_, #name, driver->name)) {                                                                 \
-    return absl::UnavailableError(absl::StrFormat("the NVIDIA driver %s is too old: it has no %s", path, #name));     \
+#define QUERN_CUDA_FIND(name, parameters)                                                                         \
+  if (!Find(driver->library_, #name, driver->name)) {                                                             \
+    return absl::UnavailableError(absl::StrFormat("the NVIDIA driver %s is too old: it has no %s", path, #name)); \
   }
   QUERN_CUDA_FUNCTIONS(QUERN_CUDA_FIND)
 #undef QUERN_CUDA_FIND
@@ -53,7 +56,8 @@ Status Driver::Check(Result result, const char* function, const std::string& doi
   const char* text = nullptr;
   if (cuGetErrorName(result, &name) != 0 || name == nullptr) name = "an unknown error";
   if (cuGetErrorString(result, &text) != 0 || text == nullptr) text = "";
-  return Status(CodeOf(result), absl::StrFormat("%s, %s: %s %d%s", function, doing, name, result, *text == '\0' ? "" : absl::StrCat(" (", text, ")")));
+  return Status(CodeOf(result), absl::StrFormat("%s, %s: %s %d%s", function, doing, name, result,
+                                                *text == '\0' ? "" : absl::StrCat(" (", text, ")")));
 }
 
 }  // namespace quern::device::cuda

@@ -37,15 +37,18 @@ struct Launching {
 
 Status RunPart(Launching& launching, int worker, int64_t part) {
   Worker& own = launching.function->workers[worker];
-  if (own.interpreter == nullptr || !std::equal(own.symbols.begin(), own.symbols.end(), launching.symbols.begin(), launching.symbols.end())) {
+  if (own.interpreter == nullptr ||
+      !std::equal(own.symbols.begin(), own.symbols.end(), launching.symbols.begin(), launching.symbols.end())) {
     QUERN_ASSIGN(kir::Interpreter interpreter, kir::Interpreter::Create(launching.function->kernel, launching.binding));
     own.interpreter = std::make_unique<kir::Interpreter>(std::move(interpreter));
     own.symbols.assign(launching.symbols.begin(), launching.symbols.end());
   }
   if (own.interpreter->chunks() != launching.chunks) {
-    return absl::InternalError(absl::StrFormat("%d chunks are launched, the grid has %d", launching.chunks, own.interpreter->chunks()));
+    return absl::InternalError(
+        absl::StrFormat("%d chunks are launched, the grid has %d", launching.chunks, own.interpreter->chunks()));
   }
-  return own.interpreter->Run(launching.buffers, launching.chunks * part / launching.parts, launching.chunks * (part + 1) / launching.parts);
+  return own.interpreter->Run(launching.buffers, launching.chunks * part / launching.parts,
+                              launching.chunks * (part + 1) / launching.parts);
 }
 
 // A quern_kernel: its chunks are parts of a launch, and its scratch says which thread runs it.
@@ -71,7 +74,8 @@ class EmulatedDevice : public HostMemoryDevice {
   std::string name() const override { return "emulated (the KIR interpreter)"; }
 
   StatusOr<LoadedModule> Load(const ModuleSource& source) override {
-    if (source.kernels.size() != source.entries.size()) return absl::InvalidArgumentError("the emulated device loads kernels, and the module has none");
+    if (source.kernels.size() != source.entries.size())
+      return absl::InvalidArgumentError("the emulated device loads kernels, and the module has none");
     LoadedModule loaded{next_++, {}};
     for (size_t k = 0; k < source.kernels.size(); ++k) {
       const uint64_t id = next_++;
@@ -104,15 +108,23 @@ class EmulatedDevice : public HostMemoryDevice {
  private:
   Status Launch(Function& function, const LaunchCall& call) {
     const kir::Kernel& kernel = function.kernel;
-    if (call.pointers.size() != kernel.params.size() || call.symbols.size() != kernel.symbols.size() || call.chunks < 1) {
+    if (call.pointers.size() != kernel.params.size() || call.symbols.size() != kernel.symbols.size() ||
+        call.chunks < 1) {
       return absl::InvalidArgumentError("launched with other arguments than it has");
     }
-    Launching launching{.function = &function, .symbols = call.symbols, .buffers = {}, .binding = {}, .chunks = call.chunks,
-                        .parts = std::min<int64_t>(call.chunks, static_cast<int64_t>(numbers_.size())), .mutex = {}, .status = {}};
+    Launching launching{.function = &function,
+                        .symbols = call.symbols,
+                        .buffers = {},
+                        .binding = {},
+                        .chunks = call.chunks,
+                        .parts = std::min<int64_t>(call.chunks, static_cast<int64_t>(numbers_.size())),
+                        .mutex = {},
+                        .status = {}};
     for (size_t s = 0; s < kernel.symbols.size(); ++s) launching.binding[kernel.symbols[s].name] = call.symbols[s];
     for (size_t p = 0; p < kernel.params.size(); ++p) {
       const kir::Param& param = kernel.params[p];
-      QUERN_ASSIGN(const int64_t bytes, kir::LayoutBytes(param.type.layout, param.type.dtype, param.type.dims).Evaluate(launching.binding));
+      QUERN_ASSIGN(const int64_t bytes,
+                   kir::LayoutBytes(param.type.layout, param.type.dtype, param.type.dims).Evaluate(launching.binding));
       QUERN_ASSIGN(uint8_t* const memory, Find(call.pointers[p], bytes, param.name.c_str()));
       if (call.pointers[p] % static_cast<uint64_t>(param.align) != 0) {
         return absl::InvalidArgumentError(absl::StrFormat("%s is not aligned to %d", param.name, param.align));
@@ -130,8 +142,8 @@ class EmulatedDevice : public HostMemoryDevice {
   }
 
   ThreadPool pool_;
-  std::vector<int> numbers_;       // by thread: its own
-  std::vector<void*> scratch_;     // by thread: where that is
+  std::vector<int> numbers_;    // by thread: its own
+  std::vector<void*> scratch_;  // by thread: where that is
   std::map<uint64_t, Function> functions_;
   std::map<uint64_t, std::vector<uint64_t>> modules_;
   uint64_t next_ = 1;

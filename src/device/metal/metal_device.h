@@ -1,5 +1,5 @@
-// Apple's GPUs by the Metal framework, which compiles the text of codegen/metal when it is loaded. Built where QUERN_METAL is on
-// (macOS), in Objective-C++.
+// Apple's GPUs by the Metal framework, which compiles the text of codegen/metal when it is loaded. Built where
+// QUERN_METAL is on (macOS), in Objective-C++.
 //
 //   QUERN_ASSIGN(std::shared_ptr<Device> device, metal::OpenDevice());
 #pragma once

@@ -3,6 +3,8 @@
 
 namespace quern::device::metal {
 
-StatusOr<std::shared_ptr<Device>> OpenDevice() { return absl::UnavailableError("this build has no Metal: it is for macOS, with QUERN_METAL on"); }
+StatusOr<std::shared_ptr<Device>> OpenDevice() {
+  return absl::UnavailableError("this build has no Metal: it is for macOS, with QUERN_METAL on");
+}
 
 }  // namespace quern::device::metal

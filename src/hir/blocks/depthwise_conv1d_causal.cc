@@ -3,8 +3,8 @@
 //
 //   x [B, S, C], w [C, 1, 1, K], left_pad [B, K-1, C]; results y [B, S, C] and the state, the last K - 1 rows of P.
 //
-// left_pad is zeros for a prompt and the state of the step before for decoding. Lowered to K shifted products, which fuse
-// into one kernel; S may be symbolic.
+// left_pad is zeros for a prompt and the state of the step before for decoding. Lowered to K shifted products, which
+// fuse into one kernel; S may be symbolic.
 
 #include "absl/strings/str_cat.h"
 #include "hir/block.h"

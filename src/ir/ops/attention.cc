@@ -19,28 +19,36 @@ namespace {
 StatusOr<std::vector<TensorType>> Infer(const InferContext& context) {
   const AttentionShape shape(context.attributes);
   if (shape.heads < 1 || shape.kv_heads < 1 || shape.heads % shape.kv_heads != 0 || shape.head_dim < 1) {
-    return absl::InvalidArgumentError(absl::StrFormat("Attention: %d heads do not divide into %d kv heads", shape.heads, shape.kv_heads));
+    return absl::InvalidArgumentError(
+        absl::StrFormat("Attention: %d heads do not divide into %d kv heads", shape.heads, shape.kv_heads));
   }
   const TensorType &q = context.operands[0], &k = context.operands[1], &v = context.operands[2];
   QUERN_RETURN_IF_ERROR(shape.Check(q, shape.heads, "q"));
   QUERN_RETURN_IF_ERROR(shape.Check(k, shape.kv_heads, "k"));
-  if (k != v) return absl::InvalidArgumentError(absl::StrFormat("Attention: k is %s but v is %s", k.ToString(), v.ToString()));
-  if (q.dims[0] != k.dims[0]) return absl::InvalidArgumentError(absl::StrFormat("Attention: q is %s but k is %s", q.ToString(), k.ToString()));
+  if (k != v)
+    return absl::InvalidArgumentError(absl::StrFormat("Attention: k is %s but v is %s", k.ToString(), v.ToString()));
+  if (q.dims[0] != k.dims[0])
+    return absl::InvalidArgumentError(absl::StrFormat("Attention: q is %s but k is %s", q.ToString(), k.ToString()));
   const std::string& mask = context.attributes.String("mask");
   const bool needs_operand = mask == "custom" || mask == "bias";
   if (needs_operand != (context.operands.size() == 4)) {
-    return absl::InvalidArgumentError(absl::StrFormat("Attention: mask %s %s a mask operand", mask, needs_operand ? "needs" : "takes no"));
+    return absl::InvalidArgumentError(
+        absl::StrFormat("Attention: mask %s %s a mask operand", mask, needs_operand ? "needs" : "takes no"));
   }
   const Extent &batch = q.dims[0], &sq = q.dims[shape.sequence_axis()], &sk = k.dims[shape.sequence_axis()];
   if (mask == "custom" && (context.operands[3].dims != std::vector<Extent>{batch, sk})) {
-    return absl::InvalidArgumentError(absl::StrFormat("Attention: the mask is %s, [B, Sk] expected", context.operands[3].ToString()));
+    return absl::InvalidArgumentError(
+        absl::StrFormat("Attention: the mask is %s, [B, Sk] expected", context.operands[3].ToString()));
   }
   if (mask == "bias") {
     const std::vector<Extent> full = {batch, Extent(shape.heads), sq, sk};
     QUERN_ASSIGN(const std::vector<Extent> dims, BroadcastDims(context.operands[3].dims, full, context.constraints));
-    if (dims != full) return absl::InvalidArgumentError(absl::StrFormat("Attention: the bias is %s, which does not broadcast to [B, heads, Sq, Sk]", context.operands[3].ToString()));
+    if (dims != full)
+      return absl::InvalidArgumentError(absl::StrFormat(
+          "Attention: the bias is %s, which does not broadcast to [B, heads, Sq, Sk]", context.operands[3].ToString()));
   }
-  if (mask == "sliding" && context.attributes.Int("window") < 0) return absl::InvalidArgumentError("Attention: the window is negative");
+  if (mask == "sliding" && context.attributes.Int("window") < 0)
+    return absl::InvalidArgumentError("Attention: the window is negative");
   return std::vector<TensorType>{q};
 }
 
@@ -69,7 +77,8 @@ Status Reference(RefContext& context) {
           if (!allowed) continue;
           double s = 0;
           for (int64_t d = 0; d < shape.head_dim; ++d) {
-            s += q.data[shape.Offset(b, i, h, d, sq, shape.heads)] * k.data[shape.Offset(b, j, kv, d, sk, shape.kv_heads)];
+            s += q.data[shape.Offset(b, i, h, d, sq, shape.heads)] *
+                 k.data[shape.Offset(b, j, kv, d, sk, shape.kv_heads)];
           }
           s *= scale;
           if (softcap > 0) s = softcap * std::tanh(s / softcap);
@@ -82,7 +91,8 @@ Status Reference(RefContext& context) {
         for (int64_t d = 0; d < shape.head_dim; ++d) {
           double out = 0;
           for (int64_t j = 0; j < sk; ++j) out += score[j] * v.data[shape.Offset(b, j, kv, d, sk, shape.kv_heads)];
-          context.results[0].data[shape.Offset(b, i, h, d, sq, shape.heads)] = RoundTo(q.dtype, sum > 0 ? out / sum : 0);
+          context.results[0].data[shape.Offset(b, i, h, d, sq, shape.heads)] =
+              RoundTo(q.dtype, sum > 0 ? out / sum : 0);
         }
       }
     }
@@ -104,12 +114,20 @@ const OpDef& Op_attention() {
       .attributes = {{.name = "heads", .kind = AttrKind::kInt},
                      {.name = "kv_heads", .kind = AttrKind::kInt},
                      {.name = "head_dim", .kind = AttrKind::kInt},
-                     {.name = "mask", .kind = AttrKind::kString, .default_value = std::string("none"),
+                     {.name = "mask",
+                      .kind = AttrKind::kString,
+                      .default_value = std::string("none"),
                       .choices = {"none", "causal", "sliding", "custom", "bias"}},
-                     {.name = "window", .kind = AttrKind::kInt, .default_value = int64_t{0}, .doc = "sliding: keys before the query's own"},
+                     {.name = "window",
+                      .kind = AttrKind::kInt,
+                      .default_value = int64_t{0},
+                      .doc = "sliding: keys before the query's own"},
                      {.name = "scale", .kind = AttrKind::kFloat, .default_value = 0.0, .doc = "0: 1 / sqrt(head_dim)"},
                      {.name = "softcap", .kind = AttrKind::kFloat, .default_value = 0.0, .doc = "0: none"},
-                     {.name = "layout", .kind = AttrKind::kString, .default_value = std::string("packed"), .choices = {"packed", "bshd", "bhsd"}}},
+                     {.name = "layout",
+                      .kind = AttrKind::kString,
+                      .default_value = std::string("packed"),
+                      .choices = {"packed", "bshd", "bhsd"}}},
       .infer = Infer,
       .reference = Reference,
       .rtol = 2e-5,

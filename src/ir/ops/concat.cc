@@ -17,7 +17,9 @@ StatusOr<std::vector<TensorType>> Infer(const InferContext& context) {
     const TensorType& x = context.operands[i];
     bool fits = x.rank() == result.rank();
     for (int d = 0; fits && d < x.rank(); ++d) fits = d == axis || x.dims[d] == result.dims[d];
-    if (!fits) return absl::InvalidArgumentError(absl::StrFormat("Concat: operand %u is %s, which does not fit %s along axis %d", i, x.ToString(), context.operands[0].ToString(), axis));
+    if (!fits)
+      return absl::InvalidArgumentError(absl::StrFormat("Concat: operand %u is %s, which does not fit %s along axis %d",
+                                                        i, x.ToString(), context.operands[0].ToString(), axis));
     result.dims[axis] = result.dims[axis] + x.dims[axis];
   }
   return std::vector<TensorType>{std::move(result)};
@@ -40,7 +42,8 @@ kir::ExprRef Map(MapContext& context) {
     kir::Index at = context.index();
     at[axis] = at[axis] - kb::FromExtent(start);
     kir::ExprRef part = context.Operand(static_cast<int>(i), at, kb::CastTo(context.result_type().dtype, kb::Int(0)));
-    value = value == nullptr ? part : kb::Select(kb::Call(Op::kLt, {context.index()[axis], kb::FromExtent(end)}), part, value);
+    value = value == nullptr ? part
+                             : kb::Select(kb::Call(Op::kLt, {context.index()[axis], kb::FromExtent(end)}), part, value);
     end = start;
   }
   return value;

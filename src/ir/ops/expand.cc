@@ -9,7 +9,8 @@ StatusOr<std::vector<TensorType>> Infer(const InferContext& context) {
   const TensorType& x = context.operands[0];
   const std::vector<Extent>& shape = context.attributes.Extents("shape");
   QUERN_ASSIGN(const std::vector<Extent> dims, BroadcastDims(x.dims, shape, context.constraints));
-  if (dims != shape || IsBlock(x.dtype)) return absl::InvalidArgumentError(absl::StrFormat("Expand: %s does not broadcast to the shape", x.ToString()));
+  if (dims != shape || IsBlock(x.dtype))
+    return absl::InvalidArgumentError(absl::StrFormat("Expand: %s does not broadcast to the shape", x.ToString()));
   return std::vector<TensorType>{{x.dtype, dims}};
 }
 

@@ -1,4 +1,5 @@
-// FusedMatMulBiasAct: act(x w + b), by name. Expands to MatMul, Add and the activation; fusion makes them one region again.
+// FusedMatMulBiasAct: act(x w + b), by name. Expands to MatMul, Add and the activation; fusion makes them one region
+// again.
 
 #include "ir/composite.h"
 #include "ir/shape.h"
@@ -11,7 +12,8 @@ StatusOr<std::vector<TensorType>> Infer(const InferContext& context) {
   QUERN_ASSIGN(std::vector<TensorType> types,
                FindOp("MatMul")->infer({context.operands.first(2), mat_mul, context.symbols, context.constraints}));
   const std::string& act = context.attributes.String("act");
-  if (!act.empty() && (FindOp(act) == nullptr || FindOp(act)->family != Family::kElementwise || FindOp(act)->operands.size() != 1)) {
+  if (!act.empty() &&
+      (FindOp(act) == nullptr || FindOp(act)->family != Family::kElementwise || FindOp(act)->operands.size() != 1)) {
     return absl::InvalidArgumentError(absl::StrFormat("FusedMatMulBiasAct: %s is no activation", act));
   }
   if (context.operands[2].dims != std::vector<Extent>{types[0].dims.back()}) {
@@ -62,7 +64,10 @@ const OpDef& Op_fused_mat_mul_bias_act() {
       .operands = {{.name = "x", .kind = OperandKind::kActivation, .own_dtype = true},
                    {.name = "w", .kind = OperandKind::kWeight, .own_dtype = true},
                    {.name = "b", .kind = OperandKind::kFloat, .own_dtype = true}},
-      .attributes = {{.name = "act", .kind = AttrKind::kString, .default_value = std::string(), .doc = "name of an elementwise op, or empty"},
+      .attributes = {{.name = "act",
+                      .kind = AttrKind::kString,
+                      .default_value = std::string(),
+                      .doc = "name of an elementwise op, or empty"},
                      {.name = "transpose_b", .kind = AttrKind::kBool, .default_value = false}},
       .infer = Infer,
       .reference = Reference,

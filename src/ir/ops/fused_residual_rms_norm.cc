@@ -26,7 +26,8 @@ Status Reference(RefContext& context) {
   const RefTensor &x = *context.operands[0], &residual = *context.operands[1];
   RefTensor& sum = context.results[1];
   for (size_t i = 0; i < sum.data.size(); ++i) sum.data[i] = RoundTo(sum.dtype, x.data[i] + residual.data[i]);
-  ReferenceNorm(sum, std::span(context.operands).subspan(2), /*centred=*/false, context.node.attributes.Float("eps"), context.results[0]);
+  ReferenceNorm(sum, std::span(context.operands).subspan(2), /*centred=*/false, context.node.attributes.Float("eps"),
+                context.results[0]);
   return absl::OkStatus();
 }
 

@@ -21,7 +21,8 @@ StatusOr<std::vector<Value>> Expand(Graph& graph, const Node& node, std::span<co
   Expansion e(graph, origin);
   const int64_t half = node.results[0].dims.back().constant();
   auto part = [&](int64_t start) {
-    return e.Add("Narrow", {inputs[0]}, {{"axis", int64_t{-1}}, {"start", std::vector<Extent>{start}}, {"length", std::vector<Extent>{half}}});
+    return e.Add("Narrow", {inputs[0]},
+                 {{"axis", int64_t{-1}}, {"start", std::vector<Extent>{start}}, {"length", std::vector<Extent>{half}}});
   };
   const bool gate_first = node.attributes.Bool("gate_first");
   const Value up = part(gate_first ? half : 0), gate = part(gate_first ? 0 : half);

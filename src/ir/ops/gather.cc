@@ -16,7 +16,8 @@ using namespace kir::build::operators;
 StatusOr<std::vector<TensorType>> Infer(const InferContext& context) {
   const TensorType &table = context.operands[0], &indices = context.operands[1];
   QUERN_ASSIGN(const int axis, NormalAxis("Gather", context.attributes.Int("axis"), table.rank()));
-  if (IsBlock(table.dtype) && axis == table.rank() - 1) return absl::InvalidArgumentError("Gather: the blocks of a row cannot be cut");
+  if (IsBlock(table.dtype) && axis == table.rank() - 1)
+    return absl::InvalidArgumentError("Gather: the blocks of a row cannot be cut");
   TensorType result{IsBlock(table.dtype) ? DType::kF32 : table.dtype, {}};
   result.dims.assign(table.dims.begin(), table.dims.begin() + axis);
   result.dims.insert(result.dims.end(), indices.dims.begin(), indices.dims.end());
@@ -69,7 +70,8 @@ const OpDef& Op_gather() {
       .name = "Gather",
       .doc = "slices of a table by index along one axis",
       .family = Family::kIndex,
-      .operands = {{.name = "table", .own_dtype = true}, {.name = "indices", .kind = OperandKind::kIndex, .own_dtype = true}},
+      .operands = {{.name = "table", .own_dtype = true},
+                   {.name = "indices", .kind = OperandKind::kIndex, .own_dtype = true}},
       .attributes = {{.name = "axis", .kind = AttrKind::kInt, .default_value = int64_t{0}}},
       .infer = Infer,
       .map = Map,

@@ -15,8 +15,13 @@ const OpDef& Op_gelu_approx() {
   static const OpDef* const op = Elementwise({
       .name = "GeluApprox",
       .doc = "x/2 (1 + tanh(0.7978845608 (x + 0.044715 x^3))); not interchangeable with Gelu",
-      .body = [](Args a) { return a[0] * 0.5 * (Call(Op::kTanh, {(a[0] + a[0] * a[0] * a[0] * 0.044715) * 0.7978845608}) + 1.0); },
-      .reference = [](double x, double, double) -> double { return x / 2 * (1 + std::tanh(0.7978845608 * (x + 0.044715 * x * x * x))); },
+      .body =
+          [](Args a) {
+            return a[0] * 0.5 * (Call(Op::kTanh, {(a[0] + a[0] * a[0] * a[0] * 0.044715) * 0.7978845608}) + 1.0);
+          },
+      .reference = [](double x, double, double) -> double {
+        return x / 2 * (1 + std::tanh(0.7978845608 * (x + 0.044715 * x * x * x)));
+      },
   });
   return *op;
 }

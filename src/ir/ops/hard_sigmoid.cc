@@ -15,7 +15,10 @@ const OpDef& Op_hard_sigmoid() {
   static const OpDef* const op = Elementwise({
       .name = "HardSigmoid",
       .doc = "clamp(x/6 + 1/2, 0, 1)",
-      .body = [](Args a) { return Call(Op::kMax, {Call(Op::kMin, {a[0] * (1.0 / 6) + 0.5, Like(a[0], 1)}), Like(a[0], 0)}); },
+      .body =
+          [](Args a) {
+            return Call(Op::kMax, {Call(Op::kMin, {a[0] * (1.0 / 6) + 0.5, Like(a[0], 1)}), Like(a[0], 0)});
+          },
       .reference = [](double x, double, double) -> double { return std::max(0.0, std::min(1.0, x / 6 + 0.5)); },
       .onnx = "HardSigmoid",
   });

@@ -1,7 +1,7 @@
 // MatMul: a [.., M, K] by b [.., K, N], or b [.., N, K] with transpose_b; batch dimensions broadcast.
 //
-// b may be a weight in a block format (rows of K, so transpose_b), and a then f32 or quantised (q8_0, q8_K). The result is
-// f32 for block formats, else a's dtype; halves accumulate in f32.
+// b may be a weight in a block format (rows of K, so transpose_b), and a then f32 or quantised (q8_0, q8_K). The result
+// is f32 for block formats, else a's dtype; halves accumulate in f32.
 
 #include "ir/shape.h"
 
@@ -12,15 +12,19 @@ StatusOr<std::vector<TensorType>> Infer(const InferContext& context) {
   const TensorType &a = context.operands[0], &b = context.operands[1];
   const bool transposed = context.attributes.Bool("transpose_b");
   if (a.rank() < 2 || b.rank() < 2) {
-    return absl::InvalidArgumentError(absl::StrFormat("MatMul: %s and %s need two dimensions or more", a.ToString(), b.ToString()));
+    return absl::InvalidArgumentError(
+        absl::StrFormat("MatMul: %s and %s need two dimensions or more", a.ToString(), b.ToString()));
   }
   if (IsBlock(b.dtype) && (!transposed || b.rank() != 2)) {
-    return absl::InvalidArgumentError(absl::StrFormat("MatMul: a block-format weight is [N, K] with transpose_b, got %s", b.ToString()));
+    return absl::InvalidArgumentError(
+        absl::StrFormat("MatMul: a block-format weight is [N, K] with transpose_b, got %s", b.ToString()));
   }
   if (IsBlock(a.dtype) && !IsBlock(b.dtype)) {
-    return absl::InvalidArgumentError(absl::StrFormat("MatMul: quantised %s goes with a block-format weight, not %s", a.ToString(), b.ToString()));
+    return absl::InvalidArgumentError(
+        absl::StrFormat("MatMul: quantised %s goes with a block-format weight, not %s", a.ToString(), b.ToString()));
   }
-  if (!IsBlock(a.dtype) && !IsBlock(b.dtype) && a.dtype != b.dtype && !(a.dtype == DType::kF32 && IsFloat(b.dtype) && b.dtype != DType::kF64)) {
+  if (!IsBlock(a.dtype) && !IsBlock(b.dtype) && a.dtype != b.dtype &&
+      !(a.dtype == DType::kF32 && IsFloat(b.dtype) && b.dtype != DType::kF64)) {
     return absl::InvalidArgumentError(absl::StrFormat("MatMul: %s does not go with %s", a.ToString(), b.ToString()));
   }
   if (IsBlock(b.dtype) && !IsBlock(a.dtype) && a.dtype != DType::kF32) {
@@ -29,11 +33,13 @@ StatusOr<std::vector<TensorType>> Infer(const InferContext& context) {
   const Extent &k = a.dims.back(), &b_k = transposed ? b.dims.back() : b.dims[b.rank() - 2];
   if (k != b_k) {
     if (k.is_constant() && b_k.is_constant()) {
-      return absl::InvalidArgumentError(absl::StrFormat("MatMul: %s by %s do not agree in K", a.ToString(), b.ToString()));
+      return absl::InvalidArgumentError(
+          absl::StrFormat("MatMul: %s by %s do not agree in K", a.ToString(), b.ToString()));
     }
     context.constraints->push_back({k, b_k});
   }
-  QUERN_ASSIGN(std::vector<Extent> dims, BroadcastDims({a.dims.begin(), a.dims.end() - 2}, {b.dims.begin(), b.dims.end() - 2}, context.constraints));
+  QUERN_ASSIGN(std::vector<Extent> dims, BroadcastDims({a.dims.begin(), a.dims.end() - 2},
+                                                       {b.dims.begin(), b.dims.end() - 2}, context.constraints));
   dims.push_back(a.dims[a.rank() - 2]);
   dims.push_back(transposed ? b.dims[b.rank() - 2] : b.dims.back());
   return std::vector<TensorType>{{IsBlock(b.dtype) ? DType::kF32 : a.dtype, std::move(dims)}};
@@ -43,7 +49,8 @@ StatusOr<std::vector<TensorType>> Infer(const InferContext& context) {
 int64_t Offset(const RefTensor& tensor, std::span<const int64_t> index) {
   int64_t offset = 0;
   const size_t skip = index.size() - tensor.dims.size();
-  for (size_t d = 0; d < tensor.dims.size(); ++d) offset = offset * tensor.dims[d] + (tensor.dims[d] == 1 ? 0 : index[skip + d]);
+  for (size_t d = 0; d < tensor.dims.size(); ++d)
+    offset = offset * tensor.dims[d] + (tensor.dims[d] == 1 ? 0 : index[skip + d]);
   return offset;
 }
 

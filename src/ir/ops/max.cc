@@ -18,7 +18,9 @@ const OpDef& Op_max() {
       .arity = 2,
       .domain = OperandKind::kNumeric,
       .body = [](Args a) { return Call(Op::kMax, {a[0], a[1]}); },
-      .reference = [](double x, double y, double) -> double { return std::isnan(x) || std::isnan(y) ? NAN : std::max(x, y); },
+      .reference = [](double x, double y, double) -> double {
+        return std::isnan(x) || std::isnan(y) ? NAN : std::max(x, y);
+      },
       .onnx = "Max",
   });
   return *op;

@@ -18,7 +18,9 @@ const OpDef& Op_min() {
       .arity = 2,
       .domain = OperandKind::kNumeric,
       .body = [](Args a) { return Call(Op::kMin, {a[0], a[1]}); },
-      .reference = [](double x, double y, double) -> double { return std::isnan(x) || std::isnan(y) ? NAN : std::min(x, y); },
+      .reference = [](double x, double y, double) -> double {
+        return std::isnan(x) || std::isnan(y) ? NAN : std::min(x, y);
+      },
       .onnx = "Min",
   });
   return *op;

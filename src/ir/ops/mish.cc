@@ -16,8 +16,14 @@ const OpDef& Op_mish() {
   static const OpDef* const op = Elementwise({
       .name = "Mish",
       .doc = "x tanh(softplus(x))",
-      .body = [](Args a) { return a[0] * Call(Op::kTanh, {Call(Op::kMax, {a[0], Like(a[0], 0)}) + Call(Op::kLog, {Call(Op::kExp, {-Call(Op::kAbs, {a[0]})}) + 1.0})}); },
-      .reference = [](double x, double, double) -> double { return x * std::tanh(std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x)))); },
+      .body =
+          [](Args a) {
+            return a[0] * Call(Op::kTanh, {Call(Op::kMax, {a[0], Like(a[0], 0)}) +
+                                           Call(Op::kLog, {Call(Op::kExp, {-Call(Op::kAbs, {a[0]})}) + 1.0})});
+          },
+      .reference = [](double x, double, double) -> double {
+        return x * std::tanh(std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x))));
+      },
       .rtol = 4e-6,
       .atol = 4e-6,
       .onnx = "Mish",

@@ -12,13 +12,15 @@ StatusOr<std::vector<TensorType>> Infer(const InferContext& context) {
   TensorType result = context.operands[0];
   QUERN_ASSIGN(const int axis, NormalAxis("Narrow", context.attributes.Int("axis"), result.rank()));
   const std::vector<Extent>&start = context.attributes.Extents("start"), &length = context.attributes.Extents("length");
-  if (start.size() != 1 || length.size() != 1) return absl::InvalidArgumentError("Narrow: start and length are one extent each");
+  if (start.size() != 1 || length.size() != 1)
+    return absl::InvalidArgumentError("Narrow: start and length are one extent each");
   // Refused here only when no values of the symbols fit; each binding is checked by whoever binds.
   const std::optional<int64_t> slack = (result.dims[axis] - start[0] - length[0]).UpperBound(context.symbols);
   const std::optional<int64_t> last = start[0].UpperBound(context.symbols);
   if ((last && *last < 0) || (slack && *slack < 0)) {
-    return absl::InvalidArgumentError(absl::StrFormat("Narrow: %s elements from %s do not lie in %s", length[0].ToString(),
-                                                      start[0].ToString(), result.dims[axis].ToString()));
+    return absl::InvalidArgumentError(absl::StrFormat("Narrow: %s elements from %s do not lie in %s",
+                                                      length[0].ToString(), start[0].ToString(),
+                                                      result.dims[axis].ToString()));
   }
   if (IsBlock(result.dtype) && axis == result.rank() - 1) {
     return absl::InvalidArgumentError("Narrow: the blocks of a row cannot be cut");
@@ -41,8 +43,8 @@ Status Reference(RefContext& context) {
   const int64_t axis = attributes.Int("axis") + (attributes.Int("axis") < 0 ? static_cast<int64_t>(y.dims.size()) : 0);
   const int64_t start = SizesOf(attributes.Extents("start"), context.binding)[0];
   if (start < 0 || start + y.dims[axis] > context.operands[0]->dims[axis]) {
-    return absl::InvalidArgumentError(absl::StrFormat("Narrow: %d elements from %d do not lie in %d", y.dims[axis], start,
-                                                      context.operands[0]->dims[axis]));
+    return absl::InvalidArgumentError(absl::StrFormat("Narrow: %d elements from %d do not lie in %d", y.dims[axis],
+                                                      start, context.operands[0]->dims[axis]));
   }
   std::vector<int64_t> index(y.dims.size());
   for (double& out : y.data) {

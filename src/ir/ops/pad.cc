@@ -12,7 +12,8 @@ StatusOr<std::vector<TensorType>> Infer(const InferContext& context) {
   TensorType result = context.operands[0];
   const std::vector<int64_t>&low = context.attributes.Ints("low"), &high = context.attributes.Ints("high");
   if (low.size() != result.dims.size() || high.size() != result.dims.size() || IsBlock(result.dtype)) {
-    return absl::InvalidArgumentError(absl::StrFormat("Pad: low and high need one entry for each dimension of %s", result.ToString()));
+    return absl::InvalidArgumentError(
+        absl::StrFormat("Pad: low and high need one entry for each dimension of %s", result.ToString()));
   }
   for (size_t d = 0; d < low.size(); ++d) {
     if (low[d] < 0 || high[d] < 0) return absl::InvalidArgumentError("Pad: negative padding is a Slice");
@@ -27,7 +28,8 @@ kir::ExprRef Map(MapContext& context) {
   kir::Index at = context.index();
   for (size_t d = 0; d < low.size(); ++d) at[d] = at[d] - static_cast<double>(low[d]);
   const DType dtype = context.result_type().dtype;
-  return context.Operand(0, std::move(at), kb::CastTo(dtype, kb::Num(context.node().attributes.Float("value"), DType::kF64)));
+  return context.Operand(0, std::move(at),
+                         kb::CastTo(dtype, kb::Num(context.node().attributes.Float("value"), DType::kF64)));
 }
 
 Status Reference(RefContext& context) {

@@ -9,9 +9,12 @@ namespace {
 StatusOr<std::vector<TensorType>> Infer(const InferContext& context) {
   const TensorType& x = context.operands[0];
   const DType format = context.attributes.Type("format");
-  if (format != DType::kQ8_0 && format != DType::kQ8_K) return absl::InvalidArgumentError("Quantize: the format is q8_0 or q8_K");
-  if (x.dtype != DType::kF32 || x.rank() < 1 || !x.dims.back().is_constant() || x.dims.back().constant() % Row(format).block_elements != 0) {
-    return absl::InvalidArgumentError(absl::StrFormat("Quantize: %s has no rows of whole %s blocks", x.ToString(), std::string(Name(format))));
+  if (format != DType::kQ8_0 && format != DType::kQ8_K)
+    return absl::InvalidArgumentError("Quantize: the format is q8_0 or q8_K");
+  if (x.dtype != DType::kF32 || x.rank() < 1 || !x.dims.back().is_constant() ||
+      x.dims.back().constant() % Row(format).block_elements != 0) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("Quantize: %s has no rows of whole %s blocks", x.ToString(), std::string(Name(format))));
   }
   return std::vector<TensorType>{{format, x.dims}};
 }

@@ -21,11 +21,14 @@ StatusOr<std::vector<bool>> ReducedAxes(const Attributes& attributes, int rank) 
 StatusOr<std::vector<TensorType>> Infer(const InferContext& context) {
   const TensorType& x = context.operands[0];
   QUERN_ASSIGN(const std::vector<bool> reduced, ReducedAxes(context.attributes, x.rank()));
-  if (context.attributes.String("op") == "mean" && !IsFloat(x.dtype)) return absl::InvalidArgumentError("Reduce: mean takes floats");
+  if (context.attributes.String("op") == "mean" && !IsFloat(x.dtype))
+    return absl::InvalidArgumentError("Reduce: mean takes floats");
   TensorType result{x.dtype, {}};
   for (int d = 0; d < x.rank(); ++d) {
-    if (!reduced[d]) result.dims.push_back(x.dims[d]);
-    else if (context.attributes.Bool("keep_dim")) result.dims.push_back(Extent(1));
+    if (!reduced[d])
+      result.dims.push_back(x.dims[d]);
+    else if (context.attributes.Bool("keep_dim"))
+      result.dims.push_back(Extent(1));
   }
   return std::vector<TensorType>{std::move(result)};
 }
@@ -49,10 +52,14 @@ Status Reference(RefContext& context) {
       if (!reduced[d]) at = at * x.dims[d] + index[d];
     }
     double& out = y.data[at];
-    if (op == "sum" || op == "mean") out += value;
-    else if (op == "prod") out *= value;
-    else if (std::isnan(value) || std::isnan(out)) out = NAN;
-    else out = op == "max" ? std::max(out, value) : std::min(out, value);
+    if (op == "sum" || op == "mean")
+      out += value;
+    else if (op == "prod")
+      out *= value;
+    else if (std::isnan(value) || std::isnan(out))
+      out = NAN;
+    else
+      out = op == "max" ? std::max(out, value) : std::min(out, value);
     NextIndex(x.dims, index);
   }
   for (double& out : y.data) out = RoundTo(y.dtype, op == "mean" ? out / static_cast<double>(count) : out);

@@ -6,8 +6,9 @@ namespace quern::ir {
 
 const OpDef& Op_region() {
   static const OpDef* const op = [] {
-    OpDef* region = Leaf("Region", "a fused sub-graph: its body, over the operands, in one piece of generated code",
-                         {{.name = "family", .kind = AttrKind::kString, .doc = "map, reduce, matmul, attention or update"}});
+    OpDef* region =
+        Leaf("Region", "a fused sub-graph: its body, over the operands, in one piece of generated code",
+             {{.name = "family", .kind = AttrKind::kString, .doc = "map, reduce, matmul, attention or update"}});
     region->family = Family::kRegion;
     return region;
   }();

@@ -22,12 +22,14 @@ StatusOr<std::vector<TensorType>> Infer(const InferContext& context) {
   if (open >= 0) {
     const std::optional<Extent> rest = elements.DividedBy(known);
     if (!rest) {
-      return absl::InvalidArgumentError(absl::StrFormat("Reshape: %s elements do not divide by %s", elements.ToString(), known.ToString()));
+      return absl::InvalidArgumentError(
+          absl::StrFormat("Reshape: %s elements do not divide by %s", elements.ToString(), known.ToString()));
     }
     shape[open] = *rest;
   } else if (known != elements) {
     if (known.is_constant() && elements.is_constant()) {
-      return absl::InvalidArgumentError(absl::StrFormat("Reshape: %s has %s elements, %s expected", x.ToString(), elements.ToString(), known.ToString()));
+      return absl::InvalidArgumentError(absl::StrFormat("Reshape: %s has %s elements, %s expected", x.ToString(),
+                                                        elements.ToString(), known.ToString()));
     }
     context.constraints->push_back({known, elements});
   }
@@ -44,8 +46,15 @@ const OpDef& Op_reshape() {
       .operands = {{.name = "x"}},
       .attributes = {{.name = "shape", .kind = AttrKind::kExtents, .doc = "one extent may be -1"}},
       .infer = Infer,
-      .map = [](MapContext& c) { return c.Operand(0, ReshapeIndex(c.result_type().dims, c.operand_type(0).dims, c.index())); },
-      .reference = [](RefContext& c) { c.results[0].data = c.operands[0]->data; return absl::OkStatus(); },
+      .map =
+          [](MapContext& c) {
+            return c.Operand(0, ReshapeIndex(c.result_type().dims, c.operand_type(0).dims, c.index()));
+          },
+      .reference =
+          [](RefContext& c) {
+            c.results[0].data = c.operands[0]->data;
+            return absl::OkStatus();
+          },
       .onnx = "Reshape",
   });
   return *op;

@@ -17,7 +17,8 @@ StatusOr<std::vector<TensorType>> Infer(const InferContext& context) {
   const int64_t head_dim = context.attributes.Int("head_dim"), n_rot = context.attributes.Int("n_rot");
   const bool packed = context.attributes.Bool("packed");
   if (head_dim < 1 || n_rot < 2 || n_rot % 2 != 0 || n_rot > head_dim) {
-    return absl::InvalidArgumentError(absl::StrFormat("Rope: n_rot %d must be even and at most head_dim %d", n_rot, head_dim));
+    return absl::InvalidArgumentError(
+        absl::StrFormat("Rope: n_rot %d must be even and at most head_dim %d", n_rot, head_dim));
   }
   const int least = packed ? 2 : 3;
   if (x.rank() < least || !x.dims.back().is_constant() || x.dims.back().constant() % head_dim != 0 ||
@@ -30,11 +31,14 @@ StatusOr<std::vector<TensorType>> Infer(const InferContext& context) {
     const bool width_fits = table.rank() >= 2 && table.dims.back().is_constant() &&
                             (table.dims.back() == Extent(n_rot / 2) || table.dims.back() == Extent(head_dim / 2) ||
                              table.dims.back() == Extent(n_rot) || table.dims.back() == Extent(head_dim));
-    const bool leading_fits = width_fits && table.dims[table.rank() - 2] == positions &&
-                              (table.rank() == 2 || (table.rank() == 3 && (table.dims[0] == Extent(1) || (x.rank() > least && table.dims[0] == x.dims[0]))));
+    const bool leading_fits =
+        width_fits && table.dims[table.rank() - 2] == positions &&
+        (table.rank() == 2 ||
+         (table.rank() == 3 && (table.dims[0] == Extent(1) || (x.rank() > least && table.dims[0] == x.dims[0]))));
     if (!leading_fits) {
-      return absl::InvalidArgumentError(absl::StrFormat("Rope: the table %s does not fit %s with head_dim %d and n_rot %d",
-                                                        table.ToString(), x.ToString(), head_dim, n_rot));
+      return absl::InvalidArgumentError(
+          absl::StrFormat("Rope: the table %s does not fit %s with head_dim %d and n_rot %d", table.ToString(),
+                          x.ToString(), head_dim, n_rot));
     }
   }
   return std::vector<TensorType>{x};
@@ -49,7 +53,10 @@ kir::ExprRef Map(MapContext& context) {
   const int rank = static_cast<int>(index.size());
   const kir::ExprRef& c = index[rank - 1];
   const kir::ExprRef position = index[rank - (attributes.Bool("packed") ? 2 : 3)];
-  const kir::ExprRef e = attributes.Bool("packed") && context.result_type().dims.back() != Extent(attributes.Int("head_dim")) ? c % head_dim : c;
+  const kir::ExprRef e =
+      attributes.Bool("packed") && context.result_type().dims.back() != Extent(attributes.Int("head_dim"))
+          ? c % head_dim
+          : c;
   const bool partial = n_rot < attributes.Int("head_dim");
 
   kir::ExprRef pair, partner, first;  // first: whether this is element a of its pair
@@ -128,8 +135,13 @@ const OpDef& Op_rope() {
                    {.name = "sin", .kind = OperandKind::kFloat}},
       .attributes = {{.name = "head_dim", .kind = AttrKind::kInt},
                      {.name = "n_rot", .kind = AttrKind::kInt},
-                     {.name = "style", .kind = AttrKind::kString, .default_value = std::string("neox"), .choices = {"gptj", "neox"}},
-                     {.name = "packed", .kind = AttrKind::kBool, .default_value = true,
+                     {.name = "style",
+                      .kind = AttrKind::kString,
+                      .default_value = std::string("neox"),
+                      .choices = {"gptj", "neox"}},
+                     {.name = "packed",
+                      .kind = AttrKind::kBool,
+                      .default_value = true,
                       .doc = "heads and head_dim are one dimension"}},
       .infer = Infer,
       .map = Map,

@@ -15,7 +15,11 @@ const OpDef& Op_shl() {
       .arity = 2,
       .domain = OperandKind::kInteger,
       .body = [](Args a) { return Call(Op::kShl, {a[0], a[1]}); },
-      .reference = [](double x, double y, double) -> double { return y >= 64 || y < 0 ? 0 : static_cast<double>(static_cast<int64_t>(static_cast<uint64_t>(static_cast<int64_t>(x)) << static_cast<int64_t>(y))); },
+      .reference = [](double x, double y, double) -> double {
+        return y >= 64 || y < 0 ? 0
+                                : static_cast<double>(static_cast<int64_t>(
+                                      static_cast<uint64_t>(static_cast<int64_t>(x)) << static_cast<int64_t>(y)));
+      },
       .onnx = "BitShift",
       .sample_low = 0,
       .sample_high = 6,

@@ -14,8 +14,14 @@ const OpDef& Op_sign() {
       .name = "Sign",
       .doc = "-1, 0 or 1 by the sign of x; NaN stays NaN",
       .domain = OperandKind::kNumeric,
-      .body = [](Args a) { return Call(Op::kSelect, {Call(Op::kLt, {Like(a[0], 0), a[0]}), Like(a[0], 1), Call(Op::kSelect, {Call(Op::kLt, {a[0], Like(a[0], 0)}), -Like(a[0], 1), a[0]})}); },
-      .reference = [](double x, double, double) -> double { return x > 0 ? 1 : x < 0 ? -1 : x; },
+      .body =
+          [](Args a) {
+            return Call(Op::kSelect, {Call(Op::kLt, {Like(a[0], 0), a[0]}), Like(a[0], 1),
+                                      Call(Op::kSelect, {Call(Op::kLt, {a[0], Like(a[0], 0)}), -Like(a[0], 1), a[0]})});
+          },
+      .reference = [](double x, double, double) -> double { return x > 0   ? 1
+                                                                   : x < 0 ? -1
+                                                                           : x; },
       .onnx = "Sign",
   });
   return *op;

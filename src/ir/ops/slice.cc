@@ -11,12 +11,15 @@ using namespace kir::build::operators;
 StatusOr<std::vector<TensorType>> Infer(const InferContext& context) {
   TensorType result = context.operands[0];
   QUERN_ASSIGN(const int axis, NormalAxis("Slice", context.attributes.Int("axis"), result.rank()));
-  const int64_t start = context.attributes.Int("start"), stop = context.attributes.Int("stop"), step = context.attributes.Int("step");
-  if (!result.dims[axis].is_constant() || start < 0 || stop < start || stop > result.dims[axis].constant() || step < 1) {
-    return absl::InvalidArgumentError(absl::StrFormat("Slice: %d to %d by %d does not lie in axis %d of %s", start, stop, step,
-                                                      axis, result.ToString()));
+  const int64_t start = context.attributes.Int("start"), stop = context.attributes.Int("stop"),
+                step = context.attributes.Int("step");
+  if (!result.dims[axis].is_constant() || start < 0 || stop < start || stop > result.dims[axis].constant() ||
+      step < 1) {
+    return absl::InvalidArgumentError(absl::StrFormat("Slice: %d to %d by %d does not lie in axis %d of %s", start,
+                                                      stop, step, axis, result.ToString()));
   }
-  if (IsBlock(result.dtype) && axis == result.rank() - 1) return absl::InvalidArgumentError("Slice: the blocks of a row cannot be cut");
+  if (IsBlock(result.dtype) && axis == result.rank() - 1)
+    return absl::InvalidArgumentError("Slice: the blocks of a row cannot be cut");
   result.dims[axis] = Extent((stop - start + step - 1) / step);
   return std::vector<TensorType>{std::move(result)};
 }

@@ -14,7 +14,9 @@ StatusOr<std::vector<TensorType>> Infer(const InferContext& context) {
   std::sort(sorted.begin(), sorted.end());
   bool good = sorted.size() == x.dims.size() && !IsBlock(x.dtype);
   for (size_t d = 0; d < sorted.size(); ++d) good &= sorted[d] == static_cast<int64_t>(d);
-  if (!good) return absl::InvalidArgumentError(absl::StrFormat("Transpose: perm is no permutation of the %d dimensions of %s", x.rank(), x.ToString()));
+  if (!good)
+    return absl::InvalidArgumentError(
+        absl::StrFormat("Transpose: perm is no permutation of the %d dimensions of %s", x.rank(), x.ToString()));
   TensorType result{x.dtype, {}};
   for (const int64_t d : perm) result.dims.push_back(x.dims[d]);
   return std::vector<TensorType>{std::move(result)};

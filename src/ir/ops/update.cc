@@ -1,5 +1,5 @@
-// Update: x with `update` written over the elements from `start` along one axis. When x is a donated input the result is x's
-// own memory and only the update is written.
+// Update: x with `update` written over the elements from `start` along one axis. When x is a donated input the result
+// is x's own memory and only the update is written.
 
 #include "ir/shape.h"
 #include "kir/build.h"
@@ -13,11 +13,14 @@ StatusOr<std::vector<TensorType>> Infer(const InferContext& context) {
   const std::vector<Extent>& start = context.attributes.Extents("start");
   bool fits = start.size() == 1 && update.rank() == x.rank() && !IsBlock(x.dtype);
   for (int d = 0; fits && d < x.rank(); ++d) fits = d == axis || x.dims[d] == update.dims[d];
-  if (!fits) return absl::InvalidArgumentError(absl::StrFormat("Update: %s does not fit into %s along axis %d", update.ToString(), x.ToString(), axis));
+  if (!fits)
+    return absl::InvalidArgumentError(
+        absl::StrFormat("Update: %s does not fit into %s along axis %d", update.ToString(), x.ToString(), axis));
   const std::optional<int64_t> slack = (x.dims[axis] - start[0] - update.dims[axis]).UpperBound(context.symbols);
   if (start[0].LowerBound(context.symbols).value_or(-1) < 0 || (slack && *slack < 0)) {
-    return absl::InvalidArgumentError(absl::StrFormat("Update: %s elements from %s do not lie in %s", update.dims[axis].ToString(),
-                                                      start[0].ToString(), x.dims[axis].ToString()));
+    return absl::InvalidArgumentError(absl::StrFormat("Update: %s elements from %s do not lie in %s",
+                                                      update.dims[axis].ToString(), start[0].ToString(),
+                                                      x.dims[axis].ToString()));
   }
   return std::vector<TensorType>{x};
 }
@@ -31,7 +34,8 @@ Status Reference(RefContext& context) {
   if (axis < 0) axis += rank;
   const int64_t start = SizesOf(context.node.attributes.Extents("start"), context.binding)[0];
   if (start + update.dims[axis] > y.dims[axis]) {
-    return absl::InvalidArgumentError(absl::StrFormat("Update: %d elements from %d do not lie in %d", update.dims[axis], start, y.dims[axis]));
+    return absl::InvalidArgumentError(
+        absl::StrFormat("Update: %d elements from %d do not lie in %d", update.dims[axis], start, y.dims[axis]));
   }
   std::vector<int64_t> index(rank);
   for (const double value : update.data) {
@@ -51,7 +55,8 @@ const OpDef& Op_update() {
       .doc = "x with `update` written over the elements from `start` along one axis",
       .family = Family::kUpdate,
       .operands = {{.name = "x"}, {.name = "update"}},
-      .attributes = {{.name = "axis", .kind = AttrKind::kInt}, {.name = "start", .kind = AttrKind::kExtents, .doc = "one extent"}},
+      .attributes = {{.name = "axis", .kind = AttrKind::kInt},
+                     {.name = "start", .kind = AttrKind::kExtents, .doc = "one extent"}},
       .infer = Infer,
       .reference = Reference,
   });

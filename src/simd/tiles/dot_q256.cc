@@ -57,10 +57,10 @@ struct DotHeader<Q6_K> {
   float d;
 #if HWY_ARCH_X86 && HWY_MAX_BYTES == 64
   HWY_INLINE VI16 Scales(int at) const {
-    const __m512i each = _mm512_add_epi16(
-        _mm512_set1_epi16(static_cast<int16_t>(at / 16)),
-        _mm512_setr_epi32(0, 0, 0, 0, 0x10001, 0x10001, 0x10001, 0x10001, 0x20002, 0x20002, 0x20002, 0x20002, 0x30003,
-                          0x30003, 0x30003, 0x30003));
+    const __m512i each =
+        _mm512_add_epi16(_mm512_set1_epi16(static_cast<int16_t>(at / 16)),
+                         _mm512_setr_epi32(0, 0, 0, 0, 0x10001, 0x10001, 0x10001, 0x10001, 0x20002, 0x20002, 0x20002,
+                                           0x20002, 0x30003, 0x30003, 0x30003, 0x30003));
     return VI16{_mm512_permutexvar_epi16(each, _mm512_castsi256_si512(away[0].raw))};
   }
 #else

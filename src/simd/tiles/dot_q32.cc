@@ -1,9 +1,10 @@
-// qk_dot_q8_0, qk_dot_q4_0: y[r, j] += dot(row j of w, row r of x) for weights @blocks of 32 and q8_0 @planar activations.
+// qk_dot_q8_0, qk_dot_q4_0: y[r, j] += dot(row j of w, row r of x) for weights @blocks of 32 and q8_0 @planar
+// activations.
 //
 //   for each block:  y += d * xd * (codes . quants - offset * sum(quants))
 //
-// The integer sums are exact. offset: 8 for q4_0; 128 for q8_0 where its quants are made unsigned for the byte dot, else 0.
-// With 512-bit vectors four blocks are one step, two to a vector; below, one block is.
+// The integer sums are exact. offset: 8 for q4_0; 128 for q8_0 where its quants are made unsigned for the byte dot,
+// else 0. With 512-bit vectors four blocks are one step, two to a vector; below, one block is.
 #include "simd/tiles/quant_dot.h"
 
 namespace quern::simd {
@@ -27,29 +28,30 @@ HWY_INLINE __m512i LoadCodes(const uint8_t* block) {
     __m512i packed = _mm512_broadcast_i32x4(load(0));
     if constexpr (kTwo) packed = _mm512_mask_broadcast_i32x4(packed, 0xff00, load(1));
 #if defined(__GFNI__)
-    const __m512i matrix = _mm512_setr_epi64(0x0102040800000000, 0x0102040800000000, 0x1020408000000000,
-                                             0x1020408000000000, 0x0102040800000000, 0x0102040800000000,
-                                             0x1020408000000000, 0x1020408000000000);
+    const __m512i matrix =
+        _mm512_setr_epi64(0x0102040800000000, 0x0102040800000000, 0x1020408000000000, 0x1020408000000000,
+                          0x0102040800000000, 0x0102040800000000, 0x1020408000000000, 0x1020408000000000);
     return _mm512_gf2p8affine_epi64_epi8(packed, matrix, 0);
 #else
-    const __m512i shift = _mm512_setr_epi64(0, 0, 0x0004000400040004, 0x0004000400040004, 0, 0, 0x0004000400040004,
-                                            0x0004000400040004);
+    const __m512i shift =
+        _mm512_setr_epi64(0, 0, 0x0004000400040004, 0x0004000400040004, 0, 0, 0x0004000400040004, 0x0004000400040004);
     return _mm512_and_si512(_mm512_srlv_epi16(packed, shift), _mm512_set1_epi8(15));
 #endif
   }
 }
 
-// Integer products of two blocks, the first in lanes 0..7. sums: those of the two blocks of activations, as one word pair.
+// Integer products of two blocks, the first in lanes 0..7. sums: those of the two blocks of activations, as one word
+// pair.
 template <class Format>
 HWY_INLINE VI32 Products(__m512i codes, VI8 quants, int32_t sums) {
   constexpr bool kSigned = Format::kBytes == Q8_0::kBytes;
   if constexpr (kSigned && !kByteDot) return AddPairs(hn::Zero(DI32()), SignedPairDot(VI8{codes}, quants));
   constexpr int16_t kOffset = kSigned ? 128 : 8;
-  // Each lane takes an eighth of its block's offset, lanes 0..7 by the first word of the pair, lanes 8..15 by the second:
-  // in one lane it would dwarf the products, and the float sum would lose their low bits.
+  // Each lane takes an eighth of its block's offset, lanes 0..7 by the first word of the pair, lanes 8..15 by the
+  // second: in one lane it would dwarf the products, and the float sum would lose their low bits.
   constexpr int16_t kEach = -kOffset / 8;
-  const __m512i offsets = _mm512_inserti64x4(_mm512_set1_epi32(static_cast<uint16_t>(kEach)),
-                                             _mm256_set1_epi32(kEach * 65536), 1);
+  const __m512i offsets =
+      _mm512_inserti64x4(_mm512_set1_epi32(static_cast<uint16_t>(kEach)), _mm256_set1_epi32(kEach * 65536), 1);
   const VU8 unsigned_codes{kSigned ? _mm512_xor_si512(codes, _mm512_set1_epi8(-128)) : codes};
   return WordDot(ByteDot(hn::Zero(DI32()), unsigned_codes, quants), VI16{offsets},
                  hn::BitCast(DI16(), hn::Set(DI32(), sums)));

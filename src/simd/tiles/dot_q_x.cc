@@ -7,8 +7,8 @@ namespace quern::simd {
 namespace {
 
 template <class Format, int M>
-HWY_NOINLINE void ExactRows(float* y, int64_t y_ld, const uint8_t* w, int64_t w_stride, const uint8_t* x, int64_t x_stride,
-                            int64_t n, int64_t k, int64_t ahead) {
+HWY_NOINLINE void ExactRows(float* y, int64_t y_ld, const uint8_t* w, int64_t w_stride, const uint8_t* x,
+                            int64_t x_stride, int64_t n, int64_t k, int64_t ahead) {
   constexpr int kBlocksALine = Format::kBytes < 64 ? 64 / Format::kBytes : 1;
   const DF32 d;
   for (int64_t j = 0; j < n; ++j) {

@@ -149,9 +149,8 @@ HWY_INLINE void PackPanel(void* dst, const void* src, int64_t src_stride, int64_
 #else
     auto* scales = reinterpret_cast<float*>(panel + at.scales) + b * kGroups * 16;
     PackHeader<Format>(column, {scales, mins + b * 64, supers + b * kSupers});
-    ForCodes<Format>(column, [&](VU8 codes, int j, int i) {
-      hn::StoreU(codes, DU8(), panel + (b * 64 + j / 4) * 64 + i * kBytes);
-    });
+    ForCodes<Format>(
+        column, [&](VU8 codes, int j, int i) { hn::StoreU(codes, DU8(), panel + (b * 64 + j / 4) * 64 + i * kBytes); });
 #endif
   }
 }

@@ -191,8 +191,8 @@ HWY_INLINE void QuantiseFourQ8_0(const float* x, int8_t* quants, uint8_t* scales
     hn::StoreU(packed, DI8(), quants + i * 64);
     eights[i] = _mm512_sad_epu8(_mm512_xor_si512(packed.raw, _mm512_set1_epi8(-128)), _mm512_setzero_si512());
   }
-  const __m512i halves = _mm512_add_epi64(_mm512_unpacklo_epi64(eights[0], eights[1]),
-                                          _mm512_unpackhi_epi64(eights[0], eights[1]));
+  const __m512i halves =
+      _mm512_add_epi64(_mm512_unpacklo_epi64(eights[0], eights[1]), _mm512_unpackhi_epi64(eights[0], eights[1]));
   const __m512i sum = _mm512_add_epi64(halves, _mm512_shuffle_i64x2(halves, halves, 0xb1));
   const __m512i order = _mm512_setr_epi64(0, 4, 1, 5, 0, 4, 1, 5);  // lanes: blocks 0, 2 and, a half further, 1, 3
   const __m512i blocks = _mm512_sub_epi64(_mm512_permutexvar_epi64(order, sum), _mm512_set1_epi64(128 * 32));

@@ -1,8 +1,8 @@
 // K-quant matrix products on AMX: the frame at the level `amx`, and its panels.
 //
 // A tile instruction multiplies 16 rows by 16 columns over 64 elements, but flushing its sums to memory costs more than
-// the product itself, so nothing may be scaled in between. Hence the panel holds code * scale as a 16-bit integer, split
-// into its low and its high byte: over a whole block of 256 both planes add up in i32, exactly, and
+// the product itself, so nothing may be scaled in between. Hence the panel holds code * scale as a 16-bit integer,
+// split into its low and its high byte: over a whole block of 256 both planes add up in i32, exactly, and
 //
 //   sum_s scale_s * (codes_s . quants_s)  =  sum(low . quants) + 256 * sum(high . quants)
 //
@@ -114,8 +114,8 @@ HWY_INLINE void FinishRows(const BlockSums& sums, float (*acc)[16], int64_t begi
 
 // c[rows, n] += x * panel^T for at most 16 rows, or with kTwo for 17 to 32. The tiles are configured for that many.
 template <class Format, bool kTwo>
-HWY_NOINLINE void AmxRows(float* c, int64_t c_ld, const uint8_t* x, int64_t x_stride, const uint8_t* panel, int64_t rows,
-                          int64_t n, int64_t k) {
+HWY_NOINLINE void AmxRows(float* c, int64_t c_ld, const uint8_t* x, int64_t x_stride, const uint8_t* panel,
+                          int64_t rows, int64_t n, int64_t k) {
   const DF32 df;
   const PlanarAt<256> planar(k);
   const AmxPanelAt<Format> at(k);

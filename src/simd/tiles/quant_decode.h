@@ -123,7 +123,8 @@ HWY_INLINE void Decode32(const BlockHeader<Q6_K>& header, const uint8_t* block, 
   for (int i = 0; i < 32; i += 16) {
     const auto low = hn::LoadU(d, block + half * 64 + stream % 2 * 32 + i);
     const auto nibble = stream < 2 ? hn::And(low, hn::Set(d, 15)) : hn::ShiftRight<4>(low);
-    const auto high = hn::BitCast(d16, hn::LoadU(d, block + 128 + half * 32 + i));  // two bits a stream, to bits 4 and 5
+    const auto high =
+        hn::BitCast(d16, hn::LoadU(d, block + 128 + half * 32 + i));  // two bits a stream, to bits 4 and 5
     const auto moved = stream == 0   ? hn::ShiftLeft<4>(high)
                        : stream == 1 ? hn::ShiftLeft<2>(high)
                        : stream == 2 ? high

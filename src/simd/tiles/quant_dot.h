@@ -21,9 +21,9 @@ struct DotCall {
   int64_t n, k, ahead;
 };
 
-// Fetches the kBlockBytes that lie `ahead` bytes after `at`, in two stages: far ahead into L2, which has room for as many
-// lines in flight as memory needs, then into L1 from there. One far fetch straight into L1 runs out of fill buffers: 86%
-// of a read loop instead of 92%, on a machine with 12 GB/s a core.
+// Fetches the kBlockBytes that lie `ahead` bytes after `at`, in two stages: far ahead into L2, which has room for as
+// many lines in flight as memory needs, then into L1 from there. One far fetch straight into L1 runs out of fill
+// buffers: 86% of a read loop instead of 92%, on a machine with 12 GB/s a core.
 template <int kBlockBytes>
 HWY_INLINE void PrefetchAhead(const uint8_t* at, int64_t ahead) {
   constexpr int kNear = 1024;
@@ -33,8 +33,8 @@ HWY_INLINE void PrefetchAhead(const uint8_t* at, int64_t ahead) {
   }
 }
 
-// Rows of weights that a single row of activations is multiplied with at once. Memory gives more to several streams than to
-// one: 16.3 GB/s against 15.6 on a core where a plain read loop has 15.
+// Rows of weights that a single row of activations is multiplied with at once. Memory gives more to several streams
+// than to one: 16.3 GB/s against 15.6 on a core where a plain read loop has 15.
 constexpr int kDotStreams = 4;
 
 // How far ahead each stream fetches: at least call.ahead, and where the same stream comes to next.

@@ -76,9 +76,7 @@ constexpr int kPairSteps = 128 / Format::kCodes;
 template <class Format>
 constexpr bool kSignedCodes = !kByteDot && Format::kCodes == 256;
 
-HWY_INLINE VI8 Broadcast4(const uint8_t* at) {
-  return hn::BitCast(DI8(), hn::Set(DI32(), LoadScalar<int32_t>(at)));
-}
+HWY_INLINE VI8 Broadcast4(const uint8_t* at) { return hn::BitCast(DI8(), hn::Set(DI32(), LoadScalar<int32_t>(at))); }
 
 // sum[r][v] += codes . quants over one group of a panel: i32, exact. `panel` is at the group's first codes, `rows` at
 // its first quants.

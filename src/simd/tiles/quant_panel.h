@@ -1,7 +1,7 @@
 // Reading 16 rows of weight blocks side by side: what the panel packs share.
 //
-// A Lines4 is 16 bytes of each of 16 rows, transposed by dwords: line e holds dword e of row 0, 1, ... 15, 64 bytes, the
-// unit in which a panel16 interleaves rows.
+// A Lines4 is 16 bytes of each of 16 rows, transposed by dwords: line e holds dword e of row 0, 1, ... 15, 64 bytes,
+// the unit in which a panel16 interleaves rows.
 #pragma once
 
 #include "simd/tiles/quant_layout.h"

@@ -149,7 +149,7 @@ HWY_INLINE VI32 MulPairs(VI16 a, VI16 b) {
 #else
 template <class V16>
 HWY_INLINE auto MulPairs(V16 a, V16 b) {
-  const hn::RepartitionToWide<hn::DFromV<V16>> d;
+  const hn::RepartitionToWide<hn::DFromV<V16> > d;
   const auto a32 = hn::BitCast(d, a), b32 = hn::BitCast(d, b);
   const auto low = hn::Mul(hn::ShiftRight<16>(hn::ShiftLeft<16>(a32)), hn::ShiftRight<16>(hn::ShiftLeft<16>(b32)));
   return hn::Add(low, hn::Mul(hn::ShiftRight<16>(a32), hn::ShiftRight<16>(b32)));

@@ -20,7 +20,8 @@ HWY_INLINE void UnpackRow(const uint8_t* block, int64_t k, float* to) {
 }
 
 template <class Format>
-HWY_INLINE void UnpackRows(void* dst, int64_t dst_stride, const void* src, int64_t src_stride, int64_t rows, int64_t k) {
+HWY_INLINE void UnpackRows(void* dst, int64_t dst_stride, const void* src, int64_t src_stride, int64_t rows,
+                           int64_t k) {
   for (int64_t r = 0; r < rows; ++r) {
     UnpackRow<Format>(static_cast<const uint8_t*>(src) + r * src_stride, k,
                       reinterpret_cast<float*>(static_cast<uint8_t*>(dst) + r * dst_stride));
@@ -57,19 +58,24 @@ HWY_INLINE void PackColumns(void* dst, const void* src, int64_t src_stride, int6
 }  // namespace
 }  // namespace quern::simd
 
-QUERN_TILE(qk_unpack_q8_0)(void* dst, int64_t dst_stride, const void* src, int64_t src_stride, int64_t rows, int64_t k) {
+QUERN_TILE(qk_unpack_q8_0)(void* dst, int64_t dst_stride, const void* src, int64_t src_stride, int64_t rows,
+                           int64_t k) {
   quern::simd::UnpackRows<quern::simd::Q8_0>(dst, dst_stride, src, src_stride, rows, k);
 }
-QUERN_TILE(qk_unpack_q4_0)(void* dst, int64_t dst_stride, const void* src, int64_t src_stride, int64_t rows, int64_t k) {
+QUERN_TILE(qk_unpack_q4_0)(void* dst, int64_t dst_stride, const void* src, int64_t src_stride, int64_t rows,
+                           int64_t k) {
   quern::simd::UnpackRows<quern::simd::Q4_0>(dst, dst_stride, src, src_stride, rows, k);
 }
-QUERN_TILE(qk_unpack_q4_K)(void* dst, int64_t dst_stride, const void* src, int64_t src_stride, int64_t rows, int64_t k) {
+QUERN_TILE(qk_unpack_q4_K)(void* dst, int64_t dst_stride, const void* src, int64_t src_stride, int64_t rows,
+                           int64_t k) {
   quern::simd::UnpackRows<quern::simd::Q4_K>(dst, dst_stride, src, src_stride, rows, k);
 }
-QUERN_TILE(qk_unpack_q5_K)(void* dst, int64_t dst_stride, const void* src, int64_t src_stride, int64_t rows, int64_t k) {
+QUERN_TILE(qk_unpack_q5_K)(void* dst, int64_t dst_stride, const void* src, int64_t src_stride, int64_t rows,
+                           int64_t k) {
   quern::simd::UnpackRows<quern::simd::Q5_K>(dst, dst_stride, src, src_stride, rows, k);
 }
-QUERN_TILE(qk_unpack_q6_K)(void* dst, int64_t dst_stride, const void* src, int64_t src_stride, int64_t rows, int64_t k) {
+QUERN_TILE(qk_unpack_q6_K)(void* dst, int64_t dst_stride, const void* src, int64_t src_stride, int64_t rows,
+                           int64_t k) {
   quern::simd::UnpackRows<quern::simd::Q6_K>(dst, dst_stride, src, src_stride, rows, k);
 }
 QUERN_TILE(qk_pack_q8_0_kn32)(void* dst, int64_t, const void* src, int64_t src_stride, int64_t rows, int64_t k) {

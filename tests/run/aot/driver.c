@@ -2,8 +2,8 @@
  * Quern's, but with -DWORKERS=n its runtime archive.
  *
  *   driver MODEL.gguf 1,261,269,262,270 TOKENS LOGITS_FILE
- * MODEL.gguf is "-" where the weights are in the object. Prints the ids, and the CPU level to standard error. Behind everything
- * the model is handed lies a page that nobody may touch. */
+ * MODEL.gguf is "-" where the weights are in the object. Prints the ids, and the CPU level to standard error. Behind
+ * everything the model is handed lies a page that nobody may touch. */
 #define _DEFAULT_SOURCE /* mmap */
 #include <stdint.h>
 #include <stdio.h>

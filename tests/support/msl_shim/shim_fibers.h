@@ -2,8 +2,8 @@
 //
 //   quern_shim::RunThreads(256, [&](int thread) { kernel(x, y, chunk, thread); });     one threadgroup
 //
-// A fiber takes the next thread that has not begun; one whose thread ends without waiting takes another, so kernels without
-// barriers run on one stack, call after call. Fibers that wait are woken by the last to arrive.
+// A fiber takes the next thread that has not begun; one whose thread ends without waiting takes another, so kernels
+// without barriers run on one stack, call after call. Fibers that wait are woken by the last to arrive.
 #pragma once
 
 #include <sys/mman.h>
@@ -55,7 +55,8 @@ quern_shim_switch:
   popq %rbp
   ret
 )");
-constexpr int kSavedWords = 8, kReturnWord = 6;  // 6 registers, the return address, and one so that the stack is aligned
+constexpr int kSavedWords = 8,
+              kReturnWord = 6;  // 6 registers, the return address, and one so that the stack is aligned
 #elif defined(__aarch64__)
 asm(R"(
 .text
@@ -101,22 +102,22 @@ struct Group {
 };
 
 struct Fiber {
-  void* stack = nullptr;    // its pointer while it does not run
-  int number = 0;           // of the thread
+  void* stack = nullptr;  // its pointer while it does not run
+  int number = 0;         // of the thread
   // What a warp exchanges is double-buffered: who is ahead by one exchange does not overwrite what others still read.
   unsigned exchanges = 0;
 };
 
 struct Worker {
   Fiber fibers[kMaxThreads];
-  void* memory[kMaxThreads];        // of their stacks
+  void* memory[kMaxThreads];  // of their stacks
   int fiber_count = 0;
-  void* home = nullptr;             // the stack of the calling thread
-  int ready[kMaxThreads];           // fibers that may go on, a ring
+  void* home = nullptr;    // the stack of the calling thread
+  int ready[kMaxThreads];  // fibers that may go on, a ring
   int ready_first = 0, ready_count = 0;
-  int idle[kMaxThreads];            // fibers without a thread
+  int idle[kMaxThreads];  // fibers without a thread
   int idle_count = 0;
-  int current = 0;                  // fiber
+  int current = 0;  // fiber
   int begun = 0, ended = 0, count = 0;
   Group everyone, simdgroups[kMaxThreads / kLanes];
   alignas(64) unsigned char boxes[kMaxThreads / kLanes][2][1024];
@@ -178,7 +179,8 @@ inline void Yield(void** from) {
     }
   } else {
     if (w.ended < w.count) {
-      if (w.everyone.arrived > 0) Die("a barrier of the threadgroup is reached by", w.everyone.arrived, w.everyone.size);
+      if (w.everyone.arrived > 0)
+        Die("a barrier of the threadgroup is reached by", w.everyone.arrived, w.everyone.size);
       Die("a simdgroup waits for lanes that have ended or wait elsewhere; ended", w.ended, w.count);
     }
     quern_shim_switch(from, w.home);
@@ -239,15 +241,18 @@ template <typename Kernel>
 inline void RunThreads(int threads, const Kernel& kernel) {
   Worker*& worker = WorkerSlot();
   if (worker == nullptr) worker = new (Mapped(sizeof(Worker))) Worker;
-  RunGroup(*worker, threads, [](void* context, int number) { (*static_cast<const Kernel*>(context))(number); },
-           const_cast<Kernel*>(&kernel));
+  RunGroup(
+      *worker, threads, [](void* context, int number) { (*static_cast<const Kernel*>(context))(number); },
+      const_cast<Kernel*>(&kernel));
 }
 
 // A pointer as whatever a kernel's parameter is.
 struct Pointer {
   const void* address;
   template <typename T>
-  operator T*() const { return static_cast<T*>(const_cast<void*>(address)); }
+  operator T*() const {
+    return static_cast<T*>(const_cast<void*>(address));
+  }
 };
 
 }  // namespace quern_shim

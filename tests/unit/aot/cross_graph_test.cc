@@ -1,6 +1,6 @@
-// Graphs for another processor: compiled for aarch64, linked into one static program, run under qemu, and held to the double
-// interpreter with its error bars. Random ones, and products with weights of every format. In order on one thread and last chunk
-// first with two workers: the same bits.
+// Graphs for another processor: compiled for aarch64, linked into one static program, run under qemu, and held to the
+// double interpreter with its error bars. Random ones, and products with weights of every format. In order on one
+// thread and last chunk first with two workers: the same bits.
 //
 // QUERN_RANDOM_SEED=n runs that graph alone and prints it; QUERN_LONG_TESTS=n runs n times as many.
 #include <gtest/gtest.h>
@@ -30,8 +30,10 @@ struct Case : GraphCase {
   std::unique_ptr<check::GraphOracle> oracle;
 };
 
-// Products of few rows and of many with all formats of weights, and rows of the weights by themselves: what calls tiles.
-constexpr DType kFormats[] = {DType::kF32, DType::kF16, DType::kQ8_0, DType::kQ4_0, DType::kQ4_K, DType::kQ5_K, DType::kQ6_K};
+// Products of few rows and of many with all formats of weights, and rows of the weights by themselves: what calls
+// tiles.
+constexpr DType kFormats[] = {DType::kF32,  DType::kF16,  DType::kQ8_0, DType::kQ4_0,
+                              DType::kQ4_K, DType::kQ5_K, DType::kQ6_K};
 constexpr int64_t kRows[] = {1, 3, 21};
 constexpr uint64_t kProducts = std::size(kFormats) * std::size(kRows) * 2;
 
@@ -64,7 +66,8 @@ Status MakeCase(uint64_t seed, const cpu::Target& target, Case& test) {
     QUERN_ASSIGN(test.meaning, opt::QuantiseActivations(expanded));
   }
   test.feeds = RandomFeeds(test.random.graph, test.random.binding, seed);
-  QUERN_ASSIGN(check::GraphOracle oracle, check::GraphOracle::Create(test.meaning, test.random.binding, test.feeds, seed));
+  QUERN_ASSIGN(check::GraphOracle oracle,
+               check::GraphOracle::Create(test.meaning, test.random.binding, test.feeds, seed));
   test.oracle = std::make_unique<check::GraphOracle>(std::move(oracle));
   return absl::OkStatus();
 }
@@ -74,7 +77,9 @@ class Data {
  public:
   explicit Data(const std::string& path) : file_(path, std::ios::binary) {}
   void Number(int64_t value) { file_.write(reinterpret_cast<const char*>(&value), sizeof(value)); }
-  void Bytes(std::span<const uint8_t> bytes) { file_.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size())); }
+  void Bytes(std::span<const uint8_t> bytes) {
+    file_.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+  }
   void Block(std::span<const uint8_t> bytes) { Number(static_cast<int64_t>(bytes.size())), Bytes(bytes); }
 
  private:
@@ -112,8 +117,10 @@ std::vector<std::vector<uint8_t>> Read(const Case& test, const std::vector<uint8
   std::vector<std::vector<uint8_t>> results(test.compiled.prepared.outputs.size());
   for (const Port& port : test.model.signature.outputs) results[port.output] = take(OutputBytes(test, port));
   BytesByName states;
-  for (const auto& [name, offset] : test.workspace.states) states[name] = take(static_cast<int64_t>(test.bytes.find(name)->second.size()));
-  for (const ir::Donation& donation : test.compiled.prepared.donations) results[donation.output] = states[donation.input];
+  for (const auto& [name, offset] : test.workspace.states)
+    states[name] = take(static_cast<int64_t>(test.bytes.find(name)->second.size()));
+  for (const ir::Donation& donation : test.compiled.prepared.donations)
+    results[donation.output] = states[donation.input];
   return results;
 }
 
@@ -130,7 +137,8 @@ TEST(CrossGraphs, MeanTheSameOnAnotherProcessor) {
   std::string folder = (fs::temp_directory_path() / "quern-cross-XXXXXX").string();
   ASSERT_NE(mkdtemp(folder.data()), nullptr);
   std::ofstream(folder + "/trial.c") << "int main(void) { return 0; }\n";
-  if (!Runs(absl::StrCat(compiler, " ", folder, "/trial.c -o ", folder, "/trial 2> /dev/null && qemu-aarch64 ", folder, "/trial"))) {
+  if (!Runs(absl::StrCat(compiler, " ", folder, "/trial.c -o ", folder, "/trial 2> /dev/null && qemu-aarch64 ", folder,
+                         "/trial"))) {
     fs::remove_all(folder);
     GTEST_SKIP() << "no cross linker, C library or qemu-aarch64 here";
   }
@@ -166,10 +174,13 @@ TEST(CrossGraphs, MeanTheSameOnAnotherProcessor) {
     }
   }
   table << "const row rows[] = {\n" << rows << "};\nconst int64_t row_count = " << seeds.size() << ";\n" << std::flush;
-  ASSERT_TRUE(Runs(absl::StrCat(compiler, " -O1 -I" QUERN_SOURCE_DIR "/include " QUERN_SOURCE_DIR "/tests/unit/aot/cross_program.c ", folder,
-                                "/table.c ", folder, "/g*.o -lm -o ", folder, "/program")));
+  ASSERT_TRUE(Runs(
+      absl::StrCat(compiler, " -O1 -I" QUERN_SOURCE_DIR "/include " QUERN_SOURCE_DIR "/tests/unit/aot/cross_program.c ",
+                   folder, "/table.c ", folder, "/g*.o -lm -o ", folder, "/program")));
   for (const char* order : {"alone", "backwards"}) {
-    ASSERT_TRUE(Runs(absl::StrCat("qemu-aarch64 ", folder, "/program ", folder, "/data ", folder, "/", order, " ", order))) << order;
+    ASSERT_TRUE(
+        Runs(absl::StrCat("qemu-aarch64 ", folder, "/program ", folder, "/data ", folder, "/", order, " ", order)))
+        << order;
   }
   const std::vector<uint8_t> alone = ReadFile(folder + "/alone"), backwards = ReadFile(folder + "/backwards");
   size_t at = 0;
@@ -184,23 +195,28 @@ TEST(CrossGraphs, MeanTheSameOnAnotherProcessor) {
     ASSERT_EQ(code, 0) << where;
     const std::vector<std::vector<uint8_t>> results = Read(*test, alone, at);
     ASSERT_LE(at, alone.size()) << where;
-    EXPECT_TRUE(at <= backwards.size() && std::equal(alone.begin() + static_cast<int64_t>(start), alone.begin() + static_cast<int64_t>(at),
-                                                     backwards.begin() + static_cast<int64_t>(start)))
+    EXPECT_TRUE(at <= backwards.size() &&
+                std::equal(alone.begin() + static_cast<int64_t>(start), alone.begin() + static_cast<int64_t>(at),
+                           backwards.begin() + static_cast<int64_t>(start)))
         << where << "other bits backwards";
     for (size_t o = 0; o < results.size(); ++o) {
       const ir::RefTensor& expected = test->oracle->expected()[o];
       const auto got = ir::RefTensorFromBytes(expected.dtype, expected.dims, results[o]);
       ASSERT_TRUE(got.ok()) << where << got.status();
-      EXPECT_EQ(test->oracle->WorstText(static_cast<int>(o), *got), "") << where << "output " << o << "\n" << ir::Print(test->random.graph);
+      EXPECT_EQ(test->oracle->WorstText(static_cast<int>(o), *got), "") << where << "output " << o << "\n"
+                                                                        << ir::Print(test->random.graph);
       elements += expected.elements();
     }
     doubted += test->oracle->doubted();
   }
   for (const simd::Function& function : simd::Functions()) {
-    if (one == 0 && !function.is_inline) EXPECT_TRUE(tiles.contains(absl::StrCat(std::string(function.name), "_neon"))) << function.name << " was never called";
+    if (one == 0 && !function.is_inline)
+      EXPECT_TRUE(tiles.contains(absl::StrCat(std::string(function.name), "_neon")))
+          << function.name << " was never called";
   }
-  std::printf("%d graphs from seed %d, %d products, %d elements (%d beside a jump), %d tiles\n", static_cast<int>(count), static_cast<int>(kFirst),
-              static_cast<int>(kProducts), static_cast<int>(elements), static_cast<int>(doubted), static_cast<int>(tiles.size()));
+  std::printf("%d graphs from seed %d, %d products, %d elements (%d beside a jump), %d tiles\n",
+              static_cast<int>(count), static_cast<int>(kFirst), static_cast<int>(kProducts),
+              static_cast<int>(elements), static_cast<int>(doubted), static_cast<int>(tiles.size()));
   fs::remove_all(folder);
 }
 

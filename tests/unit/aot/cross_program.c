@@ -1,7 +1,7 @@
 /* Runs compiled graphs on data from a file, for a processor that is not the one that compiled them:
  *   program DATA RESULTS alone|backwards
- * Both files are streams of 64-bit numbers and bytes; cross_graph_test.cc writes the one and reads the other. `rows` is the
- * table of the graphs, written by the test. */
+ * Both files are streams of 64-bit numbers and bytes; cross_graph_test.cc writes the one and reads the other. `rows` is
+ * the table of the graphs, written by the test. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

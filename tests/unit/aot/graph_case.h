@@ -27,7 +27,8 @@ inline int64_t RoundUp(int64_t bytes, int64_t to) { return (bytes + to - 1) / to
 
 // 64-byte aligned memory full of a byte that is no number.
 struct Aligned {
-  explicit Aligned(int64_t bytes) : size(std::max<int64_t>(RoundUp(bytes, 64), 64)), data(static_cast<uint8_t*>(std::aligned_alloc(64, size))) {
+  explicit Aligned(int64_t bytes)
+      : size(std::max<int64_t>(RoundUp(bytes, 64), 64)), data(static_cast<uint8_t*>(std::aligned_alloc(64, size))) {
     std::memset(data, 0xA5, size);
   }
   ~Aligned() { std::free(data); }
@@ -61,12 +62,14 @@ inline void PlaceParams(GraphCase& test, std::mt19937_64& choose) {
   }
   test.weights = std::make_unique<Aligned>(end);
   for (const aot::Param& param : params) {
-    if (param.file_offset >= 0) std::copy(param.bytes.begin(), param.bytes.end(), test.weights->data + param.file_offset);
+    if (param.file_offset >= 0)
+      std::copy(param.bytes.begin(), param.bytes.end(), test.weights->data + param.file_offset);
   }
   test.model.weights = {"made up", {test.weights->data, static_cast<size_t>(end)}, 96};
 }
 
-// The graph `test.random`, its sizes fixed or free, fused or not, planned for the level. `test` stays where it is from now on.
+// The graph `test.random`, its sizes fixed or free, fused or not, planned for the level. `test` stays where it is from
+// now on.
 inline Status PlanCase(uint64_t seed, const cpu::Target& target, std::mt19937_64& choose, GraphCase& test) {
   test.seed = seed;
   test.bytes = RandomBytes(test.random.graph, test.random.binding, seed);
@@ -88,7 +91,8 @@ inline Status PlanCase(uint64_t seed, const cpu::Target& target, std::mt19937_64
 
 // The graph of `seed`.
 inline Status PlanRandomCase(uint64_t seed, const cpu::Target& target, std::mt19937_64& choose, GraphCase& test) {
-  test.random = MakeRandomGraph(seed, {.nodes = static_cast<int>(6 + choose() % 14), .most_elements = seed % 8 == 0 ? 20000 : 600});
+  test.random = MakeRandomGraph(
+      seed, {.nodes = static_cast<int>(6 + choose() % 14), .most_elements = seed % 8 == 0 ? 20000 : 600});
   test.exact = choose() % 2 == 0;
   return PlanCase(seed, target, choose, test);
 }

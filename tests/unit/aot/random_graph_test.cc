@@ -1,5 +1,5 @@
-// Random graphs ahead of time: the bytes of their outputs and state are those that the JIT's kernels leave, on every level
-// this machine has. Parameters lie in a made-up model file, or in the object; some work depends on them alone.
+// Random graphs ahead of time: the bytes of their outputs and state are those that the JIT's kernels leave, on every
+// level this machine has. Parameters lie in a made-up model file, or in the object; some work depends on them alone.
 //
 // QUERN_RANDOM_SEED=n runs that graph alone and prints it; QUERN_LONG_TESTS=n runs n times as many.
 #include <dlfcn.h>
@@ -36,17 +36,23 @@ Status MakeCase(uint64_t seed, const std::vector<LevelRunner>& levels, Case& tes
 // All chunks, one at a time and last first: any order is right.
 void RunBackwards(void*, const quern_dispatch* dispatches, int64_t count, void* const* scratch) {
   for (int64_t i = 0; i < count; ++i) {
-    for (int64_t chunk = dispatches[i].chunks; chunk-- > 0;) dispatches[i].kernel(dispatches[i].args, scratch[chunk % 2], chunk, chunk + 1);
+    for (int64_t chunk = dispatches[i].chunks; chunk-- > 0;)
+      dispatches[i].kernel(dispatches[i].args, scratch[chunk % 2], chunk, chunk + 1);
   }
 }
 
 using InitFunction = int32_t(void**, void*, size_t, const void*, size_t, const quern_runner*);
 
-int32_t CallStep(void* step, void* self, const void* const* inputs, void* const* outputs, const std::vector<int64_t>& values) {
+int32_t CallStep(void* step, void* self, const void* const* inputs, void* const* outputs,
+                 const std::vector<int64_t>& values) {
   switch (values.size()) {
     case 0: return reinterpret_cast<int32_t (*)(void*, const void* const*, void* const*)>(step)(self, inputs, outputs);
-    case 1: return reinterpret_cast<int32_t (*)(void*, const void* const*, void* const*, int64_t)>(step)(self, inputs, outputs, values[0]);
-    default: return reinterpret_cast<int32_t (*)(void*, const void* const*, void* const*, int64_t, int64_t)>(step)(self, inputs, outputs, values[0], values[1]);
+    case 1:
+      return reinterpret_cast<int32_t (*)(void*, const void* const*, void* const*, int64_t)>(step)(self, inputs,
+                                                                                                   outputs, values[0]);
+    default:
+      return reinterpret_cast<int32_t (*)(void*, const void* const*, void* const*, int64_t, int64_t)>(step)(
+          self, inputs, outputs, values[0], values[1]);
   }
 }
 
@@ -59,7 +65,8 @@ StatusOr<std::vector<std::vector<uint8_t>>> RunCompiled(const Case& test, void* 
   if (bytes_of == nullptr || init == nullptr || step == nullptr) return absl::InternalError("a function is missing");
   Aligned memory(bytes_of(runner == nullptr ? 1 : runner->workers));
   void* self = nullptr;
-  const int32_t made = init(&self, memory.data, memory.size, test.weights->data, test.model.weights.bytes.size(), runner);
+  const int32_t made =
+      init(&self, memory.data, memory.size, test.weights->data, test.model.weights.bytes.size(), runner);
   if (made != QUERN_OK) return absl::InternalError(absl::StrCat("init gives ", made));
   for (const auto& [name, offset] : test.workspace.states) {
     const std::vector<uint8_t>& from = test.bytes.find(name)->second;
@@ -71,13 +78,15 @@ StatusOr<std::vector<std::vector<uint8_t>>> RunCompiled(const Case& test, void* 
   for (const std::vector<uint8_t>& bytes : test.expected) results.emplace_back(bytes.size(), uint8_t{0xCD});
   uint8_t nothing = 0;  // an empty output has an address, too
   std::vector<void*> outputs;
-  for (const Port& port : test.model.signature.outputs) outputs.push_back(results[port.output].empty() ? &nothing : results[port.output].data());
+  for (const Port& port : test.model.signature.outputs)
+    outputs.push_back(results[port.output].empty() ? &nothing : results[port.output].data());
   std::vector<int64_t> values;
   for (const auto& [symbol, range] : test.model.signature.symbols) values.push_back(test.random.binding.at(symbol));
   const int32_t ran = CallStep(step, self, inputs.data(), outputs.data(), values);
   if (ran != QUERN_OK) return absl::InternalError(absl::StrCat("step gives ", ran));
   for (const ir::Donation& donation : test.compiled.prepared.donations) {
-    std::copy_n(memory.data + test.workspace.states.at(donation.input), results[donation.output].size(), results[donation.output].begin());
+    std::copy_n(memory.data + test.workspace.states.at(donation.input), results[donation.output].size(),
+                results[donation.output].begin());
   }
   return results;
 }
@@ -106,20 +115,25 @@ TEST(RandomGraphs, AheadOfTimeAsInProcess) {
     if (one != 0) std::printf("%s%s", ir::Print(test.random.graph).c_str(), lir::Print(test.compiled.plan).c_str());
   }
   const std::string library_path = folder + "/graphs.so";
-  ASSERT_EQ(std::system(absl::StrCat(QUERN_C_COMPILER " -shared -Wl,-z,defs ", folder, "/*.o -lm -o ", library_path).c_str()), 0);
+  ASSERT_EQ(
+      std::system(absl::StrCat(QUERN_C_COMPILER " -shared -Wl,-z,defs ", folder, "/*.o -lm -o ", library_path).c_str()),
+      0);
   void* const library = dlopen(library_path.c_str(), RTLD_NOW | RTLD_LOCAL);
   ASSERT_NE(library, nullptr) << dlerror();
   const quern_runner backwards = {RunBackwards, nullptr, 2};
   for (const std::unique_ptr<Case>& test : cases) {
     for (const quern_runner* runner : {static_cast<const quern_runner*>(nullptr), &backwards}) {
       const auto got = RunCompiled(*test, library, runner);
-      const std::string where = absl::StrCat("seed ", test->seed, ", ", test->level->target->name, runner != nullptr ? ", with a runner" : "");
+      const std::string where = absl::StrCat("seed ", test->seed, ", ", test->level->target->name,
+                                             runner != nullptr ? ", with a runner" : "");
       ASSERT_TRUE(got.ok()) << where << ": " << got.status();
-      for (size_t o = 0; o < got->size(); ++o) EXPECT_TRUE((*got)[o] == test->expected[o]) << where << ": output " << o << " has other bits";
+      for (size_t o = 0; o < got->size(); ++o)
+        EXPECT_TRUE((*got)[o] == test->expected[o]) << where << ": output " << o << " has other bits";
     }
   }
   if (one == 0) EXPECT_GT(once, 0) << "no graph has work that depends on its parameters alone";
-  std::printf("%d graphs from seed %d, %d launches of parameters alone\n", static_cast<int>(count), static_cast<int>(first), static_cast<int>(once));
+  std::printf("%d graphs from seed %d, %d launches of parameters alone\n", static_cast<int>(count),
+              static_cast<int>(first), static_cast<int>(once));
   dlclose(library);
   fs::remove_all(folder);
 }

@@ -37,7 +37,8 @@ TEST(Diagnostic, OtherErrorsHaveNone) {
   EXPECT_EQ(DiagnosticOf(absl::OkStatus()), std::nullopt);
   EXPECT_EQ(DiagnosticOf(absl::InternalError("x")), std::nullopt);
   Status damaged = absl::InternalError("x");
-  damaged.SetPayload("quern.dev/diagnostic", absl::Cord(absl::string_view("\1" "99:a")));
+  damaged.SetPayload("quern.dev/diagnostic", absl::Cord(absl::string_view("\1"
+                                                                          "99:a")));
   EXPECT_EQ(DiagnosticOf(damaged), std::nullopt);
 }
 

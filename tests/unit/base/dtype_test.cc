@@ -38,12 +38,14 @@ TEST(DTypeTest, BytesOfRows) {
 TEST(DTypeTest, PromotesByTheRule) {
   using D = DType;
   const std::tuple<D, D, D> rows[] = {
-      {D::kF16, D::kBF16, D::kF32}, {D::kF16, D::kF32, D::kF32},  {D::kBF16, D::kF64, D::kF64}, {D::kF32, D::kF64, D::kF64},
-      {D::kI8, D::kF32, D::kF32},   {D::kI32, D::kF16, D::kF32},  {D::kU8, D::kBF16, D::kF32},  {D::kI64, D::kF16, D::kF64},
-      {D::kU64, D::kF32, D::kF64},  {D::kI32, D::kF64, D::kF64},  {D::kU8, D::kI8, D::kI16},    {D::kU16, D::kI16, D::kI32},
-      {D::kU32, D::kI32, D::kI64},  {D::kU8, D::kI32, D::kI32},   {D::kU32, D::kI8, D::kI64},   {D::kU16, D::kI64, D::kI64},
-      {D::kU64, D::kI8, D::kI64},   {D::kU8, D::kU32, D::kU32},   {D::kI16, D::kI64, D::kI64},  {D::kBool, D::kU8, D::kU8},
-      {D::kBool, D::kF16, D::kF16}, {D::kU8, D::kI16, D::kI16},
+      {D::kF16, D::kBF16, D::kF32}, {D::kF16, D::kF32, D::kF32}, {D::kBF16, D::kF64, D::kF64},
+      {D::kF32, D::kF64, D::kF64},  {D::kI8, D::kF32, D::kF32},  {D::kI32, D::kF16, D::kF32},
+      {D::kU8, D::kBF16, D::kF32},  {D::kI64, D::kF16, D::kF64}, {D::kU64, D::kF32, D::kF64},
+      {D::kI32, D::kF64, D::kF64},  {D::kU8, D::kI8, D::kI16},   {D::kU16, D::kI16, D::kI32},
+      {D::kU32, D::kI32, D::kI64},  {D::kU8, D::kI32, D::kI32},  {D::kU32, D::kI8, D::kI64},
+      {D::kU16, D::kI64, D::kI64},  {D::kU64, D::kI8, D::kI64},  {D::kU8, D::kU32, D::kU32},
+      {D::kI16, D::kI64, D::kI64},  {D::kBool, D::kU8, D::kU8},  {D::kBool, D::kF16, D::kF16},
+      {D::kU8, D::kI16, D::kI16},
   };
   for (const auto& [a, b, expected] : rows) {
     EXPECT_EQ(Promote(a, b), expected) << Name(a) << " " << Name(b);

@@ -29,8 +29,14 @@ TEST(ExtentTest, CanonicalForm) {
 
 TEST(ExtentTest, TextRoundTrips) {
   const std::pair<Extent, const char*> cases[] = {
-      {0, "0"}, {7, "7"}, {-7, "-7"}, {S(), "SEQ"}, {S() * -1, "-SEQ"}, {B() * S() * 2 + S() + 3, "2*BATCH*SEQ + SEQ + 3"},
-      {S() * -3 - 4, "-3*SEQ - 4"}, {B() - S(), "BATCH - SEQ"},
+      {0, "0"},
+      {7, "7"},
+      {-7, "-7"},
+      {S(), "SEQ"},
+      {S() * -1, "-SEQ"},
+      {B() * S() * 2 + S() + 3, "2*BATCH*SEQ + SEQ + 3"},
+      {S() * -3 - 4, "-3*SEQ - 4"},
+      {B() - S(), "BATCH - SEQ"},
   };
   for (const auto& [extent, text] : cases) {
     EXPECT_EQ(extent.ToString(), text);
@@ -83,13 +89,16 @@ TEST(ExtentTest, Bounds) {
   EXPECT_FALSE((S() * 5).ProvablyAtLeast(S() + 9, ranges));
 }
 
-// Sizes come from text, so any number may: what leaves 64 bits has no value and no bounds, whatever is done to it afterwards.
+// Sizes come from text, so any number may: what leaves 64 bits has no value and no bounds, whatever is done to it
+// afterwards.
 TEST(ExtentTest, OverflowSticks) {
   const SymbolRanges ranges = {{"SEQ", {2, 10}}};
   const Extent large = Extent(int64_t{1} << 62), largest = Extent(INT64_MAX - 1);
   EXPECT_EQ(*largest.Evaluate({}), INT64_MAX - 1);
-  for (const Extent& extent : {large + large, largest + 1, large * 4, large * S() * 4, Extent(0) - large - large - large, large * large - large * large,
-                               large * -4, Extent(INT64_MIN), (largest + 1) * -1, *Extent::Parse("4611686018427387904*4611686018427387904*SEQ")}) {
+  for (const Extent& extent :
+       {large + large, largest + 1, large * 4, large * S() * 4, Extent(0) - large - large - large,
+        large * large - large * large, large * -4, Extent(INT64_MIN), (largest + 1) * -1,
+        *Extent::Parse("4611686018427387904*4611686018427387904*SEQ")}) {
     EXPECT_EQ(extent.Evaluate({{"SEQ", 3}}).status().code(), absl::StatusCode::kOutOfRange) << extent.ToString();
     EXPECT_EQ(extent.LowerBound(ranges), std::nullopt) << extent.ToString();
     EXPECT_EQ(extent.UpperBound(ranges), std::nullopt) << extent.ToString();

@@ -42,7 +42,8 @@ TEST(HalfTest, AllValuesWidenExactlyAndComeBack) {
         ASSERT_EQ(format.narrow(wide) & 0x8000, bits & 0x8000) << format.name << " " << i;
         continue;
       }
-      ASSERT_EQ(std::bit_cast<uint64_t>(static_cast<double>(wide)), std::bit_cast<uint64_t>(exact)) << format.name << " " << i;
+      ASSERT_EQ(std::bit_cast<uint64_t>(static_cast<double>(wide)), std::bit_cast<uint64_t>(exact))
+          << format.name << " " << i;
       ASSERT_EQ(format.narrow(wide), bits) << format.name << " " << i;
     }
   }

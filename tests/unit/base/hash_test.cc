@@ -10,9 +10,7 @@ namespace quern {
 namespace {
 
 // XXH3, 128 bits, seed 0: the published value for the empty input.
-TEST(HashTest, IsXxh3) {
-  EXPECT_EQ(HashBytes("").ToHex(), "99aa06d3014798d86001c324468d497f");
-}
+TEST(HashTest, IsXxh3) { EXPECT_EQ(HashBytes("").ToHex(), "99aa06d3014798d86001c324468d497f"); }
 
 TEST(HashTest, EveryByteCounts) {
   std::set<Hash128> seen;

@@ -28,9 +28,7 @@ constexpr uint64_t kSeed = 20251;
 
 class StoreTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    folder_ = root_ + "/cache";
-  }
+  void SetUp() override { folder_ = root_ + "/cache"; }
   std::unique_ptr<ObjectStore> Open(int64_t limit = kDefaultLimit) {
     auto store = ObjectStore::Open(folder_, limit);
     EXPECT_TRUE(store.ok()) << store.status();
@@ -49,7 +47,8 @@ class StoreTest : public ::testing::Test {
 
 Entry MakeEntry(int number, size_t object_bytes = 5003) {
   Entry entry;
-  for (const KeyField& field : KeyFields()) entry.key.*field.value = absl::StrFormat("%s of entry %d", field.name, number);
+  for (const KeyField& field : KeyFields())
+    entry.key.*field.value = absl::StrFormat("%s of entry %d", field.name, number);
   std::mt19937_64 random(kSeed + number);
   for (size_t i = 0; i < object_bytes; ++i) entry.object += static_cast<char>(random());
   entry.origins = {"layers.0/ffn: Mul", "", "layers.0/ffn/down: MatMul"};
@@ -70,7 +69,9 @@ std::string ReadFile(const fs::path& path) {
   return bytes.str();
 }
 
-void WriteFile(const fs::path& path, const std::string& bytes) { std::ofstream(path, std::ios::binary).write(bytes.data(), static_cast<std::streamsize>(bytes.size())); }
+void WriteFile(const fs::path& path, const std::string& bytes) {
+  std::ofstream(path, std::ios::binary).write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+}
 
 TEST_F(StoreTest, FindsWhatWasInserted) {
   auto store = Open();
@@ -86,7 +87,10 @@ TEST_F(StoreTest, FindsWhatWasInserted) {
     ASSERT_EQ(stat(file.c_str(), &info), 0);
     EXPECT_EQ(info.st_mode & 0777, 0600u);
   }
-  EXPECT_EQ(store->RemoveIf([](const StoredFile& file) { return file.entry.ok() && file.entry->key == MakeEntry(3).key; }).files, 1);
+  EXPECT_EQ(
+      store->RemoveIf([](const StoredFile& file) { return file.entry.ok() && file.entry->key == MakeEntry(3).key; })
+          .files,
+      1);
   EXPECT_FALSE(store->Find(MakeEntry(3).key).has_value());
 }
 
@@ -214,8 +218,10 @@ TEST_F(StoreTest, FoldersThatOthersCanWriteToAreRefused) {
 TEST_F(StoreTest, ChoosesThePlace) {
   const auto choose = [](const char* cache, const char* xdg, const char* home, const std::string& choice) {
     for (const auto& [name, value] : {std::pair("QUERN_CACHE", cache), {"XDG_CACHE_HOME", xdg}, {"HOME", home}}) {
-      if (value == nullptr) unsetenv(name);
-      else setenv(name, value, 1);
+      if (value == nullptr)
+        unsetenv(name);
+      else
+        setenv(name, value, 1);
     }
     return ChooseFolder(choice).value_or("off");
   };
@@ -270,14 +276,15 @@ TEST_F(StoreTest, AFullDiskLosesNothing) {
   const Entry old = MakeEntry(1), large = MakeEntry(2, 100003);
   ASSERT_TRUE(store->Insert(old).ok());
   EXPECT_EQ(InChild([&] {
-    std::signal(SIGXFSZ, SIG_IGN);
-    const struct rlimit limit = {20000, 20000};
-    if (setrlimit(RLIMIT_FSIZE, &limit) != 0) return 2;
-    const Status status = store->Insert(large);
-    if (status.ok()) return 3;
-    if (status.message().find("cannot write") == std::string::npos) return 4;
-    return store->Insert(MakeEntry(3)).ok() ? 0 : 5;  // small ones still fit
-  }), 0);
+              std::signal(SIGXFSZ, SIG_IGN);
+              const struct rlimit limit = {20000, 20000};
+              if (setrlimit(RLIMIT_FSIZE, &limit) != 0) return 2;
+              const Status status = store->Insert(large);
+              if (status.ok()) return 3;
+              if (status.message().find("cannot write") == std::string::npos) return 4;
+              return store->Insert(MakeEntry(3)).ok() ? 0 : 5;  // small ones still fit
+            }),
+            0);
   EXPECT_EQ(Files().size(), 2u);
   EXPECT_FALSE(store->Find(large.key).has_value());
   ExpectSame(store->Find(old.key), old);
@@ -294,14 +301,15 @@ TEST_F(StoreTest, AReadOnlyFolderStillServes) {
   }
   ASSERT_EQ(chmod(folder_.c_str(), 0500), 0);
   EXPECT_EQ(InChild([&] {
-    if (geteuid() == 0 && setuid(65534) != 0) return 2;
-    auto again = ObjectStore::Open(folder_, kDefaultLimit);
-    if (!again.ok()) return 3;
-    if (!(*again)->Find(entry.key).has_value()) return 4;
-    const Status status = (*again)->Insert(MakeEntry(2));
-    if (status.ok()) return 5;
-    return (*again)->Collect().files == 0 ? 0 : 6;
-  }), 0);
+              if (geteuid() == 0 && setuid(65534) != 0) return 2;
+              auto again = ObjectStore::Open(folder_, kDefaultLimit);
+              if (!again.ok()) return 3;
+              if (!(*again)->Find(entry.key).has_value()) return 4;
+              const Status status = (*again)->Insert(MakeEntry(2));
+              if (status.ok()) return 5;
+              return (*again)->Collect().files == 0 ? 0 : 6;
+            }),
+            0);
   ASSERT_EQ(chmod(folder_.c_str(), 0700), 0);
 }
 

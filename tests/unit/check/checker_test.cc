@@ -1,5 +1,5 @@
-// Kernels broken on purpose, one of each family: the check names the op, its block and the element, and what it writes passes again
-// with healthy kernels.
+// Kernels broken on purpose, one of each family: the check names the op, its block and the element, and what it writes
+// passes again with healthy kernels.
 #include "check/checker.h"
 
 #include <cmath>
@@ -17,7 +17,7 @@ struct FamilyCase {
   const char* name;
   const char* text;
   Binding sizes;
-  const char* label;         // in the label of the fused kernel
+  const char* label;  // in the label of the fused kernel
   int64_t element;
   // What is found with that kernel broken alone.
   const char* op;
@@ -29,22 +29,41 @@ struct FamilyCase {
 };
 
 const FamilyCase kCases[] = {
-    {"map", R"(graph g sym S in 1..40 {
+    {"map",
+     R"(graph g sym S in 1..40 {
   %0 = Input() {name = "x"} : f32[S, 13]
   %1 = Param() {name = "w"} : f32[13]
   %2 = Mul(%0, %1) : f32[S, 13]  @"first/scale"
   %3 = Tanh(%2) : f32[S, 13]  @"first/act"
   %4 = Add(%3, %0) : f32[S, 13]  @"first/sum"
   return %4
-})", {{"S", 7}}, "first/sum", 30, "Add", "first/sum", {2, 4}, "first/act", "Tanh"},
-    {"reduce", R"(graph g sym S in 1..40 {
+})",
+     {{"S", 7}},
+     "first/sum",
+     30,
+     "Add",
+     "first/sum",
+     {2, 4},
+     "first/act",
+     "Tanh"},
+    {"reduce",
+     R"(graph g sym S in 1..40 {
   %0 = Input() {name = "x"} : f32[S, 37]
   %1 = Mul(%0, %0) : f32[S, 37]  @"norm"
   %2 = Reduce(%1) {axes = [1], keep_dim = true, op = "sum"} : f32[S, 1]  @"norm/sum"
   %3 = Mul(%2, %0) : f32[S, 37]  @"norm/scaled"
   return %3
-})", {{"S", 5}}, "norm/scaled", 40, "Mul", "norm/scaled", {1, 3}, nullptr, nullptr},
-    {"matmul", R"(graph g sym S in 1..40 {
+})",
+     {{"S", 5}},
+     "norm/scaled",
+     40,
+     "Mul",
+     "norm/scaled",
+     {1, 3},
+     nullptr,
+     nullptr},
+    {"matmul",
+     R"(graph g sym S in 1..40 {
   %0 = Input() {name = "x"} : f32[S, 64]
   %1 = Param() {name = "w"} : f32[48, 64]
   %2 = Param() {name = "b"} : f32[48]
@@ -52,21 +71,47 @@ const FamilyCase kCases[] = {
   %4 = Add(%3, %2) : f32[S, 48]  @"layers.3/ffn/bias"
   %5 = Silu(%4) : f32[S, 48]  @"layers.3/ffn/act"
   return %5
-})", {{"S", 9}}, "layers.3/ffn/act", 50, "Silu", "layers.3/ffn/act", {1, 2}, "layers.3/ffn/bias", "Add"},
-    {"attention", R"(graph g sym S in 1..40 {
+})",
+     {{"S", 9}},
+     "layers.3/ffn/act",
+     50,
+     "Silu",
+     "layers.3/ffn/act",
+     {1, 2},
+     "layers.3/ffn/bias",
+     "Add"},
+    {"attention",
+     R"(graph g sym S in 1..40 {
   %0 = Input() {name = "q"} : f32[1, S, 32]
   %1 = Input() {name = "k"} : f32[1, S, 16]
   %2 = Input() {name = "v"} : f32[1, S, 16]
   %3 = Attention(%0, %1, %2) {head_dim = 8, heads = 4, kv_heads = 2, layout = "packed", mask = "causal"} : f32[1, S, 32]  @"layers.0/attention"
   return %3
-})", {{"S", 11}}, "layers.0/attention", 70, "Attention", "layers.0/attention", {0, 2, 6}, nullptr, nullptr},
-    {"update", R"(graph g sym S in 1..8 {
+})",
+     {{"S", 11}},
+     "layers.0/attention",
+     70,
+     "Attention",
+     "layers.0/attention",
+     {0, 2, 6},
+     nullptr,
+     nullptr},
+    {"update",
+     R"(graph g sym S in 1..8 {
   %0 = Input() {name = "cache"} : f32[24, 16]
   %1 = Input() {name = "x"} : f32[S, 16]
   %2 = Update(%0, %1) {axis = 0, start = <5>} : f32[24, 16]  @"layers.1/cache"
   return %2
   donate "cache" -> 0
-})", {{"S", 3}}, "Input", 6 * 16 + 1, "Update", "layers.1/cache", {6, 1}, nullptr, nullptr},
+})",
+     {{"S", 3}},
+     "Input",
+     6 * 16 + 1,
+     "Update",
+     "layers.1/cache",
+     {6, 1},
+     nullptr,
+     nullptr},
 };
 
 class EachFamily : public ::testing::TestWithParam<FamilyCase> {};
@@ -158,8 +203,10 @@ TEST(Checker, SeesStateAsItWas) {
   EXPECT_GE(run.counts.regions, 2);
 }
 
-INSTANTIATE_TEST_SUITE_P(Of, OpsInside, ::testing::Values(kCases[0], kCases[2]), [](const auto& info) { return std::string(info.param.name); });
-INSTANTIATE_TEST_SUITE_P(Of, EachFamily, ::testing::ValuesIn(kCases), [](const auto& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(Of, OpsInside, ::testing::Values(kCases[0], kCases[2]),
+                         [](const auto& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(Of, EachFamily, ::testing::ValuesIn(kCases),
+                         [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace
 }  // namespace quern::testing

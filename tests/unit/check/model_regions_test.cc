@@ -34,7 +34,8 @@ TEST(RegionGraph, OfAWholeModel) {
       const auto fused = opt::FuseRegions(*graph, {.computed_weights = true});
       ASSERT_TRUE(fused.ok()) << fused.status();
       ++regions;
-      for (const ir::Node& node : fused->nodes()) same += node.body != nullptr && ir::SameGraph(*node.body, *variant->graph.node(n).body);
+      for (const ir::Node& node : fused->nodes())
+        same += node.body != nullptr && ir::SameGraph(*node.body, *variant->graph.node(n).body);
       check::Planned planned{*graph, *fused, {}};
       const auto plan = lir::BuildPlan(*fused, fused->symbols, options.facts);
       ASSERT_TRUE(plan.ok()) << plan.status() << ir::Print(*fused);

@@ -29,7 +29,8 @@ TEST(Nan, InAWeightIsNamedWhereItIsReadFirst) {
   %3 = Mul(%2, %1) : f32[3, 13]  @"layers.0/norm"
   %4 = Tanh(%3) : f32[3, 13]  @"after"
   return %4
-})", {}, {{"norm.weight", Bytes(norm)}});
+})",
+                     {}, {{"norm.weight", Bytes(norm)}});
   const WatchedRun run = graph.Run(Kind::kNan);
   ASSERT_TRUE(run.finding.has_value()) << run.status;
   EXPECT_EQ(run.finding->op, "Mul") << run.finding->ToString();
@@ -48,7 +49,8 @@ TEST(Nan, OfAnExpThatOverflows) {
   %3 = Exp(%2) : f32[2, 13]  @"layers.1/exp"
   %4 = Mul(%3, %0) : f32[2, 13]  @"c"
   return %4
-})", {}, {{"x", Bytes(x)}});
+})",
+                     {}, {{"x", Bytes(x)}});
   const std::string folder = FreshFolder("exp");
   const WatchedRun run = graph.Run(Kind::kNan, {}, folder);
   ASSERT_TRUE(run.finding.has_value()) << run.status;
@@ -73,7 +75,8 @@ TEST(Nan, OfTheLogOfANegative) {
   %1 = Log(%0) : f32[7]  @"entropy"
   %2 = Add(%1, %0) : f32[7]  @"sum"
   return %2
-})", {}, {{"x", Bytes(x)}});
+})",
+                     {}, {{"x", Bytes(x)}});
   const WatchedRun run = graph.Run(Kind::kNan);
   ASSERT_TRUE(run.finding.has_value()) << run.status;
   EXPECT_EQ(run.finding->op, "Log") << run.finding->ToString();

@@ -118,14 +118,17 @@ TEST(PublicReplay, DamagedFilesGiveAnAnswerOrASentence) {
     std::ifstream file(entry.path());
     const std::string text((std::istreambuf_iterator<char>(file)), {});
     fs::path data = entry.path();
-    fs::copy_file(data.replace_extension(".bin"), fs::path(folder) / data.filename(), fs::copy_options::overwrite_existing);
+    fs::copy_file(data.replace_extension(".bin"), fs::path(folder) / data.filename(),
+                  fs::copy_options::overwrite_existing);
     for (int i = 0; i < 60; ++i, ++tries) {
       std::string bad = text;
       // Digits and names are what still parses when it is changed.
       for (int changes = 0; changes < 1 + i % 2;) {
         char& c = bad[bad.find("graph") + random() % (bad.size() - bad.find("graph"))];
-        if (std::isdigit(static_cast<unsigned char>(c))) c = static_cast<char>('0' + random() % 10), ++changes;
-        else if (i % 5 == 0) c = static_cast<char>(random()), ++changes;
+        if (std::isdigit(static_cast<unsigned char>(c)))
+          c = static_cast<char>('0' + random() % 10), ++changes;
+        else if (i % 5 == 0)
+          c = static_cast<char>(random()), ++changes;
       }
       const std::string path = folder + "/bad.qir";
       std::ofstream(path, std::ios::binary) << bad;

@@ -24,7 +24,8 @@ std::multiset<std::string> Ops(const ir::Graph& graph) {
 }
 
 Reproduction FromRandom(uint64_t seed, int nodes) {
-  RandomGraph random = MakeRandomGraph(seed, {.nodes = nodes, .discontinuous = false, .updates = false, .blocks = false});
+  RandomGraph random =
+      MakeRandomGraph(seed, {.nodes = nodes, .discontinuous = false, .updates = false, .blocks = false});
   Reproduction made;
   made.sizes = random.binding;
   made.bytes = RandomBytes(random.graph, random.binding, seed);
@@ -63,7 +64,8 @@ TEST(Reduce, KeepsTheTwoOpsThatMatter) {
     for (const auto& [name, value] : reduced.bytes) bytes += value.size();
     EXPECT_LE(bytes, 512u) << ir::Print(reduced.graph);
     // The same again, step by step.
-    EXPECT_EQ(check::PrintText(check::Reduce(start, fails, {.attempts = 3000}), "a", "b"), check::PrintText(reduced, "a", "b"));
+    EXPECT_EQ(check::PrintText(check::Reduce(start, fails, {.attempts = 3000}), "a", "b"),
+              check::PrintText(reduced, "a", "b"));
   }
 }
 
@@ -104,7 +106,8 @@ TEST(Reduce, KeepsTheValuesThatMatter) {
 
 TEST(Reduce, StopsAfterItsAttempts) {
   int calls = 0;
-  const Reproduction reduced = check::Reduce(FromRandom(5, 30), [&](const Reproduction&) { return ++calls, true; }, {.attempts = 3});
+  const Reproduction reduced =
+      check::Reduce(FromRandom(5, 30), [&](const Reproduction&) { return ++calls, true; }, {.attempts = 3});
   EXPECT_EQ(calls, 3);
   EXPECT_TRUE(check::Check(reduced).ok());
 }

@@ -87,11 +87,13 @@ TEST(Reproduction, DamageIsASentence) {
   EXPECT_NE(Says(changed("data: a.bin", "data: b.bin"), data).find("b.bin"), std::string::npos);
   EXPECT_NE(Says(changed("# data: a.bin\n", ""), data).find("the data has no x"), std::string::npos);
   EXPECT_NE(Says(changed("f32[SEQ, 32]", "f32[SEQ, 33]"), data).find("33"), std::string::npos);
-  EXPECT_NE(Says(changed("f32[SEQ, 32]", "f32[SEQ, 99999999999]"), data).find("elements that a check takes"), std::string::npos);
+  EXPECT_NE(Says(changed("f32[SEQ, 32]", "f32[SEQ, 99999999999]"), data).find("elements that a check takes"),
+            std::string::npos);
   EXPECT_NE(Says(text, ""), "");
   EXPECT_NE(Says(text, data + "x").find("1 bytes follow"), std::string::npos);
   EXPECT_NE(Says("", data), "");
-  for (size_t cut = 0; cut < data.size(); cut += cut < 64 ? 1 : 37) EXPECT_NE(Says(text, data.substr(0, cut)), "") << cut;
+  for (size_t cut = 0; cut < data.size(); cut += cut < 64 ? 1 : 37)
+    EXPECT_NE(Says(text, data.substr(0, cut)), "") << cut;
   for (size_t cut = 0; cut + 3 < text.size(); cut += 7) Says(text.substr(0, cut), data);
   // Counts and lengths that lie, up to all ones.
   for (size_t at = 8; at < 29; ++at) {

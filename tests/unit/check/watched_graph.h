@@ -20,8 +20,8 @@ namespace quern::testing {
 
 // A kernel that computes what it should, and then puts a value where it does not belong.
 struct Fault {
-  std::string label;        // part of that of its launch
-  int64_t element = 0;      // of the parameter that it writes, f32
+  std::string label;    // part of that of its launch
+  int64_t element = 0;  // of the parameter that it writes, f32
   float value = 1234;
   bool fused_only = false;  // the kernels of single ops, with which the op to blame is sought, are healthy
 };
@@ -50,7 +50,8 @@ struct WatchedRun {
 class WatchedGraph {
  public:
   // MIR text; values are random but for those in `bytes`.
-  explicit WatchedGraph(std::string_view text, Binding sizes = {}, check::Bytes bytes = {}) : sizes_(std::move(sizes)), bytes_(std::move(bytes)) {
+  explicit WatchedGraph(std::string_view text, Binding sizes = {}, check::Bytes bytes = {})
+      : sizes_(std::move(sizes)), bytes_(std::move(bytes)) {
     StatusOr<ir::Graph> graph = ir::Parse(text);
     EXPECT_TRUE(graph.ok()) << graph.status();
     graph_ = *std::move(graph);
@@ -67,7 +68,9 @@ class WatchedGraph {
 
   WatchedRun Run(check::Kind kind, const std::vector<Fault>& faults = {}, const std::string& folder = "") {
     check::CheckerOptions options{.kind = kind, .folder = folder, .facts = options_.facts, .cache = cache_};
-    options.substitute = [&faults, this](const lir::Launch& launch, quern_kernel* kernel) { return Substituted(faults, launch, kernel); };
+    options.substitute = [&faults, this](const lir::Launch& launch, quern_kernel* kernel) {
+      return Substituted(faults, launch, kernel);
+    };
     check::Checker checker(options);
     checker.SetGraph(0, fused_);
     ExecutableOptions executable = Options();
@@ -109,7 +112,8 @@ class WatchedGraph {
       if (plan_.kernels[own->kernel].params[p].mode != kir::Mode::kIn) written = static_cast<int>(p);
     }
     for (const Fault& fault : faults) {
-      if (launch.label.find(fault.label) == std::string::npos || (fault.fused_only && own == plan_.launches.end())) continue;
+      if (launch.label.find(fault.label) == std::string::npos || (fault.fused_only && own == plan_.launches.end()))
+        continue;
       Active() = {kernel, written, fault};
       return FaultyKernel;
     }

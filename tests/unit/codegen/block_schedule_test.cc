@@ -1,5 +1,5 @@
-// Schedules for blocks of threads: before equals after, by the interpreter, on kernels as the families write them and on
-// sizes from distinct primes.
+// Schedules for blocks of threads: before equals after, by the interpreter, on kernels as the families write them and
+// on sizes from distinct primes.
 #include "codegen/block_schedule.h"
 
 #include <cmath>
@@ -27,15 +27,20 @@ void ExpectSame(const kir::Kernel& before, const kir::Kernel& after, const Bindi
   std::mt19937 random(kSeed);
   std::vector<std::vector<uint8_t>> memory[2];
   for (const kir::Param& param : before.params) {
-    const StatusOr<int64_t> bytes = kir::LayoutBytes(param.type.layout, param.type.dtype, param.type.dims).Evaluate(binding);
+    const StatusOr<int64_t> bytes =
+        kir::LayoutBytes(param.type.layout, param.type.dtype, param.type.dims).Evaluate(binding);
     ASSERT_TRUE(bytes.ok());
     std::vector<uint8_t> data(*bytes);
     for (int64_t i = 0; i < *bytes / ScalarBytes(param.type.dtype); ++i) {
       const float value = std::uniform_real_distribution<float>(0.1f, 1.0f)(random);
-      if (param.type.dtype == DType::kF32) reinterpret_cast<float*>(data.data())[i] = value;
-      else if (param.type.dtype == DType::kF16) reinterpret_cast<uint16_t*>(data.data())[i] = FloatToHalf(value);
-      else if (param.type.dtype == DType::kI32) reinterpret_cast<int32_t*>(data.data())[i] = static_cast<int>(random() % 19) - 9;
-      else FAIL() << "another dtype";
+      if (param.type.dtype == DType::kF32)
+        reinterpret_cast<float*>(data.data())[i] = value;
+      else if (param.type.dtype == DType::kF16)
+        reinterpret_cast<uint16_t*>(data.data())[i] = FloatToHalf(value);
+      else if (param.type.dtype == DType::kI32)
+        reinterpret_cast<int32_t*>(data.data())[i] = static_cast<int>(random() % 19) - 9;
+      else
+        FAIL() << "another dtype";
     }
     memory[0].push_back(data);
     memory[1].push_back(std::move(data));
@@ -58,7 +63,8 @@ void ExpectSame(const kir::Kernel& before, const kir::Kernel& after, const Bindi
   }
 }
 
-void Check(const std::string& text, const std::vector<Binding>& bindings, double rtol = 0, const BlockFacts& facts = {}) {
+void Check(const std::string& text, const std::vector<Binding>& bindings, double rtol = 0,
+           const BlockFacts& facts = {}) {
   const kir::Kernel before = Parsed(text);
   const StatusOr<kir::Kernel> after = ScheduleBlocks(before, facts);
   ASSERT_TRUE(after.ok()) << after.status() << "\n" << text;
@@ -76,7 +82,8 @@ TEST(BlockSchedule, FlatMap) {
     y : f32[S] out
   ) sym S in 1..100000 {
     grid c0 in 0..S by 8192 { vec i in c0..min(c0 + 8192, S) { let v = x[i] * w[0] y[i] = v * sigmoid(v) } }
-  })", {{{"S", 1}}, {{"S", 255}}, {{"S", 1024}}, {{"S", 2311}}});
+  })",
+        {{{"S", 1}}, {{"S", 255}}, {{"S", 1024}}, {{"S", 2311}}});
 }
 
 TEST(BlockSchedule, MapOfRows) {
@@ -85,7 +92,8 @@ TEST(BlockSchedule, MapOfRows) {
     y : f32[M, 37] out
   ) sym M in 1..512 {
     grid b0 in 0..M by 221 { for i0 in b0..min(b0 + 221, M) { vec c in 0..37 { y[i0, c] = x[i0, 36 - c] + w[c] } } }
-  })", {{{"M", 1}}, {{"M", 7}}, {{"M", 11}}});
+  })",
+        {{{"M", 1}}, {{"M", 7}}, {{"M", 11}}});
 }
 
 TEST(BlockSchedule, Norm) {
@@ -98,7 +106,8 @@ TEST(BlockSchedule, Norm) {
       let s0 = rsqrt(r0 + 1e-5)
       vec c in 0..C { y[i0, c] = x[i0, c] * s0 * g[c] }
     }
-  })", {{{"M", 3}, {"C", 1}}, {{"M", 2}, {"C", 31}}, {{"M", 2}, {"C", 257}}, {{"M", 2}, {"C", 1031}}}, 1e-6);
+  })",
+        {{{"M", 3}, {"C", 1}}, {{"M", 2}, {"C", 31}}, {{"M", 2}, {"C", 257}}, {{"M", 2}, {"C", 1031}}}, 1e-6);
 }
 
 // Scratch becomes shared memory, and two reductions share the block.
@@ -115,7 +124,8 @@ TEST(BlockSchedule, Softmax) {
         vec c in 0..131 { y[i0, c] = row2[130 - c] / r1 }
       }
     }
-  })", {{{"M", 1}}, {{"M", 5}}}, 1e-6);
+  })",
+        {{{"M", 1}}, {{"M", 5}}}, 1e-6);
 }
 
 // Rows in a loop that stays: the parts and the scratch are used again.
@@ -134,7 +144,8 @@ TEST(BlockSchedule, LoopOfRows) {
         vec c in 0..71 { y[i0, i1, c] = row[70 - c] / s }
       }
     }
-  })", {{{"M", 1}}, {{"M", 5}}}, 1e-6);
+  })",
+        {{{"M", 1}}, {{"M", 5}}}, 1e-6);
 }
 
 // Reductions inside a vec loop are each thread's own.
@@ -143,7 +154,8 @@ TEST(BlockSchedule, ColumnSums) {
     y : f32[N] out
   ) sym K in 1..512, N in 1..512 {
     grid one in 0..1 { vec c in 0..N { y[c] = sum for k in 0..K { x[k, c] } } }
-  })", {{{"K", 7}, {"N", 131}}, {{"K", 13}, {"N", 313}}});
+  })",
+        {{{"K", 7}, {"N", 131}}, {{"K", 13}, {"N", 313}}});
 }
 
 TEST(BlockSchedule, ProductOfFloats) {
@@ -152,7 +164,8 @@ TEST(BlockSchedule, ProductOfFloats) {
     c : f32[M, N] out
   ) sym M in 1..4096, N in 1..4096, K in 1..4096 {
     grid i in 0..M, j in 0..N { c[i, j] = sum accs 4 vec k in 0..K { contract(a[i, k] * b[j, k]) } }
-  })", {{{"M", 1}, {"N", 1}, {"K", 1}}, {{"M", 67}, {"N", 5}, {"K", 17}}, {{"M", 13}, {"N", 71}, {"K", 37}}}, 1e-5);
+  })",
+        {{{"M", 1}, {"N", 1}, {"K", 1}}, {{"M", 67}, {"N", 5}, {"K", 17}}, {{"M", 13}, {"N", 71}, {"K", 37}}}, 1e-5);
 }
 
 TEST(BlockSchedule, ProductOfHalves) {
@@ -236,7 +249,8 @@ TEST(BlockSchedule, SaysWhatItCannotTake) {
   };
   EXPECT_EQ(refused(R"(kernel k (x : f32[256] in
     y : q8_K[1, 256] @planar out
-  ) { grid g in 0..1 { pack y[0, :] = x } })"), "pack y[0, :] = x: not for blocks of threads");
+  ) { grid g in 0..1 { pack y[0, :] = x } })"),
+            "pack y[0, :] = x: not for blocks of threads");
   EXPECT_EQ(refused(R"(kernel k (y : f32[20000] out
   ) { grid g in 0..1 { alloc s : f32[20000] scratch vec i in 0..20000 { s[i] = 1 } vec i in 0..20000 { y[i] = s[i] } } })"),
             "kernel k: 80000 bytes of shared memory");

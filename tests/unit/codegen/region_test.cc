@@ -13,8 +13,8 @@
 #include "codegen/block_schedule.h"
 #include "ir/interpret.h"
 #include "kir/decode.h"
-#include "kir/layout.h"
 #include "kir/interpret.h"
+#include "kir/layout.h"
 #include "kir/quantise.h"
 
 namespace quern::codegen {
@@ -97,14 +97,16 @@ bool HasQuantisedActivations(const ir::Graph& graph) {
   const auto has = [](const ir::Graph& in) {
     return std::any_of(in.nodes().begin(), in.nodes().end(), [](const ir::Node& node) {
       return node.op->family == ir::Family::kQuantize ||
-             (std::string_view(node.op->name) == "Input" && (node.results[0].dtype == DType::kQ8_0 || node.results[0].dtype == DType::kQ8_K));
+             (std::string_view(node.op->name) == "Input" &&
+              (node.results[0].dtype == DType::kQ8_0 || node.results[0].dtype == DType::kQ8_K));
     });
   };
-  return has(graph) || std::any_of(graph.nodes().begin(), graph.nodes().end(), [&](const ir::Node& node) { return node.body != nullptr && has(*node.body); });
+  return has(graph) || std::any_of(graph.nodes().begin(), graph.nodes().end(),
+                                   [&](const ir::Node& node) { return node.body != nullptr && has(*node.body); });
 }
 
-// Lowers the only Region of `text` and compares every result. `rtol` is relative to the largest reference value. Blocks of
-// threads take all that has no quantised activations.
+// Lowers the only Region of `text` and compares every result. `rtol` is relative to the largest reference value. Blocks
+// of threads take all that has no quantised activations.
 void CheckRegionAs(const TargetFacts& facts, std::string_view text, const Binding& binding, double rtol, bool print) {
   const StatusOr<ir::Graph> graph = ir::Parse(text);
   ASSERT_TRUE(graph.ok()) << graph.status();
@@ -123,7 +125,8 @@ void CheckRegionAs(const TargetFacts& facts, std::string_view text, const Bindin
   for (size_t n = 0; n < graph->nodes().size(); ++n) {
     const ir::Node& node = graph->nodes()[n];
     if (node.op->family != ir::Family::kLeaf) continue;
-    tensors[static_cast<int>(n)] = RandomTensor(node.results[0], binding, std::string_view(node.op->name) == "Param", random);
+    tensors[static_cast<int>(n)] =
+        RandomTensor(node.results[0], binding, std::string_view(node.op->name) == "Param", random);
     feeds[node.attributes.String("name")] = tensors[static_cast<int>(n)].reference;
   }
   const StatusOr<std::vector<ir::RefTensor>> expected = ir::Interpret(*graph, binding, feeds);
@@ -166,14 +169,16 @@ void CheckRegionAs(const TargetFacts& facts, std::string_view text, const Bindin
     if (IsBlock(want.dtype)) {
       got.dims = want.dims;
       const int64_t k = want.dims.back(), stride = kir::PlanarRowOf(want.dtype, k).row_bytes;
-      for (int64_t i = 0; i < want.elements(); ++i) got.data.push_back(kir::DecodePlanar(want.dtype, &bytes[i / k * stride], k, i % k));
+      for (int64_t i = 0; i < want.elements(); ++i)
+        got.data.push_back(kir::DecodePlanar(want.dtype, &bytes[i / k * stride], k, i % k));
     } else {
       got = *ir::RefTensorFromBytes(want.dtype, want.dims, bytes);
     }
     double largest = 1e-30;
     for (const double value : want.data) largest = std::max(largest, std::abs(value));
     for (size_t i = 0; i < want.data.size(); ++i) {
-      ASSERT_NEAR(got.data[i], want.data[i], rtol * largest) << "output " << o << " element " << i << ", seed " << kSeed;
+      ASSERT_NEAR(got.data[i], want.data[i], rtol * largest)
+          << "output " << o << " element " << i << ", seed " << kSeed;
     }
   }
 }
@@ -181,7 +186,8 @@ void CheckRegionAs(const TargetFacts& facts, std::string_view text, const Bindin
 enum Forms : unsigned { kCpu = 1, kBlocks = 2, kHalves = 4, kAll = 7 };
 
 // On CPUs, on blocks of threads, and on those that multiply halves.
-void CheckRegion(std::string_view text, const Binding& binding, double rtol = 2e-5, unsigned forms = kAll, bool print = false) {
+void CheckRegion(std::string_view text, const Binding& binding, double rtol = 2e-5, unsigned forms = kAll,
+                 bool print = false) {
   TargetFacts facts;
   if (forms & kCpu) {
     SCOPED_TRACE("as lowered for CPUs");
@@ -213,7 +219,8 @@ TEST(Region, ElementwiseChain) {
     return %4
   }
   return %2
-})", {{"S", 5}});
+})",
+              {{"S", 5}});
 }
 
 // All elements follow each other, and an operand's last extent of 1 is no reason to read its first element only.
@@ -221,9 +228,11 @@ TEST(Region, ElementwiseOfColumns) {
   for (const std::string dims : {"S, 1", "5, 1, 1", "1", ""}) {
     SCOPED_TRACE(dims);
     const std::string symbols = dims == "S, 1" ? " sym S in 1..64" : "", type = "f32[" + dims + "]";
-    CheckRegion("graph g" + symbols + " {\n  %0 = Input() {name = \"x\"} : " + type + "\n  %1 = Input() {name = \"y\"} : f32[]\n" +
-                    "  %2 = Region(%0, %1) {family = \"map\"} : " + type + " body graph body" + symbols + " {\n    %0 = Input() {name = \"a\"} : " + type +
-                    "\n    %1 = Input() {name = \"b\"} : f32[]\n    %2 = Sub(%0, %1) : " + type + "\n    return %2\n  }\n  return %2\n}",
+    CheckRegion("graph g" + symbols + " {\n  %0 = Input() {name = \"x\"} : " + type +
+                    "\n  %1 = Input() {name = \"y\"} : f32[]\n" + "  %2 = Region(%0, %1) {family = \"map\"} : " + type +
+                    " body graph body" + symbols + " {\n    %0 = Input() {name = \"a\"} : " + type +
+                    "\n    %1 = Input() {name = \"b\"} : f32[]\n    %2 = Sub(%0, %1) : " + type +
+                    "\n    return %2\n  }\n  return %2\n}",
                 {{"S", 5}});
   }
 }
@@ -241,7 +250,8 @@ TEST(Region, IntegerQuotients) {
     return %2, %3
   }
   return %2.0, %2.1
-})", {});
+})",
+              {});
 }
 
 // Rows of a table by ids: negative ones count from its end, those out of range are the first or the last.
@@ -258,7 +268,9 @@ TEST(Region, GatherOfRows) {
     return %2
   }
   return %2
-})", {{"FORMAT", format}}), {{"S", 29}});
+})",
+                                    {{"FORMAT", format}}),
+                {{"S", 29}});
   }
 }
 
@@ -268,14 +280,18 @@ TEST(Region, Rotation) {
     for (const auto& [head_dim, n_rot] : {std::pair(6, 2), {6, 4}, {6, 6}, {2, 2}, {7, 6}, {32, 32}}) {
       for (const bool packed : {false, true}) {
         SCOPED_TRACE(absl::StrCat(style, " ", n_rot, " of ", head_dim));
-        const std::string x = packed ? absl::StrCat("f32[5, ", 3 * head_dim, "]") : absl::StrCat("f32[5, 3, ", head_dim, "]");
+        const std::string x =
+            packed ? absl::StrCat("f32[5, ", 3 * head_dim, "]") : absl::StrCat("f32[5, 3, ", head_dim, "]");
         const std::string table = absl::StrCat("f32[5, ", head_dim, "]");
-        CheckRegion(absl::StrCat("graph g {\n  %0 = Input() {name = \"x\"} : ", x, "\n  %1 = Input() {name = \"c\"} : ", table,
-                                 "\n  %2 = Input() {name = \"s\"} : ", table, "\n  %3 = Region(%0, %1, %2) {family = \"map\"} : ", x, " body graph body {",
-                                 "\n    %0 = Input() {name = \"x\"} : ", x, "\n    %1 = Input() {name = \"c\"} : ", table,
-                                 "\n    %2 = Input() {name = \"s\"} : ", table, "\n    %3 = Rope(%0, %1, %2) {head_dim = ", head_dim, ", n_rot = ", n_rot,
-                                 ", packed = ", packed ? "true" : "false", ", style = \"", style, "\"} : ", x, "\n    return %3\n  }\n  return %3\n}"),
-                    {});
+        CheckRegion(
+            absl::StrCat("graph g {\n  %0 = Input() {name = \"x\"} : ", x, "\n  %1 = Input() {name = \"c\"} : ", table,
+                         "\n  %2 = Input() {name = \"s\"} : ", table,
+                         "\n  %3 = Region(%0, %1, %2) {family = \"map\"} : ", x, " body graph body {",
+                         "\n    %0 = Input() {name = \"x\"} : ", x, "\n    %1 = Input() {name = \"c\"} : ", table,
+                         "\n    %2 = Input() {name = \"s\"} : ", table, "\n    %3 = Rope(%0, %1, %2) {head_dim = ",
+                         head_dim, ", n_rot = ", n_rot, ", packed = ", packed ? "true" : "false", ", style = \"", style,
+                         "\"} : ", x, "\n    return %3\n  }\n  return %3\n}"),
+            {});
       }
     }
   }
@@ -294,7 +310,8 @@ TEST(Region, SharedValueOfAReduction) {
     return %4
   }
   return %1
-})", {});
+})",
+              {});
 }
 
 TEST(Region, SoftmaxIsOneRowProgram) {
@@ -310,7 +327,8 @@ TEST(Region, SoftmaxIsOneRowProgram) {
     return %5
   }
   return %1
-})", {{"S", 7}});
+})",
+              {{"S", 7}});
 }
 
 TEST(Region, ReduceOverTheFirstAxis) {
@@ -323,7 +341,8 @@ TEST(Region, ReduceOverTheFirstAxis) {
     return %2
   }
   return %1
-})", {});
+})",
+              {});
 }
 
 TEST(Region, NormAndQuantise) {
@@ -342,39 +361,61 @@ TEST(Region, NormAndQuantise) {
     return %7
   }
   return %2
-})", {{"S", 1}}, 1e-2);
+})",
+              {{"S", 1}}, 1e-2);
 }
 
 // The gate and up products of a feed-forward block, at the three numbers of rows that kernels differ in.
 // `quantised`: the format that the product of the two leaves in, for the next matrix.
-std::string GateUp(const std::string& weight, const std::string& activation, const std::string& rows, const std::string& quantised = "") {
+std::string GateUp(const std::string& weight, const std::string& activation, const std::string& rows,
+                   const std::string& quantised = "") {
   const std::string result = quantised.empty() ? "f32[" : quantised + "[";
   const std::string body = R"(
-    %0 = Input() {name = "a"} : )" + activation + "[" + rows + R"(, 512]
-    %1 = Input() {name = "g"} : )" + weight + R"([256, 512]
-    %2 = Input() {name = "u"} : )" + weight + R"([256, 512]
-    %3 = MatMul(%0, %1) {transpose_b = true} : f32[)" + rows + R"(, 256]
-    %4 = MatMul(%0, %2) {transpose_b = true} : f32[)" + rows + R"(, 256]
-    %5 = Silu(%3) : f32[)" + rows + R"(, 256]
-    %6 = Mul(%5, %4) : f32[)" + rows + ", 256]\n" +
-                           (quantised.empty() ? "    return %6\n  }" : "    %7 = Quantize(%6) {format = " + quantised + "} : " + result + rows + ", 256]\n    return %7\n  }");
+    %0 = Input() {name = "a"} : )" +
+                           activation + "[" + rows + R"(, 512]
+    %1 = Input() {name = "g"} : )" +
+                           weight + R"([256, 512]
+    %2 = Input() {name = "u"} : )" +
+                           weight + R"([256, 512]
+    %3 = MatMul(%0, %1) {transpose_b = true} : f32[)" +
+                           rows + R"(, 256]
+    %4 = MatMul(%0, %2) {transpose_b = true} : f32[)" +
+                           rows + R"(, 256]
+    %5 = Silu(%3) : f32[)" +
+                           rows + R"(, 256]
+    %6 = Mul(%5, %4) : f32[)" +
+                           rows + ", 256]\n" +
+                           (quantised.empty() ? "    return %6\n  }"
+                                              : "    %7 = Quantize(%6) {format = " + quantised + "} : " + result +
+                                                    rows + ", 256]\n    return %7\n  }");
   const std::string symbols = rows == "S" ? " sym S in 9..256" : "";
-  return "graph g" + symbols + " {\n  %0 = Input() {name = \"x\"} : " + activation + "[" + rows + ", 512]\n  %1 = Param() {name = \"g\"} : " + weight +
-         "[256, 512]\n  %2 = Param() {name = \"u\"} : " + weight + "[256, 512]\n  %3 = Region(%0, %1, %2) {family = \"matmul\"} : " + result + rows +
-         ", 256] body graph body" + symbols + " {" + body + "\n  return %3\n}";
+  return "graph g" + symbols + " {\n  %0 = Input() {name = \"x\"} : " + activation + "[" + rows +
+         ", 512]\n  %1 = Param() {name = \"g\"} : " + weight + "[256, 512]\n  %2 = Param() {name = \"u\"} : " + weight +
+         "[256, 512]\n  %3 = Region(%0, %1, %2) {family = \"matmul\"} : " + result + rows + ", 256] body graph body" +
+         symbols + " {" + body + "\n  return %3\n}";
 }
 
 TEST(Region, GateUpOfEveryFormat) {
-  for (const auto& [weight, activation] : std::vector<std::pair<std::string, std::string>>{
-           {"f32", "f32"}, {"f16", "f32"}, {"q8_0", "q8_0"}, {"q4_0", "q8_0"}, {"q4_K", "q8_K"}, {"q5_K", "q8_K"},
-           {"q6_K", "q8_K"}, {"q8_0", "f32"}, {"q4_0", "f32"}, {"q4_K", "f32"}, {"q5_K", "f32"}, {"q6_K", "f32"}}) {
+  for (const auto& [weight, activation] : std::vector<std::pair<std::string, std::string>>{{"f32", "f32"},
+                                                                                           {"f16", "f32"},
+                                                                                           {"q8_0", "q8_0"},
+                                                                                           {"q4_0", "q8_0"},
+                                                                                           {"q4_K", "q8_K"},
+                                                                                           {"q5_K", "q8_K"},
+                                                                                           {"q6_K", "q8_K"},
+                                                                                           {"q8_0", "f32"},
+                                                                                           {"q4_0", "f32"},
+                                                                                           {"q4_K", "f32"},
+                                                                                           {"q5_K", "f32"},
+                                                                                           {"q6_K", "f32"}}) {
     for (const std::string rows : {"1", "5", "S"}) {
       SCOPED_TRACE(weight + " x " + activation + " rows " + rows);
       const std::string text = GateUp(weight, activation, rows);
       CheckRegion(text, {{"S", 11}}, 2e-5, kCpu);
       // Squares of 64 rows take the interpreter a while: fewer columns, a prime, and one form of each format.
       const bool floats = rows != "S" || weight == "f32" || weight == "q5_K";
-      CheckRegion(absl::StrReplaceAll(text, {{"[256, 512]", "[67, 256]"}, {", 512]", ", 256]"}, {", 256]", ", 67]"}}), {{"S", 11}}, 2e-5, floats ? kBlocks : kHalves);
+      CheckRegion(absl::StrReplaceAll(text, {{"[256, 512]", "[67, 256]"}, {", 512]", ", 256]"}, {", 256]", ", 67]"}}),
+                  {{"S", 11}}, 2e-5, floats ? kBlocks : kHalves);
     }
   }
 }
@@ -383,9 +424,12 @@ TEST(Region, GateUpOfEveryFormat) {
 TEST(Region, PlainProduct) {
   for (const std::string dtype : {"f32", "f16", "bf16"}) {
     SCOPED_TRACE(dtype);
-    const std::string text = "graph g sym S in 1..64 {\n  %0 = Input() {name = \"a\"} : " + dtype + "[S, 40]\n  %1 = Input() {name = \"b\"} : " + dtype +
-                             "[67, 40]\n  %2 = Region(%0, %1) {family = \"matmul\"} : " + dtype + "[S, 67] body graph body sym S in 1..64 {\n    %0 = Input() {name = \"a\"} : " + dtype +
-                             "[S, 40]\n    %1 = Input() {name = \"b\"} : " + dtype + "[67, 40]\n    %2 = MatMul(%0, %1) {transpose_b = true} : " + dtype +
+    const std::string text = "graph g sym S in 1..64 {\n  %0 = Input() {name = \"a\"} : " + dtype +
+                             "[S, 40]\n  %1 = Input() {name = \"b\"} : " + dtype +
+                             "[67, 40]\n  %2 = Region(%0, %1) {family = \"matmul\"} : " + dtype +
+                             "[S, 67] body graph body sym S in 1..64 {\n    %0 = Input() {name = \"a\"} : " + dtype +
+                             "[S, 40]\n    %1 = Input() {name = \"b\"} : " + dtype +
+                             "[67, 40]\n    %2 = MatMul(%0, %1) {transpose_b = true} : " + dtype +
                              "[S, 67]\n    %3 = Neg(%2) : " + dtype + "[S, 67]\n    return %3\n  }\n  return %2\n}";
     CheckRegion(text, {{"S", 5}}, dtype == "f32" ? 2e-5 : 5e-3);
     const StatusOr<ir::Graph> graph = ir::Parse(text);
@@ -393,7 +437,8 @@ TEST(Region, PlainProduct) {
     facts.blocks.emplace();
     const StatusOr<LoweredRegion> lowered = LowerRegion(*graph, graph->node(2), graph->symbols, facts);
     ASSERT_TRUE(lowered.ok()) << lowered.status();
-    EXPECT_TRUE(absl::StrContains(kir::Print(lowered->kernels[0].kernel), "pipeline k0")) << kir::Print(lowered->kernels[0].kernel);
+    EXPECT_TRUE(absl::StrContains(kir::Print(lowered->kernels[0].kernel), "pipeline k0"))
+        << kir::Print(lowered->kernels[0].kernel);
   }
 }
 
@@ -412,12 +457,17 @@ TEST(Region, FloatWeightsStayFloats) {
 // Two products of computed activations, with results of their own, in one kernel: the activations are computed once.
 TEST(Region, ProductsOfComputedRows) {
   for (const std::string rows : {"1", "3", "S"}) {
-    const std::string symbols = rows == "S" ? " sym S in 9..256" : "", x = "f32[" + rows + ", 96]", y = "f32[" + rows + ", 64]", z = "f32[" + rows + ", 32]";
-    CheckRegion("graph g" + symbols + " {\n  %0 = Input() {name = \"x\"} : " + x + "\n  %1 = Param() {name = \"v\"} : f16[64, 96]\n  %2 = Param() {name = \"w\"} : f16[32, 96]\n" +
-                    "  %3:2 = Region(%0, %1, %2) {family = \"matmul\"} : " + y + ", " + z + " body graph body" + symbols + " {\n    %0 = Input() {name = \"x\"} : " + x +
-                    "\n    %1 = Input() {name = \"v\"} : f16[64, 96]\n    %2 = Input() {name = \"w\"} : f16[32, 96]\n    %3 = Silu(%0) : " + x +
-                    "\n    %4 = MatMul(%3, %1) {transpose_b = true} : " + y + "\n    %5 = MatMul(%3, %2) {transpose_b = true} : " + z +
-                    "\n    %6 = Relu(%5) : " + z + "\n    return %4, %6\n  }\n  return %3.0, %3.1\n}",
+    const std::string symbols = rows == "S" ? " sym S in 9..256" : "", x = "f32[" + rows + ", 96]",
+                      y = "f32[" + rows + ", 64]", z = "f32[" + rows + ", 32]";
+    CheckRegion("graph g" + symbols + " {\n  %0 = Input() {name = \"x\"} : " + x +
+                    "\n  %1 = Param() {name = \"v\"} : f16[64, 96]\n  %2 = Param() {name = \"w\"} : f16[32, 96]\n" +
+                    "  %3:2 = Region(%0, %1, %2) {family = \"matmul\"} : " + y + ", " + z + " body graph body" +
+                    symbols + " {\n    %0 = Input() {name = \"x\"} : " + x +
+                    "\n    %1 = Input() {name = \"v\"} : f16[64, 96]\n    %2 = Input() {name = \"w\"} : f16[32, 96]\n  "
+                    "  %3 = Silu(%0) : " +
+                    x + "\n    %4 = MatMul(%3, %1) {transpose_b = true} : " + y +
+                    "\n    %5 = MatMul(%3, %2) {transpose_b = true} : " + z + "\n    %6 = Relu(%5) : " + z +
+                    "\n    return %4, %6\n  }\n  return %3.0, %3.1\n}",
                 {{"S", 11}});
   }
 }
@@ -439,40 +489,57 @@ TEST(Region, QkvWithRotationAndCache) {
     const std::string symbols = rows == "S" ? " sym P in 0..53, S in 9..256" : " sym P in 0..53";
     const std::string r = rows;
     CheckRegion("graph g" + symbols + R"( {
-  %0 = Input() {name = "x"} : f32[1, )" + r + R"(, 64]
+  %0 = Input() {name = "x"} : f32[1, )" +
+                    r + R"(, 64]
   %1 = Param() {name = "q"} : f32[64, 64]
   %2 = Param() {name = "k"} : f32[32, 64]
   %3 = Param() {name = "v"} : f32[32, 64]
-  %4 = Input() {name = "cos"} : f32[)" + r + R"(, 4]
-  %5 = Input() {name = "sin"} : f32[)" + r + R"(, 4]
+  %4 = Input() {name = "cos"} : f32[)" +
+                    r + R"(, 4]
+  %5 = Input() {name = "sin"} : f32[)" +
+                    r + R"(, 4]
   %6 = Input() {name = "kc"} : f16[309, 4, 8]
   %7 = Input() {name = "vc"} : f16[309, 4, 8]
-  %8:3 = Region(%0, %1, %2, %3, %4, %5, %6, %7) {family = "matmul"} : f32[1, )" + r + R"(, 64], f16[309, 4, 8], f16[309, 4, 8] body graph body)" + symbols + R"( {
-    %0 = Input() {name = "x"} : f32[1, )" + r + R"(, 64]
+  %8:3 = Region(%0, %1, %2, %3, %4, %5, %6, %7) {family = "matmul"} : f32[1, )" +
+                    r + R"(, 64], f16[309, 4, 8], f16[309, 4, 8] body graph body)" + symbols + R"( {
+    %0 = Input() {name = "x"} : f32[1, )" +
+                    r + R"(, 64]
     %1 = Input() {name = "q"} : f32[64, 64]
     %2 = Input() {name = "k"} : f32[32, 64]
     %3 = Input() {name = "v"} : f32[32, 64]
-    %4 = Input() {name = "cos"} : f32[)" + r + R"(, 4]
-    %5 = Input() {name = "sin"} : f32[)" + r + R"(, 4]
+    %4 = Input() {name = "cos"} : f32[)" +
+                    r + R"(, 4]
+    %5 = Input() {name = "sin"} : f32[)" +
+                    r + R"(, 4]
     %6 = Input() {name = "kc"} : f16[309, 4, 8]
     %7 = Input() {name = "vc"} : f16[309, 4, 8]
-    %8 = MatMul(%0, %1) {transpose_b = true} : f32[1, )" + r + R"(, 64]
-    %9 = Rope(%8, %4, %5) {head_dim = 8, n_rot = 8, packed = true, style = "gptj"} : f32[1, )" + r + R"(, 64]
-    %10 = MatMul(%0, %2) {transpose_b = true} : f32[1, )" + r + R"(, 32]
-    %11 = Rope(%10, %4, %5) {head_dim = 8, n_rot = 8, packed = true, style = "gptj"} : f32[1, )" + r + R"(, 32]
-    %12 = Cast(%11) {to = f16} : f16[1, )" + r + R"(, 32]
-    %13 = Reshape(%12) {shape = <)" + r + R"(, 4, 8>} : f16[)" + r + R"(, 4, 8]
+    %8 = MatMul(%0, %1) {transpose_b = true} : f32[1, )" +
+                    r + R"(, 64]
+    %9 = Rope(%8, %4, %5) {head_dim = 8, n_rot = 8, packed = true, style = "gptj"} : f32[1, )" +
+                    r + R"(, 64]
+    %10 = MatMul(%0, %2) {transpose_b = true} : f32[1, )" +
+                    r + R"(, 32]
+    %11 = Rope(%10, %4, %5) {head_dim = 8, n_rot = 8, packed = true, style = "gptj"} : f32[1, )" +
+                    r + R"(, 32]
+    %12 = Cast(%11) {to = f16} : f16[1, )" +
+                    r + R"(, 32]
+    %13 = Reshape(%12) {shape = <)" +
+                    r + R"(, 4, 8>} : f16[)" + r + R"(, 4, 8]
     %14 = Update(%6, %13) {axis = 0, start = <P>} : f16[309, 4, 8]
-    %15 = MatMul(%0, %3) {transpose_b = true} : f32[1, )" + r + R"(, 32]
-    %16 = Cast(%15) {to = f16} : f16[1, )" + r + R"(, 32]
-    %17 = Reshape(%16) {shape = <)" + r + R"(, 4, 8>} : f16[)" + r + R"(, 4, 8]
+    %15 = MatMul(%0, %3) {transpose_b = true} : f32[1, )" +
+                    r + R"(, 32]
+    %16 = Cast(%15) {to = f16} : f16[1, )" +
+                    r + R"(, 32]
+    %17 = Reshape(%16) {shape = <)" +
+                    r + R"(, 4, 8>} : f16[)" + r + R"(, 4, 8]
     %18 = Update(%7, %17) {axis = 0, start = <P>} : f16[309, 4, 8]
     return %9, %14, %18
   }
   return %8.0, %8.1, %8.2
   donate "kc" -> 1
   donate "vc" -> 2
-})", {{"S", 13}, {"P", 17}}, 1e-3);
+})",
+                {{"S", 13}, {"P", 17}}, 1e-3);
   }
 }
 
@@ -482,15 +549,19 @@ TEST(Region, AttentionOfFewAndManyRows) {
       SCOPED_TRACE(mask + " rows " + rows);
       const std::string symbols = rows == "S" ? " sym P in 0..2000, S in 9..256" : " sym P in 0..2000";
       const std::string keys = rows == "S" ? "P + S" : "P + " + rows;
-      const std::string attention = "{head_dim = 12, heads = 6, kv_heads = 2, layout = \"packed\", mask = \"" + mask + "\", scale = 0.0, softcap = 5.0, window = 9}";
-      const std::string text = "graph g" + symbols + " {\n  %0 = Input() {name = \"q\"} : f32[2, " + rows + ", 72]\n  %1 = Input() {name = \"k\"} : f16[2, " + keys +
-                      ", 24]\n  %2 = Input() {name = \"v\"} : f16[2, " + keys + ", 24]\n  %3 = Region(%0, %1, %2) {family = \"attention\"} : f32[2, " + rows +
-                      ", 72] body graph body" + symbols + " {\n    %0 = Input() {name = \"q\"} : f32[2, " + rows + ", 72]\n    %1 = Input() {name = \"k\"} : f16[2, " +
-                      keys + ", 24]\n    %2 = Input() {name = \"v\"} : f16[2, " + keys + ", 24]\n    %3 = Attention(%0, %1, %2) " + attention + " : f32[2, " + rows +
-                      ", 72]\n    return %3\n  }\n  return %3\n}";
+      const std::string attention = "{head_dim = 12, heads = 6, kv_heads = 2, layout = \"packed\", mask = \"" + mask +
+                                    "\", scale = 0.0, softcap = 5.0, window = 9}";
+      const std::string text =
+          "graph g" + symbols + " {\n  %0 = Input() {name = \"q\"} : f32[2, " + rows +
+          ", 72]\n  %1 = Input() {name = \"k\"} : f16[2, " + keys + ", 24]\n  %2 = Input() {name = \"v\"} : f16[2, " +
+          keys + ", 24]\n  %3 = Region(%0, %1, %2) {family = \"attention\"} : f32[2, " + rows +
+          ", 72] body graph body" + symbols + " {\n    %0 = Input() {name = \"q\"} : f32[2, " + rows +
+          ", 72]\n    %1 = Input() {name = \"k\"} : f16[2, " + keys +
+          ", 24]\n    %2 = Input() {name = \"v\"} : f16[2, " + keys + ", 24]\n    %3 = Attention(%0, %1, %2) " +
+          attention + " : f32[2, " + rows + ", 72]\n    return %3\n  }\n  return %3\n}";
       CheckRegion(text, {{"S", 35}, {"P", 700}}, 1e-4, kCpu);
       CheckRegion(text, {{"S", 11}, {"P", 131}}, 1e-4, kBlocks);  // no halves are multiplied
-      TargetFacts little;  // shared memory for 8 rows of a prompt
+      TargetFacts little;                                         // shared memory for 8 rows of a prompt
       little.blocks.emplace();
       little.blocks->shared_bytes = 9000;
       if (rows == "S") CheckRegionAs(little, text, {{"S", 11}, {"P", 67}}, 1e-4, false);

@@ -86,10 +86,9 @@ TEST(EmitC, WritesIndicesPlainly) {
     }
   })";
   const std::string emitted = FunctionText(text);
-  for (const char* line :
-       {"= (r * 9 + c) / 4;", "= mod_i64(c, 4);", "= (c + 4) % 4;", "= mod_i64(c, -3);",
-        "= mul_i64(r, 4611686018427387904L);", "= c - (r - c) - 5;", "= max_i64(c, 2) * (M - r);",
-        "= add_i64(x[r * 9 + (c + 4)], 9223372036854775807L);"}) {
+  for (const char* line : {"= (r * 9 + c) / 4;", "= mod_i64(c, 4);", "= (c + 4) % 4;", "= mod_i64(c, -3);",
+                           "= mul_i64(r, 4611686018427387904L);", "= c - (r - c) - 5;", "= max_i64(c, 2) * (M - r);",
+                           "= add_i64(x[r * 9 + (c + 4)], 9223372036854775807L);"}) {
     EXPECT_THAT(emitted, HasSubstr(line));
   }
   const Status status = CheckKernelThroughC(Parse(text), {{"M", 5}}, 1);

@@ -54,7 +54,9 @@ class Generator {
  private:
   uint64_t Below(uint64_t n) { return (random_() >> 32) % n; }
   template <typename T, size_t n>
-  T Pick(const T (&list)[n]) { return list[Below(n)]; }
+  T Pick(const T (&list)[n]) {
+    return list[Below(n)];
+  }
   DType AnyScalar() { return options_.smooth ? DType::kF32 : Pick(kScalars); }
   std::string Fresh(const char* stem) { return absl::StrCat(stem, ++names_); }
   void Remember(std::string name, DType dtype) { known_.emplace_back(std::move(name), dtype); }
@@ -124,8 +126,8 @@ class Generator {
   }
 
   bool Applies(Op op, DType dtype) const {
-    static constexpr Op kSmooth[] = {Op::kNeg, Op::kAbs, Op::kAdd, Op::kSub, Op::kMul, Op::kMin, Op::kMax,
-                                     Op::kAtan, Op::kTanh, Op::kErf, Op::kSigmoid, Op::kFma};
+    static constexpr Op kSmooth[] = {Op::kNeg, Op::kAbs,  Op::kAdd,  Op::kSub, Op::kMul,     Op::kMin,
+                                     Op::kMax, Op::kAtan, Op::kTanh, Op::kErf, Op::kSigmoid, Op::kFma};
     if (options_.smooth) return std::find(std::begin(kSmooth), std::end(kSmooth), op) != std::end(kSmooth);
     return Takes(Row(op).domain, dtype);
   }

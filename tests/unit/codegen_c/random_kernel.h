@@ -12,7 +12,7 @@ namespace quern::kir {
 
 struct RandomKernelOptions {
   int statements = 12;
-  int depth = 4;       // of expressions
+  int depth = 4;  // of expressions
   // Only f32, and functions that keep a small error small: the run in float may be compared.
   bool smooth = false;
 };

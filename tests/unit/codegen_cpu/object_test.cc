@@ -1,5 +1,5 @@
-// Objects of kernels at every level, whether or not this machine can run them: what they leave undefined, how much stack
-// they take, how large their code is, and that the same kernel gives the same bytes.
+// Objects of kernels at every level, whether or not this machine can run them: what they leave undefined, how much
+// stack they take, how large their code is, and that the same kernel gives the same bytes.
 #include "codegen/cpu/object.h"
 
 #include <elf.h>
@@ -57,7 +57,9 @@ std::vector<std::string> Undefined(const std::string& object) {
 
 // One kernel with every kind of conversion and of math, which are what could turn into library calls.
 kir::Kernel Conversions() {
-  std::string text = "kernel conversions (\n  a : f32[N] in, d : f64[N] in, h : f16[N] in, b : bf16[N] in, i : i64[N] in, u : u32[N] in\n";
+  std::string text =
+      "kernel conversions (\n  a : f32[N] in, d : f64[N] in, h : f16[N] in, b : bf16[N] in, i : i64[N] in, u : u32[N] "
+      "in\n";
   std::string body;
   int outputs = 0;
   for (const char* from : {"a", "d", "h", "b", "i", "u"}) {
@@ -66,8 +68,8 @@ kir::Kernel Conversions() {
       body += absl::StrFormat("      y%d[c] = cast<%s>(%s[c])\n", outputs++, to, from);
     }
   }
-  for (const char* math : {"exp", "exp2", "sin", "cos", "tan", "atan", "tanh", "erf", "sqrt", "rsqrt", "sigmoid", "floor", "ceil",
-                           "trunc", "round"}) {
+  for (const char* math : {"exp", "exp2", "sin", "cos", "tan", "atan", "tanh", "erf", "sqrt", "rsqrt", "sigmoid",
+                           "floor", "ceil", "trunc", "round"}) {
     text += absl::StrFormat("  y%d : f32[N] out\n  y%d : f64[N] out\n", outputs, outputs + 1);
     body += absl::StrFormat("      y%d[c] = %s(a[c])\n      y%d[c] = %s(d[c])\n", outputs, math, outputs + 1, math);
     outputs += 2;
@@ -101,7 +103,8 @@ TEST(Object, LeavesOnlyKnownNamesUndefined) {
   }
 }
 
-// kir.md: at most 400 instructions of IR before linking and 16 KB of stack; a map over tiles neither gathers nor scatters.
+// kir.md: at most 400 instructions of IR before linking and 16 KB of stack; a map over tiles neither gathers nor
+// scatters.
 TEST(Object, StaysSmall) {
   for (const Target& target : Targets()) {
     ObjectCompiler compiler(target, {.dump_assembly = true});
@@ -172,9 +175,10 @@ TEST(Object, ChoosesAccesses) {
   const Target* avx512 = *ResolveTarget("x86-64-v4");
   ObjectCompiler compiler(*avx512, {.dump_assembly = true});
   for (const Row& row : rows) {
-    const kir::Kernel kernel = FromText(absl::StrFormat(
-        "kernel k (x : f32[200] in, k : u8[64] in, h : f16[64] in, y : f32[128] out) { grid g in 0..1 { vec i in 0..64 { %s } } }",
-        row.body));
+    const kir::Kernel kernel =
+        FromText(absl::StrFormat("kernel k (x : f32[200] in, k : u8[64] in, h : f16[64] in, y : f32[128] out) { grid g "
+                                 "in 0..1 { vec i in 0..64 { %s } } }",
+                                 row.body));
     const std::string symbol = "k";
     auto object = compiler.Compile(kernel, symbol);
     ASSERT_TRUE(object.ok()) << object.status();

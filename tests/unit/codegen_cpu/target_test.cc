@@ -8,14 +8,18 @@ namespace quern::cpu {
 namespace {
 
 TEST(Target, NamesAndAliases) {
-  for (const auto& [name, level] : {std::pair("sse4", "sse4"), {"x86-64-v2", "sse4"}, {"x86-64-v3", "avx2"},
-                                    {"x86-64-v4", "avx512"}, {"avx512vnni", "avx512vnni"}}) {
+  for (const auto& [name, level] : {std::pair("sse4", "sse4"),
+                                    {"x86-64-v2", "sse4"},
+                                    {"x86-64-v3", "avx2"},
+                                    {"x86-64-v4", "avx512"},
+                                    {"avx512vnni", "avx512vnni"}}) {
     auto target = ResolveTarget(name);
     ASSERT_TRUE(target.ok()) << target.status();
     EXPECT_STREQ((*target)->name, level);
   }
   EXPECT_EQ(ResolveTarget("mmx").status().message(),
-            "unknown cpu level \"mmx\"; known: native, sse4 or x86-64-v2, avx2 or x86-64-v3, avx512 or x86-64-v4, avx512vnni, amx, "
+            "unknown cpu level \"mmx\"; known: native, sse4 or x86-64-v2, avx2 or x86-64-v3, avx512 or x86-64-v4, "
+            "avx512vnni, amx, "
             "neon or armv8-a");
   EXPECT_FALSE(ResolveTarget("").ok());
 }
@@ -42,13 +46,16 @@ TEST(Target, PlatformsHaveLevelsOfTheirOwn) {
   ASSERT_TRUE(arm.ok()) << arm.status();
   EXPECT_STREQ((*ResolveTarget("armv8-a", **arm))->name, "neon");
   EXPECT_STREQ(LeastTarget(**arm)->name, "neon");
-  EXPECT_EQ(ResolvePlatform("mips").status().message(), "unknown target \"mips\"; known: x86_64-linux-gnu, aarch64-linux-gnu");
-  EXPECT_EQ(ResolveTarget("avx2", **arm).status().message(), "unknown cpu level \"avx2\" of aarch64-linux-gnu; known: neon or armv8-a");
+  EXPECT_EQ(ResolvePlatform("mips").status().message(),
+            "unknown target \"mips\"; known: x86_64-linux-gnu, aarch64-linux-gnu");
+  EXPECT_EQ(ResolveTarget("avx2", **arm).status().message(),
+            "unknown cpu level \"avx2\" of aarch64-linux-gnu; known: neon or armv8-a");
   if (*host == *arm) GTEST_SKIP() << "this machine is one";
   EXPECT_FALSE(ResolveTarget("native", **arm).ok());
   EXPECT_TRUE(ResolveTarget("native", **host).ok());
   EXPECT_FALSE(ResolveTarget("neon", **host).ok());
-  EXPECT_EQ(CheckHost(**ResolveTarget("neon")).message(), "cpu level neon cannot run on this machine: it lacks an aarch64 processor");
+  EXPECT_EQ(CheckHost(**ResolveTarget("neon")).message(),
+            "cpu level neon cannot run on this machine: it lacks an aarch64 processor");
 }
 
 TEST(Target, NamesTheMissingFeatures) {
@@ -56,7 +63,8 @@ TEST(Target, NamesTheMissingFeatures) {
   target.name = "sse9";
   target.required = "sse4.2 no-such-feature another";
   EXPECT_THAT(MissingOnHost(target), testing::ElementsAre("no-such-feature", "another"));
-  EXPECT_EQ(CheckHost(target).message(), "cpu level sse9 cannot run on this machine: it lacks no-such-feature, another");
+  EXPECT_EQ(CheckHost(target).message(),
+            "cpu level sse9 cannot run on this machine: it lacks no-such-feature, another");
 }
 
 }  // namespace

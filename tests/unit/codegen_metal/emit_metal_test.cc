@@ -111,16 +111,20 @@ TEST(EmitMetal, OneTextForSeveralKernels) {
 TEST(EmitMetal, WarpsAndLanes) {
   std::vector<MetalCase> cases;
   for (const char* dtype : {"f32", "f16", "bf16", "i8", "i16", "i32", "i64", "u8", "u32", "u64", "bool"}) {
-    cases.push_back(CaseOf(absl::StrCat("kernel shuffles (x : ", dtype, "[64] in\n l : i64[64] in\n y : ", dtype, "[3, 64] out\n) { grid g in 0..1 {\n",
-                                        "thread t in 0..64 @ block { let v = x[t]\n let a = shuffle_xor(v, 5)\n y[0, t] = a\n",
-                                        "let b = shuffle_down(v, 3)\n y[1, t] = b\n let c = shuffle(v, min(max(l[t], 0), 31))\n y[2, t] = c } } }"),
-                           {}));
+    cases.push_back(CaseOf(
+        absl::StrCat(
+            "kernel shuffles (x : ", dtype, "[64] in\n l : i64[64] in\n y : ", dtype,
+            "[3, 64] out\n) { grid g in 0..1 {\n",
+            "thread t in 0..64 @ block { let v = x[t]\n let a = shuffle_xor(v, 5)\n y[0, t] = a\n",
+            "let b = shuffle_down(v, 3)\n y[1, t] = b\n let c = shuffle(v, min(max(l[t], 0), 31))\n y[2, t] = c } } }"),
+        {}));
   }
   cases.push_back(CaseOf(R"(kernel xors (x : f32[64] in
     y : f32[64] out
   ) { grid g in 0..1 { thread w in 0..2 @ warp { thread l in 0..32 @ lane {
     let a = shuffle_xor(x[32 * w + l], (l + 1) % 2 * 7) let b = shuffle_down(a, l % 4) y[32 * w + l] = b
-  } } } })", {}));
+  } } } })",
+                         {}));
   // A warp stores as one and reads what it stored.
   cases.push_back(CaseOf(R"(kernel warps (x : f32[96] in
     y : f32[96] out
@@ -131,7 +135,8 @@ TEST(EmitMetal, WarpsAndLanes) {
     s[w] = a
     z[w] = s[w] * 3
     thread l in 0..32 @ lane { y[w * 32 + l] = x[w * 32 + l] + a }
-  } } })", {}));
+  } } })",
+                         {}));
   cases.push_back(CaseOf(R"(kernel maps (a : f16[48, 32] in
     b : f16[16, 32] in
     c : f32[48, 16] out
@@ -148,35 +153,45 @@ TEST(EmitMetal, WarpsAndLanes) {
       mma_f16 u += sa[16 * w : +16, :], sb
       map (i, j) in u, v { c[16 * w + i, j] = u d[16 * w + i, j] = v }
     }
-  } })", {}));
+  } })",
+                         {}));
   Check(cases);
 }
 
 // Copies clip, convert and decode; buffers that the kernel writes are read back behind a barrier.
 TEST(EmitMetal, CopiesAndBarriers) {
   std::vector<MetalCase> cases;
-  const char* const pairs[][2] = {{"f32", "f16"}, {"f32", "bf16"}, {"f16", "f32"}, {"bf16", "f16"}, {"i8", "i8"}, {"bool", "bool"}, {"i64", "i64"}};
+  const char* const pairs[][2] = {{"f32", "f16"}, {"f32", "bf16"},  {"f16", "f32"}, {"bf16", "f16"},
+                                  {"i8", "i8"},   {"bool", "bool"}, {"i64", "i64"}};
   for (const auto& [from, to] : pairs) {
-    cases.push_back(CaseOf(absl::StrCat("kernel copies (x : ", from, "[M, N, 7] in\n y : ", to, "[M, 5, 7] out\n) sym M in 1..64, N in 1..64 {\n",
-                                        "grid m in 0..M { alloc s : ", to, "[5, 7] shared\n copy s = x[m, min(2, N - 1) : +5, :]\n barrier\n",
-                                        "thread t in 0..64 @ block { for i in t..35 by 64 { y[m, i / 7, i % 7] = s[i / 7, i % 7] } } } }"),
-                           {{"M", 3}, {"N", 5}}));
+    cases.push_back(CaseOf(
+        absl::StrCat("kernel copies (x : ", from, "[M, N, 7] in\n y : ", to,
+                     "[M, 5, 7] out\n) sym M in 1..64, N in 1..64 {\n", "grid m in 0..M { alloc s : ", to,
+                     "[5, 7] shared\n copy s = x[m, min(2, N - 1) : +5, :]\n barrier\n",
+                     "thread t in 0..64 @ block { for i in t..35 by 64 { y[m, i / 7, i % 7] = s[i / 7, i % 7] } } } }"),
+        {{"M", 3}, {"N", 5}}));
   }
   for (const char* format : {"q4_0", "q8_0", "q4_K", "q5_K", "q6_K", "q8_K"}) {
     for (const char* to : {"f32", "f16", "bf16"}) {
-      cases.push_back(CaseOf(absl::StrCat("kernel decodes (x : ", format, "[N, 512] @blocks in\n y : ", to, "[3, 77] out\n) sym N in 1..64 {\n",
-                                          "grid g in 0..1 { alloc s : ", to, "[3, 77] shared\n copy s = x[0 : +3, 201 : +77]\n barrier\n",
-                                          "thread t in 0..64 @ block { for i in t..231 by 64 { y[i / 77, i % 77] = s[i / 77, i % 77] } } } }"),
-                             {{"N", 2}}));
+      cases.push_back(CaseOf(
+          absl::StrCat(
+              "kernel decodes (x : ", format, "[N, 512] @blocks in\n y : ", to, "[3, 77] out\n) sym N in 1..64 {\n",
+              "grid g in 0..1 { alloc s : ", to, "[3, 77] shared\n copy s = x[0 : +3, 201 : +77]\n barrier\n",
+              "thread t in 0..64 @ block { for i in t..231 by 64 { y[i / 77, i % 77] = s[i / 77, i % 77] } } } }"),
+          {{"N", 2}}));
     }
   }
   cases.push_back(CaseOf(R"(kernel back (x : f32[96] in
     y : f32[96] out
     z : f32[96] out
-  ) { grid g in 0..1 { thread t in 0..96 @ block { y[t] = x[t] * 2 barrier z[t] = y[95 - t] } } })", {}));
+  ) { grid g in 0..1 { thread t in 0..96 @ block { y[t] = x[t] * 2 barrier z[t] = y[95 - t] } } })",
+                         {}));
   Check(cases);
-  EXPECT_NE(Made("kernel back (x : f32[96] in\n y : f32[96] out\n z : f32[96] out\n) { grid g in 0..1 { thread t in 0..96 @ block { y[t] = x[t] "
-                 "barrier z[t] = y[95 - t] } } }", "k")->text.find("threadgroup_barrier(mem_flags::mem_threadgroup | mem_flags::mem_device);"),
+  EXPECT_NE(Made("kernel back (x : f32[96] in\n y : f32[96] out\n z : f32[96] out\n) { grid g in 0..1 { thread t in "
+                 "0..96 @ block { y[t] = x[t] "
+                 "barrier z[t] = y[95 - t] } } }",
+                 "k")
+                ->text.find("threadgroup_barrier(mem_flags::mem_threadgroup | mem_flags::mem_device);"),
             std::string::npos);
 }
 
@@ -193,26 +208,38 @@ TEST(EmitMetal, NamesThatAreTaken) {
       symbols[uint] = rint + cast<f32>(INFINITY) + cast<f32>(thread_id)
       min_f32[uint] = precise
     } }
-  })", {{"INFINITY", 3}, {"thread_id", 5}})});
+  })",
+                {{"INFINITY", 3}, {"thread_id", 5}})});
 }
 
 // Indices beyond 31 bits are 64-bit numbers.
 TEST(EmitMetal, LargeSizes) {
-  const StatusOr<DeviceModule> made = Made("kernel k (x : f32[N, 100000] in\n y : f32[N] out\n) sym N in 1..1000000 { grid n in 0..N { thread t in 0..32 @ block {"
-                                           " if t == 0 { y[n] = x[n, 99999] } } } }", "k");
+  const StatusOr<DeviceModule> made = Made(
+      "kernel k (x : f32[N, 100000] in\n y : f32[N] out\n) sym N in 1..1000000 { grid n in 0..N { thread t in 0..32 @ "
+      "block {"
+      " if t == 0 { y[n] = x[n, 99999] } } } }",
+      "k");
   ASSERT_TRUE(made.ok()) << made.status();
   EXPECT_NE(made->text.find("x[long(n) * 100000 + 99999]"), std::string::npos) << made->text;
 }
 
 TEST(EmitMetal, SaysWhatItCannotEmit) {
-  EXPECT_EQ(Errors(Made("kernel k (x : f64[64] in\n y : f64[64] out\n) { grid g in 0..1 { vec i in 0..64 { y[i] = x[i] } } }", "k")),
-            "kernel k: Metal of f64[64]");
-  EXPECT_EQ(Errors(Made("kernel k (x : f32[64] in\n y : f32[64] out\n) { grid g in 0..1 { vec i in 0..64 { y[i] = cast<f32>(cast<f64>(x[i]) * 2.0) } } }", "k")),
+  EXPECT_EQ(
+      Errors(Made("kernel k (x : f64[64] in\n y : f64[64] out\n) { grid g in 0..1 { vec i in 0..64 { y[i] = x[i] } } }",
+                  "k")),
+      "kernel k: Metal of f64[64]");
+  EXPECT_EQ(Errors(Made("kernel k (x : f32[64] in\n y : f32[64] out\n) { grid g in 0..1 { vec i in 0..64 { y[i] = "
+                        "cast<f32>(cast<f64>(x[i]) * 2.0) } } }",
+                        "k")),
             "kernel k: Metal of f64");
-  EXPECT_EQ(Errors(Made("kernel k (x : q8_K[4, 256] @planar in\n y : f32[64] out\n) { grid g in 0..1 { vec i in 0..64 { y[i] = decode(x, 0, i) } } }", "k")),
+  EXPECT_EQ(Errors(Made("kernel k (x : q8_K[4, 256] @planar in\n y : f32[64] out\n) { grid g in 0..1 { vec i in 0..64 "
+                        "{ y[i] = decode(x, 0, i) } } }",
+                        "k")),
             "kernel k: Metal of q8_K[4, 256] @planar");
-  EXPECT_EQ(Errors(Made("kernel k (x : f32[64] in\n y : f32[64] out\n) { grid g in 0..1 { alloc s : f32[9000] shared thread t in 0..64 @ block {"
-                        " s[t] = x[t] y[t] = s[t] } } }", "k")),
+  EXPECT_EQ(Errors(Made("kernel k (x : f32[64] in\n y : f32[64] out\n) { grid g in 0..1 { alloc s : f32[9000] shared "
+                        "thread t in 0..64 @ block {"
+                        " s[t] = x[t] y[t] = s[t] } } }",
+                        "k")),
             "kernel k: Metal of 36000 bytes of threadgroup memory, more than 32768");
   std::string many = "kernel k (";
   for (int i = 0; i < 31; ++i) absl::StrAppend(&many, "x", i, " : f32[64] in\n");

@@ -18,7 +18,8 @@ TEST(MslCheck, TakesWhatIsEmitted) {
   for (const BlockKernel& test : BlockKernels()) {
     const StatusOr<std::vector<kir::Kernel>> kernels = ScheduledAll(test.text, Targets()[0].facts);
     ASSERT_TRUE(kernels.ok()) << kernels.status();
-    const StatusOr<codegen::DeviceModule> made = Targets()[0].emit(*kernels, EntryNames("k", kernels->size()), Targets()[0]);
+    const StatusOr<codegen::DeviceModule> made =
+        Targets()[0].emit(*kernels, EntryNames("k", kernels->size()), Targets()[0]);
     ASSERT_TRUE(made.ok());
     EXPECT_EQ(Fault(made->text), "") << made->text;
     const Status spaces = CompileMslSpaces(made->text);
@@ -30,15 +31,19 @@ TEST(MslCheck, AddressSpaces) {
   EXPECT_EQ(Fault("float f(device const float* x) { return *x; }"), "");
   EXPECT_EQ(Fault("float f(float a) { return a * float(2); }"), "");
   EXPECT_EQ(Fault("void f() {\n  const float* x = 0;\n}"), "line 2: a pointer without an address space");
-  EXPECT_EQ(Fault("float f(device const uchar* x) { return float(*(const half*)x); }"), "line 1: a pointer without an address space");
+  EXPECT_EQ(Fault("float f(device const uchar* x) { return float(*(const half*)x); }"),
+            "line 1: a pointer without an address space");
   EXPECT_EQ(Fault("void f(threadgroup float* a, int* b) {}"), "line 1: a pointer without an address space");
 }
 
 TEST(MslCheck, AddressSpacesByACompiler) {
   auto fault = [](const std::string& body) {
-    const std::string text = "#include <metal_stdlib>\nusing namespace metal;\nfloat f(device const float* x) { return *x; }\n"
-                             "[[kernel, max_total_threads_per_threadgroup(32)]] void k(device const float* x [[buffer(0)]], device float* y [[buffer(1)]]) {\n"
-                             "threadgroup float s[4];\n" + body + "\n}\n";
+    const std::string text =
+        "#include <metal_stdlib>\nusing namespace metal;\nfloat f(device const float* x) { return *x; }\n"
+        "[[kernel, max_total_threads_per_threadgroup(32)]] void k(device const float* x [[buffer(0)]], device float* y "
+        "[[buffer(1)]]) {\n"
+        "threadgroup float s[4];\n" +
+        body + "\n}\n";
     const std::string said(CompileMslSpaces(text).message());
     const size_t error = said.find("error: ");
     return error == std::string::npos ? said : said.substr(error, said.find('\n', error) - error);
@@ -49,15 +54,20 @@ TEST(MslCheck, AddressSpacesByACompiler) {
   EXPECT_NE(fault("const float* q = x;").find("cannot initialize"), std::string::npos);
   EXPECT_NE(fault("y[0] = *(threadgroup const float*)x;").find("mismatching address spaces"), std::string::npos);
   EXPECT_NE(fault("device float* q = x;").find("cannot initialize"), std::string::npos);
-  EXPECT_NE(fault("if (y[0] > 0.0f) { threadgroup float t[4]; t[0] = 1.0f; }").find("outermost scope of a kernel"), std::string::npos);
+  EXPECT_NE(fault("if (y[0] > 0.0f) { threadgroup float t[4]; t[0] = 1.0f; }").find("outermost scope of a kernel"),
+            std::string::npos);
 }
 
 TEST(MslCheck, Buffers) {
   EXPECT_EQ(Fault("[[kernel]] void f(device float* a [[buffer(0)]], device float* b [[buffer(30)]]) {}"), "");
   EXPECT_EQ(Fault("[[kernel]] void f(device float* a [[buffer(31)]]) {}"), "line 1: buffer 31, of 31");
-  EXPECT_EQ(Fault("[[kernel]] void f(device float* a [[buffer(1)]], device float* b [[buffer(1)]]) {}"), "line 1: two buffers 1");
-  EXPECT_EQ(Fault("[[kernel]] void f(device float* a [[buffer(1)]]) {}\n[[kernel]] void g(device float* b [[buffer(1)]]) {}"), "");
-  EXPECT_EQ(Fault("[[kernel, max_total_threads_per_threadgroup(1056)]] void f() {}"), "line 1: threadgroups of 1056 threads");
+  EXPECT_EQ(Fault("[[kernel]] void f(device float* a [[buffer(1)]], device float* b [[buffer(1)]]) {}"),
+            "line 1: two buffers 1");
+  EXPECT_EQ(
+      Fault("[[kernel]] void f(device float* a [[buffer(1)]]) {}\n[[kernel]] void g(device float* b [[buffer(1)]]) {}"),
+      "");
+  EXPECT_EQ(Fault("[[kernel, max_total_threads_per_threadgroup(1056)]] void f() {}"),
+            "line 1: threadgroups of 1056 threads");
 }
 
 TEST(MslCheck, ThreadgroupMemory) {
@@ -119,7 +129,8 @@ TEST(MslShimDeathTest, FindsBarriersThatSomeThreadsPass) {
   const Program rows = Made(BlockKernels()[1].text, {{"M", 3}, {"C", 1031}});
   EXPECT_DEATH(After(rows, "threadgroup_barrier(", "if (thread_id != 40) threadgroup_barrier("),
                "metal shim: a barrier of the threadgroup is reached by: 255 of 256 threads");
-  EXPECT_DEATH(After(rows, "const float from0_16 =", "float from0_16 = 0.0f; if (thread_id != 40) from0_16 ="), "metal shim: ");
+  EXPECT_DEATH(After(rows, "const float from0_16 =", "float from0_16 = 0.0f; if (thread_id != 40) from0_16 ="),
+               "metal shim: ");
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// PTX of scheduled kernels: golden files of the text (QUERN_BLESS=1 writes them), what ptxas says where it is installed,
-// and what is refused.
+// PTX of scheduled kernels: golden files of the text (QUERN_BLESS=1 writes them), what ptxas says where it is
+// installed, and what is refused.
 #include "codegen/ptx/emit_ptx.h"
 
 #include <cstdlib>
@@ -70,8 +70,10 @@ std::vector<std::string> Functions() {
 std::string FunctionKernel(const std::string& name, const std::string& type) {
   const bool two = name == "pow" || name == "atan2" || name == "mod";
   const std::string value = name == "mod" ? "a[i] % b[i]" : absl::StrCat(name, two ? "(a[i], b[i])" : "(a[i])");
-  return absl::StrCat("kernel ", name, "_", type, " (a", two ? ", b" : "", " : ", type, "[S] in\n y : ", type, "[S] out\n) sym S in 1..100000 { ",
-                      "grid c in 0..S by 32 { thread t in 0..32 @ block { if c + t < S { let i = c + t\n y[i] = ", value, " } } } }");
+  return absl::StrCat(
+      "kernel ", name, "_", type, " (a", two ? ", b" : "", " : ", type, "[S] in\n y : ", type,
+      "[S] out\n) sym S in 1..100000 { ",
+      "grid c in 0..S by 32 { thread t in 0..32 @ block { if c + t < S { let i = c + t\n y[i] = ", value, " } } } }");
 }
 
 StatusOr<DeviceModule> Emitted(const kir::Kernel& kernel, const std::string& symbol, const DeviceTarget& target) {
@@ -112,7 +114,8 @@ std::string Ptxas() {
 std::string Assembled(const std::string& ptx, const std::string& name, const char* target) {
   const std::string stem = absl::StrCat(testing::TempDir(), "/", name, "_", target);
   std::ofstream(stem + ".ptx") << ptx;
-  const std::string command = absl::StrCat(Ptxas(), " -v -arch=", target, " -o ", stem, ".cubin ", stem, ".ptx > ", stem, ".log 2>&1");
+  const std::string command =
+      absl::StrCat(Ptxas(), " -v -arch=", target, " -o ", stem, ".cubin ", stem, ".ptx > ", stem, ".log 2>&1");
   EXPECT_EQ(std::system(command.c_str()), 0) << ReadFile(stem + ".log");
   return ReadFile(stem + ".log");
 }
@@ -125,15 +128,32 @@ constexpr const char* kLargeProduct = R"(kernel product (a : bf16[4096, 4096] in
     grid i in 0..4096, j in 0..4096 { c[i, j] = cast<bf16>(sum for k in 0..4096 { cast<f32>(a[i, k]) * cast<f32>(b[j, k]) }) }
   })";
 
-struct Case { const char* name; std::string text; const char* cpu = "sm_80"; };
+struct Case {
+  const char* name;
+  std::string text;
+  const char* cpu = "sm_80";
+};
 std::vector<Case> Cases() {
-  return {{"scalars", kScalars}, {"map", TextOf("map")}, {"rows", TextOf("rows")}, {"product_f32", ProductOf("f32")}, {"product_f16", ProductOf("f16")},
-          {"product_bf16", ProductOf("bf16")}, {"product_large", kLargeProduct}, {"product_large_groups", kLargeProduct, "sm_90a"},
-          {"product_f16_groups", ProductOf("f16", "136"), "sm_90a"}, {"product_f16_async", ProductOf("f16", "136")}, {"product_f32_async", ProductOf("f32", "36")},
-          {"attention_token", AttentionOf("1")}, {"attention_prompt", AttentionOf("S")},
-          {"product_q4_K_f16", MixedProductOf("q4_K", "f16")}, {"product_q8_0_bf16", MixedProductOf("q8_0", "bf16")},
-          {"gemv_q4_0", GemvOf("q4_0")}, {"gemv_q8_0", GemvOf("q8_0")},
-          {"gemv_q4_K", GemvOf("q4_K")}, {"gemv_q5_K", GemvOf("q5_K")}, {"gemv_q6_K", GemvOf("q6_K")}};
+  return {{"scalars", kScalars},
+          {"map", TextOf("map")},
+          {"rows", TextOf("rows")},
+          {"product_f32", ProductOf("f32")},
+          {"product_f16", ProductOf("f16")},
+          {"product_bf16", ProductOf("bf16")},
+          {"product_large", kLargeProduct},
+          {"product_large_groups", kLargeProduct, "sm_90a"},
+          {"product_f16_groups", ProductOf("f16", "136"), "sm_90a"},
+          {"product_f16_async", ProductOf("f16", "136")},
+          {"product_f32_async", ProductOf("f32", "36")},
+          {"attention_token", AttentionOf("1")},
+          {"attention_prompt", AttentionOf("S")},
+          {"product_q4_K_f16", MixedProductOf("q4_K", "f16")},
+          {"product_q8_0_bf16", MixedProductOf("q8_0", "bf16")},
+          {"gemv_q4_0", GemvOf("q4_0")},
+          {"gemv_q8_0", GemvOf("q8_0")},
+          {"gemv_q4_K", GemvOf("q4_K")},
+          {"gemv_q5_K", GemvOf("q5_K")},
+          {"gemv_q6_K", GemvOf("q6_K")}};
 }
 
 TEST(EmitPtx, GoldenFiles) {
@@ -193,8 +213,10 @@ TEST(EmitPtx, UsesWhatTheMachineHas) {
   EXPECT_NE(rows.find("shfl.sync.bfly.b32"), std::string::npos);
   EXPECT_NE(rows.find("bar.sync"), std::string::npos);
   EXPECT_NE(rows.find("sqrt.rn.f32"), std::string::npos);
-  EXPECT_NE(Made(ProductOf("f16"), "p")->text.find("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"), std::string::npos);
-  EXPECT_NE(Made(ProductOf("bf16"), "p")->text.find("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32"), std::string::npos);
+  EXPECT_NE(Made(ProductOf("f16"), "p")->text.find("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"),
+            std::string::npos);
+  EXPECT_NE(Made(ProductOf("bf16"), "p")->text.find("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32"),
+            std::string::npos);
   // Copies of whole 16 bytes go on by themselves, two ahead of their use; fragments come by four.
   const std::string product = Made(ProductOf("f16", "136"), "p")->text;
   EXPECT_NE(product.find("cp.async.cg.shared.global"), std::string::npos);
@@ -235,14 +257,18 @@ TEST(EmitPtx, Assembles) {
 }
 
 TEST(EmitPtx, SaysWhatItCannotEmit) {
-  EXPECT_EQ(Errors(Made("kernel k (x : q8_K[4, 256] @planar in\n y : f32[256] out\n) { grid g in 0..1 { vec i in 0..256 { "
-                        "y[i] = decode(x, 0, i) } } }", "k")),
-            "kernel k: PTX of q8_K[4, 256] @planar");
+  EXPECT_EQ(
+      Errors(Made("kernel k (x : q8_K[4, 256] @planar in\n y : f32[256] out\n) { grid g in 0..1 { vec i in 0..256 { "
+                  "y[i] = decode(x, 0, i) } } }",
+                  "k")),
+      "kernel k: PTX of q8_K[4, 256] @planar");
   const StatusOr<kir::Kernel> plain = kir::ParseKernel(TextOf("map"));
   EXPECT_EQ(Errors(Emitted(*plain, "k", Targets()[0])), "kernel map is not scheduled for blocks of threads");
   for (const DeviceTarget& target : Targets()) {
     EXPECT_EQ(Errors(Made(GroupProduct(), "k", target.cpu)),
-              target.facts.group_products ? "" : "kernel product: PTX of a product of a group of warps, which the machine does not have");
+              target.facts.group_products
+                  ? ""
+                  : "kernel product: PTX of a product of a group of warps, which the machine does not have");
   }
 }
 

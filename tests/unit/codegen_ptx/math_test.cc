@@ -1,5 +1,5 @@
-// The functions in KIR: each one parses, verifies and gives, run by the interpreter in double, about what the operator means.
-// What they give in the arithmetic of the machine tests/run/ptx_test.py measures.
+// The functions in KIR: each one parses, verifies and gives, run by the interpreter in double, about what the operator
+// means. What they give in the arithmetic of the machine tests/run/ptx_test.py measures.
 #include "codegen/ptx/math.h"
 
 #include <cmath>
@@ -45,17 +45,25 @@ TEST(Math, IsWhatTheOperatorsMean) {
       SCOPED_TRACE(absl::StrCat(kir::Row(op).name, " of ", std::string(Name(dtype)), ", seed ", kSeed));
       EXPECT_EQ(kir::Verify(**function), absl::OkStatus());
       const double limit = dtype == DType::kF64 ? 1e-14 : 1e-6;
-      std::vector<double> values = {0.0, -0.0, 1, -1, 0.5, -2, 3, 1e-30, -1e-7, 40, -1e4, 2e7, HUGE_VAL, -HUGE_VAL, std::nan("")};
-      for (int n = 0; n < 100; ++n) values.push_back(std::ldexp(std::uniform_real_distribution<double>(-1, 1)(random), static_cast<int>(random() % 12) - 5));
+      std::vector<double> values = {0.0,   -0.0, 1,    -1,  0.5,      -2,        3,           1e-30,
+                                    -1e-7, 40,   -1e4, 2e7, HUGE_VAL, -HUGE_VAL, std::nan("")};
+      for (int n = 0; n < 100; ++n)
+        values.push_back(
+            std::ldexp(std::uniform_real_distribution<double>(-1, 1)(random), static_cast<int>(random() % 12) - 5));
       for (size_t n = 0; n < values.size(); ++n) {
         const double b = values[(7 * n + 3) % values.size()];
-        const double x = dtype == DType::kF32 ? static_cast<float>(values[n]) : values[n], y = dtype == DType::kF32 ? static_cast<float>(b) : b;
+        const double x = dtype == DType::kF32 ? static_cast<float>(values[n]) : values[n],
+                     y = dtype == DType::kF32 ? static_cast<float>(b) : b;
         const double want = kir::Row(op).eval(x, y, 0);
         const double got = dtype == DType::kF32 ? Called<float>(**function, x, y) : Called<double>(**function, x, y);
-        if (std::isnan(want)) EXPECT_TRUE(std::isnan(got)) << x << ", " << y << ": " << got;
-        else if (std::isinf(want)) EXPECT_EQ(got, want) << x << ", " << y;
-        else if (dtype == DType::kF32 && std::fabs(want) > 3.4028234e38) EXPECT_TRUE(std::isinf(got)) << x << ", " << y;
-        else EXPECT_NEAR(got, want, limit * std::fabs(want) + 1e-45) << x << ", " << y;
+        if (std::isnan(want))
+          EXPECT_TRUE(std::isnan(got)) << x << ", " << y << ": " << got;
+        else if (std::isinf(want))
+          EXPECT_EQ(got, want) << x << ", " << y;
+        else if (dtype == DType::kF32 && std::fabs(want) > 3.4028234e38)
+          EXPECT_TRUE(std::isinf(got)) << x << ", " << y;
+        else
+          EXPECT_NEAR(got, want, limit * std::fabs(want) + 1e-45) << x << ", " << y;
       }
     }
   }

@@ -34,8 +34,10 @@ TEST(Addition, Answers500UnseenPrompts) {
     if (equals == std::string::npos) continue;
     ++asked;
     const std::string answer = Answer(*session, line.substr(0, equals + 1));
-    if (answer == line.substr(equals + 1)) ++right;
-    else std::printf("%s answered %s\n", line.c_str(), answer.c_str());
+    if (answer == line.substr(equals + 1))
+      ++right;
+    else
+      std::printf("%s answered %s\n", line.c_str(), answer.c_str());
   }
   EXPECT_EQ(asked, 500);
   EXPECT_GE(right, 495);

@@ -83,7 +83,8 @@ TEST_F(CacheReportTest, VerifyNamesAnObjectThatDiffers) {
 
 TEST_F(CacheReportTest, WithoutACache) {
   options_.cache = "off";
-  for (const auto& result : {ListCache(options_), VerifyCache(options_), CollectCache(options_, 0), ClearCache(options_), ExplainCache(model_, options_)}) {
+  for (const auto& result : {ListCache(options_), VerifyCache(options_), CollectCache(options_, 0),
+                             ClearCache(options_), ExplainCache(model_, options_)}) {
     EXPECT_FALSE(result.ok());
     EXPECT_THAT(result.error(), HasSubstr("there is no cache"));
   }

@@ -46,7 +46,8 @@ TEST(GraphApi, AnySizeAndTwoOutputs) {
   Affine affine;
   EXPECT_EQ(affine.graph.TypeOf({}), "");
   std::vector<std::string> lines;
-  Result<Program> program = affine.graph.Compile({.threads = 2, .log = [&](std::string_view line) { lines.emplace_back(line); }});
+  Result<Program> program =
+      affine.graph.Compile({.threads = 2, .log = [&](std::string_view line) { lines.emplace_back(line); }});
   ASSERT_TRUE(program.ok()) << program.error();
   EXPECT_EQ(lines.size(), 1u);  // N == 1 is ready
   for (const int64_t n : {1, 2, 8, 9, 64, 3, 100, 1}) affine.Check(*program, n);
@@ -90,8 +91,8 @@ TEST(GraphApi, RunsAreChecked) {
   std::vector<float> y(3 * 13 + 1, -7), z(3 * 13, -7);
   const std::vector<float> y_before = y;
   const MutableTensor out_y = Out("y", std::span(y).first(39), {3, 13}), out_z = Out("z", z, {3, 13});
-  const auto expect = [&](const std::vector<ConstTensor>& inputs, const std::vector<MutableTensor>& outputs, const std::map<std::string, int64_t>& symbols,
-                          ErrorCode code, std::string_view sentence) {
+  const auto expect = [&](const std::vector<ConstTensor>& inputs, const std::vector<MutableTensor>& outputs,
+                          const std::map<std::string, int64_t>& symbols, ErrorCode code, std::string_view sentence) {
     const Result<void> result = program->Run(inputs, outputs, symbols);
     EXPECT_FALSE(result.ok());
     EXPECT_EQ(static_cast<int>(result.code()), static_cast<int>(code)) << result.error();
@@ -100,24 +101,36 @@ TEST(GraphApi, RunsAreChecked) {
   };
   expect({}, {out_y, out_z}, {}, ErrorCode::kMissing, "input x was not given (in affine)");
   expect({In("x", x, {3, 37})}, {out_y}, {}, ErrorCode::kMissing, "output z was not given (in affine)");
-  expect({In("x", x, {3, 37}), In("q", x, {3, 37})}, {out_y, out_z}, {}, ErrorCode::kUnknownName, "there is no input q; there is: x (in affine)");
-  expect({In("x", x, {3, 37}), In("x", x, {3, 37})}, {out_y, out_z}, {}, ErrorCode::kDuplicateName, "Run: the name input x is taken (in affine)");
-  expect({In("x", x, {3, 37})}, {out_y, out_z, Out("w", z, {3, 13})}, {}, ErrorCode::kUnknownName, "there is no output w; there is: y, z (in affine)");
-  expect({In("x", doubles, {3, 37})}, {out_y, out_z}, {}, ErrorCode::kDTypeMismatch, "input x is f64, f32 expected (in affine)");
-  expect({In("x", x, {3 * 37})}, {out_y, out_z}, {}, ErrorCode::kShapeMismatch, "input x is f32[111], f32[N, 37] expected (in affine)");
-  expect({In("x", x, {37, 3})}, {out_y, out_z}, {}, ErrorCode::kShapeMismatch, "input x is f32[37, 3], f32[N, 37] with N = 37 expected (in affine)");
-  expect({In("x", x, {2, 37})}, {out_y, out_z}, {}, ErrorCode::kShapeMismatch, "input x is 444 bytes, 296 bytes of f32[2, 37] expected (in affine)");
+  expect({In("x", x, {3, 37}), In("q", x, {3, 37})}, {out_y, out_z}, {}, ErrorCode::kUnknownName,
+         "there is no input q; there is: x (in affine)");
+  expect({In("x", x, {3, 37}), In("x", x, {3, 37})}, {out_y, out_z}, {}, ErrorCode::kDuplicateName,
+         "Run: the name input x is taken (in affine)");
+  expect({In("x", x, {3, 37})}, {out_y, out_z, Out("w", z, {3, 13})}, {}, ErrorCode::kUnknownName,
+         "there is no output w; there is: y, z (in affine)");
+  expect({In("x", doubles, {3, 37})}, {out_y, out_z}, {}, ErrorCode::kDTypeMismatch,
+         "input x is f64, f32 expected (in affine)");
+  expect({In("x", x, {3 * 37})}, {out_y, out_z}, {}, ErrorCode::kShapeMismatch,
+         "input x is f32[111], f32[N, 37] expected (in affine)");
+  expect({In("x", x, {37, 3})}, {out_y, out_z}, {}, ErrorCode::kShapeMismatch,
+         "input x is f32[37, 3], f32[N, 37] with N = 37 expected (in affine)");
+  expect({In("x", x, {2, 37})}, {out_y, out_z}, {}, ErrorCode::kShapeMismatch,
+         "input x is 444 bytes, 296 bytes of f32[2, 37] expected (in affine)");
   expect({In("x", x, {3, 37})}, {Out("y", std::span(y).first(26), {2, 13}), out_z}, {}, ErrorCode::kShapeMismatch,
          "output y is f32[2, 13], f32[N, 13] with N = 3 expected (in affine)");
-  expect({In("x", x, {3, 37})}, {out_y, out_z}, {{"N", 4}}, ErrorCode::kShapeMismatch, "input x is f32[3, 37], f32[N, 37] with N = 4 expected (in affine)");
-  expect({In("x", x, {3, 37})}, {out_y, out_z}, {{"M", 4}}, ErrorCode::kUnknownName, "there is no symbol M; there is: N (in affine)");
-  expect({In("x", std::span<const float>(), {0, 37})}, {out_y, out_z}, {}, ErrorCode::kOutOfRange, "symbol N is 0, outside 1..100 (in affine)");
+  expect({In("x", x, {3, 37})}, {out_y, out_z}, {{"N", 4}}, ErrorCode::kShapeMismatch,
+         "input x is f32[3, 37], f32[N, 37] with N = 4 expected (in affine)");
+  expect({In("x", x, {3, 37})}, {out_y, out_z}, {{"M", 4}}, ErrorCode::kUnknownName,
+         "there is no symbol M; there is: N (in affine)");
+  expect({In("x", std::span<const float>(), {0, 37})}, {out_y, out_z}, {}, ErrorCode::kOutOfRange,
+         "symbol N is 0, outside 1..100 (in affine)");
   expect({{"x", x.data(), x.size() * 4, nullptr, {INT64_MAX, 37}}}, {out_y, out_z}, {}, ErrorCode::kOutOfRange,
          "symbol N is 9223372036854775807, outside 1..100 (in affine)");
-  expect({{"x", nullptr, 444, nullptr, {3, 37}}}, {out_y, out_z}, {}, ErrorCode::kMissing, "memory of input x was not given (in affine)");
-  expect({{"x", reinterpret_cast<const char*>(y.data()) + 1, 444, nullptr, {3, 37}}}, {out_y, out_z}, {}, ErrorCode::kInvalid,
-         "input x is not aligned to 4 bytes (in affine)");
-  expect({In("x", x, {3, 37})}, {out_y, Out("z", std::span(y).subspan(1), {3, 13})}, {}, ErrorCode::kInvalid, "output z overlaps output y in memory (in affine)");
+  expect({{"x", nullptr, 444, nullptr, {3, 37}}}, {out_y, out_z}, {}, ErrorCode::kMissing,
+         "memory of input x was not given (in affine)");
+  expect({{"x", reinterpret_cast<const char*>(y.data()) + 1, 444, nullptr, {3, 37}}}, {out_y, out_z}, {},
+         ErrorCode::kInvalid, "input x is not aligned to 4 bytes (in affine)");
+  expect({In("x", x, {3, 37})}, {out_y, Out("z", std::span(y).subspan(1), {3, 13})}, {}, ErrorCode::kInvalid,
+         "output z overlaps output y in memory (in affine)");
   std::vector<float> both = Ramp(3 * 37);
   expect({In("x", both, {3, 37})}, {out_y, Out("z", std::span(both).subspan(70, 39), {3, 13})}, {}, ErrorCode::kInvalid,
          "output z overlaps input x in memory (in affine)");
@@ -137,7 +150,8 @@ TEST(GraphApi, ParametersAreBoundLater) {
   EXPECT_EQ(run().error(), "parameter w was not given (in late)");
   EXPECT_EQ(run().code(), ErrorCode::kMissing);
   EXPECT_EQ(program->Bind("v", two).code(), ErrorCode::kUnknownName);
-  EXPECT_EQ(program->Bind("w", std::span(two).first(4)).error(), "parameter w is 16 bytes, 20 bytes of f32[5] expected (in late)");
+  EXPECT_EQ(program->Bind("w", std::span(two).first(4)).error(),
+            "parameter w is 16 bytes, 20 bytes of f32[5] expected (in late)");
   for (const std::vector<float>& w : {two, three}) {
     ASSERT_TRUE(program->Bind("w", w).ok());
     ASSERT_TRUE(run().ok()) << run().error();
@@ -157,7 +171,10 @@ TEST(GraphApi, TheFirstErrorSticks) {
   };
   const std::vector<float> some(12);
   Error e = error([&](Graph& g) {
-    g.Output("y", g.Block("SwiGLU", {g.Input("x", "f32[N, 5]"), g.Param("up", "f32[5, 7]"), g.Param("gate", "f32[7, 5]"), g.Param("down", "f32[7, 5]")}, {}, "ffn"));
+    g.Output("y", g.Block("SwiGLU",
+                          {g.Input("x", "f32[N, 5]"), g.Param("up", "f32[5, 7]"), g.Param("gate", "f32[7, 5]"),
+                           g.Param("down", "f32[7, 5]")},
+                          {}, "ffn"));
     g.Op("NoSuchOp", {});
   });
   EXPECT_EQ(e.code, ErrorCode::kShapeMismatch);
@@ -184,7 +201,8 @@ TEST(GraphApi, TheFirstErrorSticks) {
   EXPECT_EQ(e.code, ErrorCode::kInvalid);
   EXPECT_EQ(e.message, "x: unknown dtype in tensor type \"float[5]\"");
   EXPECT_EQ(e.where, "x");
-  for (const char* type : {"", "f32", "f32[", "f32[]]", "f32[N", "f32[5 - N]", "f32[-1]", "f32[5,]", "f32[,5]", "q4_K[3, 100]", "f32[99999999999999999999]"}) {
+  for (const char* type : {"", "f32", "f32[", "f32[]]", "f32[N", "f32[5 - N]", "f32[-1]", "f32[5,]", "f32[,5]",
+                           "q4_K[3, 100]", "f32[99999999999999999999]"}) {
     EXPECT_FALSE(error([&](Graph& g) { g.Output("y", g.Op("Neg", {g.Input("x", type)})); }).message.empty()) << type;
   }
   EXPECT_EQ(error([&](Graph& g) { g.Param("w", "f32[N]", some); }).code, ErrorCode::kInvalid);
@@ -194,11 +212,16 @@ TEST(GraphApi, TheFirstErrorSticks) {
   EXPECT_EQ(e.message, "parameter w is 48 bytes, 60 bytes of f32[3, 5] expected");
   e = error([](Graph& g) { g.Op("Softmax", {g.Input("x", "f32[5]")}, {{"axis", "last"}}, "attention"); });
   EXPECT_EQ(e.where, "attention");
-  e = error([](Graph& g) { g.Block("RmsNorm", {g.Input("x", "f32[N, 5]"), g.Param("gamma", "f32[5]")}, {{"eps", "small"}}, "norm"); });
+  e = error([](Graph& g) {
+    g.Block("RmsNorm", {g.Input("x", "f32[N, 5]"), g.Param("gamma", "f32[5]")}, {{"eps", "small"}}, "norm");
+  });
   EXPECT_EQ(e.code, ErrorCode::kBadAttribute);
   EXPECT_EQ(e.operand, "eps");
   EXPECT_EQ(e.where, "norm");
-  EXPECT_EQ(error([](Graph& g) { g.Block("RmsNorm", {g.Input("x", "f32[N, 5]"), g.Param("gamma", "f32[5]")}, {{"epsilon", 1e-5}}); }).code, ErrorCode::kBadAttribute);
+  EXPECT_EQ(error([](Graph& g) {
+              g.Block("RmsNorm", {g.Input("x", "f32[N, 5]"), g.Param("gamma", "f32[5]")}, {{"epsilon", 1e-5}});
+            }).code,
+            ErrorCode::kBadAttribute);
   e = error([](Graph& g) {
     const Value x = g.Input("x", "f32[5]");
     g.Output("y", x);
@@ -250,13 +273,15 @@ TEST(GraphApi, IntegersAndBools) {
   const std::vector<uint8_t> mask = {1, 0, 1, 0, 0, 1, 1};
   std::vector<float> chosen(21);
   std::vector<uint8_t> large(7, 9);
-  const Result<void> ran = program->Run({In("i", ids, {7}), In("j", limits, {7}), In("mask", mask, {7, 1})}, {Out("chosen", chosen, {7, 3}), Out("large", large, {7})});
+  const Result<void> ran = program->Run({In("i", ids, {7}), In("j", limits, {7}), In("mask", mask, {7, 1})},
+                                        {Out("chosen", chosen, {7, 3}), Out("large", large, {7})});
   ASSERT_TRUE(ran.ok()) << ran.error();
   for (int n = 0; n < 21; ++n) EXPECT_EQ(chosen[n], (mask[n / 3] ? 1 : -1) * table[ids[n / 3] * 3 + n % 3]) << n;
   for (int n = 0; n < 7; ++n) EXPECT_EQ(large[n], ids[n] > 1) << n;
 }
 
-// The rotation of both styles, partial too, as the epilogue of a product: element indices go through select and remainder.
+// The rotation of both styles, partial too, as the epilogue of a product: element indices go through select and
+// remainder.
 TEST(GraphApi, ProductsAreRotated) {
   constexpr int64_t kHeads = 3, kDim = 32, kIn = 29;
   for (const char* style : {"gptj", "neox"}) {
@@ -274,7 +299,8 @@ TEST(GraphApi, ProductsAreRotated) {
       for (const int64_t n : {1, 3, 13}) {
         const std::vector<float> x = Ramp(n * kIn), c = Ramp(n * half, 0.11f), s = Ramp(n * half, 0.23f);
         std::vector<float> y(n * kHeads * kDim);
-        const Result<void> ran = program->Run({In("x", x, {n, kIn}), In("cos", c, {n, half}), In("sin", s, {n, half})}, {Out("y", y, {n, kHeads * kDim})});
+        const Result<void> ran = program->Run({In("x", x, {n, kIn}), In("cos", c, {n, half}), In("sin", s, {n, half})},
+                                              {Out("y", y, {n, kHeads * kDim})});
         ASSERT_TRUE(ran.ok()) << ran.error();
         for (int64_t row = 0; row < n; ++row) {
           std::vector<double> p(kHeads * kDim);
@@ -290,7 +316,8 @@ TEST(GraphApi, ProductsAreRotated) {
               const double cosine = c[row * half + pair], sine = s[row * half + pair];
               want = first ? p[j] * cosine - p[j + distance] * sine : p[j] * cosine + p[j - distance] * sine;
             }
-            EXPECT_NEAR(y[row * kHeads * kDim + j], want, 2e-5) << style << " of " << n_rot << ", element " << j << " of row " << row;
+            EXPECT_NEAR(y[row * kHeads * kDim + j], want, 2e-5)
+                << style << " of " << n_rot << ", element " << j << " of row " << row;
           }
         }
       }
@@ -302,7 +329,8 @@ TEST(GraphApi, StateIsCarried) {
   Graph graph("sum");
   graph.Symbol("N", 1, 50);
   const Value total = graph.Input("total", "f32[3]");
-  const Value now = graph.Op("Add", {total, graph.Op("Reduce", {graph.Input("x", "f32[N, 3]")}, {{"op", "sum"}, {"axes", std::vector<int64_t>{0}}})});
+  const Value now = graph.Op("Add", {total, graph.Op("Reduce", {graph.Input("x", "f32[N, 3]")},
+                                                     {{"op", "sum"}, {"axes", std::vector<int64_t>{0}}})});
   graph.Carry("total", now);
   graph.Output("mean", graph.Op("Reduce", {now}, {{"op", "mean"}, {"axes", std::vector<int64_t>{0}}}));
   Result<Program> program = graph.Compile({.threads = 2});
@@ -351,8 +379,9 @@ TEST(GraphApi, OutputsThatAreInputsOrTwice) {
   ASSERT_TRUE(program.ok()) << program.error();
   const std::vector<float> v = {1, 2};
   std::vector<float> same(2), first(2), second(2), weights(2), one(1);
-  const Result<void> ran = program->Run({In("x", v, {2})}, {Out("same", same, {2}), Out("first", first, {2}), Out("second", second, {2}),
-                                                          Out("weights", weights, {2}), Out("one", one, {})});
+  const Result<void> ran =
+      program->Run({In("x", v, {2})}, {Out("same", same, {2}), Out("first", first, {2}), Out("second", second, {2}),
+                                       Out("weights", weights, {2}), Out("one", one, {})});
   ASSERT_TRUE(ran.ok()) << ran.error();
   EXPECT_EQ(same, v);
   EXPECT_EQ(first, (std::vector<float>{-1, -2}));
@@ -384,20 +413,27 @@ TEST(GraphApi, TextInAndOut) {
     Result<Graph> again = Graph::Parse(*text);
     EXPECT_TRUE(again.ok()) << after << ": " << again.error();
   }
-  EXPECT_EQ(Graph::Parse("graph t {\n  %0 = Nonsense() : f32[3]\n}").error(), "2:16: expected a known op, not Nonsense,");
+  EXPECT_EQ(Graph::Parse("graph t {\n  %0 = Nonsense() : f32[3]\n}").error(),
+            "2:16: expected a known op, not Nonsense,");
   EXPECT_EQ(Graph::Parse("").code(), ErrorCode::kInvalid);
 }
 
 TEST(GraphApi, DumpsOfEveryStage) {
   Affine affine;
-  for (const auto& [stage, word] : std::vector<std::pair<std::string, std::string>>{
-           {"hir", "Mir.MatMul"}, {"mir", "Region"}, {"lir", "launch 0"}, {"kir", "kernel"}, {"llvm", "define"}, {"asm", "ret"}}) {
+  for (const auto& [stage, word] : std::vector<std::pair<std::string, std::string>>{{"hir", "Mir.MatMul"},
+                                                                                    {"mir", "Region"},
+                                                                                    {"lir", "launch 0"},
+                                                                                    {"kir", "kernel"},
+                                                                                    {"llvm", "define"},
+                                                                                    {"asm", "ret"}}) {
     Result<std::string> text = affine.graph.Dump({.stage = stage, .tokens = 5});
     ASSERT_TRUE(text.ok()) << text.error();
     EXPECT_NE(text->find(word), std::string::npos) << stage;
   }
-  EXPECT_EQ(affine.graph.Dump({.stage = "x"}).error(), "there is no stage x; there are hir, mir, lir, kir, llvm and asm, and of devices ptx, metal");
-  EXPECT_EQ(affine.graph.Dump({.stage = "kir", .kernel = "nowhere"}).error(), "no kernel has a label that contains \"nowhere\"");
+  EXPECT_EQ(affine.graph.Dump({.stage = "x"}).error(),
+            "there is no stage x; there are hir, mir, lir, kir, llvm and asm, and of devices ptx, metal");
+  EXPECT_EQ(affine.graph.Dump({.stage = "kir", .kernel = "nowhere"}).error(),
+            "no kernel has a label that contains \"nowhere\"");
   EXPECT_FALSE(affine.graph.Dump({.after = "x"}).ok());
   EXPECT_FALSE(affine.graph.Dump({.after = "cse", .skip = {"cse"}}).ok());
   // A pass that stops leaves the composite alone, one that is left out does too.
@@ -405,8 +441,10 @@ TEST(GraphApi, DumpsOfEveryStage) {
   soft.Output("y", soft.Op("Softmax", {soft.Input("x", "f32[3, 5]")}));
   EXPECT_NE(soft.Dump({.stop_after = "lower"})->find("Softmax"), std::string::npos);
   EXPECT_EQ(soft.Dump({.stop_after = "expand_composites"})->find("Softmax("), std::string::npos);
-  EXPECT_NE(soft.Dump({.stop_after = "fold_constants", .skip = {"expand_composites"}})->find("Softmax"), std::string::npos);
-  EXPECT_FALSE(soft.Dump({.after = "fold_constants", .skip = {"expand_composites"}}).ok()) << "fusion cannot take a composite";
+  EXPECT_NE(soft.Dump({.stop_after = "fold_constants", .skip = {"expand_composites"}})->find("Softmax"),
+            std::string::npos);
+  EXPECT_FALSE(soft.Dump({.after = "fold_constants", .skip = {"expand_composites"}}).ok())
+      << "fusion cannot take a composite";
 }
 
 // A program that runs in one thread refuses a run from another, and says so.
@@ -421,7 +459,8 @@ TEST(GraphApi, BusyIsAnError) {
     threads.emplace_back([&] {
       std::vector<float> y(100 * 13), z(100 * 13);
       for (int i = 0; i < 200; ++i) {
-        const Result<void> result = program->Run({In("x", x, {100, 37})}, {Out("y", y, {100, 13}), Out("z", z, {100, 13})});
+        const Result<void> result =
+            program->Run({In("x", x, {100, 37})}, {Out("y", y, {100, 13}), Out("z", z, {100, 13})});
         (result.ok() ? ran : result.code() == ErrorCode::kBusy ? busy : other)++;
       }
     });

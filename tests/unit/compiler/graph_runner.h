@@ -36,7 +36,8 @@ struct CompiledGraph {
   lir::Plan plan;
 };
 
-inline StatusOr<CompiledGraph> PlanGraph(const ir::Graph& graph, const SymbolRanges& guard, const compiler::PipelineOptions& options) {
+inline StatusOr<CompiledGraph> PlanGraph(const ir::Graph& graph, const SymbolRanges& guard,
+                                         const compiler::PipelineOptions& options) {
   QUERN_ASSIGN(const hir::Module module, hir::WrapGraph(graph));
   QUERN_ASSIGN(ir::Graph prepared, compiler::PrepareGraph(module, options));
   QUERN_ASSIGN(compiler::PlannedVariant planned, compiler::PlanVariant(prepared, guard, options));
@@ -46,10 +47,12 @@ inline StatusOr<CompiledGraph> PlanGraph(const ir::Graph& graph, const SymbolRan
 // Inputs, parameters and states of `bytes` go in; the outputs come back in the graph's order, carried state among them.
 // write(name, bytes) sets the first bytes of a state, read(name, bytes) gets them.
 template <typename Write, typename Read>
-StatusOr<std::vector<std::vector<uint8_t>>> RunOnce(Runnable& runnable, const ir::Graph& prepared, const Binding& binding, const BytesByName& bytes,
+StatusOr<std::vector<std::vector<uint8_t>>> RunOnce(Runnable& runnable, const ir::Graph& prepared,
+                                                    const Binding& binding, const BytesByName& bytes,
                                                     const Write& write, const Read& read) {
   const Signature& signature = runnable.signature();
-  for (const Port& port : signature.params) QUERN_RETURN_IF_ERROR(runnable.BindParam(port.name, bytes.find(port.name)->second));
+  for (const Port& port : signature.params)
+    QUERN_RETURN_IF_ERROR(runnable.BindParam(port.name, bytes.find(port.name)->second));
   for (const Port& port : signature.states) QUERN_RETURN_IF_ERROR(write(port.name, bytes.find(port.name)->second));
   std::vector<ConstBytes> inputs;
   for (const Port& port : signature.inputs) {
@@ -63,24 +66,29 @@ StatusOr<std::vector<std::vector<uint8_t>>> RunOnce(Runnable& runnable, const ir
     results.emplace_back(elements * ScalarBytes(type.dtype), uint8_t{0xCD});
   }
   std::vector<MutableBytes> outputs;
-  for (const Port& port : signature.outputs) outputs.push_back({results[port.output].data(), static_cast<int64_t>(results[port.output].size())});
+  for (const Port& port : signature.outputs)
+    outputs.push_back({results[port.output].data(), static_cast<int64_t>(results[port.output].size())});
   QUERN_RETURN_IF_ERROR(runnable.Run(inputs, outputs, binding));
-  for (const ir::Donation& donation : prepared.donations) QUERN_RETURN_IF_ERROR(read(donation.input, results[donation.output]));
+  for (const ir::Donation& donation : prepared.donations)
+    QUERN_RETURN_IF_ERROR(read(donation.input, results[donation.output]));
   return results;
 }
 
-inline StatusOr<std::vector<std::vector<uint8_t>>> RunGraph(const CompiledGraph& compiled, const LevelRunner& level, int threads, const Binding& binding,
+inline StatusOr<std::vector<std::vector<uint8_t>>> RunGraph(const CompiledGraph& compiled, const LevelRunner& level,
+                                                            int threads, const Binding& binding,
                                                             const BytesByName& bytes) {
   ExecutableOptions options;
   options.cache = level.cache;
   options.pool = std::make_shared<ThreadPool>(threads);
   Variant variant{compiled.guard, [&compiled]() -> StatusOr<lir::Plan> { return compiled.plan; }};
-  QUERN_ASSIGN(const std::unique_ptr<Executable> executable, Executable::Create(SignatureOf(compiled.prepared), {std::move(variant)}, std::move(options)));
+  QUERN_ASSIGN(const std::unique_ptr<Executable> executable,
+               Executable::Create(SignatureOf(compiled.prepared), {std::move(variant)}, std::move(options)));
   return RunOnce(
       *executable, compiled.prepared, binding, bytes,
       [&](std::string_view name, const std::vector<uint8_t>& from) -> Status {
         QUERN_ASSIGN(const std::span<uint8_t> state, executable->State(name));
-        if (from.size() > state.size()) return absl::InternalError(absl::StrFormat("state %s is too small", std::string(name)));
+        if (from.size() > state.size())
+          return absl::InternalError(absl::StrFormat("state %s is too small", std::string(name)));
         std::copy(from.begin(), from.end(), state.begin());
         return absl::OkStatus();
       },

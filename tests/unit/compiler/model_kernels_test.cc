@@ -1,8 +1,9 @@
 // Every kernel of whole models, through the C emitter and the system's C compiler, held to the KIR interpreter.
 //
-// Models are planned as a session plans them: for each guard over the length of a step, with int8 and with f32 activations,
-// with the row blocks of each CPU level. Of what the plans hold, each distinct kernel runs once on random memory, at sizes
-// that the plan allows. The bundled model takes part once for each format of weights, so nothing depends on files.
+// Models are planned as a session plans them: for each guard over the length of a step, with int8 and with f32
+// activations, with the row blocks of each CPU level. Of what the plans hold, each distinct kernel runs once on random
+// memory, at sizes that the plan allows. The bundled model takes part once for each format of weights, so nothing
+// depends on files.
 //
 // QUERN_KERNEL_SEED=n draws other memory and sizes.
 #include <gtest/gtest.h>
@@ -22,7 +23,7 @@
 namespace quern {
 namespace {
 
-constexpr size_t kBatch = 32;          // kernels a C file
+constexpr size_t kBatch = 32;  // kernels a C file
 
 uint64_t Seed() {
   const char* const text = std::getenv("QUERN_KERNEL_SEED");
@@ -92,7 +93,8 @@ TEST(ModelKernels, OfTheBundledModelMeanTheSameInC) {
   const auto precise = compiler::OpenModel(QUERN_SOURCE_DIR "/models/addition.gguf", {.exact = true});
   ASSERT_TRUE(precise.ok()) << precise.status();
   Kernels kernels;
-  for (const DType format : {DType::kF16, DType::kF32, DType::kQ8_0, DType::kQ4_0, DType::kQ4_K, DType::kQ5_K, DType::kQ6_K}) {
+  for (const DType format :
+       {DType::kF16, DType::kF32, DType::kQ8_0, DType::kQ4_0, DType::kQ4_K, DType::kQ5_K, DType::kQ6_K}) {
     for (const hir::Module* module : {&model->spec.module, &precise->spec.module}) {
       const auto weighed = WithWeights(*module, format);
       ASSERT_TRUE(weighed.ok()) << weighed.status();
@@ -107,14 +109,15 @@ TEST(ModelKernels, OfTheBundledModelMeanTheSameInC) {
     if (op->symbol == nullptr) continue;  // of warps
     EXPECT_TRUE(kernels.tiles().contains(op->name)) << op->name << " is in no kernel";
   }
-  std::printf("%d distinct kernels of %d planned, with %d tile ops\n", static_cast<int>(kernels.distinct()), static_cast<int>(kernels.planned()),
-              static_cast<int>(kernels.tiles().size()));
+  std::printf("%d distinct kernels of %d planned, with %d tile ops\n", static_cast<int>(kernels.distinct()),
+              static_cast<int>(kernels.planned()), static_cast<int>(kernels.tiles().size()));
 }
 
 TEST(ModelKernels, OfRealModelsMeanTheSameInC) {
   Kernels kernels;
   std::string names;
-  for (const char* const name : {"stories260K-F32", "stories260K-Q8_0", "stories260K-Q4_0", "stories260K-wide256-Q4_K_M", "stories260K-wide256-Q5_K_M"}) {
+  for (const char* const name : {"stories260K-F32", "stories260K-Q8_0", "stories260K-Q4_0",
+                                 "stories260K-wide256-Q4_K_M", "stories260K-wide256-Q5_K_M"}) {
     const std::string path = absl::StrCat(QUERN_MODELS_DIR, "/gguf/", name, ".gguf");
     if (!std::filesystem::exists(path)) continue;
     const auto model = compiler::OpenModel(path, {});
@@ -126,7 +129,8 @@ TEST(ModelKernels, OfRealModelsMeanTheSameInC) {
   if (names.empty()) GTEST_SKIP() << "no models in " << QUERN_MODELS_DIR;
   const Status same = kernels.Check();
   EXPECT_TRUE(same.ok()) << same.message();
-  std::printf("%d distinct kernels of %d planned for %s\n", static_cast<int>(kernels.distinct()), static_cast<int>(kernels.planned()), names.c_str());
+  std::printf("%d distinct kernels of %d planned for %s\n", static_cast<int>(kernels.distinct()),
+              static_cast<int>(kernels.planned()), names.c_str());
 }
 
 }  // namespace

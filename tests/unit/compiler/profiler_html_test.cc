@@ -24,7 +24,8 @@ TEST(ProfilerHtml, AGraphWithHostileNames) {
   const std::vector<float> w(37 * 13, 0.25f), x(5 * 37, 2.0f);
   Graph graph("graph<script>");
   graph.Symbol("N", 1, 50);
-  const Value product = graph.Op("MatMul", {graph.Input("x", "f32[N, 37]"), graph.Param(weight, "f32[37, 13]", w)}, {}, label);
+  const Value product =
+      graph.Op("MatMul", {graph.Input("x", "f32[N, 37]"), graph.Param(weight, "f32[37, 13]", w)}, {}, label);
   graph.Output("y", graph.Op("Silu", {product}, {}, label + "/act"));
   Result<Program> program = graph.Compile({.threads = 1, .cache = "off"});
   ASSERT_TRUE(program.ok()) << program.error();
@@ -47,14 +48,16 @@ TEST(ProfilerHtml, AGraphWithHostileNames) {
   ASSERT_EQ(section["kernels"].size(), 1u) << section["kernels"];
   const nlohmann::json& kernel = section["kernels"][0];
   std::set<int> from_kir, from_mir, from_hir;
-  for (const int op : kernel["stages"]["kir"]["ops"]) if (op >= 0) from_kir.insert(op);
+  for (const int op : kernel["stages"]["kir"]["ops"])
+    if (op >= 0) from_kir.insert(op);
   for (const auto& line : kernel["stages"]["mir"]["ops"]) from_mir.insert(line.begin(), line.end());
   for (const auto& line : kernel["stages"]["hir"]["ops"]) from_hir.insert(line.begin(), line.end());
   EXPECT_EQ(kernel["origins"].size(), 2u) << kernel["origins"];
   EXPECT_EQ(from_kir.size(), 2u) << kernel["kir"];
   EXPECT_EQ(from_mir, from_kir) << kernel["stages"]["mir"];
   EXPECT_EQ(from_hir, from_kir) << kernel["stages"]["hir"];
-  EXPECT_NE(kernel["stages"]["hir"]["text"].get<std::string>().find(weight), std::string::npos) << kernel["stages"]["hir"];
+  EXPECT_NE(kernel["stages"]["hir"]["text"].get<std::string>().find(weight), std::string::npos)
+      << kernel["stages"]["hir"];
 }
 
 }  // namespace

@@ -16,7 +16,8 @@ using Json = nlohmann::json;
 constexpr int64_t kRows = 7, kIn = 48, kOut = 80;
 
 struct Linear {
-  std::vector<float> weights = std::vector<float>(kIn * kOut, 0.5f), x = std::vector<float>(kRows * kIn, 1.0f), y = std::vector<float>(kRows * kOut);
+  std::vector<float> weights = std::vector<float>(kIn * kOut, 0.5f), x = std::vector<float>(kRows * kIn, 1.0f),
+                     y = std::vector<float>(kRows * kOut);
   std::optional<Program> program;
 
   Linear() {

@@ -38,14 +38,17 @@ struct Case {
   std::vector<Trial> trials;
 };
 
-// `quantises`: half of the graphs, those that are not exact, mean quantised activations beside weights of block formats.
+// `quantises`: half of the graphs, those that are not exact, mean quantised activations beside weights of block
+// formats.
 inline StatusOr<Case> MakeCase(uint64_t seed, bool quantises = true) {
   std::mt19937_64 choose(seed * 7919);
   Case made;
   made.seed = seed;
   // Now and then values large enough that a kernel has several chunks.
   const bool large = seed % 32 == 0;
-  made.random = MakeRandomGraph(seed, {.nodes = static_cast<int>(6 + choose() % 10), .discontinuous = seed % 4 != 0, .most_elements = large ? 40000 : 600});
+  made.random = MakeRandomGraph(seed, {.nodes = static_cast<int>(6 + choose() % 10),
+                                       .discontinuous = seed % 4 != 0,
+                                       .most_elements = large ? 40000 : 600});
   made.exact = choose() % 2 == 0 || !quantises;
   made.meaning = made.random.graph;
   if (!made.exact) {
@@ -70,7 +73,8 @@ inline StatusOr<Case> MakeCase(uint64_t seed, bool quantises = true) {
 // Oracles keep references into the case: made once it has its place.
 inline Status MakeOracles(Case& test) {
   for (Trial& trial : test.trials) {
-    QUERN_ASSIGN(check::GraphOracle oracle, check::GraphOracle::Create(test.meaning, trial.binding, trial.feeds, test.seed));
+    QUERN_ASSIGN(check::GraphOracle oracle,
+                 check::GraphOracle::Create(test.meaning, trial.binding, trial.feeds, test.seed));
     trial.oracle = std::make_unique<check::GraphOracle>(std::move(oracle));
   }
   return absl::OkStatus();

@@ -1,9 +1,9 @@
-// Random graphs through the whole compiler: passes, regions, plans, kernels, machine code and the executable, held to the
-// double interpreter; fused and with every op on its own, on this machine's own level and another one, on one thread and on
-// two.
+// Random graphs through the whole compiler: passes, regions, plans, kernels, machine code and the executable, held to
+// the double interpreter; fused and with every op on its own, on this machine's own level and another one, on one
+// thread and on two.
 //
-// QUERN_RANDOM_SEED=n runs that graph alone and prints it; QUERN_LONG_TESTS=n runs n times as many. Slices are independent, so
-// that they can run as programs of their own.
+// QUERN_RANDOM_SEED=n runs that graph alone and prints it; QUERN_LONG_TESTS=n runs n times as many. Slices are
+// independent, so that they can run as programs of their own.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -13,9 +13,9 @@
 #include "absl/strings/str_cat.h"
 #include "codegen/cpu/target.h"
 #include "compiler/model.h"
+#include "opt/passes.h"
 #include "unit/compiler/graph_runner.h"
 #include "unit/compiler/random_case.h"
-#include "opt/passes.h"
 
 namespace quern::testing {
 namespace {
@@ -98,8 +98,10 @@ class RandomGraphs : public ::testing::TestWithParam<uint64_t> {
 
   void CheckTrial(const Case& test, Trial& trial, const CompiledGraph& graph, size_t level, bool fuse) {
     const LevelRunner& runner = (*levels_)[level];
-    const auto one = RunGraph(graph, runner, 1, trial.binding, trial.bytes), two = RunGraph(graph, runner, 2, trial.binding, trial.bytes);
-    const std::string where = absl::StrCat(Where(test, level, fuse), "B ", trial.binding.at("B"), ", S ", trial.binding.at("S"), ": ");
+    const auto one = RunGraph(graph, runner, 1, trial.binding, trial.bytes),
+               two = RunGraph(graph, runner, 2, trial.binding, trial.bytes);
+    const std::string where =
+        absl::StrCat(Where(test, level, fuse), "B ", trial.binding.at("B"), ", S ", trial.binding.at("S"), ": ");
     ASSERT_TRUE(one.ok()) << where << one.status() << "\n" << ir::Print(test.random.graph);
     ASSERT_TRUE(two.ok()) << where << two.status();
     for (size_t o = 0; o < one->size(); ++o) {
@@ -107,7 +109,8 @@ class RandomGraphs : public ::testing::TestWithParam<uint64_t> {
       const auto got = ir::RefTensorFromBytes(expected.dtype, expected.dims, (*one)[o]);
       ASSERT_TRUE(got.ok()) << where << got.status();
       const std::string difference = trial.oracle->WorstText(static_cast<int>(o), *got);
-      EXPECT_EQ(difference, "") << where << "\n" << ir::Print(test.random.graph) << (print_ ? lir::Print(graph.plan) : "");
+      EXPECT_EQ(difference, "") << where << "\n"
+                                << ir::Print(test.random.graph) << (print_ ? lir::Print(graph.plan) : "");
       EXPECT_TRUE((*one)[o] == (*two)[o]) << where << "output " << o << " is another on two threads";
       elements_ += expected.elements();
       if (difference.empty() || !print_) continue;
@@ -116,7 +119,8 @@ class RandomGraphs : public ::testing::TestWithParam<uint64_t> {
   }
 
   static std::string Where(const Case& test, size_t level, bool fuse) {
-    return absl::StrCat("seed ", test.seed, ", ", (*levels_)[level].target->name, fuse ? ", fused" : ", not fused", test.exact ? ", exact: " : ": ");
+    return absl::StrCat("seed ", test.seed, ", ", (*levels_)[level].target->name, fuse ? ", fused" : ", not fused",
+                        test.exact ? ", exact: " : ": ");
   }
 
   static std::vector<LevelRunner>* levels_;
@@ -136,8 +140,8 @@ TEST_P(RandomGraphs, MeanTheSame) {
     for (uint64_t i = at; i < std::min(graphs, at + kBatch); ++i) seeds.push_back(SeedOf(GetParam(), i));
     Check(seeds);
   }
-  std::printf("%d graphs from seed %d, %d elements (%d beside a jump)\n", static_cast<int>(graphs), static_cast<int>(SeedOf(GetParam(), 0)),
-              static_cast<int>(elements_), static_cast<int>(doubted_));
+  std::printf("%d graphs from seed %d, %d elements (%d beside a jump)\n", static_cast<int>(graphs),
+              static_cast<int>(SeedOf(GetParam(), 0)), static_cast<int>(elements_), static_cast<int>(doubted_));
 }
 
 INSTANTIATE_TEST_SUITE_P(Slice, RandomGraphs, ::testing::Range(uint64_t{0}, kSlices));

@@ -1,5 +1,5 @@
-// The CUDA device against a driver of the tests (tests/fake_cuda), which watches over the protocol: results, recordings, what is
-// given back, and each call failing in turn. The last test is for a machine with a GPU.
+// The CUDA device against a driver of the tests (tests/fake_cuda), which watches over the protocol: results,
+// recordings, what is given back, and each call failing in turn. The last test is for a machine with a GPU.
 #include "device/cuda/cuda_device.h"
 
 #include <dlfcn.h>
@@ -59,7 +59,9 @@ struct Kernels {
     }
     std::vector<kir::BufferBytes> buffers;
     for (size_t p = 0; p < kernel.params.size(); ++p) {
-      const auto bytes = kir::LayoutBytes(kernel.params[p].type.layout, kernel.params[p].type.dtype, kernel.params[p].type.dims).Evaluate(binding);
+      const auto bytes =
+          kir::LayoutBytes(kernel.params[p].type.layout, kernel.params[p].type.dtype, kernel.params[p].type.dims)
+              .Evaluate(binding);
       uint8_t* const memory = driver->translate(values[p], *bytes);
       if (memory == nullptr) return 3;
       buffers.emplace_back(memory, static_cast<size_t>(*bytes));
@@ -100,7 +102,8 @@ class CudaTest : public ::testing::Test {
   StatusOr<std::unique_ptr<device::Executor>> Open(std::shared_ptr<const device::LoadableProgram> program = nullptr) {
     if (program == nullptr) program = graph_->program;
     QUERN_ASSIGN(device::cuda::CudaDevice opened, device::cuda::OpenDevice({.driver = QUERN_FAKE_CUDA}));
-    QUERN_ASSIGN(auto executor, device::Executor::Create(std::move(opened.device), SignatureOf(graph_->prepared), device::VariantsOf(program)));
+    QUERN_ASSIGN(auto executor, device::Executor::Create(std::move(opened.device), SignatureOf(graph_->prepared),
+                                                         device::VariantsOf(program)));
     QUERN_RETURN_IF_ERROR(testing::BindSmall(*executor));
     return executor;
   }
@@ -113,7 +116,8 @@ testing::DeviceGraph* CudaTest::graph_ = nullptr;
 TEST_F(CudaTest, StepsAreThoseOfTheEmulatedDevice) {
   auto executor = Open();
   ASSERT_TRUE(executor.ok()) << executor.status();
-  auto emulated = device::Executor::Create(device::emulated::MakeDevice(1), SignatureOf(graph_->prepared), device::VariantsOf(graph_->program));
+  auto emulated = device::Executor::Create(device::emulated::MakeDevice(1), SignatureOf(graph_->prepared),
+                                           device::VariantsOf(graph_->program));
   ASSERT_TRUE(emulated.ok());
   ASSERT_TRUE(testing::BindSmall(**emulated).ok());
   int64_t past = 0;
@@ -127,13 +131,12 @@ TEST_F(CudaTest, StepsAreThoseOfTheEmulatedDevice) {
   EXPECT_EQ(*(*executor)->ReadState("cache"), *(*emulated)->ReadState("cache"));
 }
 
-// A variant is recorded when it runs again, and then only launches that differ are updated: here the one that knows the position.
+// A variant is recorded when it runs again, and then only launches that differ are updated: here the one that knows the
+// position.
 TEST_F(CudaTest, StepsAreRecordedAndUpdated) {
   auto executor = Open();
   ASSERT_TRUE(executor.ok()) << executor.status();
-  const auto step = [&](int64_t past, int64_t rows) {
-    ASSERT_TRUE(testing::StepSmall(**executor, past, rows).ok());
-  };
+  const auto step = [&](int64_t past, int64_t rows) { ASSERT_TRUE(testing::StepSmall(**executor, past, rows).ok()); };
   step(0, 1);
   EXPECT_FALSE((*executor)->last().replayed);
   step(1, 1);
@@ -144,7 +147,8 @@ TEST_F(CudaTest, StepsAreRecordedAndUpdated) {
   EXPECT_TRUE((*executor)->last().replayed);
   EXPECT_EQ((*executor)->last().updates, 1);
   EXPECT_GT((*executor)->last().launches, 3);
-  EXPECT_EQ(driver_.calls() - before, 3 * 5);  // a copy in, an update, a launch, a copy out and the end, each with the context
+  EXPECT_EQ(driver_.calls() - before,
+            3 * 5);  // a copy in, an update, a launch, a copy out and the end, each with the context
   step(2, 1);
   EXPECT_EQ((*executor)->last().updates, 0);
   // Another variant takes more memory: what moves is updated too.
@@ -161,14 +165,16 @@ TEST_F(CudaTest, ErrorsSayWhatWasBeingDone) {
   ASSERT_TRUE(executor.ok());
   const Status status = testing::StepSmall(**executor, 0, 1).status();
   EXPECT_THAT(std::string(status.message()), HasSubstr("cuModuleLoadDataEx, PTX of"));
-  EXPECT_THAT(std::string(status.message()), HasSubstr("CUDA_ERROR_INVALID_PTX 218 (as the test wants it): ptxas fatal: no entry in line 1"));
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("CUDA_ERROR_INVALID_PTX 218 (as the test wants it): ptxas fatal: no entry in line 1"));
   executor->reset();
 
   broken = std::make_shared<device::LoadableProgram>(*graph_->program);
   broken->source.entries[0].symbol = "k_missing";
   executor = Open(broken);
   ASSERT_TRUE(executor.ok());
-  EXPECT_THAT(std::string(testing::StepSmall(**executor, 0, 1).status().message()), HasSubstr("cuModuleGetFunction, k_missing: CUDA_ERROR_NOT_FOUND 500"));
+  EXPECT_THAT(std::string(testing::StepSmall(**executor, 0, 1).status().message()),
+              HasSubstr("cuModuleGetFunction, k_missing: CUDA_ERROR_NOT_FOUND 500"));
 }
 
 TEST_F(CudaTest, NoDriverOrDevice) {
@@ -177,7 +183,8 @@ TEST_F(CudaTest, NoDriverOrDevice) {
     EXPECT_EQ(opened.status().code(), absl::StatusCode::kUnavailable) << opened.status();
     return std::string(opened.status().message());
   };
-  EXPECT_THAT(message("/nowhere/libcuda.so.1"), HasSubstr("there is no NVIDIA driver: /nowhere/libcuda.so.1: cannot open shared object file"));
+  EXPECT_THAT(message("/nowhere/libcuda.so.1"),
+              HasSubstr("there is no NVIDIA driver: /nowhere/libcuda.so.1: cannot open shared object file"));
   EXPECT_THAT(message("libm.so.6"), HasSubstr("the NVIDIA driver libm.so.6 is too old: it has no cuInit"));
   EXPECT_EQ(message(QUERN_FAKE_CUDA, 1), "there is no NVIDIA device 1: the driver has 1");
   driver_.reset(0, 90);
@@ -192,7 +199,8 @@ TEST_F(CudaTest, NoDriverOrDevice) {
 // What happens in `Scenario` until something fails.
 Status Scenario(const StatusOr<std::unique_ptr<device::Executor>>& executor) {
   QUERN_RETURN_IF_ERROR(executor.status());
-  for (const auto& [past, rows] : {std::pair(0, 1), std::pair(1, 1), std::pair(2, 1), std::pair(3, 2), std::pair(5, 1)}) {
+  for (const auto& [past, rows] :
+       {std::pair(0, 1), std::pair(1, 1), std::pair(2, 1), std::pair(3, 2), std::pair(5, 1)}) {
     QUERN_RETURN_IF_ERROR(testing::StepSmall(**executor, past, rows).status());
   }
   return (*executor)->ReadState("cache").status();
@@ -255,7 +263,8 @@ TEST(Gpu, StepsAreThoseOfTheEmulatedDevice) {
   ASSERT_TRUE(compiler::AddText(*program, **target).ok());
   auto executor = device::Executor::Create(opened->device, SignatureOf(graph.prepared), device::VariantsOf(program));
   ASSERT_TRUE(executor.ok()) << executor.status();
-  auto emulated = device::Executor::Create(device::emulated::MakeDevice(1), SignatureOf(graph.prepared), device::VariantsOf(program));
+  auto emulated = device::Executor::Create(device::emulated::MakeDevice(1), SignatureOf(graph.prepared),
+                                           device::VariantsOf(program));
   ASSERT_TRUE(emulated.ok()) << emulated.status();
   ASSERT_TRUE(testing::BindSmall(**executor).ok());
   ASSERT_TRUE(testing::BindSmall(**emulated).ok());

@@ -17,8 +17,8 @@
 
 namespace quern::testing {
 
-// A norm, maps, a plain product, a row reduction, carried state, a constant and work on parameters alone, with sizes from distinct
-// primes. `past` moves where the state is written.
+// A norm, maps, a plain product, a row reduction, carried state, a constant and work on parameters alone, with sizes
+// from distinct primes. `past` moves where the state is written.
 constexpr std::string_view kSmallGraph = R"(graph small sym P in 0..20, S in 1..23 {
   %0 = Input() {name = "x"} : f32[S, 37]
   %1 = Param() {name = "gain"} : f32[37]
@@ -113,7 +113,8 @@ inline void MakeJitted(std::string_view text, Jitted& made) {
   options.cache = level->cache;
   options.pool = std::make_shared<ThreadPool>(1);
   Variant variant{{}, [plan = std::move(compiled->plan)]() -> StatusOr<lir::Plan> { return plan; }};
-  StatusOr<std::unique_ptr<Executable>> executable = Executable::Create(SignatureOf(made.prepared), {std::move(variant)}, std::move(options));
+  StatusOr<std::unique_ptr<Executable>> executable =
+      Executable::Create(SignatureOf(made.prepared), {std::move(variant)}, std::move(options));
   ASSERT_TRUE(executable.ok()) << executable.status();
   made.executable = *std::move(executable);
   ASSERT_TRUE(BindSmall(*made.executable).ok());
@@ -121,7 +122,8 @@ inline void MakeJitted(std::string_view text, Jitted& made) {
 
 inline void ExpectClose(const std::vector<float>& got, const std::vector<float>& expected, double tolerance) {
   ASSERT_EQ(got.size(), expected.size());
-  for (size_t i = 0; i < got.size(); ++i) ASSERT_NEAR(got[i], expected[i], tolerance * (1 + std::fabs(expected[i]))) << i;
+  for (size_t i = 0; i < got.size(); ++i)
+    ASSERT_NEAR(got[i], expected[i], tolerance * (1 + std::fabs(expected[i]))) << i;
 }
 
 }  // namespace quern::testing

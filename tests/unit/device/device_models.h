@@ -26,7 +26,8 @@ inline void ExpectStepsOfTheJit(std::shared_ptr<device::Device> device, const co
   ASSERT_NO_FATAL_FAILURE(PlanForDevice(kSmallGraph, SmallGuards(), graph));
   const auto program = MakeLoadable(SignatureOf(graph.prepared), graph.plans, &target);
   ASSERT_TRUE(program.ok()) << program.status();
-  auto executor = device::Executor::Create(std::move(device), SignatureOf(graph.prepared), device::VariantsOf(*program));
+  auto executor =
+      device::Executor::Create(std::move(device), SignatureOf(graph.prepared), device::VariantsOf(*program));
   ASSERT_TRUE(executor.ok()) << executor.status();
   ASSERT_TRUE(BindSmall(**executor).ok());
   Jitted jitted;
@@ -42,11 +43,12 @@ inline void ExpectStepsOfTheJit(std::shared_ptr<device::Device> device, const co
   }
 }
 
-// The first `count` graphs of tests/unit/compiler/random_graph_test.cc, three of four fused, beside the double interpreter.
-// `make_device`: of graph number i. Graphs for which the target refuses f64 are counted, when it may.
+// The first `count` graphs of tests/unit/compiler/random_graph_test.cc, three of four fused, beside the double
+// interpreter. `make_device`: of graph number i. Graphs for which the target refuses f64 are counted, when it may.
 //
 // QUERN_RANDOM_SEED=n runs that graph alone and prints its kernels; QUERN_LONG_TESTS=n runs n times as many.
-inline void ExpectRandomGraphs(uint64_t count, const std::function<std::shared_ptr<device::Device>(uint64_t i)>& make_device,
+inline void ExpectRandomGraphs(uint64_t count,
+                               const std::function<std::shared_ptr<device::Device>(uint64_t i)>& make_device,
                                const codegen::DeviceTarget& target, bool has_f64) {
   const uint64_t only = FromEnvironment("QUERN_RANDOM_SEED", 0);
   const uint64_t graphs = only != 0 ? 1 : count * FromEnvironment("QUERN_LONG_TESTS", 1);
@@ -84,8 +86,8 @@ inline void ExpectRandomGraphs(uint64_t count, const std::function<std::shared_p
     launches += static_cast<int64_t>(graph->plan.launches.size());
   }
   if (only == 0) EXPECT_LE(2 * refused, static_cast<int64_t>(graphs));  // most have none
-  std::printf("%d graphs, %d of them refused for f64; %d launches, %d elements\n", static_cast<int>(graphs), static_cast<int>(refused),
-              static_cast<int>(launches), static_cast<int>(elements));
+  std::printf("%d graphs, %d of them refused for f64; %d launches, %d elements\n", static_cast<int>(graphs),
+              static_cast<int>(refused), static_cast<int>(launches), static_cast<int>(elements));
 }
 
 struct SizedKernel {
@@ -93,13 +95,15 @@ struct SizedKernel {
   Binding sizes;
 };
 
-// The kernels of the bundled model with each format of weights, planned for each target as a session plans it. Those that are not in
-// `seen` yet go to `check`, with sizes that their plan allows.
-inline void ForEachModelKernel(std::span<const codegen::DeviceTarget> targets, std::set<std::string>& seen,
-                               const std::function<void(const codegen::DeviceTarget&, const std::vector<SizedKernel>&)>& check) {
+// The kernels of the bundled model with each format of weights, planned for each target as a session plans it. Those
+// that are not in `seen` yet go to `check`, with sizes that their plan allows.
+inline void ForEachModelKernel(
+    std::span<const codegen::DeviceTarget> targets, std::set<std::string>& seen,
+    const std::function<void(const codegen::DeviceTarget&, const std::vector<SizedKernel>&)>& check) {
   const auto model = compiler::OpenModel(QUERN_SOURCE_DIR "/models/addition.gguf", {.exact = true});
   ASSERT_TRUE(model.ok()) << model.status();
-  for (const DType format : {DType::kF16, DType::kF32, DType::kBF16, DType::kQ8_0, DType::kQ4_0, DType::kQ4_K, DType::kQ5_K, DType::kQ6_K}) {
+  for (const DType format :
+       {DType::kF16, DType::kF32, DType::kBF16, DType::kQ8_0, DType::kQ4_0, DType::kQ4_K, DType::kQ5_K, DType::kQ6_K}) {
     const auto weighed = WithWeights(model->spec.module, format);
     ASSERT_TRUE(weighed.ok()) << weighed.status();
     for (const codegen::DeviceTarget& target : targets) {

@@ -12,8 +12,8 @@
 namespace quern::testing {
 
 // The plans' program; with a target, with the text that it emits.
-inline StatusOr<std::shared_ptr<const device::LoadableProgram>> MakeLoadable(const Signature& signature, const std::vector<device::PlannedVariant>& plans,
-                                                                             const codegen::DeviceTarget* target) {
+inline StatusOr<std::shared_ptr<const device::LoadableProgram>> MakeLoadable(
+    const Signature& signature, const std::vector<device::PlannedVariant>& plans, const codegen::DeviceTarget* target) {
   QUERN_ASSIGN(device::Collected collected, device::CollectProgram(signature, plans));
   auto program = std::make_shared<device::LoadableProgram>();
   if (target != nullptr) {
@@ -28,11 +28,15 @@ inline StatusOr<std::shared_ptr<const device::LoadableProgram>> MakeLoadable(con
 }
 
 // Runs a graph that is planned for blocks, as RunGraph does on this machine's processor.
-inline StatusOr<std::vector<std::vector<uint8_t>>> RunOnDevice(const CompiledGraph& graph, std::shared_ptr<device::Device> device,
-                                                               const codegen::DeviceTarget* target, const Binding& binding, const BytesByName& bytes) {
+inline StatusOr<std::vector<std::vector<uint8_t>>> RunOnDevice(const CompiledGraph& graph,
+                                                               std::shared_ptr<device::Device> device,
+                                                               const codegen::DeviceTarget* target,
+                                                               const Binding& binding, const BytesByName& bytes) {
   const Signature signature = SignatureOf(graph.prepared);
-  QUERN_ASSIGN(const std::shared_ptr<const device::LoadableProgram> program, MakeLoadable(signature, {{graph.guard, graph.plan}}, target));
-  QUERN_ASSIGN(const std::unique_ptr<device::Executor> executor, device::Executor::Create(std::move(device), signature, device::VariantsOf(program)));
+  QUERN_ASSIGN(const std::shared_ptr<const device::LoadableProgram> program,
+               MakeLoadable(signature, {{graph.guard, graph.plan}}, target));
+  QUERN_ASSIGN(const std::unique_ptr<device::Executor> executor,
+               device::Executor::Create(std::move(device), signature, device::VariantsOf(program)));
   return RunOnce(
       *executor, graph.prepared, binding, bytes,
       [&](std::string_view name, const std::vector<uint8_t>& from) -> Status {

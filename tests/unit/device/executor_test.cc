@@ -20,7 +20,8 @@ class ExecutorTest : public ::testing::Test {
     ASSERT_NO_FATAL_FAILURE(Open(2));
   }
   void Open(int threads) {
-    auto executor = device::Executor::Create(device::emulated::MakeDevice(threads), SignatureOf(graph_.prepared), device::VariantsOf(graph_.program));
+    auto executor = device::Executor::Create(device::emulated::MakeDevice(threads), SignatureOf(graph_.prepared),
+                                             device::VariantsOf(graph_.program));
     ASSERT_TRUE(executor.ok()) << executor.status();
     executor_ = *std::move(executor);
     ASSERT_TRUE(testing::BindSmall(*executor_).ok());
@@ -40,7 +41,8 @@ TEST_F(ExecutorTest, StepsAreThoseOfTheJit) {
   int64_t past = 0;
   for (const int64_t rows : {5, 1, 1, 7, 1, 2}) {
     SCOPED_TRACE(past);
-    const auto got = testing::StepSmall(*executor_, past, rows), expected = testing::StepSmall(*jitted.executable, past, rows);
+    const auto got = testing::StepSmall(*executor_, past, rows),
+               expected = testing::StepSmall(*jitted.executable, past, rows);
     ASSERT_TRUE(got.ok()) << got.status();
     ASSERT_TRUE(expected.ok()) << expected.status();
     ASSERT_NO_FATAL_FAILURE(testing::ExpectClose(*got, *expected, 1e-5));
@@ -63,8 +65,10 @@ TEST(DeviceCopies, OutputsThatNothingComputes) {
   %0 = Input() {name = "x"} : f32[S]
   %1 = Reshape(%0) {shape = <1, S>} : f32[1, S]
   return %1
-})", {{}}, graph));
-  auto executor = device::Executor::Create(device::emulated::MakeDevice(1), SignatureOf(graph.prepared), device::VariantsOf(graph.program));
+})",
+                                                 {{}}, graph));
+  auto executor = device::Executor::Create(device::emulated::MakeDevice(1), SignatureOf(graph.prepared),
+                                           device::VariantsOf(graph.program));
   ASSERT_TRUE(executor.ok()) << executor.status();
   const std::vector<float> x = testing::Wave(2311, 0.3);
   std::vector<float> y(2311);
@@ -120,7 +124,8 @@ TEST_F(ExecutorTest, ErrorsAreThoseOfAnExecutable) {
   EXPECT_EQ(CodeOf(run({{"P", 0}, {"S", 1}}, 37 * 4, 0)), DiagnosticCode::kMissing);
   EXPECT_EQ(CodeOf(executor_->BindParam("v", {})), DiagnosticCode::kUnknownName);
   EXPECT_EQ(CodeOf(executor_->BindParam("w", testing::Bytes(testing::Wave(7, 1)))), DiagnosticCode::kShapeMismatch);
-  auto unbound = device::Executor::Create(device::emulated::MakeDevice(1), SignatureOf(graph_.prepared), device::VariantsOf(graph_.program));
+  auto unbound = device::Executor::Create(device::emulated::MakeDevice(1), SignatureOf(graph_.prepared),
+                                          device::VariantsOf(graph_.program));
   ASSERT_TRUE(unbound.ok());
   EXPECT_EQ(CodeOf((*unbound)->Prepare({{"P", 0}, {"S", 1}})), DiagnosticCode::kMissing);
 }
@@ -133,27 +138,33 @@ TEST_F(ExecutorTest, SizesThatLieAreErrorsBeforeAnythingIsLaunched) {
   };
   const Lie lies[] = {
       {"reaches past the arena", [](device::Variant& v) { v.arena_bytes = Extent(64); }},
-      {"an offset of a view past its buffer", [](device::Variant& v) { v.launches[0].arguments[0].offset = Extent(1 << 20); }},
-      {"an offset that is not aligned", [](device::Variant& v) {
+      {"an offset of a view past its buffer",
+       [](device::Variant& v) { v.launches[0].arguments[0].offset = Extent(1 << 20); }},
+      {"an offset that is not aligned",
+       [](device::Variant& v) {
          for (lir::Buffer& buffer : v.buffers) {
            if (buffer.home == lir::Home::kArena) buffer.offset = buffer.offset + Extent(2);
          }
          v.arena_bytes = v.arena_bytes + Extent(2);
        }},
-      {"a negative offset", [](device::Variant& v) { v.launches[0].arguments[0].offset = Extent(0) - Extent::Symbol("S"); }},
-      {"a buffer larger than the input", [](device::Variant& v) {
+      {"a negative offset",
+       [](device::Variant& v) { v.launches[0].arguments[0].offset = Extent(0) - Extent::Symbol("S"); }},
+      {"a buffer larger than the input",
+       [](device::Variant& v) {
          for (lir::Buffer& buffer : v.buffers) {
            if (buffer.home == lir::Home::kInput) buffer.bytes = buffer.bytes * Extent(1000);
          }
        }},
-      {"sizes of more than 64 bits", [](device::Variant& v) { v.arena_bytes = Extent::Symbol("S") * Extent(INT64_MAX / 2); }},
+      {"sizes of more than 64 bits",
+       [](device::Variant& v) { v.arena_bytes = Extent::Symbol("S") * Extent(INT64_MAX / 2); }},
   };
   for (const Lie& lie : lies) {
     SCOPED_TRACE(lie.what);
     auto lying = std::make_shared<device::LoadableProgram>(*graph_.program);
     for (device::Variant& variant : lying->program.variants) lie.tell(variant);
     ASSERT_TRUE(device::Verify(lying->program).ok());
-    auto executor = device::Executor::Create(device::emulated::MakeDevice(1), SignatureOf(graph_.prepared), device::VariantsOf(lying));
+    auto executor = device::Executor::Create(device::emulated::MakeDevice(1), SignatureOf(graph_.prepared),
+                                             device::VariantsOf(lying));
     ASSERT_TRUE(executor.ok());
     ASSERT_TRUE(testing::BindSmall(**executor).ok());
     const auto got = testing::StepSmall(**executor, 0, 19);

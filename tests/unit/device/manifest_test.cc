@@ -68,10 +68,14 @@ TEST_F(ManifestTest, WrittenIsRead) {
 TEST_F(ManifestTest, ReadProgramRuns) {
   const StatusOr<device::Manifest> read = device::ReadManifest(device::WriteManifest(graph_.program->program, files_));
   ASSERT_TRUE(read.ok()) << read.status();
-  auto loadable = std::make_shared<device::LoadableProgram>(device::LoadableProgram{read->program, graph_.program->source});
+  auto loadable =
+      std::make_shared<device::LoadableProgram>(device::LoadableProgram{read->program, graph_.program->source});
   std::vector<float> results[2];
-  for (const auto& [program, result] : {std::pair(std::shared_ptr<const device::LoadableProgram>(loadable), &results[0]), std::pair(graph_.program, &results[1])}) {
-    auto executor = device::Executor::Create(device::emulated::MakeDevice(1), program->program.signature, device::VariantsOf(program));
+  for (const auto& [program, result] :
+       {std::pair(std::shared_ptr<const device::LoadableProgram>(loadable), &results[0]),
+        std::pair(graph_.program, &results[1])}) {
+    auto executor = device::Executor::Create(device::emulated::MakeDevice(1), program->program.signature,
+                                             device::VariantsOf(program));
     ASSERT_TRUE(executor.ok()) << executor.status();
     ASSERT_TRUE(testing::BindSmall(**executor).ok());
     ASSERT_TRUE(testing::StepSmall(**executor, 0, 3).ok());
@@ -96,7 +100,8 @@ void Walk(Json& json, const std::string& path, const std::function<void(Json&, c
 bool IsRecord(const std::string& path) { return path != "symbols" && !path.ends_with("guard"); }
 // A field that may be missing: what it says is optional, or another error says that it is.
 bool IsOptional(const std::string& path) {
-  return path.ends_with("].file_offset") || path.ends_with("].data") || path.ends_with("].ceil") || path.ends_with("].by");
+  return path.ends_with("].file_offset") || path.ends_with("].data") || path.ends_with("].ceil") ||
+         path.ends_with("].by");
 }
 
 TEST_F(ManifestTest, EachFieldIsNeeded) {
@@ -120,15 +125,17 @@ TEST_F(ManifestTest, EachFieldIsNeeded) {
 TEST_F(ManifestTest, EachValueHasItsType) {
   std::vector<std::string> paths;
   Walk(json_, "", [&](Json&, const std::string& path) { paths.push_back(path); });
-  for (const Json& wrong : {Json(nullptr), Json(1.5), Json(-1), Json(18446744073709551615ull), Json("$"), Json::array({Json::array()}), Json::object({{"a", Json::object()}})}) {
+  for (const Json& wrong : {Json(nullptr), Json(1.5), Json(-1), Json(18446744073709551615ull), Json("$"),
+                            Json::array({Json::array()}), Json::object({{"a", Json::object()}})}) {
     for (const std::string& path : paths) {
       Json damaged = json_;
       bool same = false;
       Walk(damaged, "", [&](Json& value, const std::string& at) {
         if (at != path) return;
         // Any text is a name or a label, and a range need not end.
-        const bool free = wrong.is_string() && value.is_string() && (at.ends_with("name") || at.ends_with("label") || at.ends_with("target") || at.ends_with("cpu") ||
-                                                                      at.ends_with("text") || at.ends_with("header_hash"));
+        const bool free = wrong.is_string() && value.is_string() &&
+                          (at.ends_with("name") || at.ends_with("label") || at.ends_with("target") ||
+                           at.ends_with("cpu") || at.ends_with("text") || at.ends_with("header_hash"));
         same = free || value == wrong || (wrong.is_null() && at.ends_with("[1]"));
         value = wrong;
       });
@@ -195,7 +202,8 @@ TEST_F(ManifestTest, LyingNumbersAreFound) {
 
 // No prefix of the file, and no file with a byte changed, brings the reader down. What still reads, verifies.
 TEST_F(ManifestTest, DamagedText) {
-  for (size_t length = 0; length < text_.size(); length += 211) EXPECT_FALSE(device::ReadManifest(std::string_view(text_).substr(0, length)).ok()) << length;
+  for (size_t length = 0; length < text_.size(); length += 211)
+    EXPECT_FALSE(device::ReadManifest(std::string_view(text_).substr(0, length)).ok()) << length;
   uint32_t state = 20261;
   for (int i = 0; i < 300; ++i) {
     std::string damaged = text_;

@@ -1,6 +1,6 @@
-// The random graphs that the targets for CPUs are held to, planned for blocks of threads and run on the emulated device: every
-// kernel that the schedules make, against the double interpreter, fused and with every op on its own. The emulated device also
-// finds races between threads and reads of what nobody wrote.
+// The random graphs that the targets for CPUs are held to, planned for blocks of threads and run on the emulated
+// device: every kernel that the schedules make, against the double interpreter, fused and with every op on its own. The
+// emulated device also finds races between threads and reads of what nobody wrote.
 //
 // QUERN_RANDOM_SEED=n runs that graph alone and prints it; QUERN_LONG_TESTS=n runs n times as many.
 #include <gtest/gtest.h>
@@ -68,8 +68,8 @@ TEST_P(RandomBlocks, MeanTheSame) {
   }
   const uint64_t graphs = kGraphs / kSlices * FromEnvironment("QUERN_LONG_TESTS", 1);
   for (uint64_t i = 0; i < graphs && !HasFatalFailure(); ++i) Check(SeedOf(GetParam(), i));
-  std::printf("%d graphs from seed %d, %d launches, %d elements\n", static_cast<int>(graphs), static_cast<int>(SeedOf(GetParam(), 0)),
-              static_cast<int>(kernels_), static_cast<int>(elements_));
+  std::printf("%d graphs from seed %d, %d launches, %d elements\n", static_cast<int>(graphs),
+              static_cast<int>(SeedOf(GetParam(), 0)), static_cast<int>(kernels_), static_cast<int>(elements_));
 }
 
 INSTANTIATE_TEST_SUITE_P(Slice, RandomBlocks, ::testing::Range(uint64_t{0}, kSlices));

@@ -40,7 +40,8 @@ TEST(DeviceSession, LogitsAreThoseOfTheJit) {
     ASSERT_TRUE(got.ok()) << got.error();
     ASSERT_TRUE(expected.ok()) << expected.error();
     ASSERT_EQ(got->size(), expected->size());
-    for (size_t i = 0; i < got->size(); ++i) ASSERT_NEAR((*got)[i], (*expected)[i], 2e-4 * (1 + std::fabs((*expected)[i]))) << i;
+    for (size_t i = 0; i < got->size(); ++i)
+      ASSERT_NEAR((*got)[i], (*expected)[i], 2e-4 * (1 + std::fabs((*expected)[i]))) << i;
   };
   // A few tokens, one, and one behind a longer past.
   const std::vector<int32_t> prompt = cpu->Tokenize("2+3=");

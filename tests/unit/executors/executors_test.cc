@@ -1,6 +1,6 @@
-// One model, five executors: the double interpreter of graphs, the JIT for this machine's processor, the schedules for blocks of
-// threads of the PTX target on the emulated device, the PTX of the latest machine on an interpreter of PTX, and the Metal text on the
-// shim. All decode the same text, token by token
+// One model, five executors: the double interpreter of graphs, the JIT for this machine's processor, the schedules for
+// blocks of threads of the PTX target on the emulated device, the PTX of the latest machine on an interpreter of PTX,
+// and the Metal text on the shim. All decode the same text, token by token
 // after a prompt of several rows, each feeding itself what it chose; their logits are held to the interpreter's.
 //
 // Models of ../shared/models are skipped, saying so, where they are absent.
@@ -31,7 +31,8 @@ using Logits = std::vector<float>;
 using Step = std::function<StatusOr<Logits>(const std::vector<int32_t>& ids, int64_t past)>;
 
 Binding SymbolsOf(size_t rows, int64_t past) {
-  return {{models::kSequenceSymbol, static_cast<int64_t>(rows)}, {models::kPastSymbol, past}, {models::kLogitsSymbol, 1}};
+  return {
+      {models::kSequenceSymbol, static_cast<int64_t>(rows)}, {models::kPastSymbol, past}, {models::kLogitsSymbol, 1}};
 }
 
 struct Model {
@@ -51,7 +52,8 @@ Step Interpreted(const Model& model) {
   auto feeds = std::make_shared<ir::Feeds>();
   const Signature signature = SignatureOf(model.graph);
   for (const Port& port : signature.params) {
-    const auto param = std::find_if(model.opened.spec.params.begin(), model.opened.spec.params.end(), [&](const auto& p) { return p.name == port.name; });
+    const auto param = std::find_if(model.opened.spec.params.begin(), model.opened.spec.params.end(),
+                                    [&](const auto& p) { return p.name == port.name; });
     std::vector<int64_t> dims;
     for (const Extent& dim : port.type.dims) dims.push_back(dim.constant());
     (*feeds)[port.name] = ir::RefTensorFromBytes(port.type.dtype, dims, param->bytes).value();
@@ -67,7 +69,8 @@ Step Interpreted(const Model& model) {
     std::vector<int64_t> dims(signature.inputs[0].type.dims.size(), 1);
     dims.back() = static_cast<int64_t>(ids.size());
     (*feeds)[signature.inputs[0].name] = ir::RefTensor{DType::kI32, dims, std::vector<double>(ids.begin(), ids.end())};
-    QUERN_ASSIGN(const std::vector<ir::RefTensor> results, ir::Interpret(model.graph, SymbolsOf(ids.size(), past), *feeds));
+    QUERN_ASSIGN(const std::vector<ir::RefTensor> results,
+                 ir::Interpret(model.graph, SymbolsOf(ids.size(), past), *feeds));
     for (const ir::Donation& donation : model.graph.donations) (*feeds)[donation.input] = results[donation.output];
     const std::vector<double>& logits = results[signature.outputs[0].output].data;
     return Logits(logits.begin(), logits.end());
@@ -86,7 +89,8 @@ Step Running(std::shared_ptr<Runnable> runnable, int64_t vocabulary) {
 
 StatusOr<Step> Bound(std::shared_ptr<Runnable> runnable, const Model& model) {
   for (const Port& port : runnable->signature().params) {
-    const auto param = std::find_if(model.opened.spec.params.begin(), model.opened.spec.params.end(), [&](const auto& p) { return p.name == port.name; });
+    const auto param = std::find_if(model.opened.spec.params.begin(), model.opened.spec.params.end(),
+                                    [&](const auto& p) { return p.name == port.name; });
     QUERN_RETURN_IF_ERROR(runnable->BindParam(port.name, param->bytes));
   }
   return Running(std::move(runnable), model.opened.spec.vocabulary);
@@ -99,17 +103,20 @@ StatusOr<Step> Jitted(const Model& model) {
   std::vector<Variant> variants;
   for (const SymbolRanges& guard : compiler::StepGuardsOf(model.graph)) {
     variants.push_back({guard, [&model, guard, options]() -> StatusOr<lir::Plan> {
-                          QUERN_ASSIGN(compiler::PlannedVariant planned, compiler::PlanVariant(model.graph, guard, options));
+                          QUERN_ASSIGN(compiler::PlannedVariant planned,
+                                       compiler::PlanVariant(model.graph, guard, options));
                           return std::move(planned.plan);
                         }});
   }
   QUERN_ASSIGN(std::unique_ptr<Executable> executable,
-               Executable::Create(SignatureOf(model.graph), std::move(variants), {.cache = level.cache, .pool = std::make_shared<ThreadPool>(1), .log = {}}));
+               Executable::Create(SignatureOf(model.graph), std::move(variants),
+                                  {.cache = level.cache, .pool = std::make_shared<ThreadPool>(1), .log = {}}));
   return Bound(std::move(executable), model);
 }
 
 // Planned for blocks by the facts of `target`; `text`: with what it emits.
-StatusOr<Step> OnDevice(const Model& model, std::shared_ptr<device::Device> device, const codegen::DeviceTarget& target, bool text) {
+StatusOr<Step> OnDevice(const Model& model, std::shared_ptr<device::Device> device, const codegen::DeviceTarget& target,
+                        bool text) {
   compiler::PipelineOptions options;
   options.facts.blocks = target.facts;
   std::vector<device::PlannedVariant> plans;
@@ -119,7 +126,8 @@ StatusOr<Step> OnDevice(const Model& model, std::shared_ptr<device::Device> devi
   }
   const Signature signature = SignatureOf(model.graph);
   QUERN_ASSIGN(const auto program, testing::MakeLoadable(signature, plans, text ? &target : nullptr));
-  QUERN_ASSIGN(std::unique_ptr<device::Executor> executor, device::Executor::Create(std::move(device), signature, device::VariantsOf(program)));
+  QUERN_ASSIGN(std::unique_ptr<device::Executor> executor,
+               device::Executor::Create(std::move(device), signature, device::VariantsOf(program)));
   return Bound(std::move(executor), model);
 }
 
@@ -129,7 +137,8 @@ struct Written {
   std::string text;
 };
 
-void Write(const SpmTokenizer& tokenizer, const Step& step, const std::vector<int32_t>& prompt, int count, Written& written) {
+void Write(const SpmTokenizer& tokenizer, const Step& step, const std::vector<int32_t>& prompt, int count,
+           Written& written) {
   std::vector<int32_t> next = prompt;
   int64_t past = 0;
   for (int i = 0; i < count; ++i) {
@@ -148,7 +157,8 @@ void Write(const SpmTokenizer& tokenizer, const Step& step, const std::vector<in
 double Difference(const Written& a, const Written& b) {
   double most = 0;
   for (size_t i = 0; i < std::min(a.logits.size(), b.logits.size()); ++i) {
-    for (size_t v = 0; v < a.logits[i].size(); ++v) most = std::max(most, std::fabs(static_cast<double>(a.logits[i][v]) - b.logits[i][v]));
+    for (size_t v = 0; v < a.logits[i].size(); ++v)
+      most = std::max(most, std::fabs(static_cast<double>(a.logits[i][v]) - b.logits[i][v]));
   }
   return most;
 }
@@ -157,7 +167,8 @@ struct Task {
   const char* path;
   const char* prompt;
   int tokens;
-  double tolerance;  // of logits on devices: a prompt of more than eight rows beside weights that are not f32 is multiplied in halves
+  double
+      tolerance;  // of logits on devices: a prompt of more than eight rows beside weights that are not f32 is multiplied in halves
 };
 
 void PrintTo(const Task& task, std::ostream* out) { *out << task.path; }
@@ -181,10 +192,12 @@ TEST_P(Executors, WriteTheSameText) {
   std::vector<Row> rows;
   rows.push_back({"interpreter", Interpreted(*model), 0});
   rows.push_back({"JIT", Jitted(*model), 1e-3});
-  rows.push_back({"emulated PTX schedule", OnDevice(*model, device::emulated::MakeDevice(2), ptx::Targets()[0], false), task.tolerance});
+  rows.push_back({"emulated PTX schedule", OnDevice(*model, device::emulated::MakeDevice(2), ptx::Targets()[0], false),
+                  task.tolerance});
   const codegen::DeviceTarget& groups = ptx::Targets().back();
   rows.push_back({"PTX text, run", OnDevice(*model, ptx::MakeDevice(), groups, true), task.tolerance});
-  rows.push_back({"Metal text on the shim", OnDevice(*model, MakeShimDevice(), metal::Targets()[0], true), task.tolerance});
+  rows.push_back(
+      {"Metal text on the shim", OnDevice(*model, MakeShimDevice(), metal::Targets()[0], true), task.tolerance});
   Written reference;
   for (Row& row : rows) {
     SCOPED_TRACE(row.name);
@@ -200,10 +213,13 @@ TEST_P(Executors, WriteTheSameText) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, Executors,
-                         ::testing::Values(Task{"models/addition.gguf", "27+58=", 3, 1e-3},
-                                           Task{"../shared/models/gguf/stories260K-wide256-F32.gguf", "Once upon a time there was a little girl who had a big red ball.", 8, 1e-3},
-                                           Task{"../shared/models/gguf/stories260K-wide256-Q4_K_M.gguf", "Once upon a time there was a little girl who had a big red ball.", 8, 5e-2}));
+INSTANTIATE_TEST_SUITE_P(
+    Models, Executors,
+    ::testing::Values(Task{"models/addition.gguf", "27+58=", 3, 1e-3},
+                      Task{"../shared/models/gguf/stories260K-wide256-F32.gguf",
+                           "Once upon a time there was a little girl who had a big red ball.", 8, 1e-3},
+                      Task{"../shared/models/gguf/stories260K-wide256-Q4_K_M.gguf",
+                           "Once upon a time there was a little girl who had a big red ball.", 8, 5e-2}));
 
 }  // namespace
 }  // namespace quern

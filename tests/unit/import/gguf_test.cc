@@ -71,14 +71,17 @@ TEST(Gguf, TypedGettersNameTheKey) {
   const Writer w = Small();
   const StatusOr<GgufFile> file = GgufFile::Parse(w.bytes);
   ASSERT_TRUE(file.ok());
-  EXPECT_EQ(file->Int("a.real").status().message(), "metadata key \"a.real\" is a float value, an integer that fits 64 bits expected");
+  EXPECT_EQ(file->Int("a.real").status().message(),
+            "metadata key \"a.real\" is a float value, an integer that fits 64 bits expected");
   EXPECT_EQ(file->Int("b").status().message(), "metadata key \"b\" is missing");
-  EXPECT_EQ(file->Floats("a.list").status().message(), "metadata key \"a.list\" is an array of string, floats expected");
+  EXPECT_EQ(file->Floats("a.list").status().message(),
+            "metadata key \"a.list\" is an array of string, floats expected");
 }
 
 TEST(Gguf, RefusesDamagedFiles) {
   EXPECT_EQ(ErrorOf(Writer().Put<uint32_t>(0x12345678)), "not a GGUF file: it does not begin with \"GGUF\"");
-  EXPECT_EQ(ErrorOf(Writer().Put<uint16_t>(1)), "the file ends inside the GGUF header: 4 bytes wanted at offset 0, 2 left");
+  EXPECT_EQ(ErrorOf(Writer().Put<uint16_t>(1)),
+            "the file ends inside the GGUF header: 4 bytes wanted at offset 0, 2 left");
   EXPECT_EQ(ErrorOf(Writer().Header(0, 0, 1)), "GGUF version 1 is not supported (2 and 3 are)");
   EXPECT_EQ(ErrorOf(Writer().Header(uint64_t{1} << 60, 0)),
             "the header claims 0 keys and 1152921504606846976 tensors, but only 0 bytes follow");
@@ -110,11 +113,12 @@ TEST(Gguf, NeverCrashesOnDamage) {
   int accepted = 0;
   for (int i = 0; i < 20000; ++i) {
     std::vector<uint8_t> bytes = good.bytes;
-    for (int edits = 1 + random() % 4; edits > 0; --edits) bytes[random() % bytes.size()] = static_cast<uint8_t>(random());
+    for (int edits = 1 + random() % 4; edits > 0; --edits)
+      bytes[random() % bytes.size()] = static_cast<uint8_t>(random());
     if (random() % 4 == 0) bytes.resize(random() % bytes.size());
     accepted += GgufFile::Parse(bytes).ok();
   }
-  EXPECT_GT(accepted, 0) << "seed " << kSeed;      // some edits hit tensor data only
+  EXPECT_GT(accepted, 0) << "seed " << kSeed;  // some edits hit tensor data only
   EXPECT_LT(accepted, 20000) << "seed " << kSeed;
 }
 

@@ -100,24 +100,26 @@ std::vector<uint8_t> FileOf(const std::vector<Token>& tokens) {
   for (const Token& token : tokens) put(token.kind);
   return bytes;
 }
-std::vector<uint8_t> FileWithByteToken(std::string_view byte_token) { return FileOf({{"<unk>", 0, 2}, {byte_token, 0, 6}, {"a", -1, 1}}); }
+std::vector<uint8_t> FileWithByteToken(std::string_view byte_token) {
+  return FileOf({{"<unk>", 0, 2}, {byte_token, 0, 6}, {"a", -1, 1}});
+}
 
 // By hand, so that it holds without the files of real vocabularies.
 TEST(SpmTokenizer, MergesTheBestPairFirst) {
-  const std::vector<uint8_t> bytes = FileOf({{"<unk>", 0, 2},   // 0
-                                             {"<s>", 0, 3},     // 1
-                                             {"<0xC3>", 0, 6},  // 2
-                                             {"<|x|>", 0, 4},   // 3
-                                             {"a", -1, 1},      // 4
-                                             {"b", -2, 1},      // 5
-                                             {"c", -3, 1},      // 6
-                                             {"ab", -4, 1},     // 7
-                                             {"bc", -3.5, 1},   // 8
+  const std::vector<uint8_t> bytes = FileOf({{"<unk>", 0, 2},     // 0
+                                             {"<s>", 0, 3},       // 1
+                                             {"<0xC3>", 0, 6},    // 2
+                                             {"<|x|>", 0, 4},     // 3
+                                             {"a", -1, 1},        // 4
+                                             {"b", -2, 1},        // 5
+                                             {"c", -3, 1},        // 6
+                                             {"ab", -4, 1},       // 7
+                                             {"bc", -3.5, 1},     // 8
                                              {"\u2581", -5, 1},   // 9
                                              {"\u2581a", -6, 1},  // 10
-                                             {"aa", -7, 1},     // 11
-                                             {"abc", -2.5, 1},  // 12: no merge of two pieces makes it out of "abc"
-                                             {"cc", -8, 1}});   // 13
+                                             {"aa", -7, 1},       // 11
+                                             {"abc", -2.5, 1},    // 12: no merge of two pieces makes it out of "abc"
+                                             {"cc", -8, 1}});     // 13
   const StatusOr<GgufFile> file = GgufFile::Parse(bytes);
   ASSERT_TRUE(file.ok()) << file.status();
   const StatusOr<SpmTokenizer> tokenizer = SpmTokenizer::FromGguf(*file);
@@ -137,7 +139,8 @@ TEST(SpmTokenizer, MergesTheBestPairFirst) {
 }
 
 TEST(SpmTokenizer, ReadsByteTokens) {
-  for (const auto& [token, byte] : {std::pair("<0x0A>", '\n'), std::pair("<0xfF>", '\xff'), std::pair("<0x00>", '\0')}) {
+  for (const auto& [token, byte] :
+       {std::pair("<0x0A>", '\n'), std::pair("<0xfF>", '\xff'), std::pair("<0x00>", '\0')}) {
     const std::vector<uint8_t> bytes = FileWithByteToken(token);
     const StatusOr<GgufFile> file = GgufFile::Parse(bytes);
     ASSERT_TRUE(file.ok()) << file.status();
@@ -150,11 +153,13 @@ TEST(SpmTokenizer, ReadsByteTokens) {
 
 // The two characters are digits and nothing else that a number may begin with: "<0x-1>" once was byte 2^32 - 1.
 TEST(SpmTokenizer, RefusesOtherByteTokens) {
-  for (const char* const token : {"<0x-1>", "<0x+1>", "<0x 1>", "<0x1 >", "<0xG0>", "<0x41]", "<0x0x>", "<0x041>", "<0x1>", "0x41", ""}) {
+  for (const char* const token :
+       {"<0x-1>", "<0x+1>", "<0x 1>", "<0x1 >", "<0xG0>", "<0x41]", "<0x0x>", "<0x041>", "<0x1>", "0x41", ""}) {
     const std::vector<uint8_t> bytes = FileWithByteToken(token);
     const StatusOr<GgufFile> file = GgufFile::Parse(bytes);
     ASSERT_TRUE(file.ok()) << file.status();
-    EXPECT_EQ(SpmTokenizer::FromGguf(*file).status().message(), "byte token 1 is \"" + std::string(token) + "\", <0xNN> expected");
+    EXPECT_EQ(SpmTokenizer::FromGguf(*file).status().message(),
+              "byte token 1 is \"" + std::string(token) + "\", <0xNN> expected");
   }
 }
 

@@ -1,5 +1,5 @@
-// Text of graphs that nobody wrote: an error, or a graph that prints and parses as any other. Never a crash, nor time or memory
-// out of proportion.
+// Text of graphs that nobody wrote: an error, or a graph that prints and parses as any other. Never a crash, nor time
+// or memory out of proportion.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -51,10 +51,55 @@ constexpr const char* kSources[] = {
 }
 )"};
 
-constexpr std::string_view kPieces[] = {
-    "(", ")", "{", "}", "[", "]", "<", ">", ",", ":", "=", "%", "%0", "%99999999999", "*", "+", "-", "..", "\"", "\\", "\n", "#", "@\"", "by",
-    "0", "-1", "1e400", "nan", "0.5", "2147483648", "9223372036854775807", "-9223372036854775808", "99999999999999999999", "S", "SEQ", "4611686018427387904*S*SEQ",
-    "f32", "q4_K", "bool", "f16[2, 3]", "graph g {", "return %0", "donate \"x\" -> 0", "true", "hex 00", "Region", "Reshape", "\xff", "sym N in 0..0"};
+constexpr std::string_view kPieces[] = {"(",
+                                        ")",
+                                        "{",
+                                        "}",
+                                        "[",
+                                        "]",
+                                        "<",
+                                        ">",
+                                        ",",
+                                        ":",
+                                        "=",
+                                        "%",
+                                        "%0",
+                                        "%99999999999",
+                                        "*",
+                                        "+",
+                                        "-",
+                                        "..",
+                                        "\"",
+                                        "\\",
+                                        "\n",
+                                        "#",
+                                        "@\"",
+                                        "by",
+                                        "0",
+                                        "-1",
+                                        "1e400",
+                                        "nan",
+                                        "0.5",
+                                        "2147483648",
+                                        "9223372036854775807",
+                                        "-9223372036854775808",
+                                        "99999999999999999999",
+                                        "S",
+                                        "SEQ",
+                                        "4611686018427387904*S*SEQ",
+                                        "f32",
+                                        "q4_K",
+                                        "bool",
+                                        "f16[2, 3]",
+                                        "graph g {",
+                                        "return %0",
+                                        "donate \"x\" -> 0",
+                                        "true",
+                                        "hex 00",
+                                        "Region",
+                                        "Reshape",
+                                        "\xff",
+                                        "sym N in 0..0"};
 
 TEST(DamagedText, NeverCrashes) {
   constexpr uint32_t kSeed = 3571;
@@ -98,14 +143,19 @@ std::string ErrorOf(std::string_view text) {
 }
 
 TEST(DamagedText, SaysWhatIsWrong) {
-  EXPECT_EQ(ErrorOf("graph g {\n  %0 = Region() {family = \"map\"} : f32[] body graph b {\n    return\n  }\n  return %0\n}\n"),
-            "line 4: Region %0 has no results");
-  EXPECT_EQ(ErrorOf("graph g {\n  %0:3 = Input() {name = \"x\"} : f32[2]\n  return %0\n}\n"), "2:39: expected as many types as results before here");
-  EXPECT_EQ(ErrorOf("graph g {\n  %0 = Input() {name = \"x\"} : f32[2]\n  return %0\n  donate \"x\" -> 4294967296\n}\n"),
-            "4:27: expected an output before here");
+  EXPECT_EQ(
+      ErrorOf(
+          "graph g {\n  %0 = Region() {family = \"map\"} : f32[] body graph b {\n    return\n  }\n  return %0\n}\n"),
+      "line 4: Region %0 has no results");
+  EXPECT_EQ(ErrorOf("graph g {\n  %0:3 = Input() {name = \"x\"} : f32[2]\n  return %0\n}\n"),
+            "2:39: expected as many types as results before here");
+  EXPECT_EQ(
+      ErrorOf("graph g {\n  %0 = Input() {name = \"x\"} : f32[2]\n  return %0\n  donate \"x\" -> 4294967296\n}\n"),
+      "4:27: expected an output before here");
   EXPECT_EQ(ErrorOf("graph g {\n  %0 = Input() {name = \"x\"} : f32[4611686018427387904, 4]\n  return %0\n}\n"),
             "line 4: %0 (Input): f32[4611686018427387904, 4] has more elements than 64 bits can count");
-  EXPECT_EQ(ErrorOf("graph g {\n  %0 = Input() {name = \"x\"} : f32[3, -1]\n  return %0\n}\n"), "line 4: %0 (Input): f32[3, -1] has a negative size");
+  EXPECT_EQ(ErrorOf("graph g {\n  %0 = Input() {name = \"x\"} : f32[3, -1]\n  return %0\n}\n"),
+            "line 4: %0 (Input): f32[3, -1] has a negative size");
 }
 
 // Deep and long text ends in a sentence, not in the stack's end.
@@ -113,7 +163,9 @@ TEST(DamagedText, DepthAndLengthAreBounded) {
   std::string nested = "graph g {\n";
   for (int i = 0; i < 20000; ++i) nested += "%0 = Region() {family = \"map\"} : f32[] body graph b {\n";
   EXPECT_FALSE(Parse(nested).ok());
-  EXPECT_FALSE(Parse("graph g {\n  %0 = Input() {name = \"x\"} : f32[" + std::string(1 << 20, '(') + "]\n  return %0\n}\n").ok());
+  EXPECT_FALSE(
+      Parse("graph g {\n  %0 = Input() {name = \"x\"} : f32[" + std::string(1 << 20, '(') + "]\n  return %0\n}\n")
+          .ok());
   EXPECT_FALSE(Parse("graph g {\n  %0 = Input() {name = \"" + std::string(1 << 20, '\\') + "\n").ok());
 }
 

@@ -1,4 +1,5 @@
-// What debuggers and profilers see of kernels: lines of the printed text, a jitdump, and code that is the same with and without.
+// What debuggers and profilers see of kernels: lines of the printed text, a jitdump, and code that is the same with and
+// without.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -128,7 +129,8 @@ TEST_F(DebugTest, JitDump) {
       const std::string symbol = dump.c_str() + at + 56;
       loaded[symbol] = address;
       ASSERT_EQ(56 + symbol.size() + 1 + bytes, size);
-      EXPECT_EQ(std::memcmp(dump.data() + at + 56 + symbol.size() + 1, reinterpret_cast<const void*>(address), bytes), 0);
+      EXPECT_EQ(std::memcmp(dump.data() + at + 56 + symbol.size() + 1, reinterpret_cast<const void*>(address), bytes),
+                0);
     }
     at += size;
   }
@@ -151,7 +153,8 @@ TEST_F(DebugTest, TheCodeIsTheSame) {
     std::string text;
     for (std::string line; std::getline(assembly, line);) {
       const size_t start = line.find_first_not_of(" \t");
-      const bool instruction = start != std::string::npos && line[0] == '\t' && line[start] != '.' && line[start] != '#';
+      const bool instruction =
+          start != std::string::npos && line[0] == '\t' && line[start] != '.' && line[start] != '#';
       if (instruction) text += line.substr(0, line.find('#')) + "\n";
     }
     return text;

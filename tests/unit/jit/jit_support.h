@@ -62,7 +62,8 @@ inline double ReadElement(DType dtype, const uint8_t* at) {
     case DType::kI16: return as(int16_t{});
     case DType::kI32: return as(int32_t{});
     case DType::kI64: return static_cast<double>(as(int64_t{}));
-    case DType::kU8: case DType::kBool: return as(uint8_t{});
+    case DType::kU8:
+    case DType::kBool: return as(uint8_t{});
     case DType::kU16: return as(uint16_t{});
     case DType::kU32: return as(uint32_t{});
     case DType::kU64: return static_cast<double>(as(uint64_t{}));
@@ -82,16 +83,17 @@ inline void WriteElement(DType dtype, uint8_t* at, double value) {
 }
 
 struct FillOptions {
-  double range = 4;        // floats in [-range, range]
-  bool specials = false;   // and now and then NaN, infinities, zeros, subnormals, huge values
-  int64_t int_limit = 0;   // integers in [0, limit) when positive, else all bits random
+  double range = 4;       // floats in [-range, range]
+  bool specials = false;  // and now and then NaN, infinities, zeros, subnormals, huge values
+  int64_t int_limit = 0;  // integers in [0, limit) when positive, else all bits random
 };
 
 inline void FillScalars(DType dtype, std::span<uint8_t> bytes, const FillOptions& options, Rng& rng) {
   const int width = ScalarBytes(dtype);
   std::uniform_real_distribution<double> real(-options.range, options.range);
-  const double specials[] = {NAN, INFINITY, -INFINITY, 0.0, -0.0, 1e-41, -3e-40, 6e-8, 3e38, -3e38, 0.5, 1.5, 2.5, -0.5,
-                             2147483648.0, -2147483648.0, 4294967296.0, 127.5, 128, 255.5, -128.5, 65504, 65520, 9e18, 2e19};
+  const double specials[] = {NAN,   INFINITY, -INFINITY, 0.0,   -0.0,  1e-41,        -3e-40,        6e-8,         3e38,
+                             -3e38, 0.5,      1.5,       2.5,   -0.5,  2147483648.0, -2147483648.0, 4294967296.0, 127.5,
+                             128,   255.5,    -128.5,    65504, 65520, 9e18,         2e19};
   for (size_t at = 0; at + width <= bytes.size(); at += width) {
     if (IsFloat(dtype)) {
       double value = real(rng);
@@ -101,8 +103,10 @@ inline void FillScalars(DType dtype, std::span<uint8_t> bytes, const FillOptions
       bytes[at] = rng() % 2;
     } else {
       int64_t value = static_cast<int64_t>(rng());
-      if (options.int_limit > 0) value = static_cast<int64_t>(static_cast<uint64_t>(value) % options.int_limit);
-      else if (rng() % 4 == 0) value = static_cast<int64_t>(rng() % 5) - 2;
+      if (options.int_limit > 0)
+        value = static_cast<int64_t>(static_cast<uint64_t>(value) % options.int_limit);
+      else if (rng() % 4 == 0)
+        value = static_cast<int64_t>(rng() % 5) - 2;
       std::memcpy(bytes.data() + at, &value, width);
     }
   }
@@ -163,9 +167,9 @@ inline bool Near(double got, double want, DType dtype, const Tolerance& toleranc
 struct Case {
   const kir::Kernel* kernel = nullptr;
   Binding symbols;
-  std::vector<Memory> buffers;     // inputs filled; outputs zero
+  std::vector<Memory> buffers;  // inputs filled; outputs zero
   Tolerance tolerance;
-  std::vector<Tolerance> each;     // per parameter, in place of `tolerance` when not empty
+  std::vector<Tolerance> each;  // per parameter, in place of `tolerance` when not empty
 };
 
 inline std::vector<Memory> MakeBuffers(const kir::Kernel& kernel, const Binding& symbols) {
@@ -186,9 +190,12 @@ inline void FillInputs(const kir::Kernel& kernel, std::vector<Memory>& buffers, 
     const kir::Param& param = kernel.params[i];
     if (param.mode == kir::Mode::kOut) continue;
     const kir::BufferType& type = param.type;
-    if (type.layout == kir::Layout::kPlanar) FillPlanar(type.dtype, type.dims.back().constant(), buffers[i].span(), rng);
-    else if (IsBlock(type.dtype)) FillBlocks(type.dtype, buffers[i].span(), rng);
-    else FillScalars(type.dtype, buffers[i].span(), options, rng);
+    if (type.layout == kir::Layout::kPlanar)
+      FillPlanar(type.dtype, type.dims.back().constant(), buffers[i].span(), rng);
+    else if (IsBlock(type.dtype))
+      FillBlocks(type.dtype, buffers[i].span(), rng);
+    else
+      FillScalars(type.dtype, buffers[i].span(), options, rng);
   }
 }
 
@@ -227,8 +234,8 @@ inline void ExpectSame(const Case& test, const std::vector<Memory>& got, const s
     int bad = 0;
     auto check = [&](double g, double w, size_t index) {
       if (Near(g, w, dtype, tolerance) || ++bad > 3) return;
-      ADD_FAILURE() << where << ": kernel " << kernel.name << " " << param.name << "[" << index << "] is " << g << ", interpreter "
-                    << w << " (" << Row(dtype).name << ")";
+      ADD_FAILURE() << where << ": kernel " << kernel.name << " " << param.name << "[" << index << "] is " << g
+                    << ", interpreter " << w << " (" << Row(dtype).name << ")";
     };
     if (param.type.layout == kir::Layout::kPlanar) {
       const int64_t k = param.type.dims.back().constant();
@@ -266,7 +273,8 @@ inline std::shared_ptr<jit::Engine> MakeEngine(const cpu::Target& target, const 
 
 // Compiles the kernels of all cases at every level that this machine has and compares with the interpreter, which runs
 // each case once. `except`: a level left out.
-inline void CheckCases(const std::vector<Case>& cases, const cpu::EmitOptions& emit = {}, std::string_view except = "") {
+inline void CheckCases(const std::vector<Case>& cases, const cpu::EmitOptions& emit = {},
+                       std::string_view except = "") {
   std::vector<std::vector<Memory>> want;
   for (const Case& test : cases) {
     want.push_back(test.buffers);

@@ -17,7 +17,11 @@ kir::Kernel FromFile(const std::string& name) {
 
 Case MakeCase(const kir::Kernel& kernel, const Binding& symbols, const Tolerance& tolerance, Rng& rng,
               const FillOptions& fill = {.range = 1}) {
-  Case test{.kernel = &kernel, .symbols = symbols, .buffers = MakeBuffers(kernel, symbols), .tolerance = tolerance, .each = {}};
+  Case test{.kernel = &kernel,
+            .symbols = symbols,
+            .buffers = MakeBuffers(kernel, symbols),
+            .tolerance = tolerance,
+            .each = {}};
   FillInputs(kernel, test.buffers, fill, rng);
   return test;
 }
@@ -84,7 +88,8 @@ TEST(Kernels, Specialised) {
   Rng rng(kSeed);
   const kir::Kernel norm = FromFile("rms_norm_q8");
   const kir::Kernel gemv = Shrunk("down_residual", {{"5632", "768"}, {"2048", "96"}});
-  CheckCases({MakeCase(norm, {{"M", 2}}, {1e-5, 0.03}, rng), MakeCase(gemv, {}, {1e-4, 2e-3}, rng)}, {.specialise = true});
+  CheckCases({MakeCase(norm, {{"M", 2}}, {1e-5, 0.03}, rng), MakeCase(gemv, {}, {1e-4, 2e-3}, rng)},
+             {.specialise = true});
 }
 
 TEST(Kernels, Accesses) {
@@ -119,7 +124,8 @@ TEST(Kernels, Accesses) {
     }
   )");
   std::vector<Case> cases;
-  for (int64_t n : {1, 15, 16, 17, 79}) cases.push_back(MakeCase(kernel, {{"N", n}}, {}, rng, {.range = 9, .int_limit = 9}));
+  for (int64_t n : {1, 15, 16, 17, 79})
+    cases.push_back(MakeCase(kernel, {{"N", n}}, {}, rng, {.range = 9, .int_limit = 9}));
   CheckCases(cases);
 }
 
@@ -176,8 +182,9 @@ TEST(Kernels, Statements) {
 TEST(Kernels, Decode) {
   Rng rng(kSeed);
   std::vector<kir::Kernel> kernels;
-  for (const char* type : {"q4_0[5, 256] @blocks", "q8_0[5, 256] @blocks", "q4_K[5, 512] @blocks", "q5_K[5, 512] @blocks",
-                           "q6_K[5, 512] @blocks", "q8_K[5, 512] @blocks", "q8_0[5, 96] @planar", "q8_K[5, 512] @planar"}) {
+  for (const char* type :
+       {"q4_0[5, 256] @blocks", "q8_0[5, 256] @blocks", "q4_K[5, 512] @blocks", "q5_K[5, 512] @blocks",
+        "q6_K[5, 512] @blocks", "q8_K[5, 512] @blocks", "q8_0[5, 96] @planar", "q8_K[5, 512] @planar"}) {
     const std::string text = type;
     const std::string k = text.substr(text.find(", ") + 2, text.find(']') - text.find(", ") - 2);
     kernels.push_back(Parse(absl::StrFormat(R"(
@@ -193,7 +200,8 @@ TEST(Kernels, Decode) {
           s[r] = sum for c in 0..%s { decode(w, r, c) }
         }
       }
-    )", text.substr(0, text.find('[')), text, k, k, k)));
+    )",
+                                            text.substr(0, text.find('[')), text, k, k, k)));
   }
   std::vector<Case> cases;
   for (const kir::Kernel& kernel : kernels) cases.push_back(MakeCase(kernel, {}, {3e-7, 1e-6}, rng));
@@ -221,7 +229,8 @@ TEST(Kernels, DecodePanels) {
           }
         }
       }
-    )", type, type, type)));
+    )",
+                                            type, type, type)));
   }
   std::vector<Case> cases;
   for (const kir::Kernel& kernel : kernels) cases.push_back(MakeCase(kernel, {}, {3e-7, 1e-6}, rng));
@@ -263,7 +272,8 @@ TEST(Engine, CompilesManyAndUnloads) {
     kernels.push_back(Parse(absl::StrFormat(R"(
       kernel scale%d (x : f32[64] in, y : f32[64] out) {
         grid g in 0..1 { vec c in 0..64 { y[c] = x[c] * %d.5 } }
-      })", i, i)));
+      })",
+                                            i, i)));
   }
   auto engine = MakeEngine(*cpu::HostTargets().back());
   ASSERT_NE(engine, nullptr);

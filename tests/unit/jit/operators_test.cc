@@ -1,4 +1,5 @@
-// Every operator and cast on every dtype, widened and scalar, at extents around the lane counts, against the interpreter.
+// Every operator and cast on every dtype, widened and scalar, at extents around the lane counts, against the
+// interpreter.
 #include <cstring>
 #include <map>
 
@@ -10,8 +11,9 @@ namespace {
 
 using kir::Op;
 
-constexpr DType kScalars[] = {DType::kF32, DType::kF16, DType::kBF16, DType::kF64, DType::kI8,  DType::kI16, DType::kI32,
-                              DType::kI64, DType::kU8,  DType::kU16,  DType::kU32, DType::kU64, DType::kBool};
+constexpr DType kScalars[] = {DType::kF32, DType::kF16, DType::kBF16, DType::kF64, DType::kI8,
+                              DType::kI16, DType::kI32, DType::kI64,  DType::kU8,  DType::kU16,
+                              DType::kU32, DType::kU64, DType::kBool};
 constexpr int64_t kExtents[] = {1, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 37};
 
 std::string Spell(Op op, DType dtype) {
@@ -40,7 +42,8 @@ enum class Form { kVecSymbol, kVecConstant, kScalar };
 kir::Kernel OperatorKernel(DType dtype, const std::vector<Op>& ops, Form form, int64_t extent) {
   const std::string type(Row(dtype).name);
   const std::string n = form == Form::kVecConstant ? std::to_string(extent) : "N";
-  std::string text = "kernel ops_" + type + "_" + std::to_string(static_cast<int>(form)) + "_" + std::to_string(extent) + " (\n";
+  std::string text =
+      "kernel ops_" + type + "_" + std::to_string(static_cast<int>(form)) + "_" + std::to_string(extent) + " (\n";
   for (const char* name : {"a", "b", "m", "n"}) text += absl::StrFormat("  %s : %s[%s] in\n", name, type, n);
   text += "  p : bool[" + n + "] in\n";
   std::string body;
@@ -50,7 +53,8 @@ kir::Kernel OperatorKernel(DType dtype, const std::vector<Op>& ops, Form form, i
     body += absl::StrFormat("      y%d[i] = %s\n", i, Spell(ops[i], dtype));
   }
   text += form == Form::kVecConstant ? ") {\n" : ") sym N in 1..4096 {\n";
-  text += "  grid g in 0..1 {\n    " + std::string(form == Form::kScalar ? "for" : "vec") + " i in 0.." + n + " {\n" + body;
+  text +=
+      "  grid g in 0..1 {\n    " + std::string(form == Form::kScalar ? "for" : "vec") + " i in 0.." + n + " {\n" + body;
   return Parse(text + "    }\n  }\n}\n");
 }
 
@@ -174,7 +178,11 @@ TEST_P(Reductions, AgreeWithTheInterpreter) {
   std::vector<Case> cases;
   for (int64_t extent : kExtents) {
     for (int64_t rows : {1, 3}) {
-      Case test{.kernel = &kernel, .symbols = {{"M", rows}, {"N", extent * (rows == 3 ? 5 : 1)}}, .buffers = {}, .tolerance = {}, .each = {}};
+      Case test{.kernel = &kernel,
+                .symbols = {{"M", rows}, {"N", extent * (rows == 3 ? 5 : 1)}},
+                .buffers = {},
+                .tolerance = {},
+                .each = {}};
       test.buffers = MakeBuffers(kernel, test.symbols);
       FillInputs(kernel, test.buffers, {.range = 1.1}, rng);
       test.tolerance = dtype == DType::kF64 ? Tolerance{1e-13, 1e-13} : Tolerance{1e-5, 1e-5};

@@ -17,7 +17,8 @@ std::vector<Case> Cases(const std::vector<kir::Kernel>& kernels, uint64_t first)
   std::vector<Case> cases;
   for (size_t i = 0; i < kernels.size(); ++i) {
     Rng rng(first + i);
-    Case test{.kernel = &kernels[i], .symbols = {{"M", kRows[i % 4]}}, .buffers = {}, .tolerance = {2e-4, 2e-4}, .each = {}};
+    Case test{
+        .kernel = &kernels[i], .symbols = {{"M", kRows[i % 4]}}, .buffers = {}, .tolerance = {2e-4, 2e-4}, .each = {}};
     test.buffers = MakeBuffers(kernels[i], test.symbols);
     FillInputs(kernels[i], test.buffers, {.range = 2}, rng);
     cases.push_back(std::move(test));

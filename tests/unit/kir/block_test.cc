@@ -73,8 +73,10 @@ TEST(Block, TextRoundTrip) {
 
 // Words that only begin statements of kernels of threads stay free.
 TEST(Block, WordsAreNames) {
-  EXPECT_EQ(Verified(Block64("var barrier : f32 = x[t] var copy : f32 = 1 barrier := barrier + copy barrier y[t] = barrier",
-                             "alloc thread, pipeline : f32[64] shared")), "");
+  EXPECT_EQ(
+      Verified(Block64("var barrier : f32 = x[t] var copy : f32 = 1 barrier := barrier + copy barrier y[t] = barrier",
+                       "alloc thread, pipeline : f32[64] shared")),
+      "");
 }
 
 TEST(Block, Shape) {
@@ -89,8 +91,8 @@ TEST(Block, Shape) {
 }
 
 TEST(Block, MapIsThePlainMap) {
-  const Kernel plain = Parsed(
-      "kernel p (x : f32[N] in\n y : f32[N] out\n) sym N { grid i in 0..N { y[i] = x[i] * sigmoid(x[i]) } }");
+  const Kernel plain =
+      Parsed("kernel p (x : f32[N] in\n y : f32[N] out\n) sym N { grid i in 0..N { y[i] = x[i] * sigmoid(x[i]) } }");
   std::mt19937 random(kSeed);
   for (const int64_t n : {1, 127, 128, 129, 1023, 1024, 1025, 2311}) {
     SCOPED_TRACE(n);
@@ -125,7 +127,8 @@ TEST(Block, MatmulIsThePlainMatmul) {
   ) sym M, N, K { grid i in 0..M, j in 0..N {
     c[i, j] = sum for k in 0..K { cast<f32>(a[i, k]) * cast<f32>(b[j, k]) } } })");
   std::mt19937 random(kSeed);
-  for (const auto& [m, n, k] : {std::tuple<int64_t, int64_t, int64_t>{1, 1, 1}, {61, 67, 31}, {71, 3, 67}, {64, 64, 64}}) {
+  for (const auto& [m, n, k] :
+       {std::tuple<int64_t, int64_t, int64_t>{1, 1, 1}, {61, 67, 31}, {71, 3, 67}, {64, 64, 64}}) {
     SCOPED_TRACE(testing::Message() << m << " " << n << " " << k);
     const Binding binding = {{"M", m}, {"N", n}, {"K", k}};
     auto halves = [&](int64_t count) {
@@ -135,12 +138,14 @@ TEST(Block, MatmulIsThePlainMatmul) {
     };
     std::vector<uint16_t> a = halves(m * k), b = halves(n * k);
     std::vector<float> expected(m * n), got(m * n);
-    const std::vector<BufferBytes> p = {BytesOf(a), BytesOf(b), BytesOf(expected)}, q = {BytesOf(a), BytesOf(b), BytesOf(got)};
+    const std::vector<BufferBytes> p = {BytesOf(a), BytesOf(b), BytesOf(expected)},
+                                   q = {BytesOf(a), BytesOf(b), BytesOf(got)};
     ASSERT_EQ(Interpret(plain, binding, p), absl::OkStatus());
     // By warps, and by groups of four.
     for (const char* name : {"blocks/matmul", "blocks/matmul_groups"}) {
       ASSERT_EQ(Interpret(KernelFile(name), binding, q), absl::OkStatus());
-      for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], expected[i], 1e-5 * std::fabs(expected[i])) << name << " " << i;
+      for (size_t i = 0; i < got.size(); ++i)
+        EXPECT_NEAR(got[i], expected[i], 1e-5 * std::fabs(expected[i])) << name << " " << i;
     }
   }
 }
@@ -182,10 +187,12 @@ TEST(Block, MissingBarrier) {
   EXPECT_EQ(Verified(Block64("s[t] = x[t] barrier y[t] = s[63 - t]")), "");
   EXPECT_EQ(Ran(Block64("s[t] = x[t] barrier y[t] = s[63 - t]")), "");
   const std::string broken = Block64("s[t] = x[t] y[t] = s[63 - t]");
-  EXPECT_EQ(Verified(broken), "kernel k: s[t] = x[t]: an iteration of thread t in 0..64 may write an element of s that "
-                              "another reads in y[t] = s[63 - t]");
-  EXPECT_EQ(Ran(broken), "kernel k, chunk 0, thread 0: y[t] = s[63 - t]: s[63] is read, but thread 63 wrote it since the "
-                         "last barrier");
+  EXPECT_EQ(Verified(broken),
+            "kernel k: s[t] = x[t]: an iteration of thread t in 0..64 may write an element of s that "
+            "another reads in y[t] = s[63 - t]");
+  EXPECT_EQ(Ran(broken),
+            "kernel k, chunk 0, thread 0: y[t] = s[63 - t]: s[63] is read, but thread 63 wrote it since the "
+            "last barrier");
 }
 
 TEST(Block, MissingBarrierBetweenThreadLoops) {
@@ -194,28 +201,34 @@ TEST(Block, MissingBarrierBetweenThreadLoops) {
   };
   EXPECT_EQ(Verified(text("barrier")), "");
   EXPECT_EQ(Ran(text("barrier")), "");
-  EXPECT_EQ(Verified(text("")), "kernel k: y[u] = s[63 - u]: s may be read here and written in s[t] = x[t] without a "
-                                "barrier between");
-  EXPECT_EQ(Ran(text("")), "kernel k, chunk 0, thread 0: y[u] = s[63 - u]: s[63] is read, but thread 63 wrote it since "
-                           "the last barrier");
+  EXPECT_EQ(Verified(text("")),
+            "kernel k: y[u] = s[63 - u]: s may be read here and written in s[t] = x[t] without a "
+            "barrier between");
+  EXPECT_EQ(Ran(text("")),
+            "kernel k, chunk 0, thread 0: y[u] = s[63 - u]: s[63] is read, but thread 63 wrote it since "
+            "the last barrier");
 }
 
 // The second barrier of a loop keeps the next iteration's writes from this one's reads.
 TEST(Block, LoopNeedsBothBarriers) {
   auto text = [](const char* last) {
-    return Block64(absl::StrFormat("var v : f32 = 0 for k in 0..3 { s[t] = x[t] barrier v := v + s[63 - t] %s } y[t] = v", last));
+    return Block64(
+        absl::StrFormat("var v : f32 = 0 for k in 0..3 { s[t] = x[t] barrier v := v + s[63 - t] %s } y[t] = v", last));
   };
   EXPECT_EQ(Verified(text("barrier")), "");
   EXPECT_EQ(Ran(text("barrier")), "");
-  EXPECT_EQ(Verified(text("")), "kernel k: s[t] = x[t]: an iteration of thread t in 0..64 may write an element of s that "
-                                "another reads in v := v + s[63 - t]");
-  EXPECT_EQ(Ran(text("")), "kernel k, chunk 0, thread 0: s[t] = x[t]: s[0] is written, but thread 63 read it since the "
-                           "last barrier");
+  EXPECT_EQ(Verified(text("")),
+            "kernel k: s[t] = x[t]: an iteration of thread t in 0..64 may write an element of s that "
+            "another reads in v := v + s[63 - t]");
+  EXPECT_EQ(Ran(text("")),
+            "kernel k, chunk 0, thread 0: s[t] = x[t]: s[0] is written, but thread 63 read it since the "
+            "last barrier");
 }
 
 TEST(Block, LoopAroundThreads) {
   auto text = [](const char* last) {
-    return "kernel k (x : f32[64] in\n y : f32[3, 64] out\n) { grid g in 0..1 { alloc s : f32[64] shared for k in 0..3 { "
+    return "kernel k (x : f32[64] in\n y : f32[3, 64] out\n) { grid g in 0..1 { alloc s : f32[64] shared for k in 0..3 "
+           "{ "
            "thread t in 0..64 @ block { s[t] = x[t] } barrier thread u in 0..64 @ block { y[k, u] = s[63 - u] } " +
            std::string(last) + " } } }";
   };
@@ -223,8 +236,9 @@ TEST(Block, LoopAroundThreads) {
   EXPECT_EQ(Ran(text("barrier")), "");
   EXPECT_EQ(Verified(text("")),
             "kernel k: y[k, u] = s[63 - u]: s may be read here and written in s[t] = x[t] without a barrier between");
-  EXPECT_EQ(Ran(text("")), "kernel k, chunk 0, thread 0: s[t] = x[t]: s[0] is written, but thread 63 read it since the "
-                           "last barrier");
+  EXPECT_EQ(Ran(text("")),
+            "kernel k, chunk 0, thread 0: s[t] = x[t]: s[0] is written, but thread 63 read it since the "
+            "last barrier");
 }
 
 TEST(Block, DivergentBarrier) {
@@ -243,18 +257,22 @@ TEST(Block, SharedOutOfBounds) {
 }
 
 TEST(Block, TwoWriters) {
-  EXPECT_EQ(Verified(Block64("y[t / 2] = x[t]")),
-            "kernel k: y[t / 2] = x[t]: two iterations of thread t in 0..64 are not proved to touch different elements of y");
-  EXPECT_EQ(Ran(Block64("y[t / 2] = x[t]")),
-            "kernel k, chunk 0, thread 1: y[t / 2] = x[t]: y[0] is written, but thread 0 wrote it since the last barrier");
+  EXPECT_EQ(
+      Verified(Block64("y[t / 2] = x[t]")),
+      "kernel k: y[t / 2] = x[t]: two iterations of thread t in 0..64 are not proved to touch different elements of y");
+  EXPECT_EQ(
+      Ran(Block64("y[t / 2] = x[t]")),
+      "kernel k, chunk 0, thread 1: y[t / 2] = x[t]: y[0] is written, but thread 0 wrote it since the last barrier");
   EXPECT_EQ(Verified(Block64("if t == 0 { y[5] = x[5] }")), "");
-  EXPECT_EQ(Verified(Block64("if t < 2 { y[5] = x[5] }")), "kernel k: y[5] = x[5]: two iterations of thread t in 0..64 are "
-                                                            "not proved to touch different elements of y");
+  EXPECT_EQ(Verified(Block64("if t < 2 { y[5] = x[5] }")),
+            "kernel k: y[5] = x[5]: two iterations of thread t in 0..64 are "
+            "not proved to touch different elements of y");
 }
 
 TEST(Block, ChunksAreNotOrdered) {
-  const std::string text = "kernel k (y : f32[4] inout\n) { grid g in 0..3 { thread t in 0..32 @ block { if t == 0 { "
-                           "y[g + 1] = y[g] } } } }";
+  const std::string text =
+      "kernel k (y : f32[4] inout\n) { grid g in 0..3 { thread t in 0..32 @ block { if t == 0 { "
+      "y[g + 1] = y[g] } } } }";
   EXPECT_NE(Verified(text), "");
   EXPECT_EQ(Ran(text), "kernel k, chunk 1, thread 0: y[g + 1] = y[g]: y[1] is read, but chunk 0 wrote it");
 }
@@ -266,9 +284,11 @@ TEST(Block, ReadBeforeWritten) {
 
 TEST(Block, ShuffleOfThoseWhoAreThere) {
   const std::string text = Block64("if t % 32 < 31 { let a = shuffle_down(x[t], 1) y[t] = a }");
-  EXPECT_EQ(Verified(text), "kernel k: let a = shuffle of x[t]: a shuffle inside \"if t % 32 < 31\", which may differ "
-                            "between threads");
-  EXPECT_EQ(Ran(text), "kernel k, chunk 0, thread 30: let a = shuffle of x[t]: lane 30 asks lane 31, which is not there");
+  EXPECT_EQ(Verified(text),
+            "kernel k: let a = shuffle of x[t]: a shuffle inside \"if t % 32 < 31\", which may differ "
+            "between threads");
+  EXPECT_EQ(Ran(text),
+            "kernel k, chunk 0, thread 30: let a = shuffle of x[t]: lane 30 asks lane 31, which is not there");
 }
 
 TEST(Block, Shapes) {
@@ -280,13 +300,15 @@ TEST(Block, Shapes) {
             "kernel k: thread t: 40 threads are no whole warps");
   EXPECT_EQ(Verified(Block64("y[t] = x[t] } thread u in 0..1 @ group {")),
             "kernel k: thread u has 128 threads, an earlier thread loop 64");
-  EXPECT_EQ(Verified(Block64("thread l in 0..32 @ lane { y[l] = 1 }")), "kernel k: thread l @ lane is not inside a warp");
+  EXPECT_EQ(Verified(Block64("thread l in 0..32 @ lane { y[l] = 1 }")),
+            "kernel k: thread l @ lane is not inside a warp");
 }
 
 TEST(Block, PlacesOfStatements) {
   EXPECT_EQ(Verified(Block64("y[t] = x[t]", "alloc s : f32[64] scratch")),
             "kernel k: alloc s : f32[64]: scratch in a kernel of threads");
-  EXPECT_EQ(Verified(Block64("vec i in 0..4 { y[i] = 1 }")), "kernel k: vec i in 0..4: a vec loop in a kernel of threads");
+  EXPECT_EQ(Verified(Block64("vec i in 0..4 { y[i] = 1 }")),
+            "kernel k: vec i in 0..4: a vec loop in a kernel of threads");
   EXPECT_EQ(Verified("kernel k (y : f32[1] out\n) { grid g in 0..1 { barrier y[0] = 1 } }"),
             "kernel k: barrier: a barrier in a kernel without threads");
   EXPECT_EQ(Verified("kernel k (y : f32[64] out\n) { grid g in 0..1 { y[0] = 1 thread t in 0..64 @ block { } } }"),
@@ -297,8 +319,9 @@ TEST(Block, PlacesOfStatements) {
 
 // A copy fills what its source does not have with 0, and is not seen before a barrier.
 TEST(Block, Copy) {
-  const char* const kText = "kernel k (x : f32[5] in\n y : f32[64] out\n) { grid g in 0..1 { alloc s : f32[64] shared "
-                            "copy s = x[0 : +64] %s thread t in 0..64 @ block { y[t] = s[t] } } }";
+  const char* const kText =
+      "kernel k (x : f32[5] in\n y : f32[64] out\n) { grid g in 0..1 { alloc s : f32[64] shared "
+      "copy s = x[0 : +64] %s thread t in 0..64 @ block { y[t] = s[t] } } }";
   std::string good = kText, bad = kText;
   good.replace(good.find("%s"), 2, "barrier");
   bad.replace(bad.find("%s"), 2, "");
@@ -308,8 +331,9 @@ TEST(Block, Copy) {
   const std::vector<BufferBytes> buffers = {BytesOf(x), BytesOf(y)};
   ASSERT_EQ(Interpret(kernel, {}, buffers), absl::OkStatus());
   for (size_t i = 0; i < y.size(); ++i) EXPECT_EQ(y[i], i < 5 ? x[i] : 0);
-  EXPECT_EQ(Verified(bad), "kernel k: y[t] = s[t]: s may be read here and written in copy s = x[0 : +64] without a "
-                           "barrier between");
+  EXPECT_EQ(Verified(bad),
+            "kernel k: y[t] = s[t]: s may be read here and written in copy s = x[0 : +64] without a "
+            "barrier between");
   EXPECT_EQ(Ran(bad),
             "kernel k, chunk 0, thread 0: y[t] = s[t]: s[0] is read, but the block wrote it since the last barrier");
 }
@@ -318,11 +342,13 @@ TEST(Block, Copy) {
 TEST(Block, ConvertingCopy) {
   const auto text = [](const std::string& from, const std::string& to) {
     return "kernel k (w : " + from + " in\n y : f32[64] out\n) { grid g in 0..1 { alloc s : " + to +
-           "[2, 32] shared copy s = w[0 : +2, 32 : +32] barrier thread t in 0..64 @ block { y[t] = cast<f32>(s[t / 32, t % 32]) } } }";
+           "[2, 32] shared copy s = w[0 : +2, 32 : +32] barrier thread t in 0..64 @ block { y[t] = cast<f32>(s[t / 32, "
+           "t % 32]) } } }";
   };
   EXPECT_EQ(Verified(text("i32[2, 64]", "i32")), "");
   EXPECT_EQ(Verified(text("i32[2, 64]", "f32")),
-            "kernel k: copy s = w[0 : +2, 32 : +32]: a copy is of dense rows of one dtype, or to floats from others or from blocks");
+            "kernel k: copy s = w[0 : +2, 32 : +32]: a copy is of dense rows of one dtype, or to floats from others or "
+            "from blocks");
   EXPECT_EQ(Verified(text("q8_0[2, 64] @blocks", "i32")), Verified(text("i32[2, 64]", "f32")));
   std::vector<float> y(64);
   std::vector<float> floats(128);
@@ -350,28 +376,35 @@ TEST(Block, ConvertingCopy) {
 TEST(Block, BranchesOfABlock) {
   const auto text = [](const std::string& barrier) {
     return "kernel k (x : f32[64] in\n y : f32[2, 64] out\n) { grid g in 0..2 { alloc s : f32[64] shared "
-           "if g < 1 { thread t in 0..64 @ block { s[t] = x[t] } } else { thread t in 0..64 @ block { s[63 - t] = x[t] } } " +
+           "if g < 1 { thread t in 0..64 @ block { s[t] = x[t] } } else { thread t in 0..64 @ block { s[63 - t] = x[t] "
+           "} } " +
            barrier + " thread t in 0..64 @ block { y[g, t] = s[t] } } }";
   };
   EXPECT_EQ(Verified(text("barrier")), "");
   EXPECT_EQ(Ran(text("barrier")), "");
-  EXPECT_EQ(Verified(text("")), "kernel k: y[g, t] = s[t]: s may be read here and written in s[t] = x[t] without a barrier between");
+  EXPECT_EQ(Verified(text("")),
+            "kernel k: y[g, t] = s[t]: s may be read here and written in s[t] = x[t] without a barrier between");
   // What follows meets the ends of both branches.
   EXPECT_EQ(Verified("kernel k (x : f32[64] in\n y : f32[2, 64] out\n) { grid g in 0..2 { alloc s : f32[64] shared "
-                     "if g < 1 { barrier thread t in 0..64 @ block { s[t] = x[t] } } else { thread t in 0..64 @ block { s[t] = 0 } barrier } "
+                     "if g < 1 { barrier thread t in 0..64 @ block { s[t] = x[t] } } else { thread t in 0..64 @ block "
+                     "{ s[t] = 0 } barrier } "
                      "thread t in 0..64 @ block { y[g, t] = s[63 - t] } } }"),
             "kernel k: y[g, t] = s[63 - t]: s may be read here and written in s[t] = x[t] without a barrier between");
   // A barrier in one branch alone is none after it.
   EXPECT_NE(Verified("kernel k (x : f32[64] in\n y : f32[2, 64] out\n) { grid g in 0..2 { alloc s : f32[64] shared "
-                     "thread t in 0..64 @ block { s[t] = x[t] } if g < 1 { barrier } thread t in 0..64 @ block { y[g, t] = s[63 - t] } } }"),
+                     "thread t in 0..64 @ block { s[t] = x[t] } if g < 1 { barrier } thread t in 0..64 @ block { y[g, "
+                     "t] = s[63 - t] } } }"),
             "");
 }
 
 // Threads side by side in two dimensions, striding in both: four variables decide an element.
 TEST(Block, StridesOfTwoDimensions) {
   const auto text = [](int across, int step) {
-    return absl::StrFormat("kernel k (y : f32[37, 101] out\n) { grid g in 0..1 { thread t in 0..256 @ block { for i in t / 32 .. 37 by %d { "
-                           "for j in t %% 32 .. 101 by %d { y[i, j] = 1 } } } } }", step, across);
+    return absl::StrFormat(
+        "kernel k (y : f32[37, 101] out\n) { grid g in 0..1 { thread t in 0..256 @ block { for i in t / 32 .. 37 by %d "
+        "{ "
+        "for j in t %% 32 .. 101 by %d { y[i, j] = 1 } } } } }",
+        step, across);
   };
   EXPECT_EQ(Verified(text(32, 8)), "");
   EXPECT_EQ(Ran(text(32, 8)), "");
@@ -384,12 +417,17 @@ TEST(Block, StridesOfTwoDimensions) {
 // Two stores that meet only where one thread is an iteration ahead of the other.
 TEST(Block, StridesThatMeetInOneDirection) {
   const auto text = [](int apart) {
-    return absl::StrFormat("kernel k (y : f32[448] out\n) { grid g in 0..1 { thread t in 0..64 @ block { for q in 0..4 { "
-                           "y[t + 64 * q] = 1 y[%d - t + 64 * q] = 2 } } } }", 63 + apart);
+    return absl::StrFormat(
+        "kernel k (y : f32[448] out\n) { grid g in 0..1 { thread t in 0..64 @ block { for q in 0..4 { "
+        "y[t + 64 * q] = 1 y[%d - t + 64 * q] = 2 } } } }",
+        63 + apart);
   };
   for (const int apart : {64, 128}) {
-    EXPECT_EQ(Verified(text(apart)), absl::StrFormat("kernel k: y[t + 64 * q] = 1.0: an iteration of thread t in 0..64 may write an element of y "
-                                                     "that another writes in y[%d - t + 64 * q] = 2.0", 63 + apart));
+    EXPECT_EQ(
+        Verified(text(apart)),
+        absl::StrFormat("kernel k: y[t + 64 * q] = 1.0: an iteration of thread t in 0..64 may write an element of y "
+                        "that another writes in y[%d - t + 64 * q] = 2.0",
+                        63 + apart));
     EXPECT_NE(Ran(text(apart)), "");
   }
 }
@@ -397,14 +435,18 @@ TEST(Block, StridesThatMeetInOneDirection) {
 // Each iteration has its own fetch in the buffer, nothing of others, and after the last nobody knows.
 TEST(Block, PipelinesForget) {
   const auto text = [](const std::string& copy, const std::string& use, const std::string& after) {
-    return "kernel k (x : f32[256] in\n y : f32[64] out\n) { grid g in 0..1 { alloc s : f32[64] shared thread t in 0..64 @ block { "
-           "var v : f32 = 0 pipeline k in 0..4 stages 2 { fetch { " + copy + " } use { v := v + " + use + " } } y[t] = v" + after + " } } }";
+    return "kernel k (x : f32[256] in\n y : f32[64] out\n) { grid g in 0..1 { alloc s : f32[64] shared thread t in "
+           "0..64 @ block { "
+           "var v : f32 = 0 pipeline k in 0..4 stages 2 { fetch { " +
+           copy + " } use { v := v + " + use + " } } y[t] = v" + after + " } } }";
   };
   const std::string whole = "copy s = x[k * 64 : +64]";
   EXPECT_EQ(Verified(text(whole, "s[63 - t]", "")), "");
   EXPECT_EQ(Ran(text(whole, "s[63 - t]", "")), "");
-  EXPECT_EQ(Verified(text(whole, "s[t]", " + s[t]")), "kernel k: y[t] = v + s[t]: s is read before anything is written to it");
-  EXPECT_EQ(Ran(text(whole, "s[t]", " + s[t]")), "kernel k, chunk 0, thread 0: y[t] = v + s[t]: s[0] is read before it is written");
+  EXPECT_EQ(Verified(text(whole, "s[t]", " + s[t]")),
+            "kernel k: y[t] = v + s[t]: s is read before anything is written to it");
+  EXPECT_EQ(Ran(text(whole, "s[t]", " + s[t]")),
+            "kernel k, chunk 0, thread 0: y[t] = v + s[t]: s[0] is read before it is written");
   EXPECT_EQ(Ran(text("copy s[k * 16 : +16] = x[k * 16 : +16]", "s[0]", "")),
             "kernel k, chunk 0, thread 0: v := v + s[0]: s[0] is read before it is written");
 }
@@ -412,8 +454,10 @@ TEST(Block, PipelinesForget) {
 // Pipelines one after the other fetch into the same memory.
 TEST(Block, PipelinesShareBuffers) {
   const auto text = [&](int first, int second) {
-    return "kernel k (x : f32[256] in\n y : f32[64] out\n) { grid g in 0..1 { alloc s : f32[64] shared thread t in 0..64 @ block { " +
-           absl::StrCat("pipeline k in 0..4 stages ", first, " { fetch { copy s = x[k * 64 : +64] } use { } } pipeline k in 0..4 stages ", second,
+    return "kernel k (x : f32[256] in\n y : f32[64] out\n) { grid g in 0..1 { alloc s : f32[64] shared thread t in "
+           "0..64 @ block { " +
+           absl::StrCat("pipeline k in 0..4 stages ", first,
+                        " { fetch { copy s = x[k * 64 : +64] } use { } } pipeline k in 0..4 stages ", second,
                         " { fetch { copy s = x[k * 64 : +64] } use { } } y[t] = x[t] } } }");
   };
   EXPECT_EQ(ShapeOfBlock(Parsed(text(3, 2)))->shared_bytes, 3 * 256);

@@ -24,7 +24,8 @@ TEST(Cost, BoxesThatOverlapCountOnce) {
   EXPECT_EQ(CoveredElements(std::vector<Box>{}), 0);
   EXPECT_EQ(CoveredElements(std::vector<Box>{{}, {}}), 1);
   EXPECT_EQ(CoveredElements(std::vector<Box>{{{0, 3}, {0, 64}}, {{2, 5}, {0, 64}}}), 5 * 64);
-  EXPECT_EQ(CoveredElements(std::vector<Box>{{{0, 3}, {0, 5}}, {{7, 9}, {1, 4}}, {{1, 2}, {2, 11}}}), 3 * 5 + 2 * 3 + 6);
+  EXPECT_EQ(CoveredElements(std::vector<Box>{{{0, 3}, {0, 5}}, {{7, 9}, {1, 4}}, {{1, 2}, {2, 11}}}),
+            3 * 5 + 2 * 3 + 6);
   EXPECT_EQ(CoveredElements(std::vector<Box>{{{0, 3}, {5, 5}}}), 0);
 }
 
@@ -38,7 +39,8 @@ TEST(Cost, Map) {
       grid r in 0..M by 1 {
         vec c in 0..37 { y[r, c] = exp(x[r, c] * 0.5 + cast<f32>(h[c])) }
       }
-    })", {{"M", 11}});
+    })",
+                               {{"M", 11}});
   EXPECT_EQ(cost.flops, 3 * 11 * 37);  // multiply, add, exp
   EXPECT_EQ(cost.int8_ops, 0);
   EXPECT_EQ(cost.params[0].read, 11 * 37 * 4);
@@ -77,7 +79,8 @@ TEST(Cost, Reduce) {
         let scale = 1 / sqrt(ss / 53 + 1e-5)
         vec c in 0..53 { y[r, c] = x[r, c] * scale * g[c] }
       }
-    })", {{"M", 5}});
+    })",
+                               {{"M", 5}});
   EXPECT_EQ(cost.flops, 5 * (2 * 53 + 4 + 2 * 53));
   EXPECT_EQ(cost.params[0].read, 5 * 53 * 4);  // twice over, but the same bytes
   EXPECT_EQ(cost.params[1].read, 53 * 4);
@@ -88,13 +91,15 @@ struct Format {
   const char* weight;
   const char* activation;  // of the integer product
 };
-constexpr Format kFormats[] = {{"q4_0", "q8_0"}, {"q8_0", "q8_0"}, {"q4_K", "q8_K"}, {"q5_K", "q8_K"}, {"q6_K", "q8_K"}};
+constexpr Format kFormats[] = {
+    {"q4_0", "q8_0"}, {"q8_0", "q8_0"}, {"q4_K", "q8_K"}, {"q5_K", "q8_K"}, {"q6_K", "q8_K"}};
 
 TEST(Cost, ProductOfOneRowInEachFormat) {
   constexpr int64_t kN = 67, kK = 768;
   for (const Format& format : kFormats) {
     for (const bool exact : {false, true}) {
-      const std::string text = absl::StrFormat(R"(
+      const std::string text = absl::StrFormat(
+          R"(
         kernel dot (
           w : %s[67, 768] @blocks in align 32
           x : %s in
@@ -105,7 +110,9 @@ TEST(Cost, ProductOfOneRowInEachFormat) {
             dot_%s%s t += w[n : +32, :], x[:, :] ahead 8192
             map (i, j) in t [1, min(67 - n, 32)] { y[i, n + j] = t * 2.0 }
           }
-        })", format.weight, exact ? std::string("f32[1, 768]") : absl::StrFormat("%s[1, 768] @planar", format.activation), format.weight, exact ? "_x" : "");
+        })",
+          format.weight, exact ? std::string("f32[1, 768]") : absl::StrFormat("%s[1, 768] @planar", format.activation),
+          format.weight, exact ? "_x" : "");
       const KernelCost cost = Cost(text);
       EXPECT_EQ(exact ? cost.flops - kN : cost.int8_ops, 2.0 * kN * kK) << text;
       EXPECT_EQ(exact ? cost.int8_ops : cost.flops - kN, 0) << text;  // the epilogue's multiplications
@@ -136,7 +143,8 @@ TEST(Cost, ProductOfManyRowsInEachFormat) {
             map (i, j) in t [min(M - m, 12), min(67 - n, 16)] { y[m + i, n + j] = t }
           }
         }
-      })", format.weight, format.activation);
+      })",
+                                             format.weight, format.activation);
     const KernelCost cost = Cost(text, {{"M", kM}});
     // A panel has 16 rows, missing ones too: five panels for 67 rows.
     EXPECT_EQ(cost.int8_ops, 2.0 * kM * 80 * kK) << text;
@@ -216,7 +224,8 @@ TEST(Cost, UpdateWritesTheRowsOfThisStep) {
       grid r in 0..SEQ {
         vec c in 0..23 { s[PAST + r, c] = cast<f16>(x[r, c]) }
       }
-    })", {{"PAST", 17}, {"SEQ", 7}});
+    })",
+                               {{"PAST", 17}, {"SEQ", 7}});
   EXPECT_EQ(cost.params[0].read, 7 * 23 * 4);
   EXPECT_EQ(cost.params[1].written, 7 * 23 * 2);
   EXPECT_EQ(cost.params[1].read, 0);

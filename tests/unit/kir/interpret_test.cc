@@ -59,7 +59,8 @@ void ExpectQuantised(const uint8_t* row, int64_t row_k, int64_t start, const std
     for (size_t j = block; j < block + 256; ++j) largest = std::max(largest, std::fabs(expected[j]));
     for (size_t j = block; j < block + 256; ++j) {
       ASSERT_NEAR(DecodePlanar(DType::kQ8_K, row, row_k, start + static_cast<int64_t>(j)), expected[j],
-                  largest / 127 * 0.5001) << j;
+                  largest / 127 * 0.5001)
+          << j;
     }
   }
 }
@@ -98,8 +99,9 @@ TEST(InterpretWorkedTest, DownResidual) {
     double dot = 0, magnitude = 0;
     const bool ran = n >= 32 * kFirst && n < 32 * kLast;
     for (int64_t j = 0; ran && j < kColumns; ++j) {
-      const double term = static_cast<double>(DecodeElement(DType::kQ4_K, &w[n * RowBytes(DType::kQ4_K, kColumns)], j)) *
-                          DecodePlanar(DType::kQ8_K, x.data(), kColumns, j);
+      const double term =
+          static_cast<double>(DecodeElement(DType::kQ4_K, &w[n * RowBytes(DType::kQ4_K, kColumns)], j)) *
+          DecodePlanar(DType::kQ8_K, x.data(), kColumns, j);
       dot += term;
       magnitude += std::fabs(term);
     }
@@ -127,7 +129,8 @@ TEST(InterpretWorkedTest, GateUpSilu) {
   }
   const int64_t x_row = LayoutRowBytes(Layout::kPlanar, DType::kQ8_K, kColumns);
   for (int64_t m = 0; m < kRows; ++m) {
-    for (int64_t j = 0; j < kColumns; ++j) in[m * kColumns + j] = DecodePlanar(DType::kQ8_K, &x[m * x_row], kColumns, j);
+    for (int64_t j = 0; j < kColumns; ++j)
+      in[m * kColumns + j] = DecodePlanar(DType::kQ8_K, &x[m * x_row], kColumns, j);
   }
   for (int64_t m = 0; m < kRows; ++m) {
     std::vector<double> expected(256);
@@ -164,7 +167,8 @@ TEST(InterpretWorkedTest, AttnDecode) {
       double top = -std::numeric_limits<double>::infinity();
       for (int64_t t = first; t < last; ++t) {
         double dot = 0;
-        for (int64_t c = 0; c < kDim; ++c) dot += static_cast<double>(q[head * kDim + c]) * HalfToFloat(kc[(t * kKvHeads + kv) * kDim + c]);
+        for (int64_t c = 0; c < kDim; ++c)
+          dot += static_cast<double>(q[head * kDim + c]) * HalfToFloat(kc[(t * kKvHeads + kv) * kDim + c]);
         scores.push_back(dot * 0.0625);
         top = std::max(top, scores.back());
       }
@@ -185,7 +189,8 @@ TEST(InterpretWorkedTest, AttnDecode) {
 
 // Runs the chunks of a small kernel on f32 x[8] and f32 y[8]; the error, or "".
 std::string RunSmall(const std::string& body, std::vector<float>& y, std::vector<float> x = {1, 2, 3, 4, 5, 6, 7, 8}) {
-  const Kernel kernel = KernelText("kernel k ( x : f32[8] in\n y : f32[8] out ) sym N in 0..8 { grid chunk in 0..1 { " + body + " } }");
+  const Kernel kernel =
+      KernelText("kernel k ( x : f32[8] in\n y : f32[8] out ) sym N in 0..8 { grid chunk in 0..1 { " + body + " } }");
   y.assign(8, -1);
   const BufferBytes buffers[] = {BytesOf(x), BytesOf(y)};
   return std::string(Interpret(kernel, {{"N", 5}}, buffers).message());
@@ -201,39 +206,52 @@ TEST(InterpretTest, Statements) {
   EXPECT_EQ(y, std::vector<float>({3, -2, -3, 3, -5, -6, 3, -8}));
   EXPECT_EQ(RunSmall("for i in 0..8 { y[i] = x[i + N] else 0.5 }", y), "");
   EXPECT_EQ(y, std::vector<float>({6, 7, 8, 0.5, 0.5, 0.5, 0.5, 0.5}));
-  EXPECT_EQ(RunSmall("y[0] = sum accs 4 vec i in 0..8 { x[i] * x[i] } y[1] = prod for i in 0..4 { x[i] } "
-                     "y[2] = max vec i in 0..8 { -x[i] } y[3] = min vec i in 3..8 { x[i] } y[4] = sum vec i in 3..3 { x[i] }", y), "");
+  EXPECT_EQ(
+      RunSmall("y[0] = sum accs 4 vec i in 0..8 { x[i] * x[i] } y[1] = prod for i in 0..4 { x[i] } "
+               "y[2] = max vec i in 0..8 { -x[i] } y[3] = min vec i in 3..8 { x[i] } y[4] = sum vec i in 3..3 { x[i] }",
+               y),
+      "");
   EXPECT_EQ(std::vector<float>(y.begin(), y.begin() + 5), std::vector<float>({204, 24, -1, 4, 0}));
   EXPECT_EQ(RunSmall("tile t, u : f32[2, 4] = 1.5 map (i, j) in t, u [2, 3] { t[i, j] = u + x[4 * i + j] } "
-                     "map (i, j) in t [2, 4] { y[4 * i + j] = t + u[i, 3 - j] }", y), "");
+                     "map (i, j) in t [2, 4] { y[4 * i + j] = t + u[i, 3 - j] }",
+                     y),
+            "");
   EXPECT_EQ(y, std::vector<float>({4, 5, 6, 3, 8, 9, 10, 3}));
-  EXPECT_EQ(RunSmall("alloc n : f32[8] scratch for i in 0..8 { n[7 - i] = x[i] } for i in 0..8 { y[i] = n[i] }", y), "");
+  EXPECT_EQ(RunSmall("alloc n : f32[8] scratch for i in 0..8 { n[7 - i] = x[i] } for i in 0..8 { y[i] = n[i] }", y),
+            "");
   EXPECT_EQ(y, std::vector<float>({8, 7, 6, 5, 4, 3, 2, 1}));
 }
 
 TEST(InterpretTest, IntegersWrapAndCastsSaturate) {
   std::vector<float> y;
   const float inf = std::numeric_limits<float>::infinity(), nan = std::nanf("");
-  EXPECT_EQ(RunSmall("let a = 100i8 y[0] = cast<f32>(a + 100i8) y[1] = cast<f32>(200u8 * 2u8) "
-                     "y[2] = cast<f32>(-7 / 2) y[3] = cast<f32>(-7 % 4) y[4] = cast<f32>(cast<i8>(x[0])) "
-                     "y[5] = cast<f32>(cast<u8>(x[1])) y[6] = cast<f32>(cast<i32>(x[2])) y[7] = cast<f32>(cast<i16>(x[3]))",
-                     y, {300, -5, nan, -inf, 0, 0, 0, 0}), "");
+  EXPECT_EQ(
+      RunSmall("let a = 100i8 y[0] = cast<f32>(a + 100i8) y[1] = cast<f32>(200u8 * 2u8) "
+               "y[2] = cast<f32>(-7 / 2) y[3] = cast<f32>(-7 % 4) y[4] = cast<f32>(cast<i8>(x[0])) "
+               "y[5] = cast<f32>(cast<u8>(x[1])) y[6] = cast<f32>(cast<i32>(x[2])) y[7] = cast<f32>(cast<i16>(x[3]))",
+               y, {300, -5, nan, -inf, 0, 0, 0, 0}),
+      "");
   EXPECT_EQ(y, std::vector<float>({-56, 144, -3, 1, 127, 0, 0, -32768}));
   EXPECT_EQ(RunSmall("y[0] = bits<f32>(bits<i32>(x[0]) + 1) y[1] = cast<f32>(cast<f16>(x[1])) "
                      "y[2] = cast<f32>(cast<bf16>(x[2])) y[3] = cast<f32>(bits<u16>(cast<f16>(x[0])))",
-                     y, {1, 1 + 0x1p-11f, 1 + 0x1p-8f + 0x1p-20f, 0, 0, 0, 0, 0}), "");
+                     y, {1, 1 + 0x1p-11f, 1 + 0x1p-8f + 0x1p-20f, 0, 0, 0, 0, 0}),
+            "");
   EXPECT_EQ(y[0], std::nextafter(1.0f, 2.0f));
-  EXPECT_EQ(y[1], 1);                   // half way: to even
+  EXPECT_EQ(y[1], 1);  // half way: to even
   EXPECT_EQ(y[2], 1 + 0x1p-7f);
   EXPECT_EQ(y[3], 0x3c00);
 }
 
 TEST(InterpretTest, IntegersOf64BitsAreRoundedOnce) {
   std::vector<float> y;
-  // 2^60 + 2^52 + 1 and its opposite: a double loses the 1, and half way goes to even. 2^53 + 2^29 + 1 and 2^64 - 2^39 - 1, the same for f32.
-  EXPECT_EQ(RunSmall("y[0] = cast<f32>(cast<bf16>(1157425104234217473)) y[1] = cast<f32>(cast<bf16>(-1157425104234217473)) "
-                     "y[2] = cast<f32>(cast<bf16>(1157425104234217473u64)) y[3] = cast<f32>(9007199791611905) "
-                     "y[4] = cast<f32>(18446743523953737727u64)", y), "");
+  // 2^60 + 2^52 + 1 and its opposite: a double loses the 1, and half way goes to even. 2^53 + 2^29 + 1 and 2^64 - 2^39
+  // - 1, the same for f32.
+  EXPECT_EQ(
+      RunSmall("y[0] = cast<f32>(cast<bf16>(1157425104234217473)) y[1] = cast<f32>(cast<bf16>(-1157425104234217473)) "
+               "y[2] = cast<f32>(cast<bf16>(1157425104234217473u64)) y[3] = cast<f32>(9007199791611905) "
+               "y[4] = cast<f32>(18446743523953737727u64)",
+               y),
+      "");
   EXPECT_EQ(y[0], 0x1p60f + 0x1p53f);
   EXPECT_EQ(y[1], -0x1p60f - 0x1p53f);
   EXPECT_EQ(y[2], 0x1p60f + 0x1p53f);
@@ -244,11 +262,14 @@ TEST(InterpretTest, IntegersOf64BitsAreRoundedOnce) {
 // Floats stay in double until the text rounds them.
 TEST(InterpretTest, RoundsAtStoresAndCastsOnly) {
   std::vector<float> y;
-  EXPECT_EQ(RunSmall("y[0] = (x[0] + x[1]) - x[0] y[1] = cast<f32>(x[0] + x[1]) - x[0]", y,
-                     {0x1p30f, 1, 0, 0, 0, 0, 0, 0}), "");
+  EXPECT_EQ(
+      RunSmall("y[0] = (x[0] + x[1]) - x[0] y[1] = cast<f32>(x[0] + x[1]) - x[0]", y, {0x1p30f, 1, 0, 0, 0, 0, 0, 0}),
+      "");
   EXPECT_EQ(y[0], 1);
   EXPECT_EQ(y[1], 0);
-  EXPECT_EQ(RunSmall("alloc s : f32[1] scratch s[0] = x[0] + x[1] y[0] = s[0] - x[0]", y, {0x1p30f, 1, 0, 0, 0, 0, 0, 0}), "");
+  EXPECT_EQ(
+      RunSmall("alloc s : f32[1] scratch s[0] = x[0] + x[1] y[0] = s[0] - x[0]", y, {0x1p30f, 1, 0, 0, 0, 0, 0, 0}),
+      "");
   EXPECT_EQ(y[0], 0);
 }
 
@@ -267,21 +288,28 @@ TEST(InterpretTest, StopsAtBadAccesses) {
   EXPECT_EQ(RunSmall("tile t : f32[4] = 0 map (i) in t [N] { y[i] = t }", y),
             "kernel k, chunk 0: map (i) in t [N]: extent 5 of t, which has 4");
   EXPECT_EQ(RunSmall("tile t : f32[1, 2] = 0 alloc a : f32[2, 8] scratch alloc b : f32[1, 8] scratch "
-                     "for i in 0..8 { a[0, i] = 1 b[0, i] = 1 } dot_f32 t += b[0 : +1, 0 : +N], a[0 : +1, 0 : +N]\nfor i in 0..8 { y[i] = t[0, 0] }", y), "");
+                     "for i in 0..8 { a[0, i] = 1 b[0, i] = 1 } dot_f32 t += b[0 : +1, 0 : +N], a[0 : +1, 0 : +N]\nfor "
+                     "i in 0..8 { y[i] = t[0, 0] }",
+                     y),
+            "");
   EXPECT_EQ(y[0], 5);
   EXPECT_EQ(RunSmall("tile t : f32[1, 2] = 0 alloc a : f32[2, 8] scratch alloc b : f32[1, 8] scratch "
-                     "for i in 0..7 { a[0, i] = 1 b[0, i] = 1 } dot_f32 t += a, b", y),
+                     "for i in 0..7 { a[0, i] = 1 b[0, i] = 1 } dot_f32 t += a, b",
+                     y),
             "kernel k, chunk 0: dot_f32 t += a, b: y[r, j] = y[r, j] + sum for i in 0..k { x[r, i] * w[j, i] }: "
             "b[0, 7] is read before it is written");
-  EXPECT_EQ(RunSmall("tile t : f32[1, 2] = 0 alloc a : f32[4, 8] scratch alloc b : f32[1, 8] scratch dot_f32 t += a, b", y),
-            "kernel k, chunk 0: dot_f32 t += a, b: tile t has 2 where the operands have 4");
-  EXPECT_EQ(RunSmall("tile t : f32[1, 4] = 0 alloc a : f32[4, 8] scratch alloc b : f32[1, 7] scratch dot_f32 t += a, b", y),
-            "kernel k, chunk 0: dot_f32 t += a, b: b has 7 where an earlier operand has 8");
+  EXPECT_EQ(
+      RunSmall("tile t : f32[1, 2] = 0 alloc a : f32[4, 8] scratch alloc b : f32[1, 8] scratch dot_f32 t += a, b", y),
+      "kernel k, chunk 0: dot_f32 t += a, b: tile t has 2 where the operands have 4");
+  EXPECT_EQ(
+      RunSmall("tile t : f32[1, 4] = 0 alloc a : f32[4, 8] scratch alloc b : f32[1, 7] scratch dot_f32 t += a, b", y),
+      "kernel k, chunk 0: dot_f32 t += a, b: b has 7 where an earlier operand has 8");
 }
 
 TEST(InterpretTest, RefusesWrongCalls) {
   std::vector<float> x(8), y(7);
-  const Kernel kernel = KernelText("kernel k ( x : f32[8] in\n y : f32[8] out ) sym N in 1..8 { grid b in 0..N by 3 { y[b] = 1 } }");
+  const Kernel kernel =
+      KernelText("kernel k ( x : f32[8] in\n y : f32[8] out ) sym N in 1..8 { grid b in 0..N by 3 { y[b] = 1 } }");
   auto message = [](const Status& status) { return std::string(status.message()); };
   EXPECT_EQ(message(Interpreter::Create(kernel, {}).status()), "kernel k: symbol N is not bound");
   EXPECT_EQ(message(Interpreter::Create(kernel, {{"N", 9}}).status()), "kernel k: symbol N is 9, outside 1..8");

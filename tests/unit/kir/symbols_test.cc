@@ -13,8 +13,9 @@ namespace quern::kir {
 namespace {
 
 Kernel WithBody(const std::string& body) {
-  return KernelText("kernel k ( x : f32[M, 64] in\n y : f32[M, 64] out ) sym M in 1..100, S = ceil(M / 8) { grid r in 0..M { " +
-                    body + " } }");
+  return KernelText(
+      "kernel k ( x : f32[M, 64] in\n y : f32[M, 64] out ) sym M in 1..100, S = ceil(M / 8) { grid r in 0..M { " +
+      body + " } }");
 }
 
 TEST(SymbolsTest, BindsDerivedSymbols) {
@@ -47,16 +48,19 @@ TEST(SymbolsTest, CountsChunks) {
 
 TEST(SymbolsTest, EvaluatesIndices) {
   const ExprRef m = build::Ref("M");
-  EXPECT_EQ(*EvaluateIndex(build::Call(Op::kMin, {build::Call(Op::kMul, {m, build::Int(3)}), build::Int(10)}), {{"M", 2}}), 6);
+  EXPECT_EQ(
+      *EvaluateIndex(build::Call(Op::kMin, {build::Call(Op::kMul, {m, build::Int(3)}), build::Int(10)}), {{"M", 2}}),
+      6);
   EXPECT_EQ(EvaluateIndex(m, {}).status().message(), "M is not bound");
   EXPECT_EQ(EvaluateIndex(build::At("b", DType::kI64, {m}), {{"M", 2}}).status().message(),
             "b[M] is not an expression of symbols");
 }
 
 TEST(ScratchTest, NestsAndShares) {
-  const ScratchLayout layout = LayoutScratch(WithBody(
-      "alloc a : f32[100] scratch for i in 0..2 { tile t : f32[3, 5] = 0 alloc b : i8[M, 64] scratch alloc c : f32[1] scratch } "
-      "for i in 0..2 { alloc d : f32[64] scratch } alloc e : f32[M] scratch alloc f : f32[1] scratch"));
+  const ScratchLayout layout = LayoutScratch(
+      WithBody("alloc a : f32[100] scratch for i in 0..2 { tile t : f32[3, 5] = 0 alloc b : i8[M, 64] scratch alloc c "
+               ": f32[1] scratch } "
+               "for i in 0..2 { alloc d : f32[64] scratch } alloc e : f32[M] scratch alloc f : f32[1] scratch"));
   EXPECT_EQ(layout.offset.at("a"), Extent(0));
   EXPECT_EQ(layout.offset.at("t"), Extent(448));
   EXPECT_EQ(layout.offset.at("b"), Extent(512));

@@ -45,7 +45,8 @@ class Generator {
   std::string Leaf() {
     const int pick = Below(static_cast<int>(names_.size()) + 2);
     if (pick < static_cast<int>(names_.size())) return names_[pick];
-    return pick % 2 == 0 ? absl::StrCat(Below(12)) : absl::StrCat(names_[Below(static_cast<int>(names_.size()))], " + ", Below(3));
+    return pick % 2 == 0 ? absl::StrCat(Below(12))
+                         : absl::StrCat(names_[Below(static_cast<int>(names_.size()))], " + ", Below(3));
   }
 
   std::string Statement(int depth) {
@@ -56,8 +57,10 @@ class Generator {
         const std::string column = Below(2) ? names_.back() : absl::StrCat(names_.back(), " + ", Below(3));
         return absl::StrCat("y[r, ", column, "] = x[", Row(), ", ", Column(), "]");
       }
-      case 2: return absl::StrCat("if ", Index(1), " < ", Index(1), " { ", Inside(depth), " } else { ", Inside(depth), " }");
-      case 3: return absl::StrCat("if (", Index(1), " <= ", Index(0), ") & (", Leaf(), " != 0) { ", Inside(depth), " }");
+      case 2:
+        return absl::StrCat("if ", Index(1), " < ", Index(1), " { ", Inside(depth), " } else { ", Inside(depth), " }");
+      case 3:
+        return absl::StrCat("if (", Index(1), " <= ", Index(0), ") & (", Leaf(), " != 0) { ", Inside(depth), " }");
       default: {
         const std::string name = absl::StrCat("i", next_++);
         const std::string low = Below(3) ? "0" : Leaf(), high = Below(3) ? "N" : Index(1);
@@ -85,11 +88,14 @@ class Generator {
     next_ = 0;
     const bool flat = Below(3) == 0;
     const std::string second = flat ? "" : absl::StrCat(", s in 0..N by ", 1 + Below(3));
-    if (!flat) names_.push_back("s");
-    else names_ = {"M", "N", "r"};
+    if (!flat)
+      names_.push_back("s");
+    else
+      names_ = {"M", "N", "r"};
     const std::string step = Below(2) ? "" : absl::StrCat(" by ", 1 + Below(3));
-    return absl::StrCat("kernel k ( x : f32[M, N] in\n y : f32[M, N] out ) sym M in 1..9, N in 2..13 {\n grid r in 0..M", step,
-                        second, " {\n", Inside(3), "\n}\n}");
+    return absl::StrCat(
+        "kernel k ( x : f32[M, N] in\n y : f32[M, N] out ) sym M in 1..9, N in 2..13 {\n grid r in 0..M", step, second,
+        " {\n", Inside(3), "\n}\n}");
   }
 
  private:
@@ -120,7 +126,8 @@ TEST(VerifySoundTest, AcceptedKernelsStayInBoundsAndApart) {
         const Status status = interpreter->Run(buffers, chunk, chunk + 1);
         ASSERT_TRUE(status.ok()) << "M " << m << " N " << n << ": " << status.message() << "\n" << text;
         for (size_t i = 0; i < y.size(); ++i) {
-          ASSERT_FALSE(!std::isnan(y[i]) && written[i]) << "two chunks write " << i << ", M " << m << " N " << n << "\n" << text;
+          ASSERT_FALSE(!std::isnan(y[i]) && written[i]) << "two chunks write " << i << ", M " << m << " N " << n << "\n"
+                                                        << text;
           if (!std::isnan(y[i])) written[i] = true;
         }
       }

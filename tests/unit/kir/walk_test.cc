@@ -38,7 +38,8 @@ TEST(Walk, FindsWritesOfEveryKindInEveryBody) {
       EXPECT_FALSE(Writes(body, "src"));
       int statements = 0;
       ForEach(body, [&](const Stmt&) { ++statements; });
-      EXPECT_EQ(Any(body, [&](const Stmt&) { return --statements == 0; }), true) << "the last one counted is the last one asked";
+      EXPECT_EQ(Any(body, [&](const Stmt&) { return --statements == 0; }), true)
+          << "the last one counted is the last one asked";
     }
   }
 }

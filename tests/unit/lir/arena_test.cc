@@ -44,8 +44,10 @@ TEST(Arena, BothEndsOfALifetimeCount) {
 }
 
 TEST(Arena, TheSmallestGapThatFits) {
-  // Between three long-lived blocks, 512 and then 320 bytes are free during launch 1: a block of 256 takes the second gap.
-  const std::vector<Lifetime> lifetimes = {{0, 2, 4096}, {0, 0, 512}, {0, 2, 448}, {0, 0, 320}, {0, 2, 300}, {1, 1, 256}};
+  // Between three long-lived blocks, 512 and then 320 bytes are free during launch 1: a block of 256 takes the second
+  // gap.
+  const std::vector<Lifetime> lifetimes = {{0, 2, 4096}, {0, 0, 512}, {0, 2, 448},
+                                           {0, 0, 320},  {0, 2, 300}, {1, 1, 256}};
   const ArenaLayout layout = PlaceArena(lifetimes, {});
   EXPECT_EQ(layout.offsets[5], layout.offsets[3]);
   CheckAt(lifetimes, layout, {});
@@ -53,7 +55,8 @@ TEST(Arena, TheSmallestGapThatFits) {
 
 TEST(Arena, UnboundedSizesStackAndShareWhatIsProvablyLargeEnough) {
   const Extent s = Extent::Symbol("S");
-  const std::vector<Lifetime> lifetimes = {{0, 0, s * Extent(64)}, {1, 1, s * Extent(128)}, {0, 1, s * Extent(12)}, {0, 1, 100}};
+  const std::vector<Lifetime> lifetimes = {
+      {0, 0, s * Extent(64)}, {1, 1, s * Extent(128)}, {0, 1, s * Extent(12)}, {0, 1, 100}};
   const ArenaLayout layout = PlaceArena(lifetimes, {});
   EXPECT_EQ(layout.offsets[0], layout.offsets[1]);
   EXPECT_EQ(layout.bytes, Extent(128) + s * Extent(128) + s * Extent(64));
@@ -74,8 +77,10 @@ TEST(Arena, RandomLifetimes) {
       lifetime.first = static_cast<int>(random() % 30);
       lifetime.last = lifetime.first + static_cast<int>(random() % 6);
       lifetime.bytes = static_cast<int64_t>(random() % 5000);
-      if (random() % 3 == 0) lifetime.bytes = lifetime.bytes + Extent::Symbol("S") * Extent(static_cast<int64_t>(random() % 301));
-      if (unbounded && random() % 3 == 0) lifetime.bytes = lifetime.bytes + Extent::Symbol("T") * Extent(static_cast<int64_t>(random() % 17));
+      if (random() % 3 == 0)
+        lifetime.bytes = lifetime.bytes + Extent::Symbol("S") * Extent(static_cast<int64_t>(random() % 301));
+      if (unbounded && random() % 3 == 0)
+        lifetime.bytes = lifetime.bytes + Extent::Symbol("T") * Extent(static_cast<int64_t>(random() % 17));
       lifetimes.push_back(lifetime);
     }
     const ArenaLayout layout = PlaceArena(lifetimes, ranges);

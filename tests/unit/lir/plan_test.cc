@@ -25,9 +25,11 @@ int Count(const Plan& plan, Home home) {
 }
 
 // A region that applies `op` to one value.
-std::string Unary(int n, const std::string& from, const std::string& op, const std::string& type, const std::string& symbols = "") {
-  return "  %" + std::to_string(n) + " = Region(" + from + ") {family = \"map\"} : " + type + " body graph body" + symbols +
-         " {\n    %0 = Input() {name = \"a\"} : " + type + "\n    %1 = " + op + "(%0) : " + type + "\n    return %1\n  }\n";
+std::string Unary(int n, const std::string& from, const std::string& op, const std::string& type,
+                  const std::string& symbols = "") {
+  return "  %" + std::to_string(n) + " = Region(" + from + ") {family = \"map\"} : " + type + " body graph body" +
+         symbols + " {\n    %0 = Input() {name = \"a\"} : " + type + "\n    %1 = " + op + "(%0) : " + type +
+         "\n    return %1\n  }\n";
 }
 
 TEST(Plan, AChainTakesTurnsInTheArenaAndEndsInTheCallersMemory) {
@@ -51,7 +53,8 @@ TEST(Plan, ViewsAreOffsets) {
                              "  %3 = Reshape(%2) {shape = <2, 32>} : f32[2, 32]\n" +
                              Unary(4, "%3", "Exp", "f32[2, 32]") + "  return %4\n}");
   ASSERT_EQ(plan.launches.size(), 2u);
-  const Argument& view = plan.launches[1].arguments[0].offset == Extent(0) ? plan.launches[1].arguments[1] : plan.launches[1].arguments[0];
+  const Argument& view =
+      plan.launches[1].arguments[0].offset == Extent(0) ? plan.launches[1].arguments[1] : plan.launches[1].arguments[0];
   EXPECT_EQ(view.offset, Extent::Symbol("S") * Extent(128) - Extent(256));
   EXPECT_EQ(view.buffer, plan.launches[0].arguments[1].buffer);
 }
@@ -98,16 +101,18 @@ TEST(Plan, AReadAfterTheOverwriteIsRefused) {
 }
 
 TEST(Plan, OutputsThatNoRegionWritesAreCopied) {
-  const Plan plan = MakePlan("graph g {\n  %0 = Input() {name = \"x\"} : f32[3, 5]\n" + Unary(1, "%0", "Neg", "f32[3, 5]") +
-                             "  %2 = Reshape(%1) {shape = <15>} : f32[15]\n  return %2, %1, %0\n}");
+  const Plan plan =
+      MakePlan("graph g {\n  %0 = Input() {name = \"x\"} : f32[3, 5]\n" + Unary(1, "%0", "Neg", "f32[3, 5]") +
+               "  %2 = Reshape(%1) {shape = <15>} : f32[15]\n  return %2, %1, %0\n}");
   // Output 0 is the region's memory; outputs 1 and 2 are copies.
   EXPECT_EQ(plan.launches.size(), 3u);
   EXPECT_EQ(Count(plan, Home::kOutput), 3);
 }
 
 TEST(Plan, ParameterOnlyWorkRunsOnce) {
-  const Plan plan = MakePlan("graph g {\n  %0 = Param() {name = \"w\"} : f32[11, 3]\n" + Unary(1, "%0", "Exp", "f32[11, 3]") +
-                             Unary(2, "%1", "Neg", "f32[11, 3]") + "  return %2\n}");
+  const Plan plan =
+      MakePlan("graph g {\n  %0 = Param() {name = \"w\"} : f32[11, 3]\n" + Unary(1, "%0", "Exp", "f32[11, 3]") +
+               Unary(2, "%1", "Neg", "f32[11, 3]") + "  return %2\n}");
   EXPECT_EQ(plan.once.size(), 2u);
   EXPECT_EQ(plan.launches.size(), 1u);  // the copy into the caller's memory
   EXPECT_EQ(plan.once_bytes, Extent(2 * 192));
@@ -125,7 +130,8 @@ TEST(Plan, EqualRegionsAreOneKernel) {
 // The same body over memory that it may overwrite, and over memory that is the caller's.
 TEST(Plan, EqualRegionsOverOtherKindsOfMemoryAreLoweredApart) {
   const auto update = [](int n, const std::string& cache) {
-    return "  %" + std::to_string(n) + " = Region(" + cache + ", %0) {family = \"update\"} : f32[50, 16] body graph body sym P in 0..49 {\n"
+    return "  %" + std::to_string(n) + " = Region(" + cache +
+           ", %0) {family = \"update\"} : f32[50, 16] body graph body sym P in 0..49 {\n"
            "    %0 = Input() {name = \"c\"} : f32[50, 16]\n    %1 = Input() {name = \"u\"} : f32[1, 16]\n"
            "    %2 = Update(%0, %1) {axis = 0, start = <P>} : f32[50, 16]\n    return %2\n  }\n";
   };
@@ -165,14 +171,18 @@ TEST(VerifyPlan, FindsWhatWouldGoWrong) {
     change(plan);
     return std::string(Verify(plan).message());
   };
-  const auto says = [](const std::string& message, std::string_view words) { return message.find(words) != std::string::npos; };
+  const auto says = [](const std::string& message, std::string_view words) {
+    return message.find(words) != std::string::npos;
+  };
   EXPECT_TRUE(says(broken([&](Plan& p) { p.buffers[arena[1]].offset = p.buffers[arena[0]].offset; }), "share memory"));
-  EXPECT_TRUE(says(broken([&](Plan& p) { p.buffers[arena[0]].offset = p.buffers[arena[0]].offset + Extent(4); }), "aligned"));
+  EXPECT_TRUE(
+      says(broken([&](Plan& p) { p.buffers[arena[0]].offset = p.buffers[arena[0]].offset + Extent(4); }), "aligned"));
   EXPECT_TRUE(says(broken([&](Plan& p) { p.arena_bytes = 64; }), "does not lie in the arena"));
   EXPECT_TRUE(says(broken([&](Plan& p) { std::swap(p.launches[0], p.launches[1]); }), "before it is written"));
   EXPECT_TRUE(says(broken([&](Plan& p) { p.launches[1].arguments.pop_back(); }), "arguments"));
   EXPECT_TRUE(says(broken([&](Plan& p) { p.launches[1].arguments[0].offset = 4; }), "alignment"));
-  EXPECT_TRUE(says(broken([&](Plan& p) { p.launches[1].arguments[1] = p.launches[1].arguments[0]; }), "another argument"));
+  EXPECT_TRUE(
+      says(broken([&](Plan& p) { p.launches[1].arguments[1] = p.launches[1].arguments[0]; }), "another argument"));
   EXPECT_TRUE(says(broken([&](Plan& p) { p.buffers[arena[0]].bytes = 8; }), "bytes"));
 }
 

@@ -42,7 +42,8 @@ std::vector<std::string> Regions(const ir::Graph& graph) {
     for (const ir::Node& inner : node.body->nodes()) {
       if (!IsLeaf(inner)) ops.push_back(inner.op->name);
     }
-    rows.push_back(absl::StrCat(node.attributes.String("family"), ": ", absl::StrJoin(ops, " "), " -> ", node.results.size()));
+    rows.push_back(
+        absl::StrCat(node.attributes.String("family"), ": ", absl::StrJoin(ops, " "), " -> ", node.results.size()));
   }
   return rows;
 }
@@ -108,7 +109,8 @@ TEST(FuseRegions, ResidualNormAndQuantizeIsOneRowProgram) {
   %6 = Add(%5, %3.1) : f32[S, 512]
   return %6
 })"));
-  EXPECT_THAT(Regions(Fused(graph)), ElementsAre("reduce: Add Mul Reduce Add Rsqrt Mul Mul Quantize -> 2", "matmul: MatMul Add -> 1"));
+  EXPECT_THAT(Regions(Fused(graph)),
+              ElementsAre("reduce: Add Mul Reduce Add Rsqrt Mul Mul Quantize -> 2", "matmul: MatMul Add -> 1"));
 }
 
 TEST(FuseRegions, ReductionOverAnyAxesTakesPrologueAndEpilogue) {
@@ -129,7 +131,8 @@ TEST(FuseRegions, NestedReductionsOverTheFirstAxisStayApart) {
   %1 = Softmax(%0) {axis = 0} : f32[5, 13]
   return %1
 })"));
-  EXPECT_THAT(Regions(Fused(graph)), ElementsAre("reduce: Reduce -> 1", "map: Sub Exp -> 1", "reduce: Reduce -> 1", "map: Div -> 1"));
+  EXPECT_THAT(Regions(Fused(graph)),
+              ElementsAre("reduce: Reduce -> 1", "map: Sub Exp -> 1", "reduce: Reduce -> 1", "map: Div -> 1"));
 }
 
 // One layer as the decoder block lowers it, over 4-bit weights; $ROWS is SEQ or a number.
@@ -195,13 +198,12 @@ TEST(FuseRegions, DecoderLayerIsSevenRegions) {
     for (const std::string& row : regions) {
       if (row != "Narrow" && row != "Reshape") rest.push_back(row);
     }
-    EXPECT_THAT(rest, ElementsAre("reduce: Mul Reduce Add Rsqrt Mul Mul Quantize -> 1",
-                                  "matmul: MatMul Rope Cast Reshape Update MatMul Cast Reshape Update MatMul Rope Reshape -> 3",
-                                  "attention: Attention Reshape Quantize -> 1",
-                                  "matmul: MatMul Add -> 1",
-                                  "reduce: Mul Reduce Add Rsqrt Mul Mul Quantize -> 1",
-                                  "matmul: MatMul Silu MatMul Mul Quantize -> 1",
-                                  "matmul: MatMul Add -> 1"))
+    EXPECT_THAT(
+        rest, ElementsAre("reduce: Mul Reduce Add Rsqrt Mul Mul Quantize -> 1",
+                          "matmul: MatMul Rope Cast Reshape Update MatMul Cast Reshape Update MatMul Rope Reshape -> 3",
+                          "attention: Attention Reshape Quantize -> 1", "matmul: MatMul Add -> 1",
+                          "reduce: Mul Reduce Add Rsqrt Mul Mul Quantize -> 1",
+                          "matmul: MatMul Silu MatMul Mul Quantize -> 1", "matmul: MatMul Add -> 1"))
         << report.ToString();
     EXPECT_THAT(report.ToString(), HasSubstr("matmul layers.0/attention/q: MatMul Rope"));
   }
@@ -234,7 +236,8 @@ TEST(FuseRegions, DirectAndFusableSwiGluAreOneRegion) {
   %8 = MatMul(%7, %3) {transpose_b = true} : f32[S, 256]
   return %8
 })"))));
-  EXPECT_THAT(Regions(fusable), ElementsAre("reduce: Quantize -> 1", "matmul: MatMul MatMul Silu Mul Quantize -> 1", "matmul: MatMul -> 1"));
+  EXPECT_THAT(Regions(fusable), ElementsAre("reduce: Quantize -> 1", "matmul: MatMul MatMul Silu Mul Quantize -> 1",
+                                            "matmul: MatMul -> 1"));
   EXPECT_TRUE(ir::SameGraph(direct, fusable)) << ir::Print(direct) << ir::Print(fusable);
 }
 
@@ -365,15 +368,19 @@ TEST(FuseSoundness, OnlyAnUnsharedDonatedInputIsWrittenInPlace) {
   %3 = MatMul(%0, %1) {transpose_b = true} : f32[2, 8]
   %4 = Update(%2, %3) {axis = 0, start = <3>} : f32[16, 8]
 )";
-  EXPECT_THAT(RegionsOf(absl::StrCat(kHead, "  return %4\n  donate \"cache\" -> 0\n}")), ElementsAre("matmul: MatMul Update -> 1"));
+  EXPECT_THAT(RegionsOf(absl::StrCat(kHead, "  return %4\n  donate \"cache\" -> 0\n}")),
+              ElementsAre("matmul: MatMul Update -> 1"));
   // Not donated: the old cache must survive.
-  EXPECT_THAT(RegionsOf(absl::StrCat(kHead, "  return %4\n}")), ElementsAre("matmul: MatMul -> 1", "update: Update -> 1"));
+  EXPECT_THAT(RegionsOf(absl::StrCat(kHead, "  return %4\n}")),
+              ElementsAre("matmul: MatMul -> 1", "update: Update -> 1"));
   // Read after the update: it must read the old cache, so the update writes a copy.
-  EXPECT_THAT(RegionsOf(absl::StrCat(kHead, "  %5 = Exp(%2) : f32[16, 8]\n  return %4, %5\n  donate \"cache\" -> 0\n}")),
-              ElementsAre("matmul: MatMul -> 1", "map: Cast -> 1", "update: Update -> 1", "map: Exp -> 1"));
+  EXPECT_THAT(
+      RegionsOf(absl::StrCat(kHead, "  %5 = Exp(%2) : f32[16, 8]\n  return %4, %5\n  donate \"cache\" -> 0\n}")),
+      ElementsAre("matmul: MatMul -> 1", "map: Cast -> 1", "update: Update -> 1", "map: Exp -> 1"));
   // Donated to another output.
-  EXPECT_THAT(RegionsOf(absl::StrCat(kHead, "  %5 = Neg(%4) : f32[16, 8]\n  return %4, %5\n  donate \"cache\" -> 1\n}")),
-              ElementsAre("matmul: MatMul -> 1", "map: Cast -> 1", "update: Update -> 1", "map: Neg -> 1"));
+  EXPECT_THAT(
+      RegionsOf(absl::StrCat(kHead, "  %5 = Neg(%4) : f32[16, 8]\n  return %4, %5\n  donate \"cache\" -> 1\n}")),
+      ElementsAre("matmul: MatMul -> 1", "map: Cast -> 1", "update: Update -> 1", "map: Neg -> 1"));
 }
 
 TEST(FuseSoundness, WeightWorkStaysOutOfEveryRun) {

@@ -305,7 +305,9 @@ TEST(QuantiseActivations, OnceForEachFormat) {
 )");
 }
 
-TEST(QuantiseActivations, ExactDoesNothing) { EXPECT_EQ(After(QuantiseActivations, kQkv, QuantiseOptions{.exact = true}), kQkv); }
+TEST(QuantiseActivations, ExactDoesNothing) {
+  EXPECT_EQ(After(QuantiseActivations, kQkv, QuantiseOptions{.exact = true}), kQkv);
+}
 
 TEST(HoistWeights, TransposesOncePerWeight) {
   EXPECT_EQ(After(HoistWeights, R"(graph g sym S in 1..8 {
@@ -392,7 +394,8 @@ TEST(NarrowRanges, InBodiesToo) {
   ASSERT_TRUE(graph.ok()) << graph.status();
   EXPECT_EQ(graph->symbols.at("SEQ"), (SymbolRange{2, 8}));
   EXPECT_EQ(graph->node(3).body->symbols.at("SEQ"), (SymbolRange{2, 8}));
-  EXPECT_EQ(NarrowRanges(Parsed(kSymbolic), {{"SEQ", {0, 8}}}).status().message(), "the range 0..8 of SEQ does not lie in 1..256");
+  EXPECT_EQ(NarrowRanges(Parsed(kSymbolic), {{"SEQ", {0, 8}}}).status().message(),
+            "the range 0..8 of SEQ does not lie in 1..256");
 }
 
 TEST(OncePerBinding, WeightsAndWhatFollows) {

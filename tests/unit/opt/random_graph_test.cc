@@ -30,7 +30,8 @@ void ExpectSame(const std::vector<ir::RefTensor>& a, const std::vector<ir::RefTe
     ASSERT_EQ(a[o].dtype, b[o].dtype);
     for (size_t i = 0; i < a[o].data.size(); ++i) {
       const double x = a[o].data[i], y = b[o].data[i];
-      ASSERT_TRUE(x == y || (std::isnan(x) && std::isnan(y))) << "output " << o << " element " << i << ": " << x << " and " << y;
+      ASSERT_TRUE(x == y || (std::isnan(x) && std::isnan(y)))
+          << "output " << o << " element " << i << ": " << x << " and " << y;
     }
   }
 }

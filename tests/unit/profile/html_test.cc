@@ -42,7 +42,8 @@ TEST(Html, NamesCannotEndTheDataNorStartAScript) {
 TEST(Html, ThePageHasEveryPart) {
   const std::string html = HtmlText({});
   EXPECT_EQ(html.find("{{"), std::string::npos);
-  for (const char* part : {"drawRoofline(", "drawTimeline(", "drawArena(", "drawTable(", "drawStages(", "Mike Bostock", "#summary"}) {
+  for (const char* part :
+       {"drawRoofline(", "drawTimeline(", "drawArena(", "drawTable(", "drawStages(", "Mike Bostock", "#summary"}) {
     EXPECT_NE(html.find(part), std::string::npos) << part;
   }
 }

@@ -17,10 +17,13 @@ namespace fs = std::filesystem;
 
 class MachineTest : public testing::Test {
  protected:
-  MachineTest() : folder_(fs::temp_directory_path() / ("quern_machine_" + std::to_string(getpid()))) { fs::remove_all(folder_); }
+  MachineTest() : folder_(fs::temp_directory_path() / ("quern_machine_" + std::to_string(getpid()))) {
+    fs::remove_all(folder_);
+  }
   ~MachineTest() override { fs::remove_all(folder_); }
 
-  Machine Get(const std::string& folder, bool fresh = false, const std::string& level = cpu::HostTargets().back()->name) {
+  Machine Get(const std::string& folder, bool fresh = false,
+              const std::string& level = cpu::HostTargets().back()->name) {
     const StatusOr<Machine> machine = MachineOf(level, pool_, {.folder = folder, .fresh = fresh});
     EXPECT_TRUE(machine.ok()) << machine.status();
     return machine.ok() ? *machine : Machine{};
@@ -76,7 +79,8 @@ TEST_F(MachineTest, IsKeptAndMeasuredAnewOnRequest) {
   Machine first = Get(folder_);
   // A machine that is slow to give memory the first time has it the next.
   for (int i = 0; i < 5 && !fs::exists(folder_); ++i) first = Get(folder_);
-  if (!fs::exists(folder_)) GTEST_SKIP() << "only " << first.dram_bytes << " bytes could be filled in time: nothing is kept";
+  if (!fs::exists(folder_))
+    GTEST_SKIP() << "only " << first.dram_bytes << " bytes could be filled in time: nothing is kept";
   const Machine second = Get(folder_);
   EXPECT_TRUE(second.stored);
   EXPECT_EQ(second.f32_gflops, first.f32_gflops);
@@ -88,8 +92,10 @@ TEST_F(MachineTest, FilesThatAreDamagedAreMeasuredAnew) {
   machine.dram_bytes = int64_t{1} << 30;
   fs::create_directories(folder_);
   const std::string good = MachineText(machine);
-  for (const std::string& bad : {std::string(), std::string("{"), std::string("[]"), std::string("{\"cpu\": 3}"), good.substr(0, good.size() / 2),
-                                 std::string("{\"cpu\":\"x\",\"level\":\"y\",\"threads\":2,\"memory\":[],\"f32_gflops\":1,\"int8_gops\":1,\"dispatch_ns\":1,"
+  for (const std::string& bad : {std::string(), std::string("{"), std::string("[]"), std::string("{\"cpu\": 3}"),
+                                 good.substr(0, good.size() / 2),
+                                 std::string("{\"cpu\":\"x\",\"level\":\"y\",\"threads\":2,\"memory\":[],\"f32_"
+                                             "gflops\":1,\"int8_gops\":1,\"dispatch_ns\":1,"
                                              "\"dram_gbps_one_thread\":1}")}) {
     EXPECT_FALSE(ParseMachine(bad).ok()) << bad;
   }

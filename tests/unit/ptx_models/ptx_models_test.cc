@@ -1,5 +1,6 @@
-// Whole programs from their PTX, run on the CPU (support/ptx_machine.h): a small graph beside the JIT, random graphs beside the double
-// interpreter, and every kernel of the bundled model in each format of weights beside the interpreter of KIR.
+// Whole programs from their PTX, run on the CPU (support/ptx_machine.h): a small graph beside the JIT, random graphs
+// beside the double interpreter, and every kernel of the bundled model in each format of weights beside the interpreter
+// of KIR.
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
@@ -18,10 +19,12 @@ namespace {
 TEST(PtxModels, StepsAreThoseOfTheJit) { testing::ExpectStepsOfTheJit(ptx::MakeDevice(), ptx::Targets()[0]); }
 
 TEST(PtxModels, RandomGraphsMeanTheSame) {
-  testing::ExpectRandomGraphs(128, [](uint64_t i) { return ptx::MakeDevice(/*descending=*/i % 2 == 1); }, ptx::Targets()[0], /*has_f64=*/true);
+  testing::ExpectRandomGraphs(
+      128, [](uint64_t i) { return ptx::MakeDevice(/*descending=*/i % 2 == 1); }, ptx::Targets()[0], /*has_f64=*/true);
 }
 
-// The entry on random buffers, threads in both orders, beside the interpreter, for the first, the last and a chunk between.
+// The entry on random buffers, threads in both orders, beside the interpreter, for the first, the last and a chunk
+// between.
 void CheckKernel(const kir::Kernel& kernel, const ptx::PtxEntry& entry, const Binding& sizes, uint64_t seed) {
   SCOPED_TRACE(absl::StrCat(kernel.name, ", seed ", seed));
   std::mt19937_64 random(seed);
@@ -49,12 +52,16 @@ void CheckKernel(const kir::Kernel& kernel, const ptx::PtxEntry& entry, const Bi
       arguments.push_back(reinterpret_cast<uint64_t>(start));
       pieces.push_back({start, bytes.size()});
     }
-    for (const kir::SymbolDecl& symbol : kernel.symbols) arguments.push_back(static_cast<uint64_t>(binding->at(symbol.name)));
-    for (const auto& [begin, end] : ranges) ASSERT_EQ(entry.Run({begin, end, descending}, arguments, pieces), absl::OkStatus());
+    for (const kir::SymbolDecl& symbol : kernel.symbols)
+      arguments.push_back(static_cast<uint64_t>(binding->at(symbol.name)));
+    for (const auto& [begin, end] : ranges)
+      ASSERT_EQ(entry.Run({begin, end, descending}, arguments, pieces), absl::OkStatus());
     for (size_t p = 0; p < pieces.size(); ++p) {
       const kir::BufferType& type = kernel.params[p].type;
       const double tolerance = 1e-4 + (type.dtype == DType::kF16 ? 0x1p-10 : type.dtype == DType::kBF16 ? 0x1p-7 : 0);
-      EXPECT_EQ(kir::FirstDifference(type, {pieces[p].data, pieces[p].data + pieces[p].bytes}, expected[p], tolerance), "") << kernel.params[p].name;
+      EXPECT_EQ(kir::FirstDifference(type, {pieces[p].data, pieces[p].data + pieces[p].bytes}, expected[p], tolerance),
+                "")
+          << kernel.params[p].name;
     }
   }
 }
@@ -72,15 +79,17 @@ void CheckKernels(const std::vector<testing::SizedKernel>& sized, const codegen:
   EXPECT_FALSE(absl::StrContains(made->text, ".local"));
   const StatusOr<ptx::PtxModule> module = ptx::PtxModule::Parse(made->text);
   ASSERT_TRUE(module.ok()) << module.status();
-  for (size_t k = 0; k < kernels.size(); ++k) CheckKernel(kernels[k], *module->Find(symbols[k]), sized[k].sizes, seed + k);
+  for (size_t k = 0; k < kernels.size(); ++k)
+    CheckKernel(kernels[k], *module->Find(symbols[k]), sized[k].sizes, seed + k);
 }
 
 // On each machine those kernels that it has other schedules for than the ones before it.
 TEST(PtxModels, KernelsOfTheBundledModelMeanTheSame) {
   std::set<std::string> seen;
-  testing::ForEachModelKernel(ptx::Targets(), seen, [&](const codegen::DeviceTarget& target, const std::vector<testing::SizedKernel>& kernels) {
-    CheckKernels(kernels, target, 100003 + seen.size());
-  });
+  testing::ForEachModelKernel(
+      ptx::Targets(), seen, [&](const codegen::DeviceTarget& target, const std::vector<testing::SizedKernel>& kernels) {
+        CheckKernels(kernels, target, 100003 + seen.size());
+      });
 }
 
 // Squares of 128, by warps and by two groups of warps.
@@ -94,7 +103,8 @@ TEST(PtxModels, LargeProductsMeanTheSame) {
       const StatusOr<kir::Kernel> plain = kir::ParseKernel(absl::StrReplaceAll(R"(kernel product (a : HALF[131, 72] in
           b : HALF[139, 72] in
           c : f32[131, 139] out
-        ) { grid i in 0..131, j in 0..139 { c[i, j] = sum for k in 0..72 { cast<f32>(a[i, k]) * cast<f32>(b[j, k]) } } })", {{"HALF", dtype}}));
+        ) { grid i in 0..131, j in 0..139 { c[i, j] = sum for k in 0..72 { cast<f32>(a[i, k]) * cast<f32>(b[j, k]) } } })",
+                                                                               {{"HALF", dtype}}));
       ASSERT_TRUE(plain.ok()) << plain.status();
       const StatusOr<kir::Kernel> scheduled = codegen::ScheduleBlocks(*plain, facts);
       ASSERT_TRUE(scheduled.ok()) << scheduled.status();

@@ -1,5 +1,5 @@
-// Executables of hand-made fused graphs, compiled and run: results, state, variants, the errors of a run, and what is given
-// back at the end.
+// Executables of hand-made fused graphs, compiled and run: results, state, variants, the errors of a run, and what is
+// given back at the end.
 #include "runtime/executable.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,8 @@
 namespace quern {
 namespace {
 
-std::unique_ptr<Executable> Make(std::string_view text, std::vector<SymbolRanges> guards, int threads = 2, std::vector<std::string>* lines = nullptr,
+std::unique_ptr<Executable> Make(std::string_view text, std::vector<SymbolRanges> guards, int threads = 2,
+                                 std::vector<std::string>* lines = nullptr,
                                  std::shared_ptr<KernelCache>* cache = nullptr) {
   StatusOr<ir::Graph> parsed = ir::Parse(text);
   EXPECT_TRUE(parsed.ok()) << parsed.status();
@@ -31,13 +32,18 @@ std::unique_ptr<Executable> Make(std::string_view text, std::vector<SymbolRanges
   for (const SymbolRanges& guard : guards) {
     variants.push_back({guard, [graph, guard] { return lir::BuildPlan(*graph, guard, {}); }});
   }
-  StatusOr<std::unique_ptr<Executable>> executable = Executable::Create(SignatureOf(*graph), std::move(variants), std::move(options));
+  StatusOr<std::unique_ptr<Executable>> executable =
+      Executable::Create(SignatureOf(*graph), std::move(variants), std::move(options));
   EXPECT_TRUE(executable.ok()) << executable.status();
   return executable.ok() ? *std::move(executable) : nullptr;
 }
 
-ConstBytes In(const std::vector<float>& values) { return {values.data(), static_cast<int64_t>(values.size() * sizeof(float))}; }
-MutableBytes Out(std::vector<float>& values) { return {values.data(), static_cast<int64_t>(values.size() * sizeof(float))}; }
+ConstBytes In(const std::vector<float>& values) {
+  return {values.data(), static_cast<int64_t>(values.size() * sizeof(float))};
+}
+MutableBytes Out(std::vector<float>& values) {
+  return {values.data(), static_cast<int64_t>(values.size() * sizeof(float))};
+}
 
 std::vector<float> Ramp(size_t count) {
   std::vector<float> values(count);
@@ -65,7 +71,8 @@ constexpr std::string_view kRows = R"(graph g sym L in 1..40, S in 1..40 {
   return %4
 })";
 const std::vector<SymbolRanges>& RowGuards() {
-  static const auto* guards = new std::vector<SymbolRanges>{{{"S", {1, 1}}, {"L", {1, 1}}}, {{"S", {2, 40}}, {"L", {1, 40}}}};
+  static const auto* guards =
+      new std::vector<SymbolRanges>{{{"S", {1, 1}}, {"L", {1, 1}}}, {{"S", {2, 40}}, {"L", {1, 40}}}};
   return *guards;
 }
 
@@ -91,7 +98,8 @@ TEST(Executable, FollowsSymbolsAndPointers) {
   const std::span<const uint8_t> bytes{reinterpret_cast<const uint8_t*>(w.data() + 1), 13 * sizeof(float)};
   ASSERT_TRUE(executable->BindParam("w", bytes).ok());
   const std::vector<float> used(w.begin() + 1, w.end());
-  for (const auto& [s, l] : std::vector<std::pair<int64_t, int64_t>>{{1, 1}, {5, 2}, {5, 5}, {37, 3}, {1, 1}, {40, 40}, {5, 2}}) {
+  for (const auto& [s, l] :
+       std::vector<std::pair<int64_t, int64_t>>{{1, 1}, {5, 2}, {5, 5}, {37, 3}, {1, 1}, {40, 40}, {5, 2}}) {
     CheckRows(*executable, used, s, l);
   }
   ASSERT_EQ(lines.size(), 2u);  // each variant once
@@ -105,7 +113,8 @@ TEST(Executable, NewParametersHaveEffect) {
   for (const float scale : {1.0f, -2.0f}) {
     std::vector<float> w = Ramp(13);
     for (float& v : w) v *= scale;
-    ASSERT_TRUE(executable->BindParam("w", {reinterpret_cast<const uint8_t*>(w.data()), w.size() * sizeof(float)}).ok());
+    ASSERT_TRUE(
+        executable->BindParam("w", {reinterpret_cast<const uint8_t*>(w.data()), w.size() * sizeof(float)}).ok());
     CheckRows(*executable, w, 3, 2);
   }
 }
@@ -131,35 +140,45 @@ TEST(Executable, SaysWhatIsWrong) {
   const ConstBytes in = In(x);
   const MutableBytes out = Out(y);
   const auto* bytes = reinterpret_cast<const uint8_t*>(w.data());
-  ExpectError(executable->Run({&in, 1}, {&out, 1}, {{"S", 2}, {"L", 1}}), {kMissing, "", "parameter w", "", "", ""}, "parameter w was not given (in g)");
-  ExpectError(executable->Prepare({{"S", 2}, {"L", 1}}), {kMissing, "", "parameter w", "", "", ""}, "parameter w was not given (in g)");
-  ExpectError(executable->BindParam("v", {}), {kUnknownName, "", "parameter v", "w", "", ""}, "there is no parameter v; there is: w (in g)");
-  ExpectError(executable->BindParam("w", {bytes, 12}), {kShapeMismatch, "", "parameter w", "52 bytes of f32[13]", "12 bytes", ""},
+  ExpectError(executable->Run({&in, 1}, {&out, 1}, {{"S", 2}, {"L", 1}}), {kMissing, "", "parameter w", "", "", ""},
+              "parameter w was not given (in g)");
+  ExpectError(executable->Prepare({{"S", 2}, {"L", 1}}), {kMissing, "", "parameter w", "", "", ""},
+              "parameter w was not given (in g)");
+  ExpectError(executable->BindParam("v", {}), {kUnknownName, "", "parameter v", "w", "", ""},
+              "there is no parameter v; there is: w (in g)");
+  ExpectError(executable->BindParam("w", {bytes, 12}),
+              {kShapeMismatch, "", "parameter w", "52 bytes of f32[13]", "12 bytes", ""},
               "parameter w is 12 bytes, 52 bytes of f32[13] expected (in g)");
   ASSERT_TRUE(executable->BindParam("w", {bytes, 52}).ok());
   const auto run = [&](const Binding& symbols) { return executable->Run({&in, 1}, {&out, 1}, symbols); };
   ExpectError(run({{"S", 2}}), {kMissing, "", "symbol L", "", "", ""}, "symbol L was not given (in g)");
-  ExpectError(run({{"S", 41}, {"L", 1}}), {kOutOfRange, "", "symbol S", "1..40", "41", ""}, "symbol S is 41, outside 1..40 (in g)");
-  ExpectError(run({{"S", 0}, {"L", 1}}), {kOutOfRange, "", "symbol S", "1..40", "0", ""}, "symbol S is 0, outside 1..40 (in g)");
-  ExpectError(run({{"S", 2}, {"L", 1}, {"Q", 1}}), {kUnknownName, "", "symbol Q", "L, S", "", ""}, "there is no symbol Q; there is: L, S (in g)");
+  ExpectError(run({{"S", 41}, {"L", 1}}), {kOutOfRange, "", "symbol S", "1..40", "41", ""},
+              "symbol S is 41, outside 1..40 (in g)");
+  ExpectError(run({{"S", 0}, {"L", 1}}), {kOutOfRange, "", "symbol S", "1..40", "0", ""},
+              "symbol S is 0, outside 1..40 (in g)");
+  ExpectError(run({{"S", 2}, {"L", 1}, {"Q", 1}}), {kUnknownName, "", "symbol Q", "L, S", "", ""},
+              "there is no symbol Q; there is: L, S (in g)");
   ExpectError(run({{"S", 3}, {"L", 1}}), {kShapeMismatch, "", "input x", "156 bytes of f32[S, 13]", "104 bytes", ""},
               "input x is 104 bytes, 156 bytes of f32[S, 13] expected (in g)");
   ExpectError(run({{"S", 2}, {"L", 2}}), {kShapeMismatch, "", "output 0", "104 bytes of f32[L, 13]", "52 bytes", ""},
               "output 0 is 52 bytes, 104 bytes of f32[L, 13] expected (in g)");
   ExpectError(executable->Run({&in, 1}, {}, {{"S", 2}, {"L", 1}}), {kMissing, "", "one of the 1 outputs", "", "", ""},
               "one of the 1 outputs was not given (in g)");
-  ExpectError(executable->Run({}, {&out, 1}, {{"S", 2}, {"L", 1}}), {kMissing, "", "one of the 1 inputs (x)", "", "", ""},
-              "one of the 1 inputs (x) was not given (in g)");
+  ExpectError(executable->Run({}, {&out, 1}, {{"S", 2}, {"L", 1}}),
+              {kMissing, "", "one of the 1 inputs (x)", "", "", ""}, "one of the 1 inputs (x) was not given (in g)");
   const ConstBytes null{nullptr, 104};
-  ExpectError(executable->Run({&null, 1}, {&out, 1}, {{"S", 2}, {"L", 1}}), {kMissing, "", "input x", "", "", ""}, "input x was not given (in g)");
+  ExpectError(executable->Run({&null, 1}, {&out, 1}, {{"S", 2}, {"L", 1}}), {kMissing, "", "input x", "", "", ""},
+              "input x was not given (in g)");
   std::vector<float> three(39, -7);
   const MutableBytes large = Out(three);
   // The view would start before the first row.
   ExpectError(executable->Run({&in, 1}, {&large, 1}, {{"S", 2}, {"L", 3}}),
               {kSizeConflict, "", "", "Narrow: L elements from -L + S lie in S", "L = 3, S = 2", ""},
               "Narrow: L elements from -L + S lie in S does not hold for L = 3, S = 2 (in g)");
-  ExpectError(executable->InputIndex("z").status(), {kUnknownName, "", "input z", "x", "", ""}, "there is no input z; there is: x (in g)");
-  ExpectError(executable->State("z").status(), {kUnknownName, "", "state z", "none", "", ""}, "there is no state z; there is: none (in g)");
+  ExpectError(executable->InputIndex("z").status(), {kUnknownName, "", "input z", "x", "", ""},
+              "there is no input z; there is: x (in g)");
+  ExpectError(executable->State("z").status(), {kUnknownName, "", "state z", "none", "", ""},
+              "there is no state z; there is: none (in g)");
   // None of them wrote anything, and the executable still works.
   EXPECT_EQ(y, std::vector<float>(13, -7));
   EXPECT_EQ(three, std::vector<float>(39, -7));
@@ -170,7 +189,8 @@ TEST(Executable, SaysWhatIsWrong) {
 TEST(Executable, SizesWithoutAVariant) {
   const auto executable = Make(kRows, {RowGuards()[0]});
   ASSERT_NE(executable, nullptr);
-  ExpectError(executable->Prepare({{"S", 2}, {"L", 1}}), {DiagnosticCode::kSizeConflict, "", "", "a guard of some variant", "L = 1, S = 2", ""},
+  ExpectError(executable->Prepare({{"S", 2}, {"L", 1}}),
+              {DiagnosticCode::kSizeConflict, "", "", "a guard of some variant", "L = 1, S = 2", ""},
               "a guard of some variant does not hold for L = 1, S = 2 (in g)");
 }
 
@@ -182,7 +202,8 @@ TEST(Executable, AnErrorOfThePlanIsTheErrorOfTheRun) {
   int calls = 0;
   const auto plan = [&]() -> StatusOr<lir::Plan> { return ++calls, absl::UnimplementedError("no such family"); };
   StatusOr<std::unique_ptr<Executable>> executable =
-      Executable::Create(SignatureOf(*graph), {{{}, plan}}, {std::make_shared<KernelCache>(*std::move(engine)), std::make_shared<ThreadPool>(1), {}});
+      Executable::Create(SignatureOf(*graph), {{{}, plan}},
+                         {std::make_shared<KernelCache>(*std::move(engine)), std::make_shared<ThreadPool>(1), {}});
   ASSERT_TRUE(executable.ok());
   const std::vector<float> w = Ramp(13);
   ASSERT_TRUE((*executable)->BindParam("w", {reinterpret_cast<const uint8_t*>(w.data()), 52}).ok());
@@ -210,7 +231,8 @@ TEST(Executable, StateLivesAcrossRuns) {
   }
   return %3, %2
   donate "cache" -> 1
-})", {{}});
+})",
+                               {{}});
   ASSERT_NE(executable, nullptr);
   std::vector<float> x(16), sum(16);
   const ConstBytes in = In(x);
@@ -242,7 +264,8 @@ TEST(Executable, DonationWithoutAnUpdate) {
   }
   return %2
   donate "s" -> 0
-})", {{}});
+})",
+                               {{}});
   ASSERT_NE(executable, nullptr);
   const std::vector<float> x(21, 3);
   const ConstBytes in = In(x);
@@ -260,7 +283,8 @@ TEST(Executable, StatesThatChangePlaces) {
   return %1, %0
   donate "a" -> 0
   donate "b" -> 1
-})", {{}});
+})",
+                               {{}});
   ASSERT_NE(executable, nullptr);
   auto state = [&](const char* name) { return reinterpret_cast<float*>(executable->State(name)->data()); };
   std::fill_n(state("a"), 19, 3.0f);
@@ -278,7 +302,8 @@ TEST(Executable, StatesThatChangePlaces) {
 TEST(Executable, ManyLaunchesOfOneKernel) {
   std::string text = "graph g sym P in 0..1000 {\n  %0 = Input() {name = \"x\"} : f32[3, 1031]\n";
   for (int n = 1; n <= 200; ++n) {
-    text += "  %" + std::to_string(n) + " = Region(%" + std::to_string(n - 1) + ") {family = \"map\"} : f32[3, 1031] body graph body {\n"
+    text += "  %" + std::to_string(n) + " = Region(%" + std::to_string(n - 1) +
+            ") {family = \"map\"} : f32[3, 1031] body graph body {\n"
             "    %0 = Input() {name = \"a\"} : f32[3, 1031]\n    %1 = Sin(%0) : f32[3, 1031]\n    return %1\n  }\n";
   }
   text += "  return %200\n}";
@@ -333,7 +358,8 @@ TEST(Executable, BatchesOfManySizes) {
     const std::vector<float> p = Ramp(17);
     ASSERT_TRUE(executable->BindParam("p", {reinterpret_cast<const uint8_t*>(p.data()), 17 * sizeof(float)}).ok());
     std::vector<float> all;
-    for (const auto& [b, s] : std::vector<std::pair<int64_t, int64_t>>{{1, 1}, {2, 3}, {64, 512}, {7, 129}, {64, 1}, {1, 512}, {2, 3}}) {
+    for (const auto& [b, s] :
+         std::vector<std::pair<int64_t, int64_t>>{{1, 1}, {2, 3}, {64, 512}, {7, 129}, {64, 1}, {1, 512}, {2, 3}}) {
       const std::vector<float> x = Ramp(b * s * 17);
       std::vector<float> y(b * 17, -7);
       const ConstBytes in = In(x);
@@ -378,8 +404,8 @@ TEST(Executable, UnloadingGivesMemoryBack) {
       ExecutableOptions options;
       options.cache = std::make_shared<KernelCache>(*engine);
       options.pool = std::make_shared<ThreadPool>(2);
-      StatusOr<std::unique_ptr<Executable>> executable =
-          Executable::Create(SignatureOf(*graph), {{{}, [&] { return lir::BuildPlan(*graph, {}, {}); }}}, std::move(options));
+      StatusOr<std::unique_ptr<Executable>> executable = Executable::Create(
+          SignatureOf(*graph), {{{}, [&] { return lir::BuildPlan(*graph, {}, {}); }}}, std::move(options));
       ASSERT_TRUE(executable.ok());
       ASSERT_TRUE((*executable)->BindParam("p", {reinterpret_cast<const uint8_t*>(p.data()), 17 * sizeof(float)}).ok());
       const ConstBytes in = In(x);
@@ -403,9 +429,11 @@ TEST(Executable, OneRunAtATime) {
   const auto graph = std::make_shared<const ir::Graph>(*ir::Parse(kBatches));
   const std::vector<float> p = Ramp(17), x = Ramp(64 * 512 * 17);
   const auto make = [&] {
-    StatusOr<std::unique_ptr<Executable>> executable = Executable::Create(
-        SignatureOf(*graph), {{{}, [&] { return lir::BuildPlan(*graph, {}, {}); }}}, {cache, std::make_shared<ThreadPool>(1), {}});
-    EXPECT_TRUE(executable.ok() && (*executable)->BindParam("p", {reinterpret_cast<const uint8_t*>(p.data()), 17 * sizeof(float)}).ok());
+    StatusOr<std::unique_ptr<Executable>> executable =
+        Executable::Create(SignatureOf(*graph), {{{}, [&] { return lir::BuildPlan(*graph, {}, {}); }}},
+                           {cache, std::make_shared<ThreadPool>(1), {}});
+    EXPECT_TRUE(executable.ok() &&
+                (*executable)->BindParam("p", {reinterpret_cast<const uint8_t*>(p.data()), 17 * sizeof(float)}).ok());
     return *std::move(executable);
   };
   const auto run = [&](Executable& executable, std::vector<float>& y) {
@@ -425,9 +453,12 @@ TEST(Executable, OneRunAtATime) {
         std::vector<float> y(64 * 17);
         const Status status = run(*shared, y);
         const std::optional<Diagnostic> diagnostic = DiagnosticOf(status);
-        if (status.ok() && y == want) ++ran;
-        else if (diagnostic && diagnostic->code == DiagnosticCode::kBusy) ++busy;
-        else ++other;
+        if (status.ok() && y == want)
+          ++ran;
+        else if (diagnostic && diagnostic->code == DiagnosticCode::kBusy)
+          ++busy;
+        else
+          ++other;
         std::vector<float> z(64 * 17);
         if (!run(*own, z).ok() || z != want) ++other;
       }

@@ -1,5 +1,5 @@
-// Kernels kept between processes: what is in the store is linked and not compiled, gives the same bits, and anything wrong with
-// it costs a compile and nothing else.
+// Kernels kept between processes: what is in the store is linked and not compiled, gives the same bits, and anything
+// wrong with it costs a compile and nothing else.
 #include "runtime/kernel_cache.h"
 
 #include <gtest/gtest.h>
@@ -66,7 +66,8 @@ TEST_F(KernelCacheTest, ASecondStartCompilesNothing) {
   EXPECT_EQ(warm.compile.code_bytes, cold.compile.code_bytes);
   // No pass of the compiler has run.
   EXPECT_EQ(warm.compile.wall, 0);
-  EXPECT_EQ(warm.compile.times.emit + warm.compile.times.link + warm.compile.times.optimise + warm.compile.times.codegen, 0);
+  EXPECT_EQ(
+      warm.compile.times.emit + warm.compile.times.link + warm.compile.times.optimise + warm.compile.times.codegen, 0);
   EXPECT_GT(warm.load_ns, 0);
 }
 

@@ -101,13 +101,15 @@ TEST(Counters, CountOrSayWhyNot) {
 }
 
 TEST(Counters, AnEventThatIsNotThereIsOneSentence) {
-  constexpr CounterEvent kNone[] = {{"task clock", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_TASK_CLOCK}, {"nothing", PERF_TYPE_SOFTWARE, 9999}};
+  constexpr CounterEvent kNone[] = {{"task clock", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_TASK_CLOCK},
+                                    {"nothing", PERF_TYPE_SOFTWARE, 9999}};
   CounterGroup counters;
   const Status status = counters.Open(kNone);
   EXPECT_FALSE(status.ok());
   EXPECT_FALSE(counters.is_open());
   EXPECT_EQ(CounterError("cycles", ENOENT),
-            "no hardware counters: perf_event_open of cycles failed with errno 2: this machine has no such counter, as most virtual machines");
+            "no hardware counters: perf_event_open of cycles failed with errno 2: this machine has no such counter, as "
+            "most virtual machines");
   EXPECT_NE(CounterError("cycles", EACCES).find("perf_event_paranoid"), std::string::npos);
   EXPECT_NE(CounterError("cycles", EIO).find("errno 5"), std::string::npos);
 }
@@ -120,8 +122,10 @@ TEST(Counters, AreReadAroundDispatches) {
   ASSERT_TRUE(record.has_counts());
   runner.pool.Run(runner.dispatches, runner.scratch, &record);
   const uint64_t cycles = record.counts(0, 0)[0] + record.counts(1, 0)[0];
-  if (status.ok()) EXPECT_GT(cycles, 0u);
-  else EXPECT_EQ(cycles, 0u);
+  if (status.ok())
+    EXPECT_GT(cycles, 0u);
+  else
+    EXPECT_EQ(cycles, 0u);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// The pool runs every chunk once, keeps dispatches in order, gives sequential work to one thread and leaves the caller's
-// floating-point mode alone.
+// The pool runs every chunk once, keeps dispatches in order, gives sequential work to one thread and leaves the
+// caller's floating-point mode alone.
 #include "runtime/thread_pool.h"
 
 #include <gtest/gtest.h>
@@ -11,8 +11,8 @@
 namespace quern {
 namespace {
 
-// A kernel that checks that the dispatch before it is complete: cell[i] of stage s must be s everywhere before any chunk
-// of stage s + 1 begins.
+// A kernel that checks that the dispatch before it is complete: cell[i] of stage s must be s everywhere before any
+// chunk of stage s + 1 begins.
 struct Board {
   std::vector<std::atomic<int64_t>> cells;
   std::atomic<int64_t> errors{0};
@@ -75,13 +75,15 @@ TEST(ThreadPool, WakesSleepingWorkers) {
 }
 
 TEST(ThreadPool, UsesTheHostsThreads) {
-  struct Host { int calls = 0; } host;
+  struct Host {
+    int calls = 0;
+  } host;
   HostPool pool_of_host{&host, [](void* h, int workers, void (*task)(void*, int), void* context) {
-    ++static_cast<Host*>(h)->calls;
-    std::vector<std::thread> threads;
-    for (int w = 0; w < workers; ++w) threads.emplace_back(task, context, w);
-    for (auto& t : threads) t.join();
-  }};
+                          ++static_cast<Host*>(h)->calls;
+                          std::vector<std::thread> threads;
+                          for (int w = 0; w < workers; ++w) threads.emplace_back(task, context, w);
+                          for (auto& t : threads) t.join();
+                        }};
   ThreadPool pool(3, pool_of_host);
   RunBoard(pool, 7, 20);
   EXPECT_EQ(host.calls, 20);

@@ -274,7 +274,8 @@ TEST(MathTest, DocumentHolds) {
   auto table = ReadTable(text);
   if (std::getenv("BLESS") != nullptr) {
     std::vector<Level> levels;
-    std::copy_if(Levels().begin(), Levels().end(), std::back_inserter(levels), [](const Level& level) { return level.has_objects; });
+    std::copy_if(Levels().begin(), Levels().end(), std::back_inserter(levels),
+                 [](const Level& level) { return level.has_objects; });
     std::ostringstream out;
     out << "| function |";
     for (const Level& level : levels) out << " " << level.name << " |";

@@ -1,5 +1,5 @@
-// qk_dot_q*: every level against the decoders of kir in double, over shapes of primes, ends of value ranges, and memory that
-// ends at a guard page.
+// qk_dot_q*: every level against the decoders of kir in double, over shapes of primes, ends of value ranges, and memory
+// that ends at a guard page.
 #include "unit/simd/quant_support.h"
 
 #include "gtest/gtest.h"
@@ -43,8 +43,8 @@ class QuantDotTest : public testing::Test {
     std::vector<float> y(shape.m * y_ld);
     for (float& value : y) value = normal(random);
     const std::vector<float> before = y;
-    Tile<Dot>("qk_dot_" + format.name + (exact_x ? "_x" : ""), level)(
-        y.data(), y_ld, w.data(), w_stride, x.data(), x_stride, shape.m, shape.n, k, 4096);
+    Tile<Dot>("qk_dot_" + format.name + (exact_x ? "_x" : ""), level)(y.data(), y_ld, w.data(), w_stride, x.data(),
+                                                                      x_stride, shape.m, shape.n, k, 4096);
     std::vector<std::vector<Weight>> weights;
     for (int64_t j = 0; j < shape.n; ++j) weights.push_back(DecodeWeights(format.weight, w.data() + j * w_stride, k));
     std::vector<std::vector<double>> activations;

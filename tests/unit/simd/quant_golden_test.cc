@@ -18,7 +18,8 @@ constexpr int64_t kRows = 64, kElements = 256;
 class Golden {
  public:
   bool Open() {
-    std::ifstream file(std::filesystem::path(QUERN_MODELS_DIR) / "ref" / "ggml_quant_golden.safetensors", std::ios::binary);
+    std::ifstream file(std::filesystem::path(QUERN_MODELS_DIR) / "ref" / "ggml_quant_golden.safetensors",
+                       std::ios::binary);
     if (!file) return false;
     bytes_.assign(std::istreambuf_iterator<char>(file), {});
     std::memcpy(&header_, bytes_.data(), 8);
@@ -53,8 +54,8 @@ using PackPlanar = void(void* dst, int64_t dst_stride, const void* src, int64_t 
                         int64_t row_k, int64_t start);
 using Dot = void(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride, int64_t m,
                  int64_t n, int64_t k, int64_t ahead);
-using Mma = void(float* c, int64_t c_ld, const void* x, int64_t x_stride, const void* panel, int64_t panel_stride, int64_t m,
-                 int64_t n, int64_t k);
+using Mma = void(float* c, int64_t c_ld, const void* x, int64_t x_stride, const void* panel, int64_t panel_stride,
+                 int64_t m, int64_t n, int64_t k);
 
 TEST_F(QuantGoldenTest, ActivationsDotsAndValues) {
   for (const std::string& level : HostLevels()) {
@@ -73,9 +74,10 @@ TEST_F(QuantGoldenTest, ActivationsDotsAndValues) {
 
       std::vector<uint8_t> planar(kRows * planar_bytes, 0);
       Tile<PackPlanar>("qk_pack_" + activation + "_planar", level)(planar.data(), planar_bytes, x, kElements * 4, kRows,
-                                                                  kElements, kElements, 0);
+                                                                   kElements, kElements, 0);
       std::vector<float> values(kRows * kElements);
-      Tile<Pack>("qk_unpack_" + format.name, level)(values.data(), kElements * 4, weights, weight_bytes, kRows, kElements);
+      Tile<Pack>("qk_unpack_" + format.name, level)(values.data(), kElements * 4, weights, weight_bytes, kRows,
+                                                    kElements);
       for (int64_t r = 0; r < kRows; ++r) {
         for (int64_t j = 0; j < kElements; ++j) {
           ASSERT_EQ(kir::DecodePlanar(format.activation, planar.data() + r * planar_bytes, kElements, j),

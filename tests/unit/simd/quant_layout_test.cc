@@ -1,8 +1,8 @@
 // The SIMD tiles state the layouts for themselves (they see nothing of kir): both statements must agree.
 #include "simd/tiles/quant_layout.h"
 
-#include "gtest/gtest.h"
 #include "base/dtype.h"
+#include "gtest/gtest.h"
 #include "kir/layout.h"
 
 namespace quern::simd {

@@ -7,8 +7,8 @@
 namespace quern::simd {
 namespace {
 
-using Mma = void(float* c, int64_t c_ld, const void* x, int64_t x_stride, const void* panel, int64_t panel_stride, int64_t m,
-                 int64_t n, int64_t k);
+using Mma = void(float* c, int64_t c_ld, const void* x, int64_t x_stride, const void* panel, int64_t panel_stride,
+                 int64_t m, int64_t n, int64_t k);
 
 using Pack = void(void* dst, int64_t dst_stride, const void* src, int64_t src_stride, int64_t rows, int64_t k);
 

@@ -120,8 +120,10 @@ TEST(QuantPackTest, TransposedAndPlainRowsAreTheDecodedValues) {
           Blocks src(format.weight, rows, k, rows % 2 * 6, kSeed + rows);
           Guarded<float> kn(k * 32), plain((rows - 1) * (k + 3) + k);
           for (int64_t i = 0; i < k * 32; ++i) kn[i] = 77;
-          Tile<Pack>("qk_pack_" + format.name + "_kn32", level)(kn.data(), k * 128, src.bytes.data(), src.stride, rows, k);
-          Tile<Pack>("qk_unpack_" + format.name, level)(plain.data(), (k + 3) * 4, src.bytes.data(), src.stride, rows, k);
+          Tile<Pack>("qk_pack_" + format.name + "_kn32", level)(kn.data(), k * 128, src.bytes.data(), src.stride, rows,
+                                                                k);
+          Tile<Pack>("qk_unpack_" + format.name, level)(plain.data(), (k + 3) * 4, src.bytes.data(), src.stride, rows,
+                                                        k);
           std::vector<float> values(k);
           for (int64_t r = 0; r < 32; ++r) {
             if (r < rows) kir::DecodeRow(format.weight, src.bytes.data() + r * src.stride, k, values.data());
@@ -130,7 +132,8 @@ TEST(QuantPackTest, TransposedAndPlainRowsAreTheDecodedValues) {
               ASSERT_EQ(kn[kir::Kn32Offset(r, j)], want)
                   << format.name << " " << level << " rows " << rows << " row " << r << " element " << j;
               if (r < rows) {
-                ASSERT_EQ(plain[r * (k + 3) + j], want) << format.name << " " << level << " row " << r << " element " << j;
+                ASSERT_EQ(plain[r * (k + 3) + j], want)
+                    << format.name << " " << level << " row " << r << " element " << j;
               }
             }
           }

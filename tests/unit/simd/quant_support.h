@@ -1,4 +1,5 @@
-// For the tests of the quantised tiles: the formats, random blocks with legal fields, and what each tile means in double.
+// For the tests of the quantised tiles: the formats, random blocks with legal fields, and what each tile means in
+// double.
 #pragma once
 
 #include <cmath>
@@ -37,7 +38,8 @@ inline bool HasPlainPanels(const QuantFormat& format, const std::string& level) 
   return level != "amx" || format.activation != DType::kQ8_K;
 }
 
-// How the random fields are drawn. kExtreme: codes, scales and activations at their ends, where a 16-bit sum would overflow.
+// How the random fields are drawn. kExtreme: codes, scales and activations at their ends, where a 16-bit sum would
+// overflow.
 enum class Draw { kUniform, kExtreme };
 
 // Random rows of blocks. Codes and scales take every value; d and dmin are halves of ordinary, tiny or zero size.
@@ -46,7 +48,10 @@ inline void FillBlocks(DType dtype, Draw draw, int64_t k, std::mt19937& random, 
   std::uniform_int_distribution<int> byte(0, 255);
   const int extreme = byte(random) % 3;  // all ones, all zeros, or 0x80 (the most negative int8)
   for (int64_t i = 0; i < bytes; ++i) {
-    row[i] = static_cast<uint8_t>(draw == Draw::kUniform ? byte(random) : extreme == 0 ? 0xff : extreme == 1 ? 0 : 0x80);
+    row[i] = static_cast<uint8_t>(draw == Draw::kUniform ? byte(random)
+                                  : extreme == 0         ? 0xff
+                                  : extreme == 1         ? 0
+                                                         : 0x80);
   }
   std::uniform_real_distribution<float> size(-0.01f, 0.02f);
   auto half = [&] {
@@ -78,7 +83,8 @@ struct Reference {
   double value = 0, magnitude = 0;
 };
 
-// A weight's value, and its size by which errors are judged: of q4_K and q5_K the scaled code and the minimum count as two terms.
+// A weight's value, and its size by which errors are judged: of q4_K and q5_K the scaled code and the minimum count as
+// two terms.
 struct Weight {
   double value, size;
 };

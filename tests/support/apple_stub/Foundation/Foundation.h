@@ -1,4 +1,5 @@
-// As much of Apple's Foundation as src/device/metal names, declared after its documentation, for a syntax check on other systems.
+// As much of Apple's Foundation as src/device/metal names, declared after its documentation, for a syntax check on
+// other systems.
 #pragma once
 
 #include <objc_stub.h>

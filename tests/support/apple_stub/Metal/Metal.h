@@ -1,14 +1,20 @@
-// As much of Apple's Metal framework as src/device/metal names, declared after its documentation, for a syntax check on other
-// systems.
+// As much of Apple's Metal framework as src/device/metal names, declared after its documentation, for a syntax check on
+// other systems.
 #pragma once
 
 #include <Foundation/Foundation.h>
 
 typedef enum : NSUInteger { MTLLanguageVersion3_1 = (3 << 16) + 1 } MTLLanguageVersion;
 typedef enum : long { MTLMathModeSafe = 0, MTLMathModeRelaxed = 1, MTLMathModeFast = 2 } MTLMathMode;
-typedef enum : long { MTLMathFloatingPointFunctionsFast = 0, MTLMathFloatingPointFunctionsPrecise = 1 } MTLMathFloatingPointFunctions;
+typedef enum : long {
+  MTLMathFloatingPointFunctionsFast = 0,
+  MTLMathFloatingPointFunctionsPrecise = 1
+} MTLMathFloatingPointFunctions;
 typedef enum : NSUInteger { MTLResourceStorageModeShared = 0 } MTLResourceOptions;
-typedef enum : NSUInteger { MTLCommandBufferStatusCompleted = 4, MTLCommandBufferStatusError = 5 } MTLCommandBufferStatus;
+typedef enum : NSUInteger {
+  MTLCommandBufferStatusCompleted = 4,
+  MTLCommandBufferStatusError = 5
+} MTLCommandBufferStatus;
 typedef enum : long { MTLGPUFamilyApple7 = 1007 } MTLGPUFamily;
 
 struct MTLSize {
