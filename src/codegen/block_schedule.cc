@@ -25,7 +25,10 @@ kir::ExprRef InOrder(const kir::ExprRef& expr) {
   return kir::Rewrite(expr, [](const kir::ExprRef& node) -> kir::ExprRef {
     const auto* reduce = std::get_if<kir::Reduce>(&node->node);
     if (reduce == nullptr || !reduce->vec) return nullptr;
-    return kb::ReduceFor(reduce->op, reduce->index, InOrder(reduce->low), InOrder(reduce->high), InOrder(reduce->body));
+    kir::Lets lets = reduce->lets;
+    for (auto& [name, value] : lets) value = InOrder(value);
+    return kb::ReduceFor(reduce->op, reduce->index, InOrder(reduce->low), InOrder(reduce->high), InOrder(reduce->body),
+                         std::move(lets));
   });
 }
 
@@ -274,9 +277,11 @@ class ThreadSchedule {
       return kir::MakeApply(combine, {a, b}, contract);
     };
     const kir::ExprRef mine = kb::Ref(own, dtype), t = kb::Ref("t");
+    kir::Block each;
+    for (const auto& [name, value] : reduce.lets) each.push_back(kb::Let(name, InOrder(value)));
+    each.push_back(kb::Assign(own, joined(mine, InOrder(reduce.body), fuse)));
     out.push_back(kb::Var(own, kb::IdentityOf(reduce.op, dtype)));
-    out.push_back(kb::For(reduce.index, reduce.low + t, reduce.high,
-                          {kb::Assign(own, joined(mine, InOrder(reduce.body), fuse))}, threads_));
+    out.push_back(kb::For(reduce.index, reduce.low + t, reduce.high, std::move(each), threads_));
     JoinLanes(own, dtype, combine, absl::StrCat("from", number), out);
     const int64_t warps = threads_ / kir::kWarpThreads;
     if (warps == 1) return mine;

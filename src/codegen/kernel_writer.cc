@@ -44,7 +44,10 @@ class NameCollector {
   void Expression(const kir::Apply& node) { Visit(node.args); }
   void Expression(const kir::Cast& node) { Visit(node.value); }
   void Expression(const kir::Bits& node) { Visit(node.value); }
-  void Expression(const kir::Reduce& node) { Visit(node.low), Visit(node.high), Visit(node.body); }
+  void Expression(const kir::Reduce& node) {
+    Visit(node.low), Visit(node.high), Visit(node.body);
+    for (const auto& [name, value] : node.lets) Visit(value);
+  }
   void Expression(const kir::Decode& node) { Visit(node.index); }
 
   void Statement(const kir::Loop& node) { Visit(node.low), Visit(node.high), Visit(node.body); }

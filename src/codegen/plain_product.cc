@@ -72,7 +72,8 @@ bool Recognise(const kir::Kernel& kernel, Product& product) {
   if (product.store == nullptr) return false;
   int others = 0;
   FindSum(product.store->value, product.sum, others);
-  if (product.sum == nullptr || others > 0 || product.sum->op != kir::ReduceOp::kSum || !IsZero(product.sum->low))
+  if (product.sum == nullptr || others > 0 || product.sum->op != kir::ReduceOp::kSum || !IsZero(product.sum->low) ||
+      !product.sum->lets.empty())
     return false;
   product.depth = product.sum->high;
   const auto* mul = std::get_if<kir::Apply>(&product.sum->body->node);

@@ -234,6 +234,7 @@ ExprRef Contract(const ExprRef& value) {
   } else if (Reduce* reduce = std::get_if<Reduce>(&copy.node)) {
     reduce->low = Contract(reduce->low);
     reduce->high = Contract(reduce->high);
+    for (auto& [name, let] : reduce->lets) let = Contract(let);
     reduce->body = Contract(reduce->body);
   }
   return std::make_shared<const Expr>(std::move(copy));
@@ -245,15 +246,18 @@ ExprRef MakeReduce(Reduce reduce) {
   const DType dtype = reduce.body->dtype;
   QUERN_CHECK(IsFloat(dtype) || IsInteger(dtype));
   QUERN_CHECK(reduce.accs >= 1 && reduce.accs <= kMaxAccs && (reduce.vec || reduce.accs == 1));
+  for (const auto& [name, value] : reduce.lets) QUERN_CHECK(value != nullptr);
   return MakeExpr(std::move(reduce), dtype);
 }
 }  // namespace
 
-ExprRef ReduceVec(ReduceOp op, int accs, std::string index, ExprRef low, ExprRef high, ExprRef body) {
-  return MakeReduce({op, true, accs, std::move(index), std::move(low), std::move(high), std::move(body)});
+ExprRef ReduceVec(ReduceOp op, int accs, std::string index, ExprRef low, ExprRef high, ExprRef body, Lets lets) {
+  return MakeReduce(
+      {op, true, accs, std::move(index), std::move(low), std::move(high), std::move(lets), std::move(body)});
 }
-ExprRef ReduceFor(ReduceOp op, std::string index, ExprRef low, ExprRef high, ExprRef body) {
-  return MakeReduce({op, false, 1, std::move(index), std::move(low), std::move(high), std::move(body)});
+ExprRef ReduceFor(ReduceOp op, std::string index, ExprRef low, ExprRef high, ExprRef body, Lets lets) {
+  return MakeReduce(
+      {op, false, 1, std::move(index), std::move(low), std::move(high), std::move(lets), std::move(body)});
 }
 ExprRef SumVec(int accs, std::string index, ExprRef low, ExprRef high, ExprRef body) {
   return ReduceVec(ReduceOp::kSum, accs, std::move(index), std::move(low), std::move(high), std::move(body));

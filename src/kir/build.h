@@ -63,8 +63,8 @@ ExprRef CastTo(DType dtype, ExprRef value);
 ExprRef BitsTo(DType dtype, ExprRef value);
 // The same tree with a*b+c allowed to become one fused multiply-add everywhere in it.
 ExprRef Contract(const ExprRef& value);
-ExprRef ReduceVec(ReduceOp op, int accs, std::string index, ExprRef low, ExprRef high, ExprRef body);
-ExprRef ReduceFor(ReduceOp op, std::string index, ExprRef low, ExprRef high, ExprRef body);
+ExprRef ReduceVec(ReduceOp op, int accs, std::string index, ExprRef low, ExprRef high, ExprRef body, Lets lets = {});
+ExprRef ReduceFor(ReduceOp op, std::string index, ExprRef low, ExprRef high, ExprRef body, Lets lets = {});
 ExprRef SumVec(int accs, std::string index, ExprRef low, ExprRef high, ExprRef body);
 // A polynomial in symbols as an expression.
 ExprRef FromExtent(const Extent& extent);

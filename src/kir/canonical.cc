@@ -109,6 +109,10 @@ class Renamer {
     reduce.high = Of(reduce.high);
     const auto outer = names_;
     Declare(reduce.index, 'i');
+    for (auto& [name, value] : reduce.lets) {
+      value = Of(value);
+      Declare(name, 'v');
+    }
     reduce.body = Of(reduce.body);
     names_ = outer;
   }

@@ -19,6 +19,11 @@ bool SameExprs(const std::vector<ExprRef>& a, const std::vector<ExprRef>& b) {
 bool SameSlices(const std::vector<Slice>& a, const std::vector<Slice>& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const Slice& x, const Slice& y) { return Same(x, y); });
 }
+// Lets of a reduction, attributes of a tile op.
+bool SameNamed(const Lets& a, const Lets& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](const auto& x, const auto& y) { return x.first == y.first && kir::Same(x.second, y.second); });
+}
 
 struct SameNode {
   // Different alternatives of the variant.
@@ -41,7 +46,7 @@ struct SameNode {
   bool operator()(const Bits& a, const Bits& b) const { return Same(a.value, b.value); }
   bool operator()(const Reduce& a, const Reduce& b) const {
     return a.op == b.op && a.vec == b.vec && a.accs == b.accs && a.index == b.index && Same(a.low, b.low) &&
-           Same(a.high, b.high) && Same(a.body, b.body);
+           Same(a.high, b.high) && SameNamed(a.lets, b.lets) && Same(a.body, b.body);
   }
   bool operator()(const Decode& a, const Decode& b) const {
     return a.buffer == b.buffer && SameExprs(a.index, b.index);
@@ -68,8 +73,7 @@ struct SameNode {
   }
   bool operator()(const TileCall& a, const TileCall& b) const {
     return a.op == b.op && a.tiles == b.tiles && SameSlices(a.operands, b.operands) &&
-           std::equal(a.attributes.begin(), a.attributes.end(), b.attributes.begin(), b.attributes.end(),
-                      [](const auto& x, const auto& y) { return x.first == y.first && kir::Same(x.second, y.second); });
+           SameNamed(a.attributes, b.attributes);
   }
   bool operator()(const Map& a, const Map& b) const {
     return a.indices == b.indices && a.tiles == b.tiles && SameExprs(a.extents, b.extents) && SameBlock(a.body, b.body);

@@ -72,7 +72,11 @@ class ControlNames {
                      for (const ExprRef& a : n.args) Look(a, control);
                    },
                    [&](const Cast& n) { Look(n.value, control); }, [&](const Bits& n) { Look(n.value, control); },
-                   [&](const Reduce& n) { Use(n.low), Use(n.high), Look(n.body, control); },
+                   [&](const Reduce& n) {
+                     Use(n.low), Use(n.high);
+                     for (const auto& [name, value] : n.lets) lets_.emplace_back(name, value), Look(value, false);
+                     Look(n.body, control);
+                   },
                    [&](const Decode& n) {
                      for (const ExprRef& i : n.index) Look(i, control);
                    }},
@@ -456,6 +460,7 @@ class Walker {
                      uint64_t loops = 0;
                      const double combine = IsFloat(expr->dtype) ? 1 : 0;
                      Loops(n.index, low, high, 1, weight, [&](double w) {
+                       for (const auto& [name, value] : n.lets) values_[name] = Eval(value, w);
                        loops |= Eval(n.body, w).loops;
                        Count(w * combine, 0);
                      });

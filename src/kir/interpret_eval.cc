@@ -154,6 +154,7 @@ double Machine::Real(const Node& node) {
       double total = Identity(node.reduce);
       for (int64_t i = low; i < high && !failed_; ++i) {
         slots_[node.slot].integer = i;
+        for (const auto& [slot, value] : node.lets) slots_[slot] = Evaluate(*value);
         total = Row(node.op).eval(total, Real(*node.args[2]), 0);
       }
       return total;
@@ -189,6 +190,7 @@ int64_t Machine::Integer(const Node& node) {
       int64_t total = IntegerIdentity(node.reduce, node.dtype);
       for (int64_t i = low; i < high && !failed_; ++i) {
         slots_[node.slot].integer = i;
+        for (const auto& [slot, value] : node.lets) slots_[slot] = Evaluate(*value);
         total = WrapInteger(node.dtype, EvalInteger(node.op, node.dtype, total, Integer(*node.args[2]), 0));
       }
       return total;

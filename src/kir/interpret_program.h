@@ -6,6 +6,7 @@
 #include <deque>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
@@ -24,8 +25,9 @@ struct Node {
   int view = -1;     // kLoad, kDecode
   Op op = Op::kAdd;  // kApply; kReduce: what combines
   ReduceOp reduce = ReduceOp::kSum;
-  std::vector<std::unique_ptr<Node>> args;  // operands or index; kReduce: low, high, body
-  std::unique_ptr<Node> otherwise;          // kLoad
+  std::vector<std::unique_ptr<Node>> args;                  // operands or index; kReduce: low, high, body
+  std::unique_ptr<Node> otherwise;                          // kLoad
+  std::vector<std::pair<int, std::unique_ptr<Node>>> lets;  // kReduce: slots, set before the body is evaluated
 };
 using NodeRef = std::unique_ptr<Node>;
 

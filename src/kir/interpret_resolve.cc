@@ -219,6 +219,10 @@ class Resolver {
     QUERN_RETURN_IF_ERROR(ReadAll({reduce.low, reduce.high}, node->args));
     const size_t mark = saved_.size();
     node->slot = DefineSlot(reduce.index, DType::kI64);
+    for (const auto& [name, value] : reduce.lets) {
+      QUERN_ASSIGN(NodeRef read, Read(value));
+      node->lets.emplace_back(DefineSlot(name, value->dtype), std::move(read));
+    }
     QUERN_RETURN_IF_ERROR(ReadAll({reduce.body}, node->args));
     Leave(mark);
     return node;

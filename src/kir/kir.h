@@ -21,6 +21,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -79,14 +80,18 @@ struct Cast {
 struct Bits {
   ExprRef value;
 };
+// Named values, each in scope of those after it.
+using Lets = std::vector<std::pair<std::string, ExprRef>>;
 // Reduction of body over index in [low, high). vec: `accs` vector accumulators combined in a fixed order
 // (accumulator 0..accs-1 pairwise, then lanes pairwise), so the tree is a property of the text, not of the run.
+// `lets` are computed anew for each index, and in scope of the body.
 struct Reduce {
   ReduceOp op;
   bool vec = true;
   int accs = 1;
   std::string index;
   ExprRef low, high;
+  Lets lets;
   ExprRef body;
 };
 // Element (row, column) of a block-format buffer as f32.

@@ -199,7 +199,7 @@ StatusOr<Parser::Typed> Parser::ReadMarked(bool contract) {
   return value;
 }
 
-// sum [accs n] vec|for i in low..high { body }
+// sum [accs n] vec|for i in low..high { [let v = value;]... body }
 StatusOr<Parser::Typed> Parser::ReadReduce(ReduceOp op) {
   Reduce reduce;
   reduce.op = op;
@@ -220,16 +220,23 @@ StatusOr<Parser::Typed> Parser::ReadReduce(ReduceOp op) {
   QUERN_RETURN_IF_ERROR(Expect("{"));
   const size_t mark = declared_.size();
   QUERN_RETURN_IF_ERROR(DeclareName(*index, Scalar(DType::kI64)));
-  const Token& body_at = Peek();
-  QUERN_ASSIGN(Typed body, Binary(1));
-  if (body.flexible) {
-    QUERN_ASSIGN(body, Convert(body, body.real ? DType::kF32 : DType::kI64, body_at));
+  int depth = std::max(low.depth, high.depth);
+  while (Accept("let")) {
+    QUERN_ASSIGN(const Token* name, Name("a name"));
+    QUERN_RETURN_IF_ERROR(Expect("="));
+    QUERN_ASSIGN(Typed value, ReadTyped({}));
+    QUERN_RETURN_IF_ERROR(DeclareName(*name, Scalar(value.expr->dtype)));
+    depth = std::max(depth, value.depth);
+    reduce.lets.emplace_back(std::string(name->text), std::move(value.expr));
+    Accept(";");
   }
+  const Token& body_at = Peek();
+  QUERN_ASSIGN(Typed body, ReadTyped({}));
   LeaveScope(mark);
   QUERN_RETURN_IF_ERROR(Expect("}"));
   const DType dtype = body.expr->dtype;
   if (!IsFloat(dtype) && !IsInteger(dtype)) return Fail(body_at, "expected a number to reduce");
-  const int depth = std::max({low.depth, high.depth, body.depth}) + 1;
+  depth = std::max(depth, body.depth) + 1;
   reduce.low = std::move(low.expr);
   reduce.high = std::move(high.expr);
   reduce.body = std::move(body.expr);
@@ -332,10 +339,12 @@ StatusOr<ExprRef> Parser::Retype(const ExprRef& expr, DType dtype, const Token& 
   return MakeApply(apply.op, std::move(args), apply.contract);
 }
 
-StatusOr<Parser::Typed> Parser::ReadTyped(DType dtype) {
+StatusOr<Parser::Typed> Parser::ReadTyped(std::optional<DType> dtype) {
   const Token& at = Peek();
   QUERN_ASSIGN(Typed value, Binary(1));
-  return Convert(std::move(value), dtype, at);
+  if (!dtype && !value.flexible) return value;
+  const DType alone = value.real ? DType::kF32 : DType::kI64;
+  return Convert(std::move(value), dtype.value_or(alone), at);
 }
 
 StatusOr<ExprRef> Parser::ReadAs(DType dtype) {
@@ -344,11 +353,7 @@ StatusOr<ExprRef> Parser::ReadAs(DType dtype) {
 }
 
 StatusOr<ExprRef> Parser::AnyExpr() {
-  const Token& at = Peek();
-  QUERN_ASSIGN(Typed value, Binary(1));
-  if (value.flexible) {
-    QUERN_ASSIGN(value, Convert(value, value.real ? DType::kF32 : DType::kI64, at));
-  }
+  QUERN_ASSIGN(Typed value, ReadTyped({}));
   return std::move(value.expr);
 }
 

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -116,7 +117,7 @@ class Parser {
   StatusOr<Typed> Convert(Typed value, DType dtype, const Token& at);
   StatusOr<ExprRef> Retype(const ExprRef& expr, DType dtype, const Token& at);
   StatusOr<Typed> Made(ExprRef expr, int depth, const Token& at);
-  StatusOr<Typed> ReadTyped(DType dtype);
+  StatusOr<Typed> ReadTyped(std::optional<DType> dtype);  // none: what a literal is where its place does not say
   StatusOr<ExprRef> ReadAs(DType dtype);
   bool AtLiteral(size_t ahead) const;
 

@@ -146,8 +146,10 @@ class ExprPrinter {
     std::string text(Name(reduce.op));
     if (reduce.accs != 1) absl::StrAppend(&text, " accs ", reduce.accs);
     absl::StrAppend(&text, reduce.vec ? " vec " : " for ", reduce.index, " in ",
-                    Range(reduce.low, reduce.high, contract), " { ", Text(reduce.body, false, contract), " }");
-    return text;
+                    Range(reduce.low, reduce.high, contract), " { ");
+    for (const auto& [name, value] : reduce.lets)
+      absl::StrAppend(&text, "let ", name, " = ", Text(value, false, contract), "; ");
+    return absl::StrCat(text, Text(reduce.body, false, contract), " }");
   }
 
   std::string Of(const Decode& decode, const Expr&, bool, bool contract, int) const {

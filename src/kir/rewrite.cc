@@ -25,7 +25,11 @@ class Rewriter {
   void operator()(Apply& node) { Visit(node.args); }
   void operator()(Cast& node) { Visit(node.value); }
   void operator()(Bits& node) { Visit(node.value); }
-  void operator()(Reduce& node) { Visit(node.low), Visit(node.high), Visit(node.body); }
+  void operator()(Reduce& node) {
+    Visit(node.low), Visit(node.high);
+    for (auto& [name, value] : node.lets) Visit(value);
+    Visit(node.body);
+  }
   void operator()(Decode& node) { Visit(node.index); }
 
   void operator()(Loop& node) { Visit(node.low), Visit(node.high), Visit(node.body); }

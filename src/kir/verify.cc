@@ -159,7 +159,12 @@ bool Verifier::Varies(const ExprRef& expr, bool between_threads) const {
   if (const auto* apply = std::get_if<Apply>(&expr->node)) return any(apply->args);
   if (const auto* cast = std::get_if<Cast>(&expr->node)) return Varies(cast->value, between_threads);
   if (const auto* bits = std::get_if<Bits>(&expr->node)) return Varies(bits->value, between_threads);
-  if (const auto* reduce = std::get_if<Reduce>(&expr->node)) return any({reduce->low, reduce->high, reduce->body});
+  if (const auto* reduce = std::get_if<Reduce>(&expr->node)) {
+    for (const auto& [name, value] : reduce->lets) {
+      if (Varies(value, between_threads)) return true;
+    }
+    return any({reduce->low, reduce->high, reduce->body});
+  }
   return false;
 }
 
@@ -247,12 +252,15 @@ Status Verifier::CheckNode(const If& branch) {
   return absl::OkStatus();
 }
 
-Status Verifier::CheckNode(const Let& let) {
-  QUERN_RETURN_IF_ERROR(CheckExpr(let.value));
-  Entity entity{.kind = EntityKind::kLet, .type = ScalarType(let.value->dtype)};
-  entity.uniform = threads_ > 0 && !Varies(let.value, true);
-  if (IsInteger(let.value->dtype)) entity.value = ValueOf(let.value);
-  return Declare(let.name, std::move(entity));
+Status Verifier::CheckNode(const Let& let) { return CheckLet(let.name, let.value); }
+
+// A let of a block or of a reduction.
+Status Verifier::CheckLet(const std::string& name, const ExprRef& value) {
+  QUERN_RETURN_IF_ERROR(CheckExpr(value));
+  Entity entity{.kind = EntityKind::kLet, .type = ScalarType(value->dtype)};
+  entity.uniform = threads_ > 0 && !Varies(value, true);
+  if (IsInteger(value->dtype)) entity.value = ValueOf(value);
+  return Declare(name, std::move(entity));
 }
 
 Status Verifier::CheckNode(const Var& var) {

@@ -164,6 +164,7 @@ Status Verifier::CheckReduce(const Reduce& reduce, DType dtype) {
   Entity index{.kind = EntityKind::kIndex, .type = {DType::kI64, {}, Layout::kRow}};
   index.value = NewIndex(reduce.index, ValueOf(reduce.low), ValueOf(reduce.high), 1).first;
   QUERN_RETURN_IF_ERROR(Declare(reduce.index, std::move(index)));
+  for (const auto& [name, value] : reduce.lets) QUERN_RETURN_IF_ERROR(CheckLet(name, value));
   QUERN_RETURN_IF_ERROR(CheckExprOf(reduce.body, dtype, "reduced value"));
   Leave(mark);
   return absl::OkStatus();

@@ -109,6 +109,7 @@ class Verifier {
   Status CheckNode(const Copy& copy);
   Status CheckNode(const Pipeline& pipeline);
   Status CheckNode(const Shuffle& shuffle);
+  Status CheckLet(const std::string& name, const ExprRef& value);
   Status NotInside(const char* what);
   Status CheckUniform(const ExprRef& expr, const char* what);
   bool Varies(const ExprRef& expr, bool between_threads = false) const;

@@ -111,6 +111,20 @@ def check_rows(m, c):
     expect(f"rows {m} x {c}", y, wanted, 1e-5)
 
 
+def check_spread(m, c):
+    x = random_floats(m * c)
+    y = bytearray(b"\xff" * 4 * m * c)
+    run("spread", m, [floats(x), y, m, c])
+    wanted = []
+    for r in range(m):
+        row = x[r * c:(r + 1) * c]
+        mean = sum(row) / c
+        squares = [(v - mean) ** 2 for v in row]
+        total = sum(q * q + q for q in squares)
+        wanted += [total / sum((v * k) ** 2 + 1 for k in (1, 2, 3)) for v in row]
+    expect(f"spread {m} x {c}", y, wanted, 1e-5)
+
+
 def check_product(dtype, m, n, k, fixed=False):
     def operand(count):
         values = random_floats(count, 0.1, 1)
@@ -393,6 +407,8 @@ for size in (1, 31, 1031):
     check_map(size)
 check_rows(2, 7)
 check_rows(3, 263)
+check_spread(2, 7)
+check_spread(3, 263)
 for kind in ("f32", "f16", "bf16"):
     check_product(kind, 67, 5, 37)
 check_product("f16", 13, 71, 3)

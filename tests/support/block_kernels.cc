@@ -36,6 +36,16 @@ constexpr const char* kSoftmax = R"(kernel rows (x : f32[M, 131] in
       }
     }
   })";
+// Values that a reduction uses more than once: shared by the block, and each thread's own.
+constexpr const char* kSpread = R"(kernel spread (x : f32[M, C] in
+    y : f32[M, C] out
+  ) sym M in 1..512, C in 1..5000 {
+    grid i in 0..M {
+      let m0 = (sum accs 4 vec c0 in 0..C { x[i, c0] }) / cast<f32>(C)
+      let m1 = sum accs 4 vec c0 in 0..C { let d = x[i, c0] - m0; let q = d * d; contract(q * q + q) }
+      vec c in 0..C { y[i, c] = m1 / sum for k in 1..4 { let d = x[i, c] * cast<f32>(k); d * d + 1.0 } }
+    }
+  })";
 
 }  // namespace
 
@@ -112,6 +122,7 @@ std::vector<BlockKernel> BlockKernels() {
   return {{"map", kMap},
           {"rows", kRows},
           {"softmax", kSoftmax},
+          {"spread", kSpread},
           {"product_f32", ProductOf("f32")},
           {"product_f16", ProductOf("f16")},
           {"product_bf16", ProductOf("bf16")},

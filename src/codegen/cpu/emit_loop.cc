@@ -119,7 +119,7 @@ Val Emitter::EmitReduce(const kir::Expr& expr, const kir::Reduce& reduce) {
   const int accs = std::max(reduce.accs, 1);
   const auto* product = std::get_if<kir::Apply>(&reduce.body->node);
   const bool contract = product != nullptr && product->op == kir::Op::kMul && product->contract;
-  const bool widen = lanes_ == 1 && reduce.vec && Widens(reduce.body, {reduce.index});
+  const bool widen = lanes_ == 1 && reduce.vec && WidensBody(reduce, {reduce.index});
   if (reduce.vec && lanes_ == 1 && !widen) ++stats_.scalarised;
 
   const int outer_lanes = lanes_;
@@ -144,6 +144,11 @@ Val Emitter::EmitReduce(const kir::Expr& expr, const kir::Reduce& reduce) {
     Binding binding;
     binding.value = index;
     Bind(reduce.index, std::move(binding));
+    for (const auto& [name, let] : reduce.lets) {
+      Binding bound;
+      bound.value = Emit(let);
+      Bind(name, std::move(bound));
+    }
     llvm::Value* value = Lanes(Emit(reduce.body));
     Leave(saved);
     return value;
@@ -237,7 +242,12 @@ bool Emitter::Varies(const kir::ExprRef& expr, const std::vector<std::string>& v
   if (const auto* apply = std::get_if<kir::Apply>(&expr->node)) return any(apply->args);
   if (const auto* cast = std::get_if<kir::Cast>(&expr->node)) return Varies(cast->value, varying);
   if (const auto* bits = std::get_if<kir::Bits>(&expr->node)) return Varies(bits->value, varying);
-  if (const auto* reduce = std::get_if<kir::Reduce>(&expr->node)) return Varies(reduce->body, varying);
+  if (const auto* reduce = std::get_if<kir::Reduce>(&expr->node)) {
+    for (const auto& [name, value] : reduce->lets) {
+      if (Varies(value, varying)) return true;
+    }
+    return Varies(reduce->body, varying);
+  }
   if (const auto* decode = std::get_if<kir::Decode>(&expr->node)) return any(decode->index);
   return false;
 }
@@ -258,7 +268,7 @@ bool Emitter::Widens(const kir::ExprRef& expr, const std::vector<std::string>& v
   if (const auto* cast = std::get_if<kir::Cast>(&expr->node)) return Widens(cast->value, varying);
   if (const auto* bits = std::get_if<kir::Bits>(&expr->node)) return Widens(bits->value, varying);
   if (const auto* reduce = std::get_if<kir::Reduce>(&expr->node)) {
-    return !Varies(reduce->low, varying) && !Varies(reduce->high, varying) && Widens(reduce->body, varying);
+    return !Varies(reduce->low, varying) && !Varies(reduce->high, varying) && WidensBody(*reduce, varying);
   }
   if (const auto* decode = std::get_if<kir::Decode>(&expr->node)) {
     for (const kir::ExprRef& part : decode->index) {
@@ -266,6 +276,15 @@ bool Emitter::Widens(const kir::ExprRef& expr, const std::vector<std::string>& v
     }
   }
   return true;
+}
+
+// Likewise the body of a reduction, with its lets.
+bool Emitter::WidensBody(const kir::Reduce& reduce, std::vector<std::string> varying) {
+  for (const auto& [name, value] : reduce.lets) {
+    if (!Widens(value, varying)) return false;
+    if (Varies(value, varying)) varying.push_back(name);
+  }
+  return Widens(reduce.body, varying);
 }
 
 // Whether a vec loop's body can be widened: inner bounds and conditions uniform, no memory or tiles of its own. Names

@@ -161,6 +161,7 @@ class Emitter {
   bool Widens(const kir::Block& block, std::vector<std::string>& varying);
   bool Varies(const kir::ExprRef& expr, const std::vector<std::string>& varying);
   bool Widens(const kir::ExprRef& expr, const std::vector<std::string>& varying);
+  bool WidensBody(const kir::Reduce& reduce, std::vector<std::string> varying);
 
   // ---- emit_slice.cc
   // Where a slice starts and the sizes of its ranged dimensions, outermost first.

@@ -151,8 +151,10 @@ void Emitter::Emit(const kir::If& branch) {
   if (!branch.else_body.empty()) Guarded(b_.CreateNot(condition), [&] { Block(branch.else_body); });
 }
 
-void Emitter::Emit(const kir::Let& let) {
-  names_[let.name] = {.value = Value(let.value), .multiple = MultipleOf(let.value)};
+void Emitter::Emit(const kir::Let& let) { DefineLet(let.name, let.value); }
+
+void Emitter::DefineLet(const std::string& name, const kir::ExprRef& value) {
+  names_[name] = {.value = Value(value), .multiple = MultipleOf(value)};
 }
 
 void Emitter::Emit(const kir::Var& var) {

@@ -139,6 +139,7 @@ llvm::Value* Emitter::Reduction(const kir::Reduce& reduce, DType dtype) {
   const Names outer = names_;
   LoopOver(Value(reduce.low), Value(reduce.high), I64(1), [&](llvm::Value* i) {
     names_[reduce.index] = {.value = i};
+    for (const auto& [name, value] : reduce.lets) DefineLet(name, value);
     llvm::Value* element = Value(reduce.body);
     llvm::Value* so_far = b_.CreateLoad(total->getAllocatedType(), total);
     const Op op = kir::CombineOp(reduce.op);

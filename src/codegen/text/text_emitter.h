@@ -110,6 +110,7 @@ class TextEmitter {
   void Emit(const kir::Loop& loop);
   void Emit(const kir::If& branch);
   void Emit(const kir::Let& let);
+  void DefineLet(const std::string& name, const kir::ExprRef& value);  // of a block or of a reduction
   void Emit(const kir::Var& var);
   void Emit(const kir::Assign& assign);
   void Emit(const kir::Store& store);

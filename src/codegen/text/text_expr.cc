@@ -161,6 +161,7 @@ Code TextEmitter::Reduction(const kir::Reduce& reduce, DType dtype) {
   Line(absl::StrCat(Type(dtype), " ", total, " = ", identity.text, ";"));
   const Mark mark = Enter();
   BeginLoop(reduce.index, low, high, 1);
+  for (const auto& [name, value] : reduce.lets) DefineLet(name, value);
   const kir::Apply* product = sum && language_.contracts ? ContractedProduct(reduce.body) : nullptr;
   if (product != nullptr) {
     const std::vector<Code> factors = Values(product->args);

@@ -129,9 +129,11 @@ void TextEmitter::Emit(const kir::If& branch) {
   Close();
 }
 
-void TextEmitter::Emit(const kir::Let& let) {
-  const Code value = Value(let.value);
-  Define(let.name, Constant(let.name, let.value->dtype, value));
+void TextEmitter::Emit(const kir::Let& let) { DefineLet(let.name, let.value); }
+
+void TextEmitter::DefineLet(const std::string& name, const kir::ExprRef& value) {
+  const Code code = Value(value);
+  Define(name, Constant(name, value->dtype, code));
 }
 
 void TextEmitter::Emit(const kir::Var& var) {

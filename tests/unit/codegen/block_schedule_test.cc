@@ -110,6 +110,29 @@ TEST(BlockSchedule, Norm) {
         {{{"M", 3}, {"C", 1}}, {{"M", 2}, {"C", 31}}, {{"M", 2}, {"C", 257}}, {{"M", 2}, {"C", 1031}}}, 1e-6);
 }
 
+// What a reduction lets is each thread's own.
+TEST(BlockSchedule, LetsOfReductions) {
+  Check(R"(kernel spread (x : f32[M, C] in
+    y : f32[M, C] out
+  ) sym M in 1..512, C in 1..5000 {
+    grid i in 0..M {
+      let m0 = sum accs 4 vec c0 in 0..C { let d = x[i, c0] - 0.5; let q = d * d; q * (sum vec k in 0..3 { let d3 = q; d3 * d3 }) }
+      vec c in 0..C { y[i, c] = m0 * sum for k in 1..4 { let d = x[i, c] * cast<f32>(k); d * d + 1.0 } }
+    }
+  })",
+        {{{"M", 3}, {"C", 1}}, {{"M", 2}, {"C", 31}}, {{"M", 2}, {"C", 257}}, {{"M", 2}, {"C", 1031}}}, 1e-6);
+  // The product of a matrix with itself is recognised by its body alone.
+  const StatusOr<kir::Kernel> product = ScheduleBlocks(Parsed(R"(kernel product (a : f32[M, 8] in
+    b : f32[N, 8] in
+    c : f32[M, N] out
+  ) sym M in 1..4096, N in 1..4096 {
+    grid i in 0..M, j in 0..N { c[i, j] = sum for k in 0..8 { let l = 0; a[i, k] * b[j, k] } }
+  })"),
+                                                       {});
+  ASSERT_TRUE(product.ok()) << product.status();
+  EXPECT_EQ(kir::Print(*product).find("bm"), std::string::npos);
+}
+
 // Scratch becomes shared memory, and two reductions share the block.
 TEST(BlockSchedule, Softmax) {
   Check(R"(kernel rows (x : f32[M, 131] in

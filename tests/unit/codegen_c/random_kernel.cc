@@ -143,10 +143,20 @@ class Generator {
     const ExprRef outer = column_;
     column_ = kb::Ref(index);
     const ExprRef low = Below(2) == 0 ? kb::Int(static_cast<int64_t>(Below(3))) : outer;
+    const size_t mark = known_.size();
+    Lets lets;
+    for (uint64_t n = Below(3); n > 0; --n) {
+      const DType other = Below(2) == 0 ? dtype : AnyScalar();
+      lets.emplace_back(Fresh("v"), Expr(other, depth - 1));
+      Remember(lets.back().first, other);
+    }
     const ExprRef body = Expr(dtype, depth - 1);
+    known_.resize(mark);
     column_ = outer;
     const ExprRef high = kb::Int(kColumns - static_cast<int64_t>(Below(2)));
-    return kb::ReduceVec(op, 1 + static_cast<int>(Below(4)), index, low, high, body);
+    const int accs = 1 + static_cast<int>(Below(4));
+    if (Below(4) == 0) return kb::ReduceFor(op, index, low, high, body, std::move(lets));
+    return kb::ReduceVec(op, accs, index, low, high, body, std::move(lets));
   }
 
   ExprRef Expr(DType dtype, int depth) {

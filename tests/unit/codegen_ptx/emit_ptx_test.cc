@@ -137,6 +137,7 @@ std::vector<Case> Cases() {
   return {{"scalars", kScalars},
           {"map", TextOf("map")},
           {"rows", TextOf("rows")},
+          {"spread", TextOf("spread")},
           {"product_f32", ProductOf("f32")},
           {"product_f16", ProductOf("f16")},
           {"product_bf16", ProductOf("bf16")},

@@ -178,6 +178,41 @@ TEST(Kernels, Statements) {
   CheckCases(cases);
 }
 
+// Lets of reductions: of vectors and of single elements, nested, in a vec loop, and some that no vector holds.
+TEST(Kernels, LetsOfReductions) {
+  Rng rng(kSeed);
+  const kir::Kernel kernel = Parse(R"(
+    kernel spread (
+      x : f32[M, N] in
+      k : i32[M] in
+      y : f32[M, N] out
+      s : f32[M, 4] out
+    ) sym M in 1..64, N in 1..96 {
+      grid r in 0..M {
+        s[r, 0] = sum accs 4 vec c in 0..N { let d = x[r, c] - 0.25  let q = d * d  contract(q * q + d) }
+        s[r, 1] = max for c in 0..N { let at = (c * 7 + 3) % N; let d = x[r, at]; d * d - d }
+        s[r, 2] = sum vec c in 0..N {
+          let last = c % 4  let d = x[r, c]
+          d + (sum for j in 0..last { let e = x[r, min(j, N - 1)] + d; e * e })
+        }
+        s[r, 3] = sum accs 3 vec c in 0..N {
+          let d = x[r, c]  let three = 3  let half = cast<f32>(k[r]) * 0.5
+          d * (prod for j in 0..three { let e = d + cast<f32>(j) * half; e * 0.5 })
+        }
+        vec c in 0..N {
+          let t = x[r, c]
+          y[r, c] = sum for j in 0..3 { let d = t * cast<f32>(j); let q = d + t; q * q + d }
+        }
+      }
+    }
+  )");
+  std::vector<Case> cases;
+  for (const auto& [m, n] : {std::pair<int64_t, int64_t>{1, 1}, {7, 23}, {5, 71}}) {
+    cases.push_back(MakeCase(kernel, {{"M", m}, {"N", n}}, {1e-5, 1e-5}, rng, {.range = 2, .int_limit = 8}));
+  }
+  CheckCases(cases);
+}
+
 // Each format and layout, read element by element along the lanes and down the rows.
 TEST(Kernels, Decode) {
   Rng rng(kSeed);

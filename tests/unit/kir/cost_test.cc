@@ -87,6 +87,28 @@ TEST(Cost, Reduce) {
   EXPECT_EQ(cost.written(), 5 * 53 * 4);
 }
 
+TEST(Cost, LetsOfReductionsCountOnce) {
+  const KernelCost cost = Cost(R"(
+    kernel let (
+      x : f32[M, 53] in
+      n : f32[M, 53] in
+      y : f32[M] out
+    ) sym M in 1..512 {
+      grid r in 0..M by 1 {
+        y[r] = sum accs 4 vec c in 0..53 {
+          let t = x[r, c] - 1.0  let last = c / 2  let u = t * t
+          u * u + (sum for k in 0..last { n[r, k] })
+        }
+      }
+    })",
+                               {{"M", 5}});
+  // c / 2 is 0, 0, 1, 1, .., 25, 25, 26
+  EXPECT_EQ(cost.flops, 5 * (5 * 53 + 26 * 26));
+  EXPECT_EQ(cost.params[0].read, 5 * 53 * 4);
+  EXPECT_EQ(cost.params[1].read, 5 * 26 * 4);
+  EXPECT_FALSE(cost.estimate);
+}
+
 struct Format {
   const char* weight;
   const char* activation;  // of the integer product

@@ -212,6 +212,13 @@ TEST(InterpretTest, Statements) {
                y),
       "");
   EXPECT_EQ(std::vector<float>(y.begin(), y.begin() + 5), std::vector<float>({204, 24, -1, 4, 0}));
+  EXPECT_EQ(
+      RunSmall("y[0] = sum accs 4 vec i in 0..8 { let t = x[i] - 2; let u = t * t; u * u } "
+               "y[1] = cast<f32>(max for i in 0..4 { let k = 7 - i; k * (sum for j in 0..k { let m = j * k; m }) })",
+               y),
+      "");
+  EXPECT_EQ(y[0], 1 + 0 + 1 + 16 + 81 + 256 + 625 + 1296);
+  EXPECT_EQ(y[1], 7 * 7 * 21);
   EXPECT_EQ(RunSmall("tile t, u : f32[2, 4] = 1.5 map (i, j) in t, u [2, 3] { t[i, j] = u + x[4 * i + j] } "
                      "map (i, j) in t [2, 4] { y[4 * i + j] = t + u[i, 3 - j] }",
                      y),

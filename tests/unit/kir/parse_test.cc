@@ -107,6 +107,12 @@ TEST(ParseErrors, Expressions) {
   EXPECT_EQ(ExprError("sum i in 0..4 { x }"), "1:5: expected vec or for, got \"i\"");
   EXPECT_EQ(ExprError("sum accs 99 vec c in 0..4 { x }"),
             "1:10: expected a number of accumulators (1 to 16), got \"99\"");
+  EXPECT_EQ(ExprError("sum for c in 0..4 { let x = 1.0; x }"), "1:25: \"x\" is already declared");
+  EXPECT_EQ(ExprError("sum for c in 0..4 { let c = 1; c }"), "1:25: \"c\" is already declared");
+  EXPECT_EQ(ExprError("sum for c in 0..4 { let t = t; t }"), "1:29: unknown name \"t\"");
+  EXPECT_EQ(ExprError("(sum for c in 0..4 { let t = x; t }) + t"), "1:40: unknown name \"t\"");
+  EXPECT_EQ(ExprError("sum for c in 0..4 { let t = x }"), "1:31: expected an expression, got \"}\"");
+  EXPECT_EQ(ExprError("sum for c in 0..4 { let t = x; i < 1 }"), "1:32: expected a number to reduce");
   EXPECT_EQ(ExprError("x +"), "1:4: expected an expression, got the end of the text");
   EXPECT_EQ(ExprError("(x"), "1:3: expected \")\", got the end of the text");
 }
@@ -128,6 +134,9 @@ TEST(ParseErrors, DepthIsLimited) {
   std::string sums;
   for (int i = 0; i < 3000; ++i) sums += absl::StrFormat("sum vec c%d in 0..4 {", i);
   EXPECT_THAT(ExprError(sums), testing::HasSubstr("nested too deeply"));
+  std::string lets;
+  for (int i = 0; i < 3000; ++i) lets += absl::StrFormat("sum vec c%d in 0..4 { let v%d =", i, i);
+  EXPECT_THAT(ExprError(lets), testing::HasSubstr("nested too deeply"));
 }
 
 TEST(Parse, Sugar) {

@@ -95,6 +95,11 @@ TEST(PrintExpr, EveryFormOfExpression) {
   EXPECT_EQ(Reprint("decode(w, 1, i)"), "decode(w, 1, i)");
   EXPECT_EQ(Reprint("sum accs 4 vec c in 0..2*i { v[c] * v[c] }"), "sum accs 4 vec c in 0 .. 2 * i { v[c] * v[c] }");
   EXPECT_EQ(Reprint("max for c in 0..8 { v[c] } + 1"), "max for c in 0..8 { v[c] } + 1.0");
+  EXPECT_EQ(Reprint("sum vec c in 0..8 { let t = tanh(v[c])  let k = 2 * c; let q = 3  t * v[k] + cast<f32>(q) }"),
+            "sum vec c in 0..8 { let t = tanh(v[c]); let k = 2 * c; let q = 3; t * v[k] + cast<f32>(q) }");
+  EXPECT_EQ(Reprint("sum for c in 0..8 { let t = v[c]; -t }"), "sum for c in 0..8 { let t = v[c]; -t }");
+  EXPECT_EQ(Reprint("contract(sum for c in 0..8 { let t = v[c] * x; t * t })"),
+            "sum for c in 0..8 { let t = contract(v[c] * x); contract(t * t) }");
   EXPECT_EQ(Reprint("x + contract(x * x + exact(x * x + x))"), "x + contract(x * x + exact(x * x + x))");
   EXPECT_EQ(Reprint("contract(sum vec c in 0..8 { v[c] * x })"), "sum vec c in 0..8 { contract(v[c] * x) }");
   EXPECT_EQ(Reprint("pow(x, fma(x, 2, 1))"), "pow(x, fma(x, 2.0, 1.0))");
@@ -220,6 +225,23 @@ TEST(PrintKernel, NamesDoNotMatterOnceNormalised) {
   EXPECT_EQ(Print(*a, {.normalise_names = true}), Print(*b, {.normalise_names = true}));
 }
 
+TEST(PrintKernel, LetsOfReductionsAreNormalised) {
+  auto text = [](const char* k, const char* t, const char* u) {
+    return absl::StrFormat(
+        "kernel k (\nx : f32[8] inout\n) {\n grid r in 0..1 { let e = 1.0 x[0] = e * (sum vec %s in 0..8 "
+        "{ let %s = x[%s]; let %s = %s * %s; %s + %s }) + (sum for j in 0..8 { let s = x[j]; s }) } }",
+        k, t, k, u, t, t, t, u);
+  };
+  const StatusOr<Kernel> a = ParseKernel(text("i", "t", "u")), b = ParseKernel(text("c", "one", "two"));
+  ASSERT_TRUE(a.ok() && b.ok()) << a.status() << b.status();
+  EXPECT_FALSE(Same(*a, *b));
+  EXPECT_TRUE(Same(*a, *ParseKernel(text("i", "t", "u"))));
+  EXPECT_EQ(Print(*a, {.normalise_names = true}), Print(*b, {.normalise_names = true}));
+  EXPECT_THAT(Print(*a, {.normalise_names = true}),
+              testing::HasSubstr("sum vec i1 in 0..8 { let v1 = b0[i1]; let v2 = v1 * v1; v1 + v2 } + "
+                                 "sum for i2 in 0..8 { let v3 = b0[i2]; v3 }"));
+}
+
 // ---------------------------------------------------------------------------------------------------------------------
 // Random kernels
 
@@ -320,12 +342,19 @@ class Generator {
         if (dtype == DType::kBool) return Leaf(dtype);
         const std::string index = Fresh();
         ExprRef low = MakeExpr(DType::kI64, depth - 1), high = MakeExpr(DType::kI64, depth - 1);
+        const size_t indices = indices_.size();
         indices_.push_back(index);
+        Lets lets;
+        for (int64_t n = Pick(3); n > 0; --n) {
+          ExprRef value = MakeExpr(Scalar(), depth - 1);
+          lets.emplace_back(Fresh(), value);
+          if (value->dtype == DType::kI64) indices_.push_back(lets.back().first);
+        }
         ExprRef body = MakeExpr(dtype, depth - 1);
-        indices_.pop_back();
+        indices_.resize(indices);
         const ReduceOp op = static_cast<ReduceOp>(Pick(4));
-        if (Pick(2) == 0) return kb::ReduceFor(op, index, low, high, body);
-        return kb::ReduceVec(op, static_cast<int>(Pick(kMaxAccs)) + 1, index, low, high, body);
+        if (Pick(2) == 0) return kb::ReduceFor(op, index, low, high, body, lets);
+        return kb::ReduceVec(op, static_cast<int>(Pick(kMaxAccs)) + 1, index, low, high, body, lets);
       }
       default: {
         if (dtype == DType::kBool) return Leaf(dtype);

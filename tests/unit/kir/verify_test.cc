@@ -79,6 +79,10 @@ TEST(VerifyTest, AcceptsWhatRangesAndGuardsProve) {
       // scratch
       "alloc n : f32[2048] scratch vec c in 0..2048 { n[c] = x[r, c] } y[r, 0] = sum vec c in 0..2048 { n[c] }",
       "alloc n : f32[4] scratch if r < 3 { n[0] = 1 } else { n[0] = 2 } y[r, 0] = n[0]",
+      // lets of reductions: their values are known, and two may have one name
+      "y[r, 0] = sum accs 4 vec c in 0..1024 { let d = 2 * c; let e = d + 1; x[r, d] * x[r, e] }",
+      "y[r, 0] = (sum for c in 0..4 { let d = c; x[r, d] }) + sum for c in 0..4 { let d = 2 * c; x[r, d] }",
+      "let id = sum for c in 0..4 { let d = c / 2; d } y[r, 0] = x[max(min(id, M - 1), 0), 0]",
       // writers apart by blocks, by columns, by guards
       "vec c in 0..1024 { y[r, 2 * c] = 1 y[r, 2 * c + 1] = 2 }",
       "vec c in 0..1024 { y[r, c] = 1 y[r, c + 1024] = 2 }",
@@ -320,12 +324,19 @@ TEST(VerifyTest, RefusesWhatTextCannotSay) {
       {"let a = bits<i32>(r): bits<i32> of i64, which has another size",
        {RawStmt(Let{"a", Raw(Bits{r}, DType::kI32)})}},
       {"let a = sum accs 17 vec i in 0..4 { 1.0 }: 17 accumulators, of 1 to 16",
-       {RawStmt(Let{"a", Raw(Reduce{ReduceOp::kSum, true, 17, "i", zero, four, one}, DType::kF32)})}},
+       {RawStmt(Let{"a", Raw(Reduce{ReduceOp::kSum, true, 17, "i", zero, four, {}, one}, DType::kF32)})}},
       {"let a = max for i in 0..4 { r < 4 }: a reduction of bool",
-       {RawStmt(Let{
-           "a", Raw(Reduce{ReduceOp::kMax, false, 1, "i", zero, four, kb::Call(Op::kLt, {r, four})}, DType::kBool)})}},
+       {RawStmt(Let{"a", Raw(Reduce{ReduceOp::kMax, false, 1, "i", zero, four, {}, kb::Call(Op::kLt, {r, four})},
+                             DType::kBool)})}},
       {"let a = sum for i in 0..4 { 1.0 }: reduced value 1.0 is f32, not f64",
-       {RawStmt(Let{"a", Raw(Reduce{ReduceOp::kSum, false, 1, "i", zero, four, one}, DType::kF64)})}},
+       {RawStmt(Let{"a", Raw(Reduce{ReduceOp::kSum, false, 1, "i", zero, four, {}, one}, DType::kF64)})}},
+      {"let a = sum for i in 0..4 { let r = 0; 1.0 }: the name r is in use",
+       {RawStmt(Let{"a", kb::ReduceFor(ReduceOp::kSum, "i", zero, four, one, {{"r", zero}})})}},
+      {"let a = sum for i in 0..4 { let b = c; let c = 0; 1.0 }: c is not defined",
+       {RawStmt(Let{"a", kb::ReduceFor(ReduceOp::kSum, "i", zero, four, one, {{"b", kb::Ref("c")}, {"c", zero}})})}},
+      {"let b = t: t is not defined",  // what a reduction lets ends with it
+       {RawStmt(Let{"a", kb::ReduceFor(ReduceOp::kSum, "i", zero, four, one, {{"t", zero}})}),
+        RawStmt(Let{"b", kb::Ref("t")})}},
       {"let r = 0: the name r is in use", {RawStmt(Let{"r", zero})}},
       {"let  = 0: a name is empty", {RawStmt(Let{"", zero})}},
       {"a statement is missing", {nullptr}},
