@@ -1,5 +1,7 @@
 #include "kir/rewrite.h"
 
+#include "kir/parts.h"
+
 namespace quern::kir {
 namespace {
 
@@ -57,6 +59,16 @@ class Rewriter {
 };
 
 }  // namespace
+
+ExprRef WithOperands(const Expr& expr, std::span<const ExprRef> operands) {
+  struct Filler : NoParts {
+    const ExprRef* next;
+    void Expr(ExprRef& operand) { operand = *next++; }
+  } filler{.next = operands.data()};
+  kir::Expr copy = expr;
+  Parts(copy, filler);
+  return std::make_shared<const kir::Expr>(std::move(copy));
+}
 
 ExprRef Rewrite(const ExprRef& expr, const Replace& replace) {
   if (expr == nullptr) return nullptr;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <functional>
+#include <span>
 
 #include "kir/kir.h"
 
@@ -11,6 +12,9 @@ namespace quern::kir {
 
 // What stands in the place of an expression, or null to keep it and go on with its parts.
 using Replace = std::function<ExprRef(const ExprRef& node)>;
+
+// The expression with other operands, one for each of Operands (walk.h).
+ExprRef WithOperands(const Expr& expr, std::span<const ExprRef> operands);
 
 // Null stays null. Each node is offered before its parts; what `replace` gives is not looked into.
 ExprRef Rewrite(const ExprRef& expr, const Replace& replace);

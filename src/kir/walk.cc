@@ -2,14 +2,26 @@
 
 #include <algorithm>
 
+#include "kir/parts.h"
+
 namespace quern::kir {
 
+std::vector<ExprRef> Operands(const Expr& expr) {
+  struct Collector : NoParts {
+    std::vector<ExprRef> operands;
+    void Expr(const ExprRef& operand) { operands.push_back(operand); }
+  } collector;
+  Parts(expr, collector);
+  return std::move(collector.operands);
+}
+
 std::vector<const Block*> Bodies(const Stmt& stmt) {
-  if (const auto* loop = std::get_if<Loop>(&stmt.node)) return {&loop->body};
-  if (const auto* map = std::get_if<Map>(&stmt.node)) return {&map->body};
-  if (const auto* branch = std::get_if<If>(&stmt.node)) return {&branch->then_body, &branch->else_body};
-  if (const auto* pipeline = std::get_if<Pipeline>(&stmt.node)) return {&pipeline->fetch, &pipeline->use};
-  return {};
+  struct Collector : NoParts {
+    std::vector<const Block*> bodies;
+    void Body(const Block& body) { bodies.push_back(&body); }
+  } collector;
+  Parts(stmt, collector);
+  return std::move(collector.bodies);
 }
 
 void ForEach(const Block& block, const std::function<void(const Stmt&)>& visit) {

@@ -9,6 +9,8 @@
 
 namespace quern::kir {
 
+// The expressions directly inside of an expression, in the order of Parts (parts.h); null for one that is absent.
+std::vector<ExprRef> Operands(const Expr& expr);
 // The blocks directly inside of a statement.
 std::vector<const Block*> Bodies(const Stmt& stmt);
 // Each statement of the block, at any depth, those around before those inside.

@@ -60,6 +60,10 @@ class Generator {
   DType AnyScalar() { return options_.smooth ? DType::kF32 : Pick(kScalars); }
   std::string Fresh(const char* stem) { return absl::StrCat(stem, ++names_); }
   void Remember(std::string name, DType dtype) { known_.emplace_back(std::move(name), dtype); }
+  void Forget(size_t mark) {
+    known_.resize(mark);
+    std::erase_if(made_, [&](const Made& made) { return made.known > mark; });
+  }
 
   void AddParam(const char* stem, DType dtype, std::vector<Extent> dims, Layout layout, Mode mode) {
     Param param;
@@ -151,7 +155,7 @@ class Generator {
       Remember(lets.back().first, other);
     }
     const ExprRef body = Expr(dtype, depth - 1);
-    known_.resize(mark);
+    Forget(mark);
     column_ = outer;
     const ExprRef high = kb::Int(kColumns - static_cast<int64_t>(Below(2)));
     const int accs = 1 + static_cast<int>(Below(4));
@@ -159,8 +163,19 @@ class Generator {
     return kb::ReduceVec(op, accs, index, low, high, body, std::move(lets));
   }
 
+  // Now and then an expression that was made before.
   ExprRef Expr(DType dtype, int depth) {
     if (depth <= 0) return Leaf(dtype);
+    if (!made_.empty() && Below(4) == 0) {
+      const Made& made = made_[Below(made_.size())];
+      if (made.expr->dtype == dtype && made.depth <= depth && made.column == column_) return made.expr;
+    }
+    ExprRef expr = NewExpr(dtype, depth);
+    made_.push_back({expr, column_, depth, known_.size()});
+    return expr;
+  }
+
+  ExprRef NewExpr(DType dtype, int depth) {
     switch (Below(10)) {
       case 0: return Leaf(dtype);
       case 1: return options_.smooth ? Leaf(dtype) : kb::CastTo(dtype, Expr(AnyScalar(), depth - 1));
@@ -204,7 +219,7 @@ class Generator {
   void Statements(Block& block, int count) {
     const size_t mark = known_.size();
     for (int i = 0; i < count; ++i) Statement(block, count / 3);
-    known_.resize(mark);
+    Forget(mark);
   }
 
   void Statement(Block& block, int inner) {
@@ -249,7 +264,7 @@ class Generator {
       Remember(name, other);
     }
     body.push_back(kb::Store(output, index, Expr(dtype, options_.depth)));
-    known_.resize(mark);
+    Forget(mark);
     column_ = outer;
     const ExprRef low = kb::Int(0), high = kb::Int(kColumns);
     switch (Below(4)) {
@@ -266,7 +281,9 @@ class Generator {
     Remember(name, dtype);
     const ExprRef outer = column_;
     column_ = kb::Ref(c);
-    Block body = {kb::Assign(name, Expr(dtype, options_.depth - 1))};
+    ExprRef next = Expr(dtype, options_.depth - 1);
+    if (options_.smooth) next = kb::Call(Op::kTanh, {next});  // what grows overflows in float sooner than in double
+    Block body = {kb::Assign(name, std::move(next))};
     column_ = outer;
     block.push_back(kb::For(c, kb::Int(static_cast<int64_t>(Below(3))), kb::Int(kColumns), body,
                             1 + static_cast<int64_t>(Below(3))));
@@ -316,10 +333,35 @@ class Generator {
   Kernel kernel_;
   ExprRef row_, column_;
   std::vector<std::pair<std::string, DType>> known_;  // scalars in scope
+  struct Made {
+    ExprRef expr, column;
+    int depth;
+    size_t known;
+  };
+  std::vector<Made> made_;  // of names that are all in scope
   int names_ = 0;
 };
 
 }  // namespace
+
+Kernel ChainKernel(int length) {
+  const ExprRef r = kb::Ref("r"), c = kb::Ref("c");
+  const BufferType rows = {DType::kF32, {Extent::Symbol("M"), kColumns}, Layout::kRow};
+  ExprRef value = kb::At("x", DType::kF32, {r, c});
+  for (int i = 0; i < length; ++i) value = value * value * 0.5 + value * 0.25;
+  Kernel kernel;
+  kernel.name = "chain";
+  kernel.params.resize(3);
+  kernel.params[0].name = "x", kernel.params[1].name = "y", kernel.params[2].name = "s";
+  for (Param& param : kernel.params) param.type = rows;
+  kernel.params[2].type.dims.pop_back();
+  kernel.params[1].mode = kernel.params[2].mode = Mode::kOut;
+  kernel.symbols.push_back({"M", {1, 64}, {}});
+  kernel.grid.push_back({"r", kb::Int(0), kb::Ref("M")});
+  kernel.body = {kb::Vec("c", kb::Int(0), kb::Int(kColumns), {kb::Store("y", {r, c}, value)}),
+                 kb::Store("s", {r}, kb::SumVec(4, "c", kb::Int(0), kb::Int(kColumns), value))};
+  return kernel;
+}
 
 Kernel RandomKernel(uint64_t seed, const RandomKernelOptions& options) { return Generator(seed, options).Run(); }
 

@@ -3,7 +3,9 @@
 #include <sstream>
 
 #include "jit_support.h"
+#include "kir/share.h"
 #include "simd/library.h"
+#include "unit/codegen_c/random_kernel.h"
 
 namespace quern::jit_test {
 namespace {
@@ -211,6 +213,13 @@ TEST(Kernels, LetsOfReductions) {
     cases.push_back(MakeCase(kernel, {{"M", m}, {"N", n}}, {1e-5, 1e-5}, rng, {.range = 2, .int_limit = 8}));
   }
   CheckCases(cases);
+}
+
+// One value that is used three times, of one that is, of one ..
+TEST(Kernels, SharedChain) {
+  Rng rng(kSeed);
+  const kir::Kernel kernel = kir::ShareValues(kir::ChainKernel(300));
+  CheckCases({MakeCase(kernel, {{"M", 5}}, {1e-5, 1e-6}, rng, {.range = 0.5})});
 }
 
 // Each format and layout, read element by element along the lanes and down the rows.
