@@ -62,6 +62,19 @@ if(NOT QUERN_HIGHWAY_INCLUDE STREQUAL "/usr/include")
   list(APPEND QUERN_SIMD_FLAGS -isystem ${QUERN_HIGHWAY_INCLUDE})
 endif()
 
+# quern_simd_precompiled(FOLDER flag...): simd.pch in the folder, from simd.h, with which every source begins. All of
+# Highway is below it: more to parse than the source. The file has the checkout's path in it, so ccache is told to look
+# at simd.pch.sum instead, the sum of the text, which is the same in every checkout.
+function(quern_simd_precompiled folder)
+  set(header ${CMAKE_CURRENT_SOURCE_DIR}/simd.h)
+  add_custom_command(OUTPUT ${folder}/simd.pch ${folder}/simd.pch.sum
+    COMMAND ${QUERN_SIMD_CXX} ${ARGN} -fpch-instantiate-templates -Xclang -fno-pch-timestamp
+            -MD -MF simd.pch.d -MT ${folder}/simd.pch -x c++-header ${header} -o simd.pch
+    COMMAND ${QUERN_SIMD_CXX} ${ARGN} -E -dD -P -x c++-header ${header} -o simd.txt
+    COMMAND ${CMAKE_COMMAND} -E sha256sum simd.txt > simd.pch.sum
+    WORKING_DIRECTORY ${folder} DEPENDS ${header} DEPFILE ${folder}/simd.pch.d COMMENT "SIMD simd.h" VERBATIM)
+endfunction()
+
 # quern_simd_level(LEVEL OBJECTS_VAR BITCODE_VAR source...): sets the list of objects, empty for a level that is bitcode
 # only, and the path of the linked bitcode.
 function(quern_simd_level level objects_out bitcode_out)
@@ -74,6 +87,12 @@ function(quern_simd_level level objects_out bitcode_out)
   if(QUERN_SIMD_BYTES_${level} EQUAL 64)
     list(APPEND flags -mprefer-vector-width=512)  # x86-64-v4 would rather split a raw vector than use the full register
   endif()
+  set(source_flags ${QUERN_SIMD_FLAGS} ${flags} ${QUERN_SIMD_DEFINES_${level}})
+  quern_simd_precompiled(${folder} ${source_flags})
+  set(launcher "")
+  if(CMAKE_CXX_COMPILER_LAUNCHER)
+    set(launcher ${CMAKE_COMMAND} -E env CCACHE_PCH_EXTSUM=1 ${CMAKE_CXX_COMPILER_LAUNCHER})
+  endif()
   set(objects "")
   set(modules "")
   foreach(source ${ARGN})
@@ -83,9 +102,9 @@ function(quern_simd_level level objects_out bitcode_out)
     set(module ${folder}/${kind}_${stem}.bc)
     set(object ${folder}/${kind}_${stem}.o)
     add_custom_command(OUTPUT ${module}
-      COMMAND ${CMAKE_CXX_COMPILER_LAUNCHER} ${QUERN_SIMD_CXX} ${QUERN_SIMD_FLAGS} ${flags}
-              ${QUERN_SIMD_DEFINES_${level}} -MD -MF ${module}.d -MT ${module} -emit-llvm -c ${source} -o ${module}
-      DEPENDS ${source} DEPFILE ${module}.d COMMENT "SIMD ${level} ${kind}/${stem}.cc" VERBATIM)
+      COMMAND ${launcher} ${QUERN_SIMD_CXX} ${source_flags} -include-pch ${folder}/simd.pch -MD -MF ${module}.d
+              -MT ${module} -emit-llvm -c ${source} -o ${module}
+      DEPENDS ${source} ${folder}/simd.pch DEPFILE ${module}.d COMMENT "SIMD ${level} ${kind}/${stem}.cc" VERBATIM)
     list(APPEND modules ${module})
     if(QUERN_SIMD_FORMS_${level} STREQUAL "bitcode")
       continue()
