@@ -81,7 +81,7 @@ function(quern_test name)
   target_include_directories(${name}_test PRIVATE ${CMAKE_SOURCE_DIR}/tests)
   target_compile_definitions(${name}_test PRIVATE QUERN_SOURCE_DIR="${CMAKE_SOURCE_DIR}"
     QUERN_MODELS_DIR="${CMAKE_SOURCE_DIR}/../shared/models")
-  target_link_libraries(${name}_test PRIVATE ${ARG_DEPS} GTest::gtest GTest::gmock GTest::gtest_main)
+  target_link_libraries(${name}_test PRIVATE ${ARG_DEPS} quern_test_main)
   add_test(NAME ${name} COMMAND ${name}_test)
   set_tests_properties(${name} PROPERTIES TIMEOUT 600)
 endfunction()

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""Models compiled ahead of time: a C program around the object gives the bits of `quern run`, at every level this machine has,
-alone and with threads; the object needs the C library alone and is the same whoever makes it; every error of the header.
+"""Models compiled ahead of time: a C program around the object gives the bits of `quern run`, at every level this
+machine has, alone and with threads; the object needs the C library alone and is the same whoever makes it; every error
+of the header.
 
     aot_test.py QUERN SOURCE_DIR LIBQUERN_RT.A C_COMPILER MODELS_DIR [PART...]
-A part is a function below: archive, same_bits and so on; none: all. Models of MODELS_DIR that are not there are left out, and named.
+A part is a function below: archive, same_bits and so on; none: all. Models of MODELS_DIR that are not there are left
+out, and named.
 """
 import json
 import os
@@ -29,7 +31,8 @@ def run(*args, code=0, **kwargs):
     args = [str(a) for a in args]
     result = subprocess.run(args, capture_output=True, **kwargs)
     if result.returncode != code:
-        sys.exit(f"{' '.join(args)}\n  exit code {result.returncode}, not {code}\n{result.stdout.decode()}{result.stderr.decode()}")
+        sys.exit(f"{' '.join(args)}\n  exit code {result.returncode}, not {code}\n"
+                 f"{result.stdout.decode()}{result.stderr.decode()}")
     return result
 
 
@@ -62,13 +65,15 @@ def answers(driver, weights, prompt, tokens, **kwargs):
 
 def jit(model, level, prompt, tokens, folder, *args):
     logits = folder / "jit.f32"
-    result = run(QUERN, "run", model, "--cpu", level, "--threads", "1", "--tokens-in", prompt, "--tokens", tokens, "--ids",
+    result = run(QUERN, "run", model, "--cpu", level, "--threads", "1", "--tokens-in", prompt, "--tokens", tokens,
+                 "--ids",
                  "--logits", logits, *args)
     return result.stdout.decode().split(), logits.read_bytes()
 
 
 def has(level):
-    return subprocess.run([QUERN, "run", str(MODEL), "--cpu", level, "--tokens", "1", "--prompt", "1"], capture_output=True).returncode == 0
+    return subprocess.run([QUERN, "run", str(MODEL), "--cpu", level, "--tokens", "1", "--prompt", "1"],
+                          capture_output=True).returncode == 0
 
 
 def same_bits(scratch, levels):
@@ -80,15 +85,18 @@ def same_bits(scratch, levels):
             long = "1," + ",".join(str(3 + 37 * i % 500) for i in range(299))
             models.append((path, [], ["1,403,407,261,378", long]))
         else:
-            print(f"{name}: not here, left out")
+            print(f"skipped: {name} is not in {MODELS}")
     models.append((MODEL, ["--exact"], [SUM]))
     for model, options, prompts in models:
         for level in levels:
-            folder = compile_model(scratch / f"{model.stem}{''.join(options)}-{level}", "--cpu", level, *options, model=model)
-            drivers = [program(folder, "alone", DRIVER), program(folder, "two", DRIVER, flags=["-std=c99", "-DWORKERS=2"], rt=True)]
+            folder = compile_model(scratch / f"{model.stem}{''.join(options)}-{level}", "--cpu", level, *options,
+                                   model=model)
+            drivers = [program(folder, "alone", DRIVER),
+                       program(folder, "two", DRIVER, flags=["-std=c99", "-DWORKERS=2"], rt=True)]
             if model == MODEL:
                 drivers.append(program(folder, "plus", DRIVER, flags=["-x", "c++", "-std=c++17"]))
-                drivers.append(program(folder, "three", DRIVER, flags=["-x", "c++", "-std=c++17", "-DWORKERS=3"], rt=True))
+                drivers.append(program(folder, "three", DRIVER, flags=["-x", "c++", "-std=c++17", "-DWORKERS=3"],
+                                       rt=True))
             for prompt in prompts:
                 ids, logits = jit(model, level, prompt, 12, folder, *options)
                 for driver in drivers:
@@ -110,11 +118,13 @@ def clean(scratch, levels):
     folder = compile_model(scratch / "clean", "--cpu", ",".join(levels))
     left = undefined(folder / "model.o") - LIBC
     expect(not left, f"the object needs {left}")
-    symbols = [line.split() for line in run("nm", "-g", "--defined-only", folder / "model.o").stdout.decode().splitlines()]
+    symbols = [line.split()
+               for line in run("nm", "-g", "--defined-only", folder / "model.o").stdout.decode().splitlines()]
     foreign = [s[2] for s in symbols if not s[2].startswith("model_")]
     expect(not foreign, f"the object defines {foreign}")
     sections = run("readelf", "-SW", folder / "model.o").stdout.decode()
-    expect(".note.GNU-stack" in sections and ".init_array" not in sections and ".ctors" not in sections, "sections:\n" + sections)
+    expect(".note.GNU-stack" in sections and ".init_array" not in sections and ".ctors" not in sections,
+           "sections:\n" + sections)
     writable = [line for line in sections.splitlines() if " WA " in line and ".data.rel.ro" not in line]
     expect(not writable, f"the object has variables: {writable}")
     run(CC, "-shared", "-fPIC", "-Wl,-z,text,-z,defs", folder / "model.o", "-lm", "-o", folder / "model.so")
@@ -123,7 +133,8 @@ def clean(scratch, levels):
 
     manifest = json.loads((folder / "model.json").read_text())
     expect([l["name"] for l in manifest["levels"]] == levels, "levels of the manifest")
-    defined = {line.split()[-1] for line in run("nm", "--defined-only", folder / "model.o").stdout.decode().splitlines()}
+    defined = {line.split()[-1]
+               for line in run("nm", "--defined-only", folder / "model.o").stdout.decode().splitlines()}
     for level in manifest["levels"]:
         for row in level["kernels"] + level["tiles"]:
             expect(row["symbol"] in defined and row["bytes"] > 0, f"{row} of the manifest is not in the object")
@@ -137,10 +148,12 @@ def deterministic(scratch, _):
     elsewhere = scratch / "elsewhere"
     elsewhere.mkdir()
     shutil.copy(MODEL, elsewhere / "renamed.gguf")
-    run("taskset", "-c", "0", QUERN, "compile", "renamed.gguf", "-o", "second", "--name", "model", "--cpu", "avx2,sse4", cwd=elsewhere,
+    run("taskset", "-c", "0", QUERN, "compile", "renamed.gguf", "-o", "second", "--name", "model", "--cpu", "avx2,sse4",
+        cwd=elsewhere,
         env={**os.environ, "LC_ALL": "C", "TZ": "Asia/Tokyo", "HOME": "/nowhere"})
     for name in ("model.o", "model.h", "model.json"):
-        expect((first / name).read_bytes() == (elsewhere / "second" / name).read_bytes(), f"{name} is another the second time")
+        expect((first / name).read_bytes() == (elsewhere / "second" / name).read_bytes(),
+               f"{name} is another the second time")
     expect(str(scratch).encode() not in (first / "model.o").read_bytes(), "the object names a folder")
 
 
@@ -186,10 +199,12 @@ def levels_by_cpu(scratch, levels):
     only_v2 = answers(program(compile_model(scratch / "v2", "--cpu", "x86-64-v2"), "driver", DRIVER), MODEL, SUM, 12)
     expect(only_v2[2] == "sse4", f"picked {only_v2[2]} of sse4")
 
-    hidden = program(folder, "hidden", DRIVER, SOURCE / "tests/run/aot/hide_cpu.c", flags=["-std=gnu11", "-Wno-language-extension-token"])
-    trial = subprocess.run([hidden, MODEL, SUM, "1", folder / "trial.f32"], capture_output=True, env={**os.environ, "HIDE": "nothing"})
+    hidden = program(folder, "hidden", DRIVER, SOURCE / "tests/run/aot/hide_cpu.c",
+                     flags=["-std=gnu11", "-Wno-language-extension-token"])
+    trial = subprocess.run([hidden, MODEL, SUM, "1", folder / "trial.f32"], capture_output=True,
+                           env={**os.environ, "HIDE": "nothing"})
     if trial.returncode == 77:
-        print("this system cannot trap CPUID: lesser processors left out")
+        print("skipped: this system cannot trap CPUID for lesser processors")
         return
     for hide, wanted in (("nothing", known[-1]), ("avx512f", "avx2"), ("avx512f,avx2", "sse4"), ("osxsave", "sse4")):
         if wanted not in levels:
@@ -206,8 +221,10 @@ def levels_by_cpu(scratch, levels):
 def forms(scratch, levels):
     """--emit and --kernel."""
     folder, level = scratch / "forms", levels[-1]
-    for emit, suffix, says in (("asm", ".s", b"model_step:"), ("llvm", ".ll", b"define i32 @model_step("), ("bc", ".bc", b"BC"), ("kir", ".kir", b"\nkernel ")):
-        out = run(QUERN, "compile", MODEL, "-o", folder, "--name", "model", "--cpu", level, "--emit", emit).stdout.decode().split()
+    for emit, suffix, says in (("asm", ".s", b"model_step:"), ("llvm", ".ll", b"define i32 @model_step("),
+                               ("bc", ".bc", b"BC"), ("kir", ".kir", b"\nkernel ")):
+        out = run(QUERN, "compile", MODEL, "-o", folder, "--name", "model", "--cpu", level, "--emit",
+                  emit).stdout.decode().split()
         expect(out == [str(folder / f"model{suffix}")], f"--emit {emit} wrote {out}")
         expect(says in (folder / f"model{suffix}").read_bytes(), f"--emit {emit} without {says}")
     # The text is the object: assembled and compiled from it, the model gives the same bits.
@@ -215,15 +232,18 @@ def forms(scratch, levels):
     want = answers(program(whole, "driver", DRIVER), MODEL, SUM, 12)
     shutil.copy(whole / "model.h", folder / "model.h")
     for source in ("model.s", "model.bc"):
-        run(CC, "-O2", "-fPIC", "-Xclang", "-disable-llvm-passes", "-Wno-override-module", "-Wno-unused-command-line-argument", "-c", folder / source, "-o", folder / "model.o")
+        run(CC, "-O2", "-fPIC", "-Xclang", "-disable-llvm-passes", "-Wno-override-module",
+            "-Wno-unused-command-line-argument", "-c", folder / source, "-o", folder / "model.o")
         expect(answers(program(folder, "driver", DRIVER), MODEL, SUM, 12) == want, f"{source} gives other bits")
 
     manifest = json.loads((whole / "model.json").read_text())
     name = next(k["symbol"] for k in manifest["levels"][0]["kernels"] if "matmul" in k["symbol"])
     for emit, suffix in (("obj", ".o"), ("asm", ".s"), ("llvm", ".ll"), ("bc", ".bc"), ("kir", ".kir")):
-        out = run(QUERN, "compile", MODEL, "-o", folder, "--cpu", level, "--emit", emit, "--kernel", name).stdout.decode().split()
+        out = run(QUERN, "compile", MODEL, "-o", folder, "--cpu", level, "--emit", emit, "--kernel",
+                  name).stdout.decode().split()
         expect(out == [str(folder / f"{name}{suffix}")], f"--kernel wrote {out}")
-    defined = [line.split()[-1] for line in run("nm", "-g", "--defined-only", folder / f"{name}.o").stdout.decode().splitlines()]
+    defined = [line.split()[-1]
+               for line in run("nm", "-g", "--defined-only", folder / f"{name}.o").stdout.decode().splitlines()]
     expect(defined == [name], f"--kernel {name} defines {defined}")
     expect((folder / f"{name}.kir").read_text().count("\nkernel ") == 1, "one kernel as KIR")
 
@@ -248,7 +268,8 @@ def refusals(scratch, _):
 def pool(scratch, _):
     """The thread pool under the thread sanitizer."""
     out = scratch / "pool"
-    run(CC, "-std=c11", "-D_GNU_SOURCE", "-O1", "-g", "-fsanitize=thread", f"-I{SOURCE}/include", f"-I{SOURCE}/src", SOURCE / "tests/run/aot/pool.c",
+    run(CC, "-std=c11", "-D_GNU_SOURCE", "-O1", "-g", "-fsanitize=thread", f"-I{SOURCE}/include", f"-I{SOURCE}/src",
+        SOURCE / "tests/run/aot/pool.c",
         *sorted((SOURCE / "src/rt").glob("*.c")), "-lpthread", "-o", out)
     run(out)
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Checks of runs as a user meets them: whole models pass, a damaged weight is named, its reproduction replays and reduces, and
-files that are no reproductions are refused in one sentence.
+"""Checks of runs as a user meets them: whole models pass, a damaged weight is named, its reproduction replays and
+reduces, and files that are no reproductions are refused in one sentence.
 
     check_test.py QUERN SOURCE_DIR MODELS_DIR
 """
@@ -73,19 +73,21 @@ def whole_models():
     for check in ("ref", "nan"):
         plain = run("run", ADDITION, "--prompt", "27+58=")
         result = run("run", ADDITION, "--prompt", "27+58=", "--check", check)
-        expect(result.returncode == 0 and result.stdout == plain.stdout, f"--check {check} must pass and leave the answer", result)
+        expect(result.returncode == 0 and result.stdout == plain.stdout,
+               f"--check {check} must pass and leave the answer", result)
         seen = re.search(r"checked (\d+) regions, (\d+) elements", result.stderr)
         expect(seen and int(seen[1]) > 20 and int(seen[2]) > 10000, "it must say what it looked at", result)
     for name in ("stories260K-F32", "stories260K-wide256-Q4_K_M"):
         path = os.path.join(MODELS, "gguf", name + ".gguf")
         if not os.path.exists(path):
-            print(f"{name} is not here: skipped")
+            print(f"skipped: {name} is not in {MODELS}")
             continue
         for check in ("ref", "nan"):
             result = run("run", path, "--prompt", "Once upon", "--tokens", "3", "--check", check)
             expect(result.returncode == 0 and "checked" in result.stderr, f"{name} --check {check} must pass", result)
     result = run("run", ADDITION, "--prompt", "1+1=", "--check", "all")
-    expect(result.returncode == 1 and "there are nan and ref" in result.stderr, "an unknown check must be refused", result)
+    expect(result.returncode == 1 and "there are nan and ref" in result.stderr, "an unknown check must be refused",
+           result)
 
 
 def damaged_weight(folder):
@@ -98,7 +100,8 @@ def damaged_weight(folder):
     result = run("run", model, "--prompt", "27+58=", "--check", "nan", "--check-out", out)
     expect(result.returncode == 1, "a NaN must end the run", result)
     lines = result.stderr.splitlines()
-    expect(re.match(r"quern: \w+ of layers\.1/\S+ reads a NaN: " + re.escape(name) + r" f32\[\d+\] at \[5\]", lines[0]), "the op, its block and the element", result)
+    expect(re.match(r"quern: \w+ of layers\.1/\S+ reads a NaN: " + re.escape(name) + r" f32\[\d+\] at \[5\]", lines[0]),
+           "the op, its block and the element", result)
     expect(any(f"parameter {name} holds it" in line for line in lines), "the parameter is named", result)
     paths = glob.glob(os.path.join(out, "check-layers.1-*.qir"))
     expect(len(paths) == 1 and any(paths[0] in line for line in lines), "the reproduction is there, and named", result)
@@ -141,7 +144,8 @@ def tall(folder):
     values = {"x": 6 * 8, "w": 16 * 8}
     data = b"QUERNBIN" + struct.pack("<II", 1, len(values))
     for name, count in sorted(values.items()):
-        data += struct.pack("<IQ", len(name), 4 * count) + name.encode() + struct.pack(f"<{count}f", *[(i * 7 % 11 - 5) / 8 for i in range(count)])
+        elements = [(i * 7 % 11 - 5) / 8 for i in range(count)]
+        data += struct.pack("<IQ", len(name), 4 * count) + name.encode() + struct.pack(f"<{count}f", *elements)
     open(os.path.join(folder, "tall.bin"), "wb").write(data)
     path = os.path.join(folder, "tall.qir")
     open(path, "w").write(GRAPH)
@@ -161,7 +165,8 @@ def reduce_by_command(folder):
     for command, left in (("! (grep -q 'Exp(' {} && grep -q 'MatMul(' {})", ["Exp", "MatMul"]),  # an exit status
                           ("if grep -q 'Neg(' {}; then kill -SEGV $$; fi", ["Neg"]),               # a crash
                           ("if grep -q 'Tanh(' {}; then sleep 60; fi", ["Tanh"])):                 # no end
-        result = run("reduce", path, "-o", os.path.join(folder, "less.qir"), "--command", command, "--seconds", "0.5", "--attempts", "60")
+        result = run("reduce", path, "-o", os.path.join(folder, "less.qir"), "--command", command, "--seconds", "0.5",
+                     "--attempts", "60")
         expect(result.returncode == 0, f"{command} reduces", result)
         small = sorted(ops(result.stdout.strip()))
         expect(small == left, f"{command} leaves {left}, not {small}", result)
@@ -176,7 +181,8 @@ def hostile(folder):
     def refused(what):
         result = run("replay", path)
         expect(result.returncode == 2, f"{what} must exit with 2", result)
-        expect(result.stderr.startswith("quern: ") and result.stderr.count("\n") == 1 and not result.stdout, f"{what} must be one sentence", result)
+        expect(result.stderr.startswith("quern: ") and result.stderr.count("\n") == 1 and not result.stdout,
+               f"{what} must be one sentence", result)
 
     binary = path[:-4] + ".bin"
     for cut in (0, 7, 12, 20, 40, len(data) - 1):
@@ -186,13 +192,15 @@ def hostile(folder):
         open(binary, "wb").write(data[:at] + b"\xff\xff\xff\xff" + data[at + 4:])
         refused(what)
     open(binary, "wb").write(data)
-    for old, new in (("S=6", "S=41"), ("S=6", ""), ("f32[S, 8]", "f32[S, 99999999999999]"), ("Tanh(", "Tanhh("), ("return", "retur"),
+    for old, new in (("S=6", "S=41"), ("S=6", ""), ("f32[S, 8]", "f32[S, 99999999999999]"), ("Tanh(", "Tanhh("),
+                     ("return", "retur"),
                      ("threads=1", "threads=many"), ("tall.bin", "/etc/passwd"), ("cpu=native", "cpu=native level=9")):
         open(path, "w").write(GRAPH.replace(old, new))
         refused(f"{old} changed to {new}")
     open(path, "w").write(GRAPH[:200])
     refused("a text cut short")
-    for args in (["replay"], ["replay", folder], ["replay", os.path.join(folder, "none.qir")], ["replay", path, "--threads", "0"]):
+    for args in (["replay"], ["replay", folder], ["replay", os.path.join(folder, "none.qir")],
+                 ["replay", path, "--threads", "0"]):
         result = run(*args)
         expect(result.returncode == 2 and result.stderr.count("\n") == 1, f"{args} must exit with 2", result)
 

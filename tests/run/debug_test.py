@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Kernels as perf and gdb see them, through the tools themselves; what is not installed or not permitted is skipped, saying so.
+"""Kernels as perf and gdb see them, through the tools themselves; what is not installed or not permitted is skipped,
+saying so.
 
   debug_test.py QUERN ROOT
 """
@@ -38,7 +39,8 @@ def perf_map():
     if not any("quern:layers.0.ffn.matmul" in line for line in lines):
         fail(f"no product of a layer in the perf map: {lines}")
     # From outside, for a program whose sources do not know of it.
-    process = subprocess.Popen(RUN, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env={**os.environ, "QUERN_PERF_MAP": "1"})
+    process = subprocess.Popen(RUN, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                               env={**os.environ, "QUERN_PERF_MAP": "1"})
     process.wait(timeout=300)
     pathlib.Path(f"/tmp/perf-{process.pid}.map").unlink()
     return len(lines)
@@ -46,12 +48,13 @@ def perf_map():
 
 def gdb(folder):
     if shutil.which("gdb") is None:
-        return "gdb is not installed"
-    commands = ["set breakpoint pending on", "set debuginfod enabled off", "break 'layers.0.ffn.matmul.f16'", "run", "bt 1", "info source", "list", "next", "continue 0"]
+        return "skipped: gdb is not installed"
+    commands = ["set breakpoint pending on", "set debuginfod enabled off", "break 'layers.0.ffn.matmul.f16'", "run",
+                "bt 1", "info source", "list", "next", "continue 0"]
     arguments = [argument for command in commands[:-1] for argument in ("-ex", command)]
     result = call(["gdb", "-batch", "-nx", *arguments, "--args", *RUN, "--debug-kernels", folder])
     if "ptrace" in result.stderr and "not permitted" in result.stderr:
-        return "tracing is not permitted"
+        return "skipped: tracing is not permitted to gdb"
     out = result.stdout
     if not re.search(r"Breakpoint 1,.*layers\.0\.ffn\.matmul\.f16.*\n?.*\.kir:\d+", out):
         fail(f"gdb does not stop in the kernel, or knows no line of it:\n{out}\n{result.stderr}")
@@ -62,14 +65,14 @@ def gdb(folder):
 
 def perf(folder):
     if shutil.which("perf") is None:
-        return "perf is not installed"
+        return "skipped: perf is not installed"
     data, injected = f"{folder}/perf.data", f"{folder}/perf.jit.data"
     # A second of steps, so that a coarse clock sees kernels, whose own code is a tenth of them.
     steps = [QUERN, "profile", MODEL, "--prompt", "27+58=", "--tokens", "50", "--repeat", "200", "--threads", "1"]
     recorded = call(["perf", "record", "-q", "-k", "mono", "-e", "cpu-clock", "-F", "5000", "-o", data, *steps],
                     env={**os.environ, "QUERN_DEBUG_KERNELS": folder, "XDG_CACHE_HOME": folder})
     if not os.path.exists(data) or os.path.getsize(data) == 0:
-        return f"perf may not record: {recorded.stderr.strip().splitlines()[-1:]}"
+        return f"skipped: perf may not record: {recorded.stderr.strip().splitlines()[-1:]}"
     result = call(["perf", "inject", "--jit", "-i", data, "-o", injected])
     if result.returncode != 0:
         fail(f"perf inject refuses the jitdump: {result.stderr}")
@@ -91,4 +94,4 @@ with tempfile.TemporaryDirectory(prefix="quern_debug_") as scratch:
         fail(f"--debug-kernels writes {os.listdir(scratch)}: {texts.stderr}")
     if not any("\nkernel " in "\n" + pathlib.Path(path).read_text() for path in kir):
         fail("the texts are no kernels")
-    print(f"{mapped} kernels in the perf map; {gdb(scratch)}; {perf(scratch)}")
+    print(f"{mapped} kernels in the perf map", gdb(scratch), perf(scratch), sep="\n")

@@ -5,7 +5,7 @@
 
 Tolerances, from the models' README: f32 weights within 1e-3 and the same 128 ids; f32 activations beside other weights
 within 1e-3 of the weight-only reference, ids equal but where the two best are closer than that; int8 activations within
-0.8, and the mean negative log likelihood of a text within 0.02. Skips, saying so, where the models are absent.
+0.8, and the mean negative log likelihood of a text within 0.02. Exit code 77 where the models are absent.
 """
 import array
 import json
@@ -88,7 +88,7 @@ def greedy(model, ref, ref_logits, exact, tolerance, scratch):
 def main():
     if not os.path.isdir(os.path.join(MODELS, "gguf")):
         print(f"skipped: {MODELS} is absent")
-        return
+        sys.exit(77)
     with tempfile.TemporaryDirectory(prefix="quern_reference_") as folder:
         scratch = os.path.join(folder, "logits")
         for model in ("stories260K-F32", "stories260K-wide256-F32"):
