@@ -1,6 +1,6 @@
 // What profiling costs: decoding without a profiler, and with one attached, in turn; one JSON object a line.
 //
-//   bench_profile_cost [MODEL...] [--threads N] [--tokens 48] [--rounds 40]     models/addition.gguf when no model is given
+//   bench_profile_cost [MODEL...] [--threads N] [--tokens 48] [--rounds 40]     no model: models/addition.gguf
 //   {"bench":"profile_cost","model":"addition.gguf","threads":2,"off_us":96.1,"on_us":97.0,"on_percent":0.9,...}
 //
 // off_us, on_us: median over the rounds of a decode step's time; on_percent: median over the rounds of on / off - 1,

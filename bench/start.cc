@@ -2,8 +2,8 @@
 // rounds of fresh processes. The model file stays in the page cache.
 //
 //   bench_start MODEL [--rounds 5] [--threads N] [--cpu LEVEL]
-//   {"model":"85m-q4_k_m.gguf","start":"cold","exec_ms":..,"load_ms":..,"passes_ms":..,"plans_ms":..,"cached_ms":..,"llvm_ms":..,
-//    "kernels_cached":0,"kernels_compiled":17,"ready_ms":..,"token_ms":..}
+//   {"model":"85m-q4_k_m.gguf","start":"cold","exec_ms":..,"load_ms":..,"passes_ms":..,"plans_ms":..,"cached_ms":..,
+//    "llvm_ms":..,"kernels_cached":0,"kernels_compiled":17,"ready_ms":..,"token_ms":..}
 // Medians of the rounds, but for the counts. exec: to main. load, passes, plans, cached (kernels from the cache), llvm
 // (summed over threads): as Timings has them. ready: from exec until the model takes its first step. token: until the
 // logits of that step.

@@ -2,7 +2,8 @@
 // loop.
 //
 //   bench_tiles_quant [level] [name prefix]     one JSON object a line
-//   {"bench":"dot_q4_K","level":"avx512vnni","memory":"dram","m":1,"n":32,"k":2048,"gb_s":12.0,"read_gb_s":12.3,"share":0.97}
+//   {"bench":"dot_q4_K","level":"avx512vnni","memory":"dram","m":1,"n":32,"k":2048,"gb_s":12.0,"read_gb_s":12.3,
+//    "share":0.97}
 //   {"bench":"mma_q4_K","level":"avx512vnni","m":12,"n":16,"k":2048,"gop_s":610,"peak_gop_s":811,"share":0.75}
 //
 // A figure and what it is compared with are timed in turn, in rounds, and medians are printed: the memory of a shared

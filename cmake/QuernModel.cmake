@@ -4,7 +4,7 @@
 #   include(QuernModel)
 #   quern_add_model(addition addition.gguf CPU x86-64-v2 x86-64-v3 x86-64-v4)
 #   target_link_libraries(app PRIVATE addition)   # #include "addition.h"
-#   target_link_libraries(app PRIVATE quern_rt)   # #include "quern/rt.h": threads and file mapping, where they are wanted
+#   target_link_libraries(app PRIVATE quern_rt)   # #include "quern/rt.h": threads, file mapping; if wanted
 #
 # QUERN_COMPILER is the quern program: build/bin/quern of this checkout after `./dev build`, or one on the PATH.
 include_guard(GLOBAL)

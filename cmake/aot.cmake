@@ -15,9 +15,10 @@ function(quern_aot_embed target)
     list(GET row 1 march)
     set(module ${folder}/support_${architecture}.bc)
     add_custom_command(OUTPUT ${module}
-      COMMAND ${QUERN_SIMD_CXX} -x c -std=c11 -O2 --target=${architecture}-linux-gnu -march=${march} -fPIC -Wall -Wextra -Werror
-              -fno-ident -fno-stack-protector -fno-asynchronous-unwind-tables -fvisibility=hidden -I${CMAKE_SOURCE_DIR}/src
-              -I${CMAKE_SOURCE_DIR}/include -MD -MF ${module}.d -MT ${module} -emit-llvm -c ${source} -o ${module}
+      COMMAND ${QUERN_SIMD_CXX} -x c -std=c11 -O2 --target=${architecture}-linux-gnu -march=${march} -fPIC -Wall
+              -Wextra -Werror -fno-ident -fno-stack-protector -fno-asynchronous-unwind-tables -fvisibility=hidden
+              -I${CMAKE_SOURCE_DIR}/src -I${CMAKE_SOURCE_DIR}/include -MD -MF ${module}.d -MT ${module} -emit-llvm
+              -c ${source} -o ${module}
       DEPENDS ${source} DEPFILE ${module}.d COMMENT "AOT support_${architecture}.bc" VERBATIM)
     list(APPEND embedded support_${architecture}=${module})
   endforeach()

@@ -3,9 +3,10 @@
 
     scripts/aot_start.py build/bin/quern build/src/rt/libquern_rt.a MODEL... [--rounds 9] [--cc cc]
 
-Each model is compiled for this machine with its weights left in the file, linked with bench/aot_start.c, and started in interleaved
-rounds of fresh processes, the file in the page cache. One JSON object a model, medians: init_ms until `init` is done (the next thing
-that runs is the first kernel), token_ms until the first logits are there, true_ms what /bin/true takes in the same rounds.
+Each model is compiled for this machine with its weights left in the file, linked with bench/aot_start.c, and started in
+interleaved rounds of fresh processes, the file in the page cache. One JSON object a model, medians: init_ms until
+`init` is done (the next thing that runs is the first kernel), token_ms until the first logits are there, true_ms what
+/bin/true takes in the same rounds.
 """
 import argparse
 import json
@@ -34,8 +35,10 @@ with tempfile.TemporaryDirectory(prefix="quern_aot_start_") as name:
     programs, figures = {}, {}
     for i, model in enumerate(options.models):
         out = folder / str(i)
-        subprocess.run([options.quern, "compile", model, "-o", out, "--name", "model"], check=True, stdout=subprocess.DEVNULL)
-        subprocess.run([options.cc, "-std=gnu11", "-O2", f"-I{out}", f"-I{ROOT}/include", ROOT / "bench/aot_start.c", out / "model.o", options.archive,
+        subprocess.run([options.quern, "compile", model, "-o", out, "--name", "model"], check=True,
+                       stdout=subprocess.DEVNULL)
+        subprocess.run([options.cc, "-std=gnu11", "-O2", f"-I{out}", f"-I{ROOT}/include", ROOT / "bench/aot_start.c",
+                        out / "model.o", options.archive,
                         "-lm", "-lpthread", "-o", out / "start"], check=True)
         programs[model] = out / "start"
         figures[model] = {"init_ms": [], "token_ms": [], "true_ms": []}

@@ -40,8 +40,10 @@ def main():
     quern = sys.argv[1]
     kernel = ("--kernel", "layers.0/ffn: Mul")
     text = fenced("**HIR**: one block for the layer.", lines_with(dump(quern, "hir"), "layers.0"), 12)
-    text += fenced("**MIR**, lowered and expanded: the feed-forward part of it.", lines_with(dump(quern, "mir", "--dump-after", "dce"), '"layers.0/ffn'), 12)
-    text += fenced("**Fused MIR**: both products, the activation and the product of the two are one region.", region(dump(quern, "mir")))
+    text += fenced("**MIR**, lowered and expanded: the feed-forward part of it.",
+                   lines_with(dump(quern, "mir", "--dump-after", "dce"), '"layers.0/ffn'), 12)
+    text += fenced("**Fused MIR**: both products, the activation and the product of the two are one region.",
+                   region(dump(quern, "mir")))
     text += fenced("**LIR**: its launch, and where its values live.", lines_with(dump(quern, "lir"), "layers.0/ffn"))
     text += fenced("**KIR**: the kernel.", dump(quern, "kir", *kernel))
     text += fenced("**LLVM IR**, linked with the bitcode and optimised.", dump(quern, "llvm", *kernel), 60)

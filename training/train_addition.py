@@ -1,7 +1,8 @@
 """Trains models/addition.gguf: a two-layer Llama that continues "27+58=" with "85" and the end token.
 
-Needs JAX (`pip install jax`), any CPU, one core for some minutes; see training/README.md. Every pair of numbers in 0..99
-is a training example except the held-out ones, which leave in both orders; 500 of them become models/addition_test.txt.
+Needs JAX (`pip install jax`), any CPU, one core for some minutes; see training/README.md. Every pair of numbers in
+0..99 is a training example except the held-out ones, which leave in both orders; 500 of them become
+models/addition_test.txt.
 
   python3 training/train_addition.py [--steps 2000] [--seed 1] [--out models]
 """

@@ -1,5 +1,5 @@
-/* The kernel ABI: how a generated kernel is called, by the JIT runtime and by ahead-of-time objects alike, and what both ask
- * of threads.
+/* The kernel ABI: how a generated kernel is called, by the JIT runtime and by ahead-of-time objects alike, and what
+ * both ask of threads.
  * Plain C, stand-alone, versioned; only <stdint.h> may be included here. */
 #ifndef QUERN_ABI_H_
 #define QUERN_ABI_H_
@@ -33,9 +33,9 @@ typedef struct quern_dispatch {
   int64_t prefetch_bytes;
 } quern_dispatch;
 
-/* Threads. `run` runs the dispatches one after the other, the chunks of each in any order on any of `workers` workers, each
- * with its own scratch[w], and returns when all are done. Every worker has denormals flushed to zero (on x86: FTZ and
- * DAZ in MXCSR) while it runs kernels, or results differ from a run without threads in their last bits. */
+/* Threads. `run` runs the dispatches one after the other, the chunks of each in any order on any of `workers` workers,
+ * each with its own scratch[w], and returns when all are done. Every worker has denormals flushed to zero (on x86: FTZ
+ * and DAZ in MXCSR) while it runs kernels, or results differ from a run without threads in their last bits. */
 typedef struct quern_runner {
   void (*run)(void* self, const quern_dispatch* dispatches, int64_t count, void* const* scratch);
   void* self;

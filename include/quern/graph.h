@@ -1,13 +1,13 @@
 // The public interface for graphs: build one from blocks and ops, compile it, run it on memory of the caller's.
 //
 //   quern::Graph g("ffn");
-//   g.Symbol("BATCH", 1, 64);                                          // a size that each run may choose
+//   g.Symbol("BATCH", 1, 64);                                     // a size that each run may choose
 //   const quern::Value x = g.Input("x", "f32[BATCH, 48]");
-//   const quern::Value w = g.Param("w", "f32[48, 80]", weights);       // a std::vector<float>, which outlives the program
+//   const quern::Value w = g.Param("w", "f32[48, 80]", weights);  // a std::vector<float> that outlives the program
 //   g.Output("y", g.Block("Linear", {x, w}, {{"act", "Silu"}}));
 //   quern::Result<quern::Program> program = g.Compile();
 //   if (!program.ok()) return Complain(program.error());
-//   quern::Result<void> ran = program->Run({quern::In("x", xs, {3, 48})}, {quern::Out("y", ys, {3, 80})});   // BATCH = 3
+//   quern::Result<void> ran = program->Run({quern::In("x", xs, {3, 48})}, {quern::Out("y", ys, {3, 80})});  // BATCH 3
 //
 // Types are text, as `quern dump` prints them: "f32[BATCH, 48]", "i32[2*SEQ + 1]", "q4_K[512, 256]", "f32[]" for one
 // element. Memory is dense and row-major, the last dimension innermost; bools are bytes of 0 and 1; a parameter of a

@@ -1,5 +1,5 @@
-/* The runtime archive, libquern_rt.a: what a program around a compiled model may want of the system, in plain C. None of it
- * is needed: a model runs on the calling thread without a pool, and weights may come from anywhere.
+/* The runtime archive, libquern_rt.a: what a program around a compiled model may want of the system, in plain C. None
+ * of it is needed: a model runs on the calling thread without a pool, and weights may come from anywhere.
  *
  *   quern_file weights;
  *   int error = quern_map("model.gguf", &weights);              // 0, or an errno
@@ -38,8 +38,8 @@ int64_t quern_thread_count(void);
 
 typedef struct quern_pool quern_pool;
 
-/* A pool of `threads` workers, the thread that runs a step among them; 0: quern_thread_count(). Waiting workers spin for
- * 200 us after a step, then sleep. Null: there is no memory, or no thread to be had, or a negative number. */
+/* A pool of `threads` workers, the thread that runs a step among them; 0: quern_thread_count(). Waiting workers spin
+ * for 200 us after a step, then sleep. Null: there is no memory, or no thread to be had, or a negative number. */
 quern_pool* quern_pool_start(int64_t threads);
 /* What the init function of a model takes. Models may share a pool: their steps take turns. */
 quern_runner quern_pool_runner(quern_pool* pool);

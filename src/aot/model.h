@@ -1,7 +1,8 @@
 // What is compiled ahead of time, and what comes out: plans and weights in, an object file, a C header and a manifest
 // out.
 //
-//   aot::Model model = {.name = "addition", .signature = ..., .levels = {{target, variants}}, .params = ..., .weights = ...};
+//   aot::Model model = {.name = "addition", .signature = ..., .levels = {{target, variants}}, .params = ...,
+//                       .weights = ...};
 //   QUERN_ASSIGN(const aot::Artefacts files, aot::Compile(model, {}));   // files.body, files.header, files.manifest
 // No LLVM type appears here.
 #pragma once

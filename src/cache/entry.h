@@ -2,8 +2,8 @@
 // off, rotten, of another Quern, or not ours at all.
 //
 //   "QUERNOBJ"  u32 format version  u64 bytes of the file  16 bytes hash of the key  16 bytes checksum of what follows
-//   u32 number of strings, then each as u64 length and bytes: the fields of the key in the order of KeyFields, the object,
-//   the origins
+//   u32 number of strings, then each as u64 length and bytes: the fields of the key in the order of KeyFields, the
+//   object, the origins
 // Numbers are little-endian.
 #pragma once
 

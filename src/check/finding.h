@@ -1,7 +1,8 @@
 // What a check found: the first op outside of its contract, or the first that makes a NaN, with what a person needs to
 // go on.
 //
-//   MatMul of layers.3/ffn/down is outside of its contract (ref): f32[1, 64] at [0, 17] is 0.5, 0.25 expected, at most 3e-5 off
+//   MatMul of layers.3/ffn/down is outside of its contract (ref): f32[1, 64] at [0, 17] is 0.5, 0.25 expected, at
+//   most 3e-5 off
 //     region: MatMul, Add
 //     kernel: matmul (layers.3/ffn/down: MatMul)
 //     wrong: 12 of 64 elements

@@ -1,8 +1,8 @@
 // Matrix products by squares: a block of threads computes some rows by some columns of one or more products of the same
 // rows, from slices of the operands in shared memory.
 //
-//   f16, bf16: 4 warps, each a quarter of every square, by the matrix op of a warp; where the target has groups of warps, a group
-//              for every 64 rows
+//   f16, bf16: 4 warps, each a quarter of every square, by the matrix op of a warp; where the target has groups of
+//              warps, a group for every 64 rows
 //   f32:       256 threads, each a sixteenth of the rows by a sixteenth of the columns in registers
 #pragma once
 

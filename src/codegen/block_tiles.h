@@ -1,12 +1,15 @@
 // Tile ops of CPUs on a block of threads: the tiles lie in shared memory, and all threads of the block do each op
 // together.
 //
-//   tile y : f32[1, 8] = 0                          for j0 in 0..8 by 8 {                                a warp a row of w
-//   dot_q4_K_x y += w[n0 : +8, :], x[:, :]     =>     var a0 : f32 = 0.0
-//                                                     for g in t % 32..256 by 32 { ... decode(w, n0 + j0 + t / 32, 8 * g + u) ... }
-//                                                     a0 = a0 + (of the other lanes, by shuffles)
-//                                                     if t % 32 == 0 { y[0, j0 + t / 32] = a0 }
-//                                                   }
+//   tile y : f32[1, 8] = 0
+//   dot_q4_K_x y += w[n0 : +8, :], x[:, :]
+// becomes, a warp a row of w,
+//   for j0 in 0..8 by 8 {
+//     var a0 : f32 = 0.0
+//     for g in t % 32..256 by 32 { ... decode(w, n0 + j0 + t / 32, 8 * g + u) ... }
+//     a0 = a0 + (of the other lanes, by shuffles)
+//     if t % 32 == 0 { y[0, j0 + t / 32] = a0 }
+//   }
 // The statements belong inside a thread loop over the block whose index is "t", where all threads come by.
 #pragma once
 

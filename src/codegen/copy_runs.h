@@ -1,9 +1,11 @@
 // Copies of a block as loops of its threads: the last step before an emitter, to which one run of neighbours is left.
 //
-//   copy xs[0:+64, 0:+32] = x[i:+64, 0:+32]   =>   thread t in 0..128 @ block { unroll n in 0..2 {
-//                                                    let e = t + 128 * n   let row = e / 4   let first = e % 4 * 8
-//                                                    copy xs[row, first:+8] = x[i + row, first:+select(i + row < M, 8, 0)]
-//                                                  } }
+//   copy xs[0:+64, 0:+32] = x[i:+64, 0:+32]
+// becomes
+//   thread t in 0..128 @ block { unroll n in 0..2 {
+//     let e = t + 128 * n   let row = e / 4   let first = e % 4 * 8
+//     copy xs[row, first:+8] = x[i + row, first:+select(i + row < M, 8, 0)]
+//   } }
 //
 // A copy inside of that loop is the thread's own, which KIR proper does not have. Its run begins and ends at multiples
 // of its length in both buffers, so that it is inside of `src` or outside as a whole, and zeros are copied then.

@@ -7,7 +7,8 @@ namespace {
 
 // clang-format off
 enum Operand {
-  kX, kLn1Gamma, kLn1Beta, kQ, kK, kV, kO, kLn2Gamma, kLn2Beta, kGate, kUp, kDown, kCos, kSin, kMask, kKeyCache, kValueCache,
+  kX, kLn1Gamma, kLn1Beta, kQ, kK, kV, kO, kLn2Gamma, kLn2Beta, kGate, kUp, kDown, kCos, kSin, kMask,
+  kKeyCache, kValueCache,
 };
 // clang-format on
 

@@ -56,8 +56,10 @@ PlanarRow PlanarRowOf(DType dtype, int64_t k);
 //   six bits 0..63.
 // group = PanelGroup(dtype).
 //   scales: f32 [K/group][16]: what a code of the group is multiplied by. q8_0, q4_0: d;  K-quants: the product
-//           d * scale, which f32 holds exactly, so the accumulator of a group is finished by one conversion and one fma.
-//   mins:   where HasMinimums: i16 [K/256][4 pairs][16][2] six-bit minimums, two sub-blocks interleaved for a 2-way word dot.
+//           d * scale, which f32 holds exactly, so the accumulator of a group is finished by one conversion and one
+//           fma.
+//   mins:   where HasMinimums: i16 [K/256][4 pairs][16][2] six-bit minimums, two sub-blocks interleaved for a 2-way
+//           word dot.
 //   supers: where HasMinimums: f32 [K/256][16] dmin.
 // bytes has room for any level's form: `amx` keeps other contents for K-quants, code * scale in two bytes
 // (src/simd/tiles/quant_amx.h), which only that level's packs and tiles see.

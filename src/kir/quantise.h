@@ -2,8 +2,8 @@
 // (quantize_row_q8_0_ref, quantize_row_q8_K_ref): the meaning of every `pack` to these formats.
 //
 //   q8_0, blocks of 32:   d = max|x| / 127, kept as f16;  q = round-half-away(x * (1 / d)), 1 / d of the f32 d
-//   q8_K, blocks of 256:  m = the x of largest |x|, the first of equals;  s = -127 / m;  q = min(127, round-half-even(s x)),
-//                         d = 1 / s as f32; an all-zero block has d = 0
+//   q8_K, blocks of 256:  m = the x of largest |x|, the first of equals;  s = -127 / m;
+//                         q = min(127, round-half-even(s x)), d = 1 / s as f32; an all-zero block has d = 0
 // Sums are of the quants: of 32 (q8_0, @planar only) or of 16 (q8_K). The scales of a planar q8_0 row are the f16
 // values widened, so both layouts decode to the same numbers.
 #pragma once

@@ -1,6 +1,6 @@
 // Rebuilds expressions and statements with some nodes replaced.
 //
-//   Rewrite(value, [](const ExprRef& node) -> ExprRef { return IsSum(node) ? kb::Ref("total", node->dtype) : nullptr; })
+//   Rewrite(value, [](const ExprRef& node) { return IsSum(node) ? kb::Ref("total", node->dtype) : nullptr; })
 #pragma once
 
 #include <functional>

@@ -7,10 +7,11 @@
 #include "profile/json.h"
 
 // Files embedded by cmake/report.cmake.
-#define QUERN_REPORT_FILES(F)                                                                                 \
-  F(d3_js)                                                                                                    \
-  F(d3_licence) F(page_html) F(style_css) F(format_js) F(timeline_js) F(roofline_js) F(arena_js) F(tables_js) \
-      F(stages_js) F(page_js)
+// clang-format off
+#define QUERN_REPORT_FILES(F)                                                                                \
+  F(d3_js) F(d3_licence) F(page_html) F(style_css) F(format_js) F(timeline_js) F(roofline_js) F(arena_js)    \
+  F(tables_js) F(stages_js) F(page_js)
+// clang-format on
 
 #define QUERN_REPORT_DECLARE(name) extern "C" const char quern_report_##name[], quern_report_##name##_end[];
 QUERN_REPORT_FILES(QUERN_REPORT_DECLARE)

@@ -1,5 +1,5 @@
-/* Denormals flushed to zero in this thread, as every kernel expects: a denormal scale halves its speed, and the last bits
- * depend on it. */
+/* Denormals flushed to zero in this thread, as every kernel expects: a denormal scale halves its speed, and the last
+ * bits depend on it. */
 #ifndef QUERN_RT_FLOAT_MODE_H_
 #define QUERN_RT_FLOAT_MODE_H_
 

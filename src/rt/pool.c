@@ -22,7 +22,7 @@ static const int64_t SPIN_AFTER_RUN_NS = 200000;
 
 /* On cache lines of its own. */
 typedef struct worker {
-  alignas(128) _Atomic uint64_t taken; /* dispatch << CHUNK_BITS | chunks of this worker's share that somebody has taken */
+  alignas(128) _Atomic uint64_t taken; /* dispatch << CHUNK_BITS | chunks of this worker's share that are taken */
   quern_pool* pool;
   int64_t index;
   pthread_t thread; /* of all but the first, which is whoever calls */
@@ -82,7 +82,8 @@ static int64_t take(quern_pool* pool, int64_t stage, int64_t owner) {
   for (uint64_t now = atomic_load_explicit(taken, memory_order_relaxed);;) {
     const int64_t chunk = begin + (int64_t)(now & (((uint64_t)1 << CHUNK_BITS) - 1));
     if ((int64_t)(now >> CHUNK_BITS) != stage || chunk >= end) return -1;
-    if (atomic_compare_exchange_weak_explicit(taken, &now, now + 1, memory_order_relaxed, memory_order_relaxed)) return chunk;
+    if (atomic_compare_exchange_weak_explicit(taken, &now, now + 1, memory_order_relaxed, memory_order_relaxed))
+      return chunk;
   }
 }
 
@@ -91,8 +92,10 @@ static void wait_for_next(quern_pool* pool, int64_t stage) {
   const int64_t bytes = ahead == NULL ? 0 : pool->dispatches[stage].prefetch_bytes;
   for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(ahead + i, 0, 1);
   for (int pauses = 0; atomic_load_explicit(&pool->stage, memory_order_acquire) == stage;) {
-    if (++pauses < PAUSES_BEFORE_YIELD) relax();
-    else sched_yield();
+    if (++pauses < PAUSES_BEFORE_YIELD)
+      relax();
+    else
+      sched_yield();
   }
 }
 
@@ -107,9 +110,12 @@ static void work(quern_pool* pool, int64_t self) {
       }
     }
     /* Release makes this worker's stores visible to whoever opens the next; acquire lets that one see them. */
-    const bool last = mine > 0 && atomic_fetch_add_explicit(&pool->done, mine, memory_order_acq_rel) + mine == d->chunks;
-    if (last) advance(pool, stage + 1, self);
-    else wait_for_next(pool, stage);
+    const bool last =
+        mine > 0 && atomic_fetch_add_explicit(&pool->done, mine, memory_order_acq_rel) + mine == d->chunks;
+    if (last)
+      advance(pool, stage + 1, self);
+    else
+      wait_for_next(pool, stage);
   }
 }
 

@@ -61,6 +61,7 @@ static int64_t cgroup1_count(void) {
 }
 
 int64_t quern_thread_count(void) {
-  const int64_t count = least(least(sysconf(_SC_NPROCESSORS_ONLN), affinity_count()), least(cgroup2_count(), cgroup1_count()));
+  const int64_t count =
+      least(least(sysconf(_SC_NPROCESSORS_ONLN), affinity_count()), least(cgroup2_count(), cgroup1_count()));
   return count < 1 ? 1 : count;
 }

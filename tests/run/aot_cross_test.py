@@ -2,8 +2,8 @@
 """Models compiled for aarch64: linked into static programs, run under qemu, compared with `quern run` on this machine.
 
     aot_cross_test.py QUERN SOURCE_DIR MODELS_DIR [PART...]
-A part is a function below; none: all. Models of MODELS_DIR that are not there are left out, and named. Exit code 77: this machine
-has no cross linker, C library or qemu-aarch64.
+A part is a function below; none: all. Models of MODELS_DIR that are not there are left out, and named. Exit code 77:
+this machine has no cross linker, C library or qemu-aarch64.
 """
 import array
 import json
@@ -30,7 +30,8 @@ def run(*args, code=0, **kwargs):
     args = [str(a) for a in args]
     result = subprocess.run(args, capture_output=True, **kwargs)
     if result.returncode != code:
-        sys.exit(f"{' '.join(args)}\n  exit code {result.returncode}, not {code}\n{result.stdout.decode()}{result.stderr.decode()}")
+        sys.exit(f"{' '.join(args)}\n  exit code {result.returncode}, not {code}\n"
+                 f"{result.stdout.decode()}{result.stderr.decode()}")
     return result
 
 
@@ -49,14 +50,16 @@ def library(folder):
     objects = []
     for source in sorted((SOURCE / "src/rt").glob("*.c")):
         objects.append(folder / f"{source.stem}.o")
-        run(*CC, "-std=c11", "-D_GNU_SOURCE", "-O2", f"-I{SOURCE}/include", f"-I{SOURCE}/src", "-c", source, "-o", objects[-1])
+        run(*CC, "-std=c11", "-D_GNU_SOURCE", "-O2", f"-I{SOURCE}/include", f"-I{SOURCE}/src", "-c", source, "-o",
+            objects[-1])
     run("llvm-ar-19", "rcs", folder / "libquern_rt.a", *objects)
     return folder / "libquern_rt.a"
 
 
 def program(folder, name, *flags, rt=None):
     out = folder / name
-    run(*CC, "-static", "-std=c99", "-O1", *flags, f"-I{folder}", f"-I{SOURCE}/include", DRIVER, folder / "model.o", *([rt, "-lpthread"] if rt else []),
+    run(*CC, "-static", "-std=c99", "-O1", *flags, f"-I{folder}", f"-I{SOURCE}/include", DRIVER, folder / "model.o",
+        *([rt, "-lpthread"] if rt else []),
         "-lm", "-o", out)
     return out
 
@@ -99,7 +102,7 @@ def same_answers(scratch):
         if path.exists():
             rows.append((path, options, tolerance, prompts))
         else:
-            print(f"{name}: not here, left out")
+            print(f"skipped: {name} is not in {MODELS}")
     for model, options, tolerance, prompts in rows:
         folder = compile_model(scratch / f"{model.stem}{''.join(options)}", *options, model=model)
         alone, three = program(folder, "alone"), program(folder, "three", "-DWORKERS=3", rt=rt)
@@ -129,13 +132,15 @@ def clean(scratch):
     folder = compile_model(scratch)
     left = undefined(folder / "model.o") - {"memcpy", "memset"}
     expect(not left, f"the object needs {left}")
-    symbols = [line.split()[-1] for line in run("llvm-nm-19", "-g", "--defined-only", folder / "model.o").stdout.decode().splitlines()]
+    symbols = [line.split()[-1]
+               for line in run("llvm-nm-19", "-g", "--defined-only", folder / "model.o").stdout.decode().splitlines()]
     foreign = [s for s in symbols if not s.startswith("model_")]
     expect(not foreign, f"the object defines {foreign}")
     header = run("llvm-readelf-19", "-h", folder / "model.o").stdout.decode()
     expect("AArch64" in header and "REL (" in header, header)
     manifest = json.loads((folder / "model.json").read_text())
-    expect(manifest["target"] == "aarch64-linux-gnu" and [l["name"] for l in manifest["levels"]] == ["neon"], "levels of the manifest")
+    expect(manifest["target"] == "aarch64-linux-gnu" and [l["name"] for l in manifest["levels"]] == ["neon"],
+           "levels of the manifest")
     for row in manifest["levels"][0]["kernels"] + manifest["levels"][0]["tiles"]:
         expect(row["bytes"] > 0, f"{row} of the manifest is not in the object")
     expect(manifest["levels"][0]["tiles"], "no tiles")
@@ -147,9 +152,11 @@ def clean(scratch):
 def deterministic(scratch):
     first = compile_model(scratch / "first")
     shutil.copy(MODEL, scratch / "renamed.gguf")
-    run("taskset", "-c", "0", QUERN, "compile", "renamed.gguf", "-o", "second", "--name", "model", "--cpu", "armv8-a", *TARGET, cwd=scratch)
+    run("taskset", "-c", "0", QUERN, "compile", "renamed.gguf", "-o", "second", "--name", "model", "--cpu", "armv8-a",
+        *TARGET, cwd=scratch)
     for name in ("model.o", "model.h", "model.json"):
-        expect((first / name).read_bytes() == (scratch / "second" / name).read_bytes(), f"{name} is another the second time")
+        expect((first / name).read_bytes() == (scratch / "second" / name).read_bytes(),
+               f"{name} is another the second time")
 
 
 def forms(scratch):
@@ -160,7 +167,8 @@ def forms(scratch):
     for emit, suffix in (("asm", ".s"), ("bc", ".bc")):
         folder = compile_model(scratch / emit, "--emit", emit)
         shutil.copy(scratch / "whole/model.h", folder / "model.h")
-        run(*CC, "-O2", "-fPIC", "-Xclang", "-disable-llvm-passes", "-Wno-override-module", "-Wno-unused-command-line-argument", "-c",
+        run(*CC, "-O2", "-fPIC", "-Xclang", "-disable-llvm-passes", "-Wno-override-module",
+            "-Wno-unused-command-line-argument", "-c",
             folder / f"model{suffix}", "-o", folder / "model.o")
         expect(answers(program(folder, "driver"), MODEL, SUM, 6) == want, f"model{suffix} gives other bits")
     # Code that cannot run here can still be looked at.
@@ -171,19 +179,24 @@ def forms(scratch):
 def refusals(scratch):
     for verb, args, sentence in (
         ("compile", ["--target", "mips"], 'unknown target "mips"; known: x86_64-linux-gnu, aarch64-linux-gnu'),
-        ("compile", [*TARGET, "--cpu", "x86-64-v3"], 'unknown cpu level "x86-64-v3" of aarch64-linux-gnu; known: neon or armv8-a'),
-        ("compile", [*TARGET, "--cpu", "native"], 'unknown cpu level "native" of aarch64-linux-gnu; known: neon or armv8-a'),
-        ("compile", ["--target", "x86_64-linux-gnu", "--cpu", "neon"], 'unknown cpu level "neon" of x86_64-linux-gnu; known: '),
+        ("compile", [*TARGET, "--cpu", "x86-64-v3"],
+         'unknown cpu level "x86-64-v3" of aarch64-linux-gnu; known: neon or armv8-a'),
+        ("compile", [*TARGET, "--cpu", "native"],
+         'unknown cpu level "native" of aarch64-linux-gnu; known: neon or armv8-a'),
+        ("compile", ["--target", "x86_64-linux-gnu", "--cpu", "neon"],
+         'unknown cpu level "neon" of x86_64-linux-gnu; known: '),
         ("run", ["--cpu", "neon"], "cpu level neon cannot run on this machine: it lacks an aarch64 processor"),
     ):
-        text = run(QUERN, verb, MODEL, *args, *(["-o", scratch / "no"] if verb == "compile" else []), code=1).stderr.decode()
+        text = run(QUERN, verb, MODEL, *args, *(["-o", scratch / "no"] if verb == "compile" else []),
+                   code=1).stderr.decode()
         expect(sentence in text and text.count("\n") == 1, f"{args}: {text!r} without {sentence!r}")
     expect(not (scratch / "no").exists(), "a refusal leaves files")
 
 
 def example(scratch):
     """examples/aot with its toolchain file, word for word as in docs/aot.md."""
-    run("cmake", "-S", "examples/aot", "-B", scratch / "add", "-DCMAKE_TOOLCHAIN_FILE=aarch64.cmake", f"-DQUERN_COMPILER={QUERN}", cwd=SOURCE)
+    run("cmake", "-G", "Ninja", "-S", "examples/aot", "-B", scratch / "add",
+        "-DCMAKE_TOOLCHAIN_FILE=aarch64.cmake", f"-DQUERN_COMPILER={QUERN}", cwd=SOURCE)
     run("cmake", "--build", scratch / "add")
     got = run("qemu-aarch64", scratch / "add/add", MODEL, "27+58=").stdout.decode()
     expect(got == "85\n", f"the example prints {got!r}")

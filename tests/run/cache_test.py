@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The cache of compiled kernels from the outside: second starts, what `quern cache` says, damage, two processes at once.
+"""The cache of compiled kernels from the outside: second starts, what `quern cache` says, damage, two processes at
+once.
 
   cache_test.py QUERN ROOT
 """
@@ -27,7 +28,8 @@ def quern(*args, cache=None, env=None, status=0):
     environment.update(env or {})
     result = subprocess.run([QUERN, *map(str, args)], capture_output=True, env=environment, timeout=300)
     if result.returncode != status:
-        fail(f"quern {' '.join(map(str, args))}: exit status {result.returncode}, not {status}\n{result.stderr.decode()}")
+        fail(f"quern {' '.join(map(str, args))}: exit status {result.returncode}, not {status}\n"
+             f"{result.stderr.decode()}")
     return result
 
 
@@ -99,10 +101,12 @@ def reports(cache, kernels):
     expect(explained.count("  hit ") == kernels, f"explain does not hit {kernels} kernels:\n{explained}")
     expect("LOGITS_ROWS" in explained or "SEQ" in explained, "explain does not name the variants")
     other = text("explain", MODEL, "--cpu", "x86-64-v2", cache=cache)
-    miss = re.search(r"  miss  \S+: the nearest entry differs in level: here \"sse4\", there \"\w+\"; in features: here ", other)
+    miss = re.search(r"  miss  \S+: the nearest entry differs in level: "
+                     r"here \"sse4\", there \"\w+\"; in features: here ", other)
     expect("  hit " not in other and miss, f"explain of another level:\n{other}")
     verified = text("verify", cache=cache)
-    expect(f"{kernels} kernels compiled again, byte for byte the same; 0 of other builds" in verified, f"verify: {verified}")
+    expect(f"{kernels} kernels compiled again, byte for byte the same; 0 of other builds" in verified,
+           f"verify: {verified}")
 
 
 def damage(cache, kernels):
@@ -133,12 +137,14 @@ def two_at_once(folder, kernels):
     cache = folder / "shared-by-two"
     environment = {**os.environ, "QUERN_CACHE": str(cache)}
     for _ in range(3):
-        running = [subprocess.Popen([QUERN, "run", MODEL, "--prompt", PROMPT], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment) for _ in range(4)]
+        running = [subprocess.Popen([QUERN, "run", MODEL, "--prompt", PROMPT], stdout=subprocess.PIPE,
+                                    stderr=subprocess.PIPE, env=environment) for _ in range(4)]
         for process in running:
             out, error = process.communicate(timeout=300)
             expect(process.returncode == 0 and out.strip() == b"85", f"one of four at once: {error}")
         verified = text("verify", cache=cache)
-        expect(f"{kernels} kernels compiled again" in verified and "0 files damaged" in verified, f"after four at once: {verified}")
+        expect(f"{kernels} kernels compiled again" in verified and "0 files damaged" in verified,
+               f"after four at once: {verified}")
         expect(not list(cache.glob("*.tmp")), "temporary files are left")
         text("clear", cache=cache)
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The command line as a user meets it: every option of every command, nonsense for each of them, damaged files, and one clear
-sentence with exit code 1 for bad input.
+"""The command line as a user meets it: every option of every command, nonsense for each of them, damaged files, and one
+clear sentence with exit code 1 for bad input.
 
     cli_test.py QUERN SOURCE_DIR
 QUERN_LONG_TESTS=1: thousands of damaged files rather than hundreds.
@@ -57,7 +57,8 @@ def fails(sentence, *args, **kwargs):
 
 
 def one_line(result):
-    return result.stderr.startswith(b"quern: ") and result.stderr.count(b"\n") == 1 and result.stderr.endswith(b"\n") and not result.stdout
+    text = result.stderr
+    return text.startswith(b"quern: ") and text.count(b"\n") == 1 and text.endswith(b"\n") and not result.stdout
 
 
 def answers():
@@ -86,7 +87,8 @@ def ids_and_sampling():
     greedy, hot = draw(), [draw("--temp", "1.5", "--seed", seed) for seed in ("7", "7", "8")]
     if not hot[0] == hot[1] != hot[2]:
         sys.exit(f"a seed does not reproduce a run: {hot}")
-    if draw("--temp", "1.5", "--seed", "7", "--top-k", "1") != greedy or draw("--temp", "1.5", "--top-p", "1e-9") != greedy:
+    if greedy != draw("--temp", "1.5", "--seed", "7", "--top-k", "1") or \
+            greedy != draw("--temp", "1.5", "--top-p", "1e-9"):
         sys.exit("the one likeliest token is not the greedy one")
     if draw("--temp", "1.5", "--seed", str(2**64 - 1)) == greedy:
         sys.exit("the largest seed draws nothing")
@@ -109,7 +111,8 @@ def logits(folder):
         expect(full.returncode == 1 and b"cannot write /dev/full" in full.stderr, "a full disk is an error", full)
         with open("/dev/full", "wb") as sink:
             full = run("inspect", MODEL, stdout=sink)
-        expect(full.returncode == 1 and b"cannot write to standard output" in full.stderr, "a full standard output is an error", full)
+        expect(full.returncode == 1 and b"cannot write to standard output" in full.stderr,
+               "a full standard output is an error", full)
     copy = os.path.join(folder, "model.gguf")
     with open(MODEL, "rb") as f, open(copy, "wb") as g:
         g.write(f.read())
@@ -122,7 +125,8 @@ def threads():
     for count in (1, 2, 3):
         result = works("run", MODEL, "--prompt", "27+58=", "--threads", str(count), out=b"85\n")
         expect(f", {count} thread".encode() in result.stderr, f"{count} threads are used", result)
-        process = subprocess.Popen([QUERN, "run", MODEL, "--prompt", "1", "--temp", "1", "--tokens", "100", "--ids", "--threads", str(count)],
+        process = subprocess.Popen([QUERN, "run", MODEL, "--prompt", "1", "--temp", "1", "--tokens", "100", "--ids",
+                                    "--threads", str(count)],
                                    stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         process.stdout.read(1)  # the first token is there: nothing compiles any more
         alive = len(os.listdir(f"/proc/{process.pid}/task"))
@@ -135,7 +139,8 @@ def threads():
     used = int(result.stderr.split(b", ")[-1].split()[0])
     expect(1 <= used <= usable, f"at most {usable} threads unless more are asked for", result)
     first = str(min(os.sched_getaffinity(0)))
-    one = subprocess.run(["taskset", "-c", first, QUERN, "run", MODEL, "--prompt", "27+58="], capture_output=True, check=False)
+    one = subprocess.run(["taskset", "-c", first, QUERN, "run", MODEL, "--prompt", "27+58="], capture_output=True,
+                         check=False)
     expect(one.stdout == b"85\n" and b", 1 thread\n" in one.stderr, "one processor means one thread", one)
     works("run", MODEL, "--prompt", "27+58=", "--threads", "64", out=b"85\n")
 
@@ -244,12 +249,15 @@ def damage(folder):
             elif kind == 2:
                 width = rng.choice((4, 8))
                 at = min(at, len(data) - width)
-                data[at:at + width] = rng.choice((0, 1, 2**31 - 1, 2**31, 2**32 - 1, rng.getrandbits(32))).to_bytes(4, "little") * (width // 4)
+                word = rng.choice((0, 1, 2**31 - 1, 2**31, 2**32 - 1, rng.getrandbits(32)))
+                data[at:at + width] = word.to_bytes(4, "little") * (width // 4)
             elif kind == 3:
                 length = rng.randrange(1, 64)
                 del data[at:at + length]
+            elif rng.random() < 0.5:
+                data = data[:rng.randrange(0, len(data))]
             else:
-                data = data[:rng.randrange(0, len(data))] if rng.random() < 0.5 else data[:at] + bytes(rng.randrange(1, 64)) + data[at:]
+                data = data[:at] + bytes(rng.randrange(1, 64)) + data[at:]
         with open(path, "wb") as f:
             f.write(data)
         commands = [("inspect", path)]
@@ -259,7 +267,8 @@ def damage(folder):
             result = run(*command)
             if result.returncode != 0:
                 refused += 1
-                expect(result.returncode == 1 and result.stderr.count(b"\n") == 1, f"seed {seed}, case {case}: {command[0]} of a damaged file", result)
+                expect(result.returncode == 1 and result.stderr.count(b"\n") == 1,
+                       f"seed {seed}, case {case}: {command[0]} of a damaged file", result)
     if not 0 < refused < count * 4 // 3:
         sys.exit(f"{refused} refusals of {count} damaged files: the damage does not reach what it should")
     print(f"{count} damaged files with seed {seed}: {refused} refusals, {time.time() - start:.1f} s")
@@ -270,7 +279,8 @@ def dumps():
     for word in (b"token_embd.weight", b"general.architecture", b"GGUF v3"):
         if word not in inspect:
             sys.exit(f"inspect does not print {word}")
-    for stage, word in (("hir", b"LlamaDecoderBlock"), ("mir", b"Region"), ("lir", b"arena"), ("kir", b"kernel"), ("llvm", b"define"), ("asm", b"ret")):
+    for stage, word in (("hir", b"LlamaDecoderBlock"), ("mir", b"Region"), ("lir", b"arena"), ("kir", b"kernel"),
+                        ("llvm", b"define"), ("asm", b"ret")):
         result = works("dump", MODEL, "--stage", stage)
         expect(word in result.stdout, f"dump --stage {stage} holds {word}", result)
     every = works("dump", MODEL, "--stage", "kir").stdout
@@ -295,14 +305,16 @@ def dumps():
 
 
 def helps():
-    for command in ((), ("run",), ("inspect",), ("dump",), ("ops",), ("compile",), ("cache",), ("replay",), ("reduce",)):
+    for command in ((), ("run",), ("inspect",), ("dump",), ("ops",), ("compile",), ("cache",), ("replay",),
+                    ("reduce",)):
         text = works(*command, "--help").stdout.decode()
         if "Examples:" not in text or text.count("  quern ") < 1:
             sys.exit(f"help of {command} has no examples")
         # The examples are options that exist: each word that begins with -- is in the help above them.
         options, examples = text.split("Examples:")
         if command == ("cache",):  # whose verbs have options of their own
-            options += "".join(works("cache", verb, "--help").stdout.decode() for verb in ("list", "explain", "verify", "gc", "clear"))
+            options += "".join(works("cache", verb, "--help").stdout.decode()
+                               for verb in ("list", "explain", "verify", "gc", "clear"))
         for word in examples.split():
             if word.startswith("--") and command and word not in options and word != "--help`":
                 sys.exit(f"help of {command} has an example with {word}, which it does not list")

@@ -3,8 +3,9 @@
 
     device_test.py QUERN SOURCE_DIR FAKE_CUDA
 
-The text of a target and its manifest agree, and do not depend on the folder; dumps show the same text; `run --device` runs on the
-emulated device, and says what is wrong with others. FAKE_CUDA: a driver library without kernels (tests/fake_cuda).
+The text of a target and its manifest agree, and do not depend on the folder; dumps show the same text; `run --device`
+runs on the emulated device, and says what is wrong with others. FAKE_CUDA: a driver library without kernels
+(tests/fake_cuda).
 """
 import json
 import os
@@ -49,7 +50,8 @@ def read(path):
 
 # How an entry of a text is written, with its name and its parameters.
 ENTRIES = {
-    "ptx": (re.compile(r"\.visible \.entry (\w+)\(([^)]*)\)"), lambda text: text.count(".param"), lambda params, symbols: params + symbols),
+    "ptx": (re.compile(r"\.visible \.entry (\w+)\(([^)]*)\)"), lambda text: text.count(".param"),
+            lambda params, symbols: params + symbols),
     "metal": (re.compile(r"\[\[kernel[^\]]*\]\] void (\w+)\((.*?)\) \{", re.S), lambda text: text.count("[[buffer("),
               lambda params, symbols: params + (1 if symbols else 0)),
 }
@@ -60,7 +62,8 @@ def compiled(folder, target, extension, *words):
     paths = [os.path.join(folder, "addition." + suffix) for suffix in (extension, extension + ".json")]
     expect(printed == paths, f"{target}: printed {printed}")
     text, manifest = read(paths[0]), json.loads(read(paths[1]))
-    expect(manifest["target"] == target and manifest["text"] == "addition." + extension, f"{target}: {manifest['target']} {manifest['text']}")
+    expect(manifest["target"] == target and manifest["text"] == "addition." + extension,
+           f"{target}: {manifest['target']} {manifest['text']}")
     expression, count, expected = ENTRIES[extension]
     entries = {name: count(parameters) for name, parameters in expression.findall(text)}
     said = {kernel["symbol"]: expected(len(kernel["params"]), len(kernel["symbols"])) for kernel in manifest["kernels"]}
@@ -68,7 +71,8 @@ def compiled(folder, target, extension, *words):
     expect(manifest["weights"]["bytes"] == os.path.getsize(MODEL), f"{target}: {manifest['weights']}")
     for variant in manifest["variants"]:
         for launch in variant["once"] + variant["launches"]:
-            expect(len(launch["arguments"]) == len(manifest["kernels"][launch["kernel"]]["params"]), f"{target}: {launch}")
+            expect(len(launch["arguments"]) == len(manifest["kernels"][launch["kernel"]]["params"]),
+                   f"{target}: {launch}")
     return text, manifest
 
 
@@ -85,11 +89,14 @@ def main():
             expect("thread t" in read(os.path.join(folder, "addition.kir")), f"{target}: KIR without threads")
             dumped = works("dump", MODEL, "--stage", extension, "--kernel", "layers.0/ffn")
             found = ENTRIES[extension][0].findall(dumped)
-            expect(found and all(name.startswith("k_layers_0_ffn") for name, _ in found), f"{target}: the dump has {found}")
+            expect(found and all(name.startswith("k_layers_0_ffn") for name, _ in found),
+                   f"{target}: the dump has {found}")
         _, sm_90 = compiled(here, "nvptx64", "ptx", "--cpu", "sm_90")
         expect(sm_90["cpu"] == "sm_90", f"cpu {sm_90['cpu']}")
-    expect("thread t" in works("dump", MODEL, "--stage", "kir", "--cpu", "sm_80"), "KIR of a device's level without threads")
-    expect("mma_f16" not in works("dump", MODEL, "--stage", "kir", "--cpu", "sm_80", "--exact", "--step", "40"), "--exact multiplies halves")
+    expect("thread t" in works("dump", MODEL, "--stage", "kir", "--cpu", "sm_80"),
+           "KIR of a device's level without threads")
+    expect("mma_f16" not in works("dump", MODEL, "--stage", "kir", "--cpu", "sm_80", "--exact", "--step", "40"),
+           "--exact multiplies halves")
 
     fails('nvptx64 has no cpu "sm_10"; known: sm_80', "compile", MODEL, "--target", "nvptx64", "--cpu", "sm_10")
     fails("a text for metal is for one cpu, not for 2", "compile", MODEL, "--target", "metal", "--cpu", "apple7,apple8")
@@ -107,7 +114,8 @@ def main():
     fails("a map for perf is written on device cpu only", *prompt, "--device", "cuda", "--perf-map")
     fails("there is no NVIDIA driver: /nowhere.so", *prompt, "--device", "cuda", driver="/nowhere.so")
     # Everything but the kernels themselves: the driver has none.
-    fails("cuStreamSynchronize, work on the device: CUDA_ERROR_ILLEGAL_ADDRESS 700", *prompt, "--device", "cuda", driver=FAKE)
+    fails("cuStreamSynchronize, work on the device: CUDA_ERROR_ILLEGAL_ADDRESS 700", *prompt, "--device", "cuda",
+          driver=FAKE)
     for problem in problems:
         print(problem)
     return 1 if problems else 0

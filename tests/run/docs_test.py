@@ -3,8 +3,9 @@
 
     docs_test.py QUERN SOURCE_DIR
 
-A path is a word in code (`src/kir/kir.h`, or a line of a block) that begins with a folder of the tree; NAME and the like in it
-stand for anything. An option is a word that begins with -- after `quern` or `quern COMMAND` in code, or code of its own.
+A path is a word in code (`src/kir/kir.h`, or a line of a block) that begins with a folder of the tree; NAME and the
+like in it stand for anything. An option is a word that begins with -- after `quern` or `quern COMMAND` in code, or code
+of its own.
 """
 import os
 import re
@@ -19,7 +20,8 @@ LINK = re.compile(r"\]\(([^)\s]+)\)")
 SPAN = re.compile(r"`([^`\n]+)`")
 PATH = re.compile(r"(?<![\w./-])(?:" + "|".join(FOLDERS) + r")/[\w./*+-]*")
 # Verbs, and verbs of verbs.
-COMMANDS = ("cache clear", "cache explain", "cache gc", "cache list", "cache verify", "cache", "compile", "dump", "inspect", "ops", "profile", "reduce",
+COMMANDS = ("cache clear", "cache explain", "cache gc", "cache list", "cache verify", "cache", "compile", "dump",
+            "inspect", "ops", "profile", "reduce",
             "replay", "run")
 COMMAND = re.compile(r"(?:^|[\s/])quern(?: (" + "|".join(COMMANDS) + r"))?(?= |$)")
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""quern profile, as a user meets it: the numbers of its JSON add up, fit the model file, and the trace is one that viewers take.
+"""quern profile, as a user meets it: the numbers of its JSON add up, fit the model file, and the trace is one that
+viewers take.
 
   profile_test.py QUERN SOURCE_DIR
 """
@@ -13,7 +14,8 @@ import tempfile
 
 QUERN, SOURCE = sys.argv[1], pathlib.Path(sys.argv[2])
 MODEL = SOURCE / "models" / "addition.gguf"
-FIGURES = ["calls", "chunks", "wall_ns", "busy_ns", "least_ns", "most_ns", "share", "balance", "flops", "int8_ops", "read_bytes",
+FIGURES = ["calls", "chunks", "wall_ns", "busy_ns", "least_ns", "most_ns", "share", "balance", "flops", "int8_ops",
+           "read_bytes",
            "written_bytes", "gflops", "gbps", "intensity", "roof_ns", "percent_of_peak", "bound"]
 SUMMED = ["calls", "chunks", "wall_ns", "busy_ns", "flops", "int8_ops", "read_bytes", "written_bytes"]
 failures = []
@@ -31,7 +33,8 @@ def close(a, b, relative=1e-6, absolute=1.0):
 
 def run(folder, *options, home=None):
     environment = dict(os.environ, XDG_CACHE_HOME=str(home or folder / "home"), QUERN_CACHE="off")
-    return subprocess.run([QUERN, "profile", *map(str, options)], capture_output=True, text=True, env=environment, timeout=300)
+    return subprocess.run([QUERN, "profile", *map(str, options)], capture_output=True, text=True, env=environment,
+                          timeout=300)
 
 
 def profile(folder, *options):
@@ -57,38 +60,50 @@ def check_section(section, threads, steps, name):
     check(section["steps"] == steps, f"{name}: {section['steps']} steps, {steps} expected")
     launches = section["launches"]
     for row in [section["total"], *section["kernels"], *section["blocks"], *launches]:
-        check(not [f for f in FIGURES if f not in row], f"{name}: a row lacks figures: {sorted(set(FIGURES) - set(row))}")
+        check(not [f for f in FIGURES if f not in row],
+              f"{name}: a row lacks figures: {sorted(set(FIGURES) - set(row))}")
         check(row["bound"] in ("memory", "compute", "overhead"), f"{name}: bound {row['bound']}")
     for launch in launches:
         check(launch["calls"] == steps, f"{name}: {launch['label']} has {launch['calls']} calls in {steps} steps")
         check(launch["chunks"] >= steps, f"{name}: {launch['label']} has no chunks")
-        check(0 < launch["least_ns"] <= launch["wall_ns"] / launch["calls"] <= launch["most_ns"], f"{name}: extremes of {launch['label']}")
-        check(launch["busy_ns"] <= launch["wall_ns"] * threads + launch["calls"] * threads, f"{name}: {launch['label']} is busier than its threads")
+        check(0 < launch["least_ns"] <= launch["wall_ns"] / launch["calls"] <= launch["most_ns"],
+              f"{name}: extremes of {launch['label']}")
+        check(launch["busy_ns"] <= launch["wall_ns"] * threads + launch["calls"] * threads,
+              f"{name}: {launch['label']} is busier than its threads")
         for argument in launch["arguments"]:
             buffer = section["buffers"][argument["buffer"]]
             for traffic in ("read_bytes", "written_bytes"):
-                check(argument[traffic] <= buffer["bytes"], f"{name}: {launch['label']} touches more of {argument['param']} than there is")
-            check(argument["mode"] != "in" or argument["written_bytes"] == 0, f"{name}: {launch['label']} writes its input")
+                check(argument[traffic] <= buffer["bytes"],
+                      f"{name}: {launch['label']} touches more of {argument['param']} than there is")
+            check(argument["mode"] != "in" or argument["written_bytes"] == 0,
+                  f"{name}: {launch['label']} writes its input")
     # The same sums by launch, by kernel, by block and in all.
     for field in SUMMED:
         total = section["total"][field]
         for rows in ("launches", "kernels", "blocks"):
-            check(close(sum(row[field] for row in section[rows]), total), f"{name}: {field} of {rows} do not add up to {total}")
+            check(close(sum(row[field] for row in section[rows]), total),
+                  f"{name}: {field} of {rows} do not add up to {total}")
     for kernel in section["kernels"]:
         check(kernel["calls"] == steps * kernel["launches"], f"{name}: calls of {kernel['symbol']}")
         shares = sum(origin["share"] for origin in kernel["origins"])
-        check(shares < 1e-9 or abs(shares - 1) < 1e-6, f"{name}: origins of {kernel['symbol']} have {shares} of its operations")
+        check(shares < 1e-9 or abs(shares - 1) < 1e-6,
+              f"{name}: origins of {kernel['symbol']} have {shares} of its operations")
         check(kernel["kir"].startswith("kernel "), f"{name}: {kernel['symbol']} has no text")
-    shares = sum(kernel["share"] for kernel in section["kernels"]) + section["dispatch"]["share"] + section["bind"]["share"]
+    shares = sum(kernel["share"]
+                 for kernel in section["kernels"]) + section["dispatch"]["share"] + section["bind"]["share"]
     check(abs(shares - 100) <= 1, f"{name}: shares add up to {shares}")
-    check(section["kernels_wall_ns"] <= section["wall_ns"] <= section["step_ns"], f"{name}: kernels take longer than their steps")
+    check(section["kernels_wall_ns"] <= section["wall_ns"] <= section["step_ns"],
+          f"{name}: kernels take longer than their steps")
     check(section["dispatch"]["wall_ns"] >= 0, f"{name}: dispatch takes {section['dispatch']['wall_ns']} ns")
     workers = section["workers"]
-    check(section["total"]["busy_ns"] <= section["wall_ns"] * threads, f"{name}: workers are busier than the wall clock")
-    check(workers["busy_ns"] + workers["idle_ns"] == workers["total_ns"] == section["wall_ns"] * threads, f"{name}: workers {workers}")
+    check(section["total"]["busy_ns"] <= section["wall_ns"] * threads,
+          f"{name}: workers are busier than the wall clock")
+    check(workers["busy_ns"] + workers["idle_ns"] == workers["total_ns"] == section["wall_ns"] * threads,
+          f"{name}: workers {workers}")
     for b in section["buffers"]:
         if b["home"] == "arena":
-            check(0 <= b["offset"] and b["offset"] + b["bytes"] <= section["arena_bytes"], f"{name}: buffer {b} is outside the arena")
+            check(0 <= b["offset"] and b["offset"] + b["bytes"] <= section["arena_bytes"],
+                  f"{name}: buffer {b} is outside the arena")
 
 
 def check_weights(section):
@@ -101,7 +116,8 @@ def check_weights(section):
     # The model may tie its output to the embedding, which is then read as a whole.
     whole = sum(sizes.values()) + (0 if "output.weight" in sizes else embedding)
     check(abs(read - whole) <= 0.05 * whole, f"a step reads {read} bytes of weights, the file has {whole}")
-    products = sum(launch["read_bytes"] / launch["calls"] for launch in section["launches"] if ".matmul." in section["kernels"][launch["kernel"]]["symbol"])
+    products = sum(launch["read_bytes"] / launch["calls"] for launch in section["launches"]
+                   if ".matmul." in section["kernels"][launch["kernel"]]["symbol"])
     matrices = sum(size for name, size in sizes.items() if "norm" not in name)
     check(products >= matrices, f"products read {products} bytes of {matrices}")
 
@@ -110,9 +126,11 @@ def check_compile(data):
     steps = [step["name"] for step in data["compile"]["steps"]]
     for name in ("load", "lower", "fuse_regions", "plan"):
         check(name in steps, f"no time of the step {name}")
-    check(all(step["ns"] >= 0 and step["start_ns"] >= 0 for step in data["compile"]["steps"]), "a step that takes less than nothing")
+    check(all(step["ns"] >= 0 and step["start_ns"] >= 0 for step in data["compile"]["steps"]),
+          "a step that takes less than nothing")
     kernels = data["compile"]["kernels"]
-    check(len(kernels) > 0 and all(k["codegen_ns"] > 0 and k["jitlink_ns"] > 0 and not k["loaded"] for k in kernels), "kernels without compile times")
+    check(len(kernels) > 0 and all(k["codegen_ns"] > 0 and k["jitlink_ns"] > 0 and not k["loaded"] for k in kernels),
+          "kernels without compile times")
     symbols = {k["symbol"] for k in kernels}
     check(all(k["symbol"] in symbols for k in data["sections"][-1]["kernels"]), "a kernel that ran was not compiled")
     for variant in data["compile"]["variants"]:
@@ -128,7 +146,8 @@ def check_timeline(data, threads):
         end = run_["kernels_start_ns"] + run_["kernels_ns"]
         for launch, worker, start, ns, chunks in run_["slices"]:
             check(0 <= worker < threads and chunks > 0 and ns >= 0, f"slice of launch {launch}")
-            check(run_["kernels_start_ns"] - 2 <= start and start + ns <= end + 2, f"launch {launch} runs outside its step")
+            check(run_["kernels_start_ns"] - 2 <= start and start + ns <= end + 2,
+                  f"launch {launch} runs outside its step")
 
 
 def check_trace(trace, threads):
@@ -138,13 +157,15 @@ def check_trace(trace, threads):
     for event in events:
         check(event["ph"] in ("M", "X"), f"event of the kind {event['ph']}")
         if event["ph"] == "X":
-            check(isinstance(event["name"], str) and event["name"] and event["dur"] >= 0 and event["ts"] >= 0, f"event {event}")
+            check(isinstance(event["name"], str) and event["name"] and event["dur"] >= 0 and event["ts"] >= 0,
+                  f"event {event}")
             tracks.setdefault((event["pid"], event["tid"]), []).append(event)
     for track, rows in tracks.items():
         check(track in names, f"track {track} has no name")
         for before, after in zip(rows, rows[1:]):
             check(before["ts"] <= after["ts"], f"{names.get(track)}: {after['name']} is out of order")
-            check(before["ts"] + before["dur"] <= after["ts"] + 0.0011, f"{names.get(track)}: {before['name']} overlaps {after['name']}")
+            check(before["ts"] + before["dur"] <= after["ts"] + 0.0011,
+                  f"{names.get(track)}: {before['name']} overlaps {after['name']}")
     for worker in range(threads):
         check(f"worker {worker}" in names.values(), f"no track of worker {worker}")
     kernels = [e for e in events if e.get("cat") == "kernel"]
@@ -168,13 +189,15 @@ def main():
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         for threads in (1, 2):
-            data, trace, text = profile(folder, MODEL, "--prompt", "27+58=", "--tokens", 6, "--repeat", 2, "--threads", threads)
+            data, trace, text = profile(folder, MODEL, "--prompt", "27+58=", "--tokens", 6, "--repeat", 2, "--threads",
+                                        threads)
             check(data["schema"] == "quern.profile" and data["version"] == 1, "schema")
             check([s["phase"] for s in data["sections"]] == ["prefill", "decode"], "sections")
             prefill, decode = data["sections"]
             check_section(prefill, threads, 2, f"prefill, {threads} threads")
             check_section(decode, threads, 12, f"decode, {threads} threads")
-            check(decode["tokens"] == 12 and prefill["tokens"] == 2 * 7, f"tokens {prefill['tokens']} and {decode['tokens']}")
+            check(decode["tokens"] == 12 and prefill["tokens"] == 2 * 7,
+                  f"tokens {prefill['tokens']} and {decode['tokens']}")
             check(decode["warm_up_steps"] == 2 and prefill["warm_up_steps"] == 1, "steps to warm up")
             check_weights(decode)
             check_compile(data)
@@ -187,21 +210,25 @@ def main():
         kept = bool(list((folder / "home" / "quern").glob("machine-*-2t.json")))
         again, _, _ = profile(folder, MODEL, "--tokens-in", "1,5,9", "--tokens", 1, "--repeat", 1, "--threads", 2)
         check(again["machine"]["stored"] == kept, "peaks are kept")
-        again, _, _ = profile(folder, MODEL, "--tokens-in", "1,5,9", "--tokens", 1, "--repeat", 1, "--threads", 2, "--probe")
+        again, _, _ = profile(folder, MODEL, "--tokens-in", "1,5,9", "--tokens", 1, "--repeat", 1, "--threads", 2,
+                              "--probe")
         check(not again["machine"]["stored"], "--probe takes stored peaks")
         # A cache folder that cannot be written is no error, nor are counters that there are none of.
         blocked = folder / "blocked"
         blocked.write_text("a file")
-        result = run(folder, MODEL, "--tokens", 1, "--repeat", 1, "--counters", "--json", folder / "c.json", home=blocked)
+        result = run(folder, MODEL, "--tokens", 1, "--repeat", 1, "--counters", "--json", folder / "c.json",
+                     home=blocked)
         check(result.returncode == 0, f"blocked home: {result.stderr}")
         check_counters(json.loads((folder / "c.json").read_text()))
         # One kernel in the table, the rest in one row; no tokens: no decoding.
         data, _, text = profile(folder, MODEL, "--prompt", "1+1=", "--tokens", 0, "--repeat", 1, "--top", 1)
         check([s["phase"] for s in data["sections"]] == ["prefill"] and " more)" in text, "--tokens 0 --top 1")
-        for bad, word in ((["--prompt", "1", "--json", folder / "no" / "such.json"], "cannot write"), (["--tokens-in", "999999"], "out of range"),
+        for bad, word in ((["--prompt", "1", "--json", folder / "no" / "such.json"], "cannot write"),
+                          (["--tokens-in", "999999"], "out of range"),
                           (["--cpu", "none"], "none")):
             result = run(folder, MODEL, *bad)
-            check(result.returncode == 1 and word in result.stderr and len(result.stderr.strip().splitlines()) == 1, f"{bad}: {result.stderr}")
+            check(result.returncode == 1 and word in result.stderr and len(result.stderr.strip().splitlines()) == 1,
+                  f"{bad}: {result.stderr}")
     print(f"{len(failures)} failures")
     return 1 if failures else 0
 

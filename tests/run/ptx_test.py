@@ -3,8 +3,8 @@
 
     ptx_test.py PTX_RUN SOURCE_DIR
 
-The unit test codegen_ptx holds these files to what is emitted; this one holds them to what they should compute. Sizes are
-from distinct primes, so that blocks, rows and the last step of the inner dimension are cut.
+The unit test codegen_ptx holds these files to what is emitted; this one holds them to what they should compute. Sizes
+are from distinct primes, so that blocks, rows and the last step of the inner dimension are cut.
 """
 import math
 import os
@@ -189,7 +189,8 @@ def block_q6_k():
     return low + high + scales + head, values
 
 
-BLOCKS = {"q4_0": block_q4_0, "q8_0": block_q8_0, "q4_K": lambda: block_k(False), "q5_K": lambda: block_k(True), "q6_K": block_q6_k}
+BLOCKS = {"q4_0": block_q4_0, "q8_0": block_q8_0, "q4_K": lambda: block_k(False), "q5_K": lambda: block_k(True),
+          "q6_K": block_q6_k}
 
 
 def matrix_of_blocks(dtype, rows, columns):
@@ -237,8 +238,10 @@ def check_attention(rows, before):
         for head in range(4):
             row = q[r * 64 + head * 16:][:16]
             seen = range(before + r + 1)
-            scores = [math.exp(sum(a * b for a, b in zip(row, k[t * 32 + head // 2 * 16:][:16], strict=True)) / 4) for t in seen]
-            wanted += [sum(s * v[t * 32 + head // 2 * 16 + d] for s, t in zip(scores, seen, strict=True)) / sum(scores) for d in range(16)]
+            scores = [math.exp(sum(a * b for a, b in zip(row, k[t * 32 + head // 2 * 16:][:16], strict=True)) / 4)
+                      for t in seen]
+            wanted += [sum(s * v[t * 32 + head // 2 * 16 + d] for s, t in zip(scores, seen, strict=True)) / sum(scores)
+                       for d in range(16)]
     expect(f"attention {rows} after {before}", out, wanted, 0, 2e-6)
 
 
@@ -290,7 +293,8 @@ FUNCTIONS = {
     "exp": (limited(math.exp), (-86, 88), 3, 2), "exp2": (limited(lambda a: 2.0 ** a), (-125, 127), 2, 2),
     "sigmoid": (sigmoid, (-85, 85), 4, 3), "log": (limited(math.log), (1e-30, 1e30), 2, 2),
     "log2": (limited(math.log2), (1e-30, 1e30), 2, 2), "sin": (limited(math.sin), ANGLES, 2, 2),
-    "cos": (limited(math.cos), ANGLES, 2, 2), "tan": (limited(math.tan), ANGLES, 4, 4), "atan": (math.atan, SPREAD, 2, 2),
+    "cos": (limited(math.cos), ANGLES, 2, 2), "tan": (limited(math.tan), ANGLES, 4, 4), 
+    "atan": (math.atan, SPREAD, 2, 2),
     "tanh": (math.tanh, SPREAD, 3, 4), "erf": (math.erf, SPREAD, 3, 32), "pow": (c_pow, SPREAD, 1, 8),
     "atan2": (math.atan2, SPREAD, 3, 3), "mod": (c_mod, (-1e6, 1e6), 0.5, 0),
 }
@@ -338,10 +342,12 @@ def check_function(name, wide):
             off = 0.0 if right else math.inf
         else:
             off = abs(got - want) / unit(want, wide) if math.isfinite(got) else math.inf
-        if name in ("exp", "exp2", "sigmoid", "pow") and not wide and abs(want) < 2.0 ** -126 and abs(got) < 2.0 ** -126:
+        flushes = name in ("exp", "exp2", "sigmoid", "pow") and not wide
+        if flushes and abs(want) < 2.0 ** -126 and abs(got) < 2.0 ** -126:
             off = min(off, 1.0)
         if off > bound:
-            sys.exit(f"{name} of {arguments}: {got}, not {want}: {off:.2f} units of the last place, more than {bound} (seed {SEED})")
+            sys.exit(f"{name} of {arguments}: {got}, not {want}: {off:.2f} units of the last place, more than {bound} "
+                     f"(seed {SEED})")
         worst = max(worst, off)
     print(f"{name} f{64 if wide else 32}: {n} elements, {worst:.2f} units of the last place, of {bound}")
 
@@ -364,10 +370,13 @@ def clamped(value, low, high):
 
 
 def check_scalars():
-    x = [0.0, -0.0, math.inf, -math.inf, math.nan, 65519.999, 65520.0, 1 + 2.0 ** -11, 1 + 2.0 ** -11 + 2.0 ** -45, 1 + 2.0 ** -8 + 2.0 ** -40,
+    x = [0.0, -0.0, math.inf, -math.inf, math.nan, 65519.999, 65520.0, 1 + 2.0 ** -11, 1 + 2.0 ** -11 + 2.0 ** -45,
+         1 + 2.0 ** -8 + 2.0 ** -40,
          1 + 2.0 ** -8, 1e-7, 3e-8, 1e300, -7.5, 255.5, 2.0 ** -133, 1e-40]
-    f = [0.5, 1.5, 2.5, -0.5, -1.5, math.nan, math.inf, -math.inf, 3e9, -3e9, 0.49999997, 8388607.5, -0.0, 1e-40, 7.0, -7.3, 1e20, 2.0]
-    n = [0, -1, 2049, 2051, 65519, 65520, -(1 << 63), (1 << 63) - 1, (1 << 56) + (1 << 48), (1 << 56) + (1 << 48) + 1, -(1 << 56) - (1 << 48),
+    f = [0.5, 1.5, 2.5, -0.5, -1.5, math.nan, math.inf, -math.inf, 3e9, -3e9, 0.49999997, 8388607.5, -0.0, 1e-40, 7.0,
+         -7.3, 1e20, 2.0]
+    n = [0, -1, 2049, 2051, 65519, 65520, -(1 << 63), (1 << 63) - 1, (1 << 56) + (1 << 48), (1 << 56) + (1 << 48) + 1,
+         -(1 << 56) - (1 << 48),
          -(1 << 56) - (1 << 48) - 1, 7, -7, 7, -7, 1 << 40, 12345]
     m = [1, 2, -1, 3, 0, 64, -1, 63, -3, 5, 62, 7, -2, 2, 2, -2, 1 << 33, 100]
     count = len(x)
@@ -375,7 +384,8 @@ def check_scalars():
     inputs = [bytearray(struct.pack(f"<{count}{c}", *v)) for c, v in (("d", x), ("f", f), ("q", n), ("q", m))]
     f = list(struct.unpack(f"<{count}f", inputs[1]))
     run("scalars", 1, inputs + outs + [count])
-    halves, brains = struct.unpack(f"<{2 * count}e", outs[0]), [brain(b) for b in struct.unpack(f"<{2 * count}H", outs[1])]
+    halves = struct.unpack(f"<{2 * count}e", outs[0])
+    brains = [brain(b) for b in struct.unpack(f"<{2 * count}H", outs[1])]
     ints, longs = struct.unpack(f"<{2 * count}i", outs[2]), struct.unpack(f"<{4 * count}q", outs[3])
     reals = struct.unpack(f"<{7 * count}f", outs[4])
 
@@ -387,14 +397,18 @@ def check_scalars():
         narrow = to_float(to_bits(a))
         whole = quotient(p, q) if q else 0
         still = not math.isfinite(g)
-        want = [over(nearest(a, 11, -24), 65520), over(nearest(p, 11, -24), 65520), over(nearest(a, 8, -133), 2.0 ** 128), nearest(p, 8, -133),
+        root = math.nan if g < 0 or math.isnan(g) else math.inf if g == 0 else nearest(math.sqrt(g), 24, -149)
+        want = [over(nearest(a, 11, -24), 65520), over(nearest(p, 11, -24), 65520),
+                over(nearest(a, 8, -133), 2.0 ** 128), nearest(p, 8, -133),
                 clamped(g, -(1 << 31), (1 << 31) - 1), clamped(a, 0, 255),
-                wrapped(whole), (p % q if q else 0), wrapped(p << q) if 0 <= q < 64 else 0, p >> q if 0 <= q < 64 else p >> 63,
+                wrapped(whole), (p % q if q else 0), wrapped(p << q) if 0 <= q < 64 else 0,
+                p >> q if 0 <= q < 64 else p >> 63,
                 *[g if still else float(each(g)) for each in (math.floor, math.ceil, math.trunc, round)],
                 math.nan if math.isnan(g + narrow) and (math.isnan(g) or math.isnan(narrow)) else min(g, narrow),
                 math.nan if math.isnan(g) or math.isnan(narrow) else max(g, narrow),
-                math.nan if g < 0 or math.isnan(g) else math.inf if g == 0 else nearest(1 / nearest(math.sqrt(g), 24, -149), 24, -149)]
-        got = [*halves[2 * i:2 * i + 2], *brains[2 * i:2 * i + 2], *ints[2 * i:2 * i + 2], *longs[4 * i:4 * i + 4], *reals[7 * i:7 * i + 7]]
+                math.inf if g == 0 else nearest(1 / root, 24, -149)]
+        got = [*halves[2 * i:2 * i + 2], *brains[2 * i:2 * i + 2], *ints[2 * i:2 * i + 2], *longs[4 * i:4 * i + 4],
+               *reals[7 * i:7 * i + 7]]
         for k, (have, wish) in enumerate(zip(got, want, strict=True)):
             if not (have == wish or (math.isnan(wish) and math.isnan(have))):
                 sys.exit(f"scalars {i}, result {k}: {have}, not {wish}, of {a}, {g}, {p}, {q}")

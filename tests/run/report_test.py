@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""quern profile --html, opened in headless Chromium: everything that was measured is on the page, lines of the stages are linked as
-the data says, nothing is fetched, and text from files stays text. Without Chromium the page is only read.
+"""quern profile --html, opened in headless Chromium: everything that was measured is on the page, lines of the stages
+are linked as the data says, nothing is fetched, and text from files stays text. Without Chromium the page is only read.
 
   report_test.py QUERN SOURCE_DIR
 """
@@ -18,7 +18,8 @@ import tempfile
 QUERN, SOURCE = sys.argv[1], pathlib.Path(sys.argv[2])
 MODEL = SOURCE / "models" / "addition.gguf"
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+         "--disable-background-networking",
          "--disable-component-update", "--disable-sync", "--window-size=1600,1200", "--virtual-time-budget=8000"]
 STAGES = ["hir", "mir", "kir", "llvm", "assembly"]
 SKIPPED = 77
@@ -33,7 +34,8 @@ def check(condition, message):
 
 def report(model, out, *options):
     environment = dict(os.environ, XDG_CACHE_HOME=str(out.parent / "home"), QUERN_CACHE="off")
-    result = subprocess.run([QUERN, "profile", str(model), "--prompt", "27+58=", "--repeat", "1", "--tokens", "4", "--html", str(out), *options],
+    result = subprocess.run([QUERN, "profile", str(model), "--prompt", "27+58=", "--repeat", "1", "--tokens", "4",
+                             "--html", str(out), *options],
                             capture_output=True, text=True, env=environment, timeout=300)
     if result.returncode != 0:
         sys.exit(f"quern profile --html: {result.stderr}")
@@ -79,12 +81,14 @@ class Page(html.parser.HTMLParser):
                 self.texts[i] = self.texts.get(i, "") + data
 
     def count(self, within, tag, kind=None):
-        return sum(t == tag and within in a["within"] and (kind is None or kind in (a.get("class") or "").split()) for t, a in self.elements)
+        return sum(t == tag and within in a["within"] and (kind is None or kind in (a.get("class") or "").split())
+                   for t, a in self.elements)
 
 
 def open_in_browser(path, fragment=""):
     with tempfile.TemporaryDirectory() as profile:
-        result = subprocess.run([CHROMIUM, *FLAGS, f"--user-data-dir={profile}", "--dump-dom", path.as_uri() + fragment],
+        result = subprocess.run([CHROMIUM, *FLAGS, f"--user-data-dir={profile}", "--dump-dom",
+                                 path.as_uri() + fragment],
                                 capture_output=True, text=True, timeout=120)
     page = Page(result.stdout)
     root = next((a for t, a in page.elements if t == "html"), {})
@@ -105,36 +109,47 @@ def check_offline(text):
     for tag, attributes in page.elements:
         for name in ("src", "href", "data", "action", "poster", "srcset", "xlink:href"):
             value = attributes.get(name)
-            check(value is None or value.startswith("#"), f"<{tag} {name}={value}> refers to something outside the file")
+            check(value is None or value.startswith("#"),
+                  f"<{tag} {name}={value}> refers to something outside the file")
         check(tag not in ("link", "base", "iframe", "object", "embed", "img"), f"<{tag}> in the page")
     style = text[text.index("<style>"):text.index("</style>")]
     check("url(" not in style and "@import" not in style, "the style refers to other files")
-    policy = [a["content"] for t, a in page.elements if t == "meta" and a.get("http-equiv") == "Content-Security-Policy"]
+    policy = [a["content"] for t, a in page.elements
+              if t == "meta" and a.get("http-equiv") == "Content-Security-Policy"]
     check(len(policy) == 1 and "default-src 'none'" in policy[0] and "connect-src" not in policy[0], f"policy {policy}")
     check("Redistribution and use" in text and "Mike Bostock" in text, "D3's licence is not in the file")
 
 
 def check_data(data):
-    check(data["schema"] == "quern.profile" and {s["phase"] for s in data["sections"]} == {"prefill", "decode"}, "sections")
+    check(data["schema"] == "quern.profile" and {s["phase"] for s in data["sections"]} == {"prefill", "decode"},
+          "sections")
     for section in data["sections"]:
         for kernel in section["kernels"]:
             stages, name = kernel["stages"], kernel["symbol"]
             lines = {stage: stages[stage].get("text", kernel["kir"]).rstrip("\n").split("\n") for stage in STAGES}
-            check(all(len(lines[stage]) > 2 for stage in ("mir", "kir", "llvm", "assembly")) and lines["hir"], f"{name}: a stage is empty")
-            for stage, leads in (("hir", "ops"), ("mir", "ops"), ("kir", "ops"), ("llvm", "kir_lines"), ("assembly", "kir_lines")):
-                check(len(stages[stage][leads]) == len(lines[stage]), f"{name}: {stage} has {len(lines[stage])} lines, {len(stages[stage][leads])} links")
+            check(all(len(lines[stage]) > 2 for stage in ("mir", "kir", "llvm", "assembly")) and lines["hir"],
+                  f"{name}: a stage is empty")
+            for stage, leads in (("hir", "ops"), ("mir", "ops"), ("kir", "ops"), ("llvm", "kir_lines"),
+                                 ("assembly", "kir_lines")):
+                check(len(stages[stage][leads]) == len(lines[stage]),
+                      f"{name}: {stage} has {len(lines[stage])} lines, {len(stages[stage][leads])} links")
             # Every statement that notes its op is linked to that op.
             for text, op in zip(lines["kir"], stages["kir"]["ops"]):
                 note = re.search(r"@\[(.*)\]$", text)
                 check((note is None) == (op < 0), f"{name}: {text!r} is linked to op {op}")
-                check(note is None or kernel["origins"][op]["op"] == note.group(1), f"{name}: {text!r} is linked to {kernel['origins'][op]}")
+                check(note is None or kernel["origins"][op]["op"] == note.group(1),
+                      f"{name}: {text!r} is linked to {kernel['origins'][op]}")
             for op in {op for op in stages["kir"]["ops"] if op >= 0}:
-                check(any(op in ops for ops in stages["mir"]["ops"]), f"{name}: no MIR line has {kernel['origins'][op]['op']}")
-                check(any(op in ops for ops in stages["hir"]["ops"]), f"{name}: no HIR line has {kernel['origins'][op]['op']}")
+                check(any(op in ops for ops in stages["mir"]["ops"]),
+                      f"{name}: no MIR line has {kernel['origins'][op]['op']}")
+                check(any(op in ops for ops in stages["hir"]["ops"]),
+                      f"{name}: no HIR line has {kernel['origins'][op]['op']}")
             for stage in ("llvm", "assembly"):
                 reached = {line for line in stages[stage]["kir_lines"] if line > 0}
-                check(reached and max(reached) <= len(lines["kir"]), f"{name}: {stage} is linked to KIR lines {reached}")
-            check("!dbg" not in stages["llvm"]["text"] and ".loc" not in stages["assembly"]["text"], f"{name}: debug locations are left in")
+                check(reached and max(reached) <= len(lines["kir"]),
+                      f"{name}: {stage} is linked to KIR lines {reached}")
+            check("!dbg" not in stages["llvm"]["text"] and ".loc" not in stages["assembly"]["text"],
+                  f"{name}: debug locations are left in")
 
 
 def expected_links(kernel, stage, number):
@@ -152,28 +167,34 @@ def expected_links(kernel, stage, number):
     links = {}
     for other in STAGES:
         links[other] = []
-        for index in range(len(kir_ops if other == "kir" else stages[other].get("ops", stages[other].get("kir_lines")))):
+        for index in range(len(kir_ops if other == "kir"
+                               else stages[other].get("ops", stages[other].get("kir_lines")))):
             other_ops, other_line = leads(other, index)
             same_line = line is not None and other_line is not None
-            if (other, index + 1) == (stage, number) or (line == other_line and line > 0 if same_line else ops & other_ops):
+            if (other, index + 1) == (stage,
+                                      number) or (line == other_line and line > 0 if same_line else ops & other_ops):
                 links[other].append(index + 1)
     return links
 
 
 def check_page(page, data, index, name):
     section = data["sections"][index]
-    check(page.count("kernels", "tr") == len(section["kernels"]) + 1, f"{name}: {page.count('kernels', 'tr') - 1} rows of kernels")
+    check(page.count("kernels", "tr") == len(section["kernels"]) + 1,
+          f"{name}: {page.count('kernels', 'tr') - 1} rows of kernels")
     check(page.count("blocks", "tr") == len(section["blocks"]) + 1, f"{name}: rows of blocks")
     points = sum(kernel["intensity"] > 0 and kernel["gflops"] > 0 for kernel in section["kernels"])
-    check(page.count("roofline", "circle", "point") == points > 0, f"{name}: {page.count('roofline', 'circle', 'point')} points, {points} expected")
+    check(page.count("roofline", "circle", "point") == points > 0,
+          f"{name}: {page.count('roofline', 'circle', 'point')} points, {points} expected")
     check(page.count("roofline", "line", "roof") == len(data["machine"]["memory"]) + 2, f"{name}: roofs")
     values = sum(b["home"] == "arena" and b["offset"] >= 0 and b["first_launch"] >= 0 for b in section["buffers"])
-    check(page.count("arena", "rect", "value") == values > 0, f"{name}: {page.count('arena', 'rect', 'value')} values in the arena, {values} expected")
+    check(page.count("arena", "rect", "value") == values > 0,
+          f"{name}: {page.count('arena', 'rect', 'value')} values in the arena, {values} expected")
     check("peak" in page.texts.get("arena-peak", ""), f"{name}: the arena has no peak")
     run = [run for run in data["timeline"] if run["section"] == index][-1]
     check(page.count("timeline", "rect", "slice") == len(run["slices"]) > 0, f"{name}: slices of the timeline")
     compiled = data["compile"]
-    parts = len(compiled["steps"]) + len(compiled["variants"]) + sum(1 if k["loaded"] else 5 for k in compiled["kernels"])
+    parts = len(compiled["steps"]) + len(compiled["variants"]) + sum(1 if k["loaded"] else 5
+                                                                     for k in compiled["kernels"])
     check(page.count("compile", "rect", "slice") == parts, f"{name}: slices of compiling")
     check(page.count("compiled", "tr") == len(compiled["kernels"]) + 1, f"{name}: rows of compiled kernels")
     check(page.count("summary", "b") == 7, f"{name}: figures in the summary")
@@ -195,7 +216,8 @@ def check_kernel(path, data, section, kernel, stage, number):
         check([line["text"] for line in shown] == text, f"{fragment}: the text of {of}")
         marked = [line["number"] for line in shown if "linked" in line["classes"]]
         check(marked == links[of], f"{fragment}: {of} lines {marked} are marked, {links[of]} expected")
-        check(all("pinned" in line["classes"] for line in shown if "linked" in line["classes"]), f"{fragment}: {of} lines are marked but not pinned")
+        check(all("pinned" in line["classes"] for line in shown if "linked" in line["classes"]),
+              f"{fragment}: {of} lines are marked but not pinned")
 
 
 # What a reader does, one thing after another; what the page then shows is left in an attribute.
@@ -204,8 +226,10 @@ READER = """<script>
   const pause = () => new Promise((done) => setTimeout(done, 50));
   const all = (selector) => [...document.querySelectorAll(selector)];
   const one = (selector) => document.querySelector(selector);
-  const fire = (element, type) => element.dispatchEvent(new MouseEvent(type, { bubbles: true, view: window, clientX: 400, clientY: 300 }));
-  const marked = (kind) => Object.fromEntries(all(".stage").map((s) => [s.dataset.stage, [...s.querySelectorAll(kind)].map((l) => Number(l.dataset.line))]));
+  const fire = (element, type) => element.dispatchEvent(
+      new MouseEvent(type, { bubbles: true, view: window, clientX: 400, clientY: 300 }));
+  const marked = (kind) => Object.fromEntries(all(".stage").map((s) =>
+      [s.dataset.stage, [...s.querySelectorAll(kind)].map((l) => Number(l.dataset.line))]));
   const result = {};
   const line = one("[data-stage=%STAGE%] [data-line='%LINE%']");
   fire(line, "mouseover");
@@ -233,7 +257,8 @@ READER = """<script>
   await pause();
   result.zoomed = group.getAttribute("transform");
   result.selected = {};
-  for (const [name, selector] of [["point", "#roofline .point"], ["slice", "#timeline .slice"], ["value", "#arena .value"]]) {
+  const points = [["point", "#roofline .point"], ["slice", "#timeline .slice"], ["value", "#arena .value"]];
+  for (const [name, selector] of points) {
     fire(one(selector), "click");
     await pause();
     result.selected[name] = [one(selector).dataset.kernel || null, location.hash, one("#stages-kernel").textContent];
@@ -261,28 +286,37 @@ def check_reader(folder, text, data, section):
     if not result:
         return
     links = expected_links(kernels[slowest], "kir", number)
-    check(result["hover"] == links and result["hover_pinned"] == 0, f"pointing at a line marks {result['hover']}, {links} expected")
+    check(result["hover"] == links and result["hover_pinned"] == 0,
+          f"pointing at a line marks {result['hover']}, {links} expected")
     check(result["left"] == 0, "marks stay when the pointer leaves")
     check(result["click"] == links, f"a click pins {result['click']}, {links} expected")
-    check(result["click_address"] == f"#section={section}&kernel={slowest}&stage=kir&line={number}", f"address {result['click_address']}")
+    check(result["click_address"] == f"#section={section}&kernel={slowest}&stage=kir&line={number}",
+          f"address {result['click_address']}")
     ranked = sorted(range(len(kernels)), key=lambda k: -kernels[k]["wall_ns"])
-    check([name.split(" ")[0] for name in result["by_time"]] == [kernels[k]["symbol"] for k in ranked], "kernels are not sorted by time")
-    check(result["by_calls"] == sorted(range(len(kernels)), key=lambda k: -kernels[k]["calls"]), f"by calls: {result['by_calls']}")
-    check(result["by_calls_up"] == sorted(range(len(kernels)), key=lambda k: kernels[k]["calls"]), f"by calls, upwards: {result['by_calls_up']}")
+    check([name.split(" ")[0] for name in result["by_time"]] == [kernels[k]["symbol"] for k in ranked],
+          "kernels are not sorted by time")
+    check(result["by_calls"] == sorted(range(len(kernels)), key=lambda k: -kernels[k]["calls"]),
+          f"by calls: {result['by_calls']}")
+    check(result["by_calls_up"] == sorted(range(len(kernels)), key=lambda k: kernels[k]["calls"]),
+          f"by calls, upwards: {result['by_calls_up']}")
     launch = data["sections"][section]["launches"][0]
     check(launch["label"] in result["tip"] and result["tip_hidden"], f"tip {result['tip']!r}")
-    check("scale(1,1)" in result["whole"] and "scale(2,1)" in result["zoomed"], f"zoom from {result['whole']} to {result['zoomed']}")
+    check("scale(1,1)" in result["whole"] and "scale(2,1)" in result["zoomed"],
+          f"zoom from {result['whole']} to {result['zoomed']}")
     for name, (kernel, address, shown) in result["selected"].items():
         wanted = int(re.search(r"kernel=(\d+)", address).group(1))
-        check(shown == kernels[wanted]["symbol"] and kernel in (None, str(wanted)), f"a click on a {name} selects {shown}, {address}")
+        check(shown == kernels[wanted]["symbol"] and kernel in (None, str(wanted)),
+              f"a click on a {name} selects {shown}, {address}")
     other = 1 - section
-    check(result["section_address"] == f"#section={other}" and result["section_rows"] == len(data["sections"][other]["kernels"]), "the other section")
+    check(result["section_address"] == f"#section={other}"
+          and result["section_rows"] == len(data["sections"][other]["kernels"]), "the other section")
 
 
 def line_with_links(kernel, stage):
     """A line of the stage that has the most to show: links to each other stage."""
     count = len(kernel["stages"][stage].get("ops", kernel["stages"][stage].get("kir_lines")))
-    return max(range(1, count + 1), key=lambda n: sum(len(lines) > 0 for lines in expected_links(kernel, stage, n).values()))
+    return max(range(1, count + 1),
+               key=lambda n: sum(len(lines) > 0 for lines in expected_links(kernel, stage, n).values()))
 
 
 def main():
@@ -308,8 +342,11 @@ def main():
         decode = next(i for i, section in enumerate(data["sections"]) if section["phase"] == "decode")
         check_page(first, data, decode, "at first")
         check(all(first.stages.get(stage) for stage in STAGES), "no kernel is shown at first")
-        check(not [line for lines in first.stages.values() for line in lines if "linked" in line["classes"]], "lines are marked at first")
-        for section, symbol, stage in ((0, "ffn", "kir"), (decode, "k_cache", "mir"), (decode, "attention_norm", "llvm"), (0, "output", "assembly"), (0, "attention", "hir")):
+        check(not [line for lines in first.stages.values() for line in lines if "linked" in line["classes"]],
+              "lines are marked at first")
+        for section, symbol, stage in ((0, "ffn", "kir"), (decode, "k_cache", "mir"),
+                                       (decode, "attention_norm", "llvm"), (0, "output", "assembly"),
+                                       (0, "attention", "hir")):
             kernels = data["sections"][section]["kernels"]
             kernel = next(k for k, row in enumerate(kernels) if symbol in row["symbol"])
             check_kernel(path, data, section, kernel, stage, line_with_links(kernels[kernel], stage))

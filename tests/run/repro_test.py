@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Every reproduction in tests/repro: faults that were found once, as graphs with values. `quern replay` must say ok, at this machine's
-own level and at the least of x86-64.
+"""Every reproduction in tests/repro: faults that were found once, as graphs with values. `quern replay` must say ok, at
+this machine's own level and at the least of x86-64.
 
     repro_test.py QUERN SOURCE_DIR
 """

@@ -3,8 +3,8 @@
 
   size_test.py BUILD ROOT
 
-LIMITS are bytes of machine code and constant data, as `size` counts text. One that grows for a good reason is raised here, in the
-commit that is the reason; one that has become a fifth smaller is to be lowered, so that it guards again.
+LIMITS are bytes of machine code and constant data, as `size` counts text. One that grows for a good reason is raised
+here, in the commit that is the reason; one that has become a fifth smaller is to be lowered, so that it guards again.
 """
 
 import pathlib
@@ -30,7 +30,8 @@ def text_bytes(path):
 
 
 def compiled(folder, name, *flags):
-    subprocess.run([BUILD / "bin/quern", "compile", ROOT / "models/addition.gguf", "-o", folder / name, *flags], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run([BUILD / "bin/quern", "compile", ROOT / "models/addition.gguf", "-o", folder / name, *flags],
+                   check=True, stdout=subprocess.DEVNULL)
     return folder / name / "addition.o"
 
 

@@ -3,9 +3,9 @@
 
   tutorial_test.py BUILD ROOT PAGE
 
-In the page a block ```sh is run as one script; ```c NAME and the like are written to that file; ```output is what the script
-before it has to print, in order, where ... stands for anything, within a line or for lines. Other blocks are for the reader. The
-scripts run in a folder where build, models, include and the other folders of the checkout are links.
+In the page a block ```sh is run as one script; ```c NAME and the like are written to that file; ```output is what the
+script before it has to print, in order, where ... stands for anything, within a line or for lines. Other blocks are for
+the reader. The scripts run in a folder where build, models, include and the other folders of the checkout are links.
 """
 
 import os
@@ -43,9 +43,11 @@ def main():
             if target:
                 (folder / target).write_text(body)
             elif kind == "sh":
-                result = subprocess.run(["bash", "-euo", "pipefail", "-c", body], cwd=folder, capture_output=True, text=True, timeout=500)
+                result = subprocess.run(["bash", "-euo", "pipefail", "-c", body], cwd=folder, capture_output=True,
+                                        text=True, timeout=500)
                 if result.returncode != 0:
-                    sys.exit(f"docs/{PAGE}: this fails with status {result.returncode}:\n{body}\n{result.stdout[-3000:]}{result.stderr[-3000:]}")
+                    sys.exit(f"docs/{PAGE}: this fails with status {result.returncode}:\n{body}\n"
+                             f"{result.stdout[-3000:]}{result.stderr[-3000:]}")
                 printed = result.stdout
                 scripts += 1
             elif kind == "output":

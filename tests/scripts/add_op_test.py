@@ -3,8 +3,9 @@
 
     add_op_test.py SOURCE_DIR BUILD_DIR
 
-The copy is built with the compilers and flags of BUILD_DIR through ccache, so only the files that the new op touches are
-compiled again. Passes when the suites that go through the op table pass and random graphs have drawn, fused and run the op.
+The copy is built with the compilers and flags of BUILD_DIR through ccache, so only the files that the new op touches
+are compiled again. Passes when the suites that go through the op table pass and random graphs have drawn, fused and run
+the op.
 """
 import os
 import re
@@ -92,7 +93,8 @@ def main():
         with open(os.path.join(copy, "src/ir/ops/cubed.cc"), "w") as f:
             f.write(OP.replace("a[0] * a[0] * a[0]", "a[0] * a[0]"))
         run(["ninja", "-C", out, "compiler_test"], env)
-        wrong = subprocess.run([os.path.join(out, "bin", "compiler_test"), "--gtest_filter=Slice/RandomGraphs.*/0"], env=env,
+        wrong = subprocess.run([os.path.join(out, "bin", "compiler_test"), "--gtest_filter=Slice/RandomGraphs.*/0"],
+                               env=env,
                                capture_output=True, text=True)
         if wrong.returncode == 0:
             sys.exit("the random graphs pass with a new op that is wrong")

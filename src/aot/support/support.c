@@ -54,7 +54,10 @@ int32_t quern_permit_amx(void) {
 #if defined(__linux__)
   const long arch_prctl = 158, request_permission = 0x1023, tile_data = 18;
   long result;
-  __asm__ volatile("syscall" : "=a"(result) : "a"(arch_prctl), "D"(request_permission), "S"(tile_data) : "rcx", "r11", "memory");
+  __asm__ volatile("syscall"
+                   : "=a"(result)
+                   : "a"(arch_prctl), "D"(request_permission), "S"(tile_data)
+                   : "rcx", "r11", "memory");
   return result == 0;
 #else
   return 0;
@@ -97,8 +100,10 @@ static void run_alone(const quern_dispatch* dispatches, int64_t count, void* scr
 }
 
 static void run(quern_instance* self, int64_t count) {
-  if (self->runner.run != 0) self->runner.run(self->runner.self, self->dispatches, count, self->scratch);
-  else run_alone(self->dispatches, count, self->scratch[0]);
+  if (self->runner.run != 0)
+    self->runner.run(self->runner.self, self->dispatches, count, self->scratch);
+  else
+    run_alone(self->dispatches, count, self->scratch[0]);
 }
 
 /* ---- the functions of the header */
@@ -171,9 +176,10 @@ static int all_given(const void* const* pointers, int64_t count) {
   return 1;
 }
 
-int32_t quern_model_step(const quern_model* model, quern_instance* self, const void* const* inputs, void* const* outputs,
-                         const int64_t* values) {
-  if (self == 0 || !all_given(inputs, model->input_count) || !all_given((const void* const*)outputs, model->output_count)) {
+int32_t quern_model_step(const quern_model* model, quern_instance* self, const void* const* inputs,
+                         void* const* outputs, const int64_t* values) {
+  if (self == 0 || !all_given(inputs, model->input_count) ||
+      !all_given((const void* const*)outputs, model->output_count)) {
     return QUERN_ERROR_NULL;
   }
   if (!quern_model_in_range(model, values)) return QUERN_ERROR_SYMBOL_RANGE;

@@ -1,8 +1,9 @@
-/* What every compiled model shares: plain C, built to bitcode with Quern and linked into each object as internal functions.
- * The generated driver describes its model with these structs and wraps these functions in the names of its header.
+/* What every compiled model shares: plain C, built to bitcode with Quern and linked into each object as internal
+ * functions. The generated driver describes its model with these structs and wraps these functions in the names of its
+ * header.
  *
  *   addition_init(out, memory, bytes, weights, length, runner)  calls  quern_model_init(&model, out, memory, ...)
- *   addition_step(self, inputs, outputs, LOGITS, PAST_SEQ, SEQ) calls  quern_model_step(&model, self, inputs, outputs, values)
+ *   addition_step(self, inputs, outputs, LOGITS, PAST_SEQ, SEQ) calls  quern_model_step(&model, self, inputs, ...)
  * Everything here runs before the processor is known: it is compiled for the least one. No library is needed. */
 #ifndef QUERN_AOT_SUPPORT_H_
 #define QUERN_AOT_SUPPORT_H_
@@ -38,7 +39,7 @@ typedef struct quern_level {
   int64_t variants;
   /* Writes the dispatches of a variant's work that depends on the weights alone; returns their number. */
   int64_t (*once)(quern_instance* self, int64_t variant);
-  /* Writes the dispatches of one step for sizes that are in range; returns their number, or -1: they do not go together. */
+  /* Writes the dispatches of one step for sizes that are in range; returns their number, or -1: they do not agree. */
   int64_t (*step)(quern_instance* self, const void* const* inputs, void* const* outputs, const int64_t* values);
 } quern_level;
 

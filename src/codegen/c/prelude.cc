@@ -105,7 +105,8 @@ constexpr Helper kHelpers[] = {
   const int half = (int)(j % 256 / 128), stream = (int)(j % 128 / 32), lane = (int)(j % 32);
   const int low = block[half * 64 + stream % 2 * 32 + lane] >> stream / 2 * 4 & 15;
   const int high = block[128 + half * 32 + lane] >> stream * 2 & 3;
-  return (block_element){.code = low | high << 4, .scale = (int8_t)block[192 + j % 256 / 16], .d = read_half(block + 208)};
+  const float d = read_half(block + 208);
+  return (block_element){.code = low | high << 4, .scale = (int8_t)block[192 + j % 256 / 16], .d = d};
 })"},
     {"value_q6_K", Over::kNone, "float value_q6_K(block_element e) { return e.d * e.scale * (e.code - 32); }"},
     {"read_q8_K", Over::kNone,

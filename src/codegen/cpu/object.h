@@ -1,7 +1,7 @@
 // Object code of a KIR kernel for one CPU level, without a linker: for the JIT (which links it in memory) and ahead of
 // time.
 //
-//   cpu::ObjectCompiler compiler(*target, {});           // one per thread; reused, since setting one up costs a millisecond
+//   cpu::ObjectCompiler compiler(*target, {});           // one per thread; reused: setting one up costs a millisecond
 //   QUERN_ASSIGN(cpu::Object object, compiler.Compile(kernel, "k0"));
 //   object.bytes                                         // relocatable ELF, position independent
 // No LLVM type appears here.

@@ -16,9 +16,8 @@ namespace {
 #define QUERN_V4 QUERN_V3 " avx512f avx512bw avx512cd avx512dq avx512vl"
 // Beside the x86-64 levels: AES and the carry-less multiply, which Highway's levels count on and every such machine
 // has.
-#define QUERN_VNNI                                                                                            \
-  QUERN_V4 " aes pclmul avx512vnni avx512bf16 avx512vbmi avx512vbmi2 avx512bitalg avx512vpopcntdq gfni vaes " \
-           "vpclmulqdq"
+#define QUERN_DL " aes pclmul avx512vnni avx512bf16 avx512vbmi avx512vbmi2 avx512bitalg avx512vpopcntdq"
+#define QUERN_VNNI QUERN_V4 QUERN_DL " gfni vaes vpclmulqdq"
 constexpr Platform kX86 = {"x86_64-linux-gnu", "x86-64", "+sse2"};
 constexpr Platform kArm = {"aarch64-linux-gnu", "generic", "+neon"};
 constexpr std::array kPlatforms = {&kX86, &kArm};

@@ -1,7 +1,9 @@
 // Kernels that are scheduled for blocks of threads as one text of the Metal Shading Language, 3.1.
 //
 //   kernel scale (x : f32[S] in, y : f32[S] out) sym S in 1..100000 {
-//     grid c in 0..S by 1024 { thread t in 0..256 @ block { for i in c + t..min(c + 1024, S) by 256 { y[i] = x[i] * 0.5 } } }
+//     grid c in 0..S by 1024 { thread t in 0..256 @ block {
+//       for i in c + t..min(c + 1024, S) by 256 { y[i] = x[i] * 0.5 }
+//     } }
 //   }
 // becomes, after the helper functions that it uses,
 //   [[kernel, max_total_threads_per_threadgroup(256)]] void scale(

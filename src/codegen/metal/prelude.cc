@@ -24,8 +24,9 @@ constexpr Helper kHelpers[] = {
   }
   const float s = (size < 4.0f ? size : 4.0f) - 1.0f;  // beyond 4 the result is 1
   float q = fma(2.47777109e-07f, s, 2.01703588e-05f);
-  q = fma(q, s, -2.85936723e-04f), q = fma(q, s, 2.00778479e-03f), q = fma(q, s, -1.00439461e-02f), q = fma(q, s, 4.15627509e-02f);
-  q = fma(q, s, 8.43107164e-01f), q = fma(q, s, 2.63896751f), q = fma(q, s, 1.84960556f);
+  q = fma(q, s, -2.85936723e-04f), q = fma(q, s, 2.00778479e-03f), q = fma(q, s, -1.00439461e-02f);
+  q = fma(q, s, 4.15627509e-02f), q = fma(q, s, 8.43107164e-01f), q = fma(q, s, 2.63896751f);
+  q = fma(q, s, 1.84960556f);
   const float far = 1.0f - precise::exp(-q);
   return x < 0.0f ? -far : far;
 })"},

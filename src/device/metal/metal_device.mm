@@ -1,5 +1,6 @@
-// One queue, and one command buffer that launches are encoded into until somebody waits: dispatches of an encoder run in order, each
-// after the one before it. Memory is shared with the processor, so copies are memcpy once what was launched before is done.
+// One queue, and one command buffer that launches are encoded into until somebody waits: dispatches of an encoder run
+// in order, each after the one before it. Memory is shared with the processor, so copies are memcpy once what was
+// launched before is done.
 #include "device/metal/metal_device.h"
 
 #import <Foundation/Foundation.h>
@@ -16,7 +17,9 @@ namespace {
 constexpr NSUInteger kSimdgroup = 32;
 constexpr int64_t kMostChunks = int64_t{1} << 32;  // a kernel sees its number as 32 bits
 
-std::string TextOf(NSError* error) { return error == nil ? "no reason given" : std::string(error.localizedDescription.UTF8String); }
+std::string TextOf(NSError* error) {
+  return error == nil ? "no reason given" : std::string(error.localizedDescription.UTF8String);
+}
 NSString* StringOf(const std::string& text) { return [NSString stringWithUTF8String:text.c_str()]; }
 
 struct Function {
@@ -48,7 +51,8 @@ class MetalDevice : public Device {
       }
       NSError* error = nil;
       id<MTLLibrary> library = [device_ newLibraryWithSource:StringOf(source.text) options:options error:&error];
-      if (library == nil) return absl::InvalidArgumentError(absl::StrCat("Metal does not compile the text: ", TextOf(error)));
+      if (library == nil)
+        return absl::InvalidArgumentError(absl::StrCat("Metal does not compile the text: ", TextOf(error)));
       LoadedModule loaded{next_++, {}};
       std::vector<uint64_t>& functions = modules_[loaded.module];
       for (const ModuleSource::Entry& entry : source.entries) {
@@ -76,10 +80,12 @@ class MetalDevice : public Device {
 
   StatusOr<Address> Allocate(int64_t bytes) override {
     @autoreleasepool {
-      id<MTLBuffer> buffer = [device_ newBufferWithLength:static_cast<NSUInteger>(bytes) options:MTLResourceStorageModeShared];
+      id<MTLBuffer> buffer = [device_ newBufferWithLength:static_cast<NSUInteger>(bytes)
+                                                  options:MTLResourceStorageModeShared];
       if (buffer == nil) return absl::ResourceExhaustedError(absl::StrCat("Metal has no buffer of ", bytes, " bytes"));
       const auto address = reinterpret_cast<Address>(buffer.contents);
-      if (address % static_cast<Address>(kMemoryAlign) != 0) return absl::InternalError("Metal gave memory that is not aligned");
+      if (address % static_cast<Address>(kMemoryAlign) != 0)
+        return absl::InternalError("Metal gave memory that is not aligned");
       buffers_[address] = buffer;
       return address;
     }
@@ -111,7 +117,8 @@ class MetalDevice : public Device {
       const auto found = functions_.find(call.function);
       if (found == functions_.end()) return absl::InvalidArgumentError("no function to launch");
       const Function& function = found->second;
-      if (call.chunks < 1 || call.chunks >= kMostChunks) return absl::OutOfRangeError(absl::StrCat(function.symbol, ": ", call.chunks, " threadgroups"));
+      if (call.chunks < 1 || call.chunks >= kMostChunks)
+        return absl::OutOfRangeError(absl::StrCat(function.symbol, ": ", call.chunks, " threadgroups"));
       if (encoder_ == nil) {
         commands_ = [queue_ commandBuffer];
         encoder_ = [commands_ computeCommandEncoder];
@@ -125,7 +132,8 @@ class MetalDevice : public Device {
           continue;
         }
         auto next = buffers_.upper_bound(address);
-        if (next == buffers_.begin()) return absl::InvalidArgumentError(absl::StrCat(function.symbol, ": an address that is no memory"));
+        if (next == buffers_.begin())
+          return absl::InvalidArgumentError(absl::StrCat(function.symbol, ": an address that is no memory"));
         --next;
         const Address offset = address - next->first;
         if (offset >= static_cast<Address>(next->second.length)) {
@@ -160,20 +168,23 @@ class MetalDevice : public Device {
     id<MTLFunction> made = [library newFunctionWithName:StringOf(entry.symbol)];
     if (made == nil) return absl::InvalidArgumentError(absl::StrCat("the text has no entry ", entry.symbol));
     id<MTLComputePipelineState> pipeline = [device_ newComputePipelineStateWithFunction:made error:&error];
-    if (pipeline == nil) return absl::InvalidArgumentError(absl::StrCat(entry.symbol, ": Metal makes no pipeline: ", TextOf(error)));
+    if (pipeline == nil)
+      return absl::InvalidArgumentError(absl::StrCat(entry.symbol, ": Metal makes no pipeline: ", TextOf(error)));
     const auto threads = static_cast<NSUInteger>(entry.threads);
     if (pipeline.maxTotalThreadsPerThreadgroup < threads) {
-      return absl::ResourceExhaustedError(absl::StrCat(entry.symbol, ": threadgroups of ", entry.threads, " threads, of which the device runs ",
+      return absl::ResourceExhaustedError(absl::StrCat(entry.symbol, ": threadgroups of ", entry.threads,
+                                                       " threads, of which the device runs ",
                                                        static_cast<int64_t>(pipeline.maxTotalThreadsPerThreadgroup)));
     }
-    if (pipeline.threadExecutionWidth != kSimdgroup) return absl::UnavailableError("the device's simdgroups are not of 32 threads");
+    if (pipeline.threadExecutionWidth != kSimdgroup)
+      return absl::UnavailableError("the device's simdgroups are not of 32 threads");
     return Function{entry.symbol, pipeline, threads};
   }
 
   id<MTLDevice> device_;
   id<MTLCommandQueue> queue_;
-  id<MTLCommandBuffer> commands_ = nil;            // being encoded; nil: nothing is under way
-  id<MTLComputeCommandEncoder> encoder_ = nil;     // of commands_
+  id<MTLCommandBuffer> commands_ = nil;         // being encoded; nil: nothing is under way
+  id<MTLComputeCommandEncoder> encoder_ = nil;  // of commands_
   std::map<Address, id<MTLBuffer>> buffers_;
   std::map<uint64_t, Function> functions_;
   std::map<uint64_t, std::vector<uint64_t>> modules_;
@@ -188,7 +199,8 @@ StatusOr<std::shared_ptr<Device>> OpenDevice() {
     if (device == nil) return absl::UnavailableError("this machine has no Metal device");
     // Matrices of a simdgroup and memory that is shared: Apple's own GPUs, from that of the M1 on.
     if (![device supportsFamily:MTLGPUFamilyApple7]) {
-      return absl::UnavailableError(absl::StrCat(std::string(device.name.UTF8String), " is not of Apple's GPU family 7 or later"));
+      return absl::UnavailableError(
+          absl::StrCat(std::string(device.name.UTF8String), " is not of Apple's GPU family 7 or later"));
     }
     return std::shared_ptr<Device>(std::make_shared<MetalDevice>(device));
   }

@@ -1,5 +1,5 @@
-/* Continues a prompt with a compiled model, as `quern run --ids --logits` does: C99 and C++, the model's header and nothing of
- * Quern's, but with -DWORKERS=n its runtime archive.
+/* Continues a prompt with a compiled model, as `quern run --ids --logits` does: C99 and C++, the model's header and
+ * nothing of Quern's, but with -DWORKERS=n its runtime archive.
  *
  *   driver MODEL.gguf 1,261,269,262,270 TOKENS LOGITS_FILE
  * MODEL.gguf is "-" where the weights are in the object. Prints the ids, and the CPU level to standard error. Behind

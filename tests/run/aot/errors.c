@@ -70,7 +70,8 @@ int main(int argc, char** argv) {
   expect(INIT(&m, memory, size, NULL, 0, NULL), embedded ? QUERN_OK : QUERN_ERROR_NULL, "null weights");
   expect(INIT(&m, memory + 32, size, file.data, file.bytes, NULL), QUERN_ERROR_WORKSPACE_ALIGN, "workspace alignment");
   expect(INIT(&m, memory, 0, file.data, file.bytes, NULL), QUERN_ERROR_WORKSPACE_SIZE, "empty workspace");
-  expect(INIT(&m, memory, (size_t)model_workspace_bytes(1) - 1, file.data, file.bytes, NULL), QUERN_ERROR_WORKSPACE_SIZE, "small workspace");
+  expect(INIT(&m, memory, (size_t)model_workspace_bytes(1) - 1, file.data, file.bytes, NULL),
+         QUERN_ERROR_WORKSPACE_SIZE, "small workspace");
   expect(INIT(&m, memory, size, changed + 16, file.bytes, NULL), QUERN_ERROR_WEIGHTS_ALIGN, "weights alignment");
   expect(INIT(&m, memory, size, file.data, file.bytes - 1, NULL), QUERN_ERROR_WEIGHTS_SIZE, "short weights");
   changed[40] ^= 1;
@@ -88,7 +89,8 @@ int main(int argc, char** argv) {
   runner.workers = INT64_MAX;
   expect(INIT(&m, memory, size, file.data, file.bytes, &runner), QUERN_ERROR_WORKERS, "endless workers");
   runner.workers = 3;
-  expect(INIT(&m, memory, size - 1, file.data, file.bytes, &runner), QUERN_ERROR_WORKSPACE_SIZE, "workspace of three workers");
+  expect(INIT(&m, memory, size - 1, file.data, file.bytes, &runner), QUERN_ERROR_WORKSPACE_SIZE,
+         "workspace of three workers");
   expect(INIT(&m, memory, size, file.data, file.bytes, &runner), QUERN_OK, "a runner");
 
   /* Steps. */

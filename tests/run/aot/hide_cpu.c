@@ -1,5 +1,5 @@
-/* Linked into a program, makes this processor look like a lesser one: the kernel lets CPUID fault, and the handler answers in
- * its place, without the features that HIDE names. Exits with 77 where the system cannot do that.
+/* Linked into a program, makes this processor look like a lesser one: the kernel lets CPUID fault, and the handler
+ * answers in its place, without the features that HIDE names. Exits with 77 where the system cannot do that.
  *
  *   HIDE=avx512f,avx2 driver ... */
 #define _GNU_SOURCE

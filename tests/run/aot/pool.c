@@ -1,5 +1,5 @@
-/* The thread pool under strain, for the thread sanitizer: dispatches of many shapes, each of which reads what all chunks of the
- * one before it wrote; runs back to back and after sleep; two callers of one pool. */
+/* The thread pool under strain, for the thread sanitizer: dispatches of many shapes, each of which reads what all
+ * chunks of the one before it wrote; runs back to back and after sleep; two callers of one pool. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

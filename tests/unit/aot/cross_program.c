@@ -11,7 +11,8 @@
 
 typedef struct row {
   int64_t (*workspace_bytes)(int64_t workers);
-  int32_t (*init)(void** self, void* memory, size_t bytes, const void* weights, size_t weight_bytes, const quern_runner* runner);
+  int32_t (*init)(void** self, void* memory, size_t bytes, const void* weights, size_t weight_bytes,
+                  const quern_runner* runner);
   void (*step)(void); /* of no symbol, one or two: as many as the graph has */
 } row;
 extern const row rows[];
@@ -50,14 +51,18 @@ static void* block(int64_t* bytes) {
 static void run_backwards(void* self, const quern_dispatch* dispatches, int64_t count, void* const* scratch) {
   (void)self;
   for (int64_t i = 0; i < count; ++i) {
-    for (int64_t chunk = dispatches[i].chunks; chunk-- > 0;) dispatches[i].kernel(dispatches[i].args, scratch[chunk % 2], chunk, chunk + 1);
+    for (int64_t chunk = dispatches[i].chunks; chunk-- > 0;)
+      dispatches[i].kernel(dispatches[i].args, scratch[chunk % 2], chunk, chunk + 1);
   }
 }
 
-static int32_t step(const row* r, void* self, const void* const* inputs, void* const* outputs, int64_t symbols, const int64_t* s) {
+static int32_t step(const row* r, void* self, const void* const* inputs, void* const* outputs, int64_t symbols,
+                    const int64_t* s) {
   if (symbols == 0) return ((int32_t (*)(void*, const void* const*, void* const*))r->step)(self, inputs, outputs);
-  if (symbols == 1) return ((int32_t (*)(void*, const void* const*, void* const*, int64_t))r->step)(self, inputs, outputs, s[0]);
-  return ((int32_t (*)(void*, const void* const*, void* const*, int64_t, int64_t))r->step)(self, inputs, outputs, s[0], s[1]);
+  if (symbols == 1)
+    return ((int32_t (*)(void*, const void* const*, void* const*, int64_t))r->step)(self, inputs, outputs, s[0]);
+  return ((int32_t (*)(void*, const void* const*, void* const*, int64_t, int64_t))r->step)(self, inputs, outputs, s[0],
+                                                                                           s[1]);
 }
 
 int main(int argc, char** argv) {

@@ -85,7 +85,8 @@ const FamilyCase kCases[] = {
   %0 = Input() {name = "q"} : f32[1, S, 32]
   %1 = Input() {name = "k"} : f32[1, S, 16]
   %2 = Input() {name = "v"} : f32[1, S, 16]
-  %3 = Attention(%0, %1, %2) {head_dim = 8, heads = 4, kv_heads = 2, layout = "packed", mask = "causal"} : f32[1, S, 32]  @"layers.0/attention"
+  %3 = Attention(%0, %1, %2) {head_dim = 8, heads = 4, kv_heads = 2, layout = "packed", mask = "causal"} : f32[1, S, 32]
+      @"layers.0/attention"
   return %3
 })",
      {{"S", 11}},

@@ -275,7 +275,8 @@ TEST(BlockSchedule, SaysWhatItCannotTake) {
   ) { grid g in 0..1 { pack y[0, :] = x } })"),
             "pack y[0, :] = x: not for blocks of threads");
   EXPECT_EQ(refused(R"(kernel k (y : f32[20000] out
-  ) { grid g in 0..1 { alloc s : f32[20000] scratch vec i in 0..20000 { s[i] = 1 } vec i in 0..20000 { y[i] = s[i] } } })"),
+  ) { grid g in 0..1 {
+      alloc s : f32[20000] scratch vec i in 0..20000 { s[i] = 1 } vec i in 0..20000 { y[i] = s[i] } } })"),
             "kernel k: 80000 bytes of shared memory");
 }
 

@@ -125,7 +125,9 @@ constexpr const char* kLargeProduct = R"(kernel product (a : bf16[4096, 4096] in
     b : bf16[4096, 4096] in
     c : bf16[4096, 4096] out
   ) {
-    grid i in 0..4096, j in 0..4096 { c[i, j] = cast<bf16>(sum for k in 0..4096 { cast<f32>(a[i, k]) * cast<f32>(b[j, k]) }) }
+    grid i in 0..4096, j in 0..4096 {
+      c[i, j] = cast<bf16>(sum for k in 0..4096 { cast<f32>(a[i, k]) * cast<f32>(b[j, k]) })
+    }
   })";
 
 struct Case {

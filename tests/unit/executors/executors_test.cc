@@ -167,8 +167,8 @@ struct Task {
   const char* path;
   const char* prompt;
   int tokens;
-  double
-      tolerance;  // of logits on devices: a prompt of more than eight rows beside weights that are not f32 is multiplied in halves
+  // Of logits on devices: a prompt of more than eight rows beside weights that are not f32 is multiplied in halves.
+  double tolerance;
 };
 
 void PrintTo(const Task& task, std::ostream* out) { *out << task.path; }

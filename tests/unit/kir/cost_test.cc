@@ -196,7 +196,8 @@ constexpr const char* kAttention = R"(
           lo[i] = cast<i32>(0)
           hi[i] = cast<i32>(min(PAST + 1 - t, 64))
         }
-        flash_step_f16 acc, m, l += q[kv * 2 : +2, :], k[t : +min(64, PAST + 1 - t), kv, :], v[t : +min(64, PAST + 1 - t), kv, :], lo[0 : +2], hi[0 : +2]
+        flash_step_f16 acc, m, l += q[kv * 2 : +2, :], k[t : +min(64, PAST + 1 - t), kv, :],
+            v[t : +min(64, PAST + 1 - t), kv, :], lo[0 : +2], hi[0 : +2]
       }
       map (i, c) in acc [2, 64] { o[kv * 2 + i, c] = acc / l[i] }
     }

@@ -172,7 +172,8 @@ std::string Layer(const std::string& rows, const std::string& style = "gptj") {
   %30 = Narrow(%29) {axis = 0, length = <PAST_SEQ + $ROWS>, start = <0>} : f16[PAST_SEQ + $ROWS, 4, 32]
   %31 = Reshape(%30) {shape = <1, PAST_SEQ + $ROWS, 128>} : f16[1, PAST_SEQ + $ROWS, 128]
   %32 = Reshape(%20) {shape = <1, $ROWS, 256>} : f32[1, $ROWS, 256]
-  %33 = Attention(%32, %26, %31) {head_dim = 32, heads = 8, kv_heads = 4, layout = "packed", mask = "causal", scale = 0.0, softcap = 0.0, window = 0} : f32[1, $ROWS, 256]
+  %33 = Attention(%32, %26, %31) {head_dim = 32, heads = 8, kv_heads = 4, layout = "packed",
+      mask = "causal", scale = 0.0, softcap = 0.0, window = 0} : f32[1, $ROWS, 256]
   %34 = Reshape(%33) {shape = <$ROWS, 256>} : f32[$ROWS, 256]
   %35 = MatMul(%34, %5) {transpose_b = true} : f32[$ROWS, 256]  @"layers.0/attention/o"
   %36:2 = FusedResidualRmsNorm(%35, %0, %6) {eps = 1e-05} : f32[$ROWS, 256], f32[$ROWS, 256]

@@ -103,7 +103,9 @@ TEST(PtxModels, LargeProductsMeanTheSame) {
       const StatusOr<kir::Kernel> plain = kir::ParseKernel(absl::StrReplaceAll(R"(kernel product (a : HALF[131, 72] in
           b : HALF[139, 72] in
           c : f32[131, 139] out
-        ) { grid i in 0..131, j in 0..139 { c[i, j] = sum for k in 0..72 { cast<f32>(a[i, k]) * cast<f32>(b[j, k]) } } })",
+        ) {
+          grid i in 0..131, j in 0..139 { c[i, j] = sum for k in 0..72 { cast<f32>(a[i, k]) * cast<f32>(b[j, k]) } }
+        })",
                                                                                {{"HALF", dtype}}));
       ASSERT_TRUE(plain.ok()) << plain.status();
       const StatusOr<kir::Kernel> scheduled = codegen::ScheduleBlocks(*plain, facts);
