@@ -44,7 +44,8 @@ struct Changer : NoParts {
   void Declare(const std::string& name, Role) { state.Change(name); }
 };
 
-// A statement on its way: the values of its expressions, in the order of Parts, and the moment when what is inside begins.
+// A statement on its way: the values of its expressions, in the order of Parts, and the moment when what is inside
+// begins.
 struct Site {
   std::vector<int> roots = {};
   ShareState::Moment inside = {};

@@ -1,5 +1,5 @@
-// Gives names to values that are used several times, so that the text of a kernel, and the time to verify, cost, run and
-// emit it, are linear in the nodes of its expressions, however often they share them.
+// Gives names to values that are used several times, so that the text of a kernel, and the time to verify, cost, run
+// and emit it, are linear in the nodes of its expressions, however often they share them.
 //
 //   y[i] = tanh(x[i]) * tanh(x[i])               let v0 = tanh(x[i])
 //                                         =>     y[i] = v0 * v0

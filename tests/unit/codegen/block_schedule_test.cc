@@ -116,7 +116,9 @@ TEST(BlockSchedule, LetsOfReductions) {
     y : f32[M, C] out
   ) sym M in 1..512, C in 1..5000 {
     grid i in 0..M {
-      let m0 = sum accs 4 vec c0 in 0..C { let d = x[i, c0] - 0.5; let q = d * d; q * (sum vec k in 0..3 { let d3 = q; d3 * d3 }) }
+      let m0 = sum accs 4 vec c0 in 0..C { let d = x[i, c0] - 0.5; let q = d * d;
+        q * (sum vec k in 0..3 { let d3 = q; d3 * d3 })
+      }
       vec c in 0..C { y[i, c] = m0 * sum for k in 1..4 { let d = x[i, c] * cast<f32>(k); d * d + 1.0 } }
     }
   })",

@@ -17,7 +17,8 @@ struct RandomKernelOptions {
   bool smooth = false;
 };
 
-// y[r, c] = f(..f(x[r, c])) and s[r] = sum of the same, where f uses its argument three times: 3^length nodes as a tree.
+// y[r, c] = f(..f(x[r, c])) and s[r] = sum of the same, where f uses its argument three times: 3^length nodes as a
+// tree.
 Kernel ChainKernel(int length);
 
 // One symbol, M in 1..64.
