@@ -20,8 +20,8 @@ import re
 import sys
 
 LAYERS = [
-    ["rt"], ["base"], ["kir"], ["simd"], ["ir"], ["hir", "opt"], ["codegen"], ["lir"], ["cache"], ["jit", "aot"],
-    ["runtime"],
+    ["rt"], ["base"], ["kir"], ["simd"], ["ir"], ["family"], ["hir", "opt"], ["codegen"], ["lir"], ["cache"],
+    ["jit", "aot"], ["runtime"],
     ["import", "models", "generate", "profile", "check", "device"], ["compiler"],
 ]
 RANK = {folder: rank for rank, layer in enumerate(LAYERS) for folder in layer}

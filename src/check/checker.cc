@@ -71,8 +71,9 @@ StatusOr<ir::Graph> AsRegion(const ir::Graph& graph, const ir::Node& region) {
 }
 
 // Whether fusion makes that one region of its ops.
-bool FusesTo(const ir::Graph& graph, const ir::Graph& body, bool fuse) {
-  const StatusOr<ir::Graph> fused = opt::FuseRegions(graph, {.computed_weights = true, .fuse = fuse});
+bool FusesTo(const ir::Graph& graph, const ir::Graph& body, const CheckerOptions& options) {
+  const StatusOr<ir::Graph> fused =
+      opt::FuseRegions(graph, {codegen::Families(), options.facts, options.settings.fuse});
   if (!fused.ok()) return false;
   int regions = 0, same = 0;
   for (const ir::Node& node : fused->nodes()) {
@@ -225,7 +226,7 @@ Status Checker::CheckSpecials(const RegionStep& step) {
 
 std::optional<Finding> Checker::Blame(const RegionStep& step) const {
   if (options_.cache == nullptr || OpsOf(region_).size() < 2) return std::nullopt;
-  const StatusOr<ir::Graph> single = opt::FuseRegions(region_, {.computed_weights = true, .fuse = false});
+  const StatusOr<ir::Graph> single = opt::FuseRegions(region_, {codegen::Families(), options_.facts, false});
   if (!single.ok()) return std::nullopt;
   const StatusOr<lir::Plan> plan = lir::BuildPlan(*single, single->symbols, options_.facts);
   if (!plan.ok()) return std::nullopt;
@@ -262,7 +263,7 @@ StatusOr<std::string> Checker::WriteReproduction(const RegionStep& step, const F
   Reproduction reproduction;
   reproduction.graph = region_;
   const ir::Node& region = graphs_.at(step.variant).node(step.region());
-  if (!FusesTo(region_, *region.body, options_.settings.fuse)) {
+  if (!FusesTo(region_, *region.body, options_)) {
     QUERN_ASSIGN(reproduction.graph, AsRegion(region_, region));
   }
   for (const auto& [symbol, range] : region_.symbols) reproduction.sizes[symbol] = step.symbols->at(symbol);

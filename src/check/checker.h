@@ -32,7 +32,7 @@ struct CheckerOptions {
   Kind kind = Kind::kRef;
   std::string folder = {};  // where a reproduction goes; empty: none is written
   Settings settings = {};   // what the reproduction says of how it ran
-  codegen::TargetFacts facts = {};
+  family::TargetFacts facts = {};
   std::shared_ptr<KernelCache> cache = {};  // for kernels of one op; null: no op is sought inside of regions
   std::function<quern_kernel*(const lir::Launch& launch, quern_kernel* kernel)> substitute =
       {};  // as in Stepping: tests

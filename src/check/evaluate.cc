@@ -12,7 +12,7 @@
 namespace quern::check {
 namespace {
 
-using ir::Family;
+using ir::OpKind;
 using ir::Node;
 using ir::RefTensor;
 
@@ -104,7 +104,7 @@ Status EvaluateNode(const ir::Graph& graph, const Node& node, std::span<const Re
                     const Binding& binding, bool moves, Signs& signs, std::vector<RefTensor>& results) {
   const Error error = moves ? check::ErrorOf(graph, node) : Error::kNone;
   // Sums are rounded on the way: their terms move, however small the sum is beside them.
-  const bool sums = error == Error::kContract && node.op->family != Family::kElementwise;
+  const bool sums = error == Error::kContract && node.op->kind != OpKind::kElementwise;
   std::vector<RefTensor> moved;
   moved.reserve(given.size());
   std::vector<const RefTensor*> operands(given.begin(), given.end());
@@ -137,15 +137,16 @@ Status EvaluateNode(const ir::Graph& graph, const Node& node, std::span<const Re
 }  // namespace
 
 Error ErrorOf(const ir::Graph& graph, const Node& node) {
-  const std::string_view op = node.op->name;
-  if (node.op->family == Family::kElementwise || op == "Rope") {
+  if (node.op->kind == OpKind::kElementwise || node.op->row_span != nullptr) {
     Shown context(graph, node);
     return ErrorOf(node.op->map(context));
   }
-  if (node.op->family == Family::kIndex || node.op->family == Family::kUpdate) return Error::kNone;
-  if (op == "Reduce") {
-    const std::string& kind = node.attributes.String("op");
-    return kind == "max" || kind == "min" ? Error::kNone : Error::kContract;
+  if (node.op->kind == OpKind::kIndex || node.op->kind == OpKind::kWrite) return Error::kNone;
+  if (const ir::LineDef* line = node.op->line; line != nullptr) {
+    // Picking one of the elements is exact.
+    const bool picks = line->reduce == nullptr || line->reduce(node) == kir::ReduceOp::kMax ||
+                       line->reduce(node) == kir::ReduceOp::kMin;
+    return picks ? Error::kNone : Error::kContract;
   }
   return Error::kContract;
 }
@@ -160,7 +161,7 @@ StatusOr<Evaluation> Evaluate(const ir::Graph& graph, const Binding& binding, co
   for (size_t n = 0; n < graph.nodes().size(); ++n) {
     const Node& node = graph.nodes()[n];
     std::vector<RefTensor>& made = evaluation.made_[n];
-    if (node.op->family == Family::kLeaf && std::string_view(node.op->name) != "Constant") {
+    if (node.op->kind == OpKind::kLeaf && std::string_view(node.op->name) != "Constant") {
       const auto fed = feeds.find(node.attributes.String("name"));
       if (fed == feeds.end())
         return absl::InvalidArgumentError(
@@ -184,7 +185,7 @@ StatusOr<Evaluation> Evaluate(const ir::Graph& graph, const Binding& binding, co
             absl::StrFormat("the graph's values have more than the %d elements that a check takes", kMostElements));
       result.data.resize(result.elements());
     }
-    if (node.op->family == Family::kLeaf) {
+    if (node.op->kind == OpKind::kLeaf) {
       QUERN_ASSIGN(made[0], ir::RefTensorFromBytes(node.results[0].dtype, made[0].dims, *node.data));
     } else if (node.op->reference == nullptr) {
       return absl::UnimplementedError(absl::StrFormat("%s has no reference", node.op->name));

@@ -29,7 +29,7 @@ std::optional<int64_t> Made(const ir::Graph& graph, const ir::Node& node, const 
                             const ir::RefTensor& result) {
   const Special found = Specials(result);
   if (!found.nan && !found.inf) return std::nullopt;
-  if (node.op->family == ir::Family::kElementwise) {
+  if (node.op->kind == ir::OpKind::kElementwise) {
     std::vector<int64_t> index(result.dims.size());
     for (size_t e = 0; e < result.data.size(); ++e, ir::NextIndex(result.dims, index)) {
       if (!std::isfinite(result.data[e]) && !Explained(graph, node, values, index, std::isnan(result.data[e])))
@@ -61,7 +61,7 @@ std::optional<MadeSpecial> FirstMade(const ir::Graph& graph, const Evaluation& v
   }
   for (int n = 0; n <= value.node; ++n) {
     const ir::Node& node = graph.node(n);
-    if (!needed[n] || node.op->family == ir::Family::kLeaf) continue;
+    if (!needed[n] || node.op->kind == ir::OpKind::kLeaf) continue;
     for (int r = 0; r < static_cast<int>(node.results.size()); ++r) {
       if (!IsFloat(node.results[r].dtype)) continue;
       if (const std::optional<int64_t> element = Made(graph, node, values, values.At({n, r})))
@@ -75,7 +75,7 @@ std::optional<ir::Value> FirstReader(const ir::Graph& graph, std::string_view na
   for (int n = 0; n < static_cast<int>(graph.nodes().size()); ++n) {
     for (const ir::Value& input : graph.node(n).inputs) {
       const ir::Node& leaf = graph.node(input.node);
-      if (leaf.attributes.Find("name") != nullptr && leaf.op->family == ir::Family::kLeaf &&
+      if (leaf.attributes.Find("name") != nullptr && leaf.op->kind == ir::OpKind::kLeaf &&
           leaf.attributes.String("name") == name)
         return ir::Value{n, 0};
     }

@@ -58,7 +58,7 @@ void Describe(const ir::Graph& graph, ir::Value value, int64_t element, const Ev
   finding.elements = tensor.elements();
   for (const ir::Value& input : node.inputs) {
     const ir::RefTensor& operand = values.At(input);
-    if (node.op->family == ir::Family::kElementwise) {
+    if (node.op->kind == ir::OpKind::kElementwise) {
       const std::vector<int64_t> at = Broadcast(operand, finding.index);
       finding.operands.push_back(absl::StrFormat("%s%s = %s", NameOf(graph, input), Text(at), Number(operand.At(at))));
     } else {
@@ -78,7 +78,7 @@ Finding FindingOf(const ir::Graph& graph, const Difference& difference, const Ev
   finding.allowed = difference.allowed;
   finding.wrong = difference.wrong;
   int ops = 0;
-  for (const ir::Node& node : graph.nodes()) ops += node.op->family != ir::Family::kLeaf;
+  for (const ir::Node& node : graph.nodes()) ops += node.op->kind != ir::OpKind::kLeaf;
   finding.fused = ops > 1;
   return finding;
 }

@@ -240,7 +240,7 @@ Status Check(const Reproduction& reproduction) {
         return absl::InvalidArgumentError(
             absl::StrFormat("the graph's values have more than the %d elements that a check takes", kMostElements));
     }
-    if (node.op->family != ir::Family::kLeaf || opt::Is(node, "Constant")) continue;
+    if (node.op->kind != ir::OpKind::kLeaf || opt::Is(node, "Constant")) continue;
     ++leaves;
     const std::string& name = node.attributes.String("name");
     const auto bytes = reproduction.bytes.find(name);

@@ -9,7 +9,9 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
+#include "codegen/families.h"
 #include "codegen/loops.h"
+#include "family/work.h"
 #include "ir/attention.h"
 
 namespace quern::codegen {
@@ -28,16 +30,17 @@ constexpr int64_t kKeysPerRun = 512;
 constexpr int64_t kKeysPerBlockRun = 64;  // on blocks of threads, which are many
 constexpr int64_t kRowsPerBlock = 32;
 
-Value BeforeReshapes(const ir::Graph& body, Value value) {
-  while (std::string_view(body.node(value.node).op->name) == "Reshape") value = body.node(value.node).inputs[0];
-  return value;
-}
+struct AttentionPlan : RegionPlan {
+  int root = -1;
+};
+
+bool IsAttention(const ir::Node& node) { return ir::IsRoot(node, "attention"); }
 
 class AttentionKernels {
  public:
   AttentionKernels(const RegionView& view, int root)
-      : view_(view), root_(root), node_(view.body.node(root)), shape_(node_.attributes) {
-    const ir::TensorType &q = view.body.type(node_.inputs[0]), &k = view.body.type(node_.inputs[1]);
+      : view_(view), root_(root), node_(view.node(root)), shape_(node_.attributes) {
+    const ir::TensorType &q = view.type(node_.inputs[0]), &k = view.type(node_.inputs[1]);
     batch_ = q.dims[0];
     queries_ = q.dims[shape_.sequence_axis()];
     keys_ = k.dims[shape_.sequence_axis()];
@@ -54,21 +57,17 @@ class AttentionKernels {
   }
 
   StatusOr<LoweredRegion> Lower() {
-    const DType q_dtype = view_.body.type(node_.inputs[0]).dtype;
+    const DType q_dtype = view_.type(node_.inputs[0]).dtype;
     if (q_dtype != DType::kF32 || (kv_dtype_ != DType::kF32 && kv_dtype_ != DType::kF16)) {
       return absl::UnimplementedError("attention kernels take f32 queries over f32 or f16 keys");
     }
-    for (const Value& input : node_.inputs) {
-      if (view_.InputIndex(input) < 0)
-        return absl::UnimplementedError("operands of an attention region are its inputs");
-    }
-    if (UpperBound(queries_, view_.ranges) <= kFewRows) {
+    if (view_.UpperBound(queries_) <= kFewRows) {
       QUERN_RETURN_IF_ERROR(EmitRuns());
       QUERN_RETURN_IF_ERROR(EmitFinish(/*merge=*/true));
       return std::move(lowered_);
     }
     const bool plain =
-        view_.body.outputs.size() == 1 && BeforeReshapes(view_.body, view_.body.outputs[0]).node == root_;
+        view_.results().size() == 1 && view_.BeforeReshapes(view_.results()[0]).node == root_;
     QUERN_RETURN_IF_ERROR(EmitBlocks(plain));
     if (!plain) QUERN_RETURN_IF_ERROR(EmitFinish(/*merge=*/false));
     return std::move(lowered_);
@@ -78,7 +77,7 @@ class AttentionKernels {
   // Operand i as [B, S, heads, head_dim] or [B, heads, S, head_dim]: the same bytes as the packed form.
   std::string Heads(KernelWriter& writer, int operand, int64_t heads) {
     const std::string name = writer.Input(view_.InputIndex(node_.inputs[operand]));
-    Redeclare(writer, name, view_.body.type(node_.inputs[operand]).dims[shape_.sequence_axis()], heads);
+    Redeclare(writer, name, view_.type(node_.inputs[operand]).dims[shape_.sequence_axis()], heads);
     return name;
   }
   void Redeclare(KernelWriter& writer, const std::string& name, const Extent& length, int64_t heads) {
@@ -137,7 +136,7 @@ class AttentionKernels {
   void EmitBias(KernelWriter& writer, int64_t rows, const ExprRef& b, const ExprRef& position, const ExprRef& head,
                 const ExprRef& t, kir::Block& block) {
     const int input = view_.InputIndex(node_.inputs[3]);
-    const ir::TensorType& type = view_.body.type(node_.inputs[3]);
+    const ir::TensorType& type = view_.type(node_.inputs[3]);
     const std::string name = writer.Input(input);
     const ExprRef i = kb::Ref("i"), j = kb::Ref("j"), key = t + j;
     ExprRef value;
@@ -255,7 +254,7 @@ class AttentionKernels {
     const bool by_head = view_.facts.blocks.has_value();
     KernelWriter writer(view_, "attention_finish");
     if (merge) DeclareRuns(writer);
-    FusedExpr expr(view_.body);
+    FusedExpr expr(view_.graph);
     writer.ProvideInputs(expr);
     const int64_t width = shape_.heads * shape_.head_dim;
     const ExprRef r = kb::Ref("r"), b = kb::Ref("b"), h = kb::Ref("h"), c = kb::Ref("c");
@@ -298,20 +297,14 @@ class AttentionKernels {
     });
     const bool packed = shape_.layout == AttentionShape::Layout::kPacked;
     kir::Block body, packs;
-    expr.ShareIn(&body);
-    for (size_t o = 0; o < view_.body.outputs.size(); ++o) {
-      const Value output = view_.body.outputs[o];
-      const ir::Node& node = view_.body.node(output.node);
-      const bool quantised = node.op->family == ir::Family::kQuantize;
-      const Value value = BeforeReshapes(view_.body, quantised ? node.inputs[0] : output);
-      if (view_.body.type(value).dims != view_.body.node(root_).results[0].dims) {
-        return absl::UnimplementedError("what follows an attention works element by element");
-      }
+    for (size_t o = 0; o < view_.results().size(); ++o) {
+      const Value output = view_.results()[o];
+      const ir::Node& node = view_.node(output.node);
+      const bool quantised = node.op->kind == ir::OpKind::kPack;
+      const Value value = view_.BeforeReshapes(quantised ? node.inputs[0] : output);
       const ExprRef element = expr.Element(value, packed ? kir::Index{b, r, place} : ElementAt(b, r, h, c));
       const std::string name = writer.Result(static_cast<int>(o));
       if (quantised) {
-        if (shape_.layout == AttentionShape::Layout::kBhsd)
-          return absl::UnimplementedError("quantised rows span the heads");
         const std::string hidden = absl::StrCat("q", o);
         block.push_back(kb::Alloc(hidden, {DType::kF32, {Extent(1), Extent(width)}, kir::Layout::kRow}));
         body.push_back(kb::WithOrigin(kb::Store(hidden, {kb::Int(0), place}, element), writer.Origin(value.node)));
@@ -326,7 +319,6 @@ class AttentionKernels {
         body.push_back(kb::WithOrigin(kb::Store(name, ElementAt(b, r, h, c), element), writer.Origin(value.node)));
       }
     }
-    expr.ShareIn(nullptr);
     const kir::StmtRef elements = kb::Vec("c", kb::Int(0), kb::Int(shape_.head_dim), std::move(body));
     block.push_back(by_head ? elements : kb::For("h", kb::Int(0), kb::Int(shape_.heads), {elements}));
     block.insert(block.end(), packs.begin(), packs.end());
@@ -353,11 +345,63 @@ class AttentionKernels {
 
 }  // namespace
 
-StatusOr<LoweredRegion> LowerAttention(const RegionView& view) {
-  for (int n = 0; n < static_cast<int>(view.body.nodes().size()); ++n) {
-    if (view.body.node(n).op->family == ir::Family::kAttention) return AttentionKernels(view, n).Lower();
+family::Matched MatchAttention(const RegionView& view) {
+  const std::vector<bool> depends = view.DependsOn(IsAttention);
+  int root = -1;
+  for (const int n : view.nodes()) {
+    if (!IsAttention(view.node(n))) continue;
+    if (root >= 0) return family::No("a region has one attention");
+    root = n;
   }
-  return absl::InternalError("an attention region without an attention");
+  const AttentionShape shape(view.node(root).attributes);
+  const std::vector<Extent>& dims = view.node(root).results[0].dims;
+  for (const Value& input : view.node(root).inputs) {
+    if (view.Has(input.node)) return family::No("operands of an attention lie in memory");
+  }
+  std::vector<bool> named(view.nodes().size());
+  for (size_t i = 0; i < view.nodes().size(); ++i) {
+    const int n = view.nodes()[i];
+    const ir::Node& node = view.node(n);
+    if (n == root) continue;
+    const bool elementwise = node.op->kind == ir::OpKind::kElementwise;
+    if (!depends[i]) {
+      if (!elementwise && node.op->kind != ir::OpKind::kIndex) return family::No("%s is not elementwise", view.Describe(n));
+    } else if (elementwise) {
+      if (node.results[0].dims != dims) return family::No("%s has other extents than the attention", view.Describe(n));
+      named[i] = true;
+    } else if (node.op->kind == ir::OpKind::kPack) {
+      const bool rows = shape.layout != AttentionShape::Layout::kBhsd &&
+                        node.results[0].dims.back() == Extent(shape.heads * shape.head_dim);
+      if (!rows || view.IsReadInside(n)) return family::No("%s is not over rows of all heads", view.Describe(n));
+    } else if (ir::IsReshape(view.graph, node)) {
+      for (const auto& [user, operand] : view.users(n)) {
+        const ir::Node& reader = view.node(user);
+        if (!view.Has(user) || ir::IsReshape(view.graph, reader) || reader.op->kind == ir::OpKind::kPack) continue;
+        return family::No("%s follows a Reshape", view.Describe(user));
+      }
+    } else {
+      return family::No("%s is not elementwise", view.Describe(n));
+    }
+  }
+  for (const Value& result : view.results()) {
+    if (!depends[view.set().Position(result.node)])
+      return family::No("%s is used outside and is no result of the attention", view.Describe(result.node));
+    const Value before = view.BeforeReshapes(result);
+    if (before != result && view.IsReadOutside(before.node))
+      return family::No("%s is a view of a result", view.Describe(result.node));
+    const Value finished = view.node(before.node).op->kind == ir::OpKind::kPack
+                               ? view.BeforeReshapes(view.node(before.node).inputs[0])
+                               : before;
+    if (view.type(finished).dims != dims) return family::No("what follows an attention works element by element");
+  }
+  QUERN_RETURN_IF_ERROR(family::NoWorkTwice(view, named, /*own_operands=*/true));
+  auto plan = std::make_unique<AttentionPlan>();
+  plan->root = root;
+  return family::Matched(std::move(plan));
+}
+
+StatusOr<LoweredRegion> LowerAttention(const RegionView& view, const RegionPlan& plan) {
+  return AttentionKernels(view, static_cast<const AttentionPlan&>(plan).root).Lower();
 }
 
 }  // namespace quern::codegen

@@ -22,7 +22,7 @@ kir::Slice Shared(const std::string& name, const kir::ExprRef& row, int64_t rows
 
 }  // namespace
 
-SquareProduct::SquareProduct(DType dtype, int64_t rows, int64_t columns, int products, const BlockFacts& facts)
+SquareProduct::SquareProduct(DType dtype, int64_t rows, int64_t columns, int products, const family::BlockFacts& facts)
     : dtype_(dtype),
       groups_(halves() && facts.group_products),
       rows_(rows),

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "codegen/target_facts.h"
+#include "family/target_facts.h"
 #include "kir/kir.h"
 
 namespace quern::codegen {
@@ -21,7 +21,7 @@ class SquareProduct {
 
   // `dtype`: f32, f16 or bf16, what the operands are in shared memory. `rows`, `columns`: multiples of 64. `products`:
   // of the same rows.
-  SquareProduct(DType dtype, int64_t rows, int64_t columns, int products, const BlockFacts& facts);
+  SquareProduct(DType dtype, int64_t rows, int64_t columns, int products, const family::BlockFacts& facts);
 
   // Shared memory for the slices: at the start of the kernel.
   kir::Block Allocs() const;

@@ -59,7 +59,7 @@ kir::Kernel RowByRow(kir::Kernel kernel) {
 
 class ThreadSchedule {
  public:
-  ThreadSchedule(const kir::Kernel& plain, const BlockFacts& facts)
+  ThreadSchedule(const kir::Kernel& plain, const family::BlockFacts& facts)
       : kernel_(plain), facts_(facts), ranges_(kir::RangesOf(plain)) {}
 
   StatusOr<kir::Kernel> Run() {
@@ -304,7 +304,7 @@ class ThreadSchedule {
   }
 
   kir::Kernel kernel_;
-  const BlockFacts& facts_;
+  const family::BlockFacts& facts_;
   const SymbolRanges ranges_;
   int64_t longest_ = 0, threads_ = 0;
   int loops_ = 0, reductions_ = 0;
@@ -315,7 +315,7 @@ class ThreadSchedule {
 
 }  // namespace
 
-StatusOr<kir::Kernel> ScheduleBlocks(const kir::Kernel& kernel, const BlockFacts& facts) {
+StatusOr<kir::Kernel> ScheduleBlocks(const kir::Kernel& kernel, const family::BlockFacts& facts) {
   QUERN_ASSIGN(const kir::BlockShape shape, kir::ShapeOfBlock(kernel));
   if (shape.threads > 0) return kernel;
   const kir::Kernel plain = RowByRow(kernel);

@@ -13,7 +13,7 @@
 #pragma once
 
 #include "base/status.h"
-#include "codegen/target_facts.h"
+#include "family/target_facts.h"
 #include "kir/kir.h"
 
 namespace quern::codegen {
@@ -21,11 +21,11 @@ namespace quern::codegen {
 // The kernel for blocks of threads, with the same parameters and symbols; it verifies. Sums of floats are in another
 // order. One that is scheduled already stays as it is. Errors: Unimplemented, with the statement, for other tile ops,
 // packs and scratch that does not fit shared memory.
-StatusOr<kir::Kernel> ScheduleBlocks(const kir::Kernel& kernel, const BlockFacts& facts);
+StatusOr<kir::Kernel> ScheduleBlocks(const kir::Kernel& kernel, const family::BlockFacts& facts);
 
 // The matrix product alone: Unimplemented unless `plain` is
 //   grid i in 0..M, j in 0..N { c[i, j] = e(sum for k in 0..K { a[i, k] * b[j, k] }) }
 // with any expression e of the sum, i and j, the operands f32, or f16 or bf16 under a cast.
-StatusOr<kir::Kernel> ScheduleProduct(const kir::Kernel& plain, const BlockFacts& facts);
+StatusOr<kir::Kernel> ScheduleProduct(const kir::Kernel& plain, const family::BlockFacts& facts);
 
 }  // namespace quern::codegen

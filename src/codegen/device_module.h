@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "codegen/target_facts.h"
+#include "family/target_facts.h"
 #include "kir/kir.h"
 
 namespace quern::codegen {
@@ -32,7 +32,7 @@ struct DeviceTarget {
   const char* cpu;        // what --cpu says
   const char* features;   // for the emitter; may be empty
   const char* extension;  // of the text's file
-  BlockFacts facts;
+  family::BlockFacts facts;
   // One entry a kernel, called symbols[i]: identifiers, no two equal. The kernels verify and are scheduled for blocks.
   // Deterministic. Errors: Unimplemented with the kernel and what has no form on the target.
   StatusOr<DeviceModule> (*emit)(std::span<const kir::Kernel> kernels, std::span<const std::string> symbols,

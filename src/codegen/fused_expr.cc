@@ -27,7 +27,8 @@ kir::ExprRef Inside(const std::vector<Extent>& dims, const kir::Index& at) {
   return inside;
 }
 
-// The value of a constant of one element; fusion keeps larger ones outside of regions.
+}  // namespace
+
 kir::ExprRef Literal(const ir::Node& node) {
   const StatusOr<ir::RefTensor> value =
       ir::RefTensorFromBytes(node.results[0].dtype, std::vector<int64_t>(node.results[0].dims.size(), 1), *node.data);
@@ -37,8 +38,6 @@ kir::ExprRef Literal(const ir::Node& node) {
   if (IsFloat(dtype)) return kb::Num(value->data[0], dtype);
   return kb::Int(static_cast<int64_t>(value->data[0]), dtype);
 }
-
-}  // namespace
 
 class FusedExpr::Context : public ir::MapContext {
  public:
@@ -63,58 +62,29 @@ class FusedExpr::Context : public ir::MapContext {
   bool guarded_;
 };
 
-FusedExpr::FusedExpr(const ir::Graph& body) : body_(body), uses_(body.nodes().size()) {
-  for (const ir::Node& node : body.nodes()) {
-    for (const ir::Value& input : node.inputs) ++uses_[input.node];
-  }
-}
-
-void FusedExpr::Provide(ir::Value value, Source source) { sources_[value] = std::move(source); }
-
-void FusedExpr::ShareIn(kir::Block* block) {
-  block_ = block;
-  shared_.clear();
-}
-
-kir::ExprRef FusedExpr::InnerElement(ir::Value value, const kir::Index& at) {
-  kir::Block* const block = std::exchange(block_, nullptr);
-  kir::ExprRef result = Element(value, at);
-  block_ = block;
-  return result;
+void FusedExpr::Provide(ir::Value value, Source source) {
+  sources_[value] = std::move(source);
+  made_.clear();
 }
 
 kir::ExprRef FusedExpr::Element(ir::Value value, const kir::Index& at, const kir::ExprRef& otherwise) {
-  const bool share = block_ != nullptr && uses_[value.node] > 1;
-  std::string key;
-  if (share) {
-    for (const kir::ExprRef& index : at) absl::StrAppend(&key, kir::Print(index), ";");
-    if (otherwise != nullptr) absl::StrAppend(&key, "else ", kir::Print(otherwise));
-    const auto found = shared_.find({value, key});
-    if (found != shared_.end()) return found->second;
-  }
-  kir::ExprRef result;
-  if (const auto source = sources_.find(value); source != sources_.end()) {
-    result = source->second(at, otherwise);
-  } else {
-    const ir::Node& node = body_.node(value.node);
-    if (node.data != nullptr) return Literal(node);
-    QUERN_CHECK(node.op->map != nullptr);
-    Context context(*this, value, at, otherwise != nullptr);
-    result = node.op->map(context);
-    if (otherwise != nullptr) {
-      const kir::ExprRef inside = Inside(body_.type(value).dims, at);
-      if (inside != nullptr) result = kb::Select(inside, result, otherwise);
-    }
-  }
-  const bool trivial =
-      std::holds_alternative<kir::Const>(result->node) || std::holds_alternative<kir::NameRef>(result->node);
-  if (share && !trivial) {
-    const std::string name = absl::StrCat("v", next_name_++);
-    block_->push_back(kb::Let(name, result));
-    result = kb::Ref(name, result->dtype);
-  }
-  if (share) shared_[{value, key}] = result;
-  return result;
+  std::vector<int> where;
+  for (const kir::ExprRef& index : at) where.push_back(indices_.Number(index));
+  where.push_back(indices_.Number(otherwise));
+  const auto key = std::pair(value, std::move(where));
+  if (const auto found = made_.find(key); found != made_.end()) return found->second;
+  return made_[key] = Compute(value, at, otherwise);
+}
+
+kir::ExprRef FusedExpr::Compute(ir::Value value, const kir::Index& at, const kir::ExprRef& otherwise) {
+  if (const auto source = sources_.find(value); source != sources_.end()) return source->second(at, otherwise);
+  const ir::Node& node = body_.node(value.node);
+  if (node.data != nullptr) return Literal(node);
+  QUERN_CHECK(node.op->map != nullptr);
+  Context context(*this, value, at, otherwise != nullptr);
+  const kir::ExprRef result = node.op->map(context);
+  const kir::ExprRef inside = otherwise == nullptr ? nullptr : Inside(body_.type(value).dims, at);
+  return inside == nullptr ? result : kb::Select(inside, result, otherwise);
 }
 
 }  // namespace quern::codegen

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
+#include "kir/share.h"
 
 namespace quern::codegen {
 namespace {
@@ -73,13 +74,6 @@ class NameCollector {
 
 }  // namespace
 
-int RegionView::InputIndex(ir::Value value) const {
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    if (inputs[i] == value.node) return static_cast<int>(i);
-  }
-  return -1;
-}
-
 KernelWriter::KernelWriter(const RegionView& view, std::string name) : view_(view) { kernel.name = std::move(name); }
 
 std::string KernelWriter::Declare(Operand operand, const kir::BufferType& type, kir::Mode mode, int align,
@@ -98,19 +92,21 @@ std::string KernelWriter::Declare(Operand operand, const kir::BufferType& type, 
 }
 
 std::string KernelWriter::Input(int index) {
-  const bool param = view_.IsParam(index);
-  const kir::BufferType type = BufferTypeOf(view_.body.node(view_.inputs[index]).results[0], param);
+  const int leaf = view_.inputs()[index];
+  const bool param = view_.scope.IsParam(leaf);
+  kir::BufferType type = BufferTypeOf(view_.node(leaf).results[0], param);
+  if (const auto dims = input_dims_.find(index); dims != input_dims_.end()) type.dims = dims->second;
   // A mapped weight is aligned as its file says; GGUF's default, and what the loader checks, is 32.
   return Declare({Operand::Kind::kInput, index}, type, kir::Mode::kIn, param ? 32 : 64, param ? "w" : "x");
 }
 
 std::string KernelWriter::UpdatedInput(int index) {
-  const kir::BufferType type = BufferTypeOf(view_.body.node(view_.inputs[index]).results[0], false);
+  const kir::BufferType type = BufferTypeOf(view_.node(view_.inputs()[index]).results[0], false);
   return Declare({Operand::Kind::kInput, index}, type, kir::Mode::kInOut, 64, "s");
 }
 
 std::string KernelWriter::Result(int index) {
-  return Declare({Operand::Kind::kResult, index}, BufferTypeOf(view_.body.type(view_.body.outputs[index]), false),
+  return Declare({Operand::Kind::kResult, index}, BufferTypeOf(view_.type(view_.results()[index]), false),
                  kir::Mode::kOut, 64, "y");
 }
 
@@ -118,10 +114,16 @@ std::string KernelWriter::Temporary(int index, const kir::BufferType& type, bool
   return Declare({Operand::Kind::kTemporary, index}, type, written ? kir::Mode::kOut : kir::Mode::kIn, 64, "t");
 }
 
+void KernelWriter::Redeclare(const std::string& buffer, std::vector<Extent> dims) {
+  for (kir::Param& param : kernel.params) {
+    if (param.name == buffer) param.type.dims = std::move(dims);
+  }
+}
+
 void KernelWriter::ProvideInputs(FusedExpr& expr) {
-  for (size_t i = 0; i < view_.inputs.size(); ++i) {
-    const ir::TensorType type = view_.body.node(view_.inputs[i]).results[0];
-    expr.Provide({view_.inputs[i], 0}, [this, i, type](const kir::Index& at, const kir::ExprRef& otherwise) {
+  for (size_t i = 0; i < view_.inputs().size(); ++i) {
+    const ir::TensorType type = view_.node(view_.inputs()[i]).results[0];
+    expr.Provide({view_.inputs()[i], 0}, [this, i, type](const kir::Index& at, const kir::ExprRef& otherwise) {
       const std::string buffer = Input(static_cast<int>(i));
       if (IsBlock(type.dtype)) return kb::DecodeAt(buffer, at);
       return kb::At(buffer, type.dtype, at, otherwise);
@@ -130,7 +132,7 @@ void KernelWriter::ProvideInputs(FusedExpr& expr) {
 }
 
 int KernelWriter::Origin(int node) {
-  std::string text = OriginText(view_.body, node);
+  std::string text = OriginText(view_.graph, node);
   for (size_t i = 0; i < kernel.origins.size(); ++i) {
     if (kernel.origins[i] == text) return static_cast<int>(i);
   }
@@ -140,6 +142,7 @@ int KernelWriter::Origin(int node) {
 }
 
 StatusOr<KernelUse> KernelWriter::Finish() {
+  kernel = kir::ShareValues(std::move(kernel));
   NameCollector collector;
   collector.Visit(kernel.body);
   for (const kir::GridDim& dim : kernel.grid) {
@@ -163,10 +166,6 @@ StatusOr<KernelUse> KernelWriter::Finish() {
                                                             std::string(verified.message()), "\n", kir::Print(kernel)));
   }
   return KernelUse{std::move(kernel), last_origin_, std::move(operands_)};
-}
-
-int64_t UpperBound(const Extent& extent, const SymbolRanges& ranges) {
-  return extent.UpperBound(ranges).value_or(INT64_MAX);
 }
 
 }  // namespace quern::codegen

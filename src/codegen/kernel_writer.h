@@ -2,29 +2,23 @@
 // and the loops around a body.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
 #include "codegen/fused_expr.h"
 #include "codegen/region.h"
+#include "family/lowered_region.h"
+#include "family/region_view.h"
 #include "kir/build.h"
 
 namespace quern::codegen {
 
-// The region being lowered, as the families see it.
-struct RegionView {
-  const ir::Graph& graph;  // that holds the region
-  const ir::Node& region;
-  const ir::Graph& body;    // with symbols replaced where the guard makes them constant
-  std::vector<int> inputs;  // body nodes that are region inputs, in order
-  SymbolRanges ranges;
-  TargetFacts facts;
-
-  bool IsParam(int input) const { return codegen::IsParam(graph, region, input); }
-  bool IsDonated(int input) const { return codegen::IsDonated(graph, region, input); }
-  // The region input that `value` is, or -1.
-  int InputIndex(ir::Value value) const;
-};
+using family::KernelUse;
+using family::LoweredRegion;
+using family::Operand;
+using family::RegionPlan;
+using family::RegionView;
 
 class KernelWriter {
  public:
@@ -36,6 +30,10 @@ class KernelWriter {
   std::string Temporary(int index, const kir::BufferType& type, bool written);
   // A result that takes over an input's memory: one inout parameter.
   std::string UpdatedInput(int index);
+  // Declares an input with other extents, before it is first used: the same bytes.
+  void DeclareAs(int input, std::vector<Extent> dims) { input_dims_[input] = std::move(dims); }
+  // The same for a buffer that has been declared.
+  void Redeclare(const std::string& buffer, std::vector<Extent> dims);
 
   // Provides every region input to `expr` as a load from its parameter.
   void ProvideInputs(FusedExpr& expr);
@@ -52,16 +50,7 @@ class KernelWriter {
   const RegionView& view_;
   std::vector<Operand> operands_;
   int last_origin_ = -1;
+  std::map<int, std::vector<Extent>> input_dims_;
 };
-
-// Upper bound of an extent over the ranges; INT64_MAX when there is none.
-int64_t UpperBound(const Extent& extent, const SymbolRanges& ranges);
-
-// The families. Each returns Unimplemented with a reason when the region is not of its kind.
-StatusOr<LoweredRegion> LowerMap(const RegionView& view);
-StatusOr<LoweredRegion> LowerReduce(const RegionView& view);
-StatusOr<LoweredRegion> LowerMatmul(const RegionView& view);
-StatusOr<LoweredRegion> LowerAttention(const RegionView& view);
-StatusOr<LoweredRegion> LowerUpdate(const RegionView& view);
 
 }  // namespace quern::codegen

@@ -10,12 +10,22 @@ namespace {
 namespace kb = kir::build;
 using namespace kir::build::operators;
 
+// Steps of a grid dimension that one chunk takes, when each is `elements` elements.
+int64_t StepsOfChunk(int64_t elements) { return std::max<int64_t>(1, kChunkElements / std::max<int64_t>(1, elements)); }
+
+// Too little work, for all values of the symbols, to share out.
+bool IsShort(const std::vector<Extent>& dims, int64_t elements_per_step, const SymbolRanges& ranges) {
+  int64_t total = 0;
+  return !__builtin_mul_overflow(BoundedElements(dims, ranges), elements_per_step, &total) &&
+         total <= kSequentialElements;
+}
+
 }  // namespace
 
 int64_t BoundedElements(const std::vector<Extent>& dims, const SymbolRanges& ranges) {
   int64_t product = 1;
   for (const Extent& dim : dims) {
-    if (__builtin_mul_overflow(product, UpperBound(dim, ranges), &product)) return INT64_MAX;
+    if (__builtin_mul_overflow(product, dim.UpperBound(ranges).value_or(INT64_MAX), &product)) return INT64_MAX;
   }
   return product;
 }
@@ -36,69 +46,75 @@ void EmitGrid(const RegionView& view, kir::Kernel& kernel, const std::vector<Ext
     kernel.grid = {{"one", kb::Int(0), kb::Int(1), 1}};
   } else {
     int64_t per_step = elements_per_step;
-    for (size_t d = in_grid; d < rank; ++d)
-      per_step *= std::min<int64_t>(UpperBound(dims[d], view.ranges), kChunkElements);
-    const int64_t step = std::max<int64_t>(1, kChunkElements / std::max<int64_t>(1, per_step));
+    for (size_t d = in_grid; d < rank; ++d) per_step *= std::min<int64_t>(view.UpperBound(dims[d]), kChunkElements);
+    const int64_t step = StepsOfChunk(per_step);
     for (size_t d = 0; d < in_grid; ++d) {
       const bool last = d + 1 == in_grid;
       const kir::ExprRef end = kb::FromExtent(dims[d]);
       if (last && step > 1) {
         kernel.grid.push_back({absl::StrCat("b", d), kb::Int(0), end, step});
         const kir::ExprRef start = kb::Ref(absl::StrCat("b", d));
-        block = {
-            kb::For(absl::StrCat("i", d), start, kb::Min(start + static_cast<double>(step), end), std::move(block))};
+        block = {kb::For(absl::StrCat("i", d), start, kb::Min(start + static_cast<double>(step), end),
+                         std::move(block))};
       } else {
         kernel.grid.push_back({absl::StrCat("i", d), kb::Int(0), end, 1});
       }
     }
   }
   kernel.body = std::move(block);
-  const int64_t rows = BoundedElements(dims, view.ranges);
-  int64_t total = 0;
-  kernel.sequential = !__builtin_mul_overflow(rows, elements_per_step, &total) && total <= kSequentialElements;
+  kernel.sequential = IsShort(dims, elements_per_step, view.ranges);
 }
 
-StatusOr<std::vector<Extent>> SharedExtents(const RegionView& view, const char* what) {
-  const std::vector<Extent>& dims = view.body.type(view.body.outputs[0]).dims;
-  for (const ir::Value& output : view.body.outputs) {
-    if (view.body.type(output).dims != dims)
-      return absl::UnimplementedError(absl::StrCat("results of a ", what, " differ in extents"));
-  }
-  return dims;
-}
-
-void StoreResults(const RegionView& view, KernelWriter& writer, FusedExpr& expr, const kir::Index& at,
-                  kir::Block& block) {
-  expr.ShareIn(&block);
-  for (size_t o = 0; o < view.body.outputs.size(); ++o) {
-    const ir::Value output = view.body.outputs[o];
-    const kir::ExprRef element = expr.Element(output, at);
-    block.push_back(
-        kb::WithOrigin(kb::Store(writer.Result(static_cast<int>(o)), at, element), writer.Origin(output.node)));
-  }
-  expr.ShareIn(nullptr);
-}
-
-void StoreRows(const RegionView& view, KernelWriter& writer, FusedExpr& expr, const kir::Index& row,
-               const Extent& width, kir::Block& block) {
-  kir::Index at = row;
-  at.push_back(kb::Ref("c"));
-  kir::Block body;
-  StoreResults(view, writer, expr, at, body);
-  block.push_back(kb::Vec("c", kb::Int(0), kb::FromExtent(width), std::move(body)));
-}
-
-void EmitReducedResults(const RegionView& view, KernelWriter& writer, FusedExpr& expr, const std::vector<Extent>& dims,
-                        bool by_rows) {
-  constexpr int64_t kElementsOfPoint = 256, kElementsOfRow = 4096;  // about, and of work rather than of results
-  if (!by_rows) {
-    EmitGrid(view, writer.kernel, dims, kElementsOfPoint,
-             [&](const kir::Index& at, kir::Block& block) { StoreResults(view, writer, expr, at, block); });
+void EmitElements(const RegionView& view, kir::Kernel& kernel, const std::vector<Extent>& dims,
+                  const std::vector<Ranges>& boxes,
+                  const std::function<void(size_t, const kir::Index&, kir::Block&)>& body,
+                  const std::function<void(const kir::Index&, kir::Block&)>& before) {
+  const int rank = static_cast<int>(dims.size()), last = rank - 1;
+  if (rank == 0) {
+    EmitGrid(view, kernel, dims, 1, [&](const kir::Index& index, kir::Block& block) { body(0, index, block); });
     return;
   }
-  const std::vector<Extent> outer(dims.begin(), dims.end() - 1);
-  EmitGrid(view, writer.kernel, outer, kElementsOfRow,
-           [&](const kir::Index& row, kir::Block& block) { StoreRows(view, writer, expr, row, dims.back(), block); });
+  // The vector loop is cut into chunks where there is no other, else the last of at most two loops around it.
+  const int in_grid = std::max(1, std::min(last, 2)), cut = in_grid - 1;
+  int64_t per_step = 1;
+  for (int d = in_grid; d < rank; ++d) per_step *= std::min<int64_t>(view.UpperBound(dims[d]), kChunkElements);
+  const int64_t step = StepsOfChunk(per_step);
+  auto name = [&](int d) { return d == last ? std::string("c") : absl::StrCat("i", d); };
+  // A dimension of which every chunk has one element and every box all needs no loop.
+  auto looped = [&](int d) {
+    const bool chunked = (d == cut && step > 1) || d == last || d >= in_grid;
+    return chunked || std::any_of(boxes.begin(), boxes.end(), [&](const Ranges& box) { return box.contains(d); });
+  };
+  kir::Index index;
+  for (int d = 0; d < rank; ++d) index.push_back(kb::Ref(name(d)));
+  for (int d = 0; d < in_grid; ++d) {
+    kernel.grid.push_back({looped(d) ? absl::StrCat("b", d) : name(d), kb::Int(0), kb::FromExtent(dims[d]),
+                           d == cut ? step : 1});
+  }
+  kernel.body.clear();
+  for (size_t b = 0; b < boxes.size(); ++b) {
+    kir::Block block;
+    body(b, index, block);
+    for (int d = rank; d-- > 0;) {
+      if (!looped(d)) continue;
+      const auto box = boxes[b].find(d);
+      const bool part = box != boxes[b].end();
+      kir::ExprRef low = kb::FromExtent(part ? box->second.first : Extent(0));
+      kir::ExprRef high = kb::FromExtent(part ? box->second.second : dims[d]);
+      if (d < in_grid) {
+        const kir::ExprRef start = kb::Ref(absl::StrCat("b", d));
+        low = part && box->second.first != Extent(0) ? kb::Max(start, low) : start;
+        high = kb::Min(start + static_cast<double>(kernel.grid[d].step), high);
+      }
+      const kir::StmtRef loop = d == last ? kb::Vec(name(d), low, high, std::move(block))
+                                          : kb::For(name(d), low, high, std::move(block));
+      block.clear();
+      if (d == last && before) before(index, block);
+      block.push_back(loop);
+    }
+    kernel.body.insert(kernel.body.end(), block.begin(), block.end());
+  }
+  kernel.sequential = IsShort(dims, 1, view.ranges);
 }
 
 }  // namespace quern::codegen

@@ -1,13 +1,18 @@
-// The map family: every result element is an expression of input elements.
+// The map family: every result element is an expression of elements of the operands.
 //
 //   grid i0 in 0..SEQ {
 //     vec c in 0..256 { y0[i0, c] = x0[i0, c] * sigmoid(x0[i0, c]) * w1[c] }
 //   }
+// Dimensions that nothing needs apart are one; a join (Concat, Pad) is a loop for each of its pieces, so that no element asks
+// which piece it lies in.
 
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "codegen/families.h"
 #include "codegen/loops.h"
+#include "codegen/point_expr.h"
+#include "family/work.h"
 #include "ir/shape.h"
 
 namespace quern::codegen {
@@ -15,111 +20,104 @@ namespace {
 
 namespace kb = kir::build;
 using namespace kir::build::operators;
+using family::AxisSpace;
+using family::No;
 
-// Whether all values are read and written at one flat index: elementwise ops on operands of the result's extents or on
-// single elements.
-bool IsFlat(const RegionView& view) {
-  const std::vector<Extent>& dims = view.body.type(view.body.outputs[0]).dims;
-  for (const ir::Node& node : view.body.nodes()) {
-    if (node.op->family != ir::Family::kElementwise && node.op->family != ir::Family::kLeaf) return false;
-    for (const ir::TensorType& type : node.results) {
-      if (type.dims != dims && type.elements() != Extent(1)) return false;
-      if (IsBlock(type.dtype)) return false;
-    }
-  }
-  return true;
+struct MapPlan : RegionPlan {
+  explicit MapPlan(AxisSpace space) : space(std::move(space)) {}
+  AxisSpace space;         // merged
+  std::vector<int> axes;   // in the order of the loops
+  int decoded = -1;        // the node that takes rows of a block-format table, or -1
+};
+
+// Elements of rows in a block format, picked by index.
+bool DecodesRows(const RegionView& view, const ir::Node& node) {
+  return node.op->kind == ir::OpKind::kIndex && IsBlock(view.type(node.inputs[0]).dtype);
 }
 
-kir::BufferType Flattened(const kir::BufferType& type, const Extent& elements) {
-  kir::BufferType flat = type;
-  flat.dims = {Extent(1)};
-  for (const Extent& dim : type.dims) flat.dims[0] = flat.dims[0] * dim;
-  if (flat.dims[0] != elements) flat.dims[0] = Extent(1);
-  return flat;
+// Rows of a block-format table go to scratch once each and are read from there, where they fit.
+bool KeepsRows(const RegionView& view, const ir::Node& node, const ir::Value& result) {
+  const ir::TensorType& table = view.type(node.inputs[0]);
+  return table.rank() == 2 && node.results[0].dims == view.type(result).dims &&
+         table.dims.back().constant() * ScalarBytes(DType::kF32) <= view.facts.scratch();
 }
 
-StatusOr<LoweredRegion> LowerFlat(const RegionView& view) {
-  KernelWriter writer(view, "map");
-  FusedExpr expr(view.body);
-  const Extent elements = view.body.type(view.body.outputs[0]).elements();
-  for (size_t i = 0; i < view.inputs.size(); ++i) {
-    const ir::TensorType& type = view.body.node(view.inputs[i]).results[0];
-    const bool single = type.elements() == Extent(1) && elements != Extent(1);
-    // Whatever index an op asks for: all of them mean the one flat index (an extent of 1 is asked for at 0).
-    expr.Provide({view.inputs[i], 0}, [&writer, i, single, dtype = type.dtype](const kir::Index&, const kir::ExprRef&) {
-      return kb::At(writer.Input(static_cast<int>(i)), dtype, {single ? kb::Int(0) : kb::Ref("i")});
-    });
-  }
-  const int64_t bound = UpperBound(elements, view.ranges);
-  const kir::ExprRef start = kb::Ref("c0"), end = kb::FromExtent(elements), i = kb::Ref("i");
-  kir::Block body;
-  expr.ShareIn(&body);
-  for (size_t o = 0; o < view.body.outputs.size(); ++o) {
-    const ir::Value output = view.body.outputs[o];
-    const kir::Index at(view.body.type(output).rank(), i);  // of the right length; the sources above do not look at it
-    const kir::ExprRef value = expr.Element(output, at);
-    body.push_back(
-        kb::WithOrigin(kb::Store(writer.Result(static_cast<int>(o)), {i}, value), writer.Origin(output.node)));
-  }
-  writer.kernel.grid = {{"c0", kb::Int(0), end, kChunkElements}};
-  writer.kernel.body = {
-      kb::Vec("i", start, kb::Min(start + static_cast<double>(kChunkElements), end), std::move(body))};
-  writer.kernel.sequential = bound <= kSequentialElements;
-  for (kir::Param& param : writer.kernel.params) param.type = Flattened(param.type, elements);
-  LoweredRegion lowered;
-  QUERN_ASSIGN(KernelUse use, writer.Finish());
-  lowered.kernels.push_back(std::move(use));
-  return lowered;
-}
-
-// A Gather of rows of a block-format table decodes whole rows: the row goes to scratch once and is read from there.
-// The first such node of the region, or -1.
-int BlockRowGather(const RegionView& view) {
-  for (size_t n = 0; n < view.body.nodes().size(); ++n) {
-    const ir::Node& node = view.body.nodes()[n];
-    if (std::string_view(node.op->name) != "Gather" || !IsBlock(view.body.type(node.inputs[0]).dtype)) continue;
-    if (view.body.type(node.inputs[0]).rank() == 2 &&
-        node.results[0].dims == view.body.type(view.body.outputs[0]).dims) {
-      return static_cast<int>(n);
-    }
-  }
-  return -1;
+// The row that the ids pick, decoded.
+void EmitRow(const RegionView& view, int n, KernelWriter& writer, PointExpr& expr, kir::Block& block) {
+  const ir::Node& node = view.node(n);
+  kir::Index row = expr.IndexOf({n, 0});
+  row.pop_back();
+  const int table = view.InputIndex(node.inputs[0]);
+  const std::vector<Extent>& dims = view.type(node.inputs[0]).dims;
+  const kir::ExprRef id = kb::CastTo(DType::kI64, expr.fused().Element(node.inputs[1], row));
+  block.push_back(kb::Let("id", ir::IndexInside(id, kb::FromExtent(dims[0]))));
+  block.push_back(kb::Alloc("row", {DType::kF32, {Extent(1), dims.back()}, kir::Layout::kRow}));
+  block.push_back(kb::WithOrigin(
+      kb::Pack(kb::Whole("row", 2), kb::SliceOf(writer.Input(table), {kb::Range(kb::Ref("id"), kb::Int(1)), kb::All()})),
+      writer.Origin(n)));
 }
 
 }  // namespace
 
-StatusOr<LoweredRegion> LowerMap(const RegionView& view) {
-  if (IsFlat(view)) return LowerFlat(view);
-  KernelWriter writer(view, "map");
-  FusedExpr expr(view.body);
-  writer.ProvideInputs(expr);
-  QUERN_ASSIGN(const std::vector<Extent> dims, SharedExtents(view, "map region"));
-  if (dims.empty()) {
-    EmitGrid(view, writer.kernel, {}, 1,
-             [&](const kir::Index& at, kir::Block& block) { StoreResults(view, writer, expr, at, block); });
-  } else {
-    const std::vector<Extent> outer(dims.begin(), dims.end() - 1);
-    const int64_t inner = std::min<int64_t>(UpperBound(dims.back(), view.ranges), kChunkElements);
-    const int gather = BlockRowGather(view);
-    EmitGrid(view, writer.kernel, outer, inner, [&](const kir::Index& index, kir::Block& block) {
-      if (gather >= 0) {
-        const ir::Node& node = view.body.node(gather);
-        const int table = view.InputIndex(node.inputs[0]);
-        const Extent rows = view.body.type(node.inputs[0]).dims[0];
-        const kir::ExprRef id = kb::CastTo(DType::kI64, expr.Element(node.inputs[1], index));
-        block.push_back(kb::Let("id", ir::IndexInside(id, kb::FromExtent(rows))));
-        block.push_back(kb::Alloc("row", {DType::kF32, {Extent(1), dims.back()}, kir::Layout::kRow}));
-        block.push_back(kb::WithOrigin(
-            kb::Pack(kb::Whole("row", 2),
-                     kb::SliceOf(writer.Input(table), {kb::Range(kb::Ref("id"), kb::Int(1)), kb::All()})),
-            writer.Origin(gather)));
-        expr.Provide({gather, 0}, [](const kir::Index& at, const kir::ExprRef&) {
-          return kb::At("row", DType::kF32, {kb::Int(0), at.back()});
-        });
-      }
-      StoreRows(view, writer, expr, index, dims.back(), block);
-    });
+family::Matched MatchMap(const RegionView& view) {
+  const std::vector<ir::Value>& results = view.results();
+  auto plan = std::make_unique<MapPlan>(AxisSpace(view, results[0]));
+  if (!plan->space.consistent()) return No("%s meets itself along another axis", view.Describe(results[0].node));
+  for (const ir::Value& result : results) {
+    const AxisSpace::Place* place = plan->space.Find(result);
+    if (place != nullptr && place->Axes() == plan->space.Find(results[0])->Axes()) continue;
+    return No("the results differ in extents: %s is %s, %s is %s", view.Describe(results[0].node),
+              view.type(results[0]).ToString(), view.Describe(result.node), view.type(result).ToString());
   }
+  for (const int n : view.nodes()) {
+    const ir::Node& node = view.node(n);
+    if (node.op->pieces != nullptr && n != plan->space.joined() && view.nodes().size() > 1)
+      return No("%s is made of pieces, which is cheap only at the place of the result", view.Describe(n));
+    if (!DecodesRows(view, node)) continue;
+    if (node.results[0].dims != view.type(results[0]).dims)
+      return No("%s decodes whole rows, which is cheap only at the place of the result", view.Describe(n));
+    if (plan->decoded < 0 && KeepsRows(view, node, results[0])) plan->decoded = n;
+  }
+  QUERN_RETURN_IF_ERROR(family::NoWorkTwice(view, std::vector<bool>(view.nodes().size())));
+  plan->space.Merge(std::vector<bool>(plan->space.extents().size()));
+  plan->axes = plan->space.Find(results[0])->Axes();
+  return family::Matched(std::move(plan));
+}
+
+StatusOr<LoweredRegion> LowerMap(const RegionView& view, const RegionPlan& plan) {
+  const auto& map = static_cast<const MapPlan&>(plan);
+  const AxisSpace& space = map.space;
+  KernelWriter writer(view, "map");
+  PointExpr expr(view, space, writer);
+  std::vector<Extent> dims;
+  for (const int axis : map.axes) dims.push_back(space.extents()[axis]);
+  std::vector<Ranges> boxes(std::max<size_t>(1, space.boxes().size()));
+  for (size_t b = 0; b < space.boxes().size(); ++b) {
+    for (size_t d = 0; d < map.axes.size(); ++d) {
+      const auto range = space.boxes()[b].ranges.find(map.axes[d]);
+      if (range != space.boxes()[b].ranges.end()) boxes[b][static_cast<int>(d)] = range->second;
+    }
+  }
+  auto move_to = [&](size_t box, const kir::Index& index) {
+    PointExpr::Point point(space.extents().size());
+    for (size_t d = 0; d < map.axes.size(); ++d) point[map.axes[d]] = index[d];
+    expr.MoveTo(std::move(point), space.boxes().empty() ? nullptr : &space.boxes()[box]);
+  };
+  auto before = [&](const kir::Index& index, kir::Block& block) {
+    if (map.decoded < 0) return;
+    move_to(0, index);
+    EmitRow(view, map.decoded, writer, expr, block);
+  };
+  if (map.decoded >= 0) expr.ProvideAtDims({map.decoded, 0}, [](const kir::Index& at) {
+    return kb::At("row", DType::kF32, {kb::Int(0), at.back()});
+  });
+  auto element = [&](size_t box, const kir::Index& index, kir::Block& block) {
+    move_to(box, index);
+    for (size_t o = 0; o < view.results().size(); ++o) {
+      block.push_back(expr.StoreResult(static_cast<int>(o)));
+    }
+  };
+  EmitElements(view, writer.kernel, dims, boxes, element, before);
   LoweredRegion lowered;
   QUERN_ASSIGN(KernelUse use, writer.Finish());
   lowered.kernels.push_back(std::move(use));

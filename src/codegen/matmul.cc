@@ -13,6 +13,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "codegen/families.h"
 #include "codegen/loops.h"
 #include "codegen/matmul_kernels.h"
 
@@ -24,29 +25,33 @@ using namespace kir::build::operators;
 using ir::Value;
 using kir::Op;
 
-constexpr int64_t kFewRows = 8;                   // at most this many rows are dotted row by row
 constexpr int64_t kPrologueElements = 32768;      // activations recomputed in every chunk rather than kept in memory
 constexpr int64_t kBlockPrologueElements = 8192;  // the same where the chunk keeps them in shared memory
 
-bool IsNeoxRope(const ir::Node& node) {
-  return std::string_view(node.op->name) == "Rope" && node.attributes.String("style") == "neox";
+// Columns of a row that a rotation combines, where they may lie in different tiles.
+int64_t WideSpan(const ir::Node& node) {
+  const int64_t span = node.op->row_span == nullptr ? 0 : node.op->row_span(node);
+  return span > 2 ? span : 0;
 }
 
 }  // namespace
 
-MatmulKernels::MatmulKernels(const RegionView& view, const MatmulPlan& plan) : view_(view), plan_(plan) {
-  if (UpperBound(plan.rows, view.ranges) > kFewRows) form_ = view.facts.blocks ? Form::kSquares : Form::kMany;
+MatmulKernels::MatmulKernels(const RegionView& view, const MatmulPlan::Tiles& plan) : view_(view), plan_(plan) {
+  if (view.UpperBound(plan.rows) <= kFewRows) return;
+  if (view.facts.blocks) form_ = Form::kSquares;
+  else if (PanelsFit()) form_ = Form::kMany;
 }
 
 StatusOr<LoweredRegion> MatmulKernels::Lower() {
-  const bool quantises = std::any_of(view_.body.nodes().begin(), view_.body.nodes().end(),
-                                     [](const ir::Node& node) { return node.op->family == ir::Family::kQuantize; });
-  if (view_.facts.blocks && (quantises || IsBlock(view_.body.type(plan_.lhs).dtype))) {
+  const bool quantises = std::any_of(view_.graph.nodes().begin(), view_.graph.nodes().end(),
+                                     [](const ir::Node& node) { return node.op->kind == ir::OpKind::kPack; });
+  if (view_.facts.blocks && (quantises || IsBlock(view_.type(plan_.lhs).dtype))) {
     return absl::UnimplementedError("quantised activations are not for blocks of threads");
   }
   QUERN_RETURN_IF_ERROR(LowerPrologue());
   // Segments share one grid when a common chunk divides them all.
   const int64_t chunk = Chunk();
+  if (form_ != Form::kSquares) ChooseRowBlock(chunk);
   const bool together = std::all_of(plan_.segments.begin(), plan_.segments.end(),
                                     [&](const MatmulSegment& s) { return s.columns % chunk == 0; });
   if (together || plan_.segments.size() == 1) {
@@ -67,16 +72,15 @@ Status MatmulKernels::LowerPrologue() {
   prologue_in_chunk_ =
       form_ == Form::kFew && elements <= (view_.facts.blocks ? kBlockPrologueElements : kPrologueElements);
   if (prologue_in_chunk_) return absl::OkStatus();
-  const ir::TensorType& type = view_.body.type(plan_.lhs);
-  lowered_.temporaries.push_back(BufferTypeOf(type, false));
-  KernelWriter writer(view_, "prologue");
-  FusedExpr expr(view_.body);
+  const std::vector<Extent> flat = plan_.Flat(Extent(plan_.k)), rows(flat.begin(), flat.end() - 1);
+  lowered_.temporaries.push_back({view_.type(plan_.lhs).dtype, flat, kir::Layout::kRow});
+  KernelWriter writer = Writer("prologue");
+  FusedExpr expr(view_.graph);
   writer.ProvideInputs(expr);
-  EmitGrid(view_, writer.kernel, plan_.dims, plan_.k, [&](const kir::Index& index, kir::Block& block) {
+  EmitGrid(view_, writer.kernel, rows, plan_.k, [&](const kir::Index& index, kir::Block& block) {
     kir::Index at = index;
     at.push_back(kb::Ref("c"));
     kir::Block body;
-    expr.ShareIn(&body);
     const kir::ExprRef element = expr.Element(plan_.lhs, at);
     body.push_back(kb::Store(writer.Temporary(0, lowered_.temporaries[0], true), at, element));
     block.push_back(kb::Vec("c", kb::Int(0), kb::Int(plan_.k), std::move(body)));
@@ -86,18 +90,40 @@ Status MatmulKernels::LowerPrologue() {
   return absl::OkStatus();
 }
 
+// Rows that are packed lie in scratch until all columns of a chunk are there; and a chunk of very many rows keeps cores waiting.
+void MatmulKernels::ChooseRowBlock(int64_t chunk) {
+  constexpr int64_t kMostRows = 4096, kSteps = 24;
+  const int64_t rows = view_.UpperBound(plan_.rows);
+  int64_t packs = 0;
+  for (const MatmulSegment& segment : plan_.segments) {
+    const int64_t here = std::count_if(segment.results.begin(), segment.results.end(), [](const MatmulResult& result) {
+      return result.kind == MatmulResult::Kind::kPack;
+    });
+    packs = std::max(packs, here);
+  }
+  int64_t most = kMostRows;
+  if (packs > 0) most = std::min(most, view_.facts.scratch() / 2 / (packs * chunk * ScalarBytes(DType::kF32)));
+  if (rows > most) row_block_ = std::max(kSteps, most / kSteps * kSteps);
+}
+
+kir::ExprRef MatmulKernels::FirstRow() const { return row_block_ == 0 ? kb::Int(0) : kb::Ref("mb"); }
+kir::ExprRef MatmulKernels::EndRow() const {
+  const kir::ExprRef end = kb::FromExtent(plan_.rows);
+  return row_block_ == 0 ? end : kb::Min(FirstRow() + static_cast<double>(row_block_), end);
+}
+
 // Blocks of a quantised result, heads of a rotation; on CPUs a tile's rows, on blocks of threads the pairs of a
 // rotation.
 int64_t MatmulKernels::Unit() const {
   int64_t unit = view_.facts.blocks ? 8 : 32;
   for (const MatmulSegment& segment : plan_.segments) {
     for (const MatmulResult& result : segment.results) {
-      if (result.kind == MatmulResult::Kind::kQuantize)
+      if (result.kind == MatmulResult::Kind::kPack)
         unit = std::max<int64_t>(unit, Row(result.format).block_elements);
     }
   }
-  for (const ir::Node& node : view_.body.nodes()) {
-    if (IsNeoxRope(node)) unit = std::max(unit, (node.attributes.Int("head_dim") + 31) / 32 * 32);
+  for (const ir::Node& node : view_.graph.nodes()) {
+    unit = std::max(unit, WideSpan(node));
   }
   return unit;
 }
@@ -111,8 +137,8 @@ int64_t MatmulKernels::Chunk() const {
 }
 
 Status MatmulKernels::EmitKernel(const std::vector<const MatmulSegment*>& segments, int64_t chunk) {
-  KernelWriter writer(view_, "matmul");
-  FusedExpr expr(view_.body);
+  KernelWriter writer = Writer("matmul");
+  FusedExpr expr(view_.graph);
   writer.ProvideInputs(expr);
   int64_t total = 0, products = 0;
   for (const MatmulSegment* segment : segments) {
@@ -123,6 +149,7 @@ Status MatmulKernels::EmitKernel(const std::vector<const MatmulSegment*>& segmen
   const kir::ExprRef g = kb::Ref("g");
   if (form_ == Form::kSquares)
     writer.kernel.grid = {{"m", kb::Int(0), kb::FromExtent(plan_.rows), SquareProduct::kRows}};
+  if (row_block_ != 0) writer.kernel.grid = {{"mb", kb::Int(0), kb::FromExtent(plan_.rows), row_block_}};
   if (single)
     writer.kernel.grid.push_back({"n0", kb::Int(0), kb::Int(total), chunk});
   else
@@ -133,7 +160,7 @@ Status MatmulKernels::EmitKernel(const std::vector<const MatmulSegment*>& segmen
   kir::Block staging;
   if (form_ == Form::kSquares) {
     staging = Staging(segments, chunk);
-    BlockFacts facts = *view_.facts.blocks;
+    family::BlockFacts facts = *view_.facts.blocks;
     facts.shared_bytes -=
         static_cast<int64_t>(staging.size()) * SquareProduct::kRows * chunk * ScalarBytes(DType::kF32);
     square.emplace(SquareType(), SquareProduct::kRows, chunk, static_cast<int>(products), facts);
@@ -188,13 +215,17 @@ kir::Slice MatmulKernels::Rows(KernelWriter& writer, const kir::ExprRef& from, c
 
 kir::Slice MatmulKernels::Weights(KernelWriter& writer, int root, const kir::ExprRef& n, int64_t count,
                                   const kir::ExprRef& k, int64_t depth) {
-  const std::string w = writer.Input(view_.InputIndex(view_.body.node(root).inputs[1]));
+  const std::string w = writer.Input(view_.InputIndex(view_.node(root).inputs[1]));
   return kb::SliceOf(w, {kb::Range(n, kb::Int(count)), k == nullptr ? kb::All() : kb::Range(k, kb::Int(depth))});
 }
 
-const MatmulRow& MatmulKernels::RowOf(int root) const {
-  const ir::Node& node = view_.body.node(root);
-  return *FindMatmulRow(view_.body.type(node.inputs[1]).dtype, view_.body.type(plan_.lhs).dtype);
+KernelWriter MatmulKernels::Writer(const char* name) const {
+  KernelWriter writer(view_, name);
+  for (size_t i = 0; i < view_.inputs().size(); ++i) {
+    const std::vector<Extent>& dims = view_.node(view_.inputs()[i]).results[0].dims;
+    if (plan_.HasRows(dims)) writer.DeclareAs(static_cast<int>(i), plan_.Flat(dims.back()));
+  }
+  return writer;
 }
 
 std::string MatmulKernels::TileName(int root) { return absl::StrCat("t", root, "x"); }
@@ -208,8 +239,8 @@ std::string MatmulKernels::HiddenName(const MatmulResult& result) { return absl:
 
 void MatmulKernels::EmitHidden(const MatmulSegment& segment, int64_t chunk, kir::Block& block) const {
   for (const MatmulResult& result : segment.results) {
-    if (result.kind != MatmulResult::Kind::kQuantize) continue;
-    block.push_back(kb::Alloc(HiddenName(result), {DType::kF32, {plan_.rows, Extent(chunk)}, kir::Layout::kRow}));
+    if (result.kind != MatmulResult::Kind::kPack) continue;
+    block.push_back(kb::Alloc(HiddenName(result), {DType::kF32, {row_block_ == 0 ? plan_.rows : Extent(row_block_), Extent(chunk)}, kir::Layout::kRow}));
   }
 }
 
@@ -220,7 +251,6 @@ kir::Block MatmulKernels::Results(KernelWriter& writer, FusedExpr& expr, const M
     expr.Provide({root, 0}, [root, sum](const kir::Index& at, const kir::ExprRef&) { return sum(root, at.back()); });
   }
   kir::Block body;
-  expr.ShareIn(&body);
   for (const MatmulResult& result : segment.results) {
     const kir::ExprRef value = expr.Element(result.value, plan_.At(row, column));
     kir::StmtRef store;
@@ -228,14 +258,13 @@ kir::Block MatmulKernels::Results(KernelWriter& writer, FusedExpr& expr, const M
       case MatmulResult::Kind::kStore:
         store = kb::Store(StoreName(writer, result), plan_.At(row, column), value);
         break;
-      case MatmulResult::Kind::kUpdate:
-        store = kb::Store(UpdateName(writer, result), {kb::FromExtent(result.start) + row, column}, value);
+      case MatmulResult::Kind::kWrite:
+        store = kb::Store(WrittenName(writer, result), {kb::FromExtent(result.start) + row, column}, value);
         break;
-      case MatmulResult::Kind::kQuantize: store = kb::Store(HiddenName(result), {row, hidden}, value); break;
+      case MatmulResult::Kind::kPack: store = kb::Store(HiddenName(result), {row - FirstRow(), hidden}, value); break;
     }
     body.push_back(kb::WithOrigin(store, writer.Origin(result.value.node)));
   }
-  expr.ShareIn(nullptr);
   return body;
 }
 
@@ -253,28 +282,24 @@ kir::StmtRef MatmulKernels::Epilogue(KernelWriter& writer, FusedExpr& expr, cons
   return kb::Map({"i", "j"}, tiles, {rows, columns}, std::move(body));
 }
 
-// The result's buffer, declared with the extents before any Reshape of it.
+// The result's buffer, declared with the extents before any Reshape of it and with all rows in one dimension.
 std::string MatmulKernels::StoreName(KernelWriter& writer, const MatmulResult& result) {
   const std::string name = writer.Result(result.output);
-  for (kir::Param& param : writer.kernel.params) {
-    if (param.name == name) param.type.dims = view_.body.type(result.value).dims;
-  }
+  writer.Redeclare(name, plan_.Flat(view_.type(result.value).dims.back()));
   return name;
 }
 
 // A carried tensor, declared as rows of the root.
-std::string MatmulKernels::UpdateName(KernelWriter& writer, const MatmulResult& result) {
-  const std::string name = writer.UpdatedInput(result.updated_input);
-  for (kir::Param& param : writer.kernel.params) {
-    if (param.name == name) param.type.dims = {param.type.dims[0], view_.body.type(result.value).dims.back()};
-  }
+std::string MatmulKernels::WrittenName(KernelWriter& writer, const MatmulResult& result) {
+  const std::string name = writer.UpdatedInput(view_.InputIndex(result.target));
+  writer.Redeclare(name, {view_.type(result.target).dims[0], view_.type(result.value).dims.back()});
   return name;
 }
 
 void MatmulKernels::EmitPacks(KernelWriter& writer, const MatmulSegment& segment, const kir::ExprRef& n0, int64_t chunk,
                               kir::Block& block) {
   for (const MatmulResult& result : segment.results) {
-    if (result.kind != MatmulResult::Kind::kQuantize) continue;
+    if (result.kind != MatmulResult::Kind::kPack) continue;
     const kir::ExprRef m = kb::Ref("mq");
     std::vector<kir::SliceDim> place;
     for (size_t d = 0; d < plan_.dims.size(); ++d) {
@@ -282,16 +307,16 @@ void MatmulKernels::EmitPacks(KernelWriter& writer, const MatmulSegment& segment
     }
     place.push_back(kb::Range(n0, kb::Int(chunk)));
     block.push_back(
-        kb::For("mq", kb::Int(0), kb::FromExtent(plan_.rows),
-                {kb::WithOrigin(kb::Pack(kb::SliceOf(writer.Result(result.output), std::move(place)),
-                                         kb::SliceOf(HiddenName(result), {kb::Range(m, kb::Int(1)), kb::All()})),
+        kb::For("mq", FirstRow(), EndRow(),
+                {kb::WithOrigin(kb::Pack(kb::SliceOf(StoreName(writer, result), std::move(place)),
+                                         kb::SliceOf(HiddenName(result), {kb::Range(m - FirstRow(), kb::Int(1)), kb::All()})),
                                 writer.Origin(result.value.node))}));
   }
 }
 
-StatusOr<LoweredRegion> LowerMatmul(const RegionView& view) {
-  if (const std::optional<MatmulPlan> plan = PlanMatmul(view)) return MatmulKernels(view, *plan).Lower();
-  return LowerPlainMatmul(view);
+StatusOr<LoweredRegion> LowerMatmul(const RegionView& view, const RegionPlan& plan) {
+  const auto& matmul = static_cast<const MatmulPlan&>(plan);
+  return matmul.tiles ? MatmulKernels(view, *matmul.tiles).Lower() : LowerPlainMatmul(view);
 }
 
 }  // namespace quern::codegen

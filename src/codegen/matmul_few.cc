@@ -15,7 +15,7 @@ int64_t MatmulKernels::FewChunk() const {
   const int64_t unit = Unit();
   if (view_.facts.blocks) return unit;  // a row a warp: the more blocks the better
   const MatmulSegment& first = plan_.segments[0];
-  const ir::TensorType& w = view_.body.type(view_.body.node(first.roots[0]).inputs[1]);
+  const ir::TensorType& w = view_.type(view_.node(first.roots[0]).inputs[1]);
   const int64_t row_bytes = RowBytes(w.dtype, plan_.k) * static_cast<int64_t>(first.roots.size());
   const int64_t wanted = std::max<int64_t>(unit, kChunkBytes / std::max<int64_t>(1, row_bytes) / unit * unit);
   // At least about eight chunks, so that threads balance; prefer a divisor of every segment.
@@ -30,31 +30,41 @@ int64_t MatmulKernels::FewChunk() const {
   return unit;
 }
 
-void MatmulKernels::EmitFew(KernelWriter& writer, FusedExpr& expr, const MatmulSegment& segment, const kir::ExprRef& n0,
-                            int64_t chunk, kir::Block& block) {
-  const int64_t most = UpperBound(plan_.rows, view_.ranges);
+void MatmulKernels::EmitFew(KernelWriter& writer, FusedExpr& expr, const MatmulSegment& segment,
+                            const kir::ExprRef& n0, int64_t chunk, kir::Block& block) {
+  // More rows than few, where panels of weights are too long to pack: some at a time.
+  const int64_t bound = view_.UpperBound(plan_.rows), most = std::min(bound, kFewRows);
+  const bool groups = bound > most;
+  const kir::ExprRef m = groups ? kb::Ref("m") : kb::Int(0);
+  const kir::ExprRef live = groups ? kb::Min(EndRow() - m, kb::Int(most)) : kb::FromExtent(plan_.rows);
+  kir::Block rows;
   for (const int root : segment.roots) {
-    block.push_back(kb::Tile(TileName(root), {most, chunk}));
-    block.push_back(kb::WithOrigin(
-        kb::CallTile(RowOf(root).dot, {TileName(root)},
-                     {Weights(writer, root, n0, chunk), Rows(writer, nullptr, nullptr, prologue_in_chunk_)},
-                     {{"ahead", kb::Int(view_.facts.prefetch_ahead)}}),
-        writer.Origin(root)));
+    const kir::Slice x = groups ? Rows(writer, m, live, prologue_in_chunk_)
+                                : Rows(writer, nullptr, nullptr, prologue_in_chunk_);
+    rows.push_back(kb::Tile(TileName(root), {most, chunk}));
+    rows.push_back(kb::WithOrigin(kb::CallTile(RowOf(root).dot, {TileName(root)}, {Weights(writer, root, n0, chunk), x},
+                                               {{"ahead", kb::Int(view_.facts.prefetch_ahead)}}),
+                                  writer.Origin(root)));
   }
-  EmitHidden(segment, chunk, block);
-  block.push_back(Epilogue(writer, expr, segment, kb::Int(0), kb::FromExtent(plan_.rows), n0,
-                           LiveColumns(segment, n0, chunk), chunk, kb::Ref("j")));
+  kir::Block finish = {Epilogue(writer, expr, segment, m, live, n0, LiveColumns(segment, n0, chunk), chunk, kb::Ref("j"))};
+  if (groups) {
+    rows.insert(rows.end(), finish.begin(), finish.end());
+    EmitHidden(segment, chunk, block);
+    block.push_back(kb::For("m", FirstRow(), EndRow(), std::move(rows), most));
+  } else {
+    block.insert(block.end(), rows.begin(), rows.end());
+    EmitHidden(segment, chunk, block);
+    block.insert(block.end(), finish.begin(), finish.end());
+  }
   EmitPacks(writer, segment, n0, chunk, block);
 }
 
 void MatmulKernels::EmitScratchPrologue(FusedExpr& expr, kir::Block& block) {
   block.push_back(kb::Alloc("px", {DType::kF32, {plan_.rows, Extent(plan_.k)}, kir::Layout::kRow}));
   kir::Block body;
-  expr.ShareIn(&body);
   const kir::ExprRef m = kb::Ref("pm"), c = kb::Ref("pc");
   const kir::ExprRef element = expr.Element(plan_.lhs, plan_.At(m, c));
   body.push_back(kb::Store("px", {m, c}, element));
-  expr.ShareIn(nullptr);
   block.push_back(kb::For("pm", kb::Int(0), kb::FromExtent(plan_.rows),
                           {kb::Vec("pc", kb::Int(0), kb::Int(plan_.k), std::move(body))}));
 }

@@ -18,7 +18,7 @@ namespace quern::codegen {
 
 class MatmulKernels {
  public:
-  MatmulKernels(const RegionView& view, const MatmulPlan& plan);
+  MatmulKernels(const RegionView& view, const MatmulPlan::Tiles& plan);
   StatusOr<LoweredRegion> Lower();
 
  private:
@@ -32,8 +32,14 @@ class MatmulKernels {
                   const kir::ExprRef& k = nullptr, int64_t depth = 0);
   kir::Slice Weights(KernelWriter& writer, int root, const kir::ExprRef& n, int64_t count,
                      const kir::ExprRef& k = nullptr, int64_t depth = 0);
-  const MatmulRow& RowOf(int root) const;
+  const MatmulRow& RowOf(int root) const { return *TileRow(view_, root); }
+  // Writes a kernel in which inputs that have all rows have them in one dimension.
+  KernelWriter Writer(const char* name) const;
   static std::string TileName(int root);
+  // Rows of a chunk: [FirstRow(), EndRow()).
+  void ChooseRowBlock(int64_t chunk);
+  kir::ExprRef FirstRow() const;
+  kir::ExprRef EndRow() const;
   // Columns of a tile of `count` from n that exist: all of them, unless the last chunk is cut short.
   kir::ExprRef LiveColumns(const MatmulSegment& segment, const kir::ExprRef& n, int64_t count) const;
   // The sum of a root at `column` of the row that is being finished.
@@ -47,7 +53,7 @@ class MatmulKernels {
                         const kir::ExprRef& rows, const kir::ExprRef& n, const kir::ExprRef& columns, int64_t width,
                         const kir::ExprRef& hidden);
   std::string StoreName(KernelWriter& writer, const MatmulResult& result);
-  std::string UpdateName(KernelWriter& writer, const MatmulResult& result);
+  std::string WrittenName(KernelWriter& writer, const MatmulResult& result);
   // Scratch rows that a quantised result is gathered in before it is packed.
   static std::string HiddenName(const MatmulResult& result);
   void EmitHidden(const MatmulSegment& segment, int64_t chunk, kir::Block& block) const;
@@ -62,6 +68,7 @@ class MatmulKernels {
 
   // ---- matmul_many.cc
   int64_t ManyChunk() const;
+  bool PanelsFit() const;
   void EmitMany(KernelWriter& writer, FusedExpr& expr, const MatmulSegment& segment, const kir::ExprRef& n0,
                 int64_t chunk, kir::Block& block);
 
@@ -76,11 +83,12 @@ class MatmulKernels {
 
   enum class Form : uint8_t { kFew, kMany, kSquares };
   const RegionView& view_;
-  const MatmulPlan& plan_;
+  const MatmulPlan::Tiles& plan_;
   LoweredRegion lowered_;
   Form form_ = Form::kFew;
   int lhs_input_ = -1;
   bool prologue_in_chunk_ = false;
+  int64_t row_block_ = 0;  // rows of a chunk, where the grid counts blocks of them; 0: a chunk has all rows
 };
 
 // A form with plain loops for any region of products.

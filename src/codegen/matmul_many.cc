@@ -12,6 +12,14 @@ using namespace kir::build::operators;
 
 constexpr int64_t kManyColumns = 64;  // columns of a chunk
 
+bool MatmulKernels::PanelsFit() const {
+  const bool integer = plan_.row->panel == kir::Layout::kPanel16;
+  size_t roots = 0;
+  for (const MatmulSegment& segment : plan_.segments) roots = std::max(roots, segment.roots.size());
+  const int64_t bytes = integer ? 1 : ScalarBytes(DType::kF32);
+  return plan_.k <= view_.facts.scratch_bytes / (static_cast<int64_t>(roots) * plan_.row->panel_rows * bytes);
+}
+
 int64_t MatmulKernels::ManyChunk() const {
   const int64_t width = plan_.row->panel_rows, unit = Unit(),
                 chunk = (std::max(kManyColumns, unit) + width - 1) / width * width;
@@ -48,10 +56,10 @@ void MatmulKernels::EmitMany(KernelWriter& writer, FusedExpr& expr, const Matmul
                                     {Rows(writer, m, kb::Int(step), false), kb::Whole(absl::StrCat("p", root), 2)}),
                        writer.Origin(root)));
   }
-  const kir::ExprRef live_rows = kb::Min(kb::FromExtent(plan_.rows) - m, kb::Int(step));
+  const kir::ExprRef live_rows = kb::Min(EndRow() - m, kb::Int(step));
   rows.push_back(
       Epilogue(writer, expr, segment, m, live_rows, n, LiveColumns(segment, n, width), width, f + kb::Ref("j")));
-  panel.push_back(kb::For("m", kb::Int(0), kb::FromExtent(plan_.rows), std::move(rows), step));
+  panel.push_back(kb::For("m", FirstRow(), EndRow(), std::move(rows), step));
   block.push_back(kb::For("f", kb::Int(0),
                           segment.columns % chunk == 0 || chunk == width
                               ? kb::Int(chunk)

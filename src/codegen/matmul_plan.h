@@ -1,4 +1,8 @@
 // The shape of a matmul region: its roots, the segments of columns they make, and how each result is written.
+//
+// A product that tile ops can write (weights [N, K] with transpose_b) may share its grid with others of the same left side,
+// compute that side element by element, and end in elementwise ops, a rotation within the row, rows written into a carried
+// tensor or quantised rows. Any other product is plain loops and takes elementwise ops alone.
 #pragma once
 
 #include <optional>
@@ -6,8 +10,11 @@
 #include <vector>
 
 #include "codegen/kernel_writer.h"
+#include "family/family.h"
 
 namespace quern::codegen {
+
+inline constexpr int64_t kFewRows = 8;  // at most this many rows are dotted row by row
 
 // How one (weight, activation) pair of element types is computed: tile ops by name, and the panel that mma reads.
 struct MatmulRow {
@@ -17,42 +24,49 @@ struct MatmulRow {
   kir::Layout panel;
   int panel_rows;
 };
-// The row for these types, or null: such a product is written as plain loops.
-const MatmulRow* FindMatmulRow(DType weight, DType activation);
 
 // Where a result of the region goes.
 struct MatmulResult {
-  enum class Kind : uint8_t { kStore, kUpdate, kQuantize };
+  enum class Kind : uint8_t { kStore, kWrite, kPack };
   Kind kind = Kind::kStore;
   int output = 0;              // of the region
   ir::Value value;             // with the root's extents: what is computed at (row, column)
-  int updated_input = -1;      // kUpdate: the region input written
-  Extent start;                // kUpdate: first row
-  DType format = DType::kF32;  // kQuantize
+  ir::Value target;            // kWrite: the tensor that is written
+  Extent start;                // kWrite: first row
+  DType format = DType::kF32;  // kPack
 };
 
 // Roots whose results are combined, of one N, and the results that need them.
 struct MatmulSegment {
-  std::vector<int> roots;  // body nodes
+  std::vector<int> roots;
   int64_t columns = 0;
   std::vector<MatmulResult> results;
 };
 
-struct MatmulPlan {
-  ir::Value lhs;
-  std::vector<Extent> dims;  // of the roots, but for the last: [1.., M] in some order of ones
-  int row_axis = 0;          // the dimension of dims that is M
-  Extent rows;               // M
-  int64_t k = 0;
-  const MatmulRow* row = nullptr;  // of the first root; segments may differ only in weight dtype
-  std::vector<MatmulSegment> segments;
+struct MatmulPlan : family::RegionPlan {
+  // By tile ops. The roots' extents, but for the last, are rows that follow one another: a tensor [B, S, N] is [1, B S, N].
+  struct Tiles {
+    ir::Value lhs;
+    std::vector<Extent> dims;  // of the roots, but for the last
+    int row_axis = 0;          // the last of them that is not 1
+    Extent rows;               // their product
+    int64_t k = 0;
+    const MatmulRow* row = nullptr;  // of the first root; segments may differ only in weight dtype
+    std::vector<MatmulSegment> segments;
 
-  // The index [0.., m] or [0.., m, n] of the roots' extents.
-  kir::Index At(const kir::ExprRef& m, const kir::ExprRef& n) const;
+    // The index of (row m, column n) in the roots' extents with all rows in row_axis; without n: of row m.
+    kir::Index At(const kir::ExprRef& m, const kir::ExprRef& n) const;
+    // The extents that index is for, ending in `columns`.
+    std::vector<Extent> Flat(const Extent& columns) const;
+    // Whether a value of these extents has an element for every row.
+    bool HasRows(const std::vector<Extent>& value) const;
+  };
+  std::optional<Tiles> tiles;  // none: plain loops
 };
 
-// The plan for tile ops: weights [N, K] of constant extents, one dimension of rows. Nullopt when the region is not of
-// that kind and plain loops have to do.
-std::optional<MatmulPlan> PlanMatmul(const RegionView& view);
+// The row for the types of a product that tile ops can write, or null.
+const MatmulRow* TileRow(const family::RegionView& view, int root);
+
+family::Matched MatchMatmul(const family::RegionView& view);
 
 }  // namespace quern::codegen

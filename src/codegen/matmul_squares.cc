@@ -18,7 +18,7 @@ DType MatmulKernels::SquareType() const {
   if (!view_.facts.blocks->half_products) return DType::kF32;
   for (const MatmulSegment& segment : plan_.segments) {
     for (const int root : segment.roots) {
-      if (view_.body.type(view_.body.node(root).inputs[1]).dtype == DType::kF32) return DType::kF32;
+      if (view_.type(view_.node(root).inputs[1]).dtype == DType::kF32) return DType::kF32;
     }
   }
   return DType::kF16;
@@ -26,8 +26,8 @@ DType MatmulKernels::SquareType() const {
 
 bool MatmulKernels::Rotates(const MatmulSegment& segment) const {
   const auto rotates = [&](ir::Value value, const auto& self) -> bool {
-    const ir::Node& node = view_.body.node(value.node);
-    if (node.op->family == ir::Family::kMatmul || node.op->family == ir::Family::kLeaf) return false;
+    const ir::Node& node = view_.node(value.node);
+    if (ir::IsRoot(node, "matmul") || node.op->kind == ir::OpKind::kLeaf) return false;
     if (std::string_view(node.op->name) == "Rope") return true;
     return std::any_of(node.inputs.begin(), node.inputs.end(), [&](ir::Value input) { return self(input, self); });
   };

@@ -84,7 +84,7 @@ bool Recognise(const kir::Kernel& kernel, Product& product) {
          IsElement(mul->args[1], product.j.index, k, product.b, other) && other == product.dtype;
 }
 
-kir::Kernel Scheduled(kir::Kernel kernel, const Product& product, const BlockFacts& facts) {
+kir::Kernel Scheduled(kir::Kernel kernel, const Product& product, const family::BlockFacts& facts) {
   auto large = [&](const kir::GridDim& dim) {
     const auto* extent = std::get_if<kir::Const>(&dim.high->node);
     return extent != nullptr && extent->integer >= facts.large_product;
@@ -123,7 +123,7 @@ kir::Kernel Scheduled(kir::Kernel kernel, const Product& product, const BlockFac
 
 }  // namespace
 
-StatusOr<kir::Kernel> ScheduleProduct(const kir::Kernel& plain, const BlockFacts& facts) {
+StatusOr<kir::Kernel> ScheduleProduct(const kir::Kernel& plain, const family::BlockFacts& facts) {
   Product product;
   if (!Recognise(plain, product) || (product.dtype != DType::kF32 && !facts.half_products)) {
     return absl::UnimplementedError(absl::StrFormat("kernel %s is no plain matrix product", plain.name));

@@ -2,21 +2,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "codegen/block_schedule.h"
-#include "codegen/kernel_writer.h"
 
 namespace quern::codegen {
-namespace {
-
-struct FamilyRow {
-  const char* name;
-  StatusOr<LoweredRegion> (*lower)(const RegionView&);
-};
-constexpr FamilyRow kFamilies[] = {
-    {"attention", LowerAttention}, {"map", LowerMap},       {"matmul", LowerMatmul},
-    {"reduce", LowerReduce},       {"update", LowerUpdate},
-};
-
-}  // namespace
 
 std::string OriginText(const ir::Graph& body, int node) {
   const ir::Node& from = body.node(node);
@@ -24,23 +11,10 @@ std::string OriginText(const ir::Graph& body, int node) {
   return label.empty() ? from.op->name : absl::StrCat(label, ": ", from.op->name);
 }
 
-bool IsParam(const ir::Graph& graph, const ir::Node& region, int input) {
-  return std::string_view(graph.node(region.inputs[input].node).op->name) == "Param";
-}
-
-bool IsDonated(const ir::Graph& graph, const ir::Node& region, int input) {
-  const ir::Node& node = graph.node(region.inputs[input].node);
-  if (std::string_view(node.op->name) != "Input") return false;
-  for (const ir::Donation& donation : graph.donations) {
-    if (donation.input == node.attributes.String("name")) return true;
-  }
-  return false;
-}
-
-bool LowerAlike(const ir::Graph& graph, const ir::Node& a, const ir::Node& b) {
+bool LowerAlike(std::span<const family::Memory> memory, const ir::Node& a, const ir::Node& b) {
   if (a.inputs.size() != b.inputs.size() || a.results != b.results || !(a.attributes == b.attributes)) return false;
-  for (int i = 0; i < static_cast<int>(a.inputs.size()); ++i) {
-    if (IsParam(graph, a, i) != IsParam(graph, b, i) || IsDonated(graph, a, i) != IsDonated(graph, b, i)) return false;
+  for (size_t i = 0; i < a.inputs.size(); ++i) {
+    if (memory[a.inputs[i].node] != memory[b.inputs[i].node]) return false;
   }
   return ir::SameGraph(*a.body, *b.body);
 }
@@ -51,20 +25,23 @@ kir::BufferType BufferTypeOf(const ir::TensorType& type, bool parameter) {
   return {type.dtype, type.dims, layout};
 }
 
-StatusOr<LoweredRegion> LowerRegion(const ir::Graph& graph, const ir::Node& region, const SymbolRanges& ranges,
-                                    const TargetFacts& facts) {
-  const RegionView view{graph, region, *region.body, region.body->Inputs(), ranges, facts};
-  const std::string& family = region.attributes.String("family");
-  for (const FamilyRow& row : kFamilies) {
-    if (family != row.name) continue;
-    QUERN_ASSIGN(LoweredRegion lowered, row.lower(view));
+StatusOr<family::LoweredRegion> LowerRegion(std::span<const family::Memory> memory, const ir::Node& region,
+                                            const SymbolRanges& ranges, const family::TargetFacts& facts) {
+  const family::Scope body(memory, region, ranges, facts);
+  const family::RegionView view(body);
+  const std::string& name = region.attributes.String("family");
+  for (const family::Family& family : Families()) {
+    if (name != family.name) continue;
+    const family::Matched plan = family.match(view);
+    if (!plan.ok()) return absl::UnimplementedError(absl::StrCat("no ", name, " region: ", plan.status().message()));
+    QUERN_ASSIGN(family::LoweredRegion lowered, family.lower(view, **plan));
     if (!facts.blocks) return lowered;
-    for (KernelUse& use : lowered.kernels) {
+    for (family::KernelUse& use : lowered.kernels) {
       QUERN_ASSIGN(use.kernel, ScheduleBlocks(use.kernel, *facts.blocks));
     }
     return lowered;
   }
-  return absl::InternalError(absl::StrCat("no family is called ", family));
+  return absl::InternalError(absl::StrCat("no family is called ", name));
 }
 
 }  // namespace quern::codegen

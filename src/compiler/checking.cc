@@ -61,7 +61,7 @@ StatusOr<check::Planned> Plan(const check::Reproduction& reproduction, const Pip
     planned.fused = reproduction.graph;
   } else if (!reproduction.settings.passes) {
     QUERN_ASSIGN(planned.fused,
-                 opt::FuseRegions(reproduction.graph, {.computed_weights = true, .fuse = pipeline.fuse}));
+                 opt::FuseRegions(reproduction.graph, {codegen::Families(), pipeline.facts, pipeline.fuse}));
   } else {
     if (!pipeline.exact) {
       QUERN_ASSIGN(const ir::Graph expanded, opt::ExpandComposites(reproduction.graph));

@@ -1,6 +1,9 @@
 // The reference of blocks and ops: docs/ops.md, made from the tables.
 
+#include <map>
+
 #include "absl/strings/str_cat.h"
+#include "base/check.h"
 #include "hir/block.h"
 #include "ir/op.h"
 #include "quern/quern.h"
@@ -19,10 +22,6 @@ constexpr const char* kOperandKinds[] = {"",
                                          "float or block format",
                                          "float, q8_0 or q8_K"};
 constexpr const char* kAttrKinds[] = {"bool", "int", "float", "string", "dtype", "ints", "extents"};
-// In the order of ir::Family.
-constexpr const char* kFamilies[] = {"leaves",          "elementwise", "views and index maps", "reductions",
-                                     "matrix products", "attention",   "quantisation",         "updates in place",
-                                     "composites",      "regions"};
 
 std::string Attributes(const std::vector<ir::AttrDef>& attributes) {
   std::string text;
@@ -71,6 +70,22 @@ void Line(std::string& text, std::string_view name, std::string_view doc, std::s
                   " |\n");
 }
 
+// The section of an op: its place among the sections, and its title.
+using Section = std::pair<int, std::string>;
+Section SectionOf(const ir::OpDef& op) {
+  switch (op.kind) {
+    case ir::OpKind::kLeaf: return {0, "leaves"};
+    case ir::OpKind::kElementwise: return {1, "elementwise"};
+    case ir::OpKind::kIndex: return {2, "views and index maps"};
+    case ir::OpKind::kRoot:
+    case ir::OpKind::kPack:
+    case ir::OpKind::kWrite: return {3, op.family};
+    case ir::OpKind::kComposite: return {4, "composites"};
+    case ir::OpKind::kRegion: return {5, "regions"};
+  }
+  QUERN_CHECK(false);
+}
+
 }  // namespace
 
 std::string OpReference() {
@@ -82,13 +97,13 @@ std::string OpReference() {
       "## Blocks\n\n| block | computes | operands | attributes |\n|---|---|---|---|\n";
   for (const hir::BlockDef* block : hir::Blocks())
     Line(text, block->name, block->doc, Operands(block->operands), Attributes(block->attributes));
-  for (size_t family = 0; family < std::size(kFamilies); ++family) {
-    absl::StrAppend(&text, "\n## Ops: ", kFamilies[family],
+  std::map<Section, std::vector<const ir::OpDef*>> sections;
+  for (const ir::OpDef* op : ir::Ops()) sections[SectionOf(*op)].push_back(op);
+  for (const auto& [section, ops] : sections) {
+    absl::StrAppend(&text, "\n## Ops: ", section.second,
                     "\n\n| op | computes | operands | attributes |\n|---|---|---|---|\n");
-    for (const ir::OpDef* op : ir::Ops()) {
-      if (op->family == static_cast<ir::Family>(family))
-        Line(text, op->name, op->doc, Operands(op->operands), Attributes(op->attributes));
-    }
+    for (const ir::OpDef* op : ops)
+      Line(text, op->name, op->doc, Operands(op->operands), Attributes(op->attributes));
   }
   return text;
 }

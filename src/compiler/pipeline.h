@@ -29,7 +29,7 @@ struct PipelineOptions {
   std::string stop_after;         // the last step to run; empty: all
   // Called after each step with its name and the graph it made.
   std::function<void(std::string_view step, const ir::Graph& graph)> after_step;
-  codegen::TargetFacts facts;
+  family::TargetFacts facts;
   std::shared_ptr<TimeSpans> spans;  // takes the time of each step; may be null
 };
 

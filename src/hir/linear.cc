@@ -17,7 +17,7 @@ Status CheckActivation(const InferContext& context) {
   const std::string& act = context.attributes.String("act");
   if (act.empty()) return absl::OkStatus();
   const ir::OpDef* op = ir::FindOp(act);
-  if (op != nullptr && op->family == ir::Family::kElementwise && op->operands.size() == 1 && op->attributes.empty()) {
+  if (op != nullptr && op->kind == ir::OpKind::kElementwise && op->operands.size() == 1 && op->attributes.empty()) {
     return absl::OkStatus();
   }
   return context.AttributeError("act", "an elementwise op of one operand");

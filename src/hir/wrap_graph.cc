@@ -20,7 +20,7 @@ StatusOr<Module> WrapGraph(const ir::Graph& graph) {
       if (op == "Param") return module.AddParam(node.attributes.String("name"), node.results[0]);
       return module.AddConstant(node.results[0], *node.data, label);
     };
-    if (node.op->family == ir::Family::kLeaf) {
+    if (node.op->kind == ir::OpKind::kLeaf) {
       QUERN_ASSIGN(const Value value, leaf());
       values.push_back({value});
     } else if (node.body != nullptr) {

@@ -85,7 +85,7 @@ const OpDef* Elementwise(const ElementwiseSpec& spec) {
   op->spec = spec;
   op->name = spec.name;
   op->doc = spec.doc;
-  op->family = Family::kElementwise;
+  op->kind = OpKind::kElementwise;
   for (int i = 0; i < spec.arity; ++i) op->operands.push_back({.name = kOperandNames[i], .kind = spec.domain});
   if (spec.first_is_condition) op->operands[0] = {.name = "condition", .kind = OperandKind::kBool, .own_dtype = true};
   op->infer = spec.result_dtype == DType::kBool ? InferBroadcastToBool : InferBroadcast;

@@ -65,7 +65,7 @@ StatusOr<std::vector<RefTensor>> Evaluate(const Graph& graph, const Binding& bin
     const std::string_view op = node.op->name;
     if (op == "Constant") {
       QUERN_ASSIGN(values[n][0], RefTensorFromBytes(node.results[0].dtype, values[n][0].dims, *node.data));
-    } else if (node.op->family == Family::kLeaf) {
+    } else if (node.op->kind == OpKind::kLeaf) {
       const RefTensor* fed = nullptr;
       const std::string& name = node.attributes.String("name");
       if (feeds == nullptr) {

@@ -9,7 +9,7 @@ inline OpDef* Leaf(const char* name, const char* doc, std::vector<AttrDef> attri
   auto* op = new OpDef{};
   op->name = name;
   op->doc = doc;
-  op->family = Family::kLeaf;
+  op->kind = OpKind::kLeaf;
   op->attributes = std::move(attributes);
   op->infer = [](const InferContext&) -> StatusOr<std::vector<TensorType>> {
     return absl::InvalidArgumentError("leaves and regions are added by functions of their own");

@@ -29,6 +29,12 @@ const OpDef* FindOp(std::string_view name) {
   return it != ops.end() && (*it)->name == name ? *it : nullptr;
 }
 
+bool IsReshape(const Graph& graph, const Node& node) {
+  if (node.op->view == nullptr) return false;
+  const TensorType& x = graph.type(node.inputs[0]);
+  return x.elements() == node.results[0].elements() && node.op->view(node, x) == Extent(0);
+}
+
 int64_t RefTensor::elements() const {
   int64_t product = 1;
   for (const int64_t dim : dims) product *= dim;

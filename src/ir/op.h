@@ -20,25 +20,25 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
 #include "ir/graph.h"
+#include "ir/line.h"
 #include "kir/kir.h"
 
 namespace quern::ir {
 
-// How code generation treats an op.
-enum class Family : uint8_t {
+// What an op is to fusion and code generation.
+enum class OpKind : uint8_t {
   kLeaf,         // Input, Param, Constant
   kElementwise,  // result[i] from operands at the broadcast of i
-  kIndex,        // result[i] from operands at computed indices: views, Gather, Concat, Pad, Rope
-  kReduce,       // Reduce over axes
-  kMatmul,
-  kAttention,
-  kQuantize,   // f32 rows to q8_0 or q8_K
-  kUpdate,     // Update: a copy of operand 0 with a part replaced; in place when donated
-  kComposite,  // a name for a sub-graph: `expand` gives it; never reaches code generation
+  kIndex,        // result[i] from operands at computed indices: views, gathers, joins, rotations
+  kRoot,         // what a kernel is built around: a reduction, a product, an attention; OpDef::family takes it
+  kPack,         // operand 0 in another format, row by row: ends a chain in any family that holds whole rows
+  kWrite,        // a copy of operand 0 with operand 1 written over a part; in place when operand 0 is donated
+  kComposite,    // a name for a sub-graph: `expand` gives it; never reaches code generation
   kRegion,
 };
 
@@ -119,10 +119,20 @@ struct RefContext {
   std::vector<RefTensor>& results;             // sized by inference, zero-filled; to be written
 };
 
+// A box of a result.
+struct Piece {
+  std::vector<std::pair<Extent, Extent>> ranges;  // by dimension: from, to
+  // All of this operand, its first element at the first of the box; or -1: one value, `fill`.
+  int operand = -1;
+  kir::ExprRef fill = nullptr;
+};
+
 struct OpDef {
   const char* name;
   const char* doc;
-  Family family;
+  OpKind kind;
+  // kRoot, kPack, kWrite: the name of the family (codegen::Families) that makes kernels of it.
+  const char* family = nullptr;
   std::vector<OperandDef> operands = {};
   std::vector<AttrDef> attributes = {};
 
@@ -130,6 +140,19 @@ struct OpDef {
   StatusOr<std::vector<TensorType>> (*infer)(const InferContext&);
   // kElementwise, kIndex: the result element at ctx.index().
   kir::ExprRef (*map)(MapContext& context) = nullptr;
+  int reads = 1;  // how often map reads an element of operand 0
+  // kIndex: where operand 0 holds the result, dense and in row-major order: the element at which it begins; nothing where
+  // the result is not of one piece there.
+  std::optional<Extent> (*view)(const Node& node, const TensorType& operand) = nullptr;
+  // kIndex: the element at column c of a row is made of operand 0 at the columns of the same row that lie in the same
+  // aligned run of this many; 0: of others too. What the other operands give does not depend on operand 0.
+  int64_t (*row_span)(const Node& node) = nullptr;
+  // kIndex: operands are read at the broadcast of the index, as elementwise ops read them.
+  bool broadcasts = false;
+  // kIndex: the boxes that the result is made of; together they are all of it, and none meets another.
+  std::vector<Piece> (*pieces)(const Node& node, std::span<const TensorType> operands) = nullptr;
+  // kRoot of the family "lines".
+  const LineDef* line = nullptr;
   // The meaning stated a second time in plain double arithmetic, sharing nothing with `map`.
   Status (*reference)(RefContext&) = nullptr;
   // kComposite: the sub-graph; returns the values that take the place of the results.
@@ -143,6 +166,14 @@ struct OpDef {
   // Operand values for random tests: every float operand is drawn from [low, high].
   double sample_low = -4, sample_high = 4;
 };
+
+// Whether the node is a root that the family of that name builds kernels around.
+inline bool IsRoot(const Node& node, std::string_view family) {
+  return node.op->kind == OpKind::kRoot && family == node.op->family;
+}
+
+// Whether the node is a view of all of operand 0: its elements with other extents.
+bool IsReshape(const Graph& graph, const Node& node);
 
 // Every op, sorted by name. Thread-safe, immutable.
 std::span<const OpDef* const> Ops();

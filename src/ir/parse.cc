@@ -263,7 +263,7 @@ class Parser {
     }
     StatusOr<Value> made = Value{};
     const std::string_view name = op->name;
-    if (op->family == Family::kLeaf) {
+    if (op->kind == OpKind::kLeaf) {
       if (types.size() != 1) return Expected("one type for a leaf before here");
       const AttrValue* label = attributes.Find("name");
       const std::string* label_text = label == nullptr ? nullptr : std::get_if<std::string>(label);
@@ -274,7 +274,7 @@ class Parser {
         made = graph.AddParam(*label_text, types[0], origin);
       else
         made = graph.AddConstant(types[0], std::move(data), origin);
-    } else if (op->family == Family::kRegion) {
+    } else if (op->kind == OpKind::kRegion) {
       const AttrValue* family = attributes.Find("family");
       const std::string* family_text = family == nullptr ? nullptr : std::get_if<std::string>(family);
       if (family_text == nullptr) return Expected("a family for the Region before here");

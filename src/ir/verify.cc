@@ -74,10 +74,10 @@ Status VerifyNode(const Graph& graph, int index) {
                                                         node.op->name, type.ToString()));
     }
   }
-  if (node.op->family == Family::kRegion) return VerifyRegion(graph, index);
+  if (node.op->kind == OpKind::kRegion) return VerifyRegion(graph, index);
   Attributes attributes = node.attributes;
   QUERN_RETURN_IF_ERROR(CheckAttributes(*node.op, attributes, /*fill_defaults=*/false));
-  if (node.op->family == Family::kLeaf) {
+  if (node.op->kind == OpKind::kLeaf) {
     if (!node.inputs.empty() || node.results.size() != 1) {
       return absl::InvalidArgumentError(
           absl::StrFormat("%%%d (%s): a leaf has no operands and one result", index, node.op->name));

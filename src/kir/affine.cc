@@ -211,16 +211,23 @@ bool IndexProver::MultipleOf(const Extent& value, int64_t divisor) {
   return true;
 }
 
+void IndexProver::SetFunctionOf(Id id, std::vector<Extent> arguments) { variables_[id].arguments = std::move(arguments); }
+
 std::map<std::string, Extent> IndexProver::Clone(Id first, const std::vector<Id>& shared, Id pinned, int direction) {
   std::map<std::string, Extent> names;
   const Id end = size();
   for (Id id = first; id < end; ++id) {
     if (std::find(shared.begin(), shared.end(), id) != shared.end()) continue;
+    const std::vector<Extent>& arguments = variables_[id].arguments;
+    auto is_copied = [&](const Extent& argument) { return Rename(argument, names) != argument; };
+    if (!arguments.empty() && std::none_of(arguments.begin(), arguments.end(), is_copied)) continue;
     const Info original = variables_[id];  // a copy: Add below may move the vector
     const Id copy = AddFresh(original.name);
     for (const Bound& bound : original.low) SetLow(copy, Rename(bound.value, names), bound.scale);
     for (const Bound& bound : original.high) SetHigh(copy, Rename(bound.value, names), bound.scale);
-    std::vector<Extent> cases;
+    std::vector<Extent> cases, of;
+    for (const Extent& value : original.arguments) of.push_back(Rename(value, names));
+    SetFunctionOf(copy, std::move(of));
     for (const Extent& value : original.cases) cases.push_back(Rename(value, names));
     SetCases(copy, std::move(cases), original.cases_low, original.cases_high);
     if (id == pinned) {

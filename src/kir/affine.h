@@ -41,6 +41,9 @@ class IndexProver {
   // v equals one of these. A bound in a direction that the cases do not serve comes from SetLow or SetHigh alone.
   void SetCases(Id id, std::vector<Extent> cases, bool for_low, bool for_high);
 
+  // v is a function of these: where they have the same values, so has v.
+  void SetFunctionOf(Id id, std::vector<Extent> arguments);
+
   Extent Variable(Id id) const { return Extent::Symbol(variables_[id].name); }
   std::optional<Id> Find(std::string_view name) const;
   Id size() const { return static_cast<Id>(variables_.size()); }
@@ -64,8 +67,8 @@ class IndexProver {
   // Whether `value` is a multiple of `divisor` because each of its coefficients is.
   static bool MultipleOf(const Extent& value, int64_t divisor);
 
-  // Copies of the variables numbered first.. that `shared` does not name: the same bounds over other values. Returns
-  // the names of the copies by the names of the originals. `pinned` gives bounds of its own to the copy of one
+  // Copies of the variables numbered first.. that `shared` does not name, and that are no functions of variables without
+  // copies: the same bounds over other values. Returns the names of the copies by the names of the originals. `pinned` gives bounds of its own to the copy of one
   // variable: at least the original + 1 (direction 1) or at most the original - 1 (direction -1).
   std::map<std::string, Extent> Clone(Id first, const std::vector<Id>& shared, Id pinned, int direction);
   static Extent Rename(const Extent& value, const std::map<std::string, Extent>& names);
@@ -80,6 +83,7 @@ class IndexProver {
     std::vector<Bound> low, high;
     std::vector<Extent> cases;
     bool cases_low = false, cases_high = false;
+    std::vector<Extent> arguments = {};  // of the function that it is; none: it is free
   };
   struct Fact {
     Extent value;

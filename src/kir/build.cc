@@ -1,10 +1,14 @@
 #include "kir/build.h"
 
 #include <cmath>
+#include <functional>
 #include <limits>
+#include <map>
 
 #include "base/check.h"
 #include "base/half.h"
+#include "kir/rewrite.h"
+#include "kir/walk.h"
 
 namespace quern::kir {
 namespace {
@@ -213,31 +217,17 @@ ExprRef BitsTo(DType dtype, ExprRef value) {
 }
 
 ExprRef Contract(const ExprRef& value) {
-  if (value == nullptr) return nullptr;
-  Expr copy = *value;
-  auto all = [](Index& index) {
-    for (ExprRef& at : index) at = Contract(at);
+  std::map<const Expr*, ExprRef> done;
+  const std::function<ExprRef(const ExprRef&)> contract = [&](const ExprRef& expr) -> ExprRef {
+    if (expr == nullptr) return nullptr;
+    if (const auto found = done.find(expr.get()); found != done.end()) return found->second;
+    std::vector<ExprRef> operands = Operands(*expr);
+    for (ExprRef& operand : operands) operand = contract(operand);
+    const auto* apply = std::get_if<Apply>(&expr->node);
+    return done[expr.get()] =
+               apply == nullptr ? WithOperands(*expr, operands) : MakeApply(apply->op, std::move(operands), true);
   };
-  if (Apply* apply = std::get_if<Apply>(&copy.node)) {
-    all(apply->args);
-    return MakeApply(apply->op, std::move(apply->args), true);
-  }
-  if (Load* load = std::get_if<Load>(&copy.node)) {
-    all(load->index);
-    load->otherwise = Contract(load->otherwise);
-  } else if (Cast* cast = std::get_if<Cast>(&copy.node)) {
-    cast->value = Contract(cast->value);
-  } else if (Bits* bits = std::get_if<Bits>(&copy.node)) {
-    bits->value = Contract(bits->value);
-  } else if (Decode* decode = std::get_if<Decode>(&copy.node)) {
-    all(decode->index);
-  } else if (Reduce* reduce = std::get_if<Reduce>(&copy.node)) {
-    reduce->low = Contract(reduce->low);
-    reduce->high = Contract(reduce->high);
-    for (auto& [name, let] : reduce->lets) let = Contract(let);
-    reduce->body = Contract(reduce->body);
-  }
-  return std::make_shared<const Expr>(std::move(copy));
+  return contract(value);
 }
 
 namespace {

@@ -25,16 +25,15 @@ std::optional<std::pair<int64_t, int64_t>> RangeOf(DType dtype) {
 
 int64_t FloorDivide(int64_t value, int64_t divisor) { return value / divisor - (value % divisor < 0 ? 1 : 0); }
 
-std::string Key(std::string_view what, const Extent& a, const Extent& b) {
-  return absl::StrCat(absl::string_view(what.data(), what.size()), "|", a.ToString(), "|", b.ToString());
-}
-
 }  // namespace
 
 template <typename Define>
-Extent Verifier::Memo(const std::string& key, std::string_view hint, Define define) {
+Extent Verifier::Memo(std::string_view function, const Extent& a, const Extent& b, std::string_view hint, Define define) {
+  const std::string key =
+      absl::StrCat(absl::string_view(function.data(), function.size()), "|", a.ToString(), "|", b.ToString());
   if (auto it = memo_.find(key); it != memo_.end()) return it->second;
   const IndexProver::Id id = prover_.AddFresh(hint);
+  prover_.SetFunctionOf(id, {a, b});
   define(id);
   return memo_[key] = prover_.Variable(id);
 }
@@ -58,7 +57,7 @@ Extent Verifier::InRange(const Extent& value, DType dtype) {
 Extent Verifier::Quotient(const Extent& value, int64_t divisor) {
   if (divisor == 1) return value;
   if (value.is_constant()) return FloorDivide(value.constant(), divisor);
-  return Memo(Key("div", value, divisor), "div", [&](IndexProver::Id id) {
+  return Memo("div", value, divisor, "div", [&](IndexProver::Id id) {
     prover_.SetHigh(id, value, divisor);
     prover_.SetLow(id, value - (divisor - 1), divisor);
     // The polynomial bounds lose that the quotient is whole: c / 32 of c in 0..95 is in 0..2. Facts will be taken back
@@ -75,7 +74,7 @@ Extent Verifier::Quotient(const Extent& value, int64_t divisor) {
 Extent Verifier::Smaller(const Extent& a, const Extent& b) {
   if (prover_.fact_count() == 0 && prover_.AtMost(a, b)) return a;
   if (prover_.fact_count() == 0 && prover_.AtMost(b, a)) return b;
-  return Memo(Key("min", a, b), "min", [&](IndexProver::Id id) {
+  return Memo("min", a, b, "min", [&](IndexProver::Id id) {
     prover_.SetHigh(id, a);
     prover_.SetHigh(id, b);
     prover_.SetCases(id, {a, b}, /*for_low=*/true, /*for_high=*/false);
@@ -83,7 +82,7 @@ Extent Verifier::Smaller(const Extent& a, const Extent& b) {
 }
 
 Extent Verifier::Larger(const Extent& a, const Extent& b) {
-  return Memo(Key("max", a, b), "max", [&](IndexProver::Id id) {
+  return Memo("max", a, b, "max", [&](IndexProver::Id id) {
     prover_.SetLow(id, a);
     prover_.SetLow(id, b);
     prover_.SetCases(id, {a, b}, /*for_low=*/false, /*for_high=*/true);
@@ -124,7 +123,7 @@ Extent Verifier::ValueOfApply(const Apply& apply, DType dtype) {
       const bool positive = prover_.NonNegative(a);
       if (constant && *constant > 0) {
         if (positive) return Quotient(a, *constant);
-        return Memo(Key("trunc", a, b), "div", [&](IndexProver::Id id) {
+        return Memo("trunc", a, b, "div", [&](IndexProver::Id id) {
           prover_.SetHigh(id, a + (*constant - 1), *constant);
           prover_.SetLow(id, a - (*constant - 1), *constant);
         });

@@ -154,7 +154,7 @@ class Verifier {
   Extent OneOf(const Extent& a, const Extent& b);
   // The variable made earlier for the same key, or a new one that `define` gives its bounds.
   template <typename Define>
-  Extent Memo(const std::string& key, std::string_view hint, Define define);
+  Extent Memo(std::string_view function, const Extent& a, const Extent& b, std::string_view hint, Define define);
   // A new index low <= v < high in steps; its polynomial, and the variable that counts the steps.
   std::pair<Extent, IndexProver::Id> NewIndex(const std::string& name, const Extent& low, const Extent& high,
                                               int64_t step);

@@ -45,8 +45,8 @@ StatusOr<Extent> BytesOf(const kir::BufferType& type, const SymbolRanges& ranges
 
 class PlanBuilder {
  public:
-  PlanBuilder(const ir::Graph& graph, const SymbolRanges& ranges, const codegen::TargetFacts& facts)
-      : graph_(graph), facts_(facts) {
+  PlanBuilder(const ir::Graph& graph, const SymbolRanges& ranges, const family::TargetFacts& facts)
+      : graph_(graph), facts_(facts), memory_(family::MemoryOf(graph)) {
     plan_.name = graph.name;
     plan_.ranges = ranges;
     for (const auto& [symbol, range] : graph.symbols) plan_.ranges.emplace(symbol, range);
@@ -81,7 +81,7 @@ class PlanBuilder {
 
   // The value that `value` is a whole view of.
   Value Root(Value value) const {
-    while (Is(graph_.node(value.node), "Reshape")) value = graph_.node(value.node).inputs[0];
+    while (ir::IsReshape(graph_, graph_.node(value.node))) value = graph_.node(value.node).inputs[0];
     return value;
   }
 
@@ -139,9 +139,9 @@ class PlanBuilder {
 
   Status PlaceNode(int n) {
     const ir::Node& node = graph_.node(n);
-    if (node.op->family == ir::Family::kLeaf) return PlaceLeaf(n);
+    if (node.op->kind == ir::OpKind::kLeaf) return PlaceLeaf(n);
     if (Is(node, "Region")) return PlaceRegion(n);
-    if (Is(node, "Reshape") || Is(node, "Narrow")) return PlaceView(n);
+    if (node.op->view != nullptr) return PlaceView(n);
     return absl::InternalError(absl::StrCat("after fusion a graph holds no ", node.op->name));
   }
 
@@ -171,21 +171,21 @@ class PlanBuilder {
     Place place = places_[from.node][from.result];
     const ir::TensorType& type = graph_.type(from);
     const kir::BufferType stored = codegen::BufferTypeOf(type, plan_.buffers[place.at.buffer].home == Home::kParam);
-    if (Is(node, "Reshape")) {
+    if (ir::IsReshape(graph_, node)) {
       if (stored.layout != kir::Layout::kRow && type.dims.back() != node.results[0].dims.back()) {
         return absl::UnimplementedError(absl::StrFormat("a reshape of %s across its rows", type.ToString()));
       }
     } else {
-      const int64_t axis = Axis(node, type.rank());
-      kir::BufferType one = stored;
-      for (int64_t d = 0; d <= axis; ++d) {
-        if (d < axis && type.dims[d] != Extent(1)) {
-          return absl::InternalError(absl::StrFormat("a view along axis %d of %s", axis, type.ToString()));
-        }
-        one.dims[d] = Extent(1);
-      }
-      QUERN_ASSIGN(const Extent step, BytesOf(one, plan_.ranges, nullptr));
-      place.at.offset = place.at.offset + node.attributes.Extents("start")[0] * step;
+      // Of what has rows, a view begins at a row.
+      const std::optional<Extent> start = node.op->view(node, type);
+      if (!start) return absl::InternalError(absl::StrFormat("%s is no view of %s", node.op->name, type.ToString()));
+      kir::BufferType unit = stored;
+      const Extent width = type.rank() == 0 || !IsBlock(type.dtype) ? Extent(1) : type.dims.back();
+      unit.dims = {width};
+      QUERN_ASSIGN(const Extent step, BytesOf(unit, plan_.ranges, nullptr));
+      const std::optional<Extent> units = start->DividedBy(width);
+      if (!units) return absl::InternalError(absl::StrFormat("a view of %s that begins inside of a row", type.ToString()));
+      place.at.offset = place.at.offset + *units * step;
     }
     places_[n] = {place};
     return absl::OkStatus();
@@ -194,18 +194,18 @@ class PlanBuilder {
   // The region input whose memory result `r` takes over: an Update of a donated input, written in place.
   int UpdatedInput(const ir::Graph& body, int r) const {
     auto root = [&](Value value) {
-      while (Is(body.node(value.node), "Reshape")) value = body.node(value.node).inputs[0];
+      while (ir::IsReshape(body, body.node(value.node))) value = body.node(value.node).inputs[0];
       return value;
     };
     const ir::Node& update = body.node(root(body.outputs[r]).node);
-    if (!Is(update, "Update")) return -1;
+    if (update.op->kind != ir::OpKind::kWrite) return -1;
     const int target = root(update.inputs[0]).node;
     const std::vector<int> inputs = body.Inputs();
     const auto found = std::find(inputs.begin(), inputs.end(), target);
     return found == inputs.end() ? -1 : static_cast<int>(found - inputs.begin());
   }
 
-  std::string LabelOf(const ir::Node& region, const codegen::KernelUse& use) const {
+  std::string LabelOf(const ir::Node& region, const family::KernelUse& use) const {
     if (use.last_origin >= 0) return codegen::OriginText(*region.body, use.last_origin);
     return region.origin >= 0 ? graph_.origins()[region.origin].label : "";
   }
@@ -214,15 +214,15 @@ class PlanBuilder {
   // are lowered, and verified, once.
   struct Lowered {
     int node;
-    codegen::LoweredRegion region;
+    family::LoweredRegion region;
     std::map<std::pair<size_t, std::vector<int>>, int>
         interned;  // by kernel of the region and alignment of its parameters
   };
   StatusOr<Lowered*> Lower(int n) {
     for (Lowered& known : lowered_) {
-      if (codegen::LowerAlike(graph_, graph_.node(known.node), graph_.node(n))) return &known;
+      if (codegen::LowerAlike(memory_, graph_.node(known.node), graph_.node(n))) return &known;
     }
-    QUERN_ASSIGN(codegen::LoweredRegion region, codegen::LowerRegion(graph_, graph_.node(n), plan_.ranges, facts_));
+    QUERN_ASSIGN(family::LoweredRegion region, codegen::LowerRegion(memory_, graph_.node(n), plan_.ranges, facts_));
     return &lowered_.emplace_back(Lowered{n, std::move(region), {}});
   }
 
@@ -254,14 +254,14 @@ class PlanBuilder {
   Status PlaceRegion(int n) {
     const ir::Node& region = graph_.node(n);
     QUERN_ASSIGN(Lowered* const found, Lower(n));
-    const codegen::LoweredRegion& lowered = found->region;
+    const family::LoweredRegion& lowered = found->region;
     bool once = true;
     for (const Value& input : region.inputs) once = once && places_[input.node][input.result].once;
     std::set<int> written;  // results that a kernel writes
-    for (const codegen::KernelUse& use : lowered.kernels) {
+    for (const family::KernelUse& use : lowered.kernels) {
       once = once && use.kernel.symbols.empty();
-      for (const codegen::Operand& operand : use.operands) {
-        if (operand.kind == codegen::Operand::Kind::kResult) written.insert(operand.index);
+      for (const family::Operand& operand : use.operands) {
+        if (operand.kind == family::Operand::Kind::kResult) written.insert(operand.index);
       }
     }
     std::vector<Place>& results = places_[n];
@@ -288,16 +288,16 @@ class PlanBuilder {
     }
     QUERN_ASSIGN(const std::vector<int> temporaries, AddTemporaries(lowered, once));
     for (size_t k = 0; k < lowered.kernels.size(); ++k) {
-      const codegen::KernelUse& use = lowered.kernels[k];
+      const family::KernelUse& use = lowered.kernels[k];
       std::vector<int> aligns;
       Launch launch;
       launch.label = LabelOf(region, use);
       launch.region = n;
       for (size_t p = 0; p < use.operands.size(); ++p) {
-        const codegen::Operand& operand = use.operands[p];
+        const family::Operand& operand = use.operands[p];
         Argument argument;
         switch (operand.kind) {
-          case codegen::Operand::Kind::kInput: {
+          case family::Operand::Kind::kInput: {
             const Place& place = PlaceOf(region.inputs[operand.index]);
             if (place.version != versions_[place.at.buffer]) {
               return absl::UnimplementedError(absl::StrFormat("the donated input %s is read after it is overwritten",
@@ -306,8 +306,8 @@ class PlanBuilder {
             argument = place.at;
             break;
           }
-          case codegen::Operand::Kind::kResult: argument = results[operand.index].at; break;
-          case codegen::Operand::Kind::kTemporary: argument = {temporaries[operand.index], 0}; break;
+          case family::Operand::Kind::kResult: argument = results[operand.index].at; break;
+          case family::Operand::Kind::kTemporary: argument = {temporaries[operand.index], 0}; break;
         }
         aligns.push_back(
             static_cast<int>(std::min<int64_t>(use.kernel.params[p].align, AlignmentOfArgument(argument))));
@@ -331,7 +331,7 @@ class PlanBuilder {
 
   const Place& PlaceOf(Value value) const { return places_[value.node][value.result]; }
 
-  StatusOr<std::vector<int>> AddTemporaries(const codegen::LoweredRegion& lowered, bool once) {
+  StatusOr<std::vector<int>> AddTemporaries(const family::LoweredRegion& lowered, bool once) {
     std::vector<int> buffers;
     for (size_t t = 0; t < lowered.temporaries.size(); ++t) {
       Buffer buffer;
@@ -339,9 +339,9 @@ class PlanBuilder {
       buffer.home = once ? Home::kOnce : Home::kArena;
       // A kernel that uses it declares the symbols of its extents.
       const kir::Kernel* kernel = nullptr;
-      for (const codegen::KernelUse& use : lowered.kernels) {
-        for (const codegen::Operand& operand : use.operands) {
-          if (operand.kind == codegen::Operand::Kind::kTemporary && operand.index == static_cast<int>(t))
+      for (const family::KernelUse& use : lowered.kernels) {
+        for (const family::Operand& operand : use.operands) {
+          if (operand.kind == family::Operand::Kind::kTemporary && operand.index == static_cast<int>(t))
             kernel = &use.kernel;
         }
       }
@@ -438,7 +438,8 @@ class PlanBuilder {
   }
 
   const ir::Graph& graph_;
-  const codegen::TargetFacts& facts_;
+  const family::TargetFacts& facts_;
+  const std::vector<family::Memory> memory_;  // by node
   Plan plan_;
   std::vector<std::vector<Place>> places_;  // by node and result
   std::vector<int> versions_;               // by buffer: in-place updates so far
@@ -460,7 +461,7 @@ int64_t AlignmentOf(const Extent& offset, int64_t most) {
   return int64_t{1} << std::countr_zero(bits);
 }
 
-StatusOr<Plan> BuildPlan(const ir::Graph& graph, const SymbolRanges& ranges, const codegen::TargetFacts& facts) {
+StatusOr<Plan> BuildPlan(const ir::Graph& graph, const SymbolRanges& ranges, const family::TargetFacts& facts) {
   return PlanBuilder(graph, ranges, facts).Build();
 }
 

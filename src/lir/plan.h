@@ -86,7 +86,7 @@ struct Plan {
 // Lowers every region of a fused graph (leaves, Region nodes, views) and gives every value its memory. `ranges` narrows
 // the graph's symbols. The plan verifies.
 // Errors: Unimplemented for a region that no family takes, or a donated input that is read after it is overwritten.
-StatusOr<Plan> BuildPlan(const ir::Graph& graph, const SymbolRanges& ranges, const codegen::TargetFacts& facts);
+StatusOr<Plan> BuildPlan(const ir::Graph& graph, const SymbolRanges& ranges, const family::TargetFacts& facts);
 
 // Checks what the executable relies on: arguments fit the kernels' parameters (count, alignment), no two buffers that
 // are live at once share memory, offsets are aligned and inside, nothing is read before it is written.

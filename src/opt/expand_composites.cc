@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kMaxDepth = 16;  // of composites within composites; more is a cycle among op files
 
-bool IsComposite(const ir::Node& node) { return node.op->family == ir::Family::kComposite; }
+bool IsComposite(const ir::Node& node) { return node.op->kind == ir::OpKind::kComposite; }
 
 StatusOr<ir::Graph> ExpandOnce(const ir::Graph& graph) {
   Rewriter rewriter(graph, "expand_composites");

@@ -19,6 +19,8 @@
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "opt/fusion_groups.h"
+#include "opt/passes.h"
+#include "opt/rewriter.h"
 
 namespace quern::opt {
 namespace {
@@ -28,22 +30,14 @@ using ir::Value;
 constexpr int64_t kViewAlign = 64;  // bytes: what kernels may assume of their operands
 
 // Whether the result of this node lies in the operand's memory, at a known place.
-bool IsView(const FusionContext& context, int n) {
-  const ir::Node& node = context.node(n);
-  if (Is(node, "Reshape")) return true;
-  if (!Is(node, "Narrow")) return false;
-  const ir::TensorType& x = context.graph.type(node.inputs[0]);
-  int64_t axis = node.attributes.Int("axis");
-  if (axis < 0) axis += x.rank();
-  for (int64_t d = 0; d < axis; ++d) {
-    if (x.dims[d] != Extent(1)) return false;
-  }
+bool IsView(const ir::Graph& graph, const ir::Node& node) {
+  if (node.op->view == nullptr) return false;
+  const ir::TensorType& x = graph.type(node.inputs[0]);
+  const std::optional<Extent> start = node.op->view(node, x);
+  if (!start) return false;
   // The first byte must be aligned for every value of the symbols.
-  Extent inner(1);
-  for (int d = static_cast<int>(axis) + 1; d < x.rank(); ++d) inner = inner * x.dims[d];
-  const Extent start = node.attributes.Extents("start")[0] * inner;
   const DTypeRow& row = Row(x.dtype);
-  return std::all_of(start.terms().begin(), start.terms().end(), [&](const Extent::Term& term) {
+  return std::all_of(start->terms().begin(), start->terms().end(), [&](const Extent::Term& term) {
     return term.coefficient % row.block_elements == 0 &&
            term.coefficient / row.block_elements * row.block_bytes % kViewAlign == 0;
   });
@@ -51,156 +45,154 @@ bool IsView(const FusionContext& context, int n) {
 
 class Fuser {
  public:
-  Fuser(const ir::Graph& graph, const FuseOptions& options) : context_(graph, options), groups_(context_) {}
+  Fuser(const ir::Graph& graph, const FuseOptions& options)
+      : graph_(graph), options_(options), once_(OncePerBinding(graph)), scope_(graph, graph.symbols, options.facts),
+        groups_(scope_, options.families, once_) {}
 
   void FormGroups() {
-    if (context_.options.fuse) JoinGroups();
+    if (options_.fuse) JoinGroups();
     LeaveViewsOutside();
   }
 
   StatusOr<ir::Graph> Emit(FusionReport* report);
 
  private:
+  const ir::Node& Node(int n) const { return graph_.node(n); }
+  int Size() const { return static_cast<int>(graph_.nodes().size()); }
+  // Groups of what no root has taken.
+  bool IsMap(int group) const { return &groups_.FamilyOf(group) == &options_.families.back(); }
+  // Whether n is a root of the family, in a group of its.
+  bool IsRootOf(int n, const family::Family& family) const {
+    return groups_.Of(n) >= 0 && Node(n).op->family != nullptr && std::string_view(family.name) == Node(n).op->family &&
+           &groups_.FamilyOf(groups_.Of(n)) == &family;
+  }
+
   void JoinGroups() {
-    JoinProductsOfOneSide();
-    FinishRoots(IsMatmul);
-    FinishRoots(IsAttention);
-    GrowRowPrograms();
-    for (int n = 0; n < Size(); ++n) {
-      if (IsUpdate(context_.node(n)) && groups_.IsSingle(groups_.Of(n))) TakeSources(groups_.Of(n));
+    for (const family::Family& family : options_.families) {
+      if (family.growth.siblings) JoinSiblings(family);
+      if (family.growth.readers) TakeReaders(family);
     }
-    // What only feeds an epilogue or the left side of a product is computed there.
-    for (int n = Size(); n-- > 0;) {
-      const ir::Node& node = context_.node(n);
-      if (IsMatmul(node) || IsAttention(node)) TakeSources(groups_.Of(n));
+    for (const family::Family& family : options_.families) {
+      if (family.growth.neighbours) TakeNeighbours(family);
     }
-    JoinMaps();
+    for (const family::Family& family : options_.families) {
+      if (family.growth.sources) TakeSources(family);
+    }
   }
 
-  int Size() const { return static_cast<int>(context_.graph.nodes().size()); }
-  // Elementwise and index ops that no root has taken.
-  bool IsMap(int group) const {
-    return std::all_of(groups_.Members(group).nodes().begin(), groups_.Members(group).nodes().end(),
-                       [&](int n) { return IsElementwise(context_.node(n)) || IsIndex(context_.node(n)); });
-  }
-
-  // q, k and v of an attention, gate and up: products of the same left side share one pass over it, and one grid.
-  void JoinProductsOfOneSide() {
+  // q, k and v of an attention, gate and up: roots of the same left side share one pass over it, and one grid.
+  void JoinSiblings(const family::Family& family) {
     std::map<Value, int> first;
     for (int n = 0; n < Size(); ++n) {
-      if (!IsTileMatmul(context_, n)) continue;
-      const auto [it, fresh] = first.emplace(context_.node(n).inputs[0], n);
+      if (!IsRootOf(n, family)) continue;
+      const auto [it, fresh] = first.emplace(Node(n).inputs[0], n);
       if (!fresh && !groups_.TryJoin(groups_.Of(it->second), groups_.Of(n))) it->second = n;
     }
   }
 
   // Later roots first: a sum of two products belongs to the one that is finished last.
-  void FinishRoots(bool (*is_root)(const ir::Node&)) {
+  void TakeReaders(const family::Family& family) {
     for (int n = Size(); n-- > 0;) {
-      if (!is_root(context_.node(n))) continue;
-      TakeReaders(groups_.Of(n));
+      if (!IsRootOf(n, family)) continue;
+      TakeReadersOf(groups_.Of(n));
       GiveBackRepeats(groups_.Of(n));
     }
   }
 
+  void TakeReadersOf(int group) {
+    for (bool grown = true; grown;) {
+      grown = false;
+      for (const int reader : groups_.Readers(group)) {
+        const bool root = Node(groups_.Members(reader).nodes()[0]).op->kind == ir::OpKind::kRoot;
+        if (groups_.IsSingle(reader) && !root) grown |= groups_.TryJoin(group, reader);
+      }
+    }
+  }
+
   // The square that a norm sums, beside the sum itself: what is computed from other results alone is memory written for
-  // nothing when reductions read it, as they can compute it on the way.
+  // nothing when roots read it that can compute it on the way.
   void GiveBackRepeats(int group) {
     for (bool shrunk = true; shrunk;) {
       shrunk = false;
-      const std::vector<int> outputs = OutputsOf(context_, groups_.Members(group));
-      for (const int n : outputs) {
-        const auto& inputs = context_.node(n).inputs;
+      const std::vector<Value> results = family::RegionView(scope_, groups_.Members(group)).results();
+      auto is_result = [&](Value value) { return std::find(results.begin(), results.end(), value) != results.end(); };
+      for (const Value& result : results) {
+        const std::vector<Value>& inputs = Node(result.node).inputs;
         const bool repeats = std::all_of(inputs.begin(), inputs.end(), [&](Value input) {
-          return std::binary_search(outputs.begin(), outputs.end(), input.node) ||
-                 Is(context_.node(input.node), "Constant");
+          return is_result(input) || Is(Node(input.node), "Constant");
         });
-        if (!repeats || inputs.empty() || !IsElementwise(context_.node(n)) || !IsReadByReductions(n)) continue;
-        groups_.Split(n);
+        if (!repeats || inputs.empty() || Node(result.node).op->kind != ir::OpKind::kElementwise ||
+            !IsReadByNeighbours(result.node))
+          continue;
+        groups_.Split(result.node);
         shrunk = true;
         break;
       }
     }
   }
-  bool IsReadByReductions(int n) const {
-    return !context_.is_output[n] && std::all_of(context_.users[n].begin(), context_.users[n].end(),
-                                                 [&](const auto& use) { return IsReduce(context_.node(use.first)); });
+  bool IsReadByNeighbours(int n) const {
+    return !scope_.IsOutput({n, 0}) && std::all_of(scope_.users[n].begin(), scope_.users[n].end(), [&](const auto& use) {
+      return Node(use.first).op->kind == ir::OpKind::kRoot && groups_.FamilyOf(groups_.Of(use.first)).growth.neighbours;
+    });
   }
 
-  void TakeReaders(int group) {
-    for (bool grown = true; grown;) {
-      grown = false;
-      for (const int reader : groups_.Readers(group)) {
-        const ir::Node& node = context_.node(groups_.Members(reader).nodes()[0]);
-        if (!groups_.IsSingle(reader) || IsMatmul(node) || IsAttention(node) || IsReduce(node)) continue;
-        grown |= groups_.TryJoin(group, reader);
-      }
-    }
-  }
-
-  void TakeSources(int group) {
-    for (bool grown = true; grown;) {
-      grown = false;
-      for (const int source : groups_.Sources(group)) {
-        if (groups_.IsSingle(source) && IsMap(source)) grown |= groups_.TryJoin(group, source);
-      }
-    }
-  }
-
-  void GrowRowPrograms() {
+  void TakeNeighbours(const family::Family& family) {
     for (int n = 0; n < Size(); ++n) {
-      if (!IsReduce(context_.node(n)) && !IsQuantize(context_.node(n))) continue;
+      if (!IsRootOf(n, family)) continue;
       for (bool grown = true; grown;) {
         grown = false;
         const int group = groups_.Of(n);
-        if (!IsRowProgram(group)) break;  // a Quantize that a root has taken
         std::vector<int> near = groups_.Readers(group);
         for (const int source : groups_.Sources(group)) near.push_back(source);
         for (const int other : near) {
-          if (IsMap(other) || IsRowProgram(other)) grown |= groups_.TryJoin(group, other);
+          if (IsMap(other) || &groups_.FamilyOf(other) == &family) grown |= groups_.TryJoin(group, other);
           if (groups_.Of(n) != group) break;
         }
       }
     }
   }
-  bool IsRowProgram(int group) const {
-    return std::all_of(groups_.Members(group).nodes().begin(), groups_.Members(group).nodes().end(), [&](int n) {
-      const ir::Node& node = context_.node(n);
-      return IsReduce(node) || IsQuantize(node) || IsElementwise(node) || IsIndex(node);
-    });
-  }
 
-  void JoinMaps() {
+  void TakeSources(const family::Family& family) {
     for (bool grown = true; grown;) {
       grown = false;
+      std::vector<bool> seen(Size());
       for (int n = Size(); n-- > 0;) {
         const int group = groups_.Of(n);
-        if (group < 0 || !IsMap(group)) continue;
-        for (const int source : groups_.Sources(group)) {
-          if (IsMap(source)) grown |= groups_.TryJoin(group, source);
-        }
+        if (group < 0 || seen[groups_.Members(group).nodes()[0]] || &groups_.FamilyOf(group) != &family) continue;
+        grown |= TakeSourcesOf(group);
+        seen[groups_.Members(group).nodes()[0]] = true;
       }
     }
+  }
+  bool TakeSourcesOf(int group) {
+    bool any = false;
+    for (bool grown = true; grown;) {
+      grown = false;
+      for (const int source : groups_.Sources(group)) {
+        if (IsMap(source)) grown |= groups_.TryJoin(group, source);
+      }
+      any |= grown;
+    }
+    return any;
   }
 
   // Views whose operand lies in memory anyway become aliases; so do Reshapes at the end of a map.
   void LeaveViewsOutside() {
     for (int n = 0; n < Size(); ++n) {
-      if (groups_.Of(n) >= 0 && IsView(context_, n) && !InGroup(context_.node(n).inputs[0].node, n)) LeaveOutside(n);
+      if (groups_.Of(n) >= 0 && IsView(graph_, Node(n)) && !InGroup(Node(n).inputs[0].node, n)) LeaveOutside(n);
     }
     for (int n = Size(); n-- > 0;) {
-      if (groups_.Of(n) < 0 || outside_.contains(n) || !Is(context_.node(n), "Reshape") || !IsMap(groups_.Of(n)))
-        continue;
-      const auto& users = context_.users[n];
+      if (groups_.Of(n) < 0 || outside_.contains(n) || !ir::IsReshape(graph_, Node(n)) || !IsMap(groups_.Of(n))) continue;
+      const auto& users = scope_.users[n];
       if (std::none_of(users.begin(), users.end(), [&](const auto& use) { return InGroup(use.first, n); }))
         LeaveOutside(n);
     }
   }
   bool InGroup(int n, int of) const { return groups_.Of(n) == groups_.Of(of); }
   void LeaveOutside(int n) {
-    const NodeSet& members = groups_.Members(groups_.Of(n));
+    const family::NodeSet& members = groups_.Members(groups_.Of(n));
     if (members.nodes().size() > 1) {
-      if (!FamilyOf(context_, members.Without(n)).ok()) return;
+      if (!groups_.CanBe(members.Without(n)).ok()) return;
       groups_.Split(n);
     }
     outside_.insert(n);
@@ -211,13 +203,16 @@ class Fuser {
 
   // Writes what node n needs and then its group, unless that is done.
   Status EmitGroup(Rewriter& rewriter, int n, FusionReport* report);
-  StatusOr<std::shared_ptr<const ir::Graph>> Body(const NodeSet& members, const std::vector<int>& outputs,
-                                                  std::vector<Value>* inputs) const;
+  StatusOr<std::shared_ptr<const ir::Graph>> Body(const family::RegionView& view, std::vector<Value>* inputs) const;
   // The node that names the region in reports: its root, or its last node.
-  int NamingNode(const NodeSet& members) const;
+  int NamingNode(const family::RegionView& view) const;
   void ReportMissed(FusionReport& report);
+  std::string Describe(int n) const { return absl::StrCat(Node(n).op->name, " %", n); }
 
-  FusionContext context_;
+  const ir::Graph& graph_;
+  const FuseOptions& options_;
+  const std::vector<bool> once_;
+  const family::Scope scope_;
   FusionGroups groups_;
   std::set<int> outside_;   // views
   std::vector<bool> done_;  // by node
@@ -226,15 +221,13 @@ class Fuser {
 // Copies nodes into a body, producers first and operands from left to right.
 class BodyWriter {
  public:
-  BodyWriter(const FusionContext& context, const NodeSet& members) : context_(context), members_(members) {
-    body.name = "body";
-  }
+  BodyWriter(const family::RegionView& view) : view_(view) { body.name = "body"; }
 
   StatusOr<Value> Write(Value value) {
     if (const auto found = now_.find(value); found != now_.end()) return found->second;
-    const ir::Node& node = context_.node(value.node);
+    const ir::Node& node = view_.node(value.node);
     Value made;
-    if (members_.Has(value.node)) {
+    if (view_.Has(value.node)) {
       std::vector<Value> operands;
       for (const Value& input : node.inputs) {
         QUERN_ASSIGN(const Value operand, Write(input));
@@ -244,10 +237,13 @@ class BodyWriter {
         if (const auto* extents = std::get_if<std::vector<Extent>>(&attribute)) Declare(*extents);
       }
       QUERN_ASSIGN(made, body.Add(*node.op, std::move(operands), node.attributes, Origin(node)));
-    } else if (IsImmediate(value.node)) {
+      for (int r = 0; r < static_cast<int>(node.results.size()); ++r) now_[{value.node, r}] = {made.node, r};
+      return now_[value];
+    }
+    if (IsImmediate(node)) {
       QUERN_ASSIGN(made, body.AddConstant(node.results[0], *node.data, Origin(node)));
     } else {
-      const ir::TensorType& type = context_.graph.type(value);
+      const ir::TensorType& type = view_.type(value);
       Declare(type.dims);
       QUERN_ASSIGN(made, body.AddInput(absl::StrCat("i", inputs.size()), type));
       inputs.push_back(value);
@@ -261,77 +257,74 @@ class BodyWriter {
 
  private:
   // Constants of one element become literals of the code.
-  bool IsImmediate(int n) const { return Is(context_.node(n), "Constant") && context_.type(n).elements() == Extent(1); }
+  bool IsImmediate(const ir::Node& node) const {
+    return Is(node, "Constant") && node.results[0].elements() == Extent(1);
+  }
   void Declare(const std::vector<Extent>& extents) {
     for (const Extent& extent : extents) {
       for (const std::string& symbol : extent.Symbols()) {
-        if (const auto range = context_.graph.symbols.find(symbol); range != context_.graph.symbols.end())
-          body.symbols.insert(*range);
+        if (const auto range = view_.ranges.find(symbol); range != view_.ranges.end()) body.symbols.insert(*range);
       }
     }
   }
   int Origin(const ir::Node& node) {
-    return node.origin < 0 ? -1 : body.AddOrigin(context_.graph.origins()[node.origin]);
+    return node.origin < 0 ? -1 : body.AddOrigin(view_.graph.origins()[node.origin]);
   }
 
-  const FusionContext& context_;
-  const NodeSet& members_;
+  const family::RegionView& view_;
   std::map<Value, Value> now_;
 };
 
-StatusOr<std::shared_ptr<const ir::Graph>> Fuser::Body(const NodeSet& members, const std::vector<int>& outputs,
-                                                       std::vector<Value>* inputs) const {
-  BodyWriter writer(context_, members);
-  for (const int n : outputs) {
-    QUERN_ASSIGN(const Value output, writer.Write({n, 0}));
+StatusOr<std::shared_ptr<const ir::Graph>> Fuser::Body(const family::RegionView& view, std::vector<Value>* inputs) const {
+  BodyWriter writer(view);
+  for (const Value& result : view.results()) {
+    QUERN_ASSIGN(const Value output, writer.Write(result));
     writer.body.outputs.push_back(output);
   }
   *inputs = std::move(writer.inputs);
   return std::make_shared<const ir::Graph>(std::move(writer.body));
 }
 
-int Fuser::NamingNode(const NodeSet& members) const {
-  for (const int n : members.nodes()) {
-    if (!IsElementwise(context_.node(n)) && !IsIndex(context_.node(n))) return n;
+int Fuser::NamingNode(const family::RegionView& view) const {
+  for (const int n : view.nodes()) {
+    if (Node(n).op->kind != ir::OpKind::kElementwise && Node(n).op->kind != ir::OpKind::kIndex) return n;
   }
-  return members.nodes().back();
+  return view.nodes().back();
 }
 
 Status Fuser::EmitGroup(Rewriter& rewriter, int n, FusionReport* report) {
   if (done_[n]) return absl::OkStatus();
   if (outside_.contains(n)) {
     done_[n] = true;
-    QUERN_RETURN_IF_ERROR(EmitGroup(rewriter, context_.node(n).inputs[0].node, report));
+    QUERN_RETURN_IF_ERROR(EmitGroup(rewriter, Node(n).inputs[0].node, report));
     return rewriter.Copy(n);
   }
-  const NodeSet& members = groups_.Members(groups_.Of(n));
-  for (const int m : members.nodes()) done_[m] = true;
-  for (const int m : members.nodes()) {
-    for (const Value& input : context_.node(m).inputs) {
-      if (!members.Has(input.node)) QUERN_RETURN_IF_ERROR(EmitGroup(rewriter, input.node, report));
+  const family::RegionView view(scope_, groups_.Members(groups_.Of(n)));
+  for (const int m : view.nodes()) done_[m] = true;
+  for (const int m : view.nodes()) {
+    for (const Value& input : Node(m).inputs) {
+      if (!view.Has(input.node)) QUERN_RETURN_IF_ERROR(EmitGroup(rewriter, input.node, report));
     }
   }
-  const std::vector<int> outputs = OutputsOf(context_, members);
-  StatusOr<std::string> family = FamilyOf(context_, members);
-  if (!family.ok())
-    return absl::InternalError(absl::StrCat("a region lost its family: ", std::string(family.status().message())));
+  const std::string family = groups_.FamilyOf(groups_.Of(n)).name;
   std::vector<Value> inputs;
-  QUERN_ASSIGN(std::shared_ptr<const ir::Graph> body, Body(members, outputs, &inputs));
-  const int naming = NamingNode(members);
+  QUERN_ASSIGN(std::shared_ptr<const ir::Graph> body, Body(view, &inputs));
+  const int naming = NamingNode(view);
   QUERN_ASSIGN(const Value region,
-               rewriter.to.AddRegion(*family, rewriter.Now(inputs), body, rewriter.OriginOf(naming)));
-  for (size_t o = 0; o < outputs.size(); ++o) rewriter.Replace({outputs[o], 0}, {region.node, static_cast<int>(o)});
+               rewriter.to.AddRegion(family, rewriter.Now(inputs), body, rewriter.OriginOf(naming)));
+  for (size_t r = 0; r < view.results().size(); ++r)
+    rewriter.Replace(view.results()[r], {region.node, static_cast<int>(r)});
   if (report == nullptr) return absl::OkStatus();
   FusionReport::Region row;
   row.node = region.node;
-  row.family = *family;
-  const int origin = context_.node(naming).origin;
-  if (origin >= 0) row.label = context_.graph.origins()[origin].label;
+  row.family = family;
+  const int origin = Node(naming).origin;
+  if (origin >= 0) row.label = graph_.origins()[origin].label;
   for (const ir::Node& node : body->nodes()) {
     if (!IsLeaf(node)) row.ops.push_back(node.op->name);
   }
   row.inputs = static_cast<int>(inputs.size());
-  row.outputs = static_cast<int>(outputs.size());
+  row.outputs = static_cast<int>(view.results().size());
   report->regions.push_back(std::move(row));
   return absl::OkStatus();
 }
@@ -341,22 +334,22 @@ void Fuser::ReportMissed(FusionReport& report) {
   std::set<std::pair<int, int>> seen;
   for (int n = 0; n < Size(); ++n) {
     if (groups_.Of(n) < 0 || outside_.contains(n)) continue;
-    for (const Value& input : context_.node(n).inputs) {
+    for (const Value& input : Node(n).inputs) {
       const int source = groups_.Of(input.node), group = groups_.Of(n);
       if (source < 0 || source == group || outside_.contains(input.node) || !seen.emplace(source, group).second)
         continue;
       const Status can = groups_.CanJoin(source, group);
-      report.missed.push_back({context_.Describe(input.node), context_.Describe(n),
+      report.missed.push_back({Describe(input.node), Describe(n),
                                can.ok() ? "the join became possible too late" : std::string(can.message())});
     }
   }
 }
 
 StatusOr<ir::Graph> Fuser::Emit(FusionReport* report) {
-  Rewriter rewriter(context_.graph, "fuse_regions");
+  Rewriter rewriter(graph_, "fuse_regions");
   done_.resize(Size());
   for (int n = 0; n < Size(); ++n) {
-    if (!IsLeaf(context_.node(n))) continue;
+    if (!IsLeaf(Node(n))) continue;
     done_[n] = true;
     QUERN_RETURN_IF_ERROR(rewriter.Copy(n));
   }
@@ -365,25 +358,34 @@ StatusOr<ir::Graph> Fuser::Emit(FusionReport* report) {
   return rewriter.Finish();
 }
 
+// Whether the node writes over a donated input that nothing else reads, and is what is handed back for it.
+bool WritesInPlace(const ir::Graph& graph, int users, int n) {
+  const ir::Node& target = graph.node(graph.node(n).inputs[0].node);
+  return users == 1 && std::any_of(graph.donations.begin(), graph.donations.end(), [&](const ir::Donation& donation) {
+    return donation.input == target.attributes.String("name") && graph.outputs[donation.output].node == n;
+  });
+}
+
 // A donated input that something besides its update reads, or whose update is not what is handed back, must not be
 // written in place. Its update writes a copy.
 StatusOr<ir::Graph> CopySharedTargets(const ir::Graph& graph) {
-  const FusionContext context(graph, {});
+  const std::vector<family::Memory> memory = family::MemoryOf(graph);
+  const auto users = graph.Users();
   Rewriter rewriter(graph, "fuse_regions");
   for (int n = 0; n < rewriter.size(); ++n) {
     const ir::Node& node = graph.node(n);
-    const bool donated = IsUpdate(node) && Is(graph.node(node.inputs[0].node), "Input") &&
-                         std::any_of(graph.donations.begin(), graph.donations.end(), [&](const ir::Donation& donation) {
-                           return donation.input == graph.node(node.inputs[0].node).attributes.String("name");
-                         });
-    if (!donated || context.in_place[n]) {
+    const int target = node.op->kind == ir::OpKind::kWrite ? node.inputs[0].node : -1;
+    if (target < 0 || memory[target] != family::Memory::kWritable ||
+        WritesInPlace(graph, static_cast<int>(users[target].size()), n)) {
       QUERN_RETURN_IF_ERROR(rewriter.Copy(n));
       continue;
     }
     const DType dtype = graph.type(node.inputs[0]).dtype;
     QUERN_ASSIGN(const Value copy, rewriter.Add(n, "Cast", {rewriter.Now(node.inputs[0])}, {{"to", dtype}}));
-    QUERN_ASSIGN(const Value update, rewriter.Add(n, "Update", {copy, rewriter.Now(node.inputs[1])}, node.attributes));
-    rewriter.Replace({n, 0}, update);
+    std::vector<Value> operands = rewriter.Now(node.inputs);
+    operands[0] = copy;
+    QUERN_ASSIGN(const Value written, rewriter.Add(n, node.op->name, std::move(operands), node.attributes));
+    rewriter.Replace({n, 0}, written);
   }
   return rewriter.Finish();
 }
@@ -394,7 +396,7 @@ StatusOr<ir::Graph> FuseRegions(const ir::Graph& graph, const FuseOptions& optio
   QUERN_ASSIGN(const ir::Graph live, Dce(graph));
   QUERN_ASSIGN(const ir::Graph copied, CopySharedTargets(live));
   for (const ir::Node& node : copied.nodes()) {
-    if (node.op->family == ir::Family::kComposite || node.op->family == ir::Family::kRegion) {
+    if (node.op->kind == ir::OpKind::kComposite || node.op->kind == ir::OpKind::kRegion) {
       return absl::InvalidArgumentError(absl::StrFormat("fusion takes plain ops, and not %s", node.op->name));
     }
   }

@@ -2,21 +2,52 @@
 
 #include <algorithm>
 
-namespace quern::opt {
+#include "opt/rewriter.h"
 
-FusionGroups::FusionGroups(const FusionContext& context) : context_(context), group_(context.graph.nodes().size(), -1) {
-  for (int n = 0; n < static_cast<int>(group_.size()); ++n) {
-    if (IsLeaf(context.node(n))) continue;
-    group_[n] = static_cast<int>(members_.size());
-    members_.push_back(NodeSet({n}));
+namespace quern::opt {
+namespace {
+
+using family::No;
+using family::NodeSet;
+using family::RegionView;
+
+constexpr size_t kMaxNodes = 128;   // of a region: kernels stay readable, and compile in milliseconds
+constexpr size_t kMaxBuffers = 48;  // inputs and outputs
+
+// Values that the region reads and makes.
+size_t Buffers(const RegionView& view) {
+  std::vector<ir::Value> inputs;
+  for (const int n : view.nodes()) {
+    for (const ir::Value& input : view.node(n).inputs) {
+      if (!view.Has(input.node)) inputs.push_back(input);
+    }
   }
-  visited_.resize(members_.size());
+  std::sort(inputs.begin(), inputs.end());
+  return view.results().size() + static_cast<size_t>(std::unique(inputs.begin(), inputs.end()) - inputs.begin());
+}
+
+}  // namespace
+
+FusionGroups::FusionGroups(const family::Scope& scope, std::span<const family::Family> families,
+                           const std::vector<bool>& once)
+    : scope_(scope), families_(families), once_(once), group_(scope.graph.nodes().size(), -1) {
+  for (int n = 0; n < static_cast<int>(group_.size()); ++n) {
+    if (IsLeaf(scope.graph.node(n))) continue;
+    group_[n] = static_cast<int>(members_.size());
+    Add(NodeSet({n}));
+  }
+}
+
+void FusionGroups::Add(NodeSet nodes) {
+  families_of_.push_back(&family::FamilyOf(families_, RegionView(scope_, nodes)));
+  members_.push_back(std::move(nodes));
+  visited_.push_back(0);
 }
 
 std::vector<int> FusionGroups::Readers(int group) const {
   std::vector<int> readers;
   for (const int n : members_[group].nodes()) {
-    for (const auto& [user, operand] : context_.users[n]) {
+    for (const auto& [user, operand] : scope_.users[n]) {
       const int reader = group_[user];
       if (reader != group && std::find(readers.begin(), readers.end(), reader) == readers.end())
         readers.push_back(reader);
@@ -30,7 +61,7 @@ std::vector<int> FusionGroups::Readers(int group) const {
 std::vector<int> FusionGroups::Sources(int group) const {
   std::vector<int> sources;
   for (const int n : members_[group].nodes()) {
-    for (const ir::Value& input : context_.node(n).inputs) {
+    for (const ir::Value& input : scope_.graph.node(n).inputs) {
       const int source = group_[input.node];
       if (source >= 0 && source != group && std::find(sources.begin(), sources.end(), source) == sources.end())
         sources.push_back(source);
@@ -43,15 +74,17 @@ std::vector<int> FusionGroups::Sources(int group) const {
 
 bool FusionGroups::MakesCycle(int a, int b) {
   ++visit_;
+  // A way back ends at a node of the union: groups that begin behind its last node lead nowhere.
+  const int last = std::max(members_[a].nodes().back(), members_[b].nodes().back());
   std::vector<int> open;
   auto enter = [&](int group, bool from_union) {
     for (const int n : members_[group].nodes()) {
-      for (const auto& [user, operand] : context_.users[n]) {
+      for (const auto& [user, operand] : scope_.users[n]) {
         const int reader = group_[user];
         if (reader == group) continue;
         if (reader == a || reader == b) {
           if (!from_union) return true;
-        } else if (visited_[reader] != visit_) {
+        } else if (visited_[reader] != visit_ && members_[reader].nodes().front() < last) {
           visited_[reader] = visit_;
           open.push_back(reader);
         }
@@ -69,9 +102,36 @@ bool FusionGroups::MakesCycle(int a, int b) {
   return false;
 }
 
+Status FusionGroups::SameRhythm(const NodeSet& nodes) const {
+  int once = -1, always = -1;
+  for (const int n : nodes.nodes()) {
+    const ir::Node& node = scope_.graph.node(n);
+    const Extent own = node.results[0].elements();
+    // Single elements and broadcasts of weights cost nothing to repeat.
+    const bool broadcast = node.op->kind == ir::OpKind::kIndex && scope_.graph.type(node.inputs[0]).elements() != own &&
+                           own.ProvablyAtLeast(scope_.graph.type(node.inputs[0]).elements(), scope_.ranges);
+    if (!once_[n]) {
+      always = n;
+    } else if (own != Extent(1) && !broadcast) {
+      once = n;
+    }
+  }
+  if (once < 0 || always < 0) return absl::OkStatus();
+  const RegionView view(scope_, nodes);
+  return No("%s is computed once per binding, %s in every run", view.Describe(once), view.Describe(always));
+}
+
+Status FusionGroups::CanBe(const NodeSet& nodes) const {
+  if (nodes.nodes().size() > kMaxNodes) return No("a region has at most %u nodes", kMaxNodes);
+  const RegionView view(scope_, nodes);
+  if (Buffers(view) > kMaxBuffers) return No("a kernel has at most %u buffers", kMaxBuffers);
+  QUERN_RETURN_IF_ERROR(SameRhythm(nodes));
+  return family::FamilyOf(families_, view).match(view).status();
+}
+
 Status FusionGroups::CanJoin(int a, int b) {
-  QUERN_RETURN_IF_ERROR(FamilyOf(context_, members_[a].With(members_[b])).status());
-  if (MakesCycle(a, b)) return absl::FailedPreconditionError("another region lies between them");
+  QUERN_RETURN_IF_ERROR(CanBe(members_[a].With(members_[b])));
+  if (MakesCycle(a, b)) return No("another region lies between them");
   return absl::OkStatus();
 }
 
@@ -81,15 +141,16 @@ bool FusionGroups::TryJoin(int a, int b) {
   members_[a] = members_[a].With(members_[b]);
   for (const int n : members_[b].nodes()) group_[n] = a;
   members_[b] = NodeSet();
+  families_of_[a] = &family::FamilyOf(families_, RegionView(scope_, members_[a]));
   return true;
 }
 
 void FusionGroups::Split(int node) {
   const int from = group_[node];
   members_[from] = members_[from].Without(node);
+  families_of_[from] = &family::FamilyOf(families_, RegionView(scope_, members_[from]));
   group_[node] = static_cast<int>(members_.size());
-  members_.push_back(NodeSet({node}));
-  visited_.push_back(0);
+  Add(NodeSet({node}));
 }
 
 }  // namespace quern::opt

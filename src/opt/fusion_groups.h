@@ -1,25 +1,31 @@
-// FusionGroups: a partition of the nodes of a graph that grows by joining groups. Every node that is no leaf starts as
-// a group of its own; a join succeeds when a family's rule takes the union and no path leaves the union and comes back.
+// FusionGroups: a partition of the nodes of a graph that grows by joining groups. Every node that is no leaf starts as a
+// group of its own; a join succeeds when a family takes the union and no path leaves the union and comes back.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
-#include "opt/fusion_rules.h"
+#include "family/family.h"
 
 namespace quern::opt {
 
 class FusionGroups {
  public:
-  explicit FusionGroups(const FusionContext& context);
+  // `once`: by node, what is computed once per binding (OncePerBinding). All three outlive the groups.
+  FusionGroups(const family::Scope& scope, std::span<const family::Family> families, const std::vector<bool>& once);
 
   // The group of a node, named by an id; -1 for leaves.
   int Of(int node) const { return group_[node]; }
-  const NodeSet& Members(int group) const { return members_[group]; }
+  const family::NodeSet& Members(int group) const { return members_[group]; }
   bool IsSingle(int group) const { return members_[group].nodes().size() == 1; }
+  // The family that the group belongs to.
+  const family::Family& FamilyOf(int group) const { return *families_of_[group]; }
 
   // Whether the groups could be one region; an error says why not. Nothing changes.
   Status CanJoin(int a, int b);
+  // Whether this set of nodes could be a region.
+  Status CanBe(const family::NodeSet& nodes) const;
   // Joins b into a if they can be one region.
   bool TryJoin(int a, int b);
   // Takes a node out of its group; it becomes a group of its own.
@@ -32,10 +38,16 @@ class FusionGroups {
  private:
   // Whether a path leaves a and b together and comes back.
   bool MakesCycle(int a, int b);
+  // Weight-only work happens once per binding: it may not slip into a region that runs every time.
+  Status SameRhythm(const family::NodeSet& nodes) const;
+  void Add(family::NodeSet nodes);
 
-  const FusionContext& context_;
+  const family::Scope& scope_;
+  const std::span<const family::Family> families_;
+  const std::vector<bool>& once_;
   std::vector<int> group_;
-  std::vector<NodeSet> members_;
+  std::vector<family::NodeSet> members_;
+  std::vector<const family::Family*> families_of_;
   std::vector<int> visited_;
   int visit_ = 0;
 };

@@ -2,7 +2,10 @@
 // alone, keeps inputs, outputs, donations and constraints, and marks the nodes it makes with its name (Origin::pass).
 #pragma once
 
+#include <span>
+
 #include "base/status.h"
+#include "family/family.h"
 #include "ir/graph.h"
 #include "opt/fusion_report.h"
 
@@ -41,13 +44,12 @@ StatusOr<ir::Graph> SubstituteSymbols(const ir::Graph& graph, const Binding& val
 StatusOr<ir::Graph> NarrowRanges(const ir::Graph& graph, const SymbolRanges& ranges);
 
 struct FuseOptions {
-  // Whether code generation multiplies tile by tile with weights computed once per binding (a transposed Param) as it
-  // does with Params.
-  bool computed_weights = false;
+  std::span<const family::Family> families;  // those of code generation, in the order of their worth
+  family::TargetFacts facts = {};
   bool fuse = true;  // false: every op becomes a region of its own, to compare with
 };
 // Every node that is no leaf goes into a Region, but for views, which cost nothing. See fuse_regions.cc.
-StatusOr<ir::Graph> FuseRegions(const ir::Graph& graph, const FuseOptions& options = {},
+StatusOr<ir::Graph> FuseRegions(const ir::Graph& graph, const FuseOptions& options,
                                 FusionReport* report = nullptr);
 
 // For each node, whether its value depends on Params and Constants alone (and on no symbol): computed once per binding.

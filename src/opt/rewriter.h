@@ -64,6 +64,6 @@ class Rewriter {
 void AddConstraints(std::vector<ir::ExtentConstraint>& constraints, const std::vector<ir::ExtentConstraint>& more);
 
 inline bool Is(const ir::Node& node, std::string_view op) { return op == node.op->name; }
-inline bool IsLeaf(const ir::Node& node) { return node.op->family == ir::Family::kLeaf; }
+inline bool IsLeaf(const ir::Node& node) { return node.op->kind == ir::OpKind::kLeaf; }
 
 }  // namespace quern::opt

@@ -137,16 +137,16 @@ std::vector<BlockKernel> BlockKernels() {
           {"attention_prompt", AttentionOf("S")}};
 }
 
-StatusOr<std::vector<kir::Kernel>> ScheduledAll(const std::string& text, const codegen::BlockFacts& facts) {
+StatusOr<std::vector<kir::Kernel>> ScheduledAll(const std::string& text, const family::BlockFacts& facts) {
   std::vector<kir::Kernel> kernels;
   if (text.starts_with("graph")) {
     QUERN_ASSIGN(const ir::Graph graph, ir::Parse(text));
-    codegen::TargetFacts target;
+    family::TargetFacts target;
     target.blocks = facts;
     for (const ir::Node& node : graph.nodes()) {
       if (node.body == nullptr) continue;
-      QUERN_ASSIGN(codegen::LoweredRegion lowered, codegen::LowerRegion(graph, node, graph.symbols, target));
-      for (codegen::KernelUse& use : lowered.kernels) kernels.push_back(std::move(use.kernel));
+      QUERN_ASSIGN(family::LoweredRegion lowered, codegen::LowerRegion(family::MemoryOf(graph), node, graph.symbols, target));
+      for (family::KernelUse& use : lowered.kernels) kernels.push_back(std::move(use.kernel));
     }
     return kernels;
   }
@@ -160,7 +160,7 @@ StatusOr<std::vector<kir::Kernel>> ScheduledAll(const std::string& text, const c
   return kernels;
 }
 
-StatusOr<kir::Kernel> Scheduled(const std::string& text, const codegen::BlockFacts& facts) {
+StatusOr<kir::Kernel> Scheduled(const std::string& text, const family::BlockFacts& facts) {
   QUERN_ASSIGN(std::vector<kir::Kernel> kernels, ScheduledAll(text, facts));
   return std::move(kernels[0]);
 }

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "codegen/target_facts.h"
+#include "family/target_facts.h"
 #include "kir/kir.h"
 
 namespace quern {
@@ -30,9 +30,9 @@ std::string GemvOf(const char* format);
 std::string AttentionOf(const char* rows);
 
 // The kernels of a text of BlockKernels, scheduled for blocks unless they have threads already; they verify.
-StatusOr<std::vector<kir::Kernel>> ScheduledAll(const std::string& text, const codegen::BlockFacts& facts);
+StatusOr<std::vector<kir::Kernel>> ScheduledAll(const std::string& text, const family::BlockFacts& facts);
 // Of a text with one.
-StatusOr<kir::Kernel> Scheduled(const std::string& text, const codegen::BlockFacts& facts);
+StatusOr<kir::Kernel> Scheduled(const std::string& text, const family::BlockFacts& facts);
 // What their entries are called: NAME, NAME_1, ...
 std::vector<std::string> EntryNames(const std::string& name, size_t count);
 

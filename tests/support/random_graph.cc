@@ -16,7 +16,7 @@ namespace quern::testing {
 namespace {
 
 using ir::Attributes;
-using ir::Family;
+using ir::OpKind;
 using ir::OperandKind;
 using ir::TensorType;
 using ir::Value;
@@ -56,7 +56,7 @@ class Generator {
     const auto users = made_.graph.Users();
     for (int n = 0; n < static_cast<int>(users.size()); ++n) {
       const ir::Node& node = made_.graph.node(n);
-      if (node.op->family == Family::kLeaf || IsPartOfState({n, 0})) continue;
+      if (node.op->kind == OpKind::kLeaf || IsPartOfState({n, 0})) continue;
       for (int r = 0; r < static_cast<int>(node.results.size()); ++r) {
         if ((users[n].empty() && !IsOutput({n, r})) || Below(12) == 0) made_.graph.outputs.push_back({n, r});
       }
@@ -80,8 +80,8 @@ class Generator {
   // A view of an input that the step overwrites cannot be an output.
   bool IsPartOfState(Value value) const {
     const ir::Node* node = &made_.graph.node(value.node);
-    while (node->op->family == Family::kIndex) node = &made_.graph.node(node->inputs[0].node);
-    if (node->op->family != Family::kLeaf || node->attributes.Find("name") == nullptr) return false;
+    while (node->op->kind == OpKind::kIndex) node = &made_.graph.node(node->inputs[0].node);
+    if (node->op->kind != OpKind::kLeaf || node->attributes.Find("name") == nullptr) return false;
     const std::string& name = node->attributes.String("name");
     return std::any_of(made_.graph.donations.begin(), made_.graph.donations.end(),
                        [&](const ir::Donation& d) { return d.input == name; });
@@ -229,7 +229,7 @@ class Generator {
     const DType dtype = type(x).dtype;
     if (!IsFloat(dtype) && !IsInteger(dtype)) return;
     const ir::Node& node = made_.graph.node(x.node);
-    if (node.op->family == Family::kElementwise && StaysWithin(*node.op, dtype)) return;
+    if (node.op->kind == OpKind::kElementwise && StaysWithin(*node.op, dtype)) return;
     const double bound = Bound(dtype);
     const Value low = Add("Min", {x, Scalar(dtype, bound)});
     const Value both = Add("Max", {low, Scalar(dtype, IsUnsigned(dtype) ? 0 : -bound)});
@@ -243,7 +243,7 @@ class Generator {
       void (Generator::*make)();
     };
     static constexpr Recipe kRecipes[] = {
-        {12, &Generator::AnyElementwise}, {2, &Generator::AnyCast},    {4, &Generator::AnyReduce},
+        {12, &Generator::AnyElementwise}, {2, &Generator::AnyCast},    {4, &Generator::AnyReduce}, {1, &Generator::AnyScan}, {1, &Generator::AnyArgFold},
         {2, &Generator::AnyComposite},    {2, &Generator::AnyReshape}, {2, &Generator::AnyTranspose},
         {2, &Generator::AnyPart},         {2, &Generator::AnyJoin},    {3, &Generator::AnyMatMul},
         {1, &Generator::AnyGather},       {1, &Generator::AnyUpdate},  {1, &Generator::AnyRope},
@@ -273,7 +273,7 @@ class Generator {
     const ir::OpDef* op = nullptr;
     do {
       op = ir::Ops()[Below(static_cast<int64_t>(ir::Ops().size()))];
-    } while (op->family != Family::kElementwise || std::string_view(op->name) == "Cast" ||
+    } while (op->kind != OpKind::kElementwise || std::string_view(op->name) == "Cast" ||
              !(options_.discontinuous || IsSmooth(*op)));
     const bool where = op->operands[0].own_dtype;
     const OperandKind kind = op->operands.back().kind;
@@ -321,6 +321,22 @@ class Generator {
     std::string op = Pick<const char*>({"sum", "mean", "max", "min", "prod"});
     if (op == "prod" && count > 32) op = "max";  // products of many leave the range of f32
     Tame(Add("Reduce", {x}, {{"op", std::move(op)}, {"axes", axes}, {"keep_dim", Below(3) != 0}}));
+  }
+
+  void AnyScan() {
+    const Value x = Some(OperandKind::kNumeric, 1);
+    const int64_t axis = Below(type(x).rank());
+    if (IsFloat(type(x).dtype) && Size(type(x).dims[axis]) > 64) return;  // sums of many leave the range of halves
+    Tame(Add("CumSum", {x}, {{"axis", axis}, {"exclusive", Below(2) == 0}, {"reverse", Below(2) == 0}}));
+  }
+
+  // Where values are close a kernel's rounding decides.
+  void AnyArgFold() {
+    if (!options_.discontinuous) return;
+    const Value x = Some(OperandKind::kNumeric, 1);
+    const std::string op = Pick<const char*>({"ArgMax", "ArgMin"});
+    const int64_t axis = Below(type(x).rank());
+    Tame(Add(op, {x}, {{"axis", axis}, {"keep_dim", Below(2) == 0}, {"last", Below(2) == 0}}));
   }
 
   void AnyComposite() {
@@ -577,7 +593,7 @@ std::map<std::string, std::vector<uint8_t>, std::less<>> RandomBytes(const ir::G
   std::uniform_real_distribution<double> real(-2, 2);
   std::map<std::string, std::vector<uint8_t>, std::less<>> all;
   for (const ir::Node& node : graph.nodes()) {
-    if (node.op->family != Family::kLeaf || node.attributes.Find("name") == nullptr) continue;
+    if (node.op->kind != OpKind::kLeaf || node.attributes.Find("name") == nullptr) continue;
     const TensorType& type = node.results[0];
     std::vector<uint8_t>& bytes = all[node.attributes.String("name")];
     if (IsBlock(type.dtype)) {
@@ -604,7 +620,7 @@ ir::Feeds RandomFeeds(const ir::Graph& graph, const Binding& binding, uint64_t s
   const auto all = RandomBytes(graph, binding, seed);
   ir::Feeds feeds;
   for (const ir::Node& node : graph.nodes()) {
-    if (node.op->family != Family::kLeaf || node.attributes.Find("name") == nullptr) continue;
+    if (node.op->kind != OpKind::kLeaf || node.attributes.Find("name") == nullptr) continue;
     const std::string& name = node.attributes.String("name");
     std::vector<int64_t> dims;
     for (const Extent& dim : node.results[0].dims) dims.push_back(*dim.Evaluate(binding));

@@ -106,7 +106,8 @@ const OpDef& Op_attention() {
   static const OpDef* const op = Make({
       .name = "Attention",
       .doc = "softmax(q k^T scale + mask) v per head, with grouped heads",
-      .family = Family::kAttention,
+      .kind = OpKind::kRoot,
+      .family = "attention",
       .operands = {{.name = "q", .kind = OperandKind::kFloat, .own_dtype = true},
                    {.name = "k", .kind = OperandKind::kFloat, .own_dtype = true},
                    {.name = "v", .kind = OperandKind::kFloat, .own_dtype = true},

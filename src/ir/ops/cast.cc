@@ -46,7 +46,7 @@ const OpDef& Op_cast() {
   static const OpDef* const op = Make({
       .name = "Cast",
       .doc = "conversion of values; float to integer saturates, NaN becomes 0",
-      .family = Family::kElementwise,
+      .kind = OpKind::kElementwise,
       .operands = {{.name = "x"}},
       .attributes = {{.name = "to", .kind = AttrKind::kDType}},
       .infer = Infer,

@@ -49,6 +49,21 @@ kir::ExprRef Map(MapContext& context) {
   return value;
 }
 
+std::vector<Piece> Pieces(const Node& node, std::span<const TensorType> operands) {
+  const int64_t axis = Axis(node.attributes, node.results[0].dims.size());
+  std::vector<Piece> pieces;
+  Extent start;
+  for (int i = 0; i < static_cast<int>(operands.size()); ++i) {
+    Piece& piece = pieces.emplace_back();
+    for (const Extent& dim : node.results[0].dims) piece.ranges.emplace_back(0, dim);
+    const Extent end = start + operands[i].dims[axis];
+    piece.ranges[axis] = {start, end};
+    piece.operand = i;
+    start = end;
+  }
+  return pieces;
+}
+
 Status Reference(RefContext& context) {
   RefTensor& y = context.results[0];
   const int64_t axis = Axis(context.node.attributes, y.dims.size());
@@ -69,11 +84,12 @@ const OpDef& Op_concat() {
   static const OpDef* const op = Make({
       .name = "Concat",
       .doc = "the operands one after another along one axis",
-      .family = Family::kIndex,
+      .kind = OpKind::kIndex,
       .operands = {{.name = "x", .variadic = true}},
       .attributes = {{.name = "axis", .kind = AttrKind::kInt}},
       .infer = Infer,
       .map = Map,
+      .pieces = Pieces,
       .reference = Reference,
       .onnx = "Concat",
   });

@@ -30,11 +30,12 @@ const OpDef& Op_expand() {
   static const OpDef* const op = Make({
       .name = "Expand",
       .doc = "the operand broadcast to `shape`, right-aligned",
-      .family = Family::kIndex,
+      .kind = OpKind::kIndex,
       .operands = {{.name = "x"}},
       .attributes = {{.name = "shape", .kind = AttrKind::kExtents}},
       .infer = Infer,
       .map = [](MapContext& c) { return BroadcastOperand(c, 0); },
+      .broadcasts = true,
       .reference = Reference,
       .onnx = "Expand",
   });

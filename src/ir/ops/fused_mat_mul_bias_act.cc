@@ -13,7 +13,7 @@ StatusOr<std::vector<TensorType>> Infer(const InferContext& context) {
                FindOp("MatMul")->infer({context.operands.first(2), mat_mul, context.symbols, context.constraints}));
   const std::string& act = context.attributes.String("act");
   if (!act.empty() &&
-      (FindOp(act) == nullptr || FindOp(act)->family != Family::kElementwise || FindOp(act)->operands.size() != 1)) {
+      (FindOp(act) == nullptr || FindOp(act)->kind != OpKind::kElementwise || FindOp(act)->operands.size() != 1)) {
     return absl::InvalidArgumentError(absl::StrFormat("FusedMatMulBiasAct: %s is no activation", act));
   }
   if (context.operands[2].dims != std::vector<Extent>{types[0].dims.back()}) {
@@ -60,7 +60,7 @@ const OpDef& Op_fused_mat_mul_bias_act() {
   static const OpDef* const op = Make({
       .name = "FusedMatMulBiasAct",
       .doc = "act(x w + b)",
-      .family = Family::kComposite,
+      .kind = OpKind::kComposite,
       .operands = {{.name = "x", .kind = OperandKind::kActivation, .own_dtype = true},
                    {.name = "w", .kind = OperandKind::kWeight, .own_dtype = true},
                    {.name = "b", .kind = OperandKind::kFloat, .own_dtype = true}},

@@ -37,7 +37,7 @@ const OpDef& Op_fused_residual_rms_norm() {
   static const OpDef* const op = Make({
       .name = "FusedResidualRmsNorm",
       .doc = "RmsNorm(x + residual) and the sum",
-      .family = Family::kComposite,
+      .kind = OpKind::kComposite,
       .operands = {{.name = "x", .kind = OperandKind::kFloat},
                    {.name = "residual", .kind = OperandKind::kFloat},
                    {.name = "gamma", .kind = OperandKind::kFloat},

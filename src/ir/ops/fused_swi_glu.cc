@@ -49,7 +49,7 @@ const OpDef& Op_fused_swi_glu() {
   static const OpDef* const op = Make({
       .name = "FusedSwiGLU",
       .doc = "up * silu(gate) of the two halves of the last axis",
-      .family = Family::kComposite,
+      .kind = OpKind::kComposite,
       .operands = {{.name = "x", .kind = OperandKind::kFloat}},
       .attributes = {{.name = "gate_first", .kind = AttrKind::kBool, .default_value = false}},
       .infer = Infer,

@@ -69,7 +69,7 @@ const OpDef& Op_gather() {
   static const OpDef* const op = Make({
       .name = "Gather",
       .doc = "slices of a table by index along one axis",
-      .family = Family::kIndex,
+      .kind = OpKind::kIndex,
       .operands = {{.name = "table", .own_dtype = true},
                    {.name = "indices", .kind = OperandKind::kIndex, .own_dtype = true}},
       .attributes = {{.name = "axis", .kind = AttrKind::kInt, .default_value = int64_t{0}}},

@@ -81,7 +81,8 @@ const OpDef& Op_mat_mul() {
   static const OpDef* const op = Make({
       .name = "MatMul",
       .doc = "matrix product; batch dimensions broadcast",
-      .family = Family::kMatmul,
+      .kind = OpKind::kRoot,
+      .family = "matmul",
       .operands = {{.name = "a", .kind = OperandKind::kActivation, .own_dtype = true},
                    {.name = "b", .kind = OperandKind::kWeight, .own_dtype = true}},
       .attributes = {{.name = "transpose_b", .kind = AttrKind::kBool, .default_value = false, .doc = "b is [N, K]"}},

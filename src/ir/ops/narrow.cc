@@ -56,19 +56,31 @@ Status Reference(RefContext& context) {
   return absl::OkStatus();
 }
 
+// Rows cut off the front and the end lie where they were.
+std::optional<Extent> View(const Node& node, const TensorType& x) {
+  const int64_t axis = node.attributes.Int("axis") + (node.attributes.Int("axis") < 0 ? x.rank() : 0);
+  Extent row(1);
+  for (int64_t d = 0; d < x.rank(); ++d) {
+    if (d < axis && x.dims[d] != Extent(1)) return std::nullopt;
+    if (d > axis) row = row * x.dims[d];
+  }
+  return node.attributes.Extents("start")[0] * row;
+}
+
 }  // namespace
 
 const OpDef& Op_narrow() {
   static const OpDef* const op = Make({
       .name = "Narrow",
       .doc = "elements [start, start + length) along one axis",
-      .family = Family::kIndex,
+      .kind = OpKind::kIndex,
       .operands = {{.name = "x"}},
       .attributes = {{.name = "axis", .kind = AttrKind::kInt},
                      {.name = "start", .kind = AttrKind::kExtents, .doc = "one extent"},
                      {.name = "length", .kind = AttrKind::kExtents, .doc = "one extent"}},
       .infer = Infer,
       .map = Map,
+      .view = View,
       .reference = Reference,
   });
   return *op;

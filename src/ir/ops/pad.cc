@@ -32,6 +32,31 @@ kir::ExprRef Map(MapContext& context) {
                          kb::CastTo(dtype, kb::Num(context.node().attributes.Float("value"), DType::kF64)));
 }
 
+// Below and above along each dimension, within what the dimensions before it leave; and the operand.
+std::vector<Piece> Pieces(const Node& node, std::span<const TensorType> operands) {
+  namespace kb = kir::build;
+  const std::vector<int64_t>& low = node.attributes.Ints("low");
+  const kir::ExprRef fill =
+      kb::CastTo(node.results[0].dtype, kb::Num(node.attributes.Float("value"), DType::kF64));
+  Piece rest;
+  for (const Extent& dim : node.results[0].dims) rest.ranges.emplace_back(0, dim);
+  std::vector<Piece> pieces;
+  for (size_t d = 0; d < low.size(); ++d) {
+    const Extent first(low[d]), last = first + operands[0].dims[d];
+    for (const auto& [from, to] : {std::pair(Extent(0), first), std::pair(last, node.results[0].dims[d])}) {
+      if (from == to) continue;
+      Piece slab = rest;
+      slab.ranges[d] = {from, to};
+      slab.fill = fill;
+      pieces.push_back(std::move(slab));
+    }
+    rest.ranges[d] = {first, last};
+  }
+  rest.operand = 0;
+  pieces.push_back(std::move(rest));
+  return pieces;
+}
+
 Status Reference(RefContext& context) {
   const RefTensor& x = *context.operands[0];
   RefTensor& y = context.results[0];
@@ -56,13 +81,14 @@ const OpDef& Op_pad() {
   static const OpDef* const op = Make({
       .name = "Pad",
       .doc = "elements of `value` before and after, per dimension",
-      .family = Family::kIndex,
+      .kind = OpKind::kIndex,
       .operands = {{.name = "x"}},
       .attributes = {{.name = "low", .kind = AttrKind::kInts},
                      {.name = "high", .kind = AttrKind::kInts},
                      {.name = "value", .kind = AttrKind::kFloat, .default_value = 0.0}},
       .infer = Infer,
       .map = Map,
+      .pieces = Pieces,
       .reference = Reference,
       .onnx = "Pad",
   });

@@ -40,7 +40,8 @@ const OpDef& Op_quantize() {
   static const OpDef* const op = Make({
       .name = "Quantize",
       .doc = "f32 rows to int8 blocks, as ggml quantises activations",
-      .family = Family::kQuantize,
+      .kind = OpKind::kPack,
+      .family = "lines",
       .operands = {{.name = "x", .kind = OperandKind::kFloat}},
       .attributes = {{.name = "format", .kind = AttrKind::kDType}},
       .infer = Infer,

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "ir/shape.h"
+#include "kir/build.h"
 
 namespace quern::ir {
 namespace {
@@ -17,6 +18,21 @@ StatusOr<std::vector<bool>> ReducedAxes(const Attributes& attributes, int rank) 
   }
   return reduced;
 }
+
+std::vector<bool> AlongAxes(const Node& node, int rank) { return *ReducedAxes(node.attributes, rank); }
+
+kir::ReduceOp Operator(const Node& node) {
+  const std::string& op = node.attributes.String("op");
+  return op == "mean" ? kir::ReduceOp::kSum : *kir::ReduceOpFromName(op);
+}
+
+kir::ExprRef Finish(const Node& node, const kir::ExprRef& value, const Extent& count) {
+  using namespace kir::build::operators;
+  if (node.attributes.String("op") != "mean") return value;
+  return value / kir::build::CastTo(value->dtype, kir::build::FromExtent(count));
+}
+
+constexpr LineDef kLine = {.axes = AlongAxes, .reduce = Operator, .finish = Finish};
 
 StatusOr<std::vector<TensorType>> Infer(const InferContext& context) {
   const TensorType& x = context.operands[0];
@@ -72,12 +88,14 @@ const OpDef& Op_reduce() {
   static const OpDef* const op = Make({
       .name = "Reduce",
       .doc = "sum, mean, max, min or product over axes",
-      .family = Family::kReduce,
+      .kind = OpKind::kRoot,
+      .family = "lines",
       .operands = {{.name = "x", .kind = OperandKind::kNumeric}},
       .attributes = {{.name = "op", .kind = AttrKind::kString, .choices = {"sum", "mean", "max", "min", "prod"}},
                      {.name = "axes", .kind = AttrKind::kInts},
                      {.name = "keep_dim", .kind = AttrKind::kBool, .default_value = false}},
       .infer = Infer,
+      .line = &kLine,
       .reference = Reference,
       .rtol = 2e-5,
       .atol = 2e-5,

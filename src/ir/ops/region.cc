@@ -9,7 +9,7 @@ const OpDef& Op_region() {
     OpDef* region =
         Leaf("Region", "a fused sub-graph: its body, over the operands, in one piece of generated code",
              {{.name = "family", .kind = AttrKind::kString, .doc = "map, reduce, matmul, attention or update"}});
-    region->family = Family::kRegion;
+    region->kind = OpKind::kRegion;
     return region;
   }();
   return *op;

@@ -42,7 +42,7 @@ const OpDef& Op_reshape() {
   static const OpDef* const op = Make({
       .name = "Reshape",
       .doc = "the same elements in row-major order with other extents",
-      .family = Family::kIndex,
+      .kind = OpKind::kIndex,
       .operands = {{.name = "x"}},
       .attributes = {{.name = "shape", .kind = AttrKind::kExtents, .doc = "one extent may be -1"}},
       .infer = Infer,
@@ -50,6 +50,7 @@ const OpDef& Op_reshape() {
           [](MapContext& c) {
             return c.Operand(0, ReshapeIndex(c.result_type().dims, c.operand_type(0).dims, c.index()));
           },
+      .view = [](const Node&, const TensorType&) { return std::optional<Extent>(0); },
       .reference =
           [](RefContext& c) {
             c.results[0].data = c.operands[0]->data;

@@ -30,7 +30,7 @@ const OpDef& Op_rms_norm() {
   static const OpDef* const op = Make({
       .name = "RmsNorm",
       .doc = "x gamma / sqrt(mean(x^2) + eps) + beta over the last axis",
-      .family = Family::kComposite,
+      .kind = OpKind::kComposite,
       .operands = {{.name = "x", .kind = OperandKind::kFloat},
                    {.name = "gamma", .kind = OperandKind::kFloat},
                    {.name = "beta", .kind = OperandKind::kFloat, .optional = true}},

@@ -123,13 +123,21 @@ Status Reference(RefContext& context) {
   return absl::OkStatus();
 }
 
+// Pairs of neighbours, or a head's two halves. Odd heads start where pairs of columns do not.
+int64_t RowSpan(const Node& node) {
+  const int64_t head_dim = node.attributes.Int("head_dim");
+  if (!node.attributes.Bool("packed")) return 0;
+  if (node.attributes.String("style") == "neox") return head_dim;
+  return head_dim % 2 == 0 ? 2 : 0;
+}
+
 }  // namespace
 
 const OpDef& Op_rope() {
   static const OpDef* const op = Make({
       .name = "Rope",
       .doc = "rotary position embedding of the first n_rot elements of each head",
-      .family = Family::kIndex,
+      .kind = OpKind::kIndex,
       .operands = {{.name = "x", .kind = OperandKind::kFloat},
                    {.name = "cos", .kind = OperandKind::kFloat},
                    {.name = "sin", .kind = OperandKind::kFloat}},
@@ -145,6 +153,8 @@ const OpDef& Op_rope() {
                       .doc = "heads and head_dim are one dimension"}},
       .infer = Infer,
       .map = Map,
+      .reads = 2,
+      .row_span = RowSpan,
       .reference = Reference,
       .rtol = 2e-6,
   });

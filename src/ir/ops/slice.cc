@@ -57,7 +57,7 @@ const OpDef& Op_slice() {
   static const OpDef* const op = Make({
       .name = "Slice",
       .doc = "elements start, start + step, ... below stop along one axis of constant extent",
-      .family = Family::kIndex,
+      .kind = OpKind::kIndex,
       .operands = {{.name = "x"}},
       .attributes = {{.name = "axis", .kind = AttrKind::kInt},
                      {.name = "start", .kind = AttrKind::kInt},

@@ -41,7 +41,7 @@ const OpDef& Op_softmax() {
   static const OpDef* const op = Make({
       .name = "Softmax",
       .doc = "e^x / sum e^x over one axis",
-      .family = Family::kComposite,
+      .kind = OpKind::kComposite,
       .operands = {{.name = "x", .kind = OperandKind::kFloat}},
       .attributes = {{.name = "axis", .kind = AttrKind::kInt, .default_value = int64_t{-1}}},
       .infer = Infer,

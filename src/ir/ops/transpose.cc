@@ -47,7 +47,7 @@ const OpDef& Op_transpose() {
   static const OpDef* const op = Make({
       .name = "Transpose",
       .doc = "dimension d of the result is dimension perm[d] of the operand",
-      .family = Family::kIndex,
+      .kind = OpKind::kIndex,
       .operands = {{.name = "x"}},
       .attributes = {{.name = "perm", .kind = AttrKind::kInts}},
       .infer = Infer,

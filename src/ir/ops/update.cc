@@ -53,7 +53,8 @@ const OpDef& Op_update() {
   static const OpDef* const op = Make({
       .name = "Update",
       .doc = "x with `update` written over the elements from `start` along one axis",
-      .family = Family::kUpdate,
+      .kind = OpKind::kWrite,
+      .family = "update",
       .operands = {{.name = "x"}, {.name = "update"}},
       .attributes = {{.name = "axis", .kind = AttrKind::kInt},
                      {.name = "start", .kind = AttrKind::kExtents, .doc = "one extent"}},

@@ -31,7 +31,7 @@ TEST(RegionGraph, OfAWholeModel) {
       for (const auto& [symbol, range] : graph->symbols) reproduction.sizes[symbol] = range.low + 2;
       reproduction.bytes = RandomBytes(*graph, reproduction.sizes, 1);
       ASSERT_TRUE(check::Check(reproduction).ok()) << check::Check(reproduction) << ir::Print(*graph);
-      const auto fused = opt::FuseRegions(*graph, {.computed_weights = true});
+      const auto fused = opt::FuseRegions(*graph, {.families = codegen::Families()});
       ASSERT_TRUE(fused.ok()) << fused.status();
       ++regions;
       for (const ir::Node& node : fused->nodes())

@@ -18,7 +18,7 @@ using check::Reproduction;
 std::multiset<std::string> Ops(const ir::Graph& graph) {
   std::multiset<std::string> ops;
   for (const ir::Node& node : graph.nodes()) {
-    if (node.op->family != ir::Family::kLeaf) ops.insert(node.op->name);
+    if (node.op->kind != ir::OpKind::kLeaf) ops.insert(node.op->name);
   }
   return ops;
 }

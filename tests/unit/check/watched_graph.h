@@ -57,7 +57,7 @@ class WatchedGraph {
     graph_ = *std::move(graph);
     for (auto& [name, value] : RandomBytes(graph_, sizes_, 1)) bytes_.emplace(name, std::move(value));
     options_ = *compiler::PipelineOptionsOf({});
-    StatusOr<ir::Graph> fused = opt::FuseRegions(graph_, {.computed_weights = true});
+    StatusOr<ir::Graph> fused = opt::FuseRegions(graph_, {.families = codegen::Families()});
     EXPECT_TRUE(fused.ok()) << fused.status();
     fused_ = *std::move(fused);
     StatusOr<lir::Plan> plan = lir::BuildPlan(fused_, fused_.symbols, options_.facts);
@@ -85,7 +85,7 @@ class WatchedGraph {
     StatusOr<check::Reproduction> read = check::Read(path);
     EXPECT_TRUE(read.ok()) << read.status();
     if (!read.ok()) return finding;
-    check::Planned planned{read->graph, *opt::FuseRegions(read->graph, {.computed_weights = true}), {}};
+    check::Planned planned{read->graph, *opt::FuseRegions(read->graph, {.families = codegen::Families()}), {}};
     planned.plan = *lir::BuildPlan(planned.fused, planned.fused.symbols, options_.facts);
     StatusOr<std::optional<check::Finding>> again = check::Replay(*read, planned, Options());
     EXPECT_TRUE(again.ok()) << again.status();

@@ -64,7 +64,7 @@ void ExpectSame(const kir::Kernel& before, const kir::Kernel& after, const Bindi
 }
 
 void Check(const std::string& text, const std::vector<Binding>& bindings, double rtol = 0,
-           const BlockFacts& facts = {}) {
+           const family::BlockFacts& facts = {}) {
   const kir::Kernel before = Parsed(text);
   const StatusOr<kir::Kernel> after = ScheduleBlocks(before, facts);
   ASSERT_TRUE(after.ok()) << after.status() << "\n" << text;
@@ -214,7 +214,7 @@ TEST(BlockSchedule, ProductOfHalves) {
   for (auto at = large.find("[N"); at != std::string::npos; at = large.find("[N")) large.replace(at, 2, "[139");
   large.replace(large.find(", N]"), 4, ", 139]");
   large.replace(large.find("M in 1..4096, N in 1..4096, "), 28, "");
-  BlockFacts facts;
+  family::BlockFacts facts;
   facts.large_product = 131;
   Check(large, {{{"K", 37}}}, 1e-5, facts);
   EXPECT_NE(kir::Print(*ScheduleBlocks(Parsed(large), facts)).find("tile acc : f32[64, 64]"), std::string::npos);

@@ -1,210 +1,8 @@
-// Regions lowered to KIR and run by the KIR interpreter, against the graph interpreter in double.
-#include "codegen/region.h"
-
-#include <gtest/gtest.h>
-
-#include <cstring>
-#include <random>
-
-#include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
-#include "base/half.h"
-#include "codegen/block_schedule.h"
-#include "ir/interpret.h"
-#include "kir/decode.h"
-#include "kir/interpret.h"
-#include "kir/layout.h"
-#include "kir/quantise.h"
+// Regions of every family, as they are lowered.
+#include "unit/codegen/region_check.h"
 
 namespace quern::codegen {
 namespace {
-
-constexpr uint32_t kSeed = 5217;
-
-// Bytes of a random tensor as it lies in memory, and what they mean.
-struct Tensor {
-  std::vector<uint8_t> bytes;
-  ir::RefTensor reference;
-};
-
-template <typename T>
-void Append(std::vector<uint8_t>& bytes, T value) {
-  const uint8_t* data = reinterpret_cast<const uint8_t*>(&value);
-  bytes.insert(bytes.end(), data, data + sizeof(T));
-}
-
-Tensor RandomTensor(const ir::TensorType& type, const Binding& binding, bool parameter, std::mt19937& random) {
-  std::uniform_real_distribution<float> real(-1, 1);
-  std::vector<int64_t> dims;
-  int64_t elements = 1;
-  for (const Extent& dim : type.dims) {
-    dims.push_back(*dim.Evaluate(binding));
-    elements *= dims.back();
-  }
-  Tensor tensor;
-  if (!IsBlock(type.dtype)) {
-    for (int64_t i = 0; i < elements; ++i) {
-      switch (type.dtype) {
-        case DType::kF32: Append(tensor.bytes, real(random)); break;
-        case DType::kF16: Append(tensor.bytes, FloatToHalf(real(random))); break;
-        case DType::kBF16: Append(tensor.bytes, FloatToBFloat16(real(random))); break;
-        case DType::kI32: Append(tensor.bytes, static_cast<int32_t>(random() % 25) - 12); break;
-        default: ADD_FAILURE() << "no random tensors of " << Name(type.dtype);
-      }
-    }
-    tensor.reference = *ir::RefTensorFromBytes(type.dtype, dims, tensor.bytes);
-    return tensor;
-  }
-  // Activations are encoded from random values; weights are random bytes with tame scales.
-  const int64_t k = dims.back(), rows = elements / k;
-  std::vector<uint8_t> blocks;
-  for (int64_t r = 0; r < rows; ++r) {
-    std::vector<uint8_t> row(RowBytes(type.dtype, k));
-    if (parameter) {
-      for (uint8_t& byte : row) byte = static_cast<uint8_t>(random());
-      const int block = Row(type.dtype).block_bytes;
-      for (size_t b = 0; b < row.size(); b += block) {
-        const uint16_t d = FloatToHalf(0.01f + 0.01f * std::abs(real(random)));
-        std::memcpy(&row[type.dtype == DType::kQ6_K ? b + 208 : b], &d, 2);
-        if (kir::HasMinimums(type.dtype)) std::memcpy(&row[b + 2], &d, 2);
-      }
-    } else {
-      std::vector<float> values(k);
-      for (float& v : values) v = real(random);
-      kir::QuantiseToBlocks(type.dtype, values.data(), k, row.data());
-    }
-    blocks.insert(blocks.end(), row.begin(), row.end());
-  }
-  tensor.reference = *ir::RefTensorFromBytes(type.dtype, dims, blocks);
-  if (parameter) {
-    tensor.bytes = std::move(blocks);
-    return tensor;
-  }
-  const int64_t stride = kir::PlanarRowOf(type.dtype, k).row_bytes;
-  tensor.bytes.resize(rows * stride);
-  for (int64_t r = 0; r < rows; ++r) {
-    kir::BlocksToPlanar(type.dtype, &blocks[r * RowBytes(type.dtype, k)], k, &tensor.bytes[r * stride], k, 0);
-  }
-  return tensor;
-}
-
-std::vector<uint8_t> Memory(const kir::BufferType& type, const Binding& binding) {
-  return std::vector<uint8_t>(*kir::LayoutBytes(type.layout, type.dtype, type.dims).Evaluate(binding));
-}
-
-bool HasQuantisedActivations(const ir::Graph& graph) {
-  const auto has = [](const ir::Graph& in) {
-    return std::any_of(in.nodes().begin(), in.nodes().end(), [](const ir::Node& node) {
-      return node.op->family == ir::Family::kQuantize ||
-             (std::string_view(node.op->name) == "Input" &&
-              (node.results[0].dtype == DType::kQ8_0 || node.results[0].dtype == DType::kQ8_K));
-    });
-  };
-  return has(graph) || std::any_of(graph.nodes().begin(), graph.nodes().end(),
-                                   [&](const ir::Node& node) { return node.body != nullptr && has(*node.body); });
-}
-
-// Lowers the only Region of `text` and compares every result. `rtol` is relative to the largest reference value. Blocks
-// of threads take all that has no quantised activations.
-void CheckRegionAs(const TargetFacts& facts, std::string_view text, const Binding& binding, double rtol, bool print) {
-  const StatusOr<ir::Graph> graph = ir::Parse(text);
-  ASSERT_TRUE(graph.ok()) << graph.status();
-  int index = -1;
-  for (size_t n = 0; n < graph->nodes().size(); ++n) {
-    if (graph->node(static_cast<int>(n)).body != nullptr) index = static_cast<int>(n);
-  }
-  ASSERT_GE(index, 0);
-  const ir::Node& region = graph->node(index);
-  const StatusOr<LoweredRegion> lowered = LowerRegion(*graph, region, graph->symbols, facts);
-  if (facts.blocks && absl::IsUnimplemented(lowered.status()) && HasQuantisedActivations(*graph)) return;
-  ASSERT_TRUE(lowered.ok()) << lowered.status();
-  std::mt19937 random(kSeed);
-  ir::Feeds feeds;
-  std::map<int, Tensor> tensors;
-  for (size_t n = 0; n < graph->nodes().size(); ++n) {
-    const ir::Node& node = graph->nodes()[n];
-    if (node.op->family != ir::Family::kLeaf) continue;
-    tensors[static_cast<int>(n)] =
-        RandomTensor(node.results[0], binding, std::string_view(node.op->name) == "Param", random);
-    feeds[node.attributes.String("name")] = tensors[static_cast<int>(n)].reference;
-  }
-  const StatusOr<std::vector<ir::RefTensor>> expected = ir::Interpret(*graph, binding, feeds);
-  ASSERT_TRUE(expected.ok()) << expected.status();
-
-  std::vector<std::vector<uint8_t>> results, temporaries;
-  for (const ir::TensorType& type : region.results) results.push_back(Memory(BufferTypeOf(type, false), binding));
-  for (const KernelUse& use : lowered->kernels) {
-    if (print) std::printf("%s\n", kir::Print(use.kernel).c_str());
-    const StatusOr<Binding> bound = kir::BindSymbols(use.kernel, binding);
-    ASSERT_TRUE(bound.ok()) << bound.status();
-    std::vector<kir::BufferBytes> buffers;
-    std::vector<std::vector<uint8_t>*> memory;
-    for (size_t p = 0; p < use.operands.size(); ++p) {
-      std::vector<uint8_t>* bytes = nullptr;
-      switch (use.operands[p].kind) {
-        case Operand::Kind::kInput: bytes = &tensors[region.inputs[use.operands[p].index].node].bytes; break;
-        case Operand::Kind::kResult: bytes = &results[use.operands[p].index]; break;
-        case Operand::Kind::kTemporary:
-          temporaries.resize(lowered->temporaries.size());
-          bytes = &temporaries[use.operands[p].index];
-          if (bytes->empty()) *bytes = Memory(lowered->temporaries[use.operands[p].index], *bound);
-          break;
-      }
-      buffers.emplace_back(*bytes);
-    }
-    const Status run = kir::Interpret(use.kernel, binding, buffers);
-    ASSERT_TRUE(run.ok()) << run << "\n" << kir::Print(use.kernel);
-  }
-  for (size_t o = 0; o < graph->outputs.size(); ++o) {
-    const ir::RefTensor& want = (*expected)[o];
-    std::vector<uint8_t> bytes = results[graph->outputs[o].result];
-    for (const ir::Donation& donation : graph->donations) {
-      if (donation.output != static_cast<int>(o)) continue;
-      for (auto& [n, tensor] : tensors) {
-        if (graph->node(n).attributes.String("name") == donation.input) bytes = tensor.bytes;
-      }
-    }
-    ir::RefTensor got;
-    if (IsBlock(want.dtype)) {
-      got.dims = want.dims;
-      const int64_t k = want.dims.back(), stride = kir::PlanarRowOf(want.dtype, k).row_bytes;
-      for (int64_t i = 0; i < want.elements(); ++i)
-        got.data.push_back(kir::DecodePlanar(want.dtype, &bytes[i / k * stride], k, i % k));
-    } else {
-      got = *ir::RefTensorFromBytes(want.dtype, want.dims, bytes);
-    }
-    double largest = 1e-30;
-    for (const double value : want.data) largest = std::max(largest, std::abs(value));
-    for (size_t i = 0; i < want.data.size(); ++i) {
-      ASSERT_NEAR(got.data[i], want.data[i], rtol * largest)
-          << "output " << o << " element " << i << ", seed " << kSeed;
-    }
-  }
-}
-
-enum Forms : unsigned { kCpu = 1, kBlocks = 2, kHalves = 4, kAll = 7 };
-
-// On CPUs, on blocks of threads, and on those that multiply halves.
-void CheckRegion(std::string_view text, const Binding& binding, double rtol = 2e-5, unsigned forms = kAll,
-                 bool print = false) {
-  TargetFacts facts;
-  if (forms & kCpu) {
-    SCOPED_TRACE("as lowered for CPUs");
-    CheckRegionAs(facts, text, binding, rtol, print);
-  }
-  facts.blocks.emplace();
-  facts.blocks->half_products = false;
-  if (forms & kBlocks) {
-    SCOPED_TRACE("for blocks of threads");
-    CheckRegionAs(facts, text, binding, rtol, print);
-  }
-  facts.blocks->half_products = true;
-  if (forms & kHalves) {
-    SCOPED_TRACE("for blocks of threads that multiply halves");
-    CheckRegionAs(facts, text, binding, std::max(rtol, 2e-3), print);
-  }
-}
 
 TEST(Region, ElementwiseChain) {
   CheckRegion(R"(graph g sym S in 1..64 {
@@ -301,7 +99,7 @@ TEST(Region, Rotation) {
 TEST(Region, SharedValueOfAReduction) {
   CheckRegion(R"(graph g {
   %0 = Input() {name = "x"} : f32[5, 19, 13]
-  %1 = Region(%0) {family = "reduce"} : f32[19, 13] body graph body {
+  %1 = Region(%0) {family = "lines"} : f32[19, 13] body graph body {
     %0 = Input() {name = "a"} : f32[5, 19, 13]
     %1 = Mul(%0, %0) : f32[5, 19, 13]
     %2 = Reduce(%1) {axes = [0], keep_dim = false, op = "sum"} : f32[19, 13]
@@ -317,7 +115,7 @@ TEST(Region, SharedValueOfAReduction) {
 TEST(Region, SoftmaxIsOneRowProgram) {
   CheckRegion(R"(graph g sym S in 1..64 {
   %0 = Input() {name = "x"} : f32[3, S, 41]
-  %1 = Region(%0) {family = "reduce"} : f32[3, S, 41] body graph body sym S in 1..64 {
+  %1 = Region(%0) {family = "lines"} : f32[3, S, 41] body graph body sym S in 1..64 {
     %0 = Input() {name = "a"} : f32[3, S, 41]
     %1 = Reduce(%0) {axes = [-1], keep_dim = true, op = "max"} : f32[3, S, 1]
     %2 = Sub(%0, %1) : f32[3, S, 41]
@@ -334,7 +132,7 @@ TEST(Region, SoftmaxIsOneRowProgram) {
 TEST(Region, ReduceOverTheFirstAxis) {
   CheckRegion(R"(graph g {
   %0 = Input() {name = "x"} : f32[5, 19, 13]
-  %1 = Region(%0) {family = "reduce"} : f32[19, 13] body graph body {
+  %1 = Region(%0) {family = "lines"} : f32[19, 13] body graph body {
     %0 = Input() {name = "a"} : f32[5, 19, 13]
     %1 = Reduce(%0) {axes = [0], keep_dim = false, op = "sum"} : f32[19, 13]
     %2 = Tanh(%1) : f32[19, 13]
@@ -349,7 +147,7 @@ TEST(Region, NormAndQuantise) {
   CheckRegion(R"(graph g sym S in 1..1 {
   %0 = Input() {name = "x"} : f32[1, 512]
   %1 = Param() {name = "g"} : f32[512]
-  %2 = Region(%0, %1) {family = "reduce"} : q8_K[1, 512] body graph body {
+  %2 = Region(%0, %1) {family = "lines"} : q8_K[1, 512] body graph body {
     %0 = Input() {name = "a"} : f32[1, 512]
     %1 = Input() {name = "g"} : f32[512]
     %2 = Mul(%0, %0) : f32[1, 512]
@@ -433,9 +231,9 @@ TEST(Region, PlainProduct) {
                              "[S, 67]\n    %3 = Neg(%2) : " + dtype + "[S, 67]\n    return %3\n  }\n  return %2\n}";
     CheckRegion(text, {{"S", 5}}, dtype == "f32" ? 2e-5 : 5e-3);
     const StatusOr<ir::Graph> graph = ir::Parse(text);
-    TargetFacts facts;
+    family::TargetFacts facts;
     facts.blocks.emplace();
-    const StatusOr<LoweredRegion> lowered = LowerRegion(*graph, graph->node(2), graph->symbols, facts);
+    const StatusOr<family::LoweredRegion> lowered = LowerRegion(family::MemoryOf(*graph), graph->node(2), graph->symbols, facts);
     ASSERT_TRUE(lowered.ok()) << lowered.status();
     EXPECT_TRUE(absl::StrContains(kir::Print(lowered->kernels[0].kernel), "pipeline k0"))
         << kir::Print(lowered->kernels[0].kernel);
@@ -444,11 +242,11 @@ TEST(Region, PlainProduct) {
 
 // Weights of f32 are not rounded to halves, whatever the target multiplies.
 TEST(Region, FloatWeightsStayFloats) {
-  TargetFacts facts;
+  family::TargetFacts facts;
   facts.blocks.emplace();
   for (const std::string weight : {"f32", "f16"}) {
     const StatusOr<ir::Graph> graph = ir::Parse(GateUp(weight, "f32", "S"));
-    const StatusOr<LoweredRegion> lowered = LowerRegion(*graph, graph->node(3), graph->symbols, facts);
+    const StatusOr<family::LoweredRegion> lowered = LowerRegion(family::MemoryOf(*graph), graph->node(3), graph->symbols, facts);
     ASSERT_TRUE(lowered.ok()) << lowered.status();
     EXPECT_EQ(absl::StrContains(kir::Print(lowered->kernels[0].kernel), "mma_f16"), weight == "f16");
   }
@@ -561,7 +359,7 @@ TEST(Region, AttentionOfFewAndManyRows) {
           attention + " : f32[2, " + rows + ", 72]\n    return %3\n  }\n  return %3\n}";
       CheckRegion(text, {{"S", 35}, {"P", 700}}, 1e-4, kCpu);
       CheckRegion(text, {{"S", 11}, {"P", 131}}, 1e-4, kBlocks);  // no halves are multiplied
-      TargetFacts little;                                         // shared memory for 8 rows of a prompt
+      family::TargetFacts little;                                         // shared memory for 8 rows of a prompt
       little.blocks.emplace();
       little.blocks->shared_bytes = 9000;
       if (rows == "S") CheckRegionAs(little, text, {{"S", 11}, {"P", 67}}, 1e-4, false);

@@ -164,7 +164,7 @@ TEST(RandomGraphOps, AreAllDrawnAndFused) {
         if (node.body == nullptr) continue;
         std::vector<std::string> inner;
         for (const ir::Node& op : node.body->nodes()) {
-          if (op.op->family != ir::Family::kLeaf) inner.push_back(op.op->name);
+          if (op.op->kind != ir::OpKind::kLeaf) inner.push_back(op.op->name);
         }
         if (inner.size() < 2) continue;
         for (const std::string& name : inner) ++fused[name];
@@ -173,9 +173,9 @@ TEST(RandomGraphOps, AreAllDrawnAndFused) {
   }
   std::string text;
   for (const ir::OpDef* op : ir::Ops()) {
-    if (op->family == ir::Family::kRegion || op->family == ir::Family::kQuantize) continue;  // passes make these
+    if (op->kind == ir::OpKind::kRegion || op->kind == ir::OpKind::kPack) continue;  // passes make these
     EXPECT_GT(drawn[op->name], 0) << op->name << " was never drawn";
-    if (op->family == ir::Family::kElementwise) EXPECT_GT(fused[op->name], 0) << op->name << " was never fused";
+    if (op->kind == ir::OpKind::kElementwise) EXPECT_GT(fused[op->name], 0) << op->name << " was never fused";
     absl::StrAppend(&text, text.empty() ? "" : ", ", op->name, " ", drawn[op->name]);
     if (fused[op->name] > 0) absl::StrAppend(&text, " (", fused[op->name], ")");
   }

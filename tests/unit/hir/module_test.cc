@@ -85,7 +85,7 @@ TEST(Module, LowerForAutodiffIsFusable) {
   m.outputs = {b.RmsNorm(b.Input("x", F32({3, 5})), b.Param("g", F32({5})))};
   const auto graph = LowerForAutodiff(m);
   ASSERT_TRUE(graph.ok());
-  for (const ir::Node& node : graph->nodes()) EXPECT_NE(node.op->family, ir::Family::kComposite);
+  for (const ir::Node& node : graph->nodes()) EXPECT_NE(node.op->kind, ir::OpKind::kComposite);
 }
 
 TEST(Module, SymbolicLeadingAxes) {

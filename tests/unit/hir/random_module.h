@@ -83,7 +83,7 @@ inline std::vector<std::string> LoweredOps(const Module& module) {
   EXPECT_TRUE(graph.ok()) << graph.status();
   if (!graph.ok()) return names;
   for (const ir::Node& node : graph->nodes()) {
-    if (node.op->family != ir::Family::kLeaf) names.push_back(node.op->name);
+    if (node.op->kind != ir::OpKind::kLeaf) names.push_back(node.op->name);
   }
   return names;
 }

@@ -56,20 +56,21 @@ TEST(OpTable, IsSortedAndComplete) {
     previous = op->name;
     EXPECT_EQ(FindOp(op->name), op);
     EXPECT_STRNE(op->doc, "");
-    switch (op->family) {
-      case Family::kElementwise:
-      case Family::kIndex:
+    switch (op->kind) {
+      case OpKind::kElementwise:
+      case OpKind::kIndex:
         EXPECT_NE(op->map, nullptr) << op->name;
         EXPECT_NE(op->reference, nullptr) << op->name;
         break;
-      case Family::kComposite: EXPECT_NE(op->expand, nullptr) << op->name; break;
-      case Family::kLeaf:
-      case Family::kRegion: break;
-      case Family::kReduce:
-      case Family::kMatmul:
-      case Family::kAttention:
-      case Family::kQuantize:
-      case Family::kUpdate: EXPECT_NE(op->reference, nullptr) << op->name; break;
+      case OpKind::kComposite: EXPECT_NE(op->expand, nullptr) << op->name; break;
+      case OpKind::kLeaf:
+      case OpKind::kRegion: break;
+      case OpKind::kRoot:
+      case OpKind::kPack:
+      case OpKind::kWrite:
+        EXPECT_NE(op->reference, nullptr) << op->name;
+        EXPECT_NE(op->family, nullptr) << op->name;
+        break;
     }
   }
 }

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "codegen/region.h"
 #include "opt/passes.h"
 #include "opt/rewriter.h"
 
@@ -21,7 +22,7 @@ ir::Graph Parsed(std::string_view text) {
 }
 
 ir::Graph Fused(const ir::Graph& graph, FusionReport* report = nullptr) {
-  StatusOr<ir::Graph> fused = FuseRegions(graph, {}, report);
+  StatusOr<ir::Graph> fused = FuseRegions(graph, {.families = codegen::Families()}, report);
   EXPECT_TRUE(fused.ok()) << fused.status();
   if (!fused.ok()) return {};
   const Status verified = ir::Verify(*fused);
@@ -95,7 +96,7 @@ TEST(FuseRegions, SoftmaxIsOneRowProgram) {
   %1 = Softmax(%0) {axis = -1} : f32[3, S, 41]
   return %1
 })"));
-  EXPECT_THAT(Regions(Fused(graph)), ElementsAre("reduce: Reduce Sub Exp Reduce Div -> 1"));
+  EXPECT_THAT(Regions(Fused(graph)), ElementsAre("lines: Reduce Sub Exp Reduce Div -> 1"));
 }
 
 TEST(FuseRegions, ResidualNormAndQuantizeIsOneRowProgram) {
@@ -110,7 +111,7 @@ TEST(FuseRegions, ResidualNormAndQuantizeIsOneRowProgram) {
   return %6
 })"));
   EXPECT_THAT(Regions(Fused(graph)),
-              ElementsAre("reduce: Add Mul Reduce Add Rsqrt Mul Mul Quantize -> 2", "matmul: MatMul Add -> 1"));
+              ElementsAre("lines: Add Mul Reduce Add Rsqrt Mul Mul Quantize -> 2", "matmul: MatMul Add -> 1"));
 }
 
 TEST(FuseRegions, ReductionOverAnyAxesTakesPrologueAndEpilogue) {
@@ -121,18 +122,82 @@ TEST(FuseRegions, ReductionOverAnyAxesTakesPrologueAndEpilogue) {
   %3 = Tanh(%2) : f32[19, 13]
   return %3
 })"),
-              ElementsAre("reduce: Exp Reduce Tanh -> 1"));
+              ElementsAre("lines: Exp Reduce Tanh -> 1"));
 }
 
-TEST(FuseRegions, NestedReductionsOverTheFirstAxisStayApart) {
-  // One kernel would compute the maximum again for every element of the sum.
+TEST(FuseRegions, SoftmaxOverAnyAxisIsOneProgram) {
   const ir::Graph graph = Prepared(Parsed(R"(graph g {
-  %0 = Input() {name = "x"} : f32[5, 13]
-  %1 = Softmax(%0) {axis = 0} : f32[5, 13]
+  %0 = Input() {name = "x"} : f32[4, 5, 13]
+  %1 = Softmax(%0) {axis = 1} : f32[4, 5, 13]
   return %1
 })"));
-  EXPECT_THAT(Regions(Fused(graph)),
-              ElementsAre("reduce: Reduce -> 1", "map: Sub Exp -> 1", "reduce: Reduce -> 1", "map: Div -> 1"));
+  EXPECT_THAT(Regions(Fused(graph)), ElementsAre("lines: Reduce Sub Exp Reduce Div -> 1"));
+}
+
+// Statistics over groups of channels, the scale and activation over channels: the Reshapes are no border.
+TEST(FuseRegions, GroupNormAndActivationAreOneProgram) {
+  EXPECT_THAT(RegionsOf(R"(graph g {
+  %0 = Input() {name = "x"} : f32[2, 6, 5, 7]
+  %1 = Reshape(%0) {shape = <2, 3, 70>} : f32[2, 3, 70]
+  %2 = Reduce(%1) {axes = [-1], keep_dim = true, op = "mean"} : f32[2, 3, 1]
+  %3 = Sub(%1, %2) : f32[2, 3, 70]
+  %4 = Reshape(%3) {shape = <2, 6, 5, 7>} : f32[2, 6, 5, 7]
+  %5 = Param() {name = "g"} : f32[6, 1, 1]
+  %6 = Mul(%4, %5) : f32[2, 6, 5, 7]
+  %7 = Silu(%6) : f32[2, 6, 5, 7]
+  return %7
+})"),
+              ElementsAre("Reshape", "lines: Reduce Sub Reshape Mul Silu -> 1"));
+}
+
+TEST(FuseRegions, LinesOfOneRegionRunAlongTheSameAxes) {
+  EXPECT_THAT(RegionsOf(R"(graph g {
+  %0 = Input() {name = "x"} : f32[5, 13]
+  %1 = Reduce(%0) {axes = [0], keep_dim = false, op = "sum"} : f32[13]
+  %2 = Reduce(%0) {axes = [1], keep_dim = false, op = "sum"} : f32[5]
+  %3 = Input() {name = "y"} : f32[7, 7]
+  %4 = Reduce(%3) {axes = [0], keep_dim = true, op = "sum"} : f32[1, 7]
+  %5 = Reduce(%3) {axes = [1], keep_dim = true, op = "sum"} : f32[7, 1]
+  %6 = Add(%4, %5) : f32[7, 7]
+  return %1, %2, %6
+})"),
+              ElementsAre("lines: Reduce -> 1", "lines: Reduce -> 1", "lines: Reduce -> 1", "lines: Reduce -> 1",
+                          "map: Add -> 1"));
+}
+
+// What a scan makes is known only where it has come by.
+TEST(FuseRegions, ScansTakeWhatGoesAlongButNoFoldOfTheirResult) {
+  EXPECT_THAT(RegionsOf(R"(graph g {
+  %0 = Input() {name = "x"} : f32[5, 13]
+  %1 = Reduce(%0) {axes = [1], keep_dim = true, op = "max"} : f32[5, 1]
+  %2 = Sub(%0, %1) : f32[5, 13]
+  %3 = CumSum(%2) {axis = 1} : f32[5, 13]
+  %4 = Tanh(%3) : f32[5, 13]
+  %5 = Reduce(%4) {axes = [1], keep_dim = true, op = "sum"} : f32[5, 1]
+  return %5
+})"),
+              ElementsAre("lines: Reduce Sub CumSum Tanh -> 1", "lines: Reduce -> 1"));
+}
+
+// Selects in front of every load are what a join behind an index map would cost.
+TEST(FuseRegions, JoinsStandAtThePlaceOfTheResult) {
+  EXPECT_THAT(RegionsOf(R"(graph g {
+  %0 = Input() {name = "x"} : f32[5, 13]
+  %1 = Input() {name = "y"} : f32[3, 13]
+  %2 = Exp(%0) : f32[5, 13]
+  %3 = Concat(%2, %1) {axis = 0} : f32[8, 13]
+  %4 = Tanh(%3) : f32[8, 13]
+  return %4
+})"),
+              ElementsAre("map: Exp Concat Tanh -> 1"));
+  EXPECT_THAT(RegionsOf(R"(graph g {
+  %0 = Input() {name = "x"} : f32[5, 13]
+  %1 = Input() {name = "y"} : f32[3, 13]
+  %2 = Concat(%0, %1) {axis = 0} : f32[8, 13]
+  %3 = Transpose(%2) {perm = [1, 0]} : f32[13, 8]
+  return %3
+})"),
+              ElementsAre("map: Concat -> 1", "map: Transpose -> 1"));
 }
 
 // One layer as the decoder block lowers it, over 4-bit weights; $ROWS is SEQ or a number.
@@ -200,10 +265,10 @@ TEST(FuseRegions, DecoderLayerIsSevenRegions) {
       if (row != "Narrow" && row != "Reshape") rest.push_back(row);
     }
     EXPECT_THAT(
-        rest, ElementsAre("reduce: Mul Reduce Add Rsqrt Mul Mul Quantize -> 1",
+        rest, ElementsAre("lines: Mul Reduce Add Rsqrt Mul Mul Quantize -> 1",
                           "matmul: MatMul Rope Cast Reshape Update MatMul Cast Reshape Update MatMul Rope Reshape -> 3",
                           "attention: Attention Reshape Quantize -> 1", "matmul: MatMul Add -> 1",
-                          "reduce: Mul Reduce Add Rsqrt Mul Mul Quantize -> 1",
+                          "lines: Mul Reduce Add Rsqrt Mul Mul Quantize -> 1",
                           "matmul: MatMul Silu MatMul Mul Quantize -> 1", "matmul: MatMul Add -> 1"))
         << report.ToString();
     EXPECT_THAT(report.ToString(), HasSubstr("matmul layers.0/attention/q: MatMul Rope"));
@@ -237,7 +302,7 @@ TEST(FuseRegions, DirectAndFusableSwiGluAreOneRegion) {
   %8 = MatMul(%7, %3) {transpose_b = true} : f32[S, 256]
   return %8
 })"))));
-  EXPECT_THAT(Regions(fusable), ElementsAre("reduce: Quantize -> 1", "matmul: MatMul MatMul Silu Mul Quantize -> 1",
+  EXPECT_THAT(Regions(fusable), ElementsAre("lines: Quantize -> 1", "matmul: MatMul MatMul Silu Mul Quantize -> 1",
                                             "matmul: MatMul -> 1"));
   EXPECT_TRUE(ir::SameGraph(direct, fusable)) << ir::Print(direct) << ir::Print(fusable);
 }
@@ -284,18 +349,20 @@ TEST(FuseSoundness, AnOutputOfOtherExtentsEndsTheRegion) {
 }
 
 TEST(FuseSoundness, OtherUsersKeepTheValue) {
-  // Exp is read by a reduction that no map can hold: it becomes a second result, and is computed once.
+  // Exp is read by a gather that needs all of it: it becomes a second result, and is computed once.
   FusionReport report;
   const ir::Graph fused = Fused(Parsed(R"(graph g {
   %0 = Input() {name = "x"} : f32[7, 5]
   %1 = Exp(%0) : f32[7, 5]
-  %2 = Reduce(%1) {axes = [0], keep_dim = true, op = "sum"} : f32[1, 5]
-  %3 = Div(%1, %2) : f32[7, 5]
-  return %3
+  %2 = Input() {name = "i"} : i32[9]
+  %3 = Gather(%1, %2) {axis = 0} : f32[9, 5]
+  %4 = Reduce(%3) {axes = [0], keep_dim = true, op = "sum"} : f32[1, 5]
+  %5 = Div(%1, %4) : f32[7, 5]
+  return %5
 })"),
                                 &report);
-  EXPECT_THAT(Regions(fused), ElementsAre("map: Exp -> 1", "reduce: Reduce -> 1", "map: Div -> 1"));
-  EXPECT_THAT(report.ToString(), HasSubstr("missed: Div %3 not fused with Exp %1: another region lies between them"));
+  EXPECT_THAT(Regions(fused), ElementsAre("map: Exp -> 1", "lines: Gather Reduce -> 1", "map: Div -> 1"));
+  EXPECT_THAT(report.ToString(), HasSubstr("missed: Div %5 not fused with Exp %1: another region lies between them"));
 }
 
 TEST(FuseSoundness, NothingIsComputedForEveryRowAgain) {
@@ -317,7 +384,7 @@ TEST(FuseSoundness, NoPathLeavesARegionAndComesBack) {
   %3 = Softmax(%2) {axis = -1} : f32[5, 32]
   return %3
 })"));
-  EXPECT_THAT(Regions(Fused(graph)), ElementsAre("matmul: MatMul -> 1", "reduce: Reduce Sub Exp Reduce Div -> 1"));
+  EXPECT_THAT(Regions(Fused(graph)), ElementsAre("matmul: MatMul -> 1", "lines: Reduce Sub Exp Reduce Div -> 1"));
 }
 
 TEST(FuseSoundness, ABiasIsNoResidual) {
@@ -358,7 +425,7 @@ TEST(FuseSoundness, AScalarOfARowDoesNotLineUpWithColumns) {
   %2 = Add(%0, %1) : f32[5, 5]
   return %2
 })"),
-              ElementsAre("reduce: Reduce -> 1", "map: Add -> 1"));
+              ElementsAre("lines: Reduce -> 1", "map: Add -> 1"));
 }
 
 TEST(FuseSoundness, OnlyAnUnsharedDonatedInputIsWrittenInPlace) {
@@ -417,7 +484,7 @@ TEST(FuseSoundness, CompositesAreAnError) {
   %0 = Input() {name = "x"} : f32[5, 13]
   %1 = Softmax(%0) {axis = 0} : f32[5, 13]
   return %1
-})"));
+})"), {.families = codegen::Families()});
   EXPECT_EQ(fused.status().message(), "fusion takes plain ops, and not Softmax");
 }
 

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "ir/interpret.h"
+#include "codegen/region.h"
 #include "opt/passes.h"
 #include "opt/rewriter.h"
 #include "support/random_graph.h"
@@ -47,7 +48,7 @@ TEST(RandomGraphs, FusedMeansTheSame) {
     StatusOr<ir::Graph> graph = ExpandComposites(random.graph);
     ASSERT_TRUE(graph.ok()) << graph.status();
     FusionReport report;
-    const StatusOr<ir::Graph> fused = FuseRegions(*graph, {}, &report);
+    const StatusOr<ir::Graph> fused = FuseRegions(*graph, {.families = codegen::Families()}, &report);
     ASSERT_TRUE(fused.ok()) << fused.status() << ir::Print(*graph);
     const Status verified = ir::Verify(*fused);
     ASSERT_TRUE(verified.ok()) << verified << ir::Print(*fused);
@@ -78,9 +79,9 @@ TEST(RandomGraphs, FusedMeansTheSame) {
   }
   // The generator reaches every elementwise op, and fusion every family it can reach.
   for (const ir::OpDef* op : ir::Ops()) {
-    if (op->family == ir::Family::kElementwise) EXPECT_TRUE(ops.contains(op->name)) << op->name;
+    if (op->kind == ir::OpKind::kElementwise) EXPECT_TRUE(ops.contains(op->name)) << op->name;
   }
-  EXPECT_EQ(families, (std::set<std::string>{"attention", "map", "matmul", "reduce", "update"}));
+  EXPECT_EQ(families, (std::set<std::string>{"attention", "lines", "map", "matmul", "update"}));
   EXPECT_GT(several * 3, regions);
 }
 
@@ -120,7 +121,7 @@ TEST(RandomGraphs, SubstitutedMeansTheSame) {
     const RandomGraph random = MakeRandomGraph(seed);
     StatusOr<ir::Graph> graph = ExpandComposites(random.graph);
     ASSERT_TRUE(graph.ok()) << graph.status();
-    const StatusOr<ir::Graph> fused = FuseRegions(*graph);
+    const StatusOr<ir::Graph> fused = FuseRegions(*graph, {.families = codegen::Families()});
     ASSERT_TRUE(fused.ok()) << fused.status();
     const auto expected = Evaluate(*graph, random, seed);
     ASSERT_TRUE(expected.ok()) << expected.status();

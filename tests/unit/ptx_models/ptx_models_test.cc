@@ -96,7 +96,7 @@ TEST(PtxModels, KernelsOfTheBundledModelMeanTheSame) {
 TEST(PtxModels, LargeProductsMeanTheSame) {
   for (const codegen::DeviceTarget& target : ptx::Targets()) {
     SCOPED_TRACE(target.cpu);
-    codegen::BlockFacts facts = target.facts;
+    family::BlockFacts facts = target.facts;
     facts.large_product = 131;
     std::vector<testing::SizedKernel> kernels;
     for (const char* dtype : {"f16", "bf16"}) {

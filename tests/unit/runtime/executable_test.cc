@@ -224,7 +224,7 @@ TEST(Executable, StateLivesAcrossRuns) {
     %2 = Update(%0, %1) {axis = 0, start = <P>} : f32[50, 16]
     return %2
   }
-  %3 = Region(%2) {family = "reduce"} : f32[16] body graph body {
+  %3 = Region(%2) {family = "lines"} : f32[16] body graph body {
     %0 = Input() {name = "a"} : f32[50, 16]
     %1 = Reduce(%0) {axes = [0], keep_dim = false, op = "sum"} : f32[16]
     return %1
@@ -340,7 +340,7 @@ constexpr std::string_view kBatches = R"(graph g sym B in 1..64, S in 1..512 {
     %2 = Mul(%0, %1) : f32[B, S, 17]
     return %2
   }
-  %3 = Region(%2) {family = "reduce"} : f32[B, 17] body graph body sym B in 1..64, S in 1..512 {
+  %3 = Region(%2) {family = "lines"} : f32[B, 17] body graph body sym B in 1..64, S in 1..512 {
     %0 = Input() {name = "a"} : f32[B, S, 17]
     %1 = Reduce(%0) {axes = [1], keep_dim = false, op = "sum"} : f32[B, 17]
     return %1

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <optional>
 
-namespace quern::codegen {
+namespace quern::family {
 
 // Of a target with blocks of threads.
 struct BlockFacts {
@@ -23,9 +23,13 @@ struct TargetFacts {
   int gemm_rows = 12;     // rows of a block of mma_f32
   int integer_rows = 24;  // rows of a block of the integer mma ops
   int64_t prefetch_ahead = 8192;
+  int64_t scratch_bytes = 1 << 20;  // that a chunk may use: it stays in a core's own cache beside what streams by
   // Set: every kernel of a region is scheduled for blocks of threads (block_schedule.h), and the three above do not
   // matter.
   std::optional<BlockFacts> blocks;
+
+  // Bytes that a chunk may keep for itself.
+  int64_t scratch() const { return blocks ? blocks->shared_bytes : scratch_bytes; }
 };
 
-}  // namespace quern::codegen
+}  // namespace quern::family

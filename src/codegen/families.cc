@@ -1,0 +1,40 @@
+#include "codegen/families.h"
+
+#include "codegen/region.h"
+
+namespace quern::codegen {
+namespace {
+
+constexpr family::Family kFamilies[] = {
+    {.name = "matmul",
+     .doc = "products of the same rows, with what is computed from them element by element",
+     .growth = {.siblings = true, .readers = true, .sources = true},
+     .match = MatchMatmul,
+     .lower = LowerMatmul},
+    {.name = "attention",
+     .doc = "softmax(q k^T) v by online softmax, with what is computed from it element by element",
+     .growth = {.readers = true, .sources = true},
+     .match = MatchAttention,
+     .lower = LowerAttention},
+    {.name = "lines",
+     .doc = "reductions over lines of a tensor, and what is computed from a line and them",
+     .growth = {.neighbours = true},
+     .match = MatchLines,
+     .lower = LowerLines},
+    {.name = "update",
+     .doc = "elements written over a part of a tensor",
+     .growth = {.sources = true},
+     .match = MatchUpdate,
+     .lower = LowerUpdate},
+    {.name = "map",
+     .doc = "every element of the result from elements of the operands",
+     .growth = {.sources = true},
+     .match = MatchMap,
+     .lower = LowerMap},
+};
+
+}  // namespace
+
+std::span<const family::Family> Families() { return kFamilies; }
+
+}  // namespace quern::codegen

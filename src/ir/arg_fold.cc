@@ -1,0 +1,119 @@
+#include "ir/arg_fold.h"
+
+#include <cmath>
+
+#include "ir/shape.h"
+#include "kir/build.h"
+
+namespace quern::ir {
+namespace {
+
+namespace kb = kir::build;
+using kir::ExprRef;
+using kir::Op;
+
+StatusOr<std::vector<TensorType>> Infer(const InferContext& context) {
+  const TensorType& x = context.operands[0];
+  QUERN_ASSIGN(const int axis, NormalAxis("ArgMax and ArgMin", context.attributes.Int("axis"), x.rank()));
+  if (x.dims[axis] == Extent(0)) return absl::InvalidArgumentError("a line without elements has no largest one");
+  TensorType result{DType::kI64, x.dims};
+  if (context.attributes.Bool("keep_dim")) result.dims[axis] = Extent(1);
+  else result.dims.erase(result.dims.begin() + axis);
+  return std::vector<TensorType>{std::move(result)};
+}
+
+std::vector<bool> Axes(const Node& node, int rank) {
+  std::vector<bool> along(rank);
+  along[*NormalAxis("ArgMax and ArgMin", node.attributes.Int("axis"), rank)] = true;
+  return along;
+}
+
+ExprRef Both(const ExprRef& a, const ExprRef& b) { return kb::Call(Op::kAnd, {a, b}); }
+ExprRef Either(const ExprRef& a, const ExprRef& b) { return kb::Call(Op::kOr, {a, b}); }
+ExprRef IsNan(const ExprRef& x) { return kb::Call(Op::kNe, {x, x}); }
+// Whether x beats y as values alone; and whether neither beats the other.
+template <bool kLargest>
+ExprRef Beats(const ExprRef& x, const ExprRef& y) {
+  const ExprRef more = kLargest ? kb::Call(Op::kLt, {y, x}) : kb::Call(Op::kLt, {x, y});
+  return IsFloat(x->dtype) ? Either(more, Both(IsNan(x), kb::Call(Op::kNot, {IsNan(y)}))) : more;
+}
+ExprRef Ties(const ExprRef& x, const ExprRef& y) {
+  const ExprRef same = kb::Call(Op::kEq, {x, y});
+  return IsFloat(x->dtype) ? Either(same, Both(IsNan(x), IsNan(y))) : same;
+}
+
+// The best value and its place; the place is -1 as long as there is none.
+LineDef::State Start(const Node&, DType dtype) { return {kb::CastTo(dtype, kb::Int(0)), kb::Int(-1)}; }
+
+ExprRef IsEmpty(const LineDef::State& state) { return kb::Call(Op::kLt, {state[1], kb::Int(0)}); }
+
+template <bool kLargest>
+LineDef::State Take(const Node& node, const LineDef::State& state, const ExprRef& x, const ExprRef& at) {
+  ExprRef wins = Either(IsEmpty(state), Beats<kLargest>(x, state[0]));
+  // Elements come in order, and of several NaNs the first wins in either case.
+  if (node.attributes.Bool("last")) wins = Either(wins, kb::Call(Op::kEq, {x, state[0]}));
+  return {kb::Select(wins, x, state[0]), kb::Select(wins, at, state[1])};
+}
+
+template <bool kLargest>
+LineDef::State Join(const Node& node, const LineDef::State& a, const LineDef::State& b) {
+  ExprRef before = kb::Call(Op::kLt, {b[1], a[1]});
+  if (node.attributes.Bool("last")) {
+    const ExprRef after = kb::Call(Op::kLt, {a[1], b[1]});
+    before = IsFloat(a[0]->dtype) ? kb::Select(IsNan(a[0]), before, after) : after;
+  }
+  const ExprRef better = Either(Beats<kLargest>(b[0], a[0]), Both(Ties(a[0], b[0]), before));
+  const ExprRef wins = Both(kb::Call(Op::kNot, {IsEmpty(b)}), Either(IsEmpty(a), better));
+  return {kb::Select(wins, b[0], a[0]), kb::Select(wins, b[1], a[1])};
+}
+
+LineDef::State Results(const Node&, const LineDef::State& state) { return {state[1]}; }
+
+template <bool kLargest>
+constexpr LineDef kLine = {
+    .axes = Axes, .start = Start, .take = Take<kLargest>, .join = Join<kLargest>, .results = Results};
+
+template <bool kLargest>
+Status Reference(RefContext& context) {
+  const RefTensor& x = *context.operands[0];
+  const Attributes& attributes = context.node.attributes;
+  const bool last = attributes.Bool("last");
+  QUERN_ASSIGN(const int axis, NormalAxis("ArgMax and ArgMin", attributes.Int("axis"), static_cast<int>(x.dims.size())));
+  int64_t stride = 1;
+  for (size_t d = axis + 1; d < x.dims.size(); ++d) stride *= x.dims[d];
+  const int64_t length = x.dims[axis];
+  for (int64_t l = 0; l < static_cast<int64_t>(context.results[0].data.size()); ++l) {
+    const double* line = x.data.data() + l / stride * stride * length + l % stride;
+    int64_t best = 0;
+    for (int64_t i = 1; i < length && !std::isnan(line[best * stride]); ++i) {
+      const double value = line[i * stride], held = line[best * stride];
+      const bool wins = std::isnan(value) || (kLargest ? value > held : value < held) || (last && value == held);
+      if (wins) best = i;
+    }
+    context.results[0].data[l] = static_cast<double>(best);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+const OpDef* ArgFold(const char* name, const char* doc, bool largest) {
+  return Make({
+      .name = name,
+      .doc = doc,
+      .kind = OpKind::kRoot,
+      .family = "lines",
+      .operands = {{.name = "x", .kind = OperandKind::kNumeric}},
+      .attributes = {{.name = "axis", .kind = AttrKind::kInt},
+                     {.name = "keep_dim", .kind = AttrKind::kBool, .default_value = false},
+                     {.name = "last", .kind = AttrKind::kBool, .default_value = false, .doc = "the last of equal ones"}},
+      .infer = Infer,
+      .line = largest ? &kLine<true> : &kLine<false>,
+      .reference = largest ? Reference<true> : Reference<false>,
+      .rtol = 0,
+      .atol = 0,
+      .onnx = name,
+  });
+}
+
+}  // namespace quern::ir
