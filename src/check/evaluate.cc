@@ -12,8 +12,8 @@
 namespace quern::check {
 namespace {
 
-using ir::OpKind;
 using ir::Node;
+using ir::OpKind;
 using ir::RefTensor;
 
 // Whether f32 cannot hold every value of this dtype. Halves are rounded by the oracle itself.

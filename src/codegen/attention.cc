@@ -66,8 +66,7 @@ class AttentionKernels {
       QUERN_RETURN_IF_ERROR(EmitFinish(/*merge=*/true));
       return std::move(lowered_);
     }
-    const bool plain =
-        view_.results().size() == 1 && view_.BeforeReshapes(view_.results()[0]).node == root_;
+    const bool plain = view_.results().size() == 1 && view_.BeforeReshapes(view_.results()[0]).node == root_;
     QUERN_RETURN_IF_ERROR(EmitBlocks(plain));
     if (!plain) QUERN_RETURN_IF_ERROR(EmitFinish(/*merge=*/false));
     return std::move(lowered_);
@@ -365,7 +364,8 @@ family::Matched MatchAttention(const RegionView& view) {
     if (n == root) continue;
     const bool elementwise = node.op->kind == ir::OpKind::kElementwise;
     if (!depends[i]) {
-      if (!elementwise && node.op->kind != ir::OpKind::kIndex) return family::No("%s is not elementwise", view.Describe(n));
+      if (!elementwise && node.op->kind != ir::OpKind::kIndex)
+        return family::No("%s is not elementwise", view.Describe(n));
     } else if (elementwise) {
       if (node.results[0].dims != dims) return family::No("%s has other extents than the attention", view.Describe(n));
       named[i] = true;

@@ -1,8 +1,8 @@
 // The KIR expression of any value of a region: a walk from the value back to what is given (region inputs, results of
 // the root, rows kept in scratch), asking each op on the way for its element map.
 //
-// Expressions are graphs: an element that is asked for again at the same index is the same node. KernelWriter::Finish gives
-// names to what is used several times.
+// Expressions are graphs: an element that is asked for again at the same index is the same node. KernelWriter::Finish
+// gives names to what is used several times.
 #pragma once
 
 #include <functional>

@@ -17,8 +17,9 @@ using namespace kir::build::operators;
 using ir::Value;
 using State = ir::LineDef::State;
 
-constexpr int64_t kPartOfSum = 128;  // elements of a line that are added up before they join its sum: rounding grows with the
-                                     // square root of either number, not with their product's
+constexpr int64_t kPartOfSum =
+    128;  // elements of a line that are added up before they join its sum: rounding grows with the
+          // square root of either number, not with their product's
 
 class Across : public LineProgram {
  public:
@@ -50,7 +51,8 @@ class Across : public LineProgram {
   }
   // Loops over the line around a block.
   kir::Block OnLine(const std::string& name, kir::Block block) const {
-    for (size_t i = plan_.line.size(); i-- > 0;) block = {kb::For(IndexName(name, i), Low(i), High(i), std::move(block))};
+    for (size_t i = plan_.line.size(); i-- > 0;)
+      block = {kb::For(IndexName(name, i), Low(i), High(i), std::move(block))};
     return block;
   }
   void Add(kir::Block& block, const kir::Block& more) const { block.insert(block.end(), more.begin(), more.end()); }
@@ -88,8 +90,8 @@ class Across : public LineProgram {
     if (parts) Allocate(into, types, block);
     const PointExpr::Point point = PointAt(k);
     expr_.MoveTo(point);
-    kir::Block take = {kb::WithOrigin(Lanes(Put(into, Take(n, Load(into, types), ElementOf(n), Position(point)))),
-                                      writer_.Origin(n))};
+    kir::Block take = {
+        kb::WithOrigin(Lanes(Put(into, Take(n, Load(into, types), ElementOf(n), Position(point)))), writer_.Origin(n))};
     if (!parts) {
       Add(block, OnLine(k, std::move(take)));
       return name;
@@ -113,7 +115,8 @@ class Across : public LineProgram {
   void States(int n, const Store& store, kir::Block& block) override {
     const State state = Load(Folded(n, block), StateTypes(n));
     kir::Block body;
-    for (size_t s = 0; s < state.size(); ++s) body.push_back(kb::WithOrigin(store(n, s, state[s], PointOfLanes()), writer_.Origin(n)));
+    for (size_t s = 0; s < state.size(); ++s)
+      body.push_back(kb::WithOrigin(store(n, s, state[s], PointOfLanes()), writer_.Origin(n)));
     block.push_back(Lanes(std::move(body)));
   }
 
@@ -141,7 +144,8 @@ class Across : public LineProgram {
     };
     const PointExpr::Point point = PointAt(k);
     expr_.MoveTo(point);
-    Add(block, OnLine(k, {kb::WithOrigin(Lanes({kb::Store(name, place(point), expr_.At({n, 0}))}), writer_.Origin(n))}));
+    Add(block,
+        OnLine(k, {kb::WithOrigin(Lanes({kb::Store(name, place(point), expr_.At({n, 0}))}), writer_.Origin(n))}));
     expr_.Provide({n, 0}, [name, dtype, place](const PointExpr::Point& at) { return kb::At(name, dtype, place(at)); });
   }
 
@@ -168,7 +172,7 @@ class Across : public LineProgram {
     for (const int n : view_.nodes()) {
       if (!IsLineOp(Node(n)) || Node(n).op->line->scan == nullptr) continue;
       const ir::LineDef::Scan scan = Node(n).op->line->scan(Node(n));
-      if (scan.reverse) point[plan_.line.back()] = High(0) - 1.0 - kb::Ref("k");
+      if (scan.reverse && !plan_.line.empty()) point[plan_.line.back()] = High(0) - 1.0 - kb::Ref("k");
       EmitScan(n, scan, point, block, body);
     }
     expr_.MoveTo(point);
@@ -178,14 +182,16 @@ class Across : public LineProgram {
     Add(block, OnLine("k", {Lanes(std::move(body))}));
   }
 
-  void EmitScan(int n, const ir::LineDef::Scan& scan, const PointExpr::Point& point, kir::Block& before, kir::Block& body) {
+  void EmitScan(int n, const ir::LineDef::Scan& scan, const PointExpr::Point& point, kir::Block& before,
+                kir::Block& body) {
     const std::string sum = absl::StrCat("sum", n), value = absl::StrCat("v", n, "x"), next = absl::StrCat("next", n);
     const std::vector<DType> types = StateTypes(n);
     Allocate(sum, types, before);
     before.push_back(Lanes(Put(sum, Start(n))));
     expr_.MoveTo(point);
     const kir::ExprRef so_far = LaneOf(sum + "_0", types[0]);
-    body.push_back(kb::WithOrigin(kb::Let(next, Take(n, {so_far}, ElementOf(n), Position(point))[0]), writer_.Origin(n)));
+    body.push_back(
+        kb::WithOrigin(kb::Let(next, Take(n, {so_far}, ElementOf(n), Position(point))[0]), writer_.Origin(n)));
     const DType dtype = view_.type({n, 0}).dtype;
     body.push_back(kb::Let(value, kb::CastTo(dtype, scan.exclusive ? so_far : kb::Ref(next, types[0]))));
     body.push_back(kb::Store(sum + "_0", {Lane()}, kb::Ref(next, types[0])));

@@ -19,8 +19,8 @@ using ir::Value;
 using State = ir::LineDef::State;
 
 constexpr int kAccumulators = 4;
-constexpr int64_t kLanes = 64;         // states that a fold of several values has side by side
-constexpr int64_t kLongLine = 16384;   // elements of a line that scans and packs have in scratch at a time
+constexpr int64_t kLanes = 64;        // states that a fold of several values has side by side
+constexpr int64_t kLongLine = 16384;  // elements of a line that scans and packs have in scratch at a time
 
 class Along : public LineProgram {
  public:
@@ -58,7 +58,8 @@ class Along : public LineProgram {
 
   void States(int n, const Store& store, kir::Block& block) override {
     const State state = Node(n).op->line->take == nullptr ? State{Reduced(n)} : Lanes(n, block);
-    for (size_t s = 0; s < state.size(); ++s) block.push_back(kb::WithOrigin(store(n, s, state[s], base_), writer_.Origin(n)));
+    for (size_t s = 0; s < state.size(); ++s)
+      block.push_back(kb::WithOrigin(store(n, s, state[s], base_), writer_.Origin(n)));
   }
 
   // The value of a reduction that KIR has.
@@ -156,14 +157,15 @@ class Along : public LineProgram {
     }
   }
 
-  // One pass over the line for all results that are lines. What scans and packs need lies in scratch, a part of the line at a
-  // time where it is long.
+  // One pass over the line for all results that are lines. What scans and packs need lies in scratch, a part of the
+  // line at a time where it is long.
   void StoreLines(kir::Block& block) override {
     const std::vector<int> packs = Packs();
     const bool parts = !packs.empty() || HasScans();
     const bool cut = parts && view_.UpperBound(plan_.LineElements()) > kLongLine;
     const Extent length = cut ? Extent(kLongLine) : plan_.LineElements();
-    kir::ExprRef low = plan_.line.empty() ? kb::Int(0) : Low(Last()), high = plan_.line.empty() ? kb::Int(1) : High(Last());
+    kir::ExprRef low = plan_.line.empty() ? kb::Int(0) : Low(Last()),
+                 high = plan_.line.empty() ? kb::Int(1) : High(Last());
     if (cut) {
       // From the end on where scans run that way.
       const kir::ExprRef p = kb::Ref("p"), end = high, far = p + static_cast<double>(kLongLine);
@@ -216,21 +218,24 @@ class Along : public LineProgram {
     });
   }
 
-  kir::StmtRef PackRow(int output, const std::string& from, const kir::ExprRef& low, const kir::ExprRef& high, bool cut) {
+  kir::StmtRef PackRow(int output, const std::string& from, const kir::ExprRef& low, const kir::ExprRef& high,
+                       bool cut) {
     const auto [buffer, at] = expr_.ResultAt(output);
     std::vector<kir::SliceDim> to;
     for (size_t d = 0; d + 1 < at.size(); ++d) to.push_back(kb::Point(at[d]));
     // The last of the outer dimensions is a range, so that the slice is [1, C] as its source is.
     kir::Slice source = kb::Whole(from, 2);
-    if (to.empty()) source.dims[0] = kb::Point(kb::Int(0));
-    else to.back() = kb::Range(at[at.size() - 2], kb::Int(1));
+    if (to.empty())
+      source.dims[0] = kb::Point(kb::Int(0));
+    else
+      to.back() = kb::Range(at[at.size() - 2], kb::Int(1));
     to.push_back(cut ? kb::Range(low, high - low) : kb::All());
     if (cut) source.dims[1] = kb::Range(kb::Int(0), high - low);
     return kb::Pack(kb::SliceOf(buffer, std::move(to)), std::move(source));
   }
 
-  // Scans run element by element; what they make lies in scratch for the vector loop that follows. The sum so far is carried
-  // from part to part.
+  // Scans run element by element; what they make lies in scratch for the vector loop that follows. The sum so far is
+  // carried from part to part.
   void EmitScans(const kir::ExprRef& low, const kir::ExprRef& high, const Extent& length, kir::Block& allocs,
                  kir::Block& part) {
     for (const int n : view_.nodes()) {
@@ -250,7 +255,8 @@ class Along : public LineProgram {
       const kir::ExprRef place = plan_.line.empty() ? kb::Int(0) : point[plan_.line.back()] - low;
       const std::string next = absl::StrCat("next", n);
       kir::Block body = {kb::Let(next, after)};
-      body.push_back(kb::Store(name, {place}, kb::CastTo(dtype, scan.exclusive ? before : kb::Ref(next, start->dtype))));
+      body.push_back(
+          kb::Store(name, {place}, kb::CastTo(dtype, scan.exclusive ? before : kb::Ref(next, start->dtype))));
       body.push_back(kb::Assign(sum, kb::Ref(next, start->dtype)));
       part.push_back(kb::WithOrigin(kb::For(i, low, high, std::move(body)), writer_.Origin(n)));
       expr_.Provide({n, 0}, [this, name, dtype, low](const PointExpr::Point& at) {

@@ -35,7 +35,11 @@ bool IsCostly(const kir::ExprRef& root) {
 
 LineProgram::LineProgram(const RegionView& view, const LinesPlan& plan, KernelWriter& writer, PointExpr& expr,
                          LineSegment segment)
-    : view_(view), plan_(plan), writer_(writer), expr_(expr), segment_(std::move(segment)),
+    : view_(view),
+      plan_(plan),
+      writer_(writer),
+      expr_(expr),
+      segment_(std::move(segment)),
       scratch_left_(view.facts.scratch()) {}
 
 std::vector<DType> LineProgram::StateTypes(int n) const {
@@ -74,8 +78,7 @@ kir::ExprRef LineProgram::ElementOf(int n) {
 kir::ExprRef LineProgram::Position(const PointExpr::Point& point) const {
   kir::ExprRef position;
   for (const int axis : plan_.line) {
-    position = position == nullptr ? point[axis]
-                                   : position * kb::FromExtent(plan_.space.extents()[axis]) + point[axis];
+    position = position == nullptr ? point[axis] : position * kb::FromExtent(plan_.space.extents()[axis]) + point[axis];
   }
   return position == nullptr ? kb::Int(0) : position;
 }
@@ -135,8 +138,8 @@ int LineProgram::PassesThatRead(int n) const {
   return static_cast<int>(passes.size());
 }
 
-// In topological order: folds become names, values of one element a line that depend on them too; lines that are costly and
-// used by more than one pass go to scratch, where they fit.
+// In topological order: folds become names, values of one element a line that depend on them too; lines that are costly
+// and used by more than one pass go to scratch, where they fit.
 void LineProgram::NameValues(kir::Block& block) {
   for (const int n : view_.nodes()) {
     const ir::Node& node = Node(n);
@@ -144,7 +147,7 @@ void LineProgram::NameValues(kir::Block& block) {
       if (!node.op->line->scan) Fold(n, block);
     } else if (node.op->kind == OpKind::kElementwise && DependsOnFold(n) && plan_.IsKept({n, 0})) {
       Keep(n, block);
-    } else if (node.op->kind != OpKind::kPack && plan_.IsLine({n, 0}) && plan_.space.Relates(n) &&
+    } else if (!plan_.line.empty() && node.op->kind != OpKind::kPack && plan_.IsLine({n, 0}) && plan_.space.Relates(n) &&
                PassesThatRead(n) > 1) {
       expr_.MoveTo(PointExpr::Point(plan_.space.extents().size(), kb::Ref("c")));
       if (IsCostly(expr_.At({n, 0})) && Reserve(node.results[0].dtype, LinesAtOnce())) KeepLine(n, block);

@@ -1,4 +1,5 @@
-// The statements of a program over lines, for one line or for a bundle of lines side by side; internal to the family of lines.
+// The statements of a program over lines, for one line or for a bundle of lines side by side; internal to the family of
+// lines.
 //
 //   lines.cc         the loops around it, and lines that are split over threads
 //   line_along.cc    memory runs along the line: a line at a time, its elements in vectors
@@ -22,15 +23,17 @@ struct LineSegment {
 
 class LineProgram {
  public:
-  LineProgram(const RegionView& view, const LinesPlan& plan, KernelWriter& writer, PointExpr& expr, LineSegment segment);
+  LineProgram(const RegionView& view, const LinesPlan& plan, KernelWriter& writer, PointExpr& expr,
+              LineSegment segment);
   virtual ~LineProgram() = default;
 
-  // The whole program: folds, what is computed from them, results. `point`: indices of the kept axes; the program adds its own.
+  // The whole program: folds, what is computed from them, results. `point`: indices of the kept axes; the program adds
+  // its own.
   kir::Block Whole(PointExpr::Point point);
 
   // For lines that are split: folds that are finished are provided to `expr`.
-  // The states of the folds of one level over the segment. Store gives the statement that keeps state number `s` of fold n, at
-  // a point of the kept axes.
+  // The states of the folds of one level over the segment. Store gives the statement that keeps state number `s` of
+  // fold n, at a point of the kept axes.
   using Store = std::function<kir::StmtRef(int n, size_t s, const kir::ExprRef& value, const PointExpr::Point& point)>;
   kir::Block Parts(PointExpr::Point point, int level, const Store& store);
   // Results of one element a line; and those that are lines, over the segment.

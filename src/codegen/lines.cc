@@ -1,14 +1,14 @@
-// The family of lines: reductions, norms, softmax, scans: what runs along some axes of a tensor, and what is computed element
-// by element from a line and what was found along it.
+// The family of lines: reductions, norms, softmax, scans: what runs along some axes of a tensor, and what is computed
+// element by element from a line and what was found along it.
 //
 //   grid i0 in 0..SEQ {
 //     let r0 = sum accs 4 vec c in 0..256 { x0[i0, c] * x0[i0, c] } / 256
 //     let s0 = rsqrt(r0 + 1e-5)
 //     vec c in 0..256 { y0[i0, c] = x0[i0, c] * s0 * w1[c] }
 //   }
-// A chunk is one line or more, or a bundle of lines that lie side by side. Where lines are few and long they are split: a kernel
-// folds each part, a second joins the parts in order, and so on for every fold that needs another; the parts depend on the
-// sizes alone.
+// A chunk is one line or more, or a bundle of lines that lie side by side. Where lines are few and long they are split:
+// a kernel folds each part, a second joins the parts in order, and so on for every fold that needs another; the parts
+// depend on the sizes alone.
 
 #include <algorithm>
 
@@ -72,7 +72,8 @@ class LineKernels {
     return lines <= kFewLines;
   }
 
-  // Fills the kernel's grid and body: `body` is called once, with a point of the kept axes and the first line of a bundle.
+  // Fills the kernel's grid and body: `body` is called once, with a point of the kept axes and the first line of a
+  // bundle.
   void EmitLines(KernelWriter& writer, int64_t elements,
                  const std::function<kir::Block(PointExpr::Point point, const kir::ExprRef& first)>& body) const {
     const std::vector<int> outer = Outer();
@@ -86,10 +87,12 @@ class LineKernels {
     if (!plan_.across()) return;
     const Extent last = plan_.space.extents()[plan_.kept.back()];
     const kir::GridDim bundles = {"first", kb::Int(0), kb::FromExtent(last), width_};
-    if (outer.empty()) writer.kernel.grid = {bundles};
-    else writer.kernel.grid.push_back(bundles);
-    writer.kernel.sequential = BoundedElements({last, Extent(elements)}, view_.ranges) <= kSequentialElements &&
-                               writer.kernel.sequential;
+    if (outer.empty())
+      writer.kernel.grid = {bundles};
+    else
+      writer.kernel.grid.push_back(bundles);
+    writer.kernel.sequential =
+        BoundedElements({last, Extent(elements)}, view_.ranges) <= kSequentialElements && writer.kernel.sequential;
   }
 
   std::unique_ptr<LineProgram> Program(KernelWriter& writer, PointExpr& expr, const kir::ExprRef& first,
@@ -188,9 +191,10 @@ class LineKernels {
   void ProvideJoined(KernelWriter& writer, PointExpr& expr) {
     for (const Folded& fold : folded_) {
       for (size_t r = 0; r < fold.joined.size(); ++r) {
-        expr.Provide({fold.node, static_cast<int>(r)}, [this, &writer, index = fold.joined[r]](const PointExpr::Point& at) {
-          return kb::At(Temporary(writer, index, false), lowered_.temporaries[index].dtype, KeptAt(at));
-        });
+        expr.Provide({fold.node, static_cast<int>(r)},
+                     [this, &writer, index = fold.joined[r]](const PointExpr::Point& at) {
+                       return kb::At(Temporary(writer, index, false), lowered_.temporaries[index].dtype, KeptAt(at));
+                     });
       }
     }
   }
@@ -203,20 +207,22 @@ class LineKernels {
     std::vector<Folded> made;
     EmitLines(writer, kPartElements, [&](PointExpr::Point point, const kir::ExprRef& first) {
       const std::unique_ptr<LineProgram> program = Program(writer, expr, first, Segment());
-      return program->Parts(std::move(point), level, [&](int n, size_t s, const kir::ExprRef& value, const PointExpr::Point& at) {
-        if (made.empty() || made.back().node != n) made.push_back({n, {}, {}});
-        std::vector<Extent> dims = KeptExtents();
-        dims.insert(plan_.across() ? dims.begin() : dims.end(), Extent::Symbol("PARTS"));
-        made.back().parts.push_back(AddTemporary(value->dtype, std::move(dims)));
-        return kb::Store(Temporary(writer, made.back().parts[s], true), PartAt(kb::Ref("part"), at), value);
-      });
+      return program->Parts(
+          std::move(point), level, [&](int n, size_t s, const kir::ExprRef& value, const PointExpr::Point& at) {
+            if (made.empty() || made.back().node != n) made.push_back({n, {}, {}});
+            std::vector<Extent> dims = KeptExtents();
+            dims.insert(plan_.across() ? dims.begin() : dims.end(), Extent::Symbol("PARTS"));
+            made.back().parts.push_back(AddTemporary(value->dtype, std::move(dims)));
+            return kb::Store(Temporary(writer, made.back().parts[s], true), PartAt(kb::Ref("part"), at), value);
+          });
     });
     AddPartsToGrid(writer);
     folded_.insert(folded_.end(), made.begin(), made.end());
     return Finish(writer);
   }
 
-  // The parts of each fold of the level joined in order, line by line; with the last level, results of one element a line.
+  // The parts of each fold of the level joined in order, line by line; with the last level, results of one element a
+  // line.
   Status EmitJoin(int level, bool last) {
     KernelWriter writer(view_, "line_join");
     PointExpr expr(view_, plan_.space, writer);
@@ -245,7 +251,8 @@ class LineKernels {
     const kir::ExprRef s = kb::Ref("s"), parts = kb::Ref("PARTS");
     ir::LineDef::State part;
     for (const int index : fold.parts) {
-      part.push_back(kb::At(Temporary(writer, index, false), lowered_.temporaries[index].dtype, PartAt(s, expr.point())));
+      part.push_back(
+          kb::At(Temporary(writer, index, false), lowered_.temporaries[index].dtype, PartAt(s, expr.point())));
     }
     ir::LineDef::State state;
     if (line.join == nullptr) {
@@ -262,8 +269,8 @@ class LineKernels {
                    [name, dtype = state[r]->dtype](const PointExpr::Point&) { return kb::Ref(name, dtype); });
       if (!keep) continue;
       fold.joined.push_back(AddTemporary(state[r]->dtype, KeptExtents()));
-      block.push_back(kb::Store(Temporary(writer, fold.joined.back(), true), KeptAt(expr.point()),
-                                kb::Ref(name, state[r]->dtype)));
+      block.push_back(
+          kb::Store(Temporary(writer, fold.joined.back(), true), KeptAt(expr.point()), kb::Ref(name, state[r]->dtype)));
     }
   }
 

@@ -58,7 +58,8 @@ class LinesMatcher {
     plan_->along = AlongOf(plan_->space, root);
     SplitAxes();
     for (const int n : view_.nodes()) {
-      if (plan_->line.size() > 1 && (!IsLineOp(view_.node(n)) ? IsRoot(view_.node(n)) : view_.node(n).op->line->scan != nullptr))
+      if (plan_->line.size() > 1 &&
+          (!IsLineOp(view_.node(n)) ? IsRoot(view_.node(n)) : view_.node(n).op->line->scan != nullptr))
         return No("%s runs along one dimension", view_.Describe(n));
     }
     return family::Matched(std::move(plan_));

@@ -1,7 +1,7 @@
 // What lines a region is made of: internal to the family of lines.
 //
-// All folds and scans of a region run along the same axes of the same elements. What the other axes leave is a line each; a
-// value of the region has a line's elements or one for the whole line.
+// All folds and scans of a region run along the same axes of the same elements. What the other axes leave is a line
+// each; a value of the region has a line's elements or one for the whole line.
 #pragma once
 
 #include <vector>
@@ -19,12 +19,13 @@ struct LinesPlan : family::RegionPlan {
   std::vector<int> axes;        // in the order of memory
   std::vector<bool> along;      // by axis: lines run along it
   std::vector<int> kept, line;  // axes of either kind, in order
-  // By node of the graph: the number of folds that stand one behind the other on the way to it; only of nodes of the region.
+  // By node of the graph: the number of folds that stand one behind the other on the way to it; only of nodes of the
+  // region.
   std::vector<int> level;
 
   bool across() const { return !kept.empty() && axes.back() == kept.back(); }  // memory runs across lines
-  bool IsLine(ir::Value value) const;  // has every element of every line
-  bool IsKept(ir::Value value) const;  // has one element a line
+  bool IsLine(ir::Value value) const;                                          // has every element of every line
+  bool IsKept(ir::Value value) const;                                          // has one element a line
   Extent LineElements() const;
   std::vector<Extent> ExtentsOf(const std::vector<int>& axes) const;
 };

@@ -54,8 +54,8 @@ void EmitGrid(const RegionView& view, kir::Kernel& kernel, const std::vector<Ext
       if (last && step > 1) {
         kernel.grid.push_back({absl::StrCat("b", d), kb::Int(0), end, step});
         const kir::ExprRef start = kb::Ref(absl::StrCat("b", d));
-        block = {kb::For(absl::StrCat("i", d), start, kb::Min(start + static_cast<double>(step), end),
-                         std::move(block))};
+        block = {
+            kb::For(absl::StrCat("i", d), start, kb::Min(start + static_cast<double>(step), end), std::move(block))};
       } else {
         kernel.grid.push_back({absl::StrCat("i", d), kb::Int(0), end, 1});
       }
@@ -88,8 +88,8 @@ void EmitElements(const RegionView& view, kir::Kernel& kernel, const std::vector
   kir::Index index;
   for (int d = 0; d < rank; ++d) index.push_back(kb::Ref(name(d)));
   for (int d = 0; d < in_grid; ++d) {
-    kernel.grid.push_back({looped(d) ? absl::StrCat("b", d) : name(d), kb::Int(0), kb::FromExtent(dims[d]),
-                           d == cut ? step : 1});
+    kernel.grid.push_back(
+        {looped(d) ? absl::StrCat("b", d) : name(d), kb::Int(0), kb::FromExtent(dims[d]), d == cut ? step : 1});
   }
   kernel.body.clear();
   for (size_t b = 0; b < boxes.size(); ++b) {
@@ -106,8 +106,8 @@ void EmitElements(const RegionView& view, kir::Kernel& kernel, const std::vector
         low = part && box->second.first != Extent(0) ? kb::Max(start, low) : start;
         high = kb::Min(start + static_cast<double>(kernel.grid[d].step), high);
       }
-      const kir::StmtRef loop = d == last ? kb::Vec(name(d), low, high, std::move(block))
-                                          : kb::For(name(d), low, high, std::move(block));
+      const kir::StmtRef loop =
+          d == last ? kb::Vec(name(d), low, high, std::move(block)) : kb::For(name(d), low, high, std::move(block));
       block.clear();
       if (d == last && before) before(index, block);
       block.push_back(loop);

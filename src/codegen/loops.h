@@ -16,16 +16,17 @@ inline constexpr int64_t kChunkElements = 8192;
 // At most this many elements are not worth sharing among threads.
 inline constexpr int64_t kSequentialElements = 16384;
 
-// The grid, and `for` loops where the grid's three dimensions do not suffice, over `dims`; `body` is called once with an
-// index a dimension and the block to fill. Chunks take enough of the innermost grid dimension to hold kChunkElements
+// The grid, and `for` loops where the grid's three dimensions do not suffice, over `dims`; `body` is called once with
+// an index a dimension and the block to fill. Chunks take enough of the innermost grid dimension to hold kChunkElements
 // when each of its steps is `elements_per_step` elements.
 void EmitGrid(const RegionView& view, kir::Kernel& kernel, const std::vector<Extent>& dims, int64_t elements_per_step,
               const std::function<void(const kir::Index& index, kir::Block& block)>& body);
 
 // Parts of some dimensions, by dimension: from, to.
 using Ranges = std::map<int, std::pair<Extent, Extent>>;
-// The same over elements, in chunks of about kChunkElements, with the last dimension as a vector loop: a nest for each of
-// `boxes`, which have all of a dimension that they do not name. `before` may add statements in front of the vector loop.
+// The same over elements, in chunks of about kChunkElements, with the last dimension as a vector loop: a nest for each
+// of `boxes`, which have all of a dimension that they do not name. `before` may add statements in front of the vector
+// loop.
 //   grid b0 in 0..11 by 5 {
 //     for i0 in b0..min(b0 + 5, 4) { vec c in 0..300 { ... } }
 //     for i0 in max(b0, 4)..min(b0 + 5, 11) { vec c in 0..300 { ... } }

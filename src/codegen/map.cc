@@ -3,8 +3,8 @@
 //   grid i0 in 0..SEQ {
 //     vec c in 0..256 { y0[i0, c] = x0[i0, c] * sigmoid(x0[i0, c]) * w1[c] }
 //   }
-// Dimensions that nothing needs apart are one; a join (Concat, Pad) is a loop for each of its pieces, so that no element asks
-// which piece it lies in.
+// Dimensions that nothing needs apart are one; a join (Concat, Pad) is a loop for each of its pieces, so that no
+// element asks which piece it lies in.
 
 #include <algorithm>
 
@@ -25,9 +25,9 @@ using family::No;
 
 struct MapPlan : RegionPlan {
   explicit MapPlan(AxisSpace space) : space(std::move(space)) {}
-  AxisSpace space;         // merged
-  std::vector<int> axes;   // in the order of the loops
-  int decoded = -1;        // the node that takes rows of a block-format table, or -1
+  AxisSpace space;        // merged
+  std::vector<int> axes;  // in the order of the loops
+  int decoded = -1;       // the node that takes rows of a block-format table, or -1
 };
 
 // Elements of rows in a block format, picked by index.
@@ -52,9 +52,10 @@ void EmitRow(const RegionView& view, int n, KernelWriter& writer, PointExpr& exp
   const kir::ExprRef id = kb::CastTo(DType::kI64, expr.fused().Element(node.inputs[1], row));
   block.push_back(kb::Let("id", ir::IndexInside(id, kb::FromExtent(dims[0]))));
   block.push_back(kb::Alloc("row", {DType::kF32, {Extent(1), dims.back()}, kir::Layout::kRow}));
-  block.push_back(kb::WithOrigin(
-      kb::Pack(kb::Whole("row", 2), kb::SliceOf(writer.Input(table), {kb::Range(kb::Ref("id"), kb::Int(1)), kb::All()})),
-      writer.Origin(n)));
+  block.push_back(
+      kb::WithOrigin(kb::Pack(kb::Whole("row", 2),
+                              kb::SliceOf(writer.Input(table), {kb::Range(kb::Ref("id"), kb::Int(1)), kb::All()})),
+                     writer.Origin(n)));
 }
 
 }  // namespace
@@ -65,7 +66,8 @@ family::Matched MatchMap(const RegionView& view) {
   if (!plan->space.consistent()) return No("%s meets itself along another axis", view.Describe(results[0].node));
   for (const ir::Value& result : results) {
     const AxisSpace::Place* place = plan->space.Find(result);
-    if (place != nullptr && place->Axes() == plan->space.Find(results[0])->Axes()) continue;
+    const bool whole = place != nullptr && place->part.empty();  // not what a piece of a join is made of
+    if (whole && place->Axes() == plan->space.Find(results[0])->Axes()) continue;
     return No("the results differ in extents: %s is %s, %s is %s", view.Describe(results[0].node),
               view.type(results[0]).ToString(), view.Describe(result.node), view.type(result).ToString());
   }
@@ -108,9 +110,9 @@ StatusOr<LoweredRegion> LowerMap(const RegionView& view, const RegionPlan& plan)
     move_to(0, index);
     EmitRow(view, map.decoded, writer, expr, block);
   };
-  if (map.decoded >= 0) expr.ProvideAtDims({map.decoded, 0}, [](const kir::Index& at) {
-    return kb::At("row", DType::kF32, {kb::Int(0), at.back()});
-  });
+  if (map.decoded >= 0)
+    expr.ProvideAtDims({map.decoded, 0},
+                       [](const kir::Index& at) { return kb::At("row", DType::kF32, {kb::Int(0), at.back()}); });
   auto element = [&](size_t box, const kir::Index& index, kir::Block& block) {
     move_to(box, index);
     for (size_t o = 0; o < view.results().size(); ++o) {

@@ -38,8 +38,10 @@ int64_t WideSpan(const ir::Node& node) {
 
 MatmulKernels::MatmulKernels(const RegionView& view, const MatmulPlan::Tiles& plan) : view_(view), plan_(plan) {
   if (view.UpperBound(plan.rows) <= kFewRows) return;
-  if (view.facts.blocks) form_ = Form::kSquares;
-  else if (PanelsFit()) form_ = Form::kMany;
+  if (view.facts.blocks)
+    form_ = Form::kSquares;
+  else if (PanelsFit())
+    form_ = Form::kMany;
 }
 
 StatusOr<LoweredRegion> MatmulKernels::Lower() {
@@ -90,7 +92,8 @@ Status MatmulKernels::LowerPrologue() {
   return absl::OkStatus();
 }
 
-// Rows that are packed lie in scratch until all columns of a chunk are there; and a chunk of very many rows keeps cores waiting.
+// Rows that are packed lie in scratch until all columns of a chunk are there; and a chunk of very many rows keeps cores
+// waiting.
 void MatmulKernels::ChooseRowBlock(int64_t chunk) {
   constexpr int64_t kMostRows = 4096, kSteps = 24;
   const int64_t rows = view_.UpperBound(plan_.rows);
@@ -118,8 +121,7 @@ int64_t MatmulKernels::Unit() const {
   int64_t unit = view_.facts.blocks ? 8 : 32;
   for (const MatmulSegment& segment : plan_.segments) {
     for (const MatmulResult& result : segment.results) {
-      if (result.kind == MatmulResult::Kind::kPack)
-        unit = std::max<int64_t>(unit, Row(result.format).block_elements);
+      if (result.kind == MatmulResult::Kind::kPack) unit = std::max<int64_t>(unit, Row(result.format).block_elements);
     }
   }
   for (const ir::Node& node : view_.graph.nodes()) {
@@ -240,7 +242,9 @@ std::string MatmulKernels::HiddenName(const MatmulResult& result) { return absl:
 void MatmulKernels::EmitHidden(const MatmulSegment& segment, int64_t chunk, kir::Block& block) const {
   for (const MatmulResult& result : segment.results) {
     if (result.kind != MatmulResult::Kind::kPack) continue;
-    block.push_back(kb::Alloc(HiddenName(result), {DType::kF32, {row_block_ == 0 ? plan_.rows : Extent(row_block_), Extent(chunk)}, kir::Layout::kRow}));
+    block.push_back(kb::Alloc(
+        HiddenName(result),
+        {DType::kF32, {row_block_ == 0 ? plan_.rows : Extent(row_block_), Extent(chunk)}, kir::Layout::kRow}));
   }
 }
 
@@ -306,11 +310,11 @@ void MatmulKernels::EmitPacks(KernelWriter& writer, const MatmulSegment& segment
       place.push_back(static_cast<int>(d) == plan_.row_axis ? kb::Range(m, kb::Int(1)) : kb::Point(kb::Int(0)));
     }
     place.push_back(kb::Range(n0, kb::Int(chunk)));
-    block.push_back(
-        kb::For("mq", FirstRow(), EndRow(),
-                {kb::WithOrigin(kb::Pack(kb::SliceOf(StoreName(writer, result), std::move(place)),
-                                         kb::SliceOf(HiddenName(result), {kb::Range(m - FirstRow(), kb::Int(1)), kb::All()})),
-                                writer.Origin(result.value.node))}));
+    block.push_back(kb::For(
+        "mq", FirstRow(), EndRow(),
+        {kb::WithOrigin(kb::Pack(kb::SliceOf(StoreName(writer, result), std::move(place)),
+                                 kb::SliceOf(HiddenName(result), {kb::Range(m - FirstRow(), kb::Int(1)), kb::All()})),
+                        writer.Origin(result.value.node))}));
   }
 }
 

@@ -54,7 +54,8 @@ StatusOr<LoweredRegion> LowerPlainMatmul(const RegionView& view) {
   for (const int n : view.nodes()) {
     if (!ir::IsRoot(view.node(n), "matmul")) continue;
     transposed = view.node(n).attributes.Bool("transpose_b");
-    expr.Provide({n, 0}, [&view, &expr, n](const kir::Index& at, const kir::ExprRef&) { return Sum(view, expr, n, at); });
+    expr.Provide({n, 0},
+                 [&view, &expr, n](const kir::Index& at, const kir::ExprRef&) { return Sum(view, expr, n, at); });
   }
   auto store = [&](const kir::Index& at, kir::Block& block) {
     for (size_t o = 0; o < view.results().size(); ++o) {

@@ -37,7 +37,10 @@ bool IsProduct(const ir::Node& node) { return ir::IsRoot(node, "matmul"); }
 class TileMatcher {
  public:
   TileMatcher(const RegionView& view, std::vector<int> roots)
-      : view_(view), roots_(std::move(roots)), depends_(view.DependsOn(IsProduct)), dims_(view.nodes().size()),
+      : view_(view),
+        roots_(std::move(roots)),
+        depends_(view.DependsOn(IsProduct)),
+        dims_(view.nodes().size()),
         group_(roots_.size()) {
     std::iota(group_.begin(), group_.end(), 0);
   }
@@ -143,7 +146,8 @@ class TileMatcher {
     for (const Value& input : node.inputs) {
       if (!Depends(input.node)) continue;
       const std::vector<Extent>* behind = dims_[view_.set().Position(input.node)];
-      if (dims_[i] != nullptr && *dims_[i] != *behind) return No("%s joins products of different extents", view_.Describe(n));
+      if (dims_[i] != nullptr && *dims_[i] != *behind)
+        return No("%s joins products of different extents", view_.Describe(n));
       dims_[i] = behind;
     }
     switch (node.op->kind) {
@@ -202,12 +206,14 @@ class TileMatcher {
       const ir::Node& node = Node(n);
       if (!Depends(n) || node.op->row_span == nullptr || node.op->row_span(node) <= 2) continue;
       const int64_t own = node.op->row_span(node);
-      if (own % 32 != 0 || (span != 0 && own != span)) return No("runs of %d columns do not fill chunks of columns", own);
+      if (own % 32 != 0 || (span != 0 && own != span))
+        return No("runs of %d columns do not fill chunks of columns", own);
       span = own;
     }
     for (const int n : view_.nodes()) {
       if (span == 0 || !Depends(n) || Node(n).op->kind != OpKind::kPack) continue;
-      if (Row(Node(n).results[0].dtype).block_elements % span != 0 && span % Row(Node(n).results[0].dtype).block_elements != 0)
+      if (Row(Node(n).results[0].dtype).block_elements % span != 0 &&
+          span % Row(Node(n).results[0].dtype).block_elements != 0)
         return No("runs of %d columns do not fill the blocks of %s", span, view_.Describe(n));
     }
     return absl::OkStatus();
@@ -246,9 +252,11 @@ class TileMatcher {
 
   Status MatchResult(int output) {
     const Value result = view_.results()[output];
-    if (!Depends(result.node)) return No("%s is used outside and is no result of the product", view_.Describe(result.node));
+    if (!Depends(result.node))
+      return No("%s is used outside and is no result of the product", view_.Describe(result.node));
     const Value before = view_.BeforeReshapes(result);
-    if (before != result && view_.IsReadOutside(before.node)) return No("%s is a view of a result", view_.Describe(result.node));
+    if (before != result && view_.IsReadOutside(before.node))
+      return No("%s is a view of a result", view_.Describe(result.node));
     MatmulResult made;
     made.output = output;
     const ir::Node& node = Node(result.node);
@@ -348,8 +356,9 @@ Status MatchPlain(const RegionView& view, const std::vector<int>& roots) {
 const MatmulRow* TileRow(const RegionView& view, int root) {
   const ir::Node& node = view.node(root);
   const ir::TensorType &x = view.type(node.inputs[0]), &w = view.type(node.inputs[1]);
-  if (!x.dims.back().is_constant() || w.rank() != 2 || !w.elements().is_constant() || !node.attributes.Bool("transpose_b") ||
-      node.results[0].dtype != DType::kF32 || (IsBlock(w.dtype) && !view.scope.IsParam(node.inputs[1].node))) {
+  if (!x.dims.back().is_constant() || w.rank() != 2 || !w.elements().is_constant() ||
+      !node.attributes.Bool("transpose_b") || node.results[0].dtype != DType::kF32 ||
+      (IsBlock(w.dtype) && !view.scope.IsParam(node.inputs[1].node))) {
     return nullptr;
   }
   for (const MatmulRow& row : kRows) {

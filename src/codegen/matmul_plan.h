@@ -1,8 +1,8 @@
 // The shape of a matmul region: its roots, the segments of columns they make, and how each result is written.
 //
-// A product that tile ops can write (weights [N, K] with transpose_b) may share its grid with others of the same left side,
-// compute that side element by element, and end in elementwise ops, a rotation within the row, rows written into a carried
-// tensor or quantised rows. Any other product is plain loops and takes elementwise ops alone.
+// A product that tile ops can write (weights [N, K] with transpose_b) may share its grid with others of the same left
+// side, compute that side element by element, and end in elementwise ops, a rotation within the row, rows written into
+// a carried tensor or quantised rows. Any other product is plain loops and takes elementwise ops alone.
 #pragma once
 
 #include <optional>
@@ -44,7 +44,8 @@ struct MatmulSegment {
 };
 
 struct MatmulPlan : family::RegionPlan {
-  // By tile ops. The roots' extents, but for the last, are rows that follow one another: a tensor [B, S, N] is [1, B S, N].
+  // By tile ops. The roots' extents, but for the last, are rows that follow one another: a tensor [B, S, N] is [1, B S,
+  // N].
   struct Tiles {
     ir::Value lhs;
     std::vector<Extent> dims;  // of the roots, but for the last

@@ -15,7 +15,9 @@ using ir::Value;
 class PointExpr::Context : public ir::MapContext {
  public:
   Context(PointExpr& owner, Value value)
-      : owner_(owner), node_(owner.view_.node(value.node)), value_(value),
+      : owner_(owner),
+        node_(owner.view_.node(value.node)),
+        value_(value),
         index_(owner.view_.type(value).dims.size(), kb::Int(0)) {}
 
   const ir::Node& node() const override { return node_; }

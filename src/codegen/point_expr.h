@@ -1,5 +1,6 @@
-// PointExpr: the KIR expressions of a region's values at one point of their axis space, an index for each axis. Values that the
-// space relates are computed there whatever the extents of their dimensions; what is behind an index map is a FusedExpr.
+// PointExpr: the KIR expressions of a region's values at one point of their axis space, an index for each axis. Values
+// that the space relates are computed there whatever the extents of their dimensions; what is behind an index map is a
+// FusedExpr.
 //
 // Buffers of the space are declared with its axes for dimensions:
 //   grid i in 0..16 { vec j in 0..25088 { y0[i, j] = x0[i, j] * s } }        x0 : f32[2, 64, 56, 56] as f32[16, 25088]

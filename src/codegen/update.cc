@@ -34,12 +34,14 @@ family::Matched MatchUpdate(const RegionView& view) {
   int update = -1;
   for (const int n : view.nodes()) {
     const ir::OpKind kind = view.node(n).op->kind;
-    if (kind == ir::OpKind::kWrite && update < 0) update = n;
+    if (kind == ir::OpKind::kWrite && update < 0)
+      update = n;
     else if (kind != ir::OpKind::kElementwise && kind != ir::OpKind::kIndex)
       return family::No("%s cannot be part of an update", view.Describe(n));
   }
   for (const ir::Value& result : view.results()) {
-    if (result.node != update) return family::No("%s is used outside the region of the update", view.Describe(result.node));
+    if (result.node != update)
+      return family::No("%s is used outside the region of the update", view.Describe(result.node));
   }
   if (view.Has(view.node(update).inputs[0].node)) return family::No("the tensor being updated lies in memory");
   QUERN_RETURN_IF_ERROR(family::NoWorkTwice(view, std::vector<bool>(view.nodes().size())));

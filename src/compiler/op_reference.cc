@@ -102,8 +102,7 @@ std::string OpReference() {
   for (const auto& [section, ops] : sections) {
     absl::StrAppend(&text, "\n## Ops: ", section.second,
                     "\n\n| op | computes | operands | attributes |\n|---|---|---|---|\n");
-    for (const ir::OpDef* op : ops)
-      Line(text, op->name, op->doc, Operands(op->operands), Attributes(op->attributes));
+    for (const ir::OpDef* op : ops) Line(text, op->name, op->doc, Operands(op->operands), Attributes(op->attributes));
   }
   return text;
 }

@@ -68,7 +68,9 @@ constexpr Step kPrepare[] = {
 constexpr Step kVariant[] = {
     {"narrow_symbols", "sizes that the guard fixes become constants", [](Work& w) { return Narrow(w); }},
     {"fuse_regions", "every op goes into a region that becomes kernels",
-     [](Work& w) { return opt::FuseRegions(w.graph, {codegen::Families(), w.options.facts, w.options.fuse}, &w.report); }},
+     [](Work& w) {
+       return opt::FuseRegions(w.graph, {codegen::Families(), w.options.facts, w.options.fuse}, &w.report);
+     }},
 };
 
 int64_t Nanoseconds(Clock::duration duration) {

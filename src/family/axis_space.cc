@@ -152,8 +152,10 @@ void AxisSpace::RelateLine(int n) {
     const bool full = static_cast<int>(own.size()) == rank;
     Lists lists;
     for (int d = 0; d < rank; ++d) {
-      if (!along[d]) lists.push_back(place->dims[d]);
-      else if (full) lists.push_back(IsOne(own[d]) ? std::vector<int>{} : place->dims[d]);
+      if (!along[d])
+        lists.push_back(place->dims[d]);
+      else if (full)
+        lists.push_back(IsOne(own[d]) ? std::vector<int>{} : place->dims[d]);
     }
     Assign({n, r}, std::move(lists));
   }

@@ -1,12 +1,12 @@
-// AxisSpace: the loops that values of a region share. Values that are computed from each other element by element are laid
-// out over common axes, whatever extents their dimensions have:
+// AxisSpace: the loops that values of a region share. Values that are computed from each other element by element are
+// laid out over common axes, whatever extents their dimensions have:
 //
-//   x [2, 64, 56, 56] -> Reshape [2, 8, 25088] -> Reduce over the last -> ... -> Reshape [2, 64, 56, 56] -> * g [64, 1, 1]
+//   x [2, 64, 56, 56] -> Reshape [2, 8, 25088] -> Reduce over the last -> .. -> Reshape [2, 64, 56, 56] -> * g [64, 1, 1]
 //   axes: 2, 8, 8, 3136;  x: 0 | 1 2 | 3;  the reshaped value: 0 | 1 | 2 3;  the sums: 0 | 1;  g: 1 2
 //
-// A Reshape costs nothing here: where its two sides cut the elements differently, axes are split until both are runs of axes,
-// and neighbours that no value needs apart are merged again. What moves elements in other ways (a Gather, a Transpose) ends the
-// space: its result has a place in it, its operands have none.
+// A Reshape costs nothing here: where its two sides cut the elements differently, axes are split until both are runs of
+// axes, and neighbours that no value needs apart are merged again. What moves elements in other ways (a Gather, a
+// Transpose) ends the space: its result has a place in it, its operands have none.
 #pragma once
 
 #include <map>
@@ -18,8 +18,8 @@ namespace quern::family {
 
 class AxisSpace {
  public:
-  // The axes of a value: a list for each of its dimensions, outermost first, which multiply to its extent; none for an extent
-  // of 1.
+  // The axes of a value: a list for each of its dimensions, outermost first, which multiply to its extent; none for an
+  // extent of 1.
   struct Place {
     std::vector<std::vector<int>> dims;
     // Where the value has only a part of an axis: its own extent there. What a piece of a join is made of.
@@ -54,8 +54,8 @@ class AxisSpace {
   // False when a value would have one axis twice, as the sum of rows and columns of a square has.
   bool consistent() const { return consistent_; }
 
-  // Merges neighbours: axes that follow each other in every place that has one of them, inside of one dimension of every
-  // pinned place, and are both in `apart` or both not. Axes are numbered anew.
+  // Merges neighbours: axes that follow each other in every place that has one of them, inside of one dimension of
+  // every pinned place, and are both in `apart` or both not. Axes are numbered anew.
   void Merge(const std::vector<bool>& apart);
 
  private:
@@ -83,8 +83,8 @@ class AxisSpace {
   const RegionView& view_;
   std::vector<Extent> extents_;
   std::map<ir::Value, Place> places_;
-  std::vector<ir::Value> open_;   // assigned, neighbours not looked at
-  std::vector<bool> crossing_;  // by position in the view: a Reshape that cuts across axes, a join of several of them
+  std::vector<ir::Value> open_;  // assigned, neighbours not looked at
+  std::vector<bool> crossing_;   // by position in the view: a Reshape that cuts across axes, a join of several of them
   int joined_ = -1;
   std::vector<Box> boxes_;
   bool consistent_ = true;

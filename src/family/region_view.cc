@@ -73,7 +73,11 @@ RegionView::RegionView(const Scope& scope, NodeSet nodes)
 }
 
 RegionView::RegionView(const Scope& body)
-    : scope(body), graph(body.graph), ranges(body.ranges), facts(body.facts), results_(body.graph.outputs),
+    : scope(body),
+      graph(body.graph),
+      ranges(body.ranges),
+      facts(body.facts),
+      results_(body.graph.outputs),
       inputs_(body.graph.Inputs()) {
   std::vector<int> nodes;
   for (size_t n = 0; n < graph.nodes().size(); ++n) {

@@ -1,5 +1,5 @@
-// A set of nodes as a family sees it: a candidate while a graph is being fused, and the body of a region afterwards. Both
-// answer the same questions, so that what a family matched is what it lowers.
+// A set of nodes as a family sees it: a candidate while a graph is being fused, and the body of a region afterwards.
+// Both answer the same questions, so that what a family matched is what it lowers.
 #pragma once
 
 #include <span>
@@ -13,8 +13,8 @@
 
 namespace quern::family {
 
-// What a kernel may do with a value that lies in memory: a Param is rows of a model file, mapped and not to be written; an
-// Input that is donated to an output may be.
+// What a kernel may do with a value that lies in memory: a Param is rows of a model file, mapped and not to be written;
+// an Input that is donated to an output may be.
 enum class Memory : uint8_t { kPlain, kParam, kWritable };
 // By node of the graph.
 std::vector<Memory> MemoryOf(const ir::Graph& graph);
@@ -39,7 +39,7 @@ class Scope {
   bool IsWritable(int n) const { return memory_[n] == Memory::kWritable; }
 
  private:
-  std::vector<Memory> memory_;  // by node
+  std::vector<Memory> memory_;             // by node
   std::vector<std::vector<bool>> output_;  // by node and result
 };
 
@@ -84,8 +84,8 @@ class RegionView {
   bool IsReadInside(int n) const;
   bool IsReadOutside(int n) const;
 
-  // Of a body: its Inputs, which stand for the operands of the region, in order; and the position of `value` among them,
-  // or -1.
+  // Of a body: its Inputs, which stand for the operands of the region, in order; and the position of `value` among
+  // them, or -1.
   const std::vector<int>& inputs() const { return inputs_; }
   int InputIndex(ir::Value value) const;
 

@@ -17,8 +17,10 @@ StatusOr<std::vector<TensorType>> Infer(const InferContext& context) {
   QUERN_ASSIGN(const int axis, NormalAxis("ArgMax and ArgMin", context.attributes.Int("axis"), x.rank()));
   if (x.dims[axis] == Extent(0)) return absl::InvalidArgumentError("a line without elements has no largest one");
   TensorType result{DType::kI64, x.dims};
-  if (context.attributes.Bool("keep_dim")) result.dims[axis] = Extent(1);
-  else result.dims.erase(result.dims.begin() + axis);
+  if (context.attributes.Bool("keep_dim"))
+    result.dims[axis] = Extent(1);
+  else
+    result.dims.erase(result.dims.begin() + axis);
   return std::vector<TensorType>{std::move(result)};
 }
 
@@ -78,7 +80,8 @@ Status Reference(RefContext& context) {
   const RefTensor& x = *context.operands[0];
   const Attributes& attributes = context.node.attributes;
   const bool last = attributes.Bool("last");
-  QUERN_ASSIGN(const int axis, NormalAxis("ArgMax and ArgMin", attributes.Int("axis"), static_cast<int>(x.dims.size())));
+  QUERN_ASSIGN(const int axis,
+               NormalAxis("ArgMax and ArgMin", attributes.Int("axis"), static_cast<int>(x.dims.size())));
   int64_t stride = 1;
   for (size_t d = axis + 1; d < x.dims.size(); ++d) stride *= x.dims[d];
   const int64_t length = x.dims[axis];
@@ -104,9 +107,10 @@ const OpDef* ArgFold(const char* name, const char* doc, bool largest) {
       .kind = OpKind::kRoot,
       .family = "lines",
       .operands = {{.name = "x", .kind = OperandKind::kNumeric}},
-      .attributes = {{.name = "axis", .kind = AttrKind::kInt},
-                     {.name = "keep_dim", .kind = AttrKind::kBool, .default_value = false},
-                     {.name = "last", .kind = AttrKind::kBool, .default_value = false, .doc = "the last of equal ones"}},
+      .attributes =
+          {{.name = "axis", .kind = AttrKind::kInt},
+           {.name = "keep_dim", .kind = AttrKind::kBool, .default_value = false},
+           {.name = "last", .kind = AttrKind::kBool, .default_value = false, .doc = "the last of equal ones"}},
       .infer = Infer,
       .line = largest ? &kLine<true> : &kLine<false>,
       .reference = largest ? Reference<true> : Reference<false>,

@@ -1,5 +1,5 @@
-// ArgMax and ArgMin: where a line has its largest or smallest element. A NaN wins over everything, the first of them over the
-// others; of equal elements the first wins, or the last.
+// ArgMax and ArgMin: where a line has its largest or smallest element. A NaN wins over everything, the first of them
+// over the others; of equal elements the first wins, or the last.
 #pragma once
 
 #include "ir/op.h"

@@ -141,8 +141,8 @@ struct OpDef {
   // kElementwise, kIndex: the result element at ctx.index().
   kir::ExprRef (*map)(MapContext& context) = nullptr;
   int reads = 1;  // how often map reads an element of operand 0
-  // kIndex: where operand 0 holds the result, dense and in row-major order: the element at which it begins; nothing where
-  // the result is not of one piece there.
+  // kIndex: where operand 0 holds the result, dense and in row-major order: the element at which it begins; nothing
+  // where the result is not of one piece there.
   std::optional<Extent> (*view)(const Node& node, const TensorType& operand) = nullptr;
   // kIndex: the element at column c of a row is made of operand 0 at the columns of the same row that lie in the same
   // aligned run of this many; 0: of others too. What the other operands give does not depend on operand 0.

@@ -211,7 +211,9 @@ bool IndexProver::MultipleOf(const Extent& value, int64_t divisor) {
   return true;
 }
 
-void IndexProver::SetFunctionOf(Id id, std::vector<Extent> arguments) { variables_[id].arguments = std::move(arguments); }
+void IndexProver::SetFunctionOf(Id id, std::vector<Extent> arguments) {
+  variables_[id].arguments = std::move(arguments);
+}
 
 std::map<std::string, Extent> IndexProver::Clone(Id first, const std::vector<Id>& shared, Id pinned, int direction) {
   std::map<std::string, Extent> names;

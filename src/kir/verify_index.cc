@@ -28,7 +28,8 @@ int64_t FloorDivide(int64_t value, int64_t divisor) { return value / divisor - (
 }  // namespace
 
 template <typename Define>
-Extent Verifier::Memo(std::string_view function, const Extent& a, const Extent& b, std::string_view hint, Define define) {
+Extent Verifier::Memo(std::string_view function, const Extent& a, const Extent& b, std::string_view hint,
+                      Define define) {
   const std::string key =
       absl::StrCat(absl::string_view(function.data(), function.size()), "|", a.ToString(), "|", b.ToString());
   if (auto it = memo_.find(key); it != memo_.end()) return it->second;

@@ -184,7 +184,8 @@ class PlanBuilder {
       unit.dims = {width};
       QUERN_ASSIGN(const Extent step, BytesOf(unit, plan_.ranges, nullptr));
       const std::optional<Extent> units = start->DividedBy(width);
-      if (!units) return absl::InternalError(absl::StrFormat("a view of %s that begins inside of a row", type.ToString()));
+      if (!units)
+        return absl::InternalError(absl::StrFormat("a view of %s that begins inside of a row", type.ToString()));
       place.at.offset = place.at.offset + *units * step;
     }
     places_[n] = {place};

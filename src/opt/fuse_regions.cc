@@ -46,7 +46,10 @@ bool IsView(const ir::Graph& graph, const ir::Node& node) {
 class Fuser {
  public:
   Fuser(const ir::Graph& graph, const FuseOptions& options)
-      : graph_(graph), options_(options), once_(OncePerBinding(graph)), scope_(graph, graph.symbols, options.facts),
+      : graph_(graph),
+        options_(options),
+        once_(OncePerBinding(graph)),
+        scope_(graph, graph.symbols, options.facts),
         groups_(scope_, options.families, once_) {}
 
   void FormGroups() {
@@ -131,9 +134,11 @@ class Fuser {
     }
   }
   bool IsReadByNeighbours(int n) const {
-    return !scope_.IsOutput({n, 0}) && std::all_of(scope_.users[n].begin(), scope_.users[n].end(), [&](const auto& use) {
-      return Node(use.first).op->kind == ir::OpKind::kRoot && groups_.FamilyOf(groups_.Of(use.first)).growth.neighbours;
-    });
+    return !scope_.IsOutput({n, 0}) &&
+           std::all_of(scope_.users[n].begin(), scope_.users[n].end(), [&](const auto& use) {
+             return Node(use.first).op->kind == ir::OpKind::kRoot &&
+                    groups_.FamilyOf(groups_.Of(use.first)).growth.neighbours;
+           });
   }
 
   void TakeNeighbours(const family::Family& family) {
@@ -182,7 +187,8 @@ class Fuser {
       if (groups_.Of(n) >= 0 && IsView(graph_, Node(n)) && !InGroup(Node(n).inputs[0].node, n)) LeaveOutside(n);
     }
     for (int n = Size(); n-- > 0;) {
-      if (groups_.Of(n) < 0 || outside_.contains(n) || !ir::IsReshape(graph_, Node(n)) || !IsMap(groups_.Of(n))) continue;
+      if (groups_.Of(n) < 0 || outside_.contains(n) || !ir::IsReshape(graph_, Node(n)) || !IsMap(groups_.Of(n)))
+        continue;
       const auto& users = scope_.users[n];
       if (std::none_of(users.begin(), users.end(), [&](const auto& use) { return InGroup(use.first, n); }))
         LeaveOutside(n);
@@ -267,15 +273,14 @@ class BodyWriter {
       }
     }
   }
-  int Origin(const ir::Node& node) {
-    return node.origin < 0 ? -1 : body.AddOrigin(view_.graph.origins()[node.origin]);
-  }
+  int Origin(const ir::Node& node) { return node.origin < 0 ? -1 : body.AddOrigin(view_.graph.origins()[node.origin]); }
 
   const family::RegionView& view_;
   std::map<Value, Value> now_;
 };
 
-StatusOr<std::shared_ptr<const ir::Graph>> Fuser::Body(const family::RegionView& view, std::vector<Value>* inputs) const {
+StatusOr<std::shared_ptr<const ir::Graph>> Fuser::Body(const family::RegionView& view,
+                                                       std::vector<Value>* inputs) const {
   BodyWriter writer(view);
   for (const Value& result : view.results()) {
     QUERN_ASSIGN(const Value output, writer.Write(result));
@@ -362,8 +367,8 @@ StatusOr<ir::Graph> Fuser::Emit(FusionReport* report) {
 bool WritesInPlace(const ir::Graph& graph, int users, int n) {
   const ir::Node& target = graph.node(graph.node(n).inputs[0].node);
   return users == 1 && std::any_of(graph.donations.begin(), graph.donations.end(), [&](const ir::Donation& donation) {
-    return donation.input == target.attributes.String("name") && graph.outputs[donation.output].node == n;
-  });
+           return donation.input == target.attributes.String("name") && graph.outputs[donation.output].node == n;
+         });
 }
 
 // A donated input that something besides its update reads, or whose update is not what is handed back, must not be

@@ -1,5 +1,5 @@
-// FusionGroups: a partition of the nodes of a graph that grows by joining groups. Every node that is no leaf starts as a
-// group of its own; a join succeeds when a family takes the union and no path leaves the union and comes back.
+// FusionGroups: a partition of the nodes of a graph that grows by joining groups. Every node that is no leaf starts as
+// a group of its own; a join succeeds when a family takes the union and no path leaves the union and comes back.
 #pragma once
 
 #include <span>

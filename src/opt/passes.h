@@ -49,8 +49,7 @@ struct FuseOptions {
   bool fuse = true;  // false: every op becomes a region of its own, to compare with
 };
 // Every node that is no leaf goes into a Region, but for views, which cost nothing. See fuse_regions.cc.
-StatusOr<ir::Graph> FuseRegions(const ir::Graph& graph, const FuseOptions& options,
-                                FusionReport* report = nullptr);
+StatusOr<ir::Graph> FuseRegions(const ir::Graph& graph, const FuseOptions& options, FusionReport* report = nullptr);
 
 // For each node, whether its value depends on Params and Constants alone (and on no symbol): computed once per binding.
 std::vector<bool> OncePerBinding(const ir::Graph& graph);

@@ -61,6 +61,8 @@ static inline float max_f32(float a, float b) { return a != a ? a : b != b ? b :
         }
         threadgroup_barrier(mem_flags::mem_threadgroup);
         // [Attention]
+        const int v0 = h / 2;
+        // [Attention]
         threadgroup_barrier(mem_flags::mem_threadgroup);
         // [Attention]
         for (int i_3 = thread_id / 64; i_3 < 32; i_3 += 4) {
@@ -69,7 +71,7 @@ static inline float max_f32(float a, float b) { return a != a ? a : b != b ? b :
             if (((int(lo[min_i32(i_3, 31)]) <= j_3) & (j_3 < int(hi[min_i32(i_3, 31)]))) & (i_3 < min_i32(min_i32(32, S - r0), S - r0))) {
               float sum = 0.0f;
               for (int c_3 = 0; c_3 < 16; ++c_3) {
-                sum = fma(x0[b * (64 * S) + (r0 + min_i32(i_3, min_i32(min_i32(32, S - r0), S - r0) - 1)) * 64 + h * 16 + c_3], float(x1[b * (32 * P + 32 * S) + min_i32(kt + j_3, P + S - 1) * 32 + h / 2 * 16 + c_3]), sum);
+                sum = fma(x0[b * (64 * S) + (r0 + min_i32(i_3, min_i32(min_i32(32, S - r0), S - r0) - 1)) * 64 + h * 16 + c_3], float(x1[b * (32 * P + 32 * S) + min_i32(kt + j_3, P + S - 1) * 32 + v0 * 16 + c_3]), sum);
               }
               s_3 = 0.25f * sum;
             }
@@ -128,7 +130,7 @@ static inline float max_f32(float a, float b) { return a != a ? a : b != b ? b :
           for (int y_3 = thread_id % 16; y_3 < 16; y_3 += 16) {
             float acc_3 = o[x_3 * 16 + y_3] * sh_3[x_3];
             for (int key_3 = 0, key_3_end = min_i32(64, P + S - kt); key_3 < key_3_end; ++key_3) {
-              acc_3 = (sc_3[x_3 * 64 + key_3] == 0.0f) ? acc_3 : fma(sc_3[x_3 * 64 + key_3], float(x2[b * (32 * P + 32 * S) + (kt + key_3) * 32 + h / 2 * 16 + y_3]), acc_3);
+              acc_3 = (sc_3[x_3 * 64 + key_3] == 0.0f) ? acc_3 : fma(sc_3[x_3 * 64 + key_3], float(x2[b * (32 * P + 32 * S) + (kt + key_3) * 32 + v0 * 16 + y_3]), acc_3);
             }
             o[x_3 * 16 + y_3] = acc_3;
           }

@@ -145,7 +145,8 @@ StatusOr<std::vector<kir::Kernel>> ScheduledAll(const std::string& text, const f
     target.blocks = facts;
     for (const ir::Node& node : graph.nodes()) {
       if (node.body == nullptr) continue;
-      QUERN_ASSIGN(family::LoweredRegion lowered, codegen::LowerRegion(family::MemoryOf(graph), node, graph.symbols, target));
+      QUERN_ASSIGN(family::LoweredRegion lowered,
+                   codegen::LowerRegion(family::MemoryOf(graph), node, graph.symbols, target));
       for (family::KernelUse& use : lowered.kernels) kernels.push_back(std::move(use.kernel));
     }
     return kernels;

@@ -16,8 +16,8 @@ namespace quern::testing {
 namespace {
 
 using ir::Attributes;
-using ir::OpKind;
 using ir::OperandKind;
+using ir::OpKind;
 using ir::TensorType;
 using ir::Value;
 
@@ -243,11 +243,11 @@ class Generator {
       void (Generator::*make)();
     };
     static constexpr Recipe kRecipes[] = {
-        {12, &Generator::AnyElementwise}, {2, &Generator::AnyCast},    {4, &Generator::AnyReduce}, {1, &Generator::AnyScan}, {1, &Generator::AnyArgFold},
-        {2, &Generator::AnyComposite},    {2, &Generator::AnyReshape}, {2, &Generator::AnyTranspose},
-        {2, &Generator::AnyPart},         {2, &Generator::AnyJoin},    {3, &Generator::AnyMatMul},
-        {1, &Generator::AnyGather},       {1, &Generator::AnyUpdate},  {1, &Generator::AnyRope},
-        {1, &Generator::AnyAttention},
+        {12, &Generator::AnyElementwise}, {2, &Generator::AnyCast},      {4, &Generator::AnyReduce},
+        {1, &Generator::AnyScan},         {1, &Generator::AnyArgFold},   {2, &Generator::AnyComposite},
+        {2, &Generator::AnyReshape},      {2, &Generator::AnyTranspose}, {2, &Generator::AnyPart},
+        {2, &Generator::AnyJoin},         {3, &Generator::AnyMatMul},    {1, &Generator::AnyGather},
+        {1, &Generator::AnyUpdate},       {1, &Generator::AnyRope},      {1, &Generator::AnyAttention},
     };
     int total = 0;
     for (const Recipe& recipe : kRecipes) total += recipe.weight;

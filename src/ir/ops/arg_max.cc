@@ -5,7 +5,8 @@
 namespace quern::ir {
 
 const OpDef& Op_arg_max() {
-  static const OpDef* const op = ArgFold("ArgMax", "index of the largest element along one axis; a NaN is larger than all", true);
+  static const OpDef* const op =
+      ArgFold("ArgMax", "index of the largest element along one axis; a NaN is larger than all", true);
   return *op;
 }
 

@@ -54,9 +54,10 @@ const OpDef& Op_cum_sum() {
       .kind = OpKind::kRoot,
       .family = "lines",
       .operands = {{.name = "x", .kind = OperandKind::kNumeric}},
-      .attributes = {{.name = "axis", .kind = AttrKind::kInt},
-                     {.name = "exclusive", .kind = AttrKind::kBool, .default_value = false, .doc = "without the element itself"},
-                     {.name = "reverse", .kind = AttrKind::kBool, .default_value = false, .doc = "from the end"}},
+      .attributes =
+          {{.name = "axis", .kind = AttrKind::kInt},
+           {.name = "exclusive", .kind = AttrKind::kBool, .default_value = false, .doc = "without the element itself"},
+           {.name = "reverse", .kind = AttrKind::kBool, .default_value = false, .doc = "from the end"}},
       .infer = Infer,
       .line = &kLine,
       .reference = Reference,

@@ -36,8 +36,7 @@ kir::ExprRef Map(MapContext& context) {
 std::vector<Piece> Pieces(const Node& node, std::span<const TensorType> operands) {
   namespace kb = kir::build;
   const std::vector<int64_t>& low = node.attributes.Ints("low");
-  const kir::ExprRef fill =
-      kb::CastTo(node.results[0].dtype, kb::Num(node.attributes.Float("value"), DType::kF64));
+  const kir::ExprRef fill = kb::CastTo(node.results[0].dtype, kb::Num(node.attributes.Float("value"), DType::kF64));
   Piece rest;
   for (const Extent& dim : node.results[0].dims) rest.ranges.emplace_back(0, dim);
   std::vector<Piece> pieces;

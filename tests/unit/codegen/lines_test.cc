@@ -28,7 +28,8 @@ TEST(Lines, SoftmaxOverEveryAxis) {
   for (const char* axis : {"0", "1", "2"}) {
     SCOPED_TRACE(axis);
     CheckFused(absl::StrCat("graph g sym S in 1..64 {\n  %0 = Input() {name = \"x\"} : f32[S, 5, 67]\n"
-                            "  %1 = Softmax(%0) {axis = ", axis, "} : f32[S, 5, 67]\n  return %1\n}"),
+                            "  %1 = Softmax(%0) {axis = ",
+                            axis, "} : f32[S, 5, 67]\n  return %1\n}"),
                {{"S", 3}});
   }
 }
@@ -78,7 +79,9 @@ TEST(Lines, LongLinesAreSplit) {
                {{"S", 70001}}, 2e-5, kCpu);
     CheckFused(absl::StrCat("graph g sym S in 1..2000000 {\n  %0 = Input() {name = \"x\"} : ", type,
                             "\n  %1 = ArgMax(%0) {axis = ", axis, ", keep_dim = true} : i64",
-                            axis == 1 ? "[2, 1]" : std::string_view(type) == "f32[S]" ? "[1]" : "[1, 5]",
+                            axis == 1                            ? "[2, 1]"
+                            : std::string_view(type) == "f32[S]" ? "[1]"
+                                                                 : "[1, 5]",
                             "\n  return %1\n}"),
                {{"S", 70001}}, 0, kCpu);
   }
@@ -115,12 +118,14 @@ TEST(Lines, ArgFoldsOverEveryAxis) {
 
 TEST(Lines, ScansOverEveryAxis) {
   for (const char* axis : {"0", "1", "2"}) {
-    for (const char* attributes : {"", ", exclusive = true", ", reverse = true", ", exclusive = true, reverse = true"}) {
+    for (const char* attributes :
+         {"", ", exclusive = true", ", reverse = true", ", exclusive = true, reverse = true"}) {
       SCOPED_TRACE(absl::StrCat(axis, attributes));
-      CheckFused(absl::StrCat("graph g sym B in 1..7 {\n  %0 = Input() {name = \"x\"} : f32[B, 5, 40]\n"
-                              "  %1 = Exp(%0) : f32[B, 5, 40]\n  %2 = CumSum(%1) {axis = ", axis, attributes,
-                              "} : f32[B, 5, 40]\n  %3 = Tanh(%2) : f32[B, 5, 40]\n  return %3, %2\n}"),
-                 {{"B", 3}});
+      CheckFused(
+          absl::StrCat("graph g sym B in 1..7 {\n  %0 = Input() {name = \"x\"} : f32[B, 5, 40]\n"
+                       "  %1 = Exp(%0) : f32[B, 5, 40]\n  %2 = CumSum(%1) {axis = ",
+                       axis, attributes, "} : f32[B, 5, 40]\n  %3 = Tanh(%2) : f32[B, 5, 40]\n  return %3, %2\n}"),
+          {{"B", 3}});
     }
   }
 }
@@ -172,6 +177,20 @@ TEST(Lines, LinesOfOneElement) {
   return %1
 })",
              {}, 0);
+  CheckFused(R"(graph g {
+  %0 = Input() {name = "x"} : f32[1, 5]
+  %1 = CumSum(%0) {axis = 0, reverse = true} : f32[1, 5]
+  return %1
+})",
+             {});
+  CheckFused(R"(graph g {
+  %0 = Input() {name = "x"} : f32[5, 1]
+  %1 = Gelu(%0) : f32[5, 1]
+  %2 = Reduce(%1) {axes = [1], keep = true, op = "max"} : f32[5, 1]
+  %3 = Sub(%1, %2) : f32[5, 1]
+  return %3
+})",
+             {});
 }
 
 }  // namespace

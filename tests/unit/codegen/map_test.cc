@@ -76,14 +76,28 @@ TEST(Map, JoinsAlongEveryAxis) {
       absl::StrAppend(&y, d == 0 ? "" : ", ", d == axis ? 2 : other[d]);
       absl::StrAppend(&z, d == 0 ? "" : ", ", d == axis ? other[d] + 2 + other[d] : other[d]);
     }
-    const std::string text = absl::StrCat(
-        "graph g {\n  %0 = Input() {name = \"x\"} : ", x, "]\n  %1 = Input() {name = \"y\"} : ", y, "]\n  %2 = Tanh(%1) : ", y,
-        "]\n  %3 = Concat(%0, %2, %0) {axis = ", axis, "} : ", z, "]\n  %4 = Input() {name = \"b\"} : ", z,
-        "]\n  %5 = Mul(%3, %4) : ", z, "]\n  return %5\n}");
+    const std::string text =
+        absl::StrCat("graph g {\n  %0 = Input() {name = \"x\"} : ", x, "]\n  %1 = Input() {name = \"y\"} : ", y,
+                     "]\n  %2 = Tanh(%1) : ", y, "]\n  %3 = Concat(%0, %2, %0) {axis = ", axis, "} : ", z,
+                     "]\n  %4 = Input() {name = \"b\"} : ", z, "]\n  %5 = Mul(%3, %4) : ", z, "]\n  return %5\n}");
     CheckFused(text, {});
     EXPECT_THAT(KernelText(text), Not(HasSubstr("select"))) << "an element asks which piece it is in";
     EXPECT_THAT(KernelText(text), Not(HasSubstr("else")));
   }
+}
+
+// A value that is a piece of a join and made something else of: the two have other elements.
+TEST(Map, PieceOfAJoinBesideIt) {
+  const std::string kernels = KernelText(R"(graph g {
+  %0 = Input() {name = "x"} : f32[7, 3]
+  %1 = Input() {name = "y"} : f32[3, 3]
+  %2 = Transpose(%0) {perm = [1, 0]} : f32[3, 7]
+  %3 = Concat(%1, %2) {axis = 1} : f32[3, 10]
+  %4 = Silu(%2) : f32[3, 7]
+  return %3, %4
+})");
+  EXPECT_THAT(kernels, HasSubstr("y1 : f32[3, 7] out"));
+  EXPECT_THAT(kernels, HasSubstr("y0 : f32[3, 10] out"));
 }
 
 TEST(Map, JoinOfSymbolicSizes) {

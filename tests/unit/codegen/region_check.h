@@ -108,7 +108,8 @@ inline bool HasQuantisedActivations(const ir::Graph& graph) {
 
 // Lowers the only Region of `text` and compares every result. `rtol` is relative to the largest reference value. Blocks
 // of threads take all that has no quantised activations.
-inline void CheckRegionAs(const family::TargetFacts& facts, std::string_view text, const Binding& binding, double rtol, bool print) {
+inline void CheckRegionAs(const family::TargetFacts& facts, std::string_view text, const Binding& binding, double rtol,
+                          bool print) {
   const StatusOr<ir::Graph> graph = ir::Parse(text);
   ASSERT_TRUE(graph.ok()) << graph.status();
   int index = -1;
@@ -193,7 +194,7 @@ enum Forms : unsigned { kCpu = 1, kBlocks = 2, kHalves = 4, kAll = 7 };
 
 // On CPUs, on blocks of threads, and on those that multiply halves.
 inline void CheckRegion(std::string_view text, const Binding& binding, double rtol = 2e-5, unsigned forms = kAll,
-                 bool print = false) {
+                        bool print = false) {
   family::TargetFacts facts;
   if (forms & kCpu) {
     SCOPED_TRACE("as lowered for CPUs");

@@ -233,7 +233,8 @@ TEST(Region, PlainProduct) {
     const StatusOr<ir::Graph> graph = ir::Parse(text);
     family::TargetFacts facts;
     facts.blocks.emplace();
-    const StatusOr<family::LoweredRegion> lowered = LowerRegion(family::MemoryOf(*graph), graph->node(2), graph->symbols, facts);
+    const StatusOr<family::LoweredRegion> lowered =
+        LowerRegion(family::MemoryOf(*graph), graph->node(2), graph->symbols, facts);
     ASSERT_TRUE(lowered.ok()) << lowered.status();
     EXPECT_TRUE(absl::StrContains(kir::Print(lowered->kernels[0].kernel), "pipeline k0"))
         << kir::Print(lowered->kernels[0].kernel);
@@ -246,7 +247,8 @@ TEST(Region, FloatWeightsStayFloats) {
   facts.blocks.emplace();
   for (const std::string weight : {"f32", "f16"}) {
     const StatusOr<ir::Graph> graph = ir::Parse(GateUp(weight, "f32", "S"));
-    const StatusOr<family::LoweredRegion> lowered = LowerRegion(family::MemoryOf(*graph), graph->node(3), graph->symbols, facts);
+    const StatusOr<family::LoweredRegion> lowered =
+        LowerRegion(family::MemoryOf(*graph), graph->node(3), graph->symbols, facts);
     ASSERT_TRUE(lowered.ok()) << lowered.status();
     EXPECT_EQ(absl::StrContains(kir::Print(lowered->kernels[0].kernel), "mma_f16"), weight == "f16");
   }
@@ -359,7 +361,7 @@ TEST(Region, AttentionOfFewAndManyRows) {
           attention + " : f32[2, " + rows + ", 72]\n    return %3\n  }\n  return %3\n}";
       CheckRegion(text, {{"S", 35}, {"P", 700}}, 1e-4, kCpu);
       CheckRegion(text, {{"S", 11}, {"P", 131}}, 1e-4, kBlocks);  // no halves are multiplied
-      family::TargetFacts little;                                         // shared memory for 8 rows of a prompt
+      family::TargetFacts little;                                 // shared memory for 8 rows of a prompt
       little.blocks.emplace();
       little.blocks->shared_bytes = 9000;
       if (rows == "S") CheckRegionAs(little, text, {{"S", 11}, {"P", 67}}, 1e-4, false);

@@ -484,7 +484,8 @@ TEST(FuseSoundness, CompositesAreAnError) {
   %0 = Input() {name = "x"} : f32[5, 13]
   %1 = Softmax(%0) {axis = 0} : f32[5, 13]
   return %1
-})"), {.families = codegen::Families()});
+})"),
+                                                {.families = codegen::Families()});
   EXPECT_EQ(fused.status().message(), "fusion takes plain ops, and not Softmax");
 }
 

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <set>
 
-#include "ir/interpret.h"
 #include "codegen/region.h"
+#include "ir/interpret.h"
 #include "opt/passes.h"
 #include "opt/rewriter.h"
 #include "support/random_graph.h"
