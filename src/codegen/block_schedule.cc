@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <type_traits>
 
 #include "absl/strings/str_cat.h"
 #include "codegen/block_tiles.h"
@@ -13,6 +14,7 @@
 #include "kir/describe.h"
 #include "kir/rewrite.h"
 #include "kir/symbols.h"
+#include "kir/walk.h"
 
 namespace quern::codegen {
 namespace {
@@ -20,17 +22,16 @@ namespace {
 namespace kb = kir::build;
 using namespace kir::build::operators;
 
+template <typename Node, typename... Kinds>
+constexpr bool kIsOneOf = (std::is_same_v<Node, Kinds> || ...);
+
 // Inside what a thread does alone, a reduction is its own.
-kir::ExprRef InOrder(const kir::ExprRef& expr) {
-  return kir::Rewrite(expr, [](const kir::ExprRef& node) -> kir::ExprRef {
-    const auto* reduce = std::get_if<kir::Reduce>(&node->node);
-    if (reduce == nullptr || !reduce->vec) return nullptr;
-    kir::Lets lets = reduce->lets;
-    for (auto& [name, value] : lets) value = InOrder(value);
-    return kb::ReduceFor(reduce->op, reduce->index, InOrder(reduce->low), InOrder(reduce->high), InOrder(reduce->body),
-                         std::move(lets));
-  });
+kir::ExprRef Sequential(const kir::ExprRef& node) {
+  const auto* reduce = std::get_if<kir::Reduce>(&node->node);
+  if (reduce == nullptr || !reduce->vec) return nullptr;
+  return kb::ReduceFor(reduce->op, reduce->index, reduce->low, reduce->high, reduce->body, reduce->lets);
 }
+kir::ExprRef InOrder(const kir::ExprRef& expr) { return kir::Rewrite(expr, nullptr, Sequential); }
 
 kir::ExprRef ChunkEnd(const kir::GridDim& dim) {
   return kb::Min(kb::Ref(dim.index) + static_cast<double>(dim.step), dim.high);
@@ -91,29 +92,17 @@ class ThreadSchedule {
     const std::optional<int64_t> first = kir::KnownInteger(low), last = kir::KnownInteger(high);
     longest_ = std::max(longest_, first && last ? *last - *first : facts_.threads);
   }
-  void Measure(const kir::ExprRef& expr) {
-    kir::Rewrite(expr, [this](const kir::ExprRef& node) -> kir::ExprRef {
+  void Measure(const kir::Block& block) {
+    kir::ForEach(block, [this](const kir::Stmt& stmt) {
+      const auto* loop = std::get_if<kir::Loop>(&stmt.node);
+      if (loop != nullptr && loop->kind == kir::LoopKind::kVec) Measure(loop->low, loop->high);
+      if (std::holds_alternative<kir::TileCall>(stmt.node) || std::holds_alternative<kir::Pack>(stmt.node))
+        longest_ = std::max<int64_t>(longest_, facts_.threads);
+    });
+    kir::ForEachExpr(block, [this](const kir::ExprRef& node) {
       const auto* reduce = std::get_if<kir::Reduce>(&node->node);
       if (reduce != nullptr && reduce->vec) Measure(reduce->low, reduce->high);
-      return nullptr;
     });
-  }
-  void Measure(const kir::Block& block) {
-    for (const kir::StmtRef& stmt : block) {
-      if (const auto* loop = std::get_if<kir::Loop>(&stmt->node)) {
-        if (loop->kind == kir::LoopKind::kVec) Measure(loop->low, loop->high);
-        Measure(loop->body);
-      } else if (const auto* branch = std::get_if<kir::If>(&stmt->node)) {
-        Measure(branch->then_body);
-        Measure(branch->else_body);
-      } else if (const auto* let = std::get_if<kir::Let>(&stmt->node)) {
-        Measure(let->value);
-      } else if (const auto* store = std::get_if<kir::Store>(&stmt->node)) {
-        Measure(store->value);
-      } else if (std::holds_alternative<kir::TileCall>(stmt->node) || std::holds_alternative<kir::Pack>(stmt->node)) {
-        longest_ = std::max<int64_t>(longest_, facts_.threads);
-      }
-    }
   }
 
   // A chunk of a flat map becomes what the threads of a block take.
@@ -141,53 +130,60 @@ class ThreadSchedule {
 
   Status Add(const kir::Stmt& stmt, kir::Block& out) {
     kir::Stmt copy = stmt;
-    if (auto* loop = std::get_if<kir::Loop>(&copy.node)) {
-      if (loop->kind == kir::LoopKind::kVec) return Share(*loop, out);
-      if (loop->kind == kir::LoopKind::kThread) return Cannot(stmt);
-      tiles_->FillAll(out);
-      ++loops_;
-      QUERN_ASSIGN(loop->body, Of(loop->body));
-      --loops_;
-    } else if (auto* branch = std::get_if<kir::If>(&copy.node)) {
-      tiles_->FillAll(out);
-      QUERN_ASSIGN(branch->then_body, Of(branch->then_body));
-      QUERN_ASSIGN(branch->else_body, Of(branch->else_body));
-    } else if (auto* let = std::get_if<kir::Let>(&copy.node)) {
-      let->value = Together(let->value, out);
-    } else if (auto* var = std::get_if<kir::Var>(&copy.node)) {
-      var->value = Together(var->value, out);
-    } else if (auto* assign = std::get_if<kir::Assign>(&copy.node)) {
-      assign->value = Together(assign->value, out);
-    } else if (auto* store = std::get_if<kir::Store>(&copy.node)) {
-      store->value = Together(store->value, out);
-      const bool shared = kept_.contains(store->buffer);
-      if (shared) out.push_back(kb::Barrier());
-      out.push_back(
-          kb::If(kb::Call(kir::Op::kEq, {kb::Ref("t"), kb::Int(0)}), {std::make_shared<const kir::Stmt>(copy)}));
-      if (shared) out.push_back(kb::Barrier());
+    const auto keep = [&] {
+      out.push_back(std::make_shared<const kir::Stmt>(std::move(copy)));
       return absl::OkStatus();
-    } else if (const auto* alloc = std::get_if<kir::Alloc>(&copy.node)) {
-      return Keep(stmt, *alloc);
-    } else if (std::holds_alternative<kir::Prefetch>(copy.node)) {
-      return absl::OkStatus();
-    } else if (const auto* pack = std::get_if<kir::Pack>(&copy.node)) {
-      return Decode(stmt, *pack, out);
-    } else if (const auto* tile = std::get_if<kir::Tile>(&copy.node)) {
-      tiles_->Add(*tile, out);
-      return absl::OkStatus();
-    } else if (const auto* call = std::get_if<kir::TileCall>(&copy.node)) {
-      return tiles_->Add(*call, out);
-    } else if (const auto* map = std::get_if<kir::Map>(&copy.node)) {
-      bool fills = false;
-      QUERN_ASSIGN(kir::Block body, Alone(map->body, fills));
-      tiles_->Add(*map, std::move(body), out);
-      if (fills) out.push_back(kb::Barrier());
-      return absl::OkStatus();
-    } else {
-      return Cannot(stmt);
-    }
-    out.push_back(std::make_shared<const kir::Stmt>(std::move(copy)));
-    return absl::OkStatus();
+    };
+    const auto together = [&](auto& node) {
+      node.value = Together(node.value, out);
+      return keep();
+    };
+    return std::visit(kir::Overloaded{
+                          [&](kir::Loop& loop) -> Status {
+                            if (loop.kind == kir::LoopKind::kVec) return Share(loop, out);
+                            if (loop.kind == kir::LoopKind::kThread) return Cannot(stmt);
+                            tiles_->FillAll(out);
+                            ++loops_;
+                            QUERN_ASSIGN(loop.body, Of(loop.body));
+                            --loops_;
+                            return keep();
+                          },
+                          [&](kir::If& branch) -> Status {
+                            tiles_->FillAll(out);
+                            QUERN_ASSIGN(branch.then_body, Of(branch.then_body));
+                            QUERN_ASSIGN(branch.else_body, Of(branch.else_body));
+                            return keep();
+                          },
+                          [&](kir::Let& let) -> Status { return together(let); },
+                          [&](kir::Var& var) -> Status { return together(var); },
+                          [&](kir::Assign& assign) -> Status { return together(assign); },
+                          [&](kir::Store& store) -> Status {
+                            store.value = Together(store.value, out);
+                            const bool shared = kept_.contains(store.buffer);
+                            if (shared) out.push_back(kb::Barrier());
+                            out.push_back(kb::If(kb::Call(kir::Op::kEq, {kb::Ref("t"), kb::Int(0)}),
+                                                 {std::make_shared<const kir::Stmt>(copy)}));
+                            if (shared) out.push_back(kb::Barrier());
+                            return absl::OkStatus();
+                          },
+                          [&](const kir::Alloc& alloc) -> Status { return Keep(stmt, alloc); },
+                          [&](const kir::Prefetch&) -> Status { return absl::OkStatus(); },
+                          [&](const kir::Pack& pack) -> Status { return Decode(stmt, pack, out); },
+                          [&](const kir::Tile& tile) -> Status {
+                            tiles_->Add(tile, out);
+                            return absl::OkStatus();
+                          },
+                          [&](const kir::TileCall& call) -> Status { return tiles_->Add(call, out); },
+                          [&](const kir::Map& map) -> Status {
+                            bool fills = false;
+                            QUERN_ASSIGN(kir::Block body, Alone(map.body, fills));
+                            tiles_->Add(map, std::move(body), out);
+                            if (fills) out.push_back(kb::Barrier());
+                            return absl::OkStatus();
+                          },
+                          [&](const auto&) -> Status { return Cannot(stmt); },
+                      },
+                      copy.node);
   }
 
   // Scratch of the chunk: shared memory for the largest sizes.
@@ -232,29 +228,19 @@ class ThreadSchedule {
   }
 
   StatusOr<kir::Block> Alone(const kir::Block& block, bool& fills) {
-    kir::Block result;
-    for (const kir::StmtRef& stmt : block) {
-      kir::Stmt copy = *stmt;
-      if (auto* loop = std::get_if<kir::Loop>(&copy.node)) {
-        QUERN_ASSIGN(loop->body, Alone(loop->body, fills));
-      } else if (auto* branch = std::get_if<kir::If>(&copy.node)) {
-        QUERN_ASSIGN(branch->then_body, Alone(branch->then_body, fills));
-        QUERN_ASSIGN(branch->else_body, Alone(branch->else_body, fills));
-      } else if (auto* let = std::get_if<kir::Let>(&copy.node)) {
-        let->value = InOrder(let->value);
-      } else if (auto* var = std::get_if<kir::Var>(&copy.node)) {
-        var->value = InOrder(var->value);
-      } else if (auto* assign = std::get_if<kir::Assign>(&copy.node)) {
-        assign->value = InOrder(assign->value);
-      } else if (auto* store = std::get_if<kir::Store>(&copy.node)) {
-        fills = fills || kept_.contains(store->buffer);
-        store->value = InOrder(store->value);
-      } else {
-        return Cannot(*stmt);
-      }
-      result.push_back(std::make_shared<const kir::Stmt>(std::move(copy)));
-    }
-    return result;
+    const kir::Stmt* other = nullptr;
+    kir::ForEach(block, [&](const kir::Stmt& stmt) {
+      const auto* store = std::get_if<kir::Store>(&stmt.node);
+      fills = fills || (store != nullptr && kept_.contains(store->buffer));
+      const bool alone = std::visit(
+          []<typename Node>(const Node&) {
+            return kIsOneOf<Node, kir::Loop, kir::If, kir::Let, kir::Var, kir::Assign, kir::Store>;
+          },
+          stmt.node);
+      if (!alone && other == nullptr) other = &stmt;
+    });
+    if (other != nullptr) return Cannot(*other);
+    return kir::Rewrite(block, nullptr, Sequential);
   }
 
   // The value with its vec reductions computed by the whole block before it.

@@ -306,15 +306,11 @@ void TileSchedule::Add(const kir::Map& map, kir::Block body, kir::Block& out) {
   kir::Index at;
   for (const std::string& index : map.indices) at.push_back(kb::Ref(index));
   // A tile's bare name is its element at the index.
-  kir::Block lines;
-  for (const kir::StmtRef& stmt : body) {
-    lines.push_back(kir::Rewrite(stmt, [&](const ExprRef& node) -> ExprRef {
-      const auto* name = std::get_if<kir::NameRef>(&node->node);
-      if (name == nullptr || std::find(map.tiles.begin(), map.tiles.end(), name->name) == map.tiles.end())
-        return nullptr;
-      return kb::At(name->name, DType::kF32, at);
-    }));
-  }
+  kir::Block lines = kir::Rewrite(body, [&](const ExprRef& node) -> ExprRef {
+    const auto* name = std::get_if<kir::NameRef>(&node->node);
+    if (name == nullptr || std::find(map.tiles.begin(), map.tiles.end(), name->name) == map.tiles.end()) return nullptr;
+    return kb::At(name->name, DType::kF32, at);
+  });
   const TileState& shape = tiles_.at(map.tiles[0]);
   out.push_back(kb::Barrier());
   const bool line = map.indices.size() == 1;

@@ -6,6 +6,7 @@
 
 #include "kir/build.h"
 #include "kir/multiple.h"
+#include "kir/parts.h"
 
 namespace quern::codegen {
 namespace {
@@ -64,31 +65,33 @@ class CopyWriter {
                               .low = kb::Int(0),
                               .high = kb::Int(threads_),
                               .body = Runs(*node)};
-      } else if (auto* loop = std::get_if<kir::Loop>(&copy.node)) {
-        loop->body =
-            Iterated(loop->index, loop->kind == kir::LoopKind::kThread ? 1 : Stride(loop->low, loop->step), loop->body);
-      } else if (auto* branch = std::get_if<kir::If>(&copy.node)) {
-        branch->then_body = Visit(branch->then_body);
-        branch->else_body = Visit(branch->else_body);
-      } else if (auto* pipeline = std::get_if<kir::Pipeline>(&copy.node)) {
-        const int64_t stride = Stride(pipeline->low, pipeline->step);
-        pipeline->fetch = Iterated(pipeline->index, stride, pipeline->fetch);
-        pipeline->use = Iterated(pipeline->index, stride, pipeline->use);
-      } else if (const auto* let = std::get_if<kir::Let>(&stmt->node)) {
-        multiples_[let->name] = Multiple(let->value);
-      } else if (const auto* alloc = std::get_if<kir::Alloc>(&stmt->node)) {
-        types_[alloc->name] = alloc->type;
+      } else {
+        const auto around = multiples_;
+        Note(*stmt);
+        Inside inside(*this);
+        kir::Parts(copy, inside);
+        if (inside.bodies) multiples_ = around;  // what it declares is known inside alone
       }
       written.push_back(std::make_shared<const kir::Stmt>(std::move(copy)));
     }
     multiples_ = outer;
     return written;
   }
-  Block Iterated(const std::string& index, int64_t multiple, const Block& body) {
-    multiples_[index] = multiple;
-    Block written = Visit(body);
-    multiples_.erase(index);
-    return written;
+  struct Inside : kir::NoParts {
+    CopyWriter& writer;
+    bool bodies = false;
+    explicit Inside(CopyWriter& writer) : writer(writer) {}
+    void Body(Block& body) { bodies = true, body = writer.Visit(body); }
+  };
+
+  // What a statement says of the names that it declares.
+  void Note(const kir::Stmt& stmt) {
+    if (const auto* loop = std::get_if<kir::Loop>(&stmt.node))
+      multiples_[loop->index] = loop->kind == kir::LoopKind::kThread ? 1 : Stride(loop->low, loop->step);
+    if (const auto* pipeline = std::get_if<kir::Pipeline>(&stmt.node))
+      multiples_[pipeline->index] = Stride(pipeline->low, pipeline->step);
+    if (const auto* let = std::get_if<kir::Let>(&stmt.node)) multiples_[let->name] = Multiple(let->value);
+    if (const auto* alloc = std::get_if<kir::Alloc>(&stmt.node)) types_[alloc->name] = alloc->type;
   }
 
   Side SideOf(const kir::Slice& slice) const {

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "kir/share.h"
+#include "kir/walk.h"
 
 namespace quern::codegen {
 namespace {
@@ -12,64 +13,21 @@ namespace {
 namespace kb = kir::build;
 
 // Names that occur in expressions, which include the symbols.
-class NameCollector {
+class NameCollector : public kir::Visitor {
  public:
   std::set<std::string, std::less<>> names;
 
-  void Visit(const kir::Block& block) {
-    for (const kir::StmtRef& stmt : block) std::visit([&](const auto& node) { Statement(node); }, stmt->node);
-  }
-  void Visit(const kir::ExprRef& expr) {
-    if (expr != nullptr) std::visit([&](const auto& node) { Expression(node); }, expr->node);
-  }
-  void Visit(const kir::BufferType& type) {
+  void Type(const kir::BufferType& type) override {
     for (const Extent& dim : type.dims) {
       for (const std::string& symbol : dim.Symbols()) names.insert(symbol);
     }
   }
 
  private:
-  void Visit(const kir::Slice& slice) {
-    for (const kir::SliceDim& dim : slice.dims) {
-      Visit(dim.start);
-      Visit(dim.extent);
-    }
+  bool Enter(const kir::ExprRef& expr) override {
+    if (const auto* name = std::get_if<kir::NameRef>(&expr->node)) names.insert(name->name);
+    return true;
   }
-  void Visit(const std::vector<kir::ExprRef>& exprs) {
-    for (const kir::ExprRef& expr : exprs) Visit(expr);
-  }
-
-  void Expression(const kir::Const&) {}
-  void Expression(const kir::NameRef& node) { names.insert(node.name); }
-  void Expression(const kir::Load& node) { Visit(node.index), Visit(node.otherwise); }
-  void Expression(const kir::Apply& node) { Visit(node.args); }
-  void Expression(const kir::Cast& node) { Visit(node.value); }
-  void Expression(const kir::Bits& node) { Visit(node.value); }
-  void Expression(const kir::Reduce& node) {
-    Visit(node.low), Visit(node.high), Visit(node.body);
-    for (const auto& [name, value] : node.lets) Visit(value);
-  }
-  void Expression(const kir::Decode& node) { Visit(node.index); }
-
-  void Statement(const kir::Loop& node) { Visit(node.low), Visit(node.high), Visit(node.body); }
-  void Statement(const kir::If& node) { Visit(node.condition), Visit(node.then_body), Visit(node.else_body); }
-  void Statement(const kir::Let& node) { Visit(node.value); }
-  void Statement(const kir::Var& node) { Visit(node.value); }
-  void Statement(const kir::Assign& node) { Visit(node.value); }
-  void Statement(const kir::Store& node) { Visit(node.index), Visit(node.value); }
-  void Statement(const kir::Alloc& node) { Visit(node.type); }
-  void Statement(const kir::Tile& node) { Visit(node.init); }
-  void Statement(const kir::TileCall& node) {
-    for (const kir::Slice& slice : node.operands) Visit(slice);
-    for (const auto& [name, value] : node.attributes) Visit(value);
-  }
-  void Statement(const kir::Map& node) { Visit(node.extents), Visit(node.body); }
-  void Statement(const kir::Pack& node) { Visit(node.dst), Visit(node.src); }
-  void Statement(const kir::Barrier&) {}
-  void Statement(const kir::Copy& node) { Visit(node.dst), Visit(node.src); }
-  void Statement(const kir::Pipeline& node) { Visit(node.low), Visit(node.high), Visit(node.fetch), Visit(node.use); }
-  void Statement(const kir::Shuffle& node) { Visit(node.value), Visit(node.lane); }
-  void Statement(const kir::Prefetch& node) { Visit(node.slice); }
 };
 
 }  // namespace
@@ -149,7 +107,7 @@ StatusOr<KernelUse> KernelWriter::Finish() {
     collector.Visit(dim.low);
     collector.Visit(dim.high);
   }
-  for (const kir::Param& param : kernel.params) collector.Visit(param.type);
+  for (const kir::Param& param : kernel.params) collector.Type(param.type);
   for (const kir::SymbolDecl& decl : kernel.symbols) {
     if (decl.derived) {
       for (const std::string& symbol : decl.derived->first.Symbols()) collector.names.insert(symbol);

@@ -16,19 +16,18 @@ using ir::OpKind;
 using ir::Value;
 
 // Whether computing the value again costs more than reading it from scratch: a math function lies behind it.
-bool IsCostly(const kir::ExprRef& root) {
-  std::vector<kir::ExprRef> open = {root};
-  std::set<const kir::Expr*> seen;
-  while (!open.empty()) {
-    const kir::ExprRef expr = open.back();
-    open.pop_back();
-    if (expr == nullptr || !seen.insert(expr.get()).second || std::holds_alternative<kir::Load>(expr->node)) continue;
-    if (std::holds_alternative<kir::Decode>(expr->node) || std::holds_alternative<kir::Reduce>(expr->node)) return true;
-    const auto* apply = std::get_if<kir::Apply>(&expr->node);
-    if (apply != nullptr && (kir::Row(apply->op).math || apply->op == kir::Op::kDiv)) return true;
-    for (const kir::ExprRef& operand : kir::Operands(*expr)) open.push_back(operand);
-  }
-  return false;
+bool IsCostly(const kir::ExprRef& value) {
+  struct Finder : kir::Visitor {
+    bool found = false;
+    bool Enter(const kir::ExprRef& expr) override {
+      const auto* apply = std::get_if<kir::Apply>(&expr->node);
+      found = found || (apply != nullptr && (kir::Row(apply->op).math || apply->op == kir::Op::kDiv)) ||
+              std::holds_alternative<kir::Decode>(expr->node) || std::holds_alternative<kir::Reduce>(expr->node);
+      return !found && !std::holds_alternative<kir::Load>(expr->node);
+    }
+  } finder;
+  finder.Visit(value);
+  return finder.found;
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include "kir/build.h"
 #include "kir/canonical.h"
 #include "kir/rewrite.h"
+#include "kir/walk.h"
 
 namespace quern::codegen {
 namespace {
@@ -46,21 +47,13 @@ bool IsElement(const kir::ExprRef& expr, const std::string& row, const std::stri
   return dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kBF16;
 }
 
-// The only reduction of an expression; `others` counts further ones and what a tile's element cannot stand among.
-void FindSum(const kir::ExprRef& expr, const kir::Reduce*& sum, int& others) {
-  if (expr == nullptr) return;
-  if (const auto* reduce = std::get_if<kir::Reduce>(&expr->node)) {
-    if (sum != nullptr) ++others;
-    sum = reduce;
-  } else if (const auto* apply = std::get_if<kir::Apply>(&expr->node)) {
-    for (const kir::ExprRef& arg : apply->args) FindSum(arg, sum, others);
-  } else if (const auto* cast = std::get_if<kir::Cast>(&expr->node)) {
-    FindSum(cast->value, sum, others);
-  } else if (const auto* bits = std::get_if<kir::Bits>(&expr->node)) {
-    FindSum(bits->value, sum, others);
-  } else if (const auto* load = std::get_if<kir::Load>(&expr->node)) {
-    for (const kir::ExprRef& at : load->index) FindSum(at, sum, others);
-  }
+// The only reduction of an expression, or null.
+const kir::Reduce* OnlySum(const kir::ExprRef& expr) {
+  std::vector<const kir::Reduce*> found;
+  kir::ForEachExpr(expr, [&](const kir::ExprRef& node) {
+    if (const auto* reduce = std::get_if<kir::Reduce>(&node->node)) found.push_back(reduce);
+  });
+  return found.size() == 1 && found[0]->op == kir::ReduceOp::kSum ? found[0] : nullptr;
 }
 
 bool Recognise(const kir::Kernel& kernel, Product& product) {
@@ -70,11 +63,8 @@ bool Recognise(const kir::Kernel& kernel, Product& product) {
   product.store = std::get_if<kir::Store>(&kernel.body[0]->node);
   product.origin = kernel.body[0]->origin;
   if (product.store == nullptr) return false;
-  int others = 0;
-  FindSum(product.store->value, product.sum, others);
-  if (product.sum == nullptr || others > 0 || product.sum->op != kir::ReduceOp::kSum || !IsZero(product.sum->low) ||
-      !product.sum->lets.empty())
-    return false;
+  product.sum = OnlySum(product.store->value);
+  if (product.sum == nullptr || !IsZero(product.sum->low) || !product.sum->lets.empty()) return false;
   product.depth = product.sum->high;
   const auto* mul = std::get_if<kir::Apply>(&product.sum->body->node);
   if (mul == nullptr || mul->op != kir::Op::kMul) return false;

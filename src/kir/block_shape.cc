@@ -5,6 +5,7 @@
 #include <string>
 
 #include "kir/kir.h"
+#include "kir/walk.h"
 
 namespace quern::kir {
 namespace {
@@ -31,37 +32,39 @@ class ShapeFinder {
   Status Visit(const Block& block, std::optional<ThreadLevel> scope) {
     for (const StmtRef& stmt : block) {
       if (stmt == nullptr) continue;  // the verifier asks for the shape before it has looked at every statement
-      if (const auto* loop = std::get_if<Loop>(&stmt->node)) {
-        std::optional<ThreadLevel> inner = scope;
-        if (loop->kind == LoopKind::kThread) {
-          QUERN_RETURN_IF_ERROR(Open(*loop, scope));
-          inner = loop->level;
-        }
-        QUERN_RETURN_IF_ERROR(Visit(loop->body, inner));
-      } else if (const auto* branch = std::get_if<If>(&stmt->node)) {
-        QUERN_RETURN_IF_ERROR(Visit(branch->then_body, scope));
-        QUERN_RETURN_IF_ERROR(Visit(branch->else_body, scope));
-      } else if (const auto* pipeline = std::get_if<Pipeline>(&stmt->node)) {
-        for (const StmtRef& fetched : pipeline->fetch) {
-          const auto* copy = fetched == nullptr ? nullptr : std::get_if<Copy>(&fetched->node);
-          if (copy == nullptr) continue;
-          // Pipelines one after the other use the same buffers.
-          int& stages = stages_.try_emplace(copy->dst.buffer, 1).first->second;
-          if (pipeline->stages <= stages) continue;
-          shape_.shared_bytes += (pipeline->stages - stages) * bytes_[copy->dst.buffer];
-          stages = pipeline->stages;
-        }
-        QUERN_RETURN_IF_ERROR(Visit(pipeline->use, scope));
-      } else if (const auto* alloc = std::get_if<Alloc>(&stmt->node)) {
-        if (alloc->space != Space::kShared) continue;
-        const Extent bytes = LayoutBytes(alloc->type.layout, alloc->type.dtype, alloc->type.dims);
-        if (!bytes.is_constant() || bytes.constant() > kMaxBytes) {
-          return Fail(absl::StrFormat("the shared alloc %s has no constant size", alloc->name));
-        }
-        bytes_[alloc->name] = (bytes.constant() + kAlignment - 1) / kAlignment * kAlignment;
-        shape_.shared_bytes += bytes_[alloc->name];
+      std::optional<ThreadLevel> inner = scope;
+      const auto* loop = std::get_if<Loop>(&stmt->node);
+      if (loop != nullptr && loop->kind == LoopKind::kThread) {
+        QUERN_RETURN_IF_ERROR(Open(*loop, scope));
+        inner = loop->level;
       }
+      if (const auto* pipeline = std::get_if<Pipeline>(&stmt->node)) Stage(*pipeline);
+      const auto* alloc = std::get_if<Alloc>(&stmt->node);
+      if (alloc != nullptr && alloc->space == Space::kShared) QUERN_RETURN_IF_ERROR(Add(*alloc));
+      for (const Block* body : Bodies(*stmt)) QUERN_RETURN_IF_ERROR(Visit(*body, inner));
     }
+    return absl::OkStatus();
+  }
+
+  void Stage(const Pipeline& pipeline) {
+    for (const StmtRef& fetched : pipeline.fetch) {
+      const auto* copy = fetched == nullptr ? nullptr : std::get_if<Copy>(&fetched->node);
+      if (copy == nullptr) continue;
+      // Pipelines one after the other use the same buffers.
+      int& stages = stages_.try_emplace(copy->dst.buffer, 1).first->second;
+      if (pipeline.stages <= stages) continue;
+      shape_.shared_bytes += (pipeline.stages - stages) * bytes_[copy->dst.buffer];
+      stages = pipeline.stages;
+    }
+  }
+
+  Status Add(const Alloc& alloc) {
+    const Extent bytes = LayoutBytes(alloc.type.layout, alloc.type.dtype, alloc.type.dims);
+    if (!bytes.is_constant() || bytes.constant() > kMaxBytes) {
+      return Fail(absl::StrFormat("the shared alloc %s has no constant size", alloc.name));
+    }
+    bytes_[alloc.name] = (bytes.constant() + kAlignment - 1) / kAlignment * kAlignment;
+    shape_.shared_bytes += bytes_[alloc.name];
     return absl::OkStatus();
   }
 

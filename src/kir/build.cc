@@ -8,7 +8,6 @@
 #include "base/check.h"
 #include "base/half.h"
 #include "kir/rewrite.h"
-#include "kir/walk.h"
 
 namespace quern::kir {
 namespace {
@@ -217,17 +216,10 @@ ExprRef BitsTo(DType dtype, ExprRef value) {
 }
 
 ExprRef Contract(const ExprRef& value) {
-  std::map<const Expr*, ExprRef> done;
-  const std::function<ExprRef(const ExprRef&)> contract = [&](const ExprRef& expr) -> ExprRef {
-    if (expr == nullptr) return nullptr;
-    if (const auto found = done.find(expr.get()); found != done.end()) return found->second;
-    std::vector<ExprRef> operands = Operands(*expr);
-    for (ExprRef& operand : operands) operand = contract(operand);
-    const auto* apply = std::get_if<Apply>(&expr->node);
-    return done[expr.get()] =
-               apply == nullptr ? WithOperands(*expr, operands) : MakeApply(apply->op, std::move(operands), true);
-  };
-  return contract(value);
+  return Rewrite(value, nullptr, [](const ExprRef& node) -> ExprRef {
+    const auto* apply = std::get_if<Apply>(&node->node);
+    return apply == nullptr || apply->contract ? nullptr : MakeApply(apply->op, apply->args, true);
+  });
 }
 
 namespace {

@@ -1,13 +1,22 @@
 #include "kir/canonical.h"
 
+#include <algorithm>
 #include <map>
+#include <optional>
 #include <string>
+#include <unordered_map>
 #include <utility>
+
+#include "kir/intern.h"
+#include "kir/parts.h"
+#include "kir/walk.h"
 
 namespace quern::kir {
 namespace {
 
-class Renamer {
+// Renames the parts of what it visits, in the order in which names come into being. What is shared is visited once as
+// long as names mean the same; a reduction that stands in two places has two indices.
+class Renamer : public NoParts {
  public:
   Kernel Run(Kernel kernel) {
     kernel.name = "k";
@@ -16,29 +25,84 @@ class Renamer {
     for (SymbolDecl& symbol : kernel.symbols) {
       if (symbol.derived) symbol.derived->first = Of(symbol.derived->first);
     }
-    for (Param& param : kernel.params) Declare(param.name, 'b');
+    for (Param& param : kernel.params) Declare(param.name, Role::kBuffer);
     for (Param& param : kernel.params) {
-      param.type = Of(param.type);
-      if (!param.inplace.empty()) param.inplace = Of(param.inplace);
+      Type(param.type);
+      if (!param.inplace.empty()) Use(param.inplace);
     }
-    for (GridDim& dim : kernel.grid) {
-      dim.low = Of(dim.low);
-      dim.high = Of(dim.high);
-    }
-    for (GridDim& dim : kernel.grid) Declare(dim.index, 'i');
-    kernel.body = Of(kernel.body);
+    for (GridDim& dim : kernel.grid) Expr(dim.low), Expr(dim.high);
+    for (GridDim& dim : kernel.grid) Declare(dim.index, Role::kIndex);
+    Body(kernel.body);
     return kernel;
+  }
+
+  void Use(std::string& name) { name = Of(name); }
+  void Write(std::string& name) { name = Of(name); }
+  void Declare(std::string& name, Role role) {
+    switch (role) {
+      case Role::kIndex: return Declare(name, 'i');
+      case Role::kScalar: return Declare(name, 'v');
+      case Role::kBuffer: return Declare(name, 'b');
+      case Role::kTile: return Declare(name, 't');
+    }
+  }
+  void Type(BufferType& type) {
+    for (Extent& dim : type.dims) dim = Of(dim);
+  }
+  void Expr(ExprRef& expr) {
+    if (expr == nullptr || std::holds_alternative<Const>(expr->node)) return;
+    if (const auto known = renamed_.find(expr); known != renamed_.end()) {
+      expr = known->second;
+      return;
+    }
+    const int meanings = meanings_;
+    kir::Expr copy = *expr;
+    Parts(copy, *this);
+    ExprRef made = std::make_shared<const kir::Expr>(std::move(copy));
+    if (meanings == meanings_) renamed_.emplace(expr, made);  // declares nothing: alike wherever names mean the same
+    expr = std::move(made);
+  }
+  void Body(Block& block) {
+    Scope([&] {
+      for (StmtRef& stmt : block) {
+        Stmt copy = *stmt;
+        copy.origin = -1;
+        Parts(copy, *this);
+        stmt = std::make_shared<const Stmt>(std::move(copy));
+      }
+    });
+  }
+  template <typename Inner>
+  void Scope(const Inner& inner) {
+    const size_t mark = hidden_.size();
+    inner();
+    if (hidden_.size() > mark) Forget();
+    for (; hidden_.size() > mark; hidden_.pop_back()) {
+      auto& [name, before] = hidden_.back();
+      if (before)
+        names_[name] = *std::move(before);
+      else
+        names_.erase(name);
+    }
   }
 
  private:
   // Replaces `name` by the next one of its role, from here to the end of the scope.
   void Declare(std::string& name, char role) {
+    Forget();
     std::string next = role + std::to_string(counts_[role]++);
-    names_[name] = next;
+    const auto [known, added] = names_.try_emplace(name, next);
+    hidden_.emplace_back(name, added ? std::nullopt : std::optional(std::exchange(known->second, next)));
     name = std::move(next);
   }
 
-  std::string Of(const std::string& name) const {
+  // Names are about to mean something else.
+  void Forget() {
+    ++meanings_;
+    renamed_.clear();
+  }
+
+  const std::string& Of(const std::string& name) const {
     const auto it = names_.find(name);
     return it == names_.end() ? name : it->second;
   }
@@ -53,156 +117,66 @@ class Renamer {
     return renamed;
   }
 
-  BufferType Of(BufferType type) const {
-    for (Extent& dim : type.dims) dim = Of(dim);
-    return type;
-  }
-
-  Index Of(Index index) {
-    for (ExprRef& at : index) at = Of(at);
-    return index;
-  }
-
-  Slice Of(Slice slice) {
-    slice.buffer = Of(slice.buffer);
-    for (SliceDim& dim : slice.dims) {
-      dim.start = Of(dim.start);
-      dim.extent = Of(dim.extent);
-    }
-    return slice;
-  }
-
-  ExprRef Of(const ExprRef& expr) {
-    if (expr == nullptr || std::holds_alternative<Const>(expr->node)) return expr;
-    Expr copy = *expr;
-    std::visit([this](auto& node) { Rename(node); }, copy.node);
-    return std::make_shared<const Expr>(std::move(copy));
-  }
-
-  Block Of(const Block& block) {
-    const auto outer = names_;
-    Block renamed;
-    for (const StmtRef& stmt : block) {
-      Stmt copy = *stmt;
-      copy.origin = -1;
-      std::visit([this](auto& node) { Rename(node); }, copy.node);
-      renamed.push_back(std::make_shared<const Stmt>(std::move(copy)));
-    }
-    names_ = outer;
-    return renamed;
-  }
-
-  void Rename(Const&) {}
-  void Rename(NameRef& name) { name.name = Of(name.name); }
-  void Rename(Load& load) {
-    load.buffer = Of(load.buffer);
-    load.index = Of(std::move(load.index));
-    load.otherwise = Of(load.otherwise);
-  }
-  void Rename(Apply& apply) {
-    for (ExprRef& arg : apply.args) arg = Of(arg);
-  }
-  void Rename(Cast& cast) { cast.value = Of(cast.value); }
-  void Rename(Bits& bits) { bits.value = Of(bits.value); }
-  void Rename(Reduce& reduce) {
-    reduce.low = Of(reduce.low);
-    reduce.high = Of(reduce.high);
-    const auto outer = names_;
-    Declare(reduce.index, 'i');
-    for (auto& [name, value] : reduce.lets) {
-      value = Of(value);
-      Declare(name, 'v');
-    }
-    reduce.body = Of(reduce.body);
-    names_ = outer;
-  }
-  void Rename(Decode& decode) {
-    decode.buffer = Of(decode.buffer);
-    decode.index = Of(std::move(decode.index));
-  }
-
-  void Rename(Loop& loop) {
-    loop.low = Of(loop.low);
-    loop.high = Of(loop.high);
-    const auto outer = names_;
-    Declare(loop.index, 'i');
-    loop.body = Of(loop.body);
-    names_ = outer;
-  }
-  void Rename(If& branch) {
-    branch.condition = Of(branch.condition);
-    branch.then_body = Of(branch.then_body);
-    branch.else_body = Of(branch.else_body);
-  }
-  void Rename(Let& let) {
-    let.value = Of(let.value);
-    Declare(let.name, 'v');
-  }
-  void Rename(Var& var) {
-    var.value = Of(var.value);
-    Declare(var.name, 'v');
-  }
-  void Rename(Assign& assign) {
-    assign.name = Of(assign.name);
-    assign.value = Of(assign.value);
-  }
-  void Rename(Store& store) {
-    store.buffer = Of(store.buffer);
-    store.index = Of(std::move(store.index));
-    store.value = Of(store.value);
-  }
-  void Rename(Alloc& alloc) {
-    alloc.type = Of(std::move(alloc.type));
-    Declare(alloc.name, 'b');
-  }
-  void Rename(Tile& tile) {
-    tile.init = Of(tile.init);
-    Declare(tile.name, 't');
-  }
-  void Rename(TileCall& call) {
-    for (std::string& tile : call.tiles) tile = Of(tile);
-    for (Slice& slice : call.operands) slice = Of(std::move(slice));
-    for (auto& attribute : call.attributes) attribute.second = Of(attribute.second);
-  }
-  void Rename(Map& map) {
-    for (std::string& tile : map.tiles) tile = Of(tile);
-    for (ExprRef& extent : map.extents) extent = Of(extent);
-    const auto outer = names_;
-    for (std::string& index : map.indices) Declare(index, 'i');
-    map.body = Of(map.body);
-    names_ = outer;
-  }
-  void Rename(Pack& pack) {
-    pack.dst = Of(std::move(pack.dst));
-    pack.src = Of(std::move(pack.src));
-  }
-  void Rename(Prefetch& prefetch) { prefetch.slice = Of(std::move(prefetch.slice)); }
-  void Rename(Barrier&) {}
-  void Rename(Copy& copy) {
-    copy.dst = Of(std::move(copy.dst));
-    copy.src = Of(std::move(copy.src));
-  }
-  void Rename(Pipeline& pipeline) {
-    pipeline.low = Of(pipeline.low);
-    pipeline.high = Of(pipeline.high);
-    const auto outer = names_;
-    Declare(pipeline.index, 'i');
-    pipeline.fetch = Of(pipeline.fetch);
-    pipeline.use = Of(pipeline.use);
-    names_ = outer;
-  }
-  void Rename(Shuffle& shuffle) {
-    shuffle.value = Of(shuffle.value);
-    shuffle.lane = Of(shuffle.lane);
-    Declare(shuffle.name, 'v');
-  }
-
   std::map<std::string, std::string> names_;
+  std::vector<std::pair<std::string, std::optional<std::string>>> hidden_;  // what names meant before
   std::map<char, int> counts_;
+  int meanings_ = 0;                              // how often names have changed what they mean
+  std::unordered_map<ExprRef, ExprRef> renamed_;  // since they last did
+};
+
+// Compares statements whose expressions are numbered by one interner.
+class Comparer {
+ public:
+  Comparer(const std::vector<std::string>* a, const std::vector<std::string>* b) : origins_a_(a), origins_b_(b) {}
+
+  bool Equal(const ExprRef& a, const ExprRef& b) { return nodes_.Number(a) == nodes_.Number(b); }
+  bool Equal(const Block& a, const Block& b) {
+    return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                      [this](const StmtRef& x, const StmtRef& y) { return Equal(*x, *y); });
+  }
+
+ private:
+  bool Equal(const Stmt& a, const Stmt& b) {
+    if (!EqualOrigin(a.origin, b.origin) || nodes_.Bytes(a) != nodes_.Bytes(b)) return false;
+    const std::vector<const Block*> inside = Bodies(a), other = Bodies(b);
+    return std::equal(inside.begin(), inside.end(), other.begin(), other.end(),
+                      [this](const Block* x, const Block* y) { return Equal(*x, *y); });
+  }
+  bool EqualOrigin(int a, int b) const {
+    auto text = [](const std::vector<std::string>* table, int row) {
+      return row >= 0 && row < static_cast<int>(table->size()) ? (*table)[row] : std::string();
+    };
+    return origins_a_ == nullptr ? a == b : text(origins_a_, a) == text(origins_b_, b);
+  }
+
+  Interner nodes_;
+  const std::vector<std::string>* const origins_a_;
+  const std::vector<std::string>* const origins_b_;
 };
 
 }  // namespace
 
 Kernel NormaliseNames(const Kernel& kernel) { return Renamer().Run(kernel); }
+
+bool Same(const ExprRef& a, const ExprRef& b) { return a == b || Comparer(nullptr, nullptr).Equal(a, b); }
+
+bool Same(const Block& a, const Block& b) { return Comparer(nullptr, nullptr).Equal(a, b); }
+
+bool Same(const Kernel& a, const Kernel& b) {
+  auto same_param = [](const Param& x, const Param& y) {
+    return x.name == y.name && x.type == y.type && x.mode == y.mode && x.align == y.align && x.inplace == y.inplace;
+  };
+  auto same_symbol = [](const SymbolDecl& x, const SymbolDecl& y) {
+    return x.name == y.name && x.derived == y.derived && (x.derived || x.range == y.range);
+  };
+  auto same_dim = [](const GridDim& x, const GridDim& y) {
+    return x.index == y.index && Same(x.low, y.low) && Same(x.high, y.high) && x.step == y.step;
+  };
+  return a.name == b.name && a.sequential == b.sequential &&
+         std::equal(a.params.begin(), a.params.end(), b.params.begin(), b.params.end(), same_param) &&
+         std::equal(a.symbols.begin(), a.symbols.end(), b.symbols.begin(), b.symbols.end(), same_symbol) &&
+         std::equal(a.grid.begin(), a.grid.end(), b.grid.begin(), b.grid.end(), same_dim) &&
+         Comparer(&a.origins, &b.origins).Equal(a.body, b.body);
+}
 
 }  // namespace quern::kir

@@ -9,9 +9,11 @@
 
 #include "base/check.h"
 #include "kir/cost_value.h"
+#include "kir/parts.h"
 #include "kir/region.h"
 #include "kir/symbols.h"
 #include "kir/tile_op.h"
+#include "kir/walk.h"
 
 namespace quern::kir {
 namespace {
@@ -29,13 +31,6 @@ static_assert(std::size(kFlops) == kOpCount);
 // Trips of loops that are looked at one by one; beyond, loops are taken by their ends.
 constexpr int64_t kMostTrips = int64_t{1} << 18;
 
-template <typename... F>
-struct Overloaded : F... {
-  using F::operator()...;
-};
-template <typename... F>
-Overloaded(F...) -> Overloaded<F...>;
-
 // The names that sizes and control depend on: bounds, conditions, starts and extents of slices, and what those are made
 // of.
 class ControlNames {
@@ -43,10 +38,12 @@ class ControlNames {
   explicit ControlNames(const Kernel& kernel) {
     for (const GridDim& dim : kernel.grid) Use(dim.low), Use(dim.high);
     Visit(kernel.body);
+    std::set<size_t> followed;
     for (bool grown = true; grown;) {
       grown = false;
-      for (const auto& [name, value] : lets_) {
-        if (!names_.contains(name) || !followed_.insert(name).second) continue;
+      for (size_t i = lets_.size(); i-- > 0;) {  // most depend on those before them
+        const auto [name, value] = lets_[i];
+        if (!names_.contains(name) || !followed.insert(i).second) continue;
         Use(value);
         grown = true;
       }
@@ -59,28 +56,13 @@ class ControlNames {
 
   // `control`: its names count; else only what reductions inside it run over.
   void Look(const ExprRef& expr, bool control) {
-    if (expr == nullptr) return;
-    std::visit(
-        Overloaded{[](const Const&) {},
-                   [&](const NameRef& n) {
-                     if (control) names_.insert(n.name);
-                   },
-                   [&](const Load& n) {
-                     for (const ExprRef& i : n.index) Look(i, control);
-                   },
-                   [&](const Apply& n) {
-                     for (const ExprRef& a : n.args) Look(a, control);
-                   },
-                   [&](const Cast& n) { Look(n.value, control); }, [&](const Bits& n) { Look(n.value, control); },
-                   [&](const Reduce& n) {
-                     Use(n.low), Use(n.high);
-                     for (const auto& [name, value] : n.lets) lets_.emplace_back(name, value), Look(value, false);
-                     Look(n.body, control);
-                   },
-                   [&](const Decode& n) {
-                     for (const ExprRef& i : n.index) Look(i, control);
-                   }},
-        expr->node);
+    ForEachExpr(expr, [&](const ExprRef& node) {
+      if (const auto* name = std::get_if<NameRef>(&node->node); name != nullptr && control) names_.insert(name->name);
+      const auto* reduce = std::get_if<Reduce>(&node->node);
+      if (reduce == nullptr) return;
+      if (!control) Use(reduce->low), Use(reduce->high);
+      lets_.insert(lets_.end(), reduce->lets.begin(), reduce->lets.end());
+    });
   }
 
   void Visit(const Slice& slice) {
@@ -91,28 +73,35 @@ class ControlNames {
 
   void Visit(const Block& block) {
     for (const StmtRef& stmt : block) {
-      std::visit(Overloaded{[&](const Loop& n) { Use(n.low), Use(n.high), Visit(n.body); },
-                            [&](const If& n) { Use(n.condition), Visit(n.then_body), Visit(n.else_body); },
-                            [&](const Let& n) { lets_.emplace_back(n.name, n.value), Look(n.value, false); },
-                            [&](const Var& n) { lets_.emplace_back(n.name, n.value), Look(n.value, false); },
-                            [&](const Assign& n) { lets_.emplace_back(n.name, n.value), Look(n.value, false); },
-                            [&](const Store& n) { Look(n.value, false); }, [](const Alloc&) {}, [](const Tile&) {},
-                            [&](const TileCall& n) {
-                              for (const Slice& s : n.operands) Visit(s);
-                            },
-                            [&](const Map& n) {
-                              for (const ExprRef& e : n.extents) Use(e);
-                              Visit(n.body);
-                            },
-                            [&](const Pack& n) { Visit(n.dst), Visit(n.src); }, [](const Prefetch&) {},
-                            [](const Barrier&) {}, [&](const Copy& n) { Visit(n.dst), Visit(n.src); },
-                            [&](const Pipeline& n) { Use(n.low), Use(n.high), Visit(n.fetch), Visit(n.use); },
-                            [&](const Shuffle& n) { Look(n.value, false); }},
+      const auto named = [&](const auto& n) { lets_.emplace_back(n.name, n.value), Look(n.value, false); };
+      std::visit(Overloaded{
+                     [&](const Loop& n) { Use(n.low), Use(n.high); },
+                     [&](const If& n) { Use(n.condition); },
+                     [&](const Let& n) { named(n); },
+                     [&](const Var& n) { named(n); },
+                     [&](const Assign& n) { named(n); },
+                     [&](const Store& n) { Look(n.value, false); },
+                     [](const Alloc&) {},
+                     [](const Tile&) {},
+                     [&](const TileCall& n) {
+                       for (const Slice& s : n.operands) Visit(s);
+                     },
+                     [&](const Map& n) {
+                       for (const ExprRef& e : n.extents) Use(e);
+                     },
+                     [&](const Pack& n) { Visit(n.dst), Visit(n.src); },
+                     [](const Prefetch&) {},
+                     [](const Barrier&) {},
+                     [&](const Copy& n) { Visit(n.dst), Visit(n.src); },
+                     [&](const Pipeline& n) { Use(n.low), Use(n.high); },
+                     [&](const Shuffle& n) { Look(n.value, false); },
+                 },
                  stmt->node);
+      for (const Block* body : Bodies(*stmt)) Visit(*body);
     }
   }
 
-  std::set<std::string, std::less<>> names_, followed_;
+  std::set<std::string, std::less<>> names_;
   std::vector<std::pair<std::string, ExprRef>> lets_;
 };
 
@@ -236,41 +225,44 @@ class Walker {
     const int outer = origin_;
     for (const StmtRef& stmt : block) {
       origin_ = stmt->origin >= 0 ? stmt->origin : outer;  // what has none of its own belongs to what is around it
-      std::visit(Overloaded{[&](const Loop& n) {
-                              const CostValue low = Eval(n.low, weight), high = Eval(n.high, weight);
-                              Loops(n.index, low, high, n.step, weight, [&](double w) { Walk(n.body, w); });
-                            },
-                            [&](const If& n) {
-                              const CostValue condition = Eval(n.condition, weight);
-                              if (!condition.known) cost_.estimate = true;
-                              if (!condition.known || condition.value != 0) Walk(n.then_body, weight);
-                              if (!condition.known || condition.value == 0) Walk(n.else_body, weight);
-                            },
-                            [&](const Let& n) { values_[n.name] = Eval(n.value, weight); },
-                            [&](const Var& n) { Eval(n.value, weight), values_[n.name] = {}; },
-                            [&](const Assign& n) { Eval(n.value, weight); },
-                            [&](const Store& n) {
-                              Eval(n.value, weight);
-                              Access(stmt.get(), n.buffer, EvalIndex(n.index, weight), true);
-                            },
-                            [&](const Alloc& n) { buffers_[n.name] = {-1, &n.type, Dims(n.type)}; },
-                            [&](const Tile& n) { buffers_[n.name] = {-1, &n.type, Dims(n.type)}; },
-                            [&](const TileCall& n) { Call(n, weight); }, [&](const Map& n) { WalkMap(n, 0, weight); },
-                            [&](const Pack& n) {
-                              Cover(&n.src, n.src, false);
-                              Cover(&n.dst, n.dst, true);
-                            },
-                            [](const Prefetch&) {}, [](const Barrier&) {},
-                            [&](const Copy& n) {
-                              Cover(&n.src, n.src, false);
-                              Cover(&n.dst, n.dst, true);
-                            },
-                            [&](const Pipeline& n) {
-                              const CostValue low = Eval(n.low, weight), high = Eval(n.high, weight);
-                              Loops(n.index, low, high, n.step, weight,
-                                    [&](double w) { Walk(n.fetch, w), Walk(n.use, w); });
-                            },
-                            [&](const Shuffle& n) { Eval(n.value, weight), values_[n.name] = {}; }},
+      std::visit(Overloaded{
+                     [&](const Loop& n) {
+                       const CostValue low = Eval(n.low, weight), high = Eval(n.high, weight);
+                       Loops(n.index, low, high, n.step, weight, [&](double w) { Walk(n.body, w); });
+                     },
+                     [&](const If& n) {
+                       const CostValue condition = Eval(n.condition, weight);
+                       if (!condition.known) cost_.estimate = true;
+                       if (!condition.known || condition.value != 0) Walk(n.then_body, weight);
+                       if (!condition.known || condition.value == 0) Walk(n.else_body, weight);
+                     },
+                     [&](const Let& n) { values_[n.name] = Eval(n.value, weight); },
+                     [&](const Var& n) { Eval(n.value, weight), values_[n.name] = {}; },
+                     [&](const Assign& n) { Eval(n.value, weight); },
+                     [&](const Store& n) {
+                       Eval(n.value, weight);
+                       Access(stmt.get(), n.buffer, EvalIndex(n.index, weight), true);
+                     },
+                     [&](const Alloc& n) { buffers_[n.name] = {-1, &n.type, Dims(n.type)}; },
+                     [&](const Tile& n) { buffers_[n.name] = {-1, &n.type, Dims(n.type)}; },
+                     [&](const TileCall& n) { Call(n, weight); },
+                     [&](const Map& n) { WalkMap(n, 0, weight); },
+                     [&](const Pack& n) {
+                       Cover(&n.src, n.src, false);
+                       Cover(&n.dst, n.dst, true);
+                     },
+                     [](const Prefetch&) {},
+                     [](const Barrier&) {},
+                     [&](const Copy& n) {
+                       Cover(&n.src, n.src, false);
+                       Cover(&n.dst, n.dst, true);
+                     },
+                     [&](const Pipeline& n) {
+                       const CostValue low = Eval(n.low, weight), high = Eval(n.high, weight);
+                       Loops(n.index, low, high, n.step, weight, [&](double w) { Walk(n.fetch, w), Walk(n.use, w); });
+                     },
+                     [&](const Shuffle& n) { Eval(n.value, weight), values_[n.name] = {}; },
+                 },
                  stmt->node);
     }
     origin_ = outer;
@@ -428,45 +420,47 @@ class Walker {
   // Counts the operations of an expression, notes its loads, and gives its value where it is an index.
   CostValue Eval(const ExprRef& expr, double weight) {
     return std::visit(
-        Overloaded{[&](const Const& n) { return IsFloat(expr->dtype) ? CostValue{} : CostValue::Exact(n.integer); },
-                   [&](const NameRef& n) {
-                     const auto found = values_.find(n.name);
-                     return found == values_.end() ? CostValue{} : found->second;
-                   },
-                   [&](const Load& n) {
-                     if (n.otherwise != nullptr) Eval(n.otherwise, weight);
-                     return LoadFrom(expr.get(), n.buffer, EvalIndex(n.index, weight));
-                   },
-                   [&](const Apply& n) {
-                     CostValue args[3];
-                     for (size_t a = 0; a < n.args.size(); ++a) args[a] = Eval(n.args[a], weight);
-                     const DType dtype = n.args.back()->dtype;
-                     if (IsFloat(dtype)) {
-                       Count(weight * kFlops[static_cast<int>(n.op)], 0);
-                       CostValue result;
-                       for (size_t a = 0; a < n.args.size(); ++a) result.loops |= args[a].loops;
-                       return result;
-                     }
-                     return ApplyToValues(n.op, dtype, std::span(args, n.args.size()));
-                   },
-                   [&](const Cast& n) {
-                     CostValue value = Eval(n.value, weight);
-                     if (!IsFloat(expr->dtype) && !IsFloat(n.value->dtype)) return value;
-                     return Data(value.loops);
-                   },
-                   [&](const Bits& n) { return Data(Eval(n.value, weight).loops); },
-                   [&](const Reduce& n) {
-                     const CostValue low = Eval(n.low, weight), high = Eval(n.high, weight);
-                     uint64_t loops = 0;
-                     const double combine = IsFloat(expr->dtype) ? 1 : 0;
-                     Loops(n.index, low, high, 1, weight, [&](double w) {
-                       for (const auto& [name, value] : n.lets) values_[name] = Eval(value, w);
-                       loops |= Eval(n.body, w).loops;
-                       Count(w * combine, 0);
-                     });
-                     return Data(loops & ((uint64_t{1} << frames_.size()) - 1));
-                   },
-                   [&](const Decode& n) { return LoadFrom(expr.get(), n.buffer, EvalIndex(n.index, weight)); }},
+        Overloaded{
+            [&](const Const& n) { return IsFloat(expr->dtype) ? CostValue{} : CostValue::Exact(n.integer); },
+            [&](const NameRef& n) {
+              const auto found = values_.find(n.name);
+              return found == values_.end() ? CostValue{} : found->second;
+            },
+            [&](const Load& n) {
+              if (n.otherwise != nullptr) Eval(n.otherwise, weight);
+              return LoadFrom(expr.get(), n.buffer, EvalIndex(n.index, weight));
+            },
+            [&](const Apply& n) {
+              CostValue args[3];
+              for (size_t a = 0; a < n.args.size(); ++a) args[a] = Eval(n.args[a], weight);
+              const DType dtype = n.args.back()->dtype;
+              if (IsFloat(dtype)) {
+                Count(weight * kFlops[static_cast<int>(n.op)], 0);
+                CostValue result;
+                for (size_t a = 0; a < n.args.size(); ++a) result.loops |= args[a].loops;
+                return result;
+              }
+              return ApplyToValues(n.op, dtype, std::span(args, n.args.size()));
+            },
+            [&](const Cast& n) {
+              CostValue value = Eval(n.value, weight);
+              if (!IsFloat(expr->dtype) && !IsFloat(n.value->dtype)) return value;
+              return Data(value.loops);
+            },
+            [&](const Bits& n) { return Data(Eval(n.value, weight).loops); },
+            [&](const Reduce& n) {
+              const CostValue low = Eval(n.low, weight), high = Eval(n.high, weight);
+              uint64_t loops = 0;
+              const double combine = IsFloat(expr->dtype) ? 1 : 0;
+              Loops(n.index, low, high, 1, weight, [&](double w) {
+                for (const auto& [name, value] : n.lets) values_[name] = Eval(value, w);
+                loops |= Eval(n.body, w).loops;
+                Count(w * combine, 0);
+              });
+              return Data(loops & ((uint64_t{1} << frames_.size()) - 1));
+            },
+            [&](const Decode& n) { return LoadFrom(expr.get(), n.buffer, EvalIndex(n.index, weight)); },
+        },
         expr->node);
   }
 

@@ -9,18 +9,34 @@
 namespace quern::kir {
 namespace {
 
-// The bytes of all that makes a node but its operands. Floats count bit for bit.
-struct Bytes : NoParts {
+// The bytes of all that makes a node but its operands and bodies. Floats count bit for bit.
+struct Recorder : NoParts {
   std::string text;
 
   void Name(const std::string& name) { Plain(name.size()), text += name; }
   void Use(const std::string& name) { Name(name); }
+  void Write(const std::string& name) { Name(name); }
   void Declare(const std::string& name, Role) { Name(name); }
+  void Type(const BufferType& type) { Plain(type.dtype, type.layout), Name(Print(type)); }
   template <typename... Value>
   void Plain(const Value&... values) {
-    static_assert((std::is_scalar_v<Value> && ...));
-    (text.append(reinterpret_cast<const char*>(&values), sizeof values), ...);
+    (One(values), ...);
   }
+
+ private:
+  void One(const std::string& value) { Name(value); }
+  template <typename Value>
+    requires std::is_scalar_v<Value>
+  void One(const Value& value) {
+    text.append(reinterpret_cast<const char*>(&value), sizeof value);
+  }
+};
+
+// With the numbers of expressions.
+struct StmtRecorder : Recorder {
+  Interner& nodes;
+  explicit StmtRecorder(Interner& nodes) : nodes(nodes) {}
+  void Expr(const ExprRef& expr) { Plain(nodes.Number(expr)); }
 };
 
 }  // namespace
@@ -42,7 +58,7 @@ int Interner::Number(const ExprRef& expr) {
     if (pending.size() > before) continue;
     pending.pop_back();
 
-    Bytes bytes;
+    Recorder bytes;
     bytes.Plain(at->node.index(), at->dtype);
     Parts(*at, bytes);
     std::vector<int> numbers;
@@ -63,6 +79,13 @@ int Interner::Number(const ExprRef& expr) {
     seen_.push_back(at);
   }
   return known_.at(expr.get());
+}
+
+std::string Interner::Bytes(const Stmt& stmt) {
+  StmtRecorder bytes(*this);
+  bytes.Plain(stmt.node.index());
+  Parts(stmt, bytes);
+  return std::move(bytes.text);
 }
 
 }  // namespace quern::kir

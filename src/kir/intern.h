@@ -18,13 +18,16 @@ namespace quern::kir {
 
 class Interner {
  public:
-  // From 0; -1 for null. Operands have lower numbers than what they are operands of.
+  // From 0 in the order in which they are first seen; -1 for null. Operands have lower numbers than what they are
+  // operands of.
   int Number(const ExprRef& expr);
   // The node of a number; its operands are nodes of other numbers.
   const ExprRef& node(int number) const { return nodes_[number]; }
   // The numbers of the node's operands, in the order of Parts; -1 for one that is absent.
   const std::vector<int>& operands(int number) const { return operands_[number]; }
   int size() const { return static_cast<int>(nodes_.size()); }
+  // All that makes a statement but its bodies and where it comes from; expressions by their numbers.
+  std::string Bytes(const Stmt& stmt);
 
  private:
   std::unordered_map<const Expr*, int> known_;

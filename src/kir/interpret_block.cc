@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "kir/interpret_machine.h"
+#include "kir/parts.h"
 
 namespace quern::kir::interpret {
 
@@ -50,51 +51,46 @@ void Machine::TogetherOne(const Step& step, const Agents& agents) {
     }
     return;
   }
-  switch (step.kind) {
-    case StepKind::kLoop: {
-      std::vector<std::pair<int64_t, int64_t>> ranges;  // what is left of each agent's
-      for (Agent* agent : agents) {
-        Select(*agent);
-        const int64_t low = Integer(*step.low);
-        ranges.emplace_back(low, Integer(*step.high));
-      }
-      while (!failed_) {
-        Agents active;
-        for (size_t a = 0; a < agents.size(); ++a) {
-          if (ranges[a].first >= ranges[a].second) continue;
-          agents[a]->slots[step.slot].integer = ranges[a].first;
-          ranges[a].first += step.step;
-          active.push_back(agents[a]);
-        }
-        if (active.empty()) return;
-        Together(step.body, active);
-      }
-      return;
-    }
-    case StepKind::kIf: {
-      Agents yes, no;
-      for (Agent* agent : agents) {
-        Select(*agent);
-        (Integer(*step.value) != 0 ? yes : no).push_back(agent);
-      }
-      Together(step.body, yes);
-      Together(step.else_body, no);
-      return;
-    }
-    case StepKind::kThread: OpenThreads(step, agents); return;
-    case StepKind::kBarrier: Barrier(agents); return;
-    case StepKind::kCopy: RunCopy(step, agents); return;
-    case StepKind::kPipeline: RunPipeline(step, agents); return;
-    case StepKind::kShuffle: RunShuffle(step, agents); return;
-    case StepKind::kSet:
-    case StepKind::kStore:
-    case StepKind::kAlloc:
-    case StepKind::kTile:
-    case StepKind::kCall:
-    case StepKind::kMap:
-    case StepKind::kPack: break;
+  std::visit(Overloaded{
+                 [&](const kir::Loop& loop) {
+                   loop.kind == LoopKind::kThread ? OpenThreads(step, agents) : LoopTogether(step, agents);
+                 },
+                 [&](const kir::If&) {
+                   Agents yes, no;
+                   for (Agent* agent : agents) {
+                     Select(*agent);
+                     (Integer(*step.value) != 0 ? yes : no).push_back(agent);
+                   }
+                   Together(step.body, yes);
+                   Together(step.else_body, no);
+                 },
+                 [&](const kir::Barrier&) { Barrier(agents); },
+                 [&](const kir::Copy&) { RunCopy(step, agents); },
+                 [&](const kir::Pipeline&) { RunPipeline(step, agents); },
+                 [&](const kir::Shuffle&) { RunShuffle(step, agents); },
+                 [&](const auto&) { FailWith("has no meaning for several threads"); },
+             },
+             step.source->node);
+}
+
+void Machine::LoopTogether(const Step& step, const Agents& agents) {
+  std::vector<std::pair<int64_t, int64_t>> ranges;  // what is left of each agent's
+  for (Agent* agent : agents) {
+    Select(*agent);
+    const int64_t low = Integer(*step.low);
+    ranges.emplace_back(low, Integer(*step.high));
   }
-  FailWith("has no meaning for several threads");
+  while (!failed_) {
+    Agents active;
+    for (size_t a = 0; a < agents.size(); ++a) {
+      if (ranges[a].first >= ranges[a].second) continue;
+      agents[a]->slots[step.slot].integer = ranges[a].first;
+      ranges[a].first += step.step;
+      active.push_back(agents[a]);
+    }
+    if (active.empty()) return;
+    Together(step.body, active);
+  }
 }
 
 void Machine::OpenThreads(const Step& step, const Agents& parents) {

@@ -1,5 +1,5 @@
-// Executes a resolved kernel; private to the interpreter. interpret_eval.cc: expressions and slices; interpret.cc:
-// statements of one agent; interpret_block.cc: blocks of threads.
+// Executes a resolved kernel; private to the interpreter. interpret_eval.cc: expressions and slices;
+// interpret_stmt.cc: statements of one agent; interpret_block.cc: blocks of threads; interpret.cc: chunks.
 //
 // Agents are what runs at once in a chunk: on a CPU the worker alone, in a kernel of threads the block, its warps or
 // its threads. Each has its own scalars and tiles. They go through the statements together, one after the other at
@@ -49,7 +49,10 @@ class Machine {
 
   // ---- interpret.cc
   void Execute(const Steps& steps);
+  // ---- interpret_stmt.cc
   void ExecuteOne(const Step& step);
+  void RunStore(const Step& step);
+  void FillTile(const Step& step);
   // Loops over dimension `dim` and those below it.
   void MapOver(const Step& step, size_t dim);
   void Call(const Step& step);
@@ -60,6 +63,7 @@ class Machine {
   void Select(Agent& agent);
   void Together(const Steps& steps, const Agents& agents);
   void TogetherOne(const Step& step, const Agents& agents);
+  void LoopTogether(const Step& step, const Agents& agents);
   void OpenThreads(const Step& step, const Agents& parents);
   void RunPipeline(const Step& step, const Agents& agents);
   void RunShuffle(const Step& step, const Agents& agents);

@@ -1,5 +1,5 @@
 // A kernel resolved for the interpreter: names are slots, dtypes are known, tile ops are expanded to their meanings.
-// Built once per (kernel, binding) by Resolve, run by interpret.cc. Private to the interpreter.
+// Built once per (kernel, binding) by Resolve, run by the Machine. Private to the interpreter.
 #pragma once
 
 #include <cstdint>
@@ -40,36 +40,18 @@ struct SliceNode {
   std::vector<RangeNode> dims;
 };
 
-enum class StepKind : uint8_t {
-  kLoop,
-  kIf,
-  kSet,
-  kStore,
-  kAlloc,
-  kTile,
-  kCall,
-  kMap,
-  kPack,
-  kThread,
-  kBarrier,
-  kCopy,
-  kPipeline,
-  kShuffle
-};
-
 struct Step {
-  StepKind kind = StepKind::kSet;
-  const Stmt* source = nullptr;
-  int slot = -1;               // kLoop: index; kSet: the variable
-  int view = -1;               // kStore, kAlloc, kTile
-  int64_t step = 1;            // kLoop
-  NodeRef low, high, value;    // kLoop: low, high; kIf: value; kSet, kStore, kTile: value
-  std::vector<NodeRef> index;  // kStore; kMap: extents
-  std::vector<int> slots;      // kMap: indices; kCall: sizes
-  std::vector<int> views;      // kMap: tiles
+  const Stmt* source = nullptr;  // whose kind says what is in use of the rest
+  int slot = -1;                 // an index; the variable of a let, var, assign or shuffle
+  int view = -1;                 // what a store, alloc or tile is of
+  int64_t step = 1;
+  NodeRef low, high, value;    // bounds; a condition is a value
+  std::vector<NodeRef> index;  // of a store; extents of a map
+  std::vector<int> slots;      // indices of a map, sizes of a tile call
+  std::vector<int> views;      // tiles of a map
   std::vector<std::unique_ptr<Step>> body, else_body;
 
-  // kCall: each operand slice becomes a view, sizes follow, attributes are set, then the body runs.
+  // A tile call: each operand slice becomes a view, sizes follow, attributes are set, then the body runs.
   struct Operand {
     SliceNode slice;
     int view = -1;
@@ -82,13 +64,13 @@ struct Step {
   std::vector<Operand> operands;
   std::vector<TileArgument> tiles;
   std::vector<std::pair<int, NodeRef>> attributes;
-  SliceNode dst, src;  // kPack, kCopy
+  SliceNode dst, src;  // of a pack or copy
 
   // Kernels of threads. Collective: this or something inside needs the agents to go together.
   bool collective = false;
-  ThreadLevel level = ThreadLevel::kBlock;  // kThread; the count is `high`
-  std::vector<int> privates;                // kThread: tiles that each agent has of its own
-  ShuffleKind shuffle = ShuffleKind::kXor;  // kShuffle: value of `value`, at `low`
+  ThreadLevel level = ThreadLevel::kBlock;  // of a thread loop, whose count is `high`
+  std::vector<int> privates;                // tiles that each of its agents has of its own
+  ShuffleKind shuffle = ShuffleKind::kXor;  // of `value`, at `low`
 };
 using Steps = std::vector<std::unique_ptr<Step>>;
 

@@ -283,6 +283,33 @@ Status Parser::ReadGrid(Kernel& kernel) {
   return absl::OkStatus();
 }
 
+// @[text], if it is next: its row in the kernel's table, else -1.
+StatusOr<int> Parser::ReadOrigin() {
+  if (Peek().kind != TokenKind::kOrigin) return -1;
+  const std::string& text = Next().origin;
+  const auto it = std::find(origins_.begin(), origins_.end(), text);
+  if (it == origins_.end()) {
+    origins_.push_back(text);
+    return static_cast<int>(origins_.size()) - 1;
+  }
+  return static_cast<int>(it - origins_.begin());
+}
+
+// { statements }; an origin right after { belongs to the statement that has the block.
+StatusOr<Block> Parser::Braced(int* origin) {
+  Nesting nesting(depth_);
+  if (depth_ > kMaxDepth) return Fail(Peek(), "blocks nested too deeply");
+  QUERN_RETURN_IF_ERROR(Expect("{"));
+  if (origin != nullptr) {
+    QUERN_ASSIGN(*origin, ReadOrigin());
+  }
+  const size_t mark = declared_.size();
+  QUERN_ASSIGN(Block body, Statements());
+  LeaveScope(mark);
+  QUERN_RETURN_IF_ERROR(Expect("}"));
+  return body;
+}
+
 StatusOr<Kernel> Parser::OneKernel() {
   names_.clear();
   declared_.clear();
@@ -303,10 +330,10 @@ StatusOr<Kernel> Parser::OneKernel() {
 
 StatusOr<std::vector<Kernel>> ParseKernels(std::string_view text) {
   QUERN_ASSIGN(std::vector<Token> tokens, Lex(text));
-  Parser parser(std::move(tokens));
+  const std::unique_ptr<Parser> parser = MakeParser(std::move(tokens));
   std::vector<Kernel> kernels;
-  while (!parser.AtEnd()) {
-    QUERN_ASSIGN(Kernel kernel, parser.OneKernel());
+  while (!parser->AtEnd()) {
+    QUERN_ASSIGN(Kernel kernel, parser->OneKernel());
     kernels.push_back(std::move(kernel));
   }
   return kernels;
@@ -314,27 +341,27 @@ StatusOr<std::vector<Kernel>> ParseKernels(std::string_view text) {
 
 StatusOr<Kernel> ParseKernel(std::string_view text) {
   QUERN_ASSIGN(std::vector<Token> tokens, Lex(text));
-  Parser parser(std::move(tokens));
-  QUERN_ASSIGN(Kernel kernel, parser.OneKernel());
-  QUERN_RETURN_IF_ERROR(parser.ExpectEnd());
+  const std::unique_ptr<Parser> parser = MakeParser(std::move(tokens));
+  QUERN_ASSIGN(Kernel kernel, parser->OneKernel());
+  QUERN_RETURN_IF_ERROR(parser->ExpectEnd());
   return kernel;
 }
 
 StatusOr<ExprRef> ParseExpr(std::string_view text, const Scope& scope) {
   QUERN_ASSIGN(std::vector<Token> tokens, Lex(text));
-  Parser parser(std::move(tokens));
-  parser.Declare(scope);
-  QUERN_ASSIGN(ExprRef expr, parser.AnyExpr());
-  QUERN_RETURN_IF_ERROR(parser.ExpectEnd());
+  const std::unique_ptr<Parser> parser = MakeParser(std::move(tokens));
+  parser->Declare(scope);
+  QUERN_ASSIGN(ExprRef expr, parser->AnyExpr());
+  QUERN_RETURN_IF_ERROR(parser->ExpectEnd());
   return expr;
 }
 
 StatusOr<Block> ParseStatements(std::string_view text, const Scope& scope) {
   QUERN_ASSIGN(std::vector<Token> tokens, Lex(text));
-  Parser parser(std::move(tokens));
-  parser.Declare(scope);
-  QUERN_ASSIGN(Block block, parser.Statements());
-  QUERN_RETURN_IF_ERROR(parser.ExpectEnd());
+  const std::unique_ptr<Parser> parser = MakeParser(std::move(tokens));
+  parser->Declare(scope);
+  QUERN_ASSIGN(Block block, parser->Statements());
+  QUERN_RETURN_IF_ERROR(parser->ExpectEnd());
   return block;
 }
 

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -14,7 +15,6 @@
 
 #include "kir/kir.h"
 #include "kir/lexer.h"
-#include "kir/tile_op.h"
 
 namespace quern::kir {
 
@@ -23,6 +23,7 @@ struct Scope;
 class Parser {
  public:
   explicit Parser(std::vector<Token> tokens) : tokens_(std::move(tokens)) {}
+  virtual ~Parser() = default;
 
   StatusOr<Kernel> OneKernel();
   bool AtEnd() const { return Peek().kind == TokenKind::kEnd; }
@@ -30,9 +31,9 @@ class Parser {
 
   void Declare(const Scope& scope);
   StatusOr<ExprRef> AnyExpr();
-  StatusOr<Block> Statements();  // up to `}` or the end
+  virtual StatusOr<Block> Statements() = 0;  // up to `}` or the end
 
- private:
+ protected:
   static constexpr int kMaxDepth = 256;  // of nested expressions, and of nested blocks
   static constexpr int kMaxRank = 8;
 
@@ -62,6 +63,7 @@ class Parser {
   Status Expect(std::string_view text);
   StatusOr<const Token*> Name(std::string_view what);
   StatusOr<int64_t> Integer(std::string_view what, int64_t low, int64_t high);
+  StatusOr<std::vector<const Token*>> ReadNames(std::string_view what);
   Status Expected(std::string_view what) const;
   static Status Fail(const Token& token, std::string_view message);
 
@@ -77,30 +79,9 @@ class Parser {
   Status ReadSymbols(Kernel& kernel);
   Status ReadGrid(Kernel& kernel);
 
-  // Statements. Each Read function gives the nodes of one statement (`tile a, b : ...` gives two).
-  using Nodes = std::vector<Stmt::Node>;
+  // Blocks, whose statements are read in parse_stmt.cc
   StatusOr<Block> Braced(int* origin);
   StatusOr<int> ReadOrigin();
-  StatusOr<Nodes> ReadStatement(int* origin);
-  StatusOr<Nodes> ReadLoop(int* origin);
-  StatusOr<Nodes> ReadIf(int* origin);
-  StatusOr<Nodes> ReadLet();
-  StatusOr<Nodes> ReadVar();
-  StatusOr<Nodes> ReadAlloc();
-  StatusOr<Nodes> ReadTile();
-  StatusOr<Nodes> ReadMap(int* origin);
-  StatusOr<Nodes> ReadPack();
-  StatusOr<Nodes> ReadPrefetch();
-  StatusOr<Nodes> ReadBarrier();
-  StatusOr<Nodes> ReadCopy();
-  StatusOr<Nodes> ReadPipeline(int* origin);
-  StatusOr<Nodes> ReadShuffle(const Token& name);
-  StatusOr<Nodes> ReadStore();
-  StatusOr<Nodes> ReadAssign();
-  StatusOr<Nodes> ReadTileCall();
-  StatusOr<std::vector<const Token*>> ReadNames(std::string_view what);
-  StatusOr<Slice> ReadSlice();
-  Status ReadAttributes(const TileOp& op, TileCall& call);
 
   // Expressions
   StatusOr<Typed> Binary(int min_precedence);
@@ -137,5 +118,8 @@ class Parser {
     int& depth;
   };
 };
+
+// One that reads every kind of statement (parse_stmt.cc).
+std::unique_ptr<Parser> MakeParser(std::vector<Token> tokens);
 
 }  // namespace quern::kir

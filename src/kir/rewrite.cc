@@ -1,61 +1,77 @@
 #include "kir/rewrite.h"
 
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
 #include "kir/parts.h"
+#include "kir/walk.h"
 
 namespace quern::kir {
 namespace {
 
 class Rewriter {
  public:
-  explicit Rewriter(const Replace& replace) : replace_(replace) {}
+  Rewriter(const Replace& before, const Replace& after) : before_(before), after_(after) {}
 
-  void Visit(ExprRef& expr) { expr = Rewrite(expr, replace_); }
-  void Visit(std::vector<ExprRef>& exprs) {
-    for (ExprRef& each : exprs) Visit(each);
-  }
-  void Visit(Block& block) { block = Rewrite(block, replace_); }
-  void Visit(Slice& slice) {
-    for (SliceDim& dim : slice.dims) {
-      Visit(dim.start);
-      Visit(dim.extent);
+  // Without recursion: expressions may be deeper than a stack.
+  ExprRef Of(const ExprRef& expr) {
+    if (expr == nullptr) return nullptr;
+    if (const auto known = done_.find(expr.get()); known != done_.end()) return known->second;
+    std::vector<ExprRef> pending = {expr};
+    while (!pending.empty()) {
+      const ExprRef at = pending.back();
+      if (done_.contains(at.get())) {
+        pending.pop_back();
+      } else if (entered_.insert(at.get()).second) {
+        ExprRef given = before_ ? before_(at) : nullptr;
+        const std::vector<ExprRef> operands = given == nullptr ? Operands(*at) : std::vector<ExprRef>();
+        if (given != nullptr) done_.emplace(at.get(), std::move(given));
+        for (size_t i = operands.size(); i-- > 0;) {
+          if (operands[i] != nullptr) pending.push_back(operands[i]);
+        }
+      } else {
+        const ExprRef made = WithParts(at);  // its operands are done
+        ExprRef replaced = after_ ? after_(made) : nullptr;
+        done_.emplace(at.get(), replaced == nullptr ? made : std::move(replaced));
+      }
     }
+    return done_.at(expr.get());
   }
-
-  void operator()(Const&) {}
-  void operator()(NameRef&) {}
-  void operator()(Load& node) { Visit(node.index), Visit(node.otherwise); }
-  void operator()(Apply& node) { Visit(node.args); }
-  void operator()(Cast& node) { Visit(node.value); }
-  void operator()(Bits& node) { Visit(node.value); }
-  void operator()(Reduce& node) {
-    Visit(node.low), Visit(node.high);
-    for (auto& [name, value] : node.lets) Visit(value);
-    Visit(node.body);
+  StmtRef Of(const StmtRef& stmt) { return WithParts(stmt); }
+  Block Of(const Block& block) {
+    Block made;
+    for (const StmtRef& stmt : block) made.push_back(Of(stmt));
+    return made;
   }
-  void operator()(Decode& node) { Visit(node.index); }
-
-  void operator()(Loop& node) { Visit(node.low), Visit(node.high), Visit(node.body); }
-  void operator()(If& node) { Visit(node.condition), Visit(node.then_body), Visit(node.else_body); }
-  void operator()(Let& node) { Visit(node.value); }
-  void operator()(Var& node) { Visit(node.value); }
-  void operator()(Assign& node) { Visit(node.value); }
-  void operator()(Store& node) { Visit(node.index), Visit(node.value); }
-  void operator()(Alloc&) {}
-  void operator()(Tile& node) { Visit(node.init); }
-  void operator()(TileCall& node) {
-    for (Slice& slice : node.operands) Visit(slice);
-    for (auto& [name, value] : node.attributes) Visit(value);
-  }
-  void operator()(Map& node) { Visit(node.extents), Visit(node.body); }
-  void operator()(Pack& node) { Visit(node.dst), Visit(node.src); }
-  void operator()(Prefetch& node) { Visit(node.slice); }
-  void operator()(Barrier&) {}
-  void operator()(Copy& node) { Visit(node.dst), Visit(node.src); }
-  void operator()(Pipeline& node) { Visit(node.low), Visit(node.high), Visit(node.fetch), Visit(node.use); }
-  void operator()(Shuffle& node) { Visit(node.value), Visit(node.lane); }
 
  private:
-  const Replace& replace_;
+  struct Inside : NoParts {
+    Rewriter& rewriter;
+    bool changed = false;
+    explicit Inside(Rewriter& rewriter) : rewriter(rewriter) {}
+
+    void Expr(ExprRef& expr) { Put(expr, rewriter.Of(expr)); }
+    void Body(Block& block) { Put(block, rewriter.Of(block)); }
+    template <typename Part>
+    void Put(Part& part, Part made) {
+      changed = changed || made != part;
+      part = std::move(made);
+    }
+  };
+
+  template <typename Node>
+  std::shared_ptr<const Node> WithParts(const std::shared_ptr<const Node>& node) {
+    Node copy = *node;
+    Inside inside(*this);
+    Parts(copy, inside);
+    return inside.changed ? std::make_shared<const Node>(std::move(copy)) : node;
+  }
+
+  const Replace& before_;
+  const Replace& after_;
+  std::unordered_set<const Expr*> entered_;
+  std::unordered_map<const Expr*, ExprRef> done_;
 };
 
 }  // namespace
@@ -64,30 +80,21 @@ ExprRef WithOperands(const Expr& expr, std::span<const ExprRef> operands) {
   struct Filler : NoParts {
     const ExprRef* next;
     void Expr(ExprRef& operand) { operand = *next++; }
-  } filler{.next = operands.data()};
-  kir::Expr copy = expr;
+  } filler;
+  filler.next = operands.data();
+  Expr copy = expr;
   Parts(copy, filler);
-  return std::make_shared<const kir::Expr>(std::move(copy));
-}
-
-ExprRef Rewrite(const ExprRef& expr, const Replace& replace) {
-  if (expr == nullptr) return nullptr;
-  if (ExprRef given = replace(expr)) return given;
-  Expr copy = *expr;
-  std::visit(Rewriter(replace), copy.node);
   return std::make_shared<const Expr>(std::move(copy));
 }
 
-StmtRef Rewrite(const StmtRef& stmt, const Replace& replace) {
-  Stmt copy = *stmt;
-  std::visit(Rewriter(replace), copy.node);
-  return std::make_shared<const Stmt>(std::move(copy));
+ExprRef Rewrite(const ExprRef& expr, const Replace& before, const Replace& after) {
+  return Rewriter(before, after).Of(expr);
 }
-
-Block Rewrite(const Block& block, const Replace& replace) {
-  Block result;
-  for (const StmtRef& stmt : block) result.push_back(Rewrite(stmt, replace));
-  return result;
+StmtRef Rewrite(const StmtRef& stmt, const Replace& before, const Replace& after) {
+  return Rewriter(before, after).Of(stmt);
+}
+Block Rewrite(const Block& block, const Replace& before, const Replace& after) {
+  return Rewriter(before, after).Of(block);
 }
 
 }  // namespace quern::kir

@@ -1,4 +1,5 @@
-// Rebuilds expressions and statements with some nodes replaced.
+// Rebuilds expressions and statements with some nodes replaced. What is shared stays shared: each node is offered once,
+// however many places hold it, and what does not change stays the node that it was.
 //
 //   Rewrite(value, [](const ExprRef& node) { return IsSum(node) ? kb::Ref("total", node->dtype) : nullptr; })
 #pragma once
@@ -10,16 +11,17 @@
 
 namespace quern::kir {
 
-// What stands in the place of an expression, or null to keep it and go on with its parts.
+// What stands in the place of an expression, or null to keep it.
 using Replace = std::function<ExprRef(const ExprRef& node)>;
 
 // The expression with other operands, one for each of Operands (walk.h).
 ExprRef WithOperands(const Expr& expr, std::span<const ExprRef> operands);
 
-// Null stays null. Each node is offered before its parts; what `replace` gives is not looked into.
-ExprRef Rewrite(const ExprRef& expr, const Replace& replace);
+// Null stays null. Each node is offered to `before`; what that gives is not looked into. A node that it keeps is
+// offered to `after` with its parts rewritten. Either may be null.
+ExprRef Rewrite(const ExprRef& expr, const Replace& before, const Replace& after = nullptr);
 // Every expression of the statement and of those inside, bounds, indices and slices included. Origins stay.
-StmtRef Rewrite(const StmtRef& stmt, const Replace& replace);
-Block Rewrite(const Block& block, const Replace& replace);
+StmtRef Rewrite(const StmtRef& stmt, const Replace& before, const Replace& after = nullptr);
+Block Rewrite(const Block& block, const Replace& before, const Replace& after = nullptr);
 
 }  // namespace quern::kir

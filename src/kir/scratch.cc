@@ -118,17 +118,14 @@ struct Builder {
   }
 
   void FindWorkspace(const Block& block) {
-    for (const StmtRef& stmt : block) {
-      if (const auto* call = std::get_if<TileCall>(&stmt->node)) {
-        const TileOp* op = FindTileOp(call->op);
-        if (op != nullptr && op->workspace_bytes != nullptr) {
-          const std::vector<int64_t> sizes = SizeBounds(*call, *op, types, ranges);
-          const bool bounded = std::find(sizes.begin(), sizes.end(), INT64_MAX) == sizes.end();
-          layout.workspace = std::max(layout.workspace, bounded ? RoundUp64(op->workspace_bytes(sizes)) : kUnbounded);
-        }
-      }
-      for (const Block* body : Bodies(*stmt)) FindWorkspace(*body);
-    }
+    ForEach(block, [this](const Stmt& stmt) {
+      const auto* call = std::get_if<TileCall>(&stmt.node);
+      const TileOp* op = call == nullptr ? nullptr : FindTileOp(call->op);
+      if (op == nullptr || op->workspace_bytes == nullptr) return;
+      const std::vector<int64_t> sizes = SizeBounds(*call, *op, types, ranges);
+      const bool bounded = std::find(sizes.begin(), sizes.end(), INT64_MAX) == sizes.end();
+      layout.workspace = std::max(layout.workspace, bounded ? RoundUp64(op->workspace_bytes(sizes)) : kUnbounded);
+    });
   }
 };
 

@@ -11,37 +11,31 @@
 namespace quern::kir {
 namespace {
 
-// Names of nodes, wherever they stand.
-struct Names : NoParts {
-  std::set<std::string>& taken;
-  explicit Names(std::set<std::string>& taken) : taken(taken) {}
-
-  void Use(const std::string& name) { taken.insert(name); }
-  void Write(const std::string& name) { taken.insert(name); }
-  void Declare(const std::string& name, Role) { taken.insert(name); }
-};
-
-// Every expression of a block.
-struct Surveyor : Names {
+// All names, and those that reductions declare.
+struct Surveyor : Visitor {
   ShareState& state;
-  explicit Surveyor(ShareState& state) : Names(state.taken), state(state) {}
+  explicit Surveyor(ShareState& state) : state(state) {}
 
-  void Expr(const ExprRef& expr) { state.Survey(expr); }
-  void Body(const Block& block) {
-    for (const StmtRef& stmt : block) Parts(*stmt, *this);
+  bool Enter(const ExprRef& expr) override {
+    if (const auto* reduce = std::get_if<Reduce>(&expr->node)) {
+      state.reduced.insert(reduce->index);
+      for (const auto& [name, value] : reduce->lets) state.reduced.insert(name);
+    }
+    return true;
   }
+  void Use(const std::string& name) override { state.taken.insert(name); }
+  void Write(const std::string& name) override { state.taken.insert(name); }
+  void Declare(const std::string& name, Role) override { state.taken.insert(name); }
 };
 
 // What a statement changes or declares, inside of it, too.
-struct Changer : NoParts {
+struct Changer : Visitor {
   ShareState& state;
   explicit Changer(ShareState& state) : state(state) {}
 
-  void Body(const Block& block) {
-    for (const StmtRef& stmt : block) Parts(*stmt, *this);
-  }
-  void Write(const std::string& name) { state.Change(name); }
-  void Declare(const std::string& name, Role) { state.Change(name); }
+  bool Enter(const ExprRef&) override { return false; }
+  void Write(const std::string& name) override { state.Change(name); }
+  void Declare(const std::string& name, Role) override { state.Change(name); }
 };
 
 // A statement on its way: the values of its expressions, in the order of Parts, and the moment when what is inside
@@ -69,10 +63,7 @@ class Sharer {
   }
 
   Block Of(const Block& block) {
-    Surveyor surveyor(state_);
-    surveyor.Body(block);
-    Names names(state_.taken);
-    for (int number = 0; number < state_.nodes.size(); ++number) Parts(*state_.nodes.node(number), names);
+    Surveyor(state_).Visit(block);
     state_.threads = Any(block, [](const Stmt& stmt) {
       const auto* loop = std::get_if<Loop>(&stmt.node);
       return loop != nullptr && loop->kind == LoopKind::kThread;
@@ -124,8 +115,7 @@ class Sharer {
     for (size_t i = 0; roots.partner && i < indices; ++i) values.KeepWhole(site.roots[i]);
 
     const auto change = [&] {
-      Changer changer(state_);
-      Parts(stmt, changer);
+      Changer(state_).Visit(stmt);
       if (state_.threads) state_.now.memory_changed = ++state_.clock;
     };
     change();

@@ -41,15 +41,6 @@ bool MayBeNamed(const Interner& nodes, int number) {
   return nodes.node(number)->dtype != DType::kBool && !IsGuardedDivisor(nodes, number);
 }
 
-void ShareState::Survey(const ExprRef& expr) {
-  for (int before = nodes.size(), last = nodes.Number(expr); before <= last; ++before) {
-    const auto* reduce = std::get_if<Reduce>(&nodes.node(before)->node);
-    if (reduce == nullptr) continue;
-    reduced.insert(reduce->index);
-    for (const auto& [name, value] : reduce->lets) reduced.insert(name);
-  }
-}
-
 int ShareState::Number(const ExprRef& expr) {
   const int number = nodes.Number(expr);
   while (static_cast<int>(captured.size()) < nodes.size()) {

@@ -43,8 +43,6 @@ struct ShareState {
   int branches = 0;
   int next_name = 0;
 
-  // Notes all nodes of an expression; before any Number.
-  void Survey(const ExprRef& expr);
   int Number(const ExprRef& expr);
   int64_t Changed(const std::string& name) const;
   void Change(const std::string& name);

@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "kir/build.h"
+#include "kir/parts.h"
 #include "kir/verify_state.h"
 
 namespace quern::kir {
@@ -37,21 +38,26 @@ Status Verifier::CheckExpr(const ExprRef& expr) {
   if (expr == nullptr) return Fail("an expression is missing");
   const DType dtype = expr->dtype;
   if (IsBlock(dtype)) return Fail(absl::StrFormat("an expression of dtype %s", Named(dtype)));
-  if (const auto* constant = std::get_if<Const>(&expr->node)) {
-    if (IsFloat(dtype) || IntegerFits(dtype, constant->integer)) return absl::OkStatus();
-    return Fail(absl::StrFormat("%d is no %s", constant->integer, Named(dtype)));
-  }
-  if (const auto* name = std::get_if<NameRef>(&expr->node)) return CheckReference(*name, dtype);
-  if (const auto* load = std::get_if<Load>(&expr->node)) return CheckLoad(*load, dtype);
-  if (const auto* decode = std::get_if<Decode>(&expr->node)) return CheckDecode(*decode, dtype);
-  if (const auto* apply = std::get_if<Apply>(&expr->node)) return CheckApply(*apply, dtype);
-  if (const auto* cast = std::get_if<Cast>(&expr->node)) return CheckExpr(cast->value);
-  if (const auto* bits = std::get_if<Bits>(&expr->node)) {
-    QUERN_RETURN_IF_ERROR(CheckExpr(bits->value));
-    if (ScalarBytes(bits->value->dtype) == ScalarBytes(dtype)) return absl::OkStatus();
-    return Fail(absl::StrFormat("bits<%s> of %s, which has another size", Named(dtype), Named(bits->value->dtype)));
-  }
-  return CheckReduce(std::get<Reduce>(expr->node), dtype);
+  return std::visit(
+      Overloaded{
+          [&](const Const& constant) {
+            if (IsFloat(dtype) || IntegerFits(dtype, constant.integer)) return absl::OkStatus();
+            return Fail(absl::StrFormat("%d is no %s", constant.integer, Named(dtype)));
+          },
+          [&](const NameRef& name) { return CheckReference(name, dtype); },
+          [&](const Load& load) { return CheckLoad(load, dtype); },
+          [&](const Apply& apply) { return CheckApply(apply, dtype); },
+          [&](const Cast& cast) { return CheckExpr(cast.value); },
+          [&](const Bits& bits) {
+            QUERN_RETURN_IF_ERROR(CheckExpr(bits.value));
+            const DType from = bits.value->dtype;
+            if (ScalarBytes(from) == ScalarBytes(dtype)) return absl::OkStatus();
+            return Fail(absl::StrFormat("bits<%s> of %s, which has another size", Named(dtype), Named(from)));
+          },
+          [&](const Reduce& reduce) { return CheckReduce(reduce, dtype); },
+          [&](const Decode& decode) { return CheckDecode(decode, dtype); },
+      },
+      expr->node);
 }
 
 Status Verifier::CheckReference(const NameRef& name, DType dtype) {

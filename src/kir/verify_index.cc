@@ -4,6 +4,7 @@
 #include <variant>
 
 #include "absl/strings/str_cat.h"
+#include "kir/parts.h"
 #include "kir/verify_state.h"
 
 namespace quern::kir {
@@ -161,24 +162,30 @@ Extent Verifier::ValueOfApply(const Apply& apply, DType dtype) {
 
 Extent Verifier::ValueOf(const ExprRef& expr) {
   if (IsFloat(expr->dtype)) return Unknown(DType::kI64, "float");
-  if (const auto* constant = std::get_if<Const>(&expr->node)) {
-    // Larger ones bound nothing that exists, and leave no room to compute with them.
-    const bool large = constant->integer > kLargest || constant->integer < -kLargest;
-    return large ? Unknown(expr->dtype, "large") : Extent(constant->integer);
-  }
-  if (const auto* name = std::get_if<NameRef>(&expr->node)) {
-    auto it = names_.find(name->name);
-    if (it != names_.end() && it->second.value) return *it->second.value;
-    return Unknown(expr->dtype, name->name);
-  }
-  if (const auto* apply = std::get_if<Apply>(&expr->node))
-    return InRange(ValueOfApply(*apply, expr->dtype), expr->dtype);
-  if (const auto* cast = std::get_if<Cast>(&expr->node)) {
-    const DType from = cast->value->dtype;
-    if (IsInteger(from) && from != DType::kU64 && expr->dtype != DType::kBool)
-      return InRange(ValueOf(cast->value), expr->dtype);
-  }
-  return Unknown(expr->dtype, "value");
+  const DType dtype = expr->dtype;
+  const auto unknown = [&] { return Unknown(dtype, "value"); };
+  return std::visit(Overloaded{
+                        [&](const Const& constant) {
+                          // Larger ones bound nothing that exists, and leave no room to compute with them.
+                          const bool large = constant.integer > kLargest || constant.integer < -kLargest;
+                          return large ? Unknown(dtype, "large") : Extent(constant.integer);
+                        },
+                        [&](const NameRef& name) {
+                          auto it = names_.find(name.name);
+                          return it != names_.end() && it->second.value ? *it->second.value : Unknown(dtype, name.name);
+                        },
+                        [&](const Load&) { return unknown(); },
+                        [&](const Apply& apply) { return InRange(ValueOfApply(apply, dtype), dtype); },
+                        [&](const Cast& cast) {
+                          const DType from = cast.value->dtype;
+                          const bool whole = IsInteger(from) && from != DType::kU64 && dtype != DType::kBool;
+                          return whole ? InRange(ValueOf(cast.value), dtype) : unknown();
+                        },
+                        [&](const Bits&) { return unknown(); },
+                        [&](const Reduce&) { return unknown(); },
+                        [&](const Decode&) { return unknown(); },
+                    },
+                    expr->node);
 }
 
 std::pair<Extent, IndexProver::Id> Verifier::NewIndex(const std::string& name, const Extent& low, const Extent& high,

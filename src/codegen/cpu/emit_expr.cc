@@ -2,6 +2,7 @@
 #include "base/check.h"
 #include "codegen/cpu/emitter.h"
 #include "codegen/llvm/operators.h"
+#include "kir/parts.h"
 #include "llvm/IR/Intrinsics.h"
 
 namespace quern::cpu {
@@ -9,36 +10,42 @@ namespace quern::cpu {
 using kir::Op;
 
 Val Emitter::Emit(const kir::ExprRef& expr) {
-  if (const auto* constant = std::get_if<kir::Const>(&expr->node)) {
-    llvm::Type* type = ScalarType(expr->dtype);
-    if (!IsFloat(expr->dtype)) return Uniform(expr->dtype, llvm::ConstantInt::get(type, constant->integer, true));
-    // The literal's nearest value of its dtype; f16 and bf16 are rounded by the constant folder.
-    llvm::Value* f64 = FloatConstant(b_.getDoubleTy(), constant->real);
-    return Uniform(expr->dtype, Convert(f64, DType::kF64, expr->dtype));
-  }
-  if (const auto* name = std::get_if<kir::NameRef>(&expr->node)) return EmitName(*expr, *name);
-  if (const auto* load = std::get_if<kir::Load>(&expr->node)) {
-    Buffer* found = FindBuffer(load->buffer);
-    if (found == nullptr) return Poison(expr->dtype);
-    const Buffer buffer = *found;
-    const std::vector<Val> index = EmitIndex(load->index);
-    return load->otherwise == nullptr ? LoadElement(buffer, index) : LoadOr(buffer, index, Emit(load->otherwise));
-  }
-  if (const auto* apply = std::get_if<kir::Apply>(&expr->node)) return EmitApply(*expr, *apply);
-  if (const auto* cast = std::get_if<kir::Cast>(&expr->node)) {
-    const Val value = Emit(cast->value);
-    const bool index = expr->dtype == DType::kI64 && value.dtype == DType::kI64;
-    if (index) return value;  // keeps the linear form
-    if (value.uniform()) return Uniform(expr->dtype, Convert(value.scalar, value.dtype, expr->dtype));
-    return FromLanes(expr->dtype, Convert(Lanes(value), value.dtype, expr->dtype));
-  }
-  if (const auto* bits = std::get_if<kir::Bits>(&expr->node)) {
-    const Val value = Emit(bits->value);
-    if (value.uniform()) return Uniform(expr->dtype, BitCast(value.scalar, value.dtype, expr->dtype));
-    return FromLanes(expr->dtype, BitCast(Lanes(value), value.dtype, expr->dtype));
-  }
-  if (const auto* reduce = std::get_if<kir::Reduce>(&expr->node)) return EmitReduce(*expr, *reduce);
-  return EmitDecode(std::get<kir::Decode>(expr->node));
+  const DType dtype = expr->dtype;
+  return std::visit(kir::Overloaded{
+                        [&](const kir::Const& constant) {
+                          llvm::Type* type = ScalarType(dtype);
+                          if (!IsFloat(dtype))
+                            return Uniform(dtype, llvm::ConstantInt::get(type, constant.integer, true));
+                          // The literal's nearest value of its dtype; f16 and bf16 are rounded by the constant folder.
+                          llvm::Value* f64 = FloatConstant(b_.getDoubleTy(), constant.real);
+                          return Uniform(dtype, Convert(f64, DType::kF64, dtype));
+                        },
+                        [&](const kir::NameRef& name) { return EmitName(*expr, name); },
+                        [&](const kir::Load& load) {
+                          Buffer* found = FindBuffer(load.buffer);
+                          if (found == nullptr) return Poison(dtype);
+                          const Buffer buffer = *found;
+                          const std::vector<Val> index = EmitIndex(load.index);
+                          return load.otherwise == nullptr ? LoadElement(buffer, index)
+                                                           : LoadOr(buffer, index, Emit(load.otherwise));
+                        },
+                        [&](const kir::Apply& apply) { return EmitApply(*expr, apply); },
+                        [&](const kir::Cast& cast) {
+                          const Val value = Emit(cast.value);
+                          const bool index = dtype == DType::kI64 && value.dtype == DType::kI64;
+                          if (index) return value;  // keeps the linear form
+                          if (value.uniform()) return Uniform(dtype, Convert(value.scalar, value.dtype, dtype));
+                          return FromLanes(dtype, Convert(Lanes(value), value.dtype, dtype));
+                        },
+                        [&](const kir::Bits& bits) {
+                          const Val value = Emit(bits.value);
+                          if (value.uniform()) return Uniform(dtype, BitCast(value.scalar, value.dtype, dtype));
+                          return FromLanes(dtype, BitCast(Lanes(value), value.dtype, dtype));
+                        },
+                        [&](const kir::Reduce& reduce) { return EmitReduce(*expr, reduce); },
+                        [&](const kir::Decode& decode) { return EmitDecode(decode); },
+                    },
+                    expr->node);
 }
 
 Val Emitter::EmitName(const kir::Expr& expr, const kir::NameRef& name) {

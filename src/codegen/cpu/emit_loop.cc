@@ -67,7 +67,7 @@ void Emitter::VecLoop(llvm::Value* low, llvm::Value* high, int64_t step, const s
   });
 }
 
-void Emitter::EmitLoopNode(const kir::Loop& loop) {
+void Emitter::Emit(const kir::Loop& loop) {
   llvm::Value* low = UniformScalar(loop.low, "loop bound");
   llvm::Value* high = UniformScalar(loop.high, "loop bound");
   auto run = [&](const Val& index) {
@@ -90,7 +90,7 @@ void Emitter::EmitLoopNode(const kir::Loop& loop) {
     }
     case kir::LoopKind::kVec: {
       if (lanes_ != 1) break;  // the outer vec loop has the lanes
-      std::vector<std::string> varying = {loop.index};
+      NameSet varying = {loop.index};
       if (Widens(loop.body, varying)) return VecLoop(low, high, loop.step, run);
       ++stats_.scalarised;
       break;
@@ -119,7 +119,7 @@ Val Emitter::EmitReduce(const kir::Expr& expr, const kir::Reduce& reduce) {
   const int accs = std::max(reduce.accs, 1);
   const auto* product = std::get_if<kir::Apply>(&reduce.body->node);
   const bool contract = product != nullptr && product->op == kir::Op::kMul && product->contract;
-  const bool widen = lanes_ == 1 && reduce.vec && WidensBody(reduce, {reduce.index});
+  const bool widen = lanes_ == 1 && reduce.vec && Widens(reduce);
   if (reduce.vec && lanes_ == 1 && !widen) ++stats_.scalarised;
 
   const int outer_lanes = lanes_;
@@ -144,11 +144,7 @@ Val Emitter::EmitReduce(const kir::Expr& expr, const kir::Reduce& reduce) {
     Binding binding;
     binding.value = index;
     Bind(reduce.index, std::move(binding));
-    for (const auto& [name, let] : reduce.lets) {
-      Binding bound;
-      bound.value = Emit(let);
-      Bind(name, std::move(bound));
-    }
+    for (const auto& [name, let] : reduce.lets) BindLet(name, let);
     llvm::Value* value = Lanes(Emit(reduce.body));
     Leave(saved);
     return value;
@@ -217,108 +213,6 @@ Val Emitter::EmitReduce(const kir::Expr& expr, const kir::Reduce& reduce) {
     result = Combine(reduce.op, dtype, result, b_.CreateLoad(ScalarType(dtype), scalar_slot), false);
   }
   return FromLanes(dtype, result);
-}
-
-// Whether an expression can differ between lanes when the names in `varying` do.
-bool Emitter::Varies(const kir::ExprRef& expr, const std::vector<std::string>& varying) {
-  auto any = [&](const std::vector<kir::ExprRef>& parts) {
-    for (const kir::ExprRef& part : parts) {
-      if (part != nullptr && Varies(part, varying)) return true;
-    }
-    return false;
-  };
-  if (const auto* name = std::get_if<kir::NameRef>(&expr->node)) {
-    for (const std::string& other : varying) {
-      if (other == name->name) return true;
-    }
-    // A tile's element varies as its indices do.
-    const Binding* binding = Lookup(name->name);
-    if (binding == nullptr || binding->kind != Binding::kTileElement) return false;
-    return true;
-  }
-  if (const auto* load = std::get_if<kir::Load>(&expr->node)) {
-    return any(load->index) || (load->otherwise != nullptr && Varies(load->otherwise, varying));
-  }
-  if (const auto* apply = std::get_if<kir::Apply>(&expr->node)) return any(apply->args);
-  if (const auto* cast = std::get_if<kir::Cast>(&expr->node)) return Varies(cast->value, varying);
-  if (const auto* bits = std::get_if<kir::Bits>(&expr->node)) return Varies(bits->value, varying);
-  if (const auto* reduce = std::get_if<kir::Reduce>(&expr->node)) {
-    for (const auto& [name, value] : reduce->lets) {
-      if (Varies(value, varying)) return true;
-    }
-    return Varies(reduce->body, varying);
-  }
-  if (const auto* decode = std::get_if<kir::Decode>(&expr->node)) return any(decode->index);
-  return false;
-}
-
-bool Emitter::Widens(const kir::ExprRef& expr, const std::vector<std::string>& varying) {
-  if (expr == nullptr) return true;
-  if (const auto* load = std::get_if<kir::Load>(&expr->node)) {
-    for (const kir::ExprRef& part : load->index) {
-      if (!Widens(part, varying)) return false;
-    }
-    return Widens(load->otherwise, varying);
-  }
-  if (const auto* apply = std::get_if<kir::Apply>(&expr->node)) {
-    for (const kir::ExprRef& part : apply->args) {
-      if (!Widens(part, varying)) return false;
-    }
-  }
-  if (const auto* cast = std::get_if<kir::Cast>(&expr->node)) return Widens(cast->value, varying);
-  if (const auto* bits = std::get_if<kir::Bits>(&expr->node)) return Widens(bits->value, varying);
-  if (const auto* reduce = std::get_if<kir::Reduce>(&expr->node)) {
-    return !Varies(reduce->low, varying) && !Varies(reduce->high, varying) && WidensBody(*reduce, varying);
-  }
-  if (const auto* decode = std::get_if<kir::Decode>(&expr->node)) {
-    for (const kir::ExprRef& part : decode->index) {
-      if (!Widens(part, varying)) return false;
-    }
-  }
-  return true;
-}
-
-// Likewise the body of a reduction, with its lets.
-bool Emitter::WidensBody(const kir::Reduce& reduce, std::vector<std::string> varying) {
-  for (const auto& [name, value] : reduce.lets) {
-    if (!Widens(value, varying)) return false;
-    if (Varies(value, varying)) varying.push_back(name);
-  }
-  return Widens(reduce.body, varying);
-}
-
-// Whether a vec loop's body can be widened: inner bounds and conditions uniform, no memory or tiles of its own. Names
-// that differ between the lanes are added to `varying`.
-bool Emitter::Widens(const kir::Block& block, std::vector<std::string>& varying) {
-  for (const kir::StmtRef& stmt : block) {
-    if (const auto* loop = std::get_if<kir::Loop>(&stmt->node)) {
-      if (Varies(loop->low, varying) || Varies(loop->high, varying)) return false;
-      if (!Widens(loop->body, varying)) return false;
-    } else if (const auto* node = std::get_if<kir::If>(&stmt->node)) {
-      if (Varies(node->condition, varying)) return false;
-      if (!Widens(node->then_body, varying) || !Widens(node->else_body, varying)) return false;
-    } else if (const auto* let = std::get_if<kir::Let>(&stmt->node)) {
-      if (!Widens(let->value, varying)) return false;
-      if (Varies(let->value, varying)) varying.push_back(let->name);
-    } else if (const auto* var = std::get_if<kir::Var>(&stmt->node)) {
-      if (!Widens(var->value, varying)) return false;
-      varying.push_back(var->name);  // one register a lane
-    } else if (const auto* assign = std::get_if<kir::Assign>(&stmt->node)) {
-      if (!Widens(assign->value, varying)) return false;
-      // A register from outside the loop is shared by all iterations: their order then matters.
-      if (std::find(varying.begin(), varying.end(), assign->name) == varying.end()) return false;
-    } else if (const auto* store = std::get_if<kir::Store>(&stmt->node)) {
-      bool varies = false;
-      for (const kir::ExprRef& part : store->index) {
-        if (!Widens(part, varying)) return false;
-        varies = varies || Varies(part, varying);
-      }
-      if (!varies || !Widens(store->value, varying)) return false;
-    } else if (!std::holds_alternative<kir::Prefetch>(stmt->node)) {
-      return false;
-    }
-  }
-  return true;
 }
 
 }  // namespace quern::cpu

@@ -64,7 +64,7 @@ Emitter::Region Emitter::EmitSlice(const kir::Slice& slice, bool clip) {
   return region;
 }
 
-void Emitter::EmitPrefetch(const kir::Prefetch& prefetch) {
+void Emitter::Emit(const kir::Prefetch& prefetch) {
   const Region region = EmitSlice(prefetch.slice, false);
   if (!status_.ok() || region.extents.empty()) return;
   const kir::BufferType& type = region.buffer.type;

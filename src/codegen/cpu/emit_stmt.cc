@@ -8,58 +8,52 @@ namespace quern::cpu {
 
 void Emitter::EmitBlock(const kir::Block& block) {
   const Saved saved = Enter();
-  for (const kir::StmtRef& stmt : block) EmitStmt(*stmt);
+  for (const kir::StmtRef& stmt : block) {
+    const llvm::DebugLoc outside = EnterLine(*stmt);
+    EmitStatement(*stmt);
+    b_.SetCurrentDebugLocation(outside);
+  }
   Leave(saved);
 }
 
-void Emitter::EmitStmt(const kir::Stmt& stmt) {
-  const llvm::DebugLoc outside = EnterLine(stmt);
-  EmitStmtNode(stmt);
-  b_.SetCurrentDebugLocation(outside);
+void Emitter::Refuse(const kir::Stmt& stmt) { Fail(kir::Describe(stmt) + ": a CPU has no blocks of threads"); }
+
+void Emitter::Emit(const kir::Let& let) { BindLet(let.name, let.value); }
+
+void Emitter::BindLet(const std::string& name, const kir::ExprRef& value) {
+  Binding binding;
+  binding.value = Emit(value);
+  Bind(name, std::move(binding));
 }
 
-void Emitter::EmitStmtNode(const kir::Stmt& stmt) {
-  if (const auto* loop = std::get_if<kir::Loop>(&stmt.node)) return EmitLoopNode(*loop);
-  if (const auto* node = std::get_if<kir::If>(&stmt.node)) return EmitIf(*node);
-  if (const auto* let = std::get_if<kir::Let>(&stmt.node)) {
-    Binding binding;
-    binding.value = Emit(let->value);
-    return Bind(let->name, std::move(binding));
-  }
-  if (const auto* var = std::get_if<kir::Var>(&stmt.node)) {
-    const Val value = Emit(var->value);
-    Binding binding;
-    binding.kind = Binding::kVar;
-    binding.value.dtype = value.dtype;
-    binding.slot = EntryAlloca(LanesOf(ScalarType(value.dtype)));
-    b_.CreateStore(Lanes(value), binding.slot);
-    return Bind(var->name, std::move(binding));
-  }
-  if (const auto* assign = std::get_if<kir::Assign>(&stmt.node)) {
-    const Val value = Emit(assign->value);
-    const Binding* binding = Lookup(assign->name);
-    if (binding == nullptr || binding->kind != Binding::kVar)
-      return Fail("assignment to " + assign->name + ", which is no var");
-    const bool vector = binding->slot->getAllocatedType()->isVectorTy();
-    if (!vector && lanes_ != 1) return Fail("a vec loop assigns " + assign->name + ", which its iterations share");
-    b_.CreateStore(Lanes(value), binding->slot);
-    return;
-  }
-  if (const auto* store = std::get_if<kir::Store>(&stmt.node)) {
-    const std::vector<Val> index = EmitIndex(store->index);
-    const Val value = Emit(store->value);
-    Buffer* buffer = FindBuffer(store->buffer);
-    if (buffer != nullptr) StoreElement(*buffer, index, value);
-    return;
-  }
-  if (const auto* alloc = std::get_if<kir::Alloc>(&stmt.node)) return EmitAlloc(alloc->name, alloc->type);
-  if (const auto* tile = std::get_if<kir::Tile>(&stmt.node)) return EmitTile(*tile);
-  if (const auto* call = std::get_if<kir::TileCall>(&stmt.node)) return EmitTileCall(*call);
-  if (const auto* map = std::get_if<kir::Map>(&stmt.node)) return EmitMap(*map);
-  if (const auto* pack = std::get_if<kir::Pack>(&stmt.node)) return EmitPack(*pack);
-  if (const auto* prefetch = std::get_if<kir::Prefetch>(&stmt.node)) return EmitPrefetch(*prefetch);
-  Fail(kir::Describe(stmt) + ": a CPU has no blocks of threads");
+void Emitter::Emit(const kir::Var& var) {
+  const Val value = Emit(var.value);
+  Binding binding;
+  binding.kind = Binding::kVar;
+  binding.value.dtype = value.dtype;
+  binding.slot = EntryAlloca(LanesOf(ScalarType(value.dtype)));
+  b_.CreateStore(Lanes(value), binding.slot);
+  Bind(var.name, std::move(binding));
 }
+
+void Emitter::Emit(const kir::Assign& assign) {
+  const Val value = Emit(assign.value);
+  const Binding* binding = Lookup(assign.name);
+  if (binding == nullptr || binding->kind != Binding::kVar)
+    return Fail("assignment to " + assign.name + ", which is no var");
+  const bool vector = binding->slot->getAllocatedType()->isVectorTy();
+  if (!vector && lanes_ != 1) return Fail("a vec loop assigns " + assign.name + ", which its iterations share");
+  b_.CreateStore(Lanes(value), binding->slot);
+}
+
+void Emitter::Emit(const kir::Store& store) {
+  const std::vector<Val> index = EmitIndex(store.index);
+  const Val value = Emit(store.value);
+  Buffer* buffer = FindBuffer(store.buffer);
+  if (buffer != nullptr) StoreElement(*buffer, index, value);
+}
+
+void Emitter::Emit(const kir::Alloc& alloc) { EmitAlloc(alloc.name, alloc.type); }
 
 void Emitter::EmitAlloc(const std::string& name, const kir::BufferType& type) {
   Buffer buffer;
@@ -80,7 +74,7 @@ void Emitter::EmitAlloc(const std::string& name, const kir::BufferType& type) {
   buffers_.emplace_back(name, std::move(buffer));
 }
 
-void Emitter::EmitIf(const kir::If& node) {
+void Emitter::Emit(const kir::If& node) {
   llvm::Value* condition = UniformScalar(node.condition, "condition");
   llvm::BasicBlock* then_block = llvm::BasicBlock::Create(context_, "then", function_);
   llvm::BasicBlock* else_block =
@@ -98,7 +92,7 @@ void Emitter::EmitIf(const kir::If& node) {
   b_.SetInsertPoint(join);
 }
 
-void Emitter::EmitMap(const kir::Map& map) {
+void Emitter::Emit(const kir::Map& map) {
   // Loops over the tiles' memory, the last dimension over the lanes. Inside, a tile's name is its element.
   std::vector<llvm::Value*> extents;
   for (const kir::ExprRef& extent : map.extents) extents.push_back(UniformScalar(extent, "extent of a map"));
@@ -129,8 +123,8 @@ void Emitter::EmitMap(const kir::Map& map) {
       });
       return;
     }
-    std::vector<std::string> varying = {map.indices[d]};
-    varying.insert(varying.end(), map.tiles.begin(), map.tiles.end());
+    NameSet varying = {map.indices[d]};
+    varying.insert(map.tiles.begin(), map.tiles.end());
     if (Widens(map.body, varying)) {
       VecLoop(b_.getInt64(0), extents[d], 1, [&](const Val& index) {
         at[d] = index;

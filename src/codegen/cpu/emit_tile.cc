@@ -7,7 +7,7 @@
 
 namespace quern::cpu {
 
-void Emitter::EmitTile(const kir::Tile& tile) {
+void Emitter::Emit(const kir::Tile& tile) {
   EmitAlloc(tile.name, tile.type);
   if (!status_.ok()) return;
   const Buffer buffer = buffers_.back().second;
@@ -45,7 +45,7 @@ llvm::FunctionCallee Emitter::Tile(const char* symbol, llvm::FunctionType* type)
   return callee;
 }
 
-void Emitter::EmitTileCall(const kir::TileCall& call) {
+void Emitter::Emit(const kir::TileCall& call) {
   const kir::TileOp* op = kir::FindTileOp(call.op);
   if (op == nullptr) return Fail("no tile op named " + call.op);
   if (call.tiles.size() != op->tiles.size() || call.operands.size() > op->operands.size()) {
@@ -169,7 +169,7 @@ void Emitter::ExpandTileCall(const kir::TileOp& op, std::span<const Region> tile
   Leave(saved);
 }
 
-void Emitter::EmitPack(const kir::Pack& pack) {
+void Emitter::Emit(const kir::Pack& pack) {
   const Region dst = EmitSlice(pack.dst, true);
   const Region src = EmitSlice(pack.src, true);
   if (!status_.ok()) return;

@@ -10,6 +10,7 @@
 
 #include <functional>
 #include <map>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -17,6 +18,7 @@
 #include "codegen/cpu/module.h"
 #include "codegen/cpu/object.h"
 #include "codegen/cpu/target.h"
+#include "codegen/statement_emitter.h"
 #include "kir/kir.h"
 #include "kir/scratch.h"
 #include "kir/tile_op.h"
@@ -49,7 +51,7 @@ struct Buffer {
   llvm::MDNode* noalias = nullptr;    // scopes of buffers that share no byte with it
 };
 
-class Emitter {
+class Emitter : public codegen::StatementEmitter {
  public:
   Emitter(llvm::Module& module, const Target& target, const EmitOptions& options, EmitStats& stats);
   // Adds the kernel's function, named `symbol`. The kernel has passed kir::Verify.
@@ -59,6 +61,7 @@ class Emitter {
                                  std::span<llvm::Value* const> values, llvm::IRBuilder<>& builder);
 
  private:
+  using StatementEmitter::Emit;
   using Builder = llvm::IRBuilder<>;
   // What a name means in an expression.
   struct Binding {
@@ -144,24 +147,33 @@ class Emitter {
 
   // ---- emit_stmt.cc
   void EmitBlock(const kir::Block& block);
-  void EmitStmt(const kir::Stmt& stmt);
-  void EmitStmtNode(const kir::Stmt& stmt);
+  void Refuse(const kir::Stmt& stmt) override;
+  void Emit(const kir::If& node) override;
+  void Emit(const kir::Let& let) override;
+  void BindLet(const std::string& name, const kir::ExprRef& value);
+  void Emit(const kir::Var& var) override;
+  void Emit(const kir::Assign& assign) override;
+  void Emit(const kir::Store& store) override;
+  void Emit(const kir::Alloc& alloc) override;
   void EmitAlloc(const std::string& name, const kir::BufferType& type);
-  void EmitIf(const kir::If& node);
-  void EmitMap(const kir::Map& map);
+  void Emit(const kir::Map& map) override;
 
   // ---- emit_loop.cc
-  void EmitLoopNode(const kir::Loop& loop);
+  void Emit(const kir::Loop& loop) override;
   // i = low, low + step, ... < high; known_nonempty leaves out the guard.
   void Loop(llvm::Value* low, llvm::Value* high, int64_t step, const std::function<void(llvm::Value*)>& body);
   // Runs `body` over low..high in steps of `step`, widened; the index is a Val of linear or uniform form.
   void VecLoop(llvm::Value* low, llvm::Value* high, int64_t step, const std::function<void(const Val&)>& body);
   Val EmitReduce(const kir::Expr& expr, const kir::Reduce& reduce);
   llvm::Value* CombineLanes(kir::ReduceOp op, DType dtype, llvm::Value* vector);
-  bool Widens(const kir::Block& block, std::vector<std::string>& varying);
-  bool Varies(const kir::ExprRef& expr, const std::vector<std::string>& varying);
-  bool Widens(const kir::ExprRef& expr, const std::vector<std::string>& varying);
-  bool WidensBody(const kir::Reduce& reduce, std::vector<std::string> varying);
+
+  // ---- emit_widens.cc
+  using NameSet = std::set<std::string, std::less<>>;
+  bool Widens(const kir::Block& block, NameSet& varying);
+  bool Varies(const kir::ExprRef& expr, const NameSet& varying);
+  bool Widens(const kir::ExprRef& expr, const NameSet& varying);
+  bool Widens(const kir::Reduce& reduce);
+  void AddVarying(const kir::Lets& lets, NameSet& varying);
 
   // ---- emit_slice.cc
   // Where a slice starts and the sizes of its ranged dimensions, outermost first.
@@ -174,13 +186,13 @@ class Emitter {
     llvm::Value* row_bytes = nullptr;   // between rows of the second-to-last ranged dimension; 0 for one row
   };
   Region EmitSlice(const kir::Slice& slice, bool clip);
-  void EmitPrefetch(const kir::Prefetch& prefetch);
+  void Emit(const kir::Prefetch& prefetch) override;
   // ---- emit_tile.cc
-  void EmitTile(const kir::Tile& tile);
-  void EmitTileCall(const kir::TileCall& call);
+  void Emit(const kir::Tile& tile) override;
+  void Emit(const kir::TileCall& call) override;
   void ExpandTileCall(const kir::TileOp& op, std::span<const Region> tiles, std::span<const Region> operands,
                       std::span<llvm::Value* const> sizes, std::span<llvm::Value* const> attributes);
-  void EmitPack(const kir::Pack& pack);
+  void Emit(const kir::Pack& pack) override;
   // `symbol` at this level as a callee, or null where src/simd has none.
   llvm::FunctionCallee Tile(const char* symbol, llvm::FunctionType* type);
 

@@ -110,10 +110,12 @@ void Emitter::Block(const kir::Block& block) {
   const Names outer = names_;
   for (const kir::StmtRef& stmt : block) {
     if (!status_.ok()) return;
-    std::visit([this](const auto& node) { Emit(node); }, stmt->node);
+    EmitStatement(*stmt);
   }
   names_ = outer;
 }
+
+void Emitter::Refuse(const kir::Stmt& stmt) { Unimplemented(kir::Describe(stmt)); }
 
 void Emitter::Emit(const kir::Loop& loop) {
   const Names outer = names_;

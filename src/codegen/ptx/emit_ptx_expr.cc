@@ -3,6 +3,7 @@
 #include "codegen/llvm/operators.h"
 #include "codegen/ptx/block_reader.h"
 #include "codegen/ptx/emitter.h"
+#include "kir/parts.h"
 #include "llvm/IR/Intrinsics.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
 
@@ -105,32 +106,38 @@ llvm::Value* Emitter::Constant(const kir::Const& constant, DType dtype) {
 }
 
 llvm::Value* Emitter::Value(const kir::ExprRef& expr) {
-  llvm::Value* const none = llvm::Constant::getNullValue(ValueType(expr->dtype));
-  if (const auto* constant = std::get_if<kir::Const>(&expr->node)) return Constant(*constant, expr->dtype);
-  if (const auto* ref = std::get_if<kir::NameRef>(&expr->node)) {
-    const auto found = names_.find(ref->name);
-    if (found == names_.end()) {
-      Fail(ref->name + " is not defined");
-      return none;
-    }
-    const Name& name = found->second;
-    if (name.element >= 0) {
-      llvm::AllocaInst* slot = tiles_[name.tile].slots[name.element];
-      return b_.CreateLoad(slot->getAllocatedType(), slot);
-    }
-    if (name.slot != nullptr) return b_.CreateLoad(name.slot->getAllocatedType(), name.slot);
-    return name.value == nullptr ? none : name.value;
+  const DType dtype = expr->dtype;
+  return std::visit(kir::Overloaded{
+                        [&](const kir::Const& constant) -> llvm::Value* { return Constant(constant, dtype); },
+                        [&](const kir::NameRef& ref) { return ValueOf(ref, dtype); },
+                        [&](const kir::Load& load) { return LoadFrom(load, dtype); },
+                        [&](const kir::Apply& apply) { return Operator(apply); },
+                        [&](const kir::Cast& cast) { return Convert(Value(cast.value), cast.value->dtype, dtype); },
+                        [&](const kir::Bits& bits) {
+                          const DType from = bits.value->dtype;
+                          llvm::Value* memory = ToMemory(Value(bits.value), from);
+                          return FromMemory(b_.CreateBitCast(memory, MemoryType(dtype)), dtype);
+                        },
+                        [&](const kir::Reduce& reduce) { return Reduction(reduce, dtype); },
+                        [&](const kir::Decode& decode) { return DecodeOf(decode); },
+                    },
+                    expr->node);
+}
+
+llvm::Value* Emitter::ValueOf(const kir::NameRef& ref, DType dtype) {
+  llvm::Value* const none = llvm::Constant::getNullValue(ValueType(dtype));
+  const auto found = names_.find(ref.name);
+  if (found == names_.end()) {
+    Fail(ref.name + " is not defined");
+    return none;
   }
-  if (const auto* load = std::get_if<kir::Load>(&expr->node)) return LoadFrom(*load, expr->dtype);
-  if (const auto* apply = std::get_if<kir::Apply>(&expr->node)) return Operator(*apply);
-  if (const auto* cast = std::get_if<kir::Cast>(&expr->node))
-    return Convert(Value(cast->value), cast->value->dtype, expr->dtype);
-  if (const auto* bits = std::get_if<kir::Bits>(&expr->node)) {
-    const DType from = bits->value->dtype;
-    return FromMemory(b_.CreateBitCast(ToMemory(Value(bits->value), from), MemoryType(expr->dtype)), expr->dtype);
+  const Name& name = found->second;
+  if (name.element >= 0) {
+    llvm::AllocaInst* slot = tiles_[name.tile].slots[name.element];
+    return b_.CreateLoad(slot->getAllocatedType(), slot);
   }
-  if (const auto* reduce = std::get_if<kir::Reduce>(&expr->node)) return Reduction(*reduce, expr->dtype);
-  return DecodeOf(std::get<kir::Decode>(expr->node));
+  if (name.slot != nullptr) return b_.CreateLoad(name.slot->getAllocatedType(), name.slot);
+  return name.value == nullptr ? none : name.value;
 }
 
 llvm::Value* Emitter::Reduction(const kir::Reduce& reduce, DType dtype) {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "codegen/ptx/math.h"
+#include "codegen/statement_emitter.h"
 #include "kir/kir.h"
 #include "kir/multiple.h"
 #include "llvm/IR/IRBuilder.h"
@@ -19,13 +20,14 @@
 
 namespace quern::ptx {
 
-class Emitter {
+class Emitter : public codegen::StatementEmitter {
  public:
   // `groups`: the target multiplies by groups of warps.
   Emitter(const kir::Kernel& kernel, llvm::Module& module, MathLibrary& math, int64_t threads, bool groups);
   Status Run(const std::string& symbol);
 
  private:
+  using StatementEmitter::Emit;
   struct Buffer {
     llvm::Value* pointer = nullptr;
     DType dtype = DType::kF32;
@@ -71,26 +73,26 @@ class Emitter {
   template <typename Body>
   void Guarded(llvm::Value* condition, const Body& body);
   void Block(const kir::Block& block);
-  void Emit(const kir::Loop& loop);
-  void Emit(const kir::If& branch);
-  void Emit(const kir::Let& let);
+  void Refuse(const kir::Stmt& stmt) override;
+  void Emit(const kir::Loop& loop) override;
+  void Emit(const kir::If& branch) override;
+  void Emit(const kir::Let& let) override;
   void DefineLet(const std::string& name, const kir::ExprRef& value);  // of a block or of a reduction
-  void Emit(const kir::Var& var);
-  void Emit(const kir::Assign& assign);
-  void Emit(const kir::Store& store);
-  void Emit(const kir::Alloc& alloc);
-  void Emit(const kir::Tile& tile);
-  void Emit(const kir::TileCall& call);
-  void Emit(const kir::Map& map);
-  void Emit(const kir::Pack&) { Unimplemented("a pack"); }
-  void Emit(const kir::Prefetch&) {}
-  void Emit(const kir::Barrier&) { BlockBarrier(); }
-  void Emit(const kir::Copy& copy);
-  void Emit(const kir::Pipeline& pipeline);
-  void Emit(const kir::Shuffle& shuffle);
+  void Emit(const kir::Var& var) override;
+  void Emit(const kir::Assign& assign) override;
+  void Emit(const kir::Store& store) override;
+  void Emit(const kir::Alloc& alloc) override;
+  void Emit(const kir::Tile& tile) override;
+  void Emit(const kir::TileCall& call) override;
+  void Emit(const kir::Map& map) override;
+  void Emit(const kir::Barrier&) override { BlockBarrier(); }
+  void Emit(const kir::Copy& copy) override;
+  void Emit(const kir::Pipeline& pipeline) override;
+  void Emit(const kir::Shuffle& shuffle) override;
 
   // ---- emit_ptx_expr.cc
   llvm::Value* Value(const kir::ExprRef& expr);
+  llvm::Value* ValueOf(const kir::NameRef& ref, DType dtype);
   llvm::Value* Constant(const kir::Const& constant, DType dtype);
   llvm::Value* Operator(const kir::Apply& apply);
   llvm::Value* Arithmetic(kir::Op op, DType dtype, const std::vector<llvm::Value*>& args);

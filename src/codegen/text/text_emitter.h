@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "codegen/statement_emitter.h"
 #include "codegen/text/code.h"
 #include "codegen/text/language.h"
 #include "kir/kir.h"
@@ -52,7 +53,7 @@ struct Cut {
   std::vector<Code> live;      // clipped
 };
 
-class TextEmitter {
+class TextEmitter : public codegen::StatementEmitter {
  protected:
   // What a KIR name stands for.
   struct Entity {
@@ -67,7 +68,6 @@ class TextEmitter {
   };
 
   TextEmitter(const kir::Kernel& kernel, const Language& language) : kernel_(kernel), language_(language) {}
-  virtual ~TextEmitter() = default;
 
   // ---- text_emitter.cc
   void Fail(const std::string& message);
@@ -107,23 +107,16 @@ class TextEmitter {
   // The body alone, for the element at `index`, which is below `bounds`.
   void MapBody(const kir::Map& map, const std::vector<Code>& index, const std::vector<Code>& bounds,
                const std::vector<Code>& extents);
-  void Emit(const kir::Loop& loop);
-  void Emit(const kir::If& branch);
-  void Emit(const kir::Let& let);
+  using StatementEmitter::Emit;
+  void Refuse(const kir::Stmt& stmt) override;
+  void Emit(const kir::Loop& loop) override;
+  void Emit(const kir::If& branch) override;
+  void Emit(const kir::Let& let) override;
   void DefineLet(const std::string& name, const kir::ExprRef& value);  // of a block or of a reduction
-  void Emit(const kir::Var& var);
-  void Emit(const kir::Assign& assign);
-  void Emit(const kir::Store& store);
-  void Emit(const kir::Prefetch& prefetch);
-  virtual void Emit(const kir::Alloc& alloc) = 0;
-  virtual void Emit(const kir::Tile& tile) = 0;
-  virtual void Emit(const kir::Map& map) = 0;
-  virtual void Emit(const kir::TileCall& call) = 0;
-  virtual void Emit(const kir::Pack&) { Unimplemented("pack"); }
-  virtual void Emit(const kir::Barrier&) { Unimplemented("a barrier"); }
-  virtual void Emit(const kir::Copy&) { Unimplemented("a copy"); }
-  virtual void Emit(const kir::Pipeline&) { Unimplemented("a pipeline"); }
-  virtual void Emit(const kir::Shuffle&) { Unimplemented("a shuffle"); }
+  void Emit(const kir::Var& var) override;
+  void Emit(const kir::Assign& assign) override;
+  void Emit(const kir::Store& store) override;
+  void Emit(const kir::Prefetch& prefetch) override;
   virtual void EmitThreads(const kir::Loop&) { Unimplemented("a thread loop"); }
   // view[index] = value, where value is as it lies in memory. `name`: of the view in KIR.
   virtual void StoreElement(const std::string& name, const View& view, const std::vector<Code>& index,

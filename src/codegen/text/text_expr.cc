@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "base/check.h"
 #include "codegen/text/text_emitter.h"
+#include "kir/parts.h"
 
 namespace quern::text {
 namespace {
@@ -81,28 +82,30 @@ std::vector<Code> TextEmitter::Values(const std::vector<kir::ExprRef>& exprs) {
 Code TextEmitter::Value(const kir::ExprRef& expr) {
   Type(expr->dtype);  // may be one that the language lacks
   if (!status_.ok()) return Number(0);
-  if (const auto* constant = std::get_if<kir::Const>(&expr->node)) return Literal(expr->dtype, *constant);
-  if (const auto* name = std::get_if<kir::NameRef>(&expr->node)) {
-    const Entity* entity = Find(name->name);
-    if (entity == nullptr) return Number(0);
-    if (!entity->staged.empty()) return {entity->staged};
-    return entity->scalar ? *entity->scalar : Element(*entity->view, entity->element);
-  }
-  if (const auto* decode = std::get_if<kir::Decode>(&expr->node))
-    return Element(FindView(decode->buffer), Values(decode->index));
-  if (const auto* apply = std::get_if<kir::Apply>(&expr->node)) return Operator(*apply);
-  if (const auto* cast = std::get_if<kir::Cast>(&expr->node))
-    return Conversion(cast->value->dtype, expr->dtype, cast->value);
-  if (const auto* bits = std::get_if<kir::Bits>(&expr->node)) {
-    return Reinterpretation(bits->value->dtype, expr->dtype, Value(bits->value));
-  }
-  if (const auto* reduce = std::get_if<kir::Reduce>(&expr->node)) return Reduction(*reduce, expr->dtype);
-  const auto& load = std::get<kir::Load>(expr->node);
-  const View view = FindView(load.buffer);
-  const std::vector<Code> index = Values(load.index);
-  const Code element = Element(view, index), inside = Inside(index, view.sizes);
-  if (load.otherwise == nullptr || inside.text.empty()) return element;
-  return Conditional(inside, element, Value(load.otherwise));
+  const DType dtype = expr->dtype;
+  return std::visit(
+      kir::Overloaded{
+          [&](const kir::Const& constant) { return Literal(dtype, constant); },
+          [&](const kir::NameRef& name) {
+            const Entity* entity = Find(name.name);
+            if (entity == nullptr) return Number(0);
+            if (!entity->staged.empty()) return Code{entity->staged};
+            return entity->scalar ? *entity->scalar : Element(*entity->view, entity->element);
+          },
+          [&](const kir::Load& load) {
+            const View view = FindView(load.buffer);
+            const std::vector<Code> index = Values(load.index);
+            const Code element = Element(view, index), inside = Inside(index, view.sizes);
+            if (load.otherwise == nullptr || inside.text.empty()) return element;
+            return Conditional(inside, element, Value(load.otherwise));
+          },
+          [&](const kir::Apply& apply) { return Operator(apply); },
+          [&](const kir::Cast& cast) { return Conversion(cast.value->dtype, dtype, cast.value); },
+          [&](const kir::Bits& bits) { return Reinterpretation(bits.value->dtype, dtype, Value(bits.value)); },
+          [&](const kir::Reduce& reduce) { return Reduction(reduce, dtype); },
+          [&](const kir::Decode& decode) { return Element(FindView(decode.buffer), Values(decode.index)); },
+      },
+      expr->node);
 }
 
 Code TextEmitter::Operator(const kir::Apply& apply) {

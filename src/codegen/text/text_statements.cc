@@ -49,10 +49,12 @@ void TextEmitter::EmitBlock(const kir::Block& block) {
       for (char& c : origin) c = c < ' ' || c == '\\' || c == '?' || c == '@' ? '.' : c;
       Line(absl::StrCat("// [", origin, "]"));
     }
-    std::visit([&](const auto& node) { Emit(node); }, stmt->node);
+    EmitStatement(*stmt);
   }
   Leave(mark);
 }
+
+void TextEmitter::Refuse(const kir::Stmt& stmt) { Unimplemented(kir::Describe(stmt)); }
 
 Code TextEmitter::BeginLoop(const std::string& name, const Code& low, const Code& high, int64_t step, bool unroll) {
   const Code last = Narrowed(Bounded(high, high.low, high.high + static_cast<double>(step)));  // what the index reaches

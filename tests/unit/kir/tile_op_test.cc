@@ -8,54 +8,23 @@
 #include <gtest/gtest.h>
 
 #include "kir/parse.h"
+#include "kir/walk.h"
 
 namespace quern::kir {
 namespace {
 
 // Names that a block reads, and those it stores to.
-struct Uses {
+struct Uses : Visitor {
   std::set<std::string> reads, writes;
 
-  void Of(const ExprRef& expr) {
-    if (expr == nullptr) return;
-    if (const auto* name = std::get_if<NameRef>(&expr->node)) reads.insert(name->name);
-    if (const auto* load = std::get_if<Load>(&expr->node)) {
-      reads.insert(load->buffer);
-      for (const ExprRef& at : load->index) Of(at);
-    }
-    if (const auto* decode = std::get_if<Decode>(&expr->node)) {
-      reads.insert(decode->buffer);
-      for (const ExprRef& at : decode->index) Of(at);
-    }
-    if (const auto* apply = std::get_if<Apply>(&expr->node)) {
-      for (const ExprRef& arg : apply->args) Of(arg);
-    }
-    if (const auto* cast = std::get_if<Cast>(&expr->node)) Of(cast->value);
-    if (const auto* reduce = std::get_if<Reduce>(&expr->node)) {
-      Of(reduce->low);
-      Of(reduce->high);
-      Of(reduce->body);
-    }
+  bool Enter(const Stmt& stmt) override {
+    const bool plain = std::holds_alternative<Loop>(stmt.node) || std::holds_alternative<If>(stmt.node) ||
+                       std::holds_alternative<Let>(stmt.node) || std::holds_alternative<Store>(stmt.node);
+    EXPECT_TRUE(plain) << "a meaning has loops, branches, lets and stores only";
+    return true;
   }
-  void Of(const Block& block) {
-    for (const StmtRef& stmt : block) {
-      if (const auto* loop = std::get_if<Loop>(&stmt->node)) {
-        Of(loop->low);
-        Of(loop->high);
-        Of(loop->body);
-      } else if (const auto* branch = std::get_if<If>(&stmt->node)) {
-        Of(branch->condition);
-        Of(branch->then_body);
-      } else if (const auto* let = std::get_if<Let>(&stmt->node)) {
-        Of(let->value);
-      } else if (const auto* store = std::get_if<Store>(&stmt->node)) {
-        writes.insert(store->buffer);
-        Of(store->value);
-      } else {
-        ADD_FAILURE() << "a meaning has loops, branches, lets and stores only";
-      }
-    }
-  }
+  void Use(const std::string& name) override { reads.insert(name); }
+  void Write(const std::string& name) override { writes.insert(name); }
 };
 
 TEST(TileOps, AreSortedAndFound) {
@@ -109,7 +78,7 @@ TEST(TileOps, MeaningsParseAndUseEveryName) {
   for (const TileOp* op : TileOps()) {
     SCOPED_TRACE(op->name);
     Uses uses;
-    uses.Of(Meaning(*op));
+    uses.Visit(Meaning(*op));
     for (const TileOperand& tile : op->tiles) {
       EXPECT_EQ(uses.reads.count(tile.name), 1u) << tile.name;
       EXPECT_EQ(uses.writes.erase(tile.name), 1u) << tile.name;

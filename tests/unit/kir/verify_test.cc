@@ -376,7 +376,7 @@ TEST(VerifyTest, RefusesWhatTextCannotSay) {
                                                 {kb::SliceOf("x", {kb::Range(zero, kb::Int(1)), kb::All()}),
                                                  kb::SliceOf("x", {kb::Range(zero, kb::Int(1)), kb::All()})},
                                                 {{"speed", four}}})}},
-      {"dot_f32 t += x[0 : +1, :], x[0 : +1, :] ahead 4 ahead 4: attribute ahead is given twice",
+      {"dot_f32 t += x[0 : +1, :], x[0 : +1, :] ahead 4, ahead 4: attribute ahead is given twice",
        {kb::Tile("t", {1, 1}), RawStmt(TileCall{"dot_f32",
                                                 {"t"},
                                                 {kb::SliceOf("x", {kb::Range(zero, kb::Int(1)), kb::All()}),
