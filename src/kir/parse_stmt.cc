@@ -1,5 +1,6 @@
 // Statements of KIR text; see docs/kir.md for the grammar.
 #include <algorithm>
+#include <variant>
 
 #include "kir/build.h"
 #include "kir/parser.h"
@@ -9,6 +10,8 @@ namespace quern::kir {
 namespace {
 
 constexpr int64_t kMaxStages = 8;
+
+static_assert(std::variant_size_v<Stmt::Node> == 16, "a kind of statement that ReadStatement should read, too");
 
 class StatementParser : public Parser {
  public:
