@@ -146,8 +146,8 @@ void LineProgram::NameValues(kir::Block& block) {
       if (!node.op->line->scan) Fold(n, block);
     } else if (node.op->kind == OpKind::kElementwise && DependsOnFold(n) && plan_.IsKept({n, 0})) {
       Keep(n, block);
-    } else if (!plan_.line.empty() && node.op->kind != OpKind::kPack && plan_.IsLine({n, 0}) && plan_.space.Relates(n) &&
-               PassesThatRead(n) > 1) {
+    } else if (!plan_.line.empty() && node.op->kind != OpKind::kPack && plan_.IsLine({n, 0}) &&
+               plan_.space.Relates(n) && PassesThatRead(n) > 1) {
       expr_.MoveTo(PointExpr::Point(plan_.space.extents().size(), kb::Ref("c")));
       if (IsCostly(expr_.At({n, 0})) && Reserve(node.results[0].dtype, LinesAtOnce())) KeepLine(n, block);
     }

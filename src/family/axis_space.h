@@ -1,7 +1,7 @@
 // AxisSpace: the loops that values of a region share. Values that are computed from each other element by element are
 // laid out over common axes, whatever extents their dimensions have:
 //
-//   x [2, 64, 56, 56] -> Reshape [2, 8, 25088] -> Reduce over the last -> .. -> Reshape [2, 64, 56, 56] -> * g [64, 1, 1]
+//   x [2, 64, 56, 56] -> Reshape [2, 8, 25088] -> Reduce over the last -> Reshape [2, 64, 56, 56] -> * g [64, 1, 1]
 //   axes: 2, 8, 8, 3136;  x: 0 | 1 2 | 3;  the reshaped value: 0 | 1 | 2 3;  the sums: 0 | 1;  g: 1 2
 //
 // A Reshape costs nothing here: where its two sides cut the elements differently, axes are split until both are runs of

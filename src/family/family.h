@@ -1,7 +1,7 @@
 // Family: the contract between fusion and code generation. A family says of a set of nodes whether it makes one region
 // of them, and how; and it makes kernels of what it said. Fusion is handed a table of families and knows none by name.
 //
-//   const Family kMap = {.name = "map", .doc = "..", .growth = {.sources = true}, .match = MatchMap, .lower = LowerMap};
+//   const Family kMap = {.name = "map", .doc = "", .growth = {.sources = true}, .match = MatchMap, .lower = LowerMap};
 //
 // `match` sees a set twice: as a candidate in the graph that is being fused, and as the body of the region that came of
 // it, where its plan is what `lower` gets. It may ask nothing that differs between the two: not the order of nodes, nor

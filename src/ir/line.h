@@ -1,8 +1,8 @@
 // LineDef: what an op does along lines of its operand 0, for the ops of the family "lines". A line is what varies along
 // some axes while the others stand still: a row, a column, all elements of a channel.
 //
-//   fold   results of one element a line, from a state that starts, takes in element by element, and is joined with that
-//          of another part of the line:  Reduce, ArgMax
+//   fold   results of one element a line, from a state that starts, takes in element by element, and is joined with
+//          that of another part of the line:  Reduce, ArgMax
 //   scan   results of a line's own extents; each element joins those before it:  CumSum
 #pragma once
 

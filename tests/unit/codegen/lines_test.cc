@@ -186,7 +186,7 @@ TEST(Lines, LinesOfOneElement) {
   CheckFused(R"(graph g {
   %0 = Input() {name = "x"} : f32[5, 1]
   %1 = Gelu(%0) : f32[5, 1]
-  %2 = Reduce(%1) {axes = [1], keep = true, op = "max"} : f32[5, 1]
+  %2 = Reduce(%1) {axes = [1], keep_dim = true, op = "max"} : f32[5, 1]
   %3 = Sub(%1, %2) : f32[5, 1]
   return %3
 })",
