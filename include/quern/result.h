@@ -43,7 +43,8 @@ struct Error {
   ErrorCode code = ErrorCode::kNone;
   std::string message;                     // the whole sentence
   std::string op, operand, expected, got;  // its parts, where they apply
-  std::string where;                       // label path of the block, or name of the graph; empty when unknown
+  std::string where;  // label path of the block, number of the node ("%7"), or name of the graph; empty when unknown
+  std::string suggestion;  // of a name that there is not: one that there is and that may have been meant
 };
 
 // A value or an Error.

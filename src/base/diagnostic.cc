@@ -2,6 +2,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "base/nearest.h"
 
 namespace quern {
 namespace {
@@ -22,7 +23,9 @@ std::string Message(const Diagnostic& d) {
     case DiagnosticCode::kBadAttribute:
       return absl::StrFormat("%s: the attribute %s is %s, %s expected", d.op, d.operand, d.got, d.expected);
     case DiagnosticCode::kDuplicateName: return absl::StrFormat("%s: the name %s is taken", d.op, d.operand);
-    case DiagnosticCode::kUnsupported: return absl::StrFormat("%s: %s is not supported", d.op, d.got);
+    case DiagnosticCode::kUnsupported:
+      if (d.expected.empty()) return absl::StrFormat("%s: %s is not supported", d.op, d.got);
+      return absl::StrFormat("%s: %s is %s, which is not supported: %s is", d.op, d.operand, d.got, d.expected);
     case DiagnosticCode::kMissing: return absl::StrFormat("%s was not given", d.operand);
     case DiagnosticCode::kUnknownName: return absl::StrFormat("there is no %s; there is: %s", d.operand, d.expected);
     case DiagnosticCode::kOutOfRange: return absl::StrFormat("%s is %s, outside %s", d.operand, d.got, d.expected);
@@ -70,15 +73,29 @@ bool Take(std::string& in, std::string& field) {
 
 Status ToStatus(const Diagnostic& diagnostic) {
   std::string message = Message(diagnostic);
+  if (!diagnostic.suggestion.empty()) absl::StrAppend(&message, "; did you mean ", diagnostic.suggestion, "?");
   if (!diagnostic.provenance.empty()) absl::StrAppend(&message, " (in ", diagnostic.provenance, ")");
   Status status(StatusCodeOf(diagnostic.code), message);
   std::string payload(1, static_cast<char>(diagnostic.code));
-  for (const std::string* field :
-       {&diagnostic.op, &diagnostic.operand, &diagnostic.expected, &diagnostic.got, &diagnostic.provenance}) {
+  for (const std::string* field : {&diagnostic.op, &diagnostic.operand, &diagnostic.expected, &diagnostic.got,
+                                   &diagnostic.provenance, &diagnostic.suggestion}) {
     Append(payload, *field);
   }
   status.SetPayload(kPayloadUrl, absl::Cord(payload));
   return status;
+}
+
+std::string NamesText(const std::vector<std::string_view>& names) {
+  std::string text;
+  for (size_t i = 0; i < names.size() && i < 8; ++i) absl::StrAppend(&text, i == 0 ? "" : ", ", std::string(names[i]));
+  if (names.size() > 8) absl::StrAppend(&text, ", ... (", names.size(), " in all)");
+  return text.empty() ? "none" : text;
+}
+
+Status UnknownName(std::string_view kind, std::string_view name, const std::vector<std::string_view>& known,
+                   const std::string& provenance) {
+  return ToStatus({DiagnosticCode::kUnknownName, "", absl::StrCat(std::string(kind), " ", std::string(name)),
+                   NamesText(known), "", provenance, Nearest(name, known)});
 }
 
 std::optional<Diagnostic> DiagnosticOf(const Status& status) {
@@ -89,10 +106,25 @@ std::optional<Diagnostic> DiagnosticOf(const Status& status) {
   Diagnostic d;
   d.code = static_cast<DiagnosticCode>(text[0]);
   text.erase(0, 1);
-  for (std::string* field : {&d.op, &d.operand, &d.expected, &d.got, &d.provenance}) {
+  for (std::string* field : {&d.op, &d.operand, &d.expected, &d.got, &d.provenance, &d.suggestion}) {
     if (!Take(text, *field)) return std::nullopt;
   }
   return d;
+}
+
+Status WithMessage(const Status& status, std::string_view message) {
+  Status result(status.code(), absl::string_view(message.data(), message.size()));
+  status.ForEachPayload([&](absl::string_view url, const absl::Cord& payload) { result.SetPayload(url, payload); });
+  return result;
+}
+
+Status WithProvenance(const Status& status, std::string_view where) {
+  if (status.ok() || where.empty()) return status;
+  std::optional<Diagnostic> diagnostic = DiagnosticOf(status);
+  if (!diagnostic) return WithMessage(status, absl::StrCat(status.message(), " (in ", std::string(where), ")"));
+  if (!diagnostic->provenance.empty()) return status;
+  diagnostic->provenance = std::string(where);
+  return ToStatus(*diagnostic);
 }
 
 }  // namespace quern

@@ -10,6 +10,8 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "base/status.h"
 
@@ -25,7 +27,7 @@ enum class DiagnosticCode : uint8_t {
   kUnboundSymbol,  // `operand` is the symbol
   kBadAttribute,   // `operand` is the attribute
   kDuplicateName,  // `operand` is the name
-  kUnsupported,    // `got` says what
+  kUnsupported,    // `got` says what; with `operand` and `expected`: what would be
   // Of a run; `op` is empty and `operand` says what it is about: "input x", "symbol SEQ".
   kMissing,       // the operand was not given
   kUnknownName,   // there is no such operand; `expected` lists those there are
@@ -38,12 +40,23 @@ inline constexpr DiagnosticCode kLastDiagnosticCode = DiagnosticCode::kBusy;
 struct Diagnostic {
   DiagnosticCode code = DiagnosticCode::kUnsupported;
   std::string op, operand, expected, got;
-  std::string provenance;  // label path of the block, or empty
+  std::string provenance;       // label path of the block, or empty
+  std::string suggestion = {};  // the name there is that is nearest to one there is not (base/nearest.h), or empty
   bool operator==(const Diagnostic&) const = default;
 };
 
 Status ToStatus(const Diagnostic& diagnostic);
+// "a, b, c" of up to 8 names, then how many there are; "none".
+std::string NamesText(const std::vector<std::string_view>& names);
+// kUnknownName of "KIND NAME", with the names that there are and the nearest of them.
+Status UnknownName(std::string_view kind, std::string_view name, const std::vector<std::string_view>& known,
+                   const std::string& provenance);
 // The diagnostic that ToStatus put into `status`, or nullopt.
 std::optional<Diagnostic> DiagnosticOf(const Status& status);
+// `status` with where it happened, unless it says already: as the provenance of its diagnostic, else as " (in WHERE)"
+// after the message.
+Status WithProvenance(const Status& status, std::string_view where);
+// `status` with another message: its code and its diagnostic stay.
+Status WithMessage(const Status& status, std::string_view message);
 
 }  // namespace quern

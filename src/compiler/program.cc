@@ -45,9 +45,9 @@ class RunChecks {
       const auto port = std::find_if(ports.begin(), ports.end(), [&](const Port& p) { return p.name == tensor.name; });
       const std::string operand = absl::StrCat(kind, " ", std::string(tensor.name));
       if (port == ports.end()) {
-        std::vector<std::string> names;
-        for (const Port& p : ports) names.push_back(p.name);
-        return Fail(DiagnosticCode::kUnknownName, operand, names.empty() ? "none" : absl::StrJoin(names, ", "), "");
+        std::vector<std::string_view> names;
+        for (const Port& p : ports) names.emplace_back(p.name);
+        return UnknownName(kind, tensor.name, names, graph_);
       }
       const Tensor*& slot = ordered[port - ports.begin()];
       if (slot != nullptr) return ToStatus({DiagnosticCode::kDuplicateName, "Run", operand, "", "", graph_});
@@ -83,8 +83,10 @@ class RunChecks {
       }
     }
     for (const auto& [name, value] : symbols_) {
-      if (!ranges.contains(name))
-        return Fail(DiagnosticCode::kUnknownName, absl::StrCat("symbol ", name), Names(ranges), "");
+      if (ranges.contains(name)) continue;
+      std::vector<std::string_view> names;
+      for (const auto& [symbol, range] : ranges) names.emplace_back(symbol);
+      return UnknownName("symbol", name, names, graph_);
     }
     return absl::OkStatus();
   }
@@ -186,12 +188,6 @@ class RunChecks {
       }
     }
     return values.empty() ? type.ToString() : absl::StrCat(type.ToString(), " with ", absl::StrJoin(values, ", "));
-  }
-
-  static std::string Names(const SymbolRanges& ranges) {
-    std::vector<std::string> names;
-    for (const auto& [name, range] : ranges) names.push_back(name);
-    return names.empty() ? "none" : absl::StrJoin(names, ", ");
   }
 
   const std::string& graph_;

@@ -52,6 +52,7 @@ Error ErrorOf(const Status& status, std::string_view where) {
     error.expected = diagnostic->expected;
     error.got = diagnostic->got;
     error.where = diagnostic->provenance;
+    error.suggestion = diagnostic->suggestion;
   } else {
     error.code = CodeOf(status.code());
   }

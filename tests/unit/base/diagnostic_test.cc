@@ -9,7 +9,8 @@ namespace {
 
 TEST(Diagnostic, ComesBackAsItWentIn) {
   for (int code = 0; code <= static_cast<int>(kLastDiagnosticCode); ++code) {
-    const Diagnostic in{static_cast<DiagnosticCode>(code), "Op", "a:b 3:", std::string("\0x", 2), "", "layers.3/ffn"};
+    const Diagnostic in{
+        static_cast<DiagnosticCode>(code), "Op", "a:b 3:", std::string("\0x", 2), "", "layers.3/ffn", "Opp"};
     EXPECT_EQ(DiagnosticOf(ToStatus(in)), in);
   }
 }
@@ -31,6 +32,28 @@ TEST(Diagnostic, RunsAreAboutAnOperand) {
             "input x is f32[3, 7], f32[SEQ, 8] expected");
   EXPECT_EQ(ToStatus({DiagnosticCode::kUnknownName, "", "input z", "x, y", "", ""}).message(),
             "there is no input z; there is: x, y");
+}
+
+TEST(Diagnostic, WhatWouldBeSupportedAndWhatWasMeantAreSaid) {
+  EXPECT_EQ(ToStatus({DiagnosticCode::kUnsupported, "Eq", "a", "f32", "q4_K[5, 256]", "ffn"}).message(),
+            "Eq: a is q4_K[5, 256], which is not supported: f32 is (in ffn)");
+  EXPECT_EQ(ToStatus({DiagnosticCode::kUnknownOp, "Softmaxx", "", "", "", "%3", "Softmax"}).message(),
+            "there is no block or op Softmaxx; did you mean Softmax? (in %3)");
+}
+
+TEST(Diagnostic, ThePlaceIsAddedOnce) {
+  const Status plain = ToStatus({DiagnosticCode::kShapeMismatch, "Add", "b", "[3]", "f32[4]", ""});
+  const Status placed = WithProvenance(plain, "ffn");
+  EXPECT_EQ(placed.message(), "Add: b is f32[4], [3] expected (in ffn)");
+  EXPECT_EQ(DiagnosticOf(placed)->provenance, "ffn");
+  EXPECT_EQ(WithProvenance(placed, "elsewhere"), placed);
+  EXPECT_EQ(WithProvenance(plain, ""), plain);
+  EXPECT_TRUE(WithProvenance(absl::OkStatus(), "ffn").ok());
+  EXPECT_EQ(WithProvenance(absl::InternalError("x"), "ffn"), absl::InternalError("x (in ffn)"));
+  const Status other = WithMessage(placed, "line 3: wrong");
+  EXPECT_EQ(other.message(), "line 3: wrong");
+  EXPECT_EQ(other.code(), placed.code());
+  EXPECT_EQ(DiagnosticOf(other), DiagnosticOf(placed));
 }
 
 TEST(Diagnostic, OtherErrorsHaveNone) {
