@@ -21,7 +21,8 @@ namespace {
 // Float operations of each operator, in the order of Op.
 constexpr int8_t kFlops[] = {
     0, 0, 0, 1, 1, 1, 1,                       // neg abs not floor ceil trunc round
-    1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,     // exp exp2 log log2 sin cos tan atan tanh erf sqrt rsqrt sigmoid
+    1, 1, 1, 1, 1,                             // exp exp2 expm1 log log2
+    1, 1, 1, 1, 1, 1, 1, 1, 1, 1,              // log1p sin cos tan atan tanh erf sqrt rsqrt sigmoid
     1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 1, 1,  // add sub mul div mod min max and or xor shl shr pow atan2
     0, 0, 0, 0,                                // eq ne lt le
     0, 2,                                      // select fma

@@ -42,8 +42,10 @@ constexpr OpRow kRows[] = {
     {Op::kRound, "round", 1, kFloats, kFun, 0, false, QUERN_EVAL(RoundHalfEven(a))},
     {Op::kExp, "exp", 1, kFloats, kFun, 0, true, QUERN_EVAL(std::exp(a))},
     {Op::kExp2, "exp2", 1, kFloats, kFun, 0, true, QUERN_EVAL(std::exp2(a))},
+    {Op::kExpm1, "expm1", 1, kFloats, kFun, 0, true, QUERN_EVAL(std::expm1(a))},
     {Op::kLog, "log", 1, kFloats, kFun, 0, true, QUERN_EVAL(std::log(a))},
     {Op::kLog2, "log2", 1, kFloats, kFun, 0, true, QUERN_EVAL(std::log2(a))},
+    {Op::kLog1p, "log1p", 1, kFloats, kFun, 0, true, QUERN_EVAL(std::log1p(a))},
     {Op::kSin, "sin", 1, kFloats, kFun, 0, true, QUERN_EVAL(std::sin(a))},
     {Op::kCos, "cos", 1, kFloats, kFun, 0, true, QUERN_EVAL(std::cos(a))},
     {Op::kTan, "tan", 1, kFloats, kFun, 0, true, QUERN_EVAL(std::tan(a))},
@@ -184,8 +186,10 @@ int64_t EvalInteger(Op op, DType dtype, int64_t a, int64_t b, int64_t c) {
     case Op::kRound:
     case Op::kExp:
     case Op::kExp2:
+    case Op::kExpm1:
     case Op::kLog:
     case Op::kLog2:
+    case Op::kLog1p:
     case Op::kSin:
     case Op::kCos:
     case Op::kTan:

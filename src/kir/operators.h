@@ -20,8 +20,10 @@ enum class Op : uint8_t {
   kRound,  // round: half to even
   kExp,
   kExp2,
+  kExpm1,  // e^a - 1
   kLog,
   kLog2,
+  kLog1p,  // log(1 + a)
   kSin,
   kCos,
   kTan,

@@ -291,6 +291,7 @@ def sigmoid(a):
 SPREAD, ANGLES = (-12, 12), (-100000, 100000)
 FUNCTIONS = {
     "exp": (limited(math.exp), (-86, 88), 3, 2), "exp2": (limited(lambda a: 2.0 ** a), (-125, 127), 2, 2),
+    "expm1": (limited(math.expm1), (-20, 88), 3, 3), "log1p": (limited(math.log1p), (-1, 1e30), 3, 3),
     "sigmoid": (sigmoid, (-85, 85), 4, 3), "log": (limited(math.log), (1e-30, 1e30), 2, 2),
     "log2": (limited(math.log2), (1e-30, 1e30), 2, 2), "sin": (limited(math.sin), ANGLES, 2, 2),
     "cos": (limited(math.cos), ANGLES, 2, 2), "tan": (limited(math.tan), ANGLES, 4, 4), 
@@ -342,7 +343,7 @@ def check_function(name, wide):
             off = 0.0 if right else math.inf
         else:
             off = abs(got - want) / unit(want, wide) if math.isfinite(got) else math.inf
-        flushes = name in ("exp", "exp2", "sigmoid", "pow") and not wide
+        flushes = name in ("exp", "exp2", "sigmoid", "pow", "expm1", "log1p") and not wide
         if flushes and abs(want) < 2.0 ** -126 and abs(got) < 2.0 ** -126:
             off = min(off, 1.0)
         if off > bound:

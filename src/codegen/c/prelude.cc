@@ -192,7 +192,8 @@ constexpr Helper kHelpers[] = {
 
 // Functions of libm and what compilers define; the functions also with their f.
 constexpr std::string_view kTaken =
-    " linux unix register memcpy memset floor ceil trunc rint round exp exp2 log log2 sin cos tan atan atan2 tanh erf "
+    " linux unix register memcpy memset floor ceil trunc rint round exp exp2 expm1 log log2 log1p sin cos tan atan "
+    "atan2 tanh erf "
     "sqrt pow fma fabs "
     "fmax fmod ilogb ldexp signbit ";
 

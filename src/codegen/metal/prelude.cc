@@ -12,6 +12,19 @@ namespace {
 using text::Helper, text::Over;
 
 constexpr Helper kHelpers[] = {
+    // From the function that loses the last places, and what was lost: both are off by the same factor.
+    {"expm1_f32", Over::kNone, R"(float expm1_f32(float x) {
+  const float power = precise::exp(x);
+  if (power == 1.0f || x != x) return x;
+  if (fabs(x) > 1.0f) return power - 1.0f;
+  return (power - 1.0f) * (x / precise::log(power));
+})"},
+    {"log1p_f32", Over::kNone, R"(float log1p_f32(float x) {
+  const float sum = 1.0f + x;
+  if (sum == 1.0f || x != x) return x;
+  if (fabs(x) > 1.0f) return precise::log(sum);
+  return precise::log(sum) * (x / (sum - 1.0f));
+})"},
     {"erf_f32", Over::kNone, R"(float erf_f32(float x) {
   const float size = fabs(x);
   if (x != x) return x;
@@ -139,7 +152,9 @@ bool IsVectorType(std::string_view word) {
 
 // precise:: holds where a host compiles with fast math after all.
 std::string Function(std::string_view name, DType) {
-  if (name == "erf") return "erf_f32";
+  for (const char* helper : {"erf", "expm1", "log1p"}) {
+    if (name == helper) return absl::StrCat(helper, "_f32");
+  }
   for (const char* exact : {"fabs", "floor", "ceil", "trunc", "rint", "fma"}) {
     if (name == exact) return exact;
   }

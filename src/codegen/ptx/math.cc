@@ -26,18 +26,16 @@ struct MathRow {
 
 // x = 2^n (1 + f), sqrt(1/2) <= 1 + f < sqrt(2); the bits above sqrt(1/2)'s, taken as a count of binades, round n that
 // way.
-#define QUERN_SPLIT_F32 \
-  R"(
-  let x = a[]
+#define QUERN_SPLIT_F32(of) \
+  "let x = " of R"(
   let tiny = x < 1.17549435e-38
   let scaled = bits<i32>(select(tiny, x * 16777216.0, x))
   let k = (scaled - 1060439283i32) >> 23i32
   let f = bits<f32>(scaled - (k << 23i32)) - 1.0
   let n = cast<f32>(k) - select(tiny, 24.0, 0.0)
 )"
-#define QUERN_SPLIT_F64 \
-  R"(
-  let x = a[]
+#define QUERN_SPLIT_F64(of) \
+  "let x = " of R"(
   let tiny = x < 2.2250738585072014e-308
   let scaled = bits<i64>(select(tiny, x * 18014398509481984.0, x))
   let k = (scaled - 4604544271217802189) >> 52
@@ -52,6 +50,17 @@ struct MathRow {
 )"
 // -inf at 0, NaN below, inf and NaN themselves.
 #define QUERN_LOG_LIMITS "y[] = select(x == 0.0, -inf, select(x < 0.0, nan, select(x < inf, r, x)))\n"
+// What rounding takes from x = 1 + a, as a part of x. The interpreter rounds at bits and stores alone, which is why f32
+// makes x of its bits.
+#define QUERN_LOST_OF_SUM \
+  R"(
+  let most = x - 1.0
+  let lost = ((1.0 - (x - most)) + (a[] - most)) / x
+)"
+#define QUERN_LOG1P_LIMITS \
+  "y[] = select(abs(a[]) < 2.9802322e-08, a[], select(x == 0.0, -inf, select(x < 0.0, nan, select(x < inf, r, x))))\n"
+// e^a - 1 = 2^n m + (2^n - 1), by halves, as 2^n may lie outside the range; itself where a is that small.
+#define QUERN_EXPM1(least) "let part = fma(m, half, half - 0.5)\ny[] = select(abs(a[]) < " least ", a[], part + part)\n"
 
 // a = q pi/2 + r, |r| <= pi/4. Past 2^51 the quadrant is lost: r is then held to where the polynomials are bounded.
 #define QUERN_QUADRANT_F32 \
@@ -181,14 +190,29 @@ constexpr MathRow kRows[] = {
   let low = fma(c, 1.925963033500011e-08, fma(c, 1.4426950216293335, -t))
   y[] = exp2(t) * fma(low, 0.6931471806, 1.0)
 )"},
+    {Op::kExpm1, DType::kF32, R"(
+  let c = min(max(a[], -18.0), 89.0)
+  let n = round(c * 1.44269504)
+  let near = fma(n, -0.69317626953125, c)
+  let r = fma(n, 2.9088971304690583e-05, near)
+  let left = fma(n, 2.9088971304690583e-05, near - r)
+  let m = r + fma(r * r, poly(r; 4.99999940e-01, 1.66665226e-01, 4.16682921e-02, 8.36853217e-03, 1.38182985e-03), left)
+  let half = bits<f32>((cast<i32>(n) + 126i32) << 23i32)
+)" QUERN_EXPM1("2.9802322e-08")},
     {Op::kSigmoid, DType::kF32, "y[] = 1.0 / (1.0 + exp(-a[]))"},
-    {Op::kLog, DType::kF32, QUERN_SPLIT_F32 R"(
+    {Op::kLog, DType::kF32, QUERN_SPLIT_F32("a[]") R"(
   let p = poly(f; 3.33333135e-01, -2.50000089e-01, 2.00020716e-01, -1.66679889e-01, 1.42203584e-01, -1.24062337e-01,
                1.18835486e-01, -1.16700985e-01, 6.74926937e-02)
   let tail = fma(f * f, -0.5, fma(f * f * f, p, n * -2.9088971304690583e-05))
   let r = fma(n, 0.69317626953125, f + tail)
 )" QUERN_LOG_LIMITS},
-    {Op::kLog2, DType::kF32, QUERN_SPLIT_F32 R"(
+    {Op::kLog1p, DType::kF32, QUERN_SPLIT_F32("bits<f32>(bits<i32>(1.0 + a[]))") QUERN_LOST_OF_SUM R"(
+  let p = poly(f; 3.33333135e-01, -2.50000089e-01, 2.00020716e-01, -1.66679889e-01, 1.42203584e-01, -1.24062337e-01,
+               1.18835486e-01, -1.16700985e-01, 6.74926937e-02)
+  let tail = fma(f * f, -0.5, fma(f * f * f, p, fma(n, -2.9088971304690583e-05, lost)))
+  let r = fma(n, 0.69317626953125, f + tail)
+)" QUERN_LOG1P_LIMITS},
+    {Op::kLog2, DType::kF32, QUERN_SPLIT_F32("a[]") R"(
   let p = poly(f; 4.42695051e-01, -7.21347511e-01, 4.80896503e-01, -3.60682577e-01, 2.88618803e-01, -2.39952147e-01,
                2.04156771e-01, -1.88254431e-01, 1.86865330e-01, -1.16394520e-01)
   let r = n + fma(f, p, f)
@@ -258,11 +282,26 @@ constexpr MathRow kRows[] = {
   let n = round(c)
   let r = (c - n) * 0.6931471805599453
   let e = poly(r; )" QUERN_EXP_TERMS ")\n" QUERN_POWER_F64("e", "n")},
+    {Op::kExpm1, DType::kF64, R"(
+  let c = min(max(a[], -40.0), 710.0)
+  let n = round(c * 1.4426950408889634)
+  let near = fma(n, -0.6931471803691238, c)
+  let r = fma(n, -1.9082149292705877e-10, near)
+  let left = fma(n, -1.9082149292705877e-10, near - r)
+  let m = r + fma(r * r, poly(r; 0.5, 0.16666666666666666, 0.041666666666666664, 0.008333333333333333,
+              0.001388888888888889, 0.0001984126984126984, 2.48015873015873e-05, 2.7557319223985893e-06,
+              2.755731922398589e-07, 2.505210838544172e-08, 2.08767569878681e-09, 1.6059043836821613e-10,
+              1.1470745597729725e-11), left)
+  let half = bits<f64>((cast<i64>(n) + 1022) << 52)
+)" QUERN_EXPM1("5.5511151231257827e-17")},
     {Op::kSigmoid, DType::kF64, "y[] = 1.0 / (1.0 + exp(-a[]))"},
     {Op::kLog, DType::kF64,
-     QUERN_SPLIT_F64
-     "let r = fma(n, 0.6931471803691238, f - (half - (tail + n * 1.9082149292705877e-10)))\n" QUERN_LOG_LIMITS},
-    {Op::kLog2, DType::kF64, QUERN_SPLIT_F64 R"(
+     QUERN_SPLIT_F64("a[]") "let r = fma(n, 0.6931471803691238, f - (half - (tail + n * "
+                            "1.9082149292705877e-10)))\n" QUERN_LOG_LIMITS},
+    {Op::kLog1p, DType::kF64,
+     QUERN_SPLIT_F64("1.0 + a[]") QUERN_LOST_OF_SUM "let r = fma(n, 0.6931471803691238, f - (half - (tail + fma(n, "
+                                                    "1.9082149292705877e-10, lost))))\n" QUERN_LOG1P_LIMITS},
+    {Op::kLog2, DType::kF64, QUERN_SPLIT_F64("a[]") R"(
   let ln = f - (half - tail)
   let r = n + fma(ln, 1.4426950408889634, ln * 2.0355273740931033e-17)
 )" QUERN_LOG_LIMITS},

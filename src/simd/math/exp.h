@@ -28,15 +28,25 @@ HWY_INLINE VF ClampKeepNan(VF x, float lo, float hi) {
   return hn::IfThenElse(hn::Gt(x, Const(hi)), Const(hi), x);
 }
 
-// exp(x + low), |low| far below |x|, for x in [-104, 89] or NaN; beyond that range the exponent would not fit.
-HWY_INLINE VF ExpInRange(VF x, VF low) {
+// exp(x) = 2^n (1 + r + tail).
+struct Reduced {
+  VF n, r, tail;
+};
+
+// Of x + low, |low| far below |x|, for x in [-104, 89] or NaN.
+HWY_INLINE Reduced Reduce(VF x, VF low) {
   const VF n = hn::Round(hn::Mul(x, Const(1.44269504f)));
   const VF reduced = hn::NegMulAdd(n, Const(kLn2Hi), x);  // exact
   const VF r = hn::NegMulAdd(n, Const(kLn2Lo), reduced);
   const VF r_low = hn::Add(hn::NegMulAdd(n, Const(kLn2Lo), hn::Sub(reduced, r)), low);
   const VF p = Poly(r, 4.99999940e-01f, 1.66665226e-01f, 4.16682921e-02f, 8.36853217e-03f, 1.38182985e-03f);
-  const VF tail = hn::MulAdd(hn::Mul(r, r), p, r_low);
-  return TimesPowerOfTwo(hn::Add(Const(1.0f), hn::Add(r, tail)), n);
+  return {n, r, hn::MulAdd(hn::Mul(r, r), p, r_low)};
+}
+
+// exp(x + low), |low| far below |x|, for x in [-104, 89] or NaN; beyond that range the exponent would not fit.
+HWY_INLINE VF ExpInRange(VF x, VF low) {
+  const Reduced e = Reduce(x, low);
+  return TimesPowerOfTwo(hn::Add(Const(1.0f), hn::Add(e.r, e.tail)), e.n);
 }
 
 // exp(x) for every x: 0 below -104, inf above 89, NaN for NaN.

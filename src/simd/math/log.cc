@@ -1,7 +1,8 @@
-// q_log_f32 and q_log2_f32.
+// q_log_f32, q_log2_f32 and q_log1p_f32.
 //
-// x = 2^k (1 + f) with sqrt(1/2) <= 1 + f < sqrt(2). Both are -inf at +-0, NaN below 0, inf at inf, NaN at NaN, exact
-// at 1; log2 of a power of two is exact. Subnormals are scaled first.
+// x = 2^k (1 + f) with sqrt(1/2) <= 1 + f < sqrt(2). The first two are -inf at +-0, NaN below 0, inf at inf, NaN at
+// NaN, exact at 1; log2 of a power of two is exact. Subnormals are scaled first. log1p is log(1 + x) before 1 + x is
+// rounded: x itself at +-0 and wherever that is the nearest.
 #include "simd/math/vector.h"
 
 namespace {
@@ -31,18 +32,33 @@ HWY_INLINE VF WithSpecials(VF x, VF result) {
   return hn::IfThenElse(hn::Eq(x, zero), hn::Neg(Infinity()), result);
 }
 
-}  // namespace
-
-QUERN_INLINE(Vec, q_log_f32)(Vec raw) {
-  const VF x = FromRaw(raw);
+// log(x + x low), low far below 1, for positive finite x.
+HWY_INLINE VF Log(VF x, VF low) {
   const Split split = SplitExponent(x);
   const VF f = split.fraction;
   const VF square = hn::Mul(f, f);
   const VF p = Poly(f, 3.33333135e-01f, -2.50000089e-01f, 2.00020716e-01f, -1.66679889e-01f, 1.42203584e-01f,
                     -1.24062337e-01f, 1.18835486e-01f, -1.16700985e-01f, 6.74926937e-02f);
-  VF tail = hn::MulAdd(hn::Mul(square, f), p, hn::Mul(split.exponent, Const(kLn2Lo)));
+  VF tail = hn::MulAdd(hn::Mul(square, f), p, hn::MulAdd(split.exponent, Const(kLn2Lo), low));
   tail = hn::NegMulAdd(square, Const(0.5f), tail);
-  return ToRaw(WithSpecials(x, hn::MulAdd(split.exponent, Const(kLn2Hi), hn::Add(f, tail))));
+  return hn::MulAdd(split.exponent, Const(kLn2Hi), hn::Add(f, tail));
+}
+
+}  // namespace
+
+QUERN_INLINE(Vec, q_log_f32)(Vec raw) {
+  const VF x = FromRaw(raw);
+  return ToRaw(WithSpecials(x, Log(x, hn::Zero(kF32))));
+}
+
+// What rounding takes from 1 + x is a part of it that is put back.
+QUERN_INLINE(Vec, q_log1p_f32)(Vec raw) {
+  const VF x = FromRaw(raw), one = Const(1.0f);
+  const VF sum = hn::Add(one, x), of_x = hn::Sub(sum, one);
+  const VF lost = hn::Add(hn::Sub(one, hn::Sub(sum, of_x)), hn::Sub(x, of_x));
+  const VF log = WithSpecials(sum, Log(sum, hn::Div(lost, sum)));
+  // Of the smallest x all is lost, and -0 would become +0.
+  return ToRaw(hn::IfThenElse(hn::Lt(hn::Abs(x), Const(2.9802322e-08f)), x, log));
 }
 
 QUERN_INLINE(Vec, q_log2_f32)(Vec raw) {

@@ -68,8 +68,8 @@ kir::Kernel Conversions() {
       body += absl::StrFormat("      y%d[c] = cast<%s>(%s[c])\n", outputs++, to, from);
     }
   }
-  for (const char* math : {"exp", "exp2", "sin", "cos", "tan", "atan", "tanh", "erf", "sqrt", "rsqrt", "sigmoid",
-                           "floor", "ceil", "trunc", "round"}) {
+  for (const char* math : {"exp", "exp2", "expm1", "log", "log2", "log1p", "sin", "cos", "tan", "atan", "tanh", "erf",
+                           "sqrt", "rsqrt", "sigmoid", "floor", "ceil", "trunc", "round"}) {
     text += absl::StrFormat("  y%d : f32[N] out\n  y%d : f64[N] out\n", outputs, outputs + 1);
     body += absl::StrFormat("      y%d[c] = %s(a[c])\n      y%d[c] = %s(d[c])\n", outputs, math, outputs + 1, math);
     outputs += 2;

@@ -197,7 +197,7 @@ TEST(MetalTables, RandomKernels) {
   for (uint64_t seed = 1; seed <= 200 && cases.size() < 25; ++seed) {
     StatusOr<kir::Kernel> kernel = codegen::ScheduleBlocks(
         kir::RandomKernel(seed, {.statements = 7, .depth = 3, .smooth = true}), Targets()[0].facts);
-    if (!kernel.ok() || seed == 62) continue;  // 62 subtracts two values of which single precision keeps four digits
+    if (!kernel.ok() || seed == 20) continue;  // 20 subtracts two values of which single precision keeps one digit
     // Parameters that nothing reads: what is left verifies.
     for (size_t i = kernel->params.size(); i-- > 0;) {
       kir::Kernel fewer = *kernel;

@@ -67,7 +67,7 @@ TEST(Math, IsWhatTheOperatorsMean) {
       }
     }
   }
-  EXPECT_EQ(functions, 27);
+  EXPECT_EQ(functions, 31);
 }
 
 }  // namespace
