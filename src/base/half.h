@@ -1,11 +1,23 @@
 // Conversions between f32 and the 16-bit floats by integer arithmetic: round to nearest even, NaN kept, subnormals
-// exact. The portable meaning; kernels use the machine's own instructions and are tested against these.
+// exact. The portable meaning; kernels use the machine's own instructions and are tested against these. Doubles go by
+// way of RoundToOdd: FloatToHalf(RoundToOdd(x)) rounds once.
 #pragma once
 
 #include <bit>
+#include <cmath>
 #include <cstdint>
 
 namespace quern {
+
+// f32 nearest to `value` but with its last bit set when inexact: rounding that to 16 bits is then exact ("to odd").
+inline float RoundToOdd(double value) {
+  const float nearest = static_cast<float>(value);
+  if (std::isnan(value) || static_cast<double>(nearest) == value || std::isinf(nearest)) return nearest;
+  const uint32_t bits = std::bit_cast<uint32_t>(nearest);
+  if (bits & 1) return nearest;
+  const bool away = std::fabs(static_cast<double>(nearest)) < std::fabs(value);
+  return std::bit_cast<float>(away ? bits + 1 : bits - 1);
+}
 
 inline float HalfToFloat(uint16_t half) {
   const uint32_t sign = static_cast<uint32_t>(half & 0x8000) << 16;

@@ -1,9 +1,11 @@
 #include "check/evaluate.h"
 
+#include <algorithm>
 #include <cfloat>
 #include <cmath>
 #include <random>
 
+#include "base/check.h"
 #include "check/value.h"
 #include "ir/op.h"
 #include "kir/build.h"
@@ -75,6 +77,8 @@ class Shown : public ir::MapContext {
 
 bool IsHalf(DType dtype) { return dtype == DType::kF16 || dtype == DType::kBF16; }
 
+bool IsFlushed(DType dtype, double value) { return value != 0 && std::fabs(value) < FlushedOf(dtype); }
+
 // A number as f32 holds it beyond its range; doubles stand for f32 everywhere else.
 double Overflowed(DType dtype, double value) {
   return dtype != DType::kF64 && std::fabs(value) > FLT_MAX ? std::copysign(INFINITY, value) : value;
@@ -99,19 +103,32 @@ class Signs {
   int left_ = 0;
 };
 
-// The results of `node` as its reference makes them, each moved by what the op may be off.
+// The results of `node` as its reference makes them, each moved by what the op may be off. `sizes`: the magnitudes of
+// its results, where they are not their own; null when nothing moves.
 Status EvaluateNode(const ir::Graph& graph, const Node& node, std::span<const RefTensor* const> given,
-                    const Binding& binding, bool moves, Signs& signs, std::vector<RefTensor>& results) {
-  const Error error = moves ? check::ErrorOf(graph, node) : Error::kNone;
+                    const Binding& binding, const std::vector<std::vector<double>>* sizes, Signs& signs,
+                    std::vector<RefTensor>& results) {
+  const Error error = sizes != nullptr ? check::ErrorOf(graph, node) : Error::kNone;
   // Sums are rounded on the way: their terms move, however small the sum is beside them.
   const bool sums = error == Error::kContract && node.op->kind != OpKind::kElementwise;
+  // What only moves keeps denormals; a kernel that computes may find zeros in their place.
+  const bool moves =
+      node.op->kind == OpKind::kWrite || (node.op->kind == OpKind::kIndex && node.op->row_span == nullptr);
   std::vector<RefTensor> moved;
   moved.reserve(given.size());
   std::vector<const RefTensor*> operands(given.begin(), given.end());
   for (const RefTensor*& operand : operands) {
-    if (!sums || !IsFloat(operand->dtype)) continue;
+    const DType dtype = operand->dtype;
+    const bool flushes =
+        sizes != nullptr && !moves && IsFloat(dtype) &&
+        std::any_of(operand->data.begin(), operand->data.end(), [&](double value) { return IsFlushed(dtype, value); });
+    if (!flushes && !(sums && IsFloat(dtype))) continue;
     moved.push_back(*operand);
-    for (double& value : moved.back().data) value += value * signs.Next() * kRounding;
+    const double rounding = sums ? RoundingOf(dtype) : 0;
+    for (double& value : moved.back().data) {
+      value += value * signs.Next() * rounding;
+      if (flushes && IsFlushed(dtype, value) && signs.Next() < 0) value = 0;
+    }
     operand = &moved.back();
   }
   // Halves are rounded here, after the error of what is rounded.
@@ -122,12 +139,13 @@ Status EvaluateNode(const ir::Graph& graph, const Node& node, std::span<const Re
     RefTensor& result = results[r];
     result.dtype = node.results[r].dtype;
     if (!IsFloat(result.dtype)) continue;
-    for (double& value : result.data) {
+    for (size_t e = 0; e < result.data.size(); ++e) {
+      double& value = result.data[e];
       const bool exact = error == Error::kRounding && static_cast<double>(static_cast<float>(value)) == value;
-      if (error == Error::kContract)
-        value += signs.Next() * (std::fabs(value) * node.op->rtol + node.op->atol);
-      else if (error == Error::kRounding && !exact)
-        value += signs.Next() * std::fabs(value) * kRounding;
+      if (error != Error::kNone && !exact) {
+        const double size = (*sizes)[r].empty() ? 0 : (*sizes)[r][e];
+        value += signs.Next() * AllowedOf(*node.op, error, result.dtype, std::max(size, std::fabs(value)));
+      }
       value = Overflowed(result.dtype, ir::RoundTo(result.dtype, value));
     }
   }
@@ -151,8 +169,44 @@ Error ErrorOf(const ir::Graph& graph, const Node& node) {
   return Error::kContract;
 }
 
+double AllowedOf(const ir::OpDef& op, Error error, DType dtype, double size) {
+  const ir::Contract contract = ir::ContractOf(op, dtype);
+  switch (error) {
+    case Error::kNone: return 0;
+    case Error::kRounding: return RoundingOf(dtype) * size;
+    case Error::kContract: return contract.rtol * size + contract.atol;
+  }
+  return 0;
+}
+
+double Evaluation::SizeAt(const Magnitudes& magnitudes, ir::Value value, int64_t element) const {
+  const std::vector<double>& sizes = magnitudes[value.node][value.result];
+  return std::max(sizes.empty() ? 0 : sizes[element], std::fabs(At(value).data[element]));
+}
+
+StatusOr<Magnitudes> MagnitudesOf(const ir::Graph& graph, const Binding& binding, const Evaluation& evaluation) {
+  Magnitudes magnitudes(graph.nodes().size());
+  for (size_t n = 0; n < graph.nodes().size(); ++n) {
+    const Node& node = graph.nodes()[n];
+    magnitudes[n].resize(node.results.size());
+    if (node.op->magnitude == nullptr || !IsFloat(node.results[0].dtype)) continue;
+    std::vector<const RefTensor*> operands;
+    for (const ir::Value& input : node.inputs) operands.push_back(&evaluation.At(input));
+    std::vector<RefTensor> sizes;
+    for (size_t r = 0; r < node.results.size(); ++r) {
+      const RefTensor& result = evaluation.At({static_cast<int>(n), static_cast<int>(r)});
+      sizes.push_back({DType::kF64, result.dims, std::vector<double>(result.data.size())});
+    }
+    ir::RefContext context{node, operands, binding, sizes};
+    QUERN_RETURN_IF_ERROR(node.op->magnitude(context));
+    for (size_t r = 0; r < sizes.size(); ++r) magnitudes[n][r] = std::move(sizes[r].data);
+  }
+  return magnitudes;
+}
+
 StatusOr<Evaluation> Evaluate(const ir::Graph& graph, const Binding& binding, const ir::Feeds& feeds,
-                              Perturbation perturbation) {
+                              Perturbation perturbation, const Magnitudes* magnitudes) {
+  QUERN_CHECK(perturbation.scale == 0 || magnitudes != nullptr);
   Signs signs(perturbation);
   Evaluation evaluation;
   evaluation.values_.resize(graph.nodes().size());
@@ -183,14 +237,15 @@ StatusOr<Evaluation> Evaluate(const ir::Graph& graph, const Binding& binding, co
       if (elements > kMostElements)
         return absl::InvalidArgumentError(
             absl::StrFormat("the graph's values have more than the %d elements that a check takes", kMostElements));
-      result.data.resize(result.elements());
+      result.Allocate();
     }
     if (node.op->kind == OpKind::kLeaf) {
       QUERN_ASSIGN(made[0], ir::RefTensorFromBytes(node.results[0].dtype, made[0].dims, *node.data));
     } else if (node.op->reference == nullptr) {
       return absl::UnimplementedError(absl::StrFormat("%s has no reference", node.op->name));
     } else {
-      QUERN_RETURN_IF_ERROR(EvaluateNode(graph, node, operands, binding, perturbation.scale != 0, signs, made));
+      const auto* sizes = perturbation.scale == 0 ? nullptr : &(*magnitudes)[n];
+      QUERN_RETURN_IF_ERROR(EvaluateNode(graph, node, operands, binding, sizes, signs, made));
     }
     for (const RefTensor& result : made) evaluation.values_[n].push_back(&result);
   }

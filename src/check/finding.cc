@@ -29,12 +29,14 @@ std::vector<int64_t> Broadcast(const ir::RefTensor& operand, std::span<const int
 std::string Range(const ir::RefTensor& tensor) {
   double low = INFINITY, high = -INFINITY;
   int64_t nans = 0;
-  for (const double value : tensor.data) {
+  const int64_t elements = tensor.elements();
+  for (int64_t e = 0; e < elements; ++e) {
+    const double value = tensor.Real(e);
     if (std::isnan(value)) ++nans;
     low = std::fmin(low, value);
     high = std::fmax(high, value);
   }
-  if (tensor.data.empty()) return "empty";
+  if (elements == 0) return "empty";
   std::string text = low > high ? "nothing but NaN" : absl::StrFormat("%.9g to %.9g", low, high);
   if (nans > 0 && low <= high) absl::StrAppend(&text, ", ", nans, " NaN");
   return text;
@@ -75,6 +77,8 @@ Finding FindingOf(const ir::Graph& graph, const Difference& difference, const Ev
   Describe(graph, value, difference.element, values, finding);
   finding.got = difference.got;
   finding.expected = difference.expected;
+  finding.got_text = difference.got_text;
+  finding.expected_text = difference.expected_text;
   finding.allowed = difference.allowed;
   finding.wrong = difference.wrong;
   int ops = 0;
@@ -88,7 +92,7 @@ std::string Finding::ToString() const {
   if (!block.empty()) absl::StrAppend(&text, " of ", block);
   if (kind == Kind::kRef) {
     absl::StrAppendFormat(&text, " is outside of its contract%s: %s at %s is %s, %s expected, at most %.3g off",
-                          fused ? " (fused)" : "", type, Text(index), Number(got), Number(expected), allowed);
+                          fused ? " (fused)" : "", type, Text(index), got_text, expected_text, allowed);
   } else {
     absl::StrAppendFormat(&text, " %s %s%s: %s at %s is %s", given ? "reads" : "makes",
                           std::isnan(got) ? "a NaN" : "an inf", fused ? " (fused)" : "", type, Text(index),

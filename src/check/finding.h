@@ -29,12 +29,13 @@ struct Finding {
   std::string type = {};            // of the value: "f32[1, 64]"
   std::vector<int64_t> index = {};  // the worst element
   double got = 0, expected = 0, allowed = 0;
-  int64_t wrong = 0, elements = 0;         // how many are
-  std::vector<std::string> ops = {};       // of the region, in order
-  std::vector<std::string> kernels = {};   // "matmul (layers.3/ffn/down: MatMul)"
-  std::vector<std::string> operands = {};  // what went into the element, or the range of what went into the op
-  std::string note = {};                   // how it came about, where there is more to say
-  std::string reproduction = {};           // path of the .qir, or why there is none
+  std::string got_text = {}, expected_text = {};  // kRef: the numbers with all their places
+  int64_t wrong = 0, elements = 0;                // how many are
+  std::vector<std::string> ops = {};              // of the region, in order
+  std::vector<std::string> kernels = {};          // "matmul (layers.3/ffn/down: MatMul)"
+  std::vector<std::string> operands = {};         // what went into the element, or the range of what went into the op
+  std::string note = {};                          // how it came about, where there is more to say
+  std::string reproduction = {};                  // path of the .qir, or why there is none
 
   // The first line is a sentence; the others are indented.
   std::string ToString() const;

@@ -1,11 +1,12 @@
 // The double interpreter with error bars: what a kernel may answer, given what each op of the graph promises.
 //
 // A graph is evaluated once as written, and some times more with every result moved by up to the numeric contract of
-// its op (OpDef::rtol and atol; one rounding for + - * / sqrt; nothing for ops that compare, select or move elements).
-// An element may be as far off as those runs spread, three times over, and its own contract. So errors spread as the
-// graph spreads them, a comparison of close values may go either way, and nothing is forgiven elsewhere. The further
-// runs are made when an element is not within the contract of its own op alone, and many more of them before one is
-// called wrong.
+// its op: OpDef::rtol of the magnitude of its result (its own size; of sums that of their terms) and OpDef::atol, one
+// rounding for + - * / sqrt, nothing for ops that compare, select or move elements, and nothing for integers, which are
+// exact. An element may be as far off as those runs spread, three times over, and its own contract. So errors spread as
+// the graph spreads them, a comparison of close values may go either way, and nothing is forgiven elsewhere: a result
+// near 0 is held to its own size, and f64 to places of f64. The further runs are made when an element is not within the
+// contract of its own op alone, and many more of them before one is called wrong.
 //
 //   QUERN_ASSIGN(GraphOracle oracle, GraphOracle::Create(graph, binding, feeds, seed));
 //   QUERN_ASSIGN(std::optional<Difference> worst, oracle.Worst(0, answer));
@@ -24,10 +25,11 @@ namespace quern::check {
 // An element outside of what it may be.
 struct Difference {
   int output = 0;
-  int64_t element = 0;  // row-major
-  double got = 0, expected = 0;
-  double allowed = 0;  // |got - expected| that would have passed
-  int64_t wrong = 0;   // such elements of this output
+  int64_t element = 0;           // row-major
+  double got = 0, expected = 0;  // of 64-bit integers the nearest doubles
+  double allowed = 0;            // |got - expected| that would have passed
+  int64_t wrong = 0;             // such elements of this output
+  std::string got_text, expected_text;
 };
 
 class GraphOracle {
@@ -46,10 +48,11 @@ class GraphOracle {
   int64_t doubted() const { return doubted_; }
 
  private:
-  // Lowest and highest value of each element, over all runs.
+  // How far each element was off what is expected, over all runs.
   struct Range {
-    std::vector<double> low, high;
-    std::vector<bool> wild;  // not finite in some runs only
+    std::vector<double> most;
+    std::vector<double> sizes;  // magnitudes, of floats
+    std::vector<bool> wild;     // not finite in some runs only
   };
 
   GraphOracle(const ir::Graph& graph, const Binding& binding, const ir::Feeds& feeds, uint64_t seed);
@@ -63,6 +66,7 @@ class GraphOracle {
   const ir::Feeds& feeds_;
   const uint64_t seed_;
   std::vector<ir::RefTensor> expected_;
+  Magnitudes magnitudes_;
   std::vector<Range> ranges_;
   uint64_t runs_ = 0;
   int64_t doubted_ = 0;

@@ -9,6 +9,7 @@
 #include "absl/strings/str_split.h"
 #include "base/mapped_file.h"
 #include "check/value.h"
+#include "ir/op.h"
 #include "opt/rewriter.h"
 
 namespace quern::check {
@@ -230,6 +231,7 @@ Status Check(const Reproduction& reproduction) {
           absl::StrFormat("%s=%d is outside of %d..%d", symbol, size->second, range.low, range.high));
     }
   }
+  QUERN_RETURN_IF_ERROR(ir::CheckStorage(graph));
   size_t leaves = 0;
   int64_t elements = 0;
   for (const ir::Node& node : graph.nodes()) {

@@ -5,48 +5,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "base/half.h"
 #include "codegen/region.h"
 #include "kir/decode.h"
 #include "kir/quantise.h"
 
 namespace quern::check {
 namespace {
-
-template <typename T>
-void Append(std::vector<uint8_t>& bytes, double value) {
-  T stored;
-  if constexpr (std::is_integral_v<T>)
-    stored = std::isfinite(value) ? static_cast<T>(static_cast<__int128>(value)) : T{0};
-  else
-    stored = static_cast<T>(value);
-  const auto* data = reinterpret_cast<const uint8_t*>(&stored);
-  bytes.insert(bytes.end(), data, data + sizeof(T));
-}
-
-void AppendScalar(DType dtype, double value, std::vector<uint8_t>& bytes) {
-  switch (dtype) {
-    case DType::kF32: return Append<float>(bytes, value);
-    case DType::kF64: return Append<double>(bytes, value);
-    case DType::kF16: return Append<uint16_t>(bytes, FloatToHalf(static_cast<float>(value)));
-    case DType::kBF16: return Append<uint16_t>(bytes, FloatToBFloat16(static_cast<float>(value)));
-    case DType::kI8: return Append<int8_t>(bytes, value);
-    case DType::kI16: return Append<int16_t>(bytes, value);
-    case DType::kI32: return Append<int32_t>(bytes, value);
-    case DType::kI64: return Append<int64_t>(bytes, value);
-    case DType::kU8: return Append<uint8_t>(bytes, value);
-    case DType::kU16: return Append<uint16_t>(bytes, value);
-    case DType::kU32: return Append<uint32_t>(bytes, value);
-    case DType::kU64: return Append<uint64_t>(bytes, value);
-    case DType::kBool: return Append<uint8_t>(bytes, value != 0);
-    case DType::kQ4_0:
-    case DType::kQ8_0:
-    case DType::kQ4_K:
-    case DType::kQ5_K:
-    case DType::kQ6_K:
-    case DType::kQ8_K: break;
-  }
-}
 
 // `infinity`: the bits of the dtype's infinity, sign off; larger ones are NaNs.
 template <typename T>
@@ -107,11 +71,10 @@ StatusOr<ir::RefTensor> Decode(const ir::TensorType& type, bool parameter, const
 }
 
 StatusOr<std::vector<uint8_t>> Encode(const ir::RefTensor& tensor) {
-  std::vector<uint8_t> bytes;
   if (tensor.dtype == DType::kQ8_0 || tensor.dtype == DType::kQ8_K) {
     const int64_t k = tensor.dims.back(), row_bytes = kir::LayoutRowBytes(kir::Layout::kPlanar, tensor.dtype, k);
     const int64_t rows = k == 0 ? 0 : tensor.elements() / k;
-    bytes.resize(rows * row_bytes);
+    std::vector<uint8_t> bytes(rows * row_bytes);
     const std::vector<float> values(tensor.data.begin(), tensor.data.end());
     for (int64_t r = 0; r < rows; ++r)
       kir::QuantiseToPlanar(tensor.dtype, values.data() + r * k, k, bytes.data() + r * row_bytes, k, 0);
@@ -119,8 +82,7 @@ StatusOr<std::vector<uint8_t>> Encode(const ir::RefTensor& tensor) {
   }
   if (IsBlock(tensor.dtype))
     return absl::UnimplementedError(absl::StrFormat("values of %s are not encoded", std::string(Name(tensor.dtype))));
-  for (const double value : tensor.data) AppendScalar(tensor.dtype, value, bytes);
-  return bytes;
+  return ir::BytesOf(tensor);
 }
 
 Special Specials(DType dtype, std::span<const uint8_t> bytes) {

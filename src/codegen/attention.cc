@@ -57,10 +57,6 @@ class AttentionKernels {
   }
 
   StatusOr<LoweredRegion> Lower() {
-    const DType q_dtype = view_.type(node_.inputs[0]).dtype;
-    if (q_dtype != DType::kF32 || (kv_dtype_ != DType::kF32 && kv_dtype_ != DType::kF16)) {
-      return absl::UnimplementedError("attention kernels take f32 queries over f32 or f16 keys");
-    }
     if (view_.UpperBound(queries_) <= kFewRows) {
       QUERN_RETURN_IF_ERROR(EmitRuns());
       QUERN_RETURN_IF_ERROR(EmitFinish(/*merge=*/true));

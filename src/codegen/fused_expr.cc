@@ -35,8 +35,7 @@ kir::ExprRef Literal(const ir::Node& node) {
   QUERN_CHECK(value.ok());
   const DType dtype = node.results[0].dtype;
   if (dtype == DType::kBool) return kb::Bool(value->data[0] != 0);
-  if (IsFloat(dtype)) return kb::Num(value->data[0], dtype);
-  return kb::Int(static_cast<int64_t>(value->data[0]), dtype);
+  return IsFloat(dtype) ? kb::Num(value->data[0], dtype) : kb::Int(value->integers[0], dtype);
 }
 
 class FusedExpr::Context : public ir::MapContext {

@@ -82,10 +82,15 @@ struct Graph::State {
     return value.node >= 0 && value.node < static_cast<int>(nodes.size()) && value.result >= 0 &&
            value.result < static_cast<int>(nodes[value.node].results.size());
   }
-  bool CheckValue(std::string_view output, Value value) {
-    if (Has(value)) return true;
-    return Check(ToStatus({DiagnosticCode::kUnknownOperand, "Output", std::string(output), "",
-                           absl::StrFormat("%%%d.%d", value.node, value.result), ""}));
+  bool CheckOutput(std::string_view output, Value value) {
+    if (!Has(value)) {
+      return Check(ToStatus({DiagnosticCode::kUnknownOperand, "Output", std::string(output), "",
+                             absl::StrFormat("%%%d.%d", value.node, value.result), ""}));
+    }
+    const ir::TensorType& type = module.type({value.node, value.result});
+    if (!IsBlock(type.dtype)) return true;
+    return Check(ToStatus({DiagnosticCode::kUnsupported, "Output", std::string(output),
+                           ir::Phrase(ir::OperandKind::kAny), type.ToString(), ""}));
   }
   Status Duplicate(const char* what, std::string_view name) const {
     return ToStatus({DiagnosticCode::kDuplicateName, what, std::string(name), "", "", ""});
@@ -120,9 +125,10 @@ struct Graph::State {
       ir::Attributes converted;
       for (const Attribute& attribute : attributes) {
         StatusOr<ir::AttrValue> value = Convert(attribute, FindAttribute(defs, attribute.name));
-        if (!value.ok())
-          return Status(value.status().code(),
-                        absl::StrCat(std::string(name), ": ", attribute.name, ": ", value.status().message()));
+        if (!value.ok()) {
+          return ToStatus({DiagnosticCode::kBadAttribute, std::string(name), attribute.name, "extents",
+                           std::string(value.status().message()), std::string(label)});
+        }
         converted.Set(attribute.name, *std::move(value));
       }
       return append(std::move(operands), std::move(converted));
@@ -156,11 +162,16 @@ Result<Graph> Graph::Parse(std::string_view text) {
     QUERN_RETURN_IF_ERROR(ir::Verify(graph));
     auto state = std::make_unique<State>();
     QUERN_ASSIGN(state->module, hir::WrapGraph(graph));
-    for (size_t o = 0; o < graph.outputs.size(); ++o) state->outputs.push_back(absl::StrCat(o));
+    for (size_t o = 0; o < state->module.outputs.size(); ++o) {
+      state->outputs.push_back(absl::StrCat(o));
+      const hir::Value& output = state->module.outputs[o];
+      if (!state->CheckOutput(state->outputs[o], {output.node, output.result})) break;
+    }
     return state;
   };
   StatusOr<std::unique_ptr<State>> state = parse();
   if (!state.ok()) return Result<Graph>::Failed(compiler::ErrorOf(state.status()));
+  if (!(*state)->ok()) return Result<Graph>::Failed((*state)->error);
   return Graph(*std::move(state));
 }
 
@@ -272,7 +283,7 @@ Value Graph::Op(std::string_view op, const std::vector<Value>& inputs, const std
 }
 
 void Graph::Output(std::string_view name, Value value) {
-  if (!state_->ok() || !state_->CheckValue(name, value)) return;
+  if (!state_->ok() || !state_->CheckOutput(name, value)) return;
   for (const std::string& known : state_->outputs) {
     if (known == name) return static_cast<void>(state_->Check(state_->Duplicate("Output", name)));
   }
@@ -281,7 +292,7 @@ void Graph::Output(std::string_view name, Value value) {
 }
 
 void Graph::Carry(std::string_view input, Value value) {
-  if (!state_->ok() || !state_->CheckValue(input, value)) return;
+  if (!state_->ok() || !state_->CheckOutput(input, value)) return;
   state_->module.donations.push_back({static_cast<int>(state_->module.outputs.size()), std::string(input)});
   state_->module.outputs.push_back({value.node, value.result});
   state_->outputs.emplace_back(input);

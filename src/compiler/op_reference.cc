@@ -11,16 +11,7 @@
 namespace quern {
 namespace {
 
-// In the order of ir::OperandKind and ir::AttrKind.
-constexpr const char* kOperandKinds[] = {"",
-                                         "number",
-                                         "float",
-                                         "integer",
-                                         "i32 or i64",
-                                         "bool",
-                                         "integer or bool",
-                                         "float or block format",
-                                         "float, q8_0 or q8_K"};
+// In the order of ir::AttrKind.
 constexpr const char* kAttrKinds[] = {"bool", "int", "float", "string", "dtype", "ints", "extents"};
 
 std::string Attributes(const std::vector<ir::AttrDef>& attributes) {
@@ -41,15 +32,25 @@ std::string Attributes(const std::vector<ir::AttrDef>& attributes) {
   return text;
 }
 
-// "x, gamma: float, beta?: float": a question mark where the operand may be absent, dots where more may follow.
+// "number" of "a number".
+std::string_view WithoutArticle(std::string_view phrase) {
+  for (const std::string_view article : {"a ", "an "}) {
+    if (phrase.starts_with(article)) return phrase.substr(article.size());
+  }
+  return phrase;
+}
+
+// "x [.., N], gamma [N]: float, beta?: float": a question mark where the operand may be absent, dots where more may
+// follow.
 template <typename OperandDefs>
 std::string Operands(const OperandDefs& operands) {
   std::string text;
   for (const auto& operand : operands) {
     absl::StrAppend(&text, text.empty() ? "" : ", ", operand.name, operand.optional ? "?" : "");
     if constexpr (requires { operand.variadic; }) absl::StrAppend(&text, operand.variadic ? "..." : "");
-    const char* kind = kOperandKinds[static_cast<int>(operand.kind)];
-    if (*kind != 0) absl::StrAppend(&text, ": ", kind);
+    if (*operand.shape != 0) absl::StrAppend(&text, " ", operand.shape);
+    if (operand.kind != ir::OperandKind::kAny)
+      absl::StrAppend(&text, ": ", std::string(WithoutArticle(ir::Phrase(operand.kind))));
   }
   return text;
 }
@@ -92,8 +93,10 @@ std::string OpReference() {
   std::string text =
       "# Blocks and ops\n\n"
       "Made by `quern ops` from the tables of `src/hir/blocks` and `src/ir/ops`; a test holds this page to them.\n"
-      "An operand with a question mark may be absent; where no kind is given any dtype will do. Attributes without a "
-      "default are required.\n\n"
+      "An operand with a question mark may be absent, one with dots stands for one or more. After its name stand its "
+      "sizes, where there is a rule: `..` is any number of dimensions. Where no kind is given any dtype but a block "
+      "format will do. Attributes without a default are required. Constant, Input, Param, Mir and Region are added by "
+      "functions of their own.\n\n"
       "## Blocks\n\n| block | computes | operands | attributes |\n|---|---|---|---|\n";
   for (const hir::BlockDef* block : hir::Blocks())
     Line(text, block->name, block->doc, Operands(block->operands), Attributes(block->attributes));

@@ -4,9 +4,6 @@
 
 #include <algorithm>
 
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
-
 namespace quern::hir {
 
 #define QUERN_BLOCK(stem) const BlockDef& Block_##stem();
@@ -49,6 +46,11 @@ Status InferContext::DTypeError(int index, std::string expected) const {
                std::string(Name(operand(index).dtype)));
 }
 
+Status InferContext::UnsupportedError(int index, std::string supported) const {
+  return Error(DiagnosticCode::kUnsupported, block.operands[index].name, std::move(supported),
+               operand(index).ToString());
+}
+
 Status InferContext::AttributeError(std::string_view attribute, std::string expected) const {
   return Error(DiagnosticCode::kBadAttribute, std::string(attribute), std::move(expected),
                ir::ToString(*attributes.Find(attribute)));
@@ -62,11 +64,7 @@ Status InferContext::ExpectDims(int index, const std::vector<Extent>& dims) cons
     fits = got[d] == dims[d] || !got[d].is_constant() || !dims[d].is_constant();
   }
   if (fits) return absl::OkStatus();
-  return ShapeError(
-      index,
-      absl::StrCat("[",
-                   absl::StrJoin(dims, ", ", [](std::string* out, const Extent& dim) { out->append(dim.ToString()); }),
-                   "]"));
+  return ShapeError(index, ir::ToString(dims));
 }
 
 Status InferContext::ExpectDType(int index, DType dtype) const {

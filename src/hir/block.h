@@ -21,7 +21,8 @@ namespace quern::hir {
 struct OperandDef {
   const char* name;
   ir::OperandKind kind = ir::OperandKind::kFloat;
-  bool optional = false;  // may be absent, wherever it stands
+  bool optional = false;   // may be absent, wherever it stands
+  const char* shape = "";  // "[.., K]": for people
 };
 
 // What `infer` sees.
@@ -39,6 +40,7 @@ struct InferContext {
   // Errors of this block about one of its operands or attributes.
   Status ShapeError(int operand, std::string expected) const;
   Status DTypeError(int operand, std::string expected) const;
+  Status UnsupportedError(int operand, std::string supported) const;  // right, but no kernel does it
   Status AttributeError(std::string_view attribute, std::string expected) const;
   Status Error(DiagnosticCode code, std::string operand, std::string expected, std::string got) const;
   // Ok when the operand is absent or has exactly these extents. A symbol against another extent passes: MIR records it.
@@ -100,6 +102,8 @@ struct BlockDef {
   const char* label;  // default label: "swiglu_ffn"
   std::vector<OperandDef> operands = {};
   std::vector<ir::AttrDef> attributes = {};
+  // What no operand or attribute gives ("type"): a function of its own adds the block (Module::AddInput), Add does not.
+  const char* needs = nullptr;
   StatusOr<std::vector<TensorType>> (*infer)(const InferContext&) = nullptr;
   StatusOr<std::vector<ir::Value>> (*lower)(LowerContext&) = nullptr;
 };

@@ -47,13 +47,13 @@ StatusOr<std::vector<TensorType>> Infer(const InferContext& c) {
     QUERN_RETURN_IF_ERROR(c.ExpectDType(norm, DType::kF32));
   }
   std::optional<Extent> query(sizes.heads * sizes.head_dim), key(sizes.kv_heads * sizes.head_dim), hidden, out(width);
-  QUERN_RETURN_IF_ERROR(CheckWeight(c, kQ, width, query));
-  QUERN_RETURN_IF_ERROR(CheckWeight(c, kK, width, key));
-  QUERN_RETURN_IF_ERROR(CheckWeight(c, kV, width, key));
-  QUERN_RETURN_IF_ERROR(CheckWeight(c, kO, *query, out));
-  QUERN_RETURN_IF_ERROR(CheckWeight(c, kGate, width, hidden));
-  QUERN_RETURN_IF_ERROR(CheckWeight(c, kUp, width, hidden));
-  QUERN_RETURN_IF_ERROR(CheckWeight(c, kDown, *hidden, out));
+  QUERN_RETURN_IF_ERROR(CheckWeight(c, kQ, x.dtype, width, query));
+  QUERN_RETURN_IF_ERROR(CheckWeight(c, kK, x.dtype, width, key));
+  QUERN_RETURN_IF_ERROR(CheckWeight(c, kV, x.dtype, width, key));
+  QUERN_RETURN_IF_ERROR(CheckWeight(c, kO, x.dtype, *query, out));
+  QUERN_RETURN_IF_ERROR(CheckWeight(c, kGate, x.dtype, width, hidden));
+  QUERN_RETURN_IF_ERROR(CheckWeight(c, kUp, x.dtype, width, hidden));
+  QUERN_RETURN_IF_ERROR(CheckWeight(c, kDown, x.dtype, *hidden, out));
 
   const std::string& mask = c.attributes.String("mask");
   const bool wants_mask = mask == "custom" || mask == "bias";
@@ -152,28 +152,30 @@ StatusOr<std::vector<ir::Value>> Lower(LowerContext& c) {
 
 BlockDef DecoderBlock(const char* name, const char* label) {
   const auto weight = ir::OperandKind::kWeight;
-  const auto any_float = ir::OperandKind::kFloat;
   return {
       .name = name,
       .doc = "pre-norm decoder layer: grouped attention with RoPE, SwiGLU, residuals",
       .label = label,
-      .operands = {{"x"},
-                   {"ln1_g"},
-                   {"ln1_b", any_float, true},
-                   {"q_w", weight},
-                   {"k_w", weight},
-                   {"v_w", weight},
-                   {"o_w", weight},
-                   {"ln2_g"},
-                   {"ln2_b", any_float, true},
-                   {"gate_w", weight},
-                   {"up_w", weight},
-                   {"down_w", weight},
-                   {"cos"},
-                   {"sin"},
-                   {"mask", ir::OperandKind::kAny, true},
-                   {"k_cache", any_float, true},
-                   {"v_cache", any_float, true}},
+      .operands = {{.name = "x", .shape = "[S, E] or [B, S, E]"},
+                   {.name = "ln1_g", .shape = "[E]"},
+                   {.name = "ln1_b", .optional = true, .shape = "[E]"},
+                   {.name = "q_w", .kind = weight, .shape = "kn: [E, heads * head_dim]; nk: the reverse"},
+                   {.name = "k_w", .kind = weight, .shape = "kn: [E, kv_heads * head_dim]; nk: the reverse"},
+                   {.name = "v_w", .kind = weight, .shape = "as k_w"},
+                   {.name = "o_w", .kind = weight, .shape = "kn: [heads * head_dim, E]; nk: the reverse"},
+                   {.name = "ln2_g", .shape = "[E]"},
+                   {.name = "ln2_b", .optional = true, .shape = "[E]"},
+                   {.name = "gate_w", .kind = weight, .shape = "kn: [E, H]; nk: [H, E]"},
+                   {.name = "up_w", .kind = weight, .shape = "as gate_w"},
+                   {.name = "down_w", .kind = weight, .shape = "kn: [H, E]; nk: [E, H]"},
+                   {.name = "cos", .shape = "[S, w]; w: half or all of n_rot or head_dim"},
+                   {.name = "sin", .shape = "as cos"},
+                   {.name = "mask",
+                    .kind = ir::OperandKind::kAny,
+                    .optional = true,
+                    .shape = "custom: [B, Sk]; bias: broadcasts to [B, heads, Sq, Sk]"},
+                   {.name = "k_cache", .optional = true, .shape = "[rows, kv_heads, head_dim]"},
+                   {.name = "v_cache", .optional = true, .shape = "as k_cache"}},
       .attributes =
           {{.name = "heads", .kind = ir::AttrKind::kInt},
            {.name = "kv_heads", .kind = ir::AttrKind::kInt, .default_value = int64_t{0}, .doc = "0: heads"},

@@ -5,7 +5,7 @@
 //   extensions.Register("Residual", [](Module& m, std::span<const Value> in, const Attributes&) {
 //     return m.AddMir("Add", {in[0], in[1]});
 //   });
-//   extensions.Append(module, "Residual", {x, y});   // nodes labelled "Residual/mir"
+//   extensions.Append(module, "Residual", {x, y});   // nodes labelled "Residual/%2"
 #pragma once
 
 #include <functional>

@@ -25,8 +25,9 @@ inline ir::AttrDef ActivationAttribute() {
 
 inline bool RowsOfK(const Attributes& attributes) { return attributes.String("weight_layout") == "nk"; }
 
-// Checks weight operand `weight` for a product of extent `k`; `n` is checked too, or set when null was stored there.
-Status CheckWeight(const InferContext& context, int weight, const Extent& k, std::optional<Extent>& n);
+// Checks weight operand `weight` for a product with activations of dtype `x` and extent `k`; `n` is checked too, or set
+// when null was stored there.
+Status CheckWeight(const InferContext& context, int weight, DType x, const Extent& k, std::optional<Extent>& n);
 Status CheckActivation(const InferContext& context);
 // The type of x W.
 TensorType ProductType(const TensorType& x, const TensorType& weight, const Extent& n);

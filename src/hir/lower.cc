@@ -16,11 +16,9 @@ StatusOr<ir::Value> Expand(ir::Graph& graph, const ir::OpDef& op, std::vector<ir
                            int origin) {
   std::vector<TensorType> types;
   for (const ir::Value& input : inputs) types.push_back(graph.type(input));
-  QUERN_RETURN_IF_ERROR(ir::CheckOperands(op, types));
-  QUERN_RETURN_IF_ERROR(ir::CheckAttributes(op, attributes, /*fill_defaults=*/true));
   ir::Node node;
   node.op = &op;
-  QUERN_ASSIGN(node.results, op.infer({types, attributes, graph.symbols, &graph.constraints}));
+  QUERN_ASSIGN(node.results, ir::InferResults(op, types, attributes, graph.symbols, &graph.constraints));
   node.inputs = inputs;
   node.attributes = std::move(attributes);
   node.origin = origin;

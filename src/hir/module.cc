@@ -1,7 +1,10 @@
 #include "hir/module.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
+#include "base/nearest.h"
 #include "hir/block.h"
 
 namespace quern::hir {
@@ -9,7 +12,7 @@ namespace quern::hir {
 std::string Module::Label(std::string_view label) const {
   std::string path;
   for (const std::string& scope : scopes_) absl::StrAppend(&path, scope, "/");
-  return path + std::string(label);
+  return absl::StrCat(path, label.empty() ? absl::StrCat("%", nodes_.size()) : std::string(label));
 }
 
 StatusOr<std::vector<const TensorType*>> Module::OperandTypes(const Node& node) const {
@@ -22,8 +25,10 @@ StatusOr<std::vector<const TensorType*>> Module::OperandTypes(const Node& node) 
                input.result >= static_cast<int>(nodes_[input.node].results.size())) {
       const bool named = i < node.block->operands.size();
       return ToStatus({DiagnosticCode::kUnknownOperand, node.op != nullptr ? node.op->name : node.block->name,
-                       named ? node.block->operands[i].name : absl::StrCat("operand ", i), "",
-                       absl::StrFormat("%%%d.%d", input.node, input.result), node.label});
+                       node.op != nullptr ? ir::OperandName(*node.op, i)
+                       : named            ? node.block->operands[i].name
+                                          : absl::StrCat("operand ", i),
+                       "", absl::StrFormat("%%%d.%d", input.node, input.result), node.label});
     } else {
       types.push_back(&type(input));
     }
@@ -31,8 +36,26 @@ StatusOr<std::vector<const TensorType*>> Module::OperandTypes(const Node& node) 
   return types;
 }
 
+Status Module::CheckStorage(const Node& node) const {
+  const size_t declared = node.op != nullptr ? node.op->operands.size() : node.block->operands.size();
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    const Value& input = node.inputs[i];
+    if (input.absent() || !IsBlock(type(input).dtype) || declared == 0) continue;
+    const bool rows = std::string_view(nodes_[input.node].block->name) == "Param";  // else Quantize made it
+    const size_t which = std::min(i, declared - 1);
+    const ir::OperandKind kind = node.op != nullptr ? node.op->operands[which].kind : node.block->operands[which].kind;
+    if (rows == ir::TakesRows(kind) || !ir::Accepts(kind, type(input).dtype)) continue;
+    return ToStatus({DiagnosticCode::kUnsupported, node.op != nullptr ? node.op->name : node.block->name,
+                     node.op != nullptr ? ir::OperandName(*node.op, i) : node.block->operands[which].name,
+                     ir::Phrase(kind), absl::StrCat(type(input).ToString(), rows ? ", a Param" : ", quantised here"),
+                     node.label});
+  }
+  return absl::OkStatus();
+}
+
 StatusOr<std::vector<Value>> Module::Append(Node node) {
   QUERN_ASSIGN(std::vector<const TensorType*> operands, OperandTypes(node));
+  QUERN_RETURN_IF_ERROR(CheckStorage(node));
   QUERN_RETURN_IF_ERROR(CheckNode(node, operands, symbols));
   node.inputs.resize(operands.size());
   nodes_.push_back(std::move(node));
@@ -43,6 +66,18 @@ StatusOr<std::vector<Value>> Module::Append(Node node) {
   return results;
 }
 
+namespace {
+
+std::string NearestBlock(std::string_view name) {
+  std::vector<std::string_view> names;
+  for (const BlockDef* block : Blocks()) {
+    if (block->needs == nullptr) names.emplace_back(block->name);
+  }
+  return Nearest(name, names);
+}
+
+}  // namespace
+
 StatusOr<std::vector<Value>> Module::Add(std::string_view block, std::vector<Value> inputs, Attributes attributes,
                                          std::string label) {
   Node node;
@@ -50,22 +85,29 @@ StatusOr<std::vector<Value>> Module::Add(std::string_view block, std::vector<Val
   node.inputs = std::move(inputs);
   node.attributes = std::move(attributes);
   node.label = Label(!label.empty() ? label : node.block != nullptr ? node.block->label : "");
-  if (node.block == nullptr) return ToStatus({DiagnosticCode::kUnknownOp, std::string(block), "", "", "", node.label});
+  if (node.block == nullptr) {
+    const std::string meant =
+        ir::FindOp(block) != nullptr ? absl::StrCat("the op ", std::string(block)) : NearestBlock(block);
+    return ToStatus({DiagnosticCode::kUnknownOp, std::string(block), "", "", "", node.label, meant});
+  }
+  if (node.block->needs != nullptr) {
+    return ToStatus({DiagnosticCode::kUnsupported, node.block->name, "", "",
+                     absl::StrCat("adding one by name, without its ", node.block->needs, ","), node.label});
+  }
   return Append(std::move(node));
 }
 
-namespace {
-
-// Leaves share one name space each, like the inputs and params of a graph.
-Status CheckUnique(const Module& module, const Node& leaf) {
-  for (const Node& node : module.nodes()) {
-    if (node.block == leaf.block && node.attributes.String("name") == leaf.attributes.String("name")) {
-      return ToStatus(
-          {DiagnosticCode::kDuplicateName, leaf.block->name, leaf.attributes.String("name"), "", "", leaf.label});
-    }
+Status Module::CheckUnique(const Node& leaf) const {
+  const std::string& name = leaf.attributes.String("name");
+  for (const Node& node : nodes_) {
+    const std::string_view block = node.block->name;
+    if ((block == "Input" || block == "Param") && node.attributes.String("name") == name)
+      return ToStatus({DiagnosticCode::kDuplicateName, leaf.block->name, name, "", "", leaf.label});
   }
   return absl::OkStatus();
 }
+
+namespace {
 
 Node Leaf(const char* block, Attributes attributes, TensorType type, std::string label) {
   Node node;
@@ -81,14 +123,14 @@ Node Leaf(const char* block, Attributes attributes, TensorType type, std::string
 
 StatusOr<Value> Module::AddInput(std::string name, TensorType type) {
   Node node = Leaf("Input", {{"name", name}}, std::move(type), Label(name));
-  QUERN_RETURN_IF_ERROR(CheckUnique(*this, node));
+  QUERN_RETURN_IF_ERROR(CheckUnique(node));
   QUERN_ASSIGN(const std::vector<Value> results, Append(std::move(node)));
   return results[0];
 }
 
 StatusOr<Value> Module::AddParam(std::string name, TensorType type) {
   Node node = Leaf("Param", {{"name", name}}, std::move(type), Label(name));
-  QUERN_RETURN_IF_ERROR(CheckUnique(*this, node));
+  QUERN_RETURN_IF_ERROR(CheckUnique(node));
   QUERN_ASSIGN(const std::vector<Value> results, Append(std::move(node)));
   return results[0];
 }
@@ -107,9 +149,11 @@ StatusOr<std::vector<Value>> Module::AddMir(std::string_view op, std::vector<Val
   node.op = ir::FindOp(op);
   node.inputs = std::move(inputs);
   node.attributes = std::move(attributes);
-  node.label = Label(label.empty() ? node.block->label : label);
-  if (node.op == nullptr || node.op->infer == nullptr) {
-    return ToStatus({DiagnosticCode::kUnknownOp, std::string(op), "", "", "", node.label});
+  node.label = Label(label);
+  if (node.op == nullptr) {
+    const std::string meant =
+        FindBlock(op) != nullptr ? absl::StrCat("the block ", std::string(op)) : ir::NearestOp(op);
+    return ToStatus({DiagnosticCode::kUnknownOp, std::string(op), "", "", "", node.label, meant});
   }
   return Append(std::move(node));
 }
@@ -122,14 +166,23 @@ StatusOr<std::vector<Value>> Module::AddRegion(std::string family, std::vector<V
   node.inputs = std::move(inputs);
   node.attributes.Set("family", std::move(family));
   node.body = std::move(body);
-  node.label = Label(label.empty() ? node.block->label : label);
+  node.label = Label(label);
   return Append(std::move(node));
 }
 
 Status Module::Named(std::string_view scope, const std::function<Status()>& build) {
+  const size_t nodes = nodes_.size();
+  SymbolRanges old_symbols = symbols;
+  std::vector<Value> old_outputs = outputs;
+  std::vector<ir::Donation> old_donations = donations;
   scopes_.emplace_back(scope);
   Status status = build();
   scopes_.pop_back();
+  if (status.ok()) return status;
+  nodes_.erase(nodes_.begin() + static_cast<int64_t>(nodes), nodes_.end());
+  symbols = std::move(old_symbols);
+  outputs = std::move(old_outputs);
+  donations = std::move(old_donations);
   return status;
 }
 

@@ -73,7 +73,8 @@ class Module {
   const std::vector<Node>& nodes() const { return nodes_; }
   const TensorType& type(Value value) const { return nodes_[value.node].results[value.result]; }
 
-  // Appends a block. The label defaults to the block's own. Errors carry a Diagnostic; the module is unchanged then.
+  // Appends a block. The label defaults to the block's own, that of a MIR op to the number of its node, "%7". Errors
+  // carry a Diagnostic; the module is unchanged then.
   StatusOr<std::vector<Value>> Add(std::string_view block, std::vector<Value> inputs, Attributes attributes = {},
                                    std::string label = "");
   StatusOr<Value> AddInput(std::string name, TensorType type);
@@ -86,13 +87,18 @@ class Module {
   StatusOr<std::vector<Value>> AddRegion(std::string family, std::vector<Value> inputs,
                                          std::shared_ptr<const ir::Graph> body, std::string label = "");
 
-  // Nodes added inside `build` are labelled with the prefix "NAME/".
+  // Nodes added inside `build` are labelled with the prefix "NAME/". After an error the module is as it was before.
   Status Named(std::string_view name, const std::function<Status()>& build);
 
  private:
   friend class Builder;
   StatusOr<std::vector<Value>> Append(Node node);
+  // `label` below the sub-blocks that are open; the number of the next node when it is empty.
   std::string Label(std::string_view label) const;
+  // That each operand of a block format lies as its user reads it.
+  Status CheckStorage(const Node& node) const;
+  // One name space for inputs and params, like that of the graph.
+  Status CheckUnique(const Node& leaf) const;
   // Operand types by position, null where absent; errors name values that do not exist.
   StatusOr<std::vector<const TensorType*>> OperandTypes(const Node& node) const;
 

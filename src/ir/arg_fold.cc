@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "ir/composite.h"
 #include "ir/shape.h"
 #include "kir/build.h"
 
@@ -14,8 +15,8 @@ using kir::Op;
 
 StatusOr<std::vector<TensorType>> Infer(const InferContext& context) {
   const TensorType& x = context.operands[0];
-  QUERN_ASSIGN(const int axis, NormalAxis("ArgMax and ArgMin", context.attributes.Int("axis"), x.rank()));
-  if (x.dims[axis] == Extent(0)) return absl::InvalidArgumentError("a line without elements has no largest one");
+  QUERN_ASSIGN(const int axis, AxisOf(context));
+  if (x.dims[axis] == Extent(0)) return context.ShapeError(0, absl::StrFormat("1 element or more along axis %d", axis));
   TensorType result{DType::kI64, x.dims};
   if (context.attributes.Bool("keep_dim"))
     result.dims[axis] = Extent(1);
@@ -26,7 +27,7 @@ StatusOr<std::vector<TensorType>> Infer(const InferContext& context) {
 
 std::vector<bool> Axes(const Node& node, int rank) {
   std::vector<bool> along(rank);
-  along[*NormalAxis("ArgMax and ArgMin", node.attributes.Int("axis"), rank)] = true;
+  along[FromStart(node.attributes.Int("axis"), rank)] = true;
   return along;
 }
 
@@ -75,26 +76,28 @@ template <bool kLargest>
 constexpr LineDef kLine = {
     .axes = Axes, .start = Start, .take = Take<kLargest>, .join = Join<kLargest>, .results = Results};
 
+// Whether `value`, which comes later, takes the place of `held`.
+template <bool kLargest, typename Number>
+bool Replaces(Number value, Number held, bool last) {
+  return (kLargest ? value > held : value < held) || (last && value == held);
+}
+
 template <bool kLargest>
 Status Reference(RefContext& context) {
   const RefTensor& x = *context.operands[0];
-  const Attributes& attributes = context.node.attributes;
-  const bool last = attributes.Bool("last");
-  QUERN_ASSIGN(const int axis,
-               NormalAxis("ArgMax and ArgMin", attributes.Int("axis"), static_cast<int>(x.dims.size())));
-  int64_t stride = 1;
-  for (size_t d = axis + 1; d < x.dims.size(); ++d) stride *= x.dims[d];
-  const int64_t length = x.dims[axis];
-  for (int64_t l = 0; l < static_cast<int64_t>(context.results[0].data.size()); ++l) {
-    const double* line = x.data.data() + l / stride * stride * length + l % stride;
-    int64_t best = 0;
-    for (int64_t i = 1; i < length && !std::isnan(line[best * stride]); ++i) {
-      const double value = line[i * stride], held = line[best * stride];
-      const bool wins = std::isnan(value) || (kLargest ? value > held : value < held) || (last && value == held);
-      if (wins) best = i;
+  const bool last = context.node.attributes.Bool("last");
+  int64_t result = 0;
+  ForEachLine(x, context.node.attributes.Int("axis"), [&](const std::vector<int64_t>& at) {
+    size_t best = 0;
+    for (size_t i = 1; i < at.size(); ++i) {
+      if (IsInteger(x.dtype)) {
+        if (Replaces<kLargest>(x.Integer(at[i]), x.Integer(at[best]), last)) best = i;
+      } else if (!std::isnan(x.data[at[best]])) {
+        if (std::isnan(x.data[at[i]]) || Replaces<kLargest>(x.data[at[i]], x.data[at[best]], last)) best = i;
+      }
     }
-    context.results[0].data[l] = static_cast<double>(best);
-  }
+    context.results[0].SetInteger(result++, static_cast<Wide>(best));
+  });
   return absl::OkStatus();
 }
 
@@ -106,7 +109,7 @@ const OpDef* ArgFold(const char* name, const char* doc, bool largest) {
       .doc = doc,
       .kind = OpKind::kRoot,
       .family = "lines",
-      .operands = {{.name = "x", .kind = OperandKind::kNumeric}},
+      .operands = {{.name = "x", .kind = OperandKind::kNumeric, .shape = "rank 1 or more"}},
       .attributes =
           {{.name = "axis", .kind = AttrKind::kInt},
            {.name = "keep_dim", .kind = AttrKind::kBool, .default_value = false},
@@ -115,7 +118,6 @@ const OpDef* ArgFold(const char* name, const char* doc, bool largest) {
       .line = largest ? &kLine<true> : &kLine<false>,
       .reference = largest ? Reference<true> : Reference<false>,
       .rtol = 0,
-      .atol = 0,
       .onnx = name,
   });
 }

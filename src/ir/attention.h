@@ -26,21 +26,31 @@ struct AttentionShape {
     return ((b * length + s) * heads_here + h) * head_dim + d;
   }
   // Whether `type` is a tensor of that many heads in this layout.
-  Status Check(const TensorType& type, int64_t heads_here, const char* operand) const {
-    bool fits = false;
+  bool Fits(const TensorType& type, int64_t heads_here) const {
     switch (layout) {
-      case Layout::kPacked: fits = type.rank() == 3 && type.dims[2] == Extent(heads_here * head_dim); break;
+      case Layout::kPacked: return type.rank() == 3 && type.dims[2] == Extent(heads_here * head_dim);
       case Layout::kBshd:
-        fits = type.rank() == 4 && type.dims[2] == Extent(heads_here) && type.dims[3] == Extent(head_dim);
-        break;
+        return type.rank() == 4 && type.dims[2] == Extent(heads_here) && type.dims[3] == Extent(head_dim);
       case Layout::kBhsd:
-        fits = type.rank() == 4 && type.dims[1] == Extent(heads_here) && type.dims[3] == Extent(head_dim);
-        break;
+        return type.rank() == 4 && type.dims[1] == Extent(heads_here) && type.dims[3] == Extent(head_dim);
     }
-    if (fits) return absl::OkStatus();
-    return absl::InvalidArgumentError(absl::StrFormat("Attention: %s is %s, which is not %d heads of %d in this layout",
-                                                      operand, type.ToString(), heads_here, head_dim));
+    return false;
   }
+  // "[B, S, 64]": what fits, for errors.
+  std::string DimsText(int64_t heads_here) const {
+    switch (layout) {
+      case Layout::kPacked: return absl::StrFormat("[B, S, %d]", heads_here * head_dim);
+      case Layout::kBshd: return absl::StrFormat("[B, S, %d, %d]", heads_here, head_dim);
+      case Layout::kBhsd: return absl::StrFormat("[B, %d, S, %d]", heads_here, head_dim);
+    }
+    return "";
+  }
+
+  // The dtypes that there are kernels for, and their names for errors.
+  static bool ComputesQueries(DType dtype) { return dtype == DType::kF32; }
+  static bool ComputesKeys(DType dtype) { return dtype == DType::kF32 || dtype == DType::kF16; }
+  static constexpr const char* kQueries = "f32";
+  static constexpr const char* kKeys = "f32 or f16";
 };
 
 }  // namespace quern::ir

@@ -26,7 +26,7 @@ void ForEachLine(const RefTensor& x, int64_t axis, const std::function<void(cons
   if (axis < 0) axis += rank;
   int64_t inner = 1;
   for (int64_t d = axis + 1; d < rank; ++d) inner *= x.dims[d];
-  const int64_t length = x.dims[axis], outer = length == 0 ? 0 : x.elements() / (inner * length);
+  const int64_t length = x.dims[axis], outer = x.elements() == 0 ? 0 : x.elements() / (inner * length);
   std::vector<int64_t> offsets(length);
   for (int64_t o = 0; o < outer; ++o) {
     for (int64_t i = 0; i < inner; ++i) {

@@ -20,7 +20,7 @@ const ElementwiseSpec& SpecOf(const Node& node) { return static_cast<const Eleme
 StatusOr<std::vector<TensorType>> InferBroadcast(const InferContext& context) {
   std::vector<Extent> dims = context.operands[0].dims;
   for (size_t i = 1; i < context.operands.size(); ++i) {
-    QUERN_ASSIGN(dims, BroadcastDims(dims, context.operands[i].dims, context.constraints));
+    QUERN_ASSIGN(dims, context.Broadcast(static_cast<int>(i), dims));
   }
   return std::vector<TensorType>{{context.operands.back().dtype, std::move(dims)}};
 }
@@ -44,17 +44,28 @@ kir::ExprRef MapElementwise(MapContext& context) {
   return kir::build::CastTo(context.result_type().dtype, SpecOf(context.node()).body(args));
 }
 
+// Integers by the integer reference, and bools where there is no other; everything else in double.
 Status ReferenceElementwise(RefContext& context) {
   const ElementwiseSpec& spec = SpecOf(context.node);
+  const bool exact = IsInteger(context.operands.back()->dtype) || spec.reference == nullptr;
   RefTensor& result = context.results[0];
-  const auto scalar =
-      spec.integer_reference != nullptr && IsInteger(result.dtype) ? spec.integer_reference : spec.reference;
-  std::vector<int64_t> at(result.dims.size());
-  for (double& out : result.data) {
-    double args[3] = {};
-    for (size_t i = 0; i < context.operands.size(); ++i) args[i] = context.operands[i]->At(at);
-    out = RoundTo(result.dtype, scalar(args[0], args[1], args[2]));
-    NextIndex(result.dims, at);
+  const int64_t elements = result.elements();
+  std::vector<int64_t> index(result.dims.size());
+  for (int64_t at = 0; at < elements; ++at, NextIndex(result.dims, index)) {
+    if (!exact) {
+      double args[3] = {};
+      for (size_t i = 0; i < context.operands.size(); ++i) args[i] = context.operands[i]->At(index);
+      result.data[at] = RoundTo(result.dtype, spec.reference(args[0], args[1], args[2]));
+      continue;
+    }
+    Wide args[3] = {};
+    for (size_t i = 0; i < context.operands.size(); ++i)
+      args[i] = context.operands[i]->Integer(context.operands[i]->Offset(index));
+    const Wide value = spec.integer_reference(args[0], args[1], args[2]);
+    if (IsInteger(result.dtype))
+      result.SetInteger(at, value);
+    else
+      result.data[at] = value != 0;
   }
   return absl::OkStatus();
 }
@@ -80,7 +91,10 @@ kir::ExprRef BroadcastOperand(MapContext& context, int operand) {
 }
 
 const OpDef* Elementwise(const ElementwiseSpec& spec) {
-  QUERN_CHECK(spec.arity >= 1 && spec.arity <= 3 && spec.body != nullptr && spec.reference != nullptr);
+  QUERN_CHECK(spec.arity >= 1 && spec.arity <= 3 && spec.body != nullptr);
+  QUERN_CHECK(spec.reference != nullptr || spec.integer_reference != nullptr);
+  QUERN_CHECK(spec.reference != nullptr || !Accepts(spec.domain, DType::kF32));
+  QUERN_CHECK(spec.integer_reference != nullptr || !Accepts(spec.domain, DType::kI32));
   auto* op = new ElementwiseOp;
   op->spec = spec;
   op->name = spec.name;

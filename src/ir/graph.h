@@ -17,6 +17,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
@@ -101,12 +102,13 @@ class Graph {
   std::vector<int> Params() const;
 
  private:
-  // Adds "Input x" or "Param x" to the names that are taken; false when it is.
-  bool TakeName(const char* op, const std::string& name);
+  // Adds the name of an Input or Param to those that are taken; an error when it is.
+  Status TakeName(const char* op, const std::string& name);
 
   std::vector<Node> nodes_;
   std::vector<Origin> origins_;
-  std::unordered_set<std::string> names_;
+  std::unordered_map<std::string, int> origin_of_;  // "PASS\nLABEL" to its row
+  std::unordered_set<std::string> names_;           // of Inputs and Params
 };
 
 // Checks the whole graph again from the op table: operands precede users, arity, attributes, operand dtypes,
@@ -115,11 +117,9 @@ Status Verify(const Graph& graph);
 
 std::string Print(const Graph& graph);
 StatusOr<Graph> Parse(std::string_view text);
-// Pieces of Verify that building uses too.
-Status CheckOperands(const OpDef& op, std::span<const TensorType> operands);
-Status CheckAttributes(const OpDef& op, Attributes& attributes, bool fill_defaults);
+// Piece of Verify that building uses too.
 Status VerifyRegion(const Graph& graph, int node);
-// `status` with " (in LABEL)" added when the origin has a label.
+// `status` with the origin's label as its provenance, when it has one.
 Status WithOrigin(const Graph& graph, int origin, Status status);
 
 // Equal in everything but origins.

@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "base/check.h"
 #include "base/half.h"
 #include "kir/decode.h"
 
@@ -9,35 +10,42 @@ namespace quern::ir {
 namespace {
 
 template <typename T>
-double ReadAs(const uint8_t* data, int64_t i) {
+T ReadAs(const uint8_t* data, int64_t i) {
   T value;
   std::memcpy(&value, data + i * sizeof(T), sizeof(T));
-  return static_cast<double>(value);
+  return value;
 }
 
-double ReadScalar(DType dtype, const uint8_t* data, int64_t i) {
-  switch (dtype) {
-    case DType::kF32: return ReadAs<float>(data, i);
-    case DType::kF64: return ReadAs<double>(data, i);
-    case DType::kF16: return HalfToFloat(static_cast<uint16_t>(ReadAs<uint16_t>(data, i)));
-    case DType::kBF16: return BFloat16ToFloat(static_cast<uint16_t>(ReadAs<uint16_t>(data, i)));
-    case DType::kI8: return ReadAs<int8_t>(data, i);
-    case DType::kI16: return ReadAs<int16_t>(data, i);
-    case DType::kI32: return ReadAs<int32_t>(data, i);
-    case DType::kI64: return ReadAs<int64_t>(data, i);
-    case DType::kU8: return ReadAs<uint8_t>(data, i);
-    case DType::kU16: return ReadAs<uint16_t>(data, i);
-    case DType::kU32: return ReadAs<uint32_t>(data, i);
-    case DType::kU64: return ReadAs<uint64_t>(data, i);
-    case DType::kBool: return data[i] != 0;
-    case DType::kQ4_0:
-    case DType::kQ8_0:
-    case DType::kQ4_K:
-    case DType::kQ5_K:
-    case DType::kQ6_K:
-    case DType::kQ8_K: break;
+double ReadReal(DType dtype, const uint8_t* data, int64_t i) {
+  if (dtype == DType::kF32) return ReadAs<float>(data, i);
+  if (dtype == DType::kF64) return ReadAs<double>(data, i);
+  if (dtype == DType::kF16) return HalfToFloat(ReadAs<uint16_t>(data, i));
+  if (dtype == DType::kBF16) return BFloat16ToFloat(ReadAs<uint16_t>(data, i));
+  return data[i] != 0;  // a bool
+}
+
+int64_t ReadInteger(DType dtype, const uint8_t* data, int64_t i) {
+  switch (ScalarBytes(dtype)) {
+    case 1: return IsUnsigned(dtype) ? int64_t{ReadAs<uint8_t>(data, i)} : ReadAs<int8_t>(data, i);
+    case 2: return IsUnsigned(dtype) ? int64_t{ReadAs<uint16_t>(data, i)} : ReadAs<int16_t>(data, i);
+    case 4: return IsUnsigned(dtype) ? int64_t{ReadAs<uint32_t>(data, i)} : ReadAs<int32_t>(data, i);
+    default: return ReadAs<int64_t>(data, i);
   }
-  return 0;
+}
+
+template <typename T>
+void Put(std::vector<uint8_t>& bytes, T value) {
+  const size_t at = bytes.size();
+  bytes.resize(at + sizeof(T));
+  std::memcpy(bytes.data() + at, &value, sizeof(T));
+}
+
+void PutReal(DType dtype, double value, std::vector<uint8_t>& bytes) {
+  if (dtype == DType::kF32) return Put(bytes, static_cast<float>(value));
+  if (dtype == DType::kF64) return Put(bytes, value);
+  if (dtype == DType::kF16) return Put(bytes, FloatToHalf(RoundToOdd(value)));
+  if (dtype == DType::kBF16) return Put(bytes, FloatToBFloat16(RoundToOdd(value)));
+  Put(bytes, static_cast<uint8_t>(value != 0));  // a bool
 }
 
 StatusOr<std::vector<int64_t>> Sizes(const TensorType& type, const Binding& binding) {
@@ -59,7 +67,7 @@ StatusOr<std::vector<RefTensor>> Evaluate(const Graph& graph, const Binding& bin
     for (const TensorType& type : node.results) {
       RefTensor result{type.dtype, {}, {}};
       QUERN_ASSIGN(result.dims, Sizes(type, binding));
-      result.data.resize(result.elements());
+      result.Allocate();
       values[n].push_back(std::move(result));
     }
     const std::string_view op = node.op->name;
@@ -109,13 +117,28 @@ StatusOr<RefTensor> RefTensorFromBytes(DType dtype, std::vector<int64_t> dims, s
     return absl::InvalidArgumentError(absl::StrFormat("%u bytes are no tensor of %d elements of %s", bytes.size(),
                                                       elements, std::string(Name(dtype))));
   }
-  tensor.data.resize(elements);
+  tensor.Allocate();
   for (int64_t i = 0; i < elements; ++i) {
-    tensor.data[i] = IsBlock(dtype)
-                         ? kir::DecodeElement(dtype, bytes.data() + RowBytes(dtype, row) * (i / row), i % row)
-                         : ReadScalar(dtype, bytes.data(), i);
+    if (IsInteger(dtype))
+      tensor.integers[i] = ReadInteger(dtype, bytes.data(), i);
+    else if (IsBlock(dtype))
+      tensor.data[i] = kir::DecodeElement(dtype, bytes.data() + RowBytes(dtype, row) * (i / row), i % row);
+    else
+      tensor.data[i] = ReadReal(dtype, bytes.data(), i);
   }
   return tensor;
+}
+
+std::vector<uint8_t> BytesOf(const RefTensor& tensor) {
+  QUERN_CHECK(!IsBlock(tensor.dtype));
+  std::vector<uint8_t> bytes;
+  bytes.reserve(tensor.elements() * ScalarBytes(tensor.dtype));
+  for (const double value : tensor.data) PutReal(tensor.dtype, value, bytes);
+  for (const int64_t value : tensor.integers) {  // wrapped already: the low bytes are the number
+    const auto* low = reinterpret_cast<const uint8_t*>(&value);
+    bytes.insert(bytes.end(), low, low + ScalarBytes(tensor.dtype));
+  }
+  return bytes;
 }
 
 StatusOr<std::vector<RefTensor>> Interpret(const Graph& graph, const Binding& binding, const Feeds& feeds) {

@@ -1,5 +1,5 @@
-// The graph interpreter: the f64 oracle. Evaluates every node by its op's `reference` in double, sharing nothing with
-// kernels or with the index maps that code generation uses.
+// The graph interpreter: the oracle. Evaluates every node by its op's `reference`, in double and exact integers,
+// sharing nothing with kernels or with the index maps that code generation uses.
 #pragma once
 
 #include <map>
@@ -20,5 +20,7 @@ StatusOr<std::vector<RefTensor>> Interpret(const Graph& graph, const Binding& bi
 
 // Decodes `bytes` (dense, or rows of blocks) as a tensor of `type` with the given sizes.
 StatusOr<RefTensor> RefTensorFromBytes(DType dtype, std::vector<int64_t> dims, std::span<const uint8_t> bytes);
+// The dense little-endian bytes, every element rounded once. Precondition: no block format.
+std::vector<uint8_t> BytesOf(const RefTensor& tensor);
 
 }  // namespace quern::ir

@@ -11,8 +11,8 @@ inline OpDef* Leaf(const char* name, const char* doc, std::vector<AttrDef> attri
   op->doc = doc;
   op->kind = OpKind::kLeaf;
   op->attributes = std::move(attributes);
-  op->infer = [](const InferContext&) -> StatusOr<std::vector<TensorType>> {
-    return absl::InvalidArgumentError("leaves and regions are added by functions of their own");
+  op->infer = [](const InferContext& context) -> StatusOr<std::vector<TensorType>> {
+    return context.Error(DiagnosticCode::kUnsupported, "", "", "adding one by name, without what it holds,");
   };
   return op;
 }

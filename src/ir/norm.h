@@ -8,8 +8,8 @@
 
 namespace quern::ir {
 
-// The result has x's type. Errors name `op`, and gamma or beta of other extents.
-StatusOr<std::vector<TensorType>> InferNorm(const char* op, const InferContext& context);
+// Operands from `affine` on (gamma, beta) against the last extent of operand 0, which must have one.
+Status CheckNorm(const InferContext& context, int affine);
 
 // normal * gamma + beta: the end of every norm. `affine`: gamma, and beta where there is one.
 Value ScaleAndShift(Expansion& e, Value normal, std::span<const Value> affine);
@@ -18,5 +18,8 @@ Value ScaleAndShift(Expansion& e, Value normal, std::span<const Value> affine);
 // `affine` as above.
 void ReferenceNorm(const RefTensor& x, std::span<const RefTensor* const> affine, bool centred, double eps,
                    RefTensor& y);
+// The magnitude of that: the sizes of what is added and subtracted.
+void MagnitudeOfNorm(const RefTensor& x, std::span<const RefTensor* const> affine, bool centred, double eps,
+                     RefTensor& y);
 
 }  // namespace quern::ir

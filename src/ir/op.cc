@@ -35,10 +35,4 @@ bool IsReshape(const Graph& graph, const Node& node) {
   return x.elements() == node.results[0].elements() && node.op->view(node, x) == Extent(0);
 }
 
-int64_t RefTensor::elements() const {
-  int64_t product = 1;
-  for (const int64_t dim : dims) product *= dim;
-  return product;
-}
-
 }  // namespace quern::ir

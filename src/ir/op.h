@@ -23,6 +23,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/diagnostic.h"
 #include "base/status.h"
 #include "ir/graph.h"
 #include "ir/line.h"
@@ -43,23 +44,27 @@ enum class OpKind : uint8_t {
 };
 
 enum class OperandKind : uint8_t {
-  kAny,
+  kAny,  // of one scalar each: no block format
   kNumeric,
   kFloat,
   kInteger,
   kIndex /* i32 or i64 */,
   kBool,
   kIntegerOrBool,
-  kWeight /* floats or a block format */,
-  kActivation /* f32, f16, bf16, f64, or q8_0, q8_K */,
+  kWeight /* floats, or a Param of a block format */,
+  kActivation /* floats, or the q8_0 or q8_K that Quantize gives */,
+  kTable /* scalars, or a Param of a block format */,
 };
 
 // Whether an operand of that kind may have that dtype.
 bool Accepts(OperandKind kind, DType dtype);
+// "a number": what errors and the reference call the kind.
+const char* Phrase(OperandKind kind);
 
 struct OperandDef {
   const char* name;
   OperandKind kind = OperandKind::kAny;
+  const char* shape = "";  // "[.., K, N]", where the op has a rule: for people
   bool optional = false;   // trailing operands only
   bool variadic = false;   // the last operand only: one or more
   bool own_dtype = false;  // need not have the dtype of the other operands
@@ -75,10 +80,20 @@ struct AttrDef {
 
 // What `infer` sees.
 struct InferContext {
+  const OpDef& op;
   std::span<const TensorType> operands;
   const Attributes& attributes;
   const SymbolRanges& symbols;
   std::vector<ExtentConstraint>* constraints;
+
+  // Errors of this op about one of its operands or attributes; whoever adds the op says where that is.
+  Status ShapeError(int operand, std::string expected) const;
+  Status DTypeError(int operand, std::string expected) const;
+  Status UnsupportedError(int operand, std::string supported) const;  // right, but no kernel does it
+  Status AttributeError(std::string_view attribute, std::string expected) const;
+  Status Error(DiagnosticCode code, std::string operand, std::string expected, std::string got) const;
+  // BroadcastDims of an operand with these extents, or a ShapeError.
+  StatusOr<std::vector<Extent>> Broadcast(int operand, const std::vector<Extent>& dims) const;
 };
 
 // What `map` sees: builds the KIR expression of one result element.
@@ -95,21 +110,45 @@ class MapContext {
   virtual kir::ExprRef Operand(int operand, kir::Index at, kir::ExprRef otherwise = nullptr) = 0;
 };
 
-// A tensor of the double interpreter: concrete sizes, every element a double (bool 0/1; block formats decoded).
+// Holds a value of any integer dtype, and what one operation makes of two of them.
+using Wide = __int128;
+// The product as far as its low 64 bits go: that of two u64 has no room.
+inline Wide Times(Wide a, Wide b) {
+  return static_cast<Wide>(static_cast<unsigned __int128>(a) * static_cast<unsigned __int128>(b));
+}
+
+// A tensor of the interpreter: concrete sizes, row-major. Integers are exact, everything else is a double.
 struct RefTensor {
   DType dtype = DType::kF32;
   std::vector<int64_t> dims;
-  std::vector<double> data;  // row-major
+  std::vector<double> data;            // of floats, bools (0 or 1) and block formats (decoded)
+  std::vector<int64_t> integers = {};  // of integer dtypes, u64 as its bits; of each tensor one of the two is used
 
   int64_t elements() const;
-  // The element at the right-aligned broadcast of `index`: extents of 1 stretch, leading dimensions drop.
-  double At(std::span<const int64_t> index) const;
+  // As many zeros as there are elements, where the dtype has them.
+  void Allocate();
+  // Position of the element at the right-aligned broadcast of `index`: extents of 1 stretch, leading dimensions drop.
+  int64_t Offset(std::span<const int64_t> index) const;
+  // The value at a position: the nearest double, and of integers and bools the value itself.
+  double Real(int64_t at) const;
+  Wide Integer(int64_t at) const;
+  double At(std::span<const int64_t> index) const { return Real(Offset(index)); }
+  // Of an integer dtype: `value` wrapped to it.
+  void SetInteger(int64_t at, Wide value);
+  // The element of `from`, a tensor of the same dtype, at `position`.
+  void Take(int64_t at, const RefTensor& from, int64_t position);
 };
 
 // `index` advanced to the next element in row-major order (back to zeros after the last).
 void NextIndex(std::span<const int64_t> dims, std::span<int64_t> index);
-// The value that `dtype` stores for `value`: halves round to nearest even, integers wrap; f32 stays exact on purpose.
+// The value that a float or bool dtype stores for `value`: halves round once, to nearest even; f32 stays exact on
+// purpose.
 double RoundTo(DType dtype, double value);
+// What a cast makes of a float: toward zero, the nearest that the integer dtype has, 0 for NaN.
+Wide Saturated(DType dtype, double value);
+// The limits of an integer dtype.
+Wide Lowest(DType dtype);
+Wide Highest(DType dtype);
 
 // What `reference` sees.
 struct RefContext {
@@ -153,15 +192,20 @@ struct OpDef {
   std::vector<Piece> (*pieces)(const Node& node, std::span<const TensorType> operands) = nullptr;
   // kRoot of the family "lines".
   const LineDef* line = nullptr;
-  // The meaning stated a second time in plain double arithmetic, sharing nothing with `map`.
+  // The meaning stated a second time in plain double arithmetic, of integers in exact one, sharing nothing with `map`.
   Status (*reference)(RefContext&) = nullptr;
   // kComposite: the sub-graph; returns the values that take the place of the results.
   StatusOr<std::vector<Value>> (*expand)(Graph& graph, const Node& node, std::span<const Value> inputs,
                                          int origin) = nullptr;
 
-  // Numeric contract of a kernel against `reference` in double, per element: relative to the magnitude the op names.
+  // Numeric contract of a kernel against `reference`, for each element of a float result: off by no more than rtol of
+  // its magnitude, and atol. The numbers are those of kernels in f32 (halves are computed in f32, and rounded); in f64
+  // both are 2^-29 of it (ContractOf). atol is for functions that lose places by cancelling: their files say where.
   double rtol = 1e-6;
-  double atol = 1e-6;
+  double atol = 0;
+  // The magnitude of each element, where that is not |result|: of a sum that of its terms, whose roundings are left
+  // when they cancel. Writes to `results` like `reference`.
+  Status (*magnitude)(RefContext&) = nullptr;
   const char* onnx = nullptr;
   // Operand values for random tests: every float operand is drawn from [low, high].
   double sample_low = -4, sample_high = 4;
@@ -179,8 +223,40 @@ bool IsReshape(const Graph& graph, const Node& node);
 std::span<const OpDef* const> Ops();
 // The op named `name`, or null.
 const OpDef* FindOp(std::string_view name);
+// Whether an elementwise op of one operand and no attributes has that name: what fused products and blocks take.
+bool IsActivation(std::string_view name);
+// The name that it was meant to be, or "".
+std::string NearestOp(std::string_view name);
+Status UnknownOp(std::string_view name);
+
+// What an error calls operand i: "gamma", "x[2]" among any number.
+std::string OperandName(const OpDef& op, size_t operand);
+// Whether operands of that kind lie as rows of blocks when they have a block format, as a Param does, and not planar,
+// as what Quantize gives: the type is that of both.
+inline bool TakesRows(OperandKind kind) { return kind != OperandKind::kActivation; }
+// That every value of a block format in a graph from outside lies as its users read it, and that no Input or output is
+// one that only a Param may be.
+Status CheckStorage(const Graph& graph);
+// Count and dtypes against the table.
+Status CheckOperands(const OpDef& op, std::span<const TensorType> operands);
+// Names, kinds and choices against the attributes that `owner`, an op or block, declares; one that is missing gets its
+// default, or is an error without `fill_defaults`.
+Status CheckAttributes(const char* owner, std::span<const AttrDef> defs, Attributes& attributes, bool fill_defaults);
+// All of that, then `infer`: the result types of a node of `op`. Its constraints are appended when there is no error.
+StatusOr<std::vector<TensorType>> InferResults(const OpDef& op, std::span<const TensorType> operands,
+                                               Attributes& attributes, const SymbolRanges& symbols,
+                                               std::vector<ExtentConstraint>* constraints);
 
 // ---------------------------------------------------------------------------------------------------------------------
+// The contract of results of that dtype.
+struct Contract {
+  double rtol = 0, atol = 0;
+};
+inline Contract ContractOf(const OpDef& op, DType dtype) {
+  const double precision = dtype == DType::kF64 ? 0x1p-29 : 1;  // of a place of f64 in one of f32
+  return {op.rtol * precision, op.atol * precision};
+}
+
 // Factories for the common shapes of op files. The returned OpDef lives forever.
 
 using Args = std::span<const kir::ExprRef>;
@@ -190,12 +266,12 @@ struct ElementwiseSpec {
   const char* doc;
   int arity = 1;
   OperandKind domain = OperandKind::kFloat;
-  kir::ExprRef (*body)(Args args);  // f16 and bf16 operands arrive widened to f32
-  double (*reference)(double a, double b, double c);
-  double (*integer_reference)(double a, double b, double c) = nullptr;  // where integers differ: Div, Mod
+  kir::ExprRef (*body)(Args args);                              // f16 and bf16 operands arrive widened to f32
+  double (*reference)(double a, double b, double c) = nullptr;  // where the domain has floats, or bools alone
+  Wide (*integer_reference)(Wide a, Wide b, Wide c) = nullptr;  // where it has integers; the result is wrapped
   std::optional<DType> result_dtype = std::nullopt;  // bool for comparisons. Default: the last operand's dtype
   bool first_is_condition = false;                   // Where: operand 0 is bool
-  double rtol = 1e-6, atol = 1e-6;
+  double rtol = 1e-6, atol = 0;
   const char* onnx = nullptr;
   double sample_low = -4, sample_high = 4;
 };

@@ -7,6 +7,7 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "base/diagnostic.h"
 #include "ir/graph.h"
 #include "ir/op.h"
 
@@ -27,7 +28,8 @@ class Parser {
   }
 
  private:
-  Status Expected(std::string_view what) const {
+  // "3:24", of what comes next.
+  std::string Place() const {
     int line = 1, column = 1;
     for (size_t i = 0; i < at_ && i < text_.size(); ++i) {
       if (text_[i] == '\n')
@@ -35,15 +37,18 @@ class Parser {
       else
         ++column;
     }
-    return absl::InvalidArgumentError(absl::StrFormat("%d:%d: expected %s", line, column, std::string(what)));
+    return absl::StrCat(line, ":", column);
+  }
+  Status Expected(std::string_view what) const {
+    return absl::InvalidArgumentError(absl::StrCat(Place(), ": expected ", std::string(what)));
   }
   Status At(Status status) const {
     if (status.ok()) return status;
     int line = 1;
     for (size_t i = 0; i < at_ && i < text_.size(); ++i) line += text_[i] == '\n';
     // What passes get wrong is a bug of ours; what a text gets wrong is not.
-    const absl::StatusCode code = absl::IsInternal(status) ? absl::StatusCode::kInvalidArgument : status.code();
-    return Status(code, absl::StrFormat("line %d: %s", line, std::string(status.message())));
+    const std::string message = absl::StrFormat("line %d: %s", line, std::string(status.message()));
+    return absl::IsInternal(status) ? absl::InvalidArgumentError(message) : WithMessage(status, message);
   }
 
   void Skip() {
@@ -214,7 +219,10 @@ class Parser {
     QUERN_RETURN_IF_ERROR(Need("="));
     QUERN_ASSIGN(const std::string op_name, Word("an op"));
     const OpDef* op = FindOp(op_name);
-    if (op == nullptr) return Expected(absl::StrCat("a known op, not ", op_name, ","));
+    if (op == nullptr) {
+      const Status unknown = UnknownOp(op_name);
+      return WithMessage(unknown, absl::StrCat(Place(), ": ", unknown.message()));
+    }
     QUERN_RETURN_IF_ERROR(Need("("));
     std::vector<Value> inputs;
     while (!Accept(")")) {

@@ -1,28 +1,75 @@
-// Tensors of the double interpreter: indexing, rounding to a dtype.
+// Tensors of the interpreter: indexing, and what each dtype holds of a value. Integers wrap, floats become integers by
+// the nearest that there is: the rules of the kernel language, stated once more.
 
 #include <algorithm>
 #include <cmath>
 
+#include "base/check.h"
 #include "base/half.h"
 #include "ir/op.h"
 
 namespace quern::ir {
 namespace {
 
-template <typename T>
-double Wrap(double value) {
-  if (std::isnan(value)) return 0;
-  // Values of integer ops lie within 64 bits: wrap as the machine does.
-  return static_cast<double>(static_cast<T>(static_cast<int64_t>(std::clamp(value, -9.2e18, 9.2e18))));
+// `value` as `dtype` holds it, in 64 bits.
+int64_t Wrap(DType dtype, Wide value) {
+  const int bits = 8 * ScalarBytes(dtype);
+  const uint64_t low = static_cast<uint64_t>(value);
+  if (bits == 64) return static_cast<int64_t>(low);
+  const uint64_t kept = low & ((uint64_t{1} << bits) - 1);
+  const bool negative = !IsUnsigned(dtype) && (kept >> (bits - 1)) != 0;
+  return static_cast<int64_t>(kept) - (negative ? int64_t{1} << bits : 0);
 }
 
 }  // namespace
 
-double RefTensor::At(std::span<const int64_t> index) const {
+Wide Lowest(DType dtype) { return IsUnsigned(dtype) ? 0 : -(Wide{1} << (8 * ScalarBytes(dtype) - 1)); }
+
+Wide Highest(DType dtype) {
+  const int bits = 8 * ScalarBytes(dtype);
+  return (Wide{1} << (IsUnsigned(dtype) ? bits : bits - 1)) - 1;
+}
+
+Wide Saturated(DType dtype, double value) {
+  if (std::isnan(value)) return 0;
+  const double within = std::clamp(std::trunc(value), -0x1p64, 0x1p64);
+  return std::clamp(static_cast<Wide>(within), Lowest(dtype), Highest(dtype));
+}
+
+int64_t RefTensor::elements() const {
+  int64_t product = 1;
+  for (const int64_t dim : dims) product *= dim;
+  return product;
+}
+
+void RefTensor::Allocate() {
+  if (IsInteger(dtype))
+    integers.assign(elements(), 0);
+  else
+    data.assign(elements(), 0);
+}
+
+int64_t RefTensor::Offset(std::span<const int64_t> index) const {
   int64_t offset = 0;
   const size_t skip = index.size() - dims.size();
   for (size_t d = 0; d < dims.size(); ++d) offset = offset * dims[d] + (dims[d] == 1 ? 0 : index[skip + d]);
-  return data[offset];
+  return offset;
+}
+
+double RefTensor::Real(int64_t at) const { return IsInteger(dtype) ? static_cast<double>(Integer(at)) : data[at]; }
+
+Wide RefTensor::Integer(int64_t at) const {
+  if (!IsInteger(dtype)) return data[at] != 0 ? 1 : 0;
+  return dtype == DType::kU64 ? static_cast<Wide>(static_cast<uint64_t>(integers[at])) : integers[at];
+}
+
+void RefTensor::SetInteger(int64_t at, Wide value) { integers[at] = Wrap(dtype, value); }
+
+void RefTensor::Take(int64_t at, const RefTensor& from, int64_t position) {
+  if (IsInteger(dtype))
+    integers[at] = from.integers[position];
+  else
+    data[at] = from.data[position];
 }
 
 void NextIndex(std::span<const int64_t> dims, std::span<int64_t> index) {
@@ -35,17 +82,9 @@ void NextIndex(std::span<const int64_t> dims, std::span<int64_t> index) {
 double RoundTo(DType dtype, double value) {
   switch (dtype) {
     case DType::kF32: return value;  // kept in double: the oracle is more exact than what it judges
-    case DType::kF16: return HalfToFloat(FloatToHalf(static_cast<float>(value)));
-    case DType::kBF16: return BFloat16ToFloat(FloatToBFloat16(static_cast<float>(value)));
     case DType::kF64: return value;
-    case DType::kI8: return Wrap<int8_t>(value);
-    case DType::kI16: return Wrap<int16_t>(value);
-    case DType::kI32: return Wrap<int32_t>(value);
-    case DType::kU8: return Wrap<uint8_t>(value);
-    case DType::kU16: return Wrap<uint16_t>(value);
-    case DType::kU32: return Wrap<uint32_t>(value);
-    case DType::kI64:
-    case DType::kU64: return value;
+    case DType::kF16: return HalfToFloat(FloatToHalf(RoundToOdd(value)));
+    case DType::kBF16: return BFloat16ToFloat(FloatToBFloat16(RoundToOdd(value)));
     case DType::kBool: return value != 0;
     case DType::kQ4_0:
     case DType::kQ8_0:
@@ -53,8 +92,17 @@ double RoundTo(DType dtype, double value) {
     case DType::kQ5_K:
     case DType::kQ6_K:
     case DType::kQ8_K: return value;  // decoded values of a block
+    case DType::kI8:
+    case DType::kI16:
+    case DType::kI32:
+    case DType::kI64:
+    case DType::kU8:
+    case DType::kU16:
+    case DType::kU32:
+    case DType::kU64: break;
   }
-  return value;
+  QUERN_CHECK(false && "integers are not rounded");
+  return 0;
 }
 
 }  // namespace quern::ir

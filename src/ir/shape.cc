@@ -7,11 +7,12 @@ namespace quern::ir {
 
 using namespace kir::build::operators;
 
-StatusOr<int> NormalAxis(const char* op, int64_t axis, int rank) {
-  if (axis < -rank || axis >= rank) {
-    return absl::InvalidArgumentError(absl::StrFormat("%s: axis %d is out of range for rank %d", op, axis, rank));
-  }
-  return static_cast<int>(axis < 0 ? axis + rank : axis);
+StatusOr<int> AxisOf(const InferContext& context, const char* attribute, int64_t axis) {
+  const int rank = context.operands[0].rank();
+  if (rank == 0) return context.ShapeError(0, "rank 1 or more");
+  if (axis < -rank || axis >= rank)
+    return context.AttributeError(attribute, absl::StrFormat("%d to %d", -rank, rank - 1));
+  return static_cast<int>(FromStart(axis, rank));
 }
 
 kir::ExprRef IndexInside(const kir::ExprRef& id, const kir::ExprRef& size) {
@@ -67,6 +68,16 @@ kir::Index ReshapeIndex(const std::vector<Extent>& result, const std::vector<Ext
     s = s_end;
   }
   return at;
+}
+
+void MoveElements(const RefTensor& x, RefTensor& y, const std::function<void(std::vector<int64_t>& index)>& from) {
+  const int64_t elements = y.elements();
+  std::vector<int64_t> index(y.dims.size());
+  for (int64_t at = 0; at < elements; ++at, NextIndex(y.dims, index)) {
+    std::vector<int64_t> place = index;
+    from(place);
+    y.Take(at, x, x.Offset(place));
+  }
 }
 
 std::vector<int64_t> SizesOf(const std::vector<Extent>& dims, const Binding& binding) {

@@ -12,12 +12,13 @@ Extent TensorType::elements() const {
   return product;
 }
 
-std::string TensorType::ToString() const {
-  std::string text(Name(dtype));
-  text += "[";
+std::string ToString(const std::vector<Extent>& dims) {
+  std::string text = "[";
   for (size_t i = 0; i < dims.size(); ++i) absl::StrAppend(&text, i == 0 ? "" : ", ", dims[i].ToString());
   return text + "]";
 }
+
+std::string TensorType::ToString() const { return absl::StrCat(std::string(Name(dtype)), ir::ToString(dims)); }
 
 StatusOr<TensorType> TensorType::Parse(std::string_view text) {
   const size_t open = text.find('[');

@@ -13,6 +13,9 @@
 
 namespace quern::ir {
 
+// "[SEQ, 256]".
+std::string ToString(const std::vector<Extent>& dims);
+
 struct TensorType {
   DType dtype = DType::kF32;
   std::vector<Extent> dims;  // outermost first; rank 0 is one element

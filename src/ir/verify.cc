@@ -3,6 +3,8 @@
 
 #include <set>
 
+#include "absl/strings/str_cat.h"
+#include "base/diagnostic.h"
 #include "ir/graph.h"
 #include "ir/op.h"
 
@@ -76,7 +78,7 @@ Status VerifyNode(const Graph& graph, int index) {
   }
   if (node.op->kind == OpKind::kRegion) return VerifyRegion(graph, index);
   Attributes attributes = node.attributes;
-  QUERN_RETURN_IF_ERROR(CheckAttributes(*node.op, attributes, /*fill_defaults=*/false));
+  QUERN_RETURN_IF_ERROR(CheckAttributes(node.op->name, node.op->attributes, attributes, /*fill_defaults=*/false));
   if (node.op->kind == OpKind::kLeaf) {
     if (!node.inputs.empty() || node.results.size() != 1) {
       return absl::InvalidArgumentError(
@@ -87,7 +89,7 @@ Status VerifyNode(const Graph& graph, int index) {
   QUERN_RETURN_IF_ERROR(CheckOperands(*node.op, operands));
   std::vector<ExtentConstraint> constraints;
   QUERN_ASSIGN(const std::vector<TensorType> inferred,
-               node.op->infer({operands, attributes, graph.symbols, &constraints}));
+               node.op->infer({*node.op, operands, attributes, graph.symbols, &constraints}));
   if (inferred.size() != node.results.size()) {
     return absl::InvalidArgumentError(absl::StrFormat("%%%d (%s) has %u results, %u expected", index, node.op->name,
                                                       node.results.size(), inferred.size()));
@@ -104,19 +106,13 @@ Status VerifyNode(const Graph& graph, int index) {
 }  // namespace
 
 Status Verify(const Graph& graph) {
-  std::set<std::string> inputs, params;
+  std::set<std::string> leaves;
   for (size_t n = 0; n < graph.nodes().size(); ++n) {
     const Node& node = graph.nodes()[n];
     QUERN_RETURN_IF_ERROR(WithOrigin(graph, node.origin, VerifyNode(graph, static_cast<int>(n))));
     const std::string_view op = node.op->name;
-    if (op == "Input" && !inputs.insert(node.attributes.String("name")).second) {
-      return absl::InvalidArgumentError(
-          absl::StrFormat("there are two inputs called %s", node.attributes.String("name")));
-    }
-    if (op == "Param" && !params.insert(node.attributes.String("name")).second) {
-      return absl::InvalidArgumentError(
-          absl::StrFormat("there are two params called %s", node.attributes.String("name")));
-    }
+    if ((op == "Input" || op == "Param") && !leaves.insert(node.attributes.String("name")).second)
+      return ToStatus({DiagnosticCode::kDuplicateName, node.op->name, node.attributes.String("name"), "", "", ""});
   }
   for (const Value& output : graph.outputs) {
     if (output.node < 0 || output.node >= static_cast<int>(graph.nodes().size()) || output.result < 0 ||
@@ -131,15 +127,18 @@ Status Verify(const Graph& graph) {
       return absl::InvalidArgumentError(absl::StrFormat("bad donation to output %d", donation.output));
     }
     bool found = false;
+    std::vector<std::string_view> inputs;
     for (const int n : graph.Inputs()) {
+      inputs.emplace_back(graph.node(n).attributes.String("name"));
       if (graph.node(n).attributes.String("name") != donation.input) continue;
       found = true;
       if (graph.node(n).results[0] != graph.type(graph.outputs[donation.output])) {
-        return absl::InvalidArgumentError(
-            absl::StrFormat("input %s is donated to output %d of another type", donation.input, donation.output));
+        return ToStatus(
+            {DiagnosticCode::kShapeMismatch, "", absl::StrCat("the carried value of input ", donation.input),
+             graph.node(n).results[0].ToString(), graph.type(graph.outputs[donation.output]).ToString(), graph.name});
       }
     }
-    if (!found) return absl::InvalidArgumentError(absl::StrFormat("donated input %s does not exist", donation.input));
+    if (!found) return UnknownName("input", donation.input, inputs, graph.name);
   }
   return absl::OkStatus();
 }

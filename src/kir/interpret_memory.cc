@@ -15,16 +15,6 @@
 namespace quern::kir::interpret {
 namespace {
 
-// f32 nearest to `value` but with its last bit set when inexact: rounding that to 16 bits is then exact ("to odd").
-float RoundToOdd(double value) {
-  const float nearest = static_cast<float>(value);
-  if (std::isnan(value) || static_cast<double>(nearest) == value || std::isinf(nearest)) return nearest;
-  const uint32_t bits = std::bit_cast<uint32_t>(nearest);
-  if (bits & 1) return nearest;
-  const bool away = std::fabs(static_cast<double>(nearest)) < std::fabs(value);
-  return std::bit_cast<float>(away ? bits + 1 : bits - 1);
-}
-
 int64_t PositionOf(const View& view, const int64_t* index, int dims) {
   int64_t position = view.offset;
   for (int d = 0; d < dims; ++d) position += index[d] * view.stride[d];

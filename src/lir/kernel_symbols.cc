@@ -9,12 +9,12 @@
 namespace quern::lir {
 namespace {
 
-// "layers.0/ffn: Mul" -> "layers.0.ffn"
+// "layers.0/ffn: Mul" -> "layers.0.ffn"; "%7: Mul" -> "n7"
 std::string Path(const std::string& label) {
   std::string path;
   for (const char c : label.substr(0, label.rfind(':'))) {
     const bool plain = std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.';
-    path += plain ? c : '.';
+    path += plain ? c : c == '%' ? 'n' : '.';
   }
   return path;
 }

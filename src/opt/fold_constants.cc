@@ -1,10 +1,10 @@
-// Nodes whose operands are all Constants are replaced by their value, computed by the op's reference in double and
-// rounded to the dtype once. Only what is small: a Constant is part of the graph's text and of every copy of it.
+// Nodes whose operands are all Constants are replaced by their value, computed by the op's reference: integers exactly,
+// as kernels wrap them, everything else in double and rounded to the dtype once. Only what is small: a Constant is part
+// of the graph's text and of every copy of it.
 
 #include <algorithm>
 
 #include "ir/interpret.h"
-#include "opt/constant_value.h"
 #include "opt/passes.h"
 #include "opt/rewriter.h"
 
@@ -38,7 +38,7 @@ StatusOr<std::optional<std::vector<uint8_t>>> Fold(const ir::Graph& graph, const
   std::vector<ir::RefTensor> results = {{node.results[0].dtype, *dims, {}}};
   const int64_t elements = results[0].elements();
   if (elements > kMaxBytes / ScalarBytes(node.results[0].dtype)) return std::nullopt;
-  results[0].data.resize(elements);
+  results[0].Allocate();
   std::vector<ir::RefTensor> operands;
   for (const ir::Value& input : node.inputs) {
     const ir::Node& from = graph.node(input.node);
@@ -53,7 +53,7 @@ StatusOr<std::optional<std::vector<uint8_t>>> Fold(const ir::Graph& graph, const
   const Binding binding;
   ir::RefContext context{node, pointers, binding, results};
   QUERN_RETURN_IF_ERROR(node.op->reference(context));
-  return BytesOf(results[0]);
+  return ir::BytesOf(results[0]);
 }
 
 }  // namespace

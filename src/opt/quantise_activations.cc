@@ -10,32 +10,18 @@
 #include <map>
 #include <optional>
 
+#include "ir/product.h"
 #include "opt/passes.h"
 #include "opt/rewriter.h"
 
 namespace quern::opt {
 namespace {
 
-struct FormatRow {
-  DType weight, activation;
-};
-constexpr FormatRow kFormats[] = {
-    {DType::kQ4_0, DType::kQ8_0}, {DType::kQ8_0, DType::kQ8_0}, {DType::kQ4_K, DType::kQ8_K},
-    {DType::kQ5_K, DType::kQ8_K}, {DType::kQ6_K, DType::kQ8_K},
-};
-
-std::optional<DType> ActivationFormat(DType weight) {
-  for (const FormatRow& row : kFormats) {
-    if (row.weight == weight) return row.activation;
-  }
-  return std::nullopt;
-}
-
 // The format that operand 0 of this node is to be quantised to.
 std::optional<DType> Wanted(const ir::Graph& graph, const ir::Node& node) {
   if (!Is(node, "MatMul")) return std::nullopt;
   const ir::TensorType &x = graph.type(node.inputs[0]), &w = graph.type(node.inputs[1]);
-  const std::optional<DType> format = ActivationFormat(w.dtype);
+  const std::optional<DType> format = ir::ActivationFormat(w.dtype);
   if (!format || x.dtype != DType::kF32 || !x.dims.back().is_constant()) return std::nullopt;
   if (x.dims.back().constant() % Row(*format).block_elements != 0) return std::nullopt;
   return format;

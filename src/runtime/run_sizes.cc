@@ -1,17 +1,15 @@
 #include "runtime/run_sizes.h"
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "runtime/requirements.h"
 
 namespace quern {
 namespace {
 
-std::string Names(const std::vector<Port>& ports) {
-  std::string names;
-  for (size_t i = 0; i < ports.size() && i < 8; ++i) absl::StrAppend(&names, i == 0 ? "" : ", ", ports[i].name);
-  if (ports.size() > 8) absl::StrAppend(&names, ", ... (", ports.size(), " in all)");
-  return names.empty() ? "none" : names;
+std::vector<std::string_view> Names(const std::vector<Port>& ports) {
+  std::vector<std::string_view> names;
+  for (const Port& port : ports) names.emplace_back(port.name);
+  return names;
 }
 
 const Port* FindPort(const std::vector<Port>& ports, std::string_view name) {
@@ -71,20 +69,18 @@ Status RunSizes::Fail(DiagnosticCode code, std::string operand, std::string expe
 StatusOr<int> RunSizes::InputIndex(std::string_view name) const {
   const Port* port = FindPort(signature_.inputs, name);
   if (port != nullptr) return static_cast<int>(port - signature_.inputs.data());
-  return Fail(DiagnosticCode::kUnknownName, absl::StrCat("input ", std::string(name)), Names(signature_.inputs), "");
+  return UnknownName("input", name, Names(signature_.inputs), signature_.name);
 }
 
 StatusOr<const Port*> RunSizes::FindState(std::string_view name) const {
   const Port* port = FindPort(signature_.states, name);
   if (port != nullptr) return port;
-  return Fail(DiagnosticCode::kUnknownName, absl::StrCat("state ", std::string(name)), Names(signature_.states), "");
+  return UnknownName("state", name, Names(signature_.states), signature_.name);
 }
 
 StatusOr<const Port*> RunSizes::CheckParam(std::string_view name, int64_t bytes) const {
   const Port* port = FindPort(signature_.params, name);
-  if (port == nullptr)
-    return Fail(DiagnosticCode::kUnknownName, absl::StrCat("parameter ", std::string(name)), Names(signature_.params),
-                "");
+  if (port == nullptr) return UnknownName("parameter", name, Names(signature_.params), signature_.name);
   const Extent expected = BytesOf(*port, true);
   if (expected.is_constant() && expected.constant() == bytes) return port;
   return Fail(DiagnosticCode::kShapeMismatch, absl::StrCat("parameter ", port->name),
@@ -104,10 +100,8 @@ StatusOr<int> RunSizes::Choose(const Binding& symbols) {
   }
   if (symbols.size() != names_.size()) {
     for (const auto& [name, value] : symbols) {
-      if (!signature_.symbols.contains(name)) {
-        return Fail(DiagnosticCode::kUnknownName, absl::StrCat("symbol ", name),
-                    names_.empty() ? "none" : absl::StrJoin(names_, ", "), "");
-      }
+      if (!signature_.symbols.contains(name))
+        return UnknownName("symbol", name, {names_.begin(), names_.end()}, signature_.name);
     }
   }
   for (size_t v = 0; v < guards_.size(); ++v) {
@@ -138,7 +132,8 @@ Status RunSizes::CheckMemory(std::span<const ConstBytes> inputs, std::span<const
   }
   if (inputs.size() != input_bytes_.size()) {
     return Fail(DiagnosticCode::kMissing,
-                absl::StrFormat("one of the %u inputs (%s)", input_bytes_.size(), Names(signature_.inputs)), "", "");
+                absl::StrFormat("one of the %u inputs (%s)", input_bytes_.size(), NamesText(Names(signature_.inputs))),
+                "", "");
   }
   if (outputs.size() != output_bytes_.size()) {
     return Fail(DiagnosticCode::kMissing, absl::StrFormat("one of the %u outputs", output_bytes_.size()), "", "");

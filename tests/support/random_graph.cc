@@ -24,6 +24,13 @@ using ir::Value;
 constexpr int64_t kMaxElements = 4000;
 constexpr int64_t kSizes[] = {1, 2, 3, 4, 5, 7, 8, 9, 11, 13, 15, 16, 17, 31, 33};
 
+// The stored form of an integer, wrapped, little-endian.
+std::vector<uint8_t> ScalarBytesOf(DType dtype, int64_t value) {
+  std::vector<uint8_t> bytes(ScalarBytes(dtype));
+  std::memcpy(bytes.data(), &value, bytes.size());
+  return bytes;
+}
+
 // The stored form of a number, little-endian.
 std::vector<uint8_t> ScalarBytesOf(DType dtype, double value) {
   std::vector<uint8_t> bytes(ScalarBytes(dtype));
@@ -39,6 +46,18 @@ std::vector<uint8_t> ScalarBytesOf(DType dtype, double value) {
   else
     std::memcpy(bytes.data(), &integer, bytes.size());
   return bytes;
+}
+
+// Half of them small, the others from the whole range of the dtype or from where precision and sign end.
+int64_t RandomInteger(std::mt19937_64& random, DType dtype) {
+  const int64_t small = static_cast<int64_t>(random() % 7) - (IsUnsigned(dtype) ? 0 : 3);
+  constexpr int kEdges[] = {7, 8, 15, 16, 24, 31, 32, 53, 54, 63};
+  switch (random() % 4) {
+    case 0: return static_cast<int64_t>(random());
+    case 1:
+      return static_cast<int64_t>((uint64_t{1} << kEdges[random() % std::size(kEdges)]) + static_cast<uint64_t>(small));
+    default: return small;
+  }
 }
 
 class Generator {
@@ -145,9 +164,9 @@ class Generator {
   DType AnyDType(OperandKind kind) {
     if (!options_.discontinuous && Fits(kind, DType::kF32)) return DType::kF32;  // rounding to halves is a step too
     while (true) {
-      const DType dtype =
-          Pick<DType>({DType::kF32, DType::kF32, DType::kF32, DType::kF32, DType::kF16, DType::kBF16, DType::kF64,
-                       DType::kI32, DType::kI64, DType::kI16, DType::kI8, DType::kU8, DType::kU32, DType::kBool});
+      const DType dtype = Pick<DType>({DType::kF32, DType::kF32, DType::kF32, DType::kF32, DType::kF16, DType::kBF16,
+                                       DType::kF64, DType::kI32, DType::kI64, DType::kI64, DType::kI16, DType::kI8,
+                                       DType::kU8, DType::kU16, DType::kU32, DType::kU64, DType::kBool});
       if (Fits(kind, dtype)) return dtype;
     }
   }
@@ -169,10 +188,11 @@ class Generator {
   }
   // A value of that dtype that broadcasts against `like`: of equal extents, with ones, of lower rank, or a constant.
   Value Partner(DType dtype, const std::vector<Extent>& like) {
-    if (Below(5) == 0)
-      return Scalar(dtype, dtype == DType::kBool ? 1
-                           : IsFloat(dtype)      ? Pick<double>({1, 2, 0.5, -1, 3})
-                                                 : Pick<double>({1, 2, 3}));
+    if (Below(5) == 0) {
+      if (IsInteger(dtype))
+        return *made_.graph.AddConstant({dtype, {}}, ScalarBytesOf(dtype, RandomInteger(random_, dtype)), Origin());
+      return Scalar(dtype, dtype == DType::kBool ? 1 : Pick<double>({1, 2, 0.5, -1, 3}));
+    }
     if (Below(3) != 0) {
       for (int tries = 0; tries < 8; ++tries) {
         const Value value = pool_[Below(static_cast<int64_t>(pool_.size()))];
@@ -192,12 +212,11 @@ class Generator {
     const DType dtype = type(x).dtype;
     return Add("Add", {Add("Mul", {Add("Sigmoid", {x}), Scalar(dtype, high - low)}), Scalar(dtype, low)});
   }
-  static double Bound(DType dtype) { return IsFloat(dtype) ? 8 : 100; }
-  // Whether operands within bounds give results within bounds, as far as trying shows.
+  static constexpr double kBound = 8;
+  // Whether floats within bounds give results within bounds, as far as trying shows.
   bool StaysWithin(const ir::OpDef& op, DType dtype) {
     const auto [known, fresh] = tame_.emplace(std::pair(&op, dtype), true);
     if (!fresh) return known->second;
-    const double bound = Bound(dtype), low = IsUnsigned(dtype) ? 0 : -bound;
     constexpr int kSteps = 25;
     ir::Node node;
     node.op = &op;
@@ -208,31 +227,33 @@ class Generator {
       dims[i] = kSteps;
       ir::RefTensor& operand = operands.emplace_back(ir::RefTensor{condition ? DType::kBool : dtype, dims, {}});
       for (int s = 0; s < kSteps; ++s) {
-        const double value = low + (bound - low) * s / (kSteps - 1);
-        operand.data.push_back(condition ? s % 2 : IsFloat(dtype) ? value : std::trunc(value));
+        operand.data.push_back(condition ? s % 2 : -kBound + 2 * kBound * s / (kSteps - 1));
       }
     }
     ir::RefTensor& result =
         results.emplace_back(ir::RefTensor{dtype, std::vector<int64_t>(op.operands.size(), kSteps), {}});
-    result.data.resize(result.elements());
+    result.Allocate();
     std::vector<const ir::RefTensor*> pointers;
     for (const ir::RefTensor& operand : operands) pointers.push_back(&operand);
     const Binding none;
     ir::RefContext context{node, pointers, none, results};
     QUERN_CHECK(op.reference(context).ok());
     for (const double value : result.data)
-      known->second = known->second && (std::isnan(value) || std::fabs(value) <= bound + 1);
+      known->second = known->second && (std::isnan(value) || std::fabs(value) <= kBound + 1);
     return known->second;
   }
-  // Later nodes read x only within bounds.
+  // Later nodes read a float x only within bounds. Integers wrap, and have none.
   void Tame(Value x) {
     const DType dtype = type(x).dtype;
-    if (!IsFloat(dtype) && !IsInteger(dtype)) return;
+    if (!IsFloat(dtype)) return;
     const ir::Node& node = made_.graph.node(x.node);
     if (node.op->kind == OpKind::kElementwise && StaysWithin(*node.op, dtype)) return;
-    const double bound = Bound(dtype);
-    const Value low = Add("Min", {x, Scalar(dtype, bound)});
-    const Value both = Add("Max", {low, Scalar(dtype, IsUnsigned(dtype) ? 0 : -bound)});
+    Limit(x);
+  }
+  void Limit(Value x) {
+    const DType dtype = type(x).dtype;
+    const Value low = Add("Min", {x, Scalar(dtype, kBound)});
+    const Value both = Add("Max", {low, Scalar(dtype, -kBound)});
     std::erase_if(pool_, [&](Value value) { return value == x || value == low; });
     if (std::find(pool_.begin(), pool_.end(), both) == pool_.end()) pool_.push_back(both);
   }
@@ -301,11 +322,15 @@ class Generator {
   }
   void AnyCast() {
     const Value x = Some(options_.discontinuous ? OperandKind::kAny : OperandKind::kFloat);
-    Add("Cast", {x}, {{"to", options_.discontinuous ? AnyDType(OperandKind::kAny) : DType::kF32}});
+    const Value y = Add("Cast", {x}, {{"to", options_.discontinuous ? AnyDType(OperandKind::kAny) : DType::kF32}});
+    if (IsInteger(type(x).dtype) && IsFloat(type(y).dtype)) Limit(y);
   }
+  // What ops that move elements move.
+  OperandKind Moved() const { return options_.discontinuous ? OperandKind::kAny : OperandKind::kFloat; }
 
   void AnyReduce() {
-    const Value x = Some(OperandKind::kFloat, 1);
+    const Value x = Some(options_.discontinuous ? OperandKind::kNumeric : OperandKind::kFloat, 1);
+    const bool integer = IsInteger(type(x).dtype);
     const int rank = type(x).rank();
     std::vector<int64_t> axes;
     if (Below(2) == 0) {
@@ -319,7 +344,8 @@ class Generator {
     int64_t count = 1;
     for (const int64_t axis : axes) count *= Size(type(x).dims[axis < 0 ? axis + rank : axis]);
     std::string op = Pick<const char*>({"sum", "mean", "max", "min", "prod"});
-    if (op == "prod" && count > 32) op = "max";  // products of many leave the range of f32
+    if (integer && op == "mean") op = "sum";
+    if (!integer && op == "prod" && count > 32) op = "max";  // products of many leave the range of f32
     Tame(Add("Reduce", {x}, {{"op", std::move(op)}, {"axes", axes}, {"keep_dim", Below(3) != 0}}));
   }
 
@@ -408,7 +434,7 @@ class Generator {
 
   // A part of a tensor, or more of it.
   void AnyPart() {
-    const Value x = Some(OperandKind::kFloat, 1);
+    const Value x = Some(Moved(), 1);
     const std::vector<Extent> dims = type(x).dims;
     const int64_t axis = Below(static_cast<int64_t>(dims.size()));
     const Extent& dim = dims[axis];
@@ -446,7 +472,7 @@ class Generator {
   }
 
   void AnyJoin() {
-    const Value x = Some(OperandKind::kFloat, 1);
+    const Value x = Some(Moved(), 1);
     const int64_t axis = Below(type(x).rank());
     TensorType other = type(x);
     if (other.dims[axis].is_constant()) other.dims[axis] = Extent(1 + Below(5));
@@ -494,9 +520,9 @@ class Generator {
   }
 
   void AnyGather() {
-    const Value table = Some(OperandKind::kFloat, 1);
+    const Value table = Some(Moved(), 1);
     if (Elements(type(table).dims) > 800) return;
-    const Value ids = NewLeaf({DType::kI32, {Extent(1 + Below(4))}});
+    const Value ids = NewLeaf({Below(2) == 0 ? DType::kI32 : DType::kI64, {Extent(1 + Below(4))}});
     Add("Gather", {table, ids}, {{"axis", Below(type(table).rank())}});
   }
 
@@ -559,7 +585,7 @@ class Generator {
   }
 
   void AnyUpdate() {
-    const Value update = Some(OperandKind::kFloat, 1);
+    const Value update = Some(Moved(), 1);
     if (!options_.updates) return;
     TensorType whole = type(update);
     const int64_t axis = Below(3) == 0 ? Below(whole.rank()) : 0;
@@ -602,14 +628,10 @@ std::map<std::string, std::vector<uint8_t>, std::less<>> RandomBytes(const ir::G
     }
     const int64_t elements = *type.elements().Evaluate(binding);
     for (int64_t i = 0; i < elements; ++i) {
-      double value = 0;
-      if (type.dtype == DType::kBool)
-        value = static_cast<double>(random() % 2);
-      else if (IsInteger(type.dtype))
-        value = static_cast<double>(random() % 7) - (IsUnsigned(type.dtype) ? 0 : 3);
-      else
-        value = real(random);
-      const std::vector<uint8_t> one = ScalarBytesOf(type.dtype, value);
+      const std::vector<uint8_t> one =
+          type.dtype == DType::kBool ? ScalarBytesOf(type.dtype, static_cast<int64_t>(random() % 2))
+          : IsInteger(type.dtype)    ? ScalarBytesOf(type.dtype, RandomInteger(random, type.dtype))
+                                     : ScalarBytesOf(type.dtype, real(random));
       bytes.insert(bytes.end(), one.begin(), one.end());
     }
   }

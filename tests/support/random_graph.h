@@ -30,7 +30,8 @@ struct RandomGraph {
 // verifies. Aborts on an error of the builder, for that is a bug of the generator.
 RandomGraph MakeRandomGraph(uint64_t seed, const RandomGraphOptions& options = {});
 
-// Memory for every Input and Param by name: floats in [-2, 2] (rounded to their dtype), small integers, bools, blocks.
+// Memory for every Input and Param by name: floats in [-2, 2] (rounded to their dtype), integers of every size, bools,
+// blocks.
 std::map<std::string, std::vector<uint8_t>, std::less<>> RandomBytes(const ir::Graph& graph, const Binding& binding,
                                                                      uint64_t seed);
 // The same as tensors of the interpreter.

@@ -3,6 +3,7 @@
 // kv_heads 0 means heads. A mask operand comes with mask "custom" ([B, Sk], below 0.5 or false is masked) and "bias"
 // (added; broadcast to [B, heads, Sq, Sk]). "sliding" sees the query's own key and `window` before it.
 
+#include "ir/attention.h"
 #include "hir/block.h"
 
 namespace quern::hir {
@@ -12,17 +13,22 @@ int64_t KvHeads(const Attributes& attributes) {
   return attributes.Int("kv_heads") == 0 ? attributes.Int("heads") : attributes.Int("kv_heads");
 }
 
-// The extents of an operand of `heads` heads: batch and sequence are taken from what it has.
-Status CheckHeads(const InferContext& c, int operand, int64_t heads) {
+// An operand of `heads` heads: batch and sequence are taken from what it has.
+Status CheckHeads(const InferContext& c, const ir::AttentionShape& shape, int operand, int64_t heads) {
   const TensorType& type = c.operand(operand);
-  const int64_t head_dim = c.attributes.Int("head_dim");
-  const std::string& layout = c.attributes.String("layout");
-  auto dim = [&](int d) { return type.rank() > d ? type.dims[d] : Extent(1); };
-  if (layout == "packed") {
-    return c.ExpectDims(operand, {dim(0), dim(1), Extent(heads * head_dim)});
+  const Extent size(shape.head_dim);
+  switch (shape.layout) {
+    case ir::AttentionShape::Layout::kPacked:
+      if (type.rank() != 3) break;
+      return c.ExpectDims(operand, {type.dims[0], type.dims[1], Extent(heads * shape.head_dim)});
+    case ir::AttentionShape::Layout::kBshd:
+      if (type.rank() != 4) break;
+      return c.ExpectDims(operand, {type.dims[0], type.dims[1], Extent(heads), size});
+    case ir::AttentionShape::Layout::kBhsd:
+      if (type.rank() != 4) break;
+      return c.ExpectDims(operand, {type.dims[0], Extent(heads), type.dims[2], size});
   }
-  if (layout == "bshd") return c.ExpectDims(operand, {dim(0), dim(1), Extent(heads), Extent(head_dim)});
-  return c.ExpectDims(operand, {dim(0), Extent(heads), dim(2), Extent(head_dim)});
+  return c.ShapeError(operand, shape.DimsText(heads));
 }
 
 StatusOr<std::vector<TensorType>> Infer(const InferContext& c) {
@@ -34,24 +40,27 @@ StatusOr<std::vector<TensorType>> Infer(const InferContext& c) {
   if (head_dim < 1) return c.AttributeError("head_dim", "1 or more");
   if (c.attributes.Int("window") < 0) return c.AttributeError("window", "0 or more");
   if (c.attributes.Float("softcap") < 0) return c.AttributeError("softcap", "0 or more");
-  QUERN_RETURN_IF_ERROR(CheckHeads(c, 0, heads));
-  QUERN_RETURN_IF_ERROR(CheckHeads(c, 1, kv_heads));
+  const ir::AttentionShape shape(c.attributes);
+  QUERN_RETURN_IF_ERROR(CheckHeads(c, shape, 0, heads));
+  QUERN_RETURN_IF_ERROR(CheckHeads(c, shape, 1, kv_heads));
   const TensorType &q = c.operand(0), &k = c.operand(1);
   if (k.dims[0] != q.dims[0]) return c.ShapeError(1, absl::StrFormat("the batch %s of q", q.dims[0].ToString()));
   QUERN_RETURN_IF_ERROR(c.ExpectDims(2, k.dims));
   QUERN_RETURN_IF_ERROR(c.ExpectDType(2, k.dtype));
+  if (!ir::AttentionShape::ComputesQueries(q.dtype)) return c.UnsupportedError(0, ir::AttentionShape::kQueries);
+  if (!ir::AttentionShape::ComputesKeys(k.dtype)) return c.UnsupportedError(1, ir::AttentionShape::kKeys);
   const std::string& mask = c.attributes.String("mask");
   const bool wants_mask = mask == "custom" || mask == "bias";
   if (wants_mask != c.has(3)) {
     return c.Error(DiagnosticCode::kInputCount, "mask", wants_mask ? "4" : "3", c.has(3) ? "4" : "3");
   }
-  const int axis = c.attributes.String("layout") == "bhsd" ? 2 : 1;
+  const int axis = shape.sequence_axis();
   if (mask == "custom") QUERN_RETURN_IF_ERROR(c.ExpectDims(3, {q.dims[0], k.dims[axis]}));
   if (mask == "bias") {
     std::vector<ir::ExtentConstraint> constraints;
     const std::vector<Extent> full = {q.dims[0], Extent(heads), q.dims[axis], k.dims[axis]};
     const auto dims = ir::BroadcastDims(c.operand(3).dims, full, &constraints);
-    if (!dims.ok() || *dims != full) return c.ShapeError(3, "one that broadcasts to [B, heads, Sq, Sk]");
+    if (!dims.ok() || *dims != full) return c.ShapeError(3, "what broadcasts to " + ir::ToString(full));
   }
   return std::vector<TensorType>{q};
 }
@@ -71,7 +80,13 @@ const BlockDef& Block_attention() {
       .name = "Attention",
       .doc = "softmax(q k^T scale + mask) v per head, with grouped heads",
       .label = "attention",
-      .operands = {{"q"}, {"k"}, {"v"}, {"mask", ir::OperandKind::kAny, true}},
+      .operands = {{.name = "q", .shape = "[B, Sq, heads * head_dim], or by layout"},
+                   {.name = "k", .shape = "[B, Sk, kv_heads * head_dim], or by layout"},
+                   {.name = "v", .shape = "as k"},
+                   {.name = "mask",
+                    .kind = ir::OperandKind::kAny,
+                    .optional = true,
+                    .shape = "custom: [B, Sk]; bias: broadcasts to [B, heads, Sq, Sk]"}},
       .attributes =
           {{.name = "heads", .kind = ir::AttrKind::kInt},
            {.name = "kv_heads", .kind = ir::AttrKind::kInt, .default_value = int64_t{0}, .doc = "0: heads"},

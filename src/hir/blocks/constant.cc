@@ -26,6 +26,7 @@ const BlockDef& Block_constant() {
       .name = "Constant",
       .doc = "a literal",
       .label = "constant",
+      .needs = "type",
       .infer = Infer,
       .lower = [](LowerContext& c) -> StatusOr<std::vector<ir::Value>> {
         QUERN_ASSIGN(const ir::Value value, c.graph.AddConstant(c.node.results[0], *c.node.data, c.origin()));

@@ -16,8 +16,8 @@ StatusOr<std::vector<TensorType>> Infer(const InferContext& c) {
   const TensorType &x = c.operand(0), &w = c.operand(1);
   if (x.rank() != 3) return c.ShapeError(0, "[B, S, C]");
   const Extent channels = x.dims[2];
-  if (w.rank() != 4 || !w.dims[3].is_constant() || w.dims[3].constant() < 2) {
-    return c.ShapeError(1, absl::StrCat("[", channels.ToString(), ", 1, 1, K] with K of 2 or more"));
+  if (w.rank() != 4 || !w.dims[3].is_constant() || w.dims[3].constant() < 1) {
+    return c.ShapeError(1, absl::StrCat("[", channels.ToString(), ", 1, 1, K] with K of 1 or more"));
   }
   QUERN_RETURN_IF_ERROR(c.ExpectDims(1, {channels, Extent(1), Extent(1), w.dims[3]}));
   const TensorType state{x.dtype, {x.dims[0], w.dims[3] - Extent(1), channels}};
@@ -51,7 +51,9 @@ const BlockDef& Block_depthwise_conv1d_causal() {
       .name = "DepthwiseConv1dCausal",
       .doc = "causal convolution of each channel with its own taps, and the state for the next step",
       .label = "depthwise_conv1d_causal",
-      .operands = {{"x"}, {"w"}, {"left_pad"}},
+      .operands = {{.name = "x", .shape = "[B, S, C]"},
+                   {.name = "w", .shape = "[C, 1, 1, K]"},
+                   {.name = "left_pad", .shape = "[B, K - 1, C]"}},
       .infer = Infer,
       .lower = Lower,
   });

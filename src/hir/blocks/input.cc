@@ -10,7 +10,13 @@ const BlockDef& Block_input() {
       .doc = "a tensor that the caller gives at every run",
       .label = "input",
       .attributes = {{.name = "name", .kind = ir::AttrKind::kString}},
-      .infer = [](const InferContext& c) -> StatusOr<std::vector<TensorType>> { return c.node.results; },
+      .needs = "type",
+      .infer = [](const InferContext& c) -> StatusOr<std::vector<TensorType>> {
+        const TensorType& type = c.node.results[0];
+        if (!IsBlock(type.dtype)) return c.node.results;
+        return c.Error(DiagnosticCode::kUnsupported, c.attributes.String("name"), ir::Phrase(ir::OperandKind::kAny),
+                       type.ToString());
+      },
       .lower = [](LowerContext& c) -> StatusOr<std::vector<ir::Value>> {
         QUERN_ASSIGN(const ir::Value value,
                      c.graph.AddInput(c.attributes().String("name"), c.node.results[0], c.origin()));

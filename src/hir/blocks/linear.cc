@@ -13,7 +13,7 @@ StatusOr<std::vector<TensorType>> Infer(const InferContext& c) {
   QUERN_RETURN_IF_ERROR(CheckActivation(c));
   QUERN_RETURN_IF_ERROR(c.ExpectRankAtLeast(0, 2));
   std::optional<Extent> n;
-  QUERN_RETURN_IF_ERROR(CheckWeight(c, 1, c.operand(0).dims.back(), n));
+  QUERN_RETURN_IF_ERROR(CheckWeight(c, 1, c.operand(0).dtype, c.operand(0).dims.back(), n));
   const TensorType result = ProductType(c.operand(0), c.operand(1), *n);
   QUERN_RETURN_IF_ERROR(c.ExpectDims(2, {*n}));
   QUERN_RETURN_IF_ERROR(c.ExpectDType(2, result.dtype));
@@ -39,7 +39,9 @@ const BlockDef& Block_linear() {
       .name = "Linear",
       .doc = "act(x W + b)",
       .label = "linear",
-      .operands = {{"x"}, {"w", ir::OperandKind::kWeight}, {"b", ir::OperandKind::kFloat, true}},
+      .operands = {{.name = "x", .shape = "[.., M, K]"},
+                   {.name = "w", .kind = ir::OperandKind::kWeight, .shape = "kn: [K, N]; nk: [N, K]"},
+                   {.name = "b", .optional = true, .shape = "[N]"}},
       .attributes = {ActivationAttribute(),
                      {.name = "bias", .kind = ir::AttrKind::kBool, .default_value = false},
                      WeightLayoutAttribute()},

@@ -9,7 +9,7 @@ StatusOr<std::vector<TensorType>> Infer(const InferContext& c) {
   QUERN_RETURN_IF_ERROR(CheckActivation(c));
   QUERN_RETURN_IF_ERROR(c.ExpectRankAtLeast(0, 2));
   std::optional<Extent> n;
-  QUERN_RETURN_IF_ERROR(CheckWeight(c, 1, c.operand(0).dims.back(), n));
+  QUERN_RETURN_IF_ERROR(CheckWeight(c, 1, c.operand(0).dtype, c.operand(0).dims.back(), n));
   const TensorType result = ProductType(c.operand(0), c.operand(1), *n);
   QUERN_RETURN_IF_ERROR(c.ExpectDims(2, {*n}));
   QUERN_RETURN_IF_ERROR(c.ExpectDType(2, result.dtype));
@@ -29,7 +29,9 @@ const BlockDef& Block_linear_fused() {
       .name = "LinearFused",
       .doc = "act(x W + b), always the fused op",
       .label = "linear_fused",
-      .operands = {{"x"}, {"w", ir::OperandKind::kWeight}, {"b"}},
+      .operands = {{.name = "x", .shape = "[.., M, K]"},
+                   {.name = "w", .kind = ir::OperandKind::kWeight, .shape = "kn: [K, N]; nk: [N, K]"},
+                   {.name = "b", .shape = "[N]"}},
       .attributes = {ActivationAttribute(), WeightLayoutAttribute()},
       .infer = Infer,
       .lower = Lower,

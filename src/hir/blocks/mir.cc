@@ -12,27 +12,19 @@ StatusOr<std::vector<TensorType>> Infer(const InferContext& c) {
     for (const ir::Value& output : c.node.body->outputs) results.push_back(c.node.body->type(output));
     return results;
   }
-  if (c.node.op == nullptr) return ToStatus({DiagnosticCode::kUnknownOp, "(no op)", "", "", "", c.label});
   const ir::OpDef& op = *c.node.op;
   std::vector<TensorType> types;
   for (size_t i = 0; i < c.operands.size(); ++i) {
     if (c.operands[i] == nullptr) {
-      return ToStatus(
-          {DiagnosticCode::kUnknownOperand, op.name, absl::StrFormat("operand %u", i), "", "absent", c.label});
+      return ToStatus({DiagnosticCode::kUnknownOperand, op.name, ir::OperandName(op, i), "", "absent", c.label});
     }
     types.push_back(*c.operands[i]);
   }
-  auto infer = [&]() -> StatusOr<std::vector<TensorType>> {
-    QUERN_RETURN_IF_ERROR(ir::CheckOperands(op, types));
-    Attributes attributes = c.attributes;
-    QUERN_RETURN_IF_ERROR(ir::CheckAttributes(op, attributes, /*fill_defaults=*/true));
-    std::vector<ir::ExtentConstraint> constraints;  // found again when lowered
-    return op.infer({types, attributes, c.symbols, &constraints});
-  };
-  StatusOr<std::vector<TensorType>> results = infer();
-  if (results.ok()) return results;
-  return Status(results.status().code(),
-                absl::StrFormat("%s (in %s)", std::string(results.status().message()), c.label));
+  Attributes attributes = c.attributes;
+  std::vector<ir::ExtentConstraint> constraints;  // found again when lowered
+  StatusOr<std::vector<TensorType>> results = ir::InferResults(op, types, attributes, c.symbols, &constraints);
+  if (!results.ok()) return WithProvenance(results.status(), c.label);
+  return results;
 }
 
 StatusOr<std::vector<ir::Value>> Lower(LowerContext& c) {
@@ -49,7 +41,7 @@ StatusOr<std::vector<ir::Value>> Lower(LowerContext& c) {
 
 const BlockDef& Block_mir() {
   static const BlockDef* const block =
-      Make({.name = "Mir", .doc = "one MIR op verbatim", .label = "mir", .infer = Infer, .lower = Lower});
+      Make({.name = "Mir", .doc = "one MIR op verbatim", .label = "", .needs = "op", .infer = Infer, .lower = Lower});
   return *block;
 }
 

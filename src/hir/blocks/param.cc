@@ -28,6 +28,7 @@ const BlockDef& Block_param() {
       .doc = "a weight, given once",
       .label = "param",
       .attributes = {{.name = "name", .kind = ir::AttrKind::kString}},
+      .needs = "type",
       .infer = Infer,
       .lower = [](LowerContext& c) -> StatusOr<std::vector<ir::Value>> {
         QUERN_ASSIGN(const ir::Value value,

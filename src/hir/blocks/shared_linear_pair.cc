@@ -11,7 +11,7 @@ StatusOr<std::vector<TensorType>> Infer(const InferContext& c) {
   std::vector<TensorType> results;
   for (const int weight : {1, 2}) {
     std::optional<Extent> n;
-    QUERN_RETURN_IF_ERROR(CheckWeight(c, weight, c.operand(0).dims.back(), n));
+    QUERN_RETURN_IF_ERROR(CheckWeight(c, weight, c.operand(0).dtype, c.operand(0).dims.back(), n));
     results.push_back(ProductType(c.operand(0), c.operand(weight), *n));
   }
   return results;
@@ -37,7 +37,9 @@ const BlockDef& Block_shared_linear_pair() {
       .name = "SharedLinearPair",
       .doc = "x W1 and x W2",
       .label = "shared_linear_pair",
-      .operands = {{"x"}, {"w1", ir::OperandKind::kWeight}, {"w2", ir::OperandKind::kWeight}},
+      .operands = {{.name = "x", .shape = "[.., M, K]"},
+                   {.name = "w1", .kind = ir::OperandKind::kWeight, .shape = "kn: [K, N]; nk: [N, K]"},
+                   {.name = "w2", .kind = ir::OperandKind::kWeight, .shape = "kn: [K, N]; nk: [N, K]"}},
       .attributes = {WeightLayoutAttribute()},
       .infer = Infer,
       .lower = Lower,

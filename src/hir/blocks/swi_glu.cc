@@ -11,10 +11,10 @@ StatusOr<std::vector<TensorType>> Infer(const InferContext& c) {
   QUERN_RETURN_IF_ERROR(c.ExpectRankAtLeast(0, 2));
   const TensorType& x = c.operand(0);
   std::optional<Extent> hidden, n;
-  QUERN_RETURN_IF_ERROR(CheckWeight(c, 1, x.dims.back(), hidden));
-  QUERN_RETURN_IF_ERROR(CheckWeight(c, 2, x.dims.back(), hidden));
+  QUERN_RETURN_IF_ERROR(CheckWeight(c, 1, x.dtype, x.dims.back(), hidden));
+  QUERN_RETURN_IF_ERROR(CheckWeight(c, 2, x.dtype, x.dims.back(), hidden));
   n = x.dims.back();
-  QUERN_RETURN_IF_ERROR(CheckWeight(c, 3, *hidden, n));
+  QUERN_RETURN_IF_ERROR(CheckWeight(c, 3, x.dtype, *hidden, n));
   return std::vector<TensorType>{ProductType(ProductType(x, c.operand(1), *hidden), c.operand(3), *n)};
 }
 
@@ -37,10 +37,10 @@ const BlockDef& Block_swi_glu() {
       .name = "SwiGLU",
       .doc = "((x Wup) * silu(x Wgate)) Wdown",
       .label = "swiglu_ffn",
-      .operands = {{"x"},
-                   {"up", ir::OperandKind::kWeight},
-                   {"gate", ir::OperandKind::kWeight},
-                   {"down", ir::OperandKind::kWeight}},
+      .operands = {{.name = "x", .shape = "[.., M, K]"},
+                   {.name = "up", .kind = ir::OperandKind::kWeight, .shape = "kn: [K, N]; nk: [N, K]"},
+                   {.name = "gate", .kind = ir::OperandKind::kWeight, .shape = "as up"},
+                   {.name = "down", .kind = ir::OperandKind::kWeight, .shape = "kn: [N, K]; nk: [K, N]"}},
       .attributes = {WeightLayoutAttribute()},
       .infer = Infer,
       .lower = Lower,

@@ -17,6 +17,7 @@ const OpDef& Op_abs() {
       .domain = OperandKind::kNumeric,
       .body = [](Args a) { return Call(Op::kAbs, {a[0]}); },
       .reference = [](double x, double, double) -> double { return std::abs(x); },
+      .integer_reference = [](Wide a, Wide, Wide) -> Wide { return a < 0 ? -a : a; },
       .onnx = "Abs",
   });
   return *op;

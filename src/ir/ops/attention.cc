@@ -4,7 +4,9 @@
 //   bhsd: [B, heads, S, head_dim]. Query head h reads kv head h / (heads / kv_heads).
 //   mask none; causal: key j for query i iff j <= i + Sk - Sq; sliding(w): i' - w <= j <= i' with i' = i + Sk - Sq;
 //   custom: operand mask [B, Sk], below 0.5 is masked; bias: operand added after scale and softcap, broadcast to
-//   [B, heads, Sq, Sk]. softcap c > 0: s <- c tanh(s / c). A fully masked row gives zeros.
+//   [B, heads, Sq, Sk]. softcap c > 0: s <- c tanh(s / c).
+// A key that a mask or a bias of -inf hides takes no part, whatever it holds; a row without any other gives zeros. A
+// NaN in anything else that a row reads makes the row NaN.
 // k and v may have another float dtype than q: a half-precision cache.
 
 #include <algorithm>
@@ -18,41 +20,50 @@ namespace {
 
 StatusOr<std::vector<TensorType>> Infer(const InferContext& context) {
   const AttentionShape shape(context.attributes);
-  if (shape.heads < 1 || shape.kv_heads < 1 || shape.heads % shape.kv_heads != 0 || shape.head_dim < 1) {
-    return absl::InvalidArgumentError(
-        absl::StrFormat("Attention: %d heads do not divide into %d kv heads", shape.heads, shape.kv_heads));
-  }
+  if (shape.heads < 1) return context.AttributeError("heads", "1 or more");
+  if (shape.kv_heads < 1 || shape.heads % shape.kv_heads != 0)
+    return context.AttributeError("kv_heads", absl::StrFormat("a divisor of %d", shape.heads));
+  if (shape.head_dim < 1) return context.AttributeError("head_dim", "1 or more");
+  if (context.attributes.Int("window") < 0) return context.AttributeError("window", "0 or more");
   const TensorType &q = context.operands[0], &k = context.operands[1], &v = context.operands[2];
-  QUERN_RETURN_IF_ERROR(shape.Check(q, shape.heads, "q"));
-  QUERN_RETURN_IF_ERROR(shape.Check(k, shape.kv_heads, "k"));
-  if (k != v)
-    return absl::InvalidArgumentError(absl::StrFormat("Attention: k is %s but v is %s", k.ToString(), v.ToString()));
-  if (q.dims[0] != k.dims[0])
-    return absl::InvalidArgumentError(absl::StrFormat("Attention: q is %s but k is %s", q.ToString(), k.ToString()));
+  if (!shape.Fits(q, shape.heads)) return context.ShapeError(0, shape.DimsText(shape.heads));
+  if (!shape.Fits(k, shape.kv_heads)) return context.ShapeError(1, shape.DimsText(shape.kv_heads));
+  if (k.dims != v.dims) return context.ShapeError(2, ToString(k.dims));
+  if (q.dims[0] != k.dims[0]) return context.ShapeError(1, absl::StrFormat("the batch %s of q", q.dims[0].ToString()));
+  if (k.dtype != v.dtype) return context.DTypeError(2, std::string(Name(k.dtype)));
+  if (!AttentionShape::ComputesQueries(q.dtype)) return context.UnsupportedError(0, AttentionShape::kQueries);
+  if (!AttentionShape::ComputesKeys(k.dtype)) return context.UnsupportedError(1, AttentionShape::kKeys);
   const std::string& mask = context.attributes.String("mask");
   const bool needs_operand = mask == "custom" || mask == "bias";
   if (needs_operand != (context.operands.size() == 4)) {
-    return absl::InvalidArgumentError(
-        absl::StrFormat("Attention: mask %s %s a mask operand", mask, needs_operand ? "needs" : "takes no"));
+    return context.Error(DiagnosticCode::kInputCount, "mask", needs_operand ? "4" : "3",
+                         absl::StrFormat("%u", context.operands.size()));
   }
   const Extent &batch = q.dims[0], &sq = q.dims[shape.sequence_axis()], &sk = k.dims[shape.sequence_axis()];
-  if (mask == "custom" && (context.operands[3].dims != std::vector<Extent>{batch, sk})) {
-    return absl::InvalidArgumentError(
-        absl::StrFormat("Attention: the mask is %s, [B, Sk] expected", context.operands[3].ToString()));
-  }
+  if (mask == "custom" && (context.operands[3].dims != std::vector<Extent>{batch, sk}))
+    return context.ShapeError(3, ToString({batch, sk}));
   if (mask == "bias") {
     const std::vector<Extent> full = {batch, Extent(shape.heads), sq, sk};
-    QUERN_ASSIGN(const std::vector<Extent> dims, BroadcastDims(context.operands[3].dims, full, context.constraints));
-    if (dims != full)
-      return absl::InvalidArgumentError(absl::StrFormat(
-          "Attention: the bias is %s, which does not broadcast to [B, heads, Sq, Sk]", context.operands[3].ToString()));
+    const StatusOr<std::vector<Extent>> dims = BroadcastDims(context.operands[3].dims, full, context.constraints);
+    if (!dims.ok() || *dims != full) return context.ShapeError(3, absl::StrCat("what broadcasts to ", ToString(full)));
   }
-  if (mask == "sliding" && context.attributes.Int("window") < 0)
-    return absl::InvalidArgumentError("Attention: the window is negative");
   return std::vector<TensorType>{q};
 }
 
-Status Reference(RefContext& context) {
+// e^s of the scores of a row, of which those with `takes_part` do, over the largest; returns their sum: 0 when there is
+// nothing to see. NaN and infinities as IEEE has them.
+double Weigh(std::vector<double>& score, const std::vector<bool>& takes_part) {
+  double largest = -INFINITY, sum = 0;
+  for (size_t j = 0; j < score.size(); ++j) {
+    if (takes_part[j] && !(score[j] <= largest)) largest = score[j];
+  }
+  if (largest == -INFINITY) return 0;
+  for (size_t j = 0; j < score.size(); ++j) sum += score[j] = takes_part[j] ? std::exp(score[j] - largest) : 0;
+  return sum;
+}
+
+// The results, or their magnitude: sums over |v|.
+Status Evaluate(RefContext& context, bool magnitude) {
   const AttentionShape shape(context.node.attributes);
   const RefTensor &q = *context.operands[0], &k = *context.operands[1], &v = *context.operands[2];
   const RefTensor* mask = context.operands.size() > 3 ? context.operands[3] : nullptr;
@@ -66,15 +77,15 @@ Status Reference(RefContext& context) {
     for (int64_t h = 0; h < shape.heads; ++h) {
       const int64_t kv = h / (shape.heads / shape.kv_heads);
       for (int64_t i = 0; i < sq; ++i) {
-        std::vector<double> score(sk, -INFINITY);
-        double largest = -INFINITY;
+        std::vector<double> score(sk);
+        std::vector<bool> takes_part(sk, true);  // a key that the mask or a bias of -inf hides does not
         for (int64_t j = 0; j < sk; ++j) {
           const int64_t at = i + sk - sq;
-          bool allowed = true;
-          if (kind == "causal") allowed = j <= at;
-          if (kind == "sliding") allowed = j <= at && j >= at - window;
-          if (kind == "custom") allowed = mask->At(std::vector<int64_t>{b, j}) >= 0.5;
-          if (!allowed) continue;
+          if (kind == "causal") takes_part[j] = j <= at;
+          if (kind == "sliding") takes_part[j] = j <= at && j >= at - window;
+          if (kind == "custom") takes_part[j] = mask->At(std::vector<int64_t>{b, j}) >= 0.5;
+          const double bias = kind == "bias" ? mask->At(std::vector<int64_t>{b, h, i, j}) : 0;
+          takes_part[j] = takes_part[j] && bias != -INFINITY;
           double s = 0;
           for (int64_t d = 0; d < shape.head_dim; ++d) {
             s += q.data[shape.Offset(b, i, h, d, sq, shape.heads)] *
@@ -82,23 +93,25 @@ Status Reference(RefContext& context) {
           }
           s *= scale;
           if (softcap > 0) s = softcap * std::tanh(s / softcap);
-          if (kind == "bias") s += mask->At(std::vector<int64_t>{b, h, i, j});
-          score[j] = s;
-          largest = std::max(largest, s);
+          score[j] = s + bias;
         }
-        double sum = 0;
-        for (double& s : score) sum += s = largest == -INFINITY ? 0 : std::exp(s - largest);
+        const double sum = Weigh(score, takes_part);
         for (int64_t d = 0; d < shape.head_dim; ++d) {
           double out = 0;
-          for (int64_t j = 0; j < sk; ++j) out += score[j] * v.data[shape.Offset(b, j, kv, d, sk, shape.kv_heads)];
-          context.results[0].data[shape.Offset(b, i, h, d, sq, shape.heads)] =
-              RoundTo(q.dtype, sum > 0 ? out / sum : 0);
+          for (int64_t j = 0; j < sk && sum != 0; ++j) {
+            const double value = v.data[shape.Offset(b, j, kv, d, sk, shape.kv_heads)];
+            if (takes_part[j]) out += score[j] / sum * (magnitude ? std::fabs(value) : value);
+          }
+          context.results[0].data[shape.Offset(b, i, h, d, sq, shape.heads)] = RoundTo(q.dtype, out);
         }
       }
     }
   }
   return absl::OkStatus();
 }
+
+Status Reference(RefContext& context) { return Evaluate(context, /*magnitude=*/false); }
+Status Magnitude(RefContext& context) { return Evaluate(context, /*magnitude=*/true); }
 
 }  // namespace
 
@@ -108,10 +121,19 @@ const OpDef& Op_attention() {
       .doc = "softmax(q k^T scale + mask) v per head, with grouped heads",
       .kind = OpKind::kRoot,
       .family = "attention",
-      .operands = {{.name = "q", .kind = OperandKind::kFloat, .own_dtype = true},
-                   {.name = "k", .kind = OperandKind::kFloat, .own_dtype = true},
-                   {.name = "v", .kind = OperandKind::kFloat, .own_dtype = true},
-                   {.name = "mask", .optional = true, .own_dtype = true}},
+      .operands = {{.name = "q",
+                    .kind = OperandKind::kFloat,
+                    .shape = "[B, Sq, heads * head_dim], or by layout",
+                    .own_dtype = true},
+                   {.name = "k",
+                    .kind = OperandKind::kFloat,
+                    .shape = "[B, Sk, kv_heads * head_dim], or by layout",
+                    .own_dtype = true},
+                   {.name = "v", .kind = OperandKind::kFloat, .shape = "as k", .own_dtype = true},
+                   {.name = "mask",
+                    .shape = "custom: [B, Sk]; bias: broadcasts to [B, heads, Sq, Sk]",
+                    .optional = true,
+                    .own_dtype = true}},
       .attributes = {{.name = "heads", .kind = AttrKind::kInt},
                      {.name = "kv_heads", .kind = AttrKind::kInt},
                      {.name = "head_dim", .kind = AttrKind::kInt},
@@ -132,7 +154,7 @@ const OpDef& Op_attention() {
       .infer = Infer,
       .reference = Reference,
       .rtol = 2e-5,
-      .atol = 2e-5,
+      .magnitude = Magnitude,
   });
   return *op;
 }

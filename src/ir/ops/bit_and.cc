@@ -15,9 +15,7 @@ const OpDef& Op_bit_and() {
       .arity = 2,
       .domain = OperandKind::kIntegerOrBool,
       .body = [](Args a) { return Call(Op::kAnd, {a[0], a[1]}); },
-      .reference = [](double x, double y, double) -> double {
-        return static_cast<double>(static_cast<int64_t>(x) & static_cast<int64_t>(y));
-      },
+      .integer_reference = [](Wide a, Wide b, Wide) -> Wide { return a & b; },
       .onnx = "BitwiseAnd",
   });
   return *op;

@@ -10,32 +10,33 @@
 namespace quern::ir {
 namespace {
 
-// The range of an integer dtype, in doubles.
-void Limits(DType dtype, double& low, double& high) {
-  const int bits = ScalarBytes(dtype) * 8;
-  low = IsUnsigned(dtype) ? 0 : -std::ldexp(1.0, bits - 1);
-  high = std::ldexp(1.0, IsUnsigned(dtype) ? bits : bits - 1) - 1;
-}
-
 StatusOr<std::vector<TensorType>> Infer(const InferContext& context) {
   const DType to = context.attributes.Type("to");
-  if (IsBlock(to) || IsBlock(context.operands[0].dtype)) {
-    return absl::InvalidArgumentError("Cast: block formats are converted by Quantize and by the ops that read them");
-  }
+  if (IsBlock(to)) return context.AttributeError("to", "a scalar dtype");
   return std::vector<TensorType>{{to, context.operands[0].dims}};
+}
+
+// A double that rounds to 32 bits and fewer as `value` does: what more than 53 bits lose sets the last one.
+double Odd(Wide value) {
+  const Wide magnitude = value < 0 ? -value : value;
+  int lost = 0;
+  while (magnitude >> lost >> 53 != 0) ++lost;
+  const Wide kept = magnitude >> lost, rest = magnitude - (kept << lost);
+  const double odd = std::ldexp(static_cast<double>(rest != 0 ? kept | 1 : kept), lost);
+  return value < 0 ? -odd : odd;
 }
 
 Status Reference(RefContext& context) {
   const RefTensor& x = *context.operands[0];
   RefTensor& y = context.results[0];
-  for (size_t i = 0; i < x.data.size(); ++i) {
-    double value = x.data[i];
-    if (IsFloat(x.dtype) && IsInteger(y.dtype)) {
-      double low, high;
-      Limits(y.dtype, low, high);
-      value = std::isnan(value) ? 0 : std::clamp(std::trunc(value), low, high);
-    }
-    y.data[i] = RoundTo(y.dtype, value);
+  const int64_t elements = x.elements();
+  for (int64_t at = 0; at < elements; ++at) {
+    if (IsInteger(y.dtype))
+      y.SetInteger(at, IsFloat(x.dtype) ? Saturated(y.dtype, x.data[at]) : x.Integer(at));
+    else if (IsInteger(x.dtype))
+      y.data[at] = y.dtype == DType::kF64 ? x.Real(at) : RoundTo(y.dtype, Odd(x.Integer(at)));
+    else
+      y.data[at] = RoundTo(y.dtype, x.data[at]);
   }
   return absl::OkStatus();
 }

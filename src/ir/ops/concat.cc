@@ -11,29 +11,24 @@ using kir::Op;
 
 StatusOr<std::vector<TensorType>> Infer(const InferContext& context) {
   TensorType result = context.operands[0];
-  QUERN_ASSIGN(const int axis, NormalAxis("Concat", context.attributes.Int("axis"), result.rank()));
-  if (IsBlock(result.dtype)) return absl::InvalidArgumentError("Concat does not take block formats");
+  QUERN_ASSIGN(const int axis, AxisOf(context));
   for (size_t i = 1; i < context.operands.size(); ++i) {
     const TensorType& x = context.operands[i];
     bool fits = x.rank() == result.rank();
     for (int d = 0; fits && d < x.rank(); ++d) fits = d == axis || x.dims[d] == result.dims[d];
-    if (!fits)
-      return absl::InvalidArgumentError(absl::StrFormat("Concat: operand %u is %s, which does not fit %s along axis %d",
-                                                        i, x.ToString(), context.operands[0].ToString(), axis));
+    if (!fits) {
+      return context.ShapeError(static_cast<int>(i), absl::StrFormat("%s with any size in axis %d",
+                                                                     ToString(context.operands[0].dims), axis));
+    }
     result.dims[axis] = result.dims[axis] + x.dims[axis];
   }
   return std::vector<TensorType>{std::move(result)};
 }
 
-int64_t Axis(const Attributes& attributes, size_t rank) {
-  const int64_t axis = attributes.Int("axis");
-  return axis < 0 ? axis + static_cast<int64_t>(rank) : axis;
-}
-
 // A chain of selects: each operand is read where it is in range and as 0 elsewhere.
 kir::ExprRef Map(MapContext& context) {
   namespace kb = kir::build;
-  const int64_t axis = Axis(context.node().attributes, context.index().size());
+  const int64_t axis = FromStart(context.node().attributes.Int("axis"), context.index().size());
   const size_t count = context.node().inputs.size();
   kir::ExprRef value;
   Extent end = context.result_type().dims[axis];
@@ -50,7 +45,7 @@ kir::ExprRef Map(MapContext& context) {
 }
 
 std::vector<Piece> Pieces(const Node& node, std::span<const TensorType> operands) {
-  const int64_t axis = Axis(node.attributes, node.results[0].dims.size());
+  const int64_t axis = FromStart(node.attributes.Int("axis"), node.results[0].dims.size());
   std::vector<Piece> pieces;
   Extent start;
   for (int i = 0; i < static_cast<int>(operands.size()); ++i) {
@@ -66,14 +61,14 @@ std::vector<Piece> Pieces(const Node& node, std::span<const TensorType> operands
 
 Status Reference(RefContext& context) {
   RefTensor& y = context.results[0];
-  const int64_t axis = Axis(context.node.attributes, y.dims.size());
+  const int64_t axis = FromStart(context.node.attributes.Int("axis"), y.dims.size());
   std::vector<int64_t> index(y.dims.size());
-  for (double& out : y.data) {
-    std::vector<int64_t> at = index;
+  const int64_t elements = y.elements();
+  for (int64_t at = 0; at < elements; ++at, NextIndex(y.dims, index)) {
+    std::vector<int64_t> place = index;
     size_t i = 0;
-    while (at[axis] >= context.operands[i]->dims[axis]) at[axis] -= context.operands[i++]->dims[axis];
-    out = context.operands[i]->At(at);
-    NextIndex(y.dims, index);
+    while (place[axis] >= context.operands[i]->dims[axis]) place[axis] -= context.operands[i++]->dims[axis];
+    y.Take(at, *context.operands[i], context.operands[i]->Offset(place));
   }
   return absl::OkStatus();
 }
@@ -85,7 +80,7 @@ const OpDef& Op_concat() {
       .name = "Concat",
       .doc = "the operands one after another along one axis",
       .kind = OpKind::kIndex,
-      .operands = {{.name = "x", .variadic = true}},
+      .operands = {{.name = "x", .shape = "equal but for axis", .variadic = true}},
       .attributes = {{.name = "axis", .kind = AttrKind::kInt}},
       .infer = Infer,
       .map = Map,

@@ -26,7 +26,7 @@ const OpDef& Op_div() {
       .domain = OperandKind::kNumeric,
       .body = Body,
       .reference = [](double x, double y, double) -> double { return x / y; },
-      .integer_reference = [](double x, double y, double) -> double { return y == 0 ? 0 : std::trunc(x / y); },
+      .integer_reference = [](Wide a, Wide b, Wide) -> Wide { return b == 0 ? 0 : a / b; },
       .onnx = "Div",
       .sample_low = 0.25,
       .sample_high = 4,

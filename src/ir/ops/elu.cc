@@ -17,7 +17,7 @@ const OpDef& Op_elu() {
       .doc = "x above 0, e^x - 1 below",
       .body =
           [](Args a) {
-            return Call(Op::kSelect, {Call(Op::kLt, {a[0], Like(a[0], 0)}), Call(Op::kExp, {a[0]}) - 1.0, a[0]});
+            return Call(Op::kSelect, {Call(Op::kLt, {a[0], Like(a[0], 0)}), Call(Op::kExpm1, {a[0]}), a[0]});
           },
       .reference = [](double x, double, double) -> double { return x < 0 ? std::expm1(x) : x; },
       .onnx = "Elu",

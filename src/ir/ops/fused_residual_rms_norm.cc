@@ -1,5 +1,7 @@
 // FusedResidualRmsNorm: RmsNorm(x + residual), and the sum itself as a second result.
 
+#include <cmath>
+
 #include "ir/norm.h"
 #include "ir/shape.h"
 
@@ -7,10 +9,8 @@ namespace quern::ir {
 namespace {
 
 StatusOr<std::vector<TensorType>> Infer(const InferContext& context) {
-  if (context.operands[0] != context.operands[1]) {
-    return absl::InvalidArgumentError(absl::StrFormat("FusedResidualRmsNorm: x is %s but the residual is %s",
-                                                      context.operands[0].ToString(), context.operands[1].ToString()));
-  }
+  if (context.operands[0] != context.operands[1]) return context.ShapeError(1, ToString(context.operands[0].dims));
+  QUERN_RETURN_IF_ERROR(CheckNorm(context, 2));
   return std::vector<TensorType>{context.operands[0], context.operands[0]};
 }
 
@@ -31,6 +31,15 @@ Status Reference(RefContext& context) {
   return absl::OkStatus();
 }
 
+Status Magnitude(RefContext& context) {
+  const RefTensor &x = *context.operands[0], &residual = *context.operands[1];
+  RefTensor& sum = context.results[1];
+  for (size_t i = 0; i < sum.data.size(); ++i) sum.data[i] = std::fabs(x.data[i]) + std::fabs(residual.data[i]);
+  MagnitudeOfNorm(sum, std::span(context.operands).subspan(2), /*centred=*/false, context.node.attributes.Float("eps"),
+                  context.results[0]);
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 const OpDef& Op_fused_residual_rms_norm() {
@@ -38,16 +47,16 @@ const OpDef& Op_fused_residual_rms_norm() {
       .name = "FusedResidualRmsNorm",
       .doc = "RmsNorm(x + residual) and the sum",
       .kind = OpKind::kComposite,
-      .operands = {{.name = "x", .kind = OperandKind::kFloat},
-                   {.name = "residual", .kind = OperandKind::kFloat},
-                   {.name = "gamma", .kind = OperandKind::kFloat},
-                   {.name = "beta", .kind = OperandKind::kFloat, .optional = true}},
+      .operands = {{.name = "x", .kind = OperandKind::kFloat, .shape = "[.., N]"},
+                   {.name = "residual", .kind = OperandKind::kFloat, .shape = "as x"},
+                   {.name = "gamma", .kind = OperandKind::kFloat, .shape = "[N]"},
+                   {.name = "beta", .kind = OperandKind::kFloat, .shape = "[N]", .optional = true}},
       .attributes = {{.name = "eps", .kind = AttrKind::kFloat, .default_value = 1e-5}},
       .infer = Infer,
       .reference = Reference,
       .expand = Expand,
       .rtol = 1e-5,
-      .atol = 1e-5,
+      .magnitude = Magnitude,
   });
   return *op;
 }

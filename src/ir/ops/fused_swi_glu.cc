@@ -10,9 +10,8 @@ namespace {
 
 StatusOr<std::vector<TensorType>> Infer(const InferContext& context) {
   TensorType result = context.operands[0];
-  if (result.rank() < 1 || !result.dims.back().is_constant() || result.dims.back().constant() % 2 != 0) {
-    return absl::InvalidArgumentError(absl::StrFormat("FusedSwiGLU: %s has no two halves", result.ToString()));
-  }
+  if (result.rank() < 1 || !result.dims.back().is_constant() || result.dims.back().constant() % 2 != 0)
+    return context.ShapeError(0, "[.., 2 N]");
   result.dims.back() = Extent(result.dims.back().constant() / 2);
   return std::vector<TensorType>{std::move(result)};
 }
@@ -50,7 +49,7 @@ const OpDef& Op_fused_swi_glu() {
       .name = "FusedSwiGLU",
       .doc = "up * silu(gate) of the two halves of the last axis",
       .kind = OpKind::kComposite,
-      .operands = {{.name = "x", .kind = OperandKind::kFloat}},
+      .operands = {{.name = "x", .kind = OperandKind::kFloat, .shape = "[.., 2 N]"}},
       .attributes = {{.name = "gate_first", .kind = AttrKind::kBool, .default_value = false}},
       .infer = Infer,
       .reference = Reference,

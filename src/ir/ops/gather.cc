@@ -15,9 +15,9 @@ using namespace kir::build::operators;
 
 StatusOr<std::vector<TensorType>> Infer(const InferContext& context) {
   const TensorType &table = context.operands[0], &indices = context.operands[1];
-  QUERN_ASSIGN(const int axis, NormalAxis("Gather", context.attributes.Int("axis"), table.rank()));
+  QUERN_ASSIGN(const int axis, AxisOf(context));
   if (IsBlock(table.dtype) && axis == table.rank() - 1)
-    return absl::InvalidArgumentError("Gather: the blocks of a row cannot be cut");
+    return context.AttributeError("axis", "one of whole rows beside a block-format table");
   TensorType result{IsBlock(table.dtype) ? DType::kF32 : table.dtype, {}};
   result.dims.assign(table.dims.begin(), table.dims.begin() + axis);
   result.dims.insert(result.dims.end(), indices.dims.begin(), indices.dims.end());
@@ -25,16 +25,11 @@ StatusOr<std::vector<TensorType>> Infer(const InferContext& context) {
   return std::vector<TensorType>{std::move(result)};
 }
 
-int64_t Axis(const Attributes& attributes, int rank) {
-  const int64_t axis = attributes.Int("axis");
-  return axis < 0 ? axis + rank : axis;
-}
-
 kir::ExprRef Map(MapContext& context) {
   namespace kb = kir::build;
   const TensorType& table = context.operand_type(0);
   const int rank = context.operand_type(1).rank();
-  const int64_t axis = Axis(context.node().attributes, table.rank());
+  const int64_t axis = FromStart(context.node().attributes.Int("axis"), table.dims.size());
   const kir::Index& index = context.index();
   const kir::Index which(index.begin() + axis, index.begin() + axis + rank);
   const kir::ExprRef id = kb::CastTo(DType::kI64, context.Operand(1, which));
@@ -48,18 +43,14 @@ kir::ExprRef Map(MapContext& context) {
 Status Reference(RefContext& context) {
   const RefTensor &table = *context.operands[0], &indices = *context.operands[1];
   RefTensor& y = context.results[0];
-  const int64_t axis = Axis(context.node.attributes, static_cast<int>(table.dims.size()));
-  std::vector<int64_t> index(y.dims.size());
-  for (double& out : y.data) {
+  const int64_t axis = FromStart(context.node.attributes.Int("axis"), table.dims.size());
+  MoveElements(table, y, [&](std::vector<int64_t>& index) {
     const auto begin = index.begin() + axis, end = begin + static_cast<int64_t>(indices.dims.size());
-    int64_t id = static_cast<int64_t>(indices.At(std::vector<int64_t>(begin, end)));
+    Wide id = indices.Integer(indices.Offset(std::vector<int64_t>(begin, end)));
     if (id < 0) id += table.dims[axis];
-    std::vector<int64_t> at(index.begin(), begin);
-    at.push_back(std::clamp<int64_t>(id, 0, table.dims[axis] - 1));
-    at.insert(at.end(), end, index.end());
-    out = table.At(at);
-    NextIndex(y.dims, index);
-  }
+    index.erase(begin, end);
+    index.insert(index.begin() + axis, static_cast<int64_t>(std::clamp<Wide>(id, 0, table.dims[axis] - 1)));
+  });
   return absl::OkStatus();
 }
 
@@ -70,7 +61,7 @@ const OpDef& Op_gather() {
       .name = "Gather",
       .doc = "slices of a table by index along one axis",
       .kind = OpKind::kIndex,
-      .operands = {{.name = "table", .own_dtype = true},
+      .operands = {{.name = "table", .kind = OperandKind::kTable, .shape = "rank 1 or more", .own_dtype = true},
                    {.name = "indices", .kind = OperandKind::kIndex, .own_dtype = true}},
       .attributes = {{.name = "axis", .kind = AttrKind::kInt, .default_value = int64_t{0}}},
       .infer = Infer,

@@ -6,7 +6,10 @@
 namespace quern::ir {
 namespace {
 
-StatusOr<std::vector<TensorType>> Infer(const InferContext& context) { return InferNorm("LayerNorm", context); }
+StatusOr<std::vector<TensorType>> Infer(const InferContext& context) {
+  QUERN_RETURN_IF_ERROR(CheckNorm(context, 1));
+  return std::vector<TensorType>{context.operands[0]};
+}
 
 StatusOr<std::vector<Value>> Expand(Graph& graph, const Node& node, std::span<const Value> inputs, int origin) {
   Expansion e(graph, origin);
@@ -24,6 +27,12 @@ Status Reference(RefContext& context) {
   return absl::OkStatus();
 }
 
+Status Magnitude(RefContext& context) {
+  MagnitudeOfNorm(*context.operands[0], std::span(context.operands).subspan(1), /*centred=*/true,
+                  context.node.attributes.Float("eps"), context.results[0]);
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 const OpDef& Op_layer_norm() {
@@ -31,15 +40,15 @@ const OpDef& Op_layer_norm() {
       .name = "LayerNorm",
       .doc = "(x - mean) gamma / sqrt(variance + eps) + beta over the last axis",
       .kind = OpKind::kComposite,
-      .operands = {{.name = "x", .kind = OperandKind::kFloat},
-                   {.name = "gamma", .kind = OperandKind::kFloat},
-                   {.name = "beta", .kind = OperandKind::kFloat, .optional = true}},
+      .operands = {{.name = "x", .kind = OperandKind::kFloat, .shape = "[.., N]"},
+                   {.name = "gamma", .kind = OperandKind::kFloat, .shape = "[N]"},
+                   {.name = "beta", .kind = OperandKind::kFloat, .shape = "[N]", .optional = true}},
       .attributes = {{.name = "eps", .kind = AttrKind::kFloat, .default_value = 1e-5}},
       .infer = Infer,
       .reference = Reference,
       .expand = Expand,
       .rtol = 2e-5,
-      .atol = 2e-5,
+      .magnitude = Magnitude,
       .onnx = "LayerNormalization",
   });
   return *op;

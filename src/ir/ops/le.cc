@@ -16,6 +16,7 @@ const OpDef& Op_le() {
       .domain = OperandKind::kNumeric,
       .body = [](Args a) { return Call(Op::kLe, {a[0], a[1]}); },
       .reference = [](double x, double y, double) -> double { return x <= y; },
+      .integer_reference = [](Wide a, Wide b, Wide) -> Wide { return a <= b; },
       .result_dtype = DType::kBool,
       .onnx = "LessOrEqual",
   });

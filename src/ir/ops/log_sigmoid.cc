@@ -19,13 +19,12 @@ const OpDef& Op_log_sigmoid() {
       .body =
           [](Args a) {
             return Call(Op::kMin, {a[0], Like(a[0], 0)}) -
-                   Call(Op::kLog, {Call(Op::kExp, {-Call(Op::kAbs, {a[0]})}) + 1.0});
+                   Call(Op::kLog1p, {Call(Op::kExp, {-Call(Op::kAbs, {a[0]})})});
           },
       .reference = [](double x, double, double) -> double {
         return std::min(x, 0.0) - std::log1p(std::exp(-std::abs(x)));
       },
       .rtol = 2e-6,
-      .atol = 2e-6,
   });
   return *op;
 }

@@ -3,6 +3,10 @@
 // b may be a weight in a block format (rows of K, so transpose_b), and a then f32 or quantised (q8_0, q8_K). The result
 // is f32 for block formats, else a's dtype; halves accumulate in f32.
 
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "ir/product.h"
 #include "ir/shape.h"
 
 namespace quern::ir {
@@ -11,50 +15,40 @@ namespace {
 StatusOr<std::vector<TensorType>> Infer(const InferContext& context) {
   const TensorType &a = context.operands[0], &b = context.operands[1];
   const bool transposed = context.attributes.Bool("transpose_b");
-  if (a.rank() < 2 || b.rank() < 2) {
-    return absl::InvalidArgumentError(
-        absl::StrFormat("MatMul: %s and %s need two dimensions or more", a.ToString(), b.ToString()));
+  if (a.rank() < 2) return context.ShapeError(0, "[.., M, K]");
+  if (b.rank() < 2) return context.ShapeError(1, transposed ? "[.., N, K]" : "[.., K, N]");
+  if (IsBlock(b.dtype) && !transposed) return context.AttributeError("transpose_b", "true beside a block-format b");
+  if (IsBlock(b.dtype) && b.rank() != 2) return context.ShapeError(1, "[N, K]");
+  if (!IsBlock(a.dtype) && !Multiplies(a.dtype, b.dtype)) {
+    // Of two dtypes that do not go together a block format is the one to keep: it is a weight.
+    return IsBlock(b.dtype) ? context.DTypeError(0, "f32 beside a block-format b")
+                            : context.DTypeError(1, WeightsOf(a.dtype));
   }
-  if (IsBlock(b.dtype) && (!transposed || b.rank() != 2)) {
-    return absl::InvalidArgumentError(
-        absl::StrFormat("MatMul: a block-format weight is [N, K] with transpose_b, got %s", b.ToString()));
-  }
-  if (IsBlock(a.dtype) && !IsBlock(b.dtype)) {
-    return absl::InvalidArgumentError(
-        absl::StrFormat("MatMul: quantised %s goes with a block-format weight, not %s", a.ToString(), b.ToString()));
-  }
-  if (!IsBlock(a.dtype) && !IsBlock(b.dtype) && a.dtype != b.dtype &&
-      !(a.dtype == DType::kF32 && IsFloat(b.dtype) && b.dtype != DType::kF64)) {
-    return absl::InvalidArgumentError(absl::StrFormat("MatMul: %s does not go with %s", a.ToString(), b.ToString()));
-  }
-  if (IsBlock(b.dtype) && !IsBlock(a.dtype) && a.dtype != DType::kF32) {
-    return absl::InvalidArgumentError(absl::StrFormat("MatMul: %s does not go with %s", a.ToString(), b.ToString()));
+  if (IsBlock(a.dtype) && !IsBlock(b.dtype)) return context.DTypeError(1, "a block format beside quantised a");
+  if (const DType format = ActivationFormat(b.dtype).value_or(DType::kF32); IsBlock(a.dtype) && a.dtype != format) {
+    return context.UnsupportedError(
+        0, absl::StrFormat("%s beside %s", std::string(Name(format)), std::string(Name(b.dtype))));
   }
   const Extent &k = a.dims.back(), &b_k = transposed ? b.dims.back() : b.dims[b.rank() - 2];
   if (k != b_k) {
-    if (k.is_constant() && b_k.is_constant()) {
-      return absl::InvalidArgumentError(
-          absl::StrFormat("MatMul: %s by %s do not agree in K", a.ToString(), b.ToString()));
-    }
+    if (k.is_constant() && b_k.is_constant())
+      return context.ShapeError(
+          1, absl::StrCat("[.., ", transposed ? "N, " : "", k.ToString(), transposed ? "]" : ", N]"));
     context.constraints->push_back({k, b_k});
   }
-  QUERN_ASSIGN(std::vector<Extent> dims, BroadcastDims({a.dims.begin(), a.dims.end() - 2},
-                                                       {b.dims.begin(), b.dims.end() - 2}, context.constraints));
+  const std::vector<Extent> batch = {a.dims.begin(), a.dims.end() - 2};
+  StatusOr<std::vector<Extent>> broadcast =
+      BroadcastDims(batch, {b.dims.begin(), b.dims.end() - 2}, context.constraints);
+  if (!broadcast.ok()) return context.ShapeError(1, absl::StrCat("batches that broadcast with ", ToString(batch)));
+  std::vector<Extent> dims = *std::move(broadcast);
   dims.push_back(a.dims[a.rank() - 2]);
   dims.push_back(transposed ? b.dims[b.rank() - 2] : b.dims.back());
   return std::vector<TensorType>{{IsBlock(b.dtype) ? DType::kF32 : a.dtype, std::move(dims)}};
 }
 
-// Position of the element at the broadcast of `index`.
-int64_t Offset(const RefTensor& tensor, std::span<const int64_t> index) {
-  int64_t offset = 0;
-  const size_t skip = index.size() - tensor.dims.size();
-  for (size_t d = 0; d < tensor.dims.size(); ++d)
-    offset = offset * tensor.dims[d] + (tensor.dims[d] == 1 ? 0 : index[skip + d]);
-  return offset;
-}
-
-Status Reference(RefContext& context) {
+// Every result is the sum of `term` over K.
+template <typename Term>
+void SumProducts(RefContext& context, const Term& term) {
   const RefTensor &a = *context.operands[0], &b = *context.operands[1];
   RefTensor& y = context.results[0];
   const bool transposed = context.node.attributes.Bool("transpose_b");
@@ -66,12 +60,21 @@ Status Reference(RefContext& context) {
     at_a = at_b = index;
     at_a[rank - 1] = at_b[rank - 2] = at_b[rank - 1] = 0;
     at_b[rank - (transposed ? 2 : 1)] = index[rank - 1];
-    const double *x = a.data.data() + Offset(a, at_a), *w = b.data.data() + Offset(b, at_b);
+    const double *x = a.data.data() + a.Offset(at_a), *w = b.data.data() + b.Offset(at_b);
     double sum = 0;
-    for (int64_t i = 0; i < k; ++i) sum += x[i] * w[i * step];
+    for (int64_t i = 0; i < k; ++i) sum += term(x[i], w[i * step]);
     out = RoundTo(y.dtype, sum);
     NextIndex(y.dims, index);
   }
+}
+
+Status Reference(RefContext& context) {
+  SumProducts(context, [](double x, double w) { return x * w; });
+  return absl::OkStatus();
+}
+
+Status Magnitude(RefContext& context) {
+  SumProducts(context, [](double x, double w) { return std::fabs(x * w); });
   return absl::OkStatus();
 }
 
@@ -83,13 +86,16 @@ const OpDef& Op_mat_mul() {
       .doc = "matrix product; batch dimensions broadcast",
       .kind = OpKind::kRoot,
       .family = "matmul",
-      .operands = {{.name = "a", .kind = OperandKind::kActivation, .own_dtype = true},
-                   {.name = "b", .kind = OperandKind::kWeight, .own_dtype = true}},
+      .operands = {{.name = "a", .kind = OperandKind::kActivation, .shape = "[.., M, K]", .own_dtype = true},
+                   {.name = "b",
+                    .kind = OperandKind::kWeight,
+                    .shape = "[.., K, N], transposed [.., N, K]",
+                    .own_dtype = true}},
       .attributes = {{.name = "transpose_b", .kind = AttrKind::kBool, .default_value = false, .doc = "b is [N, K]"}},
       .infer = Infer,
       .reference = Reference,
-      .rtol = 2e-5,
-      .atol = 2e-5,
+      .rtol = 2e-6,
+      .magnitude = Magnitude,
       .onnx = "MatMul",
   });
   return *op;

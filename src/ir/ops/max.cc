@@ -21,6 +21,7 @@ const OpDef& Op_max() {
       .reference = [](double x, double y, double) -> double {
         return std::isnan(x) || std::isnan(y) ? NAN : std::max(x, y);
       },
+      .integer_reference = [](Wide a, Wide b, Wide) -> Wide { return a < b ? b : a; },
       .onnx = "Max",
   });
   return *op;

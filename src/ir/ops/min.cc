@@ -21,6 +21,7 @@ const OpDef& Op_min() {
       .reference = [](double x, double y, double) -> double {
         return std::isnan(x) || std::isnan(y) ? NAN : std::min(x, y);
       },
+      .integer_reference = [](Wide a, Wide b, Wide) -> Wide { return b < a ? b : a; },
       .onnx = "Min",
   });
   return *op;

@@ -16,6 +16,18 @@ kir::ExprRef Body(Args a) {
   return kir::build::Select(is_zero, zero, a[0] % kir::build::Select(is_zero, Like(a[1], 1), a[1]));
 }
 
+// Exact but for the sum, as fmod is.
+double Remainder(double x, double y, double) {
+  const double remainder = std::fmod(x, y);
+  return remainder != 0 && (remainder < 0) != (y < 0) ? remainder + y : remainder;
+}
+
+Wide Modulo(Wide a, Wide b, Wide) {
+  if (b == 0) return 0;
+  const Wide remainder = a % b;
+  return remainder != 0 && (remainder < 0) != (b < 0) ? remainder + b : remainder;
+}
+
 }  // namespace
 
 const OpDef& Op_mod() {
@@ -25,8 +37,8 @@ const OpDef& Op_mod() {
       .arity = 2,
       .domain = OperandKind::kNumeric,
       .body = Body,
-      .reference = [](double x, double y, double) -> double { return y == 0 ? NAN : x - y * std::floor(x / y); },
-      .integer_reference = [](double x, double y, double) -> double { return y == 0 ? 0 : x - y * std::floor(x / y); },
+      .reference = Remainder,
+      .integer_reference = Modulo,
       .onnx = "Mod",
       .sample_low = 0.25,
       .sample_high = 4,

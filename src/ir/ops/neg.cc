@@ -14,6 +14,7 @@ const OpDef& Op_neg() {
       .domain = OperandKind::kNumeric,
       .body = [](Args a) { return -a[0]; },
       .reference = [](double x, double, double) -> double { return -x; },
+      .integer_reference = [](Wide a, Wide, Wide) -> Wide { return -a; },
       .onnx = "Neg",
   });
   return *op;

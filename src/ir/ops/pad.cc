@@ -11,14 +11,13 @@ using namespace kir::build::operators;
 StatusOr<std::vector<TensorType>> Infer(const InferContext& context) {
   TensorType result = context.operands[0];
   const std::vector<int64_t>&low = context.attributes.Ints("low"), &high = context.attributes.Ints("high");
-  if (low.size() != result.dims.size() || high.size() != result.dims.size() || IsBlock(result.dtype)) {
-    return absl::InvalidArgumentError(
-        absl::StrFormat("Pad: low and high need one entry for each dimension of %s", result.ToString()));
+  for (const char* side : {"low", "high"}) {
+    const std::vector<int64_t>& counts = context.attributes.Ints(side);
+    if (counts.size() != result.dims.size() ||
+        std::any_of(counts.begin(), counts.end(), [](int64_t n) { return n < 0; }))
+      return context.AttributeError(side, absl::StrFormat("%d numbers of 0 or more", result.rank()));
   }
-  for (size_t d = 0; d < low.size(); ++d) {
-    if (low[d] < 0 || high[d] < 0) return absl::InvalidArgumentError("Pad: negative padding is a Slice");
-    result.dims[d] = result.dims[d] + Extent(low[d]) + Extent(high[d]);
-  }
+  for (size_t d = 0; d < low.size(); ++d) result.dims[d] = result.dims[d] + Extent(low[d]) + Extent(high[d]);
   return std::vector<TensorType>{std::move(result)};
 }
 
@@ -60,16 +59,22 @@ Status Reference(RefContext& context) {
   const RefTensor& x = *context.operands[0];
   RefTensor& y = context.results[0];
   const std::vector<int64_t>& low = context.node.attributes.Ints("low");
+  const double value = context.node.attributes.Float("value");
+  const int64_t elements = y.elements();
   std::vector<int64_t> index(y.dims.size());
-  for (double& out : y.data) {
-    std::vector<int64_t> at = index;
+  for (int64_t at = 0; at < elements; ++at, NextIndex(y.dims, index)) {
+    std::vector<int64_t> place = index;
     bool inside = true;
-    for (size_t d = 0; d < at.size(); ++d) {
-      at[d] -= low[d];
-      inside &= at[d] >= 0 && at[d] < x.dims[d];
+    for (size_t d = 0; d < place.size(); ++d) {
+      place[d] -= low[d];
+      inside &= place[d] >= 0 && place[d] < x.dims[d];
     }
-    out = inside ? x.At(at) : RoundTo(y.dtype, context.node.attributes.Float("value"));
-    NextIndex(y.dims, index);
+    if (inside)
+      y.Take(at, x, x.Offset(place));
+    else if (IsInteger(y.dtype))
+      y.SetInteger(at, Saturated(y.dtype, value));
+    else
+      y.data[at] = RoundTo(y.dtype, value);
   }
   return absl::OkStatus();
 }

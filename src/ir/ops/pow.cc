@@ -18,7 +18,6 @@ const OpDef& Op_pow() {
       .body = [](Args a) { return Call(Op::kPow, {a[0], a[1]}); },
       .reference = [](double x, double y, double) -> double { return std::pow(x, y); },
       .rtol = 4e-6,
-      .atol = 4e-6,
       .onnx = "Pow",
       .sample_low = 0.1,
       .sample_high = 4,

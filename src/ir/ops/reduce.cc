@@ -9,17 +9,13 @@
 namespace quern::ir {
 namespace {
 
-StatusOr<std::vector<bool>> ReducedAxes(const Attributes& attributes, int rank) {
+std::vector<bool> ReducedAxes(const Attributes& attributes, size_t rank) {
   std::vector<bool> reduced(rank);
-  for (const int64_t a : attributes.Ints("axes")) {
-    QUERN_ASSIGN(const int axis, NormalAxis("Reduce", a, rank));
-    if (reduced[axis]) return absl::InvalidArgumentError(absl::StrFormat("Reduce: axis %d is named twice", a));
-    reduced[axis] = true;
-  }
+  for (const int64_t axis : attributes.Ints("axes")) reduced[FromStart(axis, rank)] = true;
   return reduced;
 }
 
-std::vector<bool> AlongAxes(const Node& node, int rank) { return *ReducedAxes(node.attributes, rank); }
+std::vector<bool> AlongAxes(const Node& node, int rank) { return ReducedAxes(node.attributes, rank); }
 
 kir::ReduceOp Operator(const Node& node) {
   const std::string& op = node.attributes.String("op");
@@ -36,9 +32,13 @@ constexpr LineDef kLine = {.axes = AlongAxes, .reduce = Operator, .finish = Fini
 
 StatusOr<std::vector<TensorType>> Infer(const InferContext& context) {
   const TensorType& x = context.operands[0];
-  QUERN_ASSIGN(const std::vector<bool> reduced, ReducedAxes(context.attributes, x.rank()));
+  for (const int64_t axis : context.attributes.Ints("axes"))
+    QUERN_RETURN_IF_ERROR(AxisOf(context, "axes", axis).status());
+  const std::vector<bool> reduced = ReducedAxes(context.attributes, x.dims.size());
+  if (std::count(reduced.begin(), reduced.end(), true) != static_cast<int64_t>(context.attributes.Ints("axes").size()))
+    return context.AttributeError("axes", "each axis once");
   if (context.attributes.String("op") == "mean" && !IsFloat(x.dtype))
-    return absl::InvalidArgumentError("Reduce: mean takes floats");
+    return context.DTypeError(0, "a float for a mean");
   TensorType result{x.dtype, {}};
   for (int d = 0; d < x.rank(); ++d) {
     if (!reduced[d])
@@ -49,25 +49,63 @@ StatusOr<std::vector<TensorType>> Infer(const InferContext& context) {
   return std::vector<TensorType>{std::move(result)};
 }
 
-Status Reference(RefContext& context) {
+// Calls `add` for every element: (its position in y, its position in x).
+template <typename Add>
+void ForEachTerm(const RefContext& context, const Add& add) {
+  const RefTensor& x = *context.operands[0];
+  const std::vector<bool> reduced = ReducedAxes(context.node.attributes, x.dims.size());
+  const int64_t elements = x.elements();
+  std::vector<int64_t> index(x.dims.size());
+  for (int64_t from = 0; from < elements; ++from, NextIndex(x.dims, index)) {
+    int64_t at = 0;
+    for (size_t d = 0; d < reduced.size(); ++d) {
+      if (!reduced[d]) at = at * x.dims[d] + index[d];
+    }
+    add(at, from);
+  }
+}
+
+// How many elements make one: 0 of an empty line.
+double TermsOf(const RefContext& context) {
+  const RefTensor& x = *context.operands[0];
+  const std::vector<bool> reduced = ReducedAxes(context.node.attributes, x.dims.size());
+  double count = 1;
+  for (size_t d = 0; d < reduced.size(); ++d) count *= reduced[d] ? static_cast<double>(x.dims[d]) : 1;
+  return count;
+}
+
+Status ReferenceOfIntegers(RefContext& context) {
   const RefTensor& x = *context.operands[0];
   RefTensor& y = context.results[0];
   const std::string& op = context.node.attributes.String("op");
-  QUERN_ASSIGN(const std::vector<bool> reduced, ReducedAxes(context.node.attributes, static_cast<int>(x.dims.size())));
+  const Wide start = op == "prod" ? 1 : op == "max" ? Lowest(y.dtype) : op == "min" ? Highest(y.dtype) : 0;
+  const int64_t elements = y.elements();
+  for (int64_t at = 0; at < elements; ++at) y.SetInteger(at, start);
+  ForEachTerm(context, [&](int64_t at, int64_t from) {
+    const Wide total = y.Integer(at), value = x.Integer(from);
+    if (op == "sum")
+      y.SetInteger(at, total + value);
+    else if (op == "prod")
+      y.SetInteger(at, Times(total, value));
+    else
+      y.SetInteger(at, (op == "max") == (total < value) ? value : total);
+  });
+  return absl::OkStatus();
+}
+
+Status Reference(RefContext& context) {
+  if (IsInteger(context.results[0].dtype)) return ReferenceOfIntegers(context);
+  const RefTensor& x = *context.operands[0];
+  RefTensor& y = context.results[0];
+  const std::string& op = context.node.attributes.String("op");
   double start = 0;
   if (op == "prod") start = 1;
   if (op == "max") start = -INFINITY;
   if (op == "min") start = INFINITY;
   std::fill(y.data.begin(), y.data.end(), start);
-  int64_t count = 1;
-  for (size_t d = 0; d < reduced.size(); ++d) count *= reduced[d] ? x.dims[d] : 1;
-  std::vector<int64_t> index(x.dims.size());
-  for (const double value : x.data) {
-    int64_t at = 0;
-    for (size_t d = 0; d < reduced.size(); ++d) {
-      if (!reduced[d]) at = at * x.dims[d] + index[d];
-    }
+  ForEachTerm(context, [&](int64_t at, int64_t from) {
     double& out = y.data[at];
+    const double value = x.data[from];
     if (op == "sum" || op == "mean")
       out += value;
     else if (op == "prod")
@@ -76,9 +114,25 @@ Status Reference(RefContext& context) {
       out = NAN;
     else
       out = op == "max" ? std::max(out, value) : std::min(out, value);
-    NextIndex(x.dims, index);
-  }
-  for (double& out : y.data) out = RoundTo(y.dtype, op == "mean" ? out / static_cast<double>(count) : out);
+  });
+  const double count = op == "mean" ? TermsOf(context) : 1;
+  for (double& out : y.data) out = RoundTo(y.dtype, out / count);
+  return absl::OkStatus();
+}
+
+// Of a sum or mean that of its terms. Of a product |result|; the largest and smallest are exact.
+Status Magnitude(RefContext& context) {
+  const RefTensor& x = *context.operands[0];
+  RefTensor& y = context.results[0];
+  const std::string& op = context.node.attributes.String("op");
+  const bool product = op == "prod";
+  std::fill(y.data.begin(), y.data.end(), product ? 1 : 0);
+  ForEachTerm(context, [&](int64_t at, int64_t from) {
+    const double size = std::fabs(x.data[from]);
+    y.data[at] = product ? y.data[at] * size : y.data[at] + size;
+  });
+  const double count = op == "mean" ? TermsOf(context) : 1;
+  for (double& out : y.data) out /= count;
   return absl::OkStatus();
 }
 
@@ -98,7 +152,7 @@ const OpDef& Op_reduce() {
       .line = &kLine,
       .reference = Reference,
       .rtol = 2e-5,
-      .atol = 2e-5,
+      .magnitude = Magnitude,
   });
   return *op;
 }

@@ -15,6 +15,7 @@ const OpDef& Op_relu() {
       .domain = OperandKind::kNumeric,
       .body = [](Args a) { return Call(Op::kMax, {a[0], Like(a[0], 0)}); },
       .reference = [](double x, double, double) -> double { return x < 0 ? 0 : x; },
+      .integer_reference = [](Wide a, Wide, Wide) -> Wide { return a < 0 ? 0 : a; },
       .onnx = "Relu",
   });
   return *op;

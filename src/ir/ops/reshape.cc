@@ -12,7 +12,7 @@ StatusOr<std::vector<TensorType>> Infer(const InferContext& context) {
   int open = -1;
   for (size_t d = 0; d < shape.size(); ++d) {
     if (shape[d] == Extent(-1)) {
-      if (open >= 0) return absl::InvalidArgumentError("Reshape: only one extent may be -1");
+      if (open >= 0) return context.AttributeError("shape", "at most one -1");
       open = static_cast<int>(d);
     } else {
       known = known * shape[d];
@@ -21,16 +21,12 @@ StatusOr<std::vector<TensorType>> Infer(const InferContext& context) {
   const Extent elements = x.elements();
   if (open >= 0) {
     const std::optional<Extent> rest = elements.DividedBy(known);
-    if (!rest) {
-      return absl::InvalidArgumentError(
-          absl::StrFormat("Reshape: %s elements do not divide by %s", elements.ToString(), known.ToString()));
-    }
+    if (!rest) return context.AttributeError("shape", absl::StrCat("a divisor of the elements of ", x.ToString()));
     shape[open] = *rest;
   } else if (known != elements) {
-    if (known.is_constant() && elements.is_constant()) {
-      return absl::InvalidArgumentError(absl::StrFormat("Reshape: %s has %s elements, %s expected", x.ToString(),
-                                                        elements.ToString(), known.ToString()));
-    }
+    if (known.is_constant() && elements.is_constant())
+      return context.AttributeError("shape",
+                                    absl::StrFormat("the %s elements of %s", elements.ToString(), x.ToString()));
     context.constraints->push_back({known, elements});
   }
   return std::vector<TensorType>{{x.dtype, std::move(shape)}};
@@ -54,6 +50,7 @@ const OpDef& Op_reshape() {
       .reference =
           [](RefContext& c) {
             c.results[0].data = c.operands[0]->data;
+            c.results[0].integers = c.operands[0]->integers;
             return absl::OkStatus();
           },
       .onnx = "Reshape",

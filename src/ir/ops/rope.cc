@@ -3,6 +3,9 @@
 //   x [.., S, heads * head_dim] (packed) or [.., S, heads, head_dim]; cos, sin [S, w] with w >= n_rot / 2
 //   o_a = x_a c - x_b s,  o_b = x_b c + x_a s;  style gptj pairs (2i, 2i+1), neox pairs (i, i + n_rot/2)
 
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
 #include "ir/shape.h"
 #include "kir/build.h"
 
@@ -16,14 +19,13 @@ StatusOr<std::vector<TensorType>> Infer(const InferContext& context) {
   const TensorType& x = context.operands[0];
   const int64_t head_dim = context.attributes.Int("head_dim"), n_rot = context.attributes.Int("n_rot");
   const bool packed = context.attributes.Bool("packed");
-  if (head_dim < 1 || n_rot < 2 || n_rot % 2 != 0 || n_rot > head_dim) {
-    return absl::InvalidArgumentError(
-        absl::StrFormat("Rope: n_rot %d must be even and at most head_dim %d", n_rot, head_dim));
-  }
+  if (head_dim < 2) return context.AttributeError("head_dim", "2 or more");
+  if (n_rot < 2 || n_rot % 2 != 0 || n_rot > head_dim)
+    return context.AttributeError("n_rot", absl::StrFormat("even and at most %d", head_dim));
   const int least = packed ? 2 : 3;
   if (x.rank() < least || !x.dims.back().is_constant() || x.dims.back().constant() % head_dim != 0 ||
       (!packed && x.dims.back().constant() != head_dim)) {
-    return absl::InvalidArgumentError(absl::StrFormat("Rope: %s does not end in heads of %d", x.ToString(), head_dim));
+    return context.ShapeError(0, absl::StrCat("[.., S, heads", packed ? " * " : ", ", head_dim, "]"));
   }
   const Extent& positions = x.dims[x.rank() - least];
   for (int i = 1; i <= 2; ++i) {
@@ -36,9 +38,9 @@ StatusOr<std::vector<TensorType>> Infer(const InferContext& context) {
         (table.rank() == 2 ||
          (table.rank() == 3 && (table.dims[0] == Extent(1) || (x.rank() > least && table.dims[0] == x.dims[0]))));
     if (!leading_fits) {
-      return absl::InvalidArgumentError(
-          absl::StrFormat("Rope: the table %s does not fit %s with head_dim %d and n_rot %d", table.ToString(),
-                          x.ToString(), head_dim, n_rot));
+      return context.ShapeError(
+          i, absl::StrFormat("[%s, w] or [1 or B, %s, w] with w %d, %d, %d or %d", positions.ToString(),
+                             positions.ToString(), n_rot / 2, n_rot, head_dim / 2, head_dim));
     }
   }
   return std::vector<TensorType>{x};
@@ -99,7 +101,8 @@ kir::ExprRef Map(MapContext& context) {
   return partial ? kb::Select(kb::Call(Op::kLt, {e, kb::Int(n_rot)}), rotated, x) : rotated;
 }
 
-Status Reference(RefContext& context) {
+// The results, or their magnitude: the sizes of the two products.
+Status Evaluate(RefContext& context, bool magnitude) {
   const Attributes& attributes = context.node.attributes;
   const int64_t head_dim = attributes.Int("head_dim"), n_rot = attributes.Int("n_rot"), half = n_rot / 2;
   const bool packed = attributes.Bool("packed"), gptj = attributes.String("style") == "gptj";
@@ -110,7 +113,7 @@ Status Reference(RefContext& context) {
   std::vector<int64_t> index(rank);
   for (size_t i = 0; i < y.data.size(); ++i, NextIndex(y.dims, index)) {
     const int64_t e = static_cast<int64_t>(i) % row % head_dim;
-    y.data[i] = x.data[i];
+    y.data[i] = magnitude ? std::fabs(x.data[i]) : x.data[i];
     if (e >= n_rot) continue;
     const int64_t pair = gptj ? e / 2 : e % half;
     const bool first = gptj ? e % 2 == 0 : e < half;
@@ -118,10 +121,14 @@ Status Reference(RefContext& context) {
     const int64_t at[3] = {index[0], index[rank - (packed ? 2 : 3)], pair};
     const std::span<const int64_t> place = cosine.dims.size() == 3 ? std::span(at) : std::span(at).subspan(1);
     const double c = cosine.At(place), s = sine.At(place);
-    y.data[i] = first ? x.data[i] * c - x.data[i + distance] * s : x.data[i] * c + x.data[i - distance] * s;
+    const double turned = x.data[i] * c, other = first ? -x.data[i + distance] * s : x.data[i - distance] * s;
+    y.data[i] = magnitude ? std::fabs(turned) + std::fabs(other) : turned + other;
   }
   return absl::OkStatus();
 }
+
+Status Reference(RefContext& context) { return Evaluate(context, /*magnitude=*/false); }
+Status Magnitude(RefContext& context) { return Evaluate(context, /*magnitude=*/true); }
 
 // Pairs of neighbours, or a head's two halves. Odd heads start where pairs of columns do not.
 int64_t RowSpan(const Node& node) {
@@ -138,9 +145,13 @@ const OpDef& Op_rope() {
       .name = "Rope",
       .doc = "rotary position embedding of the first n_rot elements of each head",
       .kind = OpKind::kIndex,
-      .operands = {{.name = "x", .kind = OperandKind::kFloat},
-                   {.name = "cos", .kind = OperandKind::kFloat},
-                   {.name = "sin", .kind = OperandKind::kFloat}},
+      .operands = {{.name = "x",
+                    .kind = OperandKind::kFloat,
+                    .shape = "[.., S, heads * head_dim], not packed [.., S, heads, head_dim]"},
+                   {.name = "cos",
+                    .kind = OperandKind::kFloat,
+                    .shape = "[S, w] or [1 or B, S, w]; w: half or all of n_rot or head_dim"},
+                   {.name = "sin", .kind = OperandKind::kFloat, .shape = "as cos"}},
       .attributes = {{.name = "head_dim", .kind = AttrKind::kInt},
                      {.name = "n_rot", .kind = AttrKind::kInt},
                      {.name = "style",
@@ -156,7 +167,8 @@ const OpDef& Op_rope() {
       .reads = 2,
       .row_span = RowSpan,
       .reference = Reference,
-      .rtol = 2e-6,
+      .rtol = 1e-6,
+      .magnitude = Magnitude,
   });
   return *op;
 }

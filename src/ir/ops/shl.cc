@@ -15,11 +15,8 @@ const OpDef& Op_shl() {
       .arity = 2,
       .domain = OperandKind::kInteger,
       .body = [](Args a) { return Call(Op::kShl, {a[0], a[1]}); },
-      .reference = [](double x, double y, double) -> double {
-        return y >= 64 || y < 0 ? 0
-                                : static_cast<double>(static_cast<int64_t>(
-                                      static_cast<uint64_t>(static_cast<int64_t>(x)) << static_cast<int64_t>(y)));
-      },
+      // What leaves the width is wrapped away.
+      .integer_reference = [](Wide a, Wide b, Wide) -> Wide { return b < 0 || b >= 64 ? 0 : a << static_cast<int>(b); },
       .onnx = "BitShift",
       .sample_low = 0,
       .sample_high = 6,

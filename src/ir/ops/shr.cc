@@ -15,8 +15,8 @@ const OpDef& Op_shr() {
       .arity = 2,
       .domain = OperandKind::kInteger,
       .body = [](Args a) { return Call(Op::kShr, {a[0], a[1]}); },
-      .reference = [](double x, double y, double) -> double {
-        return static_cast<double>(static_cast<int64_t>(x) >> (y >= 64 || y < 0 ? 63 : static_cast<int64_t>(y)));
+      .integer_reference = [](Wide a, Wide b, Wide) -> Wide {
+        return a >> (b < 0 || b >= 64 ? 64 : static_cast<int>(b));
       },
       .onnx = "BitShift",
       .sample_low = 0,

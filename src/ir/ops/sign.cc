@@ -22,6 +22,9 @@ const OpDef& Op_sign() {
       .reference = [](double x, double, double) -> double { return x > 0   ? 1
                                                                    : x < 0 ? -1
                                                                            : x; },
+      .integer_reference = [](Wide a, Wide, Wide) -> Wide { return a > 0   ? 1
+                                                                   : a < 0 ? -1
+                                                                           : 0; },
       .onnx = "Sign",
   });
   return *op;

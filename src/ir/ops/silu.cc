@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "ir/activation.h"
 #include "ir/op.h"
 #include "kir/build.h"
 
@@ -15,8 +16,10 @@ const OpDef& Op_silu() {
   static const OpDef* const op = Elementwise({
       .name = "Silu",
       .doc = "x / (1 + e^-x), also called swish",
-      .body = [](Args a) { return a[0] * Call(Op::kSigmoid, {a[0]}); },
-      .reference = [](double x, double, double) -> double { return x / (1 + std::exp(-x)); },
+      .body = [](Args a) { return ByExpWhereTiny(a[0], a[0] * Call(Op::kSigmoid, {a[0]})); },
+      .reference = [](double x, double, double) -> double {
+        return x < 0 ? x * std::exp(x) / (1 + std::exp(x)) : x / (1 + std::exp(-x));
+      },
   });
   return *op;
 }

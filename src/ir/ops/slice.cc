@@ -10,29 +10,23 @@ using namespace kir::build::operators;
 
 StatusOr<std::vector<TensorType>> Infer(const InferContext& context) {
   TensorType result = context.operands[0];
-  QUERN_ASSIGN(const int axis, NormalAxis("Slice", context.attributes.Int("axis"), result.rank()));
+  QUERN_ASSIGN(const int axis, AxisOf(context));
   const int64_t start = context.attributes.Int("start"), stop = context.attributes.Int("stop"),
                 step = context.attributes.Int("step");
-  if (!result.dims[axis].is_constant() || start < 0 || stop < start || stop > result.dims[axis].constant() ||
-      step < 1) {
-    return absl::InvalidArgumentError(absl::StrFormat("Slice: %d to %d by %d does not lie in axis %d of %s", start,
-                                                      stop, step, axis, result.ToString()));
-  }
-  if (IsBlock(result.dtype) && axis == result.rank() - 1)
-    return absl::InvalidArgumentError("Slice: the blocks of a row cannot be cut");
+  if (!result.dims[axis].is_constant())
+    return context.ShapeError(0, absl::StrFormat("a constant size in axis %d", axis));
+  if (start < 0) return context.AttributeError("start", "0 or more");
+  if (stop < start || stop > result.dims[axis].constant())
+    return context.AttributeError("stop", absl::StrFormat("%d to %s", start, result.dims[axis].ToString()));
+  if (step < 1) return context.AttributeError("step", "1 or more");
   result.dims[axis] = Extent((stop - start + step - 1) / step);
   return std::vector<TensorType>{std::move(result)};
-}
-
-int64_t Axis(const Attributes& attributes, size_t rank) {
-  const int64_t axis = attributes.Int("axis");
-  return axis < 0 ? axis + static_cast<int64_t>(rank) : axis;
 }
 
 kir::ExprRef Map(MapContext& context) {
   const Attributes& attributes = context.node().attributes;
   kir::Index at = context.index();
-  kir::ExprRef& along = at[Axis(attributes, at.size())];
+  kir::ExprRef& along = at[FromStart(attributes.Int("axis"), at.size())];
   along = along * static_cast<double>(attributes.Int("step")) + static_cast<double>(attributes.Int("start"));
   return context.Operand(0, std::move(at));
 }
@@ -40,14 +34,10 @@ kir::ExprRef Map(MapContext& context) {
 Status Reference(RefContext& context) {
   const Attributes& attributes = context.node.attributes;
   RefTensor& y = context.results[0];
-  const int64_t axis = Axis(attributes, y.dims.size());
-  std::vector<int64_t> index(y.dims.size());
-  for (double& out : y.data) {
-    std::vector<int64_t> at = index;
-    at[axis] = attributes.Int("start") + at[axis] * attributes.Int("step");
-    out = context.operands[0]->At(at);
-    NextIndex(y.dims, index);
-  }
+  const int64_t axis = FromStart(attributes.Int("axis"), y.dims.size());
+  MoveElements(*context.operands[0], y, [&](std::vector<int64_t>& index) {
+    index[axis] = attributes.Int("start") + index[axis] * attributes.Int("step");
+  });
   return absl::OkStatus();
 }
 
@@ -58,7 +48,7 @@ const OpDef& Op_slice() {
       .name = "Slice",
       .doc = "elements start, start + step, ... below stop along one axis of constant extent",
       .kind = OpKind::kIndex,
-      .operands = {{.name = "x"}},
+      .operands = {{.name = "x", .shape = "axis of constant size"}},
       .attributes = {{.name = "axis", .kind = AttrKind::kInt},
                      {.name = "start", .kind = AttrKind::kInt},
                      {.name = "stop", .kind = AttrKind::kInt},

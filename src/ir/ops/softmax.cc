@@ -10,7 +10,7 @@ namespace quern::ir {
 namespace {
 
 StatusOr<std::vector<TensorType>> Infer(const InferContext& context) {
-  QUERN_RETURN_IF_ERROR(NormalAxis("Softmax", context.attributes.Int("axis"), context.operands[0].rank()).status());
+  QUERN_RETURN_IF_ERROR(AxisOf(context).status());
   return std::vector<TensorType>{context.operands[0]};
 }
 
@@ -42,7 +42,7 @@ const OpDef& Op_softmax() {
       .name = "Softmax",
       .doc = "e^x / sum e^x over one axis",
       .kind = OpKind::kComposite,
-      .operands = {{.name = "x", .kind = OperandKind::kFloat}},
+      .operands = {{.name = "x", .kind = OperandKind::kFloat, .shape = "rank 1 or more"}},
       .attributes = {{.name = "axis", .kind = AttrKind::kInt, .default_value = int64_t{-1}}},
       .infer = Infer,
       .reference = Reference,

@@ -15,6 +15,7 @@ const OpDef& Op_sub() {
       .domain = OperandKind::kNumeric,
       .body = [](Args a) { return a[0] - a[1]; },
       .reference = [](double x, double y, double) -> double { return x - y; },
+      .integer_reference = [](Wide a, Wide b, Wide) -> Wide { return a - b; },
       .onnx = "Sub",
   });
   return *op;

@@ -12,11 +12,9 @@ StatusOr<std::vector<TensorType>> Infer(const InferContext& context) {
   const std::vector<int64_t>& perm = context.attributes.Ints("perm");
   std::vector<int64_t> sorted = perm;
   std::sort(sorted.begin(), sorted.end());
-  bool good = sorted.size() == x.dims.size() && !IsBlock(x.dtype);
+  bool good = sorted.size() == x.dims.size();
   for (size_t d = 0; d < sorted.size(); ++d) good &= sorted[d] == static_cast<int64_t>(d);
-  if (!good)
-    return absl::InvalidArgumentError(
-        absl::StrFormat("Transpose: perm is no permutation of the %d dimensions of %s", x.rank(), x.ToString()));
+  if (!good) return context.AttributeError("perm", absl::StrFormat("a permutation of 0 to %d", x.rank() - 1));
   TensorType result{x.dtype, {}};
   for (const int64_t d : perm) result.dims.push_back(x.dims[d]);
   return std::vector<TensorType>{std::move(result)};
@@ -31,13 +29,10 @@ kir::ExprRef Map(MapContext& context) {
 
 Status Reference(RefContext& context) {
   const std::vector<int64_t>& perm = context.node.attributes.Ints("perm");
-  RefTensor& y = context.results[0];
-  std::vector<int64_t> index(perm.size()), at(perm.size());
-  for (double& out : y.data) {
-    for (size_t d = 0; d < perm.size(); ++d) at[perm[d]] = index[d];
-    out = context.operands[0]->At(at);
-    NextIndex(y.dims, index);
-  }
+  MoveElements(*context.operands[0], context.results[0], [&](std::vector<int64_t>& index) {
+    const std::vector<int64_t> of_result = index;
+    for (size_t d = 0; d < perm.size(); ++d) index[perm[d]] = of_result[d];
+  });
   return absl::OkStatus();
 }
 

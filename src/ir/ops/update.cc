@@ -9,18 +9,17 @@ namespace {
 
 StatusOr<std::vector<TensorType>> Infer(const InferContext& context) {
   const TensorType &x = context.operands[0], &update = context.operands[1];
-  QUERN_ASSIGN(const int axis, NormalAxis("Update", context.attributes.Int("axis"), x.rank()));
+  QUERN_ASSIGN(const int axis, AxisOf(context));
   const std::vector<Extent>& start = context.attributes.Extents("start");
-  bool fits = start.size() == 1 && update.rank() == x.rank() && !IsBlock(x.dtype);
+  if (start.size() != 1) return context.AttributeError("start", "one extent");
+  bool fits = update.rank() == x.rank();
   for (int d = 0; fits && d < x.rank(); ++d) fits = d == axis || x.dims[d] == update.dims[d];
-  if (!fits)
-    return absl::InvalidArgumentError(
-        absl::StrFormat("Update: %s does not fit into %s along axis %d", update.ToString(), x.ToString(), axis));
+  if (!fits) return context.ShapeError(1, absl::StrFormat("%s with any size in axis %d", ToString(x.dims), axis));
   const std::optional<int64_t> slack = (x.dims[axis] - start[0] - update.dims[axis]).UpperBound(context.symbols);
-  if (start[0].LowerBound(context.symbols).value_or(-1) < 0 || (slack && *slack < 0)) {
-    return absl::InvalidArgumentError(absl::StrFormat("Update: %s elements from %s do not lie in %s",
-                                                      update.dims[axis].ToString(), start[0].ToString(),
-                                                      x.dims[axis].ToString()));
+  if (start[0].LowerBound(context.symbols).value_or(-1) < 0) return context.AttributeError("start", "0 or more");
+  if (slack && *slack < 0) {
+    return context.AttributeError(
+        "start", absl::StrFormat("room for %s elements in %s", update.dims[axis].ToString(), x.dims[axis].ToString()));
   }
   return std::vector<TensorType>{x};
 }
@@ -29,20 +28,20 @@ Status Reference(RefContext& context) {
   const RefTensor& update = *context.operands[1];
   RefTensor& y = context.results[0];
   y.data = context.operands[0]->data;
+  y.integers = context.operands[0]->integers;
   const int64_t rank = static_cast<int64_t>(y.dims.size());
-  int64_t axis = context.node.attributes.Int("axis");
-  if (axis < 0) axis += rank;
+  const int64_t axis = FromStart(context.node.attributes.Int("axis"), y.dims.size());
   const int64_t start = SizesOf(context.node.attributes.Extents("start"), context.binding)[0];
   if (start + update.dims[axis] > y.dims[axis]) {
     return absl::InvalidArgumentError(
         absl::StrFormat("Update: %d elements from %d do not lie in %d", update.dims[axis], start, y.dims[axis]));
   }
+  const int64_t elements = update.elements();
   std::vector<int64_t> index(rank);
-  for (const double value : update.data) {
+  for (int64_t from = 0; from < elements; ++from, NextIndex(update.dims, index)) {
     int64_t at = 0;
     for (int64_t d = 0; d < rank; ++d) at = at * y.dims[d] + index[d] + (d == axis ? start : 0);
-    y.data[at] = value;
-    NextIndex(update.dims, index);
+    y.Take(at, update, from);
   }
   return absl::OkStatus();
 }
@@ -55,7 +54,7 @@ const OpDef& Op_update() {
       .doc = "x with `update` written over the elements from `start` along one axis",
       .kind = OpKind::kWrite,
       .family = "update",
-      .operands = {{.name = "x"}, {.name = "update"}},
+      .operands = {{.name = "x", .shape = "rank 1 or more"}, {.name = "update", .shape = "as x but for axis"}},
       .attributes = {{.name = "axis", .kind = AttrKind::kInt},
                      {.name = "start", .kind = AttrKind::kExtents, .doc = "one extent"}},
       .infer = Infer,

@@ -16,6 +16,7 @@ const OpDef& Op_where() {
       .domain = OperandKind::kAny,
       .body = [](Args a) { return Call(Op::kSelect, {a[0], a[1], a[2]}); },
       .reference = [](double x, double y, double z) -> double { return x != 0 ? y : z; },
+      .integer_reference = [](Wide a, Wide b, Wide c) -> Wide { return a != 0 ? b : c; },
       .first_is_condition = true,
       .onnx = "Where",
   });

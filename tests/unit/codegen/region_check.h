@@ -181,6 +181,7 @@ inline void CheckRegionAs(const family::TargetFacts& facts, std::string_view tex
     } else {
       got = *ir::RefTensorFromBytes(want.dtype, want.dims, bytes);
     }
+    EXPECT_EQ(got.integers, want.integers) << "output " << o << ", seed " << kSeed;
     double largest = 1e-30;
     for (const double value : want.data) largest = std::max(largest, std::abs(value));
     for (size_t i = 0; i < want.data.size(); ++i) {

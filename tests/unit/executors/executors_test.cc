@@ -61,14 +61,14 @@ Step Interpreted(const Model& model) {
   for (const Port& port : signature.states) {
     std::vector<int64_t> dims;
     for (const Extent& dim : port.type.dims) dims.push_back(dim.constant());
-    int64_t elements = 1;
-    for (const int64_t dim : dims) elements *= dim;
-    (*feeds)[port.name] = ir::RefTensor{port.type.dtype, dims, std::vector<double>(static_cast<size_t>(elements), 0)};
+    ir::RefTensor& state = (*feeds)[port.name] = ir::RefTensor{port.type.dtype, dims, {}};
+    state.Allocate();
   }
   return [&model, feeds, signature](const std::vector<int32_t>& ids, int64_t past) -> StatusOr<Logits> {
     std::vector<int64_t> dims(signature.inputs[0].type.dims.size(), 1);
     dims.back() = static_cast<int64_t>(ids.size());
-    (*feeds)[signature.inputs[0].name] = ir::RefTensor{DType::kI32, dims, std::vector<double>(ids.begin(), ids.end())};
+    (*feeds)[signature.inputs[0].name] =
+        ir::RefTensor{DType::kI32, dims, {}, std::vector<int64_t>(ids.begin(), ids.end())};
     QUERN_ASSIGN(const std::vector<ir::RefTensor> results,
                  ir::Interpret(model.graph, SymbolsOf(ids.size(), past), *feeds));
     for (const ir::Donation& donation : model.graph.donations) (*feeds)[donation.input] = results[donation.output];

@@ -26,7 +26,7 @@ TEST(Module, Prints) {
   %0 = Input() {name = "x"} : f32[SEQ, 64]  @"x"
   %1 = Param() {name = "g"} : f32[64]  @"layers.0/g"
   %2:2 = ResidualRmsNorm(%0, %0, %1) {eps = 1e-05} : f32[SEQ, 64], f32[SEQ, 64]  @"layers.0/residual_rms_norm"
-  %3 = Mir.Silu(%2.1) : f32[SEQ, 64]  @"layers.0/mir"
+  %3 = Mir.Silu(%2.1) : f32[SEQ, 64]  @"layers.0/%3"
   return %3
 }
 )");
@@ -112,11 +112,32 @@ TEST(Extensions, AppendOrdinaryNodes) {
   const auto y = extensions.Append(m, "Twice", {x}, {{"op", std::string("Mul")}});
   ASSERT_TRUE(y.ok()) << y.status();
   m.outputs = *y;
-  EXPECT_EQ(m.nodes().back().label, "Twice/mir");
+  EXPECT_EQ(m.nodes().back().label, "Twice/%1");
   EXPECT_THAT(LoweredOps(m), ::testing::ElementsAre("Mul"));
   EXPECT_EQ(extensions.Append(m, "Thrice", {x}).status().message(), "there is no block or op Thrice");
   EXPECT_EQ(extensions.Append(m, "Twice", {Value{9, 0}}, {{"op", std::string("Mul")}}, "here").status().message(),
-            "Mul: operand 0 refers to no value (%9.0) (in here/mir)");
+            "Mul: a refers to no value (%9.0) (in here/%2)");
+}
+
+TEST(Extensions, OneThatFailsLeavesNothing) {
+  Extensions extensions;
+  auto half = [](Module& m, std::span<const Value> in, const Attributes&) -> StatusOr<std::vector<Value>> {
+    m.symbols["LEFT"] = {1, 2};
+    QUERN_ASSIGN(const std::vector<Value> one, m.AddMir("Exp", {in[0]}));
+    m.outputs.push_back(one[0]);
+    m.donations.push_back({0, "x"});
+    return m.AddMir("Reshape", one, {{"shape", std::vector<Extent>{7}}});
+  };
+  ASSERT_TRUE(extensions.Register("Half", half).ok());
+  Module m;
+  Builder b(m);
+  const Value x = b.Input("x", F32({3, 5}));
+  EXPECT_FALSE(extensions.Append(m, "Half", {x}).ok());
+  EXPECT_EQ(m.nodes().size(), 1u);
+  EXPECT_TRUE(m.symbols.empty() && m.outputs.empty() && m.donations.empty());
+  const auto y = m.AddMir("Exp", {x});
+  ASSERT_TRUE(y.ok());
+  EXPECT_EQ(m.nodes().back().label, "%1");
 }
 
 class Errors : public ::testing::Test {
@@ -133,13 +154,13 @@ class Errors : public ::testing::Test {
 
 TEST_F(Errors, UnknownBlock) {
   b.Block("Lineer", {});
-  EXPECT_EQ(Message(), "there is no block or op Lineer");
+  EXPECT_EQ(Message(), "there is no block or op Lineer; did you mean Linear? (in %0)");
   EXPECT_EQ(DiagnosticOf(b.status())->code, DiagnosticCode::kUnknownOp);
 }
 
 TEST_F(Errors, UnknownOp) {
   b.Mir("Sulu", {});
-  EXPECT_EQ(Message(), "there is no block or op Sulu (in mir)");
+  EXPECT_EQ(Message(), "there is no block or op Sulu; did you mean Silu? (in %0)");
 }
 
 TEST_F(Errors, UnknownOperand) {
@@ -302,7 +323,7 @@ TEST_F(Errors, AttributeMissing) {
 
 TEST_F(Errors, AttributeUnknown) {
   b.Block("RmsNorm", {In("x", {3, 5}), In("g", {5})}, {{"epsilon", 1e-5}});
-  EXPECT_EQ(Message(), "RmsNorm: the attribute epsilon is 1e-05, no such attribute expected (in rms_norm)");
+  EXPECT_EQ(Message(), "RmsNorm: the attribute epsilon is unknown, one of eps expected (in rms_norm)");
 }
 
 TEST_F(Errors, OddRotation) {
@@ -322,6 +343,73 @@ TEST_F(Errors, MaskWithoutItsOperand) {
   o.mask = "custom";
   b.Attention(In("q", {2, 3, 5}), In("k", {2, 3, 5}), In("v", {2, 3, 5}), o);
   EXPECT_EQ(Message(), "Attention takes 4 inputs, got 3 (in attention)");
+}
+
+// Their types are given by functions of their own; by name there is none.
+TEST_F(Errors, LeavesByName) {
+  for (const char* block : {"Input", "Param", "Constant", "Mir"}) {
+    const Status status = m.Add(block, {}, {{"name", std::string("w")}}).status();
+    ASSERT_TRUE(DiagnosticOf(status).has_value()) << block;
+    EXPECT_EQ(DiagnosticOf(status)->code, DiagnosticCode::kUnsupported) << block;
+    EXPECT_EQ(DiagnosticOf(status)->op, block);
+    EXPECT_FALSE(m.Add(block, {}).ok());
+  }
+  EXPECT_TRUE(m.nodes().empty());
+}
+
+TEST_F(Errors, OpsAndBlocksAreNotTheSame) {
+  EXPECT_EQ(m.Add("Softmax", {}).status().message(),
+            "there is no block or op Softmax; did you mean the op Softmax? (in %0)");
+  EXPECT_EQ(m.AddMir("SwiGLU", {}).status().message(),
+            "there is no block or op SwiGLU; did you mean the block SwiGLU? (in %0)");
+}
+
+TEST_F(Errors, AnInputAndAParamOfOneName) {
+  In("x", {3});
+  b.Param("x", {DType::kF32, {3}});
+  EXPECT_EQ(DiagnosticOf(b.status())->code, DiagnosticCode::kDuplicateName);
+}
+
+TEST_F(Errors, AttentionOfAnotherRank) {
+  AttentionOptions o;
+  o.heads = 2;
+  o.head_dim = 32;
+  b.Attention(In("q", {3, 64}), In("k", {3, 64}), In("v", {3, 64}), o);
+  EXPECT_EQ(Message(), "Attention: q is f32[3, 64], [B, S, 64] expected (in attention)");
+}
+
+TEST_F(Errors, AttentionThatHasNoKernel) {
+  for (const DType dtype : {DType::kF16, DType::kBF16, DType::kF64}) {
+    Module one;
+    Builder build(one);
+    const Value q = build.Input("q", {dtype, {1, 3, 8}});
+    AttentionOptions o;
+    o.head_dim = 8;
+    build.Attention(q, q, q, o);
+    EXPECT_EQ(DiagnosticOf(build.status())->code, DiagnosticCode::kUnsupported);
+    EXPECT_EQ(DiagnosticOf(build.status())->operand, "q");
+  }
+  AttentionOptions o;
+  o.head_dim = 8;
+  b.Attention(In("q", {1, 3, 8}), In("k", {1, 3, 8}, DType::kBF16), In("v", {1, 3, 8}, DType::kBF16), o);
+  EXPECT_EQ(Message(), "Attention: k is bf16[1, 3, 8], which is not supported: f32 or f16 is (in attention)");
+}
+
+TEST_F(Errors, WeightsThatDoNotGoWithTheActivations) {
+  for (const auto& [x, w] : {std::pair{DType::kF32, DType::kF64}, {DType::kF16, DType::kF32}}) {
+    for (const char* block : {"Linear", "SharedLinearPair", "SwiGLU"}) {
+      Module one;
+      Builder build(one);
+      const std::string_view name = block;
+      std::vector<Value> in = {build.Input("x", {x, {3, 8}}), build.Param("w", {w, {8, 8}})};
+      if (name != "Linear") in.push_back(build.Param("v", {w, {8, 8}}));
+      if (name == "SwiGLU") in.push_back(build.Param("u", {w, {8, 8}}));
+      build.Block(block, in);
+      ASSERT_TRUE(DiagnosticOf(build.status()).has_value()) << block << build.status();
+      EXPECT_EQ(DiagnosticOf(build.status())->code, DiagnosticCode::kDTypeMismatch) << block;
+      EXPECT_EQ(DiagnosticOf(build.status())->op, block);
+    }
+  }
 }
 
 TEST_F(Errors, DuplicateName) {

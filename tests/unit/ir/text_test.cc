@@ -36,7 +36,7 @@ TEST(GraphText, PrintsWhatItParsed) {
 
 TEST(GraphText, SaysWhatIsWrong) {
   EXPECT_EQ(Parse("graph g {\n  %0 = Nonsense() : f32[]\n  return %0\n}").status().message(),
-            "2:16: expected a known op, not Nonsense,");
+            "2:16: there is no block or op Nonsense");
   EXPECT_EQ(Parse("graph g {\n  %0 = Input() {name = \"x\"} : f32[2]\n  %1 = Exp(%0) : f32[3]\n  return %1\n}")
                 .status()
                 .message(),
@@ -44,7 +44,7 @@ TEST(GraphText, SaysWhatIsWrong) {
   EXPECT_EQ(Parse("graph g {\n  %0 = Input() {name = \"x\"} : i32[2]\n  %1 = Exp(%0) : i32[2]\n  return %1\n}")
                 .status()
                 .message(),
-            "line 3: Exp does not take i32 for operand 0 (a)");
+            "line 3: Exp: a is i32, a float expected");
   EXPECT_EQ(Parse("graph g {\n  %0 = Input() {name = \"x\"} : f32[N]\n  return %0\n}").status().message(),
             "line 4: %0 (Input): symbol N is not declared");
 }

@@ -56,7 +56,7 @@ class Interpreted {
       const ir::TensorType& type = model.graph_.type(model.graph_.outputs[donation.output]);
       ir::RefTensor cache{type.dtype, {}, {}};
       for (const Extent& dim : type.dims) cache.dims.push_back(dim.constant());
-      cache.data.assign(cache.elements(), 0);
+      cache.Allocate();
       model.feeds_[donation.input] = std::move(cache);
     }
     return model;
@@ -65,7 +65,7 @@ class Interpreted {
   // Logits of the last `logits` of `ids`.
   std::vector<double> Step(const std::vector<int32_t>& ids, int64_t logits) {
     const int64_t n = static_cast<int64_t>(ids.size());
-    feeds_["ids"] = {DType::kI32, {n}, std::vector<double>(ids.begin(), ids.end())};
+    feeds_["ids"] = {DType::kI32, {n}, {}, std::vector<int64_t>(ids.begin(), ids.end())};
     auto outputs = ir::Interpret(graph_, {{"SEQ", n}, {"PAST_SEQ", past_}, {"LOGITS", logits}}, feeds_);
     EXPECT_TRUE(outputs.ok()) << outputs.status();
     if (!outputs.ok()) return {};

@@ -208,6 +208,38 @@ TEST(FoldConstants, ChainsButNotParams) {
 )");
 }
 
+// As kernels compute them: wrapped, not by way of a double.
+TEST(FoldConstants, IntegersAreExact) {
+  EXPECT_EQ(After(FoldConstants, R"(graph g {
+  %0 = Constant() hex 15cd5b07 : i32[]
+  %1 = Constant() hex b168de3a : i32[]
+  %2 = Mul(%0, %1) : i32[]
+  return %2
+})"),
+            R"(graph g {
+  %0 = Constant() hex 15cd5b07 : i32[]
+  %1 = Constant() hex b168de3a : i32[]
+  %2 = Constant() hex 8553fffb : i32[]
+  return %2
+}
+)");
+  EXPECT_EQ(After(FoldConstants, R"(graph g {
+  %0 = Constant() hex 0100000000002000 : i64[]
+  %1 = Constant() hex 0100000000000000 : i64[]
+  %2 = Add(%0, %1) : i64[]
+  %3 = Cast(%2) {to = i8} : i8[]
+  return %2, %3
+})"),
+            R"(graph g {
+  %0 = Constant() hex 0100000000002000 : i64[]
+  %1 = Constant() hex 0100000000000000 : i64[]
+  %2 = Constant() hex 0200000000002000 : i64[]
+  %3 = Constant() hex 02 : i8[]
+  return %2, %3
+}
+)");
+}
+
 TEST(FoldConstants, LeavesLargeAndSymbolicResults) {
   ExpectUnchanged(FoldConstants, R"(graph g sym S in 1..4 {
   %0 = Constant() hex 00004040 : f32[1]
@@ -381,7 +413,8 @@ TEST(SubstituteSymbols, RefusesWhatCannotBe) {
   %2 = Add(%0, %1) : f32[5]
   return %2
 })");
-  EXPECT_EQ(SubstituteSymbols(constrained, {{"S", 4}}).status().message(), "extents 4 and 5 do not broadcast");
+  EXPECT_EQ(SubstituteSymbols(constrained, {{"S", 4}}).status().message(),
+            "Add: b is f32[5], extents that broadcast with [4] expected");
   const StatusOr<ir::Graph> one = SubstituteSymbols(constrained, {{"S", 1}});
   EXPECT_EQ(one.status().message(), "extents S and 5 cannot be equal here: 1 is not 5");
   const StatusOr<ir::Graph> five = SubstituteSymbols(constrained, {{"S", 5}});

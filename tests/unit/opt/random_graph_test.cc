@@ -29,6 +29,7 @@ void ExpectSame(const std::vector<ir::RefTensor>& a, const std::vector<ir::RefTe
   for (size_t o = 0; o < a.size(); ++o) {
     ASSERT_EQ(a[o].dims, b[o].dims);
     ASSERT_EQ(a[o].dtype, b[o].dtype);
+    ASSERT_EQ(a[o].integers, b[o].integers) << "output " << o;
     for (size_t i = 0; i < a[o].data.size(); ++i) {
       const double x = a[o].data[i], y = b[o].data[i];
       ASSERT_TRUE(x == y || (std::isnan(x) && std::isnan(y)))

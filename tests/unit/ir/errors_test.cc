@@ -1,0 +1,413 @@
+// Errors of ops are typed: code, op, operand, expected and got, for every op of the table and every way it refuses.
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "base/diagnostic.h"
+#include "ir/graph.h"
+#include "ir/op.h"
+
+namespace quern::ir {
+namespace {
+
+TensorType Type(const char* text) { return *TensorType::Parse(text); }
+
+// Operands and attributes that an op takes.
+struct Good {
+  const char* op;
+  std::vector<const char*> operands;
+  Attributes attributes = {};
+};
+
+std::vector<Extent> Sizes(std::vector<int64_t> sizes) { return {sizes.begin(), sizes.end()}; }
+
+const Attributes kHeads = {{"heads", int64_t{4}}, {"kv_heads", int64_t{2}}, {"head_dim", int64_t{8}}};
+const Attributes kAxis = {{"axis", int64_t{1}}};
+
+// Every op that is not elementwise: those the table alone describes.
+const std::vector<Good>& Recipes() {
+  static const auto* const recipes = new std::vector<Good>{
+      {"ArgMax", {"f32[2, 3]"}, kAxis},
+      {"ArgMin", {"f32[2, 3]"}, kAxis},
+      {"Attention", {"f32[2, 3, 32]", "f32[2, 5, 16]", "f32[2, 5, 16]"}, kHeads},
+      {"Concat", {"f32[2, 3]", "f32[2, 5]"}, kAxis},
+      {"CumSum", {"f32[2, 3]"}, kAxis},
+      {"Expand", {"f32[1, 3]"}, {{"shape", Sizes({4, 3})}}},
+      {"FusedMatMulBiasAct", {"f32[2, 3]", "f32[3, 5]", "f32[5]"}},
+      {"FusedResidualRmsNorm", {"f32[2, 3]", "f32[2, 3]", "f32[3]"}},
+      {"FusedSwiGLU", {"f32[2, 6]"}},
+      {"Gather", {"f32[7, 3]", "i32[5]"}},
+      {"LayerNorm", {"f32[2, 3]", "f32[3]"}},
+      {"MatMul", {"f32[2, 3]", "f32[3, 5]"}},
+      {"Narrow", {"f32[2, 5]"}, {{"axis", int64_t{1}}, {"start", Sizes({1})}, {"length", Sizes({3})}}},
+      {"Pad", {"f32[2, 3]"}, {{"low", std::vector<int64_t>{0, 1}}, {"high", std::vector<int64_t>{2, 0}}}},
+      {"Quantize", {"f32[2, 32]"}, {{"format", DType::kQ8_0}}},
+      {"Reduce", {"f32[2, 3]"}, {{"op", std::string("sum")}, {"axes", std::vector<int64_t>{1}}}},
+      {"Reshape", {"f32[2, 3]"}, {{"shape", Sizes({3, 2})}}},
+      {"RmsNorm", {"f32[2, 3]", "f32[3]"}},
+      {"Rope", {"f32[5, 16]", "f32[5, 4]", "f32[5, 4]"}, {{"head_dim", int64_t{8}}, {"n_rot", int64_t{8}}}},
+      {"Slice", {"f32[2, 5]"}, {{"axis", int64_t{1}}, {"start", int64_t{1}}, {"stop", int64_t{4}}}},
+      {"Softmax", {"f32[2, 3]"}},
+      {"Transpose", {"f32[2, 3]"}, {{"perm", std::vector<int64_t>{1, 0}}}},
+      {"Update", {"f32[5, 3]", "f32[2, 3]"}, {{"axis", int64_t{0}}, {"start", Sizes({1})}}},
+  };
+  return *recipes;
+}
+
+bool IsMade(const OpDef& op) { return op.kind != OpKind::kLeaf && op.kind != OpKind::kRegion; }
+
+// A node of every op that is taken.
+std::vector<Good> EveryOp() {
+  std::vector<Good> all = Recipes();
+  for (const OpDef* op : Ops()) {
+    if (op->kind != OpKind::kElementwise) continue;
+    Good good{op->name, {}};
+    for (const OperandDef& operand : op->operands) {
+      const bool integer = operand.kind == OperandKind::kInteger || operand.kind == OperandKind::kIntegerOrBool;
+      good.operands.push_back(operand.kind == OperandKind::kBool ? "bool[2, 3]" : integer ? "i32[2, 3]" : "f32[2, 3]");
+    }
+    if (!op->attributes.empty()) good.attributes = {{"to", DType::kI32}};  // Cast alone has one
+    all.push_back(std::move(good));
+  }
+  return all;
+}
+
+// Adds `op` over inputs of those types, at the origin "here".
+Status Try(const OpDef& op, const std::vector<TensorType>& types, const Attributes& attributes) {
+  Graph graph;
+  graph.symbols = {{"S", {1, 9}}};
+  std::vector<Value> inputs;
+  for (size_t i = 0; i < types.size(); ++i) inputs.push_back(*graph.AddInput("x" + std::to_string(i), types[i]));
+  const size_t nodes = graph.nodes().size();
+  const Status status = graph.Add(op, inputs, attributes, graph.AddOrigin({"here", "test"})).status();
+  EXPECT_EQ(graph.nodes().size(), nodes + (status.ok() ? 1 : 0)) << "an error leaves the graph as it was";
+  if (!status.ok()) EXPECT_TRUE(graph.constraints.empty()) << status;
+  return status;
+}
+
+std::vector<TensorType> Types(const std::vector<const char*>& texts) {
+  std::vector<TensorType> types;
+  for (const char* text : texts) types.push_back(Type(text));
+  return types;
+}
+
+// The diagnostic of an error of `op` about `operand`, whole.
+void ExpectError(const Status& status, const OpDef& op, DiagnosticCode code, std::string_view operand) {
+  ASSERT_FALSE(status.ok()) << op.name << " " << operand;
+  const std::optional<Diagnostic> diagnostic = DiagnosticOf(status);
+  ASSERT_TRUE(diagnostic.has_value()) << status;
+  EXPECT_EQ(diagnostic->code, code) << status;
+  EXPECT_EQ(diagnostic->op, op.name) << status;
+  EXPECT_EQ(diagnostic->operand, operand) << status;
+  EXPECT_NE(diagnostic->expected, "") << status;
+  EXPECT_NE(diagnostic->got, "") << status;
+  EXPECT_EQ(diagnostic->provenance, "here") << status;
+}
+
+TEST(OpErrors, EveryOpIsTakenAsItShouldBe) {
+  std::set<std::string_view> seen;
+  for (const Good& good : EveryOp()) {
+    seen.insert(good.op);
+    const Status status = Try(*FindOp(good.op), Types(good.operands), good.attributes);
+    EXPECT_TRUE(status.ok()) << good.op << ": " << status;
+  }
+  for (const OpDef* op : Ops()) EXPECT_TRUE(seen.contains(op->name) || !IsMade(*op)) << op->name << " has no recipe";
+}
+
+TEST(OpErrors, Counts) {
+  for (const Good& good : EveryOp()) {
+    const OpDef& op = *FindOp(good.op);
+    ExpectError(Try(op, {}, good.attributes), op, DiagnosticCode::kInputCount, "");
+    std::vector<TensorType> many = Types(good.operands);
+    many.resize(op.operands.size() + 1, many[0]);
+    if (!op.operands.back().variadic) ExpectError(Try(op, many, good.attributes), op, DiagnosticCode::kInputCount, "");
+  }
+}
+
+TEST(OpErrors, DTypes) {
+  for (const Good& good : EveryOp()) {
+    const OpDef& op = *FindOp(good.op);
+    for (size_t i = 0; i < good.operands.size(); ++i) {
+      const OperandDef& def = op.operands[std::min(i, op.operands.size() - 1)];
+      for (int d = 0; d < kDTypeCount; ++d) {
+        const DType dtype = static_cast<DType>(d);
+        if (Accepts(def.kind, dtype)) continue;
+        std::vector<TensorType> types = Types(good.operands);
+        types[i].dtype = dtype;
+        ExpectError(Try(op, types, good.attributes), op,
+                    IsBlock(dtype) ? DiagnosticCode::kUnsupported : DiagnosticCode::kDTypeMismatch, OperandName(op, i));
+      }
+      // Operands that have one dtype: the second of them has another.
+      if (i == 0 || def.own_dtype || op.operands[0].own_dtype) continue;
+      for (const DType dtype : {DType::kF64, DType::kI64, DType::kBool}) {
+        std::vector<TensorType> types = Types(good.operands);
+        if (!Accepts(def.kind, dtype) || types[i].dtype == dtype) continue;
+        types[i].dtype = dtype;
+        ExpectError(Try(op, types, good.attributes), op, DiagnosticCode::kDTypeMismatch, OperandName(op, i));
+      }
+    }
+  }
+}
+
+TEST(OpErrors, AttributesOfNoOp) {
+  for (const Good& good : EveryOp()) {
+    const OpDef& op = *FindOp(good.op);
+    Attributes more = good.attributes;
+    more.Set("zzzzzzzz", int64_t{1});
+    const Status status = Try(op, Types(good.operands), more);
+    ExpectError(status, op, DiagnosticCode::kBadAttribute, "zzzzzzzz");
+    EXPECT_EQ(DiagnosticOf(status)->suggestion, "");
+    for (const AttrDef& def : op.attributes) {
+      if (std::string_view(def.name).size() < 3) continue;
+      Attributes misspelt = good.attributes;
+      misspelt.Set(std::string(def.name) + "x", int64_t{1});
+      const Status near = Try(op, Types(good.operands), misspelt);
+      ExpectError(near, op, DiagnosticCode::kBadAttribute, std::string(def.name) + "x");
+      EXPECT_EQ(DiagnosticOf(near)->suggestion, def.name) << near;
+    }
+  }
+}
+
+TEST(OpErrors, AttributesOfAnotherKindOrMissing) {
+  for (const Good& good : EveryOp()) {
+    const OpDef& op = *FindOp(good.op);
+    for (const AttrDef& def : op.attributes) {
+      Attributes wrong = good.attributes;
+      wrong.Set(def.name, def.kind == AttrKind::kBool ? AttrValue(int64_t{1}) : AttrValue(true));
+      ExpectError(Try(op, Types(good.operands), wrong), op, DiagnosticCode::kBadAttribute, def.name);
+      if (!def.choices.empty()) {
+        wrong.Set(def.name, std::string("neither"));
+        ExpectError(Try(op, Types(good.operands), wrong), op, DiagnosticCode::kBadAttribute, def.name);
+      }
+      if (def.default_value) continue;
+      Attributes fewer;
+      for (const auto& [name, value] : good.attributes.values()) {
+        if (name != def.name) fewer.Set(name, value);
+      }
+      const Status status = Try(op, Types(good.operands), fewer);
+      ExpectError(status, op, DiagnosticCode::kBadAttribute, def.name);
+      EXPECT_EQ(DiagnosticOf(status)->got, "absent");
+    }
+  }
+}
+
+// What the rules of each op refuse, one row a rule.
+struct Bad {
+  const char* op;
+  std::vector<const char*> operands;
+  Attributes attributes;
+  DiagnosticCode code;
+  const char* operand;
+};
+
+Attributes With(Attributes attributes, const char* name, AttrValue value) {
+  attributes.Set(name, std::move(value));
+  return attributes;
+}
+
+TEST(OpErrors, RulesOfTheOps) {
+  constexpr DiagnosticCode kShape = DiagnosticCode::kShapeMismatch, kAttribute = DiagnosticCode::kBadAttribute,
+                           kDType = DiagnosticCode::kDTypeMismatch, kCount = DiagnosticCode::kInputCount,
+                           kNoKernel = DiagnosticCode::kUnsupported;
+  const std::vector<const char*> qkv = {"f32[2, 3, 32]", "f32[2, 5, 16]", "f32[2, 5, 16]"};
+  const Attributes narrow = {{"axis", int64_t{1}}, {"start", Sizes({1})}, {"length", Sizes({3})}},
+                   slice = {{"axis", int64_t{1}}, {"start", int64_t{1}}, {"stop", int64_t{4}}},
+                   reduce = {{"op", std::string("sum")}, {"axes", std::vector<int64_t>{1}}},
+                   rope = {{"head_dim", int64_t{8}}, {"n_rot", int64_t{8}}},
+                   update = {{"axis", int64_t{0}}, {"start", Sizes({1})}}, rows = {{"transpose_b", true}},
+                   custom = With(kHeads, "mask", std::string("custom")),
+                   bias = With(kHeads, "mask", std::string("bias"));
+  const std::vector<Bad> all = {
+      {"Add", {"f32[3]", "f32[4]"}, {}, kShape, "b"},
+      {"Eq", {"i32[2, 3]", "i32[3, 2]"}, {}, kShape, "b"},
+      {"Where", {"bool[3]", "f32[4]", "f32[4]"}, {}, kShape, "b"},
+      {"Where", {"bool[3]", "f32[3]", "f32[4]"}, {}, kShape, "c"},
+      {"Cast", {"f32[3]"}, {{"to", DType::kQ4_K}}, kAttribute, "to"},
+      {"ArgMax", {"f32[2, 3]"}, With(kAxis, "axis", int64_t{2}), kAttribute, "axis"},
+      {"ArgMax", {"f32[2, 0]"}, kAxis, kShape, "x"},
+      {"ArgMin", {"f32[]"}, kAxis, kShape, "x"},
+      {"CumSum", {"f32[2, 3]"}, With(kAxis, "axis", int64_t{-3}), kAttribute, "axis"},
+      {"CumSum", {"f32[]"}, kAxis, kShape, "x"},
+      {"Attention", {"f32[3, 32]", qkv[1], qkv[2]}, kHeads, kShape, "q"},
+      {"Attention", {qkv[0], "f32[2, 5, 15]", qkv[2]}, kHeads, kShape, "k"},
+      {"Attention", {qkv[0], qkv[1], "f32[2, 4, 16]"}, kHeads, kShape, "v"},
+      {"Attention", {qkv[0], "f32[1, 5, 16]", "f32[1, 5, 16]"}, kHeads, kShape, "k"},
+      {"Attention", {qkv[0], qkv[1], "f16[2, 5, 16]"}, kHeads, kDType, "v"},
+      {"Attention", {"f16[2, 3, 32]", qkv[1], qkv[2]}, kHeads, kNoKernel, "q"},
+      {"Attention", {"bf16[2, 3, 32]", qkv[1], qkv[2]}, kHeads, kNoKernel, "q"},
+      {"Attention", {"f64[2, 3, 32]", "f64[2, 5, 16]", "f64[2, 5, 16]"}, kHeads, kNoKernel, "q"},
+      {"Attention", {qkv[0], "bf16[2, 5, 16]", "bf16[2, 5, 16]"}, kHeads, kNoKernel, "k"},
+      {"Attention", qkv, With(kHeads, "heads", int64_t{0}), kAttribute, "heads"},
+      {"Attention", qkv, With(kHeads, "kv_heads", int64_t{3}), kAttribute, "kv_heads"},
+      {"Attention", qkv, With(kHeads, "head_dim", int64_t{0}), kAttribute, "head_dim"},
+      {"Attention", qkv, With(kHeads, "window", int64_t{-1}), kAttribute, "window"},
+      {"Attention", qkv, custom, kCount, "mask"},
+      {"Attention", {qkv[0], qkv[1], qkv[2], "f32[2, 5]"}, kHeads, kCount, "mask"},
+      {"Attention", {qkv[0], qkv[1], qkv[2], "f32[2, 4]"}, custom, kShape, "mask"},
+      {"Attention", {qkv[0], qkv[1], qkv[2], "f32[2, 4]"}, bias, kShape, "mask"},
+      {"Attention", {qkv[0], qkv[1], qkv[2], "f32[1, 2, 4, 3, 5]"}, bias, kShape, "mask"},
+      {"Concat", {"f32[2, 3]", "f32[3, 3]"}, kAxis, kShape, "x[1]"},
+      {"Concat", {"f32[2, 3]", "f32[2, 3]", "f32[3]"}, kAxis, kShape, "x[2]"},
+      {"Concat", {"f32[2, 3]"}, With(kAxis, "axis", int64_t{2}), kAttribute, "axis"},
+      {"Concat", {"f32[]"}, kAxis, kShape, "x[0]"},
+      {"Expand", {"f32[2, 3]"}, {{"shape", Sizes({4, 3})}}, kAttribute, "shape"},
+      {"Expand", {"f32[2, 3]"}, {{"shape", Sizes({3})}}, kAttribute, "shape"},
+      {"FusedMatMulBiasAct", {"f32[2, 3]", "f32[4, 5]", "f32[5]"}, {}, kShape, "w"},
+      {"FusedMatMulBiasAct", {"f32[2, 3]", "f32[3, 5]", "f32[4]"}, {}, kShape, "b"},
+      {"FusedMatMulBiasAct", {"f32[2, 3]", "f32[3, 5]", "f16[5]"}, {}, kDType, "b"},
+      {"FusedMatMulBiasAct", {"f32[2, 3]", "f32[3, 5]", "f32[5]"}, {{"act", std::string("Add")}}, kAttribute, "act"},
+      {"FusedResidualRmsNorm", {"f32[2, 3]", "f32[3, 3]", "f32[3]"}, {}, kShape, "residual"},
+      {"FusedResidualRmsNorm", {"f32[2, 3]", "f32[2, 3]", "f32[2]"}, {}, kShape, "gamma"},
+      {"FusedResidualRmsNorm", {"f32[2, 3]", "f32[2, 3]", "f32[3]", "f32[2]"}, {}, kShape, "beta"},
+      {"FusedSwiGLU", {"f32[2, 5]"}, {}, kShape, "x"},
+      {"FusedSwiGLU", {"f32[]"}, {}, kShape, "x"},
+      {"Gather", {"f32[7, 3]", "i32[5]"}, With(kAxis, "axis", int64_t{-3}), kAttribute, "axis"},
+      {"Gather", {"f32[]", "i32[5]"}, {}, kShape, "table"},
+      {"Gather", {"q8_0[7, 32]", "i32[5]"}, kAxis, kAttribute, "axis"},
+      {"LayerNorm", {"f32[2, 3]", "f32[2]"}, {}, kShape, "gamma"},
+      {"LayerNorm", {"f32[2, 3]", "f32[3]", "f32[1]"}, {}, kShape, "beta"},
+      {"LayerNorm", {"f32[]", "f32[1]"}, {}, kShape, "x"},
+      {"RmsNorm", {"f32[2, 3]", "f32[2, 3]"}, {}, kShape, "gamma"},
+      {"MatMul", {"f32[3]", "f32[3, 5]"}, {}, kShape, "a"},
+      {"MatMul", {"f32[2, 3]", "f32[3]"}, {}, kShape, "b"},
+      {"MatMul", {"f32[2, 3]", "f32[4, 5]"}, {}, kShape, "b"},
+      {"MatMul", {"f32[2, 3]", "f32[3, 5]"}, rows, kShape, "b"},
+      {"MatMul", {"f32[2, 2, 3]", "f32[3, 3, 5]"}, {}, kShape, "b"},
+      {"MatMul", {"f32[2, 3]", "f64[3, 5]"}, {}, kDType, "b"},
+      {"MatMul", {"f16[2, 3]", "f32[3, 5]"}, {}, kDType, "b"},
+      {"MatMul", {"f64[2, 3]", "f16[3, 5]"}, {}, kDType, "b"},
+      {"MatMul", {"f32[2, 32]", "q8_0[32, 32]"}, {}, kAttribute, "transpose_b"},
+      {"MatMul", {"f32[2, 32]", "q8_0[2, 5, 32]"}, rows, kShape, "b"},
+      {"MatMul", {"f16[2, 32]", "q8_0[5, 32]"}, rows, kDType, "a"},
+      {"MatMul", {"q8_0[2, 32]", "f32[5, 32]"}, rows, kDType, "b"},
+      {"MatMul", {"q8_0[2, 256]", "q4_K[5, 256]"}, rows, kNoKernel, "a"},
+      {"MatMul", {"q8_K[2, 256]", "q8_0[5, 256]"}, rows, kNoKernel, "a"},
+      {"MatMul", {"q8_K[2, 256]", "q8_K[5, 256]"}, rows, kNoKernel, "a"},
+      {"Narrow", {"f32[2, 5]"}, With(narrow, "axis", int64_t{2}), kAttribute, "axis"},
+      {"Narrow", {"f32[2, 5]"}, With(narrow, "start", Sizes({1, 2})), kAttribute, "start"},
+      {"Narrow", {"f32[2, 5]"}, With(narrow, "start", Sizes({-1})), kAttribute, "start"},
+      {"Narrow", {"f32[2, 5]"}, With(narrow, "length", Sizes({})), kAttribute, "length"},
+      {"Narrow", {"f32[2, 5]"}, With(narrow, "length", Sizes({5})), kAttribute, "length"},
+      {"Narrow", {"f32[2, 5]"}, With(narrow, "length", Sizes({-2})), kAttribute, "length"},
+      {"Pad", {"f32[3]"}, {{"low", std::vector<int64_t>{0, 1}}, {"high", std::vector<int64_t>{1}}}, kAttribute, "low"},
+      {"Pad", {"f32[3]"}, {{"low", std::vector<int64_t>{1}}, {"high", std::vector<int64_t>{}}}, kAttribute, "high"},
+      {"Pad", {"f32[3]"}, {{"low", std::vector<int64_t>{1}}, {"high", std::vector<int64_t>{-1}}}, kAttribute, "high"},
+      {"Quantize", {"f32[2, 32]"}, {{"format", DType::kF16}}, kAttribute, "format"},
+      {"Quantize", {"f16[2, 32]"}, {{"format", DType::kQ8_0}}, kNoKernel, "x"},
+      {"Quantize", {"f32[2, 33]"}, {{"format", DType::kQ8_0}}, kShape, "x"},
+      {"Reduce", {"f32[2, 3]"}, With(reduce, "axes", std::vector<int64_t>{2}), kAttribute, "axes"},
+      {"Reduce", {"f32[2, 3]"}, With(reduce, "axes", std::vector<int64_t>{1, -1}), kAttribute, "axes"},
+      {"Reduce", {"i32[2, 3]"}, With(reduce, "op", std::string("mean")), kDType, "x"},
+      {"Reshape", {"f32[2, 3]"}, {{"shape", Sizes({4, 2})}}, kAttribute, "shape"},
+      {"Reshape", {"f32[2, 3]"}, {{"shape", Sizes({4, -1})}}, kAttribute, "shape"},
+      {"Reshape", {"f32[2, 3]"}, {{"shape", Sizes({-1, -1})}}, kAttribute, "shape"},
+      {"Rope", {"f32[16]", "f32[5, 4]", "f32[5, 4]"}, rope, kShape, "x"},
+      {"Rope", {"f32[5, 15]", "f32[5, 4]", "f32[5, 4]"}, rope, kShape, "x"},
+      {"Rope", {"f32[5, 16]", "f32[4, 4]", "f32[5, 4]"}, rope, kShape, "cos"},
+      {"Rope", {"f32[5, 16]", "f32[5, 4]", "f32[5, 3]"}, rope, kShape, "sin"},
+      {"Rope", {"f32[5, 16]", "f32[5, 4]", "f32[5, 4]"}, With(rope, "n_rot", int64_t{3}), kAttribute, "n_rot"},
+      {"Rope", {"f32[5, 16]", "f32[5, 4]", "f32[5, 4]"}, With(rope, "head_dim", int64_t{0}), kAttribute, "head_dim"},
+      {"Slice", {"f32[2, 5]"}, With(slice, "axis", int64_t{5}), kAttribute, "axis"},
+      {"Slice", {"f32[2, S]"}, slice, kShape, "x"},
+      {"Slice", {"f32[2, 5]"}, With(slice, "start", int64_t{-1}), kAttribute, "start"},
+      {"Slice", {"f32[2, 5]"}, With(slice, "stop", int64_t{6}), kAttribute, "stop"},
+      {"Slice", {"f32[2, 5]"}, With(slice, "stop", int64_t{0}), kAttribute, "stop"},
+      {"Slice", {"f32[2, 5]"}, With(slice, "step", int64_t{0}), kAttribute, "step"},
+      {"Softmax", {"f32[2, 5]"}, With(kAxis, "axis", int64_t{2}), kAttribute, "axis"},
+      {"Softmax", {"f32[]"}, {}, kShape, "x"},
+      {"Transpose", {"f32[2, 5]"}, {{"perm", std::vector<int64_t>{0, 0}}}, kAttribute, "perm"},
+      {"Update", {"f32[5, 3]", "f32[2, 4]"}, update, kShape, "update"},
+      {"Update", {"f32[5, 3]", "f32[3]"}, update, kShape, "update"},
+      {"Update", {"f32[5, 3]", "f32[2, 3]"}, With(update, "axis", int64_t{-3}), kAttribute, "axis"},
+      {"Update", {"f32[5, 3]", "f32[2, 3]"}, With(update, "start", Sizes({4})), kAttribute, "start"},
+      {"Update", {"f32[5, 3]", "f32[2, 3]"}, With(update, "start", Sizes({-1})), kAttribute, "start"},
+      {"Update", {"f32[5, 3]", "f32[2, 3]"}, With(update, "start", Sizes({0, 0})), kAttribute, "start"},
+  };
+  for (const Bad& bad : all) {
+    const OpDef& op = *FindOp(bad.op);
+    ExpectError(Try(op, Types(bad.operands), bad.attributes), op, bad.code, bad.operand);
+  }
+}
+
+// The table above may miss a rule: whatever is given, an error says what it is about.
+TEST(OpErrors, NoErrorIsUntyped) {
+  constexpr uint64_t kSeed = 7;
+  std::mt19937_64 random(kSeed);
+  auto below = [&](int64_t n) { return static_cast<int64_t>(random() % static_cast<uint64_t>(n)); };
+  int64_t taken = 0, refused = 0;
+  for (const Good& good : EveryOp()) {
+    const OpDef& op = *FindOp(good.op);
+    for (int round = 0; round < 300; ++round) {
+      std::vector<TensorType> types = Types(good.operands);
+      Attributes attributes = good.attributes;
+      for (int change = below(3); change >= 0; --change) {
+        TensorType& type = types[below(static_cast<int64_t>(types.size()))];
+        switch (below(5)) {
+          case 0: type.dtype = static_cast<DType>(below(kDTypeCount)); break;
+          case 1: type.dims.insert(type.dims.begin(), Extent(below(4))); break;
+          case 2:
+            if (!type.dims.empty()) type.dims.pop_back();
+            break;
+          case 3:
+            if (!type.dims.empty())
+              type.dims[below(type.rank())] = below(3) == 0 ? Extent::Symbol("S") : Extent(below(9));
+            break;
+          case 4: {
+            if (op.attributes.empty()) break;
+            const AttrDef& def = op.attributes[below(static_cast<int64_t>(op.attributes.size()))];
+            switch (def.kind) {
+              case AttrKind::kBool: attributes.Set(def.name, below(2) == 0); break;
+              case AttrKind::kInt: attributes.Set(def.name, below(9) - 3); break;
+              case AttrKind::kFloat: attributes.Set(def.name, static_cast<double>(below(9) - 3)); break;
+              case AttrKind::kString:
+                if (!def.choices.empty())
+                  attributes.Set(def.name, std::string(def.choices[below(static_cast<int64_t>(def.choices.size()))]));
+                break;
+              case AttrKind::kDType: attributes.Set(def.name, static_cast<DType>(below(kDTypeCount))); break;
+              case AttrKind::kInts: attributes.Set(def.name, std::vector<int64_t>(below(3), below(5) - 2)); break;
+              case AttrKind::kExtents:
+                attributes.Set(def.name, std::vector<Extent>(below(3), Extent(below(5) - 1)));
+                break;
+            }
+          }
+        }
+      }
+      const Status status = Try(op, types, attributes);
+      ++(status.ok() ? taken : refused);
+      if (status.ok()) continue;
+      const std::optional<Diagnostic> diagnostic = DiagnosticOf(status);
+      ASSERT_TRUE(diagnostic.has_value()) << status << ", seed " << kSeed;
+      EXPECT_EQ(diagnostic->op, op.name) << status;
+      EXPECT_TRUE(!diagnostic->operand.empty() || diagnostic->code == DiagnosticCode::kInputCount) << status;
+      EXPECT_TRUE(!diagnostic->expected.empty() && !diagnostic->got.empty()) << status;
+    }
+  }
+  EXPECT_GT(taken, 1000);
+  EXPECT_GT(refused, 1000);
+}
+
+TEST(OpErrors, Names) {
+  Graph graph;
+  const Value x = *graph.AddInput("x", Type("f32[2]"));
+  const Status unknown = graph.Add("Softmaxx", {x}).status();
+  EXPECT_EQ(unknown.message(), "there is no block or op Softmaxx; did you mean Softmax?");
+  EXPECT_EQ(DiagnosticOf(unknown)->code, DiagnosticCode::kUnknownOp);
+  EXPECT_EQ(DiagnosticOf(graph.Add("Add", {x, Value{7, 0}}).status())->operand, "b");
+  EXPECT_EQ(DiagnosticOf(graph.AddInput("x", Type("f32[2]")).status())->code, DiagnosticCode::kDuplicateName);
+  // One name space: what is fed by name is an input or a param.
+  EXPECT_EQ(DiagnosticOf(graph.AddParam("x", Type("f32[2]")).status())->code, DiagnosticCode::kDuplicateName);
+  EXPECT_EQ(graph.nodes().size(), 1u);
+}
+
+TEST(OpErrors, LeavesAreNotAddedByName) {
+  for (const char* name : {"Input", "Param", "Constant", "Region"}) {
+    Graph graph;
+    const std::optional<Diagnostic> diagnostic = DiagnosticOf(graph.Add(name, {}, {}).status());
+    ASSERT_TRUE(diagnostic.has_value()) << name;
+    EXPECT_EQ(diagnostic->op, name);
+  }
+}
+
+}  // namespace
+}  // namespace quern::ir
