@@ -232,7 +232,8 @@ class AttentionKernels {
     }
     body.push_back(kb::For("kt", low, high, std::move(step), kKeysPerTile));
     const ExprRef sum = kb::At("l", DType::kF32, {i});
-    const ExprRef value = kb::Select(kb::Call(Op::kLt, {kb::Num(0), sum}), kb::Ref("o", DType::kF32) / sum, kb::Num(0));
+    // Nothing to see leaves a sum of 0; one of NaN is a NaN.
+    const ExprRef value = kb::Select(kb::Call(Op::kEq, {sum, kb::Num(0)}), kb::Num(0), kb::Ref("o", DType::kF32) / sum);
     const kir::Index at = plain ? ElementAt(b, r0 + i, h, c) : kir::Index{b, r0 + i, h, c};
     body.push_back(kb::Map({"i", "c"}, {"o"}, {live, kb::Int(shape_.head_dim)}, {kb::Store(out, at, value)}));
     writer.kernel.grid = {{"h", kb::Int(0), kb::Int(shape_.heads), 1},
@@ -265,10 +266,10 @@ class AttentionKernels {
       // Runs without any allowed key have m = -inf; a row without any has top = -inf, and then everything is 0.
       const ExprRef top = kb::Ref("top", DType::kF32);
       const ExprRef weight =
-          kb::Select(kb::Call(Op::kLt, {kb::Num(-INFINITY), largest}), kb::Call(Op::kExp, {largest - top}), kb::Num(0));
+          kb::Select(kb::Call(Op::kEq, {largest, kb::Num(-INFINITY)}), kb::Num(0), kb::Call(Op::kExp, {largest - top}));
       head.push_back(kb::Let("total", kb::ReduceFor(kir::ReduceOp::kSum, "s", kb::Int(0), runs, weight * sum)));
       const ExprRef total = kb::Ref("total", DType::kF32);
-      head.push_back(kb::Let("inverse", kb::Select(kb::Call(Op::kLt, {kb::Num(0), total}), 1.0 / total, kb::Num(0))));
+      head.push_back(kb::Let("inverse", kb::Select(kb::Call(Op::kEq, {total, kb::Num(0)}), kb::Num(0), 1.0 / total)));
       const ExprRef share = weight * kb::Ref("inverse", DType::kF32);
       if (by_head) {
         merged = kb::ReduceFor(kir::ReduceOp::kSum, "s", kb::Int(0), runs, part(c) * share);

@@ -1,6 +1,7 @@
 #include "codegen/block_tiles.h"
 
 #include <algorithm>
+#include <cfloat>
 #include <cmath>
 #include <optional>
 
@@ -240,11 +241,14 @@ Status TileSchedule::AddFlash(const kir::TileCall& call, kir::Block& out) {
   if (cap == nullptr || cap->real != 0) {
     score = kb::Select(Equal(softcap, kb::Num(0)), scaled, softcap * kb::Call(Op::kTanh, {scaled / softcap}));
   }
-  if (call.operands.size() > 5)
-    score = score + kb::At(call.operands[5].buffer, DType::kF32,
-                           {kb::Min(i, kb::FromExtent(types_.at(call.operands[5].buffer).dims[0]) - 1.0), j});
-  const ExprRef allowed =
+  ExprRef allowed =
       kb::Call(Op::kAnd, {kb::Call(Op::kAnd, {kb::Call(Op::kLe, {bound(lo), j}), Less(j, bound(hi))}), Less(i, live)});
+  if (call.operands.size() > 5) {
+    const ExprRef bias = kb::At(call.operands[5].buffer, DType::kF32,
+                                {kb::Min(i, kb::FromExtent(types_.at(call.operands[5].buffer).dims[0]) - 1.0), j});
+    score = score + bias;
+    allowed = kb::Call(Op::kAnd, {allowed, kb::Call(Op::kNe, {bias, infinity})});
+  }
   out.push_back(kb::Barrier());
   kir::Block pair = {kb::Var(named("s"), infinity), kb::If(allowed, {kb::Assign(named("s"), score)}),
                      kb::Store(scores, {i, j}, kb::Ref(named("s"), DType::kF32))};
@@ -257,8 +261,9 @@ Status TileSchedule::AddFlash(const kir::TileCall& call, kir::Block& out) {
                 second = kb::At(scores, DType::kF32, {r, Lane() + 32.0});
   const ExprRef top = kb::Ref(named("top"), DType::kF32), before = kb::Ref(named("was"), DType::kF32),
                 now = kb::Ref(named("now"), DType::kF32);
+  // 0 says that a key takes no part, so the weight of one that does is more.
   auto weight = [&](const ExprRef& value) {
-    return kb::Select(Equal(now, infinity), kb::Num(0), kb::Call(Op::kExp, {value - now}));
+    return kb::Select(Equal(value, infinity), kb::Num(0), kb::Max(kb::Call(Op::kExp, {value - now}), kb::Num(FLT_MIN)));
   };
   kir::Block line;
   line.push_back(kb::Let(named("r"), kb::Ref(named("rr")) + Warp()));
@@ -286,7 +291,7 @@ Status TileSchedule::AddFlash(const kir::TileCall& call, kir::Block& out) {
   out.push_back(kb::For(named("n"), Thread(), kb::Int(rows),
                         {kb::Store(l, {n}, of(l) * of(shrink) + of(sums)), kb::Store(m, {n}, of(tops))}, threads_));
 
-  // o; a key that weighs nothing counts as none, whatever its value.
+  // o; a key that takes no part adds nothing, whatever its value.
   const ExprRef x = kb::Ref(named("x")), y = kb::Ref(named("y")), key = kb::Ref(named("key"));
   const ExprRef acc = kb::Ref(named("acc"), DType::kF32), share = kb::At(scores, DType::kF32, {x, key});
   const ExprRef part = kb::Contract(acc + share * Element(v, {key, y}, {false, false}));

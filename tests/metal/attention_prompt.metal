@@ -96,8 +96,8 @@ static inline float max_f32(float a, float b) { return a != a ? a : b != b ? b :
           top_3 = max_f32(top_3, top_3_1);
           const float was_3 = m[r_3];
           const float now_3 = max_f32(was_3, top_3);
-          const float pa_3 = (now_3 == -INFINITY) ? 0.0f : precise::exp(sc_3[r_3 * 64 + thread_id % 32] - now_3);
-          const float pb_3 = (now_3 == -INFINITY) ? 0.0f : precise::exp(sc_3[r_3 * 64 + (thread_id % 32 + 32)] - now_3);
+          const float pa_3 = (sc_3[r_3 * 64 + thread_id % 32] == -INFINITY) ? 0.0f : max_f32(precise::exp(sc_3[r_3 * 64 + thread_id % 32] - now_3), 1.1754944e-38f);
+          const float pb_3 = (sc_3[r_3 * 64 + (thread_id % 32 + 32)] == -INFINITY) ? 0.0f : max_f32(precise::exp(sc_3[r_3 * 64 + (thread_id % 32 + 32)] - now_3), 1.1754944e-38f);
           float sum_3 = pa_3 + pb_3;
           const float sum_3_16 = simd_shuffle_xor(sum_3, ushort(16));
           sum_3 = sum_3 + sum_3_16;
@@ -139,7 +139,7 @@ static inline float max_f32(float a, float b) { return a != a ? a : b != b ? b :
       threadgroup_barrier(mem_flags::mem_threadgroup);
       for (int i = thread_id / 16, i_end = min_i32(32, S - r0); i < i_end; i += 16) {
         for (int c = thread_id % 16; c < 16; c += 16) {
-          y0[b * (64 * S) + (r0 + i) * 64 + h * 16 + c] = (0.0f < l[i]) ? o[i * 16 + c] / l[i] : 0.0f;
+          y0[b * (64 * S) + (r0 + i) * 64 + h * 16 + c] = (l[i] == 0.0f) ? 0.0f : o[i * 16 + c] / l[i];
         }
       }
     }

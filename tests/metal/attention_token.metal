@@ -95,8 +95,8 @@ static inline float max_f32(float a, float b) { return a != a ? a : b != b ? b :
           top_3 = max_f32(top_3, top_3_1);
           const float was_3 = m[r_3];
           const float now_3 = max_f32(was_3, top_3);
-          const float pa_3 = (now_3 == -INFINITY) ? 0.0f : precise::exp(sc_3[r_3 * 64 + thread_id % 32] - now_3);
-          const float pb_3 = (now_3 == -INFINITY) ? 0.0f : precise::exp(sc_3[r_3 * 64 + (thread_id % 32 + 32)] - now_3);
+          const float pa_3 = (sc_3[r_3 * 64 + thread_id % 32] == -INFINITY) ? 0.0f : max_f32(precise::exp(sc_3[r_3 * 64 + thread_id % 32] - now_3), 1.1754944e-38f);
+          const float pb_3 = (sc_3[r_3 * 64 + (thread_id % 32 + 32)] == -INFINITY) ? 0.0f : max_f32(precise::exp(sc_3[r_3 * 64 + (thread_id % 32 + 32)] - now_3), 1.1754944e-38f);
           float sum_3 = pa_3 + pb_3;
           const float sum_3_16 = simd_shuffle_xor(sum_3, ushort(16));
           sum_3 = sum_3 + sum_3_16;
@@ -172,16 +172,16 @@ static inline float max_f32(float a, float b) { return a != a ? a : b != b ? b :
       // [Attention]
       float sum = 0.0f;
       for (int s = 0; s < v_RUNS; ++s) {
-        sum += ((-INFINITY < t0[b * (72 * v_RUNS) + r * (72 * v_RUNS) + s * 72 + h * 18 + 16]) ? precise::exp(t0[b * (72 * v_RUNS) + r * (72 * v_RUNS) + s * 72 + h * 18 + 16] - top) : 0.0f) * t0[b * (72 * v_RUNS) + r * (72 * v_RUNS) + s * 72 + h * 18 + 17];
+        sum += ((t0[b * (72 * v_RUNS) + r * (72 * v_RUNS) + s * 72 + h * 18 + 16] == -INFINITY) ? 0.0f : precise::exp(t0[b * (72 * v_RUNS) + r * (72 * v_RUNS) + s * 72 + h * 18 + 16] - top)) * t0[b * (72 * v_RUNS) + r * (72 * v_RUNS) + s * 72 + h * 18 + 17];
       }
       const float total = sum;
       // [Attention]
-      const float inverse = (0.0f < total) ? 1.0f / total : 0.0f;
+      const float inverse = (total == 0.0f) ? 0.0f : 1.0f / total;
       for (int c = thread_id; c < 16; c += 32) {
         // [Attention]
         float sum_2 = 0.0f;
         for (int s = 0; s < v_RUNS; ++s) {
-          sum_2 += t0[b * (72 * v_RUNS) + r * (72 * v_RUNS) + s * 72 + h * 18 + c] * (((-INFINITY < t0[b * (72 * v_RUNS) + r * (72 * v_RUNS) + s * 72 + h * 18 + 16]) ? precise::exp(t0[b * (72 * v_RUNS) + r * (72 * v_RUNS) + s * 72 + h * 18 + 16] - top) : 0.0f) * inverse);
+          sum_2 += t0[b * (72 * v_RUNS) + r * (72 * v_RUNS) + s * 72 + h * 18 + c] * (((t0[b * (72 * v_RUNS) + r * (72 * v_RUNS) + s * 72 + h * 18 + 16] == -INFINITY) ? 0.0f : precise::exp(t0[b * (72 * v_RUNS) + r * (72 * v_RUNS) + s * 72 + h * 18 + 16] - top)) * inverse);
         }
         y0[b * 64 + r * 64 + h * 16 + c] = sum_2;
       }

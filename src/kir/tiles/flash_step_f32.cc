@@ -4,7 +4,8 @@
 //
 // o is the output before its division by l, m the running maximum of the scores (start at -inf), l the running sum.
 // Row i attends the keys lo[i] <= key < hi[i] of this tile; a row without any leaves o, m, l as they are. The score is
-// scale q.k, then softcap tanh(score / softcap) unless softcap is 0, then plus bias. A score of -inf weighs nothing.
+// scale q.k, then softcap tanh(score / softcap) unless softcap is 0, then plus bias. A key whose bias is -inf takes no
+// part, like one outside of the range, whatever it holds; a NaN in any other makes the row NaN.
 #include "kir/tile_op.h"
 
 namespace quern::kir {
@@ -25,7 +26,7 @@ const TileOp& TileOp_flash_step_f32() {
       .meaning = R"(
     for i in 0..r {
       for j in 0..t {
-        if (cast<i64>(lo[i]) <= j) & (j < cast<i64>(hi[i])) {
+        if (cast<i64>(lo[i]) <= j) & (j < cast<i64>(hi[i])) & (bias[i, j] != -inf) {
           let scaled = scale * (sum for c in 0..d { q[i, c] * k[j, c] })
           let capped = select(softcap == 0, scaled, softcap * tanh(scaled / softcap))
           let score = capped + bias[i, j]

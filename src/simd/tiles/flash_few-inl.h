@@ -70,14 +70,17 @@ HWY_INLINE VF DotKeys(const Step& s, const char* const* q, int64_t key, int64_t 
   return SumEach(sum);
 }
 
-// o[i] = o[i] * alpha[i] + sum_j p[j][i] v[j] for `rows` <= R rows; p starts at key keys.lo.
+// o[i] = o[i] * alpha[i] + sum_j p[j][i] v[j] for `rows` <= R rows from `first` on; p starts at key keys.lo.
 template <typename T, int R>
-HWY_INLINE void AddValues(const Step& s, float* o, const float* p, const float* alpha, int64_t rows, Keys keys) {
+HWY_INLINE void AddValues(const Step& s, int64_t first, const float* p, const float* alpha, int64_t rows, Keys keys) {
+  float* o = s.o + first * s.o_ld;
   const char* v = s.v + keys.lo * s.v_stride;
   const int64_t count = keys.hi - keys.lo;
+  const bool hides = s.Hides(first, first + rows, keys);
   // While this step's values arrive, ask for the keys of the next step, which usually lie right behind this one's.
   const int64_t next = s.k - s.v + s.t * s.k_stride;
   const auto columns = [&]<int V>(int64_t c) {
+    uint32_t spoilt = 0;
     MultiplyTile<R, V, ChainsFor(R, V)>(
         reinterpret_cast<const char*>(p), sizeof(float), R * sizeof(float), v + c * sizeof(T), s.v_stride, count,
         [&](const char* b, int i) {
@@ -89,9 +92,22 @@ HWY_INLINE void AddValues(const Step& s, float* o, const float* p, const float* 
         },
         [&](int i, int part, VF sum) {
           if (i >= rows) return;
+          if (hides && HasNan(sum)) {
+            spoilt |= 1u << (i * V + part);
+            return;
+          }
           float* to = o + i * s.o_ld + c + part * kLanes;
           hn::StoreU(hn::MulAdd(LoadFloat(to), Const(alpha[i]), sum), kF32, to);
         });
+    for (int at = 0; spoilt != 0; ++at, spoilt >>= 1) {
+      if ((spoilt & 1) == 0) continue;
+      const int64_t i = at / V, column = c + at % V * kLanes;
+      const VF sum =
+          VisibleSum<T, ChainsFor(R, V)>(s, first + i, reinterpret_cast<const char*>(p + i), R * sizeof(float),
+                                         v + column * sizeof(T), s.v_stride, keys, kLanes);
+      float* to = o + i * s.o_ld + column;
+      hn::StoreU(hn::MulAdd(LoadFloat(to), Const(alpha[i]), sum), kF32, to);
+    }
   };
   constexpr int kSums = kManyRegisters ? 16 : 8;
   constexpr int kMost = kSums / R < 8 ? kSums / R : 8;
@@ -104,7 +120,7 @@ HWY_INLINE void AddValues(const Step& s, float* o, const float* p, const float* 
     for (; c + kLanes <= s.d; c += kLanes) columns.template operator()<1>(c);
   }
   for (int64_t i = 0; i < rows && c < s.d; ++i) {
-    AddValuesPart<T>(s, o + i * s.o_ld, reinterpret_cast<const char*>(p + i), R * sizeof(float), v, s.v_stride, count,
+    AddValuesPart<T>(s, first + i, reinterpret_cast<const char*>(p + i), R * sizeof(float), v, s.v_stride, keys,
                      alpha[i]);
   }
 }
@@ -142,7 +158,7 @@ HWY_NOINLINE void FewRows(const Step& s, int64_t first, int64_t rows) {
         const int64_t row = a % R < rows ? a % R : rows - 1, j = key + a / R;
         bias[a] = s.BiasRow(first + row)[j < keys.hi ? j : keys.hi - 1];
       }
-      dot = hn::Add(dot, hn::Load(kF32, bias));
+      dot = AddBias(dot, hn::Load(kF32, bias));
     }
     const VI index = hn::Add(lane_key, hn::Set(kI32, static_cast<int32_t>(key)));
     const auto allowed = hn::And(hn::Not(hn::Gt(first_key, index)), hn::Lt(index, end_key));
@@ -178,7 +194,7 @@ HWY_NOINLINE void FewRows(const Step& s, int64_t first, int64_t rows) {
     for (int j = 0; j < kKeys; ++j) sum += lanes[j * R + i];
     s.l[first + i] = sum;
   }
-  AddValues<T, R>(s, s.o + first * s.o_ld, s.scores, alpha, rows, keys);
+  AddValues<T, R>(s, first, s.scores, alpha, rows, keys);
 }
 
 template <typename T>

@@ -38,7 +38,7 @@ HWY_INLINE float MaskRow(const Step& s, int64_t row, Keys keys) {
   for (int64_t j = keys.lo / kLanes * kLanes; j < keys.hi; j += kLanes) {
     VF x = hn::Mul(LoadFloat(score + j), Const(s.scale));
     if (s.softcap > 0) x = SoftCap(x, s.softcap);
-    if (s.bias != nullptr) x = hn::Add(x, LoadUpTo(s.BiasRow(row) + j, s.t - j));
+    if (s.bias != nullptr) x = AddBias(x, LoadUpTo(s.BiasRow(row) + j, s.t - j));
     const VI index = hn::Iota(kI32, static_cast<int32_t>(j));
     const auto allowed = hn::And(hn::Not(hn::Gt(first_key, index)), hn::Lt(index, end_key));
     x = hn::IfThenElse(hn::RebindMask(kF32, allowed), x, nothing);
@@ -86,28 +86,35 @@ HWY_NOINLINE void ValueBlock(const Step& s, int64_t first, Keys keys, const char
   const char* v = v_base + keys.lo * v_stride;
   const int64_t count = keys.hi - keys.lo;
   float* o = s.o + first * s.o_ld;
-  int64_t c = 0;
-  for (; c + kTileVectors * kLanes <= s.d; c += kTileVectors * kLanes) {
-    MultiplyTile<R, kTileVectors, ChainsFor(R, kTileVectors)>(
+  const bool hides = s.Hides(first, first + R, keys);
+  const auto columns = [&]<int V>(int64_t c) {
+    uint32_t spoilt = 0;
+    const auto add = [&](int64_t i, int64_t column, VF sum) {
+      float* to = o + i * s.o_ld + column;
+      hn::StoreU(hn::MulAdd(LoadFloat(to), Const(alpha[i]), sum), kF32, to);
+    };
+    MultiplyTile<R, V, ChainsFor(R, V)>(
         p, kScoreRow, sizeof(float), v + c * sizeof(T), v_stride, count,
         [](const char* b, int i) { return LoadFloat(reinterpret_cast<const T*>(b) + i * kLanes); },
         [&](int i, int part, VF sum) {
-          float* to = o + i * s.o_ld + c + part * kLanes;
-          hn::StoreU(hn::MulAdd(LoadFloat(to), Const(alpha[i]), sum), kF32, to);
+          if (hides && HasNan(sum))
+            spoilt |= 1u << (i * V + part);
+          else
+            add(i, c + part * kLanes, sum);
         });
-  }
-  for (; c + kLanes <= s.d; c += kLanes) {
-    MultiplyTile<R, 1, ChainsFor(R, 1)>(
-        p, kScoreRow, sizeof(float), v + c * sizeof(T), v_stride, count,
-        [](const char* b, int) { return LoadFloat(reinterpret_cast<const T*>(b)); },
-        [&](int i, int, VF sum) {
-          float* to = o + i * s.o_ld + c;
-          hn::StoreU(hn::MulAdd(LoadFloat(to), Const(alpha[i]), sum), kF32, to);
-        });
-  }
-  for (int i = 0; i < R && c < s.d; ++i) {
-    AddValuesPart<T>(s, o + i * s.o_ld, p + i * kScoreRow, sizeof(float), v, v_stride, count, alpha[i]);
-  }
+    for (int at = 0; spoilt != 0; ++at, spoilt >>= 1) {
+      if ((spoilt & 1) == 0) continue;
+      const int64_t i = at / V, column = c + at % V * kLanes;
+      add(i, column,
+          VisibleSum<T, ChainsFor(R, V)>(s, first + i, p + i * kScoreRow, sizeof(float), v + column * sizeof(T),
+                                         v_stride, keys, kLanes));
+    }
+  };
+  int64_t c = 0;
+  for (; c + kTileVectors * kLanes <= s.d; c += kTileVectors * kLanes) columns.template operator()<kTileVectors>(c);
+  for (; c + kLanes <= s.d; c += kLanes) columns.template operator()<1>(c);
+  for (int i = 0; i < R && c < s.d; ++i)
+    AddValuesPart<T>(s, first + i, p + i * kScoreRow, sizeof(float), v, v_stride, keys, alpha[i]);
 }
 
 // The rows of T that hold `keys`, as f32 rows of d.

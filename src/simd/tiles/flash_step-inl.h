@@ -53,7 +53,43 @@ struct Step {
   }
 
   const float* BiasRow(int64_t row) const { return reinterpret_cast<const float*>(bias + row * bias_stride); }
+
+  // Whether a key of `keys` may be hidden from one of the rows [begin, end): its weight is 0 then, but 0 times the NaN
+  // or infinity that its value may be is a NaN.
+  HWY_INLINE bool Hides(int64_t begin, int64_t end, Keys keys) const {
+    bool hides = bias != nullptr;
+    for (int64_t row = begin; row < end; ++row) {
+      const Keys own = RowKeys(row);
+      hides |= own.lo != keys.lo || own.hi != keys.hi;
+    }
+    return hides;
+  }
 };
+
+HWY_INLINE bool HasNan(VF x) { return !hn::AllFalse(kF32, hn::IsNaN(x)); }
+
+// The score with the bias of its key: none where that is -inf.
+HWY_INLINE VF AddBias(VF score, VF bias) {
+  return hn::IfThenElse(hn::Eq(bias, Const(kMasked)), Const(kMasked), hn::Add(score, bias));
+}
+
+// sum_j p_j v_j over `keys`, those hidden from `row` left out, in the order of a tile with so many chains. v: the
+// `columns` <= kLanes columns of the first key. For the few sums that hidden values spoilt.
+template <typename T, int kChains>
+HWY_NOINLINE VF VisibleSum(const Step& s, int64_t row, const char* p, int64_t p_step, const char* v, int64_t v_stride,
+                           Keys keys, int64_t columns) {
+  const Keys own = s.RowKeys(row);
+  VF result = hn::Zero(kF32);
+  MultiplyTile<1, 1, kChains>(
+      p, 0, p_step, v, v_stride, keys.hi - keys.lo,
+      [&](const char* b, int) {
+        const int64_t key = keys.lo + (b - v) / v_stride;
+        const bool hidden = key < own.lo || key >= own.hi || (s.bias != nullptr && s.BiasRow(row)[key] == kMasked);
+        return hidden ? hn::Zero(kF32) : LoadUpTo(reinterpret_cast<const T*>(b), columns);
+      },
+      [&](int, int, VF sum) { result = sum; });
+  return result;
+}
 
 // cap * tanh(s / cap). expm1 instead of exp keeps small scores, of which most are, exact to a few ULP.
 HWY_INLINE VF SoftCap(VF s, float cap) {
@@ -81,16 +117,15 @@ HWY_INLINE Maximum UpdateMaximum(VF old, VF highest) {
   return {value, subtract, hn::IfThenElse(nothing, Const(1.0f), Exp(hn::Sub(old, subtract)))};
 }
 
-// The last d % kLanes columns of one row: o = o alpha + sum_j p_j v_j, p_step bytes between the probabilities. Heads
-// are rarely such, so this is small rather than fast.
+// The last d % kLanes columns of one row: o = o alpha + sum_j p_j v_j, p_step bytes between the probabilities, p and v
+// from key keys.lo on. Heads are rarely such, so this is small rather than fast.
 template <typename T>
-HWY_NOINLINE void AddValuesPart(const Step& s, float* o, const char* p, int64_t p_step, const char* v, int64_t v_stride,
-                                int64_t count, float alpha) {
+HWY_NOINLINE void AddValuesPart(const Step& s, int64_t row, const char* p, int64_t p_step, const char* v,
+                                int64_t v_stride, Keys keys, float alpha) {
   const int64_t part = s.d % kLanes, c = s.d - part;
-  MultiplyTile<1, 1, 1>(
-      p, 0, p_step, v + c * sizeof(T), v_stride, count,
-      [&](const char* b, int) { return LoadPart(reinterpret_cast<const T*>(b), part); },
-      [&](int, int, VF sum) { StorePart(hn::MulAdd(LoadPart(o + c, part), Const(alpha), sum), o + c, part); });
+  float* o = s.o + row * s.o_ld + c;
+  const VF sum = VisibleSum<T, 1>(s, row, p, p_step, v + c * sizeof(T), v_stride, keys, part);
+  StorePart(hn::MulAdd(LoadPart(o, part), Const(alpha), sum), o, part);
 }
 
 }  // namespace

@@ -6,9 +6,9 @@
 //   the result is o / l.
 //
 //   o: f32 [r, d], o_ld elements between rows; m, l: f32 [r]. q: f32 rows; k, v: f32 or f16 rows; bias: f32 rows;
-//   strides in bytes. r <= 64, t <= 64, any d. Nothing is read past the t keys, of which those that no row may see
-//   are not used at all. A row without a key to see (or with only biases of -inf) keeps o, m and l. NaN in a visible
-//   key stays NaN.
+//   strides in bytes. r <= 64, t <= 64, any d. Nothing is read past the t keys. A key that a row may not see, or whose
+//   bias is -inf, takes no part in it, whatever it holds; a row without any other keeps o, m and l. NaN in a key that
+//   takes part stays NaN.
 //
 //   workspace: 256 * d + 16384 bytes, aligned to 64.
 #include "simd/tiles/flash_few-inl.h"
