@@ -187,7 +187,7 @@ TEST(Lines, LinesOfOneElement) {
   %0 = Input() {name = "x"} : f32[5, 1]
   %1 = Gelu(%0) : f32[5, 1]
   %2 = Reduce(%1) {axes = [1], keep_dim = true, op = "max"} : f32[5, 1]
-  %3 = Sub(%1, %2) : f32[5, 1]
+  %3 = Add(%1, %2) : f32[5, 1]
   return %3
 })",
              {});
