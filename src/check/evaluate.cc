@@ -146,7 +146,7 @@ Status EvaluateNode(const ir::Graph& graph, const Node& node, std::span<const Re
         const double size = (*sizes)[r].empty() ? 0 : (*sizes)[r][e];
         value += signs.Next() * AllowedOf(*node.op, error, result.dtype, std::max(size, std::fabs(value)));
       }
-      value = Overflowed(result.dtype, ir::RoundTo(result.dtype, value));
+      value = Overflowed(result.dtype, ir::RoundOnce(result.dtype, value));
     }
   }
   return absl::OkStatus();

@@ -141,9 +141,11 @@ struct RefTensor {
 
 // `index` advanced to the next element in row-major order (back to zeros after the last).
 void NextIndex(std::span<const int64_t> dims, std::span<int64_t> index);
-// The value that a float or bool dtype stores for `value`: halves round once, to nearest even; f32 stays exact on
-// purpose.
+// What a float or bool dtype stores of a `value` that was computed: f32 stays exact on purpose; halves are computed in
+// f32, and rounded to nearest even from there.
 double RoundTo(DType dtype, double value);
+// The same of a value that no f32 holds before: halves round once.
+double RoundOnce(DType dtype, double value);
 // What a cast makes of a float: toward zero, the nearest that the integer dtype has, 0 for NaN.
 Wide Saturated(DType dtype, double value);
 // The limits of an integer dtype.

@@ -83,8 +83,8 @@ double RoundTo(DType dtype, double value) {
   switch (dtype) {
     case DType::kF32: return value;  // kept in double: the oracle is more exact than what it judges
     case DType::kF64: return value;
-    case DType::kF16: return HalfToFloat(FloatToHalf(RoundToOdd(value)));
-    case DType::kBF16: return BFloat16ToFloat(FloatToBFloat16(RoundToOdd(value)));
+    case DType::kF16: return HalfToFloat(FloatToHalf(static_cast<float>(value)));
+    case DType::kBF16: return BFloat16ToFloat(FloatToBFloat16(static_cast<float>(value)));
     case DType::kBool: return value != 0;
     case DType::kQ4_0:
     case DType::kQ8_0:
@@ -103,6 +103,11 @@ double RoundTo(DType dtype, double value) {
   }
   QUERN_CHECK(false && "integers are not rounded");
   return 0;
+}
+
+double RoundOnce(DType dtype, double value) {
+  const bool half = dtype == DType::kF16 || dtype == DType::kBF16;
+  return RoundTo(dtype, half ? RoundToOdd(value) : value);
 }
 
 }  // namespace quern::ir

@@ -282,6 +282,10 @@ def limited(function):
     return value
 
 
+def c_log1p(a):
+    return -math.inf if a == -1 else limited(math.log1p)(a)
+
+
 def sigmoid(a):
     return 1 / (1 + math.exp(-a)) if a > -700 else math.exp(a) / (1 + math.exp(a))
 
@@ -291,7 +295,7 @@ def sigmoid(a):
 SPREAD, ANGLES = (-12, 12), (-100000, 100000)
 FUNCTIONS = {
     "exp": (limited(math.exp), (-86, 88), 3, 2), "exp2": (limited(lambda a: 2.0 ** a), (-125, 127), 2, 2),
-    "expm1": (limited(math.expm1), (-20, 88), 3, 3), "log1p": (limited(math.log1p), (-1, 1e30), 3, 3),
+    "expm1": (limited(math.expm1), (-20, 88), 3, 3), "log1p": (c_log1p, (-1, 1e30), 3, 3),
     "sigmoid": (sigmoid, (-85, 85), 4, 3), "log": (limited(math.log), (1e-30, 1e30), 2, 2),
     "log2": (limited(math.log2), (1e-30, 1e30), 2, 2), "sin": (limited(math.sin), ANGLES, 2, 2),
     "cos": (limited(math.cos), ANGLES, 2, 2), "tan": (limited(math.tan), ANGLES, 4, 4), 

@@ -34,9 +34,9 @@ Status Reference(RefContext& context) {
     if (IsInteger(y.dtype))
       y.SetInteger(at, IsFloat(x.dtype) ? Saturated(y.dtype, x.data[at]) : x.Integer(at));
     else if (IsInteger(x.dtype))
-      y.data[at] = y.dtype == DType::kF64 ? x.Real(at) : RoundTo(y.dtype, Odd(x.Integer(at)));
+      y.data[at] = y.dtype == DType::kF64 ? x.Real(at) : RoundOnce(y.dtype, Odd(x.Integer(at)));
     else
-      y.data[at] = RoundTo(y.dtype, x.data[at]);
+      y.data[at] = x.dtype == DType::kF64 ? RoundOnce(y.dtype, x.data[at]) : RoundTo(y.dtype, x.data[at]);
   }
   return absl::OkStatus();
 }

@@ -74,7 +74,7 @@ Status Reference(RefContext& context) {
     else if (IsInteger(y.dtype))
       y.SetInteger(at, Saturated(y.dtype, value));
     else
-      y.data[at] = RoundTo(y.dtype, value);
+      y.data[at] = RoundOnce(y.dtype, value);
   }
   return absl::OkStatus();
 }
