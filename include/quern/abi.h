@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-#define QUERN_ABI_VERSION 1
+#define QUERN_ABI_VERSION 2
 
 #ifdef __cplusplus
 extern "C" {
@@ -61,7 +61,9 @@ enum {
   QUERN_ERROR_CPU = 7,             /* this processor, or its system, runs none of the compiled levels */
   QUERN_ERROR_SYMBOL_RANGE = 8,    /* a size is outside the range it was compiled for */
   QUERN_ERROR_SIZES = 9,           /* the sizes do not go together: a requirement between them is broken */
-  QUERN_ERROR_WORKERS = 10         /* a runner without a function, or not with 1 to 65536 workers */
+  QUERN_ERROR_WORKERS = 10,        /* a runner without a function, or not with 1 to 65536 workers */
+  QUERN_ERROR_TRIPS = 11,          /* a loop needs more trips than it may make; no state has changed */
+  QUERN_ERROR_CANCELLED = 12       /* the flag that the step looks at asked it to stop */
 };
 
 #ifdef __cplusplus

@@ -1,14 +1,16 @@
-// Ahead of time: a model file as a C library. Three files come out: NAME.o, NAME.h and NAME.json (docs/aot.md). For a
-// device it is a text of kernels and what a host needs to run them: NAME.ptx or NAME.metal, and either's name with
-// .json (docs/gpu.md).
+// Ahead of time: a model file, or a graph, as a C library. Three files come out: NAME.o, NAME.h and NAME.json
+// (docs/aot.md). For a device it is a text of kernels and what a host needs to run them: NAME.ptx or NAME.metal, and
+// either's name with .json (docs/gpu.md).
 //
 //   quern::Result<quern::CompiledFiles> files = quern::CompileModel("model.gguf", {}, {.folder = "out"});
 //   if (!files.ok()) return Complain(files.error());
+//   files = quern::CompileGraph(graph, {}, {.folder = "out"});
 #pragma once
 
 #include <string>
 #include <vector>
 
+#include "quern/graph.h"
 #include "quern/quern.h"
 #include "quern/result.h"
 
@@ -16,7 +18,7 @@ namespace quern {
 
 struct CompileOptions {
   std::string folder = ".";  // made when it is not there
-  std::string name = {};     // prefix of files and functions, a C identifier; empty: from the model file's name
+  std::string name = {};     // prefix of files and functions, a C identifier; empty: from the model file's or graph's
   std::string target = {};  // x86_64-linux-gnu or aarch64-linux-gnu; empty: this machine's. nvptx64, metal: for devices
   std::vector<std::string> cpus =
       {};  // levels of the target; the object takes the best that a machine has. Empty: Options::cpu
@@ -36,5 +38,10 @@ struct CompiledFiles {
 // context count. Errors: those of opening the model; a target or level that is not known; a name that is no identifier;
 // an unknown kernel; a file that cannot be written.
 Result<CompiledFiles> CompileModel(const std::string& path, const Options& options, const CompileOptions& compile);
+
+// The same of a graph (quern/graph.h), with the variants that Graph::Compile would make. The bytes of its parameters,
+// all of which it has, go into the object, and its outputs keep their names; a step takes the symbols, in the order of
+// their names. Errors: that of the graph; kMissing, for a parameter without bytes; otherwise as above.
+Result<CompiledFiles> CompileGraph(const Graph& graph, const Options& options, const CompileOptions& compile);
 
 }  // namespace quern

@@ -37,6 +37,9 @@
 
 namespace quern {
 
+struct CompileOptions;  // quern/compile.h
+struct CompiledFiles;
+
 // A value inside a graph. Value{} stands for an optional operand that is absent.
 struct Value {
   int node = -1;
@@ -135,7 +138,8 @@ class Program {
   // after the call. Sizes for which nothing was compiled yet are compiled first: sizes within one variant never are
   // again. Errors, after which no output and no state has changed: kMissing, kUnknownName, kShapeMismatch,
   // kDTypeMismatch, kOutOfRange, kSizeConflict, kInvalid (memory that is not aligned, or overlaps), kUnsupported,
-  // kResource, kBusy.
+  // kResource, kBusy. A While that needs more trips than its `max` is kOutOfRange as well: no state has changed, the
+  // outputs may hold anything. After kCancelled outputs and states may hold anything (ResetState).
   Result<void> Run(const std::vector<ConstTensor>& inputs, const std::vector<MutableTensor>& outputs,
                    const std::map<std::string, int64_t>& symbols = {});
 
@@ -150,7 +154,7 @@ class Program {
     int variants = 0;          // compiled so far
     int kernels = 0;           // distinct ones among them
     int64_t code_bytes = 0;    // of their object files
-    int launches = 0;          // of kernels in the last run
+    int launches = 0;          // of kernels in the last run, each as often as it ran
     int64_t arena_bytes = 0;   // held for intermediate values
     double compile = 0;        // seconds so far: passes, planning, machine code
     double bind = 0, run = 0;  // seconds of the last run: following sizes and pointers, and kernels
@@ -175,8 +179,8 @@ class Graph {
   Graph& operator=(Graph&&) noexcept;
   ~Graph();
 
-  // A graph of MIR text, as `quern dump --dump-after PASS` prints it. Its parameters are bound on the program; its
-  // outputs are called "0", "1", .... Errors: kInvalid with line and column; those of the ops in it.
+  // A graph of MIR text, as `quern dump --dump-after PASS` prints it. Its parameters are bound here or on the program;
+  // its outputs are called "0", "1", .... Errors: kInvalid with line and column; those of the ops in it.
   static Result<Graph> Parse(std::string_view text);
 
   // Declares a size that types may name, and the values it may have: 0 <= low <= high <= 2^31.
@@ -197,6 +201,9 @@ class Graph {
     return Param(name, type, std::as_bytes(std::span(range)),
                  DTypeName<std::remove_cv_t<std::ranges::range_value_t<Range>>>());
   }
+  // Gives a parameter its bytes, one of a body or of a parsed graph too, under the same terms. Errors: kUnknownName,
+  // kShapeMismatch (the number of bytes).
+  Result<void> Bind(std::string_view param, std::span<const std::byte> bytes);
   // Data that is part of the graph: little-endian, dense, copied.
   Value Constant(std::string_view type, std::span<const std::byte> bytes);
   Value Scalar(float value);
@@ -209,6 +216,14 @@ class Graph {
                             const std::vector<Attribute>& attributes = {}, std::string_view label = "");
   Value Op(std::string_view op, const std::vector<Value>& inputs, const std::vector<Attribute>& attributes = {},
            std::string_view label = "");
+  // All results of an op, and its bodies where it has some (If: then, else; While: cond, body; Scan: body): graphs of
+  // their own, in that order, which are read now and not needed afterwards. A body's Inputs stand for operands of the
+  // op, in the order in which they were made, and its Outputs are what the body returns. A Param of a body is the one
+  // of that name of the whole graph; its bytes may be given in either. A body's symbols are declared outside too, with
+  // the same ranges.
+  std::vector<Value> Ops(std::string_view op, const std::vector<Value>& inputs,
+                         const std::vector<Attribute>& attributes = {}, std::string_view label = "",
+                         const std::vector<const Graph*>& bodies = {});
 
   void Output(std::string_view name, Value value);
   // `value` becomes what the Input called `input` holds in the next run: state, such as a cache of keys. Neither is
@@ -231,6 +246,7 @@ class Graph {
   Result<std::string> Dump(const DumpOptions& dump, const Options& options = {}) const;
 
  private:
+  friend Result<CompiledFiles> CompileGraph(const Graph& graph, const Options& options, const CompileOptions& compile);
   struct State;
   explicit Graph(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;

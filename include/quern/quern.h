@@ -12,6 +12,7 @@
 // denormals count as zero.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -23,6 +24,24 @@
 #include "quern/result.h"
 
 namespace quern {
+
+// Asks runs to stop, from another thread or from a signal handler (Cancel does nothing that one may not do). A run that
+// is asked ends between two launches of kernels, or two trips of a loop, with ErrorCode::kCancelled. Not movable: it
+// stays where it is for as long as anything looks at it.
+class CancelToken {
+ public:
+  CancelToken() = default;
+  CancelToken(const CancelToken&) = delete;
+  CancelToken& operator=(const CancelToken&) = delete;
+  void Cancel() noexcept { cancelled_.store(true, std::memory_order_relaxed); }
+  // Runs that start from here on are not asked any more.
+  void Reset() noexcept { cancelled_.store(false, std::memory_order_relaxed); }
+  bool cancelled() const noexcept { return cancelled_.load(std::memory_order_relaxed); }
+  const std::atomic<bool>& flag() const noexcept { return cancelled_; }
+
+ private:
+  std::atomic<bool> cancelled_{false};
+};
 
 struct Options {
   // Instruction-set level: native (the greatest this machine has), x86-64-v2, x86-64-v3, x86-64-v4; or, by Quern's own
@@ -53,6 +72,8 @@ struct Options {
   // A folder for the printed kernels, whose lines generated code then knows, and a jitdump; code is announced to GDB,
   // and the cache is left out. Also by QUERN_DEBUG_KERNELS. Empty: none of that.
   std::string debug_kernels = {};
+  // What asks runs to stop, or null; it outlives what is made with these options.
+  const CancelToken* cancel = nullptr;
   int64_t context = 0;  // positions to keep, at most 2^24; 0: the model's own length, at most 4096
   // Called with a line of text when a variant of the graph is compiled, on the thread of the call that needs it. Null:
   // silent.
@@ -112,8 +133,8 @@ class Session {
 
   // Runs `ids` at the current position; long prompts run in chunks of 256. Logits [vocabulary] after the last id, not
   // normalised. Errors: kInvalid (no ids, an id out of range, more positions than the context holds), after which
-  // nothing has changed; kResource when a chunk's variant cannot be compiled: position() tells which ids are in the
-  // cache.
+  // nothing has changed; kResource when a chunk's variant cannot be compiled, and kCancelled: position() tells which
+  // ids are in the cache, and the session goes on from there.
   Result<std::vector<float>> Step(std::span<const int32_t> ids);
   // The same, with the logits after every id: [ids, vocabulary], dense, row by row.
   Result<std::vector<float>> StepAll(std::span<const int32_t> ids);

@@ -32,6 +32,7 @@ enum class ErrorCode : uint8_t {
   kOutOfRange,    // a symbol is outside its range
   kSizeConflict,  // sizes that do not go together
   kBusy,          // another run of the same program is under way
+  kCancelled,     // Options::cancel asked it to stop
   kCheck,         // Options::check found a wrong or unwanted value: the message has a sentence and lines of details
   // The rest.
   kInvalid,   // anything else about what was given: a file, a text, an option

@@ -1,6 +1,7 @@
 // From plans to a file: kernels of each level, their tiles, the driver; one module, generated once.
 #include <algorithm>
 #include <memory>
+#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "aot/driver.h"
@@ -36,6 +37,7 @@ StatusOr<std::unique_ptr<llvm::Module>> EmitKernels(llvm::LLVMContext& context, 
   std::vector<kir::Kernel> kernels;
   std::vector<std::string> symbols;
   for (const KernelTable::Entry& entry : entries) {
+    if (entry.call != nullptr) continue;
     kernels.push_back(entry.kernel);
     symbols.push_back(entry.symbol);
   }
@@ -58,11 +60,13 @@ std::vector<std::string> TilesOf(const llvm::Module& module) {
   return tiles;
 }
 
-Status Check(const llvm::Module& module) {
+// `calls`: what may stay undefined, besides the C library.
+Status Check(const llvm::Module& module, const std::set<std::string, std::less<>>& calls) {
   for (const llvm::Function& function : module) {
     if (!function.isDeclaration() || function.isIntrinsic() || function.use_empty()) continue;
     const llvm::StringRef name = function.getName();
-    if (!cpu::IsLibcSymbol(std::string_view(name.data(), name.size()))) {
+    if (!cpu::IsLibcSymbol(std::string_view(name.data(), name.size())) &&
+        !calls.contains(std::string_view(name.data(), name.size()))) {
       return absl::InternalError(absl::StrFormat("the object would leave %s undefined", name.str()));
     }
   }
@@ -122,6 +126,7 @@ StatusOr<std::vector<Chosen>> Choose(const Model& model, const std::vector<Kerne
   std::string known;
   for (size_t l = 0; l < kernels.size(); ++l) {
     for (const KernelTable::Entry& entry : kernels[l].entries) {
+      if (entry.call != nullptr) continue;
       if (symbol.empty() || entry.symbol == symbol) chosen.push_back({&entry, model.levels[l].target});
       absl::StrAppend(&known, known.empty() ? "" : ", ", entry.symbol);
     }
@@ -161,7 +166,7 @@ StatusOr<Artefacts> Compile(const Model& model, const Options& options) {
     QUERN_ASSIGN(const std::unique_ptr<llvm::TargetMachine> machine, cpu::MakeMachine(target, true));
     QUERN_ASSIGN(const std::unique_ptr<llvm::Module> module, EmitKernels(context, target, {chosen[0].entry, 1}));
     module->setSourceFileName(model.name);
-    QUERN_RETURN_IF_ERROR(Check(*module));
+    QUERN_RETURN_IF_ERROR(Check(*module, {}));
     QUERN_ASSIGN(artefacts.body, Write(*machine, *module, options.form));
     return artefacts;
   }
@@ -177,15 +182,25 @@ StatusOr<Artefacts> Compile(const Model& model, const Options& options) {
     tiles.push_back(TilesOf(*level));
     if (llvm::Linker::linkModules(*module, std::move(level))) return absl::InternalError("kernels do not link");
     for (const KernelTable::Entry& entry : kernels[l].entries) {
-      module->getFunction(entry.symbol)->setLinkage(llvm::GlobalValue::InternalLinkage);
+      if (entry.call == nullptr) module->getFunction(entry.symbol)->setLinkage(llvm::GlobalValue::InternalLinkage);
     }
   }
   if (options.embed_weights) AppendWeights(*module, model.weights);
   module->setSourceFileName(model.name);
-  QUERN_RETURN_IF_ERROR(Check(*module));
+  std::set<std::string, std::less<>> symbols;
+  for (const ir::CustomDef* call : CallsOf(kernels)) {
+    symbols.insert(call->symbol);
+    if (const llvm::Function* function = module->getFunction(call->symbol);
+        function == nullptr || !function->isDeclaration()) {
+      return absl::InvalidArgumentError(
+          absl::StrFormat("%s: the C function of Custom %s cannot be called that: the object has one of its own",
+                          call->symbol, call->name));
+    }
+  }
+  QUERN_RETURN_IF_ERROR(Check(*module, symbols));
   QUERN_ASSIGN(artefacts.body, Write(*machine, *module, options.form));
   if (options.form != Form::kObject) return artefacts;
-  artefacts.header = Header(model, workspace, options);
+  artefacts.header = Header(model, workspace, CallsOf(kernels), options);
   QUERN_ASSIGN(artefacts.manifest, Manifest(model, workspace, kernels, tiles, artefacts.body, options));
   return artefacts;
 }

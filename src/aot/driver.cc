@@ -90,6 +90,9 @@ class Driver {
         w_.Call("quern_model_step", i32, {described_, f->getArg(0), f->getArg(1), f->getArg(2), w_.Spill(f, 3)}));
     f = w_.Define(Name("reset"), i32, {ptr}, true);
     b.CreateRet(w_.Call("quern_model_reset", i32, {described_, f->getArg(0)}));
+    f = w_.Define(Name("cancel_when"), b.getVoidTy(), {ptr, ptr}, true);
+    w_.Call("quern_model_cancel_when", b.getVoidTy(), {f->getArg(0), f->getArg(1)});
+    b.CreateRetVoid();
     f = w_.Define(Name("level"), ptr, {ptr}, true);
     b.CreateRet(w_.Call("quern_model_level", ptr, {f->getArg(0)}));
     f = w_.Define(Name("error"), ptr, {i32}, true);

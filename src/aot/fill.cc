@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <utility>
 
 #include "codegen/cpu/module.h"
 #include "quern/abi.h"
@@ -19,7 +20,8 @@ class Filler {
   Filler(const FillContext& context, const lir::Plan& plan, llvm::IRBuilder<>& builder)
       : c_(context), plan_(plan), b_(builder) {}
 
-  Status Run(const std::vector<lir::Launch>& launches, const KernelTable& kernels, std::span<const int> rows) {
+  StatusOr<LoopSlots> Run(const std::vector<lir::Launch>& launches, const KernelTable& kernels,
+                          std::span<const int> rows) {
     kernels_.resize(plan_.kernels.size());
     int64_t table = c_.workspace.tables;
     int64_t slot = c_.workspace.pointers;
@@ -43,7 +45,7 @@ class Filler {
       slot += static_cast<int64_t>(launch.arguments.size() * sizeof(void*));
     }
     Hints(written);
-    return absl::OkStatus();
+    return std::move(open_);
   }
 
  private:
@@ -75,53 +77,7 @@ class Filler {
     return llvm::Function::Create(type, llvm::Function::ExternalLinkage, symbol, module);
   }
 
-  // Position of the first element for which `holds`.
-  template <typename T, typename F>
-  static int64_t Position(const std::vector<T>& items, F holds) {
-    return std::find_if(items.begin(), items.end(), holds) - items.begin();
-  }
-
-  llvm::Value* Handed(llvm::Value* table, int64_t position) {
-    return b_.CreateAlignedLoad(b_.getPtrTy(), b_.CreateConstInBoundsGEP1_64(b_.getPtrTy(), table, position),
-                                llvm::Align(8));
-  }
-
   llvm::Value* Offset(llvm::Value* base, llvm::Value* bytes) { return b_.CreateGEP(b_.getInt8Ty(), base, bytes); }
-
-  StatusOr<llvm::Value*> Base(const lir::Buffer& buffer) {
-    const Signature& signature = c_.model.signature;
-    switch (buffer.home) {
-      case lir::Home::kArena: {
-        QUERN_ASSIGN(llvm::Value * offset, cpu::EmitExtent(buffer.offset, c_.names, c_.values, b_));
-        return Offset(At(c_.workspace.arena), offset);
-      }
-      case lir::Home::kOnce: {
-        QUERN_ASSIGN(llvm::Value * offset, cpu::EmitExtent(buffer.offset, c_.names, c_.values, b_));
-        return Offset(At(c_.once), offset);
-      }
-      case lir::Home::kInput:
-        if (c_.inputs == nullptr) break;
-        return Handed(c_.inputs, Position(signature.inputs, [&](const Port& p) { return p.name == buffer.name; }));
-      case lir::Home::kOutput:
-        if (c_.outputs == nullptr) break;
-        return Handed(c_.outputs, Position(signature.outputs, [&](const Port& p) { return p.output == buffer.index; }));
-      case lir::Home::kParam: {
-        const int64_t at = Position(c_.model.params, [&](const Param& p) { return p.name == buffer.name; });
-        if (at == static_cast<int64_t>(c_.model.params.size())) break;
-        const Param& param = c_.model.params[at];
-        if (param.file_offset < 0) return c_.constants.Add(param.bytes);
-        return b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), c_.weights, param.file_offset);
-      }
-      case lir::Home::kConstant: return c_.constants.Add(*buffer.data);
-      case lir::Home::kState: {
-        const auto state = c_.workspace.states.find(buffer.name);
-        if (state == c_.workspace.states.end()) break;
-        return At(state->second);
-      }
-    }
-    return absl::InternalError(
-        absl::StrFormat("%s %s has no memory", std::string(lir::Name(buffer.home)), buffer.name));
-  }
 
   StatusOr<Written> Dispatch(const lir::Launch& launch, size_t index, const Sizes& sizes, int64_t slot,
                              llvm::Function* kernel) {
@@ -130,11 +86,15 @@ class Filler {
     int64_t most = 0;
     for (const lir::Argument& argument : launch.arguments) {
       const lir::Buffer& buffer = plan_.buffers[argument.buffer];
-      QUERN_ASSIGN(llvm::Value * base, Base(buffer));
       QUERN_ASSIGN(llvm::Value * offset, cpu::EmitExtent(argument.offset, c_.names, c_.values, b_));
+      const int64_t own = std::exchange(at, at + static_cast<int64_t>(sizeof(void*)));
+      if (buffer.home == lir::Home::kLoop) {
+        open_[argument.buffer].push_back({own, offset});
+        continue;
+      }
+      QUERN_ASSIGN(llvm::Value * base, EmitBase(c_, buffer, b_));
       llvm::Value* pointer = Offset(base, offset);
-      Store(pointer, at);
-      at += sizeof(void*);
+      Store(pointer, own);
       if (buffer.home == lir::Home::kParam && buffer.bytes.is_constant() && buffer.bytes.constant() > most) {
         most = buffer.bytes.constant();
         written.weights = pointer;
@@ -179,9 +139,54 @@ class Filler {
   const lir::Plan& plan_;
   llvm::IRBuilder<>& b_;
   std::vector<Sizes> kernels_;
+  LoopSlots open_;
 };
 
+// Position of the first element for which `holds`.
+template <typename T, typename F>
+int64_t Position(const std::vector<T>& items, F holds) {
+  return std::find_if(items.begin(), items.end(), holds) - items.begin();
+}
+
 }  // namespace
+
+StatusOr<llvm::Value*> EmitBase(const FillContext& c, const lir::Buffer& buffer, llvm::IRBuilder<>& b) {
+  const Signature& signature = c.model.signature;
+  const auto at = [&](int64_t offset) { return b.CreateConstInBoundsGEP1_64(b.getInt8Ty(), c.self, offset); };
+  const auto within = [&](int64_t start) -> StatusOr<llvm::Value*> {
+    QUERN_ASSIGN(llvm::Value * offset, cpu::EmitExtent(buffer.offset, c.names, c.values, b));
+    return b.CreateGEP(b.getInt8Ty(), at(start), offset);
+  };
+  const auto handed = [&](llvm::Value* table, int64_t position) {
+    return b.CreateAlignedLoad(b.getPtrTy(), b.CreateConstInBoundsGEP1_64(b.getPtrTy(), table, position),
+                               llvm::Align(8));
+  };
+  switch (buffer.home) {
+    case lir::Home::kArena: return within(c.workspace.arena);
+    case lir::Home::kOnce: return within(c.once);
+    case lir::Home::kInput:
+      if (c.inputs == nullptr) break;
+      return handed(c.inputs, Position(signature.inputs, [&](const Port& p) { return p.name == buffer.name; }));
+    case lir::Home::kOutput:
+      if (c.outputs == nullptr) break;
+      return handed(c.outputs, Position(signature.outputs, [&](const Port& p) { return p.output == buffer.index; }));
+    case lir::Home::kParam: {
+      const int64_t row = Position(c.model.params, [&](const Param& p) { return p.name == buffer.name; });
+      if (row == static_cast<int64_t>(c.model.params.size())) break;
+      const Param& param = c.model.params[row];
+      if (param.file_offset < 0) return c.constants.Add(param.bytes);
+      return b.CreateConstInBoundsGEP1_64(b.getInt8Ty(), c.weights, param.file_offset);
+    }
+    case lir::Home::kConstant: return c.constants.Add(*buffer.data);
+    case lir::Home::kState: {
+      const auto state = c.workspace.states.find(buffer.name);
+      if (state == c.workspace.states.end()) break;
+      return at(state->second);
+    }
+    case lir::Home::kLoop: break;
+  }
+  return absl::InternalError(absl::StrFormat("%s %s has no memory", std::string(lir::Name(buffer.home)), buffer.name));
+}
 
 llvm::Constant* ConstantPool::Add(std::span<const uint8_t> bytes) {
   const auto [at, added] =
@@ -197,8 +202,9 @@ llvm::Constant* ConstantPool::Add(std::span<const uint8_t> bytes) {
   return at->second;
 }
 
-Status EmitFill(const FillContext& context, const lir::Plan& plan, const std::vector<lir::Launch>& launches,
-                const KernelTable& kernels, std::span<const int> rows, llvm::IRBuilder<>& builder) {
+StatusOr<LoopSlots> EmitFill(const FillContext& context, const lir::Plan& plan,
+                             const std::vector<lir::Launch>& launches, const KernelTable& kernels,
+                             std::span<const int> rows, llvm::IRBuilder<>& builder) {
   return Filler(context, plan, builder).Run(launches, kernels, rows);
 }
 

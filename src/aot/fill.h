@@ -40,8 +40,19 @@ struct FillContext {
   int64_t once = 0;                  // where the variant's parameter-only memory starts
 };
 
-// Appends to the builder's block. The dispatches are those of runtime/dispatch_list.cc.
-Status EmitFill(const FillContext& context, const lir::Plan& plan, const std::vector<lir::Launch>& launches,
-                const KernelTable& kernels, std::span<const int> rows, llvm::IRBuilder<>& builder);
+// Pointers of dispatches that the steps of loops write: by buffer of Home::kLoop.
+struct LoopSlot {
+  int64_t at;           // in the workspace
+  llvm::Value* offset;  // from the buffer's base
+};
+using LoopSlots = std::map<int, std::vector<LoopSlot>>;
+
+// Appends to the builder's block. The dispatches are those of runtime/dispatch_list.cc. Returns what it leaves open.
+StatusOr<LoopSlots> EmitFill(const FillContext& context, const lir::Plan& plan,
+                             const std::vector<lir::Launch>& launches, const KernelTable& kernels,
+                             std::span<const int> rows, llvm::IRBuilder<>& builder);
+
+// The address of a buffer, which is not a loop's.
+StatusOr<llvm::Value*> EmitBase(const FillContext& context, const lir::Buffer& buffer, llvm::IRBuilder<>& builder);
 
 }  // namespace quern::aot

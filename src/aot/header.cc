@@ -35,7 +35,8 @@ std::string Parameter(const std::string& symbol) {
 
 }  // namespace
 
-std::string Header(const Model& model, const Workspace& workspace, const Options& options) {
+std::string Header(const Model& model, const Workspace& workspace, std::span<const ir::CustomDef* const> calls,
+                   const Options& options) {
   const Signature& signature = model.signature;
   std::string symbols, ranges;
   for (const auto& [symbol, range] : signature.symbols) {
@@ -68,6 +69,11 @@ std::string Header(const Model& model, const Workspace& workspace, const Options
   absl::StrAppend(&h, "#if QUERN_ABI_VERSION != ", QUERN_ABI_VERSION,
                   "\n#error \"this header and another of Quern's disagree about the ABI\"\n#endif\n\n");
   put("#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n");
+  if (!calls.empty()) {
+    h += "/* Functions that steps call and the object lacks: the program has them. */\n";
+    for (const ir::CustomDef* call : calls) absl::StrAppend(&h, "quern_kernel ", call->symbol, ";\n");
+    h += "\n";
+  }
   for (const auto& [symbol, range] : signature.symbols) {
     put("#define %_");
     absl::StrAppend(&h, Parameter(symbol), "_MIN INT64_C(", range.low, ")\n");
@@ -93,11 +99,12 @@ std::string Header(const Model& model, const Workspace& workspace, const Options
       "/* Makes a model in `workspace`, which is aligned to 64 bytes and stays with the model, as do the weights and "
       "the runner.\n"
       " * Chooses the CPU level, clears the state, checks the weights and does the work that depends on them alone.\n"
-      " * weights: the bytes of the model file, aligned to 32 (a mapped file is), never written");
-  if (options.embed_weights)
-    put(".\n *   Null: those in the object.\n");
+      " * weights: ");
+  if (model.weights.bytes.empty())
+    put("null, of 0 bytes: the parameters are in the object.\n");
   else
-    put(".\n");
+    put("the bytes of the model file, aligned to 32 (a mapped file is), never written.\n");
+  if (options.embed_weights) put(" *   Null: those in the object.\n");
   put(" * runner: threads of the caller's or of quern/rt.h; null: everything runs on the calling thread. The struct is "
       "copied.\n"
       " * Errors: QUERN_ERROR_*; *out is null then. */\n"
@@ -114,7 +121,11 @@ std::string Header(const Model& model, const Workspace& workspace, const Options
       " * Errors: a null pointer, a size out of range, sizes that do not go together; nothing is written then. */\n"
       "int32_t $_step($* model, const void* const* inputs, void* const* outputs");
   h += symbols;
-  put(");\n\n/* Back to the state after $_init. */\nint32_t $_reset($* model);\n\n"
+  put(");\n\n/* From now on a step looks at *flag every few kernels, and before each trip of a loop: where it is not 0 "
+      "the step ends\n"
+      " * with QUERN_ERROR_CANCELLED, and outputs and state may hold anything. Null: it looks no more. */\n"
+      "void $_cancel_when($* model, const volatile int32_t* flag);\n\n"
+      "/* Back to the state after $_init. */\nint32_t $_reset($* model);\n\n"
       "/* Bytes of input or output i; -1 where there is none, or a size is out of range. */\n"
       "int64_t $_input_bytes(int64_t i");
   absl::StrAppend(&h, symbols, ");\n");

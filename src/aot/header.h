@@ -8,6 +8,7 @@
 
 namespace quern::aot {
 
-std::string Header(const Model& model, const Workspace& workspace, const Options& options);
+std::string Header(const Model& model, const Workspace& workspace, std::span<const ir::CustomDef* const> calls,
+                   const Options& options);
 
 }  // namespace quern::aot

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "aot/cpu_needs.h"
+#include "aot/steps.h"
 #include "aot/support/support.h"
 #include "codegen/cpu/module.h"
 
@@ -59,7 +60,7 @@ class LevelEmitter {
       FillContext context = Context(v, function->getArg(0));
       // Nothing of it depends on a symbol: any value does.
       context.values.assign(w_.names.size(), w_.b.getInt64(1));
-      QUERN_RETURN_IF_ERROR(EmitFill(context, plan, plan.once, kernels_, kernels_.rows[v], w_.b));
+      QUERN_RETURN_IF_ERROR(EmitFill(context, plan, plan.once, kernels_, kernels_.rows[v], w_.b).status());
       w_.b.CreateRet(w_.b.getInt64(plan.once.size()));
       w_.b.SetInsertPoint(after);
     }
@@ -84,10 +85,12 @@ class LevelEmitter {
       QUERN_ASSIGN(llvm::Value * value, cpu::EmitExtent(requirement.value, w_.names, context.values, w_.b));
       llvm::Value* zero = w_.b.getInt64(0);
       w_.ReturnIf(requirement.exact ? w_.b.CreateICmpNE(value, zero) : w_.b.CreateICmpSLT(value, zero),
-                  w_.b.getInt64(-1));
+                  w_.b.getInt32(QUERN_ERROR_SIZES));
     }
-    QUERN_RETURN_IF_ERROR(EmitFill(context, variant.plan, variant.plan.launches, kernels_, kernels_.rows[v], w_.b));
-    w_.b.CreateRet(w_.b.getInt64(variant.plan.launches.size()));
+    QUERN_ASSIGN(const LoopSlots open,
+                 EmitFill(context, variant.plan, variant.plan.launches, kernels_, kernels_.rows[v], w_.b));
+    QUERN_RETURN_IF_ERROR(EmitSteps(w_, context, variant.plan, open));
+    w_.b.CreateRet(w_.b.getInt32(QUERN_OK));
     return function;
   }
 
@@ -107,12 +110,12 @@ class LevelEmitter {
           steps[v], {function->getArg(0), function->getArg(1), function->getArg(2), function->getArg(3)}));
       w_.b.SetInsertPoint(after);
     }
-    w_.b.CreateRet(w_.b.getInt64(-1));
+    w_.b.CreateRet(w_.b.getInt32(QUERN_ERROR_SIZES));
     return function;
   }
 
   llvm::Function* DefineStep(const std::string& name) {
-    return w_.Define(name, w_.i64, {w_.ptr, w_.ptr, w_.ptr, w_.ptr}, false);
+    return w_.Define(name, w_.i32, {w_.ptr, w_.ptr, w_.ptr, w_.ptr}, false);
   }
 
   IrWriter& w_;

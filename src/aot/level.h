@@ -1,9 +1,10 @@
 // The part of the driver that belongs to one level: which variant a step takes, and the dispatches of each. Internal to
 // aot.
 //
-//   i64 @step.avx2(self, inputs, outputs, values)    the first variant whose guard holds
-//   i64 @step.avx2.0(self, inputs, outputs, values)  requirements; symbol tables, pointers, quern_args, dispatches
-//   i64 @once.avx2(self, variant)                    the same for what depends on the weights alone
+//   i32 @step.avx2(self, inputs, outputs, values)    the first variant whose guard holds
+//   i32 @step.avx2.0(self, inputs, outputs, values)  requirements; symbol tables, pointers, quern_args, dispatches;
+//                                                    then its steps
+//   i64 @once.avx2(self, variant)                    dispatches of what depends on the weights alone
 #pragma once
 
 #include "aot/ir_writer.h"

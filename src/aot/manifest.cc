@@ -95,6 +95,10 @@ StatusOr<std::string> Manifest(const Model& model, const Workspace& workspace, c
     params.push_back(std::move(row));
   }
   json["params"] = std::move(params);
+  Json calls = Json::array();
+  for (const ir::CustomDef* call : CallsOf(kernels))
+    calls.push_back({{"symbol", call->symbol}, {"op", call->name}, {"version", call->version}});
+  json["calls"] = std::move(calls);
   Json levels = Json::array();
   for (size_t l = 0; l < model.levels.size(); ++l) {
     const Level& level = model.levels[l];
@@ -111,6 +115,7 @@ StatusOr<std::string> Manifest(const Model& model, const Workspace& workspace, c
     row["variants"] = std::move(variants);
     Json functions = Json::array();
     for (const KernelTable::Entry& entry : kernels[l].entries) {
+      if (entry.call != nullptr) continue;
       functions.push_back({{"symbol", entry.symbol},
                            {"label", entry.label},
                            {"launches", entry.launches},

@@ -10,7 +10,7 @@ namespace {
 int64_t RoundUp64(int64_t bytes) { return (bytes + 63) / 64 * 64; }
 
 struct Most {
-  size_t launches = 0, slots = 0, symbols = 0;
+  size_t launches = 0, slots = 0, symbols = 0, loops = 0;
 
   void Add(const lir::Plan& plan, const std::vector<lir::Launch>& list) {
     size_t arguments = 0, table = 0;
@@ -19,6 +19,8 @@ struct Most {
     launches = std::max(launches, list.size());
     slots = std::max(slots, arguments);
     symbols = std::max(symbols, table);
+    const auto moves = [](const lir::Buffer& buffer) { return buffer.home == lir::Home::kLoop; };
+    loops = std::max<size_t>(loops, std::count_if(plan.buffers.begin(), plan.buffers.end(), moves));
   }
 };
 
@@ -58,7 +60,8 @@ StatusOr<Workspace> PlaceWorkspace(const Model& model) {
   at.args = at.dispatches + static_cast<int64_t>(most.launches * sizeof(quern_dispatch));
   at.pointers = at.args + static_cast<int64_t>(most.launches * sizeof(quern_args));
   at.tables = at.pointers + static_cast<int64_t>(most.slots * sizeof(void*));
-  at.state = RoundUp64(at.tables + static_cast<int64_t>(most.symbols * sizeof(int64_t)));
+  at.loops = at.tables + static_cast<int64_t>(most.symbols * sizeof(int64_t));
+  at.state = RoundUp64(at.loops + static_cast<int64_t>(most.loops * sizeof(void*)));
   int64_t end = at.state;
   for (const Port& port : model.signature.states) {
     const std::optional<int64_t> bytes = BytesOf(port, false).UpperBound(model.signature.symbols);

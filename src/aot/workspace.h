@@ -2,7 +2,8 @@
 // the symbols, so that no step can outgrow it.
 //
 //   0          quern_instance
-//   128        dispatches of the step under way, then their quern_args, tables of pointers, tables of symbols
+//   128        dispatches of the step under way, then their quern_args, tables of pointers and of symbols, and where
+//              the buffers of its loops lie
 //   state      caches and other state, in the order of the signature
 //   once       what depends on the weights alone, a part for each variant
 //   arena      intermediate values
@@ -19,7 +20,7 @@
 namespace quern::aot {
 
 struct Workspace {
-  int64_t dispatches = 0, args = 0, pointers = 0, tables = 0;
+  int64_t dispatches = 0, args = 0, pointers = 0, tables = 0, loops = 0;
   int64_t state = 0, state_bytes = 0;
   std::map<std::string, int64_t> states;   // offsets, by name
   std::vector<std::vector<int64_t>> once;  // offsets, by level and variant

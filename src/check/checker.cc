@@ -64,7 +64,7 @@ StatusOr<ir::Graph> AsRegion(const ir::Graph& graph, const ir::Node& region) {
     leaves.push_back(*value);
   }
   QUERN_ASSIGN(const ir::Value node,
-               made.AddRegion(region.attributes.String("family"), std::move(leaves), region.body));
+               made.AddRegion(region.attributes.String("family"), std::move(leaves), region.bodies[0]));
   for (int r = 0; r < static_cast<int>(region.results.size()); ++r) made.outputs.push_back({node.node, r});
   made.donations = graph.donations;
   return made;
@@ -77,8 +77,8 @@ bool FusesTo(const ir::Graph& graph, const ir::Graph& body, const CheckerOptions
   if (!fused.ok()) return false;
   int regions = 0, same = 0;
   for (const ir::Node& node : fused->nodes()) {
-    regions += node.body != nullptr;
-    same += node.body != nullptr && ir::SameGraph(*node.body, body);
+    regions += opt::IsRegion(node);
+    same += opt::IsRegion(node) && ir::SameGraph(node.body(), body);
   }
   return regions == 1 && same == 1;
 }
@@ -99,16 +99,15 @@ Status Checker::Before(const RegionStep& step) {
     copied_.assign(bytes.begin(), bytes.end());
     return absl::OkStatus();
   }
-  const auto known = graphs_.find(step.variant);
-  if (known == graphs_.end()) return absl::InternalError("a variant that is checked has no graph");
-  QUERN_ASSIGN(region_, RegionGraph(known->second, step.region(), *step.plan));
+  if (!graphs_.contains(step.variant)) return absl::InternalError("a variant that is checked has no graph");
+  const ir::Graph& graph = GraphOf(step);
+  QUERN_ASSIGN(region_, RegionGraph(graph, step.region(), *step.plan, step.values()));
   operands_.clear();
-  const std::vector<ir::Value>& inputs = known->second.node(step.region()).inputs;
+  const std::vector<ir::Value>& inputs = graph.node(step.region()).inputs;
   for (size_t i = 0; i < inputs.size(); ++i) {
     const ir::Node& leaf = region_.node(static_cast<int>(i));
-    QUERN_ASSIGN(
-        const std::span<const uint8_t> bytes,
-        BytesAt(step, step.plan->values[inputs[i].node][inputs[i].result], leaf.results[0], opt::Is(leaf, "Param")));
+    QUERN_ASSIGN(const std::span<const uint8_t> bytes, BytesAt(step, step.values()[inputs[i].node][inputs[i].result],
+                                                               leaf.results[0], opt::Is(leaf, "Param")));
     operands_[leaf.attributes.String("name")].assign(bytes.begin(), bytes.end());
   }
   return options_.kind == Kind::kNan ? CheckOperands(step) : absl::OkStatus();
@@ -116,11 +115,11 @@ Status Checker::Before(const RegionStep& step) {
 
 // What was computed has been looked at: a NaN that is here comes from outside.
 Status Checker::CheckOperands(const RegionStep& step) {
-  const std::vector<ir::Value>& inputs = graphs_.at(step.variant).node(step.region()).inputs;
+  const std::vector<ir::Value>& inputs = GraphOf(step).node(step.region()).inputs;
   for (size_t i = 0; i < inputs.size(); ++i) {
     const ir::Node& leaf = region_.node(static_cast<int>(i));
     const bool parameter = opt::Is(leaf, "Param");
-    const uint8_t* const memory = step.bases[step.plan->values[inputs[i].node][inputs[i].result].buffer];
+    const uint8_t* const memory = step.bases[step.values()[inputs[i].node][inputs[i].result].buffer];
     if (parameter && clean_params_.contains(memory)) continue;
     const std::string& name = leaf.attributes.String("name");
     QUERN_ASSIGN(const ir::RefTensor value, Decode(leaf.results[0], parameter, *step.symbols, operands_[name]));
@@ -167,7 +166,7 @@ Status Checker::CheckReference(const RegionStep& step) {
   QUERN_ASSIGN(GraphOracle oracle, GraphOracle::Create(region_, *step.symbols, feeds, kSeed));
   for (int r = 0; r < static_cast<int>(region_.outputs.size()); ++r) {
     const ir::TensorType& type = region_.type(region_.outputs[r]);
-    QUERN_ASSIGN(const std::span<const uint8_t> bytes, BytesAt(step, step.plan->values[step.region()][r], type, false));
+    QUERN_ASSIGN(const std::span<const uint8_t> bytes, BytesAt(step, step.values()[step.region()][r], type, false));
     QUERN_ASSIGN(const ir::RefTensor got, Decode(type, false, *step.symbols, bytes));
     QUERN_ASSIGN(const std::optional<Difference> worst, oracle.Worst(r, got));
     counts_.elements += got.elements();
@@ -187,7 +186,7 @@ Status Checker::CheckSpecials(const RegionStep& step) {
   for (int r = 0; r < static_cast<int>(region_.outputs.size()); ++r) {
     const ir::TensorType& type = region_.type(region_.outputs[r]);
     if (!IsFloat(type.dtype) && !IsBlock(type.dtype)) continue;
-    QUERN_ASSIGN(const std::span<const uint8_t> bytes, BytesAt(step, step.plan->values[step.region()][r], type, false));
+    QUERN_ASSIGN(const std::span<const uint8_t> bytes, BytesAt(step, step.values()[step.region()][r], type, false));
     QUERN_ASSIGN(const int64_t elements, type.elements().Evaluate(*step.symbols));
     counts_.elements += elements;
     Special found = Specials(type.dtype, bytes);
@@ -262,8 +261,8 @@ Status Checker::Report(const RegionStep& step, Finding finding) {
 StatusOr<std::string> Checker::WriteReproduction(const RegionStep& step, const Finding& finding) const {
   Reproduction reproduction;
   reproduction.graph = region_;
-  const ir::Node& region = graphs_.at(step.variant).node(step.region());
-  if (!FusesTo(region_, *region.body, options_)) {
+  const ir::Node& region = GraphOf(step).node(step.region());
+  if (!FusesTo(region_, region.body(), options_)) {
     QUERN_ASSIGN(reproduction.graph, AsRegion(region_, region));
   }
   for (const auto& [symbol, range] : region_.symbols) reproduction.sizes[symbol] = step.symbols->at(symbol);

@@ -58,6 +58,10 @@ class Checker : public RegionObserver {
   std::string Summary() const;
 
  private:
+  // The graph that the region is a node of.
+  const ir::Graph& GraphOf(const RegionStep& step) const {
+    return lir::GraphOf(graphs_.at(step.variant), *step.plan, step.launches[0].body);
+  }
   Status CheckOperands(const RegionStep& step);
   Status CheckReference(const RegionStep& step);
   Status CheckSpecials(const RegionStep& step);

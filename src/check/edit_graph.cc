@@ -28,7 +28,7 @@ std::set<std::string> SymbolsOf(const ir::Graph& graph) {
     for (const auto& [name, value] : node.attributes.values()) {
       if (const auto* extents = std::get_if<std::vector<Extent>>(&value)) AddSymbols(*extents, symbols);
     }
-    if (node.body != nullptr) symbols.merge(SymbolsOf(*node.body));
+    for (const auto& body : node.bodies) symbols.merge(SymbolsOf(*body));
   }
   return symbols;
 }
@@ -98,7 +98,7 @@ StatusOr<Reproduction> Resized(const Reproduction& from, const Binding& sizes, c
   graph.symbols = from.graph.symbols;
   for (int n = 0; n < static_cast<int>(from.graph.nodes().size()); ++n) {
     const ir::Node& node = from.graph.node(n);
-    if (node.body != nullptr) return absl::UnimplementedError("a Region keeps its sizes");
+    if (!node.bodies.empty()) return absl::UnimplementedError("a node with bodies keeps its sizes");
     if (!opt::IsLeaf(node)) {
       // Nodes keep their numbers, so operands do.
       const int origin = node.origin < 0 ? -1 : graph.AddOrigin(from.graph.origins()[node.origin]);
@@ -180,9 +180,9 @@ StatusOr<Reproduction> ApplyCut(const Reproduction& from, const Cut& cut, const 
         operands.push_back(operand);
       }
       const int origin = node.origin < 0 ? -1 : graph.AddOrigin(old.origins()[node.origin]);
-      added = node.body != nullptr
-                  ? graph.AddRegion(node.attributes.String("family"), std::move(operands), node.body, origin)
-                  : graph.Add(*node.op, std::move(operands), node.attributes, origin);
+      added = opt::IsRegion(node)
+                  ? graph.AddRegion(node.attributes.String("family"), std::move(operands), node.bodies[0], origin)
+                  : graph.Add(*node.op, std::move(operands), node.attributes, origin, node.bodies);
     }
     if (!added.ok()) return added.status();
     for (int r = 0; r < static_cast<int>(node.results.size()); ++r) now[{n, r}] = {added->node, r};

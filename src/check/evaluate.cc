@@ -103,17 +103,57 @@ class Signs {
   int left_ = 0;
 };
 
+using Values = std::vector<std::vector<const RefTensor*>>;  // by node and result
+using Sizes = std::vector<std::vector<double>>;             // of a node's results: a row of Magnitudes
+
+// What the nodes of one evaluation, those of bodies too, have in common.
+struct Setting {
+  const Binding& binding;
+  const ir::Feeds& feeds;
+  const bool moves;
+  Signs signs;
+};
+
+// `inputs`: values of the Inputs by position, for a body; null: they are fed by name. `magnitudes`: of the graph's
+// values; null: they are found on the way where results move. `made` keeps what `values` points to.
+Status EvaluateGraph(const ir::Graph& graph, const std::span<const RefTensor* const>* inputs,
+                     const Magnitudes* magnitudes, Setting& setting, Values& values,
+                     std::vector<std::vector<RefTensor>>& made);
+
+StatusOr<std::vector<RefTensor>> EvaluateBody(const ir::Graph& body, std::span<const RefTensor* const> inputs,
+                                              Setting& setting) {
+  Values values;
+  std::vector<std::vector<RefTensor>> made;
+  QUERN_RETURN_IF_ERROR(EvaluateGraph(body, &inputs, nullptr, setting, values, made));
+  std::vector<RefTensor> outputs;
+  for (const ir::Value& output : body.outputs) outputs.push_back(*values[output.node][output.result]);
+  return outputs;
+}
+
+// The magnitudes of the results of a node over these operands; `dims`: of its results.
+StatusOr<Sizes> SizesOfResults(const Node& node, std::span<const RefTensor* const> operands,
+                               const std::vector<std::vector<int64_t>>& dims, const Binding& binding) {
+  Sizes made(node.results.size());
+  if (node.op->magnitude == nullptr || !IsFloat(node.results[0].dtype)) return made;
+  std::vector<RefTensor> sizes;
+  for (const std::vector<int64_t>& extents : dims) sizes.emplace_back(RefTensor{DType::kF64, extents, {}}).Allocate();
+  ir::RefContext context{node, operands, binding, sizes};
+  QUERN_RETURN_IF_ERROR(node.op->magnitude(context));
+  for (size_t r = 0; r < sizes.size(); ++r) made[r] = std::move(sizes[r].data);
+  return made;
+}
+
 // The results of `node` as its reference makes them, each moved by what the op may be off. `sizes`: the magnitudes of
 // its results, where they are not their own; null when nothing moves.
 Status EvaluateNode(const ir::Graph& graph, const Node& node, std::span<const RefTensor* const> given,
-                    const Binding& binding, const std::vector<std::vector<double>>* sizes, Signs& signs,
-                    std::vector<RefTensor>& results) {
+                    const Sizes* sizes, Setting& setting, std::vector<RefTensor>& results) {
+  Signs& signs = setting.signs;
   const Error error = sizes != nullptr ? check::ErrorOf(graph, node) : Error::kNone;
   // Sums are rounded on the way: their terms move, however small the sum is beside them.
   const bool sums = error == Error::kContract && node.op->kind != OpKind::kElementwise;
   // What only moves keeps denormals; a kernel that computes may find zeros in their place.
-  const bool moves =
-      node.op->kind == OpKind::kWrite || (node.op->kind == OpKind::kIndex && node.op->row_span == nullptr);
+  const bool moves = node.op->kind == OpKind::kWrite || node.op->kind == OpKind::kControl ||
+                     (node.op->kind == OpKind::kIndex && node.op->row_span == nullptr);
   std::vector<RefTensor> moved;
   moved.reserve(given.size());
   std::vector<const RefTensor*> operands(given.begin(), given.end());
@@ -133,7 +173,10 @@ Status EvaluateNode(const ir::Graph& graph, const Node& node, std::span<const Re
   }
   // Halves are rounded here, after the error of what is rounded.
   for (RefTensor& result : results) result.dtype = IsHalf(result.dtype) ? DType::kF32 : result.dtype;
-  ir::RefContext context{node, operands, binding, results};
+  const auto run = [&](int body, std::span<const RefTensor* const> inputs) {
+    return EvaluateBody(node.body(body), inputs, setting);
+  };
+  ir::RefContext context{node, operands, setting.binding, results, run};
   QUERN_RETURN_IF_ERROR(ir::WithOrigin(graph, node.origin, node.op->reference(context)));
   for (size_t r = 0; r < results.size(); ++r) {
     RefTensor& result = results[r];
@@ -144,10 +187,69 @@ Status EvaluateNode(const ir::Graph& graph, const Node& node, std::span<const Re
       const bool exact = error == Error::kRounding && static_cast<double>(static_cast<float>(value)) == value;
       if (error != Error::kNone && !exact) {
         const double size = (*sizes)[r].empty() ? 0 : (*sizes)[r][e];
-        value += signs.Next() * AllowedOf(*node.op, error, result.dtype, std::max(size, std::fabs(value)));
+        value += signs.Next() * AllowedOf(node, error, result.dtype, std::max(size, std::fabs(value)));
       }
       value = Overflowed(result.dtype, ir::RoundOnce(result.dtype, value));
     }
+  }
+  return absl::OkStatus();
+}
+
+// The value of an Input or Param, with its type checked.
+StatusOr<const RefTensor*> Given(const Node& leaf, const RefTensor* positional, const Setting& setting) {
+  const std::string& name = leaf.attributes.String("name");
+  const auto fed = setting.feeds.find(name);
+  const RefTensor* given = positional != nullptr ? positional : fed == setting.feeds.end() ? nullptr : &fed->second;
+  if (given == nullptr) return absl::InvalidArgumentError(absl::StrFormat("no value for %s %s", leaf.op->name, name));
+  QUERN_ASSIGN(const std::vector<int64_t> dims, SizesOf(leaf.results[0], setting.binding));
+  if (given->dtype == leaf.results[0].dtype && given->dims == dims) return given;
+  return absl::InvalidArgumentError(
+      absl::StrFormat("the value for %s is not of type %s", name, leaf.results[0].ToString()));
+}
+
+Status EvaluateGraph(const ir::Graph& graph, const std::span<const RefTensor* const>* inputs,
+                     const Magnitudes* magnitudes, Setting& setting, Values& values,
+                     std::vector<std::vector<RefTensor>>& made_by_node) {
+  values.resize(graph.nodes().size());
+  made_by_node.resize(graph.nodes().size());
+  int64_t elements = 0;
+  size_t next_input = 0;
+  for (size_t n = 0; n < graph.nodes().size(); ++n) {
+    const Node& node = graph.nodes()[n];
+    const std::string_view op = node.op->name;
+    if (op == "Input" || op == "Param") {
+      const bool positional = inputs != nullptr && op == "Input";
+      QUERN_ASSIGN(const RefTensor* const given, Given(node, positional ? (*inputs)[next_input++] : nullptr, setting));
+      values[n] = {given};
+      continue;
+    }
+    std::vector<RefTensor>& made = made_by_node[n];
+    std::vector<const RefTensor*> operands;
+    for (const ir::Value& input : node.inputs) operands.push_back(values[input.node][input.result]);
+    for (const ir::TensorType& type : node.results) {
+      RefTensor& result = made.emplace_back(RefTensor{type.dtype, {}, {}});
+      QUERN_ASSIGN(result.dims, SizesOf(type, setting.binding));
+      elements += result.elements();
+      if (elements > kMostElements)
+        return absl::InvalidArgumentError(
+            absl::StrFormat("the graph's values have more than the %d elements that a check takes", kMostElements));
+      result.Allocate();
+    }
+    if (node.op->kind == OpKind::kLeaf) {
+      QUERN_ASSIGN(made[0], ir::RefTensorFromBytes(node.results[0].dtype, made[0].dims, *node.data));
+    } else if (node.op->reference == nullptr) {
+      return absl::UnimplementedError(absl::StrFormat("%s has no reference", node.op->name));
+    } else {
+      Sizes found;
+      if (setting.moves && magnitudes == nullptr) {
+        std::vector<std::vector<int64_t>> dims;
+        for (const RefTensor& result : made) dims.push_back(result.dims);
+        QUERN_ASSIGN(found, SizesOfResults(node, operands, dims, setting.binding));
+      }
+      const Sizes* const sizes = !setting.moves ? nullptr : magnitudes != nullptr ? &(*magnitudes)[n] : &found;
+      QUERN_RETURN_IF_ERROR(EvaluateNode(graph, node, operands, sizes, setting, made));
+    }
+    for (const RefTensor& result : made) values[n].push_back(&result);
   }
   return absl::OkStatus();
 }
@@ -159,7 +261,10 @@ Error ErrorOf(const ir::Graph& graph, const Node& node) {
     Shown context(graph, node);
     return ErrorOf(node.op->map(context));
   }
-  if (node.op->kind == OpKind::kIndex || node.op->kind == OpKind::kWrite) return Error::kNone;
+  // What a body returns has its errors from the body's ops.
+  const bool moves_elements =
+      node.op->kind == OpKind::kIndex || node.op->kind == OpKind::kWrite || node.op->kind == OpKind::kControl;
+  if (moves_elements) return Error::kNone;
   if (const ir::LineDef* line = node.op->line; line != nullptr) {
     // Picking one of the elements is exact.
     const bool picks = line->reduce == nullptr || line->reduce(node) == kir::ReduceOp::kMax ||
@@ -169,8 +274,8 @@ Error ErrorOf(const ir::Graph& graph, const Node& node) {
   return Error::kContract;
 }
 
-double AllowedOf(const ir::OpDef& op, Error error, DType dtype, double size) {
-  const ir::Contract contract = ir::ContractOf(op, dtype);
+double AllowedOf(const Node& node, Error error, DType dtype, double size) {
+  const ir::Contract contract = ir::ContractOf(node, dtype);
   switch (error) {
     case Error::kNone: return 0;
     case Error::kRounding: return RoundingOf(dtype) * size;
@@ -185,21 +290,15 @@ double Evaluation::SizeAt(const Magnitudes& magnitudes, ir::Value value, int64_t
 }
 
 StatusOr<Magnitudes> MagnitudesOf(const ir::Graph& graph, const Binding& binding, const Evaluation& evaluation) {
-  Magnitudes magnitudes(graph.nodes().size());
+  Magnitudes magnitudes;
   for (size_t n = 0; n < graph.nodes().size(); ++n) {
     const Node& node = graph.nodes()[n];
-    magnitudes[n].resize(node.results.size());
-    if (node.op->magnitude == nullptr || !IsFloat(node.results[0].dtype)) continue;
     std::vector<const RefTensor*> operands;
     for (const ir::Value& input : node.inputs) operands.push_back(&evaluation.At(input));
-    std::vector<RefTensor> sizes;
-    for (size_t r = 0; r < node.results.size(); ++r) {
-      const RefTensor& result = evaluation.At({static_cast<int>(n), static_cast<int>(r)});
-      sizes.push_back({DType::kF64, result.dims, std::vector<double>(result.data.size())});
-    }
-    ir::RefContext context{node, operands, binding, sizes};
-    QUERN_RETURN_IF_ERROR(node.op->magnitude(context));
-    for (size_t r = 0; r < sizes.size(); ++r) magnitudes[n][r] = std::move(sizes[r].data);
+    std::vector<std::vector<int64_t>> dims;
+    for (size_t r = 0; r < node.results.size(); ++r)
+      dims.push_back(evaluation.At({static_cast<int>(n), static_cast<int>(r)}).dims);
+    QUERN_ASSIGN(magnitudes.emplace_back(), SizesOfResults(node, operands, dims, binding));
   }
   return magnitudes;
 }
@@ -207,48 +306,9 @@ StatusOr<Magnitudes> MagnitudesOf(const ir::Graph& graph, const Binding& binding
 StatusOr<Evaluation> Evaluate(const ir::Graph& graph, const Binding& binding, const ir::Feeds& feeds,
                               Perturbation perturbation, const Magnitudes* magnitudes) {
   QUERN_CHECK(perturbation.scale == 0 || magnitudes != nullptr);
-  Signs signs(perturbation);
   Evaluation evaluation;
-  evaluation.values_.resize(graph.nodes().size());
-  evaluation.made_.resize(graph.nodes().size());
-  int64_t elements = 0;
-  for (size_t n = 0; n < graph.nodes().size(); ++n) {
-    const Node& node = graph.nodes()[n];
-    std::vector<RefTensor>& made = evaluation.made_[n];
-    if (node.op->kind == OpKind::kLeaf && std::string_view(node.op->name) != "Constant") {
-      const auto fed = feeds.find(node.attributes.String("name"));
-      if (fed == feeds.end())
-        return absl::InvalidArgumentError(
-            absl::StrFormat("no value for %s %s", node.op->name, node.attributes.String("name")));
-      QUERN_ASSIGN(const std::vector<int64_t> dims, SizesOf(node.results[0], binding));
-      if (fed->second.dtype != node.results[0].dtype || fed->second.dims != dims) {
-        return absl::InvalidArgumentError(
-            absl::StrFormat("the value for %s is not of type %s", fed->first, node.results[0].ToString()));
-      }
-      evaluation.values_[n] = {&fed->second};
-      continue;
-    }
-    std::vector<const RefTensor*> operands;
-    for (const ir::Value& input : node.inputs) operands.push_back(&evaluation.At(input));
-    for (const ir::TensorType& type : node.results) {
-      RefTensor& result = made.emplace_back(RefTensor{type.dtype, {}, {}});
-      QUERN_ASSIGN(result.dims, SizesOf(type, binding));
-      elements += result.elements();
-      if (elements > kMostElements)
-        return absl::InvalidArgumentError(
-            absl::StrFormat("the graph's values have more than the %d elements that a check takes", kMostElements));
-      result.Allocate();
-    }
-    if (node.op->kind == OpKind::kLeaf) {
-      QUERN_ASSIGN(made[0], ir::RefTensorFromBytes(node.results[0].dtype, made[0].dims, *node.data));
-    } else if (node.op->reference == nullptr) {
-      return absl::UnimplementedError(absl::StrFormat("%s has no reference", node.op->name));
-    } else {
-      const auto* sizes = perturbation.scale == 0 ? nullptr : &(*magnitudes)[n];
-      QUERN_RETURN_IF_ERROR(EvaluateNode(graph, node, operands, binding, sizes, signs, made));
-    }
-    for (const RefTensor& result : made) evaluation.values_[n].push_back(&result);
-  }
+  Setting setting{binding, feeds, perturbation.scale != 0, Signs(perturbation)};
+  QUERN_RETURN_IF_ERROR(EvaluateGraph(graph, nullptr, magnitudes, setting, evaluation.values_, evaluation.made_));
   return evaluation;
 }
 

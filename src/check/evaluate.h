@@ -17,7 +17,7 @@ inline double RoundingOf(DType dtype) { return dtype == DType::kF64 ? 0x1p-52 : 
 // What flushing denormals may take.
 inline double FlushedOf(DType dtype) { return dtype == DType::kF64 ? DBL_MIN : FLT_MIN; }
 // How far a float result may be off that `error`: of its magnitude, which is `size` or more where the op says so.
-double AllowedOf(const ir::OpDef& op, Error error, DType dtype, double size);
+double AllowedOf(const ir::Node& node, Error error, DType dtype, double size);
 
 // Moves every result up or down by what its op may be off, `scale` times. Seeded.
 struct Perturbation {

@@ -93,8 +93,8 @@ double GraphOracle::Allowed(int output, Error error, size_t element) const {
   if (IsInteger(wanted.dtype) || wanted.dtype == DType::kBool) return spread;
   if (!std::isfinite(wanted.data[element])) return 0;
   if (IsBlock(wanted.dtype)) return spread + RoundingOf(DType::kF32) * std::fabs(wanted.data[element]);  // decoded
-  const ir::OpDef& op = *graph_.node(graph_.outputs[output].node).op;
-  return spread + AllowedOf(op, error, wanted.dtype, range.sizes[element]) + FlushedOf(wanted.dtype);
+  const ir::Node& node = graph_.node(graph_.outputs[output].node);
+  return spread + AllowedOf(node, error, wanted.dtype, range.sizes[element]) + FlushedOf(wanted.dtype);
 }
 
 std::optional<Difference> GraphOracle::Judge(int output, const RefTensor& got) const {

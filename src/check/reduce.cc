@@ -61,7 +61,7 @@ class Reducer {
       values_ = absl::UnknownError("");
       StatusOr<ir::Feeds> feeds = FeedsOf(graph(), best_.sizes, best_.bytes);
       const bool regions = std::any_of(graph().nodes().begin(), graph().nodes().end(),
-                                       [](const ir::Node& node) { return node.body != nullptr; });
+                                       [](const ir::Node& node) { return opt::IsRegion(node); });
       if (feeds.ok() && !regions) {
         feeds_ = *std::move(feeds);
         values_ = Evaluate(graph(), best_.sizes, feeds_);

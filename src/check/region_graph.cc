@@ -39,9 +39,10 @@ std::string GraphName(std::string_view label) {
 
 }  // namespace
 
-StatusOr<ir::Graph> RegionGraph(const ir::Graph& fused, int region, const lir::Plan& plan) {
+StatusOr<ir::Graph> RegionGraph(const ir::Graph& fused, int region, const lir::Plan& plan,
+                                const std::vector<std::vector<lir::Argument>>& places) {
   const ir::Node& node = fused.node(region);
-  const ir::Graph& body = *node.body;
+  const ir::Graph& body = node.body();
   ir::Graph graph;
   graph.name = GraphName(node.origin < 0 ? "" : fused.origins()[node.origin].label);
   graph.symbols = body.symbols;
@@ -55,7 +56,7 @@ StatusOr<ir::Graph> RegionGraph(const ir::Graph& fused, int region, const lir::P
     std::string name =
         source.attributes.Find("name") == nullptr ? absl::StrCat("i", i) : source.attributes.String("name");
     if (!names.insert(name).second) names.insert(name = absl::StrCat("operand", i));
-    const lir::Home home = plan.buffers[plan.values[from.node][from.result].buffer].home;
+    const lir::Home home = plan.buffers[places[from.node][from.result].buffer].home;
     const ir::TensorType& type = body.node(inputs[i]).results[0];
     // Blocks that were computed once are planar, as Inputs are; a part of a table that moves with a symbol is no
     // parameter.
@@ -71,12 +72,11 @@ StatusOr<ir::Graph> RegionGraph(const ir::Graph& fused, int region, const lir::P
   QUERN_RETURN_IF_ERROR(CopyBody(body, graph, values));
   for (int r = 0; r < static_cast<int>(body.outputs.size()); ++r) {
     graph.outputs.push_back(values.at(body.outputs[r]));
-    const lir::Argument& result = plan.values[region][r];
+    const lir::Argument& result = places[region][r];
     for (size_t i = 0; i < inputs.size(); ++i) {
-      const lir::Argument& operand = plan.values[node.inputs[i].node][node.inputs[i].result];
+      const lir::Argument& operand = places[node.inputs[i].node][node.inputs[i].result];
       const bool whole = body.node(inputs[i]).results[0] == node.results[r];
-      if (operand == result && whole && plan.buffers[operand.buffer].home == lir::Home::kState)
-        graph.donations.push_back({r, given[i]});
+      if (operand == result && whole) graph.donations.push_back({r, given[i]});
     }
   }
   QUERN_RETURN_IF_ERROR(ir::Verify(graph));
@@ -84,19 +84,19 @@ StatusOr<ir::Graph> RegionGraph(const ir::Graph& fused, int region, const lir::P
 }
 
 StatusOr<ir::Graph> InlineRegions(const ir::Graph& graph) {
-  opt::Rewriter rewriter(graph, "inline_regions");
+  opt::Rewriter rewriter(graph, "inline_regions", InlineRegions);
   for (int n = 0; n < rewriter.size(); ++n) {
     const ir::Node& node = graph.node(n);
-    if (node.body == nullptr) {
+    if (!opt::IsRegion(node)) {
       QUERN_RETURN_IF_ERROR(rewriter.Copy(n));
       continue;
     }
     std::map<Value, Value> values;
-    const std::vector<int> inputs = node.body->Inputs();
+    const std::vector<int> inputs = node.body().Inputs();
     for (size_t i = 0; i < inputs.size(); ++i) values[{inputs[i], 0}] = rewriter.Now(node.inputs[i]);
-    QUERN_RETURN_IF_ERROR(CopyBody(*node.body, rewriter.to, values));
+    QUERN_RETURN_IF_ERROR(CopyBody(node.body(), rewriter.to, values));
     for (int r = 0; r < static_cast<int>(node.results.size()); ++r)
-      rewriter.Replace({n, r}, values.at(node.body->outputs[r]));
+      rewriter.Replace({n, r}, values.at(node.body().outputs[r]));
   }
   return rewriter.Finish();
 }

@@ -8,6 +8,9 @@ namespace quern::codegen {
 family::Matched MatchAttention(const family::RegionView& view);
 StatusOr<family::LoweredRegion> LowerAttention(const family::RegionView& view, const family::RegionPlan& plan);
 
+family::Matched MatchCall(const family::RegionView& view);
+StatusOr<family::LoweredRegion> LowerCall(const family::RegionView& view, const family::RegionPlan& plan);
+
 family::Matched MatchMatmul(const family::RegionView& view);
 StatusOr<family::LoweredRegion> LowerMatmul(const family::RegionView& view, const family::RegionPlan& plan);
 

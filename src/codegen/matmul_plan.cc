@@ -160,6 +160,7 @@ class TileMatcher {
       case OpKind::kRoot:
       case OpKind::kLeaf:
       case OpKind::kComposite:
+      case OpKind::kControl:
       case OpKind::kRegion: return No("%s is not elementwise", view_.Describe(n));
     }
     return absl::OkStatus();

@@ -11,12 +11,13 @@ std::string OriginText(const ir::Graph& body, int node) {
   return label.empty() ? from.op->name : absl::StrCat(label, ": ", from.op->name);
 }
 
-bool LowerAlike(std::span<const family::Memory> memory, const ir::Node& a, const ir::Node& b) {
+bool LowerAlike(std::span<const family::Memory> memory_a, const ir::Node& a, std::span<const family::Memory> memory_b,
+                const ir::Node& b) {
   if (a.inputs.size() != b.inputs.size() || a.results != b.results || !(a.attributes == b.attributes)) return false;
   for (size_t i = 0; i < a.inputs.size(); ++i) {
-    if (memory[a.inputs[i].node] != memory[b.inputs[i].node]) return false;
+    if (memory_a[a.inputs[i].node] != memory_b[b.inputs[i].node]) return false;
   }
-  return ir::SameGraph(*a.body, *b.body);
+  return ir::SameGraph(a.body(), b.body());
 }
 
 kir::BufferType BufferTypeOf(const ir::TensorType& type, bool parameter) {

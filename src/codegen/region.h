@@ -21,8 +21,10 @@ std::string OriginText(const ir::Graph& body, int node);
 // Buffer type of a MIR value: block-format parameters @blocks, q8 intermediates @planar, everything else dense.
 kir::BufferType BufferTypeOf(const ir::TensorType& type, bool parameter);
 
-// Whether two regions of a graph lower to the same kernels, but for origins: equal bodies, operands in the same memory.
-bool LowerAlike(std::span<const family::Memory> memory, const ir::Node& a, const ir::Node& b);
+// Whether two regions, each of a graph whose nodes' memory is given, lower to the same kernels, but for origins: equal
+// bodies, operands in the same memory.
+bool LowerAlike(std::span<const family::Memory> memory_a, const ir::Node& a, std::span<const family::Memory> memory_b,
+                const ir::Node& b);
 
 // `region`: a Region node of a graph whose nodes' memory is `memory`; its body uses the symbols in `ranges` (a guard
 // has narrowed them, or made them constant). The kernels verify; where `facts` has blocks they are scheduled for blocks

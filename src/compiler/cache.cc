@@ -129,6 +129,7 @@ StatusOr<std::string> Explain(const std::string& path, const Options& options) {
     const std::vector<std::string> symbols = lir::KernelSymbols(variant.plan, guard);
     absl::StrAppend(&text, GuardText(guard), "\n");
     for (size_t k = 0; k < symbols.size(); ++k) {
+      if (variant.plan.calls.contains(static_cast<int>(k))) continue;  // a C function
       const CompileKey key = engine->KeyOf(variant.plan.kernels[k], symbols[k]);
       const Hash128 kernel = HashBytes(key.kernel);
       if (known.contains(kernel)) {

@@ -14,6 +14,7 @@
 #include "compiler/runtime_options.h"
 #include "hir/module.h"
 #include "opt/passes.h"
+#include "opt/rewriter.h"
 #include "quern/check.h"
 
 namespace quern {
@@ -52,7 +53,7 @@ namespace {
 
 bool HasRegions(const ir::Graph& graph) {
   return std::any_of(graph.nodes().begin(), graph.nodes().end(),
-                     [](const ir::Node& node) { return node.body != nullptr; });
+                     [](const ir::Node& node) { return opt::IsRegion(node); });
 }
 
 StatusOr<check::Planned> Plan(const check::Reproduction& reproduction, const PipelineOptions& pipeline) {

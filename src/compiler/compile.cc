@@ -1,4 +1,4 @@
-// CompileModel of the public interface: a model file through the pipeline, once for each level, to files.
+// CompileModel and CompileGraph of the public interface: blocks through the pipeline, once for each level, to files.
 
 #include <algorithm>
 #include <cctype>
@@ -14,14 +14,16 @@
 #include "quern/compile.h"
 
 namespace quern {
-namespace {
 
 namespace fs = std::filesystem;
 
-// "stories-Q4_K.gguf" -> "stories_Q4_K"
-std::string NameOf(const std::string& path) {
+namespace compiler {
+namespace {
+
+// "stories-Q4_K" -> "stories_Q4_K"
+std::string Identifier(std::string_view text) {
   std::string name;
-  for (const char c : fs::path(path).stem().string()) name += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
+  for (const char c : text) name += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
   if (name.empty() || std::isdigit(static_cast<unsigned char>(name[0]))) name = "model_" + name;
   return name;
 }
@@ -37,8 +39,7 @@ Status CheckName(const std::string& name) {
 StatusOr<std::vector<const cpu::Target*>> TargetsOf(const Options& options, const CompileOptions& compile) {
   const StatusOr<const cpu::Platform*> resolved = cpu::ResolvePlatform(compile.target);
   if (!resolved.ok()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(resolved.status().message(), "; of devices: ", compiler::DeviceTargetNames()));
+    return absl::InvalidArgumentError(absl::StrCat(resolved.status().message(), "; of devices: ", DeviceTargetNames()));
   }
   const cpu::Platform* const platform = *resolved;
   QUERN_ASSIGN(const cpu::Platform* host, cpu::ResolvePlatform(""));
@@ -52,15 +53,15 @@ StatusOr<std::vector<const cpu::Target*>> TargetsOf(const Options& options, cons
   return std::vector<const cpu::Target*>(targets.begin(), targets.end());
 }
 
-StatusOr<aot::Level> PlanLevel(const compiler::OpenedModel& model, Options options, const cpu::Target* target,
+StatusOr<aot::Level> PlanLevel(const CompileSource& source, Options options, const cpu::Target* target,
                                Signature& signature) {
   options.cpu = target->name;
-  QUERN_ASSIGN(const compiler::PipelineOptions pipeline, compiler::PipelineOptionsOf(options));
-  QUERN_ASSIGN(const ir::Graph graph, compiler::PrepareGraph(model.spec.module, pipeline));
-  signature = SignatureOf(graph);
+  QUERN_ASSIGN(const PipelineOptions pipeline, PipelineOptionsOf(options));
+  QUERN_ASSIGN(const ir::Graph graph, PrepareGraph(*source.module, pipeline));
+  signature = SignatureOf(source, graph);
   aot::Level level{target, {}};
-  for (const SymbolRanges& guard : compiler::StepGuardsOf(graph)) {
-    QUERN_ASSIGN(compiler::PlannedVariant planned, compiler::PlanVariant(graph, guard, pipeline));
+  for (const SymbolRanges& guard : source.guards(graph)) {
+    QUERN_ASSIGN(PlannedVariant planned, PlanVariant(graph, guard, pipeline));
     level.variants.push_back({guard, std::move(planned.plan)});
   }
   return level;
@@ -77,10 +78,13 @@ constexpr NamedForm kForms[] = {{"obj", aot::Form::kObject, ".o"},
                                 {"bc", aot::Form::kBitcode, ".bc"},
                                 {"kir", aot::Form::kKir, ".kir"}};
 
-StatusOr<CompiledFiles> CompileFiles(const std::string& path, const Options& options, const CompileOptions& compile) {
-  const std::string name = compile.name.empty() ? NameOf(path) : compile.name;
+}  // namespace
+
+StatusOr<CompiledFiles> CompileFiles(const CompileSource& source, std::string_view default_name, const Options& options,
+                                     const CompileOptions& compile) {
+  const std::string name = compile.name.empty() ? Identifier(default_name) : compile.name;
   QUERN_RETURN_IF_ERROR(CheckName(name));
-  if (compiler::IsDeviceTarget(compile.target)) return compiler::CompileDeviceFiles(path, name, options, compile);
+  if (IsDeviceTarget(compile.target)) return CompileDeviceFiles(source, name, options, compile);
   const auto* form =
       std::find_if(std::begin(kForms), std::end(kForms), [&](const NamedForm& f) { return f.name == compile.emit; });
   if (form == std::end(kForms)) {
@@ -88,36 +92,43 @@ StatusOr<CompiledFiles> CompileFiles(const std::string& path, const Options& opt
         absl::StrFormat("cannot emit \"%s\"; there are obj, asm, llvm, bc and kir", compile.emit));
   }
   QUERN_ASSIGN(const std::vector<const cpu::Target*> targets, TargetsOf(options, compile));
-  QUERN_ASSIGN(const compiler::OpenedModel opened, compiler::OpenModel(path, options));
-  std::error_code error;
   aot::Model model;
   model.name = name;
-  model.weights = compiler::WeightsOf(fs::absolute(path, error).string(), *opened.file);
-  model.params = compiler::ParamsOf(opened.spec, *opened.file);
+  model.weights = source.weights;
+  model.params = source.params;
   for (const cpu::Target* target : targets) {
-    QUERN_ASSIGN(aot::Level level, PlanLevel(opened, options, target, model.signature));
+    QUERN_ASSIGN(aot::Level level, PlanLevel(source, options, target, model.signature));
     model.levels.push_back(std::move(level));
   }
 
   QUERN_ASSIGN(const aot::Artefacts artefacts,
                aot::Compile(model, {form->form, compile.kernel, compile.embed_weights}));
-  QUERN_RETURN_IF_ERROR(compiler::MakeFolder(compile.folder));
+  QUERN_RETURN_IF_ERROR(MakeFolder(compile.folder));
   const std::string stem = (fs::path(compile.folder) / (compile.kernel.empty() ? name : compile.kernel)).string();
   CompiledFiles files;
   files.body = stem + form->suffix;
-  QUERN_RETURN_IF_ERROR(compiler::WriteFile(files.body, artefacts.body));
+  QUERN_RETURN_IF_ERROR(WriteFile(files.body, artefacts.body));
   if (artefacts.header.empty()) return files;
   files.header = stem + ".h";
   files.manifest = stem + ".json";
-  QUERN_RETURN_IF_ERROR(compiler::WriteFile(files.header, artefacts.header));
-  QUERN_RETURN_IF_ERROR(compiler::WriteFile(files.manifest, artefacts.manifest));
+  QUERN_RETURN_IF_ERROR(WriteFile(files.header, artefacts.header));
+  QUERN_RETURN_IF_ERROR(WriteFile(files.manifest, artefacts.manifest));
   return files;
 }
 
-}  // namespace
+}  // namespace compiler
 
 Result<CompiledFiles> CompileModel(const std::string& path, const Options& options, const CompileOptions& compile) {
-  return compiler::ToResult(CompileFiles(path, options, compile), path);
+  const auto made = [&]() -> StatusOr<CompiledFiles> {
+    QUERN_ASSIGN(const compiler::OpenedModel opened, compiler::OpenModel(path, options));
+    std::error_code error;
+    return compiler::CompileFiles({.module = &opened.spec.module,
+                                   .params = compiler::ParamsOf(opened.spec, *opened.file),
+                                   .weights = compiler::WeightsOf(fs::absolute(path, error).string(), *opened.file),
+                                   .guards = compiler::StepGuardsOf},
+                                  fs::path(path).stem().string(), options, compile);
+  };
+  return compiler::ToResult(made(), path);
 }
 
 }  // namespace quern

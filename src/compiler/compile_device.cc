@@ -66,17 +66,17 @@ Status AddSources(device::Program& program, const std::vector<aot::Param>& param
 
 }  // namespace
 
-StatusOr<CompiledFiles> CompileDeviceFiles(const std::string& path, const std::string& name, const Options& given,
+StatusOr<CompiledFiles> CompileDeviceFiles(const CompileSource& source, const std::string& name, const Options& given,
                                            const CompileOptions& compile) {
   QUERN_RETURN_IF_ERROR(CheckOptions(compile));
   Options options = given;
   if (!compile.cpus.empty()) options.cpu = compile.cpus[0];
   QUERN_ASSIGN(const codegen::DeviceTarget* const target, ResolveDeviceTarget(compile.target, options.cpu));
   options.cpu = target->cpu;
-  QUERN_ASSIGN(const OpenedModel opened, OpenModel(path, options));
   QUERN_ASSIGN(const PipelineOptions pipeline, PipelineOptionsOf(options));
-  QUERN_ASSIGN(const ir::Graph graph, PrepareGraph(opened.spec.module, pipeline));
-  QUERN_ASSIGN(device::LoadableProgram program, PlanProgram(graph, StepGuardsOf(graph), pipeline));
+  QUERN_ASSIGN(const ir::Graph graph, PrepareGraph(*source.module, pipeline));
+  QUERN_ASSIGN(device::LoadableProgram program, PlanProgram(graph, source.guards(graph), pipeline));
+  program.program.signature = SignatureOf(source, graph);
   program.program.signature.name = name;
   if (!compile.kernel.empty()) QUERN_RETURN_IF_ERROR(KeepKernel(program, compile.kernel));
   const std::string stem =
@@ -97,8 +97,8 @@ StatusOr<CompiledFiles> CompileDeviceFiles(const std::string& path, const std::s
     return files;
   }
   QUERN_RETURN_IF_ERROR(AddText(program, *target));
-  QUERN_RETURN_IF_ERROR(AddSources(program.program, ParamsOf(opened.spec, *opened.file)));
-  const aot::WeightFile weights = WeightsOf(path, *opened.file);
+  QUERN_RETURN_IF_ERROR(AddSources(program.program, source.params));
+  const aot::WeightFile& weights = source.weights;
   const device::ManifestFiles said{
       absl::StrCat(name, ".", target->extension), static_cast<int64_t>(weights.bytes.size()), weights.header_bytes,
       absl::StrFormat("%016x", quern_header_hash(weights.bytes.data(), weights.header_bytes))};

@@ -6,6 +6,14 @@
 
 namespace quern::compiler {
 
+Signature SignatureOf(const CompileSource& source, const ir::Graph& graph) {
+  Signature signature = quern::SignatureOf(graph);
+  for (Port& output : signature.outputs) {
+    if (!source.outputs.empty()) output.name = source.outputs[output.output];
+  }
+  return signature;
+}
+
 aot::WeightFile WeightsOf(const std::string& path, const GgufFile& file) {
   aot::WeightFile weights{path, file.bytes(), static_cast<int64_t>(file.bytes().size())};
   for (const GgufTensor& tensor : file.tensors()) {

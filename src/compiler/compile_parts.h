@@ -1,8 +1,11 @@
-// What compiling ahead of time needs of a model file, for processors and for devices. Internal to CompileModel.
+// What compiling ahead of time takes and writes, for processors and for devices. Internal to CompileModel and
+// CompileGraph.
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "aot/model.h"
@@ -10,6 +13,22 @@
 #include "quern/compile.h"
 
 namespace quern::compiler {
+
+// What is compiled.
+struct CompileSource {
+  const hir::Module* module = nullptr;
+  std::vector<std::string> outputs = {};  // names, by output of the module; empty: they are numbered
+  std::vector<aot::Param> params = {};
+  aot::WeightFile weights = {};
+  std::function<std::vector<SymbolRanges>(const ir::Graph& graph)> guards = {};
+};
+
+// Writes what `compile` asks for. `name`: of the files, where `compile` has none. Errors: those of CompileModel.
+StatusOr<CompiledFiles> CompileFiles(const CompileSource& source, std::string_view name, const Options& options,
+                                     const CompileOptions& compile);
+
+// The signature of the prepared graph, with the names of the source.
+Signature SignatureOf(const CompileSource& source, const ir::Graph& graph);
 
 // The model file as compiled models will be handed it.
 aot::WeightFile WeightsOf(const std::string& path, const GgufFile& file);
@@ -22,7 +41,7 @@ Status WriteFile(const std::filesystem::path& path, const std::string& bytes);
 Status MakeFolder(const std::string& folder);
 
 // compile.cc for devices: `name` is the prefix of the files. Errors: those of CompileModel.
-StatusOr<CompiledFiles> CompileDeviceFiles(const std::string& path, const std::string& name, const Options& options,
+StatusOr<CompiledFiles> CompileDeviceFiles(const CompileSource& source, const std::string& name, const Options& options,
                                            const CompileOptions& compile);
 
 }  // namespace quern::compiler

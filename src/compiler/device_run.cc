@@ -95,6 +95,7 @@ StatusOr<OpenedDevice> OpenDevice(const Options& options) {
         absl::StrFormat("there is no device \"%s\"; there are cpu, cuda, emulated and metal", options.device));
   }
   scheduled.cpu = opened.target->cpu;
+  if (options.cancel != nullptr) opened.cancel = &options.cancel->flag();
   QUERN_ASSIGN(opened.pipeline, PipelineOptionsOf(scheduled));
   return opened;
 }
@@ -113,7 +114,7 @@ StatusOr<std::unique_ptr<device::Executor>> MakeExecutor(const ir::Graph* graph,
     };
     variants.push_back({guard, make, 0});
   }
-  return device::Executor::Create(opened.device, SignatureOf(*graph), std::move(variants));
+  return device::Executor::Create(opened.device, SignatureOf(*graph), std::move(variants), opened.cancel);
 }
 
 }  // namespace quern::compiler

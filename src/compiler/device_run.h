@@ -21,6 +21,7 @@ struct OpenedDevice {
   bool reads_text = false;                        // false: it runs the kernels as they are
   PipelineOptions pipeline;                       // for the target
   int threads = 1;                                // of this machine that kernels run on
+  const std::atomic<bool>* cancel = nullptr;      // what asks runs to stop, or null
 };
 // Errors: an unknown device, one that is not there, a cpu that is no level of it; options that are about kernels of
 // this machine's processor (checks, the cache's verification, maps for profilers, debug files, tiles inlined).

@@ -19,6 +19,7 @@ namespace {
 std::vector<std::pair<int, std::string>> Select(const lir::Plan& plan, const std::string& filter) {
   std::vector<std::pair<int, std::string>> selected;
   for (size_t k = 0; k < plan.kernels.size(); ++k) {
+    if (plan.calls.contains(static_cast<int>(k))) continue;  // a C function
     std::string first;
     bool wanted = filter.empty();
     for (const std::vector<lir::Launch>* launches : {&plan.once, &plan.launches}) {

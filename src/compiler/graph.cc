@@ -4,11 +4,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/diagnostic.h"
+#include "compiler/compile_parts.h"
 #include "compiler/dump_module.h"
 #include "compiler/program.h"
 #include "compiler/public_error.h"
 #include "hir/block.h"
 #include "ir/op.h"
+#include "quern/compile.h"
 
 namespace quern {
 namespace {
@@ -71,6 +73,8 @@ struct Graph::State {
   std::vector<SymbolRanges> guards;
   std::map<std::string, std::span<const std::byte>> params;
 
+  // The guards that are asked for, or else the usual ones.
+  std::vector<SymbolRanges> Guards() const { return guards.empty() ? compiler::DefaultGuards(module.symbols) : guards; }
   bool ok() const { return error.code == ErrorCode::kNone; }
   // True when `status` is ok; else the error sticks.
   bool Check(const Status& status, std::string_view where = "") {
@@ -140,8 +144,71 @@ struct Graph::State {
         for (const hir::Value& value : *made) results.push_back({value.node, value.result});
       }
     }
-    if (!ok()) results.resize(8);  // more than any block has: callers index without looking
+    if (!ok()) results.resize(64);  // more than there are: callers index without looking
     return results;
+  }
+
+  // Graphs as bodies; what they say of the bytes of parameters is this graph's from now on.
+  StatusOr<std::vector<std::shared_ptr<const ir::Graph>>> TakeBodies(std::string_view op,
+                                                                     const std::vector<const Graph*>& bodies) {
+    std::vector<std::shared_ptr<const ir::Graph>> graphs;
+    for (const Graph* body : bodies) {
+      const State& from = *body->state_;
+      if (!from.ok()) {
+        error = from.error;
+        return absl::InvalidArgumentError(from.error.message);
+      }
+      if (!from.module.donations.empty()) {
+        return absl::InvalidArgumentError(absl::StrFormat("%s: %s, a body of it, carries %s from run to run",
+                                                          std::string(op), from.module.name,
+                                                          from.module.donations[0].input));
+      }
+      QUERN_ASSIGN(ir::Graph graph, hir::Lower(from.module));
+      graphs.push_back(std::make_shared<const ir::Graph>(std::move(graph)));
+      for (const auto& [name, bytes] : from.params) {
+        const auto [known, added] = params.emplace(name, bytes);
+        if (!added && known->second.data() != bytes.data())
+          return ToStatus({DiagnosticCode::kDuplicateName, std::string(op), absl::StrCat("parameter ", name), "", "",
+                           from.module.name});
+      }
+    }
+    return graphs;
+  }
+
+  // The type of a parameter of the graph, or of a body of its; null: there is none of that name.
+  const ir::TensorType* ParamType(std::string_view name) const {
+    for (const hir::Node& node : module.nodes()) {
+      if (std::string_view(node.block->name) == "Param" && node.attributes.String("name") == name)
+        return &node.results[0];
+      for (const auto& body : node.bodies) {
+        for (const ir::Node* param : ir::AllParams(*body)) {
+          if (param->attributes.String("name") == name) return &param->results[0];
+        }
+      }
+    }
+    return nullptr;
+  }
+  std::vector<std::string_view> ParamNames() const {
+    std::vector<std::string_view> names;
+    for (const hir::Node& node : module.nodes()) {
+      if (std::string_view(node.block->name) == "Param") names.emplace_back(node.attributes.String("name"));
+      for (const auto& body : node.bodies) {
+        for (const ir::Node* param : ir::AllParams(*body)) names.emplace_back(param->attributes.String("name"));
+      }
+    }
+    return names;
+  }
+  Status TakeBytes(std::string_view name, const ir::TensorType& declared, std::span<const std::byte> bytes) {
+    const StatusOr<int64_t> elements = declared.elements().Evaluate({});
+    const int64_t expected = elements.ok() && *elements < (int64_t{1} << 48) ? RowBytes(declared.dtype, *elements) : -1;
+    if (static_cast<int64_t>(bytes.size()) != expected) {
+      return ToStatus(
+          {DiagnosticCode::kShapeMismatch, "", absl::StrCat("parameter ", std::string(name)),
+           absl::StrCat(expected < 0 ? "more" : absl::StrCat(expected, " bytes"), " of ", declared.ToString()),
+           absl::StrCat(bytes.size(), " bytes"), ""});
+    }
+    params[std::string(name)] = bytes;
+    return absl::OkStatus();
   }
 
   Value Leaf(StatusOr<hir::Value> value, std::string_view where) {
@@ -236,17 +303,15 @@ Value Graph::Param(std::string_view name, std::string_view type, std::span<const
                             std::string(Name(declared.dtype)), dtype, ""}));
     return {};
   }
-  const StatusOr<int64_t> elements = declared.elements().Evaluate({});
-  const int64_t expected = elements.ok() && *elements < (int64_t{1} << 48) ? RowBytes(declared.dtype, *elements) : -1;
-  if (static_cast<int64_t>(bytes.size()) != expected) {
-    state_->Check(
-        ToStatus({DiagnosticCode::kShapeMismatch, "", absl::StrCat("parameter ", std::string(name)),
-                  absl::StrCat(expected < 0 ? "more" : absl::StrCat(expected, " bytes"), " of ", declared.ToString()),
-                  absl::StrCat(bytes.size(), " bytes"), ""}));
-    return {};
-  }
-  state_->params[std::string(name)] = bytes;
-  return value;
+  return state_->Check(state_->TakeBytes(name, declared, bytes)) ? value : Value{};
+}
+
+Result<void> Graph::Bind(std::string_view param, std::span<const std::byte> bytes) {
+  if (!state_->ok()) return status();
+  const ir::TensorType* const type = state_->ParamType(param);
+  if (type == nullptr)
+    return compiler::ToResult(UnknownName("parameter", param, state_->ParamNames(), state_->module.name));
+  return compiler::ToResult(state_->TakeBytes(param, *type, bytes));
 }
 
 Value Graph::Constant(std::string_view type, std::span<const std::byte> bytes) {
@@ -275,11 +340,20 @@ Value Graph::Block(std::string_view block, const std::vector<Value>& inputs, con
 
 Value Graph::Op(std::string_view op, const std::vector<Value>& inputs, const std::vector<Attribute>& attributes,
                 std::string_view label) {
+  return Ops(op, inputs, attributes, label)[0];
+}
+
+std::vector<Value> Graph::Ops(std::string_view op, const std::vector<Value>& inputs,
+                              const std::vector<Attribute>& attributes, std::string_view label,
+                              const std::vector<const Graph*>& bodies) {
   const ir::OpDef* def = ir::FindOp(op);
-  return state_->Add(op, def == nullptr ? std::vector<ir::AttrDef>{} : def->attributes, inputs, attributes, label,
-                     [&](std::vector<hir::Value> operands, ir::Attributes converted) {
-                       return state_->module.AddMir(op, std::move(operands), std::move(converted), std::string(label));
-                     })[0];
+  return state_->Add(
+      op, def == nullptr ? std::vector<ir::AttrDef>{} : def->attributes, inputs, attributes, label,
+      [&](std::vector<hir::Value> operands, ir::Attributes converted) -> StatusOr<std::vector<hir::Value>> {
+        QUERN_ASSIGN(auto graphs, state_->TakeBodies(op, bodies));
+        return state_->module.AddMir(op, std::move(operands), std::move(converted), std::string(label),
+                                     std::move(graphs));
+      });
 }
 
 void Graph::Output(std::string_view name, Value value) {
@@ -308,18 +382,40 @@ Result<void> Graph::status() const { return state_->ok() ? Result<void>() : Resu
 
 Result<Program> Graph::Compile(const Options& options) const {
   if (!state_->ok()) return Result<Program>::Failed(state_->error);
-  std::vector<SymbolRanges> guards = state_->guards;
-  if (guards.empty()) guards = compiler::DefaultGuards(state_->module.symbols);
   StatusOr<std::unique_ptr<Program::State_>> program =
-      compiler::MakeProgram({&state_->module, state_->outputs, std::move(guards), state_->params}, options);
+      compiler::MakeProgram({&state_->module, state_->outputs, state_->Guards(), state_->params}, options);
   if (!program.ok()) return Result<Program>::Failed(compiler::ErrorOf(program.status(), state_->module.name));
   return Program(*std::move(program));
 }
 
+Result<CompiledFiles> CompileGraph(const Graph& graph, const Options& options, const CompileOptions& compile) {
+  const Graph::State& state = *graph.state_;
+  if (!state.ok()) return Result<CompiledFiles>::Failed(state.error);
+  const auto made = [&]() -> StatusOr<CompiledFiles> {
+    compiler::CompileSource source{.module = &state.module, .outputs = state.outputs};
+    for (const auto& [name, bytes] : state.params)
+      source.params.push_back({name, {reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}, -1});
+    source.guards = [&](const ir::Graph&) {
+      std::vector<SymbolRanges> guards = state.Guards();
+      guards.push_back({});
+      return guards;
+    };
+    QUERN_ASSIGN(const ir::Graph lowered, hir::Lower(state.module));
+    for (const ir::Node* param : ir::AllParams(lowered)) {
+      const std::string& name = param->attributes.String("name");
+      if (!state.params.contains(name)) {
+        return ToStatus(
+            {DiagnosticCode::kMissing, "", absl::StrCat("the bytes of parameter ", name), "", "", state.module.name});
+      }
+    }
+    return compiler::CompileFiles(source, state.module.name, options, compile);
+  };
+  return compiler::ToResult(made(), state.module.name);
+}
+
 Result<std::string> Graph::Dump(const DumpOptions& dump, const Options& options) const {
   if (!state_->ok()) return Result<std::string>::Failed(state_->error);
-  std::vector<SymbolRanges> guards = state_->guards;
-  if (guards.empty()) guards = compiler::DefaultGuards(state_->module.symbols);
+  std::vector<SymbolRanges> guards = state_->Guards();
   guards.push_back({});
   return compiler::ToResult(compiler::DumpModule(state_->module, guards, options, dump), state_->module.name);
 }

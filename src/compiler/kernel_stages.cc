@@ -74,7 +74,7 @@ OpLines MirOf(const ir::Graph& fused, const Lines& lines, int region, const std:
   OpLines mir;
   size_t at = 0;
   while (at < lines.size() && !Defines(lines[at], "  ", region)) ++at;
-  const ir::Graph& body = *fused.node(region).body;
+  const ir::Graph& body = fused.node(region).body();
   int node = 0;
   for (; at < lines.size(); ++at) {
     std::vector<int> ops;
@@ -109,7 +109,9 @@ class VariantStages {
     QUERN_ASSIGN(PlannedVariant fused,
                  FuseVariant(*profiled.graph, profiled.executable->guard(variant), profiled.pipeline));
     made.fused_ = std::move(fused.graph);
-    made.mir_ = LinesOf(ir::Print(made.fused_));
+    const lir::Plan& plan = made.plan_->plan();
+    for (int b = 0; b < static_cast<int>(plan.bodies.size()); ++b)
+      made.mir_.push_back(LinesOf(ir::Print(lir::GraphOf(made.fused_, plan, b))));
     return made;
   }
 
@@ -117,9 +119,11 @@ class VariantStages {
     const kir::Kernel& kernel = plan_->plan().kernels[launch.kernel];
     profile::Stages stages;
     stages.hir = HirOf(*module_, hir_, kernel.origins);
-    const bool region = launch.region >= 0 && launch.region < static_cast<int>(fused_.nodes().size()) &&
-                        fused_.node(launch.region).body != nullptr;
-    if (region) stages.mir = MirOf(fused_, mir_, launch.region, kernel.origins);
+    const ir::Graph& fused = lir::GraphOf(fused_, plan_->plan(), launch.body);
+    const bool region = launch.region >= 0 && launch.region < static_cast<int>(fused.nodes().size()) &&
+                        fused.node(launch.region).op->kind == ir::OpKind::kRegion;
+    if (region) stages.mir = MirOf(fused, mir_[launch.body], launch.region, kernel.origins);
+    if (plan_->plan().calls.contains(launch.kernel)) return stages;  // a C function
     stages.kir_ops = KirOps(kernel);
     QUERN_ASSIGN(const cpu::Object object, compiler.Compile(kernel, plan_->kernel_symbols()[launch.kernel]));
     stages.llvm = profile::LinkedIr(object.ir_after);
@@ -132,7 +136,8 @@ class VariantStages {
   const BoundPlan* plan_;
   const hir::Module* module_ = nullptr;
   ir::Graph fused_;
-  Lines hir_, mir_;
+  Lines hir_;
+  std::vector<Lines> mir_;  // by body of the plan
 };
 
 }  // namespace

@@ -82,7 +82,8 @@ Section SectionOf(const ir::OpDef& op) {
     case ir::OpKind::kPack:
     case ir::OpKind::kWrite: return {3, op.family};
     case ir::OpKind::kComposite: return {4, "composites"};
-    case ir::OpKind::kRegion: return {5, "regions"};
+    case ir::OpKind::kControl: return {5, "control flow"};
+    case ir::OpKind::kRegion: return {6, "regions"};
   }
   QUERN_CHECK(false);
 }

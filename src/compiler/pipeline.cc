@@ -67,6 +67,8 @@ constexpr Step kPrepare[] = {
 // Steps that a guard over the symbols decides.
 constexpr Step kVariant[] = {
     {"narrow_symbols", "sizes that the guard fixes become constants", [](Work& w) { return Narrow(w); }},
+    {"donate_carries", "caches that loops carry are written in place",
+     [](Work& w) { return opt::DonateCarries(w.graph); }},
     {"fuse_regions", "every op goes into a region that becomes kernels",
      [](Work& w) {
        return opt::FuseRegions(w.graph, {codegen::Families(), w.options.facts, w.options.fuse}, &w.report);

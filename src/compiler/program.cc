@@ -316,16 +316,15 @@ Result<Profiler> Profiler::Attach(Program& program, const ProfilerOptions& optio
 Program::Counters Program::counters() const {
   const Executable::Report& report = state_->executable->report();
   const KernelCache::Report kernels = state_->cache->report();
-  return {.variants = report.variants,
-          .kernels = kernels.compiled,
-          .code_bytes = kernels.compile.code_bytes,
-          .launches = state_->executable->last() == nullptr
-                          ? 0
-                          : static_cast<int>(state_->executable->last()->dispatches().size()),
-          .arena_bytes = report.arena_bytes,
-          .compile = state_->prepare_seconds + static_cast<double>(report.plan_ns + report.compile_ns) * 1e-9,
-          .bind = static_cast<double>(report.bind_ns) * 1e-9,
-          .run = static_cast<double>(report.run_ns) * 1e-9};
+  return {
+      .variants = report.variants,
+      .kernels = kernels.compiled,
+      .code_bytes = kernels.compile.code_bytes,
+      .launches = state_->executable->last() == nullptr ? 0 : static_cast<int>(state_->executable->last()->launched()),
+      .arena_bytes = report.arena_bytes,
+      .compile = state_->prepare_seconds + static_cast<double>(report.plan_ns + report.compile_ns) * 1e-9,
+      .bind = static_cast<double>(report.bind_ns) * 1e-9,
+      .run = static_cast<double>(report.run_ns) * 1e-9};
 }
 
 }  // namespace quern

@@ -36,6 +36,7 @@ ErrorCode CodeOf(absl::StatusCode code) {
     case absl::StatusCode::kUnavailable: return ErrorCode::kResource;
     case absl::StatusCode::kInternal: return ErrorCode::kInternal;
     case absl::StatusCode::kAborted: return ErrorCode::kCheck;
+    case absl::StatusCode::kCancelled: return ErrorCode::kCancelled;
     default: return ErrorCode::kInvalid;  // absl asks for a default: codes may be added
   }
 }

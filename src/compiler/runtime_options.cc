@@ -57,6 +57,7 @@ StatusOr<ExecutableOptions> ExecutableOptionsOf(const Options& options) {
   executable_options.cache = std::make_shared<KernelCache>(std::move(engine), std::move(store), options.cache_verify);
   executable_options.pool = std::make_shared<ThreadPool>(threads);
   executable_options.log = options.log;
+  if (options.cancel != nullptr) executable_options.cancel = &options.cancel->flag();
   return executable_options;
 }
 

@@ -31,6 +31,17 @@ StatusOr<BoundVariant> BoundVariant::Create(const Program& program, int variant,
   bound.used_.resize(bound.variant_->buffers.size());
   QUERN_RETURN_IF_ERROR(bound.Compile(bound.once_, bound.variant_->once));
   QUERN_RETURN_IF_ERROR(bound.Compile(bound.launches_, bound.variant_->launches));
+  QUERN_ASSIGN(bound.steps_, BoundSteps::Compile(bound.variant_->bodies, names));
+  QUERN_ASSIGN(bound.step_sizes_, StepSizes::Create(*bound.variant_, names));
+  for (const int buffer : bound.step_sizes_.buffers()) bound.used_[buffer] = true;
+  size_t slot = 0;
+  for (const lir::Launch& launch : bound.variant_->launches) {
+    for (const lir::Argument& argument : launch.arguments) {
+      if (bound.variant_->buffers[argument.buffer].home == lir::Home::kLoop)
+        bound.slots_[argument.buffer].push_back(slot);
+      ++slot;
+    }
+  }
   for (const lir::Buffer& buffer : bound.variant_->buffers) {
     QUERN_ASSIGN(Polynomial bytes, Polynomial::Compile(buffer.bytes, names));
     QUERN_ASSIGN(Polynomial offset, Polynomial::Compile(buffer.offset, names));
@@ -135,8 +146,10 @@ Status BoundVariant::Evaluate(int index, std::span<const int64_t> values) {
 
 Status BoundVariant::Follow(Table& table, const char* list, std::span<const int64_t> values) {
   table.calls.clear();
+  table.before.clear();
   size_t first = 0;
   for (size_t l = 0; l < table.launches->size(); ++l) {
+    table.before.push_back(table.calls.size());
     const lir::Launch& launch = (*table.launches)[l];
     const KernelTable& kernel = kernels_[launch.kernel];
     for (size_t a = 0; a < launch.arguments.size(); ++a) {
@@ -149,7 +162,9 @@ Status BoundVariant::Follow(Table& table, const char* list, std::span<const int6
             list, l, program_->kernels[launch.kernel].symbol, kernel.bytes[a], *offset, have));
       }
       const int align = program_->kernels[launch.kernel].params[a].align;
-      if ((*offset + offsets_[launch.arguments[a].buffer]) % align != 0) {
+      const lir::Buffer& buffer = variant_->buffers[launch.arguments[a].buffer];
+      const bool moves_less = buffer.home == lir::Home::kLoop && buffer.align % align != 0;
+      if (moves_less || (*offset + offsets_[launch.arguments[a].buffer]) % align != 0) {
         return absl::InvalidArgumentError(absl::StrFormat("%s: argument %u of %s[%u] (%s) is not aligned to %d bytes",
                                                           program_->signature.name, a, list, l,
                                                           program_->kernels[launch.kernel].symbol, align));
@@ -161,6 +176,7 @@ Status BoundVariant::Follow(Table& table, const char* list, std::span<const int6
     if (kernel.chunks > 0) table.calls.push_back({functions_[launch.kernel], kernel.chunks, pointers, kernel.values});
     first += launch.arguments.size();
   }
+  table.before.push_back(table.calls.size());
   return absl::OkStatus();
 }
 
@@ -188,8 +204,16 @@ Status BoundVariant::Bind(std::span<const int64_t> values) {
   for (size_t k = 0; k < kernels_.size(); ++k) {
     if (kernels_[k].used) QUERN_RETURN_IF_ERROR(Evaluate(static_cast<int>(k), values));
   }
+  QUERN_RETURN_IF_ERROR(step_sizes_.Check(program_->signature.name, values, sizes_, offsets_));
   QUERN_RETURN_IF_ERROR(Follow(once_, "once", values));
   return Follow(launches_, "launches", values);
+}
+
+void BoundVariant::Rebase(int buffer, Address base) {
+  const auto slots = slots_.find(buffer);
+  if (slots == slots_.end()) return;
+  for (const size_t slot : slots->second)
+    launches_.pointers[slot] = base + static_cast<uint64_t>(launches_.moved[slot]);
 }
 
 void BoundVariant::Place(std::span<const Address> bases) {

@@ -5,12 +5,15 @@
 // past its buffer, or a buffer past its memory, is an error before anything is launched, whoever wrote the program.
 #pragma once
 
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "device/device.h"
 #include "device/program.h"
+#include "device/step_sizes.h"
+#include "runtime/bound_steps.h"
 #include "runtime/requirements.h"
 #include "runtime/symbol_program.h"
 
@@ -34,9 +37,17 @@ class BoundVariant {
 
   // The pointers of all launches, from the addresses of the buffers.
   void Place(std::span<const Address> bases);
+  // What a loop's buffer stands for from here on.
+  void Rebase(int buffer, Address base);
   // Those with chunks, in order. Their tables stay where they are until the next Bind.
   std::span<const LaunchCall> once() const { return once_.calls; }
   std::span<const LaunchCall> launches() const { return launches_.calls; }
+  // Those of launches [first, end) of the variant.
+  std::span<const LaunchCall> launches(int first, int end) const {
+    return launches().subspan(launches_.before[first], launches_.before[end] - launches_.before[first]);
+  }
+  // Which of them run, and when.
+  const BoundSteps& steps() const { return steps_; }
 
  private:
   struct Table {
@@ -45,6 +56,7 @@ class BoundVariant {
     std::vector<int64_t> moved;       // their values
     std::vector<Address> pointers;    // likewise
     std::vector<LaunchCall> calls;
+    std::vector<size_t> before;  // calls before each launch, and of all
   };
   struct Symbol {
     int position = -1;     // in the table of values, or -1:
@@ -81,6 +93,9 @@ class BoundVariant {
   std::vector<int64_t> sizes_, offsets_;  // likewise
   int64_t arena_bytes_ = 0;
   Table once_, launches_;
+  BoundSteps steps_;
+  StepSizes step_sizes_;
+  std::map<int, std::vector<size_t>> slots_;  // by loop's buffer: the pointers of launches that lie in it
 };
 
 }  // namespace quern::device

@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <atomic>
 #include <deque>
-#include <optional>
+#include <functional>
+#include <map>
 
 #include "absl/strings/str_cat.h"
 #include "base/ticks.h"
@@ -52,7 +53,7 @@ struct Ready {
   bool follows = false;
   bool once_done = false;
   int runs = 0;
-  std::optional<Recording> recording;
+  std::map<int, Recording> recordings;  // by the first launch of what is launched together
 };
 
 }  // namespace
@@ -69,6 +70,7 @@ struct Executor::State {
   std::vector<std::unique_ptr<Ready>> ready;  // by variant; null until it is needed
   Report report;
   LastRun last;
+  const std::atomic<bool>* cancel = nullptr;
   std::atomic_flag busy;
 
   // Copies, and returns when the host's memory is no longer in use, whatever happens.
@@ -95,7 +97,12 @@ struct Executor::State {
   };
   Span HomeOf(const Ready& ready, int buffer) const;
   void Forget();
+  // Launches [first, end) of the variant, as one recording where the device keeps some.
+  Status Launch(Ready& ready, int first, int end);
   Status LaunchAll(Ready& ready);
+  Status Poll() const {
+    return cancel != nullptr && cancel->load(std::memory_order_relaxed) ? Cancelled() : absl::OkStatus();
+  }
 };
 
 Executor::Executor(std::unique_ptr<State> state) : s_(std::move(state)) {}
@@ -121,12 +128,14 @@ std::vector<LazyVariant> VariantsOf(const std::shared_ptr<const LoadableProgram>
 }
 
 StatusOr<std::unique_ptr<Executor>> Executor::Create(std::shared_ptr<Device> device, Signature signature,
-                                                     std::vector<LazyVariant> variants) {
+                                                     std::vector<LazyVariant> variants,
+                                                     const std::atomic<bool>* cancel) {
   std::vector<SymbolRanges> guards;
   for (const LazyVariant& variant : variants) guards.push_back(variant.guard);
   auto state = std::make_unique<State>();
   State& s = *state;
   s.device = std::move(device);
+  s.cancel = cancel;
   QUERN_ASSIGN(s.sizes, RunSizes::Create(std::move(signature), guards));
   s.variants = std::move(variants);
   s.ready.resize(s.variants.size());
@@ -223,6 +232,7 @@ Executor::State::Span Executor::State::HomeOf(const Ready& variant, int b) const
     case lir::Home::kConstant: return whole(variant.constants[b]);
     case lir::Home::kParam: return whole(params.find(buffer.name)->second);
     case lir::Home::kState: return whole(states.find(buffer.name)->second);
+    case lir::Home::kLoop: break;
     case lir::Home::kInput:
       return port(sizes.signature().inputs, inputs, [&](const Port& p) { return p.name == buffer.name; });
     case lir::Home::kOutput:
@@ -234,7 +244,7 @@ Executor::State::Span Executor::State::HomeOf(const Ready& variant, int b) const
 Status Executor::State::Place(Ready& variant) {
   const std::vector<lir::Buffer>& buffers = variant.bound.variant().buffers;
   for (int b = 0; b < static_cast<int>(buffers.size()); ++b) {
-    if (!variant.bound.used(b)) continue;
+    if (!variant.bound.used(b) || buffers[b].home == lir::Home::kLoop) continue;
     const Span home = HomeOf(variant, b);
     if (variant.bound.bytes(b) > home.bytes) {
       return absl::InvalidArgumentError(absl::StrFormat("%s: buffer %d (%s) has %d bytes, its memory %d",
@@ -274,22 +284,70 @@ Status Executor::State::RunOnce(Ready& variant) {
   return absl::OkStatus();
 }
 
-Status Executor::State::LaunchAll(Ready& variant) {
-  const std::span<const LaunchCall> calls = variant.bound.launches();
-  last = {static_cast<int>(calls.size()), 0, false};
-  ++variant.runs;
+Status Executor::State::Launch(Ready& variant, int first, int end) {
+  const std::span<const LaunchCall> calls = variant.bound.launches(first, end);
+  last.launches += static_cast<int>(calls.size());
   if (!device->can_record() || variant.runs == 1 || calls.empty()) {
-    for (const LaunchCall& call : calls) QUERN_RETURN_IF_ERROR(device->Launch(call));
+    for (const LaunchCall& call : calls) {
+      QUERN_RETURN_IF_ERROR(Poll());
+      QUERN_RETURN_IF_ERROR(device->Launch(call));
+    }
     return absl::OkStatus();
   }
-  if (variant.recording && !variant.recording->Fits(calls)) variant.recording.reset();
-  if (!variant.recording) {
-    QUERN_ASSIGN(variant.recording, Recording::Make(*device, calls));
+  auto recording = variant.recordings.find(first);
+  if (recording != variant.recordings.end() && !recording->second.Fits(calls)) {
+    variant.recordings.erase(recording);
+    recording = variant.recordings.end();
+  }
+  if (recording == variant.recordings.end()) {
+    QUERN_ASSIGN(Recording made, Recording::Make(*device, calls));
+    recording = variant.recordings.emplace(first, std::move(made)).first;
   } else {
-    QUERN_ASSIGN(last.updates, variant.recording->Update(calls));
+    QUERN_ASSIGN(const int updates, recording->second.Update(calls));
+    last.updates += updates;
   }
   last.replayed = true;
-  return variant.recording->Replay();
+  return recording->second.Replay();
+}
+
+namespace {
+
+// A device, and the memory of a variant on it.
+class DeviceHost : public StepHost {
+ public:
+  DeviceHost(Device& device, Ready& variant, std::function<Status(int, int)> launch, std::function<Status()> poll)
+      : device_(device), variant_(variant), launch_(std::move(launch)), poll_(std::move(poll)) {}
+
+  Status Launch(int first, int end) override { return launch_(first, end); }
+  Status Poll() override { return poll_(); }
+  uint64_t Base(int buffer) const override { return variant_.bases[buffer]; }
+  void Rebase(int buffer, uint64_t base) override {
+    variant_.bases[buffer] = base;
+    variant_.bound.Rebase(buffer, base);
+  }
+  StatusOr<uint8_t> Read(uint64_t address) override {
+    uint8_t byte = 0;
+    Status status = device_.CopyOut(&byte, address, 1);
+    status.Update(device_.Synchronise());
+    QUERN_RETURN_IF_ERROR(status);
+    return byte;
+  }
+
+ private:
+  Device& device_;
+  Ready& variant_;
+  const std::function<Status(int, int)> launch_;
+  const std::function<Status()> poll_;
+};
+
+}  // namespace
+
+Status Executor::State::LaunchAll(Ready& variant) {
+  last = {};
+  ++variant.runs;
+  DeviceHost host(
+      *device, variant, [&](int first, int end) { return Launch(variant, first, end); }, [&] { return Poll(); });
+  return variant.bound.steps().Run(variant.values, host);
 }
 
 Status Executor::Prepare(const Binding& symbols) {
@@ -334,7 +392,7 @@ Status Executor::Run(std::span<const ConstBytes> inputs, std::span<const Mutable
   const Status status = s.Finish(run());
   if (!status.ok()) {
     variant.once_done = false;
-    variant.recording.reset();
+    variant.recordings.clear();
   }
   s.report.bind_ns = bound - start;
   s.report.run_ns = SteadyNs() - bound;

@@ -12,6 +12,7 @@
 // are other ones, they are recorded anew.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <map>
 #include <memory>
@@ -46,8 +47,10 @@ std::vector<ModuleSource::Entry> EntriesOf(const Program& program);
 class Executor : public Runnable {
  public:
   // State is allocated and zero. Errors: a state without a largest size; those of the device.
+  // `cancel`: a run ends with Cancelled as soon as it is true, between two launches or trips; null: nobody asks.
   static StatusOr<std::unique_ptr<Executor>> Create(std::shared_ptr<Device> device, Signature signature,
-                                                    std::vector<LazyVariant> variants);
+                                                    std::vector<LazyVariant> variants,
+                                                    const std::atomic<bool>* cancel = nullptr);
   ~Executor() override;
 
   const Signature& signature() const override;

@@ -59,6 +59,13 @@ int64_t JsonReader::Integer() const {
   return 0;
 }
 
+bool JsonReader::Bool() const {
+  if (json_ == nullptr || !status_.ok()) return false;
+  if (json_->is_boolean()) return json_->get<bool>();
+  Fail("true or false expected");
+  return false;
+}
+
 std::string JsonReader::Text() const {
   if (json_ == nullptr || !status_.ok()) return "";
   if (json_->is_string()) return json_->get<std::string>();

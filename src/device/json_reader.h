@@ -32,6 +32,7 @@ class JsonReader {
   std::vector<std::pair<std::string, JsonReader>> Members() const;
 
   int64_t Integer() const;
+  bool Bool() const;
   std::string Text() const;
   bool IsNull() const { return json_ != nullptr && json_->is_null(); }
   // Text that is a polynomial in symbols.

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/hash.h"
+#include "base/overloaded.h"
 
 namespace quern::device {
 namespace {
@@ -103,19 +104,68 @@ Json BufferRow(const lir::Buffer& buffer, Constants& constants) {
     case lir::Home::kInput:
     case lir::Home::kParam:
     case lir::Home::kState: break;
+    case lir::Home::kLoop: row["align"] = buffer.align; break;
   }
   return row;
 }
+
+Json Pair(const lir::Argument& argument) { return {argument.buffer, argument.offset.ToString()}; }
 
 Json Launches(const std::vector<lir::Launch>& launches) {
   Json rows = Json::array();
   for (const lir::Launch& launch : launches) {
     Json arguments = Json::array();
-    for (const lir::Argument& argument : launch.arguments)
-      arguments.push_back({argument.buffer, argument.offset.ToString()});
+    for (const lir::Argument& argument : launch.arguments) arguments.push_back(Pair(argument));
     rows.push_back({{"kernel", launch.kernel}, {"arguments", std::move(arguments)}, {"label", launch.label}});
   }
   return rows;
+}
+
+Json Carries(const std::vector<lir::Carry>& carries) {
+  Json rows = Json::array();
+  for (const lir::Carry& carry : carries) {
+    rows.push_back({{"initial", Pair(carry.initial)},
+                    {"current", carry.current},
+                    {"next", carry.next},
+                    {"places", {carry.places[0], carry.places[1]}}});
+  }
+  return rows;
+}
+
+Json StepRow(const lir::Step& step) {
+  return std::visit(
+      Overloaded{
+          [](const lir::Run& run) -> Json { return {{"step", "run"}, {"first", run.first}, {"end", run.end}}; },
+          [](const lir::If& choice) -> Json {
+            return {{"step", "if"},
+                    {"predicate", Pair(choice.predicate)},
+                    {"then", choice.then},
+                    {"else", choice.otherwise},
+                    {"label", choice.label}};
+          },
+          [](const lir::While& loop) -> Json {
+            return {{"step", "while"}, {"predicate", Pair(loop.predicate)}, {"cond", loop.cond},  {"body", loop.body},
+                    {"max", loop.max}, {"carries", Carries(loop.carries)},  {"label", loop.label}};
+          },
+          [](const lir::Scan& scan) -> Json {
+            Json rows = Json::array();
+            for (const lir::Row& row : scan.rows) {
+              rows.push_back({{"buffer", row.buffer}, {"whole", Pair(row.whole)}, {"stride", row.stride.ToString()}});
+            }
+            return {{"step", "scan"},          {"length", scan.length.ToString()}, {"body", scan.body},
+                    {"reverse", scan.reverse}, {"rows", std::move(rows)},          {"carries", Carries(scan.carries)},
+                    {"label", scan.label}};
+          }},
+      step);
+}
+
+Json Bodies(const std::vector<lir::Body>& bodies) {
+  Json lists = Json::array();
+  for (const lir::Body& body : bodies) {
+    Json& steps = lists.emplace_back(Json::array());
+    for (const lir::Step& step : body.steps) steps.push_back(StepRow(step));
+  }
+  return lists;
 }
 
 Json VariantRow(const Variant& variant, Constants& constants) {
@@ -132,6 +182,7 @@ Json VariantRow(const Variant& variant, Constants& constants) {
           {"buffers", std::move(buffers)},
           {"once", Launches(variant.once)},
           {"launches", Launches(variant.launches)},
+          {"bodies", Bodies(variant.bodies)},
           {"requirements", std::move(requirements)}};
 }
 

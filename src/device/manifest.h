@@ -13,7 +13,7 @@
 
 namespace quern::device {
 
-inline constexpr int kManifestVersion = 1;
+inline constexpr int kManifestVersion = 2;
 
 // What the manifest says beside the program.
 struct ManifestFiles {

@@ -48,14 +48,16 @@ class Collector {
   // The variant, and the kernels that it adds with names that may not be their own yet.
   StatusOr<Variant> Add(const PlannedVariant& planned) {
     const lir::Plan& plan = planned.plan;
+    if (!plan.calls.empty()) return absl::UnimplementedError("C functions run on no device");
     const std::vector<std::string> symbols = lir::KernelSymbols(plan, planned.guard);
     std::vector<int> kernels;
     for (size_t k = 0; k < plan.kernels.size(); ++k) {
       QUERN_ASSIGN(const int index, Intern(plan.kernels[k], symbols[k]));
       kernels.push_back(index);
     }
-    Variant variant{planned.guard,     plan.buffers,     plan.once,      plan.launches,
-                    plan.requirements, plan.arena_bytes, plan.once_bytes};
+    Variant variant{planned.guard, plan.buffers,      plan.once,        plan.launches,
+                    plan.bodies,   plan.requirements, plan.arena_bytes, plan.once_bytes};
+    for (lir::Body& body : variant.bodies) body.values.clear();
     for (std::vector<lir::Launch>* launches : {&variant.once, &variant.launches}) {
       for (lir::Launch& launch : *launches) launch.kernel = kernels[launch.kernel];
     }

@@ -43,6 +43,7 @@ struct Variant {
   std::vector<lir::Buffer> buffers;
   std::vector<lir::Launch> once;  // when parameters are bound; kernels are the program's
   std::vector<lir::Launch> launches;
+  std::vector<lir::Body> bodies;  // the steps over the launches; the first is the variant's own. No values
   std::vector<lir::Requirement> requirements;
   Extent arena_bytes, once_bytes;
 };

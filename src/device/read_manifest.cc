@@ -95,7 +95,7 @@ lir::Buffer ReadBuffer(const JsonReader& from, const std::vector<Data>& constant
   lir::Buffer buffer;
   const std::string home = from.Field("home").Text();
   bool known = false;
-  for (int h = 0; h <= static_cast<int>(lir::Home::kOnce); ++h) {
+  for (int h = 0; h <= static_cast<int>(lir::Home::kLoop); ++h) {
     if (home != lir::Name(static_cast<lir::Home>(h))) continue;
     buffer.home = static_cast<lir::Home>(h);
     known = true;
@@ -118,8 +118,16 @@ lir::Buffer ReadBuffer(const JsonReader& from, const std::vector<Data>& constant
     case lir::Home::kInput:
     case lir::Home::kParam:
     case lir::Home::kState: break;
+    case lir::Home::kLoop: buffer.align = from.Field("align").Integer(); break;
   }
   return buffer;
+}
+
+lir::Argument ReadPair(const JsonReader& from) {
+  const std::vector<JsonReader> parts = from.Rows();
+  if (parts.size() == 2) return {ReadIndex(parts[0]), parts[1].Size()};
+  from.Fail("a pair expected: a buffer and an offset");
+  return {};
 }
 
 std::vector<lir::Launch> ReadLaunches(const JsonReader& from) {
@@ -128,16 +136,52 @@ std::vector<lir::Launch> ReadLaunches(const JsonReader& from) {
     lir::Launch launch;
     launch.kernel = ReadIndex(row.Field("kernel"));
     launch.label = row.Field("label").Text();
-    for (const JsonReader& pair : row.Field("arguments").Rows()) {
-      const std::vector<JsonReader> parts = pair.Rows();
-      if (parts.size() == 2)
-        launch.arguments.push_back({ReadIndex(parts[0]), parts[1].Size()});
-      else
-        pair.Fail("a pair expected: a buffer and an offset");
-    }
+    for (const JsonReader& pair : row.Field("arguments").Rows()) launch.arguments.push_back(ReadPair(pair));
     launches.push_back(std::move(launch));
   }
   return launches;
+}
+
+std::vector<lir::Carry> ReadCarries(const JsonReader& from) {
+  std::vector<lir::Carry> carries;
+  for (const JsonReader& row : from.Rows()) {
+    lir::Carry carry{ReadPair(row.Field("initial")), ReadIndex(row.Field("current")), ReadIndex(row.Field("next")), {}};
+    const std::vector<JsonReader> places = row.Field("places").Rows();
+    if (places.size() == carry.places.size())
+      carry.places = {ReadIndex(places[0]), ReadIndex(places[1])};
+    else
+      row.Field("places").Fail("two buffers expected");
+    carries.push_back(std::move(carry));
+  }
+  return carries;
+}
+
+lir::Step ReadStep(const JsonReader& from) {
+  const std::string kind = from.Field("step").Text();
+  if (kind == "run") return lir::Run{ReadIndex(from.Field("first")), ReadIndex(from.Field("end"))};
+  if (kind == "if") {
+    return lir::If{ReadPair(from.Field("predicate")), ReadIndex(from.Field("then")), ReadIndex(from.Field("else")), -1,
+                   from.Field("label").Text()};
+  }
+  if (kind == "while") {
+    return lir::While{ReadPair(from.Field("predicate")),  ReadIndex(from.Field("cond")), ReadIndex(from.Field("body")),
+                      ReadCarries(from.Field("carries")), from.Field("max").Integer(),   -1,
+                      from.Field("label").Text()};
+  }
+  if (kind == "scan") {
+    lir::Scan scan{ReadIndex(from.Field("body")),
+                   from.Field("length").Size(),
+                   from.Field("reverse").Bool(),
+                   ReadCarries(from.Field("carries")),
+                   {},
+                   -1,
+                   from.Field("label").Text()};
+    for (const JsonReader& row : from.Field("rows").Rows())
+      scan.rows.push_back({ReadIndex(row.Field("buffer")), ReadPair(row.Field("whole")), row.Field("stride").Size()});
+    return scan;
+  }
+  from.Field("step").Fail("run, if, while or scan expected");
+  return lir::Run{};
 }
 
 Variant ReadVariant(const JsonReader& from, const std::vector<Data>& constants) {
@@ -148,6 +192,10 @@ Variant ReadVariant(const JsonReader& from, const std::vector<Data>& constants) 
   for (const JsonReader& row : from.Field("buffers").Rows()) variant.buffers.push_back(ReadBuffer(row, constants));
   variant.once = ReadLaunches(from.Field("once"));
   variant.launches = ReadLaunches(from.Field("launches"));
+  for (const JsonReader& steps : from.Field("bodies").Rows()) {
+    lir::Body& body = variant.bodies.emplace_back();
+    for (const JsonReader& step : steps.Rows()) body.steps.push_back(ReadStep(step));
+  }
   for (const JsonReader& row : from.Field("requirements").Rows()) {
     const std::string is = row.Field("is").Text();
     if (is != "zero" && is != "not negative") row.Field("is").Fail("\"zero\" or \"not negative\" expected");

@@ -6,13 +6,15 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "device/device.h"
 #include "device/program.h"
+#include "device/verify_steps.h"
 
 namespace quern::device {
 namespace {
 
 // What every device has, or more.
-constexpr int64_t kMostThreads = 1024, kMostShared = 1 << 20;
+constexpr int64_t kMostThreads = 1024, kMostShared = 1 << 20, kMostAlign = kMemoryAlign;
 constexpr size_t kMostSymbols = 64, kMostParams = 256, kMostDims = 8, kMostTerms = 256;
 constexpr int64_t kMostColumns = int64_t{1} << 40;
 
@@ -158,7 +160,7 @@ class ProgramVerifier {
       const std::string at = absl::StrCat(where, ".params[", p, "]");
       QUERN_RETURN_IF_ERROR(CheckExtent(at, kernel.params[p].bytes, own));
       const int align = kernel.params[p].align;
-      if (align < 1 || align > 256 || !std::has_single_bit(static_cast<unsigned>(align)))
+      if (align < 1 || align > kMostAlign || !std::has_single_bit(static_cast<unsigned>(align)))
         return Bad(at, absl::StrCat("alignment ", align));
     }
     return absl::OkStatus();
@@ -195,6 +197,10 @@ class ProgramVerifier {
           return Bad(where, "memory of parameters alone depends on a symbol");
         return absl::OkStatus();
       case lir::Home::kArena: return absl::OkStatus();
+      case lir::Home::kLoop:
+        if (buffer.align >= 1 && buffer.align <= kMostAlign && std::has_single_bit(static_cast<uint64_t>(buffer.align)))
+          return absl::OkStatus();
+        return Bad(where, absl::StrCat("alignment ", buffer.align));
     }
     return absl::OkStatus();
   }
@@ -243,6 +249,7 @@ class ProgramVerifier {
       QUERN_RETURN_IF_ERROR(
           CheckLaunch(absl::StrCat(where, ".launches[", l, "]"), variant, variant.launches[l], false));
     }
+    QUERN_RETURN_IF_ERROR(VerifySteps(where, variant, symbols_));
     for (size_t r = 0; r < variant.requirements.size(); ++r) {
       QUERN_RETURN_IF_ERROR(CheckExtent(absl::StrCat(where, ".requirements[", r, "]"), variant.requirements[r].value));
     }

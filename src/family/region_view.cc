@@ -29,7 +29,7 @@ Scope::Scope(const ir::Graph& graph, const SymbolRanges& ranges, const TargetFac
 
 Scope::Scope(std::span<const Memory> outer, const ir::Node& region, const SymbolRanges& ranges,
              const TargetFacts& facts)
-    : Scope(*region.body, ranges, facts) {
+    : Scope(region.body(), ranges, facts) {
   const std::vector<int> inputs = graph.Inputs();
   for (size_t i = 0; i < inputs.size(); ++i) memory_[inputs[i]] = outer[region.inputs[i].node];
 }

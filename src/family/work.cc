@@ -37,6 +37,7 @@ Status NoWorkTwice(const RegionView& view, const std::vector<bool>& named, bool 
       case OpKind::kElementwise:
       case OpKind::kIndex:
       case OpKind::kComposite:
+      case OpKind::kControl:
       case OpKind::kRegion:
         if (node.op->kind != OpKind::kElementwise && !named[i]) break;
         for (const Extent& times : wanted[i]) {

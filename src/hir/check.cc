@@ -39,7 +39,7 @@ Status CheckOperands(const Node& node, std::vector<const TensorType*>& operands)
 
 Status CheckNode(Node& node, std::vector<const TensorType*>& operands, const SymbolRanges& symbols) {
   // A Mir block has the operands and attributes of its op; its `infer` checks them.
-  if (node.op == nullptr && node.body == nullptr) {
+  if (node.op == nullptr) {
     QUERN_RETURN_IF_ERROR(CheckOperands(node, operands));
     QUERN_RETURN_IF_ERROR(WithProvenance(
         ir::CheckAttributes(node.block->name, node.block->attributes, node.attributes, /*fill_defaults=*/true),

@@ -143,10 +143,13 @@ StatusOr<Value> Module::AddConstant(TensorType type, std::vector<uint8_t> data, 
 }
 
 StatusOr<std::vector<Value>> Module::AddMir(std::string_view op, std::vector<Value> inputs, Attributes attributes,
-                                            std::string label) {
+                                            std::string label, std::vector<std::shared_ptr<const ir::Graph>> bodies,
+                                            std::vector<TensorType> declared) {
   Node node;
   node.block = FindBlock("Mir");
   node.op = ir::FindOp(op);
+  node.bodies = std::move(bodies);
+  node.results = std::move(declared);
   node.inputs = std::move(inputs);
   node.attributes = std::move(attributes);
   node.label = Label(label);
@@ -165,7 +168,7 @@ StatusOr<std::vector<Value>> Module::AddRegion(std::string family, std::vector<V
   node.op = ir::FindOp("Region");
   node.inputs = std::move(inputs);
   node.attributes.Set("family", std::move(family));
-  node.body = std::move(body);
+  node.bodies = {std::move(body)};
   node.label = Label(label);
   return Append(std::move(node));
 }

@@ -53,9 +53,9 @@ struct Node {
   Attributes attributes;
   std::vector<TensorType> results;
   std::string label;  // "layers.3/attention": names of the enclosing sub-blocks, then the block's own label
-  std::shared_ptr<const std::vector<uint8_t>> data;  // Constant only
-  const ir::OpDef* op = nullptr;                     // Mir only
-  std::shared_ptr<const ir::Graph> body;             // Mir of a Region only
+  std::shared_ptr<const std::vector<uint8_t>> data;      // Constant only
+  const ir::OpDef* op = nullptr;                         // Mir only
+  std::vector<std::shared_ptr<const ir::Graph>> bodies;  // Mir only, of an op that has some
 };
 
 // Direct: blocks known statically lower to fused MIR ops at once. Fusable: lower to primitives and leave the finding of
@@ -81,9 +81,10 @@ class Module {
   StatusOr<Value> AddParam(std::string name, TensorType type);
   // `data`: dense, little-endian.
   StatusOr<Value> AddConstant(TensorType type, std::vector<uint8_t> data, std::string label = "");
-  // One MIR op verbatim.
+  // One MIR op verbatim. `declared`: its results as they were written down, where they were.
   StatusOr<std::vector<Value>> AddMir(std::string_view op, std::vector<Value> inputs, Attributes attributes = {},
-                                      std::string label = "");
+                                      std::string label = "", std::vector<std::shared_ptr<const ir::Graph>> bodies = {},
+                                      std::vector<TensorType> declared = {});
   StatusOr<std::vector<Value>> AddRegion(std::string family, std::vector<Value> inputs,
                                          std::shared_ptr<const ir::Graph> body, std::string label = "");
 

@@ -23,11 +23,12 @@ StatusOr<Module> WrapGraph(const ir::Graph& graph) {
     if (node.op->kind == ir::OpKind::kLeaf) {
       QUERN_ASSIGN(const Value value, leaf());
       values.push_back({value});
-    } else if (node.body != nullptr) {
+    } else if (node.op->kind == ir::OpKind::kRegion) {
       QUERN_ASSIGN(values.emplace_back(),
-                   module.AddRegion(node.attributes.String("family"), std::move(inputs), node.body, label));
+                   module.AddRegion(node.attributes.String("family"), std::move(inputs), node.bodies[0], label));
     } else {
-      QUERN_ASSIGN(values.emplace_back(), module.AddMir(op, std::move(inputs), node.attributes, label));
+      QUERN_ASSIGN(values.emplace_back(),
+                   module.AddMir(op, std::move(inputs), node.attributes, label, node.bodies, node.results));
     }
   }
   for (const ir::Value& output : graph.outputs) module.outputs.push_back(values[output.node][output.result]);

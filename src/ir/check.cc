@@ -135,10 +135,12 @@ Status CheckStorageOf(const Graph& graph, const std::vector<bool>& rows) {
       }
     } else if (name == "Param") {
       lies_in_rows[n] = true;
-    } else if (node.body != nullptr) {
+    } else if (!node.bodies.empty()) {
+      // Steps take no operands of block formats.
       std::vector<bool> inner;
-      for (const Value& value : node.inputs) inner.push_back(lies_in_rows[value.node]);
-      QUERN_RETURN_IF_ERROR(CheckStorageOf(*node.body, inner));
+      for (const Value& value : node.inputs)
+        inner.push_back(node.op->kind == OpKind::kRegion && lies_in_rows[value.node]);
+      for (const auto& body : node.bodies) QUERN_RETURN_IF_ERROR(CheckStorageOf(*body, inner));
     } else {
       for (size_t i = 0; i < node.inputs.size(); ++i) {
         const TensorType& type = graph.type(node.inputs[i]);
@@ -189,11 +191,15 @@ Status CheckAttributes(const char* owner, std::span<const AttrDef> defs, Attribu
 
 StatusOr<std::vector<TensorType>> InferResults(const OpDef& op, std::span<const TensorType> operands,
                                                Attributes& attributes, const SymbolRanges& symbols,
-                                               std::vector<ExtentConstraint>* constraints) {
+                                               std::vector<ExtentConstraint>* constraints,
+                                               std::span<const std::shared_ptr<const Graph>> bodies,
+                                               std::span<const TensorType> declared) {
   QUERN_RETURN_IF_ERROR(CheckOperands(op, operands));
   QUERN_RETURN_IF_ERROR(CheckAttributes(op.name, op.attributes, attributes, /*fill_defaults=*/true));
+  QUERN_RETURN_IF_ERROR(CheckBodies(op, bodies, symbols));
   std::vector<ExtentConstraint> found;
-  QUERN_ASSIGN(std::vector<TensorType> results, op.infer({op, operands, attributes, symbols, &found}));
+  QUERN_ASSIGN(std::vector<TensorType> results,
+               op.infer({op, operands, attributes, symbols, &found, bodies, declared}));
   constraints->insert(constraints->end(), found.begin(), found.end());
   return results;
 }

@@ -14,7 +14,8 @@ Status WithOrigin(const Graph& graph, int origin, Status status) {
   return WithProvenance(status, graph.origins()[origin].label);
 }
 
-StatusOr<Value> Graph::Add(const OpDef& op, std::vector<Value> inputs, Attributes attributes, int origin) {
+StatusOr<Value> Graph::Add(const OpDef& op, std::vector<Value> inputs, Attributes attributes, int origin,
+                           std::vector<std::shared_ptr<const Graph>> bodies, std::span<const TensorType> declared) {
   std::vector<TensorType> types;
   for (const Value& input : inputs) {
     if (input.node < 0 || input.node >= static_cast<int>(nodes_.size()) || input.result < 0 ||
@@ -25,16 +26,19 @@ StatusOr<Value> Graph::Add(const OpDef& op, std::vector<Value> inputs, Attribute
     }
     types.push_back(type(input));
   }
-  StatusOr<std::vector<TensorType>> results = InferResults(op, types, attributes, symbols, &constraints);
+  StatusOr<std::vector<TensorType>> results =
+      InferResults(op, types, attributes, symbols, &constraints, bodies, declared);
   if (!results.ok()) return WithOrigin(*this, origin, results.status());
-  nodes_.push_back({&op, std::move(inputs), std::move(attributes), *std::move(results), origin, nullptr, nullptr});
+  nodes_.push_back(
+      {&op, std::move(inputs), std::move(attributes), *std::move(results), origin, std::move(bodies), nullptr});
   return Value{static_cast<int>(nodes_.size()) - 1, 0};
 }
 
-StatusOr<Value> Graph::Add(std::string_view op, std::vector<Value> inputs, Attributes attributes, int origin) {
+StatusOr<Value> Graph::Add(std::string_view op, std::vector<Value> inputs, Attributes attributes, int origin,
+                           std::vector<std::shared_ptr<const Graph>> bodies) {
   const OpDef* def = FindOp(op);
   if (def == nullptr) return WithOrigin(*this, origin, UnknownOp(op));
-  return Add(*def, std::move(inputs), std::move(attributes), origin);
+  return Add(*def, std::move(inputs), std::move(attributes), origin, std::move(bodies));
 }
 
 namespace {
@@ -94,7 +98,7 @@ StatusOr<Value> Graph::AddRegion(std::string family, std::vector<Value> inputs, 
   node.inputs = std::move(inputs);
   for (const Value& output : body->outputs) node.results.push_back(body->type(output));
   node.origin = origin;
-  node.body = std::move(body);
+  node.bodies = {std::move(body)};
   nodes_.push_back(std::move(node));
   const Status status = VerifyRegion(*this, static_cast<int>(nodes_.size()) - 1);
   if (!status.ok()) {
@@ -108,7 +112,7 @@ StatusOr<Value> Graph::AddCopy(const Node& node, std::vector<Value> inputs, int 
   for (const char* leaf : {"Input", "Param"}) {
     if (std::string_view(node.op->name) == leaf) QUERN_RETURN_IF_ERROR(TakeName(leaf, node.attributes.String("name")));
   }
-  nodes_.push_back({node.op, std::move(inputs), node.attributes, node.results, origin, node.body, node.data});
+  nodes_.push_back({node.op, std::move(inputs), node.attributes, node.results, origin, node.bodies, node.data});
   return Value{static_cast<int>(nodes_.size()) - 1, 0};
 }
 
@@ -139,7 +143,23 @@ std::vector<int> NodesOf(const Graph& graph, std::string_view op) {
   return found;
 }
 
+void AddParams(const Graph& graph, std::unordered_set<std::string_view>& seen, std::vector<const Node*>& params) {
+  for (const int n : graph.Params()) {
+    if (seen.insert(graph.node(n).attributes.String("name")).second) params.push_back(&graph.node(n));
+  }
+  for (const Node& node : graph.nodes()) {
+    for (const auto& body : node.bodies) AddParams(*body, seen, params);
+  }
+}
+
 }  // namespace
+
+std::vector<const Node*> AllParams(const Graph& graph) {
+  std::unordered_set<std::string_view> seen;
+  std::vector<const Node*> params;
+  AddParams(graph, seen, params);
+  return params;
+}
 
 std::vector<int> Graph::Inputs() const { return NodesOf(*this, "Input"); }
 std::vector<int> Graph::Params() const { return NodesOf(*this, "Param"); }

@@ -8,8 +8,11 @@
 //     %3 = Silu(%2) : f32[SEQ, 512]
 //     return %3
 //   }
-// A node with several results is `%4:2 = ...` and its results are %4.0 and %4.1. A Region node carries a body graph:
-//   %5 = Region(%0, %1) {family = "matmul"} : f32[SEQ, 512] { graph ... }
+// A node with several results is `%4:2 = ...` and its results are %4.0 and %4.1. Some nodes own graphs, by name:
+//   %5 = Region(%0, %1) {family = "matmul"} : f32[SEQ, 512] body graph body { ... }
+//   %6 = If(%2, %0) : f32[SEQ, 512] then graph then { ... } else graph else { ... }
+// The Inputs of a body stand for operands, by position: which ones, its op says. A Param of a body is the Param of that
+// name of the whole graph, wherever else it is named.
 #pragma once
 
 #include <cstdint>
@@ -50,13 +53,17 @@ struct Node {
   std::vector<Value> inputs;
   Attributes attributes;
   std::vector<TensorType> results;
-  int origin = -1;                    // index into Graph::origins(), or -1
-  std::shared_ptr<const Graph> body;  // Region only
+  int origin = -1;  // index into Graph::origins(), or -1
+  // In the order of OpDef::bodies; shared so that rewriting a graph copies none that it leaves alone.
+  std::vector<std::shared_ptr<const Graph>> bodies;
   // Data of a Constant, little-endian, dense; shared so that rewriting a graph copies no weights.
   std::shared_ptr<const std::vector<uint8_t>> data;
+
+  const Graph& body(int index = 0) const { return *bodies[index]; }
 };
 
-// An output of the graph that takes over the memory of an input: carried state, such as a KV cache.
+// An output of the graph that takes over the memory of an input: carried state, such as a KV cache. In a body: what the
+// node makes of that operand may be written over it, and the operand is not read afterwards.
 struct Donation {
   int output = 0;     // index into outputs()
   std::string input;  // name of the Input
@@ -78,9 +85,12 @@ class Graph {
 
   // Appends a node: defaults are filled in, arity, attributes and operand dtypes checked, result types inferred.
   // Errors name the op, the operand and the origin; the graph is unchanged then.
-  StatusOr<Value> Add(const OpDef& op, std::vector<Value> inputs, Attributes attributes = {}, int origin = -1);
+  // `declared`: result types as they were written down, where the node was.
+  StatusOr<Value> Add(const OpDef& op, std::vector<Value> inputs, Attributes attributes = {}, int origin = -1,
+                      std::vector<std::shared_ptr<const Graph>> bodies = {}, std::span<const TensorType> declared = {});
   // The same for the op named `op`.
-  StatusOr<Value> Add(std::string_view op, std::vector<Value> inputs, Attributes attributes = {}, int origin = -1);
+  StatusOr<Value> Add(std::string_view op, std::vector<Value> inputs, Attributes attributes = {}, int origin = -1,
+                      std::vector<std::shared_ptr<const Graph>> bodies = {});
   // Leaves and regions carry more than attributes.
   StatusOr<Value> AddInput(std::string name, TensorType type, int origin = -1);
   StatusOr<Value> AddParam(std::string name, TensorType type, int origin = -1);
@@ -97,7 +107,7 @@ class Graph {
 
   // Users of each node, by node index: (user node, operand) pairs; outputs are not listed.
   std::vector<std::vector<std::pair<int, int>>> Users() const;
-  // Nodes whose op is Input / Param, in order.
+  // Nodes whose op is Input / Param, in order. Those of bodies are not among them.
   std::vector<int> Inputs() const;
   std::vector<int> Params() const;
 
@@ -112,8 +122,12 @@ class Graph {
 };
 
 // Checks the whole graph again from the op table: operands precede users, arity, attributes, operand dtypes,
-// re-inferred types, unique Input and Param names, region signatures, outputs, donations. On in release builds.
+// re-inferred types, unique Input and Param names, bodies (those of one Param name agree on its type), outputs,
+// donations. On in release builds.
 Status Verify(const Graph& graph);
+
+// The Params of the graph and of all bodies in it, each name once: first those of the graph, in order.
+std::vector<const Node*> AllParams(const Graph& graph);
 
 std::string Print(const Graph& graph);
 StatusOr<Graph> Parse(std::string_view text);

@@ -58,8 +58,9 @@ StatusOr<std::vector<int64_t>> Sizes(const TensorType& type, const Binding& bind
   return dims;
 }
 
+// `inputs`: values of the Inputs by position, for a body; null: they are fed by name, as Params always are.
 StatusOr<std::vector<RefTensor>> Evaluate(const Graph& graph, const Binding& binding,
-                                          std::span<const RefTensor* const> region_inputs, const Feeds* feeds) {
+                                          const std::span<const RefTensor* const>* inputs, const Feeds& feeds) {
   std::vector<std::vector<RefTensor>> values(graph.nodes().size());
   size_t next_input = 0;
   for (size_t n = 0; n < graph.nodes().size(); ++n) {
@@ -76,9 +77,9 @@ StatusOr<std::vector<RefTensor>> Evaluate(const Graph& graph, const Binding& bin
     } else if (node.op->kind == OpKind::kLeaf) {
       const RefTensor* fed = nullptr;
       const std::string& name = node.attributes.String("name");
-      if (feeds == nullptr) {
-        fed = region_inputs[next_input++];
-      } else if (const auto it = feeds->find(name); it != feeds->end()) {
+      if (inputs != nullptr && op == "Input") {
+        fed = (*inputs)[next_input++];
+      } else if (const auto it = feeds.find(name); it != feeds.end()) {
         fed = &it->second;
       } else {
         return absl::InvalidArgumentError(absl::StrFormat("no value for %s %s", node.op->name, name));
@@ -91,13 +92,16 @@ StatusOr<std::vector<RefTensor>> Evaluate(const Graph& graph, const Binding& bin
     } else {
       std::vector<const RefTensor*> operands;
       for (const Value& input : node.inputs) operands.push_back(&values[input.node][input.result]);
-      if (node.body != nullptr) {
-        QUERN_ASSIGN(values[n], Evaluate(*node.body, binding, operands, nullptr));
+      const auto run = [&](int body, std::span<const RefTensor* const> given) {
+        return Evaluate(node.body(body), binding, &given, feeds);
+      };
+      if (node.op->kind == OpKind::kRegion) {
+        QUERN_ASSIGN(values[n], run(0, operands));
         continue;
       }
       if (node.op->reference == nullptr)
         return absl::UnimplementedError(absl::StrFormat("%s has no reference", node.op->name));
-      RefContext context{node, operands, binding, values[n]};
+      RefContext context{node, operands, binding, values[n], run};
       QUERN_RETURN_IF_ERROR(WithOrigin(graph, node.origin, node.op->reference(context)));
     }
   }
@@ -151,7 +155,7 @@ StatusOr<std::vector<RefTensor>> Interpret(const Graph& graph, const Binding& bi
                                                         right));
     }
   }
-  return Evaluate(graph, binding, {}, &feeds);
+  return Evaluate(graph, binding, nullptr, feeds);
 }
 
 }  // namespace quern::ir

@@ -16,6 +16,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -40,6 +41,7 @@ enum class OpKind : uint8_t {
   kPack,         // operand 0 in another format, row by row: ends a chain in any family that holds whole rows
   kWrite,        // a copy of operand 0 with operand 1 written over a part; in place when operand 0 is donated
   kComposite,    // a name for a sub-graph: `expand` gives it; never reaches code generation
+  kControl,      // If, While, Scan: bodies that the plan runs as steps of its own
   kRegion,
 };
 
@@ -85,6 +87,9 @@ struct InferContext {
   const Attributes& attributes;
   const SymbolRanges& symbols;
   std::vector<ExtentConstraint>* constraints;
+  std::span<const std::shared_ptr<const Graph>> bodies = {};  // as many as the op declares
+  // What the graph says of the results where it was written down, or nothing: for ops that this process may not know.
+  std::span<const TensorType> declared = {};
 
   // Errors of this op about one of its operands or attributes; whoever adds the op says where that is.
   Status ShapeError(int operand, std::string expected) const;
@@ -158,6 +163,8 @@ struct RefContext {
   std::span<const RefTensor* const> operands;  // null for an absent optional operand
   const Binding& binding;                      // for extents in attributes
   std::vector<RefTensor>& results;             // sized by inference, zero-filled; to be written
+  // What a body of the node makes of these values of its Inputs.
+  std::function<StatusOr<std::vector<RefTensor>>(int body, std::span<const RefTensor* const> inputs)> run = {};
 };
 
 // A box of a result.
@@ -168,6 +175,11 @@ struct Piece {
   kir::ExprRef fill = nullptr;
 };
 
+// How far a kernel may be from `reference`: OpDef says of what.
+struct Contract {
+  double rtol = 0, atol = 0;
+};
+
 struct OpDef {
   const char* name;
   const char* doc;
@@ -176,6 +188,7 @@ struct OpDef {
   const char* family = nullptr;
   std::vector<OperandDef> operands = {};
   std::vector<AttrDef> attributes = {};
+  std::vector<const char*> bodies = {};  // names of the graphs that a node of it owns
 
   // Result types. Operand count, dtypes and attribute kinds have been checked.
   StatusOr<std::vector<TensorType>> (*infer)(const InferContext&);
@@ -205,6 +218,8 @@ struct OpDef {
   // both are 2^-29 of it (ContractOf). atol is for functions that lose places by cancelling: their files say where.
   double rtol = 1e-6;
   double atol = 0;
+  // The same where it differs from node to node.
+  Contract (*contract)(const Node& node) = nullptr;
   // The magnitude of each element, where that is not |result|: of a sum that of its terms, whose roundings are left
   // when they cancel. Writes to `results` like `reference`.
   Status (*magnitude)(RefContext&) = nullptr;
@@ -244,19 +259,25 @@ Status CheckOperands(const OpDef& op, std::span<const TensorType> operands);
 // Names, kinds and choices against the attributes that `owner`, an op or block, declares; one that is missing gets its
 // default, or is an error without `fill_defaults`.
 Status CheckAttributes(const char* owner, std::span<const AttrDef> defs, Attributes& attributes, bool fill_defaults);
+// As many bodies as the op has, each of which verifies and declares no symbol that `symbols` lacks or gives another
+// range.
+Status CheckBodies(const OpDef& op, std::span<const std::shared_ptr<const Graph>> bodies, const SymbolRanges& symbols);
 // All of that, then `infer`: the result types of a node of `op`. Its constraints are appended when there is no error.
+// `declared`: the types as they were written down, where they were.
 StatusOr<std::vector<TensorType>> InferResults(const OpDef& op, std::span<const TensorType> operands,
                                                Attributes& attributes, const SymbolRanges& symbols,
-                                               std::vector<ExtentConstraint>* constraints);
+                                               std::vector<ExtentConstraint>* constraints,
+                                               std::span<const std::shared_ptr<const Graph>> bodies = {},
+                                               std::span<const TensorType> declared = {});
 
 // ---------------------------------------------------------------------------------------------------------------------
 // The contract of results of that dtype.
-struct Contract {
-  double rtol = 0, atol = 0;
-};
 inline Contract ContractOf(const OpDef& op, DType dtype) {
   const double precision = dtype == DType::kF64 ? 0x1p-29 : 1;  // of a place of f64 in one of f32
   return {op.rtol * precision, op.atol * precision};
+}
+inline Contract ContractOf(const Node& node, DType dtype) {
+  return node.op->contract != nullptr ? node.op->contract(node) : ContractOf(*node.op, dtype);
 }
 
 // Factories for the common shapes of op files. The returned OpDef lives forever.

@@ -269,6 +269,12 @@ class Parser {
       }
       origin = graph.AddOrigin(std::move(where));
     }
+    std::vector<std::shared_ptr<const Graph>> bodies;
+    for (const char* body : op->bodies) {
+      QUERN_RETURN_IF_ERROR(Need(body));
+      QUERN_ASSIGN(Graph parsed, ParseGraph(nesting + 1));
+      bodies.push_back(std::make_shared<const Graph>(std::move(parsed)));
+    }
     StatusOr<Value> made = Value{};
     const std::string_view name = op->name;
     if (op->kind == OpKind::kLeaf) {
@@ -286,11 +292,9 @@ class Parser {
       const AttrValue* family = attributes.Find("family");
       const std::string* family_text = family == nullptr ? nullptr : std::get_if<std::string>(family);
       if (family_text == nullptr) return Expected("a family for the Region before here");
-      QUERN_RETURN_IF_ERROR(Need("body"));
-      QUERN_ASSIGN(Graph body, ParseGraph(nesting + 1));
-      made = graph.AddRegion(*family_text, std::move(inputs), std::make_shared<const Graph>(std::move(body)), origin);
+      made = graph.AddRegion(*family_text, std::move(inputs), std::move(bodies[0]), origin);
     } else {
-      made = graph.Add(*op, std::move(inputs), std::move(attributes), origin);
+      made = graph.Add(*op, std::move(inputs), std::move(attributes), origin, std::move(bodies), types);
     }
     if (!made.ok()) return At(made.status());
     if (graph.node(made->node).results != types) {
@@ -374,7 +378,10 @@ bool SameGraph(const Graph& a, const Graph& b) {
     const Node &x = a.nodes()[n], &y = b.nodes()[n];
     if (x.op != y.op || x.inputs != y.inputs || x.attributes != y.attributes || x.results != y.results) return false;
     if ((x.data == nullptr) != (y.data == nullptr) || (x.data != nullptr && *x.data != *y.data)) return false;
-    if ((x.body == nullptr) != (y.body == nullptr) || (x.body != nullptr && !SameGraph(*x.body, *y.body))) return false;
+    if (x.bodies.size() != y.bodies.size()) return false;
+    for (size_t b = 0; b < x.bodies.size(); ++b) {
+      if (x.bodies[b] != y.bodies[b] && !SameGraph(*x.bodies[b], *y.bodies[b])) return false;
+    }
   }
   return true;
 }

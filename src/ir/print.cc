@@ -76,9 +76,9 @@ class Printer {
       absl::StrAppend(&text, "  @", ToString(AttrValue(origin.label)));
       if (!origin.pass.empty()) absl::StrAppend(&text, " by ", ToString(AttrValue(origin.pass)));
     }
-    if (node.body != nullptr) {
-      text += " body ";
-      PrintGraph(*node.body, indent);
+    for (size_t b = 0; b < node.bodies.size(); ++b) {
+      absl::StrAppend(&text, " ", node.op->bodies[b], " ");
+      PrintGraph(node.body(static_cast<int>(b)), indent);
     }
   }
 };

@@ -1,6 +1,7 @@
 // The graph verifier: everything the op table knows is checked again, so that a pass that broke a graph is caught where
 // it happened and not in a kernel.
 
+#include <map>
 #include <set>
 
 #include "absl/strings/str_cat.h"
@@ -12,34 +13,74 @@ namespace quern::ir {
 
 Status VerifyRegion(const Graph& graph, int index) {
   const Node& node = graph.node(index);
-  if (node.body == nullptr) return absl::InternalError("a Region has no body");
+  if (node.bodies.size() != 1) return absl::InternalError("a Region has no body");
+  const Graph& body = node.body();
   if (node.results.empty()) return absl::InternalError(absl::StrFormat("Region %%%d has no results", index));
-  const std::vector<int> inputs = node.body->Inputs();
+  const std::vector<int> inputs = body.Inputs();
   if (inputs.size() != node.inputs.size()) {
     return absl::InternalError(
         absl::StrFormat("Region %%%d has %u operands, its body %u inputs", index, node.inputs.size(), inputs.size()));
   }
   for (size_t i = 0; i < inputs.size(); ++i) {
-    const TensorType& inner = node.body->node(inputs[i]).results[0];
+    const TensorType& inner = body.node(inputs[i]).results[0];
     const TensorType& outer = graph.type(node.inputs[i]);
     if (inner != outer) {
       return absl::InternalError(absl::StrFormat("Region %%%d: operand %u is %s, its body expects %s", index, i,
                                                  outer.ToString(), inner.ToString()));
     }
   }
-  if (node.results.size() != node.body->outputs.size()) {
-    return absl::InternalError(absl::StrFormat("Region %%%d has %u results, its body %u", index, node.results.size(),
-                                               node.body->outputs.size()));
+  if (node.results.size() != body.outputs.size()) {
+    return absl::InternalError(
+        absl::StrFormat("Region %%%d has %u results, its body %u", index, node.results.size(), body.outputs.size()));
   }
   for (size_t i = 0; i < node.results.size(); ++i) {
-    if (node.results[i] != node.body->type(node.body->outputs[i])) {
+    if (node.results[i] != body.type(body.outputs[i])) {
       return absl::InternalError(absl::StrFormat("Region %%%d: result %u differs from its body's", index, i));
     }
   }
-  return Verify(*node.body);
+  return Verify(body);
+}
+
+Status CheckBodies(const OpDef& op, std::span<const std::shared_ptr<const Graph>> bodies, const SymbolRanges& symbols) {
+  if (bodies.size() != op.bodies.size()) {
+    return ToStatus({DiagnosticCode::kShapeMismatch, op.name, "the number of bodies", absl::StrCat(op.bodies.size()),
+                     absl::StrCat(bodies.size()), ""});
+  }
+  for (size_t b = 0; b < bodies.size(); ++b) {
+    if (bodies[b] == nullptr) return absl::InvalidArgumentError(absl::StrFormat("%s: no %s", op.name, op.bodies[b]));
+    for (const auto& [symbol, range] : bodies[b]->symbols) {
+      const auto own = symbols.find(symbol);
+      if (own != symbols.end() && own->second == range) continue;
+      const std::string what = absl::StrFormat("symbol %s of %s", symbol, op.bodies[b]);
+      if (own == symbols.end()) return ToStatus({DiagnosticCode::kUnboundSymbol, op.name, what, "", "", ""});
+      return ToStatus({DiagnosticCode::kShapeMismatch, op.name, what,
+                       absl::StrCat(own->second.low, "..", own->second.high), absl::StrCat(range.low, "..", range.high),
+                       ""});
+    }
+    if (const Status status = Verify(*bodies[b]); !status.ok()) {
+      return WithMessage(status, absl::StrFormat("%s: %s: %s", op.name, op.bodies[b], std::string(status.message())));
+    }
+  }
+  return absl::OkStatus();
 }
 
 namespace {
+
+// One type for each Param name, here and in all bodies.
+Status CheckParams(const Graph& graph, std::map<std::string_view, const TensorType*>& params) {
+  for (const Node& node : graph.nodes()) {
+    if (std::string_view(node.op->name) == "Param") {
+      const std::string& name = node.attributes.String("name");
+      const auto [known, added] = params.emplace(name, &node.results[0]);
+      if (!added && *known->second != node.results[0]) {
+        return ToStatus({DiagnosticCode::kShapeMismatch, "", absl::StrCat("param ", name, " of another body"),
+                         known->second->ToString(), node.results[0].ToString(), ""});
+      }
+    }
+    for (const std::shared_ptr<const Graph>& body : node.bodies) QUERN_RETURN_IF_ERROR(CheckParams(*body, params));
+  }
+  return absl::OkStatus();
+}
 
 Status VerifyNode(const Graph& graph, int index) {
   const Node& node = graph.node(index);
@@ -87,9 +128,10 @@ Status VerifyNode(const Graph& graph, int index) {
     return absl::OkStatus();
   }
   QUERN_RETURN_IF_ERROR(CheckOperands(*node.op, operands));
+  QUERN_RETURN_IF_ERROR(CheckBodies(*node.op, node.bodies, graph.symbols));
   std::vector<ExtentConstraint> constraints;
-  QUERN_ASSIGN(const std::vector<TensorType> inferred,
-               node.op->infer({*node.op, operands, attributes, graph.symbols, &constraints}));
+  QUERN_ASSIGN(const std::vector<TensorType> inferred, node.op->infer({*node.op, operands, attributes, graph.symbols,
+                                                                       &constraints, node.bodies, node.results}));
   if (inferred.size() != node.results.size()) {
     return absl::InvalidArgumentError(absl::StrFormat("%%%d (%s) has %u results, %u expected", index, node.op->name,
                                                       node.results.size(), inferred.size()));
@@ -140,7 +182,8 @@ Status Verify(const Graph& graph) {
     }
     if (!found) return UnknownName("input", donation.input, inputs, graph.name);
   }
-  return absl::OkStatus();
+  std::map<std::string_view, const TensorType*> params_of_all;
+  return CheckParams(graph, params_of_all);
 }
 
 }  // namespace quern::ir

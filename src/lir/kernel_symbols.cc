@@ -53,6 +53,10 @@ std::vector<std::string> KernelSymbols(const Plan& plan, const SymbolRanges& gua
     for (const Launch& launch : *launches) {
       std::string& symbol = symbols[launch.kernel];
       if (!symbol.empty()) continue;
+      if (const auto call = plan.calls.find(launch.kernel); call != plan.calls.end()) {
+        symbol = call->second->symbol;
+        continue;
+      }
       std::string name = Path(launch.label);
       for (const std::string& part :
            {plan.kernels[launch.kernel].name, Weights(plan, launch), Sizes(plan.kernels[launch.kernel], guard)}) {

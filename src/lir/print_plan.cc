@@ -10,20 +10,69 @@ std::string Text(const Argument& argument) {
   return text;
 }
 
-void PrintLaunches(const Plan& plan, const std::vector<Launch>& launches, std::string_view word, std::string& text) {
-  for (size_t l = 0; l < launches.size(); ++l) {
-    const Launch& launch = launches[l];
-    const kir::Kernel& kernel = plan.kernels[launch.kernel];
+class Printer {
+ public:
+  Printer(const Plan& plan, std::string& text) : plan_(plan), text_(text) {}
+
+  void PrintLaunch(const Launch& launch, std::string_view word, size_t l, int indent) {
+    const kir::Kernel& kernel = plan_.kernels[launch.kernel];
     std::string in, out;
     for (size_t p = 0; p < launch.arguments.size(); ++p) {
       std::string& side = kernel.params[p].mode == kir::Mode::kIn ? in : out;
       absl::StrAppend(&side, side.empty() ? "" : ", ", Text(launch.arguments[p]),
                       kernel.params[p].mode == kir::Mode::kInOut ? "!" : "");
     }
-    absl::StrAppend(&text, "  ", std::string(word), " ", l, "  k", launch.kernel, " ", kernel.name, " (", in, " -> ",
-                    out, ")", kernel.sequential ? "  seq" : "", launch.label.empty() ? "" : "  ", launch.label, "\n");
+    absl::StrAppend(&text_, Pad(indent), std::string(word), " ", l, "  k", launch.kernel, " ", kernel.name, " (", in,
+                    " -> ", out, ")", kernel.sequential ? "  seq" : "", Label(launch.label), "\n");
   }
-}
+
+  void PrintBody(int body, int indent) {
+    const Body& from = plan_.bodies[body];
+    if (!from.name.empty()) absl::StrAppend(&text_, Pad(indent - 2), from.name, "\n");
+    for (const Step& step : from.steps) {
+      std::visit([&](const auto& kind) { PrintStep(kind, indent); }, step);
+    }
+  }
+
+ private:
+  static std::string Pad(int indent) { return std::string(indent, ' '); }
+  static std::string Label(const std::string& label) { return label.empty() ? "" : "  " + label; }
+
+  void PrintStep(const Run& run, int indent) {
+    for (int l = run.first; l < run.end; ++l) PrintLaunch(plan_.launches[l], "launch", l, indent);
+  }
+  void PrintStep(const If& step, int indent) {
+    absl::StrAppend(&text_, Pad(indent), "if ", Text(step.predicate), Label(step.label), "\n");
+    PrintBody(step.then, indent + 4);
+    PrintBody(step.otherwise, indent + 4);
+  }
+  void PrintStep(const While& step, int indent) {
+    absl::StrAppend(&text_, Pad(indent), "while ", Text(step.predicate));
+    if (step.max > 0) absl::StrAppend(&text_, " at most ", step.max, " times");
+    PrintCarries(step.carries);
+    absl::StrAppend(&text_, Label(step.label), "\n");
+    PrintBody(step.cond, indent + 4);
+    PrintBody(step.body, indent + 4);
+  }
+  void PrintStep(const Scan& step, int indent) {
+    absl::StrAppend(&text_, Pad(indent), "scan ", step.length.ToString(), step.reverse ? " in reverse" : "");
+    PrintCarries(step.carries);
+    for (const Row& row : step.rows)
+      absl::StrAppend(&text_, ", b", row.buffer, " in ", Text(row.whole), " by ", row.stride.ToString());
+    absl::StrAppend(&text_, Label(step.label), "\n");
+    PrintBody(step.body, indent + 4);
+  }
+  // ", b5 -> b6 from b2 by b7 b8": current, next, the operand, the places.
+  void PrintCarries(const std::vector<Carry>& carries) {
+    for (const Carry& carry : carries) {
+      absl::StrAppend(&text_, ", b", carry.current, " -> b", carry.next, " from ", Text(carry.initial), " by b",
+                      carry.places[0], " b", carry.places[1]);
+    }
+  }
+
+  const Plan& plan_;
+  std::string& text_;
+};
 
 }  // namespace
 
@@ -45,7 +94,9 @@ std::string Print(const Plan& plan) {
     for (const Launch& launch : *list) ++uses[launch.kernel];
   }
   for (size_t k = 0; k < plan.kernels.size(); ++k) {
-    absl::StrAppend(&text, "  kernel k", k, " ", plan.kernels[k].name, "  ", uses[k],
+    const auto call = plan.calls.find(static_cast<int>(k));
+    const std::string function = call == plan.calls.end() ? "" : absl::StrCat(" ", call->second->symbol, "()");
+    absl::StrAppend(&text, "  kernel k", k, " ", plan.kernels[k].name, function, "  ", uses[k],
                     uses[k] == 1 ? " use\n" : " uses\n");
   }
   for (size_t b = 0; b < plan.buffers.size(); ++b) {
@@ -58,12 +109,14 @@ std::string Print(const Plan& plan) {
       case Home::kInput:
       case Home::kParam:
       case Home::kState: absl::StrAppend(&text, buffer.name, " "); break;
-      case Home::kConstant: break;
+      case Home::kConstant:
+      case Home::kLoop: break;
     }
     absl::StrAppend(&text, kir::Print(buffer.type), "  ", buffer.bytes.ToString(), " bytes\n");
   }
-  PrintLaunches(plan, plan.once, "once", text);
-  PrintLaunches(plan, plan.launches, "launch", text);
+  Printer printer(plan, text);
+  for (size_t l = 0; l < plan.once.size(); ++l) printer.PrintLaunch(plan.once[l], "once", l, 2);
+  printer.PrintBody(0, 2);
   return text;
 }
 

@@ -17,8 +17,8 @@ Signature SignatureOf(const ir::Graph& graph) {
                                      [&](const ir::Donation& d) { return d.input == name; });
     (donated ? signature.states : signature.inputs).push_back({name, graph.node(n).results[0]});
   }
-  for (const int n : graph.Params())
-    signature.params.push_back({graph.node(n).attributes.String("name"), graph.node(n).results[0]});
+  for (const ir::Node* param : ir::AllParams(graph))
+    signature.params.push_back({param->attributes.String("name"), param->results[0]});
   for (int o = 0; o < static_cast<int>(graph.outputs.size()); ++o) {
     const bool donated = std::any_of(graph.donations.begin(), graph.donations.end(),
                                      [&](const ir::Donation& d) { return d.output == o; });

@@ -1,4 +1,5 @@
-// Equal nodes over equal operands become one: ops are pure, so they have equal values. Regions are left as they are.
+// Equal nodes over equal operands become one: ops are pure, so they have equal values. Nodes with bodies are not
+// compared; within a body the same happens.
 
 #include <map>
 
@@ -25,11 +26,11 @@ std::string Key(const ir::Node& node, const std::vector<ir::Value>& inputs) {
 }  // namespace
 
 StatusOr<ir::Graph> Cse(const ir::Graph& graph) {
-  Rewriter rewriter(graph, "cse");
+  Rewriter rewriter(graph, "cse", Cse);
   std::map<std::string, int> seen;  // key to old node
   for (int n = 0; n < rewriter.size(); ++n) {
     const ir::Node& node = graph.node(n);
-    if (node.body == nullptr) {
+    if (node.bodies.empty()) {
       const auto [it, fresh] = seen.emplace(Key(node, rewriter.Now(node.inputs)), n);
       if (!fresh) {
         for (int r = 0; r < static_cast<int>(node.results.size()); ++r)

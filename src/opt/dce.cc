@@ -13,7 +13,7 @@ StatusOr<ir::Graph> Dce(const ir::Graph& graph) {
     if (!live[n]) continue;
     for (const ir::Value& input : graph.nodes()[n].inputs) live[input.node] = true;
   }
-  Rewriter rewriter(graph, "dce");
+  Rewriter rewriter(graph, "dce", Dce);
   for (int n = 0; n < rewriter.size(); ++n) {
     if (live[n]) QUERN_RETURN_IF_ERROR(rewriter.Copy(n));
   }

@@ -13,8 +13,16 @@ constexpr int kMaxDepth = 16;  // of composites within composites; more is a cyc
 
 bool IsComposite(const ir::Node& node) { return node.op->kind == ir::OpKind::kComposite; }
 
+// Whether composites are left, here or in bodies.
+bool HasComposites(const ir::Graph& graph) {
+  return std::any_of(graph.nodes().begin(), graph.nodes().end(), [](const ir::Node& node) {
+    return IsComposite(node) ||
+           std::any_of(node.bodies.begin(), node.bodies.end(), [](const auto& body) { return HasComposites(*body); });
+  });
+}
+
 StatusOr<ir::Graph> ExpandOnce(const ir::Graph& graph) {
-  Rewriter rewriter(graph, "expand_composites");
+  Rewriter rewriter(graph, "expand_composites", ExpandComposites);
   for (int n = 0; n < rewriter.size(); ++n) {
     const ir::Node& node = graph.node(n);
     if (!IsComposite(node)) {
@@ -45,7 +53,7 @@ StatusOr<ir::Graph> ExpandOnce(const ir::Graph& graph) {
 StatusOr<ir::Graph> ExpandComposites(const ir::Graph& graph) {
   ir::Graph result = graph;
   for (int depth = 0; depth < kMaxDepth; ++depth) {
-    if (std::none_of(result.nodes().begin(), result.nodes().end(), IsComposite)) return result;
+    if (!HasComposites(result)) return result;
     QUERN_ASSIGN(result, ExpandOnce(result));
   }
   return absl::InternalError("composites expand into composites without end");

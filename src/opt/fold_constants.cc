@@ -24,8 +24,8 @@ std::optional<std::vector<int64_t>> ConstantDims(const ir::TensorType& type) {
 
 // The bytes of the one result of a node over Constants, or nullopt when it is not to be folded.
 StatusOr<std::optional<std::vector<uint8_t>>> Fold(const ir::Graph& graph, const ir::Node& node) {
-  if (node.op->reference == nullptr || node.results.size() != 1 || node.inputs.empty() ||
-      IsBlock(node.results[0].dtype))
+  if (node.op->reference == nullptr || node.results.size() != 1 || node.inputs.empty() || !node.bodies.empty() ||
+      IsBlock(node.results[0].dtype) || ir::IsRoot(node, "call"))
     return std::nullopt;
   for (const auto& [name, value] : node.attributes.values()) {
     const auto* extents = std::get_if<std::vector<Extent>>(&value);
@@ -59,7 +59,7 @@ StatusOr<std::optional<std::vector<uint8_t>>> Fold(const ir::Graph& graph, const
 }  // namespace
 
 StatusOr<ir::Graph> FoldConstants(const ir::Graph& graph) {
-  Rewriter rewriter(graph, "fold_constants");
+  Rewriter rewriter(graph, "fold_constants", FoldConstants);
   for (int n = 0; n < rewriter.size(); ++n) {
     // What has been folded is a Constant of the new graph, so a chain folds in one walk.
     ir::Node node = graph.node(n);

@@ -4,9 +4,10 @@
 //   %3 = Silu(%2)                    =>     %0 = Input() {name = "i0"}   %1 = Input() {name = "i1"}
 //                                           %2 = Add(%0, %1)   %3 = Silu(%2)   return %3 }
 //
-// Afterwards the graph holds leaves, Regions, and views: Reshapes, and Narrows that cut whole rows off the front and
-// the end, over values that lie in memory. Every other node is in exactly one region. A value that an output or another
-// region needs is a result of its region; nothing is computed twice but single elements and index arithmetic.
+// Afterwards the graph holds leaves, Regions, nodes with bodies that are steps of a plan (If, While, Scan; their bodies
+// are partitioned likewise), and views: Reshapes, and Narrows that cut whole rows off the front and the end, over
+// values that lie in memory. Every other node is in exactly one region. A value that an output or another region needs
+// is a result of its region; nothing is computed twice but single elements and index arithmetic.
 //
 // The order of the phases is the order of worth: what a product can finish while its tile is in registers goes first,
 // then what an attention or a row program can take, then chains of elementwise ops. Body graphs are written from the
@@ -299,9 +300,9 @@ int Fuser::NamingNode(const family::RegionView& view) const {
 
 Status Fuser::EmitGroup(Rewriter& rewriter, int n, FusionReport* report) {
   if (done_[n]) return absl::OkStatus();
-  if (outside_.contains(n)) {
+  if (outside_.contains(n) || IsControl(Node(n))) {
     done_[n] = true;
-    QUERN_RETURN_IF_ERROR(EmitGroup(rewriter, Node(n).inputs[0].node, report));
+    for (const Value& input : Node(n).inputs) QUERN_RETURN_IF_ERROR(EmitGroup(rewriter, input.node, report));
     return rewriter.Copy(n);
   }
   const family::RegionView view(scope_, groups_.Members(groups_.Of(n)));
@@ -351,7 +352,7 @@ void Fuser::ReportMissed(FusionReport& report) {
 }
 
 StatusOr<ir::Graph> Fuser::Emit(FusionReport* report) {
-  Rewriter rewriter(graph_, "fuse_regions");
+  Rewriter rewriter(graph_, "fuse_regions", [&](const ir::Graph& body) { return FuseRegions(body, options_, report); });
   done_.resize(Size());
   for (int n = 0; n < Size(); ++n) {
     if (!IsLeaf(Node(n))) continue;
@@ -376,7 +377,7 @@ bool WritesInPlace(const ir::Graph& graph, int users, int n) {
 StatusOr<ir::Graph> CopySharedTargets(const ir::Graph& graph) {
   const std::vector<family::Memory> memory = family::MemoryOf(graph);
   const auto users = graph.Users();
-  Rewriter rewriter(graph, "fuse_regions");
+  Rewriter rewriter(graph, "fuse_regions", nullptr);
   for (int n = 0; n < rewriter.size(); ++n) {
     const ir::Node& node = graph.node(n);
     const int target = node.op->kind == ir::OpKind::kWrite ? node.inputs[0].node : -1;

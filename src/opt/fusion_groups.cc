@@ -124,6 +124,9 @@ Status FusionGroups::SameRhythm(const NodeSet& nodes) const {
 Status FusionGroups::CanBe(const NodeSet& nodes) const {
   if (nodes.nodes().size() > kMaxNodes) return No("a region has at most %u nodes", kMaxNodes);
   const RegionView view(scope_, nodes);
+  for (const int n : nodes.nodes()) {
+    if (IsControl(view.node(n))) return No("%s is a step of its own", view.Describe(n));
+  }
   if (Buffers(view) > kMaxBuffers) return No("a kernel has at most %u buffers", kMaxBuffers);
   QUERN_RETURN_IF_ERROR(SameRhythm(nodes));
   return family::FamilyOf(families_, view).match(view).status();

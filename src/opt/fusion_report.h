@@ -8,7 +8,7 @@ namespace quern::opt {
 
 struct FusionReport {
   struct Region {
-    int node = -1;  // in the fused graph
+    int node = -1;  // in the fused graph, or in one of its bodies
     std::string family;
     std::string label;             // of its first node
     std::vector<std::string> ops;  // in the order of the body

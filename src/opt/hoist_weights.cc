@@ -24,7 +24,7 @@ bool Wanted(const ir::Graph& graph, const ir::Node& node, const std::vector<bool
 
 StatusOr<ir::Graph> HoistWeights(const ir::Graph& graph) {
   const std::vector<bool> once = OncePerBinding(graph);
-  Rewriter rewriter(graph, "hoist_weights");
+  Rewriter rewriter(graph, "hoist_weights", HoistWeights);
   std::map<int, ir::Value> transposed;  // by old Param
   for (int n = 0; n < rewriter.size(); ++n) {
     const ir::Node& node = graph.node(n);

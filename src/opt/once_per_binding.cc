@@ -21,9 +21,10 @@ bool HasSymbols(const ir::Node& node) {
     if (const auto* extents = std::get_if<std::vector<Extent>>(&value); extents != nullptr && HasSymbols(*extents))
       return true;
   }
-  if (node.body == nullptr) return false;
-  return std::any_of(node.body->nodes().begin(), node.body->nodes().end(),
-                     [](const ir::Node& inner) { return HasSymbols(inner); });
+  return std::any_of(node.bodies.begin(), node.bodies.end(), [](const auto& body) {
+    return std::any_of(body->nodes().begin(), body->nodes().end(),
+                       [](const ir::Node& inner) { return HasSymbols(inner); });
+  });
 }
 
 }  // namespace
@@ -34,6 +35,8 @@ std::vector<bool> OncePerBinding(const ir::Graph& graph) {
     const ir::Node& node = graph.nodes()[n];
     if (IsLeaf(node)) {
       once[n] = !Is(node, "Input");
+    } else if (IsControl(node)) {
+      once[n] = false;  // steps of a run, whatever they depend on
     } else {
       once[n] = !HasSymbols(node) &&
                 std::all_of(node.inputs.begin(), node.inputs.end(), [&](const ir::Value& v) { return once[v.node]; });

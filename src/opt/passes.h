@@ -43,6 +43,10 @@ StatusOr<ir::Graph> SubstituteSymbols(const ir::Graph& graph, const Binding& val
 // The ranges of symbols made narrower, in bodies too. Error: a range that is not inside the old one.
 StatusOr<ir::Graph> NarrowRanges(const ir::Graph& graph, const SymbolRanges& ranges);
 
+// Marks what the bodies of loops and branches write in place, as donations of the bodies; and keeps states as they are
+// until the end of a run that may fail.
+StatusOr<ir::Graph> DonateCarries(const ir::Graph& graph);
+
 struct FuseOptions {
   std::span<const family::Family> families;  // those of code generation, in the order of their worth
   family::TargetFacts facts = {};

@@ -31,7 +31,8 @@ std::optional<DType> Wanted(const ir::Graph& graph, const ir::Node& node) {
 
 StatusOr<ir::Graph> QuantiseActivations(const ir::Graph& graph, const QuantiseOptions& options) {
   if (options.exact) return graph;
-  Rewriter rewriter(graph, "quantise_activations");
+  Rewriter rewriter(graph, "quantise_activations",
+                    [&](const ir::Graph& body) { return QuantiseActivations(body, options); });
   std::map<std::pair<ir::Value, DType>, ir::Value> quantised;  // by old value
   for (int n = 0; n < rewriter.size(); ++n) {
     const ir::Node& node = graph.node(n);

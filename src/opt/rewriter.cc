@@ -8,8 +8,12 @@ namespace quern::opt {
 
 using ir::Value;
 
-Rewriter::Rewriter(const ir::Graph& from, std::string pass)
-    : from_(from), pass_(std::move(pass)), now_(from.nodes().size()), kept_origins_(from.origins().size(), -2) {
+Rewriter::Rewriter(const ir::Graph& from, std::string pass, BodyPass bodies)
+    : from_(from),
+      pass_(std::move(pass)),
+      bodies_(std::move(bodies)),
+      now_(from.nodes().size()),
+      kept_origins_(from.origins().size(), -2) {
   to.name = from.name;
   to.symbols = from.symbols;
   for (size_t n = 0; n < now_.size(); ++n) now_[n].resize(from.nodes()[n].results.size());
@@ -48,12 +52,20 @@ Status Rewriter::Copy(int n) {
   std::vector<Value> inputs = Now(node.inputs);
   bool same = true;
   for (size_t i = 0; same && i < inputs.size(); ++i) same = to.type(inputs[i]) == from_.type(node.inputs[i]);
-  if (same) return Made(n, to.AddCopy(node, std::move(inputs), KeptOrigin(n)));
-  return CopyAs(n, node.attributes, node.results[0], node.body);
+  if (!IsControl(node) || bodies_ == nullptr) {
+    if (same) return Made(n, to.AddCopy(node, std::move(inputs), KeptOrigin(n)));
+    return CopyAs(n, node.attributes, node.results[0], node.bodies);
+  }
+  std::vector<std::shared_ptr<const ir::Graph>> bodies;
+  for (const std::shared_ptr<const ir::Graph>& body : node.bodies) {
+    QUERN_ASSIGN(ir::Graph rewritten, bodies_(*body));
+    bodies.push_back(std::make_shared<const ir::Graph>(std::move(rewritten)));
+  }
+  return CopyAs(n, node.attributes, node.results[0], std::move(bodies));
 }
 
 Status Rewriter::CopyAs(int n, ir::Attributes attributes, const ir::TensorType& leaf_type,
-                        std::shared_ptr<const ir::Graph> body) {
+                        std::vector<std::shared_ptr<const ir::Graph>> bodies) {
   const ir::Node& node = from_.node(n);
   const int origin = KeptOrigin(n);
   StatusOr<Value> made = Value{};
@@ -63,10 +75,10 @@ Status Rewriter::CopyAs(int n, ir::Attributes attributes, const ir::TensorType& 
     made = to.AddParam(node.attributes.String("name"), leaf_type, origin);
   } else if (Is(node, "Constant")) {
     made = to.AddConstant(leaf_type, *node.data, origin);
-  } else if (body != nullptr) {
-    made = to.AddRegion(node.attributes.String("family"), Now(node.inputs), std::move(body), origin);
+  } else if (IsRegion(node)) {
+    made = to.AddRegion(node.attributes.String("family"), Now(node.inputs), std::move(bodies[0]), origin);
   } else {
-    made = to.Add(*node.op, Now(node.inputs), std::move(attributes), origin);
+    made = to.Add(*node.op, Now(node.inputs), std::move(attributes), origin, std::move(bodies));
   }
   return Made(n, made);
 }

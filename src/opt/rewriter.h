@@ -1,7 +1,7 @@
 // Rewriter: what every pass does in the same way. It walks nothing itself: a pass goes over the nodes of the old graph
 // in order and says for each what takes its place.
 //
-//   Rewriter rewriter(graph, "double_adds");
+//   Rewriter rewriter(graph, "double_adds", DoubleAdds);
 //   for (int n = 0; n < rewriter.size(); ++n) {
 //     if (...) {
 //       QUERN_ASSIGN(const ir::Value y, rewriter.Add(n, "Mul", {...}));
@@ -13,6 +13,8 @@
 //   return rewriter.Finish();
 #pragma once
 
+#include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -21,10 +23,13 @@
 
 namespace quern::opt {
 
+// What a pass does to the bodies of nodes that it copies, those of Regions apart.
+using BodyPass = std::function<StatusOr<ir::Graph>(const ir::Graph& body)>;
+
 class Rewriter {
  public:
-  // `from` must outlive the rewriter.
-  Rewriter(const ir::Graph& from, std::string pass);
+  // `from` must outlive the rewriter. `bodies`: the pass itself; null leaves them as they are.
+  Rewriter(const ir::Graph& from, std::string pass, BodyPass bodies);
 
   const ir::Graph& from() const { return from_; }
   int size() const { return static_cast<int>(from_.nodes().size()); }
@@ -37,9 +42,9 @@ class Rewriter {
 
   // Node n over the new operands, with its own attributes and origin.
   Status Copy(int n);
-  // The same with other attributes, and for leaves and regions with another type and body.
+  // The same with other attributes and bodies, and for leaves with another type.
   Status CopyAs(int n, ir::Attributes attributes, const ir::TensorType& leaf_type,
-                std::shared_ptr<const ir::Graph> body);
+                std::vector<std::shared_ptr<const ir::Graph>> bodies);
   // A new node at the place of old node n: its label, the name of this pass. Operands are new values.
   StatusOr<ir::Value> Add(int n, std::string_view op, std::vector<ir::Value> inputs, ir::Attributes attributes = {});
   // The origin of such a node.
@@ -56,6 +61,7 @@ class Rewriter {
 
   const ir::Graph& from_;
   std::string pass_;
+  BodyPass bodies_;
   std::vector<std::vector<ir::Value>> now_;  // by old node and result
   std::vector<int> kept_origins_;            // by old origin: the same row in `to`, or -2
 };
@@ -65,5 +71,8 @@ void AddConstraints(std::vector<ir::ExtentConstraint>& constraints, const std::v
 
 inline bool Is(const ir::Node& node, std::string_view op) { return op == node.op->name; }
 inline bool IsLeaf(const ir::Node& node) { return node.op->kind == ir::OpKind::kLeaf; }
+inline bool IsRegion(const ir::Node& node) { return node.op->kind == ir::OpKind::kRegion; }
+// If, While, Scan: nodes whose bodies are graphs as the one around them is.
+inline bool IsControl(const ir::Node& node) { return node.op->kind == ir::OpKind::kControl; }
 
 }  // namespace quern::opt

@@ -193,7 +193,7 @@ constexpr Rule kRules[] = {
 }  // namespace
 
 StatusOr<ir::Graph> Simplify(const ir::Graph& graph) {
-  Rewriter rewriter(graph, "simplify");
+  Rewriter rewriter(graph, "simplify", Simplify);
   for (int n = 0; n < rewriter.size(); ++n) {
     const ir::Node& node = graph.node(n);
     std::optional<Value> replacement;

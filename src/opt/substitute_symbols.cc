@@ -1,5 +1,5 @@
 // Symbols replaced by numbers, or their ranges narrowed: what a guard (SEQ == 1, SEQ in 2..8) knows is written into the
-// graph that the guarded variant is compiled from. Both go into region bodies.
+// graph that the guarded variant is compiled from. Both go into bodies.
 
 #include "opt/passes.h"
 #include "opt/rewriter.h"
@@ -41,20 +41,20 @@ StatusOr<std::vector<ir::ExtentConstraint>> Substituted(const std::vector<ir::Ex
   return result;
 }
 
-// `change` for the graph and for the bodies of its regions, innermost first.
+// `change` for the graph and for the bodies of its nodes, innermost first.
 template <typename Change>
 StatusOr<ir::Graph> Deep(const ir::Graph& graph, const Change& change, const char* pass, const Binding& values) {
-  Rewriter rewriter(graph, pass);
+  Rewriter rewriter(graph, pass, nullptr);
   QUERN_RETURN_IF_ERROR(change(rewriter.to.symbols));
   for (int n = 0; n < rewriter.size(); ++n) {
     const ir::Node& node = graph.node(n);
-    std::shared_ptr<const ir::Graph> body = node.body;
-    if (body != nullptr) {
+    std::vector<std::shared_ptr<const ir::Graph>> bodies = node.bodies;
+    for (std::shared_ptr<const ir::Graph>& body : bodies) {
       QUERN_ASSIGN(ir::Graph inner, Deep(*body, change, pass, values));
       body = std::make_shared<const ir::Graph>(std::move(inner));
     }
     const ir::TensorType type = {node.results[0].dtype, Substituted(node.results[0].dims, values)};
-    QUERN_RETURN_IF_ERROR(rewriter.CopyAs(n, Substituted(node.attributes, values), type, std::move(body)));
+    QUERN_RETURN_IF_ERROR(rewriter.CopyAs(n, Substituted(node.attributes, values), type, std::move(bodies)));
   }
   QUERN_ASSIGN(ir::Graph result, rewriter.Finish());
   QUERN_ASSIGN(result.constraints, Substituted(result.constraints, values));

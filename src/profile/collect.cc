@@ -73,29 +73,32 @@ class SectionBuilder {
     const auto ns = [&](uint64_t ticks) {
       return static_cast<int64_t>(static_cast<double>(ticks) * scale.ns_per_tick() + 0.5);
     };
-    section.wall += ns(run.record.end - run.record.begin);
-    for (size_t l = 0; l < section.launches.size(); ++l) {
-      Sums sums;
-      uint64_t begin = UINT64_MAX, end = 0;
-      for (int w = 0; w < run.record.workers(); ++w) {
-        const RunSlice& slice = run.record.at(w, l);
-        if (slice.chunks == 0) continue;
-        begin = std::min(begin, slice.begin);
-        end = std::max(end, slice.end);
-        sums.busy += ns(slice.end - slice.begin);
-        sums.chunks += slice.chunks;
-        if (!run.record.has_counts()) continue;
-        for (int c = 0; c < kMaxCounters; ++c) sums.counts[c] += run.record.counts(w, l)[c];
+    section.wall += ns(run.ticks());
+    for (const RunPart& part : run.parts) {
+      for (size_t l = 0; l < part.record.dispatches(); ++l) {
+        Launch& launch = section.launches[part.first + l];
+        Sums sums;
+        uint64_t begin = UINT64_MAX, end = 0;
+        for (int w = 0; w < part.record.workers(); ++w) {
+          const RunSlice& slice = part.record.at(w, l);
+          if (slice.chunks == 0) continue;
+          begin = std::min(begin, slice.begin);
+          end = std::max(end, slice.end);
+          sums.busy += ns(slice.end - slice.begin);
+          sums.chunks += slice.chunks;
+          if (!part.record.has_counts()) continue;
+          for (int c = 0; c < kMaxCounters; ++c) sums.counts[c] += part.record.counts(w, l)[c];
+        }
+        sums.calls = 1;
+        sums.wall = end > begin ? ns(end - begin) : 0;
+        sums.least = sums.most = sums.wall;
+        QUERN_ASSIGN(const kir::KernelCost* cost, costs_.Of(launch.kernel, binding));
+        sums.flops = cost->flops;
+        sums.int8_ops = cost->int8_ops;
+        sums.read = cost->read();
+        sums.written = cost->written();
+        launch.sums.Add(sums);
       }
-      sums.calls = 1;
-      sums.wall = end > begin ? ns(end - begin) : 0;
-      sums.least = sums.most = sums.wall;
-      QUERN_ASSIGN(const kir::KernelCost* cost, costs_.Of(section.launches[l].kernel, binding));
-      sums.flops = cost->flops;
-      sums.int8_ops = cost->int8_ops;
-      sums.read = cost->read();
-      sums.written = cost->written();
-      section.launches[l].sums.Add(sums);
     }
     last_ = binding;
     return absl::OkStatus();
@@ -214,16 +217,20 @@ TimelineRun TimelineOf(const LoggedRun& run, const TickScale& scale, int64_t ori
   line.variant = run.variant;
   line.start = run.start_ns - origin;
   line.bind = run.bind_ns;
-  line.kernels_start = scale.Nanoseconds(run.record.begin) - origin;
-  line.kernels = scale.Nanoseconds(run.record.end) - origin - line.kernels_start;
+  if (!run.parts.empty()) {
+    line.kernels_start = scale.Nanoseconds(run.parts.front().record.begin) - origin;
+    line.kernels = scale.Nanoseconds(run.parts.back().record.end) - origin - line.kernels_start;
+  }
   const Binding binding = BindingOf(signature, run.values);
   line.symbols.insert(binding.begin(), binding.end());
-  for (int l = 0; l < static_cast<int>(run.record.dispatches()); ++l) {
-    for (int w = 0; w < run.record.workers(); ++w) {
-      const RunSlice& slice = run.record.at(w, l);
-      if (slice.chunks == 0) continue;
-      const int64_t start = scale.Nanoseconds(slice.begin) - origin;
-      line.slices.push_back({l, w, start, scale.Nanoseconds(slice.end) - origin - start, slice.chunks});
+  for (const auto& [first, record] : run.parts) {
+    for (int l = 0; l < static_cast<int>(record.dispatches()); ++l) {
+      for (int w = 0; w < record.workers(); ++w) {
+        const RunSlice& slice = record.at(w, l);
+        if (slice.chunks == 0) continue;
+        const int64_t start = scale.Nanoseconds(slice.begin) - origin;
+        line.slices.push_back({first + l, w, start, scale.Nanoseconds(slice.end) - origin - start, slice.chunks});
+      }
     }
   }
   return line;
@@ -259,7 +266,8 @@ StatusOr<Profile> Collect(const Executable& executable, RunLog& log, const std::
   profile.exact = subject.exact;
   profile.context = subject.context;
   profile.counters = std::move(subject.counters);
-  profile.counted = !log.runs().empty() && log.runs()[0].record.has_counts() && profile.counters.empty();
+  const auto counted = [](const LoggedRun& run) { return !run.parts.empty() && run.parts[0].record.has_counts(); };
+  profile.counted = std::any_of(log.runs().begin(), log.runs().end(), counted) && profile.counters.empty();
   profile.steps = std::move(subject.steps);
   profile.variants = executable.compiled();
   profile.compiled = CompiledOf(executable, profile.variants);

@@ -20,7 +20,7 @@ StatusOr<std::unique_ptr<BoundPlan>> BoundPlan::Create(lir::Plan plan, std::span
 Status BoundPlan::Prepare(std::span<const std::string> names, KernelCache& cache, SharedMemory& memory,
                           ThreadPool& pool) {
   names_.assign(names.begin(), names.end());
-  QUERN_ASSIGN(functions_, cache.Get(plan_.kernels, kernel_symbols_));
+  QUERN_ASSIGN(functions_, Functions(cache));
   for (const kir::Kernel& kernel : plan_.kernels) {
     QUERN_ASSIGN(const int64_t bytes, kir::ScratchBytes(kernel, {}));
     scratch_bytes_ = std::max(scratch_bytes_, bytes);
@@ -33,6 +33,7 @@ Status BoundPlan::Prepare(std::span<const std::string> names, KernelCache& cache
   QUERN_ASSIGN(once_, Memory::Allocate(once_bytes.Evaluate({})));
   QUERN_RETURN_IF_ERROR(list_.Build(plan_, plan_.launches, functions_, names));
   QUERN_RETURN_IF_ERROR(once_list_.Build(plan_, plan_.once, functions_, names));
+  QUERN_ASSIGN(steps_, BoundSteps::Compile(plan_.bodies, names));
   if (stepping_.substitute) {
     for (auto [list, launches] : {std::pair(&list_, &plan_.launches), std::pair(&once_list_, &plan_.once)}) {
       for (size_t l = 0; l < launches->size(); ++l)
@@ -77,9 +78,29 @@ Status BoundPlan::Prepare(std::span<const std::string> names, KernelCache& cache
         bases_[b] = once_.data() + offset.Evaluate({});
         break;
       }
+      case lir::Home::kLoop: break;  // the step says, while it runs
     }
   }
   return RunOnce(pool);
+}
+
+StatusOr<std::vector<quern_kernel*>> BoundPlan::Functions(KernelCache& cache) const {
+  if (plan_.calls.empty()) return cache.Get(plan_.kernels, kernel_symbols_);
+  std::vector<kir::Kernel> kernels;
+  std::vector<std::string> symbols;
+  for (size_t k = 0; k < plan_.kernels.size(); ++k) {
+    if (plan_.calls.contains(static_cast<int>(k))) continue;
+    kernels.push_back(plan_.kernels[k]);
+    symbols.push_back(kernel_symbols_[k]);
+  }
+  QUERN_ASSIGN(const std::vector<quern_kernel*> compiled, cache.Get(kernels, symbols));
+  std::vector<quern_kernel*> functions;
+  size_t next = 0;
+  for (size_t k = 0; k < plan_.kernels.size(); ++k) {
+    const auto call = plan_.calls.find(static_cast<int>(k));
+    functions.push_back(call == plan_.calls.end() ? compiled[next++] : call->second->kernel);
+  }
+  return functions;
 }
 
 Status BoundPlan::RunOnce(ThreadPool& pool) {
@@ -95,28 +116,66 @@ Status BoundPlan::RunOnce(ThreadPool& pool) {
     scratch.push_back(worker.data());
     memory.push_back(std::move(worker));
   }
-  if (stepping_.observer != nullptr) return RunStepwise(once_list_, plan_.once, values, true, pool, scratch);
+  if (stepping_.observer != nullptr)
+    return RunStepwise(once_list_, plan_.once, 0, plan_.once.size(), values, true, pool, scratch);
   pool.Run(once_list_.dispatches(), scratch);
   return absl::OkStatus();
 }
 
-Status BoundPlan::RunStepwise(const DispatchList& list, const std::vector<lir::Launch>& launches,
+Status BoundPlan::RunStepwise(const DispatchList& list, std::span<const lir::Launch> launches, size_t first, size_t end,
                               std::span<const int64_t> values, bool once, ThreadPool& pool,
                               std::span<void* const> scratch) {
   Binding symbols;
   for (size_t s = 0; s < names_.size(); ++s) symbols[names_[s]] = values[s];
-  for (size_t first = 0; first < launches.size();) {
-    size_t end = first + 1;
-    while (end < launches.size() && launches[first].region >= 0 && launches[end].region == launches[first].region)
-      ++end;
-    const RegionStep step = {stepping_.variant, &plan_, std::span(launches).subspan(first, end - first), bases_,
-                             &symbols,          once};
+  const auto same = [&](const lir::Launch& a, const lir::Launch& b) {
+    return a.region >= 0 && a.region == b.region && a.body == b.body;
+  };
+  while (first < end) {
+    size_t next = first + 1;
+    while (next < end && same(launches[first], launches[next])) ++next;
+    const RegionStep step = {stepping_.variant, &plan_, launches.subspan(first, next - first), bases_, &symbols, once};
     QUERN_RETURN_IF_ERROR(stepping_.observer->Before(step));
-    pool.Run(list.dispatches().subspan(first, end - first), scratch);
+    pool.Run(list.dispatches().subspan(first, next - first), scratch);
     QUERN_RETURN_IF_ERROR(stepping_.observer->After(step));
-    first = end;
+    first = next;
   }
   return absl::OkStatus();
+}
+
+// The threads of this machine, and its memory.
+class BoundPlan::Host : public StepHost {
+ public:
+  Host(BoundPlan& plan, ThreadPool& pool, std::span<void* const> scratch, RunLog* log, const std::atomic<bool>* cancel)
+      : plan_(plan), pool_(pool), scratch_(scratch), log_(log), cancel_(cancel) {}
+
+  Status Launch(int first, int end) override {
+    plan_.launched_ += end - first;
+    if (plan_.stepping_.observer != nullptr)
+      return plan_.RunStepwise(plan_.list_, plan_.plan_.launches, first, end, plan_.values_, false, pool_, scratch_);
+    const size_t count = end - first;
+    RunRecord* const record = log_ == nullptr ? nullptr : &log_->AddPart(first, count);
+    return pool_.Run(plan_.list_.dispatches().subspan(first, count), scratch_, record, cancel_) ? absl::OkStatus()
+                                                                                                : Cancelled();
+  }
+  Status Poll() override {
+    return cancel_ != nullptr && cancel_->load(std::memory_order_relaxed) ? Cancelled() : absl::OkStatus();
+  }
+  uint64_t Base(int buffer) const override { return reinterpret_cast<uint64_t>(plan_.bases_[buffer]); }
+  void Rebase(int buffer, uint64_t base) override { plan_.Place(buffer, reinterpret_cast<uint8_t*>(base)); }
+  StatusOr<uint8_t> Read(uint64_t address) override { return *reinterpret_cast<const uint8_t*>(address); }
+
+ private:
+  BoundPlan& plan_;
+  ThreadPool& pool_;
+  const std::span<void* const> scratch_;
+  RunLog* const log_;
+  const std::atomic<bool>* const cancel_;
+};
+
+Status BoundPlan::Run(ThreadPool& pool, std::span<void* const> scratch, RunLog* log, const std::atomic<bool>* cancel) {
+  launched_ = 0;
+  Host host(*this, pool, scratch, log, cancel);
+  return steps_.Run(values_, host);
 }
 
 void BoundPlan::Place(int buffer, uint8_t* base) {

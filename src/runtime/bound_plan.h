@@ -3,6 +3,7 @@
 // symbol; a caller's new pointer rewrites the arguments that use it.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -12,10 +13,12 @@
 #include <vector>
 
 #include "lir/plan.h"
+#include "runtime/bound_steps.h"
 #include "runtime/kernel_cache.h"
 #include "runtime/memory.h"
 #include "runtime/region_observer.h"
 #include "runtime/requirements.h"
+#include "runtime/run_log.h"
 #include "runtime/symbol_program.h"
 #include "runtime/thread_pool.h"
 
@@ -78,13 +81,15 @@ class BoundPlan {
   Status Bind(std::span<const int64_t> values, SharedMemory& memory);
   void SetInput(std::string_view name, const void* data);
   void SetOutput(int index, void* data);
-  // Runs the dispatches region by region, between calls of the observer. Only with an observer.
-  Status RunStepwise(ThreadPool& pool, std::span<void* const> scratch) {
-    return RunStepwise(list_, plan_.launches, values_, false, pool, scratch);
-  }
+  // Runs the steps; with an observer, region by region between its calls. `log`: takes the times of the launches, of a
+  // run that it was told of; or null. `cancel`: Cancelled as soon as it is true; or null. Errors: those of
+  // BoundSteps::Run and of the observer.
+  Status Run(ThreadPool& pool, std::span<void* const> scratch, RunLog* log, const std::atomic<bool>* cancel);
   // Bytes of scratch that a worker needs.
   int64_t scratch_bytes() const { return scratch_bytes_; }
   std::span<const Dispatch> dispatches() const { return list_.dispatches(); }
+  // Launches of the last run, each as often as it ran.
+  int64_t launched() const { return launched_; }
   const lir::Plan& plan() const { return plan_; }
   const std::vector<quern_kernel*>& functions() const { return functions_; }
   const std::vector<std::string>& kernel_symbols() const { return kernel_symbols_; }
@@ -92,8 +97,12 @@ class BoundPlan {
  private:
   BoundPlan(lir::Plan plan, Stepping stepping) : plan_(std::move(plan)), stepping_(std::move(stepping)) {}
   Status Prepare(std::span<const std::string> names, KernelCache& cache, SharedMemory& memory, ThreadPool& pool);
+  // What computes each kernel: compiled where the cache lacks it, or the caller's own.
+  StatusOr<std::vector<quern_kernel*>> Functions(KernelCache& cache) const;
   Status RunOnce(ThreadPool& pool);
-  Status RunStepwise(const DispatchList& list, const std::vector<lir::Launch>& launches,
+  class Host;
+  // The launches [first, end) of a list, between calls of the observer.
+  Status RunStepwise(const DispatchList& list, std::span<const lir::Launch> launches, size_t first, size_t end,
                      std::span<const int64_t> values, bool once, ThreadPool& pool, std::span<void* const> scratch);
   // Sets the base of a buffer that is alive for as long as the arena stays where it is.
   void Place(int buffer, uint8_t* base);
@@ -112,9 +121,11 @@ class BoundPlan {
   Memory once_;
   std::vector<Memory> constants_;
   DispatchList list_, once_list_;
+  BoundSteps steps_;
   std::vector<int64_t> values_;     // that the list is bound to; empty before the first
   const uint8_t* arena_ = nullptr;  // that the list is bound to
   int64_t scratch_bytes_ = 0;
+  int64_t launched_ = 0;
 };
 
 }  // namespace quern

@@ -141,18 +141,13 @@ Status Executable::Run(std::span<const ConstBytes> inputs, std::span<const Mutab
   QUERN_RETURN_IF_ERROR(plan.Bind(s.sizes.values(), s.memory));
   for (size_t i = 0; i < inputs.size(); ++i) plan.SetInput(s.sizes.signature().inputs[i].name, inputs[i].data);
   for (size_t i = 0; i < outputs.size(); ++i) plan.SetOutput(s.sizes.signature().outputs[i].output, outputs[i].data);
-  RunRecord* record = nullptr;
   if (s.log != nullptr) {
-    LoggedRun& run = s.log->Add(variant, s.sizes.values(), plan.dispatches().size());
+    LoggedRun& run = s.log->Add(variant, s.sizes.values());
     run.start_ns = start;
     run.bind_ns = SteadyNs() - start;
-    record = &run.record;
   }
   const int64_t bound = SteadyNs();
-  if (s.options.stepping.observer == nullptr)
-    s.options.pool->Run(plan.dispatches(), s.scratch_pointers, record);
-  else
-    QUERN_RETURN_IF_ERROR(plan.RunStepwise(*s.options.pool, s.scratch_pointers));
+  QUERN_RETURN_IF_ERROR(plan.Run(*s.options.pool, s.scratch_pointers, s.log, s.options.cancel));
   s.last = &plan;
   s.report.bind_ns = bound - start;
   s.report.run_ns = SteadyNs() - bound;

@@ -7,6 +7,7 @@
 //   QUERN_RETURN_IF_ERROR(executable->Run(inputs, outputs, {{"SEQ", 5}}));
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -38,6 +39,7 @@ struct ExecutableOptions {
   std::shared_ptr<ThreadPool> pool;
   std::function<void(std::string_view)> log;  // one line when a variant is compiled; may be empty
   Stepping stepping = {};                     // normal runs: as it is
+  const std::atomic<bool>* cancel = nullptr;  // true: a run ends as soon as it can; null: nobody asks
 };
 
 // Different executables are independent, except that those of one pool must not run at once; they may share a kernel

@@ -17,12 +17,15 @@ namespace quern {
 struct RegionStep {
   int variant = 0;  // position among the executable's
   const lir::Plan* plan = nullptr;
-  std::span<const lir::Launch> launches;  // the region's, in order: launches[0].region is its node; -1: one copy
-  std::span<uint8_t* const> bases;        // memory of each buffer of the plan
+  // The region's, in order: launches[0].region is its node, of the graph of launches[0].body; -1: one copy.
+  std::span<const lir::Launch> launches;
+  std::span<uint8_t* const> bases;  // memory of each buffer of the plan
   const Binding* symbols = nullptr;
   bool once = false;  // parameter-only work, when parameters are bound
 
   int region() const { return launches[0].region; }
+  // Where the values of the graph lie that the region is a node of.
+  const std::vector<std::vector<lir::Argument>>& values() const { return plan->bodies[launches[0].body].values; }
 };
 
 // Called on the thread of the run, between kernels. An error ends the run with that error.

@@ -4,7 +4,7 @@
 //   RunLog log(pool.threads(), {.counters = false});
 //   executable->Record(&log);   // until Record(nullptr)
 //   log.Mark(kDecode);          // the runs from here on
-//   for (const LoggedRun& run : log.runs()) run.record.at(worker, launch)
+//   for (const LoggedRun& run : log.runs()) run.parts[0].record.at(worker, launch)
 #pragma once
 
 #include <algorithm>
@@ -19,13 +19,23 @@
 
 namespace quern {
 
+// Launches of a plan that ran in one go: all of a plan without loops and branches, else a part of it, which may come
+// several times.
+struct RunPart {
+  int first = 0;     // among the plan's launches
+  RunRecord record;  // of as many as there are
+};
+
 struct LoggedRun {
   int mark = 0;                 // see RunLog::Mark
   int variant = 0;              // of the executable
   std::vector<int64_t> values;  // of the signature's symbols, by name
   int64_t start_ns = 0;         // on the steady clock
   int64_t bind_ns = 0;          // following sizes and pointers, before the first kernel
-  RunRecord record;
+  std::deque<RunPart> parts;    // in the order in which they ran
+
+  // Ticks from the first launch to the end of the last one.
+  uint64_t ticks() const { return parts.empty() ? 0 : parts.back().record.end - parts.front().record.begin; }
 };
 
 class RunLog {
@@ -48,15 +58,20 @@ class RunLog {
   int workers() const { return workers_; }
   void Finish() { scale_.Finish(); }
 
-  // For the executable: memory for a run that starts now.
-  LoggedRun& Add(int variant, std::span<const int64_t> values, size_t dispatches) {
-    const size_t slices = static_cast<size_t>(workers_) * dispatches;
+  // For the executable: a run that starts now.
+  LoggedRun& Add(int variant, std::span<const int64_t> values) {
+    runs_.push_back({mark_, variant, {values.begin(), values.end()}, 0, 0, {}});
+    return runs_.back();
+  }
+  // Memory for `launches` launches of that run, from launch `first` on, that start now.
+  RunRecord& AddPart(int first, size_t launches) {
+    const size_t slices = static_cast<size_t>(workers_) * launches;
     if (slices > slabs_.back().size() - used_) slabs_.emplace_back(std::max(slices, kSlab)), used_ = 0;
     RunSlice* memory = slabs_.back().data() + used_;
     used_ += slices;
-    runs_.push_back(
-        {mark_, variant, {values.begin(), values.end()}, 0, 0, RunRecord(workers_, dispatches, counters_, memory)});
-    return runs_.back();
+    std::deque<RunPart>& parts = runs_.back().parts;
+    parts.push_back({first, RunRecord(workers_, launches, counters_, memory)});
+    return parts.back().record;
   }
 
  private:

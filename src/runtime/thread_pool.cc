@@ -43,6 +43,8 @@ struct ThreadPool::Shared {
   std::span<const Dispatch> dispatches;
   std::span<void* const> scratch;
   RunRecord* record = nullptr;
+  const std::atomic<bool>* cancel = nullptr;
+  bool cancelled = false;  // written by whoever advances
   int threads = 1;
   std::vector<Counter> done;   // chunks of each dispatch that are finished
   std::vector<Counter> taken;  // [dispatch, worker]: chunks of that worker's share that somebody has taken
@@ -61,7 +63,7 @@ struct ThreadPool::Shared {
   template <bool kRecord>
   int64_t Advance(int64_t index, int worker, [[maybe_unused]] uint64_t& since) {
     const int64_t end = static_cast<int64_t>(dispatches.size());
-    while (index < end && (dispatches[index].sequential || dispatches[index].chunks == 0)) {
+    while (index < end && !Cancels() && (dispatches[index].sequential || dispatches[index].chunks == 0)) {
       const Dispatch& d = dispatches[index];
       if (d.chunks > 0) {
         if constexpr (kRecord) record->Begin(worker, index, since);
@@ -74,8 +76,13 @@ struct ThreadPool::Shared {
       }
       ++index;
     }
+    if (cancelled) index = end;
     stage.store(index, std::memory_order_release);
     return index;
+  }
+  bool Cancels() {
+    if (cancel != nullptr && cancel->load(std::memory_order_relaxed)) cancelled = true;
+    return cancelled;
   }
 
   // Runs chunks of the dispatch until none is left to take, and counts them.
@@ -199,13 +206,20 @@ ThreadPool::~ThreadPool() {
   for (std::thread& worker : shared_->workers) worker.join();
 }
 
-void ThreadPool::Run(std::span<const Dispatch> dispatches, std::span<void* const> scratch, RunRecord* record) {
+bool ThreadPool::Run(std::span<const Dispatch> dispatches, std::span<void* const> scratch, RunRecord* record,
+                     const std::atomic<bool>* cancel) {
   QUERN_CHECK(static_cast<int>(scratch.size()) >= threads_);
-  if (record == nullptr) return RunDispatches(dispatches, scratch, nullptr);
+  shared_->cancel = cancel;
+  shared_->cancelled = false;
+  if (record == nullptr) {
+    RunDispatches(dispatches, scratch, nullptr);
+    return !shared_->cancelled;
+  }
   QUERN_CHECK(record->workers() == threads_ && record->dispatches() == dispatches.size());
   record->begin = TicksBefore();
   RunDispatches(dispatches, scratch, record);
   record->end = TicksAfter();
+  return !shared_->cancelled;
 }
 
 void ThreadPool::RunDispatches(std::span<const Dispatch> dispatches, std::span<void* const> scratch,

@@ -11,6 +11,7 @@
 // yield when the waiting grows long, then sleep.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -43,8 +44,10 @@ class ThreadPool {
   // Runs the dispatches in order. `scratch[w]` is the memory of worker w, 64-aligned, as large as the hungriest kernel
   // asks. Flush-to-zero is on inside and the caller's mode is restored. One Run at a time: not thread-safe.
   // `record`: made for these threads and dispatches; takes the times. Null, as always but in a profile: a run costs one
-  // branch a worker more than if there were no records.
-  void Run(std::span<const Dispatch> dispatches, std::span<void* const> scratch, RunRecord* record = nullptr);
+  // branch a worker more than if there were no records. `cancel`: once it is true no further dispatch starts; null:
+  // nobody asks. Returns whether all of them ran.
+  bool Run(std::span<const Dispatch> dispatches, std::span<void* const> scratch, RunRecord* record = nullptr,
+           const std::atomic<bool>* cancel = nullptr);
 
  private:
   void RunDispatches(std::span<const Dispatch> dispatches, std::span<void* const> scratch, RunRecord* record);

@@ -14,7 +14,10 @@ import sys
 
 QUERN, SOURCE = sys.argv[1], os.path.realpath(sys.argv[2])
 FOLDERS = ("bench", "cmake", "docs", "examples", "include", "models", "scripts", "src", "tests", "tools", "training")
-TO_BE_WRITTEN = {"src/ir/ops/cubed.cc", "src/opt/drop_negations.cc"}  # by the reader who follows the page
+TO_BE_WRITTEN = {"src/codegen/triangle.cc", "src/ir/ops/cubed.cc", "src/ir/ops/cum_prod.cc",
+                 "src/ir/ops/triangle_sum.cc", "src/ir/ops/twice.cc", "src/opt/drop_negations.cc",
+                 "tests/unit/codegen/cum_prod_test.cc", "tests/unit/codegen/triangle_test.cc",
+                 "tests/unit/steps/twice_test.cc"}  # by the reader who follows the page
 
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 SPAN = re.compile(r"`([^`\n]+)`")

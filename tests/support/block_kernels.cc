@@ -144,7 +144,7 @@ StatusOr<std::vector<kir::Kernel>> ScheduledAll(const std::string& text, const f
     family::TargetFacts target;
     target.blocks = facts;
     for (const ir::Node& node : graph.nodes()) {
-      if (node.body == nullptr) continue;
+      if (node.bodies.empty()) continue;
       QUERN_ASSIGN(family::LoweredRegion lowered,
                    codegen::LowerRegion(family::MemoryOf(graph), node, graph.symbols, target));
       for (family::KernelUse& use : lowered.kernels) kernels.push_back(std::move(use.kernel));

@@ -5,7 +5,8 @@
 #include "model_options.h"
 
 CompileCommand::CompileCommand(CLI::App& app)
-    : command_(app.add_subcommand("compile", "a model as a C library: NAME.o, NAME.h and NAME.json")) {
+    : command_(app.add_subcommand("compile", "a model as a C library: NAME.o, NAME.h and NAME.json")),
+      text_(*command_) {
   AddModelOptions(*command_, model_, options_);
   command_->add_option("-o,--output", compile_.folder, "folder of the files, made when it is not there")
       ->capture_default_str();
@@ -29,11 +30,18 @@ CompileCommand::CompileCommand(CLI::App& app)
       "  quern compile model.gguf -o out --cpu x86-64-v2,x86-64-v3,x86-64-v4 --context 512\n"
       "  quern compile model.gguf -o out --target aarch64-linux-gnu\n"
       "  quern compile model.gguf -o out --target nvptx64 --cpu sm_90\n"
-      "  quern compile model.gguf -o out --emit asm --kernel layers.0.ffn.matmul.f16");
+      "  quern compile model.gguf -o out --emit asm --kernel layers.0.ffn.matmul.f16\n"
+      "  quern compile graph.qir -o out");
 }
 
 std::string CompileCommand::Run() {
-  quern::Result<quern::CompiledFiles> files = quern::CompileModel(model_, options_, compile_);
+  const auto compile_text = [&]() {
+    quern::Result<quern::TextGraph> text = text_.Open(model_);
+    return text.ok() ? quern::CompileGraph(text->graph(), options_, compile_)
+                     : quern::Result<quern::CompiledFiles>::Failed(text.details());
+  };
+  quern::Result<quern::CompiledFiles> files =
+      quern::TextGraph::Is(model_) ? compile_text() : quern::CompileModel(model_, options_, compile_);
   if (!files.ok()) return files.error();
   for (const std::string* path : {&files->body, &files->header, &files->manifest}) {
     if (!path->empty()) std::printf("%s\n", path->c_str());

@@ -1,10 +1,11 @@
-// quern compile: a model file as a C library.
+// quern compile: a model file, or a graph in text form, as a C library.
 #pragma once
 
 #include <CLI/CLI.hpp>
 #include <string>
 
 #include "quern/compile.h"
+#include "text_options.h"
 
 // Adds itself to `app`; Run after parsing.
 class CompileCommand {
@@ -19,4 +20,5 @@ class CompileCommand {
   std::string model_;
   quern::Options options_;
   quern::CompileOptions compile_;
+  TextArguments text_;
 };

@@ -12,11 +12,13 @@
 
 #include "cache.h"
 #include "compile.h"
+#include "interrupt.h"
 #include "model_options.h"
 #include "profile.h"
 #include "quern/quern.h"
 #include "reduce.h"
 #include "replay.h"
+#include "run_text.h"
 
 namespace {
 
@@ -58,6 +60,7 @@ int FailCheck(const std::string& error) {
 }
 
 int Fail(const quern::Error& error) {
+  if (error.code == quern::ErrorCode::kCancelled) return Fail(error.message), kInterrupted;
   return error.code == quern::ErrorCode::kCheck ? FailCheck(error.message) : Fail(error.message);
 }
 
@@ -247,6 +250,7 @@ int main(int argc, char** argv) {
   run_command->add_option("--logits", run.logits_file,
                           "write raw f32 [positions, vocabulary] of prompt and generated tokens");
   run_command->add_flag("--verbose", verbose, "say when a variant is compiled");
+  const TextArguments run_text(*run_command);
   required_value(run_command);
   run_command->footer(
       "Examples:\n"
@@ -255,7 +259,8 @@ int main(int argc, char** argv) {
       "  quern run model.gguf --tokens-in 1,403,407 --tokens 16 --ids --logits logits.f32\n"
       "  quern run model.gguf --prompt Hello --threads 1 --cpu x86-64-v3 --exact\n"
       "  quern run models/addition.gguf --prompt \"27+58=\" --check ref\n"
-      "  quern run models/addition.gguf --prompt \"27+58=\" --device emulated");
+      "  quern run models/addition.gguf --prompt \"27+58=\" --device emulated\n"
+      "  quern run graph.qir --size SEQ=5 --check ref");
 
   CLI::App* inspect_command = app.add_subcommand("inspect", "metadata and tensors of a model file");
   inspect_command->add_option("MODEL", model, "a GGUF file")->required();
@@ -279,7 +284,8 @@ int main(int argc, char** argv) {
       "  quern dump models/addition.gguf --dump-after simplify\n"
       "  quern dump models/addition.gguf --skip cse --stop-after dce --step 50\n"
       "  quern dump models/addition.gguf --stage asm --kernel layers.0/ffn --cpu x86-64-v3\n"
-      "  quern dump models/addition.gguf --stage ptx --kernel layers.0/ffn --cpu sm_80");
+      "  quern dump models/addition.gguf --stage ptx --kernel layers.0/ffn --cpu sm_80\n"
+      "  quern dump graph.qir --stage kir");
 
   CLI::App* ops_command = app.add_subcommand("ops", "every block and op with its operands and attributes: docs/ops.md");
   ops_command->footer("Examples:\n  quern ops > docs/ops.md");
@@ -316,13 +322,23 @@ int main(int argc, char** argv) {
     if (!error.empty() || Finish() != 0) return error.empty() ? 2 : (Fail(error), 2);
     return passed ? 0 : 1;
   }
-  if (run_command->parsed()) return Run(run, options, sampling);
+  if (run_command->parsed()) {
+    options.cancel = CancelOnInterrupt();
+    if (!quern::TextGraph::Is(model)) return Run(run, options, sampling);
+    const quern::Result<void> ran = RunText(model, options, run_text);
+    return ran.ok() ? Finish() : Fail(ran.details());
+  }
   if (ops_command->parsed()) {
     std::fputs(quern::OpReference().c_str(), stdout);
     return Finish();
   }
-  quern::Result<std::string> text =
-      inspect_command->parsed() ? quern::Inspect(model) : quern::Dump(model, options, dump);
+  const auto dump_text = [&]() -> quern::Result<std::string> {
+    quern::Result<quern::TextGraph> graph = quern::TextGraph::Open(model);
+    return graph.ok() ? graph->graph().Dump(dump, options) : quern::Result<std::string>::Failed(graph.details());
+  };
+  quern::Result<std::string> text = inspect_command->parsed()     ? quern::Inspect(model)
+                                    : quern::TextGraph::Is(model) ? dump_text()
+                                                                  : quern::Dump(model, options, dump);
   if (!text.ok()) return Fail(text.error());
   std::fputs(text->c_str(), stdout);
   return Finish();

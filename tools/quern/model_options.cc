@@ -1,7 +1,7 @@
 #include "model_options.h"
 
 void AddModelOptions(CLI::App& verb, std::string& model, quern::Options& options) {
-  verb.add_option("MODEL", model, "a GGUF file")->required();
+  verb.add_option("MODEL", model, "a GGUF file, or a graph in text form")->required();
   verb.add_option("--context", options.context, "positions to keep; 0: the model's own length, at most 4096")
       ->check(WholeNumber<int64_t>);
   verb.add_flag("--exact", options.exact, "keep activations f32 beside quantised weights");

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <fstream>
 
+#include "interrupt.h"
 #include "model_options.h"
 
 namespace {
@@ -21,7 +22,8 @@ std::string Write(const std::string& path, const std::string& text) {
 }  // namespace
 
 ProfileCommand::ProfileCommand(CLI::App& app)
-    : command_(app.add_subcommand("profile", "where the time goes, by kernel and by block of the graph")) {
+    : command_(app.add_subcommand("profile", "where the time goes, by kernel and by block of the graph")),
+      text_(*command_) {
   AddModelOptions(*command_, model_, options_);
   AddCpuOption(*command_, options_);
   AddRunOptions(*command_, options_);
@@ -49,7 +51,8 @@ ProfileCommand::ProfileCommand(CLI::App& app)
       "  quern profile models/addition.gguf --prompt \"27+58=\"\n"
       "  quern profile model.gguf --prompt \"Once upon a time\" --tokens 64 --threads 1 --top 10\n"
       "  quern profile model.gguf --tokens-in 1,403,407 --json profile.json --trace trace.json\n"
-      "  quern profile model.gguf --prompt \"Once upon a time\" --html report.html");
+      "  quern profile model.gguf --prompt \"Once upon a time\" --html report.html\n"
+      "  quern profile graph.qir --size SEQ=5 --repeat 100");
 }
 
 std::string ProfileCommand::Steps(quern::Session& session, quern::Profiler& profiler, const std::vector<int32_t>& ids,
@@ -67,6 +70,25 @@ std::string ProfileCommand::Steps(quern::Session& session, quern::Profiler& prof
 }
 
 std::string ProfileCommand::Run() {
+  options_.cancel = CancelOnInterrupt();
+  return quern::TextGraph::Is(model_) ? RunGraph() : RunModel();
+}
+
+std::string ProfileCommand::RunGraph() {
+  quern::Result<quern::TextGraph> text = text_.Open(model_);
+  if (!text.ok()) return text.error();
+  quern::Result<quern::Program> program = text->graph().Compile(options_);
+  if (!program.ok()) return program.error();
+  quern::Result<quern::Profiler> profiler = quern::Profiler::Attach(*program, profiler_);
+  if (!profiler.ok()) return profiler.error();
+  profiler->Phase("run", true);
+  quern::Result<void> ran = text->Run(*program);
+  profiler->Phase("run", false);
+  for (int r = 0; ran.ok() && r < repeat_; ++r) ran = text->Run(*program);
+  return ran.ok() ? Report(*profiler) : ran.error();
+}
+
+std::string ProfileCommand::RunModel() {
   quern::Result<quern::Session> session = quern::Session::Open(model_, options_);
   if (!session.ok()) return session.error();
   const std::vector<int32_t> ids = ids_.empty() ? session->Tokenize(prompt_) : ids_;
@@ -77,20 +99,24 @@ std::string ProfileCommand::Run() {
   const int64_t tokens = std::min<int64_t>(tokens_, room);
   std::string error = Steps(*session, *profiler, ids, std::min(tokens, kWarmUpTokens), true);
   for (int r = 0; error.empty() && r < repeat_; ++r) error = Steps(*session, *profiler, ids, tokens, false);
-  if (!error.empty()) return error;
-  quern::Result<std::string> table = profiler->Table(top_);
+  return error.empty() ? Report(*profiler) : error;
+}
+
+std::string ProfileCommand::Report(quern::Profiler& profiler) {
+  std::string error;
+  quern::Result<std::string> table = profiler.Table(top_);
   if (!table.ok()) return table.error();
   std::fputs(table->c_str(), stdout);
   if (!json_.empty()) {
-    quern::Result<std::string> json = profiler->Json();
+    quern::Result<std::string> json = profiler.Json();
     error = json.ok() ? Write(json_, *json) : json.error();
   }
   if (error.empty() && !trace_.empty()) {
-    quern::Result<std::string> trace = profiler->Trace();
+    quern::Result<std::string> trace = profiler.Trace();
     error = trace.ok() ? Write(trace_, *trace) : trace.error();
   }
   if (error.empty() && !html_.empty()) {
-    quern::Result<std::string> html = profiler->Html();
+    quern::Result<std::string> html = profiler.Html();
     error = html.ok() ? Write(html_, *html) : html.error();
   }
   return error;

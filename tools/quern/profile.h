@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "quern/profile.h"
+#include "text_options.h"
 
 // Adds itself to `app`; Run after parsing.
 class ProfileCommand {
@@ -21,10 +22,16 @@ class ProfileCommand {
   std::string Steps(quern::Session& session, quern::Profiler& profiler, const std::vector<int32_t>& ids, int64_t tokens,
                     bool warm_up);
 
+  // The runs of a model, and those of a graph in text form, and then what they took.
+  std::string RunModel();
+  std::string RunGraph();
+  std::string Report(quern::Profiler& profiler);
+
   CLI::App* command_;
   std::string model_, prompt_, json_, trace_, html_;
   std::vector<int32_t> ids_;
   int tokens_ = 32, repeat_ = 3, top_ = 20;
   quern::Options options_;
   quern::ProfilerOptions profiler_;
+  TextArguments text_;
 };

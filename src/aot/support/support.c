@@ -99,11 +99,28 @@ static void run_alone(const quern_dispatch* dispatches, int64_t count, void* scr
   restore_denormals(saved);
 }
 
-static void run(quern_instance* self, int64_t count) {
-  if (self->runner.run != 0)
-    self->runner.run(self->runner.self, self->dispatches, count, self->scratch);
-  else
-    run_alone(self->dispatches, count, self->scratch[0]);
+/* Launches between two looks at the flag. */
+enum { LAUNCHES_OF_A_LOOK = 8 };
+
+int32_t quern_model_poll(const quern_instance* self) {
+  return self->cancel != 0 && *self->cancel != 0 ? QUERN_ERROR_CANCELLED : QUERN_OK;
+}
+
+int32_t quern_model_run(quern_instance* self, int64_t first, int64_t count) {
+  const int64_t at_once = self->cancel != 0 ? LAUNCHES_OF_A_LOOK : count;
+  for (int64_t end = first + count; first < end; first += at_once) {
+    if (quern_model_poll(self) != QUERN_OK) return QUERN_ERROR_CANCELLED;
+    const int64_t now = end - first < at_once ? end - first : at_once;
+    if (self->runner.run != 0)
+      self->runner.run(self->runner.self, self->dispatches + first, now, self->scratch);
+    else
+      run_alone(self->dispatches + first, now, self->scratch[0]);
+  }
+  return QUERN_OK;
+}
+
+void quern_model_cancel_when(quern_instance* self, const volatile int32_t* flag) {
+  if (self != 0) self->cancel = flag;
 }
 
 /* ---- the functions of the header */
@@ -150,12 +167,13 @@ int32_t quern_model_init(const quern_model* model, void** out, void* workspace, 
   self->runner.run = runner == 0 ? 0 : runner->run;
   self->runner.self = runner == 0 ? 0 : runner->self;
   self->runner.workers = workers;
+  self->cancel = 0;
   uint8_t* scratch = base + model->fixed_bytes + round_up_64(workers * (int64_t)sizeof(void*));
   for (int64_t w = 0; w < workers; ++w) self->scratch[w] = scratch + w * model->scratch_bytes;
   if (!zeroed) quern_model_reset(model, self);
   for (int64_t v = 0; v < level->variants; ++v) {
     const int64_t count = level->once(self, v);
-    if (count > 0) run(self, count);
+    if (count > 0) quern_model_run(self, 0, count);
   }
   *out = self;
   return QUERN_OK;
@@ -183,10 +201,7 @@ int32_t quern_model_step(const quern_model* model, quern_instance* self, const v
     return QUERN_ERROR_NULL;
   }
   if (!quern_model_in_range(model, values)) return QUERN_ERROR_SYMBOL_RANGE;
-  const int64_t count = self->level->step(self, inputs, outputs, values);
-  if (count < 0) return QUERN_ERROR_SIZES;
-  run(self, count);
-  return QUERN_OK;
+  return self->level->step(self, inputs, outputs, values);
 }
 
 const char* quern_model_level(const quern_instance* self) { return self == 0 ? "" : self->level->name; }
@@ -204,6 +219,8 @@ const char* quern_model_error(int32_t code) {
     case QUERN_ERROR_SYMBOL_RANGE: return "a size is outside the range it was compiled for";
     case QUERN_ERROR_SIZES: return "the sizes do not go together";
     case QUERN_ERROR_WORKERS: return "a runner without a function, or not with 1 to 65536 workers";
+    case QUERN_ERROR_TRIPS: return "a loop needs more trips than it may make";
+    case QUERN_ERROR_CANCELLED: return "the step was cancelled";
     default: return "an unknown error";
   }
 }

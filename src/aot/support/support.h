@@ -39,8 +39,8 @@ typedef struct quern_level {
   int64_t variants;
   /* Writes the dispatches of a variant's work that depends on the weights alone; returns their number. */
   int64_t (*once)(quern_instance* self, int64_t variant);
-  /* Writes the dispatches of one step for sizes that are in range; returns their number, or -1: they do not agree. */
-  int64_t (*step)(quern_instance* self, const void* const* inputs, void* const* outputs, const int64_t* values);
+  /* Writes the dispatches of one step for sizes that are in range, and runs them; QUERN_OK or what went wrong. */
+  int32_t (*step)(quern_instance* self, const void* const* inputs, void* const* outputs, const int64_t* values);
 } quern_level;
 
 typedef struct quern_model {
@@ -65,6 +65,7 @@ struct quern_instance {
   quern_dispatch* dispatches;
   void** scratch; /* one a worker */
   quern_runner runner;
+  const volatile int32_t* cancel; /* not 0 there: a step is to end; or null */
 };
 enum { QUERN_INSTANCE_BYTES = 128 };
 
@@ -74,6 +75,10 @@ int32_t quern_model_init(const quern_model* model, void** out, void* workspace, 
                          size_t weight_bytes, const quern_runner* runner, int32_t zeroed);
 int32_t quern_model_step(const quern_model* model, quern_instance* self, const void* const* inputs,
                          void* const* outputs, const int64_t* values);
+/* For the generated driver: runs dispatches of the step under way. QUERN_OK, or QUERN_ERROR_CANCELLED. */
+int32_t quern_model_run(quern_instance* self, int64_t first, int64_t count);
+int32_t quern_model_poll(const quern_instance* self);
+void quern_model_cancel_when(quern_instance* self, const volatile int32_t* flag);
 int32_t quern_model_reset(const quern_model* model, quern_instance* self);
 /* Whether every symbol is in its range. */
 int32_t quern_model_in_range(const quern_model* model, const int64_t* values);

@@ -2,17 +2,14 @@
 
 #include "base/check.h"
 #include "hir/block.h"
+#include "ir/control.h"
 
 namespace quern::hir {
 namespace {
 
 StatusOr<std::vector<TensorType>> Infer(const InferContext& c) {
-  if (c.node.body != nullptr) {
-    std::vector<TensorType> results;
-    for (const ir::Value& output : c.node.body->outputs) results.push_back(c.node.body->type(output));
-    return results;
-  }
   const ir::OpDef& op = *c.node.op;
+  if (op.kind == ir::OpKind::kRegion) return ir::OutputTypes(*c.node.bodies[0]);
   std::vector<TensorType> types;
   for (size_t i = 0; i < c.operands.size(); ++i) {
     if (c.operands[i] == nullptr) {
@@ -22,15 +19,17 @@ StatusOr<std::vector<TensorType>> Infer(const InferContext& c) {
   }
   Attributes attributes = c.attributes;
   std::vector<ir::ExtentConstraint> constraints;  // found again when lowered
-  StatusOr<std::vector<TensorType>> results = ir::InferResults(op, types, attributes, c.symbols, &constraints);
+  StatusOr<std::vector<TensorType>> results =
+      ir::InferResults(op, types, attributes, c.symbols, &constraints, c.node.bodies, c.node.results);
   if (!results.ok()) return WithProvenance(results.status(), c.label);
   return results;
 }
 
 StatusOr<std::vector<ir::Value>> Lower(LowerContext& c) {
   StatusOr<ir::Value> value =
-      c.node.body != nullptr ? c.graph.AddRegion(c.attributes().String("family"), c.inputs, c.node.body, c.origin())
-                             : c.graph.Add(*c.node.op, c.inputs, c.attributes(), c.origin());
+      c.node.op->kind == ir::OpKind::kRegion
+          ? c.graph.AddRegion(c.attributes().String("family"), c.inputs, c.node.bodies[0], c.origin())
+          : c.graph.Add(*c.node.op, c.inputs, c.attributes(), c.origin(), c.node.bodies);
   QUERN_RETURN_IF_ERROR(value.status());
   std::vector<ir::Value> results;
   for (int r = 0; r < static_cast<int>(c.node.results.size()); ++r) results.push_back({value->node, r});

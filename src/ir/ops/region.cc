@@ -10,6 +10,7 @@ const OpDef& Op_region() {
         Leaf("Region", "a fused sub-graph: its body, over the operands, in one piece of generated code",
              {{.name = "family", .kind = AttrKind::kString, .doc = "map, reduce, matmul, attention or update"}});
     region->kind = OpKind::kRegion;
+    region->bodies = {"body"};
     return region;
   }();
   return *op;

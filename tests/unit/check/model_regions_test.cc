@@ -23,8 +23,8 @@ TEST(RegionGraph, OfAWholeModel) {
     const auto variant = compiler::PlanVariant(*prepared, guard, options);
     ASSERT_TRUE(variant.ok()) << variant.status();
     for (int n = 0; n < static_cast<int>(variant->graph.nodes().size()); ++n) {
-      if (variant->graph.node(n).body == nullptr) continue;
-      const auto graph = check::RegionGraph(variant->graph, n, variant->plan);
+      if (variant->graph.node(n).bodies.empty()) continue;
+      const auto graph = check::RegionGraph(variant->graph, n, variant->plan, variant->plan.bodies[0].values);
       ASSERT_TRUE(graph.ok()) << graph.status();
       check::Reproduction reproduction;
       reproduction.graph = *graph;
@@ -35,7 +35,7 @@ TEST(RegionGraph, OfAWholeModel) {
       ASSERT_TRUE(fused.ok()) << fused.status();
       ++regions;
       for (const ir::Node& node : fused->nodes())
-        same += node.body != nullptr && ir::SameGraph(*node.body, *variant->graph.node(n).body);
+        same += !node.bodies.empty() && ir::SameGraph(node.body(), variant->graph.node(n).body());
       check::Planned planned{*graph, *fused, {}};
       const auto plan = lir::BuildPlan(*fused, fused->symbols, options.facts);
       ASSERT_TRUE(plan.ok()) << plan.status() << ir::Print(*fused);

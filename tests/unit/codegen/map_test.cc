@@ -17,7 +17,7 @@ std::string KernelText(std::string_view text) {
   EXPECT_TRUE(fused.ok()) << fused.status();
   std::string kernels;
   for (const ir::Node& node : fused->nodes()) {
-    if (node.body == nullptr) continue;
+    if (node.bodies.empty()) continue;
     const auto lowered = LowerRegion(family::MemoryOf(*fused), node, fused->symbols, {});
     EXPECT_TRUE(lowered.ok()) << lowered.status();
     if (!lowered.ok()) continue;

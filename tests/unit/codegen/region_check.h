@@ -103,7 +103,7 @@ inline bool HasQuantisedActivations(const ir::Graph& graph) {
     });
   };
   return has(graph) || std::any_of(graph.nodes().begin(), graph.nodes().end(),
-                                   [&](const ir::Node& node) { return node.body != nullptr && has(*node.body); });
+                                   [&](const ir::Node& node) { return !node.bodies.empty() && has(node.body()); });
 }
 
 // Lowers the only Region of `text` and compares every result. `rtol` is relative to the largest reference value. Blocks
@@ -114,7 +114,7 @@ inline void CheckRegionAs(const family::TargetFacts& facts, std::string_view tex
   ASSERT_TRUE(graph.ok()) << graph.status();
   int index = -1;
   for (size_t n = 0; n < graph->nodes().size(); ++n) {
-    if (graph->node(static_cast<int>(n)).body != nullptr) index = static_cast<int>(n);
+    if (!graph->node(static_cast<int>(n)).bodies.empty()) index = static_cast<int>(n);
   }
   ASSERT_GE(index, 0);
   const ir::Node& region = graph->node(index);
@@ -151,6 +151,7 @@ inline void CheckRegionAs(const family::TargetFacts& facts, std::string_view tex
           bytes = &tensors[value.node].bytes;
           break;
         }
+        case family::Operand::Kind::kConstant: FAIL() << "constants are of C functions"; break;
         case family::Operand::Kind::kResult: bytes = &results[use.operands[p].index]; break;
         case family::Operand::Kind::kTemporary:
           temporaries.resize(lowered->temporaries.size());
@@ -223,7 +224,7 @@ inline void CheckFused(std::string_view text, const Binding& binding, double rto
   const StatusOr<ir::Graph> fused = opt::FuseRegions(*expanded, {.families = Families()});
   ASSERT_TRUE(fused.ok()) << fused.status();
   int regions = 0;
-  for (const ir::Node& node : fused->nodes()) regions += node.body != nullptr;
+  for (const ir::Node& node : fused->nodes()) regions += !node.bodies.empty();
   ASSERT_EQ(regions, 1) << ir::Print(*fused);
   CheckRegion(ir::Print(*fused), binding, rtol, forms);
 }

@@ -173,7 +173,9 @@ TEST(BlockFormats, ParametersOfEveryOp) {
     }
   }
   for (const ir::OpDef* op : ir::Ops()) {
-    if (op->kind != ir::OpKind::kLeaf && op->kind != ir::OpKind::kRegion)
+    // Those with bodies are control_api_test.cc's, Custom is custom_test.cc's.
+    const bool elsewhere = op->kind == ir::OpKind::kControl || std::string_view(op->name) == "Custom";
+    if (op->kind != ir::OpKind::kLeaf && op->kind != ir::OpKind::kRegion && !elsewhere)
       EXPECT_TRUE(seen.contains(op->name)) << op->name << " has no recipe";
   }
   std::set<std::string> expected;

@@ -74,6 +74,25 @@ StatusOr<std::vector<std::vector<uint8_t>>> RunOnce(Runnable& runnable, const ir
   return results;
 }
 
+// The same of an executable of this machine.
+inline StatusOr<std::vector<std::vector<uint8_t>>> RunOnce(Executable& executable, const ir::Graph& prepared,
+                                                           const Binding& binding, const BytesByName& bytes) {
+  return RunOnce(
+      executable, prepared, binding, bytes,
+      [&](std::string_view name, const std::vector<uint8_t>& from) -> Status {
+        QUERN_ASSIGN(const std::span<uint8_t> state, executable.State(name));
+        if (from.size() > state.size())
+          return absl::InternalError(absl::StrFormat("state %s is too small", std::string(name)));
+        std::copy(from.begin(), from.end(), state.begin());
+        return absl::OkStatus();
+      },
+      [&](std::string_view name, std::vector<uint8_t>& to) -> Status {
+        QUERN_ASSIGN(const std::span<uint8_t> state, executable.State(name));
+        std::copy_n(state.begin(), to.size(), to.begin());
+        return absl::OkStatus();
+      });
+}
+
 inline StatusOr<std::vector<std::vector<uint8_t>>> RunGraph(const CompiledGraph& compiled, const LevelRunner& level,
                                                             int threads, const Binding& binding,
                                                             const BytesByName& bytes) {
@@ -83,20 +102,7 @@ inline StatusOr<std::vector<std::vector<uint8_t>>> RunGraph(const CompiledGraph&
   Variant variant{compiled.guard, [&compiled]() -> StatusOr<lir::Plan> { return compiled.plan; }};
   QUERN_ASSIGN(const std::unique_ptr<Executable> executable,
                Executable::Create(SignatureOf(compiled.prepared), {std::move(variant)}, std::move(options)));
-  return RunOnce(
-      *executable, compiled.prepared, binding, bytes,
-      [&](std::string_view name, const std::vector<uint8_t>& from) -> Status {
-        QUERN_ASSIGN(const std::span<uint8_t> state, executable->State(name));
-        if (from.size() > state.size())
-          return absl::InternalError(absl::StrFormat("state %s is too small", std::string(name)));
-        std::copy(from.begin(), from.end(), state.begin());
-        return absl::OkStatus();
-      },
-      [&](std::string_view name, std::vector<uint8_t>& to) -> Status {
-        QUERN_ASSIGN(const std::span<uint8_t> state, executable->State(name));
-        std::copy_n(state.begin(), to.size(), to.begin());
-        return absl::OkStatus();
-      });
+  return RunOnce(*executable, compiled.prepared, binding, bytes);
 }
 
 }  // namespace quern::testing

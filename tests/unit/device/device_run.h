@@ -27,16 +27,12 @@ inline StatusOr<std::shared_ptr<const device::LoadableProgram>> MakeLoadable(
   return program;
 }
 
-// Runs a graph that is planned for blocks, as RunGraph does on this machine's processor.
-inline StatusOr<std::vector<std::vector<uint8_t>>> RunOnDevice(const CompiledGraph& graph,
-                                                               std::shared_ptr<device::Device> device,
-                                                               const codegen::DeviceTarget* target,
-                                                               const Binding& binding, const BytesByName& bytes) {
-  const Signature signature = SignatureOf(graph.prepared);
-  QUERN_ASSIGN(const std::shared_ptr<const device::LoadableProgram> program,
-               MakeLoadable(signature, {{graph.guard, graph.plan}}, target));
+// Runs the program of a graph, as RunGraph does on this machine's processor.
+inline StatusOr<std::vector<std::vector<uint8_t>>> RunProgram(
+    const std::shared_ptr<const device::LoadableProgram>& program, const CompiledGraph& graph,
+    std::shared_ptr<device::Device> device, const Binding& binding, const BytesByName& bytes) {
   QUERN_ASSIGN(const std::unique_ptr<device::Executor> executor,
-               device::Executor::Create(std::move(device), signature, device::VariantsOf(program)));
+               device::Executor::Create(std::move(device), SignatureOf(graph.prepared), device::VariantsOf(program)));
   return RunOnce(
       *executor, graph.prepared, binding, bytes,
       [&](std::string_view name, const std::vector<uint8_t>& from) -> Status {
@@ -49,6 +45,16 @@ inline StatusOr<std::vector<std::vector<uint8_t>>> RunOnDevice(const CompiledGra
         std::copy_n(state.begin(), to.size(), to.begin());
         return absl::OkStatus();
       });
+}
+
+// The same of a graph that is planned for blocks.
+inline StatusOr<std::vector<std::vector<uint8_t>>> RunOnDevice(const CompiledGraph& graph,
+                                                               std::shared_ptr<device::Device> device,
+                                                               const codegen::DeviceTarget* target,
+                                                               const Binding& binding, const BytesByName& bytes) {
+  QUERN_ASSIGN(const std::shared_ptr<const device::LoadableProgram> program,
+               MakeLoadable(SignatureOf(graph.prepared), {{graph.guard, graph.plan}}, target));
+  return RunProgram(program, graph, std::move(device), binding, bytes);
 }
 
 }  // namespace quern::testing

@@ -153,7 +153,7 @@ TEST_F(ManifestTest, LyingNumbersAreFound) {
     const char* error;
   };
   const Lie lies[] = {
-      {"/version", 2, "version 2; this reads 1"},
+      {"/version", 1, "version 1; this reads 2"},
       {"/format", "x", "it is no program for devices"},
       {"/text", "../small.ptx", "text: the name of a file in the same folder expected"},
       {"/symbols/S", {5, 2}, "symbols.S: 5..2 is no range of sizes"},
@@ -184,6 +184,9 @@ TEST_F(ManifestTest, LyingNumbersAreFound) {
       {"/variants/0/launches/0/arguments", Json::array(), "variants[0].launches[0]: 0 arguments"},
       {"/variants/0/once_bytes", "-64", "variants[0].once_bytes: it depends on a symbol, or is negative"},
       {"/variants/0/arena_bytes", "Z", "variants[0].arena_bytes: there is no symbol Z"},
+      {"/variants/0/bodies", Json::array(), "variants[0]: body 0 of 0"},
+      {"/variants/0/bodies/0/0/end", 1, "no step runs launch"},
+      {"/variants/0/bodies/0/0/step", "jump", "run, if, while or scan expected"},
       {"/variants", Json::array(), "variants: none"},
       {"/constants", Json::array(), ".constant: constant 0 of 0"},
   };

@@ -65,6 +65,7 @@ TEST(OpTable, IsSortedAndComplete) {
       case OpKind::kComposite: EXPECT_NE(op->expand, nullptr) << op->name; break;
       case OpKind::kLeaf:
       case OpKind::kRegion: break;
+      case OpKind::kControl: EXPECT_NE(op->reference, nullptr) << op->name; break;
       case OpKind::kRoot:
       case OpKind::kPack:
       case OpKind::kWrite:

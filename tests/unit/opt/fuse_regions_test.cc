@@ -35,12 +35,12 @@ std::vector<std::string> Regions(const ir::Graph& graph) {
   std::vector<std::string> rows;
   for (const ir::Node& node : graph.nodes()) {
     if (IsLeaf(node)) continue;
-    if (node.body == nullptr) {
+    if (node.bodies.empty()) {
       rows.push_back(node.op->name);
       continue;
     }
     std::vector<std::string> ops;
-    for (const ir::Node& inner : node.body->nodes()) {
+    for (const ir::Node& inner : node.body().nodes()) {
       if (!IsLeaf(inner)) ops.push_back(inner.op->name);
     }
     rows.push_back(
@@ -400,7 +400,7 @@ TEST(FuseSoundness, ABiasIsNoResidual) {
   return %6
 })"));
   ASSERT_THAT(Regions(fused), ElementsAre("matmul: MatMul Add Add -> 1"));
-  const ir::Graph& body = *fused.nodes().back().body;
+  const ir::Graph& body = fused.nodes().back().body();
   EXPECT_EQ(body.node(3).results[0].ToString(), "f32[8]");
   EXPECT_EQ(body.node(5).results[0].ToString(), "f32[8, 1]");
 }

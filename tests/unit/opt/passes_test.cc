@@ -426,7 +426,7 @@ TEST(NarrowRanges, InBodiesToo) {
   const StatusOr<ir::Graph> graph = NarrowRanges(Parsed(kSymbolic), {{"SEQ", {2, 8}}});
   ASSERT_TRUE(graph.ok()) << graph.status();
   EXPECT_EQ(graph->symbols.at("SEQ"), (SymbolRange{2, 8}));
-  EXPECT_EQ(graph->node(3).body->symbols.at("SEQ"), (SymbolRange{2, 8}));
+  EXPECT_EQ(graph->node(3).body().symbols.at("SEQ"), (SymbolRange{2, 8}));
   EXPECT_EQ(NarrowRanges(Parsed(kSymbolic), {{"SEQ", {0, 8}}}).status().message(),
             "the range 0..8 of SEQ does not lie in 1..256");
 }

@@ -54,12 +54,12 @@ TEST(RandomGraphs, FusedMeansTheSame) {
     const Status verified = ir::Verify(*fused);
     ASSERT_TRUE(verified.ok()) << verified << ir::Print(*fused);
     for (const ir::Node& node : fused->nodes()) {
-      ASSERT_TRUE(IsLeaf(node) || node.body != nullptr || IsViewOp(node)) << node.op->name << ir::Print(*fused);
-      if (node.body == nullptr) continue;
+      ASSERT_TRUE(IsLeaf(node) || !node.bodies.empty() || IsViewOp(node)) << node.op->name << ir::Print(*fused);
+      if (node.bodies.empty()) continue;
       ++regions;
       int inner_ops = 0;
       families.insert(node.attributes.String("family"));
-      for (const ir::Node& inner : node.body->nodes()) {
+      for (const ir::Node& inner : node.body().nodes()) {
         ops.insert(inner.op->name);
         inner_ops += !IsLeaf(inner);
       }

@@ -1,0 +1,57 @@
+// A graph in text form and the values that it runs on: what `quern run`, `profile`, `dump` and `compile` make of a .qir
+// file, for who writes ops and looks at their kernels.
+//
+//   # sizes: SEQ=5                          a size of a run, in comments above the graph; docs/checking.md has the form
+//   graph g sym SEQ in 1..64 {
+//     %0 = Input() {name = "x"} : f32[SEQ, 48]
+//     %1 = Softmax(%0) {axis = -1} : f32[SEQ, 48]
+//     return %1
+//   }
+//
+//   quern::Result<quern::TextGraph> text = quern::TextGraph::Open("softmax.qir");
+//   quern::Result<quern::Program> program = text->graph().Compile();
+//   quern::Result<void> ran = text->Run(*program);
+//   std::puts(text->Outputs().c_str());     // "output 0  f32[5, 48]  0.0203 0.0139 ..."
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "quern/graph.h"
+#include "quern/result.h"
+
+namespace quern {
+
+struct TextOptions {
+  std::map<std::string, int64_t> sizes =
+      {};             // of symbols, before what the file says; others: 8, or the nearest there is
+  uint64_t seed = 1;  // of the values where the file names none: floats in -1..1, whole numbers from 0 to 7
+};
+
+class TextGraph {
+ public:
+  // Whether the file is text whose first word, but for comments, is "graph".
+  static bool Is(const std::string& path);
+  // Errors: kResource, kInvalid with the place in the file, kOutOfRange, kUnknownName (a size of no symbol),
+  // kUnsupported (values of a block format that is no weight's), and those of the graph.
+  static Result<TextGraph> Open(const std::string& path, const TextOptions& options = {});
+  TextGraph(TextGraph&&) noexcept;
+  TextGraph& operator=(TextGraph&&) noexcept;
+  ~TextGraph();
+
+  // Its parameters have their values, which are this object's: it outlives what is compiled.
+  const Graph& graph() const;
+  // Runs a program of that graph once; states begin with their values each time. Errors: those of Program::Run.
+  Result<void> Run(Program& program);
+  // The outputs of the last run: a line each with its name, type and first elements.
+  std::string Outputs() const;
+
+ private:
+  struct State;
+  explicit TextGraph(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace quern

@@ -1,0 +1,180 @@
+// TextGraph of the public interface: a file of graph text, its sizes and its values.
+
+#include <algorithm>
+#include <cctype>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include "absl/strings/str_cat.h"
+#include "base/diagnostic.h"
+#include "base/mapped_file.h"
+#include "check/draw.h"
+#include "check/reproduction.h"
+#include "check/value.h"
+#include "compiler/public_error.h"
+#include "quern/text.h"
+
+namespace quern {
+namespace {
+
+constexpr int64_t kUsualSize = 8, kShownElements = 8;
+
+struct Tensor {
+  std::string name, dtype;
+  ir::TensorType type;
+  std::vector<int64_t> dims;
+  std::vector<uint8_t> bytes;
+};
+
+}  // namespace
+
+struct TextGraph::State {
+  check::Reproduction file;
+  std::optional<Graph> graph;
+  std::vector<Tensor> outputs;
+
+  Status Size(const TextOptions& options) {
+    for (const auto& [symbol, size] : options.sizes) {
+      if (!file.graph.symbols.contains(symbol)) {
+        std::vector<std::string_view> known;
+        for (const auto& [name, range] : file.graph.symbols) known.emplace_back(name);
+        return UnknownName("symbol", symbol, known, file.graph.name);
+      }
+      file.sizes[symbol] = size;
+    }
+    for (const auto& [symbol, range] : file.graph.symbols) {
+      const int64_t size = file.sizes.emplace(symbol, std::clamp(kUsualSize, range.low, range.high)).first->second;
+      if (size >= range.low && size <= range.high) continue;
+      return ToStatus({DiagnosticCode::kOutOfRange, "", absl::StrCat("symbol ", symbol),
+                       absl::StrCat(range.low, "..", range.high), absl::StrCat(size), file.graph.name});
+    }
+    return absl::OkStatus();
+  }
+
+  bool IsState(const std::string& input) const {
+    const std::vector<ir::Donation>& donations = file.graph.donations;
+    return std::any_of(donations.begin(), donations.end(), [&](const ir::Donation& d) { return d.input == input; });
+  }
+
+  Status MakeOutputs() {
+    int64_t left = check::kMostElements;  // what is allocated is bounded, whatever the file says
+    for (size_t o = 0; o < file.graph.outputs.size(); ++o) {
+      const bool state = std::any_of(file.graph.donations.begin(), file.graph.donations.end(),
+                                     [&](const ir::Donation& d) { return d.output == static_cast<int>(o); });
+      if (state) continue;
+      const ir::TensorType& type = file.graph.type(file.graph.outputs[o]);
+      Tensor& made = outputs.emplace_back(Tensor{absl::StrCat(o), std::string(Name(type.dtype)), type, {}, {}});
+      QUERN_ASSIGN(made.dims, check::SizesOf(type, file.sizes));
+      left -= ir::RefTensor{type.dtype, made.dims, {}}.elements();
+      if (left < 0) {
+        return absl::InvalidArgumentError(
+            absl::StrFormat("the outputs have more than the %d elements that are shown", check::kMostElements));
+      }
+      QUERN_ASSIGN(const int64_t bytes, check::BytesOf(type, false, file.sizes));
+      made.bytes.resize(bytes);
+    }
+    return absl::OkStatus();
+  }
+};
+
+TextGraph::TextGraph(std::unique_ptr<State> state) : state_(std::move(state)) {}
+TextGraph::TextGraph(TextGraph&&) noexcept = default;
+TextGraph& TextGraph::operator=(TextGraph&&) noexcept = default;
+TextGraph::~TextGraph() = default;
+
+bool TextGraph::Is(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::string line;
+  while (file.good()) {
+    char next = static_cast<char>(file.get());
+    if (next == '#') {
+      while (file.good() && next != '\n') next = static_cast<char>(file.get());
+    } else if (std::isspace(static_cast<unsigned char>(next)) == 0) {
+      char word[6] = {next};
+      file.read(word + 1, 5);
+      return file.gcount() == 5 && std::memcmp(word, "graph", 5) == 0 &&
+             std::isspace(static_cast<unsigned char>(word[5]));
+    }
+  }
+  return false;
+}
+
+Result<TextGraph> TextGraph::Open(const std::string& path, const TextOptions& options) {
+  auto open = [&]() -> StatusOr<std::unique_ptr<State>> {
+    auto state = std::make_unique<State>();
+    check::Reproduction& file = state->file;
+    std::string data;
+    QUERN_ASSIGN(const MappedFile text, MappedFile::Open(path));
+    QUERN_ASSIGN(file,
+                 check::ParseText({reinterpret_cast<const char*>(text.bytes().data()), text.bytes().size()}, &data));
+    QUERN_RETURN_IF_ERROR(state->Size(options));
+    if (data.empty()) {
+      QUERN_ASSIGN(file.bytes, check::DrawBytes(file.graph, file.sizes, options.seed));
+    } else {
+      QUERN_ASSIGN(const MappedFile values,
+                   MappedFile::Open((std::filesystem::path(path).parent_path() / data).string()));
+      QUERN_ASSIGN(file.bytes, check::ParseData(values.bytes()));
+      QUERN_RETURN_IF_ERROR(check::Check(file));
+    }
+    QUERN_RETURN_IF_ERROR(state->MakeOutputs());
+    return state;
+  };
+  StatusOr<std::unique_ptr<State>> state = open();
+  if (!state.ok()) return Result<TextGraph>::Failed(compiler::ErrorOf(state.status(), path));
+  Result<Graph> graph = Graph::Parse(ir::Print((*state)->file.graph));
+  if (!graph.ok()) return Result<TextGraph>::Failed(graph.details());
+  for (const ir::Node* param : ir::AllParams((*state)->file.graph)) {
+    const std::string& name = param->attributes.String("name");
+    const Result<void> bound = graph->Bind(name, std::as_bytes(std::span((*state)->file.bytes.find(name)->second)));
+    if (!bound.ok()) return Result<TextGraph>::Failed(bound.details());
+  }
+  (*state)->graph = std::move(*graph);
+  return TextGraph(*std::move(state));
+}
+
+const Graph& TextGraph::graph() const { return *state_->graph; }
+
+Result<void> TextGraph::Run(Program& program) {
+  const check::Reproduction& file = state_->file;
+  std::vector<ConstTensor> inputs;
+  for (const int n : file.graph.Inputs()) {
+    const ir::Node& input = file.graph.node(n);
+    const std::string& name = input.attributes.String("name");
+    const std::vector<uint8_t>& bytes = file.bytes.find(name)->second;
+    if (state_->IsState(name)) {
+      Result<std::span<std::byte>> memory = program.State(name);
+      if (!memory.ok()) return Result<void>::Failed(memory.details());
+      std::memcpy(memory->data(), bytes.data(), std::min(memory->size(), bytes.size()));
+      continue;
+    }
+    const StatusOr<std::vector<int64_t>> dims = check::SizesOf(input.results[0], file.sizes);
+    if (!dims.ok()) return compiler::ToResult(dims.status(), name);
+    inputs.push_back({name, bytes.data(), bytes.size(), nullptr, *dims});
+  }
+  std::vector<MutableTensor> outputs;
+  for (Tensor& output : state_->outputs)
+    outputs.push_back({output.name, output.bytes.data(), output.bytes.size(), nullptr, output.dims});
+  return program.Run(inputs, outputs, {file.sizes.begin(), file.sizes.end()});
+}
+
+std::string TextGraph::Outputs() const {
+  std::string text;
+  for (const Tensor& output : state_->outputs) {
+    absl::StrAppend(&text, "output ", output.name, "  ", output.dtype, check::Text(output.dims), " ");
+    const StatusOr<ir::RefTensor> values = check::Decode(output.type, false, state_->file.sizes, output.bytes);
+    const int64_t elements = values.ok() ? values->elements() : 0, shown = std::min(elements, kShownElements);
+    for (int64_t e = 0; e < shown; ++e) {
+      if (output.type.dtype == DType::kU64)
+        absl::StrAppend(&text, " ", static_cast<uint64_t>(values->integers[e]));
+      else if (IsInteger(output.type.dtype))
+        absl::StrAppend(&text, " ", values->integers[e]);
+      else
+        absl::StrAppendFormat(&text, " %g", values->data[e]);
+    }
+    absl::StrAppend(&text, elements > shown ? " ...\n" : "\n");
+  }
+  return text;
+}
+
+}  // namespace quern

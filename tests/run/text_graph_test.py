@@ -1,0 +1,129 @@
+#!/usr/bin/env python3
+"""Graphs in text form through every verb of the command line that takes them, and an interrupt that stops a loop.
+
+  text_graph_test.py QUERN SOURCE CC
+"""
+
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+QUERN, SOURCE, CC = sys.argv[1], pathlib.Path(sys.argv[2]), sys.argv[3]
+
+PLAIN = """# A row sum, with a weight.
+# sizes: N=3
+graph plain sym N in 1..64 {
+  %0 = Input() {name = "x"} : f32[N, 4]
+  %1 = Param() {name = "w"} : f32[4]
+  %2 = Mul(%0, %1) : f32[N, 4]
+  %3 = Reduce(%2) {axes = [1], keep_dim = false, op = "sum"} : f32[N]
+  return %3
+}
+"""
+STEPS = """graph steps {
+  %0 = Input() {name = "x"} : f32[4]
+  %1 = Constant() hex 0000000000000000 : i64[]
+  %2:2 = While(%1, %0) {carries = 2, max = 0} : i64[], f32[4]  @"loop"
+    cond graph cond {
+      %0 = Input() {name = "i"} : i64[]
+      %1 = Input() {name = "x"} : f32[4]
+      %2 = Constant() hex LIMIT : i64[]
+      %3 = Lt(%0, %2) : bool[]
+      return %3
+    }
+    body graph body {
+      %0 = Input() {name = "i"} : i64[]
+      %1 = Input() {name = "x"} : f32[4]
+      %2 = Constant() hex 0100000000000000 : i64[]
+      %3 = Add(%0, %2) : i64[]
+      %4 = Neg(%1) : f32[4]
+      return %3, %4
+    }
+  return %2.0, %2.1
+}
+"""
+
+
+def quern(*arguments, code=0):
+    ran = subprocess.run([QUERN, *map(str, arguments)], capture_output=True, text=True, timeout=300,
+                         env=dict(os.environ, QUERN_CACHE="off"))
+    if ran.returncode != code:
+        sys.exit(f"quern {' '.join(map(str, arguments))}: {ran.returncode}, not {code}\n{ran.stdout}{ran.stderr}")
+    return ran.stdout if code == 0 else ran.stderr
+
+
+def expect(text, *parts):
+    for part in parts:
+        if part not in text:
+            sys.exit(f"there is no {part!r} in\n{text}")
+
+
+def check_plain(folder):
+    path = folder / "plain.qir"
+    path.write_text(PLAIN)
+    first = quern("run", path)
+    expect(first, "output 0  f32[3]  ")
+    if quern("run", path) != first or quern("run", path, "--check", "ref") != first:
+        sys.exit("the same file has other values")
+    if quern("run", path, "--values", 2) == first:
+        sys.exit("another seed has the same values")
+    expect(quern("run", path, "--size", "N=7"), "f32[7]")
+    expect(quern("run", path, "--size", "N=65", code=1), "N is 65", "1..64")
+    expect(quern("run", path, "--size", "M=1", code=1), "there is no symbol M; there is: N")
+    expect(quern("run", path, "--size", "N", code=1), "SYMBOL=NUMBER")
+    expect(quern("dump", path, "--stage", "kir"), "kernel ")
+    expect(quern("dump", path, "--dump-after", "dce"), "Reduce(")
+    expect(quern("profile", path, "--repeat", 5), "5 steps after 1 to warm up")
+    path.write_text(PLAIN.replace("Mul(%0", "Mull(%0"))
+    expect(quern("run", path, code=1), "Mull")
+
+
+def check_steps(folder):
+    path = folder / "steps.qir"
+    path.write_text(STEPS.replace("LIMIT", "0300000000000000"))
+    ran = quern("run", path, "--check", "ref")
+    expect(ran, "output 0  i64[]  3\n")
+    expect(quern("dump", path, "--stage", "lir"), "while b", "loop/body/")
+    expect(quern("profile", path), "loop")
+    quern("compile", path, "-o", folder)
+    (folder / "main.c").write_text(
+        "#include <stdio.h>\n#include <stdlib.h>\n#include \"steps.h\"\n"
+        "int main(void) {\n"
+        "  float x[4] = {1, 2, 3, 4}, y[4];\n  int64_t n = 0;\n  steps* model;\n"
+        "  const void* inputs[] = {x};\n  void* outputs[] = {&n, y};\n"
+        "  size_t bytes = (size_t)steps_workspace_bytes(1);\n  void* memory = aligned_alloc(64, bytes);\n"
+        "  int32_t error = steps_init(&model, memory, bytes, NULL, 0, NULL);\n"
+        "  if (error == 0) error = steps_step(model, inputs, outputs);\n"
+        "  printf(\"%d %d %g %g\\n\", (int)error, (int)n, (double)y[0], (double)y[3]);\n  return 0;\n}\n")
+    subprocess.run([CC, "-I", folder, folder / "main.c", folder / "steps.o", "-lm", "-o", folder / "main"], check=True)
+    expect(subprocess.run([folder / "main"], capture_output=True, text=True, check=True).stdout, "0 3 -1 -4\n")
+
+
+def check_interrupt(folder):
+    path = folder / "endless.qir"
+    path.write_text(STEPS.replace("LIMIT", "0000000000001000"))
+    running = subprocess.Popen([QUERN, "run", path], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                               env=dict(os.environ, QUERN_CACHE="off"))
+    time.sleep(2)
+    if running.poll() is not None:
+        sys.exit(f"a loop without an end ended: {running.communicate()}")
+    running.send_signal(signal.SIGINT)
+    try:
+        _, errors = running.communicate(timeout=60)
+    except subprocess.TimeoutExpired:
+        running.kill()
+        sys.exit("an interrupt stops nothing")
+    if running.returncode != 130:
+        sys.exit(f"an interrupted run gives {running.returncode}")
+    expect(errors, "the run was cancelled")
+
+
+with tempfile.TemporaryDirectory() as text:
+    check_plain(pathlib.Path(text))
+    check_steps(pathlib.Path(text))
+    check_interrupt(pathlib.Path(text))
+print("graphs in text form: run, dump, profile, compile, interrupted")

@@ -1,0 +1,19 @@
+#include "interrupt.h"
+
+#include <csignal>
+
+namespace {
+
+constinit quern::CancelToken token;
+
+void Cancel(int) { token.Cancel(); }
+
+}  // namespace
+
+const quern::CancelToken* CancelOnInterrupt() {
+  struct sigaction action = {};
+  action.sa_handler = Cancel;
+  action.sa_flags = static_cast<int>(SA_RESETHAND);
+  sigaction(SIGINT, &action, nullptr);
+  return &token;
+}

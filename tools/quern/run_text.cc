@@ -1,0 +1,20 @@
+#include "run_text.h"
+
+#include <cstdio>
+
+quern::Result<void> RunText(const std::string& path, const quern::Options& options, const TextArguments& arguments) {
+  const auto failed = [](const quern::Error& error) { return quern::Result<void>::Failed(error); };
+  quern::Result<quern::TextGraph> text = arguments.Open(path);
+  if (!text.ok()) return failed(text.details());
+  quern::Result<quern::Program> program = text->graph().Compile(options);
+  if (!program.ok()) return failed(program.details());
+  const quern::Result<void> ran = text->Run(*program);
+  if (!ran.ok()) return ran;
+  std::fputs(text->Outputs().c_str(), stdout);
+  std::fflush(stdout);  // before the summary, where both go to one file
+  const quern::Program::Counters counters = program->counters();
+  std::fprintf(stderr, "compile %.1f ms (%d kernels), run %.3f ms of %d launches\n", counters.compile * 1e3,
+               counters.kernels, counters.run * 1e3, counters.launches);
+  if (!options.check.empty()) std::fprintf(stderr, "%s\n", program->CheckSummary().c_str());
+  return {};
+}
