@@ -3,7 +3,7 @@
  *
  *   quern_file weights;
  *   int error = quern_map("model.gguf", &weights);              // 0, or an errno
- *   quern_pool* pool = quern_pool_start(0);
+ *   quern_pool* pool = quern_pool_start(0);                     // may be null
  *   quern_runner runner = quern_pool_runner(pool);
  *   error = model_init(&model, memory, bytes, weights.data, weights.bytes, &runner);
  *   ...
@@ -41,7 +41,8 @@ typedef struct quern_pool quern_pool;
 /* A pool of `threads` workers, the thread that runs a step among them; 0: quern_thread_count(). Waiting workers spin
  * for 200 us after a step, then sleep. Null: there is no memory, or no thread to be had, or a negative number. */
 quern_pool* quern_pool_start(int64_t threads);
-/* What the init function of a model takes. Models may share a pool: their steps take turns. */
+/* What the init function of a model takes. Models may share a pool: their steps take turns. Of a null pool: a runner
+ * that the init function refuses with QUERN_ERROR_WORKERS. */
 quern_runner quern_pool_runner(quern_pool* pool);
 /* No step may be under way. Null is let pass. */
 void quern_pool_stop(quern_pool* pool);

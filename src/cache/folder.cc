@@ -27,10 +27,12 @@ Status CheckFolder(const fs::path& folder) {
   if ((info.st_mode & (S_IWGRP | S_IWOTH)) != 0) return Refuse(folder.string(), "may be written to by others");
   for (fs::path parent = folder.parent_path(); !parent.empty(); parent = parent.parent_path()) {
     if (stat(parent.c_str(), &info) != 0) return Refuse(folder.string(), "has a parent that cannot be looked at");
-    const bool shared = (info.st_mode & S_IWOTH) != 0 && (info.st_mode & S_ISVTX) == 0;
-    if (shared)
+    // Who owns a parent, or may write to it, could put another folder here; in a sticky one only owners can.
+    const bool foreign = info.st_uid != geteuid() && info.st_uid != 0;
+    const bool shared = (info.st_mode & (S_IWGRP | S_IWOTH)) != 0 && (info.st_mode & S_ISVTX) == 0;
+    if (foreign || shared)
       return Refuse(folder.string(),
-                    absl::StrFormat("could be replaced by others, who may write to %s", parent.string()));
+                    absl::StrFormat("could be replaced by others, who own %s or may write to it", parent.string()));
     if (parent == parent.root_path()) break;
   }
   return absl::OkStatus();

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "base/output_file.h"
 #include "base/mapped_file.h"
 #include "check/value.h"
 #include "ir/op.h"
@@ -134,13 +135,6 @@ Status Named(const std::string& path, const Status& status) {
   return Status(status.code(), absl::StrCat(path, ": ", status.message()));
 }
 
-Status WriteFile(const std::string& path, const std::string& bytes) {
-  std::ofstream file(path, std::ios::binary);
-  file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  file.close();
-  return file ? absl::OkStatus() : absl::UnavailableError(absl::StrFormat("cannot write %s", path));
-}
-
 }  // namespace
 
 std::string PrintText(const Reproduction& reproduction, std::string_view name, std::string_view data) {
@@ -263,9 +257,13 @@ Status Write(const Reproduction& reproduction, const std::string& path) {
   fs::path data(path);
   data.replace_extension(".bin");
   const bool none = reproduction.bytes.empty();
-  if (!none) QUERN_RETURN_IF_ERROR(WriteFile(data.string(), PrintData(reproduction.bytes)));
-  return WriteFile(path,
-                   PrintText(reproduction, fs::path(path).filename().string(), none ? "" : data.filename().string()));
+  const std::string bytes = none ? "" : PrintData(reproduction.bytes);
+  const std::string text =
+      PrintText(reproduction, fs::path(path).filename().string(), none ? "" : data.filename().string());
+  std::vector<OutputFile> files;
+  if (!none) files.push_back({data.string(), bytes});
+  files.push_back({path, text});
+  return WriteFiles(files);
 }
 
 StatusOr<Reproduction> Read(const std::string& path) {

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <set>
 
+#include "base/output_file.h"
 #include "absl/strings/str_cat.h"
 #include "aot/model.h"
 #include "compiler/compile_parts.h"
@@ -107,12 +108,14 @@ StatusOr<CompiledFiles> CompileFiles(const CompileSource& source, std::string_vi
   const std::string stem = (fs::path(compile.folder) / (compile.kernel.empty() ? name : compile.kernel)).string();
   CompiledFiles files;
   files.body = stem + form->suffix;
-  QUERN_RETURN_IF_ERROR(WriteFile(files.body, artefacts.body));
-  if (artefacts.header.empty()) return files;
-  files.header = stem + ".h";
-  files.manifest = stem + ".json";
-  QUERN_RETURN_IF_ERROR(WriteFile(files.header, artefacts.header));
-  QUERN_RETURN_IF_ERROR(WriteFile(files.manifest, artefacts.manifest));
+  std::vector<OutputFile> written = {{files.body, artefacts.body}};
+  if (!artefacts.header.empty()) {
+    files.header = stem + ".h";
+    files.manifest = stem + ".json";
+    written.push_back({files.header, artefacts.header});
+    written.push_back({files.manifest, artefacts.manifest});
+  }
+  QUERN_RETURN_IF_ERROR(WriteFiles(written, {&source.weights.path, 1}));
   return files;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/output_file.h"
 #include "absl/strings/str_cat.h"
 #include "aot/support/support.h"
 #include "compiler/compile_parts.h"
@@ -81,11 +82,12 @@ StatusOr<CompiledFiles> CompileDeviceFiles(const CompileSource& source, const st
   if (!compile.kernel.empty()) QUERN_RETURN_IF_ERROR(KeepKernel(program, compile.kernel));
   const std::string stem =
       (std::filesystem::path(compile.folder) / (compile.kernel.empty() ? name : compile.kernel)).string();
+  const std::span<const std::string> keep(&source.weights.path, 1);
   CompiledFiles files;
   if (compile.emit == "kir") {
     files.body = stem + ".kir";
     QUERN_RETURN_IF_ERROR(MakeFolder(compile.folder));
-    QUERN_RETURN_IF_ERROR(WriteFile(files.body, KirText(program)));
+    QUERN_RETURN_IF_ERROR(WriteFile(files.body, KirText(program), keep));
     return files;
   }
   files.body = absl::StrCat(stem, ".", target->extension);
@@ -93,7 +95,7 @@ StatusOr<CompiledFiles> CompileDeviceFiles(const CompileSource& source, const st
     QUERN_ASSIGN(const codegen::DeviceModule module,
                  target->emit(program.source.kernels, {{program.source.entries[0].symbol}}, *target));
     QUERN_RETURN_IF_ERROR(MakeFolder(compile.folder));
-    QUERN_RETURN_IF_ERROR(WriteFile(files.body, module.text));
+    QUERN_RETURN_IF_ERROR(WriteFile(files.body, module.text, keep));
     return files;
   }
   QUERN_RETURN_IF_ERROR(AddText(program, *target));
@@ -104,8 +106,9 @@ StatusOr<CompiledFiles> CompileDeviceFiles(const CompileSource& source, const st
       absl::StrFormat("%016x", quern_header_hash(weights.bytes.data(), weights.header_bytes))};
   QUERN_RETURN_IF_ERROR(MakeFolder(compile.folder));
   files.manifest = files.body + ".json";  // beside those of other targets, and of the C library
-  QUERN_RETURN_IF_ERROR(WriteFile(files.body, program.source.text));
-  QUERN_RETURN_IF_ERROR(WriteFile(files.manifest, device::WriteManifest(program.program, said)));
+  const std::string manifest = device::WriteManifest(program.program, said);
+  const OutputFile written[] = {{files.body, program.source.text}, {files.manifest, manifest}};
+  QUERN_RETURN_IF_ERROR(WriteFiles(written, keep));
   return files;
 }
 

@@ -1,7 +1,6 @@
 #include "compiler/compile_parts.h"
 
 #include <algorithm>
-#include <fstream>
 #include <functional>
 
 namespace quern::compiler {
@@ -32,13 +31,6 @@ std::vector<aot::Param> ParamsOf(const models::ModelSpec& spec, const GgufFile& 
     params.push_back({param.name, param.bytes, offset % lir::kParamAlign == 0 ? offset : -1});
   }
   return params;
-}
-
-Status WriteFile(const std::filesystem::path& path, const std::string& bytes) {
-  std::ofstream file(path, std::ios::binary);
-  file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  file.close();
-  return file ? absl::OkStatus() : absl::UnavailableError(absl::StrFormat("cannot write %s", path.string()));
 }
 
 Status MakeFolder(const std::string& folder) {

@@ -35,8 +35,6 @@ aot::WeightFile WeightsOf(const std::string& path, const GgufFile& file);
 // Every parameter, with its place in the file where it lies there at a multiple of lir::kParamAlign.
 std::vector<aot::Param> ParamsOf(const models::ModelSpec& spec, const GgufFile& file);
 
-// Error: the path that cannot be written.
-Status WriteFile(const std::filesystem::path& path, const std::string& bytes);
 // Makes it where it is not there. Error: why not.
 Status MakeFolder(const std::string& folder);
 

@@ -211,6 +211,7 @@ Status Program::State_::Run(const std::vector<ConstTensor>& given_inputs,
   std::vector<MutableBytes> output_bytes;
   for (const ConstTensor* tensor : in) input_bytes.push_back({tensor->data, static_cast<int64_t>(tensor->bytes)});
   for (const MutableTensor* tensor : out) output_bytes.push_back({tensor->data, static_cast<int64_t>(tensor->bytes)});
+  QUERN_RETURN_IF_ERROR(executable->CheckApart(output_bytes));
   return executable->Run(input_bytes, output_bytes, checks.symbols());
 }
 

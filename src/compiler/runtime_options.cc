@@ -55,7 +55,7 @@ StatusOr<ExecutableOptions> ExecutableOptionsOf(const Options& options) {
   ExecutableOptions executable_options;
   QUERN_ASSIGN(std::shared_ptr<cache::ObjectStore> store, StoreOf(options));
   executable_options.cache = std::make_shared<KernelCache>(std::move(engine), std::move(store), options.cache_verify);
-  executable_options.pool = std::make_shared<ThreadPool>(threads);
+  QUERN_ASSIGN(executable_options.pool, ThreadPool::Create(threads));
   executable_options.log = options.log;
   if (options.cancel != nullptr) executable_options.cancel = &options.cancel->flag();
   return executable_options;

@@ -99,8 +99,7 @@ StatusOr<SpmTokenizer> SpmTokenizer::FromGguf(const GgufFile& file) {
     if (kind == kUnknown) result.unknown_ = id;
   }
   std::sort(result.user_defined_.begin(), result.user_defined_.end(), [&](int32_t a, int32_t b) {
-    const size_t a_size = result.pieces_[a].text.size(), b_size = result.pieces_[b].text.size();
-    return a_size != b_size ? a_size > b_size : a < b;
+    return std::pair(std::string_view(result.pieces_[a].text), a) < std::pair(std::string_view(result.pieces_[b].text), b);
   });
   auto special = [&](const char* key, int32_t& id) -> Status {
     if (!file.Has(key)) return absl::OkStatus();
@@ -139,25 +138,35 @@ std::vector<int32_t> SpmTokenizer::Encode(std::string_view text, bool add_specia
   };
   size_t begin = 0;
   for (size_t at = 0; at < text.size();) {
-    const int32_t* found = nullptr;
-    for (const int32_t& id : user_defined_) {
-      if (text.substr(at).starts_with(pieces_[id].text)) {
-        found = &id;
-        break;
-      }
-    }
-    if (found == nullptr) {
+    const int32_t found = LongestUserDefined(text.substr(at));
+    if (found < 0) {
       ++at;
       continue;
     }
     encode(text.substr(begin, at - begin));
-    ids.push_back(*found);
+    ids.push_back(found);
     after_special = true;
-    at += pieces_[*found].text.size();
+    at += pieces_[found].text.size();
     begin = at;
   }
   encode(text.substr(begin));
   return ids;
+}
+
+// Byte by byte, the tokens that begin like the text are a smaller and smaller part of the sorted list.
+int32_t SpmTokenizer::LongestUserDefined(std::string_view text) const {
+  int32_t longest = -1;
+  auto low = user_defined_.begin(), high = user_defined_.end();
+  for (size_t at = 0;; ++at) {
+    // Those that end here stand first, the least id first of all.
+    if (low != high && pieces_[*low].text.size() == at && at > 0) longest = *low;
+    while (low != high && pieces_[*low].text.size() == at) ++low;
+    if (low == high || at == text.size()) return longest;
+    const auto byte = [&](int32_t id) { return static_cast<uint8_t>(pieces_[id].text[at]); };
+    const uint8_t next = static_cast<uint8_t>(text[at]);
+    low = std::partition_point(low, high, [&](int32_t id) { return byte(id) < next; });
+    high = std::partition_point(low, high, [&](int32_t id) { return byte(id) == next; });
+  }
 }
 
 void SpmTokenizer::EncodeFragment(std::string_view text, std::vector<int32_t>& ids) const {

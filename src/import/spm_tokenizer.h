@@ -43,12 +43,14 @@ class SpmTokenizer {
     Kind kind;
   };
 
+  // The longest user-defined token that `text` begins with, or -1.
+  int32_t LongestUserDefined(std::string_view text) const;
   void EncodeFragment(std::string_view text, std::vector<int32_t>& ids) const;
   void EmitBytes(std::string_view text, std::vector<int32_t>& ids) const;
 
   std::vector<Piece_> pieces_;
   std::unordered_map<std::string, int32_t> ids_;
-  std::vector<int32_t> user_defined_;  // longest text first
+  std::vector<int32_t> user_defined_;  // sorted by text, then id
   int32_t byte_ids_[256];              // -1 where the vocabulary has no such byte token
   int32_t bos_ = -1, eos_ = -1, eot_ = -1, unknown_ = -1;
   bool add_bos_ = true, add_space_prefix_ = true;

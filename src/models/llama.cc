@@ -95,9 +95,9 @@ class LlamaReader {
     spec_.params.push_back({name, std::move(type), bytes});
     return value;
   }
-  StatusOr<Value> AddComputed(const std::string& name, ir::TensorType type, std::vector<uint8_t> bytes) {
-    spec_.computed.push_back(std::make_shared<const std::vector<uint8_t>>(std::move(bytes)));
-    return AddParam(name, std::move(type), *spec_.computed.back());
+  StatusOr<Value> AddComputed(const std::string& name, ir::TensorType type, Memory memory) {
+    spec_.computed.push_back(std::make_shared<const Memory>(std::move(memory)));
+    return AddParam(name, std::move(type), spec_.computed.back()->bytes());
   }
 
   StatusOr<std::vector<float>> RopeFactors() {
@@ -126,7 +126,7 @@ class LlamaReader {
     if (builder_.type(table).dtype == DType::kF32) spec_.kv_dtype = DType::kF32;
 
     QUERN_ASSIGN(const std::vector<float> factors, RopeFactors());
-    RopeTables tables = MakeRopeTables(config_, factors, Positions());
+    QUERN_ASSIGN(RopeTables tables, MakeRopeTables(config_, factors, Positions()));
     const ir::TensorType table_type{DType::kF32, {Extent(Positions()), Extent(config_.n_rot / 2)}};
     QUERN_ASSIGN(const Value all_cos, AddComputed("rope.cos", table_type, std::move(tables.cosine)));
     QUERN_ASSIGN(const Value all_sin, AddComputed("rope.sin", table_type, std::move(tables.sine)));

@@ -80,7 +80,7 @@ StatusOr<LlamaConfig> ReadLlamaConfig(const GgufFile& file, const ModelOptions& 
   return config;
 }
 
-RopeTables MakeRopeTables(const LlamaConfig& config, const std::vector<float>& factors, int64_t positions) {
+StatusOr<RopeTables> MakeRopeTables(const LlamaConfig& config, const std::vector<float>& factors, int64_t positions) {
   const int64_t half = config.n_rot / 2;
   std::vector<double> frequency(half);
   for (int64_t i = 0; i < half; ++i) {
@@ -89,14 +89,14 @@ RopeTables MakeRopeTables(const LlamaConfig& config, const std::vector<float>& f
     if (!factors.empty()) frequency[i] /= factors[i];
   }
   RopeTables tables;
-  tables.cosine.resize(positions * half * sizeof(float));
-  tables.sine.resize(tables.cosine.size());
+  QUERN_ASSIGN(tables.cosine, Memory::Allocate(positions * half * static_cast<int64_t>(sizeof(float))));
+  QUERN_ASSIGN(tables.sine, Memory::Allocate(tables.cosine.size()));
   for (int64_t p = 0; p < positions; ++p) {
     for (int64_t i = 0; i < half; ++i) {
       const double angle = static_cast<double>(p) * frequency[i];
       const float c = static_cast<float>(std::cos(angle)), s = static_cast<float>(std::sin(angle));
-      std::memcpy(&tables.cosine[(p * half + i) * sizeof(float)], &c, sizeof(c));
-      std::memcpy(&tables.sine[(p * half + i) * sizeof(float)], &s, sizeof(s));
+      std::memcpy(tables.cosine.data() + (p * half + i) * sizeof(float), &c, sizeof(c));
+      std::memcpy(tables.sine.data() + (p * half + i) * sizeof(float), &s, sizeof(s));
     }
   }
   return tables;

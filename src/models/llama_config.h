@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "base/memory.h"
 #include "models/metadata.h"
 #include "models/model_spec.h"
 
@@ -22,8 +23,9 @@ StatusOr<LlamaConfig> ReadLlamaConfig(const GgufFile& file, const ModelOptions& 
 // The angle of every pair: cos and sin of (position / rope_factor) * rope_base^(-2i/n_rot) / factors[i], computed in
 // double, rounded to f32: [positions][n_rot / 2]. `factors` (rope_freqs.weight) may be empty.
 struct RopeTables {
-  std::vector<uint8_t> cosine, sine;
+  Memory cosine, sine;
 };
-RopeTables MakeRopeTables(const LlamaConfig& config, const std::vector<float>& factors, int64_t positions);
+// Error: ResourceExhausted.
+StatusOr<RopeTables> MakeRopeTables(const LlamaConfig& config, const std::vector<float>& factors, int64_t positions);
 
 }  // namespace quern::models

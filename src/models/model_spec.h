@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/memory.h"
 #include "hir/module.h"
 #include "import/gguf.h"
 
@@ -42,7 +43,7 @@ struct ModelSpec {
   DType kv_dtype = DType::kF16;
   // What the bytes of params lie in.
   std::shared_ptr<const GgufFile> file;
-  std::vector<std::shared_ptr<const std::vector<uint8_t>>> computed;
+  std::vector<std::shared_ptr<const Memory>> computed;
 };
 
 // Reads the architecture that the file names. Errors name the metadata key or tensor that is wrong.

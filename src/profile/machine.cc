@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "base/output_file.h"
 #include "cache/folder.h"
 #include "profile/probe.h"
 
@@ -60,13 +61,7 @@ StatusOr<Machine> Load(const fs::path& path, const Machine& wanted) {
 void Store(const fs::path& path, const std::string& text) {
   // The cache of kernels lies there too, and takes no folder that others may write to.
   if (!cache::PrepareFolder(path.parent_path().string()).ok()) return;
-  std::error_code error;
-  const fs::path temporary = path.string() + "." + std::to_string(getpid());
-  std::ofstream file(temporary);
-  file << text;
-  file.close();
-  if (file) fs::rename(temporary, path, error);
-  if (!file || error) fs::remove(temporary, error);
+  WriteFile(path.string(), text).IgnoreError();  // it is measured again
 }
 
 }  // namespace

@@ -8,7 +8,7 @@
 
 #include "base/ticks.h"
 #include "profile/peaks.h"
-#include "runtime/memory.h"
+#include "base/memory.h"
 
 namespace quern::profile {
 namespace {

@@ -202,7 +202,10 @@ quern_pool* quern_pool_start(int64_t threads) {
   return pool;
 }
 
-quern_runner quern_pool_runner(quern_pool* pool) { return (quern_runner){run, pool, pool->threads}; }
+quern_runner quern_pool_runner(quern_pool* pool) {
+  if (pool == NULL) return (quern_runner){NULL, NULL, 1};
+  return (quern_runner){run, pool, pool->threads};
+}
 
 void quern_pool_stop(quern_pool* pool) {
   if (pool == NULL) return;

@@ -15,7 +15,7 @@
 #include "lir/plan.h"
 #include "runtime/bound_steps.h"
 #include "runtime/kernel_cache.h"
-#include "runtime/memory.h"
+#include "base/memory.h"
 #include "runtime/region_observer.h"
 #include "runtime/requirements.h"
 #include "runtime/run_log.h"

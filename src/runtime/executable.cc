@@ -67,6 +67,8 @@ Status Executable::BindParam(std::string_view name, std::span<const uint8_t> byt
   const Exclusive exclusive(s_->busy);
   if (!exclusive.held()) return s_->sizes.Fail(DiagnosticCode::kBusy, "", "", "");
   QUERN_ASSIGN(const Port* const port, s_->sizes.CheckParam(name, static_cast<int64_t>(bytes.size())));
+  if (bytes.data() == nullptr && !bytes.empty())
+    return s_->sizes.Fail(DiagnosticCode::kMissing, absl::StrCat("memory of parameter ", port->name), "", "");
   if (reinterpret_cast<uintptr_t>(bytes.data()) % lir::kParamAlign != 0) {
     QUERN_ASSIGN(Memory copy, Memory::Allocate(static_cast<int64_t>(bytes.size())));
     std::memcpy(copy.data(), bytes.data(), bytes.size());
@@ -92,25 +94,17 @@ Status Executable::Compile(int variant) {
   std::vector<std::string> symbols = lir::KernelSymbols(plan, s.variants[variant].guard);
   const int64_t planned = SteadyNs();
   QUERN_ASSIGN(
-      s.plans[variant],
+      std::unique_ptr<BoundPlan> bound,
       BoundPlan::Create(std::move(plan), s.sizes.names(), std::move(symbols), *s.options.cache, s.memory,
                         *s.options.pool, {s.options.stepping.observer, variant, s.options.stepping.substitute}));
   const int64_t compiled = SteadyNs();
+  // A variant counts as compiled only when all that its runs need is there.
+  QUERN_RETURN_IF_ERROR(ReserveScratch(std::max(bound->scratch_bytes(), int64_t{64})));
+  s.plans[variant] = std::move(bound);
   ++s.report.variants;
   s.report.plan_ns += planned - start;
   s.report.compile_ns += compiled - planned;
   s.compiled.push_back({variant, start, planned, compiled});
-  // Every worker has the scratch that the hungriest kernel so far asks.
-  const int64_t bytes = std::max(s.plans[variant]->scratch_bytes(), int64_t{64});
-  if (s.scratch.empty() || s.scratch[0].size() < bytes) {
-    s.scratch.clear();
-    s.scratch_pointers.clear();
-    for (int w = 0; w < s.options.pool->threads(); ++w) {
-      QUERN_ASSIGN(Memory memory, Memory::Allocate(bytes));
-      s.scratch_pointers.push_back(memory.data());
-      s.scratch.push_back(std::move(memory));
-    }
-  }
   if (s.options.log) {
     const KernelCache::Report after = s.options.cache->report();
     s.options.log(
@@ -121,11 +115,45 @@ Status Executable::Compile(int variant) {
   return absl::OkStatus();
 }
 
+// Gives every worker the scratch that the hungriest kernel so far asks. After an error they have what they had.
+Status Executable::ReserveScratch(int64_t bytes) {
+  State_& s = *s_;
+  if (!s.scratch.empty() && s.scratch[0].size() >= bytes) return absl::OkStatus();
+  std::vector<Memory> scratch;
+  std::vector<void*> pointers;
+  for (int w = 0; w < s.options.pool->threads(); ++w) {
+    QUERN_ASSIGN(Memory memory, Memory::Allocate(bytes));
+    pointers.push_back(memory.data());
+    scratch.push_back(std::move(memory));
+  }
+  s.scratch = std::move(scratch);
+  s.scratch_pointers = std::move(pointers);
+  return absl::OkStatus();
+}
+
 Status Executable::Prepare(const Binding& symbols) {
   const Exclusive exclusive(s_->busy);
   if (!exclusive.held()) return s_->sizes.Fail(DiagnosticCode::kBusy, "", "", "");
   QUERN_ASSIGN(const int variant, s_->sizes.Choose(symbols));
   return Compile(variant);
+}
+
+Status Executable::CheckApart(std::span<const MutableBytes> outputs) const {
+  const auto check = [&](const char* kind, const std::string& name, std::span<const uint8_t> memory) -> Status {
+    const auto from = reinterpret_cast<uintptr_t>(memory.data());
+    for (size_t o = 0; o < outputs.size(); ++o) {
+      const auto begin = reinterpret_cast<uintptr_t>(outputs[o].data);
+      const auto bytes = static_cast<uintptr_t>(outputs[o].bytes);
+      if (bytes == 0 || memory.empty() || begin >= from + memory.size() || from >= begin + bytes) continue;
+      return absl::InvalidArgumentError(absl::StrFormat("output %s overlaps %s %s in memory (in %s)",
+                                                        s_->sizes.signature().outputs[o].name, kind, name,
+                                                        s_->sizes.signature().name));
+    }
+    return absl::OkStatus();
+  };
+  for (const auto& [name, bytes] : s_->memory.params) QUERN_RETURN_IF_ERROR(check("parameter", name, bytes));
+  for (const auto& [name, memory] : s_->memory.states) QUERN_RETURN_IF_ERROR(check("state", name, memory.bytes()));
+  return absl::OkStatus();
 }
 
 Status Executable::Run(std::span<const ConstBytes> inputs, std::span<const MutableBytes> outputs,

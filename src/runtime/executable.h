@@ -58,6 +58,8 @@ class Executable : public Runnable {
 
   // The bytes must outlive the executable; those that are not aligned to 32 are copied.
   Status BindParam(std::string_view name, std::span<const uint8_t> bytes) override;
+  // Error: an output that shares a byte with a parameter or a state.
+  Status CheckApart(std::span<const MutableBytes> outputs) const;
   // Memory is read and written in place.
   Status Run(std::span<const ConstBytes> inputs, std::span<const MutableBytes> outputs,
              const Binding& symbols) override;
@@ -89,6 +91,7 @@ class Executable : public Runnable {
   struct State_;
   explicit Executable(std::unique_ptr<State_> state);
   Status Compile(int variant);
+  Status ReserveScratch(int64_t bytes);
   std::unique_ptr<State_> s_;
 };
 

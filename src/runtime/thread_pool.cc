@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <thread>
 #include <vector>
 
 #include "base/check.h"
@@ -54,7 +53,13 @@ struct ThreadPool::Shared {
   std::atomic<int> inside{0};
   std::atomic<int> sleeping{0};
   std::atomic<bool> stop{false};
-  std::vector<std::thread> workers;
+  std::vector<pthread_t> workers;
+  struct Start {
+    Shared* shared;
+    int worker;
+  };
+  std::vector<Start> starts;  // never moves: workers have pointers into it
+
 
   // kRecord: whether times go to `record`. Two instantiations, so that a run without a record has no code for one.
   // `since`: when the dispatch before was done, for a worker that goes straight on from there; else 0.
@@ -156,6 +161,12 @@ struct ThreadPool::Shared {
       Work<false>(worker);
   }
 
+  static void* Main(void* argument) {
+    const Start& start = *static_cast<const Start*>(argument);
+    start.shared->WorkerLoop(start.worker);
+    return nullptr;
+  }
+
   void WorkerLoop(int worker) {
     FlushDenormals mode;
     uint32_t seen = 0;
@@ -191,19 +202,33 @@ struct ThreadPool::Shared {
   }
 };
 
+StatusOr<std::unique_ptr<ThreadPool>> ThreadPool::Create(int threads, HostPool host) {
+  auto pool = std::make_unique<ThreadPool>(threads, host);
+  const int made = static_cast<int>(pool->shared_->workers.size()) + 1;
+  if (host.run == nullptr && made < threads)
+    return absl::ResourceExhaustedError(absl::StrFormat("the system gives %d of %d threads", made, threads));
+  return pool;
+}
+
 ThreadPool::ThreadPool(int threads, HostPool host)
     : threads_(threads), host_(host), shared_(std::make_unique<Shared>()) {
   QUERN_CHECK(threads >= 1);
   shared_->threads = threads;
   if (host_.run != nullptr) return;
-  Shared* shared = shared_.get();
-  for (int w = 1; w < threads; ++w) shared->workers.emplace_back([shared, w] { shared->WorkerLoop(w); });
+  shared_->starts.reserve(threads);
+  for (int w = 1; w < threads; ++w) {
+    shared_->starts.push_back({shared_.get(), w});
+    pthread_t worker;
+    // std::thread would throw, and a pool of fewer workers runs everything too: they take each other's chunks.
+    if (pthread_create(&worker, nullptr, Shared::Main, &shared_->starts.back()) != 0) break;
+    shared_->workers.push_back(worker);
+  }
 }
 
 ThreadPool::~ThreadPool() {
   shared_->stop.store(true);
   shared_->WakeAll();
-  for (std::thread& worker : shared_->workers) worker.join();
+  for (const pthread_t worker : shared_->workers) pthread_join(worker, nullptr);
 }
 
 bool ThreadPool::Run(std::span<const Dispatch> dispatches, std::span<void* const> scratch, RunRecord* record,

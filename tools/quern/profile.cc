@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <fstream>
 
+#include "base/output_file.h"
 #include "interrupt.h"
 #include "model_options.h"
 
@@ -12,11 +12,9 @@ namespace {
 // Decoding steps that warm up: the first compiles and pages weights in, the second finds caches filled.
 constexpr int64_t kWarmUpTokens = 2;
 
-std::string Write(const std::string& path, const std::string& text) {
-  std::ofstream file(path, std::ios::binary);
-  file << text;
-  file.close();
-  return file ? "" : "cannot write " + path;
+// The error, or nothing; the model stays as it is.
+std::string Write(const std::string& path, const std::string& text, const std::string& model) {
+  return std::string(quern::WriteFile(path, text, {&model, 1}).message());
 }
 
 }  // namespace
@@ -70,6 +68,9 @@ std::string ProfileCommand::Steps(quern::Session& session, quern::Profiler& prof
 }
 
 std::string ProfileCommand::Run() {
+  for (const std::string& path : {json_, trace_, html_}) {
+    if (const quern::Status ok = quern::CheckOutput(path, {&model_, 1}); !ok.ok()) return std::string(ok.message());
+  }
   options_.cancel = CancelOnInterrupt();
   return quern::TextGraph::Is(model_) ? RunGraph() : RunModel();
 }
@@ -109,15 +110,15 @@ std::string ProfileCommand::Report(quern::Profiler& profiler) {
   std::fputs(table->c_str(), stdout);
   if (!json_.empty()) {
     quern::Result<std::string> json = profiler.Json();
-    error = json.ok() ? Write(json_, *json) : json.error();
+    error = json.ok() ? Write(json_, *json, model_) : json.error();
   }
   if (error.empty() && !trace_.empty()) {
     quern::Result<std::string> trace = profiler.Trace();
-    error = trace.ok() ? Write(trace_, *trace) : trace.error();
+    error = trace.ok() ? Write(trace_, *trace, model_) : trace.error();
   }
   if (error.empty() && !html_.empty()) {
     quern::Result<std::string> html = profiler.Html();
-    error = html.ok() ? Write(html_, *html) : html.error();
+    error = html.ok() ? Write(html_, *html, model_) : html.error();
   }
   return error;
 }

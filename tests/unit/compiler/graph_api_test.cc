@@ -157,6 +157,16 @@ TEST(GraphApi, ParametersAreBoundLater) {
     ASSERT_TRUE(run().ok()) << run().error();
     for (int i = 0; i < 5; ++i) EXPECT_EQ(y[i], x[i] * w[0]);
   }
+  // Memory that is not there, and a result that would be written over what it is made of.
+  const Result<void> nowhere = program->Bind("w", std::span<const float>(static_cast<const float*>(nullptr), 5));
+  EXPECT_EQ(nowhere.code(), ErrorCode::kMissing);
+  EXPECT_EQ(nowhere.error(), "memory of parameter w was not given (in late)");
+  alignas(64) float bound[8] = {1, 1, 1, 1, 1};
+  ASSERT_TRUE(program->Bind("w", std::span<const float>(bound, 5)).ok());
+  const Result<void> over = program->Run({In("x", x, {5})}, {Out("y", std::span<float>(bound + 3, 5), {5})});
+  EXPECT_EQ(over.code(), ErrorCode::kInvalid);
+  EXPECT_EQ(over.error(), "output y overlaps parameter w in memory (in late)");
+  ASSERT_TRUE(run().ok()) << run().error();
 }
 
 TEST(GraphApi, TheFirstErrorSticks) {

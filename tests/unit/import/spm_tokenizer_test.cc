@@ -104,6 +104,24 @@ std::vector<uint8_t> FileWithByteToken(std::string_view byte_token) {
   return FileOf({{"<unk>", 0, 2}, {byte_token, 0, 6}, {"a", -1, 1}});
 }
 
+// The longest user-defined token wins, of equal ones the first; a prompt of any length takes time by its own length, however
+// many such tokens there are.
+TEST(SpmTokenizer, ManyUserDefinedTokens) {
+  std::vector<std::string> texts;
+  for (int i = 0; i < 100000; ++i) texts.push_back("<" + std::to_string(i) + ">");
+  std::vector<Token> tokens = {{"<unk>", 0, 2}, {"<s>", 0, 3}, {"<<", 0, 4}, {"<<1", 0, 4}, {"<<1", 0, 4}, {"a", 0, 1}};
+  for (const std::string& text : texts) tokens.push_back({text, 0, 4});
+  const std::vector<uint8_t> bytes = FileOf(tokens);
+  const StatusOr<GgufFile> file = GgufFile::Parse(bytes);
+  ASSERT_TRUE(file.ok()) << file.status();
+  const StatusOr<SpmTokenizer> tokenizer = SpmTokenizer::FromGguf(*file);
+  ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
+  EXPECT_EQ(tokenizer->Encode("<7><<1<99999><<<1", false), (std::vector<int32_t>{6 + 7, 3, 6 + 99999, 2, 0, 0, 0, 0, 0}));
+  std::string prompt;
+  for (int i = 0; i < 30000; ++i) prompt += "<12";
+  EXPECT_EQ(tokenizer->Encode(prompt + "<5>", false).back(), 6 + 5);
+}
+
 // By hand, so that it holds without the files of real vocabularies.
 TEST(SpmTokenizer, MergesTheBestPairFirst) {
   const std::vector<uint8_t> bytes = FileOf({{"<unk>", 0, 2},     // 0

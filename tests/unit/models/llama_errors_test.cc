@@ -58,7 +58,7 @@ TEST(LlamaFile, TheSmallestModelIsRead) {
 
 TEST(LlamaFile, MetadataIsChecked) {
   EXPECT_EQ(WithKey("general.architecture", std::string("falcon")),
-            "general.architecture: \"falcon\" is not supported");
+            "general.architecture: \"falcon\" is not supported, only \"llama\" is");
   EXPECT_EQ(WithoutKey("general.architecture"), "metadata key \"general.architecture\" is missing");
   EXPECT_EQ(WithoutKey("llama.embedding_length"), "metadata key \"llama.embedding_length\" is missing");
   EXPECT_EQ(WithKey("llama.block_count", 0u), "llama.block_count: 0 is not in 1..1024");

@@ -1,8 +1,11 @@
 // Executables of hand-made fused graphs, compiled and run: results, state, variants, the errors of a run, and what is
 // given back at the end.
 #include "runtime/executable.h"
+#include "support/memory_limit.h"
 
 #include <gtest/gtest.h>
+
+#include <numeric>
 #include <unistd.h>
 
 #include <atomic>
@@ -419,6 +422,51 @@ TEST(Executable, UnloadingGivesMemoryBack) {
   }
   // Thirty more programs of two megabytes of arena each, and their code and threads.
   EXPECT_LT(Resident() - first, int64_t{8} << 20);
+}
+
+// Memory that a larger variant does not get leaves the smaller one as it was, and the larger one to be tried again.
+TEST(Executable, GoesOnAfterScratchWasRefused) {
+  if (!testing::kLimitsMemory) GTEST_SKIP() << "address space has no meaning under a sanitizer";
+  constexpr std::string_view kSums = R"(graph g sym S in 1..100000 {
+  %0 = Input() {name = "x"} : f32[64, S]
+  %1 = Region(%0) {family = "lines"} : f32[64, S] body graph body sym S in 1..100000 {
+    %0 = Input() {name = "i0"} : f32[64, S]
+    %1 = Exp(%0) : f32[64, S]
+    %2 = Reduce(%1) {axes = [1], keep_dim = true, op = "sum"} : f32[64, 1]
+    %3 = Div(%1, %2) : f32[64, S]
+    return %3
+  }
+  return %1
+})";
+  constexpr int kThreads = 32;
+  std::shared_ptr<KernelCache> cache;
+  // The kernels are there before memory is short.
+  const std::unique_ptr<Executable> first = Make(kSums, {{{"S", {1, 8}}}, {}}, 1, nullptr, &cache);
+  ASSERT_TRUE(first->Prepare({{"S", 8}}).ok() && first->Prepare({{"S", 100000}}).ok());
+  const auto graph = std::make_shared<const ir::Graph>(*ir::Parse(kSums));
+  std::vector<Variant> variants;
+  for (const SymbolRanges& guard : {SymbolRanges{{"S", {1, 8}}}, SymbolRanges{}})
+    variants.push_back({guard, [graph, guard] { return lir::BuildPlan(*graph, guard, {}); }});
+  const auto executable = Executable::Create(SignatureOf(*graph), std::move(variants),
+                                             {cache, std::make_shared<ThreadPool>(kThreads), {}});
+  ASSERT_TRUE(executable.ok()) << executable.status();
+  const auto run = [&](int64_t columns) {
+    const std::vector<float> x = Ramp(64 * columns);
+    std::vector<float> y(x.size());
+    const ConstBytes in = In(x);
+    const MutableBytes out = Out(y);
+    const Status status = (*executable)->Run({&in, 1}, {&out, 1}, {{"S", columns}});
+    EXPECT_TRUE(status.ok()) << status;
+    EXPECT_NEAR(std::accumulate(y.begin(), y.end(), 0.0), 64, 0.01);
+  };
+  run(8);
+  {
+    const testing::MemoryLimit limit(int64_t{1} << 20);
+    const Status refused = (*executable)->Prepare({{"S", 100000}});
+    EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted) << refused;
+  }
+  run(8);
+  run(30);
 }
 
 // A second run of one executable at a time is refused, whatever the moment; different executables run side by side.

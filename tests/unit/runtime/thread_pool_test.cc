@@ -1,6 +1,7 @@
 // The pool runs every chunk once, keeps dispatches in order, gives sequential work to one thread and leaves the
 // caller's floating-point mode alone.
 #include "runtime/thread_pool.h"
+#include "support/memory_limit.h"
 
 #include <gtest/gtest.h>
 
@@ -72,6 +73,20 @@ TEST(ThreadPool, WakesSleepingWorkers) {
     std::this_thread::sleep_for(std::chrono::milliseconds(2));  // longer than the spin
     RunBoard(pool, 5, 1);
   }
+}
+
+// No thread to be had is an error, not an exception, and who wants what there is gets that: the others' work is done too.
+TEST(ThreadPool, FewerThreadsThanAskedFor) {
+  if (!testing::kLimitsMemory) GTEST_SKIP() << "address space has no meaning under a sanitizer";
+  std::unique_ptr<ThreadPool> pool;
+  {
+    const testing::MemoryLimit limit(int64_t{64} << 20);  // some stacks
+    const auto made = ThreadPool::Create(4096);
+    ASSERT_FALSE(made.ok());
+    EXPECT_EQ(made.status().code(), absl::StatusCode::kResourceExhausted) << made.status();
+    pool = std::make_unique<ThreadPool>(64);
+  }
+  RunBoard(*pool, 12, 20);
 }
 
 TEST(ThreadPool, UsesTheHostsThreads) {
