@@ -118,12 +118,20 @@ Val Emitter::LoadOr(const Buffer& buffer, const std::vector<Val>& index, const V
   // Inside when every index, as an unsigned number, is below its extent.
   bool uniform = true;
   for (const Val& at : index) uniform = uniform && at.uniform();
-  llvm::Value* inside = nullptr;
+  // What all lanes share stays one condition: of its splat and constant lanes, where half of them are false, LLVM 19
+  // makes AVX2 code that reads that half anyway.
+  llvm::Value *inside = nullptr, *lanes_inside = nullptr;
   for (size_t d = 0; d < index.size(); ++d) {
-    llvm::Value* at = uniform ? index[d].scalar : Lanes(index[d]);
-    llvm::Value* limit = uniform ? buffer.dims[d] : b_.CreateVectorSplat(lanes_, buffer.dims[d]);
+    const bool shared = index[d].uniform();
+    llvm::Value* at = shared ? index[d].scalar : Lanes(index[d]);
+    llvm::Value* limit = shared ? buffer.dims[d] : b_.CreateVectorSplat(lanes_, buffer.dims[d]);
     llvm::Value* below = b_.CreateICmpULT(at, limit);
-    inside = inside == nullptr ? below : b_.CreateAnd(inside, below);
+    llvm::Value*& all = shared ? inside : lanes_inside;
+    all = all == nullptr ? below : b_.CreateAnd(all, below);
+  }
+  if (lanes_inside != nullptr) {
+    llvm::Value* none = llvm::Constant::getNullValue(lanes_inside->getType());
+    inside = inside == nullptr ? lanes_inside : b_.CreateSelect(inside, lanes_inside, none);
   }
   if (inside == nullptr) return LoadElement(buffer, index);
   if (uniform) {

@@ -370,6 +370,44 @@ TEST(Engine, LoadsItsOwnObjects) {
   EXPECT_EQ(engine->live_bytes(), live);
 }
 
+// Half of the lanes lie outside, whatever the row.
+TEST(Kernels, GuardsThatNoLaneOfAHalfPasses) {
+  const kir::Kernel kernel = Parse(R"(
+kernel guards (
+  x_f32 : f32[M, 11] in
+  x_i16 : i16[M, 11] in
+  x_i64 : i64[M, 11] in
+  x_u64 : u64[M, 11] in
+  x_bool : bool[M, 11] in
+  y : i64[M, 11] out
+) sym M in 1..64 {
+  grid r0 in 0..M by 3 {
+    for r in r0 .. min(M, r0 + 3) {
+      alloc a : i64[11] scratch
+      vec c in 0..11 {
+        let other = x_i64[r + -2, c + -4] else -3
+        let total = bits<i64>(x_u64[r, c]) + (x_i64[r, c] | other)
+        a[c] = select(x_bool[r, c * 2] else false, -3, abs(total))
+      }
+      vec c in 0..11 {
+        y[r, c] = a[10 - c]
+      }
+      if x_bool[r, 5] {
+        alloc b : f32[11] scratch
+        vec c in 0..11 {
+          let before = tan(-(0.0)) * ceil(x_f32[r + -2, c * 2] else 0.0)
+          b[c] = fma(x_f32[r, c], cast<f32>(x_i16[r, c] << x_i16[r, c]), x_f32[r, c]) * before
+        }
+      }
+    }
+  }
+})");
+  Rng rng(kSeed);
+  std::vector<Case> cases;
+  for (const int64_t m : {1, 2, 5, 13}) cases.push_back(MakeCase(kernel, {{"M", m}}, {0, 0}, rng));
+  CheckCases(cases);
+}
+
 TEST(Engine, NamesWhatTheMachineLacks) {
   auto unknown = jit::Engine::Create({.cpu = "z80"});
   ASSERT_FALSE(unknown.ok());
