@@ -14,9 +14,9 @@ struct OutputFile {
   std::string_view bytes;
 };
 
-// Writes each file under another name beside its own; when all lie on the disk they get their names, in the order given.
-// Before that nothing that was there is touched. What is no regular file (/dev/stdout, a pipe) is written to as it is.
-// Errors: InvalidArgument where a path is one of `keep`, by whatever name or link: the inputs of whoever writes.
+// Writes each file under another name beside its own; when all lie on the disk they get their names, in the order
+// given. Before that nothing that was there is touched. What is no regular file (/dev/stdout, a pipe) is written to as
+// it is. Errors: InvalidArgument where a path is one of `keep`, by whatever name or link: the inputs of whoever writes.
 // Unavailable with the path and the reason.
 Status WriteFiles(std::span<const OutputFile> files, std::span<const std::string> keep = {});
 

@@ -70,6 +70,7 @@ StatusOr<ir::Graph> RegionGraph(const ir::Graph& fused, int region, const lir::P
     given.push_back(std::move(name));
   }
   QUERN_RETURN_IF_ERROR(CopyBody(body, graph, values));
+  ir::AddConstraints(graph.constraints, body.constraints);  // those of other nodes, which its kernels rely on
   for (int r = 0; r < static_cast<int>(body.outputs.size()); ++r) {
     graph.outputs.push_back(values.at(body.outputs[r]));
     const lir::Argument& result = places[region][r];

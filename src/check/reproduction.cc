@@ -7,8 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "base/output_file.h"
 #include "base/mapped_file.h"
+#include "base/output_file.h"
 #include "check/value.h"
 #include "ir/op.h"
 #include "opt/rewriter.h"

@@ -118,6 +118,19 @@ StatusOr<KernelUse> KernelWriter::Finish() {
     if (collector.names.contains(name)) free.push_back({name, range, std::nullopt});
   }
   kernel.symbols.insert(kernel.symbols.begin(), free.begin(), free.end());
+  for (const ir::ExtentConstraint& constraint : view_.graph.constraints) {
+    const std::vector<std::string> used = constraint.difference().Symbols();
+    const bool ours = std::all_of(used.begin(), used.end(), [&](const std::string& name) {
+      return std::any_of(free.begin(), free.end(), [&](const kir::SymbolDecl& decl) { return decl.name == name; });
+    });
+    if (!ours || constraint.Always(view_.ranges)) continue;
+    std::vector<kir::SizeFact> facts = {constraint.difference()};
+    if (constraint.relation == ir::SizeRelation::kEqual) facts.push_back(Extent(0) - constraint.difference());
+    for (kir::SizeFact& fact : facts) {
+      if (std::find(kernel.facts.begin(), kernel.facts.end(), fact) == kernel.facts.end())
+        kernel.facts.push_back(std::move(fact));
+    }
+  }
   const Status verified = kir::Verify(kernel);
   if (!verified.ok()) {
     return Status(absl::StatusCode::kInternal, absl::StrCat("a generated kernel does not verify: ",

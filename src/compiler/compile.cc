@@ -5,9 +5,9 @@
 #include <filesystem>
 #include <set>
 
-#include "base/output_file.h"
 #include "absl/strings/str_cat.h"
 #include "aot/model.h"
+#include "base/output_file.h"
 #include "compiler/compile_parts.h"
 #include "compiler/device_targets.h"
 #include "compiler/model.h"
@@ -61,7 +61,8 @@ StatusOr<aot::Level> PlanLevel(const CompileSource& source, Options options, con
   QUERN_ASSIGN(const ir::Graph graph, PrepareGraph(*source.module, pipeline));
   signature = SignatureOf(source, graph);
   aot::Level level{target, {}};
-  for (const SymbolRanges& guard : source.guards(graph)) {
+  QUERN_ASSIGN(const std::vector<SymbolRanges> guards, PossibleGuards(graph, source.guards(graph)));
+  for (const SymbolRanges& guard : guards) {
     QUERN_ASSIGN(PlannedVariant planned, PlanVariant(graph, guard, pipeline));
     level.variants.push_back({guard, std::move(planned.plan)});
   }

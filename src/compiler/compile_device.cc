@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "base/output_file.h"
 #include "absl/strings/str_cat.h"
 #include "aot/support/support.h"
+#include "base/output_file.h"
 #include "compiler/compile_parts.h"
 #include "compiler/device_program.h"
 #include "compiler/device_targets.h"

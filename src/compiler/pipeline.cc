@@ -4,6 +4,8 @@
 #include <chrono>
 #include <span>
 
+#include "base/diagnostic.h"
+
 #include "opt/passes.h"
 
 namespace quern::compiler {
@@ -26,13 +28,13 @@ StatusOr<ir::Graph> Quantise(const Work& work) {
   return opt::QuantiseActivations(work.graph, {.exact = work.options.exact || work.options.facts.blocks.has_value()});
 }
 
-StatusOr<ir::Graph> Narrow(const Work& work) {
+StatusOr<ir::Graph> Narrow(const ir::Graph& graph, const SymbolRanges& guards) {
   Binding fixed;
   SymbolRanges ranges;
-  for (const auto& [symbol, guard] : work.guard) {
+  for (const auto& [symbol, guard] : guards) {
     // A guard may be wider than the graph: a model of a short context has no steps of 256 tokens.
     SymbolRange range = guard;
-    if (const auto own = work.graph.symbols.find(symbol); own != work.graph.symbols.end()) {
+    if (const auto own = graph.symbols.find(symbol); own != graph.symbols.end()) {
       range.low = std::max(range.low, own->second.low);
       range.high = std::min(range.high, own->second.high);
     }
@@ -41,7 +43,7 @@ StatusOr<ir::Graph> Narrow(const Work& work) {
     else
       ranges[symbol] = range;
   }
-  QUERN_ASSIGN(const ir::Graph narrowed, opt::NarrowRanges(work.graph, ranges));
+  QUERN_ASSIGN(const ir::Graph narrowed, opt::NarrowRanges(graph, ranges));
   return opt::SubstituteSymbols(narrowed, fixed);
 }
 
@@ -66,7 +68,9 @@ constexpr Step kPrepare[] = {
 };
 // Steps that a guard over the symbols decides.
 constexpr Step kVariant[] = {
-    {"narrow_symbols", "sizes that the guard fixes become constants", [](Work& w) { return Narrow(w); }},
+    {"narrow_symbols", "sizes that the guard fixes become constants", [](Work& w) { return Narrow(w.graph, w.guard); }},
+    {"unify_sizes", "sizes that must be equal are one symbol to kernels",
+     [](Work& w) { return opt::UnifySizes(w.graph); }},
     {"donate_carries", "caches that loops carry are written in place",
      [](Work& w) { return opt::DonateCarries(w.graph); }},
     {"fuse_regions", "every op goes into a region that becomes kernels",
@@ -100,8 +104,7 @@ Status RunSteps(std::span<const Step> steps, Work& work) {
     const Clock::time_point start = Clock::now();
     StatusOr<ir::Graph> result = step.run(work);
     if (!result.ok())
-      return Status(result.status().code(),
-                    absl::StrFormat("%s: %s", step.name, std::string(result.status().message())));
+      return WithMessage(result.status(), absl::StrFormat("%s: %s", step.name, std::string(result.status().message())));
     work.graph = *std::move(result);
     if (work.options.verify_steps) QUERN_RETURN_IF_ERROR(ir::Verify(work.graph));
     AddTime(work.options, work.times, step.name, start);
@@ -122,6 +125,26 @@ StatusOr<ir::Graph> PrepareGraph(const hir::Module& module, const PipelineOption
   QUERN_RETURN_IF_ERROR(RunSteps(kPrepare, work));
   QUERN_RETURN_IF_ERROR(ir::Verify(work.graph));
   return std::move(work.graph);
+}
+
+StatusOr<std::vector<SymbolRanges>> PossibleGuards(const ir::Graph& graph, std::vector<SymbolRanges> guards) {
+  if (graph.constraints.empty()) return guards;
+  std::vector<SymbolRanges> possible;
+  Status conflict;
+  for (SymbolRanges& guard : guards) {
+    StatusOr<ir::Graph> narrowed = Narrow(graph, guard);
+    if (narrowed.ok()) narrowed = opt::UnifySizes(*narrowed);
+    const std::optional<Diagnostic> diagnostic = DiagnosticOf(narrowed.status());
+    if (narrowed.ok()) {
+      possible.push_back(std::move(guard));
+    } else if (diagnostic && diagnostic->code == DiagnosticCode::kSizeConflict) {
+      conflict = narrowed.status();
+    } else {
+      return narrowed.status();
+    }
+  }
+  if (possible.empty()) return conflict;
+  return possible;
 }
 
 StatusOr<PlannedVariant> FuseVariant(const ir::Graph& graph, const SymbolRanges& guard, const PipelineOptions& options,

@@ -44,6 +44,10 @@ struct PlannedVariant {
   opt::FusionReport report;
   lir::Plan plan;
 };
+// Those of the guards that some sizes meet: what the graph requires of its sizes may leave none. Error: kSizeConflict
+// when none is left.
+StatusOr<std::vector<SymbolRanges>> PossibleGuards(const ir::Graph& graph, std::vector<SymbolRanges> guards);
+
 // `graph` for the values of symbols in `guard` (symbols not named keep their range), fused; no plan yet.
 StatusOr<PlannedVariant> FuseVariant(const ir::Graph& graph, const SymbolRanges& guard, const PipelineOptions& options,
                                      StepTimes* times = nullptr);

@@ -242,6 +242,7 @@ StatusOr<std::unique_ptr<Program::State_>> MakeProgram(const ProgramSpec& spec, 
   QUERN_ASSIGN(state->checker, AttachChecker(options, pipeline, executable_options));
   std::vector<SymbolRanges> guards = spec.guards;
   guards.push_back({});
+  QUERN_ASSIGN(guards, PossibleGuards(state->graph, std::move(guards)));
   std::vector<Variant> variants;
   for (const SymbolRanges& guard : guards) {
     variants.push_back(

@@ -148,8 +148,8 @@ Result<Session> Session::Open(const std::string& path, const Options& options) {
     QUERN_ASSIGN(compiler::OpenedModel model, compiler::OpenModel(path, options));
     QUERN_ASSIGN(SpmTokenizer tokenizer, SpmTokenizer::FromGguf(*model.file));
     if (tokenizer.size() != model.spec.vocabulary) {
-      return absl::InvalidArgumentError(absl::StrFormat("%s: the tokenizer has %d tokens, token_embd.weight %d rows", path,
-                                                        tokenizer.size(), model.spec.vocabulary));
+      return absl::InvalidArgumentError(absl::StrFormat("%s: the tokenizer has %d tokens, token_embd.weight %d rows",
+                                                        path, tokenizer.size(), model.spec.vocabulary));
     }
     const double load = Since(start);
     const Clock::time_point compile_start = Clock::now();

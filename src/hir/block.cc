@@ -61,7 +61,7 @@ Status InferContext::ExpectDims(int index, const std::vector<Extent>& dims) cons
   const std::vector<Extent>& got = operand(index).dims;
   bool fits = got.size() == dims.size();
   for (size_t d = 0; fits && d < dims.size(); ++d) {
-    fits = got[d] == dims[d] || !got[d].is_constant() || !dims[d].is_constant();
+    fits = !ir::ExtentConstraint{got[d], dims[d]}.Never(symbols);  // MIR records what is left to the run
   }
   if (fits) return absl::OkStatus();
   return ShapeError(index, ir::ToString(dims));

@@ -122,6 +122,7 @@ Node Leaf(const char* block, Attributes attributes, TensorType type, std::string
 }  // namespace
 
 StatusOr<Value> Module::AddInput(std::string name, TensorType type) {
+  QUERN_RETURN_IF_ERROR(ir::CheckExtents(type.dims));
   Node node = Leaf("Input", {{"name", name}}, std::move(type), Label(name));
   QUERN_RETURN_IF_ERROR(CheckUnique(node));
   QUERN_ASSIGN(const std::vector<Value> results, Append(std::move(node)));
@@ -129,6 +130,7 @@ StatusOr<Value> Module::AddInput(std::string name, TensorType type) {
 }
 
 StatusOr<Value> Module::AddParam(std::string name, TensorType type) {
+  QUERN_RETURN_IF_ERROR(ir::CheckExtents(type.dims));
   Node node = Leaf("Param", {{"name", name}}, std::move(type), Label(name));
   QUERN_RETURN_IF_ERROR(CheckUnique(node));
   QUERN_ASSIGN(const std::vector<Value> results, Append(std::move(node)));

@@ -99,7 +99,8 @@ StatusOr<SpmTokenizer> SpmTokenizer::FromGguf(const GgufFile& file) {
     if (kind == kUnknown) result.unknown_ = id;
   }
   std::sort(result.user_defined_.begin(), result.user_defined_.end(), [&](int32_t a, int32_t b) {
-    return std::pair(std::string_view(result.pieces_[a].text), a) < std::pair(std::string_view(result.pieces_[b].text), b);
+    return std::pair(std::string_view(result.pieces_[a].text), a) <
+           std::pair(std::string_view(result.pieces_[b].text), b);
   });
   auto special = [&](const char* key, int32_t& id) -> Status {
     if (!file.Has(key)) return absl::OkStatus();

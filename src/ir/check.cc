@@ -181,6 +181,9 @@ Status CheckAttributes(const char* owner, std::span<const AttrDef> defs, Attribu
       attributes.Set(def.name, *def.default_value);
     } else if (value->index() != static_cast<size_t>(def.kind)) {
       return bad(def.name, kind, ToString(*value));
+    } else if (const auto* extents = std::get_if<std::vector<Extent>>(value);
+               extents != nullptr && !CheckExtents(*extents).ok()) {
+      return bad(def.name, std::string(CheckExtents(*extents).message()), absl::StrCat(extents->size(), " extents"));
     } else if (!def.choices.empty() &&
                std::find(def.choices.begin(), def.choices.end(), std::get<std::string>(*value)) == def.choices.end()) {
       return bad(def.name, absl::StrCat("one of ", absl::StrJoin(def.choices, ", ")), ToString(*value));
@@ -200,6 +203,10 @@ StatusOr<std::vector<TensorType>> InferResults(const OpDef& op, std::span<const 
   std::vector<ExtentConstraint> found;
   QUERN_ASSIGN(std::vector<TensorType> results,
                op.infer({op, operands, attributes, symbols, &found, bodies, declared}));
+  for (const TensorType& result : results) {
+    if (const Status fits = CheckExtents(result.dims); !fits.ok())
+      return ToStatus({DiagnosticCode::kUnsupported, op.name, "", "", std::string(fits.message()), ""});
+  }
   constraints->insert(constraints->end(), found.begin(), found.end());
   return results;
 }
@@ -228,9 +235,45 @@ Status InferContext::AttributeError(std::string_view attribute, std::string expe
                ToString(*attributes.Find(attribute)));
 }
 
+bool InferContext::Need(ExtentConstraint constraint) const {
+  // What is taken away stands on the other side: S >= L, not S - L >= 0.
+  Extent more, less;
+  const Extent difference = constraint.difference();
+  for (const Extent::Term& term : difference.terms()) {
+    Extent product(term.coefficient);
+    for (const std::string& symbol : term.symbols) product = product * Extent::Symbol(symbol);
+    if (term.coefficient > 0)
+      more = more + product;
+    else
+      less = less - product;
+  }
+  constraint.left = std::move(more);
+  constraint.right = std::move(less);
+  if (constraint.Always(symbols)) return true;
+  if (constraint.Never(symbols)) return false;
+  if (std::find(constraints->begin(), constraints->end(), constraint) == constraints->end())
+    constraints->push_back(std::move(constraint));
+  return true;
+}
+
+bool InferContext::Equal(std::span<const Extent> left, std::span<const Extent> right) const {
+  return std::equal(left.begin(), left.end(), right.begin(), right.end(),
+                    [&](const Extent& a, const Extent& b) { return Equal(a, b); });
+}
+
+bool InferContext::BroadcastsTo(std::span<const Extent> dims, std::span<const Extent> full) const {
+  if (dims.size() > full.size()) return false;
+  const std::span<const Extent> last = full.last(dims.size());
+  return std::equal(dims.begin(), dims.end(), last.begin(), last.end(),
+                    [&](const Extent& a, const Extent& b) { return a == Extent(1) || Equal(b, a); });
+}
+
 StatusOr<std::vector<Extent>> InferContext::Broadcast(int operand, const std::vector<Extent>& dims) const {
+  const size_t known = constraints->size();
   StatusOr<std::vector<Extent>> result = BroadcastDims(dims, operands[operand].dims, constraints);
-  if (!result.ok()) return ShapeError(operand, absl::StrCat("extents that broadcast with ", ToString(dims)));
+  const bool never = std::any_of(constraints->begin() + static_cast<std::ptrdiff_t>(known), constraints->end(),
+                                 [&](const ExtentConstraint& constraint) { return constraint.Never(symbols); });
+  if (never || !result.ok()) return ShapeError(operand, absl::StrCat("extents that broadcast with ", ToString(dims)));
   return result;
 }
 

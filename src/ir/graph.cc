@@ -62,12 +62,14 @@ Status Graph::TakeName(const char* op, const std::string& name) {
 }
 
 StatusOr<Value> Graph::AddInput(std::string name, TensorType type, int origin) {
+  QUERN_RETURN_IF_ERROR(CheckExtents(type.dims));
   QUERN_RETURN_IF_ERROR(TakeName("Input", name));
   nodes_.push_back(Leaf("Input", {{"name", name}}, std::move(type), origin));
   return Value{static_cast<int>(nodes_.size()) - 1, 0};
 }
 
 StatusOr<Value> Graph::AddParam(std::string name, TensorType type, int origin) {
+  QUERN_RETURN_IF_ERROR(CheckExtents(type.dims));
   for (const Extent& dim : type.dims) {
     if (!dim.is_constant())
       return ToStatus({DiagnosticCode::kShapeMismatch, "Param", name, "constant extents", type.ToString(), ""});

@@ -149,11 +149,8 @@ StatusOr<std::vector<RefTensor>> Interpret(const Graph& graph, const Binding& bi
   for (const ExtentConstraint& constraint : graph.constraints) {
     QUERN_ASSIGN(const int64_t left, constraint.left.Evaluate(binding));
     QUERN_ASSIGN(const int64_t right, constraint.right.Evaluate(binding));
-    if (left != right) {
-      return absl::InvalidArgumentError(absl::StrFormat("extents %s = %d and %s = %d do not agree",
-                                                        constraint.left.ToString(), left, constraint.right.ToString(),
-                                                        right));
-    }
+    if (!constraint.Holds(left - right))
+      return absl::InvalidArgumentError(absl::StrFormat("%s is %d and %d", constraint.ToString(), left, right));
   }
   return Evaluate(graph, binding, nullptr, feeds);
 }

@@ -9,7 +9,7 @@ Status CheckNorm(const InferContext& context, int affine) {
   if (x.rank() < 1) return context.ShapeError(0, "rank 1 or more");
   const std::vector<Extent> row = {x.dims.back()};
   for (int i = affine; i < static_cast<int>(context.operands.size()); ++i) {
-    if (context.operands[i].dims != row) return context.ShapeError(i, ToString(row));
+    if (!context.Equal(context.operands[i].dims, row)) return context.ShapeError(i, ToString(row));
   }
   return absl::OkStatus();
 }

@@ -97,6 +97,14 @@ struct InferContext {
   Status UnsupportedError(int operand, std::string supported) const;  // right, but no kernel does it
   Status AttributeError(std::string_view attribute, std::string expected) const;
   Status Error(DiagnosticCode code, std::string operand, std::string expected, std::string got) const;
+  // Asks for left == right or left >= right, which is recorded where the sizes do not show it. False: no sizes do.
+  bool Equal(const Extent& left, const Extent& right) const { return Need({left, right, SizeRelation::kEqual}); }
+  bool AtLeast(const Extent& left, const Extent& right) const { return Need({left, right, SizeRelation::kAtLeast}); }
+  // The same for extents one by one.
+  bool Equal(std::span<const Extent> left, std::span<const Extent> right) const;
+  // Whether each of `dims`, right-aligned, is 1 or the one of `full`.
+  bool BroadcastsTo(std::span<const Extent> dims, std::span<const Extent> full) const;
+  bool Need(ExtentConstraint constraint) const;
   // BroadcastDims of an operand with these extents, or a ShapeError.
   StatusOr<std::vector<Extent>> Broadcast(int operand, const std::vector<Extent>& dims) const;
 };

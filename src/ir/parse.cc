@@ -303,6 +303,27 @@ class Parser {
     return absl::OkStatus();
   }
 
+  // S == T, 64 >= PAST_SEQ + SEQ
+  StatusOr<ExtentConstraint> ParseConstraint() {
+    Skip();
+    const std::string_view line = text_.substr(at_, text_.find('\n', at_) - at_);
+    size_t relation = line.find("==");
+    ExtentConstraint constraint;
+    if (relation == std::string_view::npos) {
+      relation = line.find(">=");
+      constraint.relation = SizeRelation::kAtLeast;
+    }
+    if (relation == std::string_view::npos) return Expected("== or >= between two extents");
+    StatusOr<Extent> left = Extent::Parse(line.substr(0, relation)), right = Extent::Parse(line.substr(relation + 2));
+    for (StatusOr<Extent>* side : {&left, &right}) {
+      if (!side->ok()) return At(side->status());
+    }
+    constraint.left = *std::move(left);
+    constraint.right = *std::move(right);
+    at_ += line.size();
+    return constraint;
+  }
+
   StatusOr<Graph> ParseGraph(int nesting) {
     if (nesting > kMaxNesting) return Expected("less deeply nested graphs");
     Graph graph;
@@ -329,9 +350,8 @@ class Parser {
       if (Accept("%")) {
         QUERN_RETURN_IF_ERROR(ParseNode(graph, nesting));
       } else if (Accept("require")) {
-        // Inference has recorded the same constraints; the lines are for the reader.
-        Skip();
-        while (at_ < text_.size() && text_[at_] != '\n') ++at_;
+        QUERN_ASSIGN(const ExtentConstraint constraint, ParseConstraint());
+        AddConstraints(graph.constraints, {constraint});
       } else {
         break;
       }

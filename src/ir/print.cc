@@ -27,7 +27,7 @@ class Printer {
       text += "\n";
     }
     for (const ExtentConstraint& c : graph.constraints) {
-      absl::StrAppend(&text, pad, "require ", c.left.ToString(), " == ", c.right.ToString(), "\n");
+      absl::StrAppend(&text, pad, "require ", c.ToString(), "\n");
     }
     absl::StrAppend(&text, pad, "return");
     for (size_t i = 0; i < graph.outputs.size(); ++i)

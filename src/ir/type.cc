@@ -37,9 +37,51 @@ StatusOr<TensorType> TensorType::Parse(std::string_view text) {
     type.dims.push_back(std::move(dim));
     if (comma == std::string_view::npos) break;
     rest.remove_prefix(comma + 1);
+    QUERN_RETURN_IF_ERROR(CheckExtents(type.dims));
     if (rest.empty()) return absl::InvalidArgumentError(absl::StrFormat("bad tensor type \"%s\"", std::string(text)));
   }
+  QUERN_RETURN_IF_ERROR(CheckExtents(type.dims));
   return type;
+}
+
+Status CheckExtents(std::span<const Extent> extents) {
+  if (extents.size() > kMostDims) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("%u dimensions are more than the %u a tensor may have", extents.size(), kMostDims));
+  }
+  size_t terms = 1;
+  for (const Extent& extent : extents) {
+    terms *= std::max<size_t>(1, extent.terms().size());
+    const bool long_term = std::any_of(extent.terms().begin(), extent.terms().end(),
+                                       [](const Extent::Term& term) { return term.symbols.size() > kMostFactors; });
+    if (terms > kMostTerms || long_term)
+      return absl::InvalidArgumentError("the product of the sizes has too many terms of symbols");
+  }
+  return absl::OkStatus();
+}
+
+bool ExtentConstraint::Always(const SymbolRanges& ranges) const {
+  return relation == SizeRelation::kEqual ? left == right : left.ProvablyAtLeast(right, ranges);
+}
+
+bool ExtentConstraint::Never(const SymbolRanges& ranges) const {
+  const std::optional<int64_t> high = difference().UpperBound(ranges);
+  if (high && *high < 0) return true;
+  return relation == SizeRelation::kEqual && difference().LowerBound(ranges).value_or(0) > 0;
+}
+
+std::string ExtentConstraint::ToString() const {
+  return absl::StrCat(left.ToString(), relation == SizeRelation::kEqual ? " == " : " >= ", right.ToString());
+}
+
+void AddConstraints(std::vector<ExtentConstraint>& constraints, const std::vector<ExtentConstraint>& more) {
+  for (const ExtentConstraint& constraint : more) {
+    if (const Extent difference = constraint.difference();
+        difference.is_constant() && constraint.Holds(difference.constant()))
+      continue;
+    if (std::find(constraints.begin(), constraints.end(), constraint) == constraints.end())
+      constraints.push_back(constraint);
+  }
 }
 
 StatusOr<std::vector<Extent>> BroadcastDims(const std::vector<Extent>& a, const std::vector<Extent>& b,

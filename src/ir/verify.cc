@@ -98,6 +98,7 @@ Status VerifyNode(const Graph& graph, int index) {
     operands.push_back(graph.type(input));
   }
   for (const TensorType& type : node.results) {
+    QUERN_RETURN_IF_ERROR(CheckExtents(type.dims));
     for (const Extent& dim : type.dims) {
       for (const std::string& symbol : dim.Symbols()) {
         if (!graph.symbols.contains(symbol)) {
@@ -155,6 +156,14 @@ Status Verify(const Graph& graph) {
     const std::string_view op = node.op->name;
     if ((op == "Input" || op == "Param") && !leaves.insert(node.attributes.String("name")).second)
       return ToStatus({DiagnosticCode::kDuplicateName, node.op->name, node.attributes.String("name"), "", "", ""});
+  }
+  for (const ExtentConstraint& constraint : graph.constraints) {
+    for (const std::string& symbol : constraint.difference().Symbols()) {
+      if (!graph.symbols.contains(symbol)) {
+        return absl::InvalidArgumentError(
+            absl::StrFormat("require %s: symbol %s is not declared", constraint.ToString(), symbol));
+      }
+    }
   }
   for (const Value& output : graph.outputs) {
     if (output.node < 0 || output.node >= static_cast<int>(graph.nodes().size()) || output.result < 0 ||

@@ -25,6 +25,7 @@ class Renamer : public NoParts {
     for (SymbolDecl& symbol : kernel.symbols) {
       if (symbol.derived) symbol.derived->first = Of(symbol.derived->first);
     }
+    for (SizeFact& fact : kernel.facts) fact = Of(fact);
     for (Param& param : kernel.params) Declare(param.name, Role::kBuffer);
     for (Param& param : kernel.params) {
       Type(param.type);
@@ -175,7 +176,7 @@ bool Same(const Kernel& a, const Kernel& b) {
   return a.name == b.name && a.sequential == b.sequential &&
          std::equal(a.params.begin(), a.params.end(), b.params.begin(), b.params.end(), same_param) &&
          std::equal(a.symbols.begin(), a.symbols.end(), b.symbols.begin(), b.symbols.end(), same_symbol) &&
-         std::equal(a.grid.begin(), a.grid.end(), b.grid.begin(), b.grid.end(), same_dim) &&
+         a.facts == b.facts && std::equal(a.grid.begin(), a.grid.end(), b.grid.begin(), b.grid.end(), same_dim) &&
          Comparer(&a.origins, &b.origins).Equal(a.body, b.body);
 }
 

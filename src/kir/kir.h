@@ -262,6 +262,10 @@ struct SymbolDecl {
   std::optional<std::pair<Extent, int64_t>> derived;
 };
 
+// What holds of the symbols wherever the kernel runs, beyond their ranges: a polynomial that is not negative. The
+// caller has checked it.
+using SizeFact = Extent;
+
 struct GridDim {
   std::string index;
   ExprRef low, high;
@@ -272,8 +276,9 @@ struct Kernel {
   std::string name;
   std::vector<Param> params;
   std::vector<SymbolDecl> symbols;
-  std::vector<GridDim> grid;  // one to three
-  bool sequential = false;    // too short to share: one worker runs every chunk
+  std::vector<SizeFact> facts;  // "where 64 - PAST_SEQ - SEQ >= 0"
+  std::vector<GridDim> grid;    // one to three
+  bool sequential = false;      // too short to share: one worker runs every chunk
   Block body;
   std::vector<std::string> origins;  // "layers.3/ffn_up: Silu" for Stmt::origin; not part of the canonical text
 };

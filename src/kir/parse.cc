@@ -242,6 +242,15 @@ Status Parser::ReadSymbols(Kernel& kernel) {
       kernel.symbols.push_back(std::move(symbol));
     } while (Accept(","));
   }
+  if (Accept("where")) {
+    do {
+      QUERN_ASSIGN(SizeFact fact, ReadExtent());
+      QUERN_RETURN_IF_ERROR(Expect(">="));
+      QUERN_ASSIGN(const int64_t zero, Integer("0", 0, 0));
+      static_cast<void>(zero);
+      kernel.facts.push_back(std::move(fact));
+    } while (Accept(","));
+  }
   for (const auto& [name, token] : symbol_uses_) {
     const Entity* entity = Find(name);
     if (entity == nullptr || entity->kind != EntityKind::kSymbol) {

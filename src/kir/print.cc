@@ -119,6 +119,9 @@ class KernelPrinter {
     for (size_t i = 0; i < kernel_.symbols.size(); ++i) {
       absl::StrAppend(&out_, i == 0 ? " sym " : ", ", SymbolText(kernel_.symbols[i]));
     }
+    for (size_t i = 0; i < kernel_.facts.size(); ++i) {
+      absl::StrAppend(&out_, i == 0 ? " where " : ", ", kernel_.facts[i].ToString(), " >= 0");
+    }
     out_ += " {\n  grid ";
     for (size_t i = 0; i < kernel_.grid.size(); ++i) {
       const GridDim& dim = kernel_.grid[i];

@@ -68,6 +68,13 @@ StatusOr<Binding> BindSymbols(const Kernel& kernel, const Binding& binding) {
                                                    symbol.name, it->second, symbol.range.low, symbol.range.high));
     }
   }
+  for (const SizeFact& fact : kernel.facts) {
+    QUERN_ASSIGN(const int64_t value, fact.Evaluate(bound));
+    if (value < 0) {
+      return absl::OutOfRangeError(
+          absl::StrFormat("kernel %s: %s is %d, below 0", kernel.name, fact.ToString(), value));
+    }
+  }
   return bound;
 }
 

@@ -41,6 +41,16 @@ Status Verifier::CheckSymbols() {
     prover_.SetLow(id, numerator, divisor);
     prover_.SetHigh(id, numerator + (divisor - 1), divisor);
   }
+  for (const SizeFact& fact : kernel_.facts) {
+    for (const std::string& used : fact.Symbols()) {
+      if (!names_.contains(used)) return Fail(absl::StrFormat("where %s: unknown symbol %s", fact.ToString(), used));
+    }
+    for (const Extent::Term& term : fact.terms()) {
+      if (term.coefficient > kLargest || term.coefficient < -kLargest)
+        return Fail(absl::StrFormat("where %s: too large", fact.ToString()));
+    }
+    prover_.PushFact(fact);
+  }
   return absl::OkStatus();
 }
 

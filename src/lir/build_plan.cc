@@ -19,27 +19,12 @@ using ir::Value;
 
 bool Is(const ir::Node& node, std::string_view op) { return op == node.op->name; }
 
-int64_t Axis(const ir::Node& node, int rank) {
-  const int64_t axis = node.attributes.Int("axis");
-  return axis < 0 ? axis + rank : axis;
-}
-
+// The constraints of the graph and of the bodies in it.
 void CollectRequirements(const ir::Graph& graph, PlanParts& parts) {
+  for (const ir::ExtentConstraint& constraint : graph.constraints) parts.Require(constraint);
   for (const ir::Node& node : graph.nodes()) {
     for (const auto& body : node.bodies) CollectRequirements(*body, parts);
-    const bool narrow = Is(node, "Narrow"), update = Is(node, "Update");
-    if (!narrow && !update) continue;
-    const std::vector<Extent>& dims = graph.type(node.inputs[0]).dims;
-    const int64_t axis = Axis(node, static_cast<int>(dims.size()));
-    const Extent& start = node.attributes.Extents("start")[0];
-    const Extent length = narrow ? node.results[0].dims[axis] : graph.type(node.inputs[1]).dims[axis];
-    const std::string text = absl::StrCat(node.op->name, ": ", length.ToString(), " elements from ", start.ToString(),
-                                          " lie in ", dims[axis].ToString());
-    parts.Require(start, false, text);
-    parts.Require(dims[axis] - start - length, false, text);
   }
-  for (const ir::ExtentConstraint& constraint : graph.constraints)
-    parts.Require(constraint.left - constraint.right, true, "");
 }
 
 // The region input whose memory result `r` takes over: an Update of a donated input, written in place.

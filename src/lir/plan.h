@@ -153,7 +153,7 @@ struct Body {
 struct Requirement {
   Extent value;  // must be >= 0 (exact: == 0)
   bool exact = false;
-  std::string text;  // "Update: SEQ elements from PAST_SEQ lie in 512"
+  std::string text;  // "512 >= PAST_SEQ + SEQ"
 };
 
 struct Plan {

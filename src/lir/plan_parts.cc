@@ -65,13 +65,14 @@ int PlanParts::Intern(kir::Kernel kernel, const ir::CustomDef* call) {
   return it->second;
 }
 
-void PlanParts::Require(Extent value, bool exact, std::string text) {
-  if (exact ? value == Extent(0) : value.ProvablyAtLeast(Extent(0), plan.ranges)) return;
-  if (text.empty()) text = absl::StrCat(value.ToString(), " is 0");
+void PlanParts::Require(const ir::ExtentConstraint& constraint) {
+  if (constraint.Always(plan.ranges)) return;
+  Requirement requirement{constraint.difference(), constraint.relation == ir::SizeRelation::kEqual,
+                          constraint.ToString()};
   for (const Requirement& known : plan.requirements) {
-    if (known.value == value && known.exact == exact) return;
+    if (known.value == requirement.value && known.exact == requirement.exact) return;
   }
-  plan.requirements.push_back({std::move(value), exact, std::move(text)});
+  plan.requirements.push_back(std::move(requirement));
 }
 
 int64_t PlanParts::AlignmentOf(const Argument& argument) const {

@@ -42,7 +42,7 @@ class PlanParts {
   // The index of `kernel` among the plan's, where one with the same canonical text and symbols may stand already.
   // `call`: the function that computes it, or null.
   int Intern(kir::Kernel kernel, const ir::CustomDef* call = nullptr);
-  void Require(Extent value, bool exact, std::string text);
+  void Require(const ir::ExtentConstraint& constraint);
   // What the memory behind an argument is aligned to.
   int64_t AlignmentOf(const Argument& argument) const;
   // Whether a carried input, or what a loop started with one, lies there.

@@ -47,10 +47,6 @@ class LlamaReader {
   }
 
  private:
-  // The tables and the caches end this many rows after the context, so that a step of any size from any position stays
-  // inside them by the ranges of the symbols alone. Steps beyond the context are refused by the token loop.
-  int64_t Positions() const { return config_.context + std::min(kMaxSequence, config_.context) - 1; }
-
   Status ReadVocabulary() {
     const GgufTensor* table = file_.FindTensor("token_embd.weight");
     if (table == nullptr || table->dims.size() != 2)
@@ -126,8 +122,8 @@ class LlamaReader {
     if (builder_.type(table).dtype == DType::kF32) spec_.kv_dtype = DType::kF32;
 
     QUERN_ASSIGN(const std::vector<float> factors, RopeFactors());
-    QUERN_ASSIGN(RopeTables tables, MakeRopeTables(config_, factors, Positions()));
-    const ir::TensorType table_type{DType::kF32, {Extent(Positions()), Extent(config_.n_rot / 2)}};
+    QUERN_ASSIGN(RopeTables tables, MakeRopeTables(config_, factors, config_.context));
+    const ir::TensorType table_type{DType::kF32, {Extent(config_.context), Extent(config_.n_rot / 2)}};
     QUERN_ASSIGN(const Value all_cos, AddComputed("rope.cos", table_type, std::move(tables.cosine)));
     QUERN_ASSIGN(const Value all_sin, AddComputed("rope.sin", table_type, std::move(tables.sine)));
 
@@ -165,7 +161,7 @@ class LlamaReader {
     QUERN_ASSIGN(const Value up, Weight(prefix + "ffn_up.weight", {config_.hidden, width}));
     QUERN_ASSIGN(const Value down, Weight(prefix + "ffn_down.weight", {width, config_.hidden}));
     const ir::TensorType cache{spec_.kv_dtype,
-                               {Extent(Positions()), Extent(config_.kv_heads), Extent(config_.head_dim)}};
+                               {Extent(config_.context), Extent(config_.kv_heads), Extent(config_.head_dim)}};
     const Value k_cache = builder_.Input(label + ".k_cache", cache),
                 v_cache = builder_.Input(label + ".v_cache", cache);
 

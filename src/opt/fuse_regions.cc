@@ -288,6 +288,15 @@ StatusOr<std::shared_ptr<const ir::Graph>> Fuser::Body(const family::RegionView&
     writer.body.outputs.push_back(output);
   }
   *inputs = std::move(writer.inputs);
+  // What other nodes ask of the same sizes is known of them here too.
+  std::vector<ir::ExtentConstraint> known;
+  for (const ir::ExtentConstraint& constraint : graph_.constraints) {
+    const std::vector<std::string> symbols = constraint.difference().Symbols();
+    if (std::all_of(symbols.begin(), symbols.end(),
+                    [&](const std::string& name) { return writer.body.symbols.contains(name); }))
+      known.push_back(constraint);
+  }
+  ir::AddConstraints(writer.body.constraints, known);
   return std::make_shared<const ir::Graph>(std::move(writer.body));
 }
 

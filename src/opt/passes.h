@@ -43,6 +43,9 @@ StatusOr<ir::Graph> SubstituteSymbols(const ir::Graph& graph, const Binding& val
 // The ranges of symbols made narrower, in bodies too. Error: a range that is not inside the old one.
 StatusOr<ir::Graph> NarrowRanges(const ir::Graph& graph, const SymbolRanges& ranges);
 
+// Symbols that recorded equalities tie become one. Error: kSizeConflict where no sizes fit.
+StatusOr<ir::Graph> UnifySizes(const ir::Graph& graph);
+
 // Marks what the bodies of loops and branches write in place, as donations of the bodies; and keeps states as they are
 // until the end of a run that may fail.
 StatusOr<ir::Graph> DonateCarries(const ir::Graph& graph);

@@ -98,17 +98,9 @@ StatusOr<ir::Graph> Rewriter::Finish() {
   // Constraints of nodes that are gone still hold: they are what the caller promises.
   std::vector<ir::ExtentConstraint> inferred = std::move(to.constraints);
   to.constraints.clear();
-  AddConstraints(to.constraints, from_.constraints);
-  AddConstraints(to.constraints, inferred);
+  ir::AddConstraints(to.constraints, from_.constraints);
+  ir::AddConstraints(to.constraints, inferred);
   return std::move(to);
-}
-
-void AddConstraints(std::vector<ir::ExtentConstraint>& constraints, const std::vector<ir::ExtentConstraint>& more) {
-  for (const ir::ExtentConstraint& constraint : more) {
-    if (constraint.left == constraint.right) continue;
-    if (std::find(constraints.begin(), constraints.end(), constraint) == constraints.end())
-      constraints.push_back(constraint);
-  }
 }
 
 }  // namespace quern::opt

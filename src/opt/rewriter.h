@@ -66,9 +66,6 @@ class Rewriter {
   std::vector<int> kept_origins_;            // by old origin: the same row in `to`, or -2
 };
 
-// Appends what `constraints` lacks of `more`, without those that hold for any sizes.
-void AddConstraints(std::vector<ir::ExtentConstraint>& constraints, const std::vector<ir::ExtentConstraint>& more);
-
 inline bool Is(const ir::Node& node, std::string_view op) { return op == node.op->name; }
 inline bool IsLeaf(const ir::Node& node) { return node.op->kind == ir::OpKind::kLeaf; }
 inline bool IsRegion(const ir::Node& node) { return node.op->kind == ir::OpKind::kRegion; }

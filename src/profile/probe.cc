@@ -6,9 +6,9 @@
 #include <atomic>
 #include <cstring>
 
+#include "base/memory.h"
 #include "base/ticks.h"
 #include "profile/peaks.h"
-#include "base/memory.h"
 
 namespace quern::profile {
 namespace {

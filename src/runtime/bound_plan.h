@@ -12,10 +12,10 @@
 #include <string>
 #include <vector>
 
+#include "base/memory.h"
 #include "lir/plan.h"
 #include "runtime/bound_steps.h"
 #include "runtime/kernel_cache.h"
-#include "base/memory.h"
 #include "runtime/region_observer.h"
 #include "runtime/requirements.h"
 #include "runtime/run_log.h"

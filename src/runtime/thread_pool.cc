@@ -60,7 +60,6 @@ struct ThreadPool::Shared {
   };
   std::vector<Start> starts;  // never moves: workers have pointers into it
 
-
   // kRecord: whether times go to `record`. Two instantiations, so that a run without a record has no code for one.
   // `since`: when the dispatch before was done, for a worker that goes straight on from there; else 0.
 

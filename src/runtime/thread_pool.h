@@ -33,8 +33,8 @@ struct HostPool {
 
 class ThreadPool {
  public:
-  // `threads` >= 1 counts the caller of Run. With a host pool no thread is made. Error: ResourceExhausted where the system
-  // has no more threads.
+  // `threads` >= 1 counts the caller of Run. With a host pool no thread is made. Error: ResourceExhausted where the
+  // system has no more threads.
   static StatusOr<std::unique_ptr<ThreadPool>> Create(int threads, HostPool host = {});
   // The same, with fewer threads where there are no more.
   explicit ThreadPool(int threads, HostPool host = {});

@@ -17,10 +17,10 @@ LIMITS = {
     "libquern_rt.a": 4_500,
     "addition.o, x86-64-v2": 200_000,
     "addition.o, x86-64-v3": 165_000,
-    "addition.o, x86-64-v4": 260_000,
-    "addition.o, all three": 550_000,
+    "addition.o, x86-64-v4": 290_000,
+    "addition.o, all three": 600_000,
     "addition.o, aarch64": 115_000,
-    "quern": 13_500_000,  # libLLVM, a shared library of Debian's, not in it
+    "quern": 15_000_000,  # libLLVM, a shared library of Debian's, not in it
 }
 
 

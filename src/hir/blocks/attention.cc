@@ -44,7 +44,8 @@ StatusOr<std::vector<TensorType>> Infer(const InferContext& c) {
   QUERN_RETURN_IF_ERROR(CheckHeads(c, shape, 0, heads));
   QUERN_RETURN_IF_ERROR(CheckHeads(c, shape, 1, kv_heads));
   const TensorType &q = c.operand(0), &k = c.operand(1);
-  if (k.dims[0] != q.dims[0]) return c.ShapeError(1, absl::StrFormat("the batch %s of q", q.dims[0].ToString()));
+  if (ir::ExtentConstraint{k.dims[0], q.dims[0]}.Never(c.symbols))
+    return c.ShapeError(1, absl::StrFormat("the batch %s of q", q.dims[0].ToString()));
   QUERN_RETURN_IF_ERROR(c.ExpectDims(2, k.dims));
   QUERN_RETURN_IF_ERROR(c.ExpectDType(2, k.dtype));
   if (!ir::AttentionShape::ComputesQueries(q.dtype)) return c.UnsupportedError(0, ir::AttentionShape::kQueries);

@@ -28,8 +28,9 @@ StatusOr<std::vector<TensorType>> Infer(const InferContext& context) {
   const TensorType &q = context.operands[0], &k = context.operands[1], &v = context.operands[2];
   if (!shape.Fits(q, shape.heads)) return context.ShapeError(0, shape.DimsText(shape.heads));
   if (!shape.Fits(k, shape.kv_heads)) return context.ShapeError(1, shape.DimsText(shape.kv_heads));
-  if (k.dims != v.dims) return context.ShapeError(2, ToString(k.dims));
-  if (q.dims[0] != k.dims[0]) return context.ShapeError(1, absl::StrFormat("the batch %s of q", q.dims[0].ToString()));
+  if (!context.Equal(k.dims, v.dims)) return context.ShapeError(2, ToString(k.dims));
+  if (!context.Equal(q.dims[0], k.dims[0]))
+    return context.ShapeError(1, absl::StrFormat("the batch %s of q", q.dims[0].ToString()));
   if (k.dtype != v.dtype) return context.DTypeError(2, std::string(Name(k.dtype)));
   if (!AttentionShape::ComputesQueries(q.dtype)) return context.UnsupportedError(0, AttentionShape::kQueries);
   if (!AttentionShape::ComputesKeys(k.dtype)) return context.UnsupportedError(1, AttentionShape::kKeys);
@@ -40,12 +41,12 @@ StatusOr<std::vector<TensorType>> Infer(const InferContext& context) {
                          absl::StrFormat("%u", context.operands.size()));
   }
   const Extent &batch = q.dims[0], &sq = q.dims[shape.sequence_axis()], &sk = k.dims[shape.sequence_axis()];
-  if (mask == "custom" && (context.operands[3].dims != std::vector<Extent>{batch, sk}))
+  if (mask == "custom" && !context.Equal(context.operands[3].dims, std::vector<Extent>{batch, sk}))
     return context.ShapeError(3, ToString({batch, sk}));
   if (mask == "bias") {
     const std::vector<Extent> full = {batch, Extent(shape.heads), sq, sk};
-    const StatusOr<std::vector<Extent>> dims = BroadcastDims(context.operands[3].dims, full, context.constraints);
-    if (!dims.ok() || *dims != full) return context.ShapeError(3, absl::StrCat("what broadcasts to ", ToString(full)));
+    if (!context.BroadcastsTo(context.operands[3].dims, full))
+      return context.ShapeError(3, absl::StrCat("what broadcasts to ", ToString(full)));
   }
   return std::vector<TensorType>{q};
 }

@@ -15,7 +15,7 @@ StatusOr<std::vector<TensorType>> Infer(const InferContext& context) {
   for (size_t i = 1; i < context.operands.size(); ++i) {
     const TensorType& x = context.operands[i];
     bool fits = x.rank() == result.rank();
-    for (int d = 0; fits && d < x.rank(); ++d) fits = d == axis || x.dims[d] == result.dims[d];
+    for (int d = 0; fits && d < x.rank(); ++d) fits = d == axis || context.Equal(result.dims[d], x.dims[d]);
     if (!fits) {
       return context.ShapeError(static_cast<int>(i), absl::StrFormat("%s with any size in axis %d",
                                                                      ToString(context.operands[0].dims), axis));

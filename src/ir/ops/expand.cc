@@ -8,8 +8,7 @@ namespace {
 StatusOr<std::vector<TensorType>> Infer(const InferContext& context) {
   const TensorType& x = context.operands[0];
   const std::vector<Extent>& shape = context.attributes.Extents("shape");
-  const StatusOr<std::vector<Extent>> dims = BroadcastDims(x.dims, shape, context.constraints);
-  if (!dims.ok() || *dims != shape)
+  if (!context.BroadcastsTo(x.dims, shape))
     return context.AttributeError("shape", absl::StrCat("one that ", ToString(x.dims), " broadcasts to"));
   return std::vector<TensorType>{{x.dtype, shape}};
 }

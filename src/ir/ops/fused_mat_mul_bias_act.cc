@@ -17,7 +17,7 @@ StatusOr<std::vector<TensorType>> Infer(const InferContext& context) {
   const std::string& act = context.attributes.String("act");
   if (!act.empty() && !IsActivation(act)) return context.AttributeError("act", "an elementwise op of one operand");
   const std::vector<Extent> bias = {types[0].dims.back()};
-  if (context.operands[2].dims != bias) return context.ShapeError(2, ToString(bias));
+  if (!context.Equal(context.operands[2].dims, bias)) return context.ShapeError(2, ToString(bias));
   if (context.operands[2].dtype != types[0].dtype) return context.DTypeError(2, std::string(Name(types[0].dtype)));
   return types;
 }

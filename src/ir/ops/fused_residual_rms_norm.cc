@@ -9,7 +9,8 @@ namespace quern::ir {
 namespace {
 
 StatusOr<std::vector<TensorType>> Infer(const InferContext& context) {
-  if (context.operands[0] != context.operands[1]) return context.ShapeError(1, ToString(context.operands[0].dims));
+  if (!context.Equal(context.operands[0].dims, context.operands[1].dims))
+    return context.ShapeError(1, ToString(context.operands[0].dims));
   QUERN_RETURN_IF_ERROR(CheckNorm(context, 2));
   return std::vector<TensorType>{context.operands[0], context.operands[0]};
 }

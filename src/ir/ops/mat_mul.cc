@@ -30,11 +30,9 @@ StatusOr<std::vector<TensorType>> Infer(const InferContext& context) {
         0, absl::StrFormat("%s beside %s", std::string(Name(format)), std::string(Name(b.dtype))));
   }
   const Extent &k = a.dims.back(), &b_k = transposed ? b.dims.back() : b.dims[b.rank() - 2];
-  if (k != b_k) {
-    if (k.is_constant() && b_k.is_constant())
-      return context.ShapeError(
-          1, absl::StrCat("[.., ", transposed ? "N, " : "", k.ToString(), transposed ? "]" : ", N]"));
-    context.constraints->push_back({k, b_k});
+  if (!context.Equal(k, b_k)) {
+    return context.ShapeError(1,
+                              absl::StrCat("[.., ", transposed ? "N, " : "", k.ToString(), transposed ? "]" : ", N]"));
   }
   const std::vector<Extent> batch = {a.dims.begin(), a.dims.end() - 2};
   StatusOr<std::vector<Extent>> broadcast =

@@ -14,13 +14,9 @@ StatusOr<std::vector<TensorType>> Infer(const InferContext& context) {
   const std::vector<Extent>&start = context.attributes.Extents("start"), &length = context.attributes.Extents("length");
   if (start.size() != 1) return context.AttributeError("start", "one extent");
   if (length.size() != 1) return context.AttributeError("length", "one extent");
-  // Refused here only when no values of the symbols fit; each binding is checked by whoever binds.
-  const std::optional<int64_t> slack = (result.dims[axis] - start[0] - length[0]).UpperBound(context.symbols);
-  const std::optional<int64_t> last = start[0].UpperBound(context.symbols);
-  if (last && *last < 0) return context.AttributeError("start", "0 or more");
-  const std::optional<int64_t> most = length[0].UpperBound(context.symbols);
-  if (most && *most < 0) return context.AttributeError("length", "0 or more");
-  if (slack && *slack < 0) {
+  if (!context.AtLeast(start[0], 0)) return context.AttributeError("start", "0 or more");
+  if (!context.AtLeast(length[0], 0)) return context.AttributeError("length", "0 or more");
+  if (!context.AtLeast(result.dims[axis], start[0] + length[0])) {
     return context.AttributeError(
         "length", absl::StrFormat("at most the %s elements from %s on", (result.dims[axis] - start[0]).ToString(),
                                   start[0].ToString()));

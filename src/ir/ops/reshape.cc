@@ -23,11 +23,8 @@ StatusOr<std::vector<TensorType>> Infer(const InferContext& context) {
     const std::optional<Extent> rest = elements.DividedBy(known);
     if (!rest) return context.AttributeError("shape", absl::StrCat("a divisor of the elements of ", x.ToString()));
     shape[open] = *rest;
-  } else if (known != elements) {
-    if (known.is_constant() && elements.is_constant())
-      return context.AttributeError("shape",
-                                    absl::StrFormat("the %s elements of %s", elements.ToString(), x.ToString()));
-    context.constraints->push_back({known, elements});
+  } else if (!context.Equal(known, elements)) {
+    return context.AttributeError("shape", absl::StrFormat("the %s elements of %s", elements.ToString(), x.ToString()));
   }
   return std::vector<TensorType>{{x.dtype, std::move(shape)}};
 }

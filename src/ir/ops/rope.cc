@@ -34,9 +34,9 @@ StatusOr<std::vector<TensorType>> Infer(const InferContext& context) {
                             (table.dims.back() == Extent(n_rot / 2) || table.dims.back() == Extent(head_dim / 2) ||
                              table.dims.back() == Extent(n_rot) || table.dims.back() == Extent(head_dim));
     const bool leading_fits =
-        width_fits && table.dims[table.rank() - 2] == positions &&
-        (table.rank() == 2 ||
-         (table.rank() == 3 && (table.dims[0] == Extent(1) || (x.rank() > least && table.dims[0] == x.dims[0]))));
+        width_fits && context.Equal(positions, table.dims[table.rank() - 2]) &&
+        (table.rank() == 2 || (table.rank() == 3 && (table.dims[0] == Extent(1) ||
+                                                     (x.rank() > least && context.Equal(x.dims[0], table.dims[0])))));
     if (!leading_fits) {
       return context.ShapeError(
           i, absl::StrFormat("[%s, w] or [1 or B, %s, w] with w %d, %d, %d or %d", positions.ToString(),

@@ -13,11 +13,10 @@ StatusOr<std::vector<TensorType>> Infer(const InferContext& context) {
   const std::vector<Extent>& start = context.attributes.Extents("start");
   if (start.size() != 1) return context.AttributeError("start", "one extent");
   bool fits = update.rank() == x.rank();
-  for (int d = 0; fits && d < x.rank(); ++d) fits = d == axis || x.dims[d] == update.dims[d];
+  for (int d = 0; fits && d < x.rank(); ++d) fits = d == axis || context.Equal(x.dims[d], update.dims[d]);
   if (!fits) return context.ShapeError(1, absl::StrFormat("%s with any size in axis %d", ToString(x.dims), axis));
-  const std::optional<int64_t> slack = (x.dims[axis] - start[0] - update.dims[axis]).UpperBound(context.symbols);
-  if (start[0].LowerBound(context.symbols).value_or(-1) < 0) return context.AttributeError("start", "0 or more");
-  if (slack && *slack < 0) {
+  if (!context.AtLeast(start[0], 0)) return context.AttributeError("start", "0 or more");
+  if (!context.AtLeast(x.dims[axis], start[0] + update.dims[axis])) {
     return context.AttributeError(
         "start", absl::StrFormat("room for %s elements in %s", update.dims[axis].ToString(), x.dims[axis].ToString()));
   }

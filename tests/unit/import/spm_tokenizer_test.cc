@@ -104,8 +104,8 @@ std::vector<uint8_t> FileWithByteToken(std::string_view byte_token) {
   return FileOf({{"<unk>", 0, 2}, {byte_token, 0, 6}, {"a", -1, 1}});
 }
 
-// The longest user-defined token wins, of equal ones the first; a prompt of any length takes time by its own length, however
-// many such tokens there are.
+// The longest user-defined token wins, of equal ones the first; a prompt of any length takes time by its own length,
+// however many such tokens there are.
 TEST(SpmTokenizer, ManyUserDefinedTokens) {
   std::vector<std::string> texts;
   for (int i = 0; i < 100000; ++i) texts.push_back("<" + std::to_string(i) + ">");
@@ -116,7 +116,8 @@ TEST(SpmTokenizer, ManyUserDefinedTokens) {
   ASSERT_TRUE(file.ok()) << file.status();
   const StatusOr<SpmTokenizer> tokenizer = SpmTokenizer::FromGguf(*file);
   ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
-  EXPECT_EQ(tokenizer->Encode("<7><<1<99999><<<1", false), (std::vector<int32_t>{6 + 7, 3, 6 + 99999, 2, 0, 0, 0, 0, 0}));
+  EXPECT_EQ(tokenizer->Encode("<7><<1<99999><<<1", false),
+            (std::vector<int32_t>{6 + 7, 3, 6 + 99999, 2, 0, 0, 0, 0, 0}));
   std::string prompt;
   for (int i = 0; i < 30000; ++i) prompt += "<12";
   EXPECT_EQ(tokenizer->Encode(prompt + "<5>", false).back(), 6 + 5);

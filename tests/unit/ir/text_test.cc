@@ -20,6 +20,7 @@ constexpr const char* kFeedForward = R"(graph ffn sym PAST_SEQ in 0..511, SEQ in
   %9 = Constant() hex 0000803f : f32[]
   %10 = Mul(%7, %9) : f32[SEQ, 512]
   %11 = Update(%8, %10) {axis = 0, start = <PAST_SEQ>} : f32[512, 512]
+  require 512 >= PAST_SEQ + SEQ
   return %7, %11
   donate "cache" -> 1
 }

@@ -5,8 +5,8 @@
 
 #include <gtest/gtest.h>
 
-#include <numeric>
 #include <unistd.h>
+#include <numeric>
 
 #include <atomic>
 #include <cmath>
@@ -176,8 +176,7 @@ TEST(Executable, SaysWhatIsWrong) {
   const MutableBytes large = Out(three);
   // The view would start before the first row.
   ExpectError(executable->Run({&in, 1}, {&large, 1}, {{"S", 2}, {"L", 3}}),
-              {kSizeConflict, "", "", "Narrow: L elements from -L + S lie in S", "L = 3, S = 2", ""},
-              "Narrow: L elements from -L + S lie in S does not hold for L = 3, S = 2 (in g)");
+              {kSizeConflict, "", "", "S >= L", "L = 3, S = 2", ""}, "S >= L does not hold for L = 3, S = 2 (in g)");
   ExpectError(executable->InputIndex("z").status(), {kUnknownName, "", "input z", "x", "", ""},
               "there is no input z; there is: x (in g)");
   ExpectError(executable->State("z").status(), {kUnknownName, "", "state z", "none", "", ""},
@@ -447,8 +446,8 @@ TEST(Executable, GoesOnAfterScratchWasRefused) {
   std::vector<Variant> variants;
   for (const SymbolRanges& guard : {SymbolRanges{{"S", {1, 8}}}, SymbolRanges{}})
     variants.push_back({guard, [graph, guard] { return lir::BuildPlan(*graph, guard, {}); }});
-  const auto executable = Executable::Create(SignatureOf(*graph), std::move(variants),
-                                             {cache, std::make_shared<ThreadPool>(kThreads), {}});
+  const auto executable =
+      Executable::Create(SignatureOf(*graph), std::move(variants), {cache, std::make_shared<ThreadPool>(kThreads), {}});
   ASSERT_TRUE(executable.ok()) << executable.status();
   const auto run = [&](int64_t columns) {
     const std::vector<float> x = Ramp(64 * columns);

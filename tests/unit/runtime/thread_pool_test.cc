@@ -75,7 +75,8 @@ TEST(ThreadPool, WakesSleepingWorkers) {
   }
 }
 
-// No thread to be had is an error, not an exception, and who wants what there is gets that: the others' work is done too.
+// No thread to be had is an error, not an exception, and who wants what there is gets that: the others' work is done
+// too.
 TEST(ThreadPool, FewerThreadsThanAskedFor) {
   if (!testing::kLimitsMemory) GTEST_SKIP() << "address space has no meaning under a sanitizer";
   std::unique_ptr<ThreadPool> pool;

@@ -1,0 +1,192 @@
+// Sizes that are known only when a graph runs: what it requires of them is checked then, and kernels rely on it.
+#include <gmock/gmock.h>
+
+#include "base/diagnostic.h"
+#include "check/oracle.h"
+#include "codegen/cpu/target.h"
+#include "compiler/model.h"
+#include "support/random_graph.h"
+#include "unit/compiler/graph_runner.h"
+
+namespace quern {
+namespace {
+
+using ::testing::HasSubstr;
+using namespace quern::testing;
+
+struct Planned {
+  ir::Graph graph;
+  CompiledGraph compiled;
+};
+
+StatusOr<Planned> Plan(std::string_view text, const SymbolRanges& guard = {}) {
+  QUERN_ASSIGN(ir::Graph graph, ir::Parse(text));
+  QUERN_ASSIGN(compiler::PipelineOptions options, compiler::PipelineOptionsOf({}));
+  options.verify_steps = true;
+  options.exact = true;
+  QUERN_ASSIGN(CompiledGraph compiled, PlanGraph(graph, guard, options));
+  return Planned{std::move(graph), std::move(compiled)};
+}
+
+StatusOr<std::vector<std::vector<uint8_t>>> Run(const Planned& planned, const Binding& binding) {
+  QUERN_ASSIGN(const cpu::Target* target, cpu::ResolveTarget("native"));
+  QUERN_ASSIGN(const LevelRunner level, LevelRunner::Create(*target));
+  return RunGraph(planned.compiled, level, 2, binding, RandomBytes(planned.graph, binding, 1));
+}
+
+// Compiles and is what the double interpreter makes of it for each of the sizes.
+void ExpectRight(std::string_view text, const std::vector<Binding>& bindings) {
+  SCOPED_TRACE(text);
+  const StatusOr<Planned> planned = Plan(text);
+  ASSERT_TRUE(planned.ok()) << planned.status();
+  for (const Binding& binding : bindings) {
+    const auto outputs = Run(*planned, binding);
+    ASSERT_TRUE(outputs.ok()) << outputs.status();
+    StatusOr<check::GraphOracle> oracle =
+        check::GraphOracle::Create(planned->graph, binding, RandomFeeds(planned->graph, binding, 1), 1);
+    ASSERT_TRUE(oracle.ok()) << oracle.status();
+    for (size_t o = 0; o < outputs->size(); ++o) {
+      const ir::RefTensor& expected = oracle->expected()[o];
+      const auto got = ir::RefTensorFromBytes(expected.dtype, expected.dims, (*outputs)[o]);
+      ASSERT_TRUE(got.ok()) << got.status();
+      EXPECT_EQ(oracle->WorstText(static_cast<int>(o), *got), "");
+    }
+  }
+}
+
+// A run with sizes that break what the graph requires says which and how.
+void ExpectConflict(std::string_view text, const Binding& binding, const std::string& broken) {
+  SCOPED_TRACE(text);
+  const StatusOr<Planned> planned = Plan(text);
+  ASSERT_TRUE(planned.ok()) << planned.status();
+  const auto outputs = Run(*planned, binding);
+  ASSERT_FALSE(outputs.ok());
+  const auto diagnostic = DiagnosticOf(outputs.status());
+  ASSERT_TRUE(diagnostic) << outputs.status();
+  EXPECT_EQ(diagnostic->code, DiagnosticCode::kSizeConflict);
+  EXPECT_THAT(std::string(outputs.status().message()), HasSubstr(broken));
+}
+
+constexpr std::string_view kSums = R"(graph g sym A in 1..64, B in 2..99 {
+  %0 = Input() {name = "x"} : f32[A, 6]
+  %1 = Input() {name = "y"} : f32[B, 6]
+  %2 = Add(%0, %1) : f32[A, 6]
+  %3 = Exp(%1) : f32[B, 6]
+  return %2, %3
+})";
+
+TEST(Sizes, TwoSymbolsThatMustBeEqual) {
+  ExpectRight(kSums, {{{"A", 7}, {"B", 7}}, {{"A", 64}, {"B", 64}}});
+  ExpectConflict(kSums, {{"A", 7}, {"B", 8}}, "A == B");
+  // B in 2..99 and A in 1..64 leave 2..64.
+  ExpectRight(kSums, {{{"A", 2}, {"B", 2}}});
+}
+
+TEST(Sizes, SymbolAgainstANumber) {
+  const std::string_view text = R"(graph g sym A in 1..64 {
+  %0 = Input() {name = "x"} : f32[A, 6]
+  %1 = Input() {name = "y"} : f32[8, 6]
+  %2 = Add(%0, %1) : f32[8, 6]
+  return %2
+})";
+  ExpectRight(text, {{{"A", 8}}});
+  ExpectConflict(text, {{"A", 7}}, "A == 8");
+  // A guard that leaves none of the sizes is refused by what plans it, and left out by what plans all.
+  const StatusOr<Planned> one = Plan(text, {{"A", {1, 1}}});
+  ASSERT_FALSE(one.ok());
+  EXPECT_EQ(DiagnosticOf(one.status())->code, DiagnosticCode::kSizeConflict);
+  const StatusOr<ir::Graph> graph = ir::Parse(text);
+  const auto guards = compiler::PossibleGuards(*graph, {{{"A", {1, 1}}}, {{"A", {2, 8}}}, {}});
+  ASSERT_TRUE(guards.ok());
+  EXPECT_EQ(guards->size(), 2);
+}
+
+TEST(Sizes, NoSizesFitIsRefusedAtOnce) {
+  const StatusOr<ir::Graph> graph = ir::Parse(R"(graph g sym A in 1..4, B in 5..9 {
+  %0 = Input() {name = "x"} : f32[A, 6]
+  %1 = Input() {name = "y"} : f32[B, 6]
+  %2 = Add(%0, %1) : f32[A, 6]
+  return %2
+})");
+  EXPECT_FALSE(graph.ok());
+}
+
+TEST(Sizes, InnerExtentsOfAProduct) {
+  const std::string_view text = R"(graph g sym A in 1..64, K in 1..64, S in 1..300 {
+  %0 = Input() {name = "x"} : f32[S, A]
+  %1 = Input() {name = "y"} : f32[K, 31]
+  %2 = MatMul(%0, %1) {transpose_b = false} : f32[S, 31]
+  return %2
+})";
+  ExpectRight(text, {{{"A", 17}, {"K", 17}, {"S", 13}}});
+  ExpectConflict(text, {{"A", 17}, {"K", 16}, {"S", 13}}, "A == K");
+}
+
+// A cache of its natural size: the last chunk of a prompt fits exactly, one row more is refused.
+TEST(Sizes, CacheOfItsNaturalSize) {
+  const std::string_view text = R"(graph g sym PAST_SEQ in 0..63, SEQ in 1..32 {
+  %0 = Input() {name = "cache"} : f32[64, 5]
+  %1 = Input() {name = "rows"} : f32[SEQ, 5]
+  %2 = Update(%0, %1) {axis = 0, start = <PAST_SEQ>} : f32[64, 5]
+  %3 = Narrow(%2) {axis = 0, length = <PAST_SEQ + SEQ>, start = <0>} : f32[PAST_SEQ + SEQ, 5]
+  %4 = Exp(%3) : f32[PAST_SEQ + SEQ, 5]
+  return %4, %2
+  donate "cache" -> 1
+})";
+  ExpectRight(text, {{{"PAST_SEQ", 0}, {"SEQ", 32}}, {{"PAST_SEQ", 33}, {"SEQ", 31}}, {{"PAST_SEQ", 63}, {"SEQ", 1}}});
+  ExpectConflict(text, {{"PAST_SEQ", 33}, {"SEQ", 32}}, "64 >= PAST_SEQ + SEQ");
+}
+
+TEST(Sizes, RowsOfATable) {
+  const std::string_view text = R"(graph g sym PAST_SEQ in 0..95, SEQ in 1..32 {
+  %0 = Input() {name = "x"} : f32[SEQ, 4]
+  %1 = Param() {name = "t"} : f32[96, 4]
+  %2 = Narrow(%1) {axis = 0, length = <SEQ>, start = <PAST_SEQ>} : f32[SEQ, 4]
+  %3 = Narrow(%1) {axis = 1, length = <2>, start = <1>} : f32[96, 2]
+  %4 = Narrow(%3) {axis = 0, length = <SEQ>, start = <PAST_SEQ>} : f32[SEQ, 2]
+  %5 = Reduce(%4) {axes = [1], op = "sum"} : f32[SEQ]
+  %6 = Mul(%0, %2) : f32[SEQ, 4]
+  return %6, %5
+})";
+  ExpectRight(text, {{{"PAST_SEQ", 64}, {"SEQ", 32}}, {{"PAST_SEQ", 5}, {"SEQ", 3}}});
+  ExpectConflict(text, {{"PAST_SEQ", 95}, {"SEQ", 2}}, "96 >= PAST_SEQ + SEQ");
+}
+
+// Keys of a length of their own beside a mask of past and present ones.
+TEST(Sizes, SumsOfSymbols) {
+  const std::string_view text = R"(graph g sym PAST in 0..40, SEQ in 1..9, T in 1..49 {
+  %0 = Input() {name = "x"} : f32[T, 3]
+  %1 = Input() {name = "y"} : f32[PAST, 3]
+  %2 = Input() {name = "z"} : f32[SEQ, 3]
+  %3 = Concat(%1, %2) {axis = 0} : f32[PAST + SEQ, 3]
+  %4 = Mul(%3, %0) : f32[PAST + SEQ, 3]
+  %5 = Reduce(%4) {axes = [0], op = "sum"} : f32[3]
+  return %5
+})";
+  ExpectRight(text, {{{"PAST", 11}, {"SEQ", 6}, {"T", 17}}, {{"PAST", 0}, {"SEQ", 1}, {"T", 1}}});
+  ExpectConflict(text, {{"PAST", 11}, {"SEQ", 6}, {"T", 16}}, "PAST + SEQ == T");
+}
+
+TEST(Sizes, MultiplesOfASymbol) {
+  const std::string_view text = R"(graph g sym A in 1..100, S in 1..40 {
+  %0 = Input() {name = "x"} : f32[2*S, 3]
+  %1 = Input() {name = "y"} : f32[A, 3]
+  %2 = Sub(%0, %1) : f32[2*S, 3]
+  return %2
+})";
+  ExpectRight(text, {{{"A", 22}, {"S", 11}}});
+  ExpectConflict(text, {{"A", 23}, {"S", 11}}, "2*S == A");
+}
+
+// What the graph requires parses back from its text.
+TEST(Sizes, RequirementsAreText) {
+  const StatusOr<ir::Graph> graph = ir::Parse(kSums);
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  EXPECT_THAT(ir::Print(*graph), HasSubstr("require A == B"));
+  const StatusOr<ir::Graph> again = ir::Parse(ir::Print(*graph));
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_TRUE(SameGraph(*graph, *again));
+}
+
+}  // namespace
+}  // namespace quern
