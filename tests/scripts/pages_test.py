@@ -1,0 +1,134 @@
+#!/usr/bin/env python3
+"""The pages that say how to add something, followed word for word in a scratch copy of the tree, built and tested.
+
+    pages_test.py SOURCE_DIR BUILD_DIR [--apply FOLDER]
+
+A line of a page that begins with a path in code says where the block after it goes: `path`, whole; before `text`;
+in place of `text`. --apply does that to FOLDER, a copy of the tree, and no more. All pages go into one copy,
+which is built with the compilers and flags of BUILD_DIR through ccache: only what the pages touch is compiled again.
+"""
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+# The pages, and what must hold of the tree that follows them: programs and their tests.
+PAGES = {
+    "docs/add-an-op.md": {"ir_test": "*", "opt_test": "RandomGraphs.*", "codegen_test": "CumProd.*",
+                          "compiler_test": "RandomGraphOps.*:Slice/RandomGraphs.*/0"},
+    "docs/add-a-family.md": {"codegen_test": "Triangle.*"},
+    "docs/add-a-step.md": {"steps_test": "Twice.*:While.*"},
+}
+WHERE = re.compile(r"^`([\w./]+)`, (whole|before|in place of)(?: `(.+?)`)?(?:\.|:|,).*$")
+CUBED = "src/ir/ops/cubed.cc"
+
+
+def blocks(page):
+    """(path, what, text, block) of every block that the page says a place for."""
+    lines = page.split("\n")
+    place = None
+    at = 0
+    while at < len(lines):
+        if found := WHERE.match(lines[at]):
+            place = found.groups()
+        elif lines[at].startswith("```") and place:
+            end = lines.index("```", at + 1)
+            yield *place, "\n".join(lines[at + 1:end]) + "\n"
+            place, at = None, end
+        at += 1
+
+
+def follow(name, tree):
+    with open(os.path.join(tree, name)) as file:
+        page = file.read()
+    count = 0
+    for path, what, text, block in blocks(page):
+        full = os.path.join(tree, path)
+        if what == "whole":
+            with open(full, "x") as file:
+                file.write(block)
+        else:
+            with open(full) as file:
+                source = file.read()
+            if source.count(text) != 1:
+                sys.exit(f"{name}: {path} has {source.count(text)} times, not once: {text}")
+            with open(full, "w") as file:
+                file.write(source.replace(text, block + text if what == "before" else block.rstrip("\n")))
+        count += 1
+    if count == 0:
+        sys.exit(f"{name} has no block that says where it goes")
+    print(f"{name}: {count} blocks")
+
+
+def cached(build, name):
+    with open(os.path.join(build, "CMakeCache.txt")) as cache:
+        return next((line.split("=", 1)[1].strip() for line in cache if line.startswith(name + ":")), "")
+
+
+def run(command, env):
+    done = subprocess.run(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if done.returncode != 0:
+        sys.exit(f"{' '.join(command)} fails in the tree that follows the pages:\n{done.stdout[-4000:]}")
+    return done.stdout
+
+
+def main():
+    if len(sys.argv) == 5 and sys.argv[3] == "--apply":
+        for page in PAGES:
+            follow(page, sys.argv[4])
+        return
+    if os.environ.get("QUERN_LONG_TESTS", "0") == "0":
+        print("skipped: it builds a copy of the tree; QUERN_LONG_TESTS=1 runs it")
+        sys.exit(77)
+    source, build = (os.path.realpath(p) for p in sys.argv[1:3])
+    with tempfile.TemporaryDirectory(prefix="quern_pages_") as copy:
+        for folder in ("src", "include", "cmake", "tests", "tools", "models", "scripts", "docs"):
+            shutil.copytree(os.path.join(source, folder), os.path.join(copy, folder))
+        shutil.copy(os.path.join(source, "CMakeLists.txt"), copy)
+        for page in PAGES:
+            follow(page, copy)
+        # The copy is built where ./dev builds the original, below its root: what ccache has of that serves here.
+        env = dict(os.environ, CCACHE_BASEDIR=copy, CCACHE_NOHASHDIR="1", CCACHE_SLOPPINESS="pch_defines,time_macros")
+        out = os.path.join(copy, "build")
+        configure = ["cmake", "-S", copy, "-B", out, "-G", "Ninja", "-DQUERN_BENCH=OFF"]
+        for name in ("CMAKE_BUILD_TYPE", "CMAKE_C_COMPILER", "CMAKE_CXX_COMPILER", "CMAKE_C_COMPILER_LAUNCHER",
+                     "CMAKE_CXX_COMPILER_LAUNCHER", "CMAKE_EXE_LINKER_FLAGS", "CMAKE_SHARED_LINKER_FLAGS",
+                     "CMAKE_CXX_FLAGS_RELWITHDEBINFO", "CMAKE_CXX_FLAGS_DEBUG", "QUERN_SANITIZE"):
+            if value := cached(build, name):
+                configure.append(f"-D{name}={value}")
+        start = time.monotonic()
+        run(configure, env)
+        programs = sorted({program for suites in PAGES.values() for program in suites})
+        run(["ninja", "-C", out, f"-j{os.environ.get('QUERN_JOBS', os.cpu_count())}", *programs], env)
+        print(f"built in {time.monotonic() - start:.0f} s")
+        for page, suites in PAGES.items():
+            for program, tests in suites.items():
+                start = time.monotonic()
+                text = run([os.path.join(out, "bin", program), "--gtest_filter=" + tests], env)
+                passed = re.search(r"\[  PASSED  \] (\d+) tests?", text)
+                if not passed or int(passed[1]) == 0:
+                    sys.exit(f"{page}: {program} ran nothing of {tests}")
+                print(f"{page}: {program}: {passed[1]} tests in {time.monotonic() - start:.0f} s")
+                if program == "compiler_test":
+                    drawn = re.search(r"Cubed (\d+) \((\d+)\)", text)
+                    if not drawn:
+                        sys.exit("the random graphs never drew and fused the new op")
+                    print(f"random graphs drew the new op {drawn[1]} times, {drawn[2]} of them in regions of several")
+        # With a body that disagrees with its reference the graphs that hold it must fail.
+        with open(os.path.join(copy, CUBED)) as file:
+            op = file.read()
+        with open(os.path.join(copy, CUBED), "w") as file:
+            file.write(op.replace("a[0] * a[0] * a[0]", "a[0] * a[0]"))
+        run(["ninja", "-C", out, "compiler_test"], env)
+        wrong = subprocess.run([os.path.join(out, "bin", "compiler_test"), "--gtest_filter=Slice/RandomGraphs.*/0"],
+                               env=env, capture_output=True, text=True)
+        if wrong.returncode == 0:
+            sys.exit("the random graphs pass with a new op that is wrong")
+    print("what the pages say is all it takes; an op that is wrong is caught")
+
+
+if __name__ == "__main__":
+    main()
