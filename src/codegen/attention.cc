@@ -1,9 +1,9 @@
 // The attention family: online softmax over the keys, 64 at a time; no matrix of scores is ever in memory.
 //
-// Few query rows (decode): the keys are split into runs of 512, one chunk for each (run, kv head, row). A second kernel
-// merges the runs in ascending order, so the split, which depends on the number of keys alone, gives the same bits on
-// any number of threads. Many rows (a prompt): a chunk is 32 rows of one head; tiles of keys that the mask empties are
-// skipped. What follows the attention (elementwise ops, quantisation) runs on whole rows in the last kernel.
+// Few query rows (decode): the keys are split into runs of 512, one chunk for each (batch, run and kv head, row). A
+// second kernel merges the runs in ascending order, so the split, which depends on the number of keys alone, gives the
+// same bits on any number of threads. Many rows (a prompt): a chunk is 32 rows of one head; tiles of keys that the mask
+// empties are skipped. What follows the attention (elementwise ops, quantisation) runs on whole rows in the last kernel.
 
 #include <algorithm>
 #include <cmath>
@@ -162,9 +162,18 @@ class AttentionKernels {
     block.push_back(kb::Tile("l", {rows}));
   }
 
+  // The batch is a dimension of every grid, and where there is one alone, none.
+  ExprRef Batch() const { return batch_ == Extent(1) ? kb::Int(0) : kb::Ref("b"); }
+  std::vector<kir::GridDim> WithBatch(std::vector<kir::GridDim> grid) const {
+    if (batch_ != Extent(1)) grid.insert(grid.begin(), {"b", kb::Int(0), kb::FromExtent(batch_), 1});
+    return grid;
+  }
+
+  // Row kv + run * kv_heads: of one run, which is one dimension of a grid.
   kir::BufferType PartType() const {
     return {DType::kF32,
-            {batch_, queries_, Extent::Symbol("RUNS"), Extent(shape_.heads), Extent(shape_.head_dim + 2)},
+            {batch_, queries_, Extent::Symbol("RUNS") * Extent(shape_.kv_heads), Extent(group_),
+             Extent(shape_.head_dim + 2)},
             kir::Layout::kRow};
   }
   // Runs of keys, ceil(keys / keys_per_run_): a derived symbol.
@@ -179,26 +188,25 @@ class AttentionKernels {
     KernelWriter writer(view_, "attention");
     DeclareRuns(writer);
     const std::string q = Heads(writer, 0, shape_.heads), part = writer.Temporary(0, PartType(), true);
-    const ExprRef s = kb::Ref("s"), kv = kb::Ref("kv"), r = kb::Ref("r"), b = kb::Ref("b"), t = kb::Ref("kt");
-    const ExprRef first_head = kv * static_cast<double>(group_);
-    kir::Block body, step;
+    const ExprRef s = kb::Ref("s"), r = kb::Ref("r"), b = Batch(), t = kb::Ref("kt");
+    const double kv_heads = static_cast<double>(shape_.kv_heads);
+    const ExprRef kv = s % kv_heads, first_head = kv * static_cast<double>(group_);
+    kir::Block& body = writer.kernel.body;
+    kir::Block step;
     EmitTiles(group_, body);
     EmitStep(writer, At(q, kb::Point(b), kb::Point(r), kb::Range(first_head, kb::Int(group_))), group_, kb::Int(group_),
              b, r, false, kv, first_head, t, step);
-    const ExprRef start = s * static_cast<double>(keys_per_run_);
+    const ExprRef start = s / kv_heads * static_cast<double>(keys_per_run_);
     body.push_back(kb::For("kt", start, kb::Min(kb::FromExtent(keys_), start + static_cast<double>(keys_per_run_)),
                            std::move(step), kKeysPerTile));
     const ExprRef i = kb::Ref("i"), c = kb::Ref("c");
     body.push_back(kb::Map({"i", "c"}, {"o"}, {kb::Int(group_), kb::Int(shape_.head_dim)},
-                           {kb::Store(part, {b, r, s, first_head + i, c}, kb::Ref("o", DType::kF32))}));
-    body.push_back(
-        kb::Map({"i"}, {"m", "l"}, {kb::Int(group_)},
-                {kb::Store(part, {b, r, s, first_head + i, kb::Int(shape_.head_dim)}, kb::Ref("m", DType::kF32)),
-                 kb::Store(part, {b, r, s, first_head + i, kb::Int(shape_.head_dim + 1)}, kb::Ref("l", DType::kF32))}));
-    writer.kernel.grid = {{"s", kb::Int(0), kb::Ref("RUNS"), 1},
-                          {"kv", kb::Int(0), kb::Int(shape_.kv_heads), 1},
-                          {"r", kb::Int(0), kb::FromExtent(queries_), 1}};
-    writer.kernel.body = {kb::For("b", kb::Int(0), kb::FromExtent(batch_), std::move(body))};
+                           {kb::Store(part, {b, r, s, i, c}, kb::Ref("o", DType::kF32))}));
+    body.push_back(kb::Map({"i"}, {"m", "l"}, {kb::Int(group_)},
+                           {kb::Store(part, {b, r, s, i, kb::Int(shape_.head_dim)}, kb::Ref("m", DType::kF32)),
+                            kb::Store(part, {b, r, s, i, kb::Int(shape_.head_dim + 1)}, kb::Ref("l", DType::kF32))}));
+    writer.kernel.grid =
+        WithBatch({{"s", kb::Int(0), kb::Ref("RUNS") * kv_heads, 1}, {"r", kb::Int(0), kb::FromExtent(queries_), 1}});
     QUERN_ASSIGN(KernelUse use, writer.Finish());
     lowered_.kernels.push_back(std::move(use));
     return absl::OkStatus();
@@ -216,10 +224,11 @@ class AttentionKernels {
           {DType::kF32, {batch_, queries_, Extent(shape_.heads), Extent(shape_.head_dim)}, kir::Layout::kRow});
       out = writer.Temporary(0, lowered_.temporaries[0], true);
     }
-    const ExprRef r0 = kb::Ref("r0"), h = kb::Ref("h"), b = kb::Ref("b"), t = kb::Ref("kt"), i = kb::Ref("i"),
+    const ExprRef r0 = kb::Ref("r0"), h = kb::Ref("h"), b = Batch(), t = kb::Ref("kt"), i = kb::Ref("i"),
                   c = kb::Ref("c");
     const ExprRef n = kb::FromExtent(keys_), offset = kb::FromExtent(keys_ - queries_);
-    kir::Block body, step;
+    kir::Block& body = writer.kernel.body;
+    kir::Block step;
     EmitTiles(rows_per_block_, body);
     const ExprRef live = kb::Min(kb::Int(rows_per_block_), kb::FromExtent(queries_) - r0);
     EmitStep(writer, At(q, kb::Point(b), kb::Range(r0, live), kb::Point(h)), rows_per_block_, live, b, r0, true,
@@ -236,9 +245,8 @@ class AttentionKernels {
     const ExprRef value = kb::Select(kb::Call(Op::kEq, {sum, kb::Num(0)}), kb::Num(0), kb::Ref("o", DType::kF32) / sum);
     const kir::Index at = plain ? ElementAt(b, r0 + i, h, c) : kir::Index{b, r0 + i, h, c};
     body.push_back(kb::Map({"i", "c"}, {"o"}, {live, kb::Int(shape_.head_dim)}, {kb::Store(out, at, value)}));
-    writer.kernel.grid = {{"h", kb::Int(0), kb::Int(shape_.heads), 1},
-                          {"r0", kb::Int(0), kb::FromExtent(queries_), rows_per_block_}};
-    writer.kernel.body = {kb::For("b", kb::Int(0), kb::FromExtent(batch_), std::move(body))};
+    writer.kernel.grid = WithBatch(
+        {{"h", kb::Int(0), kb::Int(shape_.heads), 1}, {"r0", kb::Int(0), kb::FromExtent(queries_), rows_per_block_}});
     QUERN_ASSIGN(KernelUse use, writer.Finish());
     lowered_.kernels.push_back(std::move(use));
     return absl::OkStatus();
@@ -253,14 +261,17 @@ class AttentionKernels {
     FusedExpr expr(view_.graph);
     writer.ProvideInputs(expr);
     const int64_t width = shape_.heads * shape_.head_dim;
-    const ExprRef r = kb::Ref("r"), b = kb::Ref("b"), h = kb::Ref("h"), c = kb::Ref("c");
+    const ExprRef r = kb::Ref("r"), b = Batch(), h = kb::Ref("h"), c = kb::Ref("c");
     const std::string from = writer.Temporary(0, lowered_.temporaries[0], false);
     const ExprRef place = h * static_cast<double>(shape_.head_dim) + c;
     kir::Block block, head;
     ExprRef merged;  // an element of the attention
     if (merge) {
       const ExprRef s = kb::Ref("s"), runs = kb::Ref("RUNS");
-      auto part = [&](const ExprRef& element) { return kb::At(from, DType::kF32, {b, r, s, h, element}); };
+      const double kv_heads = static_cast<double>(shape_.kv_heads), group = static_cast<double>(group_);
+      auto part = [&](const ExprRef& element) {
+        return kb::At(from, DType::kF32, {b, r, s * kv_heads + h / group, h % group, element});
+      };
       const ExprRef largest = part(kb::Int(shape_.head_dim)), sum = part(kb::Int(shape_.head_dim + 1));
       head.push_back(kb::Let("top", kb::ReduceFor(kir::ReduceOp::kMax, "s", kb::Int(0), runs, largest)));
       // Runs without any allowed key have m = -inf; a row without any has top = -inf, and then everything is 0.
@@ -318,9 +329,9 @@ class AttentionKernels {
     const kir::StmtRef elements = kb::Vec("c", kb::Int(0), kb::Int(shape_.head_dim), std::move(body));
     block.push_back(by_head ? elements : kb::For("h", kb::Int(0), kb::Int(shape_.heads), {elements}));
     block.insert(block.end(), packs.begin(), packs.end());
-    writer.kernel.grid = {{"r", kb::Int(0), kb::FromExtent(queries_), 1}};
+    writer.kernel.grid = WithBatch({{"r", kb::Int(0), kb::FromExtent(queries_), 1}});
     if (by_head) writer.kernel.grid.push_back({"h", kb::Int(0), kb::Int(shape_.heads), 1});
-    writer.kernel.body = {kb::For("b", kb::Int(0), kb::FromExtent(batch_), std::move(block))};
+    writer.kernel.body = std::move(block);
     writer.kernel.sequential = BoundedElements({batch_, queries_, Extent(width)}, view_.ranges) <= kSequentialElements;
     QUERN_ASSIGN(KernelUse use, writer.Finish());
     lowered_.kernels.push_back(std::move(use));

@@ -347,24 +347,26 @@ TEST(Region, AttentionOfFewAndManyRows) {
   for (const std::string mask : {"none", "causal", "sliding"}) {
     for (const std::string rows : {"1", "3", "S"}) {
       SCOPED_TRACE(mask + " rows " + rows);
-      const std::string symbols = rows == "S" ? " sym P in 0..2000, S in 9..256" : " sym P in 0..2000";
+      const std::string symbols = rows == "S" ? " sym B in 1..3, P in 0..2000, S in 9..256" : " sym P in 0..2000";
+      const std::string batch = rows == "S" ? "B" : "2";
       const std::string keys = rows == "S" ? "P + S" : "P + " + rows;
       const std::string attention = "{head_dim = 12, heads = 6, kv_heads = 2, layout = \"packed\", mask = \"" + mask +
                                     "\", scale = 0.0, softcap = 5.0, window = 9}";
-      const std::string text =
-          "graph g" + symbols + " {\n  %0 = Input() {name = \"q\"} : f32[2, " + rows +
-          ", 72]\n  %1 = Input() {name = \"k\"} : f16[2, " + keys + ", 24]\n  %2 = Input() {name = \"v\"} : f16[2, " +
-          keys + ", 24]\n  %3 = Region(%0, %1, %2) {family = \"attention\"} : f32[2, " + rows +
-          ", 72] body graph body" + symbols + " {\n    %0 = Input() {name = \"q\"} : f32[2, " + rows +
-          ", 72]\n    %1 = Input() {name = \"k\"} : f16[2, " + keys +
-          ", 24]\n    %2 = Input() {name = \"v\"} : f16[2, " + keys + ", 24]\n    %3 = Attention(%0, %1, %2) " +
-          attention + " : f32[2, " + rows + ", 72]\n    return %3\n  }\n  return %3\n}";
-      CheckRegion(text, {{"S", 35}, {"P", 700}}, 1e-4, kCpu);
-      CheckRegion(text, {{"S", 11}, {"P", 131}}, 1e-4, kBlocks);  // no halves are multiplied
-      family::TargetFacts little;                                 // shared memory for 8 rows of a prompt
+      const std::string text = "graph g" + symbols + " {\n  %0 = Input() {name = \"q\"} : f32[" + batch + ", " + rows +
+                               ", 72]\n  %1 = Input() {name = \"k\"} : f16[" + batch + ", " + keys +
+                               ", 24]\n  %2 = Input() {name = \"v\"} : f16[" + batch + ", " + keys +
+                               ", 24]\n  %3 = Region(%0, %1, %2) {family = \"attention\"} : f32[" + batch + ", " +
+                               rows + ", 72] body graph body" + symbols + " {\n    %0 = Input() {name = \"q\"} : f32[" +
+                               batch + ", " + rows + ", 72]\n    %1 = Input() {name = \"k\"} : f16[" + batch + ", " +
+                               keys + ", 24]\n    %2 = Input() {name = \"v\"} : f16[" + batch + ", " + keys +
+                               ", 24]\n    %3 = Attention(%0, %1, %2) " + attention + " : f32[" + batch + ", " + rows +
+                               ", 72]\n    return %3\n  }\n  return %3\n}";
+      CheckRegion(text, {{"B", 2}, {"S", 35}, {"P", 700}}, 1e-4, kCpu);
+      CheckRegion(text, {{"B", 2}, {"S", 11}, {"P", 131}}, 1e-4, kBlocks);  // no halves are multiplied
+      family::TargetFacts little;                                           // shared memory for 8 rows of a prompt
       little.blocks.emplace();
       little.blocks->shared_bytes = 9000;
-      if (rows == "S") CheckRegionAs(little, text, {{"S", 11}, {"P", 67}}, 1e-4, false);
+      if (rows == "S") CheckRegionAs(little, text, {{"B", 2}, {"S", 11}, {"P", 67}}, 1e-4, false);
     }
   }
 }
