@@ -1,41 +1,50 @@
 #include "base/extent.h"
 
 #include <algorithm>
-#include <cctype>
-#include <charconv>
 
-#include "absl/strings/str_cat.h"
 #include "base/check.h"
+#include "base/divide.h"
 
 namespace quern {
 namespace {
 
-// A coefficient that does not fit 64 bits is this, with its sign, and stays so: text may hold any sizes. An extent that
-// has one has no value and no bounds.
-constexpr int64_t kOverflow = INT64_MAX;
-
-bool Overflowed(int64_t coefficient) { return coefficient >= kOverflow || coefficient <= -kOverflow; }
+bool Overflowed(int64_t coefficient) { return Extent::Term{{}, coefficient}.overflowed(); }
 
 int64_t Sum(int64_t a, int64_t b) {
   int64_t sum = 0;
   if (Overflowed(a)) return a;
   if (Overflowed(b)) return b;
-  if (__builtin_add_overflow(a, b, &sum) || Overflowed(sum)) return a > 0 ? kOverflow : -kOverflow;
+  if (__builtin_add_overflow(a, b, &sum) || Overflowed(sum)) return a > 0 ? Extent::kOverflow : -Extent::kOverflow;
   return sum;
 }
 
 int64_t Product(int64_t a, int64_t b) {
   int64_t product = 0;
   if (Overflowed(a) || Overflowed(b) || __builtin_mul_overflow(a, b, &product) || Overflowed(product)) {
-    return (a > 0) == (b > 0) ? kOverflow : -kOverflow;
+    return (a > 0) == (b > 0) ? Extent::kOverflow : -Extent::kOverflow;
   }
   return product;
+}
+
+StatusOr<int64_t> ValueOf(const std::string& factor, const Binding& binding) {
+  if (const std::optional<Quotient> quotient = Quotient::Of(factor)) {
+    QUERN_ASSIGN(const int64_t numerator, quotient->numerator.Evaluate(binding));
+    return CeilDiv(numerator, quotient->divisor);
+  }
+  const auto it = binding.find(factor);
+  if (it == binding.end()) return absl::InvalidArgumentError(absl::StrFormat("symbol %s is not bound", factor));
+  return it->second;
 }
 
 }  // namespace
 
 Extent::Extent(int64_t constant) {
-  if (constant != 0) terms_.push_back({{}, std::max(constant, -kOverflow)});
+  if (constant != 0) terms_.push_back({{}, std::max(constant, -Extent::kOverflow)});
+}
+
+Extent::Extent(Term term) {
+  std::sort(term.symbols.begin(), term.symbols.end());
+  Add(std::move(term));
 }
 
 Extent Extent::Symbol(std::string name) {
@@ -63,6 +72,10 @@ void Extent::Add(Term term) {
     return;
   }
   terms_.insert(it, std::move(term));
+}
+
+bool Extent::overflowed() const {
+  return std::any_of(terms_.begin(), terms_.end(), [](const Term& term) { return term.overflowed(); });
 }
 
 Extent Extent::operator+(const Extent& other) const {
@@ -95,10 +108,7 @@ Extent Extent::operator*(const Extent& other) const {
 
 std::optional<Extent> Extent::DividedBy(const Extent& divisor) const {
   if (divisor.terms_.empty()) return std::nullopt;
-  for (const std::vector<Term>* terms : {&terms_, &divisor.terms_}) {
-    if (std::any_of(terms->begin(), terms->end(), [](const Term& t) { return Overflowed(t.coefficient); }))
-      return std::nullopt;
-  }
+  if (overflowed() || divisor.overflowed()) return std::nullopt;
   if (*this == divisor) return Extent(1);
   if (divisor.terms_.size() != 1) {
     // The only other case that comes up is c * divisor.
@@ -123,14 +133,13 @@ std::optional<Extent> Extent::DividedBy(const Extent& divisor) const {
   return result;
 }
 
-Extent Extent::Substitute(std::string_view symbol, const Extent& value) const {
+Extent Extent::Renamed(const std::map<std::string, std::string, std::less<>>& names) const {
   Extent result;
-  for (const Term& term : terms_) {
-    Extent product(term.coefficient);
-    for (const std::string& name : term.symbols) {
-      product = product * (name == symbol ? value : Symbol(name));
+  for (Term term : terms_) {
+    for (std::string& factor : term.symbols) {
+      if (const auto name = names.find(factor); name != names.end()) factor = name->second;
     }
-    result = result + product;
+    result = result + Extent(std::move(term));
   }
   return result;
 }
@@ -139,11 +148,10 @@ StatusOr<int64_t> Extent::Evaluate(const Binding& binding) const {
   int64_t sum = 0;
   for (const Term& term : terms_) {
     int64_t product = term.coefficient;
-    if (Overflowed(product)) return absl::OutOfRangeError(absl::StrFormat("extent %s overflows 64 bits", ToString()));
-    for (const std::string& name : term.symbols) {
-      auto it = binding.find(name);
-      if (it == binding.end()) return absl::InvalidArgumentError(absl::StrFormat("symbol %s is not bound", name));
-      if (__builtin_mul_overflow(product, it->second, &product)) {
+    if (term.overflowed()) return absl::OutOfRangeError(absl::StrFormat("extent %s overflows 64 bits", ToString()));
+    for (const std::string& factor : term.symbols) {
+      QUERN_ASSIGN(const int64_t value, ValueOf(factor, binding));
+      if (__builtin_mul_overflow(product, value, &product)) {
         return absl::OutOfRangeError(absl::StrFormat("extent %s overflows 64 bits", ToString()));
       }
     }
@@ -154,117 +162,24 @@ StatusOr<int64_t> Extent::Evaluate(const Binding& binding) const {
   return sum;
 }
 
-std::optional<int64_t> Extent::LowerBound(const SymbolRanges& ranges) const {
-  int64_t sum = 0;
-  for (const Term& term : terms_) {
-    int64_t product = term.coefficient;
-    if (Overflowed(product)) return std::nullopt;
-    for (const std::string& name : term.symbols) {
-      auto it = ranges.find(name);
-      const SymbolRange range = it == ranges.end() ? SymbolRange{} : it->second;
-      // A negative term is smallest at the upper end. Symbols are sizes, so both ends are >= 0.
-      const int64_t end = term.coefficient > 0 ? range.low : range.high;
-      if (end == INT64_MAX || __builtin_mul_overflow(product, end, &product)) return std::nullopt;
-    }
-    if (__builtin_add_overflow(sum, product, &sum)) return std::nullopt;
+std::optional<std::pair<std::string, int64_t>> Extent::SolvedFor(int64_t value, const Binding& known) const {
+  Extent rest = *this - Extent(value);
+  for (const std::string& symbol : Symbols()) {
+    if (const auto it = known.find(symbol); it != known.end()) rest = rest.Substitute(symbol, Extent(it->second));
   }
-  return sum;
+  if (rest.overflowed() || rest.is_constant() || rest.terms().size() > 2 || rest.Factors() != rest.Symbols() ||
+      rest.Factors().size() != 1 || rest.terms()[0].symbols.size() != 1)
+    return std::nullopt;
+  const int64_t constant = rest.terms().size() == 2 ? rest.terms()[1].coefficient : 0;
+  return std::pair(rest.terms()[0].symbols[0], FloorDiv(-constant, rest.terms()[0].coefficient));
 }
 
-std::optional<int64_t> Extent::UpperBound(const SymbolRanges& ranges) const {
-  const std::optional<int64_t> negated = (Extent(0) - *this).LowerBound(ranges);
-  if (!negated || *negated == INT64_MIN) return std::nullopt;
-  return -*negated;
-}
-
-bool Extent::ProvablyAtLeast(const Extent& other, const SymbolRanges& ranges) const {
-  const std::optional<int64_t> low = (*this - other).LowerBound(ranges);
-  return low && *low >= 0;
-}
-
-std::vector<std::string> Extent::Symbols() const {
+std::vector<std::string> Extent::Factors() const {
   std::vector<std::string> names;
   for (const Term& term : terms_) names.insert(names.end(), term.symbols.begin(), term.symbols.end());
   std::sort(names.begin(), names.end());
   names.erase(std::unique(names.begin(), names.end()), names.end());
   return names;
-}
-
-std::string Extent::ToString() const {
-  if (terms_.empty()) return "0";
-  std::string text;
-  for (const Term& term : terms_) {
-    int64_t coefficient = term.coefficient;
-    if (text.empty()) {
-      if (coefficient < 0) text += "-";
-    } else {
-      text += coefficient < 0 ? " - " : " + ";
-    }
-    const uint64_t magnitude =
-        coefficient < 0 ? 0 - static_cast<uint64_t>(coefficient) : static_cast<uint64_t>(coefficient);
-    bool first = true;
-    if (magnitude != 1 || term.symbols.empty()) {
-      absl::StrAppend(&text, magnitude);
-      first = false;
-    }
-    for (const std::string& name : term.symbols) {
-      absl::StrAppend(&text, first ? "" : "*", name);
-      first = false;
-    }
-  }
-  return text;
-}
-
-StatusOr<Extent> Extent::Parse(std::string_view text) {
-  // sum := ["-"] product (("+"|"-") product)*;  product := factor ("*" factor)*;  factor := number | name
-  size_t at = 0;
-  auto skip = [&] {
-    while (at < text.size() && text[at] == ' ') ++at;
-  };
-  auto fail = [&] {
-    return absl::InvalidArgumentError(absl::StrFormat("bad extent \"%s\" at character %d", std::string(text), at + 1));
-  };
-  Extent sum;
-  int64_t sign = 1;
-  skip();
-  if (at < text.size() && text[at] == '-') sign = -1, ++at;
-  while (true) {
-    Extent product(sign);
-    while (true) {
-      skip();
-      if (at >= text.size()) return fail();
-      const char c = text[at];
-      size_t end = at;
-      if (std::isdigit(static_cast<unsigned char>(c))) {
-        int64_t value = 0;
-        const auto [stop, error] = std::from_chars(text.data() + at, text.data() + text.size(), value);
-        if (error != std::errc()) return fail();
-        end = stop - text.data();
-        product = product * Extent(value);
-      } else if (std::isalpha(static_cast<unsigned char>(c)) || c == '_') {
-        while (end < text.size() && (std::isalnum(static_cast<unsigned char>(text[end])) || text[end] == '_')) ++end;
-        product = product * Symbol(std::string(text.substr(at, end - at)));
-      } else {
-        return fail();
-      }
-      at = end;
-      skip();
-      if (at < text.size() && text[at] == '*') {
-        ++at;
-        continue;
-      }
-      break;
-    }
-    sum = sum + product;
-    if (at >= text.size()) return sum;
-    if (text[at] == '+')
-      sign = 1;
-    else if (text[at] == '-')
-      sign = -1;
-    else
-      return fail();
-    ++at;
-  }
 }
 
 }  // namespace quern

@@ -3,6 +3,11 @@
 //
 // Canonical: terms are sorted, no coefficient is zero, so equal polynomials compare equal. Value type, cheap for the
 // common case of a constant.
+//
+// What a stride leaves of a size is a quotient, which stands in terms as a factor beside the symbols: a size that is
+// named by its meaning, "ceil(SEQ / 2)". It is canonical too, as far as its numerator goes: coefficients in it are at
+// least 0 and below the divisor, for the rest stands outside (ceil((3*S - 1) / 2) is S + ceil((S + 1) / 2) - 1), and it
+// has no divisor in common with the symbols. So it is never negative.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +15,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
@@ -30,13 +36,18 @@ using SymbolRanges = std::map<std::string, SymbolRange, std::less<>>;
 class Extent {
  public:
   struct Term {
-    std::vector<std::string> symbols;  // sorted; empty for the constant term
+    std::vector<std::string> symbols;  // the factors, sorted: symbols and quotients; empty for the constant term
     int64_t coefficient;
+    // Whether it does not fit 64 bits: text may hold any sizes. An extent with such a term has no value and no bounds.
+    bool overflowed() const { return coefficient >= kOverflow || coefficient <= -kOverflow; }
     bool operator==(const Term&) const = default;
   };
+  // What a coefficient that does not fit is, with its sign, and stays.
+  static constexpr int64_t kOverflow = INT64_MAX;
 
   Extent() = default;        // zero
   Extent(int64_t constant);  // NOLINT: an extent is most often a plain number
+  explicit Extent(Term term);
   static Extent Symbol(std::string name);
 
   bool is_constant() const { return terms_.empty() || (terms_.size() == 1 && terms_[0].symbols.empty()); }
@@ -52,26 +63,52 @@ class Extent {
   // The quotient where it is exact for every value of the symbols (dividing by a constant or a single term), or
   // nullopt.
   std::optional<Extent> DividedBy(const Extent& divisor) const;
-  // `symbol` replaced by `value` in every term.
+  // The quotient for `divisor` > 0, toward plus and minus infinity; overflowed where quotients of sums of quotients go
+  // deeper than any op makes them.
+  Extent CeilDividedBy(int64_t divisor) const;
+  Extent FloorDividedBy(int64_t divisor) const;
+  // `symbol` replaced by `value` in every term and quotient.
   Extent Substitute(std::string_view symbol, const Extent& value) const;
+  // Factors, quotients among them, under the names that `names` has for them.
+  Extent Renamed(const std::map<std::string, std::string, std::less<>>& names) const;
 
   // The value under `binding`; an error names the first symbol it lacks, or overflow of 64 bits.
   StatusOr<int64_t> Evaluate(const Binding& binding) const;
+  // The symbol that `known` lacks and the value of it for which the extent is `value`, rounded down where none is exact;
+  // nullopt where it lacks none or several, or the symbol stands elsewhere than alone in a term.
+  std::optional<std::pair<std::string, int64_t>> SolvedFor(int64_t value, const Binding& known) const;
   // A lower bound over all values in `ranges` (absent symbols: 1 and above); nullopt when unbounded below.
   std::optional<int64_t> LowerBound(const SymbolRanges& ranges) const;
   std::optional<int64_t> UpperBound(const SymbolRanges& ranges) const;
   // True when this - other >= 0 is proved for all symbols in `ranges`.
   bool ProvablyAtLeast(const Extent& other, const SymbolRanges& ranges) const;
 
-  // The symbols that occur, sorted.
+  // The symbols that occur, in numerators too, sorted.
   std::vector<std::string> Symbols() const;
-  // "2*BATCH*SEQ + 3"; Parse reads the same back.
+  // What terms are made of: symbols and quotients, sorted.
+  std::vector<std::string> Factors() const;
+  // "2*BATCH*SEQ + 3", "ceil(SEQ / 2) - 1"; Parse reads the same back, and floor(SEQ / 2).
   std::string ToString() const;
   static StatusOr<Extent> Parse(std::string_view text);
 
  private:
   void Add(Term term);
+  // The bound by the ranges of the factors, each for itself.
+  std::optional<int64_t> IntervalBound(const SymbolRanges& ranges) const;
+  // The bound without one of the quotients, by d*ceil(n / d) in n..n + d - 1; nullopt where there is none.
+  std::optional<int64_t> RelaxedBound(const SymbolRanges& ranges) const;
+  bool overflowed() const;
   std::vector<Term> terms_;
+};
+
+// ceil(numerator / divisor).
+struct Quotient {
+  Extent numerator;
+  int64_t divisor = 1;
+
+  // What a factor of a term means, or nullopt for a symbol.
+  static std::optional<Quotient> Of(std::string_view factor);
+  std::string ToString() const;  // the factor
 };
 
 }  // namespace quern

@@ -4,12 +4,12 @@
 // symbols ends with the extents of all of them.
 
 #include <cstring>
-#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "codegen/families.h"
 #include "codegen/kernel_writer.h"
 #include "ir/custom.h"
+#include "kir/declare_sizes.h"
 #include "quern/call.h"
 
 namespace quern::codegen {
@@ -52,7 +52,6 @@ class CallWriter {
 
   void AddOperand(ir::Value value) {
     const ir::TensorType& type = view_.type(value);
-    tensors_.push_back(type);
     if (const int input = view_.InputIndex(value); input >= 0) {
       Add({Operand::Kind::kInput, input}, BufferTypeOf(type, view_.scope.IsParam(value.node)), kir::Mode::kIn,
           def_.alignment);
@@ -66,7 +65,6 @@ class CallWriter {
 
   void AddResult(int r) {
     const kir::BufferType type = BufferTypeOf(node_.results[r], false);
-    tensors_.push_back(node_.results[r]);
     for (size_t result = 0; result < view_.results().size(); ++result) {
       if (view_.results()[result] != ir::Value{view_.nodes()[0], r}) continue;
       Add({Operand::Kind::kResult, static_cast<int>(result)}, type, kir::Mode::kOut, def_.alignment);
@@ -78,24 +76,18 @@ class CallWriter {
     lowered_.temporaries.push_back(type);
   }
 
-  // The symbols that occur, and then the extents. No symbol of a graph has a dot in its name.
+  // The sizes that occur, and then the extents. No symbol of a graph has a dot in its name.
   void AddSizes() {
-    std::vector<kir::SymbolDecl>& symbols = use_.kernel.symbols;
-    std::set<std::string> free;
-    for (const ir::TensorType& tensor : tensors_) {
-      for (const Extent& dim : tensor.dims) {
-        for (const std::string& symbol : dim.Symbols()) free.insert(symbol);
+    kir::Kernel& kernel = use_.kernel;
+    kir::DeclareSizes(kernel, view_.ranges);
+    for (size_t p = 1; p < kernel.params.size(); ++p) {
+      first_.push_back(static_cast<int64_t>(kernel.symbols.size()));
+      for (const Extent& dim : kernel.params[p].type.dims) {
+        const std::string name = absl::StrCat("extent.", kernel.symbols.size());
+        kernel.symbols.push_back(kir::DerivedSymbol(name, dim, 1, kernel.symbols));
       }
     }
-    for (const auto& [name, range] : view_.ranges) {
-      if (free.contains(name)) symbols.push_back({name, range, std::nullopt});
-    }
-    for (const ir::TensorType& tensor : tensors_) {
-      first_.push_back(static_cast<int64_t>(symbols.size()));
-      for (const Extent& dim : tensor.dims)
-        symbols.push_back(kir::DerivedSymbol(absl::StrCat("extent.", symbols.size()), dim, 1, symbols));
-    }
-    first_.push_back(static_cast<int64_t>(symbols.size()));
+    first_.push_back(static_cast<int64_t>(kernel.symbols.size()));
   }
 
   std::string Constants() const {
@@ -116,8 +108,7 @@ class CallWriter {
   const ir::CustomDef& def_;
   KernelUse use_;
   LoweredRegion lowered_;
-  std::vector<ir::TensorType> tensors_;  // operands, then results
-  std::vector<int64_t> first_;           // by tensor: the position of its first extent; then where they end
+  std::vector<int64_t> first_;  // by operand, then by result: the position of its first extent; then where they end
 };
 
 }  // namespace

@@ -1,36 +1,13 @@
 #include "codegen/kernel_writer.h"
 
-#include <set>
-
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
+#include "kir/declare_sizes.h"
 #include "kir/share.h"
-#include "kir/walk.h"
 
 namespace quern::codegen {
-namespace {
 
 namespace kb = kir::build;
-
-// Names that occur in expressions, which include the symbols.
-class NameCollector : public kir::Visitor {
- public:
-  std::set<std::string, std::less<>> names;
-
-  void Type(const kir::BufferType& type) override {
-    for (const Extent& dim : type.dims) {
-      for (const std::string& symbol : dim.Symbols()) names.insert(symbol);
-    }
-  }
-
- private:
-  bool Enter(const kir::ExprRef& expr) override {
-    if (const auto* name = std::get_if<kir::NameRef>(&expr->node)) names.insert(name->name);
-    return true;
-  }
-};
-
-}  // namespace
 
 KernelWriter::KernelWriter(const RegionView& view, std::string name) : view_(view) { kernel.name = std::move(name); }
 
@@ -101,36 +78,13 @@ int KernelWriter::Origin(int node) {
 
 StatusOr<KernelUse> KernelWriter::Finish() {
   kernel = kir::ShareValues(std::move(kernel));
-  NameCollector collector;
-  collector.Visit(kernel.body);
-  for (const kir::GridDim& dim : kernel.grid) {
-    collector.Visit(dim.low);
-    collector.Visit(dim.high);
-  }
-  for (const kir::Param& param : kernel.params) collector.Type(param.type);
-  for (const kir::SymbolDecl& decl : kernel.symbols) {
-    if (decl.derived) {
-      for (const std::string& symbol : decl.derived->first.Symbols()) collector.names.insert(symbol);
-    }
-  }
-  std::vector<kir::SymbolDecl> free;
-  for (const auto& [name, range] : view_.ranges) {
-    if (collector.names.contains(name)) free.push_back({name, range, std::nullopt});
-  }
-  kernel.symbols.insert(kernel.symbols.begin(), free.begin(), free.end());
+  std::vector<kir::SizeFact> facts;
   for (const ir::ExtentConstraint& constraint : view_.graph.constraints) {
-    const std::vector<std::string> used = constraint.difference().Symbols();
-    const bool ours = std::all_of(used.begin(), used.end(), [&](const std::string& name) {
-      return std::any_of(free.begin(), free.end(), [&](const kir::SymbolDecl& decl) { return decl.name == name; });
-    });
-    if (!ours || constraint.Always(view_.ranges)) continue;
-    std::vector<kir::SizeFact> facts = {constraint.difference()};
+    if (constraint.Always(view_.ranges)) continue;
+    facts.push_back(constraint.difference());
     if (constraint.relation == ir::SizeRelation::kEqual) facts.push_back(Extent(0) - constraint.difference());
-    for (kir::SizeFact& fact : facts) {
-      if (std::find(kernel.facts.begin(), kernel.facts.end(), fact) == kernel.facts.end())
-        kernel.facts.push_back(std::move(fact));
-    }
   }
+  kir::DeclareSizes(kernel, view_.ranges, facts);
   const Status verified = kir::Verify(kernel);
   if (!verified.ok()) {
     return Status(absl::StatusCode::kInternal, absl::StrCat("a generated kernel does not verify: ",

@@ -6,8 +6,9 @@ namespace quern::compiler {
 
 StatusOr<device::LoadableProgram> PlanProgram(const ir::Graph& graph, std::span<const SymbolRanges> guards,
                                               const PipelineOptions& pipeline) {
+  QUERN_ASSIGN(const std::vector<SymbolRanges> possible, PossibleGuards(graph, {guards.begin(), guards.end()}));
   std::vector<device::PlannedVariant> plans;
-  for (const SymbolRanges& guard : guards) {
+  for (const SymbolRanges& guard : possible) {
     QUERN_ASSIGN(PlannedVariant planned, PlanVariant(graph, guard, pipeline));
     plans.push_back({guard, std::move(planned.plan)});
   }

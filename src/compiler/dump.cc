@@ -124,8 +124,9 @@ StatusOr<std::string> DumpModule(const hir::Module& module, const std::vector<Sy
   };
   QUERN_ASSIGN(const ir::Graph graph, PrepareGraph(module, pipeline));
   if (seen && !dump.stop_after.empty()) return after;
+  QUERN_ASSIGN(const std::vector<SymbolRanges> possible, PossibleGuards(graph, guards));
   SymbolRanges guard;
-  for (const SymbolRanges& candidate : guards) {
+  for (const SymbolRanges& candidate : possible) {
     guard = candidate;
     const bool takes = candidate.empty() ||
                        (candidate.begin()->second.low <= dump.tokens && dump.tokens <= candidate.begin()->second.high);

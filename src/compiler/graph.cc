@@ -250,7 +250,7 @@ void Graph::Symbol(std::string_view name, int64_t low, int64_t high) {
     return;
   }
   const StatusOr<Extent> parsed = Extent::Parse(name);
-  if (!parsed.ok() || *parsed != Extent::Symbol(std::string(name))) {
+  if (!parsed.ok() || *parsed != Extent::Symbol(std::string(name)) || Quotient::Of(name)) {
     state_->Check(absl::InvalidArgumentError(
         absl::StrFormat("\"%s\" cannot name a symbol: letters, digits and _ can", std::string(name))));
     return;

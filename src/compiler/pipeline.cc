@@ -4,8 +4,6 @@
 #include <chrono>
 #include <span>
 
-#include "base/diagnostic.h"
-
 #include "opt/passes.h"
 
 namespace quern::compiler {
@@ -28,16 +26,20 @@ StatusOr<ir::Graph> Quantise(const Work& work) {
   return opt::QuantiseActivations(work.graph, {.exact = work.options.exact || work.options.facts.blocks.has_value()});
 }
 
+// A guard may be wider than the graph: a model of a short context has no steps of 256 tokens.
+SymbolRange Clipped(const ir::Graph& graph, std::string_view symbol, SymbolRange range) {
+  if (const auto own = graph.symbols.find(symbol); own != graph.symbols.end()) {
+    range.low = std::max(range.low, own->second.low);
+    range.high = std::min(range.high, own->second.high);
+  }
+  return range;
+}
+
 StatusOr<ir::Graph> Narrow(const ir::Graph& graph, const SymbolRanges& guards) {
   Binding fixed;
   SymbolRanges ranges;
   for (const auto& [symbol, guard] : guards) {
-    // A guard may be wider than the graph: a model of a short context has no steps of 256 tokens.
-    SymbolRange range = guard;
-    if (const auto own = graph.symbols.find(symbol); own != graph.symbols.end()) {
-      range.low = std::max(range.low, own->second.low);
-      range.high = std::min(range.high, own->second.high);
-    }
+    const SymbolRange range = Clipped(graph, symbol, guard);
     if (range.low == range.high)
       fixed[symbol] = range.low;
     else
@@ -132,16 +134,15 @@ StatusOr<std::vector<SymbolRanges>> PossibleGuards(const ir::Graph& graph, std::
   std::vector<SymbolRanges> possible;
   Status conflict;
   for (SymbolRanges& guard : guards) {
-    StatusOr<ir::Graph> narrowed = Narrow(graph, guard);
-    if (narrowed.ok()) narrowed = opt::UnifySizes(*narrowed);
-    const std::optional<Diagnostic> diagnostic = DiagnosticOf(narrowed.status());
-    if (narrowed.ok()) {
-      possible.push_back(std::move(guard));
-    } else if (diagnostic && diagnostic->code == DiagnosticCode::kSizeConflict) {
-      conflict = narrowed.status();
-    } else {
-      return narrowed.status();
+    SymbolRanges ranges = graph.symbols;
+    for (const auto& [symbol, range] : guard) {
+      if (ranges.contains(symbol)) ranges[symbol] = Clipped(graph, symbol, range);
     }
+    const Status status = opt::CheckSizes(graph, ranges);
+    if (status.ok())
+      possible.push_back(std::move(guard));
+    else
+      conflict = status;
   }
   if (possible.empty()) return conflict;
   return possible;

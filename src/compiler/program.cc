@@ -60,13 +60,14 @@ class RunChecks {
     return ordered;
   }
 
-  // Symbols that are a whole dimension of an input take its size.
+  // Symbols take the values that the dimensions of inputs say: S of [S, 8] first, then A of [2*A + S].
   void BindSymbols(const std::vector<Port>& ports, const std::vector<const ConstTensor*>& tensors) {
-    for (size_t p = 0; p < ports.size(); ++p) {
-      for (size_t d = 0; d < tensors[p]->shape.size(); ++d) {
-        const std::vector<Extent::Term>& terms = ports[p].type.dims[d].terms();
-        if (terms.size() == 1 && terms[0].coefficient == 1 && terms[0].symbols.size() == 1) {
-          symbols_.emplace(terms[0].symbols[0], tensors[p]->shape[d]);
+    for (bool more = true; more;) {
+      more = false;
+      for (size_t p = 0; p < ports.size(); ++p) {
+        for (size_t d = 0; d < tensors[p]->shape.size(); ++d) {
+          const auto solved = ports[p].type.dims[d].SolvedFor(tensors[p]->shape[d], symbols_);
+          if (solved && symbols_.insert(*solved).second) more = true;
         }
       }
     }

@@ -3,14 +3,13 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "base/divide.h"
 
 namespace quern::device {
 namespace {
 
 // What drivers take as the first dimension of a grid.
 constexpr int64_t kMostChunks = INT32_MAX;
-
-int64_t CeilDiv(int64_t value, int64_t by) { return value / by + (value % by > 0 ? 1 : 0); }
 
 // A size: nullopt where it is negative, or leaves 64 bits.
 std::optional<int64_t> SizeOf(const Polynomial& size, std::span<const int64_t> values) {

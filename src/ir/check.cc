@@ -240,12 +240,10 @@ bool InferContext::Need(ExtentConstraint constraint) const {
   Extent more, less;
   const Extent difference = constraint.difference();
   for (const Extent::Term& term : difference.terms()) {
-    Extent product(term.coefficient);
-    for (const std::string& symbol : term.symbols) product = product * Extent::Symbol(symbol);
     if (term.coefficient > 0)
-      more = more + product;
+      more = more + Extent(term);
     else
-      less = less - product;
+      less = less - Extent(term);
   }
   constraint.left = std::move(more);
   constraint.right = std::move(less);

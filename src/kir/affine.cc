@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
+#include "base/divide.h"
 
 namespace quern::kir {
 namespace {
@@ -21,8 +22,6 @@ __int128 Largest(const Extent& value) {
   }
   return largest;
 }
-
-int64_t CeilDiv(int64_t value, int64_t by) { return value / by + (value % by > 0 ? 1 : 0); }
 
 // value = factor * name + rest; false when `name` occurs squared.
 bool Split(const Extent& value, std::string_view name, Extent& factor, Extent& rest) {

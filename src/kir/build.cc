@@ -6,6 +6,7 @@
 #include <map>
 
 #include "base/check.h"
+#include "base/divide.h"
 #include "base/half.h"
 #include "kir/rewrite.h"
 
@@ -153,11 +154,10 @@ SymbolDecl DerivedSymbol(std::string name, Extent numerator, int64_t divisor, co
   QUERN_CHECK(divisor > 0);
   SymbolRanges ranges;
   for (const SymbolDecl& symbol : before) ranges[symbol.name] = symbol.range;
-  auto ceil = [&](int64_t value) { return value / divisor + (value % divisor > 0 ? 1 : 0); };
   const std::optional<int64_t> low = numerator.LowerBound(ranges), high = numerator.UpperBound(ranges);
   SymbolDecl symbol;
   symbol.name = std::move(name);
-  symbol.range = {low ? ceil(*low) : 0, high ? ceil(*high) : INT64_MAX};
+  symbol.range = {low ? CeilDiv(*low, divisor) : 0, high ? CeilDiv(*high, divisor) : INT64_MAX};
   symbol.derived.emplace(std::move(numerator), divisor);
   return symbol;
 }

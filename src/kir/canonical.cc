@@ -108,17 +108,9 @@ class Renamer : public NoParts {
     return it == names_.end() ? name : it->second;
   }
 
-  Extent Of(const Extent& extent) const {
-    Extent renamed;
-    for (const Extent::Term& term : extent.terms()) {
-      Extent product(term.coefficient);
-      for (const std::string& symbol : term.symbols) product = product * Extent::Symbol(Of(symbol));
-      renamed = renamed + product;
-    }
-    return renamed;
-  }
+  Extent Of(const Extent& extent) const { return extent.Renamed(names_); }
 
-  std::map<std::string, std::string> names_;
+  std::map<std::string, std::string, std::less<>> names_;
   std::vector<std::pair<std::string, std::optional<std::string>>> hidden_;  // what names meant before
   std::map<char, int> counts_;
   int meanings_ = 0;                              // how often names have changed what they mean

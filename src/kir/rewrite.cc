@@ -4,15 +4,19 @@
 #include <unordered_set>
 #include <vector>
 
+#include "kir/build.h"
 #include "kir/parts.h"
 #include "kir/walk.h"
 
 namespace quern::kir {
 namespace {
 
+using Names = std::map<std::string, std::string, std::less<>>;
+
 class Rewriter {
  public:
-  Rewriter(const Replace& before, const Replace& after) : before_(before), after_(after) {}
+  Rewriter(const Replace& before, const Replace& after, const Names* names = nullptr)
+      : before_(before), after_(after), names_(names) {}
 
   // Without recursion: expressions may be deeper than a stack.
   ExprRef Of(const ExprRef& expr) {
@@ -53,6 +57,10 @@ class Rewriter {
 
     void Expr(ExprRef& expr) { Put(expr, rewriter.Of(expr)); }
     void Body(Block& block) { Put(block, rewriter.Of(block)); }
+    void Type(BufferType& type) {
+      if (rewriter.names_ == nullptr) return;
+      for (Extent& dim : type.dims) Put(dim, dim.Renamed(*rewriter.names_));
+    }
     template <typename Part>
     void Put(Part& part, Part made) {
       changed = changed || made != part;
@@ -70,11 +78,27 @@ class Rewriter {
 
   const Replace& before_;
   const Replace& after_;
+  const Names* names_;  // of symbols in types; null: they stay
   std::unordered_set<const Expr*> entered_;
   std::unordered_map<const Expr*, ExprRef> done_;
 };
 
+Replace Renaming(const Names& names) {
+  return [&names](const ExprRef& node) -> ExprRef {
+    const auto* name = std::get_if<NameRef>(&node->node);
+    if (name == nullptr) return nullptr;
+    const auto found = names.find(name->name);
+    return found == names.end() ? nullptr : build::Ref(found->second, node->dtype);
+  };
+}
+
 }  // namespace
+
+Block RenameSymbols(const Block& block, const Names& names) {
+  return Rewriter(Renaming(names), nullptr, &names).Of(block);
+}
+
+ExprRef RenameSymbols(const ExprRef& expr, const Names& names) { return Rewrite(expr, Renaming(names)); }
 
 ExprRef WithOperands(const Expr& expr, std::span<const ExprRef> operands) {
   struct Filler : NoParts {

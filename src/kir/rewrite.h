@@ -5,7 +5,9 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <span>
+#include <string>
 
 #include "kir/kir.h"
 
@@ -23,5 +25,9 @@ ExprRef Rewrite(const ExprRef& expr, const Replace& before, const Replace& after
 // Every expression of the statement and of those inside, bounds, indices and slices included. Origins stay.
 StmtRef Rewrite(const StmtRef& stmt, const Replace& before, const Replace& after = nullptr);
 Block Rewrite(const Block& block, const Replace& before, const Replace& after = nullptr);
+
+// Symbols under other names, in expressions and in the types of what is declared.
+Block RenameSymbols(const Block& block, const std::map<std::string, std::string, std::less<>>& names);
+ExprRef RenameSymbols(const ExprRef& expr, const std::map<std::string, std::string, std::less<>>& names);
 
 }  // namespace quern::kir

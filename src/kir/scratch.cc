@@ -27,9 +27,7 @@ Extent Aligned(const Extent& bytes, const SymbolRanges& ranges) {
   Extent rounded;
   for (const Extent::Term& term : bytes.terms()) {
     if (term.coefficient < 0) continue;
-    Extent product(RoundUp64(term.coefficient));
-    for (const std::string& symbol : term.symbols) product = product * Extent::Symbol(symbol);
-    rounded = rounded + product;
+    rounded = rounded + Extent({term.symbols, RoundUp64(term.coefficient)});
   }
   return rounded;
 }

@@ -3,13 +3,9 @@
 #include <variant>
 
 #include "base/check.h"
+#include "base/divide.h"
 
 namespace quern::kir {
-namespace {
-
-int64_t CeilDiv(int64_t value, int64_t by) { return value / by + (value % by > 0 ? 1 : 0); }
-
-}  // namespace
 
 StatusOr<int64_t> EvaluateIndex(const ExprRef& expr, const Binding& binding) {
   if (const auto* constant = std::get_if<Const>(&expr->node)) return constant->integer;

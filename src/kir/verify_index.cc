@@ -4,6 +4,7 @@
 #include <variant>
 
 #include "absl/strings/str_cat.h"
+#include "base/divide.h"
 #include "kir/parts.h"
 #include "kir/verify_state.h"
 
@@ -23,8 +24,6 @@ std::optional<std::pair<int64_t, int64_t>> RangeOf(DType dtype) {
     default: return std::nullopt;
   }
 }
-
-int64_t FloorDivide(int64_t value, int64_t divisor) { return value / divisor - (value % divisor < 0 ? 1 : 0); }
 
 }  // namespace
 
@@ -58,7 +57,7 @@ Extent Verifier::InRange(const Extent& value, DType dtype) {
 
 Extent Verifier::Quotient(const Extent& value, int64_t divisor) {
   if (divisor == 1) return value;
-  if (value.is_constant()) return FloorDivide(value.constant(), divisor);
+  if (value.is_constant()) return FloorDiv(value.constant(), divisor);
   return Memo("div", value, divisor, "div", [&](IndexProver::Id id) {
     prover_.SetHigh(id, value, divisor);
     prover_.SetLow(id, value - (divisor - 1), divisor);
@@ -68,8 +67,8 @@ Extent Verifier::Quotient(const Extent& value, int64_t divisor) {
     prover_.PopFacts(0);
     const std::optional<int64_t> low = prover_.Low(value), high = prover_.High(value);
     for (const Extent& fact : facts) prover_.PushFact(fact);
-    if (low) prover_.SetLow(id, FloorDivide(*low, divisor));
-    if (high) prover_.SetHigh(id, FloorDivide(*high, divisor));
+    if (low) prover_.SetLow(id, FloorDiv(*low, divisor));
+    if (high) prover_.SetHigh(id, FloorDiv(*high, divisor));
   });
 }
 

@@ -43,9 +43,7 @@ Extent RoundUp64(const Extent& bytes) {
   for (const Extent::Term& term : bytes.terms()) {
     // A negative coefficient is rounded towards zero, which is up.
     const int64_t c = term.coefficient;
-    Extent product(c >= 0 ? RoundUp64(c) : -(-c / 64 * 64));
-    for (const std::string& symbol : term.symbols) product = product * Extent::Symbol(symbol);
-    rounded = rounded + product;
+    rounded = rounded + Extent({term.symbols, c >= 0 ? RoundUp64(c) : -(-c / 64 * 64)});
   }
   return rounded;
 }

@@ -1,6 +1,7 @@
 #include "lir/copy_kernel.h"
 
 #include "kir/build.h"
+#include "kir/declare_sizes.h"
 
 namespace quern::lir {
 
@@ -16,16 +17,13 @@ StatusOr<kir::Kernel> CopyKernel(const ir::TensorType& type, const SymbolRanges&
   const kir::BufferType flat = {type.dtype, {elements}, kir::Layout::kRow};
   kernel.params = {{"x", flat, kir::Mode::kIn, ScalarBytes(type.dtype), ""},
                    {"y", flat, kir::Mode::kOut, ScalarBytes(type.dtype), ""}};
-  for (const std::string& symbol : elements.Symbols()) {
-    const auto range = ranges.find(symbol);
-    kernel.symbols.push_back({symbol, range == ranges.end() ? SymbolRange{} : range->second, std::nullopt});
-  }
   const kir::ExprRef begin = kb::Ref("b"), end = kb::FromExtent(elements), i = kb::Ref("i");
   kernel.grid = {{"b", kb::Int(0), end, kChunk}};
   const kir::ExprRef stop = kb::Min(begin + static_cast<double>(kChunk), end);
   kernel.body = {kb::Vec("i", begin, stop, {kb::Store("y", {i}, kb::At("x", type.dtype, {i}))})};
   const std::optional<int64_t> bound = elements.UpperBound(ranges);
   kernel.sequential = bound && *bound <= kChunk;
+  kir::DeclareSizes(kernel, ranges);
   QUERN_RETURN_IF_ERROR(kir::Verify(kernel));
   return kernel;
 }

@@ -46,6 +46,10 @@ StatusOr<ir::Graph> NarrowRanges(const ir::Graph& graph, const SymbolRanges& ran
 // Symbols that recorded equalities tie become one. Error: kSizeConflict where no sizes fit.
 StatusOr<ir::Graph> UnifySizes(const ir::Graph& graph);
 
+// Ok where sizes in `ranges`, which give each symbol of the graph, may meet all that the graph and the bodies in it
+// require; else kSizeConflict.
+Status CheckSizes(const ir::Graph& graph, const SymbolRanges& ranges);
+
 // Marks what the bodies of loops and branches write in place, as donations of the bodies; and keeps states as they are
 // until the end of a run that may fail.
 StatusOr<ir::Graph> DonateCarries(const ir::Graph& graph);

@@ -4,15 +4,16 @@
 #include "opt/rewriter.h"
 
 namespace quern::opt {
-namespace {
 
-Extent Substituted(Extent extent, const Substitution& values) {
+Extent Substitute(Extent extent, const Substitution& values) {
   for (const auto& [symbol, value] : values) extent = extent.Substitute(symbol, value);
   return extent;
 }
 
+namespace {
+
 std::vector<Extent> Substituted(std::vector<Extent> extents, const Substitution& values) {
-  for (Extent& extent : extents) extent = Substituted(std::move(extent), values);
+  for (Extent& extent : extents) extent = Substitute(std::move(extent), values);
   return extents;
 }
 
@@ -25,11 +26,13 @@ ir::Attributes Substituted(const ir::Attributes& attributes, const Substitution&
   return result;
 }
 
-StatusOr<std::vector<ir::ExtentConstraint>> Substituted(const std::vector<ir::ExtentConstraint>& constraints,
-                                                        const Substitution& values, const SymbolRanges& ranges) {
+}  // namespace
+
+StatusOr<std::vector<ir::ExtentConstraint>> Substitute(const std::vector<ir::ExtentConstraint>& constraints,
+                                                       const Substitution& values, const SymbolRanges& ranges) {
   std::vector<ir::ExtentConstraint> result;
   for (const ir::ExtentConstraint& constraint : constraints) {
-    const ir::ExtentConstraint now = {Substituted(constraint.left, values), Substituted(constraint.right, values),
+    const ir::ExtentConstraint now = {Substitute(constraint.left, values), Substitute(constraint.right, values),
                                       constraint.relation};
     if (now.Never(ranges)) {
       return ToStatus({DiagnosticCode::kSizeConflict, "", "", constraint.ToString(),
@@ -39,8 +42,6 @@ StatusOr<std::vector<ir::ExtentConstraint>> Substituted(const std::vector<ir::Ex
   }
   return result;
 }
-
-}  // namespace
 
 StatusOr<ir::Graph> Substitute(const ir::Graph& graph, const Substitution& values,
                                const std::function<Status(SymbolRanges& symbols)>& change, const char* pass) {
@@ -58,7 +59,7 @@ StatusOr<ir::Graph> Substitute(const ir::Graph& graph, const Substitution& value
     QUERN_RETURN_IF_ERROR(rewriter.CopyAs(n, Substituted(node.attributes, values), type, std::move(bodies)));
   }
   QUERN_ASSIGN(ir::Graph result, rewriter.Finish());
-  QUERN_ASSIGN(result.constraints, Substituted(result.constraints, values, ranges));
+  QUERN_ASSIGN(result.constraints, Substitute(result.constraints, values, ranges));
   return result;
 }
 

@@ -7,31 +7,36 @@
 
 #include <algorithm>
 #include <optional>
+#include <span>
 
 #include "base/diagnostic.h"
+#include "base/divide.h"
 #include "opt/passes.h"
 #include "opt/substitute.h"
 
 namespace quern::opt {
 namespace {
 
-int64_t FloorDiv(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a % b < 0) != (b < 0)); }
-int64_t CeilDiv(int64_t a, int64_t b) { return -FloorDiv(-a, b); }
-
 struct Solution {
   std::string symbol;
   Extent value;
 };
 
+// Whether it is a*S + b, or b.
+bool IsLinear(const Extent& value) {
+  return value.is_constant() || (value.Factors().size() == 1 && value.terms()[0].symbols == value.Symbols());
+}
+
 // Sizes are not negative, and bounds are found of sums rather than of differences.
-bool IsPlain(const Extent& value) {
-  const bool linear = value.Symbols().size() <= 1 && (value.terms().empty() || value.terms()[0].symbols.size() <= 1);
-  return linear || std::all_of(value.terms().begin(), value.terms().end(),
-                               [](const Extent::Term& term) { return term.coefficient >= 0; });
+bool IsPlain(const Extent& value, const SymbolRanges& ranges) {
+  return IsLinear(value) || (value.LowerBound(ranges).value_or(-1) >= 0 &&
+                             std::all_of(value.terms().begin(), value.terms().end(), [](const Extent::Term& term) {
+                               return term.coefficient >= 0 || term.symbols.empty();
+                             }));
 }
 
 // What `zero` == 0 says of one of its symbols. The last by name is taken, so that equal equalities solve alike.
-std::optional<Solution> Solve(const Extent& zero) {
+std::optional<Solution> Solve(const Extent& zero, const SymbolRanges& ranges) {
   const std::vector<std::string> symbols = zero.Symbols();
   for (auto symbol = symbols.rbegin(); symbol != symbols.rend(); ++symbol) {
     int64_t coefficient = 0;
@@ -42,21 +47,19 @@ std::optional<Solution> Solve(const Extent& zero) {
         coefficient = term.coefficient;
         continue;
       }
-      alone &= std::find(term.symbols.begin(), term.symbols.end(), *symbol) == term.symbols.end();
-      Extent part(term.coefficient);
-      for (const std::string& name : term.symbols) part = part * Extent::Symbol(name);
-      rest = rest + part;
+      const std::vector<std::string> within = Extent(term).Symbols();
+      alone &= std::find(within.begin(), within.end(), *symbol) == within.end();
+      rest = rest + Extent(term);
     }
     if (!alone || coefficient == 0) continue;
     const std::optional<Extent> value = rest.DividedBy(Extent(-coefficient));
-    if (value && IsPlain(*value)) return Solution{*symbol, *value};
+    if (value && IsPlain(*value, ranges)) return Solution{*symbol, *value};
   }
   return std::nullopt;
 }
 
 // Makes the ranges of `symbols` say, as far as ranges can, that `value` lies in `range`.
 Status Narrow(SymbolRanges& symbols, const Solution& solution, const SymbolRange& range) {
-  const std::vector<std::string> names = solution.value.Symbols();
   auto conflict = [&] {
     return ToStatus({DiagnosticCode::kSizeConflict, "", "",
                      absl::StrCat(solution.symbol, " == ", solution.value.ToString()), "any sizes of their ranges",
@@ -64,10 +67,10 @@ Status Narrow(SymbolRanges& symbols, const Solution& solution, const SymbolRange
   };
   const std::optional<int64_t> most = solution.value.UpperBound(symbols), least = solution.value.LowerBound(symbols);
   if ((most && *most < range.low) || (least && *least > range.high)) return conflict();
-  if (names.size() != 1 || solution.value.terms()[0].symbols.size() != 1) return absl::OkStatus();
+  if (solution.value.is_constant() || !IsLinear(solution.value)) return absl::OkStatus();
   const int64_t by = solution.value.terms()[0].coefficient;
   const int64_t offset = solution.value.terms().size() > 1 ? solution.value.terms()[1].coefficient : 0;
-  SymbolRange& other = symbols[names[0]];
+  SymbolRange& other = symbols[solution.value.Symbols()[0]];
   int64_t low = 0, high = 0;
   if (__builtin_sub_overflow(range.low, offset, &low)) return absl::OkStatus();
   if (range.high == INT64_MAX || __builtin_sub_overflow(range.high, offset, &high)) high = INT64_MAX;
@@ -90,17 +93,19 @@ std::vector<ir::ExtentConstraint> AllConstraints(const ir::Graph& graph) {
   return all;
 }
 
-}  // namespace
+// What the equalities say of sizes in `ranges`.
+struct SolvedSizes {
+  SymbolRanges ranges;                     // narrowed
+  Substitution values;                     // of symbols that are others, in symbols that are not
+  std::vector<ir::ExtentConstraint> kept;  // to be checked at a run
+};
 
-StatusOr<ir::Graph> UnifySizes(const ir::Graph& graph) {
-  SymbolRanges symbols = graph.symbols;
-  Substitution values;
-  std::vector<ir::ExtentConstraint> kept;
-  for (const ir::ExtentConstraint& constraint : AllConstraints(graph)) {
+StatusOr<SolvedSizes> SolveSizes(std::span<const ir::ExtentConstraint> constraints, SymbolRanges ranges) {
+  SolvedSizes solved{std::move(ranges), {}, {}};
+  auto& [symbols, values, kept] = solved;
+  for (const ir::ExtentConstraint& constraint : constraints) {
     if (constraint.relation != ir::SizeRelation::kEqual) continue;
-    Extent zero = constraint.difference();
-    for (const auto& [symbol, value] : values) zero = zero.Substitute(symbol, value);
-    const std::optional<Solution> solution = Solve(zero);
+    const std::optional<Solution> solution = Solve(Substitute(constraint.difference(), values), symbols);
     if (!solution) continue;
     const SymbolRange range = symbols.at(solution->symbol);
     // A number is a range of one; anything else must hold what the symbol's range says, or nothing would.
@@ -108,23 +113,33 @@ StatusOr<ir::Graph> UnifySizes(const ir::Graph& graph) {
     for (auto& [symbol, value] : values) value = value.Substitute(solution->symbol, solution->value);
     values[solution->symbol] = solution->value;
     ir::AddConstraints(kept, {constraint});
-    for (const ir::ExtentConstraint& bound :
-         {ir::ExtentConstraint{solution->value, range.low, ir::SizeRelation::kAtLeast},
-          ir::ExtentConstraint{range.high, solution->value, ir::SizeRelation::kAtLeast}}) {
-      if (range.high != INT64_MAX || bound.left == solution->value) ir::AddConstraints(kept, {bound});
-    }
+    ir::AddConstraints(kept, {{solution->value, range.low, ir::SizeRelation::kAtLeast}});
+    if (range.high != INT64_MAX) ir::AddConstraints(kept, {{range.high, solution->value, ir::SizeRelation::kAtLeast}});
   }
-  if (values.empty()) return graph;
+  return solved;
+}
+
+}  // namespace
+
+Status CheckSizes(const ir::Graph& graph, const SymbolRanges& ranges) {
+  const std::vector<ir::ExtentConstraint> constraints = AllConstraints(graph);
+  QUERN_ASSIGN(const SolvedSizes solved, SolveSizes(constraints, ranges));
+  return Substitute(constraints, solved.values, solved.ranges).status();
+}
+
+StatusOr<ir::Graph> UnifySizes(const ir::Graph& graph) {
+  QUERN_ASSIGN(const SolvedSizes solved, SolveSizes(AllConstraints(graph), graph.symbols));
+  if (solved.values.empty()) return graph;
   auto change = [&](SymbolRanges& own) -> Status {
-    for (auto& [symbol, range] : own) range = symbols.at(symbol);
-    for (const auto& [symbol, value] : values) {
+    for (auto& [symbol, range] : own) range = solved.ranges.at(symbol);
+    for (const auto& [symbol, value] : solved.values) {
       if (!own.contains(symbol)) continue;
-      for (const std::string& name : value.Symbols()) own[name] = symbols.at(name);
+      for (const std::string& name : value.Symbols()) own[name] = solved.ranges.at(name);
     }
     return absl::OkStatus();
   };
-  QUERN_ASSIGN(ir::Graph unified, Substitute(graph, values, change, "unify_sizes"));
-  for (const ir::ExtentConstraint& constraint : kept) {
+  QUERN_ASSIGN(ir::Graph unified, Substitute(graph, solved.values, change, "unify_sizes"));
+  for (const ir::ExtentConstraint& constraint : solved.kept) {
     if (!constraint.Always(unified.symbols)) ir::AddConstraints(unified.constraints, {constraint});
   }
   return unified;

@@ -4,6 +4,7 @@
 #include <variant>
 
 #include "base/check.h"
+#include "base/divide.h"
 #include "kir/operators.h"
 
 namespace quern {
@@ -18,8 +19,6 @@ StatusOr<int> Position(std::string_view name, std::span<const std::string> names
   return static_cast<int>(it - names.begin());
 }
 
-int64_t CeilDiv(int64_t value, int64_t by) { return value / by + (value % by > 0 ? 1 : 0); }
-
 }  // namespace
 
 StatusOr<Polynomial> Polynomial::Compile(const Extent& extent, std::span<const std::string> names) {
@@ -29,10 +28,15 @@ StatusOr<Polynomial> Polynomial::Compile(const Extent& extent, std::span<const s
       polynomial.constant_ = term.coefficient;
       continue;
     }
-    Term compiled{term.coefficient, {}};
-    for (const std::string& symbol : term.symbols) {
-      QUERN_ASSIGN(const int position, Position(symbol, names));
-      compiled.symbols.push_back(position);
+    Term compiled{term.coefficient, {}, {}};
+    for (const std::string& factor : term.symbols) {
+      if (const std::optional<Quotient> quotient = Quotient::Of(factor)) {
+        QUERN_ASSIGN(Polynomial numerator, Compile(quotient->numerator, names));
+        compiled.quotients.push_back({{std::move(numerator)}, quotient->divisor});
+      } else {
+        QUERN_ASSIGN(const int position, Position(factor, names));
+        compiled.symbols.push_back(position);
+      }
     }
     polynomial.terms_.push_back(std::move(compiled));
   }
@@ -44,6 +48,8 @@ int64_t Polynomial::Evaluate(std::span<const int64_t> values) const {
   for (const Term& term : terms_) {
     uint64_t product = static_cast<uint64_t>(term.coefficient);
     for (const int symbol : term.symbols) product *= static_cast<uint64_t>(values[symbol]);
+    for (const Term::Divided& quotient : term.quotients)
+      product *= static_cast<uint64_t>(CeilDiv(quotient.numerator[0].Evaluate(values), quotient.divisor));
     sum += product;
   }
   return static_cast<int64_t>(sum);
@@ -55,6 +61,11 @@ std::optional<int64_t> Polynomial::EvaluateChecked(std::span<const int64_t> valu
     int64_t product = term.coefficient;
     for (const int symbol : term.symbols) {
       if (__builtin_mul_overflow(product, values[symbol], &product)) return std::nullopt;
+    }
+    for (const Term::Divided& quotient : term.quotients) {
+      const std::optional<int64_t> numerator = quotient.numerator[0].EvaluateChecked(values);
+      if (!numerator || __builtin_mul_overflow(product, CeilDiv(*numerator, quotient.divisor), &product))
+        return std::nullopt;
     }
     if (__builtin_add_overflow(sum, product, &sum)) return std::nullopt;
   }

@@ -31,7 +31,12 @@ class Polynomial {
  private:
   struct Term {
     int64_t coefficient;
+    struct Divided {
+      std::vector<Polynomial> numerator;  // one
+      int64_t divisor;
+    };
     std::vector<int> symbols;  // positions in the table
+    std::vector<Divided> quotients;
   };
   int64_t constant_ = 0;
   std::vector<Term> terms_;

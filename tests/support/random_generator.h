@@ -471,11 +471,15 @@ class Generator {
               {{"axis", axis}, {"start", std::vector<Extent>{start}}, {"length", std::vector<Extent>{length}}});
         }
         return;
-      case 1:
-        if (!dim.is_constant() || dim == Extent(0)) return;
-        Add("Slice", {x},
-            {{"axis", axis}, {"start", Below(dim.constant())}, {"stop", dim.constant()}, {"step", 1 + Below(3)}});
+      case 1: {
+        const int64_t least = dim.LowerBound(made_.graph.symbols).value_or(0);
+        if (least == 0) return;
+        const int64_t start = Below(least);
+        ir::Attributes attributes = {{"axis", axis}, {"start", start}, {"step", 1 + Below(3)}};
+        if (Below(3) == 0) attributes.Set("stop", start + 1 + Below(least - start));
+        Add("Slice", {x}, std::move(attributes));
         return;
+      }
       case 2: {
         std::vector<int64_t> low(dims.size()), high(dims.size());
         low[axis] = Below(3);

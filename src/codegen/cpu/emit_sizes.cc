@@ -29,8 +29,14 @@ StatusOr<llvm::Value*> EmitExtent(const Extent& extent, std::span<const std::str
   llvm::Value* sum = builder.getInt64(0);
   for (const Extent::Term& term : extent.terms()) {
     llvm::Value* product = builder.getInt64(term.coefficient);
-    for (const std::string& name : term.symbols) {
-      QUERN_ASSIGN(llvm::Value * value, ValueOf(name, names, values));
+    for (const std::string& factor : term.symbols) {
+      llvm::Value* value = nullptr;
+      if (const std::optional<Quotient> quotient = Quotient::Of(factor)) {
+        QUERN_ASSIGN(llvm::Value * numerator, EmitExtent(quotient->numerator, names, values, builder));
+        value = CeilDiv(numerator, quotient->divisor, builder);
+      } else {
+        QUERN_ASSIGN(value, ValueOf(factor, names, values));
+      }
       product = builder.CreateMul(product, value);
     }
     sum = builder.CreateAdd(sum, product);

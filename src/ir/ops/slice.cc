@@ -1,4 +1,4 @@
-// Slice: elements start, start + step, ... below stop along one axis of constant extent.
+// Slice: elements start, start + step, ... below stop, or below the end, along one axis.
 
 #include "ir/shape.h"
 #include "kir/build.h"
@@ -8,18 +8,20 @@ namespace {
 
 using namespace kir::build::operators;
 
+constexpr int64_t kEnd = INT64_MAX;  // of the axis
+
 StatusOr<std::vector<TensorType>> Infer(const InferContext& context) {
   TensorType result = context.operands[0];
   QUERN_ASSIGN(const int axis, AxisOf(context));
   const int64_t start = context.attributes.Int("start"), stop = context.attributes.Int("stop"),
                 step = context.attributes.Int("step");
-  if (!result.dims[axis].is_constant())
-    return context.ShapeError(0, absl::StrFormat("a constant size in axis %d", axis));
-  if (start < 0) return context.AttributeError("start", "0 or more");
-  if (stop < start || stop > result.dims[axis].constant())
-    return context.AttributeError("stop", absl::StrFormat("%d to %s", start, result.dims[axis].ToString()));
+  const Extent size = result.dims[axis], end = stop == kEnd ? size : Extent(stop);
+  if (start < 0 || !context.AtLeast(size, start))
+    return context.AttributeError("start", absl::StrFormat("0 to %s", size.ToString()));
+  if (!context.AtLeast(end, start) || !context.AtLeast(size, end))
+    return context.AttributeError("stop", absl::StrFormat("%d to %s", start, size.ToString()));
   if (step < 1) return context.AttributeError("step", "1 or more");
-  result.dims[axis] = Extent((stop - start + step - 1) / step);
+  result.dims[axis] = (end - start).CeilDividedBy(step);
   return std::vector<TensorType>{std::move(result)};
 }
 
@@ -46,13 +48,14 @@ Status Reference(RefContext& context) {
 const OpDef& Op_slice() {
   static const OpDef* const op = Make({
       .name = "Slice",
-      .doc = "elements start, start + step, ... below stop along one axis of constant extent",
+      .doc = "elements start, start + step, ... below stop, or below the end, along one axis",
       .kind = OpKind::kIndex,
-      .operands = {{.name = "x", .shape = "axis of constant size"}},
-      .attributes = {{.name = "axis", .kind = AttrKind::kInt},
-                     {.name = "start", .kind = AttrKind::kInt},
-                     {.name = "stop", .kind = AttrKind::kInt},
-                     {.name = "step", .kind = AttrKind::kInt, .default_value = int64_t{1}}},
+      .operands = {{.name = "x"}},
+      .attributes =
+          {{.name = "axis", .kind = AttrKind::kInt},
+           {.name = "start", .kind = AttrKind::kInt},
+           {.name = "stop", .kind = AttrKind::kInt, .default_value = kEnd, .doc = "the largest is the end of the axis"},
+           {.name = "step", .kind = AttrKind::kInt, .default_value = int64_t{1}}},
       .infer = Infer,
       .map = Map,
       .reference = Reference,

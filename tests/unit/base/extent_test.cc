@@ -1,6 +1,7 @@
 // Extents: arithmetic against evaluation, text, bounds.
 #include "base/extent.h"
 
+#include <cmath>
 #include <random>
 #include <string>
 
@@ -45,7 +46,7 @@ TEST(ExtentTest, TextRoundTrips) {
     EXPECT_EQ(*parsed, extent) << text;
   }
   EXPECT_EQ(*Extent::Parse(" 2 * SEQ*3+ 1 -SEQ"), S() * 5 + 1);
-  for (const char* bad : {"", "2 +", "*3", "a b", "3.5", "a-", "99999999999999999999", "(a)"}) {
+  for (const char* bad : {"", "2 +", "*3", "a b", "3.5", "a-", "99999999999999999999", "(a"}) {
     EXPECT_FALSE(Extent::Parse(bad).ok()) << bad;
   }
   EXPECT_EQ(Extent::Parse("2 * ").status().message(), "bad extent \"2 * \" at character 5");
@@ -133,6 +134,101 @@ TEST(ExtentTest, ArithmeticAgreesWithEvaluation) {
     ASSERT_LE(*a.LowerBound(ranges), x) << a.ToString();
     ASSERT_GE(*a.UpperBound(ranges), x) << a.ToString();
     if (const auto quotient = (a * 3).DividedBy(3)) ASSERT_EQ(*quotient, a);
+  }
+}
+
+TEST(ExtentTest, QuotientsAreCanonical) {
+  EXPECT_EQ((S() * 4 + 8).CeilDividedBy(4), S() + 2);
+  EXPECT_EQ(Extent(-7).CeilDividedBy(2), Extent(-3));
+  EXPECT_EQ(Extent(-7).FloorDividedBy(2), Extent(-4));
+  EXPECT_EQ((S() * 3 - 1).CeilDividedBy(2).ToString(), "SEQ + ceil((SEQ + 1) / 2) - 1");
+  // Windows of 3 at every second place: floor((S - 3) / 2) + 1.
+  EXPECT_EQ((S() - 3).FloorDividedBy(2) + 1, S().CeilDividedBy(2) - 1);
+  EXPECT_EQ((S() * 4 + 5).CeilDividedBy(6), (S() * 2 + 3).CeilDividedBy(3));
+  EXPECT_EQ((S() * 4 + 6).CeilDividedBy(6), (S() * 2).CeilDividedBy(3) + 1);
+  EXPECT_EQ(S().CeilDividedBy(2).CeilDividedBy(3).ToString(), "ceil(ceil(SEQ / 2) / 3)");
+  EXPECT_EQ(*Extent::Parse("floor(SEQ / 2)"), S().FloorDividedBy(2));
+  EXPECT_EQ(*Extent::Parse("3*(SEQ - 1)"), S() * 3 - 3);
+  EXPECT_EQ((*Extent::Parse("2*ceil((BATCH*SEQ + 1) / 3) - BATCH")).Symbols(),
+            (std::vector<std::string>{"BATCH", "SEQ"}));
+  EXPECT_EQ(S().CeilDividedBy(2).Substitute("SEQ", B() * 2 + 1), B() + 1);
+  EXPECT_EQ((S().CeilDividedBy(2) * 6).DividedBy(S().CeilDividedBy(2) * 2), Extent(3));
+  for (const char* bad : {"ceil(SEQ / 0)", "ceil(SEQ / -2)", "ceil(SEQ)", "floor(SEQ / BATCH)", "ceil(/ 2)",
+                          "ceil(SEQ / 2", "ceil(SEQ / 2))", "ceil(SEQ / )"}) {
+    EXPECT_FALSE(Extent::Parse(bad).ok()) << bad;
+  }
+  EXPECT_TRUE(Extent::Parse("ceil + floor*2").ok());  // names like any
+}
+
+TEST(ExtentTest, SolvesForTheSymbolThatIsUnknown) {
+  using Solved = std::optional<std::pair<std::string, int64_t>>;
+  EXPECT_EQ(S().SolvedFor(7, {}), Solved({"SEQ", 7}));
+  EXPECT_EQ((S() * 2 + 1).SolvedFor(7, {}), Solved({"SEQ", 3}));
+  EXPECT_EQ((S() * 2 + 1).SolvedFor(8, {}), Solved({"SEQ", 3}));  // none is exact: the caller sees that 7 is not 8
+  EXPECT_EQ((B() * S() * 3 + B()).SolvedFor(26, {{"BATCH", 2}}), Solved({"SEQ", 4}));
+  EXPECT_EQ((B() - S()).SolvedFor(2, {{"BATCH", 9}}), Solved({"SEQ", 7}));
+  EXPECT_EQ((S().CeilDividedBy(2) + B()).SolvedFor(9, {{"SEQ", 5}}), Solved({"BATCH", 6}));
+  EXPECT_EQ((S() + B()).SolvedFor(7, {}), std::nullopt);
+  EXPECT_EQ(S().SolvedFor(7, {{"SEQ", 7}}), std::nullopt);
+  EXPECT_EQ(S().CeilDividedBy(2).SolvedFor(7, {}), std::nullopt);
+  EXPECT_EQ((S().CeilDividedBy(2) + S()).SolvedFor(7, {}), std::nullopt);
+  EXPECT_EQ((S() * S()).SolvedFor(9, {}), std::nullopt);
+  EXPECT_EQ((B() * S()).SolvedFor(9, {{"BATCH", 0}}), std::nullopt);
+}
+
+// What bounds know of 2*ceil(S / 2) beside S: more than the ends of each.
+TEST(ExtentTest, BoundsOfQuotients) {
+  const SymbolRanges ranges = {{"SEQ", {1, 1000}}};
+  const Extent half = S().CeilDividedBy(2);
+  EXPECT_TRUE((half * 2).ProvablyAtLeast(S(), ranges));
+  EXPECT_TRUE((S() + 1).ProvablyAtLeast(half * 2, ranges));
+  EXPECT_FALSE(S().ProvablyAtLeast(half * 2, ranges));
+  EXPECT_EQ(half.LowerBound(ranges), 1);
+  EXPECT_EQ(half.UpperBound(ranges), 500);
+  EXPECT_EQ(half.UpperBound({}), std::nullopt);
+  // The last window of 3 at stride 2 ends in the line.
+  const Extent windows = (S() - 3).FloorDividedBy(2) + 1;
+  EXPECT_TRUE(S().ProvablyAtLeast((windows - 1) * 2 + 3, ranges));
+  EXPECT_TRUE((B() * S()).ProvablyAtLeast(B() * S().FloorDividedBy(3) * 3, {}));
+}
+
+// Sums of quotients of sums of quotients, deeper than any op makes them, have no value; nor do they take memory.
+TEST(ExtentTest, DeepQuotientsHaveNoValue) {
+  Extent deep = S();
+  for (int i = 0; i < 100; ++i) deep = (deep + B()).CeilDividedBy(7) + S();
+  EXPECT_EQ(deep.Evaluate({{"SEQ", 3}, {"BATCH", 2}}).status().code(), absl::StatusCode::kOutOfRange);
+  EXPECT_LT(deep.ToString().size(), 200u);
+  std::string text;
+  for (int i = 0; i < 100000; ++i) text += "ceil(";
+  EXPECT_FALSE(Extent::Parse(text).ok());
+}
+
+TEST(ExtentTest, QuotientsAgreeWithEvaluation) {
+  constexpr uint32_t kSeed = 130363;
+  SCOPED_TRACE(kSeed);
+  std::mt19937 random(kSeed);
+  auto number = [&](int low, int high) { return static_cast<int64_t>(random() % (high - low + 1)) + low; };
+  const SymbolRanges ranges = {{"SEQ", {0, 29}}, {"BATCH", {2, 11}}};
+  const auto floor = [](int64_t value, int64_t by) {
+    return static_cast<int64_t>(std::floor(static_cast<double>(value) / static_cast<double>(by)));
+  };
+  for (int round = 0; round < 2000; ++round) {
+    const Binding binding = {{"SEQ", number(0, 29)}, {"BATCH", number(2, 11)}};
+    Extent extent = S() * number(-5, 5) + B() * number(-5, 5) + number(-20, 20);
+    int64_t value = *extent.Evaluate(binding);
+    for (int depth = static_cast<int>(number(1, 4)); depth > 0; --depth) {
+      const int64_t by = number(1, 9), times = number(-3, 3), more = number(-9, 9);
+      const bool up = number(0, 1) == 1;
+      extent = (up ? extent.CeilDividedBy(by) : extent.FloorDividedBy(by)) * times + S() * more;
+      value = (up ? -floor(-value, by) : floor(value, by)) * times + binding.at("SEQ") * more;
+    }
+    ASSERT_EQ(*extent.Evaluate(binding), value) << extent.ToString();
+    ASSERT_EQ(*Extent::Parse(extent.ToString()), extent) << extent.ToString();
+    ASSERT_LE(*extent.LowerBound(ranges), value) << extent.ToString();
+    ASSERT_GE(*extent.UpperBound(ranges), value) << extent.ToString();
+    const Extent fixed = extent.Substitute("BATCH", binding.at("BATCH"));
+    ASSERT_EQ(*fixed.Evaluate(binding), value) << extent.ToString();
+    ASSERT_EQ(fixed.Substitute("SEQ", binding.at("SEQ")), Extent(value)) << extent.ToString();
   }
 }
 

@@ -42,8 +42,8 @@ void ExpectRight(std::string_view text, const std::vector<Binding>& bindings) {
   for (const Binding& binding : bindings) {
     const auto outputs = Run(*planned, binding);
     ASSERT_TRUE(outputs.ok()) << outputs.status();
-    StatusOr<check::GraphOracle> oracle =
-        check::GraphOracle::Create(planned->graph, binding, RandomFeeds(planned->graph, binding, 1), 1);
+    const ir::Feeds feeds = RandomFeeds(planned->graph, binding, 1);
+    StatusOr<check::GraphOracle> oracle = check::GraphOracle::Create(planned->graph, binding, feeds, 1);
     ASSERT_TRUE(oracle.ok()) << oracle.status();
     for (size_t o = 0; o < outputs->size(); ++o) {
       const ir::RefTensor& expected = oracle->expected()[o];
@@ -186,6 +186,54 @@ TEST(Sizes, RequirementsAreText) {
   const StatusOr<ir::Graph> again = ir::Parse(ir::Print(*graph));
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_TRUE(SameGraph(*graph, *again));
+}
+
+// A stride leaves a quotient of a size, which families take like any size.
+TEST(Sizes, QuotientsThroughEveryFamily) {
+  const std::vector<Binding> bindings = {{{"S", 1}}, {{"S", 2}}, {{"S", 7}}, {{"S", 64}}, {{"S", 97}}};
+  ExpectRight(R"(graph g sym S in 1..100 {
+  %0 = Input() {name = "x"} : f32[S, 6]
+  %1 = Slice(%0) {axis = 0, start = 0, stop = 9223372036854775807, step = 2} : f32[ceil(S / 2), 6]
+  %2 = Exp(%1) : f32[ceil(S / 2), 6]
+  %3 = Transpose(%2) {perm = [1, 0]} : f32[6, ceil(S / 2)]
+  %4 = Softmax(%3) {axis = -1} : f32[6, ceil(S / 2)]
+  %5 = MatMul(%4, %2) : f32[6, 6]
+  %6 = Reduce(%2) {op = "sum", axes = [0], keep_dim = false} : f32[6]
+  %7 = Concat(%0, %2) {axis = 0} : f32[S + ceil(S / 2), 6]
+  %8 = CumSum(%7) {axis = 0} : f32[S + ceil(S / 2), 6]
+  %9 = Reshape(%2) {shape = <6*ceil(S / 2)>} : f32[6*ceil(S / 2)]
+  %10 = ArgMax(%9) {axis = 0} : i64[]
+  %11 = Slice(%9) {axis = 0, start = 1, stop = 9223372036854775807, step = 4} : f32[ceil((6*ceil(S / 2) - 1) / 4)]
+  return %4, %5, %6, %8, %10, %11
+})",
+              bindings);
+}
+
+// Halves of a line of odd length, and one beside the other.
+TEST(Sizes, FloorAndCeilOfOneSize) {
+  ExpectRight(R"(graph g sym S in 2..100 {
+  %0 = Input() {name = "x"} : f32[3, S]
+  %1 = Narrow(%0) {axis = 1, start = <0>, length = <floor(S / 2)>} : f32[3, floor(S / 2)]
+  %2 = Narrow(%0) {axis = 1, start = <S - floor(S / 2)>, length = <floor(S / 2)>} : f32[3, floor(S / 2)]
+  %3 = Add(%1, %2) : f32[3, floor(S / 2)]
+  %4 = Concat(%2, %1) {axis = 1} : f32[3, 2*floor(S / 2)]
+  return %3, %4
+})",
+              {{{"S", 2}}, {{"S", 3}}, {{"S", 33}}, {{"S", 64}}});
+}
+
+// The size of an input is what a stride leaves of another's.
+TEST(Sizes, QuotientAgainstASymbol) {
+  constexpr std::string_view kText = R"(graph g sym S in 3..101, T in 1..64 {
+  %0 = Input() {name = "x"} : f32[S, 6]
+  %1 = Input() {name = "y"} : f32[T, 6]
+  %2 = Slice(%0) {axis = 0, start = 2, stop = 9223372036854775807, step = 3} : f32[ceil((S - 2) / 3), 6]
+  %3 = Mul(%1, %2) : f32[T, 6]
+  %4 = Exp(%1) : f32[T, 6]
+  return %3, %4
+})";
+  ExpectRight(kText, {{{"S", 3}, {"T", 1}}, {{"S", 5}, {"T", 1}}, {{"S", 6}, {"T", 2}}, {{"S", 101}, {"T", 33}}});
+  ExpectConflict(kText, {{"S", 6}, {"T", 1}}, "ceil((S + 1) / 3)");
 }
 
 }  // namespace
