@@ -230,6 +230,7 @@ class TileMatcher {
   Status MatchWrite(int n) {
     const ir::Node& node = Node(n);
     const Value target = node.inputs[0], update = node.inputs[1];
+    if (node.inputs.size() > 2) return No("%s writes at places that are data", view_.Describe(n));
     if (view_.IsReadInside(n) || view_.Has(target.node) || !view_.scope.IsWritable(target.node) ||
         node.attributes.Int("axis") != 0 || !Depends(update.node)) {
       return No("%s does not write rows of a donated input", view_.Describe(n));

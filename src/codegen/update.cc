@@ -28,6 +28,38 @@ void EmitStores(const RegionView& view, KernelWriter& writer, FusedExpr& expr, i
   });
 }
 
+// Element r of `value` along `axis`, stored at index[r] of the `size` that the buffer has, if it is one. Rows follow each
+// other, so that the last of those with one place is what stays; chunks share out the other dimensions.
+//   for r in 0..R { let at = cast<i64>(index[r]); if (0 <= at) & (at < size) { vec c in 0..C { y[at, c] = x[r, c] } } }
+void EmitIndexedStores(const RegionView& view, KernelWriter& writer, FusedExpr& expr, const ir::Node& node,
+                       int64_t axis, const std::string& buffer) {
+  const ir::Value value = node.inputs[1];
+  const std::vector<Extent>& dims = view.type(value).dims;
+  const int64_t last = static_cast<int64_t>(dims.size()) - 1;
+  std::vector<Extent> outer;  // all but the rows and what is a vector loop
+  for (int64_t d = 0; d < last; ++d) {
+    if (d != axis) outer.push_back(dims[d]);
+  }
+  if (outer.empty()) outer.emplace_back(1);
+  const int64_t inner = std::min<int64_t>(
+      BoundedElements({dims[axis], axis == last ? Extent(1) : dims[last]}, view.ranges), kChunkElements);
+  EmitGrid(view, writer.kernel, outer, inner, [&](const kir::Index& index, kir::Block& block) {
+    const kir::ExprRef r = kb::Ref("r"), at = kb::Ref("at"),
+                       size = kb::FromExtent(view.type(node.inputs[0]).dims[axis]);
+    kir::Index from;
+    for (int64_t d = 0, o = 0; d <= last; ++d) from.push_back(d == axis ? r : d == last ? kb::Ref("c") : index[o++]);
+    kir::Index to = from;
+    to[axis] = at;
+    kir::Block store = {kb::WithOrigin(kb::Store(buffer, to, expr.Element(value, from)), writer.Origin(value.node))};
+    if (axis != last) store = {kb::Vec("c", kb::Int(0), kb::FromExtent(dims[last]), std::move(store))};
+    const kir::ExprRef inside =
+        kb::Call(kir::Op::kAnd, {kb::Call(kir::Op::kLe, {kb::Int(0), at}), kb::Call(kir::Op::kLt, {at, size})});
+    block.push_back(kb::For(
+        "r", kb::Int(0), kb::FromExtent(dims[axis]),
+        {kb::Let("at", kb::CastTo(DType::kI64, expr.Element(node.inputs[2], {r}))), kb::If(inside, std::move(store))}));
+  });
+}
+
 }  // namespace
 
 family::Matched MatchUpdate(const RegionView& view) {
@@ -70,7 +102,10 @@ StatusOr<LoweredRegion> LowerUpdate(const RegionView& view, const RegionPlan&) {
   for (kir::Param& param : writer.kernel.params) {
     if (param.name == buffer) param.mode = kir::Mode::kInOut;
   }
-  EmitStores(view, writer, expr, node.inputs[1], buffer, axis, kb::FromExtent(node.attributes.Extents("start")[0]));
+  if (node.inputs.size() > 2)
+    EmitIndexedStores(view, writer, expr, node, axis, buffer);
+  else
+    EmitStores(view, writer, expr, node.inputs[1], buffer, axis, kb::FromExtent(node.attributes.Extents("start")[0]));
   QUERN_ASSIGN(KernelUse use, writer.Finish());
   lowered.kernels.push_back(std::move(use));
   return lowered;

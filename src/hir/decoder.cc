@@ -8,7 +8,7 @@ namespace {
 // clang-format off
 enum Operand {
   kX, kLn1Gamma, kLn1Beta, kQ, kK, kV, kO, kLn2Gamma, kLn2Beta, kGate, kUp, kDown, kCos, kSin, kMask,
-  kKeyCache, kValueCache,
+  kKeyCache, kValueCache, kIndex, kPositions, kQStart, kKvLen, kBlocks,
 };
 // clang-format on
 
@@ -33,6 +33,14 @@ Status CheckSizes(const InferContext& c, const Sizes& sizes) {
   if (c.attributes.Int("window") < 0) return c.AttributeError("window", "0 or more");
   if (c.attributes.Float("eps") < 0) return c.AttributeError("eps", "0 or more");
   return absl::OkStatus();
+}
+
+// Rows of the cache that lie side by side: a slot's, or a sequence's; 0 where they do not come out even.
+Extent KeysInPlace(const Attributes& attributes, const TensorType& cache, const TensorType& kv_len, bool blocks) {
+  const Extent places = blocks ? Extent(attributes.Int("slot")) : kv_len.rank() == 1 ? kv_len.dims[0] : Extent(0);
+  if (!places.is_constant() || places.constant() < 1) return Extent(0);
+  const std::optional<Extent> parts = cache.dims[0].DividedBy(places.constant());
+  return !parts ? Extent(0) : blocks ? places : *parts;
 }
 
 StatusOr<std::vector<TensorType>> Infer(const InferContext& c) {
@@ -64,8 +72,17 @@ StatusOr<std::vector<TensorType>> Infer(const InferContext& c) {
   std::vector<TensorType> results = {x};
   if (c.has(kKeyCache) != c.has(kValueCache))
     return c.Error(DiagnosticCode::kInputCount, "v_cache", "both caches or none among its", "one");
+  for (const Operand operand : {kIndex, kPositions, kQStart, kKvLen}) {
+    if (c.has(operand) != c.has(kKvLen))
+      return c.Error(DiagnosticCode::kInputCount, "kv_len", "all of index, positions, q_start, kv_len or none", "some");
+  }
+  if (c.has(kKvLen) && !c.has(kKeyCache))
+    return c.Error(DiagnosticCode::kInputCount, "k_cache", "caches beside kv_len", "none");
+  if (c.has(kBlocks) && !c.has(kKvLen))
+    return c.Error(DiagnosticCode::kInputCount, "kv_len", "kv_len beside blocks", "none");
   if (!c.has(kKeyCache)) return results;
-  if (!c.symbols.contains(kPastSymbol)) return c.Error(DiagnosticCode::kUnboundSymbol, kPastSymbol, "", "");
+  if (!c.has(kKvLen) && !c.symbols.contains(kPastSymbol))
+    return c.Error(DiagnosticCode::kUnboundSymbol, kPastSymbol, "", "");
   if (x.rank() == 3 && x.dims[0] != Extent(1)) return c.ShapeError(kX, "one sequence, for there is one cache");
   for (const Operand cache : {kKeyCache, kValueCache}) {
     const TensorType& type = c.operand(cache);
@@ -75,6 +92,10 @@ StatusOr<std::vector<TensorType>> Infer(const InferContext& c) {
     results.push_back(type);
   }
   if (results[1] != results[2]) return c.ShapeError(kValueCache, results[1].ToString());
+  if (c.has(kKvLen)) {
+    if (KeysInPlace(c.attributes, c.operand(kKeyCache), c.operand(kKvLen), c.has(kBlocks)) == Extent(0))
+      return c.ShapeError(kKeyCache, "whole slots, or as many rows for each sequence");
+  }
   return results;
 }
 
@@ -92,6 +113,20 @@ std::pair<ir::Value, ir::Value> UpdateCache(LowerContext& c, const Sizes& sizes,
       "Narrow", {updated},
       {{"axis", int64_t{0}}, {"start", std::vector<Extent>{0}}, {"length", std::vector<Extent>{past + length}}}, part);
   return {c.Reshape(seen, {Extent(1), past + length, Extent(sizes.kv_heads * sizes.head_dim)}, part), updated};
+}
+
+// The same where rows have places of their own: gives the cache as slots, or as sequences.
+std::pair<ir::Value, ir::Value> UpdateSequences(LowerContext& c, const Sizes& sizes, ir::Value rows, ir::Value cache,
+                                                std::string_view part) {
+  const TensorType& type = c.type(cache);
+  const Extent each = KeysInPlace(c.attributes(), type, c.type(c.inputs[kKvLen]), c.has(kBlocks)),
+               width(sizes.kv_heads * sizes.head_dim);
+  const Extent places = *type.dims[0].DividedBy(each.constant());
+  const TensorType& given = c.type(rows);
+  rows = c.CastTo(type.dtype, rows, part);
+  rows = c.Reshape(rows, {given.dims[given.rank() - 2], Extent(sizes.kv_heads), Extent(sizes.head_dim)}, part);
+  const ir::Value updated = c.Add("Update", {cache, rows, c.inputs[kIndex]}, {{"axis", int64_t{0}}}, part);
+  return {c.Reshape(updated, {places, each, width}, part), updated};
 }
 
 StatusOr<std::vector<ir::Value>> Lower(LowerContext& c) {
@@ -114,13 +149,14 @@ StatusOr<std::vector<ir::Value>> Lower(LowerContext& c) {
 
   const ir::Value n1 = c.Block("RmsNorm", {x, c.inputs[kLn1Gamma], c.inputs[kLn1Beta]}, eps, "attention_norm")[0];
   ir::Value q = linear(n1, kQ, "attention/q"), k = linear(n1, kK, "attention/k"), v = linear(n1, kV, "attention/v");
-  q = c.Block("RoPE", {q, c.inputs[kCos], c.inputs[kSin]}, rope, "attention/q_rope")[0];
-  k = c.Block("RoPE", {k, c.inputs[kCos], c.inputs[kSin]}, rope, "attention/k_rope")[0];
+  q = c.Block("RoPE", {q, c.inputs[kCos], c.inputs[kSin], c.inputs[kPositions]}, rope, "attention/q_rope")[0];
+  k = c.Block("RoPE", {k, c.inputs[kCos], c.inputs[kSin], c.inputs[kPositions]}, rope, "attention/k_rope")[0];
   std::vector<ir::Value> caches;
   if (c.has(kKeyCache)) {
     caches.resize(2);
-    std::tie(k, caches[0]) = UpdateCache(c, sizes, k, c.inputs[kKeyCache], "attention/k_cache");
-    std::tie(v, caches[1]) = UpdateCache(c, sizes, v, c.inputs[kValueCache], "attention/v_cache");
+    const auto update = c.has(kKvLen) ? UpdateSequences : UpdateCache;
+    std::tie(k, caches[0]) = update(c, sizes, k, c.inputs[kKeyCache], "attention/k_cache");
+    std::tie(v, caches[1]) = update(c, sizes, v, c.inputs[kValueCache], "attention/v_cache");
   } else {
     k = batched(k);
     v = batched(v);
@@ -132,7 +168,9 @@ StatusOr<std::vector<ir::Value>> Lower(LowerContext& c) {
                                 {"window", c.attributes().Int("window")},
                                 {"scale", c.attributes().Float("scale")},
                                 {"softcap", c.attributes().Float("softcap")}};
-  ir::Value a = c.Block("Attention", {batched(q), k, v, c.inputs[kMask]}, attention, "attention")[0];
+  ir::Value a =
+      c.Block("Attention", {batched(q), k, v, c.inputs[kMask], c.inputs[kQStart], c.inputs[kKvLen], c.inputs[kBlocks]},
+              attention, "attention")[0];
   std::vector<Extent> rows = type.dims;
   rows.back() = Extent(sizes.heads * sizes.head_dim);
   a = linear(c.Reshape(a, rows, "attention"), kO, "attention/o");
@@ -151,7 +189,7 @@ StatusOr<std::vector<ir::Value>> Lower(LowerContext& c) {
 }  // namespace
 
 BlockDef DecoderBlock(const char* name, const char* label) {
-  const auto weight = ir::OperandKind::kWeight;
+  const auto weight = ir::OperandKind::kWeight, index = ir::OperandKind::kAny;
   return {
       .name = name,
       .doc = "pre-norm decoder layer: grouped attention with RoPE, SwiGLU, residuals",
@@ -175,7 +213,12 @@ BlockDef DecoderBlock(const char* name, const char* label) {
                     .optional = true,
                     .shape = "custom: [B, Sk]; bias: broadcasts to [B, heads, Sq, Sk]"},
                    {.name = "k_cache", .optional = true, .shape = "[rows, kv_heads, head_dim]"},
-                   {.name = "v_cache", .optional = true, .shape = "as k_cache"}},
+                   {.name = "v_cache", .optional = true, .shape = "as k_cache"},
+                   {.name = "index", .kind = index, .optional = true, .shape = "i32[S]: the row's place in the caches"},
+                   {.name = "positions", .kind = index, .optional = true, .shape = "i32[S]: the row's in cos and sin"},
+                   {.name = "q_start", .kind = index, .optional = true, .shape = "i32[B + 1]"},
+                   {.name = "kv_len", .kind = index, .optional = true, .shape = "i32[B]"},
+                   {.name = "blocks", .kind = index, .optional = true, .shape = "i32[B, blocks]: slots of the caches"}},
       .attributes =
           {{.name = "heads", .kind = ir::AttrKind::kInt},
            {.name = "kv_heads", .kind = ir::AttrKind::kInt, .default_value = int64_t{0}, .doc = "0: heads"},
@@ -193,6 +236,7 @@ BlockDef DecoderBlock(const char* name, const char* label) {
             .kind = ir::AttrKind::kString,
             .default_value = std::string("neox"),
             .choices = {"gptj", "neox"}},
+           {.name = "slot", .kind = ir::AttrKind::kInt, .default_value = int64_t{0}, .doc = "rows of a slot"},
            WeightLayoutAttribute()},
       .infer = Infer,
       .lower = Lower,

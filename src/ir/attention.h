@@ -1,4 +1,5 @@
-// The sizes and memory layout that an Attention node states in its attributes; shared by the op and its kernels.
+// What an Attention node states in its attributes: sizes, memory layout, and which operands it has. Shared by the op and
+// its kernels.
 #pragma once
 
 #include <string>
@@ -51,6 +52,24 @@ struct AttentionShape {
   static bool ComputesKeys(DType dtype) { return dtype == DType::kF32 || dtype == DType::kF16; }
   static constexpr const char* kQueries = "f32";
   static constexpr const char* kKeys = "f32 or f16";
+};
+
+// Positions of the operands after v, or -1. Each of the last three says more about many sequences in one step.
+struct AttentionOperands {
+  explicit AttentionOperands(const Attributes& attributes) {
+    const std::string &mask_kind = attributes.String("mask"), &sequences = attributes.String("sequences");
+    if (mask_kind == "custom" || mask_kind == "bias") mask = count++;
+    if (sequences == "ragged" || sequences == "ragged_paged") q_start = count++;
+    if (sequences != "none") kv_len = count++;
+    if (sequences == "paged" || sequences == "ragged_paged") blocks = count++;
+  }
+
+  int mask = -1, q_start = -1, kv_len = -1, blocks = -1;
+  int count = 3;
+
+  bool ragged() const { return q_start >= 0; }
+  bool lengths() const { return kv_len >= 0; }
+  bool paged() const { return blocks >= 0; }
 };
 
 }  // namespace quern::ir

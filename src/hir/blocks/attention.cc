@@ -1,13 +1,16 @@
 // Attention{heads, kv_heads, head_dim, mask, window, scale, softcap, layout}: softmax(q k^T scale + mask) v per head.
 //
 // kv_heads 0 means heads. A mask operand comes with mask "custom" ([B, Sk], below 0.5 or false is masked) and "bias"
-// (added; broadcast to [B, heads, Sq, Sk]). "sliding" sees the query's own key and `window` before it.
+// (added; broadcast to [B, heads, Sq, Sk]). "sliding" sees the query's own key and `window` before it. kv_len, and with it
+// q_start and blocks, say which rows and keys are whose: src/ir/ops/attention.cc.
 
 #include "ir/attention.h"
 #include "hir/block.h"
 
 namespace quern::hir {
 namespace {
+
+enum Operand { kQ, kK, kV, kMask, kQStart, kKvLen, kBlocks };
 
 int64_t KvHeads(const Attributes& attributes) {
   return attributes.Int("kv_heads") == 0 ? attributes.Int("heads") : attributes.Int("kv_heads");
@@ -44,7 +47,12 @@ StatusOr<std::vector<TensorType>> Infer(const InferContext& c) {
   QUERN_RETURN_IF_ERROR(CheckHeads(c, shape, 0, heads));
   QUERN_RETURN_IF_ERROR(CheckHeads(c, shape, 1, kv_heads));
   const TensorType &q = c.operand(0), &k = c.operand(1);
-  if (ir::ExtentConstraint{k.dims[0], q.dims[0]}.Never(c.symbols))
+  const bool sequences = c.has(kKvLen);
+  for (const Operand operand : {kQStart, kBlocks}) {
+    if (c.has(operand) && !sequences)
+      return c.Error(DiagnosticCode::kInputCount, "kv_len", "kv_len beside q_start and blocks", "none");
+  }
+  if (!sequences && ir::ExtentConstraint{k.dims[0], q.dims[0]}.Never(c.symbols))
     return c.ShapeError(1, absl::StrFormat("the batch %s of q", q.dims[0].ToString()));
   QUERN_RETURN_IF_ERROR(c.ExpectDims(2, k.dims));
   QUERN_RETURN_IF_ERROR(c.ExpectDType(2, k.dtype));
@@ -52,9 +60,10 @@ StatusOr<std::vector<TensorType>> Infer(const InferContext& c) {
   if (!ir::AttentionShape::ComputesKeys(k.dtype)) return c.UnsupportedError(1, ir::AttentionShape::kKeys);
   const std::string& mask = c.attributes.String("mask");
   const bool wants_mask = mask == "custom" || mask == "bias";
-  if (wants_mask != c.has(3)) {
-    return c.Error(DiagnosticCode::kInputCount, "mask", wants_mask ? "4" : "3", c.has(3) ? "4" : "3");
+  if (wants_mask != c.has(kMask)) {
+    return c.Error(DiagnosticCode::kInputCount, "mask", wants_mask ? "4" : "3", c.has(kMask) ? "4" : "3");
   }
+  if (sequences) return std::vector<TensorType>{q};  // the op has the rules of those
   const int axis = shape.sequence_axis();
   if (mask == "custom") QUERN_RETURN_IF_ERROR(c.ExpectDims(3, {q.dims[0], k.dims[axis]}));
   if (mask == "bias") {
@@ -69,8 +78,14 @@ StatusOr<std::vector<TensorType>> Infer(const InferContext& c) {
 StatusOr<std::vector<ir::Value>> Lower(LowerContext& c) {
   Attributes attributes = c.attributes();
   attributes.Set("kv_heads", KvHeads(attributes));
-  std::vector<ir::Value> operands = c.inputs;
-  if (!c.has(3)) operands.pop_back();
+  std::vector<ir::Value> operands;
+  for (const ir::Value& input : c.inputs) {
+    if (input.node >= 0) operands.push_back(input);
+  }
+  std::string sequences = "none";
+  if (c.has(kKvLen))
+    sequences = c.has(kQStart) ? c.has(kBlocks) ? "ragged_paged" : "ragged" : c.has(kBlocks) ? "paged" : "lengths";
+  attributes.Set("sequences", sequences);
   return c.Finish({c.Add("Attention", std::move(operands), std::move(attributes))});
 }
 
@@ -87,7 +102,10 @@ const BlockDef& Block_attention() {
                    {.name = "mask",
                     .kind = ir::OperandKind::kAny,
                     .optional = true,
-                    .shape = "custom: [B, Sk]; bias: broadcasts to [B, heads, Sq, Sk]"}},
+                    .shape = "custom: [B, Sk]; bias: broadcasts to [B, heads, Sq, Sk]"},
+                   {.name = "q_start", .kind = ir::OperandKind::kAny, .optional = true, .shape = "i32[B + 1]"},
+                   {.name = "kv_len", .kind = ir::OperandKind::kAny, .optional = true, .shape = "i32[B]"},
+                   {.name = "blocks", .kind = ir::OperandKind::kAny, .optional = true, .shape = "i32[B, blocks]"}},
       .attributes =
           {{.name = "heads", .kind = ir::AttrKind::kInt},
            {.name = "kv_heads", .kind = ir::AttrKind::kInt, .default_value = int64_t{0}, .doc = "0: heads"},

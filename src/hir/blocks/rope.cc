@@ -2,6 +2,7 @@
 //
 //   x [.., S, heads * head_dim] (packed) or [.., S, heads, head_dim]
 //   cos, sin [S, w], [1, S, w] or [B, S, w] with w one of n_rot/2, head_dim/2, n_rot, head_dim
+//   with positions i32[S]: rows of cos and sin, which have any number
 
 #include "hir/block.h"
 
@@ -26,10 +27,16 @@ StatusOr<std::vector<TensorType>> Infer(const InferContext& c) {
       (!packed && x.dims.back() != Extent(head_dim))) {
     return c.ShapeError(0, absl::StrFormat("heads of %d", head_dim));
   }
+  Extent positions = x.dims[x.rank() - least];
+  if (c.has(3)) {
+    QUERN_RETURN_IF_ERROR(c.ExpectDType(3, DType::kI32));
+    QUERN_RETURN_IF_ERROR(c.ExpectDims(3, {positions}));
+    QUERN_RETURN_IF_ERROR(c.ExpectRankAtLeast(1, 2));
+    positions = c.operand(1).dims[c.operand(1).rank() - 2];
+  }
   for (const int table : {1, 2}) {
     QUERN_RETURN_IF_ERROR(c.ExpectDType(table, x.dtype));
     const TensorType& type = c.operand(table);
-    const Extent& positions = x.dims[x.rank() - least];
     auto is = [&](int64_t width) { return type.rank() >= 2 && type.dims.back() == Extent(width); };
     const bool fits =
         (is(n_rot / 2) || is(head_dim / 2) || is(n_rot) || is(head_dim)) && type.dims[type.rank() - 2] == positions &&
@@ -41,7 +48,9 @@ StatusOr<std::vector<TensorType>> Infer(const InferContext& c) {
 }
 
 StatusOr<std::vector<ir::Value>> Lower(LowerContext& c) {
-  return c.Finish({c.Add("Rope", c.inputs,
+  std::vector<ir::Value> operands = c.inputs;
+  if (!c.has(3)) operands.pop_back();
+  return c.Finish({c.Add("Rope", std::move(operands),
                          {{"head_dim", c.attributes().Int("head_dim")},
                           {"n_rot", RotatedElements(c.attributes())},
                           {"style", c.attributes().String("style")},
@@ -57,7 +66,8 @@ const BlockDef& Block_rope() {
       .label = "rope",
       .operands = {{.name = "x", .shape = "[.., S, heads * head_dim], not packed [.., S, heads, head_dim]"},
                    {.name = "cos", .shape = "[S, w] or [1 or B, S, w]; w: half or all of n_rot or head_dim"},
-                   {.name = "sin", .shape = "as cos"}},
+                   {.name = "sin", .shape = "as cos"},
+                   {.name = "positions", .kind = ir::OperandKind::kAny, .optional = true, .shape = "i32[S]"}},
       .attributes = {{.name = "head_dim", .kind = ir::AttrKind::kInt},
                      {.name = "n_rot", .kind = ir::AttrKind::kInt, .default_value = int64_t{0}, .doc = "0: head_dim"},
                      {.name = "style",

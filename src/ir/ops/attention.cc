@@ -5,6 +5,13 @@
 //   mask none; causal: key j for query i iff j <= i + Sk - Sq; sliding(w): i' - w <= j <= i' with i' = i + Sk - Sq;
 //   custom: operand mask [B, Sk], below 0.5 is masked; bias: operand added after scale and softcap, broadcast to
 //   [B, heads, Sq, Sk]. softcap c > 0: s <- c tanh(s / c).
+//   sequences lengths: kv_len i32[B], keys of each that are live, of the Sk that there is room for; the last query of
+//   sequence b is the last of them: query i is at position kv_len[b] - (Sq - i), and masks use positions.
+//   ragged: the queries of all sequences follow each other, q [1, rows, ..], those of b from q_start[b] to
+//   q_start[b + 1], i32[B + 1], ascending: row r is at kv_len[b] - (q_start[b + 1] - r).
+//   paged: k and v [slots, block, ..], any sequence's keys n block .. in slot blocks[b, n], i32[B, ceil(Sk / block)].
+//   No key at or past kv_len is read, or one whose slot there is not; rows of no sequence see no keys. The operands may
+//   hold anything: row r belongs to the sequence before which q_start[1..] is at most r, and to none before q_start[0].
 // A key that a mask or a bias of -inf hides takes no part, whatever it holds; a row without any other gives zeros. A
 // NaN in anything else that a row reads makes the row NaN.
 // k and v may have another float dtype than q: a half-precision cache.
@@ -18,6 +25,42 @@
 namespace quern::ir {
 namespace {
 
+// Checks what says which rows and keys are whose; gives the keys that a sequence has room for.
+StatusOr<Extent> InferSequences(const InferContext& context, const AttentionShape& shape,
+                                const AttentionOperands& operands) {
+  // Where there is no mask operand, those after it stand one place earlier than the table has them.
+  auto check = [&](int operand, const char* name, const std::vector<Extent>& dims) -> Status {
+    const TensorType& type = context.operands[operand];
+    const TensorType wanted = {DType::kI32, dims};
+    if (type.dtype == DType::kI32 && context.Equal(type.dims, dims)) return absl::OkStatus();
+    const bool shape = type.dtype == DType::kI32;
+    return context.Error(shape ? DiagnosticCode::kShapeMismatch : DiagnosticCode::kDTypeMismatch, name,
+                         wanted.ToString(), type.ToString());
+  };
+  const TensorType &q = context.operands[0], &k = context.operands[1], &kv_len = context.operands[operands.kv_len];
+  const Extent sequences = kv_len.rank() == 1 ? kv_len.dims[0] : operands.ragged() ? Extent(1) : q.dims[0];
+  QUERN_RETURN_IF_ERROR(check(operands.kv_len, "kv_len", {sequences}));
+  if (!context.AtLeast(sequences, 1))
+    return context.Error(DiagnosticCode::kShapeMismatch, "kv_len", "of 1 sequence or more", kv_len.ToString());
+  if (operands.ragged()) {
+    QUERN_RETURN_IF_ERROR(check(operands.q_start, "q_start", {sequences + 1}));
+    if (!context.Equal(q.dims[0], 1)) return context.ShapeError(0, "rows of all sequences, a batch of 1");
+  } else if (!context.Equal(q.dims[0], sequences)) {
+    return context.ShapeError(0, absl::StrFormat("the %s sequences of kv_len", sequences.ToString()));
+  }
+  const Extent& length = k.dims[shape.sequence_axis()];
+  if (!operands.paged()) {
+    if (context.Equal(k.dims[0], sequences)) return length;
+    return context.ShapeError(1, absl::StrFormat("the %s sequences of kv_len", sequences.ToString()));
+  }
+  if (!length.is_constant() || length.constant() < 1 || !context.AtLeast(k.dims[0], 1))
+    return context.ShapeError(1, "1 or more slots, each of the same number of keys");
+  const TensorType& blocks = context.operands[operands.blocks];
+  const Extent each = blocks.rank() == 2 ? blocks.dims[1] : Extent(1);
+  QUERN_RETURN_IF_ERROR(check(operands.blocks, "blocks", {sequences, each}));
+  return each * length;
+}
+
 StatusOr<std::vector<TensorType>> Infer(const InferContext& context) {
   const AttentionShape shape(context.attributes);
   if (shape.heads < 1) return context.AttributeError("heads", "1 or more");
@@ -29,22 +72,29 @@ StatusOr<std::vector<TensorType>> Infer(const InferContext& context) {
   if (!shape.Fits(q, shape.heads)) return context.ShapeError(0, shape.DimsText(shape.heads));
   if (!shape.Fits(k, shape.kv_heads)) return context.ShapeError(1, shape.DimsText(shape.kv_heads));
   if (!context.Equal(k.dims, v.dims)) return context.ShapeError(2, ToString(k.dims));
-  if (!context.Equal(q.dims[0], k.dims[0]))
+  const AttentionOperands operands(context.attributes);
+  const std::string& mask = context.attributes.String("mask");
+  if (operands.count != static_cast<int>(context.operands.size())) {
+    return context.Error(DiagnosticCode::kInputCount, operands.lengths() ? "sequences" : "mask",
+                         absl::StrCat(operands.count), absl::StrFormat("%u", context.operands.size()));
+  }
+  if (!operands.lengths() && !context.Equal(q.dims[0], k.dims[0]))
     return context.ShapeError(1, absl::StrFormat("the batch %s of q", q.dims[0].ToString()));
+  Extent sk = k.dims[shape.sequence_axis()];
+  if (operands.lengths()) {
+    QUERN_ASSIGN(sk, InferSequences(context, shape, operands));
+  }
   if (k.dtype != v.dtype) return context.DTypeError(2, std::string(Name(k.dtype)));
   if (!AttentionShape::ComputesQueries(q.dtype)) return context.UnsupportedError(0, AttentionShape::kQueries);
   if (!AttentionShape::ComputesKeys(k.dtype)) return context.UnsupportedError(1, AttentionShape::kKeys);
-  const std::string& mask = context.attributes.String("mask");
-  const bool needs_operand = mask == "custom" || mask == "bias";
-  if (needs_operand != (context.operands.size() == 4)) {
-    return context.Error(DiagnosticCode::kInputCount, "mask", needs_operand ? "4" : "3",
-                         absl::StrFormat("%u", context.operands.size()));
+  const Extent& sq = q.dims[shape.sequence_axis()];
+  if (mask == "custom") {
+    const Extent batch = operands.lengths() ? context.operands[operands.kv_len].dims[0] : q.dims[0];
+    if (!context.Equal(context.operands[3].dims, std::vector<Extent>{batch, sk}))
+      return context.ShapeError(3, ToString({batch, sk}));
   }
-  const Extent &batch = q.dims[0], &sq = q.dims[shape.sequence_axis()], &sk = k.dims[shape.sequence_axis()];
-  if (mask == "custom" && !context.Equal(context.operands[3].dims, std::vector<Extent>{batch, sk}))
-    return context.ShapeError(3, ToString({batch, sk}));
   if (mask == "bias") {
-    const std::vector<Extent> full = {batch, Extent(shape.heads), sq, sk};
+    const std::vector<Extent> full = {q.dims[0], Extent(shape.heads), sq, sk};
     if (!context.BroadcastsTo(context.operands[3].dims, full))
       return context.ShapeError(3, absl::StrCat("what broadcasts to ", ToString(full)));
   }
@@ -63,11 +113,51 @@ double Weigh(std::vector<double>& score, const std::vector<bool>& takes_part) {
   return sum;
 }
 
+// Keys of a sequence that a query may see, before masks: where each lies, and the position of the query among them.
+struct Seen {
+  int64_t position = 0;
+  std::vector<std::pair<int64_t, int64_t>> keys = {};  // batch or slot, and row there; -1: no slot
+  int64_t sequence = 0;
+};
+
+Seen SeenBy(const RefContext& context, const AttentionShape& shape, int64_t b, int64_t i) {
+  const AttentionOperands operands(context.node.attributes);
+  const int64_t sq = context.operands[0]->dims[shape.sequence_axis()],
+                length = context.operands[1]->dims[shape.sequence_axis()];
+  Seen seen{i + length - sq, {}, b};
+  if (!operands.lengths()) {
+    for (int64_t j = 0; j < length; ++j) seen.keys.emplace_back(b, j);
+    return seen;
+  }
+  auto value = [&](int operand, int64_t at) { return static_cast<int64_t>(context.operands[operand]->Integer(at)); };
+  const int64_t sequences = context.operands[operands.kv_len]->dims[0];
+  int64_t end = sq;
+  if (operands.ragged()) {
+    seen.sequence = 0;
+    for (int64_t s = 1; s <= sequences; ++s) seen.sequence += value(operands.q_start, s) <= i ? 1 : 0;
+    if (seen.sequence == sequences || i < value(operands.q_start, 0)) return seen;
+    end = value(operands.q_start, seen.sequence + 1);
+  }
+  const int64_t live = value(operands.kv_len, seen.sequence);
+  seen.position = live - (end - i);
+  if (!operands.paged()) {
+    for (int64_t j = 0; j < std::min(live, length); ++j) seen.keys.emplace_back(seen.sequence, j);
+    return seen;
+  }
+  const int64_t each = context.operands[operands.blocks]->dims[1], slots = context.operands[1]->dims[0];
+  for (int64_t j = 0; j < std::min(live, each * length); ++j) {
+    const int64_t slot = value(operands.blocks, seen.sequence * each + j / length);
+    seen.keys.emplace_back(slot >= 0 && slot < slots ? slot : -1, j % length);
+  }
+  return seen;
+}
+
 // The results, or their magnitude: sums over |v|.
 Status Evaluate(RefContext& context, bool magnitude) {
   const AttentionShape shape(context.node.attributes);
   const RefTensor &q = *context.operands[0], &k = *context.operands[1], &v = *context.operands[2];
-  const RefTensor* mask = context.operands.size() > 3 ? context.operands[3] : nullptr;
+  const AttentionOperands operands(context.node.attributes);
+  const RefTensor* mask = operands.mask >= 0 ? context.operands[operands.mask] : nullptr;
   const std::string& kind = context.node.attributes.String("mask");
   const int64_t window = context.node.attributes.Int("window");
   const double softcap = context.node.attributes.Float("softcap");
@@ -78,19 +168,22 @@ Status Evaluate(RefContext& context, bool magnitude) {
     for (int64_t h = 0; h < shape.heads; ++h) {
       const int64_t kv = h / (shape.heads / shape.kv_heads);
       for (int64_t i = 0; i < sq; ++i) {
-        std::vector<double> score(sk);
-        std::vector<bool> takes_part(sk, true);  // a key that the mask or a bias of -inf hides does not
-        for (int64_t j = 0; j < sk; ++j) {
-          const int64_t at = i + sk - sq;
+        const Seen seen = SeenBy(context, shape, b, i);
+        const int64_t keys = static_cast<int64_t>(seen.keys.size()), at = seen.position;
+        std::vector<double> score(keys);
+        std::vector<bool> takes_part(keys, true);  // a key that the mask or a bias of -inf hides does not
+        for (int64_t j = 0; j < keys; ++j) {
+          const auto [place, row] = seen.keys[j];
           if (kind == "causal") takes_part[j] = j <= at;
           if (kind == "sliding") takes_part[j] = j <= at && j >= at - window;
-          if (kind == "custom") takes_part[j] = mask->At(std::vector<int64_t>{b, j}) >= 0.5;
+          if (kind == "custom") takes_part[j] = mask->At(std::vector<int64_t>{seen.sequence, j}) >= 0.5;
           const double bias = kind == "bias" ? mask->At(std::vector<int64_t>{b, h, i, j}) : 0;
-          takes_part[j] = takes_part[j] && bias != -INFINITY;
+          takes_part[j] = takes_part[j] && bias != -INFINITY && place >= 0;
+          if (place < 0) continue;
           double s = 0;
           for (int64_t d = 0; d < shape.head_dim; ++d) {
             s += q.data[shape.Offset(b, i, h, d, sq, shape.heads)] *
-                 k.data[shape.Offset(b, j, kv, d, sk, shape.kv_heads)];
+                 k.data[shape.Offset(place, row, kv, d, sk, shape.kv_heads)];
           }
           s *= scale;
           if (softcap > 0) s = softcap * std::tanh(s / softcap);
@@ -99,9 +192,11 @@ Status Evaluate(RefContext& context, bool magnitude) {
         const double sum = Weigh(score, takes_part);
         for (int64_t d = 0; d < shape.head_dim; ++d) {
           double out = 0;
-          for (int64_t j = 0; j < sk && sum != 0; ++j) {
-            const double value = v.data[shape.Offset(b, j, kv, d, sk, shape.kv_heads)];
-            if (takes_part[j]) out += score[j] / sum * (magnitude ? std::fabs(value) : value);
+          for (int64_t j = 0; j < keys && sum != 0; ++j) {
+            if (!takes_part[j]) continue;
+            const auto [place, row] = seen.keys[j];
+            const double value = v.data[shape.Offset(place, row, kv, d, sk, shape.kv_heads)];
+            out += score[j] / sum * (magnitude ? std::fabs(value) : value);
           }
           context.results[0].data[shape.Offset(b, i, h, d, sq, shape.heads)] = RoundTo(q.dtype, out);
         }
@@ -134,7 +229,10 @@ const OpDef& Op_attention() {
                    {.name = "mask",
                     .shape = "custom: [B, Sk]; bias: broadcasts to [B, heads, Sq, Sk]",
                     .optional = true,
-                    .own_dtype = true}},
+                    .own_dtype = true},
+                   {.name = "q_start", .shape = "i32[B + 1], where ragged", .optional = true, .own_dtype = true},
+                   {.name = "kv_len", .shape = "i32[B], unless sequences is none", .optional = true, .own_dtype = true},
+                   {.name = "blocks", .shape = "i32[B, blocks], where paged", .optional = true, .own_dtype = true}},
       .attributes = {{.name = "heads", .kind = AttrKind::kInt},
                      {.name = "kv_heads", .kind = AttrKind::kInt},
                      {.name = "head_dim", .kind = AttrKind::kInt},
@@ -151,7 +249,12 @@ const OpDef& Op_attention() {
                      {.name = "layout",
                       .kind = AttrKind::kString,
                       .default_value = std::string("packed"),
-                      .choices = {"packed", "bshd", "bhsd"}}},
+                      .choices = {"packed", "bshd", "bhsd"}},
+                     {.name = "sequences",
+                      .kind = AttrKind::kString,
+                      .default_value = std::string("none"),
+                      .doc = "which operands follow the mask: lengths kv_len; ragged q_start too; paged blocks too",
+                      .choices = {"none", "lengths", "ragged", "paged", "ragged_paged"}}},
       .infer = Infer,
       .reference = Reference,
       .rtol = 2e-5,

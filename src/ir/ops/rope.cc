@@ -1,8 +1,10 @@
 // Rope: rotary position embedding of the first n_rot elements of each head.
 //
 //   x [.., S, heads * head_dim] (packed) or [.., S, heads, head_dim]; cos, sin [S, w] with w >= n_rot / 2
+//   with positions i32[S]: cos, sin [positions, w], and row s takes row positions[s] of them, or the nearest there is
 //   o_a = x_a c - x_b s,  o_b = x_b c + x_a s;  style gptj pairs (2i, 2i+1), neox pairs (i, i + n_rot/2)
 
+#include <algorithm>
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
@@ -27,7 +29,15 @@ StatusOr<std::vector<TensorType>> Infer(const InferContext& context) {
       (!packed && x.dims.back().constant() != head_dim)) {
     return context.ShapeError(0, absl::StrCat("[.., S, heads", packed ? " * " : ", ", head_dim, "]"));
   }
-  const Extent& positions = x.dims[x.rank() - least];
+  Extent positions = x.dims[x.rank() - least];
+  if (context.operands.size() > 3) {
+    const TensorType &given = context.operands[3], &table = context.operands[1];
+    if (given.dtype != DType::kI32) return context.DTypeError(3, "i32");
+    if (!context.Equal(given.dims, std::vector<Extent>{positions})) return context.ShapeError(3, ToString({positions}));
+    if (table.rank() < 2 || !context.AtLeast(table.dims[table.rank() - 2], 1))
+      return context.ShapeError(1, "[1 position or more, w]");
+    positions = table.dims[table.rank() - 2];
+  }
   for (int i = 1; i <= 2; ++i) {
     const TensorType& table = context.operands[i];
     const bool width_fits = table.rank() >= 2 && table.dims.back().is_constant() &&
@@ -54,7 +64,12 @@ kir::ExprRef Map(MapContext& context) {
   const kir::Index& index = context.index();
   const int rank = static_cast<int>(index.size());
   const kir::ExprRef& c = index[rank - 1];
-  const kir::ExprRef position = index[rank - (attributes.Bool("packed") ? 2 : 3)];
+  kir::ExprRef position = index[rank - (attributes.Bool("packed") ? 2 : 3)];
+  if (context.node().inputs.size() > 3) {
+    const std::vector<Extent>& table = context.operand_type(1).dims;
+    const kir::ExprRef given = kb::CastTo(DType::kI64, context.Operand(3, {position}));
+    position = kb::Max(kb::Int(0), kb::Min(given, kb::FromExtent(table[table.size() - 2]) - 1.0));
+  }
   const kir::ExprRef e =
       attributes.Bool("packed") && context.result_type().dims.back() != Extent(attributes.Int("head_dim"))
           ? c % head_dim
@@ -118,7 +133,12 @@ Status Evaluate(RefContext& context, bool magnitude) {
     const int64_t pair = gptj ? e / 2 : e % half;
     const bool first = gptj ? e % 2 == 0 : e < half;
     const int64_t distance = gptj ? 1 : half;
-    const int64_t at[3] = {index[0], index[rank - (packed ? 2 : 3)], pair};
+    int64_t position = index[rank - (packed ? 2 : 3)];
+    if (context.operands.size() > 3) {
+      const int64_t last = cosine.dims[cosine.dims.size() - 2] - 1;
+      position = std::clamp<int64_t>(static_cast<int64_t>(context.operands[3]->Integer(position)), 0, last);
+    }
+    const int64_t at[3] = {index[0], position, pair};
     const std::span<const int64_t> place = cosine.dims.size() == 3 ? std::span(at) : std::span(at).subspan(1);
     const double c = cosine.At(place), s = sine.At(place);
     const double turned = x.data[i] * c, other = first ? -x.data[i + distance] * s : x.data[i - distance] * s;
@@ -151,7 +171,11 @@ const OpDef& Op_rope() {
                    {.name = "cos",
                     .kind = OperandKind::kFloat,
                     .shape = "[S, w] or [1 or B, S, w]; w: half or all of n_rot or head_dim"},
-                   {.name = "sin", .kind = OperandKind::kFloat, .shape = "as cos"}},
+                   {.name = "sin", .kind = OperandKind::kFloat, .shape = "as cos"},
+                   {.name = "positions",
+                    .shape = "i32[S]: rows of cos and sin, which have any number",
+                    .optional = true,
+                    .own_dtype = true}},
       .attributes = {{.name = "head_dim", .kind = AttrKind::kInt},
                      {.name = "n_rot", .kind = AttrKind::kInt},
                      {.name = "style",

@@ -1,5 +1,6 @@
-// Update: x with `update` written over the elements from `start` along one axis. When x is a donated input the result
-// is x's own memory and only the update is written.
+// Update: x with `update` written over the elements from `start` along one axis, or, with `index`, element r of the
+// update along that axis at index[r]. An index that x does not have is dropped; of equal ones the last is what stays.
+// When x is a donated input the result is x's own memory and only the update is written.
 
 #include "ir/shape.h"
 #include "kir/build.h"
@@ -15,6 +16,14 @@ StatusOr<std::vector<TensorType>> Infer(const InferContext& context) {
   bool fits = update.rank() == x.rank();
   for (int d = 0; fits && d < x.rank(); ++d) fits = d == axis || context.Equal(x.dims[d], update.dims[d]);
   if (!fits) return context.ShapeError(1, absl::StrFormat("%s with any size in axis %d", ToString(x.dims), axis));
+  if (context.operands.size() > 2) {
+    const TensorType& index = context.operands[2];
+    if (index.dtype != DType::kI32) return context.DTypeError(2, "i32");
+    if (!context.Equal(index.dims, std::vector<Extent>{update.dims[axis]}))
+      return context.ShapeError(2, ToString({update.dims[axis]}));
+    if (start[0] != Extent(0)) return context.AttributeError("start", "0 beside an index");
+    return std::vector<TensorType>{x};
+  }
   if (!context.AtLeast(start[0], 0)) return context.AttributeError("start", "0 or more");
   if (!context.AtLeast(x.dims[axis], start[0] + update.dims[axis])) {
     return context.AttributeError(
@@ -31,15 +40,18 @@ Status Reference(RefContext& context) {
   const int64_t rank = static_cast<int64_t>(y.dims.size());
   const int64_t axis = FromStart(context.node.attributes.Int("axis"), y.dims.size());
   const int64_t start = SizesOf(context.node.attributes.Extents("start"), context.binding)[0];
-  if (start + update.dims[axis] > y.dims[axis]) {
+  const RefTensor* places = context.operands.size() > 2 ? context.operands[2] : nullptr;
+  if (places == nullptr && start + update.dims[axis] > y.dims[axis]) {
     return absl::InvalidArgumentError(
         absl::StrFormat("Update: %d elements from %d do not lie in %d", update.dims[axis], start, y.dims[axis]));
   }
   const int64_t elements = update.elements();
   std::vector<int64_t> index(rank);
   for (int64_t from = 0; from < elements; ++from, NextIndex(update.dims, index)) {
+    const int64_t place = places != nullptr ? static_cast<int64_t>(places->Integer(index[axis])) : index[axis] + start;
+    if (place < 0 || place >= y.dims[axis]) continue;
     int64_t at = 0;
-    for (int64_t d = 0; d < rank; ++d) at = at * y.dims[d] + index[d] + (d == axis ? start : 0);
+    for (int64_t d = 0; d < rank; ++d) at = at * y.dims[d] + (d == axis ? place : index[d]);
     y.Take(at, update, from);
   }
   return absl::OkStatus();
@@ -50,12 +62,18 @@ Status Reference(RefContext& context) {
 const OpDef& Op_update() {
   static const OpDef* const op = Make({
       .name = "Update",
-      .doc = "x with `update` written over the elements from `start` along one axis",
+      .doc = "x with `update` written over the elements from `start` along one axis, or at those that `index` names",
       .kind = OpKind::kWrite,
       .family = "update",
-      .operands = {{.name = "x", .shape = "rank 1 or more"}, {.name = "update", .shape = "as x but for axis"}},
+      .operands =
+          {{.name = "x", .shape = "rank 1 or more"},
+           {.name = "update", .shape = "as x but for axis"},
+           {.name = "index", .shape = "i32, as many as update has along axis", .optional = true, .own_dtype = true}},
       .attributes = {{.name = "axis", .kind = AttrKind::kInt},
-                     {.name = "start", .kind = AttrKind::kExtents, .doc = "one extent"}},
+                     {.name = "start",
+                      .kind = AttrKind::kExtents,
+                      .default_value = std::vector<Extent>{0},
+                      .doc = "one extent; 0 beside an index"}},
       .infer = Infer,
       .reference = Reference,
   });

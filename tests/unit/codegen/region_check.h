@@ -106,10 +106,13 @@ inline bool HasQuantisedActivations(const ir::Graph& graph) {
                                    [&](const ir::Node& node) { return !node.bodies.empty() && has(node.body()); });
 }
 
+// Values of i32 inputs by name, where they mean something.
+using Integers = std::map<std::string, std::vector<int32_t>>;
+
 // Lowers the only Region of `text` and compares every result. `rtol` is relative to the largest reference value. Blocks
 // of threads take all that has no quantised activations.
 inline void CheckRegionAs(const family::TargetFacts& facts, std::string_view text, const Binding& binding, double rtol,
-                          bool print) {
+                          bool print, const Integers& integers = {}) {
   const StatusOr<ir::Graph> graph = ir::Parse(text);
   ASSERT_TRUE(graph.ok()) << graph.status();
   int index = -1;
@@ -129,7 +132,13 @@ inline void CheckRegionAs(const family::TargetFacts& facts, std::string_view tex
     if (node.op->kind != ir::OpKind::kLeaf) continue;
     tensors[static_cast<int>(n)] =
         RandomTensor(node.results[0], binding, std::string_view(node.op->name) == "Param", random);
-    feeds[node.attributes.String("name")] = tensors[static_cast<int>(n)].reference;
+    Tensor& tensor = tensors[static_cast<int>(n)];
+    if (const auto given = integers.find(node.attributes.String("name")); given != integers.end()) {
+      ASSERT_EQ(tensor.bytes.size(), given->second.size() * sizeof(int32_t)) << given->first;
+      std::memcpy(tensor.bytes.data(), given->second.data(), tensor.bytes.size());
+      tensor.reference = *ir::RefTensorFromBytes(DType::kI32, tensor.reference.dims, tensor.bytes);
+    }
+    feeds[node.attributes.String("name")] = tensor.reference;
   }
   const StatusOr<std::vector<ir::RefTensor>> expected = ir::Interpret(*graph, binding, feeds);
   ASSERT_TRUE(expected.ok()) << expected.status();
@@ -196,27 +205,28 @@ enum Forms : unsigned { kCpu = 1, kBlocks = 2, kHalves = 4, kAll = 7 };
 
 // On CPUs, on blocks of threads, and on those that multiply halves.
 inline void CheckRegion(std::string_view text, const Binding& binding, double rtol = 2e-5, unsigned forms = kAll,
-                        bool print = false) {
+                        bool print = false, const Integers& integers = {}) {
   family::TargetFacts facts;
   if (forms & kCpu) {
     SCOPED_TRACE("as lowered for CPUs");
-    CheckRegionAs(facts, text, binding, rtol, print);
+    CheckRegionAs(facts, text, binding, rtol, print, integers);
   }
   facts.blocks.emplace();
   facts.blocks->half_products = false;
   if (forms & kBlocks) {
     SCOPED_TRACE("for blocks of threads");
-    CheckRegionAs(facts, text, binding, rtol, print);
+    CheckRegionAs(facts, text, binding, rtol, print, integers);
   }
   facts.blocks->half_products = true;
   if (forms & kHalves) {
     SCOPED_TRACE("for blocks of threads that multiply halves");
-    CheckRegionAs(facts, text, binding, std::max(rtol, 2e-3), print);
+    CheckRegionAs(facts, text, binding, std::max(rtol, 2e-3), print, integers);
   }
 }
 
 // The one region that the plain ops of `text` fuse into, checked in the same way; composites are expanded.
-inline void CheckFused(std::string_view text, const Binding& binding, double rtol = 2e-5, unsigned forms = kAll) {
+inline void CheckFused(std::string_view text, const Binding& binding, double rtol = 2e-5, unsigned forms = kAll,
+                       const Integers& integers = {}) {
   const StatusOr<ir::Graph> graph = ir::Parse(text);
   ASSERT_TRUE(graph.ok()) << graph.status();
   const StatusOr<ir::Graph> expanded = opt::ExpandComposites(*graph);
@@ -226,7 +236,7 @@ inline void CheckFused(std::string_view text, const Binding& binding, double rto
   int regions = 0;
   for (const ir::Node& node : fused->nodes()) regions += !node.bodies.empty();
   ASSERT_EQ(regions, 1) << ir::Print(*fused);
-  CheckRegion(ir::Print(*fused), binding, rtol, forms);
+  CheckRegion(ir::Print(*fused), binding, rtol, forms, /*print=*/false, integers);
 }
 
 }  // namespace quern::codegen

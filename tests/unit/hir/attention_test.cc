@@ -148,13 +148,14 @@ TEST(Attention, LayoutsAgree) {
   EXPECT_LT(LargestDifference(results[0], results[2]), 1e-12);
 }
 
-// A decoder block over x of the given extents, with or without caches; every weight a Param of its own.
+// A decoder block over x of the given extents, with or without caches; every weight a Param of its own. `slot`: three
+// sequences at once, in caches with slots of so many rows, or, 0, with a part for each.
 struct Decoder {
   Module m;
   std::vector<Value> results;
 
   Decoder(std::vector<Extent> x_dims, bool cached, const std::string& layout, DType cache_dtype,
-          const char* block = "LlamaDecoderBlock") {
+          const char* block = "LlamaDecoderBlock", int64_t slot = -1) {
     m.symbols = {{"SEQ", {1, 13}}, {"PAST_SEQ", {0, 16}}};
     Builder b(m);
     const Extent s = x_dims[x_dims.size() - 2];
@@ -166,12 +167,24 @@ struct Decoder {
                              weight("o_w", 24, 7),      b.Param("ln2_g", F32({7})), {},
                              weight("gate_w", 7, 11),   weight("up_w", 7, 11),      weight("down_w", 11, 7)};
     for (const char* table : {"cos", "sin"}) {
-      in.push_back(cached ? b.Narrow(b.Param(table, F32({31, 2})), 0, Extent::Symbol("PAST_SEQ"), s)
-                          : b.Narrow(b.Param(table, F32({31, 2})), 0, 0, s));
+      in.push_back(slot >= 0 ? b.Param(table, F32({31, 2}))
+                   : cached  ? b.Narrow(b.Param(table, F32({31, 2})), 0, Extent::Symbol("PAST_SEQ"), s)
+                             : b.Narrow(b.Param(table, F32({31, 2})), 0, 0, s));
     }
     in.push_back({});
     if (cached) {
-      for (const char* name : {"k_cache", "v_cache"}) in.push_back(b.Input(name, {cache_dtype, {29, 2, 4}}));
+      const int64_t rows = slot < 0 ? 29 : 60;
+      for (const char* name : {"k_cache", "v_cache"}) in.push_back(b.Input(name, {cache_dtype, {rows, 2, 4}}));
+    }
+    auto integers = [&](const char* name, std::vector<Extent> dims) {
+      in.push_back(b.Input(name, {DType::kI32, std::move(dims)}));
+    };
+    if (slot >= 0) {
+      integers("index", {s});
+      integers("positions", {s});
+      integers("q_start", {4});
+      integers("kv_len", {3});
+      if (slot > 0) integers("blocks", {3, 4});
     }
     results = b.Results(block, in,
                         {{"heads", int64_t{6}},
@@ -179,6 +192,7 @@ struct Decoder {
                          {"head_dim", int64_t{4}},
                          {"rope_style", std::string("gptj")},
                          {"weight_layout", layout},
+                         {"slot", std::max<int64_t>(slot, 0)},
                          {"eps", 1e-4}},
                         "layers.3");
     m.outputs = results;
@@ -216,6 +230,70 @@ TEST(DecoderBlock, StepsThroughACacheEqualTheWholeSequence) {
     feeds["k_cache"] = out[1];
     feeds["v_cache"] = out[2];
     past += step;
+  }
+}
+
+// Prompts in parts beside single tokens; each sequence gets what it gets alone.
+TEST(DecoderBlock, SequencesInOneStepEqualEachAlone) {
+  const Extent seq = Extent::Symbol("SEQ");
+  const Decoder alone({seq, 7}, false, "nk", DType::kF32);
+  const ir::Feeds weights = RandomFeeds(*Lower(alone.m), {{"SEQ", 8}});
+  const int64_t lengths[] = {7, 5, 11};
+  std::vector<ir::RefTensor> inputs, wanted;
+  for (int s = 0; s < 3; ++s) {
+    ir::RefTensor x{DType::kF32, {lengths[s], 7}, {}};
+    for (int64_t i = 0; i < lengths[s] * 7; ++i) x.data.push_back(std::sin(static_cast<double>(i * (s + 2))));
+    ir::Feeds feeds = weights;
+    feeds["x"] = x;
+    wanted.push_back(RunModule(alone.m, {{"SEQ", lengths[s]}}, feeds)[0]);
+    inputs.push_back(std::move(x));
+  }
+  const std::vector<int64_t> steps[] = {{3, 0, 4}, {1, 2, 6}, {1, 1, 1}, {2, 2, 0}};  // rows of each sequence
+  const int64_t slots[3][4] = {{9, 1, 4, 0}, {3, 11, 2, 6}, {10, 5, 8, 7}};
+  for (const int64_t slot : {0, 5}) {
+    const Decoder together({seq, 7}, true, "nk", DType::kF32, "LlamaDecoderBlock", slot);
+    ir::Feeds feeds = weights;
+    for (const char* cache : {"k_cache", "v_cache"})
+      feeds[cache] = {DType::kF32, {60, 2, 4}, std::vector<double>(60 * 8, NAN)};  // what is not written is not read
+    auto integers = [&](const char* name, std::vector<int64_t> dims, std::vector<int64_t> values) {
+      feeds[name] = {DType::kI32, std::move(dims), {}, std::move(values)};
+    };
+    if (slot > 0) {
+      std::vector<int64_t> blocks;
+      for (const auto& row : slots) blocks.insert(blocks.end(), std::begin(row), std::end(row));
+      integers("blocks", {3, 4}, std::move(blocks));
+    }
+    int64_t past[3] = {};
+    for (const std::vector<int64_t>& step : steps) {
+      std::vector<int64_t> index, positions, q_start = {0}, kv_len;
+      ir::RefTensor x{DType::kF32, {0, 7}, {}};
+      for (int s = 0; s < 3; ++s) {
+        for (int64_t p = past[s]; p < past[s] + step[s]; ++p) {
+          index.push_back(slot > 0 ? slots[s][p / slot] * slot + p % slot : s * 20 + p);
+          positions.push_back(p);
+          for (int64_t c = 0; c < 7; ++c) x.data.push_back(inputs[s].data[p * 7 + c]);
+        }
+        q_start.push_back(static_cast<int64_t>(index.size()));
+        kv_len.push_back(past[s] + step[s]);
+      }
+      const int64_t rows = q_start.back();
+      x.dims[0] = rows;
+      feeds["x"] = x;
+      integers("index", {rows}, index);
+      integers("positions", {rows}, positions);
+      integers("q_start", {4}, q_start);
+      integers("kv_len", {3}, kv_len);
+      const std::vector<ir::RefTensor> out = RunModule(together.m, {{"SEQ", rows}, {"PAST_SEQ", 0}}, feeds);
+      ASSERT_EQ(out.size(), 3u);
+      for (int s = 0; s < 3; ++s) {
+        for (int64_t i = 0; i < step[s] * 7; ++i)
+          EXPECT_NEAR(out[0].data[q_start[s] * 7 + i], wanted[s].data[past[s] * 7 + i], 1e-12)
+              << "sequence " << s << " at " << past[s] << ", slots of " << slot;
+        past[s] += step[s];
+      }
+      feeds["k_cache"] = out[1];
+      feeds["v_cache"] = out[2];
+    }
   }
 }
 

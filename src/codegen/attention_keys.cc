@@ -1,0 +1,173 @@
+// Whose keys a row sees, where they lie, and the steps over them.
+#include "codegen/attention_kernels.h"
+
+namespace quern::codegen {
+
+using namespace kir::build::operators;
+
+std::string AttentionKernels::Heads(KernelWriter& writer, int operand, int64_t heads) {
+  const std::string name = writer.Input(view_.InputIndex(node_.inputs[operand]));
+  const std::vector<Extent>& dims = view_.type(node_.inputs[operand]).dims;
+  Redeclare(writer, name, dims[0], dims[shape_.sequence_axis()], heads);
+  return name;
+}
+
+void AttentionKernels::Redeclare(KernelWriter& writer, const std::string& name, const Extent& batch,
+                                 const Extent& length, int64_t heads) {
+  for (kir::Param& param : writer.kernel.params) {
+    if (param.name != name) continue;
+    if (shape_.layout == AttentionShape::Layout::kBhsd)
+      param.type.dims = {batch, Extent(heads), length, Extent(shape_.head_dim)};
+    else
+      param.type.dims = {batch, length, Extent(heads), Extent(shape_.head_dim)};
+  }
+}
+
+kir::Slice AttentionKernels::At(const std::string& buffer, kir::SliceDim b, kir::SliceDim s, kir::SliceDim h) const {
+  if (shape_.layout == AttentionShape::Layout::kBhsd) return kb::SliceOf(buffer, {b, h, s, kb::All()});
+  return kb::SliceOf(buffer, {b, s, h, kb::All()});
+}
+
+kir::Index AttentionKernels::ElementAt(const ExprRef& b, const ExprRef& s, const ExprRef& h, const ExprRef& c) const {
+  if (shape_.layout == AttentionShape::Layout::kBhsd) return {b, h, s, c};
+  return {b, s, h, c};
+}
+
+ExprRef AttentionKernels::Loaded(KernelWriter& writer, int operand, kir::Index at) {
+  const std::string name = writer.Input(view_.InputIndex(node_.inputs[operand]));
+  return kb::CastTo(DType::kI64, kb::At(name, DType::kI32, std::move(at)));
+}
+
+ExprRef AttentionKernels::EndedBefore(KernelWriter& writer, const ExprRef& r) {
+  const ExprRef ended = kb::Call(Op::kLe, {Loaded(writer, operands_.q_start, {kb::Ref("e")}), r});
+  return kb::ReduceFor(kir::ReduceOp::kSum, "e", kb::Int(1), kb::FromExtent(sequences_) + 1.0,
+                       kb::Select(ended, kb::Int(1), kb::Int(0)));
+}
+
+ExprRef AttentionKernels::AfterStart(KernelWriter& writer, const ExprRef& r) {
+  return kb::Call(Op::kLe, {Loaded(writer, operands_.q_start, {kb::Int(0)}), r});
+}
+
+AttentionKernels::Sequence AttentionKernels::EmitSequence(KernelWriter& writer, const ExprRef& number,
+                                                          const ExprRef& takes_part, kir::Block& block) {
+  const ExprRef room = kb::FromExtent(keys_);
+  if (!operands_.lengths()) return {number, room, kb::FromExtent(keys_ - queries_)};
+  const ExprRef length = kb::Ref("length");
+  const ExprRef end = operands_.ragged() ? Loaded(writer, operands_.q_start, {number + 1.0}) : kb::FromExtent(queries_);
+  ExprRef live = kb::Max(kb::Int(0), kb::Min(length, room));
+  if (takes_part != nullptr) live = kb::Select(takes_part, live, kb::Int(0));
+  block.push_back(kb::Let("length", Loaded(writer, operands_.kv_len, {number})));
+  block.push_back(kb::Let("live", live));
+  block.push_back(kb::Let("shift", length - end));
+  return {number, kb::Ref("live"), kb::Ref("shift")};
+}
+
+void AttentionKernels::EmitKeys(KernelWriter& writer, const Sequence& sequence, const ExprRef& low, const ExprRef& high,
+                                const std::function<void(const Keys& keys, kir::Block& block)>& step,
+                                kir::Block& block) {
+  const ExprRef t = kb::Ref("kt");
+  kir::Block tile;
+  if (!operands_.paged()) {
+    step({sequence.number, t, t, sequence.keys - t}, tile);
+    block.push_back(kb::For("kt", low, high, std::move(tile), kKeysPerTile));
+    return;
+  }
+  const double each = static_cast<double>(keys_in_place_.constant()), tile_keys = static_cast<double>(kKeysPerTile);
+  const ExprRef n = kb::Ref("n"), slot = kb::Ref("slot"), first = n * each;
+  const ExprRef slots = kb::FromExtent(view_.type(node_.inputs[1]).dims[0]);
+  const ExprRef exists = kb::Call(Op::kAnd, {kb::Call(Op::kLe, {kb::Int(0), slot}), kb::Call(Op::kLt, {slot, slots})});
+  step({kb::Max(kb::Int(0), kb::Min(slot, slots - 1.0)), t, first + t, kb::Ref("end") - t}, tile);
+  const ExprRef from = kir::KnownInteger(low) == 0 ? low : kb::Max(kb::Int(0), low - first) / tile_keys * tile_keys;
+  kir::Block run = {
+      kb::Let("slot", Loaded(writer, operands_.blocks, {sequence.number, n})),
+      kb::Let("end", kb::Select(exists, kb::Min(kb::FromExtent(keys_in_place_), sequence.keys - first), kb::Int(0))),
+      kb::For("kt", from, kb::Min(kb::Ref("end"), high - first), std::move(tile), kKeysPerTile)};
+  block.push_back(kb::For("n", low / each, (kb::Max(kb::Int(0), high) + (each - 1)) / each, std::move(run)));
+}
+
+void AttentionKernels::EmitStep(KernelWriter& writer, const Rows& rows, const Sequence& sequence,
+                                const std::string& own, const Keys& keys, const ExprRef& kv, kir::Block& block) {
+  const ExprRef i = kb::Ref("i"), tile = kb::Int(kKeysPerTile);
+  const ExprRef here = rows.consecutive ? rows.first + i : rows.first;
+  const ExprRef position = here + sequence.shift;
+  ExprRef low = kb::Int(0), high = keys.live;
+  if (mask_ == "causal" || mask_ == "sliding") high = kb::Min(high, position + 1.0 - keys.key);
+  if (mask_ == "sliding") low = position - static_cast<double>(node_.attributes.Int("window")) - keys.key;
+  if (!own.empty()) {
+    const ExprRef mine = kb::CastTo(DType::kI64, kb::At(own, DType::kI32, {i}));
+    high = kb::Select(kb::Call(Op::kEq, {mine, sequence.number}), high, kb::Int(0));
+  }
+  auto bound = [&](const ExprRef& value) { return kb::CastTo(DType::kI32, kb::Max(kb::Int(0), kb::Min(value, tile))); };
+  block.push_back(kb::Vec("i", kb::Int(0), kb::Int(rows.count),
+                          {kb::Store("lo", {i}, bound(low)), kb::Store("hi", {i}, bound(high))}));
+  auto of_keys = [&](int operand) {
+    return At(Heads(writer, operand, shape_.kv_heads), kb::Point(keys.place), kb::Range(keys.at, tile), kb::Point(kv));
+  };
+  std::vector<kir::Slice> operands = {rows.q, of_keys(1), of_keys(2),
+                                      kb::SliceOf("lo", {kb::Range(kb::Int(0), rows.live)}),
+                                      kb::SliceOf("hi", {kb::Range(kb::Int(0), rows.live)})};
+  if (operands_.mask >= 0) {
+    EmitBias(writer, rows.count, sequence.number, here, rows.consecutive ? rows.head : rows.head + i, keys.key, block);
+    operands.push_back(
+        kb::SliceOf("bias", {kb::Range(kb::Int(0), rows.live),
+                             kb::Range(kb::Int(0), kb::Min(tile, kb::FromExtent(keys_in_place_) - keys.at))}));
+  }
+  block.push_back(kb::WithOrigin(
+      kb::CallTile(kv_dtype_ == DType::kF16 ? "flash_step_f16" : "flash_step_f32", {"o", "m", "l"}, std::move(operands),
+                   {{"scale", kb::Num(scale_)}, {"softcap", kb::Num(node_.attributes.Float("softcap"))}}),
+      writer.Origin(root_)));
+}
+
+void AttentionKernels::EmitBias(KernelWriter& writer, int64_t rows, const ExprRef& sequence, const ExprRef& query,
+                                const ExprRef& head, const ExprRef& first_key, kir::Block& block) {
+  const int input = view_.InputIndex(node_.inputs[operands_.mask]);
+  const ir::TensorType& type = view_.type(node_.inputs[operands_.mask]);
+  const std::string name = writer.Input(input);
+  const ExprRef i = kb::Ref("i"), j = kb::Ref("j"), key = first_key + j;
+  ExprRef value;
+  if (mask_ == "custom") {
+    const ExprRef given = kb::At(name, type.dtype, {sequence, key}, kb::CastTo(type.dtype, kb::Int(0)));
+    const ExprRef keep =
+        type.dtype == DType::kBool ? given : kb::Call(Op::kLe, {kb::Num(0.5), kb::CastTo(DType::kF32, given)});
+    value = kb::Select(keep, kb::Num(0), kb::Num(-INFINITY));
+  } else {
+    const kir::Index full = {Batch(), head, query, key};
+    kir::Index at;
+    for (size_t d = 0; d < type.dims.size(); ++d) {
+      at.push_back(type.dims[d] == Extent(1) ? kb::Int(0) : full[4 - type.dims.size() + d]);
+    }
+    value = kb::CastTo(DType::kF32, kb::At(name, type.dtype, at, kb::CastTo(type.dtype, kb::Int(0))));
+  }
+  block.push_back(kb::For("i", kb::Int(0), kb::Int(rows),
+                          {kb::Vec("j", kb::Int(0), kb::Int(kKeysPerTile), {kb::Store("bias", {i, j}, value)})}));
+}
+
+void AttentionKernels::EmitTiles(int64_t rows, kir::Block& block) const {
+  block.push_back(kb::Alloc("lo", {DType::kI32, {Extent(rows)}, kir::Layout::kRow}));
+  block.push_back(kb::Alloc("hi", {DType::kI32, {Extent(rows)}, kir::Layout::kRow}));
+  if (operands_.mask >= 0)
+    block.push_back(kb::Alloc("bias", {DType::kF32, {Extent(rows), Extent(kKeysPerTile)}, kir::Layout::kRow}));
+  block.push_back(kb::Tile("o", {rows, shape_.head_dim}));
+  block.push_back(kb::Tile("m", {rows}, -INFINITY));
+  block.push_back(kb::Tile("l", {rows}));
+}
+
+std::vector<kir::GridDim> AttentionKernels::WithBatch(std::vector<kir::GridDim> grid) const {
+  if (batch_ != Extent(1)) grid.insert(grid.begin(), {"b", kb::Int(0), kb::FromExtent(batch_), 1});
+  return grid;
+}
+
+kir::BufferType AttentionKernels::PartType() const {
+  return {
+      DType::kF32,
+      {batch_, queries_, Extent::Symbol("RUNS") * Extent(shape_.kv_heads), Extent(group_), Extent(shape_.head_dim + 2)},
+      kir::Layout::kRow};
+}
+
+void AttentionKernels::DeclareRuns(KernelWriter& writer) const {
+  std::vector<kir::SymbolDecl> free;
+  for (const auto& [name, range] : view_.ranges) free.push_back({name, range, std::nullopt});
+  writer.kernel.symbols.push_back(kir::DerivedSymbol("RUNS", keys_, keys_per_run_, free));
+}
+
+}  // namespace quern::codegen
