@@ -112,10 +112,12 @@ void AttentionKernels::EmitStep(KernelWriter& writer, const Rows& rows, const Se
         kb::SliceOf("bias", {kb::Range(kb::Int(0), rows.live),
                              kb::Range(kb::Int(0), kb::Min(tile, kb::FromExtent(keys_in_place_) - keys.at))}));
   }
-  block.push_back(kb::WithOrigin(
-      kb::CallTile(kv_dtype_ == DType::kF16 ? "flash_step_f16" : "flash_step_f32", {"o", "m", "l"}, std::move(operands),
-                   {{"scale", kb::Num(scale_)}, {"softcap", kb::Num(node_.attributes.Float("softcap"))}}),
-      writer.Origin(root_)));
+  std::vector<std::pair<std::string, ExprRef>> attributes = {{"scale", kb::Num(scale_)},
+                                                             {"softcap", kb::Num(node_.attributes.Float("softcap"))}};
+  if (rows.consecutive) attributes.emplace_back("many", kb::Int(1));
+  block.push_back(kb::WithOrigin(kb::CallTile(kv_dtype_ == DType::kF16 ? "flash_step_f16" : "flash_step_f32",
+                                              {"o", "m", "l"}, std::move(operands), std::move(attributes)),
+                                 writer.Origin(root_)));
 }
 
 void AttentionKernels::EmitBias(KernelWriter& writer, int64_t rows, const ExprRef& sequence, const ExprRef& query,

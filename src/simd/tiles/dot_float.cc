@@ -5,37 +5,33 @@
 //   prefetches run `ahead` bytes further.
 //
 // Bound by memory: a group of weight rows is read once, as few streams as possible, while the x rows stay in the first
-// caches. One row of w at a time for m <= 2; two for more, since each vector of x is then loaded half as often.
-// Several rows of x go by blocks of columns that fit the first cache.
+// caches. A sum is of blocks of columns, each in order, whatever m is: a row of x has the bits that it has alone. So it
+// takes several rows of w to have enough sums in flight where there is one row of x; two for more, since each vector of
+// x is then loaded half as often. Many rows of x go block by block, so that they stay in the first cache.
 #include "simd/tiles/dot_float-inl.h"
 
 namespace {
 
-constexpr int64_t kFirstCache = 24 << 10;  // bytes of it that x may take, beside the weights passing through
+constexpr int64_t kMostColumns = 768;  // of a block: 8 rows of x leave room for the weights passing through
 
 // M rows of x against R rows of w.
 template <typename T, int M, int R>
 HWY_INLINE void DotRows(float* y, int64_t y_ld, const char* w_bytes, int64_t w_stride, const char* x_bytes,
                         int64_t x_stride, int64_t k, int64_t ahead) {
-  // Enough accumulators to hide the latency of the FMA, and a step of whole cache lines, so one prefetch serves each.
-  constexpr int kPerLine = 64 / (kLanes * sizeof(T)) > 0 ? 64 / (kLanes * sizeof(T)) : 1;
-  constexpr int kAccumulators = M * R == 1 ? 4 : M * R == 2 ? 2 : 1;
-  constexpr int kVectors = kPerLine > kAccumulators ? kPerLine : kAccumulators;
+  // A step of whole cache lines, so one prefetch serves each.
+  constexpr int kVectors = 64 / (kLanes * sizeof(T)) > 0 ? 64 / (kLanes * sizeof(T)) : 1;
   constexpr int kStep = kVectors * kLanes;
-  VF sum[kAccumulators][M][R];
+  VF sum[M][R];
 #pragma clang loop unroll(full)
-  for (int a = 0; a < kAccumulators; ++a) {
+  for (int i = 0; i < M; ++i) {
 #pragma clang loop unroll(full)
-    for (int i = 0; i < M; ++i) {
-#pragma clang loop unroll(full)
-      for (int j = 0; j < R; ++j) sum[a][i][j] = hn::Zero(kF32);
-    }
+    for (int j = 0; j < R; ++j) sum[i][j] = hn::Zero(kF32);
   }
   const float* x[M];
   for (int i = 0; i < M; ++i) x[i] = reinterpret_cast<const float*>(x_bytes + i * x_stride);
   const T* w[R];
   for (int j = 0; j < R; ++j) w[j] = reinterpret_cast<const T*>(w_bytes + j * w_stride);
-  auto multiply = [&](int a, int64_t at, auto load) HWY_ATTR {
+  auto multiply = [&](int64_t at, auto load) HWY_ATTR {
     VF row[R];
 #pragma clang loop unroll(full)
     for (int j = 0; j < R; ++j) row[j] = load(w[j] + at);
@@ -43,7 +39,7 @@ HWY_INLINE void DotRows(float* y, int64_t y_ld, const char* w_bytes, int64_t w_s
     for (int i = 0; i < M; ++i) {
       const VF vx = load(x[i] + at);
 #pragma clang loop unroll(full)
-      for (int j = 0; j < R; ++j) sum[a][i][j] = hn::MulAdd(row[j], vx, sum[a][i][j]);
+      for (int j = 0; j < R; ++j) sum[i][j] = hn::MulAdd(row[j], vx, sum[i][j]);
     }
   };
   const auto whole = [](auto* p) HWY_ATTR { return LoadFloat(p); };
@@ -57,42 +53,40 @@ HWY_INLINE void DotRows(float* y, int64_t y_ld, const char* w_bytes, int64_t w_s
       }
     }
 #pragma clang loop unroll(full)
-    for (int v = 0; v < kVectors; ++v) multiply(v % kAccumulators, at + v * kLanes, whole);
+    for (int v = 0; v < kVectors; ++v) multiply(at + v * kLanes, whole);
   }
-  for (; at + kLanes <= k; at += kLanes) multiply(0, at, whole);
-  if (at < k) multiply(0, at, [&](auto* p) HWY_ATTR { return LoadPart(p, k - at); });
+  for (; at + kLanes <= k; at += kLanes) multiply(at, whole);
+  if (at < k) multiply(at, [&](auto* p) HWY_ATTR { return LoadPart(p, k - at); });
 #pragma clang loop unroll(full)
   for (int i = 0; i < M; ++i) {
 #pragma clang loop unroll(full)
-    for (int j = 0; j < R; ++j) {
-      VF total = sum[0][i][j];
-#pragma clang loop unroll(full)
-      for (int a = 1; a < kAccumulators; ++a) total = hn::Add(total, sum[a][i][j]);
-      y[i * y_ld + j] += hn::GetLane(hn::SumOfLanes(kF32, total));
-    }
+    for (int j = 0; j < R; ++j) y[i * y_ld + j] += hn::GetLane(hn::SumOfLanes(kF32, sum[i][j]));
   }
 }
 
 template <typename T, int M>
 HWY_NOINLINE void Dot(float* y, int64_t y_ld, const char* w, int64_t w_stride, const char* x, int64_t x_stride,
                       int64_t n, int64_t k, int64_t ahead) {
-  constexpr int R = M <= 2 ? 1 : kManyRegisters || M <= 4 ? 2 : 1;
+  // Of halves two streams keep up with memory.
+  constexpr int R = M == 1 ? (sizeof(T) == sizeof(float) ? 4 : 2) : kManyRegisters || M <= 4 ? 2 : 1;
   // Of R interleaved rows, the next lines wanted are those of the next R rows.
   const int64_t distance = R == 1 || ahead > R * w_stride ? ahead : R * w_stride;
-  // All rows of w take part in a block of columns before the next block, so that x stays in the first cache.
-  constexpr int64_t kMostColumns = kFirstCache / (M * sizeof(float)) / 64 * 64;
-  const int64_t block = M == 1 || k <= kMostColumns ? k : kMostColumns;
-  for (int64_t p = 0; p < k; p += block) {
-    const int64_t columns = k - p < block ? k - p : block;
-    const char* w_block = w + p * sizeof(T);
-    const char* x_block = x + p * sizeof(float);
-    int64_t j = 0;
-    for (; j + R <= n; j += R) {
-      DotRows<T, M, R>(y + j, y_ld, w_block + j * w_stride, w_stride, x_block, x_stride, columns, distance);
-    }
-    if constexpr (R > 1) {
-      for (; j < n; ++j)
-        DotRows<T, M, 1>(y + j, y_ld, w_block + j * w_stride, w_stride, x_block, x_stride, columns, ahead);
+  // Few rows of x stay in the first cache whole; of more, all rows of w take part in a block before the next one.
+  const int64_t together = M <= 2 ? R : n;
+  for (int64_t first = 0; first < n; first += together) {
+    const int64_t end = n - first < together ? n : first + together;
+    for (int64_t p = 0; p < k; p += kMostColumns) {
+      const int64_t columns = k - p < kMostColumns ? k - p : kMostColumns;
+      const char* w_block = w + p * sizeof(T);
+      const char* x_block = x + p * sizeof(float);
+      int64_t j = first;
+      for (; j + R <= end; j += R) {
+        DotRows<T, M, R>(y + j, y_ld, w_block + j * w_stride, w_stride, x_block, x_stride, columns, distance);
+      }
+      if constexpr (R > 1) {
+        for (; j < end; ++j)
+          DotRows<T, M, 1>(y + j, y_ld, w_block + j * w_stride, w_stride, x_block, x_stride, columns, ahead);
+      }
     }
   }
 }

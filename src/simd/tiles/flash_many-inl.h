@@ -2,7 +2,8 @@
 //
 // The keys are transposed once to f32 [d][64], the scores and the sums over the values are then register tiles like a
 // GEMM's. A block of rows only computes the columns that one of its rows may see, which halves the work on the
-// diagonal of a causal mask.
+// diagonal of a causal mask. Each sum goes through the keys, or the columns, in order, whatever rows are beside it and
+// whatever keys they see, so that a row's bits are its own.
 #pragma once
 
 #include "simd/tiles/flash_step-inl.h"
@@ -10,7 +11,6 @@
 
 namespace {
 
-constexpr int kFewestRows = 3;  // NextRows cuts 9 and more rows into no smaller blocks
 constexpr int64_t kScoreRow = kMostKeys * sizeof(float);
 
 HWY_INLINE VF LoadColumns(const char* b, int v) { return LoadFloat(reinterpret_cast<const float*>(b) + v * kLanes); }
@@ -21,7 +21,7 @@ HWY_NOINLINE void ScoreBlock(const Step& s, int64_t first, Keys keys) {
   constexpr int kColumns = kTileVectors * kLanes;
   for (int64_t j = keys.lo / kColumns * kColumns; j < keys.hi; j += kColumns) {
     float* to = s.scores + first * kMostKeys + j;
-    MultiplyTile<R, kTileVectors, ChainsFor(R, kTileVectors)>(
+    MultiplyTile<R, kTileVectors, 1>(
         s.q + first * s.q_stride, s.q_stride, sizeof(float), reinterpret_cast<const char*>(s.wide + j), kScoreRow, s.d,
         LoadColumns, [&](int i, int v, VF sum) { hn::StoreU(sum, kF32, to + i * kMostKeys + v * kLanes); });
   }
@@ -93,7 +93,7 @@ HWY_NOINLINE void ValueBlock(const Step& s, int64_t first, Keys keys, const char
       float* to = o + i * s.o_ld + column;
       hn::StoreU(hn::MulAdd(LoadFloat(to), Const(alpha[i]), sum), kF32, to);
     };
-    MultiplyTile<R, V, ChainsFor(R, V)>(
+    MultiplyTile<R, V, 1>(
         p, kScoreRow, sizeof(float), v + c * sizeof(T), v_stride, count,
         [](const char* b, int i) { return LoadFloat(reinterpret_cast<const T*>(b) + i * kLanes); },
         [&](int i, int part, VF sum) {
@@ -106,8 +106,8 @@ HWY_NOINLINE void ValueBlock(const Step& s, int64_t first, Keys keys, const char
       if ((spoilt & 1) == 0) continue;
       const int64_t i = at / V, column = c + at % V * kLanes;
       add(i, column,
-          VisibleSum<T, ChainsFor(R, V)>(s, first + i, p + i * kScoreRow, sizeof(float), v + column * sizeof(T),
-                                         v_stride, keys, kLanes));
+          VisibleSum<T, 1>(s, first + i, p + i * kScoreRow, sizeof(float), v + column * sizeof(T), v_stride, keys,
+                           kLanes));
     }
   };
   int64_t c = 0;
@@ -129,7 +129,7 @@ HWY_INLINE void Widen(const Step& s, Keys keys) {
   }
 }
 
-// Rows [first, first + rows), more than a block of them, at least one of which has keys.
+// Rows [first, first + rows), at least one of which has keys.
 template <typename T>
 HWY_NOINLINE void ManyRows(const Step& s, int64_t first, int64_t rows) {
   const Keys all = s.UnionKeys(first, first + rows);
@@ -144,7 +144,7 @@ HWY_NOINLINE void ManyRows(const Step& s, int64_t first, int64_t rows) {
     const int64_t now = NextRows(left, most);
     const Keys keys = s.UnionKeys(row, row + now);
     if (!keys.empty()) {
-      WithRows<kFewestRows>(now, [&]<int R>() { ScoreBlock<R>(s, row, keys); });
+      WithRows(now, [&]<int R>() { ScoreBlock<R>(s, row, keys); });
       Softmax(s, row, now, keys, alpha + row);
     }
     row += now;
@@ -157,7 +157,7 @@ HWY_NOINLINE void ManyRows(const Step& s, int64_t first, int64_t rows) {
     const int64_t now = NextRows(left, most);
     const Keys keys = s.UnionKeys(row, row + now);
     if (!keys.empty()) {
-      WithRows<kFewestRows>(now, [&]<int R>() {
+      WithRows(now, [&]<int R>() {
         if (widen) {
           ValueBlock<float, R>(s, row, keys, reinterpret_cast<const char*>(s.wide), s.d * sizeof(float), alpha + row);
         } else {

@@ -5,6 +5,8 @@
 //   a = exp(m - m') and p = exp(s - m'): o = o a + p v, l = l a + sum p, m = m'. Start from o = 0, m = -inf, l = 0;
 //   the result is o / l.
 //
+//   Of a step with `many` (not 0) the rows are some of many: each has the bits that it has beside any others.
+//
 //   o: f32 [r, d], o_ld elements between rows; m, l: f32 [r]. q: f32 rows; k, v: f32 or f16 rows; bias: f32 rows;
 //   strides in bytes. r <= 64, t <= 64, any d. Nothing is read past the t keys. A key that a row may not see, or whose
 //   bias is -inf, takes no part in it, whatever it holds; a row without any other keeps o, m and l. NaN in a key that
@@ -20,7 +22,7 @@ template <typename T>
 HWY_INLINE void FlashStep(float* o, int64_t o_ld, float* m, float* l, const void* q, int64_t q_stride, const void* k,
                           int64_t k_stride, const void* v, int64_t v_stride, const void* lo, const void* hi,
                           const void* bias, int64_t bias_stride, int64_t r, int64_t d, int64_t t, float scale,
-                          float softcap, void* workspace) {
+                          float softcap, int64_t many, void* workspace) {
   Step s;
   s.o = o, s.o_ld = o_ld, s.m = m, s.l = l;
   s.q = static_cast<const char*>(q), s.q_stride = q_stride;
@@ -35,8 +37,9 @@ HWY_INLINE void FlashStep(float* o, int64_t o_ld, float* m, float* l, const void
   int64_t first = 0;
   while (first < r && s.RowKeys(first).empty()) ++first;
   while (r > first && s.RowKeys(r - 1).empty()) --r;
-  // Up to 8 rows, transposing the keys costs more than the wider tiles save.
-  if (r - first <= 8) {
+  // Up to 8 rows, transposing the keys costs more than the wider tiles save. But how many see keys says nothing to the
+  // row that is one of many.
+  if (many == 0 && r - first <= 8) {
     FewRowsAny<T>(s, first, r - first);
   } else {
     ManyRows<T>(s, first, r - first);
@@ -48,15 +51,17 @@ HWY_INLINE void FlashStep(float* o, int64_t o_ld, float* m, float* l, const void
 QUERN_TILE(qk_flash_step_f32)(float* o, int64_t o_ld, float* m, int64_t, float* l, int64_t, const void* q,
                               int64_t q_stride, const void* k, int64_t k_stride, const void* v, int64_t v_stride,
                               const void* lo, int64_t, const void* hi, int64_t, const void* bias, int64_t bias_stride,
-                              int64_t r, int64_t d, int64_t t, float scale, float softcap, void* workspace) {
+                              int64_t r, int64_t d, int64_t t, float scale, float softcap, int64_t many,
+                              void* workspace) {
   FlashStep<float>(o, o_ld, m, l, q, q_stride, k, k_stride, v, v_stride, lo, hi, bias, bias_stride, r, d, t, scale,
-                   softcap, workspace);
+                   softcap, many, workspace);
 }
 
 QUERN_TILE(qk_flash_step_f16)(float* o, int64_t o_ld, float* m, int64_t, float* l, int64_t, const void* q,
                               int64_t q_stride, const void* k, int64_t k_stride, const void* v, int64_t v_stride,
                               const void* lo, int64_t, const void* hi, int64_t, const void* bias, int64_t bias_stride,
-                              int64_t r, int64_t d, int64_t t, float scale, float softcap, void* workspace) {
+                              int64_t r, int64_t d, int64_t t, float scale, float softcap, int64_t many,
+                              void* workspace) {
   FlashStep<F16>(o, o_ld, m, l, q, q_stride, k, k_stride, v, v_stride, lo, hi, bias, bias_stride, r, d, t, scale,
-                 softcap, workspace);
+                 softcap, many, workspace);
 }

@@ -17,17 +17,17 @@ template <int R>
 HWY_NOINLINE void Block(float* c, int64_t c_ld, const char* x, int64_t x_stride, const float* panel, int64_t columns,
                         int64_t k) {
   const auto load = [](const char* b, int v) { return LoadFloat(reinterpret_cast<const float*>(b) + v * kLanes); };
-  MultiplyTile<R, kTileVectors, ChainsFor(R, kTileVectors)>(
-      x, x_stride, sizeof(float), reinterpret_cast<const char*>(panel), kPanelColumns * sizeof(float), k, load,
-      [&](int i, int v, VF sum) {
-        float* to = c + i * c_ld + v * kLanes;
-        const int64_t count = columns - v * kLanes;
-        if (count >= kLanes) {
-          hn::StoreU(hn::Add(LoadFloat(to), sum), kF32, to);
-        } else if (count > 0) {
-          StorePart(hn::Add(LoadPart(to, count), sum), to, count);
-        }
-      });
+  // One sum an element however many rows there are: a row's bits are its own.
+  MultiplyTile<R, kTileVectors, 1>(x, x_stride, sizeof(float), reinterpret_cast<const char*>(panel),
+                                   kPanelColumns * sizeof(float), k, load, [&](int i, int v, VF sum) {
+                                     float* to = c + i * c_ld + v * kLanes;
+                                     const int64_t count = columns - v * kLanes;
+                                     if (count >= kLanes) {
+                                       hn::StoreU(hn::Add(LoadFloat(to), sum), kF32, to);
+                                     } else if (count > 0) {
+                                       StorePart(hn::Add(LoadPart(to, count), sum), to, count);
+                                     }
+                                   });
 }
 
 }  // namespace

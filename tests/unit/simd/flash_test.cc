@@ -13,7 +13,7 @@ namespace {
 
 using FlashTile = void(float*, int64_t, float*, int64_t, float*, int64_t, const void*, int64_t, const void*, int64_t,
                        const void*, int64_t, const void*, int64_t, const void*, int64_t, const void*, int64_t, int64_t,
-                       int64_t, int64_t, float, float, void*);
+                       int64_t, int64_t, float, float, int64_t, void*);
 
 constexpr uint32_t kSeed = 48611;
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
@@ -29,13 +29,14 @@ struct Case {
   Bias bias = Bias::kNone;
   float softcap = 0.0f;
   int64_t gap = 0;  // elements between rows of q, k, v, o and bias
+  int64_t many = 0;
 
   std::string ToString() const {
     std::string text = "r " + std::to_string(r) + " d " + std::to_string(d) + " t";
     for (int64_t t : steps) text += " " + std::to_string(t);
     return text + " mask " + std::to_string(static_cast<int>(mask)) + " bias " +
            std::to_string(static_cast<int>(bias)) + " softcap " + std::to_string(softcap) + " gap " +
-           std::to_string(gap) + " seed " + std::to_string(kSeed);
+           std::to_string(gap) + " many " + std::to_string(many) + " seed " + std::to_string(kSeed);
   }
 };
 
@@ -105,7 +106,7 @@ void CheckFlash(std::string_view level, const Case& c, Numbers& numbers) {
     const bool biased = c.bias != Bias::kNone;
     flash(o.data(), row, m.data(), 1, l.data(), 1, q.data(), row * sizeof(float), &k[base * row], row * sizeof(T),
           &v[base * row], row * sizeof(T), lo.data(), 0, hi.data(), 0, biased ? &bias[base] : nullptr,
-          biased ? (keys + c.gap) * sizeof(float) : 0, r, d, t, scale, c.softcap, workspace);
+          biased ? (keys + c.gap) * sizeof(float) : 0, r, d, t, scale, c.softcap, c.many, workspace);
     base += t;
   }
 
@@ -151,6 +152,11 @@ void CheckBoth(const Case& c, Numbers& numbers) {
   for (const std::string& level : HostLevels()) {
     CheckFlash<float>(level, c, numbers);
     CheckFlash<uint16_t>(level, c, numbers);
+    if (c.r > 8) continue;
+    Case some = c;
+    some.many = 1;
+    CheckFlash<float>(level, some, numbers);
+    CheckFlash<uint16_t>(level, some, numbers);
   }
 }
 
@@ -207,7 +213,7 @@ TEST(FlashStep, LargeScores) {
         std::vector<int32_t> lo(r, 0), hi(r, 3);
         std::vector<float> workspace(64 * d + 4096);
         flash(o.data(), d, m.data(), 1, l.data(), 1, q.data(), d * 4, k.data(), d * 4, v.data(), d * 4, lo.data(), 0,
-              hi.data(), 0, nullptr, 0, r, d, t, 1.0f, softcap, workspace.data());
+              hi.data(), 0, nullptr, 0, r, d, t, 1.0f, softcap, 0, workspace.data());
         for (int64_t i = 0; i < r; ++i) {
           EXPECT_EQ(m[i], softcap > 0 ? 30.0f : 80000.0f) << level;
           EXPECT_NEAR(l[i], 1.0f, 1e-6) << level;
@@ -238,7 +244,7 @@ TEST(FlashStep, EmptyRowsAndNan) {
       const std::vector<float> o0 = o, m0 = m, l0 = l;
       const auto step = [&] {
         flash(o.data(), d, m.data(), 1, l.data(), 1, q.data(), d * 4, k.data(), d * 2, v.data(), d * 2, lo.data(), 0,
-              hi.data(), 0, nullptr, 0, r, d, t, 0.3f, 0.0f, workspace.data());
+              hi.data(), 0, nullptr, 0, r, d, t, 0.3f, 0.0f, r % 2, workspace.data());
       };
       step();
       EXPECT_EQ(o, o0) << level;
