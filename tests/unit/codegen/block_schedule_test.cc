@@ -173,6 +173,17 @@ TEST(BlockSchedule, LoopOfRows) {
         {{{"M", 1}}, {{"M", 5}}}, 1e-6);
 }
 
+// One reduction in a loop that stays, and nothing else that the threads wait for: its parts are read before the next
+// iteration writes them.
+TEST(BlockSchedule, ReductionInALoop) {
+  Check(R"(kernel rows (x : f32[M, 5, 131] in
+    y : f32[M, 5] out
+  ) sym M in 1..512 {
+    grid i0 in 0..M { for i1 in 0..5 { y[i0, i1] = sum vec c in 0..131 { x[i0, i1, c] } } }
+  })",
+        {{{"M", 1}}, {{"M", 3}}}, 1e-6);
+}
+
 // Reductions inside a vec loop are each thread's own.
 TEST(BlockSchedule, ColumnSums) {
   Check(R"(kernel points (x : f32[K, N] in

@@ -241,6 +241,22 @@ TEST(Region, PlainProduct) {
   }
 }
 
+// What a Pad beside a product reads is computed: outside of it stands the Pad's value, not something of the operand's.
+TEST(Region, PadOfAComputedValue) {
+  CheckFused(R"(graph g {
+  %0 = Input() {name = "x"} : f32[5, 16]
+  %1 = Param() {name = "w"} : f32[9, 16]
+  %2 = MatMul(%0, %1) {transpose_b = true} : f32[5, 9]
+  %3 = Input() {name = "c"} : f32[6, 4]
+  %4 = Transpose(%3) {perm = [1, 0]} : f32[4, 6]
+  %5 = Exp(%4) : f32[4, 6]
+  %6 = Pad(%5) {high = [0, 1], low = [1, 2], value = 3.0} : f32[5, 9]
+  %7 = Add(%2, %6) : f32[5, 9]
+  return %7
+})",
+             {});
+}
+
 // Weights of f32 are not rounded to halves, whatever the target multiplies.
 TEST(Region, FloatWeightsStayFloats) {
   family::TargetFacts facts;
