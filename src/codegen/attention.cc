@@ -1,9 +1,10 @@
 // The attention family: online softmax over the keys, 64 at a time; no matrix of scores is ever in memory.
 //
-// Few query rows (decode): the keys are split into runs of 512, one chunk for each (batch, run and kv head, row). A
-// second kernel merges the runs in ascending order, so the split, which depends on the number of keys alone, gives the
-// same bits on any number of threads. Many rows (a prompt): a chunk is 32 rows of one head; tiles of keys that the mask
-// empties are skipped. What follows the attention (elementwise ops, quantisation) runs on whole rows in the last kernel.
+// Few query rows (decode): the keys are split into runs of 64 to 512, one chunk for each (batch, run and kv head, row).
+// A second kernel merges the runs in ascending order, so the split, which depends on numbers of keys and heads alone,
+// gives the same bits on any number of threads. Many rows (a prompt): a chunk is 32 rows of one head; tiles of keys that
+// the mask empties are skipped. What follows the attention (elementwise ops, quantisation) runs on whole rows in the last
+// kernel.
 //
 // Sequences of different lengths: bounds of loops over keys are loaded. A row finds its sequence by counting the q_start
 // that are not past it; a chunk of many rows goes through the sequences that they may belong to, and shows each row the
@@ -24,6 +25,7 @@ namespace {
 using namespace kir::build::operators;
 
 constexpr int64_t kFewRows = 8;
+constexpr int64_t kManyKeys = 2048, kThreads = 64;
 constexpr int64_t kKeysPerBlockRun = 64;  // on blocks of threads, which are many
 
 struct AttentionPlan : RegionPlan {
@@ -47,7 +49,9 @@ AttentionKernels::AttentionKernels(const RegionView& view, int root)
   if (scale_ == 0) scale_ = 1 / std::sqrt(static_cast<double>(shape_.head_dim));
   mask_ = node_.attributes.String("mask");
   kv_dtype_ = k.dtype;
-  if (view.facts.blocks) keys_per_run_ = kKeysPerBlockRun;
+  // From kManyKeys on there is a run for each of kThreads, whatever the batch.
+  const int64_t shared = kManyKeys * shape_.kv_heads / kThreads / kKeysPerTile * kKeysPerTile;
+  keys_per_run_ = view.facts.blocks ? kKeysPerBlockRun : std::clamp(shared, kKeysPerTile, kKeysPerRun);
   if (operands_.paged()) {
     const int64_t slot = keys_in_place_.constant();
     keys_per_run_ = std::max<int64_t>(1, keys_per_run_ / slot) * slot;

@@ -18,10 +18,10 @@ int64_t MatmulKernels::FewChunk() const {
   const ir::TensorType& w = view_.type(view_.node(first.roots[0]).inputs[1]);
   const int64_t row_bytes = RowBytes(w.dtype, plan_.k) * static_cast<int64_t>(first.roots.size());
   const int64_t wanted = std::max<int64_t>(unit, kChunkBytes / std::max<int64_t>(1, row_bytes) / unit * unit);
-  // At least about eight chunks, so that threads balance; prefer a divisor of every segment.
+  // Work for as many threads as there may be; prefer a divisor of every segment.
   int64_t columns = 0;
   for (const MatmulSegment& segment : plan_.segments) columns += segment.columns;
-  const int64_t most = std::max(unit, std::min<int64_t>({wanted, 256, columns / 8 / unit * unit}));
+  const int64_t most = std::max(unit, std::min<int64_t>({wanted, 256, columns / kChunksWanted / unit * unit}));
   for (int64_t chunk = most; chunk > unit; chunk -= unit) {
     if (std::all_of(plan_.segments.begin(), plan_.segments.end(),
                     [&](const MatmulSegment& s) { return s.columns % chunk == 0; }))

@@ -220,7 +220,15 @@ class TileMatcher {
     return absl::OkStatus();
   }
 
+  // Chunks hold whole blocks of what is packed. Where that leaves fewer than threads may want, and reading the weights
+  // is what takes the time, packing is another kernel's.
   Status MatchPack(int n, const std::vector<Extent>& dims) {
+    constexpr int64_t kWeightBytes = 1 << 20;
+    const ir::TensorType& w = view_.type(Node(roots_[0]).inputs[1]);
+    const int64_t columns = dims.back().constant(), block = Row(Node(n).results[0].dtype).block_elements;
+    if (!view_.facts.blocks && view_.UpperBound(tiles_.rows) <= kFewRows && block > 32 &&
+        columns / block < kChunksWanted && columns * RowBytes(w.dtype, tiles_.k) >= kWeightBytes)
+      return No("blocks of %s leave too few chunks of the product", view_.Describe(n));
     if (view_.IsReadInside(n) || DimsOf(n) != dims || ir::IsReshape(view_.graph, Node(Node(n).inputs[0].node)))
       return No("%s is not over the rows of the product", view_.Describe(n));
     return absl::OkStatus();

@@ -14,7 +14,8 @@
 
 namespace quern::codegen {
 
-inline constexpr int64_t kFewRows = 8;  // at most this many rows are dotted row by row
+inline constexpr int64_t kFewRows = 8;        // at most this many rows are dotted row by row
+inline constexpr int64_t kChunksWanted = 64;  // of a product of few rows, so that as many threads have some
 
 // How one (weight, activation) pair of element types is computed: tile ops by name, and the panel that mma reads.
 struct MatmulRow {
