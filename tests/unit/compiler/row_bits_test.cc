@@ -118,63 +118,86 @@ void Product(const char* format, bool exact, const char* cpu, int threads) {
 }
 
 // Rows of attention: queries at positions of one text, in a cache that is there twice, or more of it in one sequence.
-void Attention(const char* mask, const char* dtype, int64_t head_dim, const char* cpu, int threads) {
-  constexpr int64_t kSlot = 16, kSlots = 40, kEach = 20, kPast = 40, kHeads = 6, kKvHeads = 2;
-  SCOPED_TRACE(absl::StrCat(mask, " ", dtype, " heads of ", head_dim, " ", cpu, " ", threads, " threads"));
-  Graph graph;
-  graph.Symbol("R", 1, kMostRows);
-  graph.Symbol("B", 1, kMostRows);
-  const int64_t width = kHeads * head_dim, keys = kKvHeads * head_dim;
-  const std::string cache = absl::StrCat("[", kSlots, ", ", kSlot, ", ", keys, "]");
-  const Value q = graph.Input("q", absl::StrCat("f32[1, R, ", width, "]")), k = graph.Input("k", "f32" + cache),
-              v = graph.Input("v", "f32" + cache), q_start = graph.Input("q_start", "i32[B + 1]"),
-              kv_len = graph.Input("kv_len", "i32[B]"),
-              blocks = graph.Input("blocks", absl::StrCat("i32[B, ", kEach, "]"));
-  const auto as = [&](const Value& x) { return graph.Op("Cast", {x}, {{"to", dtype}}); };
-  graph.Output("y", graph.Op("Attention", {q, as(k), as(v), q_start, kv_len, blocks},
-                             {{"heads", kHeads},
-                              {"kv_heads", kKvHeads},
-                              {"head_dim", head_dim},
-                              {"mask", mask},
-                              {"window", int64_t{70}},
-                              {"sequences", "ragged_paged"}}));
-  Result<Program> program = graph.Compile({.cpu = cpu, .threads = threads});
-  ASSERT_TRUE(program.ok()) << program.error();
-  std::vector<float> key(kEach * kSlot * keys), value(key.size());
-  for (std::vector<float>* half : {&key, &value}) {
-    *half = RandomRows(static_cast<int64_t>(half->size()), half == &key ? 5 : 6);
-    half->insert(half->end(), half->begin(), half->end());
+class Attention {
+ public:
+  Attention(const char* mask, const char* dtype, int64_t head_dim, int64_t slot)
+      : mask_(mask), dtype_(dtype), head_dim_(head_dim), slot_(slot), each_(kKeys / slot) {
+    key_ = RandomRows(kKeys * kKvHeads * head_dim_, 5), value_ = RandomRows(kKeys * kKvHeads * head_dim_, 6);
+    for (std::vector<float>* half : {&key_, &value_}) half->insert(half->end(), half->begin(), half->end());
   }
-  for (const bool together : {false, true}) {
-    ExpectOwnBits(
-        [&](const std::vector<int64_t>& rows, const std::vector<float>& in) {
-          const int64_t m = static_cast<int64_t>(rows.size());
-          std::vector<int32_t> starts = {0}, lengths, slots;
-          for (int64_t i = 0; i < m; ++i) {
-            if (together && i + 1 < m && rows[i + 1] == rows[i] + 1) continue;
-            starts.push_back(static_cast<int32_t>(i + 1));
-            lengths.push_back(static_cast<int32_t>(kPast + rows[i] + 1));
-            for (int32_t n = 0; n < kEach; ++n) slots.push_back(n + (lengths.size() % 2 == 0 ? kEach : 0));
-          }
-          const int64_t batch = static_cast<int64_t>(lengths.size());
-          std::vector<float> y(m * width);
-          const Result<void> ran = program->Run(
-              {In("q", in, {1, m, width}), In("k", key, {kSlots, kSlot, keys}), In("v", value, {kSlots, kSlot, keys}),
-               In("q_start", starts, {batch + 1}), In("kv_len", lengths, {batch}), In("blocks", slots, {batch, kEach})},
-              {Out("y", y, {1, m, width})});
-          EXPECT_TRUE(ran.ok()) << ran.error();
-          return y;
-        },
-        RandomRows(kMostRows * width, kSeed), width, together ? "parts of a text" : "each a text");
+
+  void Check(const char* cpu, int threads) {
+    SCOPED_TRACE(absl::StrCat(mask_, " ", dtype_, " heads of ", head_dim_, ", slots of ", slot_, ", ", cpu));
+    Program few = Compiled(1, 8, cpu, threads), many = Compiled(9, kMostRows, cpu, threads);
+    for (const bool together : {false, true}) {
+      ExpectOwnBits(
+          [&](const std::vector<int64_t>& rows, const std::vector<float>& in) {
+            return Rows(rows.size() <= 8 ? few : many, rows, in, together);
+          },
+          RandomRows(kMostRows * kHeads * head_dim_, kSeed), kHeads * head_dim_,
+          together ? "parts of a text" : "each a text");
+    }
   }
-}
+
+ private:
+  static constexpr int64_t kKeys = 320, kPast = 40, kHeads = 6, kKvHeads = 2;
+
+  Program Compiled(int64_t least, int64_t most, const char* cpu, int threads) const {
+    Graph graph;
+    graph.Symbol("R", least, most);
+    graph.Symbol("B", 1, most);
+    const std::string cache = absl::StrCat("f32[", 2 * each_, ", ", slot_, ", ", kKvHeads * head_dim_, "]");
+    const Value q = graph.Input("q", absl::StrCat("f32[1, R, ", kHeads * head_dim_, "]")), k = graph.Input("k", cache),
+                v = graph.Input("v", cache), q_start = graph.Input("q_start", "i32[B + 1]"),
+                kv_len = graph.Input("kv_len", "i32[B]"),
+                blocks = graph.Input("blocks", absl::StrCat("i32[B, ", each_, "]"));
+    const auto as = [&](const Value& x) { return graph.Op("Cast", {x}, {{"to", dtype_}}); };
+    graph.Output("y", graph.Op("Attention", {q, as(k), as(v), q_start, kv_len, blocks},
+                               {{"heads", kHeads},
+                                {"kv_heads", kKvHeads},
+                                {"head_dim", head_dim_},
+                                {"mask", mask_},
+                                {"window", int64_t{70}},
+                                {"sequences", "ragged_paged"}}));
+    Result<Program> program = graph.Compile({.cpu = cpu, .threads = threads});
+    EXPECT_TRUE(program.ok()) << program.error();
+    return std::move(*program);
+  }
+
+  std::vector<float> Rows(Program& program, const std::vector<int64_t>& rows, const std::vector<float>& in,
+                          bool together) const {
+    const int64_t m = static_cast<int64_t>(rows.size()), width = kHeads * head_dim_;
+    std::vector<int32_t> starts = {0}, lengths, slots;
+    for (int64_t i = 0; i < m; ++i) {
+      if (together && i + 1 < m && rows[i + 1] == rows[i] + 1) continue;
+      starts.push_back(static_cast<int32_t>(i + 1));
+      lengths.push_back(static_cast<int32_t>(kPast + rows[i] + 1));
+      for (int64_t n = 0; n < each_; ++n)
+        slots.push_back(static_cast<int32_t>(n + (lengths.size() % 2 == 0 ? each_ : 0)));
+    }
+    const int64_t batch = static_cast<int64_t>(lengths.size());
+    const std::vector<int64_t> cache = {2 * each_, slot_, kKvHeads * head_dim_};
+    std::vector<float> y(m * width);
+    const Result<void> ran = program.Run(
+        {In("q", in, {1, m, width}), In("k", key_, cache), In("v", value_, cache), In("q_start", starts, {batch + 1}),
+         In("kv_len", lengths, {batch}), In("blocks", slots, {batch, each_})},
+        {Out("y", y, {1, m, width})});
+    EXPECT_TRUE(ran.ok()) << ran.error();
+    return y;
+  }
+
+  const char *const mask_, *const dtype_;
+  const int64_t head_dim_, slot_, each_;
+  std::vector<float> key_, value_;
+};
 
 TEST(RowBits, AttentionOverSequences) {
   for (const char* mask : {"causal", "sliding"}) {
-    Attention(mask, "f16", 32, "native", 2);
-    Attention(mask, "f32", 20, "native", 1);
-    Attention(mask, "f16", 20, "x86-64-v3", 1);
-    Attention(mask, "f32", 32, "x86-64-v2", 2);
+    Attention(mask, "f16", 32, 16).Check("native", 2);
+    Attention(mask, "f16", 32, 160).Check("native", 1);
+    Attention(mask, "f32", 20, 160).Check("native", 1);
+    Attention(mask, "f16", 20, 16).Check("x86-64-v3", 1);
+    Attention(mask, "f32", 32, 160).Check("x86-64-v2", 2);
   }
 }
 
