@@ -58,6 +58,9 @@ StatusOr<std::vector<Value>> Module::Append(Node node) {
   QUERN_RETURN_IF_ERROR(CheckStorage(node));
   QUERN_RETURN_IF_ERROR(CheckNode(node, operands, symbols));
   node.inputs.resize(operands.size());
+  const std::string_view block = node.block->name;
+  if (block == "Input" || block == "Param")
+    leaves_.emplace(node.attributes.String("name"), static_cast<int>(nodes_.size()));
   nodes_.push_back(std::move(node));
   std::vector<Value> results;
   for (size_t r = 0; r < nodes_.back().results.size(); ++r) {
@@ -99,12 +102,8 @@ StatusOr<std::vector<Value>> Module::Add(std::string_view block, std::vector<Val
 
 Status Module::CheckUnique(const Node& leaf) const {
   const std::string& name = leaf.attributes.String("name");
-  for (const Node& node : nodes_) {
-    const std::string_view block = node.block->name;
-    if ((block == "Input" || block == "Param") && node.attributes.String("name") == name)
-      return ToStatus({DiagnosticCode::kDuplicateName, leaf.block->name, name, "", "", leaf.label});
-  }
-  return absl::OkStatus();
+  if (!leaves_.contains(name)) return absl::OkStatus();
+  return ToStatus({DiagnosticCode::kDuplicateName, leaf.block->name, name, "", "", leaf.label});
 }
 
 namespace {
@@ -185,6 +184,7 @@ Status Module::Named(std::string_view scope, const std::function<Status()>& buil
   scopes_.pop_back();
   if (status.ok()) return status;
   nodes_.erase(nodes_.begin() + static_cast<int64_t>(nodes), nodes_.end());
+  std::erase_if(leaves_, [&](const auto& leaf) { return leaf.second >= static_cast<int>(nodes); });
   symbols = std::move(old_symbols);
   outputs = std::move(old_outputs);
   donations = std::move(old_donations);

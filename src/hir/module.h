@@ -25,6 +25,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "base/status.h"
@@ -104,6 +105,7 @@ class Module {
   StatusOr<std::vector<const TensorType*>> OperandTypes(const Node& node) const;
 
   std::vector<Node> nodes_;
+  std::unordered_map<std::string, int> leaves_;  // inputs and params, by name
   std::vector<std::string> scopes_;
 };
 

@@ -172,24 +172,24 @@ Status Verify(const Graph& graph) {
     }
   }
   std::set<int> donated;
+  std::map<std::string_view, int> inputs;
+  for (const int n : graph.Inputs()) inputs.emplace(graph.node(n).attributes.String("name"), n);
   for (const Donation& donation : graph.donations) {
     if (donation.output < 0 || donation.output >= static_cast<int>(graph.outputs.size()) ||
         !donated.insert(donation.output).second) {
       return absl::InvalidArgumentError(absl::StrFormat("bad donation to output %d", donation.output));
     }
-    bool found = false;
-    std::vector<std::string_view> inputs;
-    for (const int n : graph.Inputs()) {
-      inputs.emplace_back(graph.node(n).attributes.String("name"));
-      if (graph.node(n).attributes.String("name") != donation.input) continue;
-      found = true;
-      if (graph.node(n).results[0] != graph.type(graph.outputs[donation.output])) {
-        return ToStatus(
-            {DiagnosticCode::kShapeMismatch, "", absl::StrCat("the carried value of input ", donation.input),
-             graph.node(n).results[0].ToString(), graph.type(graph.outputs[donation.output]).ToString(), graph.name});
-      }
+    const auto input = inputs.find(donation.input);
+    if (input == inputs.end()) {
+      std::vector<std::string_view> names;
+      for (const auto& [name, n] : inputs) names.push_back(name);
+      return UnknownName("input", donation.input, names, graph.name);
     }
-    if (!found) return UnknownName("input", donation.input, inputs, graph.name);
+    const TensorType &given = graph.node(input->second).results[0], &made = graph.type(graph.outputs[donation.output]);
+    if (given != made) {
+      return ToStatus({DiagnosticCode::kShapeMismatch, "", absl::StrCat("the carried value of input ", donation.input),
+                       given.ToString(), made.ToString(), graph.name});
+    }
   }
   std::map<std::string_view, const TensorType*> params_of_all;
   return CheckParams(graph, params_of_all);

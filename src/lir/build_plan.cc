@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <map>
 #include <set>
 
 #include "absl/strings/str_cat.h"
@@ -330,6 +331,8 @@ Status GraphBuilder::FinishOutputs() {
     Argument from, to;
     std::string label;
   };
+  std::map<std::string_view, int> inputs;
+  for (const int n : graph_.Inputs()) inputs.emplace(graph_.node(n).attributes.String("name"), n);
   std::vector<Copy> last;
   for (size_t o = 0; o < graph_.outputs.size(); ++o) {
     const Value value = graph_.outputs[o];
@@ -348,9 +351,7 @@ Status GraphBuilder::FinishOutputs() {
       QUERN_RETURN_IF_ERROR(EmitCopy(type, copy.from, {buffer, 0}, copy.label));
       continue;
     }
-    for (const int input : graph_.Inputs()) {
-      if (graph_.node(input).attributes.String("name") == donation->input) copy.to = {places_[input][0].at.buffer, 0};
-    }
+    copy.to = {places_[inputs.at(donation->input)][0].at.buffer, 0};
     if (copy.to == place.at) continue;
     if (parts_.MayBeState(copy.from.buffer)) {
       QUERN_ASSIGN(const int buffer, parts_.AddBuffer(Home::kArena, type));

@@ -208,7 +208,12 @@ Status Verify(const Plan& plan) {
   StepVerifier steps(plan, std::move(defined));
   QUERN_RETURN_IF_ERROR(steps.Verify(0));
   QUERN_RETURN_IF_ERROR(steps.Finish());
-  const std::map<int, Lifetime> live = Lifetimes(plan);
+  // In the order in which they begin: whoever begins behind the end of one never meets it.
+  const std::map<int, Lifetime> lifetimes = Lifetimes(plan);
+  std::vector<std::pair<int, Lifetime>> live(lifetimes.begin(), lifetimes.end());
+  std::sort(live.begin(), live.end(), [](const auto& a, const auto& b) {
+    return std::pair(a.second.first, a.first) < std::pair(b.second.first, b.first);
+  });
   for (auto a = live.begin(); a != live.end(); ++a) {
     const Buffer& first = plan.buffers[a->first];
     if (AlignmentOf(first.offset, kBufferAlign) < kBufferAlign) return Fail(first.name + " is not aligned");
@@ -216,8 +221,7 @@ Status Verify(const Plan& plan) {
         !plan.arena_bytes.ProvablyAtLeast(first.offset + first.bytes, plan.ranges)) {
       return Fail(first.name + " does not lie in the arena");
     }
-    for (auto b = std::next(a); b != live.end(); ++b) {
-      if (a->second.first > b->second.last || b->second.first > a->second.last) continue;
+    for (auto b = std::next(a); b != live.end() && b->second.first <= a->second.last; ++b) {
       const Buffer& second = plan.buffers[b->first];
       if (!Apart(first.offset, first.bytes, second.offset, second.bytes, plan.ranges)) {
         return Fail(absl::StrFormat("%s and %s are live at once and share memory", first.name, second.name));
