@@ -26,7 +26,7 @@ std::vector<std::string> OpsOf(const ir::Graph& graph) {
 
 // The node behind views, which are no work.
 ir::Value BehindViews(const ir::Graph& graph, ir::Value value) {
-  while (opt::Is(graph.node(value.node), "Reshape")) value = graph.node(value.node).inputs[0];
+  while (ir::IsReshape(graph, graph.node(value.node))) value = graph.node(value.node).inputs[0];
   return value;
 }
 

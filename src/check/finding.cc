@@ -73,7 +73,7 @@ Finding FindingOf(const ir::Graph& graph, const Difference& difference, const Ev
   Finding finding;
   // Views are no work: what is behind them is to blame.
   ir::Value value = graph.outputs[difference.output];
-  while (std::string_view(graph.node(value.node).op->name) == "Reshape") value = graph.node(value.node).inputs[0];
+  while (ir::IsReshape(graph, graph.node(value.node))) value = graph.node(value.node).inputs[0];
   Describe(graph, value, difference.element, values, finding);
   finding.got = difference.got;
   finding.expected = difference.expected;

@@ -28,7 +28,7 @@ bool MatmulKernels::Rotates(const MatmulSegment& segment) const {
   const auto rotates = [&](ir::Value value, const auto& self) -> bool {
     const ir::Node& node = view_.node(value.node);
     if (ir::IsRoot(node, "matmul") || node.op->kind == ir::OpKind::kLeaf) return false;
-    if (std::string_view(node.op->name) == "Rope") return true;
+    if (node.op->row_span != nullptr) return true;  // it reads other elements of the row
     return std::any_of(node.inputs.begin(), node.inputs.end(), [&](ir::Value input) { return self(input, self); });
   };
   return std::any_of(segment.results.begin(), segment.results.end(),

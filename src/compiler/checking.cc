@@ -40,13 +40,9 @@ StatusOr<std::shared_ptr<check::Checker>> AttachChecker(const Options& options, 
   return made;
 }
 
-Variant PlannedVariantOf(const ir::Graph* graph, const SymbolRanges& guard, const PipelineOptions& pipeline,
-                         std::shared_ptr<check::Checker> checker, int index) {
-  return {guard, [graph, guard, pipeline, checker = std::move(checker), index]() -> StatusOr<lir::Plan> {
-            QUERN_ASSIGN(PlannedVariant planned, PlanVariant(*graph, guard, pipeline));
-            if (checker != nullptr) checker->SetGraph(index, std::move(planned.graph));
-            return std::move(planned.plan);
-          }};
+VariantHook HookOf(std::shared_ptr<check::Checker> checker) {
+  if (checker == nullptr) return nullptr;
+  return [checker = std::move(checker)](int index, ir::Graph graph) { checker->SetGraph(index, std::move(graph)); };
 }
 
 namespace {

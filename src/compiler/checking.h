@@ -1,13 +1,12 @@
 // What the public options ask of checks: a checker on the executable, whose variants hand it their graphs.
 #pragma once
 
-#include <functional>
 #include <memory>
 
 #include "check/checker.h"
 #include "compiler/pipeline.h"
+#include "compiler/variants.h"
 #include "quern/quern.h"
-#include "runtime/executable.h"
 
 namespace quern::compiler {
 
@@ -16,9 +15,7 @@ namespace quern::compiler {
 StatusOr<std::shared_ptr<check::Checker>> AttachChecker(const Options& options, const PipelineOptions& pipeline,
                                                         ExecutableOptions& executable);
 
-// Plans the variant of `graph` for `guard` when it is called, and tells the checker, which may be null. `graph`
-// outlives it.
-Variant PlannedVariantOf(const ir::Graph* graph, const SymbolRanges& guard, const PipelineOptions& pipeline,
-                         std::shared_ptr<check::Checker> checker, int index);
+// Hands the checker, which may be null, the graphs of variants.
+VariantHook HookOf(std::shared_ptr<check::Checker> checker);
 
 }  // namespace quern::compiler

@@ -244,11 +244,7 @@ StatusOr<std::unique_ptr<Program::State_>> MakeProgram(const ProgramSpec& spec, 
   std::vector<SymbolRanges> guards = spec.guards;
   guards.push_back({});
   QUERN_ASSIGN(guards, PossibleGuards(state->graph, std::move(guards)));
-  std::vector<Variant> variants;
-  for (const SymbolRanges& guard : guards) {
-    variants.push_back(
-        PlannedVariantOf(&state->graph, guard, pipeline, state->checker, static_cast<int>(variants.size())));
-  }
+  std::vector<Variant> variants = VariantsOf(&state->graph, guards, pipeline, HookOf(state->checker));
   Signature signature = SignatureOf(state->graph);
   for (Port& output : signature.outputs) output.name = spec.outputs[output.output];
   QUERN_ASSIGN(state->executable,

@@ -116,10 +116,8 @@ Status Session::State::MakeExecutable(const std::string& path, const Options& op
   threads = executable_options.pool->threads();
   kernels = executable_options.cache;
   QUERN_ASSIGN(checker, compiler::AttachChecker(options, pipeline, executable_options));
-  std::vector<Variant> variants;
-  for (const SymbolRanges& guard : compiler::StepGuards()) {
-    variants.push_back(compiler::PlannedVariantOf(&graph, guard, pipeline, checker, static_cast<int>(variants.size())));
-  }
+  std::vector<Variant> variants =
+      compiler::VariantsOf(&graph, compiler::StepGuards(), pipeline, compiler::HookOf(checker));
   QUERN_ASSIGN(std::unique_ptr<Executable> executable,
                Executable::Create(SignatureOf(graph), std::move(variants), std::move(executable_options)));
   profiled = {
