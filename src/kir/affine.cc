@@ -23,21 +23,14 @@ __int128 Largest(const Extent& value) {
   return largest;
 }
 
-// value = factor * name + rest; false when `name` occurs squared.
-bool Split(const Extent& value, std::string_view name, Extent& factor, Extent& rest) {
-  for (const Extent::Term& term : value.terms()) {
-    Extent product(term.coefficient);
-    int times = 0;
-    for (const std::string& symbol : term.symbols) {
-      if (symbol == name)
-        ++times;
-      else
-        product = product * Extent::Symbol(symbol);
-    }
-    if (times > 1) return false;
-    (times == 1 ? factor : rest) = (times == 1 ? factor : rest) + product;
+// value = factor * name + rest, without `name` in the rest; of a square, one `name` stays in the factor.
+void Split(const Extent& value, std::string_view name, Extent& factor, Extent& rest) {
+  for (Extent::Term term : value.terms()) {
+    const auto found = std::find(term.symbols.begin(), term.symbols.end(), name);
+    const bool has = found != term.symbols.end();
+    if (has) term.symbols.erase(found);
+    (has ? factor : rest) = (has ? factor : rest) + Extent(std::move(term));
   }
-  return true;
 }
 
 }  // namespace
@@ -102,7 +95,8 @@ void IndexProver::PushFact(const Extent& value) {
   }
   Fact fact{value, -1, false};
   Extent factor, rest;
-  if (latest >= 0 && Split(value, variables_[latest].name, factor, rest) && factor.is_constant()) {
+  if (latest >= 0) Split(value, variables_[latest].name, factor, rest);
+  if (latest >= 0 && factor.is_constant()) {
     const int64_t a = factor.constant();
     fact.id = latest;
     fact.low = a > 0;
@@ -139,7 +133,7 @@ std::optional<int64_t> IndexProver::Low(const Extent& value, int64_t enough, int
   }
   const Info& variable = variables_[latest];
   Extent factor, rest;
-  if (!Split(value, variable.name, factor, rest)) return std::nullopt;
+  Split(value, variable.name, factor, rest);
 
   bool rising = false;
   if (factor.is_constant()) {

@@ -81,6 +81,7 @@ Status Verifier::Run() {
   QUERN_RETURN_IF_ERROR(CheckInplace());
   QUERN_RETURN_IF_ERROR(CheckShape());
   QUERN_RETURN_IF_ERROR(CheckGrid());
+  QUERN_RETURN_IF_ERROR(CheckWritten());
   return CheckScratch();
 }
 

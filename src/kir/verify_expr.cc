@@ -121,6 +121,7 @@ Status Verifier::CheckLoad(const Load& load, DType dtype) {
   QUERN_RETURN_IF_ERROR(
       NoteShared(load.buffer, /*write=*/false, Print(std::make_shared<const Expr>(Expr{load, dtype}))));
   Record(load.buffer, /*write=*/false, position);
+  if (entity->kind == EntityKind::kAlloc && load.otherwise == nullptr) NoteScratchRead(load.buffer, position, position);
   return absl::OkStatus();
 }
 

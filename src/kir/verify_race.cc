@@ -21,6 +21,7 @@ namespace quern::kir {
 
 void Verifier::Record(const std::string& buffer, bool write, const std::vector<Extent>& position, bool by_block) {
   const Entity& entity = names_.find(buffer)->second;
+  if (write && entity.kind == EntityKind::kAlloc) NoteScratchWrite(buffer, position);
   // A parameter and the one it may share memory with are one buffer.
   std::string name = buffer;
   for (const Param& param : kernel_.params) {

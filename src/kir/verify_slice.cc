@@ -48,6 +48,8 @@ StatusOr<Verifier::Rectangle> Verifier::CheckSlice(const Slice& slice, bool hint
           return Fail(absl::StrFormat("%s takes one element of a block", Describe(slice)));
         }
         rectangle.position.push_back(start);
+        rectangle.first.push_back(start);
+        rectangle.last.push_back(start);
         continue;
       }
       QUERN_RETURN_IF_ERROR(CheckExprOf(dim.extent, DType::kI64, "extent"));
@@ -64,6 +66,8 @@ StatusOr<Verifier::Rectangle> Verifier::CheckSlice(const Slice& slice, bool hint
     }
     const Extent offset = NewIndex(slice.buffer, 0, size, 1).first;
     rectangle.position.push_back(start + offset);
+    rectangle.first.push_back(start);
+    rectangle.last.push_back(start + size - 1);
     rectangle.sizes.push_back(size);
     rectangle.texts.push_back(text);
     if (last) {
@@ -134,6 +138,7 @@ Status Verifier::CheckNode(const TileCall& call) {
     QUERN_RETURN_IF_ERROR(CheckReadable(slice.buffer, *rectangle.entity));
     QUERN_RETURN_IF_ERROR(NoteShared(slice.buffer, /*write=*/false, Describe(slice)));
     Record(slice.buffer, /*write=*/false, rectangle.position);
+    if (rectangle.entity->kind == EntityKind::kAlloc) NoteScratchRead(slice.buffer, rectangle.first, rectangle.last);
     for (size_t d = 0; d < names.size(); ++d) {
       const auto [it, added] = sizes.try_emplace(names[d], Size{rectangle.sizes[d], rectangle.texts[d], operand.name});
       if (added || prover_.Equal(it->second.value, rectangle.sizes[d])) continue;
@@ -197,6 +202,7 @@ Status Verifier::CheckNode(const Pack& pack) {
   QUERN_RETURN_IF_ERROR(CheckReadable(pack.src.buffer, *src.entity));
   QUERN_RETURN_IF_ERROR(NoteShared(pack.src.buffer, /*write=*/false, Describe(pack.src)));
   Record(pack.src.buffer, /*write=*/false, src.position);
+  if (src.entity->kind == EntityKind::kAlloc) NoteScratchRead(pack.src.buffer, src.first, src.last);
   QUERN_RETURN_IF_ERROR(CheckWritable(pack.dst.buffer, *dst.entity));
   QUERN_RETURN_IF_ERROR(NoteShared(pack.dst.buffer, /*write=*/true, Describe(pack.dst)));
   Record(pack.dst.buffer, /*write=*/true, dst.position);

@@ -6,6 +6,7 @@
 //   verify_index.cc   integer expressions as polynomials for the prover
 //   verify_slice.cc   slices, tile calls, packs
 //   verify_race.cc    one writer for each element in grid, vec, thread and map
+//   verify_written.cc scratch that nothing writes
 //   verify_block.cc   blocks of threads: barriers, copies, pipelines, shuffles
 //
 // Integers of 64 bits are taken not to wrap: a buffer that an index near 2^63 could reach does not exist. Narrower ones
@@ -68,12 +69,13 @@ class Verifier {
   // What a slice covers.
   struct Rectangle {
     const Entity* entity = nullptr;
-    std::vector<Extent> sizes;       // of the ranged dimensions
-    std::vector<std::string> texts;  // how messages name these sizes
-    std::vector<Extent> position;    // of any element, for Access
-    Extent column;                   // where the last dimension starts
-    bool whole_last = false;         // all of the last dimension
-    bool whole = false;              // all of the buffer
+    std::vector<Extent> sizes;        // of the ranged dimensions
+    std::vector<std::string> texts;   // how messages name these sizes
+    std::vector<Extent> position;     // of any element, for Access
+    std::vector<Extent> first, last;  // elements, by dimension
+    Extent column;                    // where the last dimension starts
+    bool whole_last = false;          // all of the last dimension
+    bool whole = false;               // all of the buffer
   };
 
   Status Fail(const std::string& message) const;
@@ -90,6 +92,7 @@ class Verifier {
   Status CheckType(const std::string& name, const BufferType& type);
   Status CheckInplace();
   Status CheckScratch();
+  Status CheckWritten();
 
   // Statements; other kinds are checked in verify.cc
   Status CheckGrid();
@@ -157,6 +160,10 @@ class Verifier {
   StatusOr<Rectangle> CheckSlice(const Slice& slice, bool hint);
   Status CheckOperand(const Slice& slice, const Rectangle& rectangle, bool columns);
 
+  // Scratch
+  void NoteScratchWrite(const std::string& buffer, const std::vector<Extent>& position);
+  void NoteScratchRead(const std::string& buffer, const std::vector<Extent>& first, const std::vector<Extent>& last);
+
   // Races
   void Record(const std::string& buffer, bool write, const std::vector<Extent>& position, bool by_block = false);
   Status CheckRaces(const Parallel& scope);
@@ -173,7 +180,18 @@ class Verifier {
   std::vector<std::string> declared_;   // in order; a scope ends by forgetting down to its mark
   std::set<std::string> buffer_names_;  // of the whole kernel
   std::set<std::string> written_;       // allocs and out parameters that have been written
-  std::vector<Parallel> parallel_;      // innermost last
+  // Of scratch: what is written of each buffer, and what is certainly read.
+  struct Reach {
+    int64_t low, high;
+  };
+  struct ScratchRead {
+    std::string buffer;
+    const Stmt* stmt;
+    std::vector<Reach> dims;
+  };
+  std::map<std::string, std::vector<Reach>> scratch_writes_;
+  std::vector<ScratchRead> scratch_reads_;
+  std::vector<Parallel> parallel_;  // innermost last
   // Kernels of threads
   int64_t threads_ = 0;            // 0: another kernel
   std::vector<int> phases_ = {0};  // union-find: phases between which some path has no barrier

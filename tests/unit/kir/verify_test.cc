@@ -159,6 +159,10 @@ TEST(VerifyTest, RefusesStatements) {
        "y[r, 0] = n[0]: n is read before anything is written to it"},
       {"alloc n : f32[512] scratch pack p[r, :] = n[:]",
        "pack p[r, :] = n: n is read before anything is written to it"},
+      {"alloc n : f32[512] scratch vec c in 0..511 { n[c] = 1 } pack p[r, :] = n[:]",
+       "pack p[r, :] = n: n is read from 0 to 511 in dimension 0, and written from 0 to 510 only"},
+      {"alloc n : f32[4] scratch n[1] = 1 y[r, 0] = n[0]",
+       "y[r, 0] = n[0]: n is read from 0 to 0 in dimension 0, and written from 1 to 1 only"},
       {"y[r, 0] = decode(p, r, 0)", "y[r, 0] = decode(p, r, 0): p is read before anything is written to it"},
       // one writer
       {"z[0] = 1", "z[0] = 1.0: two iterations of the grid are not proved to touch different elements of z"},
