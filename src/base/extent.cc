@@ -163,7 +163,7 @@ StatusOr<int64_t> Extent::Evaluate(const Binding& binding) const {
 }
 
 std::optional<std::pair<std::string, int64_t>> Extent::SolvedFor(int64_t value, const Binding& known) const {
-  Extent rest = *this - Extent(value);
+  Extent rest = *this;
   for (const std::string& symbol : Symbols()) {
     if (const auto it = known.find(symbol); it != known.end()) rest = rest.Substitute(symbol, Extent(it->second));
   }
@@ -171,7 +171,8 @@ std::optional<std::pair<std::string, int64_t>> Extent::SolvedFor(int64_t value, 
       rest.Factors().size() != 1 || rest.terms()[0].symbols.size() != 1)
     return std::nullopt;
   const int64_t constant = rest.terms().size() == 2 ? rest.terms()[1].coefficient : 0;
-  return std::pair(rest.terms()[0].symbols[0], FloorDiv(-constant, rest.terms()[0].coefficient));
+  if (__builtin_sub_overflow(value, constant, &value)) return std::nullopt;
+  return std::pair(rest.terms()[0].symbols[0], FloorDiv(value, rest.terms()[0].coefficient));
 }
 
 std::vector<std::string> Extent::Factors() const {

@@ -74,7 +74,7 @@ class Extent {
 
   // The value under `binding`; an error names the first symbol it lacks, or overflow of 64 bits.
   StatusOr<int64_t> Evaluate(const Binding& binding) const;
-  // The symbol that `known` lacks and the value of it for which the extent is `value`, rounded down where none is exact;
+  // The symbol that `known` lacks, with its value where the extent is `value`, rounded down where none is exact;
   // nullopt where it lacks none or several, or the symbol stands elsewhere than alone in a term.
   std::optional<std::pair<std::string, int64_t>> SolvedFor(int64_t value, const Binding& known) const;
   // A lower bound over all values in `ranges` (absent symbols: 1 and above); nullopt when unbounded below.

@@ -68,8 +68,10 @@ class Generator {
  public:
   Generator(uint64_t seed, const RandomGraphOptions& options) : random_(seed), options_(options) {
     made_.graph.name = "random";
-    made_.graph.symbols = {{"B", {1, 4}}, {"S", {1, 32}}};
-    made_.binding = {{"B", 1 + Below(3)}, {"S", Pick<int64_t>({1, 2, 5, 8, 11, 16})}};
+    made_.graph.symbols = {
+        {"B", {1, 4}}, {"P", {0, kMostPast}}, {"S", {1, Below(3) == 0 ? int64_t{1} << 20 : 32}}, {"T", {1, 64}}};
+    made_.binding =
+        RandomBinding(1 + Below(3), Pick<int64_t>({1, 2, 5, 8, 11, 16}), Pick<int64_t>({0, 1, 7, kMostPast}));
   }
 
   // Of a body of a node of `outer`, which outlives it.
@@ -218,6 +220,7 @@ class Generator {
     if (!dims.empty() && Below(3) == 0) dims.erase(dims.begin());
     for (Extent& dim : dims) {
       if (Below(4) == 0) dim = Extent(1);
+      if (dim == Extent::Symbol("S") && Below(4) == 0) dim = Extent::Symbol("T");  // which must be equal then
     }
     return NewLeaf({dtype, std::move(dims)});
   }
@@ -624,8 +627,13 @@ class Generator {
   std::pair<Value, Value> NewUpdate(Value update) {
     TensorType whole = type(update);
     const int64_t axis = Below(3) == 0 ? Below(whole.rank()) : 0;
-    const int64_t start = Below(3);
-    whole.dims[axis] = whole.dims[axis] + Extent(start + Below(3));
+    Extent start(Below(3)), room = whole.dims[axis] + start + Extent(Below(3));
+    if (Below(2) == 0 && (room.is_constant() || whole.dims[axis] == Extent::Symbol("S"))) {
+      // A cache of its capacity, filled so far.
+      start = start + Extent::Symbol("P");
+      room = Extent(Size(room) + kMostPast + 16);
+    }
+    whole.dims[axis] = room;
     const Value state = *made_.graph.AddInput(absl::StrCat("state", made_.graph.nodes().size()), whole);
     return {state, Add("Update", {state, update}, {{"axis", axis}, {"start", std::vector<Extent>{start}}})};
   }

@@ -24,8 +24,13 @@ struct RandomGraphOptions {
 
 struct RandomGraph {
   ir::Graph graph;
-  Binding binding;  // of its symbols, S and B
+  Binding binding;  // of its symbols
 };
+
+// Sizes for which the graphs run: of a batch B to 4, a sequence S to 17, another T that is as long, and P places that
+// were filled before.
+inline constexpr int64_t kMostPast = 23;
+inline Binding RandomBinding(int64_t b, int64_t s, int64_t p) { return {{"B", b}, {"P", p}, {"S", s}, {"T", s}}; }
 
 // Dims are distinct primes, numbers around 4, 8, 16 and 32, ones, and symbols; values stay of moderate size. The graph
 // verifies. Aborts on an error of the builder, for that is a bug of the generator.

@@ -168,6 +168,8 @@ TEST(ExtentTest, SolvesForTheSymbolThatIsUnknown) {
   EXPECT_EQ((B() * S() * 3 + B()).SolvedFor(26, {{"BATCH", 2}}), Solved({"SEQ", 4}));
   EXPECT_EQ((B() - S()).SolvedFor(2, {{"BATCH", 9}}), Solved({"SEQ", 7}));
   EXPECT_EQ((S().CeilDividedBy(2) + B()).SolvedFor(9, {{"SEQ", 5}}), Solved({"BATCH", 6}));
+  EXPECT_EQ(S().SolvedFor(INT64_MAX, {}), Solved({"SEQ", INT64_MAX}));
+  EXPECT_EQ((S() - 1).SolvedFor(INT64_MAX, {}), std::nullopt);
   EXPECT_EQ((S() + B()).SolvedFor(7, {}), std::nullopt);
   EXPECT_EQ(S().SolvedFor(7, {{"SEQ", 7}}), std::nullopt);
   EXPECT_EQ(S().CeilDividedBy(2).SolvedFor(7, {}), std::nullopt);

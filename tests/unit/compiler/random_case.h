@@ -59,7 +59,8 @@ inline StatusOr<Case> MakeCase(uint64_t seed, bool quantises = true) {
   if (choose() % 3 == 0) {
     for (const auto& [symbol, value] : made.random.binding) made.guard[symbol] = {value, value};
   } else {
-    bindings.push_back({{"B", static_cast<int64_t>(1 + choose() % 4)}, {"S", static_cast<int64_t>(1 + choose() % 17)}});
+    const auto below = [&](int64_t n) { return static_cast<int64_t>(choose() % static_cast<uint64_t>(n)); };
+    bindings.push_back(RandomBinding(1 + below(4), 1 + below(17), below(kMostPast + 1)));
   }
   for (const Binding& binding : bindings) {
     Trial& trial = made.trials.emplace_back();

@@ -236,5 +236,43 @@ TEST(Sizes, QuotientAgainstASymbol) {
   ExpectConflict(kText, {{"S", 6}, {"T", 1}}, "ceil((S + 1) / 3)");
 }
 
+// Two symbols that must be equal, each a dimension of one tensor.
+TEST(Sizes, SquaresOfASymbol) {
+  ExpectRight(R"(graph g sym S in 1..100, T in 1..1048576 {
+  %0 = Input() {name = "x"} : f32[S, 6]
+  %1 = Input() {name = "y"} : f32[T, 6]
+  %2 = Add(%0, %1) : f32[S, 6]
+  %3 = MatMul(%2, %1) {transpose_b = true} : f32[S, T]
+  %4 = Softmax(%3) {axis = -1} : f32[S, T]
+  %5 = Softmax(%3) {axis = 0} : f32[S, T]
+  %6 = Transpose(%4) {perm = [1, 0]} : f32[T, S]
+  %7 = Mul(%6, %5) : f32[T, S]
+  %8 = Reshape(%7) {shape = <S*T>} : f32[S*T]
+  %9 = CumSum(%8) {axis = 0} : f32[S*T]
+  %10 = Reduce(%8) {op = "max", axes = [0], keep_dim = false} : f32[]
+  %11 = Concat(%3, %7) {axis = 0} : f32[S + T, T]
+  return %7, %9, %10, %11
+})",
+              {{{"S", 1}, {"T", 1}}, {{"S", 7}, {"T", 7}}, {{"S", 33}, {"T", 33}}});
+}
+
+// An equality that no symbol can be solved from: kernels know it as it stands.
+TEST(Sizes, ProductsThatMustBeEqual) {
+  constexpr std::string_view kText = R"(graph g sym A in 1..20, B in 1..20, C in 1..20, D in 1..20 {
+  %0 = Input() {name = "x"} : f32[A, B]
+  %1 = Input() {name = "y"} : f32[C, D, 2]
+  %2 = Reshape(%0) {shape = <A*B>} : f32[A*B]
+  %3 = Reshape(%1) {shape = <C*D, 2>} : f32[C*D, 2]
+  %4 = Slice(%3) {axis = 1, start = 0, stop = 1, step = 1} : f32[C*D, 1]
+  %5 = Reshape(%4) {shape = <C*D>} : f32[C*D]
+  %6 = Add(%2, %5) : f32[A*B]
+  %7 = Exp(%5) : f32[C*D]
+  %8 = Softmax(%6) {axis = 0} : f32[A*B]
+  return %6, %7, %8
+})";
+  ExpectRight(kText, {{{"A", 3}, {"B", 4}, {"C", 2}, {"D", 6}}, {{"A", 20}, {"B", 5}, {"C", 10}, {"D", 10}}});
+  ExpectConflict(kText, {{"A", 3}, {"B", 4}, {"C", 2}, {"D", 5}}, "A*B == C*D");
+}
+
 }  // namespace
 }  // namespace quern
