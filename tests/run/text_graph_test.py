@@ -103,10 +103,10 @@ def check_steps(folder):
     expect(subprocess.run([folder / "main"], capture_output=True, text=True, check=True).stdout, "0 3 -1 -4\n")
 
 
-def check_interrupt(folder):
+def check_interrupt(folder, verb):
     path = folder / "endless.qir"
     path.write_text(STEPS.replace("LIMIT", "0000000000001000"))
-    running = subprocess.Popen([QUERN, "run", path], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    running = subprocess.Popen([QUERN, verb, path], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                env=dict(os.environ, QUERN_CACHE="off"))
     time.sleep(2)
     if running.poll() is not None:
@@ -118,12 +118,13 @@ def check_interrupt(folder):
         running.kill()
         sys.exit("an interrupt stops nothing")
     if running.returncode != 130:
-        sys.exit(f"an interrupted run gives {running.returncode}")
+        sys.exit(f"an interrupted {verb} gives {running.returncode}")
     expect(errors, "the run was cancelled")
 
 
 with tempfile.TemporaryDirectory() as text:
     check_plain(pathlib.Path(text))
     check_steps(pathlib.Path(text))
-    check_interrupt(pathlib.Path(text))
+    for verb in ("run", "profile"):
+        check_interrupt(pathlib.Path(text), verb)
 print("graphs in text form: run, dump, profile, compile, interrupted")

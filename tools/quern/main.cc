@@ -312,7 +312,10 @@ int main(int argc, char** argv) {
     };
   run.model = model;
   const auto done = [](const std::string& error) { return error.empty() ? Finish() : Fail(error); };
-  if (profile_command.parsed()) return done(profile_command.Run());
+  if (profile_command.parsed()) {
+    const quern::Error error = profile_command.Run();
+    return error.code == quern::ErrorCode::kNone ? Finish() : Fail(error);
+  }
   if (compile_command.parsed()) return done(compile_command.Run());
   if (cache_command.parsed()) return done(cache_command.Run());
   if (reduce_command.parsed()) return done(reduce_command.Run());

@@ -17,6 +17,16 @@ std::string Write(const std::string& path, const std::string& text, const std::s
   return std::string(quern::WriteFile(path, text, {&model, 1}).message());
 }
 
+constexpr quern::ErrorCode kNone = quern::ErrorCode::kNone;
+
+// What the sentence says; of an empty one, nothing.
+quern::Error Said(std::string message) {
+  quern::Error error;
+  if (!message.empty()) error.code = quern::ErrorCode::kInvalid;
+  error.message = std::move(message);
+  return error;
+}
+
 }  // namespace
 
 ProfileCommand::ProfileCommand(CLI::App& app)
@@ -53,8 +63,8 @@ ProfileCommand::ProfileCommand(CLI::App& app)
       "  quern profile graph.qir --size SEQ=5 --repeat 100");
 }
 
-std::string ProfileCommand::Steps(quern::Session& session, quern::Profiler& profiler, const std::vector<int32_t>& ids,
-                                  int64_t tokens, bool warm_up) {
+quern::Error ProfileCommand::Steps(quern::Session& session, quern::Profiler& profiler, const std::vector<int32_t>& ids,
+                                   int64_t tokens, bool warm_up) {
   quern::Sampler greedy({});
   session.Reset();
   profiler.Phase("prefill", warm_up);
@@ -64,61 +74,62 @@ std::string ProfileCommand::Steps(quern::Session& session, quern::Profiler& prof
     const int32_t next = greedy.Next(*logits);
     logits = session.Step(std::span(&next, 1));
   }
-  return logits.error();
+  return logits.details();
 }
 
-std::string ProfileCommand::Run() {
+quern::Error ProfileCommand::Run() {
   for (const std::string& path : {json_, trace_, html_}) {
-    if (const quern::Status ok = quern::CheckOutput(path, {&model_, 1}); !ok.ok()) return std::string(ok.message());
+    if (const quern::Status ok = quern::CheckOutput(path, {&model_, 1}); !ok.ok())
+      return Said(std::string(ok.message()));
   }
   options_.cancel = CancelOnInterrupt();
   return quern::TextGraph::Is(model_) ? RunGraph() : RunModel();
 }
 
-std::string ProfileCommand::RunGraph() {
+quern::Error ProfileCommand::RunGraph() {
   quern::Result<quern::TextGraph> text = text_.Open(model_);
-  if (!text.ok()) return text.error();
+  if (!text.ok()) return text.details();
   quern::Result<quern::Program> program = text->graph().Compile(options_);
-  if (!program.ok()) return program.error();
+  if (!program.ok()) return program.details();
   quern::Result<quern::Profiler> profiler = quern::Profiler::Attach(*program, profiler_);
-  if (!profiler.ok()) return profiler.error();
+  if (!profiler.ok()) return profiler.details();
   profiler->Phase("run", true);
   quern::Result<void> ran = text->Run(*program);
   profiler->Phase("run", false);
   for (int r = 0; ran.ok() && r < repeat_; ++r) ran = text->Run(*program);
-  return ran.ok() ? Report(*profiler) : ran.error();
+  return ran.ok() ? Report(*profiler) : ran.details();
 }
 
-std::string ProfileCommand::RunModel() {
+quern::Error ProfileCommand::RunModel() {
   quern::Result<quern::Session> session = quern::Session::Open(model_, options_);
-  if (!session.ok()) return session.error();
+  if (!session.ok()) return session.details();
   const std::vector<int32_t> ids = ids_.empty() ? session->Tokenize(prompt_) : ids_;
-  if (ids.empty()) return "the prompt has no tokens";
+  if (ids.empty()) return Said("the prompt has no tokens");
   quern::Result<quern::Profiler> profiler = quern::Profiler::Attach(*session, profiler_);
-  if (!profiler.ok()) return profiler.error();
+  if (!profiler.ok()) return profiler.details();
   const int64_t room = std::max<int64_t>(session->context() - static_cast<int64_t>(ids.size()), 0);
   const int64_t tokens = std::min<int64_t>(tokens_, room);
-  std::string error = Steps(*session, *profiler, ids, std::min(tokens, kWarmUpTokens), true);
-  for (int r = 0; error.empty() && r < repeat_; ++r) error = Steps(*session, *profiler, ids, tokens, false);
-  return error.empty() ? Report(*profiler) : error;
+  quern::Error error = Steps(*session, *profiler, ids, std::min(tokens, kWarmUpTokens), true);
+  for (int r = 0; error.code == kNone && r < repeat_; ++r) error = Steps(*session, *profiler, ids, tokens, false);
+  return error.code == kNone ? Report(*profiler) : error;
 }
 
-std::string ProfileCommand::Report(quern::Profiler& profiler) {
-  std::string error;
+quern::Error ProfileCommand::Report(quern::Profiler& profiler) {
+  quern::Error error;
   quern::Result<std::string> table = profiler.Table(top_);
-  if (!table.ok()) return table.error();
+  if (!table.ok()) return table.details();
   std::fputs(table->c_str(), stdout);
   if (!json_.empty()) {
     quern::Result<std::string> json = profiler.Json();
-    error = json.ok() ? Write(json_, *json, model_) : json.error();
+    error = json.ok() ? Said(Write(json_, *json, model_)) : json.details();
   }
-  if (error.empty() && !trace_.empty()) {
+  if (error.code == kNone && !trace_.empty()) {
     quern::Result<std::string> trace = profiler.Trace();
-    error = trace.ok() ? Write(trace_, *trace, model_) : trace.error();
+    error = trace.ok() ? Said(Write(trace_, *trace, model_)) : trace.details();
   }
-  if (error.empty() && !html_.empty()) {
+  if (error.code == kNone && !html_.empty()) {
     quern::Result<std::string> html = profiler.Html();
-    error = html.ok() ? Write(html_, *html, model_) : html.error();
+    error = html.ok() ? Said(Write(html_, *html, model_)) : html.details();
   }
   return error;
 }

@@ -14,18 +14,18 @@ class ProfileCommand {
  public:
   explicit ProfileCommand(CLI::App& app);
   bool parsed() const { return command_->parsed(); }
-  // Tables go to standard output. Empty, or what went wrong.
-  std::string Run();
+  // Tables go to standard output. kNone, or what went wrong.
+  quern::Error Run();
 
  private:
-  // Prompt and tokens once, as the phases "prefill" and "decode". Empty, or what went wrong.
-  std::string Steps(quern::Session& session, quern::Profiler& profiler, const std::vector<int32_t>& ids, int64_t tokens,
-                    bool warm_up);
+  // Prompt and tokens once, as the phases "prefill" and "decode". kNone, or what went wrong.
+  quern::Error Steps(quern::Session& session, quern::Profiler& profiler, const std::vector<int32_t>& ids,
+                     int64_t tokens, bool warm_up);
 
   // The runs of a model, and those of a graph in text form, and then what they took.
-  std::string RunModel();
-  std::string RunGraph();
-  std::string Report(quern::Profiler& profiler);
+  quern::Error RunModel();
+  quern::Error RunGraph();
+  quern::Error Report(quern::Profiler& profiler);
 
   CLI::App* command_;
   std::string model_, prompt_, json_, trace_, html_;
