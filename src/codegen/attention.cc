@@ -2,14 +2,14 @@
 //
 // Few query rows (decode): the keys are split into runs of 64 to 512, one chunk for each (batch, run and kv head, row).
 // A second kernel merges the runs in ascending order, so the split, which depends on numbers of keys and heads alone,
-// gives the same bits on any number of threads. Many rows (a prompt): a chunk is 32 rows of one head; tiles of keys that
-// the mask empties are skipped. What follows the attention (elementwise ops, quantisation) runs on whole rows in the last
-// kernel.
+// gives the same bits on any number of threads. Many rows (a prompt): a chunk is 32 rows of one head; tiles of keys
+// that the mask empties are skipped. What follows the attention (elementwise ops, quantisation) runs on whole rows in
+// the last kernel.
 //
-// Sequences of different lengths: bounds of loops over keys are loaded. A row finds its sequence by counting the q_start
-// that are not past it; a chunk of many rows goes through the sequences that they may belong to, and shows each row the
-// keys of its own. Tiles begin at multiples of 64 keys (of a slot, where keys lie in slots) whoever else is in a chunk.
-// Whatever the operands hold: sequences, lengths and slots are clamped to what there is.
+// Sequences of different lengths: bounds of loops over keys are loaded. A row finds its sequence by counting the
+// q_start that are not past it; a chunk of many rows goes through the sequences that they may belong to, and shows each
+// row the keys of its own. Tiles begin at multiples of 64 keys (of a slot, where keys lie in slots) whoever else is in
+// a chunk. Whatever the operands hold: sequences, lengths and slots are clamped to what there is.
 
 #include <algorithm>
 #include <cmath>

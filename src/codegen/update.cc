@@ -28,8 +28,8 @@ void EmitStores(const RegionView& view, KernelWriter& writer, FusedExpr& expr, i
   });
 }
 
-// Element r of `value` along `axis`, stored at index[r] of the `size` that the buffer has, if it is one. Rows follow each
-// other, so that the last of those with one place is what stays; chunks share out the other dimensions.
+// Element r of `value` along `axis`, stored at index[r] of the `size` that the buffer has, if it is one. Rows follow
+// each other, so that the last of those with one place is what stays; chunks share out the other dimensions.
 //   for r in 0..R { let at = cast<i64>(index[r]); if (0 <= at) & (at < size) { vec c in 0..C { y[at, c] = x[r, c] } } }
 void EmitIndexedStores(const RegionView& view, KernelWriter& writer, FusedExpr& expr, const ir::Node& node,
                        int64_t axis, const std::string& buffer) {

@@ -1,5 +1,5 @@
-// What an Attention node states in its attributes: sizes, memory layout, and which operands it has. Shared by the op and
-// its kernels.
+// What an Attention node states in its attributes: sizes, memory layout, and which operands it has. Shared by the op
+// and its kernels.
 #pragma once
 
 #include <string>

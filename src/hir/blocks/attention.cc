@@ -1,8 +1,8 @@
 // Attention{heads, kv_heads, head_dim, mask, window, scale, softcap, layout}: softmax(q k^T scale + mask) v per head.
 //
 // kv_heads 0 means heads. A mask operand comes with mask "custom" ([B, Sk], below 0.5 or false is masked) and "bias"
-// (added; broadcast to [B, heads, Sq, Sk]). "sliding" sees the query's own key and `window` before it. kv_len, and with it
-// q_start and blocks, say which rows and keys are whose: src/ir/ops/attention.cc.
+// (added; broadcast to [B, heads, Sq, Sk]). "sliding" sees the query's own key and `window` before it. kv_len, and with
+// it q_start and blocks, say which rows and keys are whose: src/ir/ops/attention.cc.
 
 #include "ir/attention.h"
 #include "hir/block.h"

@@ -1,4 +1,5 @@
-// Attention and Update over sequences of different lengths, as kernels on the KIR interpreter, which checks every access.
+// Attention and Update over sequences of different lengths, as kernels on the KIR interpreter, which checks every
+// access.
 #include <array>
 #include <climits>
 
