@@ -2,8 +2,8 @@
 //
 //   flash_step_f32 o, m, l += q, k, v, lo, hi, bias scale 0.125, softcap 30.0
 //
-// o is the output before its division by l, m the running maximum of the scores (start at -inf), l the running sum.
-// Row i attends the keys lo[i] <= key < hi[i] of this tile; a row without any leaves o, m, l as they are. The score is
+// o is the output before its division by l, m the running maximum of the scores (start at -inf), l the running sum. Row
+// i attends the keys lo[i] <= key < hi[i] of this tile; a row without any leaves o, m, l as they are. The score is
 // scale q.k, then softcap tanh(score / softcap) unless softcap is 0, then plus bias. A key whose bias is -inf takes no
 // part, like one outside of the range, whatever it holds; a NaN in any other makes the row NaN. `many` (1) says that
 // the rows are some of many: the bits of each are its own, however many of them are here.
