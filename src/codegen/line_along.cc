@@ -20,7 +20,8 @@ using State = ir::LineDef::State;
 
 constexpr int kAccumulators = 4;
 constexpr int64_t kLanes = 64;        // states that a fold of several values has side by side
-constexpr int64_t kLongLine = 16384;  // elements of a line that scans and packs have in scratch at a time
+constexpr int64_t kLongLine = 16384;  // elements of a line that scans and packs have in scratch at a time, at most
+constexpr int64_t kPart = 256;        // of which these are a multiple: blocks of all formats divide it
 
 class Along : public LineProgram {
  public:
@@ -162,13 +163,14 @@ class Along : public LineProgram {
   void StoreLines(kir::Block& block) override {
     const std::vector<int> packs = Packs();
     const bool parts = !packs.empty() || HasScans();
-    const bool cut = parts && view_.UpperBound(plan_.LineElements()) > kLongLine;
-    const Extent length = cut ? Extent(kLongLine) : plan_.LineElements();
+    const int64_t most = PartElements(packs.size());
+    const bool cut = parts && view_.UpperBound(plan_.LineElements()) > most;
+    const Extent length = cut ? Extent(most) : plan_.LineElements();
     kir::ExprRef low = plan_.line.empty() ? kb::Int(0) : Low(Last()),
                  high = plan_.line.empty() ? kb::Int(1) : High(Last());
     if (cut) {
       // From the end on where scans run that way.
-      const kir::ExprRef p = kb::Ref("p"), end = high, far = p + static_cast<double>(kLongLine);
+      const kir::ExprRef p = kb::Ref("p"), end = high, far = p + static_cast<double>(most);
       low = RunsBackwards() ? kb::Max(kb::Int(0), end - far) : p;
       high = RunsBackwards() ? end - p : kb::Min(far, end);
     }
@@ -207,8 +209,18 @@ class Along : public LineProgram {
     }
     part.insert(part.end(), packed.begin(), packed.end());
     block.insert(block.end(), allocs.begin(), allocs.end());
-    if (cut) part = {kb::For("p", kb::Int(0), High(Last()), std::move(part), kLongLine)};
+    if (cut) part = {kb::For("p", kb::Int(0), High(Last()), std::move(part), most)};
     block.insert(block.end(), part.begin(), part.end());
+  }
+
+  // Elements of a line that lie in scratch at a time: half of what is left of it, for schedules add their own.
+  int64_t PartElements(size_t packs) const {
+    int64_t bytes = static_cast<int64_t>(packs * sizeof(float));
+    for (const int n : view_.nodes()) {
+      if (IsLineOp(Node(n)) && Node(n).op->line->scan) bytes += ScalarBytes(view_.type({n, 0}).dtype);
+    }
+    if (bytes == 0) return kLongLine;
+    return std::clamp(scratch_left() / 2 / bytes / kPart * kPart, kPart, kLongLine);
   }
 
   bool RunsBackwards() const {

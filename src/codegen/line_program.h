@@ -75,6 +75,9 @@ class LineProgram {
   const LineSegment segment_;
   PointExpr::Point base_;  // kept axes
 
+  // Bytes of scratch that nothing is reserved of.
+  int64_t scratch_left() const { return scratch_left_; }
+
  private:
   int PassesThatRead(int n) const;
   void NameValues(kir::Block& block);

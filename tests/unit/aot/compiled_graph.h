@@ -4,6 +4,8 @@
 #include <dlfcn.h>
 
 #include <cstdint>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -22,17 +24,21 @@ inline void RunBackwards(void*, const quern_dispatch* dispatches, int64_t count,
 
 using InitFunction = int32_t(void**, void*, size_t, const void*, size_t, const quern_runner*);
 
+// One parameter for each symbol of the graph.
+template <size_t... I>
+int32_t CallWith(void* step, void* self, const void* const* inputs, void* const* outputs,
+                 const std::vector<int64_t>& values, std::index_sequence<I...>) {
+  if constexpr (sizeof...(I) < 8) {
+    if (values.size() > sizeof...(I))
+      return CallWith(step, self, inputs, outputs, values, std::make_index_sequence<sizeof...(I) + 1>());
+  }
+  using Step = int32_t (*)(void*, const void* const*, void* const*, std::decay_t<decltype(values[I])>...);
+  return reinterpret_cast<Step>(step)(self, inputs, outputs, values[I]...);
+}
+
 inline int32_t CallStep(void* step, void* self, const void* const* inputs, void* const* outputs,
                         const std::vector<int64_t>& values) {
-  switch (values.size()) {
-    case 0: return reinterpret_cast<int32_t (*)(void*, const void* const*, void* const*)>(step)(self, inputs, outputs);
-    case 1:
-      return reinterpret_cast<int32_t (*)(void*, const void* const*, void* const*, int64_t)>(step)(self, inputs,
-                                                                                                   outputs, values[0]);
-    default:
-      return reinterpret_cast<int32_t (*)(void*, const void* const*, void* const*, int64_t, int64_t)>(step)(
-          self, inputs, outputs, values[0], values[1]);
-  }
+  return CallWith(step, self, inputs, outputs, values, std::make_index_sequence<0>());
 }
 
 // What the compiled graph makes of the case: outputs and carried state in the graph's order, with the sizes of

@@ -13,7 +13,7 @@ typedef struct row {
   int64_t (*workspace_bytes)(int64_t workers);
   int32_t (*init)(void** self, void* memory, size_t bytes, const void* weights, size_t weight_bytes,
                   const quern_runner* runner);
-  void (*step)(void); /* of no symbol, one or two: as many as the graph has */
+  void (*step)(void); /* of as many symbols as the graph has, 4 at most */
 } row;
 extern const row rows[];
 extern const int64_t row_count;
@@ -56,13 +56,17 @@ static void run_backwards(void* self, const quern_dispatch* dispatches, int64_t 
   }
 }
 
+#define STEP(...) (int32_t (*)(void*, const void* const*, void* const*, ##__VA_ARGS__))
 static int32_t step(const row* r, void* self, const void* const* inputs, void* const* outputs, int64_t symbols,
                     const int64_t* s) {
-  if (symbols == 0) return ((int32_t (*)(void*, const void* const*, void* const*))r->step)(self, inputs, outputs);
-  if (symbols == 1)
-    return ((int32_t (*)(void*, const void* const*, void* const*, int64_t))r->step)(self, inputs, outputs, s[0]);
-  return ((int32_t (*)(void*, const void* const*, void* const*, int64_t, int64_t))r->step)(self, inputs, outputs, s[0],
-                                                                                           s[1]);
+  switch (symbols) {
+    case 0: return (STEP()r->step)(self, inputs, outputs);
+    case 1: return (STEP(int64_t)r->step)(self, inputs, outputs, s[0]);
+    case 2: return (STEP(int64_t, int64_t)r->step)(self, inputs, outputs, s[0], s[1]);
+    case 3: return (STEP(int64_t, int64_t, int64_t)r->step)(self, inputs, outputs, s[0], s[1], s[2]);
+    case 4: return (STEP(int64_t, int64_t, int64_t, int64_t)r->step)(self, inputs, outputs, s[0], s[1], s[2], s[3]);
+    default: return -1;
+  }
 }
 
 int main(int argc, char** argv) {
@@ -70,7 +74,7 @@ int main(int argc, char** argv) {
   const quern_runner backwards = {run_backwards, NULL, 2};
   const quern_runner* runner = strcmp(argv[3], "backwards") == 0 ? &backwards : NULL;
   for (int64_t i = 0; i < row_count; ++i) {
-    int64_t weight_bytes, bytes, offsets[MOST], sizes[MOST], symbols[2];
+    int64_t weight_bytes, bytes, offsets[MOST], sizes[MOST], symbols[4];
     void *self = NULL, *results[MOST];
     const void* inputs[MOST];
     const void* weights = block(&weight_bytes);
