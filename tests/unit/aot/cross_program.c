@@ -60,11 +60,11 @@ static void run_backwards(void* self, const quern_dispatch* dispatches, int64_t 
 static int32_t step(const row* r, void* self, const void* const* inputs, void* const* outputs, int64_t symbols,
                     const int64_t* s) {
   switch (symbols) {
-    case 0: return (STEP()r->step)(self, inputs, outputs);
-    case 1: return (STEP(int64_t)r->step)(self, inputs, outputs, s[0]);
-    case 2: return (STEP(int64_t, int64_t)r->step)(self, inputs, outputs, s[0], s[1]);
-    case 3: return (STEP(int64_t, int64_t, int64_t)r->step)(self, inputs, outputs, s[0], s[1], s[2]);
-    case 4: return (STEP(int64_t, int64_t, int64_t, int64_t)r->step)(self, inputs, outputs, s[0], s[1], s[2], s[3]);
+    case 0: return (STEP() r->step)(self, inputs, outputs);
+    case 1: return (STEP(int64_t) r->step)(self, inputs, outputs, s[0]);
+    case 2: return (STEP(int64_t, int64_t) r->step)(self, inputs, outputs, s[0], s[1]);
+    case 3: return (STEP(int64_t, int64_t, int64_t) r->step)(self, inputs, outputs, s[0], s[1], s[2]);
+    case 4: return (STEP(int64_t, int64_t, int64_t, int64_t) r->step)(self, inputs, outputs, s[0], s[1], s[2], s[3]);
     default: return -1;
   }
 }

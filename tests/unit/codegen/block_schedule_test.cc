@@ -204,6 +204,24 @@ TEST(BlockSchedule, ProductOfFloats) {
         {{{"M", 1}, {"N", 1}, {"K", 1}}, {{"M", 67}, {"N", 5}, {"K", 17}}, {{"M", 13}, {"N", 71}, {"K", 37}}}, 1e-5);
 }
 
+// What looks like a product and is none: the largest of products, and factors of different dtypes.
+TEST(BlockSchedule, NoPlainProduct) {
+  Check(R"(kernel largest (a : f32[M, 37] in
+    b : f32[5, 37] in
+    c : f32[M, 5] out
+  ) sym M in 1..4096 {
+    grid i in 0..M, j in 0..5 { c[i, j] = max for k in 0..37 { a[i, k] * b[j, k] } }
+  })",
+        {{{"M", 1}}, {{"M", 3}}});
+  Check(R"(kernel mixed (a : f16[M, 37] in
+    b : f32[5, 37] in
+    c : f32[M, 5] out
+  ) sym M in 1..4096 {
+    grid i in 0..M, j in 0..5 { c[i, j] = sum for k in 0..37 { cast<f32>(a[i, k]) * b[j, k] } }
+  })",
+        {{{"M", 1}}, {{"M", 3}}}, 1e-6);
+}
+
 TEST(BlockSchedule, ProductOfHalves) {
   const std::string text = R"(kernel product (a : f16[M, K] in
     b : f16[N, K] in

@@ -241,6 +241,18 @@ TEST(Region, PlainProduct) {
   }
 }
 
+// Both ways in which a right side may lie, and batches of which one side has a single one.
+TEST(Region, PlainProductOfBatches) {
+  for (const bool transposed : {false, true}) {
+    SCOPED_TRACE(transposed);
+    CheckFused(absl::StrCat("graph g {\n  %0 = Input() {name = \"a\"} : f32[2, 1, 5, 7]\n"
+                            "  %1 = Input() {name = \"b\"} : f32[3, ",
+                            transposed ? "11, 7" : "7, 11", "]\n  %2 = MatMul(%0, %1) {transpose_b = ",
+                            transposed ? "true" : "false", "} : f32[2, 3, 5, 11]\n  return %2\n}"),
+               {});
+  }
+}
+
 // What a Pad beside a product reads is computed: outside of it stands the Pad's value, not something of the operand's.
 TEST(Region, PadOfAComputedValue) {
   CheckFused(R"(graph g {
@@ -253,6 +265,23 @@ TEST(Region, PadOfAComputedValue) {
   %6 = Pad(%5) {high = [0, 1], low = [1, 2], value = 3.0} : f32[5, 9]
   %7 = Add(%2, %6) : f32[5, 9]
   return %7
+})",
+             {});
+}
+
+// Each element of a Concat beside a product is of the operand that it lies in, the first of a piece among them.
+TEST(Region, ConcatBesideAProduct) {
+  CheckFused(R"(graph g {
+  %0 = Input() {name = "x"} : f32[5, 16]
+  %1 = Param() {name = "w"} : f32[9, 16]
+  %2 = MatMul(%0, %1) {transpose_b = true} : f32[5, 9]
+  %3 = Input() {name = "a"} : f32[5, 4]
+  %4 = Input() {name = "b"} : f32[5, 2]
+  %5 = Exp(%4) : f32[5, 2]
+  %6 = Input() {name = "c"} : f32[5, 3]
+  %7 = Concat(%3, %5, %6) {axis = 1} : f32[5, 9]
+  %8 = Add(%2, %7) : f32[5, 9]
+  return %8
 })",
              {});
 }

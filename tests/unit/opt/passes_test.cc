@@ -285,6 +285,19 @@ TEST(Cse, TellsEqualBytesOfOtherTypesApart) {
 )");
 }
 
+TEST(Cse, TellsResultsOfOneNodeApart) {
+  ExpectUnchanged(Cse, R"(graph g {
+  %0 = Input() {name = "x"} : f32[3, 5]
+  %1 = Input() {name = "y"} : f32[3, 5]
+  %2 = Param() {name = "gamma"} : f32[5]
+  %3:2 = FusedResidualRmsNorm(%0, %1, %2) {eps = 0.5} : f32[3, 5], f32[3, 5]
+  %4 = Exp(%3.0) : f32[3, 5]
+  %5 = Exp(%3.1) : f32[3, 5]
+  return %4, %5
+}
+)");
+}
+
 TEST(Dce, KeepsInputsAndDropsParams) {
   EXPECT_EQ(After(Dce, R"(graph g {
   %0 = Input() {name = "x"} : f32[5]
