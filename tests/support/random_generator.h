@@ -574,8 +574,12 @@ class Generator {
       dims.insert(dims.end(), {Extent(heads), Extent(head_dim)});
     Value x = NewLeaf({DType::kF32, dims});
     if (Below(2) == 0) x = Add("Neg", {x});
+    const bool looked_up = Below(3) == 0;
+    if (looked_up) table[table.size() - 2] = Extent(1 + Below(7));
     const Value c = NewLeaf({DType::kF32, table}), s = NewLeaf({DType::kF32, table});
-    Tame(Add("Rope", {x, c, s},
+    std::vector<Value> operands = {x, c, s};
+    if (looked_up) operands.push_back(NewLeaf({DType::kI32, {positions}}));
+    Tame(Add("Rope", std::move(operands),
              {{"head_dim", head_dim},
               {"n_rot", n_rot},
               {"style", std::string(Pick<const char*>({"gptj", "neox"}))},
@@ -594,23 +598,36 @@ class Generator {
       if (layout == "bshd") return {batch, length, Extent(heads), Extent(head_dim)};
       return {batch, Extent(heads), length, Extent(head_dim)};
     };
-    const TensorType kv{options_.discontinuous && Below(2) == 0 ? DType::kF16 : DType::kF32, dims(keys, kv_heads)};
-    Value q = NewLeaf({DType::kF32, dims(queries, kv_heads * group)});
+    // Sequences of lengths of their own, whose rows may follow each other and whose keys may lie in slots.
+    const std::string sequences =
+        Below(2) == 0 ? "none" : Pick<const char*>({"lengths", "ragged", "paged", "ragged_paged"});
+    const bool ragged = sequences.starts_with("ragged"), paged = sequences.ends_with("paged");
+    const Extent rows_of(ragged ? Extent(1) : batch), each(1 + Below(4));
+    const Extent slot(Pick<int64_t>({1, 4, 16, 48, 64, 100})), room = paged ? each * slot : keys;
+    TensorType kv{options_.discontinuous && Below(2) == 0 ? DType::kF16 : DType::kF32, dims(keys, kv_heads)};
+    if (paged) kv.dims = dims(slot, kv_heads), kv.dims[0] = Extent(1 + Below(5));
+    std::vector<Extent> q_dims = dims(queries, kv_heads * group);
+    q_dims[0] = rows_of;
+    Value q = NewLeaf({DType::kF32, q_dims});
     if (Below(2) == 0) q = Add("Tanh", {q});
     std::vector<Value> operands = {q, NewLeaf(kv), NewLeaf(kv)};
     if (mask == "custom")
-      operands.push_back(NewLeaf({options_.discontinuous ? DType::kBool : DType::kF32, {batch, keys}}));
+      operands.push_back(NewLeaf({options_.discontinuous ? DType::kBool : DType::kF32, {batch, room}}));
     if (mask == "bias") {
-      std::vector<Extent> bias = {batch, Extent(kv_heads * group), queries, keys};
+      std::vector<Extent> bias = {rows_of, Extent(kv_heads * group), queries, room};
       for (Extent& dim : bias) dim = Below(3) == 0 ? Extent(1) : dim;
       operands.push_back(NewLeaf({DType::kF32, bias}));
     }
+    if (ragged) operands.push_back(NewLeaf({DType::kI32, {batch + Extent(1)}}));
+    if (sequences != "none") operands.push_back(NewLeaf({DType::kI32, {batch}}));
+    if (paged) operands.push_back(NewLeaf({DType::kI32, {batch, each}}));
     Tame(Add("Attention", std::move(operands),
              {{"heads", kv_heads * group},
               {"kv_heads", kv_heads},
               {"head_dim", head_dim},
               {"layout", layout},
               {"mask", mask},
+              {"sequences", sequences},
               {"window", Below(9)},
               {"softcap", Below(3) == 0 ? 3.0 : 0.0}}));
   }
@@ -635,6 +652,10 @@ class Generator {
     }
     whole.dims[axis] = room;
     const Value state = *made_.graph.AddInput(absl::StrCat("state", made_.graph.nodes().size()), whole);
+    if (Below(3) == 0) {
+      const Value index = NewLeaf({DType::kI32, {type(update).dims[axis]}});
+      return {state, Add("Update", {state, update, index}, {{"axis", axis}})};
+    }
     return {state, Add("Update", {state, update}, {{"axis", axis}, {"start", std::vector<Extent>{start}}})};
   }
   void DonateTo(Value input, Value output) {
