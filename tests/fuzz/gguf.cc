@@ -2,7 +2,7 @@
 // verifies; and text goes through the tokenizer and back.
 #include <cstdlib>
 
-#include "hir/lower.h"
+#include "hir/module.h"
 #include "import/gguf.h"
 #include "import/spm_tokenizer.h"
 #include "models/model_spec.h"
