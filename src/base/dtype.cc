@@ -1,36 +1,45 @@
 #include "base/dtype.h"
 
+#include <algorithm>
 #include <array>
+#include <iterator>
 
+#include "base/block_format.h"
 #include "base/check.h"
 
 namespace quern {
 namespace {
 
-constexpr std::array<DTypeRow, kDTypeCount> kRows = {{
-    {DType::kF32, "f32", DTypeClass::kFloat, 1, 4},       {DType::kF16, "f16", DTypeClass::kFloat, 1, 2},
-    {DType::kBF16, "bf16", DTypeClass::kFloat, 1, 2},     {DType::kF64, "f64", DTypeClass::kFloat, 1, 8},
-    {DType::kI8, "i8", DTypeClass::kSigned, 1, 1},        {DType::kI16, "i16", DTypeClass::kSigned, 1, 2},
-    {DType::kI32, "i32", DTypeClass::kSigned, 1, 4},      {DType::kI64, "i64", DTypeClass::kSigned, 1, 8},
-    {DType::kU8, "u8", DTypeClass::kUnsigned, 1, 1},      {DType::kU16, "u16", DTypeClass::kUnsigned, 1, 2},
-    {DType::kU32, "u32", DTypeClass::kUnsigned, 1, 4},    {DType::kU64, "u64", DTypeClass::kUnsigned, 1, 8},
-    {DType::kBool, "bool", DTypeClass::kBool, 1, 1},      {DType::kQ4_0, "q4_0", DTypeClass::kBlock, 32, 18},
-    {DType::kQ8_0, "q8_0", DTypeClass::kBlock, 32, 34},   {DType::kQ4_K, "q4_K", DTypeClass::kBlock, 256, 144},
-    {DType::kQ5_K, "q5_K", DTypeClass::kBlock, 256, 176}, {DType::kQ6_K, "q6_K", DTypeClass::kBlock, 256, 210},
-    {DType::kQ8_K, "q8_K", DTypeClass::kBlock, 256, 292},
-}};
+constexpr DTypeRow kScalars[] = {
+    {DType::kF32, "f32", DTypeClass::kFloat, 1, 4},    {DType::kF16, "f16", DTypeClass::kFloat, 1, 2},
+    {DType::kBF16, "bf16", DTypeClass::kFloat, 1, 2},  {DType::kF64, "f64", DTypeClass::kFloat, 1, 8},
+    {DType::kI8, "i8", DTypeClass::kSigned, 1, 1},     {DType::kI16, "i16", DTypeClass::kSigned, 1, 2},
+    {DType::kI32, "i32", DTypeClass::kSigned, 1, 4},   {DType::kI64, "i64", DTypeClass::kSigned, 1, 8},
+    {DType::kU8, "u8", DTypeClass::kUnsigned, 1, 1},   {DType::kU16, "u16", DTypeClass::kUnsigned, 1, 2},
+    {DType::kU32, "u32", DTypeClass::kUnsigned, 1, 4}, {DType::kU64, "u64", DTypeClass::kUnsigned, 1, 8},
+    {DType::kBool, "bool", DTypeClass::kBool, 1, 1},
+};
+static_assert(std::size(kScalars) == kScalarDTypeCount);
 
-constexpr bool RowsInOrder() {
-  for (int i = 0; i < kDTypeCount; ++i) {
-    if (static_cast<int>(kRows[i].dtype) != i) return false;
+std::array<DTypeRow, kDTypeCount> AllRows() {
+  std::array<DTypeRow, kDTypeCount> rows{};
+  std::copy(std::begin(kScalars), std::end(kScalars), rows.begin());
+  for (int i = kScalarDTypeCount; i < kDTypeCount; ++i) {
+    const DType dtype = static_cast<DType>(i);
+    const BlockFormat& format = FormatOf(dtype);
+    rows[i] = {dtype, format.name, DTypeClass::kBlock, format.elements, format.bytes};
   }
-  return true;
+  return rows;
 }
-static_assert(RowsInOrder());
+
+const std::array<DTypeRow, kDTypeCount>& Rows() {
+  static const std::array<DTypeRow, kDTypeCount> rows = AllRows();
+  return rows;
+}
 
 }  // namespace
 
-const DTypeRow& Row(DType dtype) { return kRows[static_cast<size_t>(dtype)]; }
+const DTypeRow& Row(DType dtype) { return Rows()[static_cast<size_t>(dtype)]; }
 
 int ScalarBytes(DType dtype) {
   QUERN_CHECK(!IsBlock(dtype));
@@ -44,7 +53,7 @@ int64_t RowBytes(DType dtype, int64_t elements) {
 }
 
 std::optional<DType> DTypeFromName(std::string_view name) {
-  for (const DTypeRow& row : kRows) {
+  for (const DTypeRow& row : Rows()) {
     if (name == row.name) return row.dtype;
   }
   return std::nullopt;

@@ -1,15 +1,27 @@
 // Element types: the scalar dtypes and the ggml block formats, one enum and one table.
 //
 // A block format packs `block_elements` consecutive elements of a row into `block_bytes` bytes; a scalar dtype is the
-// case of one element. Everything else about a format (its decoder, its dot products) names it by this enum.
+// case of one element. All else about a format is in its file, base/formats/NAME.cc (block_format.h).
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string_view>
 
+// The block formats, a row each: the enumerator without its k, and the name of the file. New ones go to the end.
+#define QUERN_BLOCK_FORMATS(ROW) \
+  ROW(Q4_0, q4_0)                \
+  ROW(Q8_0, q8_0)                \
+  ROW(Q4_K, q4_K)                \
+  ROW(Q5_K, q5_K)                \
+  ROW(Q6_K, q6_K)                \
+  ROW(Q8_K, q8_K)                \
+  ROW(Q5_0, q5_0)                \
+  ROW(IQ4_NL, iq4_nl)
+
 namespace quern {
 
+#define QUERN_ENUMERATOR(format, file) k##format,
 enum class DType : uint8_t {
   kF32,
   kF16,
@@ -24,15 +36,18 @@ enum class DType : uint8_t {
   kU32,
   kU64,
   kBool,
-  // ggml block formats (byte layouts: ggml; kir/decode.h reads them)
-  kQ4_0,
-  kQ8_0,
-  kQ4_K,
-  kQ5_K,
-  kQ6_K,
-  kQ8_K,
+  QUERN_BLOCK_FORMATS(QUERN_ENUMERATOR)
 };
-inline constexpr int kDTypeCount = static_cast<int>(DType::kQ8_K) + 1;
+#undef QUERN_ENUMERATOR
+
+// In a switch, the labels of all block formats.
+#define QUERN_BLOCK_CASE(format, file) case ::quern::DType::k##format:
+#define QUERN_BLOCK_CASES QUERN_BLOCK_FORMATS(QUERN_BLOCK_CASE)
+
+#define QUERN_COUNT(format, file) +1
+inline constexpr int kScalarDTypeCount = static_cast<int>(DType::kBool) + 1;
+inline constexpr int kDTypeCount = kScalarDTypeCount QUERN_BLOCK_FORMATS(QUERN_COUNT);
+#undef QUERN_COUNT
 
 enum class DTypeClass : uint8_t { kFloat, kSigned, kUnsigned, kBool, kBlock };
 

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "family/work.h"
+#include "kir/block_products.h"
 
 namespace quern::codegen {
 namespace {
@@ -16,20 +17,21 @@ using ir::OpKind;
 using ir::Value;
 using kir::Layout;
 
-constexpr MatmulRow kRows[] = {
-    {DType::kF32, DType::kF32, "dot_f32", "mma_f32", Layout::kKn32, 32},
-    {DType::kF16, DType::kF32, "dot_f16", "mma_f32", Layout::kKn32, 32},
-    {DType::kQ8_0, DType::kQ8_0, "dot_q8_0", "mma_q8_0", Layout::kPanel16, 16},
-    {DType::kQ4_0, DType::kQ8_0, "dot_q4_0", "mma_q4_0", Layout::kPanel16, 16},
-    {DType::kQ4_K, DType::kQ8_K, "dot_q4_K", "mma_q4_K", Layout::kPanel16, 16},
-    {DType::kQ5_K, DType::kQ8_K, "dot_q5_K", "mma_q5_K", Layout::kPanel16, 16},
-    {DType::kQ6_K, DType::kQ8_K, "dot_q6_K", "mma_q6_K", Layout::kPanel16, 16},
-    {DType::kQ8_0, DType::kF32, "dot_q8_0_x", "mma_f32", Layout::kKn32, 32},
-    {DType::kQ4_0, DType::kF32, "dot_q4_0_x", "mma_f32", Layout::kKn32, 32},
-    {DType::kQ4_K, DType::kF32, "dot_q4_K_x", "mma_f32", Layout::kKn32, 32},
-    {DType::kQ5_K, DType::kF32, "dot_q5_K_x", "mma_f32", Layout::kKn32, 32},
-    {DType::kQ6_K, DType::kF32, "dot_q6_K_x", "mma_f32", Layout::kKn32, 32},
-};
+std::vector<MatmulRow> AllRows() {
+  std::vector<MatmulRow> rows = {{DType::kF32, DType::kF32, "dot_f32", "mma_f32", Layout::kKn32, 32},
+                                 {DType::kF16, DType::kF32, "dot_f16", "mma_f32", Layout::kKn32, 32}};
+  for (int d = kScalarDTypeCount; d < kDTypeCount; ++d) {
+    const DType weight = static_cast<DType>(d);
+    const BlockFormat& format = FormatOf(weight);
+    if (!format.is_weight) continue;
+    const char* const exact = kir::DotName(weight, DType::kF32);
+    rows.push_back({weight, DType::kF32, exact, "mma_f32", Layout::kKn32, 32});
+    if (!format.activation) continue;
+    const char* const dot = kir::DotName(weight, *format.activation);
+    rows.push_back({weight, *format.activation, dot, kir::MmaName(weight), Layout::kPanel16, 16});
+  }
+  return rows;
+}
 
 bool IsProduct(const ir::Node& node) { return ir::IsRoot(node, "matmul"); }
 
@@ -371,7 +373,8 @@ const MatmulRow* TileRow(const RegionView& view, int root) {
       (IsBlock(w.dtype) && !view.scope.IsParam(node.inputs[1].node))) {
     return nullptr;
   }
-  for (const MatmulRow& row : kRows) {
+  static const std::vector<MatmulRow>* const rows = new std::vector<MatmulRow>(AllRows());
+  for (const MatmulRow& row : *rows) {
     if (row.weight == w.dtype && row.activation == x.dtype) return &row;
   }
   return nullptr;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "base/block_format.h"
 #include "import/byte_reader.h"
 
 namespace quern {
@@ -12,7 +13,8 @@ static_assert(std::endian::native == std::endian::little, "GGUF numbers are read
 
 constexpr uint64_t kMaxNameBytes = 65535;
 
-// Every ggml type with its block, so that files holding types we do not compute with can still be inspected.
+// A ggml type with its block. The table has those that are no block format of ours, so that files holding types we do
+// not compute with can still be inspected.
 struct GgmlTypeRow {
   uint32_t id;
   const char* name;
@@ -20,45 +22,27 @@ struct GgmlTypeRow {
   std::optional<DType> dtype;
 };
 constexpr GgmlTypeRow kGgmlTypes[] = {
-    {0, "F32", 1, 4, DType::kF32},
-    {1, "F16", 1, 2, DType::kF16},
-    {2, "Q4_0", 32, 18, DType::kQ4_0},
-    {3, "Q4_1", 32, 20, {}},
-    {6, "Q5_0", 32, 22, {}},
-    {7, "Q5_1", 32, 24, {}},
-    {8, "Q8_0", 32, 34, DType::kQ8_0},
-    {9, "Q8_1", 32, 36, {}},
-    {10, "Q2_K", 256, 84, {}},
-    {11, "Q3_K", 256, 110, {}},
-    {12, "Q4_K", 256, 144, DType::kQ4_K},
-    {13, "Q5_K", 256, 176, DType::kQ5_K},
-    {14, "Q6_K", 256, 210, DType::kQ6_K},
-    {15, "Q8_K", 256, 292, {}},
-    {16, "IQ2_XXS", 256, 66, {}},
-    {17, "IQ2_XS", 256, 74, {}},
-    {18, "IQ3_XXS", 256, 98, {}},
-    {19, "IQ1_S", 256, 50, {}},
-    {20, "IQ4_NL", 32, 18, {}},
-    {21, "IQ3_S", 256, 110, {}},
-    {22, "IQ2_S", 256, 82, {}},
-    {23, "IQ4_XS", 256, 136, {}},
-    {24, "I8", 1, 1, DType::kI8},
-    {25, "I16", 1, 2, DType::kI16},
-    {26, "I32", 1, 4, DType::kI32},
-    {27, "I64", 1, 8, DType::kI64},
-    {28, "F64", 1, 8, DType::kF64},
-    {29, "IQ1_M", 256, 56, {}},
-    {30, "BF16", 1, 2, DType::kBF16},
-    {34, "TQ1_0", 256, 54, {}},
-    {35, "TQ2_0", 256, 66, {}},
-    {39, "MXFP4", 32, 17, {}},
+    {0, "F32", 1, 4, DType::kF32},  {1, "F16", 1, 2, DType::kF16},  {3, "Q4_1", 32, 20, {}},
+    {7, "Q5_1", 32, 24, {}},        {9, "Q8_1", 32, 36, {}},        {10, "Q2_K", 256, 84, {}},
+    {11, "Q3_K", 256, 110, {}},     {16, "IQ2_XXS", 256, 66, {}},   {17, "IQ2_XS", 256, 74, {}},
+    {18, "IQ3_XXS", 256, 98, {}},   {19, "IQ1_S", 256, 50, {}},     {21, "IQ3_S", 256, 110, {}},
+    {22, "IQ2_S", 256, 82, {}},     {23, "IQ4_XS", 256, 136, {}},   {24, "I8", 1, 1, DType::kI8},
+    {25, "I16", 1, 2, DType::kI16}, {26, "I32", 1, 4, DType::kI32}, {27, "I64", 1, 8, DType::kI64},
+    {28, "F64", 1, 8, DType::kF64}, {29, "IQ1_M", 256, 56, {}},     {30, "BF16", 1, 2, DType::kBF16},
+    {34, "TQ1_0", 256, 54, {}},     {35, "TQ2_0", 256, 66, {}},     {39, "MXFP4", 32, 17, {}},
 };
 
-const GgmlTypeRow* FindGgmlType(uint32_t id) {
+std::optional<GgmlTypeRow> FindGgmlType(uint32_t id) {
   for (const GgmlTypeRow& row : kGgmlTypes) {
-    if (row.id == id) return &row;
+    if (row.id == id) return row;
   }
-  return nullptr;
+  for (int d = kScalarDTypeCount; d < kDTypeCount; ++d) {
+    const BlockFormat& format = FormatOf(static_cast<DType>(d));
+    if (format.gguf_type != id) continue;
+    const std::optional<DType> dtype = format.is_weight ? std::optional(static_cast<DType>(d)) : std::nullopt;
+    return GgmlTypeRow{id, format.gguf_name, format.elements, format.bytes, dtype};
+  }
+  return std::nullopt;
 }
 
 constexpr const char* kTypeNames[] = {"u8",   "i8",     "u16",   "i16", "u32", "i32", "f32",
@@ -242,8 +226,8 @@ Status GgufFile::Read(std::span<const uint8_t> bytes) {
       tensor.dims.insert(tensor.dims.begin(), static_cast<int64_t>(dim));
     }
     QUERN_ASSIGN(const uint32_t type_id, reader.Read<uint32_t>("a tensor's type"));
-    const GgmlTypeRow* type = FindGgmlType(type_id);
-    if (type == nullptr) {
+    const std::optional<GgmlTypeRow> type = FindGgmlType(type_id);
+    if (!type) {
       return absl::InvalidArgumentError(
           absl::StrFormat("tensor \"%s\" has unknown ggml type %u", tensor.name, type_id));
     }

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/block_format.h"
 #include "base/check.h"
 #include "base/diagnostic.h"
 #include "base/nearest.h"
@@ -52,8 +53,8 @@ bool Accepts(OperandKind kind, DType dtype) {
     case OperandKind::kBool: return dtype == DType::kBool;
     case OperandKind::kIntegerOrBool: return IsInteger(dtype) || dtype == DType::kBool;
     case OperandKind::kWeight: return IsFloat(dtype) || IsBlock(dtype);
-    case OperandKind::kActivation: return IsFloat(dtype) || dtype == DType::kQ8_0 || dtype == DType::kQ8_K;
-    case OperandKind::kTable: return dtype != DType::kQ8_K;  // of activations: no pack takes its rows apart
+    case OperandKind::kActivation: return IsFloat(dtype) || (IsBlock(dtype) && FormatOf(dtype).sums > 0);
+    case OperandKind::kTable: return !IsBlock(dtype) || FormatOf(dtype).is_weight;
   }
   QUERN_CHECK(false);
 }

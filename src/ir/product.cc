@@ -1,18 +1,8 @@
 #include "ir/product.h"
 
+#include "base/block_format.h"
+
 namespace quern::ir {
-namespace {
-
-struct FormatRow {
-  DType weight, activation;
-};
-constexpr FormatRow kFormats[] = {
-    {DType::kQ4_0, DType::kQ8_0}, {DType::kQ8_0, DType::kQ8_0}, {DType::kQ4_K, DType::kQ8_K},
-    {DType::kQ5_K, DType::kQ8_K}, {DType::kQ6_K, DType::kQ8_K},
-};
-
-}  // namespace
-
 bool Multiplies(DType activation, DType weight) {
   if (!IsFloat(activation)) return false;
   if (activation == weight) return true;
@@ -24,10 +14,7 @@ std::string WeightsOf(DType activation) {
 }
 
 std::optional<DType> ActivationFormat(DType weight) {
-  for (const FormatRow& row : kFormats) {
-    if (row.weight == weight) return row.activation;
-  }
-  return std::nullopt;
+  return IsBlock(weight) ? FormatOf(weight).activation : std::nullopt;
 }
 
 }  // namespace quern::ir

@@ -85,13 +85,7 @@ double RoundTo(DType dtype, double value) {
     case DType::kF64: return value;
     case DType::kF16: return HalfToFloat(FloatToHalf(static_cast<float>(value)));
     case DType::kBF16: return BFloat16ToFloat(FloatToBFloat16(static_cast<float>(value)));
-    case DType::kBool: return value != 0;
-    case DType::kQ4_0:
-    case DType::kQ8_0:
-    case DType::kQ4_K:
-    case DType::kQ5_K:
-    case DType::kQ6_K:
-    case DType::kQ8_K: return value;  // decoded values of a block
+    case DType::kBool: return value != 0; QUERN_BLOCK_CASES return value;  // decoded values of a block
     case DType::kI8:
     case DType::kI16:
     case DType::kI32:

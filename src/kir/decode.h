@@ -1,10 +1,6 @@
-// Decoding of the ggml block formats: the only scalar decoder of each, whatever the layout the bytes lie in.
-//
-// A format is described twice and no more: where the fields of element j are in a block (ReadBlockElement), and what
-// their value is (BlockValue). Every layout of a format stores the same fields, so all give the same f32, bit for bit
-// that of ggml's dequantize_row_*:
-//   q4_0  (code - 8) * d          q8_0  (code - 128) * d        q8_K  code * d
-//   q4_K, q5_K  (d * scale) * code - dmin * minimum             q6_K  (d * scale) * (code - 32)
+// Decoding of the block formats, of any layout that the bytes lie in: runs what base/block_format.h says of a format.
+// Its fields and its value are two functions, since every layout stores the same fields and so gives the same f32, bit
+// for bit that of ggml's dequantize_row_*.
 #pragma once
 
 #include <cstdint>
@@ -13,18 +9,18 @@
 
 namespace quern::kir {
 
-// What the bytes say of one element, before any arithmetic. Fields a format lacks are 0.
+// What the bytes say of one element, before any arithmetic.
 struct BlockElement {
-  int32_t code = 0;     // the stored quant, unsigned as a panel16 holds it (q8_0: quant + 128); q8_K: the signed quant
-  int32_t scale = 0;    // of the group: q4_K and q5_K 6 bits, q6_K signed 8 bits
-  int32_t minimum = 0;  // of the group: q4_K and q5_K 6 bits
-  float d = 0;          // of the block
-  float dmin = 0;       // of the block: q4_K and q5_K
+  int32_t code = 0;  // 0 to 255, as a panel16 holds it
+  int32_t scale = 1;
+  int32_t minimum = 0;
+  float d = 0;
+  float dmin = 0;
 };
 
 // Element j of a row of @blocks. Precondition: `dtype` is a block format and the row has more than j elements.
 BlockElement ReadBlockElement(DType dtype, const uint8_t* row, int64_t j);
-// The value of an element, in f32 arithmetic of the order above, uncontracted.
+// The value of an element, in f32 arithmetic, uncontracted.
 float BlockValue(DType dtype, const BlockElement& element);
 
 // Element j of a row of @blocks; elements 0..k of one.

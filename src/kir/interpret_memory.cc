@@ -71,13 +71,10 @@ Value LoadScalar(DType dtype, const uint8_t* at) {
     case DType::kU16: value.integer = ReadAs<uint16_t>(at); break;
     case DType::kU32: value.integer = ReadAs<uint32_t>(at); break;
     case DType::kU64: value.integer = ReadAs<int64_t>(at); break;
-    case DType::kBool: value.integer = *at != 0; break;
-    case DType::kQ4_0:
-    case DType::kQ8_0:
-    case DType::kQ4_K:
-    case DType::kQ5_K:
-    case DType::kQ6_K:
-    case DType::kQ8_K: QUERN_CHECK(false);
+    case DType::kBool:
+      value.integer = *at != 0;
+      break;
+      QUERN_BLOCK_CASES QUERN_CHECK(false);
   }
   return value;
 }
@@ -96,13 +93,10 @@ void StoreScalar(DType dtype, uint8_t* at, Value value) {
     case DType::kI32:
     case DType::kU32: WriteAs(at, static_cast<uint32_t>(value.integer)); return;
     case DType::kI64:
-    case DType::kU64: WriteAs(at, value.integer); return;
-    case DType::kQ4_0:
-    case DType::kQ8_0:
-    case DType::kQ4_K:
-    case DType::kQ5_K:
-    case DType::kQ6_K:
-    case DType::kQ8_K: QUERN_CHECK(false);
+    case DType::kU64:
+      WriteAs(at, value.integer);
+      return;
+      QUERN_BLOCK_CASES QUERN_CHECK(false);
   }
 }
 
@@ -119,7 +113,7 @@ int64_t Columns(const View& view) { return view.size[view.rank - 1]; }
 // The row of the buffer that row r of a view is.
 int64_t BufferRow(const View& view, int64_t r) { return view.offset + (view.rank == 2 ? r * view.stride[0] : 0); }
 
-// f32 to q8_0 or q8_K.
+// f32 to a format of activations.
 Fault PackQuantised(const View& dst, const View& src) {
   const int64_t columns = Columns(dst);
   std::vector<float> values(columns);
@@ -139,12 +133,11 @@ Fault PackQuantised(const View& dst, const View& src) {
       continue;
     }
     const PlanarRow planar = PlanarRowOf(dst.dtype, dst.row_elements);
-    const int64_t block = Row(dst.dtype).block_elements, group = dst.dtype == DType::kQ8_0 ? 32 : 16;
+    const int64_t block = Row(dst.dtype).block_elements, group = FormatOf(dst.dtype).sums;
     if (Touch(*dst.memory, at + dst.column, columns) == nullptr) return Fault::kReadOnly;
     Touch(*dst.memory, at + planar.scales + dst.column / block * 4, columns / block * 4);
     Touch(*dst.memory, at + planar.sums + dst.column / group * 2, columns / group * 2);
-    if (dst.dtype == DType::kQ8_K) Touch(*dst.memory, at + planar.wide_sums + dst.column / 32 * 2, columns / 32 * 2);
-    if (dst.dtype == DType::kQ8_K) Touch(*dst.memory, at + planar.wide_sums + dst.column / 32 * 2, columns / 32 * 2);
+    if (group < 32) Touch(*dst.memory, at + planar.wide_sums + dst.column / 32 * 2, columns / 32 * 2);
     QuantiseToPlanar(dst.dtype, values.data(), columns, dst.memory->data + at, dst.row_elements, dst.column);
   }
   return Fault::kNone;
@@ -336,7 +329,7 @@ Fault ReadConverted(const View& view, const int64_t* index, Value& value) {
 }
 
 bool PackViews(const View& dst, const View& src, Fault& fault) {
-  const bool quantised = dst.dtype == DType::kQ8_0 || dst.dtype == DType::kQ8_K;
+  const bool quantised = IsBlock(dst.dtype) && FormatOf(dst.dtype).sums > 0;
   if (quantised && IsFloat(src.dtype) && (dst.layout == Layout::kBlocks || dst.layout == Layout::kPlanar)) {
     fault = PackQuantised(dst, src);
     return true;

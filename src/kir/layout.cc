@@ -34,8 +34,8 @@ bool LayoutAllows(Layout layout, DType dtype) {
   switch (layout) {
     case Layout::kRow: return !IsBlock(dtype);
     case Layout::kBlocks: return IsBlock(dtype);
-    case Layout::kPlanar: return dtype == DType::kQ8_0 || dtype == DType::kQ8_K;
-    case Layout::kPanel16: return IsBlock(dtype) && dtype != DType::kQ8_K;
+    case Layout::kPlanar: return IsBlock(dtype) && FormatOf(dtype).sums > 0;
+    case Layout::kPanel16: return IsBlock(dtype) && FormatOf(dtype).is_weight;
     case Layout::kKn32: return dtype == DType::kF32;
   }
   QUERN_CHECK(false);
@@ -74,25 +74,26 @@ Extent LayoutBytes(Layout layout, DType dtype, const std::vector<Extent>& dims) 
 }
 
 PlanarRow PlanarRowOf(DType dtype, int64_t k) {
-  QUERN_CHECK(dtype == DType::kQ8_0 || dtype == DType::kQ8_K);
-  const int64_t block = dtype == DType::kQ8_0 ? 32 : 256;
-  const int64_t group = dtype == DType::kQ8_0 ? 32 : 16;
+  const BlockFormat& format = FormatOf(dtype);
+  QUERN_CHECK(format.sums > 0);
   PlanarRow row;
   row.scales = RoundUp(k, 64);
-  row.sums = row.scales + RoundUp(k / block * 4, 64);
-  row.wide_sums = row.sums + RoundUp(k / group * 2, 64);
-  row.row_bytes = row.wide_sums + (dtype == DType::kQ8_K ? RoundUp(k / 32 * 2, 64) : 0);
+  row.sums = row.scales + RoundUp(k / format.elements * 4, 64);
+  row.wide_sums = row.sums + RoundUp(k / format.sums * 2, 64);
+  row.row_bytes = row.wide_sums + (format.sums < 32 ? RoundUp(k / 32 * 2, 64) : 0);
   return row;
 }
 
 Panel16 Panel16Of(DType dtype, int64_t k) {
+  const int64_t blocks = k / FormatOf(dtype).elements;
   Panel16 panel{};
   panel.scales = k * 16;
   panel.mins = panel.scales + k / PanelGroup(dtype) * 16 * 4;
-  panel.supers = panel.mins + (HasMinimums(dtype) ? k / 256 * 256 : 0);
-  panel.bytes = panel.supers + (HasMinimums(dtype) ? k / 256 * 64 : 0);
-  if (HasMinimums(dtype)) panel.bytes = std::max(panel.bytes, 33 * k + k / 256 * 128);
-  if (dtype == DType::kQ6_K) panel.bytes = std::max(panel.bytes, 32 * k + k / 256 * 64);
+  panel.supers = panel.mins + (HasMinimums(dtype) ? k : 0);
+  panel.bytes = panel.supers + (HasMinimums(dtype) ? blocks * 64 : 0);
+  if (HasGroupScales(dtype)) {
+    panel.bytes = std::max(panel.bytes, HasMinimums(dtype) ? 33 * k + blocks * 128 : 32 * k + blocks * 64);
+  }
   return panel;
 }
 

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string_view>
 
+#include "base/block_format.h"
 #include "base/dtype.h"
 #include "base/extent.h"
 
@@ -52,27 +53,24 @@ struct PlanarRow {
 PlanarRow PlanarRowOf(DType dtype, int64_t k);
 
 // Offsets inside a panel16 of k elements (bytes). Quants are at 0, [K/4][16][4] unsigned bytes.
-//   q8_0: quant + 128;  q4_0: the nibble 0..15;  q4_K: the nibble;  q5_K: the five bits 0..31;  q6_K: the
-//   six bits 0..63.
 // group = PanelGroup(dtype).
-//   scales: f32 [K/group][16]: what a code of the group is multiplied by. q8_0, q4_0: d;  K-quants: the product
-//           d * scale, which f32 holds exactly, so the accumulator of a group is finished by one conversion and one
-//           fma.
+//   scales: f32 [K/group][16]: what a code of the group is multiplied by. d, or the product d * scale, which f32 holds
+//           exactly, so the accumulator of a group is finished by one conversion and one fma.
 //   mins:   where HasMinimums: i16 [K/256][4 pairs][16][2] six-bit minimums, two sub-blocks interleaved for a 2-way
 //           word dot.
 //   supers: where HasMinimums: f32 [K/256][16] dmin.
-// bytes has room for any level's form: `amx` keeps other contents for K-quants, code * scale in two bytes
+// bytes has room for any level's form: `amx` keeps other contents where groups have scales, code * scale in two bytes
 // (src/simd/tiles/quant_amx.h), which only that level's packs and tiles see.
 struct Panel16 {
   int64_t scales, mins, supers, bytes;
 };
 Panel16 Panel16Of(DType dtype, int64_t k);
 
-// Elements of a weight's block that share a scale: 16 of q6_K, 32 of any other format.
-inline int64_t PanelGroup(DType dtype) { return dtype == DType::kQ6_K ? 16 : 32; }
+// Elements of a weight's block that share a scale.
+inline int64_t PanelGroup(DType dtype) { return FormatOf(dtype).group; }
 // Whether a group has a minimum, too, that is taken away from code * scale.
-inline bool HasMinimums(DType dtype) { return dtype == DType::kQ4_K || dtype == DType::kQ5_K; }
-// Whether a block is 256 elements of groups with a scale each.
-inline bool IsKQuant(DType dtype) { return HasMinimums(dtype) || dtype == DType::kQ6_K; }
+inline bool HasMinimums(DType dtype) { return FormatOf(dtype).dmin != nullptr; }
+// Whether the groups of a block have scales of their own, which its d is multiplied by.
+inline bool HasGroupScales(DType dtype) { return FormatOf(dtype).scale != nullptr; }
 
 }  // namespace quern::kir

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "base/block_format.h"
 #include "base/check.h"
 #include "base/half.h"
 #include "kir/decode.h"
@@ -119,7 +120,7 @@ void BlocksToPlanar(DType dtype, const uint8_t* blocks, int64_t k, uint8_t* row,
     for (int64_t i = 0; i < size; ++i) {
       const BlockElement element = ReadBlockElement(dtype, blocks, j + i);
       block.d = element.d;
-      block.quants[i] = static_cast<int8_t>(dtype == DType::kQ8_0 ? element.code - 128 : element.code);
+      block.quants[i] = static_cast<int8_t>(element.code - FormatOf(dtype).zero);
     }
     WritePlanar(dtype, block, row, row_k, (start + j) / size);
   }

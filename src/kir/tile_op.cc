@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "base/check.h"
+#include "kir/block_products.h"
 #include "kir/parse.h"
 
 namespace quern::kir {
@@ -34,6 +35,7 @@ std::span<const TileOp* const> TileOps() {
   static const std::vector<const TileOp*> ops = [] {
     std::vector<const TileOp*> all;
     for (const auto maker : kMakers) all.push_back(&maker());
+    for (const TileOp* op : BlockProducts()) all.push_back(op);
     std::sort(all.begin(), all.end(),
               [](const TileOp* a, const TileOp* b) { return std::string_view(a->name) < std::string_view(b->name); });
     return all;

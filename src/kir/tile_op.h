@@ -1,7 +1,8 @@
 // Tile ops: functions over tiles and slices with a meaning (a KIR body, which the interpreter runs) and, on a target
-// that has one, a binding (a faster way to do the same). One op, one file in src/kir/tiles/; CMake makes the table.
+// that has one, a binding (a faster way to do the same). One op, one file in src/kir/tiles/, of which CMake makes the
+// table; those of block formats follow from the formats (block_products.h).
 //
-//   mma_q4_K c += x, w      c : f32[m, n]   x : q8_K[m, k] @planar   w : q4_K[n, k] @panel16
+//   mma_f32 c += x, w      c : f32[m, n]   x : f32[m, k]   w : f32[n, k] @kn32
 //
 // Call convention of a CPU binding, the same for every op, `<symbol>_<level>` with C linkage:
 //   for each tile:     float* data, int64_t ld            (ld: elements between rows; rank 1: 1)
@@ -43,7 +44,7 @@ struct TileWork {
 };
 
 struct TileOp {
-  const char* name;  // "mma_q4_K"
+  const char* name;  // "mma_f32"
   const char* doc;
   std::vector<TileOperand> tiles;  // f32, read and written
   std::vector<TileOperand> operands;
@@ -51,7 +52,7 @@ struct TileOp {
   std::vector<TileAttribute> attributes;
   const char* meaning;  // KIR statements; see Meaning()
   double rtol;          // of a binding against the meaning in double, relative to sum |terms|
-  const char* symbol;   // CPU binding "qk_mma_q4_K", or null: the meaning is expanded
+  const char* symbol;   // CPU binding "qk_mma_f32", or null: the meaning is expanded
   int64_t (*workspace_bytes)(std::span<const int64_t> sizes) = nullptr;
   TileWork (*work)(std::span<const int64_t> sizes) = nullptr;  // every op has it
 };
@@ -80,9 +81,10 @@ struct PackRow {
   Layout src_layout;
   DType dst;
   Layout dst_layout;
-  const char* symbol;
+  const char* symbol;  // where there is none, blocks are decoded element by element
   const char* doc;
 };
+inline constexpr const char* kTransposeDoc = "32 rows of a weight to f32 [K][32]; missing rows are zero";
 std::span<const PackRow> PackTable();
 const PackRow* FindPack(DType src, Layout src_layout, DType dst, Layout dst_layout);
 

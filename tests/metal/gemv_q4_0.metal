@@ -9,10 +9,17 @@
 using namespace metal;
 
 static inline float read_half(device const uchar* at) { return float(*(device const half*)at); }
-static inline float decode_q4_0(device const uchar* row, uint j) {  // f16 d, 16 bytes of nibbles
+static inline float value_q4_0(int code, float d) {
+  const float product = d * (code - 8);
+  return product;
+}
+static inline float decode_q4_0(device const uchar* row, uint j) {
   device const uchar* const block = row + j / 32U * 18U;
-  const int byte = block[2U + j % 16U];
-  return float((byte >> (j / 16U % 2U * 4U) & 15) - 8) * read_half(block);
+  const int i = int(j % 32U);
+  const int byte0 = block[2 + i % 16];
+  const int code = (byte0 >> i / 16 * 4) & 15;
+  const float d = read_half(block);
+  return value_q4_0(code, d);
 }
 
 [[kernel, max_total_threads_per_threadgroup(32)]] void gemv_q4_0(

@@ -9,22 +9,23 @@
 using namespace metal;
 
 static inline float read_half(device const uchar* at) { return float(*(device const half*)at); }
-static inline float six_bits(device const uchar* block, int code, uint sub) {
-  // f16 d, f16 dmin, 12 bytes of 6-bit scales and minimums of 8 sub-blocks
-  device const uchar* const packed = block + 4;
-  const int first = packed[sub], second = packed[sub + 4U], high = packed[sub % 4U] >> 6;
-  const int late = -int(sub / 4U);  // all bits for the last four; branches would keep neighbours from sharing the loads
-  const int scale = (first & 63 & ~late) | (((second & 15) | high << 4) & late);
-  const int minimum = (second & 63 & ~late) | ((second >> 4 | first >> 6 << 4) & late);
-  const float product = read_half(block) * float(scale) * float(code), lowest = read_half(block + 2) * float(minimum);
-  return product - lowest;
+static inline float value_q4_K(int code, int scale, int minimum, float d, float dmin) {
+  const float product = d * scale * code, least = dmin * minimum;
+  return product - least;
 }
 static inline float decode_q4_K(device const uchar* row, uint j) {
-  // 4 chunks of 32 bytes: nibbles of two sub-blocks of 32 in each
   device const uchar* const block = row + j / 256U * 144U;
-  const uint sub = j / 32U % 8U;
-  const int byte = block[16U + sub / 2U * 32U + j % 32U];
-  return six_bits(block, byte >> (sub % 2U * 4U) & 15, sub);
+  const int i = int(j % 256U);
+  const int byte0 = block[4 + i / 32 % 4];
+  const int byte1 = block[12 + i / 32 % 4];
+  const int byte2 = block[8 + i / 32 % 4];
+  const int byte3 = block[16 + i / 64 * 32 + i % 32];
+  const int code = (byte3 >> i / 32 % 2 * 4) & 15;
+  const int scale = (i / 32 < 4) ? (byte0 & 63) : ((byte1 & 15) | ((byte0 >> 6) << 4));
+  const int minimum = (i / 32 < 4) ? (byte2 & 63) : ((byte1 >> 4) | ((byte2 >> 6) << 4));
+  const float d = read_half(block);
+  const float dmin = read_half(block + 2);
+  return value_q4_K(code, scale, minimum, d, dmin);
 }
 
 [[kernel, max_total_threads_per_threadgroup(32)]] void gemv_q4_K(

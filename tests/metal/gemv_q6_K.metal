@@ -9,14 +9,20 @@
 using namespace metal;
 
 static inline float read_half(device const uchar* at) { return float(*(device const half*)at); }
+static inline float value_q6_K(int code, int scale, float d) {
+  const float product = d * scale * (code - 32);
+  return product;
+}
 static inline float decode_q6_K(device const uchar* row, uint j) {
-  // low nibbles [128], high pairs of bits [64], 16 scales of a char, f16 d; each half of 128 is four streams of 32
   device const uchar* const block = row + j / 256U * 210U;
-  const uint part = j / 128U % 2U, stream = j / 32U % 4U, lane = j % 32U;
-  const int low = block[part * 64U + stream % 2U * 32U + lane] >> (stream / 2U * 4U) & 15;
-  const int high = block[128U + part * 32U + lane] >> (stream * 2U) & 3;
-  const float scale = read_half(block + 208) * float(as_type<char>(block[192U + j / 16U % 16U]));
-  return scale * float((low | high << 4) - 32);
+  const int i = int(j % 256U);
+  const int byte0 = (block[192 + i / 16] ^ 128) - 128;
+  const int byte1 = block[i / 128 * 64 + i % 64];
+  const int byte2 = block[128 + i / 128 * 32 + i % 32];
+  const int code = ((byte1 >> i / 64 % 2 * 4) & 15) | (((byte2 >> i / 32 % 4 * 2) & 3) << 4);
+  const int scale = byte0;
+  const float d = read_half(block + 208);
+  return value_q6_K(code, scale, d);
 }
 
 [[kernel, max_total_threads_per_threadgroup(32)]] void gemv_q6_K(

@@ -9,9 +9,17 @@
 using namespace metal;
 
 static inline float read_half(device const uchar* at) { return float(*(device const half*)at); }
-static inline float decode_q8_0(device const uchar* row, uint j) {  // f16 d, 32 chars
+static inline float value_q8_0(int code, float d) {
+  const float product = d * (code - 128);
+  return product;
+}
+static inline float decode_q8_0(device const uchar* row, uint j) {
   device const uchar* const block = row + j / 32U * 34U;
-  return float(as_type<char>(block[2U + j % 32U])) * read_half(block);
+  const int i = int(j % 32U);
+  const int byte0 = block[2 + i];
+  const int code = byte0 ^ 128;
+  const float d = read_half(block);
+  return value_q8_0(code, d);
 }
 
 [[kernel, max_total_threads_per_threadgroup(32)]] void gemv_q8_0(

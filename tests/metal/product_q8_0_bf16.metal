@@ -14,9 +14,17 @@ static inline ushort bits_of_bf16(float x) {  // to the nearest, halves to even
 }
 static inline bfloat to_bf16(float x) { return as_type<bfloat>(bits_of_bf16(x)); }
 static inline float read_half(device const uchar* at) { return float(*(device const half*)at); }
-static inline float decode_q8_0(device const uchar* row, uint j) {  // f16 d, 32 chars
+static inline float value_q8_0(int code, float d) {
+  const float product = d * (code - 128);
+  return product;
+}
+static inline float decode_q8_0(device const uchar* row, uint j) {
   device const uchar* const block = row + j / 32U * 34U;
-  return float(as_type<char>(block[2U + j % 32U])) * read_half(block);
+  const int i = int(j % 32U);
+  const int byte0 = block[2 + i];
+  const int code = byte0 ^ 128;
+  const float d = read_half(block);
+  return value_q8_0(code, d);
 }
 static inline int min_i32(int a, int b) { return b < a ? b : a; }
 

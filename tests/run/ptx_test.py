@@ -153,6 +153,22 @@ def block_q4_0():
     return d + codes, [((codes[i % 16] >> (i // 16 * 4) & 15) - 8) * scale for i in range(32)]
 
 
+def block_q5_0():
+    d, high, codes = scale_bytes(), random.randbytes(4), random.randbytes(16)
+    scale, fifth = struct.unpack("<e", d)[0], int.from_bytes(high, "little")
+    return d + high + codes, [((codes[i % 16] >> (i // 16 * 4) & 15) + (fifth >> i & 1) * 16 - 16) * scale
+                              for i in range(32)]
+
+
+LEVELS = (-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113)
+
+
+def block_iq4_nl():
+    d, codes = scale_bytes(), random.randbytes(16)
+    scale = struct.unpack("<e", d)[0]
+    return d + codes, [LEVELS[codes[i % 16] >> (i // 16 * 4) & 15] * scale for i in range(32)]
+
+
 def block_q8_0():
     d, codes = scale_bytes(), random.randbytes(32)
     scale = struct.unpack("<e", d)[0]
@@ -190,7 +206,7 @@ def block_q6_k():
 
 
 BLOCKS = {"q4_0": block_q4_0, "q8_0": block_q8_0, "q4_K": lambda: block_k(False), "q5_K": lambda: block_k(True),
-          "q6_K": block_q6_k}
+          "q6_K": block_q6_k, "q5_0": block_q5_0, "iq4_nl": block_iq4_nl}
 
 
 def matrix_of_blocks(dtype, rows, columns):

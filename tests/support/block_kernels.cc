@@ -4,6 +4,7 @@
 #include "codegen/block_schedule.h"
 #include "codegen/region.h"
 #include "ir/graph.h"
+#include "support/block_formats.h"
 
 namespace quern {
 namespace {
@@ -119,22 +120,20 @@ std::string AttentionOf(const char* rows) {
 }
 
 std::vector<BlockKernel> BlockKernels() {
-  return {{"map", kMap},
-          {"rows", kRows},
-          {"softmax", kSoftmax},
-          {"spread", kSpread},
-          {"product_f32", ProductOf("f32")},
-          {"product_f16", ProductOf("f16")},
-          {"product_bf16", ProductOf("bf16")},
-          {"product_q4_K_f16", MixedProductOf("q4_K", "f16")},
-          {"product_q8_0_bf16", MixedProductOf("q8_0", "bf16")},
-          {"gemv_q4_0", GemvOf("q4_0")},
-          {"gemv_q8_0", GemvOf("q8_0")},
-          {"gemv_q4_K", GemvOf("q4_K")},
-          {"gemv_q5_K", GemvOf("q5_K")},
-          {"gemv_q6_K", GemvOf("q6_K")},
-          {"attention_token", AttentionOf("1")},
-          {"attention_prompt", AttentionOf("S")}};
+  std::vector<BlockKernel> kernels = {{"map", kMap},
+                                      {"rows", kRows},
+                                      {"softmax", kSoftmax},
+                                      {"spread", kSpread},
+                                      {"product_f32", ProductOf("f32")},
+                                      {"product_f16", ProductOf("f16")},
+                                      {"product_bf16", ProductOf("bf16")},
+                                      {"product_q4_K_f16", MixedProductOf("q4_K", "f16")},
+                                      {"product_q8_0_bf16", MixedProductOf("q8_0", "bf16")},
+                                      {"attention_token", AttentionOf("1")},
+                                      {"attention_prompt", AttentionOf("S")}};
+  for (const DType format : WeightFormats())
+    kernels.push_back({absl::StrCat("gemv_", Row(format).name), GemvOf(Row(format).name)});
+  return kernels;
 }
 
 StatusOr<std::vector<kir::Kernel>> ScheduledAll(const std::string& text, const family::BlockFacts& facts) {

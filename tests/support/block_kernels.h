@@ -11,7 +11,7 @@
 namespace quern {
 
 struct BlockKernel {
-  const char* name;
+  std::string name;
   std::string text;  // a plain kernel, one with threads already, or a graph of one region
 };
 std::vector<BlockKernel> BlockKernels();

@@ -8,6 +8,7 @@
 #include "base/half.h"
 #include "kir/decode.h"
 #include "kir/quantise.h"
+#include "support/block_formats.h"
 
 namespace quern::kir {
 namespace {
@@ -50,11 +51,11 @@ void PutBlocks(DType dtype, uint8_t* row, int64_t k, std::mt19937_64& random) {
     for (float& value : values) value = Uniform(random, -2, 2);
     return QuantiseToBlocks(dtype, values.data(), k, row);
   }
-  auto scale = [&] { return FloatToHalf(Uniform(random, 1.0f / 128, 1.0f / 64)); };
+  auto scale = [&] { return Uniform(random, 1.0f / 128, 1.0f / 64); };
   for (int64_t j = 0; j < k; j += type.block_elements, row += type.block_bytes) {
     for (int b = 0; b < type.block_bytes; ++b) row[b] = static_cast<uint8_t>(random() >> 32);
-    Put(row + (dtype == DType::kQ6_K ? 208 : 0), scale());
-    if (HasMinimums(dtype)) Put(row + 2, scale());
+    const float d = scale();
+    PutScales(dtype, row, d, HasMinimums(dtype) ? scale() : 0);
   }
 }
 

@@ -1,7 +1,6 @@
 // C as a language of codegen/text, and the helper functions that it alone has. In their text, besides what helpers.h
 // says:
 //   $R type of f32 values ("double" when wide)
-//   formats: $B elements a block, $S quants a sum, $G elements that share a scale, $M has minimums, $X has group scales
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -52,69 +51,21 @@ constexpr Helper kHelpers[] = {
   return sign | (uint16_t)(bits < infinity ? bits : infinity);
 })"},
 
-    // Block formats. A block is read to its fields, whose value does not depend on the layout.
+    // Block formats
     {"block_element", Over::kNone,
      "typedef struct block_element { int code, scale, minimum; float d, dmin; } block_element;"},
-    {"decode", Over::kBlock, "$R decode_$D(const uint8_t* row, int64_t j) { return value_$D(read_$D(row, j)); }"},
+    {"decode", Over::kBlock, R"($R decode_$D(const uint8_t* row, int64_t j) {
+  const block_element e = read_$D(row, j);
+  return value_$D($of_e);
+})"},
+    {"read", Over::kBlock, R"(block_element read_$D(const uint8_t* row, int64_t j) {
+  const uint8_t* const block = row + j / $B * $N;
+  const int i = (int)(j % $B);
+$fields  return (block_element){$members};
+})"},
     {"read_half", Over::kNone,
      "float read_half(const uint8_t* at) { return (float)from_bits_f16((uint16_t)(at[0] | at[1] << 8)); }"},
     {"read_float", Over::kNone, "float read_float(const uint8_t* at) { float x; memcpy(&x, at, 4); return x; }"},
-    {"read_q4_0", Over::kNone,
-     R"(block_element read_q4_0(const uint8_t* row, int64_t j) {  // f16 d, 16 bytes of nibbles
-  const uint8_t* const block = row + j / 32 * 18;
-  const int byte = block[2 + j % 16];
-  return (block_element){.code = j % 32 < 16 ? byte & 15 : byte >> 4, .d = read_half(block)};
-})"},
-    {"value_q4_0", Over::kNone, "float value_q4_0(block_element e) { return (e.code - 8) * e.d; }"},
-    {"read_q8_0", Over::kNone, R"(block_element read_q8_0(const uint8_t* row, int64_t j) {  // f16 d, 32 int8
-  const uint8_t* const block = row + j / 32 * 34;
-  return (block_element){.code = (int8_t)block[2 + j % 32] + 128, .d = read_half(block)};
-})"},
-    {"value_q8_0", Over::kNone, "float value_q8_0(block_element e) { return (e.code - 128) * e.d; }"},
-    {"read_six_bits", Over::kNone,
-     R"(block_element read_six_bits(const uint8_t* block, const uint8_t* nibbles, int64_t j) {
-  // f16 d, f16 dmin, 12 bytes of 6-bit scales and minimums; 4 chunks of 32 bytes: nibbles of two sub-blocks of 32 in
-  // each
-  const uint8_t* const packed = block + 4;
-  const int sub = (int)(j % 256 / 32);
-  const int byte = nibbles[sub / 2 * 32 + j % 32];
-  block_element e = {.code = sub % 2 == 0 ? byte & 15 : byte >> 4, .d = read_half(block), .dmin = read_half(block + 2)};
-  e.scale = sub < 4 ? packed[sub] & 63 : (packed[sub + 4] & 15) | packed[sub - 4] >> 6 << 4;
-  e.minimum = sub < 4 ? packed[sub + 4] & 63 : packed[sub + 4] >> 4 | packed[sub] >> 6 << 4;
-  return e;
-})"},
-    {"read_q4_K", Over::kNone, R"(block_element read_q4_K(const uint8_t* row, int64_t j) {
-  const uint8_t* const block = row + j / 256 * 144;
-  return read_six_bits(block, block + 16, j);
-})"},
-    {"read_q5_K", Over::kNone, R"(block_element read_q5_K(const uint8_t* row, int64_t j) {
-  // as q4_K, with 32 bytes of fifth bits before the nibbles: bit i for sub-block i
-  const uint8_t* const block = row + j / 256 * 176;
-  block_element e = read_six_bits(block, block + 48, j);
-  e.code |= (block[16 + j % 32] >> j % 256 / 32 & 1) << 4;
-  return e;
-})"},
-    {"value_q4_K", Over::kNone, R"(float value_q4_K(block_element e) {
-  const float product = e.d * e.scale * e.code, minimum = e.dmin * e.minimum;
-  return product - minimum;
-})"},
-    {"value_q5_K", Over::kNone, "float value_q5_K(block_element e) { return value_q4_K(e); }"},
-    {"read_q6_K", Over::kNone, R"(block_element read_q6_K(const uint8_t* row, int64_t j) {
-  // low nibbles [128], high pairs of bits [64], 16 int8 scales, f16 d; each half of 128 is four streams of 32
-  const uint8_t* const block = row + j / 256 * 210;
-  const int half = (int)(j % 256 / 128), stream = (int)(j % 128 / 32), lane = (int)(j % 32);
-  const int low = block[half * 64 + stream % 2 * 32 + lane] >> stream / 2 * 4 & 15;
-  const int high = block[128 + half * 32 + lane] >> stream * 2 & 3;
-  const float d = read_half(block + 208);
-  return (block_element){.code = low | high << 4, .scale = (int8_t)block[192 + j % 256 / 16], .d = d};
-})"},
-    {"value_q6_K", Over::kNone, "float value_q6_K(block_element e) { return e.d * e.scale * (e.code - 32); }"},
-    {"read_q8_K", Over::kNone,
-     R"(block_element read_q8_K(const uint8_t* row, int64_t j) {  // f32 d, 256 int8, 16 int16 sums
-  const uint8_t* const block = row + j / 256 * 292;
-  return (block_element){.code = (int8_t)block[4 + j % 256], .d = read_float(block)};
-})"},
-    {"value_q8_K", Over::kNone, "float value_q8_K(block_element e) { return e.d * e.code; }"},
 
     // @planar rows: quants [k], f32 scales, int16 sums; each plane starts at a multiple of 64.
     {"align_64", Over::kNone, "int64_t align_64(int64_t bytes) { return (bytes + 63) / 64 * 64; }"},
@@ -172,7 +123,7 @@ constexpr Helper kHelpers[] = {
     e.minimum = panel[k * 18 + (j / 64 * 32 + row * 2 + j / 32 % 2) * 2];
     e.dmin = read_float(panel + k * 19 + (j / 256 * 16 + row) * 4);
   }
-  return value_$D(e);
+  return value_$D($of_e);
 })"},
     {"pack", Over::kBlock,
      R"(void pack_$D(uint8_t* panel, int64_t k, int64_t row, const uint8_t* blocks, int64_t start) {
@@ -206,15 +157,8 @@ std::string Function(std::string_view name, DType dtype) {
   return absl::StrCat(std::string(name), dtype == DType::kF64 ? "" : "f");
 }
 
-text::Language::Words Words(const text::Language& language, DType dtype) {
-  text::Language::Words words = {{"$R", language.wide ? "double" : "float"}};
-  if (!IsBlock(dtype)) return words;
-  words.emplace_back("$B", absl::StrCat(Row(dtype).block_elements));
-  words.emplace_back("$S", dtype == DType::kQ8_K ? "16" : "32");
-  words.emplace_back("$G", absl::StrCat(kir::PanelGroup(dtype)));
-  words.emplace_back("$M", kir::HasMinimums(dtype) ? "1" : "0");
-  words.emplace_back("$X", kir::IsKQuant(dtype) ? "1" : "0");
-  return words;
+text::Language::Words Words(const text::Language& language, DType) {
+  return {{"$R", language.wide ? "double" : "float"}};
 }
 
 }  // namespace

@@ -1,114 +1,155 @@
-// Elements of block formats as f32, in the arithmetic of kir/decode.cc: for meanings and for kernels that read a few
-// elements of a quantised buffer. Byte by byte, lane by lane; the tiles are the fast way.
+// Elements of block formats as f32: for meanings, for kernels that read a few elements of a quantised buffer and for
+// formats without tiles. Byte by byte, lane by lane; the tiles are the fast way.
+#include <algorithm>
+#include <numeric>
+
 #include "codegen/cpu/emitter.h"
-#include "kir/decode.h"
+#include "codegen/llvm/block_reader.h"
 #include "llvm/IR/Intrinsics.h"
 
 namespace quern::cpu {
 namespace {
 
-// Arithmetic on i64 byte offsets and i32 fields, over lanes or not.
-struct BlockReader {
-  llvm::IRBuilder<>& b;
-  llvm::Type* like;                                                    // i64 or a vector of it
-  std::function<llvm::Value*(llvm::Value* offset, DType dtype)> read;  // a little-endian scalar, as held in registers
+// A little-endian scalar at a byte of a buffer, as held in registers.
+using ReadScalar = std::function<llvm::Value*(llvm::Value* offset, DType dtype)>;
+// The same, or what lies there as a vector of `type`.
+using ReadBytes = std::function<llvm::Value*(llvm::Value* offset, DType dtype, llvm::Type* type)>;
 
-  llvm::Value* C(int64_t value) { return llvm::ConstantInt::get(like, value); }
-  llvm::Value* Add(llvm::Value* a, llvm::Value* c) { return b.CreateAdd(a, c); }
-  llvm::Value* Add(llvm::Value* a, int64_t c) { return b.CreateAdd(a, C(c)); }
-  llvm::Value* Mul(llvm::Value* a, int64_t c) { return b.CreateMul(a, C(c)); }
-  llvm::Value* Div(llvm::Value* a, int64_t c) { return b.CreateUDiv(a, C(c)); }
-  llvm::Value* Mod(llvm::Value* a, int64_t c) { return b.CreateURem(a, C(c)); }
-  llvm::Value* And(llvm::Value* a, int64_t c) { return b.CreateAnd(a, C(c)); }
-  llvm::Value* Wide(llvm::Value* byte, bool is_signed = false) {
-    return is_signed ? b.CreateSExt(byte, like) : b.CreateZExt(byte, like);
-  }
-  llvm::Value* U8(llvm::Value* offset) { return Wide(read(offset, DType::kU8)); }
-  llvm::Value* I8(llvm::Value* offset) { return Wide(read(offset, DType::kI8), true); }
-  llvm::Value* Half(llvm::Value* offset) { return read(offset, DType::kF16); }
-  llvm::Value* F32(llvm::Value* offset) { return read(offset, DType::kF32); }
-  llvm::Value* Real(llvm::Value* value) {
-    llvm::Type* f32 = b.getFloatTy();
-    if (auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(like)) {
-      f32 = llvm::FixedVectorType::get(f32, vector->getNumElements());
-    }
-    return b.CreateSIToFP(value, f32);
+// Byte offsets and integers are i64, or lanes of it.
+class BlockReader : public codegen::BlockReader {
+ public:
+  BlockReader(llvm::IRBuilder<>& b, DType format, llvm::Type* integer, ReadScalar read)
+      : codegen::BlockReader(b, format, integer), dtype_(format), read_(std::move(read)) {}
+
+  // Element j of a row of blocks that starts at byte `row`.
+  llvm::Value* Blocks(llvm::Value* row, llvm::Value* j) {
+    block_ = Add(row, Mul(Div(j, format_.elements), format_.bytes));
+    return Decoded(b_.CreateURem(j, C(format_.elements)));
   }
 
-  // Element j of a row of ggml blocks that starts at byte `row`.
-  llvm::Value* Blocks(DType dtype, llvm::Value* row, llvm::Value* j) {
-    const DTypeRow& format = Row(dtype);
-    llvm::Value* block = Add(row, Mul(Div(j, format.block_elements), format.block_bytes));
-    llvm::Value* i = Mod(j, format.block_elements);
-    if (dtype == DType::kQ8_0) return b.CreateFMul(Real(I8(Add(Add(block, 2), i))), Half(block));
-    if (dtype == DType::kQ8_K) return b.CreateFMul(Real(I8(Add(Add(block, 4), i))), F32(block));
-    if (dtype == DType::kQ4_0) {
-      // Byte i % 16; elements 16 and above are the high nibbles.
-      llvm::Value* byte = U8(Add(Add(block, 2), Mod(i, 16)));
-      llvm::Value* nibble = And(b.CreateLShr(byte, Mul(Div(i, 16), 4)), 15);
-      return b.CreateFMul(Real(Add(nibble, -8)), Half(block));
-    }
-    if (kir::HasMinimums(dtype)) {
-      // d, dmin, 12 bytes of six-bit scales and minimums, q5_K: 32 of fifth bits, bit s for sub-block s; then 128 of
-      // nibbles: 32 bytes hold sub-blocks 2c (low), 2c+1 (high).
-      const bool fifth = dtype == DType::kQ5_K;
-      llvm::Value* sub = Div(i, 32);
-      llvm::Value* byte = U8(Add(Add(block, fifth ? 48 : 16), Add(Mul(Div(i, 64), 32), Mod(i, 32))));
-      llvm::Value* code = And(b.CreateLShr(byte, Mul(Mod(sub, 2), 4)), 15);
-      if (fifth) {
-        llvm::Value* bit = And(b.CreateLShr(U8(Add(Add(block, 16), Mod(i, 32))), sub), 1);
-        code = b.CreateOr(code, b.CreateShl(bit, C(4)));
-      }
-      // Sub-blocks 0..3: six bits of bytes s and s+4. 4..7: nibbles of byte s+4, upper two bits from bytes s-4 and s.
-      llvm::Value* s = And(sub, 3);
-      llvm::Value* first = b.CreateICmpULT(sub, C(4));
-      llvm::Value* a = U8(Add(Add(block, 4), s));
-      llvm::Value* m = U8(Add(Add(block, 8), s));
-      llvm::Value* both = U8(Add(Add(block, 12), s));
-      llvm::Value* late_scale = b.CreateOr(And(both, 15), b.CreateShl(b.CreateLShr(a, C(6)), C(4)));
-      llvm::Value* late_min = b.CreateOr(b.CreateLShr(both, C(4)), b.CreateShl(b.CreateLShr(m, C(6)), C(4)));
-      llvm::Value* scale = b.CreateSelect(first, And(a, 63), late_scale);
-      llvm::Value* minimum = b.CreateSelect(first, And(m, 63), late_min);
-      llvm::Value* high = b.CreateFMul(b.CreateFMul(Half(block), Real(scale)), Real(code));
-      return b.CreateFSub(high, b.CreateFMul(Half(Add(block, 2)), Real(minimum)));
-    }
-    // q6_K: 128 low nibbles, 64 bytes of upper bit pairs, 16 signed scales, d. Each half of 128 elements has 4 rows of
-    // 32.
-    llvm::Value* half = Div(i, 128);
-    llvm::Value* row32 = Div(Mod(i, 128), 32);
-    llvm::Value* l = Mod(i, 32);
-    llvm::Value* low = U8(Add(block, Add(Mul(half, 64), Add(Mul(Mod(row32, 2), 32), l))));
-    low = And(b.CreateLShr(low, Mul(Div(row32, 2), 4)), 15);
-    llvm::Value* top = U8(Add(Add(block, 128), Add(Mul(half, 32), l)));
-    top = And(b.CreateLShr(top, Mul(row32, 2)), 3);
-    llvm::Value* code = Add(b.CreateOr(low, b.CreateShl(top, C(4))), -32);
-    llvm::Value* scale = I8(Add(Add(block, 192), Div(i, 16)));
-    return b.CreateFMul(b.CreateFMul(Half(Add(block, 208)), Real(scale)), Real(code));
-  }
-
-  llvm::Value* Planar(DType dtype, int64_t k, llvm::Value* row, llvm::Value* j) {
-    const kir::PlanarRow layout = kir::PlanarRowOf(dtype, k);
-    llvm::Value* scale = F32(Add(row, Add(Mul(Div(j, Row(dtype).block_elements), 4), layout.scales)));
-    return b.CreateFMul(Real(I8(Add(row, j))), scale);
+  llvm::Value* Planar(int64_t k, llvm::Value* row, llvm::Value* j) {
+    const kir::PlanarRow layout = kir::PlanarRowOf(dtype_, k);
+    llvm::Value* quant = b_.CreateSExt(read_(Add(row, j), DType::kI8), integer_);
+    llvm::Value* scale = Add(row, Add(Mul(Div(j, format_.elements), 4), C(layout.scales)));
+    return ValueOf({.code = Add(quant, C(format_.zero)), .d = read_(scale, DType::kF32)});
   }
 
   // Row r of the 16 of a panel that starts at byte 0.
-  llvm::Value* Panel16(DType dtype, int64_t k, llvm::Value* r, llvm::Value* j) {
-    const kir::Panel16 layout = kir::Panel16Of(dtype, k);
-    const int64_t group = kir::PanelGroup(dtype);
-    llvm::Value* code = U8(Add(Mul(Div(j, 4), 64), Add(Mul(r, 4), Mod(j, 4))));
-    llvm::Value* scale = F32(Add(Mul(Add(Mul(Div(j, group), 16), r), 4), layout.scales));
-    if (dtype == DType::kQ8_0) return b.CreateFMul(Real(Add(code, -128)), scale);
-    if (dtype == DType::kQ4_0) return b.CreateFMul(Real(Add(code, -8)), scale);
-    if (dtype == DType::kQ6_K) return b.CreateFMul(Real(Add(code, -32)), scale);
-    llvm::Value* block = Div(j, 256);
-    llvm::Value* sub = Mod(Div(j, 32), 8);
-    llvm::Value* pair = Add(Mul(block, 4), Div(sub, 2));
-    llvm::Value* at = Add(Mul(Add(Mul(pair, 16), r), 2), Mod(sub, 2));
-    llvm::Value* minimum = Wide(read(Add(Mul(at, 2), layout.mins), DType::kI16), true);
-    llvm::Value* dmin = F32(Add(Mul(Add(Mul(block, 16), r), 4), layout.supers));
-    return b.CreateFSub(b.CreateFMul(scale, Real(code)), b.CreateFMul(dmin, Real(minimum)));
+  llvm::Value* Panel16(int64_t k, llvm::Value* r, llvm::Value* j) {
+    const kir::Panel16 layout = kir::Panel16Of(dtype_, k);
+    llvm::Value* code = Add(Mul(Div(j, 4), 64), Add(Mul(r, 4), b_.CreateURem(j, C(4))));
+    llvm::Value* scale = Add(Mul(Add(Mul(Div(j, format_.group), 16), r), 4), C(layout.scales));
+    Fields fields{.code = b_.CreateZExt(read_(code, DType::kU8), integer_), .d = read_(scale, DType::kF32)};
+    if (kir::HasMinimums(dtype_)) {
+      llvm::Value* pair = Add(Mul(Add(Mul(Div(j, 64), 16), r), 2), b_.CreateURem(Div(j, 32), C(2)));
+      llvm::Value* minimum = read_(Add(Mul(pair, 2), C(layout.mins)), DType::kI16);
+      llvm::Value* block = Add(Mul(Div(j, format_.elements), 16), r);
+      fields.minimum = Natural(b_.CreateSExt(minimum, integer_), 0);
+      fields.dmin = read_(Add(Mul(block, 4), C(layout.supers)), DType::kF32);
+    }
+    return ValueOf(fields);
   }
+
+ protected:
+  llvm::Value* Load(const kir::BlockStep& load) override {
+    llvm::Value* scalar = read_(Add(block_, made_[load.args[0]]), load.dtype);
+    if (IsFloat(load.dtype)) return scalar;
+    return load.dtype == DType::kI8 ? b_.CreateSExt(scalar, integer_) : b_.CreateZExt(scalar, integer_);
+  }
+
+ private:
+  llvm::Value* Add(llvm::Value* a, llvm::Value* c) { return b_.CreateAdd(a, c); }
+  llvm::Value* Mul(llvm::Value* a, int64_t c) { return b_.CreateMul(a, C(c)); }
+  llvm::Value* Div(llvm::Value* a, int64_t c) { return b_.CreateUDiv(a, C(c)); }
+
+  const DType dtype_;
+  const ReadScalar read_;
+  llvm::Value* block_ = nullptr;  // byte where the block starts
+};
+
+// As many neighbours as there are lanes, of which the first is a multiple of that: what lies side by side in the block
+// is read side by side, and what they share once. Integers are lanes of i32.
+class RunReader : public codegen::BlockReader {
+ public:
+  RunReader(llvm::IRBuilder<>& b, DType format, int lanes, ReadBytes read)
+      : codegen::BlockReader(b, format, llvm::FixedVectorType::get(b.getInt32Ty(), static_cast<unsigned>(lanes))),
+        lanes_(lanes),
+        read_(std::move(read)) {}
+
+  // Elements j, j + 1, ... of a row of blocks that starts at byte `row`.
+  llvm::Value* Blocks(llvm::Value* row, llvm::Value* j) {
+    llvm::Value* block = b_.CreateUDiv(j, b_.getInt64(format_.elements));
+    block_ = b_.CreateAdd(row, b_.CreateMul(block, b_.getInt64(format_.bytes)));
+    first_ = b_.CreateURem(j, b_.getInt64(format_.elements));
+    firsts_.assign(fields_.steps.size(), nullptr);
+    std::vector<int> lane_numbers(lanes_);
+    std::iota(lane_numbers.begin(), lane_numbers.end(), 0);
+    return Decoded(Over(first_, lane_numbers));
+  }
+
+ protected:
+  llvm::Value* Step(int number) override {
+    const kir::BlockStep& step = fields_.steps[number];
+    if (step.values.empty()) return BlockReader::Step(number);
+    const std::vector<int>& over = step.OverRun(lanes_);
+    return over.empty() ? BlockReader::Step(number) : Over(First(number), over);
+  }
+
+  llvm::Value* Load(const kir::BlockStep& load) override {
+    const kir::BlockStep& address = fields_.steps[load.args[0]];
+    const std::vector<int>& over = address.OverRun(lanes_);
+    llvm::Value* read = nullptr;
+    if (over.empty() || *std::min_element(over.begin(), over.end()) < 0) {  // byte by byte
+      read = llvm::PoisonValue::get(llvm::FixedVectorType::get(b_.getInt8Ty(), static_cast<unsigned>(lanes_)));
+      for (int lane = 0; lane < lanes_; ++lane) {
+        llvm::Value* at = b_.CreateZExt(b_.CreateExtractElement(made_[load.args[0]], lane), b_.getInt64Ty());
+        read = b_.CreateInsertElement(read, Scalar(at, DType::kU8), lane);
+      }
+    } else if (*std::max_element(over.begin(), over.end()) == 0) {
+      llvm::Value* scalar = Scalar(First(load.args[0]), load.dtype);
+      if (load.dtype == DType::kI8) scalar = b_.CreateSExt(scalar, b_.getInt32Ty());
+      if (load.dtype == DType::kU8) scalar = b_.CreateZExt(scalar, b_.getInt32Ty());
+      return b_.CreateVectorSplat(lanes_, scalar);
+    } else {
+      const unsigned count = *std::max_element(over.begin(), over.end()) + 1;
+      llvm::Type* bytes = llvm::FixedVectorType::get(b_.getInt8Ty(), count);
+      read = b_.CreateShuffleVector(read_(b_.CreateAdd(block_, First(load.args[0])), DType::kU8, bytes), over);
+    }
+    return load.dtype == DType::kI8 ? b_.CreateSExt(read, integer_) : b_.CreateZExt(read, integer_);
+  }
+
+ private:
+  llvm::Value* Scalar(llvm::Value* at, DType dtype) { return read_(b_.CreateAdd(block_, at), dtype, nullptr); }
+
+  // What a step of i alone is for the first lane, as i64.
+  llvm::Value* First(int number) {
+    const kir::BlockStep& step = fields_.steps[number];
+    if (step.kind == kir::BlockStep::Kind::kIndex) return first_;
+    if (step.kind == kir::BlockStep::Kind::kConst) return b_.getInt64(static_cast<uint64_t>(step.constant));
+    if (firsts_[number] == nullptr) {
+      std::vector<llvm::Value*> args;
+      for (const int arg : step.args) {
+        if (arg >= 0) args.push_back(First(arg));
+      }
+      firsts_[number] = Apply(step.op, args);
+    }
+    return firsts_[number];
+  }
+
+  // `first` and so much above it, in each lane.
+  llvm::Value* Over(llvm::Value* first, const std::vector<int>& above) {
+    if (first->getType()->isIntegerTy(1)) return b_.CreateVectorSplat(lanes_, first);
+    std::vector<llvm::Constant*> lanes;
+    for (const int lane : above) lanes.push_back(b_.getInt32(static_cast<uint32_t>(lane)));
+    llvm::Value* splat = b_.CreateVectorSplat(lanes_, b_.CreateTrunc(first, b_.getInt32Ty()));
+    return b_.CreateAdd(splat, llvm::ConstantVector::get(lanes));
+  }
+
+  const int lanes_;
+  const ReadBytes read_;
+  llvm::Value* block_ = nullptr;      // byte where the block starts
+  llvm::Value* first_ = nullptr;      // number in it of the first element
+  std::vector<llvm::Value*> firsts_;  // by step
 };
 
 }  // namespace
@@ -132,13 +173,30 @@ Val Emitter::EmitDecode(const kir::Decode& decode) {
   for (const Val& at : index) uniform = uniform && at.uniform();
   auto form = [&](const Val& value) { return uniform ? value.scalar : Lanes(value); };
   auto splat = [&](llvm::Value* scalar) { return uniform ? scalar : b_.CreateVectorSplat(lanes_, scalar); };
-  const bool own_panel =
-      std::string_view(target_.name) == "amx" && type.layout == kir::Layout::kPanel16 && kir::IsKQuant(type.dtype);
+  const bool own_panel = std::string_view(target_.name) == "amx" && type.layout == kir::Layout::kPanel16 &&
+                         kir::HasGroupScales(type.dtype);
   if (own_panel) {
     Fail("a panel of " + std::string(Row(type.dtype).name) + " at level amx is read by its tile alone");
     return Poison(DType::kF32);
   }
-  BlockReader reader{b_, uniform ? static_cast<llvm::Type*>(b_.getInt64Ty()) : LanesOf(b_.getInt64Ty()),
+  const Val& column = index.back();
+  if (type.layout == kir::Layout::kBlocks && column.aligned && mask_ == nullptr && lanes_ <= 16 && lanes_ >= 4) {
+    bool same_row = true;
+    for (size_t d = 0; d + 1 < index.size(); ++d) same_row = same_row && index[d].uniform();
+    if (same_row) {
+      llvm::Value* row = b_.getInt64(0);
+      for (size_t d = 0; d + 1 < index.size(); ++d) {
+        row = b_.CreateAdd(row, b_.CreateMul(index[d].scalar, buffer.strides[d]));
+      }
+      RunReader reader(b_, type.dtype, lanes_, [&](llvm::Value* offset, DType dtype, llvm::Type* bytes) {
+        llvm::Value* at = b_.CreateGEP(b_.getInt8Ty(), buffer.ptr, offset);
+        if (bytes != nullptr) return static_cast<llvm::Value*>(b_.CreateAlignedLoad(bytes, at, llvm::Align(1)));
+        return FromMemory(b_.CreateAlignedLoad(MemoryType(dtype), at, llvm::Align(1)), dtype);
+      });
+      return FromLanes(DType::kF32, reader.Blocks(row, column.scalar));
+    }
+  }
+  BlockReader reader(b_, type.dtype, uniform ? static_cast<llvm::Type*>(b_.getInt64Ty()) : LanesOf(b_.getInt64Ty()),
                      [&](llvm::Value* offset, DType dtype) -> llvm::Value* {
                        llvm::Type* element = MemoryType(dtype);
                        llvm::Value* at = b_.CreateGEP(b_.getInt8Ty(), buffer.ptr, offset);
@@ -151,7 +209,7 @@ Val Emitter::EmitDecode(const kir::Decode& decode) {
                                                         llvm::Constant::getNullValue(lanes));
                        }
                        return FromMemory(loaded, dtype);
-                     }};
+                     });
   if (!uniform) ++stats_.gathers;
   llvm::Value* row = splat(b_.getInt64(0));
   const bool panel = type.layout == kir::Layout::kPanel16;
@@ -164,11 +222,11 @@ Val Emitter::EmitDecode(const kir::Decode& decode) {
   llvm::Value* j = form(index.back());
   llvm::Value* value = nullptr;
   if (type.layout == kir::Layout::kBlocks) {
-    value = reader.Blocks(type.dtype, row, j);
+    value = reader.Blocks(row, j);
   } else if (type.layout == kir::Layout::kPlanar) {
-    value = reader.Planar(type.dtype, k, row, j);
+    value = reader.Planar(k, row, j);
   } else {
-    value = reader.Panel16(type.dtype, k, form(index[0]), j);
+    value = reader.Panel16(k, form(index[0]), j);
   }
   return FromLanes(DType::kF32, value);
 }

@@ -9,6 +9,14 @@
 #include "codegen/llvm/operators.h"
 
 namespace quern::cpu {
+namespace {
+
+bool IsMultiple(const llvm::Value* value, int64_t of) {
+  const auto* constant = llvm::dyn_cast<llvm::ConstantInt>(value);
+  return constant != nullptr && constant->getSExtValue() % of == 0;
+}
+
+}  // namespace
 
 void Emitter::Loop(llvm::Value* low, llvm::Value* high, int64_t step, const std::function<void(llvm::Value*)>& body) {
   const auto* first = llvm::dyn_cast<llvm::ConstantInt>(low);
@@ -37,10 +45,11 @@ void Emitter::Loop(llvm::Value* low, llvm::Value* high, int64_t step, const std:
 void Emitter::VecLoop(llvm::Value* low, llvm::Value* high, int64_t step, const std::function<void(const Val&)>& body) {
   QUERN_CHECK(lanes_ == 1);
   const int lanes = target_.lanes;
+  const bool aligned = step == 1 && IsMultiple(low, lanes);
   auto widened = [&](llvm::Value* index, llvm::Value* mask) {
     lanes_ = lanes;
     mask_ = mask;
-    body({DType::kI64, index, nullptr, step});
+    body({DType::kI64, index, nullptr, step, aligned});
     lanes_ = 1;
     mask_ = nullptr;
   };
@@ -160,6 +169,7 @@ Val Emitter::EmitReduce(const kir::Expr& expr, const kir::Reduce& reduce) {
   auto at = [&](llvm::Value* index, int64_t offset) {
     Val value = Uniform(DType::kI64, b_.CreateAdd(index, b_.getInt64(offset), "", false, true));
     value.step = widen ? 1 : 0;
+    value.aligned = widen && IsMultiple(low, lanes);
     return value;
   };
   auto round_down = [&](int64_t to) {

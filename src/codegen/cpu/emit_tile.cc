@@ -1,11 +1,14 @@
 // Tiles, tile ops and packs: calls of the level's precompiled functions by the conventions of kir/tile_op.h.
 #include "base/check.h"
 #include "codegen/cpu/emitter.h"
+#include "kir/build.h"
 #include "kir/tile_op.h"
 #include "llvm/IR/Intrinsics.h"
 #include "simd/library.h"
 
 namespace quern::cpu {
+
+namespace kb = kir::build;
 
 void Emitter::Emit(const kir::Tile& tile) {
   EmitAlloc(tile.name, tile.type);
@@ -127,6 +130,18 @@ void Emitter::Emit(const kir::TileCall& call) {
   b_.CreateCall(callee, args);
 }
 
+Buffer Emitter::PartOf(const Region& region) {
+  Buffer part = region.buffer;
+  const Extent row = part.type.dims.empty() ? Extent(1) : part.type.dims.back();
+  part.type.dims.assign(region.extents.size(), Extent(1));
+  if (!part.type.dims.empty()) part.type.dims.back() = row;  // what the layout of a row follows from
+  part.ptr = region.ptr;
+  part.align = 1;
+  part.dims = region.extents;
+  part.strides = region.strides;
+  return part;
+}
+
 void Emitter::ExpandTileCall(const kir::TileOp& op, std::span<const Region> tiles, std::span<const Region> operands,
                              std::span<llvm::Value* const> sizes, std::span<llvm::Value* const> attributes) {
   // The meaning's names are bound to what the call passes, and its statements emitted in place.
@@ -151,14 +166,7 @@ void Emitter::ExpandTileCall(const kir::TileOp& op, std::span<const Region> tile
       buffer.dims.assign(operand.dims.size(), b_.getInt64(1));
       buffer.strides.assign(operand.dims.size(), b_.getInt64(0));
     } else {
-      buffer = region->buffer;
-      const Extent row = buffer.type.dims.empty() ? Extent(1) : buffer.type.dims.back();
-      buffer.type.dims.assign(region->extents.size(), Extent(1));
-      if (!buffer.type.dims.empty()) buffer.type.dims.back() = row;  // what the layout of a row follows from
-      buffer.ptr = region->ptr;
-      buffer.align = 1;
-      buffer.dims = region->extents;
-      buffer.strides = region->strides;
+      buffer = PartOf(*region);
     }
     buffers_.emplace_back(operand.name, std::move(buffer));
   };
@@ -194,10 +202,35 @@ void Emitter::Emit(const kir::Pack& pack) {
   std::vector<llvm::Type*> types;
   for (llvm::Value* arg : args) types.push_back(arg->getType());
   llvm::FunctionCallee callee = Tile(row->symbol, llvm::FunctionType::get(b_.getVoidTy(), types, false));
+  if (!callee && from.layout == kir::Layout::kBlocks && to.dtype == DType::kF32) return ExpandPack(dst, src, rows, k);
   if (!callee)
     return Fail(absl::StrFormat("the pack from %s to %s has no code at level %s", kir::Print(from), kir::Print(to),
                                 target_.name));
   b_.CreateCall(callee, args);
+}
+
+// Blocks to floats, element by element.
+void Emitter::ExpandPack(const Region& dst, const Region& src, llvm::Value* rows, llvm::Value* k) {
+  ++stats_.expanded_tiles;
+  const kir::BufferType& type = dst.buffer.type;
+  if (type.layout == kir::Layout::kKn32) {  // missing rows are zero
+    const int64_t bytes = LayoutRowBytes(type.layout, type.dtype, type.dims.back().constant());
+    b_.CreateMemSet(dst.ptr, b_.getInt8(0), static_cast<uint64_t>(bytes), llvm::Align(4));
+  }
+  const Saved saved = Enter();
+  for (const auto& [name, value] : {std::pair("rows", rows), std::pair("k", k)}) {
+    Binding binding;
+    binding.value = Uniform(DType::kI64, value);
+    Bind(name, std::move(binding));
+  }
+  buffers_.emplace_back("dst", PartOf(dst));
+  buffers_.emplace_back("src", PartOf(src));
+  const kir::ExprRef r = kb::Ref("r"), c = kb::Ref("c");
+  auto at = [&](const Region& region) { return region.extents.size() > 1 ? kir::Index{r, c} : kir::Index{c}; };
+  EmitBlock(
+      {kb::For("r", kb::Int(0), kb::Ref("rows"),
+               {kb::Vec("c", kb::Int(0), kb::Ref("k"), {kb::Store("dst", at(dst), kb::DecodeAt("src", at(src)))})})});
+  Leave(saved);
 }
 
 }  // namespace quern::cpu

@@ -35,6 +35,7 @@ struct Val {
   llvm::Value* scalar = nullptr;
   llvm::Value* vector = nullptr;
   int64_t step = 0;
+  bool aligned = false;  // linear of step 1, and `scalar` is a multiple of the lanes
 
   bool varying() const { return scalar == nullptr; }
   bool uniform() const { return scalar != nullptr && step == 0; }
@@ -193,6 +194,8 @@ class Emitter : public codegen::StatementEmitter {
   void ExpandTileCall(const kir::TileOp& op, std::span<const Region> tiles, std::span<const Region> operands,
                       std::span<llvm::Value* const> sizes, std::span<llvm::Value* const> attributes);
   void Emit(const kir::Pack& pack) override;
+  void ExpandPack(const Region& dst, const Region& src, llvm::Value* rows, llvm::Value* k);
+  static Buffer PartOf(const Region& region);  // as a buffer of its own
   // `symbol` at this level as a callee, or null where src/simd has none.
   llvm::FunctionCallee Tile(const char* symbol, llvm::FunctionType* type);
 

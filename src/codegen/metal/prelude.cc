@@ -81,51 +81,11 @@ constexpr Helper kHelpers[] = {
 
     // Block formats as in a GGUF file: element j of a row. The blocks have an even number of bytes.
     {"read_half", Over::kNone, "float read_half(device const uchar* at) { return float(*(device const half*)at); }"},
-    {"decode_q4_0", Over::kNone, R"(float decode_q4_0(device const uchar* row, uint j) {  // f16 d, 16 bytes of nibbles
-  device const uchar* const block = row + j / 32U * 18U;
-  const int byte = block[2U + j % 16U];
-  return float((byte >> (j / 16U % 2U * 4U) & 15) - 8) * read_half(block);
-})"},
-    {"decode_q8_0", Over::kNone, R"(float decode_q8_0(device const uchar* row, uint j) {  // f16 d, 32 chars
-  device const uchar* const block = row + j / 32U * 34U;
-  return float(as_type<char>(block[2U + j % 32U])) * read_half(block);
-})"},
-    {"six_bits", Over::kNone, R"(float six_bits(device const uchar* block, int code, uint sub) {
-  // f16 d, f16 dmin, 12 bytes of 6-bit scales and minimums of 8 sub-blocks
-  device const uchar* const packed = block + 4;
-  const int first = packed[sub], second = packed[sub + 4U], high = packed[sub % 4U] >> 6;
-  const int late = -int(sub / 4U);  // all bits for the last four; branches would keep neighbours from sharing the loads
-  const int scale = (first & 63 & ~late) | (((second & 15) | high << 4) & late);
-  const int minimum = (second & 63 & ~late) | ((second >> 4 | first >> 6 << 4) & late);
-  const float product = read_half(block) * float(scale) * float(code), lowest = read_half(block + 2) * float(minimum);
-  return product - lowest;
-})"},
-    {"decode_q4_K", Over::kNone, R"(float decode_q4_K(device const uchar* row, uint j) {
-  // 4 chunks of 32 bytes: nibbles of two sub-blocks of 32 in each
-  device const uchar* const block = row + j / 256U * 144U;
-  const uint sub = j / 32U % 8U;
-  const int byte = block[16U + sub / 2U * 32U + j % 32U];
-  return six_bits(block, byte >> (sub % 2U * 4U) & 15, sub);
-})"},
-    {"decode_q5_K", Over::kNone, R"(float decode_q5_K(device const uchar* row, uint j) {
-  // as q4_K, with 32 bytes of fifth bits before the nibbles: bit i for sub-block i
-  device const uchar* const block = row + j / 256U * 176U;
-  const uint sub = j / 32U % 8U;
-  const int byte = block[48U + sub / 2U * 32U + j % 32U], fifth = block[16U + j % 32U] >> sub & 1;
-  return six_bits(block, (byte >> (sub % 2U * 4U) & 15) | fifth << 4, sub);
-})"},
-    {"decode_q6_K", Over::kNone, R"(float decode_q6_K(device const uchar* row, uint j) {
-  // low nibbles [128], high pairs of bits [64], 16 scales of a char, f16 d; each half of 128 is four streams of 32
-  device const uchar* const block = row + j / 256U * 210U;
-  const uint part = j / 128U % 2U, stream = j / 32U % 4U, lane = j % 32U;
-  const int low = block[part * 64U + stream % 2U * 32U + lane] >> (stream / 2U * 4U) & 15;
-  const int high = block[128U + part * 32U + lane] >> (stream * 2U) & 3;
-  const float scale = read_half(block + 208) * float(as_type<char>(block[192U + j / 16U % 16U]));
-  return scale * float((low | high << 4) - 32);
-})"},
-    {"decode_q8_K", Over::kNone, R"(float decode_q8_K(device const uchar* row, uint j) {  // f32 d, 256 chars, 16 sums
-  device const uchar* const block = row + j / 256U * 292U;
-  return *(device const float*)block * float(as_type<char>(block[4U + j % 256U]));
+    {"read_float", Over::kNone, "float read_float(device const uchar* at) { return *(device const float*)at; }"},
+    {"decode", Over::kBlock, R"(float decode_$D(device const uchar* row, uint j) {
+  device const uchar* const block = row + j / $BU * $NU;
+  const int i = int(j % $BU);
+$fields  return value_$D($names);
 })"},
 };
 
@@ -170,6 +130,7 @@ constexpr text::Language kLanguage = {.name = "Metal",
                                       .casts_like_calls = true,
                                       .narrows = true,  // GPUs multiply 64-bit numbers slowly
                                       .contracts = true,
+                                      .constant = "constant",
                                       .unroll = "#pragma unroll",
                                       .helpers = kHelpers,
                                       .taken = kTaken,

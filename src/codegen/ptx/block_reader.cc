@@ -1,115 +1,130 @@
 // Bytes are read as parts of aligned words, and all but the place in a run of eight neighbours is computed from the
 // run: a thread which decodes k, k+1, ... k+7 of a row, k a multiple of 8, loads each word and makes each scale once,
-// because LLVM finds what is written alike. (The CPU's decoder gathers bytes by lanes, and computes on i64: another
-// shape, so the two share no code.)
+// because LLVM finds what is written alike.
 #include "codegen/ptx/block_reader.h"
 
+#include <algorithm>
+#include <bit>
 #include <numeric>
+
+#include "codegen/llvm/block_reader.h"
 
 namespace quern::ptx {
 namespace {
 
-// A block at `base`: of element `i + at` with `i` a multiple of 8 and `at` below 8. Offsets and fields are i32.
-struct BlockReader {
-  llvm::IRBuilder<>& b;
-  llvm::Value* base;
-  llvm::Value* i;
-  llvm::Value* at;
-  unsigned word;  // bytes that are read at once: 4 or less
+using kir::BlockStep;
+using kir::Op;
 
-  llvm::Value* C(int64_t value) { return b.getInt32(static_cast<uint32_t>(value)); }
-  llvm::Value* And(llvm::Value* a, int64_t mask) { return b.CreateAnd(a, C(mask)); }
-  llvm::Value* Shr(llvm::Value* a, int64_t count) { return b.CreateLShr(a, C(count)); }
-  llvm::Value* Add(llvm::Value* a, int64_t c) { return b.CreateAdd(a, C(c), "", true, true); }
-  llvm::Value* Add(llvm::Value* a, llvm::Value* c) { return b.CreateAdd(a, c, "", true, true); }
-  llvm::Value* Mul(llvm::Value* a, int64_t c) { return b.CreateMul(a, C(c), "", true, true); }
+// Of eight neighbours, whether all have one value; whether each has one more than that before it.
+bool SameInRun(const BlockStep& step) { return step.OverRun(8) == std::vector<int>(8, 0); }
+bool CountsInRun(const BlockStep& step) { return step.OverRun(8) == std::vector<int>{0, 1, 2, 3, 4, 5, 6, 7}; }
+
+// Integers are i32.
+class Reader : public codegen::BlockReader {
+ public:
+  Reader(llvm::IRBuilder<>& b, DType format, llvm::Value* block, llvm::Value* run, llvm::Value* at, int align)
+      : BlockReader(b, format, b.getInt32Ty()),
+        block_(block),
+        run_(run),
+        at_(at),
+        word_(std::gcd(std::gcd(FormatOf(format).bytes, 4), align)) {}
+
+ protected:
+  llvm::Value* Load(const BlockStep& load) override {
+    if (load.dtype == DType::kF32 && word_ == 4) {
+      return b_.CreateBitCast(Word(Run(load.args[0])), b_.getFloatTy());
+    }
+    if (IsFloat(load.dtype)) {
+      llvm::Value* const address = Run(load.args[0]);
+      const int bytes = ScalarBytes(load.dtype);
+      llvm::Value* bits = C(0);
+      for (int part = 0; part < bytes; part += std::min(word_, bytes)) {
+        llvm::Value* read = Word(And(Add(address, part), -word_));
+        if (word_ > bytes) read = b_.CreateLShr(read, b_.CreateShl(And(address, word_ - 1), C(3)));
+        bits = b_.CreateOr(bits, b_.CreateShl(read, C(8 * part)));
+      }
+      if (load.dtype == DType::kF32) return b_.CreateBitCast(bits, b_.getFloatTy());
+      return b_.CreateFPExt(b_.CreateBitCast(b_.CreateTrunc(bits, b_.getInt16Ty()), b_.getHalfTy()), b_.getFloatTy());
+    }
+    llvm::Value* byte = Bits(load, nullptr, 255);
+    if (load.dtype == DType::kU8) return byte;
+    return b_.CreateSExt(b_.CreateTrunc(byte, b_.getInt8Ty()), b_.getInt32Ty());
+  }
+
+  llvm::Value* Step(int number) override {
+    const BlockStep& step = fields_.steps[number];
+    runs_.resize(fields_.steps.size());
+    if (!step.values.empty()) {  // of i alone: from the run where that gives all eight
+      std::vector<llvm::Value*> args;
+      for (const int arg : step.args) {
+        if (arg >= 0) args.push_back(Run(arg));
+      }
+      runs_[number] = step.kind == BlockStep::Kind::kConst ? C(step.constant) : Apply(step.op, args);
+      if (SameInRun(step)) return runs_[number];
+      if (CountsInRun(step)) return Add(runs_[number], at_);
+    }
+    if (llvm::Value* bits = MaskedShift(step)) return bits;
+    return BlockReader::Step(number);
+  }
+
+  // Exact below 2^23, and without the slow conversion: the low bits of 2^23 are ones.
+  llvm::Value* Natural(llvm::Value* value, int zero) override {
+    llvm::Value* sum = b_.CreateBitCast(b_.CreateOr(value, C(0x4b000000)), b_.getFloatTy());
+    return b_.CreateFSub(sum, llvm::ConstantFP::get(b_.getFloatTy(), 8388608 + zero));
+  }
+
+ private:
+  llvm::Value* And(llvm::Value* a, int64_t mask) { return b_.CreateAnd(a, C(mask)); }
+  llvm::Value* Add(llvm::Value* a, llvm::Value* c) { return b_.CreateAdd(a, c, "", true, true); }
+  llvm::Value* Add(llvm::Value* a, int64_t c) { return Add(a, C(c)); }
+
+  // What a step of i alone is for the first of the eight.
+  llvm::Value* Run(int step) { return fields_.steps[step].kind == BlockStep::Kind::kIndex ? run_ : runs_[step]; }
 
   // The word at `offset`, a multiple of its size, in the low bits.
   llvm::Value* Word(llvm::Value* offset) {
-    llvm::Value* at = b.CreateInBoundsGEP(b.getInt8Ty(), base, b.CreateZExt(offset, b.getInt64Ty()));
-    return b.CreateZExt(b.CreateAlignedLoad(b.getIntNTy(8 * word), at, llvm::Align(word)), b.getInt32Ty());
-  }
-  // `bits` bits, from bit `shift` on, of the byte `place` after `run`, a multiple of a word's size.
-  llvm::Value* Field(llvm::Value* run, llvm::Value* place, llvm::Value* shift, int bits) {
-    llvm::Value* read = Word(Add(run, And(place, -static_cast<int64_t>(word))));
-    // The shift is that of all neighbours, the place of the byte each one's own.
-    if (shift != nullptr) read = b.CreateLShr(read, shift);
-    return And(b.CreateLShr(read, b.CreateShl(And(place, word - 1), C(3))), (1 << bits) - 1);
-  }
-  llvm::Value* U8(llvm::Value* run, llvm::Value* place) { return Field(run, place, nullptr, 8); }
-  // At an even offset.
-  llvm::Value* Half(int64_t offset) {
-    llvm::Value* read = Word(C(offset / word * word));
-    if (offset % word != 0) read = Shr(read, 16);
-    return b.CreateFPExt(b.CreateBitCast(b.CreateTrunc(read, b.getInt16Ty()), b.getHalfTy()), b.getFloatTy());
-  }
-  // code - zero, code below 256: exact, and without the slow conversion: the low bits of 2^23 are ones.
-  llvm::Value* Real(llvm::Value* code, int zero) {
-    llvm::Value* sum = b.CreateBitCast(b.CreateOr(code, C(0x4b000000)), b.getFloatTy());
-    return b.CreateFSub(sum, llvm::ConstantFP::get(b.getFloatTy(), 8388608 + zero));
+    llvm::Value* at = b_.CreateInBoundsGEP(b_.getInt8Ty(), block_, b_.CreateZExt(offset, b_.getInt64Ty()));
+    return b_.CreateZExt(b_.CreateAlignedLoad(b_.getIntNTy(8 * word_), at, llvm::Align(word_)), b_.getInt32Ty());
   }
 
-  llvm::Value* Q8_0() {
-    llvm::Value* code = U8(Add(i, 2), at);
-    return b.CreateFMul(Real(b.CreateXor(code, C(128)), 128), Half(0));
+  // (byte >> shift) & mask, where those bits are the byte's own. The shift is that of all eight and comes first, the
+  // place of the byte in its word is each one's own.
+  llvm::Value* Bits(const BlockStep& load, llvm::Value* shift, int64_t mask) {
+    const BlockStep& address = fields_.steps[load.args[0]];
+    bool counts = CountsInRun(address);
+    for (size_t i = 0; counts && i < address.values.size(); i += 8) counts = address.values[i] % word_ == 0;
+    llvm::Value* const place = counts ? at_ : made_[load.args[0]];
+    llvm::Value* const aligned = And(place, -static_cast<int64_t>(word_));
+    llvm::Value* read = Word(counts ? Add(Run(load.args[0]), aligned) : aligned);
+    if (shift != nullptr) read = b_.CreateLShr(read, shift);
+    return And(b_.CreateLShr(read, b_.CreateShl(And(place, word_ - 1), C(3))), mask);
   }
 
-  llvm::Value* Q8_K() {
-    llvm::Value* code = U8(Add(i, 4), at);
-    return b.CreateFMul(b.CreateBitCast(Word(C(0)), b.getFloatTy()), Real(b.CreateXor(code, C(128)), 128));
+  // u8[..] >> shift & constant, or null.
+  llvm::Value* MaskedShift(const BlockStep& step) {
+    if (step.kind != BlockStep::Kind::kApply || step.op != Op::kAnd) return nullptr;
+    const BlockStep &shifted = fields_.steps[step.args[0]], &mask = fields_.steps[step.args[1]];
+    if (shifted.kind != BlockStep::Kind::kApply || shifted.op != Op::kShr || mask.kind != BlockStep::Kind::kConst)
+      return nullptr;
+    const BlockStep &load = fields_.steps[shifted.args[0]], &shift = fields_.steps[shifted.args[1]];
+    if (load.kind != BlockStep::Kind::kLoad || load.dtype != DType::kU8 || !SameInRun(shift)) return nullptr;
+    const int most = *std::max_element(shift.values.begin(), shift.values.end());
+    if (most + std::bit_width(static_cast<uint64_t>(mask.constant)) > 8) return nullptr;
+    return Bits(load, made_[shifted.args[1]], mask.constant);
   }
 
-  // Byte i % 16; elements 16 and above are the high nibbles.
-  llvm::Value* Q4_0() { return b.CreateFMul(Real(Field(Add(And(i, 8), 2), at, And(Shr(i, 2), 4), 4), 8), Half(0)); }
-
-  // d, dmin, 12 bytes of six-bit scales and minimums, q5_K: 32 of fifth bits, bit s for sub-block s; then 128 of
-  // nibbles: 32 bytes hold sub-blocks 2c (low), 2c+1 (high).
-  llvm::Value* WithMinimum(bool fifth) {
-    llvm::Value* sub = Shr(i, 5);
-    llvm::Value* run = And(i, 24);
-    llvm::Value* code =
-        Field(Add(Add(Mul(Shr(i, 6), 32), run), fifth ? 48 : 16), at, b.CreateShl(And(sub, 1), C(2)), 4);
-    if (fifth) code = b.CreateOr(code, b.CreateShl(Field(Add(run, 16), at, sub, 1), C(4)));
-    // Sub-blocks 0..3: six bits of bytes s and s+4. 4..7: nibbles of byte s+4, upper two bits from bytes s-4 and s.
-    llvm::Value* s = And(sub, 3);
-    llvm::Value* first = b.CreateICmpULT(sub, C(4));
-    llvm::Value* a = U8(C(4), s);
-    llvm::Value* m = U8(C(8), s);
-    llvm::Value* both = U8(C(12), s);
-    llvm::Value* scale = b.CreateSelect(first, And(a, 63), b.CreateOr(And(both, 15), b.CreateShl(Shr(a, 6), C(4))));
-    llvm::Value* minimum = b.CreateSelect(first, And(m, 63), b.CreateOr(Shr(both, 4), b.CreateShl(Shr(m, 6), C(4))));
-    llvm::Value* high = b.CreateFMul(b.CreateFMul(Half(0), Real(scale, 0)), Real(code, 0));
-    return b.CreateFSub(high, b.CreateFMul(Half(2), Real(minimum, 0)));
-  }
-
-  // 128 low nibbles, 64 bytes of upper bit pairs, 16 signed scales, d. Each half of 128 elements has 4 rows of 32.
-  llvm::Value* Q6_K() {
-    llvm::Value* half = Shr(i, 7);
-    llvm::Value* row = And(Shr(i, 5), 3);
-    llvm::Value* run = And(i, 24);
-    llvm::Value* low = Field(Add(Add(Mul(half, 64), And(i, 32)), run), at, b.CreateShl(Shr(row, 1), C(2)), 4);
-    llvm::Value* high = Field(Add(Add(Mul(half, 32), run), 128), at, b.CreateShl(row, C(1)), 2);
-    llvm::Value* group = Shr(i, 4);
-    llvm::Value* scale = b.CreateTrunc(U8(Add(And(group, 14), 192), And(group, 1)), b.getInt8Ty());
-    llvm::Value* real = b.CreateSIToFP(b.CreateSExt(scale, b.getInt32Ty()), b.getFloatTy());
-    return b.CreateFMul(b.CreateFMul(Half(208), real), Real(b.CreateOr(low, b.CreateShl(high, C(4))), 32));
-  }
+  llvm::Value* const block_;
+  llvm::Value* const run_;
+  llvm::Value* const at_;
+  const int word_;                  // bytes that are read at once: 4 or less
+  std::vector<llvm::Value*> runs_;  // by step
 };
 
 }  // namespace
 
 llvm::Value* DecodedElement(llvm::IRBuilder<>& b, DType format, llvm::Value* block, llvm::Value* run, llvm::Value* at,
                             int align) {
-  BlockReader reader{b, block, run, at, static_cast<unsigned>(std::gcd(std::gcd(Row(format).block_bytes, 4), align))};
-  switch (format) {
-    case DType::kQ8_0: return reader.Q8_0();
-    case DType::kQ4_0: return reader.Q4_0();
-    case DType::kQ4_K: return reader.WithMinimum(false);
-    case DType::kQ5_K: return reader.WithMinimum(true);
-    case DType::kQ6_K: return reader.Q6_K();
-    case DType::kQ8_K: return reader.Q8_K();
-    default: return nullptr;
-  }
+  return Reader(b, format, block, run, at, align).Decoded(b.CreateAdd(run, at, "", true, true));
 }
 
 }  // namespace quern::ptx

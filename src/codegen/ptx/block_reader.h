@@ -6,8 +6,8 @@
 
 namespace quern::ptx {
 
-// Element `run + at` of the block at `block` (i8*, aligned to `align` bytes), in the arithmetic of kir/decode.cc. `run`
-// and `at` are i32, run a multiple of 8 and at below 8. Null for a format that is not there.
+// Element `run + at` of the block at `block` (i8*, aligned to `align` bytes). `run` and `at` are i32, run a multiple of
+// 8 and at below 8.
 llvm::Value* DecodedElement(llvm::IRBuilder<>& b, DType format, llvm::Value* block, llvm::Value* run, llvm::Value* at,
                             int align);
 

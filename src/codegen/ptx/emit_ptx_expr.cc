@@ -242,10 +242,7 @@ llvm::Value* Emitter::Decoded(const Buffer& buffer, const std::vector<llvm::Valu
   llvm::Value* base =
       b_.CreateInBoundsGEP(b_.getInt8Ty(), buffer.pointer, b_.CreateNSWMul(blocks, I64(format.block_bytes)));
   llvm::Value* inside = b_.CreateTrunc(b_.CreateAnd(run, I64(format.block_elements - 8)), b_.getInt32Ty());
-  llvm::Value* element =
-      DecodedElement(b_, buffer.dtype, base, inside, b_.CreateTrunc(at, b_.getInt32Ty()), buffer.align);
-  if (element == nullptr) Unimplemented("decode of " + std::string(quern::Name(buffer.dtype)));
-  return element == nullptr ? llvm::Constant::getNullValue(b_.getFloatTy()) : element;
+  return DecodedElement(b_, buffer.dtype, base, inside, b_.CreateTrunc(at, b_.getInt32Ty()), buffer.align);
 }
 
 llvm::Value* Emitter::DecodeOf(const kir::Decode& decode) {

@@ -10,11 +10,19 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
+#include "codegen/text/block_words.h"
 
 namespace quern::text {
 namespace {
 
 constexpr Helper kHelpers[] = {
+    // Block formats: what an element is worth does not depend on the layout that its fields were read from.
+    {"levels", Over::kBlock, "$constant levels_$D[] = {$levels};"},
+    {"value", Over::kBlock, R"(float value_$D($given) {
+  const float product = $value;
+  return product$less;
+})"},
+
     {"inside", Over::kNone, "bool inside($T i, $T size) { return $U(i) < $U(size); }"},
 
     // Integers: two's complement, no undefined overflow.
@@ -111,6 +119,10 @@ void AddLimits(DType dtype, Language::Words& words) {
 
 std::string Expand(const Language& language, const Helper& helper, DType dtype) {
   Language::Words words = language.words == nullptr ? Language::Words{} : language.words(language, dtype);
+  if (IsBlock(dtype)) {
+    for (auto& word : BlockWords(dtype)) words.push_back(std::move(word));
+    words.emplace_back("$constant", absl::StrCat(language.constant, " ", MemoryType(language, DType::kI8)));
+  }
   words.emplace_back("$D", Row(dtype).name);
   const std::string type = MemoryType(language, dtype);
   const std::string bits = MemoryType(language, !IsBlock(dtype) && ScalarBytes(dtype) == 8 ? DType::kU64 : DType::kU32);
@@ -125,7 +137,8 @@ std::string Expand(const Language& language, const Helper& helper, DType dtype) 
     words.emplace_back(absl::StrCat("$", function), language.function(function, dtype));
   if (IsInteger(dtype)) AddLimits(dtype, words);
   const std::string text = absl::StrReplaceAll(helper.text, words);
-  return absl::StrCat(text.starts_with("typedef") ? "" : "static inline ", text, "\n");
+  const char* const kind = text.starts_with("typedef") ? "" : text.starts_with("const") ? "static " : "static inline ";
+  return absl::StrCat(kind, text, "\n");
 }
 
 // Appends the helpers that `text` names, those they need first.

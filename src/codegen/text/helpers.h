@@ -9,7 +9,8 @@
 //   $L, $H least and greatest value   $l, $h the floats at or below $L and above $H   $P the widest float type
 //   $sqrt, $exp, $fmod: the language's functions for $T
 //   $T(x) and $U(x) convert, in the way of the language
-// Those for no dtype are as for i64.
+// Those for no dtype are as for i64. What block formats have: block_words.h, and
+//   $constant type of a table of i8
 #pragma once
 
 #include <string>

@@ -33,6 +33,7 @@ struct Language {
   bool casts_like_calls = false;                                          // T(x), not (T)x
   bool narrows = false;                                                   // i64s that provably fit are `int`
   bool contracts = false;                            // where the kernel allows it, a*b+c is one operation
+  const char* constant = "const";                    // before the type of a table outside functions
   bool wide = false;                                 // floats below f64 are computed as f64
   const char* unroll = nullptr;                      // the line before a loop that is to be unrolled
   std::span<const Helper> helpers = {};              // besides those that all languages have

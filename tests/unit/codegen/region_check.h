@@ -19,6 +19,7 @@
 #include "kir/layout.h"
 #include "kir/quantise.h"
 #include "opt/passes.h"
+#include "support/block_formats.h"
 
 namespace quern::codegen {
 constexpr uint32_t kSeed = 5217;
@@ -66,9 +67,8 @@ inline Tensor RandomTensor(const ir::TensorType& type, const Binding& binding, b
       for (uint8_t& byte : row) byte = static_cast<uint8_t>(random());
       const int block = Row(type.dtype).block_bytes;
       for (size_t b = 0; b < row.size(); b += block) {
-        const uint16_t d = FloatToHalf(0.01f + 0.01f * std::abs(real(random)));
-        std::memcpy(&row[type.dtype == DType::kQ6_K ? b + 208 : b], &d, 2);
-        if (kir::HasMinimums(type.dtype)) std::memcpy(&row[b + 2], &d, 2);
+        const float d = 0.01f + 0.01f * std::abs(real(random));
+        PutScales(type.dtype, &row[b], d, d);
       }
     } else {
       std::vector<float> values(k);

@@ -182,7 +182,8 @@ TEST(Tables, ReductionsOfEveryDtype) {
 // Each format in each layout, decoded by one statement.
 TEST(Tables, DecodersOfEveryLayout) {
   std::vector<CKernelCase> cases;
-  for (DType format : {DType::kQ4_0, DType::kQ8_0, DType::kQ4_K, DType::kQ5_K, DType::kQ6_K, DType::kQ8_K}) {
+  for (int d = kScalarDTypeCount; d < kDTypeCount; ++d) {
+    const DType format = static_cast<DType>(d);
     for (Layout layout : {Layout::kBlocks, Layout::kPlanar, Layout::kPanel16}) {
       if (!LayoutAllows(layout, format)) continue;
       const int64_t rows = layout == Layout::kPanel16 ? 16 : 3;
@@ -208,7 +209,8 @@ TEST(Tables, Packs) {
     for (const bool part : {false, true}) {
       CKernelCase test{.binding = {{"M", 35}}, .seed = 11, .tolerance = 1e-6};
       Kernel& kernel = test.kernel;
-      kernel.name = absl::StrCat(row.symbol, part ? "_part" : "_whole");
+      kernel.name = absl::StrCat("pack_", Row(row.src).name, "_to_", Row(row.dst).name, "_", Row(row.dst_layout).name,
+                                 part ? "_part" : "_whole");
       kernel.symbols.push_back({"M", {1, 64}, {}});
       const Extent m = Extent::Symbol("M");
       const int64_t k = part ? 1024 : 256;

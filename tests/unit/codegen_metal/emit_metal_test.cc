@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
+#include "support/block_formats.h"
 #include "support/block_kernels.h"
 #include "support/metal_kernel.h"
 
@@ -171,7 +172,8 @@ TEST(EmitMetal, CopiesAndBarriers) {
                      "thread t in 0..64 @ block { for i in t..35 by 64 { y[m, i / 7, i % 7] = s[i / 7, i % 7] } } } }"),
         {{"M", 3}, {"N", 5}}));
   }
-  for (const char* format : {"q4_0", "q8_0", "q4_K", "q5_K", "q6_K", "q8_K"}) {
+  for (const DType dtype : AllFormats()) {
+    const char* const format = Row(dtype).name;
     for (const char* to : {"f32", "f16", "bf16"}) {
       cases.push_back(CaseOf(
           absl::StrCat(

@@ -156,7 +156,9 @@ std::vector<Case> Cases() {
           {"gemv_q8_0", GemvOf("q8_0")},
           {"gemv_q4_K", GemvOf("q4_K")},
           {"gemv_q5_K", GemvOf("q5_K")},
-          {"gemv_q6_K", GemvOf("q6_K")}};
+          {"gemv_q6_K", GemvOf("q6_K")},
+          {"gemv_q5_0", GemvOf("q5_0")},
+          {"gemv_iq4_nl", GemvOf("iq4_nl")}};
 }
 
 TEST(EmitPtx, GoldenFiles) {

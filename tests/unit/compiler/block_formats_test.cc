@@ -12,12 +12,17 @@
 #include "hir/block.h"
 #include "ir/op.h"
 #include "quern/graph.h"
+#include "support/block_formats.h"
 #include "support/kernel_buffers.h"
 
 namespace quern {
 namespace {
 
-constexpr const char* kFormats[] = {"q4_0", "q8_0", "q4_K", "q5_K", "q6_K", "q8_K"};
+std::vector<std::string> FormatNames() {
+  std::vector<std::string> names;
+  for (const DType format : AllFormats()) names.emplace_back(Name(format));
+  return names;
+}
 
 struct Recipe {
   const char* name;
@@ -161,7 +166,7 @@ TEST(BlockFormats, ParametersOfEveryOp) {
     const ir::OpDef& op = *ir::FindOp(recipe.name);
     for (size_t i = 0; i < recipe.operands.size(); ++i) {
       if (!DimsOf(recipe.operands[i]).ends_with("256]") && !DimsOf(recipe.operands[i]).ends_with("512]")) continue;
-      for (const char* format : kFormats) {
+      for (const std::string& format : FormatNames()) {
         SCOPED_TRACE(absl::StrCat(recipe.name, " with operand ", i, " of ", format));
         Made made;
         Make(made, recipe.operands, i, format, [&](Graph& graph, const std::vector<Value>& values) {
@@ -179,9 +184,9 @@ TEST(BlockFormats, ParametersOfEveryOp) {
       EXPECT_TRUE(seen.contains(op->name)) << op->name << " has no recipe";
   }
   std::set<std::string> expected;
-  for (const char* format : kFormats) {
+  for (const std::string& format : FormatNames()) {
     for (const char* operand : {"FusedMatMulBiasAct w ", "MatMul b "}) expected.insert(absl::StrCat(operand, format));
-    if (std::string_view(format) != "q8_K") expected.insert(absl::StrCat("Gather table ", format));
+    if (format != "q8_K") expected.insert(absl::StrCat("Gather table ", format));
   }
   EXPECT_EQ(taken, expected);
 }
@@ -193,7 +198,7 @@ TEST(BlockFormats, ParametersOfEveryBlock) {
     const hir::BlockDef& block = *hir::FindBlock(recipe.name);
     for (size_t i = 0; i < recipe.operands.size(); ++i) {
       if (!DimsOf(recipe.operands[i]).ends_with("256]")) continue;
-      for (const char* format : kFormats) {
+      for (const std::string& format : FormatNames()) {
         SCOPED_TRACE(absl::StrCat(recipe.name, " with operand ", i, " of ", format));
         Made made;
         Make(made, recipe.operands, i, format, [&](Graph& graph, const std::vector<Value>& values) {
@@ -210,7 +215,7 @@ TEST(BlockFormats, ParametersOfEveryBlock) {
       EXPECT_TRUE(seen.contains(block->name)) << name << " has no recipe";
   }
   std::set<std::string> expected;
-  for (const char* format : kFormats) {
+  for (const std::string& format : FormatNames()) {
     for (const char* operand : {"DequantMatMul packed ", "Linear w ", "LinearFused w ", "SharedLinearPair w1 ",
                                 "SharedLinearPair w2 ", "SwiGLU down ", "SwiGLU gate ", "SwiGLU up "})
       expected.insert(absl::StrCat(operand, format));
@@ -219,7 +224,7 @@ TEST(BlockFormats, ParametersOfEveryBlock) {
 }
 
 TEST(BlockFormats, InputsAreRefused) {
-  for (const char* format : kFormats) {
+  for (const std::string& format : FormatNames()) {
     Graph graph;
     const Value w = graph.Input("w", absl::StrCat(format, "[5, 256]"));
     graph.Output("y", graph.Op("MatMul", {graph.Input("x", "f32[3, 256]"), w}, {{"transpose_b", true}}));
@@ -234,7 +239,7 @@ TEST(BlockFormats, InputsAreRefused) {
 }
 
 TEST(BlockFormats, OutputsAreRefused) {
-  for (const char* format : kFormats) {
+  for (const std::string& format : FormatNames()) {
     for (const bool carried : {false, true}) {
       Graph graph;
       const Value w = graph.Param("w", absl::StrCat(format, "[5, 256]"));

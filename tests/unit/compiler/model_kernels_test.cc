@@ -17,6 +17,7 @@
 #include "codegen/cpu/target.h"
 #include "compiler/model.h"
 #include "kir/tile_op.h"
+#include "support/block_formats.h"
 #include "support/c_kernel.h"
 #include "support/model_weights.h"
 
@@ -93,8 +94,9 @@ TEST(ModelKernels, OfTheBundledModelMeanTheSameInC) {
   const auto precise = compiler::OpenModel(QUERN_SOURCE_DIR "/models/addition.gguf", {.exact = true});
   ASSERT_TRUE(precise.ok()) << precise.status();
   Kernels kernels;
-  for (const DType format :
-       {DType::kF16, DType::kF32, DType::kQ8_0, DType::kQ4_0, DType::kQ4_K, DType::kQ5_K, DType::kQ6_K}) {
+  std::vector<DType> formats = WeightFormats();
+  formats.insert(formats.end(), {DType::kF16, DType::kF32});
+  for (const DType format : formats) {
     for (const hir::Module* module : {&model->spec.module, &precise->spec.module}) {
       const auto weighed = WithWeights(*module, format);
       ASSERT_TRUE(weighed.ok()) << weighed.status();

@@ -18,6 +18,7 @@
 #include "kir/kir.h"
 #include "kir/layout.h"
 #include "kir/quantise.h"
+#include "support/block_formats.h"
 
 namespace quern::jit_test {
 
@@ -118,15 +119,8 @@ inline void FillBlocks(DType dtype, std::span<uint8_t> bytes, Rng& rng) {
   std::uniform_real_distribution<float> scale(0.001f, 0.02f);
   const int block = Row(dtype).block_bytes;
   for (size_t at = 0; at + block <= bytes.size(); at += block) {
-    const uint16_t d = FloatToHalf(scale(rng)), dmin = FloatToHalf(scale(rng));
-    const float wide = scale(rng);
-    switch (dtype) {
-      case DType::kQ6_K: std::memcpy(bytes.data() + at + 208, &d, 2); break;
-      case DType::kQ8_K: std::memcpy(bytes.data() + at, &wide, 4); break;
-      case DType::kQ4_K:
-      case DType::kQ5_K: std::memcpy(bytes.data() + at + 2, &dmin, 2); [[fallthrough]];
-      default: std::memcpy(bytes.data() + at, &d, 2);
-    }
+    const float d = scale(rng), dmin = scale(rng);
+    PutScales(dtype, bytes.data() + at, d, dmin);
   }
 }
 

@@ -226,10 +226,9 @@ TEST(Kernels, SharedChain) {
 TEST(Kernels, Decode) {
   Rng rng(kSeed);
   std::vector<kir::Kernel> kernels;
-  for (const char* type :
-       {"q4_0[5, 256] @blocks", "q8_0[5, 256] @blocks", "q4_K[5, 512] @blocks", "q5_K[5, 512] @blocks",
-        "q6_K[5, 512] @blocks", "q8_K[5, 512] @blocks", "q8_0[5, 96] @planar", "q8_K[5, 512] @planar"}) {
-    const std::string text = type;
+  std::vector<std::string> types = {"q8_0[5, 96] @planar", "q8_K[5, 512] @planar"};
+  for (const DType format : AllFormats()) types.push_back(absl::StrCat(Row(format).name, "[5, 512] @blocks"));
+  for (const std::string& text : types) {
     const std::string k = text.substr(text.find(", ") + 2, text.find(']') - text.find(", ") - 2);
     kernels.push_back(Parse(absl::StrFormat(R"(
       kernel decode_%s (
@@ -257,7 +256,10 @@ TEST(Kernels, Decode) {
 TEST(Kernels, DecodePanels) {
   Rng rng(kSeed);
   std::vector<kir::Kernel> kernels;
-  for (const char* type : {"q4_0", "q8_0", "q4_K", "q5_K", "q6_K"}) {
+  std::vector<DType> formats = WeightFormats();
+  std::erase_if(formats, [](DType format) { return !FormatOf(format).activation; });
+  for (const DType format : formats) {
+    const char* const type = Row(format).name;
     kernels.push_back(Parse(absl::StrFormat(R"(
       kernel panel_%s (
         w : %s[13, 512] @blocks in
@@ -276,10 +278,41 @@ TEST(Kernels, DecodePanels) {
     )",
                                             type, type, type)));
   }
+  std::vector<Case> plain, scaled;
+  for (size_t i = 0; i < kernels.size(); ++i)
+    (kir::HasGroupScales(formats[i]) ? scaled : plain).push_back(MakeCase(kernels[i], {}, {3e-7, 1e-6}, rng));
+  CheckCases(plain);
+  CheckCases(scaled, {}, "amx");
+}
+
+// Blocks decoded to rows and to panels of columns, by the SIMD library or element by element.
+TEST(Kernels, PacksToFloats) {
+  Rng rng(kSeed);
+  std::vector<kir::Kernel> kernels;
+  for (const DType format : WeightFormats()) {
+    kernels.push_back(Parse(absl::StrFormat(R"(
+      kernel unpack_%s (
+        w : %s[M, 512] @blocks in
+        y : f32[M, 512] out
+        z : f32[M, 256] out
+      ) sym M in 1..32 {
+        grid g in 0..1 {
+          pack y = w
+          alloc p : f32[32, 256] @kn32 scratch
+          pack p = w[:, 256 : +256]
+          for r in 0..M {
+            vec c in 0..256 {
+              z[r, c] = p[r, c]
+            }
+          }
+        }
+      }
+    )",
+                                            Row(format).name, Row(format).name)));
+  }
   std::vector<Case> cases;
-  for (const kir::Kernel& kernel : kernels) cases.push_back(MakeCase(kernel, {}, {3e-7, 1e-6}, rng));
-  CheckCases({cases[0], cases[1]});
-  CheckCases({cases[2], cases[3], cases[4]}, {}, "amx");
+  for (const kir::Kernel& kernel : kernels) cases.push_back(MakeCase(kernel, {{"M", 13}}, {3e-7, 1e-6}, rng));
+  CheckCases(cases);
 }
 
 TEST(Kernels, TilesOfAnySize) {

@@ -40,6 +40,44 @@ TEST(DecodeTest, EqualsGgmlBitForBit) {
   }
 }
 
+// Two blocks each, and what the Python package gguf 0.19 decodes them to.
+TEST(DecodeTest, EqualsTheGgufPackageBitForBit) {
+  struct Golden {
+    DType format;
+    std::vector<uint8_t> blocks;
+    std::vector<uint32_t> values;
+  };
+  const Golden goldens[] = {
+      {DType::kQ5_0,
+       {76, 34,  212, 61, 86,  72,  3,  173, 217, 208, 163, 23,  164, 226, 221, 54,  225, 96,  81, 81,  144, 63,
+        0,  191, 228, 59, 159, 232, 99, 207, 169, 204, 114, 165, 83,  234, 231, 226, 236, 254, 8,  236, 26,  20},
+       {0xbe23b800, 0xbd172000, 0x3de2b000, 0xbe498000, 0x3d172000, 0xbde2b000, 0x3d498000, 0x3cc98000,
+        0x3e23b800, 0xbdfbe000, 0x3c498000, 0x00000000, 0x3c498000, 0x3c498000, 0xbe498000, 0xbc498000,
+        0xbe498000, 0x3dfbe000, 0x3e23b800, 0xbd172000, 0x3dfbe000, 0xbe3ce800, 0x3dfbe000, 0xbcc98000,
+        0xbd172000, 0xbe23b800, 0xbcc98000, 0x3d972000, 0xbe0a8800, 0xbe0a8800, 0x3de2b000, 0xbe23b800,
+        0x41b60000, 0x3fe00000, 0xc17c0000, 0x40e00000, 0x41c40000, 0xc10c0000, 0xc0a80000, 0xc18c0000,
+        0xc1440000, 0xc0600000, 0x40e00000, 0xc1c40000, 0xc1600000, 0xc1a80000, 0x41280000, 0x41a80000,
+        0xc1280000, 0xc1a80000, 0xc18c0000, 0xc1a80000, 0xc1440000, 0x41280000, 0x419a0000, 0xc1c40000,
+        0x40600000, 0x40600000, 0x40600000, 0xc1d20000, 0x41e00000, 0xc1c40000, 0xbfe00000, 0xbfe00000}},
+      {DType::kIQ4_NL,
+       {76, 34,  105, 36,  103, 166, 48,  222, 72, 91, 39,  20, 70,  46, 126, 42, 46,  120,
+        0,  191, 196, 226, 239, 233, 149, 209, 17, 92, 200, 96, 138, 67, 202, 42, 108, 43},
+       {0x3e23b800, 0xbf1a4600, 0xbdfbe000, 0xbe8a8800, 0xbfc7ed00, 0x3f8c1b00, 0x3c498000, 0x3eef4800,
+        0xbdfbe000, 0xbf1a4600, 0xbe8a8800, 0x3f8c1b00, 0x3f8c1b00, 0x3e9d6c00, 0x3f8c1b00, 0x3c498000,
+        0xbe8a8800, 0xbf82a900, 0xbe8a8800, 0x3e9d6c00, 0xbf4ca600, 0x3f593e00, 0xbf1a4600, 0xbedc6400,
+        0xbf82a900, 0xbfa3b800, 0xbf1a4600, 0xbf82a900, 0xbdfbe000, 0xbf82a900, 0xbf82a900, 0xbdfbe000,
+        0x42ab8000, 0x43114000, 0xc345c000, 0xc1b60000, 0x42750000, 0x43360000, 0x43360000, 0xc2b98000,
+        0xbfe00000, 0x435e4000, 0xc22f0000, 0x42e38000, 0xc22f0000, 0xc22f0000, 0xc2b98000, 0xc2850000,
+        0xc2b98000, 0xc31bc000, 0xc31bc000, 0xc31bc000, 0xc1b60000, 0xc2f18000, 0x43360000, 0x42750000,
+        0xc2b98000, 0x421a0000, 0xbfe00000, 0x42ab8000, 0xc2b98000, 0x43114000, 0x421a0000, 0x43114000}}};
+  for (const Golden& golden : goldens) {
+    ASSERT_EQ(static_cast<int64_t>(golden.blocks.size()), RowBytes(golden.format, 64));
+    for (int64_t j = 0; j < 64; ++j)
+      EXPECT_EQ(BitsOf(DecodeElement(golden.format, golden.blocks.data(), j)), golden.values[j])
+          << Name(golden.format) << " " << j;
+  }
+}
+
 // ggml gives no dequantised q8_K; its value is one product.
 TEST(DecodeTest, Q8KIsQuantTimesScale) {
   GoldenFile golden;

@@ -112,7 +112,7 @@ TEST(PackTable, RowsAreUniqueAndAllowed) {
   std::set<std::string> symbols;
   for (const PackRow& row : PackTable()) {
     EXPECT_TRUE(symbols.insert(row.symbol).second) << row.symbol;
-    EXPECT_TRUE(LayoutAllows(row.src_layout, row.src) && LayoutAllows(row.dst_layout, row.dst)) << row.symbol;
+    EXPECT_TRUE(LayoutAllows(row.src_layout, row.src) && LayoutAllows(row.dst_layout, row.dst)) << Name(row.src);
     EXPECT_EQ(FindPack(row.src, row.src_layout, row.dst, row.dst_layout), &row);
   }
   EXPECT_EQ(FindPack(DType::kF32, Layout::kRow, DType::kQ4_K, Layout::kBlocks), nullptr);

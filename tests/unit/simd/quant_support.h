@@ -14,6 +14,7 @@
 #include "kir/decode.h"
 #include "kir/layout.h"
 #include "kir/quantise.h"
+#include "support/block_formats.h"
 #include "unit/simd/float_support.h"
 
 namespace quern::simd {
@@ -54,15 +55,13 @@ inline void FillBlocks(DType dtype, Draw draw, int64_t k, std::mt19937& random, 
                                                          : 0x80);
   }
   std::uniform_real_distribution<float> size(-0.01f, 0.02f);
-  auto half = [&] {
+  auto scale = [&] {
     const int kind = byte(random) % 8;
-    return FloatToHalf(kind == 0 ? 0.0f : kind == 1 ? size(random) * 1e-4f : size(random));  // 1e-6: a subnormal half
+    return kind == 0 ? 0.0f : kind == 1 ? size(random) * 1e-4f : size(random);  // 1e-6: a subnormal half
   };
   for (int64_t at = 0; at < bytes; at += block) {
-    const int64_t d_at = dtype == DType::kQ6_K ? 208 : 0;
-    const uint16_t d = half(), dmin = half();
-    std::memcpy(row + at + d_at, &d, 2);
-    if (kir::HasMinimums(dtype)) std::memcpy(row + at + 2, &dmin, 2);
+    const float d = scale(), dmin = scale();
+    PutScales(dtype, row + at, d, dmin);
   }
 }
 

@@ -1,0 +1,58 @@
+// What a ggml block format is: one file in base/formats and one row of QUERN_BLOCK_FORMATS (dtype.h).
+//
+//   const BlockFormat& Format_q4_0() {
+//     static constexpr BlockFormat format = {
+//         .name = "q4_0",
+//         ...
+//         .code = "u8[2 + i % 16] >> i / 16 * 4 & 15",
+//         .zero = 8,
+//         .d = "f16[0]",
+//     };
+//     return format;
+//   }
+//
+// Element i of a block is, in f32, rounded after each operation:
+//
+//   (d * scale) * (code - zero) - dmin * minimum        with `levels`: levels[code] for code - zero
+//
+// where the fields are KIR expressions over the bytes of the block: u8[a] and i8[a] are byte a as a number (i64),
+// f16[a] and f32[a] element a of the block as an array of those, a a number. Places follow from i alone; what an
+// operator takes, and every field but `scale`, is never negative; scale and minimum are the same for all elements of a
+// group. From these few lines follow the interpreter (kir/decode.h), the text of C and Metal (codegen/text), the
+// instructions of CPUs and PTX (codegen/llvm), the GGUF reader and the names in IR text. SIMD tiles (simd/tiles) are
+// the fast path of products, where there are any.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "base/dtype.h"
+
+namespace quern {
+
+struct BlockFormat {
+  const char* name;       // in IR text
+  uint32_t gguf_type;     // of tensors in GGUF files
+  const char* gguf_name;  // "Q4_0"
+  int elements, bytes;    // of a block
+  const char* code;       // below 256
+  int zero = 0;
+  std::span<const int8_t> levels = {};  // of each code; none: the code itself, from zero on
+  int group;                            // elements that share a scale
+  const char* d;                        // of the block
+  const char* scale = nullptr;          // an integer; none: 1
+  const char* dmin = nullptr;           // of the block; none: nothing is taken away
+  const char* minimum = nullptr;
+  bool is_weight = true;  // may be what a model holds; else of activations alone
+  // The format of the activations that SIMD tiles multiply these weights with (kir/block_products.h). None:
+  // activations stay f32, and products decode.
+  std::optional<DType> activation = {};
+  // Activations: a quantised row keeps the sums of so many neighbours; 0: this is no format of activations.
+  int sums = 0;
+};
+
+// Precondition: IsBlock(dtype). A reference to a constant.
+const BlockFormat& FormatOf(DType dtype);
+
+}  // namespace quern

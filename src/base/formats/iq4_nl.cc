@@ -1,0 +1,27 @@
+// iq4_nl: f16 d; 16 bytes of nibbles as in q4_0, each the number of a level: levels are closer near zero, as weights
+// are.
+#include "base/block_format.h"
+
+namespace quern {
+namespace {
+
+constexpr int8_t kLevels[] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
+
+}  // namespace
+
+const BlockFormat& Format_iq4_nl() {
+  static constexpr BlockFormat format = {
+      .name = "iq4_nl",
+      .gguf_type = 20,
+      .gguf_name = "IQ4_NL",
+      .elements = 32,
+      .bytes = 18,
+      .code = "u8[2 + i % 16] >> i / 16 * 4 & 15",
+      .levels = kLevels,
+      .group = 32,
+      .d = "f16[0]",
+  };
+  return format;
+}
+
+}  // namespace quern

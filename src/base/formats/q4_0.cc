@@ -1,0 +1,22 @@
+// q4_0: f16 d; 16 bytes of nibbles, the low ones elements 0 to 15, the high ones 16 to 31.
+#include "base/block_format.h"
+
+namespace quern {
+
+const BlockFormat& Format_q4_0() {
+  static constexpr BlockFormat format = {
+      .name = "q4_0",
+      .gguf_type = 2,
+      .gguf_name = "Q4_0",
+      .elements = 32,
+      .bytes = 18,
+      .code = "u8[2 + i % 16] >> i / 16 * 4 & 15",
+      .zero = 8,
+      .group = 32,
+      .d = "f16[0]",
+      .activation = DType::kQ8_0,
+  };
+  return format;
+}
+
+}  // namespace quern

@@ -1,0 +1,26 @@
+// q4_K: f16 d, f16 dmin; 12 bytes of six-bit scales and minimums of the eight sub-blocks of 32: of the first four a
+// byte each, in whose upper two bits lie those of the last four, whose lower four share a byte; 4 chunks of 32 bytes,
+// chunk c holding sub-block 2c in its low nibbles and 2c + 1 in its high ones.
+#include "base/block_format.h"
+
+namespace quern {
+
+const BlockFormat& Format_q4_K() {
+  static constexpr BlockFormat format = {
+      .name = "q4_K",
+      .gguf_type = 12,
+      .gguf_name = "Q4_K",
+      .elements = 256,
+      .bytes = 144,
+      .code = "u8[16 + i / 64 * 32 + i % 32] >> i / 32 % 2 * 4 & 15",
+      .group = 32,
+      .d = "f16[0]",
+      .scale = "select(i / 32 < 4, u8[4 + i / 32 % 4] & 63, u8[12 + i / 32 % 4] & 15 | u8[4 + i / 32 % 4] >> 6 << 4)",
+      .dmin = "f16[1]",
+      .minimum = "select(i / 32 < 4, u8[8 + i / 32 % 4] & 63, u8[12 + i / 32 % 4] >> 4 | u8[8 + i / 32 % 4] >> 6 << 4)",
+      .activation = DType::kQ8_K,
+  };
+  return format;
+}
+
+}  // namespace quern

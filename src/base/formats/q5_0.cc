@@ -1,0 +1,21 @@
+// q5_0: f16 d; 4 bytes of fifth bits, bit b of byte a that of element 8a + b; 16 bytes of nibbles as in q4_0.
+#include "base/block_format.h"
+
+namespace quern {
+
+const BlockFormat& Format_q5_0() {
+  static constexpr BlockFormat format = {
+      .name = "q5_0",
+      .gguf_type = 6,
+      .gguf_name = "Q5_0",
+      .elements = 32,
+      .bytes = 22,
+      .code = "u8[6 + i % 16] >> i / 16 * 4 & 15 | (u8[2 + i / 8] >> i % 8 & 1) << 4",
+      .zero = 16,
+      .group = 32,
+      .d = "f16[0]",
+  };
+  return format;
+}
+
+}  // namespace quern

@@ -1,0 +1,48 @@
+// The fields of a block format (base/block_format.h), ready to be run or emitted: its expressions as one list of steps,
+// each after those that it takes, what repeats said once.
+//
+//   const BlockFields& fields = FieldsOf(DType::kQ4_0);
+//   for (const BlockStep& step : fields.steps) values.push_back(...);   // then values[fields.code], values[fields.d]
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "base/block_format.h"
+#include "kir/operators.h"
+
+namespace quern::kir {
+
+struct BlockStep {
+  enum class Kind : uint8_t {
+    kIndex,  // i: the element's number in its block
+    kConst,  // `constant`
+    kLoad,   // what lies at byte args[0] of the block: u8 or i8 as an integer, f16 or f32 as f32
+    kApply,  // `op` on integers args[0..]
+  };
+  Kind kind = Kind::kIndex;
+  DType dtype = DType::kI64;  // kLoad
+  int64_t constant = 0;
+  Op op = Op::kAdd;
+  std::array<int, 3> args = {-1, -1, -1};
+  std::vector<int32_t> values = {};  // for each i, where no byte of the block decides; else empty
+
+  // What each of 4, 8 or 16 neighbours, the first a multiple of that, is above the first, where that is the same all
+  // over the block; else empty.
+  const std::vector<int>& OverRun(int neighbours) const;
+
+  std::array<std::vector<int>, 3> over_run = {};  // of 4, 8 and 16
+};
+
+struct BlockFields {
+  std::vector<BlockStep> steps;
+  int first_of_code = 0;  // the steps before are the same for all elements of a group, or follow from i alone
+  int code = -1, d = -1;  // steps
+  int scale = -1, dmin = -1, minimum = -1;  // -1 where the format has none
+};
+
+// Of a format whose expressions are right: tests/unit/kir/block_fields_test.cc asks that of all.
+const BlockFields& FieldsOf(DType format);
+
+}  // namespace quern::kir
