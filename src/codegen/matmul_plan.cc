@@ -4,8 +4,9 @@
 #include <numeric>
 #include <set>
 
+#include "absl/strings/str_cat.h"
 #include "family/work.h"
-#include "kir/block_products.h"
+#include "kir/tile_op.h"
 
 namespace quern::codegen {
 namespace {
@@ -24,11 +25,12 @@ std::vector<MatmulRow> AllRows() {
     const DType weight = static_cast<DType>(d);
     const BlockFormat& format = FormatOf(weight);
     if (!format.is_weight) continue;
-    const char* const exact = kir::DotName(weight, DType::kF32);
-    rows.push_back({weight, DType::kF32, exact, "mma_f32", Layout::kKn32, 32});
+    auto op = [&](const char* before, const char* after) {
+      return kir::FindTileOp(absl::StrCat(before, format.name, after))->name;
+    };
+    rows.push_back({weight, DType::kF32, op("dot_", "_x"), "mma_f32", Layout::kKn32, 32});
     if (!format.activation) continue;
-    const char* const dot = kir::DotName(weight, *format.activation);
-    rows.push_back({weight, *format.activation, dot, kir::MmaName(weight), Layout::kPanel16, 16});
+    rows.push_back({weight, *format.activation, op("dot_", ""), op("mma_", ""), Layout::kPanel16, 16});
   }
   return rows;
 }

@@ -122,11 +122,15 @@ StatusOr<RefTensor> RefTensorFromBytes(DType dtype, std::vector<int64_t> dims, s
                                                       elements, std::string(Name(dtype))));
   }
   tensor.Allocate();
+  if (IsBlock(dtype)) {
+    std::vector<float> values(elements);  // rows are whole blocks, so all of them are one long row
+    kir::DecodeRow(dtype, bytes.data(), elements, values.data());
+    tensor.data.assign(values.begin(), values.end());
+    return tensor;
+  }
   for (int64_t i = 0; i < elements; ++i) {
     if (IsInteger(dtype))
       tensor.integers[i] = ReadInteger(dtype, bytes.data(), i);
-    else if (IsBlock(dtype))
-      tensor.data[i] = kir::DecodeElement(dtype, bytes.data() + RowBytes(dtype, row) * (i / row), i % row);
     else
       tensor.data[i] = ReadReal(dtype, bytes.data(), i);
   }

@@ -3,7 +3,6 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "base/check.h"
 #include "kir/layout.h"
 
 namespace quern::kir {
@@ -19,30 +18,8 @@ std::vector<DType> Weights() {
 bool HasTiles(DType weight) { return FormatOf(weight).activation.has_value(); }
 
 // Tables point to their names for as long as the process.
-const char* Kept(std::string text) { return (new std::string(std::move(text)))->c_str(); }
-
-// The symbols of a format's tiles; the ops are called what follows "qk_".
-struct Symbols {
-  const char *dot, *dot_x, *mma, *panel16, *kn32, *unpack;
-};
-const Symbols& SymbolsOf(DType weight) {
-  static const std::vector<Symbols>* const all = [] {
-    auto* symbols = new std::vector<Symbols>(kDTypeCount);
-    for (const DType dtype : Weights()) {
-      const std::string format(Name(dtype));
-      (*symbols)[static_cast<int>(dtype)] = {
-          .dot = Kept(absl::StrCat("qk_dot_", format)),
-          .dot_x = Kept(absl::StrCat("qk_dot_", format, "_x")),
-          .mma = Kept(absl::StrCat("qk_mma_", format)),
-          .panel16 = Kept(absl::StrCat("qk_pack_", format, "_panel16")),
-          .kn32 = Kept(absl::StrCat("qk_pack_", format, "_kn32")),
-          .unpack = Kept(absl::StrCat("qk_unpack_", format)),
-      };
-    }
-    return symbols;
-  }();
-  QUERN_CHECK(IsBlock(weight) && FormatOf(weight).is_weight);
-  return (*all)[static_cast<int>(weight)];
+const char* Symbol(const char* prefix, DType weight, const char* suffix = "") {
+  return (new std::string(absl::StrCat(prefix, FormatOf(weight).name, suffix)))->c_str();
 }
 
 // Without a tile lanes of neighbours are decoded together.
@@ -60,20 +37,14 @@ constexpr const char* kDot = R"(
       }
     }
   )";
-constexpr const char* kMma = R"(
-    for r in 0..m {
-      for j in 0..n {
-        c[r, j] = c[r, j] + (sum for i in 0..k { decode(x, r, i) * decode(w, j, i) })
-      }
-    }
-  )";
 
 // GEMV rows: up to 64 rows of a weight against one or a few rows of activations, quantised or (kF32) exact. w may be
 // prefetched `ahead` bytes past its end, never loaded there.
 const TileOp* Dot(DType weight, DType activation) {
   const bool exact = activation == DType::kF32;
+  const char* const symbol = Symbol("qk_dot_", weight, exact ? "_x" : "");
   return new TileOp{
-      .name = DotName(weight, activation),
+      .name = symbol + 3,
       .doc = exact ? "y += x w^T for rows of blocks and exact f32 activations" : "y += x w^T for rows of blocks",
       .tiles = {{"y", DType::kF32, {"m", "n"}}},
       .operands = {{"w", weight, {"n", "k"}, Layout::kBlocks},
@@ -84,34 +55,29 @@ const TileOp* Dot(DType weight, DType activation) {
                  : HasTiles(weight) ? kDotExact
                                     : kDotExact,
       .rtol = 1e-5,
-      .symbol = exact ? SymbolsOf(weight).dot_x : SymbolsOf(weight).dot,
+      .symbol = symbol,
       .work = exact ? FloatProduct : IntegerProduct,
   };
 }
 
 // GEMM micro-tile: a few rows of quantised activations against one panel of at most 16 rows of a weight.
 const TileOp* Mma(DType weight, DType activation) {
+  const char* const symbol = Symbol("qk_mma_", weight);
   return new TileOp{
-      .name = MmaName(weight),
+      .name = symbol + 3,
       .doc = "c += x w^T for one panel of 16 rows",
-      .tiles = {{"c", DType::kF32, {"m", "n"}}},
+      .tiles = {{"y", DType::kF32, {"m", "n"}}},
       .operands = {{"x", activation, {"m", "k"}, Layout::kPlanar}, {"w", weight, {"n", "k"}, Layout::kPanel16}},
       .sizes = {"m", "n", "k"},
       .attributes = {},
-      .meaning = kMma,
+      .meaning = kDot,
       .rtol = 1e-5,
-      .symbol = SymbolsOf(weight).mma,
+      .symbol = symbol,
       .work = IntegerProduct,
   };
 }
 
 }  // namespace
-
-const char* DotName(DType weight, DType activation) {
-  return (activation == DType::kF32 ? SymbolsOf(weight).dot_x : SymbolsOf(weight).dot) + 3;
-}
-
-const char* MmaName(DType weight) { return SymbolsOf(weight).mma + 3; }
 
 std::vector<const TileOp*> BlockProducts() {
   std::vector<const TileOp*> ops;
@@ -126,18 +92,17 @@ std::vector<const TileOp*> BlockProducts() {
 }
 
 std::vector<PackRow> BlockPacks() {
+  constexpr const char* kPanelDoc = "16 rows of blocks to a panel for 4-way dot products; missing rows are zero";
   std::vector<PackRow> packs;
   for (const DType weight : Weights()) {
-    const Symbols& symbols = SymbolsOf(weight);
-    auto add = [&](DType to, Layout layout, const char* symbol, const char* doc) {
-      packs.push_back({weight, Layout::kBlocks, to, layout, symbol, doc});
-    };
+    packs.push_back({weight, Layout::kBlocks, DType::kF32, Layout::kRow, Symbol("qk_unpack_", weight),
+                     "rows of blocks decoded to f32 rows"});
+    packs.push_back(
+        {weight, Layout::kBlocks, DType::kF32, Layout::kKn32, Symbol("qk_pack_", weight, "_kn32"), kTransposeDoc});
     if (HasTiles(weight)) {
-      add(weight, Layout::kPanel16, symbols.panel16,
-          "16 rows of blocks to a panel for 4-way dot products; missing rows are zero");
+      packs.push_back(
+          {weight, Layout::kBlocks, weight, Layout::kPanel16, Symbol("qk_pack_", weight, "_panel16"), kPanelDoc});
     }
-    add(DType::kF32, Layout::kKn32, symbols.kn32, kTransposeDoc);
-    add(DType::kF32, Layout::kRow, symbols.unpack, "rows of blocks decoded to f32 rows");
   }
   return packs;
 }

@@ -4,7 +4,7 @@
 //
 //   dot_q4_K y += w, x ahead 8192      y : f32[m, n]   w : q4_K[n, k] @blocks   x : q8_K[m, k] @planar
 //   dot_q4_K_x                         the same with x : f32[m, k]
-//   mma_q4_K c += x, w                 c : f32[m, n]   x : q8_K[m, k] @planar   w : q4_K[n, k] @panel16
+//   mma_q4_K y += x, w                 y : f32[m, n]   x : q8_K[m, k] @planar   w : q4_K[n, k] @panel16
 #pragma once
 
 #include <vector>
@@ -17,9 +17,5 @@ namespace quern::kir {
 std::vector<const TileOp*> BlockProducts();
 // Blocks to panels of the same format and to f32.
 std::vector<PackRow> BlockPacks();
-
-// "dot_q4_K", or with f32 activations "dot_q4_K_x"; "mma_q4_K".
-const char* DotName(DType weight, DType activation);
-const char* MmaName(DType weight);
 
 }  // namespace quern::kir

@@ -96,7 +96,7 @@ def main():
             same = greedy(model, ref, ref_logits, False, 1e-3, scratch)
             check(same == 128, f"{model}: all 128 ids")
         weights = ("F16", "Q8_0", "Q4_0", "Q4_K_S", "Q4_K_M", "Q5_K_M", "Q6_K", "Q5_0", "IQ4_NL")
-        models = [f"stories260K-wide256-{w}" for w in weights] + [f"stories260K-{w}" for w in ("F16", "Q8_0")]
+        models = [f"stories260K-wide256-{w}" for w in weights] + [f"stories260K-{w}" for w in ("F16", "Q8_0", "Q4_K_M")]
         for model in models:
             ref, ref_logits = reference(model + ".weightonly.once")
             greedy(model, ref, ref_logits, True, 1e-3, scratch)

@@ -21,6 +21,10 @@ PAGES = {
                           "compiler_test": "RandomGraphOps.*:Slice/RandomGraphs.*/0"},
     "docs/add-a-family.md": {"codegen_test": "Triangle.*"},
     "docs/add-a-step.md": {"steps_test": "Twice.*:While.*"},
+    "docs/add-a-format.md": {"kir_test": "T4.*:BlockFormats.*", "codegen_c_test": "Tables.*",
+                             "codegen_metal_test": "EmitMetal.RunsOnTheCpu:EmitMetal.CopiesAndBarriers",
+                             "jit_test": "Kernels.Decode*:Kernels.PacksToFloats:Kernels.DotsOfEveryFormat",
+                             "compiler_test": "BlockFormats.*"},
 }
 WHERE = re.compile(r"^`([\w./]+)`, (whole|before|in place of)(?: `(.+?)`)?(?:\.|:|,).*$")
 CUBED = "src/ir/ops/cubed.cc"

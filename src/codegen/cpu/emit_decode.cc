@@ -92,7 +92,11 @@ class RunReader : public codegen::BlockReader {
     const kir::BlockStep& step = fields_.steps[number];
     if (step.values.empty()) return BlockReader::Step(number);
     const std::vector<int>& over = step.OverRun(lanes_);
-    return over.empty() ? BlockReader::Step(number) : Over(First(number), over);
+    if (over.empty()) return BlockReader::Step(number);
+    llvm::Value* first = First(number);
+    if (!first->getType()->isIntegerTy(1)) return Over(first, over);
+    const bool same = std::count(over.begin(), over.end(), 0) == lanes_;  // a comparison
+    return same ? b_.CreateVectorSplat(lanes_, first) : BlockReader::Step(number);
   }
 
   llvm::Value* Load(const kir::BlockStep& load) override {
@@ -138,7 +142,6 @@ class RunReader : public codegen::BlockReader {
 
   // `first` and so much above it, in each lane.
   llvm::Value* Over(llvm::Value* first, const std::vector<int>& above) {
-    if (first->getType()->isIntegerTy(1)) return b_.CreateVectorSplat(lanes_, first);
     std::vector<llvm::Constant*> lanes;
     for (const int lane : above) lanes.push_back(b_.getInt32(static_cast<uint32_t>(lane)));
     llvm::Value* splat = b_.CreateVectorSplat(lanes_, b_.CreateTrunc(first, b_.getInt32Ty()));

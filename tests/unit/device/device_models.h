@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "codegen/device_module.h"
 #include "compiler/model.h"
+#include "support/block_formats.h"
 #include "support/model_weights.h"
 #include "unit/compiler/random_case.h"
 #include "unit/device/device_graph.h"
@@ -102,8 +103,9 @@ inline void ForEachModelKernel(
     const std::function<void(const codegen::DeviceTarget&, const std::vector<SizedKernel>&)>& check) {
   const auto model = compiler::OpenModel(QUERN_SOURCE_DIR "/models/addition.gguf", {.exact = true});
   ASSERT_TRUE(model.ok()) << model.status();
-  for (const DType format :
-       {DType::kF16, DType::kF32, DType::kBF16, DType::kQ8_0, DType::kQ4_0, DType::kQ4_K, DType::kQ5_K, DType::kQ6_K}) {
+  std::vector<DType> formats = WeightFormats();
+  formats.insert(formats.end(), {DType::kF16, DType::kF32, DType::kBF16});
+  for (const DType format : formats) {
     const auto weighed = WithWeights(model->spec.module, format);
     ASSERT_TRUE(weighed.ok()) << weighed.status();
     for (const codegen::DeviceTarget& target : targets) {

@@ -219,7 +219,8 @@ INSTANTIATE_TEST_SUITE_P(
                       Task{"../shared/models/gguf/stories260K-wide256-F32.gguf",
                            "Once upon a time there was a little girl who had a big red ball.", 8, 1e-3},
                       Task{"../shared/models/gguf/stories260K-wide256-Q4_K_M.gguf",
-                           "Once upon a time there was a little girl who had a big red ball.", 8, 5e-2}));
+                           "Once upon a time there was a little girl who had a big red ball.", 8, 5e-2},
+                      Task{"../shared/models/gguf/stories260K-wide256-IQ4_NL.gguf", "Once upon a time", 2, 5e-2}));
 
 }  // namespace
 }  // namespace quern

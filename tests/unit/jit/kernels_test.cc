@@ -285,6 +285,31 @@ TEST(Kernels, DecodePanels) {
   CheckCases(scaled, {}, "amx");
 }
 
+// Rows of weights times f32 rows: by the format's tile, where it has one.
+TEST(Kernels, DotsOfEveryFormat) {
+  Rng rng(kSeed);
+  std::vector<kir::Kernel> kernels;
+  for (const DType format : WeightFormats()) {
+    kernels.push_back(Parse(absl::StrFormat(R"(
+      kernel dot_%s_rows (
+        x : f32[M, 768] in
+        w : %s[37, 768] @blocks in
+        y : f32[M, 37] out
+      ) sym M in 1..8 {
+        grid g in 0..1 {
+          tile t : f32[8, 37] = 0
+          dot_%s_x t += w, x
+          map (i, j) in t [M, 37] { y[i, j] = t }
+        }
+      }
+    )",
+                                            Row(format).name, Row(format).name, Row(format).name)));
+  }
+  std::vector<Case> cases;
+  for (const kir::Kernel& kernel : kernels) cases.push_back(MakeCase(kernel, {{"M", 3}}, {1e-4, 1e-3}, rng));
+  CheckCases(cases);
+}
+
 // Blocks decoded to rows and to panels of columns, by the SIMD library or element by element.
 TEST(Kernels, PacksToFloats) {
   Rng rng(kSeed);
