@@ -188,8 +188,24 @@ std::optional<int64_t> IndexProver::High(const Extent& value) const {
 
 bool IndexProver::NonNegative(const Extent& value) const {
   int budget = kBudget;
-  const std::optional<int64_t> low = Low(value, 0, budget);
-  return low && *low >= 0;
+  const auto proved = [&](const Extent& difference) {
+    const std::optional<int64_t> low = Low(difference, 0, budget);
+    return low && *low >= 0;
+  };
+  if (proved(value)) return true;
+  // A fact that bounds no variable (A*B - C*D >= 0) is taken off as often as its first term is in the value.
+  for (const Fact& fact : facts_) {
+    if (fact.id >= 0 || fact.value.terms().empty()) continue;
+    const Extent::Term& first = fact.value.terms()[0];
+    for (const Extent::Term& term : value.terms()) {
+      if (term.symbols != first.symbols || term.coefficient % first.coefficient != 0) continue;
+      const int64_t times = term.coefficient / first.coefficient;
+      const std::optional<Extent> taken = CheckedMultiply(fact.value, Extent(times));
+      const std::optional<Extent> rest = taken ? CheckedSubtract(value, *taken) : std::nullopt;
+      if (times > 0 && rest && proved(*rest)) return true;
+    }
+  }
+  return false;
 }
 
 bool IndexProver::AtMost(const Extent& a, const Extent& b) const {
