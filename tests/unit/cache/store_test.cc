@@ -164,8 +164,10 @@ TEST_F(StoreTest, FilesOfOthersAreNotRead) {
   const Entry entry = MakeEntry(1);
   ASSERT_TRUE(store->Insert(entry).ok());
   const fs::path path = Files().at(0);
-  ASSERT_EQ(chmod(path.c_str(), 0666), 0);
-  EXPECT_FALSE(store->Find(entry.key).has_value()) << "others may write to it";
+  for (const mode_t mode : {0620, 0602, 0666}) {
+    ASSERT_EQ(chmod(path.c_str(), mode), 0);
+    EXPECT_FALSE(store->Find(entry.key).has_value()) << "others may write to it";
+  }
   ASSERT_EQ(chmod(path.c_str(), 0600), 0);
   ExpectSame(store->Find(entry.key), entry);
   // A link, even to a good entry.

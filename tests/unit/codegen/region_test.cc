@@ -253,6 +253,17 @@ TEST(Region, PlainProductOfBatches) {
   }
 }
 
+// Elements of a computed value over a part of a tensor that stays as it is, which is copied first.
+TEST(Region, UpdateOfAPart) {
+  for (const int axis : {0, 1}) {
+    SCOPED_TRACE(axis);
+    CheckFused(absl::StrCat("graph g {\n  %0 = Input() {name = \"x\"} : f32[7, 5]\n  %1 = Input() {name = \"u\"} : f32",
+                            axis == 0 ? "[3, 5]" : "[7, 2]", "\n  %2 = Neg(%1) : f32", axis == 0 ? "[3, 5]" : "[7, 2]",
+                            "\n  %3 = Update(%0, %2) {axis = ", axis, ", start = <2>} : f32[7, 5]\n  return %3\n}"),
+               {});
+  }
+}
+
 // What a Pad beside a product reads is computed: outside of it stands the Pad's value, not something of the operand's.
 TEST(Region, PadOfAComputedValue) {
   CheckFused(R"(graph g {

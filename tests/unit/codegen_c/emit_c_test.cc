@@ -71,7 +71,7 @@ TEST(EmitC, KeepsReductionsReadable) {
 
 // C's own operators only where nothing can overflow and nothing is negative; what they give is checked as well.
 TEST(EmitC, WritesIndicesPlainly) {
-  const std::string text = R"(kernel k (x : i64[M, 9] in, y : i64[M, 9, 8] out) sym M in 1..64 {
+  const std::string text = R"(kernel k (x : i64[M, 9] in, y : i64[M, 9, 9] out) sym M in 1..64 {
     grid r in 0..M {
       for c in -4..5 {
         y[r, c + 4, 0] = (r * 9 + c) / 4
@@ -82,13 +82,14 @@ TEST(EmitC, WritesIndicesPlainly) {
         y[r, c + 4, 5] = x[r, c + 4] + 9223372036854775807
         y[r, c + 4, 6] = c - (r - c) - 5
         y[r, c + 4, 7] = max(c, 2) * (M - r)
+        y[r, c + 4, 8] = (c + 4) % 8 + (c + 4) % 9
       }
     }
   })";
   const std::string emitted = FunctionText(text);
   for (const char* line : {"= (r * 9 + c) / 4;", "= mod_i64(c, 4);", "= (c + 4) % 4;", "= mod_i64(c, -3);",
                            "= mul_i64(r, 4611686018427387904L);", "= c - (r - c) - 5;", "= max_i64(c, 2) * (M - r);",
-                           "= add_i64(x[r * 9 + (c + 4)], 9223372036854775807L);"}) {
+                           "= add_i64(x[r * 9 + (c + 4)], 9223372036854775807L);", "= (c + 4) % 8 + (c + 4);"}) {
     EXPECT_THAT(emitted, HasSubstr(line));
   }
   const Status status = CheckKernelThroughC(Parse(text), {{"M", 5}}, 1);

@@ -123,6 +123,24 @@ TEST(Blocks, AZeroBetaCostsNothing) {
   EXPECT_EQ(graph->node(graph->outputs[0].node).inputs.size(), 2u);
 }
 
+// A constant of which some bytes are 0 is something.
+TEST(Blocks, AConstantBetaIsAdded) {
+  Module m;
+  Builder b(m);
+  const Value x = b.Input("x", F32({3, 5})), gamma = b.Param("gamma", F32({5}));
+  std::vector<uint8_t> ones;
+  for (int i = 0; i < 5; ++i) ones.insert(ones.end(), {0x00, 0x00, 0x80, 0x3f});
+  const auto beta = m.AddConstant(F32({5}), ones);
+  ASSERT_TRUE(beta.ok());
+  m.outputs = {b.RmsNorm(x, gamma, 1e-5, *beta)};
+  const auto graph = Lower(m);
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  const auto users = graph->Users();
+  for (size_t n = 0; n < graph->nodes().size(); ++n) {
+    if (graph->nodes()[n].data != nullptr) EXPECT_FALSE(users[n].empty()) << ir::Print(*graph);
+  }
+}
+
 TEST(Blocks, RopeStylesAndPartialRotation) {
   for (const char* style : {"gptj", "neox"}) {
     for (const int64_t n_rot : {0, 4}) {

@@ -272,6 +272,27 @@ TEST_F(Errors, ACacheForABatch) {
       "LlamaDecoderBlock: x is f32[2, 3, 5], one sequence, for there is one cache expected (in llama_decoder_block)");
 }
 
+TEST_F(Errors, OneCacheOfTwo) {
+  for (const bool keys : {true, false}) {
+    Module one;
+    one.symbols = m.symbols;
+    Builder builder(one);
+    const auto in = [&](const char* name, std::vector<Extent> dims) {
+      return builder.Input(name, {DType::kF32, std::move(dims)});
+    };
+    std::vector<Value> operands = {
+        in("x", {3, 5}), in("n", {5}),   {}, in("q", {5, 2}), in("k", {5, 2}), in("v", {5, 2}),
+        in("o", {2, 5}), in("n2", {5}),  {}, in("g", {5, 3}), in("u", {5, 3}), in("d", {3, 5}),
+        in("c", {3, 1}), in("s", {3, 1})};
+    operands.resize(17);
+    operands[keys ? 15 : 16] = in("cache", {9, 1, 2});
+    builder.Block("LlamaDecoderBlock", operands, {{"heads", int64_t{1}}, {"head_dim", int64_t{2}}});
+    EXPECT_EQ(std::string(builder.status().message()),
+              "LlamaDecoderBlock takes both caches or none among its inputs, got one (in llama_decoder_block)")
+        << keys;
+  }
+}
+
 TEST_F(Errors, RankTooSmall) {
   b.Linear(In("x", {5}), In("w", {5, 7}));
   EXPECT_EQ(Message(), "Linear: x is f32[5], rank 2 or more expected (in linear)");

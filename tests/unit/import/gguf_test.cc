@@ -105,6 +105,22 @@ TEST(Gguf, RefusesDamagedFiles) {
             "tensor \"t\" occurs twice");
 }
 
+TEST(Gguf, RefusesWhatIsWrongByLittle) {
+  EXPECT_EQ(ErrorOf(Writer().Header(0, 0, 4)), "GGUF version 4 is not supported (2 and 3 are)");
+  EXPECT_EQ(ErrorOf(Writer().Header(1, 0).Tensor("t", {1, 1, 1, 1, 1}, 0, 0).Data(64)),
+            "tensor \"t\" has 5 dimensions, at most 4 expected");
+  // Short enough for the file, but not from where it begins.
+  EXPECT_EQ(ErrorOf(Writer().Header(1, 0).Tensor("t", {32}, 8, 32).Data(64)),
+            "tensor \"t\" (34 bytes at offset 32 of the data) reaches past the end of the file");
+  // Whole blocks altogether, but not in a row.
+  EXPECT_EQ(ErrorOf(Writer().Header(1, 0).Tensor("t", {16, 4}, 8, 0).Data(128)),
+            "tensor \"t\": rows of 16 elements are no multiple of the Q8_0 block of 32");
+  // Fewer elements than bytes.
+  EXPECT_EQ(
+      ErrorOf(Writer().Header(0, 1).Text("k").Put<uint32_t>(9).Put<uint32_t>(4).Put<uint64_t>(2).Put<uint32_t>(0)),
+      "the array of metadata key \"k\" claims 2 elements, but only 4 bytes are left");
+}
+
 TEST(Gguf, NeverCrashesOnDamage) {
   constexpr uint32_t kSeed = 20261;
   RecordProperty("seed", kSeed);

@@ -48,6 +48,14 @@ TEST(GraphText, SaysWhatIsWrong) {
             "line 3: Exp: a is i32, a float expected");
   EXPECT_EQ(Parse("graph g {\n  %0 = Input() {name = \"x\"} : f32[N]\n  return %0\n}").status().message(),
             "line 4: %0 (Input): symbol N is not declared");
+  EXPECT_EQ(Parse("graph g sym S in 5..3 {\n  return\n}").status().message(),
+            "1:22: expected a range of sizes before here");
+  EXPECT_EQ(
+      Parse("graph g {\n  %0 = Input() {name = \"x\"} : f32[2]\n  %1 = Input() {name = \"y\"} : f32[2]\n  return %0\n"
+            "  donate \"x\" -> 0\n  donate \"y\" -> 0\n}")
+          .status()
+          .message(),
+      "line 7: bad donation to output 0");
 }
 
 TEST(OpTable, IsSortedAndComplete) {

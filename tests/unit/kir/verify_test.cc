@@ -157,6 +157,8 @@ TEST(VerifyTest, RefusesStatements) {
       {"alloc n : f32[4] scratch y[r, 0] = n[0]", "y[r, 0] = n[0]: n is read before anything is written to it"},
       {"alloc n : f32[4] scratch if r < 3 { n[0] = 1 } y[r, 0] = n[0]",
        "y[r, 0] = n[0]: n is read before anything is written to it"},
+      {"alloc n : f32[4] scratch if r < 3 { y[r, 1] = 1 } else { n[0] = 1 } y[r, 0] = n[0]",
+       "y[r, 0] = n[0]: n is read before anything is written to it"},
       {"alloc n : f32[512] scratch pack p[r, :] = n[:]",
        "pack p[r, :] = n: n is read before anything is written to it"},
       {"alloc n : f32[512] scratch vec c in 0..511 { n[c] = 1 } pack p[r, :] = n[:]",

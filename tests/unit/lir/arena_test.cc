@@ -44,13 +44,15 @@ TEST(Arena, BothEndsOfALifetimeCount) {
 }
 
 TEST(Arena, TheSmallestGapThatFits) {
-  // Between three long-lived blocks, 512 and then 320 bytes are free during launch 1: a block of 256 takes the second
-  // gap.
-  const std::vector<Lifetime> lifetimes = {{0, 2, 4096}, {0, 0, 512}, {0, 2, 448},
-                                           {0, 0, 320},  {0, 2, 300}, {1, 1, 256}};
-  const ArenaLayout layout = PlaceArena(lifetimes, {});
-  EXPECT_EQ(layout.offsets[5], layout.offsets[3]);
-  CheckAt(lifetimes, layout, {});
+  // Between three long-lived blocks, 512 and then 320 bytes are free during launch 1: a block of 256, or of all of
+  // it, takes the second gap.
+  for (const int64_t bytes : {256, 320}) {
+    const std::vector<Lifetime> lifetimes = {{0, 2, 4096}, {0, 0, 512}, {0, 2, 448},
+                                             {0, 0, 320},  {0, 2, 300}, {1, 1, bytes}};
+    const ArenaLayout layout = PlaceArena(lifetimes, {});
+    EXPECT_EQ(layout.offsets[5], layout.offsets[3]);
+    CheckAt(lifetimes, layout, {});
+  }
 }
 
 TEST(Arena, UnboundedSizesStackAndShareWhatIsProvablyLargeEnough) {

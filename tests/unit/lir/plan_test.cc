@@ -175,6 +175,13 @@ TEST(VerifyPlan, FindsWhatWouldGoWrong) {
     return message.find(words) != std::string::npos;
   };
   EXPECT_TRUE(says(broken([&](Plan& p) { p.buffers[arena[1]].offset = p.buffers[arena[0]].offset; }), "share memory"));
+  // The last bytes of the one are the first of the other.
+  EXPECT_TRUE(says(broken([&](Plan& p) {
+                     p.buffers[arena[1]].offset = p.buffers[arena[0]].offset + Extent(320);
+                     p.buffers[arena[2]].offset = 2048;
+                     p.arena_bytes = 4096;
+                   }),
+                   "share memory"));
   EXPECT_TRUE(
       says(broken([&](Plan& p) { p.buffers[arena[0]].offset = p.buffers[arena[0]].offset + Extent(4); }), "aligned"));
   EXPECT_TRUE(says(broken([&](Plan& p) { p.arena_bytes = 64; }), "does not lie in the arena"));

@@ -376,6 +376,19 @@ TEST(FuseSoundness, NothingIsComputedForEveryRowAgain) {
               ElementsAre("map: Exp -> 1", "map: Mul -> 1"));
 }
 
+// A rotation reads each element for itself and for its partner.
+TEST(FuseSoundness, WhatIsReadTwiceIsNotComputedTwice) {
+  EXPECT_THAT(RegionsOf(R"(graph g {
+  %0 = Input() {name = "x"} : f32[5, 64]
+  %1 = Exp(%0) : f32[5, 64]
+  %2 = Input() {name = "cos"} : f32[5, 16]
+  %3 = Input() {name = "sin"} : f32[5, 16]
+  %4 = Rope(%1, %2, %3) {head_dim = 32, n_rot = 32, packed = true, style = "neox"} : f32[5, 64]
+  return %4
+})"),
+              ElementsAre("map: Exp -> 1", "map: Rope -> 1"));
+}
+
 TEST(FuseSoundness, NoPathLeavesARegionAndComesBack) {
   const ir::Graph graph = Prepared(Parsed(R"(graph g {
   %0 = Input() {name = "x"} : f32[5, 32]

@@ -117,7 +117,8 @@ TEST(Simplify, PartsOfAConcat) {
   %4 = Narrow(%2) {axis = -1, length = <3>, start = <2>} : f32[3, 3]
   %5 = Narrow(%2) {axis = -1, length = <8>, start = <4>} : f32[3, 8]
   %6 = Narrow(%5) {axis = 1, length = <2>, start = <3>} : f32[3, 2]
-  return %3, %4, %6
+  %7 = Narrow(%2) {axis = 1, length = <3>, start = <8>} : f32[3, 3]
+  return %3, %4, %6, %7
 }
 )"),
             R"(graph g {
@@ -126,7 +127,8 @@ TEST(Simplify, PartsOfAConcat) {
   %2 = Concat(%0, %1) {axis = -1} : f32[3, 16]
   %3 = Narrow(%0) {axis = 1, length = <3>, start = <2>} : f32[3, 3]
   %4 = Narrow(%2) {axis = 1, length = <2>, start = <7>} : f32[3, 2]
-  return %1, %3, %4
+  %5 = Narrow(%1) {axis = 1, length = <3>, start = <0>} : f32[3, 3]
+  return %1, %3, %4, %5
 }
 )");
 }
@@ -183,6 +185,15 @@ TEST(Simplify, TransposedRightSide) {
   %1 = Param() {name = "w"} : f32[3, 8]
   %2 = MatMul(%0, %1) {transpose_b = true} : f32[5, 3]
   return %2
+}
+)");
+  // Another transposition is none of the last two dimensions.
+  ExpectUnchanged(Simplify, R"(graph g {
+  %0 = Input() {name = "x"} : f32[2, 3, 5]
+  %1 = Input() {name = "w"} : f32[5, 2, 7]
+  %2 = Transpose(%1) {perm = [1, 0, 2]} : f32[2, 5, 7]
+  %3 = MatMul(%0, %2) {transpose_b = false} : f32[2, 3, 7]
+  return %3
 }
 )");
 }
