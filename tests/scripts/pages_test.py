@@ -9,11 +9,12 @@ which is built with the compilers and flags of BUILD_DIR through ccache: only wh
 """
 import os
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
 import time
+
+import scratch_build
 
 # The pages, and what must hold of the tree that follows them: programs and their tests.
 PAGES = {
@@ -67,13 +68,8 @@ def follow(name, tree):
     print(f"{name}: {count} blocks")
 
 
-def cached(build, name):
-    with open(os.path.join(build, "CMakeCache.txt")) as cache:
-        return next((line.split("=", 1)[1].strip() for line in cache if line.startswith(name + ":")), "")
-
-
 def run(command, env):
-    done = subprocess.run(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    done = scratch_build.run(command, env)
     if done.returncode != 0:
         sys.exit(f"{' '.join(command)} fails in the tree that follows the pages:\n{done.stdout[-4000:]}")
     return done.stdout
@@ -89,20 +85,11 @@ def main():
         sys.exit(77)
     source, build = (os.path.realpath(p) for p in sys.argv[1:3])
     with tempfile.TemporaryDirectory(prefix="quern_pages_") as copy:
-        for folder in ("src", "include", "cmake", "tests", "tools", "models", "scripts", "docs"):
-            shutil.copytree(os.path.join(source, folder), os.path.join(copy, folder))
-        shutil.copy(os.path.join(source, "CMakeLists.txt"), copy)
+        scratch_build.copy_tree(source, copy)
         for page in PAGES:
             follow(page, copy)
-        # The copy is built where ./dev builds the original, below its root: what ccache has of that serves here.
-        env = dict(os.environ, CCACHE_BASEDIR=copy, CCACHE_NOHASHDIR="1", CCACHE_SLOPPINESS="pch_defines,time_macros")
-        out = os.path.join(copy, "build")
-        configure = ["cmake", "-S", copy, "-B", out, "-G", "Ninja", "-DQUERN_BENCH=OFF"]
-        for name in ("CMAKE_BUILD_TYPE", "CMAKE_C_COMPILER", "CMAKE_CXX_COMPILER", "CMAKE_C_COMPILER_LAUNCHER",
-                     "CMAKE_CXX_COMPILER_LAUNCHER", "CMAKE_EXE_LINKER_FLAGS", "CMAKE_SHARED_LINKER_FLAGS",
-                     "CMAKE_CXX_FLAGS_RELWITHDEBINFO", "CMAKE_CXX_FLAGS_DEBUG", "QUERN_SANITIZE"):
-            if value := cached(build, name):
-                configure.append(f"-D{name}={value}")
+        env = scratch_build.environment(copy)
+        configure, out = scratch_build.configure(copy, build)
         start = time.monotonic()
         run(configure, env)
         programs = sorted({program for suites in PAGES.values() for program in suites})
