@@ -193,16 +193,18 @@ bool IndexProver::NonNegative(const Extent& value) const {
     return low && *low >= 0;
   };
   if (proved(value)) return true;
-  // A fact that bounds no variable (A*B - C*D >= 0) is taken off as often as its first term is in the value.
+  // A fact that bounds no variable (A*B - C*D >= 0) is taken off as often as one of its terms is in the value.
   for (const Fact& fact : facts_) {
-    if (fact.id >= 0 || fact.value.terms().empty()) continue;
-    const Extent::Term& first = fact.value.terms()[0];
-    for (const Extent::Term& term : value.terms()) {
-      if (term.symbols != first.symbols || term.coefficient % first.coefficient != 0) continue;
-      const int64_t times = term.coefficient / first.coefficient;
-      const std::optional<Extent> taken = CheckedMultiply(fact.value, Extent(times));
-      const std::optional<Extent> rest = taken ? CheckedSubtract(value, *taken) : std::nullopt;
-      if (times > 0 && rest && proved(*rest)) return true;
+    if (fact.id >= 0) continue;
+    for (const Extent::Term& known : fact.value.terms()) {
+      for (const Extent::Term& term : value.terms()) {
+        if (term.symbols.empty() || term.symbols != known.symbols || term.coefficient % known.coefficient != 0)
+          continue;
+        const int64_t times = term.coefficient / known.coefficient;
+        const std::optional<Extent> taken = CheckedMultiply(fact.value, Extent(times));
+        const std::optional<Extent> rest = taken ? CheckedSubtract(value, *taken) : std::nullopt;
+        if (times > 0 && rest && proved(*rest)) return true;
+      }
     }
   }
   return false;
