@@ -9,7 +9,9 @@ namespace quern::codegen {
 namespace kb = kir::build;
 using namespace kir::build::operators;
 
-constexpr int64_t kChunkBytes = 96 << 10;  // of weights in a chunk
+constexpr int64_t kChunkBytes = 96 << 10;       // of weights in a chunk
+constexpr int64_t kLeastChunkBytes = 32 << 10;  // below that starting a chunk shows
+constexpr int64_t kFewestChunks = 8;            // of small weights
 
 int64_t MatmulKernels::FewChunk() const {
   const int64_t unit = Unit();
@@ -17,11 +19,13 @@ int64_t MatmulKernels::FewChunk() const {
   const MatmulSegment& first = plan_.segments[0];
   const ir::TensorType& w = view_.type(view_.node(first.roots[0]).inputs[1]);
   const int64_t row_bytes = RowBytes(w.dtype, plan_.k) * static_cast<int64_t>(first.roots.size());
-  const int64_t wanted = std::max<int64_t>(unit, kChunkBytes / std::max<int64_t>(1, row_bytes) / unit * unit);
-  // Work for as many threads as there may be; prefer a divisor of every segment.
+  const auto rows_of = [&](int64_t bytes) { return bytes / std::max<int64_t>(1, row_bytes) / unit * unit; };
+  // Work for as many threads as there may be, where it is worth theirs; prefer a divisor of every segment.
   int64_t columns = 0;
   for (const MatmulSegment& segment : plan_.segments) columns += segment.columns;
-  const int64_t most = std::max(unit, std::min<int64_t>({wanted, 256, columns / kChunksWanted / unit * unit}));
+  const auto part = [&](int64_t chunks) { return columns / chunks / unit * unit; };
+  const int64_t wanted = std::max(part(kChunksWanted), std::min(part(kFewestChunks), rows_of(kLeastChunkBytes)));
+  const int64_t most = std::max(unit, std::min<int64_t>({rows_of(kChunkBytes), 256, wanted}));
   for (int64_t chunk = most; chunk > unit; chunk -= unit) {
     if (std::all_of(plan_.segments.begin(), plan_.segments.end(),
                     [&](const MatmulSegment& s) { return s.columns % chunk == 0; }))

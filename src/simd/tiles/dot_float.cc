@@ -12,6 +12,7 @@
 
 namespace {
 
+constexpr int64_t kShortRow = 4096;    // bytes: what prefetchers follow one stream within
 constexpr int64_t kMostColumns = 768;  // of a block: 8 rows of x leave room for the weights passing through
 
 // M rows of x against R rows of w.
@@ -64,15 +65,13 @@ HWY_INLINE void DotRows(float* y, int64_t y_ld, const char* w_bytes, int64_t w_s
   }
 }
 
-template <typename T, int M>
-HWY_NOINLINE void Dot(float* y, int64_t y_ld, const char* w, int64_t w_stride, const char* x, int64_t x_stride,
-                      int64_t n, int64_t k, int64_t ahead) {
-  // Of halves two streams keep up with memory.
-  constexpr int R = M == 1 ? (sizeof(T) == sizeof(float) ? 4 : 2) : kManyRegisters || M <= 4 ? 2 : 1;
+template <typename T, int M, int R>
+HWY_NOINLINE void DotBy(float* y, int64_t y_ld, const char* w, int64_t w_stride, const char* x, int64_t x_stride,
+                        int64_t n, int64_t k, int64_t ahead) {
   // Of R interleaved rows, the next lines wanted are those of the next R rows.
   const int64_t distance = R == 1 || ahead > R * w_stride ? ahead : R * w_stride;
   // Few rows of x stay in the first cache whole; of more, all rows of w take part in a block before the next one.
-  const int64_t together = M <= 2 ? R : n;
+  const int64_t together = M <= 2 && k > kMostColumns ? R : n;
   for (int64_t first = 0; first < n; first += together) {
     const int64_t end = n - first < together ? n : first + together;
     for (int64_t p = 0; p < k; p += kMostColumns) {
@@ -88,6 +87,20 @@ HWY_NOINLINE void Dot(float* y, int64_t y_ld, const char* w, int64_t w_stride, c
           DotRows<T, M, 1>(y + j, y_ld, w_block + j * w_stride, w_stride, x_block, x_stride, columns, ahead);
       }
     }
+  }
+}
+
+template <typename T, int M>
+HWY_INLINE void Dot(float* y, int64_t y_ld, const char* w, int64_t w_stride, const char* x, int64_t x_stride, int64_t n,
+                    int64_t k, int64_t ahead) {
+  if constexpr (M == 1) {
+    // Of short rows, f32 is fastest as one stream; halves have half the sums in flight for a line, so more rows.
+    // Of long ones, f32 takes four streams, and of halves two keep up with memory.
+    constexpr bool kFloats = sizeof(T) == sizeof(float);
+    if (w_stride < kShortRow) return DotBy<T, M, kFloats ? 1 : 4>(y, y_ld, w, w_stride, x, x_stride, n, k, ahead);
+    DotBy<T, M, kFloats ? 4 : 2>(y, y_ld, w, w_stride, x, x_stride, n, k, ahead);
+  } else {
+    DotBy<T, M, kManyRegisters || M <= 4 ? 2 : 1>(y, y_ld, w, w_stride, x, x_stride, n, k, ahead);
   }
 }
 
