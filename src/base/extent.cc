@@ -36,91 +36,111 @@ StatusOr<int64_t> ValueOf(const std::string& factor, const Binding& binding) {
   return it->second;
 }
 
-}  // namespace
-
-Extent::Extent(int64_t constant) {
-  if (constant != 0) terms_.push_back({{}, std::max(constant, -Extent::kOverflow)});
-}
-
-Extent::Extent(Term term) {
-  std::sort(term.symbols.begin(), term.symbols.end());
-  Add(std::move(term));
-}
-
-Extent Extent::Symbol(std::string name) {
-  Extent result;
-  result.terms_.push_back({{std::move(name)}, 1});
-  return result;
-}
-
-int64_t Extent::constant() const {
-  QUERN_CHECK(is_constant());
-  return terms_.empty() ? 0 : terms_[0].coefficient;
-}
-
-void Extent::Add(Term term) {
+// Adds to terms in order: higher degree first, then by name: "2*BATCH*SEQ + SEQ + 3" reads naturally.
+void AddTerm(Extent::Terms& terms, Extent::Term term) {
   if (term.coefficient == 0) return;
-  auto less = [](const Term& a, const Term& b) {
-    // Higher degree first, then by name: "2*BATCH*SEQ + SEQ + 3" reads naturally.
+  const auto less = [](const Extent::Term& a, const Extent::Term& b) {
     if (a.symbols.size() != b.symbols.size()) return a.symbols.size() > b.symbols.size();
     return a.symbols < b.symbols;
   };
-  auto it = std::lower_bound(terms_.begin(), terms_.end(), term, less);
-  if (it != terms_.end() && it->symbols == term.symbols) {
+  const auto it = std::lower_bound(terms.begin(), terms.end(), term, less);
+  if (it != terms.end() && it->symbols == term.symbols) {
     it->coefficient = Sum(it->coefficient, term.coefficient);
-    if (it->coefficient == 0) terms_.erase(it);
+    if (it->coefficient == 0) terms.erase(it);
     return;
   }
-  terms_.insert(it, std::move(term));
+  terms.insert(it, std::move(term));
+}
+
+Extent::Terms TermsOf(const Extent& extent) { return {extent.terms().begin(), extent.terms().end()}; }
+
+}  // namespace
+
+Extent::Extent(int64_t constant) : constant_{{}, std::max(constant, -kOverflow)} {}
+
+Extent::Extent(Term term) {
+  if (term.coefficient == 0 || term.symbols.empty()) {
+    constant_.coefficient = term.coefficient;
+    return;
+  }
+  std::sort(term.symbols.begin(), term.symbols.end());
+  symbolic_ = std::make_shared<const Terms>(1, std::move(term));
+}
+
+Extent::Extent(Terms terms) {
+  if (terms.empty()) return;
+  if (terms[0].symbols.empty()) {
+    constant_.coefficient = terms[0].coefficient;
+    return;
+  }
+  symbolic_ = std::make_shared<const Terms>(std::move(terms));
+}
+
+Extent Extent::Symbol(std::string name) { return Extent(Term{{std::move(name)}, 1}); }
+
+int64_t Extent::constant() const {
+  QUERN_CHECK(is_constant());
+  return constant_.coefficient;
 }
 
 bool Extent::overflowed() const {
-  return std::any_of(terms_.begin(), terms_.end(), [](const Term& term) { return term.overflowed(); });
+  const std::span<const Term> all = terms();
+  return std::any_of(all.begin(), all.end(), [](const Term& term) { return term.overflowed(); });
 }
 
 Extent Extent::operator+(const Extent& other) const {
-  Extent result = *this;
-  for (const Term& term : other.terms_) result.Add(term);
-  return result;
+  if (other == Extent()) return *this;
+  if (*this == Extent()) return other;
+  if (is_constant() && other.is_constant()) {
+    return Extent(Sum(constant_.coefficient, other.constant_.coefficient));
+  }
+  Terms sum = TermsOf(*this);
+  for (const Term& term : other.terms()) AddTerm(sum, term);
+  return Extent(std::move(sum));
 }
 
 Extent Extent::operator-(const Extent& other) const {
-  Extent result = *this;
-  for (Term term : other.terms_) {
-    term.coefficient = -term.coefficient;
-    result.Add(std::move(term));
+  if (other == Extent()) return *this;
+  if (is_constant() && other.is_constant()) {
+    return Extent(Sum(constant_.coefficient, -other.constant_.coefficient));
   }
-  return result;
+  Terms difference = TermsOf(*this);
+  for (const Term& term : other.terms()) AddTerm(difference, {term.symbols, -term.coefficient});
+  return Extent(std::move(difference));
 }
 
 Extent Extent::operator*(const Extent& other) const {
-  Extent result;
-  for (const Term& a : terms_) {
-    for (const Term& b : other.terms_) {
+  if (is_constant() && other.is_constant()) {
+    const int64_t a = constant_.coefficient, b = other.constant_.coefficient;
+    return Extent(a == 0 || b == 0 ? 0 : Product(a, b));
+  }
+  Terms all;
+  for (const Term& a : terms()) {
+    for (const Term& b : other.terms()) {
       Term product{a.symbols, Product(a.coefficient, b.coefficient)};
       product.symbols.insert(product.symbols.end(), b.symbols.begin(), b.symbols.end());
       std::sort(product.symbols.begin(), product.symbols.end());
-      result.Add(std::move(product));
+      AddTerm(all, std::move(product));
     }
   }
-  return result;
+  return Extent(std::move(all));
 }
 
 std::optional<Extent> Extent::DividedBy(const Extent& divisor) const {
-  if (divisor.terms_.empty()) return std::nullopt;
+  if (divisor == Extent()) return std::nullopt;
   if (overflowed() || divisor.overflowed()) return std::nullopt;
   if (*this == divisor) return Extent(1);
-  if (divisor.terms_.size() != 1) {
+  if (divisor.terms().size() != 1) {
     // The only other case that comes up is c * divisor.
-    if (terms_.size() != divisor.terms_.size() || terms_.empty()) return std::nullopt;
-    if (terms_[0].coefficient % divisor.terms_[0].coefficient != 0) return std::nullopt;
-    const Extent factor(terms_[0].coefficient / divisor.terms_[0].coefficient);
+    if (terms().size() != divisor.terms().size()) return std::nullopt;
+    if (terms()[0].coefficient % divisor.terms()[0].coefficient != 0) return std::nullopt;
+    const Extent factor(terms()[0].coefficient / divisor.terms()[0].coefficient);
     if (divisor * factor == *this) return factor;
     return std::nullopt;
   }
-  const Term& by = divisor.terms_[0];
-  Extent result;
-  for (const Term& term : terms_) {
+  const Term& by = divisor.terms()[0];
+  Terms result;
+  for (const Term& term : terms()) {
     if (term.coefficient % by.coefficient != 0) return std::nullopt;
     Term quotient{term.symbols, term.coefficient / by.coefficient};
     for (const std::string& symbol : by.symbols) {
@@ -128,14 +148,14 @@ std::optional<Extent> Extent::DividedBy(const Extent& divisor) const {
       if (it == quotient.symbols.end()) return std::nullopt;
       quotient.symbols.erase(it);
     }
-    result.Add(std::move(quotient));
+    AddTerm(result, std::move(quotient));
   }
-  return result;
+  return Extent(std::move(result));
 }
 
 Extent Extent::Renamed(const std::map<std::string, std::string, std::less<>>& names) const {
   Extent result;
-  for (Term term : terms_) {
+  for (Term term : terms()) {
     for (std::string& factor : term.symbols) {
       if (const auto name = names.find(factor); name != names.end()) factor = name->second;
     }
@@ -146,7 +166,7 @@ Extent Extent::Renamed(const std::map<std::string, std::string, std::less<>>& na
 
 StatusOr<int64_t> Extent::Evaluate(const Binding& binding) const {
   int64_t sum = 0;
-  for (const Term& term : terms_) {
+  for (const Term& term : terms()) {
     int64_t product = term.coefficient;
     if (term.overflowed()) return absl::OutOfRangeError(absl::StrFormat("extent %s overflows 64 bits", ToString()));
     for (const std::string& factor : term.symbols) {
@@ -177,7 +197,7 @@ std::optional<std::pair<std::string, int64_t>> Extent::SolvedFor(int64_t value, 
 
 std::vector<std::string> Extent::Factors() const {
   std::vector<std::string> names;
-  for (const Term& term : terms_) names.insert(names.end(), term.symbols.begin(), term.symbols.end());
+  for (const Term& term : terms()) names.insert(names.end(), term.symbols.begin(), term.symbols.end());
   std::sort(names.begin(), names.end());
   names.erase(std::unique(names.begin(), names.end()), names.end());
   return names;

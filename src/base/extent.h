@@ -1,8 +1,8 @@
-// Extent: a polynomial in symbols, of degree at most one in each (3*BATCH*SEQ + 2). The size of a dimension, an offset
-// or a loop bound that stays exact when sizes are not known yet.
+// Extent: a polynomial in symbols (3*BATCH*SEQ + 2). The size of a dimension, an offset or a loop bound that stays exact
+// when sizes are not known yet.
 //
-// Canonical: terms are sorted, no coefficient is zero, so equal polynomials compare equal. Value type, cheap for the
-// common case of a constant.
+// Canonical: terms are sorted, no coefficient is zero, so equal polynomials compare equal. Value type, cheap to copy:
+// constants lie in place, other terms are shared and never change.
 //
 // What a stride leaves of a size is a quotient, which stands in terms as a factor beside the symbols: a size that is
 // named by its meaning, "ceil(SEQ / 2)". It is canonical too, as far as its numerator goes: coefficients in it are at
@@ -12,7 +12,9 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -45,20 +47,31 @@ class Extent {
   // What a coefficient that does not fit is, with its sign, and stays.
   static constexpr int64_t kOverflow = INT64_MAX;
 
+  using Terms = std::vector<Term>;
+
   Extent() = default;        // zero
   Extent(int64_t constant);  // NOLINT: an extent is most often a plain number
   explicit Extent(Term term);
   static Extent Symbol(std::string name);
 
-  bool is_constant() const { return terms_.empty() || (terms_.size() == 1 && terms_[0].symbols.empty()); }
+  bool is_constant() const { return symbolic_ == nullptr; }
   // Precondition: is_constant().
   int64_t constant() const;
-  const std::vector<Term>& terms() const { return terms_; }
+  // Those of the highest degree first, the constant term last. Valid as long as the extent lives and is not assigned.
+  std::span<const Term> terms() const {
+    if (symbolic_ != nullptr) return *symbolic_;
+    return {&constant_, static_cast<size_t>(constant_.coefficient != 0)};
+  }
 
   Extent operator+(const Extent& other) const;
   Extent operator-(const Extent& other) const;
   Extent operator*(const Extent& other) const;
-  bool operator==(const Extent& other) const = default;
+  bool operator==(const Extent& other) const {
+    if (is_constant() || other.is_constant()) {
+      return is_constant() == other.is_constant() && constant_.coefficient == other.constant_.coefficient;
+    }
+    return symbolic_ == other.symbolic_ || *symbolic_ == *other.symbolic_;
+  }
 
   // The quotient where it is exact for every value of the symbols (dividing by a constant or a single term), or
   // nullopt.
@@ -92,13 +105,16 @@ class Extent {
   static StatusOr<Extent> Parse(std::string_view text);
 
  private:
-  void Add(Term term);
+  // Of terms in order, none of them zero.
+  explicit Extent(Terms terms);
   // The bound by the ranges of the factors, each for itself.
   std::optional<int64_t> IntervalBound(const SymbolRanges& ranges) const;
   // The bound without one of the quotients, by d*ceil(n / d) in n..n + d - 1; nullopt where there is none.
   std::optional<int64_t> RelaxedBound(const SymbolRanges& ranges) const;
   bool overflowed() const;
-  std::vector<Term> terms_;
+
+  Term constant_{{}, 0};                   // of an extent without symbols: all of it
+  std::shared_ptr<const Terms> symbolic_;  // of others: every term
 };
 
 // ceil(numerator / divisor).

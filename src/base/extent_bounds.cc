@@ -31,7 +31,7 @@ std::optional<int64_t> Extent::LowerBound(const SymbolRanges& ranges) const {
 
 std::optional<int64_t> Extent::IntervalBound(const SymbolRanges& ranges) const {
   int64_t sum = 0;
-  for (const Term& term : terms_) {
+  for (const Term& term : terms()) {
     int64_t product = term.coefficient;
     for (const std::string& factor : term.symbols) {
       // A negative term is smallest at the upper end.
@@ -51,7 +51,7 @@ std::optional<int64_t> Extent::RelaxedBound(const SymbolRanges& ranges) const {
   const auto [numerator, divisor] = *Quotient::Of(*found);
   // A term c*q*r is at least c*n*r / d for c > 0, and at least c*(n + d - 1)*r / d for c < 0: r is not negative.
   Extent scaled;
-  for (const Term& term : terms_) {
+  for (const Term& term : terms()) {
     Term rest = term;
     const auto it = std::find(rest.symbols.begin(), rest.symbols.end(), *found);
     if (it == rest.symbols.end()) {

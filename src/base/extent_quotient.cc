@@ -48,25 +48,25 @@ std::string Quotient::ToString() const {
 Extent Extent::CeilDividedBy(int64_t divisor) const {
   QUERN_CHECK(divisor > 0);
   if (divisor == 1 || overflowed()) return *this;
-  Extent whole, rest;
+  Terms wholes, rests;
   int64_t constant = 0, common = divisor;
-  for (const Term& term : terms_) {
+  for (const Term& term : terms()) {
     const int64_t quotient = FloorDiv(term.coefficient, divisor), left = term.coefficient - quotient * divisor;
-    whole.Add({term.symbols, quotient});
+    if (quotient != 0) wholes.push_back({term.symbols, quotient});
     if (term.symbols.empty()) {
       constant = left;
-    } else {
-      rest.Add({term.symbols, left});
+    } else if (left != 0) {
+      rests.push_back({term.symbols, left});
       common = std::gcd(common, left);
     }
   }
   // The symbols come to a multiple of `common`.
   divisor /= common;
   constant = CeilDiv(constant, common);
-  for (Term& term : rest.terms_) term.coefficient /= common;
-  whole = whole + Extent(constant / divisor);
+  for (Term& term : rests) term.coefficient /= common;
+  const Extent whole = Extent(std::move(wholes)) + Extent(constant / divisor), rest(std::move(rests));
   constant %= divisor;
-  if (rest.terms_.empty()) return whole + Extent(constant > 0 ? 1 : 0);
+  if (rest == Extent()) return whole + Extent(constant > 0 ? 1 : 0);
 
   // A quotient of a quotient stays one, though ceil(ceil(S / 2) / 2) is ceil(S / 4): an index into the former is proved
   // by it to be inside, not by the latter.
@@ -79,7 +79,7 @@ Extent Extent::FloorDividedBy(int64_t divisor) const { return (*this - Extent(di
 
 Extent Extent::Substitute(std::string_view symbol, const Extent& value) const {
   Extent result;
-  for (const Term& term : terms_) {
+  for (const Term& term : terms()) {
     Extent product(term.coefficient);
     for (const std::string& factor : term.symbols) {
       if (factor == symbol) {

@@ -9,9 +9,9 @@
 namespace quern {
 
 std::string Extent::ToString() const {
-  if (terms_.empty()) return "0";
+  if (terms().empty()) return "0";
   std::string text;
-  for (const Term& term : terms_) {
+  for (const Term& term : terms()) {
     int64_t coefficient = term.coefficient;
     if (text.empty()) {
       if (coefficient < 0) text += "-";
