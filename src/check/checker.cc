@@ -19,7 +19,7 @@ constexpr uint64_t kSeed = 1;
 std::vector<std::string> OpsOf(const ir::Graph& graph) {
   std::vector<std::string> ops;
   for (const ir::Node& node : graph.nodes()) {
-    if (!opt::IsLeaf(node)) ops.push_back(node.op->name);
+    if (!ir::IsLeaf(node)) ops.push_back(node.op->name);
   }
   return ops;
 }
@@ -59,7 +59,7 @@ StatusOr<ir::Graph> AsRegion(const ir::Graph& graph, const ir::Node& region) {
     const ir::Node& leaf = graph.node(static_cast<int>(i));
     const std::string& name = leaf.attributes.String("name");
     StatusOr<ir::Value> value =
-        opt::Is(leaf, "Param") ? made.AddParam(name, leaf.results[0]) : made.AddInput(name, leaf.results[0]);
+        ir::IsParam(leaf) ? made.AddParam(name, leaf.results[0]) : made.AddInput(name, leaf.results[0]);
     if (!value.ok()) return value.status();
     leaves.push_back(*value);
   }
@@ -77,8 +77,8 @@ bool FusesTo(const ir::Graph& graph, const ir::Graph& body, const CheckerOptions
   if (!fused.ok()) return false;
   int regions = 0, same = 0;
   for (const ir::Node& node : fused->nodes()) {
-    regions += opt::IsRegion(node);
-    same += opt::IsRegion(node) && ir::SameGraph(node.body(), body);
+    regions += ir::IsRegion(node);
+    same += ir::IsRegion(node) && ir::SameGraph(node.body(), body);
   }
   return regions == 1 && same == 1;
 }
@@ -106,8 +106,8 @@ Status Checker::Before(const RegionStep& step) {
   const std::vector<ir::Value>& inputs = graph.node(step.region()).inputs;
   for (size_t i = 0; i < inputs.size(); ++i) {
     const ir::Node& leaf = region_.node(static_cast<int>(i));
-    QUERN_ASSIGN(const std::span<const uint8_t> bytes, BytesAt(step, step.values()[inputs[i].node][inputs[i].result],
-                                                               leaf.results[0], opt::Is(leaf, "Param")));
+    QUERN_ASSIGN(const std::span<const uint8_t> bytes,
+                 BytesAt(step, step.values()[inputs[i].node][inputs[i].result], leaf.results[0], ir::IsParam(leaf)));
     operands_[leaf.attributes.String("name")].assign(bytes.begin(), bytes.end());
   }
   return options_.kind == Kind::kNan ? CheckOperands(step) : absl::OkStatus();
@@ -118,7 +118,7 @@ Status Checker::CheckOperands(const RegionStep& step) {
   const std::vector<ir::Value>& inputs = GraphOf(step).node(step.region()).inputs;
   for (size_t i = 0; i < inputs.size(); ++i) {
     const ir::Node& leaf = region_.node(static_cast<int>(i));
-    const bool parameter = opt::Is(leaf, "Param");
+    const bool parameter = ir::IsParam(leaf);
     const uint8_t* const memory = step.bases[step.values()[inputs[i].node][inputs[i].result].buffer];
     if (parameter && clean_params_.contains(memory)) continue;
     const std::string& name = leaf.attributes.String("name");

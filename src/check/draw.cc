@@ -40,7 +40,7 @@ StatusOr<std::vector<uint8_t>> Draw(const ir::Node& leaf, const Binding& sizes, 
   if (left < 0)
     return absl::InvalidArgumentError(
         absl::StrFormat("the graph's inputs have more than the %d elements that are drawn", kMostElements));
-  if (IsBlock(type.dtype) && std::string_view(leaf.op->name) == "Param")
+  if (IsBlock(type.dtype) && ir::IsParam(leaf))
     return DrawBlocks(type.dtype, tensor.elements() / Row(type.dtype).block_elements, random);
   if (IsBlock(type.dtype)) {
     return absl::UnimplementedError(absl::StrCat("no values can be drawn for the input ",

@@ -13,7 +13,7 @@ namespace {
 
 using ir::Value;
 
-bool IsNamedLeaf(const ir::Node& node) { return opt::IsLeaf(node) && !opt::Is(node, "Constant"); }
+bool IsNamedLeaf(const ir::Node& node) { return ir::IsLeaf(node) && !ir::IsConstant(node); }
 
 void AddSymbols(const std::vector<Extent>& extents, std::set<std::string>& symbols) {
   for (const Extent& extent : extents) {
@@ -42,9 +42,9 @@ Status Tidy(Reproduction& made) {
 }
 
 StatusOr<Value> AddLeaf(ir::Graph& graph, const ir::Node& leaf, const ir::TensorType& type) {
-  if (opt::Is(leaf, "Constant")) return graph.AddConstant(type, *leaf.data);
+  if (ir::IsConstant(leaf)) return graph.AddConstant(type, *leaf.data);
   const std::string& name = leaf.attributes.String("name");
-  return opt::Is(leaf, "Param") ? graph.AddParam(name, type) : graph.AddInput(name, type);
+  return ir::IsParam(leaf) ? graph.AddParam(name, type) : graph.AddInput(name, type);
 }
 
 // The first elements of each dimension of dense rows of `unit` bytes.
@@ -99,7 +99,7 @@ StatusOr<Reproduction> Resized(const Reproduction& from, const Binding& sizes, c
   for (int n = 0; n < static_cast<int>(from.graph.nodes().size()); ++n) {
     const ir::Node& node = from.graph.node(n);
     if (!node.bodies.empty()) return absl::UnimplementedError("a node with bodies keeps its sizes");
-    if (!opt::IsLeaf(node)) {
+    if (!ir::IsLeaf(node)) {
       // Nodes keep their numbers, so operands do.
       const int origin = node.origin < 0 ? -1 : graph.AddOrigin(from.graph.origins()[node.origin]);
       QUERN_RETURN_IF_ERROR(graph.Add(*node.op, node.inputs, change.attributes(node.attributes), origin).status());
@@ -108,7 +108,7 @@ StatusOr<Reproduction> Resized(const Reproduction& from, const Binding& sizes, c
     const ir::TensorType type = change.type(n, node.results[0]);
     QUERN_ASSIGN(std::vector<int64_t> old_dims, SizesOf(node.results[0], from.sizes));
     QUERN_ASSIGN(std::vector<int64_t> new_dims, SizesOf(type, sizes));
-    if (opt::Is(node, "Constant")) {
+    if (ir::IsConstant(node)) {
       QUERN_ASSIGN(std::vector<uint8_t> data, Sliced(type, true, *node.data, std::move(old_dims), std::move(new_dims)));
       QUERN_RETURN_IF_ERROR(graph.AddConstant(type, std::move(data)).status());
       continue;
@@ -116,7 +116,7 @@ StatusOr<Reproduction> Resized(const Reproduction& from, const Binding& sizes, c
     QUERN_RETURN_IF_ERROR(AddLeaf(graph, node, type).status());
     const std::string& name = node.attributes.String("name");
     QUERN_ASSIGN(made.bytes[name],
-                 Sliced(type, opt::Is(node, "Param"), from.bytes.at(name), std::move(old_dims), std::move(new_dims)));
+                 Sliced(type, ir::IsParam(node), from.bytes.at(name), std::move(old_dims), std::move(new_dims)));
   }
   graph.outputs = from.graph.outputs;
   graph.donations = from.graph.donations;
@@ -170,7 +170,7 @@ StatusOr<Reproduction> ApplyCut(const Reproduction& from, const Cut& cut, const 
     const ir::Node& node = old.node(n);
     if (!needed[n]) continue;
     StatusOr<Value> added = Value{};
-    if (opt::IsLeaf(node)) {
+    if (ir::IsLeaf(node)) {
       added = AddLeaf(graph, node, node.results[0]);
       if (IsNamedLeaf(node)) made.bytes[node.attributes.String("name")] = from.bytes.at(node.attributes.String("name"));
     } else {
@@ -180,7 +180,7 @@ StatusOr<Reproduction> ApplyCut(const Reproduction& from, const Cut& cut, const 
         operands.push_back(operand);
       }
       const int origin = node.origin < 0 ? -1 : graph.AddOrigin(old.origins()[node.origin]);
-      added = opt::IsRegion(node)
+      added = ir::IsRegion(node)
                   ? graph.AddRegion(node.attributes.String("family"), std::move(operands), node.bodies[0], origin)
                   : graph.Add(*node.op, std::move(operands), node.attributes, origin, node.bodies);
     }

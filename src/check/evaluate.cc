@@ -216,9 +216,8 @@ Status EvaluateGraph(const ir::Graph& graph, const std::span<const RefTensor* co
   size_t next_input = 0;
   for (size_t n = 0; n < graph.nodes().size(); ++n) {
     const Node& node = graph.nodes()[n];
-    const std::string_view op = node.op->name;
-    if (op == "Input" || op == "Param") {
-      const bool positional = inputs != nullptr && op == "Input";
+    if (IsInput(node) || IsParam(node)) {
+      const bool positional = inputs != nullptr && IsInput(node);
       QUERN_ASSIGN(const RefTensor* const given, Given(node, positional ? (*inputs)[next_input++] : nullptr, setting));
       values[n] = {given};
       continue;

@@ -46,7 +46,7 @@ class Reducer {
     evaluated_ = false;
     int leaves = 0;
     size_t bytes = 0;
-    for (const ir::Node& node : graph().nodes()) leaves += opt::IsLeaf(node);
+    for (const ir::Node& node : graph().nodes()) leaves += ir::IsLeaf(node);
     for (const auto& [name, value] : best_.bytes) bytes += value.size();
     if (options_.log)
       options_.log(absl::StrCat(size() - leaves, " nodes, ", leaves, " leaves, ", bytes, " bytes: ", what));
@@ -61,7 +61,7 @@ class Reducer {
       values_ = absl::UnknownError("");
       StatusOr<ir::Feeds> feeds = FeedsOf(graph(), best_.sizes, best_.bytes);
       const bool regions = std::any_of(graph().nodes().begin(), graph().nodes().end(),
-                                       [](const ir::Node& node) { return opt::IsRegion(node); });
+                                       [](const ir::Node& node) { return ir::IsRegion(node); });
       if (feeds.ok() && !regions) {
         feeds_ = *std::move(feeds);
         values_ = Evaluate(graph(), best_.sizes, feeds_);
@@ -95,14 +95,14 @@ class Reducer {
 
   int Ops() const {
     return static_cast<int>(std::count_if(graph().nodes().begin(), graph().nodes().end(),
-                                          [](const ir::Node& node) { return !opt::IsLeaf(node); }));
+                                          [](const ir::Node& node) { return !ir::IsLeaf(node); }));
   }
 
   // Operands that are computed become Inputs.
   std::set<Value> Computed(const std::vector<Value>& values) const {
     std::set<Value> computed;
     for (const Value& value : values) {
-      if (!opt::IsLeaf(graph().node(value.node))) computed.insert(value);
+      if (!ir::IsLeaf(graph().node(value.node))) computed.insert(value);
     }
     return computed;
   }
@@ -111,7 +111,7 @@ class Reducer {
     if (Ops() < 2) return false;
     for (int n = size(); n-- > 0;) {
       const ir::Node& node = graph().node(n);
-      if (opt::IsLeaf(node)) continue;
+      if (ir::IsLeaf(node)) continue;
       Cut cut;
       for (int r = 0; r < static_cast<int>(node.results.size()); ++r) cut.outputs.push_back({n, r});
       cut.fed = Computed(node.inputs);
@@ -134,7 +134,7 @@ class Reducer {
         for (const Value& input : Computed(graph().node(n).inputs)) {
           if (std::find(outputs.begin(), outputs.end(), input) == outputs.end()) outputs.push_back(input);
         }
-        lowered = !outputs.empty() && !opt::IsLeaf(graph().node(n)) &&
+        lowered = !outputs.empty() && !ir::IsLeaf(graph().node(n)) &&
                   TryCut({outputs, {}, {}}, absl::StrCat("without ", NameOf(n)));
       }
       smaller |= lowered;
@@ -145,7 +145,7 @@ class Reducer {
   bool CutAbove() {
     bool smaller = false;
     for (int n = size() - 1; n >= 0; --n) {
-      if (n >= size() || opt::IsLeaf(graph().node(n))) continue;
+      if (n >= size() || ir::IsLeaf(graph().node(n))) continue;
       const bool output = std::any_of(graph().outputs.begin(), graph().outputs.end(),
                                       [&](const Value& value) { return value.node == n; });
       if (output) continue;
@@ -161,7 +161,7 @@ class Reducer {
   bool Bypass() {
     bool smaller = false;
     for (int n = size() - 1; n >= 0; --n) {
-      if (n >= size() || opt::IsLeaf(graph().node(n)) || graph().node(n).results.size() != 1) continue;
+      if (n >= size() || ir::IsLeaf(graph().node(n)) || graph().node(n).results.size() != 1) continue;
       const std::vector<Value> inputs = graph().node(n).inputs;
       for (const Value& input : inputs) {
         if (graph().type(input) != graph().type({n, 0})) continue;
@@ -196,7 +196,7 @@ class Reducer {
       }
       std::set<int64_t> constants;
       for (const ir::Node& node : graph().nodes()) {
-        if (!opt::IsLeaf(node)) continue;
+        if (!ir::IsLeaf(node)) continue;
         for (const Extent& dim : node.results[0].dims) {
           if (dim.is_constant() && dim.constant() > 1) constants.insert(dim.constant());
         }
@@ -205,7 +205,7 @@ class Reducer {
         changed |= Smaller(size, 1, "", [&](int64_t smaller) { return Shrink(best_, size, smaller); });
       }
       for (int n = 0; n < size() && !changed; ++n) {
-        if (!opt::IsLeaf(graph().node(n))) continue;
+        if (!ir::IsLeaf(graph().node(n))) continue;
         for (int d = 0; d < graph().node(n).results[0].rank(); ++d) {
           const Extent dim = graph().node(n).results[0].dims[d];
           if (!dim.is_constant() || dim.constant() < 2) continue;
@@ -222,7 +222,7 @@ class Reducer {
     bool any = false;
     for (int n = 0; n < size(); ++n) {
       const ir::Node& node = graph().node(n);
-      if (!opt::IsLeaf(node) || opt::Is(node, "Constant")) continue;
+      if (!ir::IsLeaf(node) || ir::IsConstant(node)) continue;
       const std::string name = node.attributes.String("name");
       const DType dtype = node.results[0].dtype;
       const std::vector<uint8_t>& now = best_.bytes.at(name);

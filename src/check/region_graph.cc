@@ -17,12 +17,12 @@ using ir::Value;
 Status CopyBody(const ir::Graph& body, ir::Graph& to, std::map<Value, Value>& values) {
   for (int n = 0; n < static_cast<int>(body.nodes().size()); ++n) {
     const ir::Node& node = body.node(n);
-    if (opt::Is(node, "Input")) continue;
+    if (ir::IsInput(node)) continue;
     const int origin = node.origin < 0 ? -1 : to.AddOrigin(body.origins()[node.origin]);
     std::vector<Value> operands;
     for (const Value& input : node.inputs) operands.push_back(values.at(input));
-    StatusOr<Value> made = opt::Is(node, "Constant") ? to.AddConstant(node.results[0], *node.data, origin)
-                                                     : to.Add(*node.op, std::move(operands), node.attributes, origin);
+    StatusOr<Value> made = ir::IsConstant(node) ? to.AddConstant(node.results[0], *node.data, origin)
+                                                : to.Add(*node.op, std::move(operands), node.attributes, origin);
     if (!made.ok()) return made.status();
     for (int r = 0; r < static_cast<int>(node.results.size()); ++r) values[{n, r}] = {made->node, r};
   }
@@ -88,7 +88,7 @@ StatusOr<ir::Graph> InlineRegions(const ir::Graph& graph) {
   opt::Rewriter rewriter(graph, "inline_regions", InlineRegions);
   for (int n = 0; n < rewriter.size(); ++n) {
     const ir::Node& node = graph.node(n);
-    if (!opt::IsRegion(node)) {
+    if (!ir::IsRegion(node)) {
       QUERN_RETURN_IF_ERROR(rewriter.Copy(n));
       continue;
     }

@@ -236,13 +236,13 @@ Status Check(const Reproduction& reproduction) {
         return absl::InvalidArgumentError(
             absl::StrFormat("the graph's values have more than the %d elements that a check takes", kMostElements));
     }
-    if (node.op->kind != ir::OpKind::kLeaf || opt::Is(node, "Constant")) continue;
+    if (node.op->kind != ir::OpKind::kLeaf || ir::IsConstant(node)) continue;
     ++leaves;
     const std::string& name = node.attributes.String("name");
     const auto bytes = reproduction.bytes.find(name);
     if (bytes == reproduction.bytes.end())
       return absl::InvalidArgumentError(absl::StrFormat("the data has no %s", name));
-    QUERN_ASSIGN(const int64_t expected, BytesOf(node.results[0], opt::Is(node, "Param"), reproduction.sizes));
+    QUERN_ASSIGN(const int64_t expected, BytesOf(node.results[0], ir::IsParam(node), reproduction.sizes));
     if (static_cast<int64_t>(bytes->second.size()) != expected) {
       return absl::InvalidArgumentError(absl::StrFormat("%s has %u bytes of data, %d of %s expected", name,
                                                         bytes->second.size(), expected, node.results[0].ToString()));

@@ -68,8 +68,8 @@ StatusOr<std::vector<std::vector<uint8_t>>> RunCase(const ir::Graph& fused, cons
 StatusOr<ir::Feeds> FeedsOf(const ir::Graph& graph, const Binding& sizes, const Bytes& bytes) {
   ir::Feeds feeds;
   for (const ir::Node& node : graph.nodes()) {
-    if (node.op->kind != ir::OpKind::kLeaf || opt::Is(node, "Constant")) continue;
-    const bool parameter = opt::Is(node, "Param");
+    if (node.op->kind != ir::OpKind::kLeaf || ir::IsConstant(node)) continue;
+    const bool parameter = ir::IsParam(node);
     const std::string& name = node.attributes.String("name");
     QUERN_ASSIGN(const int64_t expected, BytesOf(node.results[0], parameter, sizes));
     QUERN_ASSIGN(const std::vector<uint8_t>* from, BytesFor(bytes, name, expected));

@@ -49,7 +49,7 @@ namespace {
 
 bool HasRegions(const ir::Graph& graph) {
   return std::any_of(graph.nodes().begin(), graph.nodes().end(),
-                     [](const ir::Node& node) { return opt::IsRegion(node); });
+                     [](const ir::Node& node) { return ir::IsRegion(node); });
 }
 
 StatusOr<check::Planned> Plan(const check::Reproduction& reproduction, const PipelineOptions& pipeline) {

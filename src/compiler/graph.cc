@@ -178,8 +178,7 @@ struct Graph::State {
   // The type of a parameter of the graph, or of a body of its; null: there is none of that name.
   const ir::TensorType* ParamType(std::string_view name) const {
     for (const hir::Node& node : module.nodes()) {
-      if (std::string_view(node.block->name) == "Param" && node.attributes.String("name") == name)
-        return &node.results[0];
+      if (hir::IsParam(node) && node.attributes.String("name") == name) return &node.results[0];
       for (const auto& body : node.bodies) {
         for (const ir::Node* param : ir::AllParams(*body)) {
           if (param->attributes.String("name") == name) return &param->results[0];
@@ -191,7 +190,7 @@ struct Graph::State {
   std::vector<std::string_view> ParamNames() const {
     std::vector<std::string_view> names;
     for (const hir::Node& node : module.nodes()) {
-      if (std::string_view(node.block->name) == "Param") names.emplace_back(node.attributes.String("name"));
+      if (hir::IsParam(node)) names.emplace_back(node.attributes.String("name"));
       for (const auto& body : node.bodies) {
         for (const ir::Node* param : ir::AllParams(*body)) names.emplace_back(param->attributes.String("name"));
       }

@@ -13,10 +13,8 @@ std::vector<Memory> MemoryOf(const ir::Graph& graph) {
   std::vector<Memory> memory;
   for (const ir::Node& node : graph.nodes()) {
     memory.push_back(Memory::kPlain);
-    if (node.op->kind != ir::OpKind::kLeaf) continue;
-    const std::string_view op = node.op->name;
-    if (op == "Param") memory.back() = Memory::kParam;
-    if (op == "Input" && donated.contains(node.attributes.String("name"))) memory.back() = Memory::kWritable;
+    if (IsParam(node)) memory.back() = Memory::kParam;
+    if (IsInput(node) && donated.contains(node.attributes.String("name"))) memory.back() = Memory::kWritable;
   }
   return memory;
 }

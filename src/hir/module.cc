@@ -41,7 +41,7 @@ Status Module::CheckStorage(const Node& node) const {
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     const Value& input = node.inputs[i];
     if (input.absent() || !IsBlock(type(input).dtype) || declared == 0) continue;
-    const bool rows = std::string_view(nodes_[input.node].block->name) == "Param";  // else Quantize made it
+    const bool rows = IsParam(nodes_[input.node]);  // else Quantize made it
     const size_t which = std::min(i, declared - 1);
     const ir::OperandKind kind = node.op != nullptr ? node.op->operands[which].kind : node.block->operands[which].kind;
     if (rows == ir::TakesRows(kind) || !ir::Accepts(kind, type(input).dtype)) continue;

@@ -59,6 +59,9 @@ struct Node {
   std::vector<std::shared_ptr<const ir::Graph>> bodies;  // Mir only, of an op that has some
 };
 
+// Whether it is a parameter of the model.
+bool IsParam(const Node& node);
+
 // Direct: blocks known statically lower to fused MIR ops at once. Fusable: lower to primitives and leave the finding of
 // patterns to the MIR passes (what autodiff needs). Both reach the same regions.
 enum class FusionPolicy : uint8_t { kDirect, kFusable };

@@ -126,15 +126,14 @@ Status CheckStorageOf(const Graph& graph, const std::vector<bool>& rows) {
   size_t input = 0;
   for (size_t n = 0; n < graph.nodes().size(); ++n) {
     const Node& node = graph.nodes()[n];
-    const std::string_view name = node.op->name;
-    if (name == "Input") {
+    if (IsInput(node)) {
       lies_in_rows[n] = input < rows.size() && rows[input];
       ++input;
       if (!lies_in_rows[n] && IsBlock(node.results[0].dtype) &&
           !Accepts(OperandKind::kActivation, node.results[0].dtype)) {
         return refuse(node.op->name, node.attributes.String("name"), OperandKind::kAny, node.results[0]);
       }
-    } else if (name == "Param") {
+    } else if (IsParam(node)) {
       lies_in_rows[n] = true;
     } else if (!node.bodies.empty()) {
       // Steps take no operands of block formats.

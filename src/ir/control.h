@@ -27,6 +27,11 @@ Status CheckBodyInputs(const OpDef& op, const char* name, const Graph& body, std
 // Types of what a body returns.
 std::vector<TensorType> OutputTypes(const Graph& body);
 
+// Whether it is an If: bodies of which one runs, and operand 0 says which.
+bool IsBranch(const Node& node);
+// Whether result `result` of a node with bodies is made row by row, one each trip (Scan).
+bool IsStacked(const Node& node, int result);
+
 // How many of the leading operands of a While or Scan are carries.
 int Carries(const Node& node);
 

@@ -108,6 +108,7 @@ const OpDef* Elementwise(const ElementwiseSpec& spec) {
   op->reference = ReferenceElementwise;
   op->rtol = spec.rtol;
   op->atol = spec.atol;
+  op->identity = spec.identity;
   op->onnx = spec.onnx;
   op->sample_low = spec.sample_low;
   op->sample_high = spec.sample_high;

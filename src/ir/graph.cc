@@ -111,8 +111,8 @@ StatusOr<Value> Graph::AddRegion(std::string family, std::vector<Value> inputs, 
 }
 
 StatusOr<Value> Graph::AddCopy(const Node& node, std::vector<Value> inputs, int origin) {
-  for (const char* leaf : {"Input", "Param"}) {
-    if (std::string_view(node.op->name) == leaf) QUERN_RETURN_IF_ERROR(TakeName(leaf, node.attributes.String("name")));
+  if (IsInput(node) || IsParam(node)) {
+    QUERN_RETURN_IF_ERROR(TakeName(node.op->name, node.attributes.String("name")));
   }
   nodes_.push_back({node.op, std::move(inputs), node.attributes, node.results, origin, node.bodies, node.data});
   return Value{static_cast<int>(nodes_.size()) - 1, 0};
@@ -137,10 +137,10 @@ std::vector<std::vector<std::pair<int, int>>> Graph::Users() const {
 
 namespace {
 
-std::vector<int> NodesOf(const Graph& graph, std::string_view op) {
+std::vector<int> NodesOf(const Graph& graph, bool (*wanted)(const Node&)) {
   std::vector<int> found;
   for (size_t n = 0; n < graph.nodes().size(); ++n) {
-    if (graph.nodes()[n].op->name == op) found.push_back(static_cast<int>(n));
+    if (wanted(graph.nodes()[n])) found.push_back(static_cast<int>(n));
   }
   return found;
 }
@@ -163,7 +163,7 @@ std::vector<const Node*> AllParams(const Graph& graph) {
   return params;
 }
 
-std::vector<int> Graph::Inputs() const { return NodesOf(*this, "Input"); }
-std::vector<int> Graph::Params() const { return NodesOf(*this, "Param"); }
+std::vector<int> Graph::Inputs() const { return NodesOf(*this, IsInput); }
+std::vector<int> Graph::Params() const { return NodesOf(*this, IsParam); }
 
 }  // namespace quern::ir

@@ -71,13 +71,12 @@ StatusOr<std::vector<RefTensor>> Evaluate(const Graph& graph, const Binding& bin
       result.Allocate();
       values[n].push_back(std::move(result));
     }
-    const std::string_view op = node.op->name;
-    if (op == "Constant") {
+    if (IsConstant(node)) {
       QUERN_ASSIGN(values[n][0], RefTensorFromBytes(node.results[0].dtype, values[n][0].dims, *node.data));
     } else if (node.op->kind == OpKind::kLeaf) {
       const RefTensor* fed = nullptr;
       const std::string& name = node.attributes.String("name");
-      if (inputs != nullptr && op == "Input") {
+      if (inputs != nullptr && IsInput(node)) {
         fed = (*inputs)[next_input++];
       } else if (const auto it = feeds.find(name); it != feeds.end()) {
         fed = &it->second;

@@ -188,6 +188,10 @@ struct Contract {
   double rtol = 0, atol = 0;
 };
 
+struct IdentityContext;  // ir/identity.h
+// The value that takes the place of a node, or nothing.
+using Replacement = StatusOr<std::optional<Value>>;
+
 struct OpDef {
   const char* name;
   const char* doc;
@@ -206,8 +210,8 @@ struct OpDef {
   // kIndex: where operand 0 holds the result, dense and in row-major order: the element at which it begins; nothing
   // where the result is not of one piece there.
   std::optional<Extent> (*view)(const Node& node, const TensorType& operand) = nullptr;
-  // kIndex: the element at column c of a row is made of operand 0 at the columns of the same row that lie in the same
-  // aligned run of this many; 0: of others too. What the other operands give does not depend on operand 0.
+  // kIndex: the element at column c of a row is made of operand 0 at columns of the same row in the same aligned run of
+  // this many, in every run alike; 0: of others too. What the other operands give does not depend on operand 0.
   int64_t (*row_span)(const Node& node) = nullptr;
   // kIndex: operands are read at the broadcast of the index, as elementwise ops read them.
   bool broadcasts = false;
@@ -215,6 +219,8 @@ struct OpDef {
   std::vector<Piece> (*pieces)(const Node& node, std::span<const TensorType> operands) = nullptr;
   // kRoot of the family "lines".
   const LineDef* line = nullptr;
+  // A simpler value that the node is bit for bit: of one result, or nothing where it is none.
+  Replacement (*identity)(const IdentityContext&) = nullptr;
   // The meaning stated a second time in plain double arithmetic, of integers in exact one, sharing nothing with `map`.
   Status (*reference)(RefContext&) = nullptr;
   // kComposite: the sub-graph; returns the values that take the place of the results.
@@ -240,6 +246,15 @@ struct OpDef {
 inline bool IsRoot(const Node& node, std::string_view family) {
   return node.op->kind == OpKind::kRoot && family == node.op->family;
 }
+
+// Which leaf a node is, if one.
+bool IsInput(const Node& node);
+bool IsParam(const Node& node);
+bool IsConstant(const Node& node);
+inline bool IsLeaf(const Node& node) { return node.op->kind == OpKind::kLeaf; }
+inline bool IsRegion(const Node& node) { return node.op->kind == OpKind::kRegion; }
+// If, While, Scan: nodes whose bodies are graphs as the one around them is.
+inline bool IsControl(const Node& node) { return node.op->kind == OpKind::kControl; }
 
 // Whether the node is a view of all of operand 0: its elements with other extents.
 bool IsReshape(const Graph& graph, const Node& node);
@@ -303,6 +318,7 @@ struct ElementwiseSpec {
   std::optional<DType> result_dtype = std::nullopt;  // bool for comparisons. Default: the last operand's dtype
   bool first_is_condition = false;                   // Where: operand 0 is bool
   double rtol = 1e-6, atol = 0;
+  Replacement (*identity)(const IdentityContext&) = nullptr;
   const char* onnx = nullptr;
   double sample_low = -4, sample_high = 4;
 };

@@ -69,7 +69,7 @@ namespace {
 // One type for each Param name, here and in all bodies.
 Status CheckParams(const Graph& graph, std::map<std::string_view, const TensorType*>& params) {
   for (const Node& node : graph.nodes()) {
-    if (std::string_view(node.op->name) == "Param") {
+    if (IsParam(node)) {
       const std::string& name = node.attributes.String("name");
       const auto [known, added] = params.emplace(name, &node.results[0]);
       if (!added && *known->second != node.results[0]) {
@@ -153,8 +153,7 @@ Status Verify(const Graph& graph) {
   for (size_t n = 0; n < graph.nodes().size(); ++n) {
     const Node& node = graph.nodes()[n];
     QUERN_RETURN_IF_ERROR(WithOrigin(graph, node.origin, VerifyNode(graph, static_cast<int>(n))));
-    const std::string_view op = node.op->name;
-    if ((op == "Input" || op == "Param") && !leaves.insert(node.attributes.String("name")).second)
+    if ((IsInput(node) || IsParam(node)) && !leaves.insert(node.attributes.String("name")).second)
       return ToStatus({DiagnosticCode::kDuplicateName, node.op->name, node.attributes.String("name"), "", "", ""});
   }
   for (const ExtentConstraint& constraint : graph.constraints) {

@@ -18,8 +18,6 @@ namespace {
 
 using ir::Value;
 
-bool Is(const ir::Node& node, std::string_view op) { return op == node.op->name; }
-
 // The constraints of the graph and of the bodies in it.
 void CollectRequirements(const ir::Graph& graph, PlanParts& parts) {
   for (const ir::ExtentConstraint& constraint : graph.constraints) parts.Require(constraint);
@@ -60,8 +58,7 @@ bool GraphBuilder::Claim(Value output, Claimed claim) {
   const Value root = Root(output);
   const ir::Node& node = graph_.node(root.node);
   // What a loop carries changes its place until the loop ends.
-  const bool stacked = Is(node, "Scan") && root.result >= ir::Carries(node);
-  if (!Is(node, "Region") && !Is(node, "If") && !stacked) return false;
+  if (!ir::IsRegion(node) && !ir::IsBranch(node) && !ir::IsStacked(node, root.result)) return false;
   return claims_.emplace(root, claim).second;
 }
 
@@ -79,28 +76,28 @@ Status GraphBuilder::PlaceNodes() {
 
 Status GraphBuilder::PlaceNode(int n) {
   const ir::Node& node = graph_.node(n);
-  if (node.op->kind == ir::OpKind::kLeaf) return PlaceLeaf(n);
-  if (Is(node, "Region")) return PlaceRegion(n);
+  if (ir::IsLeaf(node)) return PlaceLeaf(n);
+  if (ir::IsRegion(node)) return PlaceRegion(n);
   if (node.op->view != nullptr) return PlaceView(n);
-  if (node.op->kind == ir::OpKind::kControl) return PlaceStep(n);
+  if (ir::IsControl(node)) return PlaceStep(n);
   return absl::InternalError(absl::StrCat("after fusion a graph holds no ", node.op->name));
 }
 
 Status GraphBuilder::PlaceLeaf(int n) {
   const ir::Node& node = graph_.node(n);
-  if (Is(node, "Input") && body_ != 0) {
+  if (ir::IsInput(node) && body_ != 0) {
     places_[n] = {given_[next_input_++]};
     return absl::OkStatus();
   }
   Buffer buffer;
-  buffer.type = codegen::BufferTypeOf(node.results[0], /*parameter=*/!Is(node, "Input"));
+  buffer.type = codegen::BufferTypeOf(node.results[0], /*parameter=*/!ir::IsInput(node));
   QUERN_ASSIGN(buffer.bytes, BytesOf(buffer.type, parts_.plan.ranges, nullptr));
-  if (Is(node, "Constant")) {
+  if (ir::IsConstant(node)) {
     buffer.home = Home::kConstant;
     buffer.data = node.data;
   } else {
     buffer.name = node.attributes.String("name");
-    buffer.home = Is(node, "Param") ? Home::kParam : Home::kInput;
+    buffer.home = ir::IsParam(node) ? Home::kParam : Home::kInput;
     for (const ir::Donation& donation : graph_.donations) {
       if (buffer.home == Home::kInput && donation.input == buffer.name) buffer.home = Home::kState;
     }

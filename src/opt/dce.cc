@@ -9,7 +9,7 @@ StatusOr<ir::Graph> Dce(const ir::Graph& graph) {
   std::vector<bool> live(graph.nodes().size());
   for (const ir::Value& output : graph.outputs) live[output.node] = true;
   for (size_t n = graph.nodes().size(); n-- > 0;) {
-    if (Is(graph.nodes()[n], "Input")) live[n] = true;
+    if (ir::IsInput(graph.nodes()[n])) live[n] = true;
     if (!live[n]) continue;
     for (const ir::Value& input : graph.nodes()[n].inputs) live[input.node] = true;
   }

@@ -35,10 +35,9 @@ const std::string& InputName(const ir::Graph& graph, int input) {
 // The result that is written over the memory of an operand of this node, if one is.
 std::optional<int> TakenBy(const ir::Node& node, int operand) {
   if (node.op->kind == ir::OpKind::kWrite) return operand == 0 ? std::optional(0) : std::nullopt;
-  if (!IsControl(node)) return std::nullopt;
-  const bool branches = node.op->bodies[0] == std::string_view("then");
+  if (!ir::IsControl(node)) return std::nullopt;
   const ir::Graph& body = *node.bodies.back();
-  const int input = branches ? operand - 1 : operand;
+  const int input = ir::IsBranch(node) ? operand - 1 : operand;
   for (const ir::Donation& donation : body.donations) {
     if (input >= 0 && donation.input == InputName(body, input)) return donation.output;
   }
@@ -90,7 +89,7 @@ StatusOr<ir::Graph> DonateIn(const ir::Graph& graph) {
   Rewriter rewriter(graph, "donate_carries", nullptr);
   for (int n = 0; n < rewriter.size(); ++n) {
     const ir::Node& node = graph.node(n);
-    if (!IsControl(node)) {
+    if (!ir::IsControl(node)) {
       QUERN_RETURN_IF_ERROR(rewriter.Copy(n));
       continue;
     }
@@ -98,7 +97,7 @@ StatusOr<ir::Graph> DonateIn(const ir::Graph& graph) {
     for (const auto& body : node.bodies) {
       QUERN_ASSIGN(bodies.emplace_back(), DonateIn(*body));
     }
-    if (Is(node, "If"))
+    if (ir::IsBranch(node))
       DonateBranches(bodies[ir::kThen], bodies[ir::kElse]);
     else
       DonateLoop(ir::Carries(node), bodies.back());
@@ -112,7 +111,7 @@ StatusOr<ir::Graph> DonateIn(const ir::Graph& graph) {
 bool MayFail(const ir::Graph& graph) {
   return std::any_of(graph.nodes().begin(), graph.nodes().end(), [](const ir::Node& node) {
     const ir::AttrValue* const max = node.attributes.Find("max");
-    if (IsControl(node) && max != nullptr && std::get<int64_t>(*max) > 0) return true;
+    if (ir::IsControl(node) && max != nullptr && std::get<int64_t>(*max) > 0) return true;
     return std::any_of(node.bodies.begin(), node.bodies.end(), [](const auto& body) { return MayFail(*body); });
   });
 }
@@ -124,7 +123,7 @@ StatusOr<ir::Graph> CopyStates(const ir::Graph& graph) {
   for (int n = 0; n < rewriter.size(); ++n) {
     QUERN_RETURN_IF_ERROR(rewriter.Copy(n));
     const ir::Node& node = graph.node(n);
-    const bool state = Is(node, "Input") &&
+    const bool state = ir::IsInput(node) &&
                        std::any_of(graph.donations.begin(), graph.donations.end(), [&](const ir::Donation& donation) {
                          return donation.input == node.attributes.String("name");
                        });
@@ -132,8 +131,7 @@ StatusOr<ir::Graph> CopyStates(const ir::Graph& graph) {
       return TakenBy(graph.node(use.first), use.second).has_value();
     });
     if (!state || !written) continue;
-    QUERN_ASSIGN(const Value copy,
-                 rewriter.Add(n, "Cast", {rewriter.Now(Value{n, 0})}, {{"to", node.results[0].dtype}}));
+    QUERN_ASSIGN(const Value copy, ir::MakeCopy(rewriter.Maker(n), rewriter.Now(Value{n, 0}), node.results[0].dtype));
     rewriter.Replace({n, 0}, copy);
   }
   return rewriter.Finish();
@@ -142,7 +140,7 @@ StatusOr<ir::Graph> CopyStates(const ir::Graph& graph) {
 }  // namespace
 
 StatusOr<ir::Graph> DonateCarries(const ir::Graph& graph) {
-  const bool steps = std::any_of(graph.nodes().begin(), graph.nodes().end(), IsControl);
+  const bool steps = std::any_of(graph.nodes().begin(), graph.nodes().end(), ir::IsControl);
   if (!steps) return graph;
   QUERN_ASSIGN(ir::Graph donated, DonateIn(graph));
   return MayFail(donated) ? CopyStates(donated) : donated;

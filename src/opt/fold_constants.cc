@@ -42,7 +42,7 @@ StatusOr<std::optional<std::vector<uint8_t>>> Fold(const ir::Graph& graph, const
   std::vector<ir::RefTensor> operands;
   for (const ir::Value& input : node.inputs) {
     const ir::Node& from = graph.node(input.node);
-    if (!Is(from, "Constant")) return std::nullopt;
+    if (!ir::IsConstant(from)) return std::nullopt;
     const std::optional<std::vector<int64_t>> sizes = ConstantDims(from.results[0]);
     if (!sizes || static_cast<int64_t>(from.data->size()) > kMaxBytes) return std::nullopt;
     QUERN_ASSIGN(ir::RefTensor operand, ir::RefTensorFromBytes(from.results[0].dtype, *sizes, *from.data));

@@ -123,7 +123,7 @@ class Fuser {
       for (const Value& result : results) {
         const std::vector<Value>& inputs = Node(result.node).inputs;
         const bool repeats = std::all_of(inputs.begin(), inputs.end(), [&](Value input) {
-          return is_result(input) || Is(Node(input.node), "Constant");
+          return is_result(input) || ir::IsConstant(Node(input.node));
         });
         if (!repeats || inputs.empty() || Node(result.node).op->kind != ir::OpKind::kElementwise ||
             !IsReadByNeighbours(result.node))
@@ -265,7 +265,7 @@ class BodyWriter {
  private:
   // Constants of one element become literals of the code.
   bool IsImmediate(const ir::Node& node) const {
-    return Is(node, "Constant") && node.results[0].elements() == Extent(1);
+    return ir::IsConstant(node) && node.results[0].elements() == Extent(1);
   }
   void Declare(const std::vector<Extent>& extents) {
     for (const Extent& extent : extents) {
@@ -309,7 +309,7 @@ int Fuser::NamingNode(const family::RegionView& view) const {
 
 Status Fuser::EmitGroup(Rewriter& rewriter, int n, FusionReport* report) {
   if (done_[n]) return absl::OkStatus();
-  if (outside_.contains(n) || IsControl(Node(n))) {
+  if (outside_.contains(n) || ir::IsControl(Node(n))) {
     done_[n] = true;
     for (const Value& input : Node(n).inputs) QUERN_RETURN_IF_ERROR(EmitGroup(rewriter, input.node, report));
     return rewriter.Copy(n);
@@ -336,7 +336,7 @@ Status Fuser::EmitGroup(Rewriter& rewriter, int n, FusionReport* report) {
   const int origin = Node(naming).origin;
   if (origin >= 0) row.label = graph_.origins()[origin].label;
   for (const ir::Node& node : body->nodes()) {
-    if (!IsLeaf(node)) row.ops.push_back(node.op->name);
+    if (!ir::IsLeaf(node)) row.ops.push_back(node.op->name);
   }
   row.inputs = static_cast<int>(inputs.size());
   row.outputs = static_cast<int>(view.results().size());
@@ -364,7 +364,7 @@ StatusOr<ir::Graph> Fuser::Emit(FusionReport* report) {
   Rewriter rewriter(graph_, "fuse_regions", [&](const ir::Graph& body) { return FuseRegions(body, options_, report); });
   done_.resize(Size());
   for (int n = 0; n < Size(); ++n) {
-    if (!IsLeaf(Node(n))) continue;
+    if (!ir::IsLeaf(Node(n))) continue;
     done_[n] = true;
     QUERN_RETURN_IF_ERROR(rewriter.Copy(n));
   }
@@ -396,7 +396,7 @@ StatusOr<ir::Graph> CopySharedTargets(const ir::Graph& graph) {
       continue;
     }
     const DType dtype = graph.type(node.inputs[0]).dtype;
-    QUERN_ASSIGN(const Value copy, rewriter.Add(n, "Cast", {rewriter.Now(node.inputs[0])}, {{"to", dtype}}));
+    QUERN_ASSIGN(const Value copy, ir::MakeCopy(rewriter.Maker(n), rewriter.Now(node.inputs[0]), dtype));
     std::vector<Value> operands = rewriter.Now(node.inputs);
     operands[0] = copy;
     QUERN_ASSIGN(const Value written, rewriter.Add(n, node.op->name, std::move(operands), node.attributes));

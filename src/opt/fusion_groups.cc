@@ -32,7 +32,7 @@ FusionGroups::FusionGroups(const family::Scope& scope, std::span<const family::F
                            const std::vector<bool>& once)
     : scope_(scope), families_(families), once_(once), group_(scope.graph.nodes().size(), -1) {
   for (int n = 0; n < static_cast<int>(group_.size()); ++n) {
-    if (IsLeaf(scope.graph.node(n))) continue;
+    if (ir::IsLeaf(scope.graph.node(n))) continue;
     group_[n] = static_cast<int>(members_.size());
     Add(NodeSet({n}));
   }
@@ -125,7 +125,7 @@ Status FusionGroups::CanBe(const NodeSet& nodes) const {
   if (nodes.nodes().size() > kMaxNodes) return No("a region has at most %u nodes", kMaxNodes);
   const RegionView view(scope_, nodes);
   for (const int n : nodes.nodes()) {
-    if (IsControl(view.node(n))) return No("%s is a step of its own", view.Describe(n));
+    if (ir::IsControl(view.node(n))) return No("%s is a step of its own", view.Describe(n));
   }
   if (Buffers(view) > kMaxBuffers) return No("a kernel has at most %u buffers", kMaxBuffers);
   QUERN_RETURN_IF_ERROR(SameRhythm(nodes));

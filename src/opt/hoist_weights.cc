@@ -7,6 +7,7 @@
 
 #include <map>
 
+#include "ir/product.h"
 #include "opt/passes.h"
 #include "opt/rewriter.h"
 
@@ -14,9 +15,9 @@ namespace quern::opt {
 namespace {
 
 bool Wanted(const ir::Graph& graph, const ir::Node& node, const std::vector<bool>& once) {
-  if (!Is(node, "MatMul") || node.attributes.Bool("transpose_b") || once[node.inputs[0].node]) return false;
+  if (!ir::IsProduct(node) || ir::ReadsRows(node) || once[node.inputs[0].node]) return false;
   const ir::TensorType &x = graph.type(node.inputs[0]), &w = graph.type(node.inputs[1]);
-  return Is(graph.node(node.inputs[1].node), "Param") && w.rank() == 2 && x.dtype == DType::kF32 &&
+  return ir::IsParam(graph.node(node.inputs[1].node)) && w.rank() == 2 && x.dtype == DType::kF32 &&
          (w.dtype == DType::kF32 || w.dtype == DType::kF16);
 }
 
@@ -34,11 +35,10 @@ StatusOr<ir::Graph> HoistWeights(const ir::Graph& graph) {
     }
     const auto [it, fresh] = transposed.emplace(node.inputs[1].node, ir::Value{});
     if (fresh) {
-      QUERN_ASSIGN(it->second, rewriter.Add(n, "Transpose", {rewriter.Now(node.inputs[1])},
-                                            {{"perm", std::vector<int64_t>{1, 0}}}));
+      QUERN_ASSIGN(it->second, ir::MakeTransposed(rewriter.Maker(n), rewriter.Now(node.inputs[1])));
     }
     QUERN_ASSIGN(const ir::Value product,
-                 rewriter.Add(n, "MatMul", {rewriter.Now(node.inputs[0]), it->second}, {{"transpose_b", true}}));
+                 ir::MakeProductOfRows(rewriter.Maker(n), rewriter.Now(node.inputs[0]), it->second));
     rewriter.Replace({n, 0}, product);
   }
   return rewriter.Finish();

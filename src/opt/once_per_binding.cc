@@ -33,9 +33,9 @@ std::vector<bool> OncePerBinding(const ir::Graph& graph) {
   std::vector<bool> once(graph.nodes().size());
   for (size_t n = 0; n < once.size(); ++n) {
     const ir::Node& node = graph.nodes()[n];
-    if (IsLeaf(node)) {
-      once[n] = !Is(node, "Input");
-    } else if (IsControl(node)) {
+    if (ir::IsLeaf(node)) {
+      once[n] = !ir::IsInput(node);
+    } else if (ir::IsControl(node)) {
       once[n] = false;  // steps of a run, whatever they depend on
     } else {
       once[n] = !HasSymbols(node) &&

@@ -19,7 +19,7 @@ namespace {
 
 // The format that operand 0 of this node is to be quantised to.
 std::optional<DType> Wanted(const ir::Graph& graph, const ir::Node& node) {
-  if (!Is(node, "MatMul")) return std::nullopt;
+  if (!ir::IsProduct(node)) return std::nullopt;
   const ir::TensorType &x = graph.type(node.inputs[0]), &w = graph.type(node.inputs[1]);
   const std::optional<DType> format = ir::ActivationFormat(w.dtype);
   if (!format || x.dtype != DType::kF32 || !x.dims.back().is_constant()) return std::nullopt;
@@ -43,10 +43,10 @@ StatusOr<ir::Graph> QuantiseActivations(const ir::Graph& graph, const QuantiseOp
     }
     const auto [it, fresh] = quantised.emplace(std::pair(node.inputs[0], *format), ir::Value{});
     if (fresh) {
-      QUERN_ASSIGN(it->second, rewriter.Add(n, "Quantize", {rewriter.Now(node.inputs[0])}, {{"format", *format}}));
+      QUERN_ASSIGN(it->second, ir::MakeQuantised(rewriter.Maker(n), rewriter.Now(node.inputs[0]), *format));
     }
     QUERN_ASSIGN(const ir::Value product,
-                 rewriter.Add(n, "MatMul", {it->second, rewriter.Now(node.inputs[1])}, node.attributes));
+                 ir::MakeProductOfRows(rewriter.Maker(n), it->second, rewriter.Now(node.inputs[1])));
     rewriter.Replace({n, 0}, product);
   }
   return rewriter.Finish();

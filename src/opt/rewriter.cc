@@ -52,7 +52,7 @@ Status Rewriter::Copy(int n) {
   std::vector<Value> inputs = Now(node.inputs);
   bool same = true;
   for (size_t i = 0; same && i < inputs.size(); ++i) same = to.type(inputs[i]) == from_.type(node.inputs[i]);
-  if (!IsControl(node) || bodies_ == nullptr) {
+  if (!ir::IsControl(node) || bodies_ == nullptr) {
     if (same) return Made(n, to.AddCopy(node, std::move(inputs), KeptOrigin(n)));
     return CopyAs(n, node.attributes, node.results[0], node.bodies);
   }
@@ -69,18 +69,24 @@ Status Rewriter::CopyAs(int n, ir::Attributes attributes, const ir::TensorType& 
   const ir::Node& node = from_.node(n);
   const int origin = KeptOrigin(n);
   StatusOr<Value> made = Value{};
-  if (Is(node, "Input")) {
+  if (ir::IsInput(node)) {
     made = to.AddInput(node.attributes.String("name"), leaf_type, origin);
-  } else if (Is(node, "Param")) {
+  } else if (ir::IsParam(node)) {
     made = to.AddParam(node.attributes.String("name"), leaf_type, origin);
-  } else if (Is(node, "Constant")) {
+  } else if (ir::IsConstant(node)) {
     made = to.AddConstant(leaf_type, *node.data, origin);
-  } else if (IsRegion(node)) {
+  } else if (ir::IsRegion(node)) {
     made = to.AddRegion(node.attributes.String("family"), Now(node.inputs), std::move(bodies[0]), origin);
   } else {
     made = to.Add(*node.op, Now(node.inputs), std::move(attributes), origin, std::move(bodies));
   }
   return Made(n, made);
+}
+
+ir::MakeNode Rewriter::Maker(int n) {
+  return [this, n](std::string_view op, std::vector<ir::Value> operands, ir::Attributes attributes) {
+    return Add(n, op, std::move(operands), std::move(attributes));
+  };
 }
 
 int Rewriter::OriginOf(int n) {

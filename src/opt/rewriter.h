@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "ir/graph.h"
-#include "ir/op.h"
+#include "ir/identity.h"
 
 namespace quern::opt {
 
@@ -47,6 +47,8 @@ class Rewriter {
                 std::vector<std::shared_ptr<const ir::Graph>> bodies);
   // A new node at the place of old node n: its label, the name of this pass. Operands are new values.
   StatusOr<ir::Value> Add(int n, std::string_view op, std::vector<ir::Value> inputs, ir::Attributes attributes = {});
+  // Add at the place of old node n, for those that know no Rewriter. Valid as long as this is.
+  ir::MakeNode Maker(int n);
   // The origin of such a node.
   int OriginOf(int n);
 
@@ -65,11 +67,5 @@ class Rewriter {
   std::vector<std::vector<ir::Value>> now_;  // by old node and result
   std::vector<int> kept_origins_;            // by old origin: the same row in `to`, or -2
 };
-
-inline bool Is(const ir::Node& node, std::string_view op) { return op == node.op->name; }
-inline bool IsLeaf(const ir::Node& node) { return node.op->kind == ir::OpKind::kLeaf; }
-inline bool IsRegion(const ir::Node& node) { return node.op->kind == ir::OpKind::kRegion; }
-// If, While, Scan: nodes whose bodies are graphs as the one around them is.
-inline bool IsControl(const ir::Node& node) { return node.op->kind == ir::OpKind::kControl; }
 
 }  // namespace quern::opt

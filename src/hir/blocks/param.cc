@@ -39,4 +39,6 @@ const BlockDef& Block_param() {
   return *block;
 }
 
+bool IsParam(const Node& node) { return node.block == &Block_param(); }
+
 }  // namespace quern::hir

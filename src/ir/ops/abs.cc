@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "ir/op.h"
+#include "ir/identity.h"
 #include "kir/build.h"
 
 namespace quern::ir {
@@ -18,6 +18,7 @@ const OpDef& Op_abs() {
       .body = [](Args a) { return Call(Op::kAbs, {a[0]}); },
       .reference = [](double x, double, double) -> double { return std::abs(x); },
       .integer_reference = [](Wide a, Wide, Wide) -> Wide { return a < 0 ? -a : a; },
+      .identity = Idempotent,
       .onnx = "Abs",
   });
   return *op;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ir/identity.h"
 #include "ir/shape.h"
 #include "kir/build.h"
 
@@ -52,10 +53,13 @@ const OpDef& Op_cast() {
       .attributes = {{.name = "to", .kind = AttrKind::kDType}},
       .infer = Infer,
       .map = [](MapContext& c) { return kir::build::CastTo(c.result_type().dtype, c.Operand(0, c.index())); },
+      .identity = Unchanged,
       .reference = Reference,
       .onnx = "Cast",
   });
   return *op;
 }
+
+StatusOr<Value> MakeCopy(const MakeNode& make, Value x, DType dtype) { return make("Cast", {x}, {{"to", dtype}}); }
 
 }  // namespace quern::ir

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "ir/op.h"
+#include "ir/identity.h"
 #include "kir/build.h"
 
 namespace quern::ir {
@@ -16,6 +16,7 @@ const OpDef& Op_ceil() {
       .doc = "smallest integer not below x",
       .body = [](Args a) { return Call(Op::kCeil, {a[0]}); },
       .reference = [](double x, double, double) -> double { return std::ceil(x); },
+      .identity = Idempotent,
       .onnx = "Ceil",
   });
   return *op;

@@ -1,5 +1,6 @@
 // Concat: the operands one after another along one axis.
 
+#include "ir/identity.h"
 #include "ir/shape.h"
 #include "kir/build.h"
 
@@ -85,6 +86,8 @@ const OpDef& Op_concat() {
       .infer = Infer,
       .map = Map,
       .pieces = Pieces,
+      .identity =
+          [](const IdentityContext& c) { return c.inputs.size() == 1 ? Replacement(c.inputs[0]) : std::nullopt; },
       .reference = Reference,
       .onnx = "Concat",
   });

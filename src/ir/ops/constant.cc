@@ -9,4 +9,6 @@ const OpDef& Op_constant() {
   return *op;
 }
 
+bool IsConstant(const Node& node) { return node.op == &Op_constant(); }
+
 }  // namespace quern::ir

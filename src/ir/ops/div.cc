@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "ir/op.h"
+#include "ir/identity.h"
 #include "kir/build.h"
 
 namespace quern::ir {
@@ -27,6 +27,7 @@ const OpDef& Op_div() {
       .body = Body,
       .reference = [](double x, double y, double) -> double { return x / y; },
       .integer_reference = [](Wide a, Wide b, Wide) -> Wide { return b == 0 ? 0 : a / b; },
+      .identity = [](const IdentityContext& c) { return Neutral(c, 1, /*commutes=*/false); },
       .onnx = "Div",
       .sample_low = 0.25,
       .sample_high = 4,

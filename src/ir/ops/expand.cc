@@ -1,5 +1,6 @@
 // Expand: the operand broadcast to `shape`, right-aligned.
 
+#include "ir/identity.h"
 #include "ir/shape.h"
 
 namespace quern::ir {
@@ -18,6 +19,12 @@ Status Reference(RefContext& context) {
   return absl::OkStatus();
 }
 
+Replacement Identity(const IdentityContext& context) {
+  if (context.type(0) == context.result()) return context.inputs[0];
+  if (context.type(0).elements() == context.result().elements()) return Reshaped(context, context.inputs[0]);
+  return std::nullopt;
+}
+
 }  // namespace
 
 const OpDef& Op_expand() {
@@ -30,6 +37,7 @@ const OpDef& Op_expand() {
       .infer = Infer,
       .map = [](MapContext& c) { return BroadcastOperand(c, 0); },
       .broadcasts = true,
+      .identity = Identity,
       .reference = Reference,
       .onnx = "Expand",
   });

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "ir/op.h"
+#include "ir/identity.h"
 #include "kir/build.h"
 
 namespace quern::ir {
@@ -16,6 +16,7 @@ const OpDef& Op_floor() {
       .doc = "largest integer not above x",
       .body = [](Args a) { return Call(Op::kFloor, {a[0]}); },
       .reference = [](double x, double, double) -> double { return std::floor(x); },
+      .identity = Idempotent,
       .onnx = "Floor",
   });
   return *op;

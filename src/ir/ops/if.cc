@@ -51,4 +51,6 @@ const OpDef& Op_if() {
   return *op;
 }
 
+bool IsBranch(const Node& node) { return node.op == &Op_if(); }
+
 }  // namespace quern::ir

@@ -10,4 +10,6 @@ const OpDef& Op_input() {
   return *op;
 }
 
+bool IsInput(const Node& node) { return node.op == &Op_input(); }
+
 }  // namespace quern::ir

@@ -4,8 +4,10 @@
 // is f32 for block formats, else a's dtype; halves accumulate in f32.
 
 #include <cmath>
+#include <numeric>
 
 #include "absl/strings/str_cat.h"
+#include "ir/identity.h"
 #include "ir/product.h"
 #include "ir/shape.h"
 
@@ -76,6 +78,20 @@ Status Magnitude(RefContext& context) {
   return absl::OkStatus();
 }
 
+// A transposed right side is read as it lies.
+Replacement Identity(const IdentityContext& context) {
+  const Node& behind = context.behind(1);
+  if (context.node.attributes.Bool("transpose_b") || behind.op->name != std::string_view("Transpose")) {
+    return std::nullopt;
+  }
+  const std::vector<int64_t>& perm = behind.attributes.Ints("perm");
+  std::vector<int64_t> swapped(perm.size());
+  std::iota(swapped.begin(), swapped.end(), 0);
+  std::swap(swapped[swapped.size() - 1], swapped[swapped.size() - 2]);
+  if (perm != swapped) return std::nullopt;
+  return MakeProductOfRows(context.make, context.inputs[0], behind.inputs[0]);
+}
+
 }  // namespace
 
 const OpDef& Op_mat_mul() {
@@ -91,12 +107,21 @@ const OpDef& Op_mat_mul() {
                     .own_dtype = true}},
       .attributes = {{.name = "transpose_b", .kind = AttrKind::kBool, .default_value = false, .doc = "b is [N, K]"}},
       .infer = Infer,
+      .identity = Identity,
       .reference = Reference,
       .rtol = 2e-6,
       .magnitude = Magnitude,
       .onnx = "MatMul",
   });
   return *op;
+}
+
+bool IsProduct(const Node& node) { return node.op == &Op_mat_mul(); }
+
+bool ReadsRows(const Node& product) { return product.attributes.Bool("transpose_b"); }
+
+StatusOr<Value> MakeProductOfRows(const MakeNode& make, Value a, Value rows) {
+  return make("MatMul", {a, rows}, {{"transpose_b", true}});
 }
 
 }  // namespace quern::ir

@@ -1,6 +1,6 @@
 // Mul: a b.
 
-#include "ir/op.h"
+#include "ir/identity.h"
 #include "kir/build.h"
 
 namespace quern::ir {
@@ -16,6 +16,7 @@ const OpDef& Op_mul() {
       .body = [](Args a) { return a[0] * a[1]; },
       .reference = [](double x, double y, double) -> double { return x * y; },
       .integer_reference = [](Wide a, Wide b, Wide) -> Wide { return Times(a, b); },
+      .identity = [](const IdentityContext& c) { return Neutral(c, 1, /*commutes=*/true); },
       .onnx = "Mul",
   });
   return *op;

@@ -1,5 +1,6 @@
 // Narrow: elements [start, start + length) along one axis. Both may be symbolic.
 
+#include "ir/identity.h"
 #include "ir/shape.h"
 #include "kir/build.h"
 
@@ -57,6 +58,36 @@ std::optional<Extent> View(const Node& node, const TensorType& x) {
   return node.attributes.Extents("start")[0] * row;
 }
 
+// The part of a part, and the part of one operand of a Concat read back.
+Replacement Identity(const IdentityContext& context) {
+  if (context.type(0) == context.result()) return context.inputs[0];
+  const size_t rank = context.result().dims.size();
+  const auto axis_of = [&](const Node& node) { return FromStart(node.attributes.Int("axis"), rank); };
+  const int64_t axis = axis_of(context.node);
+  const Extent start = context.node.attributes.Extents("start")[0];
+  const Extent length = context.node.attributes.Extents("length")[0];
+  const auto part = [&](Value x, const Extent& from) {
+    return context.make(
+        "Narrow", {x}, {{"axis", axis}, {"start", std::vector<Extent>{from}}, {"length", std::vector<Extent>{length}}});
+  };
+  const Node& behind = context.behind(0);
+  if (behind.op == context.node.op && axis_of(behind) == axis) {
+    return part(behind.inputs[0], behind.attributes.Extents("start")[0] + start);
+  }
+  if (behind.op->name != std::string_view("Concat") || axis_of(behind) != axis) return std::nullopt;
+  Extent offset(0);
+  for (const Value& operand : behind.inputs) {
+    const Extent size = context.graph.type(operand).dims[axis], inside = start - offset;
+    const SymbolRanges& ranges = context.graph.symbols;
+    if (inside == Extent(0) && size == length) return operand;
+    if (inside.ProvablyAtLeast(Extent(0), ranges) && size.ProvablyAtLeast(inside + length, ranges)) {
+      return part(operand, inside);
+    }
+    offset = offset + size;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 const OpDef& Op_narrow() {
@@ -71,6 +102,7 @@ const OpDef& Op_narrow() {
       .infer = Infer,
       .map = Map,
       .view = View,
+      .identity = Identity,
       .reference = Reference,
   });
   return *op;

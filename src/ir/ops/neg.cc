@@ -1,6 +1,6 @@
 // Neg: -x.
 
-#include "ir/op.h"
+#include "ir/identity.h"
 #include "kir/build.h"
 
 namespace quern::ir {
@@ -15,6 +15,7 @@ const OpDef& Op_neg() {
       .body = [](Args a) { return -a[0]; },
       .reference = [](double x, double, double) -> double { return -x; },
       .integer_reference = [](Wide a, Wide, Wide) -> Wide { return -a; },
+      .identity = Involution,
       .onnx = "Neg",
   });
   return *op;

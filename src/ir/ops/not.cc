@@ -1,6 +1,6 @@
 // Not: logical not of a bool.
 
-#include "ir/op.h"
+#include "ir/identity.h"
 #include "kir/build.h"
 
 namespace quern::ir {
@@ -15,6 +15,7 @@ const OpDef& Op_not() {
       .domain = OperandKind::kBool,
       .body = [](Args a) { return Call(Op::kNot, {a[0]}); },
       .reference = [](double x, double, double) -> double { return x == 0; },
+      .identity = Involution,
       .onnx = "Not",
   });
   return *op;

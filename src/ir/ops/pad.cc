@@ -1,5 +1,6 @@
 // Pad: `low` and `high` elements of `value` before and after, per dimension.
 
+#include "ir/identity.h"
 #include "ir/shape.h"
 #include "kir/build.h"
 
@@ -93,6 +94,7 @@ const OpDef& Op_pad() {
       .infer = Infer,
       .map = Map,
       .pieces = Pieces,
+      .identity = Unchanged,
       .reference = Reference,
       .onnx = "Pad",
   });

@@ -10,4 +10,6 @@ const OpDef& Op_param() {
   return *op;
 }
 
+bool IsParam(const Node& node) { return node.op == &Op_param(); }
+
 }  // namespace quern::ir

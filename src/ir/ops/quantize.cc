@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ir/identity.h"
 #include "ir/shape.h"
 #include "kir/quantise.h"
 
@@ -62,6 +63,10 @@ const OpDef& Op_quantize() {
       .magnitude = Magnitude,
   });
   return *op;
+}
+
+StatusOr<Value> MakeQuantised(const MakeNode& make, Value x, DType format) {
+  return make("Quantize", {x}, {{"format", format}});
 }
 
 }  // namespace quern::ir

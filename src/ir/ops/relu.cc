@@ -1,6 +1,6 @@
 // Relu: max(x, 0); NaN stays NaN.
 
-#include "ir/op.h"
+#include "ir/identity.h"
 #include "kir/build.h"
 
 namespace quern::ir {
@@ -16,6 +16,7 @@ const OpDef& Op_relu() {
       .body = [](Args a) { return Call(Op::kMax, {a[0], Like(a[0], 0)}); },
       .reference = [](double x, double, double) -> double { return x < 0 ? 0 : x; },
       .integer_reference = [](Wide a, Wide, Wide) -> Wide { return a < 0 ? 0 : a; },
+      .identity = Idempotent,
       .onnx = "Relu",
   });
   return *op;

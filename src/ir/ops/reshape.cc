@@ -1,5 +1,6 @@
 // Reshape: the same elements in row-major order with other extents. One extent may be given as -1.
 
+#include "ir/identity.h"
 #include "ir/shape.h"
 
 namespace quern::ir {
@@ -29,6 +30,11 @@ StatusOr<std::vector<TensorType>> Infer(const InferContext& context) {
   return std::vector<TensorType>{{x.dtype, std::move(shape)}};
 }
 
+Replacement Identity(const IdentityContext& context) {
+  if (context.type(0) == context.result()) return context.inputs[0];
+  return context.behind(0).op == context.node.op ? Reshaped(context, context.inputs[0]) : std::nullopt;
+}
+
 }  // namespace
 
 const OpDef& Op_reshape() {
@@ -44,6 +50,7 @@ const OpDef& Op_reshape() {
             return c.Operand(0, ReshapeIndex(c.result_type().dims, c.operand_type(0).dims, c.index()));
           },
       .view = [](const Node&, const TensorType&) { return std::optional<Extent>(0); },
+      .identity = Identity,
       .reference =
           [](RefContext& c) {
             c.results[0].data = c.operands[0]->data;
@@ -53,6 +60,12 @@ const OpDef& Op_reshape() {
       .onnx = "Reshape",
   });
   return *op;
+}
+
+Replacement Reshaped(const IdentityContext& context, Value x) {
+  while (context.graph.node(x.node).op == &Op_reshape()) x = context.graph.node(x.node).inputs[0];
+  if (context.graph.type(x) == context.result()) return x;
+  return context.make("Reshape", {x}, {{"shape", context.result().dims}});
 }
 
 }  // namespace quern::ir

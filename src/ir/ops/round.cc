@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "ir/op.h"
+#include "ir/identity.h"
 #include "kir/build.h"
 
 namespace quern::ir {
@@ -16,6 +16,7 @@ const OpDef& Op_round() {
       .doc = "to the nearest integer, half to even",
       .body = [](Args a) { return Call(Op::kRound, {a[0]}); },
       .reference = [](double x, double, double) -> double { return std::nearbyint(x); },
+      .identity = Idempotent,
       .onnx = "Round",
   });
   return *op;

@@ -114,4 +114,6 @@ const OpDef& Op_scan() {
   return *op;
 }
 
+bool IsStacked(const Node& node, int result) { return node.op == &Op_scan() && result >= Carries(node); }
+
 }  // namespace quern::ir

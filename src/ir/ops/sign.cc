@@ -1,6 +1,6 @@
 // Sign: -1, 0 or 1 by the sign of x; NaN stays NaN.
 
-#include "ir/op.h"
+#include "ir/identity.h"
 #include "kir/build.h"
 
 namespace quern::ir {
@@ -25,6 +25,7 @@ const OpDef& Op_sign() {
       .integer_reference = [](Wide a, Wide, Wide) -> Wide { return a > 0   ? 1
                                                                    : a < 0 ? -1
                                                                            : 0; },
+      .identity = Idempotent,
       .onnx = "Sign",
   });
   return *op;

@@ -1,5 +1,6 @@
 // Slice: elements start, start + step, ... below stop, or below the end, along one axis.
 
+#include "ir/identity.h"
 #include "ir/shape.h"
 #include "kir/build.h"
 
@@ -58,6 +59,7 @@ const OpDef& Op_slice() {
            {.name = "step", .kind = AttrKind::kInt, .default_value = int64_t{1}}},
       .infer = Infer,
       .map = Map,
+      .identity = Unchanged,
       .reference = Reference,
       .onnx = "Slice",
   });

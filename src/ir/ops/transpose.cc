@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ir/identity.h"
 #include "ir/shape.h"
 
 namespace quern::ir {
@@ -36,6 +37,28 @@ Status Reference(RefContext& context) {
   return absl::OkStatus();
 }
 
+// Of two in a row one, and none where it moves nothing.
+Replacement Identity(const IdentityContext& context) {
+  std::vector<int64_t> perm = context.node.attributes.Ints("perm");
+  Value x = context.inputs[0];
+  const Node& behind = context.behind(0);
+  const bool twice = behind.op == context.node.op;
+  if (twice) {
+    const std::vector<int64_t>& first = behind.attributes.Ints("perm");
+    for (int64_t& p : perm) p = first[p];
+    x = behind.inputs[0];
+  }
+  if (std::is_sorted(perm.begin(), perm.end())) return x;
+  // Moving dimensions of one element moves nothing.
+  const TensorType& type = context.graph.type(x);
+  std::vector<int64_t> live;
+  std::copy_if(perm.begin(), perm.end(), std::back_inserter(live),
+               [&](int64_t p) { return type.dims[p] != Extent(1); });
+  if (std::is_sorted(live.begin(), live.end())) return Reshaped(context, x);
+  if (twice) return context.make("Transpose", {x}, {{"perm", perm}});
+  return std::nullopt;
+}
+
 }  // namespace
 
 const OpDef& Op_transpose() {
@@ -47,10 +70,15 @@ const OpDef& Op_transpose() {
       .attributes = {{.name = "perm", .kind = AttrKind::kInts}},
       .infer = Infer,
       .map = Map,
+      .identity = Identity,
       .reference = Reference,
       .onnx = "Transpose",
   });
   return *op;
+}
+
+StatusOr<Value> MakeTransposed(const MakeNode& make, Value matrix) {
+  return make("Transpose", {matrix}, {{"perm", std::vector<int64_t>{1, 0}}});
 }
 
 }  // namespace quern::ir

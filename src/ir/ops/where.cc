@@ -1,6 +1,6 @@
 // Where: condition ? a : b.
 
-#include "ir/op.h"
+#include "ir/identity.h"
 #include "kir/build.h"
 
 namespace quern::ir {
@@ -18,6 +18,10 @@ const OpDef& Op_where() {
       .reference = [](double x, double y, double z) -> double { return x != 0 ? y : z; },
       .integer_reference = [](Wide a, Wide b, Wide c) -> Wide { return a != 0 ? b : c; },
       .first_is_condition = true,
+      .identity = [](const IdentityContext& c) -> Replacement {
+        if (c.inputs[1] == c.inputs[2] && c.type(1) == c.result()) return c.inputs[1];
+        return std::nullopt;
+      },
       .onnx = "Where",
   });
   return *op;

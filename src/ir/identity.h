@@ -1,0 +1,54 @@
+// Identities: what an op is when its operands are what they are, x * 1 or a Transpose of a Transpose. Each stands in
+// the file of its op (OpDef::identity); here is what they have in common. All hold bit for bit, those of floats with
+// NaN and signed zeros: x * 1, x / 1, x - 0 and x + (-0) are x; x + 0 is not, for -0 + 0 is 0.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "ir/op.h"
+
+namespace quern::ir {
+
+// Adds a node to the graph that a pass makes, at the place of an old one; operands are values of that graph.
+using MakeNode =
+    std::function<StatusOr<Value>(std::string_view op, std::vector<Value> operands, Attributes attributes)>;
+
+// What an identity sees: a node about to be written, over operands that were simplified.
+struct IdentityContext {
+  const Node& node;
+  const Graph& graph;  // in which the operands lie
+  const std::vector<Value>& inputs;
+  const MakeNode& make;
+
+  const TensorType& result() const { return node.results[0]; }
+  const TensorType& type(size_t operand) const { return graph.type(inputs[operand]); }
+  // The node that makes an operand.
+  const Node& behind(size_t operand) const { return graph.node(inputs[operand].node); }
+};
+
+// f(x) = x where x has the type of the result already.
+Replacement Unchanged(const IdentityContext& context);
+// f(f(x)) = x.
+Replacement Involution(const IdentityContext& context);
+// f(f(x)) = f(x).
+Replacement Idempotent(const IdentityContext& context);
+// Operand 0 beside the scalar `neutral`; with `commutes` operand 1 as well. Not where it would have to be broadcast.
+Replacement Neutral(const IdentityContext& context, double neutral, bool commutes);
+// `x` with the extents of the result, past all Reshapes behind it.
+Replacement Reshaped(const IdentityContext& context, Value x);
+
+// The value of a Constant of one element, of 64-bit integers the nearest double; nullopt for any other node.
+std::optional<double> ScalarConstant(const Graph& graph, Value value);
+
+// Nodes that passes put beside others, by what they are for.
+// The same values in a buffer of their own.
+StatusOr<Value> MakeCopy(const MakeNode& make, Value x, DType dtype);
+// f32 rows in an int8 format.
+StatusOr<Value> MakeQuantised(const MakeNode& make, Value x, DType format);
+// A matrix with rows and columns exchanged.
+StatusOr<Value> MakeTransposed(const MakeNode& make, Value matrix);
+
+}  // namespace quern::ir
