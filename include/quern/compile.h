@@ -34,9 +34,9 @@ struct CompiledFiles {
   std::string header, manifest;  // with the object of a whole model, else empty
 };
 
-// Compiles every variant of the model for every level; this machine need not have them. Of `options`, cpu, exact and
-// context count. Errors: those of opening the model; a target or level that is not known; a name that is no identifier;
-// an unknown kernel; a file that cannot be written.
+// Compiles every variant of the model for every level; this machine need not have them. Of `options`, cpu, exact,
+// invariant and context count. Errors: those of opening the model; a target or level that is not known; a name that is
+// no identifier; an unknown kernel; a file that cannot be written.
 Result<CompiledFiles> CompileModel(const std::string& path, const Options& options, const CompileOptions& compile);
 
 // The same of a graph (quern/graph.h), with the variants that Graph::Compile would make. The bytes of its parameters,

@@ -124,7 +124,7 @@ StatusOr<std::string> Explain(const std::string& path, const Options& options) {
   std::string text;
   int hits = 0, all = 0;
   std::map<Hash128, bool> known;  // by kernel text: one of several variants is compiled once
-  for (const SymbolRanges& guard : compiler::StepGuardsOf(graph)) {
+  for (const SymbolRanges& guard : compiler::StepGuardsOf(graph, options.invariant)) {
     QUERN_ASSIGN(const compiler::PlannedVariant variant, compiler::PlanVariant(graph, guard, pipeline));
     const std::vector<std::string> symbols = lir::KernelSymbols(variant.plan, guard);
     absl::StrAppend(&text, GuardText(guard), "\n");

@@ -126,11 +126,12 @@ Result<CompiledFiles> CompileModel(const std::string& path, const Options& optio
   const auto made = [&]() -> StatusOr<CompiledFiles> {
     QUERN_ASSIGN(const compiler::OpenedModel opened, compiler::OpenModel(path, options));
     std::error_code error;
-    return compiler::CompileFiles({.module = &opened.spec.module,
-                                   .params = compiler::ParamsOf(opened.spec, *opened.file),
-                                   .weights = compiler::WeightsOf(fs::absolute(path, error).string(), *opened.file),
-                                   .guards = compiler::StepGuardsOf},
-                                  fs::path(path).stem().string(), options, compile);
+    return compiler::CompileFiles(
+        {.module = &opened.spec.module,
+         .params = compiler::ParamsOf(opened.spec, *opened.file),
+         .weights = compiler::WeightsOf(fs::absolute(path, error).string(), *opened.file),
+         .guards = [&](const ir::Graph& graph) { return compiler::StepGuardsOf(graph, options.invariant); }},
+        fs::path(path).stem().string(), options, compile);
   };
   return compiler::ToResult(made(), path);
 }

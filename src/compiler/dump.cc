@@ -165,7 +165,7 @@ StatusOr<std::string> DumpText(const std::string& path, const Options& options, 
         absl::StrFormat("a step of %d tokens was asked for, 1 to %d can be had", dump.tokens, most));
   }
   // The guards of steps that want logits of the last row alone come first among those of a length.
-  for (const SymbolRanges& guard : compiler::StepGuards()) {
+  for (const SymbolRanges& guard : compiler::StepGuards(options.invariant)) {
     const SymbolRange& range = guard.at(models::kSequenceSymbol);
     if (range.low <= dump.tokens && dump.tokens <= range.high)
       return compiler::DumpModule(model.spec.module, {guard}, options, dump);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "codegen/cpu/target.h"
+#include "codegen/matmul_plan.h"
 #include "compiler/device_targets.h"
 
 namespace quern::compiler {
@@ -32,17 +33,26 @@ StatusOr<PipelineOptions> PipelineOptionsOf(const Options& options) {
   return pipeline;
 }
 
-std::vector<SymbolRanges> StepGuards() {
+std::vector<SymbolRanges> StepGuards(bool invariant) {
   const auto guard = [](int64_t low, int64_t high, int64_t logits_low, int64_t logits_high) {
     return SymbolRanges{{models::kSequenceSymbol, {low, high}}, {models::kLogitsSymbol, {logits_low, logits_high}}};
   };
-  const int64_t most = models::kMaxSequence;
-  return {guard(1, 1, 1, 1), guard(2, 8, 1, 1), guard(9, most, 1, 1), guard(2, 8, 2, 8), guard(9, most, 2, most)};
+  const int64_t most = models::kMaxSequence, few = codegen::kFewRows;
+  if (invariant) return {guard(1, 1, 1, 1), guard(2, few, 1, few), guard(few + 1, most, 1, most)};
+  return {guard(1, 1, 1, 1), guard(2, few, 1, 1), guard(few + 1, most, 1, 1), guard(2, few, 2, few),
+          guard(few + 1, most, 2, most)};
 }
 
-std::vector<SymbolRanges> StepGuardsOf(const ir::Graph& graph) {
+int64_t ChunkOf(int64_t ids, int64_t left, bool invariant) {
+  const int64_t most = models::kMaxSequence, few = codegen::kFewRows;
+  if (left <= most) return left;
+  const int64_t rest = left - most;
+  return invariant && ids > few && rest <= few ? most - (few + 1 - rest) : most;
+}
+
+std::vector<SymbolRanges> StepGuardsOf(const ir::Graph& graph, bool invariant) {
   std::vector<SymbolRanges> guards;
-  for (const SymbolRanges& guard : StepGuards()) {
+  for (const SymbolRanges& guard : StepGuards(invariant)) {
     const bool empty = std::any_of(guard.begin(), guard.end(), [&](const auto& entry) {
       const auto own = graph.symbols.find(entry.first);
       return own != graph.symbols.end() &&

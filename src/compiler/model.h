@@ -24,9 +24,13 @@ StatusOr<OpenedModel> OpenModel(const std::string& path, const Options& options)
 StatusOr<PipelineOptions> PipelineOptionsOf(const Options& options);
 
 // The guards of a language model's step, in the order they are tried: one token, a few, a chunk of a prompt; each with
-// logits for the last row alone, or for many.
-std::vector<SymbolRanges> StepGuards();
+// logits for the last row alone, or for many. `invariant`: rows of a prompt take one form, the logits of the last alone
+// too.
+std::vector<SymbolRanges> StepGuards(bool invariant);
 // Those that some step of the graph meets: a model of a short context has none as long as some guards ask.
-std::vector<SymbolRanges> StepGuardsOf(const ir::Graph& graph);
+std::vector<SymbolRanges> StepGuardsOf(const ir::Graph& graph, bool invariant);
+// How many of the `left` tokens that are still to come in a step of `ids` go first. `invariant`: no part of a prompt is
+// so short that its rows would be computed as those of a few tokens are.
+int64_t ChunkOf(int64_t ids, int64_t left, bool invariant);
 
 }  // namespace quern::compiler

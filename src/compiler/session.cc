@@ -40,6 +40,7 @@ struct Session::State {
   double prepare_seconds = 0;
   int threads = 0;
   int64_t position = 0;
+  bool invariant = false;
   Timings timings;
 
   Status MakeExecutable(const std::string& path, const Options& options, const compiler::PipelineOptions& given);
@@ -77,7 +78,8 @@ struct Session::State {
     std::vector<float> logits((all ? ids.size() : 1) * spec.vocabulary);
     float* out = logits.data();
     for (size_t at = 0; at < ids.size();) {
-      const int64_t count = std::min<int64_t>(models::kMaxSequence, static_cast<int64_t>(ids.size() - at));
+      const int64_t count =
+          compiler::ChunkOf(static_cast<int64_t>(ids.size()), static_cast<int64_t>(ids.size() - at), invariant);
       const int64_t rows = all ? count : 1;
       const ConstBytes input{ids.data() + at, count * static_cast<int64_t>(sizeof(int32_t))};
       const MutableBytes output{out, rows * spec.vocabulary * static_cast<int64_t>(sizeof(float))};
@@ -117,7 +119,7 @@ Status Session::State::MakeExecutable(const std::string& path, const Options& op
   kernels = executable_options.cache;
   QUERN_ASSIGN(checker, compiler::AttachChecker(options, pipeline, executable_options));
   std::vector<Variant> variants =
-      compiler::VariantsOf(&graph, compiler::StepGuards(), pipeline, compiler::HookOf(checker));
+      compiler::VariantsOf(&graph, compiler::StepGuards(invariant), pipeline, compiler::HookOf(checker));
   QUERN_ASSIGN(std::unique_ptr<Executable> executable,
                Executable::Create(SignatureOf(graph), std::move(variants), std::move(executable_options)));
   profiled = {
@@ -131,7 +133,7 @@ Status Session::State::MakeExecutable(const std::string& path, const Options& op
 Status Session::State::MakeDeviceExecutor(const compiler::OpenedDevice& opened) {
   threads = opened.threads;
   counts = std::make_shared<compiler::DeviceCounts>();
-  QUERN_ASSIGN(runnable, compiler::MakeExecutor(&graph, compiler::StepGuardsOf(graph), opened, counts));
+  QUERN_ASSIGN(runnable, compiler::MakeExecutor(&graph, compiler::StepGuardsOf(graph, invariant), opened, counts));
   return absl::OkStatus();
 }
 
@@ -167,6 +169,7 @@ Result<Session> Session::Open(const std::string& path, const Options& options) {
     state->spec = std::move(model.spec);
     state->tokenizer = std::make_unique<SpmTokenizer>(std::move(tokenizer));
     state->graph = std::move(graph);
+    state->invariant = options.invariant;
     state->timings.passes = Since(compile_start);
     QUERN_RETURN_IF_ERROR(opened.device == nullptr ? state->MakeExecutable(path, options, pipeline)
                                                    : state->MakeDeviceExecutor(opened));

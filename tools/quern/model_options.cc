@@ -5,6 +5,7 @@ void AddModelOptions(CLI::App& verb, std::string& model, quern::Options& options
   verb.add_option("--context", options.context, "positions to keep; 0: the model's own length, at most 4096")
       ->check(WholeNumber<int64_t>);
   verb.add_flag("--exact", options.exact, "keep activations f32 beside quantised weights");
+  verb.add_flag("--invariant", options.invariant, "the same bits however a text is cut into steps");
 }
 
 void AddCpuOption(CLI::App& verb, quern::Options& options) {

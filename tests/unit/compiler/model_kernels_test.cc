@@ -45,7 +45,7 @@ class Kernels {
         options.exact = exact;
         options.facts.integer_rows = rows;
         QUERN_ASSIGN(const ir::Graph graph, compiler::PrepareGraph(module, options));
-        for (const SymbolRanges& guard : compiler::StepGuards()) {
+        for (const SymbolRanges& guard : compiler::StepGuards(/*invariant=*/false)) {
           QUERN_ASSIGN(const compiler::PlannedVariant planned, compiler::PlanVariant(graph, guard, options));
           QUERN_RETURN_IF_ERROR(AddPlan(planned.plan));
         }

@@ -116,7 +116,7 @@ inline void ForEachModelKernel(
       const auto graph = compiler::PrepareGraph(*weighed, options);
       ASSERT_TRUE(graph.ok()) << graph.status();
       std::vector<SizedKernel> kernels;
-      for (const SymbolRanges& guard : compiler::StepGuards()) {
+      for (const SymbolRanges& guard : compiler::StepGuards(/*invariant=*/false)) {
         const auto planned = compiler::PlanVariant(*graph, guard, options);
         ASSERT_TRUE(planned.ok()) << planned.status();
         for (const kir::Kernel& kernel : planned->plan.kernels) {

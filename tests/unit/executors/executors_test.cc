@@ -101,7 +101,7 @@ StatusOr<Step> Jitted(const Model& model) {
   QUERN_ASSIGN(const testing::LevelRunner level, testing::LevelRunner::Create(*native));
   QUERN_ASSIGN(compiler::PipelineOptions options, compiler::PipelineOptionsOf({.cpu = native->name, .exact = true}));
   std::vector<Variant> variants;
-  for (const SymbolRanges& guard : compiler::StepGuardsOf(model.graph)) {
+  for (const SymbolRanges& guard : compiler::StepGuardsOf(model.graph, /*invariant=*/false)) {
     variants.push_back({guard, [&model, guard, options]() -> StatusOr<lir::Plan> {
                           QUERN_ASSIGN(compiler::PlannedVariant planned,
                                        compiler::PlanVariant(model.graph, guard, options));
@@ -120,7 +120,7 @@ StatusOr<Step> OnDevice(const Model& model, std::shared_ptr<device::Device> devi
   compiler::PipelineOptions options;
   options.facts.blocks = target.facts;
   std::vector<device::PlannedVariant> plans;
-  for (const SymbolRanges& guard : compiler::StepGuardsOf(model.graph)) {
+  for (const SymbolRanges& guard : compiler::StepGuardsOf(model.graph, /*invariant=*/false)) {
     QUERN_ASSIGN(compiler::PlannedVariant planned, compiler::PlanVariant(model.graph, guard, options));
     plans.push_back({guard, std::move(planned.plan)});
   }
