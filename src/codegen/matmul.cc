@@ -16,6 +16,7 @@
 #include "codegen/families.h"
 #include "codegen/loops.h"
 #include "codegen/matmul_kernels.h"
+#include "kir/rewrite.h"
 
 namespace quern::codegen {
 namespace {
@@ -272,6 +273,14 @@ kir::Block MatmulKernels::Results(KernelWriter& writer, FusedExpr& expr, const M
   return body;
 }
 
+// Another column of the same row: the partner of a rotation, which lies in the same chunk. Chunks are whole runs of the
+// op (OpDef::row_span), so that the place in the chunk is what the op makes of one; the clamp states that it is inside.
+kir::ExprRef MatmulKernels::InChunk(const kir::ExprRef& at, const kir::ExprRef& column, const kir::ExprRef& place,
+                                    int64_t width) {
+  const kir::ExprRef own = kir::Rewrite(at, [&](const kir::ExprRef& node) { return node == column ? place : nullptr; });
+  return kb::Max(kb::Int(0), kb::Min(own, kb::Int(width - 1)));
+}
+
 kir::StmtRef MatmulKernels::Epilogue(KernelWriter& writer, FusedExpr& expr, const MatmulSegment& segment,
                                      const kir::ExprRef& m, const kir::ExprRef& rows, const kir::ExprRef& n,
                                      const kir::ExprRef& columns, int64_t width, const kir::ExprRef& hidden) {
@@ -280,8 +289,7 @@ kir::StmtRef MatmulKernels::Epilogue(KernelWriter& writer, FusedExpr& expr, cons
   for (const int root : segment.roots) tiles.push_back(TileName(root));
   kir::Block body = Results(writer, expr, segment, m + i, column, hidden, [&](int root, const kir::ExprRef& at) {
     if (at == column) return kb::Ref(TileName(root), DType::kF32);
-    // Another column of the same row: the partner of a rotation, which lies in the same chunk. The clamp states so.
-    return kb::At(TileName(root), DType::kF32, {i, kb::Max(kb::Int(0), kb::Min(at - n, kb::Int(width - 1)))});
+    return kb::At(TileName(root), DType::kF32, {i, InChunk(at, column, j, width)});
   });
   return kb::Map({"i", "j"}, tiles, {rows, columns}, std::move(body));
 }

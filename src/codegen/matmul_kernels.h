@@ -49,6 +49,8 @@ class MatmulKernels {
   kir::Block Results(KernelWriter& writer, FusedExpr& expr, const MatmulSegment& segment, const kir::ExprRef& row,
                      const kir::ExprRef& column, const kir::ExprRef& hidden, const Sum& sum);
   // Results of tiles called TileName(root), `columns` wide, whose first element is (m, n).
+  static kir::ExprRef InChunk(const kir::ExprRef& at, const kir::ExprRef& column, const kir::ExprRef& place,
+                              int64_t width);
   kir::StmtRef Epilogue(KernelWriter& writer, FusedExpr& expr, const MatmulSegment& segment, const kir::ExprRef& m,
                         const kir::ExprRef& rows, const kir::ExprRef& n, const kir::ExprRef& columns, int64_t width,
                         const kir::ExprRef& hidden);

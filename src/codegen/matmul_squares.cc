@@ -92,7 +92,7 @@ void MatmulKernels::EmitSquares(KernelWriter& writer, FusedExpr& expr, const Mat
   if (!staged) return;
   const kir::ExprRef column = n0 + j;
   kir::Block body = Results(writer, expr, segment, m + i, column, nullptr, [&](int root, const kir::ExprRef& at) {
-    const kir::ExprRef place = at == column ? j : kb::Max(kb::Int(0), kb::Min(at - n0, kb::Int(chunk - 1)));
+    const kir::ExprRef place = at == column ? j : InChunk(at, column, j, chunk);
     return kb::At(staging(root), DType::kF32, {i, place});
   });
   const kir::ExprRef t = kb::Ref("t");

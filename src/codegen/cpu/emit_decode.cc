@@ -182,8 +182,9 @@ Val Emitter::EmitDecode(const kir::Decode& decode) {
     Fail("a panel of " + std::string(Row(type.dtype).name) + " at level amx is read by its tile alone");
     return Poison(DType::kF32);
   }
-  const Val& column = index.back();
-  if (type.layout == kir::Layout::kBlocks && column.aligned && mask_ == nullptr && lanes_ <= 16 && lanes_ >= 4) {
+  const Val column = FromFirst(index.back());
+  if (type.layout == kir::Layout::kBlocks && column.Steps(1) && column.multiple % lanes_ == 0 && mask_ == nullptr &&
+      lanes_ <= 16 && lanes_ >= 4) {
     bool same_row = true;
     for (size_t d = 0; d + 1 < index.size(); ++d) same_row = same_row && index[d].uniform();
     if (same_row) {

@@ -74,9 +74,7 @@ Val Emitter::EmitApply(const kir::Expr& expr, const kir::Apply& apply) {
   for (const kir::ExprRef& arg : apply.args) args.push_back(Emit(arg));
   const DType dtype = args.back().dtype;
   if (dtype == DType::kI64) {
-    if (apply.op == Op::kAdd) return AddI64(args[0], args[1]);
-    if (apply.op == Op::kSub) return SubI64(args[0], args[1]);
-    if (apply.op == Op::kMul) return MulI64(args[0], args[1]);
+    if (std::optional<Val> pattern = PatternOf(apply.op, args)) return *std::move(pattern);
   }
   bool uniform = true;
   for (const Val& arg : args) uniform = uniform && arg.uniform();

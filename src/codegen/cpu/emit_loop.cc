@@ -9,14 +9,6 @@
 #include "codegen/llvm/operators.h"
 
 namespace quern::cpu {
-namespace {
-
-bool IsMultiple(const llvm::Value* value, int64_t of) {
-  const auto* constant = llvm::dyn_cast<llvm::ConstantInt>(value);
-  return constant != nullptr && constant->getSExtValue() % of == 0;
-}
-
-}  // namespace
 
 void Emitter::Loop(llvm::Value* low, llvm::Value* high, int64_t step, const std::function<void(llvm::Value*)>& body) {
   const auto* first = llvm::dyn_cast<llvm::ConstantInt>(low);
@@ -45,11 +37,14 @@ void Emitter::Loop(llvm::Value* low, llvm::Value* high, int64_t step, const std:
 void Emitter::VecLoop(llvm::Value* low, llvm::Value* high, int64_t step, const std::function<void(const Val&)>& body) {
   QUERN_CHECK(lanes_ == 1);
   const int lanes = target_.lanes;
-  const bool aligned = step == 1 && IsMultiple(low, lanes);
   auto widened = [&](llvm::Value* index, llvm::Value* mask) {
     lanes_ = lanes;
     mask_ = mask;
-    body({DType::kI64, index, nullptr, step, aligned});
+    Val value = LoopIndex(index, low, high, step, lanes);
+    // The lanes of a full vector are all below the end.
+    if (mask == nullptr && value.range)
+      value.range->second -= std::min(value.range->second - value.range->first, (lanes - 1) * step);
+    body(value);
     lanes_ = 1;
     mask_ = nullptr;
   };
@@ -63,7 +58,7 @@ void Emitter::VecLoop(llvm::Value* low, llvm::Value* high, int64_t step, const s
   if (rest != nullptr && rest->isZero()) return;
   if (!target_.masks) {
     Loop(b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, middle, low), high, step,
-         [&](llvm::Value* index) { body(Uniform(DType::kI64, index)); });
+         [&](llvm::Value* index) { body(LoopIndex(index, low, high, step, 1)); });
     return;
   }
   // At most one round; the loop form gives the guard.
@@ -105,7 +100,7 @@ void Emitter::Emit(const kir::Loop& loop) {
       break;
     }
   }
-  Loop(low, high, loop.step, [&](llvm::Value* index) { run(Uniform(DType::kI64, index)); });
+  Loop(low, high, loop.step, [&](llvm::Value* index) { run(LoopIndex(index, low, high, loop.step, 1)); });
 }
 
 llvm::Value* Emitter::CombineLanes(kir::ReduceOp op, DType dtype, llvm::Value* vector) {
@@ -167,10 +162,7 @@ Val Emitter::EmitReduce(const kir::Expr& expr, const kir::Reduce& reduce) {
   // rest.
   const int64_t width = widen ? lanes : 1;
   auto at = [&](llvm::Value* index, int64_t offset) {
-    Val value = Uniform(DType::kI64, b_.CreateAdd(index, b_.getInt64(offset), "", false, true));
-    value.step = widen ? 1 : 0;
-    value.aligned = widen && IsMultiple(low, lanes);
-    return value;
+    return LoopIndex(b_.CreateAdd(index, b_.getInt64(offset), "", false, true), low, high, 1, widen ? lanes : 1);
   };
   auto round_down = [&](int64_t to) {
     llvm::Value* span = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, b_.CreateSub(high, low), b_.getInt64(0));

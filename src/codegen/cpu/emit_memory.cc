@@ -1,6 +1,9 @@
 // Loads and stores. How an element's flat index varies over the lanes decides the access: unit step -> one vector
-// access, none -> one scalar, step 2 -> two vectors and a shuffle, anything else -> gather or scatter (counted for the
-// lint).
+// access, none -> one scalar, another pattern within two vectors -> loads and a shuffle, anything else -> gather or
+// scatter (counted for the lint).
+#include <algorithm>
+#include <bit>
+
 #include "base/check.h"
 #include "codegen/cpu/emitter.h"
 #include "llvm/IR/Intrinsics.h"
@@ -41,7 +44,7 @@ Val Emitter::FlatIndex(const Buffer& buffer, const std::vector<Val>& index) {
   }
   if (buffer.type.layout == kir::Layout::kKn32 && index.size() == 2) {
     // [K][32]: row r, column j lies at 32 j + r.
-    return AddI64(MulI64(index[1], I64(32)), index[0]);
+    return FromFirst(AddI64(MulI64(index[1], I64(32)), index[0]));
   }
   if (buffer.type.layout != kir::Layout::kRow) {
     Fail(absl::StrFormat("an element of %s is reached by decode only", kir::Print(buffer.type)));
@@ -51,7 +54,7 @@ Val Emitter::FlatIndex(const Buffer& buffer, const std::vector<Val>& index) {
   for (size_t d = 0; d < index.size(); ++d) {
     flat = AddI64(flat, MulI64(index[d], Uniform(DType::kI64, buffer.strides[d])));
   }
-  return flat;
+  return FromFirst(std::move(flat));
 }
 
 llvm::Align Emitter::ElementAlign(const Buffer& buffer, llvm::Value* flat, int64_t bytes) const {
@@ -63,20 +66,27 @@ llvm::Align Emitter::ElementAlign(const Buffer& buffer, llvm::Value* flat, int64
   return llvm::Align(bytes);
 }
 
-llvm::Value* Emitter::LoadStride2(const Buffer& buffer, const Val& flat, llvm::Type* element) {
-  // Elements 0, 2, .. 2n-2 out of two vectors that start at 0 and at n-1, so that nothing past the last one is read.
-  llvm::Type* type = LanesOf(element);
-  const int64_t bytes = element->getPrimitiveSizeInBits() / 8;
-  llvm::Value* at = b_.CreateInBoundsGEP(element, buffer.ptr, flat.scalar);
-  llvm::Value* low = Tag(b_.CreateAlignedLoad(type, at, llvm::Align(bytes)), buffer);
-  llvm::Value* at_high = b_.CreateConstInBoundsGEP1_64(element, at, lanes_ - 1);
-  llvm::Value* high = Tag(b_.CreateAlignedLoad(type, at_high, llvm::Align(bytes)), buffer);
+llvm::Value* Emitter::LoadPattern(const Buffer& buffer, const Val& flat, llvm::Type* element) {
+  const auto [least, most] = std::minmax_element(flat.offsets.begin(), flat.offsets.end());
+  const int64_t low = *least, count = *most - low + 1;
+  if (count > 2 * lanes_) return nullptr;
+  // One vector, or two that overlap, from the first element to the last: nothing beside them is read.
+  const int64_t width = std::min<int64_t>(lanes_, static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(count))));
+  llvm::Type* type = llvm::FixedVectorType::get(element, static_cast<unsigned>(width));
+  const llvm::Align align(element->getPrimitiveSizeInBits() / 8);
+  llvm::Value* first = b_.CreateInBoundsGEP(element, buffer.ptr, b_.CreateAdd(flat.scalar, b_.getInt64(low)));
+  const auto load = [&](int64_t from) {
+    llvm::Value* at = b_.CreateConstInBoundsGEP1_64(element, first, static_cast<uint64_t>(from));
+    return Tag(b_.CreateAlignedLoad(type, at, align), buffer);
+  };
+  llvm::Value* front = load(0);
+  llvm::Value* back = width == count ? front : load(count - width);
   std::vector<int> picks;
-  for (int lane = 0; lane < lanes_; ++lane) {
-    const int offset = 2 * lane;
-    picks.push_back(offset < lanes_ ? offset : lanes_ + offset - (lanes_ - 1));
+  for (const int64_t offset : flat.offsets) {
+    const int64_t at = offset - low;
+    picks.push_back(static_cast<int>(at < width ? at : width + at - (count - width)));
   }
-  return b_.CreateShuffleVector(low, high, picks);
+  return b_.CreateShuffleVector(front, back, picks);
 }
 
 Val Emitter::LoadElement(const Buffer& buffer, const std::vector<Val>& index) {
@@ -90,8 +100,8 @@ Val Emitter::LoadElement(const Buffer& buffer, const std::vector<Val>& index) {
     return Uniform(dtype, FromMemory(load, dtype));
   }
   llvm::Type* type = LanesOf(element);
-  llvm::Value* loaded;
-  if (!flat.varying() && flat.step == 1) {
+  llvm::Value* loaded = nullptr;
+  if (flat.Steps(1)) {
     llvm::Value* at = b_.CreateInBoundsGEP(element, buffer.ptr, flat.scalar);
     const llvm::Align align = ElementAlign(buffer, flat.scalar, bytes);
     if (mask_ == nullptr) {
@@ -99,9 +109,10 @@ Val Emitter::LoadElement(const Buffer& buffer, const std::vector<Val>& index) {
     } else {
       loaded = Tag(b_.CreateMaskedLoad(type, at, align, mask_, llvm::Constant::getNullValue(type)), buffer);
     }
-  } else if (!flat.varying() && flat.step == 2 && mask_ == nullptr) {
-    loaded = LoadStride2(buffer, flat, element);
-  } else {
+  } else if (!flat.varying() && mask_ == nullptr) {
+    loaded = LoadPattern(buffer, flat, element);
+  }
+  if (loaded == nullptr) {
     ++stats_.gathers;
     llvm::Value* at = b_.CreateInBoundsGEP(element, buffer.ptr, Lanes(flat));
     loaded = Tag(b_.CreateMaskedGather(type, at, llvm::Align(bytes), FullMask(), llvm::Constant::getNullValue(type)),
@@ -149,7 +160,7 @@ Val Emitter::LoadOr(const Buffer& buffer, const std::vector<Val>& index, const V
   llvm::Type* type = LanesOf(element);
   llvm::Value* passed = ToMemory(Lanes(otherwise), dtype);
   llvm::Value* loaded;
-  if (!flat.varying() && flat.step == 1) {
+  if (flat.Steps(1)) {
     llvm::Value* at = b_.CreateGEP(element, buffer.ptr, flat.scalar);
     loaded = Tag(b_.CreateMaskedLoad(type, at, llvm::Align(bytes), mask, passed), buffer);
   } else {
@@ -172,7 +183,7 @@ void Emitter::StoreElement(const Buffer& buffer, const std::vector<Val>& index, 
     return;
   }
   llvm::Value* stored = ToMemory(Lanes(value), dtype);
-  if (!flat.varying() && flat.step == 1) {
+  if (flat.Steps(1)) {
     llvm::Value* at = b_.CreateInBoundsGEP(element, buffer.ptr, flat.scalar);
     const llvm::Align align = ElementAlign(buffer, flat.scalar, bytes);
     if (mask_ == nullptr) {

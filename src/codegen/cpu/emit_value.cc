@@ -1,7 +1,21 @@
-// Lanes: how values vary over the vec loop, and 64-bit index arithmetic that keeps the linear form.
+// Lanes: how values vary over the vec loop.
+#include <algorithm>
+
 #include "codegen/cpu/emitter.h"
 
 namespace quern::cpu {
+
+int64_t PowerIn(int64_t value) {
+  constexpr int64_t kMost = int64_t{1} << 30;
+  return value == 0 ? kMost : std::min(kMost, value & -value);
+}
+
+bool Val::Steps(int64_t step) const {
+  for (size_t lane = 0; lane < offsets.size(); ++lane) {
+    if (offsets[lane] != static_cast<int64_t>(lane) * step) return false;
+  }
+  return scalar != nullptr && !offsets.empty();
+}
 
 llvm::Type* Emitter::ScalarType(DType dtype) {
   switch (Row(dtype).kind) {
@@ -39,39 +53,32 @@ llvm::Value* Emitter::Lanes(const Val& value) {
   if (lanes_ == 1) return value.scalar;
   if (value.varying()) return value.vector;
   llvm::Value* splat = b_.CreateVectorSplat(lanes_, value.scalar);
-  if (value.step == 0) return splat;
-  llvm::Value* steps = b_.CreateVectorSplat(lanes_, b_.getInt64(value.step));
-  return b_.CreateAdd(splat, b_.CreateMul(LaneIds(), steps));
+  if (value.uniform()) return splat;
+  std::vector<llvm::Constant*> offsets;
+  for (const int64_t offset : value.offsets) offsets.push_back(b_.getInt64(offset));
+  return b_.CreateAdd(splat, llvm::ConstantVector::get(offsets));
 }
 
 Val Emitter::FromLanes(DType dtype, llvm::Value* value) const {
-  if (value->getType()->isVectorTy()) return {dtype, nullptr, value, 0};
+  if (value->getType()->isVectorTy()) return {dtype, nullptr, value};
   return Uniform(dtype, value);
 }
 
 Val Emitter::I64(int64_t value) { return Uniform(DType::kI64, b_.getInt64(value)); }
 
-Val Emitter::AddI64(const Val& a, const Val& b) {
-  if (a.varying() || b.varying()) return FromLanes(DType::kI64, b_.CreateAdd(Lanes(a), Lanes(b)));
-  return {DType::kI64, b_.CreateAdd(a.scalar, b.scalar), nullptr, a.step + b.step};
-}
-
-Val Emitter::SubI64(const Val& a, const Val& b) {
-  if (a.varying() || b.varying()) return FromLanes(DType::kI64, b_.CreateSub(Lanes(a), Lanes(b)));
-  return {DType::kI64, b_.CreateSub(a.scalar, b.scalar), nullptr, a.step - b.step};
-}
-
-Val Emitter::MulI64(const Val& a, const Val& b) {
-  if (a.uniform() && b.uniform()) return Uniform(DType::kI64, b_.CreateMul(a.scalar, b.scalar));
-  // A linear value times a constant stays linear; times a run-time stride its lanes lie apart by an unknown step.
-  for (const auto& [linear, factor] : {std::pair(&a, &b), std::pair(&b, &a)}) {
-    const auto* constant = llvm::dyn_cast_or_null<llvm::ConstantInt>(factor->uniform() ? factor->scalar : nullptr);
-    if (constant != nullptr && !linear->varying()) {
-      return {DType::kI64, b_.CreateMul(linear->scalar, factor->scalar), nullptr,
-              linear->step * constant->getSExtValue()};
-    }
+Val Emitter::LoopIndex(llvm::Value* index, llvm::Value* low, llvm::Value* high, int64_t step, int lanes) {
+  Val value = Uniform(DType::kI64, index);
+  if (lanes > 1) {
+    for (int lane = 0; lane < lanes; ++lane) value.offsets.push_back(lane * step);
   }
-  return FromLanes(DType::kI64, b_.CreateMul(Lanes(a), Lanes(b)));
+  const auto* first = llvm::dyn_cast<llvm::ConstantInt>(low);
+  if (first == nullptr) return value;
+  value.multiple = std::min(PowerIn(first->getSExtValue()), PowerIn(step * lanes));
+  constexpr int64_t kMost = int64_t{1} << 60;  // no loop gets so far
+  const auto* last = llvm::dyn_cast<llvm::ConstantInt>(high);
+  const int64_t end = last == nullptr ? kMost : last->getSExtValue() - 1;
+  value.range = {first->getSExtValue(), std::max(first->getSExtValue(), end)};
+  return value;
 }
 
 llvm::Value* Emitter::UniformScalar(const kir::ExprRef& expr, const char* what) {

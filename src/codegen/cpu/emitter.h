@@ -10,6 +10,7 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -28,18 +29,25 @@
 namespace quern::cpu {
 
 // A scalar of KIR over the lanes of the enclosing vec loop. Exactly one form is primary:
-//   uniform: `scalar`, step 0;  linear (i64): lane l holds scalar + l * step;  varying: `vector`.
+//   uniform: `scalar`, no offsets;  pattern (i64): lane l holds scalar + offsets[l];  varying: `vector`.
+// A loop index is the pattern 0, 1, 2, ..; quotients and remainders of one stay patterns where `multiple` shows that
+// they do (c / 2 is 0, 0, 1, 1, ..), and so loads of them are loads and permutes instead of gathers.
 // f16 and bf16 are held and computed as f32, rounded by stores and casts; bool is held as i1.
 struct Val {
   DType dtype = DType::kF32;
   llvm::Value* scalar = nullptr;
   llvm::Value* vector = nullptr;
-  int64_t step = 0;
-  bool aligned = false;  // linear of step 1, and `scalar` is a multiple of the lanes
+  std::vector<int64_t> offsets = {};
+  int64_t multiple = 1;                                             // a power of two that divides `scalar`
+  std::optional<std::pair<int64_t, int64_t>> range = std::nullopt;  // of `scalar`, both ends included
 
   bool varying() const { return scalar == nullptr; }
-  bool uniform() const { return scalar != nullptr && step == 0; }
+  bool uniform() const { return scalar != nullptr && offsets.empty(); }
+  // Whether lane l holds scalar + l * step.
+  bool Steps(int64_t step) const;
 };
+// The largest power of two, within reason, that divides `value`.
+int64_t PowerIn(int64_t value);
 
 // Memory a name stands for: a parameter, an alloc or a tile.
 struct Buffer {
@@ -97,20 +105,33 @@ class Emitter : public codegen::StatementEmitter {
   // What is emitted from here on belongs to the statement's line. The location before, to go back to.
   llvm::DebugLoc EnterLine(const kir::Stmt& stmt);
 
-  // ---- emit_value.cc: lanes and arithmetic on Val
+  // ---- emit_value.cc: lanes
   llvm::Type* ScalarType(DType dtype);  // in registers
   llvm::Type* MemoryType(DType dtype);
   llvm::Type* LanesOf(llvm::Type* type) const;  // vector of lanes_, or the type itself outside vec
   llvm::Value* Lanes(const Val& value);         // as a vector over the lanes (a scalar outside vec)
-  Val Uniform(DType dtype, llvm::Value* scalar) const { return {dtype, scalar, nullptr, 0}; }
+  Val Uniform(DType dtype, llvm::Value* scalar) const { return {dtype, scalar, nullptr}; }
   Val FromLanes(DType dtype, llvm::Value* value) const;
   Val I64(int64_t value);
-  Val AddI64(const Val& a, const Val& b);
-  Val SubI64(const Val& a, const Val& b);
-  Val MulI64(const Val& a, const Val& b);
+  // The index of a loop from `low` in steps of `step`, below `high`: `lanes` rounds at once.
+  Val LoopIndex(llvm::Value* index, llvm::Value* low, llvm::Value* high, int64_t step, int lanes);
   llvm::Value* UniformScalar(const kir::ExprRef& expr, const char* what);
   llvm::Value* LaneIds();  // <0, 1, .. lanes-1> as i64
   llvm::Constant* FloatConstant(llvm::Type* type, double value);
+
+  // ---- emit_index.cc: 64-bit arithmetic on Val that keeps patterns
+  Val AddI64(const Val& a, const Val& b);
+  Val SubI64(const Val& a, const Val& b);
+  Val MulI64(const Val& a, const Val& b);
+  // Of operators that stay patterns for these operands, or nullopt.
+  Val AddConstant(Val value, int64_t constant);  // to the offsets, where there are some
+  Val Normal(Val value);
+  // The same with offsets that begin at 0.
+  Val FromFirst(Val value);
+  // The same with offsets within 0 and `unit`, a power of two that divides the scalar and goes on doing so; or nullopt.
+  std::optional<Val> WithinUnit(const Val& value, int64_t unit);
+  std::optional<Val> PatternOf(kir::Op op, std::span<const Val> args);
+  std::optional<Val> QuotientOf(kir::Op op, const Val& a, int64_t divisor);
 
   // ---- emit_expr.cc
   Val Emit(const kir::ExprRef& expr);
@@ -139,7 +160,7 @@ class Emitter : public codegen::StatementEmitter {
   Val LoadElement(const Buffer& buffer, const std::vector<Val>& index);
   Val LoadOr(const Buffer& buffer, const std::vector<Val>& index, const Val& otherwise);
   void StoreElement(const Buffer& buffer, const std::vector<Val>& index, const Val& value);
-  llvm::Value* LoadStride2(const Buffer& buffer, const Val& flat, llvm::Type* element);
+  llvm::Value* LoadPattern(const Buffer& buffer, const Val& flat, llvm::Type* element);
   std::vector<Val> EmitIndex(const kir::Index& index);
   template <typename Instruction>
   Instruction* Tag(Instruction* access, const Buffer& buffer);

@@ -166,6 +166,13 @@ TEST(Object, ChoosesAccesses) {
       {"y[i] = x[i + 7]", 0, 0, "movups", "gather"},
       {"y[i] = x[2 * i]", 0, 0, "perm|shuf", "gather"},
       {"y[i] = x[3 * i]", 1, 0, "gather", "scatter"},
+      // What rotations read: the other of two neighbours, their number in a head, the partner in its other half.
+      {"y[i] = x[i - i % 2 + (i + 1) % 2]", 0, 0, "perm|shuf", "gather|sub"},
+      {"y[i] = x[max(0, min(i - i % 2 + (i + 1) % 2, 63))]", 0, 0, "perm|shuf", "gather|pmin|pmax"},
+      {"y[i] = x[i % 32 / 2]", 0, 0, "perm|shuf", "gather"},
+      {"y[i] = x[i / 32 * 32 + (i % 32 + 16) % 32]", 0, 0, "movups", "gather|perm|shuf"},
+      {"y[i] = x[i / 48 * 48 + (i % 48 + 32) % 48]", 0, 0, "movups", "gather|perm|shuf"},
+      {"y[i] = select(i % 32 < 16, x[i], 2.0)", 0, 0, "movups", "gather|pcmp"},
       {"y[i] = x[cast<i64>(k[i])]", 1, 0, "gather", "scatter"},
       {"y[2 * i] = x[i]", 0, 1, "scatter", "gather"},
       {"y[i] = contract(x[i] * x[i] + 1.0)", 0, 0, "vfmadd", "vmulps"},
