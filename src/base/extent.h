@@ -1,5 +1,5 @@
-// Extent: a polynomial in symbols (3*BATCH*SEQ + 2). The size of a dimension, an offset or a loop bound that stays exact
-// when sizes are not known yet.
+// Extent: a polynomial in symbols (3*BATCH*SEQ + 2). The size of a dimension, an offset or a loop bound that stays
+// exact when sizes are not known yet.
 //
 // Canonical: terms are sorted, no coefficient is zero, so equal polynomials compare equal. Value type, cheap to copy:
 // constants lie in place, other terms are shared and never change.

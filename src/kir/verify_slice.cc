@@ -18,6 +18,22 @@ std::string TypeText(DType dtype, Layout layout) {
 }
 std::string TypeText(const BufferType& type) { return TypeText(type.dtype, type.layout); }
 
+// Which dimensions of the buffer behind an operand are dimensions of the op's tiles too. `names`: of the ranged ones.
+std::vector<bool> OwnLanes(const TileOp& op, const Slice& slice, const std::vector<std::string_view>& names) {
+  const auto in_tile = [&](std::string_view name) {
+    return std::any_of(op.tiles.begin(), op.tiles.end(), [&](const TileOperand& tile) {
+      return std::any_of(tile.dims.begin(), tile.dims.end(), [&](std::string_view dim) { return dim == name; });
+    });
+  };
+  std::vector<bool> own;
+  auto name = names.begin();
+  for (size_t d = 0; name != names.end(); ++d) {
+    const bool point = !slice.dims.empty() && slice.dims[d].start != nullptr && slice.dims[d].extent == nullptr;
+    own.push_back(!point && in_tile(*name++));
+  }
+  return own;
+}
+
 }  // namespace
 
 // A hint may lie outside the buffer, everything else starts inside; a range is clipped at the end of its dimension.
@@ -138,7 +154,8 @@ Status Verifier::CheckNode(const TileCall& call) {
     QUERN_RETURN_IF_ERROR(CheckReadable(slice.buffer, *rectangle.entity));
     QUERN_RETURN_IF_ERROR(NoteShared(slice.buffer, /*write=*/false, Describe(slice)));
     Record(slice.buffer, /*write=*/false, rectangle.position);
-    if (rectangle.entity->kind == EntityKind::kAlloc) NoteScratchRead(slice.buffer, rectangle.first, rectangle.last);
+    if (rectangle.entity->kind == EntityKind::kAlloc)
+      NoteScratchRead(slice.buffer, rectangle.first, rectangle.last, OwnLanes(*op, slice, names));
     for (size_t d = 0; d < names.size(); ++d) {
       const auto [it, added] = sizes.try_emplace(names[d], Size{rectangle.sizes[d], rectangle.texts[d], operand.name});
       if (added || prover_.Equal(it->second.value, rectangle.sizes[d])) continue;

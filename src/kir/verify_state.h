@@ -162,7 +162,9 @@ class Verifier {
 
   // Scratch
   void NoteScratchWrite(const std::string& buffer, const std::vector<Extent>& position);
-  void NoteScratchRead(const std::string& buffer, const std::vector<Extent>& first, const std::vector<Extent>& last);
+  // `apart`: dimensions along which what was never written reaches nothing but its own lanes.
+  void NoteScratchRead(const std::string& buffer, const std::vector<Extent>& first, const std::vector<Extent>& last,
+                       const std::vector<bool>& apart = {});
 
   // Races
   void Record(const std::string& buffer, bool write, const std::vector<Extent>& position, bool by_block = false);

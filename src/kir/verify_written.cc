@@ -1,6 +1,7 @@
 // Scratch that is read and never written. Whether all that a kernel reads was written before is not decidable; the
 // interpreter finds what was not. Refused is what is certain: an element at a fixed place, read outside of any guard,
-// that lies beyond all that the kernel ever writes to the buffer.
+// that lies beyond all that the kernel ever writes to the buffer. A tile op may read rows of a panel that nobody
+// filled: what it makes of them is in rows or columns of its tile that nobody has to read.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
@@ -19,10 +20,14 @@ void Verifier::NoteScratchWrite(const std::string& buffer, const std::vector<Ext
 }
 
 void Verifier::NoteScratchRead(const std::string& buffer, const std::vector<Extent>& first,
-                               const std::vector<Extent>& last) {
+                               const std::vector<Extent>& last, const std::vector<bool>& apart) {
   if (prover_.fact_count() > kernel_.facts.size()) return;
   ScratchRead read{buffer, statement_, {}};
   for (size_t d = 0; d < first.size(); ++d) {
+    if (d < apart.size() && apart[d]) {
+      read.dims.push_back({INT64_MAX, INT64_MIN});
+      continue;
+    }
     if (!first[d].is_constant() || !last[d].is_constant()) return;
     read.dims.push_back({first[d].constant(), last[d].constant()});
   }

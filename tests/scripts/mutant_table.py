@@ -15,6 +15,24 @@ class Row(typing.NamedTuple):
 
 
 ROWS = [
+    # The code that loops become on a CPU.
+    Row("src/codegen/cpu/emit_index.cc", "if (op == Op::kDiv && !a.uniform() && !AtLeastZero(a)) return std::nullopt;",
+        "", "jit_test", "Patterns.*"),
+    Row("src/codegen/cpu/emit_index.cc", "if (*most - first >= unit) return std::nullopt;", "", "jit_test",
+        "Patterns.*"),
+    Row("src/codegen/cpu/emit_index.cc", "op == Op::kMin ? *most : *least", "op == Op::kMin ? *least : *most",
+        "jit_test", "Patterns.*"),
+    Row("src/codegen/cpu/emit_index.cc", "value.multiple = std::min(MultipleOf(value), PowerIn(first));", "",
+        "jit_test", "Patterns.*"),
+    Row("src/codegen/cpu/emit_memory.cc", "at < width ? at : width + at - (count - width)", "at % width", "jit_test",
+        "Patterns.*"),
+    Row("src/codegen/cpu/emit_loop.cc", "std::min(value.range->second - value.range->first, (lanes - 1) * step)",
+        "0", "codegen_cpu_test", "Object.ChoosesAccesses"),
+    # Sessions.
+    Row("src/compiler/model.cc", "invariant && ids > few && rest <= few ? most - (few + 1 - rest) : most", "most",
+        "compiler_test", "*Invariant*"),
+    Row("src/compiler/model.cc", "guard(few + 1, most, 1, most)}",
+        "guard(few + 1, most, 1, 1), guard(few + 1, most, 2, most)}", "compiler_test", "*Invariant*"),
     # Families: from regions to kernels.
     Row("src/codegen/fused_expr.cc", "return inside == nullptr ? result : kb::Select(inside, result, otherwise);",
         "return result;", "codegen_test", "Region.PadOfAComputedValue"),
@@ -79,14 +97,14 @@ ROWS = [
     Row("src/opt/fuse_regions.cc", "return users == 1 && std::any_of(", "return users >= 1 && std::any_of(", "opt_test",
         "FuseSoundness.OnlyAnUnsharedDonatedInputIsWrittenInPlace"),
     # Passes.
-    Row("src/opt/simplify.cc",
-        "return constant && *constant == value && std::signbit(*constant) == std::signbit(value);",
-        "return constant && *constant == value;", "opt_test", "Simplify.KeepsSignedZeros"),
-    Row("src/opt/simplify.cc", "if (IsScalar(site, 1, neutral) && site.type(0) == site.result())",
-        "if (IsScalar(site, 1, neutral))", "opt_test", "Simplify.KeepsBroadcasts"),
-    Row("src/opt/simplify.cc", "if (inside == Extent(0) && size == length) return operand;",
+    Row("src/ir/identity.cc",
+        "return value && *value == neutral && std::signbit(*value) == std::signbit(neutral);",
+        "return value && *value == neutral;", "opt_test", "Simplify.KeepsSignedZeros"),
+    Row("src/ir/identity.cc", "if (is_neutral(1) && context.type(0) == context.result()) return",
+        "if (is_neutral(1)) return", "opt_test", "Simplify.KeepsBroadcasts"),
+    Row("src/ir/ops/narrow.cc", "if (inside == Extent(0) && size == length) return operand;",
         "if (inside == Extent(0)) return operand;", "opt_test", "Simplify.PartsOfAConcat"),
-    Row("src/opt/simplify.cc", "if (perm != swapped) return std::nullopt;", "", "opt_test",
+    Row("src/ir/ops/mat_mul.cc", "if (perm != swapped) return std::nullopt;", "", "opt_test",
         "Simplify.TransposedRightSide"),
     Row("src/opt/fold_constants.cc", "elements > kMaxBytes / ScalarBytes(", "elements > kMaxBytes * ScalarBytes(",
         "opt_test", "FoldConstants.LeavesLargeAndSymbolicResults"),
