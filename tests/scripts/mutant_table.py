@@ -28,6 +28,10 @@ ROWS = [
         "Patterns.*"),
     Row("src/codegen/cpu/emit_loop.cc", "std::min(value.range->second - value.range->first, (lanes - 1) * step)",
         "0", "codegen_cpu_test", "Object.ChoosesAccesses"),
+    Row("src/opt/donate_carries.cc", "if (users[leaf].size() != 1) return false;",
+        "if (users[leaf].empty()) return false;", "opt_test", "DonateCarries.*"),
+    Row("src/runtime/symbol_program.cc", "(args[0] != 0 ? args[1] : args[2])", "(args[0] != 0 ? args[2] : args[1])",
+        "runtime_test", "SymbolProgram.*"),
     # Sessions.
     Row("src/compiler/model.cc", "invariant && ids > few && rest <= few ? most - (few + 1 - rest) : most", "most",
         "compiler_test", "*Invariant*"),

@@ -467,5 +467,36 @@ TEST(OncePerBinding, WeightsAndWhatFollows) {
   EXPECT_EQ(once, (std::vector<bool>{false, true, true, false, false}));
 }
 
+// A loop's body that writes over its cache, and sums it before or after.
+std::string Filling(const std::string& summed) {
+  return R"(graph g {
+  %0 = Input() {name = "cache"} : f32[8, 5]
+  %1 = Input() {name = "x"} : f32[1, 5]
+  %2:2 = While(%1, %0) {carries = 2, max = 0} : f32[1, 5], f32[8, 5]
+    cond graph cond {
+      %0 = Input() {name = "x"} : f32[1, 5]
+      %1 = Input() {name = "cache"} : f32[8, 5]
+      %2 = Reduce(%0) {axes = [0, 1], keep_dim = false, op = "sum"} : f32[]
+      %3 = Lt(%2, %2) : bool[]
+      return %3
+    }
+    body graph body {
+      %0 = Input() {name = "x"} : f32[1, 5]
+      %1 = Input() {name = "cache"} : f32[8, 5]
+      %2 = Update(%1, %0) {axis = 0, start = <3>} : f32[8, 5]
+      %3 = Reduce()" +
+         summed + R"() {axes = [0], keep_dim = true, op = "sum"} : f32[1, 5]
+      return %3, %2
+    }
+  return %2.1
+}
+)";
+}
+
+TEST(DonateCarries, NotWhatIsReadAfterwards) {
+  EXPECT_NE(After(DonateCarries, Filling("%2")).find("donate \"cache\" -> 1"), std::string::npos);
+  EXPECT_EQ(After(DonateCarries, Filling("%1")).find("donate"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace quern::opt
