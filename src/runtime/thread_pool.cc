@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/generated_code.h"
 #include "base/ticks.h"
 #include "runtime/float_mode.h"
 
@@ -65,7 +66,7 @@ struct ThreadPool::Shared {
 
   // Runs dispatches from `index` on that one worker does alone, then opens the next parallel one, which it returns.
   template <bool kRecord>
-  int64_t Advance(int64_t index, int worker, [[maybe_unused]] uint64_t& since) {
+  QUERN_CALLS_GENERATED_CODE int64_t Advance(int64_t index, int worker, [[maybe_unused]] uint64_t& since) {
     const int64_t end = static_cast<int64_t>(dispatches.size());
     while (index < end && !Cancels() && (dispatches[index].sequential || dispatches[index].chunks == 0)) {
       const Dispatch& d = dispatches[index];
@@ -91,7 +92,7 @@ struct ThreadPool::Shared {
 
   // Runs chunks of the dispatch until none is left to take, and counts them.
   template <bool kRecord>
-  int64_t TakeChunks(int64_t index, int worker, [[maybe_unused]] uint64_t since) {
+  QUERN_CALLS_GENERATED_CODE int64_t TakeChunks(int64_t index, int worker, [[maybe_unused]] uint64_t since) {
     const Dispatch& d = dispatches[index];
     int64_t count = 0;
     for (int i = 0; i < threads; ++i) {

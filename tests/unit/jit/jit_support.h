@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/generated_code.h"
 #include "base/half.h"
 #include "codegen/cpu/target.h"
 #include "gmock/gmock.h"
@@ -194,8 +195,9 @@ inline void FillInputs(const kir::Kernel& kernel, std::vector<Memory>& buffers, 
 }
 
 // Runs all chunks of a compiled kernel, in `splits` calls.
-inline void RunCompiled(quern_kernel* function, const kir::Kernel& kernel, const Binding& symbols,
-                        const std::vector<Memory>& buffers, int splits = 1) {
+QUERN_CALLS_GENERATED_CODE inline void RunCompiled(quern_kernel* function, const kir::Kernel& kernel,
+                                                   const Binding& symbols, const std::vector<Memory>& buffers,
+                                                   int splits = 1) {
   auto binding = kir::BindSymbols(kernel, symbols);
   ASSERT_TRUE(binding.ok()) << binding.status();
   auto scratch_bytes = kir::ScratchBytes(kernel, *binding);
