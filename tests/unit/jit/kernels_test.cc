@@ -5,6 +5,7 @@
 #include "jit_support.h"
 #include "kir/share.h"
 #include "simd/library.h"
+#include "support/resident.h"
 #include "unit/codegen_c/random_kernel.h"
 
 namespace quern::jit_test {
@@ -379,12 +380,6 @@ TEST(Engine, CompilesManyAndUnloads) {
   }
   auto engine = MakeEngine(*cpu::HostTargets().back());
   ASSERT_NE(engine, nullptr);
-  auto resident = [] {
-    std::ifstream file("/proc/self/statm");
-    int64_t total = 0, pages = 0;
-    file >> total >> pages;
-    return pages * 4096;
-  };
   int64_t first = 0;
   for (int round = 0; round < 40; ++round) {
     auto module = engine->Compile(round < 2 ? std::span(kernels) : std::span(kernels).subspan(0, 2));
@@ -396,10 +391,10 @@ TEST(Engine, CompilesManyAndUnloads) {
       RunCompiled(module->kernel(i), kernels[i], {}, buffers);
       EXPECT_EQ(reinterpret_cast<float*>(buffers[1].data())[7], 7 * (static_cast<float>(i) + 0.5f));
     }
-    if (round == 8) first = resident();
+    if (round == 8) first = testing::ResidentBytes();
   }
   EXPECT_EQ(engine->live_bytes(), 0);
-  EXPECT_LT(resident() - first, int64_t{4} << 20) << "code of dead modules stays mapped";
+  EXPECT_LT(testing::ResidentBytes() - first, int64_t{4} << 20) << "code of dead modules stays mapped";
 }
 
 // An object saved and linked again computes the same bits.
@@ -469,13 +464,13 @@ kernel guards (
 TEST(Engine, NamesWhatTheMachineLacks) {
   auto unknown = jit::Engine::Create({.cpu = "z80"});
   ASSERT_FALSE(unknown.ok());
-  EXPECT_THAT(unknown.status().message(), testing::HasSubstr("known: native, sse4 or x86-64-v2, avx2"));
+  EXPECT_THAT(unknown.status().message(), ::testing::HasSubstr("known: native, sse4 or x86-64-v2, avx2"));
   for (const cpu::Target& target : cpu::Targets()) {
     const std::vector<std::string> missing = cpu::MissingOnHost(target);
     auto engine = jit::Engine::Create({.cpu = target.name});
     EXPECT_EQ(engine.ok(), missing.empty());
     if (!missing.empty()) {
-      EXPECT_THAT(engine.status().message(), testing::HasSubstr(missing[0]));
+      EXPECT_THAT(engine.status().message(), ::testing::HasSubstr(missing[0]));
     }
   }
 }

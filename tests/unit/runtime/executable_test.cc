@@ -1,18 +1,17 @@
 // Executables of hand-made fused graphs, compiled and run: results, state, variants, the errors of a run, and what is
 // given back at the end.
 #include "runtime/executable.h"
-#include "support/memory_limit.h"
 
 #include <gtest/gtest.h>
 
-#include <unistd.h>
-#include <numeric>
-
 #include <atomic>
 #include <cmath>
-#include <fstream>
+#include <numeric>
 #include <string>
 #include <thread>
+
+#include "support/memory_limit.h"
+#include "support/resident.h"
 
 namespace quern {
 namespace {
@@ -385,14 +384,6 @@ TEST(Executable, BatchesOfManySizes) {
   EXPECT_EQ(by_threads[0], by_threads[1]);
 }
 
-// Resident memory of this process in bytes.
-int64_t Resident() {
-  std::ifstream file("/proc/self/statm");
-  int64_t total = 0, resident = 0;
-  file >> total >> resident;
-  return resident * sysconf(_SC_PAGESIZE);
-}
-
 TEST(Executable, UnloadingGivesMemoryBack) {
   StatusOr<std::shared_ptr<jit::Engine>> engine = jit::Engine::Create({.threads = 1});
   ASSERT_TRUE(engine.ok());
@@ -417,10 +408,10 @@ TEST(Executable, UnloadingGivesMemoryBack) {
       EXPECT_GE((*executable)->report().arena_bytes, 64 * 512 * 17 * 4);
     }
     EXPECT_EQ((*engine)->live_bytes(), 0) << "round " << round;
-    if (round == 9) first = Resident();
+    if (round == 9) first = testing::ResidentBytes();
   }
   // Thirty more programs of two megabytes of arena each, and their code and threads.
-  EXPECT_LT(Resident() - first, int64_t{8} << 20);
+  EXPECT_LT(testing::ResidentBytes() - first, int64_t{8} << 20);
 }
 
 // Memory that a larger variant does not get leaves the smaller one as it was, and the larger one to be tried again.
