@@ -1,5 +1,6 @@
 #include "kir/block_products.h"
 
+#include <cstring>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -19,7 +20,7 @@ bool HasTiles(DType weight) { return FormatOf(weight).activation.has_value(); }
 
 // Tables point to their names for as long as the process.
 const char* Symbol(const char* prefix, DType weight, const char* suffix = "") {
-  return (new std::string(absl::StrCat(prefix, FormatOf(weight).name, suffix)))->c_str();
+  return strdup(absl::StrCat(prefix, FormatOf(weight).name, suffix).c_str());
 }
 
 // Without a tile lanes of neighbours are decoded together.
@@ -51,9 +52,7 @@ const TileOp* Dot(DType weight, DType activation) {
                    {"x", activation, {"m", "k"}, exact ? Layout::kRow : Layout::kPlanar}},
       .sizes = {"m", "n", "k"},
       .attributes = {{"ahead", DType::kI64, 0}},
-      .meaning = !exact             ? kDot
-                 : HasTiles(weight) ? kDotExact
-                                    : kDotExact,
+      .meaning = exact ? kDotExact : kDot,
       .rtol = 1e-5,
       .symbol = symbol,
       .work = exact ? FloatProduct : IntegerProduct,

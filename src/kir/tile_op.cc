@@ -32,15 +32,15 @@ BufferType TypeOf(const TileOperand& operand) {
 }  // namespace
 
 std::span<const TileOp* const> TileOps() {
-  static const std::vector<const TileOp*> ops = [] {
-    std::vector<const TileOp*> all;
-    for (const auto maker : kMakers) all.push_back(&maker());
-    for (const TileOp* op : BlockProducts()) all.push_back(op);
-    std::sort(all.begin(), all.end(),
+  static const std::vector<const TileOp*>* const ops = [] {
+    auto* const all = new std::vector<const TileOp*>;  // kept for as long as the process, as what it names
+    for (const auto maker : kMakers) all->push_back(&maker());
+    for (const TileOp* op : BlockProducts()) all->push_back(op);
+    std::sort(all->begin(), all->end(),
               [](const TileOp* a, const TileOp* b) { return std::string_view(a->name) < std::string_view(b->name); });
     return all;
   }();
-  return ops;
+  return *ops;
 }
 
 const TileOp* FindTileOp(std::string_view name) {
