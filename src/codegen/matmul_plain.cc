@@ -2,6 +2,7 @@
 #include "absl/strings/str_cat.h"
 #include "codegen/loops.h"
 #include "codegen/matmul_kernels.h"
+#include "ir/shape.h"
 
 namespace quern::codegen {
 
@@ -9,11 +10,6 @@ namespace kb = kir::build;
 using namespace kir::build::operators;
 
 namespace {
-
-kir::ExprRef Widened(const kir::ExprRef& value) {
-  const bool half = value->dtype == DType::kF16 || value->dtype == DType::kBF16;
-  return half ? kb::CastTo(DType::kF32, value) : value;
-}
 
 // The sum over k of element `at` of the product.
 kir::ExprRef Sum(const RegionView& view, FusedExpr& expr, int n, const kir::Index& at) {
@@ -36,7 +32,7 @@ kir::ExprRef Sum(const RegionView& view, FusedExpr& expr, int n, const kir::Inde
   at_b.push_back(nk ? at[rank - 1] : k);
   at_b.push_back(nk ? k : at[rank - 1]);
   const kir::ExprRef product =
-      kb::Contract(Widened(expr.Element(node.inputs[0], at_a)) * Widened(expr.Element(node.inputs[1], at_b)));
+      kb::Contract(ir::Widened(expr.Element(node.inputs[0], at_a)) * ir::Widened(expr.Element(node.inputs[1], at_b)));
   const kir::ExprRef count = kb::FromExtent(a.dims.back());
   const kir::ExprRef sum = nk ? kb::SumVec(4, name, kb::Int(0), count, product)
                               : kb::ReduceFor(kir::ReduceOp::kSum, name, kb::Int(0), count, product);

@@ -7,6 +7,17 @@
 
 namespace quern::ir {
 
+Value Expansion::Wide(Value value) {
+  if (!status_.ok()) return {};
+  const DType dtype = type(value).dtype;
+  return dtype == DType::kF16 || dtype == DType::kBF16 ? Stored(value, DType::kF32) : value;
+}
+
+Value Expansion::Stored(Value value, DType dtype) {
+  if (!status_.ok() || type(value).dtype == dtype) return value;
+  return Add("Cast", {value}, {{"to", dtype}});
+}
+
 Value Expansion::Scalar(double value, DType dtype) {
   if (!status_.ok()) return {};
   std::vector<uint8_t> bytes(ScalarBytes(dtype));

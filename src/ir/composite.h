@@ -22,6 +22,9 @@ class Expansion {
     if (!status_.ok()) return {};
     return Take(graph_.Add(op, std::move(inputs), std::move(attributes), origin_));
   }
+  // The value in f32 where it is of halves, which are stored, never computed with; and back in the dtype that it had.
+  Value Wide(Value value);
+  Value Stored(Value value, DType dtype);
   // A scalar constant of a float dtype.
   Value Scalar(double value, DType dtype);
   const TensorType& type(Value value) const { return graph_.type(value); }

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "ir/op.h"
+#include "ir/shape.h"
 #include "kir/build.h"
 
 namespace quern::ir {
@@ -31,15 +31,10 @@ StatusOr<std::vector<TensorType>> InferBroadcastToBool(const InferContext& conte
   return types;
 }
 
-bool IsHalf(DType dtype) { return dtype == DType::kF16 || dtype == DType::kBF16; }
-
 kir::ExprRef MapElementwise(MapContext& context) {
   std::vector<kir::ExprRef> args;
   for (size_t i = 0; i < context.node().inputs.size(); ++i) {
-    kir::ExprRef value = BroadcastOperand(context, static_cast<int>(i));
-    // Halves are stored, never computed with.
-    if (IsHalf(value->dtype)) value = kir::build::CastTo(DType::kF32, value);
-    args.push_back(std::move(value));
+    args.push_back(Widened(BroadcastOperand(context, static_cast<int>(i))));
   }
   return kir::build::CastTo(context.result_type().dtype, SpecOf(context.node()).body(args));
 }

@@ -15,8 +15,8 @@ Status CheckNorm(const InferContext& context, int affine) {
 }
 
 Value ScaleAndShift(Expansion& e, Value normal, std::span<const Value> affine) {
-  const Value scaled = e.Add("Mul", {normal, affine[0]});
-  return affine.size() > 1 ? e.Add("Add", {scaled, affine[1]}) : scaled;
+  const Value scaled = e.Add("Mul", {normal, e.Wide(affine[0])});
+  return affine.size() > 1 ? e.Add("Add", {scaled, e.Wide(affine[1])}) : scaled;
 }
 
 namespace {

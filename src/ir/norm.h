@@ -11,7 +11,8 @@ namespace quern::ir {
 // Operands from `affine` on (gamma, beta) against the last extent of operand 0, which must have one.
 Status CheckNorm(const InferContext& context, int affine);
 
-// normal * gamma + beta: the end of every norm. `affine`: gamma, and beta where there is one.
+// normal * gamma + beta, in the dtype that Wide gives: the end of every norm. `affine`: gamma, and beta where there
+// is one.
 Value ScaleAndShift(Expansion& e, Value normal, std::span<const Value> affine);
 
 // y = (x - mean) / sqrt(mean((x - mean)^2) + eps) * gamma + beta, row by row; without `centred` the mean counts as 0.

@@ -15,6 +15,11 @@ StatusOr<int> AxisOf(const InferContext& context, const char* attribute, int64_t
   return static_cast<int>(FromStart(axis, rank));
 }
 
+kir::ExprRef Widened(const kir::ExprRef& value) {
+  const bool half = value->dtype == DType::kF16 || value->dtype == DType::kBF16;
+  return half ? kir::build::CastTo(DType::kF32, value) : value;
+}
+
 kir::ExprRef IndexInside(const kir::ExprRef& id, const kir::ExprRef& size) {
   namespace kb = kir::build;
   const kir::ExprRef wrapped = kb::Select(kb::Call(kir::Op::kLt, {id, kb::Int(0)}), id + size, id);

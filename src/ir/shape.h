@@ -21,6 +21,9 @@ inline StatusOr<int> AxisOf(const InferContext& context) {
 // untouched.
 kir::Index ReshapeIndex(const std::vector<Extent>& result, const std::vector<Extent>& source, const kir::Index& index);
 
+// The value in f32 where it is of halves: those are stored, never computed with.
+kir::ExprRef Widened(const kir::ExprRef& value);
+
 // The i64 `id` as an index below `size`: a negative one counts from the end, one out of range is clamped.
 kir::ExprRef IndexInside(const kir::ExprRef& id, const kir::ExprRef& size);
 

@@ -20,12 +20,13 @@ StatusOr<std::vector<Value>> Expand(Graph& graph, const Node& node, std::span<co
   Expansion e(graph, origin);
   const int64_t half = node.results[0].dims.back().constant();
   auto part = [&](int64_t start) {
-    return e.Add("Narrow", {inputs[0]},
-                 {{"axis", int64_t{-1}}, {"start", std::vector<Extent>{start}}, {"length", std::vector<Extent>{half}}});
+    return e.Wide(
+        e.Add("Narrow", {inputs[0]},
+              {{"axis", int64_t{-1}}, {"start", std::vector<Extent>{start}}, {"length", std::vector<Extent>{half}}}));
   };
   const bool gate_first = node.attributes.Bool("gate_first");
   const Value up = part(gate_first ? half : 0), gate = part(gate_first ? 0 : half);
-  return e.Finish({e.Add("Mul", {up, e.Add("Silu", {gate})})});
+  return e.Finish({e.Stored(e.Add("Mul", {up, e.Add("Silu", {gate})}), node.results[0].dtype)});
 }
 
 Status Reference(RefContext& context) {

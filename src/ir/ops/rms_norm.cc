@@ -13,12 +13,13 @@ StatusOr<std::vector<TensorType>> Infer(const InferContext& context) {
 
 StatusOr<std::vector<Value>> Expand(Graph& graph, const Node& node, std::span<const Value> inputs, int origin) {
   Expansion e(graph, origin);
-  const Value x = inputs[0];
+  const Value x = e.Wide(inputs[0]);
   const DType dtype = graph.type(x).dtype;
   const Value mean = e.Add("Reduce", {e.Add("Mul", {x, x})},
                            {{"op", std::string("mean")}, {"axes", std::vector<int64_t>{-1}}, {"keep_dim", true}});
   const Value r = e.Add("Rsqrt", {e.Add("Add", {mean, e.Scalar(node.attributes.Float("eps"), dtype)})});
-  return e.Finish({ScaleAndShift(e, e.Add("Mul", {x, r}), inputs.subspan(1))});
+  const Value y = ScaleAndShift(e, e.Add("Mul", {x, r}), inputs.subspan(1));
+  return e.Finish({e.Stored(y, node.results[0].dtype)});
 }
 
 Status Reference(RefContext& context) {

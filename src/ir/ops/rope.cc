@@ -106,13 +106,13 @@ kir::ExprRef Map(MapContext& context) {
     if (type.rank() == 3) at.push_back(type.dims[0] == Extent(1) ? kb::Int(0) : index[0]);
     at.push_back(position);
     at.push_back(pair);
-    return context.Operand(operand, std::move(at));
+    return Widened(context.Operand(operand, std::move(at)));
   };
   kir::Index other = index;
   other[rank - 1] = partner;
-  const kir::ExprRef x = context.Operand(0, index), y = context.Operand(0, std::move(other));
+  const kir::ExprRef x = context.Operand(0, index), y = Widened(context.Operand(0, std::move(other)));
   const kir::ExprRef sine = table(2);
-  const kir::ExprRef rotated = x * table(1) + y * kb::Select(first, -sine, sine);
+  const kir::ExprRef rotated = kb::CastTo(x->dtype, Widened(x) * table(1) + y * kb::Select(first, -sine, sine));
   return partial ? kb::Select(kb::Call(Op::kLt, {e, kb::Int(n_rot)}), rotated, x) : rotated;
 }
 
@@ -142,7 +142,7 @@ Status Evaluate(RefContext& context, bool magnitude) {
     const std::span<const int64_t> place = cosine.dims.size() == 3 ? std::span(at) : std::span(at).subspan(1);
     const double c = cosine.At(place), s = sine.At(place);
     const double turned = x.data[i] * c, other = first ? -x.data[i + distance] * s : x.data[i - distance] * s;
-    y.data[i] = magnitude ? std::fabs(turned) + std::fabs(other) : turned + other;
+    y.data[i] = magnitude ? std::fabs(turned) + std::fabs(other) : RoundTo(y.dtype, turned + other);
   }
   return absl::OkStatus();
 }

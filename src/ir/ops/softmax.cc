@@ -17,10 +17,11 @@ StatusOr<std::vector<TensorType>> Infer(const InferContext& context) {
 StatusOr<std::vector<Value>> Expand(Graph& graph, const Node& node, std::span<const Value> inputs, int origin) {
   Expansion e(graph, origin);
   const std::vector<int64_t> axes = {node.attributes.Int("axis")};
-  const Value largest = e.Add("Reduce", {inputs[0]}, {{"op", std::string("max")}, {"axes", axes}, {"keep_dim", true}});
-  const Value power = e.Add("Exp", {e.Add("Sub", {inputs[0], largest})});
+  const Value x = e.Wide(inputs[0]);
+  const Value largest = e.Add("Reduce", {x}, {{"op", std::string("max")}, {"axes", axes}, {"keep_dim", true}});
+  const Value power = e.Add("Exp", {e.Add("Sub", {x, largest})});
   const Value sum = e.Add("Reduce", {power}, {{"op", std::string("sum")}, {"axes", axes}, {"keep_dim", true}});
-  return e.Finish({e.Add("Div", {power, sum})});
+  return e.Finish({e.Stored(e.Add("Div", {power, sum}), node.results[0].dtype)});
 }
 
 Status Reference(RefContext& context) {
