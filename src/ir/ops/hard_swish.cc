@@ -19,7 +19,7 @@ const OpDef& Op_hard_swish() {
           [](Args a) {
             return a[0] * Call(Op::kMax, {Call(Op::kMin, {a[0] * (1.0 / 6) + 0.5, Like(a[0], 1)}), Like(a[0], 0)});
           },
-      .reference = [](double x, double, double) -> double { return x * std::max(0.0, std::min(1.0, x / 6 + 0.5)); },
+      .reference = [](double x, double, double) -> double { return x * std::clamp(x / 6 + 0.5, 0.0, 1.0); },
       .atol = 6e-7,  // x / 6 + 1 / 2 cancels near -3
       .onnx = "HardSwish",
   });
