@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "absl/strings/str_cat.h"
 #include "ir/shape.h"
 #include "kir/build.h"
 
@@ -18,6 +19,8 @@ StatusOr<std::vector<TensorType>> Infer(const InferContext& context) {
   QUERN_ASSIGN(const int axis, AxisOf(context));
   if (IsBlock(table.dtype) && axis == table.rank() - 1)
     return context.AttributeError("axis", "one of whole rows beside a block-format table");
+  if (!context.AtLeast(table.dims[axis], 1))
+    return context.ShapeError(0, absl::StrFormat("1 element or more along axis %d", axis));
   TensorType result{IsBlock(table.dtype) ? DType::kF32 : table.dtype, {}};
   result.dims.assign(table.dims.begin(), table.dims.begin() + axis);
   result.dims.insert(result.dims.end(), indices.dims.begin(), indices.dims.end());

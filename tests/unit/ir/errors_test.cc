@@ -289,6 +289,7 @@ TEST(OpErrors, RulesOfTheOps) {
       {"FusedSwiGLU", {"f32[]"}, {}, kShape, "x"},
       {"Gather", {"f32[7, 3]", "i32[5]"}, With(kAxis, "axis", int64_t{-3}), kAttribute, "axis"},
       {"Gather", {"f32[]", "i32[5]"}, {}, kShape, "table"},
+      {"Gather", {"f32[0]", "i32[5]"}, {}, kShape, "table"},
       {"Gather", {"q8_0[7, 32]", "i32[5]"}, kAxis, kAttribute, "axis"},
       {"LayerNorm", {"f32[2, 3]", "f32[2]"}, {}, kShape, "gamma"},
       {"LayerNorm", {"f32[2, 3]", "f32[3]", "f32[1]"}, {}, kShape, "beta"},
