@@ -37,12 +37,17 @@ StatusOr<ir::Graph> ExpandOnce(const ir::Graph& graph) {
           absl::StrFormat("%s expands to %u results, %u expected", node.op->name, results.size(), node.results.size()));
     }
     for (size_t r = 0; r < results.size(); ++r) {
-      if (rewriter.to.type(results[r]) != node.results[r]) {
-        return absl::InternalError(absl::StrFormat("%s expands to %s, %s expected", node.op->name,
-                                                   rewriter.to.type(results[r]).ToString(),
-                                                   node.results[r].ToString()));
+      ir::Value result = results[r];
+      const ir::TensorType& expected = node.results[r];
+      if (const ir::TensorType& made = rewriter.to.type(result); made.dtype == expected.dtype && made != expected) {
+        // Of sizes that the graph requires to be equal, the expansion took the other.
+        QUERN_ASSIGN(result, rewriter.Add(n, "Reshape", {result}, {{"shape", expected.dims}}));
       }
-      rewriter.Replace({n, static_cast<int>(r)}, results[r]);
+      if (rewriter.to.type(result) != expected) {
+        return absl::InternalError(absl::StrFormat("%s expands to %s, %s expected", node.op->name,
+                                                   rewriter.to.type(result).ToString(), expected.ToString()));
+      }
+      rewriter.Replace({n, static_cast<int>(r)}, result);
     }
   }
   return rewriter.Finish();
