@@ -51,7 +51,8 @@ class LineKernels {
   // Lines of a bundle: a few cache lines of each row at least, and enough bundles for every core.
   void ChooseWidth() {
     const int64_t lines = view_.UpperBound(plan_.space.extents()[plan_.kept.back()]);
-    const int64_t bundles = std::max<int64_t>(1, 32 / BoundedElements(plan_.ExtentsOf(Outer()), view_.ranges));
+    const int64_t outer = std::max<int64_t>(1, BoundedElements(plan_.ExtentsOf(Outer()), view_.ranges));
+    const int64_t bundles = std::max<int64_t>(1, 32 / outer);
     width_ = std::clamp<int64_t>((lines / bundles + 15) / 16 * 16, 64, 1024);
     width_ = std::min(width_, std::max<int64_t>(16, (std::min<int64_t>(lines, 1024) + 15) / 16 * 16));
   }
