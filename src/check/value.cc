@@ -44,6 +44,10 @@ StatusOr<std::vector<int64_t>> SizesOf(const ir::TensorType& type, const Binding
     return absl::InvalidArgumentError(absl::StrFormat("a value of %s has more than the %d elements that a check takes",
                                                       type.ToString(), kMostElements));
   }
+  if (IsBlock(type.dtype) && (dims.empty() || dims.back() % Row(type.dtype).block_elements != 0)) {
+    return absl::InvalidArgumentError(absl::StrFormat("the rows of %s are not whole blocks of %d elements",
+                                                      type.ToString(), Row(type.dtype).block_elements));
+  }
   return dims;
 }
 

@@ -16,7 +16,8 @@ namespace quern::check {
 // Elements that all values of a graph may have together: what a check allocates is bounded, whatever a file says.
 inline constexpr int64_t kMostElements = int64_t{1} << 28;
 
-// Sizes for the symbols in `binding`. Errors: an unbound symbol, a negative size, more than kMostElements elements.
+// Sizes for the symbols in `binding`. Errors: an unbound symbol, a negative size, more than kMostElements elements,
+// rows of a block format that are not whole blocks.
 StatusOr<std::vector<int64_t>> SizesOf(const ir::TensorType& type, const Binding& binding);
 // Bytes of such a value; `parameter`: in the form of a model file.
 StatusOr<int64_t> BytesOf(const ir::TensorType& type, bool parameter, const Binding& binding);

@@ -106,6 +106,18 @@ TEST(Reproduction, DamageIsASentence) {
   }
 }
 
+TEST(Reproduction, RowsAreWholeBlocks) {
+  const std::string says = Says(R"(# data: a.bin
+graph g {
+  %0 = Param() {name = "w"} : q5_K[2, 32]
+  %1 = Input() {name = "x"} : f32[2]
+  return %1
+}
+)",
+                                check::PrintData({{"w", {}}, {"x", std::vector<uint8_t>(8)}}));
+  EXPECT_NE(says.find("the rows of q5_K[2, 32] are not whole blocks of 256 elements"), std::string::npos) << says;
+}
+
 TEST(Reproduction, RandomDamageNeverEndsTheProgram) {
   const Reproduction made = Example();
   const std::string text = check::PrintText(made, "a.qir", "a.bin"), data = check::PrintData(made.bytes);
