@@ -52,7 +52,9 @@ bool HasRegions(const ir::Graph& graph) {
                      [](const ir::Node& node) { return ir::IsRegion(node); });
 }
 
-StatusOr<check::Planned> Plan(const check::Reproduction& reproduction, const PipelineOptions& pipeline) {
+}  // namespace
+
+StatusOr<check::Planned> PlanReproduction(const check::Reproduction& reproduction, const PipelineOptions& pipeline) {
   check::Planned planned{reproduction.graph, {}, {}};
   if (HasRegions(reproduction.graph)) {
     planned.fused = reproduction.graph;
@@ -72,6 +74,8 @@ StatusOr<check::Planned> Plan(const check::Reproduction& reproduction, const Pip
   QUERN_ASSIGN(planned.plan, lir::BuildPlan(planned.fused, planned.fused.symbols, pipeline.facts));
   return planned;
 }
+
+namespace {
 
 StatusOr<Replayed> ReplayFile(const std::string& path, const ReplayOptions& replay) {
   QUERN_ASSIGN(const check::Reproduction reproduction, check::Read(path));
@@ -93,7 +97,7 @@ StatusOr<Replayed> ReplayFile(const std::string& path, const ReplayOptions& repl
   if (!executable.ok()) return executable.status();
   QUERN_ASSIGN(PipelineOptions pipeline, PipelineOptionsOf(options));
   pipeline.fuse = settings.fuse;
-  QUERN_ASSIGN(const check::Planned planned, Plan(reproduction, pipeline));
+  QUERN_ASSIGN(const check::Planned planned, PlanReproduction(reproduction, pipeline));
   QUERN_ASSIGN(const std::optional<check::Finding> finding,
                check::Replay(reproduction, planned, *std::move(executable)));
   if (finding) return Replayed{false, absl::StrCat(finding->ToString(), note)};

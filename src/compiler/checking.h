@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "check/checker.h"
+#include "check/replay.h"
 #include "compiler/pipeline.h"
 #include "compiler/variants.h"
 #include "quern/quern.h"
@@ -17,5 +18,9 @@ StatusOr<std::shared_ptr<check::Checker>> AttachChecker(const Options& options, 
 
 // Hands the checker, which may be null, the graphs of variants.
 VariantHook HookOf(std::shared_ptr<check::Checker> checker);
+
+// The reproduction's graph as its settings compile it, on the way to check::Replay. `pipeline` says what fusion does,
+// and whether activations stay exact.
+StatusOr<check::Planned> PlanReproduction(const check::Reproduction& reproduction, const PipelineOptions& pipeline);
 
 }  // namespace quern::compiler

@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "compiler/pipeline.h"
+#include "fuzz/mutate_text.h"
 #include "ir/graph.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -21,9 +22,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   const StatusOr<hir::Module> module = hir::WrapGraph(*graph);
   if (!module.ok()) return 0;
-  const StatusOr<ir::Graph> prepared = compiler::PrepareGraph(*module, {.verify_steps = true});
-  const Status planned =
-      prepared.ok() ? compiler::PlanVariant(*prepared, {}, {.verify_steps = true}).status() : prepared.status();
+  compiler::PipelineOptions options;
+  options.verify_steps = true;
+  const StatusOr<ir::Graph> prepared = compiler::PrepareGraph(*module, options);
+  const Status planned = prepared.ok() ? compiler::PlanVariant(*prepared, {}, options).status() : prepared.status();
   if (planned.code() != absl::StatusCode::kInternal) return 0;
   std::fprintf(stderr, "%s\n%s\n", printed.c_str(), planned.ToString().c_str());
   std::abort();
