@@ -18,6 +18,10 @@ Value Expansion::Stored(Value value, DType dtype) {
   return Add("Cast", {value}, {{"to", dtype}});
 }
 
+Value Expansion::Sized(Value value, std::vector<Extent> dims) {
+  return Add("Reshape", {value}, {{"shape", std::move(dims)}});
+}
+
 Value Expansion::Scalar(double value, DType dtype) {
   if (!status_.ok()) return {};
   std::vector<uint8_t> bytes(ScalarBytes(dtype));

@@ -25,6 +25,8 @@ class Expansion {
   // The value in f32 where it is of halves, which are stored, never computed with; and back in the dtype that it had.
   Value Wide(Value value);
   Value Stored(Value value, DType dtype);
+  // The same elements with other extents, which the graph requires to be equal to those that it has.
+  Value Sized(Value value, std::vector<Extent> dims);
   // A scalar constant of a float dtype.
   Value Scalar(double value, DType dtype);
   const TensorType& type(Value value) const { return graph_.type(value); }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "ir/composite.h"
 #include "opt/passes.h"
 #include "opt/rewriter.h"
 
@@ -41,7 +42,9 @@ StatusOr<ir::Graph> ExpandOnce(const ir::Graph& graph) {
       const ir::TensorType& expected = node.results[r];
       if (const ir::TensorType& made = rewriter.to.type(result); made.dtype == expected.dtype && made != expected) {
         // Of sizes that the graph requires to be equal, the expansion took the other.
-        QUERN_ASSIGN(result, rewriter.Add(n, "Reshape", {result}, {{"shape", expected.dims}}));
+        ir::Expansion sized(rewriter.to, rewriter.OriginOf(n));
+        QUERN_ASSIGN(const std::vector<ir::Value> one, sized.Finish({sized.Sized(result, expected.dims)}));
+        result = one[0];
       }
       if (rewriter.to.type(result) != expected) {
         return absl::InternalError(absl::StrFormat("%s expands to %s, %s expected", node.op->name,
