@@ -5,9 +5,10 @@
   scripts/check_op_names.py --self-test  proves on small examples that it bites
 
 A pass, a kernel family, a plan or a target asks the op table (ir/op.h) what an op is; one that compared names would
-have to know each new op. Files that make graphs name the ops that they put there: src/hir, src/models, norms and other
-composites, and the builder and parser of src/ir, whose functions make leaves. The registry of C functions is part of Custom. The steps that
-If, While and Scan become are rows of src/lir/place_steps.cc. Comments may say anything.
+have to know each new op. Files that make graphs name the ops that they put there: src/hir, src/models, norms and
+other composites, and the builder and parser of src/ir, whose functions make leaves. The registry of C functions is
+part of Custom. The steps that If, While and Scan become are rows of src/lir/place_steps.cc. Comments may say
+anything.
 """
 
 import pathlib
