@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "aot/model.h"
 #include "base/output_file.h"
+#include "codegen/text/helpers.h"
 #include "compiler/compile_parts.h"
 #include "compiler/device_targets.h"
 #include "compiler/model.h"
@@ -32,7 +33,7 @@ std::string Identifier(std::string_view text) {
 Status CheckName(const std::string& name) {
   const bool first = !name.empty() && (std::isalpha(static_cast<unsigned char>(name[0])) || name[0] == '_');
   const bool rest = std::all_of(name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) || c == '_'; });
-  if (first && rest && !name.starts_with("quern_")) return absl::OkStatus();
+  if (first && rest && !name.starts_with("quern_") && !text::IsKeyword(name)) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrFormat("\"%s\" cannot be the prefix of C functions", name));
 }
 

@@ -185,7 +185,7 @@ Result<std::string> Inspect(const std::string& path) {
   const StatusOr<GgufFile> file = GgufFile::Open(path);
   if (!file.ok()) return Result<std::string>::Failed(compiler::ErrorOf(file.status()));
   const auto safe = [](const std::string& text) { return absl::Utf8SafeCEscape(text); };
-  std::string text = absl::StrFormat("%s: GGUF v%u, %u keys, %u tensors\n", path, file->version(),
+  std::string text = absl::StrFormat("%s: GGUF v%u, %u keys, %u tensors\n", safe(path), file->version(),
                                      file->metadata().size(), file->tensors().size());
   for (const auto& [key, value] : file->metadata())
     absl::StrAppend(&text, "  ", safe(key), " = ", safe(ToString(value)), "\n");

@@ -177,6 +177,10 @@ Status GgufFile::Read(std::span<const uint8_t> bytes) {
   QUERN_ASSIGN(const uint32_t magic, reader.Read<uint32_t>("the GGUF header"));
   if (magic != 0x46554747) return absl::InvalidArgumentError("not a GGUF file: it does not begin with \"GGUF\"");
   QUERN_ASSIGN(version_, reader.Read<uint32_t>("the GGUF header"));
+  if (version_ == 0x02000000 || version_ == 0x03000000) {
+    return absl::UnimplementedError(
+        "a GGUF file of a big-endian machine: its numbers have their bytes the other way round");
+  }
   if (version_ != 2 && version_ != 3) {
     return absl::InvalidArgumentError(absl::StrFormat("GGUF version %u is not supported (2 and 3 are)", version_));
   }

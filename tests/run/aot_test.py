@@ -257,6 +257,9 @@ def refusals(scratch, _):
         (["--cpu", "x86-64-v9"], 'unknown cpu level "x86-64-v9"'),
         (["--name", "2fast"], '"2fast" cannot be the prefix of C functions'),
         (["--name", "quern_model"], "cannot be the prefix of C functions"),
+        (["--name", "int"], '"int" cannot be the prefix of C functions'),
+        (["--name", "class"], '"class" cannot be the prefix of C functions'),
+        (["--name", "_Bool"], '"_Bool" cannot be the prefix of C functions'),
         (["-o", "/dev/null/x"], "/dev/null/x"),
         (["--context", "0x"], "--context"),
     ):

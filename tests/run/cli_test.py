@@ -234,7 +234,7 @@ def files(folder):
     renamed = model.replace(b"general.name", b"gen\x1b[2J.name")
     if renamed == model:
         sys.exit("the bundled model has no general.name")
-    result = works("inspect", write("escape.gguf", renamed))
+    result = works("inspect", write("escape\x1b[2J.gguf", renamed))
     expect(b"\x1b" not in result.stdout, "escape sequences are escaped", result)
 
 

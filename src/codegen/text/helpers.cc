@@ -167,12 +167,20 @@ std::string HelpersFor(const Language& language, std::string_view body) {
   return out;
 }
 
+bool IsKeyword(std::string_view identifier) {
+  const bool of_implementations =
+      identifier.size() > 1 && identifier[0] == '_' &&
+      (identifier[1] == '_' || absl::ascii_isupper(static_cast<unsigned char>(identifier[1])));
+  return of_implementations ||
+         kKeywords.find(absl::StrCat(" ", std::string(identifier), " ")) != std::string_view::npos;
+}
+
 bool Reserved(const Language& language, std::string_view identifier) {
   // Libraries define macros with capitals (INT64_C, NAN, M_PI); names of one or two letters are free.
   if (identifier.size() > 2 && absl::ascii_isupper(identifier[0])) return true;
   const std::string word = absl::StrCat(" ", std::string(identifier), " ");
-  return identifier.starts_with('_') || FindHelper(language, identifier) ||
-         kKeywords.find(word) != std::string_view::npos || language.taken.find(word) != std::string_view::npos ||
+  return identifier.starts_with('_') || FindHelper(language, identifier) || IsKeyword(identifier) ||
+         language.taken.find(word) != std::string_view::npos ||
          (language.is_taken != nullptr && language.is_taken(identifier));
 }
 

@@ -22,6 +22,8 @@ namespace quern::text {
 
 // The helpers that `body` calls, by the words in it, each after those that it needs.
 std::string HelpersFor(const Language& language, std::string_view body);
+// Whether C or C++ has the word for itself.
+bool IsKeyword(std::string_view identifier);
 // Whether an identifier may not be used: a keyword, a helper, or what the language says is taken.
 bool Reserved(const Language& language, std::string_view identifier);
 

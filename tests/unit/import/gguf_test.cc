@@ -106,6 +106,8 @@ TEST(Gguf, RefusesDamagedFiles) {
 }
 
 TEST(Gguf, RefusesWhatIsWrongByLittle) {
+  EXPECT_EQ(ErrorOf(Writer().Header(0, 0, 0x03000000)),
+            "a GGUF file of a big-endian machine: its numbers have their bytes the other way round");
   EXPECT_EQ(ErrorOf(Writer().Header(0, 0, 4)), "GGUF version 4 is not supported (2 and 3 are)");
   EXPECT_EQ(ErrorOf(Writer().Header(1, 0).Tensor("t", {1, 1, 1, 1, 1}, 0, 0).Data(64)),
             "tensor \"t\" has 5 dimensions, at most 4 expected");
