@@ -71,7 +71,10 @@ ir::LineDef::State LineProgram::ResultsOf(int n, const ir::LineDef::State& state
 kir::ExprRef LineProgram::ElementOf(int n) {
   kir::ExprRef element = expr_.At(Node(n).inputs[0]);
   element = kb::CastTo(FoldedType(element->dtype), element);
-  return IsFloat(element->dtype) ? kb::Contract(element) : element;
+  // Sums round anyway; a least or greatest value is one of the elements, bit for bit.
+  const ir::LineDef& line = *Node(n).op->line;
+  const bool sums = line.reduce != nullptr && line.reduce(Node(n)) == kir::ReduceOp::kSum;
+  return sums && IsFloat(element->dtype) ? kb::Contract(element) : element;
 }
 
 kir::ExprRef LineProgram::Position(const PointExpr::Point& point) const {

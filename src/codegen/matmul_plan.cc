@@ -372,7 +372,8 @@ const MatmulRow* TileRow(const RegionView& view, int root) {
   const ir::TensorType &x = view.type(node.inputs[0]), &w = view.type(node.inputs[1]);
   if (!x.dims.back().is_constant() || w.rank() != 2 || !w.elements().is_constant() ||
       !node.attributes.Bool("transpose_b") || node.results[0].dtype != DType::kF32 ||
-      (IsBlock(w.dtype) && !view.scope.IsParam(node.inputs[1].node))) {
+      (IsBlock(w.dtype) && !view.scope.IsParam(node.inputs[1].node)) || w.elements() == Extent(0) ||
+      view.UpperBound(node.results[0].elements()) < 1) {  // a tile has elements
     return nullptr;
   }
   static const std::vector<MatmulRow>* const rows = new std::vector<MatmulRow>(AllRows());
