@@ -187,13 +187,16 @@ std::optional<int64_t> IndexProver::High(const Extent& value) const {
 }
 
 bool IndexProver::NonNegative(const Extent& value) const {
+  constexpr int kDeepest = 3;
   int budget = kBudget;
-  const auto proved = [&](const Extent& difference) {
-    const std::optional<int64_t> low = Low(difference, 0, budget);
-    return low && *low >= 0;
-  };
-  if (proved(value)) return true;
-  // A fact that bounds no variable (A*B - C*D >= 0) is taken off as often as one of its terms is in the value.
+  if (Low(value, 0, budget).value_or(-1) >= 0) return true;
+  const bool facts = std::any_of(facts_.begin(), facts_.end(), [](const Fact& fact) { return fact.id < 0; });
+  return facts && ByFacts(value, kDeepest, budget);
+}
+
+bool IndexProver::ByFacts(const Extent& value, int depth, int& budget) const {
+  const auto proved = [&](const Extent& difference) { return Low(difference, 0, budget).value_or(-1) >= 0; };
+  // A fact (A*B - C*D >= 0) is taken off as often as one of its terms is in the value.
   for (const Fact& fact : facts_) {
     if (fact.id >= 0) continue;
     for (const Extent::Term& known : fact.value.terms()) {
@@ -205,6 +208,21 @@ bool IndexProver::NonNegative(const Extent& value) const {
         const std::optional<Extent> rest = taken ? CheckedSubtract(value, *taken) : std::nullopt;
         if (times > 0 && rest && proved(*rest)) return true;
       }
+    }
+  }
+  if (depth == 0) return false;
+  // Of N - 1 - max(0, e) the one case needs the fact N >= 1, and the other does not.
+  for (Id id = size(); id-- > 0;) {
+    const Info& variable = variables_[id];
+    const Extent name = Extent::Symbol(variable.name);
+    for (const Extent::Term& term : value.terms()) {
+      const bool cases = term.coefficient > 0 ? variable.cases_low : variable.cases_high;
+      if (term.symbols != name.terms()[0].symbols || !cases) continue;
+      return std::all_of(variable.cases.begin(), variable.cases.end(), [&](const Extent& one) {
+        const std::optional<Extent> product = CheckedMultiply(one - name, Extent(term.coefficient));
+        const std::optional<Extent> put = product ? CheckedAdd(value, *product) : std::nullopt;
+        return put && (proved(*put) || ByFacts(*put, depth - 1, budget));
+      });
     }
   }
   return false;

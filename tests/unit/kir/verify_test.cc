@@ -52,6 +52,26 @@ TEST(VerifyTest, AcceptsTheWorkedKernels) {
   }
 }
 
+// A fact that bounds no symbol is needed in one case of a limit and not in the other: the table has a row.
+TEST(VerifyTest, FactsHoldInTheirCases) {
+  const std::string text = R"(kernel gather (
+    at : i64[33] in
+    table : f32[16*B*P] in
+    y : f32[33] out
+  ) sym B in 1..4, P in 0..23 FACT {
+    grid g in 0..33 by 8192 seq {
+      vec c in g .. min(g + 8192, 33) { y[c] = table[max(0, min(at[c], B * P * 16 - 1))] }
+    }
+  })";
+  const auto with = [&](const std::string& fact) {
+    std::string changed = text;
+    return ErrorOf(KernelText(changed.replace(changed.find("FACT"), 4, fact)));
+  };
+  EXPECT_EQ(with("where 16*B*P - 1 >= 0"), "");
+  EXPECT_NE(with("").find("not proved to be below 16*B*P"), std::string::npos);
+  EXPECT_NE(with("where 16*B*P + 1 >= 0").find("not proved to be below 16*B*P"), std::string::npos);
+}
+
 TEST(VerifyTest, AcceptsWhatRangesAndGuardsProve) {
   const char* bodies[] = {
       // the partner of an element in the other half of its group of 32: quotients are whole
