@@ -108,6 +108,7 @@ Result<TextGraph> TextGraph::Open(const std::string& path, const TextOptions& op
     QUERN_ASSIGN(const MappedFile text, MappedFile::Open(path));
     QUERN_ASSIGN(file,
                  check::ParseText({reinterpret_cast<const char*>(text.bytes().data()), text.bytes().size()}, &data));
+    QUERN_RETURN_IF_ERROR(ir::CheckStorage(file.graph));
     QUERN_RETURN_IF_ERROR(state->Size(options));
     if (data.empty()) {
       QUERN_ASSIGN(file.bytes, check::DrawBytes(file.graph, file.sizes, options.seed));

@@ -6,6 +6,7 @@
 namespace quern::hir {
 
 StatusOr<Module> WrapGraph(const ir::Graph& graph) {
+  QUERN_RETURN_IF_ERROR(ir::CheckStorage(graph));
   Module module;
   module.name = graph.name;
   module.symbols = graph.symbols;

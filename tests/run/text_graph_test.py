@@ -103,6 +103,14 @@ def check_steps(folder):
     expect(subprocess.run([folder / "main"], capture_output=True, text=True, check=True).stdout, "0 3 -1 -4\n")
 
 
+def check_refused(folder):
+    """A parameter in a block format is no output: it lies as no caller knows it."""
+    path = folder / "blocks.qir"
+    path.write_text('graph g {\n  %0 = Param() {name = "w"} : q4_0[3, 32]\n  return %0\n}\n')
+    for verb in (["dump", path, "--stage", "lir"], ["run", path], ["profile", path], ["compile", path, "-o", folder]):
+        expect(quern(*verb, code=1), "Output: value is q4_0[3, 32], which is not supported")
+
+
 def check_interrupt(folder, verb):
     path = folder / "endless.qir"
     path.write_text(STEPS.replace("LIMIT", "0000000000001000"))
@@ -125,6 +133,7 @@ def check_interrupt(folder, verb):
 with tempfile.TemporaryDirectory() as text:
     check_plain(pathlib.Path(text))
     check_steps(pathlib.Path(text))
+    check_refused(pathlib.Path(text))
     for verb in ("run", "profile"):
         check_interrupt(pathlib.Path(text), verb)
 print("graphs in text form: run, dump, profile, compile, interrupted")
