@@ -12,6 +12,10 @@ using ir::Value;
 
 bool IsOne(const Extent& extent) { return extent == Extent(1); }
 
+bool HasNoElements(const ir::TensorType& type) {
+  return std::any_of(type.dims.begin(), type.dims.end(), [](const Extent& extent) { return extent == Extent(0); });
+}
+
 }  // namespace
 
 std::vector<int> AxisSpace::Place::Axes() const {
@@ -111,7 +115,9 @@ void AxisSpace::RelateReshape(int n) {
   const Value x = view_.node(n).inputs[0], y = {n, 0};
   const Place *from = Find(x), *to = Find(y);
   bool fits = true;
-  if (from != nullptr && to != nullptr) {
+  if (HasNoElements(view_.type(x))) {
+    fits = false;  // an extent of 0 is any multiple of any other: nothing says which axis is a part of which
+  } else if (from != nullptr && to != nullptr) {
     fits = Unite(from->Axes(), to->Axes());
   } else {
     const Value missing = from == nullptr ? x : y;

@@ -29,6 +29,12 @@ kir::ExprRef IndexInside(const kir::ExprRef& id, const kir::ExprRef& size) {
 kir::Index ReshapeIndex(const std::vector<Extent>& result, const std::vector<Extent>& source, const kir::Index& index) {
   namespace kb = kir::build;
   kir::Index at(source.size());
+  // Without elements no index is ever taken: the one that runs from 0 to 0 is inside every extent, and divides by none.
+  if (const auto none = std::find(result.begin(), result.end(), Extent(0)); none != result.end()) {
+    for (size_t d = 0; d < source.size(); ++d)
+      at[d] = source[d] == Extent(1) ? kb::Int(0) : index[none - result.begin()];
+    return at;
+  }
   size_t r = 0, s = 0;
   while (r < result.size() || s < source.size()) {
     // Grow the group [r, r_end) x [s, s_end) until both sides hold the same number of elements.
