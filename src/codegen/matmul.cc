@@ -328,7 +328,8 @@ void MatmulKernels::EmitPacks(KernelWriter& writer, const MatmulSegment& segment
 
 StatusOr<LoweredRegion> LowerMatmul(const RegionView& view, const RegionPlan& plan) {
   const auto& matmul = static_cast<const MatmulPlan&>(plan);
-  return matmul.tiles ? MatmulKernels(view, *matmul.tiles).Lower() : LowerPlainMatmul(view);
+  if (matmul.tiles) return MatmulKernels(view, *matmul.tiles).Lower();
+  return matmul.panels ? LowerPanelMatmul(view) : LowerPlainMatmul(view);
 }
 
 }  // namespace quern::codegen

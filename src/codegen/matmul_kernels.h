@@ -4,6 +4,7 @@
 //   matmul_few.cc      few rows: chunks of weight rows stream by once
 //   matmul_many.cc     many rows: panels of weights in scratch
 //   matmul_squares.cc  many rows on blocks of threads: squares in shared memory
+//   matmul_panels.cc   many rows of operands that lie in any order: panels filled by loops
 #pragma once
 
 #include <functional>
@@ -92,6 +93,9 @@ class MatmulKernels {
   bool prologue_in_chunk_ = false;
   int64_t row_block_ = 0;  // rows of a chunk, where the grid counts blocks of them; 0: a chunk has all rows
 };
+
+// Operands that lie in any order, where PanelsPay.
+StatusOr<LoweredRegion> LowerPanelMatmul(const RegionView& view);
 
 // A form with plain loops for any region of products.
 StatusOr<LoweredRegion> LowerPlainMatmul(const RegionView& view);

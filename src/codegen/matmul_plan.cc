@@ -414,6 +414,7 @@ Matched MatchMatmul(const RegionView& view) {
     QUERN_ASSIGN(plan->tiles, TileMatcher(view, std::move(roots)).Match());
   } else {
     QUERN_RETURN_IF_ERROR(MatchPlain(view, roots));
+    plan->panels = PanelsPay(view);
   }
   return Matched(std::move(plan));
 }

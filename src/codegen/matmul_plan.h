@@ -63,11 +63,15 @@ struct MatmulPlan : family::RegionPlan {
     // Whether a value of these extents has an element for every row.
     bool HasRows(const std::vector<Extent>& value) const;
   };
-  std::optional<Tiles> tiles;  // none: plain loops
+  std::optional<Tiles> tiles;  // none: panels filled by loops, or plain loops
+  bool panels = false;
 };
 
 // The row for the types of a product that tile ops can write, or null.
 const MatmulRow* TileRow(const family::RegionView& view, int root);
+
+// Whether a product without tile ops is made by panels (matmul_panels.cc).
+bool PanelsPay(const family::RegionView& view);
 
 family::Matched MatchMatmul(const family::RegionView& view);
 

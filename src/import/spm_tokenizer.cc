@@ -128,14 +128,12 @@ StatusOr<SpmTokenizer> SpmTokenizer::FromGguf(const GgufFile& file) {
 std::vector<int32_t> SpmTokenizer::Encode(std::string_view text, bool add_special) const {
   std::vector<int32_t> ids;
   if (add_special && add_bos_ && bos_ >= 0) ids.push_back(bos_);
-  // User-defined tokens are cut out first; what lies between is encoded on its own, with a space before it where it
-  // begins the text or follows such a token.
-  bool after_special = true;
+  // User-defined tokens are cut out first; what lies between is encoded on its own, with a space before it: it begins
+  // the text or follows such a token.
   auto encode = [&](std::string_view fragment) {
     if (fragment.empty()) return;
-    const std::string_view prefix = add_space_prefix_ && after_special ? " " : "";
+    const std::string_view prefix = add_space_prefix_ ? " " : "";
     EncodeFragment(Replace(std::string(prefix) + std::string(fragment), " ", kSpace), ids);
-    after_special = false;
   };
   size_t begin = 0;
   for (size_t at = 0; at < text.size();) {
@@ -146,7 +144,6 @@ std::vector<int32_t> SpmTokenizer::Encode(std::string_view text, bool add_specia
     }
     encode(text.substr(begin, at - begin));
     ids.push_back(found);
-    after_special = true;
     at += pieces_[found].text.size();
     begin = at;
   }

@@ -181,9 +181,10 @@ Status CheckAttributes(const char* owner, std::span<const AttrDef> defs, Attribu
       attributes.Set(def.name, *def.default_value);
     } else if (value->index() != static_cast<size_t>(def.kind)) {
       return bad(def.name, kind, ToString(*value));
-    } else if (const auto* extents = std::get_if<std::vector<Extent>>(value);
-               extents != nullptr && !CheckExtents(*extents).ok()) {
-      return bad(def.name, std::string(CheckExtents(*extents).message()), absl::StrCat(extents->size(), " extents"));
+    } else if (const auto* extents = std::get_if<std::vector<Extent>>(value)) {
+      const Status checked = CheckExtents(*extents);
+      if (!checked.ok())
+        return bad(def.name, std::string(checked.message()), absl::StrCat(extents->size(), " extents"));
     } else if (!def.choices.empty() &&
                std::find(def.choices.begin(), def.choices.end(), std::get<std::string>(*value)) == def.choices.end()) {
       return bad(def.name, absl::StrCat("one of ", absl::StrJoin(def.choices, ", ")), ToString(*value));

@@ -12,16 +12,11 @@
 #include "aot/workspace.h"
 #include "codegen/cpu/target.h"
 #include "compiler/model.h"
+#include "support/environment.h"
 #include "support/random_graph.h"
 #include "unit/compiler/graph_runner.h"
 
 namespace quern::testing {
-
-inline uint64_t FromEnvironment(const char* name, uint64_t otherwise) {
-  const char* const text = std::getenv(name);
-  const uint64_t number = text == nullptr ? 0 : std::strtoull(text, nullptr, 10);
-  return number == 0 ? otherwise : number;
-}
 
 inline int64_t RoundUp(int64_t bytes, int64_t to) { return (bytes + to - 1) / to * to; }
 

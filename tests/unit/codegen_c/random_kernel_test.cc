@@ -8,15 +8,11 @@
 #include "kir/canonical.h"
 #include "kir/share.h"
 #include "support/c_kernel.h"
+#include "support/environment.h"
 #include "unit/codegen_c/random_kernel.h"
 
 namespace quern {
 namespace {
-
-uint64_t FromEnvironment(const char* name, uint64_t otherwise) {
-  const char* const text = std::getenv(name);
-  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
-}
 
 void CheckSeeds(uint64_t first, uint64_t count, const kir::RandomKernelOptions& options, double tolerance) {
   constexpr int64_t kRows[] = {1, 2, 5, 13};
@@ -34,17 +30,19 @@ void CheckSeeds(uint64_t first, uint64_t count, const kir::RandomKernelOptions& 
 }
 
 TEST(RandomKernel, EqualsTheInterpreterInDouble) {
-  CheckSeeds(FromEnvironment("QUERN_SEED", 1), FromEnvironment("QUERN_KERNELS", 30), {}, /*tolerance=*/0);
+  CheckSeeds(testing::FromEnvironment("QUERN_SEED", 1), testing::FromEnvironment("QUERN_KERNELS", 30), {},
+             /*tolerance=*/0);
 }
 
 TEST(RandomKernel, IsNearTheInterpreterInFloat) {
-  CheckSeeds(FromEnvironment("QUERN_SEED", 1001), FromEnvironment("QUERN_KERNELS", 15), {.depth = 3, .smooth = true},
-             1e-4);
+  CheckSeeds(testing::FromEnvironment("QUERN_SEED", 1001), testing::FromEnvironment("QUERN_KERNELS", 15),
+             {.depth = 3, .smooth = true}, 1e-4);
 }
 
 // With names for what is used several times.
 TEST(RandomKernel, SharedValuesMeanTheSame) {
-  const uint64_t first = FromEnvironment("QUERN_SEED", 2001), count = FromEnvironment("QUERN_KERNELS", 30);
+  const uint64_t first = testing::FromEnvironment("QUERN_SEED", 2001),
+                 count = testing::FromEnvironment("QUERN_KERNELS", 30);
   SCOPED_TRACE(absl::StrCat("seeds from ", first));
   std::vector<CKernelCase> cases;
   size_t plain = 0, shared = 0;

@@ -8,18 +8,13 @@
 
 #include "check/oracle.h"
 #include "opt/passes.h"
+#include "support/environment.h"
 #include "support/random_graph.h"
 #include "unit/compiler/graph_runner.h"
 
 namespace quern::testing {
 
 inline uint64_t SeedOf(uint64_t slice, uint64_t graph) { return slice * 1000000 + graph + 1; }
-
-inline uint64_t FromEnvironment(const char* name, uint64_t otherwise) {
-  const char* const text = std::getenv(name);
-  const uint64_t number = text == nullptr ? 0 : std::strtoull(text, nullptr, 10);
-  return number == 0 ? otherwise : number;
-}
 
 // Values of one run, and what they make by definition.
 struct Trial {

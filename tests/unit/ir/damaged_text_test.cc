@@ -2,10 +2,10 @@
 // or memory out of proportion.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <random>
 
 #include "ir/graph.h"
+#include "support/environment.h"
 
 namespace quern::ir {
 namespace {
@@ -103,9 +103,8 @@ constexpr std::string_view kPieces[] = {"(",
 
 TEST(DamagedText, NeverCrashes) {
   constexpr uint32_t kSeed = 3571;
-  SCOPED_TRACE(testing::Message() << "seed " << kSeed);
-  const char* const more = std::getenv("QUERN_LONG_TESTS");
-  const int cases = 20000 * std::max(1, more == nullptr ? 1 : std::atoi(more));
+  SCOPED_TRACE(::testing::Message() << "seed " << kSeed);
+  const int cases = 20000 * static_cast<int>(quern::testing::FromEnvironment("QUERN_LONG_TESTS", 1));
   std::mt19937 random(kSeed);
   int read = 0;
   for (int i = 0; i < cases; ++i) {

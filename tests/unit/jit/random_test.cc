@@ -3,15 +3,11 @@
 
 #include "jit_support.h"
 #include "kir/share.h"
+#include "support/environment.h"
 #include "unit/codegen_c/random_kernel.h"
 
 namespace quern::jit_test {
 namespace {
-
-uint64_t FromEnvironment(const char* name, uint64_t otherwise) {
-  const char* const text = std::getenv(name);
-  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
-}
 
 std::vector<Case> Cases(const std::vector<kir::Kernel>& kernels, uint64_t first) {
   constexpr int64_t kRows[] = {1, 2, 5, 13};
@@ -29,7 +25,8 @@ std::vector<Case> Cases(const std::vector<kir::Kernel>& kernels, uint64_t first)
 
 // Functions that keep a small error small: the values are compared.
 TEST(RandomKernels, AgreeWithTheInterpreter) {
-  const uint64_t first = FromEnvironment("QUERN_SEED", 5001), count = FromEnvironment("QUERN_KERNELS", 20);
+  const uint64_t first = testing::FromEnvironment("QUERN_SEED", 5001),
+                 count = testing::FromEnvironment("QUERN_KERNELS", 20);
   SCOPED_TRACE(absl::StrFormat("seeds from %d", first));
   std::vector<kir::Kernel> kernels;
   for (uint64_t seed = first; seed < first + count; ++seed) {
@@ -42,7 +39,8 @@ TEST(RandomKernels, AgreeWithTheInterpreter) {
 // All operators and dtypes in any mixture: a rounding may turn into any difference, so what is checked is that every
 // level compiles them, stays inside its buffers and gives the same bits for any split of the chunks.
 TEST(RandomKernels, CompileAndStayInBounds) {
-  const uint64_t first = FromEnvironment("QUERN_SEED", 9001), count = FromEnvironment("QUERN_KERNELS", 8);
+  const uint64_t first = testing::FromEnvironment("QUERN_SEED", 9001),
+                 count = testing::FromEnvironment("QUERN_KERNELS", 8);
   SCOPED_TRACE(absl::StrFormat("seeds from %d", first));
   std::vector<kir::Kernel> kernels;
   for (uint64_t seed = first; seed < first + count; ++seed) kernels.push_back(kir::RandomKernel(seed));

@@ -248,6 +248,8 @@ TEST(VerifyTest, RefusesStatements) {
       {"alloc g : q4_K[16, 512] @panel16 scratch pack g = w[0 : +17, :]", "pack g = w[0 : +17, :]: 17 rows to 16"},
       {"alloc g : q4_K[16, 512] @panel16 scratch pack g[0 : +8, :] = w[0 : +8, :]",
        "pack g[0 : +8, :] = w[0 : +8, :]: g[0 : +8, :] cuts a panel"},
+      {"alloc g : f32[32, 512] @kn32 scratch pack g[0 : +32, 128 : +256] = x[r : +1, 0 : +256]",
+       "pack g[0 : +32, 128 : +256] = x[r : +1, 0 : +256]: g[0 : +32, 128 : +256] cuts a panel"},
       {"alloc n : f32[2, 2, 512] scratch n[0, 0, 0] = 0 alloc m : q8_K[2, 2, 512] @planar scratch pack m = n",
        "pack m = n: a pack takes a row or a rectangle"},
       // tile calls
