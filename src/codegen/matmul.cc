@@ -329,7 +329,12 @@ void MatmulKernels::EmitPacks(KernelWriter& writer, const MatmulSegment& segment
 StatusOr<LoweredRegion> LowerMatmul(const RegionView& view, const RegionPlan& plan) {
   const auto& matmul = static_cast<const MatmulPlan&>(plan);
   if (matmul.tiles) return MatmulKernels(view, *matmul.tiles).Lower();
-  return matmul.panels ? LowerPanelMatmul(view) : LowerPlainMatmul(view);
+  switch (matmul.form) {
+    case MatmulPlan::Form::kPlain: return LowerPlainMatmul(view);
+    case MatmulPlan::Form::kPanels: return LowerPanels(view);
+    case MatmulPlan::Form::kFewRows: return LowerFewRows(view);
+    case MatmulPlan::Form::kFewColumns: return LowerFewColumns(view);
+  }
 }
 
 }  // namespace quern::codegen

@@ -4,7 +4,9 @@
 //   matmul_few.cc      few rows: chunks of weight rows stream by once
 //   matmul_many.cc     many rows: panels of weights in scratch
 //   matmul_squares.cc  many rows on blocks of threads: squares in shared memory
-//   matmul_panels.cc   many rows of operands that lie in any order: panels filled by loops
+//   matmul_panels.cc   many rows and columns of operands that lie in any order: panels filled by loops
+//   matmul_narrow.cc   few rows or few columns of them
+//   matmul_plain.cc    the sum inside loops over the result
 #pragma once
 
 #include <functional>
@@ -94,8 +96,10 @@ class MatmulKernels {
   int64_t row_block_ = 0;  // rows of a chunk, where the grid counts blocks of them; 0: a chunk has all rows
 };
 
-// Operands that lie in any order, where PanelsPay.
-StatusOr<LoweredRegion> LowerPanelMatmul(const RegionView& view);
+// Operands that lie in any order, by MatmulPlan::form.
+StatusOr<LoweredRegion> LowerPanels(const RegionView& view);
+StatusOr<LoweredRegion> LowerFewRows(const RegionView& view);
+StatusOr<LoweredRegion> LowerFewColumns(const RegionView& view);
 
 // A form with plain loops for any region of products.
 StatusOr<LoweredRegion> LowerPlainMatmul(const RegionView& view);

@@ -338,33 +338,6 @@ class TileMatcher {
   MatmulPlan::Tiles tiles_;
 };
 
-// Loops over the result with the sum inside: one root, elementwise ops of its extents.
-Status MatchPlain(const RegionView& view, const std::vector<int>& roots) {
-  if (roots.size() != 1) return No("only products with tile ops share a region");
-  const int root = roots[0];
-  const std::vector<Extent>& dims = view.node(root).results[0].dims;
-  for (const Value& input : view.node(root).inputs) {
-    if (view.Has(input.node)) return No("operands of a plain product lie in memory");
-  }
-  const std::vector<bool> depends = view.DependsOn(IsProduct);
-  std::vector<bool> named(view.nodes().size());
-  for (size_t i = 0; i < view.nodes().size(); ++i) {
-    const int n = view.nodes()[i];
-    if (n == root) continue;
-    named[i] = depends[i];
-    const OpKind kind = view.node(n).op->kind;
-    if (kind != OpKind::kElementwise && (depends[i] || kind != OpKind::kIndex))
-      return No("%s is not elementwise, and %s has no tile ops", view.Describe(n), view.Describe(root));
-    if (depends[i] && view.node(n).results[0].dims != dims)
-      return No("%s has other extents than the product", view.Describe(n));
-  }
-  for (const Value& result : view.results()) {
-    if (!depends[view.set().Position(result.node)])
-      return No("%s is used outside and is no result of the product", view.Describe(result.node));
-  }
-  return family::NoWorkTwice(view, named, /*own_operands=*/true);
-}
-
 }  // namespace
 
 const MatmulRow* TileRow(const RegionView& view, int root) {
@@ -376,6 +349,9 @@ const MatmulRow* TileRow(const RegionView& view, int root) {
       view.UpperBound(node.results[0].elements()) < 1) {  // a tile has elements
     return nullptr;
   }
+  // A panel would be empty for the most part.
+  const bool many = view.UpperBound(node.results[0].elements()) > kFewRows * kFewColumns;
+  if (!IsBlock(w.dtype) && w.dims[0].constant() <= kFewColumns && many) return nullptr;
   static const std::vector<MatmulRow>* const rows = new std::vector<MatmulRow>(AllRows());
   for (const MatmulRow& row : *rows) {
     if (row.weight == w.dtype && row.activation == x.dtype) return &row;
@@ -413,8 +389,7 @@ Matched MatchMatmul(const RegionView& view) {
   if (tiles) {
     QUERN_ASSIGN(plan->tiles, TileMatcher(view, std::move(roots)).Match());
   } else {
-    QUERN_RETURN_IF_ERROR(MatchPlain(view, roots));
-    plan->panels = PanelsPay(view);
+    QUERN_ASSIGN(plan->form, MatchAnyOrder(view, roots));
   }
   return Matched(std::move(plan));
 }

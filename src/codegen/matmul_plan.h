@@ -2,7 +2,8 @@
 //
 // A product that tile ops can write (weights [N, K] with transpose_b) may share its grid with others of the same left
 // side, compute that side element by element, and end in elementwise ops, a rotation within the row, rows written into
-// a carried tensor or quantised rows. Any other product is plain loops and takes elementwise ops alone.
+// a carried tensor or quantised rows. Any other product takes elementwise ops alone: of short floats on a CPU it fills
+// panels or streams its large side, else it is plain loops.
 #pragma once
 
 #include <optional>
@@ -15,6 +16,7 @@
 namespace quern::codegen {
 
 inline constexpr int64_t kFewRows = 8;        // at most this many rows are dotted row by row
+inline constexpr int64_t kFewColumns = 8;     // at most this many columns are what rows are dotted with
 inline constexpr int64_t kChunksWanted = 64;  // of a product of few rows, so that as many threads have some
 
 // How one (weight, activation) pair of element types is computed: tile ops by name, and the panel that mma reads.
@@ -63,15 +65,17 @@ struct MatmulPlan : family::RegionPlan {
     // Whether a value of these extents has an element for every row.
     bool HasRows(const std::vector<Extent>& value) const;
   };
-  std::optional<Tiles> tiles;  // none: panels filled by loops, or plain loops
-  bool panels = false;
+  std::optional<Tiles> tiles;
+  // Without: operands that lie in any order.
+  enum class Form : uint8_t { kPlain, kPanels, kFewRows, kFewColumns };
+  Form form = Form::kPlain;
 };
 
 // The row for the types of a product that tile ops can write, or null.
 const MatmulRow* TileRow(const family::RegionView& view, int root);
 
-// Whether a product without tile ops is made by panels (matmul_panels.cc).
-bool PanelsPay(const family::RegionView& view);
+// Of products whose operands may lie in any order (matmul_any_order.cc).
+StatusOr<MatmulPlan::Form> MatchAnyOrder(const family::RegionView& view, const std::vector<int>& roots);
 
 family::Matched MatchMatmul(const family::RegionView& view);
 

@@ -37,6 +37,41 @@ TEST(Products, OfTwoInputs) {
   ExpectProduct("", "13, 1", "", "1", "64", "13, 64", {{}});
 }
 
+TEST(Products, OfFewRows) {
+  ExpectProduct("", "1, 67", "", "67", "31", "1, 31", {{}});
+  ExpectProduct("", "1, 3", "", "3", "300", "1, 300", {{}});
+  ExpectProduct("", "8, 64", "", "64", "1031", "8, 1031", {{}});
+  ExpectProduct("", "3, 5, 37", "3, ", "37", "64", "3, 5, 64", {{}});
+  ExpectProduct(" sym S in 0..8", "S, 37", "", "37", "67", "S, 67", {{{"S", 0}}, {{"S", 1}}, {{"S", 7}}});
+  ExpectProduct(" sym S in 0..99", "3, S", "", "S", "67", "3, 67", {{{"S", 0}}, {{"S", 1}}, {{"S", 97}}});
+}
+
+TEST(Products, OfFewColumns) {
+  ExpectProduct("", "67, 131", "", "131", "1", "67, 1", {{}});
+  ExpectProduct("", "131, 5", "", "5", "7", "131, 7", {{}});
+  ExpectProduct("", "3, 67, 64", "3, ", "64", "8", "3, 67, 8", {{}});
+  ExpectProduct(" sym S in 0..99", "S, S", "", "S", "3", "S, 3", {{{"S", 0}}, {{"S", 1}}, {{"S", 97}}});
+  ExpectProduct(" sym S in 0..8", "97, 31", "", "31", "S", "97, S", {{{"S", 0}}, {{"S", 1}}, {{"S", 7}}});
+}
+
+// Batches beside one right side are rows of one matrix, unless something else is read that is not by rows.
+TEST(Products, OfRowsOfAllBatches) {
+  for (const char* const other :
+       {"2, 3, 5, 37", "2, 3, 5, 1", "1, 1, 1, 37", "37", "1", "5, 37", "3, 5, 37", "3, 1, 37"}) {
+    ExpectRight(absl::StrReplaceAll(R"(graph g {
+  %0 = Input() {name = "a"} : f32[2, 3, 5, 17]
+  %1 = Input() {name = "b"} : f32[17, 37]
+  %2 = Input() {name = "other"} : f32[$o]
+  %3 = MatMul(%0, %1) {transpose_b = false} : f32[2, 3, 5, 37]
+  %4 = Abs(%2) : f32[$o]
+  %5 = Sub(%3, %4) : f32[2, 3, 5, 37]
+  return %5, %3
+})",
+                                    {{"$o", other}}),
+                {{}});
+  }
+}
+
 TEST(Products, OfALongK) {
   ExpectProduct("", "23, 1024", "", "1024", "37", "23, 37", {{}});
   ExpectProduct("", "23, 1025", "", "1025", "64", "23, 64", {{}});

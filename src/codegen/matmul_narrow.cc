@@ -1,0 +1,107 @@
+// Products with few rows or few columns, of operands that lie in any order, on a CPU: the large side streams by once.
+//
+// Few rows of [K, N]: columns go by in wide runs, added to sums in scratch in the order of k.
+//   grid n0 in 0..2048 by 256 {
+//     alloc acc : f32[1, 256]
+//     for k in 0..2048 by 4 {
+//       for r in 0..1 { vec c in 0..256 { acc[r, c] = acc[r, c] + x0[r, k] * x1[k, n0 + c] + .. } }
+//     }
+//     for r in 0..1 { vec c in 0..256 { y0[r, n0 + c] = acc[r, c] } }
+//   }
+// Few columns: rows are what the dot tile streams; the columns, transposed in scratch, are what it multiplies by.
+//   grid m0 in 0..4096 by 64 {
+//     alloc px : f32[1, 2048]
+//     vec xk in 0..2048 { px[0, xk] = x1[xk, 0] }
+//     tile t : f32[1, 64] = 0
+//     dot_f32 t += x0[m0 : +64, :], px   ahead 8192
+//     map (j, i) in t [1, 64] { y0[m0 + i, j] = t }
+//   }
+#include <algorithm>
+
+#include "codegen/matmul_kernels.h"
+#include "codegen/product_space.h"
+
+namespace quern::codegen {
+
+namespace kb = kir::build;
+using namespace kir::build::operators;
+
+namespace {
+
+constexpr int64_t kWideColumns = 256;  // of a chunk: runs of 1 KiB
+constexpr int64_t kTerms = 4;          // of a sum between loading and storing it
+constexpr int64_t kStreamedRows = 64;  // of a chunk of few columns
+
+StatusOr<LoweredRegion> Finished(KernelWriter& writer) {
+  LoweredRegion lowered;
+  QUERN_ASSIGN(KernelUse use, writer.Finish());
+  lowered.kernels.push_back(std::move(use));
+  return lowered;
+}
+
+}  // namespace
+
+StatusOr<LoweredRegion> LowerFewRows(const RegionView& view) {
+  const ProductSpace space(view);
+  KernelWriter writer(view, "matmul");
+  FusedExpr expr(view.graph);
+  space.Declare(writer);
+  writer.ProvideInputs(expr);
+  // Narrower where that leaves too few chunks, down to two lines of each row.
+  const int64_t columns = view.UpperBound(space.columns());
+  int64_t width = kWideColumns;
+  while (width > 32 && (columns + width - 1) / width < kChunksWanted / 8) width /= 2;
+  const kir::ExprRef r = kb::Ref("r"), c = kb::Ref("c"), k = kb::Ref("k"), n0 = kb::Ref("n0"), zero = kb::Int(0),
+                     rows = kb::FromExtent(space.rows()), count = kb::FromExtent(space.k()),
+                     live = kb::Min(kb::FromExtent(space.columns()) - n0, kb::Int(width)),
+                     sum = kb::At("acc", DType::kF32, {r, c});
+  const auto each = [&](kir::Block body) {
+    return kb::For("r", zero, rows, {kb::Vec("c", zero, live, std::move(body))});
+  };
+  // One order of additions, however many terms a trip takes.
+  const auto add = [&](int64_t terms) -> kir::Block {
+    kir::ExprRef value = sum;
+    for (int64_t t = 0; t < terms; ++t) {
+      const kir::ExprRef at = k + static_cast<double>(t);
+      value = kb::Contract(value + space.Left(expr, r, at) * space.Right(expr, at, n0 + c));
+    }
+    return {each({kb::WithOrigin(kb::Store("acc", {r, c}, value), writer.Origin(space.root()))})};
+  };
+  kir::Block chunk = {
+      kb::Alloc("acc", {DType::kF32, {Extent(view.UpperBound(space.rows())), Extent(width)}, kir::Layout::kRow}),
+      each({kb::Store("acc", {r, c}, kb::Num(0))})};
+  const int64_t whole = space.k().is_constant() ? space.k().constant() / kTerms * kTerms : 0;
+  if (whole > 0) chunk.push_back(kb::For("k", zero, kb::Int(whole), add(kTerms), kTerms));
+  if (space.k() != Extent(whole)) chunk.push_back(kb::For("k", kb::Int(whole), count, add(1)));
+  chunk.push_back(each(space.Results(writer, expr, r, n0 + c, sum)));
+  space.EmitGrid(writer.kernel, {{"n0", zero, kb::FromExtent(space.columns()), width}}, std::move(chunk));
+  return Finished(writer);
+}
+
+StatusOr<LoweredRegion> LowerFewColumns(const RegionView& view) {
+  const ProductSpace space(view);
+  KernelWriter writer(view, "matmul");
+  FusedExpr expr(view.graph);
+  space.Declare(writer);
+  writer.ProvideInputs(expr);
+  const int64_t columns = view.UpperBound(space.columns());
+  const kir::ExprRef i = kb::Ref("i"), j = kb::Ref("j"), m0 = kb::Ref("m0"), xj = kb::Ref("xj"), xk = kb::Ref("xk"),
+                     zero = kb::Int(0), n = kb::FromExtent(space.columns()), k = kb::FromExtent(space.k());
+  const kir::Slice rows = ProductSpace::Rectangle(space.Operand(writer, 0), space.BatchOf(0),
+                                                  kb::Range(m0, kb::Int(kStreamedRows)), kb::All());
+  const kir::Slice by = kb::SliceOf("px", {kb::Range(zero, n), kb::All()});
+  kir::Block chunk = {
+      kb::Alloc("px", {DType::kF32, {Extent(columns), space.k()}, kir::Layout::kRow}),
+      kb::For("xj", zero, n, {kb::Vec("xk", zero, k, {kb::Store("px", {xj, xk}, space.Right(expr, xk, xj))})}),
+      kb::Tile("t", {columns, kStreamedRows}),
+      kb::WithOrigin(kb::CallTile(space.dtype(0) == DType::kF16 ? "dot_f16" : "dot_f32", {"t"}, {rows, by},
+                                  {{"ahead", kb::Int(view.facts.prefetch_ahead)}}),
+                     writer.Origin(space.root()))};
+  const kir::ExprRef live = kb::Min(kb::FromExtent(space.rows()) - m0, kb::Int(kStreamedRows));
+  chunk.push_back(
+      kb::Map({"j", "i"}, {"t"}, {n, live}, space.Results(writer, expr, m0 + i, j, kb::Ref("t", DType::kF32))));
+  space.EmitGrid(writer.kernel, {{"m0", zero, kb::FromExtent(space.rows()), kStreamedRows}}, std::move(chunk));
+  return Finished(writer);
+}
+
+}  // namespace quern::codegen
