@@ -65,6 +65,12 @@ void EmitGrid(const RegionView& view, kir::Kernel& kernel, const std::vector<Ext
   kernel.sequential = IsShort(dims, elements_per_step, view.ranges);
 }
 
+kir::Index NestIndex(size_t rank) {
+  kir::Index index;
+  for (size_t d = 0; d < rank; ++d) index.push_back(kb::Ref(d + 1 == rank ? "c" : absl::StrCat("i", d)));
+  return index;
+}
+
 void EmitElements(const RegionView& view, kir::Kernel& kernel, const std::vector<Extent>& dims,
                   const std::vector<Ranges>& boxes,
                   const std::function<void(size_t, const kir::Index&, kir::Block&)>& body,
@@ -79,14 +85,13 @@ void EmitElements(const RegionView& view, kir::Kernel& kernel, const std::vector
   int64_t per_step = 1;
   for (int d = in_grid; d < rank; ++d) per_step *= std::min<int64_t>(view.UpperBound(dims[d]), kChunkElements);
   const int64_t step = StepsOfChunk(per_step);
-  auto name = [&](int d) { return d == last ? std::string("c") : absl::StrCat("i", d); };
+  const kir::Index index = NestIndex(rank);
+  auto name = [&](int d) { return std::get<kir::NameRef>(index[d]->node).name; };
   // A dimension of which every chunk has one element and every box all needs no loop.
   auto looped = [&](int d) {
     const bool chunked = (d == cut && step > 1) || d == last || d >= in_grid;
     return chunked || std::any_of(boxes.begin(), boxes.end(), [&](const Ranges& box) { return box.contains(d); });
   };
-  kir::Index index;
-  for (int d = 0; d < rank; ++d) index.push_back(kb::Ref(name(d)));
   for (int d = 0; d < in_grid; ++d) {
     kernel.grid.push_back(
         {looped(d) ? absl::StrCat("b", d) : name(d), kb::Int(0), kb::FromExtent(dims[d]), d == cut ? step : 1});

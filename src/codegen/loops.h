@@ -36,6 +36,9 @@ void EmitElements(const RegionView& view, kir::Kernel& kernel, const std::vector
                   const std::function<void(size_t box, const kir::Index& index, kir::Block& block)>& body,
                   const std::function<void(const kir::Index& index, kir::Block& block)>& before = {});
 
+// The index of an element in such a nest: i0, i1, .., c.
+kir::Index NestIndex(size_t rank);
+
 // Product of the upper bounds of `dims`; INT64_MAX when unbounded.
 int64_t BoundedElements(const std::vector<Extent>& dims, const SymbolRanges& ranges);
 

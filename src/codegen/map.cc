@@ -12,6 +12,7 @@
 #include "codegen/families.h"
 #include "codegen/loops.h"
 #include "codegen/point_expr.h"
+#include "codegen/turned_loads.h"
 #include "family/work.h"
 #include "ir/shape.h"
 
@@ -119,7 +120,13 @@ StatusOr<LoweredRegion> LowerMap(const RegionView& view, const RegionPlan& plan)
       block.push_back(expr.StoreResult(static_cast<int>(o)));
     }
   };
-  EmitElements(view, writer.kernel, dims, boxes, element, before);
+  kir::Block stores;
+  if (map.decoded < 0 && space.boxes().empty()) element(0, NestIndex(dims.size()), stores);
+  if (const std::optional<int> turned = TurnedAxis(view, dims, stores)) {
+    EmitSquares(view, writer.kernel, dims, *turned, stores);
+  } else {
+    EmitElements(view, writer.kernel, dims, boxes, element, before);
+  }
   LoweredRegion lowered;
   QUERN_ASSIGN(KernelUse use, writer.Finish());
   lowered.kernels.push_back(std::move(use));

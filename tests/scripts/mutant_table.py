@@ -38,6 +38,9 @@ ROWS = [
     Row("src/compiler/model.cc", "guard(few + 1, most, 1, most)}",
         "guard(few + 1, most, 1, 1), guard(few + 1, most, 2, most)}", "compiler_test", "*Invariant*"),
     # Families: from regions to kernels.
+    Row("src/codegen/turned_loads.cc", "kb::Range(start + Beside(load.index[d], kColumn), width)",
+        "kb::Range(start, width)", "compiler_test", "Turned.*"),
+    Row("src/codegen/turned_loads.cc", "l0 + static_cast<double>(s * kWidth)", "l0", "compiler_test", "Turned.*"),
     Row("src/codegen/product_space.cc", "return leaf == node_.inputs[1].node ||",
         "return leaf != node_.inputs[0].node ||", "compiler_test", "Products.*"),
     Row("src/codegen/product_space.cc", "const bool one = IsOne(dims[d]) || IsOne(dims_[before + d]);",
