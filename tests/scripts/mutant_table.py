@@ -38,6 +38,12 @@ ROWS = [
     Row("src/compiler/model.cc", "guard(few + 1, most, 1, most)}",
         "guard(few + 1, most, 1, 1), guard(few + 1, most, 2, most)}", "compiler_test", "*Invariant*"),
     # Families: from regions to kernels.
+    Row("src/codegen/matmul_plan.cc", "if (own % 32 != 0 || (span != 0 && own != span))",
+        "if (span != 0 && own != span)", "opt_test", "FuseSoundness.*"),
+    Row("src/codegen/ptx/emit_ptx_expr.cc", "b_.CreateICmpULT(index[d], buffer.dims[d])",
+        "b_.CreateICmpSLT(index[d], buffer.dims[d])", "codegen_ptx_test", "EmitPtx.GuardedLoadsCompareUnsigned"),
+    Row("src/codegen/metal/emit_metal.cc", "kernel.params.size() + (kernel.symbols.empty() ? 0 : 1) > kMaxBuffers",
+        "kernel.params.size() > kMaxBuffers", "codegen_metal_test", "EmitMetal.SaysWhatItCannotEmit"),
     Row("src/codegen/turned_loads.cc", "kb::Range(start + Beside(load.index[d], kColumn), width)",
         "kb::Range(start, width)", "compiler_test", "Turned.*"),
     Row("src/codegen/turned_loads.cc", "l0 + static_cast<double>(s * kWidth)", "l0", "compiler_test", "Turned.*"),

@@ -247,6 +247,12 @@ TEST(EmitMetal, SaysWhatItCannotEmit) {
   for (int i = 0; i < 31; ++i) absl::StrAppend(&many, "x", i, " : f32[64] in\n");
   EXPECT_EQ(Errors(Made(many + "y : f32[64] out\n) { grid g in 0..1 { vec i in 0..64 { y[i] = x0[i] } } }", "k")),
             "kernel k: Metal of 32 buffers, of which a kernel has 31");
+  // Sizes lie in a buffer, too.
+  many = many.substr(0, many.rfind("x30"));
+  EXPECT_EQ(Errors(Made(many + "y : f32[64] out\n) { grid g in 0..1 { vec i in 0..64 { y[i] = x0[i] } } }", "k")), "");
+  EXPECT_EQ(Errors(Made(many + "y : f32[S] out\n) sym S in 1..64 { grid g in 0..1 { vec i in 0..S { y[i] = x0[i] } } }",
+                        "k")),
+            "kernel k: Metal of 31 buffers, of which a kernel has 31");
   EXPECT_EQ(Errors(Made(GroupProduct(), "k")), "kernel product: Metal of a group of warps");
   const StatusOr<kir::Kernel> plain = kir::ParseKernel(BlockKernels()[0].text);
   EXPECT_EQ(Errors(Emitted(*plain, "k")), "kernel map is not scheduled for blocks of threads");

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "support/block_kernels.h"
 
@@ -239,6 +240,17 @@ TEST(EmitPtx, UsesWhatTheMachineHas) {
   EXPECT_EQ(Made(ProductOf("f32"), "p")->kernels[0].threads, 256);
   // Tiles are registers: nothing is kept in local memory.
   for (const Case& test : Cases()) EXPECT_EQ(Made(test.text, "p")->text.find(".local"), std::string::npos) << test.name;
+}
+
+// An index below 0 is beyond the end as an unsigned number is: one comparison keeps both out.
+TEST(EmitPtx, GuardedLoadsCompareUnsigned) {
+  const StatusOr<DeviceModule> made = Made(
+      "kernel k (x : f32[S] in\n y : f32[S] out\n) sym S in 1..999 { grid g in 0..S by 64 { vec i in g .. min(g + 64, "
+      "S) "
+      "{ y[i] = x[i - 3] else 0.0 } } }",
+      "k");
+  ASSERT_TRUE(made.ok()) << made.status();
+  EXPECT_THAT(made->text, ::testing::ContainsRegex("setp\\.[a-z]+\\.u(32|64)")) << made->text;
 }
 
 TEST(EmitPtx, Assembles) {

@@ -389,6 +389,23 @@ TEST(FuseSoundness, WhatIsReadTwiceIsNotComputedTwice) {
               ElementsAre("map: Exp -> 1", "map: Rope -> 1"));
 }
 
+// Heads that are no whole chunks of columns: a partner may lie in another chunk.
+TEST(FuseSoundness, RotationsOfOddHeadsStayBesideTheirProduct) {
+  constexpr const char* kGraph = R"(graph g {
+  %0 = Input() {name = "x"} : f32[5, 64]
+  %1 = Param() {name = "w"} : f32[$N, 64]
+  %2 = MatMul(%0, %1) {transpose_b = true} : f32[5, $N]
+  %3 = Input() {name = "cos"} : f32[5, $H]
+  %4 = Input() {name = "sin"} : f32[5, $H]
+  %5 = Rope(%2, %3, %4) {head_dim = $D, n_rot = $D, packed = true, style = "neox"} : f32[5, $N]
+  return %5
+})";
+  EXPECT_THAT(RegionsOf(absl::StrReplaceAll(kGraph, {{"$N", "192"}, {"$H", "32"}, {"$D", "64"}})),
+              ElementsAre("matmul: MatMul Rope -> 1"));
+  EXPECT_THAT(RegionsOf(absl::StrReplaceAll(kGraph, {{"$N", "192"}, {"$H", "24"}, {"$D", "48"}})),
+              ElementsAre("matmul: MatMul -> 1", "map: Rope -> 1"));
+}
+
 TEST(FuseSoundness, NoPathLeavesARegionAndComesBack) {
   const ir::Graph graph = Prepared(Parsed(R"(graph g {
   %0 = Input() {name = "x"} : f32[5, 32]
