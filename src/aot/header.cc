@@ -1,9 +1,12 @@
 #include "aot/header.h"
 
+#include <algorithm>
 #include <cctype>
+#include <iterator>
 
 #include "absl/strings/str_cat.h"
 #include "aot/support/library.h"
+#include "codegen/text/helpers.h"
 #include "quern/abi.h"
 
 namespace quern::aot {
@@ -26,11 +29,13 @@ void PutPorts(std::string& out, const char* word, const std::vector<Port>& ports
     absl::StrAppend(&out, " *   ", word, " ", i, ": ", ports[i].name, "  ", ports[i].type.ToString(), "\n");
 }
 
-// A symbol as a C parameter.
+// A symbol as a C parameter, beside the others that functions have.
 std::string Parameter(const std::string& symbol) {
+  constexpr std::string_view kTaken[] = {"model", "inputs", "outputs", "i", "int32_t", "int64_t"};
   std::string name;
   for (const char c : symbol) name += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
-  return name;
+  const bool taken = std::find(std::begin(kTaken), std::end(kTaken), name) != std::end(kTaken);
+  return taken || text::IsKeyword(name) ? name + "_" : name;
 }
 
 }  // namespace
@@ -58,7 +63,7 @@ std::string Header(const Model& model, const Workspace& workspace, std::span<con
       " *   $* model;\n"
       " *   int error = $_init(&model, memory, $_workspace_bytes(1), weights, weight_bytes, NULL);\n"
       " *   if (error == 0) error = $_step(model, inputs, outputs");
-  for (const auto& [symbol, range] : signature.symbols) absl::StrAppend(&h, ", ", symbol);
+  for (const auto& [symbol, range] : signature.symbols) absl::StrAppend(&h, ", ", Parameter(symbol));
   put(");\n"
       " *   if (error != 0) puts($_error(error));\n *\n"
       " * No function allocates memory or keeps global state. Different workspaces are independent and may be used by "

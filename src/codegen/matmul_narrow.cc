@@ -18,6 +18,7 @@
 //   }
 #include <algorithm>
 
+#include "base/divide.h"
 #include "codegen/matmul_kernels.h"
 #include "codegen/product_space.h"
 
@@ -50,7 +51,7 @@ StatusOr<LoweredRegion> LowerFewRows(const RegionView& view) {
   // Narrower where that leaves too few chunks, down to two lines of each row.
   const int64_t columns = view.UpperBound(space.columns());
   int64_t width = kWideColumns;
-  while (width > 32 && (columns + width - 1) / width < kChunksWanted / 8) width /= 2;
+  while (width > 32 && CeilDiv(columns, width) < kChunksWanted / 8) width /= 2;
   const kir::ExprRef r = kb::Ref("r"), c = kb::Ref("c"), k = kb::Ref("k"), n0 = kb::Ref("n0"), zero = kb::Int(0),
                      rows = kb::FromExtent(space.rows()), count = kb::FromExtent(space.k()),
                      live = kb::Min(kb::FromExtent(space.columns()) - n0, kb::Int(width)),

@@ -16,6 +16,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "base/divide.h"
 #include "codegen/loops.h"
 #include "codegen/matmul_kernels.h"
 #include "codegen/product_space.h"
@@ -91,16 +92,16 @@ void PanelProduct::ChooseRows() {
   const Extent& m = space_.rows();
   const int64_t rows = view_.UpperBound(m), columns = view_.UpperBound(space_.columns());
   std::vector<Extent> chunks = space_.batch();
-  chunks.push_back(Extent((columns + columns_ - 1) / columns_));
+  chunks.push_back(Extent(CeilDiv(columns, columns_)));
   const bool most_have_work = BoundedElements(chunks, view_.ranges) >= kChunksWanted / 2;
-  chunks.push_back(Extent((rows + kRows - 1) / kRows));
+  chunks.push_back(Extent(CeilDiv(rows, kRows)));
   const bool few = BoundedElements(chunks, view_.ranges) < kChunksWanted;
   const int64_t most = (few || copies_rows_ ? kFewerRows : kRows) / step_ * step_;
   rows_of_chunk_ = rows;
   if (rows <= most || (rows <= kRows && !copies_rows_ && most_have_work)) return;
   // Blocks of much the same length.
-  const int64_t blocks = (rows + most - 1) / most, even = m.is_constant() ? (rows + blocks - 1) / blocks : most;
-  rows_of_chunk_ = (even + step_ - 1) / step_ * step_;
+  const int64_t even = m.is_constant() ? CeilDiv(rows, CeilDiv(rows, most)) : most;
+  rows_of_chunk_ = CeilDiv(even, step_) * step_;
 }
 
 kir::ExprRef PanelProduct::EndRow() const {
@@ -218,7 +219,7 @@ kir::Block PanelProduct::FillPanels(const kir::ExprRef& k0, const kir::ExprRef& 
 
 // What the next columns' panel is made of, a part beside each tile: a few elements of each of many rows.
 kir::StmtRef PanelProduct::PrefetchNextPanel(const kir::ExprRef& m, const kir::ExprRef& n, const kir::ExprRef& k0) {
-  const int64_t of_row = (depth_.constant() + rows_of_chunk_ - 1) / rows_of_chunk_;
+  const int64_t of_row = CeilDiv(depth_.constant(), rows_of_chunk_);
   const kir::SliceDim columns = kb::Range(n + static_cast<double>(columns_), kb::Int(kWidth)),
                       part = kb::Range(k0 + (m - FirstRow()) * static_cast<double>(of_row), kb::Int(of_row * step_));
   return kb::Prefetch(ProductSpace::Rectangle(space_.Operand(writer_, 1), space_.BatchOf(1),

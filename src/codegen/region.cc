@@ -1,7 +1,13 @@
 #include "codegen/region.h"
 
+#include <algorithm>
+#include <map>
+
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "codegen/block_schedule.h"
+#include "kir/canonical.h"
+#include "opt/substitute.h"
 
 namespace quern::codegen {
 
@@ -26,8 +32,52 @@ kir::BufferType BufferTypeOf(const ir::TensorType& type, bool parameter) {
   return {type.dtype, type.dims, layout};
 }
 
-StatusOr<family::LoweredRegion> LowerRegion(std::span<const family::Memory> memory, const ir::Node& region,
-                                            const SymbolRanges& ranges, const family::TargetFacts& facts) {
+namespace {
+
+using Names = std::map<std::string, std::string, std::less<>>;
+
+// Families call what they declare by small letters and digits. Other names, until kernels are made, for symbols that
+// may be called the same.
+Names StandIns(const SymbolRanges& symbols) {
+  Names names;
+  for (const auto& [symbol, range] : symbols) {
+    if (std::any_of(symbol.begin(), symbol.end(), absl::ascii_isupper)) continue;
+    std::string other = absl::StrCat("S_", symbol);
+    while (symbols.contains(other)) other += "_";
+    names[symbol] = std::move(other);
+  }
+  return names;
+}
+
+SymbolRanges Renamed(const SymbolRanges& symbols, const Names& names) {
+  SymbolRanges renamed;
+  for (const auto& [symbol, range] : symbols) {
+    const auto found = names.find(symbol);
+    renamed[found == names.end() ? symbol : found->second] = range;
+  }
+  return renamed;
+}
+
+StatusOr<ir::Node> Renamed(const ir::Node& region, const Names& names) {
+  opt::Substitution values;
+  for (const auto& [symbol, other] : names) values.emplace(symbol, Extent::Symbol(other));
+  const auto rename = [&](SymbolRanges& symbols) {
+    symbols = Renamed(symbols, names);
+    return absl::OkStatus();
+  };
+  ir::Node result = region;
+  for (std::shared_ptr<const ir::Graph>& body : result.bodies) {
+    QUERN_ASSIGN(ir::Graph renamed, opt::Substitute(*body, values, rename, "rename_symbols"));
+    body = std::make_shared<const ir::Graph>(std::move(renamed));
+  }
+  for (ir::TensorType& type : result.results) {
+    for (Extent& dim : type.dims) dim = dim.Renamed(names);
+  }
+  return result;
+}
+
+StatusOr<family::LoweredRegion> LowerAsNamed(std::span<const family::Memory> memory, const ir::Node& region,
+                                             const SymbolRanges& ranges, const family::TargetFacts& facts) {
   const family::Scope body(memory, region, ranges, facts);
   const family::RegionView view(body);
   const std::string& name = region.attributes.String("family");
@@ -43,6 +93,23 @@ StatusOr<family::LoweredRegion> LowerRegion(std::span<const family::Memory> memo
     return lowered;
   }
   return absl::InternalError(absl::StrCat("no family is called ", name));
+}
+
+}  // namespace
+
+StatusOr<family::LoweredRegion> LowerRegion(std::span<const family::Memory> memory, const ir::Node& region,
+                                            const SymbolRanges& ranges, const family::TargetFacts& facts) {
+  const Names names = StandIns(ranges);
+  if (names.empty()) return LowerAsNamed(memory, region, ranges, facts);
+  QUERN_ASSIGN(const ir::Node renamed, Renamed(region, names));
+  QUERN_ASSIGN(family::LoweredRegion lowered, LowerAsNamed(memory, renamed, Renamed(ranges, names), facts));
+  Names back;
+  for (const auto& [symbol, other] : names) back[other] = symbol;
+  for (family::KernelUse& use : lowered.kernels) use.kernel = kir::RenameSymbols(use.kernel, back);
+  for (kir::BufferType& temporary : lowered.temporaries) {
+    for (Extent& dim : temporary.dims) dim = dim.Renamed(back);
+  }
+  return lowered;
 }
 
 }  // namespace quern::codegen

@@ -1,8 +1,10 @@
 #include "kir/canonical.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -14,13 +16,18 @@
 namespace quern::kir {
 namespace {
 
+// What a name that comes into being is called from there to the end of its scope. Roles: s symbols, i indices, v
+// scalars, b buffers, t tiles.
+using NewName = std::function<std::string(const std::string& name, char role)>;
+
 // Renames the parts of what it visits, in the order in which names come into being. What is shared is visited once as
 // long as names mean the same; a reduction that stands in two places has two indices.
 class Renamer : public NoParts {
  public:
+  Renamer(NewName new_name, bool origins) : new_name_(std::move(new_name)), origins_(origins) {}
+
   Kernel Run(Kernel kernel) {
-    kernel.name = "k";
-    kernel.origins.clear();
+    if (!origins_) kernel.origins.clear();
     for (SymbolDecl& symbol : kernel.symbols) Declare(symbol.name, 's');
     for (SymbolDecl& symbol : kernel.symbols) {
       if (symbol.derived) symbol.derived->first = Of(symbol.derived->first);
@@ -67,7 +74,7 @@ class Renamer : public NoParts {
     Scope([&] {
       for (StmtRef& stmt : block) {
         Stmt copy = *stmt;
-        copy.origin = -1;
+        if (!origins_) copy.origin = -1;
         Parts(copy, *this);
         stmt = std::make_shared<const Stmt>(std::move(copy));
       }
@@ -88,10 +95,10 @@ class Renamer : public NoParts {
   }
 
  private:
-  // Replaces `name` by the next one of its role, from here to the end of the scope.
+  // Replaces `name` from here to the end of the scope.
   void Declare(std::string& name, char role) {
     Forget();
-    std::string next = role + std::to_string(counts_[role]++);
+    std::string next = new_name_(name, role);
     const auto [known, added] = names_.try_emplace(name, next);
     hidden_.emplace_back(name, added ? std::nullopt : std::optional(std::exchange(known->second, next)));
     name = std::move(next);
@@ -110,9 +117,10 @@ class Renamer : public NoParts {
 
   Extent Of(const Extent& extent) const { return extent.Renamed(names_); }
 
+  const NewName new_name_;
+  const bool origins_;  // whether statements keep theirs
   std::map<std::string, std::string, std::less<>> names_;
   std::vector<std::pair<std::string, std::optional<std::string>>> hidden_;  // what names meant before
-  std::map<char, int> counts_;
   int meanings_ = 0;                              // how often names have changed what they mean
   std::unordered_map<ExprRef, ExprRef> renamed_;  // since they last did
 };
@@ -149,7 +157,24 @@ class Comparer {
 
 }  // namespace
 
-Kernel NormaliseNames(const Kernel& kernel) { return Renamer().Run(kernel); }
+Kernel NormaliseNames(const Kernel& kernel) {
+  std::map<char, int> counts;
+  const NewName count = [&](const std::string&, char role) { return role + std::to_string(counts[role]++); };
+  Kernel result = Renamer(count, /*origins=*/false).Run(kernel);
+  result.name = "k";
+  return result;
+}
+
+Kernel RenameSymbols(const Kernel& kernel, const std::map<std::string, std::string, std::less<>>& names) {
+  std::set<std::string> taken;
+  for (const auto& [from, to] : names) taken.insert(to);
+  const NewName rename = [&](const std::string& name, char role) {
+    const auto found = names.find(name);
+    if (role == 's' && found != names.end()) return found->second;
+    return taken.contains(name) ? name + "_" : name;
+  };
+  return Renamer(rename, /*origins=*/true).Run(kernel);
+}
 
 bool Same(const ExprRef& a, const ExprRef& b) { return a == b || Comparer(nullptr, nullptr).Equal(a, b); }
 

@@ -15,4 +15,7 @@ bool Same(const Kernel& a, const Kernel& b);
 //   b0.. buffers and allocs, s0.. symbols, i0.. indices, v0.. lets and vars, t0.. tiles; the kernel itself is "k".
 Kernel NormaliseNames(const Kernel& kernel);
 
+// The kernel with its symbols under other names. What it declares itself, and calls by one of those, gets another, too.
+Kernel RenameSymbols(const Kernel& kernel, const std::map<std::string, std::string, std::less<>>& names);
+
 }  // namespace quern::kir

@@ -103,6 +103,21 @@ def check_steps(folder):
     expect(subprocess.run([folder / "main"], capture_output=True, text=True, check=True).stdout, "0 3 -1 -4\n")
 
 
+def check_symbols(folder):
+    """Sizes by words that C and the header have for themselves."""
+    path = folder / "words.qir"
+    for symbol in ("int", "inputs", "i", "begin"):
+        text = PLAIN
+        for old, new in (("graph plain", "graph words"), ("sizes: N", f"sizes: {symbol}"), ("sym N", f"sym {symbol}"),
+                         ("[N", f"[{symbol}")):
+            text = text.replace(old, new)
+        path.write_text(text)
+        expect(quern("run", path, "--check", "ref"), "output 0  f32[3]  ")
+        quern("compile", path, "-o", folder)
+        (folder / "words.c").write_text('#include "words.h"\n')
+        subprocess.run([CC, "-Wall", "-Werror", "-fsyntax-only", "-I", folder, folder / "words.c"], check=True)
+
+
 def check_refused(folder):
     """A parameter in a block format is no output: it lies as no caller knows it."""
     path = folder / "blocks.qir"
@@ -133,6 +148,7 @@ def check_interrupt(folder, verb):
 with tempfile.TemporaryDirectory() as text:
     check_plain(pathlib.Path(text))
     check_steps(pathlib.Path(text))
+    check_symbols(pathlib.Path(text))
     check_refused(pathlib.Path(text))
     for verb in ("run", "profile"):
         check_interrupt(pathlib.Path(text), verb)

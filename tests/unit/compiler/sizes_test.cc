@@ -1,6 +1,7 @@
 // Sizes that are known only when a graph runs: what it requires of them is checked then, and kernels rely on it.
 #include <gmock/gmock.h>
 
+#include "absl/strings/str_replace.h"
 #include "base/diagnostic.h"
 #include "compiler/model.h"
 #include "unit/compiler/expect_right.h"
@@ -56,6 +57,28 @@ TEST(Sizes, SymbolAgainstANumber) {
   const auto guards = compiler::PossibleGuards(*graph, {{{"A", {1, 1}}}, {{"A", {2, 8}}}, {}});
   ASSERT_TRUE(guards.ok());
   EXPECT_EQ(guards->size(), 2);
+}
+
+// Kernels declare loops and buffers by names of small letters; symbols may be called the same.
+TEST(Sizes, SymbolsMayHaveNamesThatKernelsUse) {
+  for (const char* const name : {"c", "i0", "x0", "m", "k0", "S_c"}) {
+    const std::string other = name == std::string("c") ? "i1" : "c";
+    ExpectRight(absl::StrReplaceAll(R"(graph g sym $a in 1..999, $b in 1..64 {
+  %0 = Input() {name = "x"} : f32[$a, $b]
+  %1 = Softmax(%0) {axis = -1} : f32[$a, $b]
+  %2 = Reduce(%1) {axes = [0], keep_dim = true, op = "sum"} : f32[1, $b]
+  %3 = Add(%0, %2) : f32[$a, $b]
+  %4 = Transpose(%3) {perm = [1, 0]} : f32[$b, $a]
+  %5 = MatMul(%4, %0) {transpose_b = false} : f32[$b, $b]
+  %6 = Concat(%5, %2) {axis = 0} : f32[$b + 1, $b]
+  %7 = CumSum(%6) {axis = 0} : f32[$b + 1, $b]
+  %8 = Slice(%0) {axis = 0, start = 0, step = 2} : f32[ceil($a / 2), $b]
+  %9 = Reshape(%8) {shape = <ceil($a / 2)*$b>} : f32[ceil($a / 2)*$b]
+  return %7, %9
+})",
+                                    {{"$a", name}, {"$b", other}}),
+                {{{name, 7}, {other, 3}}, {{name, 129}, {other, 33}}});
+  }
 }
 
 TEST(Sizes, NoSizesFitIsRefusedAtOnce) {
