@@ -17,7 +17,7 @@ class Row(typing.NamedTuple):
 ROWS = [
     # The code that loops become on a CPU.
     Row("src/codegen/cpu/emit_index.cc", "if (op == Op::kDiv && !a.uniform() && !AtLeastZero(a)) return std::nullopt;",
-        "", "jit_test", "Patterns.*"),
+        "if (op == Op::kDiv && a.uniform() && !AtLeastZero(a)) return std::nullopt;", "jit_test", "Patterns.*"),
     Row("src/codegen/cpu/emit_index.cc", "if (*most - first >= unit) return std::nullopt;", "", "jit_test",
         "Patterns.*"),
     Row("src/codegen/cpu/emit_index.cc", "op == Op::kMin ? *most : *least", "op == Op::kMin ? *least : *most",

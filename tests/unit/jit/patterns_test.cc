@@ -60,5 +60,25 @@ TEST(Patterns, AreWhatTheInterpreterMakesOfThem) {
   CheckCases(cases);
 }
 
+// What all lanes have alike is no multiple of what the index was, once something is added.
+TEST(Patterns, ADifferenceKeepsItsRemainder) {
+  std::string body;
+  int statements = 0;
+  for (const int add : {1, 3, 8, 20}) {
+    for (const int by : {2, 8, 16}) {
+      absl::StrAppend(&body, "      y[r, ", statements++, ", c] = x[((r * 16 + c + ", add, ") - c) % ", by, "]\n");
+      absl::StrAppend(&body, "      y[r, ", statements++, ", c] = x[((r * 16 + c + ", add, ") - c) / ", by, "]\n");
+    }
+  }
+  const kir::Kernel kernel =
+      Parse(absl::StrCat("kernel p (\n  x : f32[", kSize, "] in\n  y : f32[4, ", statements,
+                         ", 64] out\n) {\n  grid r in 0..4 {\n    vec c in 0..64 {\n", body, "    }\n  }\n}\n"));
+  Rng rng(kSeed);
+  Case test{.kernel = &kernel, .symbols = {}, .buffers = {}, .tolerance = {0, 0}, .each = {}};
+  test.buffers = MakeBuffers(kernel, test.symbols);
+  FillInputs(kernel, test.buffers, {.range = 2}, rng);
+  CheckCases({test});
+}
+
 }  // namespace
 }  // namespace quern::jit_test
