@@ -103,8 +103,8 @@ void EmitSquares(const RegionView& view, kir::Kernel& kernel, const std::vector<
   const kir::ExprRef u0 = kb::Ref("u0"), l0 = kb::Ref("l0"), zero = kb::Int(0), high = kb::FromExtent(dims[axis]),
                      end = kb::FromExtent(dims[last]), runs = Live(dims[axis], u0, kDepth);
   const std::vector<kir::ExprRef> loads = Packed(body, along);
-  const int64_t across =
-      view.UpperBound(dims[last]) > kWidth && IsMultiple(dims[last], kSquares * kWidth) ? kSquares : 1;
+  const bool beside = !loads.empty() && IsMultiple(dims[last], kSquares * kWidth);
+  const int64_t across = beside ? kSquares : 1;
   kir::Block block, row;
   for (int64_t s = 0; s < across; ++s) {
     const kir::ExprRef start = l0 + static_cast<double>(s * kWidth),

@@ -1,9 +1,11 @@
 // A kernel in text form: an error, or a kernel that prints and parses back as itself; in one that verifies the
-// interpreter, which checks each access, finds nothing.
+// interpreter, which checks each access, finds nothing but reads of what was never written, where the verifier cannot
+// know (verify_written.cc).
 #include <cstdio>
 #include <cstdlib>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "kir/canonical.h"
 #include "kir/interpret.h"
 #include "kir/kir.h"
@@ -43,7 +45,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   std::vector<kir::BufferBytes> buffers(memory.begin(), memory.end());
   const Status ran = kir::Interpret(*kernel, binding, buffers);
-  if (ran.ok()) return 0;
+  if (ran.ok() || absl::StrContains(std::string(ran.message()), "is read before it is written")) return 0;
   std::fprintf(stderr, "%s\n%s\n", printed.c_str(), ran.ToString().c_str());
   std::abort();
 }
