@@ -103,7 +103,7 @@ def main():
                 if not passed or int(passed[1]) == 0:
                     sys.exit(f"{page}: {program} ran nothing of {tests}")
                 print(f"{page}: {program}: {passed[1]} tests in {time.monotonic() - start:.0f} s")
-                if program == "compiler_test":
+                if page == "docs/add-an-op.md" and program == "compiler_test":
                     drawn = re.search(r"Cubed (\d+) \((\d+)\)", text)
                     if not drawn:
                         sys.exit("the random graphs never drew and fused the new op")
