@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Writes the tables of docs/benchmarks.md from the medians of interleaved rounds.
+"""Writes the table of docs/benchmarks.md from interleaved rounds of bench_llm and its peers.
 
-    scripts/bench_table.py build/bin/quern MODELS ROUNDS.json [--int8-peak GOPS] [--f32-peak GFLOPS]
+    scripts/bench_table.py build/bin/quern MODELS ROUNDS.jsonl... [--int8-peak GOPS] [--f32-peak GFLOPS]
 
-ROUNDS.json: a list of objects, one a row, as bench_llm and the peer's driver print them (engine, model, threads,
-pp512_tps, tg_tps, read_gbps), medians over rounds. A peer may have several rows of one model, one a setting: its best
-counts, for prompts and for decoding apart. The peaks are of one thread, in 10^9 operations a second.
+ROUNDS.jsonl: a line a run, as bench_llm and the peers' drivers print them (engine, model, threads, pp512_tps, tg_tps,
+read_gbps; a run may lack some); medians over the rounds are compared. A peer may have several engines, one a setting,
+whose names begin with its own: llama.cpp-fa0, llama.cpp-fa1, ik-fa1-rtr0. The best setting counts, for prompts and for
+decoding apart.
+The peaks are of one thread, in 10^9 operations a second.
 
 Floors: a decode step reads every weight but the embedding once, at the read loop's speed in the same rounds; a prompt
 of 512 multiplies each weight of the layers with every token (attention is left out, so the share is a little
@@ -15,14 +17,15 @@ import argparse
 import collections
 import json
 import re
+import statistics
 import subprocess
 
 arguments = argparse.ArgumentParser()
 arguments.add_argument("quern")
 arguments.add_argument("models")
 arguments.add_argument("rounds", nargs="+")
-arguments.add_argument("--int8-peak", type=float, default=735)
-arguments.add_argument("--f32-peak", type=float, default=187)
+arguments.add_argument("--int8-peak", type=float, default=466)
+arguments.add_argument("--f32-peak", type=float, default=116.5)
 options = arguments.parse_args()
 
 
@@ -46,24 +49,37 @@ def sizes(model):
     return step, layers
 
 
-rows = [row for path in options.rounds for row in json.load(open(path))]
-groups = collections.defaultdict(lambda: ([], []))
-for row in rows:
-    groups[row["model"], row["threads"]][row["engine"] != "quern"].append(row)
+PEERS = {"llama.cpp": "llama.cpp", "ik": "ik_llama.cpp"}
+NUMBERS = ("pp512_tps", "tg_tps", "read_gbps")
 
-print("| file | threads | prompt 512, tokens/s | peer | ratio | share of the arithmetic peak "
-      "| decode, tokens/s | peer | ratio | read loop, GB/s | share of it | open to first token, ms | of it compiling |")
-print("|---|---|---|---|---|---|---|---|---|---|---|---|---|")
-for (model, threads), (own, peers) in groups.items():
-    if not own or not peers:
+runs = [json.loads(line) for path in options.rounds for line in open(path) if line.strip()]
+groups = collections.defaultdict(lambda: collections.defaultdict(list))
+for run in runs:
+    groups[run["model"], run["threads"]][run["engine"]].append(run)
+
+
+def medians(samples):
+    named = {name: [run[name] for run in samples if name in run] for name in NUMBERS}
+    return {name: statistics.median(values) for name, values in named.items() if values}
+
+
+heads = ["file", "threads", "prompt 512, tokens/s", *PEERS.values(), "ratio", "share of the arithmetic peak",
+         "decode, tokens/s", *PEERS.values(), "ratio", "read loop, GB/s", "share of it"]
+print("| " + " | ".join(heads) + " |\n" + "|---" * len(heads) + "|")
+for (model, threads), engines in groups.items():
+    speeds = {engine: medians(samples) for engine, samples in engines.items()}
+    own = speeds.get("quern")
+    best = {name: {peer: max((s.get(name, 0) for engine, s in speeds.items() if engine.startswith(peer)), default=0)
+                   for peer in PEERS} for name in NUMBERS[:2]}
+    if own is None or not max(best["tg_tps"].values()):
         continue
-    q = own[0]
-    prompt, decode = max(p["pp512_tps"] for p in peers), max(p["tg_tps"] for p in peers)
+    prompt, decode = best["pp512_tps"], best["tg_tps"]
     step, layers = sizes(model)
     peak = (options.f32_peak if "f16" in model else options.int8_peak) * threads
-    print(f"| {model.removesuffix('.gguf')} | {threads} "
-          f"| {q['pp512_tps']:.0f} | {prompt:.0f} | {q['pp512_tps'] / prompt:.2f} "
-          f"| {2e-9 * layers * q['pp512_tps'] / peak:.2f} "
-          f"| {q['tg_tps']:.4g} | {decode:.4g} | {q['tg_tps'] / decode:.2f} "
-          f"| {q['read_gbps']:.1f} | {1e-9 * step * q['tg_tps'] / q['read_gbps']:.2f} "
-          f"| {q['first_token_ms']:.0f} | {q['compile_ms']:.0f} |")
+    cells = [model.removesuffix(".gguf"), threads,
+             f"{own['pp512_tps']:.0f}", *(f"{speed:.0f}" for speed in prompt.values()),
+             f"{own['pp512_tps'] / max(prompt.values()):.2f}", f"{2e-9 * layers * own['pp512_tps'] / peak:.2f}",
+             f"{own['tg_tps']:.4g}", *(f"{speed:.4g}" for speed in decode.values()),
+             f"{own['tg_tps'] / max(decode.values()):.2f}",
+             f"{own['read_gbps']:.1f}", f"{1e-9 * step * own['tg_tps'] / own['read_gbps']:.2f}"]
+    print("| " + " | ".join(map(str, cells)) + " |")

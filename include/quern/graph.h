@@ -125,8 +125,8 @@ class Program {
   const std::vector<TensorInfo>& states() const;
 
   // Gives a parameter its memory, instead of what Graph::Param gave it. It is read in place by every run, so it must
-  // outlive the program and stay as it is; bytes not aligned to 32 are copied. Work that depends on parameters alone is
-  // done again. Errors: kUnknownName, kShapeMismatch (the number of bytes), kBusy.
+  // outlive the program and stay as it is; bytes not aligned to their elements (of blocks: to 32) are copied. Work that
+  // depends on parameters alone is done again. Errors: kUnknownName, kShapeMismatch (the number of bytes), kBusy.
   Result<void> Bind(std::string_view param, std::span<const std::byte> bytes);
   template <std::ranges::contiguous_range Range>
   Result<void> Bind(std::string_view param, const Range& range) {
@@ -191,8 +191,8 @@ class Graph {
 
   Value Input(std::string_view name, std::string_view type);
   // Weights, dense or in rows of blocks, of constant sizes. The bytes are read in place and must outlive the graph's
-  // programs (those that are not aligned to 32 are copied when a program is made); without them, see Program::Bind.
-  // `dtype`: that of the bytes, null for any.
+  // programs (those that are not aligned to their elements, of blocks to 32, are copied when a program is made);
+  // without them, see Program::Bind. `dtype`: that of the bytes, null for any.
   Value Param(std::string_view name, std::string_view type);
   Value Param(std::string_view name, std::string_view type, std::span<const std::byte> bytes,
               const char* dtype = nullptr);

@@ -28,6 +28,19 @@ struct ProfilerOptions {
   bool probe = false;     // measure this machine's peaks anew, even where they are known
 };
 
+// What one run computes and moves, beside what this machine can do (docs/profiling.md). Of integer dot products too.
+struct Roofline {
+  int launches = 0;
+  double operations = 0;
+  double bytes = 0;     // read and written: of each kernel the distinct ones
+  double floor_ns = 0;  // of each kernel the longer of its operations and its bytes at their peaks, added up
+  std::string bound;    // what the floor is made of: "compute" or "memory"; "overhead" when launches take longer
+  std::string memory;   // the level that holds what a run touches: "l3"
+  // The peaks, of all threads together.
+  int threads = 1;
+  double memory_gbps = 0, f32_gflops = 0, int8_gops = 0;
+};
+
 // Records the runs of one session or program from Attach until it goes. The session or program outlives it, is not
 // moved from meanwhile, and has one profiler at a time; parameters are not bound anew. Movable; for one thread at a
 // time.
@@ -53,6 +66,8 @@ class Profiler {
   Result<std::string> Json();
   Result<std::string> Trace();
   Result<std::string> Html();
+  // The mean run of the phase and variant that was recorded last. Errors: kInternal; kMissing when there is none.
+  Result<Roofline> Roof();
 
  private:
   struct State;

@@ -39,7 +39,9 @@ int64_t quern_thread_count(void);
 typedef struct quern_pool quern_pool;
 
 /* A pool of `threads` workers, the thread that runs a step among them; 0: quern_thread_count(). Waiting workers spin
- * for 200 us after a step, then sleep. Null: there is no memory, or no thread to be had, or a negative number. */
+ * for 200 us after a step, then sleep. Their affinity masks are that of the calling thread, less the processors where
+ * the pool's other threads run, as long as it has one for each. Null: there is no memory, or no thread to be had, or a
+ * negative number. */
 quern_pool* quern_pool_start(int64_t threads);
 /* What the init function of a model takes. Models may share a pool: their steps take turns. Of a null pool: a runner
  * that the init function refuses with QUERN_ERROR_WORKERS. */

@@ -34,8 +34,10 @@ std::string Parameter(const std::string& symbol) {
   constexpr std::string_view kTaken[] = {"model", "inputs", "outputs", "i", "int32_t", "int64_t"};
   std::string name;
   for (const char c : symbol) name += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
-  const bool taken = std::find(std::begin(kTaken), std::end(kTaken), name) != std::end(kTaken);
-  return taken || text::IsKeyword(name) ? name + "_" : name;
+  // One more _ at the end, also where some are there: i becomes i_, and i_ something else.
+  const std::string word = name.substr(0, name.find_last_not_of('_') + 1);
+  const bool taken = std::find(std::begin(kTaken), std::end(kTaken), word) != std::end(kTaken);
+  return taken || text::IsKeyword(word) ? name + "_" : name;
 }
 
 }  // namespace

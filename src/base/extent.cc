@@ -114,6 +114,8 @@ Extent Extent::operator*(const Extent& other) const {
     const int64_t a = constant_.coefficient, b = other.constant_.coefficient;
     return Extent(a == 0 || b == 0 ? 0 : Product(a, b));
   }
+  if (other == Extent(1)) return *this;
+  if (*this == Extent(1)) return other;
   Terms all;
   for (const Term& a : terms()) {
     for (const Term& b : other.terms()) {

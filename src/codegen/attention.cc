@@ -2,7 +2,7 @@
 //
 // Few query rows (decode): the keys are split into runs of 64 to 512, one chunk for each (batch, run and kv head, row).
 // A second kernel merges the runs in ascending order, so the split, which depends on numbers of keys and heads alone,
-// gives the same bits on any number of threads. Many rows (a prompt): a chunk is 32 rows of one head; tiles of keys
+// gives the same bits on any number of threads. Many rows (a prompt): a chunk is 64 rows of one head; tiles of keys
 // that the mask empties are skipped. What follows the attention (elementwise ops, quantisation) runs on whole rows in
 // the last kernel.
 //
@@ -13,11 +13,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <utility>
 
 #include "codegen/attention_kernels.h"
 #include "codegen/families.h"
 #include "family/work.h"
+#include "kir/flash_steps.h"
 
 namespace quern::codegen {
 namespace {
@@ -34,11 +36,32 @@ struct AttentionPlan : RegionPlan {
 
 bool IsAttention(const ir::Node& node) { return ir::IsRoot(node, "attention"); }
 
+// Operands lie in memory: q, k and v as parts of what is there, in any order that has steps.
+Status CheckOperands(const RegionView& view, int root) {
+  const std::vector<Value>& inputs = view.node(root).inputs;
+  std::map<Value, std::vector<Extent>> declared;  // what they are parts of, each of which is declared once
+  for (size_t operand = 0; operand < inputs.size(); ++operand) {
+    std::optional<AttentionPlace> place;
+    if (operand < 3) {
+      place = AttentionPlace::Find(view, root, static_cast<int>(operand));
+      if (!place) return family::No("%s is no part of what lies in memory", view.Describe(inputs[operand].node));
+    } else if (view.Has(inputs[operand].node)) {
+      return family::No("operands of an attention lie in memory");
+    }
+    const Value source = place ? place->source : inputs[operand];
+    const std::vector<Extent>& dims = place ? place->dims : view.type(source).dims;
+    if (declared.emplace(source, dims).first->second != dims)
+      return family::No("%s is read in two ways", view.Describe(source.node));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 AttentionKernels::AttentionKernels(const RegionView& view, int root)
     : view_(view), root_(root), node_(view.node(root)), shape_(node_.attributes), operands_(node_.attributes) {
   const ir::TensorType &q = view.type(node_.inputs[0]), &k = view.type(node_.inputs[1]);
+  for (int operand = 0; operand < 3; ++operand) places_.push_back(*AttentionPlace::Find(view, root, operand));
   batch_ = q.dims[0];
   queries_ = q.dims[shape_.sequence_axis()];
   keys_in_place_ = keys_ = k.dims[shape_.sequence_axis()];
@@ -48,7 +71,9 @@ AttentionKernels::AttentionKernels(const RegionView& view, int root)
   scale_ = node_.attributes.Float("scale");
   if (scale_ == 0) scale_ = 1 / std::sqrt(static_cast<double>(shape_.head_dim));
   mask_ = node_.attributes.String("mask");
-  kv_dtype_ = k.dtype;
+  of_nothing_ = kb::Num(node_.attributes.String("empty_rows") == "nan" ? NAN : 0);
+  q_dtype_ = q.dtype, k_dtype_ = k.dtype, v_dtype_ = view.type(node_.inputs[2]).dtype;
+  step_dtype_ = kir::FlashQueries(q_dtype_, k_dtype_);
   // From kManyKeys on there is a run for each of kThreads, whatever the batch.
   const int64_t shared = kManyKeys * shape_.kv_heads / kThreads / kKeysPerTile * kKeysPerTile;
   keys_per_run_ = view.facts.blocks ? kKeysPerBlockRun : std::clamp(shared, kKeysPerTile, kKeysPerRun);
@@ -57,8 +82,11 @@ AttentionKernels::AttentionKernels(const RegionView& view, int root)
     keys_per_run_ = std::max<int64_t>(1, keys_per_run_ / slot) * slot;
   }
   if (!view.facts.blocks) return;
-  // Output, scores and mask of the rows of a block are in shared memory, with a few numbers a row.
-  const int64_t row_bytes = (shape_.head_dim + 2 * kKeysPerTile + 8) * ScalarBytes(DType::kF32);
+  rows_per_block_ = kRowsPerBlockOfThreads;
+  // Output, scores and mask of the rows of a block are in shared memory, with a few numbers a row, and queries that are
+  // another dtype there.
+  const int64_t widened = q_dtype_ == step_dtype_ ? 0 : shape_.head_dim;
+  const int64_t row_bytes = (shape_.head_dim + widened + 2 * kKeysPerTile + 8) * ScalarBytes(DType::kF32);
   while (rows_per_block_ > 1 && rows_per_block_ * row_bytes > view.facts.blocks->shared_bytes) rows_per_block_ /= 2;
 }
 
@@ -78,7 +106,8 @@ Status AttentionKernels::EmitRuns() {
   lowered_.temporaries.push_back(PartType());
   KernelWriter writer(view_, "attention");
   DeclareRuns(writer);
-  const std::string q = Heads(writer, 0, shape_.heads), part = writer.Temporary(0, PartType(), true);
+  OperandName(writer, 0);
+  const std::string part = writer.Temporary(0, PartType(), true);
   const ExprRef s = kb::Ref("s"), r = kb::Ref("r"), b = Batch();
   const double kv_heads = static_cast<double>(shape_.kv_heads);
   const ExprRef kv = s % kv_heads, first_head = kv * static_cast<double>(group_);
@@ -92,12 +121,13 @@ Status AttentionKernels::EmitRuns() {
   }
   const Sequence sequence = EmitSequence(writer, number, takes_part, body);
   EmitTiles(group_, body);
-  const Rows rows = {At(q, kb::Point(b), kb::Point(r), kb::Range(first_head, kb::Int(group_))),
-                     group_,
-                     kb::Int(group_),
-                     r,
-                     false,
-                     first_head};
+  const Rows rows = {
+      EmitQueries(writer, kb::Point(r), kb::Range(first_head, kb::Int(group_)), group_, kb::Int(group_), body),
+      group_,
+      kb::Int(group_),
+      r,
+      false,
+      first_head};
   const ExprRef start = s / kv_heads * static_cast<double>(keys_per_run_);
   EmitKeys(
       writer, sequence, start, kb::Min(sequence.keys, start + static_cast<double>(keys_per_run_)),
@@ -117,11 +147,11 @@ Status AttentionKernels::EmitRuns() {
 
 Status AttentionKernels::EmitBlocks(bool plain) {
   KernelWriter writer(view_, "attention");
-  const std::string q = Heads(writer, 0, shape_.heads);
+  OperandName(writer, 0);
   std::string out;
   if (plain) {
     out = writer.Result(0);
-    Redeclare(writer, out, batch_, queries_, shape_.heads);
+    DeclareResult(writer, out);
   } else {
     lowered_.temporaries.push_back(
         {DType::kF32, {batch_, queries_, Extent(shape_.heads), Extent(shape_.head_dim)}, kir::Layout::kRow});
@@ -131,7 +161,8 @@ Status AttentionKernels::EmitBlocks(bool plain) {
   kir::Block& body = writer.kernel.body;
   EmitTiles(rows_per_block_, body);
   const ExprRef live = kb::Min(kb::Int(rows_per_block_), kb::FromExtent(queries_) - r0);
-  const Rows rows = {At(q, kb::Point(b), kb::Range(r0, live), kb::Point(h)), rows_per_block_, live, r0, true, h};
+  const kir::Slice queries = EmitQueries(writer, kb::Range(r0, live), kb::Point(h), rows_per_block_, live, body);
+  const Rows rows = {queries, rows_per_block_, live, r0, true, h};
   if (operands_.ragged()) {
     const ExprRef sequences = kb::FromExtent(sequences_);
     const ExprRef ended = EndedBefore(writer, r0 + i);
@@ -150,9 +181,10 @@ Status AttentionKernels::EmitBlocks(bool plain) {
   }
   const ExprRef sum = kb::At("l", DType::kF32, {i});
   // Nothing to see leaves a sum of 0; one of NaN is a NaN.
-  const ExprRef value = kb::Select(kb::Call(Op::kEq, {sum, kb::Num(0)}), kb::Num(0), kb::Ref("o", DType::kF32) / sum);
+  const ExprRef value = kb::Select(kb::Call(Op::kEq, {sum, kb::Num(0)}), of_nothing_, kb::Ref("o", DType::kF32) / sum);
   const kir::Index at = plain ? ElementAt(b, r0 + i, h, c) : kir::Index{b, r0 + i, h, c};
-  body.push_back(kb::Map({"i", "c"}, {"o"}, {live, kb::Int(shape_.head_dim)}, {kb::Store(out, at, value)}));
+  body.push_back(kb::Map({"i", "c"}, {"o"}, {live, kb::Int(shape_.head_dim)},
+                         {kb::Store(out, at, plain ? kb::CastTo(q_dtype_, value) : value)}));
   writer.kernel.grid = WithBatch(
       {{"h", kb::Int(0), kb::Int(shape_.heads), 1}, {"r0", kb::Int(0), kb::FromExtent(queries_), rows_per_block_}});
   QUERN_ASSIGN(KernelUse use, writer.Finish());
@@ -188,9 +220,7 @@ family::Matched MatchAttention(const RegionView& view) {
   }
   const AttentionShape shape(view.node(root).attributes);
   const std::vector<Extent>& dims = view.node(root).results[0].dims;
-  for (const Value& input : view.node(root).inputs) {
-    if (view.Has(input.node)) return family::No("operands of an attention lie in memory");
-  }
+  QUERN_RETURN_IF_ERROR(CheckOperands(view, root));
   std::vector<bool> named(view.nodes().size());
   for (size_t i = 0; i < view.nodes().size(); ++i) {
     const int n = view.nodes()[i];

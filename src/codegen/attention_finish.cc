@@ -25,13 +25,14 @@ Status AttentionKernels::EmitFinish(bool merge) {
     };
     const ExprRef largest = part(kb::Int(shape_.head_dim)), sum = part(kb::Int(shape_.head_dim + 1));
     head.push_back(kb::Let("top", kb::ReduceFor(kir::ReduceOp::kMax, "s", kb::Int(0), runs, largest)));
-    // Runs without any allowed key have m = -inf; a row without any has top = -inf, and then everything is 0.
+    // Runs without any allowed key have m = -inf; a row without any has top = -inf, and then every sum is 0, to be
+    // multiplied by what such a row gives.
     const ExprRef top = kb::Ref("top", DType::kF32);
     const ExprRef weight =
         kb::Select(kb::Call(Op::kEq, {largest, kb::Num(-INFINITY)}), kb::Num(0), kb::Call(Op::kExp, {largest - top}));
     head.push_back(kb::Let("total", kb::ReduceFor(kir::ReduceOp::kSum, "s", kb::Int(0), runs, weight * sum)));
     const ExprRef total = kb::Ref("total", DType::kF32);
-    head.push_back(kb::Let("inverse", kb::Select(kb::Call(Op::kEq, {total, kb::Num(0)}), kb::Num(0), 1.0 / total)));
+    head.push_back(kb::Let("inverse", kb::Select(kb::Call(Op::kEq, {total, kb::Num(0)}), of_nothing_, 1.0 / total)));
     const ExprRef share = weight * kb::Ref("inverse", DType::kF32);
     if (by_head) {
       merged = kb::ReduceFor(kir::ReduceOp::kSum, "s", kb::Int(0), runs, part(c) * share);
@@ -50,7 +51,7 @@ Status AttentionKernels::EmitFinish(bool merge) {
     for (const kir::StmtRef& stmt : head) block.push_back(kb::WithOrigin(stmt, writer.Origin(root_)));
   }
   expr.Provide({root_, 0}, [&](const kir::Index&, const ExprRef&) {
-    return merge ? merged : kb::At(from, DType::kF32, {b, r, h, c});
+    return kb::CastTo(q_dtype_, merge ? merged : kb::At(from, DType::kF32, {b, r, h, c}));
   });
   const bool packed = shape_.layout == AttentionShape::Layout::kPacked;
   kir::Block body, packs;
@@ -64,7 +65,8 @@ Status AttentionKernels::EmitFinish(bool merge) {
     if (quantised) {
       const std::string hidden = absl::StrCat("q", o);
       block.push_back(kb::Alloc(hidden, {DType::kF32, {Extent(1), Extent(width)}, kir::Layout::kRow}));
-      body.push_back(kb::WithOrigin(kb::Store(hidden, {kb::Int(0), place}, element), writer.Origin(value.node)));
+      body.push_back(kb::WithOrigin(kb::Store(hidden, {kb::Int(0), place}, kb::CastTo(DType::kF32, element)),
+                                    writer.Origin(value.node)));
       for (kir::Param& param : writer.kernel.params) {
         if (param.name == name) param.type.dims = {batch_, queries_, Extent(width)};
       }
@@ -72,7 +74,7 @@ Status AttentionKernels::EmitFinish(bool merge) {
           kb::Pack(kb::SliceOf(name, {kb::Point(b), kb::Range(r, kb::Int(1)), kb::All()}), kb::Whole(hidden, 2)),
           writer.Origin(output.node)));
     } else {
-      Redeclare(writer, name, batch_, queries_, shape_.heads);
+      DeclareResult(writer, name);
       body.push_back(kb::WithOrigin(kb::Store(name, ElementAt(b, r, h, c), element), writer.Origin(value.node)));
     }
   }

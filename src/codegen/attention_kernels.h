@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "codegen/attention_place.h"
 #include "codegen/kernel_writer.h"
 #include "codegen/loops.h"
 #include "ir/attention.h"
@@ -21,7 +22,8 @@ using kir::Op;
 
 inline constexpr int64_t kKeysPerTile = 64;
 inline constexpr int64_t kKeysPerRun = 512;
-inline constexpr int64_t kRowsPerBlock = 32;
+inline constexpr int64_t kRowsPerBlock = 64;           // the most that a step takes: keys are turned for all of them
+inline constexpr int64_t kRowsPerBlockOfThreads = 32;  // at most
 
 class AttentionKernels {
  public:
@@ -30,12 +32,10 @@ class AttentionKernels {
   StatusOr<LoweredRegion> Lower();
 
  private:
-  // Operand i as [B, S, heads, head_dim] or [B, heads, S, head_dim]: the same bytes as the packed form.
-  std::string Heads(KernelWriter& writer, int operand, int64_t heads);
-  void Redeclare(KernelWriter& writer, const std::string& name, const Extent& batch, const Extent& length,
-                 int64_t heads);
-  // A slice [.., head_dim] with the dimensions of batch, position and head as given.
-  kir::Slice At(const std::string& buffer, kir::SliceDim b, kir::SliceDim s, kir::SliceDim h) const;
+  // The buffer of q, k or v, declared as its place has it.
+  std::string OperandName(KernelWriter& writer, int operand);
+  // A result as [B, S, heads, head_dim] or [B, heads, S, head_dim]: the same bytes as the packed form; and its index.
+  void DeclareResult(KernelWriter& writer, const std::string& name);
   kir::Index ElementAt(const ExprRef& b, const ExprRef& s, const ExprRef& h, const ExprRef& c) const;
 
   // The i64 element of an i32 operand.
@@ -66,13 +66,17 @@ class AttentionKernels {
 
   // Rows of queries in a step.
   struct Rows {
-    kir::Slice q;
+    kir::Slice q;  // in the dtype of the steps
     int64_t count;
     ExprRef live;      // how many of them exist
     ExprRef first;     // of the queries
     bool consecutive;  // queries from there on, of one head; or one query, and heads from `head` on
     ExprRef head;
   };
+  // `rows` queries as the steps take them: where they lie, or in scratch.
+  kir::Slice EmitQueries(KernelWriter& writer, kir::SliceDim s, kir::SliceDim h, int64_t rows, const ExprRef& live,
+                         kir::Block& block);
+
   // One flash step. `own`: a buffer of the sequences of the rows, or "" where all are of this one.
   void EmitStep(KernelWriter& writer, const Rows& rows, const Sequence& sequence, const std::string& own,
                 const Keys& keys, const ExprRef& kv, kir::Block& block);
@@ -109,13 +113,16 @@ class AttentionKernels {
   const ir::Node& node_;
   AttentionShape shape_;
   ir::AttentionOperands operands_;
-  Extent batch_, queries_, keys_;  // keys that a sequence has room for
-  Extent keys_in_place_;           // of a batch, or of a slot
+  std::vector<AttentionPlace> places_;  // of q, k and v
+  Extent batch_, queries_, keys_;       // keys that a sequence has room for
+  Extent keys_in_place_;                // of a batch, or of a slot
   Extent sequences_;
   int64_t group_ = 1, keys_per_run_ = kKeysPerRun, rows_per_block_ = kRowsPerBlock;
   double scale_ = 1;
   std::string mask_;
-  DType kv_dtype_ = DType::kF32;
+  ExprRef of_nothing_;  // an element of a row that sees no key
+  DType q_dtype_, k_dtype_, v_dtype_;
+  DType step_dtype_;  // of queries in a step
   LoweredRegion lowered_;
 };
 

@@ -1,31 +1,23 @@
 // Whose keys a row sees, where they lie, and the steps over them.
 #include "codegen/attention_kernels.h"
+#include "kir/flash_steps.h"
 
 namespace quern::codegen {
 
 using namespace kir::build::operators;
 
-std::string AttentionKernels::Heads(KernelWriter& writer, int operand, int64_t heads) {
-  const std::string name = writer.Input(view_.InputIndex(node_.inputs[operand]));
-  const std::vector<Extent>& dims = view_.type(node_.inputs[operand]).dims;
-  Redeclare(writer, name, dims[0], dims[shape_.sequence_axis()], heads);
+std::string AttentionKernels::OperandName(KernelWriter& writer, int operand) {
+  const std::string name = writer.Input(view_.InputIndex(places_[operand].source));
+  writer.Redeclare(name, places_[operand].dims);
   return name;
 }
 
-void AttentionKernels::Redeclare(KernelWriter& writer, const std::string& name, const Extent& batch,
-                                 const Extent& length, int64_t heads) {
-  for (kir::Param& param : writer.kernel.params) {
-    if (param.name != name) continue;
-    if (shape_.layout == AttentionShape::Layout::kBhsd)
-      param.type.dims = {batch, Extent(heads), length, Extent(shape_.head_dim)};
-    else
-      param.type.dims = {batch, length, Extent(heads), Extent(shape_.head_dim)};
-  }
-}
-
-kir::Slice AttentionKernels::At(const std::string& buffer, kir::SliceDim b, kir::SliceDim s, kir::SliceDim h) const {
-  if (shape_.layout == AttentionShape::Layout::kBhsd) return kb::SliceOf(buffer, {b, h, s, kb::All()});
-  return kb::SliceOf(buffer, {b, s, h, kb::All()});
+void AttentionKernels::DeclareResult(KernelWriter& writer, const std::string& name) {
+  const Extent heads(shape_.heads), columns(shape_.head_dim);
+  if (shape_.layout == AttentionShape::Layout::kBhsd)
+    writer.Redeclare(name, {batch_, heads, queries_, columns});
+  else
+    writer.Redeclare(name, {batch_, queries_, heads, columns});
 }
 
 kir::Index AttentionKernels::ElementAt(const ExprRef& b, const ExprRef& s, const ExprRef& h, const ExprRef& c) const {
@@ -85,6 +77,20 @@ void AttentionKernels::EmitKeys(KernelWriter& writer, const Sequence& sequence, 
   block.push_back(kb::For("n", low / each, (kb::Max(kb::Int(0), high) + (each - 1)) / each, std::move(run)));
 }
 
+kir::Slice AttentionKernels::EmitQueries(KernelWriter& writer, kir::SliceDim s, kir::SliceDim h, int64_t rows,
+                                         const ExprRef& live, kir::Block& block) {
+  const std::string name = OperandName(writer, 0);
+  if (q_dtype_ == step_dtype_) return places_[0].At(name, {kb::Point(Batch()), s, h});
+  const ExprRef i = kb::Ref("i"), c = kb::Ref("c");
+  const auto of_row = [&](const kir::SliceDim& dim) { return dim.extent == nullptr ? dim.start : dim.start + i; };
+  block.push_back(kb::Alloc("queries", {step_dtype_, {Extent(rows), Extent(shape_.head_dim)}, kir::Layout::kRow}));
+  const ExprRef given = kb::At(name, q_dtype_, places_[0].ElementAt({Batch(), of_row(s), of_row(h)}, c));
+  block.push_back(kb::For("i", kb::Int(0), live,
+                          {kb::Vec("c", kb::Int(0), kb::Int(shape_.head_dim),
+                                   {kb::Store("queries", {i, c}, kb::CastTo(step_dtype_, given))})}));
+  return kb::SliceOf("queries", {kb::Range(kb::Int(0), live), kb::All()});
+}
+
 void AttentionKernels::EmitStep(KernelWriter& writer, const Rows& rows, const Sequence& sequence,
                                 const std::string& own, const Keys& keys, const ExprRef& kv, kir::Block& block) {
   const ExprRef i = kb::Ref("i"), tile = kb::Int(kKeysPerTile);
@@ -101,7 +107,8 @@ void AttentionKernels::EmitStep(KernelWriter& writer, const Rows& rows, const Se
   block.push_back(kb::Vec("i", kb::Int(0), kb::Int(rows.count),
                           {kb::Store("lo", {i}, bound(low)), kb::Store("hi", {i}, bound(high))}));
   auto of_keys = [&](int operand) {
-    return At(Heads(writer, operand, shape_.kv_heads), kb::Point(keys.place), kb::Range(keys.at, tile), kb::Point(kv));
+    return places_[operand].At(OperandName(writer, operand),
+                               {kb::Point(keys.place), kb::Range(keys.at, tile), kb::Point(kv)});
   };
   std::vector<kir::Slice> operands = {rows.q, of_keys(1), of_keys(2),
                                       kb::SliceOf("lo", {kb::Range(kb::Int(0), rows.live)}),
@@ -115,8 +122,8 @@ void AttentionKernels::EmitStep(KernelWriter& writer, const Rows& rows, const Se
   std::vector<std::pair<std::string, ExprRef>> attributes = {{"scale", kb::Num(scale_)},
                                                              {"softcap", kb::Num(node_.attributes.Float("softcap"))}};
   if (rows.consecutive) attributes.emplace_back("many", kb::Int(1));
-  block.push_back(kb::WithOrigin(kb::CallTile(kv_dtype_ == DType::kF16 ? "flash_step_f16" : "flash_step_f32",
-                                              {"o", "m", "l"}, std::move(operands), std::move(attributes)),
+  block.push_back(kb::WithOrigin(kb::CallTile(kir::FlashStepName(step_dtype_, k_dtype_, v_dtype_), {"o", "m", "l"},
+                                              std::move(operands), std::move(attributes)),
                                  writer.Origin(root_)));
 }
 
@@ -138,7 +145,9 @@ void AttentionKernels::EmitBias(KernelWriter& writer, int64_t rows, const ExprRe
     for (size_t d = 0; d < type.dims.size(); ++d) {
       at.push_back(type.dims[d] == Extent(1) ? kb::Int(0) : full[4 - type.dims.size() + d]);
     }
-    value = kb::CastTo(DType::kF32, kb::At(name, type.dtype, at, kb::CastTo(type.dtype, kb::Int(0))));
+    const ExprRef given = kb::At(name, type.dtype, at, kb::CastTo(type.dtype, kb::Int(0)));
+    value =
+        type.dtype == DType::kBool ? kb::Select(given, kb::Num(0), kb::Num(-INFINITY)) : kb::CastTo(DType::kF32, given);
   }
   block.push_back(kb::For("i", kb::Int(0), kb::Int(rows),
                           {kb::Vec("j", kb::Int(0), kb::Int(kKeysPerTile), {kb::Store("bias", {i, j}, value)})}));

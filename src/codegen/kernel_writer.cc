@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
+#include "codegen/split_guards.h"
 #include "kir/declare_sizes.h"
 #include "kir/share.h"
 
@@ -30,8 +31,9 @@ std::string KernelWriter::Input(int index) {
   const int leaf = view_.inputs()[index];
   const bool param = view_.scope.IsParam(leaf);
   kir::BufferType type = BufferTypeOf(view_.node(leaf).results[0], param);
-  if (const auto dims = input_dims_.find(index); dims != input_dims_.end()) type.dims = dims->second;
-  // A mapped weight is aligned as its file says; GGUF's default, and what the loader checks, is 32.
+  if (const auto as = declared_as_.find(index); as != declared_as_.end())
+    type = {type.dtype, as->second.first, as->second.second.value_or(type.layout)};
+  // At most; the plan lowers it to what the memory has.
   return Declare({Operand::Kind::kInput, index}, type, kir::Mode::kIn, param ? 32 : 64, param ? "w" : "x");
 }
 
@@ -77,6 +79,7 @@ int KernelWriter::Origin(int node) {
 }
 
 StatusOr<KernelUse> KernelWriter::Finish() {
+  if (!view_.facts.blocks) kernel.body = SplitGuards(kernel);
   kernel = kir::ShareValues(std::move(kernel));
   std::vector<kir::SizeFact> facts;
   for (const ir::ExtentConstraint& constraint : view_.graph.constraints) {
@@ -91,6 +94,13 @@ StatusOr<KernelUse> KernelWriter::Finish() {
                                                             std::string(verified.message()), "\n", kir::Print(kernel)));
   }
   return KernelUse{std::move(kernel), last_origin_, std::move(operands_)};
+}
+
+StatusOr<LoweredRegion> KernelWriter::FinishRegion() {
+  LoweredRegion lowered;
+  QUERN_ASSIGN(KernelUse use, Finish());
+  lowered.kernels.push_back(std::move(use));
+  return lowered;
 }
 
 }  // namespace quern::codegen

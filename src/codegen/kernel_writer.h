@@ -3,7 +3,9 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "codegen/fused_expr.h"
@@ -30,8 +32,10 @@ class KernelWriter {
   std::string Temporary(int index, const kir::BufferType& type, bool written);
   // A result that takes over an input's memory: one inout parameter.
   std::string UpdatedInput(int index);
-  // Declares an input with other extents, before it is first used: the same bytes.
-  void DeclareAs(int input, std::vector<Extent> dims) { input_dims_[input] = std::move(dims); }
+  // Declares an input with other extents, and perhaps in another layout, before it is first used: the same bytes.
+  void DeclareAs(int input, std::vector<Extent> dims, std::optional<kir::Layout> layout = std::nullopt) {
+    declared_as_[input] = {std::move(dims), layout};
+  }
   // The same for a buffer that has been declared.
   void Redeclare(const std::string& buffer, std::vector<Extent> dims);
 
@@ -44,13 +48,15 @@ class KernelWriter {
   // The finished kernel; verified. `kernel.body`, `grid` and `sequential` are the caller's to fill.
   kir::Kernel kernel;
   StatusOr<KernelUse> Finish();
+  // The region that this kernel alone computes.
+  StatusOr<LoweredRegion> FinishRegion();
 
  private:
   std::string Declare(Operand operand, const kir::BufferType& type, kir::Mode mode, int align, std::string prefix);
   const RegionView& view_;
   std::vector<Operand> operands_;
   int last_origin_ = -1;
-  std::map<int, std::vector<Extent>> input_dims_;
+  std::map<int, std::pair<std::vector<Extent>, std::optional<kir::Layout>>> declared_as_;
 };
 
 }  // namespace quern::codegen

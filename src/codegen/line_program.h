@@ -4,6 +4,7 @@
 //   lines.cc         the loops around it, and lines that are split over threads
 //   line_along.cc    memory runs along the line: a line at a time, its elements in vectors
 //   line_across.cc   memory runs across the lines: a bundle of them at a time, one element of each in a vector
+//   line_short.cc    the same where lines have few elements: written out
 #pragma once
 
 #include <functional>
@@ -90,5 +91,11 @@ std::unique_ptr<LineProgram> AlongLines(const RegionView& view, const LinesPlan&
 // `first`: the first of a bundle of at most `width` lines, an index of the last kept axis.
 std::unique_ptr<LineProgram> AcrossLines(const RegionView& view, const LinesPlan& plan, KernelWriter& writer,
                                          PointExpr& expr, kir::ExprRef first, int64_t width, LineSegment segment = {});
+
+// Whether all that the region makes is one element for each of many lines of few elements.
+bool AreShortLines(const RegionView& view, const LinesPlan& plan);
+// Of those, at a point of the kept axes.
+std::unique_ptr<LineProgram> ShortLines(const RegionView& view, const LinesPlan& plan, KernelWriter& writer,
+                                        PointExpr& expr);
 
 }  // namespace quern::codegen

@@ -14,6 +14,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "codegen/families.h"
+#include "codegen/line_groups.h"
 #include "codegen/line_program.h"
 #include "codegen/loops.h"
 
@@ -36,7 +37,7 @@ class LineKernels {
   }
 
   StatusOr<LoweredRegion> Lower() {
-    QUERN_RETURN_IF_ERROR(MustSplit() ? EmitSplit() : EmitWhole());
+    QUERN_RETURN_IF_ERROR(MustSplit() ? EmitSplit() : AreShortLines(view_, plan_) ? EmitShort() : EmitWhole());
     return std::move(lowered_);
   }
 
@@ -114,7 +115,23 @@ class LineKernels {
     EmitLines(writer, length_, [&](PointExpr::Point point, const kir::ExprRef& first) {
       return Program(writer, expr, first)->Whole(std::move(point));
     });
+    if (!plan_.across() && !view_.facts.blocks && length_ <= kShortLine)
+      writer.kernel.body = InGroups(std::move(writer.kernel.body));
     return Finish(writer);
+  }
+
+  Status EmitShort() {
+    KernelWriter writer(view_, "lines");
+    PointExpr expr(view_, plan_.space, writer);
+    EmitElements(view_, writer.kernel, KeptExtents(), {{}}, [&](size_t, const kir::Index& index, kir::Block& block) {
+      block = ShortLines(view_, plan_, writer, expr)->Whole(PointOfKept(index));
+    });
+    return Finish(writer);
+  }
+  PointExpr::Point PointOfKept(const kir::Index& index) const {
+    PointExpr::Point point(plan_.space.extents().size(), kb::Int(0));
+    for (size_t i = 0; i < plan_.kept.size(); ++i) point[plan_.kept[i]] = index[i];
+    return point;
   }
 
   // ---- Lines that are split. A fold's states lie in memory by part, then joined; the kept axes come first in both.
@@ -230,9 +247,7 @@ class LineKernels {
     DeclareParts(writer);
     ProvideJoined(writer, expr);
     EmitElements(view_, writer.kernel, KeptExtents(), {{}}, [&](size_t, const kir::Index& index, kir::Block& block) {
-      PointExpr::Point point(plan_.space.extents().size(), kb::Int(0));
-      for (size_t i = 0; i < plan_.kept.size(); ++i) point[plan_.kept[i]] = index[i];
-      expr.MoveTo(point);
+      expr.MoveTo(PointOfKept(index));
       for (Folded& fold : folded_) {
         if (plan_.level[fold.node] == level) JoinParts(writer, expr, fold, /*keep=*/!last || HasLineResults(), block);
       }

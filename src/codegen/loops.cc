@@ -65,6 +65,13 @@ void EmitGrid(const RegionView& view, kir::Kernel& kernel, const std::vector<Ext
   kernel.sequential = IsShort(dims, elements_per_step, view.ranges);
 }
 
+bool IsMultiple(const Extent& extent, int64_t of) { return extent.is_constant() && extent.constant() % of == 0; }
+
+kir::ExprRef Live(const Extent& extent, const kir::ExprRef& start, int64_t count) {
+  if (IsMultiple(extent, count)) return kb::Int(count);
+  return kb::Min(kb::FromExtent(extent) - start, kb::Int(count));
+}
+
 kir::Index NestIndex(size_t rank) {
   kir::Index index;
   for (size_t d = 0; d < rank; ++d) index.push_back(kb::Ref(d + 1 == rank ? "c" : absl::StrCat("i", d)));

@@ -36,6 +36,11 @@ void EmitElements(const RegionView& view, kir::Kernel& kernel, const std::vector
                   const std::function<void(size_t box, const kir::Index& index, kir::Block& block)>& body,
                   const std::function<void(const kir::Index& index, kir::Block& block)>& before = {});
 
+bool IsMultiple(const Extent& extent, int64_t of);
+// Of `count` elements from `start` of a dimension those that exist: all, where the dimension is a multiple of `count`
+// and `start` is.
+kir::ExprRef Live(const Extent& extent, const kir::ExprRef& start, int64_t count);
+
 // The index of an element in such a nest: i0, i1, .., c.
 kir::Index NestIndex(size_t rank);
 

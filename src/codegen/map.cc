@@ -7,14 +7,16 @@
 // element asks which piece it lies in.
 
 #include <algorithm>
+#include <numeric>
 
 #include "absl/strings/str_cat.h"
 #include "codegen/families.h"
 #include "codegen/loops.h"
 #include "codegen/point_expr.h"
-#include "codegen/turned_loads.h"
+#include "codegen/turned.h"
 #include "family/work.h"
 #include "ir/shape.h"
+#include "kir/walk.h"
 
 namespace quern::codegen {
 namespace {
@@ -27,7 +29,7 @@ using family::No;
 struct MapPlan : RegionPlan {
   explicit MapPlan(AxisSpace space) : space(std::move(space)) {}
   AxisSpace space;        // merged
-  std::vector<int> axes;  // in the order of the loops
+  std::vector<int> axes;  // of the result
   int decoded = -1;       // the node that takes rows of a block-format table, or -1
 };
 
@@ -57,6 +59,35 @@ void EmitRow(const RegionView& view, int n, KernelWriter& writer, PointExpr& exp
       kb::WithOrigin(kb::Pack(kb::Whole("row", 2),
                               kb::SliceOf(writer.Input(table), {kb::Range(kb::Ref("id"), kb::Int(1)), kb::All()})),
                      writer.Origin(n)));
+}
+
+// The order of the loops where rows are short and what is read has them in another order, heads or panels that are
+// moved: that of what is read. A cache takes writes here and there more easily than it foresees such reads.
+std::vector<int> LoopOrder(const RegionView& view, const std::vector<Extent>& dims, const kir::Block& stores) {
+  constexpr int64_t kShortRow = 256;  // elements
+  std::vector<int> given(dims.size());
+  std::iota(given.begin(), given.end(), 0);
+  if (dims.size() < 3 || view.UpperBound(dims.back()) > kShortRow) return given;
+  std::vector<int> order = given;
+  bool several = false;
+  for (const kir::StmtRef& store : stores) {
+    kir::ForEachExpr(std::get<kir::Store>(store->node).value, [&](const kir::ExprRef& expr) {
+      const auto* load = std::get_if<kir::Load>(&expr->node);
+      if (load == nullptr || load->index.size() != dims.size()) return;
+      std::vector<int> read;
+      for (const kir::ExprRef& at : load->index) {
+        const auto* name = std::get_if<kir::NameRef>(&at->node);
+        for (size_t d = 0; name != nullptr && d < dims.size(); ++d) {
+          if (std::get<kir::NameRef>(NestIndex(dims.size())[d]->node).name == name->name)
+            read.push_back(static_cast<int>(d));
+        }
+      }
+      const bool whole = std::is_permutation(read.begin(), read.end(), given.begin(), given.end());
+      several = several || !whole || read.back() != given.back() || (order != given && order != read);
+      order = read;
+    });
+  }
+  return several ? given : order;
 }
 
 }  // namespace
@@ -92,8 +123,9 @@ StatusOr<LoweredRegion> LowerMap(const RegionView& view, const RegionPlan& plan)
   const AxisSpace& space = map.space;
   KernelWriter writer(view, "map");
   PointExpr expr(view, space, writer);
+  std::vector<int> axes = map.axes;  // in the order of the loops
   std::vector<Extent> dims;
-  for (const int axis : map.axes) dims.push_back(space.extents()[axis]);
+  for (const int axis : axes) dims.push_back(space.extents()[axis]);
   std::vector<Ranges> boxes(std::max<size_t>(1, space.boxes().size()));
   for (size_t b = 0; b < space.boxes().size(); ++b) {
     for (size_t d = 0; d < map.axes.size(); ++d) {
@@ -103,7 +135,7 @@ StatusOr<LoweredRegion> LowerMap(const RegionView& view, const RegionPlan& plan)
   }
   auto move_to = [&](size_t box, const kir::Index& index) {
     PointExpr::Point point(space.extents().size());
-    for (size_t d = 0; d < map.axes.size(); ++d) point[map.axes[d]] = index[d];
+    for (size_t d = 0; d < axes.size(); ++d) point[axes[d]] = index[d];
     expr.MoveTo(std::move(point), space.boxes().empty() ? nullptr : &space.boxes()[box]);
   };
   auto before = [&](const kir::Index& index, kir::Block& block) {
@@ -120,17 +152,26 @@ StatusOr<LoweredRegion> LowerMap(const RegionView& view, const RegionPlan& plan)
       block.push_back(expr.StoreResult(static_cast<int>(o)));
     }
   };
-  kir::Block stores;
-  if (map.decoded < 0 && space.boxes().empty()) element(0, NestIndex(dims.size()), stores);
-  if (const std::optional<int> turned = TurnedAxis(view, dims, stores)) {
-    EmitSquares(view, writer.kernel, dims, *turned, stores);
-  } else {
+  if (map.decoded >= 0 || !space.boxes().empty()) {
     EmitElements(view, writer.kernel, dims, boxes, element, before);
+    return writer.FinishRegion();
   }
-  LoweredRegion lowered;
-  QUERN_ASSIGN(KernelUse use, writer.Finish());
-  lowered.kernels.push_back(std::move(use));
-  return lowered;
+  kir::Block stores;
+  element(0, NestIndex(dims.size()), stores);
+  if (const std::optional<TurnedAxes> turned = FindTurnedAxes(view, dims, stores)) {
+    EmitTurned(view, writer.kernel, dims, *turned, stores);
+  } else {
+    const std::vector<int> order = LoopOrder(view, dims, stores);
+    for (size_t d = 0; d < order.size(); ++d) {
+      axes[d] = map.axes[order[d]];
+      dims[d] = space.extents()[axes[d]];
+    }
+    stores.clear();
+    element(0, NestIndex(dims.size()), stores);
+    EmitElements(view, writer.kernel, dims, boxes,
+                 [&](size_t, const kir::Index&, kir::Block& block) { block = std::move(stores); });
+  }
+  return writer.FinishRegion();
 }
 
 }  // namespace quern::codegen

@@ -13,9 +13,11 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "base/divide.h"
 #include "codegen/families.h"
 #include "codegen/loops.h"
 #include "codegen/matmul_kernels.h"
+#include "ir/product.h"
 #include "kir/rewrite.h"
 
 namespace quern::codegen {
@@ -38,7 +40,7 @@ int64_t WideSpan(const ir::Node& node) {
 }  // namespace
 
 MatmulKernels::MatmulKernels(const RegionView& view, const MatmulPlan::Tiles& plan) : view_(view), plan_(plan) {
-  if (view.UpperBound(plan.rows) <= kFewRows) return;
+  if (view.UpperBound(plan.rows) <= kFewRows && !plan.row->in_panels()) return;
   if (view.facts.blocks)
     form_ = Form::kSquares;
   else if (PanelsFit())
@@ -72,8 +74,8 @@ Status MatmulKernels::LowerPrologue() {
   lhs_input_ = view_.InputIndex(plan_.lhs);
   if (lhs_input_ >= 0) return absl::OkStatus();
   const int64_t elements = BoundedElements({plan_.rows, Extent(plan_.k)}, view_.ranges);
-  prologue_in_chunk_ =
-      form_ == Form::kFew && elements <= (view_.facts.blocks ? kBlockPrologueElements : kPrologueElements);
+  const bool once = form_ == Form::kFew || view_.UpperBound(plan_.rows) <= kFewRows;  // a chunk reads a row
+  prologue_in_chunk_ = once && elements <= (view_.facts.blocks ? kBlockPrologueElements : kPrologueElements);
   if (prologue_in_chunk_) return absl::OkStatus();
   const std::vector<Extent> flat = plan_.Flat(Extent(plan_.k)), rows(flat.begin(), flat.end() - 1);
   lowered_.temporaries.push_back({view_.type(plan_.lhs).dtype, flat, kir::Layout::kRow});
@@ -94,9 +96,9 @@ Status MatmulKernels::LowerPrologue() {
 }
 
 // Rows that are packed lie in scratch until all columns of a chunk are there; and a chunk of very many rows keeps cores
-// waiting.
+// waiting. Where no panels are filled, a block of rows that the second cache keeps is enough.
 void MatmulKernels::ChooseRowBlock(int64_t chunk) {
-  constexpr int64_t kMostRows = 4096, kSteps = 24;
+  constexpr int64_t kMostRows = 4096, kSteps = 24, kRowBytes = 512 << 10, kLeastRows = 48;
   const int64_t rows = view_.UpperBound(plan_.rows);
   int64_t packs = 0;
   for (const MatmulSegment& segment : plan_.segments) {
@@ -106,8 +108,17 @@ void MatmulKernels::ChooseRowBlock(int64_t chunk) {
     packs = std::max(packs, here);
   }
   int64_t most = kMostRows;
+  if (plan_.row->in_panels()) {
+    most = std::clamp(kRowBytes / (plan_.k * ScalarBytes(DType::kF32)), kLeastRows, kMostRows);
+    rows_inside_ = rows <= most;  // the cache keeps them all, beside a panel for each
+    const int64_t wanted = CeilDiv(kChunksWanted, CeilDiv(plan_.Columns(), chunk));
+    most = std::min(most, std::max(kSteps, CeilDiv(rows, wanted)));
+  }
   if (packs > 0) most = std::min(most, view_.facts.scratch() / 2 / (packs * chunk * ScalarBytes(DType::kF32)));
-  if (rows > most) row_block_ = std::max(kSteps, most / kSteps * kSteps);
+  if (rows <= most) return;
+  // Blocks of much the same length.
+  const int64_t even = plan_.rows.is_constant() ? CeilDiv(rows, CeilDiv(rows, most)) : most;
+  row_block_ = std::max(kSteps, std::min(CeilDiv(even, kSteps), most / kSteps) * kSteps);
 }
 
 kir::ExprRef MatmulKernels::FirstRow() const { return row_block_ == 0 ? kb::Int(0) : kb::Ref("mb"); }
@@ -152,11 +163,13 @@ Status MatmulKernels::EmitKernel(const std::vector<const MatmulSegment*>& segmen
   const kir::ExprRef g = kb::Ref("g");
   if (form_ == Form::kSquares)
     writer.kernel.grid = {{"m", kb::Int(0), kb::FromExtent(plan_.rows), SquareProduct::kRows}};
-  if (row_block_ != 0) writer.kernel.grid = {{"mb", kb::Int(0), kb::FromExtent(plan_.rows), row_block_}};
+  const kir::GridDim rows{"mb", kb::Int(0), kb::FromExtent(plan_.rows), row_block_};
+  if (row_block_ != 0 && !rows_inside_) writer.kernel.grid.push_back(rows);
   if (single)
     writer.kernel.grid.push_back({"n0", kb::Int(0), kb::Int(total), chunk});
   else
     writer.kernel.grid.push_back({"g", kb::Int(0), kb::Int(total / chunk), 1});
+  if (row_block_ != 0 && rows_inside_) writer.kernel.grid.push_back(rows);
 
   // Several segments: g counts chunks, and the first chunk of each is where the one before it ends.
   std::optional<SquareProduct> square;
@@ -228,14 +241,21 @@ KernelWriter MatmulKernels::Writer(const char* name) const {
     const std::vector<Extent>& dims = view_.node(view_.inputs()[i]).results[0].dims;
     if (plan_.HasRows(dims)) writer.DeclareAs(static_cast<int>(i), plan_.Flat(dims.back()));
   }
+  if (!plan_.row->in_panels()) return writer;
+  for (const MatmulSegment& segment : plan_.segments) {
+    for (const int root : segment.roots) {
+      const ir::Value panels = view_.node(root).inputs[1];
+      writer.DeclareAs(view_.InputIndex(panels),
+                       {Extent(ir::kPanelColumns), view_.type(panels).dims[0] * Extent(plan_.k)}, kir::Layout::kKn32);
+    }
+  }
   return writer;
 }
 
 std::string MatmulKernels::TileName(int root) { return absl::StrCat("t", root, "x"); }
 
 kir::ExprRef MatmulKernels::LiveColumns(const MatmulSegment& segment, const kir::ExprRef& n, int64_t count) const {
-  if (segment.columns % count == 0) return kb::Int(count);
-  return kb::Min(kb::Int(segment.columns) - n, kb::Int(count));
+  return Live(Extent(segment.columns), n, count);
 }
 
 std::string MatmulKernels::HiddenName(const MatmulResult& result) { return absl::StrCat("hid", result.output); }
@@ -329,11 +349,13 @@ void MatmulKernels::EmitPacks(KernelWriter& writer, const MatmulSegment& segment
 StatusOr<LoweredRegion> LowerMatmul(const RegionView& view, const RegionPlan& plan) {
   const auto& matmul = static_cast<const MatmulPlan&>(plan);
   if (matmul.tiles) return MatmulKernels(view, *matmul.tiles).Lower();
-  switch (matmul.form) {
+  const ProductSpace& space = *matmul.any_order->space;
+  switch (matmul.any_order->form) {
     case MatmulPlan::Form::kPlain: return LowerPlainMatmul(view);
-    case MatmulPlan::Form::kPanels: return LowerPanels(view);
-    case MatmulPlan::Form::kFewRows: return LowerFewRows(view);
-    case MatmulPlan::Form::kFewColumns: return LowerFewColumns(view);
+    case MatmulPlan::Form::kPanels: return LowerPanels(space);
+    case MatmulPlan::Form::kFewRows: return LowerFewRows(space);
+    case MatmulPlan::Form::kStreams: return LowerStreams(space);
+    case MatmulPlan::Form::kDirect: return LowerDirect(space);
   }
 }
 

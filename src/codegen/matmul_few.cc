@@ -21,9 +21,7 @@ int64_t MatmulKernels::FewChunk() const {
   const int64_t row_bytes = RowBytes(w.dtype, plan_.k) * static_cast<int64_t>(first.roots.size());
   const auto rows_of = [&](int64_t bytes) { return bytes / std::max<int64_t>(1, row_bytes) / unit * unit; };
   // Work for as many threads as there may be, where it is worth theirs; prefer a divisor of every segment.
-  int64_t columns = 0;
-  for (const MatmulSegment& segment : plan_.segments) columns += segment.columns;
-  const auto part = [&](int64_t chunks) { return columns / chunks / unit * unit; };
+  const auto part = [&](int64_t chunks) { return plan_.Columns() / chunks / unit * unit; };
   const int64_t wanted = std::max(part(kChunksWanted), std::min(part(kFewestChunks), rows_of(kLeastChunkBytes)));
   const int64_t most = std::max(unit, std::min<int64_t>({rows_of(kChunkBytes), 256, wanted}));
   for (int64_t chunk = most; chunk > unit; chunk -= unit) {

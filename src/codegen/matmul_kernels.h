@@ -6,6 +6,7 @@
 //   matmul_squares.cc  many rows on blocks of threads: squares in shared memory
 //   matmul_panels.cc   many rows and columns of operands that lie in any order: panels filled by loops
 //   matmul_narrow.cc   few rows or few columns of them
+//   matmul_direct.cc   a computed right side and few rows, other types or blocks of threads
 //   matmul_plain.cc    the sum inside loops over the result
 #pragma once
 
@@ -74,6 +75,11 @@ class MatmulKernels {
   // ---- matmul_many.cc
   int64_t ManyChunk() const;
   bool PanelsFit() const;
+  kir::Slice Panel(KernelWriter& writer, int root, const kir::ExprRef& n);
+  kir::StmtRef PrefetchNextPanel(KernelWriter& writer, int root, const kir::ExprRef& n, const kir::ExprRef& m,
+                                 int64_t step);
+  std::vector<kir::Slice> ResultRectangles(KernelWriter& writer, const MatmulSegment& segment, const kir::ExprRef& m,
+                                           int64_t step, const kir::ExprRef& n, int64_t width);
   void EmitMany(KernelWriter& writer, FusedExpr& expr, const MatmulSegment& segment, const kir::ExprRef& n0,
                 int64_t chunk, kir::Block& block);
 
@@ -93,13 +99,15 @@ class MatmulKernels {
   Form form_ = Form::kFew;
   int lhs_input_ = -1;
   bool prologue_in_chunk_ = false;
-  int64_t row_block_ = 0;  // rows of a chunk, where the grid counts blocks of them; 0: a chunk has all rows
+  int64_t row_block_ = 0;     // rows of a chunk, where the grid counts blocks of them; 0: a chunk has all rows
+  bool rows_inside_ = false;  // chunks that follow one another have the same columns
 };
 
-// Operands that lie in any order, by MatmulPlan::form.
-StatusOr<LoweredRegion> LowerPanels(const RegionView& view);
-StatusOr<LoweredRegion> LowerFewRows(const RegionView& view);
-StatusOr<LoweredRegion> LowerFewColumns(const RegionView& view);
+// Operands that lie in any order, by MatmulPlan::Form.
+StatusOr<LoweredRegion> LowerPanels(const ProductSpace& space);
+StatusOr<LoweredRegion> LowerFewRows(const ProductSpace& space);
+StatusOr<LoweredRegion> LowerStreams(const ProductSpace& space);
+StatusOr<LoweredRegion> LowerDirect(const ProductSpace& space);
 
 // A form with plain loops for any region of products.
 StatusOr<LoweredRegion> LowerPlainMatmul(const RegionView& view);

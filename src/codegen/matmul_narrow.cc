@@ -8,7 +8,8 @@
 //     }
 //     for r in 0..1 { vec c in 0..256 { y0[r, n0 + c] = acc[r, c] } }
 //   }
-// Few columns: rows are what the dot tile streams; the columns, transposed in scratch, are what it multiplies by.
+// Few columns: rows are what the dot tile streams; the columns, transposed in scratch, are what it multiplies by. Few
+// rows of [N, K]: the same with the sides exchanged.
 //   grid m0 in 0..4096 by 64 {
 //     alloc px : f32[1, 2048]
 //     vec xk in 0..2048 { px[0, xk] = x1[xk, 0] }
@@ -19,8 +20,9 @@
 #include <algorithm>
 
 #include "base/divide.h"
+#include "codegen/loops.h"
 #include "codegen/matmul_kernels.h"
-#include "codegen/product_space.h"
+#include "codegen/product_kernel.h"
 
 namespace quern::codegen {
 
@@ -31,23 +33,19 @@ namespace {
 
 constexpr int64_t kWideColumns = 256;  // of a chunk: runs of 1 KiB
 constexpr int64_t kTerms = 4;          // of a sum between loading and storing it
-constexpr int64_t kStreamedRows = 64;  // of a chunk of few columns
+constexpr int64_t kStreamedRows = 64;  // of a chunk
 
-StatusOr<LoweredRegion> Finished(KernelWriter& writer) {
-  LoweredRegion lowered;
-  QUERN_ASSIGN(KernelUse use, writer.Finish());
-  lowered.kernels.push_back(std::move(use));
-  return lowered;
+// The tile that multiplies rows of `streamed` by rows of `by`.
+const char* DotOf(DType streamed, DType by) {
+  if (by == DType::kBF16) return "dot_bf16_pairs";
+  return streamed == DType::kF32 ? "dot_f32" : streamed == DType::kF16 ? "dot_f16" : "dot_bf16";
 }
 
 }  // namespace
 
-StatusOr<LoweredRegion> LowerFewRows(const RegionView& view) {
-  const ProductSpace space(view);
-  KernelWriter writer(view, "matmul");
-  FusedExpr expr(view.graph);
-  space.Declare(writer);
-  writer.ProvideInputs(expr);
+StatusOr<LoweredRegion> LowerFewRows(const ProductSpace& space) {
+  const RegionView& view = space.view();
+  ProductKernel kernel(space);
   // Narrower where that leaves too few chunks, down to two lines of each row.
   const int64_t columns = view.UpperBound(space.columns());
   int64_t width = kWideColumns;
@@ -64,9 +62,9 @@ StatusOr<LoweredRegion> LowerFewRows(const RegionView& view) {
     kir::ExprRef value = sum;
     for (int64_t t = 0; t < terms; ++t) {
       const kir::ExprRef at = k + static_cast<double>(t);
-      value = kb::Contract(value + space.Left(expr, r, at) * space.Right(expr, at, n0 + c));
+      value = kb::Contract(value + kernel.Left(r, at) * kernel.Right(at, n0 + c));
     }
-    return {each({kb::WithOrigin(kb::Store("acc", {r, c}, value), writer.Origin(space.root()))})};
+    return {each({kernel.Of(kb::Store("acc", {r, c}, value))})};
   };
   kir::Block chunk = {
       kb::Alloc("acc", {DType::kF32, {Extent(view.UpperBound(space.rows())), Extent(width)}, kir::Layout::kRow}),
@@ -74,35 +72,39 @@ StatusOr<LoweredRegion> LowerFewRows(const RegionView& view) {
   const int64_t whole = space.k().is_constant() ? space.k().constant() / kTerms * kTerms : 0;
   if (whole > 0) chunk.push_back(kb::For("k", zero, kb::Int(whole), add(kTerms), kTerms));
   if (space.k() != Extent(whole)) chunk.push_back(kb::For("k", kb::Int(whole), count, add(1)));
-  chunk.push_back(each(space.Results(writer, expr, r, n0 + c, sum)));
-  space.EmitGrid(writer.kernel, {{"n0", zero, kb::FromExtent(space.columns()), width}}, std::move(chunk));
-  return Finished(writer);
+  chunk.push_back(each(kernel.Results(r, n0 + c, sum)));
+  return kernel.Finish({{"n0", zero, kb::FromExtent(space.columns()), width}}, std::move(chunk));
 }
 
-StatusOr<LoweredRegion> LowerFewColumns(const RegionView& view) {
-  const ProductSpace space(view);
-  KernelWriter writer(view, "matmul");
-  FusedExpr expr(view.graph);
-  space.Declare(writer);
-  writer.ProvideInputs(expr);
-  const int64_t columns = view.UpperBound(space.columns());
+StatusOr<LoweredRegion> LowerStreams(const ProductSpace& space) {
+  const RegionView& view = space.view();
+  ProductKernel kernel(space);
+  // The side whose rows stream by, and the one of few.
+  const int streamed = view.UpperBound(space.rows()) <= kFewRows ? 1 : 0, few = 1 - streamed;
+  const Extent &many = streamed == 0 ? space.rows() : space.columns(),
+               &count = streamed == 0 ? space.columns() : space.rows();
+  const bool pairs = space.dtype(0) == DType::kBF16 && space.dtype(1) == DType::kBF16;
+  const DType dtype = pairs ? DType::kBF16 : DType::kF32;  // what rows are multiplied by
+  const int64_t most = view.UpperBound(count);
   const kir::ExprRef i = kb::Ref("i"), j = kb::Ref("j"), m0 = kb::Ref("m0"), xj = kb::Ref("xj"), xk = kb::Ref("xk"),
-                     zero = kb::Int(0), n = kb::FromExtent(space.columns()), k = kb::FromExtent(space.k());
-  const kir::Slice rows = ProductSpace::Rectangle(space.Operand(writer, 0), space.BatchOf(0),
-                                                  kb::Range(m0, kb::Int(kStreamedRows)), kb::All());
-  const kir::Slice by = kb::SliceOf("px", {kb::Range(zero, n), kb::All()});
-  kir::Block chunk = {
-      kb::Alloc("px", {DType::kF32, {Extent(columns), space.k()}, kir::Layout::kRow}),
-      kb::For("xj", zero, n, {kb::Vec("xk", zero, k, {kb::Store("px", {xj, xk}, space.Right(expr, xk, xj))})}),
-      kb::Tile("t", {columns, kStreamedRows}),
-      kb::WithOrigin(kb::CallTile(space.dtype(0) == DType::kF16 ? "dot_f16" : "dot_f32", {"t"}, {rows, by},
-                                  {{"ahead", kb::Int(view.facts.prefetch_ahead)}}),
-                     writer.Origin(space.root()))};
-  const kir::ExprRef live = kb::Min(kb::FromExtent(space.rows()) - m0, kb::Int(kStreamedRows));
-  chunk.push_back(
-      kb::Map({"j", "i"}, {"t"}, {n, live}, space.Results(writer, expr, m0 + i, j, kb::Ref("t", DType::kF32))));
-  space.EmitGrid(writer.kernel, {{"m0", zero, kb::FromExtent(space.rows()), kStreamedRows}}, std::move(chunk));
-  return Finished(writer);
+                     zero = kb::Int(0), n = kb::FromExtent(count), k = kb::FromExtent(space.k());
+  const kir::Slice rows = kernel.Rectangle(streamed, kb::Range(m0, kb::Int(kStreamedRows)), kb::All());
+  kir::Slice by = kb::SliceOf("px", {kb::Range(zero, n), kb::All()});
+  kir::Block chunk;
+  if (space.dtype(few) == dtype && (few == 0 || space.transposed())) {
+    by = kernel.Rectangle(few, kb::Range(zero, n), kb::All());
+  } else {
+    const kir::ExprRef element = few == 0 ? kernel.Left(xj, xk) : kernel.Right(xk, xj);
+    chunk = {kb::Alloc("px", {dtype, {Extent(most), space.k()}, kir::Layout::kRow}),
+             kb::For("xj", zero, n, {kb::Vec("xk", zero, k, {kb::Store("px", {xj, xk}, kb::CastTo(dtype, element))})})};
+  }
+  chunk.push_back(kb::Tile("t", {most, kStreamedRows}));
+  chunk.push_back(kernel.Of(kb::CallTile(DotOf(space.dtype(streamed), dtype), {"t"}, {rows, by},
+                                         {{"ahead", kb::Int(view.facts.prefetch_ahead)}})));
+  const kir::ExprRef live = kb::Min(kb::FromExtent(many) - m0, kb::Int(kStreamedRows)), sum = kb::Ref("t", DType::kF32);
+  chunk.push_back(kb::Map({"j", "i"}, {"t"}, {n, live},
+                          streamed == 0 ? kernel.Results(m0 + i, j, sum) : kernel.Results(j, m0 + i, sum)));
+  return kernel.Finish({{"m0", zero, kb::FromExtent(many), kStreamedRows}}, std::move(chunk));
 }
 
 }  // namespace quern::codegen

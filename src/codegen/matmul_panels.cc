@@ -12,14 +12,28 @@
 //   }
 //
 // Where k is long, or a symbol, it is cut into blocks of a constant length, whose sums are added in order in scratch.
-// What a row gets depends on that row alone.
+// What a row gets depends on that row alone. A right side that is computed on the way, as the images of a convolution
+// are, has loops over the axes of k and of the columns instead (computed_right.h), and blocks of the former.
+//
+// Where both sides are bf16 and the target multiplies pairs of them, a panel has words of two neighbours along k, and
+// the left side is read as it lies:
+//
+//   alloc p : u32[32, 32] @kn32
+//   for pk in 0..63 by 2 { vec pj in 0..32 { p[pj, pk / 2] = bits<u32>(..x1[i0, pk, n0 + pj]..) >> 16 | .. } }
+//   mma_bf16_pairs t += x0[i0, m : +12, :], p
+//
+// Of bytes, whatever the target, words have four neighbours, and the tile sums are i32. One side of a product has a
+// sign and the other has none (mma_i8_quads.cc): where both are alike, the right one is stored less or plus 128, which
+// the tile is told to add.
+//
+//   for pk in 0..61 by 4 { vec pj in 0..32 { p[pj, pk / 4] = (x1[i0, pk, n0 + pj] | .. << 8 | .. ) ^ 0x80808080 } }
+//   mma_i8_quads t += x0[i0, m : +12, :], p add -128
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
 #include "base/divide.h"
-#include "codegen/loops.h"
 #include "codegen/matmul_kernels.h"
-#include "codegen/product_space.h"
+#include "codegen/product_panels.h"
 
 namespace quern::codegen {
 
@@ -28,75 +42,68 @@ using namespace kir::build::operators;
 
 namespace {
 
-constexpr int64_t kWidth = 32;         // columns of a panel
-constexpr int64_t kColumns = 64;       // of a chunk where rows are copied, which then serve two panels
-constexpr int64_t kWholeDepth = 1024;  // a panel of so many k stays in the second cache beside the rows
-constexpr int64_t kDepth = 512;        // of a block of k otherwise
-constexpr int64_t kRows = 192;         // of a chunk at most; few fill a panel for little use
-constexpr int64_t kFewerRows = 96;     // where chunks are few, or rows are copied to scratch first
+constexpr int64_t kRows = 192;      // of a chunk at most; few fill a panel for little use
+constexpr int64_t kFewerRows = 96;  // where chunks are few, or rows are copied to scratch first
+
+void Add(kir::Block& block, const kir::Block& more) { block.insert(block.end(), more.begin(), more.end()); }
 
 class PanelProduct {
  public:
-  explicit PanelProduct(const RegionView& view);
+  explicit PanelProduct(const ProductSpace& space);
   StatusOr<LoweredRegion> Lower();
 
  private:
-  bool Blocked() const { return depth_ != space_.k(); }
+  bool Blocked() const { return !panels_.depth().whole(); }
   void ChooseRows();
   kir::Block Chunk();
-  kir::Block RowsPastPanels(const kir::ExprRef& k0, const kir::ExprRef& depth);
-  kir::StmtRef FillRows(const kir::ExprRef& k0, const kir::ExprRef& depth);
-  kir::Block FillPanels(const kir::ExprRef& k0, const kir::ExprRef& depth);
-  kir::StmtRef PrefetchNextPanel(const kir::ExprRef& m, const kir::ExprRef& n, const kir::ExprRef& k0);
+  kir::Block RowsPastPanels();
+  kir::StmtRef FillRows();
+  DType SumType() const { return panels_.SumType(); }
+  // The element of "acc" at `at`, and that with a sum of one more block.
+  kir::StmtRef AddToSum(const kir::Index& at, const kir::ExprRef& sum) const {
+    return kb::Store("acc", at, kb::At("acc", SumType(), at) + sum);
+  }
+  kir::StmtRef PrefetchNextPanel(const kir::ExprRef& m, const kir::ExprRef& n);
   kir::StmtRef Finish(int64_t f);
-  // Of columns f.. of the chunk: the panel, a tile, and the first of them.
-  static std::string Panel(int64_t f) { return absl::StrCat("p", f / kWidth); }
-  static std::string TileName(int64_t f) { return absl::StrCat("t", f / kWidth); }
-  kir::ExprRef FirstColumn(int64_t f) const { return f == 0 ? kb::Ref("n0") : kb::Ref("n0") + static_cast<double>(f); }
-  kir::StmtRef Of(const kir::StmtRef& stmt) { return kb::WithOrigin(stmt, writer_.Origin(space_.root())); }
+  kir::StmtRef Rest();
+  static std::string TileName(int64_t f) { return absl::StrCat("t", f / ProductPanels::kWidth); }
+  // The left side's rows from m on, `count` of them, in the block of k.
+  kir::Slice Rows(const kir::ExprRef& m, const kir::ExprRef& count);
   // Rows of a chunk: [FirstRow(), EndRow()).
   bool CutsRows() const { return rows_of_chunk_ < view_.UpperBound(space_.rows()); }
   kir::ExprRef FirstRow() const { return CutsRows() ? kb::Ref("mb") : kb::Int(0); }
   kir::ExprRef EndRow() const;
-  kir::ExprRef LiveColumns(const kir::ExprRef& n) const;
 
   const RegionView& view_;
-  const ProductSpace space_;
-  const bool copies_rows_;  // the left side is not f32
-  const int64_t columns_;   // of a chunk
-  const Extent depth_;      // of a panel: all of k, or a constant
+  const ProductSpace& space_;
+  ProductKernel kernel_;
+  ProductPanels panels_;
+  const bool copies_rows_;  // the left side, which is not f32
   const int64_t step_;      // rows of a tile
   int64_t rows_of_chunk_;
-  KernelWriter writer_;
-  FusedExpr expr_;
 };
 
-bool IsMultiple(const Extent& extent, int64_t of) { return extent.is_constant() && extent.constant() % of == 0; }
-
-PanelProduct::PanelProduct(const RegionView& view)
-    : view_(view),
-      space_(view),
-      copies_rows_(space_.dtype(0) != DType::kF32),
-      columns_(IsMultiple(space_.columns(), kColumns) ? kColumns : kWidth),
-      depth_(space_.k().is_constant() && space_.k().constant() <= kWholeDepth ? space_.k() : Extent(kDepth)),
-      step_(view.facts.gemm_rows),
-      writer_(view, "matmul"),
-      expr_(view.graph) {
-  space_.Declare(writer_);
-  writer_.ProvideInputs(expr_);
+PanelProduct::PanelProduct(const ProductSpace& space)
+    : view_(space.view()),
+      space_(space),
+      kernel_(space),
+      panels_(kernel_),
+      copies_rows_(space_.dtype(0) != DType::kF32 && !panels_.InWords()),
+      step_(view_.facts.gemm_rows) {
   ChooseRows();
 }
 
-// Enough chunks for many threads, but each with rows enough for what filling its panel costs.
+// Enough chunks for many threads, but each with rows enough for what filling its panel costs: more where it is
+// computed.
 void PanelProduct::ChooseRows() {
   const Extent& m = space_.rows();
   const int64_t rows = view_.UpperBound(m), columns = view_.UpperBound(space_.columns());
   std::vector<Extent> chunks = space_.batch();
-  chunks.push_back(Extent(CeilDiv(columns, columns_)));
+  chunks.push_back(Extent(CeilDiv(columns, panels_.columns())));
   const bool most_have_work = BoundedElements(chunks, view_.ranges) >= kChunksWanted / 2;
   chunks.push_back(Extent(CeilDiv(rows, kRows)));
   const bool few = BoundedElements(chunks, view_.ranges) < kChunksWanted;
-  const int64_t most = (few || copies_rows_ ? kFewerRows : kRows) / step_ * step_;
+  const int64_t most = ((few && !panels_.computed()) || copies_rows_ ? kFewerRows : kRows) / step_ * step_;
   rows_of_chunk_ = rows;
   if (rows <= most || (rows <= kRows && !copies_rows_ && most_have_work)) return;
   // Blocks of much the same length.
@@ -109,136 +116,122 @@ kir::ExprRef PanelProduct::EndRow() const {
   return CutsRows() ? kb::Min(FirstRow() + static_cast<double>(rows_of_chunk_), end) : end;
 }
 
-kir::ExprRef PanelProduct::LiveColumns(const kir::ExprRef& n) const {
-  if (IsMultiple(space_.columns(), kWidth)) return kb::Int(kWidth);
-  return kb::Min(kb::FromExtent(space_.columns()) - n, kb::Int(kWidth));
-}
-
 StatusOr<LoweredRegion> PanelProduct::Lower() {
   std::vector<kir::GridDim> grid;
   if (CutsRows()) grid.push_back({"mb", kb::Int(0), kb::FromExtent(space_.rows()), rows_of_chunk_});
-  grid.push_back({"n0", kb::Int(0), kb::FromExtent(space_.columns()), columns_});
-  space_.EmitGrid(writer_.kernel, std::move(grid), Chunk());
-  LoweredRegion lowered;
-  QUERN_ASSIGN(KernelUse use, writer_.Finish());
-  lowered.kernels.push_back(std::move(use));
-  return lowered;
+  const kir::ExprRef end = panels_.rest() > 0 ? kb::Int(panels_.Covered()) : kb::FromExtent(space_.columns());
+  grid.push_back({"n0", kb::Int(0), end, panels_.columns()});
+  return kernel_.Finish(std::move(grid), Chunk());
 }
 
 kir::Block PanelProduct::Chunk() {
   kir::Block block;
   const Extent rows(rows_of_chunk_);
-  if (copies_rows_) block.push_back(kb::Alloc("px", {DType::kF32, {rows, depth_}, kir::Layout::kRow}));
-  const kir::ExprRef k = kb::FromExtent(space_.k());
+  if (copies_rows_) block.push_back(kb::Alloc("px", {DType::kF32, {rows, panels_.depth().Most()}, kir::Layout::kRow}));
   if (!Blocked()) {
-    const kir::Block past = RowsPastPanels(kb::Int(0), k);
-    block.insert(block.end(), past.begin(), past.end());
+    Add(block, RowsPastPanels());
     return block;
   }
-  const kir::ExprRef r = kb::Ref("r"), c = kb::Ref("c"), n0 = kb::Ref("n0"), k0 = kb::Ref("k0");
-  const kir::ExprRef columns = columns_ == kWidth ? LiveColumns(n0) : kb::Int(columns_);
+  const kir::ExprRef r = kb::Ref("r"), c = kb::Ref("c"), n0 = kb::Ref("n0");
+  const kir::ExprRef columns =
+      panels_.rest() > 0 ? kb::FromExtent(space_.columns()) : Live(space_.columns(), n0, panels_.columns());
   const auto each = [&](kir::Block body) {
     return kb::For("r", kb::Int(0), EndRow() - FirstRow(), {kb::Vec("c", kb::Int(0), columns, std::move(body))});
   };
-  block.push_back(kb::Alloc("acc", {DType::kF32, {rows, Extent(columns_)}, kir::Layout::kRow}));
-  block.push_back(each({kb::Store("acc", {r, c}, kb::Num(0))}));
-  block.push_back(
-      kb::For("k0", kb::Int(0), k, RowsPastPanels(k0, kb::Min(k - k0, kb::FromExtent(depth_))), depth_.constant()));
-  block.push_back(each(space_.Results(writer_, expr_, FirstRow() + r, n0 + c, kb::At("acc", DType::kF32, {r, c}))));
+  block.push_back(kb::Alloc("acc", {SumType(), {rows, Extent(panels_.columns() + panels_.rest())}, kir::Layout::kRow}));
+  block.push_back(each({kb::Store("acc", {r, c}, space_.IsOfBytes() ? kb::Int(0, DType::kI32) : kb::Num(0))}));
+  Add(block, panels_.depth().Over(RowsPastPanels()));
+  block.push_back(each(kernel_.Results(FirstRow() + r, n0 + c, kb::At("acc", SumType(), {r, c}))));
   return block;
 }
 
-kir::Block PanelProduct::RowsPastPanels(const kir::ExprRef& k0, const kir::ExprRef& depth) {
+kir::Block PanelProduct::RowsPastPanels() {
   kir::Block block;
-  if (copies_rows_) block.push_back(FillRows(k0, depth));
-  const kir::Block fill = FillPanels(k0, depth);
-  block.insert(block.end(), fill.begin(), fill.end());
+  if (copies_rows_) block.push_back(FillRows());
+  Add(block, panels_.Fill());
   const kir::ExprRef m = kb::Ref("m");
-  const kir::Slice x = copies_rows_
-                           ? kb::SliceOf("px", {kb::Range(m - FirstRow(), kb::Min(EndRow() - m, kb::Int(step_))),
-                                                kb::Range(kb::Int(0), depth)})
-                           : ProductSpace::Rectangle(space_.Operand(writer_, 0), space_.BatchOf(0),
-                                                     kb::Range(m, kb::Int(step_)), kb::Range(k0, depth));
-  for (int64_t f = 0; f < columns_; f += kWidth) {
-    const kir::ExprRef n = FirstColumn(f);
+  const kir::Slice x = Rows(m, kb::Int(step_));
+  // A tile of rows is read from the nearest cache by all panels but the first.
+  kir::Block tiles;
+  for (int64_t f = 0; f < panels_.columns(); f += ProductPanels::kWidth) {
+    const kir::ExprRef n = panels_.First(f), width = kb::Int(ProductPanels::kWidth);
     kir::Block tile;
-    if (view_.UpperBound(space_.columns()) > columns_) tile.push_back(PrefetchNextPanel(m, n, k0));
+    if (!panels_.computed() && view_.UpperBound(space_.columns()) > panels_.columns())
+      tile.push_back(PrefetchNextPanel(m, n));
     if (!Blocked()) {
       // The stores of a tile would wait for their lines, a few of each of many rows, which nothing else foresees.
-      for (size_t o = 0; o < view_.results().size(); ++o) {
-        tile.push_back(
-            kb::Prefetch(ProductSpace::Rectangle(space_.Result(writer_, static_cast<int>(o)), space_.BatchOfResult(),
-                                                 kb::Range(m, kb::Int(step_)), kb::Range(n, kb::Int(kWidth)))));
-      }
+      for (kir::Slice& slice : kernel_.ResultRectangles(kb::Range(m, kb::Int(step_)), kb::Range(n, width)))
+        tile.push_back(kb::Prefetch(std::move(slice)));
     }
-    tile.push_back(kb::Tile(TileName(f), {step_, kWidth}));
-    tile.push_back(Of(kb::CallTile(
-        "mma_f32", {TileName(f)},
-        {x, kb::SliceOf(Panel(f), {kb::Range(kb::Int(0), LiveColumns(n)), kb::Range(kb::Int(0), depth)})})));
+    tile.push_back(kb::Tile(TileName(f), {step_, ProductPanels::kWidth}, 0, SumType()));
+    tile.push_back(panels_.Multiply(TileName(f), x, f));
     tile.push_back(Finish(f));
-    block.push_back(kb::For("m", FirstRow(), EndRow(), std::move(tile), step_));
+    if (panels_.AlwaysLive(f))
+      Add(tiles, tile);
+    else
+      tiles.push_back(kb::If(kb::Call(kir::Op::kLt, {n, kb::FromExtent(space_.columns())}), std::move(tile)));
+  }
+  block.push_back(kb::For("m", FirstRow(), EndRow(), std::move(tiles), step_));
+  if (panels_.rest() > 0) {
+    Add(block, panels_.FillRest());
+    block.push_back(Rest());
   }
   return block;
+}
+
+kir::StmtRef PanelProduct::Rest() {
+  constexpr int64_t kRestRows = 64;
+  const kir::ExprRef m = kb::Ref("m"), i = kb::Ref("i"), j = kb::Ref("j"), t = kb::Ref("tr", DType::kF32),
+                     live = kb::Min(EndRow() - m, kb::Int(kRestRows)),
+                     column = j + static_cast<double>(panels_.Covered());
+  const kir::Index at = {m - FirstRow() + i, column};
+  const kir::SliceDim all = kb::Range(kb::Int(0), panels_.depth().Count());
+  kir::Block finish = Blocked() ? kir::Block{AddToSum(at, t)} : kernel_.Results(m + i, column, t);
+  return kb::For("m", FirstRow(), EndRow(),
+                 {kb::Tile("tr", {panels_.rest(), kRestRows}),
+                  kernel_.Of(kb::CallTile(panels_.InWords() ? "dot_bf16_pairs" : "dot_f32", {"tr"},
+                                          {Rows(m, live), kb::SliceOf("pr", {kb::All(), all})})),
+                  kb::Map({"j", "i"}, {"tr"}, {kb::Int(panels_.rest()), live}, std::move(finish))},
+                 kRestRows);
+}
+
+kir::Slice PanelProduct::Rows(const kir::ExprRef& m, const kir::ExprRef& count) {
+  const kir::ExprRef depth = panels_.depth().Count();
+  if (!copies_rows_) return kernel_.Rectangle(0, kb::Range(m, count), kb::Range(panels_.depth().First(), depth));
+  return kb::SliceOf("px", {kb::Range(m - FirstRow(), kb::Min(EndRow() - m, count)), kb::Range(kb::Int(0), depth)});
 }
 
 // Rows of the left side as f32.
-kir::StmtRef PanelProduct::FillRows(const kir::ExprRef& k0, const kir::ExprRef& depth) {
+kir::StmtRef PanelProduct::FillRows() {
   const kir::ExprRef i = kb::Ref("xi"), k = kb::Ref("xk");
   return kb::For(
       "xi", kb::Int(0), EndRow() - FirstRow(),
-      {kb::Vec("xk", kb::Int(0), depth, {kb::Store("px", {i, k}, space_.Left(expr_, FirstRow() + i, k0 + k))})});
-}
-
-// Columns of the right side. Where k is contiguous, rows are transposed by a pack, as f32 or f16; where columns are,
-// all panels take their part of a row of k together.
-kir::Block PanelProduct::FillPanels(const kir::ExprRef& k0, const kir::ExprRef& depth) {
-  const kir::ExprRef j = kb::Ref("pj"), k = kb::Ref("pk"), zero = kb::Int(0);
-  kir::Block block, row;
-  for (int64_t f = 0; f < columns_; f += kWidth) {
-    const kir::ExprRef n = FirstColumn(f), live = LiveColumns(n), element = space_.Right(expr_, k0 + k, n + j);
-    const std::string p = Panel(f);
-    block.push_back(kb::Alloc(p, {DType::kF32, {Extent(kWidth), depth_}, kir::Layout::kKn32}));
-    if (!space_.transposed()) {
-      row.push_back(kb::Vec("pj", zero, live, {kb::Store(p, {j, k}, element)}));
-      continue;
-    }
-    const kir::Slice panel = kb::SliceOf(p, {kb::Range(zero, kb::Int(kWidth)), kb::Range(zero, depth)});
-    if (const DType dtype = space_.dtype(1); dtype == DType::kF32 || dtype == DType::kF16) {
-      block.push_back(
-          Of(kb::Pack(panel, ProductSpace::Rectangle(space_.Operand(writer_, 1), space_.BatchOf(1),
-                                                     kb::Range(n, kb::Int(kWidth)), kb::Range(k0, depth)))));
-      continue;
-    }
-    if (f == 0) block.push_back(kb::Alloc("pw", {DType::kF32, {Extent(kWidth), depth_}, kir::Layout::kRow}));
-    block.push_back(kb::For("pj", zero, live, {kb::Vec("pk", zero, depth, {kb::Store("pw", {j, k}, element)})}));
-    block.push_back(Of(kb::Pack(panel, kb::SliceOf("pw", {kb::Range(zero, live), kb::Range(zero, depth)}))));
-  }
-  if (!row.empty()) block.push_back(kb::For("pk", zero, depth, std::move(row)));
-  return block;
+      {kb::Vec("xk", kb::Int(0), panels_.depth().Count(),
+               {kb::Store("px", {i, k},
+                          kb::CastTo(DType::kF32, kernel_.Left(FirstRow() + i, panels_.depth().First() + k)))})});
 }
 
 // What the next columns' panel is made of, a part beside each tile: a few elements of each of many rows.
-kir::StmtRef PanelProduct::PrefetchNextPanel(const kir::ExprRef& m, const kir::ExprRef& n, const kir::ExprRef& k0) {
-  const int64_t of_row = CeilDiv(depth_.constant(), rows_of_chunk_);
-  const kir::SliceDim columns = kb::Range(n + static_cast<double>(columns_), kb::Int(kWidth)),
-                      part = kb::Range(k0 + (m - FirstRow()) * static_cast<double>(of_row), kb::Int(of_row * step_));
-  return kb::Prefetch(ProductSpace::Rectangle(space_.Operand(writer_, 1), space_.BatchOf(1),
-                                              space_.transposed() ? columns : part,
-                                              space_.transposed() ? part : columns));
+kir::StmtRef PanelProduct::PrefetchNextPanel(const kir::ExprRef& m, const kir::ExprRef& n) {
+  const int64_t of_row = CeilDiv(panels_.depth().Most().constant(), rows_of_chunk_);
+  const kir::ExprRef first = panels_.depth().First() + (m - FirstRow()) * static_cast<double>(of_row);
+  const kir::SliceDim columns = kb::Range(n + static_cast<double>(panels_.columns()), kb::Int(ProductPanels::kWidth)),
+                      part = kb::Range(first, kb::Int(of_row * step_));
+  return kb::Prefetch(kernel_.Rectangle(1, space_.transposed() ? columns : part, space_.transposed() ? part : columns));
 }
 
 // What becomes of a tile: results, or a part of their sums.
 kir::StmtRef PanelProduct::Finish(int64_t f) {
-  const kir::ExprRef i = kb::Ref("i"), j = kb::Ref("j"), m = kb::Ref("m"), t = kb::Ref(TileName(f), DType::kF32),
-                     n = FirstColumn(f);
-  const std::vector<kir::ExprRef> live = {kb::Min(EndRow() - m, kb::Int(step_)), LiveColumns(n)};
-  if (!Blocked()) return kb::Map({"i", "j"}, {TileName(f)}, live, space_.Results(writer_, expr_, m + i, n + j, t));
+  const kir::ExprRef i = kb::Ref("i"), j = kb::Ref("j"), m = kb::Ref("m"), t = kb::Ref(TileName(f), SumType()),
+                     n = panels_.First(f);
+  const std::vector<kir::ExprRef> live = {kb::Min(EndRow() - m, kb::Int(step_)), panels_.Live(f)};
+  if (!Blocked()) return kb::Map({"i", "j"}, {TileName(f)}, live, kernel_.Results(m + i, n + j, t));
   const kir::Index at = {m - FirstRow() + i, f == 0 ? j : j + static_cast<double>(f)};
-  return kb::Map({"i", "j"}, {TileName(f)}, live, {kb::Store("acc", at, kb::At("acc", DType::kF32, at) + t)});
+  return kb::Map({"i", "j"}, {TileName(f)}, live, {AddToSum(at, t)});
 }
 
 }  // namespace
 
-StatusOr<LoweredRegion> LowerPanels(const RegionView& view) { return PanelProduct(view).Lower(); }
+StatusOr<LoweredRegion> LowerPanels(const ProductSpace& space) { return PanelProduct(space).Lower(); }
 
 }  // namespace quern::codegen

@@ -2,7 +2,7 @@
 #include "absl/strings/str_cat.h"
 #include "codegen/loops.h"
 #include "codegen/matmul_kernels.h"
-#include "ir/shape.h"
+#include "codegen/product_kernel.h"
 
 namespace quern::codegen {
 
@@ -31,12 +31,13 @@ kir::ExprRef Sum(const RegionView& view, FusedExpr& expr, int n, const kir::Inde
   const bool nk = node.attributes.Bool("transpose_b");
   at_b.push_back(nk ? at[rank - 1] : k);
   at_b.push_back(nk ? k : at[rank - 1]);
-  const kir::ExprRef product =
-      kb::Contract(ir::Widened(expr.Element(node.inputs[0], at_a)) * ir::Widened(expr.Element(node.inputs[1], at_b)));
+  const DType result = node.results[0].dtype;
+  const kir::ExprRef product = kb::Contract(Factor(expr.Element(node.inputs[0], at_a), result) *
+                                            Factor(expr.Element(node.inputs[1], at_b), result));
   const kir::ExprRef count = kb::FromExtent(a.dims.back());
   const kir::ExprRef sum = nk ? kb::SumVec(4, name, kb::Int(0), count, product)
                               : kb::ReduceFor(kir::ReduceOp::kSum, name, kb::Int(0), count, product);
-  return kb::CastTo(node.results[0].dtype, kb::Contract(sum));
+  return kb::CastTo(result, kb::Contract(sum));
 }
 
 }  // namespace
@@ -48,7 +49,7 @@ StatusOr<LoweredRegion> LowerPlainMatmul(const RegionView& view) {
   writer.ProvideInputs(expr);
   bool transposed = true;
   for (const int n : view.nodes()) {
-    if (!ir::IsRoot(view.node(n), "matmul")) continue;
+    if (!IsProduct(view.node(n))) continue;
     transposed = view.node(n).attributes.Bool("transpose_b");
     expr.Provide({n, 0},
                  [&view, &expr, n](const kir::Index& at, const kir::ExprRef&) { return Sum(view, expr, n, at); });
@@ -73,10 +74,7 @@ StatusOr<LoweredRegion> LowerPlainMatmul(const RegionView& view) {
       block.push_back(kb::Vec("c", kb::Int(0), kb::FromExtent(dims.back()), std::move(body)));
     });
   }
-  LoweredRegion lowered;
-  QUERN_ASSIGN(KernelUse use, writer.Finish());
-  lowered.kernels.push_back(std::move(use));
-  return lowered;
+  return writer.FinishRegion();
 }
 
 }  // namespace quern::codegen

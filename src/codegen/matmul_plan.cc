@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "family/work.h"
+#include "ir/product.h"
 #include "kir/tile_op.h"
 
 namespace quern::codegen {
@@ -20,7 +21,8 @@ using kir::Layout;
 
 std::vector<MatmulRow> AllRows() {
   std::vector<MatmulRow> rows = {{DType::kF32, DType::kF32, "dot_f32", "mma_f32", Layout::kKn32, 32},
-                                 {DType::kF16, DType::kF32, "dot_f16", "mma_f32", Layout::kKn32, 32}};
+                                 {DType::kF16, DType::kF32, "dot_f16", "mma_f32", Layout::kKn32, 32},
+                                 {DType::kBF16, DType::kF32, "dot_bf16", "mma_f32", Layout::kKn32, 32}};
   for (int d = kScalarDTypeCount; d < kDTypeCount; ++d) {
     const DType weight = static_cast<DType>(d);
     const BlockFormat& format = FormatOf(weight);
@@ -34,8 +36,6 @@ std::vector<MatmulRow> AllRows() {
   }
   return rows;
 }
-
-bool IsProduct(const ir::Node& node) { return ir::IsRoot(node, "matmul"); }
 
 // Matches products by tile ops.
 class TileMatcher {
@@ -91,7 +91,9 @@ class TileMatcher {
     for (const int root : roots_) {
       if (Node(root).inputs[0] != tiles_.lhs) return No("the products have different left sides");
       if (view_.Has(Node(root).inputs[1].node)) return No("weights lie in memory");
-      if (TileRow(view_, root)->panel != tiles_.row->panel) return No("the weights are packed in different ways");
+      const MatmulRow& row = *TileRow(view_, root);
+      if (row.panel != tiles_.row->panel || row.in_panels() != tiles_.row->in_panels())
+        return No("the weights are packed in different ways");
     }
     return absl::OkStatus();
   }
@@ -338,10 +340,22 @@ class TileMatcher {
   MatmulPlan::Tiles tiles_;
 };
 
+// Weights that lie in panels.
+const MatmulRow* PanelRow(const RegionView& view, const ir::Node& node) {
+  static constexpr MatmulRow kRow = {DType::kF32, DType::kF32, nullptr, "mma_f32", Layout::kKn32, ir::kPanelColumns};
+  const Extent& k = view.type(node.inputs[0]).dims.back();
+  if (view.facts.blocks || !k.is_constant() || k == Extent(0)) return nullptr;
+  return view.UpperBound(node.results[0].elements()) < 1 ? nullptr : &kRow;
+}
+
 }  // namespace
 
 const MatmulRow* TileRow(const RegionView& view, int root) {
   const ir::Node& node = view.node(root);
+  for (const Value& operand : node.inputs) {  // a number that is written out is no buffer
+    if (view.IsNumber(operand)) return nullptr;
+  }
+  if (ir::ReadsPanels(node)) return PanelRow(view, node);
   const ir::TensorType &x = view.type(node.inputs[0]), &w = view.type(node.inputs[1]);
   if (!x.dims.back().is_constant() || w.rank() != 2 || !w.elements().is_constant() ||
       !node.attributes.Bool("transpose_b") || node.results[0].dtype != DType::kF32 ||
@@ -349,6 +363,7 @@ const MatmulRow* TileRow(const RegionView& view, int root) {
       view.UpperBound(node.results[0].elements()) < 1) {  // a tile has elements
     return nullptr;
   }
+  if (view.facts.blocks && w.dtype == DType::kBF16) return nullptr;  // squares are made of a plain product
   // A panel would be empty for the most part.
   const bool many = view.UpperBound(node.results[0].elements()) > kFewRows * kFewColumns;
   if (!IsBlock(w.dtype) && w.dims[0].constant() <= kFewColumns && many) return nullptr;
@@ -373,6 +388,12 @@ std::vector<Extent> MatmulPlan::Tiles::Flat(const Extent& columns) const {
   return flat;
 }
 
+int64_t MatmulPlan::Tiles::Columns() const {
+  int64_t columns = 0;
+  for (const MatmulSegment& segment : segments) columns += segment.columns;
+  return columns;
+}
+
 bool MatmulPlan::Tiles::HasRows(const std::vector<Extent>& value) const {
   return value.size() == dims.size() + 1 && std::equal(dims.begin(), dims.end(), value.begin());
 }
@@ -386,10 +407,13 @@ Matched MatchMatmul(const RegionView& view) {
     tiles &= TileRow(view, n) != nullptr;
   }
   auto plan = std::make_unique<MatmulPlan>();
+  const auto in_panels = [&](int root) { return ir::ReadsPanels(view.node(root)); };
   if (tiles) {
     QUERN_ASSIGN(plan->tiles, TileMatcher(view, std::move(roots)).Match());
+  } else if (std::any_of(roots.begin(), roots.end(), in_panels)) {
+    return No("panels of weights are for products with tile ops");
   } else {
-    QUERN_ASSIGN(plan->form, MatchAnyOrder(view, roots));
+    QUERN_ASSIGN(plan->any_order, MatchAnyOrder(view, roots));
   }
   return Matched(std::move(plan));
 }

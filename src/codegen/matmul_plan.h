@@ -6,11 +6,13 @@
 // panels or streams its large side, else it is plain loops.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "codegen/kernel_writer.h"
+#include "codegen/product_space.h"
 #include "family/family.h"
 
 namespace quern::codegen {
@@ -19,13 +21,17 @@ inline constexpr int64_t kFewRows = 8;        // at most this many rows are dott
 inline constexpr int64_t kFewColumns = 8;     // at most this many columns are what rows are dotted with
 inline constexpr int64_t kChunksWanted = 64;  // of a product of few rows, so that as many threads have some
 
+inline bool IsProduct(const ir::Node& node) { return ir::IsRoot(node, "matmul"); }
+
 // How one (weight, activation) pair of element types is computed: tile ops by name, and the panel that mma reads.
 struct MatmulRow {
   DType weight, activation;
-  const char* dot;
+  const char* dot;  // null where the weights lie in panels
   const char* mma;
   kir::Layout panel;
   int panel_rows;
+
+  bool in_panels() const { return dot == nullptr; }
 };
 
 // Where a result of the region goes.
@@ -62,20 +68,28 @@ struct MatmulPlan : family::RegionPlan {
     kir::Index At(const kir::ExprRef& m, const kir::ExprRef& n) const;
     // The extents that index is for, ending in `columns`.
     std::vector<Extent> Flat(const Extent& columns) const;
+    // Of all segments.
+    int64_t Columns() const;
     // Whether a value of these extents has an element for every row.
     bool HasRows(const std::vector<Extent>& value) const;
   };
   std::optional<Tiles> tiles;
-  // Without: operands that lie in any order.
-  enum class Form : uint8_t { kPlain, kPanels, kFewRows, kFewColumns };
-  Form form = Form::kPlain;
+  // Operands that lie in any order or are computed.
+  enum class Form : uint8_t { kPlain, kPanels, kFewRows, kStreams, kDirect };
+  struct AnyOrder {
+    std::unique_ptr<const ProductSpace> space;
+    Form form;
+  };
+  std::optional<AnyOrder> any_order;  // without tiles
+
+  std::string Remark() const override;
 };
 
 // The row for the types of a product that tile ops can write, or null.
 const MatmulRow* TileRow(const family::RegionView& view, int root);
 
 // Of products whose operands may lie in any order (matmul_any_order.cc).
-StatusOr<MatmulPlan::Form> MatchAnyOrder(const family::RegionView& view, const std::vector<int>& roots);
+StatusOr<MatmulPlan::AnyOrder> MatchAnyOrder(const family::RegionView& view, const std::vector<int>& roots);
 
 family::Matched MatchMatmul(const family::RegionView& view);
 

@@ -24,10 +24,6 @@ struct Product {
   int origin = -1;
 };
 
-bool IsName(const kir::ExprRef& expr, const std::string& name) {
-  const auto* ref = std::get_if<kir::NameRef>(&expr->node);
-  return ref != nullptr && ref->name == name;
-}
 bool IsZero(const kir::ExprRef& expr) {
   const auto* constant = std::get_if<kir::Const>(&expr->node);
   return constant != nullptr && constant->integer == 0 && constant->real == 0;
@@ -41,7 +37,7 @@ bool IsElement(const kir::ExprRef& expr, const std::string& row, const std::stri
   const auto* load = std::get_if<kir::Load>(&inner->node);
   if (expr->dtype != DType::kF32 || load == nullptr || load->otherwise != nullptr || load->index.size() != 2)
     return false;
-  if (!IsName(load->index[0], row) || !IsName(load->index[1], k)) return false;
+  if (!kir::IsName(load->index[0], row) || !kir::IsName(load->index[1], k)) return false;
   buffer = load->buffer;
   dtype = inner->dtype;
   return dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kBF16;

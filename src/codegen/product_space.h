@@ -1,67 +1,90 @@
-// One product of operands that lie in memory in any order, as batches of rows times columns over k: where its operands'
-// and results' elements are, and the loops around a chunk. What the forms of such a product have in common.
+// One product of operands that lie in memory in any order or are computed on the way, as batches of rows times columns
+// over k: the axes of its operands and of what is computed from it.
 //
-//   a [2, 3, M, K] x b [1, 3, N, K] -> y [2, 3, M, N]:  batch i0, i1;  a at [i0, i1, m, k], b at [0, i1, n, k]
+//   a [2, 3, M, K] x b [1, 3, N, K] -> y [2, 3, M, N]:  batch i0, i1;  a at [i0, i1, m, k], b at [i1, n, k]
 //   a [8, 128, K] x b [K, N]: the rows of all batches are one matrix's, m in 0..1024
+//   x [6, 1, K] x Gather(w [E, K, N], which [6]): the right side of batch i0 is w[which[i0]], where it lies
+//   w [64, 27] x Reshape(Window(x) [3, 3, 3, 56, 56]) [27, 3136] -> Reshape [64, 56, 56]:  the right side is computed,
+//     its k has the axes 3, 3, 3, its columns 56, 56
 #pragma once
 
-#include <string>
+#include <optional>
 #include <vector>
 
-#include "codegen/kernel_writer.h"
+#include "family/axis_space.h"
+#include "family/region_view.h"
 
 namespace quern::codegen {
 
 class ProductSpace {
  public:
-  // The only product of `view`, with elementwise ops of its extents after it (MatchMatmul).
-  explicit ProductSpace(const RegionView& view);
+  // The only product of `view`. `view` outlives this.
+  explicit ProductSpace(const family::RegionView& view);
+  // Why the nodes are not just the product, a right side that is computed on the way, and what is computed from the
+  // product element by element.
+  Status Check() const;
 
-  const RegionView& view() const { return view_; }
+  const family::RegionView& view() const { return view_; }
   int root() const { return root_; }
   const ir::Node& node() const { return node_; }
+  const ir::TensorType& type(int operand) const { return view_.type(node_.inputs[operand]); }
   DType dtype(int operand) const { return type(operand).dtype; }
   bool transposed() const { return transposed_; }  // the right side is [N, K]
   const Extent& rows() const { return rows_; }
   const Extent& columns() const { return columns_; }
   const Extent& k() const { return k_; }
-  // Extents around rows and columns; 1 where batches are rows.
-  std::vector<Extent> batch() const { return {dims_.begin(), dims_.end() - 2}; }
+  // Extents around rows and columns; none where batches are rows.
+  std::vector<Extent> batch() const;
   // Floats of at most 32 bits on both sides, and in the result.
   bool IsOfShortFloats() const;
+  bool IsOfBytes() const;  // on both sides
 
-  // Declares buffers with the extents above; before anything else is written.
-  void Declare(KernelWriter& writer) const;
-  std::string Operand(KernelWriter& writer, int operand) const;
-  std::string Result(KernelWriter& writer, int output) const;
-  // The batch's place in an operand (0, 1), and in the result.
-  kir::Index BatchOf(int operand) const { return BatchOf(type(operand).dims); }
-  kir::Index BatchOfResult() const { return BatchOf(node_.results[0].dims); }
-  // A rectangle of an operand's or the result's last two dimensions.
-  static kir::Slice Rectangle(std::string buffer, const kir::Index& batch, kir::SliceDim first, kir::SliceDim second);
-  // Element (row, k) of the left side and (k, column) of the right one, as f32.
-  kir::ExprRef Left(FusedExpr& expr, const kir::ExprRef& row, const kir::ExprRef& k) const;
-  kir::ExprRef Right(FusedExpr& expr, const kir::ExprRef& k, const kir::ExprRef& column) const;
-  // Stores every result at (row, column), where the product is `sum`.
-  kir::Block Results(KernelWriter& writer, FusedExpr& expr, const kir::ExprRef& row, const kir::ExprRef& column,
-                     const kir::ExprRef& sum) const;
-  // The kernel's grid: the first dimension of the batch, and `inner`; further ones are loops around the chunk.
-  void EmitGrid(kir::Kernel& kernel, std::vector<kir::GridDim> inner, kir::Block chunk) const;
+  // Of the product and all that is computed from it. In the product, rows and columns are an axis each (-1: one row).
+  const family::AxisSpace& results() const { return results_; }
+  int row_axis() const { return row_axis_; }
+  int column_axis() const { return column_axis_; }
+  const std::vector<int>& batch_axes() const { return batch_axes_; }
+
+  // A right side that is one slice of `table` for each element of `index`, along the outermost dimension.
+  struct Picked {
+    ir::Value table, index;
+  };
+  const std::optional<Picked>& picked() const { return picked_; }
+  // What an operand is in memory, with other extents perhaps.
+  ir::Value Source(int operand) const {
+    return operand == 1 && picked_ ? picked_->table : view_.BeforeReshapes(node_.inputs[operand]);
+  }
+  bool InMemory(int operand) const { return !view_.Has(Source(operand).node); }
+  // Whether operands in memory are buffers, no numbers that are written out.
+  bool HasBuffers() const;
+  // The extents that such an operand is declared with: batches of more than one, and its last two dimensions.
+  std::vector<Extent> MemoryDims(int operand) const;
+  // Dimensions of the result that the leading ones of the operand line up with, but for those of 1 and the one that a
+  // right side is picked along.
+  std::vector<int> BatchDims(int operand) const;
+  // The axes of a right side that is not in memory.
+  const std::optional<family::AxisSpace>& computed() const { return computed_; }
 
  private:
-  const ir::TensorType& type(int operand) const { return view_.type(node_.inputs[operand]); }
-  kir::Index BatchOf(const std::vector<Extent>& dims) const;
-  bool HasRows(const std::vector<Extent>& dims) const;
-  bool RowsJoin() const;
+  std::optional<Picked> FindPicked() const;
+  bool JoinRows();
+  Status CheckResults() const;
+  Status CheckComputed(const std::vector<bool>& depends) const;
+  Status CheckInputs() const;
 
-  const RegionView& view_;
+  const family::RegionView& view_;
   const int root_;
   const ir::Node& node_;
   const bool transposed_;
-  std::vector<Extent> dims_;  // of the product; joined rows are in the last but one
+  const std::optional<Picked> picked_;
   Extent rows_;
   const Extent columns_, k_;
+  family::AxisSpace results_;
   bool joined_ = false;
+  int row_axis_ = -1, column_axis_ = -1;
+  std::vector<int> batch_axes_;
+  bool one_axis_each_ = true;
+  std::optional<family::AxisSpace> computed_;
 };
 
 }  // namespace quern::codegen

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
@@ -40,10 +41,12 @@ using Names = std::map<std::string, std::string, std::less<>>;
 // may be called the same.
 Names StandIns(const SymbolRanges& symbols) {
   Names names;
+  std::set<std::string> taken;
+  for (const auto& [symbol, range] : symbols) taken.insert(symbol);
   for (const auto& [symbol, range] : symbols) {
     if (std::any_of(symbol.begin(), symbol.end(), absl::ascii_isupper)) continue;
     std::string other = absl::StrCat("S_", symbol);
-    while (symbols.contains(other)) other += "_";
+    while (!taken.insert(other).second) other += "_";
     names[symbol] = std::move(other);
   }
   return names;

@@ -132,10 +132,11 @@ StatusOr<std::string> DumpModule(const hir::Module& module, const std::vector<Sy
                        (candidate.begin()->second.low <= dump.tokens && dump.tokens <= candidate.begin()->second.high);
     if (takes) break;
   }
+  opt::FusionReport report;
+  if (dump.stage == "mir" && wanted.empty()) pipeline.report = &report;
   QUERN_ASSIGN(PlannedVariant variant, FuseVariant(graph, guard, pipeline));
   if (seen) return after;
-  if (dump.stage == "mir" && wanted.empty())
-    return absl::StrCat(ir::Print(variant.graph), "\n", variant.report.ToString());
+  if (pipeline.report != nullptr) return absl::StrCat(ir::Print(variant.graph), "\n", report.ToString());
   QUERN_RETURN_IF_ERROR(AddPlan(variant, pipeline));
   if (dump.stage == "lir" || wanted == "plan") return lir::Print(variant.plan);
   std::string text;

@@ -17,7 +17,6 @@ struct Work {
   StepTimes* times;
   ir::Graph graph;
   SymbolRanges guard;
-  opt::FusionReport report;
   bool stopped = false;
 };
 
@@ -61,8 +60,8 @@ constexpr Step kPrepare[] = {
      [](Work& w) { return opt::ExpandComposites(w.graph); }},
     {"simplify", "identities that expansion and builders leave behind", [](Work& w) { return opt::Simplify(w.graph); }},
     {"fold_constants", "what depends on constants alone is data", [](Work& w) { return opt::FoldConstants(w.graph); }},
-    {"hoist_weights", "products read rows of K: transpose weights once per binding",
-     [](Work& w) { return opt::HoistWeights(w.graph); }},
+    {"hoist_weights", "products read rows of K or panels: weights are put so once per binding",
+     [](Work& w) { return opt::HoistWeights(w.graph, {.panels = !w.options.facts.blocks}); }},
     {"quantise_activations", "int8 dot products beside block-format weights, once per value and format",
      [](Work& w) { return Quantise(w); }},
     {"cse", "shared sub-expressions, quantised activations among them", [](Work& w) { return opt::Cse(w.graph); }},
@@ -73,11 +72,13 @@ constexpr Step kVariant[] = {
     {"narrow_symbols", "sizes that the guard fixes become constants", [](Work& w) { return Narrow(w.graph, w.guard); }},
     {"unify_sizes", "sizes that must be equal are one symbol to kernels",
      [](Work& w) { return opt::UnifySizes(w.graph); }},
+    {"recognise_attention", "attention spelled out in ops needs no scores in memory",
+     [](Work& w) { return opt::RecogniseAttention(w.graph, {}, w.options.report); }},
     {"donate_carries", "caches that loops carry are written in place",
      [](Work& w) { return opt::DonateCarries(w.graph); }},
     {"fuse_regions", "every op goes into a region that becomes kernels",
      [](Work& w) {
-       return opt::FuseRegions(w.graph, {codegen::Families(), w.options.facts, w.options.fuse}, &w.report);
+       return opt::FuseRegions(w.graph, {codegen::Families(), w.options.facts, w.options.fuse}, w.options.report);
      }},
 };
 
@@ -123,7 +124,7 @@ StatusOr<ir::Graph> PrepareGraph(const hir::Module& module, const PipelineOption
   QUERN_ASSIGN(ir::Graph lowered, hir::Lower(module));
   AddTime(options, times, "lower", start);
   if (options.after_step) options.after_step("lower", lowered);
-  Work work{options, times, std::move(lowered), {}, {}, options.stop_after == "lower"};
+  Work work{options, times, std::move(lowered), {}, options.stop_after == "lower"};
   QUERN_RETURN_IF_ERROR(RunSteps(kPrepare, work));
   QUERN_RETURN_IF_ERROR(ir::Verify(work.graph));
   return std::move(work.graph);
@@ -150,10 +151,10 @@ StatusOr<std::vector<SymbolRanges>> PossibleGuards(const ir::Graph& graph, std::
 
 StatusOr<PlannedVariant> FuseVariant(const ir::Graph& graph, const SymbolRanges& guard, const PipelineOptions& options,
                                      StepTimes* times) {
-  Work work{options, times, graph, guard, {}, false};
+  Work work{options, times, graph, guard, false};
   QUERN_RETURN_IF_ERROR(RunSteps(kVariant, work));
   QUERN_RETURN_IF_ERROR(ir::Verify(work.graph));
-  return PlannedVariant{std::move(work.graph), std::move(work.report), {}};
+  return PlannedVariant{std::move(work.graph), {}};
 }
 
 Status AddPlan(PlannedVariant& variant, const PipelineOptions& options, StepTimes* times) {

@@ -30,7 +30,8 @@ struct PipelineOptions {
   // Called after each step with its name and the graph it made.
   std::function<void(std::string_view step, const ir::Graph& graph)> after_step;
   family::TargetFacts facts;
-  std::shared_ptr<TimeSpans> spans;  // takes the time of each step; may be null
+  std::shared_ptr<TimeSpans> spans;     // takes the time of each step; may be null
+  opt::FusionReport* report = nullptr;  // takes what was fused and what was not, which is asked of the families again
 };
 
 // Seconds by step, in order; steps that run for several variants add up.
@@ -41,7 +42,6 @@ StatusOr<ir::Graph> PrepareGraph(const hir::Module& module, const PipelineOption
 
 struct PlannedVariant {
   ir::Graph graph;  // fused
-  opt::FusionReport report;
   lir::Plan plan;
 };
 // Those of the guards that some sizes meet: what the graph requires of its sizes may leave none. Error: kSizeConflict

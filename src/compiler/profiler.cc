@@ -102,6 +102,33 @@ Result<std::string> Profiler::Html() {
   return profile::HtmlText(*profile);
 }
 
+Result<Roofline> Profiler::Roof() {
+  const StatusOr<profile::Profile> profile = state_->Collect();
+  if (!profile.ok()) return Result<Roofline>::Failed(compiler::ErrorOf(profile.status(), state_->profiled.model));
+  if (profile->sections.empty()) {
+    Error none;
+    none.code = ErrorCode::kMissing;
+    none.message = state_->profiled.model + ": no run was recorded";
+    return Result<Roofline>::Failed(none);
+  }
+  const profile::Section& section = profile->sections.back();
+  const profile::Rates rates = profile->StepRatesOf(section);
+  const profile::MemoryLevel& memory = profile->machine.memory[section.memory];
+  const auto steps = static_cast<double>(section.steps);
+  Roofline roof;
+  roof.launches = static_cast<int>(section.sums.calls / section.steps);
+  roof.operations = (section.sums.flops + section.sums.int8_ops) / steps;
+  roof.bytes = static_cast<double>(section.sums.read + section.sums.written) / steps;
+  roof.floor_ns = rates.roof_ns;
+  roof.bound = std::string(Name(rates.bound));
+  roof.memory = memory.name;
+  roof.threads = profile->threads;
+  roof.memory_gbps = memory.gbps;
+  roof.f32_gflops = profile->machine.f32_gflops;
+  roof.int8_gops = profile->machine.int8_gops;
+  return roof;
+}
+
 Result<std::string> Profiler::Trace() { return state_->Report(profile::TraceText); }
 
 }  // namespace quern

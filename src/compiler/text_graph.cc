@@ -33,6 +33,11 @@ struct TextGraph::State {
   check::Reproduction file;
   std::optional<Graph> graph;
   std::vector<Tensor> outputs;
+  // What each run is given: of the file's values and the outputs.
+  std::vector<ConstTensor> arguments;
+  std::vector<MutableTensor> results;
+  std::vector<std::pair<std::string, const std::vector<uint8_t>*>> states;
+  std::map<std::string, int64_t> symbols;
 
   Status Size(const TextOptions& options) {
     for (const auto& [symbol, size] : options.sizes) {
@@ -74,6 +79,24 @@ struct TextGraph::State {
       QUERN_ASSIGN(const int64_t bytes, check::BytesOf(type, false, file.sizes));
       made.bytes.resize(bytes);
     }
+    return absl::OkStatus();
+  }
+
+  Status MakeArguments() {
+    for (const int n : file.graph.Inputs()) {
+      const ir::Node& input = file.graph.node(n);
+      const std::string& name = input.attributes.String("name");
+      const std::vector<uint8_t>& bytes = file.bytes.find(name)->second;
+      if (IsState(name)) {
+        states.emplace_back(name, &bytes);
+        continue;
+      }
+      QUERN_ASSIGN(std::vector<int64_t> dims, check::SizesOf(input.results[0], file.sizes));
+      arguments.push_back({name, bytes.data(), bytes.size(), nullptr, std::move(dims)});
+    }
+    for (Tensor& output : outputs)
+      results.push_back({output.name, output.bytes.data(), output.bytes.size(), nullptr, output.dims});
+    symbols.insert(file.sizes.begin(), file.sizes.end());
     return absl::OkStatus();
   }
 };
@@ -119,6 +142,7 @@ Result<TextGraph> TextGraph::Open(const std::string& path, const TextOptions& op
       QUERN_RETURN_IF_ERROR(check::Check(file));
     }
     QUERN_RETURN_IF_ERROR(state->MakeOutputs());
+    QUERN_RETURN_IF_ERROR(state->MakeArguments());
     return state;
   };
   StatusOr<std::unique_ptr<State>> state = open();
@@ -137,26 +161,12 @@ Result<TextGraph> TextGraph::Open(const std::string& path, const TextOptions& op
 const Graph& TextGraph::graph() const { return *state_->graph; }
 
 Result<void> TextGraph::Run(Program& program) {
-  const check::Reproduction& file = state_->file;
-  std::vector<ConstTensor> inputs;
-  for (const int n : file.graph.Inputs()) {
-    const ir::Node& input = file.graph.node(n);
-    const std::string& name = input.attributes.String("name");
-    const std::vector<uint8_t>& bytes = file.bytes.find(name)->second;
-    if (state_->IsState(name)) {
-      Result<std::span<std::byte>> memory = program.State(name);
-      if (!memory.ok()) return Result<void>::Failed(memory.details());
-      std::memcpy(memory->data(), bytes.data(), std::min(memory->size(), bytes.size()));
-      continue;
-    }
-    const StatusOr<std::vector<int64_t>> dims = check::SizesOf(input.results[0], file.sizes);
-    if (!dims.ok()) return compiler::ToResult(dims.status(), name);
-    inputs.push_back({name, bytes.data(), bytes.size(), nullptr, *dims});
+  for (const auto& [name, bytes] : state_->states) {
+    Result<std::span<std::byte>> memory = program.State(name);
+    if (!memory.ok()) return Result<void>::Failed(memory.details());
+    std::memcpy(memory->data(), bytes->data(), std::min(memory->size(), bytes->size()));
   }
-  std::vector<MutableTensor> outputs;
-  for (Tensor& output : state_->outputs)
-    outputs.push_back({output.name, output.bytes.data(), output.bytes.size(), nullptr, output.dims});
-  return program.Run(inputs, outputs, {file.sizes.begin(), file.sizes.end()});
+  return program.Run(state_->arguments, state_->results, state_->symbols);
 }
 
 std::string TextGraph::Outputs() const {

@@ -116,8 +116,8 @@ lir::Buffer ReadBuffer(const JsonReader& from, const std::vector<Data>& constant
       break;
     }
     case lir::Home::kInput:
-    case lir::Home::kParam:
     case lir::Home::kState: break;
+    case lir::Home::kParam: buffer.align = lir::kParamAlign; break;
     case lir::Home::kLoop: buffer.align = from.Field("align").Integer(); break;
   }
   return buffer;

@@ -24,7 +24,8 @@ std::vector<int> AxisSpace::Place::Axes() const {
   return axes;
 }
 
-AxisSpace::AxisSpace(const RegionView& view, Value seed) : view_(view), crossing_(view.nodes().size()) {
+AxisSpace::AxisSpace(const RegionView& view, Value seed, int given, bool joins)
+    : view_(&view), crossing_(view.nodes().size()), joins_(joins) {
   Lists dims;
   for (const Extent& extent : view.type(seed).dims) {
     dims.push_back(IsOne(extent) ? std::vector<int>{} : std::vector<int>{Fresh(extent)});
@@ -39,7 +40,7 @@ AxisSpace::AxisSpace(const RegionView& view, Value seed) : view_(view), crossing
     }
   }
   CheckConsistent();
-  Pin();
+  Pin(given);
 }
 
 std::vector<Extent> AxisSpace::ExtentsOf(const Place& place) const {
@@ -57,28 +58,28 @@ const AxisSpace::Place* AxisSpace::Find(Value value) const {
 }
 
 bool AxisSpace::Relates(int n) const {
-  const ir::Node& node = view_.node(n);
-  if (ir::IsReshape(view_.graph, node)) return !crossing_[view_.set().Position(n)];
+  const ir::Node& node = view_->node(n);
+  if (ir::IsReshape(view_->graph, node)) return !crossing_[view_->set().Position(n)];
   if (node.op->pieces != nullptr) return n == joined_;
   return node.op->kind == OpKind::kElementwise || node.op->kind == OpKind::kPack || node.op->broadcasts ||
          node.op->line != nullptr;
 }
 
 void AxisSpace::Relate(int n) {
-  if (view_.node(n).op->pieces != nullptr && joined_ < 0) RelatePieces(n);
+  if (joins_ && view_->node(n).op->pieces != nullptr && joined_ < 0) RelatePieces(n);
   if (!Relates(n)) return;
-  if (view_.node(n).op->line != nullptr) {
+  if (view_->node(n).op->line != nullptr) {
     RelateLine(n);
-  } else if (ir::IsReshape(view_.graph, view_.node(n))) {
+  } else if (ir::IsReshape(view_->graph, view_->node(n))) {
     RelateReshape(n);
-  } else if (view_.node(n).op->pieces == nullptr) {
+  } else if (view_->node(n).op->pieces == nullptr) {
     RelateElementwise(n);
   }
 }
 
 // Dimensions line up from the right; those of 1 have no axes.
 void AxisSpace::RelateElementwise(int n) {
-  const ir::Node& node = view_.node(n);
+  const ir::Node& node = view_->node(n);
   const std::vector<Extent>& result = node.results[0].dims;
   Lists dims(result.size());
   if (const Place* place = Find({n, 0})) {
@@ -86,7 +87,7 @@ void AxisSpace::RelateElementwise(int n) {
   } else {
     for (size_t d = 0; d < result.size(); ++d) {
       for (const Value& input : node.inputs) {
-        const std::vector<Extent>& own = view_.type(input).dims;
+        const std::vector<Extent>& own = view_->type(input).dims;
         const Place* place = Find(input);
         if (place == nullptr || own.size() + d < result.size()) continue;
         const size_t at = own.size() + d - result.size();
@@ -102,7 +103,7 @@ void AxisSpace::RelateElementwise(int n) {
   }
   for (const Value& input : node.inputs) {
     const Place* place = Find({n, 0});
-    const std::vector<Extent>& own = view_.type(input).dims;
+    const std::vector<Extent>& own = view_->type(input).dims;
     Lists lists(own.size());
     for (size_t d = 0; d < own.size(); ++d) {
       if (!IsOne(own[d])) lists[d] = place->dims[result.size() - own.size() + d];
@@ -112,27 +113,27 @@ void AxisSpace::RelateElementwise(int n) {
 }
 
 void AxisSpace::RelateReshape(int n) {
-  const Value x = view_.node(n).inputs[0], y = {n, 0};
+  const Value x = view_->node(n).inputs[0], y = {n, 0};
   const Place *from = Find(x), *to = Find(y);
   bool fits = true;
-  if (HasNoElements(view_.type(x))) {
+  if (HasNoElements(view_->type(x))) {
     fits = false;  // an extent of 0 is any multiple of any other: nothing says which axis is a part of which
   } else if (from != nullptr && to != nullptr) {
     fits = Unite(from->Axes(), to->Axes());
   } else {
     const Value missing = from == nullptr ? x : y;
     Lists dims;
-    fits = Cut((from == nullptr ? to : from)->Axes(), view_.type(missing).dims, &dims);
+    fits = Cut((from == nullptr ? to : from)->Axes(), view_->type(missing).dims, &dims);
     if (fits) Assign(missing, std::move(dims));
   }
-  if (!fits) crossing_[view_.set().Position(n)] = true;
+  if (!fits) crossing_[view_->set().Position(n)] = true;
 }
 
 // Results have the axes of the operand, or those that are kept.
 void AxisSpace::RelateLine(int n) {
-  const ir::Node& node = view_.node(n);
+  const ir::Node& node = view_->node(n);
   const Value x = node.inputs[0];
-  const int rank = view_.type(x).rank();
+  const int rank = view_->type(x).rank();
   const std::vector<bool> along = node.op->line->axes(node, rank);
   Lists dims(rank);
   if (const Place* place = Find(x)) {
@@ -148,7 +149,7 @@ void AxisSpace::RelateLine(int n) {
       }
     }
     for (int d = 0; d < rank; ++d) {
-      if (dims[d].empty() && !IsOne(view_.type(x).dims[d])) dims[d] = {Fresh(view_.type(x).dims[d])};
+      if (dims[d].empty() && !IsOne(view_->type(x).dims[d])) dims[d] = {Fresh(view_->type(x).dims[d])};
     }
     Assign(x, dims);
   }
@@ -169,11 +170,11 @@ void AxisSpace::RelateLine(int n) {
 
 // The result's axes with less of those that pieces cut. Only whole axes are cut, and only by one node of the space.
 void AxisSpace::RelatePieces(int n) {
-  const ir::Node& node = view_.node(n);
+  const ir::Node& node = view_->node(n);
   const Place* place = Find({n, 0});
   if (place == nullptr) return;  // from an operand alone the other pieces' extents do not follow
   std::vector<ir::TensorType> operands;
-  for (const Value& input : node.inputs) operands.push_back(view_.type(input));
+  for (const Value& input : node.inputs) operands.push_back(view_->type(input));
   std::vector<Box> boxes;
   for (const ir::Piece& piece : node.op->pieces(node, operands)) {
     Box& box = boxes.emplace_back(Box{{}, piece.operand, piece.fill});
@@ -322,20 +323,20 @@ void AxisSpace::CheckConsistent() {
 }
 
 // What an index map makes is addressed by its own dimensions, and so is all that it reads, directly or not.
-void AxisSpace::Pin() {
+void AxisSpace::Pin(int given) {
   std::vector<Value> open;
   std::set<Value> seen;
-  for (const int n : view_.nodes()) {
-    if (Relates(n)) continue;
-    for (int r = 0; r < static_cast<int>(view_.node(n).results.size()); ++r) open.push_back({n, r});
+  for (const int n : view_->nodes()) {
+    if (Relates(n) || n == given) continue;
+    for (int r = 0; r < static_cast<int>(view_->node(n).results.size()); ++r) open.push_back({n, r});
   }
   while (!open.empty()) {
     const Value value = open.back();
     open.pop_back();
     if (!seen.insert(value).second) continue;
     if (const auto place = places_.find(value); place != places_.end()) place->second.pinned = true;
-    if (!view_.Has(value.node)) continue;
-    for (const Value& input : view_.node(value.node).inputs) open.push_back(input);
+    if (!view_->Has(value.node)) continue;
+    for (const Value& input : view_->node(value.node).inputs) open.push_back(input);
   }
 }
 

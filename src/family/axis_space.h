@@ -31,8 +31,10 @@ class AxisSpace {
     std::vector<int> Axes() const;
   };
 
-  // The space that `seed` is in, a value of the region or one that it reads.
-  AxisSpace(const RegionView& view, ir::Value seed);
+  // The space that `seed` is in, a value of the region or one that it reads. Node `given`: its results are there at any
+  // point, and what it reads is no matter of this space. Without `joins`, what is made of pieces is addressed by its
+  // own dimensions, as what an index map makes.
+  AxisSpace(const RegionView& view, ir::Value seed, int given = -1, bool joins = true);
 
   // Extents by axis.
   const std::vector<Extent>& extents() const { return extents_; }
@@ -53,6 +55,9 @@ class AxisSpace {
   bool Relates(int n) const;
   // False when a value would have one axis twice, as the sum of rows and columns of a square has.
   bool consistent() const { return consistent_; }
+
+  // Has the value addressed by its own dimensions.
+  void PinAt(ir::Value value) { places_.at(value).pinned = true; }
 
   // Merges neighbours: axes that follow each other in every place that has one of them, inside of one dimension of
   // every pinned place, and are both in `apart` or both not. Axes are numbered anew.
@@ -77,14 +82,15 @@ class AxisSpace {
   // Whether pieces have only parts of the axis.
   bool IsCut(int axis) const;
   int Fresh(const Extent& extent);
-  void Pin();
+  void Pin(int given);
   void CheckConsistent();
 
-  const RegionView& view_;
+  const RegionView* view_;
   std::vector<Extent> extents_;
   std::map<ir::Value, Place> places_;
   std::vector<ir::Value> open_;  // assigned, neighbours not looked at
   std::vector<bool> crossing_;   // by position in the view: a Reshape that cuts across axes, a join of several of them
+  bool joins_;
   int joined_ = -1;
   std::vector<Box> boxes_;
   bool consistent_ = true;

@@ -10,6 +10,7 @@
 
 #include <memory>
 #include <span>
+#include <string>
 
 #include "absl/strings/str_format.h"
 #include "base/status.h"
@@ -22,6 +23,8 @@ namespace quern::family {
 class RegionPlan {
  public:
   virtual ~RegionPlan() = default;
+  // What whoever asks why a region is slow should know of it, for the fusion report; "" for nothing.
+  virtual std::string Remark() const { return ""; }
 };
 using Matched = StatusOr<std::unique_ptr<const RegionPlan>>;
 // Why nodes are no region of a family.

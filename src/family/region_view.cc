@@ -97,6 +97,10 @@ int RegionView::InputIndex(ir::Value value) const {
   return found == inputs_.end() ? -1 : static_cast<int>(found - inputs_.begin());
 }
 
+bool RegionView::IsNumber(ir::Value value) const {
+  return !Has(value.node) && ir::IsConstant(node(value.node)) && type(value).elements() == Extent(1);
+}
+
 ir::Value RegionView::BeforeReshapes(ir::Value value) const {
   while (Has(value.node) && ir::IsReshape(graph, node(value.node))) value = node(value.node).inputs[0];
   return value;

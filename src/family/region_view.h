@@ -89,6 +89,9 @@ class RegionView {
   const std::vector<int>& inputs() const { return inputs_; }
   int InputIndex(ir::Value value) const;
 
+  // A constant of one element outside of the nodes: bodies have it as a number that is written out, no buffer.
+  bool IsNumber(ir::Value value) const;
+
   // The value before any views of the region that only change its extents.
   ir::Value BeforeReshapes(ir::Value value) const;
   // By position in nodes(): whether the node is, or depends on, one for which `root` holds.

@@ -1,6 +1,7 @@
 #include "hir/decoder.h"
 
 #include "hir/linear.h"
+#include "ir/attention.h"
 
 namespace quern::hir {
 namespace {
@@ -86,12 +87,12 @@ StatusOr<std::vector<TensorType>> Infer(const InferContext& c) {
   if (x.rank() == 3 && x.dims[0] != Extent(1)) return c.ShapeError(kX, "one sequence, for there is one cache");
   for (const Operand cache : {kKeyCache, kValueCache}) {
     const TensorType& type = c.operand(cache);
-    if (type.dtype != DType::kF32 && type.dtype != DType::kF16) return c.DTypeError(cache, "f16 or f32");
+    if (!ir::AttentionShape::Computes(type.dtype)) return c.DTypeError(cache, ir::AttentionShape::kComputed);
     QUERN_RETURN_IF_ERROR(c.ExpectDims(
         cache, {type.rank() > 0 ? type.dims[0] : Extent(1), Extent(sizes.kv_heads), Extent(sizes.head_dim)}));
     results.push_back(type);
   }
-  if (results[1] != results[2]) return c.ShapeError(kValueCache, results[1].ToString());
+  QUERN_RETURN_IF_ERROR(c.ExpectDims(kValueCache, results[1].dims));
   if (c.has(kKvLen)) {
     if (KeysInPlace(c.attributes, c.operand(kKeyCache), c.operand(kKvLen), c.has(kBlocks)) == Extent(0))
       return c.ShapeError(kKeyCache, "whole slots, or as many rows for each sequence");

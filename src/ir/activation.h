@@ -8,14 +8,17 @@
 
 namespace quern::ir {
 
-// `usual`, which is x times something that is e^x for x far below 0; there, where that factor alone is subnormal (and
-// so 0, since kernels flush) while the product is not, x e^x by way of a larger power.
-inline kir::ExprRef ByExpWhereTiny(const kir::ExprRef& x, const kir::ExprRef& usual) {
+// x / (1 + e^-z). Far below 0, where the power would be infinite but x e^z is still a number, both sides of the
+// quotient are taken e^-shift times.
+inline kir::ExprRef TimesSigmoid(const kir::ExprRef& x, const kir::ExprRef& z) {
   using namespace kir::build::operators;
-  const bool wide = x->dtype == DType::kF64;
-  const double far = wide ? -700 : -80, shift = -far / 2;
-  const kir::ExprRef tiny = x * kir::build::Call(kir::Op::kExp, {x + shift}) * std::exp(-shift);
-  return kir::build::Select(kir::build::Call(kir::Op::kLt, {x, Like(x, far)}), tiny, usual);
+  using kir::build::Call;
+  using kir::build::Select;
+  const bool wide = z->dtype == DType::kF64;
+  const double far = wide ? -700 : -80, shift = wide ? 64 : 32;
+  const kir::ExprRef is_far = Call(kir::Op::kLt, {z, Like(z, far)});
+  const kir::ExprRef power = Call(kir::Op::kExp, {Select(is_far, -shift - z, -z)});
+  return Select(is_far, x * std::exp(-shift), x) / (power + 1.0);
 }
 
 }  // namespace quern::ir

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "ir/graph.h"
+#include "ir/identity.h"
 
 namespace quern::ir {
 
@@ -47,11 +48,9 @@ struct AttentionShape {
     return "";
   }
 
-  // The dtypes that there are kernels for, and their names for errors.
-  static bool ComputesQueries(DType dtype) { return dtype == DType::kF32; }
-  static bool ComputesKeys(DType dtype) { return dtype == DType::kF32 || dtype == DType::kF16; }
-  static constexpr const char* kQueries = "f32";
-  static constexpr const char* kKeys = "f32 or f16";
+  // The dtypes that there are kernels for, of queries, keys and values each, and their names for errors.
+  static bool Computes(DType dtype) { return dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kBF16; }
+  static constexpr const char* kComputed = "f32, f16 or bf16";
 };
 
 // Positions of the operands after v, or -1. Each of the last three says more about many sequences in one step.
@@ -71,5 +70,8 @@ struct AttentionOperands {
   bool lengths() const { return kv_len >= 0; }
   bool paged() const { return blocks >= 0; }
 };
+
+// An Attention of q, k, v and the mask that the attributes ask for, if any.
+StatusOr<Value> MakeAttention(const MakeNode& make, std::vector<Value> operands, Attributes attributes);
 
 }  // namespace quern::ir

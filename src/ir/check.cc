@@ -10,6 +10,7 @@
 #include "base/diagnostic.h"
 #include "base/nearest.h"
 #include "ir/op.h"
+#include "ir/product.h"
 
 namespace quern::ir {
 namespace {
@@ -38,6 +39,8 @@ const char* Phrase(OperandKind kind) {
     case OperandKind::kIntegerOrBool: return "an integer or bool";
     case OperandKind::kWeight: return "a float or a Param of a block format";
     case OperandKind::kActivation: return "a float or what Quantize gives";
+    case OperandKind::kLeftSide: return "a float, i8, u8, i32, i64 or what Quantize gives";
+    case OperandKind::kRightSide: return "a float, i8, u8, i32, i64 or a Param of a block format";
     case OperandKind::kTable: return "any scalar dtype or a Param of a block format but q8_K";
   }
   QUERN_CHECK(false);
@@ -54,6 +57,8 @@ bool Accepts(OperandKind kind, DType dtype) {
     case OperandKind::kIntegerOrBool: return IsInteger(dtype) || dtype == DType::kBool;
     case OperandKind::kWeight: return IsFloat(dtype) || IsBlock(dtype);
     case OperandKind::kActivation: return IsFloat(dtype) || (IsBlock(dtype) && FormatOf(dtype).sums > 0);
+    case OperandKind::kLeftSide: return Accepts(OperandKind::kActivation, dtype) || Multiplies(dtype, dtype);
+    case OperandKind::kRightSide: return Accepts(OperandKind::kWeight, dtype) || Multiplies(dtype, dtype);
     case OperandKind::kTable: return !IsBlock(dtype) || FormatOf(dtype).is_weight;
   }
   QUERN_CHECK(false);
@@ -232,8 +237,9 @@ Status InferContext::UnsupportedError(int operand, std::string supported) const 
 }
 
 Status InferContext::AttributeError(std::string_view attribute, std::string expected) const {
+  const AttrValue* const value = attributes.Find(attribute);
   return Error(DiagnosticCode::kBadAttribute, std::string(attribute), std::move(expected),
-               ToString(*attributes.Find(attribute)));
+               value == nullptr ? "nothing" : ToString(*value));
 }
 
 bool InferContext::Need(ExtentConstraint constraint) const {

@@ -1,6 +1,7 @@
 #include "ir/identity.h"
 
 #include <cmath>
+#include <cstring>
 
 #include "ir/interpret.h"
 
@@ -37,6 +38,19 @@ std::optional<double> ScalarConstant(const Graph& graph, Value value) {
   const StatusOr<RefTensor> tensor = RefTensorFromBytes(node.results[0].dtype, {1}, *node.data);
   if (!tensor.ok()) return std::nullopt;
   return tensor->Real(0);
+}
+
+std::optional<double> UniformConstant(const Graph& graph, Value value) {
+  const Node& node = graph.node(value.node);
+  if (!IsConstant(node) || IsBlock(node.results[0].dtype) || node.data->empty()) return std::nullopt;
+  const std::vector<uint8_t>& data = *node.data;
+  const size_t each = ScalarBytes(node.results[0].dtype);
+  // Equal to itself one element further: every element is the first.
+  if (std::memcmp(data.data(), data.data() + each, data.size() - each) != 0) return std::nullopt;
+  const StatusOr<RefTensor> first =
+      RefTensorFromBytes(node.results[0].dtype, {1}, {data.begin(), data.begin() + static_cast<int64_t>(each)});
+  if (!first.ok()) return std::nullopt;
+  return first->Real(0);
 }
 
 }  // namespace quern::ir

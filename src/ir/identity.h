@@ -42,6 +42,8 @@ Replacement Reshaped(const IdentityContext& context, Value x);
 
 // The value of a Constant of one element, of 64-bit integers the nearest double; nullopt for any other node.
 std::optional<double> ScalarConstant(const Graph& graph, Value value);
+// The same of a Constant of any number of elements, which are all alike.
+std::optional<double> UniformConstant(const Graph& graph, Value value);
 
 // Nodes that passes put beside others, by what they are for.
 // The same values in a buffer of their own.
@@ -50,5 +52,12 @@ StatusOr<Value> MakeCopy(const MakeNode& make, Value x, DType dtype);
 StatusOr<Value> MakeQuantised(const MakeNode& make, Value x, DType format);
 // A matrix with rows and columns exchanged.
 StatusOr<Value> MakeTransposed(const MakeNode& make, Value matrix);
+// Dimension d of the result is dimension perm[d] of x.
+StatusOr<Value> MakePermuted(const MakeNode& make, Value x, std::vector<int64_t> perm);
+// The same elements in row-major order with other extents.
+StatusOr<Value> MakeReshaped(const MakeNode& make, Value x, std::vector<Extent> dims);
+StatusOr<Value> MakeNot(const MakeNode& make, Value x);
+// condition ? a : b.
+StatusOr<Value> MakeChoice(const MakeNode& make, Value condition, Value a, Value b);
 
 }  // namespace quern::ir

@@ -29,10 +29,16 @@ const OpDef* FindOp(std::string_view name) {
   return it != ops.end() && (*it)->name == name ? *it : nullptr;
 }
 
+std::optional<Extent> ViewStart(const Graph& graph, const Node& node) {
+  if (node.op->strides == nullptr) return std::nullopt;
+  const std::optional<Strides> made = node.op->strides(node, Strides::Dense(graph.type(node.inputs[0]).dims));
+  if (!made || !made->IsDense()) return std::nullopt;
+  return made->offset;
+}
+
 bool IsReshape(const Graph& graph, const Node& node) {
-  if (node.op->view == nullptr) return false;
-  const TensorType& x = graph.type(node.inputs[0]);
-  return x.elements() == node.results[0].elements() && node.op->view(node, x) == Extent(0);
+  return node.op->strides != nullptr && graph.type(node.inputs[0]).elements() == node.results[0].elements() &&
+         ViewStart(graph, node) == Extent(0);
 }
 
 }  // namespace quern::ir

@@ -28,6 +28,7 @@
 #include "base/status.h"
 #include "ir/graph.h"
 #include "ir/line.h"
+#include "ir/strides.h"
 #include "kir/kir.h"
 
 namespace quern::ir {
@@ -55,6 +56,8 @@ enum class OperandKind : uint8_t {
   kIntegerOrBool,
   kWeight /* floats, or a Param of a block format */,
   kActivation /* floats, or the q8_0 or q8_K that Quantize gives */,
+  kLeftSide /* the same, i8, u8, i32 and i64 */,
+  kRightSide /* floats, these integers, or a Param of a block format */,
   kTable /* scalars, or a Param of a block format */,
 };
 
@@ -207,9 +210,9 @@ struct OpDef {
   // kElementwise, kIndex: the result element at ctx.index().
   kir::ExprRef (*map)(MapContext& context) = nullptr;
   int reads = 1;  // how often map reads an element of operand 0
-  // kIndex: where operand 0 holds the result, dense and in row-major order: the element at which it begins; nothing
-  // where the result is not of one piece there.
-  std::optional<Extent> (*view)(const Node& node, const TensorType& operand) = nullptr;
+  // kIndex: where the result lies in the memory of operand 0, which has it there as `operand` says; nothing where that
+  // is no matter of strides.
+  std::optional<Strides> (*strides)(const Node& node, const Strides& operand) = nullptr;
   // kIndex: the element at column c of a row is made of operand 0 at columns of the same row in the same aligned run of
   // this many, in every run alike; 0: of others too. What the other operands give does not depend on operand 0.
   int64_t (*row_span)(const Node& node) = nullptr;
@@ -256,6 +259,13 @@ inline bool IsRegion(const Node& node) { return node.op->kind == OpKind::kRegion
 // If, While, Scan: nodes whose bodies are graphs as the one around them is.
 inline bool IsControl(const Node& node) { return node.op->kind == OpKind::kControl; }
 
+// Whether the node gives the values of operand 0 in another dtype.
+bool IsCast(const Node& node);
+// Whether elements of operand 1, a vector, name the slices of operand 0 along its first dimension that the result has.
+bool PicksSlices(const Graph& graph, const Node& node);
+// Where operand 0, if it lies in memory, holds the result, dense and in row-major order: the element at which it begins;
+// nothing where the result is not of one piece there.
+std::optional<Extent> ViewStart(const Graph& graph, const Node& node);
 // Whether the node is a view of all of operand 0: its elements with other extents.
 bool IsReshape(const Graph& graph, const Node& node);
 
@@ -273,7 +283,7 @@ Status UnknownOp(std::string_view name);
 std::string OperandName(const OpDef& op, size_t operand);
 // Whether operands of that kind lie as rows of blocks when they have a block format, as a Param does, and not planar,
 // as what Quantize gives: the type is that of both.
-inline bool TakesRows(OperandKind kind) { return kind != OperandKind::kActivation; }
+inline bool TakesRows(OperandKind kind) { return kind != OperandKind::kActivation && kind != OperandKind::kLeftSide; }
 // That every value of a block format in a graph from outside lies as its users read it, and that no Input or output is
 // one that only a Param may be.
 Status CheckStorage(const Graph& graph);

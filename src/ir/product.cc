@@ -3,13 +3,27 @@
 #include "base/block_format.h"
 
 namespace quern::ir {
+namespace {
+
+bool IsByte(DType dtype) { return dtype == DType::kI8 || dtype == DType::kU8; }
+
+}  // namespace
+
 bool Multiplies(DType activation, DType weight) {
+  if (IsByte(activation)) return IsByte(weight);
+  if (activation == DType::kI32 || activation == DType::kI64) return activation == weight;
   if (!IsFloat(activation)) return false;
   if (activation == weight) return true;
   return activation == DType::kF32 && weight != DType::kF64 && (IsFloat(weight) || IsBlock(weight));
 }
 
+DType ProductType(DType activation, DType weight) {
+  if (IsBlock(weight)) return DType::kF32;
+  return IsByte(activation) ? DType::kI32 : activation;
+}
+
 std::string WeightsOf(DType activation) {
+  if (IsByte(activation)) return "i8 or u8";
   return activation == DType::kF32 ? "f32, f16, bf16 or a block format" : std::string(Name(activation));
 }
 

@@ -10,14 +10,28 @@
 namespace quern::ir {
 
 // A matrix product of operand 0 and the weight or tensor that is operand 1.
-bool IsProduct(const Node& node);
+bool IsMatMul(const Node& node);
 // Whether operand 1 of a product lies as rows of K.
 bool ReadsRows(const Node& product);
 // The product of `a` and `rows`, [.., N, K].
 StatusOr<Value> MakeProductOfRows(const MakeNode& make, Value a, Value rows);
 
-// Whether a MatMul takes these two: halves and block formats are weights of f32 activations, else both are alike.
+// Columns of weights that lie together in panels.
+inline constexpr int64_t kPanelColumns = 32;
+// Whether this is a MatMulPanels, whose operand 1 is [columns / 32 rounded up, K, 32].
+bool ReadsPanels(const Node& product);
+// Such panels of a matrix of constant extents: [N, K] where `rows`, else [K, N]; zeros behind the last column.
+StatusOr<Value> MakePanels(const MakeNode& make, Value weights, const TensorType& type, bool rows);
+// The rows of K, [N, K], in the panels of type `type` that `product` reads.
+StatusOr<Value> MakeRowsOfPanels(const MakeNode& make, Value panels, const TensorType& type, const Node& product);
+// The product of `a` and that many columns in panels.
+StatusOr<Value> MakeProductOfPanels(const MakeNode& make, Value a, Value panels, int64_t columns);
+
+// Whether a MatMul takes these two: halves and block formats are weights of f32 activations, bytes with and without a
+// sign go together, else both are alike: floats, i32 or i64.
 bool Multiplies(DType activation, DType weight);
+// What their products are added in, and the result: f32 of a block format, i32 of bytes, where integers wrap.
+DType ProductType(DType activation, DType weight);
 // "f32, f16, bf16 or a block format": the weights that go with these activations, for errors.
 std::string WeightsOf(DType activation);
 // The int8 format that f32 activations are quantised to beside weights of this format; none where they stay f32.

@@ -38,18 +38,13 @@ std::vector<LibcRow> Libc() {
           {"atan2", Address<Binary>(std::atan2)},
           {"cos", Address<Unary>(std::cos)},
           {"erf", Address<Unary>(std::erf)},
-          {"exp", Address<Unary>(std::exp)},
           {"exp2", Address<Unary>(std::exp2)},
-          {"expm1", Address<Unary>(std::expm1)},
           {"fmod", Address<Binary>(std::fmod)},
           {"fmodf", Address<float(float, float)>(::fmodf)},
-          {"log", Address<Unary>(std::log)},
-          {"log1p", Address<Unary>(std::log1p)},
           {"log2", Address<Unary>(std::log2)},
           {"pow", Address<Binary>(std::pow)},
           {"sin", Address<Unary>(std::sin)},
           {"tan", Address<Unary>(std::tan)},
-          {"tanh", Address<Unary>(std::tanh)},
           {"memcpy", Address<void*(void*, const void*, size_t)>(std::memcpy)},
           {"memset", Address<void*(void*, int, size_t)>(std::memset)}};
 }

@@ -273,6 +273,9 @@ std::map<std::string, Extent> IndexProver::Clone(Id first, const std::vector<Id>
 }
 
 Extent IndexProver::Rename(const Extent& value, const std::map<std::string, Extent>& names) {
+  const auto renamed = [&](const std::string& symbol) { return names.contains(symbol); };
+  if (std::ranges::none_of(value.terms(), [&](const auto& term) { return std::ranges::any_of(term.symbols, renamed); }))
+    return value;  // most are, and building one anew takes many small steps
   Extent result;
   for (const Extent::Term& term : value.terms()) {
     Extent product(term.coefficient);

@@ -308,13 +308,15 @@ StmtRef Alloc(std::string name, BufferType type, Space space) {
   QUERN_CHECK(LayoutAllows(type.layout, type.dtype));
   return MakeStmt(kir::Alloc{std::move(name), std::move(type), space});
 }
-StmtRef Tile(std::string name, std::vector<int64_t> dims, double init) {
+StmtRef Tile(std::string name, std::vector<int64_t> dims, double init, DType dtype) {
   BufferType type;
+  type.dtype = dtype;
   for (int64_t dim : dims) {
     QUERN_CHECK(dim > 0);
     type.dims.push_back(dim);
   }
-  return MakeStmt(kir::Tile{std::move(name), std::move(type), Num(init)});
+  return MakeStmt(kir::Tile{std::move(name), std::move(type),
+                            IsFloat(dtype) ? Num(init, dtype) : Int(static_cast<int64_t>(init), dtype)});
 }
 StmtRef CallTile(std::string op, std::vector<std::string> tiles, std::vector<Slice> operands,
                  std::vector<std::pair<std::string, ExprRef>> attributes) {

@@ -86,7 +86,7 @@ StmtRef Var(std::string name, ExprRef value);
 StmtRef Assign(std::string name, ExprRef value);
 StmtRef Store(std::string buffer, Index index, ExprRef value);
 StmtRef Alloc(std::string name, BufferType type, Space space = Space::kScratch);
-StmtRef Tile(std::string name, std::vector<int64_t> dims, double init = 0);  // f32
+StmtRef Tile(std::string name, std::vector<int64_t> dims, double init = 0, DType dtype = DType::kF32);
 StmtRef CallTile(std::string op, std::vector<std::string> tiles, std::vector<Slice> operands,
                  std::vector<std::pair<std::string, ExprRef>> attributes = {});
 StmtRef Map(std::vector<std::string> indices, std::vector<std::string> tiles, std::vector<ExprRef> extents, Block body);

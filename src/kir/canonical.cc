@@ -171,7 +171,9 @@ Kernel RenameSymbols(const Kernel& kernel, const std::map<std::string, std::stri
   const NewName rename = [&](const std::string& name, char role) {
     const auto found = names.find(name);
     if (role == 's' && found != names.end()) return found->second;
-    return taken.contains(name) ? name + "_" : name;
+    std::string own = name;
+    while (taken.contains(own)) own += "_";
+    return own;
   };
   return Renamer(rename, /*origins=*/true).Run(kernel);
 }

@@ -2,15 +2,15 @@
 
 #include <algorithm>
 #include <map>
-#include <optional>
+#include <numeric>
 #include <set>
 #include <string>
 #include <string_view>
 
 #include "base/check.h"
+#include "kir/cost_traffic.h"
 #include "kir/cost_value.h"
 #include "kir/parts.h"
-#include "kir/region.h"
 #include "kir/symbols.h"
 #include "kir/tile_op.h"
 #include "kir/walk.h"
@@ -113,8 +113,7 @@ class Walker {
     for (size_t p = 0; p < kernel.params.size(); ++p) {
       const Param& param = kernel.params[p];
       Buffer& buffer = buffers_[param.name];
-      buffer = {static_cast<int>(p), &param.type, {}};
-      buffer.dims = Dims(param.type);
+      buffer = {static_cast<int>(p), Dims(param.type)};
     }
     cost_.params.resize(kernel.params.size());
     cost_.origins.resize(kernel.origins.size());
@@ -124,8 +123,10 @@ class Walker {
     Grid(0, 1);
     QUERN_RETURN_IF_ERROR(status_);
     for (size_t p = 0; p < kernel_.params.size(); ++p) {
-      cost_.params[p].read = BytesOf(static_cast<int>(p), false);
-      cost_.params[p].written = BytesOf(static_cast<int>(p), true);
+      const Param& param = kernel_.params[p];
+      const std::vector<int64_t>& dims = buffers_[param.name].dims;
+      cost_.params[p].read = traffic_.Bytes({static_cast<int>(p), false}, param.type, dims);
+      cost_.params[p].written = traffic_.Bytes({static_cast<int>(p), true}, param.type, dims);
     }
     return std::move(cost_);
   }
@@ -133,33 +134,8 @@ class Walker {
  private:
   struct Buffer {
     int param = -1;  // or -1: scratch or a tile
-    const BufferType* type = nullptr;
     std::vector<int64_t> dims;
   };
-  // A loop around the statement at hand.
-  struct Frame {
-    int64_t trips, trip;
-    bool each;       // its trips are looked at one by one
-    uint64_t loops;  // it and those its bounds depend on
-  };
-  // What one dimension of an access covers in this trip: [start, start + extent).
-  struct Span {
-    CostValue start;
-    int64_t extent = 1;
-  };
-  // One access of the text to one parameter.
-  struct Site {
-    int param;
-    bool write;
-    struct Dim {
-      int64_t low = kFarIndex, high = -kFarIndex;
-      bool data = false;
-    };
-    std::vector<Dim> dims;
-    std::map<std::vector<int64_t>, int64_t>
-        data_rows;  // values of a data index, by the trips of loops looked at one by one
-  };
-
   std::vector<int64_t> Dims(const BufferType& type) {
     std::vector<int64_t> dims;
     Binding binding;
@@ -194,8 +170,11 @@ class Walker {
       ++trips_;
       frames_[depth].trip = trip;
       const int64_t at = first + trip * step;
-      value = {sure, sure, at, at, at, frame.loops};
-      if (!frame.each) value.low = first, value.high = first + (trips - 1) * step;
+      value = {sure, sure, at, at, at, sure ? low.step : 1, frame.loops};
+      if (!frame.each && trips > 1) {
+        value.low = first, value.high = first + (trips - 1) * step;
+        value.step = std::gcd(value.step, step);
+      }
       body(trip_weight);
     };
     if (frame.each) {
@@ -244,8 +223,8 @@ class Walker {
                        Eval(n.value, weight);
                        Access(stmt.get(), n.buffer, EvalIndex(n.index, weight), true);
                      },
-                     [&](const Alloc& n) { buffers_[n.name] = {-1, &n.type, Dims(n.type)}; },
-                     [&](const Tile& n) { buffers_[n.name] = {-1, &n.type, Dims(n.type)}; },
+                     [&](const Alloc& n) { buffers_[n.name] = {-1, Dims(n.type)}; },
+                     [&](const Tile& n) { buffers_[n.name] = {-1, Dims(n.type)}; },
                      [&](const TileCall& n) { Call(n, weight); },
                      [&](const Map& n) { WalkMap(n, 0, weight); },
                      [&](const Pack& n) {
@@ -352,70 +331,7 @@ class Walker {
     const auto found = buffers_.find(name);
     if (found == buffers_.end() || found->second.param < 0) return;
     const Buffer& buffer = found->second;
-    Site& site = sites_[node];
-    if (site.dims.empty()) site = {buffer.param, write, std::vector<Site::Dim>(spans.size()), {}};
-    uint64_t data_loops = 0;
-    bool data = false;
-    for (size_t d = 0; d < spans.size(); ++d) {
-      const CostValue& start = spans[d].start;
-      Site::Dim& dim = site.dims[d];
-      int64_t low = start.value, high = start.value;
-      if (!start.known || !start.monotone) low = start.low, high = start.high;
-      dim.low = std::min(dim.low, std::max<int64_t>(low, 0));
-      dim.high =
-          std::max(dim.high, std::min(std::min(high, kFarIndex - spans[d].extent) + spans[d].extent, buffer.dims[d]));
-      if (!start.known) dim.data = data = true, data_loops |= start.loops;
-    }
-    if (!data) return;
-    cost_.estimate = true;
-    std::vector<int64_t> trips;
-    int64_t rows = 1;
-    for (size_t f = 0; f < frames_.size(); ++f) {
-      if ((data_loops >> f & 1) == 0) continue;
-      if (frames_[f].each)
-        trips.push_back(frames_[f].trip);
-      else if (__builtin_mul_overflow(rows, frames_[f].trips, &rows))
-        rows = kFarIndex;
-    }
-    int64_t& most = site.data_rows[trips];
-    most = std::max(most, rows);
-  }
-
-  int64_t BytesOf(int param, bool write) {
-    const Buffer& buffer = buffers_[kernel_.params[param].name];
-    const BufferType& type = *buffer.type;
-    int64_t all = 1;
-    for (const int64_t dim : buffer.dims) all *= dim;
-    if (all == 0) return 0;
-    std::vector<Box> boxes;
-    int64_t gathered = 0;
-    for (const auto& [node, site] : sites_) {
-      if (site.param != param || site.write != write) continue;
-      Box box;
-      int64_t fixed = 1, most = 1;
-      bool data = false;
-      for (size_t d = 0; d < site.dims.size(); ++d) {
-        IndexRange range{site.dims[d].low, site.dims[d].high};
-        if (d + 1 == site.dims.size() && IsBlock(type.dtype)) {  // blocks are read whole
-          const int64_t block = Row(type.dtype).block_elements;
-          range = {range.low / block * block, std::min((range.high + block - 1) / block * block, buffer.dims[d])};
-        }
-        (site.dims[d].data ? most : fixed) *= range.size();
-        data = data || site.dims[d].data;
-        box.push_back(range);
-      }
-      if (!data) {
-        boxes.push_back(std::move(box));
-        continue;
-      }
-      int64_t rows = 0;
-      for (const auto& [trips, count] : site.data_rows) rows = std::min(rows + count, kFarIndex / 2);
-      gathered = std::max(gathered, std::min(rows, most) * fixed);
-    }
-    const int64_t elements = std::min(CoveredElements(boxes) + gathered, all);
-    if (buffer.dims.empty()) return elements * RowBytes(type.dtype, 1);
-    const int64_t k = buffer.dims.back();
-    return static_cast<int64_t>(static_cast<__int128>(elements) * LayoutRowBytes(type.layout, type.dtype, k) / k);
+    if (traffic_.Note(node, {buffer.param, write}, spans, buffer.dims, frames_)) cost_.estimate = true;
   }
 
   // Counts the operations of an expression, notes its loads, and gives its value where it is an index.
@@ -482,7 +398,7 @@ class Walker {
   const ControlNames control_;
   std::map<std::string, CostValue, std::less<>> values_;
   std::map<std::string, Buffer, std::less<>> buffers_;
-  std::map<const void*, Site> sites_;
+  Traffic traffic_;
   std::vector<Frame> frames_;
   int64_t trips_ = 0;
   int origin_ = -1;  // of the statement at hand

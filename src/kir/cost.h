@@ -9,7 +9,8 @@
 //     comparisons, selects, casts and integers (indices) are none, decoding and packing none;
 //   - a tile op is what its row says (TileOp::work) for the live sizes; the expansion of its meaning does not count.
 // Bytes: an access inside loops covers a box, whose sides run from the smallest to the largest index; a parameter's
-// bytes are those in the union of its boxes, at most all of it. Strides leave no holes in a box. An index that is data
+// bytes are those in the union of its boxes, at most all of it. A step that all accesses to a parameter share in a
+// dimension leaves out the rows between, and of the last dimension whole lines of 64 bytes. An index that is data
 // (Gather) covers as many rows as there are values for it, at most the range it is clamped to, and the gathers of one
 // parameter are taken to name the same rows. Where control depends on data, both ways count, and a loop runs as far as
 // it may.

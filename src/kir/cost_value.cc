@@ -1,6 +1,7 @@
 #include "kir/cost_value.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace quern::kir {
 namespace {
@@ -25,6 +26,18 @@ Ends Modulo(const CostValue& a, const CostValue& b) {
   return {0, by - 1};
 }
 
+// The step of what is made of values of such steps: sums keep what they share, constants stretch it.
+int64_t StepOf(Op op, const CostValue& a, const CostValue& b) {
+  if (a.step == 0 && b.step == 0) return 0;
+  if (op == Op::kNeg) return a.step;
+  if (op == Op::kAdd || op == Op::kSub) return std::gcd(a.step, b.step);
+  if (op != Op::kMul || !a.known || !b.known || (a.step != 0 && b.step != 0)) return 1;
+  int64_t step;
+  const bool far =
+      a.step == 0 ? __builtin_mul_overflow(b.step, a.value, &step) : __builtin_mul_overflow(a.step, b.value, &step);
+  return far ? 1 : step < 0 ? -step : step;
+}
+
 }  // namespace
 
 CostValue ApplyToValues(Op op, DType dtype, std::span<const CostValue> args) {
@@ -39,7 +52,11 @@ CostValue ApplyToValues(Op op, DType dtype, std::span<const CostValue> args) {
   const CostValue& a = args[0];
   const CostValue& b = args.size() > 1 ? args[1] : args[0];
   if (op == Op::kSelect) {
-    if (a.known) return args[a.value != 0 ? 1 : 2];
+    if (a.known) {
+      result = args[a.value != 0 ? 1 : 2];
+      if (a.step != 0) result.step = 1;
+      return result;
+    }
     result.low = std::min(args[1].low, args[2].low);
     result.high = std::max(args[1].high, args[2].high);
     return result;
@@ -78,6 +95,7 @@ CostValue ApplyToValues(Op op, DType dtype, std::span<const CostValue> args) {
   }
   result.low = ends.low;
   result.high = ends.high;
+  result.step = StepOf(op, a, b);
   if (constant && known) result.low = result.high = result.value;
   result.monotone = known && (monotone || constant);
   return result;

@@ -17,9 +17,10 @@ struct CostValue {
   int64_t value = 0;
   int64_t low = -kFarIndex;  // over all trips
   int64_t high = kFarIndex;
+  int64_t step = 1;    // over all trips it is a multiple of this away from `low`; 0: always the same
   uint64_t loops = 0;  // bit d: depends on the loop at depth d
 
-  static CostValue Exact(int64_t value) { return {true, true, value, value, value, 0}; }
+  static CostValue Exact(int64_t value) { return {true, true, value, value, value, 0, 0}; }
   bool constant() const { return known && low == high; }
   bool bounded() const { return low > -kFarIndex && high < kFarIndex; }
 };

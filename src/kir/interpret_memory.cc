@@ -11,6 +11,7 @@
 #include "base/half.h"
 #include "kir/decode.h"
 #include "kir/quantise.h"
+#include "kir/tile_op.h"
 
 namespace quern::kir::interpret {
 namespace {
@@ -161,6 +162,22 @@ Fault PackPanel16(const View& dst, const View& src) {
   return Fault::kNone;
 }
 
+// Element by element between two rectangles of a dtype, whose strides say where each lies.
+Fault CopyBits(const View& dst, const View& src) {
+  const int64_t bytes = ScalarBytes(src.dtype);
+  for (int64_t r = 0; r < Rows(src); ++r) {
+    for (int64_t c = 0; c < Columns(src); ++c) {
+      const int64_t index[2] = {r, c};
+      const int64_t from = ElementByte(src, index), to = ElementByte(dst, index);
+      if (!Defined(*src.memory, from, bytes)) return Fault::kUndefined;
+      uint8_t* at = Touch(*dst.memory, to, bytes);
+      if (at == nullptr) return Fault::kReadOnly;
+      std::memcpy(at, src.memory->data + from, bytes);
+    }
+  }
+  return Fault::kNone;
+}
+
 // Element by element to floats (@row or @kn32).
 Fault PackFloats(const View& dst, const View& src) {
   if (dst.layout == Layout::kKn32) {
@@ -179,6 +196,23 @@ Fault PackFloats(const View& dst, const View& src) {
       if (const Fault fault = WriteElement(dst, dst.rank == 2 ? index : index + 1, value); fault != Fault::kNone) {
         return fault;
       }
+    }
+  }
+  return Fault::kNone;
+}
+
+// Rows of bf16 or bytes to words of two or four neighbours (@kn32).
+Fault PackWords(const View& dst, const View& src) {
+  uint8_t* panel = Touch(*dst.memory, 0, dst.memory->bytes);
+  if (panel == nullptr) return Fault::kReadOnly;
+  std::memset(panel, 0, dst.memory->bytes);
+  const int64_t bytes = ScalarBytes(src.dtype), merged = 4 / bytes;
+  for (int64_t r = 0; r < Rows(src); ++r) {
+    for (int64_t c = 0; c < Columns(src); ++c) {
+      const int64_t index[2] = {r, c};
+      const int64_t at = ElementByte(src, src.rank == 2 ? index : index + 1);
+      if (!Defined(*src.memory, at, bytes)) return Fault::kUndefined;
+      std::memcpy(panel + Kn32Offset(r, c / merged) * 4 + c % merged * bytes, src.memory->data + at, bytes);
     }
   }
   return Fault::kNone;
@@ -334,8 +368,16 @@ bool PackViews(const View& dst, const View& src, Fault& fault) {
     fault = PackQuantised(dst, src);
     return true;
   }
+  if (Turns(src.layout, dst.layout) && src.dtype == dst.dtype) {
+    fault = CopyBits(dst, src);
+    return true;
+  }
   if (dst.layout == Layout::kPanel16 && src.layout == Layout::kBlocks && src.dtype == dst.dtype) {
     fault = PackPanel16(dst, src);
+    return true;
+  }
+  if (dst.layout == Layout::kKn32 && dst.dtype == DType::kU32 && !IsBlock(src.dtype) && ScalarBytes(src.dtype) < 4) {
+    fault = PackWords(dst, src);
     return true;
   }
   if (IsFloat(dst.dtype) && (IsFloat(src.dtype) || IsBlock(src.dtype))) {

@@ -84,7 +84,8 @@ Fault DecodeElementOf(const View& view, const int64_t* index, double& value);
 Fault ReadConverted(const View& view, const int64_t* index, Value& value);
 
 // dst = src by the scalar encoders: both of rank 1 or 2 (rows, columns), the same number of columns; a panel has all
-// its rows, those past src's are zero. False when no pack joins the two types.
+// its rows, those past src's are zero. Where the pack turns, the two dimensions of dst are exchanged already. False
+// when no pack joins the two types.
 bool PackViews(const View& dst, const View& src, Fault& fault);
 
 }  // namespace quern::kir::interpret

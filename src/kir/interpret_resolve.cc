@@ -84,7 +84,7 @@ StatusOr<int> Resolver::DefineBuffer(const std::string& name, const BufferType& 
       (dims.empty() || !type.dims.back().is_constant() || dims.back() % Row(type.dtype).block_elements != 0)) {
     return Fail(absl::StrFormat("%s : %s must have rows of a constant number of whole blocks", name, Print(type)));
   }
-  if (type.layout == Layout::kPanel16 || type.layout == Layout::kKn32) {
+  if (IsPanel(type.layout)) {
     const int64_t rows = type.layout == Layout::kPanel16 ? 16 : 32;
     if (dims.size() != 2 || dims[0] != rows) {
       return Fail(absl::StrFormat("%s : %s must have %d rows", name, Print(type), rows));

@@ -393,9 +393,20 @@ void Machine::RunPack(const Step& step) {
     FailWith("packs rows or a rectangle");
     return;
   }
+  if (Turns(src.layout, dst.layout)) {
+    if (dst.rank != 2 || src.rank != 2) {
+      FailWith("turns a rectangle");
+      return;
+    }
+    std::swap(dst.size[0], dst.size[1]);
+    std::swap(dst.stride[0], dst.stride[1]);
+  }
   const int64_t dst_rows = dst.rank == 2 ? dst.size[0] : 1, src_rows = src.rank == 2 ? src.size[0] : 1;
-  const bool panel = dst.layout == Layout::kPanel16 || dst.layout == Layout::kKn32;
-  if (dst.size[dst.rank - 1] != src.size[src.rank - 1] || (panel ? src_rows > dst_rows : src_rows != dst_rows)) {
+  const bool panel = IsPanel(dst.layout);
+  const PackRow* row = FindPack(src.dtype, src.layout, dst.dtype, dst.layout);
+  const int64_t merges = row == nullptr ? 1 : row->merges, columns = src.size[src.rank - 1],
+                room = dst.size[dst.rank - 1] * merges;
+  if ((merges == 1 ? columns != room : columns > room) || (panel ? src_rows > dst_rows : src_rows != dst_rows)) {
     FailWith(absl::StrFormat("%d x %d to %d x %d", src_rows, src.size[src.rank - 1], dst_rows, dst.size[dst.rank - 1]));
     return;
   }

@@ -198,7 +198,7 @@ struct Map {
   Block body;
 };
 // Change of format or layout from src to dst, chosen by the two types from the pack table. Row ranges are clipped
-// alike.
+// alike. Between dense rows the rows of src become the columns of dst.
 struct Pack {
   Slice dst, src;
 };

@@ -36,7 +36,7 @@ bool LayoutAllows(Layout layout, DType dtype) {
     case Layout::kBlocks: return IsBlock(dtype);
     case Layout::kPlanar: return IsBlock(dtype) && FormatOf(dtype).sums > 0;
     case Layout::kPanel16: return IsBlock(dtype) && FormatOf(dtype).is_weight;
-    case Layout::kKn32: return dtype == DType::kF32;
+    case Layout::kKn32: return dtype == DType::kF32 || dtype == DType::kU32;
   }
   QUERN_CHECK(false);
 }
@@ -68,7 +68,7 @@ Extent LayoutBytes(Layout layout, DType dtype, const std::vector<Extent>& dims) 
   // Every other layout has rows of a constant number of elements.
   QUERN_CHECK(!dims.empty() && dims.back().is_constant());
   Extent bytes(LayoutRowBytes(layout, dtype, dims.back().constant()));
-  if (layout == Layout::kPanel16 || layout == Layout::kKn32) return bytes;
+  if (IsPanel(layout)) return bytes;
   for (size_t i = 0; i + 1 < dims.size(); ++i) bytes = bytes * dims[i];
   return bytes;
 }

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "kir/block_products.h"
+#include "kir/flash_steps.h"
 #include "kir/parse.h"
 
 namespace quern::kir {
@@ -36,6 +37,7 @@ std::span<const TileOp* const> TileOps() {
     auto* const all = new std::vector<const TileOp*>;  // kept for as long as the process, as what it names
     for (const auto maker : kMakers) all->push_back(&maker());
     for (const TileOp* op : BlockProducts()) all->push_back(op);
+    for (const TileOp* op : FlashSteps()) all->push_back(op);
     std::sort(all->begin(), all->end(),
               [](const TileOp* a, const TileOp* b) { return std::string_view(a->name) < std::string_view(b->name); });
     return all;

@@ -1,11 +1,12 @@
 // Tile ops: functions over tiles and slices with a meaning (a KIR body, which the interpreter runs) and, on a target
 // that has one, a binding (a faster way to do the same). One op, one file in src/kir/tiles/, of which CMake makes the
-// table; those of block formats follow from the formats (block_products.h).
+// table; those of block formats follow from the formats (block_products.h), those of attention from the dtypes of its
+// operands (flash_steps.h).
 //
 //   mma_f32 c += x, w      c : f32[m, n]   x : f32[m, k]   w : f32[n, k] @kn32
 //
 // Call convention of a CPU binding, the same for every op, `<symbol>_<level>` with C linkage:
-//   for each tile:     float* data, int64_t ld            (ld: elements between rows; rank 1: 1)
+//   for each tile:     float* or int32_t* data, int64_t ld   (ld: elements between rows; rank 1: 1)
 //   for each operand:  const void* data, int64_t stride   (stride: bytes between rows of its second-to-last ranged
 //                      dimension; 0 for rank 1). An absent optional operand is null, 0.
 //   for each size:     int64_t, in the order of `sizes`
@@ -46,7 +47,7 @@ struct TileWork {
 struct TileOp {
   const char* name;  // "mma_f32"
   const char* doc;
-  std::vector<TileOperand> tiles;  // f32, read and written
+  std::vector<TileOperand> tiles;  // f32 or i32, read and written
   std::vector<TileOperand> operands;
   std::vector<const char*> sizes;  // "m", "n", "k": each is a dim of some tile or operand
   std::vector<TileAttribute> attributes;
@@ -76,6 +77,7 @@ Block Meaning(const TileOp& op);
 // strides in bytes between rows (a panel: bytes of the panel, unused). rows of a panel may be fewer than 16 or 32.
 // A pack to @planar takes two more arguments, int64_t row_k, int64_t start: dst is the start of whole rows of row_k
 // elements, of which the k elements of src become columns [start, start + k). Both are multiples of the block.
+// Between dense rows of one dtype (Turns) the rows of src become the columns of dst: dst has k rows of `rows` elements.
 struct PackRow {
   DType src;
   Layout src_layout;
@@ -83,9 +85,12 @@ struct PackRow {
   Layout dst_layout;
   const char* symbol;  // where there is none, blocks are decoded element by element
   const char* doc;
+  int merges = 1;  // elements of a row of src that become one of dst; the row of dst has room for them at least
 };
 inline constexpr const char* kTransposeDoc = "32 rows of a weight to f32 [K][32]; missing rows are zero";
 std::span<const PackRow> PackTable();
+// Whether a pack between these layouts transposes.
+inline bool Turns(Layout from, Layout to) { return from == Layout::kRow && to == Layout::kRow; }
 const PackRow* FindPack(DType src, Layout src_layout, DType dst, Layout dst_layout);
 
 }  // namespace quern::kir

@@ -58,9 +58,29 @@ Extent Verifier::InRange(const Extent& value, DType dtype) {
 Extent Verifier::Quotient(const Extent& value, int64_t divisor) {
   if (divisor == 1) return value;
   if (value.is_constant()) return FloorDiv(value.constant(), divisor);
+  // What is a multiple of the divisor may be divided by itself: (64 g + f) / 32 is 2 g + f / 32.
+  Extent whole, rest;
+  for (const Extent::Term& term : value.terms()) {
+    Extent::Term multiple = term;
+    multiple.coefficient = term.symbols.empty() ? FloorDiv(term.coefficient, divisor) : term.coefficient / divisor;
+    const int64_t left = term.coefficient - multiple.coefficient * divisor;
+    if (left != 0 && !term.symbols.empty()) {
+      rest = rest + Extent(term);
+    } else {
+      if (multiple.coefficient != 0) whole = whole + Extent(multiple);
+      rest = rest + Extent(left);
+    }
+  }
+  const bool divides = whole != Extent(0);
+  const Extent apart = divides ? whole + Quotient(rest, divisor) : Extent(0);
+  if (divides && rest.is_constant()) return apart;
   return Memo("div", value, divisor, "div", [&](IndexProver::Id id) {
     prover_.SetHigh(id, value, divisor);
     prover_.SetLow(id, value - (divisor - 1), divisor);
+    if (divides) {
+      prover_.SetHigh(id, apart);
+      prover_.SetLow(id, apart);
+    }
     // The polynomial bounds lose that the quotient is whole: c / 32 of c in 0..95 is in 0..2. Facts will be taken back
     // while the quotient stays, so only bounds that need none count.
     const std::vector<Extent> facts = prover_.Facts(0);

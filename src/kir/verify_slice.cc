@@ -12,7 +12,6 @@ namespace quern::kir {
 namespace {
 
 std::string Named(DType dtype) { return std::string(Name(dtype)); }
-bool IsPanel(Layout layout) { return layout == Layout::kPanel16 || layout == Layout::kKn32; }
 std::string TypeText(DType dtype, Layout layout) {
   return layout == Layout::kRow ? Named(dtype) : absl::StrCat(Named(dtype), " @", Row(layout).name);
 }
@@ -102,9 +101,10 @@ Status Verifier::CheckOperand(const Slice& slice, const Rectangle& rectangle, bo
     return Fail(absl::StrFormat("the last dimension of %s is not a range", Describe(slice)));
   }
   if (type.layout == Layout::kRow) return absl::OkStatus();
-  // The first rows and columns of [K][32] lie where those of a smaller panel would.
-  const bool first = type.layout == Layout::kKn32 && std::all_of(rectangle.first.begin(), rectangle.first.end(),
-                                                                 [](const Extent& at) { return at == Extent(0); });
+  // The first rows of [K][32] lie where those of a panel would, from any column on. Packs, which make columns that are
+  // not given zero, begin with the first.
+  const bool first = type.layout == Layout::kKn32 && rectangle.first.front() == Extent(0) &&
+                     (!columns || rectangle.first.back() == Extent(0));
   if (IsPanel(type.layout) && !rectangle.whole && !first)
     return Fail(absl::StrFormat("%s cuts a panel", Describe(slice)));
   if (type.layout == Layout::kPlanar && !columns && !rectangle.whole_last) {
@@ -205,18 +205,25 @@ Status Verifier::CheckNode(const Pack& pack) {
   QUERN_ASSIGN(const Rectangle dst, CheckSlice(pack.dst, /*hint=*/false));
   const BufferType& from = src.entity->type;
   const BufferType& to = dst.entity->type;
-  if (FindPack(from.dtype, from.layout, to.dtype, to.layout) == nullptr) {
+  const PackRow* row = FindPack(from.dtype, from.layout, to.dtype, to.layout);
+  if (row == nullptr) {
     return Fail(absl::StrFormat("no pack leads from %s to %s", TypeText(from), TypeText(to)));
   }
   QUERN_RETURN_IF_ERROR(CheckOperand(pack.src, src, /*columns=*/false));
   QUERN_RETURN_IF_ERROR(CheckOperand(pack.dst, dst, /*columns=*/true));
   const size_t src_rank = src.sizes.size(), dst_rank = dst.sizes.size();
   if (src_rank > 2 || dst_rank > 2) return Fail("a pack takes a row or a rectangle");
-  if (!prover_.Equal(src.sizes.back(), dst.sizes.back())) {
-    return Fail(absl::StrFormat("rows of %s to rows of %s", src.texts.back(), dst.texts.back()));
+  const bool turns = Turns(from.layout, to.layout);
+  if (turns && (src_rank != 2 || dst_rank != 2)) return Fail("a pack turns a rectangle");
+  if (turns && src.entity == dst.entity) return Fail(absl::StrFormat("%s is turned into itself", pack.src.buffer));
+  const size_t columns = turns ? 0 : dst_rank - 1, rows = turns ? 1 : 0;  // dimensions of dst that have those of src
+  const Extent room = dst.sizes[columns] * row->merges;
+  if (row->merges == 1 ? !prover_.Equal(src.sizes.back(), room) : !prover_.AtMost(src.sizes.back(), room)) {
+    return Fail(
+        absl::StrFormat("rows of %s to %s of %s", src.texts.back(), turns ? "columns" : "rows", dst.texts[columns]));
   }
-  const Extent src_rows = src_rank == 2 ? src.sizes[0] : 1, dst_rows = dst_rank == 2 ? dst.sizes[0] : 1;
-  const std::string src_text = src_rank == 2 ? src.texts[0] : "1", dst_text = dst_rank == 2 ? dst.texts[0] : "1";
+  const Extent src_rows = src_rank == 2 ? src.sizes[0] : 1, dst_rows = dst_rank == 2 ? dst.sizes[rows] : 1;
+  const std::string src_text = src_rank == 2 ? src.texts[0] : "1", dst_text = dst_rank == 2 ? dst.texts[rows] : "1";
   if (IsPanel(to.layout) ? !prover_.AtMost(src_rows, dst_rows) : !prover_.Equal(src_rows, dst_rows)) {
     return Fail(absl::StrFormat("%s rows to %s", src_text, dst_text));
   }

@@ -99,6 +99,11 @@ void ForEach(const Block& block, const std::function<void(const Stmt&)>& visit) 
   Any(block, [&](const Stmt& stmt) { return visit(stmt), false; });
 }
 
+bool IsName(const ExprRef& expr, std::string_view name) {
+  const auto* ref = std::get_if<NameRef>(&expr->node);
+  return ref != nullptr && ref->name == name;
+}
+
 bool AnyExpr(const ExprRef& expr, const std::function<bool(const ExprRef&)>& holds) {
   Finder finder;
   finder.expr = holds;

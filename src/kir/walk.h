@@ -40,6 +40,8 @@ class Visitor {
 
 // The expressions directly inside of an expression, in the order of Parts; null for one that is absent.
 std::vector<ExprRef> Operands(const Expr& expr);
+// Whether it is that name and nothing else.
+bool IsName(const ExprRef& expr, std::string_view name);
 // The blocks directly inside of a statement.
 std::vector<const Block*> Bodies(const Stmt& stmt);
 

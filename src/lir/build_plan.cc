@@ -78,7 +78,7 @@ Status GraphBuilder::PlaceNode(int n) {
   const ir::Node& node = graph_.node(n);
   if (ir::IsLeaf(node)) return PlaceLeaf(n);
   if (ir::IsRegion(node)) return PlaceRegion(n);
-  if (node.op->view != nullptr) return PlaceView(n);
+  if (node.op->strides != nullptr) return PlaceView(n);
   if (ir::IsControl(node)) return PlaceStep(n);
   return absl::InternalError(absl::StrCat("after fusion a graph holds no ", node.op->name));
 }
@@ -105,6 +105,7 @@ Status GraphBuilder::PlaceLeaf(int n) {
   const bool once = buffer.home == Home::kParam || buffer.home == Home::kConstant;
   int index = -1;
   if (buffer.home == Home::kParam) {
+    buffer.align = parts_.facts.blocks ? kParamAlign : GivenParamAlign(buffer.type.dtype);
     // Bodies name the parameters of the whole graph.
     const auto known = parts_.params.find(buffer.name);
     if (known != parts_.params.end()) index = known->second;
@@ -127,7 +128,7 @@ Status GraphBuilder::PlaceView(int n) {
     }
   } else {
     // Of what has rows, a view begins at a row.
-    const std::optional<Extent> start = node.op->view(node, type);
+    const std::optional<Extent> start = ir::ViewStart(graph_, node);
     if (!start) return absl::InternalError(absl::StrFormat("%s is no view of %s", node.op->name, type.ToString()));
     kir::BufferType unit = stored;
     const Extent width = type.rank() == 0 || !IsBlock(type.dtype) ? Extent(1) : type.dims.back();
@@ -377,11 +378,11 @@ int64_t AlignmentOf(const Buffer& buffer) {
   switch (buffer.home) {
     case Home::kInput:
     case Home::kOutput: return IsBlock(buffer.type.dtype) ? 1 : ScalarBytes(buffer.type.dtype);
-    case Home::kParam: return kParamAlign;
     case Home::kArena:
     case Home::kConstant:
     case Home::kState:
     case Home::kOnce: return kBufferAlign;
+    case Home::kParam:
     case Home::kLoop: return buffer.align;
   }
   return 1;

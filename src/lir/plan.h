@@ -54,8 +54,12 @@ std::string_view Name(Home home);
 
 // Every buffer of an arena starts at a multiple of this, and so does the memory the executable allocates.
 inline constexpr int64_t kBufferAlign = 64;
-// What a mapped weight has at least: GGUF's default alignment.
+// What a weight in blocks has at least, GGUF's default alignment, and any weight where it was put by the runtime of a
+// device.
 inline constexpr int64_t kParamAlign = 32;
+// What the memory that a program is given for a Param of this dtype has at least: that of its elements. Protobufs give
+// no more, safetensors 8, allocators 16.
+inline int64_t GivenParamAlign(DType dtype) { return IsBlock(dtype) ? kParamAlign : ScalarBytes(dtype); }
 
 struct Buffer {
   std::string name;  // kInput, kParam, kState: of the leaf; others: a label for dumps
@@ -65,7 +69,7 @@ struct Buffer {
   Extent bytes;   // what the type needs; derived symbols of kernels count as their upper bound
   Extent offset;  // kArena, kOnce: bytes from the start of that memory
   std::shared_ptr<const std::vector<uint8_t>> data;  // kConstant
-  int64_t align = 0;  // kLoop: what all memory that it stands for is aligned to, at least
+  int64_t align = 0;  // kParam, kLoop: what all memory that it stands for is aligned to, at least
 };
 
 // A buffer, or what lies `offset` bytes inside it: a view.

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "hir/builder.h"
+#include "ir/attention.h"
 #include "models/llama_config.h"
 
 namespace quern::models {
@@ -22,9 +23,9 @@ class LlamaReader {
   }
 
   StatusOr<ModelSpec> Read(const ModelOptions& options) {
-    if (options.kv_dtype != DType::kF16 && options.kv_dtype != DType::kF32) {
-      return absl::InvalidArgumentError(
-          absl::StrFormat("a cache of %s is not supported: f16 or f32", std::string(Name(options.kv_dtype))));
+    if (!ir::AttentionShape::Computes(options.kv_dtype)) {
+      return absl::InvalidArgumentError(absl::StrFormat(
+          "a cache of %s is not supported: %s", std::string(Name(options.kv_dtype)), ir::AttentionShape::kComputed));
     }
     QUERN_ASSIGN(config_, ReadLlamaConfig(file_, options));
     QUERN_RETURN_IF_ERROR(ReadVocabulary());

@@ -30,7 +30,7 @@ inline constexpr int64_t kMaxSequence = 256;
 struct ModelOptions {
   // Positions that the cache and the rotary tables hold. 0: the file's context length, but at most 4096.
   int64_t context = 0;
-  // f16 or f32. F32 weights are computed exactly, so they get an f32 cache whatever is asked.
+  // f32, f16 or bf16. F32 weights are computed exactly, so they get an f32 cache whatever is asked.
   DType kv_dtype = DType::kF16;
 };
 

@@ -5,8 +5,8 @@
 //                                           %2 = Add(%0, %1)   %3 = Silu(%2)   return %3 }
 //
 // Afterwards the graph holds leaves, Regions, nodes with bodies that are steps of a plan (If, While, Scan; their bodies
-// are partitioned likewise), and views: Reshapes, and Narrows that cut whole rows off the front and the end, over
-// values that lie in memory. Every other node is in exactly one region. A value that an output or another region needs
+// are partitioned likewise), and views: Reshapes, and Narrows and Slices that cut whole rows off the front and the end,
+// over values that lie in memory. Every other node is in exactly one region. A value that an output or another region needs
 // is a result of its region; nothing is computed twice but single elements and index arithmetic.
 //
 // The order of the phases is the order of worth: what a product can finish while its tile is in registers goes first,
@@ -32,10 +32,12 @@ constexpr int64_t kViewAlign = 64;  // bytes: what kernels may assume of their o
 
 // Whether the result of this node lies in the operand's memory, at a known place.
 bool IsView(const ir::Graph& graph, const ir::Node& node) {
-  if (node.op->view == nullptr) return false;
-  const ir::TensorType& x = graph.type(node.inputs[0]);
-  const std::optional<Extent> start = node.op->view(node, x);
+  const std::optional<Extent> start = ir::ViewStart(graph, node);
   if (!start) return false;
+  const ir::TensorType& x = graph.type(node.inputs[0]);
+  // Blocks lie in rows: a part of them has whole ones.
+  if (IsBlock(x.dtype) && *start != Extent(0) && !start->DividedBy(x.dims.back())) return false;
+  if (IsBlock(x.dtype) && !ir::IsReshape(graph, node) && node.results[0].dims.back() != x.dims.back()) return false;
   // The first byte must be aligned for every value of the symbols.
   const DTypeRow& row = Row(x.dtype);
   return std::all_of(start->terms().begin(), start->terms().end(), [&](const Extent::Term& term) {
@@ -340,6 +342,8 @@ Status Fuser::EmitGroup(Rewriter& rewriter, int n, FusionReport* report) {
   }
   row.inputs = static_cast<int>(inputs.size());
   row.outputs = static_cast<int>(view.results().size());
+  if (const family::Matched plan = groups_.FamilyOf(groups_.Of(n)).match(view); plan.ok())
+    row.remark = (*plan)->Remark();
   report->regions.push_back(std::move(row));
   return absl::OkStatus();
 }

@@ -1,11 +1,21 @@
-// Products with a weight stored as [K, N] read it transposed, so that rows of K lie together:
+// Weights are put, once per binding and never per run, as products read them.
 //
-//   %2 = MatMul(%0, %1)       =>   %2 = Transpose(%1) {perm = [1, 0]}
+// Panels of 32 columns are what many rows are multiplied by and stream as fast as rows of K for few. Weights of f32
+// stored as [K, N], for which a copy is made in any case, become panels, and so do those stored as [N, K] where every
+// run has more than a few rows:
+//
+//   %2 = MatMul(%0, %1)       =>   %2 = Reshape(%1) {shape = [768, 96, 32]}          of %1 : f32[768, 3072]
+//                                  %3 = Transpose(%2) {perm = [1, 0, 2]}
+//                                  %4 = MatMulPanels(%0, %3) {columns = 3072}
+//
+// Others as [N, K] stay where they are, as weights of language models do, whose steps have one row. Halves, and what is
+// for blocks of threads, panels that a graph has already among it, are read as rows of K:
+//
+//                                  %2 = Transpose(%1) {perm = [1, 0]}
 //                                  %3 = MatMul(%0, %2) {transpose_b = true}
-//
-// The Transpose depends on a Param alone and so happens once per binding, never per run.
 
 #include <map>
+#include <tuple>
 
 #include "ir/product.h"
 #include "opt/passes.h"
@@ -14,31 +24,68 @@
 namespace quern::opt {
 namespace {
 
-bool Wanted(const ir::Graph& graph, const ir::Node& node, const std::vector<bool>& once) {
-  if (!ir::IsProduct(node) || ir::ReadsRows(node) || once[node.inputs[0].node]) return false;
+constexpr int64_t kFewRows = 8;     // of so many, rows of K are as fast
+constexpr int64_t kFewColumns = 8;  // a panel would be empty for the most part
+
+enum class Form : uint8_t { kAsItLies, kRows, kPanels, kUnpacked };
+
+bool IsShort(DType dtype) { return dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kBF16; }
+
+Form FormOf(const ir::Graph& graph, const ir::Node& node, const std::vector<bool>& once, const HoistOptions& options) {
+  if (ir::ReadsPanels(node)) {
+    // What has no elements, or sums of a length that is not known, has no tiles.
+    const ir::TensorType& x = graph.type(node.inputs[0]);
+    const bool tiles = options.panels && x.dims.back().is_constant() && x.dims.back() != Extent(0) &&
+                       x.elements().UpperBound(graph.symbols).value_or(1) > 0;
+    return tiles ? Form::kAsItLies : Form::kUnpacked;
+  }
+  if (!ir::IsMatMul(node) || once[node.inputs[0].node]) return Form::kAsItLies;
   const ir::TensorType &x = graph.type(node.inputs[0]), &w = graph.type(node.inputs[1]);
-  return ir::IsParam(graph.node(node.inputs[1].node)) && w.rank() == 2 && x.dtype == DType::kF32 &&
-         (w.dtype == DType::kF32 || w.dtype == DType::kF16);
+  if (!ir::IsParam(graph.node(node.inputs[1].node)) || w.rank() != 2 || !IsShort(x.dtype) || !IsShort(w.dtype))
+    return Form::kAsItLies;
+  if (x.dtype == DType::kF32 && w.dtype == DType::kF32 && options.panels) {
+    Extent rows(1);
+    for (size_t d = 0; d + 1 < x.dims.size(); ++d) rows = rows * x.dims[d];
+    const Extent& columns = node.results[0].dims.back();
+    const bool constant = w.elements().is_constant() && w.elements() != Extent(0);
+    const bool pays = !ir::ReadsRows(node) || rows.LowerBound(graph.symbols).value_or(0) > kFewRows;
+    if (constant && columns.constant() > kFewColumns && pays) return Form::kPanels;
+  }
+  return ir::ReadsRows(node) ? Form::kAsItLies : Form::kRows;
 }
 
 }  // namespace
 
-StatusOr<ir::Graph> HoistWeights(const ir::Graph& graph) {
+StatusOr<ir::Graph> HoistWeights(const ir::Graph& graph, const HoistOptions& options) {
   const std::vector<bool> once = OncePerBinding(graph);
-  Rewriter rewriter(graph, "hoist_weights", HoistWeights);
-  std::map<int, ir::Value> transposed;  // by old Param
+  Rewriter rewriter(graph, "hoist_weights", [&](const ir::Graph& body) { return HoistWeights(body, options); });
+  std::map<std::tuple<int, Form, bool>, ir::Value> made;  // by old Param, form, and whether its rows are of K
   for (int n = 0; n < rewriter.size(); ++n) {
     const ir::Node& node = graph.node(n);
-    if (!Wanted(graph, node, once)) {
+    const Form form = FormOf(graph, node, once, options);
+    if (form == Form::kAsItLies) {
       QUERN_RETURN_IF_ERROR(rewriter.Copy(n));
       continue;
     }
-    const auto [it, fresh] = transposed.emplace(node.inputs[1].node, ir::Value{});
-    if (fresh) {
-      QUERN_ASSIGN(it->second, ir::MakeTransposed(rewriter.Maker(n), rewriter.Now(node.inputs[1])));
+    const ir::MakeNode make = rewriter.Maker(n);
+    const ir::Value x = rewriter.Now(node.inputs[0]), w = rewriter.Now(node.inputs[1]);
+    const bool rows = form != Form::kUnpacked && ir::ReadsRows(node);
+    const auto [it, fresh] = made.emplace(std::tuple(node.inputs[1].node, form, rows), ir::Value{});
+    ir::Value product;
+    if (form == Form::kPanels) {
+      if (fresh) {
+        QUERN_ASSIGN(it->second, ir::MakePanels(make, w, graph.type(node.inputs[1]), rows));
+      }
+      const int64_t columns = node.results[0].dims.back().constant();
+      QUERN_ASSIGN(product, ir::MakeProductOfPanels(make, x, it->second, columns));
+    } else {
+      if (fresh && form == Form::kRows) {
+        QUERN_ASSIGN(it->second, ir::MakeTransposed(make, w));
+      } else if (form == Form::kUnpacked) {
+        QUERN_ASSIGN(it->second, ir::MakeRowsOfPanels(make, w, graph.type(node.inputs[1]), node));
+      }
+      QUERN_ASSIGN(product, ir::MakeProductOfRows(make, x, it->second));
     }
-    QUERN_ASSIGN(const ir::Value product,
-                 ir::MakeProductOfRows(rewriter.Maker(n), rewriter.Now(node.inputs[0]), it->second));
     rewriter.Replace({n, 0}, product);
   }
   return rewriter.Finish();

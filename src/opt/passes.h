@@ -33,8 +33,18 @@ struct QuantiseOptions {
 // f32 activations that meet a block-format weight are quantised to the int8 format of its dot product, once per value.
 StatusOr<ir::Graph> QuantiseActivations(const ir::Graph& graph, const QuantiseOptions& options = {});
 
-// Weights stored as [K, N] are transposed once per binding, so that products read rows of K.
-StatusOr<ir::Graph> HoistWeights(const ir::Graph& graph);
+struct HoistOptions {
+  bool panels = true;  // the target multiplies by panels in memory
+};
+// Weights are transposed, or put in panels, once per binding, so that products read them as they lie.
+StatusOr<ir::Graph> HoistWeights(const ir::Graph& graph, const HoistOptions& options = {});
+
+struct RecogniseOptions {
+  bool always = false;  // where the ops as they are would be faster too: to compare with
+};
+// Products around a softmax that are an attention become an Attention, and the report says so, or what one lacks.
+StatusOr<ir::Graph> RecogniseAttention(const ir::Graph& graph, const RecogniseOptions& options = {},
+                                       FusionReport* report = nullptr);
 
 // Symbols replaced by numbers in types, attributes, constraints and region bodies. Errors: a value outside the symbol's
 // range, a constraint that can no longer hold.

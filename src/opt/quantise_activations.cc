@@ -19,7 +19,7 @@ namespace {
 
 // The format that operand 0 of this node is to be quantised to.
 std::optional<DType> Wanted(const ir::Graph& graph, const ir::Node& node) {
-  if (!ir::IsProduct(node)) return std::nullopt;
+  if (!ir::IsMatMul(node)) return std::nullopt;
   const ir::TensorType &x = graph.type(node.inputs[0]), &w = graph.type(node.inputs[1]);
   const std::optional<DType> format = ir::ActivationFormat(w.dtype);
   if (!format || x.dtype != DType::kF32 || !x.dims.back().is_constant()) return std::nullopt;

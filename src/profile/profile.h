@@ -159,6 +159,8 @@ struct Profile {
   std::vector<std::vector<std::string>> launch_labels;  // by variant and launch, for the trace
 
   Rates RatesOf(const Sums& sums, const Section& section) const;
+  // Of whole steps. The roof is that of the kernels, which run one after the other: the sum of theirs.
+  Rates StepRatesOf(const Section& section) const;
 };
 
 // What the runs of the log were: by mark.

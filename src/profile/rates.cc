@@ -45,4 +45,25 @@ Rates Profile::RatesOf(const Sums& sums, const Section& section) const {
   return rates;
 }
 
+Rates Profile::StepRatesOf(const Section& section) const {
+  Sums sums = section.sums;
+  sums.calls = section.steps;
+  sums.wall = section.wall + section.bind;
+  Rates rates = RatesOf(sums, section);
+  if (section.steps == 0) return rates;
+  const auto steps = static_cast<double>(section.steps);
+  double roof = 0, compute = 0, overhead = 0;  // over all steps; of kernels that their operations bind
+  for (const Kernel& kernel : section.kernels) {
+    const Rates own = RatesOf(kernel.sums, section);
+    const double all = own.roof_ns * static_cast<double>(kernel.sums.calls);
+    roof += all;
+    overhead += machine.dispatch_ns * static_cast<double>(kernel.sums.calls);
+    if (own.bound == Bound::kCompute) compute += all;
+  }
+  rates.roof_ns = roof / steps;
+  rates.percent = 100 * roof / static_cast<double>(std::max<int64_t>(sums.wall, 1));
+  rates.bound = overhead > roof ? Bound::kOverhead : 2 * compute > roof ? Bound::kCompute : Bound::kMemory;
+  return rates;
+}
+
 }  // namespace quern::profile

@@ -14,6 +14,7 @@
 
 #include "quern/rt.h"
 #include "rt/float_mode.h"
+#include "rt/placement.h"
 
 enum { CHUNK_BITS = 40, MOST_THREADS = 65536 };
 /* Pauses before a waiting worker starts to yield: about 20 us, far longer than any healthy wait for a chunk. */
@@ -43,6 +44,7 @@ struct quern_pool {
   pthread_cond_t wake; /* `epoch` has changed */
   int64_t threads;
   worker* workers;
+  placement* places;
 };
 
 static int64_t now_ns(void) {
@@ -102,6 +104,7 @@ static void wait_for_next(quern_pool* pool, int64_t stage) {
 /* Takes part in the open run until it ends. */
 static void work(quern_pool* pool, int64_t self) {
   for (int64_t stage; (stage = atomic_load_explicit(&pool->stage, memory_order_acquire)) < pool->count;) {
+    placement_check(pool->places, self);
     const quern_dispatch* d = &pool->dispatches[stage];
     int64_t mine = 0; /* the dispatch stays open until they are counted */
     for (int64_t i = 0; i < pool->threads; ++i) {
@@ -145,6 +148,7 @@ static void* worker_main(void* context) {
   const worker* self = (const worker*)context;
   quern_pool* pool = self->pool;
   flush_denormals();
+  placement_join(pool->places, self->index);
   for (uint32_t seen = 0;;) {
     wait_for_run(pool, seen);
     seen = atomic_load(&pool->epoch);
@@ -166,6 +170,7 @@ static void run(void* context, const quern_dispatch* dispatches, int64_t count, 
   advance(pool, 0, 0);
   const bool shared = pool->threads > 1 && atomic_load(&pool->stage) < count;
   if (shared) {
+    placement_check(pool->places, 0); /* before any worker wakes */
     atomic_store(&pool->open, true);
     wake_all(pool);
   }
@@ -188,7 +193,7 @@ quern_pool* quern_pool_start(int64_t threads) {
     free(workers);
     return NULL;
   }
-  *pool = (quern_pool){.threads = threads, .workers = workers};
+  *pool = (quern_pool){.threads = threads, .workers = workers, .places = placement_start(threads)};
   pthread_mutex_init(&pool->turn, NULL);
   pthread_mutex_init(&pool->bed, NULL);
   pthread_cond_init(&pool->wake, NULL);
@@ -215,6 +220,7 @@ void quern_pool_stop(quern_pool* pool) {
   pthread_cond_destroy(&pool->wake);
   pthread_mutex_destroy(&pool->bed);
   pthread_mutex_destroy(&pool->turn);
+  placement_stop(pool->places);
   free(pool->workers);
   free(pool);
 }

@@ -69,7 +69,7 @@ Status Executable::BindParam(std::string_view name, std::span<const uint8_t> byt
   QUERN_ASSIGN(const Port* const port, s_->sizes.CheckParam(name, static_cast<int64_t>(bytes.size())));
   if (bytes.data() == nullptr && !bytes.empty())
     return s_->sizes.Fail(DiagnosticCode::kMissing, absl::StrCat("memory of parameter ", port->name), "", "");
-  if (reinterpret_cast<uintptr_t>(bytes.data()) % lir::kParamAlign != 0) {
+  if (reinterpret_cast<uintptr_t>(bytes.data()) % lir::GivenParamAlign(port->type.dtype) != 0) {
     QUERN_ASSIGN(Memory copy, Memory::Allocate(static_cast<int64_t>(bytes.size())));
     std::memcpy(copy.data(), bytes.data(), bytes.size());
     bytes = copy.bytes();

@@ -56,7 +56,8 @@ class Executable : public Runnable {
   // Position among signature().inputs. Error: kUnknownName lists the names there are.
   StatusOr<int> InputIndex(std::string_view name) const;
 
-  // The bytes must outlive the executable; those that are not aligned to 32 are copied.
+  // The bytes must outlive the executable; those that are not aligned to their elements (of blocks: to 32)
+  // are copied.
   Status BindParam(std::string_view name, std::span<const uint8_t> bytes) override;
   // Error: an output that shares a byte with a parameter or a state.
   Status CheckApart(std::span<const MutableBytes> outputs) const;

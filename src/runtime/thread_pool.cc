@@ -11,6 +11,7 @@
 #include "base/check.h"
 #include "base/generated_code.h"
 #include "base/ticks.h"
+#include "rt/placement.h"
 #include "runtime/float_mode.h"
 
 namespace quern {
@@ -55,6 +56,7 @@ struct ThreadPool::Shared {
   std::atomic<int> sleeping{0};
   std::atomic<bool> stop{false};
   std::vector<pthread_t> workers;
+  placement* places = nullptr;
   struct Start {
     Shared* shared;
     int worker;
@@ -142,6 +144,7 @@ struct ThreadPool::Shared {
           sched_yield();
         continue;
       }
+      placement_check(places, worker);
       const int64_t mine = TakeChunks<kRecord>(index, worker, index == opened ? since : 0);
       finished = index;
       pauses = 0;
@@ -169,6 +172,7 @@ struct ThreadPool::Shared {
 
   void WorkerLoop(int worker) {
     FlushDenormals mode;
+    placement_join(places, worker);
     uint32_t seen = 0;
     while (true) {
       const int64_t spin_until = SteadyNs() + kSpinAfterRunNs;
@@ -215,6 +219,7 @@ ThreadPool::ThreadPool(int threads, HostPool host)
   QUERN_CHECK(threads >= 1);
   shared_->threads = threads;
   if (host_.run != nullptr) return;
+  shared_->places = placement_start(threads);
   shared_->starts.reserve(threads);
   for (int w = 1; w < threads; ++w) {
     shared_->starts.push_back({shared_.get(), w});
@@ -229,6 +234,7 @@ ThreadPool::~ThreadPool() {
   shared_->stop.store(true);
   shared_->WakeAll();
   for (const pthread_t worker : shared_->workers) pthread_join(worker, nullptr);
+  placement_stop(shared_->places);
 }
 
 bool ThreadPool::Run(std::span<const Dispatch> dispatches, std::span<void* const> scratch, RunRecord* record,
@@ -278,6 +284,7 @@ void ThreadPool::RunDispatches(std::span<const Dispatch> dispatches, std::span<v
   const bool shared_work =
       threads_ > 1 && s.stage.load(std::memory_order_relaxed) < static_cast<int64_t>(dispatches.size());
   if (shared_work) {
+    placement_check(s.places, 0);  // before any worker wakes
     s.open.store(true);
     s.WakeAll();
   }

@@ -78,6 +78,7 @@ def check_plain(folder):
     expect(quern("dump", path, "--stage", "kir"), "kernel ")
     expect(quern("dump", path, "--dump-after", "dce"), "Reduce(")
     expect(quern("profile", path, "--repeat", 5), "5 steps after 1 to warm up")
+    expect(quern("bench", path, "--samples", 3, "--ms", 0), "plain ")
     path.write_text(PLAIN.replace("Mul(%0", "Mull(%0"))
     expect(quern("run", path, code=1), "Mull")
 
@@ -150,6 +151,6 @@ with tempfile.TemporaryDirectory() as text:
     check_steps(pathlib.Path(text))
     check_symbols(pathlib.Path(text))
     check_refused(pathlib.Path(text))
-    for verb in ("run", "profile"):
+    for verb in ("run", "profile", "bench"):
         check_interrupt(pathlib.Path(text), verb)
-print("graphs in text form: run, dump, profile, compile, interrupted")
+print("graphs in text form: run, dump, profile, bench, compile, interrupted")

@@ -105,8 +105,10 @@ StatusOr<std::vector<uint8_t>> RandomBuffer(const BufferType& type, const Bindin
   QUERN_ASSIGN(const int64_t size, LayoutBytes(type.layout, type.dtype, type.dims).Evaluate(binding));
   std::vector<uint8_t> bytes(size);
   if (!IsBlock(type.dtype)) {
-    const int step = ScalarBytes(type.dtype);
-    for (int64_t at = 0; at < size; at += step) PutScalar(type.dtype, bytes.data() + at, random);
+    // Words of a panel may be pairs of bf16, and quads of bytes may be anything.
+    const DType dtype = type.layout == Layout::kKn32 && type.dtype == DType::kU32 ? DType::kBF16 : type.dtype;
+    const int step = ScalarBytes(dtype);
+    for (int64_t at = 0; at < size; at += step) PutScalar(dtype, bytes.data() + at, random);
     return bytes;
   }
   const int64_t k = type.dims.back().constant(), row = LayoutRowBytes(type.layout, type.dtype, k);

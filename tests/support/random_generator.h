@@ -1,4 +1,5 @@
-// The maker of random graphs; random_graph.h is what tests use. Recipes of nodes with bodies are random_bodies.cc's.
+// The maker of random graphs; random_graph.h is what tests use. Recipes of nodes with bodies are random_bodies.cc's,
+// those of convolutions and contractions random_contractions.cc's.
 #pragma once
 
 #include <algorithm>
@@ -15,6 +16,7 @@
 #include "base/check.h"
 #include "base/half.h"
 #include "ir/op.h"
+#include "ir/product.h"
 #include "support/random_graph.h"
 
 namespace quern::testing {
@@ -282,11 +284,12 @@ class Generator {
       void (Generator::*make)();
     };
     static constexpr Recipe kRecipes[] = {
-        {12, &Generator::AnyElementwise}, {2, &Generator::AnyCast},      {4, &Generator::AnyReduce},
-        {1, &Generator::AnyCumSum},       {1, &Generator::AnyArgFold},   {2, &Generator::AnyComposite},
-        {2, &Generator::AnyReshape},      {2, &Generator::AnyTranspose}, {2, &Generator::AnyPart},
-        {2, &Generator::AnyJoin},         {3, &Generator::AnyMatMul},    {1, &Generator::AnyGather},
-        {1, &Generator::AnyUpdate},       {1, &Generator::AnyRope},      {1, &Generator::AnyAttention},
+        {12, &Generator::AnyElementwise}, {2, &Generator::AnyCast},        {4, &Generator::AnyReduce},
+        {1, &Generator::AnyCumSum},       {1, &Generator::AnyArgFold},     {2, &Generator::AnyComposite},
+        {2, &Generator::AnyReshape},      {2, &Generator::AnyTranspose},   {2, &Generator::AnyPart},
+        {2, &Generator::AnyJoin},         {3, &Generator::AnyMatMul},      {1, &Generator::AnyGather},
+        {1, &Generator::AnyUpdate},       {1, &Generator::AnyRope},        {1, &Generator::AnyAttention},
+        {2, &Generator::AnyConvolution},  {1, &Generator::AnyContraction},
     };
     static constexpr Recipe kBodies[] = {{1, &Generator::AnyIf}, {2, &Generator::AnyWhile}, {1, &Generator::AnyScan}};
     if (options_.bodies > 0 && Below(3) == 0) {
@@ -465,7 +468,8 @@ class Generator {
     const std::vector<Extent> dims = type(x).dims;
     const int64_t axis = Below(static_cast<int64_t>(dims.size()));
     const Extent& dim = dims[axis];
-    switch (Below(4)) {
+    switch (Below(5)) {
+      case 4: Add("Reverse", {x}, {{"axes", std::vector<int64_t>{axis}}}); return;
       case 0:
         if (!dim.is_constant() || dim == Extent(0)) return;
         {
@@ -496,7 +500,8 @@ class Generator {
           shape.insert(shape.begin(), Extent(3));
         else if (dim == Extent(1))
           shape[axis] = Extent(5);
-        if (Elements(shape) <= kMaxElements) Add("Expand", {x}, {{"shape", shape}});
+        // Windows of windows have as many dimensions as a tensor may have.
+        if (shape.size() <= ir::kMostDims && Elements(shape) <= kMaxElements) Add("Expand", {x}, {{"shape", shape}});
         return;
       }
     }
@@ -526,8 +531,21 @@ class Generator {
     for (int i = 0; i < products; ++i) Tame(Add("MatMul", {a, NewWeight(dtype, {n, k})}, {{"transpose_b", true}}));
   }
 
+  void IntegerMatMul() {
+    const std::vector<Extent> dims = RandomDims();
+    if (dims.size() < 2) return;
+    const bool bytes = Below(3) != 0, transposed = Below(2) == 0;
+    const auto dtype = [&] { return Below(2) == 0 ? DType::kI8 : DType::kU8; };
+    const DType wide = Below(2) == 0 ? DType::kI32 : DType::kI64;
+    const Extent n(Pick<int64_t>({1, 3, 8, 13, 33})), &k = dims.back();
+    const Value a = NewLeaf({bytes ? dtype() : wide, dims});
+    const Value b = NewLeaf({bytes ? dtype() : wide, transposed ? std::vector{n, k} : std::vector{k, n}});
+    Add("MatMul", {a, b}, {{"transpose_b", transposed}});
+  }
+
   void AnyMatMul() {
     if (options_.blocks && Below(4) == 0) return BlockMatMul();
+    if (options_.discontinuous && Below(5) == 0) return IntegerMatMul();
     const Value a = SomeF32(2);
     const std::vector<Extent> dims = type(a).dims;
     if (!dims.back().is_constant()) return;
@@ -548,6 +566,14 @@ class Generator {
       }
       Tame(Add("MatMul", {a, b}, {{"transpose_b", transposed}}));
     }
+    if (dims.size() == 2 && Below(6) == 0) {
+      const Extent n(Pick<int64_t>({3, 8, 33})), k = dims.back(), e(1 + Below(4));
+      const Value w = NewLeaf({DType::kF32, transposed ? std::vector{e, n, k} : std::vector{e, k, n}});
+      Tame(Add("GroupedMatMul", {a, w, NewLeaf({DType::kI32, {dims[0]}})}, {{"transpose_b", transposed}}));
+    }
+    if (Below(8) != 0) return;
+    const Value panels = NewWeight(DType::kF32, {Extent(2), dims.back(), Extent(ir::kPanelColumns)});
+    Tame(Add("MatMulPanels", {a, panels}, {{"columns", ir::kPanelColumns + 1 + Below(ir::kPanelColumns)}}));
   }
 
   void AnyGather() {
@@ -665,6 +691,11 @@ class Generator {
   }
 
   // ---- random_bodies.cc
+  // random_contractions.cc
+  void AnyConvolution();
+  void AnyContraction();
+
+  // random_bodies.cc
   void AnyIf();
   void AnyWhile();
   void AnyScan();

@@ -1,5 +1,5 @@
-// The command line: quern run | inspect | dump | ops | compile | cache. Results go to standard output, everything else
-// to standard error; bad input is one sentence and exit code 1.
+// The command line: quern run | inspect | dump | ops | compile | profile | bench | cache | replay | reduce. Results go
+// to standard output, everything else to standard error; bad input is one sentence and exit code 1.
 
 #include <CLI/CLI.hpp>
 #include <charconv>
@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "bench.h"
 #include "cache.h"
 #include "compile.h"
 #include "interrupt.h"
@@ -292,6 +293,7 @@ int main(int argc, char** argv) {
 
   CompileCommand compile_command(app);
   ProfileCommand profile_command(app);
+  BenchCommand bench_command(app);
   CacheCommand cache_command(app);
   ReplayCommand replay_command(app);
   ReduceCommand reduce_command(app);
@@ -312,10 +314,11 @@ int main(int argc, char** argv) {
     };
   run.model = model;
   const auto done = [](const std::string& error) { return error.empty() ? Finish() : Fail(error); };
-  if (profile_command.parsed()) {
-    const quern::Error error = profile_command.Run();
+  const auto ended = [](const quern::Error& error) {
     return error.code == quern::ErrorCode::kNone ? Finish() : Fail(error);
-  }
+  };
+  if (profile_command.parsed()) return ended(profile_command.Run());
+  if (bench_command.parsed()) return ended(bench_command.Run());
   if (compile_command.parsed()) return done(compile_command.Run());
   if (cache_command.parsed()) return done(cache_command.Run());
   if (reduce_command.parsed()) return done(reduce_command.Run());

@@ -91,8 +91,8 @@ void Emitter::Emit(const kir::Pack& pack) {
   Open(absl::StrCat("{  // pack ", kir::Describe(pack.dst), " = ", kir::Describe(pack.src)));
   const Mark mark = Enter();
   View dst = Part(pack.dst), src = Part(pack.src);
-  const bool known = kir::FindPack(src.dtype, src.layout, dst.dtype, dst.layout) != nullptr;
-  if (!known || dst.sizes.empty() || dst.sizes.size() > 2 || src.sizes.empty() || src.sizes.size() > 2) {
+  const kir::PackRow* row = kir::FindPack(src.dtype, src.layout, dst.dtype, dst.layout);
+  if (row == nullptr || dst.sizes.empty() || dst.sizes.size() > 2 || src.sizes.empty() || src.sizes.size() > 2) {
     return Fail(absl::StrCat("no pack leads from ", kir::Describe(pack.src), " to ", kir::Describe(pack.dst)));
   }
   for (View* view : {&dst, &src}) {  // a row is a rectangle of one
@@ -101,7 +101,7 @@ void Emitter::Emit(const kir::Pack& pack) {
     view->strides.insert(view->strides.begin(), Number(0));
   }
   const Code rows = src.sizes[0], columns = src.sizes[1];
-  if (dst.layout == Layout::kPanel16 || dst.layout == Layout::kKn32) {  // missing rows are zero
+  if (IsPanel(dst.layout)) {  // missing rows are zero
     Line(CallText("memset", {dst.pointer, "0", absl::StrCat(LayoutRowBytes(dst.layout, dst.dtype, dst.row_elements))}) +
          ";");
   }
@@ -120,7 +120,17 @@ void Emitter::Emit(const kir::Pack& pack) {
   } else {
     const Mark inner = Enter();
     const Code c = BeginLoop("c", Number(0), columns, 1);
-    Line(absl::StrCat(Target(dst, {r, c}), " = ", Element(src, {r, c}).text, ";"));
+    const bool turns = kir::Turns(src.layout, dst.layout);  // bits: no value is taken from memory
+    if (turns) {
+      Line(absl::StrCat(Target(dst, {c, r}), " = ", Target(src, {r, c}), ";"));
+    } else if (row->merges == 1) {
+      Line(absl::StrCat(Target(dst, {r, c}), " = ", Element(src, {r, c}).text, ";"));
+    } else {  // the bits of neighbours, the first lowest
+      const Code word = Infix("/", Level::kProduct, c, Number(row->merges)),
+                 place = Infix("%", Level::kProduct, c, Number(row->merges));
+      Line(absl::StrCat(Target(dst, {r, word}), " |= (uint32_t)(uint", 8 * ScalarBytes(src.dtype), "_t)",
+                        Target(src, {r, c}), " << ", 8 * ScalarBytes(src.dtype), " * (", place.text, ");"));
+    }
     EndLoop(inner);
   }
   EndLoop(loop);

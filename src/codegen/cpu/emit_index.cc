@@ -65,6 +65,17 @@ std::vector<int64_t> Combined(const Val& a, const Val& b, int64_t sign) {
 
 }  // namespace
 
+bool Emitter::IsWithin(const Val& index, llvm::Value* extent) {
+  const auto* limit = llvm::dyn_cast<llvm::ConstantInt>(extent);
+  if (limit == nullptr || index.varying()) return false;
+  const Range range = RangeOf(index);
+  if (!range) return false;
+  const auto [least, most] = index.uniform() ? std::pair(int64_t{0}, int64_t{0})
+                                             : std::pair(*std::min_element(index.offsets.begin(), index.offsets.end()),
+                                                         *std::max_element(index.offsets.begin(), index.offsets.end()));
+  return range->first + least >= 0 && range->second + most < limit->getSExtValue();
+}
+
 Val Emitter::FromFirst(Val value) {
   if (value.offsets.empty() || value.offsets[0] == 0) return value;
   const int64_t first = value.offsets[0];

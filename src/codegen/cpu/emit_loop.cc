@@ -104,12 +104,14 @@ void Emitter::Emit(const kir::Loop& loop) {
 }
 
 llvm::Value* Emitter::CombineLanes(kir::ReduceOp op, DType dtype, llvm::Value* vector) {
-  // Upper half onto lower half until one lane is left.
+  // Upper half onto lower half until one lane is left; the last steps in a register's lanes, of which not all mean
+  // something, since a choice between scalars is slow.
+  constexpr int kLeast = 4;
   for (int width = target_.lanes / 2; width >= 1; width /= 2) {
-    std::vector<int> low, high;
+    std::vector<int> low(std::max(width, kLeast), llvm::PoisonMaskElem), high = low;
     for (int lane = 0; lane < width; ++lane) {
-      low.push_back(lane);
-      high.push_back(lane + width);
+      low[lane] = lane;
+      high[lane] = lane + width;
     }
     vector = Combine(op, dtype, b_.CreateShuffleVector(vector, low), b_.CreateShuffleVector(vector, high), false);
   }

@@ -89,6 +89,25 @@ llvm::Value* Emitter::LoadPattern(const Buffer& buffer, const Val& flat, llvm::T
   return b_.CreateShuffleVector(front, back, picks);
 }
 
+llvm::Value* Emitter::LoadEverySecond(const Buffer& buffer, const Val& flat, llvm::Type* element, llvm::Value* mask,
+                                      llvm::Value* passed) {
+  // Two masked vectors, of which every second element is asked for and taken.
+  llvm::Type* type = LanesOf(element);
+  const llvm::Align align(element->getPrimitiveSizeInBits() / 8);
+  llvm::Value *none = llvm::Constant::getNullValue(mask->getType()), *zero = llvm::Constant::getNullValue(type);
+  llvm::Value* first = b_.CreateGEP(element, buffer.ptr, flat.scalar);
+  llvm::Value* parts[2];
+  for (int part = 0; part < 2; ++part) {
+    std::vector<int> lanes;
+    for (int lane = 0; lane < lanes_; ++lane) lanes.push_back(lane % 2 == 0 ? (part * lanes_ + lane) / 2 : lanes_);
+    llvm::Value* at = b_.CreateGEP(element, first, b_.getInt64(part * lanes_));
+    parts[part] = Tag(b_.CreateMaskedLoad(type, at, align, b_.CreateShuffleVector(mask, none, lanes), zero), buffer);
+  }
+  std::vector<int> picks;
+  for (int lane = 0; lane < lanes_; ++lane) picks.push_back(2 * lane);
+  return b_.CreateSelect(mask, b_.CreateShuffleVector(parts[0], parts[1], picks), passed);
+}
+
 Val Emitter::LoadElement(const Buffer& buffer, const std::vector<Val>& index) {
   const DType dtype = buffer.type.dtype;
   const Val flat = FlatIndex(buffer, index);
@@ -111,6 +130,8 @@ Val Emitter::LoadElement(const Buffer& buffer, const std::vector<Val>& index) {
     }
   } else if (!flat.varying() && mask_ == nullptr) {
     loaded = LoadPattern(buffer, flat, element);
+  } else if (flat.Steps(2)) {
+    loaded = LoadEverySecond(buffer, flat, element, mask_, llvm::Constant::getNullValue(type));
   }
   if (loaded == nullptr) {
     ++stats_.gathers;
@@ -133,6 +154,7 @@ Val Emitter::LoadOr(const Buffer& buffer, const std::vector<Val>& index, const V
   // makes AVX2 code that reads that half anyway.
   llvm::Value *inside = nullptr, *lanes_inside = nullptr;
   for (size_t d = 0; d < index.size(); ++d) {
+    if (IsWithin(index[d], buffer.dims[d])) continue;
     const bool shared = index[d].uniform();
     llvm::Value* at = shared ? index[d].scalar : Lanes(index[d]);
     llvm::Value* limit = shared ? buffer.dims[d] : b_.CreateVectorSplat(lanes_, buffer.dims[d]);
@@ -143,6 +165,8 @@ Val Emitter::LoadOr(const Buffer& buffer, const std::vector<Val>& index, const V
   if (lanes_inside != nullptr) {
     llvm::Value* none = llvm::Constant::getNullValue(lanes_inside->getType());
     inside = inside == nullptr ? lanes_inside : b_.CreateSelect(inside, lanes_inside, none);
+  } else if (inside != nullptr && !uniform) {
+    inside = b_.CreateVectorSplat(lanes_, inside);
   }
   if (inside == nullptr) return LoadElement(buffer, index);
   if (uniform) {
@@ -163,6 +187,8 @@ Val Emitter::LoadOr(const Buffer& buffer, const std::vector<Val>& index, const V
   if (flat.Steps(1)) {
     llvm::Value* at = b_.CreateGEP(element, buffer.ptr, flat.scalar);
     loaded = Tag(b_.CreateMaskedLoad(type, at, llvm::Align(bytes), mask, passed), buffer);
+  } else if (flat.Steps(2)) {
+    loaded = LoadEverySecond(buffer, flat, element, mask, passed);
   } else {
     ++stats_.gathers;
     llvm::Value* at = b_.CreateGEP(element, buffer.ptr, Lanes(flat));

@@ -39,6 +39,9 @@ Emitter::Region Emitter::EmitSlice(const kir::Slice& slice, bool clip) {
         const DTypeRow& row = Row(type.dtype);
         llvm::Value* block = b_.CreateSDiv(start, b_.getInt64(row.block_elements));
         offset = b_.CreateAdd(offset, b_.CreateMul(block, b_.getInt64(row.block_bytes)));
+      } else if (type.layout == kir::Layout::kKn32) {
+        offset = b_.CreateAdd(offset, b_.CreateMul(start, b_.getInt64(LayoutRowBytes(type.layout, type.dtype, 1))));
+        region.column = zero;
       }
     } else {
       llvm::Value* stride = b_.CreateMul(buffer.strides[d], b_.getInt64(unit));

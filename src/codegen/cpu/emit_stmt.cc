@@ -108,7 +108,7 @@ void Emitter::Emit(const kir::Map& map) {
     for (const std::string& tile : map.tiles) {
       Binding binding;
       binding.kind = Binding::kTileElement;
-      binding.value.dtype = DType::kF32;
+      if (const Buffer* buffer = FindBuffer(tile)) binding.value.dtype = buffer->type.dtype;
       binding.index = at;
       Bind(tile, std::move(binding));
     }

@@ -18,7 +18,8 @@ void Emitter::Emit(const kir::Tile& tile) {
   llvm::Value* count = b_.getInt64(1);
   for (llvm::Value* dim : buffer.dims) count = b_.CreateMul(count, dim);
   const auto* constant = llvm::dyn_cast<llvm::ConstantInt>(count);
-  if (constant == nullptr || !init.uniform()) return Fail("a tile needs constant extents and a uniform start");
+  if (constant == nullptr || !init.uniform() || ScalarBytes(tile.type.dtype) != 4)
+    return Fail("a tile needs elements of 32 bits, constant extents and a uniform start");
   // Tiles end at a multiple of 64 bytes in scratch, so whole vectors may be stored.
   llvm::Value* splat = b_.CreateVectorSplat(target_.lanes, init.scalar);
   auto store = [&](llvm::Value* index) {
@@ -122,8 +123,7 @@ void Emitter::Emit(const kir::TileCall& call) {
   for (const Region& operand : operands) {
     const auto* column = llvm::dyn_cast<llvm::ConstantInt>(operand.column);
     const kir::Layout layout = operand.buffer.type.layout;
-    const bool split =
-        layout == kir::Layout::kPlanar || layout == kir::Layout::kPanel16 || layout == kir::Layout::kKn32;
+    const bool split = layout == kir::Layout::kPlanar || IsPanel(layout);
     if (split && (column == nullptr || !column->isZero()))
       return Fail("an operand of " + call.op + " starts inside a row");
   }
@@ -187,13 +187,18 @@ void Emitter::Emit(const kir::Pack& pack) {
   if (row == nullptr) return Fail(absl::StrFormat("no pack from %s to %s", kir::Print(from), kir::Print(to)));
   if (src.extents.empty() || dst.extents.empty()) return Fail("a pack needs a ranged dimension");
 
-  llvm::Value* k = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, src.extents.back(), dst.extents.back());
   // Rows are clipped alike on both sides. More than one dimension of rows is a loop around the call.
   auto rows_of = [&](const Region& region) {
     return region.extents.size() > 1 ? region.extents[region.extents.size() - 2] : b_.getInt64(1);
   };
   if (src.extents.size() > 2 || dst.extents.size() > 2) return Fail("a pack of more than two ranged dimensions");
-  llvm::Value* rows = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, rows_of(src), rows_of(dst));
+  const bool turns = kir::Turns(from.layout, to.layout);
+  const auto both = [&](llvm::Value* a, llvm::Value* b) {
+    return b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, a, b);
+  };
+  llvm::Value* room = b_.CreateMul(dst.extents.back(), b_.getInt64(row->merges));
+  llvm::Value* k = both(src.extents.back(), turns ? rows_of(dst) : room);
+  llvm::Value* rows = both(rows_of(src), turns ? dst.extents.back() : rows_of(dst));
   std::vector<llvm::Value*> args = {dst.ptr, dst.row_bytes, src.ptr, src.row_bytes, rows, k};
   if (to.layout == kir::Layout::kPlanar) {
     args.push_back(dst.buffer.dims.back());

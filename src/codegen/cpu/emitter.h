@@ -128,6 +128,8 @@ class Emitter : public codegen::StatementEmitter {
   Val Normal(Val value);
   // The same with offsets that begin at 0.
   Val FromFirst(Val value);
+  // Whether all lanes are known to lie below `extent`, and none below 0.
+  static bool IsWithin(const Val& index, llvm::Value* extent);
   // The same with offsets within 0 and `unit`, a power of two that divides the scalar and goes on doing so; or nullopt.
   std::optional<Val> WithinUnit(const Val& value, int64_t unit);
   std::optional<Val> PatternOf(kir::Op op, std::span<const Val> args);
@@ -142,7 +144,7 @@ class Emitter : public codegen::StatementEmitter {
   llvm::Value* Combine(kir::ReduceOp op, DType dtype, llvm::Value* a, llvm::Value* b, bool contract);
   // ---- emit_math.cc
   llvm::Value* MathCall(kir::Op op, DType dtype, std::span<llvm::Value* const> args);
-  llvm::Value* PrimitiveF32(const std::string& name, std::span<llvm::Value* const> args);
+  llvm::Value* Primitive(const std::string& name, std::span<llvm::Value* const> args);
   llvm::Value* LibmPerLane(const std::string& name, std::span<llvm::Value* const> args);
 
   // ---- emit_convert.cc; on scalars and vectors alike
@@ -161,6 +163,9 @@ class Emitter : public codegen::StatementEmitter {
   Val LoadOr(const Buffer& buffer, const std::vector<Val>& index, const Val& otherwise);
   void StoreElement(const Buffer& buffer, const std::vector<Val>& index, const Val& value);
   llvm::Value* LoadPattern(const Buffer& buffer, const Val& flat, llvm::Type* element);
+  // Lanes two elements apart under `mask`; `passed` for the others.
+  llvm::Value* LoadEverySecond(const Buffer& buffer, const Val& flat, llvm::Type* element, llvm::Value* mask,
+                               llvm::Value* passed);
   std::vector<Val> EmitIndex(const kir::Index& index);
   template <typename Instruction>
   Instruction* Tag(Instruction* access, const Buffer& buffer);

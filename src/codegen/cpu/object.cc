@@ -11,8 +11,8 @@
 namespace quern::cpu {
 namespace {
 
-constexpr std::array kLibc = {"atan", "atan2", "cos",  "erf", "exp", "exp2", "expm1", "fmod",   "fmodf",
-                              "log",  "log1p", "log2", "pow", "sin", "tan",  "tanh",  "memcpy", "memset"};
+constexpr std::array kLibc = {"atan", "atan2", "cos", "erf", "exp2",   "fmod",  "fmodf",
+                              "log2", "pow",   "sin", "tan", "memcpy", "memset"};
 
 }  // namespace
 

@@ -13,17 +13,17 @@ using Builder = llvm::IRBuilder<>;
 
 bool IsSigned(DType dtype) { return Row(dtype).kind == DTypeClass::kSigned; }
 
-// Of floats: y's NaN is chosen since it compares as false, x's is put back. A constant needs no putting back, so it
-// comes first.
+// Of floats: x's NaN is chosen since it compares as false, y's becomes one. By a NaN of its own, since two choices of y
+// would be joined to one, for which processors have no instruction. A constant needs no care, so it comes second.
 Value* MinMax(Builder& b, bool max, Value* x, Value* y) {
-  if (llvm::isa<llvm::Constant>(y)) std::swap(x, y);
-  Value* chosen = b.CreateSelect(max ? b.CreateFCmpOGT(x, y) : b.CreateFCmpOLT(x, y), x, y);
-  if (auto* constant = llvm::dyn_cast<llvm::Constant>(x)) {
+  if (llvm::isa<llvm::Constant>(x)) std::swap(x, y);
+  Value* chosen = b.CreateSelect(max ? b.CreateFCmpOGT(y, x) : b.CreateFCmpOLT(y, x), y, x);
+  if (auto* constant = llvm::dyn_cast<llvm::Constant>(y)) {
     const auto* element = constant->getType()->isVectorTy() ? constant->getSplatValue() : constant;
     const auto* real = llvm::dyn_cast_or_null<llvm::ConstantFP>(element);
     if (real != nullptr && !real->isNaN()) return chosen;
   }
-  return b.CreateSelect(b.CreateFCmpUNO(x, x), x, chosen);
+  return b.CreateSelect(b.CreateFCmpUNO(y, y), llvm::ConstantFP::getNaN(y->getType()), chosen);
 }
 
 Value* DivMod(Builder& b, bool mod, DType dtype, Value* x, Value* y) {

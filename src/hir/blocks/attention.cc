@@ -55,9 +55,10 @@ StatusOr<std::vector<TensorType>> Infer(const InferContext& c) {
   if (!sequences && ir::ExtentConstraint{k.dims[0], q.dims[0]}.Never(c.symbols))
     return c.ShapeError(1, absl::StrFormat("the batch %s of q", q.dims[0].ToString()));
   QUERN_RETURN_IF_ERROR(c.ExpectDims(2, k.dims));
-  QUERN_RETURN_IF_ERROR(c.ExpectDType(2, k.dtype));
-  if (!ir::AttentionShape::ComputesQueries(q.dtype)) return c.UnsupportedError(0, ir::AttentionShape::kQueries);
-  if (!ir::AttentionShape::ComputesKeys(k.dtype)) return c.UnsupportedError(1, ir::AttentionShape::kKeys);
+  for (int operand = 0; operand < 3; ++operand) {
+    if (!ir::AttentionShape::Computes(c.operand(operand).dtype))
+      return c.UnsupportedError(operand, ir::AttentionShape::kComputed);
+  }
   const std::string& mask = c.attributes.String("mask");
   const bool wants_mask = mask == "custom" || mask == "bias";
   if (wants_mask != c.has(kMask)) {
@@ -98,7 +99,7 @@ const BlockDef& Block_attention() {
       .label = "attention",
       .operands = {{.name = "q", .shape = "[B, Sq, heads * head_dim], or by layout"},
                    {.name = "k", .shape = "[B, Sk, kv_heads * head_dim], or by layout"},
-                   {.name = "v", .shape = "as k"},
+                   {.name = "v", .shape = "of the extents of k"},
                    {.name = "mask",
                     .kind = ir::OperandKind::kAny,
                     .optional = true,

@@ -1,6 +1,7 @@
 // Add: a + b.
 
 #include "ir/identity.h"
+#include "ir/spelled_out.h"
 #include "kir/build.h"
 
 namespace quern::ir {
@@ -24,5 +25,7 @@ const OpDef& Op_add() {
   });
   return *op;
 }
+
+bool IsSum(const Node& node) { return node.op == &Op_add(); }
 
 }  // namespace quern::ir

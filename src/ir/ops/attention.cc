@@ -4,7 +4,7 @@
 //   bhsd: [B, heads, S, head_dim]. Query head h reads kv head h / (heads / kv_heads).
 //   mask none; causal: key j for query i iff j <= i + Sk - Sq; sliding(w): i' - w <= j <= i' with i' = i + Sk - Sq;
 //   custom: operand mask [B, Sk], below 0.5 is masked; bias: operand added after scale and softcap, broadcast to
-//   [B, heads, Sq, Sk]. softcap c > 0: s <- c tanh(s / c).
+//   [B, heads, Sq, Sk]; of bools one that is false hides, as -inf does. softcap c > 0: s <- c tanh(s / c).
 //   sequences lengths: kv_len i32[B], keys of each that are live, of the Sk that there is room for; the last query of
 //   sequence b is the last of them: query i is at position kv_len[b] - (Sq - i), and masks use positions.
 //   ragged: the queries of all sequences follow each other, q [1, rows, ..], those of b from q_start[b] to
@@ -12,15 +12,17 @@
 //   paged: k and v [slots, block, ..], any sequence's keys n block .. in slot blocks[b, n], i32[B, ceil(Sk / block)].
 //   No key at or past kv_len is read, or one whose slot there is not; rows of no sequence see no keys. The operands may
 //   hold anything: row r belongs to the sequence before which q_start[1..] is at most r, and to none before q_start[0].
-// A key that a mask or a bias of -inf hides takes no part, whatever it holds; a row without any other gives zeros. A
-// NaN in anything else that a row reads makes the row NaN.
-// k and v may have another float dtype than q: a half-precision cache.
+// A key that a mask or a bias of -inf hides takes no part, whatever it holds; a row without any other gives zeros, or
+// NaN with `empty_rows = "nan"`, as a softmax of nothing does. A NaN in anything else that a row reads makes the row
+// NaN.
+// q, k and v may have a float dtype each: a half-precision cache, or a part of one. The result has that of q.
 
 #include <algorithm>
 #include <cmath>
 
 #include "ir/attention.h"
 #include "ir/shape.h"
+#include "ir/spelled_out.h"
 
 namespace quern::ir {
 namespace {
@@ -84,9 +86,10 @@ StatusOr<std::vector<TensorType>> Infer(const InferContext& context) {
   if (operands.lengths()) {
     QUERN_ASSIGN(sk, InferSequences(context, shape, operands));
   }
-  if (k.dtype != v.dtype) return context.DTypeError(2, std::string(Name(k.dtype)));
-  if (!AttentionShape::ComputesQueries(q.dtype)) return context.UnsupportedError(0, AttentionShape::kQueries);
-  if (!AttentionShape::ComputesKeys(k.dtype)) return context.UnsupportedError(1, AttentionShape::kKeys);
+  for (int operand = 0; operand < 3; ++operand) {
+    if (!AttentionShape::Computes(context.operands[operand].dtype))
+      return context.UnsupportedError(operand, AttentionShape::kComputed);
+  }
   const Extent& sq = q.dims[shape.sequence_axis()];
   if (mask == "custom") {
     const Extent batch = operands.lengths() ? context.operands[operands.kv_len].dims[0] : q.dims[0];
@@ -161,6 +164,7 @@ Status Evaluate(RefContext& context, bool magnitude) {
   const std::string& kind = context.node.attributes.String("mask");
   const int64_t window = context.node.attributes.Int("window");
   const double softcap = context.node.attributes.Float("softcap");
+  const double of_nothing = context.node.attributes.String("empty_rows") == "nan" ? NAN : 0;
   double scale = context.node.attributes.Float("scale");
   if (scale == 0) scale = 1 / std::sqrt(static_cast<double>(shape.head_dim));
   const int64_t sq = q.dims[shape.sequence_axis()], sk = k.dims[shape.sequence_axis()];
@@ -177,7 +181,8 @@ Status Evaluate(RefContext& context, bool magnitude) {
           if (kind == "causal") takes_part[j] = j <= at;
           if (kind == "sliding") takes_part[j] = j <= at && j >= at - window;
           if (kind == "custom") takes_part[j] = mask->At(std::vector<int64_t>{seen.sequence, j}) >= 0.5;
-          const double bias = kind == "bias" ? mask->At(std::vector<int64_t>{b, h, i, j}) : 0;
+          double bias = kind == "bias" ? mask->At(std::vector<int64_t>{b, h, i, j}) : 0;
+          if (kind == "bias" && mask->dtype == DType::kBool) bias = bias != 0 ? 0 : -INFINITY;
           takes_part[j] = takes_part[j] && bias != -INFINITY && place >= 0;
           if (place < 0) continue;
           double s = 0;
@@ -191,7 +196,7 @@ Status Evaluate(RefContext& context, bool magnitude) {
         }
         const double sum = Weigh(score, takes_part);
         for (int64_t d = 0; d < shape.head_dim; ++d) {
-          double out = 0;
+          double out = sum == 0 ? of_nothing : 0;
           for (int64_t j = 0; j < keys && sum != 0; ++j) {
             if (!takes_part[j]) continue;
             const auto [place, row] = seen.keys[j];
@@ -204,6 +209,17 @@ Status Evaluate(RefContext& context, bool magnitude) {
     }
   }
   return absl::OkStatus();
+}
+
+// Keys and values that were halves are read as they are stored.
+Replacement Identity(const IdentityContext& context) {
+  std::vector<Value> inputs = context.inputs;
+  for (int operand = 1; operand < 3; ++operand) {
+    if (const std::optional<Value> stored = AsWidened(context.graph, context.behind(operand)))
+      inputs[operand] = *stored;
+  }
+  if (inputs == context.inputs) return std::nullopt;
+  return context.make(context.node.op->name, std::move(inputs), context.node.attributes);
 }
 
 Status Reference(RefContext& context) { return Evaluate(context, /*magnitude=*/false); }
@@ -225,9 +241,9 @@ const OpDef& Op_attention() {
                     .kind = OperandKind::kFloat,
                     .shape = "[B, Sk, kv_heads * head_dim], or by layout",
                     .own_dtype = true},
-                   {.name = "v", .kind = OperandKind::kFloat, .shape = "as k", .own_dtype = true},
+                   {.name = "v", .kind = OperandKind::kFloat, .shape = "of the extents of k", .own_dtype = true},
                    {.name = "mask",
-                    .shape = "custom: [B, Sk]; bias: broadcasts to [B, heads, Sq, Sk]",
+                    .shape = "custom: [B, Sk]; bias: broadcasts to [B, heads, Sq, Sk], of floats or bools",
                     .optional = true,
                     .own_dtype = true},
                    {.name = "q_start", .shape = "i32[B + 1], where ragged", .optional = true, .own_dtype = true},
@@ -250,17 +266,27 @@ const OpDef& Op_attention() {
                       .kind = AttrKind::kString,
                       .default_value = std::string("packed"),
                       .choices = {"packed", "bshd", "bhsd"}},
+                     {.name = "empty_rows",
+                      .kind = AttrKind::kString,
+                      .default_value = std::string("zeros"),
+                      .doc = "what a row that sees no key gives",
+                      .choices = {"zeros", "nan"}},
                      {.name = "sequences",
                       .kind = AttrKind::kString,
                       .default_value = std::string("none"),
                       .doc = "which operands follow the mask: lengths kv_len; ragged q_start too; paged blocks too",
                       .choices = {"none", "lengths", "ragged", "paged", "ragged_paged"}}},
       .infer = Infer,
+      .identity = Identity,
       .reference = Reference,
       .rtol = 2e-5,
       .magnitude = Magnitude,
   });
   return *op;
+}
+
+StatusOr<Value> MakeAttention(const MakeNode& make, std::vector<Value> operands, Attributes attributes) {
+  return make("Attention", std::move(operands), std::move(attributes));
 }
 
 }  // namespace quern::ir

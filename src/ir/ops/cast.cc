@@ -6,6 +6,7 @@
 
 #include "ir/identity.h"
 #include "ir/shape.h"
+#include "ir/spelled_out.h"
 #include "kir/build.h"
 
 namespace quern::ir {
@@ -61,5 +62,14 @@ const OpDef& Op_cast() {
 }
 
 StatusOr<Value> MakeCopy(const MakeNode& make, Value x, DType dtype) { return make("Cast", {x}, {{"to", dtype}}); }
+
+bool IsCast(const Node& node) { return node.op == &Op_cast(); }
+
+std::optional<Value> AsWidened(const Graph& graph, const Node& node) {
+  if (!IsCast(node) || node.results[0].dtype != DType::kF32) return std::nullopt;
+  const DType stored = graph.type(node.inputs[0]).dtype;
+  if (stored != DType::kF16 && stored != DType::kBF16) return std::nullopt;
+  return node.inputs[0];
+}
 
 }  // namespace quern::ir

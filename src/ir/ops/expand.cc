@@ -2,6 +2,7 @@
 
 #include "ir/identity.h"
 #include "ir/shape.h"
+#include "ir/spelled_out.h"
 
 namespace quern::ir {
 namespace {
@@ -43,5 +44,7 @@ const OpDef& Op_expand() {
   });
   return *op;
 }
+
+bool IsRepeat(const Node& node) { return node.op == &Op_expand(); }
 
 }  // namespace quern::ir

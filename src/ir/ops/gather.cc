@@ -75,4 +75,9 @@ const OpDef& Op_gather() {
   return *op;
 }
 
+bool PicksSlices(const Graph& graph, const Node& node) {
+  return node.op == &Op_gather() && graph.type(node.inputs[1]).rank() == 1 &&
+         FromStart(node.attributes.Int("axis"), graph.type(node.inputs[0]).dims.size()) == 0;
+}
+
 }  // namespace quern::ir

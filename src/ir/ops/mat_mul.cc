@@ -1,15 +1,16 @@
 // MatMul: a [.., M, K] by b [.., K, N], or b [.., N, K] with transpose_b; batch dimensions broadcast.
 //
 // b may be a weight in a block format (rows of K, so transpose_b), and a then f32 or quantised (q8_0, q8_K). The result
-// is f32 for block formats, else a's dtype; halves accumulate in f32.
+// is f32 for block formats, i32 of bytes (i8 and u8 in any pair), else a's dtype; halves accumulate in f32, integers
+// wrap.
 
-#include <cmath>
 #include <numeric>
 
 #include "absl/strings/str_cat.h"
 #include "ir/identity.h"
 #include "ir/product.h"
 #include "ir/shape.h"
+#include "ir/sum_products.h"
 
 namespace quern::ir {
 namespace {
@@ -43,40 +44,31 @@ StatusOr<std::vector<TensorType>> Infer(const InferContext& context) {
   std::vector<Extent> dims = *std::move(broadcast);
   dims.push_back(a.dims[a.rank() - 2]);
   dims.push_back(transposed ? b.dims[b.rank() - 2] : b.dims.back());
-  return std::vector<TensorType>{{IsBlock(b.dtype) ? DType::kF32 : a.dtype, std::move(dims)}};
+  return std::vector<TensorType>{{ProductType(a.dtype, b.dtype), std::move(dims)}};
 }
 
-// Every result is the sum of `term` over K.
-template <typename Term>
-void SumProducts(RefContext& context, const Term& term) {
-  const RefTensor &a = *context.operands[0], &b = *context.operands[1];
-  RefTensor& y = context.results[0];
-  const bool transposed = context.node.attributes.Bool("transpose_b");
-  const int64_t k = a.dims.back();
-  const size_t rank = y.dims.size();
-  std::vector<int64_t> index(rank), at_a(rank), at_b(rank);
-  const int64_t step = transposed ? 1 : y.dims.back();  // of b, from one term to the next
-  for (double& out : y.data) {
-    at_a = at_b = index;
-    at_a[rank - 1] = at_b[rank - 2] = at_b[rank - 1] = 0;
-    at_b[rank - (transposed ? 2 : 1)] = index[rank - 1];
-    const double *x = a.data.data() + a.Offset(at_a), *w = b.data.data() + b.Offset(at_b);
-    double sum = 0;
-    for (int64_t i = 0; i < k; ++i) sum += term(x[i], w[i * step]);
-    out = RoundTo(y.dtype, sum);
-    NextIndex(y.dims, index);
+// Every result is a sum over K.
+struct Terms {
+  template <typename Visit>
+  static void ForEach(RefContext& context, const Visit& visit) {
+    const RefTensor &a = *context.operands[0], &b = *context.operands[1];
+    const RefTensor& y = context.results[0];
+    const bool transposed = context.node.attributes.Bool("transpose_b");
+    const int64_t k = a.dims.back();
+    const size_t rank = y.dims.size();
+    std::vector<int64_t> index(rank), at_a(rank), at_b(rank);
+    const int64_t step = transposed ? 1 : y.dims.back();  // of b, from one term to the next
+    const int64_t elements = y.elements();
+    for (int64_t at = 0; at < elements; ++at) {
+      at_a = at_b = index;
+      at_a[rank - 1] = at_b[rank - 2] = at_b[rank - 1] = 0;
+      at_b[rank - (transposed ? 2 : 1)] = index[rank - 1];
+      const int64_t x = a.Offset(at_a), w = b.Offset(at_b);
+      for (int64_t i = 0; i < k; ++i) visit(at, x + i, w + i * step);
+      NextIndex(y.dims, index);
+    }
   }
-}
-
-Status Reference(RefContext& context) {
-  SumProducts(context, [](double x, double w) { return x * w; });
-  return absl::OkStatus();
-}
-
-Status Magnitude(RefContext& context) {
-  SumProducts(context, [](double x, double w) { return std::fabs(x * w); });
-  return absl::OkStatus();
-}
+};
 
 // A transposed right side is read as it lies.
 Replacement Identity(const IdentityContext& context) {
@@ -100,23 +92,23 @@ const OpDef& Op_mat_mul() {
       .doc = "matrix product; batch dimensions broadcast",
       .kind = OpKind::kRoot,
       .family = "matmul",
-      .operands = {{.name = "a", .kind = OperandKind::kActivation, .shape = "[.., M, K]", .own_dtype = true},
+      .operands = {{.name = "a", .kind = OperandKind::kLeftSide, .shape = "[.., M, K]", .own_dtype = true},
                    {.name = "b",
-                    .kind = OperandKind::kWeight,
+                    .kind = OperandKind::kRightSide,
                     .shape = "[.., K, N], transposed [.., N, K]",
                     .own_dtype = true}},
       .attributes = {{.name = "transpose_b", .kind = AttrKind::kBool, .default_value = false, .doc = "b is [N, K]"}},
       .infer = Infer,
       .identity = Identity,
-      .reference = Reference,
+      .reference = ReferenceOfTerms<Terms>,
       .rtol = 2e-6,
-      .magnitude = Magnitude,
+      .magnitude = MagnitudeOfProducts<SumsOf<Terms>>,
       .onnx = "MatMul",
   });
   return *op;
 }
 
-bool IsProduct(const Node& node) { return node.op == &Op_mat_mul(); }
+bool IsMatMul(const Node& node) { return node.op == &Op_mat_mul(); }
 
 bool ReadsRows(const Node& product) { return product.attributes.Bool("transpose_b"); }
 

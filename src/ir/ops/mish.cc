@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "ir/activation.h"
 #include "ir/op.h"
 #include "kir/build.h"
 
@@ -12,6 +11,7 @@ namespace quern::ir {
 using namespace kir::build::operators;
 using kir::Op;
 using kir::build::Call;
+using kir::build::Select;
 
 const OpDef& Op_mish() {
   static const OpDef* const op = Elementwise({
@@ -19,9 +19,14 @@ const OpDef& Op_mish() {
       .doc = "x tanh(softplus(x))",
       .body =
           [](Args a) {
-            const kir::ExprRef softplus =
-                Call(Op::kMax, {a[0], Like(a[0], 0)}) + Call(Op::kLog1p, {Call(Op::kExp, {-Call(Op::kAbs, {a[0]})})});
-            return ByExpWhereTiny(a[0], a[0] * Call(Op::kTanh, {softplus}));
+            // With e = e^-|x|, tanh(softplus(x)) is e (e + 2) / (e (e + 2) + 2) below 0, else
+            // (1 + 2e) / (1 + 2e + 2e e).
+            // Times the root of e twice: where e is subnormal (and so 0, since kernels flush) x e may not be.
+            const kir::ExprRef& x = a[0];
+            const kir::ExprRef root = Call(Op::kExp, {Call(Op::kAbs, {x}) * -0.5}), e = root * root, twice = e + e;
+            const kir::ExprRef below = Call(Op::kLt, {x, Like(x, 0)}), more = e + 2.0, once = twice + 1.0;
+            return Select(below, x * root * (root * more), x * once) /
+                   Select(below, Call(Op::kFma, {e, more, Like(x, 2)}), Call(Op::kFma, {twice, e, once}));
           },
       .reference = [](double x, double, double) -> double {
         return x * std::tanh(std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x))));

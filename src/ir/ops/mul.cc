@@ -1,6 +1,7 @@
 // Mul: a b.
 
 #include "ir/identity.h"
+#include "ir/spelled_out.h"
 #include "kir/build.h"
 
 namespace quern::ir {
@@ -20,6 +21,20 @@ const OpDef& Op_mul() {
       .onnx = "Mul",
   });
   return *op;
+}
+
+std::optional<Scaled> AsScaled(const Graph& graph, const Node& node) {
+  const bool product = node.op == &Op_mul();
+  if (!product && node.op->name != std::string_view("Div")) return std::nullopt;
+  if (!IsFloat(node.results[0].dtype)) return std::nullopt;
+  for (const int x : {0, 1}) {
+    if (x == 1 && !product) break;
+    const std::optional<double> number = UniformConstant(graph, node.inputs[1 - x]);
+    // A number of more dimensions than x would make the result another tensor.
+    if (number && graph.type(node.inputs[x]) == node.results[0])
+      return Scaled{node.inputs[x], product ? *number : 1 / *number};
+  }
+  return std::nullopt;
 }
 
 }  // namespace quern::ir

@@ -47,15 +47,9 @@ Status Reference(RefContext& context) {
   return absl::OkStatus();
 }
 
-// Rows cut off the front and the end lie where they were.
-std::optional<Extent> View(const Node& node, const TensorType& x) {
+std::optional<Strides> Steps(const Node& node, const Strides& x) {
   const int64_t axis = FromStart(node.attributes.Int("axis"), x.dims.size());
-  Extent row(1);
-  for (int64_t d = 0; d < x.rank(); ++d) {
-    if (d < axis && x.dims[d] != Extent(1)) return std::nullopt;
-    if (d > axis) row = row * x.dims[d];
-  }
-  return node.attributes.Extents("start")[0] * row;
+  return Strides{node.results[0].dims, x.steps, x.offset + node.attributes.Extents("start")[0] * x.steps[axis]};
 }
 
 // The part of a part, and the part of one operand of a Concat read back.
@@ -101,7 +95,7 @@ const OpDef& Op_narrow() {
                      {.name = "length", .kind = AttrKind::kExtents, .doc = "one extent"}},
       .infer = Infer,
       .map = Map,
-      .view = View,
+      .strides = Steps,
       .identity = Identity,
       .reference = Reference,
   });

@@ -21,4 +21,6 @@ const OpDef& Op_not() {
   return *op;
 }
 
+StatusOr<Value> MakeNot(const MakeNode& make, Value x) { return make("Not", {x}, {}); }
+
 }  // namespace quern::ir

@@ -49,7 +49,7 @@ const OpDef& Op_reshape() {
           [](MapContext& c) {
             return c.Operand(0, ReshapeIndex(c.result_type().dims, c.operand_type(0).dims, c.index()));
           },
-      .view = [](const Node&, const TensorType&) { return std::optional<Extent>(0); },
+      .strides = [](const Node& node, const Strides& x) { return x.Reshaped(node.results[0].dims); },
       .identity = Identity,
       .reference =
           [](RefContext& c) {
@@ -66,6 +66,10 @@ Replacement Reshaped(const IdentityContext& context, Value x) {
   while (context.graph.node(x.node).op == &Op_reshape()) x = context.graph.node(x.node).inputs[0];
   if (context.graph.type(x) == context.result()) return x;
   return context.make("Reshape", {x}, {{"shape", context.result().dims}});
+}
+
+StatusOr<Value> MakeReshaped(const MakeNode& make, Value x, std::vector<Extent> dims) {
+  return make("Reshape", {x}, {{"shape", std::move(dims)}});
 }
 
 }  // namespace quern::ir

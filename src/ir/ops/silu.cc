@@ -4,19 +4,14 @@
 
 #include "ir/activation.h"
 #include "ir/op.h"
-#include "kir/build.h"
 
 namespace quern::ir {
-
-using namespace kir::build::operators;
-using kir::Op;
-using kir::build::Call;
 
 const OpDef& Op_silu() {
   static const OpDef* const op = Elementwise({
       .name = "Silu",
       .doc = "x / (1 + e^-x), also called swish",
-      .body = [](Args a) { return ByExpWhereTiny(a[0], a[0] * Call(Op::kSigmoid, {a[0]})); },
+      .body = [](Args a) { return TimesSigmoid(a[0], a[0]); },
       .reference = [](double x, double, double) -> double {
         return x < 0 ? x * std::exp(x) / (1 + std::exp(x)) : x / (1 + std::exp(-x));
       },

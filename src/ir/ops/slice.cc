@@ -34,6 +34,14 @@ kir::ExprRef Map(MapContext& context) {
   return context.Operand(0, std::move(at));
 }
 
+std::optional<Strides> Steps(const Node& node, const Strides& x) {
+  Strides made{node.results[0].dims, x.steps, x.offset};
+  Extent& step = made.steps[FromStart(node.attributes.Int("axis"), x.dims.size())];
+  made.offset = made.offset + step * node.attributes.Int("start");
+  step = step * node.attributes.Int("step");
+  return made;
+}
+
 Status Reference(RefContext& context) {
   const Attributes& attributes = context.node.attributes;
   RefTensor& y = context.results[0];
@@ -59,6 +67,7 @@ const OpDef& Op_slice() {
            {.name = "step", .kind = AttrKind::kInt, .default_value = int64_t{1}}},
       .infer = Infer,
       .map = Map,
+      .strides = Steps,
       .identity = Unchanged,
       .reference = Reference,
       .onnx = "Slice",

@@ -5,6 +5,7 @@
 
 #include "ir/composite.h"
 #include "ir/shape.h"
+#include "ir/spelled_out.h"
 
 namespace quern::ir {
 namespace {
@@ -21,7 +22,8 @@ StatusOr<std::vector<Value>> Expand(Graph& graph, const Node& node, std::span<co
   const Value largest = e.Add("Reduce", {x}, {{"op", std::string("max")}, {"axes", axes}, {"keep_dim", true}});
   const Value power = e.Add("Exp", {e.Add("Sub", {x, largest})});
   const Value sum = e.Add("Reduce", {power}, {{"op", std::string("sum")}, {"axes", axes}, {"keep_dim", true}});
-  return e.Finish({e.Stored(e.Add("Div", {power, sum}), node.results[0].dtype)});
+  // One division a line, not one an element.
+  return e.Finish({e.Stored(e.Add("Mul", {power, e.Add("Recip", {sum})}), node.results[0].dtype)});
 }
 
 Status Reference(RefContext& context) {
@@ -52,6 +54,41 @@ const OpDef& Op_softmax() {
       .onnx = "Softmax",
   });
   return *op;
+}
+
+// What Expand makes, found again; divided by the sum instead of multiplied by its inverse, too.
+std::optional<SpelledSoftmax> AsSoftmax(const Graph& graph, const Node& node) {
+  const auto is = [](const Node& n, std::string_view name) { return n.op->name == name; };
+  const auto along = [&](const Node& n, std::string_view op) -> std::optional<int64_t> {
+    if (!is(n, "Reduce") || n.attributes.String("op") != op || !n.attributes.Bool("keep_dim")) return std::nullopt;
+    const std::vector<int64_t>& axes = n.attributes.Ints("axes");
+    if (axes.size() != 1) return std::nullopt;
+    return FromStart(axes[0], graph.type(n.inputs[0]).dims.size());
+  };
+  const bool product = is(node, "Mul");
+  if (!product && !is(node, "Div")) return std::nullopt;
+  for (const int first : {0, 1}) {
+    if (first == 1 && !product) break;
+    const Value power = node.inputs[first];
+    Value sum = node.inputs[1 - first];
+    SpelledSoftmax found;
+    found.inside = {power.node, sum.node};
+    if (product) {
+      if (!is(graph.node(sum.node), "Recip")) continue;
+      sum = graph.node(sum.node).inputs[0];
+      found.inside.push_back(sum.node);
+    }
+    const std::optional<int64_t> summed = along(graph.node(sum.node), "sum");
+    if (!summed || graph.node(sum.node).inputs[0] != power || !is(graph.node(power.node), "Exp")) continue;
+    const Value shifted = graph.node(power.node).inputs[0];
+    if (!is(graph.node(shifted.node), "Sub")) continue;
+    const Value x = graph.node(shifted.node).inputs[0], largest = graph.node(shifted.node).inputs[1];
+    if (along(graph.node(largest.node), "max") != summed || graph.node(largest.node).inputs[0] != x) continue;
+    found.x = x, found.axis = *summed;
+    found.inside.insert(found.inside.end(), {shifted.node, largest.node});
+    return found;
+  }
+  return std::nullopt;
 }
 
 }  // namespace quern::ir

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "ir/op.h"
+#include "ir/spelled_out.h"
 #include "kir/build.h"
 
 namespace quern::ir {
@@ -20,5 +21,7 @@ const OpDef& Op_tanh() {
   });
   return *op;
 }
+
+bool IsTanh(const Node& node) { return node.op == &Op_tanh(); }
 
 }  // namespace quern::ir

@@ -4,6 +4,7 @@
 
 #include "ir/identity.h"
 #include "ir/shape.h"
+#include "ir/spelled_out.h"
 
 namespace quern::ir {
 namespace {
@@ -26,6 +27,12 @@ kir::ExprRef Map(MapContext& context) {
   kir::Index at(perm.size());
   for (size_t d = 0; d < perm.size(); ++d) at[perm[d]] = context.index()[d];
   return context.Operand(0, std::move(at));
+}
+
+std::optional<Strides> Steps(const Node& node, const Strides& x) {
+  Strides made{node.results[0].dims, {}, x.offset};
+  for (const int64_t d : node.attributes.Ints("perm")) made.steps.push_back(x.steps[d]);
+  return made;
 }
 
 Status Reference(RefContext& context) {
@@ -70,6 +77,7 @@ const OpDef& Op_transpose() {
       .attributes = {{.name = "perm", .kind = AttrKind::kInts}},
       .infer = Infer,
       .map = Map,
+      .strides = Steps,
       .identity = Identity,
       .reference = Reference,
       .onnx = "Transpose",
@@ -79,6 +87,14 @@ const OpDef& Op_transpose() {
 
 StatusOr<Value> MakeTransposed(const MakeNode& make, Value matrix) {
   return make("Transpose", {matrix}, {{"perm", std::vector<int64_t>{1, 0}}});
+}
+
+StatusOr<Value> MakePermuted(const MakeNode& make, Value x, std::vector<int64_t> perm) {
+  return make("Transpose", {x}, {{"perm", std::move(perm)}});
+}
+
+const std::vector<int64_t>* PermutationOf(const Node& node) {
+  return node.op == &Op_transpose() ? &node.attributes.Ints("perm") : nullptr;
 }
 
 }  // namespace quern::ir

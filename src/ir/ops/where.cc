@@ -1,6 +1,7 @@
 // Where: condition ? a : b.
 
 #include "ir/identity.h"
+#include "ir/spelled_out.h"
 #include "kir/build.h"
 
 namespace quern::ir {
@@ -25,6 +26,12 @@ const OpDef& Op_where() {
       .onnx = "Where",
   });
   return *op;
+}
+
+bool IsChoice(const Node& node) { return node.op == &Op_where(); }
+
+StatusOr<Value> MakeChoice(const MakeNode& make, Value condition, Value a, Value b) {
+  return make("Where", {condition, a, b}, {});
 }
 
 }  // namespace quern::ir

@@ -1,9 +1,14 @@
-// Doubles beside floats: a register of floats becomes two registers of doubles and back.
+// Vectors of doubles: raw and Highway's, polynomials; and beside floats, where a register becomes two and back.
 #pragma once
 
 #include "simd/math/vector.h"
 
 namespace {
+
+typedef double VecF64 __attribute__((vector_size(HWY_MAX_BYTES)));
+HWY_INLINE VD FromRaw(VecF64 x) { return __builtin_bit_cast(VD, x); }
+HWY_INLINE VecF64 ToRaw(VD x) { return __builtin_bit_cast(VecF64, x); }
+HWY_INLINE VD ConstF64(double x) { return hn::Set(kF64, x); }
 
 using F32OfF64 = hn::Rebind<float, F64>;
 constexpr F32OfF64 kF32OfF64;

@@ -1,8 +1,9 @@
-// q_log_f32, q_log2_f32 and q_log1p_f32.
+// q_log_f32, q_log2_f32 and q_log1p_f32, q_log_f64 and q_log1p_f64.
 //
-// x = 2^k (1 + f) with sqrt(1/2) <= 1 + f < sqrt(2). The first two are -inf at +-0, NaN below 0, inf at inf, NaN at
+// x = 2^k (1 + f) with sqrt(1/2) <= 1 + f < sqrt(2). log and log2 are -inf at +-0, NaN below 0, inf at inf, NaN at
 // NaN, exact at 1; log2 of a power of two is exact. Subnormals are scaled first. log1p is log(1 + x) before 1 + x is
 // rounded: x itself at +-0 and wherever that is the nearest.
+#include "simd/math/double.h"
 #include "simd/math/vector.h"
 
 namespace {
@@ -44,6 +45,33 @@ HWY_INLINE VF Log(VF x, VF low) {
   return hn::MulAdd(split.exponent, Const(kLn2Hi), hn::Add(f, tail));
 }
 
+// The same of doubles: log(1 + f) = 2 atanh(s), s = f / (2 + f).
+HWY_INLINE VD Log(VD x, VD low) {
+  const auto subnormal = hn::Lt(x, ConstF64(0x1p-1022));
+  const VD scaled = hn::IfThenElse(subnormal, hn::Mul(x, ConstF64(0x1p54)), x);
+  const uint64_t one = 0x3ff0000000000000u, root_half = 0x3fe6a09e667f3bcdu;
+  const auto moved = hn::Add(hn::BitCast(kU64, scaled), hn::Set(kU64, one - root_half));
+  // A whole number below 2^52 put into the mantissa of 2^52 becomes a double without an instruction for that.
+  const VD biased = hn::BitCast(kF64, hn::Or(hn::ShiftRight<52>(moved), hn::Set(kU64, 0x4330000000000000u)));
+  const VD k = hn::Sub(biased, hn::IfThenElse(subnormal, ConstF64(0x1p52 + 1023 + 54), ConstF64(0x1p52 + 1023)));
+  const auto mantissa = hn::Add(hn::And(moved, hn::Set(kU64, 0x000fffffffffffffu)), hn::Set(kU64, root_half));
+  const VD f = hn::Sub(hn::BitCast(kF64, mantissa), ConstF64(1));
+  const VD s = hn::Div(f, hn::Add(f, ConstF64(2))), z = hn::Mul(s, s);
+  const VD p = Poly(z, 0.66666666666666666, 0.40000000000000883, 0.28571428570799785, 0.22222222392581045,
+                    0.18181795547521136, 0.15386244737621667, 0.13268638369266824, 0.13088034850927554);
+  // 2 s = f - f s, and f s = f f / 2 - s f f / 2: f itself is exact.
+  const VD square = hn::Mul(hn::Mul(f, f), ConstF64(0.5));
+  const VD tail = hn::MulAdd(s, hn::MulAdd(z, p, square), hn::MulAdd(k, ConstF64(0x1.a39ef35793c76p-33), low));
+  return hn::MulAdd(k, ConstF64(0x1.62e42feep-1), hn::Sub(f, hn::Sub(square, tail)));
+}
+
+HWY_INLINE VD WithSpecials(VD x, VD result) {
+  const VD zero = hn::Zero(kF64), infinity = hn::BitCast(kF64, hn::Set(kU64, 0x7ff0000000000000u));
+  result = hn::IfThenElse(hn::Lt(x, infinity), result, x);
+  result = hn::IfThenElse(hn::Lt(x, zero), hn::BitCast(kF64, hn::Set(kU64, 0x7ff8000000000000u)), result);
+  return hn::IfThenElse(hn::Eq(x, zero), hn::Neg(infinity), result);
+}
+
 }  // namespace
 
 QUERN_INLINE(Vec, q_log_f32)(Vec raw) {
@@ -68,4 +96,17 @@ QUERN_INLINE(Vec, q_log2_f32)(Vec raw) {
   const VF p = Poly(f, 4.42695051e-01f, -7.21347511e-01f, 4.80896503e-01f, -3.60682577e-01f, 2.88618803e-01f,
                     -2.39952147e-01f, 2.04156771e-01f, -1.88254431e-01f, 1.86865330e-01f, -1.16394520e-01f);
   return ToRaw(WithSpecials(x, hn::Add(split.exponent, hn::MulAdd(f, p, f))));
+}
+
+QUERN_INLINE(VecF64, q_log_f64)(VecF64 raw) {
+  const VD x = FromRaw(raw);
+  return ToRaw(WithSpecials(x, Log(x, hn::Zero(kF64))));
+}
+
+QUERN_INLINE(VecF64, q_log1p_f64)(VecF64 raw) {
+  const VD x = FromRaw(raw), one = ConstF64(1);
+  const VD sum = hn::Add(one, x), of_x = hn::Sub(sum, one);
+  const VD lost = hn::Add(hn::Sub(one, hn::Sub(sum, of_x)), hn::Sub(x, of_x));
+  const VD log = WithSpecials(sum, Log(sum, hn::Div(lost, sum)));
+  return ToRaw(hn::IfThenElse(hn::Lt(hn::Abs(x), ConstF64(0x1p-54)), x, log));
 }

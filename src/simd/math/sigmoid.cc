@@ -1,17 +1,35 @@
-// q_sigmoid_f32: 1 / (1 + exp(-x)).
+// q_sigmoid_f32 and q_sigmoid_f64: 1 / (1 + exp(-x)).
 //
 // Computed from e = exp(-|x|), which cannot overflow, so that sigmoid(-100) is the subnormal it should be and not 0.
-// What rounding takes from 1 + e is put back after the division.
 #include "simd/math/exp.h"
+#include "simd/math/exp_f64.h"
+
+namespace {
+
+// n / (1 + e), whose denominator need not be a float.
+HWY_INLINE VF Quotient(VF n, VF e) {
+  const VF sum = hn::Add(Const(1.0f), e);
+  const VF reciprocal = hn::ApproximateReciprocal(sum);
+#if HWY_TARGET <= HWY_AVX3
+  const VF quotient = hn::Mul(n, reciprocal);  // to 14 bits
+#else
+  const VF quotient = hn::Div(n, sum);  // where estimates have 8 to 12 bits
+#endif
+  const VF lacks = hn::NegMulAdd(quotient, e, hn::Sub(n, quotient));
+  return hn::MulAdd(lacks, reciprocal, quotient);
+}
+
+}  // namespace
 
 QUERN_INLINE(Vec, q_sigmoid_f32)(Vec raw) {
-  const VF x = FromRaw(raw);
-  const VF e = Exp(hn::Neg(hn::Abs(x)));
-  const VF one = Const(1.0f);
+  const VF x = FromRaw(raw), one = Const(1.0f);
+  const VF e = ExpNear(hn::Neg(hn::Abs(x)));
   const MF negative = hn::Lt(x, hn::Zero(kF32));
-  const VF sum = hn::Add(one, e);
-  const VF lost = hn::Sub(e, hn::Sub(sum, one));
-  const VF quotient = hn::Div(hn::IfThenElse(negative, e, one), sum);
-  const VF reciprocal = hn::IfThenElse(negative, hn::Sub(one, quotient), quotient);  // 1 / sum, near enough
-  return ToRaw(hn::NegMulAdd(hn::Mul(quotient, reciprocal), lost, quotient));
+  return ToRaw(Quotient(hn::IfThenElse(negative, e, one), e));
+}
+
+QUERN_INLINE(VecF64, q_sigmoid_f64)(VecF64 raw) {
+  const VD x = FromRaw(raw), one = ConstF64(1);
+  const VD e = Exp(hn::Neg(hn::Abs(x)));
+  return ToRaw(hn::Div(hn::IfThenElse(hn::Lt(x, hn::Zero(kF64)), e, one), hn::Add(one, e)));
 }

@@ -39,6 +39,21 @@ HWY_INLINE VF Const(float x) { return hn::Set(kF32, x); }
 HWY_INLINE VF Infinity() { return hn::BitCast(kF32, hn::Set(kU32, 0x7f800000u)); }
 HWY_INLINE VF QuietNan() { return hn::BitCast(kF32, hn::Set(kU32, 0x7fc00000u)); }
 
+// The lesser or greater of a number and x; NaN where x is, since x86 gives the second operand of two that do not
+// compare, and Arm the NaN.
+HWY_INLINE VF AtMost(float most, VF x) { return hn::Min(Const(most), x); }
+HWY_INLINE VF AtLeast(float least, VF x) { return hn::Max(Const(least), x); }
+
+#if HWY_TARGET <= HWY_AVX3
+// table[index], of which the low four bits count: a register, read by lanes.
+HWY_INLINE VF LookUp(const float (&table)[16], VI index) {
+  return VF{_mm512_permutexvar_ps(index.raw, _mm512_load_ps(table))};
+}
+HWY_INLINE VI LookUp(const int32_t (&table)[16], VI index) {
+  return VI{_mm512_permutexvar_epi32(index.raw, _mm512_load_si512(table))};
+}
+#endif
+
 // c0 + x (c1 + x (c2 + ...)), by Horner's rule. Coefficients come from tools/fit_math.py.
 template <class... Rest>
 HWY_INLINE VF Poly(VF x, float c0, Rest... rest) {

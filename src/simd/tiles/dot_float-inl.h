@@ -1,4 +1,4 @@
-// Loads of f32 and f16 rows as f32 vectors, whole or partial, for the float tiles.
+// Loads of f32, f16 and bf16 rows as f32 vectors, whole or partial, for the float tiles.
 //
 // LoadPart never touches memory past the elements it is asked for: weights are mapped from a file, whose last row may
 // end at the end of a page. f16 conversion is exact for subnormals, infinities and NaN, also while the processor
@@ -10,6 +10,9 @@
 namespace {
 
 using F16 = uint16_t;  // the bits of an IEEE binary16
+struct BF16 {
+  uint16_t bits;  // the upper half of those of a float
+};
 using U16 = hn::Rebind<uint16_t, F32>;
 constexpr U16 kU16;
 constexpr int kLanes = HWY_MAX_BYTES / 4;
@@ -35,8 +38,11 @@ HWY_INLINE VF HalfToFloat(hn::Vec<U16> half) {
 #endif
 }
 
+HWY_INLINE VF UpperHalf(hn::Vec<U16> bits) { return hn::BitCast(kF32, hn::ShiftLeft<16>(hn::PromoteTo(kU32, bits))); }
+
 HWY_INLINE VF LoadFloat(const float* p) { return hn::LoadU(kF32, p); }
 HWY_INLINE VF LoadFloat(const F16* p) { return HalfToFloat(hn::LoadU(kU16, p)); }
+HWY_INLINE VF LoadFloat(const BF16* p) { return UpperHalf(hn::LoadU(kU16, &p->bits)); }
 
 // The 0 to 4 halves at p, lowest first.
 HWY_INLINE uint64_t HalfBits(const F16* p, int64_t count) {
@@ -58,17 +64,20 @@ HWY_INLINE VF LoadPart(const float* p, int64_t count) {
 #endif
 }
 
-HWY_INLINE VF LoadPart(const F16* p, int64_t count) {
+HWY_INLINE hn::Vec<U16> LoadPartBits(const uint16_t* p, int64_t count) {
 #if HWY_MAX_BYTES == 16
-  return HalfToFloat(hn::BitCast(kU16, hn::Set(hn::Simd<uint64_t, 1, 0>(), HalfBits(p, count))));
+  return hn::BitCast(kU16, hn::Set(hn::Simd<uint64_t, 1, 0>(), HalfBits(p, count)));
 #elif HWY_MAX_BYTES == 32
   typedef uint64_t Pair __attribute__((vector_size(16)));
   const Pair bits = {HalfBits(p, count), count > 4 ? HalfBits(p + 4, count - 4) : 0};
-  return HalfToFloat(__builtin_bit_cast(hn::Vec<U16>, bits));
+  return __builtin_bit_cast(hn::Vec<U16>, bits);
 #else
-  return HalfToFloat(hn::MaskedLoad(hn::FirstN(kU16, static_cast<size_t>(count)), kU16, p));
+  return hn::MaskedLoad(hn::FirstN(kU16, static_cast<size_t>(count)), kU16, p);
 #endif
 }
+
+HWY_INLINE VF LoadPart(const F16* p, int64_t count) { return HalfToFloat(LoadPartBits(p, count)); }
+HWY_INLINE VF LoadPart(const BF16* p, int64_t count) { return UpperHalf(LoadPartBits(&p->bits, count)); }
 
 // Whole vectors take the fast way; 0 < count.
 template <typename T>

@@ -1,6 +1,8 @@
-// qk_dot_f32, qk_dot_f16: y[r, j] += sum_k w[j, k] * x[r, k] for the rows of a weight as they lie in the file (decode).
+// qk_dot_f32, qk_dot_f16, qk_dot_bf16, qk_dot_bf16_pairs: y[r, j] += sum_k w[j, k] * x[r, k] for the rows of a weight
+// as they lie in the file (decode).
 //
-//   y: f32 [m, n], y_ld elements between rows. w: n rows of k f32 or f16, w_stride bytes apart. x: m rows of k f32.
+//   y: f32 [m, n], y_ld elements between rows. w: n rows of k f32, f16 or bf16, w_stride bytes apart. x: m rows of k
+//   f32, of the last of bf16.
 //   m is 1 to 8 (more is right, but reads w once for every 8 rows). w is never read past its last element; only
 //   prefetches run `ahead` bytes further.
 //
@@ -8,42 +10,72 @@
 // caches. A sum is of blocks of columns, each in order, whatever m is: a row of x has the bits that it has alone. So it
 // takes several rows of w to have enough sums in flight where there is one row of x; two for more, since each vector of
 // x is then loaded half as often. Many rows of x go block by block, so that they stay in the first cache.
-#include "simd/tiles/dot_float-inl.h"
+#include "simd/tiles/bf16_pairs-inl.h"
 
 namespace {
 
-constexpr int64_t kShortRow = 4096;    // bytes: what prefetchers follow one stream within
-constexpr int64_t kMostColumns = 768;  // of a block: 8 rows of x leave room for the weights passing through
+// What a step multiplies: rows of W by rows of f32.
+template <typename T>
+struct Widened {
+  using W = T;
+  using X = float;
+  static constexpr int kElements = kLanes;  // of a vector
+  template <typename P>
+  static HWY_INLINE VF Load(const P* p) {
+    return LoadFloat(p);
+  }
+  template <typename P>
+  static HWY_INLINE VF LoadUpTo(const P* p, int64_t count) {
+    return LoadPart(p, count);
+  }
+  static HWY_INLINE VF Add(VF w, VF x, VF sum) { return hn::MulAdd(w, x, sum); }
+};
+
+// Both of bf16, as they lie.
+struct BothBF16 {
+  using W = BF16;
+  using X = BF16;
+  static constexpr int kElements = 2 * kLanes;
+  static HWY_INLINE Pairs Load(const BF16* p) { return LoadPairs(p); }
+  static HWY_INLINE Pairs LoadUpTo(const BF16* p, int64_t count) { return LoadPairsPart(p, count); }
+  static HWY_INLINE VF Add(Pairs w, Pairs x, VF sum) { return AddPairs(w, x, sum); }
+};
+
+constexpr int64_t kShortRow = 4096;   // bytes: what prefetchers follow one stream within
+constexpr int64_t kMostBytes = 3072;  // of a block of x: 8 rows leave room for the weights passing through
 
 // M rows of x against R rows of w.
-template <typename T, int M, int R>
+template <typename Terms, int M, int R>
 HWY_INLINE void DotRows(float* y, int64_t y_ld, const char* w_bytes, int64_t w_stride, const char* x_bytes,
                         int64_t x_stride, int64_t k, int64_t ahead) {
   // A step of whole cache lines, so one prefetch serves each.
-  constexpr int kVectors = 64 / (kLanes * sizeof(T)) > 0 ? 64 / (kLanes * sizeof(T)) : 1;
-  constexpr int kStep = kVectors * kLanes;
+  using T = typename Terms::W;
+  using X = typename Terms::X;
+  constexpr int kElements = Terms::kElements;
+  constexpr int kVectors = 64 / (kElements * sizeof(T)) > 0 ? 64 / (kElements * sizeof(T)) : 1;
+  constexpr int kStep = kVectors * kElements;
   VF sum[M][R];
 #pragma clang loop unroll(full)
   for (int i = 0; i < M; ++i) {
 #pragma clang loop unroll(full)
     for (int j = 0; j < R; ++j) sum[i][j] = hn::Zero(kF32);
   }
-  const float* x[M];
-  for (int i = 0; i < M; ++i) x[i] = reinterpret_cast<const float*>(x_bytes + i * x_stride);
+  const X* x[M];
+  for (int i = 0; i < M; ++i) x[i] = reinterpret_cast<const X*>(x_bytes + i * x_stride);
   const T* w[R];
   for (int j = 0; j < R; ++j) w[j] = reinterpret_cast<const T*>(w_bytes + j * w_stride);
   auto multiply = [&](int64_t at, auto load) HWY_ATTR {
-    VF row[R];
+    decltype(load(w[0])) row[R];
 #pragma clang loop unroll(full)
     for (int j = 0; j < R; ++j) row[j] = load(w[j] + at);
 #pragma clang loop unroll(full)
     for (int i = 0; i < M; ++i) {
-      const VF vx = load(x[i] + at);
+      const auto vx = load(x[i] + at);
 #pragma clang loop unroll(full)
-      for (int j = 0; j < R; ++j) sum[i][j] = hn::MulAdd(row[j], vx, sum[i][j]);
+      for (int j = 0; j < R; ++j) sum[i][j] = Terms::Add(row[j], vx, sum[i][j]);
     }
   };
-  const auto whole = [](auto* p) HWY_ATTR { return LoadFloat(p); };
+  const auto whole = [](auto* p) HWY_ATTR { return Terms::Load(p); };
   int64_t at = 0;
   for (; at + kStep <= k; at += kStep) {
 #pragma clang loop unroll(full)
@@ -54,10 +86,10 @@ HWY_INLINE void DotRows(float* y, int64_t y_ld, const char* w_bytes, int64_t w_s
       }
     }
 #pragma clang loop unroll(full)
-    for (int v = 0; v < kVectors; ++v) multiply(at + v * kLanes, whole);
+    for (int v = 0; v < kVectors; ++v) multiply(at + v * kElements, whole);
   }
-  for (; at + kLanes <= k; at += kLanes) multiply(at, whole);
-  if (at < k) multiply(at, [&](auto* p) HWY_ATTR { return LoadPart(p, k - at); });
+  for (; at + kElements <= k; at += kElements) multiply(at, whole);
+  if (at < k) multiply(at, [&](auto* p) HWY_ATTR { return Terms::LoadUpTo(p, k - at); });
 #pragma clang loop unroll(full)
   for (int i = 0; i < M; ++i) {
 #pragma clang loop unroll(full)
@@ -65,60 +97,61 @@ HWY_INLINE void DotRows(float* y, int64_t y_ld, const char* w_bytes, int64_t w_s
   }
 }
 
-template <typename T, int M, int R>
+template <typename Terms, int M, int R>
 HWY_NOINLINE void DotBy(float* y, int64_t y_ld, const char* w, int64_t w_stride, const char* x, int64_t x_stride,
                         int64_t n, int64_t k, int64_t ahead) {
   // Of R interleaved rows, the next lines wanted are those of the next R rows.
   const int64_t distance = R == 1 || ahead > R * w_stride ? ahead : R * w_stride;
   // Few rows of x stay in the first cache whole; of more, all rows of w take part in a block before the next one.
+  constexpr int64_t kMostColumns = kMostBytes / sizeof(typename Terms::X);
   const int64_t together = M <= 2 && k > kMostColumns ? R : n;
   for (int64_t first = 0; first < n; first += together) {
     const int64_t end = n - first < together ? n : first + together;
     for (int64_t p = 0; p < k; p += kMostColumns) {
       const int64_t columns = k - p < kMostColumns ? k - p : kMostColumns;
-      const char* w_block = w + p * sizeof(T);
-      const char* x_block = x + p * sizeof(float);
+      const char* w_block = w + p * sizeof(typename Terms::W);
+      const char* x_block = x + p * sizeof(typename Terms::X);
       int64_t j = first;
       for (; j + R <= end; j += R) {
-        DotRows<T, M, R>(y + j, y_ld, w_block + j * w_stride, w_stride, x_block, x_stride, columns, distance);
+        DotRows<Terms, M, R>(y + j, y_ld, w_block + j * w_stride, w_stride, x_block, x_stride, columns, distance);
       }
       if constexpr (R > 1) {
         for (; j < end; ++j)
-          DotRows<T, M, 1>(y + j, y_ld, w_block + j * w_stride, w_stride, x_block, x_stride, columns, ahead);
+          DotRows<Terms, M, 1>(y + j, y_ld, w_block + j * w_stride, w_stride, x_block, x_stride, columns, ahead);
       }
     }
   }
 }
 
-template <typename T, int M>
+template <typename Terms, int M>
 HWY_INLINE void Dot(float* y, int64_t y_ld, const char* w, int64_t w_stride, const char* x, int64_t x_stride, int64_t n,
                     int64_t k, int64_t ahead) {
   if constexpr (M == 1) {
     // Of short rows, f32 is fastest as one stream; halves have half the sums in flight for a line, so more rows.
     // Of long ones, f32 takes four streams, and of halves two keep up with memory.
-    constexpr bool kFloats = sizeof(T) == sizeof(float);
-    if (w_stride < kShortRow) return DotBy<T, M, kFloats ? 1 : 4>(y, y_ld, w, w_stride, x, x_stride, n, k, ahead);
-    DotBy<T, M, kFloats ? 4 : 2>(y, y_ld, w, w_stride, x, x_stride, n, k, ahead);
+    constexpr bool kFloats = sizeof(typename Terms::W) == sizeof(float);
+    if (w_stride < kShortRow) return DotBy<Terms, M, kFloats ? 1 : 4>(y, y_ld, w, w_stride, x, x_stride, n, k, ahead);
+    DotBy<Terms, M, kFloats ? 4 : 2>(y, y_ld, w, w_stride, x, x_stride, n, k, ahead);
   } else {
-    DotBy<T, M, kManyRegisters || M <= 4 ? 2 : 1>(y, y_ld, w, w_stride, x, x_stride, n, k, ahead);
+    DotBy<Terms, M, kManyRegisters || M <= 4 ? 2 : 1>(y, y_ld, w, w_stride, x, x_stride, n, k, ahead);
   }
 }
 
-template <typename T>
+template <typename Terms>
 HWY_INLINE void DotAny(float* y, int64_t y_ld, const void* w_any, int64_t w_stride, const void* x_any, int64_t x_stride,
                        int64_t m, int64_t n, int64_t k, int64_t ahead) {
   const char* w = static_cast<const char*>(w_any);
   const char* x = static_cast<const char*>(x_any);
   while (m > 0) {
     switch (m) {
-      case 1: return Dot<T, 1>(y, y_ld, w, w_stride, x, x_stride, n, k, ahead);
-      case 2: return Dot<T, 2>(y, y_ld, w, w_stride, x, x_stride, n, k, ahead);
-      case 3: return Dot<T, 3>(y, y_ld, w, w_stride, x, x_stride, n, k, ahead);
-      case 4: return Dot<T, 4>(y, y_ld, w, w_stride, x, x_stride, n, k, ahead);
-      case 5: return Dot<T, 5>(y, y_ld, w, w_stride, x, x_stride, n, k, ahead);
-      case 6: return Dot<T, 6>(y, y_ld, w, w_stride, x, x_stride, n, k, ahead);
-      case 7: return Dot<T, 7>(y, y_ld, w, w_stride, x, x_stride, n, k, ahead);
-      default: Dot<T, 8>(y, y_ld, w, w_stride, x, x_stride, n, k, ahead);
+      case 1: return Dot<Terms, 1>(y, y_ld, w, w_stride, x, x_stride, n, k, ahead);
+      case 2: return Dot<Terms, 2>(y, y_ld, w, w_stride, x, x_stride, n, k, ahead);
+      case 3: return Dot<Terms, 3>(y, y_ld, w, w_stride, x, x_stride, n, k, ahead);
+      case 4: return Dot<Terms, 4>(y, y_ld, w, w_stride, x, x_stride, n, k, ahead);
+      case 5: return Dot<Terms, 5>(y, y_ld, w, w_stride, x, x_stride, n, k, ahead);
+      case 6: return Dot<Terms, 6>(y, y_ld, w, w_stride, x, x_stride, n, k, ahead);
+      case 7: return Dot<Terms, 7>(y, y_ld, w, w_stride, x, x_stride, n, k, ahead);
+      default: Dot<Terms, 8>(y, y_ld, w, w_stride, x, x_stride, n, k, ahead);
     }
     m -= 8;
     y += 8 * y_ld;
@@ -130,10 +163,20 @@ HWY_INLINE void DotAny(float* y, int64_t y_ld, const void* w_any, int64_t w_stri
 
 QUERN_TILE(qk_dot_f32)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
                        int64_t m, int64_t n, int64_t k, int64_t ahead) {
-  DotAny<float>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead);
+  DotAny<Widened<float>>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead);
 }
 
 QUERN_TILE(qk_dot_f16)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
                        int64_t m, int64_t n, int64_t k, int64_t ahead) {
-  DotAny<F16>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead);
+  DotAny<Widened<F16>>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead);
+}
+
+QUERN_TILE(qk_dot_bf16)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
+                        int64_t m, int64_t n, int64_t k, int64_t ahead) {
+  DotAny<Widened<BF16>>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead);
+}
+
+QUERN_TILE(qk_dot_bf16_pairs)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
+                              int64_t m, int64_t n, int64_t k, int64_t ahead) {
+  DotAny<BothBF16>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead);
 }

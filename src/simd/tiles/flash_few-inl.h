@@ -39,9 +39,9 @@ HWY_INLINE VF SumEach(const VF* x) {
 
 // Scores of kLanes / R keys from `key` on against R rows; keys from `end` on repeat the last one, rows from `rows` on
 // the last row.
-template <typename T, int R>
+template <typename Q, typename K, int R>
 HWY_INLINE VF DotKeys(const Step& s, const char* const* q, int64_t key, int64_t end) {
-  constexpr int kKeys = kLanes / R;
+  constexpr int kKeys = kLanes / R, kTogether = AlongRow<Q>::kElements;
   VF sum[kLanes];
 #pragma clang loop unroll(full)
   for (int a = 0; a < kLanes; ++a) sum[a] = hn::Zero(kF32);
@@ -49,36 +49,37 @@ HWY_INLINE VF DotKeys(const Step& s, const char* const* q, int64_t key, int64_t 
 #pragma clang loop unroll(full)
   for (int j = 0; j < kKeys; ++j) k[j] = s.k + (key + j < end ? key + j : end - 1) * s.k_stride;
   const auto multiply = [&](int64_t at, const auto& load) {
-    VF row[R];
+    const auto of_row = [&](int i) { return load(reinterpret_cast<const Q*>(q[i]) + at); };
+    decltype(of_row(0)) row[R];
     if constexpr (R <= kKeys) {  // the smaller side waits in registers
 #pragma clang loop unroll(full)
-      for (int i = 0; i < R; ++i) row[i] = load(reinterpret_cast<const float*>(q[i]) + at);
+      for (int i = 0; i < R; ++i) row[i] = of_row(i);
     }
 #pragma clang loop unroll(full)
     for (int j = 0; j < kKeys; ++j) {
-      const VF vk = load(reinterpret_cast<const T*>(k[j]) + at);
+      const auto vk = load(reinterpret_cast<const K*>(k[j]) + at);
 #pragma clang loop unroll(full)
       for (int i = 0; i < R; ++i) {
-        const VF vq = R <= kKeys ? row[i] : load(reinterpret_cast<const float*>(q[i]) + at);
-        sum[j * R + i] = hn::MulAdd(vk, vq, sum[j * R + i]);
+        sum[j * R + i] = AlongRow<Q>::Add(vk, R <= kKeys ? row[i] : of_row(i), sum[j * R + i]);
       }
     }
   };
   int64_t at = 0;
-  for (; at + kLanes <= s.d; at += kLanes) multiply(at, [](auto* p) { return LoadFloat(p); });
-  if (at < s.d) multiply(at, [&](auto* p) { return LoadPart(p, s.d - at); });
+  for (; at + kTogether <= s.d; at += kTogether) multiply(at, [](auto* p) { return AlongRow<Q>::Load(p); });
+  if (at < s.d) multiply(at, [&](auto* p) { return AlongRow<Q>::LoadPart(p, s.d - at); });
   return SumEach(sum);
 }
 
 // o[i] = o[i] * alpha[i] + sum_j p[j][i] v[j] for `rows` <= R rows from `first` on; p starts at key keys.lo.
 template <typename T, int R>
-HWY_INLINE void AddValues(const Step& s, int64_t first, const float* p, const float* alpha, int64_t rows, Keys keys) {
+HWY_NOINLINE void AddValues(const Step& s, int64_t first, const float* p, const float* alpha, int64_t rows, Keys keys) {
   float* o = s.o + first * s.o_ld;
   const char* v = s.v + keys.lo * s.v_stride;
   const int64_t count = keys.hi - keys.lo;
   const bool hides = s.Hides(first, first + rows, keys);
-  // While this step's values arrive, ask for the keys of the next step, which usually lie right behind this one's.
-  const int64_t next = s.k - s.v + s.t * s.k_stride;
+  // While this step's values arrive, ask for the keys of the next step, which usually lie right behind this one's;
+  // where they have other rows than the values, for nothing new.
+  const int64_t next = s.k_stride == s.v_stride ? s.k - s.v + s.t * s.k_stride : 0;
   const auto columns = [&]<int V>(int64_t c) {
     uint32_t spoilt = 0;
     MultiplyTile<R, V, ChainsFor(R, V)>(
@@ -125,11 +126,11 @@ HWY_INLINE void AddValues(const Step& s, int64_t first, const float* p, const fl
   }
 }
 
-// Rows [first, first + rows), rows <= R, at least one of which has keys.
-template <typename T, int R>
-HWY_NOINLINE void FewRows(const Step& s, int64_t first, int64_t rows) {
+// Rows [first, first + rows), rows <= R, of which at least one has keys, which lie in `keys`: their weights, with m and
+// l; alpha[i]: the factor for row first + i's o.
+template <typename Q, typename K, int R>
+HWY_NOINLINE void WeightsOfFew(const Step& s, int64_t first, int64_t rows, Keys keys, float* alpha) {
   constexpr int kKeys = kLanes / R;
-  const Keys keys = s.UnionKeys(first, first + rows);
   const char* q[R];
   HWY_ALIGN int32_t lo[kLanes], hi[kLanes], key_of[kLanes];
   for (int i = 0; i < R; ++i) {
@@ -148,9 +149,9 @@ HWY_NOINLINE void FewRows(const Step& s, int64_t first, int64_t rows) {
   float* score = s.scores;
   for (int64_t key = keys.lo; key < keys.hi; key += kKeys, score += kLanes) {
     for (int64_t j = key; j < key + kKeys && j < keys.hi; ++j) {  // the values are wanted next
-      for (int64_t c = 0; c < s.d * static_cast<int64_t>(sizeof(T)); c += 64) Prefetch2(s.v + j * s.v_stride + c);
+      for (int64_t c = 0; c < s.v_bytes; c += 64) Prefetch2(s.v + j * s.v_stride + c);
     }
-    VF dot = hn::Mul(DotKeys<T, R>(s, q, key, keys.hi), Const(s.scale));
+    VF dot = hn::Mul(DotKeys<Q, K, R>(s, q, key, keys.hi), Const(s.scale));
     if (s.softcap > 0) dot = SoftCap(dot, s.softcap);
     if (s.bias != nullptr) {
       HWY_ALIGN float bias[kLanes];
@@ -167,7 +168,7 @@ HWY_NOINLINE void FewRows(const Step& s, int64_t first, int64_t rows) {
     hn::StoreU(dot, kF32, score);
   }
   // Fold the lanes of each row, update it, and spread the maximum to subtract over its lanes again.
-  HWY_ALIGN float lanes[kLanes], highests[kLanes], olds[kLanes], alpha[kLanes];
+  HWY_ALIGN float lanes[kLanes], highests[kLanes], olds[kLanes];
   hn::Store(highest, kF32, lanes);
   hn::Store(nothing, kF32, highests);
   hn::Store(nothing, kF32, olds);
@@ -194,22 +195,29 @@ HWY_NOINLINE void FewRows(const Step& s, int64_t first, int64_t rows) {
     for (int j = 0; j < kKeys; ++j) sum += lanes[j * R + i];
     s.l[first + i] = sum;
   }
-  AddValues<T, R>(s, first, s.scores, alpha, rows, keys);
 }
 
-template <typename T>
+template <typename Q, typename K, typename V, int R>
+HWY_INLINE void FewRows(const Step& s, int64_t first, int64_t rows) {
+  const Keys keys = s.UnionKeys(first, first + rows);
+  HWY_ALIGN float alpha[kLanes];
+  WeightsOfFew<Q, K, R>(s, first, rows, keys, alpha);
+  AddValues<V, R>(s, first, s.scores, alpha, rows, keys);
+}
+
+template <typename Q, typename K, typename V>
 HWY_INLINE void FewRowsAny(const Step& s, int64_t first, int64_t rows) {
   while (rows > 0) {
     const int64_t now = rows < kFewRows ? rows : kFewRows;
     if (!s.UnionKeys(first, first + now).empty()) {
       if (now == 1) {
-        FewRows<T, 1>(s, first, now);
+        FewRows<Q, K, V, 1>(s, first, now);
       } else if (now == 2) {
-        FewRows<T, 2>(s, first, now);
+        FewRows<Q, K, V, 2>(s, first, now);
       } else if (now <= 4) {
-        FewRows<T, 4>(s, first, now);
+        FewRows<Q, K, V, 4>(s, first, now);
       } else {
-        FewRows<T, kFewRows>(s, first, now);
+        FewRows<Q, K, V, kFewRows>(s, first, now);
       }
     }
     first += now;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "simd/math/exp.h"
+#include "simd/tiles/bf16_pairs-inl.h"
 #include "simd/tiles/mma_float-inl.h"
 
 namespace {
@@ -31,8 +32,9 @@ struct Step {
   const char* bias;
   int64_t bias_stride;
   int64_t d, t;
+  int64_t v_bytes;  // of the d columns of a value
   float scale, softcap;
-  float* wide;    // [64][d] or [d][64]: keys transposed, then values converted
+  float* wide;    // [64][d] or [d][64], or words of pairs: keys transposed, then values converted
   float* scores;  // [64][64]: scores, then probabilities
 
   HWY_INLINE Keys RowKeys(int64_t row) const {
@@ -64,6 +66,28 @@ struct Step {
     }
     return hides;
   }
+};
+
+// How rows of queries of Q meet rows of keys, some elements of a row in a vector: floats each as a float, bf16 in pairs.
+template <typename Q>
+struct AlongRow {
+  static constexpr int kElements = kLanes;
+  template <typename T>
+  static HWY_INLINE VF Load(const T* p) {
+    return LoadFloat(p);
+  }
+  template <typename T>
+  static HWY_INLINE VF LoadPart(const T* p, int64_t count) {
+    return ::LoadPart(p, count);
+  }
+  static HWY_INLINE VF Add(VF k, VF q, VF sum) { return hn::MulAdd(k, q, sum); }
+};
+template <>
+struct AlongRow<BF16> {
+  static constexpr int kElements = 2 * kLanes;
+  static HWY_INLINE Pairs Load(const BF16* p) { return LoadPairs(p); }
+  static HWY_INLINE Pairs LoadPart(const BF16* p, int64_t count) { return LoadPairsPart(p, count); }
+  static HWY_INLINE VF Add(Pairs k, Pairs q, VF sum) { return AddPairs(k, q, sum); }
 };
 
 HWY_INLINE bool HasNan(VF x) { return !hn::AllFalse(kF32, hn::IsNaN(x)); }

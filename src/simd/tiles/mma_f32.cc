@@ -13,21 +13,21 @@ namespace {
 constexpr int64_t kPanelColumns = 32;
 constexpr int kTileColumns = kTileVectors * kLanes;
 
-template <int R>
+template <int R, int V>
 HWY_NOINLINE void Block(float* c, int64_t c_ld, const char* x, int64_t x_stride, const float* panel, int64_t columns,
                         int64_t k) {
   const auto load = [](const char* b, int v) { return LoadFloat(reinterpret_cast<const float*>(b) + v * kLanes); };
   // One sum an element however many rows there are: a row's bits are its own.
-  MultiplyTile<R, kTileVectors, 1>(x, x_stride, sizeof(float), reinterpret_cast<const char*>(panel),
-                                   kPanelColumns * sizeof(float), k, load, [&](int i, int v, VF sum) {
-                                     float* to = c + i * c_ld + v * kLanes;
-                                     const int64_t count = columns - v * kLanes;
-                                     if (count >= kLanes) {
-                                       hn::StoreU(hn::Add(LoadFloat(to), sum), kF32, to);
-                                     } else if (count > 0) {
-                                       StorePart(hn::Add(LoadPart(to, count), sum), to, count);
-                                     }
-                                   });
+  MultiplyTile<R, V, 1>(x, x_stride, sizeof(float), reinterpret_cast<const char*>(panel), kPanelColumns * sizeof(float),
+                        k, load, [&](int i, int v, VF sum) {
+                          float* to = c + i * c_ld + v * kLanes;
+                          const int64_t count = columns - v * kLanes;
+                          if (count >= kLanes) {
+                            hn::StoreU(hn::Add(LoadFloat(to), sum), kF32, to);
+                          } else if (count > 0) {
+                            StorePart(hn::Add(LoadPart(to, count), sum), to, count);
+                          }
+                        });
 }
 
 }  // namespace
@@ -41,7 +41,13 @@ QUERN_TILE(qk_mma_f32)(float* c, int64_t c_ld, const void* x_any, int64_t x_stri
     float* to = c + j;
     for (int64_t left = m; left > 0;) {
       const int64_t rows = NextRows(left, most);
-      WithRows(rows, [&]<int R>() { Block<R>(to, c_ld, x, x_stride, b, n - j, k); });
+      WithRows(rows, [&]<int R>() {
+        // Where the last columns fit one vector, the others would be multiplied for nothing.
+        if (n - j <= kLanes)
+          Block<R, 1>(to, c_ld, x, x_stride, b, n - j, k);
+        else
+          Block<R, kTileVectors>(to, c_ld, x, x_stride, b, n - j, k);
+      });
       left -= rows;
       x += rows * x_stride;
       to += rows * c_ld;

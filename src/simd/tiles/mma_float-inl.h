@@ -1,4 +1,5 @@
-// The register tile of all float matrix products: R rows of x times V vectors of columns of b, over k.
+// The register tile of all matrix products of floats, and of bytes without scales:
+// R rows of x times V vectors of columns of b, over k.
 //
 // x is read one element at a time and broadcast, b in whole vectors, so b wants to lie with its columns adjacent (a
 // kn32 panel, a transposed tile of keys, rows of values). With few rows, `kChains` sums over interleaved k keep
@@ -13,18 +14,26 @@ namespace {
 constexpr int kTileVectors = 2;
 constexpr int kTileRows = kManyRegisters ? 12 : HWY_MAX_BYTES == 32 ? 6 : 4;
 
+// What a step adds to the sums: the product of one float of x, in all lanes, and a vector of b.
+struct FloatTerm {
+  using Sum = VF;
+  static HWY_INLINE VF Broadcast(const char* x) { return hn::Set(kF32, *reinterpret_cast<const float*>(x)); }
+  static HWY_INLINE VF Add(VF x, VF b, VF sum) { return hn::MulAdd(x, b, sum); }
+};
+
 // For row i, vector v: finish(i, v, sum over p < k of x(i, p) * b(p, v)), where x(i, p) is the float at
-// x + i * x_row + p * x_step and b(p, v) is load(b + p * b_row, v); strides in bytes.
-template <int R, int V, int kChains, typename Load, typename Finish>
+// x + i * x_row + p * x_step and b(p, v) is load(b + p * b_row, v); strides in bytes. Or another Term of the two.
+template <int R, int V, int kChains, typename Term = FloatTerm, typename Load, typename Finish>
 HWY_INLINE void MultiplyTile(const char* x, int64_t x_row, int64_t x_step, const char* b, int64_t b_row, int64_t k,
                              const Load& load, const Finish& finish) {
-  VF sum[kChains][R][V];
+  using Sum = typename Term::Sum;
+  Sum sum[kChains][R][V];
 #pragma clang loop unroll(full)
   for (int c = 0; c < kChains; ++c) {
 #pragma clang loop unroll(full)
     for (int i = 0; i < R; ++i) {
 #pragma clang loop unroll(full)
-      for (int v = 0; v < V; ++v) sum[c][i][v] = hn::Zero(kF32);
+      for (int v = 0; v < V; ++v) sum[c][i][v] = hn::Zero(hn::DFromV<Sum>());
     }
   }
   // One pointer for three rows: [p], [p + row], [p + 2 * row] are addressing modes, a pointer for each row is a spill.
@@ -33,14 +42,14 @@ HWY_INLINE void MultiplyTile(const char* x, int64_t x_row, int64_t x_step, const
 #pragma clang loop unroll(full)
   for (int g = 0; g < kPointers; ++g) rows[g] = Opaque(x + 3 * g * x_row);
   const auto step = [&](int c, int at) {
-    VF vb[V];
+    decltype(load(b, 0)) vb[V];
 #pragma clang loop unroll(full)
     for (int v = 0; v < V; ++v) vb[v] = load(b + at * b_row, v);
 #pragma clang loop unroll(full)
     for (int i = 0; i < R; ++i) {
-      const VF vx = hn::Set(kF32, *reinterpret_cast<const float*>(rows[i / 3] + i % 3 * x_row + at * x_step));
+      const auto vx = Term::Broadcast(rows[i / 3] + i % 3 * x_row + at * x_step);
 #pragma clang loop unroll(full)
-      for (int v = 0; v < V; ++v) sum[c][i][v] = hn::MulAdd(vx, vb[v], sum[c][i][v]);
+      for (int v = 0; v < V; ++v) sum[c][i][v] = Term::Add(vx, vb[v], sum[c][i][v]);
     }
   };
   const auto advance = [&](int by) {
@@ -65,7 +74,7 @@ HWY_INLINE void MultiplyTile(const char* x, int64_t x_row, int64_t x_step, const
   for (int i = 0; i < R; ++i) {
 #pragma clang loop unroll(full)
     for (int v = 0; v < V; ++v) {
-      VF total = sum[0][i][v];
+      Sum total = sum[0][i][v];
 #pragma clang loop unroll(full)
       for (int c = 1; c < kChains; ++c) total = hn::Add(total, sum[c][i][v]);
       finish(i, v, total);

@@ -1,4 +1,5 @@
-// Transposing rows of f32 or f16 into f32 columns: the kn32 panels of a GEMM and the key tile of an attention step.
+// Transposing rows of f32, f16 or bf16 into f32 columns: the kn32 panels of a GEMM and the key tile of an attention
+// step.
 //
 //   PackRows(dst, dst_row, src, src_stride, rows, k): dst[p][j] = src[j][p] for p < k, j < 32; zero for j >= rows.
 //
@@ -12,6 +13,7 @@
 namespace {
 
 constexpr int kPackRows = 32;
+constexpr hn::Full128<uint8_t> kBytes16;
 
 // The 16 bytes at p, p + step, p + 2 * step, ... as one vector.
 HWY_INLINE VF LoadPieces(const char* p, int64_t step) {
@@ -52,8 +54,15 @@ HWY_INLINE void Transpose4(float* dst, int64_t dst_row, const float* src, int64_
   hn::StoreU(PairUpper(high01, high23), kF32, dst + 3 * dst_row);
 }
 
+template <typename T>
+HWY_INLINE VF FloatOf(hn::Vec<U16> bits) {
+  if constexpr (__is_same(T, BF16)) return UpperHalf(bits);
+  return HalfToFloat(bits);
+}
+
 // dst[p][0 .. 2 * kLanes) for 8 columns p of 2 * kLanes rows.
-HWY_INLINE void Transpose8(float* dst, int64_t dst_row, const F16* src, int64_t src_stride) {
+template <typename T>
+HWY_INLINE void Transpose8(float* dst, int64_t dst_row, const T* src, int64_t src_stride) {
   const hn::Repartition<uint16_t, F32> d16;
   const char* p = reinterpret_cast<const char*>(src);
   const auto low = [&](VF a, VF b) {
@@ -82,8 +91,8 @@ HWY_INLINE void Transpose8(float* dst, int64_t dst_row, const F16* src, int64_t 
     for (int c = 0; c < 4; ++c) {
       const auto halves = hn::BitCast(d16, columns[c]);
       float* to = dst + (4 * half + c) * dst_row;
-      hn::StoreU(HalfToFloat(hn::LowerHalf(kU16, halves)), kF32, to);
-      hn::StoreU(HalfToFloat(hn::UpperHalf(kU16, halves)), kF32, to + kLanes);
+      hn::StoreU(FloatOf<T>(hn::LowerHalf(kU16, halves)), kF32, to);
+      hn::StoreU(FloatOf<T>(hn::UpperHalf(kU16, halves)), kF32, to + kLanes);
     }
   }
 }
@@ -98,10 +107,11 @@ HWY_INLINE void Transpose32x16(float* dst, int64_t dst_row, const float* src, in
   }
 }
 
-HWY_INLINE void Transpose32x16(float* dst, int64_t dst_row, const F16* src, int64_t src_stride) {
+template <typename T>
+HWY_INLINE void Transpose32x16(float* dst, int64_t dst_row, const T* src, int64_t src_stride) {
 #pragma clang loop unroll(disable)
   for (int j = 0; j < kPackRows; j += 2 * kLanes) {
-    const F16* rows = reinterpret_cast<const F16*>(reinterpret_cast<const char*>(src) + j * src_stride);
+    const T* rows = reinterpret_cast<const T*>(reinterpret_cast<const char*>(src) + j * src_stride);
 #pragma clang loop unroll(full)
     for (int p = 0; p < 16; p += 8) Transpose8(dst + p * dst_row + j, dst_row, rows + p, src_stride);
   }
@@ -128,15 +138,49 @@ HWY_NOINLINE void TransposeEdge(float* dst, int64_t dst_row, const T* src, int64
   }
 }
 
+// A cache line of each row, put side by side first.
+template <typename T>
+HWY_INLINE void TransposeLines(float* dst, int64_t dst_row, const T* src, int64_t src_stride) {
+  constexpr int kColumns = 64 / sizeof(T);
+  HWY_ALIGN T lines[kPackRows][kColumns];
+#pragma clang loop unroll(disable)
+  for (int j = 0; j < kPackRows; ++j) {
+    const char* row = reinterpret_cast<const char*>(src) + j * src_stride;
+#pragma clang loop unroll(full)
+    for (int at = 0; at < 64; at += 16)
+      hn::StoreU(hn::LoadU(kBytes16, reinterpret_cast<const uint8_t*>(row + at)), kBytes16,
+                 reinterpret_cast<uint8_t*>(lines[j]) + at);
+  }
+#pragma clang loop unroll(disable)
+  for (int p = 0; p < kColumns; p += 16)
+    Transpose32x16(dst + p * dst_row, dst_row, Opaque(lines[0]) + p, sizeof(lines[0]));
+}
+
 template <typename T>
 HWY_INLINE void PackRows(float* dst, int64_t dst_row, const T* src, int64_t src_stride, int64_t rows, int64_t k) {
   int64_t p = 0;
   if (rows == kPackRows) {
+    // Rows a multiple of 2 KiB apart share one or two sets of the first cache, which has no room for a line of each.
+    constexpr int kLine = 64 / sizeof(T);
+    const bool crowded = (src_stride & 2047) == 0;
+    for (; crowded && p + kLine <= k; p += kLine) TransposeLines(dst + p * dst_row, dst_row, src + p, src_stride);
     for (; p + 16 <= k; p += 16) Transpose32x16(dst + p * dst_row, dst_row, src + p, src_stride);
   }
   for (; p < k; p += 16) {
     TransposeEdge(dst + p * dst_row, dst_row, src + p, src_stride, rows, k - p < 16 ? k - p : 16);
   }
+}
+
+// Rows of bf16 to words of two neighbours, the first in the low half: dst[p][j] for p < ceil(k / 2); zero where there is
+// no element.
+HWY_INLINE void PackPairs(uint32_t* dst, int64_t dst_row, const BF16* src, int64_t src_stride, int64_t rows,
+                          int64_t k) {
+  const auto row = [&](int64_t j) {
+    return reinterpret_cast<const BF16*>(reinterpret_cast<const char*>(src) + j * src_stride);
+  };
+  // Pairs are moved as if they were floats: no lane is computed with.
+  PackRows(reinterpret_cast<float*>(dst), dst_row, reinterpret_cast<const float*>(src), src_stride, rows, k / 2);
+  for (int64_t j = 0; k % 2 != 0 && j < kPackRows; ++j) dst[k / 2 * dst_row + j] = j < rows ? row(j)[k - 1].bits : 0;
 }
 
 }  // namespace

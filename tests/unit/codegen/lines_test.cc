@@ -34,6 +34,21 @@ TEST(Lines, SoftmaxOverEveryAxis) {
   }
 }
 
+// Short lines go in groups of eight, the last of which may be smaller, a step of the program at a time.
+TEST(Lines, ShortLinesGoInGroups) {
+  for (const int64_t lines : {1, 7, 8, 9, 65}) {
+    SCOPED_TRACE(lines);
+    CheckFused(R"(graph g sym S in 1..70 {
+  %0 = Input() {name = "x"} : f32[2, S, 43]
+  %1 = Softmax(%0) {axis = -1} : f32[2, S, 43]
+  %2 = Reduce(%1) {axes = [2], keep_dim = true, op = "max"} : f32[2, S, 1]
+  %3 = Sub(%1, %2) : f32[2, S, 43]
+  return %2, %3
+})",
+               {{"S", lines}});
+  }
+}
+
 // Both the sums and what is made of them, and lines whose middle axis stays.
 TEST(Lines, ResultsOfEitherKind) {
   CheckFused(R"(graph g {

@@ -218,6 +218,38 @@ TEST(Region, GateUpOfEveryFormat) {
   }
 }
 
+// What a tile of many rows reads and writes besides its panel is asked for before it is multiplied, the next panel's
+// weights in parts.
+TEST(Region, TilesForeseeTheirMemory) {
+  const StatusOr<ir::Graph> graph = ir::Parse(R"(graph g sym S in 9..256 {
+  %0 = Input() {name = "x"} : f32[S, 96]
+  %1 = Param() {name = "w"} : f16[64, 96]
+  %2 = Input() {name = "r"} : f32[S, 64]
+  %3 = Region(%0, %1, %2) {family = "matmul"} : f32[S, 64] body graph body sym S in 9..256 {
+    %0 = Input() {name = "x"} : f32[S, 96]
+    %1 = Input() {name = "w"} : f16[64, 96]
+    %2 = Input() {name = "r"} : f32[S, 64]
+    %3 = MatMul(%0, %1) {transpose_b = true} : f32[S, 64]
+    %4 = Add(%2, %3) : f32[S, 64]
+    return %4
+  }
+  return %3
+})");
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  const StatusOr<family::LoweredRegion> lowered =
+      LowerRegion(family::MemoryOf(*graph), graph->node(3), graph->symbols, {});
+  ASSERT_TRUE(lowered.ok()) << lowered.status();
+  const std::string text = kir::Print(lowered->kernels[0].kernel);
+  const std::string asked = R"(      for m in 0..S by 12 {
+        let v0 = m / 12 * 2
+        let v1 = max(1, 32 - v0)
+        prefetch w1[n0 + f + 32 + v0 : +select(m + 12 < S, min(v1, 2), v1), :]
+        prefetch y0[m : +12, n0 + f : +32]
+        prefetch x2[m : +12, n0 + f : +32]
+        tile )";
+  EXPECT_TRUE(absl::StrContains(text, asked)) << text;
+}
+
 // A product of two values, neither a weight: on blocks of threads in squares, whatever follows it.
 TEST(Region, PlainProduct) {
   for (const std::string dtype : {"f32", "f16", "bf16"}) {

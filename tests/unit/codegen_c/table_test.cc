@@ -222,6 +222,13 @@ TEST(Tables, Packs) {
         const ExprRef first = part ? kb::Ref("g") : kb::Int(0);
         kernel.body = {
             kb::Pack(kb::Whole("dst", 2), kb::SliceOf("src", {kb::Range(first, kb::Int(panel_rows)), columns(part)}))};
+      } else if (Turns(row.src_layout, row.dst_layout)) {
+        kernel.grid.push_back({"g", kb::Int(0), kb::Ref("M"), 33});
+        kernel.params.push_back(MakeParam("dst", row.dst, {k, m}, Mode::kOut));
+        const SliceDim rows = kb::Range(kb::Ref("g"), kb::Int(33));
+        kernel.body = {kb::Pack(kb::SliceOf("dst", {columns(part), rows}), kb::SliceOf("src", {rows, columns(part)}))};
+        test.max_chunks = 100;
+        test.tolerance = 0;
       } else {
         kernel.grid.push_back({"g", kb::Int(0), kb::Ref("M"), 4});
         kernel.params.push_back(MakeParam("dst", row.dst, {m, k}, Mode::kOut, row.dst_layout));
@@ -276,7 +283,7 @@ TEST(Tables, TileOps) {
       // Sizes: blocks need whole blocks, panels all their rows; the first size is run-time.
       auto size_of = [&](std::string_view name) -> Extent {
         if (name == op->sizes[0]) return Extent::Symbol("M");
-        int64_t size = name == "k" ? 37 : 7;
+        int64_t size = name == "k" ? 37 : name == "p" ? 19 : 7;
         for (const TileOperand& operand : op->operands) {
           for (size_t d = 0; d < operand.dims.size(); ++d) {
             if (name != operand.dims[d]) continue;
@@ -321,10 +328,10 @@ TEST(Tables, TileOps) {
           index.push_back(kb::Ref(indices.back()));
         }
         tiles.push_back(absl::StrCat("t_", tile.name));
-        kernel.body.push_back(kb::Tile(tiles.back(), dims, 0.5));
-        kernel.params.push_back(MakeParam(absl::StrCat("out_", tile.name), DType::kF32, extents, Mode::kOut));
+        kernel.body.push_back(kb::Tile(tiles.back(), dims, 0.5, tile.dtype));
+        kernel.params.push_back(MakeParam(absl::StrCat("out_", tile.name), tile.dtype, extents, Mode::kOut));
         stores.push_back(kb::Map(indices, {tiles.back()}, live,
-                                 {kb::Store(kernel.params.back().name, index, kb::Ref(tiles.back(), DType::kF32))}));
+                                 {kb::Store(kernel.params.back().name, index, kb::Ref(tiles.back(), tile.dtype))}));
       }
       kernel.body.push_back(kb::CallTile(op->name, tiles, slices, attributes));
       kernel.body.insert(kernel.body.end(), stores.begin(), stores.end());

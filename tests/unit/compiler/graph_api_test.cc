@@ -42,6 +42,41 @@ struct Affine {
   }
 };
 
+// Parameters are read where they lie from any element on: rows of a product, what is added, a table, wide floats.
+TEST(GraphApi, ParametersAtAnyElement) {
+  for (const int64_t at : {0, 1, 3, 5}) {
+    SCOPED_TRACE(at);
+    std::vector<float> w = Ramp(29 * 37 + at), b = Ramp(29 + at, 0.3f);
+    std::vector<double> d(29 + at, 0.25);
+    std::vector<int8_t> i(29 + at, 3);
+    Graph g("apart");
+    g.Symbol("N", 1, 100);
+    const Value x = g.Input("x", "f32[N, 37]");
+    const auto tail = [&](const auto& values) { return std::span(values).subspan(at); };
+    const Value z = g.Op("MatMul", {x, g.Param("w", "f32[29, 37]", tail(w))}, {{"transpose_b", true}});
+    Value y = g.Op("Add", {z, g.Param("b", "f32[29]", tail(b))});
+    y = g.Op("Add", {y, g.Op("Cast", {g.Param("d", "f64[29]", tail(d))}, {{"to", "f32"}})});
+    g.Output("y", g.Op("Add", {y, g.Op("Cast", {g.Param("i", "i8[29]", tail(i))}, {{"to", "f32"}})}));
+    Result<Program> program = g.Compile({.threads = 1});
+    ASSERT_TRUE(program.ok()) << program.error();
+    // That they are not copied shows where what is kept for the next binding is not what they held.
+    for (const bool changed : {false, true}) {
+      if (changed) w[at] += 1, b[at] += 2;
+      for (const int64_t n : {1, 5, 33}) {
+        const std::vector<float> rows = Ramp(n * 37, 0.9f);
+        std::vector<float> out(n * 29);
+        const Result<void> ran = program->Run({In("x", rows, {n, 37})}, {Out("y", out, {n, 29})});
+        ASSERT_TRUE(ran.ok()) << ran.error();
+        for (int64_t e = 0; e < n * 29; ++e) {
+          double want = 3.25 + b[at + e % 29];
+          for (int64_t k = 0; k < 37; ++k) want += static_cast<double>(rows[e / 29 * 37 + k]) * w[at + e % 29 * 37 + k];
+          ASSERT_NEAR(out[e], want, 1e-5) << "element " << e << " of " << n << " rows";
+        }
+      }
+    }
+  }
+}
+
 TEST(GraphApi, AnySizeAndTwoOutputs) {
   Affine affine;
   EXPECT_EQ(affine.graph.TypeOf({}), "");

@@ -8,7 +8,6 @@
 // QUERN_KERNEL_SEED=n draws other memory and sizes.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <set>
@@ -19,6 +18,7 @@
 #include "kir/tile_op.h"
 #include "support/block_formats.h"
 #include "support/c_kernel.h"
+#include "support/environment.h"
 #include "support/model_weights.h"
 
 namespace quern {
@@ -26,24 +26,20 @@ namespace {
 
 constexpr size_t kBatch = 32;  // kernels a C file
 
-uint64_t Seed() {
-  const char* const text = std::getenv("QUERN_KERNEL_SEED");
-  return text == nullptr ? 1 : std::strtoull(text, nullptr, 10);
-}
-
 // Distinct kernels, and what to run them on.
 class Kernels {
  public:
   // All kernels that a session of this model may run.
   Status AddModel(const hir::Module& module) {
-    std::set<int> row_blocks;
-    for (const cpu::Target& target : cpu::Targets()) row_blocks.insert(target.integer_rows);
+    std::set<std::pair<int, bool>> levels;
+    for (const cpu::Target& target : cpu::Targets()) levels.emplace(target.integer_rows, target.bf16_pairs);
     for (const bool exact : {false, true}) {
-      for (const int rows : row_blocks) {
+      for (const auto& [rows, pairs] : levels) {
         compiler::PipelineOptions options;
         options.verify_steps = true;
         options.exact = exact;
         options.facts.integer_rows = rows;
+        options.facts.bf16_pairs = pairs;
         QUERN_ASSIGN(const ir::Graph graph, compiler::PrepareGraph(module, options));
         for (const SymbolRanges& guard : compiler::StepGuards(/*invariant=*/false)) {
           QUERN_ASSIGN(const compiler::PlannedVariant planned, compiler::PlanVariant(graph, guard, options));
@@ -73,7 +69,9 @@ class Kernels {
       ++planned_;
       const std::string text = kir::Print(kernel, {.origins = false, .normalise_names = true});
       if (!seen_.insert(text).second) continue;
-      CKernelCase test{.kernel = kernel, .seed = Seed() * 100003 + cases_.size(), .max_chunks = 2};
+      CKernelCase test{.kernel = kernel,
+                       .seed = testing::FromEnvironment("QUERN_KERNEL_SEED", 1) * 100003 + cases_.size(),
+                       .max_chunks = 2};
       QUERN_ASSIGN(test.binding, SizesFor(plan, test.seed));
       for (const kir::TileOp* op : kir::TileOps()) {
         if (text.find(absl::StrCat(" ", op->name, " ")) != std::string::npos) tiles_.insert(op->name);
@@ -95,7 +93,7 @@ TEST(ModelKernels, OfTheBundledModelMeanTheSameInC) {
   ASSERT_TRUE(precise.ok()) << precise.status();
   Kernels kernels;
   std::vector<DType> formats = WeightFormats();
-  formats.insert(formats.end(), {DType::kF16, DType::kF32});
+  formats.insert(formats.end(), {DType::kF16, DType::kBF16, DType::kF32});
   for (const DType format : formats) {
     for (const hir::Module* module : {&model->spec.module, &precise->spec.module}) {
       const auto weighed = WithWeights(*module, format);
@@ -104,6 +102,27 @@ TEST(ModelKernels, OfTheBundledModelMeanTheSameInC) {
       ASSERT_TRUE(added.ok()) << Row(format).name << ": " << added;
     }
   }
+  // Products that no model has: of bf16 by bf16, few rows and many, and of bytes, with a sign on both sides and on one.
+  const auto graph = ir::Parse(R"(graph pairs {
+  %0 = Input() {name = "x"} : bf16[1, 33]
+  %1 = Input() {name = "y"} : bf16[21, 33]
+  %2 = Param() {name = "w"} : bf16[40, 33]
+  %3 = MatMul(%0, %2) {transpose_b = true} : bf16[1, 40]
+  %4 = MatMul(%1, %2) {transpose_b = true} : bf16[21, 40]
+  %5 = Input() {name = "i"} : i8[21, 33]
+  %6 = Input() {name = "u"} : u8[21, 33]
+  %7 = Param() {name = "v"} : i8[40, 33]
+  %8 = Param() {name = "t"} : i8[33, 40]
+  %9 = MatMul(%5, %7) {transpose_b = true} : i32[21, 40]
+  %10 = MatMul(%6, %7) {transpose_b = true} : i32[21, 40]
+  %11 = MatMul(%5, %8) {transpose_b = false} : i32[21, 40]
+  return %3, %4, %9, %10, %11
+})");
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  const auto pairs = hir::WrapGraph(*graph);
+  ASSERT_TRUE(pairs.ok()) << pairs.status();
+  const Status added = kernels.AddModel(*pairs);
+  ASSERT_TRUE(added.ok()) << added;
   const Status same = kernels.Check();
   EXPECT_TRUE(same.ok()) << same.message();
   // Whoever adds a tile op shows it at work in a model.

@@ -78,10 +78,33 @@ TEST(Profiler, CountsTheRunsOfAProgram) {
   EXPECT_EQ(linear.y, before);
 }
 
+TEST(Profiler, TheRoofIsThatOfOneRun) {
+  Linear linear;
+  Result<Profiler> profiler = Profiler::Attach(*linear.program);
+  ASSERT_TRUE(profiler.ok()) << profiler.error();
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(linear.Run());
+  Result<Roofline> roof = profiler->Roof();
+  ASSERT_TRUE(roof.ok()) << roof.error();
+  const Json section = Parse(*profiler)["sections"][0];
+  EXPECT_EQ(roof->launches, static_cast<int>(section["launches"].size()));
+  EXPECT_EQ(roof->threads, 2);
+  EXPECT_GE(roof->operations, 2.0 * kRows * kIn * kOut);
+  EXPECT_LT(roof->operations, 2.5 * kRows * kIn * kOut);
+  EXPECT_GE(roof->bytes, 4.0 * (kIn * kOut + kRows * kIn + kRows * kOut));
+  double floor_ns = 0;
+  for (const Json& kernel : section["kernels"])
+    floor_ns += kernel["roof_ns"].get<double>() * kernel["launches"].get<double>();
+  EXPECT_GT(roof->floor_ns, 0);
+  EXPECT_NEAR(roof->floor_ns, floor_ns, 1e-6 * floor_ns);
+  EXPECT_GT(roof->memory_gbps, 0);
+  EXPECT_GT(roof->f32_gflops, 0);
+}
+
 TEST(Profiler, OfNothingHasNoSections) {
   Linear linear;
   Result<Profiler> profiler = Profiler::Attach(*linear.program);
   ASSERT_TRUE(profiler.ok()) << profiler.error();
+  EXPECT_EQ(profiler->Roof().details().code, ErrorCode::kMissing);
   EXPECT_EQ(Parse(*profiler)["sections"].size(), 0u);
   EXPECT_TRUE(profiler->Table().ok());
 }

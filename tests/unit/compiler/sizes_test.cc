@@ -61,8 +61,8 @@ TEST(Sizes, SymbolAgainstANumber) {
 
 // Kernels declare loops and buffers by names of small letters; symbols may be called the same.
 TEST(Sizes, SymbolsMayHaveNamesThatKernelsUse) {
-  for (const char* const name : {"c", "i0", "x0", "m", "k0", "S_c"}) {
-    const std::string other = name == std::string("c") ? "i1" : "c";
+  for (const char* const name : {"c", "i0", "x0", "m", "k0", "S_c", "S_c_"}) {
+    const std::string other = name == std::string("c") ? "c_" : "c";
     ExpectRight(absl::StrReplaceAll(R"(graph g sym $a in 1..999, $b in 1..64 {
   %0 = Input() {name = "x"} : f32[$a, $b]
   %1 = Softmax(%0) {axis = -1} : f32[$a, $b]

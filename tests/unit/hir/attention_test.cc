@@ -208,6 +208,7 @@ TEST(DecoderBlock, PoliciesAgreeInEveryForm) {
     ExpectPoliciesAgree(Decoder({seq, 7}, false, layout, DType::kF32).m, {{"SEQ", 5}});
     ExpectPoliciesAgree(Decoder({seq, 7}, true, layout, DType::kF16).m, {{"SEQ", 5}, {"PAST_SEQ", 3}});
     ExpectPoliciesAgree(Decoder({1, seq, 7}, true, layout, DType::kF32).m, {{"SEQ", 1}, {"PAST_SEQ", 11}});
+    ExpectPoliciesAgree(Decoder({1, seq, 7}, true, layout, DType::kBF16).m, {{"SEQ", 3}, {"PAST_SEQ", 5}});
   }
 }
 

@@ -400,20 +400,21 @@ TEST_F(Errors, AttentionOfAnotherRank) {
 }
 
 TEST_F(Errors, AttentionThatHasNoKernel) {
-  for (const DType dtype : {DType::kF16, DType::kBF16, DType::kF64}) {
-    Module one;
-    Builder build(one);
-    const Value q = build.Input("q", {dtype, {1, 3, 8}});
-    AttentionOptions o;
-    o.head_dim = 8;
-    build.Attention(q, q, q, o);
-    EXPECT_EQ(DiagnosticOf(build.status())->code, DiagnosticCode::kUnsupported);
-    EXPECT_EQ(DiagnosticOf(build.status())->operand, "q");
-  }
   AttentionOptions o;
   o.head_dim = 8;
-  b.Attention(In("q", {1, 3, 8}), In("k", {1, 3, 8}, DType::kBF16), In("v", {1, 3, 8}, DType::kBF16), o);
-  EXPECT_EQ(Message(), "Attention: k is bf16[1, 3, 8], which is not supported: f32 or f16 is (in attention)");
+  const auto in = [&](const char* name, bool wide) { return In(name, {1, 3, 8}, wide ? DType::kF64 : DType::kBF16); };
+  for (int operand = 0; operand < 3; ++operand) {
+    Module one;
+    Builder build(one);
+    std::vector<Value> qkv;
+    for (int i = 0; i < 3; ++i)
+      qkv.push_back(build.Input(std::string(1, "qkv"[i]), {i == operand ? DType::kF64 : DType::kBF16, {1, 3, 8}}));
+    build.Attention(qkv[0], qkv[1], qkv[2], o);
+    EXPECT_EQ(DiagnosticOf(build.status())->code, DiagnosticCode::kUnsupported);
+    EXPECT_EQ(DiagnosticOf(build.status())->operand, std::string(1, "qkv"[operand]));
+  }
+  b.Attention(in("q", false), in("k", true), in("v", false), o);
+  EXPECT_EQ(Message(), "Attention: k is f64[1, 3, 8], which is not supported: f32, f16 or bf16 is (in attention)");
 }
 
 TEST_F(Errors, WeightsThatDoNotGoWithTheActivations) {

@@ -45,6 +45,33 @@ void ExpectIntegers(const RefTensor& got, DType dtype, const Bits& bits) {
 
 constexpr uint64_t kMin = uint64_t{1} << 63, kMax = kMin - 1, kNext = (uint64_t{1} << 53) + 1;
 
+TEST(IntegerReference, ProductsAreExactAndWrap) {
+  const auto matrix = [](DType dtype, int64_t rows, const Bits& bits) {
+    RefTensor tensor = Integers(dtype, bits);
+    tensor.dims = {rows, tensor.dims[0] / rows};
+    return tensor;
+  };
+  const auto product = [&](DType a, const Bits& row, DType b, const Bits& column) {
+    const int64_t k = static_cast<int64_t>(row.size());
+    const RefTensor x = matrix(a, 1, row), w = matrix(b, k, column);
+    const RefTensor y = Apply("MatMul", {x, w});
+    EXPECT_EQ(Apply("DotGeneral", {x, w},
+                    {{"lhs_contract", std::vector<int64_t>{1}}, {"rhs_contract", std::vector<int64_t>{0}}})
+                  .integers,
+              y.integers);
+    return y;
+  };
+  const uint64_t low = static_cast<uint64_t>(-128);
+  EXPECT_EQ(product(DType::kI8, {low, low, 127}, DType::kI8, {low, 127, low}).integers,
+            std::vector<int64_t>({128 * 128 - 128 * 127 - 127 * 128}));
+  EXPECT_EQ(product(DType::kU8, {255, 255}, DType::kI8, {low, low}).integers, std::vector<int64_t>({-65280}));
+  EXPECT_EQ(product(DType::kI8, {low, 127}, DType::kU8, {255, 255}).integers, std::vector<int64_t>({-255}));
+  EXPECT_EQ(product(DType::kU8, {255, 255}, DType::kU8, {255, 255}).integers, std::vector<int64_t>({130050}));
+  EXPECT_EQ(product(DType::kI32, {2147483647, 1}, DType::kI32, {2147483647, 3}).integers, std::vector<int64_t>({4}));
+  EXPECT_EQ(product(DType::kI64, {kMax, kNext}, DType::kI64, {kMax, 1}).integers,
+            std::vector<int64_t>({static_cast<int64_t>(1 + kNext)}));
+}
+
 TEST(IntegerReference, ArithmeticWraps) {
   ExpectIntegers(
       Apply("Mul", {Integers(DType::kI32, {1000003, 123456789, 2147483647, 1188932672}),

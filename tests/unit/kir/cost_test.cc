@@ -67,6 +67,46 @@ TEST(Cost, FlatMapWithAModulus) {
   EXPECT_EQ(cost.params[2].written, 91 * 4);
 }
 
+// Every third row, and every fortieth element of a row: what lies between is not touched, but for the rest of a line.
+TEST(Cost, StridesLeaveOutRowsAndLines) {
+  const KernelCost cost = Cost(R"(
+    kernel strided (
+      x : f32[33, 37] in
+      o : f32[11, 37] out
+    ) {
+      grid r in 0..11 by 1 { vec c in 0..37 { o[r, c] = x[r * 3, c] } }
+    })");
+  EXPECT_EQ(cost.params[0].read, 11 * 37 * 4);
+  const KernelCost lines = Cost(R"(
+    kernel strided (
+      y : f32[7, 400] in
+      z : f32[7, 40] in
+      p : f32[7, 10] out
+    ) {
+      grid r in 0..7 by 1 { vec c in 0..10 { p[r, c] = y[r, c * 40 + 3] + z[r, c * 4] } }
+    })");
+  EXPECT_EQ(lines.params[0].read, 7 * 10 * 64);
+  EXPECT_EQ(lines.params[1].read, 7 * 37 * 4);  // less than a line apart
+  // Two steps that share 2, rows of both parities, and one that a window fills.
+  const KernelCost shared = Cost(R"(
+    kernel strided (
+      x : f32[60, 37] in
+      y : f32[60, 37] in
+      z : f32[60, 37] in
+      o : f32[10, 37] out
+    ) {
+      grid r in 0..10 by 1 {
+        vec c in 0..37 {
+          o[r, c] = x[r * 4, c] + x[r * 6, c] + y[r * 2, c] + y[r * 2 + 1, c]
+              + (sum for k in 0..3 { z[r * 6 + k * 2, c] })
+        }
+      }
+    })");
+  EXPECT_EQ(shared.params[0].read, 28 * 37 * 4);  // 0, 2, .. 54
+  EXPECT_EQ(shared.params[1].read, 20 * 37 * 4);
+  EXPECT_EQ(shared.params[2].read, 30 * 37 * 4);
+}
+
 TEST(Cost, Reduce) {
   const KernelCost cost = Cost(R"(
     kernel rms (
@@ -107,6 +147,24 @@ TEST(Cost, LetsOfReductionsCountOnce) {
   EXPECT_EQ(cost.params[0].read, 5 * 53 * 4);
   EXPECT_EQ(cost.params[1].read, 5 * 26 * 4);
   EXPECT_FALSE(cost.estimate);
+}
+
+// Panels of f32, one behind the other.
+TEST(Cost, SomeOfManyPanels) {
+  const KernelCost cost = Cost(R"(
+    kernel panels (
+      x : f32[6, 64] in
+      w : f32[32, 448] @kn32 in
+      y : f32[6, 224] out
+    ) {
+      grid n in 32..160 by 32 {
+        tile t : f32[6, 32] = 0.0
+        mma_f32 t += x[0 : +6, :], w[:, n / 32 * 64 : +64]
+        map (i, j) in t [6, 32] { y[i, n + j] = t }
+      }
+    })");
+  EXPECT_EQ(cost.flops, 2 * 6 * 64 * 128);
+  EXPECT_EQ(cost.params[1].read, 4 * 64 * 32 * 4);
 }
 
 struct Format {

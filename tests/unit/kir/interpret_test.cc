@@ -360,5 +360,24 @@ TEST(InterpretTest, PacksToPanels) {
   }
 }
 
+// Any bits, NaNs that signal among them.
+TEST(InterpretTest, PacksTurnRectangles) {
+  std::vector<uint32_t> x(5 * 3 * 7), y(9 * 6, 0);
+  for (size_t i = 0; i < x.size(); ++i) x[i] = 0x7f800001 + static_cast<uint32_t>(i);
+  const Kernel kernel = KernelText(R"(kernel k ( x : f32[5, 3, 7] in, y : f32[9, 6] out ) {
+    grid b in 0..1 {
+      pack y[2 : +4, 1 : +5] = x[:, 1, 3 : +4]
+    }
+  })");
+  const BufferBytes buffers[] = {BytesOf(x), BytesOf(y)};
+  ASSERT_EQ(Interpret(kernel, {}, buffers), absl::OkStatus());
+  for (size_t u = 0; u < 9; ++u) {
+    for (size_t l = 0; l < 6; ++l) {
+      const bool inside = u >= 2 && u < 6 && l >= 1;
+      EXPECT_EQ(y[u * 6 + l], inside ? x[(l - 1) * 21 + 7 + u + 1] : 0) << u << " " << l;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace quern::kir

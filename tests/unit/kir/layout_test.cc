@@ -23,7 +23,7 @@ TEST(LayoutTest, DtypesOfEachLayout) {
     EXPECT_EQ(LayoutAllows(Layout::kBlocks, dtype), IsBlock(dtype)) << Name(dtype);
     EXPECT_EQ(LayoutAllows(Layout::kPlanar, dtype), dtype == DType::kQ8_0 || dtype == DType::kQ8_K) << Name(dtype);
     EXPECT_EQ(LayoutAllows(Layout::kPanel16, dtype), IsBlock(dtype) && dtype != DType::kQ8_K) << Name(dtype);
-    EXPECT_EQ(LayoutAllows(Layout::kKn32, dtype), dtype == DType::kF32) << Name(dtype);
+    EXPECT_EQ(LayoutAllows(Layout::kKn32, dtype), dtype == DType::kF32 || dtype == DType::kU32) << Name(dtype);
   }
 }
 

@@ -42,16 +42,17 @@ TEST(TileOps, AreSortedAndFound) {
 TEST(TileOps, DeclarationsAreComplete) {
   for (const TileOp* op : TileOps()) {
     SCOPED_TRACE(op->name);
+    ASSERT_FALSE(op->tiles.empty());
     if (op->symbol != nullptr) EXPECT_EQ(std::string(op->symbol), std::string("qk_") + op->name);
-    EXPECT_GT(op->rtol, 0);
-    EXPECT_FALSE(op->tiles.empty());
+    const bool exact = op->tiles[0].dtype == DType::kI32;
+    EXPECT_EQ(op->rtol == 0, exact);
     std::set<std::string> names, dims;
     auto declare = [&](const char* name) { EXPECT_TRUE(names.insert(name).second) << name; };
     for (const char* size : op->sizes) declare(size);
     for (const TileAttribute& attribute : op->attributes) declare(attribute.name);
     for (const TileOperand& tile : op->tiles) {
       declare(tile.name);
-      EXPECT_EQ(tile.dtype, DType::kF32);
+      EXPECT_EQ(tile.dtype, exact ? DType::kI32 : DType::kF32);
       EXPECT_EQ(tile.layout, Layout::kRow);
       dims.insert(tile.dims.begin(), tile.dims.end());
     }
@@ -101,7 +102,7 @@ TEST(PackTable, FeedsEveryTileOp) {
       const bool packed = operand.layout != Layout::kRow && operand.layout != Layout::kBlocks;
       if (!packed) continue;
       const bool weight = operand.layout == Layout::kPanel16;
-      const DType src = weight ? operand.dtype : DType::kF32;
+      const DType src = weight ? operand.dtype : operand.dtype == DType::kU32 ? op->operands[0].dtype : DType::kF32;
       const Layout src_layout = weight ? Layout::kBlocks : Layout::kRow;
       EXPECT_NE(FindPack(src, src_layout, operand.dtype, operand.layout), nullptr) << op->name << " " << operand.name;
     }
@@ -111,7 +112,12 @@ TEST(PackTable, FeedsEveryTileOp) {
 TEST(PackTable, RowsAreUniqueAndAllowed) {
   std::set<std::string> symbols;
   for (const PackRow& row : PackTable()) {
-    EXPECT_TRUE(symbols.insert(row.symbol).second) << row.symbol;
+    if (Turns(row.src_layout, row.dst_layout)) {
+      EXPECT_EQ(row.symbol, "qk_turn_" + std::to_string(ScalarBytes(row.src))) << Name(row.src);
+      EXPECT_EQ(row.src, row.dst);
+    } else if (row.merges == 1 || row.src != DType::kU8) {  // which is packed as i8 is
+      EXPECT_TRUE(symbols.insert(row.symbol).second) << row.symbol;
+    }
     EXPECT_TRUE(LayoutAllows(row.src_layout, row.src) && LayoutAllows(row.dst_layout, row.dst)) << Name(row.src);
     EXPECT_EQ(FindPack(row.src, row.src_layout, row.dst, row.dst_layout), &row);
   }

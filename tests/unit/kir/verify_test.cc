@@ -250,8 +250,18 @@ TEST(VerifyTest, RefusesStatements) {
        "pack g[0 : +8, :] = w[0 : +8, :]: g[0 : +8, :] cuts a panel"},
       {"alloc g : f32[32, 512] @kn32 scratch pack g[0 : +32, 128 : +256] = x[r : +1, 0 : +256]",
        "pack g[0 : +32, 128 : +256] = x[r : +1, 0 : +256]: g[0 : +32, 128 : +256] cuts a panel"},
+      {"alloc g : f32[32, 512] @kn32 scratch tile t : f32[1, 32] = 0 "
+       "mma_f32 t += x[r : +1, 0 : +256], g[1 : +31, 256 : +256]",
+       "mma_f32 t += x[r : +1, 0 : +256], g[1 : +31, 256 : +256]: g[1 : +31, 256 : +256] cuts a panel"},
       {"alloc n : f32[2, 2, 512] scratch n[0, 0, 0] = 0 alloc m : q8_K[2, 2, 512] @planar scratch pack m = n",
        "pack m = n: a pack takes a row or a rectangle"},
+      {"alloc n : f32[512, 32] scratch pack n[:, 0 : +17] = x[r : +1, 0 : +512]",
+       "pack n[:, 0 : +17] = x[r : +1, 0 : +512]: 1 rows to 17"},
+      {"alloc n : f32[64, 512] scratch pack n[0 : +8, 0 : +1] = x[r : +1, :]",
+       "pack n[0 : +8, 0 : +1] = x[r : +1, :]: rows of 2048 to columns of 8"},
+      {"alloc n : f32[2048] scratch pack n = x[r, :]", "pack n = x[r, :]: a pack turns a rectangle"},
+      {"alloc n : f32[8, 8] scratch for i in 0..8 { for j in 0..8 { n[i, j] = 0 } } pack n = n",
+       "pack n = n: n is turned into itself"},
       // tile calls
       {"tile t : f32[1, 32] = 0 dot_q4_K t += w[0 : +32, :], q[r : +1, 0 : +256]",
        "dot_q4_K t += w[0 : +32, :], q[r : +1, 0 : +256]: q[r : +1, 0 : +256] cuts a planar row"},

@@ -112,7 +112,7 @@ TEST(LlamaFile, TensorsAreChecked) {
 
 TEST(LlamaFile, OptionsAreChecked) {
   EXPECT_EQ(ErrorOf({}, {.context = -1}), "a context of -1 is not in 1..16777216");
-  EXPECT_EQ(ErrorOf({}, {.kv_dtype = DType::kQ8_0}), "a cache of q8_0 is not supported: f16 or f32");
+  EXPECT_EQ(ErrorOf({}, {.kv_dtype = DType::kQ8_0}), "a cache of q8_0 is not supported: f32, f16 or bf16");
 }
 
 }  // namespace

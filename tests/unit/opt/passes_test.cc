@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "absl/strings/str_replace.h"
 #include "ir/interpret.h"
 
 namespace quern::opt {
@@ -33,9 +34,9 @@ std::string After(Pass pass, std::string_view text, const Options&... options) {
   return plain;
 }
 
-template <typename Pass>
-void ExpectUnchanged(Pass pass, std::string_view text) {
-  EXPECT_EQ(After(pass, text), text);
+template <typename Pass, typename... Options>
+void ExpectUnchanged(Pass pass, std::string_view text, const Options&... options) {
+  EXPECT_EQ(After(pass, text, options...), text);
 }
 
 TEST(ExpandComposites, Softmax) {
@@ -51,8 +52,9 @@ TEST(ExpandComposites, Softmax) {
   %2 = Sub(%0, %1) : f32[S, 7]
   %3 = Exp(%2) : f32[S, 7]
   %4 = Reduce(%3) {axes = [-1], keep_dim = true, op = "sum"} : f32[S, 1]
-  %5 = Div(%3, %4) : f32[S, 7]
-  return %5
+  %5 = Recip(%4) : f32[S, 1]
+  %6 = Mul(%3, %5) : f32[S, 7]
+  return %6
 }
 )");
 }
@@ -365,26 +367,111 @@ TEST(QuantiseActivations, ExactDoesNothing) {
   EXPECT_EQ(After(QuantiseActivations, kQkv, QuantiseOptions{.exact = true}), kQkv);
 }
 
+// Halves are read as rows, by floats and by their like.
 TEST(HoistWeights, TransposesOncePerWeight) {
-  EXPECT_EQ(After(HoistWeights, R"(graph g sym S in 1..8 {
-  %0 = Input() {name = "x"} : f32[S, 5]
-  %1 = Param() {name = "w"} : f32[5, 3]
-  %2 = MatMul(%0, %1) {transpose_b = false} : f32[S, 3]
-  %3 = Neg(%0) : f32[S, 5]
-  %4 = MatMul(%3, %1) {transpose_b = false} : f32[S, 3]
+  for (const auto& [x, w] : {std::pair("f32", "f16"), {"f32", "bf16"}, {"f16", "f16"}, {"bf16", "bf16"}}) {
+    const std::vector<std::pair<std::string, std::string>> types = {{"$x", x}, {"$w", w}};
+    EXPECT_EQ(After(HoistWeights,
+                    absl::StrReplaceAll(R"(graph g sym S in 1..8 {
+  %0 = Input() {name = "x"} : $x[S, 5]
+  %1 = Param() {name = "w"} : $w[5, 13]
+  %2 = MatMul(%0, %1) {transpose_b = false} : $x[S, 13]
+  %3 = Neg(%0) : $x[S, 5]
+  %4 = MatMul(%3, %1) {transpose_b = false} : $x[S, 13]
   return %2, %4
 }
-)"),
-            R"(graph g sym S in 1..8 {
-  %0 = Input() {name = "x"} : f32[S, 5]
-  %1 = Param() {name = "w"} : f32[5, 3]
-  %2 = Transpose(%1) {perm = [1, 0]} : f32[3, 5]
-  %3 = MatMul(%0, %2) {transpose_b = true} : f32[S, 3]
-  %4 = Neg(%0) : f32[S, 5]
-  %5 = MatMul(%4, %2) {transpose_b = true} : f32[S, 3]
+)",
+                                        types),
+                    HoistOptions{}),
+              absl::StrReplaceAll(R"(graph g sym S in 1..8 {
+  %0 = Input() {name = "x"} : $x[S, 5]
+  %1 = Param() {name = "w"} : $w[5, 13]
+  %2 = Transpose(%1) {perm = [1, 0]} : $w[13, 5]
+  %3 = MatMul(%0, %2) {transpose_b = true} : $x[S, 13]
+  %4 = Neg(%0) : $x[S, 5]
+  %5 = MatMul(%4, %2) {transpose_b = true} : $x[S, 13]
   return %3, %5
 }
+)",
+                                  types));
+  }
+}
+
+// Of [K, N] whatever the rows; of [N, K] where there always are many. One copy for all that read a weight alike.
+TEST(HoistWeights, MakesPanels) {
+  EXPECT_EQ(After(HoistWeights, R"(graph g sym S in 9..80, T in 1..80 {
+  %0 = Input() {name = "x"} : f32[S, 5]
+  %1 = Param() {name = "w"} : f32[5, 13]
+  %2 = MatMul(%0, %1) {transpose_b = false} : f32[S, 13]
+  %3 = Neg(%0) : f32[S, 5]
+  %4 = MatMul(%3, %1) {transpose_b = false} : f32[S, 13]
+  %5 = Param() {name = "v"} : f32[64, 5]
+  %6 = MatMul(%0, %5) {transpose_b = true} : f32[S, 64]
+  %7 = Input() {name = "y"} : f32[T, 5]
+  %8 = MatMul(%7, %5) {transpose_b = true} : f32[T, 64]
+  return %2, %4, %6, %8
+}
+)",
+                  HoistOptions{}),
+            R"(graph g sym S in 9..80, T in 1..80 {
+  %0 = Input() {name = "x"} : f32[S, 5]
+  %1 = Param() {name = "w"} : f32[5, 13]
+  %2 = Pad(%1) {high = [0, 19], low = [0, 0], value = 0.0} : f32[5, 32]
+  %3 = Reshape(%2) {shape = <5, 1, 32>} : f32[5, 1, 32]
+  %4 = Transpose(%3) {perm = [1, 0, 2]} : f32[1, 5, 32]
+  %5 = MatMulPanels(%0, %4) {columns = 13} : f32[S, 13]
+  %6 = Neg(%0) : f32[S, 5]
+  %7 = MatMulPanels(%6, %4) {columns = 13} : f32[S, 13]
+  %8 = Param() {name = "v"} : f32[64, 5]
+  %9 = Reshape(%8) {shape = <2, 32, 5>} : f32[2, 32, 5]
+  %10 = Transpose(%9) {perm = [0, 2, 1]} : f32[2, 5, 32]
+  %11 = MatMulPanels(%0, %10) {columns = 64} : f32[S, 64]
+  %12 = Input() {name = "y"} : f32[T, 5]
+  %13 = MatMul(%12, %8) {transpose_b = true} : f32[T, 64]
+  return %5, %7, %11, %13
+}
 )");
+}
+
+// Those of a graph are rows where nothing multiplies by panels.
+TEST(HoistWeights, UnpacksPanels) {
+  const char* const panels = R"(graph g {
+  %0 = Input() {name = "x"} : f32[37, 5]
+  %1 = Param() {name = "w"} : f32[2, 5, 32]
+  %2 = MatMulPanels(%0, %1) {columns = 41} : f32[37, 41]
+  return %2
+}
+)";
+  EXPECT_EQ(After(HoistWeights, panels, HoistOptions{}), panels);
+  EXPECT_EQ(After(HoistWeights, panels, HoistOptions{.panels = false}), R"(graph g {
+  %0 = Input() {name = "x"} : f32[37, 5]
+  %1 = Param() {name = "w"} : f32[2, 5, 32]
+  %2 = Transpose(%1) {perm = [0, 2, 1]} : f32[2, 32, 5]
+  %3 = Reshape(%2) {shape = <64, 5>} : f32[64, 5]
+  %4 = Slice(%3) {axis = 0, start = 0, step = 1, stop = 41} : f32[41, 5]
+  %5 = MatMul(%0, %4) {transpose_b = true} : f32[37, 41]
+  return %5
+}
+)");
+}
+
+TEST(HoistWeights, MakesNoPanelsOfFewColumnsOrForBlocksOfThreads) {
+  const char* const few = R"(graph g {
+  %0 = Input() {name = "x"} : f32[37, 5]
+  %1 = Param() {name = "w"} : f32[8, 5]
+  %2 = MatMul(%0, %1) {transpose_b = true} : f32[37, 8]
+  return %2
+}
+)";
+  EXPECT_EQ(After(HoistWeights, few, HoistOptions{}), few);
+  const char* const many = R"(graph g {
+  %0 = Input() {name = "x"} : f32[37, 5]
+  %1 = Param() {name = "w"} : f32[64, 5]
+  %2 = MatMul(%0, %1) {transpose_b = true} : f32[37, 64]
+  return %2
+}
+)";
+  EXPECT_EQ(After(HoistWeights, many, HoistOptions{.panels = false}), many);
 }
 
 TEST(HoistWeights, LeavesActivations) {
@@ -394,7 +481,8 @@ TEST(HoistWeights, LeavesActivations) {
   %2 = MatMul(%0, %1) {transpose_b = false} : f32[S, 3]
   return %2
 }
-)");
+)",
+                  HoistOptions{});
 }
 
 constexpr const char* kSymbolic = R"(graph g sym PAST in 0..31, SEQ in 1..256 {

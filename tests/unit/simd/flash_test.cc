@@ -57,19 +57,29 @@ std::pair<int64_t, int64_t> Visible(const Case& c, int64_t i, int64_t keys, Numb
   return {0, 0};
 }
 
-template <typename T>
+// The step for queries of Q, keys of K and values of V.
+template <typename Q, typename K, typename V>
+std::string StepName() {
+  const std::string keys = TypeName<K>(), values = TypeName<V>();
+  return "qk_flash_step_" + keys + (std::is_same_v<Q, float> ? "" : "_pairs") + (values == keys ? "" : "_" + values);
+}
+
+template <typename Q, typename K, typename V>
 void CheckFlash(std::string_view level, const Case& c, Numbers& numbers) {
-  SCOPED_TRACE(std::string(TypeName<T>()) + " " + std::string(level) + " " + c.ToString());
-  auto* flash = Tile<FlashTile>(std::string("qk_flash_step_") + TypeName<T>(), level);
+  const std::string name = StepName<Q, K, V>();
+  SCOPED_TRACE(name + " " + std::string(level) + " " + c.ToString());
+  auto* flash = Tile<FlashTile>(name, level);
   const int64_t r = c.r, d = c.d, row = d + c.gap;
   int64_t keys = 0;
   for (int64_t t : c.steps) keys += t;
   const float scale = 1.5f / std::sqrt(static_cast<float>(d));
 
-  Guarded<float> q((r - 1) * row + d), o((r - 1) * row + d), m(r), l(r), bias((r - 1) * (keys + c.gap) + keys);
-  Guarded<T> k((keys - 1) * row + d), v((keys - 1) * row + d);
+  Guarded<Q> q((r - 1) * row + d);
+  Guarded<float> o((r - 1) * row + d), m(r), l(r), bias((r - 1) * (keys + c.gap) + keys);
+  Guarded<K> k((keys - 1) * row + d);
+  Guarded<V> v((keys - 1) * row + d);
   Guarded<int32_t> lo(r), hi(r);
-  for (int64_t i = 0; i < q.size(); ++i) q[i] = numbers.Uniform(-2.0f, 2.0f);
+  for (int64_t i = 0; i < q.size(); ++i) q[i] = FromFloat<Q>(numbers.Uniform(-2.0f, 2.0f));
   numbers.Fill(k.data(), k.size());
   numbers.Fill(v.data(), v.size());
   for (int64_t i = 0; i < bias.size(); ++i) {
@@ -90,7 +100,7 @@ void CheckFlash(std::string_view level, const Case& c, Numbers& numbers) {
       after |= j < last;
     }
     if (seen || (before && after)) continue;
-    for (int64_t p = 0; p < d; ++p) k[j * row + p] = v[j * row + p] = FromFloat<T>(kNan);
+    for (int64_t p = 0; p < d; ++p) k[j * row + p] = FromFloat<K>(kNan), v[j * row + p] = FromFloat<V>(kNan);
   }
   for (int64_t i = 0; i < o.size(); ++i) o[i] = i % row < d ? 0.0f : 7.75f;
   for (int64_t i = 0; i < r; ++i) m[i] = -kInfinity, l[i] = 0.0f;
@@ -104,8 +114,8 @@ void CheckFlash(std::string_view level, const Case& c, Numbers& numbers) {
       hi[i] = static_cast<int32_t>(visible[i].second - base);
     }
     const bool biased = c.bias != Bias::kNone;
-    flash(o.data(), row, m.data(), 1, l.data(), 1, q.data(), row * sizeof(float), &k[base * row], row * sizeof(T),
-          &v[base * row], row * sizeof(T), lo.data(), 0, hi.data(), 0, biased ? &bias[base] : nullptr,
+    flash(o.data(), row, m.data(), 1, l.data(), 1, q.data(), row * sizeof(Q), &k[base * row], row * sizeof(K),
+          &v[base * row], row * sizeof(V), lo.data(), 0, hi.data(), 0, biased ? &bias[base] : nullptr,
           biased ? (keys + c.gap) * sizeof(float) : 0, r, d, t, scale, c.softcap, c.many, workspace);
     base += t;
   }
@@ -115,7 +125,7 @@ void CheckFlash(std::string_view level, const Case& c, Numbers& numbers) {
     double most = -kInfinity;
     for (int64_t j = std::max<int64_t>(0, visible[i].first); j < std::min(keys, visible[i].second); ++j) {
       double s = 0;
-      for (int64_t p = 0; p < d; ++p) s += static_cast<double>(q[i * row + p]) * ToFloat(k[j * row + p]);
+      for (int64_t p = 0; p < d; ++p) s += static_cast<double>(ToFloat(q[i * row + p])) * ToFloat(k[j * row + p]);
       s *= scale;
       if (c.softcap > 0) s = c.softcap * std::tanh(s / c.softcap);
       if (c.bias != Bias::kNone) s += bias[i * (keys + c.gap) + j];
@@ -148,22 +158,51 @@ void CheckFlash(std::string_view level, const Case& c, Numbers& numbers) {
   }
 }
 
-void CheckBoth(const Case& c, Numbers& numbers) {
+template <typename Q, typename K, typename V>
+void CheckRows(std::string_view level, const Case& c, Numbers& numbers) {
+  CheckFlash<Q, K, V>(level, c, numbers);
+  if (c.r > 8) return;
+  Case some = c;
+  some.many = 1;
+  CheckFlash<Q, K, V>(level, some, numbers);
+}
+
+// What there is code of its own for: each dtype of keys and of values, and queries in pairs.
+void CheckAlike(const Case& c, Numbers& numbers) {
   for (const std::string& level : HostLevels()) {
-    CheckFlash<float>(level, c, numbers);
-    CheckFlash<uint16_t>(level, c, numbers);
-    if (c.r > 8) continue;
-    Case some = c;
-    some.many = 1;
-    CheckFlash<float>(level, some, numbers);
-    CheckFlash<uint16_t>(level, some, numbers);
+    CheckRows<float, float, float>(level, c, numbers);
+    CheckRows<float, uint16_t, uint16_t>(level, c, numbers);
+    CheckRows<BFloat16, BFloat16, BFloat16>(level, c, numbers);
+  }
+}
+
+TEST(FlashStep, DTypes) {
+  Numbers numbers(kSeed);
+  const auto of_keys = [&]<typename K>(std::string_view level, const Case& c) {
+    CheckRows<float, K, float>(level, c, numbers);
+    CheckRows<float, K, uint16_t>(level, c, numbers);
+    CheckRows<float, K, BFloat16>(level, c, numbers);
+  };
+  for (const std::string& level : HostLevels()) {
+    for (int64_t r : {1, 2, 4, 7, 9, 40}) {
+      for (int64_t d : {5, 31, 64, 72}) {
+        for (Mask mask : {Mask::kFull, Mask::kRagged}) {
+          const Case c = {r, d, {64, 19}, mask, Bias::kNone, 0, d % 2};
+          of_keys.operator()<float>(level, c);
+          of_keys.operator()<uint16_t>(level, c);
+          of_keys.operator()<BFloat16>(level, c);
+          CheckRows<BFloat16, BFloat16, float>(level, c, numbers);
+          CheckRows<BFloat16, BFloat16, uint16_t>(level, c, numbers);
+        }
+      }
+    }
   }
 }
 
 TEST(FlashStep, HeadSizes) {
   Numbers numbers(kSeed);
   for (int64_t d : {1, 7, 8, 12, 16, 24, 29, 40, 64, 72, 80, 96, 100, 112, 128, 160, 192, 256}) {
-    for (int64_t r : {1, 2, 5, 13, 31}) CheckBoth({r, d, {64, 19}}, numbers);
+    for (int64_t r : {1, 2, 5, 13, 31}) CheckAlike({r, d, {64, 19}}, numbers);
   }
 }
 
@@ -171,9 +210,9 @@ TEST(FlashStep, RowsAndKeys) {
   Numbers numbers(kSeed);
   for (int64_t r = 1; r <= 64; r += r < 29 ? 1 : 7) {
     for (int64_t t : {1, 2, 3, 7, 15, 16, 17, 31, 32, 33, 47, 63, 64})
-      CheckBoth({r, 24, {t}, Mask::kFull, Bias::kNone, 0, 5}, numbers);
+      CheckAlike({r, 24, {t}, Mask::kFull, Bias::kNone, 0, 5}, numbers);
   }
-  CheckBoth({64, 32, {64, 64, 64}}, numbers);
+  CheckAlike({64, 32, {64, 64, 64}}, numbers);
 }
 
 TEST(FlashStep, Masks) {
@@ -181,8 +220,8 @@ TEST(FlashStep, Masks) {
   for (Mask mask : {Mask::kCausal, Mask::kWindow, Mask::kRagged, Mask::kOneRow}) {
     for (int64_t r : {1, 2, 3, 4, 6, 8, 9, 17, 29, 53, 64}) {
       for (int64_t t : {5, 23, 64}) {
-        CheckBoth({r, 40, {t}, mask}, numbers);
-        CheckBoth({r, 16, {64, t, 64}, mask}, numbers);
+        CheckAlike({r, 40, {t}, mask}, numbers);
+        CheckAlike({r, 16, {64, t, 64}, mask}, numbers);
       }
     }
   }
@@ -193,7 +232,7 @@ TEST(FlashStep, SoftCapAndBias) {
   for (float softcap : {0.0f, 0.5f, 50.0f}) {
     for (Bias bias : {Bias::kNone, Bias::kFinite, Bias::kSomeInfinite}) {
       for (Mask mask : {Mask::kFull, Mask::kCausal, Mask::kRagged}) {
-        for (int64_t r : {1, 2, 3, 7, 11, 37}) CheckBoth({r, 24, {61, 13}, mask, bias, softcap, 3}, numbers);
+        for (int64_t r : {1, 2, 3, 7, 11, 37}) CheckAlike({r, 24, {61, 13}, mask, bias, softcap, 3}, numbers);
       }
     }
   }

@@ -61,11 +61,17 @@ class Guarded {
   T* data_;
 };
 
-// f32 and the bits of f16 alike.
+struct BFloat16 {
+  uint16_t bits;
+};
+
+// f32, the bits of f16, and bf16 alike.
 template <typename T>
 float ToFloat(T value) {
   if constexpr (std::is_same_v<T, float>) {
     return value;
+  } else if constexpr (std::is_same_v<T, BFloat16>) {
+    return BFloat16ToFloat(value.bits);
   } else {
     return HalfToFloat(value);
   }
@@ -74,6 +80,8 @@ template <typename T>
 T FromFloat(float value) {
   if constexpr (std::is_same_v<T, float>) {
     return value;
+  } else if constexpr (std::is_same_v<T, BFloat16>) {
+    return {FloatToBFloat16(value)};
   } else {
     return FloatToHalf(value);
   }
@@ -81,7 +89,7 @@ T FromFloat(float value) {
 
 template <typename T>
 const char* TypeName() {
-  return std::is_same_v<T, float> ? "f32" : "f16";
+  return std::is_same_v<T, float> ? "f32" : std::is_same_v<T, BFloat16> ? "bf16" : "f16";
 }
 
 class Numbers {

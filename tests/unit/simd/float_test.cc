@@ -22,19 +22,21 @@ constexpr float kUntouched = -77.25f;
 // Sums of k products in f32, in any order: the error grows with the depth of the sum, here far below this.
 double Tolerance(double magnitude) { return 2e-6 * magnitude + 1e-30; }
 
-template <typename T>
+// Weights of T, activations of X.
+template <typename T, typename X = float>
 void CheckDot(std::string_view level, int64_t m, int64_t n, int64_t k, int64_t w_gap, int64_t x_gap, Numbers& numbers) {
-  auto* dot = Tile<DotTile>(std::string("qk_dot_") + TypeName<T>(), level);
+  constexpr bool kPairs = std::is_same_v<X, BFloat16>;
+  auto* dot = Tile<DotTile>(std::string("qk_dot_") + TypeName<T>() + (kPairs ? "_pairs" : ""), level);
   const int64_t w_row = k + w_gap, x_row = k + x_gap, y_ld = n + 3;
   Guarded<T> w((n - 1) * w_row + k);
-  Guarded<float> x((m - 1) * x_row + k);
+  Guarded<X> x((m - 1) * x_row + k);
   Guarded<float> y((m - 1) * y_ld + n);
   numbers.Fill(w.data(), w.size());
   numbers.Fill(x.data(), x.size());
   for (int64_t i = 0; i < y.size(); ++i) y[i] = kUntouched;
   for (int64_t r = 0; r < m; ++r) numbers.Fill(&y[r * y_ld], n);
   std::vector<float> before(y.data(), y.data() + y.size());
-  dot(y.data(), y_ld, w.data(), w_row * sizeof(T), x.data(), x_row * sizeof(float), m, n, k, 8192);
+  dot(y.data(), y_ld, w.data(), w_row * sizeof(T), x.data(), x_row * sizeof(X), m, n, k, 8192);
   for (int64_t i = 0; i < y.size(); ++i) {
     const int64_t r = i / y_ld, j = i % y_ld;
     if (j >= n) {
@@ -43,7 +45,7 @@ void CheckDot(std::string_view level, int64_t m, int64_t n, int64_t k, int64_t w
     }
     double sum = before[i], magnitude = std::fabs(sum);
     for (int64_t p = 0; p < k; ++p) {
-      const double term = static_cast<double>(ToFloat(w[j * w_row + p])) * x[r * x_row + p];
+      const double term = static_cast<double>(ToFloat(w[j * w_row + p])) * ToFloat(x[r * x_row + p]);
       sum += term;
       magnitude += std::fabs(term);
     }
@@ -61,10 +63,14 @@ TEST(DotFloat, EqualsDouble) {
         for (int64_t n : {1, 2, 3, 7}) {
           CheckDot<float>(level, m, n, k, 0, 0, numbers);
           CheckDot<uint16_t>(level, m, n, k, 0, 0, numbers);
+          CheckDot<BFloat16>(level, m, n, k, 0, 0, numbers);
+          CheckDot<BFloat16, BFloat16>(level, m, n, k, 0, 0, numbers);
         }
       }
       CheckDot<float>(level, 3, 5, k, 13, 7, numbers);
       CheckDot<uint16_t>(level, 3, 5, k, 13, 7, numbers);
+      CheckDot<BFloat16>(level, 3, 5, k, 13, 7, numbers);
+      CheckDot<BFloat16, BFloat16>(level, 3, 5, k, 13, 7, numbers);
     }
   }
 }
@@ -144,6 +150,87 @@ TEST(MmaF32, EqualsDouble) {
   }
 }
 
+using PairTile = void(float*, int64_t, const void*, int64_t, const void*, int64_t, int64_t, int64_t, int64_t, int64_t);
+
+// Rows in memory where reading must end, a panel whose words begin where it must, and NaN where nothing is to be used:
+// above the last of an odd k.
+void CheckPairs(std::string_view level, int64_t m, int64_t n, int64_t k, int64_t gap, Numbers& numbers) {
+  auto* mma = Tile<PairTile>("qk_mma_bf16_pairs", level);
+  const int64_t x_row = k + gap, words = (k + 1) / 2, c_ld = 32 + gap;
+  Guarded<BFloat16> x((m - 1) * x_row + k);
+  Guarded<uint32_t> panel(words * 32);
+  Guarded<float> c((m - 1) * c_ld + n);
+  numbers.Fill(x.data(), x.size());
+  std::vector<BFloat16> w(n * k);
+  numbers.Fill(w.data(), w.size());
+  for (int64_t i = 0; i < panel.size(); ++i) {
+    const int64_t j = i % 32, p = i / 32 * 2;
+    const auto bits = [&](int64_t at) -> uint32_t { return j < n && at < k ? w[j * k + at].bits : 0; };
+    panel[i] = bits(p) | (p + 1 == k ? 0x7fc00000u : bits(p + 1) << 16);
+  }
+  for (int64_t i = 0; i < c.size(); ++i) c[i] = i % c_ld < n ? numbers.Uniform(-1, 1) : kUntouched;
+  std::vector<float> before(c.data(), c.data() + c.size());
+  mma(c.data(), c_ld, x.data(), x_row * sizeof(BFloat16), panel.data(), 0, m, n, k, words);
+  for (int64_t i = 0; i < c.size(); ++i) {
+    const int64_t r = i / c_ld, j = i % c_ld;
+    if (j >= n) {
+      ASSERT_EQ(c[i], kUntouched) << level << " m " << m << " n " << n << " wrote column " << j << " of row " << r;
+      continue;
+    }
+    double sum = before[i], magnitude = std::fabs(sum);
+    for (int64_t p = 0; p < k; ++p) {
+      const double term = static_cast<double>(ToFloat(x[r * x_row + p])) * ToFloat(w[j * k + p]);
+      sum += term;
+      magnitude += std::fabs(term);
+    }
+    ASSERT_NEAR(c[i], sum, Tolerance(magnitude))
+        << level << " m " << m << " n " << n << " k " << k << " at " << r << "," << j << " seed " << kSeed;
+  }
+  // Rows that are computed alone have the same bits.
+  const int64_t last = m - 1;
+  std::vector<float> alone(before.begin() + last * c_ld, before.end());
+  mma(alone.data(), c_ld, x.data() + last * x_row, x_row * sizeof(BFloat16), panel.data(), 0, 1, n, k, words);
+  for (int64_t j = 0; j < n; ++j) ASSERT_EQ(alone[j], c[last * c_ld + j]) << level << " m " << m << " k " << k;
+}
+
+TEST(MmaBF16Pairs, EqualsDouble) {
+  Numbers numbers(kSeed);
+  for (const std::string& level : HostLevels()) {
+    for (int64_t m = 1; m <= 29; ++m) {
+      for (int64_t n : {1, 5, 8, 13, 16, 17, 31, 32}) CheckPairs(level, m, n, 37, n % 3, numbers);
+      for (int64_t k : {1, 2, 3, 4, 5, 7, 8, 67, 130}) CheckPairs(level, m, 32, k, k % 4, numbers);
+    }
+    CheckPairs(level, 53, 29, 19, 2029, numbers);  // rows 4 KiB apart
+  }
+}
+
+// Words that are fewer than k needs end the sums; no row is read beyond.
+TEST(MmaBF16Pairs, EndsWithThePanel) {
+  for (const std::string& level : HostLevels()) {
+    auto* mma = Tile<PairTile>("qk_mma_bf16_pairs", level);
+    const std::vector<BFloat16> x(7, {FloatToBFloat16(1)});
+    const std::vector<uint32_t> panel(32 * 2, 0x3f803f80);
+    float c[32] = {};
+    mma(c, 32, x.data(), 14, panel.data(), 0, 1, 32, 7, 2);
+    for (const float sum : c) ASSERT_EQ(sum, 4) << level;
+  }
+}
+
+void CheckPairPack(std::string_view level, int64_t rows, int64_t k, int64_t gap, Numbers& numbers) {
+  const int64_t row = k + gap, words = (k + 1) / 2;
+  Guarded<BFloat16> src((rows - 1) * row + k);
+  Guarded<uint32_t> dst(words * 32);
+  for (int64_t i = 0; i < src.size(); ++i) src[i].bits = static_cast<uint16_t>(numbers.Below(65536));  // NaN as well
+  for (int64_t i = 0; i < dst.size(); ++i) dst[i] = 0xdeadbeef;
+  Tile<PackTile>("qk_pack_bf16_pairs", level)(dst.data(), 0, src.data(), row * sizeof(BFloat16), rows, k);
+  for (int64_t i = 0; i < dst.size(); ++i) {
+    const int64_t p = i / 32 * 2, j = i % 32;
+    const auto bits = [&](int64_t at) -> uint32_t { return j < rows && at < k ? src[j * row + at].bits : 0; };
+    ASSERT_EQ(dst[i], bits(p) | bits(p + 1) << 16)
+        << level << " rows " << rows << " k " << k << " at " << p << "," << j;
+  }
+}
+
 template <typename T>
 void CheckPack(std::string_view level, int64_t rows, int64_t k, int64_t gap, Numbers& numbers) {
   auto* pack = Tile<PackTile>(std::string("qk_pack_") + TypeName<T>() + "_kn32", level);
@@ -167,8 +254,59 @@ TEST(PackFloat, Transposes) {
       for (int64_t rows = 1; rows <= 32; ++rows) {
         CheckPack<float>(level, rows, k, rows % 3, numbers);
         CheckPack<uint16_t>(level, rows, k, rows % 3, numbers);
+        CheckPack<BFloat16>(level, rows, k, rows % 3, numbers);
+        CheckPairPack(level, rows, k, rows % 3, numbers);
       }
     }
+    // Rows that share sets of the first cache.
+    for (int64_t k : {15, 16, 31, 32, 47, 67}) {
+      CheckPack<float>(level, 32, k, 512 - k, numbers);
+      CheckPack<uint16_t>(level, 32, k, 1024 - k, numbers);
+      CheckPack<BFloat16>(level, 32, k, 2048 - k, numbers);
+    }
+  }
+}
+
+// Rows to columns, whatever the bits: of elements of as many bytes as T has.
+template <typename T>
+void CheckTurn(std::string_view level, int64_t rows, int64_t k, int64_t gap, Numbers& numbers) {
+  auto* turn = Tile<PackTile>("qk_turn_" + std::to_string(sizeof(T)), level);
+  const int64_t row = k + gap, to = rows + 2 * gap;
+  Guarded<T> src((rows - 1) * row + k), dst((k - 1) * to + rows);
+  for (int64_t i = 0; i < src.size(); ++i) src[i] = static_cast<T>(numbers.Below(INT64_MAX));
+  for (int64_t i = 0; i < dst.size(); ++i) dst[i] = 77;
+  turn(dst.data(), to * sizeof(T), src.data(), row * sizeof(T), rows, k);
+  for (int64_t i = 0; i < dst.size(); ++i) {
+    const int64_t p = i / to, j = i % to;
+    ASSERT_EQ(dst[i], j < rows ? src[j * row + p] : T{77})
+        << sizeof(T) << " bytes " << level << " rows " << rows << " k " << k << " at " << p << "," << j;
+  }
+}
+
+TEST(Turn, MovesBits) {
+  Numbers numbers(kSeed);
+  for (const std::string& level : HostLevels()) {
+    for (int64_t k : {1, 3, 4, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 131}) {
+      for (int64_t rows : {1, 2, 4, 5, 8, 11, 15, 16, 17, 23, 31, 32, 37, 64, 67, 129}) {
+        CheckTurn<uint8_t>(level, rows, k, rows % 3, numbers);
+        CheckTurn<uint16_t>(level, rows, k, rows % 3, numbers);
+        CheckTurn<uint32_t>(level, rows, k, rows % 3, numbers);
+        CheckTurn<uint64_t>(level, rows, k, rows % 3, numbers);
+      }
+    }
+    // Few elements a row, which lie behind each other, become few rows, and back.
+    for (int64_t few : {2, 3, 4, 5, 6, 7, 8, 9}) {
+      for (int64_t many : {1, 7, 8, 15, 16, 17, 31, 33, 63, 64, 65, 100, 127, 128, 131, 193}) {
+        for (const auto& [rows, k] : {std::pair(few, many), std::pair(many, few)}) {
+          CheckTurn<uint8_t>(level, rows, k, 0, numbers);
+          CheckTurn<uint16_t>(level, rows, k, 0, numbers);
+          CheckTurn<uint32_t>(level, rows, k, 0, numbers);
+          CheckTurn<uint64_t>(level, rows, k, 0, numbers);
+        }
+      }
+    }
+    CheckTurn<uint32_t>(level, 37, 37, 1024 - 37, numbers);  // rows 4 KiB apart
+    CheckTurn<uint64_t>(level, 19, 37, 512 - 37, numbers);
   }
 }
 

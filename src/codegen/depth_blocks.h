@@ -1,0 +1,56 @@
+// How the k of a product is cut where panels of all of it would not stay in a cache: loops over its outer axes, one
+// axis that goes by steps of a constant length, and whole inner axes.
+//
+//   k of 4096:        for k0 in 0..4096 by 512 { .. }
+//   k of [64, 3, 3]:  for k0 in 0..64 by 56 { .. }
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/extent.h"
+#include "kir/build.h"
+
+namespace quern::codegen {
+
+class DepthBlocks {
+ public:
+  // `k`: its axes, outermost first. `together`: elements of k in a word of a panel.
+  DepthBlocks(std::vector<Extent> k, int64_t together);
+
+  // Whether all of k is one block.
+  bool whole() const { return cut_ == k_.size(); }
+  // Elements of a block at most; constant but where nothing is cut.
+  Extent Most() const { return inner_ * Extent(step_); }
+  // Whether every block, the last too, has a multiple of `count` elements.
+  bool AreMultiplesOf(int64_t count) const;
+  // The loops over blocks, called k0, k1, .. by axis; nothing is added where all of k is one.
+  kir::Block Over(kir::Block body) const;
+  // Of the block that those loops are at: its first k, and how many.
+  kir::ExprRef First() const;
+  kir::ExprRef Count() const;
+
+  // The elements of that block: loops over them, their index on the axes of k, and which of the block they are.
+  struct Elements {
+    struct Loop {
+      std::string name;
+      kir::ExprRef low, high;
+    };
+    std::vector<Loop> loops;
+    kir::Index at;
+    kir::ExprRef k;
+
+    // Loops [first, end) around `body`.
+    kir::Block Around(size_t first, size_t end, kir::Block body) const;
+  };
+  Elements Inside() const;
+
+ private:
+  const std::vector<Extent> k_;
+  size_t cut_;  // the axis that goes by `step_`; k_.size(): none
+  int64_t step_ = 1;
+  Extent inner_ = Extent(1);  // elements of the axes behind it
+};
+
+}  // namespace quern::codegen

@@ -1,0 +1,177 @@
+// Pool: the maximum or mean of every window of x [N, C, s..]. Padding is no element: it never wins a maximum, and a
+// mean is over the elements that exist, or with `count_include_pad` over the padding too. With `ceil` a window may
+// reach past the padding, whose places count for nothing, but not begin behind the last element and its padding.
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/divide.h"
+#include "ir/composite.h"
+#include "ir/shape.h"
+#include "ir/window.h"
+
+namespace quern::ir {
+namespace {
+
+// The window of the node with as much padding behind it as `places` of it need.
+Window Reaching(const Attributes& attributes, std::span<const Extent> dims, std::span<const Extent> places) {
+  Window window = WindowOf(attributes, attributes.Ints("kernel"));
+  for (size_t d = 0; attributes.Bool("ceil") && d < dims.size(); ++d) {
+    const int64_t needed = (places[d].constant() - 1) * window.strides[d] + window.Span(d);
+    window.high[d] = std::max<int64_t>(0, needed - dims[d].constant() - window.low[d]);
+  }
+  return window;
+}
+
+StatusOr<std::vector<TensorType>> Infer(const InferContext& context) {
+  const TensorType& x = context.operands[0];
+  if (x.rank() < 3 || x.rank() > 5) return context.ShapeError(0, "[N, C, s..] of 1 to 3 spatial dimensions");
+  const std::span<const Extent> dims = std::span(x.dims).subspan(2);
+  const Window window = WindowOf(context.attributes, context.attributes.Ints("kernel"));
+  QUERN_ASSIGN(std::vector<Extent> places, WindowPlaces(context, 0, dims, window));
+  for (size_t d = 0; d < dims.size(); ++d) {
+    // A place in every window that is an element.
+    if (window.low[d] >= window.Span(d) || window.high[d] >= window.Span(d))
+      return context.AttributeError("pads", "fewer than what a window spans");
+    if (!context.attributes.Bool("ceil")) continue;
+    if (!dims[d].is_constant()) return context.UnsupportedError(0, "extents that are known, with ceil");
+    const int64_t size = dims[d].constant() + window.low[d], stride = window.strides[d];
+    int64_t count = CeilDiv(size + window.high[d] - window.Span(d), stride) + 1;
+    if ((count - 1) * stride >= size) --count;
+    places[d] = Extent(count);
+  }
+  TensorType result{x.dtype, {x.dims[0], x.dims[1]}};
+  result.dims.insert(result.dims.end(), places.begin(), places.end());
+  return std::vector<TensorType>{std::move(result)};
+}
+
+StatusOr<std::vector<Value>> Expand(Graph& graph, const Node& node, std::span<const Value> inputs, int origin) {
+  Expansion e(graph, origin);
+  const TensorType x = graph.type(inputs[0]);
+  const std::vector<Extent>& dims = node.results[0].dims;
+  const std::vector<Extent> spatial(x.dims.begin() + 2, x.dims.end()), places(dims.begin() + 2, dims.end());
+  const size_t n = spatial.size();
+  const Window given = WindowOf(node.attributes, node.attributes.Ints("kernel")),
+               window = Reaching(node.attributes, spatial, places);
+  // Folds every window of `value`, whose last dimensions are spatial, to those places.
+  const auto folded = [&](Value value, const Window& by, const char* op, double fill) {
+    const auto leading = static_cast<int64_t>(e.type(value).dims.size() - n);
+    Attributes attributes = AttributesOf(by);
+    attributes.Set("kernel", by.kernel);
+    attributes.Set("value", fill);
+    std::vector<int64_t> axes;
+    for (size_t d = 0; d < n; ++d) axes.push_back(leading + static_cast<int64_t>(d));
+    value = e.Add("Reduce", {e.Add("Window", {value}, std::move(attributes))},
+                  {{"op", std::string(op)}, {"axes", axes}, {"keep_dim", false}});
+    for (size_t d = 0; d < n; ++d) {
+      value = e.Add("Narrow", {value},
+                    {{"axis", leading + static_cast<int64_t>(d)},
+                     {"start", std::vector<Extent>{Extent(0)}},
+                     {"length", std::vector<Extent>{places[d]}}});
+    }
+    return value;
+  };
+  if (node.attributes.String("kind") == "max")
+    return e.Finish({folded(inputs[0], window, "max", -std::numeric_limits<double>::infinity())});
+  const Value wide = e.Wide(inputs[0]);
+  const Value sum = folded(wide, window, "sum", 0);
+  const DType dtype = e.type(wide).dtype;
+  // How many places each window has: of ones, where elements count, and where padding counts as well.
+  std::vector<Extent> counted = spatial;
+  Window behind = window;
+  for (size_t d = 0; d < n && node.attributes.Bool("count_include_pad"); ++d) {
+    counted[d] = counted[d] + Extent(given.low[d] + given.high[d]);
+    behind.low[d] = 0;
+    behind.high[d] = std::max<int64_t>(0, window.high[d] - given.high[d]);
+  }
+  double all = 1;
+  for (const int64_t size : window.kernel) all *= static_cast<double>(size);
+  const Value count = behind.IsPadded()
+                          ? folded(e.Add("Expand", {e.Scalar(1, dtype)}, {{"shape", counted}}), behind, "sum", 0)
+                          : e.Scalar(all, dtype);
+  return e.Finish({e.Stored(e.Add("Div", {sum, count}), node.results[0].dtype)});
+}
+
+// Calls `take` with every element of every window of y, and how many places the window has.
+template <typename Take>
+void ForEachElement(const RefContext& context, const Take& take) {
+  const RefTensor &x = *context.operands[0], &y = context.results[0];
+  const Attributes& attributes = context.node.attributes;
+  const Window window = WindowOf(attributes, attributes.Ints("kernel"));
+  const size_t rank = x.dims.size();
+  std::vector<int64_t> index(rank), place(rank);
+  const int64_t elements = y.elements();
+  for (int64_t at = 0; at < elements; ++at, NextIndex(y.dims, index)) {
+    int64_t total = 1;
+    for (int64_t k : window.kernel) total *= k;
+    std::vector<int64_t> k(window.kernel.size());
+    std::vector<double> inside;
+    int64_t padded = 0;
+    for (int64_t t = 0; t < total; ++t, NextIndex(window.kernel, k)) {
+      place[0] = index[0];
+      place[1] = index[1];
+      bool exists = true, counts = true;
+      for (size_t d = 2; d < rank; ++d) {
+        const int64_t low = window.low[d - 2], high = window.high[d - 2];
+        place[d] = index[d] * window.strides[d - 2] + k[d - 2] * window.dilations[d - 2] - low;
+        exists &= place[d] >= 0 && place[d] < x.dims[d];
+        counts &= place[d] >= -low && place[d] < x.dims[d] + high;
+      }
+      if (exists) inside.push_back(x.At(place));
+      padded += counts ? 1 : 0;
+    }
+    take(at, inside, attributes.Bool("count_include_pad") ? padded : static_cast<int64_t>(inside.size()));
+  }
+}
+
+Status Reference(RefContext& context) {
+  RefTensor& y = context.results[0];
+  const bool max = context.node.attributes.String("kind") == "max";
+  ForEachElement(context, [&](int64_t at, const std::vector<double>& elements, int64_t count) {
+    double result = max ? -std::numeric_limits<double>::infinity() : 0;
+    for (const double x : elements) {
+      if (!max)
+        result += x;
+      else if (!(x <= result))  // a NaN stays
+        result = std::isnan(result) ? result : x;
+    }
+    y.data[at] = RoundTo(y.dtype, max ? result : result / static_cast<double>(count));
+  });
+  return absl::OkStatus();
+}
+
+Status Magnitude(RefContext& context) {
+  RefTensor& y = context.results[0];
+  const bool max = context.node.attributes.String("kind") == "max";
+  ForEachElement(context, [&](int64_t at, const std::vector<double>& elements, int64_t count) {
+    double result = 0;
+    for (const double x : elements) result = max ? std::max(result, std::fabs(x)) : result + std::fabs(x);
+    y.data[at] = max ? result : result / static_cast<double>(count);
+  });
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+const OpDef& Op_pool() {
+  static const OpDef* const op = Make({
+      .name = "Pool",
+      .doc = "the maximum or mean of every window; padding is no element",
+      .kind = OpKind::kComposite,
+      .operands = {{.name = "x", .kind = OperandKind::kFloat, .shape = "[N, C, s..]"}},
+      .attributes = WindowAttributes(
+          {{.name = "kind", .kind = AttrKind::kString, .choices = {"max", "mean"}},
+           {.name = "kernel", .kind = AttrKind::kInts},
+           {.name = "ceil", .kind = AttrKind::kBool, .default_value = false, .doc = "windows may reach past the end"},
+           {.name = "count_include_pad", .kind = AttrKind::kBool, .default_value = false}}),
+      .infer = Infer,
+      .reference = Reference,
+      .expand = Expand,
+      .rtol = 2e-6,
+      .magnitude = Magnitude,
+  });
+  return *op;
+}
+
+}  // namespace quern::ir

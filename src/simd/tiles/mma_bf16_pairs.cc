@@ -1,0 +1,69 @@
+// qk_mma_bf16_pairs: c[i, j] += sum_p x[i, p] * w[j, p] for m rows of x and the n <= 32 rows of a panel of pairs.
+//
+//   c: f32, c_ld elements between rows; columns n and beyond are not touched. x: rows of k bf16, x_stride bytes apart,
+//   not read past their last element. panel: words [ceil(k / 2)][32] of two neighbours along k, the first in the low
+//   half; missing columns zero; of an odd k the last high half is not used. Any m; fastest as qk_mma_f32.
+#include "simd/tiles/bf16_pairs-inl.h"
+#include "simd/tiles/mma_float-inl.h"
+
+namespace {
+
+constexpr int64_t kPanelColumns = 32;
+constexpr int kTileColumns = kTileVectors * kLanes;
+
+template <int R, int V, typename Term, typename Load>
+HWY_INLINE void Add(float* c, int64_t c_ld, const char* x, int64_t x_stride, const uint32_t* panel, int64_t columns,
+                    int64_t steps, const Load& load) {
+  // One sum an element however many rows there are: a row's bits are its own.
+  MultiplyTile<R, V, 1, Term>(x, x_stride, sizeof(uint32_t), reinterpret_cast<const char*>(panel),
+                              kPanelColumns * sizeof(uint32_t), steps, load, [&](int i, int v, VF sum) {
+                                float* to = c + i * c_ld + v * kLanes;
+                                const int64_t count = columns - v * kLanes;
+                                if (count >= kLanes) {
+                                  hn::StoreU(hn::Add(LoadFloat(to), sum), kF32, to);
+                                } else if (count > 0) {
+                                  StorePart(hn::Add(LoadPart(to, count), sum), to, count);
+                                }
+                              });
+}
+
+template <int R, int V>
+HWY_NOINLINE void Block(float* c, int64_t c_ld, const char* x, int64_t x_stride, const uint32_t* panel, int64_t columns,
+                        int64_t k) {
+  const auto words = [](const char* b, int v) {
+    return hn::LoadU(kU32, reinterpret_cast<const uint32_t*>(b) + v * kLanes);
+  };
+  const int64_t pairs = k / 2;
+  Add<R, V, PairTerm>(c, c_ld, x, x_stride, panel, columns, pairs,
+                      [&](const char* b, int v) { return PairsOf(words(b, v)); });
+  if (k % 2 == 0) return;
+  const VU low = hn::Set(kU32, 0xffffu);
+  Add<R, V, SingleTerm>(c, c_ld, x + pairs * 4, x_stride, panel + pairs * kPanelColumns, columns, 1,
+                        [&](const char* b, int v) { return PairsOf(hn::And(words(b, v), low)); });
+}
+
+}  // namespace
+
+QUERN_TILE(qk_mma_bf16_pairs)(float* c, int64_t c_ld, const void* x_any, int64_t x_stride, const void* panel, int64_t,
+                              int64_t m, int64_t n, int64_t k, int64_t words) {
+  if (k > 2 * words) k = 2 * words;
+  const int64_t most = MostRows(x_stride);
+  for (int64_t j = 0; j < n; j += kTileColumns) {
+    const uint32_t* b = static_cast<const uint32_t*>(panel) + j;
+    const char* x = static_cast<const char*>(x_any);
+    float* to = c + j;
+    for (int64_t left = m; left > 0;) {
+      const int64_t rows = NextRows(left, most);
+      WithRows(rows, [&]<int R>() {
+        // Where the last columns fit one vector, the others would be multiplied for nothing.
+        if (n - j <= kLanes)
+          Block<R, 1>(to, c_ld, x, x_stride, b, n - j, k);
+        else
+          Block<R, kTileVectors>(to, c_ld, x, x_stride, b, n - j, k);
+      });
+      left -= rows;
+      x += rows * x_stride;
+      to += rows * c_ld;
+    }
+  }
+}

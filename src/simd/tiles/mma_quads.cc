@@ -1,0 +1,158 @@
+// qk_mma_i8_quads, qk_mma_u8_quads: c[i, j] += sum_p x[i, p] * (w[j, p] + add) for m rows of x, i8 or u8, and the n <=
+// 32 rows of a panel of quads of bytes: without a sign beside i8, with one beside u8. Exact, but that i32 wraps.
+//
+//   c: i32, c_ld elements between rows; columns n and beyond are not touched. x: rows of k bytes, x_stride bytes apart,
+//   not read past their last element. panel: words [ceil(k / 4)][32] of four neighbours along k, the first in the
+//   lowest byte; of the last word as many count as k has left. Any m; fastest as qk_mma_f32.
+//
+// One side with a sign and one without is what vpdpbusd multiplies. Elsewhere bytes become words of 16 bits first, of
+// which pairs of products are added in 32: the instruction for bytes would saturate.
+#include "simd/tiles/mma_float-inl.h"
+#include "simd/tiles/quant_vector.h"
+
+namespace quern::simd {
+namespace {
+
+constexpr int64_t kPanelColumns = 32;
+constexpr int kTileColumns = kTileVectors * kLanes;
+// Words of 16 bits take more registers a step, so fewer rows fit.
+constexpr int kMostRows = kByteDot ? kTileRows : kTileRows > 6 ? 6 : 4;
+
+// The even and the odd bytes of all words, as i16.
+struct Halves {
+  VI16 even, odd;
+};
+
+template <bool kSigned>
+HWY_INLINE Halves HalvesOf(VU words) {
+  const hn::ScalableTag<uint16_t> d16;
+  const auto all = hn::BitCast(d16, words);
+  if constexpr (kSigned) {
+    const VI16 both = hn::BitCast(DI16(), all);
+    return {hn::ShiftRight<8>(hn::ShiftLeft<8>(both)), hn::ShiftRight<8>(both)};
+  } else {
+    return {hn::BitCast(DI16(), hn::And(all, hn::Set(d16, 255))), hn::BitCast(DI16(), hn::ShiftRight<8>(all))};
+  }
+}
+
+// What a step adds: the products of the quads of x, in all lanes, and of a vector of the panel.
+template <bool kSigned>  // x
+struct QuadTerm {
+  using Sum = VI32;
+  template <bool kSignedWords>
+  static HWY_INLINE auto Factor(VU words) {
+    if constexpr (kByteDot)
+      return words;
+    else
+      return HalvesOf<kSignedWords>(words);
+  }
+  static HWY_INLINE auto OfRow(VU words) { return Factor<kSigned>(words); }
+  static HWY_INLINE auto OfPanel(VU words) { return Factor<!kSigned>(words); }
+  static HWY_INLINE auto Broadcast(const char* x) { return OfRow(hn::Set(kU32, LoadScalar<uint32_t>(x))); }
+  static HWY_INLINE VI32 Add(VU x, VU b, VI32 sum) {
+    const VU &u = kSigned ? b : x, &s = kSigned ? x : b;
+    return ByteDot(sum, hn::BitCast(DU8(), u), hn::BitCast(DI8(), s));
+  }
+  static HWY_INLINE VI32 Add(const Halves& x, const Halves& b, VI32 sum) {
+    return WordDot(WordDot(sum, x.even, b.even), x.odd, b.odd);
+  }
+};
+
+// The bytes of the last word of a row that there are, then zeros.
+HWY_INLINE uint32_t LastWord(const char* x, int64_t count) {
+  uint32_t word = 0;
+  for (int64_t i = 0; i < count; ++i) word |= static_cast<uint32_t>(static_cast<uint8_t>(x[i])) << 8 * i;
+  return word;
+}
+
+template <bool kSigned>
+HWY_NOINLINE uint32_t SumOf(const char* x, int64_t k) {
+  using Term = QuadTerm<kSigned>;
+  const auto ones = Term::OfPanel(hn::Set(kU32, 0x01010101u));
+  VI32 sums = hn::Zero(DI32());
+  int64_t i = 0;
+  for (; i + kBytes <= k; i += kBytes)
+    sums = Term::Add(Term::OfRow(hn::LoadU(kU32, reinterpret_cast<const uint32_t*>(x + i))), ones, sums);
+  int32_t sum = hn::GetLane(hn::SumOfLanes(DI32(), sums));
+#pragma clang loop vectorize(disable) unroll(disable)
+  for (; i < k; ++i) sum += kSigned ? int32_t{static_cast<int8_t>(x[i])} : int32_t{static_cast<uint8_t>(x[i])};
+  return static_cast<uint32_t>(sum);
+}
+
+// Adds the products of `words` words of R rows and of two vectors of columns, and to row i more[i].
+template <int R, bool kSigned>
+HWY_NOINLINE void Block(uint32_t* c, int64_t c_ld, const char* x, int64_t x_stride, const uint32_t* panel,
+                        int64_t columns, int64_t words, const uint32_t* more) {
+  using Term = QuadTerm<kSigned>;
+  MultiplyTile<R, kTileVectors, 1, Term>(
+      x, x_stride, sizeof(uint32_t), reinterpret_cast<const char*>(panel), kPanelColumns * sizeof(uint32_t), words,
+      [](const char* b, int v) {
+        return Term::OfPanel(hn::LoadU(kU32, reinterpret_cast<const uint32_t*>(b) + v * kLanes));
+      },
+      [&](int i, int v, VI32 sum) {
+        uint32_t* to = c + i * c_ld + v * kLanes;
+        const int64_t count = columns - v * kLanes;
+        if (count <= 0) return;
+        const VU total = hn::Add(hn::BitCast(kU32, sum), hn::Set(kU32, more[i]));
+        if (count >= kLanes) {
+          hn::StoreU(hn::Add(hn::LoadU(kU32, to), total), kU32, to);
+        } else {
+          HWY_ALIGN uint32_t part[kLanes];
+          hn::Store(total, kU32, part);
+#pragma clang loop vectorize(disable) unroll(disable)
+          for (int64_t j = 0; j < count; ++j) to[j] += part[j];
+        }
+      });
+}
+
+// Calls body.operator()<R>() for the most rows R that there is a block for, of at most `rows`, and gives R. Few rows
+// are rare: a block for every number of them would be code for nothing.
+template <int R, typename Body>
+HWY_INLINE int64_t WithMost(int64_t rows, const Body& body) {
+  if constexpr (R > 1) {
+    constexpr int kFewer = R > 8 ? 8 : R > 4 ? 4 : R / 2;
+    if (rows < R) return WithMost<kFewer>(rows, body);
+  }
+  body.template operator()<R>();
+  return R;
+}
+
+template <bool kSigned>
+HWY_INLINE void Multiply(uint32_t* c, int64_t c_ld, const char* x, int64_t x_stride, const uint32_t* panel, int64_t m,
+                         int64_t n, int64_t k, int64_t add) {
+  const int64_t fit = MostRows(x_stride) < kMostRows ? MostRows(x_stride) : kMostRows;
+  while (m > 0) {
+    const int64_t rows = WithMost<kMostRows>(m < fit ? m : fit, [&]<int R>() {
+      uint32_t more[R] = {}, last[R] = {};
+      const uint32_t none[R] = {};
+      for (int64_t i = 0; i < R; ++i) {
+        if (add != 0) more[i] = static_cast<uint32_t>(add) * SumOf<kSigned>(x + i * x_stride, k);
+        last[i] = LastWord(x + i * x_stride + k / 4 * 4, k % 4);
+      }
+      for (int64_t j = 0; j < n; j += kTileColumns) {
+        Block<R, kSigned>(c + j, c_ld, x, x_stride, panel + j, n - j, k / 4, more);
+        if (k % 4 != 0)
+          Block<R, kSigned>(c + j, c_ld, reinterpret_cast<const char*>(last), sizeof(uint32_t),
+                            panel + k / 4 * kPanelColumns + j, n - j, 1, none);
+      }
+    });
+    m -= rows;
+    x += rows * x_stride;
+    c += rows * c_ld;
+  }
+}
+
+}  // namespace
+}  // namespace quern::simd
+
+QUERN_TILE(qk_mma_i8_quads)(uint32_t* c, int64_t c_ld, const void* x, int64_t x_stride, const void* panel, int64_t,
+                            int64_t m, int64_t n, int64_t k, int64_t words, int64_t add) {
+  quern::simd::Multiply<true>(c, c_ld, static_cast<const char*>(x), x_stride, static_cast<const uint32_t*>(panel), m, n,
+                              k < 4 * words ? k : 4 * words, add);
+}
+
+QUERN_TILE(qk_mma_u8_quads)(uint32_t* c, int64_t c_ld, const void* x, int64_t x_stride, const void* panel, int64_t,
+                            int64_t m, int64_t n, int64_t k, int64_t words, int64_t add) {
+  quern::simd::Multiply<false>(c, c_ld, static_cast<const char*>(x), x_stride, static_cast<const uint32_t*>(panel), m,
+                               n, k < 4 * words ? k : 4 * words, add);
+}

@@ -1,0 +1,163 @@
+// Convolutions, pools and contractions of any dimensions against the double interpreter: strides, dilations, groups,
+// and pads that differ from side to side, with what is fused behind them, at sizes that are known at the run too.
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "unit/compiler/expect_right.h"
+
+namespace quern {
+namespace {
+
+using namespace quern::testing;
+
+// y = Silu(Conv(x, w, b) + r), and the convolution itself.
+void ExpectConv(const std::string& x, const std::string& w, const std::string& attributes, const std::string& y,
+                const std::string& type = "f32", const std::string& symbols = "",
+                const std::vector<Binding>& bindings = {{}}) {
+  SCOPED_TRACE(absl::StrCat(x, " by ", w, " {", attributes, "}"));
+  const std::string m = w.substr(0, w.find(','));
+  ExpectRight(absl::StrReplaceAll(
+                  R"(graph g$s {
+  %0 = Input() {name = "x"} : $t[$x]
+  %1 = Param() {name = "w"} : $t[$w]
+  %2 = Param() {name = "b"} : $t[$m]
+  %3 = Input() {name = "r"} : $t[$y]
+  %4 = Conv(%0, %1, %2) {$a} : $t[$y]
+  %5 = Add(%4, %3) : $t[$y]
+  %6 = Silu(%5) : $t[$y]
+  return %6, %4
+})",
+                  {{"$s", symbols}, {"$t", type}, {"$x", x}, {"$w", w}, {"$m", m}, {"$y", y}, {"$a", attributes}}),
+              bindings);
+}
+
+TEST(Convolutions, OfTwoDimensions) {
+  ExpectConv("2, 3, 11, 13", "17, 3, 3, 3", "", "2, 17, 9, 11");
+  ExpectConv("2, 3, 11, 13", "17, 3, 3, 3", "pads = [1, 1, 1, 1]", "2, 17, 11, 13");
+  ExpectConv("1, 5, 29, 31", "13, 5, 2, 4", "pads = [0, 1, 2, 3], strides = [2, 3]", "1, 13, 15, 11");
+  ExpectConv("3, 7, 17, 19", "11, 7, 3, 2", "dilations = [3, 2], pads = [2, 0, 1, 4]", "3, 11, 14, 21");
+  ExpectConv("2, 5, 7, 37", "9, 5, 1, 1", "", "2, 9, 7, 37");
+  ExpectConv("2, 5, 7, 37", "9, 5, 1, 1", "strides = [2, 2]", "2, 9, 4, 19");
+  ExpectConv("1, 131, 5, 5", "10, 131, 3, 3", "pads = [1, 1, 1, 1]", "1, 10, 5, 5");
+  // Columns that fill the first of two panels, to the last.
+  ExpectConv("2, 3, 8, 12", "17, 3, 3, 3", "pads = [1, 1, 1, 1]", "2, 17, 8, 12");
+  // A column or a few behind whole vectors of them, in one block of k and in several.
+  ExpectConv("2, 5, 7, 7", "17, 5, 3, 3", "pads = [1, 1, 1, 1]", "2, 17, 7, 7");
+  ExpectConv("1, 131, 7, 7", "217, 131, 3, 3", "pads = [1, 1, 1, 1]", "1, 217, 7, 7");
+  ExpectConv("1, 1100, 6, 6", "70, 1100, 1, 1", "", "1, 70, 6, 6");
+  ExpectConv("1, 5, 6, 3", "9, 5, 3, 3", "pads = [1, 1, 1, 1]", "1, 9, 6, 3");
+  ExpectConv("2, 7, 5, 10", "13, 7, 2, 3", "pads = [0, 1, 1, 1]", "2, 13, 5, 10");
+  // Rows of a window that are a block of k each.
+  ExpectConv("1, 3, 25, 26", "9, 3, 23, 23", "", "1, 9, 3, 4");
+  // Rows long enough for parts that reach nowhere outside.
+  ExpectConv("1, 3, 5, 79", "9, 3, 3, 3", "pads = [1, 1, 1, 1]", "1, 9, 5, 79");
+  // Places that see padding alone.
+  ExpectConv("1, 2, 3, 3", "9, 2, 1, 2", "pads = [2, 3, 2, 3], strides = [1, 2]", "1, 9, 7, 4");
+}
+
+TEST(Convolutions, OfGroups) {
+  ExpectConv("2, 6, 9, 10", "33, 2, 3, 3", "groups = 3, pads = [1, 1, 1, 1]", "2, 33, 9, 10");
+  ExpectConv("2, 13, 23, 21", "13, 1, 3, 3", "groups = 13, pads = [1, 1, 1, 1]", "2, 13, 23, 21");
+  ExpectConv("1, 5, 23, 37", "10, 1, 5, 5", "groups = 5, pads = [2, 2, 2, 2], strides = [2, 2]", "1, 10, 12, 19");
+  ExpectConv("2, 3, 7, 111", "3, 1, 3, 3", "groups = 3, pads = [1, 1, 1, 1]", "2, 3, 7, 111");
+  ExpectConv("1, 3, 9, 131", "3, 1, 3, 5", "groups = 3, pads = [1, 3, 0, 2], strides = [1, 2]", "1, 3, 8, 66");
+  ExpectConv("1, 4, 9, 9", "8, 2, 7, 7", "groups = 2, pads = [3, 3, 3, 3]", "1, 8, 9, 9");
+}
+
+TEST(Convolutions, OfOneAndThreeDimensions) {
+  ExpectConv("2, 17, 101", "23, 17, 3", "pads = [1, 1], strides = [2]", "2, 23, 51");
+  ExpectConv("1, 1, 400", "11, 1, 10", "strides = [5]", "1, 11, 79");
+  ExpectConv("1, 600, 37", "9, 600, 3", "pads = [2, 0]", "1, 9, 37");
+  ExpectConv("2, 3, 5, 7, 11", "13, 3, 2, 3, 3", "pads = [1, 1, 1, 0, 1, 1]", "2, 13, 5, 7, 11");
+  ExpectConv("1, 2, 6, 9, 7", "9, 2, 3, 3, 3", "strides = [2, 1, 2], dilations = [1, 2, 1]", "1, 9, 2, 5, 3");
+}
+
+TEST(Convolutions, OfOtherTypes) {
+  for (const char* const type : {"f16", "bf16", "f64"}) {
+    ExpectConv("2, 3, 11, 13", "17, 3, 3, 3", "pads = [1, 1, 1, 1]", "2, 17, 11, 13", type);
+    ExpectConv("2, 13, 11, 13", "13, 1, 3, 3", "groups = 13, pads = [1, 1, 1, 1]", "2, 13, 11, 13", type);
+  }
+}
+
+TEST(Convolutions, OfSizesKnownAtTheRun) {
+  const std::vector<Binding> sizes = {{{"N", 1}, {"S", 3}}, {{"N", 2}, {"S", 8}}, {{"N", 3}, {"S", 37}}};
+  ExpectConv("N, 3, S, S + 2", "17, 3, 3, 3", "pads = [1, 1, 1, 1]", "N, 17, S, S + 2", "f32",
+             " sym N in 1..4, S in 3..64", sizes);
+  ExpectConv("N, 3, S", "17, 3, 4", "pads = [1, 2], strides = [2]", "N, 17, floor((S + 1) / 2)", "f32",
+             " sym N in 1..4, S in 3..64", sizes);
+}
+
+// `op` of x alone, or of x and a parameter w.
+void ExpectOp(const std::string& op, const std::string& x, const std::string& w, const std::string& attributes,
+              const std::string& y, const std::string& type = "f32", const std::string& symbols = "",
+              const std::vector<Binding>& bindings = {{}}) {
+  SCOPED_TRACE(absl::StrCat(op, " ", x, " by ", w, " {", attributes, "}"));
+  ExpectRight(absl::StrReplaceAll(
+                  w.empty() ? R"(graph g$s {
+  %0 = Input() {name = "x"} : $t[$x]
+  %1 = $o(%0) {$a} : $t[$y]
+  %2 = Abs(%1) : $t[$y]
+  return %2
+})"
+                            : R"(graph g$s {
+  %0 = Input() {name = "x"} : $t[$x]
+  %1 = Input() {name = "w"} : $t[$w]
+  %2 = $o(%0, %1) {$a} : $t[$y]
+  %3 = Abs(%2) : $t[$y]
+  return %3
+})",
+                  {{"$s", symbols}, {"$t", type}, {"$o", op}, {"$x", x}, {"$w", w}, {"$y", y}, {"$a", attributes}}),
+              bindings);
+}
+
+TEST(Convolutions, Transposed) {
+  const auto expect = [](const std::string& x, const std::string& w, const std::string& attributes,
+                         const std::string& y) { ExpectOp("ConvTranspose", x, w, attributes, y); };
+  expect("2, 3, 5, 7", "3, 11, 3, 3", "", "2, 11, 7, 9");
+  expect("2, 3, 5, 7", "3, 11, 2, 2", "strides = [2, 2]", "2, 11, 10, 14");
+  expect("1, 4, 7, 5", "4, 9, 4, 3", "strides = [2, 3], pads = [1, 0, 2, 1], output_padding = [1, 2]", "1, 9, 14, 16");
+  expect("1, 6, 9, 8", "6, 5, 3, 4", "groups = 3, strides = [2, 2], pads = [1, 1, 1, 2]", "1, 15, 17, 15");
+  expect("2, 3, 6, 5", "3, 4, 3, 2", "dilations = [2, 3], pads = [1, 2, 3, 1]", "2, 4, 6, 5");
+  expect("1, 3, 6, 5", "3, 4, 3, 2", "dilations = [2, 3], strides = [3, 2], pads = [1, 2, 3, 1]", "1, 4, 16, 9");
+  expect("1, 3, 5", "3, 9, 2", "strides = [4], output_padding = [3]", "1, 9, 21");
+  expect("1, 2, 3, 4, 5", "2, 3, 2, 3, 2", "strides = [2, 1, 2], pads = [0, 1, 1, 1, 1, 0]", "1, 3, 5, 4, 9");
+  // More padding than the kernel reaches.
+  expect("1, 3, 17", "3, 9, 3", "pads = [4, 3]", "1, 9, 12");
+  ExpectOp("ConvTranspose", "N, 3, S", "3, 9, 5", "strides = [2], pads = [1, 2]", "N, 9, 2*S", "f32",
+           " sym N in 1..3, S in 1..99", {{{"N", 1}, {"S", 1}}, {{"N", 2}, {"S", 37}}});
+  ExpectOp("ConvTranspose", "2, 3, 5, 7", "3, 11, 2, 3", "strides = [2, 2]", "2, 11, 10, 15", "f16");
+}
+
+TEST(Convolutions, Pools) {
+  for (const char* const kind : {"kind = \"max\"", "kind = \"mean\"", "kind = \"mean\", count_include_pad = true"}) {
+    const auto expect = [&](const std::string& x, const std::string& attributes, const std::string& y) {
+      ExpectOp("Pool", x, "", absl::StrCat(kind, ", ", attributes), y);
+    };
+    expect("2, 3, 11, 13", "kernel = [2, 2], strides = [2, 2]", "2, 3, 5, 6");
+    expect("2, 3, 11, 13", "kernel = [3, 3], strides = [2, 2], pads = [1, 1, 1, 1]", "2, 3, 6, 7");
+    expect("1, 2, 10, 9", "kernel = [3, 2], strides = [2, 3], pads = [1, 0, 2, 1], ceil = true", "1, 2, 6, 3");
+    expect("1, 2, 7, 7", "kernel = [7, 7]", "1, 2, 1, 1");
+    expect("1, 5, 37", "kernel = [5], dilations = [2], pads = [3, 4]", "1, 5, 36");
+    expect("1, 2, 5, 6, 7", "kernel = [2, 3, 2], pads = [1, 1, 0, 0, 1, 1]", "1, 2, 5, 6, 7");
+    ExpectOp("Pool", "N, 3, S, S", "", absl::StrCat(kind, ", kernel = [3, 3], pads = [1, 1, 1, 1]"), "N, 3, S, S",
+             "f32", " sym N in 1..3, S in 2..40", {{{"N", 1}, {"S", 2}}, {{"N", 3}, {"S", 19}}});
+  }
+}
+
+TEST(Convolutions, ContractionsOfAnyDimensions) {
+  const auto expect = [](const std::string& a, const std::string& b, const std::string& attributes,
+                         const std::string& y) { ExpectOp("DotGeneral", a, b, attributes, y); };
+  expect("13, 17", "17, 11", "lhs_contract = [1], rhs_contract = [0]", "13, 11");
+  expect("13, 17", "11, 17", "lhs_contract = [1], rhs_contract = [1]", "13, 11");
+  expect("17, 13", "11, 17", "lhs_contract = [0], rhs_contract = [1]", "13, 11");
+  expect("2, 37, 3, 7", "2, 31, 3, 7", "lhs_contract = [3], rhs_contract = [3], lhs_batch = [0, 2], rhs_batch = [0, 2]",
+         "2, 3, 37, 31");
+  expect("5, 3, 2, 7", "7, 2, 5, 11", "lhs_contract = [0, 3], rhs_contract = [2, 0], lhs_batch = [2], rhs_batch = [1]",
+         "2, 3, 11");
+  expect("5, 3", "4, 7", "", "5, 3, 4, 7");
+  expect("5, 3", "5, 3", "lhs_contract = [0, 1], rhs_contract = [0, 1]", "");
+  expect("5, 3", "5, 3", "lhs_batch = [1, 0], rhs_batch = [1, 0]", "3, 5");
+  expect("3, 0", "0, 4", "lhs_contract = [1], rhs_contract = [0]", "3, 4");
+}
+
+}  // namespace
+}  // namespace quern
