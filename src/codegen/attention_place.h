@@ -1,7 +1,7 @@
-// Where an operand of an attention lies: [batch, position, head, column] of a value in memory, which it may be a part of
-// and in another order there.
+// Where an operand of an attention lies: [batch, position, head, column] of a value in memory, which it may be a part
+// of and in another order there.
 //
-//   %1 = Slice(%0) {axis = 2, start = 768, stop = 1536} : f32[2, S, 768]      %0 : f32[2, S, 2304], three times 12 heads
+//   %1 = Slice(%0) {axis = 2, start = 768, stop = 1536} : f32[2, S, 768]     %0 : f32[2, S, 2304], three times 12 heads
 //   %2 = Reshape(%1) .. : f32[2, S, 12, 64]     %3 = Transpose(%2) {perm = [0, 2, 1, 3]} : f32[2, 12, S, 64]
 // is read as x0[b, s, 12 + h, :], x0 : f32[2, S, 36, 64]
 #pragma once

@@ -57,13 +57,17 @@ kir::ExprRef ProductPanels::Live(int64_t f) const {
   return kb::Min(kb::FromExtent(space_.columns()) - First(f), kb::Int(kWidth));
 }
 
+kir::ExprRef ProductPanels::Words() const {
+  const kir::ExprRef depth = depth_.Count();
+  return InWords() ? (depth + static_cast<double>(together_ - 1)) / kb::Int(together_) : depth;
+}
+
 kir::StmtRef ProductPanels::Multiply(std::string tile, kir::Slice rows, int64_t f) {
   const char* const bytes = IsUnsigned(space_.dtype(0)) ? "mma_u8_quads" : "mma_i8_quads";
   const char* const floats = InWords() ? "mma_bf16_pairs" : "mma_f32";
   std::vector<std::pair<std::string, kir::ExprRef>> attributes;
   if (Turned()) attributes.emplace_back("add", kb::Int(IsUnsigned(space_.dtype(1)) ? 128 : -128));
-  kir::Slice panel = kb::SliceOf(
-      Name(f), {kb::Range(kb::Int(0), Live(f)), InWords() ? kb::All() : kb::Range(kb::Int(0), depth_.Count())});
+  kir::Slice panel = kb::SliceOf(Name(f), {kb::Range(kb::Int(0), Live(f)), kb::Range(kb::Int(0), Words())});
   return kernel_.Of(kb::CallTile(space_.IsOfBytes() ? bytes : floats, {std::move(tile)},
                                  {std::move(rows), std::move(panel)}, std::move(attributes)));
 }
@@ -79,14 +83,13 @@ kir::StmtRef ProductPanels::AllocRows() const {
 
 // Words of bytes take the other sign once they are in place.
 kir::Block ProductPanels::Pack(int64_t f, kir::Slice rows) {
-  const kir::ExprRef j = kb::Ref("pj"), k = kb::Ref("pk"), zero = kb::Int(0), depth = depth_.Count(),
-                     count = (depth + static_cast<double>(together_ - 1)) / kb::Int(together_);
-  const kir::SliceDim words = InWords() ? kb::All() : kb::Range(zero, depth);
+  const kir::ExprRef j = kb::Ref("pj"), k = kb::Ref("pk"), zero = kb::Int(0);
+  const kir::SliceDim words = InWords() ? kb::All() : kb::Range(zero, depth_.Count());
   kir::Block block = {
       kernel_.Of(kb::Pack(kb::SliceOf(Name(f), {kb::Range(zero, kb::Int(kWidth)), words}), std::move(rows)))};
   if (!Turned()) return block;
   const kir::ExprRef turned = kb::Call(kir::Op::kXor, {kb::At(Name(f), DType::kU32, {j, k}), TopBits()});
-  block.push_back(kb::For("pk", zero, count, {kb::Vec("pj", zero, Live(f), {kb::Store(Name(f), {j, k}, turned)})}));
+  block.push_back(kb::For("pk", zero, Words(), {kb::Vec("pj", zero, Live(f), {kb::Store(Name(f), {j, k}, turned)})}));
   return block;
 }
 

@@ -57,6 +57,7 @@ class ProductPanels {
   // Bytes of panels have another sign than those of the right side, by the top bit of each.
   bool Turned() const { return space_.IsOfBytes() && space_.dtype(0) == space_.dtype(1); }
   kir::ExprRef TopBits() const { return kir::build::Int(0x80808080, DType::kU32); }
+  kir::ExprRef Words() const;  // along k, of a panel
   kir::StmtRef Alloc(int64_t f) const;
   kir::StmtRef AllocRows() const;  // pw, of as many columns as a panel
   // Rows of columns to a panel.

@@ -42,16 +42,28 @@ std::pair<std::string, std::string> LabelAndOp(const std::string& origin) {
                                  : std::pair(origin.substr(0, at), origin.substr(at + 2));
 }
 
+// Where an op of that origin came from: the node of that label and op; where a pass made another op of it, those of the
+// label; and all blocks around it.
+std::vector<int> NodesOf(const hir::Module& module, const std::string& origin) {
+  const auto [label, op] = LabelAndOp(origin);
+  std::vector<int> same, labelled, around;
+  for (int n = 0; n < static_cast<int>(module.nodes().size()); ++n) {
+    const hir::Node& node = module.nodes()[n];
+    if (absl::StartsWith(label, node.label + "/")) around.push_back(n);
+    if (label != node.label) continue;
+    labelled.push_back(n);
+    if (node.op == nullptr || op == node.op->name) same.push_back(n);
+  }
+  const std::vector<int>& own = same.empty() ? labelled : same;
+  around.insert(around.end(), own.begin(), own.end());
+  return around;
+}
+
 // The blocks that the kernel's ops came from, and the leaves they read.
 OpLines HirOf(const hir::Module& module, const Lines& lines, const std::vector<std::string>& origins) {
   std::map<int, std::vector<int>> shown;  // by node: rows of origins
-  for (int n = 0; n < static_cast<int>(module.nodes().size()); ++n) {
-    const hir::Node& node = module.nodes()[n];
-    for (int o = 0; o < static_cast<int>(origins.size()); ++o) {
-      const auto [label, op] = LabelAndOp(origins[o]);
-      const bool own = label == node.label && (node.op == nullptr || op == node.op->name);
-      if (own || absl::StartsWith(label, node.label + "/")) shown[n].push_back(o);
-    }
+  for (int o = 0; o < static_cast<int>(origins.size()); ++o) {
+    for (const int n : NodesOf(module, origins[o])) shown[n].push_back(o);
   }
   std::set<int> operands;
   for (const auto& [n, ops] : shown) {

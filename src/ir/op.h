@@ -263,8 +263,8 @@ inline bool IsControl(const Node& node) { return node.op->kind == OpKind::kContr
 bool IsCast(const Node& node);
 // Whether elements of operand 1, a vector, name the slices of operand 0 along its first dimension that the result has.
 bool PicksSlices(const Graph& graph, const Node& node);
-// Where operand 0, if it lies in memory, holds the result, dense and in row-major order: the element at which it begins;
-// nothing where the result is not of one piece there.
+// Where operand 0, if it lies in memory, holds the result, dense and in row-major order: the element at which it
+// begins; nothing where the result is not of one piece there.
 std::optional<Extent> ViewStart(const Graph& graph, const Node& node);
 // Whether the node is a view of all of operand 0: its elements with other extents.
 bool IsReshape(const Graph& graph, const Node& node);

@@ -10,8 +10,8 @@
 // part, like one outside of the range, whatever it holds; a NaN in any other makes the row NaN. `many` (1) says that
 // the rows are some of many: the bits of each are its own, however many of them are here.
 //
-// Queries of f32 meet keys of any of the dtypes element by element, as floats. Those of bf16 meet keys of bf16 in pairs,
-// whose sums are those of mma_bf16_pairs.
+// Queries of f32 meet keys of any of the dtypes element by element, as floats. Those of bf16 meet keys of bf16 in
+// pairs, whose sums are those of mma_bf16_pairs.
 #pragma once
 
 #include <string>

@@ -6,8 +6,8 @@
 //
 // Afterwards the graph holds leaves, Regions, nodes with bodies that are steps of a plan (If, While, Scan; their bodies
 // are partitioned likewise), and views: Reshapes, and Narrows and Slices that cut whole rows off the front and the end,
-// over values that lie in memory. Every other node is in exactly one region. A value that an output or another region needs
-// is a result of its region; nothing is computed twice but single elements and index arithmetic.
+// over values that lie in memory. Every other node is in exactly one region. A value that an output or another region
+// needs is a result of its region; nothing is computed twice but single elements and index arithmetic.
 //
 // The order of the phases is the order of worth: what a product can finish while its tile is in registers goes first,
 // then what an attention or a row program can take, then chains of elementwise ops. Body graphs are written from the

@@ -68,7 +68,8 @@ struct Step {
   }
 };
 
-// How rows of queries of Q meet rows of keys, some elements of a row in a vector: floats each as a float, bf16 in pairs.
+// How rows of queries of Q meet rows of keys, some elements of a row in a vector: floats each as a float, bf16 in
+// pairs.
 template <typename Q>
 struct AlongRow {
   static constexpr int kElements = kLanes;

@@ -1,6 +1,6 @@
-// qk_flash_step_K, qk_flash_step_K_V: one step of online softmax attention, r query rows over t keys of one kv head, keys
-// of K, values of V or as the keys. qk_flash_step_bf16_pairs, _bf16_pairs_V: queries of bf16 too, multiplied by keys in
-// pairs.
+// qk_flash_step_K, qk_flash_step_K_V: one step of online softmax attention, r query rows over t keys of one kv head,
+// keys of K, values of V or as the keys. qk_flash_step_bf16_pairs, _bf16_pairs_V: queries of bf16 too, multiplied by
+// keys in pairs.
 //
 //   s = (q . k) * scale; with softcap c > 0: s = c * tanh(s / c); then + bias[i, j] unless bias is null.
 //   Row i may see key j iff lo[i] <= j < hi[i] (i32, any values). With m' = max(m, max s),

@@ -171,8 +171,8 @@ HWY_INLINE void PackRows(float* dst, int64_t dst_row, const T* src, int64_t src_
   }
 }
 
-// Rows of bf16 to words of two neighbours, the first in the low half: dst[p][j] for p < ceil(k / 2); zero where there is
-// no element.
+// Rows of bf16 to words of two neighbours, the first in the low half: dst[p][j] for p < ceil(k / 2); zero where there
+// is no element.
 HWY_INLINE void PackPairs(uint32_t* dst, int64_t dst_row, const BF16* src, int64_t src_stride, int64_t rows,
                           int64_t k) {
   const auto row = [&](int64_t j) {

@@ -51,6 +51,8 @@ inline Tensor RandomTensor(const ir::TensorType& type, const Binding& binding, b
         case DType::kF32: Append(tensor.bytes, real(random)); break;
         case DType::kF16: Append(tensor.bytes, FloatToHalf(real(random))); break;
         case DType::kBF16: Append(tensor.bytes, FloatToBFloat16(real(random))); break;
+        case DType::kI8:
+        case DType::kU8: Append(tensor.bytes, static_cast<uint8_t>(random())); break;
         case DType::kI32: Append(tensor.bytes, static_cast<int32_t>(random() % 25) - 12); break;
         default: ADD_FAILURE() << "no random tensors of " << Name(type.dtype);
       }

@@ -285,6 +285,22 @@ TEST(Region, PlainProductOfBatches) {
   }
 }
 
+// Words of four that are not all filled, and panels that are longer than what is multiplied.
+TEST(Region, ProductOfBytesOverALengthThatIsASymbol) {
+  for (const char* const type : {"i8", "u8"}) {
+    for (const bool transposed : {false, true}) {
+      for (const int64_t k : {1, 4, 37}) {
+        SCOPED_TRACE(absl::StrCat(type, transposed ? " transposed over " : " over ", k));
+        CheckFused(absl::StrCat("graph g sym K in 1..200 {\n  %0 = Input() {name = \"a\"} : ", type,
+                                "[21, K]\n  %1 = Input() {name = \"b\"} : i8", transposed ? "[40, K]" : "[K, 40]",
+                                "\n  %2 = MatMul(%0, %1) {transpose_b = ", transposed ? "true" : "false",
+                                "} : i32[21, 40]\n  return %2\n}"),
+                   {{"K", k}}, 2e-5, kCpu);
+      }
+    }
+  }
+}
+
 // Elements of a computed value over a part of a tensor that stays as it is, which is copied first.
 TEST(Region, UpdateOfAPart) {
   for (const int axis : {0, 1}) {

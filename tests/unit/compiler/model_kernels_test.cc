@@ -16,6 +16,7 @@
 #include "codegen/cpu/target.h"
 #include "compiler/model.h"
 #include "kir/tile_op.h"
+#include "support/attention_text.h"
 #include "support/block_formats.h"
 #include "support/c_kernel.h"
 #include "support/environment.h"
@@ -123,6 +124,19 @@ TEST(ModelKernels, OfTheBundledModelMeanTheSameInC) {
   ASSERT_TRUE(pairs.ok()) << pairs.status();
   const Status added = kernels.AddModel(*pairs);
   ASSERT_TRUE(added.ok()) << added;
+  // Attention of every float dtype that a tile op takes, each.
+  for (const char* q : {"f32", "bf16"}) {
+    for (const char* k : testing::kFloats) {
+      for (const char* v : testing::kFloats) {
+        const auto attention = ir::Parse(testing::AttentionText{.dtypes = {q, k, v}, .head_dim = 16}.ToString());
+        ASSERT_TRUE(attention.ok()) << attention.status();
+        const auto module = hir::WrapGraph(*attention);
+        ASSERT_TRUE(module.ok()) << module.status();
+        const Status attends = kernels.AddModel(*module);
+        ASSERT_TRUE(attends.ok()) << attends;
+      }
+    }
+  }
   const Status same = kernels.Check();
   EXPECT_TRUE(same.ok()) << same.message();
   // Whoever adds a tile op shows it at work in a model.
