@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
+#include "codegen/cut_loops.h"
 #include "codegen/split_guards.h"
 #include "kir/declare_sizes.h"
 #include "kir/share.h"
@@ -79,7 +80,10 @@ int KernelWriter::Origin(int node) {
 }
 
 StatusOr<KernelUse> KernelWriter::Finish() {
-  if (!view_.facts.blocks) kernel.body = SplitGuards(kernel);
+  if (!view_.facts.blocks) {
+    kernel.body = SplitGuards(kernel);
+    kernel = CutLoops(std::move(kernel), view_.facts);
+  }
   kernel = kir::ShareValues(std::move(kernel));
   std::vector<kir::SizeFact> facts;
   for (const ir::ExtentConstraint& constraint : view_.graph.constraints) {

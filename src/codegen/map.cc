@@ -61,6 +61,17 @@ void EmitRow(const RegionView& view, int n, KernelWriter& writer, PointExpr& exp
                      writer.Origin(n)));
 }
 
+// The values of a long region, each after what it is made of: from its results backwards they would be one inside of
+// the other, deeper than a stack.
+void ComputeInOrder(const RegionView& view, const AxisSpace& space, PointExpr& expr) {
+  constexpr size_t kLong = 256;  // nodes
+  if (view.nodes().size() <= kLong) return;
+  for (const int n : view.nodes()) {
+    const AxisSpace::Place* place = space.Find({n, 0});
+    if (place != nullptr && !place->pinned && view.node(n).op->kind == ir::OpKind::kElementwise) expr.At({n, 0});
+  }
+}
+
 // The order of the loops where rows are short and what is read has them in another order, heads or panels that are
 // moved: that of what is read. A cache takes writes here and there more easily than it foresees such reads.
 std::vector<int> LoopOrder(const RegionView& view, const std::vector<Extent>& dims, const kir::Block& stores) {
@@ -148,6 +159,7 @@ StatusOr<LoweredRegion> LowerMap(const RegionView& view, const RegionPlan& plan)
                        [](const kir::Index& at) { return kb::At("row", DType::kF32, {kb::Int(0), at.back()}); });
   auto element = [&](size_t box, const kir::Index& index, kir::Block& block) {
     move_to(box, index);
+    if (space.boxes().empty()) ComputeInOrder(view, space, expr);
     for (size_t o = 0; o < view.results().size(); ++o) {
       block.push_back(expr.StoreResult(static_cast<int>(o)));
     }

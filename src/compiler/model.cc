@@ -31,6 +31,8 @@ StatusOr<PipelineOptions> PipelineOptionsOf(const Options& options) {
   QUERN_ASSIGN(const cpu::Target* target, cpu::ResolveTarget(options.cpu));
   pipeline.facts.integer_rows = target->integer_rows;
   pipeline.facts.bf16_pairs = target->bf16_pairs;
+  pipeline.facts.lanes = target->lanes;
+  pipeline.facts.vector_registers = target->registers;
   return pipeline;
 }
 

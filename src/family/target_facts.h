@@ -20,12 +20,14 @@ struct BlockFacts {
 };
 
 struct TargetFacts {
-  int gemm_rows = 12;       // rows of a block of mma_f32
-  int integer_rows = 24;    // rows of a block of the integer mma ops
-  bool bf16_pairs = false;  // products of bf16 by bf16 take two of each at once, for twice the speed of f32
+  int gemm_rows = 12;         // rows of a block of mma_f32
+  int integer_rows = 24;      // rows of a block of the integer mma ops
+  bool bf16_pairs = false;    // products of bf16 by bf16 take two of each at once, for twice the speed of f32
+  int lanes = 16;             // f32 elements of a vector register
+  int vector_registers = 32;  // that hold values at the same time
   int64_t prefetch_ahead = 8192;
   int64_t scratch_bytes = 1 << 20;  // that a chunk may use: it stays in a core's own cache beside what streams by
-  // Set: every kernel of a region is scheduled for blocks of threads (block_schedule.h), and the three above do not
+  // Set: every kernel of a region is scheduled for blocks of threads (block_schedule.h), and what is above does not
   // matter.
   std::optional<BlockFacts> blocks;
 

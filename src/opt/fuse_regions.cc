@@ -21,7 +21,9 @@
 #include "base/check.h"
 #include "opt/fusion_groups.h"
 #include "opt/passes.h"
+#include "opt/region_body.h"
 #include "opt/rewriter.h"
+#include "opt/sheets.h"
 
 namespace quern::opt {
 namespace {
@@ -82,6 +84,7 @@ class Fuser {
       if (family.growth.neighbours) TakeNeighbours(family);
     }
     for (const family::Family& family : options_.families) {
+      if (&family == &options_.families.back() && !options_.facts.blocks) JoinSheets(scope_, once_, family, groups_);
       if (family.growth.sources) TakeSources(family);
     }
   }
@@ -201,7 +204,7 @@ class Fuser {
   void LeaveOutside(int n) {
     const family::NodeSet& members = groups_.Members(groups_.Of(n));
     if (members.nodes().size() > 1) {
-      if (!groups_.CanBe(members.Without(n)).ok()) return;
+      if (!groups_.CanBe(members.Without(n), groups_.IsSheet(groups_.Of(n))).ok()) return;
       groups_.Split(n);
     }
     outside_.insert(n);
@@ -227,64 +230,9 @@ class Fuser {
   std::vector<bool> done_;  // by node
 };
 
-// Copies nodes into a body, producers first and operands from left to right.
-class BodyWriter {
- public:
-  BodyWriter(const family::RegionView& view) : view_(view) { body.name = "body"; }
-
-  StatusOr<Value> Write(Value value) {
-    if (const auto found = now_.find(value); found != now_.end()) return found->second;
-    const ir::Node& node = view_.node(value.node);
-    Value made;
-    if (view_.Has(value.node)) {
-      std::vector<Value> operands;
-      for (const Value& input : node.inputs) {
-        QUERN_ASSIGN(const Value operand, Write(input));
-        operands.push_back(operand);
-      }
-      for (const auto& [name, attribute] : node.attributes.values()) {
-        if (const auto* extents = std::get_if<std::vector<Extent>>(&attribute)) Declare(*extents);
-      }
-      QUERN_ASSIGN(made, body.Add(*node.op, std::move(operands), node.attributes, Origin(node)));
-      for (int r = 0; r < static_cast<int>(node.results.size()); ++r) now_[{value.node, r}] = {made.node, r};
-      return now_[value];
-    }
-    if (IsImmediate(node)) {
-      QUERN_ASSIGN(made, body.AddConstant(node.results[0], *node.data, Origin(node)));
-    } else {
-      const ir::TensorType& type = view_.type(value);
-      Declare(type.dims);
-      QUERN_ASSIGN(made, body.AddInput(absl::StrCat("i", inputs.size()), type));
-      inputs.push_back(value);
-    }
-    now_[value] = made;
-    return made;
-  }
-
-  ir::Graph body;
-  std::vector<Value> inputs;  // values of the outer graph
-
- private:
-  // Constants of one element become literals of the code.
-  bool IsImmediate(const ir::Node& node) const {
-    return ir::IsConstant(node) && node.results[0].elements() == Extent(1);
-  }
-  void Declare(const std::vector<Extent>& extents) {
-    for (const Extent& extent : extents) {
-      for (const std::string& symbol : extent.Symbols()) {
-        if (const auto range = view_.ranges.find(symbol); range != view_.ranges.end()) body.symbols.insert(*range);
-      }
-    }
-  }
-  int Origin(const ir::Node& node) { return node.origin < 0 ? -1 : body.AddOrigin(view_.graph.origins()[node.origin]); }
-
-  const family::RegionView& view_;
-  std::map<Value, Value> now_;
-};
-
 StatusOr<std::shared_ptr<const ir::Graph>> Fuser::Body(const family::RegionView& view,
                                                        std::vector<Value>* inputs) const {
-  BodyWriter writer(view);
+  RegionBody writer(view);
   for (const Value& result : view.results()) {
     QUERN_ASSIGN(const Value output, writer.Write(result));
     writer.body.outputs.push_back(output);

@@ -1,6 +1,7 @@
 #include "opt/fusion_groups.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "opt/rewriter.h"
 
@@ -11,8 +12,12 @@ using family::No;
 using family::NodeSet;
 using family::RegionView;
 
-constexpr size_t kMaxNodes = 128;   // of a region: kernels stay readable, and compile in milliseconds
-constexpr size_t kMaxBuffers = 48;  // inputs and outputs
+// What a region has at most: kernels stay readable, and compile in milliseconds. Sheets are cut into loops that are
+// short again.
+struct Most {
+  size_t nodes, buffers;  // inputs and outputs
+};
+constexpr Most kMost = {128, 48}, kMostInSheet = {kMostOfSheet + kMostOfSheet / 4, 512};
 
 // Values that the region reads and makes.
 size_t Buffers(const RegionView& view) {
@@ -30,7 +35,8 @@ size_t Buffers(const RegionView& view) {
 
 FusionGroups::FusionGroups(const family::Scope& scope, std::span<const family::Family> families,
                            const std::vector<bool>& once)
-    : scope_(scope), families_(families), once_(once), group_(scope.graph.nodes().size(), -1) {
+    : scope_(scope), families_(families), once_(once), group_(scope.graph.nodes().size(), -1), end_(group_.size()) {
+  std::iota(end_.begin(), end_.end(), 0);
   for (int n = 0; n < static_cast<int>(group_.size()); ++n) {
     if (ir::IsLeaf(scope.graph.node(n))) continue;
     group_[n] = static_cast<int>(members_.size());
@@ -74,8 +80,10 @@ std::vector<int> FusionGroups::Sources(int group) const {
 
 bool FusionGroups::MakesCycle(int a, int b) {
   ++visit_;
-  // A way back ends at a node of the union: groups that begin behind its last node lead nowhere.
-  const int last = std::max(members_[a].nodes().back(), members_[b].nodes().back());
+  // A way back ends at a node of the union. From behind its last node it leads through a group that has nodes on either
+  // side; groups that begin behind the end of all of those lead nowhere.
+  int last = std::max(members_[a].nodes().back(), members_[b].nodes().back());
+  while (end_[last] > last) last = end_[last];
   std::vector<int> open;
   auto enter = [&](int group, bool from_union) {
     for (const int n : members_[group].nodes()) {
@@ -84,7 +92,7 @@ bool FusionGroups::MakesCycle(int a, int b) {
         if (reader == group) continue;
         if (reader == a || reader == b) {
           if (!from_union) return true;
-        } else if (visited_[reader] != visit_ && members_[reader].nodes().front() < last) {
+        } else if (visited_[reader] != visit_ && members_[reader].nodes().front() <= last) {
           visited_[reader] = visit_;
           open.push_back(reader);
         }
@@ -100,6 +108,11 @@ bool FusionGroups::MakesCycle(int a, int b) {
     if (enter(group, false)) return true;
   }
   return false;
+}
+
+void FusionGroups::NoteEnd(int group) {
+  const int back = members_[group].nodes().back();
+  for (int n = members_[group].nodes().front(); end_[n] < back; ++n) end_[n] = back;
 }
 
 Status FusionGroups::SameRhythm(const NodeSet& nodes) const {
@@ -121,19 +134,21 @@ Status FusionGroups::SameRhythm(const NodeSet& nodes) const {
   return No("%s is computed once per binding, %s in every run", view.Describe(once), view.Describe(always));
 }
 
-Status FusionGroups::CanBe(const NodeSet& nodes) const {
-  if (nodes.nodes().size() > kMaxNodes) return No("a region has at most %u nodes", kMaxNodes);
+Status FusionGroups::CanBe(const NodeSet& nodes, bool sheet) const {
+  const Most& most = sheet ? kMostInSheet : kMost;
+  if (nodes.nodes().size() > most.nodes) return No("a region has at most %u nodes", most.nodes);
   const RegionView view(scope_, nodes);
   for (const int n : nodes.nodes()) {
     if (ir::IsControl(view.node(n))) return No("%s is a step of its own", view.Describe(n));
   }
-  if (Buffers(view) > kMaxBuffers) return No("a kernel has at most %u buffers", kMaxBuffers);
+  if (Buffers(view) > most.buffers) return No("a kernel has at most %u buffers", most.buffers);
   QUERN_RETURN_IF_ERROR(SameRhythm(nodes));
   return family::FamilyOf(families_, view).match(view).status();
 }
 
 Status FusionGroups::CanJoin(int a, int b) {
-  QUERN_RETURN_IF_ERROR(CanBe(members_[a].With(members_[b])));
+  if (IsSheet(a) && IsSheet(b)) return No("both are long already");
+  QUERN_RETURN_IF_ERROR(CanBe(members_[a].With(members_[b]), IsSheet(a) || IsSheet(b)));
   if (MakesCycle(a, b)) return No("another region lies between them");
   return absl::OkStatus();
 }
@@ -144,7 +159,23 @@ bool FusionGroups::TryJoin(int a, int b) {
   members_[a] = members_[a].With(members_[b]);
   for (const int n : members_[b].nodes()) group_[n] = a;
   members_[b] = NodeSet();
+  if (IsSheet(b)) sheets_.insert(a);
+  NoteEnd(a);
   families_of_[a] = &family::FamilyOf(families_, RegionView(scope_, members_[a]));
+  return true;
+}
+
+bool FusionGroups::TryJoinAll(const std::vector<int>& nodes) {
+  NodeSet all(nodes);
+  if (!CanBe(all, /*sheet=*/true).ok()) return false;
+  const int into = group_[nodes[0]];
+  for (const int n : nodes) {
+    members_[group_[n]] = NodeSet();
+    group_[n] = into;
+  }
+  members_[into] = std::move(all);
+  sheets_.insert(into);
+  NoteEnd(into);
   return true;
 }
 

@@ -29,6 +29,7 @@ struct Target {
   const char* name;   // "avx512": what --cpu takes, and the suffix of the level's symbols
   const char* alias;  // "x86-64-v4", or ""
   int lanes;          // f32 elements of a vector register
+  int registers;      // vector registers
   bool masks;         // masked loads and stores of every element width at no cost
   bool f16c;          // conversions between f32 and f16 as instructions
   bool bf16_pairs;    // sums of two products of bf16 as an instruction

@@ -417,6 +417,22 @@ TEST(FuseSoundness, NoPathLeavesARegionAndComesBack) {
   EXPECT_THAT(Regions(Fused(graph)), ElementsAre("matmul: MatMul -> 1", "lines: Reduce Sub Exp Reduce Recip Mul -> 1"));
 }
 
+// The way back begins behind the last node of the union, and leads through a region with nodes on either side of it:
+// from Tanh by Pad to the region of Sub and Abs, and from there to Add.
+TEST(FuseSoundness, NoPathComesBackThroughALongRegion) {
+  EXPECT_THAT(RegionsOf(R"(graph g {
+  %0 = Input() {name = "x"} : f32[40, 40]
+  %1 = Tanh(%0) : f32[40, 40]
+  %2 = Abs(%0) : f32[40, 40]
+  %3 = Add(%1, %2) : f32[40, 40]
+  %4 = Pad(%1) {high = [0, 1], low = [0, 0], value = 3.0} : f32[40, 41]
+  %5 = Slice(%4) {axis = 1, start = 1, step = 1, stop = 41} : f32[40, 40]
+  %6 = Sub(%5, %2) : f32[40, 40]
+  return %3, %6
+})"),
+              ElementsAre("map: Tanh -> 1", "map: Pad -> 1", "map: Abs Add Slice Sub -> 2"));
+}
+
 TEST(FuseSoundness, ABiasIsNoResidual) {
   // M == N: only the rank tells a bias [N] from a column [M, 1]. Both must stay what their index says.
   const ir::Graph fused = Fused(Parsed(R"(graph g {

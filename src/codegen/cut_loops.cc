@@ -1,0 +1,214 @@
+#include "codegen/cut_loops.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <set>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "codegen/choose_cuts.h"
+#include "codegen/loop_values.h"
+#include "kir/build.h"
+#include "kir/parts.h"
+#include "kir/rewrite.h"
+#include "kir/walk.h"
+
+namespace quern::codegen {
+namespace {
+
+namespace kb = kir::build;
+using namespace kir::build::operators;
+using kir::Block;
+using kir::ExprRef;
+
+constexpr int kLeastWork = 256;            // instructions of a body that is looked at
+constexpr int64_t kLeastRounds = 4;        // of a loop that is cut
+constexpr int64_t kStripBytes = 24 << 10;  // of what a strip keeps: about the nearest cache, beside what streams by
+constexpr int64_t kLeastStrip = 256, kMostStrip = 2048;  // elements
+
+// The last of the parts that the steps are in.
+int LastPart(const std::vector<int>& steps, const std::vector<int>& part_of) {
+  int part = 0;
+  for (const int step : steps) part = std::max(part, part_of[step]);
+  return part;
+}
+
+// Names of the kernel, and new ones.
+struct Names : kir::Visitor {
+  std::set<std::string> taken;
+  void Declare(const std::string& name, kir::Role) override { taken.insert(name); }
+  bool Enter(const ExprRef& expr) override {
+    if (const auto* reduce = std::get_if<kir::Reduce>(&expr->node)) taken.insert(reduce->index);
+    return true;
+  }
+  using kir::Visitor::Enter;
+
+  std::string Fresh(const std::string& stem) {
+    for (int i = 0;; ++i) {
+      std::string name = absl::StrCat(stem, i);
+      if (taken.insert(name).second) return name;
+    }
+  }
+};
+
+// Where steps that a later loop reads are kept: each in a buffer of its own, so that writing one says nothing about
+// another, and in one that was another's where no later loop reads that.
+struct Kept {
+  std::map<int, int> buffer;  // by step: a position in dtypes
+  std::vector<DType> dtypes;  // of the buffers
+  int64_t bytes = 0;          // of an element of each
+};
+
+Kept KeepSteps(const LoopValues& values, const std::vector<std::vector<int>>& parts) {
+  std::vector<int> made(values.steps().size()), last(values.steps().size());
+  for (size_t p = 0; p < parts.size(); ++p) {
+    for (const int step : parts[p]) made[step] = last[step] = static_cast<int>(p);
+  }
+  const auto read = [&](const std::vector<int>& steps, int part) {
+    for (const int step : steps) last[step] = std::max(last[step], part);
+  };
+  for (size_t step = 0; step < made.size(); ++step) read(values.steps()[step].operands, made[step]);
+  for (size_t store = 0; store < values.stores(); ++store)
+    read(values.Under(store), LastPart(values.Under(store), made));
+  Kept kept;
+  std::map<DType, std::vector<int>> free;
+  std::vector<std::vector<int>> ending(parts.size());
+  for (size_t p = 0; p < parts.size(); ++p) {
+    for (const int step : parts[p]) {
+      if (last[step] == made[step]) continue;
+      const DType dtype = values.Expr(step)->dtype;
+      std::vector<int>& unused = free[dtype];
+      if (unused.empty()) {
+        unused.push_back(static_cast<int>(kept.dtypes.size()));
+        kept.dtypes.push_back(dtype);
+        kept.bytes += ScalarBytes(dtype);
+      }
+      kept.buffer[step] = unused.back();
+      unused.pop_back();
+      ending[last[step]].push_back(kept.buffer[step]);
+    }
+    for (const int buffer : ending[p]) free[kept.dtypes[buffer]].push_back(buffer);
+  }
+  return kept;
+}
+
+class Cutter {
+ public:
+  Cutter(const kir::Kernel& kernel, const family::TargetFacts& facts) : facts_(facts) {
+    for (const kir::Param& param : kernel.params) names_.taken.insert(param.name);
+    for (const kir::SymbolDecl& symbol : kernel.symbols) names_.taken.insert(symbol.name);
+    for (const kir::GridDim& dim : kernel.grid) names_.taken.insert(dim.index);
+    names_.Visit(kernel.body);
+  }
+
+  Block Of(const Block& block) {
+    Block written;
+    for (const kir::StmtRef& stmt : block) {
+      const auto* loop = std::get_if<kir::Loop>(&stmt->node);
+      if (loop != nullptr && loop->kind == kir::LoopKind::kVec && loop->step == 1 && Cut(*loop, written)) continue;
+      kir::Stmt copy = *stmt;
+      Inside inside(*this);
+      kir::Parts(copy, inside);
+      written.push_back(std::make_shared<const kir::Stmt>(std::move(copy)));
+    }
+    return written;
+  }
+
+ private:
+  struct Inside : kir::NoParts {
+    explicit Inside(Cutter& cutter) : cutter(cutter) {}
+    void Body(Block& block) { block = cutter.Of(block); }
+    Cutter& cutter;
+  };
+
+  // Writes the loops that the loop becomes; false: it stays.
+  bool Cut(const kir::Loop& loop, Block& written) {
+    const std::optional<int64_t> low = kir::KnownInteger(loop.low), high = kir::KnownInteger(loop.high);
+    const int64_t trips = low && high ? *high - *low : kMostStrip;
+    if (trips < kLeastRounds * facts_.lanes) return false;
+    std::optional<LoopValues> values = LoopValues::Of(loop);
+    if (!values) return false;
+    int64_t work = 0;
+    for (const BodyStep& step : values->steps()) work += step.work;
+    if (work < kLeastWork) return false;
+    const int64_t rounds = std::min(trips, int64_t{1024}) / facts_.lanes;
+    const std::vector<std::vector<int>> parts =
+        ChooseCuts(values->steps(), {.registers = facts_.vector_registers, .rounds = static_cast<double>(rounds)});
+    if (parts.size() < 2) return false;
+
+    const Kept kept = KeepSteps(*values, parts);
+    int64_t strip = kMostStrip;
+    while (strip > kLeastStrip && strip * kept.bytes > kStripBytes) strip /= 2;
+    while (strip * kept.bytes > facts_.scratch_bytes) strip /= 2;
+    if (strip < kLeastRounds * facts_.lanes) return false;
+    const bool whole = low && high && trips <= strip;
+    std::vector<std::string> buffers;
+    for (const DType dtype : kept.dtypes) {
+      buffers.push_back(names_.Fresh("keep"));
+      written.push_back(kb::Alloc(buffers.back(), {dtype, {Extent(whole ? trips : strip)}, kir::Layout::kRow}));
+    }
+    const std::string index = whole ? "" : names_.Fresh("p");
+    const ExprRef start = whole ? loop.low : kb::Ref(index);
+    const ExprRef end = whole ? loop.high : kb::Min(start + static_cast<double>(strip), loop.high);
+    const ExprRef at = kb::Ref(loop.index) - start;
+    Block loops;
+    for (Block& body : Bodies(loop, *values, parts, kept, buffers, at)) {
+      kir::Loop part = loop;
+      part.low = start;
+      part.high = end;
+      part.body = std::move(body);
+      loops.push_back(std::make_shared<const kir::Stmt>(kir::Stmt{std::move(part)}));
+    }
+    if (whole) {
+      written.insert(written.end(), loops.begin(), loops.end());
+    } else {
+      written.push_back(kb::For(index, loop.low, loop.high, std::move(loops), strip));
+    }
+    return true;
+  }
+
+  // The body of each part, in which element `at` of the strip is computed.
+  static std::vector<Block> Bodies(const kir::Loop& loop, LoopValues& values,
+                                   const std::vector<std::vector<int>>& parts, const Kept& kept,
+                                   const std::vector<std::string>& buffers, const ExprRef& at) {
+    std::vector<int> part_of(values.steps().size());
+    for (size_t p = 0; p < parts.size(); ++p) {
+      for (const int step : parts[p]) part_of[step] = static_cast<int>(p);
+    }
+    const auto buffer = [&](int step) { return buffers[kept.buffer.at(step)]; };
+    const auto in_part = [&](int p, const ExprRef& value) {
+      const auto given = [&, p](int step) -> ExprRef {
+        if (part_of[step] == p) return nullptr;
+        return kb::At(buffer(step), values.Expr(step)->dtype, {at});
+      };
+      return kir::Rewrite(value, [&](const ExprRef& expr) { return values.Instead(expr, given); });
+    };
+    std::vector<Block> bodies(parts.size());
+    for (size_t p = 0; p < parts.size(); ++p) {
+      for (const int step : parts[p]) {
+        if (!kept.buffer.contains(step)) continue;
+        bodies[p].push_back(kb::Store(buffer(step), {at}, in_part(static_cast<int>(p), values.Expr(step))));
+      }
+    }
+    for (size_t s = 0; s < loop.body.size(); ++s) {
+      const int part = LastPart(values.Under(s), part_of);
+      const auto& store = std::get<kir::Store>(loop.body[s]->node);
+      bodies[part].push_back(
+          kb::WithOrigin(kb::Store(store.buffer, store.index, in_part(part, values.Stored(s))), loop.body[s]->origin));
+    }
+    return bodies;
+  }
+
+  const family::TargetFacts& facts_;
+  Names names_;
+};
+
+}  // namespace
+
+kir::Kernel CutLoops(kir::Kernel kernel, const family::TargetFacts& facts) {
+  kernel.body = Cutter(kernel, facts).Of(kernel.body);
+  return kernel;
+}
+
+}  // namespace quern::codegen
