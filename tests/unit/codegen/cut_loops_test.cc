@@ -122,6 +122,16 @@ TEST(CutLoops, ContractedProductsStayBesideTheirSums) {
   EXPECT_THAT(cut, ContainsRegex("y.c. = contract.keep[0-9].c - p0. [*] keep[0-9].c - p0. [+] "));
 }
 
+// That a divisor is not 0 is seen where it is guarded.
+TEST(CutLoops, DivisorsStayBesideTheirGuards) {
+  const std::string divisor = "select(d[c] + d[c] == 0, 1, d[c] + d[c])";
+  const std::string text = absl::StrCat(
+      "kernel k (\n  d : i32[4096] in\n  y : i32[4096] out\n) {\n  grid g in 0..1 {\n    vec c in 0..4096 { y[c] = "
+      "cast<i32>(",
+      Nested(40, absl::StrCat("cast<f32>(d[c] / ", divisor, ")")), ") / ", divisor, " }\n  }\n}");
+  EXPECT_THAT(kir::Print(Cut(text)), HasSubstr("keep"));
+}
+
 // Of what differs between no two rounds, of plain elements and of their conversions nothing is kept.
 TEST(CutLoops, WhatIsReadAgainForLittleIsNotKept) {
   const std::string text = absl::StrCat(

@@ -71,10 +71,10 @@ TEST(Sheets, NoPathLeavesASheetAndComesBack) {
 
 TEST(Sheets, WorkOncePerBindingStaysApart) {
   const std::string text =
-      absl::StrCat("graph g {\n  %0 = Param() {name = \"w\"} : f32[40]\n", Chain(1, 99, "Sub", 0, "40"),
-                   "  %100 = Input() {name = \"x\"} : f32[40]\n", "  %101 = Sub(%100, %99) : f32[40]\n",
-                   Chain(102, 98, "Max", 99, "40"), "  return %199\n}");
-  EXPECT_THAT(Sizes(text), ElementsAre(99, 99));
+      absl::StrCat("graph g {\n  %0 = Param() {name = \"w\"} : f32[40]\n", Chain(1, 300, "Sub", 0, "40"),
+                   "  %301 = Input() {name = \"x\"} : f32[40]\n", "  %302 = Sub(%301, %300) : f32[40]\n",
+                   Chain(303, 399, "Max", 300, "40"), "  return %701\n}");
+  EXPECT_THAT(Sizes(text), ElementsAre(300, 400));
 }
 
 TEST(Sheets, AKernelHasNotTooManyBuffers) {
