@@ -22,7 +22,7 @@ using namespace kir::build::operators;
 using kir::Block;
 using kir::ExprRef;
 
-constexpr int kLeastWork = 256;            // instructions of a body that is looked at
+constexpr int kLeastWork = 48;             // instructions of a body that is looked at
 constexpr int64_t kLeastRounds = 4;        // of a loop that is cut
 constexpr int64_t kStripBytes = 24 << 10;  // of what a strip keeps: about the nearest cache, beside what streams by
 constexpr int64_t kLeastStrip = 256, kMostStrip = 2048;  // elements

@@ -96,7 +96,7 @@ TEST(CutLoops, ShortBodiesAndShortLoopsStayWhole) {
   const std::string few =
       "kernel k (\n  x : f32[4096] in\n  y : f32[4096] out\n) {\n  grid g in 0..1 {\n"
       "    vec c in 0..4096 { y[c] = " +
-      Nested(8, "x[c]") + " }\n  }\n}";
+      Nested(2, "x[c]") + " }\n  }\n}";
   EXPECT_THAT(kir::Print(Cut(few)), Not(HasSubstr("keep")));
   EXPECT_THAT(kir::Print(Cut(Chain("63"))), Not(HasSubstr("keep")));
   // What a row keeps is as long as the row.
