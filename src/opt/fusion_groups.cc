@@ -147,7 +147,10 @@ Status FusionGroups::CanBe(const NodeSet& nodes, bool sheet) const {
 }
 
 Status FusionGroups::CanJoin(int a, int b) {
-  if (IsSheet(a) && IsSheet(b)) return No("both are long already");
+  // What a region has room for was joined at once (sheets.h).
+  if (IsSheet(a) && IsSheet(b))
+    return No("both are long already, and a region has at most %u nodes and %u buffers", kMostOfSheet,
+              kMostInSheet.buffers);
   QUERN_RETURN_IF_ERROR(CanBe(members_[a].With(members_[b]), IsSheet(a) || IsSheet(b)));
   if (MakesCycle(a, b)) return No("another region lies between them");
   return absl::OkStatus();
