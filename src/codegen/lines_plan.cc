@@ -84,8 +84,7 @@ class LinesMatcher {
     if (node.op->pieces != nullptr) return No("%s is made of pieces", view_.Describe(n));
     if (node.op->kind != OpKind::kElementwise && node.op->kind != OpKind::kIndex)
       return No("%s is not elementwise", view_.Describe(n));
-    if (node.op->kind == OpKind::kIndex && IsBlock(view_.type(node.inputs[0]).dtype))
-      return No("%s decodes whole rows by itself", view_.Describe(n));
+    if (view_.DecodesBlocks(node)) return No("%s decodes whole rows by itself", view_.Describe(n));
     const AxisSpace::Place* place = plan_->space.Find({n, 0});
     if (!depends_[view_.set().Position(n)]) return absl::OkStatus();
     if (place == nullptr || !plan_->space.Relates(n))

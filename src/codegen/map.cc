@@ -33,11 +33,6 @@ struct MapPlan : RegionPlan {
   int decoded = -1;       // the node that takes rows of a block-format table, or -1
 };
 
-// Elements of rows in a block format, picked by index.
-bool DecodesRows(const RegionView& view, const ir::Node& node) {
-  return node.op->kind == ir::OpKind::kIndex && IsBlock(view.type(node.inputs[0]).dtype);
-}
-
 // Rows of a block-format table go to scratch once each and are read from there, where they fit.
 bool KeepsRows(const RegionView& view, const ir::Node& node, const ir::Value& result) {
   const ir::TensorType& table = view.type(node.inputs[0]);
@@ -118,7 +113,7 @@ family::Matched MatchMap(const RegionView& view) {
     const ir::Node& node = view.node(n);
     if (node.op->pieces != nullptr && n != plan->space.joined() && view.nodes().size() > 1)
       return No("%s is made of pieces, which is cheap only at the place of the result", view.Describe(n));
-    if (!DecodesRows(view, node)) continue;
+    if (!view.DecodesBlocks(node)) continue;
     if (node.results[0].dims != view.type(results[0]).dims)
       return No("%s decodes whole rows, which is cheap only at the place of the result", view.Describe(n));
     if (plan->decoded < 0 && KeepsRows(view, node, results[0])) plan->decoded = n;

@@ -183,8 +183,7 @@ Status ProductSpace::CheckComputed(const std::vector<bool>& depends) const {
     if (at < 0 || seen[at]) continue;
     seen[at] = true;
     if (!IsCheap(view_.node(n))) return No("%s would be computed for every block of rows", view_.Describe(n));
-    if (view_.node(n).op->kind == OpKind::kIndex && IsBlock(view_.type(view_.node(n).inputs[0]).dtype))
-      return No("%s decodes whole rows by itself", view_.Describe(n));
+    if (view_.DecodesBlocks(view_.node(n))) return No("%s decodes whole rows by itself", view_.Describe(n));
     for (const Value& input : view_.node(n).inputs) open.push_back(input.node);
   }
   for (size_t i = 0; i < seen.size(); ++i) {

@@ -4,6 +4,7 @@
 #include "codegen/families.h"
 #include "codegen/loops.h"
 #include "family/work.h"
+#include "ir/shape.h"
 
 namespace quern::codegen {
 namespace {
@@ -60,6 +61,44 @@ void EmitIndexedStores(const RegionView& view, KernelWriter& writer, FusedExpr& 
   });
 }
 
+// `update` stored from where the operand `at` says, moved so that it fits. Starts are data, so that nothing but a whole
+// dimension, of which the start is 0, can be shared out: the others are loops of one chunk, the last one a vector loop.
+//   let from0 = max(0, min(cast<i64>(at[0]), 64 - 1))
+//   for j0 in 0..1 { vec c in 0..C { y[j0 + from0, h, c] = update[j0, h, c] } }
+void EmitMovedStores(const RegionView& view, KernelWriter& writer, FusedExpr& expr, const ir::Node& node,
+                     const std::string& buffer) {
+  const ir::Value value = node.inputs[1];
+  const std::vector<Extent>&dims = view.type(value).dims, &whole = view.type(node.inputs[0]).dims;
+  const size_t last = dims.size() - 1;
+  std::vector<Extent> outer, inside;  // dimensions but the last: shared out, and loops of a chunk
+  for (size_t d = 0; d < last; ++d) (dims[d] == whole[d] ? outer : inside).push_back(dims[d]);
+  inside.push_back(dims[last]);
+  if (outer.empty()) outer.emplace_back(1);
+  const int64_t inner = std::min<int64_t>(BoundedElements(inside, view.ranges), kChunkElements);
+  EmitGrid(view, writer.kernel, outer, inner, [&](const kir::Index& index, kir::Block& block) {
+    kir::Index from, to;
+    for (size_t d = 0, o = 0; d <= last; ++d) {
+      from.push_back(d == last ? kb::Ref("c") : dims[d] == whole[d] ? index[o++] : kb::Ref(absl::StrCat("j", d)));
+      to.push_back(from[d]);
+      if (dims[d] == whole[d]) continue;
+      const std::string start = absl::StrCat("from", d);
+      const kir::ExprRef at = kb::CastTo(DType::kI64, expr.Element(node.inputs[2], {kb::Int(static_cast<int64_t>(d))}));
+      block.push_back(kb::Let(start, ir::StartInside(at, whole[d], dims[d])));
+      to[d] = to[d] + kb::Ref(start);
+    }
+    kir::Block body = {kb::WithOrigin(kb::Store(buffer, to, expr.Element(value, from)), writer.Origin(value.node))};
+    // Threads of a block each load the start for themselves, so nothing shows that they agree on it.
+    const bool alone = view.facts.blocks && dims[last] != whole[last];
+    const kir::ExprRef end = kb::FromExtent(dims[last]);
+    body = {alone ? kb::For("c", kb::Int(0), end, std::move(body)) : kb::Vec("c", kb::Int(0), end, std::move(body))};
+    for (size_t d = last; d-- > 0;) {
+      if (dims[d] != whole[d])
+        body = {kb::For(absl::StrCat("j", d), kb::Int(0), kb::FromExtent(dims[d]), std::move(body))};
+    }
+    for (kir::StmtRef& stmt : body) block.push_back(std::move(stmt));
+  });
+}
+
 }  // namespace
 
 family::Matched MatchUpdate(const RegionView& view) {
@@ -84,8 +123,6 @@ StatusOr<LoweredRegion> LowerUpdate(const RegionView& view, const RegionPlan&) {
   const ir::Node& node = view.node(view.results()[0].node);
   const ir::Value written = node.inputs[0];
   const bool in_place = view.scope.IsWritable(written.node);
-  int64_t axis = node.attributes.Int("axis");
-  if (axis < 0) axis += view.type(node.inputs[0]).rank();
   LoweredRegion lowered;
   if (!in_place) {
     KernelWriter copy(view, "copy");
@@ -102,10 +139,15 @@ StatusOr<LoweredRegion> LowerUpdate(const RegionView& view, const RegionPlan&) {
   for (kir::Param& param : writer.kernel.params) {
     if (param.name == buffer) param.mode = kir::Mode::kInOut;
   }
-  if (node.inputs.size() > 2)
-    EmitIndexedStores(view, writer, expr, node, axis, buffer);
-  else
-    EmitStores(view, writer, expr, node.inputs[1], buffer, axis, kb::FromExtent(node.attributes.Extents("start")[0]));
+  if (ir::IsDynamicUpdate(node)) {
+    EmitMovedStores(view, writer, expr, node, buffer);
+  } else {
+    const int64_t axis = ir::FromStart(node.attributes.Int("axis"), view.type(written).dims.size());
+    if (node.inputs.size() > 2)
+      EmitIndexedStores(view, writer, expr, node, axis, buffer);
+    else
+      EmitStores(view, writer, expr, node.inputs[1], buffer, axis, kb::FromExtent(node.attributes.Extents("start")[0]));
+  }
   QUERN_ASSIGN(KernelUse use, writer.Finish());
   lowered.kernels.push_back(std::move(use));
   return lowered;

@@ -78,6 +78,11 @@ class RegionView {
   const ir::TensorType& type(ir::Value value) const { return graph.type(value); }
   std::span<const std::pair<int, int>> users(int n) const { return scope.users[n]; }
 
+  // Whether the node moves elements of a block format, which it decodes.
+  bool DecodesBlocks(const ir::Node& node) const {
+    return node.op->kind == ir::OpKind::kIndex && !node.inputs.empty() && IsBlock(type(node.inputs[0]).dtype);
+  }
+
   // Values that are needed outside; of a body, in the order of its outputs.
   const std::vector<ir::Value>& results() const { return results_; }
   // Whether a node of the region reads n, and whether somebody else needs a result of n.

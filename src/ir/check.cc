@@ -72,7 +72,12 @@ std::string OperandName(const OpDef& op, size_t operand) {
 
 bool IsActivation(std::string_view name) {
   const OpDef* op = FindOp(name);
-  return op != nullptr && op->kind == OpKind::kElementwise && op->operands.size() == 1 && op->attributes.empty();
+  if (op == nullptr || op->kind != OpKind::kElementwise || op->operands.size() != 1) return false;
+  const TensorType x{DType::kF32, {}};
+  Attributes defaults;
+  std::vector<ExtentConstraint> none;
+  const StatusOr<std::vector<TensorType>> results = InferResults(*op, {&x, 1}, defaults, {}, &none);
+  return results.ok() && (*results)[0] == x;
 }
 
 std::string NearestOp(std::string_view name) {

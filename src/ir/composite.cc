@@ -22,6 +22,10 @@ Value Expansion::Sized(Value value, std::vector<Extent> dims) {
   return Add("Reshape", {value}, {{"shape", std::move(dims)}});
 }
 
+Value Expansion::Reduced(const char* op, Value value, const std::vector<int64_t>& axes) {
+  return Add("Reduce", {value}, {{"op", std::string(op)}, {"axes", axes}, {"keep_dim", true}});
+}
+
 Value Expansion::Scalar(double value, DType dtype) {
   if (!status_.ok()) return {};
   std::vector<uint8_t> bytes(ScalarBytes(dtype));

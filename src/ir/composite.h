@@ -27,6 +27,8 @@ class Expansion {
   Value Stored(Value value, DType dtype);
   // The same elements with other extents, which the graph requires to be equal to those that it has.
   Value Sized(Value value, std::vector<Extent> dims);
+  // Its sums, means, or the largest over `axes`, with extents of 1 left there.
+  Value Reduced(const char* op, Value value, const std::vector<int64_t>& axes);
   // A scalar constant of a float dtype.
   Value Scalar(double value, DType dtype);
   const TensorType& type(Value value) const { return graph_.type(value); }

@@ -36,13 +36,15 @@ kir::ExprRef MapElementwise(MapContext& context) {
   for (size_t i = 0; i < context.node().inputs.size(); ++i) {
     args.push_back(Widened(BroadcastOperand(context, static_cast<int>(i))));
   }
-  return kir::build::CastTo(context.result_type().dtype, SpecOf(context.node()).body(args));
+  const ElementwiseSpec& spec = SpecOf(context.node());
+  const kir::ExprRef value = spec.body != nullptr ? spec.body(args) : spec.body_by(context.node().attributes, args[0]);
+  return kir::build::CastTo(context.result_type().dtype, value);
 }
 
 // Integers by the integer reference, and bools where there is no other; everything else in double.
 Status ReferenceElementwise(RefContext& context) {
   const ElementwiseSpec& spec = SpecOf(context.node);
-  const bool exact = IsInteger(context.operands.back()->dtype) || spec.reference == nullptr;
+  const bool exact = IsInteger(context.operands.back()->dtype) || (spec.reference == nullptr && !spec.reference_by);
   RefTensor& result = context.results[0];
   const int64_t elements = result.elements();
   std::vector<int64_t> index(result.dims.size());
@@ -50,7 +52,9 @@ Status ReferenceElementwise(RefContext& context) {
     if (!exact) {
       double args[3] = {};
       for (size_t i = 0; i < context.operands.size(); ++i) args[i] = context.operands[i]->At(index);
-      result.data[at] = RoundTo(result.dtype, spec.reference(args[0], args[1], args[2]));
+      result.data[at] =
+          RoundTo(result.dtype, spec.reference_by != nullptr ? spec.reference_by(context.node.attributes, args[0])
+                                                             : spec.reference(args[0], args[1], args[2]));
       continue;
     }
     Wide args[3] = {};
@@ -74,6 +78,13 @@ kir::ExprRef Like(const kir::ExprRef& like, double value) {
   return kir::build::Int(static_cast<int64_t>(value), like->dtype);
 }
 
+kir::ExprRef Odd(const kir::ExprRef& x, const kir::ExprRef& above) {
+  namespace kb = kir::build;
+  using namespace kir::build::operators;
+  const kir::ExprRef zero = Like(x, 0);
+  return kb::Select(kb::Call(kir::Op::kLt, {x, zero}), -above, kb::Select(kb::Call(kir::Op::kLt, {zero, x}), above, x));
+}
+
 kir::ExprRef BroadcastOperand(MapContext& context, int operand) {
   const std::vector<Extent>& dims = context.operand_type(operand).dims;
   const kir::Index& index = context.index();
@@ -86,9 +97,12 @@ kir::ExprRef BroadcastOperand(MapContext& context, int operand) {
 }
 
 const OpDef* Elementwise(const ElementwiseSpec& spec) {
-  QUERN_CHECK(spec.arity >= 1 && spec.arity <= 3 && spec.body != nullptr);
-  QUERN_CHECK(spec.reference != nullptr || spec.integer_reference != nullptr);
-  QUERN_CHECK(spec.reference != nullptr || !Accepts(spec.domain, DType::kF32));
+  const bool by_attributes = spec.body_by != nullptr;
+  QUERN_CHECK(spec.arity >= 1 && spec.arity <= (by_attributes ? 1 : 3));
+  QUERN_CHECK((spec.body != nullptr) != by_attributes && by_attributes == !spec.attributes.empty());
+  const bool floats = spec.reference != nullptr || spec.reference_by != nullptr;
+  QUERN_CHECK(floats || spec.integer_reference != nullptr);
+  QUERN_CHECK(floats || !Accepts(spec.domain, DType::kF32));
   QUERN_CHECK(spec.integer_reference != nullptr || !Accepts(spec.domain, DType::kI32));
   auto* op = new ElementwiseOp;
   op->spec = spec;
@@ -97,6 +111,7 @@ const OpDef* Elementwise(const ElementwiseSpec& spec) {
   op->kind = OpKind::kElementwise;
   for (int i = 0; i < spec.arity; ++i) op->operands.push_back({.name = kOperandNames[i], .kind = spec.domain});
   if (spec.first_is_condition) op->operands[0] = {.name = "condition", .kind = OperandKind::kBool, .own_dtype = true};
+  op->attributes = spec.attributes;
   op->infer = spec.result_dtype == DType::kBool ? InferBroadcastToBool : InferBroadcast;
   QUERN_CHECK(!spec.result_dtype || *spec.result_dtype == DType::kBool);
   op->map = MapElementwise;
@@ -107,6 +122,7 @@ const OpDef* Elementwise(const ElementwiseSpec& spec) {
   op->onnx = spec.onnx;
   op->sample_low = spec.sample_low;
   op->sample_high = spec.sample_high;
+  op->jumps = spec.jumps;
   return op;
 }
 

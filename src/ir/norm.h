@@ -1,6 +1,8 @@
-// The norms over the last axis: operands x, gamma and, where there is one, beta, of the row's extent.
+// The norms. Those over the last axis have operands x, gamma and, where there is one, beta, of the row's extent; those
+// of channels have gamma and beta by dimension 1.
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "ir/composite.h"
@@ -14,6 +16,21 @@ Status CheckNorm(const InferContext& context, int affine);
 // normal * gamma + beta, in the dtype that Wide gives: the end of every norm. `affine`: gamma, and beta where there
 // is one.
 Value ScaleAndShift(Expansion& e, Value normal, std::span<const Value> affine);
+
+// (x - mean) / sqrt(variance + eps) over `axes`: the biased variance, of what is left when the mean has been taken off.
+// x as Wide gives it.
+Value Normal(Expansion& e, Value x, const std::vector<int64_t>& axes, double eps);
+
+// Operands from `affine` on against dimension 1 of operand 0, which has `least` dimensions or more.
+Status CheckChannels(const InferContext& context, int affine, int least);
+// [C] as it broadcasts against [N, C, ..] of `rank` dimensions; in the dtype that Wide gives.
+Value ByChannel(Expansion& e, Value value, int rank);
+// y = (x - mean) / sqrt(variance + eps) * gamma[channel] + beta[channel] over the elements of one group, which is what
+// `group` makes of an index; operands are x, gamma, beta.
+using GroupOf = std::function<int64_t(std::span<const int64_t> index)>;
+void ReferenceChannelNorm(RefContext& context, const GroupOf& group);
+// The magnitude of that.
+void MagnitudeOfChannelNorm(RefContext& context, const GroupOf& group);
 
 // y = (x - mean) / sqrt(mean((x - mean)^2) + eps) * gamma + beta, row by row; without `centred` the mean counts as 0.
 // `affine` as above.

@@ -191,6 +191,12 @@ struct Contract {
   double rtol = 0, atol = 0;
 };
 
+// Operands and attributes that an op takes: what tests draw of it.
+struct Example {
+  std::vector<const char*> operands;  // types; S is a symbol of 1 to 17
+  Attributes attributes = {};
+};
+
 struct IdentityContext;  // ir/identity.h
 // The value that takes the place of a node, or nothing.
 using Replacement = StatusOr<std::optional<Value>>;
@@ -243,6 +249,10 @@ struct OpDef {
   const char* onnx = nullptr;
   // Operand values for random tests: every float operand is drawn from [low, high].
   double sample_low = -4, sample_high = 4;
+  // Of ops that are not elementwise over numbers of any extents: some of each rule that they have.
+  std::vector<Example> examples = {};
+  // Whether a small error of an operand may move the result by much.
+  bool jumps = false;
 };
 
 // Whether the node is a root that the family of that name builds kernels around.
@@ -259,6 +269,8 @@ inline bool IsRegion(const Node& node) { return node.op->kind == OpKind::kRegion
 // If, While, Scan: nodes whose bodies are graphs as the one around them is.
 inline bool IsControl(const Node& node) { return node.op->kind == OpKind::kControl; }
 
+// Whether the node writes over a part of operand 0 that begins where operand 2 says.
+bool IsDynamicUpdate(const Node& node);
 // Whether the node gives the values of operand 0 in another dtype.
 bool IsCast(const Node& node);
 // Whether elements of operand 1, a vector, name the slices of operand 0 along its first dimension that the result has.
@@ -273,7 +285,8 @@ bool IsReshape(const Graph& graph, const Node& node);
 std::span<const OpDef* const> Ops();
 // The op named `name`, or null.
 const OpDef* FindOp(std::string_view name);
-// Whether an elementwise op of one operand and no attributes has that name: what fused products and blocks take.
+// Whether an elementwise op of one operand and no required attributes has that name: what fused products and blocks
+// take.
 bool IsActivation(std::string_view name);
 // The name that it was meant to be, or "".
 std::string NearestOp(std::string_view name);
@@ -322,8 +335,12 @@ struct ElementwiseSpec {
   const char* doc;
   int arity = 1;
   OperandKind domain = OperandKind::kFloat;
-  kir::ExprRef (*body)(Args args);                              // f16 and bf16 operands arrive widened to f32
+  kir::ExprRef (*body)(Args args) = nullptr;                    // f16 and bf16 operands arrive widened to f32
   double (*reference)(double a, double b, double c) = nullptr;  // where the domain has floats, or bools alone
+  // Both, of an op of one operand with attributes, all of which have defaults.
+  std::vector<AttrDef> attributes = {};
+  kir::ExprRef (*body_by)(const Attributes& attributes, const kir::ExprRef& x) = nullptr;
+  double (*reference_by)(const Attributes& attributes, double x) = nullptr;
   Wide (*integer_reference)(Wide a, Wide b, Wide c) = nullptr;  // where it has integers; the result is wrapped
   std::optional<DType> result_dtype = std::nullopt;  // bool for comparisons. Default: the last operand's dtype
   bool first_is_condition = false;                   // Where: operand 0 is bool
@@ -331,10 +348,13 @@ struct ElementwiseSpec {
   Replacement (*identity)(const IdentityContext&) = nullptr;
   const char* onnx = nullptr;
   double sample_low = -4, sample_high = 4;
+  bool jumps = false;
 };
 const OpDef* Elementwise(const ElementwiseSpec& spec);
 // The literal `value` in the dtype of `like`.
 kir::ExprRef Like(const kir::ExprRef& like, double value);
+// The value at x of an odd function that is `above` at |x|: -above below 0, and x itself where it is 0 or NaN.
+kir::ExprRef Odd(const kir::ExprRef& x, const kir::ExprRef& above);
 
 // The operand's value at the broadcast of the result index: what elementwise ops read.
 kir::ExprRef BroadcastOperand(MapContext& context, int operand);

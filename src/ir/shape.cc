@@ -26,6 +26,11 @@ kir::ExprRef IndexInside(const kir::ExprRef& id, const kir::ExprRef& size) {
   return kb::Max(kb::Int(0), kb::Min(wrapped, size - 1.0));
 }
 
+kir::ExprRef StartInside(const kir::ExprRef& start, const Extent& whole, const Extent& size) {
+  namespace kb = kir::build;
+  return kb::Max(kb::Int(0), kb::Min(start, kb::FromExtent(whole - size)));
+}
+
 kir::Index ReshapeIndex(const std::vector<Extent>& result, const std::vector<Extent>& source, const kir::Index& index) {
   namespace kb = kir::build;
   kir::Index at(source.size());

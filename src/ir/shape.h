@@ -27,6 +27,9 @@ kir::ExprRef Widened(const kir::ExprRef& value);
 // The i64 `id` as an index below `size`: a negative one counts from the end, one out of range is clamped.
 kir::ExprRef IndexInside(const kir::ExprRef& id, const kir::ExprRef& size);
 
+// The i64 `start` of `size` elements, moved so that they lie in `whole`, which has as many.
+kir::ExprRef StartInside(const kir::ExprRef& start, const Extent& whole, const Extent& size);
+
 // An OpDef that lives forever, from the fields given.
 inline const OpDef* Make(OpDef op) { return new OpDef(std::move(op)); }
 

@@ -5,7 +5,9 @@
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "codegen/cpu/object.h"
 #include "llvm/ExecutionEngine/JITLink/JITLinkMemoryManager.h"
@@ -39,6 +41,10 @@ std::vector<LibcRow> Libc() {
           {"cos", Address<Unary>(std::cos)},
           {"erf", Address<Unary>(std::erf)},
           {"exp2", Address<Unary>(std::exp2)},
+          {"fma", Address<double(double, double, double)>(::fma)},
+          {"fmaf", Address<float(float, float, float)>(::fmaf)},
+          {"fmaxf", Address<float(float, float)>(::fmaxf)},
+          {"fminf", Address<float(float, float)>(::fminf)},
           {"fmod", Address<Binary>(std::fmod)},
           {"fmodf", Address<float(float, float)>(::fmodf)},
           {"log2", Address<Unary>(std::log2)},
@@ -73,6 +79,20 @@ struct Linker::State {
   std::unique_ptr<orc::ObjectLinkingLayer> layer;
   orc::JITDylib* runtime = nullptr;  // tiles and libc
   std::atomic<int64_t> next{0};
+
+  // What the session said of the last thing that failed: a lookup names the symbols, this their reason.
+  std::string Reason() {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(reason_, {});
+  }
+  void SetReason(std::string reason) {
+    const std::lock_guard lock(mutex_);
+    reason_ = std::move(reason);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::string reason_;
 };
 
 Linker::Linker(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -88,7 +108,8 @@ StatusOr<std::unique_ptr<Linker>> Linker::Create(const cpu::Target& target, bool
   if (!control) return ToStatus(control.takeError(), "jit");
   state->session = std::make_unique<orc::ExecutionSession>(std::move(*control));
   // Errors come back from Load; nothing is printed.
-  state->session->setErrorReporter([](llvm::Error error) { llvm::consumeError(std::move(error)); });
+  state->session->setErrorReporter(
+      [state = state.get()](llvm::Error error) { state->SetReason(llvm::toString(std::move(error))); });
   state->layer = std::make_unique<orc::ObjectLinkingLayer>(*state->session);
   if (debugger) {
     auto registrar = orc::createJITLoaderGDBRegistrar(*state->session);
@@ -124,7 +145,9 @@ StatusOr<std::unique_ptr<LinkedCode>> Linker::Load(std::string_view object, std:
   auto code = std::make_unique<LinkedCode>();
   code->dylib = &dylib;
   auto fail = [&](llvm::Error error) {
-    Status status = ToStatus(std::move(error), "jit link");
+    const std::string reason = state_->Reason();
+    const Status failed = ToStatus(std::move(error), "jit link");
+    const Status status = reason.empty() ? failed : absl::InternalError(absl::StrCat(failed.message(), ": ", reason));
     Unload(std::move(code));
     return status;
   };

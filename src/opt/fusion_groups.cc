@@ -120,9 +120,10 @@ Status FusionGroups::SameRhythm(const NodeSet& nodes) const {
   for (const int n : nodes.nodes()) {
     const ir::Node& node = scope_.graph.node(n);
     const Extent own = node.results[0].elements();
-    // Single elements and broadcasts of weights cost nothing to repeat.
-    const bool broadcast = node.op->kind == ir::OpKind::kIndex && scope_.graph.type(node.inputs[0]).elements() != own &&
-                           own.ProvablyAtLeast(scope_.graph.type(node.inputs[0]).elements(), scope_.ranges);
+    // Single elements, broadcasts of weights and what is made of indices alone cost nothing to repeat.
+    const Extent read = node.inputs.empty() ? Extent(0) : scope_.graph.type(node.inputs[0]).elements();
+    const bool broadcast =
+        node.op->kind == ir::OpKind::kIndex && read != own && own.ProvablyAtLeast(read, scope_.ranges);
     if (!once_[n]) {
       always = n;
     } else if (own != Extent(1) && !broadcast) {

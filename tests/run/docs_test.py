@@ -14,9 +14,9 @@ import sys
 
 QUERN, SOURCE = sys.argv[1], os.path.realpath(sys.argv[2])
 FOLDERS = ("bench", "cmake", "docs", "examples", "include", "models", "scripts", "src", "tests", "tools", "training")
-TO_BE_WRITTEN = {"src/base/formats/t4.cc", "src/codegen/triangle.cc", "src/ir/ops/cubed.cc", "src/ir/ops/cum_prod.cc",
+TO_BE_WRITTEN = {"src/base/formats/t4.cc", "src/codegen/triangle.cc", "src/ir/ops/cubed.cc", "src/ir/ops/cum_min.cc",
                  "src/ir/ops/triangle_sum.cc", "src/ir/ops/twice.cc", "src/opt/drop_negations.cc",
-                 "src/simd/tiles/dot_t4_x.cc", "tests/unit/codegen/cum_prod_test.cc",
+                 "src/simd/tiles/dot_t4_x.cc", "tests/unit/codegen/cum_min_test.cc",
                  "tests/unit/codegen/triangle_test.cc", "tests/unit/kir/t4_test.cc",
                  "tests/unit/steps/twice_test.cc"}  # by the reader who follows the page
 

@@ -115,7 +115,7 @@ class Generator {
   // A view of an input that the step overwrites cannot be an output.
   bool IsPartOfState(Value value) const {
     const ir::Node* node = &made_.graph.node(value.node);
-    while (node->op->kind == OpKind::kIndex) node = &made_.graph.node(node->inputs[0].node);
+    while (node->op->kind == OpKind::kIndex && !node->inputs.empty()) node = &made_.graph.node(node->inputs[0].node);
     if (node->op->kind != OpKind::kLeaf || node->attributes.Find("name") == nullptr) return false;
     const std::string& name = node->attributes.String("name");
     return std::any_of(made_.graph.donations.begin(), made_.graph.donations.end(),
@@ -240,6 +240,9 @@ class Generator {
     constexpr int kSteps = 25;
     ir::Node node;
     node.op = &op;
+    for (const ir::AttrDef& def : op.attributes) {
+      if (def.default_value) node.attributes.Set(def.name, *def.default_value);
+    }
     std::vector<ir::RefTensor> operands, results;
     for (size_t i = 0; i < op.operands.size(); ++i) {
       const bool condition = op.operands[i].own_dtype;
@@ -289,7 +292,7 @@ class Generator {
         {2, &Generator::AnyReshape},      {2, &Generator::AnyTranspose},   {2, &Generator::AnyPart},
         {2, &Generator::AnyJoin},         {3, &Generator::AnyMatMul},      {1, &Generator::AnyGather},
         {1, &Generator::AnyUpdate},       {1, &Generator::AnyRope},        {1, &Generator::AnyAttention},
-        {2, &Generator::AnyConvolution},  {1, &Generator::AnyContraction},
+        {2, &Generator::AnyConvolution},  {1, &Generator::AnyContraction}, {4, &Generator::AnyExample},
     };
     static constexpr Recipe kBodies[] = {{1, &Generator::AnyIf}, {2, &Generator::AnyWhile}, {1, &Generator::AnyScan}};
     if (options_.bodies > 0 && Below(3) == 0) {
@@ -310,21 +313,14 @@ class Generator {
     }
   }
 
-  // Whether a small error of an operand moves the result by little.
-  static bool IsSmooth(const ir::OpDef& op) {
-    constexpr std::string_view kArithmetic[] = {"Add", "Div", "Max", "Min", "Mul", "Sub", "Where"},
-                               kJumps[] = {"Atan2", "Ceil", "Floor", "Round", "Sign"};
-    if (std::find(std::begin(kArithmetic), std::end(kArithmetic), op.name) != std::end(kArithmetic)) return true;
-    return op.operands[0].kind == OperandKind::kFloat &&
-           std::find(std::begin(kJumps), std::end(kJumps), op.name) == std::end(kJumps);
-  }
+  // Whether an elementwise op takes floats, and a small error of one moves the result by little.
+  static bool IsSmooth(const ir::OpDef& op) { return !op.jumps && ir::Accepts(op.operands.back().kind, DType::kF32); }
 
   void AnyElementwise() {
     const ir::OpDef* op = nullptr;
     do {
       op = ir::Ops()[Below(static_cast<int64_t>(ir::Ops().size()))];
-    } while (op->kind != OpKind::kElementwise || std::string_view(op->name) == "Cast" ||
-             !(options_.discontinuous || IsSmooth(*op)));
+    } while (op->kind != OpKind::kElementwise || !op->examples.empty() || !(options_.discontinuous || IsSmooth(*op)));
     const bool where = op->operands[0].own_dtype;
     const OperandKind kind = op->operands.back().kind;
     Value x = !options_.discontinuous ? SomeF32()
@@ -348,7 +344,33 @@ class Generator {
     else if (Below(2) == 0)
       std::reverse(inputs.begin(), inputs.end());
     if (inputs[0] == x && inputs.size() == 2 && Below(8) == 0) inputs[1] = x;
-    Tame(Add(op->name, std::move(inputs)));
+    Attributes attributes;
+    for (const ir::AttrDef& def : op->attributes) {
+      if (Below(2) == 0) continue;  // the default
+      if (def.kind == ir::AttrKind::kFloat) attributes.Set(def.name, Pick<double>({0.25, 0.5, 1}));
+      if (def.kind == ir::AttrKind::kBool) attributes.Set(def.name, Below(2) == 0);
+    }
+    Tame(Add(op->name, std::move(inputs), std::move(attributes)));
+  }
+
+  // One of the op's own examples, over values of these types that there are, or new ones.
+  void AnyExample() {
+    const ir::OpDef& op = *ir::Ops()[Below(static_cast<int64_t>(ir::Ops().size()))];
+    if (op.examples.empty()) return AnyExample();
+    if (op.kind == OpKind::kComposite && !options_.composites) return;
+    const ir::Example& example = op.examples[Below(static_cast<int64_t>(op.examples.size()))];
+    std::vector<TensorType> types;
+    for (const char* text : example.operands) types.push_back(*TensorType::Parse(text));
+    const auto is_half = [](const TensorType& type) { return type.dtype == DType::kF16 || type.dtype == DType::kBF16; };
+    if (!options_.discontinuous && (op.jumps || std::any_of(types.begin(), types.end(), is_half))) return;
+    std::vector<Value> inputs;
+    for (const TensorType& wanted : types) {
+      Value x = Below(2) == 0 ? ValueOf(wanted) : NewLeaf(wanted);
+      if (IsFloat(wanted.dtype) && op.sample_low > -4) x = Squashed(x, op.sample_low, op.sample_high);
+      inputs.push_back(x);
+    }
+    const Value made = Add(op.name, std::move(inputs), example.attributes);
+    for (size_t r = 0; r < made_.graph.node(made.node).results.size(); ++r) Tame({made.node, static_cast<int>(r)});
   }
   void AnyCast() {
     const Value x = Some(options_.discontinuous ? OperandKind::kAny : OperandKind::kFloat);
@@ -422,7 +444,7 @@ class Generator {
         const Extent n(Pick<int64_t>({5, 8, 17}));
         const Value w = NewWeight(DType::kF32, transposed ? std::vector{n, width} : std::vector{width, n}),
                     b = NewLeaf({DType::kF32, {n}});
-        const std::string act = Pick<const char*>({"", "Silu", "Relu", "Gelu", "Tanh"});
+        const std::string act = Pick<const char*>({"", "Silu", "Relu", "LeakyRelu", "Gelu", "Tanh"});
         Tame(Add("FusedMatMulBiasAct", {x, w, b}, {{"act", act}, {"transpose_b", transposed}}));
         break;
       }

@@ -101,7 +101,9 @@ Val Emitter::EmitApply(const kir::Expr& expr, const kir::Apply& apply) {
 llvm::Value* Emitter::FloatOp(Op op, DType dtype, std::span<llvm::Value* const> args) {
   if (llvm::Value* value = codegen::FloatOperator(b_, op, args)) return value;
   llvm::Value* a = args[0];
-  if (op == Op::kFma) return b_.CreateIntrinsic(llvm::Intrinsic::fmuladd, {a->getType()}, {a, args[1], args[2]});
+  if (op == Op::kFma && target_.fma)
+    return b_.CreateIntrinsic(llvm::Intrinsic::fma, {a->getType()}, {a, args[1], args[2]});
+  if (op == Op::kFma) return LibmPerLane("fma", args);
   if (op != Op::kMod) return MathCall(op, dtype, args);
   llvm::Value* remainder = LibmPerLane("fmod", args);
   llvm::Constant* zero = FloatConstant(a->getType(), 0);

@@ -11,8 +11,9 @@
 namespace quern::cpu {
 namespace {
 
-constexpr std::array kLibc = {"atan", "atan2", "cos", "erf", "exp2",   "fmod",  "fmodf",
-                              "log2", "pow",   "sin", "tan", "memcpy", "memset"};
+// fmaxf and fminf are what the code generator makes of choices between halves where only conversions know these.
+constexpr std::array kLibc = {"atan", "atan2", "cos",  "erf", "exp2", "fma", "fmaf",   "fmaxf", "fminf",
+                              "fmod", "fmodf", "log2", "pow", "sin",  "tan", "memcpy", "memset"};
 
 }  // namespace
 

@@ -22,13 +22,13 @@ constexpr Platform kX86 = {"x86_64-linux-gnu", "x86-64", "+sse2"};
 constexpr Platform kArm = {"aarch64-linux-gnu", "generic", "+neon"};
 constexpr std::array kPlatforms = {&kX86, &kArm};
 constexpr std::array<Target, 6> kTargets = {{
-    {&kX86, "sse4", "x86-64-v2", 4, 16, false, false, false, 10, QUERN_V2 " aes pclmul"},
-    {&kX86, "avx2", "x86-64-v3", 8, 16, false, true, false, 10, QUERN_V3 " aes pclmul"},
-    {&kX86, "avx512", "x86-64-v4", 16, 32, true, true, false, 24, QUERN_V4 " aes pclmul"},
-    {&kX86, "avx512vnni", "", 16, 32, true, true, true, 24, QUERN_VNNI},
-    {&kX86, "amx", "", 16, 32, true, true, true, 32, QUERN_VNNI " amx-tile amx-int8"},
+    {&kX86, "sse4", "x86-64-v2", 4, 16, false, false, false, false, 10, QUERN_V2 " aes pclmul"},
+    {&kX86, "avx2", "x86-64-v3", 8, 16, false, true, true, false, 10, QUERN_V3 " aes pclmul"},
+    {&kX86, "avx512", "x86-64-v4", 16, 32, true, true, true, false, 24, QUERN_V4 " aes pclmul"},
+    {&kX86, "avx512vnni", "", 16, 32, true, true, true, true, 24, QUERN_VNNI},
+    {&kX86, "amx", "", 16, 32, true, true, true, true, 32, QUERN_VNNI " amx-tile amx-int8"},
     // All of it is in the architecture's base.
-    {&kArm, "neon", "armv8-a", 4, 32, false, true, false, 10, ""},
+    {&kArm, "neon", "armv8-a", 4, 32, false, true, true, false, 10, ""},
 }};
 
 std::string_view ArchitectureOf(const Platform& platform) {

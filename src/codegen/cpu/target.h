@@ -31,6 +31,7 @@ struct Target {
   int lanes;          // f32 elements of a vector register
   int registers;      // vector registers
   bool masks;         // masked loads and stores of every element width at no cost
+  bool fma;           // multiply-adds that round once as instructions
   bool f16c;          // conversions between f32 and f16 as instructions
   bool bf16_pairs;    // sums of two products of bf16 as an instruction
   int integer_rows;   // rows of a block of an integer matrix product: a multiple of what its registers hold

@@ -17,6 +17,7 @@ const OpDef& Op_atan2() {
       .arity = 2,
       .body = [](Args a) { return Call(Op::kAtan2, {a[0], a[1]}); },
       .reference = [](double x, double y, double) -> double { return std::atan2(x, y); },
+      .jumps = true,
   });
   return *op;
 }

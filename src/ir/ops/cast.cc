@@ -57,6 +57,7 @@ const OpDef& Op_cast() {
       .identity = Unchanged,
       .reference = Reference,
       .onnx = "Cast",
+      .examples = {{{"f32[2, 3]"}, {{"to", DType::kI32}}}, {{"i64[S, 3]"}, {{"to", DType::kF16}}}},
   });
   return *op;
 }

@@ -18,6 +18,7 @@ const OpDef& Op_ceil() {
       .reference = [](double x, double, double) -> double { return std::ceil(x); },
       .identity = Idempotent,
       .onnx = "Ceil",
+      .jumps = true,
   });
   return *op;
 }

@@ -1,4 +1,4 @@
-// Elu: x above 0, e^x - 1 below.
+// Elu: x above 0, alpha (e^x - 1) below.
 
 #include <cmath>
 
@@ -14,12 +14,17 @@ using kir::build::Call;
 const OpDef& Op_elu() {
   static const OpDef* const op = Elementwise({
       .name = "Elu",
-      .doc = "x above 0, e^x - 1 below",
-      .body =
-          [](Args a) {
-            return Call(Op::kSelect, {Call(Op::kLt, {a[0], Like(a[0], 0)}), Call(Op::kExpm1, {a[0]}), a[0]});
+      .doc = "x above 0, alpha (e^x - 1) below",
+      .attributes = {{.name = "alpha", .kind = AttrKind::kFloat, .default_value = 1.0}},
+      .body_by =
+          [](const Attributes& attributes, const kir::ExprRef& x) {
+            const double alpha = attributes.Float("alpha");
+            const kir::ExprRef power = Call(Op::kExpm1, {x});
+            return Call(Op::kSelect, {Call(Op::kLt, {x, Like(x, 0)}), alpha == 1 ? power : power * alpha, x});
           },
-      .reference = [](double x, double, double) -> double { return x < 0 ? std::expm1(x) : x; },
+      .reference_by = [](const Attributes& attributes, double x) -> double {
+        return x < 0 ? attributes.Float("alpha") * std::expm1(x) : x;
+      },
       .onnx = "Elu",
   });
   return *op;

@@ -18,6 +18,7 @@ const OpDef& Op_floor() {
       .reference = [](double x, double, double) -> double { return std::floor(x); },
       .identity = Idempotent,
       .onnx = "Floor",
+      .jumps = true,
   });
   return *op;
 }

@@ -46,6 +46,7 @@ Status Reference(RefContext& context) {
     Node node = context.node;
     node.op = FindOp(op);
     node.attributes = std::move(attributes);
+    QUERN_RETURN_IF_ERROR(CheckAttributes(node.op->name, node.op->attributes, node.attributes, /*fill_defaults=*/true));
     std::vector<RefTensor> results = {{y.dtype, y.dims, std::vector<double>(y.data.size())}};
     RefContext part{node, operands, context.binding, results};
     QUERN_RETURN_IF_ERROR(node.op->reference(part));

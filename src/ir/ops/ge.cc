@@ -19,6 +19,7 @@ const OpDef& Op_ge() {
       .integer_reference = [](Wide a, Wide b, Wide) -> Wide { return a >= b; },
       .result_dtype = DType::kBool,
       .onnx = "GreaterOrEqual",
+      .jumps = true,
   });
   return *op;
 }

@@ -14,12 +14,7 @@ StatusOr<std::vector<TensorType>> Infer(const InferContext& context) {
 StatusOr<std::vector<Value>> Expand(Graph& graph, const Node& node, std::span<const Value> inputs, int origin) {
   Expansion e(graph, origin);
   const Value x = e.Wide(inputs[0]);
-  const DType dtype = graph.type(x).dtype;
-  const Attributes mean_of_row = {{"op", std::string("mean")}, {"axes", std::vector<int64_t>{-1}}, {"keep_dim", true}};
-  const Value centred = e.Add("Sub", {x, e.Add("Reduce", {x}, mean_of_row)});
-  const Value variance = e.Add("Reduce", {e.Add("Mul", {centred, centred})}, mean_of_row);
-  const Value r = e.Add("Rsqrt", {e.Add("Add", {variance, e.Scalar(node.attributes.Float("eps"), dtype)})});
-  const Value y = ScaleAndShift(e, e.Add("Mul", {centred, r}), inputs.subspan(1));
+  const Value y = ScaleAndShift(e, Normal(e, x, {-1}, node.attributes.Float("eps")), inputs.subspan(1));
   return e.Finish({e.Stored(y, node.results[0].dtype)});
 }
 

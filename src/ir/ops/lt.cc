@@ -19,6 +19,7 @@ const OpDef& Op_lt() {
       .integer_reference = [](Wide a, Wide b, Wide) -> Wide { return a < b; },
       .result_dtype = DType::kBool,
       .onnx = "Less",
+      .jumps = true,
   });
   return *op;
 }

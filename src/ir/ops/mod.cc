@@ -42,6 +42,7 @@ const OpDef& Op_mod() {
       .onnx = "Mod",
       .sample_low = 0.25,
       .sample_high = 4,
+      .jumps = true,
   });
   return *op;
 }

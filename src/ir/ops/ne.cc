@@ -18,6 +18,7 @@ const OpDef& Op_ne() {
       .reference = [](double x, double y, double) -> double { return x != y; },
       .integer_reference = [](Wide a, Wide b, Wide) -> Wide { return a != b; },
       .result_dtype = DType::kBool,
+      .jumps = true,
   });
   return *op;
 }

@@ -3,17 +3,12 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ir/reduction.h"
 #include "ir/shape.h"
 #include "kir/build.h"
 
 namespace quern::ir {
 namespace {
-
-std::vector<bool> ReducedAxes(const Attributes& attributes, size_t rank) {
-  std::vector<bool> reduced(rank);
-  for (const int64_t axis : attributes.Ints("axes")) reduced[FromStart(axis, rank)] = true;
-  return reduced;
-}
 
 std::vector<bool> AlongAxes(const Node& node, int rank) { return ReducedAxes(node.attributes, rank); }
 
@@ -31,38 +26,10 @@ kir::ExprRef Finish(const Node& node, const kir::ExprRef& value, const Extent& c
 constexpr LineDef kLine = {.axes = AlongAxes, .reduce = Operator, .finish = Finish};
 
 StatusOr<std::vector<TensorType>> Infer(const InferContext& context) {
-  const TensorType& x = context.operands[0];
-  for (const int64_t axis : context.attributes.Ints("axes"))
-    QUERN_RETURN_IF_ERROR(AxisOf(context, "axes", axis).status());
-  const std::vector<bool> reduced = ReducedAxes(context.attributes, x.dims.size());
-  if (std::count(reduced.begin(), reduced.end(), true) != static_cast<int64_t>(context.attributes.Ints("axes").size()))
-    return context.AttributeError("axes", "each axis once");
-  if (context.attributes.String("op") == "mean" && !IsFloat(x.dtype))
+  QUERN_ASSIGN(std::vector<TensorType> types, InferReduced(context));
+  if (context.attributes.String("op") == "mean" && !IsFloat(types[0].dtype))
     return context.DTypeError(0, "a float for a mean");
-  TensorType result{x.dtype, {}};
-  for (int d = 0; d < x.rank(); ++d) {
-    if (!reduced[d])
-      result.dims.push_back(x.dims[d]);
-    else if (context.attributes.Bool("keep_dim"))
-      result.dims.push_back(Extent(1));
-  }
-  return std::vector<TensorType>{std::move(result)};
-}
-
-// Calls `add` for every element: (its position in y, its position in x).
-template <typename Add>
-void ForEachTerm(const RefContext& context, const Add& add) {
-  const RefTensor& x = *context.operands[0];
-  const std::vector<bool> reduced = ReducedAxes(context.node.attributes, x.dims.size());
-  const int64_t elements = x.elements();
-  std::vector<int64_t> index(x.dims.size());
-  for (int64_t from = 0; from < elements; ++from, NextIndex(x.dims, index)) {
-    int64_t at = 0;
-    for (size_t d = 0; d < reduced.size(); ++d) {
-      if (!reduced[d]) at = at * x.dims[d] + index[d];
-    }
-    add(at, from);
-  }
+  return types;
 }
 
 // How many elements make one: 0 of an empty line.

@@ -13,11 +13,14 @@ using kir::build::Call;
 const OpDef& Op_round() {
   static const OpDef* const op = Elementwise({
       .name = "Round",
-      .doc = "to the nearest integer, half to even",
-      .body = [](Args a) { return Call(Op::kRound, {a[0]}); },
+      .doc = "to the nearest integer, half to even; integers are what they are",
+      .domain = OperandKind::kNumeric,
+      .body = [](Args a) { return IsFloat(a[0]->dtype) ? Call(Op::kRound, {a[0]}) : a[0]; },
       .reference = [](double x, double, double) -> double { return std::nearbyint(x); },
+      .integer_reference = [](Wide a, Wide, Wide) -> Wide { return a; },
       .identity = Idempotent,
       .onnx = "Round",
+      .jumps = true,
   });
   return *op;
 }

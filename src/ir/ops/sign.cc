@@ -27,6 +27,7 @@ const OpDef& Op_sign() {
                                                                            : 0; },
       .identity = Idempotent,
       .onnx = "Sign",
+      .jumps = true,
   });
   return *op;
 }

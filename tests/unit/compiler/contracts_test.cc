@@ -29,10 +29,7 @@ std::vector<T> Samples() {
   return all;
 }
 
-bool IsFunction(const ir::OpDef& op) {
-  return op.kind == ir::OpKind::kElementwise && op.operands.size() == 1 && op.attributes.empty() &&
-         ir::Accepts(op.operands[0].kind, DType::kF32);
-}
+bool IsFunction(const ir::OpDef& op) { return ir::IsActivation(op.name); }
 
 // Results of every function over `x`, by name.
 template <typename T>
@@ -70,6 +67,7 @@ void ExpectContracts(DType dtype, const char* cpu) {
     const ir::Contract contract = ir::ContractOf(op, dtype);
     ir::Node node;
     node.op = &op;
+    ASSERT_TRUE(ir::CheckAttributes(op.name, op.attributes, node.attributes, /*fill_defaults=*/true).ok());
     const ir::RefTensor operand{dtype, {static_cast<int64_t>(x.size())}, std::vector<double>(x.begin(), x.end())};
     std::vector<const ir::RefTensor*> operands = {&operand};
     std::vector<ir::RefTensor> wanted = {{dtype, operand.dims, {}}};
@@ -109,6 +107,29 @@ TEST(Contracts, FewAreAbsolute) {
     EXPECT_LE(op->rtol, std::string_view(op->name) == "Quantize" ? 1e-2 : 2e-5) << op->name;
   }
   EXPECT_EQ(absolute, (std::vector<std::string>{"Gelu", "GeluApprox", "HardSigmoid", "HardSwish"}));
+}
+
+// Levels that only convert halves have no choice between them as an instruction.
+TEST(Contracts, HalvesBesideLiterals) {
+  const std::vector<uint16_t> x = {0x3c00, 0x4000, 0x4200, 0xc000, 0x7c00, 0xfc00, 0x7e00},
+                              least = {0x3c00, 0x4000, 0x4000, 0xc000, 0x4000, 0xfc00, 0x7e00},
+                              most = {0x4000, 0x4000, 0x4200, 0x4000, 0x7c00, 0x4000, 0x7e00};
+  for (const char* cpu : {"x86-64-v2", "x86-64-v3", "native"}) {
+    Result<Graph> graph = Graph::Parse(
+        "graph g {\n  %0 = Input() {name = \"x\"} : f16[7]\n  %1 = Constant() hex 0040 : f16[]\n"
+        "  %2 = Min(%1, %0) : f16[7]\n  %3 = Max(%1, %0) : f16[7]\n  return %2, %3\n}");
+    ASSERT_TRUE(graph.ok()) << graph.error();
+    Result<Program> program = graph->Compile({.cpu = cpu, .threads = 1, .cache = "off"});
+    ASSERT_TRUE(program.ok()) << cpu << ": " << program.error();
+    std::vector<uint16_t> low(7), high(7);
+    const auto& outputs = program->outputs();
+    const Result<void> ran = program->Run(
+        {{"x", x.data(), 14, nullptr, {7}}},
+        {{outputs[0].name, low.data(), 14, nullptr, {7}}, {outputs[1].name, high.data(), 14, nullptr, {7}}});
+    ASSERT_TRUE(ran.ok()) << ran.error();
+    EXPECT_EQ(low, least) << cpu;
+    EXPECT_EQ(high, most) << cpu;
+  }
 }
 
 // Values that were lost once: by 1 + e^x, by e^x - 1, and by powers that are subnormal before they are multiplied.

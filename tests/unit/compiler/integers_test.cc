@@ -101,6 +101,7 @@ void ExpectEqual(const std::map<std::string, Bytes>& a, const std::map<std::stri
 
 Value AddOp(Graph& graph, std::vector<Value> values, const Output& output) {
   const ir::OpDef& op = *ir::FindOp(output.name);
+  while (values.size() < op.operands.size()) values.push_back(values[0]);
   values.resize(op.operands.size());
   return graph.Op(op.name, values);
 }

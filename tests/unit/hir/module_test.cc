@@ -159,8 +159,8 @@ TEST_F(Errors, UnknownBlock) {
 }
 
 TEST_F(Errors, UnknownOp) {
-  b.Mir("Sulu", {});
-  EXPECT_EQ(Message(), "there is no block or op Sulu; did you mean Silu? (in %0)");
+  b.Mir("Silo", {});
+  EXPECT_EQ(Message(), "there is no block or op Silo; did you mean Silu? (in %0)");
 }
 
 TEST_F(Errors, UnknownOperand) {

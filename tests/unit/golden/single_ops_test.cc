@@ -1,0 +1,156 @@
+// What ONNX Runtime, numpy and scipy made of single ops at the edges of their operands (tests/golden/record_ops.py says
+// how), against kernels, which take turns at the levels of this machine, and against the interpreter.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_split.h"
+#include "codegen/cpu/target.h"
+#include "ir/graph.h"
+#include "ir/interpret.h"
+#include "quern/graph.h"
+
+namespace quern {
+namespace {
+
+std::string ReadFile(const std::string& name) {
+  std::ifstream file(std::filesystem::path(QUERN_SOURCE_DIR) / "tests" / "golden" / name, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+struct Case {
+  std::string name;
+  double rtol = 0, atol = 0;
+  std::vector<std::vector<int64_t>> dims;  // of the inputs, then of the output
+  std::string text;
+  ir::Graph graph;
+  std::vector<ir::RefTensor> tensors;       // as dims
+  std::vector<std::vector<uint8_t>> bytes;  // of the same
+  Binding binding;
+};
+
+std::vector<Case> ReadCases() {
+  const std::string text = ReadFile("ops.txt"), bytes = ReadFile("ops.bin");
+  std::vector<Case> cases;
+  size_t used = 0;
+  for (const absl::string_view part : absl::StrSplit(absl::string_view(text), "case ", absl::SkipEmpty())) {
+    Case& read = cases.emplace_back();
+    const std::vector<std::string> lines = absl::StrSplit(part, absl::MaxSplits('\n', 2));
+    char name[64] = {};
+    EXPECT_EQ(std::sscanf(lines[0].c_str(), "%63s rtol %lg atol %lg", name, &read.rtol, &read.atol), 3) << lines[0];
+    read.name = name;
+    for (const std::string& dims : std::vector<std::string>(absl::StrSplit(lines[1].substr(5), ';'))) {
+      std::vector<int64_t>& sizes = read.dims.emplace_back();
+      for (const std::string& size : std::vector<std::string>(absl::StrSplit(dims, ',', absl::SkipEmpty())))
+        sizes.push_back(std::stoll(size));
+    }
+    read.text = lines[2];
+    StatusOr<ir::Graph> graph = ir::Parse(read.text);
+    EXPECT_TRUE(graph.ok()) << graph.status() << "\n" << read.text;
+    if (!graph.ok()) return {};
+    read.graph = *std::move(graph);
+    std::vector<ir::TensorType> types;
+    for (const ir::Node& node : read.graph.nodes()) {
+      if (ir::IsInput(node)) types.push_back(node.results[0]);
+    }
+    types.push_back(read.graph.type(read.graph.outputs[0]));
+    EXPECT_EQ(types.size(), read.dims.size()) << read.text;
+    for (size_t i = 0; i < types.size(); ++i) {
+      size_t count = ScalarBytes(types[i].dtype);
+      for (size_t d = 0; d < read.dims[i].size(); ++d) {
+        count *= static_cast<size_t>(read.dims[i][d]);
+        if (types[i].dims[d] == Extent::Symbol("S")) read.binding["S"] = read.dims[i][d];
+      }
+      EXPECT_LE(used + count, bytes.size());
+      const auto* from = reinterpret_cast<const uint8_t*>(bytes.data()) + used;
+      read.bytes.emplace_back(from, from + count);
+      read.tensors.push_back(*ir::RefTensorFromBytes(types[i].dtype, read.dims[i], read.bytes.back()));
+      used += count;
+    }
+  }
+  EXPECT_EQ(used, bytes.size());
+  return cases;
+}
+
+// The elements of `got` that are not those recorded: equal bits where there is nothing to round, zeros of one sign.
+int64_t Wrong(const Case& golden, const ir::RefTensor& got) {
+  const ir::RefTensor& want = golden.tensors.back();
+  EXPECT_EQ(got.dims, want.dims);
+  if (got.dims != want.dims || got.dtype != want.dtype) return -1;
+  if (got.integers != want.integers) return -1;
+  int64_t wrong = 0;
+  for (size_t i = 0; i < want.data.size(); ++i) {
+    const double a = got.data[i], b = want.data[i];
+    bool right = std::isnan(b) ? std::isnan(a) : a == b;
+    if (std::isfinite(a) && std::isfinite(b)) right = std::fabs(a - b) <= golden.rtol * std::fabs(b) + golden.atol;
+    if (a == 0 && b == 0 && golden.atol == 0) right = std::signbit(a) == std::signbit(b);
+    if (right) continue;
+    ++wrong;
+    ADD_FAILURE() << "element " << i << " is " << a << ", not " << b;
+  }
+  return wrong;
+}
+
+// The output of a kernel of that level.
+std::vector<uint8_t> RunKernel(const Case& golden, const std::string& level) {
+  Result<Graph> graph = Graph::Parse(golden.text);
+  EXPECT_TRUE(graph.ok()) << graph.error();
+  if (!graph.ok()) return {};
+  Result<Program> program = graph->Compile({.cpu = level, .threads = 2, .compile_threads = 1, .cache = "off"});
+  EXPECT_TRUE(program.ok()) << program.error();
+  if (!program.ok()) return {};
+  std::vector<ConstTensor> inputs;
+  for (size_t i = 0; i < program->inputs().size(); ++i) {
+    inputs.push_back(
+        {program->inputs()[i].name, golden.bytes[i].data(), golden.bytes[i].size(), nullptr, golden.dims[i]});
+  }
+  std::vector<uint8_t> output(golden.bytes.back().size(), 0xaa);
+  const Result<void> ran =
+      program->Run(inputs, {{program->outputs()[0].name, output.data(), output.size(), nullptr, golden.dims.back()}});
+  EXPECT_TRUE(ran.ok()) << ran.error();
+  return output;
+}
+
+TEST(Golden, SingleOps) {
+  const std::vector<Case> cases = ReadCases();
+  const std::vector<const cpu::Target*> levels = cpu::HostTargets();
+  std::map<std::string, int> by_op;
+  int failures = 0;
+  for (size_t c = 0; c < cases.size() && failures < 8; ++c) {
+    const Case& golden = cases[c];
+    ++by_op[golden.name];
+    const std::string level = levels[c % levels.size()]->name;
+    SCOPED_TRACE(testing::Message() << "case " << c << " at level " << level << ":\n" << golden.text);
+    ir::Feeds feeds;
+    size_t input = 0;
+    for (const ir::Node& node : golden.graph.nodes()) {
+      if (ir::IsInput(node)) feeds[node.attributes.String("name")] = golden.tensors[input++];
+    }
+    const auto meaning = ir::Interpret(golden.graph, golden.binding, feeds);
+    EXPECT_TRUE(meaning.ok()) << meaning.status();
+    // f32 stays exact in the interpreter: rounded here as a store does.
+    bool right = meaning.ok();
+    if (right) {
+      const ir::RefTensor& exact = (*meaning)[0];
+      right = Wrong(golden, *ir::RefTensorFromBytes(exact.dtype, exact.dims, ir::BytesOf(exact))) == 0;
+      EXPECT_TRUE(right) << "interpreted";
+    }
+    const ir::RefTensor& want = golden.tensors.back();
+    const bool ran = Wrong(golden, *ir::RefTensorFromBytes(want.dtype, want.dims, RunKernel(golden, level))) == 0;
+    EXPECT_TRUE(ran) << "run";
+    failures += right && ran ? 0 : 1;
+  }
+  EXPECT_EQ(cases.size(), 956u);
+  EXPECT_EQ(by_op.size(), 51u);
+}
+
+}  // namespace
+}  // namespace quern
