@@ -72,7 +72,7 @@ StatusOr<LoweredRegion> MatmulKernels::Lower() {
 // Activations that are computed: in each chunk when that is little work, else by a kernel of their own.
 Status MatmulKernels::LowerPrologue() {
   lhs_input_ = view_.InputIndex(plan_.lhs);
-  if (lhs_input_ >= 0) return absl::OkStatus();
+  if (lhs_input_ >= 0 || plan_.windows) return absl::OkStatus();
   const int64_t elements = BoundedElements({plan_.rows, Extent(plan_.k)}, view_.ranges);
   const bool once = form_ == Form::kFew || view_.UpperBound(plan_.rows) <= kFewRows;  // a chunk reads a row
   prologue_in_chunk_ = once && elements <= (view_.facts.blocks ? kBlockPrologueElements : kPrologueElements);
@@ -108,7 +108,9 @@ void MatmulKernels::ChooseRowBlock(int64_t chunk) {
     packs = std::max(packs, here);
   }
   int64_t most = kMostRows;
-  if (plan_.row->in_panels()) {
+  if (plan_.windows) {
+    most = WindowRows(view_, plan_.k);
+  } else if (plan_.row->in_panels()) {
     most = std::clamp(kRowBytes / (plan_.k * ScalarBytes(DType::kF32)), kLeastRows, kMostRows);
     rows_inside_ = rows <= most;  // the cache keeps them all, beside a panel for each
     const int64_t wanted = CeilDiv(kChunksWanted, CeilDiv(plan_.Columns(), chunk));
@@ -145,7 +147,7 @@ int64_t MatmulKernels::Unit() const {
 int64_t MatmulKernels::Chunk() const {
   switch (form_) {
     case Form::kFew: return FewChunk();
-    case Form::kMany: return ManyChunk();
+    case Form::kMany: return plan_.windows ? WindowsChunk() : ManyChunk();
     case Form::kSquares: return SquareChunk();
   }
 }
@@ -220,6 +222,7 @@ kir::Slice MatmulKernels::Rows(KernelWriter& writer, const kir::ExprRef& from, c
   const kir::SliceDim rows = from == nullptr ? kb::All() : kb::Range(from, count),
                       columns = k == nullptr ? kb::All() : kb::Range(k, kb::Int(depth));
   if (scratch) return kb::SliceOf("px", {rows, columns});
+  if (plan_.windows) return kb::SliceOf("px", {kb::Range(from - FirstRow(), kb::Min(EndRow() - from, count)), columns});
   std::vector<kir::SliceDim> dims;
   for (size_t d = 0; d < plan_.dims.size(); ++d)
     dims.push_back(static_cast<int>(d) == plan_.row_axis ? rows : kb::Point(kb::Int(0)));
@@ -239,7 +242,8 @@ KernelWriter MatmulKernels::Writer(const char* name) const {
   KernelWriter writer(view_, name);
   for (size_t i = 0; i < view_.inputs().size(); ++i) {
     const std::vector<Extent>& dims = view_.node(view_.inputs()[i]).results[0].dims;
-    if (plan_.HasRows(dims)) writer.DeclareAs(static_cast<int>(i), plan_.Flat(dims.back()));
+    if (plan_.HasRows(dims) && !plan_.images.contains({view_.inputs()[i], 0}))
+      writer.DeclareAs(static_cast<int>(i), plan_.Flat(dims.back()));
   }
   if (!plan_.row->in_panels()) return writer;
   for (const MatmulSegment& segment : plan_.segments) {

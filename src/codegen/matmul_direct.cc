@@ -9,7 +9,7 @@
 //   }
 #include "absl/strings/str_cat.h"
 #include "base/divide.h"
-#include "codegen/computed_right.h"
+#include "codegen/computed_side.h"
 #include "codegen/loops.h"
 #include "codegen/matmul_kernels.h"
 
@@ -27,13 +27,13 @@ constexpr int64_t kProducts = 1 << 16;  // multiplications of a chunk, about
 // The sum over the axes of k from `axis` on of products at `at`, of which the first are filled in. `first` is k there.
 class Sum {
  public:
-  Sum(ProductKernel& kernel, ComputedRight& right) : kernel_(kernel), right_(right) {
+  Sum(ProductKernel& kernel, ComputedSide& right) : kernel_(kernel), right_(right) {
     Extent all(1);
     for (const Extent& extent : right.k()) all = all * extent;
     written_out_ = all.is_constant() && all.constant() <= kTerms;
   }
 
-  kir::ExprRef At(const kir::ExprRef& row, const ComputedRight::Segment& segment, const kir::ExprRef& c) {
+  kir::ExprRef At(const kir::ExprRef& row, const ComputedSide::Segment& segment, const kir::ExprRef& c) {
     terms_ = [&, row](const kir::Index& at, const kir::ExprRef& k) {
       return kb::Contract(kernel_.Left(row, k) * right_.Element(segment, c, at));
     };
@@ -65,7 +65,7 @@ class Sum {
   }
 
   ProductKernel& kernel_;
-  ComputedRight& right_;
+  ComputedSide& right_;
   bool written_out_ = false;
   std::function<kir::ExprRef(const kir::Index&, const kir::ExprRef&)> terms_;
   kir::ExprRef sum_;
@@ -75,11 +75,11 @@ class Sum {
 
 StatusOr<LoweredRegion> LowerDirect(const ProductSpace& space) {
   ProductKernel kernel(space);
-  ComputedRight right(kernel);
+  ComputedSide right(kernel);
   Sum sum(kernel, right);
   const RegionView& view = space.view();
   const kir::ExprRef r = kb::Ref("r"), c = kb::Ref("c"), q = kb::Ref("q"), zero = kb::Int(0);
-  const auto over = [&](const ComputedRight::Segment& segment) -> kir::Block {
+  const auto over = [&](const ComputedSide::Segment& segment) -> kir::Block {
     return {kb::For(
         "r", zero, kb::FromExtent(space.rows()),
         {kb::Vec("c", segment.low, segment.high, kernel.Results(r, segment.start + c, sum.At(r, segment, c)))})};
@@ -87,16 +87,16 @@ StatusOr<LoweredRegion> LowerDirect(const ProductSpace& space) {
   const int64_t products = BoundedElements({space.k(), space.rows()}, view.ranges);
   // About how many columns make a chunk worth sharing out.
   const int64_t enough = std::clamp<int64_t>(kProducts / std::clamp<int64_t>(products, 1, kProducts), 64, kElements);
-  if (right.columns().size() < 2 && view.UpperBound(space.columns()) > kElements) {
+  if (right.across().size() < 2 && view.UpperBound(space.columns()) > kElements) {
     const int64_t width = CeilDiv(enough, 64) * 64;
     const kir::ExprRef n0 = kb::Ref("n0");
     return kernel.Finish({{"n0", zero, kb::FromExtent(space.columns()), width}},
-                         right.Columns(n0, Live(space.columns(), n0, width), over));
+                         right.Across(n0, Live(space.columns(), n0, width), over));
   }
-  if (right.columns().empty()) return kernel.Finish({{"q", zero, kb::Int(1), 1}}, over({zero, kb::Int(1), zero, {}}));
+  if (right.across().empty()) return kernel.Finish({{"q", zero, kb::Int(1), 1}}, over({zero, kb::Int(1), zero, {}}));
   Extent rows(1);
-  for (size_t d = 0; d + 1 < right.columns().size(); ++d) rows = rows * right.columns()[d];
-  const int64_t step = std::max<int64_t>(1, enough / std::max<int64_t>(1, view.UpperBound(right.columns().back())));
+  for (size_t d = 0; d + 1 < right.across().size(); ++d) rows = rows * right.across()[d];
+  const int64_t step = std::max<int64_t>(1, enough / std::max<int64_t>(1, view.UpperBound(right.across().back())));
   const kir::ExprRef q0 = kb::Ref("q0"), end = kb::FromExtent(rows);
   return kernel.Finish({{"q0", zero, end, step}},
                        {kb::For("q", q0, kb::Min(q0 + static_cast<double>(step), end), over(right.Row(q)))});

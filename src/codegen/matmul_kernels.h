@@ -3,6 +3,7 @@
 //   matmul.cc          the choice between the forms, the grid, what is computed before and after the products
 //   matmul_few.cc      few rows: chunks of weight rows stream by once
 //   matmul_many.cc     many rows: panels of weights in scratch
+//   matmul_windows.cc  the same where the left side is gathered: rows of windows in scratch
 //   matmul_squares.cc  many rows on blocks of threads: squares in shared memory
 //   matmul_panels.cc   many rows and columns of operands that lie in any order: panels filled by loops
 //   matmul_narrow.cc   few rows or few columns of them
@@ -82,6 +83,10 @@ class MatmulKernels {
                                            int64_t step, const kir::ExprRef& n, int64_t width);
   void EmitMany(KernelWriter& writer, FusedExpr& expr, const MatmulSegment& segment, const kir::ExprRef& n0,
                 int64_t chunk, kir::Block& block);
+
+  // ---- matmul_windows.cc
+  int64_t WindowsChunk() const;
+  kir::Block FillWindows(KernelWriter& writer);
 
   // ---- matmul_squares.cc
   int64_t SquareChunk() const;

@@ -13,7 +13,7 @@
 //
 // Where k is long, or a symbol, it is cut into blocks of a constant length, whose sums are added in order in scratch.
 // What a row gets depends on that row alone. A right side that is computed on the way, as the images of a convolution
-// are, has loops over the axes of k and of the columns instead (computed_right.h), and blocks of the former.
+// are, has loops over the axes of k and of the columns instead (computed_side.h), and blocks of the former.
 //
 // Where both sides are bf16 and the target multiplies pairs of them, a panel has words of two neighbours along k, and
 // the left side is read as it lies:

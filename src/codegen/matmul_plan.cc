@@ -101,6 +101,8 @@ class TileMatcher {
   // The left side computed in the region: elementwise, and for nothing else.
   Status MatchPrologue() {
     const int lhs = tiles_.lhs.node;
+    const int under = ir::IsCast(Node(lhs)) ? Node(lhs).inputs[0].node : lhs;
+    if (view_.Has(under) && Node(under).op->kind == OpKind::kIndex) return MatchWindows();
     if (Node(lhs).results[0].dtype != DType::kF32) return No("only f32 activations are computed on the way in");
     std::vector<int> open = {lhs};
     std::set<int> prologue;
@@ -112,12 +114,28 @@ class TileMatcher {
         return No("%s is not elementwise over the left side", view_.Describe(n));
       for (const Value& input : Node(n).inputs) open.push_back(input.node);
     }
+    return ForNothingElse(prologue);
+  }
+
+  Status ForNothingElse(const std::set<int>& prologue) const {
     for (const int n : prologue) {
       for (const auto& [user, operand] : view_.users(n)) {
         if (view_.Has(user) && ((IsProduct(Node(user)) && operand == 0) || prologue.contains(user))) continue;
         return No("%s is also used by %s", view_.Describe(n), view_.Describe(user));
       }
       if (view_.IsReadOutside(n)) return No("%s is a result", view_.Describe(n));
+    }
+    return absl::OkStatus();
+  }
+
+  Status MatchWindows() {
+    QUERN_ASSIGN(gathers_, GatherWindows(view_, tiles_));
+    QUERN_RETURN_IF_ERROR(ForNothingElse(gathers_));
+    for (const int n : view_.nodes()) {
+      for (const Value& input : Node(n).inputs) {
+        if (!gathers_.contains(n) && tiles_.images.contains(input))
+          return No("%s is read in two ways", view_.Describe(input.node));
+      }
     }
     return absl::OkStatus();
   }
@@ -139,6 +157,7 @@ class TileMatcher {
   Status MatchNode(size_t i) {
     const int n = view_.nodes()[i];
     const ir::Node& node = Node(n);
+    if (gathers_.contains(n)) return absl::OkStatus();
     if (!depends_[i]) {
       if (node.op->kind == OpKind::kElementwise) return MatchInputs(n);
       if (node.op->kind == OpKind::kIndex && row_dims_ <= 1) return absl::OkStatus();
@@ -336,7 +355,8 @@ class TileMatcher {
   std::vector<int> group_;                        // by root: its segment
   std::vector<MatmulResult> results_;
   std::vector<int> root_of_result_;
-  int row_dims_ = 0;  // that are not 1
+  int row_dims_ = 0;       // that are not 1
+  std::set<int> gathers_;  // of tiles_.windows
   MatmulPlan::Tiles tiles_;
 };
 

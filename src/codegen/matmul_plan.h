@@ -1,13 +1,14 @@
 // The shape of a matmul region: its roots, the segments of columns they make, and how each result is written.
 //
 // A product that tile ops can write (weights [N, K] with transpose_b) may share its grid with others of the same left
-// side, compute that side element by element, and end in elementwise ops, a rotation within the row, rows written into
+// side, compute that side element by element or gather it from an image, and end in elementwise ops, a rotation within the row, rows written into
 // a carried tensor or quantised rows. Any other product takes elementwise ops alone: of short floats on a CPU it fills
 // panels or streams its large side, else it is plain loops.
 #pragma once
 
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -63,6 +64,9 @@ struct MatmulPlan : family::RegionPlan {
     int64_t k = 0;
     const MatmulRow* row = nullptr;  // of the first root; segments may differ only in weight dtype
     std::vector<MatmulSegment> segments;
+    // The left side's axes where it is gathered on the way, as the windows of an image are.
+    std::optional<family::AxisSpace> windows;
+    std::set<ir::Value> images;  // what those are read from
 
     // The index of (row m, column n) in the roots' extents with all rows in row_axis; without n: of row m.
     kir::Index At(const kir::ExprRef& m, const kir::ExprRef& n) const;
@@ -85,6 +89,12 @@ struct MatmulPlan : family::RegionPlan {
   std::string Remark() const override;
 };
 
+// Sets `windows` and `images` of a plan whose left side index maps and casts make of memory, as they make the windows of
+// an image; those nodes (matmul_windows.cc).
+StatusOr<std::set<int>> GatherWindows(const family::RegionView& view, MatmulPlan::Tiles& tiles);
+// Rows of K elements of a gathered left side that a chunk has in scratch: whole blocks of mma_f32, or 0 where not one
+// fits.
+int64_t WindowRows(const family::RegionView& view, int64_t k);
 // The row for the types of a product that tile ops can write, or null.
 const MatmulRow* TileRow(const family::RegionView& view, int root);
 

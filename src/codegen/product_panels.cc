@@ -28,7 +28,7 @@ ProductPanels::ProductPanels(ProductKernel& kernel)
     : kernel_(kernel),
       space_(kernel.space()),
       together_(Together(space_)),
-      computed_(space_.InMemory(1) ? std::nullopt : std::optional<ComputedRight>(std::in_place, kernel_)),
+      computed_(space_.InMemory(1) ? std::nullopt : std::optional<ComputedSide>(std::in_place, kernel_)),
       depth_(computed_ ? computed_->k() : std::vector<Extent>{space_.k()}, together_),
       runs_along_k_(computed_ ? computed_->RunsAlongK() : space_.transposed()) {
   ChooseColumns();
@@ -186,7 +186,7 @@ kir::Block ProductPanels::FillComputed() {
 kir::Block ProductPanels::FillAlongColumns(int64_t f) {
   const kir::ExprRef n = First(f), c = kb::Ref("c");
   const DepthBlocks::Elements inside = depth_.Inside();
-  return computed_->Columns(n, Live(f), [&](const ComputedRight::Segment& segment) -> kir::Block {
+  return computed_->Across(n, Live(f), [&](const ComputedSide::Segment& segment) -> kir::Block {
     const kir::ExprRef element = computed_->Element(segment, c, inside.at);
     const kir::StmtRef store =
         InWords() ? kb::Store("pb", {inside.k, segment.start + c - kb::Ref("n0")}, kb::CastTo(ElementType(), element))

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "codegen/computed_right.h"
+#include "codegen/computed_side.h"
 #include "codegen/depth_blocks.h"
 #include "codegen/loops.h"
 #include "codegen/product_kernel.h"
@@ -74,7 +74,7 @@ class ProductPanels {
   ProductKernel& kernel_;
   const ProductSpace& space_;
   const int64_t together_;  // elements of k in a word of a panel
-  std::optional<ComputedRight> computed_;
+  std::optional<ComputedSide> computed_;
   const DepthBlocks depth_;
   const bool runs_along_k_;  // neighbours of the right side in memory do
   int64_t columns_, rest_ = 0;

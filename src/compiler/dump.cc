@@ -117,6 +117,8 @@ StatusOr<std::string> DumpModule(const hir::Module& module, const std::vector<Sy
   pipeline.skip = dump.skip;
   pipeline.stop_after = dump.stop_after == "plan" ? "" : dump.stop_after;
   const std::string wanted = dump.after + dump.stop_after;  // one of them at most
+  opt::FusionReport report;
+  if (dump.stage == "mir" && wanted.empty()) pipeline.report = &report;
   std::string after;
   bool seen = false;
   pipeline.after_step = [&](std::string_view step, const ir::Graph& graph) {
@@ -132,8 +134,6 @@ StatusOr<std::string> DumpModule(const hir::Module& module, const std::vector<Sy
                        (candidate.begin()->second.low <= dump.tokens && dump.tokens <= candidate.begin()->second.high);
     if (takes) break;
   }
-  opt::FusionReport report;
-  if (dump.stage == "mir" && wanted.empty()) pipeline.report = &report;
   QUERN_ASSIGN(PlannedVariant variant, FuseVariant(graph, guard, pipeline));
   if (seen) return after;
   if (pipeline.report != nullptr) return absl::StrCat(ir::Print(variant.graph), "\n", report.ToString());

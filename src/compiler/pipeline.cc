@@ -25,6 +25,12 @@ StatusOr<ir::Graph> Quantise(const Work& work) {
   return opt::QuantiseActivations(work.graph, {.exact = work.options.exact || work.options.facts.blocks.has_value()});
 }
 
+// Blocks of threads multiply by windows that they read where images have channels first.
+StatusOr<ir::Graph> Layout(const Work& work) {
+  if (work.options.facts.blocks) return work.graph;
+  return opt::ChannelsLast(work.graph, {}, work.options.report);
+}
+
 // A guard may be wider than the graph: a model of a short context has no steps of 256 tokens.
 SymbolRange Clipped(const ir::Graph& graph, std::string_view symbol, SymbolRange range) {
   if (const auto own = graph.symbols.find(symbol); own != graph.symbols.end()) {
@@ -56,6 +62,8 @@ struct Step {
 
 // Passes that do not depend on sizes, once for a model.
 constexpr Step kPrepare[] = {
+    {"channels_last", "convolutions multiply rows of windows where channels are neighbours",
+     [](Work& w) { return Layout(w); }},
     {"expand_composites", "fused ops are names; code generation sees primitives",
      [](Work& w) { return opt::ExpandComposites(w.graph); }},
     {"simplify", "identities that expansion and builders leave behind", [](Work& w) { return opt::Simplify(w.graph); }},

@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "absl/strings/str_format.h"
+#include "ir/spelled_out.h"
+#include "ir/window.h"
 
 namespace quern::family {
 namespace {
@@ -13,9 +15,24 @@ void AddOnce(std::vector<Extent>& list, const Extent& extent) {
   if (std::find(list.begin(), list.end(), extent) == list.end()) list.push_back(extent);
 }
 
+// Windows of what a Transpose makes would gather each element as often as a window has it.
+Status NoWindowsOfTurned(const RegionView& view) {
+  for (const int n : view.nodes()) {
+    const ir::Node& node = view.node(n);
+    if (!ir::IsWindow(node)) continue;
+    const int image = view.BeforeReshapes(node.inputs[0]).node;
+    const std::vector<int64_t>* perm = view.Has(image) ? ir::PermutationOf(view.node(image)) : nullptr;
+    if (perm == nullptr || perm->back() + 1 == static_cast<int64_t>(perm->size())) continue;
+    return absl::FailedPreconditionError(
+        absl::StrFormat("%s would read %s across", view.Describe(n), view.Describe(image)));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 Status NoWorkTwice(const RegionView& view, const std::vector<bool>& named, bool own_operands) {
+  QUERN_RETURN_IF_ERROR(NoWindowsOfTurned(view));
   const std::vector<int>& nodes = view.nodes();
   // How often each node is evaluated, seen from each reader; users come before producers in the backward walk.
   std::vector<std::vector<Extent>> wanted(nodes.size());

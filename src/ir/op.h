@@ -228,6 +228,9 @@ struct OpDef {
   std::vector<Piece> (*pieces)(const Node& node, std::span<const TensorType> operands) = nullptr;
   // kRoot of the family "lines".
   const LineDef* line = nullptr;
+  // What the attributes are where operand 0, an image [N, C, s..], has its channels last, [N, s.., C], as all operands
+  // of a variadic op then have, and the result if it has as many dimensions; nothing where the node has no such form.
+  std::optional<Attributes> (*channels_last)(const Node& node, std::span<const TensorType> operands) = nullptr;
   // A simpler value that the node is bit for bit: of one result, or nothing where it is none.
   Replacement (*identity)(const IdentityContext&) = nullptr;
   // The meaning stated a second time in plain double arithmetic, of integers in exact one, sharing nothing with `map`.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "ir/shape.h"
 
 namespace quern::ir {
 namespace {
@@ -17,6 +18,15 @@ bool AllIn(const std::vector<int64_t>& numbers, int64_t low) {
 std::vector<int64_t> Given(const Attributes& attributes, const char* name, size_t count, int64_t otherwise) {
   const std::vector<int64_t>& given = attributes.Ints(name);
   return given.empty() ? std::vector<int64_t>(count, otherwise) : given;
+}
+
+// One more dimension behind those of `window`, of which it takes `kernel` elements at one place each `stride`.
+void Append(Window& window, int64_t kernel, int64_t stride) {
+  window.kernel.push_back(kernel);
+  window.strides.push_back(stride);
+  window.dilations.push_back(1);
+  window.low.push_back(0);
+  window.high.push_back(0);
 }
 
 }  // namespace
@@ -85,6 +95,99 @@ Value BiasOfChannels(Expansion& e, Value bias, int rank) {
   std::vector<Extent> channels(rank - 1, Extent(1));
   channels[0] = e.type(bias).dims[0];
   return e.Sized(e.Wide(bias), std::move(channels));
+}
+
+ImageAxes::ImageAxes(const Attributes& attributes, size_t rank)
+    : channels(attributes.Bool("channels_last") ? rank - 1 : 1), spatial(attributes.Bool("channels_last") ? 1 : 2) {}
+
+int64_t AxisWithChannelsLast(int64_t axis, size_t rank) {
+  const int64_t from_start = FromStart(axis, rank);
+  if (from_start == 0) return 0;
+  return from_start == 1 ? static_cast<int64_t>(rank) - 1 : from_start - 1;
+}
+
+AttrDef ChannelsLastAttribute() {
+  return {.name = "channels_last",
+          .kind = AttrKind::kBool,
+          .default_value = false,
+          .doc = "images are [N, s.., C], not [N, C, s..]"};
+}
+
+Attributes WithChannelsLast(const Node& node) {
+  Attributes attributes = node.attributes;
+  attributes.Set("channels_last", true);
+  return attributes;
+}
+
+std::vector<int64_t> LastFromFirst(size_t rank) {
+  std::vector<int64_t> perm(rank);
+  for (size_t d = 1; d + 1 < rank; ++d) perm[d] = static_cast<int64_t>(d) + 1;
+  perm[rank - 1] = 1;
+  return perm;
+}
+
+std::vector<int64_t> FirstFromLast(size_t rank) {
+  std::vector<int64_t> perm(rank);
+  perm[1] = static_cast<int64_t>(rank) - 1;
+  for (size_t d = 2; d < rank; ++d) perm[d] = static_cast<int64_t>(d) - 1;
+  return perm;
+}
+
+Value ChannelsToLast(Expansion& e, Value x) {
+  return e.ok() ? e.Add("Transpose", {x}, {{"perm", LastFromFirst(e.type(x).dims.size())}}) : x;
+}
+
+Value ChannelsToFirst(Expansion& e, Value x) {
+  return e.ok() ? e.Add("Transpose", {x}, {{"perm", FirstFromLast(e.type(x).dims.size())}}) : x;
+}
+
+Value Windows(Expansion& e, Value x, const Window& window, double value) {
+  Attributes attributes = AttributesOf(window);
+  attributes.Set("kernel", window.kernel);
+  attributes.Set("value", value);
+  return e.Add("Window", {x}, std::move(attributes));
+}
+
+Value WindowsBesideChannels(Expansion& e, Value x, const Window& window, double value) {
+  const size_t n = window.kernel.size();
+  Window by = window;
+  Append(by, 1, 1);
+  const Value windows = Windows(e, x, by, value);  // [N, k.., 1, o.., C]
+  if (!e.ok()) return windows;
+  std::vector<Extent> dims = e.type(windows).dims;
+  dims.erase(dims.begin() + 1 + static_cast<int64_t>(n));
+  return e.Sized(windows, std::move(dims));
+}
+
+// Where neighbours along the last dimension are read, they and their channels are neighbours in memory: one dimension,
+// in which windows are `channels` times as wide and as far apart.
+Value WindowsOfChannels(Expansion& e, Value x, const Window& window) {
+  const std::vector<Extent> dims = e.type(x).dims;
+  const size_t n = window.kernel.size(), last = n - 1;
+  const int64_t channels = dims.back().constant();
+  Window by = window;
+  const auto numbers = {&by.kernel, &by.strides, &by.low, &by.high};
+  const bool small = std::ranges::all_of(numbers, [&](const auto* of) { return of->back() <= kMost / channels; });
+  if (small && by.dilations[last] == 1 && (by.strides[last] == 1 || dims[n].is_constant())) {
+    for (std::vector<int64_t>* of : numbers) of->back() *= channels;
+    std::vector<Extent> joined(dims.begin(), dims.end() - 1);
+    joined.back() = joined.back() * Extent(channels);
+    x = e.Sized(x, std::move(joined));
+  } else {
+    Append(by, channels, 1);
+  }
+  const Value windows = Windows(e, x, by, 0);  // [N, k.. C, o..], or [N, k.., C, o.., 1]
+  const auto parts = static_cast<int64_t>(by.kernel.size());
+  std::vector<int64_t> perm = {0};
+  for (int64_t d = 0; d < parts; ++d) perm.push_back(1 + parts + d);
+  for (int64_t d = 0; d < parts; ++d) perm.push_back(1 + d);
+  const Value turned = e.Add("Transpose", {windows}, {{"perm", perm}});
+  if (!e.ok()) return turned;
+  std::vector<Extent> rows(e.type(turned).dims.begin(), e.type(turned).dims.begin() + 1 + static_cast<int64_t>(n));
+  Extent k(channels);
+  for (const int64_t size : window.kernel) k = k * Extent(size);
+  rows.push_back(k);
+  return e.Sized(turned, std::move(rows));
 }
 
 Attributes AttributesOf(const Window& window) {

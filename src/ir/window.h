@@ -9,6 +9,10 @@
 
 namespace quern::ir {
 
+// Whether the node is a Conv; a Window.
+bool IsConvolution(const Node& node);
+bool IsWindow(const Node& node);
+
 // By spatial dimension.
 struct Window {
   std::vector<int64_t> kernel, strides, dilations, low, high;  // the last two: padding before and after
@@ -19,6 +23,32 @@ struct Window {
   // Whether each window is one element, and there is one for each element.
   bool IsTrivial() const;
 };
+
+// The axes of an image x [N, C, s..], or where the attribute channels_last says so [N, s.., C].
+struct ImageAxes {
+  size_t channels, spatial;  // `spatial`: the first of them
+
+  ImageAxes(const Attributes& attributes, size_t rank);
+};
+// Where dimension `axis` of an image [N, C, s..] of that rank is with channels last.
+int64_t AxisWithChannelsLast(int64_t axis, size_t rank);
+// That attribute, and `node`'s attributes with it: what an op that has it is to images with channels last.
+AttrDef ChannelsLastAttribute();
+Attributes WithChannelsLast(const Node& node);
+// An image with its channels behind the spatial dimensions, and before them.
+Value ChannelsToLast(Expansion& e, Value x);
+Value ChannelsToFirst(Expansion& e, Value x);
+// The dimensions that either has, as those of the other: perm[d] is the dimension of it that becomes d.
+std::vector<int64_t> LastFromFirst(size_t rank);
+std::vector<int64_t> FirstFromLast(size_t rank);
+// The op Window: [.., k.., o..] of the last dimensions of x; `value` outside of it.
+Value Windows(Expansion& e, Value x, const Window& window, double value);
+// Windows of x [N, s.., C] over its spatial dimensions, channel by channel: [N, k.., o.., C]; `value` outside of x.
+Value WindowsBesideChannels(Expansion& e, Value x, const Window& window, double value);
+// How many dimensions those have at the most.
+inline constexpr int kMostSpatialBesideChannels = 2;
+// Windows of x [N, s.., C] that take all channels of each place: [N, o.., k.. C], one row of k.. C elements for each.
+Value WindowsOfChannels(Expansion& e, Value x, const Window& window);
 
 // `strides`, `pads` (before each dimension, then after each) and `dilations`, none of which need be given: 1, 0 and 1.
 std::vector<AttrDef> WindowAttributes(std::vector<AttrDef> others);

@@ -7,6 +7,7 @@ namespace quern::opt {
 
 std::string FusionReport::ToString() const {
   std::string text;
+  for (const std::string& layout : layouts) absl::StrAppend(&text, "layout: ", layout, "\n");
   for (const Recognised& found : recognised) {
     absl::StrAppend(&text, found.done ? "" : "not ", "recognised: ", found.op, " at ", found.node, ": ", found.remark,
                     "\n");

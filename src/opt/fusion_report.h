@@ -26,11 +26,13 @@ struct FusionReport {
     bool done = false;
     std::string remark;  // what it became, or why it did not
   };
+  std::vector<std::string> layouts;  // of images: how many ops have their channels last
   std::vector<Recognised> recognised;
   std::vector<Region> regions;
   std::vector<Missed> missed;
 
-  // One line for what was recognised, a region, a missed opportunity:
+  // One line for a layout, what was recognised, a region, a missed opportunity:
+  //   layout: 53 of 53 convolutions with channels last, 2 images turned
   //   recognised: attention at MatMul %8: 12 heads of 64, none
   //   not recognised: attention at MatMul %9: Mul %5 is read elsewhere too
   //   region %7 matmul layers.0/ffn: MatMul MatMul Silu Mul Quantize, 3 inputs, 1 output

@@ -41,8 +41,9 @@ Form FormOf(const ir::Graph& graph, const ir::Node& node, const std::vector<bool
   }
   if (!ir::IsMatMul(node) || once[node.inputs[0].node]) return Form::kAsItLies;
   const ir::TensorType &x = graph.type(node.inputs[0]), &w = graph.type(node.inputs[1]);
-  if (!ir::IsParam(graph.node(node.inputs[1].node)) || w.rank() != 2 || !IsShort(x.dtype) || !IsShort(w.dtype))
-    return Form::kAsItLies;
+  const ir::Node& weights = graph.node(node.inputs[1].node);
+  const bool kept = ir::IsParam(weights) || (once[node.inputs[1].node] && !ir::IsLeaf(weights));
+  if (!kept || w.rank() != 2 || !IsShort(x.dtype) || !IsShort(w.dtype)) return Form::kAsItLies;
   if (x.dtype == DType::kF32 && w.dtype == DType::kF32 && options.panels) {
     Extent rows(1);
     for (size_t d = 0; d + 1 < x.dims.size(); ++d) rows = rows * x.dims[d];
@@ -59,7 +60,7 @@ Form FormOf(const ir::Graph& graph, const ir::Node& node, const std::vector<bool
 StatusOr<ir::Graph> HoistWeights(const ir::Graph& graph, const HoistOptions& options) {
   const std::vector<bool> once = OncePerBinding(graph);
   Rewriter rewriter(graph, "hoist_weights", [&](const ir::Graph& body) { return HoistWeights(body, options); });
-  std::map<std::tuple<int, Form, bool>, ir::Value> made;  // by old Param, form, and whether its rows are of K
+  std::map<std::tuple<int, Form, bool>, ir::Value> made;  // by old weights' node, form, and whether its rows are of K
   for (int n = 0; n < rewriter.size(); ++n) {
     const ir::Node& node = graph.node(n);
     const Form form = FormOf(graph, node, once, options);

@@ -27,6 +27,14 @@ StatusOr<ir::Graph> Cse(const ir::Graph& graph);
 // Nodes that no output needs are dropped; Inputs stay, they are the signature.
 StatusOr<ir::Graph> Dce(const ir::Graph& graph);
 
+struct LayoutOptions {
+  bool always = false;  // one convolution or pool by itself too: to compare with
+};
+// Images of convolutions that work on each other's have their channels last, and the report says how many. Before
+// ExpandComposites.
+StatusOr<ir::Graph> ChannelsLast(const ir::Graph& graph, const LayoutOptions& options = {},
+                                 FusionReport* report = nullptr);
+
 struct QuantiseOptions {
   bool exact = false;  // keep f32 activations: the pass does nothing
 };

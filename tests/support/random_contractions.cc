@@ -1,6 +1,8 @@
 // Convolutions, pools, windows and contractions in random graphs: over 1 to 3 dimensions, with strides, dilations,
 // groups and pads that differ from side to side; sums over any dimensions of tensors whose dimensions stand in any
 // order.
+#include <algorithm>
+
 #include "support/random_generator.h"
 
 namespace quern::testing {
@@ -25,7 +27,12 @@ void Generator::AnyConvolution() {
     for (int64_t d = 0; d < spatial; ++d) pads.push_back(Below(dilations[d] * (kernel[d] - 1) + 1));
   }
   if (Elements(dims) > kMaxElements) return;
+  const bool known = dims[2].is_constant();
   Attributes attributes = {{"strides", strides}, {"pads", pads}, {"dilations", dilations}};
+  if ((std::string_view(op) == "Conv" || std::string_view(op) == "Pool") && Below(3) == 0) {
+    attributes.Set("channels_last", true);
+    std::rotate(dims.begin() + 1, dims.begin() + 2, dims.end());
+  }
   const DType dtype = Below(5) == 0 ? Pick<DType>({DType::kF16, DType::kBF16, DType::kF64}) : DType::kF32;
   Value x = NewLeaf({dtype, dims});
   if (Below(2) == 0) x = Add(Pick<const char*>({"Tanh", "Abs", "Neg"}), {x});
@@ -35,7 +42,7 @@ void Generator::AnyConvolution() {
     if (std::string_view(op) == "Pool") {
       attributes.Set("kind", std::string(Below(2) == 0 ? "max" : "mean"));
       attributes.Set("count_include_pad", Below(2) == 0);
-      attributes.Set("ceil", dims[2].is_constant() && Below(2) == 0);
+      attributes.Set("ceil", known && Below(2) == 0);
     }
   } else {
     w = transposed ? std::vector<Extent>{Extent(channels), Extent(rows)}

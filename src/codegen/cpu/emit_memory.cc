@@ -162,6 +162,8 @@ Val Emitter::LoadOr(const Buffer& buffer, const std::vector<Val>& index, const V
     llvm::Value*& all = shared ? inside : lanes_inside;
     all = all == nullptr ? below : b_.CreateAnd(all, below);
   }
+  // A masked load of no lanes takes hundreds of cycles where its address is on no page: the buffer's own stands in.
+  llvm::Value* shared_inside = inside;
   if (lanes_inside != nullptr) {
     llvm::Value* none = llvm::Constant::getNullValue(lanes_inside->getType());
     inside = inside == nullptr ? lanes_inside : b_.CreateSelect(inside, lanes_inside, none);
@@ -185,7 +187,9 @@ Val Emitter::LoadOr(const Buffer& buffer, const std::vector<Val>& index, const V
   llvm::Value* passed = ToMemory(Lanes(otherwise), dtype);
   llvm::Value* loaded;
   if (flat.Steps(1)) {
-    llvm::Value* at = b_.CreateGEP(element, buffer.ptr, flat.scalar);
+    llvm::Value* first =
+        shared_inside == nullptr ? flat.scalar : b_.CreateSelect(shared_inside, flat.scalar, b_.getInt64(0));
+    llvm::Value* at = b_.CreateGEP(element, buffer.ptr, first);
     loaded = Tag(b_.CreateMaskedLoad(type, at, llvm::Align(bytes), mask, passed), buffer);
   } else if (flat.Steps(2)) {
     loaded = LoadEverySecond(buffer, flat, element, mask, passed);

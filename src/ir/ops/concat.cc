@@ -2,6 +2,7 @@
 
 #include "ir/identity.h"
 #include "ir/shape.h"
+#include "ir/window.h"
 #include "kir/build.h"
 
 namespace quern::ir {
@@ -74,6 +75,12 @@ Status Reference(RefContext& context) {
   return absl::OkStatus();
 }
 
+std::optional<Attributes> ChannelsLast(const Node& node, std::span<const TensorType> operands) {
+  Attributes attributes = node.attributes;
+  attributes.Set("axis", AxisWithChannelsLast(attributes.Int("axis"), operands[0].dims.size()));
+  return attributes;
+}
+
 }  // namespace
 
 const OpDef& Op_concat() {
@@ -86,6 +93,7 @@ const OpDef& Op_concat() {
       .infer = Infer,
       .map = Map,
       .pieces = Pieces,
+      .channels_last = ChannelsLast,
       .identity =
           [](const IdentityContext& c) { return c.inputs.size() == 1 ? Replacement(c.inputs[0]) : std::nullopt; },
       .reference = Reference,

@@ -3,7 +3,10 @@
 //   y[n, m, o..] = b[m] + sum over c, k.. of x[n, g C/groups + c, o * stride + k * dilation - low padding] w[m, c, k..]
 //
 // where g is the group of m, and x outside of its extents is 0. It is a product of w with the windows of x, which the
-// kernels of products read from x itself.
+// kernels of products read from x itself. With `channels_last` x is [N, s.., C] and y [N, o.., M]: rows of windows are
+// multiplied by w, and one channel by itself is a sum over its windows.
+
+#include <algorithm>
 
 #include "ir/composite.h"
 #include "ir/shape.h"
@@ -17,17 +20,86 @@ StatusOr<std::vector<TensorType>> Infer(const InferContext& context) {
   const TensorType &x = context.operands[0], &w = context.operands[1];
   QUERN_RETURN_IF_ERROR(CheckConvolution(context, "[M, C / groups, k..]", w.rank() > 0 ? w.dims[0] : Extent(0)));
   const int64_t groups = context.attributes.Int("groups");
-  if (!context.Equal(x.dims[1], w.dims[1] * Extent(groups)))
-    return context.ShapeError(1, absl::StrFormat("C / groups of %s channels in dimension 1", x.dims[1].ToString()));
-  TensorType result{x.dtype, {x.dims[0], w.dims[0]}};
-  QUERN_ASSIGN(const std::vector<Extent> places,
-               WindowPlaces(context, 0, std::span(x.dims).subspan(2), WindowOf(context.attributes, w)));
-  result.dims.insert(result.dims.end(), places.begin(), places.end());
+  const ImageAxes axes(context.attributes, x.dims.size());
+  const Extent& channels = x.dims[axes.channels];
+  if (!context.Equal(channels, w.dims[1] * Extent(groups)))
+    return context.ShapeError(1, absl::StrFormat("C / groups of %s channels in dimension 1", channels.ToString()));
+  const std::span<const Extent> spatial = std::span(x.dims).subspan(axes.spatial, x.dims.size() - 2);
+  QUERN_ASSIGN(const std::vector<Extent> places, WindowPlaces(context, 0, spatial, WindowOf(context.attributes, w)));
+  TensorType result = x;
+  result.dims[axes.channels] = w.dims[0];
+  std::copy(places.begin(), places.end(), result.dims.begin() + static_cast<int64_t>(axes.spatial));
   return std::vector<TensorType>{std::move(result)};
+}
+
+// Whether every channel is convolved by itself, to one channel.
+bool IsByChannel(const Attributes& attributes, const TensorType& w) {
+  return w.dims[1] == Extent(1) && w.dims[0] == Extent(attributes.Int("groups"));
+}
+
+// Which convolutions have a form of their own with channels last: those whose windows have at most 8 dimensions, and
+// rows of windows that a core's cache holds a few of.
+bool HasChannelsLast(const Attributes& attributes, const TensorType& x, const TensorType& w) {
+  constexpr int64_t kMostOfRow = 16384;
+  if (x.dtype == DType::kF64) return false;
+  if (IsByChannel(attributes, w)) return w.rank() - 2 <= kMostSpatialBesideChannels;
+  const Window window = WindowOf(attributes, w);
+  int64_t row = w.dims[1].constant();
+  for (const int64_t size : window.kernel) row = row > kMostOfRow ? row : row * size;
+  const bool few_dimensions = window.dilations.back() == 1 || w.rank() - 2 <= kMostSpatialBesideChannels;
+  return attributes.Int("groups") == 1 && few_dimensions && row <= kMostOfRow;
+}
+
+std::optional<Attributes> ChannelsLast(const Node& node, std::span<const TensorType> operands) {
+  if (node.attributes.Bool("channels_last") || !HasChannelsLast(node.attributes, operands[0], operands[1]))
+    return std::nullopt;
+  return WithChannelsLast(node);
+}
+
+// Rows of windows by rows of w, or for every channel by itself the sum over its windows.
+StatusOr<std::vector<Value>> ExpandChannelsLast(Expansion& e, const Node& node, std::span<const Value> inputs) {
+  const TensorType w = e.type(inputs[1]), y = node.results[0];
+  const auto rank = static_cast<int64_t>(w.dims.size()), spatial = rank - 2;
+  const Window window = WindowOf(node.attributes, w);
+  if (!HasChannelsLast(node.attributes, e.type(inputs[0]), w)) {
+    Attributes first = node.attributes;
+    first.Set("channels_last", false);
+    std::vector<Value> operands(inputs.begin(), inputs.end());
+    operands[0] = ChannelsToFirst(e, inputs[0]);
+    return e.Finish({ChannelsToLast(e, e.Add("Conv", std::move(operands), std::move(first)))});
+  }
+  std::vector<Extent> channels_known = e.type(inputs[0]).dims;
+  channels_known.back() = w.dims[1] * Extent(node.attributes.Int("groups"));
+  // Halves are windows of halves: an image is read where it lies.
+  const Value x = e.Sized(inputs[0], std::move(channels_known)), weights = e.Wide(inputs[1]);
+  std::vector<int64_t> perm = {0};  // [M, k.., C]
+  for (int64_t d = 2; d < rank; ++d) perm.push_back(d);
+  perm.push_back(1);
+  Value result;
+  if (IsByChannel(node.attributes, w)) {
+    std::rotate(perm.begin(), perm.begin() + 1, perm.end());  // [k.., 1, M]
+    std::vector<Extent> by_channel(w.dims.begin() + 2, w.dims.end());
+    by_channel.insert(by_channel.end(), static_cast<size_t>(spatial), Extent(1));
+    by_channel.push_back(w.dims[0]);
+    const Value factors = e.Sized(e.Add("Transpose", {weights}, {{"perm", perm}}), std::move(by_channel));
+    const Value terms = e.Add("Mul", {e.Wide(WindowsBesideChannels(e, x, window, 0)), factors});
+    std::vector<int64_t> axes;
+    for (int64_t d = 0; d < spatial; ++d) axes.push_back(1 + d);
+    result = e.Add("Reduce", {terms}, {{"op", "sum"}, {"axes", axes}, {"keep_dim", false}});
+  } else {
+    Extent k = w.dims[1];
+    for (int64_t d = 2; d < rank; ++d) k = k * w.dims[d];
+    const Value rows = e.Sized(e.Add("Transpose", {weights}, {{"perm", perm}}), {w.dims[0], k});
+    const Value windows = window.IsTrivial() ? x : WindowsOfChannels(e, x, window);
+    result = e.Sized(e.Add("MatMul", {e.Wide(windows), rows}, {{"transpose_b", true}}), y.dims);
+  }
+  if (inputs.size() > 2) result = e.Add("Add", {result, e.Wide(inputs[2])});
+  return e.Finish({e.Stored(result, y.dtype)});
 }
 
 StatusOr<std::vector<Value>> Expand(Graph& graph, const Node& node, std::span<const Value> inputs, int origin) {
   Expansion e(graph, origin);
+  if (node.attributes.Bool("channels_last")) return ExpandChannelsLast(e, node, inputs);
   const Extent groups(node.attributes.Int("groups"));
   const TensorType w = graph.type(inputs[1]);
   const std::vector<Extent>& dims = node.results[0].dims;
@@ -37,11 +109,7 @@ StatusOr<std::vector<Value>> Expand(Graph& graph, const Node& node, std::span<co
   // Halves are rounded once, behind the bias.
   Value x = e.Wide(e.Sized(inputs[0], std::move(channels_known)));
   const Value weights = e.Wide(inputs[1]);
-  if (!window.IsTrivial()) {
-    Attributes attributes = AttributesOf(window);
-    attributes.Set("kernel", window.kernel);
-    x = e.Add("Window", {x}, std::move(attributes));
-  }
+  if (!window.IsTrivial()) x = Windows(e, x, window, 0);
   Extent places(1), k = w.dims[1], rows = *w.dims[0].DividedBy(groups);
   for (size_t d = 2; d < dims.size(); ++d) {
     places = places * dims[d];
@@ -63,23 +131,25 @@ struct Sums {
     const RefTensor* bias = context.operands.size() > 2 ? context.operands[2] : nullptr;
     const Window window = WindowOf(context.node.attributes, std::span(w.dims).subspan(2));
     const size_t rank = x.dims.size();
+    const ImageAxes axes(context.node.attributes, rank);
     const int64_t rows = w.dims[0] / context.node.attributes.Int("groups"), channels = w.dims[1];
     std::vector<int64_t> index(rank), at_x(rank), at_w(rank);
     const std::vector<int64_t> terms(w.dims.begin() + 1, w.dims.end());
     const int64_t count = w.elements() / std::max<int64_t>(1, w.dims[0]);
     for (double& out : y.data) {
-      double sum = bias == nullptr ? 0 : term(bias->data[index[1]], 1);
+      double sum = bias == nullptr ? 0 : term(bias->data[index[axes.channels]], 1);
       std::vector<int64_t> k(terms.size());
       for (int64_t i = 0; i < count; ++i, NextIndex(terms, k)) {
         at_x[0] = index[0];
-        at_x[1] = index[1] / rows * channels + k[0];
-        at_w[0] = index[1];
+        at_x[axes.channels] = index[axes.channels] / rows * channels + k[0];
+        at_w[0] = index[axes.channels];
         at_w[1] = k[0];
         bool inside = true;
         for (size_t d = 2; d < rank; ++d) {
           at_w[d] = k[d - 1];
-          at_x[d] = index[d] * window.strides[d - 2] + k[d - 1] * window.dilations[d - 2] - window.low[d - 2];
-          inside &= at_x[d] >= 0 && at_x[d] < x.dims[d];
+          const size_t s = axes.spatial + d - 2;
+          at_x[s] = index[s] * window.strides[d - 2] + k[d - 1] * window.dilations[d - 2] - window.low[d - 2];
+          inside &= at_x[s] >= 0 && at_x[s] < x.dims[s];
         }
         if (inside) sum += term(x.At(at_x), w.At(at_w));
       }
@@ -96,11 +166,13 @@ const OpDef& Op_conv() {
       .name = "Conv",
       .doc = "correlation with windows of 1 to 3 spatial dimensions, in groups of channels",
       .kind = OpKind::kComposite,
-      .operands = {{.name = "x", .kind = OperandKind::kFloat, .shape = "[N, C, s..]"},
+      .operands = {{.name = "x", .kind = OperandKind::kFloat, .shape = "[N, C, s..] or [N, s.., C]"},
                    {.name = "w", .kind = OperandKind::kFloat, .shape = "[M, C / groups, k..]"},
                    {.name = "b", .kind = OperandKind::kFloat, .shape = "[M]", .optional = true}},
-      .attributes = WindowAttributes({{.name = "groups", .kind = AttrKind::kInt, .default_value = int64_t{1}}}),
+      .attributes = WindowAttributes(
+          {{.name = "groups", .kind = AttrKind::kInt, .default_value = int64_t{1}}, ChannelsLastAttribute()}),
       .infer = Infer,
+      .channels_last = ChannelsLast,
       .reference = ReferenceOfProducts<Sums>,
       .expand = Expand,
       .rtol = 2e-6,
@@ -109,5 +181,7 @@ const OpDef& Op_conv() {
   });
   return *op;
 }
+
+bool IsConvolution(const Node& node) { return node.op == &Op_conv(); }
 
 }  // namespace quern::ir

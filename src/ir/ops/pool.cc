@@ -1,6 +1,7 @@
 // Pool: the maximum or mean of every window of x [N, C, s..]. Padding is no element: it never wins a maximum, and a
 // mean is over the elements that exist, or with `count_include_pad` over the padding too. With `ceil` a window may
-// reach past the padding, whose places count for nothing, but not begin behind the last element and its padding.
+// reach past the padding, whose places count for nothing, but not begin behind the last element and its padding. With
+// `channels_last` x is [N, s.., C].
 
 #include <algorithm>
 #include <cmath>
@@ -27,7 +28,8 @@ Window Reaching(const Attributes& attributes, std::span<const Extent> dims, std:
 StatusOr<std::vector<TensorType>> Infer(const InferContext& context) {
   const TensorType& x = context.operands[0];
   if (x.rank() < 3 || x.rank() > 5) return context.ShapeError(0, "[N, C, s..] of 1 to 3 spatial dimensions");
-  const std::span<const Extent> dims = std::span(x.dims).subspan(2);
+  const ImageAxes axes(context.attributes, x.dims.size());
+  const std::span<const Extent> dims = std::span(x.dims).subspan(axes.spatial, x.dims.size() - 2);
   const Window window = WindowOf(context.attributes, context.attributes.Ints("kernel"));
   QUERN_ASSIGN(std::vector<Extent> places, WindowPlaces(context, 0, dims, window));
   for (size_t d = 0; d < dims.size(); ++d) {
@@ -41,29 +43,41 @@ StatusOr<std::vector<TensorType>> Infer(const InferContext& context) {
     if ((count - 1) * stride >= size) --count;
     places[d] = Extent(count);
   }
-  TensorType result{x.dtype, {x.dims[0], x.dims[1]}};
-  result.dims.insert(result.dims.end(), places.begin(), places.end());
+  TensorType result = x;
+  std::copy(places.begin(), places.end(), result.dims.begin() + static_cast<int64_t>(axes.spatial));
   return std::vector<TensorType>{std::move(result)};
+}
+
+std::optional<Attributes> ChannelsLast(const Node& node, std::span<const TensorType> operands) {
+  if (node.attributes.Bool("channels_last") || operands[0].rank() - 2 > kMostSpatialBesideChannels) return std::nullopt;
+  return WithChannelsLast(node);
 }
 
 StatusOr<std::vector<Value>> Expand(Graph& graph, const Node& node, std::span<const Value> inputs, int origin) {
   Expansion e(graph, origin);
   const TensorType x = graph.type(inputs[0]);
   const std::vector<Extent>& dims = node.results[0].dims;
-  const std::vector<Extent> spatial(x.dims.begin() + 2, x.dims.end()), places(dims.begin() + 2, dims.end());
-  const size_t n = spatial.size();
+  const size_t n = dims.size() - 2;
+  const bool last = node.attributes.Bool("channels_last");
+  if (last && n > kMostSpatialBesideChannels) {
+    Attributes first = node.attributes;
+    first.Set("channels_last", false);
+    return e.Finish({ChannelsToLast(e, e.Add("Pool", {ChannelsToFirst(e, inputs[0])}, std::move(first)))});
+  }
+  const auto at = static_cast<int64_t>(ImageAxes(node.attributes, dims.size()).spatial),
+             end = at + static_cast<int64_t>(n);
+  const std::vector<Extent> spatial(x.dims.begin() + at, x.dims.begin() + end),
+      places(dims.begin() + at, dims.begin() + end);
   const Window given = WindowOf(node.attributes, node.attributes.Ints("kernel")),
                window = Reaching(node.attributes, spatial, places);
-  // Folds every window of `value`, whose last dimensions are spatial, to those places.
+  // Folds every window of `value`, whose last dimensions are spatial, or [1, s.., 1] with channels last, to those
+  // places.
   const auto folded = [&](Value value, const Window& by, const char* op, double fill) {
-    const auto leading = static_cast<int64_t>(e.type(value).dims.size() - n);
-    Attributes attributes = AttributesOf(by);
-    attributes.Set("kernel", by.kernel);
-    attributes.Set("value", fill);
+    const auto leading = last ? at : static_cast<int64_t>(e.type(value).dims.size() - n);
+    const Value windows = last ? WindowsBesideChannels(e, value, by, fill) : Windows(e, value, by, fill);
     std::vector<int64_t> axes;
     for (size_t d = 0; d < n; ++d) axes.push_back(leading + static_cast<int64_t>(d));
-    value = e.Add("Reduce", {e.Add("Window", {value}, std::move(attributes))},
-                  {{"op", std::string(op)}, {"axes", axes}, {"keep_dim", false}});
+    value = e.Add("Reduce", {windows}, {{"op", std::string(op)}, {"axes", axes}, {"keep_dim", false}});
     for (size_t d = 0; d < n; ++d) {
       value = e.Add("Narrow", {value},
                     {{"axis", leading + static_cast<int64_t>(d)},
@@ -85,6 +99,10 @@ StatusOr<std::vector<Value>> Expand(Graph& graph, const Node& node, std::span<co
     behind.low[d] = 0;
     behind.high[d] = std::max<int64_t>(0, window.high[d] - given.high[d]);
   }
+  if (last) {
+    counted.insert(counted.begin(), Extent(1));
+    counted.push_back(Extent(1));
+  }
   double all = 1;
   for (const int64_t size : window.kernel) all *= static_cast<double>(size);
   const Value count = behind.IsPadded()
@@ -100,6 +118,7 @@ void ForEachElement(const RefContext& context, const Take& take) {
   const Attributes& attributes = context.node.attributes;
   const Window window = WindowOf(attributes, attributes.Ints("kernel"));
   const size_t rank = x.dims.size();
+  const ImageAxes axes(attributes, rank);
   std::vector<int64_t> index(rank), place(rank);
   const int64_t elements = y.elements();
   for (int64_t at = 0; at < elements; ++at, NextIndex(y.dims, index)) {
@@ -110,13 +129,14 @@ void ForEachElement(const RefContext& context, const Take& take) {
     int64_t padded = 0;
     for (int64_t t = 0; t < total; ++t, NextIndex(window.kernel, k)) {
       place[0] = index[0];
-      place[1] = index[1];
+      place[axes.channels] = index[axes.channels];
       bool exists = true, counts = true;
-      for (size_t d = 2; d < rank; ++d) {
-        const int64_t low = window.low[d - 2], high = window.high[d - 2];
-        place[d] = index[d] * window.strides[d - 2] + k[d - 2] * window.dilations[d - 2] - low;
-        exists &= place[d] >= 0 && place[d] < x.dims[d];
-        counts &= place[d] >= -low && place[d] < x.dims[d] + high;
+      for (size_t d = 0; d + 2 < rank; ++d) {
+        const int64_t low = window.low[d], high = window.high[d];
+        int64_t& along = place[axes.spatial + d];
+        along = index[axes.spatial + d] * window.strides[d] + k[d] * window.dilations[d] - low;
+        exists &= along >= 0 && along < x.dims[axes.spatial + d];
+        counts &= along >= -low && along < x.dims[axes.spatial + d] + high;
       }
       if (exists) inside.push_back(x.At(place));
       padded += counts ? 1 : 0;
@@ -159,13 +179,15 @@ const OpDef& Op_pool() {
       .name = "Pool",
       .doc = "the maximum or mean of every window; padding is no element",
       .kind = OpKind::kComposite,
-      .operands = {{.name = "x", .kind = OperandKind::kFloat, .shape = "[N, C, s..]"}},
+      .operands = {{.name = "x", .kind = OperandKind::kFloat, .shape = "[N, C, s..] or [N, s.., C]"}},
       .attributes = WindowAttributes(
           {{.name = "kind", .kind = AttrKind::kString, .choices = {"max", "mean"}},
            {.name = "kernel", .kind = AttrKind::kInts},
            {.name = "ceil", .kind = AttrKind::kBool, .default_value = false, .doc = "windows may reach past the end"},
-           {.name = "count_include_pad", .kind = AttrKind::kBool, .default_value = false}}),
+           {.name = "count_include_pad", .kind = AttrKind::kBool, .default_value = false},
+           ChannelsLastAttribute()}),
       .infer = Infer,
+      .channels_last = ChannelsLast,
       .reference = Reference,
       .expand = Expand,
       .rtol = 2e-6,

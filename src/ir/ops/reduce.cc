@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "ir/reduction.h"
 #include "ir/shape.h"
+#include "ir/window.h"
 #include "kir/build.h"
 
 namespace quern::ir {
@@ -103,6 +105,18 @@ Status Magnitude(RefContext& context) {
   return absl::OkStatus();
 }
 
+// Of an image: what is left of its axes must not be in another order.
+std::optional<Attributes> ChannelsLast(const Node& node, std::span<const TensorType> operands) {
+  const std::vector<bool> reduced = ReducedAxes(node.attributes, operands[0].dims.size());
+  const bool in_order = reduced[1] || std::all_of(reduced.begin() + 2, reduced.end(), std::identity());
+  if (!node.attributes.Bool("keep_dim") && !in_order) return std::nullopt;
+  Attributes attributes = node.attributes;
+  std::vector<int64_t> axes = attributes.Ints("axes");
+  for (int64_t& axis : axes) axis = AxisWithChannelsLast(axis, operands[0].dims.size());
+  attributes.Set("axes", std::move(axes));
+  return attributes;
+}
+
 }  // namespace
 
 const OpDef& Op_reduce() {
@@ -117,6 +131,7 @@ const OpDef& Op_reduce() {
                      {.name = "keep_dim", .kind = AttrKind::kBool, .default_value = false}},
       .infer = Infer,
       .line = &kLine,
+      .channels_last = ChannelsLast,
       .reference = Reference,
       .rtol = 2e-5,
       .magnitude = Magnitude,

@@ -86,4 +86,6 @@ const OpDef& Op_window() {
   return *op;
 }
 
+bool IsWindow(const Node& node) { return node.op == &Op_window(); }
+
 }  // namespace quern::ir

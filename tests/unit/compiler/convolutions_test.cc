@@ -1,7 +1,11 @@
 // Convolutions, pools and contractions of any dimensions against the double interpreter: strides, dilations, groups,
 // and pads that differ from side to side, with what is fused behind them, at sizes that are known at the run too.
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
 #include "unit/compiler/expect_right.h"
 
 namespace quern {
@@ -9,10 +13,21 @@ namespace {
 
 using namespace quern::testing;
 
+// [N, C, s..] as [N, s.., C].
+std::string Last(const std::string& dims) {
+  std::vector<std::string> parts = absl::StrSplit(dims, ", ");
+  std::rotate(parts.begin() + 1, parts.begin() + 2, parts.end());
+  return absl::StrJoin(parts, ", ");
+}
+
+std::string WithLast(const std::string& attributes) {
+  return absl::StrCat(attributes, attributes.empty() ? "" : ", ", "channels_last = true");
+}
+
 // y = Silu(Conv(x, w, b) + r), and the convolution itself.
-void ExpectConv(const std::string& x, const std::string& w, const std::string& attributes, const std::string& y,
-                const std::string& type = "f32", const std::string& symbols = "",
-                const std::vector<Binding>& bindings = {{}}) {
+void ExpectConvAsGiven(const std::string& x, const std::string& w, const std::string& attributes, const std::string& y,
+                       const std::string& type = "f32", const std::string& symbols = "",
+                       const std::vector<Binding>& bindings = {{}}) {
   SCOPED_TRACE(absl::StrCat(x, " by ", w, " {", attributes, "}"));
   const std::string m = w.substr(0, w.find(','));
   ExpectRight(absl::StrReplaceAll(
@@ -28,6 +43,14 @@ void ExpectConv(const std::string& x, const std::string& w, const std::string& a
 })",
                   {{"$s", symbols}, {"$t", type}, {"$x", x}, {"$w", w}, {"$m", m}, {"$y", y}, {"$a", attributes}}),
               bindings);
+}
+
+// With channels first and last.
+void ExpectConv(const std::string& x, const std::string& w, const std::string& attributes, const std::string& y,
+                const std::string& type = "f32", const std::string& symbols = "",
+                const std::vector<Binding>& bindings = {{}}) {
+  ExpectConvAsGiven(x, w, attributes, y, type, symbols, bindings);
+  ExpectConvAsGiven(Last(x), w, WithLast(attributes), Last(y), type, symbols, bindings);
 }
 
 TEST(Convolutions, OfTwoDimensions) {
@@ -52,6 +75,36 @@ TEST(Convolutions, OfTwoDimensions) {
   ExpectConv("1, 3, 5, 79", "9, 3, 3, 3", "pads = [1, 1, 1, 1]", "1, 9, 5, 79");
   // Places that see padding alone.
   ExpectConv("1, 2, 3, 3", "9, 2, 1, 2", "pads = [2, 3, 2, 3], strides = [1, 2]", "1, 9, 7, 4");
+}
+
+// The image is read as rows too, and a product of windows shares its region with nothing that does.
+TEST(Convolutions, OfAnImageThatOthersReadToo) {
+  ExpectRight(R"(graph g {
+  %0 = Input() {name = "x"} : f32[2, 9, 7, 37]
+  %1 = Param() {name = "w"} : f32[37, 37, 3, 3]
+  %2 = Param() {name = "b"} : f32[37]
+  %3 = Conv(%0, %1, %2) {pads = [1, 1, 1, 1], channels_last = true} : f32[2, 9, 7, 37]
+  %4 = Add(%3, %0) : f32[2, 9, 7, 37]
+  %5 = Relu(%4) : f32[2, 9, 7, 37]
+  %6 = Conv(%5, %1) {pads = [1, 1, 1, 1], channels_last = true} : f32[2, 9, 7, 37]
+  return %5, %6
+})",
+              {{}});
+}
+
+// Of weights that come with the run, and of an image that is computed right before.
+TEST(Convolutions, OfInputs) {
+  for (const char* const rows : {"9, 7", "2, 3"}) {
+    ExpectRight(absl::StrReplaceAll(R"(graph g {
+  %0 = Input() {name = "x"} : f32[1, $s, 5]
+  %1 = Input() {name = "w"} : f32[41, 5, 3, 3]
+  %2 = Silu(%0) : f32[1, $s, 5]
+  %3 = Conv(%2, %1) {pads = [1, 1, 1, 1], channels_last = true} : f32[1, $s, 41]
+  return %3
+})",
+                                    {{"$s", rows}}),
+                {{}});
+  }
 }
 
 TEST(Convolutions, OfGroups) {
@@ -131,6 +184,7 @@ TEST(Convolutions, Pools) {
   for (const char* const kind : {"kind = \"max\"", "kind = \"mean\"", "kind = \"mean\", count_include_pad = true"}) {
     const auto expect = [&](const std::string& x, const std::string& attributes, const std::string& y) {
       ExpectOp("Pool", x, "", absl::StrCat(kind, ", ", attributes), y);
+      ExpectOp("Pool", Last(x), "", WithLast(absl::StrCat(kind, ", ", attributes)), Last(y));
     };
     expect("2, 3, 11, 13", "kernel = [2, 2], strides = [2, 2]", "2, 3, 5, 6");
     expect("2, 3, 11, 13", "kernel = [3, 3], strides = [2, 2], pads = [1, 1, 1, 1]", "2, 3, 6, 7");

@@ -257,7 +257,7 @@ TEST(Products, OfHalves) {
 }
 
 // A right side that is made on the way: elements moved, joined, looked up, cast and padded; many rows, few and one.
-TEST(Products, OfAComputedRightSide) {
+TEST(Products, OfAComputedSideSide) {
   for (const char* const rows : {"1", "5", "37"}) {
     for (const char* const right : {
              "%2 = Pad(%1) {low = [0, 1, 3], high = [0, 2, 0], value = 0.5} : f32[2, 17, 67]",

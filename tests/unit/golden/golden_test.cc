@@ -146,7 +146,18 @@ std::string WithAttention(const std::string& text) {
   return graph.ok() ? ir::Print(*graph) : "";
 }
 
-void ExpectFamily(const std::string& graphs, const std::string& outputs, size_t count, bool recognise = false) {
+// The same with the image of its convolution or pool turned to channels last, and the result turned back; with another
+// form it stays as it is.
+std::string WithChannelsLast(const std::string& text) {
+  StatusOr<ir::Graph> graph = ir::Parse(text);
+  if (graph.ok()) graph = opt::ChannelsLast(*graph, {.always = true});
+  EXPECT_TRUE(graph.ok()) << graph.status();
+  return graph.ok() ? ir::Print(*graph) : "";
+}
+
+// `as`: the text that runs in place of each case's.
+void ExpectFamily(const std::string& graphs, const std::string& outputs, size_t count,
+                  std::string (*as)(const std::string& text) = nullptr) {
   const std::vector<Case> cases = ReadCases(graphs + ".txt");
   const std::string bytes = ReadFile(outputs + ".f32");
   std::vector<float> expected(bytes.size() / sizeof(float));
@@ -157,7 +168,7 @@ void ExpectFamily(const std::string& graphs, const std::string& outputs, size_t 
   int failures = 0;
   for (size_t c = 0; c < cases.size() && failures < 5; ++c) {  // an op that is not there fails every one
     Case golden = cases[c];
-    if (recognise) golden.graph = WithAttention(golden.graph);
+    if (as != nullptr) golden.graph = as(golden.graph);
     const std::string level = levels[c % levels.size()]->name;
     SCOPED_TRACE(testing::Message() << "case " << c << " at level " << level << ":\n" << golden.graph);
     ASSERT_LE(at + golden.values, expected.size());
@@ -174,12 +185,22 @@ void ExpectFamily(const std::string& graphs, const std::string& outputs, size_t 
 
 TEST(Golden, Attention) { ExpectFamily("attention", "attention", 100); }
 TEST(Golden, AttentionInOps) { ExpectFamily("attention_ops", "attention", 100); }
-TEST(Golden, AttentionRecognised) { ExpectFamily("attention_ops", "attention", 100, /*recognise=*/true); }
+TEST(Golden, AttentionRecognised) { ExpectFamily("attention_ops", "attention", 100, WithAttention); }
 TEST(Golden, EinsumsAsProducts) { ExpectFamily("einsum_products", "einsum", 150); }
 TEST(Golden, EinsumsAsDotGeneral) { ExpectFamily("einsum_dot_general", "einsum", 150); }
 TEST(Golden, Convolutions) { ExpectFamily("conv", "conv", 150); }
+TEST(Golden, ConvolutionsChannelsLast) { ExpectFamily("conv", "conv", 150, WithChannelsLast); }
 TEST(Golden, TransposedConvolutions) { ExpectFamily("conv_transpose", "conv_transpose", 100); }
 TEST(Golden, Pools) { ExpectFamily("pool", "pool", 100); }
+TEST(Golden, PoolsChannelsLast) { ExpectFamily("pool", "pool", 100, WithChannelsLast); }
+
+// That those are not what the others are already.
+TEST(Golden, MostConvolutionsHaveAFormWithChannelsLast) {
+  size_t turned = 0;
+  for (const Case& golden : ReadCases("conv.txt"))
+    turned += WithChannelsLast(golden.graph).find("channels_last = true") != std::string::npos ? 1 : 0;
+  EXPECT_GE(turned, 50);
+}
 
 }  // namespace
 }  // namespace quern

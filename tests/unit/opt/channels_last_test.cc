@@ -1,0 +1,98 @@
+// Which images are turned, as text in and text out.
+#include <gtest/gtest.h>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "opt/passes.h"
+
+namespace quern::opt {
+namespace {
+
+int Count(const std::string& text, const std::string& what) {
+  int count = 0;
+  for (size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + 1)) ++count;
+  return count;
+}
+
+// The graph after the pass; it verifies, and has the outputs that it had.
+std::string After(const std::string& text, FusionReport* report = nullptr) {
+  const StatusOr<ir::Graph> graph = ir::Parse(text);
+  EXPECT_TRUE(graph.ok()) << graph.status();
+  if (!graph.ok()) return "";
+  const StatusOr<ir::Graph> turned = ChannelsLast(*graph, {}, report);
+  EXPECT_TRUE(turned.ok()) << turned.status();
+  if (!turned.ok()) return "";
+  EXPECT_TRUE(ir::Verify(*turned).ok()) << ir::Verify(*turned);
+  for (size_t o = 0; o < graph->outputs.size(); ++o)
+    EXPECT_EQ(turned->type(turned->outputs[o]).dims, graph->type(graph->outputs[o]).dims);
+  return ir::Print(*turned);
+}
+
+// Three convolutions, with what is between them, whose last result goes through `end`.
+std::string Three(const std::string& middle, const std::string& end) {
+  return absl::StrReplaceAll(R"(graph g {
+  %0 = Input() {name = "x"} : f32[2, 17, 9, 11]
+  %1 = Param() {name = "w"} : f32[17, 17, 3, 3]
+  %2 = Param() {name = "b"} : f32[17]
+  %3 = Param() {name = "s"} : f32[17, 1, 1]
+  %4 = Conv(%0, %1, %2) {pads = [1, 1, 1, 1]} : f32[2, 17, 9, 11]
+  %5 = $m : f32[2, 17, 9, 11]
+  %6 = Conv(%5, %1, %2) {pads = [1, 1, 1, 1]} : f32[2, 17, 9, 11]
+  %7 = Add(%6, %4) : f32[2, 17, 9, 11]
+  %8 = Conv(%7, %1) {pads = [1, 1, 1, 1]} : f32[2, 17, 9, 11]
+  %9 = $e
+  return %9
+})",
+                             {{"$m", middle}, {"$e", end}});
+}
+
+TEST(ChannelsLast, OfImagesThatConvolutionsShare) {
+  FusionReport report;
+  const std::string text = After(Three("Mul(%4, %3)", "Relu(%8) : f32[2, 17, 9, 11]"), &report);
+  EXPECT_EQ(Count(text, "channels_last = true"), 3) << text;
+  EXPECT_EQ(Count(text, "Transpose("), 2) << text;  // the image that comes in, and the one that goes out
+  EXPECT_EQ(Count(text, "{shape = <1, 1, 1, 17>}"), 1) << text;  // a factor by channel
+  EXPECT_EQ(report.ToString(), "layout: 3 of 3 convolutions with channels last, 2 images turned\n");
+}
+
+TEST(ChannelsLast, ToTheEndOfWhatIsAnImage) {
+  const std::string text = After(Three("Silu(%4)", R"(Reduce(%8) {axes = [2, 3], op = "mean"} : f32[2, 17])"));
+  EXPECT_EQ(Count(text, "Transpose("), 1) << text;
+  EXPECT_EQ(Count(text, "axes = [1, 2]"), 1) << text;
+  // One axis of an image is left in another order.
+  const std::string part = After(Three("Silu(%4)", R"(Reduce(%8) {axes = [3], op = "mean"} : f32[2, 17, 9])"));
+  EXPECT_EQ(Count(part, "Transpose("), 2) << part;
+  EXPECT_EQ(Count(part, "axes = [3]"), 1) << part;
+}
+
+TEST(ChannelsLast, ThroughJoinsAndPools) {
+  const std::string pooled =
+      After(Three(R"(Pool(%4) {kind = "max", kernel = [3, 3], pads = [1, 1, 1, 1]})", "Relu(%8) : f32[2, 17, 9, 11]"));
+  EXPECT_EQ(Count(pooled, "channels_last = true"), 4) << pooled;
+  EXPECT_EQ(Count(pooled, "Transpose("), 2) << pooled;
+  const std::string joined = After(Three("Silu(%4)", "Concat(%8, %0, %4) {axis = 1} : f32[2, 51, 9, 11]"));
+  EXPECT_EQ(Count(joined, "axis = 3"), 1) << joined;
+  EXPECT_EQ(Count(joined, "Transpose("), 2) << joined;
+}
+
+TEST(ChannelsLast, NotWhereItDoesNotPay) {
+  // Two that meet, and one of weights that come with the run; one in groups.
+  for (const char* const w : {R"(Input() {name = "w"} : f32[17, 17, 3, 3])", "Conv"}) {
+    const bool groups = std::string(w) == "Conv";
+    std::string text = Three("Relu(%4)", "Relu(%8) : f32[2, 17, 9, 11]");
+    if (groups) {
+      text =
+          absl::StrReplaceAll(text, {{"[17, 17, 3, 3]", "[18, 9, 3, 3]"}, {"17", "18"}, {"pads", "groups = 2, pads"}});
+    } else {
+      text = absl::StrReplaceAll(text, {{R"(Param() {name = "w"} : f32[17, 17, 3, 3])", w}});
+    }
+    FusionReport report;
+    const std::string after = After(text, &report);
+    EXPECT_EQ(Count(after, "channels_last = true"), 0) << after;
+    EXPECT_EQ(Count(after, "Transpose("), 0) << after;
+    EXPECT_EQ(report.ToString(), "layout: 0 of 3 convolutions with channels last, 0 images turned\n");
+  }
+}
+
+}  // namespace
+}  // namespace quern::opt
