@@ -20,8 +20,8 @@ Form FormOf(const ProductSpace& space) {
   if (!space.InMemory(1))
     return panels && (rows > kFewRows || (rows > 1 && k > kWritten)) ? Form::kPanels : Form::kDirect;
   if (!panels) return Form::kPlain;
-  // One row of bytes by rows of bytes is a sum that vectors add as it stands.
-  if (space.IsOfBytes()) return rows == 1 && space.transposed() ? Form::kPlain : Form::kPanels;
+  // For one row of bytes, panels cost more than they save.
+  if (space.IsOfBytes()) return rows == 1 ? Form::kPlain : Form::kPanels;
   const auto kept = [&](int64_t count) { return k <= kKeptBytes / (count * ScalarBytes(DType::kF32)); };
   if (rows <= kFewRows) {
     if (!space.transposed()) return Form::kFewRows;

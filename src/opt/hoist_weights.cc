@@ -8,8 +8,8 @@
 //                                  %3 = Transpose(%2) {perm = [1, 0, 2]}
 //                                  %4 = MatMulPanels(%0, %3) {columns = 3072}
 //
-// Others as [N, K] stay where they are, as weights of language models do, whose steps have one row. Halves, and what is
-// for blocks of threads, panels that a graph has already among it, are read as rows of K:
+// Others as [N, K] stay where they are, as weights of language models do, whose steps have one row. Halves, bytes, and what
+// is for blocks of threads, panels that a graph has already among it, are read as rows of K:
 //
 //                                  %2 = Transpose(%1) {perm = [1, 0]}
 //                                  %3 = MatMul(%0, %2) {transpose_b = true}
@@ -29,6 +29,7 @@ constexpr int64_t kFewColumns = 8;  // a panel would be empty for the most part
 
 enum class Form : uint8_t { kAsItLies, kRows, kPanels, kUnpacked };
 
+bool IsByte(DType dtype) { return dtype == DType::kI8 || dtype == DType::kU8; }
 bool IsShort(DType dtype) { return dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kBF16; }
 
 Form FormOf(const ir::Graph& graph, const ir::Node& node, const std::vector<bool>& once, const HoistOptions& options) {
@@ -43,7 +44,8 @@ Form FormOf(const ir::Graph& graph, const ir::Node& node, const std::vector<bool
   const ir::TensorType &x = graph.type(node.inputs[0]), &w = graph.type(node.inputs[1]);
   const ir::Node& weights = graph.node(node.inputs[1].node);
   const bool kept = ir::IsParam(weights) || (once[node.inputs[1].node] && !ir::IsLeaf(weights));
-  if (!kept || w.rank() != 2 || !IsShort(x.dtype) || !IsShort(w.dtype)) return Form::kAsItLies;
+  const bool short_floats = IsShort(x.dtype) && IsShort(w.dtype), bytes = IsByte(x.dtype) && IsByte(w.dtype);
+  if (!kept || w.rank() != 2 || (!short_floats && !bytes)) return Form::kAsItLies;
   if (x.dtype == DType::kF32 && w.dtype == DType::kF32 && options.panels) {
     Extent rows(1);
     for (size_t d = 0; d + 1 < x.dims.size(); ++d) rows = rows * x.dims[d];
