@@ -200,9 +200,8 @@ Status MatmulKernels::EmitKernel(const std::vector<const MatmulSegment*>& segmen
                 : kir::Block{kb::If(kb::Call(Op::kLt, {g, kb::Int(end / chunk)}), std::move(body), std::move(block))};
     end = start;
   }
-  if (prologue_in_chunk_) {
-    kir::Block all;
-    EmitScratchPrologue(expr, all);
+  if (prologue_in_chunk_ || plan_.windows) {
+    kir::Block all = plan_.windows ? FillWindows(writer) : ScratchPrologue(expr);
     all.insert(all.end(), block.begin(), block.end());
     block = std::move(all);
   }

@@ -62,7 +62,8 @@ void MatmulKernels::EmitFew(KernelWriter& writer, FusedExpr& expr, const MatmulS
   EmitPacks(writer, segment, n0, chunk, block);
 }
 
-void MatmulKernels::EmitScratchPrologue(FusedExpr& expr, kir::Block& block) {
+kir::Block MatmulKernels::ScratchPrologue(FusedExpr& expr) {
+  kir::Block block;
   block.push_back(kb::Alloc("px", {DType::kF32, {plan_.rows, Extent(plan_.k)}, kir::Layout::kRow}));
   kir::Block body;
   const kir::ExprRef m = kb::Ref("pm"), c = kb::Ref("pc");
@@ -70,6 +71,7 @@ void MatmulKernels::EmitScratchPrologue(FusedExpr& expr, kir::Block& block) {
   body.push_back(kb::Store("px", {m, c}, element));
   block.push_back(kb::For("pm", kb::Int(0), kb::FromExtent(plan_.rows),
                           {kb::Vec("pc", kb::Int(0), kb::Int(plan_.k), std::move(body))}));
+  return block;
 }
 
 }  // namespace quern::codegen

@@ -71,7 +71,7 @@ class MatmulKernels {
   int64_t FewChunk() const;
   void EmitFew(KernelWriter& writer, FusedExpr& expr, const MatmulSegment& segment, const kir::ExprRef& n0,
                int64_t chunk, kir::Block& block);
-  void EmitScratchPrologue(FusedExpr& expr, kir::Block& block);
+  kir::Block ScratchPrologue(FusedExpr& expr);
 
   // ---- matmul_many.cc
   int64_t ManyChunk() const;

@@ -103,10 +103,6 @@ void MatmulKernels::EmitMany(KernelWriter& writer, FusedExpr& expr, const Matmul
   const bool integer = plan_.row->panel == kir::Layout::kPanel16;
   const int64_t step = integer ? view_.facts.integer_rows : view_.facts.gemm_rows;
   EmitHidden(segment, chunk, block);
-  if (plan_.windows) {
-    kir::Block fill = FillWindows(writer);
-    block.insert(block.end(), fill.begin(), fill.end());
-  }
   kir::Block panel;
   const kir::ExprRef f = kb::Ref("f"), n = n0 + f, m = kb::Ref("m");
   const bool packs = !plan_.row->in_panels();

@@ -17,6 +17,7 @@
 #include "codegen/computed_side.h"
 #include "codegen/loops.h"
 #include "codegen/matmul_kernels.h"
+#include "ir/window.h"
 
 namespace quern::codegen {
 
@@ -58,6 +59,8 @@ StatusOr<std::set<int>> GatherWindows(const RegionView& view, MatmulPlan::Tiles&
         tiles.images.insert(input);
     }
   }
+  if (std::ranges::none_of(nodes, [&](int n) { return ir::IsWindow(view.node(n)); }))
+    return No("%s moves elements that no window reads again", view.Describe(tiles.lhs.node));
   tiles.windows.emplace(view, tiles.lhs, /*given=*/-1, /*joins=*/false);
   tiles.windows->PinAt(tiles.lhs);
   tiles.windows->Merge(std::vector<bool>(tiles.windows->extents().size()));

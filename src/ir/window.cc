@@ -8,25 +8,13 @@
 namespace quern::ir {
 namespace {
 
-constexpr int64_t kMost =
-    1 << 20;  // that a kernel, stride, pad or dilation may be: products of them stay far from 2^63
-
 bool AllIn(const std::vector<int64_t>& numbers, int64_t low) {
-  return std::all_of(numbers.begin(), numbers.end(), [&](int64_t n) { return n >= low && n <= kMost; });
+  return std::all_of(numbers.begin(), numbers.end(), [&](int64_t n) { return n >= low && n <= kMostOfWindow; });
 }
 
 std::vector<int64_t> Given(const Attributes& attributes, const char* name, size_t count, int64_t otherwise) {
   const std::vector<int64_t>& given = attributes.Ints(name);
   return given.empty() ? std::vector<int64_t>(count, otherwise) : given;
-}
-
-// One more dimension behind those of `window`, of which it takes `kernel` elements at one place each `stride`.
-void Append(Window& window, int64_t kernel, int64_t stride) {
-  window.kernel.push_back(kernel);
-  window.strides.push_back(stride);
-  window.dilations.push_back(1);
-  window.low.push_back(0);
-  window.high.push_back(0);
 }
 
 }  // namespace
@@ -131,63 +119,6 @@ std::vector<int64_t> FirstFromLast(size_t rank) {
   perm[1] = static_cast<int64_t>(rank) - 1;
   for (size_t d = 2; d < rank; ++d) perm[d] = static_cast<int64_t>(d) - 1;
   return perm;
-}
-
-Value ChannelsToLast(Expansion& e, Value x) {
-  return e.ok() ? e.Add("Transpose", {x}, {{"perm", LastFromFirst(e.type(x).dims.size())}}) : x;
-}
-
-Value ChannelsToFirst(Expansion& e, Value x) {
-  return e.ok() ? e.Add("Transpose", {x}, {{"perm", FirstFromLast(e.type(x).dims.size())}}) : x;
-}
-
-Value Windows(Expansion& e, Value x, const Window& window, double value) {
-  Attributes attributes = AttributesOf(window);
-  attributes.Set("kernel", window.kernel);
-  attributes.Set("value", value);
-  return e.Add("Window", {x}, std::move(attributes));
-}
-
-Value WindowsBesideChannels(Expansion& e, Value x, const Window& window, double value) {
-  const size_t n = window.kernel.size();
-  Window by = window;
-  Append(by, 1, 1);
-  const Value windows = Windows(e, x, by, value);  // [N, k.., 1, o.., C]
-  if (!e.ok()) return windows;
-  std::vector<Extent> dims = e.type(windows).dims;
-  dims.erase(dims.begin() + 1 + static_cast<int64_t>(n));
-  return e.Sized(windows, std::move(dims));
-}
-
-// Where neighbours along the last dimension are read, they and their channels are neighbours in memory: one dimension,
-// in which windows are `channels` times as wide and as far apart.
-Value WindowsOfChannels(Expansion& e, Value x, const Window& window) {
-  const std::vector<Extent> dims = e.type(x).dims;
-  const size_t n = window.kernel.size(), last = n - 1;
-  const int64_t channels = dims.back().constant();
-  Window by = window;
-  const auto numbers = {&by.kernel, &by.strides, &by.low, &by.high};
-  const bool small = std::ranges::all_of(numbers, [&](const auto* of) { return of->back() <= kMost / channels; });
-  if (small && by.dilations[last] == 1 && (by.strides[last] == 1 || dims[n].is_constant())) {
-    for (std::vector<int64_t>* of : numbers) of->back() *= channels;
-    std::vector<Extent> joined(dims.begin(), dims.end() - 1);
-    joined.back() = joined.back() * Extent(channels);
-    x = e.Sized(x, std::move(joined));
-  } else {
-    Append(by, channels, 1);
-  }
-  const Value windows = Windows(e, x, by, 0);  // [N, k.. C, o..], or [N, k.., C, o.., 1]
-  const auto parts = static_cast<int64_t>(by.kernel.size());
-  std::vector<int64_t> perm = {0};
-  for (int64_t d = 0; d < parts; ++d) perm.push_back(1 + parts + d);
-  for (int64_t d = 0; d < parts; ++d) perm.push_back(1 + d);
-  const Value turned = e.Add("Transpose", {windows}, {{"perm", perm}});
-  if (!e.ok()) return turned;
-  std::vector<Extent> rows(e.type(turned).dims.begin(), e.type(turned).dims.begin() + 1 + static_cast<int64_t>(n));
-  Extent k(channels);
-  for (const int64_t size : window.kernel) k = k * Extent(size);
-  rows.push_back(k);
-  return e.Sized(turned, std::move(rows));
 }
 
 Attributes AttributesOf(const Window& window) {

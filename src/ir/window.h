@@ -13,6 +13,9 @@ namespace quern::ir {
 bool IsConvolution(const Node& node);
 bool IsWindow(const Node& node);
 
+// What a kernel, stride, pad or dilation may be: products of them stay far from 2^63.
+inline constexpr int64_t kMostOfWindow = 1 << 20;
+
 // By spatial dimension.
 struct Window {
   std::vector<int64_t> kernel, strides, dilations, low, high;  // the last two: padding before and after

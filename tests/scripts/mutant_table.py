@@ -95,7 +95,7 @@ ROWS = [
         "compiler_test", "Convolutions.OfAnImageThatOthersReadToo"),
     Row("src/codegen/matmul.cc", " && !plan_.images.contains({view_.inputs()[i], 0})", "", "compiler_test",
         "Convolutions.*"),
-    Row("src/ir/window.cc", "by.dilations[last] == 1 && ", "", "compiler_test", "Convolutions.*"),
+    Row("src/ir/ops/window.cc", "by.dilations[last] == 1 && ", "", "compiler_test", "Convolutions.*"),
     Row("src/ir/window.cc", "perm[d] = static_cast<int64_t>(d) - 1;", "perm[d] = static_cast<int64_t>(d);",
         "compiler_test", "Convolutions.*"),
     Row("src/opt/channels_last.cc", "if (ir::IsConvolution(node) && !once_[node.inputs[1].node]) return false;", "",

@@ -69,6 +69,21 @@ Status Reference(RefContext& context) {
   return absl::OkStatus();
 }
 
+// Whether strides, pads and kernels that many times as large are still what those may be.
+bool CanGrow(const Window& window, size_t d, int64_t times) {
+  const auto fits = [&](int64_t number) { return number <= kMostOfWindow / times; };
+  return fits(window.kernel[d]) && fits(window.strides[d]) && fits(window.low[d]) && fits(window.high[d]);
+}
+
+// One more dimension behind those of `window`, of which it takes `kernel` elements at one place each `stride`.
+void Append(Window& window, int64_t kernel, int64_t stride) {
+  window.kernel.push_back(kernel);
+  window.strides.push_back(stride);
+  window.dilations.push_back(1);
+  window.low.push_back(0);
+  window.high.push_back(0);
+}
+
 }  // namespace
 
 const OpDef& Op_window() {
@@ -87,5 +102,60 @@ const OpDef& Op_window() {
 }
 
 bool IsWindow(const Node& node) { return node.op == &Op_window(); }
+
+Value ChannelsToLast(Expansion& e, Value x) {
+  return e.ok() ? e.Add("Transpose", {x}, {{"perm", LastFromFirst(e.type(x).dims.size())}}) : x;
+}
+
+Value ChannelsToFirst(Expansion& e, Value x) {
+  return e.ok() ? e.Add("Transpose", {x}, {{"perm", FirstFromLast(e.type(x).dims.size())}}) : x;
+}
+
+Value Windows(Expansion& e, Value x, const Window& window, double value) {
+  Attributes attributes = AttributesOf(window);
+  attributes.Set("kernel", window.kernel);
+  attributes.Set("value", value);
+  return e.Add("Window", {x}, std::move(attributes));
+}
+
+Value WindowsBesideChannels(Expansion& e, Value x, const Window& window, double value) {
+  const size_t n = window.kernel.size();
+  Window by = window;
+  Append(by, 1, 1);
+  const Value windows = Windows(e, x, by, value);  // [N, k.., 1, o.., C]
+  if (!e.ok()) return windows;
+  std::vector<Extent> dims = e.type(windows).dims;
+  dims.erase(dims.begin() + 1 + static_cast<int64_t>(n));
+  return e.Sized(windows, std::move(dims));
+}
+
+// Where neighbours along the last dimension are read, they and their channels are neighbours in memory: one dimension,
+// in which windows are `channels` times as wide and as far apart.
+Value WindowsOfChannels(Expansion& e, Value x, const Window& window) {
+  const std::vector<Extent> dims = e.type(x).dims;
+  const size_t n = window.kernel.size(), last = n - 1;
+  const int64_t channels = dims.back().constant();
+  Window by = window;
+  if (CanGrow(by, last, channels) && by.dilations[last] == 1 && (by.strides[last] == 1 || dims[n].is_constant())) {
+    for (std::vector<int64_t>* of : {&by.kernel, &by.strides, &by.low, &by.high}) of->back() *= channels;
+    std::vector<Extent> joined(dims.begin(), dims.end() - 1);
+    joined.back() = joined.back() * Extent(channels);
+    x = e.Sized(x, std::move(joined));
+  } else {
+    Append(by, channels, 1);
+  }
+  const Value windows = Windows(e, x, by, 0);  // [N, k.. C, o..], or [N, k.., C, o.., 1]
+  const auto parts = static_cast<int64_t>(by.kernel.size());
+  std::vector<int64_t> perm = {0};
+  for (int64_t d = 0; d < parts; ++d) perm.push_back(1 + parts + d);
+  for (int64_t d = 0; d < parts; ++d) perm.push_back(1 + d);
+  const Value turned = e.Add("Transpose", {windows}, {{"perm", perm}});
+  if (!e.ok()) return turned;
+  std::vector<Extent> rows(e.type(turned).dims.begin(), e.type(turned).dims.begin() + 1 + static_cast<int64_t>(n));
+  Extent k(channels);
+  for (const int64_t size : window.kernel) k = k * Extent(size);
+  rows.push_back(k);
+  return e.Sized(turned, std::move(rows));
+}
 
 }  // namespace quern::ir

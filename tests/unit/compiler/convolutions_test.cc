@@ -92,6 +92,29 @@ TEST(Convolutions, OfAnImageThatOthersReadToo) {
               {{}});
 }
 
+// Two of one image share its rows; a product of what is turned has none of them.
+TEST(Convolutions, OfOneImage) {
+  ExpectRight(R"(graph g {
+  %0 = Input() {name = "x"} : f32[2, 9, 7, 5]
+  %1 = Param() {name = "v"} : f32[64, 5, 3, 3]
+  %2 = Param() {name = "w"} : f32[32, 5, 3, 3]
+  %3 = Conv(%0, %1) {pads = [1, 1, 1, 1], channels_last = true} : f32[2, 9, 7, 64]
+  %4 = Conv(%0, %2) {pads = [1, 1, 1, 1], channels_last = true} : f32[2, 9, 7, 32]
+  return %3, %4
+})",
+              {{}});
+  ExpectRight(R"(graph g {
+  %0 = Input() {name = "x"} : f32[4, 7]
+  %1 = Transpose(%0) {perm = [1, 0]} : f32[7, 4]
+  %2 = Param() {name = "v"} : f32[4, 32]
+  %3 = Param() {name = "w"} : f32[4, 32]
+  %4 = MatMul(%1, %2) {transpose_b = false} : f32[7, 32]
+  %5 = MatMul(%1, %3) {transpose_b = false} : f32[7, 32]
+  return %4, %5
+})",
+              {{}});
+}
+
 // Of weights that come with the run, and of an image that is computed right before.
 TEST(Convolutions, OfInputs) {
   for (const char* const rows : {"9, 7", "2, 3"}) {
