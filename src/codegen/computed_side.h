@@ -1,5 +1,5 @@
-// A side of a product that is computed on the way: its elements by the axes of k and of what lies across, the columns of
-// a right side [K, N] or all rows of a left one [.., K], so that no division is needed where they are of several
+// A side of a product that is computed on the way: its elements by the axes of k and of what lies across, the columns
+// of a right side [K, N] or all rows of a left one [.., K], so that no division is needed where they are of several
 // dimensions, as the images of a convolution are:
 //
 //   for q in n0 / 56 .. {                        segments of columns: what lies in one row of the image

@@ -1,9 +1,9 @@
 // The shape of a matmul region: its roots, the segments of columns they make, and how each result is written.
 //
 // A product that tile ops can write (weights [N, K] with transpose_b) may share its grid with others of the same left
-// side, compute that side element by element or gather it from an image, and end in elementwise ops, a rotation within the row, rows written into
-// a carried tensor or quantised rows. Any other product takes elementwise ops alone: of short floats on a CPU it fills
-// panels or streams its large side, else it is plain loops.
+// side, compute that side element by element or gather it from an image, and end in elementwise ops, a rotation within
+// the row, rows written into a carried tensor or quantised rows. Any other product takes elementwise ops alone: of
+// short floats on a CPU it fills panels or streams its large side, else it is plain loops.
 #pragma once
 
 #include <memory>
@@ -89,8 +89,8 @@ struct MatmulPlan : family::RegionPlan {
   std::string Remark() const override;
 };
 
-// Sets `windows` and `images` of a plan whose left side index maps and casts make of memory, as they make the windows of
-// an image; those nodes (matmul_windows.cc).
+// Sets `windows` and `images` of a plan whose left side index maps and casts make of memory, as they make the windows
+// of an image; those nodes (matmul_windows.cc).
 StatusOr<std::set<int>> GatherWindows(const family::RegionView& view, MatmulPlan::Tiles& tiles);
 // Rows of K elements of a gathered left side that a chunk has in scratch: whole blocks of mma_f32, or 0 where not one
 // fits.

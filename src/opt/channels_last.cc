@@ -1,7 +1,7 @@
-// Convolutions that work on each other's images keep them with channels last, [N, s.., C]: rows of windows are then runs
-// of memory, weights are panels that were packed once, and what follows a convolution, a bias by channel and the image
-// of a residual, is element by element over rows of its product. A convolution by itself stays as it is: turning its
-// image costs more than that saves.
+// Convolutions that work on each other's images keep them with channels last, [N, s.., C]: rows of windows are then
+// runs of memory, weights are panels that were packed once, and what follows a convolution, a bias by channel and the
+// image of a residual, is element by element over rows of its product. A convolution by itself stays as it is: turning
+// its image costs more than that saves.
 //
 //   %2 = Conv(%0, %1)      =>   %2 = Transpose(%0) {perm = [0, 2, 3, 1]}       once for each image that comes in
 //   %3 = Relu(%2)               %3 = Conv(%2, %1) {channels_last = true}

@@ -8,8 +8,8 @@
 //                                  %3 = Transpose(%2) {perm = [1, 0, 2]}
 //                                  %4 = MatMulPanels(%0, %3) {columns = 3072}
 //
-// Others as [N, K] stay where they are, as weights of language models do, whose steps have one row. Halves, bytes, and what
-// is for blocks of threads, panels that a graph has already among it, are read as rows of K:
+// Others as [N, K] stay where they are, as weights of language models do, whose steps have one row. Halves, bytes, and
+// what is for blocks of threads, panels that a graph has already among it, are read as rows of K:
 //
 //                                  %2 = Transpose(%1) {perm = [1, 0]}
 //                                  %3 = MatMul(%0, %2) {transpose_b = true}

@@ -50,7 +50,7 @@ TEST(ChannelsLast, OfImagesThatConvolutionsShare) {
   FusionReport report;
   const std::string text = After(Three("Mul(%4, %3)", "Relu(%8) : f32[2, 17, 9, 11]"), &report);
   EXPECT_EQ(Count(text, "channels_last = true"), 3) << text;
-  EXPECT_EQ(Count(text, "Transpose("), 2) << text;  // the image that comes in, and the one that goes out
+  EXPECT_EQ(Count(text, "Transpose("), 2) << text;               // the image that comes in, and the one that goes out
   EXPECT_EQ(Count(text, "{shape = <1, 1, 1, 17>}"), 1) << text;  // a factor by channel
   EXPECT_EQ(report.ToString(), "layout: 3 of 3 convolutions with channels last, 2 images turned\n");
 }
