@@ -19,6 +19,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
+#include "ir/window.h"
 #include "opt/fusion_groups.h"
 #include "opt/passes.h"
 #include "opt/region_body.h"
@@ -180,11 +181,30 @@ class Fuser {
     for (bool grown = true; grown;) {
       grown = false;
       for (const int source : groups_.Sources(group)) {
-        if (IsMap(source)) grown |= groups_.TryJoin(group, source);
+        if (!IsMap(source)) continue;
+        const int made = groups_.Members(source).nodes().back();
+        grown |= groups_.TryJoin(group, source) || (JoinWindows(made) && groups_.TryJoin(group, groups_.Of(made)));
       }
       any |= grown;
     }
     return any;
+  }
+
+  // Has `made`, by itself until then, join what it is made of as far as a Window: rows of windows are read on the way
+  // or not at all. Whether there is one.
+  bool JoinWindows(int made) {
+    std::vector<int> chain = {made};
+    while (groups_.IsSingle(groups_.Of(chain.back())) && !ir::IsWindow(Node(chain.back()))) {
+      const ir::Node& node = Node(chain.back());
+      const int operand = node.inputs.empty() ? -1 : node.inputs[0].node;
+      if ((node.op->kind != ir::OpKind::kIndex && !ir::IsCast(node)) || operand < 0 || groups_.Of(operand) < 0 ||
+          !IsMap(groups_.Of(operand)))
+        return false;
+      chain.push_back(operand);
+    }
+    if (chain.size() < 2 || !groups_.IsSingle(groups_.Of(chain.back()))) return false;
+    return std::all_of(chain.begin() + 1, chain.end(),
+                       [&](int n) { return groups_.TryJoin(groups_.Of(made), groups_.Of(n)); });
   }
 
   // Views whose operand lies in memory anyway become aliases; so do Reshapes at the end of a map.

@@ -44,7 +44,7 @@ def main():
             ops = line.partition(": ")[2].partition(",")[0].split()
             if line.startswith("region") and "Window" in ops:
                 convolutions += 1
-                assert "MatMul" in ops or "Reduce" in ops, (path.name, line)
+                assert {"MatMul", "MatMulPanels", "Reduce"} & set(ops), (path.name, line)
     assert convolutions > 50, convolutions
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / "double.qir"
