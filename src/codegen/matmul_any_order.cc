@@ -8,6 +8,8 @@ using family::No;
 using family::RegionView;
 using Form = MatmulPlan::Form;
 
+constexpr int64_t kFewBytes = 4;           // rows of bytes by [K, N] that are not worth panels
+constexpr int64_t kFewDottedBytes = 2;     // the same by [N, K]
 constexpr int64_t kKeptBytes = 256 << 10;  // of few rows or columns that a chunk keeps
 
 Form FormOf(const ProductSpace& space) {
@@ -20,8 +22,9 @@ Form FormOf(const ProductSpace& space) {
   if (!space.InMemory(1))
     return panels && (rows > kFewRows || (rows > 1 && k > kWritten)) ? Form::kPanels : Form::kDirect;
   if (!panels) return Form::kPlain;
-  // For one row of bytes, panels cost more than they save.
-  if (space.IsOfBytes()) return rows == 1 ? Form::kPlain : Form::kPanels;
+  // Few rows of bytes are added as they stand: panels would cost more than they save.
+  if (space.IsOfBytes() && rows > (space.transposed() ? kFewDottedBytes : kFewBytes)) return Form::kPanels;
+  if (space.IsOfBytes()) return space.transposed() ? Form::kPlain : Form::kFewRows;
   const auto kept = [&](int64_t count) { return k <= kKeptBytes / (count * ScalarBytes(DType::kF32)); };
   if (rows <= kFewRows) {
     if (!space.transposed()) return Form::kFewRows;

@@ -1,6 +1,6 @@
 // Products with few rows or few columns, of operands that lie in any order, on a CPU: the large side streams by once.
 //
-// Few rows of [K, N]: columns go by in wide runs, added to sums in scratch in the order of k.
+// Few rows of [K, N], floats or bytes: columns go by in wide runs, added to sums in scratch in the order of k.
 //   grid n0 in 0..2048 by 256 {
 //     alloc acc : f32[1, 256]
 //     for k in 0..2048 by 4 {
@@ -46,6 +46,7 @@ const char* DotOf(DType streamed, DType by) {
 StatusOr<LoweredRegion> LowerFewRows(const ProductSpace& space) {
   const RegionView& view = space.view();
   ProductKernel kernel(space);
+  const DType type = space.IsOfBytes() ? DType::kI32 : DType::kF32;
   // Narrower where that leaves too few chunks, down to two lines of each row.
   const int64_t columns = view.UpperBound(space.columns());
   int64_t width = kWideColumns;
@@ -53,7 +54,7 @@ StatusOr<LoweredRegion> LowerFewRows(const ProductSpace& space) {
   const kir::ExprRef r = kb::Ref("r"), c = kb::Ref("c"), k = kb::Ref("k"), n0 = kb::Ref("n0"), zero = kb::Int(0),
                      rows = kb::FromExtent(space.rows()), count = kb::FromExtent(space.k()),
                      live = kb::Min(kb::FromExtent(space.columns()) - n0, kb::Int(width)),
-                     sum = kb::At("acc", DType::kF32, {r, c});
+                     sum = kb::At("acc", type, {r, c});
   const auto each = [&](kir::Block body) {
     return kb::For("r", zero, rows, {kb::Vec("c", zero, live, std::move(body))});
   };
@@ -62,13 +63,14 @@ StatusOr<LoweredRegion> LowerFewRows(const ProductSpace& space) {
     kir::ExprRef value = sum;
     for (int64_t t = 0; t < terms; ++t) {
       const kir::ExprRef at = k + static_cast<double>(t);
-      value = kb::Contract(value + kernel.Left(r, at) * kernel.Right(at, n0 + c));
+      value = value + kernel.Left(r, at) * kernel.Right(at, n0 + c);
+      if (IsFloat(type)) value = kb::Contract(value);
     }
     return {each({kernel.Of(kb::Store("acc", {r, c}, value))})};
   };
   kir::Block chunk = {
-      kb::Alloc("acc", {DType::kF32, {Extent(view.UpperBound(space.rows())), Extent(width)}, kir::Layout::kRow}),
-      each({kb::Store("acc", {r, c}, kb::Num(0))})};
+      kb::Alloc("acc", {type, {Extent(view.UpperBound(space.rows())), Extent(width)}, kir::Layout::kRow}),
+      each({kb::Store("acc", {r, c}, IsFloat(type) ? kb::Num(0) : kb::Int(0, type))})};
   const int64_t whole = space.k().is_constant() ? space.k().constant() / kTerms * kTerms : 0;
   if (whole > 0) chunk.push_back(kb::For("k", zero, kb::Int(whole), add(kTerms), kTerms));
   if (space.k() != Extent(whole)) chunk.push_back(kb::For("k", kb::Int(whole), count, add(1)));
