@@ -1,5 +1,6 @@
 // Pad: `low` and `high` elements of `value` before and after, per dimension.
 
+#include "ir/fill.h"
 #include "ir/identity.h"
 #include "ir/shape.h"
 #include "kir/build.h"
@@ -72,10 +73,8 @@ Status Reference(RefContext& context) {
     }
     if (inside)
       y.Take(at, x, x.Offset(place));
-    else if (IsInteger(y.dtype))
-      y.SetInteger(at, Saturated(y.dtype, value));
     else
-      y.data[at] = RoundOnce(y.dtype, value);
+      Fill(y, at, value);
   }
   return absl::OkStatus();
 }

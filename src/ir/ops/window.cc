@@ -4,6 +4,7 @@
 //   x [2, 3, 8, 9]  kernel [3, 2], strides [2, 1], pads [1, 0, 1, 0]  ->  [2, 3, 3, 2, 4, 8]
 
 #include "ir/window.h"
+#include "ir/fill.h"
 #include "ir/shape.h"
 #include "kir/build.h"
 
@@ -61,10 +62,8 @@ Status Reference(RefContext& context) {
     }
     if (inside)
       y.Take(at, x, x.Offset(place));
-    else if (IsInteger(y.dtype))
-      y.SetInteger(at, Saturated(y.dtype, attributes.Float("value")));
     else
-      y.data[at] = RoundOnce(y.dtype, attributes.Float("value"));
+      Fill(y, at, attributes.Float("value"));
   }
   return absl::OkStatus();
 }
