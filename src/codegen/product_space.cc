@@ -6,6 +6,7 @@
 
 #include "codegen/matmul_plan.h"
 #include "family/work.h"
+#include "ir/product.h"
 
 namespace quern::codegen {
 namespace {
@@ -17,7 +18,6 @@ using ir::OpKind;
 using ir::Value;
 
 bool IsOne(const Extent& dim) { return dim == Extent(1); }
-bool IsShortFloat(DType dtype) { return dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kBF16; }
 
 int RootOf(const RegionView& view) {
   return *std::find_if(view.nodes().begin(), view.nodes().end(), [&](int n) { return IsProduct(view.node(n)); });
@@ -102,13 +102,10 @@ std::vector<Extent> ProductSpace::batch() const {
 }
 
 bool ProductSpace::IsOfShortFloats() const {
-  return IsShortFloat(dtype(0)) && IsShortFloat(dtype(1)) && IsShortFloat(node_.results[0].dtype);
+  return ir::IsShortFloat(dtype(0)) && ir::IsShortFloat(dtype(1)) && ir::IsShortFloat(node_.results[0].dtype);
 }
 
-bool ProductSpace::IsOfBytes() const {
-  const auto byte = [](DType dtype) { return dtype == DType::kI8 || dtype == DType::kU8; };
-  return byte(dtype(0)) && byte(dtype(1));
-}
+bool ProductSpace::IsOfBytes() const { return ir::IsByte(dtype(0)) && ir::IsByte(dtype(1)); }
 
 bool ProductSpace::HasBuffers() const {
   return std::ranges::none_of(std::array{0, 1}, [&](int operand) { return view_.IsNumber(Source(operand)); });

@@ -3,11 +3,9 @@
 #include "base/block_format.h"
 
 namespace quern::ir {
-namespace {
 
+bool IsShortFloat(DType dtype) { return dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kBF16; }
 bool IsByte(DType dtype) { return dtype == DType::kI8 || dtype == DType::kU8; }
-
-}  // namespace
 
 bool Multiplies(DType activation, DType weight) {
   if (IsByte(activation)) return IsByte(weight);

@@ -9,6 +9,10 @@
 
 namespace quern::ir {
 
+// f32, f16 or bf16: what is multiplied as f32; i8 or u8: what is added up in i32.
+bool IsShortFloat(DType dtype);
+bool IsByte(DType dtype);
+
 // A matrix product of operand 0 and the weight or tensor that is operand 1.
 bool IsMatMul(const Node& node);
 // Whether operand 1 of a product lies as rows of K.

@@ -16,6 +16,7 @@
 #include <numeric>
 
 #include "absl/strings/str_cat.h"
+#include "ir/product.h"
 #include "ir/spelled_out.h"
 #include "ir/window.h"
 #include "opt/passes.h"
@@ -27,8 +28,6 @@ namespace {
 using ir::Value;
 
 constexpr int kTogether = 3;  // convolutions that make it worth while
-
-bool IsShort(DType dtype) { return dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kBF16; }
 
 class Layout {
  public:
@@ -84,7 +83,7 @@ class Layout {
     if (node.inputs.empty() || node.results.size() != 1 || once_[n]) return false;
     const ir::TensorType& x = Type(node.inputs[0]);
     if (node.op->channels_last != nullptr) {
-      if (!IsImage(x) || !IsShort(x.dtype)) return false;
+      if (!IsImage(x) || !ir::IsShortFloat(x.dtype)) return false;
       if (ir::IsConvolution(node) && !once_[node.inputs[1].node]) return false;
       std::vector<ir::TensorType> operands;
       for (const Value& input : node.inputs) operands.push_back(Type(input));
@@ -139,13 +138,8 @@ class Layout {
     std::vector<Value> inputs;
     for (const Value& input : node.inputs) {
       const bool image = !attributes_[n] || std::find(images.begin(), images.end(), input) != images.end();
-      if (image) {
-        QUERN_ASSIGN(const Value operand, Operand(n, input));
-        inputs.push_back(operand);
-      } else {
-        QUERN_ASSIGN(const Value operand, First(input));
-        inputs.push_back(operand);
-      }
+      QUERN_ASSIGN(const Value operand, image ? Operand(n, input) : First(input));
+      inputs.push_back(operand);
     }
     QUERN_ASSIGN(const Value made, rewriter_.Add(n, node.op->name, std::move(inputs),
                                                  attributes_[n] ? *attributes_[n] : node.attributes));

@@ -29,9 +29,6 @@ constexpr int64_t kFewColumns = 8;  // a panel would be empty for the most part
 
 enum class Form : uint8_t { kAsItLies, kRows, kPanels, kUnpacked };
 
-bool IsByte(DType dtype) { return dtype == DType::kI8 || dtype == DType::kU8; }
-bool IsShort(DType dtype) { return dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kBF16; }
-
 Form FormOf(const ir::Graph& graph, const ir::Node& node, const std::vector<bool>& once, const HoistOptions& options) {
   if (ir::ReadsPanels(node)) {
     // What has no elements, or sums of a length that is not known, has no tiles.
@@ -44,7 +41,8 @@ Form FormOf(const ir::Graph& graph, const ir::Node& node, const std::vector<bool
   const ir::TensorType &x = graph.type(node.inputs[0]), &w = graph.type(node.inputs[1]);
   const ir::Node& weights = graph.node(node.inputs[1].node);
   const bool kept = ir::IsParam(weights) || (once[node.inputs[1].node] && !ir::IsLeaf(weights));
-  const bool short_floats = IsShort(x.dtype) && IsShort(w.dtype), bytes = IsByte(x.dtype) && IsByte(w.dtype);
+  const bool short_floats = ir::IsShortFloat(x.dtype) && ir::IsShortFloat(w.dtype),
+             bytes = ir::IsByte(x.dtype) && ir::IsByte(w.dtype);
   if (!kept || w.rank() != 2 || (!short_floats && !bytes)) return Form::kAsItLies;
   if (x.dtype == DType::kF32 && w.dtype == DType::kF32 && options.panels) {
     Extent rows(1);

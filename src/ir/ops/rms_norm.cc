@@ -15,8 +15,7 @@ StatusOr<std::vector<Value>> Expand(Graph& graph, const Node& node, std::span<co
   Expansion e(graph, origin);
   const Value x = e.Wide(inputs[0]);
   const DType dtype = graph.type(x).dtype;
-  const Value mean = e.Add("Reduce", {e.Add("Mul", {x, x})},
-                           {{"op", std::string("mean")}, {"axes", std::vector<int64_t>{-1}}, {"keep_dim", true}});
+  const Value mean = e.Reduced("mean", e.Add("Mul", {x, x}), {-1});
   const Value r = e.Add("Rsqrt", {e.Add("Add", {mean, e.Scalar(node.attributes.Float("eps"), dtype)})});
   const Value y = ScaleAndShift(e, e.Add("Mul", {x, r}), inputs.subspan(1));
   return e.Finish({e.Stored(y, node.results[0].dtype)});

@@ -19,9 +19,9 @@ StatusOr<std::vector<Value>> Expand(Graph& graph, const Node& node, std::span<co
   Expansion e(graph, origin);
   const std::vector<int64_t> axes = {node.attributes.Int("axis")};
   const Value x = e.Wide(inputs[0]);
-  const Value largest = e.Add("Reduce", {x}, {{"op", std::string("max")}, {"axes", axes}, {"keep_dim", true}});
+  const Value largest = e.Reduced("max", x, axes);
   const Value power = e.Add("Exp", {e.Add("Sub", {x, largest})});
-  const Value sum = e.Add("Reduce", {power}, {{"op", std::string("sum")}, {"axes", axes}, {"keep_dim", true}});
+  const Value sum = e.Reduced("sum", power, axes);
   // One division a line, not one an element.
   return e.Finish({e.Stored(e.Add("Mul", {power, e.Add("Recip", {sum})}), node.results[0].dtype)});
 }
