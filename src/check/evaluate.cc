@@ -152,7 +152,7 @@ Status EvaluateNode(const ir::Graph& graph, const Node& node, std::span<const Re
   // Sums are rounded on the way: their terms move, however small the sum is beside them.
   const bool sums = error == Error::kContract && node.op->kind != OpKind::kElementwise;
   // What only moves keeps denormals; a kernel that computes may find zeros in their place.
-  const bool moves = node.op->kind == OpKind::kWrite || node.op->kind == OpKind::kControl ||
+  const bool moves = (node.op->kind == OpKind::kWrite && error == Error::kNone) || node.op->kind == OpKind::kControl ||
                      (node.op->kind == OpKind::kIndex && node.op->row_span == nullptr);
   std::vector<RefTensor> moved;
   moved.reserve(given.size());
@@ -262,8 +262,10 @@ Error ErrorOf(const ir::Graph& graph, const Node& node) {
   }
   // What a body returns has its errors from the body's ops.
   const bool moves_elements =
-      node.op->kind == OpKind::kIndex || node.op->kind == OpKind::kWrite || node.op->kind == OpKind::kControl;
+      node.op->kind == OpKind::kIndex || node.op->kind == OpKind::kControl ||
+      (node.op->kind == OpKind::kWrite && (node.op->scatter == nullptr || !ir::ScatterRounds(node)));
   if (moves_elements) return Error::kNone;
+  if (node.op->sort != nullptr) return Error::kNone;
   if (const ir::LineDef* line = node.op->line; line != nullptr) {
     // Picking one of the elements is exact.
     const bool picks = line->reduce == nullptr || line->reduce(node) == kir::ReduceOp::kMax ||

@@ -26,6 +26,7 @@ constexpr family::Family kFamilies[] = {
      .growth = {.sources = true},
      .match = MatchUpdate,
      .lower = LowerUpdate},
+    {.name = "sort", .doc = "the elements of lines in order", .growth = {}, .match = MatchSort, .lower = LowerSort},
     {.name = "call", .doc = "one C function of the caller's", .growth = {}, .match = MatchCall, .lower = LowerCall},
     {.name = "map",
      .doc = "every element of the result from elements of the operands",

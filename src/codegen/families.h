@@ -17,6 +17,9 @@ StatusOr<family::LoweredRegion> LowerMatmul(const family::RegionView& view, cons
 family::Matched MatchUpdate(const family::RegionView& view);
 StatusOr<family::LoweredRegion> LowerUpdate(const family::RegionView& view, const family::RegionPlan& plan);
 
+family::Matched MatchSort(const family::RegionView& view);
+StatusOr<family::LoweredRegion> LowerSort(const family::RegionView& view, const family::RegionPlan& plan);
+
 family::Matched MatchLines(const family::RegionView& view);
 StatusOr<family::LoweredRegion> LowerLines(const family::RegionView& view, const family::RegionPlan& plan);
 

@@ -184,18 +184,26 @@ class Across : public LineProgram {
 
   void EmitScan(int n, const ir::LineDef::Scan& scan, const PointExpr::Point& point, kir::Block& before,
                 kir::Block& body) {
-    const std::string sum = absl::StrCat("sum", n), value = absl::StrCat("v", n, "x"), next = absl::StrCat("next", n);
+    const std::string sum = absl::StrCat("sum", n);
     const std::vector<DType> types = StateTypes(n);
     Allocate(sum, types, before);
     before.push_back(Lanes(Put(sum, Start(n))));
     expr_.MoveTo(point);
-    const kir::ExprRef so_far = LaneOf(sum + "_0", types[0]);
-    body.push_back(
-        kb::WithOrigin(kb::Let(next, Take(n, {so_far}, ElementOf(n), Position(point))[0]), writer_.Origin(n)));
-    const DType dtype = view_.type({n, 0}).dtype;
-    body.push_back(kb::Let(value, kb::CastTo(dtype, scan.exclusive ? so_far : kb::Ref(next, types[0]))));
-    body.push_back(kb::Store(sum + "_0", {Lane()}, kb::Ref(next, types[0])));
-    expr_.Provide({n, 0}, [value, dtype](const PointExpr::Point&) { return kb::Ref(value, dtype); });
+    const State so_far = Load(sum, types), taken = Take(n, so_far, ElementOf(n), Position(point));
+    State next;
+    for (size_t s = 0; s < types.size(); ++s) {
+      const std::string name = s == 0 ? absl::StrCat("next", n) : absl::StrCat("next", n, "_", s);
+      body.push_back(kb::WithOrigin(kb::Let(name, taken[s]), writer_.Origin(n)));
+      next.push_back(kb::Ref(name, types[s]));
+    }
+    const State made = ScannedOf(n, scan, so_far, next);
+    for (size_t r = 0; r < made.size(); ++r) {
+      const std::string value = r == 0 ? absl::StrCat("v", n, "x") : absl::StrCat("v", n, "x", r);
+      body.push_back(kb::Let(value, made[r]));
+      expr_.Provide({n, static_cast<int>(r)},
+                    [value, dtype = made[r]->dtype](const PointExpr::Point&) { return kb::Ref(value, dtype); });
+    }
+    for (size_t s = 0; s < types.size(); ++s) body.push_back(kb::Store(absl::StrCat(sum, "_", s), {Lane()}, next[s]));
   }
 
   const kir::ExprRef first_;

@@ -217,7 +217,8 @@ class Along : public LineProgram {
   int64_t PartElements(size_t packs) const {
     int64_t bytes = static_cast<int64_t>(packs * sizeof(float));
     for (const int n : view_.nodes()) {
-      if (IsLineOp(Node(n)) && Node(n).op->line->scan) bytes += ScalarBytes(view_.type({n, 0}).dtype);
+      if (!IsLineOp(Node(n)) || !Node(n).op->line->scan) continue;
+      for (const ir::TensorType& result : Node(n).results) bytes += ScalarBytes(result.dtype);
     }
     if (bytes == 0) return kLongLine;
     return std::clamp(scratch_left() / 2 / bytes / kPart * kPart, kPart, kLongLine);
@@ -252,28 +253,37 @@ class Along : public LineProgram {
                  kir::Block& part) {
     for (const int n : view_.nodes()) {
       if (!IsLineOp(Node(n)) || !Node(n).op->line->scan) continue;
-      const ir::LineDef& line = *Node(n).op->line;
-      const DType dtype = view_.type({n, 0}).dtype;
-      const ir::LineDef::Scan scan = line.scan(Node(n));
-      const std::string name = absl::StrCat("scan", n), sum = absl::StrCat("sum", n), i = absl::StrCat("e", n);
-      const kir::ExprRef start = Start(n)[0];
-      allocs.push_back(kb::Alloc(name, {dtype, {length}, kir::Layout::kRow}));
-      allocs.push_back(kb::Var(sum, start));
+      const ir::LineDef::Scan scan = Node(n).op->line->scan(Node(n));
+      const State start = Start(n);
+      const auto name_of = [n](const char* what, size_t s) {
+        return s == 0 ? absl::StrCat(what, n) : absl::StrCat(what, n, "_", s);
+      };
+      State before, after;
+      for (size_t s = 0; s < start.size(); ++s) {
+        allocs.push_back(kb::Var(name_of("sum", s), start[s]));
+        before.push_back(kb::Ref(name_of("sum", s), start[s]->dtype));
+        after.push_back(kb::Ref(name_of("next", s), start[s]->dtype));
+      }
       PointExpr::Point point = base_;
+      const std::string i = absl::StrCat("e", n);
       const kir::ExprRef element = kb::Ref(i);
       if (!plan_.line.empty()) point[plan_.line.back()] = scan.reverse ? high - 1.0 - (element - low) : element;
       expr_.MoveTo(point);
-      const kir::ExprRef before = kb::Ref(sum, start->dtype), after = Take(n, {before}, ElementOf(n), element)[0];
+      const State taken = Take(n, before, ElementOf(n), Position(point)), made = ScannedOf(n, scan, before, after);
       const kir::ExprRef place = plan_.line.empty() ? kb::Int(0) : point[plan_.line.back()] - low;
-      const std::string next = absl::StrCat("next", n);
-      kir::Block body = {kb::Let(next, after)};
-      body.push_back(
-          kb::Store(name, {place}, kb::CastTo(dtype, scan.exclusive ? before : kb::Ref(next, start->dtype))));
-      body.push_back(kb::Assign(sum, kb::Ref(next, start->dtype)));
+      kir::Block body;
+      for (size_t s = 0; s < start.size(); ++s) body.push_back(kb::Let(name_of("next", s), taken[s]));
+      for (size_t r = 0; r < made.size(); ++r) {
+        const std::string name = name_of("scan", r);
+        const DType dtype = made[r]->dtype;
+        allocs.push_back(kb::Alloc(name, {dtype, {length}, kir::Layout::kRow}));
+        body.push_back(kb::Store(name, {place}, made[r]));
+        expr_.Provide({n, static_cast<int>(r)}, [this, name, dtype, low](const PointExpr::Point& at) {
+          return kb::At(name, dtype, {plan_.line.empty() ? kb::Int(0) : at[plan_.line.back()] - low});
+        });
+      }
+      for (size_t s = 0; s < start.size(); ++s) body.push_back(kb::Assign(name_of("sum", s), after[s]));
       part.push_back(kb::WithOrigin(kb::For(i, low, high, std::move(body)), writer_.Origin(n)));
-      expr_.Provide({n, 0}, [this, name, dtype, low](const PointExpr::Point& at) {
-        return kb::At(name, dtype, {plan_.line.empty() ? kb::Int(0) : at[plan_.line.back()] - low});
-      });
     }
   }
 };

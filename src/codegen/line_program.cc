@@ -68,6 +68,13 @@ ir::LineDef::State LineProgram::ResultsOf(int n, const ir::LineDef::State& state
   return {kb::CastTo(Node(n).results[0].dtype, value)};
 }
 
+ir::LineDef::State LineProgram::ScannedOf(int n, const ir::LineDef::Scan& scan, const ir::LineDef::State& before,
+                                          const ir::LineDef::State& after) const {
+  const ir::LineDef::State& state = scan.exclusive ? before : after;
+  if (Node(n).op->line->results != nullptr) return Node(n).op->line->results(Node(n), state);
+  return {kb::CastTo(Node(n).results[0].dtype, state[0])};
+}
+
 kir::ExprRef LineProgram::ElementOf(int n) {
   kir::ExprRef element = expr_.At(Node(n).inputs[0]);
   element = kb::CastTo(FoldedType(element->dtype), element);

@@ -49,6 +49,9 @@ class LineProgram {
   ir::LineDef::State Start(int n) const;
   ir::LineDef::State Take(int n, const ir::LineDef::State& state, const kir::ExprRef& x, const kir::ExprRef& at) const;
   ir::LineDef::State ResultsOf(int n, const ir::LineDef::State& state) const;
+  // What a scan gives an element whose states without and with it are these: a value for each result.
+  ir::LineDef::State ScannedOf(int n, const ir::LineDef::Scan& scan, const ir::LineDef::State& before,
+                               const ir::LineDef::State& after) const;
   // The element of the fold's operand at the point, in the dtype that it is reduced in.
   kir::ExprRef ElementOf(int n);
   // Where the point is on its line.

@@ -3,6 +3,7 @@
 
 #include "codegen/families.h"
 #include "codegen/loops.h"
+#include "codegen/scatter.h"
 #include "family/work.h"
 #include "ir/shape.h"
 
@@ -23,7 +24,7 @@ void EmitStores(const RegionView& view, KernelWriter& writer, FusedExpr& expr, i
     at.push_back(kb::Ref("c"));
     kir::Block body;
     const kir::ExprRef element = expr.Element(value, at);
-    if (start != nullptr) at[axis] = at[axis] + start;
+    at[axis] = at[axis] + start;
     body.push_back(kb::WithOrigin(kb::Store(buffer, at, element), writer.Origin(value.node)));
     block.push_back(kb::Vec("c", kb::Int(0), kb::FromExtent(dims.back()), std::move(body)));
   });
@@ -114,7 +115,20 @@ family::Matched MatchUpdate(const RegionView& view) {
     if (result.node != update)
       return family::No("%s is used outside the region of the update", view.Describe(result.node));
   }
-  if (view.Has(view.node(update).inputs[0].node)) return family::No("the tensor being updated lies in memory");
+  const ir::Node& write = view.node(update);
+  if (write.op->scatter != nullptr) {
+    // Elements that meet would have to be added by one thread of a block, which no schedule sees to.
+    if (view.facts.blocks) return family::No("%s writes at places that are data", view.Describe(update));
+    // Indices are walked by every chunk.
+    if (view.Has(write.inputs[1].node)) return family::No("indices of %s lie in memory", view.Describe(update));
+  }
+  // What is copied first may be computed on the way, as zeros are.
+  if (const int target = write.inputs[0].node; view.Has(target)) {
+    const bool alone = write.op->scatter != nullptr && view.users(target).size() == 1 && !view.IsReadOutside(target) &&
+                       view.node(target).op->kind == ir::OpKind::kIndex &&
+                       !ir::IsReshape(view.graph, view.node(target));
+    if (!alone) return family::No("the tensor being updated lies in memory");
+  }
   QUERN_RETURN_IF_ERROR(family::NoWorkTwice(view, std::vector<bool>(view.nodes().size())));
   return family::Matched(std::make_unique<RegionPlan>());
 }
@@ -128,7 +142,11 @@ StatusOr<LoweredRegion> LowerUpdate(const RegionView& view, const RegionPlan&) {
     KernelWriter copy(view, "copy");
     FusedExpr expr(view.graph);
     copy.ProvideInputs(expr);
-    EmitStores(view, copy, expr, node.inputs[0], copy.Result(0), 0, nullptr);
+    EmitElements(view, copy.kernel, view.type(written).dims, {{}},
+                 [&](size_t, const kir::Index& index, kir::Block& block) {
+                   const kir::StmtRef store = kb::Store(copy.Result(0), index, expr.Element(written, index));
+                   block.push_back(kb::WithOrigin(store, copy.Origin(written.node)));
+                 });
     QUERN_ASSIGN(KernelUse use, copy.Finish());
     lowered.kernels.push_back(std::move(use));
   }
@@ -139,7 +157,9 @@ StatusOr<LoweredRegion> LowerUpdate(const RegionView& view, const RegionPlan&) {
   for (kir::Param& param : writer.kernel.params) {
     if (param.name == buffer) param.mode = kir::Mode::kInOut;
   }
-  if (ir::IsDynamicUpdate(node)) {
+  if (node.op->scatter != nullptr) {
+    EmitScatter(view, writer, expr, node, buffer);
+  } else if (ir::IsDynamicUpdate(node)) {
     EmitMovedStores(view, writer, expr, node, buffer);
   } else {
     const int64_t axis = ir::FromStart(node.attributes.Int("axis"), view.type(written).dims.size());

@@ -49,7 +49,7 @@ Status NoWorkTwice(const RegionView& view, const std::vector<bool>& named, bool 
         passed_on = {view.type(node.inputs[0]).elements()};
         break;
       case OpKind::kPack: passed_on = {view.type(node.inputs[0]).elements()}; break;
-      case OpKind::kWrite: passed_on = {view.type(node.inputs[1]).elements()}; break;
+      case OpKind::kWrite: passed_on = {view.type(ir::Written(node)).elements()}; break;
       case OpKind::kLeaf:
       case OpKind::kElementwise:
       case OpKind::kIndex:
@@ -72,6 +72,10 @@ Status NoWorkTwice(const RegionView& view, const std::vector<bool>& named, bool 
       // Each piece of a join is computed where it lies.
       if (node.op->pieces != nullptr) passed_on = {view.type(node.inputs[o]).elements()};
       const int64_t reads = o == 0 ? node.op->reads : 1;
+      if (o == 0 && node.op->kind == OpKind::kWrite) {
+        AddOnce(wanted[at], view.type(node.inputs[0]).elements());
+        continue;
+      }
       for (const Extent& times : passed_on) AddOnce(wanted[at], times * Extent(reads));
     }
   }

@@ -31,6 +31,11 @@ std::vector<bool> Axes(const Node& node, int rank) {
   return along;
 }
 
+StatusOr<std::vector<TensorType>> InferScan(const InferContext& context) {
+  QUERN_RETURN_IF_ERROR(AxisOf(context).status());
+  return std::vector<TensorType>{context.operands[0], {DType::kI64, context.operands[0].dims}};
+}
+
 ExprRef Both(const ExprRef& a, const ExprRef& b) { return kb::Call(Op::kAnd, {a, b}); }
 ExprRef Either(const ExprRef& a, const ExprRef& b) { return kb::Call(Op::kOr, {a, b}); }
 ExprRef IsNan(const ExprRef& x) { return kb::Call(Op::kNe, {x, x}); }
@@ -54,7 +59,8 @@ template <bool kLargest>
 LineDef::State Take(const Node& node, const LineDef::State& state, const ExprRef& x, const ExprRef& at) {
   ExprRef wins = Either(IsEmpty(state), Beats<kLargest>(x, state[0]));
   // Elements come in order, and of several NaNs the first wins in either case.
-  if (node.attributes.Bool("last")) wins = Either(wins, kb::Call(Op::kEq, {x, state[0]}));
+  const AttrValue* const last = node.attributes.Find("last");
+  if (last != nullptr && std::get<bool>(*last)) wins = Either(wins, kb::Call(Op::kEq, {x, state[0]}));
   return {kb::Select(wins, x, state[0]), kb::Select(wins, at, state[1])};
 }
 
@@ -75,6 +81,17 @@ LineDef::State Results(const Node&, const LineDef::State& state) { return {state
 template <bool kLargest>
 constexpr LineDef kLine = {
     .axes = Axes, .start = Start, .take = Take<kLargest>, .join = Join<kLargest>, .results = Results};
+
+LineDef::State ScanResults(const Node& node, const LineDef::State& state) {
+  return {kb::CastTo(node.results[0].dtype, state[0]), state[1]};
+}
+
+constexpr LineDef kLargestSoFar = {.axes = Axes,
+                                   .scan = [](const Node&) { return LineDef::Scan{}; },
+                                   .start = Start,
+                                   .take = Take<true>,
+                                   .join = Join<true>,
+                                   .results = ScanResults};
 
 // Whether `value`, which comes later, takes the place of `held`.
 template <bool kLargest, typename Number>
@@ -101,7 +118,43 @@ Status Reference(RefContext& context) {
   return absl::OkStatus();
 }
 
+Status ReferenceOfScan(RefContext& context) {
+  const RefTensor& x = *context.operands[0];
+  ForEachLine(x, context.node.attributes.Int("axis"), [&](const std::vector<int64_t>& at) {
+    size_t best = 0;
+    for (size_t i = 0; i < at.size(); ++i) {
+      const bool more = IsInteger(x.dtype) ? x.Integer(at[i]) > x.Integer(at[best])
+                                           : x.data[at[i]] > x.data[at[best]] ||
+                                                 (std::isnan(x.data[at[i]]) && !std::isnan(x.data[at[best]]));
+      if (more) best = i;
+      context.results[0].Take(at[i], x, at[best]);
+      context.results[1].SetInteger(at[i], static_cast<Wide>(best));
+    }
+  });
+  return absl::OkStatus();
+}
+
 }  // namespace
+
+const OpDef* LargestSoFar(const char* name, const char* doc) {
+  return Make({
+      .name = name,
+      .doc = doc,
+      .kind = OpKind::kRoot,
+      .family = "lines",
+      .operands = {{.name = "x", .kind = OperandKind::kNumeric, .shape = "rank 1 or more"}},
+      .attributes = {{.name = "axis", .kind = AttrKind::kInt}},
+      .infer = InferScan,
+      .line = &kLargestSoFar,
+      .reference = ReferenceOfScan,
+      .rtol = 0,
+      .examples = {{{"f32[2, 37]"}, {{"axis", int64_t{1}}}},
+                   {{"f16[7, S]"}, {{"axis", int64_t{0}}}},
+                   {{"i64[3, 17]"}, {{"axis", int64_t{-1}}}},
+                   {{"bf16[2, 11, 3]"}, {{"axis", int64_t{1}}}}},
+      .jumps = true,
+  });
+}
 
 const OpDef* ArgFold(const char* name, const char* doc, bool largest) {
   return Make({

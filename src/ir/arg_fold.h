@@ -8,5 +8,7 @@ namespace quern::ir {
 
 // The op of that name; `largest`: ArgMax.
 const OpDef* ArgFold(const char* name, const char* doc, bool largest);
+// The largest of the elements so far, and where it stands: what ArgMax says of each beginning of a line.
+const OpDef* LargestSoFar(const char* name, const char* doc);
 
 }  // namespace quern::ir

@@ -171,6 +171,20 @@ Status CheckStorageOf(const Graph& graph, const std::vector<bool>& rows) {
 
 Status CheckStorage(const Graph& graph) { return CheckStorageOf(graph, {}); }
 
+namespace {
+
+// A number where a list is asked for.
+void ListOfOne(const AttrDef& def, Attributes& attributes) {
+  const AttrValue* const value = attributes.Find(def.name);
+  const int64_t* const number = value == nullptr ? nullptr : std::get_if<int64_t>(value);
+  if (number == nullptr) return;
+  const int64_t one = *number;
+  if (def.kind == AttrKind::kInts) attributes.Set(def.name, std::vector<int64_t>{one});
+  if (def.kind == AttrKind::kExtents) attributes.Set(def.name, std::vector<Extent>{one});
+}
+
+}  // namespace
+
 Status CheckAttributes(const char* owner, std::span<const AttrDef> defs, Attributes& attributes, bool fill_defaults) {
   auto bad = [&](std::string_view name, std::string expected, std::string got, std::string suggestion = "") {
     return ToStatus({DiagnosticCode::kBadAttribute, owner, std::string(name), std::move(expected), std::move(got), "",
@@ -184,6 +198,7 @@ Status CheckAttributes(const char* owner, std::span<const AttrDef> defs, Attribu
                Nearest(name, known));
   }
   for (const AttrDef& def : defs) {
+    if (fill_defaults) ListOfOne(def, attributes);
     const AttrValue* value = attributes.Find(def.name);
     const char* kind = kAttrKinds[static_cast<size_t>(def.kind)];
     if (value == nullptr) {

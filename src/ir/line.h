@@ -3,7 +3,7 @@
 //
 //   fold   results of one element a line, from a state that starts, takes in element by element, and is joined with
 //          that of another part of the line:  Reduce, ArgMax
-//   scan   results of a line's own extents; each element joins those before it:  CumSum
+//   scan   results of a line's own extents; each element joins those before it:  CumSum, CumMax
 #pragma once
 
 #include <optional>
@@ -25,6 +25,8 @@ struct LineDef {
   kir::ExprRef (*finish)(const Node& node, const kir::ExprRef& value, const Extent& count) = nullptr;
 
   // A scan: the result is a whole line. Exclusive: an element does not join its own; reverse: it joins those after it.
+  // Its state is the reduced value, or that of a fold of several values (below), of which `results` are then those of
+  // each element.
   struct Scan {
     bool exclusive = false, reverse = false;
   };

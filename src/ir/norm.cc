@@ -3,12 +3,28 @@
 #include <cmath>
 #include <map>
 
+#include "ir/shape.h"
+
 namespace quern::ir {
 
-Status CheckNorm(const InferContext& context, int affine) {
+AttrDef NormAxisAttribute() {
+  return {.name = "axis",
+          .kind = AttrKind::kInt,
+          .default_value = int64_t{-1},
+          .doc = "the first that is normalised; all behind it are too"};
+}
+
+std::vector<int64_t> NormAxes(int64_t axis, size_t rank) {
+  std::vector<int64_t> axes;
+  for (auto d = FromStart(axis, rank); d < static_cast<int64_t>(rank); ++d) axes.push_back(d);
+  return axes;
+}
+
+Status CheckNorm(const InferContext& context, int affine, int64_t axis) {
   const TensorType& x = context.operands[0];
   if (x.rank() < 1) return context.ShapeError(0, "rank 1 or more");
-  const std::vector<Extent> row = {x.dims.back()};
+  QUERN_ASSIGN(const int first, AxisOf(context, "axis", axis));
+  const std::vector<Extent> row(x.dims.begin() + first, x.dims.end());
   for (int i = affine; i < static_cast<int>(context.operands.size()); ++i) {
     if (!context.Equal(context.operands[i].dims, row)) return context.ShapeError(i, ToString(row));
   }
@@ -88,34 +104,35 @@ namespace {
 // `combine` makes an element of x, the mean, the deviation, gamma and beta.
 template <typename Combine>
 void ForEachNormal(const RefTensor& x, std::span<const RefTensor* const> affine, bool centred, double eps, RefTensor& y,
-                   const Combine& combine) {
-  ForEachLine(x, -1, [&](const std::vector<int64_t>& at) {
-    const double n = static_cast<double>(at.size());
+                   int64_t axis, const Combine& combine) {
+  int64_t width = 1;
+  for (const int64_t d : NormAxes(axis, x.dims.size())) width *= x.dims[d];
+  const int64_t elements = x.elements(), n = std::max<int64_t>(1, width);
+  for (int64_t row = 0; row < elements; row += n) {
     double mean = 0, variance = 0;
-    if (centred) {
-      for (const int64_t i : at) mean += x.data[i] / n;
+    for (int64_t i = row; centred && i < row + n; ++i) mean += x.data[i] / static_cast<double>(n);
+    for (int64_t i = row; i < row + n; ++i)
+      variance += (x.data[i] - mean) * (x.data[i] - mean) / static_cast<double>(n);
+    for (int64_t c = 0; c < n; ++c) {
+      y.data[row + c] = combine(x.data[row + c], mean, std::sqrt(variance + eps), affine[0]->data[c],
+                                affine.size() > 1 ? affine[1]->data[c] : 0);
     }
-    for (const int64_t i : at) variance += (x.data[i] - mean) * (x.data[i] - mean) / n;
-    for (size_t c = 0; c < at.size(); ++c) {
-      y.data[at[c]] = combine(x.data[at[c]], mean, std::sqrt(variance + eps), affine[0]->data[c],
-                              affine.size() > 1 ? affine[1]->data[c] : 0);
-    }
-  });
+  }
 }
 
 }  // namespace
 
-void ReferenceNorm(const RefTensor& x, std::span<const RefTensor* const> affine, bool centred, double eps,
-                   RefTensor& y) {
-  ForEachNormal(x, affine, centred, eps, y,
+void ReferenceNorm(const RefTensor& x, std::span<const RefTensor* const> affine, bool centred, double eps, RefTensor& y,
+                   int64_t axis) {
+  ForEachNormal(x, affine, centred, eps, y, axis,
                 [&](double value, double mean, double deviation, double gamma, double beta) {
                   return RoundTo(y.dtype, (value - mean) / deviation * gamma + beta);
                 });
 }
 
 void MagnitudeOfNorm(const RefTensor& x, std::span<const RefTensor* const> affine, bool centred, double eps,
-                     RefTensor& y) {
-  ForEachNormal(x, affine, centred, eps, y,
+                     RefTensor& y, int64_t axis) {
+  ForEachNormal(x, affine, centred, eps, y, axis,
                 [&](double value, double mean, double deviation, double gamma, double beta) {
                   return (std::fabs(value) + std::fabs(mean)) / deviation * std::fabs(gamma) + std::fabs(beta);
                 });

@@ -1,5 +1,5 @@
-// The norms. Those over the last axis have operands x, gamma and, where there is one, beta, of the row's extent; those
-// of channels have gamma and beta by dimension 1.
+// The norms. Those over the dimensions from an axis on have operands x, gamma and, where there is one, beta, of those
+// extents; those of channels have gamma and beta by dimension 1.
 #pragma once
 
 #include <functional>
@@ -10,8 +10,11 @@
 
 namespace quern::ir {
 
-// Operands from `affine` on (gamma, beta) against the last extent of operand 0, which must have one.
-Status CheckNorm(const InferContext& context, int affine);
+// The attribute `axis` of norms, the first that is normalised, and the axes that are.
+AttrDef NormAxisAttribute();
+std::vector<int64_t> NormAxes(int64_t axis, size_t rank);
+// Operands from `affine` on (gamma, beta) against the extents of operand 0 from `axis` on.
+Status CheckNorm(const InferContext& context, int affine, int64_t axis = -1);
 
 // normal * gamma + beta, in the dtype that Wide gives: the end of every norm. `affine`: gamma, and beta where there
 // is one.
@@ -32,12 +35,12 @@ void ReferenceChannelNorm(RefContext& context, const GroupOf& group);
 // The magnitude of that.
 void MagnitudeOfChannelNorm(RefContext& context, const GroupOf& group);
 
-// y = (x - mean) / sqrt(mean((x - mean)^2) + eps) * gamma + beta, row by row; without `centred` the mean counts as 0.
-// `affine` as above.
-void ReferenceNorm(const RefTensor& x, std::span<const RefTensor* const> affine, bool centred, double eps,
-                   RefTensor& y);
+// y = (x - mean) / sqrt(mean((x - mean)^2) + eps) * gamma + beta, over the dimensions from `axis` on; without `centred`
+// the mean counts as 0. `affine` as above.
+void ReferenceNorm(const RefTensor& x, std::span<const RefTensor* const> affine, bool centred, double eps, RefTensor& y,
+                   int64_t axis = -1);
 // The magnitude of that: the sizes of what is added and subtracted.
 void MagnitudeOfNorm(const RefTensor& x, std::span<const RefTensor* const> affine, bool centred, double eps,
-                     RefTensor& y);
+                     RefTensor& y, int64_t axis = -1);
 
 }  // namespace quern::ir

@@ -28,6 +28,7 @@
 #include "base/status.h"
 #include "ir/graph.h"
 #include "ir/line.h"
+#include "ir/scatter.h"
 #include "ir/strides.h"
 #include "kir/kir.h"
 
@@ -197,6 +198,12 @@ struct Example {
   Attributes attributes = {};
 };
 
+// What is ordered along the last axis of operand 0, for the ops of the family "sort": results are the values in order
+// and where they stood, both as many as the first result has along that axis.
+struct SortDef {
+  bool (*descending)(const Node& node);
+};
+
 struct IdentityContext;  // ir/identity.h
 // The value that takes the place of a node, or nothing.
 using Replacement = StatusOr<std::optional<Value>>;
@@ -228,6 +235,10 @@ struct OpDef {
   std::vector<Piece> (*pieces)(const Node& node, std::span<const TensorType> operands) = nullptr;
   // kRoot of the family "lines".
   const LineDef* line = nullptr;
+  // kRoot of the family "sort".
+  const SortDef* sort = nullptr;
+  // kWrite at places that another operand names.
+  const ScatterDef* scatter = nullptr;
   // What the attributes are where operand 0, an image [N, C, s..], has its channels last, [N, s.., C], as all operands
   // of a variadic op then have, and the result if it has as many dimensions; nothing where the node has no such form.
   std::optional<Attributes> (*channels_last)(const Node& node, std::span<const TensorType> operands) = nullptr;
@@ -235,9 +246,11 @@ struct OpDef {
   Replacement (*identity)(const IdentityContext&) = nullptr;
   // The meaning stated a second time in plain double arithmetic, of integers in exact one, sharing nothing with `map`.
   Status (*reference)(RefContext&) = nullptr;
-  // kComposite: the sub-graph; returns the values that take the place of the results.
+  // kComposite: the sub-graph; returns the values that take the place of the results. An op of another kind may have
+  // one for some of its nodes, those of which `expands` is true: of a dtype or an axis that its kernels do not take.
   StatusOr<std::vector<Value>> (*expand)(Graph& graph, const Node& node, std::span<const Value> inputs,
                                          int origin) = nullptr;
+  bool (*expands)(const Node& node) = nullptr;
 
   // Numeric contract of a kernel against `reference`, for each element of a float result: off by no more than rtol of
   // its magnitude, and atol. The numbers are those of kernels in f32 (halves are computed in f32, and rounded); in f64
@@ -267,6 +280,10 @@ inline bool IsRoot(const Node& node, std::string_view family) {
 bool IsInput(const Node& node);
 bool IsParam(const Node& node);
 bool IsConstant(const Node& node);
+// Whether an expansion takes its place before code generation.
+inline bool IsExpanded(const Node& node) {
+  return node.op->kind == OpKind::kComposite || (node.op->expands != nullptr && node.op->expands(node));
+}
 inline bool IsLeaf(const Node& node) { return node.op->kind == OpKind::kLeaf; }
 inline bool IsRegion(const Node& node) { return node.op->kind == OpKind::kRegion; }
 // If, While, Scan: nodes whose bodies are graphs as the one around them is.
@@ -274,6 +291,8 @@ inline bool IsControl(const Node& node) { return node.op->kind == OpKind::kContr
 
 // Whether the node writes over a part of operand 0 that begins where operand 2 says.
 bool IsDynamicUpdate(const Node& node);
+// Of a kWrite: what it writes over operand 0.
+inline Value Written(const Node& node) { return node.inputs[node.op->scatter != nullptr ? 2 : 1]; }
 // Whether the node gives the values of operand 0 in another dtype.
 bool IsCast(const Node& node);
 // Whether elements of operand 1, a vector, name the slices of operand 0 along its first dimension that the result has.
@@ -306,7 +325,7 @@ Status CheckStorage(const Graph& graph);
 // Count and dtypes against the table.
 Status CheckOperands(const OpDef& op, std::span<const TensorType> operands);
 // Names, kinds and choices against the attributes that `owner`, an op or block, declares; one that is missing gets its
-// default, or is an error without `fill_defaults`.
+// default, or is an error without `fill_defaults`. With it, a number stands for a list of one number or extent.
 Status CheckAttributes(const char* owner, std::span<const AttrDef> defs, Attributes& attributes, bool fill_defaults);
 // As many bodies as the op has, each of which verifies and declares no symbol that `symbols` lacks or gives another
 // range.

@@ -9,8 +9,9 @@
 
 namespace quern::ir {
 
-// Whether the node is a Conv; a Window.
+// Whether the node is a Conv, or one with an activation behind it; a Window.
 bool IsConvolution(const Node& node);
+const OpDef* FindConvolution();  // Conv
 bool IsWindow(const Node& node);
 
 // What a kernel, stride, pad or dilation may be: products of them stay far from 2^63.

@@ -12,12 +12,10 @@ namespace {
 
 constexpr int kMaxDepth = 16;  // of composites within composites; more is a cycle among op files
 
-bool IsComposite(const ir::Node& node) { return node.op->kind == ir::OpKind::kComposite; }
-
 // Whether composites are left, here or in bodies.
 bool HasComposites(const ir::Graph& graph) {
   return std::any_of(graph.nodes().begin(), graph.nodes().end(), [](const ir::Node& node) {
-    return IsComposite(node) ||
+    return ir::IsExpanded(node) ||
            std::any_of(node.bodies.begin(), node.bodies.end(), [](const auto& body) { return HasComposites(*body); });
   });
 }
@@ -26,7 +24,7 @@ StatusOr<ir::Graph> ExpandOnce(const ir::Graph& graph) {
   Rewriter rewriter(graph, "expand_composites", ExpandComposites);
   for (int n = 0; n < rewriter.size(); ++n) {
     const ir::Node& node = graph.node(n);
-    if (!IsComposite(node)) {
+    if (!ir::IsExpanded(node)) {
       QUERN_RETURN_IF_ERROR(rewriter.Copy(n));
       continue;
     }

@@ -3,6 +3,9 @@
 
   record_ops.py [FOLDER]      writes into FOLDER, this one when not given
 
+record_places.py, record_orders.py and record_quantised.py have the cases of ops with places, of orders, of quantisation
+and of norms over several dimensions.
+
 Needs numpy, scipy, onnx and onnxruntime, which neither a build nor a test does. ops.txt has cases one after the other:
 
   case NAME rtol R atol A
@@ -21,6 +24,9 @@ import sys
 import numpy as np
 import onnx
 import onnxruntime
+import record_orders
+import record_places
+import record_quantised
 import scipy.special
 from onnx import helper
 from onnxruntime.capi import onnxruntime_pybind11_state as native
@@ -39,8 +45,9 @@ class Archive:
     def __init__(self):
         self.text, self.bytes, self.checked, self.count = [], [], 0, 0
 
-    def add(self, name, lines, leaves, expected, rtol=1e-6, atol=0.0, types=None, ours=None):
-        """`lines`: the ops, "Tan(%0)" or ("Tan(%0)", "f32[29]") where the type is not that of the result."""
+    def add(self, name, lines, leaves, expected, rtol=1e-6, atol=0.0, types=None, ours=None, pick=None):
+        """`lines`: the ops, "Tan(%0)" or ("Tan(%0)", "f32[29]") where the type is not that of the result. `pick`: which
+        of the results of the last, whose types it then has, is meant."""
         expected = np.asarray(expected)
         if ours is not None:
             self.checked += 1
@@ -51,8 +58,9 @@ class Archive:
             text.append(f'  %{at} = Input() {{name = "{leaf}"}} : {types[leaf] if types else type_of(array)}')
         for at, line in enumerate(lines, len(leaves)):
             op, kind = line if isinstance(line, tuple) else (line, type_of(expected))
-            text.append(f"  %{at} = {op} : {kind}")
-        text += [f"  return %{len(leaves) + len(lines) - 1}", "}"]
+            last = at + 1 == len(leaves) + len(lines) and pick is not None
+            text.append(f"  %{at}{':' + str(kind.count('[')) if last else ''} = {op} : {kind}")
+        text += [f"  return %{len(leaves) + len(lines) - 1}{'' if pick is None else f'.{pick}'}", "}"]
         dims = ";".join(",".join(map(str, a.shape)) for a in [*leaves.values(), expected])
         self.text.append(f"case {name} rtol {rtol:g} atol {atol:g}\ndims {dims}\n" + "\n".join(text) + "\n")
         self.bytes += [np.ascontiguousarray(a).tobytes() for a in [*leaves.values(), expected]]
@@ -456,6 +464,8 @@ def main():
     archive = Archive()
     for family in (elementwise, reductions, norms, moves):
         family(archive)
+    for other in (record_places, record_orders, record_quantised):
+        other.record(archive, sys.modules[__name__])
     (folder / "ops.txt").write_text("".join(archive.text))
     (folder / "ops.bin").write_bytes(b"".join(archive.bytes))
     print(f"{archive.count} cases, {archive.checked} of them by ONNX Runtime too")

@@ -182,6 +182,9 @@ const OpDef& Op_conv() {
   return *op;
 }
 
-bool IsConvolution(const Node& node) { return node.op == &Op_conv(); }
+const OpDef* FindConvolution() { return &Op_conv(); }
+
+const OpDef& Op_fused_conv_bias_act();
+bool IsConvolution(const Node& node) { return node.op == &Op_conv() || node.op == &Op_fused_conv_bias_act(); }
 
 }  // namespace quern::ir

@@ -10,22 +10,23 @@ namespace {
 
 StatusOr<std::vector<TensorType>> Infer(const InferContext& context) {
   TensorType result = context.operands[0];
-  if (result.rank() < 1 || !result.dims.back().is_constant() || result.dims.back().constant() % 2 != 0)
-    return context.ShapeError(0, "[.., 2 N]");
-  result.dims.back() = Extent(result.dims.back().constant() / 2);
+  const std::optional<Extent> half = result.rank() < 1 ? std::nullopt : result.dims.back().DividedBy(Extent(2));
+  if (!half) return context.ShapeError(0, "[.., 2 N]");
+  result.dims.back() = *half;
+  if (const std::string& to = context.attributes.String("cast_to"); !to.empty()) result.dtype = *DTypeFromName(to);
   return std::vector<TensorType>{std::move(result)};
 }
 
 StatusOr<std::vector<Value>> Expand(Graph& graph, const Node& node, std::span<const Value> inputs, int origin) {
   Expansion e(graph, origin);
-  const int64_t half = node.results[0].dims.back().constant();
-  auto part = [&](int64_t start) {
+  const Extent half = node.results[0].dims.back();
+  auto part = [&](const Extent& start) {
     return e.Wide(
         e.Add("Narrow", {inputs[0]},
               {{"axis", int64_t{-1}}, {"start", std::vector<Extent>{start}}, {"length", std::vector<Extent>{half}}}));
   };
   const bool gate_first = node.attributes.Bool("gate_first");
-  const Value up = part(gate_first ? half : 0), gate = part(gate_first ? 0 : half);
+  const Value up = part(gate_first ? half : Extent(0)), gate = part(gate_first ? Extent(0) : half);
   return e.Finish({e.Stored(e.Add("Mul", {up, e.Add("Silu", {gate})}), node.results[0].dtype)});
 }
 
@@ -51,11 +52,19 @@ const OpDef& Op_fused_swi_glu() {
       .doc = "up * silu(gate) of the two halves of the last axis",
       .kind = OpKind::kComposite,
       .operands = {{.name = "x", .kind = OperandKind::kFloat, .shape = "[.., 2 N]"}},
-      .attributes = {{.name = "gate_first", .kind = AttrKind::kBool, .default_value = false}},
+      .attributes = {{.name = "gate_first", .kind = AttrKind::kBool, .default_value = false},
+                     {.name = "cast_to",
+                      .kind = AttrKind::kString,
+                      .default_value = std::string(),
+                      .doc = "dtype of the result; empty: that of x",
+                      .choices = {"", "f32", "f16", "bf16", "f64"}}},
       .infer = Infer,
       .reference = Reference,
       .expand = Expand,
       .rtol = 4e-6,
+      .examples = {{{"f32[2, 6]"}},
+                   {{"f16[S, 22]"}, {{"gate_first", true}, {"cast_to", std::string("f32")}}},
+                   {{"f32[3, 2 * S]"}, {{"cast_to", std::string("bf16")}}}},
   });
   return *op;
 }

@@ -1,9 +1,11 @@
-// Reduce: sum, mean, max, min or product over axes.
+// Reduce: sum, mean, max, min or product over axes; of bools whether any or all are true. Of nothing: 0 and 1, the
+// limits of an integer dtype or infinities, NaN for a mean, and that none is true but all are.
 
 #include <algorithm>
 #include <cmath>
 #include <functional>
 
+#include "ir/composite.h"
 #include "ir/reduction.h"
 #include "ir/shape.h"
 #include "ir/window.h"
@@ -12,10 +14,15 @@
 namespace quern::ir {
 namespace {
 
+bool OfBools(const Attributes& attributes) {
+  return attributes.String("op") == "any" || attributes.String("op") == "all";
+}
+
 std::vector<bool> AlongAxes(const Node& node, int rank) { return ReducedAxes(node.attributes, rank); }
 
 kir::ReduceOp Operator(const Node& node) {
   const std::string& op = node.attributes.String("op");
+  if (op == "any" || op == "all") return op == "any" ? kir::ReduceOp::kMax : kir::ReduceOp::kMin;
   return op == "mean" ? kir::ReduceOp::kSum : *kir::ReduceOpFromName(op);
 }
 
@@ -31,7 +38,18 @@ StatusOr<std::vector<TensorType>> Infer(const InferContext& context) {
   QUERN_ASSIGN(std::vector<TensorType> types, InferReduced(context));
   if (context.attributes.String("op") == "mean" && !IsFloat(types[0].dtype))
     return context.DTypeError(0, "a float for a mean");
+  if ((types[0].dtype == DType::kBool) != OfBools(context.attributes))
+    return context.DTypeError(0, OfBools(context.attributes) ? "bool" : "a number");
   return types;
+}
+
+// Bytes that are 0 or 1: their largest or smallest.
+StatusOr<std::vector<Value>> Expand(Graph& graph, const Node& node, std::span<const Value> inputs, int origin) {
+  Expansion e(graph, origin);
+  Attributes attributes = node.attributes;
+  attributes.Set("op", std::string(node.attributes.String("op") == "any" ? "max" : "min"));
+  const Value folded = e.Add("Reduce", {e.Stored(inputs[0], DType::kU8)}, std::move(attributes));
+  return e.Finish({e.Stored(folded, DType::kBool)});
 }
 
 // How many elements make one: 0 of an empty line.
@@ -68,7 +86,7 @@ Status Reference(RefContext& context) {
   RefTensor& y = context.results[0];
   const std::string& op = context.node.attributes.String("op");
   double start = 0;
-  if (op == "prod") start = 1;
+  if (op == "prod" || op == "all") start = 1;
   if (op == "max") start = -INFINITY;
   if (op == "min") start = INFINITY;
   std::fill(y.data.begin(), y.data.end(), start);
@@ -77,8 +95,10 @@ Status Reference(RefContext& context) {
     const double value = x.data[from];
     if (op == "sum" || op == "mean")
       out += value;
-    else if (op == "prod")
+    else if (op == "prod" || op == "all")
       out *= value;
+    else if (op == "any")
+      out = std::max(out, value);
     else if (std::isnan(value) || std::isnan(out))
       out = NAN;
     else
@@ -122,19 +142,27 @@ std::optional<Attributes> ChannelsLast(const Node& node, std::span<const TensorT
 const OpDef& Op_reduce() {
   static const OpDef* const op = Make({
       .name = "Reduce",
-      .doc = "sum, mean, max, min or product over axes",
+      .doc = "sum, mean, max, min or product over axes; any or all of bools",
       .kind = OpKind::kRoot,
       .family = "lines",
-      .operands = {{.name = "x", .kind = OperandKind::kNumeric}},
-      .attributes = {{.name = "op", .kind = AttrKind::kString, .choices = {"sum", "mean", "max", "min", "prod"}},
+      .operands = {{.name = "x", .shape = "a number, for any and all a bool"}},
+      .attributes = {{.name = "op",
+                      .kind = AttrKind::kString,
+                      .choices = {"sum", "mean", "max", "min", "prod", "any", "all"}},
                      {.name = "axes", .kind = AttrKind::kInts},
                      {.name = "keep_dim", .kind = AttrKind::kBool, .default_value = false}},
       .infer = Infer,
       .line = &kLine,
       .channels_last = ChannelsLast,
       .reference = Reference,
+      .expand = Expand,
+      .expands = [](const Node& node) { return OfBools(node.attributes); },
       .rtol = 2e-5,
       .magnitude = Magnitude,
+      .examples = {{{"bool[3, 7]"}, {{"op", std::string("any")}, {"axes", std::vector<int64_t>{1}}}},
+                   {{"bool[S, 5, 2]"},
+                    {{"op", std::string("all")}, {"axes", std::vector<int64_t>{0, 2}}, {"keep_dim", true}}},
+                   {{"f32[2, 3]"}, {{"op", std::string("sum")}, {"axes", std::vector<int64_t>{1}}}}},
   });
   return *op;
 }

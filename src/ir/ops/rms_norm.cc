@@ -1,4 +1,4 @@
-// RmsNorm: x gamma / sqrt(mean(x^2) + eps) + beta over the last axis; beta may be absent.
+// RmsNorm: x gamma / sqrt(mean(x^2) + eps) + beta over the dimensions from `axis` on; beta may be absent.
 
 #include "ir/norm.h"
 #include "ir/shape.h"
@@ -7,7 +7,7 @@ namespace quern::ir {
 namespace {
 
 StatusOr<std::vector<TensorType>> Infer(const InferContext& context) {
-  QUERN_RETURN_IF_ERROR(CheckNorm(context, 1));
+  QUERN_RETURN_IF_ERROR(CheckNorm(context, 1, context.attributes.Int("axis")));
   return std::vector<TensorType>{context.operands[0]};
 }
 
@@ -15,7 +15,8 @@ StatusOr<std::vector<Value>> Expand(Graph& graph, const Node& node, std::span<co
   Expansion e(graph, origin);
   const Value x = e.Wide(inputs[0]);
   const DType dtype = graph.type(x).dtype;
-  const Value mean = e.Reduced("mean", e.Add("Mul", {x, x}), {-1});
+  const Value mean =
+      e.Reduced("mean", e.Add("Mul", {x, x}), NormAxes(node.attributes.Int("axis"), node.results[0].dims.size()));
   const Value r = e.Add("Rsqrt", {e.Add("Add", {mean, e.Scalar(node.attributes.Float("eps"), dtype)})});
   const Value y = ScaleAndShift(e, e.Add("Mul", {x, r}), inputs.subspan(1));
   return e.Finish({e.Stored(y, node.results[0].dtype)});
@@ -23,13 +24,13 @@ StatusOr<std::vector<Value>> Expand(Graph& graph, const Node& node, std::span<co
 
 Status Reference(RefContext& context) {
   ReferenceNorm(*context.operands[0], std::span(context.operands).subspan(1), /*centred=*/false,
-                context.node.attributes.Float("eps"), context.results[0]);
+                context.node.attributes.Float("eps"), context.results[0], context.node.attributes.Int("axis"));
   return absl::OkStatus();
 }
 
 Status Magnitude(RefContext& context) {
   MagnitudeOfNorm(*context.operands[0], std::span(context.operands).subspan(1), /*centred=*/false,
-                  context.node.attributes.Float("eps"), context.results[0]);
+                  context.node.attributes.Float("eps"), context.results[0], context.node.attributes.Int("axis"));
   return absl::OkStatus();
 }
 
@@ -38,18 +39,21 @@ Status Magnitude(RefContext& context) {
 const OpDef& Op_rms_norm() {
   static const OpDef* const op = Make({
       .name = "RmsNorm",
-      .doc = "x gamma / sqrt(mean(x^2) + eps) + beta over the last axis",
+      .doc = "x gamma / sqrt(mean(x^2) + eps) + beta over the dimensions from `axis` on",
       .kind = OpKind::kComposite,
-      .operands = {{.name = "x", .kind = OperandKind::kFloat, .shape = "[.., N]"},
-                   {.name = "gamma", .kind = OperandKind::kFloat, .shape = "[N]"},
-                   {.name = "beta", .kind = OperandKind::kFloat, .shape = "[N]", .optional = true}},
-      .attributes = {{.name = "eps", .kind = AttrKind::kFloat, .default_value = 1e-5}},
+      .operands = {{.name = "x", .kind = OperandKind::kFloat, .shape = "[.., N..]"},
+                   {.name = "gamma", .kind = OperandKind::kFloat, .shape = "[N..]"},
+                   {.name = "beta", .kind = OperandKind::kFloat, .shape = "[N..]", .optional = true}},
+      .attributes = {{.name = "eps", .kind = AttrKind::kFloat, .default_value = 1e-5}, NormAxisAttribute()},
       .infer = Infer,
       .reference = Reference,
       .expand = Expand,
       .rtol = 1e-5,
       .magnitude = Magnitude,
       .onnx = "RMSNormalization",
+      .examples = {{{"f32[2, 3]", "f32[3]"}},
+                   {{"f32[2, 3, 5, 7]", "f32[3, 5, 7]", "f32[3, 5, 7]"}, {{"axis", int64_t{1}}}},
+                   {{"f16[S, 3, 5]", "f16[3, 5]"}, {{"axis", int64_t{-2}}}}},
   });
   return *op;
 }

@@ -303,7 +303,7 @@ TEST(Cse, TellsResultsOfOneNodeApart) {
   %0 = Input() {name = "x"} : f32[3, 5]
   %1 = Input() {name = "y"} : f32[3, 5]
   %2 = Param() {name = "gamma"} : f32[5]
-  %3:2 = FusedResidualRmsNorm(%0, %1, %2) {eps = 0.5} : f32[3, 5], f32[3, 5]
+  %3:2 = FusedResidualRmsNorm(%0, %1, %2) {eps = 0.5, has_bias = false} : f32[3, 5], f32[3, 5]
   %4 = Exp(%3.0) : f32[3, 5]
   %5 = Exp(%3.1) : f32[3, 5]
   return %4, %5
@@ -416,7 +416,7 @@ TEST(HoistWeights, MakesPanels) {
             R"(graph g sym S in 9..80, T in 1..80 {
   %0 = Input() {name = "x"} : f32[S, 5]
   %1 = Param() {name = "w"} : f32[5, 13]
-  %2 = Pad(%1) {high = [0, 19], low = [0, 0], value = 0.0} : f32[5, 32]
+  %2 = Pad(%1) {high = [0, 19], low = [0, 0], mode = "constant", value = 0.0} : f32[5, 32]
   %3 = Reshape(%2) {shape = <5, 1, 32>} : f32[5, 1, 32]
   %4 = Transpose(%3) {perm = [1, 0, 2]} : f32[1, 5, 32]
   %5 = MatMulPanels(%0, %4) {columns = 13} : f32[S, 13]
@@ -448,7 +448,7 @@ TEST(HoistWeights, UnpacksPanels) {
   %1 = Param() {name = "w"} : f32[2, 5, 32]
   %2 = Transpose(%1) {perm = [0, 2, 1]} : f32[2, 32, 5]
   %3 = Reshape(%2) {shape = <64, 5>} : f32[64, 5]
-  %4 = Slice(%3) {axis = 0, start = 0, step = 1, stop = 41} : f32[41, 5]
+  %4 = Slice(%3) {axis = [0], start = <0>, step = [], stop = <41>} : f32[41, 5]
   %5 = MatMul(%0, %4) {transpose_b = true} : f32[37, 41]
   return %5
 }

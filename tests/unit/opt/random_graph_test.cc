@@ -81,7 +81,7 @@ TEST(RandomGraphs, FusedMeansTheSame) {
   for (const ir::OpDef* op : ir::Ops()) {
     if (op->kind == ir::OpKind::kElementwise) EXPECT_TRUE(ops.contains(op->name)) << op->name;
   }
-  EXPECT_EQ(families, (std::set<std::string>{"attention", "lines", "map", "matmul", "update"}));
+  EXPECT_EQ(families, (std::set<std::string>{"attention", "lines", "map", "matmul", "sort", "update"}));
   EXPECT_GT(several * 3, regions);
 }
 

@@ -1,0 +1,70 @@
+#include "ir/linear_quantise.h"
+
+#include "ir/shape.h"
+
+namespace quern::ir {
+
+std::vector<AttrDef> ScaleAttributes() {
+  return {{.name = "axis", .kind = AttrKind::kInt, .default_value = int64_t{1}, .doc = "of scales that are not one"},
+          {.name = "block",
+           .kind = AttrKind::kInt,
+           .default_value = int64_t{0},
+           .doc = "elements of a scale along axis; 0: one scale, or one for each index"}};
+}
+
+Status CheckScales(const InferContext& context) {
+  const TensorType &x = context.operands[0], &scale = context.operands[1];
+  const int64_t block = context.attributes.Int("block");
+  if (block < 0) return context.AttributeError("block", "0 or more");
+  if (block > 0 || scale.rank() == 1) {
+    QUERN_ASSIGN(const int axis, AxisOf(context));
+    std::vector<Extent> wanted = {x.dims[axis]};
+    if (block > 0) {
+      wanted = x.dims;
+      wanted[axis] = wanted[axis].CeilDividedBy(block);
+    }
+    if (!context.Equal(scale.dims, wanted)) return context.ShapeError(1, ToString(wanted));
+  } else if (scale.rank() != 0) {
+    return context.ShapeError(1, "[], or of one dimension");
+  }
+  if (context.operands.size() > 2 && !context.Equal(context.operands[2].dims, scale.dims))
+    return context.ShapeError(2, ToString(scale.dims));
+  return absl::OkStatus();
+}
+
+Value ScaleOf(Expansion& e, Value value, const TensorType& x, const Attributes& attributes) {
+  if (!e.ok()) return {};
+  const std::vector<Extent> own = e.type(value).dims;
+  const int64_t block = attributes.Int("block");
+  if (own.empty() && block == 0) return value;
+  const int64_t rank = x.rank(), axis = FromStart(attributes.Int("axis"), rank);
+  if (block == 0) {
+    std::vector<Extent> dims(rank - axis, Extent(1));
+    dims[0] = x.dims[axis];
+    return e.Sized(value, std::move(dims));
+  }
+  std::vector<Extent> apart = own;
+  apart.insert(apart.begin() + axis + 1, Extent(1));
+  std::vector<Extent> repeated = apart, whole = x.dims;
+  repeated[axis + 1] = block;
+  whole[axis] = own[axis] * Extent(block);
+  value = e.Sized(e.Add("Expand", {e.Sized(value, std::move(apart))}, {{"shape", std::move(repeated)}}), whole);
+  return e.Add("Narrow", {value},
+               {{"axis", axis}, {"start", std::vector<Extent>{0}}, {"length", std::vector<Extent>{x.dims[axis]}}});
+}
+
+double QuotientIn(DType dtype, double x, double scale) {
+  return dtype == DType::kF64 ? x / scale : static_cast<double>(static_cast<float>(x) / static_cast<float>(scale));
+}
+
+int64_t ScaleAt(const RefTensor& scale, const std::vector<int64_t>& index, const Attributes& attributes) {
+  const int64_t block = attributes.Int("block");
+  if (scale.dims.empty() && block == 0) return 0;
+  const int64_t axis = FromStart(attributes.Int("axis"), index.size());
+  if (block == 0) return index[axis];
+  std::vector<int64_t> at = index;
+  at[axis] /= block;
+  return scale.Offset(at);
+}
+
+}  // namespace quern::ir
