@@ -22,6 +22,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <ranges>
@@ -126,12 +127,18 @@ class Program {
 
   // Gives a parameter its memory, instead of what Graph::Param gave it. It is read in place by every run, so it must
   // outlive the program and stay as it is; bytes not aligned to their elements (of blocks: to 32) are copied. Work that
-  // depends on parameters alone is done again. Errors: kUnknownName, kShapeMismatch (the number of bytes), kBusy.
+  // depends on this parameter alone is done again. Errors: kUnknownName, kShapeMismatch (the number of bytes), kBusy.
   Result<void> Bind(std::string_view param, std::span<const std::byte> bytes);
   template <std::ranges::contiguous_range Range>
   Result<void> Bind(std::string_view param, const Range& range) {
     return Bind(param, std::as_bytes(std::span(range)));
   }
+  // The same with an end: the program calls `release` once, when it no longer reads the bytes, so that weights of which
+  // it makes a packed copy are not held twice. For those that is in the next Run, which compiles every variant; for
+  // others when they are bound again, or when the program goes. It is called on the thread that uses the program, and
+  // must not use it. After an error it is not called. With Options::check every parameter is read to the end. Where a
+  // later Bind asks for bytes that were released (a value made of both), the run says so: kMissing.
+  Result<void> Bind(std::string_view param, std::span<const std::byte> bytes, std::function<void()> release);
 
   // Computes every output from the inputs, each given once, in any order. Symbols follow from the shapes; those that
   // are in no input's type are given in `symbols`. Outputs overlap neither each other nor an input. Memory is not kept
@@ -156,6 +163,7 @@ class Program {
     int64_t code_bytes = 0;    // of their object files
     int launches = 0;          // of kernels in the last run, each as often as it ran
     int64_t arena_bytes = 0;   // held for intermediate values
+    int64_t packed_bytes = 0;  // held for what depends on parameters alone, such as packed weights; of all variants
     double compile = 0;        // seconds so far: passes, planning, machine code
     double bind = 0, run = 0;  // seconds of the last run: following sizes and pointers, and kernels
   };

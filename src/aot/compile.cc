@@ -138,7 +138,7 @@ StatusOr<std::vector<Chosen>> Choose(const Model& model, const std::vector<Kerne
 
 }  // namespace
 
-StatusOr<Artefacts> Compile(const Model& model, const Options& options) {
+StatusOr<Artefacts> Compile(Model model, const Options& options) {
   if (model.levels.empty()) return absl::InvalidArgumentError("no cpu level to compile for");
   for (const Level& level : model.levels) {
     if (level.target->platform == model.levels[0].target->platform) continue;

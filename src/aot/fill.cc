@@ -163,7 +163,7 @@ StatusOr<llvm::Value*> EmitBase(const FillContext& c, const lir::Buffer& buffer,
   };
   switch (buffer.home) {
     case lir::Home::kArena: return within(c.workspace.arena);
-    case lir::Home::kOnce: return within(c.once);
+    case lir::Home::kOnce: return within(c.workspace.once);
     case lir::Home::kInput:
       if (c.inputs == nullptr) break;
       return handed(c.inputs, Position(signature.inputs, [&](const Port& p) { return p.name == buffer.name; }));

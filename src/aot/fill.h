@@ -37,7 +37,6 @@ struct FillContext {
   llvm::Value* weights = nullptr;    // start of the model file
   llvm::Value* inputs = nullptr;     // const void* const*
   llvm::Value* outputs = nullptr;    // void* const*
-  int64_t once = 0;                  // where the variant's parameter-only memory starts
 };
 
 // Pointers of dispatches that the steps of loops write: by buffer of Home::kLoop.

@@ -14,12 +14,7 @@ namespace {
 class LevelEmitter {
  public:
   LevelEmitter(IrWriter& w, const Model& model, size_t index, const KernelTable& kernels, const Workspace& workspace)
-      : w_(w),
-        model_(model),
-        level_(model.levels[index]),
-        kernels_(kernels),
-        at_(workspace),
-        once_(workspace.once[index]) {}
+      : w_(w), model_(model), level_(model.levels[index]), kernels_(kernels), at_(workspace) {}
 
   StatusOr<llvm::Constant*> Run() {
     QUERN_ASSIGN(llvm::Function * once, Once());
@@ -44,8 +39,8 @@ class LevelEmitter {
   }
 
  private:
-  FillContext Context(size_t variant, llvm::Value* self) {
-    FillContext context{model_, at_, w_.pool, w_.names, {}, self, nullptr, nullptr, nullptr, once_[variant]};
+  FillContext Context(llvm::Value* self) {
+    FillContext context{model_, at_, w_.pool, w_.names, {}, self, nullptr, nullptr, nullptr};
     llvm::Value* field = w_.b.CreateConstInBoundsGEP1_64(w_.b.getInt8Ty(), self, offsetof(quern_instance, weights));
     context.weights = w_.b.CreateAlignedLoad(w_.ptr, field, llvm::Align(8));
     return context;
@@ -57,7 +52,7 @@ class LevelEmitter {
       const lir::Plan& plan = level_.variants[v].plan;
       if (plan.once.empty()) continue;
       llvm::BasicBlock* after = w_.Branch(w_.b.CreateICmpEQ(function->getArg(1), w_.b.getInt64(v)));
-      FillContext context = Context(v, function->getArg(0));
+      FillContext context = Context(function->getArg(0));
       // Nothing of it depends on a symbol: any value does.
       context.values.assign(w_.names.size(), w_.b.getInt64(1));
       QUERN_RETURN_IF_ERROR(EmitFill(context, plan, plan.once, kernels_, kernels_.rows[v], w_.b).status());
@@ -71,7 +66,7 @@ class LevelEmitter {
   StatusOr<llvm::Function*> Step(size_t v) {
     const Variant& variant = level_.variants[v];
     llvm::Function* function = DefineStep(absl::StrCat("step.", level_.target->name, ".", v));
-    FillContext context = Context(v, function->getArg(0));
+    FillContext context = Context(function->getArg(0));
     context.inputs = function->getArg(1);
     context.outputs = function->getArg(2);
     context.values = w_.LoadValues(function->getArg(3));
@@ -123,7 +118,6 @@ class LevelEmitter {
   const Level& level_;
   const KernelTable& kernels_;
   const Workspace& at_;
-  const std::vector<int64_t>& once_;
 };
 
 }  // namespace

@@ -68,6 +68,6 @@ struct Artefacts {
 
 // Errors: sizes without an upper bound; weights too large to embed; an unknown kernel; those of the code generator.
 // Needs 8 MB of stack.
-StatusOr<Artefacts> Compile(const Model& model, const Options& options);
+StatusOr<Artefacts> Compile(Model model, const Options& options);
 
 }  // namespace quern::aot

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "aot/support/support.h"
+#include "lir/once.h"
 
 namespace quern::aot {
 namespace {
@@ -26,14 +27,15 @@ struct Most {
 
 }  // namespace
 
-StatusOr<Workspace> PlaceWorkspace(const Model& model) {
+StatusOr<Workspace> PlaceWorkspace(Model& model) {
   static_assert(sizeof(quern_instance) <= QUERN_INSTANCE_BYTES);
   Workspace at;
   Most most;
   int64_t once_bytes = 0;
-  for (const Level& level : model.levels) {
-    int64_t once = 0;
-    std::vector<int64_t>& offsets = at.once.emplace_back();
+  for (Level& level : model.levels) {
+    std::vector<lir::Plan*> plans;
+    for (Variant& variant : level.variants) plans.push_back(&variant.plan);
+    lir::PlaceOnceTogether(plans);
     for (const Variant& variant : level.variants) {
       const lir::Plan& plan = variant.plan;
       most.Add(plan, plan.launches);
@@ -50,10 +52,8 @@ StatusOr<Workspace> PlaceWorkspace(const Model& model) {
       }
       at.arena_bytes = std::max(at.arena_bytes, RoundUp64(*arena));
       if (!plan.once_bytes.is_constant()) return absl::InternalError("parameter-only memory depends on a symbol");
-      offsets.push_back(once);
-      once += RoundUp64(plan.once_bytes.constant());
+      once_bytes = std::max(once_bytes, RoundUp64(plan.once_bytes.constant()));
     }
-    once_bytes = std::max(once_bytes, once);
   }
   at.scratch = std::max<int64_t>(at.scratch, 64);
   at.dispatches = QUERN_INSTANCE_BYTES;
@@ -72,9 +72,7 @@ StatusOr<Workspace> PlaceWorkspace(const Model& model) {
     end += RoundUp64(*bytes);
   }
   at.state_bytes = end - at.state;
-  for (std::vector<int64_t>& level : at.once) {
-    for (int64_t& offset : level) offset += end;
-  }
+  at.once = end;
   at.arena = end + once_bytes;
   at.fixed = at.arena + at.arena_bytes;
   return at;

@@ -105,7 +105,7 @@ StatusOr<CompiledFiles> CompileFiles(const CompileSource& source, std::string_vi
   }
 
   QUERN_ASSIGN(const aot::Artefacts artefacts,
-               aot::Compile(model, {form->form, compile.kernel, compile.embed_weights}));
+               aot::Compile(std::move(model), {form->form, compile.kernel, compile.embed_weights}));
   QUERN_RETURN_IF_ERROR(MakeFolder(compile.folder));
   const std::string stem = (fs::path(compile.folder) / (compile.kernel.empty() ? name : compile.kernel)).string();
   CompiledFiles files;

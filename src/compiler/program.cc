@@ -288,8 +288,12 @@ const std::vector<TensorInfo>& Program::params() const { return state_->params; 
 const std::vector<TensorInfo>& Program::states() const { return state_->states; }
 
 Result<void> Program::Bind(std::string_view param, std::span<const std::byte> bytes) {
-  return compiler::ToResult(
-      state_->executable->BindParam(param, {reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}));
+  return Bind(param, bytes, nullptr);
+}
+
+Result<void> Program::Bind(std::string_view param, std::span<const std::byte> bytes, std::function<void()> release) {
+  return compiler::ToResult(state_->executable->BindParam(
+      param, {reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}, std::move(release)));
 }
 
 Result<void> Program::Run(const std::vector<ConstTensor>& inputs, const std::vector<MutableTensor>& outputs,
@@ -321,6 +325,7 @@ Program::Counters Program::counters() const {
       .code_bytes = kernels.compile.code_bytes,
       .launches = state_->executable->last() == nullptr ? 0 : static_cast<int>(state_->executable->last()->launched()),
       .arena_bytes = report.arena_bytes,
+      .packed_bytes = report.packed_bytes,
       .compile = state_->prepare_seconds + static_cast<double>(report.plan_ns + report.compile_ns) * 1e-9,
       .bind = static_cast<double>(report.bind_ns) * 1e-9,
       .run = static_cast<double>(report.run_ns) * 1e-9};

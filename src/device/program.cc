@@ -66,9 +66,8 @@ class Collector {
 
  private:
   StatusOr<int> Intern(const kir::Kernel& kernel, const std::string& symbol) {
-    std::string key = kir::Print(kernel, {.origins = false, .normalise_names = true});
-    for (const kir::SymbolDecl& declared : kernel.symbols) absl::StrAppend(&key, "|", declared.name);
-    const auto [known, added] = kernels_.emplace(HashBytes(key), static_cast<int>(made_.kernels.size()));
+    const Hash128 identity = HashBytes(lir::KernelIdentity(kernel, nullptr));
+    const auto [known, added] = kernels_.emplace(identity, static_cast<int>(made_.kernels.size()));
     if (!added) return known->second;
     QUERN_ASSIGN(Kernel described, Describe(kernel, symbol));
     made_.program.kernels.push_back(std::move(described));

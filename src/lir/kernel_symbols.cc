@@ -46,6 +46,13 @@ std::string Sizes(const kir::Kernel& kernel, const SymbolRanges& guard) {
 
 }  // namespace
 
+std::string KernelIdentity(const kir::Kernel& kernel, const ir::CustomDef* call) {
+  std::string text = kir::Print(kernel, {.origins = false, .normalise_names = true});
+  for (const kir::SymbolDecl& symbol : kernel.symbols) absl::StrAppend(&text, "|", symbol.name);
+  if (call != nullptr) absl::StrAppend(&text, "|", call->name);
+  return text;
+}
+
 std::vector<std::string> KernelSymbols(const Plan& plan, const SymbolRanges& guard) {
   std::vector<std::string> symbols(plan.kernels.size());
   std::set<std::string> known;

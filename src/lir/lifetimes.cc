@@ -12,6 +12,7 @@ class Walk {
   explicit Walk(const Plan& plan) : plan_(plan), behind_(plan.buffers.size()) { Visit(0); }
 
   std::map<int, Lifetime>& live() { return live_; }
+  std::set<int>& touched() { return touched_; }
 
  private:
   void Visit(int body) {
@@ -68,7 +69,10 @@ class Walk {
     const Buffer& touched = plan_.buffers[buffer];
     if (touched.home == Home::kLoop) {
       for (const int other : behind_[buffer]) Touch(other);
-    } else if (touched.home == Home::kArena) {
+      return;
+    }
+    touched_.insert(buffer);
+    if (touched.home == Home::kArena) {
       live_.try_emplace(buffer, Lifetime{tick_, tick_, touched.bytes}).first->second.last = tick_;
     }
   }
@@ -76,11 +80,13 @@ class Walk {
   const Plan& plan_;
   std::vector<std::vector<int>> behind_;  // by buffer of Home::kLoop: what it may stand for
   std::map<int, Lifetime> live_;
+  std::set<int> touched_;
   int tick_ = 0;
 };
 
 }  // namespace
 
 std::map<int, Lifetime> Lifetimes(const Plan& plan) { return std::move(Walk(plan).live()); }
+std::set<int> ReadByRuns(const Plan& plan) { return std::move(Walk(plan).touched()); }
 
 }  // namespace quern::lir

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 
 #include "lir/arena.h"
 #include "lir/plan.h"
@@ -19,5 +20,8 @@ namespace quern::lir {
 
 // By buffer; arena buffers alone.
 std::map<int, Lifetime> Lifetimes(const Plan& plan);
+
+// Buffers of every home but the loops' own that launches or steps of a run touch.
+std::set<int> ReadByRuns(const Plan& plan);
 
 }  // namespace quern::lir

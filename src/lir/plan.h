@@ -171,7 +171,8 @@ struct Plan {
   std::vector<Launch> launches;  // of all bodies, in the order in which they stand
   std::vector<Body> bodies;      // the first is the graph itself
   std::vector<Requirement> requirements;
-  Extent arena_bytes, once_bytes;
+  Extent arena_bytes;
+  Extent once_bytes, once_kept_bytes;  // of Home::kOnce; the second, the first so many of these, is what runs read
 };
 
 // Lowers every region of a fused graph (leaves, Region nodes, views, nodes with bodies of the same) and gives every

@@ -5,7 +5,9 @@
 #include "absl/strings/str_cat.h"
 #include "kir/symbols.h"
 #include "lir/arena.h"
+#include "lir/kernel_symbols.h"
 #include "lir/lifetimes.h"
+#include "lir/once.h"
 
 namespace quern::lir {
 
@@ -56,10 +58,8 @@ StatusOr<LoweredOnce*> PlanParts::Lower(const ir::Graph& graph, int node) {
 }
 
 int PlanParts::Intern(kir::Kernel kernel, const ir::CustomDef* call) {
-  std::string key = kir::Print(kernel, {.origins = false, .normalise_names = true});
-  for (const kir::SymbolDecl& symbol : kernel.symbols) absl::StrAppend(&key, "|", symbol.name);
-  if (call != nullptr) absl::StrAppend(&key, "|", call->name);
-  const auto [it, added] = kernels_.emplace(HashBytes(key), static_cast<int>(plan.kernels.size()));
+  const Hash128 identity = HashBytes(KernelIdentity(kernel, call));
+  const auto [it, added] = kernels_.emplace(identity, static_cast<int>(plan.kernels.size()));
   if (added && call != nullptr) plan.calls[it->second] = call;
   if (added) plan.kernels.push_back(std::move(kernel));
   return it->second;
@@ -93,11 +93,7 @@ void PlanParts::PlaceMemory() {
   size_t i = 0;
   for (const auto& [buffer, lifetime] : live) plan.buffers[buffer].offset = layout.offsets[i++];
   plan.arena_bytes = layout.bytes;
-  for (Buffer& buffer : plan.buffers) {
-    if (buffer.home != Home::kOnce) continue;
-    buffer.offset = plan.once_bytes;
-    plan.once_bytes = plan.once_bytes + RoundUp64(buffer.bytes);
-  }
+  PlaceOnce(plan);
 }
 
 }  // namespace quern::lir

@@ -50,7 +50,7 @@ class PlanParts {
   // What `MayBeState` knows of carries.
   void AddCarry(const Carry& carry) { initial_[carry.current] = carry.initial.buffer; }
 
-  // Offsets in the arena; parameter-only values simply follow each other.
+  // Offsets in the arena, and in the memory of what depends on parameters alone.
   void PlaceMemory();
 
  private:

@@ -4,6 +4,8 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/diagnostic.h"
 #include "kir/scratch.h"
 
 namespace quern {
@@ -28,18 +30,9 @@ Status BoundPlan::Prepare(std::span<const std::string> names, KernelCache& cache
   QUERN_ASSIGN(requirements_, Requirements::Create(plan_.requirements, names));
   QUERN_ASSIGN(arena_bytes_, Polynomial::Compile(plan_.arena_bytes, names));
   arena_bounded_ = plan_.arena_bytes.UpperBound(plan_.ranges).has_value();
-  QUERN_ASSIGN(const Polynomial once_bytes, Polynomial::Compile(plan_.once_bytes, names));
-  if (!once_bytes.is_constant()) return absl::InternalError("parameter-only memory depends on a symbol");
-  QUERN_ASSIGN(once_, Memory::Allocate(once_bytes.Evaluate({})));
   QUERN_RETURN_IF_ERROR(list_.Build(plan_, plan_.launches, functions_, names));
-  QUERN_RETURN_IF_ERROR(once_list_.Build(plan_, plan_.once, functions_, names));
   QUERN_ASSIGN(steps_, BoundSteps::Compile(plan_.bodies, names));
-  if (stepping_.substitute) {
-    for (auto [list, launches] : {std::pair(&list_, &plan_.launches), std::pair(&once_list_, &plan_.once)}) {
-      for (size_t l = 0; l < launches->size(); ++l)
-        list->Substitute(l, stepping_.substitute((*launches)[l], list->dispatches()[l].kernel));
-    }
-  }
+  Substitute(list_, plan_.launches);
 
   bases_.resize(plan_.buffers.size());
   offsets_.resize(plan_.buffers.size());
@@ -73,15 +66,17 @@ Status BoundPlan::Prepare(std::span<const std::string> names, KernelCache& cache
         bases_[b] = state->second.data();
         break;
       }
-      case lir::Home::kOnce: {
-        QUERN_ASSIGN(const Polynomial offset, Polynomial::Compile(buffer.offset, names));
-        bases_[b] = once_.data() + offset.Evaluate({});
-        break;
-      }
+      case lir::Home::kOnce: break;  // RunOnce says
       case lir::Home::kLoop: break;  // the step says, while it runs
     }
   }
-  return RunOnce(pool);
+  return RunOnce(names, memory, pool);
+}
+
+void BoundPlan::Substitute(DispatchList& list, std::span<const lir::Launch> launches) const {
+  if (!stepping_.substitute) return;
+  for (size_t l = 0; l < launches.size(); ++l)
+    list.Substitute(l, stepping_.substitute(launches[l], list.dispatches()[l].kernel));
 }
 
 StatusOr<std::vector<quern_kernel*>> BoundPlan::Functions(KernelCache& cache) const {
@@ -103,22 +98,71 @@ StatusOr<std::vector<quern_kernel*>> BoundPlan::Functions(KernelCache& cache) co
   return functions;
 }
 
-Status BoundPlan::RunOnce(ThreadPool& pool) {
+Status BoundPlan::RunOnce(std::span<const std::string> names, SharedMemory& memory, ThreadPool& pool) {
   if (plan_.once.empty()) return absl::OkStatus();
+  if (!plan_.once_bytes.is_constant()) return absl::InternalError("parameter-only memory depends on a symbol");
+  // What no plan before this one has made. An observer sees the work of each plan whole: its values are the plan's own.
+  std::map<int, lir::OnceValue> kept = lir::KeptOnce(plan_);
+  std::vector<std::pair<lir::OnceValue, Memory>> made;
+  std::map<Hash128, uint8_t*> known;  // of two equal values of the plan one is kept
+  std::set<int> missing;
+  for (auto& [buffer, value] : kept) {
+    if (stepping_.observer != nullptr)
+      value.key = HashBytes(absl::StrCat(value.key.ToHex(), " of variant ", stepping_.variant));
+    uint8_t*& base = known.emplace(value.key, memory.once.Find(value.key)).first->second;
+    if (base == nullptr) {
+      QUERN_ASSIGN(Memory own, Memory::Allocate(std::max<int64_t>(plan_.buffers[buffer].bytes.constant(), 1)));
+      base = own.data();
+      made.emplace_back(value, std::move(own));
+      missing.insert(buffer);
+    }
+    bases_[buffer] = base;
+  }
+  if (missing.empty()) return absl::OkStatus();
+
+  std::vector<lir::Launch> launches;
+  for (const size_t launch : lir::OnceLaunchesFor(plan_, missing)) launches.push_back(plan_.once[launch]);
+  const int64_t kept_bytes = plan_.once_kept_bytes.constant();
+  QUERN_ASSIGN(const Memory temporary, Memory::Allocate(plan_.once_bytes.constant() - kept_bytes));
+  for (const lir::Launch& launch : launches) {
+    for (const lir::Argument& argument : launch.arguments) {
+      const lir::Buffer& buffer = plan_.buffers[argument.buffer];
+      uint8_t*& base = bases_[argument.buffer];
+      if (buffer.home == lir::Home::kOnce && base == nullptr)
+        base = temporary.data() + (buffer.offset.constant() - kept_bytes);
+      if (buffer.home == lir::Home::kParam && base == nullptr && buffer.bytes != Extent(0)) {
+        const std::string name = absl::StrCat("parameter ", buffer.name);
+        return WithMessage(
+            ToStatus({DiagnosticCode::kMissing, "", name, "", "", plan_.name}),
+            absl::StrFormat("%s was released when it had been packed, and is needed again: bind it (in %s)", name,
+                            plan_.name));
+      }
+    }
+  }
+  DispatchList list;
+  QUERN_RETURN_IF_ERROR(list.Build(plan_, launches, functions_, names));
+  Substitute(list, launches);
   // Kernels of the other launches are sized too; any value of the symbols does.
   const std::vector<int64_t> values(names_.size(), 1);
-  for (size_t b = 0; b < bases_.size(); ++b) once_list_.Rebase(static_cast<int>(b), values, bases_[b]);
-  once_list_.Bind(plan_, values, bases_);
-  std::vector<Memory> memory;
+  for (size_t b = 0; b < bases_.size(); ++b) list.Rebase(static_cast<int>(b), values, bases_[b]);
+  list.Bind(plan_, values, bases_);
+  std::vector<Memory> workers;
   std::vector<void*> scratch;
   for (int w = 0; w < pool.threads(); ++w) {
     QUERN_ASSIGN(Memory worker, Memory::Allocate(scratch_bytes_));
     scratch.push_back(worker.data());
-    memory.push_back(std::move(worker));
+    workers.push_back(std::move(worker));
   }
-  if (stepping_.observer != nullptr)
-    return RunStepwise(once_list_, plan_.once, 0, plan_.once.size(), values, true, pool, scratch);
-  pool.Run(once_list_.dispatches(), scratch);
+  if (stepping_.observer != nullptr) {
+    QUERN_RETURN_IF_ERROR(RunStepwise(list, launches, 0, launches.size(), values, true, pool, scratch));
+  } else {
+    pool.Run(list.dispatches(), scratch);
+  }
+  for (auto& [value, own] : made) memory.once.Add(std::move(value), std::move(own));
+  for (size_t b = 0; b < bases_.size(); ++b) {
+    const bool temporary_buffer = plan_.buffers[b].home == lir::Home::kOnce && !kept.contains(static_cast<int>(b));
+    if (temporary_buffer) bases_[b] = nullptr;
+  }
   return absl::OkStatus();
 }
 

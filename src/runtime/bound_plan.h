@@ -16,6 +16,7 @@
 #include "lir/plan.h"
 #include "runtime/bound_steps.h"
 #include "runtime/kernel_cache.h"
+#include "runtime/once_store.h"
 #include "runtime/region_observer.h"
 #include "runtime/requirements.h"
 #include "runtime/run_log.h"
@@ -62,16 +63,18 @@ class DispatchList {
 
 // Addresses that several variants share, by leaf name.
 struct SharedMemory {
+  // Without an address where the bytes were given back: what is made of them is in `once`.
   std::map<std::string, std::span<const uint8_t>, std::less<>> params;
   std::map<std::string, Memory, std::less<>> states;
+  OnceStore once;
   Memory arena;  // of the variant that runs; grows to the largest that has been asked for
 };
 
 class BoundPlan {
  public:
   // `names`: the table of symbols; `kernel_symbols`: what the machine code of each kernel is called. Compiles what the
-  // cache lacks and runs the parameter-only work.
-  // Errors: a parameter that is not bound; those of the compiler.
+  // cache lacks and runs the parameter-only work that no plan before it did; with an observer, all of it.
+  // Errors: a parameter that is not bound, or was given back and is needed; those of the compiler.
   static StatusOr<std::unique_ptr<BoundPlan>> Create(lir::Plan plan, std::span<const std::string> names,
                                                      std::vector<std::string> kernel_symbols, KernelCache& cache,
                                                      SharedMemory& memory, ThreadPool& pool, Stepping stepping = {});
@@ -99,7 +102,9 @@ class BoundPlan {
   Status Prepare(std::span<const std::string> names, KernelCache& cache, SharedMemory& memory, ThreadPool& pool);
   // What computes each kernel: compiled where the cache lacks it, or the caller's own.
   StatusOr<std::vector<quern_kernel*>> Functions(KernelCache& cache) const;
-  Status RunOnce(ThreadPool& pool);
+  Status RunOnce(std::span<const std::string> names, SharedMemory& memory, ThreadPool& pool);
+  // Puts the functions of `stepping_` in the place of kernels.
+  void Substitute(DispatchList& list, std::span<const lir::Launch> launches) const;
   class Host;
   // The launches [first, end) of a list, between calls of the observer.
   Status RunStepwise(const DispatchList& list, std::span<const lir::Launch> launches, size_t first, size_t end,
@@ -118,9 +123,8 @@ class BoundPlan {
   bool arena_bounded_ = true;                       // fits 64 bits for all values of the symbols
   std::map<std::string, int, std::less<>> inputs_;  // buffers
   std::map<int, std::vector<int>> outputs_;
-  Memory once_;
   std::vector<Memory> constants_;
-  DispatchList list_, once_list_;
+  DispatchList list_;
   BoundSteps steps_;
   std::vector<int64_t> values_;     // that the list is bound to; empty before the first
   const uint8_t* arena_ = nullptr;  // that the list is bound to

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "base/ticks.h"
 #include "lir/kernel_symbols.h"
+#include "lir/lifetimes.h"
 
 namespace quern {
 
@@ -17,6 +19,13 @@ struct Executable::State_ {
   std::vector<std::unique_ptr<BoundPlan>> plans;  // by variant; null until it is needed
   SharedMemory memory;
   std::map<std::string, Memory, std::less<>> aligned_params;
+  std::map<std::string, std::function<void()>, std::less<>> releases;  // of parameters that are still read
+  bool to_release = false;  // one of them was bound, and not all variants have been compiled since
+
+  ~State_() {
+    plans.clear();
+    for (const auto& [name, release] : releases) release();
+  }
   std::vector<Memory> scratch;
   std::vector<void*> scratch_pointers;
   BoundPlan* last = nullptr;
@@ -63,25 +72,68 @@ StatusOr<std::unique_ptr<Executable>> Executable::Create(Signature signature, st
 
 StatusOr<int> Executable::InputIndex(std::string_view name) const { return s_->sizes.InputIndex(name); }
 
-Status Executable::BindParam(std::string_view name, std::span<const uint8_t> bytes) {
+Status Executable::BindParam(std::string_view name, std::span<const uint8_t> bytes, std::function<void()> release) {
   const Exclusive exclusive(s_->busy);
   if (!exclusive.held()) return s_->sizes.Fail(DiagnosticCode::kBusy, "", "", "");
   QUERN_ASSIGN(const Port* const port, s_->sizes.CheckParam(name, static_cast<int64_t>(bytes.size())));
   if (bytes.data() == nullptr && !bytes.empty())
     return s_->sizes.Fail(DiagnosticCode::kMissing, absl::StrCat("memory of parameter ", port->name), "", "");
+  State_& s = *s_;
+  Memory copy;
   if (reinterpret_cast<uintptr_t>(bytes.data()) % lir::GivenParamAlign(port->type.dtype) != 0) {
-    QUERN_ASSIGN(Memory copy, Memory::Allocate(static_cast<int64_t>(bytes.size())));
+    QUERN_ASSIGN(copy, Memory::Allocate(static_cast<int64_t>(bytes.size())));
     std::memcpy(copy.data(), bytes.data(), bytes.size());
     bytes = copy.bytes();
-    s_->aligned_params[port->name] = std::move(copy);
   }
-  s_->memory.params[port->name] = bytes;
-  for (std::unique_ptr<BoundPlan>& plan : s_->plans) plan.reset();
-  s_->last = nullptr;
+  // From here on nothing fails: what was bound before is no longer read.
+  for (std::unique_ptr<BoundPlan>& plan : s.plans) plan.reset();
+  s.last = nullptr;
+  s.memory.once.Forget(port->name);
+  s.memory.params[port->name] = bytes;
+  const std::function<void()> before = std::exchange(s.releases[port->name], nullptr);
+  s.releases.erase(port->name);
+  const bool copied = copy.size() > 0;
+  s.aligned_params.erase(port->name);
+  if (copied) s.aligned_params[port->name] = std::move(copy);
+  if (release != nullptr && !copied) {
+    s.releases[port->name] = std::move(release);
+    s.to_release = true;
+  }
+  if (before != nullptr) before();
+  if (release != nullptr && copied) release();
   return absl::OkStatus();
 }
 
 Status Executable::Compile(int variant) {
+  State_& s = *s_;
+  QUERN_RETURN_IF_ERROR(CompileOne(variant));
+  if (!s.to_release || s.options.stepping.observer != nullptr) return absl::OkStatus();
+  s.to_release = false;
+  bool all = true;  // a variant that does not compile may read whatever there is: when it is asked for it says why
+  for (int other = 0; other < static_cast<int>(s.plans.size()); ++other) all = CompileOne(other).ok() && all;
+  if (all) ReleasePacked();
+  return absl::OkStatus();
+}
+
+void Executable::ReleasePacked() {
+  State_& s = *s_;
+  std::set<std::string_view> read;
+  for (const std::unique_ptr<BoundPlan>& plan : s.plans) {
+    for (const int buffer : lir::ReadByRuns(plan->plan())) read.insert(plan->plan().buffers[buffer].name);
+  }
+  for (auto entry = s.releases.begin(); entry != s.releases.end();) {
+    if (read.contains(entry->first)) {
+      ++entry;
+      continue;
+    }
+    s.memory.params[entry->first] = {};
+    const std::function<void()> release = std::move(entry->second);
+    entry = s.releases.erase(entry);
+    release();
+  }
+}
+
+Status Executable::CompileOne(int variant) {
   State_& s = *s_;
   if (s.plans[variant] != nullptr) return absl::OkStatus();
   for (const Port& port : s.sizes.signature().params) {
@@ -180,6 +232,7 @@ Status Executable::Run(std::span<const ConstBytes> inputs, std::span<const Mutab
   s.report.bind_ns = bound - start;
   s.report.run_ns = SteadyNs() - bound;
   s.report.arena_bytes = s.memory.arena.size();
+  s.report.packed_bytes = s.memory.once.bytes();
   return absl::OkStatus();
 }
 

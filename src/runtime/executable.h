@@ -57,8 +57,15 @@ class Executable : public Runnable {
   StatusOr<int> InputIndex(std::string_view name) const;
 
   // The bytes must outlive the executable; those that are not aligned to their elements (of blocks: to 32)
-  // are copied.
-  Status BindParam(std::string_view name, std::span<const uint8_t> bytes) override;
+  // are copied. What was made of other parameters alone stays.
+  Status BindParam(std::string_view name, std::span<const uint8_t> bytes) override {
+    return BindParam(name, bytes, nullptr);
+  }
+  // The same with an end: `release` is called once, by the thread that uses the executable, when the bytes are no longer
+  // read. Where runs read what was made of them alone, that is in the next Prepare or Run, which compiles every
+  // variant; else when the parameter is bound again, or the executable goes. It must not use the executable. After an
+  // error it has not been called, and never will be. With an observer bytes are read to the end.
+  Status BindParam(std::string_view name, std::span<const uint8_t> bytes, std::function<void()> release);
   // Error: an output that shares a byte with a parameter or a state.
   Status CheckApart(std::span<const MutableBytes> outputs) const;
   // Memory is read and written in place.
@@ -91,7 +98,11 @@ class Executable : public Runnable {
  private:
   struct State_;
   explicit Executable(std::unique_ptr<State_> state);
+  // The variant, and before parameters are given back every other.
   Status Compile(int variant);
+  Status CompileOne(int variant);
+  // Gives back the parameters that no run of any variant reads.
+  void ReleasePacked();
   Status ReserveScratch(int64_t bytes);
   std::unique_ptr<State_> s_;
 };

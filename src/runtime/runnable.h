@@ -42,12 +42,13 @@ class Runnable {
   virtual Status Prepare(const Binding& symbols) = 0;
 
   struct Report {
-    int variants = 0;         // that have been compiled
-    int64_t plan_ns = 0;      // regions lowered and planned
-    int64_t compile_ns = 0;   // to machine code, and parameter-only work
-    int64_t arena_bytes = 0;  // held now
-    int64_t bind_ns = 0;      // of the last run: everything before the first kernel
-    int64_t run_ns = 0;       // of the last run: kernels, and copies from and to a device
+    int variants = 0;          // that have been compiled
+    int64_t plan_ns = 0;       // regions lowered and planned
+    int64_t compile_ns = 0;    // to machine code, and parameter-only work
+    int64_t arena_bytes = 0;   // held now
+    int64_t packed_bytes = 0;  // held for what depends on parameters alone
+    int64_t bind_ns = 0;       // of the last run: everything before the first kernel
+    int64_t run_ns = 0;        // of the last run: kernels, and copies from and to a device
   };
   virtual const Report& report() const = 0;
 };
