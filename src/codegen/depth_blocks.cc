@@ -41,7 +41,8 @@ bool DepthBlocks::AreMultiplesOf(int64_t count) const {
   return IsMultiple(Most(), count) && IsMultiple(inner_ * k_[cut_], count);
 }
 
-kir::Block DepthBlocks::Over(kir::Block body) const {
+kir::Block DepthBlocks::Over(kir::Block body, const kir::ExprRef& first, const kir::ExprRef& end) const {
+  if (Step() > 0) return {kb::For(BlockName(0), first, end, std::move(body), step_)};
   for (size_t axis = whole() ? 0 : cut_ + 1; axis-- > 0;) {
     body = {kb::For(BlockName(axis), kb::Int(0), kb::FromExtent(k_[axis]), std::move(body), axis == cut_ ? step_ : 1)};
   }

@@ -25,8 +25,11 @@ class DepthBlocks {
   Extent Most() const { return inner_ * Extent(step_); }
   // Whether every block, the last too, has a multiple of `count` elements.
   bool AreMultiplesOf(int64_t count) const;
-  // The loops over blocks, called k0, k1, .. by axis; nothing is added where all of k is one.
-  kir::Block Over(kir::Block body) const;
+  // The elements of k that a part of it begins at multiples of; 0 where only all of k can be gone over.
+  int64_t Step() const { return !whole() && cut_ == 0 && k_.size() == 1 ? step_ : 0; }
+  // The loops over blocks, called k0, k1, .. by axis; nothing is added where all of k is one. Where there is a Step, of
+  // the part [first, end) alone.
+  kir::Block Over(kir::Block body, const kir::ExprRef& first, const kir::ExprRef& end) const;
   // Of the block that those loops are at: its first k, and how many.
   kir::ExprRef First() const;
   kir::ExprRef Count() const;

@@ -49,7 +49,7 @@ std::string KernelWriter::Result(int index) {
 }
 
 std::string KernelWriter::Temporary(int index, const kir::BufferType& type, bool written) {
-  return Declare({Operand::Kind::kTemporary, index}, type, written ? kir::Mode::kOut : kir::Mode::kIn, 64, "t");
+  return Declare({Operand::Kind::kTemporary, index}, type, written ? kir::Mode::kOut : kir::Mode::kIn, 64, "tmp");
 }
 
 void KernelWriter::Redeclare(const std::string& buffer, std::vector<Extent> dims) {

@@ -1,5 +1,6 @@
 // Products whose operands lie in any order: which form one takes.
 #include "codegen/matmul_plan.h"
+#include "codegen/split_sum.h"
 
 namespace quern::codegen {
 namespace {
@@ -25,7 +26,8 @@ Form FormOf(const ProductSpace& space) {
   // Few rows of bytes are added as they stand: panels would cost more than they save.
   if (space.IsOfBytes() && rows > (space.transposed() ? kFewDottedBytes : kFewBytes)) return Form::kPanels;
   if (space.IsOfBytes()) return space.transposed() ? Form::kPlain : Form::kFewRows;
-  const auto kept = [&](int64_t count) { return k <= kKeptBytes / (count * ScalarBytes(DType::kF32)); };
+  const int64_t depth = view.UpperBound(SplitSum::OfStreams(space).Most());
+  const auto kept = [&](int64_t count) { return depth <= kKeptBytes / (count * ScalarBytes(DType::kF32)); };
   if (rows <= kFewRows) {
     if (!space.transposed()) return Form::kFewRows;
     return space.rows().LowerBound(view.ranges).value_or(0) >= 1 && kept(rows) ? Form::kStreams : Form::kPlain;

@@ -22,7 +22,7 @@
 #include "base/divide.h"
 #include "codegen/loops.h"
 #include "codegen/matmul_kernels.h"
-#include "codegen/product_kernel.h"
+#include "codegen/split_sum.h"
 
 namespace quern::codegen {
 
@@ -33,7 +33,7 @@ namespace {
 
 constexpr int64_t kWideColumns = 256;  // of a chunk: runs of 1 KiB
 constexpr int64_t kTerms = 4;          // of a sum between loading and storing it
-constexpr int64_t kStreamedRows = 64;  // of a chunk
+constexpr int64_t kStreamedRows = SplitSum::kStreamedRows;
 
 // The tile that multiplies rows of `streamed` by rows of `by`.
 const char* DotOf(DType streamed, DType by) {
@@ -51,18 +51,19 @@ StatusOr<LoweredRegion> LowerFewRows(const ProductSpace& space) {
   const int64_t columns = view.UpperBound(space.columns());
   int64_t width = kWideColumns;
   while (width > 32 && CeilDiv(columns, width) < kChunksWanted / 8) width /= 2;
+  const SplitSum split(space, type, width, kTerms);
   const kir::ExprRef r = kb::Ref("r"), c = kb::Ref("c"), k = kb::Ref("k"), n0 = kb::Ref("n0"), zero = kb::Int(0),
-                     rows = kb::FromExtent(space.rows()), count = kb::FromExtent(space.k()),
+                     rows = kb::FromExtent(space.rows()),
                      live = kb::Min(kb::FromExtent(space.columns()) - n0, kb::Int(width)),
                      sum = kb::At("acc", type, {r, c});
   const auto each = [&](kir::Block body) {
     return kb::For("r", zero, rows, {kb::Vec("c", zero, live, std::move(body))});
   };
   // One order of additions, however many terms a trip takes.
-  const auto add = [&](int64_t terms) -> kir::Block {
+  const auto add = [&](const kir::ExprRef& first, int64_t terms) -> kir::Block {
     kir::ExprRef value = sum;
     for (int64_t t = 0; t < terms; ++t) {
-      const kir::ExprRef at = k + static_cast<double>(t);
+      const kir::ExprRef at = (split.splits() ? first + k : k) + static_cast<double>(t);
       value = value + kernel.Left(r, at) * kernel.Right(at, n0 + c);
       if (IsFloat(type)) value = kb::Contract(value);
     }
@@ -71,11 +72,16 @@ StatusOr<LoweredRegion> LowerFewRows(const ProductSpace& space) {
   kir::Block chunk = {
       kb::Alloc("acc", {type, {Extent(view.UpperBound(space.rows())), Extent(width)}, kir::Layout::kRow}),
       each({kb::Store("acc", {r, c}, IsFloat(type) ? kb::Num(0) : kb::Int(0, type))})};
-  const int64_t whole = space.k().is_constant() ? space.k().constant() / kTerms * kTerms : 0;
-  if (whole > 0) chunk.push_back(kb::For("k", zero, kb::Int(whole), add(kTerms), kTerms));
-  if (space.k() != Extent(whole)) chunk.push_back(kb::For("k", kb::Int(whole), count, add(1)));
-  chunk.push_back(each(kernel.Results(r, n0 + c, sum)));
-  return kernel.Finish({{"n0", zero, kb::FromExtent(space.columns()), width}}, std::move(chunk));
+  const kir::Block sums = split.Over([&](const kir::ExprRef& first, const Extent& count) {
+    const int64_t whole = count.is_constant() ? count.constant() / kTerms * kTerms : 0;
+    kir::Block loops;
+    if (whole > 0) loops.push_back(kb::For("k", zero, kb::Int(whole), add(first, kTerms), kTerms));
+    if (count != Extent(whole)) loops.push_back(kb::For("k", kb::Int(whole), kb::FromExtent(count), add(first, 1)));
+    return loops;
+  });
+  chunk.insert(chunk.end(), sums.begin(), sums.end());
+  chunk.push_back(each(split.Finish(kernel, r, n0 + c, sum)));
+  return split.Lower(kernel, {{"n0", zero, kb::FromExtent(space.columns()), width}}, std::move(chunk));
 }
 
 StatusOr<LoweredRegion> LowerStreams(const ProductSpace& space) {
@@ -88,16 +94,19 @@ StatusOr<LoweredRegion> LowerStreams(const ProductSpace& space) {
   const bool pairs = space.dtype(0) == DType::kBF16 && space.dtype(1) == DType::kBF16;
   const DType dtype = pairs ? DType::kBF16 : DType::kF32;  // what rows are multiplied by
   const int64_t most = view.UpperBound(count);
+  const SplitSum split = SplitSum::OfStreams(space);
   const kir::ExprRef i = kb::Ref("i"), j = kb::Ref("j"), m0 = kb::Ref("m0"), xj = kb::Ref("xj"), xk = kb::Ref("xk"),
-                     zero = kb::Int(0), n = kb::FromExtent(count), k = kb::FromExtent(space.k());
-  const kir::Slice rows = kernel.Rectangle(streamed, kb::Range(m0, kb::Int(kStreamedRows)), kb::All());
-  kir::Slice by = kb::SliceOf("px", {kb::Range(zero, n), kb::All()});
+                     zero = kb::Int(0), n = kb::FromExtent(count), k0 = split.First(),
+                     k = split.splits() ? split.End() - k0 : split.End(), in_part = split.splits() ? k0 + xk : xk;
+  const kir::SliceDim part = split.splits() ? kb::Range(k0, k) : kb::All();
+  const kir::Slice rows = kernel.Rectangle(streamed, kb::Range(m0, kb::Int(kStreamedRows)), part);
+  kir::Slice by = kb::SliceOf("px", {kb::Range(zero, n), split.splits() ? kb::Range(zero, k) : kb::All()});
   kir::Block chunk;
   if (space.dtype(few) == dtype && (few == 0 || space.transposed())) {
-    by = kernel.Rectangle(few, kb::Range(zero, n), kb::All());
+    by = kernel.Rectangle(few, kb::Range(zero, n), part);
   } else {
-    const kir::ExprRef element = few == 0 ? kernel.Left(xj, xk) : kernel.Right(xk, xj);
-    chunk = {kb::Alloc("px", {dtype, {Extent(most), space.k()}, kir::Layout::kRow}),
+    const kir::ExprRef element = few == 0 ? kernel.Left(xj, in_part) : kernel.Right(in_part, xj);
+    chunk = {kb::Alloc("px", {dtype, {Extent(most), split.Most()}, kir::Layout::kRow}),
              kb::For("xj", zero, n, {kb::Vec("xk", zero, k, {kb::Store("px", {xj, xk}, kb::CastTo(dtype, element))})})};
   }
   chunk.push_back(kb::Tile("t", {most, kStreamedRows}));
@@ -105,8 +114,8 @@ StatusOr<LoweredRegion> LowerStreams(const ProductSpace& space) {
                                          {{"ahead", kb::Int(view.facts.prefetch_ahead)}})));
   const kir::ExprRef live = kb::Min(kb::FromExtent(many) - m0, kb::Int(kStreamedRows)), sum = kb::Ref("t", DType::kF32);
   chunk.push_back(kb::Map({"j", "i"}, {"t"}, {n, live},
-                          streamed == 0 ? kernel.Results(m0 + i, j, sum) : kernel.Results(j, m0 + i, sum)));
-  return kernel.Finish({{"m0", zero, kb::FromExtent(many), kStreamedRows}}, std::move(chunk));
+                          streamed == 0 ? split.Finish(kernel, m0 + i, j, sum) : split.Finish(kernel, j, m0 + i, sum)));
+  return split.Lower(kernel, {{"m0", zero, kb::FromExtent(many), kStreamedRows}}, std::move(chunk));
 }
 
 }  // namespace quern::codegen

@@ -11,9 +11,10 @@
 //     }
 //   }
 //
-// Where k is long, or a symbol, it is cut into blocks of a constant length, whose sums are added in order in scratch.
-// What a row gets depends on that row alone. A right side that is computed on the way, as the images of a convolution
-// are, has loops over the axes of k and of the columns instead (computed_side.h), and blocks of the former.
+// Where k is long, or a symbol, it is cut into blocks of a constant length, whose sums are added in order in scratch;
+// where chunks are few too, in parts (split_sum.h). What a row gets depends on that row alone. A right side that is
+// computed on the way, as the images of a convolution are, has loops over the axes of k and of the columns instead
+// (computed_side.h), and blocks of the former.
 //
 // Where both sides are bf16 and the target multiplies pairs of them, a panel has words of two neighbours along k, and
 // the left side is read as it lies:
@@ -34,6 +35,7 @@
 #include "base/divide.h"
 #include "codegen/matmul_kernels.h"
 #include "codegen/product_panels.h"
+#include "codegen/split_sum.h"
 
 namespace quern::codegen {
 
@@ -78,6 +80,7 @@ class PanelProduct {
   const ProductSpace& space_;
   ProductKernel kernel_;
   ProductPanels panels_;
+  const SplitSum split_;
   const bool copies_rows_;  // the left side, which is not f32
   const int64_t step_;      // rows of a tile
   int64_t rows_of_chunk_;
@@ -88,6 +91,7 @@ PanelProduct::PanelProduct(const ProductSpace& space)
       space_(space),
       kernel_(space),
       panels_(kernel_),
+      split_(space_, panels_.SumType(), panels_.columns(), panels_.depth().Step()),
       copies_rows_(space_.dtype(0) != DType::kF32 && !panels_.InWords()),
       step_(view_.facts.gemm_rows) {
   ChooseRows();
@@ -121,7 +125,7 @@ StatusOr<LoweredRegion> PanelProduct::Lower() {
   if (CutsRows()) grid.push_back({"mb", kb::Int(0), kb::FromExtent(space_.rows()), rows_of_chunk_});
   const kir::ExprRef end = panels_.rest() > 0 ? kb::Int(panels_.Covered()) : kb::FromExtent(space_.columns());
   grid.push_back({"n0", kb::Int(0), end, panels_.columns()});
-  return kernel_.Finish(std::move(grid), Chunk());
+  return split_.Lower(kernel_, std::move(grid), Chunk());
 }
 
 kir::Block PanelProduct::Chunk() {
@@ -140,8 +144,8 @@ kir::Block PanelProduct::Chunk() {
   };
   block.push_back(kb::Alloc("acc", {SumType(), {rows, Extent(panels_.columns() + panels_.rest())}, kir::Layout::kRow}));
   block.push_back(each({kb::Store("acc", {r, c}, space_.IsOfBytes() ? kb::Int(0, DType::kI32) : kb::Num(0))}));
-  Add(block, panels_.depth().Over(RowsPastPanels()));
-  block.push_back(each(kernel_.Results(FirstRow() + r, n0 + c, kb::At("acc", SumType(), {r, c}))));
+  Add(block, panels_.depth().Over(RowsPastPanels(), split_.First(), split_.End()));
+  block.push_back(each(split_.Finish(kernel_, FirstRow() + r, n0 + c, kb::At("acc", SumType(), {r, c}))));
   return block;
 }
 

@@ -25,7 +25,8 @@ kir::ExprRef Factor(const kir::ExprRef& element, DType result) {
   return IsInteger(result) ? kb::CastTo(result, element) : ir::Widened(element);
 }
 
-ProductKernel::ProductKernel(const ProductSpace& space) : space_(space), writer_(space.view(), "matmul") {
+ProductKernel::ProductKernel(const ProductSpace& space, std::string name)
+    : space_(space), writer_(space.view(), std::move(name)) {
   for (const int operand : {0, 1}) {
     const int input = view().InputIndex(space.Source(operand));
     if (space.InMemory(operand) && input >= 0) writer_.DeclareAs(input, space.MemoryDims(operand));
@@ -38,6 +39,12 @@ kir::ExprRef ProductKernel::BatchIndex(int dim) const {
   for (const int axis : space_.results().Find({space_.root(), 0})->dims[dim])
     index = index * kb::FromExtent(space_.results().extents()[axis]) + kb::Ref(NameOf(axis));
   return index;
+}
+
+kir::Index ProductKernel::BatchLoops() const {
+  kir::Index loops;
+  for (const int axis : space_.batch_axes()) loops.push_back(kb::Ref(NameOf(axis)));
+  return loops;
 }
 
 kir::Index ProductKernel::BatchOf(int operand) {
@@ -120,6 +127,15 @@ kir::Block ProductKernel::Results(const kir::ExprRef& row, const kir::ExprRef& c
 }
 
 StatusOr<LoweredRegion> ProductKernel::Finish(std::vector<kir::GridDim> inner, kir::Block chunk) {
+  LoweredRegion lowered;
+  QUERN_ASSIGN(KernelUse use,
+               FinishKernel(std::move(inner), std::move(chunk), {space_.rows(), space_.columns(), space_.k()}));
+  lowered.kernels.push_back(std::move(use));
+  return lowered;
+}
+
+StatusOr<KernelUse> ProductKernel::FinishKernel(std::vector<kir::GridDim> inner, kir::Block chunk,
+                                                const std::vector<Extent>& inside) {
   const std::vector<int>& axes = space_.batch_axes();
   const std::vector<Extent> batch = space_.batch();
   for (size_t b = axes.size(); b-- > 1;)
@@ -129,9 +145,9 @@ StatusOr<LoweredRegion> ProductKernel::Finish(std::vector<kir::GridDim> inner, k
   kernel.grid.insert(kernel.grid.end(), std::make_move_iterator(inner.begin()), std::make_move_iterator(inner.end()));
   kernel.body = std::move(chunk);
   std::vector<Extent> all = batch;
-  all.insert(all.end(), {space_.rows(), space_.columns(), space_.k()});
+  all.insert(all.end(), inside.begin(), inside.end());
   kernel.sequential = BoundedElements(all, view().ranges) <= kShortProducts;
-  return writer_.FinishRegion();
+  return writer_.Finish();
 }
 
 }  // namespace quern::codegen

@@ -12,7 +12,7 @@ kir::ExprRef Factor(const kir::ExprRef& element, DType result);
 
 class ProductKernel {
  public:
-  explicit ProductKernel(const ProductSpace& space);
+  explicit ProductKernel(const ProductSpace& space, std::string name = "matmul");
   ProductKernel(const ProductKernel&) = delete;
   ProductKernel& operator=(const ProductKernel&) = delete;
 
@@ -29,6 +29,8 @@ class ProductKernel {
   kir::ExprRef Right(const kir::ExprRef& k, const kir::ExprRef& column);
   // The place in a dimension of the product's result, of those before rows and columns.
   kir::ExprRef BatchIndex(int dim) const;
+  // The loops over the batch that a chunk is in.
+  kir::Index BatchLoops() const;
 
   // Rows and columns of every result, and of what else is read element by element where results are stored.
   std::vector<kir::Slice> ResultRectangles(const kir::SliceDim& rows, const kir::SliceDim& columns);
@@ -37,6 +39,9 @@ class ProductKernel {
 
   // The kernel whose grid is the first axis of the batch, and `inner`; further ones are loops around the chunk.
   StatusOr<LoweredRegion> Finish(std::vector<kir::GridDim> inner, kir::Block chunk);
+  // The same as one kernel of several. `inside`: the extents of the loops inside a batch.
+  StatusOr<KernelUse> FinishKernel(std::vector<kir::GridDim> inner, kir::Block chunk,
+                                   const std::vector<Extent>& inside);
 
  private:
   kir::Index BatchOf(int operand);

@@ -61,8 +61,8 @@ class Executable : public Runnable {
   Status BindParam(std::string_view name, std::span<const uint8_t> bytes) override {
     return BindParam(name, bytes, nullptr);
   }
-  // The same with an end: `release` is called once, by the thread that uses the executable, when the bytes are no longer
-  // read. Where runs read what was made of them alone, that is in the next Prepare or Run, which compiles every
+  // The same with an end: `release` is called once, by the thread that uses the executable, when nobody reads the bytes
+  // any more. Where runs read what was made of them alone, that is in the next Prepare or Run, which compiles every
   // variant; else when the parameter is bound again, or the executable goes. It must not use the executable. After an
   // error it has not been called, and never will be. With an observer bytes are read to the end.
   Status BindParam(std::string_view name, std::span<const uint8_t> bytes, std::function<void()> release);

@@ -70,12 +70,16 @@ struct Terms {
   }
 };
 
-// A transposed right side is read as it lies.
+// A transposed right side is read as it lies, and so is one column, which is a row.
 Replacement Identity(const IdentityContext& context) {
-  const Node& behind = context.behind(1);
-  if (context.node.attributes.Bool("transpose_b") || behind.op->name != std::string_view("Transpose")) {
-    return std::nullopt;
+  if (context.node.attributes.Bool("transpose_b")) return std::nullopt;
+  if (std::vector<Extent> dims = context.type(1).dims; dims.back() == Extent(1)) {
+    std::swap(dims[dims.size() - 1], dims[dims.size() - 2]);
+    QUERN_ASSIGN(const Value row, MakeReshaped(context.make, context.inputs[1], std::move(dims)));
+    return MakeProductOfRows(context.make, context.inputs[0], row);
   }
+  const Node& behind = context.behind(1);
+  if (behind.op->name != std::string_view("Transpose")) return std::nullopt;
   const std::vector<int64_t>& perm = behind.attributes.Ints("perm");
   std::vector<int64_t> swapped(perm.size());
   std::iota(swapped.begin(), swapped.end(), 0);

@@ -1,0 +1,108 @@
+// Products of few chunks and a long k, whose sums are parts that a second kernel adds up.
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "unit/compiler/expect_right.h"
+
+namespace quern {
+namespace {
+
+using namespace quern::testing;
+
+struct Sizes {
+  int batch, m, n, k;
+};
+
+// a b + bias and the product itself, in both orders of the right side.
+std::string Text(const Sizes& sizes, const std::string& a, const std::string& b, const std::string& y,
+                 bool transposed) {
+  return absl::StrReplaceAll(
+      R"(graph g {
+  %0 = Input() {name = "a"} : $a[$c, $m, $k]
+  %1 = Input() {name = "b"} : $b[$r]
+  %2 = MatMul(%0, %1) {transpose_b = $t} : $y[$c, $m, $n]
+  %3 = Input() {name = "bias"} : $y[$n]
+  %4 = Add(%2, %3) : $y[$c, $m, $n]
+  return %4, %2
+})",
+      {{"$a", a},
+       {"$b", b},
+       {"$y", y},
+       {"$c", absl::StrCat(sizes.batch)},
+       {"$m", absl::StrCat(sizes.m)},
+       {"$n", absl::StrCat(sizes.n)},
+       {"$k", absl::StrCat(sizes.k)},
+       {"$r", absl::StrCat(sizes.batch, ", ", transposed ? sizes.n : sizes.k, ", ", transposed ? sizes.k : sizes.n)},
+       {"$t", transposed ? "true" : "false"}});
+}
+
+// Whether chunks of a product are for parts of its sums.
+bool HasParts(const std::string& text) {
+  const StatusOr<Planned> planned = Plan(text);
+  EXPECT_TRUE(planned.ok()) << planned.status();
+  for (const kir::Kernel& kernel : planned->compiled.plan.kernels) {
+    for (const kir::GridDim& dim : kernel.grid) {
+      if (dim.index == "s0") return true;
+    }
+  }
+  return false;
+}
+
+TEST(SplitSum, OfEveryFormAndDtype) {
+  struct Row {
+    const char *a, *b, *y;
+  };
+  constexpr Row kRows[] = {{"f32", "f32", "f32"}, {"f32", "f16", "f32"}, {"bf16", "bf16", "bf16"},
+                           {"f16", "f16", "f16"}, {"i8", "i8", "i32"},   {"u8", "i8", "i32"}};
+  // Panels with and without a rest of columns, few rows, few columns, one of each; parts that end in a shorter one.
+  constexpr Sizes kSizes[] = {
+      {1, 13, 37, 5003}, {3, 67, 64, 2053}, {1, 7, 33, 4099}, {1, 31, 5, 3001}, {1, 1, 1, 4097}};
+  for (const Row& row : kRows) {
+    for (const Sizes& sizes : kSizes) {
+      for (const bool transposed : {false, true}) {
+        const std::string text = Text(sizes, row.a, row.b, row.y, transposed);
+        SCOPED_TRACE(text);
+        ExpectRight(text, {{}});
+      }
+    }
+  }
+}
+
+TEST(SplitSum, ComesWithFewChunksAndALongDepth) {
+  const auto parts = [](const Sizes& sizes) { return HasParts(Text(sizes, "f32", "f32", "f32", false)); };
+  EXPECT_FALSE(parts({1, 13, 37, 2047}));
+  EXPECT_TRUE(parts({1, 13, 37, 2048}));
+  EXPECT_TRUE(parts({1, 192, 64, 4096}));
+  EXPECT_FALSE(parts({1, 193, 64, 4096}));
+  EXPECT_TRUE(parts({1, 64, 1024, 4096}));
+  EXPECT_FALSE(parts({1, 64, 1088, 4096}));
+  EXPECT_TRUE(parts({16, 64, 64, 4096}));
+  EXPECT_FALSE(parts({17, 64, 64, 4096}));
+  EXPECT_TRUE(parts({1, 1, 1, 1 << 20}));
+  EXPECT_TRUE(parts({1, 8, 32, 6000}));
+  EXPECT_TRUE(parts({1, 100, 8, 6000}));
+}
+
+// The bits of a row are its own, beside however many others, on any number of threads.
+TEST(SplitSum, RowsHaveTheirOwnBits) {
+  const auto rows = [](int m, int threads) {
+    const StatusOr<Planned> planned = Plan(Text({1, m, 36, 4100}, "f32", "f32", "f32", true));
+    EXPECT_TRUE(planned.ok()) << planned.status();
+    const StatusOr<const cpu::Target*> target = cpu::ResolveTarget("native");
+    const StatusOr<LevelRunner> level = LevelRunner::Create(**target);
+    // The same rows at the front, whatever stands behind them.
+    const BytesByName most = RandomBytes(Plan(Text({1, 96, 36, 4100}, "f32", "f32", "f32", true))->graph, {}, 1);
+    BytesByName bytes = most;
+    bytes.find("a")->second.resize(static_cast<size_t>(m) * 4100 * 4);
+    const auto outputs = RunGraph(planned->compiled, *level, threads, {}, bytes);
+    EXPECT_TRUE(outputs.ok()) << outputs.status();
+    return std::vector<uint8_t>(outputs->at(0).begin(), outputs->at(0).begin() + 9 * 36 * 4);
+  };
+  const std::vector<uint8_t> few = rows(9, 1);
+  EXPECT_EQ(few, rows(96, 1));
+  EXPECT_EQ(few, rows(41, 3));
+}
+
+}  // namespace
+}  // namespace quern
