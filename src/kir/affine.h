@@ -43,6 +43,8 @@ class IndexProver {
 
   // v is a function of these: where they have the same values, so has v.
   void SetFunctionOf(Id id, std::vector<Extent> arguments);
+  // Those; none of a variable that is free.
+  const std::vector<Extent>& ArgumentsOf(Id id) const { return variables_[id].arguments; }
 
   Extent Variable(Id id) const { return Extent::Symbol(variables_[id].name); }
   std::optional<Id> Find(std::string_view name) const;

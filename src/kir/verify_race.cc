@@ -12,6 +12,7 @@
 // variables of the positions may be split, one after the other, into the cases less, equal and more. Accesses with a
 // barrier between them on every path do not meet.
 #include <algorithm>
+#include <functional>
 #include <set>
 
 #include "kir/describe.h"
@@ -71,13 +72,17 @@ bool Verifier::Separate(const Parallel& scope, const Access& a, const Access& b)
   if (!scope.thread) return SeparateInOrder(scope, a, b, {});
   if (SeparateInOrder(scope, a, b, {})) return true;
   std::set<IndexProver::Id> inner;
-  for (const Access* access : {&a, &b}) {
-    for (const Extent& at : access->position) {
-      for (const std::string& symbol : at.Symbols()) {
-        const std::optional<IndexProver::Id> id = prover_.Find(symbol);
-        if (id && *id >= scope.first && std::find(order.begin(), order.end(), *id) == order.end()) inner.insert(*id);
-      }
+  // What max(0, S - p) is follows from p, which may be what sets two positions apart.
+  const std::function<void(const Extent&)> note = [&](const Extent& value) {
+    for (const std::string& symbol : value.Symbols()) {
+      const std::optional<IndexProver::Id> id = prover_.Find(symbol);
+      if (!id || *id < scope.first || std::find(order.begin(), order.end(), *id) != order.end()) continue;
+      if (!inner.insert(*id).second) continue;
+      for (const Extent& argument : prover_.ArgumentsOf(*id)) note(argument);
     }
+  };
+  for (const Access* access : {&a, &b}) {
+    for (const Extent& at : access->position) note(at);
   }
   // A variable whose cases less and more are apart may be taken as equal; that can only help with the others.
   std::vector<IndexProver::Id> equal;

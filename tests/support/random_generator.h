@@ -406,8 +406,7 @@ class Generator {
     const int64_t axis = Below(type(x).rank());
     if (IsFloat(type(x).dtype) && Size(type(x).dims[axis]) > 64) return;  // sums of many leave the range of halves
     // Blocks of threads do not take lines of symbols from the end on: nothing shows that their threads store apart.
-    const bool reverse = Below(2) == 0 && type(x).dims[axis].is_constant();
-    Tame(Add("CumSum", {x}, {{"axis", axis}, {"exclusive", Below(2) == 0}, {"reverse", reverse}}));
+    Tame(Add("CumSum", {x}, {{"axis", axis}, {"exclusive", Below(2) == 0}, {"reverse", Below(2) == 0}}));
   }
 
   // Where values are close a kernel's rounding decides.

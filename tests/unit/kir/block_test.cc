@@ -414,6 +414,19 @@ TEST(Block, StridesOfTwoDimensions) {
   }
 }
 
+// Parts from the end, whose first element is a function of the part: the last part is shorter, and none meets another
+// but where parts overlap.
+TEST(Block, StridesThroughPartsFromTheEnd) {
+  const auto text = [](int length) {
+    return absl::StrFormat(
+        "kernel k (y : f32[S] out\n) sym S in 1..5000 { grid g in 0..1 { thread t in 0..64 @ block { "
+        "for p in 0..S by 512 { for c in max(0, S - (p + %d)) + t .. S - p by 64 { y[c] = 1 } } } } }",
+        length);
+  };
+  EXPECT_EQ(Verified(text(512)), "");
+  EXPECT_NE(Verified(text(513)), "");
+}
+
 // Two stores that meet only where one thread is an iteration ahead of the other.
 TEST(Block, StridesThatMeetInOneDirection) {
   const auto text = [](int apart) {
