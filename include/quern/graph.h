@@ -190,6 +190,9 @@ class Graph {
   // A graph of MIR text, as `quern dump --dump-after PASS` prints it. Its parameters are bound here or on the program;
   // its outputs are called "0", "1", .... Errors: kInvalid with line and column; those of the ops in it.
   static Result<Graph> Parse(std::string_view text);
+  // The same of bytes that Binary made, here or on another machine (docs/graph-files.md). They are not trusted. Errors:
+  // kInvalid with the byte, of a wrong hash too; another version, by number; those of the ops.
+  static Result<Graph> FromBinary(std::span<const std::byte> bytes);
 
   // Declares a size that types may name, and the values it may have: 0 <= low <= high <= 2^31.
   void Symbol(std::string_view name, int64_t low = 1, int64_t high = int64_t{1} << 20);
@@ -242,6 +245,12 @@ class Graph {
   std::string TypeOf(Value value) const;
   // The blocks, for people.
   std::string Text() const;
+  // The graph as bytes, its blocks as the ops that they are; without the bytes of parameters. Equal graphs give equal
+  // bytes. Errors: that of the graph.
+  Result<std::string> Binary() const;
+  // 32 hexadecimal digits that tell graphs apart on every machine and in every run: an attribute, a byte of a constant
+  // or a range that differs changes them; labels and the name of the graph do not. Errors: that of the graph.
+  Result<std::string> Fingerprint() const;
   // The first error so far.
   Result<void> status() const;
 

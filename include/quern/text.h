@@ -1,5 +1,5 @@
-// A graph in text form and the values that it runs on: what `quern run`, `profile`, `dump` and `compile` make of a .qir
-// file, for who writes ops and looks at their kernels.
+// A graph in a file, text or binary (docs/graph-files.md), and the values that it runs on: what `quern run`, `profile`,
+// `dump` and `compile` make of it, for who writes ops and looks at their kernels.
 //
 //   # sizes: SEQ=5                          a size of a run, in comments above the graph; docs/checking.md has the form
 //   graph g sym SEQ in 1..64 {
@@ -32,7 +32,7 @@ struct TextOptions {
 
 class TextGraph {
  public:
-  // Whether the file is text whose first word, but for comments, is "graph".
+  // Whether the file is a graph in binary form, or text whose first word, but for comments, is "graph".
   static bool Is(const std::string& path);
   // Errors: kResource, kInvalid with the place in the file, kOutOfRange, kUnknownName (a size of no symbol),
   // kUnsupported (values of a block format that is no weight's), and those of the graph.
@@ -45,6 +45,13 @@ class TextGraph {
   const Graph& graph() const;
   // Runs a program of that graph once; states begin with their values each time. Errors: those of Program::Run.
   Result<void> Run(Program& program);
+  // Writes the graph, without values: as text where the name ends in .qir, else in binary form. Errors: kResource.
+  Result<void> Save(const std::string& path) const;
+  // What is in the graph, in lines for people: its fingerprint, sizes, inputs, outputs, parameters, ops.
+  std::string Describe() const;
+  // What differs in `other`: a line for each node that one of the two has alone ("-", "+") or over other operands
+  // ("~"), and for what else differs; empty where nothing but labels and names of graphs does.
+  std::string Diff(const TextGraph& other) const;
   // The outputs of the last run: a line each with its name, type and first elements.
   std::string Outputs() const;
 

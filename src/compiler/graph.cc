@@ -9,6 +9,7 @@
 #include "compiler/program.h"
 #include "compiler/public_error.h"
 #include "hir/block.h"
+#include "ir/binary.h"
 #include "ir/op.h"
 #include "quern/compile.h"
 
@@ -210,6 +211,30 @@ struct Graph::State {
     return absl::OkStatus();
   }
 
+  // A graph of ops that was read, its outputs by their numbers.
+  static Result<Graph> Wrap(const StatusOr<ir::Graph>& graph) {
+    if (!graph.ok()) return Result<Graph>::Failed(compiler::ErrorOf(graph.status()));
+    auto state = std::make_unique<State>();
+    StatusOr<hir::Module> module = hir::WrapGraph(*graph);
+    if (!module.ok()) return Result<Graph>::Failed(compiler::ErrorOf(module.status()));
+    state->module = *std::move(module);
+    for (size_t o = 0; o < state->module.outputs.size(); ++o) {
+      state->outputs.push_back(absl::StrCat(o));
+      const hir::Value& output = state->module.outputs[o];
+      if (!state->CheckOutput(state->outputs[o], {output.node, output.result})) break;
+    }
+    if (!state->ok()) return Result<Graph>::Failed(state->error);
+    return Graph(std::move(state));
+  }
+
+  // What `make` says of the graph in ops.
+  Result<std::string> OfLowered(std::string (*make)(const ir::Graph& graph)) const {
+    if (!ok()) return Result<std::string>::Failed(error);
+    const StatusOr<ir::Graph> graph = hir::Lower(module);
+    if (!graph.ok()) return Result<std::string>::Failed(compiler::ErrorOf(graph.status(), module.name));
+    return make(*graph);
+  }
+
   Value Leaf(StatusOr<hir::Value> value, std::string_view where) {
     if (!Check(value.status(), where)) return {};
     return {value->node, value->result};
@@ -222,23 +247,10 @@ Graph::Graph(Graph&&) noexcept = default;
 Graph& Graph::operator=(Graph&&) noexcept = default;
 Graph::~Graph() = default;
 
-Result<Graph> Graph::Parse(std::string_view text) {
-  auto parse = [&]() -> StatusOr<std::unique_ptr<State>> {
-    QUERN_ASSIGN(const ir::Graph graph, ir::Parse(text));
-    QUERN_RETURN_IF_ERROR(ir::Verify(graph));
-    auto state = std::make_unique<State>();
-    QUERN_ASSIGN(state->module, hir::WrapGraph(graph));
-    for (size_t o = 0; o < state->module.outputs.size(); ++o) {
-      state->outputs.push_back(absl::StrCat(o));
-      const hir::Value& output = state->module.outputs[o];
-      if (!state->CheckOutput(state->outputs[o], {output.node, output.result})) break;
-    }
-    return state;
-  };
-  StatusOr<std::unique_ptr<State>> state = parse();
-  if (!state.ok()) return Result<Graph>::Failed(compiler::ErrorOf(state.status()));
-  if (!(*state)->ok()) return Result<Graph>::Failed((*state)->error);
-  return Graph(*std::move(state));
+Result<Graph> Graph::Parse(std::string_view text) { return State::Wrap(ir::Parse(text)); }
+
+Result<Graph> Graph::FromBinary(std::span<const std::byte> bytes) {
+  return State::Wrap(ir::Decode({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}));
 }
 
 void Graph::Symbol(std::string_view name, int64_t low, int64_t high) {
@@ -376,6 +388,14 @@ std::string Graph::TypeOf(Value value) const {
 }
 
 std::string Graph::Text() const { return hir::Print(state_->module); }
+
+Result<std::string> Graph::Binary() const {
+  return state_->OfLowered([](const ir::Graph& graph) { return ir::Encode(graph); });
+}
+
+Result<std::string> Graph::Fingerprint() const {
+  return state_->OfLowered([](const ir::Graph& graph) { return ir::Fingerprint(graph).ToHex(); });
+}
 
 Result<void> Graph::status() const { return state_->ok() ? Result<void>() : Result<void>::Failed(state_->error); }
 

@@ -1,4 +1,4 @@
-// TextGraph of the public interface: a file of graph text, its sizes and its values.
+// TextGraph of the public interface: a graph in a file, its sizes and its values.
 
 #include <algorithm>
 #include <cctype>
@@ -9,10 +9,14 @@
 #include "absl/strings/str_cat.h"
 #include "base/diagnostic.h"
 #include "base/mapped_file.h"
+#include "base/output_file.h"
 #include "check/draw.h"
 #include "check/reproduction.h"
 #include "check/value.h"
 #include "compiler/public_error.h"
+#include "ir/binary.h"
+#include "ir/describe.h"
+#include "ir/diff.h"
 #include "quern/text.h"
 
 namespace quern {
@@ -108,7 +112,11 @@ TextGraph::~TextGraph() = default;
 
 bool TextGraph::Is(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
-  std::string line;
+  uint8_t mark[8] = {};
+  file.read(reinterpret_cast<char*>(mark), sizeof(mark));
+  if (ir::IsBinary({mark, static_cast<size_t>(file.gcount())})) return true;
+  file.clear();
+  file.seekg(0);
   while (file.good()) {
     char next = static_cast<char>(file.get());
     if (next == '#') {
@@ -129,8 +137,12 @@ Result<TextGraph> TextGraph::Open(const std::string& path, const TextOptions& op
     check::Reproduction& file = state->file;
     std::string data;
     QUERN_ASSIGN(const MappedFile text, MappedFile::Open(path));
-    QUERN_ASSIGN(file,
-                 check::ParseText({reinterpret_cast<const char*>(text.bytes().data()), text.bytes().size()}, &data));
+    if (ir::IsBinary(text.bytes())) {
+      QUERN_ASSIGN(file.graph, ir::Decode(text.bytes()));
+    } else {
+      QUERN_ASSIGN(file,
+                   check::ParseText({reinterpret_cast<const char*>(text.bytes().data()), text.bytes().size()}, &data));
+    }
     QUERN_RETURN_IF_ERROR(ir::CheckStorage(file.graph));
     QUERN_RETURN_IF_ERROR(state->Size(options));
     if (data.empty()) {
@@ -167,6 +179,18 @@ Result<void> TextGraph::Run(Program& program) {
     std::memcpy(memory->data(), bytes->data(), std::min(memory->size(), bytes->size()));
   }
   return program.Run(state_->arguments, state_->results, state_->symbols);
+}
+
+Result<void> TextGraph::Save(const std::string& path) const {
+  const ir::Graph& graph = state_->file.graph;
+  const std::string bytes = path.ends_with(".qir") ? ir::Print(graph) : ir::Encode(graph);
+  return compiler::ToResult(WriteFile(path, bytes));
+}
+
+std::string TextGraph::Describe() const { return ir::Describe(state_->file.graph); }
+
+std::string TextGraph::Diff(const TextGraph& other) const {
+  return ir::Diff(state_->file.graph, other.state_->file.graph);
 }
 
 std::string TextGraph::Outputs() const {

@@ -4,7 +4,7 @@
 #include <bit>
 
 #include "base/block_format.h"
-#include "import/byte_reader.h"
+#include "base/byte_reader.h"
 
 namespace quern {
 namespace {

@@ -10,11 +10,10 @@
 #include "base/diagnostic.h"
 #include "ir/graph.h"
 #include "ir/op.h"
+#include "ir/written.h"
 
 namespace quern::ir {
 namespace {
-
-constexpr int kMaxNesting = 8;
 
 class Parser {
  public:
@@ -240,8 +239,9 @@ class Parser {
         attributes.Set(std::move(name), std::move(value));
       }
     }
-    std::vector<uint8_t> data;
+    std::optional<std::vector<uint8_t>> data;
     if (Accept("hex")) {
+      data.emplace();
       QUERN_ASSIGN(const std::string digits, Word("hex digits"));
       if (digits != "-") {
         if (digits.size() % 2 != 0) return Expected("an even number of hex digits before here");
@@ -249,7 +249,7 @@ class Parser {
           uint8_t byte = 0;
           const auto [end, error] = std::from_chars(digits.data() + i, digits.data() + i + 2, byte, 16);
           if (error != std::errc() || end != digits.data() + i + 2) return Expected("hex digits before here");
-          data.push_back(byte);
+          data->push_back(byte);
         }
       }
     }
@@ -275,32 +275,8 @@ class Parser {
       QUERN_ASSIGN(Graph parsed, ParseGraph(nesting + 1));
       bodies.push_back(std::make_shared<const Graph>(std::move(parsed)));
     }
-    StatusOr<Value> made = Value{};
-    const std::string_view name = op->name;
-    if (op->kind == OpKind::kLeaf) {
-      if (types.size() != 1) return Expected("one type for a leaf before here");
-      const AttrValue* label = attributes.Find("name");
-      const std::string* label_text = label == nullptr ? nullptr : std::get_if<std::string>(label);
-      if (name != "Constant" && label_text == nullptr) return Expected("a name for the leaf before here");
-      if (name == "Input")
-        made = graph.AddInput(*label_text, types[0], origin);
-      else if (name == "Param")
-        made = graph.AddParam(*label_text, types[0], origin);
-      else
-        made = graph.AddConstant(types[0], std::move(data), origin);
-    } else if (op->kind == OpKind::kRegion) {
-      const AttrValue* family = attributes.Find("family");
-      const std::string* family_text = family == nullptr ? nullptr : std::get_if<std::string>(family);
-      if (family_text == nullptr) return Expected("a family for the Region before here");
-      made = graph.AddRegion(*family_text, std::move(inputs), std::move(bodies[0]), origin);
-    } else {
-      made = graph.Add(*op, std::move(inputs), std::move(attributes), origin, std::move(bodies), types);
-    }
-    if (!made.ok()) return At(made.status());
-    if (graph.node(made->node).results != types) {
-      return Expected(absl::StrCat("the inferred type ", graph.node(made->node).results[0].ToString(), " before here"));
-    }
-    return absl::OkStatus();
+    return At(AddWritten(graph, {op, std::move(inputs), std::move(attributes), std::move(data), std::move(types),
+                                 origin, std::move(bodies)}));
   }
 
   // S == T, 64 >= PAST_SEQ + SEQ

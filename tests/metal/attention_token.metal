@@ -14,7 +14,7 @@ static inline float max_f32(float a, float b) { return a != a ? a : b != b ? b :
 
 [[kernel, max_total_threads_per_threadgroup(256)]] void attention_token(
     device const float* x0 [[buffer(0)]],
-    device float* t0 [[buffer(1)]],
+    device float* tmp0 [[buffer(1)]],
     device const half* x1 [[buffer(2)]],
     device const half* x2 [[buffer(3)]],
     constant long* symbols [[buffer(4)]],
@@ -139,19 +139,19 @@ static inline float max_f32(float a, float b) { return a != a ? a : b != b ? b :
     threadgroup_barrier(mem_flags::mem_threadgroup);
     for (int i = thread_id / 16; i < 2; i += 16) {
       for (int c = thread_id % 16; c < 16; c += 16) {
-        t0[r * (72 * v_RUNS) + s * 36 + i * 18 + c] = o[i * 16 + c];
+        tmp0[r * (72 * v_RUNS) + s * 36 + i * 18 + c] = o[i * 16 + c];
       }
     }
     threadgroup_barrier(mem_flags::mem_threadgroup);
     for (int i = thread_id; i < 2; i += 256) {
-      t0[r * (72 * v_RUNS) + s * 36 + i * 18 + 16] = m[i];
-      t0[r * (72 * v_RUNS) + s * 36 + i * 18 + 17] = l[i];
+      tmp0[r * (72 * v_RUNS) + s * 36 + i * 18 + 16] = m[i];
+      tmp0[r * (72 * v_RUNS) + s * 36 + i * 18 + 17] = l[i];
     }
   }
 }
 
 [[kernel, max_total_threads_per_threadgroup(32)]] void attention_token_1(
-    device const float* t0 [[buffer(0)]],
+    device const float* tmp0 [[buffer(0)]],
     device float* y0 [[buffer(1)]],
     constant long* symbols [[buffer(2)]],
     uint chunk_index [[threadgroup_position_in_grid]],
@@ -169,15 +169,15 @@ static inline float max_f32(float a, float b) { return a != a ? a : b != b ? b :
     // [Attention]
     float max = -INFINITY;
     for (int s = 0; s < v_RUNS; ++s) {
-      max = max_f32(max, t0[r * (72 * v_RUNS) + (s * 2 + v0) * 36 + v1 * 18 + 16]);
+      max = max_f32(max, tmp0[r * (72 * v_RUNS) + (s * 2 + v0) * 36 + v1 * 18 + 16]);
     }
     const float top = max;
     // [Attention]
     float sum = 0.0f;
     for (int s = 0; s < v_RUNS; ++s) {
       const int v2 = s * 2 + v0;
-      const float v3 = t0[r * (72 * v_RUNS) + v2 * 36 + v1 * 18 + 16];
-      sum += ((v3 == -INFINITY) ? 0.0f : precise::exp(v3 - top)) * t0[r * (72 * v_RUNS) + v2 * 36 + v1 * 18 + 17];
+      const float v3 = tmp0[r * (72 * v_RUNS) + v2 * 36 + v1 * 18 + 16];
+      sum += ((v3 == -INFINITY) ? 0.0f : precise::exp(v3 - top)) * tmp0[r * (72 * v_RUNS) + v2 * 36 + v1 * 18 + 17];
     }
     const float total = sum;
     // [Attention]
@@ -187,8 +187,8 @@ static inline float max_f32(float a, float b) { return a != a ? a : b != b ? b :
       float sum_2 = 0.0f;
       for (int s = 0; s < v_RUNS; ++s) {
         const int v4 = s * 2 + v0;
-        const float v5 = t0[r * (72 * v_RUNS) + v4 * 36 + v1 * 18 + 16];
-        sum_2 += t0[r * (72 * v_RUNS) + v4 * 36 + v1 * 18 + c] * (((v5 == -INFINITY) ? 0.0f : precise::exp(v5 - top)) * inverse);
+        const float v5 = tmp0[r * (72 * v_RUNS) + v4 * 36 + v1 * 18 + 16];
+        sum_2 += tmp0[r * (72 * v_RUNS) + v4 * 36 + v1 * 18 + c] * (((v5 == -INFINITY) ? 0.0f : precise::exp(v5 - top)) * inverse);
       }
       y0[r * 64 + h * 16 + c] = sum_2;
     }

@@ -1,5 +1,5 @@
-// The command line: quern run | inspect | dump | ops | compile | profile | bench | cache | replay | reduce. Results go
-// to standard output, everything else to standard error; bad input is one sentence and exit code 1.
+// The command line: quern run | inspect | dump | ops | compile | profile | bench | convert | diff | cache | replay |
+// reduce. Results go to standard output, everything else to standard error; bad input is one sentence and exit code 1.
 
 #include <CLI/CLI.hpp>
 #include <charconv>
@@ -13,6 +13,7 @@
 #include "bench.h"
 #include "cache.h"
 #include "compile.h"
+#include "graph_files.h"
 #include "interrupt.h"
 #include "model_options.h"
 #include "profile.h"
@@ -263,9 +264,9 @@ int main(int argc, char** argv) {
       "  quern run models/addition.gguf --prompt \"27+58=\" --device emulated\n"
       "  quern run graph.qir --size SEQ=5 --check ref");
 
-  CLI::App* inspect_command = app.add_subcommand("inspect", "metadata and tensors of a model file");
-  inspect_command->add_option("MODEL", model, "a GGUF file")->required();
-  inspect_command->footer("Examples:\n  quern inspect models/addition.gguf");
+  CLI::App* inspect_command = app.add_subcommand("inspect", "metadata and tensors of a model file, what is in a graph");
+  inspect_command->add_option("MODEL", model, "a GGUF file, or a graph in text or binary form")->required();
+  inspect_command->footer("Examples:\n  quern inspect models/addition.gguf\n  quern inspect graph.qir");
 
   CLI::App* dump_command = app.add_subcommand("dump", "what a model becomes on its way to machine code");
   compile_options(dump_command);
@@ -294,6 +295,7 @@ int main(int argc, char** argv) {
   CompileCommand compile_command(app);
   ProfileCommand profile_command(app);
   BenchCommand bench_command(app);
+  GraphFilesCommands graph_files(app);
   CacheCommand cache_command(app);
   ReplayCommand replay_command(app);
   ReduceCommand reduce_command(app);
@@ -302,9 +304,10 @@ int main(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     // Usage errors exit with 1 and one sentence; --help and --version with 0.
-    const bool replay = argc > 1 && std::string(argv[1]) == "replay";  // whose 1 means that the file fails
-    if (error.get_exit_code() != 0 && replay)
-      return Fail(std::string(error.what()) + " (quern replay --help has examples)"), 2;
+    // The 1 of these two means that the file fails, or that files differ.
+    const std::string verb = argc > 1 ? argv[1] : "";
+    if (error.get_exit_code() != 0 && (verb == "replay" || verb == "diff"))
+      return Fail(std::string(error.what()) + " (quern " + verb + " --help has examples)"), 2;
     return error.get_exit_code() == 0 ? app.exit(error)
                                       : Fail(std::string(error.what()) + " (quern --help has examples)");
   }
@@ -322,6 +325,13 @@ int main(int argc, char** argv) {
   if (compile_command.parsed()) return done(compile_command.Run());
   if (cache_command.parsed()) return done(cache_command.Run());
   if (reduce_command.parsed()) return done(reduce_command.Run());
+  if (graph_files.parsed()) {
+    bool same = true;
+    const quern::Result<void> ran = graph_files.Run(same);
+    const bool diff = app.got_subcommand("diff");
+    if (!ran.ok() || Finish() != 0) return (ran.ok() ? 0 : Fail(ran.details())), diff ? 2 : 1;
+    return same ? 0 : 1;
+  }
   if (replay_command.parsed()) {
     bool passed = false;
     const std::string error = replay_command.Run(passed);
@@ -342,9 +352,14 @@ int main(int argc, char** argv) {
     quern::Result<quern::TextGraph> graph = quern::TextGraph::Open(model);
     return graph.ok() ? graph->graph().Dump(dump, options) : quern::Result<std::string>::Failed(graph.details());
   };
-  quern::Result<std::string> text = inspect_command->parsed()     ? quern::Inspect(model)
-                                    : quern::TextGraph::Is(model) ? dump_text()
-                                                                  : quern::Dump(model, options, dump);
+  const auto describe_text = [&]() -> quern::Result<std::string> {
+    quern::Result<quern::TextGraph> graph = quern::TextGraph::Open(model);
+    return graph.ok() ? graph->Describe() : quern::Result<std::string>::Failed(graph.details());
+  };
+  const bool inspect = inspect_command->parsed();
+  quern::Result<std::string> text = quern::TextGraph::Is(model) ? (inspect ? describe_text() : dump_text())
+                                    : inspect                   ? quern::Inspect(model)
+                                                                : quern::Dump(model, options, dump);
   if (!text.ok()) return Fail(text.error());
   std::fputs(text->c_str(), stdout);
   return Finish();

@@ -41,7 +41,7 @@ TEST(GraphText, SaysWhatIsWrong) {
   EXPECT_EQ(Parse("graph g {\n  %0 = Input() {name = \"x\"} : f32[2]\n  %1 = Exp(%0) : f32[3]\n  return %1\n}")
                 .status()
                 .message(),
-            "3:24: expected the inferred type f32[2] before here");
+            "line 3: expected the inferred type f32[2]");
   EXPECT_EQ(Parse("graph g {\n  %0 = Input() {name = \"x\"} : i32[2]\n  %1 = Exp(%0) : i32[2]\n  return %1\n}")
                 .status()
                 .message(),

@@ -1,0 +1,157 @@
+#include <bit>
+#include <map>
+#include <type_traits>
+
+#include "base/overloaded.h"
+#include "ir/binary.h"
+#include "ir/binary_layout.h"
+#include "ir/op.h"
+
+namespace quern::ir {
+namespace {
+
+using namespace binary;
+
+template <typename T>
+void Put(std::string& out, T value) {
+  static_assert(std::endian::native == std::endian::little && std::is_trivially_copyable_v<T>);
+  out.append(reinterpret_cast<const char*>(&value), sizeof(T));
+}
+
+class Encoder {
+ public:
+  // `labels`: origins, and the name of the graph, are written too.
+  explicit Encoder(bool labels) : labels_(labels) {}
+
+  std::string Write(const Graph& graph) {
+    PutGraph(graph);
+    std::string strings;
+    Put<uint32_t>(strings, static_cast<uint32_t>(strings_.size()));
+    for (const std::string* text : strings_) {
+      Put<uint32_t>(strings, static_cast<uint32_t>(text->size()));
+      strings += *text;
+    }
+    std::string file(kMagic);
+    const uint64_t data_at = RoundUp(kHeaderBytes + strings.size() + body_.size());
+    Put<uint32_t>(file, kBinaryVersion);
+    Put<uint32_t>(file, 0);
+    Put<uint64_t>(file, data_at);
+    Put<uint64_t>(file, data_.size());
+    file.resize(kHeaderBytes);
+    file += strings;
+    file += body_;
+    file.resize(data_at);
+    file += data_;
+    const Hash128 hash = HashBytes(file);
+    Put(file, hash.high);
+    Put(file, hash.low);
+    return file;
+  }
+
+ private:
+  void PutString(const std::string& text) {
+    const auto [known, added] = numbers_.emplace(text, static_cast<uint32_t>(strings_.size()));
+    if (added) strings_.push_back(&known->first);
+    Put(body_, known->second);
+  }
+  void PutCount(size_t count) { Put(body_, static_cast<uint32_t>(count)); }
+  void PutValue(Value value) {
+    Put(body_, static_cast<uint32_t>(value.node));
+    Put(body_, static_cast<uint32_t>(value.result));
+  }
+
+  void PutExtent(const Extent& extent) {
+    PutCount(extent.terms().size());
+    for (const Extent::Term& term : extent.terms()) {
+      Put(body_, term.coefficient);
+      PutCount(term.symbols.size());
+      for (const std::string& factor : term.symbols) PutString(factor);
+    }
+  }
+  void PutExtents(const std::vector<Extent>& extents) {
+    PutCount(extents.size());
+    for (const Extent& extent : extents) PutExtent(extent);
+  }
+  void PutType(const TensorType& type) {
+    PutString(std::string(Name(type.dtype)));
+    PutExtents(type.dims);
+  }
+
+  void PutAttribute(const AttrValue& value) {
+    Put(body_, static_cast<uint8_t>(value.index()));
+    std::visit(Overloaded{[&](bool v) { Put<uint8_t>(body_, v); }, [&](int64_t v) { Put(body_, v); },
+                          [&](double v) { Put(body_, v); }, [&](const std::string& v) { PutString(v); },
+                          [&](DType v) { PutString(std::string(Name(v))); },
+                          [&](const std::vector<int64_t>& v) {
+                            PutCount(v.size());
+                            for (const int64_t element : v) Put(body_, element);
+                          },
+                          [&](const std::vector<Extent>& v) { PutExtents(v); }},
+               value);
+  }
+
+  void PutNode(const Graph& graph, const Node& node) {
+    PutString(node.op->name);
+    PutCount(node.inputs.size());
+    for (const Value& input : node.inputs) PutValue(input);
+    PutCount(node.attributes.values().size());
+    for (const auto& [name, value] : node.attributes.values()) {
+      PutString(name);
+      PutAttribute(value);
+    }
+    Put<uint8_t>(body_, node.data != nullptr);
+    if (node.data != nullptr) {
+      data_.resize(RoundUp(data_.size()));
+      Put<uint64_t>(body_, data_.size());
+      Put<uint64_t>(body_, node.data->size());
+      data_.append(node.data->begin(), node.data->end());
+    }
+    PutCount(node.results.size());
+    for (const TensorType& type : node.results) PutType(type);
+    const bool labelled = labels_ && node.origin >= 0;
+    Put<uint8_t>(body_, labelled);
+    if (labelled) {
+      PutString(graph.origins()[node.origin].label);
+      PutString(graph.origins()[node.origin].pass);
+    }
+    for (const auto& body : node.bodies) PutGraph(*body);
+  }
+
+  void PutGraph(const Graph& graph) {
+    PutString(labels_ ? graph.name : "");
+    PutCount(graph.symbols.size());
+    for (const auto& [name, range] : graph.symbols) {
+      PutString(name);
+      Put(body_, range.low);
+      Put(body_, range.high);
+    }
+    PutCount(graph.nodes().size());
+    for (const Node& node : graph.nodes()) PutNode(graph, node);
+    PutCount(graph.constraints.size());
+    for (const ExtentConstraint& constraint : graph.constraints) {
+      Put(body_, static_cast<uint8_t>(constraint.relation));
+      PutExtent(constraint.left);
+      PutExtent(constraint.right);
+    }
+    PutCount(graph.outputs.size());
+    for (const Value& output : graph.outputs) PutValue(output);
+    PutCount(graph.donations.size());
+    for (const Donation& donation : graph.donations) {
+      PutCount(static_cast<size_t>(donation.output));
+      PutString(donation.input);
+    }
+  }
+
+  const bool labels_;
+  std::string body_, data_;
+  std::map<std::string, uint32_t> numbers_;
+  std::vector<const std::string*> strings_;  // by number: keys of that map
+};
+
+}  // namespace
+
+std::string Encode(const Graph& graph) { return Encoder(true).Write(graph); }
+
+Hash128 Fingerprint(const Graph& graph) { return HashBytes(Encoder(false).Write(graph)); }
+
+}  // namespace quern::ir
