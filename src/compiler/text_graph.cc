@@ -111,6 +111,8 @@ TextGraph& TextGraph::operator=(TextGraph&&) noexcept = default;
 TextGraph::~TextGraph() = default;
 
 bool TextGraph::Is(const std::string& path) {
+  std::error_code unknown;
+  if (!std::filesystem::is_regular_file(path, unknown)) return false;  // a pipe would be waited for
   std::ifstream file(path, std::ios::binary);
   uint8_t mark[8] = {};
   file.read(reinterpret_cast<char*>(mark), sizeof(mark));

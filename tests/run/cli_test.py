@@ -225,6 +225,7 @@ def files(folder):
     pipe = os.path.join(folder, "pipe")
     os.mkfifo(pipe)
     fails("not a regular file", "inspect", pipe)
+    fails("not a regular file", "dump", pipe)
     locked = write("locked.gguf", model)
     os.chmod(locked, 0)
     if not os.access(locked, os.R_OK):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Graphs in text form through every verb of the command line that takes them, and an interrupt that stops a loop.
+"""Graphs in text and binary form through every verb of the command line that takes them, and an interrupt that stops a loop.
 
   text_graph_test.py QUERN SOURCE CC
 """
@@ -83,6 +83,33 @@ def check_plain(folder):
     expect(quern("run", path, code=1), "Mull")
 
 
+def check_binary(folder):
+    """The same graph as bytes, and back: no verb sees a difference, and diff says so."""
+    text, binary, again = folder / "plain.qir", folder / "plain.qgf", folder / "again.qir"
+    text.write_text(PLAIN)
+    quern("convert", text, binary)
+    quern("convert", binary, again)
+    if again.read_text() != PLAIN[PLAIN.index("graph"):]:
+        sys.exit(f"the text came back as\n{again.read_text()}")
+    for verb in (["run", "--size", "N=3"], ["dump", "--stage", "kir"], ["inspect"]):
+        if quern(verb[0], text, *verb[1:]) != quern(verb[0], binary, *verb[1:]):
+            sys.exit(f"{verb[0]} differs between text and bytes")
+    expect(quern("inspect", binary), "fingerprint ", "parameters  1, 4 elements, 16 bytes", "size        N in 1..64")
+    expect(quern("compile", binary, "-o", folder), "plain.o")
+    if quern("diff", text, binary) != "":
+        sys.exit("text and bytes differ")
+    again.write_text(PLAIN.replace('"sum"', '"mean"'))
+    ran = subprocess.run([QUERN, "diff", binary, again], capture_output=True, text=True, timeout=60)
+    if ran.returncode != 1:
+        sys.exit(f"diff of what differs: {ran.returncode}")
+    expect(ran.stdout, '- %3 = Reduce(%2)', '+ %3 = Reduce(%2)', 'op = "mean"')
+    data = bytearray(binary.read_bytes())
+    data[70] ^= 1
+    binary.write_bytes(data)
+    expect(quern("run", binary, code=1), "its hash is another")
+    expect(quern("diff", binary, text, code=2), "its hash is another")
+
+
 def check_steps(folder):
     path = folder / "steps.qir"
     path.write_text(STEPS.replace("LIMIT", "0300000000000000"))
@@ -148,6 +175,7 @@ def check_interrupt(folder, verb):
 
 with tempfile.TemporaryDirectory() as text:
     check_plain(pathlib.Path(text))
+    check_binary(pathlib.Path(text))
     check_steps(pathlib.Path(text))
     check_symbols(pathlib.Path(text))
     check_refused(pathlib.Path(text))
