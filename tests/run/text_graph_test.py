@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Graphs in text and binary form through every verb of the command line that takes them, and an interrupt that stops a loop.
+"""Graphs in text and binary form through every verb that takes them, and an interrupt that stops a loop.
 
   text_graph_test.py QUERN SOURCE CC
 """
