@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "hir/block.h"
+#include "ir/examples.h"
 #include "ir/op.h"
 #include "quern/quern.h"
 
@@ -88,6 +89,29 @@ Section SectionOf(const ir::OpDef& op) {
   QUERN_CHECK(false);
 }
 
+// Which ops are computed in which dtypes: a row for each that has examples.
+std::string DTypeTable() {
+  std::string text =
+      "\n## Dtypes\n\n"
+      "What is computed where operand 0, and those that have its dtype, have this one (+). Anything else is refused "
+      "when "
+      "the op is added. A test compiles and runs each of these.\n\n| op |";
+  std::string under = "\n|---|";
+  for (const DType dtype : ir::ScalarDTypes()) {
+    absl::StrAppend(&text, " ", std::string(Name(dtype)), " |");
+    under += "---|";
+  }
+  text += under + "\n";
+  for (const ir::OpDef* op : ir::Ops()) {
+    const bool shown = op->kind == ir::OpKind::kElementwise || !op->examples.empty();
+    if (!shown || op->operands.empty()) continue;
+    absl::StrAppend(&text, "| `", op->name, "` |");
+    for (const DType dtype : ir::ScalarDTypes()) text += ir::Computes(*op, dtype) ? " + |" : "  |";
+    text += "\n";
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string OpReference() {
@@ -108,7 +132,7 @@ std::string OpReference() {
                     "\n\n| op | computes | operands | attributes |\n|---|---|---|---|\n");
     for (const ir::OpDef* op : ops) Line(text, op->name, op->doc, Operands(op->operands), Attributes(op->attributes));
   }
-  return text;
+  return text + DTypeTable();
 }
 
 }  // namespace quern

@@ -172,6 +172,7 @@ const OpDef* ArgFold(const char* name, const char* doc, bool largest) {
       .reference = largest ? Reference<true> : Reference<false>,
       .rtol = 0,
       .onnx = name,
+      .examples = {{{"f32[2, 3]"}, {{"axis", int64_t{1}}}}},
   });
 }
 

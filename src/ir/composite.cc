@@ -26,10 +26,14 @@ Value Expansion::Reduced(const char* op, Value value, const std::vector<int64_t>
   return Add("Reduce", {value}, {{"op", std::string(op)}, {"axes", axes}, {"keep_dim", true}});
 }
 
-Value Expansion::Scalar(double value, DType dtype) {
-  if (!status_.ok()) return {};
-  std::vector<uint8_t> bytes(ScalarBytes(dtype));
-  auto put = [&](auto v) { std::memcpy(bytes.data(), &v, sizeof(v)); };
+namespace {
+
+// Behind the others, as it is stored.
+void Append(std::vector<uint8_t>& bytes, double value, DType dtype) {
+  auto put = [&](auto v) {
+    const auto* from = reinterpret_cast<const uint8_t*>(&v);
+    bytes.insert(bytes.end(), from, from + sizeof(v));
+  };
   switch (dtype) {
     case DType::kF32: put(static_cast<float>(value)); break;
     case DType::kF64: put(value); break;
@@ -37,7 +41,30 @@ Value Expansion::Scalar(double value, DType dtype) {
     case DType::kBF16: put(FloatToBFloat16(static_cast<float>(value))); break;
     default: QUERN_CHECK(false);  // callers ask for the dtype of a float operand
   }
+}
+
+}  // namespace
+
+Value Expansion::Scalar(double value, DType dtype) {
+  if (!status_.ok()) return {};
+  std::vector<uint8_t> bytes;
+  Append(bytes, value, dtype);
   return Take(graph_.AddConstant({dtype, {}}, std::move(bytes), origin_));
+}
+
+Value Expansion::Floats(const std::vector<double>& values, DType dtype) {
+  if (!status_.ok()) return {};
+  std::vector<uint8_t> bytes;
+  for (const double value : values) Append(bytes, value, dtype);
+  return Take(graph_.AddConstant({dtype, {Extent(static_cast<int64_t>(values.size()))}}, std::move(bytes), origin_));
+}
+
+Value Expansion::Integers(const std::vector<int64_t>& values) {
+  if (!status_.ok()) return {};
+  std::vector<uint8_t> bytes(values.size() * sizeof(int64_t));
+  if (!values.empty()) std::memcpy(bytes.data(), values.data(), bytes.size());
+  const TensorType type = {DType::kI64, {Extent(static_cast<int64_t>(values.size()))}};
+  return Take(graph_.AddConstant(type, std::move(bytes), origin_));
 }
 
 void ForEachLine(const RefTensor& x, int64_t axis, const std::function<void(const std::vector<int64_t>&)>& line) {

@@ -31,6 +31,9 @@ class Expansion {
   Value Reduced(const char* op, Value value, const std::vector<int64_t>& axes);
   // A scalar constant of a float dtype.
   Value Scalar(double value, DType dtype);
+  // A vector of i64, or of a float dtype.
+  Value Integers(const std::vector<int64_t>& values);
+  Value Floats(const std::vector<double>& values, DType dtype);
   const TensorType& type(Value value) const { return graph_.type(value); }
   bool ok() const { return status_.ok(); }
   StatusOr<std::vector<Value>> Finish(std::vector<Value> results) {

@@ -29,44 +29,57 @@ StatusOr<std::vector<TensorType>> Infer(const InferContext& context) {
   return std::vector<TensorType>{x, x};
 }
 
+// Halves are rounded where they are stored: the norm is one of the sum before that.
 template <bool kCentred>
 StatusOr<std::vector<Value>> Expand(Graph& graph, const Node& node, std::span<const Value> inputs, int origin) {
   Expansion e(graph, origin);
-  Value sum = e.Add("Add", {inputs[0], inputs[1]});
+  Value sum = e.Add("Add", {e.Wide(inputs[0]), e.Wide(inputs[1])});
   const bool bias = HasBias(node.attributes);
-  if (bias) sum = e.Add("Add", {sum, inputs[2]});
+  if (bias) sum = e.Add("Add", {sum, e.Wide(inputs[2])});
   std::vector<Value> operands = {sum};
-  operands.insert(operands.end(), inputs.begin() + (bias ? 3 : 2), inputs.end());
-  return e.Finish(
-      {e.Add(kCentred ? "LayerNorm" : "RmsNorm", std::move(operands), {{"eps", node.attributes.Float("eps")}}), sum});
+  for (const Value& affine : inputs.subspan(bias ? 3 : 2)) operands.push_back(e.Wide(affine));
+  const Value y =
+      e.Add(kCentred ? "LayerNorm" : "RmsNorm", std::move(operands), {{"eps", node.attributes.Float("eps")}});
+  return e.Finish({e.Stored(y, node.results[0].dtype), e.Stored(sum, node.results[1].dtype)});
 }
 
-// The sum of all that is added to x, in `sum`; with `sizes` of their sizes. The rest of the operands.
-std::span<const RefTensor* const> Added(RefContext& context, bool sizes) {
-  const bool bias = HasBias(context.node.attributes);
-  const RefTensor &x = *context.operands[0], &residual = *context.operands[1];
-  RefTensor& sum = context.results[1];
+// The sum of all that is added to x, or of their sizes.
+RefTensor Added(const RefContext& context, bool sizes) {
   const auto of = [&](double value) { return sizes ? std::fabs(value) : value; };
+  RefTensor sum = *context.operands[0];
+  if (sum.dtype != DType::kF64) sum.dtype = DType::kF32;
   for (size_t i = 0; i < sum.data.size(); ++i) {
-    double value = of(x.data[i]) + of(residual.data[i]);
-    if (!sizes) value = RoundTo(sum.dtype, value);
-    if (bias) value += of(context.operands[2]->data[i % context.operands[2]->data.size()]);
-    sum.data[i] = sizes ? value : RoundTo(sum.dtype, value);
+    sum.data[i] = of(sum.data[i]) + of(context.operands[1]->data[i]);
+    if (HasBias(context.node.attributes))
+      sum.data[i] += of(context.operands[2]->data[i % context.operands[2]->data.size()]);
   }
-  return std::span(context.operands).subspan(bias ? 3 : 2);
+  return sum;
+}
+
+std::span<const RefTensor* const> AffineOf(const RefContext& context) {
+  return std::span(context.operands).subspan(HasBias(context.node.attributes) ? 3 : 2);
 }
 
 template <bool kCentred>
 Status Reference(RefContext& context) {
-  const auto affine = Added(context, /*sizes=*/false);
-  ReferenceNorm(context.results[1], affine, kCentred, context.node.attributes.Float("eps"), context.results[0]);
+  const RefTensor sum = Added(context, /*sizes=*/false);
+  RefTensor& given = context.results[1];
+  for (size_t i = 0; i < sum.data.size(); ++i) given.data[i] = RoundTo(given.dtype, sum.data[i]);
+  ReferenceNorm(sum, AffineOf(context), kCentred, context.node.attributes.Float("eps"), context.results[0]);
   return absl::OkStatus();
 }
 
+// Where terms of the sum cancel, what is left of them has their roundings.
 template <bool kCentred>
 Status Magnitude(RefContext& context) {
-  const auto affine = Added(context, /*sizes=*/true);
-  MagnitudeOfNorm(context.results[1], affine, kCentred, context.node.attributes.Float("eps"), context.results[0]);
+  const RefTensor sum = Added(context, /*sizes=*/false), sizes = Added(context, /*sizes=*/true);
+  MagnitudeOfNorm(sum, AffineOf(context), kCentred, context.node.attributes.Float("eps"), context.results[0]);
+  std::vector<double>& y = context.results[0].data;
+  for (size_t i = 0; i < y.size(); ++i) {
+    const double least = std::fabs(sum.data[i]) + 1e-3 * sizes.data[i];
+    if (least > 0) y[i] *= std::max(1.0, std::min(1e3, sizes.data[i] / least));
+  }
+  context.results[1].data = sizes.data;
   return absl::OkStatus();
 }
 

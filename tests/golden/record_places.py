@@ -281,7 +281,96 @@ def scatters(archive, ops):
         )
 
 
+def kernel(x, mode, a=-0.75):
+    x = np.abs(x)
+    if mode == "linear":
+        return np.maximum(0, 1 - x)
+    near, far = ((a + 2) * x - (a + 3)) * x * x + 1, ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
+    return np.where(x <= 1, near, np.where(x < 2, far, 0))
+
+
+def weights(size, out, mode, coordinate, nearest, antialias):
+    """A matrix [out, size] of what each element has of each."""
+    o = np.arange(out, dtype=np.float64)
+    half = (o + 0.5) * size / out - 0.5
+    at = {
+        "half_pixel": half,
+        "asymmetric": o * size / out,
+        "pytorch_half_pixel": half if out > 1 else o * 0,
+        "align_corners": o * (size - 1) / max(1, out - 1),
+    }[coordinate]
+    w = np.zeros((out, size))
+    if mode == "nearest":
+        pick = {
+            "floor": np.floor(at),
+            "ceil": np.ceil(at),
+            "round_prefer_floor": np.ceil(at - 0.5),
+            "round_prefer_ceil": np.floor(at + 0.5),
+        }[nearest]
+        w[np.arange(out), np.clip(pick, 0, size - 1).astype(int)] = 1
+        return w
+    shrink = out / size if antialias and out < size else 1.0
+    reach = 3 + int(2 / shrink)
+    for i in range(-reach, size + reach):
+        w[:, min(max(i, 0), size - 1)] += kernel((at - i) * shrink, mode)
+    return w / w.sum(1, keepdims=True) if shrink < 1 else w
+
+
+def resizes(archive, ops):
+    rows = [
+        ((2, 3, 5, 7), (11, 4)),
+        ((1, 2, 13, 3), (5, 3)),
+        ((1, 1, 4, 5), (8, 10)),
+        ((2, 1, 7, 1), (1, 5)),
+        ((1, 1, 37, 29), (3, 4)),
+    ]
+    for turn, (shape, sizes) in enumerate(rows):
+        for mode in ("nearest", "linear", "cubic"):
+            for coordinate in ("half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel"):
+                for antialias in (False, True) if mode != "nearest" and coordinate == "half_pixel" else (False,):
+                    nearest = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil")[turn % 4]
+                    dtype = (np.float32, np.float64, np.int32)[turn % 3] if mode == "nearest" else np.float32
+                    x = number(shape, dtype, turn)
+                    matrices = [weights(n, m, mode, coordinate, nearest, antialias) for n, m in zip(shape[2:], sizes)]
+                    y = np.einsum("nchw,ph,qw->ncpq", x.astype(np.float64), *matrices)
+                    more = {"antialias": 1} if antialias else {}
+                    ours = ops.onnx_of(
+                        "Resize",
+                        {"x": x},
+                        dtype,
+                        {
+                            "roi": np.zeros(0, np.float32),
+                            "s": np.zeros(0, np.float32),
+                            "z": np.array(shape[:2] + sizes, np.int64),
+                        },
+                        mode=mode,
+                        coordinate_transformation_mode=coordinate,
+                        nearest_mode=nearest,
+                        **more,
+                    )
+                    text = ops.attributes_text({"axes": [2, 3], "sizes": list(sizes), "antialias": antialias})[:-1]
+                    text += f', mode = "{mode}", coordinate = "{coordinate}", nearest_mode = "{nearest}"}}'
+                    archive.add(
+                        "Resize",
+                        [f"Resize(%0){text}"],
+                        {"x": x},
+                        y.astype(dtype),
+                        0 if mode == "nearest" else 1e-5,
+                        0 if mode == "nearest" else 1e-4,
+                        ours=ours,
+                    )
+    x = np.array([[1, np.nan, np.inf, 2, 3, -np.inf, 5]], np.float32)
+    archive.add(
+        "Resize",
+        ["Resize(%0) {axes = [1], sizes = [13]}"],
+        {"x": x},
+        x[:, weights(7, 13, "nearest", "half_pixel", "round_prefer_floor", False).argmax(1)],
+        0,
+    )
+
+
 def record(archive, ops):
+    resizes(archive, ops)
     pads(archive, ops)
     slices(archive, ops)
     scatters(archive, ops)

@@ -281,6 +281,8 @@ const OpDef& Op_attention() {
       .reference = Reference,
       .rtol = 2e-5,
       .magnitude = Magnitude,
+      .examples = {{{"f32[2, 3, 32]", "f32[2, 5, 16]", "f32[2, 5, 16]"},
+                    {{"heads", int64_t{4}}, {"kv_heads", int64_t{2}}, {"head_dim", int64_t{8}}}}},
   });
   return *op;
 }

@@ -98,6 +98,7 @@ const OpDef& Op_concat() {
           [](const IdentityContext& c) { return c.inputs.size() == 1 ? Replacement(c.inputs[0]) : std::nullopt; },
       .reference = Reference,
       .onnx = "Concat",
+      .examples = {{{"f32[2, 3]", "f32[2, 5]"}, {{"axis", int64_t{1}}}}},
   });
   return *op;
 }

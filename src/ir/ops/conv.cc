@@ -178,6 +178,7 @@ const OpDef& Op_conv() {
       .rtol = 2e-6,
       .magnitude = MagnitudeOfProducts<Sums>,
       .onnx = "Conv",
+      .examples = {{{"f32[2, 3, 9]", "f32[5, 3, 2]"}}},
   });
   return *op;
 }

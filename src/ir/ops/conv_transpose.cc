@@ -221,6 +221,7 @@ const OpDef& Op_conv_transpose() {
       .rtol = 2e-6,
       .magnitude = MagnitudeOfProducts<Sums>,
       .onnx = "ConvTranspose",
+      .examples = {{{"f32[2, 3, 9]", "f32[3, 5, 2]"}}},
   });
   return *op;
 }

@@ -154,6 +154,7 @@ const OpDef& Op_dot_general() {
       .rtol = 2e-6,
       .magnitude = MagnitudeOfProducts<SumsOf<Terms>>,
       .onnx = "Einsum",
+      .examples = {{{"f32[2, 3]", "f32[5, 7]"}}},
   });
   return *op;
 }

@@ -41,6 +41,7 @@ const OpDef& Op_expand() {
       .identity = Identity,
       .reference = Reference,
       .onnx = "Expand",
+      .examples = {{{"f32[1, 3]"}, {{"shape", std::vector<Extent>{4, 3}}}}},
   });
   return *op;
 }

@@ -22,19 +22,25 @@ StatusOr<std::vector<Value>> Expand(Graph& graph, const Node& node, std::span<co
     if (name != "act") convolution.Set(name, value);
   }
   const std::string& act = node.attributes.String("act");
-  const Value y = e.Add("Conv", {inputs.begin(), inputs.end()}, std::move(convolution));
-  return e.Finish({act.empty() ? y : e.Add(act, {y})});
+  // Halves are rounded once, behind the activation.
+  std::vector<Value> operands(inputs.begin(), inputs.end());
+  for (Value& operand : operands) operand = act.empty() ? operand : e.Wide(operand);
+  const Value y = e.Add("Conv", std::move(operands), std::move(convolution));
+  return e.Finish({e.Stored(act.empty() ? y : e.Add(act, {y}), node.results[0].dtype)});
 }
 
 Status Reference(RefContext& context) {
-  QUERN_RETURN_IF_ERROR(FindOp("Conv")->reference(context));
   const std::string& act = context.node.attributes.String("act");
+  const DType stored = context.results[0].dtype;
+  if (!act.empty() && stored != DType::kF64) context.results[0].dtype = DType::kF32;
+  QUERN_RETURN_IF_ERROR(FindOp("Conv")->reference(context));
   if (act.empty()) return absl::OkStatus();
   Node node = context.node;
   node.op = FindOp(act);
   node.attributes = {};
   QUERN_RETURN_IF_ERROR(CheckAttributes(node.op->name, node.op->attributes, node.attributes, /*fill_defaults=*/true));
   const RefTensor sum = context.results[0];
+  context.results[0].dtype = stored;
   const RefTensor* const operands[] = {&sum};
   RefContext last{node, operands, context.binding, context.results};
   return node.op->reference(last);

@@ -84,6 +84,7 @@ const OpDef& Op_fused_mat_mul_bias_act() {
       .expand = Expand,
       .rtol = 4e-6,
       .magnitude = Magnitude,
+      .examples = {{{"f32[2, 3]", "f32[3, 5]", "f32[5]"}}},
   });
   return *op;
 }

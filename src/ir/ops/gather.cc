@@ -71,6 +71,7 @@ const OpDef& Op_gather() {
       .map = Map,
       .reference = Reference,
       .onnx = "Gather",
+      .examples = {{{"f32[7, 3]", "i32[5]"}}},
   });
   return *op;
 }

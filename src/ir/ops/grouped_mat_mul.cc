@@ -74,6 +74,7 @@ const OpDef& Op_grouped_mat_mul() {
       .expand = Expand,
       .rtol = 2e-6,
       .magnitude = MagnitudeOfProducts<Sums>,
+      .examples = {{{"f32[2, 3]", "f32[7, 3, 5]", "i32[2]"}}},
   });
   return *op;
 }

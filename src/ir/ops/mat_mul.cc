@@ -108,6 +108,7 @@ const OpDef& Op_mat_mul() {
       .rtol = 2e-6,
       .magnitude = MagnitudeOfProducts<SumsOf<Terms>>,
       .onnx = "MatMul",
+      .examples = {{{"f32[2, 3]", "f32[3, 5]"}}},
   });
   return *op;
 }

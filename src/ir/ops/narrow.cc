@@ -98,6 +98,8 @@ const OpDef& Op_narrow() {
       .strides = Steps,
       .identity = Identity,
       .reference = Reference,
+      .examples = {{{"f32[2, 5]"},
+                    {{"axis", int64_t{1}}, {"start", std::vector<Extent>{1}}, {"length", std::vector<Extent>{3}}}}},
   });
   return *op;
 }

@@ -192,6 +192,7 @@ const OpDef& Op_pool() {
       .expand = Expand,
       .rtol = 2e-6,
       .magnitude = Magnitude,
+      .examples = {{{"f32[2, 3, 9]"}, {{"kind", std::string("max")}, {"kernel", std::vector<int64_t>{2}}}}},
   });
   return *op;
 }

@@ -58,6 +58,7 @@ const OpDef& Op_reshape() {
             return absl::OkStatus();
           },
       .onnx = "Reshape",
+      .examples = {{{"f32[2, 3]"}, {{"shape", std::vector<Extent>{3, 2}}}}},
   });
   return *op;
 }

@@ -53,6 +53,7 @@ const OpDef& Op_reverse() {
       .infer = Infer,
       .map = Map,
       .reference = Reference,
+      .examples = {{{"f32[2, 3]"}, {{"axes", std::vector<int64_t>{0}}}}},
   });
   return *op;
 }

@@ -193,6 +193,7 @@ const OpDef& Op_rope() {
       .reference = Reference,
       .rtol = 1e-6,
       .magnitude = Magnitude,
+      .examples = {{{"f32[5, 16]", "f32[5, 4]", "f32[5, 4]"}, {{"head_dim", int64_t{8}}, {"n_rot", int64_t{8}}}}},
   });
   return *op;
 }

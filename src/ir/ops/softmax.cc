@@ -52,6 +52,7 @@ const OpDef& Op_softmax() {
       .expand = Expand,
       .rtol = 1e-5,
       .onnx = "Softmax",
+      .examples = {{{"f32[2, 3]"}}},
   });
   return *op;
 }

@@ -81,6 +81,7 @@ const OpDef& Op_transpose() {
       .identity = Identity,
       .reference = Reference,
       .onnx = "Transpose",
+      .examples = {{{"f32[2, 3]"}, {{"perm", std::vector<int64_t>{1, 0}}}}},
   });
   return *op;
 }

@@ -76,6 +76,7 @@ const OpDef& Op_update() {
                       .doc = "one extent; 0 beside an index"}},
       .infer = Infer,
       .reference = Reference,
+      .examples = {{{"f32[5, 3]", "f32[2, 3]"}, {{"axis", int64_t{0}}, {"start", std::vector<Extent>{1}}}}},
   });
   return *op;
 }

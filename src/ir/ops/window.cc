@@ -96,6 +96,7 @@ const OpDef& Op_window() {
       .infer = Infer,
       .map = Map,
       .reference = Reference,
+      .examples = {{{"f32[2, 9]"}, {{"kernel", std::vector<int64_t>{2}}}}},
   });
   return *op;
 }

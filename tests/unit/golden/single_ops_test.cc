@@ -148,8 +148,8 @@ TEST(Golden, SingleOps) {
     EXPECT_TRUE(ran) << "run";
     failures += right && ran ? 0 : 1;
   }
-  EXPECT_EQ(cases.size(), 2295u);
-  EXPECT_EQ(by_op.size(), 71u);
+  EXPECT_EQ(cases.size(), 2366u);
+  EXPECT_EQ(by_op.size(), 72u);
 }
 
 }  // namespace
