@@ -167,9 +167,10 @@ bool Expect(Made& made, std::string_view node, std::string_view operand) {
 
 TEST(BlockFormats, ParametersOfEveryOp) {
   std::vector<Recipe> recipes = OpRecipes();
-  std::set<std::string> seen;
+  std::set<std::string> seen, told;
+  for (const Recipe& recipe : recipes) told.insert(recipe.name);
   for (const ir::OpDef* op : ir::Ops()) {
-    if (!op->examples.empty()) recipes.push_back(OfExample(*op));
+    if (!op->examples.empty() && !told.contains(op->name)) recipes.push_back(OfExample(*op));
     if (op->kind != ir::OpKind::kElementwise || !op->examples.empty()) continue;
     Recipe recipe{op->name, {}};
     for (const ir::OperandDef& operand : op->operands) {
