@@ -287,12 +287,12 @@ class Generator {
       void (Generator::*make)();
     };
     static constexpr Recipe kRecipes[] = {
-        {12, &Generator::AnyElementwise}, {2, &Generator::AnyCast},        {4, &Generator::AnyReduce},
+        {16, &Generator::AnyElementwise}, {2, &Generator::AnyCast},        {4, &Generator::AnyReduce},
         {1, &Generator::AnyCumSum},       {1, &Generator::AnyArgFold},     {2, &Generator::AnyComposite},
         {2, &Generator::AnyReshape},      {2, &Generator::AnyTranspose},   {2, &Generator::AnyPart},
         {2, &Generator::AnyJoin},         {3, &Generator::AnyMatMul},      {1, &Generator::AnyGather},
         {1, &Generator::AnyUpdate},       {1, &Generator::AnyRope},        {1, &Generator::AnyAttention},
-        {2, &Generator::AnyConvolution},  {1, &Generator::AnyContraction}, {4, &Generator::AnyExample},
+        {2, &Generator::AnyConvolution},  {1, &Generator::AnyContraction}, {7, &Generator::AnyExample},
     };
     static constexpr Recipe kBodies[] = {{1, &Generator::AnyIf}, {2, &Generator::AnyWhile}, {1, &Generator::AnyScan}};
     if (options_.bodies > 0 && Below(3) == 0) {
