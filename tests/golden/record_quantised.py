@@ -177,6 +177,113 @@ def levels(archive, ops):
     archive.add("FakeQuantize", ["FakeQuantize(%0) {axis = 0}"], {"x": nothing[:2]}, y[:2], 1e-6)
 
 
+def saturated(total, mult, zero, dtype):
+    """Bytes of sums, which are exact: rounded half to even."""
+    info = np.iinfo(dtype)
+    return np.clip(np.round(total.astype(np.float64) * mult) + zero, info.min, info.max).astype(dtype)
+
+
+def byte(shape, dtype, seed):
+    at = (np.arange(int(np.prod(shape)), dtype=np.int64) * 2654435761 + 977 * seed) % 256
+    return (at - (128 if dtype is np.int8 else 0)).astype(dtype).reshape(shape)
+
+
+def products(archive, ops):
+    scales = {"xs": np.float32(0.5), "ws": np.float32(0.25), "ys": np.float32(32)}  # whose product is exact
+    mult = 0.5 * 0.25 / 32
+    for turn, (m, k, n) in enumerate(((5, 7, 11), (1, 131, 3), (17, 3, 1), (0, 5, 3), (3, 64, 33))):
+        for dtype in (np.int8, np.uint8):
+            x, w = byte((m, k), dtype, turn), byte((k, n), np.int8, turn + 7)
+            bias = (np.arange(n) * 331 - 1000).astype(np.int32)
+            for zx, zw, zy in ((0, 0, 0), (3, 0, -2 if dtype is np.int8 else 2), (0, -5, 1), (100, 7, 5)):
+                total = bias + (x.astype(np.int64) - zx) @ (w.astype(np.int64) - zw)
+                words = ops.attributes_text({"x_zp": zx, "w_zp": zw, "out_zp": zy, "mult": mult})
+                archive.add(
+                    "QMatMul",
+                    [f"QMatMul(%0, %1, %2){words}"],
+                    {"x": x, "w": w, "b": bias},
+                    saturated(total, mult, zy, dtype),
+                    0,
+                )
+                zeros = {"xz": dtype(zx), "wz": np.int8(zw), "yz": dtype(zy)}
+                if m:
+                    given = {**scales, **zeros}
+                    node = ops.helper.make_node(
+                        "QLinearMatMul", ["x", "xs", "xz", "w", "ws", "wz", "ys", "yz"], ["out"]
+                    )
+                    theirs = ops.onnx_of("", {"x": x, "w": w}, dtype, given, [node])
+                    none = np.zeros(n, np.int32)
+                    ours = saturated(total - bias, mult, zy, dtype)
+                    archive.add(
+                        "QMatMul", [f"QMatMul(%0, %1, %2){words}"], {"x": x, "w": w, "b": none}, ours, 0, ours=theirs
+                    )
+            by_column = (0.001 + 0.0007 * np.arange(n)).astype(np.float32)
+            total = bias + (x.astype(np.int64) - 3) @ w.astype(np.int64)
+            archive.add(
+                "QMatMul",
+                ["QMatMul(%0, %1, %2, %3) {x_zp = 3}"],
+                {"x": x, "w": w, "b": bias, "m": by_column},
+                saturated(total, by_column.astype(np.float64), 0, dtype),
+                0,
+            )
+    for turn, (shape, m, groups, window) in enumerate(
+        (
+            ((2, 3, 9), 5, 1, {"kernel": (2,), "strides": [1], "pads": [0, 0]}),
+            ((1, 4, 7, 5), 6, 2, {"kernel": (3, 3), "strides": [2, 1], "pads": [1, 1, 1, 0]}),
+            ((2, 6, 5, 4), 6, 6, {"kernel": (3, 2), "strides": [1, 2], "pads": [2, 0, 1, 1]}),
+        )
+    ):
+        for dtype in (np.int8, np.uint8):
+            x = byte(shape, dtype, turn)
+            w = byte((m, shape[1] // groups) + window["kernel"], np.int8, turn + 3)
+            bias = (np.arange(m) * 77 - 200).astype(np.int32)
+            for zx, zw, zy in ((0, 0, 0), (9, 0, 3), (50, -4, 1)):
+                words = ops.attributes_text(
+                    {
+                        "strides": window["strides"],
+                        "pads": window["pads"],
+                        "groups": groups,
+                        "x_zp": zx,
+                        "w_zp": zw,
+                        "out_zp": zy,
+                        "mult": mult,
+                    }
+                )
+                given = {**scales, "xz": dtype(zx), "wz": np.int8(zw), "yz": dtype(zy)}
+                node = ops.helper.make_node(
+                    "QLinearConv",
+                    ["x", "xs", "xz", "w", "ws", "wz", "ys", "yz", "b"],
+                    ["out"],
+                    strides=window["strides"],
+                    pads=window["pads"],
+                    group=groups,
+                )
+                spatial = len(shape) - 2
+                wide = np.pad(
+                    x.astype(np.int64) - zx,
+                    [(0, 0), (0, 0)] + [(window["pads"][d], window["pads"][d + spatial]) for d in range(spatial)],
+                )
+                out = [(n - k) // s + 1 for n, k, s in zip(wide.shape[2:], window["kernel"], window["strides"])]
+                total = np.zeros((shape[0], m, *out), np.int64)
+                for at in np.ndindex(*out):
+                    cut = tuple(slice(a * s, a * s + k) for a, s, k in zip(at, window["strides"], window["kernel"]))
+                    for g in range(groups):
+                        c, r = shape[1] // groups, m // groups
+                        part = wide[(slice(None), slice(g * c, (g + 1) * c)) + cut].reshape(shape[0], -1)
+                        rows = (w[g * r : (g + 1) * r].astype(np.int64) - zw).reshape(r, -1)
+                        total[(slice(None), slice(g * r, (g + 1) * r)) + at] = part @ rows.T
+                total += bias.reshape([-1] + [1] * spatial)
+                theirs = ops.onnx_of("", {"x": x, "w": w, "b": bias}, dtype, given, [node])
+                archive.add(
+                    "QConv",
+                    [f"QConv(%0, %1, %2){words}"],
+                    {"x": x, "w": w, "b": bias},
+                    saturated(total, mult, zy, dtype),
+                    0,
+                    ours=theirs,
+                )
+
+
 def norms(archive, ops):
     f32 = np.float32
     for shape, axis in (
@@ -238,4 +345,5 @@ def norms(archive, ops):
 def record(archive, ops):
     linear(archive, ops)
     levels(archive, ops)
+    products(archive, ops)
     norms(archive, ops)

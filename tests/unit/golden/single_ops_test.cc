@@ -148,8 +148,8 @@ TEST(Golden, SingleOps) {
     EXPECT_TRUE(ran) << "run";
     failures += right && ran ? 0 : 1;
   }
-  EXPECT_EQ(cases.size(), 2366u);
-  EXPECT_EQ(by_op.size(), 72u);
+  EXPECT_EQ(cases.size(), 2466u);
+  EXPECT_EQ(by_op.size(), 74u);
 }
 
 }  // namespace

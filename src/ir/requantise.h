@@ -1,0 +1,32 @@
+// Products of bytes that are bytes again: what QMatMul and QConv have in common.
+//
+//   y = sat(round(mult (bias + sum of (x - x_zp) (w - w_zp))) + out_zp), half to even; the sum wraps in i32
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "ir/composite.h"
+#include "ir/op.h"
+
+namespace quern::ir {
+
+// x_zp, w_zp, out_zp and mult, behind `others`; and the operands x, w, bias and mult, of these shapes.
+std::vector<AttrDef> RequantiseAttributes(std::vector<AttrDef> others = {});
+std::vector<OperandDef> RequantiseOperands(const char* x, const char* w, const char* n);
+// That the dtypes and zero points are of bytes, and bias and mult of `n` elements.
+Status CheckRequantised(const InferContext& context, const Extent& n);
+// The sum less what zero points add to products: `rows` sums of x (null where w_zp is 0), `columns` of w (where x_zp
+// is), and `k` terms. All i32.
+Value WithoutZeros(Expansion& e, const Attributes& attributes, Value sum, const std::function<Value()>& rows,
+                   const std::function<Value()>& columns, const Extent& k);
+// An i32 number, and a sum over axes, which stay, of bytes as i32.
+Value Number32(Expansion& e, int64_t number);
+Value Sum32(Expansion& e, Value bytes, int64_t axis);
+// The bytes that the sum becomes; bias and mult, operands from 2 on, have extents `beside`, which broadcast to it.
+Value Requantised(Expansion& e, const Node& node, Value sum, std::span<const Value> inputs,
+                  const std::vector<Extent>& beside);
+// The same of a sum that is exact in i32, for channel n.
+int64_t Requantised(const RefContext& context, int64_t sum, int64_t n);
+
+}  // namespace quern::ir
