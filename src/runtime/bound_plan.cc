@@ -7,6 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "base/diagnostic.h"
 #include "kir/scratch.h"
+#include "lir/arena.h"
 
 namespace quern {
 
@@ -103,22 +104,25 @@ Status BoundPlan::RunOnce(std::span<const std::string> names, SharedMemory& memo
   if (!plan_.once_bytes.is_constant()) return absl::InternalError("parameter-only memory depends on a symbol");
   // What no plan before this one has made. An observer sees the work of each plan whole: its values are the plan's own.
   std::map<int, lir::OnceValue> kept = lir::KeptOnce(plan_);
-  std::vector<std::pair<lir::OnceValue, Memory>> made;
-  std::map<Hash128, uint8_t*> known;  // of two equal values of the plan one is kept
+  // One block for all of them: pages of many small ones cost more than what is written there.
+  std::vector<std::pair<lir::OnceValue, int64_t>> made;  // where each begins in it
+  std::map<Hash128, int64_t> places;                     // of two equal values of the plan one is kept
+  int64_t block_bytes = 0;
   std::set<int> missing;
   for (auto& [buffer, value] : kept) {
     if (stepping_.observer != nullptr)
       value.key = HashBytes(absl::StrCat(value.key.ToHex(), " of variant ", stepping_.variant));
-    uint8_t*& base = known.emplace(value.key, memory.once.Find(value.key)).first->second;
-    if (base == nullptr) {
-      QUERN_ASSIGN(Memory own, Memory::Allocate(std::max<int64_t>(plan_.buffers[buffer].bytes.constant(), 1)));
-      base = own.data();
-      made.emplace_back(value, std::move(own));
-      missing.insert(buffer);
-    }
-    bases_[buffer] = base;
+    bases_[buffer] = memory.once.Find(value.key);
+    if (bases_[buffer] != nullptr) continue;
+    missing.insert(buffer);
+    if (!places.emplace(value.key, block_bytes).second) continue;
+    made.emplace_back(value, block_bytes);
+    block_bytes += lir::RoundUp64(plan_.buffers[buffer].bytes).constant();
   }
   if (missing.empty()) return absl::OkStatus();
+  QUERN_ASSIGN(Memory allocated, Memory::Allocate(std::max(block_bytes, lir::kBufferAlign)));
+  const auto block = std::make_shared<const Memory>(std::move(allocated));
+  for (const int buffer : missing) bases_[buffer] = block->data() + places[kept[buffer].key];
 
   std::vector<lir::Launch> launches;
   for (const size_t launch : lir::OnceLaunchesFor(plan_, missing)) launches.push_back(plan_.once[launch]);
@@ -158,7 +162,7 @@ Status BoundPlan::RunOnce(std::span<const std::string> names, SharedMemory& memo
   } else {
     pool.Run(list.dispatches(), scratch);
   }
-  for (auto& [value, own] : made) memory.once.Add(std::move(value), std::move(own));
+  for (auto& [value, at] : made) memory.once.Add(std::move(value), block, block->data() + at);
   for (size_t b = 0; b < bases_.size(); ++b) {
     const bool temporary_buffer = plan_.buffers[b].home == lir::Home::kOnce && !kept.contains(static_cast<int>(b));
     if (temporary_buffer) bases_[b] = nullptr;

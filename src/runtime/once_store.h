@@ -4,6 +4,9 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
+#include <set>
+#include <string>
 #include <string_view>
 
 #include "base/memory.h"
@@ -16,31 +19,33 @@ class OnceStore {
   // Its bytes, or null.
   uint8_t* Find(const Hash128& key) const {
     const auto entry = entries_.find(key);
-    return entry == entries_.end() ? nullptr : entry->second.memory.data();
+    return entry == entries_.end() ? nullptr : entry->second.at;
   }
-  // Takes what has been computed; it stays where it is.
-  void Add(lir::OnceValue value, Memory memory) {
-    bytes_ += memory.size();
-    entries_.emplace(value.key, Entry{std::move(memory), std::move(value.params)});
+  // Takes what has been computed, at `at` inside a block that it may share with others; it stays where it is.
+  void Add(lir::OnceValue value, std::shared_ptr<const Memory> block, uint8_t* at) {
+    entries_.emplace(value.key, Entry{std::move(block), at, std::move(value.params)});
   }
-  // Gives back what depends on the parameter. No plan uses it any more.
+  // Forgets what depends on the parameter; a block goes with the last value in it. No plan uses it any more.
   void Forget(std::string_view param) {
-    std::erase_if(entries_, [&](const auto& entry) {
-      const bool stale = entry.second.params.contains(std::string(param));
-      if (stale) bytes_ -= entry.second.memory.size();
-      return stale;
-    });
+    std::erase_if(entries_, [&](const auto& entry) { return entry.second.params.contains(std::string(param)); });
   }
-  // Held now.
-  int64_t bytes() const { return bytes_; }
+  // Held now, by blocks.
+  int64_t bytes() const {
+    std::set<const Memory*> blocks;
+    int64_t bytes = 0;
+    for (const auto& [key, entry] : entries_) {
+      if (blocks.insert(entry.block.get()).second) bytes += entry.block->size();
+    }
+    return bytes;
+  }
 
  private:
   struct Entry {
-    Memory memory;
+    std::shared_ptr<const Memory> block;
+    uint8_t* at;
     std::set<std::string> params;
   };
   std::map<Hash128, Entry> entries_;
-  int64_t bytes_ = 0;
 };
 
 }  // namespace quern
