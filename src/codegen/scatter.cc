@@ -5,11 +5,13 @@
 //   where these are few, ranges of the first dimension that is named: each chunk walks all indices, which are read in
 //   order, and takes those of its range. A range is also what its core's cache has to hold.
 //
-//   grid part in 0..100000 by 6250 {
+//   grid part in 0..100000 by 25000 {
 //     for p0 in 0..U {
 //       let raw0 = cast<i64>(x1[p0, 0])
 //       let at0 = select(raw0 < 0, raw0 + 100000, raw0)
-//       if 0 <= at0 - part & at0 - part < 6250 & at0 < 100000 { vec c in 0..8 { y0[at0, c] = y0[at0, c] + x2[p0, c] } }
+//       if 0 <= at0 - part & at0 - part < 25000 & at0 < 100000 {
+//         vec c in 0..8 { y0[at0, c] = y0[at0, c] + x2[p0, c] }
+//       }
 //     }
 //   }
 
@@ -28,9 +30,8 @@ using namespace kir::build::operators;
 using kir::ExprRef;
 using kir::Op;
 
-constexpr int64_t kColumns = 64;     // of a chunk, where columns are shared out
-constexpr int64_t kParts = 16;       // chunks that are enough
-constexpr int64_t kEnoughParts = 8;  // and that are no reason to walk indices several times
+constexpr int64_t kColumns = 64;  // of a chunk, where columns are shared out
+constexpr int64_t kParts = 4;     // chunks that are enough: of ranges each walks all indices
 constexpr int64_t kUnknownRange = 1 << 16;
 
 ExprRef Both(ExprRef a, ExprRef b) { return kb::Call(Op::kAnd, {std::move(a), std::move(b)}); }
@@ -80,7 +81,7 @@ class ScatterKernel {
     if (!outer.empty()) outer.pop_back();
     const int64_t lines = BoundedElements(outer, view_.ranges);
     if (lines >= kParts || BoundedElements(update_.dims, view_.ranges) <= kSequentialElements) return;
-    by_columns_ = columns / kColumns >= kEnoughParts / std::max<int64_t>(1, lines);
+    by_columns_ = columns / kColumns >= kParts / std::max<int64_t>(1, lines);
     if (by_columns_) return;
     const int64_t rows = view_.UpperBound(x_.dims[places_.named[0]]);
     range_ = rows == INT64_MAX ? kUnknownRange : std::max<int64_t>(1, (rows + kParts - 1) / kParts);
