@@ -23,6 +23,15 @@ StatusOr<family::LoweredRegion> LowerSort(const family::RegionView& view, const 
 family::Matched MatchLines(const family::RegionView& view);
 StatusOr<family::LoweredRegion> LowerLines(const family::RegionView& view, const family::RegionPlan& plan);
 
+family::Matched MatchDeltaRule(const family::RegionView& view);
+StatusOr<family::LoweredRegion> LowerDeltaRule(const family::RegionView& view, const family::RegionPlan& plan);
+
+family::Matched MatchSelectiveScan(const family::RegionView& view);
+StatusOr<family::LoweredRegion> LowerSelectiveScan(const family::RegionView& view, const family::RegionPlan& plan);
+
+family::Matched MatchTriangularSolve(const family::RegionView& view);
+StatusOr<family::LoweredRegion> LowerTriangularSolve(const family::RegionView& view, const family::RegionPlan& plan);
+
 family::Matched MatchMap(const family::RegionView& view);
 StatusOr<family::LoweredRegion> LowerMap(const family::RegionView& view, const family::RegionPlan& plan);
 

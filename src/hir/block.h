@@ -76,7 +76,11 @@ class LowerContext {
   // composite is replaced by its expansion.
   ir::Value Add(std::string_view op, std::vector<ir::Value> operands, Attributes attributes = {},
                 std::string_view part = "");
+  // The same with all of its results.
+  std::vector<ir::Value> Results(std::string_view op, std::vector<ir::Value> operands, Attributes attributes = {},
+                                 std::string_view part = "");
   ir::Value Reshape(ir::Value x, std::vector<Extent> shape, std::string_view part = "");
+  ir::Value Zeros(const TensorType& type);                                 // of a scalar dtype
   ir::Value CastTo(DType dtype, ir::Value x, std::string_view part = "");  // x itself when it has the dtype
   // Appends another block under this block's label.
   std::vector<ir::Value> Block(std::string_view block, std::vector<ir::Value> operands, Attributes attributes,
@@ -99,7 +103,8 @@ class LowerContext {
 struct BlockDef {
   const char* name;
   const char* doc;
-  const char* label;  // default label: "swiglu_ffn"
+  const char* label;                  // default label: "swiglu_ffn"
+  const char* carry_label = nullptr;  // the same where the last operand, a state, is given; null: no other
   std::vector<OperandDef> operands = {};
   std::vector<ir::AttrDef> attributes = {};
   // What no operand or attribute gives ("type"): a function of its own adds the block (Module::AddInput), Add does not.

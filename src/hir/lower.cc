@@ -12,8 +12,8 @@ namespace {
 constexpr const char* kPass = "lower";
 
 // One MIR node in place of which its op's expansion is appended.
-StatusOr<ir::Value> Expand(ir::Graph& graph, const ir::OpDef& op, std::vector<ir::Value> inputs, Attributes attributes,
-                           int origin) {
+StatusOr<std::vector<ir::Value>> Expand(ir::Graph& graph, const ir::OpDef& op, std::vector<ir::Value> inputs,
+                                        Attributes attributes, int origin) {
   std::vector<TensorType> types;
   for (const ir::Value& input : inputs) types.push_back(graph.type(input));
   ir::Node node;
@@ -22,8 +22,7 @@ StatusOr<ir::Value> Expand(ir::Graph& graph, const ir::OpDef& op, std::vector<ir
   node.inputs = inputs;
   node.attributes = std::move(attributes);
   node.origin = origin;
-  QUERN_ASSIGN(const std::vector<ir::Value> results, op.expand(graph, node, inputs, origin));
-  return results[0];
+  return op.expand(graph, node, inputs, origin);
 }
 
 }  // namespace
@@ -53,16 +52,38 @@ ir::Value LowerContext::Take(StatusOr<ir::Value> value) {
 
 ir::Value LowerContext::Add(std::string_view op, std::vector<ir::Value> operands, Attributes attributes,
                             std::string_view part) {
+  return Results(op, std::move(operands), std::move(attributes), part)[0];
+}
+
+std::vector<ir::Value> LowerContext::Results(std::string_view op, std::vector<ir::Value> operands,
+                                             Attributes attributes, std::string_view part) {
+  const auto add = [&]() -> StatusOr<std::vector<ir::Value>> {
+    QUERN_RETURN_IF_ERROR(status_);
+    const ir::OpDef* def = ir::FindOp(op);
+    QUERN_CHECK(def != nullptr);
+    const int origin = Part(part);
+    if (!direct() && def->expand != nullptr) {
+      StatusOr<std::vector<ir::Value>> made = Expand(graph, *def, std::move(operands), std::move(attributes), origin);
+      if (!made.ok()) return ir::WithOrigin(graph, origin, made.status());
+      return made;
+    }
+    QUERN_ASSIGN(const ir::Value first, graph.Add(*def, std::move(operands), std::move(attributes), origin));
+    std::vector<ir::Value> results;
+    for (int r = 0; r < static_cast<int>(graph.node(first.node).results.size()); ++r)
+      results.push_back({first.node, r});
+    return results;
+  };
+  StatusOr<std::vector<ir::Value>> results = add();
+  if (results.ok()) return *std::move(results);
+  Fail(results.status());
+  return std::vector<ir::Value>(8);  // more results than any op of a block has, all invalid
+}
+
+ir::Value LowerContext::Zeros(const TensorType& type) {
   if (!status_.ok()) return {};
-  const ir::OpDef* def = ir::FindOp(op);
-  QUERN_CHECK(def != nullptr);
-  const int origin = Part(part);
-  if (!direct() && def->expand != nullptr) {
-    StatusOr<ir::Value> value = Expand(graph, *def, std::move(operands), std::move(attributes), origin);
-    if (!value.ok()) return Take(ir::WithOrigin(graph, origin, value.status()));
-    return *value;
-  }
-  return Take(graph.Add(*def, std::move(operands), std::move(attributes), origin));
+  const ir::Value zero =
+      Take(graph.AddConstant({type.dtype, {}}, std::vector<uint8_t>(ScalarBytes(type.dtype)), origin_));
+  return Add("Expand", {zero}, {{"shape", type.dims}});
 }
 
 ir::Value LowerContext::Reshape(ir::Value x, std::vector<Extent> shape, std::string_view part) {

@@ -79,6 +79,11 @@ std::string NearestBlock(std::string_view name) {
   return Nearest(name, names);
 }
 
+const char* DefaultLabel(const BlockDef& block, const std::vector<Value>& inputs) {
+  const bool carried = inputs.size() == block.operands.size() && !inputs.empty() && !inputs.back().absent();
+  return carried && block.carry_label != nullptr ? block.carry_label : block.label;
+}
+
 }  // namespace
 
 StatusOr<std::vector<Value>> Module::Add(std::string_view block, std::vector<Value> inputs, Attributes attributes,
@@ -87,7 +92,8 @@ StatusOr<std::vector<Value>> Module::Add(std::string_view block, std::vector<Val
   node.block = FindBlock(block);
   node.inputs = std::move(inputs);
   node.attributes = std::move(attributes);
-  node.label = Label(!label.empty() ? label : node.block != nullptr ? node.block->label : "");
+  if (label.empty() && node.block != nullptr) label = DefaultLabel(*node.block, node.inputs);
+  node.label = Label(label);
   if (node.block == nullptr) {
     const std::string meant =
         ir::FindOp(block) != nullptr ? absl::StrCat("the op ", std::string(block)) : NearestBlock(block);

@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/half.h"
 
@@ -65,6 +66,41 @@ Value Expansion::Integers(const std::vector<int64_t>& values) {
   if (!values.empty()) std::memcpy(bytes.data(), values.data(), bytes.size());
   const TensorType type = {DType::kI64, {Extent(static_cast<int64_t>(values.size()))}};
   return Take(graph_.AddConstant(type, std::move(bytes), origin_));
+}
+
+std::vector<Value> Expansion::Scan(const Extent& length, std::vector<Value> carries, const std::vector<Value>& xs,
+                                   const Step& make, const std::vector<Value>& captures, bool reverse) {
+  const auto add = [&]() -> StatusOr<std::vector<Value>> {
+    QUERN_RETURN_IF_ERROR(status_);
+    const int64_t carried = static_cast<int64_t>(carries.size());
+    std::vector<Value> operands = std::move(carries);
+    operands.insert(operands.end(), xs.begin(), xs.end());
+    operands.insert(operands.end(), captures.begin(), captures.end());
+    const auto body = std::make_shared<Graph>();
+    body->name = "body";
+    body->symbols = graph_.symbols;
+    std::vector<Value> inputs;
+    for (size_t i = 0; i < operands.size(); ++i) {
+      TensorType type = graph_.type(operands[i]);
+      const bool row = i >= static_cast<size_t>(carried) && i < carried + xs.size();
+      if (row) type.dims.erase(type.dims.begin());
+      QUERN_ASSIGN(inputs.emplace_back(), body->AddInput(absl::StrCat("x", i), std::move(type)));
+    }
+    Expansion inside(*body, -1);
+    QUERN_ASSIGN(body->outputs, inside.Finish(make(inside, inputs)));
+    const Attributes attributes = {{"length", std::vector<Extent>{length}},
+                                   {"carries", carried},
+                                   {"xs", static_cast<int64_t>(xs.size())},
+                                   {"reverse", reverse}};
+    QUERN_ASSIGN(const Value made, graph_.Add("Scan", std::move(operands), attributes, origin_, {body}));
+    std::vector<Value> results;
+    for (int r = 0; r < static_cast<int>(graph_.node(made.node).results.size()); ++r) results.push_back({made.node, r});
+    return results;
+  };
+  StatusOr<std::vector<Value>> results = add();
+  if (results.ok()) return *std::move(results);
+  status_ = results.status();
+  return std::vector<Value>(carries.size() + 8);
 }
 
 void ForEachLine(const RefTensor& x, int64_t axis, const std::function<void(const std::vector<int64_t>&)>& line) {

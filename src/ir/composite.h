@@ -34,6 +34,11 @@ class Expansion {
   // A vector of i64, or of a float dtype.
   Value Integers(const std::vector<int64_t>& values);
   Value Floats(const std::vector<double>& values, DType dtype);
+  // The results of a Scan: `make` adds its body over the carries, a row of each of the xs and the captures, and gives
+  // the next carries, then what is stacked.
+  using Step = std::function<std::vector<Value>(Expansion& body, std::span<const Value> inputs)>;
+  std::vector<Value> Scan(const Extent& length, std::vector<Value> carries, const std::vector<Value>& xs,
+                          const Step& make, const std::vector<Value>& captures = {}, bool reverse = false);
   const TensorType& type(Value value) const { return graph_.type(value); }
   bool ok() const { return status_.ok(); }
   StatusOr<std::vector<Value>> Finish(std::vector<Value> results) {

@@ -29,6 +29,11 @@ const OpDef* FindOp(std::string_view name) {
   return it != ops.end() && (*it)->name == name ? *it : nullptr;
 }
 
+std::optional<Takeover> TakeoverOf(const Node& node) {
+  if (node.op->kind == OpKind::kWrite) return Takeover{};
+  return node.op->takes_over;
+}
+
 std::optional<Extent> ViewStart(const Graph& graph, const Node& node) {
   if (node.op->strides == nullptr) return std::nullopt;
   const std::optional<Strides> made = node.op->strides(node, Strides::Dense(graph.type(node.inputs[0]).dims));

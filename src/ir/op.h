@@ -204,6 +204,11 @@ struct SortDef {
   bool (*descending)(const Node& node);
 };
 
+// A result that may be written over the memory of an operand of its type, once nothing else needs that operand.
+struct Takeover {
+  int result = 0, operand = 0;
+};
+
 struct IdentityContext;  // ir/identity.h
 // The value that takes the place of a node, or nothing.
 using Replacement = StatusOr<std::optional<Value>>;
@@ -239,6 +244,8 @@ struct OpDef {
   const SortDef* sort = nullptr;
   // kWrite at places that another operand names.
   const ScatterDef* scatter = nullptr;
+  // kRoot: a state that its kernels write over in place where it is donated.
+  std::optional<Takeover> takes_over = std::nullopt;
   // What the attributes are where operand 0, an image [N, C, s..], has its channels last, [N, s.., C], as all operands
   // of a variadic op then have, and the result if it has as many dimensions; nothing where the node has no such form.
   std::optional<Attributes> (*channels_last)(const Node& node, std::span<const TensorType> operands) = nullptr;
@@ -289,6 +296,8 @@ inline bool IsRegion(const Node& node) { return node.op->kind == OpKind::kRegion
 // If, While, Scan: nodes whose bodies are graphs as the one around them is.
 inline bool IsControl(const Node& node) { return node.op->kind == OpKind::kControl; }
 
+// What the node may write over: of a kWrite operand 0, of others what their op says.
+std::optional<Takeover> TakeoverOf(const Node& node);
 // Whether the node writes over a part of operand 0 that begins where operand 2 says.
 bool IsDynamicUpdate(const Node& node);
 // Of a kWrite: what it writes over operand 0.

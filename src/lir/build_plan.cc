@@ -26,15 +26,18 @@ void CollectRequirements(const ir::Graph& graph, PlanParts& parts) {
   }
 }
 
-// The region input whose memory result `r` takes over: an Update of a donated input, written in place.
+// The region input whose memory result `r` takes over: an Update of a donated input, or another state, written in
+// place.
 int UpdatedInput(const ir::Graph& body, int r) {
   auto root = [&](Value value) {
     while (ir::IsReshape(body, body.node(value.node))) value = body.node(value.node).inputs[0];
     return value;
   };
-  const ir::Node& update = body.node(root(body.outputs[r]).node);
-  if (update.op->kind != ir::OpKind::kWrite) return -1;
-  const int target = root(update.inputs[0]).node;
+  const Value made = root(body.outputs[r]);
+  const ir::Node& update = body.node(made.node);
+  const std::optional<ir::Takeover> takeover = ir::TakeoverOf(update);
+  if (!takeover || takeover->result != made.result) return -1;
+  const int target = root(update.inputs[takeover->operand]).node;
   const std::vector<int> inputs = body.Inputs();
   const auto found = std::find(inputs.begin(), inputs.end(), target);
   return found == inputs.end() ? -1 : static_cast<int>(found - inputs.begin());

@@ -34,7 +34,8 @@ const std::string& InputName(const ir::Graph& graph, int input) {
 
 // The result that is written over the memory of an operand of this node, if one is.
 std::optional<int> TakenBy(const ir::Node& node, int operand) {
-  if (node.op->kind == ir::OpKind::kWrite) return operand == 0 ? std::optional(0) : std::nullopt;
+  if (const std::optional<ir::Takeover> takeover = ir::TakeoverOf(node))
+    return operand == takeover->operand ? std::optional(takeover->result) : std::nullopt;
   if (!ir::IsControl(node)) return std::nullopt;
   const ir::Graph& body = *node.bodies.back();
   const int input = ir::IsBranch(node) ? operand - 1 : operand;

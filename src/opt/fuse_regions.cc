@@ -346,10 +346,11 @@ StatusOr<ir::Graph> Fuser::Emit(FusionReport* report) {
 }
 
 // Whether the node writes over a donated input that nothing else reads, and is what is handed back for it.
-bool WritesInPlace(const ir::Graph& graph, int users, int n) {
-  const ir::Node& target = graph.node(graph.node(n).inputs[0].node);
+bool WritesInPlace(const ir::Graph& graph, int users, int n, const ir::Takeover& takeover) {
+  const ir::Node& target = graph.node(graph.node(n).inputs[takeover.operand].node);
   return users == 1 && std::any_of(graph.donations.begin(), graph.donations.end(), [&](const ir::Donation& donation) {
-           return donation.input == target.attributes.String("name") && graph.outputs[donation.output].node == n;
+           return donation.input == target.attributes.String("name") &&
+                  graph.outputs[donation.output] == Value{n, takeover.result};
          });
 }
 
@@ -361,18 +362,19 @@ StatusOr<ir::Graph> CopySharedTargets(const ir::Graph& graph) {
   Rewriter rewriter(graph, "fuse_regions", nullptr);
   for (int n = 0; n < rewriter.size(); ++n) {
     const ir::Node& node = graph.node(n);
-    const int target = node.op->kind == ir::OpKind::kWrite ? node.inputs[0].node : -1;
+    const std::optional<ir::Takeover> takeover = ir::TakeoverOf(node);
+    const int target = takeover ? node.inputs[takeover->operand].node : -1;
     if (target < 0 || memory[target] != family::Memory::kWritable ||
-        WritesInPlace(graph, static_cast<int>(users[target].size()), n)) {
+        WritesInPlace(graph, static_cast<int>(users[target].size()), n, *takeover)) {
       QUERN_RETURN_IF_ERROR(rewriter.Copy(n));
       continue;
     }
-    const DType dtype = graph.type(node.inputs[0]).dtype;
-    QUERN_ASSIGN(const Value copy, ir::MakeCopy(rewriter.Maker(n), rewriter.Now(node.inputs[0]), dtype));
+    const Value shared = node.inputs[takeover->operand];
+    QUERN_ASSIGN(const Value copy, ir::MakeCopy(rewriter.Maker(n), rewriter.Now(shared), graph.type(shared).dtype));
     std::vector<Value> operands = rewriter.Now(node.inputs);
-    operands[0] = copy;
+    operands[takeover->operand] = copy;
     QUERN_ASSIGN(const Value written, rewriter.Add(n, node.op->name, std::move(operands), node.attributes));
-    rewriter.Replace({n, 0}, written);
+    for (int r = 0; r < static_cast<int>(node.results.size()); ++r) rewriter.Replace({n, r}, {written.node, r});
   }
   return rewriter.Finish();
 }

@@ -73,13 +73,26 @@ const std::vector<Recipe>& OpRecipes() {
 const std::vector<Recipe>& BlockRecipes() {
   static const auto* const recipes = new std::vector<Recipe>{
       {"Attention", {"f32[1, 3, 256]", "f32[1, 5, 256]", "f32[1, 5, 256]"}, kHeads},
+      {"AxialRope2d", {"f32[1, 6, 256]"}, {{"end_x", 3}, {"end_y", 2}, {"head_dim", 64}, {"heads", 4}}},
       {"DepthwiseConv1dCausal", {"f32[1, 5, 256]", "f32[256, 1, 1, 2]", "f32[1, 1, 256]"}},
       {"DequantMatMul", {"f32[5, 256]", "q8_0[256, 256]"}},
+      {"GatedDeltaNet",
+       {"f32[1, 3, 256, 256]", "f32[1, 3, 256, 256]", "f32[1, 3, 256, 256]", "f32[1, 3, 256]", "f32[1, 3, 256]"}},
+      {"Gru", {"f32[1, 3, 256]", "f32[1, 768, 256]", "f32[1, 1, 768, 256]"}, {{"hidden", 256}}},
       {"Linear", {"f32[5, 256]", "f32[256, 256]", "f32[256]"}, {{"bias", true}, {"weight_layout", "nk"}}},
       {"LinearFused", {"f32[5, 256]", "f32[256, 256]", "f32[256]"}, {{"weight_layout", "nk"}}},
+      {"Lstm", {"f32[1, 3, 256]", "f32[1, 1024, 256]", "f32[1, 1, 1024, 256]"}, {{"hidden", 256}}},
+      {"Qwen35MtpHead",
+       {"f32[1, 3, 256]", "i32[1, 3]",     "f32[3, 256]",   "f32[3, 256]",   "i32[1]",        "f32[5, 256]",
+        "f32[256]",       "f32[256]",      "f32[256]",      "f32[256]",      "f32[256, 512]", "f32[256]",
+        "f32[256]",       "f32[512, 256]", "f32[256, 256]", "f32[256, 256]", "f32[256]",      "f32[256]",
+        "f32[256]",       "f32[256]",      "f32[256, 256]", "f32[256]",      "f32[256]",      "f32[256, 256]",
+        "f32[256, 256]",  "f32[256, 256]", "f32[256]",      "f32[256]",      "f32[256, 256]"},
+       {{"heads", 1}, {"head_dim", 256}, {"weight_layout", "nk"}}},
       {"ResidualRmsNorm", {"f32[5, 256]", "f32[5, 256]", "f32[256]"}},
       {"RmsNorm", {"f32[5, 256]", "f32[256]"}},
       {"RoPE", {"f32[5, 256]", "f32[5, 256]", "f32[5, 256]"}, {{"head_dim", 256}}},
+      {"SelectiveScan", {"f32[1, 3, 256]", "f32[1, 3, 256]", "f32[256, 256]", "f32[1, 3, 256]", "f32[1, 3, 256]"}},
       {"SharedLinearPair", {"f32[5, 256]", "f32[256, 256]", "f32[256, 256]"}, {{"weight_layout", "nk"}}},
       {"SwiGLU", {"f32[5, 256]", "f32[256, 256]", "f32[256, 256]", "f32[256, 256]"}, {{"weight_layout", "nk"}}},
   };
@@ -240,6 +253,9 @@ TEST(BlockFormats, ParametersOfEveryBlock) {
     for (const char* operand : {"DequantMatMul packed ", "Linear w ", "LinearFused w ", "SharedLinearPair w1 ",
                                 "SharedLinearPair w2 ", "SwiGLU down ", "SwiGLU gate ", "SwiGLU up "})
       expected.insert(absl::StrCat(operand, format));
+    for (const char* operand : {"q_gate_w ", "k_w ", "v_w ", "o_w ", "gate_w ", "up_w ", "down_w ", "lm_head "})
+      expected.insert(absl::StrCat("Qwen35MtpHead ", operand, format));
+    if (FormatOf(*DTypeFromName(format)).is_weight) expected.insert(absl::StrCat("Qwen35MtpHead embed ", format));
   }
   EXPECT_EQ(taken, expected);
 }

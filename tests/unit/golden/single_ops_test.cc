@@ -1,4 +1,4 @@
-// What ONNX Runtime, numpy and scipy made of single ops at the edges of their operands (tests/golden/record_ops.py says
+// What ONNX Runtime, numpy, scipy and PyTorch made of single ops (tests/golden/record_ops.py and record_sequence.py say
 // how), against kernels, which take turns at the levels of this machine, and against the interpreter.
 #include <gtest/gtest.h>
 
@@ -37,8 +37,8 @@ struct Case {
   Binding binding;
 };
 
-std::vector<Case> ReadCases() {
-  const std::string text = ReadFile("ops.txt"), bytes = ReadFile("ops.bin");
+std::vector<Case> ReadCases(const std::string& stem) {
+  const std::string text = ReadFile(stem + ".txt"), bytes = ReadFile(stem + ".bin");
   std::vector<Case> cases;
   size_t used = 0;
   for (const absl::string_view part : absl::StrSplit(absl::string_view(text), "case ", absl::SkipEmpty())) {
@@ -119,8 +119,9 @@ std::vector<uint8_t> RunKernel(const Case& golden, const std::string& level) {
   return output;
 }
 
-TEST(Golden, SingleOps) {
-  const std::vector<Case> cases = ReadCases();
+// Cases of `stem`, and how many ops they are of.
+std::pair<size_t, size_t> RunCases(const std::string& stem) {
+  const std::vector<Case> cases = ReadCases(stem);
   const std::vector<const cpu::Target*> levels = cpu::HostTargets();
   std::map<std::string, int> by_op;
   int failures = 0;
@@ -148,9 +149,12 @@ TEST(Golden, SingleOps) {
     EXPECT_TRUE(ran) << "run";
     failures += right && ran ? 0 : 1;
   }
-  EXPECT_EQ(cases.size(), 2466u);
-  EXPECT_EQ(by_op.size(), 74u);
+  return {cases.size(), by_op.size()};
 }
+
+TEST(Golden, SingleOps) { EXPECT_EQ(RunCases("ops"), std::pair(size_t{2466}, size_t{74})); }
+
+TEST(Golden, Sequences) { EXPECT_EQ(RunCases("sequence"), std::pair(size_t{466}, size_t{12})); }
 
 }  // namespace
 }  // namespace quern

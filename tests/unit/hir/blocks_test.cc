@@ -215,9 +215,30 @@ TEST(Blocks, TheTableIsWhole) {
     EXPECT_NE(block->lower, nullptr) << block->name;
     EXPECT_EQ(FindBlock(block->name), block);
   }
-  EXPECT_THAT(names, ElementsAre("Attention", "Constant", "DepthwiseConv1dCausal", "DequantMatMul", "Input", "Linear",
-                                 "LinearFused", "LlamaDecoderBlock", "Mir", "Param", "ResidualRmsNorm", "RmsNorm",
-                                 "RoPE", "SharedLinearPair", "SwiGLU", "TransformerBlock"));
+  EXPECT_THAT(names, ElementsAre("Attention", "AxialRope2d", "Constant", "DepthwiseConv1dCausal", "DequantMatMul",
+                                 "GatedDeltaNet", "Gru", "Input", "Linear", "LinearFused", "LlamaDecoderBlock", "Lstm",
+                                 "Mir", "Param", "Qwen35MtpHead", "ResidualRmsNorm", "RmsNorm", "RoPE", "SelectiveScan",
+                                 "SharedLinearPair", "SwiGLU", "TransformerBlock"));
+}
+
+TEST(Blocks, AStateMakesTheCarryForm) {
+  for (const bool carried : {false, true}) {
+    Module m;
+    Builder b(m);
+    const Value q = b.Input("q", F32({2, 3, 1, 5})), k = b.Input("k", F32({2, 3, 1, 5})),
+                v = b.Input("v", F32({2, 3, 2, 7})), g = b.Input("g", F32({2, 3, 2})),
+                beta = b.Input("beta", F32({2, 3, 2})), state = b.Input("s", F32({2, 2, 5, 7}));
+    const std::vector<Value> delta = b.Results("GatedDeltaNet", {q, k, v, g, beta, carried ? state : Value{}});
+    const Value x = b.Input("x", F32({2, 3, 5})), a = b.Input("a", F32({5, 7})), c = b.Input("c", F32({2, 3, 7})),
+                h = b.Input("h", F32({2, 5, 7}));
+    // A state beside no d.
+    const std::vector<Value> scan = b.Results("SelectiveScan", {x, x, a, c, c, Value{}, carried ? h : Value{}});
+    m.outputs = {delta[0], delta[1], scan[0], scan[1]};
+    ASSERT_TRUE(b.status().ok()) << b.status();
+    EXPECT_EQ(m.nodes()[delta[0].node].label, carried ? "gated_delta_net_carry" : "gated_delta_net");
+    EXPECT_EQ(m.nodes()[scan[0].node].label, carried ? "selective_scan_carry" : "selective_scan");
+    ExpectPoliciesAgree(m);
+  }
 }
 
 TEST(Blocks, BroadcastOfAColumnIsNotModulo) {
