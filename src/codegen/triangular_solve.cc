@@ -21,8 +21,9 @@ namespace {
 namespace kb = kir::build;
 using namespace kir::build::operators;
 
-constexpr int64_t kColumns = 32;    // of a chunk
-constexpr int64_t kRowsAtOnce = 8;  // solved rows that one round of a loop takes
+constexpr int64_t kColumns = 32;           // of a chunk
+constexpr int64_t kRowsAtOnce = 8;         // solved rows that one round of a loop takes
+constexpr int64_t kKeptBytes = 512 << 10;  // of solved rows, that the second cache keeps
 
 }  // namespace
 
@@ -59,26 +60,31 @@ StatusOr<LoweredRegion> LowerTriangularSolve(const RegionView& view, const Regio
   const auto lanes = [&](kir::Block body) {
     return kb::Vec("c", kb::Int(0), Live(columns, c0, kColumns), std::move(body));
   };
-  const auto kept = [&](const kir::ExprRef& r) { return kb::At("x", dtype, {r, c}); };
+  // Solved rows are kept in scratch, those of more than it has room for where the result lies.
+  const bool scratch = n.UpperBound(view.ranges).value_or(INT64_MAX) <= kKeptBytes / (kColumns * ScalarBytes(dtype));
+  const std::string store = scratch ? "x" : y;
+  const auto place = [&](const kir::ExprRef& r) { return scratch ? kir::Index{r, c} : at(row(r), c0 + c); };
+  const auto kept = [&](const kir::ExprRef& r) { return kb::At(store, dtype, place(r)); };
   const auto less = [&](const kir::ExprRef& s, int64_t count) {
     kir::ExprRef value = kept(step);
     for (int64_t k = 0; k < count; ++k) {
       const kir::ExprRef solved = s + static_cast<double>(k);
       value = value - element(step, solved) * kept(solved);
     }
-    return lanes({kb::Store("x", {step, c}, kb::Contract(value))});
+    return lanes({kb::Store(store, place(step), kb::Contract(value))});
   };
   const kir::ExprRef s = kb::Ref("s"), end = kb::FromExtent(n), value = kb::Ref("v", dtype);
   const kir::ExprRef whole = step / static_cast<double>(kRowsAtOnce) * static_cast<double>(kRowsAtOnce);
-  const kir::Block solve = {
-      kb::For("s", kb::Int(0), whole, {less(s, kRowsAtOnce)}, kRowsAtOnce), kb::For("s", whole, step, {less(s, 1)}),
-      lanes({kb::Let("v", unit ? kept(step) : kept(step) / element(step, step)), kb::Store("x", {step, c}, value),
-             kb::WithOrigin(kb::Store(y, at(row(step), c0 + c), value), writer.Origin(result.node))})};
+  kir::Block solved = {kb::Let("v", unit ? kept(step) : kept(step) / element(step, step))};
+  if (scratch) solved.push_back(kb::Store(store, place(step), value));
+  solved.push_back(kb::WithOrigin(kb::Store(y, at(row(step), c0 + c), value), writer.Origin(result.node)));
+  const kir::Block solve = {kb::For("s", kb::Int(0), whole, {less(s, kRowsAtOnce)}, kRowsAtOnce),
+                            kb::For("s", whole, step, {less(s, 1)}), lanes(std::move(solved))};
   kir::Block block = {
-      kb::Alloc("x", {dtype, {n, Extent(kColumns)}, kir::Layout::kRow}),
       kb::For("r", kb::Int(0), end,
-              {lanes({kb::Store("x", {step, c}, expr.Element(node.inputs[1], at(row(step), c0 + c)))})}),
+              {lanes({kb::Store(store, place(step), expr.Element(node.inputs[1], at(row(step), c0 + c)))})}),
       kb::For("r", kb::Int(0), end, solve)};
+  if (scratch) block.insert(block.begin(), kb::Alloc("x", {dtype, {n, Extent(kColumns)}, kir::Layout::kRow}));
   for (int d = rank - 3; d >= 2; --d)
     block = {kb::For(absl::StrCat("i", d), kb::Int(0), kb::FromExtent(dims[d]), std::move(block))};
   for (int d = 0; d < std::min(rank - 2, 2); ++d)

@@ -3,6 +3,7 @@
 // on the emulated device.
 //
 // QUERN_RANDOM_SEED=n runs that graph alone and prints it; QUERN_LONG_TESTS=n runs n times as many.
+#include "unit/device/has_no_blocks.h"
 #include "unit/steps/step_case.h"
 
 namespace quern::testing {
@@ -71,6 +72,7 @@ class RandomSteps : public ::testing::Test {
   static void CheckDevice(const ir::Graph& graph, bool fuse, const Binding& binding, const BytesByName& bytes,
                           check::GraphOracle& oracle, const std::string& where) {
     const StatusOr<Outputs> got = RunWrittenDown(graph, fuse, binding, bytes);
+    if (absl::IsUnimplemented(got.status()) && HasNoBlocks(graph)) return;
     ASSERT_TRUE(got.ok()) << where << got.status() << ir::Print(graph);
     for (size_t o = 0; o < got->size(); ++o) {
       const ir::RefTensor& expected = oracle.expected()[o];
