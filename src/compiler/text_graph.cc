@@ -161,7 +161,8 @@ Result<TextGraph> TextGraph::Open(const std::string& path, const TextOptions& op
   };
   StatusOr<std::unique_ptr<State>> state = open();
   if (!state.ok()) return Result<TextGraph>::Failed(compiler::ErrorOf(state.status(), path));
-  Result<Graph> graph = Graph::Parse(ir::Print((*state)->file.graph));
+  const std::string binary = ir::Encode((*state)->file.graph);
+  Result<Graph> graph = Graph::FromBinary(std::as_bytes(std::span(binary)));
   if (!graph.ok()) return Result<TextGraph>::Failed(graph.details());
   for (const ir::Node* param : ir::AllParams((*state)->file.graph)) {
     const std::string& name = param->attributes.String("name");

@@ -1,21 +1,15 @@
 #include "ir/diff.h"
 
 #include <algorithm>
-#include <map>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "base/hash.h"
 #include "ir/binary.h"
 #include "ir/op.h"
+#include "ir/print_node.h"
 
 namespace quern::ir {
 namespace {
-
-std::string Ref(const Graph& graph, Value value) {
-  return graph.node(value.node).results.size() == 1 ? absl::StrCat("%", value.node)
-                                                    : absl::StrCat("%", value.node, ".", value.result);
-}
 
 // The node but for its operands and its place: nodes of equal text may be each other's.
 std::string OwnText(const Node& node) {
@@ -30,17 +24,7 @@ std::string OwnText(const Node& node) {
 }
 
 // "%3 = MatMul(%1, %2) {transpose_b = true} : f32[7, 5]"
-std::string Line(const Graph& graph, int n) {
-  const Node& node = graph.node(n);
-  std::vector<std::string> inputs, attributes, types;
-  for (const Value& input : node.inputs) inputs.push_back(Ref(graph, input));
-  for (const auto& [name, value] : node.attributes.values())
-    attributes.push_back(absl::StrCat(name, " = ", ToString(value)));
-  for (const TensorType& type : node.results) types.push_back(type.ToString());
-  const std::string braces = attributes.empty() ? "" : absl::StrCat(" {", absl::StrJoin(attributes, ", "), "}");
-  return absl::StrCat("%", n, " = ", node.op->name, "(", absl::StrJoin(inputs, ", "), ")", braces, " : ",
-                      absl::StrJoin(types, ", "));
-}
+std::string Line(const Graph& graph, int n) { return HeadText(graph, n) + TypesText(graph.node(n)); }
 
 // For each of `a` the one of `b` that is matched with it, or -1: a longest common subsequence, by the shortest edit
 // (E. Myers, "An O(ND) Difference Algorithm and Its Variations", 1986). What ends take equal is taken off first.
@@ -99,14 +83,6 @@ class Matching {
   int front_ = 0, back_ = 0;
 };
 
-std::string SymbolsText(const Graph& graph) {
-  std::vector<std::string> symbols;
-  for (const auto& [name, range] : graph.symbols)
-    symbols.push_back(
-        absl::StrCat(name, " in ", range.low, "..", range.high == INT64_MAX ? "" : absl::StrCat(range.high)));
-  return absl::StrJoin(symbols, ", ");
-}
-
 }  // namespace
 
 std::string Diff(const Graph& a, const Graph& b) {
@@ -114,16 +90,12 @@ std::string Diff(const Graph& a, const Graph& b) {
   for (const Node& node : a.nodes()) own_a.push_back(OwnText(node));
   for (const Node& node : b.nodes()) own_b.push_back(OwnText(node));
   const std::vector<int> partner = Matching(own_a, own_b).partner;
-  std::vector<int> back(b.nodes().size(), -1);
-  for (size_t n = 0; n < partner.size(); ++n) {
-    if (partner[n] >= 0) back[partner[n]] = static_cast<int>(n);
-  }
   const auto same = [&](Value in_a, Value in_b) {
     return in_a.result == in_b.result && partner[in_a.node] == in_b.node;
   };
   std::string text;
-  if (SymbolsText(a) != SymbolsText(b))
-    absl::StrAppend(&text, "- sym ", SymbolsText(a), "\n+ sym ", SymbolsText(b), "\n");
+  const std::string symbols_a = SymbolsText(a.symbols), symbols_b = SymbolsText(b.symbols);
+  if (symbols_a != symbols_b) absl::StrAppend(&text, "-", symbols_a, "\n+", symbols_b, "\n");
   size_t next = 0;  // of b
   for (size_t n = 0; n < partner.size(); ++n) {
     if (partner[n] < 0) {
@@ -137,12 +109,12 @@ std::string Diff(const Graph& a, const Graph& b) {
     if (std::equal(of_a.begin(), of_a.end(), of_b.begin(), of_b.end(), same)) continue;
     absl::StrAppend(&text, "~ ", Line(b, partner[n]), "  was ", Line(a, static_cast<int>(n)), "\n");
   }
-  for (; next < back.size(); ++next) absl::StrAppend(&text, "+ ", Line(b, static_cast<int>(next)), "\n");
+  for (; next < b.nodes().size(); ++next) absl::StrAppend(&text, "+ ", Line(b, static_cast<int>(next)), "\n");
   for (size_t o = 0; o < std::max(a.outputs.size(), b.outputs.size()); ++o) {
     const bool in_a = o < a.outputs.size(), in_b = o < b.outputs.size();
     if (in_a && in_b && same(a.outputs[o], b.outputs[o])) continue;
-    if (in_a) absl::StrAppend(&text, "- output ", o, " is ", Ref(a, a.outputs[o]), "\n");
-    if (in_b) absl::StrAppend(&text, "+ output ", o, " is ", Ref(b, b.outputs[o]), "\n");
+    if (in_a) absl::StrAppend(&text, "- output ", o, " is ", RefText(a, a.outputs[o]), "\n");
+    if (in_b) absl::StrAppend(&text, "+ output ", o, " is ", RefText(b, b.outputs[o]), "\n");
   }
   const auto donations = [&](const Graph& graph, const Graph& other, const char* mark) {
     for (const Donation& d : graph.donations) {

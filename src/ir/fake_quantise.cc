@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "ir/linear_quantise.h"
-#include "ir/shape.h"
 
 namespace quern::ir {
 namespace {
@@ -12,6 +11,14 @@ namespace {
 constexpr double kLeast = 1e-12;
 
 }  // namespace
+
+std::vector<OperandDef> LevelOperands(bool dy) {
+  std::vector<OperandDef> operands = {
+      {.name = "x", .kind = OperandKind::kFloat},
+      {.name = "scale", .kind = OperandKind::kFloat, .shape = "[] or [axis of x], f32, of f64 f64", .own_dtype = true}};
+  if (dy) operands.push_back({.name = "dy", .kind = OperandKind::kFloat, .shape = "as x"});
+  return operands;
+}
 
 std::vector<AttrDef> LevelAttributes(std::vector<AttrDef> others) {
   std::vector<AttrDef> attributes = {

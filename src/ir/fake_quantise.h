@@ -7,9 +7,12 @@
 
 #include "ir/composite.h"
 #include "ir/op.h"
+#include "ir/shape.h"
 
 namespace quern::ir {
 
+// x and a scale of it; with `dy`, what of the result is asked for too.
+std::vector<OperandDef> LevelOperands(bool dy);
 // `bits` and `axis`.
 std::vector<AttrDef> LevelAttributes(std::vector<AttrDef> others = {});
 // The largest level.
@@ -34,11 +37,8 @@ template <typename Visit>
 void ForEachScaled(const RefTensor& x, const Attributes& attributes, const Visit& visit) {
   const std::vector<int64_t>& axes = attributes.Ints("axis");
   std::vector<int64_t> index(x.dims.size());
-  const int64_t elements = x.elements();
-  for (int64_t at = 0; at < elements; ++at, NextIndex(x.dims, index)) {
-    const int64_t axis = axes.empty() ? 0 : axes[0] < 0 ? axes[0] + static_cast<int64_t>(index.size()) : axes[0];
-    visit(at, axes.empty() ? 0 : index[axis]);
-  }
+  const int64_t elements = x.elements(), axis = axes.empty() ? 0 : FromStart(axes[0], index.size());
+  for (int64_t at = 0; at < elements; ++at, NextIndex(x.dims, index)) visit(at, axes.empty() ? 0 : index[axis]);
 }
 
 }  // namespace quern::ir

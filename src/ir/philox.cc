@@ -28,7 +28,13 @@ Status CheckRandomState(const InferContext& context, int operand) {
   return absl::OkStatus();
 }
 
-Status CheckRandomShape(const InferContext& context) {
+OperandDef RandomStateOperand() {
+  return {
+      .name = "state", .kind = OperandKind::kInteger, .shape = "u32 [6]: the counter, then the key", .own_dtype = true};
+}
+
+StatusOr<std::vector<TensorType>> InferRandom(const InferContext& context, DType dtype) {
+  QUERN_RETURN_IF_ERROR(CheckRandomState(context, 0));
   const std::vector<Extent>& shape = context.attributes.Extents("shape");
   if (shape.size() > kMostDims)
     return context.AttributeError("shape", absl::StrFormat("%u extents at most", kMostDims));
@@ -36,7 +42,7 @@ Status CheckRandomShape(const InferContext& context) {
     if (extent.LowerBound(context.symbols).value_or(-1) < 0)
       return context.AttributeError("shape", "extents of 0 or more");
   }
-  return absl::OkStatus();
+  return std::vector<TensorType>{{dtype, shape}, RandomStateType()};
 }
 
 RandomLanes RandomWords(Graph& graph, Expansion& e, Value state, const Extent& words, int origin) {

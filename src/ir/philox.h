@@ -14,8 +14,11 @@ namespace quern::ir {
 // That operand `operand` is a state.
 Status CheckRandomState(const InferContext& context, int operand);
 inline TensorType RandomStateType() { return {DType::kU32, {Extent(6)}}; }
-// "shape" of an op that makes numbers: extents that are not negative.
-Status CheckRandomShape(const InferContext& context);
+// What ops declare it as.
+OperandDef RandomStateOperand();
+// The results of an op that makes numbers of this dtype of a state, operand 0: as many as its attribute "shape" says,
+// extents that are not negative, and the state behind them.
+StatusOr<std::vector<TensorType>> InferRandom(const InferContext& context, DType dtype);
 
 // ceil(words / 4) blocks behind a state: word w of block b is element b of lane w, u64 [blocks] below 2^32.
 struct RandomLanes {

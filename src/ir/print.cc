@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "ir/graph.h"
 #include "ir/op.h"
+#include "ir/print_node.h"
 
 namespace quern::ir {
 namespace {
@@ -12,14 +13,7 @@ class Printer {
   std::string text;
 
   void PrintGraph(const Graph& graph, int indent) {
-    absl::StrAppend(&text, "graph ", graph.name);
-    const char* separator = " sym ";
-    for (const auto& [name, range] : graph.symbols) {
-      absl::StrAppend(&text, separator, name, " in ", range.low, "..");
-      if (range.high != INT64_MAX) absl::StrAppend(&text, range.high);
-      separator = ", ";
-    }
-    text += " {\n";
+    absl::StrAppend(&text, "graph ", graph.name, SymbolsText(graph.symbols), " {\n");
     const std::string pad(indent + 2, ' ');
     for (size_t n = 0; n < graph.nodes().size(); ++n) {
       text += pad;
@@ -31,7 +25,7 @@ class Printer {
     }
     absl::StrAppend(&text, pad, "return");
     for (size_t i = 0; i < graph.outputs.size(); ++i)
-      absl::StrAppend(&text, i == 0 ? " " : ", ", Ref(graph, graph.outputs[i]));
+      absl::StrAppend(&text, i == 0 ? " " : ", ", RefText(graph, graph.outputs[i]));
     text += "\n";
     for (const Donation& d : graph.donations) {
       absl::StrAppend(&text, pad, "donate ", ToString(AttrValue(d.input)), " -> ", d.output, "\n");
@@ -40,37 +34,16 @@ class Printer {
   }
 
  private:
-  static std::string Ref(const Graph& graph, Value value) {
-    std::string ref = absl::StrCat("%", value.node);
-    if (graph.node(value.node).results.size() > 1) absl::StrAppend(&ref, ".", value.result);
-    return ref;
-  }
-
   void PrintNode(const Graph& graph, int index, int indent) {
     const Node& node = graph.node(index);
-    absl::StrAppend(&text, "%", index);
-    if (node.results.size() > 1) absl::StrAppend(&text, ":", node.results.size());
-    absl::StrAppend(&text, " = ", node.op->name, "(");
-    for (size_t i = 0; i < node.inputs.size(); ++i)
-      absl::StrAppend(&text, i == 0 ? "" : ", ", Ref(graph, node.inputs[i]));
-    text += ")";
-    if (!node.attributes.values().empty()) {
-      text += " {";
-      const char* separator = "";
-      for (const auto& [name, value] : node.attributes.values()) {
-        absl::StrAppend(&text, separator, name, " = ", ToString(value));
-        separator = ", ";
-      }
-      text += "}";
-    }
+    text += HeadText(graph, index);
     if (node.data != nullptr) {
       // Constants print their bytes: the text is the whole graph.
       text += " hex ";
       for (const uint8_t byte : *node.data) absl::StrAppend(&text, absl::Hex(byte, absl::kZeroPad2));
       if (node.data->empty()) text += "-";
     }
-    for (size_t i = 0; i < node.results.size(); ++i)
-      absl::StrAppend(&text, i == 0 ? " : " : ", ", node.results[i].ToString());
+    text += TypesText(node);
     if (node.origin >= 0) {
       const Origin& origin = graph.origins()[node.origin];
       absl::StrAppend(&text, "  @", ToString(AttrValue(origin.label)));
@@ -84,6 +57,45 @@ class Printer {
 };
 
 }  // namespace
+
+std::string RefText(const Graph& graph, Value value) {
+  std::string ref = absl::StrCat("%", value.node);
+  if (graph.node(value.node).results.size() > 1) absl::StrAppend(&ref, ".", value.result);
+  return ref;
+}
+
+std::string HeadText(const Graph& graph, int index) {
+  const Node& node = graph.node(index);
+  std::string text = absl::StrCat("%", index);
+  if (node.results.size() > 1) absl::StrAppend(&text, ":", node.results.size());
+  absl::StrAppend(&text, " = ", node.op->name, "(");
+  for (size_t i = 0; i < node.inputs.size(); ++i)
+    absl::StrAppend(&text, i == 0 ? "" : ", ", RefText(graph, node.inputs[i]));
+  text += ")";
+  if (node.attributes.values().empty()) return text;
+  const char* separator = " {";
+  for (const auto& [name, value] : node.attributes.values()) {
+    absl::StrAppend(&text, separator, name, " = ", ToString(value));
+    separator = ", ";
+  }
+  return text + "}";
+}
+
+std::string TypesText(const Node& node) {
+  std::string text;
+  for (size_t i = 0; i < node.results.size(); ++i)
+    absl::StrAppend(&text, i == 0 ? " : " : ", ", node.results[i].ToString());
+  return text;
+}
+
+std::string SymbolsText(const SymbolRanges& symbols) {
+  std::string text;
+  for (const auto& [name, range] : symbols) {
+    absl::StrAppend(&text, text.empty() ? " sym " : ", ", name, " in ", range.low, "..");
+    if (range.high != INT64_MAX) absl::StrAppend(&text, range.high);
+  }
+  return text;
+}
 
 std::string Print(const Graph& graph) {
   Printer printer;

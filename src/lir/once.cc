@@ -76,8 +76,8 @@ Extent PlaceTemporaries(Plan& plan, const std::map<int, OnceValue>& kept, const 
 }  // namespace
 
 std::map<int, OnceValue> KeptOnce(const Plan& plan) {
-  std::vector<Contents> contents;
-  for (const Buffer& buffer : plan.buffers) contents.push_back(GivenContents(buffer));
+  if (plan.once.empty()) return {};
+  std::map<int, Contents> contents;    // of buffers that work of this kind touches: constants of others are not hashed
   std::map<int, std::string> kernels;  // what each computes
   for (const Launch& launch : plan.once) {
     const kir::Kernel& kernel = plan.kernels[launch.kernel];
@@ -85,7 +85,9 @@ std::map<int, OnceValue> KeptOnce(const Plan& plan) {
     if (text.empty()) text = HashBytes(KernelIdentity(kernel, CallOf(plan, launch.kernel))).ToHex();
     Contents made{text, {}};
     for (const Argument& argument : launch.arguments) {
-      const Contents& read = contents[argument.buffer];
+      const auto [known, added] = contents.try_emplace(argument.buffer);
+      Contents& read = known->second;
+      if (added) read = GivenContents(plan.buffers[argument.buffer]);
       absl::StrAppend(&made.text, " (", read.text, ") +", argument.offset.ToString());
       made.params.insert(read.params.begin(), read.params.end());
     }

@@ -90,8 +90,7 @@ Status Executable::BindParam(std::string_view name, std::span<const uint8_t> byt
   s.last = nullptr;
   s.memory.once.Forget(port->name);
   s.memory.params[port->name] = bytes;
-  const std::function<void()> before = std::exchange(s.releases[port->name], nullptr);
-  s.releases.erase(port->name);
+  const auto before = s.releases.extract(port->name);
   const bool copied = copy.size() > 0;
   s.aligned_params.erase(port->name);
   if (copied) s.aligned_params[port->name] = std::move(copy);
@@ -99,7 +98,7 @@ Status Executable::BindParam(std::string_view name, std::span<const uint8_t> byt
     s.releases[port->name] = std::move(release);
     s.to_release = true;
   }
-  if (before != nullptr) before();
+  if (before) before.mapped()();
   if (release != nullptr && copied) release();
   return absl::OkStatus();
 }
@@ -119,7 +118,10 @@ void Executable::ReleasePacked() {
   State_& s = *s_;
   std::set<std::string_view> read;
   for (const std::unique_ptr<BoundPlan>& plan : s.plans) {
-    for (const int buffer : lir::ReadByRuns(plan->plan())) read.insert(plan->plan().buffers[buffer].name);
+    for (const int b : lir::ReadByRuns(plan->plan())) {
+      const lir::Buffer& buffer = plan->plan().buffers[b];
+      if (buffer.home == lir::Home::kParam) read.insert(buffer.name);
+    }
   }
   for (auto entry = s.releases.begin(); entry != s.releases.end();) {
     if (read.contains(entry->first)) {

@@ -6,11 +6,7 @@
 namespace quern::ir {
 namespace {
 
-StatusOr<std::vector<TensorType>> Infer(const InferContext& context) {
-  QUERN_RETURN_IF_ERROR(CheckRandomState(context, 0));
-  QUERN_RETURN_IF_ERROR(CheckRandomShape(context));
-  return std::vector<TensorType>{{DType::kU32, context.attributes.Extents("shape")}, RandomStateType()};
-}
+StatusOr<std::vector<TensorType>> Infer(const InferContext& context) { return InferRandom(context, DType::kU32); }
 
 StatusOr<std::vector<Value>> Expand(Graph& graph, const Node& node, std::span<const Value> inputs, int origin) {
   Expansion e(graph, origin);
@@ -34,7 +30,7 @@ const OpDef& Op_rng_bits() {
       .name = "RngBits",
       .doc = "random words of Philox4x32-10 behind a state, and the state behind them",
       .kind = OpKind::kComposite,
-      .operands = {{.name = "state", .kind = OperandKind::kInteger, .shape = "u32 [6]: the counter, then the key"}},
+      .operands = {RandomStateOperand()},
       .attributes = {{.name = "shape", .kind = AttrKind::kExtents}},
       .infer = Infer,
       .reference = Reference,

@@ -10,11 +10,7 @@
 namespace quern::ir {
 namespace {
 
-StatusOr<std::vector<TensorType>> Infer(const InferContext& context) {
-  QUERN_RETURN_IF_ERROR(CheckRandomState(context, 0));
-  QUERN_RETURN_IF_ERROR(CheckRandomShape(context));
-  return std::vector<TensorType>{{DType::kF32, context.attributes.Extents("shape")}, RandomStateType()};
-}
+StatusOr<std::vector<TensorType>> Infer(const InferContext& context) { return InferRandom(context, DType::kF32); }
 
 StatusOr<std::vector<Value>> Expand(Graph& graph, const Node& node, std::span<const Value> inputs, int origin) {
   Expansion e(graph, origin);
@@ -53,7 +49,7 @@ const OpDef& Op_rng_normal() {
       .name = "RngNormal",
       .doc = "normally distributed random numbers, and the state behind them",
       .kind = OpKind::kComposite,
-      .operands = {{.name = "state", .kind = OperandKind::kInteger, .shape = "u32 [6]: the counter, then the key"}},
+      .operands = {RandomStateOperand()},
       .attributes = {{.name = "shape", .kind = AttrKind::kExtents}},
       .infer = Infer,
       .reference = [](RefContext& c) { return Run(c, false); },
