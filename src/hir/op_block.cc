@@ -28,7 +28,7 @@ StatusOr<std::vector<ir::Value>> LowerOpBlock(LowerContext& c, std::vector<ir::V
   return c.Finish(c.Results(c.node.block->name, std::move(operands), c.attributes()));
 }
 
-const BlockDef* OpBlock(const char* op, const char* label, const char* carry_label) {
+BlockDef OpBlock(const char* op, const char* label, const char* carry_label) {
   const ir::OpDef* const def = ir::FindOp(op);
   QUERN_CHECK(def != nullptr);
   BlockDef block = {.name = def->name,
@@ -40,7 +40,7 @@ const BlockDef* OpBlock(const char* op, const char* label, const char* carry_lab
                     .lower = [](LowerContext& c) { return LowerOpBlock(c, c.inputs); }};
   for (const ir::OperandDef& operand : def->operands)
     block.operands.push_back({operand.name, operand.kind, operand.optional, operand.shape});
-  return Make(std::move(block));
+  return block;
 }
 
 }  // namespace quern::hir

@@ -6,8 +6,8 @@
 namespace quern::hir {
 
 // The block of the op `op`. `carry_label`: the default label where the last operand, the state of a step before, is
-// given; null where there is none.
-const BlockDef* OpBlock(const char* op, const char* label, const char* carry_label = nullptr);
+// given; null where there is none. For the table it is to be given to Make.
+BlockDef OpBlock(const char* op, const char* label, const char* carry_label = nullptr);
 // What such a block infers, and makes of `operands`: those up to the first that is absent.
 StatusOr<std::vector<TensorType>> InferOpBlock(const InferContext& c);
 StatusOr<std::vector<ir::Value>> LowerOpBlock(LowerContext& c, std::vector<ir::Value> operands);

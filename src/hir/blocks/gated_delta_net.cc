@@ -5,7 +5,7 @@
 namespace quern::hir {
 
 const BlockDef& Block_gated_delta_net() {
-  static const BlockDef* const block = OpBlock("GatedDeltaNet", "gated_delta_net", "gated_delta_net_carry");
+  static const BlockDef* const block = Make(OpBlock("GatedDeltaNet", "gated_delta_net", "gated_delta_net_carry"));
   return *block;
 }
 

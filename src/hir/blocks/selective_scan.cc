@@ -27,7 +27,7 @@ StatusOr<std::vector<ir::Value>> Lower(LowerContext& c) {
 
 const BlockDef& Block_selective_scan() {
   static const BlockDef* const block = [] {
-    BlockDef def = *OpBlock("SelectiveScan", "selective_scan", "selective_scan_carry");
+    BlockDef def = OpBlock("SelectiveScan", "selective_scan", "selective_scan_carry");
     def.infer = Infer;
     def.lower = Lower;
     return Make(std::move(def));
