@@ -38,6 +38,9 @@ class AttentionKernels {
   void DeclareResult(KernelWriter& writer, const std::string& name);
   kir::Index ElementAt(const ExprRef& b, const ExprRef& s, const ExprRef& h, const ExprRef& c) const;
 
+  // An element of an operand behind q, k and v: of a constant of one element, which is no operand of the region, that.
+  // `anywhere`: 0 where the index is outside.
+  ExprRef Element(KernelWriter& writer, int operand, kir::Index at, bool anywhere = false);
   // The i64 element of an i32 operand.
   ExprRef Loaded(KernelWriter& writer, int operand, kir::Index at);
 

@@ -1,5 +1,6 @@
 // Whose keys a row sees, where they lie, and the steps over them.
 #include "codegen/attention_kernels.h"
+#include "codegen/fused_expr.h"
 #include "kir/flash_steps.h"
 
 namespace quern::codegen {
@@ -25,9 +26,16 @@ kir::Index AttentionKernels::ElementAt(const ExprRef& b, const ExprRef& s, const
   return {b, s, h, c};
 }
 
+ExprRef AttentionKernels::Element(KernelWriter& writer, int operand, kir::Index at, bool anywhere) {
+  const ir::Value value = node_.inputs[operand];
+  const int input = view_.InputIndex(value);
+  if (input < 0) return Literal(view_.node(value.node));
+  const DType dtype = view_.type(value).dtype;
+  return kb::At(writer.Input(input), dtype, std::move(at), anywhere ? kb::CastTo(dtype, kb::Int(0)) : nullptr);
+}
+
 ExprRef AttentionKernels::Loaded(KernelWriter& writer, int operand, kir::Index at) {
-  const std::string name = writer.Input(view_.InputIndex(node_.inputs[operand]));
-  return kb::CastTo(DType::kI64, kb::At(name, DType::kI32, std::move(at)));
+  return kb::CastTo(DType::kI64, Element(writer, operand, std::move(at)));
 }
 
 ExprRef AttentionKernels::EndedBefore(KernelWriter& writer, const ExprRef& r) {
@@ -129,13 +137,11 @@ void AttentionKernels::EmitStep(KernelWriter& writer, const Rows& rows, const Se
 
 void AttentionKernels::EmitBias(KernelWriter& writer, int64_t rows, const ExprRef& sequence, const ExprRef& query,
                                 const ExprRef& head, const ExprRef& first_key, kir::Block& block) {
-  const int input = view_.InputIndex(node_.inputs[operands_.mask]);
   const ir::TensorType& type = view_.type(node_.inputs[operands_.mask]);
-  const std::string name = writer.Input(input);
   const ExprRef i = kb::Ref("i"), j = kb::Ref("j"), key = first_key + j;
   ExprRef value;
   if (mask_ == "custom") {
-    const ExprRef given = kb::At(name, type.dtype, {sequence, key}, kb::CastTo(type.dtype, kb::Int(0)));
+    const ExprRef given = Element(writer, operands_.mask, {sequence, key}, /*anywhere=*/true);
     const ExprRef keep =
         type.dtype == DType::kBool ? given : kb::Call(Op::kLe, {kb::Num(0.5), kb::CastTo(DType::kF32, given)});
     value = kb::Select(keep, kb::Num(0), kb::Num(-INFINITY));
@@ -145,7 +151,7 @@ void AttentionKernels::EmitBias(KernelWriter& writer, int64_t rows, const ExprRe
     for (size_t d = 0; d < type.dims.size(); ++d) {
       at.push_back(type.dims[d] == Extent(1) ? kb::Int(0) : full[4 - type.dims.size() + d]);
     }
-    const ExprRef given = kb::At(name, type.dtype, at, kb::CastTo(type.dtype, kb::Int(0)));
+    const ExprRef given = Element(writer, operands_.mask, std::move(at), /*anywhere=*/true);
     value =
         type.dtype == DType::kBool ? kb::Select(given, kb::Num(0), kb::Num(-INFINITY)) : kb::CastTo(DType::kF32, given);
   }

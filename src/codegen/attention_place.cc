@@ -12,9 +12,10 @@ using namespace kir::build::operators;
 using ir::Strides;
 using ir::Value;
 
-// Where the elements of a value lie; `source` becomes what is in memory.
+// Where the elements of a value lie; `source` becomes what is in memory. A constant of one element lies in the code.
 std::optional<Strides> StridesOf(const family::RegionView& view, Value value, Value* source) {
   const ir::Node& node = view.node(value.node);
+  if (view.IsNumber(value)) return std::nullopt;
   if (!view.Has(value.node)) {
     *source = value;
     return Strides::Dense(view.type(value).dims);

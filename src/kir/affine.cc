@@ -74,6 +74,20 @@ void IndexProver::SetCases(Id id, std::vector<Extent> cases, bool for_low, bool 
   variables_[id].cases_high = for_high;
 }
 
+const Extent& IndexProver::Bounded(const Extent& value, const Extent& high) {
+  const std::vector<std::string> symbols = value.Symbols();
+  const std::optional<Id> id = symbols.size() == 1 ? Find(symbols[0]) : std::nullopt;
+  if (!id) return value;
+  const Extent number = value - Variable(*id);
+  const std::vector<std::string> of = high.Symbols();
+  const auto is_earlier = [&](const std::string& symbol) {
+    const std::optional<Id> other = Find(symbol);
+    return other && *other < *id;
+  };
+  if (number.is_constant() && std::ranges::all_of(of, is_earlier)) SetHigh(*id, high - number);
+  return value;
+}
+
 std::optional<IndexProver::Id> IndexProver::Find(std::string_view name) const {
   auto it = ids_.find(name);
   if (it == ids_.end()) return std::nullopt;

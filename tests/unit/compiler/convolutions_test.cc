@@ -160,6 +160,9 @@ TEST(Convolutions, OfSizesKnownAtTheRun) {
              " sym N in 1..4, S in 3..64", sizes);
   ExpectConv("N, 3, S", "17, 3, 4", "pads = [1, 2], strides = [2]", "N, 17, floor((S + 1) / 2)", "f32",
              " sym N in 1..4, S in 3..64", sizes);
+  // An image of more rows than the windows read, with halves on the way.
+  ExpectConv("1, 10, S + 12, 11", "18, 5, 4, 1", "groups = 2, strides = [2, 2]", "1, 18, ceil((S + 1) / 2) + 4, 6",
+             "bf16", " sym S in 1..32", {{{"S", 1}}, {{"S", 2}}, {{"S", 31}}});
 }
 
 // `op` of x alone, or of x and a parameter w.
