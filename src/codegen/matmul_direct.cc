@@ -30,7 +30,7 @@ class Sum {
   Sum(ProductKernel& kernel, ComputedSide& right) : kernel_(kernel), right_(right) {
     Extent all(1);
     for (const Extent& extent : right.k()) all = all * extent;
-    written_out_ = all.is_constant() && all.constant() <= kTerms;
+    written_out_ = all.is_constant() && all.constant() > 0 && all.constant() <= kTerms;  // a sum of nothing is a loop
   }
 
   kir::ExprRef At(const kir::ExprRef& row, const ComputedSide::Segment& segment, const kir::ExprRef& c) {

@@ -3,7 +3,8 @@
 // An equality is solved for a symbol that it has alone in a term, with a coefficient that divides the others:
 //   T == PAST + SEQ  ->  T is PAST + SEQ        2*S == A  ->  A is 2*S        30 == 2*S  ->  S is 15
 // The symbol stays declared, for a run still gives it: the equality is kept and checked then. What its range says of
-// the sizes that take its place narrows theirs (A in 2..64, A == S: S in 2..64), or is kept as a constraint.
+// the sizes that take its place narrows theirs (A in 2..64, A == S: S in 2..64), or is kept as a constraint. What has to
+// be at least something narrows them too: of S >= 32, kernels and the arena know that S - 31 is a size.
 
 #include <algorithm>
 #include <optional>
@@ -58,19 +59,17 @@ std::optional<Solution> Solve(const Extent& zero, const SymbolRanges& ranges) {
   return std::nullopt;
 }
 
-// Makes the ranges of `symbols` say, as far as ranges can, that `value` lies in `range`.
-Status Narrow(SymbolRanges& symbols, const Solution& solution, const SymbolRange& range) {
+// Makes the ranges of `symbols` say, as far as ranges can, that `value` lies in `range`; `because` is what says so.
+Status Narrow(SymbolRanges& symbols, const Extent& value, const SymbolRange& range, const std::string& because) {
   auto conflict = [&] {
-    return ToStatus({DiagnosticCode::kSizeConflict, "", "",
-                     absl::StrCat(solution.symbol, " == ", solution.value.ToString()), "any sizes of their ranges",
-                     ""});
+    return ToStatus({DiagnosticCode::kSizeConflict, "", "", because, "any sizes of their ranges", ""});
   };
-  const std::optional<int64_t> most = solution.value.UpperBound(symbols), least = solution.value.LowerBound(symbols);
+  const std::optional<int64_t> most = value.UpperBound(symbols), least = value.LowerBound(symbols);
   if ((most && *most < range.low) || (least && *least > range.high)) return conflict();
-  if (solution.value.is_constant() || !IsLinear(solution.value)) return absl::OkStatus();
-  const int64_t by = solution.value.terms()[0].coefficient;
-  const int64_t offset = solution.value.terms().size() > 1 ? solution.value.terms()[1].coefficient : 0;
-  SymbolRange& other = symbols[solution.value.Symbols()[0]];
+  if (value.is_constant() || !IsLinear(value)) return absl::OkStatus();
+  const int64_t by = value.terms()[0].coefficient;
+  const int64_t offset = value.terms().size() > 1 ? value.terms()[1].coefficient : 0;
+  SymbolRange& other = symbols[value.Symbols()[0]];
   int64_t low = 0, high = 0;
   if (__builtin_sub_overflow(range.low, offset, &low)) return absl::OkStatus();
   if (range.high == INT64_MAX || __builtin_sub_overflow(range.high, offset, &high)) high = INT64_MAX;
@@ -95,26 +94,35 @@ std::vector<ir::ExtentConstraint> AllConstraints(const ir::Graph& graph) {
 
 // What the equalities say of sizes in `ranges`.
 struct SolvedSizes {
-  SymbolRanges ranges;                     // narrowed
-  Substitution values;                     // of symbols that are others, in symbols that are not
-  std::vector<ir::ExtentConstraint> kept;  // to be checked at a run
+  SymbolRanges ranges;                              // narrowed
+  Substitution values;                              // of symbols that are others, in symbols that are not
+  std::vector<ir::ExtentConstraint> kept;           // to be checked at a run
+  std::vector<ir::ExtentConstraint> at_least = {};  // those that narrowed ranges: a run is told of them, not of a range
 };
 
 StatusOr<SolvedSizes> SolveSizes(std::span<const ir::ExtentConstraint> constraints, SymbolRanges ranges) {
-  SolvedSizes solved{std::move(ranges), {}, {}};
-  auto& [symbols, values, kept] = solved;
+  SolvedSizes solved{std::move(ranges), {}, {}, {}};
+  auto& [symbols, values, kept, at_least] = solved;
   for (const ir::ExtentConstraint& constraint : constraints) {
     if (constraint.relation != ir::SizeRelation::kEqual) continue;
     const std::optional<Solution> solution = Solve(Substitute(constraint.difference(), values), symbols);
     if (!solution) continue;
     const SymbolRange range = symbols.at(solution->symbol);
     // A number is a range of one; anything else must hold what the symbol's range says, or nothing would.
-    QUERN_RETURN_IF_ERROR(Narrow(symbols, *solution, range));
+    const std::string because = absl::StrCat(solution->symbol, " == ", solution->value.ToString());
+    QUERN_RETURN_IF_ERROR(Narrow(symbols, solution->value, range, because));
     for (auto& [symbol, value] : values) value = value.Substitute(solution->symbol, solution->value);
     values[solution->symbol] = solution->value;
     ir::AddConstraints(kept, {constraint});
     ir::AddConstraints(kept, {{solution->value, range.low, ir::SizeRelation::kAtLeast}});
     if (range.high != INT64_MAX) ir::AddConstraints(kept, {{range.high, solution->value, ir::SizeRelation::kAtLeast}});
+  }
+  for (const ir::ExtentConstraint& constraint : constraints) {
+    if (constraint.relation != ir::SizeRelation::kAtLeast) continue;
+    const Extent room = Substitute(constraint.difference(), values);
+    QUERN_RETURN_IF_ERROR(Narrow(symbols, room, {0, INT64_MAX}, constraint.ToString()));
+    ir::AddConstraints(at_least, {{Substitute(constraint.left, values), Substitute(constraint.right, values),
+                                   ir::SizeRelation::kAtLeast}});
   }
   return solved;
 }
@@ -129,7 +137,7 @@ Status CheckSizes(const ir::Graph& graph, const SymbolRanges& ranges) {
 
 StatusOr<ir::Graph> UnifySizes(const ir::Graph& graph) {
   QUERN_ASSIGN(const SolvedSizes solved, SolveSizes(AllConstraints(graph), graph.symbols));
-  if (solved.values.empty()) return graph;
+  if (solved.values.empty() && solved.ranges == graph.symbols) return graph;
   auto change = [&](SymbolRanges& own) -> Status {
     for (auto& [symbol, range] : own) range = solved.ranges.at(symbol);
     for (const auto& [symbol, value] : solved.values) {
@@ -141,6 +149,9 @@ StatusOr<ir::Graph> UnifySizes(const ir::Graph& graph) {
   QUERN_ASSIGN(ir::Graph unified, Substitute(graph, solved.values, change, "unify_sizes"));
   for (const ir::ExtentConstraint& constraint : solved.kept) {
     if (!constraint.Always(unified.symbols)) ir::AddConstraints(unified.constraints, {constraint});
+  }
+  for (const ir::ExtentConstraint& constraint : solved.at_least) {
+    if (!constraint.Always(graph.symbols)) ir::AddConstraints(unified.constraints, {constraint});
   }
   return unified;
 }

@@ -163,6 +163,9 @@ TEST(Convolutions, OfSizesKnownAtTheRun) {
   // An image of more rows than the windows read, with halves on the way.
   ExpectConv("1, 10, S + 12, 11", "18, 5, 4, 1", "groups = 2, strides = [2, 2]", "1, 18, ceil((S + 1) / 2) + 4, 6",
              "bf16", " sym S in 1..32", {{{"S", 1}}, {{"S", 2}}, {{"S", 31}}});
+  // Of sizes that it may have, an arena that is as large as the run's.
+  ExpectConv("B, 2, S + 32", "8, 2, 64", "", "B, 8, S - 31", "f32", " sym B in 1..4, S in 1..1048576",
+             {{{"B", 1}, {"S", 32}}, {{"B", 3}, {"S", 101}}});
 }
 
 // `op` of x alone, or of x and a parameter w.
@@ -203,6 +206,9 @@ TEST(Convolutions, Transposed) {
   expect("1, 3, 17", "3, 9, 3", "pads = [4, 3]", "1, 9, 12");
   ExpectOp("ConvTranspose", "N, 3, S", "3, 9, 5", "strides = [2], pads = [1, 2]", "N, 9, 2*S", "f32",
            " sym N in 1..3, S in 1..99", {{{"N", 1}, {"S", 1}}, {{"N", 2}, {"S", 37}}});
+  // Sums of nothing.
+  ExpectOp("ConvTranspose", "1, 0, S", "0, 3, 5", "groups = 2, strides = [3], pads = [1, 2], output_padding = [1]",
+           "1, 6, 3*S", "f32", " sym S in 1..9", {{{"S", 1}}, {{"S", 7}}});
   ExpectOp("ConvTranspose", "2, 3, 5, 7", "3, 11, 2, 3", "strides = [2, 2]", "2, 11, 10, 15", "f16");
 }
 
