@@ -1,5 +1,5 @@
-// A graph in a file, text or binary (docs/graph-files.md), and the values that it runs on: what `quern run`, `profile`,
-// `dump` and `compile` make of it, for who writes ops and looks at their kernels.
+// A graph in a file, text of ops or of blocks, or binary (docs/graph-files.md), and the values that it runs on: what
+// `quern run`, `profile`, `dump` and `compile` make of it, for who writes ops and looks at their kernels.
 //
 //   # sizes: SEQ=5                          a size of a run, in comments above the graph; docs/checking.md has the form
 //   graph g sym SEQ in 1..64 {
@@ -32,7 +32,7 @@ struct TextOptions {
 
 class TextGraph {
  public:
-  // Whether the file is a graph in binary form, or text whose first word, but for comments, is "graph".
+  // Whether the file is a graph in binary form, or text whose first word, but for comments, is "graph" or "module".
   static bool Is(const std::string& path);
   // Errors: kResource, kInvalid with the place in the file, kOutOfRange, kUnknownName (a size of no symbol),
   // kUnsupported (values of a block format that is no weight's), and those of the graph.
@@ -45,7 +45,8 @@ class TextGraph {
   const Graph& graph() const;
   // Runs a program of that graph once; states begin with their values each time. Errors: those of Program::Run.
   Result<void> Run(Program& program);
-  // Writes the graph, without values: as text where the name ends in .qir, else in binary form. Errors: kResource.
+  // Writes the graph, without values: as text where the name ends in .qir, of blocks where it was read as such, else in
+  // binary form, which has ops alone. Errors: kResource.
   Result<void> Save(const std::string& path) const;
   // What is in the graph, in lines for people: its fingerprint, sizes, inputs, outputs, parameters, ops.
   std::string Describe() const;

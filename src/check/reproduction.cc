@@ -172,19 +172,24 @@ std::string PrintData(const Bytes& bytes) {
   return out;
 }
 
-StatusOr<Reproduction> ParseText(std::string_view text, std::string* data) {
+StatusOr<Reproduction> ParseComments(std::string_view text, std::string* data) {
   Reproduction made;
   // Comments before the graph; those inside it are for people.
   for (std::string_view left = text; !left.empty();) {
     const size_t end = std::min(left.find('\n'), left.size());
     std::string_view line = left.substr(0, end);
     left.remove_prefix(std::min(end + 1, left.size()));
-    if (line.starts_with("graph")) break;
+    if (line.starts_with("graph") || line.starts_with("module")) break;
     if (!line.starts_with("# ")) continue;
     line.remove_prefix(2);
     while (!line.empty() && (line.back() == '\r' || line.back() == ' ')) line.remove_suffix(1);
     QUERN_RETURN_IF_ERROR(ParseComment(line, made, data));
   }
+  return made;
+}
+
+StatusOr<Reproduction> ParseText(std::string_view text, std::string* data) {
+  QUERN_ASSIGN(Reproduction made, ParseComments(text, data));
   QUERN_ASSIGN(made.graph, ir::Parse(text));
   return made;
 }

@@ -50,6 +50,8 @@ std::string PrintData(const Bytes& bytes);
 // Errors: a sentence with the line or the byte where it goes wrong; a symbol without a size, a leaf with none or the
 // wrong number of bytes, bytes of no leaf.
 StatusOr<Reproduction> ParseText(std::string_view text, std::string* data);
+// The comments alone, above whatever sort of graph.
+StatusOr<Reproduction> ParseComments(std::string_view text, std::string* data);
 StatusOr<Bytes> ParseData(std::span<const uint8_t> file);
 Status Check(const Reproduction& reproduction);
 

@@ -65,6 +65,11 @@ StatusOr<ir::AttrValue> Convert(const Attribute& attribute, const ir::AttrDef* d
   return ir::AttrValue(std::get<double>(attribute.value));
 }
 
+StatusOr<hir::Module> WrapOps(const StatusOr<ir::Graph>& graph) {
+  QUERN_RETURN_IF_ERROR(graph.status());
+  return hir::WrapGraph(*graph);
+}
+
 }  // namespace
 
 struct Graph::State {
@@ -211,11 +216,9 @@ struct Graph::State {
     return absl::OkStatus();
   }
 
-  // A graph of ops that was read, its outputs by their numbers.
-  static Result<Graph> Wrap(const StatusOr<ir::Graph>& graph) {
-    if (!graph.ok()) return Result<Graph>::Failed(compiler::ErrorOf(graph.status()));
+  // A graph that was read, its outputs by their numbers.
+  static Result<Graph> Wrap(StatusOr<hir::Module> module) {
     auto state = std::make_unique<State>();
-    StatusOr<hir::Module> module = hir::WrapGraph(*graph);
     if (!module.ok()) return Result<Graph>::Failed(compiler::ErrorOf(module.status()));
     state->module = *std::move(module);
     for (size_t o = 0; o < state->module.outputs.size(); ++o) {
@@ -247,10 +250,13 @@ Graph::Graph(Graph&&) noexcept = default;
 Graph& Graph::operator=(Graph&&) noexcept = default;
 Graph::~Graph() = default;
 
-Result<Graph> Graph::Parse(std::string_view text) { return State::Wrap(ir::Parse(text)); }
+Result<Graph> Graph::Parse(std::string_view text) {
+  if (hir::IsModuleText(text)) return State::Wrap(hir::Parse(text));
+  return State::Wrap(WrapOps(ir::Parse(text)));
+}
 
 Result<Graph> Graph::FromBinary(std::span<const std::byte> bytes) {
-  return State::Wrap(ir::Decode({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}));
+  return State::Wrap(WrapOps(ir::Decode({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()})));
 }
 
 void Graph::Symbol(std::string_view name, int64_t low, int64_t high) {

@@ -14,6 +14,7 @@
 #include "check/reproduction.h"
 #include "check/value.h"
 #include "compiler/public_error.h"
+#include "hir/module.h"
 #include "ir/binary.h"
 #include "ir/describe.h"
 #include "ir/diff.h"
@@ -36,12 +37,34 @@ struct Tensor {
 struct TextGraph::State {
   check::Reproduction file;
   std::optional<Graph> graph;
+  std::string blocks;  // the text, where the file has blocks
   std::vector<Tensor> outputs;
   // What each run is given: of the file's values and the outputs.
   std::vector<ConstTensor> arguments;
   std::vector<MutableTensor> results;
   std::vector<std::pair<std::string, const std::vector<uint8_t>*>> states;
   std::map<std::string, int64_t> symbols;
+
+  // What a file says, but for values.
+  Status Read(std::span<const uint8_t> bytes, std::string* data) {
+    const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    if (ir::IsBinary(bytes)) {
+      QUERN_ASSIGN(file.graph, ir::Decode(bytes));
+    } else if (hir::IsModuleText(text)) {
+      QUERN_ASSIGN(file, check::ParseComments(text, data));
+      QUERN_ASSIGN(const hir::Module module, hir::Parse(text));
+      QUERN_ASSIGN(file.graph, hir::Lower(module));
+      blocks = hir::Print(module);
+    } else {
+      QUERN_ASSIGN(file, check::ParseText(text, data));
+    }
+    return ir::CheckStorage(file.graph);
+  }
+  Result<Graph> MakeGraph() const {
+    if (!blocks.empty()) return Graph::Parse(blocks);
+    const std::string binary = ir::Encode(file.graph);
+    return Graph::FromBinary(std::as_bytes(std::span(binary)));
+  }
 
   Status Size(const TextOptions& options) {
     for (const auto& [symbol, size] : options.sizes) {
@@ -124,10 +147,9 @@ bool TextGraph::Is(const std::string& path) {
     if (next == '#') {
       while (file.good() && next != '\n') next = static_cast<char>(file.get());
     } else if (std::isspace(static_cast<unsigned char>(next)) == 0) {
-      char word[6] = {next};
-      file.read(word + 1, 5);
-      return file.gcount() == 5 && std::memcmp(word, "graph", 5) == 0 &&
-             std::isspace(static_cast<unsigned char>(word[5]));
+      std::string word(1, next);
+      while (word.size() < 7 && file.get(next) && std::isspace(static_cast<unsigned char>(next)) == 0) word += next;
+      return file.good() && (word == "graph" || word == "module");
     }
   }
   return false;
@@ -139,13 +161,7 @@ Result<TextGraph> TextGraph::Open(const std::string& path, const TextOptions& op
     check::Reproduction& file = state->file;
     std::string data;
     QUERN_ASSIGN(const MappedFile text, MappedFile::Open(path));
-    if (ir::IsBinary(text.bytes())) {
-      QUERN_ASSIGN(file.graph, ir::Decode(text.bytes()));
-    } else {
-      QUERN_ASSIGN(file,
-                   check::ParseText({reinterpret_cast<const char*>(text.bytes().data()), text.bytes().size()}, &data));
-    }
-    QUERN_RETURN_IF_ERROR(ir::CheckStorage(file.graph));
+    QUERN_RETURN_IF_ERROR(state->Read(text.bytes(), &data));
     QUERN_RETURN_IF_ERROR(state->Size(options));
     if (data.empty()) {
       QUERN_ASSIGN(file.bytes, check::DrawBytes(file.graph, file.sizes, options.seed));
@@ -161,8 +177,7 @@ Result<TextGraph> TextGraph::Open(const std::string& path, const TextOptions& op
   };
   StatusOr<std::unique_ptr<State>> state = open();
   if (!state.ok()) return Result<TextGraph>::Failed(compiler::ErrorOf(state.status(), path));
-  const std::string binary = ir::Encode((*state)->file.graph);
-  Result<Graph> graph = Graph::FromBinary(std::as_bytes(std::span(binary)));
+  Result<Graph> graph = (*state)->MakeGraph();
   if (!graph.ok()) return Result<TextGraph>::Failed(graph.details());
   for (const ir::Node* param : ir::AllParams((*state)->file.graph)) {
     const std::string& name = param->attributes.String("name");
@@ -186,7 +201,8 @@ Result<void> TextGraph::Run(Program& program) {
 
 Result<void> TextGraph::Save(const std::string& path) const {
   const ir::Graph& graph = state_->file.graph;
-  const std::string bytes = path.ends_with(".qir") ? ir::Print(graph) : ir::Encode(graph);
+  const bool text = path.ends_with(".qir");
+  const std::string bytes = !text ? ir::Encode(graph) : state_->blocks.empty() ? ir::Print(graph) : state_->blocks;
   return compiler::ToResult(WriteFile(path, bytes));
 }
 

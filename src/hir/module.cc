@@ -180,6 +180,38 @@ StatusOr<std::vector<Value>> Module::AddRegion(std::string family, std::vector<V
   return Append(std::move(node));
 }
 
+Status Module::CheckWritten(const Node& node) const {
+  const std::string_view block = node.block->name;
+  const auto wrong = [&](const char* what) {
+    return absl::InvalidArgumentError(absl::StrFormat("%s: %s", std::string(block), what));
+  };
+  if ((block == "Constant") != (node.data != nullptr)) return wrong("a Constant has data, and nothing else has");
+  if (node.op != nullptr && node.op->kind == ir::OpKind::kLeaf) return wrong("a leaf is a block");
+  for (const TensorType& type : node.results) QUERN_RETURN_IF_ERROR(ir::CheckExtents(type.dims));
+  if (node.op == nullptr && node.block->needs != nullptr && node.results.size() != 1) return wrong("one type expected");
+  const bool region = node.op != nullptr && node.op->kind == ir::OpKind::kRegion;
+  if (block != "Input" && block != "Param" && !region) return absl::OkStatus();
+  const ir::AttrValue* const name = node.attributes.Find(region ? "family" : "name");
+  if (name == nullptr || !std::holds_alternative<std::string>(*name))
+    return wrong(region ? "expected a family" : "expected a name");
+  return region ? absl::OkStatus() : CheckUnique(node);
+}
+
+Status Module::AddWritten(Node node) {
+  QUERN_RETURN_IF_ERROR(CheckWritten(node));
+  if (node.label.empty()) {
+    const bool named = node.block->needs != nullptr && node.op == nullptr && node.data == nullptr;
+    node.label = Label(named ? node.attributes.String("name") : DefaultLabel(*node.block, node.inputs));
+  }
+  const std::vector<TensorType> declared = node.results;
+  QUERN_ASSIGN(const std::vector<Value> results, Append(std::move(node)));
+  const std::vector<TensorType> inferred = nodes_.back().results;
+  if (inferred == declared) return absl::OkStatus();
+  nodes_.pop_back();
+  return absl::InvalidArgumentError(
+      absl::StrFormat("expected the inferred type %s", inferred.empty() ? "of no result" : inferred[0].ToString()));
+}
+
 Status Module::Named(std::string_view scope, const std::function<Status()>& build) {
   const size_t nodes = nodes_.size();
   SymbolRanges old_symbols = symbols;

@@ -11,7 +11,7 @@
 //   QUERN_ASSIGN(std::vector<Value> y, m.Add("Linear", {x, w}, {{"act", std::string("Silu")}}));
 //   m.outputs = y;
 //   QUERN_ASSIGN(ir::Graph graph, Lower(m));
-// Print(m):
+// Print(m), which Parse reads back:
 //   module module sym SEQ in 1..256 fusion direct {
 //     %0 = Input() {name = "x"} : f32[SEQ, 64]  @"x"
 //     %1 = Param() {name = "w"} : f32[64, 32]  @"w"
@@ -92,6 +92,10 @@ class Module {
   StatusOr<std::vector<Value>> AddRegion(std::string family, std::vector<Value> inputs,
                                          std::shared_ptr<const ir::Graph> body, std::string label = "");
 
+  // A node as it was written down: its label is taken as it is ("": as if added without one), and the results that it
+  // has are those that inference finds, or it is an error. The module is unchanged then.
+  Status AddWritten(Node node);
+
   // Nodes added inside `build` are labelled with the prefix "NAME/". After an error the module is as it was before.
   Status Named(std::string_view name, const std::function<Status()>& build);
 
@@ -104,6 +108,8 @@ class Module {
   Status CheckStorage(const Node& node) const;
   // One name space for inputs and params, like that of the graph.
   Status CheckUnique(const Node& leaf) const;
+  // What AddWritten needs to know before inference runs.
+  Status CheckWritten(const Node& node) const;
   // Operand types by position, null where absent; errors name values that do not exist.
   StatusOr<std::vector<const TensorType*>> OperandTypes(const Node& node) const;
 
@@ -118,7 +124,11 @@ StatusOr<ir::Graph> Lower(const Module& module);
 StatusOr<ir::Graph> LowerForAutodiff(Module module);
 // An existing MIR graph as a module of Mir blocks; Lower gives the same graph back.
 StatusOr<Module> WrapGraph(const ir::Graph& graph);
-// Text for people and dumps; not parsed.
+// The whole module as text.
 std::string Print(const Module& module);
+// Whether the first word of a text, but for comments, is the one that module text begins with.
+bool IsModuleText(std::string_view text);
+// Reads it back: it prints as the same text. Errors: kInvalid with line and column, those of blocks with their line.
+StatusOr<Module> Parse(std::string_view text);
 
 }  // namespace quern::hir

@@ -1,20 +1,14 @@
-// Module text, in the manner of graph text; an absent operand prints as "-".
+// Module text, in the manner of graph text; an absent operand prints as "-". parse.cc reads it back.
 
 #include "absl/strings/str_cat.h"
 #include "hir/block.h"
+#include "ir/print_node.h"
 
 namespace quern::hir {
 
 std::string Print(const Module& module) {
-  std::string text = absl::StrCat("module ", module.name);
-  const char* separator = " sym ";
-  for (const auto& [name, range] : module.symbols) {
-    absl::StrAppend(&text, separator, name, " in ", range.low, "..");
-    if (range.high != INT64_MAX) absl::StrAppend(&text, range.high);
-    separator = ", ";
-  }
-  absl::StrAppend(&text, " fusion ", module.policy == FusionPolicy::kDirect ? "direct" : "fusable", " {\n");
-
+  std::string text = absl::StrCat("module ", ir::NameText(module.name), ir::SymbolsText(module.symbols), " fusion ",
+                                  module.policy == FusionPolicy::kDirect ? "direct" : "fusable", " {\n");
   auto ref = [&](Value value) {
     if (value.absent()) return std::string("-");
     if (module.nodes()[value.node].results.size() == 1) return absl::StrCat("%", value.node);
@@ -31,16 +25,19 @@ std::string Print(const Module& module) {
     text += "(";
     for (size_t i = 0; i < shown; ++i) absl::StrAppend(&text, i == 0 ? "" : ", ", ref(node.inputs[i]));
     text += ")";
-    separator = " {";
+    const char* separator = " {";
     for (const auto& [name, value] : node.attributes.values()) {
       absl::StrAppend(&text, separator, name, " = ", ir::ToString(value));
       separator = ", ";
     }
     if (!node.attributes.values().empty()) text += "}";
-    if (node.data != nullptr) absl::StrAppend(&text, " ", node.data->size(), " bytes");
+    if (node.data != nullptr) text += ir::DataText(*node.data);
     for (size_t r = 0; r < node.results.size(); ++r)
       absl::StrAppend(&text, r == 0 ? " : " : ", ", node.results[r].ToString());
-    absl::StrAppend(&text, "  @", ir::ToString(ir::AttrValue(node.label)), "\n");
+    absl::StrAppend(&text, "  @", ir::ToString(ir::AttrValue(node.label)));
+    for (size_t b = 0; b < node.bodies.size(); ++b)
+      absl::StrAppend(&text, " ", node.op->bodies[b], " ", ir::GraphText(*node.bodies[b], 2));
+    text += "\n";
   }
   text += "  return";
   for (size_t i = 0; i < module.outputs.size(); ++i)

@@ -1,5 +1,8 @@
 // Graph text; parse.cc reads it back.
 
+#include <algorithm>
+#include <cctype>
+
 #include "absl/strings/str_cat.h"
 #include "ir/graph.h"
 #include "ir/op.h"
@@ -13,7 +16,7 @@ class Printer {
   std::string text;
 
   void PrintGraph(const Graph& graph, int indent) {
-    absl::StrAppend(&text, "graph ", graph.name, SymbolsText(graph.symbols), " {\n");
+    absl::StrAppend(&text, "graph ", NameText(graph.name), SymbolsText(graph.symbols), " {\n");
     const std::string pad(indent + 2, ' ');
     for (size_t n = 0; n < graph.nodes().size(); ++n) {
       text += pad;
@@ -37,12 +40,7 @@ class Printer {
   void PrintNode(const Graph& graph, int index, int indent) {
     const Node& node = graph.node(index);
     text += HeadText(graph, index);
-    if (node.data != nullptr) {
-      // Constants print their bytes: the text is the whole graph.
-      text += " hex ";
-      for (const uint8_t byte : *node.data) absl::StrAppend(&text, absl::Hex(byte, absl::kZeroPad2));
-      if (node.data->empty()) text += "-";
-    }
+    if (node.data != nullptr) text += DataText(*node.data);  // the text is the whole graph
     text += TypesText(node);
     if (node.origin >= 0) {
       const Origin& origin = graph.origins()[node.origin];
@@ -97,11 +95,25 @@ std::string SymbolsText(const SymbolRanges& symbols) {
   return text;
 }
 
-std::string Print(const Graph& graph) {
+std::string NameText(std::string_view name) {
+  const bool word = !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.' || c == '-' || c == '/';
+  });
+  return word ? std::string(name) : ToString(AttrValue(std::string(name)));
+}
+
+std::string DataText(const std::vector<uint8_t>& data) {
+  std::string text = " hex ";
+  for (const uint8_t byte : data) absl::StrAppend(&text, absl::Hex(byte, absl::kZeroPad2));
+  return data.empty() ? text + "-" : text;
+}
+
+std::string GraphText(const Graph& graph, int indent) {
   Printer printer;
-  printer.PrintGraph(graph, 0);
-  printer.text += "\n";
+  printer.PrintGraph(graph, indent);
   return std::move(printer.text);
 }
+
+std::string Print(const Graph& graph) { return GraphText(graph, 0) + "\n"; }
 
 }  // namespace quern::ir

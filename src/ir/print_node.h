@@ -2,6 +2,8 @@
 #pragma once
 
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "ir/graph.h"
 
@@ -15,5 +17,12 @@ std::string HeadText(const Graph& graph, int node);
 std::string TypesText(const Node& node);
 // " sym A in 1..3, B in 0.."; empty where there is none.
 std::string SymbolsText(const SymbolRanges& symbols);
+
+// A name as readers take it back: as it is where it is a word of letters, digits and "_.-/", else quoted.
+std::string NameText(std::string_view name);
+// " hex 00ff", of no bytes " hex -".
+std::string DataText(const std::vector<uint8_t>& data);
+// The graph, its first line not indented and its last one without an end.
+std::string GraphText(const Graph& graph, int indent);
 
 }  // namespace quern::ir

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Graphs in text and binary form through every verb that takes them, and an interrupt that stops a loop.
+"""Graphs in text (of ops, of blocks) and binary form through every verb that takes them, and an interrupt that stops a
+loop.
 
   text_graph_test.py QUERN SOURCE CC
 """
@@ -146,6 +147,48 @@ def check_symbols(folder):
         subprocess.run([CC, "-Wall", "-Werror", "-fsyntax-only", "-I", folder, folder / "words.c"], check=True)
 
 
+BLOCKS = """# sizes: S=3
+module blocks sym S in 1..64 fusion direct {
+  %0 = Input() {name = "x"} : f32[S, 8]  @"x"
+  %1 = Param() {name = "gamma"} : f32[8]  @"gamma"
+  %2 = Param() {name = "w"} : f32[8, 5]  @"w"
+  %3 = RmsNorm(%0, %1) {eps = 1e-05} : f32[S, 8]  @"layers.0/norm"
+  %4 = Linear(%3, %2) {act = "Silu", bias = false, weight_layout = "kn"} : f32[S, 5]  @"layers.0/up"
+  %5 = Mir.Softmax(%4) {axis = -1} : f32[S, 5]  @"%5"
+  return %5
+}
+"""
+
+
+def check_blocks(folder):
+    """Text of blocks through every verb: it comes back as it was, and is the graph of its ops."""
+    path, again, ops = folder / "blocks.qir", folder / "again.qir", folder / "ops.qir"
+    path.write_text(BLOCKS)
+    if quern("dump", path, "--stage", "hir") != BLOCKS[BLOCKS.index("module"):]:
+        sys.exit("blocks come back as\n" + quern("dump", path, "--stage", "hir"))
+    quern("convert", path, again)
+    if again.read_text() != BLOCKS[BLOCKS.index("module"):]:
+        sys.exit(f"the text came back as\n{again.read_text()}")
+    ops.write_text(quern("dump", path, "--dump-after", "lower"))
+    expect(ops.read_text(), "graph blocks", "MatMul(")
+    if quern("diff", path, ops) != "" or quern("run", path) != quern("run", ops, "--size", "S=3"):
+        sys.exit("the ops of the blocks are another graph")
+    expect(quern("run", path, "--check", "ref"), "output 0  f32[3, 5]  ")
+    quern("convert", path, folder / "blocks.qgf")
+    if quern("inspect", path) != quern("inspect", folder / "blocks.qgf"):
+        sys.exit("the bytes of the blocks are another graph")
+    expect(quern("profile", path), "layers.*/up")
+    expect(quern("bench", path, "--samples", 3, "--ms", 0), "blocks ")
+    expect(quern("compile", path, "-o", folder), "blocks.o")
+    path.write_text(BLOCKS.replace("RmsNorm(%0", "RmsNrm(%0"))
+    expect(quern("run", path, code=1), "6:14: there is no block or op RmsNrm; did you mean RmsNorm?")
+    # A whole model, whose cache is carried.
+    path.write_text(quern("dump", SOURCE / "models/addition.gguf", "--stage", "hir"))
+    if quern("dump", path, "--stage", "hir") != path.read_text():
+        sys.exit("a model's blocks come back as others")
+    expect(quern("run", path, "--size", "SEQ=1", "--size", "LOGITS=1"), "output 0 ")
+
+
 def check_refused(folder):
     """A parameter in a block format is no output: it lies as no caller knows it."""
     path = folder / "blocks.qir"
@@ -178,6 +221,7 @@ with tempfile.TemporaryDirectory() as text:
     check_binary(pathlib.Path(text))
     check_steps(pathlib.Path(text))
     check_symbols(pathlib.Path(text))
+    check_blocks(pathlib.Path(text))
     check_refused(pathlib.Path(text))
     for verb in ("run", "profile", "bench"):
         check_interrupt(pathlib.Path(text), verb)

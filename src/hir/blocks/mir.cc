@@ -1,5 +1,6 @@
 // Mir(op): one MIR op verbatim, composites and regions included. Operands and attributes are those of the op.
 
+#include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "hir/block.h"
 #include "ir/control.h"
@@ -7,9 +8,26 @@
 namespace quern::hir {
 namespace {
 
+// The body's results, where its Inputs are the operands.
+StatusOr<std::vector<TensorType>> InferRegion(const InferContext& c) {
+  const ir::Graph& body = *c.node.bodies[0];
+  const std::vector<int> inputs = body.Inputs();
+  if (inputs.size() != c.operands.size()) {
+    return ToStatus({DiagnosticCode::kInputCount, c.node.op->name, "", absl::StrCat(inputs.size()),
+                     absl::StrCat(c.operands.size()), c.label});
+  }
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const TensorType& expected = body.node(inputs[i]).results[0];
+    if (c.operands[i] != nullptr && *c.operands[i] == expected) continue;
+    return ToStatus({DiagnosticCode::kShapeMismatch, c.node.op->name, absl::StrCat("operand ", i), expected.ToString(),
+                     c.operands[i] == nullptr ? "absent" : c.operands[i]->ToString(), c.label});
+  }
+  return ir::OutputTypes(body);
+}
+
 StatusOr<std::vector<TensorType>> Infer(const InferContext& c) {
   const ir::OpDef& op = *c.node.op;
-  if (op.kind == ir::OpKind::kRegion) return ir::OutputTypes(*c.node.bodies[0]);
+  if (op.kind == ir::OpKind::kRegion) return InferRegion(c);
   std::vector<TensorType> types;
   for (size_t i = 0; i < c.operands.size(); ++i) {
     if (c.operands[i] == nullptr) {
