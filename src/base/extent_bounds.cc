@@ -21,17 +21,11 @@ std::optional<int64_t> EndOf(const std::string& factor, bool greatest, const Sym
   return range.high == INT64_MAX ? std::nullopt : std::optional(range.high);
 }
 
-}  // namespace
-
-std::optional<int64_t> Extent::LowerBound(const SymbolRanges& ranges) const {
-  if (overflowed()) return std::nullopt;
-  const std::optional<int64_t> interval = IntervalBound(ranges), relaxed = RelaxedBound(ranges);
-  return interval && relaxed ? std::max(*interval, *relaxed) : (interval ? interval : relaxed);
-}
-
-std::optional<int64_t> Extent::IntervalBound(const SymbolRanges& ranges) const {
+// The bound by the ranges of the factors, each for itself.
+std::optional<int64_t> BoundByRanges(const Extent& value, const SymbolRanges& ranges) {
   int64_t sum = 0;
-  for (const Term& term : terms()) {
+  for (const Extent::Term& term : value.terms()) {
+    if (term.overflowed()) return std::nullopt;
     int64_t product = term.coefficient;
     for (const std::string& factor : term.symbols) {
       // A negative term is smallest at the upper end.
@@ -42,6 +36,58 @@ std::optional<int64_t> Extent::IntervalBound(const SymbolRanges& ranges) const {
   }
   return sum;
 }
+
+bool IsIn(const Extent::Term& term, const std::string& symbol) {
+  return std::find(term.symbols.begin(), term.symbols.end(), symbol) != term.symbols.end();
+}
+
+// The bound of f*s + rest where f has one sign, by s at the end of its range where that is least: B*S - 31*B is
+// (B)*32 - 31*B for S >= 32. nullopt where no symbol has terms of both signs beside it, for the ranges of factors then
+// say as much.
+std::optional<int64_t> MonotoneBound(const Extent& value, const SymbolRanges& ranges) {
+  for (const std::string& symbol : value.Factors()) {
+    const auto range = ranges.find(symbol);
+    if (range == ranges.end() || Quotient::Of(symbol)) continue;
+    Extent factor, rest;
+    for (const Extent::Term& term : value.terms()) {
+      if (!IsIn(term, symbol)) {
+        rest = rest + Extent(term);
+        continue;
+      }
+      Extent::Term without = term;
+      without.symbols.erase(std::find(without.symbols.begin(), without.symbols.end(), symbol));
+      factor = factor + Extent(std::move(without));
+    }
+    // Of 4*S + 3 there is nothing to gain, nor of two extents without a symbol in common.
+    const auto shared = [&](const std::string& other) {
+      return std::ranges::any_of(rest.terms(), [&](const Extent::Term& term) { return IsIn(term, other); });
+    };
+    if (std::ranges::none_of(factor.Factors(), shared)) continue;
+    const bool rises = BoundByRanges(factor, ranges).value_or(-1) >= 0;
+    if (!rises && BoundByRanges(Extent(0) - factor, ranges).value_or(-1) < 0) continue;
+    const int64_t end = rises ? range->second.low : range->second.high;
+    if (end == INT64_MAX) continue;
+    // The first that there is, and on from there: texts may hold any polynomial, and no search may last.
+    const Extent there = factor * Extent(end) + rest;
+    const std::optional<int64_t> here = BoundByRanges(there, ranges), further = MonotoneBound(there, ranges);
+    return here && further ? std::max(*here, *further) : (here ? here : further);
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<int64_t> Extent::LowerBound(const SymbolRanges& ranges) const {
+  if (overflowed()) return std::nullopt;
+  std::optional<int64_t> best = IntervalBound(ranges);
+  if (best && terms().size() < 2) return best;
+  for (const std::optional<int64_t>& bound : {RelaxedBound(ranges), MonotoneBound(*this, ranges)}) {
+    if (bound && (!best || *bound > *best)) best = bound;
+  }
+  return best;
+}
+
+std::optional<int64_t> Extent::IntervalBound(const SymbolRanges& ranges) const { return BoundByRanges(*this, ranges); }
 
 std::optional<int64_t> Extent::RelaxedBound(const SymbolRanges& ranges) const {
   const std::vector<std::string> factors = Factors();

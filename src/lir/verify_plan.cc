@@ -219,7 +219,8 @@ Status Verify(const Plan& plan) {
     if (AlignmentOf(first.offset, kBufferAlign) < kBufferAlign) return Fail(first.name + " is not aligned");
     if (!first.offset.ProvablyAtLeast(Extent(0), plan.ranges) ||
         !plan.arena_bytes.ProvablyAtLeast(first.offset + first.bytes, plan.ranges)) {
-      return Fail(first.name + " does not lie in the arena");
+      return Fail(absl::StrFormat("%s at %s, of %s bytes, does not lie in the arena of %s", first.name,
+                                  first.offset.ToString(), first.bytes.ToString(), plan.arena_bytes.ToString()));
     }
     for (auto b = std::next(a); b != live.end() && b->second.first <= a->second.last; ++b) {
       const Buffer& second = plan.buffers[b->first];

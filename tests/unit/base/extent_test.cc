@@ -86,6 +86,9 @@ TEST(ExtentTest, Bounds) {
   EXPECT_EQ((B() + S()).UpperBound(ranges), std::nullopt);
   EXPECT_EQ((S() - B()).LowerBound(ranges), std::nullopt);
   EXPECT_EQ(Extent::Symbol("other").LowerBound(ranges), 1);
+  // Terms that share a factor: B (S - 1) and B (2 - S), whose ranges apart say less.
+  EXPECT_EQ((B() * S() - B()).LowerBound(ranges), 1);
+  EXPECT_EQ((B() * 10 - B() * S()).LowerBound(ranges), 0);
   EXPECT_TRUE((S() * 5).ProvablyAtLeast(S() + 8, ranges));
   EXPECT_FALSE((S() * 5).ProvablyAtLeast(S() + 9, ranges));
 }
