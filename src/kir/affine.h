@@ -41,8 +41,8 @@ class IndexProver {
   // v equals one of these. A bound in a direction that the cases do not serve comes from SetLow or SetHigh alone.
   void SetCases(Id id, std::vector<Extent> cases, bool for_low, bool for_high);
 
-  // `value`, which is proved to be at most `high` without facts: where it is a variable and a number, the variable keeps
-  // that as a bound of its own.
+  // `value`, which is proved to be at most `high` without facts: where it is a variable and a number, the variable
+  // keeps that as a bound of its own.
   const Extent& Bounded(const Extent& value, const Extent& high);
 
   // v is a function of these: where they have the same values, so has v.

@@ -93,8 +93,8 @@ Extent Verifier::Quotient(const Extent& value, int64_t divisor) {
 }
 
 Extent Verifier::Smaller(const Extent& a, const Extent& b) {
-  // The smaller one goes on alone, but a rounded quotient keeps the bound: (6 c + 29) / 6 is at most c + 4, which its own
-  // bound does not say once it is multiplied.
+  // The smaller one goes on alone, but a rounded quotient keeps the bound: (6 c + 29) / 6 is at most c + 4, which its
+  // own bound does not say once it is multiplied.
   if (prover_.fact_count() == 0 && prover_.AtMost(a, b)) return prover_.Bounded(a, b);
   if (prover_.fact_count() == 0 && prover_.AtMost(b, a)) return prover_.Bounded(b, a);
   return Memo("min", a, b, "min", [&](IndexProver::Id id) {

@@ -3,8 +3,8 @@
 // An equality is solved for a symbol that it has alone in a term, with a coefficient that divides the others:
 //   T == PAST + SEQ  ->  T is PAST + SEQ        2*S == A  ->  A is 2*S        30 == 2*S  ->  S is 15
 // The symbol stays declared, for a run still gives it: the equality is kept and checked then. What its range says of
-// the sizes that take its place narrows theirs (A in 2..64, A == S: S in 2..64), or is kept as a constraint. What has to
-// be at least something narrows them too: of S >= 32, kernels and the arena know that S - 31 is a size.
+// the sizes that take its place narrows theirs (A in 2..64, A == S: S in 2..64), or is kept as a constraint. What has
+// to be at least something narrows them too: of S >= 32, kernels and the arena know that S - 31 is a size.
 
 #include <algorithm>
 #include <optional>

@@ -21,7 +21,7 @@ TEST(AttentionConstants, AnOperandBehindTheValuesMayBeANumber) {
         %0 = Input() {name = "q"} : f32[1, 3, 32]
         %1 = Input() {name = "k"} : f16[1, 67, 32]
         %2 = Constant() hex 05000000 : i32[1]
-        %3 = Attention(%0, %1, %1, %2) {head_dim = 32, heads = 1, kv_heads = 1, mask = "causal", sequences = "lengths"} : f32[1, 3, 32]
+        %3 = Attention(%0, %1, %1, %2) {head_dim = 32, heads = 1, kv_heads = 1, sequences = "lengths"} : f32[1, 3, 32]
         return %3
       })",
   };
