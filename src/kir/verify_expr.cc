@@ -74,7 +74,7 @@ Status Verifier::CheckInside(const ExprRef& at, const Extent& value, const Exten
   if (!prover_.NonNegative(value)) {
     return Fail(absl::StrFormat("index %s of %s is not proved to be at least 0", Print(at), buffer));
   }
-  if (!prover_.AtMost(value, dim - 1)) {
+  if (!prover_.AtMost(value, dim - 1) && !IsQuotientBelow(value, dim)) {
     return Fail(absl::StrFormat("index %s of %s is not proved to be below %s", Print(at), buffer, dim.ToString()));
   }
   return absl::OkStatus();

@@ -92,6 +92,16 @@ Extent Verifier::Quotient(const Extent& value, int64_t divisor) {
   });
 }
 
+bool Verifier::IsQuotientBelow(const Extent& value, const Extent& limit) const {
+  const std::vector<std::string> symbols = value.Symbols();
+  if (symbols.size() != 1 || value != Extent::Symbol(symbols[0])) return false;
+  const auto found = quotients_.find(symbols[0]);
+  if (found == quotients_.end()) return false;
+  const auto& [dividend, divisor] = found->second;
+  const std::optional<Extent> product = CheckedMultiply(limit, divisor);
+  return product && prover_.AtMost(dividend, *product - 1);
+}
+
 Extent Verifier::Smaller(const Extent& a, const Extent& b) {
   // The smaller one goes on alone, but a rounded quotient keeps the bound: (6 c + 29) / 6 is at most c + 4, which its
   // own bound does not say once it is multiplied.
@@ -152,10 +162,11 @@ Extent Verifier::ValueOfApply(const Apply& apply, DType dtype) {
         });
       }
       if (!positive || !prover_.AtMost(1, b)) break;
-      const IndexProver::Id id = prover_.AddFresh("div");
-      prover_.SetLow(id, 0);
-      prover_.SetHigh(id, a);
-      return prover_.Variable(id);
+      return Memo("quotient", a, b, "div", [&](IndexProver::Id id) {
+        prover_.SetLow(id, 0);
+        prover_.SetHigh(id, a);
+        quotients_[prover_.Variable(id).Symbols()[0]] = {a, b};
+      });
     }
     case Op::kMod: {
       if (constant && *constant > 0) {

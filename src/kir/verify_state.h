@@ -134,6 +134,8 @@ class Verifier {
   // Dtypes, rank and, unless `anywhere`, bounds of an index; its polynomials.
   StatusOr<std::vector<Extent>> CheckIndex(const std::string& buffer, const Entity& entity, const Index& index,
                                            bool anywhere);
+  // Whether `value` is some a / b, and a is less than `limit` times b.
+  bool IsQuotientBelow(const Extent& value, const Extent& limit) const;
   Status CheckInside(const ExprRef& at, const Extent& value, const Extent& dim, const std::string& buffer);
   Status CheckReadable(const std::string& buffer, const Entity& entity);
   Status CheckWritable(const std::string& buffer, const Entity& entity);
@@ -178,6 +180,8 @@ class Verifier {
   const Stmt* statement_ = nullptr;
   IndexProver prover_;
   std::map<std::string, Extent> memo_;
+  // Of variables that are a / b for a b that is no number: a and b.
+  std::map<std::string, std::pair<Extent, Extent>, std::less<>> quotients_;
   std::map<std::string, Entity, std::less<>> names_;
   std::vector<std::string> declared_;   // in order; a scope ends by forgetting down to its mark
   std::set<std::string> buffer_names_;  // of the whole kernel

@@ -1,5 +1,5 @@
-// What ONNX Runtime, numpy, scipy and PyTorch made of single ops (tests/golden/record_ops.py and record_sequence.py say
-// how), against kernels, which take turns at the levels of this machine, and against the interpreter.
+// What ONNX Runtime, numpy, scipy and PyTorch made of single ops (tests/golden/record_*.py say how), against kernels,
+// which take turns at the levels of this machine, and against the interpreter.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -154,6 +154,7 @@ std::pair<size_t, size_t> RunCases(const std::string& stem) {
 
 TEST(Golden, SingleOps) { EXPECT_EQ(RunCases("ops"), std::pair(size_t{2466}, size_t{74})); }
 
+TEST(Golden, SizesThatDataDecide) { EXPECT_EQ(RunCases("kept"), std::pair(size_t{140}, size_t{4})); }
 TEST(Golden, Sequences) { EXPECT_EQ(RunCases("sequence"), std::pair(size_t{466}, size_t{12})); }
 
 }  // namespace

@@ -92,6 +92,7 @@ TEST(VerifyTest, AcceptsWhatRangesAndGuardsProve) {
       "vec c in 0..1024 { y[r, c << 1] = x[r, 2 * c + 1] }",
       "y[r, 0] = x[select(r < 3, 0, r), 0]",
       "y[r, 0] = x[H - 1, 0] + x[(M - 1) / 2, 0]",
+      "y[r, 0] = sum for t in 0..M * H { x[t / H, t % H] }",
       // data
       "y[r, 0] = x[cast<i64>(ids[r]), 0] else 0",
       "y[r, 0] = x[max(min(cast<i64>(ids[r]), M - 1), 0), 0]",
@@ -162,6 +163,8 @@ TEST(VerifyTest, RefusesStatements) {
        "y[r, 0] = x[(r - 8) / 8, 0]: index (r - 8) / 8 of x is not proved to be at least 0"},
       {"tile t : f32[4] = 0 y[r, 0] = t[4]", "y[r, 0] = t[4]: index 4 of t is not proved to be below 4"},
       {"y[r, 0] = decode(w, 512, 0)", "y[r, 0] = decode(w, 512, 0): index 512 of w is not proved to be below 512"},
+      {"y[r, 0] = sum for t in 0..M * H + 1 { x[t / H, 0] }",
+       "y[r, 0] = sum for t in 0 .. M * H + 1 { x[t / H, 0] }: index t / H of x is not proved to be below M"},
       {"y[r, 0] = cast<f32>(7 / (r - 3))",
        "y[r, 0] = cast<f32>(7 / (r - 3)): divisor r - 3 is not proved to differ from 0"},
       {"y[r, 0] = cast<f32>(7 % r)", "y[r, 0] = cast<f32>(7 % r): divisor r is not proved to differ from 0"},
