@@ -95,8 +95,9 @@ def non_max_suppression(archive):
                 made = theirs(boxes, scores, most, iou, score, center)
                 expected = [kept(made.astype(np.int64), (images * classes * most, 3)), np.int64(len(made))]
                 archive.checked += 1
-                archive.results("NonMaxSuppression", "NonMaxSuppression", {"boxes": boxes, "scores": scores}, expected,
-                                0, most=most, iou_threshold=iou, score_threshold=float(np.float32(score)), center=center)
+                leaves = {"boxes": boxes, "scores": scores}
+                archive.results("NonMaxSuppression", "NonMaxSuppression", leaves, expected, 0, most=most,
+                                iou_threshold=iou, score_threshold=float(np.float32(score)), center=center)
 
 
 def main():
