@@ -1,6 +1,7 @@
 #include "ir/type.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "absl/strings/str_cat.h"
 
@@ -67,7 +68,18 @@ bool ExtentConstraint::Always(const SymbolRanges& ranges) const {
 bool ExtentConstraint::Never(const SymbolRanges& ranges) const {
   const std::optional<int64_t> high = difference().UpperBound(ranges);
   if (high && *high < 0) return true;
-  return relation == SizeRelation::kEqual && difference().LowerBound(ranges).value_or(0) > 0;
+  if (relation != SizeRelation::kEqual) return false;
+  if (difference().LowerBound(ranges).value_or(0) > 0) return true;
+  // 66*B*S is no 16384.
+  int64_t common = 0, number = 0;
+  for (const Extent::Term& term : difference().terms()) {
+    if (term.overflowed()) return false;
+    if (term.symbols.empty())
+      number = term.coefficient;
+    else
+      common = std::gcd(common, term.coefficient);
+  }
+  return common != 0 && number % common != 0;
 }
 
 std::string ExtentConstraint::ToString() const {

@@ -56,6 +56,15 @@ Window WindowOf(const Attributes& attributes, std::span<const int64_t> kernel) {
   return window;
 }
 
+Window WindowReaching(const Attributes& attributes, std::span<const Extent> dims, std::span<const Extent> places) {
+  Window window = WindowOf(attributes, attributes.Ints("kernel"));
+  for (size_t d = 0; attributes.Bool("ceil") && d < dims.size(); ++d) {
+    const int64_t needed = (places[d].constant() - 1) * window.strides[d] + window.Span(d);
+    window.high[d] = std::max<int64_t>(0, needed - dims[d].constant() - window.low[d]);
+  }
+  return window;
+}
+
 Window WindowOf(const Attributes& attributes, const TensorType& weights) {
   std::vector<int64_t> kernel;
   for (size_t d = 2; d < weights.dims.size(); ++d) kernel.push_back(weights.dims[d].constant());

@@ -58,6 +58,9 @@ Value WindowsOfChannels(Expansion& e, Value x, const Window& window);
 std::vector<AttrDef> WindowAttributes(std::vector<AttrDef> others);
 // Of a node whose attributes have been checked by WindowPlaces, or are about to be.
 Window WindowOf(const Attributes& attributes, std::span<const int64_t> kernel);
+// The same of a pool, with as much padding behind it as its `places` need where the attribute `ceil` lets windows reach
+// past the end.
+Window WindowReaching(const Attributes& attributes, std::span<const Extent> dims, std::span<const Extent> places);
 // Of a convolution with weights [.., .., k..].
 Window WindowOf(const Attributes& attributes, const TensorType& weights);
 // What x [N, C, s..], w (`form` of it, for errors) and b of a convolution have in common: 1 to 3 spatial dimensions,

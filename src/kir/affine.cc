@@ -1,6 +1,7 @@
 #include "kir/affine.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
@@ -101,7 +102,27 @@ void IndexProver::Truncate(Id size) {
   }
 }
 
-void IndexProver::PushFact(const Extent& value) {
+namespace {
+
+// value >= 0 of whole numbers without what its terms have in common: 66*B*S - 16896 >= 0 is B*S - 256 >= 0.
+Extent WithoutCommonFactor(const Extent& value) {
+  int64_t common = 0;
+  for (const Extent::Term& term : value.terms()) {
+    if (!term.symbols.empty()) common = std::gcd(common, term.coefficient);
+  }
+  if (common <= 1) return value;
+  Extent result;
+  for (Extent::Term term : value.terms()) {
+    term.coefficient = FloorDiv(term.coefficient, common);  // which only the one without symbols rounds
+    result = result + Extent(std::move(term));
+  }
+  return result;
+}
+
+}  // namespace
+
+void IndexProver::PushFact(const Extent& given) {
+  const Extent value = WithoutCommonFactor(given);
   // value = a v + rest >= 0 with v the latest variable: a bound of v in earlier ones.
   Id latest = -1;
   for (const std::string& symbol : value.Symbols()) {

@@ -4,7 +4,7 @@
   record_kept.py [FOLDER]     writes into FOLDER, this one when not given
 
 What numpy makes of NonZero, Compress and Unique, and ONNX Runtime of NonMaxSuppression, is what comes first; zeros and
-the count follow. Needs what record_ops.py needs, which says how the files are written.
+the count follow. And the indices that ONNX Runtime's MaxPool gives. Needs what record_ops.py needs, which says how the files are written.
 """
 
 import pathlib
@@ -100,10 +100,34 @@ def non_max_suppression(archive):
                                 iou_threshold=iou, score_threshold=float(np.float32(score)), center=center)
 
 
+def max_pool_indices(archive):
+    rows = [((2, 3, 9), [3], [1], [0, 0]), ((1, 2, 7, 5), [3, 2], [2, 2], [1, 1, 1, 0]),
+            ((2, 3, 13, 11), [2, 3], [1, 2], [0, 1, 1, 1]), ((1, 2, 5, 7, 6), [2, 2, 3], [2, 1, 2], [0] * 6)]
+    for turn, (shape, kernel, strides, pads) in enumerate(rows):
+        for ceil in (False, True):
+            x = np.round(np.random.default_rng(turn).standard_normal(shape) * 3).astype(np.float32)  # with ties
+            if turn == 1:
+                x[0, 0, :3, :3] = -np.inf  # padding is no element
+            node = helper.make_node("MaxPool", ["x"], ["y", "out"], kernel_shape=kernel, strides=strides, pads=pads,
+                                    ceil_mode=int(ceil))
+            graph = helper.make_graph([node], "g", [helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, shape)],
+                                      [helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, None),
+                                       helper.make_tensor_value_info("out", onnx.TensorProto.INT64, None)])
+            model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 12)], ir_version=10)
+            session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+            pooled, indices = session.run(None, {"x": x})
+            if not np.array_equal(x.reshape(-1)[indices], pooled):  # where all is -inf it gives no element
+                assert np.array_equal((x.reshape(-1)[indices])[~np.isinf(pooled)], pooled[~np.isinf(pooled)])
+                continue
+            archive.checked += 1
+            archive.results("MaxPoolIndices", "MaxPoolIndices", {"x": x}, [indices], 0, kernel=kernel, strides=strides,
+                            pads=pads, ceil=ceil)
+
+
 def main():
     folder = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent)
     archive = Sequences()
-    for family in (non_zero, compress, unique, non_max_suppression):
+    for family in (non_zero, compress, unique, non_max_suppression, max_pool_indices):
         family(archive)
     (folder / "kept.txt").write_text("".join(archive.text))
     (folder / "kept.bin").write_bytes(b"".join(archive.bytes))

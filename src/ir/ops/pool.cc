@@ -15,16 +15,6 @@
 namespace quern::ir {
 namespace {
 
-// The window of the node with as much padding behind it as `places` of it need.
-Window Reaching(const Attributes& attributes, std::span<const Extent> dims, std::span<const Extent> places) {
-  Window window = WindowOf(attributes, attributes.Ints("kernel"));
-  for (size_t d = 0; attributes.Bool("ceil") && d < dims.size(); ++d) {
-    const int64_t needed = (places[d].constant() - 1) * window.strides[d] + window.Span(d);
-    window.high[d] = std::max<int64_t>(0, needed - dims[d].constant() - window.low[d]);
-  }
-  return window;
-}
-
 StatusOr<std::vector<TensorType>> Infer(const InferContext& context) {
   const TensorType& x = context.operands[0];
   if (x.rank() < 3 || x.rank() > 5) return context.ShapeError(0, "[N, C, s..] of 1 to 3 spatial dimensions");
@@ -69,7 +59,7 @@ StatusOr<std::vector<Value>> Expand(Graph& graph, const Node& node, std::span<co
   const std::vector<Extent> spatial(x.dims.begin() + at, x.dims.begin() + end),
       places(dims.begin() + at, dims.begin() + end);
   const Window given = WindowOf(node.attributes, node.attributes.Ints("kernel")),
-               window = Reaching(node.attributes, spatial, places);
+               window = WindowReaching(node.attributes, spatial, places);
   // Folds every window of `value`, whose last dimensions are spatial, or [1, s.., 1] with channels last, to those
   // places.
   const auto folded = [&](Value value, const Window& by, const char* op, double fill) {

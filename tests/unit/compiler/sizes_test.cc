@@ -254,5 +254,24 @@ TEST(Sizes, ProductsThatMustBeEqual) {
   ExpectConflict(kText, {{"A", 3}, {"B", 4}, {"C", 2}, {"D", 5}}, "A*B == C*D");
 }
 
+// A product of symbols that is a number: what is read behind a division by one of them lies inside.
+TEST(Sizes, ProductsThatMustBeANumber) {
+  constexpr std::string_view kText = R"(graph g sym B in 1..4, S in 1..99 {
+  %0 = Input() {name = "x"} : f32[S, B, 2, 11]
+  %1 = Transpose(%0) {perm = [0, 1, 3, 2]} : f32[S, B, 11, 2]
+  %2 = Reshape(%1) {shape = <36, 22>} : f32[36, 22]
+  %3 = Exp(%2) : f32[36, 22]
+  return %3
+})";
+  ExpectRight(kText, {{{"B", 3}, {"S", 12}}, {{"B", 4}, {"S", 9}}, {{"B", 1}, {"S", 36}}});
+  ExpectConflict(kText, {{"B", 2}, {"S", 17}}, "792 == 22*B*S");
+  const StatusOr<ir::Graph> never = ir::Parse(R"(graph g sym B in 1..4, S in 1..99 {
+  %0 = Input() {name = "x"} : f32[S, B, 3, 11]
+  %1 = Reshape(%0) {shape = <31, 22>} : f32[31, 22]
+  return %1
+})");
+  EXPECT_FALSE(never.ok()) << "682 is no multiple of 33";
+}
+
 }  // namespace
 }  // namespace quern
