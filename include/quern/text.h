@@ -18,6 +18,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "quern/graph.h"
 #include "quern/result.h"
@@ -27,15 +28,19 @@ namespace quern {
 struct TextOptions {
   std::map<std::string, int64_t> sizes =
       {};             // of symbols, before what the file says; others: 8, or the nearest there is
-  uint64_t seed = 1;  // of the values where the file names none: floats in -1..1, whole numbers from 0 to 7
+  uint64_t seed = 1;  // of the values where no file has them: floats in -1..1, whole numbers from 0 to 7
+  // Files of values, which count before what the graph's own file names: "NAME=FILE.npy" for an input, state or
+  // parameter, "FILE.safetensors" for those that its tensors are called after. A size that is a dimension of one by
+  // itself follows from it, unless `sizes` has it. Of a parameter in a block format: its bytes, as u8.
+  std::vector<std::string> values = {};
 };
 
 class TextGraph {
  public:
   // Whether the file is a graph in binary form, or text whose first word, but for comments, is "graph" or "module".
   static bool Is(const std::string& path);
-  // Errors: kResource, kInvalid with the place in the file, kOutOfRange, kUnknownName (a size of no symbol),
-  // kUnsupported (values of a block format that is no weight's), and those of the graph.
+  // Errors: kResource, kInvalid with the place in the file, kOutOfRange, kUnknownName (a size of no symbol, values of no
+  // input), kShapeMismatch and kDTypeMismatch (of values), kUnsupported (values of a block format that is no weight's), and those of the graph.
   static Result<TextGraph> Open(const std::string& path, const TextOptions& options = {});
   TextGraph(TextGraph&&) noexcept;
   TextGraph& operator=(TextGraph&&) noexcept;
@@ -48,6 +53,9 @@ class TextGraph {
   // Writes the graph, without values: as text where the name ends in .qir, of blocks where it was read as such, else in
   // binary form, which has ops alone. Errors: kResource.
   Result<void> Save(const std::string& path) const;
+  // Writes what the last run computed: "NAME=FILE.npy" one output, "FILE.safetensors" all. Errors: kInvalid, for what is
+  // neither; kUnknownName; kUnsupported (bf16 as .npy); kResource.
+  Result<void> SaveOutputs(const std::string& file) const;
   // What is in the graph, in lines for people: its fingerprint, sizes, inputs, outputs, parameters, ops.
   std::string Describe() const;
   // What differs in `other`: a line for each node that one of the two has alone ("-", "+") or over other operands

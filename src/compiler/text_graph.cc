@@ -15,6 +15,8 @@
 #include "check/value.h"
 #include "compiler/public_error.h"
 #include "hir/module.h"
+#include "import/npy.h"
+#include "import/safetensors.h"
 #include "ir/binary.h"
 #include "ir/describe.h"
 #include "ir/diff.h"
@@ -32,6 +34,27 @@ struct Tensor {
   std::vector<uint8_t> bytes;
 };
 
+// "FILE.safetensors", or "NAME=FILE.npy".
+StatusOr<FileTensors> ReadTensorFile(const std::string& given) {
+  const auto named = [](const std::string& path, const Status& status) {
+    return status.ok() ? status : WithMessage(status, absl::StrCat(path, ": ", status.message()));
+  };
+  if (given.ends_with(".safetensors")) {
+    QUERN_ASSIGN(const MappedFile file, MappedFile::Open(given));
+    StatusOr<FileTensors> tensors = ParseSafetensors(file.bytes());
+    if (!tensors.ok()) return named(given, tensors.status());
+    return tensors;
+  }
+  const size_t equals = given.find('=');
+  if (equals == std::string::npos || !given.ends_with(".npy"))
+    return absl::InvalidArgumentError(absl::StrFormat("\"%s\" is neither NAME=FILE.npy nor FILE.safetensors", given));
+  const std::string path = given.substr(equals + 1);
+  QUERN_ASSIGN(const MappedFile file, MappedFile::Open(path));
+  StatusOr<FileTensor> tensor = ParseNpy(file.bytes());
+  if (!tensor.ok()) return named(path, tensor.status());
+  return FileTensors{{given.substr(0, equals), *std::move(tensor)}};
+}
+
 }  // namespace
 
 struct TextGraph::State {
@@ -44,6 +67,7 @@ struct TextGraph::State {
   std::vector<MutableTensor> results;
   std::vector<std::pair<std::string, const std::vector<uint8_t>*>> states;
   std::map<std::string, int64_t> symbols;
+  FileTensors values;  // from files of the caller's, by input or parameter
 
   // What a file says, but for values.
   Status Read(std::span<const uint8_t> bytes, std::string* data) {
@@ -64,6 +88,62 @@ struct TextGraph::State {
     if (!blocks.empty()) return Graph::Parse(blocks);
     const std::string binary = ir::Encode(file.graph);
     return Graph::FromBinary(std::as_bytes(std::span(binary)));
+  }
+
+  // The Input or Param of that name, or null.
+  const ir::Node* Leaf(std::string_view name) const {
+    for (const ir::Node* leaf : Leaves()) {
+      if (leaf->attributes.String("name") == name) return leaf;
+    }
+    return nullptr;
+  }
+  std::vector<const ir::Node*> Leaves() const {
+    std::vector<const ir::Node*> leaves = ir::AllParams(file.graph);
+    for (const int input : file.graph.Inputs()) leaves.push_back(&file.graph.node(input));
+    return leaves;
+  }
+
+  // Takes the tensors of such files; sizes that their shapes say are those of the run.
+  Status ReadValues(const std::vector<std::string>& files) {
+    for (const std::string& given : files) {
+      QUERN_ASSIGN(FileTensors tensors, ReadTensorFile(given));
+      for (auto& [name, tensor] : tensors) {
+        const ir::Node* const leaf = Leaf(name);
+        if (leaf == nullptr) {
+          std::vector<std::string_view> known;
+          for (const ir::Node* other : Leaves()) known.emplace_back(other->attributes.String("name"));
+          return UnknownName("input or parameter", name, known, given);
+        }
+        const std::vector<Extent>& dims = leaf->results[0].dims;
+        for (size_t d = 0; d < std::min(dims.size(), tensor.shape.size()); ++d) {
+          for (const std::string& symbol : dims[d].Symbols()) {
+            if (dims[d] == Extent::Symbol(symbol)) file.sizes[symbol] = tensor.shape[d];
+          }
+        }
+        values[name] = std::move(tensor);
+      }
+    }
+    return absl::OkStatus();
+  }
+  // Puts them in the place of what was drawn.
+  Status TakeValues() {
+    for (auto& [name, tensor] : values) {
+      const ir::TensorType& type = Leaf(name)->results[0];
+      QUERN_ASSIGN(std::vector<int64_t> dims, check::SizesOf(type, file.sizes));
+      std::vector<uint8_t>& bytes = file.bytes.find(name)->second;
+      // Rows of blocks are given as their bytes.
+      const bool blocks = IsBlock(type.dtype) && tensor.dtype == DType::kU8 && tensor.bytes.size() == bytes.size();
+      if (!blocks && tensor.dtype != type.dtype) {
+        return ToStatus({DiagnosticCode::kDTypeMismatch, "", absl::StrCat("tensor ", name),
+                         std::string(Name(type.dtype)), std::string(Name(tensor.dtype)), file.graph.name});
+      }
+      if (!blocks && tensor.shape != dims) {
+        return ToStatus({DiagnosticCode::kShapeMismatch, "", absl::StrCat("tensor ", name), check::Text(dims),
+                         check::Text(tensor.shape), file.graph.name});
+      }
+      bytes = std::move(tensor.bytes);
+    }
+    return absl::OkStatus();
   }
 
   Status Size(const TextOptions& options) {
@@ -162,6 +242,7 @@ Result<TextGraph> TextGraph::Open(const std::string& path, const TextOptions& op
     std::string data;
     QUERN_ASSIGN(const MappedFile text, MappedFile::Open(path));
     QUERN_RETURN_IF_ERROR(state->Read(text.bytes(), &data));
+    QUERN_RETURN_IF_ERROR(state->ReadValues(options.values));
     QUERN_RETURN_IF_ERROR(state->Size(options));
     if (data.empty()) {
       QUERN_ASSIGN(file.bytes, check::DrawBytes(file.graph, file.sizes, options.seed));
@@ -171,6 +252,7 @@ Result<TextGraph> TextGraph::Open(const std::string& path, const TextOptions& op
       QUERN_ASSIGN(file.bytes, check::ParseData(values.bytes()));
       QUERN_RETURN_IF_ERROR(check::Check(file));
     }
+    QUERN_RETURN_IF_ERROR(state->TakeValues());
     QUERN_RETURN_IF_ERROR(state->MakeOutputs());
     QUERN_RETURN_IF_ERROR(state->MakeArguments());
     return state;
@@ -204,6 +286,29 @@ Result<void> TextGraph::Save(const std::string& path) const {
   const bool text = path.ends_with(".qir");
   const std::string bytes = !text ? ir::Encode(graph) : state_->blocks.empty() ? ir::Print(graph) : state_->blocks;
   return compiler::ToResult(WriteFile(path, bytes));
+}
+
+Result<void> TextGraph::SaveOutputs(const std::string& file) const {
+  const auto save = [&]() -> Status {
+    const auto as_file = [](const Tensor& output) { return FileTensor{output.type.dtype, output.dims, output.bytes}; };
+    if (file.ends_with(".safetensors")) {
+      FileTensors tensors;
+      for (const Tensor& output : state_->outputs) tensors.emplace(output.name, as_file(output));
+      return WriteFile(file, PrintSafetensors(tensors));
+    }
+    const size_t equals = file.find('=');
+    if (equals == std::string::npos || !file.ends_with(".npy"))
+      return absl::InvalidArgumentError(absl::StrFormat("\"%s\" is neither NAME=FILE.npy nor FILE.safetensors", file));
+    std::vector<std::string_view> names;
+    for (const Tensor& output : state_->outputs) {
+      names.emplace_back(output.name);
+      if (output.name != file.substr(0, equals)) continue;
+      QUERN_ASSIGN(const std::string bytes, PrintNpy(as_file(output)));
+      return WriteFile(file.substr(equals + 1), bytes);
+    }
+    return UnknownName("output", file.substr(0, equals), names, state_->file.graph.name);
+  };
+  return compiler::ToResult(save());
 }
 
 std::string TextGraph::Describe() const { return ir::Describe(state_->file.graph); }

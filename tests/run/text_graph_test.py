@@ -8,6 +8,7 @@ loop.
 import os
 import pathlib
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -147,6 +148,37 @@ def check_symbols(folder):
         subprocess.run([CC, "-Wall", "-Werror", "-fsyntax-only", "-I", folder, folder / "words.c"], check=True)
 
 
+def npy(values, shape):
+    """A file as numpy.save writes it, of f32."""
+    header = ("{'descr': '<f4', 'fortran_order': False, 'shape': (" + "".join(f"{n}, " for n in shape) + "), }").ljust(117)
+    return b"\x93NUMPY\x01\x00\x76\x00" + header.encode() + b"\n" + struct.pack(f"<{len(values)}f", *values)
+
+
+def check_values(folder):
+    """Values from files and into files; sizes follow from shapes."""
+    path, x, w = folder / "plain.qir", folder / "x.npy", folder / "w.safetensors"
+    path.write_text(PLAIN)
+    x.write_bytes(npy([1, 2, 3, 4, 5, 6, 7, 8], [2, 4]))
+    header = b'{"w":{"dtype":"F32","shape":[4],"data_offsets":[0,16]}}'
+    w.write_bytes(struct.pack("<Q", len(header)) + header + struct.pack("<4f", 1, 10, 100, 1000))
+    out, all_out = folder / "y.npy", folder / "all.safetensors"
+    expect(quern("run", path, "--in", f"x={x}", "--in", w, "--out", f"0={out}", "--out", all_out, "--check", "ref"),
+           "output 0  f32[2]  4321 8765\n")
+    if struct.unpack("<2f", out.read_bytes()[-8:]) != (4321, 8765) or b"'shape': (2,)" not in out.read_bytes():
+        sys.exit("the .npy file has other values")
+    if struct.unpack("<2f", all_out.read_bytes()[-8:]) != (4321, 8765) or b'"0":{"dtype":"F32"' not in all_out.read_bytes():
+        sys.exit("the .safetensors file has other values")
+    expect(quern("profile", path, "--in", f"x={x}"), "run")
+    expect(quern("bench", path, "--in", f"x={x}", "--samples", 2, "--ms", 0), "plain")
+    expect(quern("run", path, "--in", f"x={x}", "--size", "N=3", code=1), "tensor x", "[2, 4]", "[3, 4] expected")
+    expect(quern("run", path, "--in", f"w={x}", code=1), "tensor w", "[2, 4]", "[4] expected")
+    expect(quern("run", path, "--in", f"y={x}", code=1), "there is no input or parameter y; there is: w, x")
+    expect(quern("run", path, "--in", x, code=1), "is neither NAME=FILE.npy nor FILE.safetensors")
+    expect(quern("run", path, "--out", f"1={out}", code=1), "there is no output 1; there is: 0")
+    x.write_bytes(x.read_bytes()[:-1])
+    expect(quern("run", path, "--in", f"x={x}", code=1), "x.npy: byte 128: the data does not have the bytes of the shape")
+
+
 BLOCKS = """# sizes: S=3
 module blocks sym S in 1..64 fusion direct {
   %0 = Input() {name = "x"} : f32[S, 8]  @"x"
@@ -221,6 +253,7 @@ with tempfile.TemporaryDirectory() as text:
     check_binary(pathlib.Path(text))
     check_steps(pathlib.Path(text))
     check_symbols(pathlib.Path(text))
+    check_values(pathlib.Path(text))
     check_blocks(pathlib.Path(text))
     check_refused(pathlib.Path(text))
     for verb in ("run", "profile", "bench"):

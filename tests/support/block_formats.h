@@ -1,12 +1,11 @@
 // What tests know of every block format, from the table: so a new one is in them by its row.
 #pragma once
 
-#include <cstring>
 #include <string>
 #include <vector>
 
-#include "base/half.h"
 #include "kir/block_fields.h"
+#include "kir/random_buffer.h"
 
 namespace quern {
 
@@ -23,21 +22,6 @@ inline std::vector<DType> WeightFormats() {
     if (FormatOf(format).is_weight) formats.push_back(format);
   }
   return formats;
-}
-
-// Sets d of a block, and dmin where it has one: of random bytes they may be infinite.
-inline void PutScales(DType format, uint8_t* block, float d, float dmin) {
-  const kir::BlockFields& fields = kir::FieldsOf(format);
-  for (const auto& [number, value] : {std::pair(fields.d, d), std::pair(fields.dmin, dmin)}) {
-    if (number < 0) continue;
-    const kir::BlockStep& load = fields.steps[number];
-    uint8_t* const at = block + fields.steps[load.args[0]].values[0];
-    const uint16_t half = FloatToHalf(value);
-    if (load.dtype == DType::kF32)
-      std::memcpy(at, &value, sizeof value);
-    else
-      std::memcpy(at, &half, sizeof half);
-  }
 }
 
 }  // namespace quern

@@ -6,8 +6,8 @@
 #include "absl/strings/str_cat.h"
 #include "codegen/c/emit_c.h"
 #include "kir/interpret.h"
+#include "kir/random_buffer.h"
 #include "support/guarded_buffer.h"
-#include "support/kernel_buffers.h"
 
 namespace quern {
 namespace {

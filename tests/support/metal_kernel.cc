@@ -5,8 +5,8 @@
 #include "absl/strings/str_cat.h"
 #include "codegen/metal/emit_metal.h"
 #include "kir/interpret.h"
+#include "kir/random_buffer.h"
 #include "support/guarded_buffer.h"
-#include "support/kernel_buffers.h"
 #include "support/msl_check.h"
 
 namespace quern {

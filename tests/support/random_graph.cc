@@ -2,7 +2,7 @@
 
 #include <set>
 
-#include "support/kernel_buffers.h"
+#include "kir/random_buffer.h"
 #include "support/random_generator.h"
 
 namespace quern::testing {

@@ -1,5 +1,5 @@
-// The command line: quern run | inspect | dump | ops | compile | profile | bench | convert | diff | cache | replay |
-// reduce. Results go to standard output, everything else to standard error; bad input is one sentence and exit code 1.
+// The command line: quern run | inspect | dump | ops | compile | profile | bench | kernel | convert | diff | cache |
+// replay | reduce. Results go to standard output, everything else to standard error; bad input is one sentence and exit code 1.
 
 #include <CLI/CLI.hpp>
 #include <charconv>
@@ -15,6 +15,7 @@
 #include "compile.h"
 #include "graph_files.h"
 #include "interrupt.h"
+#include "kernel.h"
 #include "model_options.h"
 #include "profile.h"
 #include "quern/quern.h"
@@ -74,6 +75,7 @@ int Finish() {
 
 struct RunOptions {
   std::string model, prompt, tokens_in, logits_file;
+  std::vector<std::string> out;
   int tokens = 128;
   bool ids = false;
 };
@@ -253,6 +255,10 @@ int main(int argc, char** argv) {
                           "write raw f32 [positions, vocabulary] of prompt and generated tokens");
   run_command->add_flag("--verbose", verbose, "say when a variant is compiled");
   const TextArguments run_text(*run_command);
+  run_command
+      ->add_option("--out", run.out,
+                   "of a graph in text form, its outputs: NAME=FILE.npy, or FILE.safetensors; may be given again")
+      ->allow_extra_args(false);
   required_value(run_command);
   run_command->footer(
       "Examples:\n"
@@ -262,7 +268,8 @@ int main(int argc, char** argv) {
       "  quern run model.gguf --prompt Hello --threads 1 --cpu x86-64-v3 --exact\n"
       "  quern run models/addition.gguf --prompt \"27+58=\" --check ref\n"
       "  quern run models/addition.gguf --prompt \"27+58=\" --device emulated\n"
-      "  quern run graph.qir --size SEQ=5 --check ref");
+      "  quern run graph.qir --size SEQ=5 --check ref\n"
+      "  quern run graph.qir --in x=x.npy --in weights.safetensors --out 0=y.npy");
 
   CLI::App* inspect_command = app.add_subcommand("inspect", "metadata and tensors of a model file, what is in a graph");
   inspect_command->add_option("MODEL", model, "a GGUF file, or a graph in text or binary form")->required();
@@ -295,6 +302,7 @@ int main(int argc, char** argv) {
   CompileCommand compile_command(app);
   ProfileCommand profile_command(app);
   BenchCommand bench_command(app);
+  KernelCommand kernel_command(app);
   GraphFilesCommands graph_files(app);
   CacheCommand cache_command(app);
   ReplayCommand replay_command(app);
@@ -304,9 +312,9 @@ int main(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     // Usage errors exit with 1 and one sentence; --help and --version with 0.
-    // The 1 of these two means that the file fails, or that files differ.
+    // The 1 of these means that what the file has fails, or that files differ.
     const std::string verb = argc > 1 ? argv[1] : "";
-    if (error.get_exit_code() != 0 && (verb == "replay" || verb == "diff"))
+    if (error.get_exit_code() != 0 && (verb == "replay" || verb == "diff" || verb == "kernel"))
       return Fail(std::string(error.what()) + " (quern " + verb + " --help has examples)"), 2;
     return error.get_exit_code() == 0 ? app.exit(error)
                                       : Fail(std::string(error.what()) + " (quern --help has examples)");
@@ -332,6 +340,12 @@ int main(int argc, char** argv) {
     if (!ran.ok() || Finish() != 0) return (ran.ok() ? 0 : Fail(ran.details())), diff ? 2 : 1;
     return same ? 0 : 1;
   }
+  if (kernel_command.parsed()) {
+    bool right = false;
+    const quern::Result<void> ran = kernel_command.Run(right);
+    if (!ran.ok() || Finish() != 0) return (ran.ok() ? 0 : Fail(ran.details())), 2;
+    return right ? 0 : 1;
+  }
   if (replay_command.parsed()) {
     bool passed = false;
     const std::string error = replay_command.Run(passed);
@@ -341,7 +355,7 @@ int main(int argc, char** argv) {
   if (run_command->parsed()) {
     options.cancel = CancelOnInterrupt();
     if (!quern::TextGraph::Is(model)) return Run(run, options, sampling);
-    const quern::Result<void> ran = RunText(model, options, run_text);
+    const quern::Result<void> ran = RunText(model, options, run_text, run.out);
     return ran.ok() ? Finish() : Fail(ran.details());
   }
   if (ops_command->parsed()) {

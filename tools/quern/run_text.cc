@@ -2,7 +2,8 @@
 
 #include <cstdio>
 
-quern::Result<void> RunText(const std::string& path, const quern::Options& options, const TextArguments& arguments) {
+quern::Result<void> RunText(const std::string& path, const quern::Options& options, const TextArguments& arguments,
+                            const std::vector<std::string>& out) {
   const auto failed = [](const quern::Error& error) { return quern::Result<void>::Failed(error); };
   quern::Result<quern::TextGraph> text = arguments.Open(path);
   if (!text.ok()) return failed(text.details());
@@ -10,6 +11,9 @@ quern::Result<void> RunText(const std::string& path, const quern::Options& optio
   if (!program.ok()) return failed(program.details());
   const quern::Result<void> ran = text->Run(*program);
   if (!ran.ok()) return ran;
+  for (const std::string& file : out) {
+    if (const quern::Result<void> saved = text->SaveOutputs(file); !saved.ok()) return saved;
+  }
   std::fputs(text->Outputs().c_str(), stdout);
   std::fflush(stdout);  // before the summary, where both go to one file
   const quern::Program::Counters counters = program->counters();

@@ -6,4 +6,5 @@
 #include "text_options.h"
 
 // The outputs go to standard output, how long it took to standard error.
-quern::Result<void> RunText(const std::string& path, const quern::Options& options, const TextArguments& arguments);
+quern::Result<void> RunText(const std::string& path, const quern::Options& options, const TextArguments& arguments,
+                            const std::vector<std::string>& out);

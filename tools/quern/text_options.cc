@@ -8,15 +8,19 @@ TextArguments::TextArguments(CLI::App& verb, bool seed) {
   verb.add_option("--size", sizes_, "of a graph in text form: SYMBOL=NUMBER; may be given again")
       ->allow_extra_args(false);
   if (!seed) return;
+  verb.add_option("--in", in_,
+                  "of a graph in text form, values of inputs and parameters: NAME=FILE.npy, or FILE.safetensors; "
+                  "may be given again")
+      ->allow_extra_args(false);
   verb.add_option("--values", seed_, "of a graph in text form: the seed of the values that its file does not have")
       ->capture_default_str()
       ->check(WholeNumber<uint64_t>);
 }
 
-quern::Result<quern::TextGraph> TextArguments::Open(const std::string& path) const {
-  quern::TextOptions options;
-  options.seed = seed_;
-  for (const std::string& text : sizes_) {
+quern::Result<std::map<std::string, int64_t>> ParseSizes(const std::vector<std::string>& texts) {
+  using Sizes = std::map<std::string, int64_t>;
+  Sizes sizes;
+  for (const std::string& text : texts) {
     const size_t equals = text.find('=');
     int64_t size = 0;
     const char* const end = text.data() + text.size();
@@ -25,9 +29,15 @@ quern::Result<quern::TextGraph> TextArguments::Open(const std::string& path) con
       quern::Error wrong;
       wrong.code = quern::ErrorCode::kInvalid;
       wrong.message = "--size: \"" + text + "\" is not SYMBOL=NUMBER";
-      return quern::Result<quern::TextGraph>::Failed(wrong);
+      return quern::Result<Sizes>::Failed(wrong);
     }
-    options.sizes[text.substr(0, equals)] = size;
+    sizes[text.substr(0, equals)] = size;
   }
-  return quern::TextGraph::Open(path, options);
+  return sizes;
+}
+
+quern::Result<quern::TextGraph> TextArguments::Open(const std::string& path) const {
+  quern::Result<std::map<std::string, int64_t>> sizes = ParseSizes(sizes_);
+  if (!sizes.ok()) return quern::Result<quern::TextGraph>::Failed(sizes.details());
+  return quern::TextGraph::Open(path, {.sizes = *std::move(sizes), .seed = seed_, .values = in_});
 }

@@ -2,12 +2,16 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <map>
 #include <string>
 #include <vector>
 
 #include "quern/text.h"
 
-// --size and --seed.
+// "SYMBOL=NUMBER" of each text. Error: one that is anything else.
+quern::Result<std::map<std::string, int64_t>> ParseSizes(const std::vector<std::string>& texts);
+
+// --size, --values and --in.
 class TextArguments {
  public:
   explicit TextArguments(CLI::App& verb, bool seed = true);
@@ -15,6 +19,6 @@ class TextArguments {
   quern::Result<quern::TextGraph> Open(const std::string& path) const;
 
  private:
-  std::vector<std::string> sizes_;
+  std::vector<std::string> sizes_, in_;
   uint64_t seed_ = 1;
 };

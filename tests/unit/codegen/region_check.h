@@ -70,7 +70,7 @@ inline Tensor RandomTensor(const ir::TensorType& type, const Binding& binding, b
       const int block = Row(type.dtype).block_bytes;
       for (size_t b = 0; b < row.size(); b += block) {
         const float d = 0.01f + 0.01f * std::abs(real(random));
-        PutScales(type.dtype, &row[b], d, d);
+        kir::PutScales(type.dtype, &row[b], d, d);
       }
     } else {
       std::vector<float> values(k);

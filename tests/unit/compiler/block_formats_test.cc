@@ -11,9 +11,9 @@
 #include "base/dtype.h"
 #include "hir/block.h"
 #include "ir/op.h"
+#include "kir/random_buffer.h"
 #include "quern/graph.h"
 #include "support/block_formats.h"
-#include "support/kernel_buffers.h"
 
 namespace quern {
 namespace {

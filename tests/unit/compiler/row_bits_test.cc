@@ -13,8 +13,8 @@
 #include "absl/strings/str_cat.h"
 #include "base/dtype.h"
 #include "ir/op.h"
+#include "kir/random_buffer.h"
 #include "quern/graph.h"
-#include "support/kernel_buffers.h"
 
 namespace quern {
 namespace {

@@ -121,7 +121,7 @@ inline void FillBlocks(DType dtype, std::span<uint8_t> bytes, Rng& rng) {
   const int block = Row(dtype).block_bytes;
   for (size_t at = 0; at + block <= bytes.size(); at += block) {
     const float d = scale(rng), dmin = scale(rng);
-    PutScales(dtype, bytes.data() + at, d, dmin);
+    kir::PutScales(dtype, bytes.data() + at, d, dmin);
   }
 }
 

@@ -61,7 +61,7 @@ inline void FillBlocks(DType dtype, Draw draw, int64_t k, std::mt19937& random, 
   };
   for (int64_t at = 0; at < bytes; at += block) {
     const float d = scale(), dmin = scale();
-    PutScales(dtype, row + at, d, dmin);
+    kir::PutScales(dtype, row + at, d, dmin);
   }
 }
 

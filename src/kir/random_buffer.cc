@@ -1,4 +1,4 @@
-#include "support/kernel_buffers.h"
+#include "kir/random_buffer.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,9 +6,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/half.h"
+#include "kir/block_fields.h"
 #include "kir/decode.h"
 #include "kir/quantise.h"
-#include "support/block_formats.h"
 
 namespace quern::kir {
 namespace {
@@ -100,6 +100,20 @@ std::vector<double> Elements(const BufferType& type, const std::vector<uint8_t>&
 }
 
 }  // namespace
+
+void PutScales(DType format, uint8_t* block, float d, float dmin) {
+  const BlockFields& fields = FieldsOf(format);
+  for (const auto& [number, value] : {std::pair(fields.d, d), std::pair(fields.dmin, dmin)}) {
+    if (number < 0) continue;
+    const BlockStep& load = fields.steps[number];
+    uint8_t* const at = block + fields.steps[load.args[0]].values[0];
+    const uint16_t half = FloatToHalf(value);
+    if (load.dtype == DType::kF32)
+      std::memcpy(at, &value, sizeof value);
+    else
+      std::memcpy(at, &half, sizeof half);
+  }
+}
 
 StatusOr<std::vector<uint8_t>> RandomBuffer(const BufferType& type, const Binding& binding, std::mt19937_64& random) {
   QUERN_ASSIGN(const int64_t size, LayoutBytes(type.layout, type.dtype, type.dims).Evaluate(binding));

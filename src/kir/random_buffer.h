@@ -26,6 +26,9 @@ StatusOr<std::vector<uint8_t>> RandomBuffer(const BufferType& type, const Bindin
 std::string FirstDifference(const BufferType& type, const std::vector<uint8_t>& got, const std::vector<uint8_t>& want,
                             double tolerance, bool each = false);
 
+// Sets the factor of a block, and that of its minimums where it has one: of random bytes they may be infinite.
+void PutScales(DType format, uint8_t* block, float d, float dmin);
+
 // What to run of a grid: all of it in two parts, or, of more than `most` chunks, the first, the last and one between.
 using ChunkRanges = std::vector<std::pair<int64_t, int64_t>>;
 ChunkRanges RandomChunks(int64_t chunks, int64_t most, std::mt19937_64& random);
