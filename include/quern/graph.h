@@ -40,6 +40,7 @@ namespace quern {
 
 struct CompileOptions;  // quern/compile.h
 struct CompiledFiles;
+class Graph;
 
 // A value inside a graph. Value{} stands for an optional operand that is absent.
 struct Value {
@@ -180,6 +181,30 @@ class Program {
   std::unique_ptr<State_> state_;
 };
 
+// How blocks become ops: as the fused ops that they are, or as plain ones in which passes find what belongs together
+// (what differentiation takes). Kernels come out the same.
+enum class FusionPolicy : uint8_t { kDirect, kFusable };
+
+// Sizes that many models have: how many sequences a step has, how many tokens of each, and how many came before.
+// kRows, tokens of all sequences together, is no symbol: types and attributes may say "ROWS" for BATCH*SEQ where it is
+// not declared as one.
+inline constexpr const char *kBatch = "BATCH", *kSeq = "SEQ", *kPastSeq = "PAST_SEQ", *kRows = "ROWS";
+
+// What is added to a graph while it lives is labelled "NAME/..". It goes before the graph does, and the inner one of
+// two first.
+class [[nodiscard]] LabelScope {
+ public:
+  LabelScope(LabelScope&& other) noexcept;
+  LabelScope& operator=(LabelScope&&) = delete;
+  ~LabelScope();
+
+ private:
+  friend class Graph;
+  LabelScope(void* module, size_t scope) : module_(module), scope_(scope) {}
+  void* module_;  // of the implementation; null: nothing to close
+  size_t scope_;
+};
+
 class Graph {
  public:
   explicit Graph(std::string name = "graph");
@@ -202,6 +227,8 @@ class Graph {
   void Specialise(std::string_view symbol, int64_t low, int64_t high);
 
   Value Input(std::string_view name, std::string_view type);
+  // "DTYPE[BATCH, SEQ, ..inner]"; the two symbols are declared (from 1 on) where they are not yet.
+  Value InputBatchSeq(std::string_view name, std::string_view dtype, const std::vector<std::string>& inner = {});
   // Weights, dense or in rows of blocks, of constant sizes. The bytes are read in place and must outlive the graph's
   // programs (those that are not aligned to their elements, of blocks to 32, are copied when a program is made);
   // without them, see Program::Bind. `dtype`: that of the bytes, null for any.
@@ -220,8 +247,8 @@ class Graph {
   Value Constant(std::string_view type, std::span<const std::byte> bytes);
   Value Scalar(float value);
 
-  // A block (Linear, SwiGLU, RmsNorm, Attention, LlamaDecoderBlock, ...) or an op (Add, MatMul, Softmax, Gather, ...)
-  // by name. `label` names it in errors and dumps. The first of its results, or all of them.
+  // A block (Linear, SwiGLU, RmsNorm, ...), an extension (quern/extend.h) or an op (Add, MatMul, Softmax, ...), by
+  // name. `label` names it in errors and dumps. The first of its results, or all of them.
   Value Block(std::string_view block, const std::vector<Value>& inputs, const std::vector<Attribute>& attributes = {},
               std::string_view label = "");
   std::vector<Value> Blocks(std::string_view block, const std::vector<Value>& inputs,
@@ -237,10 +264,33 @@ class Graph {
                          const std::vector<Attribute>& attributes = {}, std::string_view label = "",
                          const std::vector<const Graph*>& bodies = {});
 
+  // An op over operands of several dtypes: those that its table wants to be of one (not conditions, indices, weights in
+  // blocks) are cast to their common one, by Casts that the graph then has. The plain Op refuses such operands.
+  Value Promoted(std::string_view op, const std::vector<Value>& inputs, const std::vector<Attribute>& attributes = {},
+                 std::string_view label = "");
+  // Blocks, but that an error does not stick: the graph is as it was before, and goes on.
+  Result<std::vector<Value>> Extend(std::string_view block, const std::vector<Value>& inputs,
+                                    const std::vector<Attribute>& attributes = {}, std::string_view label = "");
+  // Another graph inside this one: `values` take the place of its inputs, in their order; its outputs are returned. A
+  // symbol that is a dimension of an input by itself becomes the size that the value has there, which must lie in its
+  // range; others are symbols of this graph. Parameters are shared by name. Labels have `label` (the graph's name where
+  // it is empty) in front. Errors, after which nothing has been added: that of `graph`; kInputCount, kShapeMismatch,
+  // kDTypeMismatch, kOutOfRange; kDuplicateName (one parameter of two types or with two memories); kUnsupported (a
+  // graph that carries state).
+  std::vector<Value> Inline(const Graph& graph, const std::vector<Value>& values, std::string_view label = "");
+  // Names of sub-blocks: const quern::LabelScope layer = g.Scope("layers.3");
+  LabelScope Scope(std::string_view name);
+
   void Output(std::string_view name, Value value);
   // `value` becomes what the Input called `input` holds in the next run: state, such as a cache of keys. Neither is
   // given to Run. The types must be equal.
   void Carry(std::string_view input, Value value);
+
+  // How its blocks become ops; direct at first.
+  void Fusion(FusionPolicy policy);
+  // This graph with the ops that its blocks are under the fusable policy, none of them a name for others: what
+  // differentiation starts from. Inputs, outputs, parameters and their bytes are the same. Errors: that of the graph.
+  Result<Graph> LowerForAutodiff() const;
 
   // "f32[BATCH, 80]" of a value of this graph; empty after an error.
   std::string TypeOf(Value value) const;

@@ -186,6 +186,9 @@ struct DumpOptions {
   std::vector<std::string> skip = {};
   int64_t tokens = 1;
 };
+// What DumpOptions::stage, and what `after`, `stop_after` and `skip` may be, in the order of the way.
+std::vector<std::string> DumpStages();
+std::vector<std::string> DumpPasses();
 // This machine need not have options.cpu. Errors: those of opening the model; kInvalid for a stage, pass or length
 // there is not, or when no kernel has such a label.
 Result<std::string> Dump(const std::string& path, const Options& options, const DumpOptions& dump);

@@ -39,8 +39,9 @@ class TextGraph {
  public:
   // Whether the file is a graph in binary form, or text whose first word, but for comments, is "graph" or "module".
   static bool Is(const std::string& path);
-  // Errors: kResource, kInvalid with the place in the file, kOutOfRange, kUnknownName (a size of no symbol, values of no
-  // input), kShapeMismatch and kDTypeMismatch (of values), kUnsupported (values of a block format that is no weight's), and those of the graph.
+  // Errors: kResource, kInvalid with the place in the file, kOutOfRange, kUnknownName (a size of no symbol, values of
+  // no input), kShapeMismatch and kDTypeMismatch (of values), kUnsupported (values of a block format that is no
+  // weight's), and those of the graph.
   static Result<TextGraph> Open(const std::string& path, const TextOptions& options = {});
   TextGraph(TextGraph&&) noexcept;
   TextGraph& operator=(TextGraph&&) noexcept;
@@ -53,8 +54,8 @@ class TextGraph {
   // Writes the graph, without values: as text where the name ends in .qir, of blocks where it was read as such, else in
   // binary form, which has ops alone. Errors: kResource.
   Result<void> Save(const std::string& path) const;
-  // Writes what the last run computed: "NAME=FILE.npy" one output, "FILE.safetensors" all. Errors: kInvalid, for what is
-  // neither; kUnknownName; kUnsupported (bf16 as .npy); kResource.
+  // Writes what the last run computed: "NAME=FILE.npy" one output, "FILE.safetensors" all. Errors: kInvalid, for what
+  // is neither; kUnknownName; kUnsupported (bf16 as .npy); kResource.
   Result<void> SaveOutputs(const std::string& file) const;
   // What is in the graph, in lines for people: its fingerprint, sizes, inputs, outputs, parameters, ops.
   std::string Describe() const;

@@ -1,6 +1,7 @@
 #include "compiler/device_targets.h"
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "codegen/metal/emit_metal.h"
 #include "codegen/ptx/emit_ptx.h"
 
@@ -25,12 +26,10 @@ const codegen::DeviceTarget* Find(Field field, std::string_view value) {
 
 // Each once: equal ones stand together.
 template <typename Field>
-std::string Names(Field field) {
-  std::string names;
-  std::string_view last;
+std::vector<std::string> Names(Field field) {
+  std::vector<std::string> names;
   for (const codegen::DeviceTarget* row : DeviceTargets()) {
-    if (last != row->*field) absl::StrAppend(&names, names.empty() ? "" : ", ", row->*field);
-    last = row->*field;
+    if (names.empty() || names.back() != row->*field) names.emplace_back(row->*field);
   }
   return names;
 }
@@ -42,8 +41,9 @@ const std::vector<const codegen::DeviceTarget*>& DeviceTargets() {
   return *rows;
 }
 
-std::string DeviceTargetNames() { return Names(&codegen::DeviceTarget::name); }
-std::string DeviceStageNames() { return Names(&codegen::DeviceTarget::extension); }
+std::string DeviceTargetNames() { return absl::StrJoin(Names(&codegen::DeviceTarget::name), ", "); }
+std::vector<std::string> DeviceStages() { return Names(&codegen::DeviceTarget::extension); }
+std::string DeviceStageNames() { return absl::StrJoin(DeviceStages(), ", "); }
 bool IsDeviceTarget(std::string_view target) { return Find(&codegen::DeviceTarget::name, target) != nullptr; }
 const codegen::DeviceTarget* FindDeviceCpu(std::string_view cpu) { return Find(&codegen::DeviceTarget::cpu, cpu); }
 const codegen::DeviceTarget* FindDeviceStage(std::string_view extension) {

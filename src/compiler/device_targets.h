@@ -16,7 +16,8 @@ const std::vector<const codegen::DeviceTarget*>& DeviceTargets();
 
 // "nvptx64, metal"
 std::string DeviceTargetNames();
-// "ptx, metal"
+// "ptx", "metal"; and in one text.
+std::vector<std::string> DeviceStages();
 std::string DeviceStageNames();
 bool IsDeviceTarget(std::string_view target);
 // The row of this cpu, or null.

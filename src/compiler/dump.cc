@@ -15,6 +15,8 @@
 namespace quern {
 namespace {
 
+constexpr std::string_view kStages[] = {"hir", "mir", "lir", "kir", "llvm", "asm"};
+
 // Kernels of the plan whose label or name contains `filter`, with the label of their first use.
 std::vector<std::pair<int, std::string>> Select(const lir::Plan& plan, const std::string& filter) {
   std::vector<std::pair<int, std::string>> selected;
@@ -99,9 +101,8 @@ namespace compiler {
 
 StatusOr<std::string> DumpModule(const hir::Module& module, const std::vector<SymbolRanges>& guards,
                                  const Options& given, const DumpOptions& dump) {
-  const std::vector<std::string_view> stages = {"hir", "mir", "lir", "kir", "llvm", "asm"};
   const codegen::DeviceTarget* device = FindDeviceStage(dump.stage);
-  if (device == nullptr && !Contains(stages, dump.stage)) {
+  if (device == nullptr && !Contains({std::begin(kStages), std::end(kStages)}, dump.stage)) {
     return absl::InvalidArgumentError(
         absl::StrFormat("there is no stage %s; there are hir, mir, lir, kir, llvm and asm, and of devices %s",
                         dump.stage, DeviceStageNames()));
@@ -175,6 +176,17 @@ StatusOr<std::string> DumpText(const std::string& path, const Options& options, 
 }
 
 }  // namespace
+
+std::vector<std::string> DumpStages() {
+  std::vector<std::string> stages(std::begin(kStages), std::end(kStages));
+  for (const std::string& stage : compiler::DeviceStages()) stages.push_back(stage);
+  return stages;
+}
+
+std::vector<std::string> DumpPasses() {
+  const std::vector<std::string_view> names = compiler::StepNames();
+  return {names.begin(), names.end()};
+}
 
 Result<std::string> Dump(const std::string& path, const Options& options, const DumpOptions& dump) {
   StatusOr<std::string> text = DumpText(path, options, dump);

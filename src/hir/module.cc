@@ -212,14 +212,28 @@ Status Module::AddWritten(Node node) {
       absl::StrFormat("expected the inferred type %s", inferred.empty() ? "of no result" : inferred[0].ToString()));
 }
 
+StatusOr<std::vector<Value>> Module::AddCopy(Node node) {
+  node.label = Label(node.label);
+  return Append(std::move(node));
+}
+
+size_t Module::OpenScope(std::string name) {
+  scopes_.push_back(std::move(name));
+  return scopes_.size();
+}
+
+void Module::CloseScope(size_t scope) {
+  if (scope > 0 && scope <= scopes_.size()) scopes_.resize(scope - 1);
+}
+
 Status Module::Named(std::string_view scope, const std::function<Status()>& build) {
   const size_t nodes = nodes_.size();
   SymbolRanges old_symbols = symbols;
   std::vector<Value> old_outputs = outputs;
   std::vector<ir::Donation> old_donations = donations;
-  scopes_.emplace_back(scope);
+  const size_t opened = OpenScope(std::string(scope));
   Status status = build();
-  scopes_.pop_back();
+  CloseScope(opened);
   if (status.ok()) return status;
   nodes_.erase(nodes_.begin() + static_cast<int64_t>(nodes), nodes_.end());
   std::erase_if(leaves_, [&](const auto& leaf) { return leaf.second >= static_cast<int>(nodes); });

@@ -96,6 +96,14 @@ class Module {
   // has are those that inference finds, or it is an error. The module is unchanged then.
   Status AddWritten(Node node);
 
+  // A node of another module over operands of this one: inferred anew, its label below the sub-blocks that are open.
+  StatusOr<std::vector<Value>> AddCopy(Node node);
+
+  // Nodes added from here to the CloseScope that takes the number are labelled with the prefix "NAME/".
+  size_t OpenScope(std::string name);
+  // Closes that scope and all that were opened in it.
+  void CloseScope(size_t scope);
+
   // Nodes added inside `build` are labelled with the prefix "NAME/". After an error the module is as it was before.
   Status Named(std::string_view name, const std::function<Status()>& build);
 

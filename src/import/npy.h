@@ -9,8 +9,8 @@
 
 namespace quern {
 
-// Errors: InvalidArgument, with the byte where there is one; Unimplemented, for an array in Fortran order, of big-endian
-// numbers or of a dtype that Quern has not.
+// Errors: InvalidArgument, with the byte where there is one; Unimplemented, for an array in Fortran order, of
+// big-endian numbers or of a dtype that Quern has not.
 StatusOr<FileTensor> ParseNpy(std::span<const uint8_t> file);
 // Version 1. Error: Unimplemented, for bf16, which NumPy has no name for.
 StatusOr<std::string> PrintNpy(const FileTensor& tensor);

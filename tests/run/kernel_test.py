@@ -56,10 +56,12 @@ with tempfile.TemporaryDirectory() as folder:
     expect(kernel(path, "--untimed", code=2), "scale", "x[r, c + 1]")
     path.write_text(SCALE.replace("in 0..M", "from 0..M"))
     expect(kernel(path, "--untimed", code=2), "5:")
-    path.write_text("kernel b (\n  y : f32[32] out\n) {\n  grid r in 0..1 { thread t in 0..32 @ block { y[t] = 1.0 } }\n}\n")
+    path.write_text("kernel b (\n  y : f32[32] out\n) {\n"
+                    "  grid r in 0..1 { thread t in 0..32 @ block { y[t] = 1.0 } }\n}\n")
     expect(kernel(path, "--untimed", code=2), "a kernel for blocks of threads")
     # What code generation makes comes back as text that is right.
-    dumped = subprocess.run([QUERN, "dump", SOURCE / "models/addition.gguf", "--stage", "kir", "--kernel", "layers.0/ffn"],
+    dumped = subprocess.run([QUERN, "dump", SOURCE / "models/addition.gguf", "--stage", "kir",
+                             "--kernel", "layers.0/ffn"],
                             capture_output=True, text=True, check=True).stdout
     path.write_text(dumped)
     expect(kernel(path, "--untimed", "--tolerance", 1e-3), "as the interpreter in double")

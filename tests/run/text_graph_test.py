@@ -150,7 +150,8 @@ def check_symbols(folder):
 
 def npy(values, shape):
     """A file as numpy.save writes it, of f32."""
-    header = ("{'descr': '<f4', 'fortran_order': False, 'shape': (" + "".join(f"{n}, " for n in shape) + "), }").ljust(117)
+    sizes = "".join(f"{n}, " for n in shape)
+    header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': ({sizes}), }}".ljust(117)
     return b"\x93NUMPY\x01\x00\x76\x00" + header.encode() + b"\n" + struct.pack(f"<{len(values)}f", *values)
 
 
@@ -166,7 +167,8 @@ def check_values(folder):
            "output 0  f32[2]  4321 8765\n")
     if struct.unpack("<2f", out.read_bytes()[-8:]) != (4321, 8765) or b"'shape': (2,)" not in out.read_bytes():
         sys.exit("the .npy file has other values")
-    if struct.unpack("<2f", all_out.read_bytes()[-8:]) != (4321, 8765) or b'"0":{"dtype":"F32"' not in all_out.read_bytes():
+    data = all_out.read_bytes()
+    if struct.unpack("<2f", data[-8:]) != (4321, 8765) or b'"0":{"dtype":"F32"' not in data:
         sys.exit("the .safetensors file has other values")
     expect(quern("profile", path, "--in", f"x={x}"), "run")
     expect(quern("bench", path, "--in", f"x={x}", "--samples", 2, "--ms", 0), "plain")
@@ -176,7 +178,7 @@ def check_values(folder):
     expect(quern("run", path, "--in", x, code=1), "is neither NAME=FILE.npy nor FILE.safetensors")
     expect(quern("run", path, "--out", f"1={out}", code=1), "there is no output 1; there is: 0")
     x.write_bytes(x.read_bytes()[:-1])
-    expect(quern("run", path, "--in", f"x={x}", code=1), "x.npy: byte 128: the data does not have the bytes of the shape")
+    expect(quern("run", path, "--in", f"x={x}", code=1), "x.npy: byte 128: the data does not have the bytes of")
 
 
 BLOCKS = """# sizes: S=3

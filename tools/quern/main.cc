@@ -1,5 +1,6 @@
 // The command line: quern run | inspect | dump | ops | compile | profile | bench | kernel | convert | diff | cache |
-// replay | reduce. Results go to standard output, everything else to standard error; bad input is one sentence and exit code 1.
+// replay | reduce. Results go to standard output, everything else to standard error; bad input is one sentence and exit
+// code 1.
 
 #include <CLI/CLI.hpp>
 #include <charconv>
