@@ -4,6 +4,7 @@
 
 #include "compiler/graph_state.h"
 #include "hir/block.h"
+#include "hir/builder.h"
 #include "opt/substitute.h"
 
 namespace quern {
@@ -50,7 +51,10 @@ Value Graph::Promoted(std::string_view op, const std::vector<Value>& inputs, con
   }
   for (size_t i = 0; common && i < operands.size(); ++i) {
     if (!shares(i) || state_->module.type({operands[i].node, operands[i].result}).dtype == *common) continue;
-    operands[i] = Op("Cast", {operands[i]}, {{"to", std::string(Name(*common))}});
+    hir::Builder builder(state_->module);
+    const hir::Value cast = builder.Cast(*common, {operands[i].node, operands[i].result});
+    if (!state_->Check(builder.status(), label)) return {};
+    operands[i] = {cast.node, cast.result};
   }
   return Op(op, operands, attributes, label);
 }
@@ -107,7 +111,7 @@ class Inliner {
     QUERN_RETURN_IF_ERROR(BindSizes(values));
     size_t input = 0;
     for (const hir::Node& node : from_.nodes()) {
-      if (IsInput(node)) {
+      if (hir::IsInput(node)) {
         made_.push_back({values[input++]});
       } else if (hir::IsParam(node)) {
         QUERN_ASSIGN(const hir::Value param, Param(node));
@@ -122,12 +126,10 @@ class Inliner {
   }
 
  private:
-  static bool IsInput(const hir::Node& node) { return node.block == hir::FindBlock("Input"); }
-
   Status BindSizes(const std::vector<hir::Value>& values) {
     std::vector<const hir::Node*> inputs;
     for (const hir::Node& node : from_.nodes()) {
-      if (IsInput(node)) inputs.push_back(&node);
+      if (hir::IsInput(node)) inputs.push_back(&node);
     }
     if (inputs.size() != values.size()) {
       return ToStatus({DiagnosticCode::kInputCount, "Inline", "", absl::StrCat(inputs.size()),

@@ -59,7 +59,8 @@ struct Node {
   std::vector<std::shared_ptr<const ir::Graph>> bodies;  // Mir only, of an op that has some
 };
 
-// Whether it is a parameter of the model.
+// Whether it is what a run is given, and a parameter of the model.
+bool IsInput(const Node& node);
 bool IsParam(const Node& node);
 
 // Direct: blocks known statically lower to fused MIR ops at once. Fusable: lower to primitives and leave the finding of

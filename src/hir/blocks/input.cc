@@ -26,4 +26,6 @@ const BlockDef& Block_input() {
   return *block;
 }
 
+bool IsInput(const Node& node) { return node.block == &Block_input(); }
+
 }  // namespace quern::hir
