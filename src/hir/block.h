@@ -105,6 +105,8 @@ struct BlockDef {
   const char* doc;
   const char* label;                  // default label: "swiglu_ffn"
   const char* carry_label = nullptr;  // the same where the last operand, a state, is given; null: no other
+  // An attribute whose value stands in parentheses behind the label ("dequant_matmul(int4)"); null: none.
+  const char* label_attribute = nullptr;
   std::vector<OperandDef> operands = {};
   std::vector<ir::AttrDef> attributes = {};
   // What no operand or attribute gives ("type"): a function of its own adds the block (Module::AddInput), Add does not.

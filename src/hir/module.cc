@@ -79,9 +79,12 @@ std::string NearestBlock(std::string_view name) {
   return Nearest(name, names);
 }
 
-const char* DefaultLabel(const BlockDef& block, const std::vector<Value>& inputs) {
+std::string DefaultLabel(const BlockDef& block, const std::vector<Value>& inputs, const Attributes& attributes) {
   const bool carried = inputs.size() == block.operands.size() && !inputs.empty() && !inputs.back().absent();
-  return carried && block.carry_label != nullptr ? block.carry_label : block.label;
+  const std::string label = carried && block.carry_label != nullptr ? block.carry_label : block.label;
+  const auto* named = block.label_attribute == nullptr ? nullptr : attributes.Find(block.label_attribute);
+  const auto* value = named == nullptr ? nullptr : std::get_if<std::string>(named);
+  return value == nullptr ? label : absl::StrCat(label, "(", *value, ")");
 }
 
 }  // namespace
@@ -92,7 +95,7 @@ StatusOr<std::vector<Value>> Module::Add(std::string_view block, std::vector<Val
   node.block = FindBlock(block);
   node.inputs = std::move(inputs);
   node.attributes = std::move(attributes);
-  if (label.empty() && node.block != nullptr) label = DefaultLabel(*node.block, node.inputs);
+  if (label.empty() && node.block != nullptr) label = DefaultLabel(*node.block, node.inputs, node.attributes);
   node.label = Label(label);
   if (node.block == nullptr) {
     const std::string meant =
@@ -201,7 +204,8 @@ Status Module::AddWritten(Node node) {
   QUERN_RETURN_IF_ERROR(CheckWritten(node));
   if (node.label.empty()) {
     const bool named = node.block->needs != nullptr && node.op == nullptr && node.data == nullptr;
-    node.label = Label(named ? node.attributes.String("name") : DefaultLabel(*node.block, node.inputs));
+    node.label =
+        Label(named ? node.attributes.String("name") : DefaultLabel(*node.block, node.inputs, node.attributes));
   }
   const std::vector<TensorType> declared = node.results;
   QUERN_ASSIGN(const std::vector<Value> results, Append(std::move(node)));

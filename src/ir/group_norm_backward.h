@@ -1,5 +1,5 @@
-// The gradients of GroupNorm, of x [N, C, s..] in groups of channels: with n what is normal, r = 1 / sqrt(variance + eps)
-// and g = gamma dy by channel
+// The gradients of GroupNorm, of x [N, C, s..] in groups of channels: with n what is normal, g = gamma dy by channel
+// and r = 1 / sqrt(variance + eps)
 //
 //   input   r (g - mean(g) - n mean(g n)), means over the group
 //   gamma   the sum of dy n over all but the channels

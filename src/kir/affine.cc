@@ -14,6 +14,8 @@ namespace {
 constexpr __int128 kLimit = __int128{1} << 62;
 // Steps of one proof. A bound of a real kernel takes tens; past this the answer is "not proved".
 constexpr int kBudget = 20000;
+// Facts that one proof uses one after the other.
+constexpr int kMostFacts = 2;
 
 __int128 Largest(const Extent& value) {
   __int128 largest = 0;
@@ -157,13 +159,30 @@ std::vector<Extent> IndexProver::Facts(size_t from) const {
   return values;
 }
 
-std::optional<int64_t> IndexProver::Low(const Extent& value, int64_t enough, int& budget) const {
+std::optional<int64_t> IndexProver::Low(const Extent& value, int64_t enough, int& budget, int facts) const {
   if (value.is_constant()) return value.constant();
   if (--budget <= 0) return std::nullopt;
+  std::optional<int64_t> best;
+  // A fact (A*B - C*D >= 0) is taken off as often as one of its terms is in the value.
+  for (size_t f = 0; facts > 0 && f < facts_.size(); ++f) {
+    if (facts_[f].id >= 0) continue;
+    for (const Extent::Term& known : facts_[f].value.terms()) {
+      for (const Extent::Term& term : value.terms()) {
+        if (term.symbols.empty() || term.symbols != known.symbols || term.coefficient % known.coefficient != 0)
+          continue;
+        const int64_t times = term.coefficient / known.coefficient;
+        const std::optional<Extent> taken = CheckedMultiply(facts_[f].value, Extent(times));
+        const std::optional<Extent> rest = taken ? CheckedSubtract(value, *taken) : std::nullopt;
+        const std::optional<int64_t> low = times > 0 && rest ? Low(*rest, enough, budget, facts - 1) : std::nullopt;
+        if (low && (!best || *low > *best)) best = low;
+        if (best && *best >= enough) return best;
+      }
+    }
+  }
   Id latest = -1;
   for (const std::string& symbol : value.Symbols()) {
     const std::optional<Id> id = Find(symbol);
-    if (!id) return std::nullopt;
+    if (!id) return best;
     latest = std::max(latest, *id);
   }
   const Info& variable = variables_[latest];
@@ -174,11 +193,11 @@ std::optional<int64_t> IndexProver::Low(const Extent& value, int64_t enough, int
   if (factor.is_constant()) {
     rising = factor.constant() > 0;
   } else {
-    const std::optional<int64_t> low = Low(factor, 0, budget);
+    const std::optional<int64_t> low = Low(factor, 0, budget, 0);
     rising = low && *low >= 0;
     if (!rising) {
-      const std::optional<int64_t> negated = Low(Extent(0) - factor, 0, budget);
-      if (!negated || *negated < 0) return std::nullopt;
+      const std::optional<int64_t> negated = Low(Extent(0) - factor, 0, budget, 0);
+      if (!negated || *negated < 0) return best;
     }
   }
 
@@ -191,9 +210,8 @@ std::optional<int64_t> IndexProver::Low(const Extent& value, int64_t enough, int
     int64_t scaled_enough = 0;
     if (__builtin_mul_overflow(enough, scale, &scaled_enough)) scaled_enough = INT64_MAX;
     if (!sum) return std::nullopt;
-    return Low(*sum, scaled_enough, budget);
+    return Low(*sum, scaled_enough, budget, facts);
   };
-  std::optional<int64_t> best;
   for (const Bound& bound : rising ? variable.low : variable.high) {
     const std::optional<int64_t> low = replaced(bound.value, bound.scale);
     if (low && (!best || CeilDiv(*low, bound.scale) > *best)) best = CeilDiv(*low, bound.scale);
@@ -212,7 +230,7 @@ std::optional<int64_t> IndexProver::Low(const Extent& value, int64_t enough, int
 
 std::optional<int64_t> IndexProver::Low(const Extent& value) const {
   int budget = kBudget;
-  return Low(value, INT64_MAX, budget);
+  return Low(value, INT64_MAX, budget, /*facts=*/0);
 }
 
 std::optional<int64_t> IndexProver::High(const Extent& value) const {
@@ -224,27 +242,12 @@ std::optional<int64_t> IndexProver::High(const Extent& value) const {
 bool IndexProver::NonNegative(const Extent& value) const {
   constexpr int kDeepest = 3;
   int budget = kBudget;
-  if (Low(value, 0, budget).value_or(-1) >= 0) return true;
+  if (Low(value, 0, budget, kMostFacts).value_or(-1) >= 0) return true;
   const bool facts = std::any_of(facts_.begin(), facts_.end(), [](const Fact& fact) { return fact.id < 0; });
   return facts && ByFacts(value, kDeepest, budget);
 }
 
 bool IndexProver::ByFacts(const Extent& value, int depth, int& budget) const {
-  const auto proved = [&](const Extent& difference) { return Low(difference, 0, budget).value_or(-1) >= 0; };
-  // A fact (A*B - C*D >= 0) is taken off as often as one of its terms is in the value.
-  for (const Fact& fact : facts_) {
-    if (fact.id >= 0) continue;
-    for (const Extent::Term& known : fact.value.terms()) {
-      for (const Extent::Term& term : value.terms()) {
-        if (term.symbols.empty() || term.symbols != known.symbols || term.coefficient % known.coefficient != 0)
-          continue;
-        const int64_t times = term.coefficient / known.coefficient;
-        const std::optional<Extent> taken = CheckedMultiply(fact.value, Extent(times));
-        const std::optional<Extent> rest = taken ? CheckedSubtract(value, *taken) : std::nullopt;
-        if (times > 0 && rest && proved(*rest)) return true;
-      }
-    }
-  }
   if (depth == 0) return false;
   // Of N - 1 - max(0, e) the one case needs the fact N >= 1, and the other does not.
   for (Id id = size(); id-- > 0;) {
@@ -256,7 +259,7 @@ bool IndexProver::ByFacts(const Extent& value, int depth, int& budget) const {
       return std::all_of(variable.cases.begin(), variable.cases.end(), [&](const Extent& one) {
         const std::optional<Extent> product = CheckedMultiply(one - name, Extent(term.coefficient));
         const std::optional<Extent> put = product ? CheckedAdd(value, *product) : std::nullopt;
-        return put && (proved(*put) || ByFacts(*put, depth - 1, budget));
+        return put && (Low(*put, 0, budget, kMostFacts).value_or(-1) >= 0 || ByFacts(*put, depth - 1, budget));
       });
     }
   }

@@ -98,10 +98,11 @@ class IndexProver {
     bool low;
   };  // id: the variable that got a bound from it, or -1
 
-  // NonNegative by the facts that bound no variable, for each case of the latest one that has some, `depth` deep.
+  // NonNegative for each case of the latest variable that has some, `depth` deep.
   bool ByFacts(const Extent& value, int depth, int& budget) const;
-  // A proved lower bound; stops looking for better ones at `enough`.
-  std::optional<int64_t> Low(const Extent& value, int64_t enough, int& budget) const;
+  // A proved lower bound; stops looking for better ones at `enough`. Facts that bound no variable (P*S <= 32) are used
+  // where their product comes up on the way, `facts` of them.
+  std::optional<int64_t> Low(const Extent& value, int64_t enough, int& budget, int facts) const;
 
   std::vector<Info> variables_;
   std::map<std::string, Id, std::less<>> ids_;

@@ -4,7 +4,8 @@
   record_kept.py [FOLDER]     writes into FOLDER, this one when not given
 
 What numpy makes of NonZero, Compress and Unique, and ONNX Runtime of NonMaxSuppression, is what comes first; zeros and
-the count follow. And the indices that ONNX Runtime's MaxPool gives. Needs what record_ops.py needs, which says how the files are written.
+the count follow. And the indices that ONNX Runtime's MaxPool gives. Needs what record_ops.py needs, which says how the
+files are written.
 """
 
 import pathlib

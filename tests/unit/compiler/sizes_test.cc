@@ -265,6 +265,15 @@ TEST(Sizes, ProductsThatMustBeANumber) {
 })";
   ExpectRight(kText, {{{"B", 3}, {"S", 12}}, {{"B", 4}, {"S", 9}}, {{"B", 1}, {"S", 36}}});
   ExpectConflict(kText, {{"B", 2}, {"S", 17}}, "792 == 22*B*S");
+  // The other way round, with halves exchanged on the way.
+  ExpectRight(R"(graph g sym P in 0..23, S in 1..32 {
+  %0 = Input() {name = "x"} : f32[8, 2, 2]
+  %1 = Input() {name = "c"} : f32[8, 1]
+  %2 = Rope(%0, %1, %1) {head_dim = 2, n_rot = 2, packed = false, style = "gptj"} : f32[8, 2, 2]
+  %3 = Reshape(%2) {shape = <P, S>} : f32[P, S]
+  return %3
+})",
+              {{{"P", 4}, {"S", 8}}, {{"P", 1}, {"S", 32}}});
   const StatusOr<ir::Graph> never = ir::Parse(R"(graph g sym B in 1..4, S in 1..99 {
   %0 = Input() {name = "x"} : f32[S, B, 3, 11]
   %1 = Reshape(%0) {shape = <31, 22>} : f32[31, 22]

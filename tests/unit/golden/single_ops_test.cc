@@ -155,6 +155,7 @@ std::pair<size_t, size_t> RunCases(const std::string& stem) {
 TEST(Golden, SingleOps) { EXPECT_EQ(RunCases("ops"), std::pair(size_t{2466}, size_t{74})); }
 
 TEST(Golden, SizesThatDataDecide) { EXPECT_EQ(RunCases("kept"), std::pair(size_t{148}, size_t{5})); }
+TEST(Golden, PackedWeights) { EXPECT_EQ(RunCases("packed"), std::pair(size_t{62}, size_t{1})); }
 TEST(Golden, Sequences) { EXPECT_EQ(RunCases("sequence"), std::pair(size_t{466}, size_t{12})); }
 
 }  // namespace

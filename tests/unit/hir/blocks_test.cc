@@ -207,6 +207,16 @@ TEST(Blocks, DequantMatMulAndMir) {
   EXPECT_THAT(LoweredOps(m), ElementsAre("MatMul", "Reduce"));
 }
 
+TEST(Blocks, DequantMatMulOfTheOtherSchemes) {
+  Module m;
+  Builder b(m);
+  const Value x = b.Input("x", F32({3, 37})), w = b.Param("w", {DType::kI8, {37, 5}}), s = b.Param("s", F32({2, 5}));
+  m.outputs = {b.Block("DequantMatMul", {x, w, s}, {{"scheme", std::string("int8")}})};
+  ASSERT_TRUE(b.status().ok()) << b.status();
+  EXPECT_EQ(m.nodes()[m.outputs[0].node].label, "dequant_matmul(int8)");
+  EXPECT_EQ(ExpectPoliciesAgree(m)[0].dims, (std::vector<int64_t>{3, 5}));
+}
+
 TEST(Blocks, TheTableIsWhole) {
   std::vector<std::string> names;
   for (const BlockDef* block : Blocks()) {

@@ -455,7 +455,7 @@ TEST_F(Errors, SymbolicParam) {
 TEST_F(Errors, Unsupported) {
   b.Block("DequantMatMul", {In("x", {3, 64}), b.Param("w", {DType::kQ8_0, {32, 64}})},
           {{"scheme", std::string("Nvfp4Block")}});
-  EXPECT_EQ(Message(), "DequantMatMul: the scheme Nvfp4Block is not supported (in dequant_matmul)");
+  EXPECT_EQ(Message(), "DequantMatMul: the scheme Nvfp4Block is not supported (in dequant_matmul(Nvfp4Block))");
   EXPECT_EQ(DiagnosticOf(b.status())->code, DiagnosticCode::kUnsupported);
 }
 
