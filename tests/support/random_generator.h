@@ -365,7 +365,10 @@ class Generator {
     if (!options_.discontinuous && (op.jumps || std::any_of(types.begin(), types.end(), is_half))) return;
     std::vector<Value> inputs;
     for (const TensorType& wanted : types) {
-      Value x = Below(2) == 0 ? ValueOf(wanted) : NewLeaf(wanted);
+      // Block formats are those of Params.
+      Value x = IsBlock(wanted.dtype) ? NewWeight(wanted.dtype, wanted.dims)
+                : Below(2) == 0       ? ValueOf(wanted)
+                                      : NewLeaf(wanted);
       if (IsFloat(wanted.dtype) && op.sample_low > -4) x = Squashed(x, op.sample_low, op.sample_high);
       inputs.push_back(x);
     }
