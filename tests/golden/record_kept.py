@@ -117,9 +117,14 @@ def max_pool_indices(archive):
             model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 12)], ir_version=10)
             session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
             pooled, indices = session.run(None, {"x": x})
-            if not np.array_equal(x.reshape(-1)[indices], pooled):  # where all is -inf it gives no element
-                assert np.array_equal((x.reshape(-1)[indices])[~np.isinf(pooled)], pooled[~np.isinf(pooled)])
-                continue
+            # Where all of a window is -inf it names no element of x; the first of the window is meant.
+            lost = np.isinf(pooled)
+            assert np.array_equal(x.reshape(-1)[indices][~lost], pooled[~lost])
+            numbers = np.arange(x.size).reshape(shape)
+            for at in zip(*np.nonzero(lost)):
+                begin = [at[2 + d] * strides[d] - pads[d] for d in range(len(kernel))]
+                window = tuple(slice(max(0, b), b + k) for b, k in zip(begin, kernel))
+                indices[at] = numbers[at[:2] + window].flat[0]
             archive.checked += 1
             archive.results("MaxPoolIndices", "MaxPoolIndices", {"x": x}, [indices], 0, kernel=kernel, strides=strides,
                             pads=pads, ceil=ceil)
