@@ -8,6 +8,9 @@
 
 namespace quern::ir {
 
+// sqrt(2 / pi), of GeluApprox.
+inline constexpr double kRootOfTwoOverPi = 0.79788456080286535588;
+
 // x / (1 + e^-z). Far below 0, where the power would be infinite but x e^z is still a number, both sides of the
 // quotient are taken e^-shift times.
 inline kir::ExprRef TimesSigmoid(const kir::ExprRef& x, const kir::ExprRef& z) {

@@ -3,13 +3,14 @@
 
 #include <cmath>
 
+#include "ir/activation.h"
 #include "ir/backward.h"
 #include "ir/shape.h"
 
 namespace quern::ir {
 namespace {
 
-constexpr double kRootOfHalf = 0.70710678118654752440, kDensity = 0.39894228040143267794, kGelu = 0.7978845608;
+constexpr double kRootOfHalf = 0.70710678118654752440, kDensity = 0.39894228040143267794, kGelu = kRootOfTwoOverPi;
 constexpr double kLogOf2 = 0.69314718055994530942, kErf = 1.12837916709551257390;  // 2 / sqrt(pi)
 constexpr double kSelu = 1.0507009873554804934193349852946, kSeluAlpha = 1.6732632423543772848170429916717;
 

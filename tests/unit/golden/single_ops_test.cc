@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "codegen/cpu/target.h"
 #include "ir/graph.h"
@@ -156,6 +157,33 @@ TEST(Golden, SingleOps) { EXPECT_EQ(RunCases("ops"), std::pair(size_t{2466}, siz
 
 TEST(Golden, SizesThatDataDecide) { EXPECT_EQ(RunCases("kept"), std::pair(size_t{148}, size_t{5})); }
 TEST(Golden, PackedWeights) { EXPECT_EQ(RunCases("packed"), std::pair(size_t{62}, size_t{1})); }
+TEST(Golden, PlainOpsAndGradients) { EXPECT_EQ(RunCases("plain"), std::pair(size_t{208}, size_t{77})); }
+// No op without a result that others made: a new one is recorded, or said here why not.
+TEST(Golden, EveryOpIsRecorded) {
+  const std::map<std::string, const char*> elsewhere = {
+      {"Region", "what fusion makes of recorded ops"},
+      {"MatMulPanels", "a MatMul of a weight that was put in panels"},
+      {"DeltaRule", "what GatedDeltaNet becomes"},
+      {"SelectiveSteps", "what SelectiveScan becomes"},
+      {"Quantize", "held to the bytes of ggml: block_formats_test, quantise_test"},
+      {"Dequantise", "held to the bytes of ggml: block_formats_test, decode_test"},
+      {"Custom", "what the caller says: custom_test"},
+      {"If", "control flow over recorded ops: control_api_test"},
+      {"While", "control flow over recorded ops: control_api_test"},
+      {"Scan", "control flow over recorded ops, and what Lstm, Gru and Rnn, which are recorded, become"},
+  };
+  std::string texts;
+  for (const auto& file :
+       std::filesystem::directory_iterator(std::filesystem::path(QUERN_SOURCE_DIR) / "tests" / "golden"))
+    if (file.path().extension() == ".txt") texts += ReadFile(file.path().filename().string());
+  for (const ir::OpDef* op : ir::Ops()) {
+    if (op->kind == ir::OpKind::kLeaf) continue;
+    const bool recorded = texts.find(absl::StrCat("= ", op->name, "(")) != std::string::npos;
+    EXPECT_NE(recorded, elsewhere.contains(op->name)) << op->name;
+    EXPECT_NE(std::string_view(op->doc), "") << op->name;
+  }
+}
+
 TEST(Golden, Sequences) { EXPECT_EQ(RunCases("sequence"), std::pair(size_t{466}, size_t{12})); }
 
 }  // namespace
