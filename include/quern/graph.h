@@ -41,6 +41,9 @@ namespace quern {
 struct CompileOptions;  // quern/compile.h
 struct CompiledFiles;
 class Graph;
+namespace compiler {
+struct GraphAccess;
+}
 
 // A value inside a graph. Value{} stands for an optional operand that is absent.
 struct Value {
@@ -315,6 +318,7 @@ class Graph {
   Result<std::string> Dump(const DumpOptions& dump, const Options& options = {}) const;
 
  private:
+  friend struct compiler::GraphAccess;
   friend Result<CompiledFiles> CompileGraph(const Graph& graph, const Options& options, const CompileOptions& compile);
   struct State;
   explicit Graph(std::unique_ptr<State> state);

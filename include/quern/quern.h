@@ -60,6 +60,10 @@ struct Options {
   // 8 as generation takes them. Without it they are the same within the contracts. A prompt pays a little for its last
   // row, whose logits are computed as those of many rows are.
   bool invariant = false;
+  // Ops with a kernel of their own that are known in other ops too (docs/targets.md): "native", their kernel where
+  // there is one for the node; "common", the other ops; "only-native", an error where the node has no kernel; by op as
+  // well, "native,Attention=common". "" for what the environment's QUERN_KERNELS says (likewise), else native.
+  std::string kernels = {};
   bool specialise = false;  // inline the tiles' own code into kernels instead of calling it
   // Compiled kernels are kept on disk and taken from there at the next start: a folder, "off", or "" for what the
   // environment's QUERN_CACHE says (likewise), else the user's own cache folder. A folder that others may write to is

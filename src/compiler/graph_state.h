@@ -199,4 +199,10 @@ struct Graph::State {
   }
 };
 
+// For functions of the public interface that are about a graph and no part of it.
+struct compiler::GraphAccess {
+  using State = Graph::State;
+  static const State& Of(const Graph& graph) { return *graph.state_; }
+};
+
 }  // namespace quern

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/environment.h"
 #include "codegen/cpu/target.h"
 #include "codegen/matmul_plan.h"
 #include "compiler/device_targets.h"
@@ -23,6 +24,8 @@ StatusOr<OpenedModel> OpenModel(const std::string& path, const Options& options)
 StatusOr<PipelineOptions> PipelineOptionsOf(const Options& options) {
   PipelineOptions pipeline;
   pipeline.exact = options.exact;
+  QUERN_ASSIGN(pipeline.kernels,
+               opt::ParseKernelPolicy(options.kernels.empty() ? Environment("QUERN_KERNELS") : options.kernels));
   if (const codegen::DeviceTarget* device = FindDeviceCpu(options.cpu)) {
     pipeline.facts.blocks = device->facts;
     if (options.exact) pipeline.facts.blocks->half_products = false;

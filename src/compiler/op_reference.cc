@@ -7,6 +7,7 @@
 #include "hir/block.h"
 #include "ir/examples.h"
 #include "ir/op.h"
+#include "quern/dispatch.h"
 #include "quern/quern.h"
 
 namespace quern {
@@ -112,6 +113,37 @@ std::string DTypeTable() {
   return text;
 }
 
+// Which ops the targets take, by an example of each, and why not.
+std::string TargetTable() {
+  // Code ahead of time is of the same plans.
+  std::vector<std::string> targets;
+  for (const std::string& target : DispatchTargets()) {
+    if (target != "aot") targets.push_back(target);
+  }
+  std::string text =
+      "\n## Targets\n\n"
+      "Which ops are compiled for what (+): this machine, where `cpu` is just in time and ahead of time, plain C, and "
+      "devices. What is refused is refused when a graph is compiled, by name; the reasons are below the table. "
+      "Of each op the first of its examples counts. `quern ops --target NAME` is the list of one, `quern dispatch` "
+      "says "
+      "it of a graph.\n\n| op |";
+  std::string under = "\n|---|", reasons;
+  std::map<std::string, std::string> rows;
+  for (const std::string& target : targets) {
+    absl::StrAppend(&text, " ", target, " |");
+    under += "---|";
+    Result<std::vector<OpOnTarget>> ops = OpsOnTarget(target);
+    QUERN_CHECK(ops.ok());
+    for (const OpOnTarget& op : *ops) {
+      absl::StrAppend(&rows[op.op], op.taken ? " + |" : " no |");
+      if (!op.taken) absl::StrAppend(&reasons, "- `", op.op, "` on ", target, ": ", Cell(op.reason), "\n");
+    }
+  }
+  text += under + "\n";
+  for (const auto& [op, cells] : rows) absl::StrAppend(&text, "| `", op, "` |", cells, "\n");
+  return absl::StrCat(text, "\n", reasons);
+}
+
 }  // namespace
 
 std::string OpReference() {
@@ -132,7 +164,7 @@ std::string OpReference() {
                     "\n\n| op | computes | operands | attributes |\n|---|---|---|---|\n");
     for (const ir::OpDef* op : ops) Line(text, op->name, op->doc, Operands(op->operands), Attributes(op->attributes));
   }
-  return text + DTypeTable();
+  return absl::StrCat(text, DTypeTable(), TargetTable());
 }
 
 }  // namespace quern

@@ -31,6 +31,15 @@ StatusOr<ir::Graph> Layout(const Work& work) {
   return opt::ChannelsLast(work.graph, {}, work.options.report);
 }
 
+// What the policy has spelled out stays so.
+StatusOr<ir::Graph> Recognise(const Work& work) {
+  if (work.options.kernels.all == opt::KernelChoice::kCommon) return work.graph;
+  for (const auto& [op, choice] : work.options.kernels.by_op) {
+    if (choice == opt::KernelChoice::kCommon) return work.graph;
+  }
+  return opt::RecogniseAttention(work.graph, {}, work.options.report);
+}
+
 // A guard may be wider than the graph: a model of a short context has no steps of 256 tokens.
 SymbolRange Clipped(const ir::Graph& graph, std::string_view symbol, SymbolRange range) {
   if (const auto own = graph.symbols.find(symbol); own != graph.symbols.end()) {
@@ -62,6 +71,8 @@ struct Step {
 
 // Passes that do not depend on sizes, once for a model.
 constexpr Step kPrepare[] = {
+    {"choose_kernels", "ops with a kernel of their own are other ops where the policy asks for that",
+     [](Work& w) { return opt::ChooseKernels(w.graph, w.options.kernels); }},
     {"channels_last", "convolutions multiply rows of windows where channels are neighbours",
      [](Work& w) { return Layout(w); }},
     {"expand_composites", "fused ops are names; code generation sees primitives",
@@ -81,7 +92,7 @@ constexpr Step kVariant[] = {
     {"unify_sizes", "sizes that must be equal are one symbol to kernels",
      [](Work& w) { return opt::UnifySizes(w.graph); }},
     {"recognise_attention", "attention spelled out in ops needs no scores in memory",
-     [](Work& w) { return opt::RecogniseAttention(w.graph, {}, w.options.report); }},
+     [](Work& w) { return Recognise(w); }},
     {"donate_carries", "caches that loops carry are written in place",
      [](Work& w) { return opt::DonateCarries(w.graph); }},
     {"fuse_regions", "every op goes into a region that becomes kernels",

@@ -17,11 +17,13 @@
 #include "hir/module.h"
 #include "ir/graph.h"
 #include "lir/plan.h"
+#include "opt/choose_kernels.h"
 #include "opt/fusion_report.h"
 
 namespace quern::compiler {
 
 struct PipelineOptions {
+  opt::KernelPolicy kernels;      // which form logical kernels take
   bool exact = false;             // keep f32 activations beside quantised weights
   bool fuse = true;               // false: every op is a kernel of its own, to compare with
   bool verify_steps = false;      // check the graph after every step, not only at the end: tests, debugging

@@ -45,7 +45,7 @@ KernelCommand::KernelCommand(CLI::App& app)
   command_->add_option("--threads", options_.threads, "threads that run it; one when not given")
       ->check(CLI::Range(1, 256));
   AddCpuOption(*command_, options_);
-  AddSpecialiseOption(*command_, options_);
+  command_->add_flag("--specialise", options_.specialise, "inline the tiles' own code into kernels");
   command_->footer(
       "Exits with 1 where a kernel computes something else than the interpreter, and with 2 where it cannot be run.\n"
       "Examples:\n"

@@ -1,6 +1,6 @@
-// The command line: quern run | inspect | dump | ops | compile | profile | bench | kernel | convert | diff | cache |
-// replay | reduce. Results go to standard output, everything else to standard error; bad input is one sentence and exit
-// code 1.
+// The command line: quern run | inspect | dump | ops | compile | profile | bench | dispatch | kernel | convert | diff |
+// cache | replay | reduce. Results go to standard output, everything else to standard error; bad input is one sentence
+// and exit code 1.
 
 #include <CLI/CLI.hpp>
 #include <charconv>
@@ -19,6 +19,7 @@
 #include "kernel.h"
 #include "model_options.h"
 #include "profile.h"
+#include "quern/dispatch.h"
 #include "quern/quern.h"
 #include "reduce.h"
 #include "replay.h"
@@ -298,7 +299,24 @@ int main(int argc, char** argv) {
       "  quern dump graph.qir --stage kir");
 
   CLI::App* ops_command = app.add_subcommand("ops", "every block and op with its operands and attributes: docs/ops.md");
-  ops_command->footer("Examples:\n  quern ops > docs/ops.md");
+  std::string ops_target;
+  ops_command->add_option("--target", ops_target, "which of them a target takes: cpu, aot, c, ptx or metal");
+  ops_command->footer("Examples:\n  quern ops > docs/ops.md\n  quern ops --target metal");
+  CLI::App* dispatch_command =
+      app.add_subcommand("dispatch", "what becomes of each op of a graph on a target: a kernel, other ops, or nothing");
+  std::string dispatch_target = "cpu";
+  bool dispatch_json = false;
+  dispatch_command->add_option("GRAPH", model, "a graph in text or binary form")->required();
+  dispatch_command->add_option("--target", dispatch_target, "cpu, aot, c, ptx or metal")->capture_default_str();
+  dispatch_command->add_flag("--json", dispatch_json, "as JSON");
+  dispatch_command->add_flag("--exact", options.exact, "keep activations f32 beside quantised weights");
+  AddCpuOption(*dispatch_command, options);
+  AddSpecialiseOption(*dispatch_command, options);
+  dispatch_command->footer(
+      "Examples:\n"
+      "  quern dispatch graph.qir\n"
+      "  quern dispatch graph.qir --target ptx --json\n"
+      "  quern dispatch graph.qir --kernels common");
 
   CompileCommand compile_command(app);
   ProfileCommand profile_command(app);
@@ -358,6 +376,21 @@ int main(int argc, char** argv) {
     if (!quern::TextGraph::Is(model)) return Run(run, options, sampling);
     const quern::Result<void> ran = RunText(model, options, run_text, run.out);
     return ran.ok() ? Finish() : Fail(ran.details());
+  }
+  if (dispatch_command->parsed()) {
+    quern::Result<quern::TextGraph> graph = quern::TextGraph::Open(model);
+    if (!graph.ok()) return Fail(graph.details());
+    quern::Result<quern::DispatchReport> report = quern::Dispatch(graph->graph(), dispatch_target, options);
+    if (!report.ok()) return Fail(report.details());
+    std::fputs((dispatch_json ? report->Json() : report->Text()).c_str(), stdout);
+    return Finish();
+  }
+  if (ops_command->parsed() && !ops_target.empty()) {
+    quern::Result<std::vector<quern::OpOnTarget>> ops = quern::OpsOnTarget(ops_target);
+    if (!ops.ok()) return Fail(ops.details());
+    for (const quern::OpOnTarget& op : *ops)
+      std::printf("%-40s %s%s\n", op.op.c_str(), op.taken ? "taken" : "refused: ", op.reason.c_str());
+    return Finish();
   }
   if (ops_command->parsed()) {
     std::fputs(quern::OpReference().c_str(), stdout);

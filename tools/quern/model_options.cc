@@ -15,6 +15,9 @@ void AddCpuOption(CLI::App& verb, quern::Options& options) {
 
 void AddSpecialiseOption(CLI::App& verb, quern::Options& options) {
   verb.add_flag("--specialise", options.specialise, "inline the tiles' own code into kernels");
+  verb.add_option("--kernels", options.kernels,
+                  "native, common or only-native, by op too (native,Attention=common): of ops that have a kernel of "
+                  "their own; QUERN_KERNELS when not given");
 }
 
 void AddRunOptions(CLI::App& verb, quern::Options& options) {

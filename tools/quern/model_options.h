@@ -22,7 +22,7 @@ std::string WholeNumber(const std::string& value) {
 void AddModelOptions(CLI::App& verb, std::string& model, quern::Options& options);
 // --cpu: one level.
 void AddCpuOption(CLI::App& verb, quern::Options& options);
-// --specialise.
+// --specialise and --kernels.
 void AddSpecialiseOption(CLI::App& verb, quern::Options& options);
 // --threads and --cache, of verbs that run the model.
 void AddRunOptions(CLI::App& verb, quern::Options& options);

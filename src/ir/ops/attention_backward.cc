@@ -9,6 +9,7 @@
 #include "ir/attention.h"
 #include "ir/backward.h"
 #include "ir/shape.h"
+#include "ir/spell_attention.h"
 
 namespace quern::ir {
 namespace {
@@ -38,92 +39,29 @@ StatusOr<std::vector<TensorType>> Infer(const InferContext& context) {
   return results;
 }
 
-// A tensor of `heads` heads as [B, heads, S, head_dim], and back.
-Term ByHead(const Term& x, const AttentionShape& shape, int64_t heads) {
-  if (!x.e->ok()) return x;
-  const std::vector<Extent> dims = x.e->type(x.value).dims;
-  if (shape.layout == AttentionShape::Layout::kBhsd) return x;
-  return x.Sized({dims[0], dims[1], Extent(heads), Extent(shape.head_dim)}).Transposed({0, 2, 1, 3});
-}
-Term FromHeads(const Term& x, const AttentionShape& shape, const std::vector<Extent>& dims) {
-  if (shape.layout == AttentionShape::Layout::kBhsd) return x.Sized(dims);
-  return x.Transposed({0, 2, 1, 3}).Sized(dims);
-}
-
-// Whether query i may see key j, of [Sq, Sk]; with a custom mask of [B, 1, 1, 1, Sk]. Nothing hides any: none.
-std::optional<Term> Seen(Expansion& e, const Node& node, std::span<const Value> inputs, const Extent& sq,
-                         const Extent& sk) {
-  const std::string& mask = node.attributes.String("mask");
-  if (mask == "custom") {
-    const Term given = Term::Wide(e, inputs[3]);
-    const Extent batch = e.type(inputs[0]).dims[0];
-    return given.Like(0.5).Join("Le", given).Sized({batch, 1, 1, 1, sk});
-  }
-  if (mask != "causal" && mask != "sliding") return std::nullopt;
-  const auto count = [&](const Extent& n, std::vector<Extent> dims, int64_t axis) {
-    dims[axis] = n;
-    return Term(e, e.Add("Iota", {}, {{"shape", std::move(dims)}, {"axis", axis}, {"dtype", DType::kI64}}));
-  };
-  const Term j = count(sk, {1, 1}, 1);
-  const Term shift(e, e.Add("Sub", {e.Add("Size", {}, {{"extent", std::vector<Extent>{sk}}}),
-                                    e.Add("Size", {}, {{"extent", std::vector<Extent>{sq}}})}));
-  const Term at = count(sq, {1, 1}, 0) + shift;
-  const Term before = j.Join("Le", at);
-  if (mask == "causal") return before;
-  const Term least = at - Term(e, IntegerOf(e, node.attributes.Int("window")));
-  return before.Join("BitAnd", least.Join("Le", j));
-}
-
 StatusOr<std::vector<Value>> Expand(Graph& graph, const Node& node, std::span<const Value> inputs, int origin) {
   Expansion e(graph, origin);
-  const AttentionShape shape(node.attributes);
-  const int64_t kv = shape.kv_heads, group = shape.heads / kv, d = shape.head_dim;
-  const std::vector<Extent> q_dims = graph.type(inputs[0]).dims, k_dims = graph.type(inputs[1]).dims;
-  const Extent &batch = q_dims[0], &sq = q_dims[shape.sequence_axis()], &sk = k_dims[shape.sequence_axis()];
-  double scale = node.attributes.Float("scale");
-  if (scale == 0) scale = 1 / std::sqrt(static_cast<double>(d));
-  const double softcap = node.attributes.Float("softcap");
-  const std::vector<Extent> rows = {batch, kv, group, sq, d}, keys = {batch, kv, 1, sk, d};
-  const Term q = ByHead(Term::Wide(e, inputs[0]), shape, shape.heads).Sized(rows),
-             k = ByHead(Term::Wide(e, inputs[1]), shape, kv).Sized(keys),
-             v = ByHead(Term::Wide(e, inputs[2]), shape, kv).Sized(keys),
-             dy = ByHead(Term::Wide(e, inputs.back()), shape, shape.heads).Sized(rows);
-  Term s = q.Times(k, /*rows=*/true) * scale;
-  const Term bent = softcap > 0 ? (s / softcap).Call("Tanh") : s;
-  if (softcap > 0) s = bent * softcap;
-  const bool bias = node.attributes.String("mask") == "bias";
-  std::vector<Extent> bias_dims;
-  if (bias) {
-    // [B, heads, Sq, Sk], or what broadcasts to it, with the heads apart.
-    bias_dims = graph.type(inputs[3]).dims;
-    std::vector<Extent> full(4 - bias_dims.size(), Extent(1));
-    full.insert(full.end(), bias_dims.begin(), bias_dims.end());
-    const bool by_head = full[1] == Extent(shape.heads) && shape.heads != 1;
-    bias_dims = {full[0], by_head ? Extent(kv) : Extent(1), by_head ? Extent(group) : Extent(1), full[2], full[3]};
-    s = s + Term::Wide(e, inputs[3]).Sized(bias_dims);
-  }
-  if (const std::optional<Term> seen = Seen(e, node, inputs, sq, sk)) s = Term::Choose(*seen, s, s.Like(-INFINITY));
-  const Term largest(e, e.Reduced("max", s.value, {4}));
-  const Term base = Term::Choose(largest.Join("Eq", largest.Like(-INFINITY)), largest.Like(0), largest);
-  const Term weight = (s - base).Call("Exp"), sum = weight.Sum({4});
-  const Term p = weight / Term::Choose(sum.Join("Eq", sum.Like(0)), sum.Like(1), sum);
-  const Term dv = p.Turned().Times(dy).Sum({2}), dp = dy.Times(v, /*rows=*/true);
+  const SpelledAttention a = SpellWeights(e, node, inputs);
+  const AttentionShape& shape = a.shape;
+  const int64_t kv = shape.kv_heads, d = shape.head_dim;
+  const Term dy = QueryHeads(e, a, inputs.back()), &p = a.weights;
+  const Term dv = p.Turned().Times(dy).Sum({2}), dp = dy.Times(a.v, /*rows=*/true);
   Term ds = p * (dp - (p * dp).Sum({4}));
   std::vector<Value> results(3);
-  if (bias) {
+  if (node.attributes.String("mask") == "bias") {
     std::vector<int64_t> shared;
-    const std::vector<Extent> scores = {batch, kv, group, sq, sk};
-    for (int64_t a = 0; a < 5; ++a) {
-      if (bias_dims[a] == Extent(1) && scores[a] != Extent(1)) shared.push_back(a);
+    const std::vector<Extent> scores = {a.batch, kv, shape.heads / kv, a.sq, a.sk};
+    for (int64_t axis = 0; axis < 5; ++axis) {
+      if (a.bias_dims[axis] == Extent(1) && scores[axis] != Extent(1)) shared.push_back(axis);
     }
     const TensorType& type = node.results[3];
     results.push_back(e.Stored(ds.Sum(shared).Sized(type.dims).value, type.dtype));
   }
-  if (softcap > 0) ds = ds * (1 - bent * bent);
-  ds = ds * scale;
-  const Term dq = ds.Times(k), dk = ds.Turned().Times(q).Sum({2});
+  if (node.attributes.Float("softcap") > 0) ds = ds * (1 - a.bent * a.bent);
+  ds = ds * a.scale;
+  const Term dq = ds.Times(a.k), dk = ds.Turned().Times(a.q).Sum({2});
   const auto give = [&](int r, const Term& x, int64_t heads) {
-    const Term by_head = x.Sized({batch, heads, r == 0 ? sq : sk, d});
+    const Term by_head = x.Sized({a.batch, heads, r == 0 ? a.sq : a.sk, d});
     results[r] = e.Stored(FromHeads(by_head, shape, node.results[r].dims).value, node.results[r].dtype);
   };
   give(0, dq, shape.heads);
