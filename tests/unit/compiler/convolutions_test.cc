@@ -207,6 +207,7 @@ TEST(Convolutions, Transposed) {
   ExpectOp("ConvTranspose", "N, 3, S", "3, 9, 5", "strides = [2], pads = [1, 2]", "N, 9, 2*S", "f32",
            " sym N in 1..3, S in 1..99", {{{"N", 1}, {"S", 1}}, {{"N", 2}, {"S", 37}}});
   // Sums of nothing.
+  ExpectOp("Conv", "1, 5, 7, 0", "3, 0, 2, 2", "channels_last = true", "1, 4, 6, 3");
   ExpectOp("ConvTranspose", "1, 0, S", "0, 3, 5", "groups = 2, strides = [3], pads = [1, 2], output_padding = [1]",
            "1, 6, 3*S", "f32", " sym S in 1..9", {{{"S", 1}}, {{"S", 7}}});
   ExpectOp("ConvTranspose", "2, 3, 5, 7", "3, 11, 2, 3", "strides = [2, 2]", "2, 11, 10, 15", "f16");
