@@ -17,7 +17,7 @@ constexpr DTypeRow kScalars[] = {
     {DType::kI32, "i32", DTypeClass::kSigned, 1, 4},   {DType::kI64, "i64", DTypeClass::kSigned, 1, 8},
     {DType::kU8, "u8", DTypeClass::kUnsigned, 1, 1},   {DType::kU16, "u16", DTypeClass::kUnsigned, 1, 2},
     {DType::kU32, "u32", DTypeClass::kUnsigned, 1, 4}, {DType::kU64, "u64", DTypeClass::kUnsigned, 1, 8},
-    {DType::kBool, "bool", DTypeClass::kBool, 1, 1},
+    {DType::kBool, "bool", DTypeClass::kBool, 1, 1},   {DType::kC64, "c64", DTypeClass::kComplex, 1, 8},
 };
 static_assert(std::size(kScalars) == kScalarDTypeCount);
 
@@ -64,6 +64,7 @@ DType Promote(DType a, DType b) {
   if (a == b) return a;
   if (a == DType::kBool) return b;
   if (b == DType::kBool) return a;
+  if (IsComplex(a) || IsComplex(b)) return DType::kC64;
   if (IsFloat(a) && IsFloat(b)) {
     if (ScalarBytes(a) == ScalarBytes(b)) return DType::kF32;  // f16 with bf16
     return ScalarBytes(a) > ScalarBytes(b) ? a : b;

@@ -36,6 +36,7 @@ enum class DType : uint8_t {
   kU32,
   kU64,
   kBool,
+  kC64,
   QUERN_BLOCK_FORMATS(QUERN_ENUMERATOR)
 };
 #undef QUERN_ENUMERATOR
@@ -45,11 +46,11 @@ enum class DType : uint8_t {
 #define QUERN_BLOCK_CASES QUERN_BLOCK_FORMATS(QUERN_BLOCK_CASE)
 
 #define QUERN_COUNT(format, file) +1
-inline constexpr int kScalarDTypeCount = static_cast<int>(DType::kBool) + 1;
+inline constexpr int kScalarDTypeCount = static_cast<int>(DType::kC64) + 1;
 inline constexpr int kDTypeCount = kScalarDTypeCount QUERN_BLOCK_FORMATS(QUERN_COUNT);
 #undef QUERN_COUNT
 
-enum class DTypeClass : uint8_t { kFloat, kSigned, kUnsigned, kBool, kBlock };
+enum class DTypeClass : uint8_t { kFloat, kSigned, kUnsigned, kBool, kComplex, kBlock };
 
 struct DTypeRow {
   DType dtype;
@@ -68,6 +69,8 @@ inline bool IsInteger(DType dtype) {
   return Row(dtype).kind == DTypeClass::kSigned || Row(dtype).kind == DTypeClass::kUnsigned;
 }
 inline bool IsUnsigned(DType dtype) { return Row(dtype).kind == DTypeClass::kUnsigned; }
+// c64: two f32, re and im. A dtype of graphs alone: kernels see pairs (opt/complex_as_pairs.cc).
+inline bool IsComplex(DType dtype) { return Row(dtype).kind == DTypeClass::kComplex; }
 inline bool IsBlock(DType dtype) { return Row(dtype).kind == DTypeClass::kBlock; }
 // Bytes of one scalar element. Precondition: not a block format.
 int ScalarBytes(DType dtype);
@@ -79,7 +82,7 @@ std::optional<DType> DTypeFromName(std::string_view name);
 
 // The common type of a binary operation on `a` and `b`, commutative: equal types stay, f16 with bf16 gives f32, an
 // integer with a float gives f64 if f64 or a 64-bit integer is involved and else f32, u8+i8 gives i16, u32+i32 gives
-// i64; otherwise the wider. Neither may be a block format.
+// i64; otherwise the wider; c64 with any but f64, with which it has none, gives c64. Neither may be a block format.
 DType Promote(DType a, DType b);
 
 }  // namespace quern

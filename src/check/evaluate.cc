@@ -75,6 +75,9 @@ class Shown : public ir::MapContext {
   kir::Index index_;
 };
 
+// Whether elements are numbers that round: of c64 both parts do.
+bool IsReal(DType dtype) { return IsFloat(dtype) || IsComplex(dtype); }
+
 bool IsHalf(DType dtype) { return dtype == DType::kF16 || dtype == DType::kBF16; }
 
 bool IsFlushed(DType dtype, double value) { return value != 0 && std::fabs(value) < FlushedOf(dtype); }
@@ -134,7 +137,7 @@ StatusOr<std::vector<RefTensor>> EvaluateBody(const ir::Graph& body, std::span<c
 StatusOr<Sizes> SizesOfResults(const Node& node, std::span<const RefTensor* const> operands,
                                const std::vector<std::vector<int64_t>>& dims, const Binding& binding) {
   Sizes made(node.results.size());
-  if (node.op->magnitude == nullptr || !IsFloat(node.results[0].dtype)) return made;
+  if (node.op->magnitude == nullptr || !IsReal(node.results[0].dtype)) return made;
   std::vector<RefTensor> sizes;
   for (const std::vector<int64_t>& extents : dims) sizes.emplace_back(RefTensor{DType::kF64, extents, {}}).Allocate();
   ir::RefContext context{node, operands, binding, sizes};
@@ -162,7 +165,7 @@ Status EvaluateNode(const ir::Graph& graph, const Node& node, std::span<const Re
     const bool flushes =
         sizes != nullptr && !moves && IsFloat(dtype) &&
         std::any_of(operand->data.begin(), operand->data.end(), [&](double value) { return IsFlushed(dtype, value); });
-    if (!flushes && !(sums && IsFloat(dtype))) continue;
+    if (!flushes && !(sums && IsReal(dtype))) continue;
     moved.push_back(*operand);
     const double rounding = sums ? RoundingOf(dtype) : 0;
     for (double& value : moved.back().data) {
@@ -181,13 +184,15 @@ Status EvaluateNode(const ir::Graph& graph, const Node& node, std::span<const Re
   for (size_t r = 0; r < results.size(); ++r) {
     RefTensor& result = results[r];
     result.dtype = node.results[r].dtype;
-    if (!IsFloat(result.dtype)) continue;
+    if (!IsReal(result.dtype)) continue;
+    const bool pairs = IsComplex(result.dtype);
     for (size_t e = 0; e < result.data.size(); ++e) {
       double& value = result.data[e];
       const bool exact = error == Error::kRounding && static_cast<double>(static_cast<float>(value)) == value;
       if (error != Error::kNone && !exact) {
-        const double size = (*sizes)[r].empty() ? 0 : (*sizes)[r][e];
-        value += signs.Next() * AllowedOf(node, error, result.dtype, std::max(size, std::fabs(value)));
+        const double size = (*sizes)[r].empty() ? 0 : (*sizes)[r][pairs ? e / 2 : e];
+        const double own = pairs ? std::abs(result.Complex(static_cast<int64_t>(e / 2))) : std::fabs(value);
+        value += signs.Next() * AllowedOf(node, error, result.dtype, std::max(size, own));
       }
       value = Overflowed(result.dtype, ir::RoundOnce(result.dtype, value));
     }
@@ -256,6 +261,11 @@ Status EvaluateGraph(const ir::Graph& graph, const std::span<const RefTensor* co
 }  // namespace
 
 Error ErrorOf(const ir::Graph& graph, const Node& node) {
+  const auto is_complex = [](const ir::TensorType& type) { return IsComplex(type.dtype); };
+  const bool pairs =
+      std::any_of(node.results.begin(), node.results.end(), is_complex) ||
+      std::any_of(node.inputs.begin(), node.inputs.end(), [&](ir::Value x) { return is_complex(graph.type(x)); });
+  if (pairs && node.op->kind == OpKind::kElementwise) return Error::kContract;
   if (node.op->kind == OpKind::kElementwise || node.op->row_span != nullptr) {
     Shown context(graph, node);
     return ErrorOf(node.op->map(context));
@@ -287,7 +297,9 @@ double AllowedOf(const Node& node, Error error, DType dtype, double size) {
 
 double Evaluation::SizeAt(const Magnitudes& magnitudes, ir::Value value, int64_t element) const {
   const std::vector<double>& sizes = magnitudes[value.node][value.result];
-  return std::max(sizes.empty() ? 0 : sizes[element], std::fabs(At(value).data[element]));
+  const RefTensor& tensor = At(value);
+  if (!IsComplex(tensor.dtype)) return std::max(sizes.empty() ? 0 : sizes[element], std::fabs(tensor.data[element]));
+  return std::max(sizes.empty() ? 0 : sizes[element / 2], std::abs(tensor.Complex(element / 2)));
 }
 
 StatusOr<Magnitudes> MagnitudesOf(const ir::Graph& graph, const Binding& binding, const Evaluation& evaluation) {

@@ -54,7 +54,7 @@ StatusOr<GraphOracle> GraphOracle::Create(const ir::Graph& graph, const Binding&
   QUERN_ASSIGN(oracle.magnitudes_, MagnitudesOf(graph, binding, plain));
   for (const ir::Value& output : graph.outputs) {
     const RefTensor& tensor = oracle.expected_.emplace_back(plain.At(output));
-    const int64_t elements = tensor.elements();
+    const int64_t elements = IsInteger(tensor.dtype) ? tensor.elements() : static_cast<int64_t>(tensor.data.size());
     Range& range = oracle.ranges_.emplace_back();
     range.most.resize(elements);
     range.wild.resize(elements);
@@ -139,8 +139,8 @@ std::string GraphOracle::WorstText(int output, const RefTensor& got) {
   if (!worst->has_value()) return "";
   const Difference& d = **worst;
   return absl::StrFormat("output %d element %s is %s, not %s (%.3g off, %.3g allowed; %d wrong)", output,
-                         Text(IndexOf(got.dims, d.element)), d.got_text, d.expected_text,
-                         Distance(got, expected_[output], d.element), d.allowed, d.wrong);
+                         Text(IndexOf(got.dims, IsComplex(got.dtype) ? d.element / 2 : d.element)), d.got_text,
+                         d.expected_text, Distance(got, expected_[output], d.element), d.allowed, d.wrong);
 }
 
 }  // namespace quern::check

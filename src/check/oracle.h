@@ -25,7 +25,7 @@ namespace quern::check {
 // An element outside of what it may be.
 struct Difference {
   int output = 0;
-  int64_t element = 0;           // row-major
+  int64_t element = 0;           // row-major; of c64 re and im are two
   double got = 0, expected = 0;  // of 64-bit integers the nearest doubles
   double allowed = 0;            // |got - expected| that would have passed
   int64_t wrong = 0;             // such elements of this output

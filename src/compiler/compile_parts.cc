@@ -5,8 +5,26 @@
 
 namespace quern::compiler {
 
-Signature SignatureOf(const CompileSource& source, const ir::Graph& graph) {
+Signature SignatureOf(const hir::Module& module, const ir::Graph& graph) {
   Signature signature = quern::SignatureOf(graph);
+  const auto restore = [](Port& port, const ir::TensorType& type) {
+    if (IsComplex(type.dtype)) port.type = type;
+  };
+  for (const hir::Node& node : module.nodes()) {
+    if (node.results.size() != 1 || !IsComplex(node.results[0].dtype) || node.attributes.Find("name") == nullptr)
+      continue;
+    for (std::vector<Port>* ports : {&signature.inputs, &signature.params, &signature.states}) {
+      for (Port& port : *ports) {
+        if (port.name == node.attributes.String("name")) restore(port, node.results[0]);
+      }
+    }
+  }
+  for (Port& port : signature.outputs) restore(port, module.type(module.outputs[port.output]));
+  return signature;
+}
+
+Signature SignatureOf(const CompileSource& source, const ir::Graph& graph) {
+  Signature signature = SignatureOf(*source.module, graph);
   for (Port& output : signature.outputs) {
     if (!source.outputs.empty()) output.name = source.outputs[output.output];
   }

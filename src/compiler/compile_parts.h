@@ -27,6 +27,8 @@ struct CompileSource {
 StatusOr<CompiledFiles> CompileFiles(const CompileSource& source, std::string_view name, const Options& options,
                                      const CompileOptions& compile);
 
+// The signature of the prepared graph of a module; ports of c64, which are pairs in the graph, have their own type.
+Signature SignatureOf(const hir::Module& module, const ir::Graph& graph);
 // The signature of the prepared graph, with the names of the source.
 Signature SignatureOf(const CompileSource& source, const ir::Graph& graph);
 

@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "base/diagnostic.h"
 #include "compiler/checking.h"
+#include "compiler/compile_parts.h"
 #include "compiler/device_run.h"
 #include "compiler/model.h"
 #include "compiler/public_error.h"
@@ -245,7 +246,7 @@ StatusOr<std::unique_ptr<Program::State_>> MakeProgram(const ProgramSpec& spec, 
   guards.push_back({});
   QUERN_ASSIGN(guards, PossibleGuards(state->graph, std::move(guards)));
   std::vector<Variant> variants = VariantsOf(&state->graph, guards, pipeline, HookOf(state->checker));
-  Signature signature = SignatureOf(state->graph);
+  Signature signature = SignatureOf(*spec.module, state->graph);
   for (Port& output : signature.outputs) output.name = spec.outputs[output.output];
   QUERN_ASSIGN(state->executable,
                Executable::Create(std::move(signature), std::move(variants), std::move(executable_options)));

@@ -1,6 +1,7 @@
 #include "hir/builder.h"
 
 #include <cstring>
+#include <optional>
 
 namespace quern::hir {
 
@@ -73,23 +74,34 @@ Value Builder::Attention(Value q, Value k, Value v, const AttentionOptions& o) {
                o.label);
 }
 
+namespace {
+
+// What two operands become. Nothing where they are alike, or the op is to refuse them: c64 and f64 have no common
+// dtype.
+std::optional<DType> CommonOf(DType a, DType b) {
+  if (a == b || IsBlock(a) || IsBlock(b)) return std::nullopt;
+  const bool wide = a == DType::kF64 || b == DType::kF64;
+  if (wide && (IsComplex(a) || IsComplex(b))) return std::nullopt;
+  return Promote(a, b);
+}
+
+}  // namespace
+
 Value Builder::Binary(std::string_view op, Value a, Value b) {
   if (!status_.ok()) return {};
-  if (!a.absent() && !b.absent() && type(a).dtype != type(b).dtype && !IsBlock(type(a).dtype) &&
-      !IsBlock(type(b).dtype)) {
-    const DType common = Promote(type(a).dtype, type(b).dtype);
-    a = Cast(common, a);
-    b = Cast(common, b);
+  const std::optional<DType> common = a.absent() || b.absent() ? std::nullopt : CommonOf(type(a).dtype, type(b).dtype);
+  if (common) {
+    a = Cast(*common, a);
+    b = Cast(*common, b);
   }
   return Mir(op, {a, b});
 }
 
 Value Builder::Where(Value condition, Value a, Value b) {
   if (!status_.ok()) return {};
-  if (type(a).dtype != type(b).dtype) {
-    const DType common = Promote(type(a).dtype, type(b).dtype);
-    a = Cast(common, a);
-    b = Cast(common, b);
+  if (const std::optional<DType> common = CommonOf(type(a).dtype, type(b).dtype)) {
+    a = Cast(*common, a);
+    b = Cast(*common, b);
   }
   return Mir("Where", {condition, a, b});
 }

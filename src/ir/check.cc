@@ -30,7 +30,7 @@ std::string CountText(size_t least, size_t most) {
 
 const char* Phrase(OperandKind kind) {
   switch (kind) {
-    case OperandKind::kAny: return "any scalar dtype";
+    case OperandKind::kAny: return "any scalar dtype but c64";
     case OperandKind::kNumeric: return "a number";
     case OperandKind::kFloat: return "a float";
     case OperandKind::kInteger: return "an integer";
@@ -48,7 +48,7 @@ const char* Phrase(OperandKind kind) {
 
 bool Accepts(OperandKind kind, DType dtype) {
   switch (kind) {
-    case OperandKind::kAny: return !IsBlock(dtype);
+    case OperandKind::kAny: return !IsBlock(dtype) && !IsComplex(dtype);
     case OperandKind::kNumeric: return IsFloat(dtype) || IsInteger(dtype);
     case OperandKind::kFloat: return IsFloat(dtype);
     case OperandKind::kInteger: return IsInteger(dtype);
@@ -59,9 +59,15 @@ bool Accepts(OperandKind kind, DType dtype) {
     case OperandKind::kActivation: return IsFloat(dtype) || (IsBlock(dtype) && FormatOf(dtype).sums > 0);
     case OperandKind::kLeftSide: return Accepts(OperandKind::kActivation, dtype) || Multiplies(dtype, dtype);
     case OperandKind::kRightSide: return Accepts(OperandKind::kWeight, dtype) || Multiplies(dtype, dtype);
-    case OperandKind::kTable: return !IsBlock(dtype) || FormatOf(dtype).is_weight;
+    case OperandKind::kTable: return IsBlock(dtype) ? FormatOf(dtype).is_weight : Accepts(OperandKind::kAny, dtype);
   }
   QUERN_CHECK(false);
+}
+
+bool Accepts(const OpDef& op, const OperandDef& operand, DType dtype) {
+  if (!IsComplex(dtype)) return Accepts(operand.kind, dtype);
+  // What loops carry, and ops that say what they make of pairs.
+  return (op.pairs != nullptr || op.kind == OpKind::kControl) && Accepts(operand.kind, DType::kF32);
 }
 
 std::string OperandName(const OpDef& op, size_t operand) {
@@ -112,11 +118,11 @@ Status CheckOperands(const OpDef& op, std::span<const TensorType> operands) {
       return ToStatus({DiagnosticCode::kDTypeMismatch, op.name, OperandName(op, i), std::string(expected),
                        std::string(Name(dtype)), ""});
     };
-    if (!Accepts(def.kind, dtype) && IsBlock(dtype)) {
+    if (!Accepts(op, def, dtype) && IsBlock(dtype)) {
       return ToStatus(
           {DiagnosticCode::kUnsupported, op.name, OperandName(op, i), Phrase(def.kind), operands[i].ToString(), ""});
     }
-    if (!Accepts(def.kind, dtype)) return mismatch(Phrase(def.kind));
+    if (!Accepts(op, def, dtype)) return mismatch(Phrase(def.kind));
     if (def.own_dtype) continue;
     if (shared && *shared != dtype) return mismatch(Name(*shared));
     shared = dtype;
@@ -232,6 +238,10 @@ StatusOr<std::vector<TensorType>> InferResults(const OpDef& op, std::span<const 
   for (const TensorType& result : results) {
     if (const Status fits = CheckExtents(result.dims); !fits.ok())
       return ToStatus({DiagnosticCode::kUnsupported, op.name, "", "", std::string(fits.message()), ""});
+    if (IsComplex(result.dtype) && result.dims.size() >= kMostDims) {  // pairs are one dimension more
+      return ToStatus({DiagnosticCode::kUnsupported, op.name, "",
+                       absl::StrFormat("c64 of up to %u dimensions", kMostDims - 1), result.ToString(), ""});
+    }
   }
   constraints->insert(constraints->end(), found.begin(), found.end());
   return results;

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/diagnostic.h"
 #include "base/nearest.h"
+#include "ir/linear_algebra.h"
 
 namespace quern::ir {
 namespace {
@@ -17,7 +18,14 @@ struct Registry {
 };
 
 Registry& TheRegistry() {
-  static Registry* const registry = new Registry;
+  static Registry* const registry = [] {
+    auto* made = new Registry;
+    for (CustomDef& own : LinearAlgebraCalls()) {
+      std::unique_ptr<const CustomDef>& row = made->rows[own.name];
+      row = std::make_unique<const CustomDef>(std::move(own));
+    }
+    return made;
+  }();
   return *registry;
 }
 

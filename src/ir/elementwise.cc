@@ -25,6 +25,13 @@ StatusOr<std::vector<TensorType>> InferBroadcast(const InferContext& context) {
   return std::vector<TensorType>{{context.operands.back().dtype, std::move(dims)}};
 }
 
+// Of a c64 a real number.
+StatusOr<std::vector<TensorType>> InferReal(const InferContext& context) {
+  QUERN_ASSIGN(std::vector<TensorType> types, InferBroadcast(context));
+  if (IsComplex(types[0].dtype)) types[0].dtype = DType::kF32;
+  return types;
+}
+
 StatusOr<std::vector<TensorType>> InferBroadcastToBool(const InferContext& context) {
   QUERN_ASSIGN(std::vector<TensorType> types, InferBroadcast(context));
   types[0].dtype = DType::kBool;
@@ -41,11 +48,35 @@ kir::ExprRef MapElementwise(MapContext& context) {
   return kir::build::CastTo(context.result_type().dtype, value);
 }
 
+// Where the last operands are c64; a condition before them is not.
+void ReferenceOfComplex(const ElementwiseSpec& spec, RefContext& context) {
+  RefTensor& result = context.results[0];
+  const int64_t elements = result.elements();
+  std::vector<int64_t> index(result.dims.size());
+  const size_t first = spec.first_is_condition ? 1 : 0;
+  for (int64_t at = 0; at < elements; ++at, NextIndex(result.dims, index)) {
+    std::complex<double> args[2] = {};
+    for (size_t i = first; i < context.operands.size(); ++i)
+      args[i - first] = context.operands[i]->Complex(context.operands[i]->Offset(index));
+    const std::complex<double> value = !spec.first_is_condition              ? spec.complex_reference(args[0], args[1])
+                                       : context.operands[0]->At(index) != 0 ? args[0]
+                                                                             : args[1];
+    if (IsComplex(result.dtype))
+      result.SetComplex(at, value);
+    else
+      result.data[at] = value.real();
+  }
+}
+
 // Integers by the integer reference, and bools where there is no other; everything else in double.
 Status ReferenceElementwise(RefContext& context) {
   const ElementwiseSpec& spec = SpecOf(context.node);
   const bool exact = IsInteger(context.operands.back()->dtype) || (spec.reference == nullptr && !spec.reference_by);
   RefTensor& result = context.results[0];
+  if (IsComplex(context.operands.back()->dtype)) {
+    ReferenceOfComplex(spec, context);
+    return absl::OkStatus();
+  }
   const int64_t elements = result.elements();
   std::vector<int64_t> index(result.dims.size());
   for (int64_t at = 0; at < elements; ++at, NextIndex(result.dims, index)) {
@@ -112,10 +143,11 @@ const OpDef* Elementwise(const ElementwiseSpec& spec) {
   for (int i = 0; i < spec.arity; ++i) op->operands.push_back({.name = kOperandNames[i], .kind = spec.domain});
   if (spec.first_is_condition) op->operands[0] = {.name = "condition", .kind = OperandKind::kBool, .own_dtype = true};
   op->attributes = spec.attributes;
-  op->infer = spec.result_dtype == DType::kBool ? InferBroadcastToBool : InferBroadcast;
+  op->infer = spec.result_dtype == DType::kBool ? InferBroadcastToBool : spec.real ? InferReal : InferBroadcast;
   QUERN_CHECK(!spec.result_dtype || *spec.result_dtype == DType::kBool);
   op->map = MapElementwise;
   op->reference = ReferenceElementwise;
+  op->pairs = spec.pairs;
   op->rtol = spec.rtol;
   op->atol = spec.atol;
   op->identity = spec.identity;

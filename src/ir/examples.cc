@@ -7,8 +7,9 @@
 namespace quern::ir {
 namespace {
 
-constexpr DType kDTypes[] = {DType::kBool, DType::kI8,  DType::kI16, DType::kI32,  DType::kI64, DType::kU8, DType::kU16,
-                             DType::kU32,  DType::kU64, DType::kF16, DType::kBF16, DType::kF32, DType::kF64};
+constexpr DType kDTypes[] = {DType::kBool, DType::kI8,  DType::kI16, DType::kI32, DType::kI64,
+                             DType::kU8,   DType::kU16, DType::kU32, DType::kU64, DType::kF16,
+                             DType::kBF16, DType::kF32, DType::kF64, DType::kC64};
 
 std::vector<Example> ExamplesOf(const OpDef& op) {
   if (!op.examples.empty() || op.kind != OpKind::kElementwise) return op.examples;

@@ -43,6 +43,14 @@ StatusOr<Value> Graph::Add(std::string_view op, std::vector<Value> inputs, Attri
 
 namespace {
 
+// Pairs of c64 are one dimension more.
+Status CheckLeaf(const char* op, const std::string& name, const TensorType& type) {
+  QUERN_RETURN_IF_ERROR(CheckExtents(type.dims));
+  if (!IsComplex(type.dtype) || type.dims.size() < kMostDims) return absl::OkStatus();
+  return ToStatus({DiagnosticCode::kUnsupported, op, name, absl::StrFormat("c64 of up to %u dimensions", kMostDims - 1),
+                   type.ToString(), ""});
+}
+
 // Leaves carry their type themselves.
 Node Leaf(const char* op, Attributes attributes, TensorType type, int origin) {
   Node node;
@@ -62,14 +70,14 @@ Status Graph::TakeName(const char* op, const std::string& name) {
 }
 
 StatusOr<Value> Graph::AddInput(std::string name, TensorType type, int origin) {
-  QUERN_RETURN_IF_ERROR(CheckExtents(type.dims));
+  QUERN_RETURN_IF_ERROR(CheckLeaf("Input", name, type));
   QUERN_RETURN_IF_ERROR(TakeName("Input", name));
   nodes_.push_back(Leaf("Input", {{"name", name}}, std::move(type), origin));
   return Value{static_cast<int>(nodes_.size()) - 1, 0};
 }
 
 StatusOr<Value> Graph::AddParam(std::string name, TensorType type, int origin) {
-  QUERN_RETURN_IF_ERROR(CheckExtents(type.dims));
+  QUERN_RETURN_IF_ERROR(CheckLeaf("Param", name, type));
   for (const Extent& dim : type.dims) {
     if (!dim.is_constant())
       return ToStatus({DiagnosticCode::kShapeMismatch, "Param", name, "constant extents", type.ToString(), ""});
@@ -80,6 +88,7 @@ StatusOr<Value> Graph::AddParam(std::string name, TensorType type, int origin) {
 }
 
 StatusOr<Value> Graph::AddConstant(TensorType type, std::vector<uint8_t> data, int origin) {
+  QUERN_RETURN_IF_ERROR(CheckLeaf("Constant", "data", type));
   const Extent elements = type.elements();
   if (IsBlock(type.dtype) || !elements.is_constant() ||
       elements.constant() * ScalarBytes(type.dtype) != static_cast<int64_t>(data.size())) {

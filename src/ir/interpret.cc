@@ -41,7 +41,7 @@ void Put(std::vector<uint8_t>& bytes, T value) {
 }
 
 void PutReal(DType dtype, double value, std::vector<uint8_t>& bytes) {
-  if (dtype == DType::kF32) return Put(bytes, static_cast<float>(value));
+  if (dtype == DType::kF32 || dtype == DType::kC64) return Put(bytes, static_cast<float>(value));
   if (dtype == DType::kF64) return Put(bytes, value);
   if (dtype == DType::kF16) return Put(bytes, FloatToHalf(RoundToOdd(value)));
   if (dtype == DType::kBF16) return Put(bytes, FloatToBFloat16(RoundToOdd(value)));
@@ -125,6 +125,10 @@ StatusOr<RefTensor> RefTensorFromBytes(DType dtype, std::vector<int64_t> dims, s
     std::vector<float> values(elements);  // rows are whole blocks, so all of them are one long row
     kir::DecodeRow(dtype, bytes.data(), elements, values.data());
     tensor.data.assign(values.begin(), values.end());
+    return tensor;
+  }
+  if (IsComplex(dtype)) {
+    for (int64_t i = 0; i < 2 * elements; ++i) tensor.data[i] = ReadAs<float>(bytes.data(), i);
     return tensor;
   }
   for (int64_t i = 0; i < elements; ++i) {

@@ -14,6 +14,7 @@
 //   }
 #pragma once
 
+#include <complex>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -67,6 +68,7 @@ bool Accepts(OperandKind kind, DType dtype);
 // "a number": what errors and the reference call the kind.
 const char* Phrase(OperandKind kind);
 
+struct OpDef;
 struct OperandDef {
   const char* name;
   OperandKind kind = OperandKind::kAny;
@@ -75,6 +77,8 @@ struct OperandDef {
   bool variadic = false;   // the last operand only: one or more
   bool own_dtype = false;  // need not have the dtype of the other operands
 };
+// Whether the operand of the op may, as far as its kind says.
+bool Accepts(const OpDef& op, const OperandDef& operand, DType dtype);
 
 struct AttrDef {
   const char* name;
@@ -138,7 +142,7 @@ inline Wide Times(Wide a, Wide b) {
 struct RefTensor {
   DType dtype = DType::kF32;
   std::vector<int64_t> dims;
-  std::vector<double> data;            // of floats, bools (0 or 1) and block formats (decoded)
+  std::vector<double> data;            // of floats, bools (0 or 1), block formats (decoded); of c64 re, im, re, im, ..
   std::vector<int64_t> integers = {};  // of integer dtypes, u64 as its bits; of each tensor one of the two is used
 
   int64_t elements() const;
@@ -150,6 +154,11 @@ struct RefTensor {
   double Real(int64_t at) const;
   Wide Integer(int64_t at) const;
   double At(std::span<const int64_t> index) const { return Real(Offset(index)); }
+  // Of c64.
+  std::complex<double> Complex(int64_t at) const { return {data[2 * at], data[2 * at + 1]}; }
+  void SetComplex(int64_t at, std::complex<double> value) {
+    data[2 * at] = value.real(), data[2 * at + 1] = value.imag();
+  }
   // Of an integer dtype: `value` wrapped to it.
   void SetInteger(int64_t at, Wide value);
   // The element of `from`, a tensor of the same dtype, at `position`.
@@ -210,6 +219,7 @@ struct Takeover {
 };
 
 struct IdentityContext;  // ir/identity.h
+struct PairsContext;     // ir/pairs.h
 // The value that takes the place of a node, or nothing.
 using Replacement = StatusOr<std::optional<Value>>;
 
@@ -258,6 +268,9 @@ struct OpDef {
   StatusOr<std::vector<Value>> (*expand)(Graph& graph, const Node& node, std::span<const Value> inputs,
                                          int origin) = nullptr;
   bool (*expands)(const Node& node) = nullptr;
+  // What takes the place of the results of a node over c64, where values of c64 are f32 [.., 2], re and im, before and
+  // after (ir/pairs.h). An op without it takes no c64.
+  StatusOr<std::vector<Value>> (*pairs)(const PairsContext&) = nullptr;
 
   // Numeric contract of a kernel against `reference`, for each element of a float result: off by no more than rtol of
   // its magnitude, and atol. The numbers are those of kernels in f32 (halves are computed in f32, and rounded); in f64
@@ -373,6 +386,10 @@ struct ElementwiseSpec {
   kir::ExprRef (*body_by)(const Attributes& attributes, const kir::ExprRef& x) = nullptr;
   double (*reference_by)(const Attributes& attributes, double x) = nullptr;
   Wide (*integer_reference)(Wide a, Wide b, Wide c) = nullptr;  // where it has integers; the result is wrapped
+  // Both, where it takes c64: the result is c64, f32 where it is `real`, or what result_dtype says.
+  StatusOr<std::vector<Value>> (*pairs)(const PairsContext&) = nullptr;
+  std::complex<double> (*complex_reference)(std::complex<double> a, std::complex<double> b) = nullptr;
+  bool real = false;
   std::optional<DType> result_dtype = std::nullopt;  // bool for comparisons. Default: the last operand's dtype
   bool first_is_condition = false;                   // Where: operand 0 is bool
   double rtol = 1e-6, atol = 0;

@@ -46,7 +46,7 @@ void RefTensor::Allocate() {
   if (IsInteger(dtype))
     integers.assign(elements(), 0);
   else
-    data.assign(elements(), 0);
+    data.assign(IsComplex(dtype) ? 2 * elements() : elements(), 0);
 }
 
 int64_t RefTensor::Offset(std::span<const int64_t> index) const {
@@ -68,6 +68,8 @@ void RefTensor::SetInteger(int64_t at, Wide value) { integers[at] = Wrap(dtype, 
 void RefTensor::Take(int64_t at, const RefTensor& from, int64_t position) {
   if (IsInteger(dtype))
     integers[at] = from.integers[position];
+  else if (IsComplex(dtype))
+    SetComplex(at, from.Complex(position));
   else
     data[at] = from.data[position];
 }
@@ -83,6 +85,7 @@ double RoundTo(DType dtype, double value) {
   switch (dtype) {
     case DType::kF32: return value;  // kept in double: the oracle is more exact than what it judges
     case DType::kF64: return value;
+    case DType::kC64: return value;  // a part of one
     case DType::kF16: return HalfToFloat(FloatToHalf(static_cast<float>(value)));
     case DType::kBF16: return BFloat16ToFloat(FloatToBFloat16(static_cast<float>(value)));
     case DType::kBool: return value != 0; QUERN_BLOCK_CASES return value;  // decoded values of a block

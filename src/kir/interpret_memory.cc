@@ -72,10 +72,8 @@ Value LoadScalar(DType dtype, const uint8_t* at) {
     case DType::kU16: value.integer = ReadAs<uint16_t>(at); break;
     case DType::kU32: value.integer = ReadAs<uint32_t>(at); break;
     case DType::kU64: value.integer = ReadAs<int64_t>(at); break;
-    case DType::kBool:
-      value.integer = *at != 0;
-      break;
-      QUERN_BLOCK_CASES QUERN_CHECK(false);
+    case DType::kBool: value.integer = *at != 0; break;
+    case DType::kC64: QUERN_BLOCK_CASES QUERN_CHECK(false);
   }
   return value;
 }
@@ -94,10 +92,8 @@ void StoreScalar(DType dtype, uint8_t* at, Value value) {
     case DType::kI32:
     case DType::kU32: WriteAs(at, static_cast<uint32_t>(value.integer)); return;
     case DType::kI64:
-    case DType::kU64:
-      WriteAs(at, value.integer);
-      return;
-      QUERN_BLOCK_CASES QUERN_CHECK(false);
+    case DType::kU64: WriteAs(at, value.integer); return;
+    case DType::kC64: QUERN_BLOCK_CASES QUERN_CHECK(false);
   }
 }
 

@@ -32,7 +32,7 @@ std::optional<Layout> LayoutFromName(std::string_view name) {
 
 bool LayoutAllows(Layout layout, DType dtype) {
   switch (layout) {
-    case Layout::kRow: return !IsBlock(dtype);
+    case Layout::kRow: return !IsBlock(dtype) && !IsComplex(dtype);
     case Layout::kBlocks: return IsBlock(dtype);
     case Layout::kPlanar: return IsBlock(dtype) && FormatOf(dtype).sums > 0;
     case Layout::kPanel16: return IsBlock(dtype) && FormatOf(dtype).is_weight;

@@ -57,10 +57,11 @@ StatusOr<ir::Graph> ExpandOnce(const ir::Graph& graph) {
 }  // namespace
 
 StatusOr<ir::Graph> ExpandComposites(const ir::Graph& graph) {
-  ir::Graph result = graph;
+  QUERN_ASSIGN(ir::Graph result, ComplexAsPairs(graph));
   for (int depth = 0; depth < kMaxDepth; ++depth) {
     if (!HasComposites(result)) return result;
     QUERN_ASSIGN(result, ExpandOnce(result));
+    QUERN_ASSIGN(result, ComplexAsPairs(result));
   }
   return absl::InternalError("composites expand into composites without end");
 }

@@ -11,7 +11,10 @@
 
 namespace quern::opt {
 
-// Composite ops replaced by their expansion, until none is left.
+// Values of c64 become f32 [.., 2], and ops over them what their files make of those.
+StatusOr<ir::Graph> ComplexAsPairs(const ir::Graph& graph);
+
+// Composite ops replaced by their expansion, until none is left; of c64 too, which become pairs on the way.
 StatusOr<ir::Graph> ExpandComposites(const ir::Graph& graph);
 
 // Identities that hold bit for bit (for floats with NaN and signed zeros too): reshapes of reshapes, transposes undone,

@@ -14,13 +14,13 @@ import tempfile
 
 BUILD, ROOT = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
 LIMITS = {
-    "libquern_rt.a": 8_500,
+    "libquern_rt.a": 48_000,
     "addition.o, x86-64-v2": 225_000,
     "addition.o, x86-64-v3": 185_000,
     "addition.o, x86-64-v4": 290_000,
     "addition.o, all three": 660_000,
     "addition.o, aarch64": 115_000,
-    "quern": 22_250_000,  # libLLVM, a shared library of Debian's, not in it
+    "quern": 22_500_000,  # libLLVM, a shared library of Debian's, not in it
 }
 
 

@@ -15,6 +15,24 @@ class Row(typing.NamedTuple):
 
 
 ROWS = [
+    # Complex numbers, transforms, linear algebra.
+    Row("src/ir/ops/mul.cc", 'e.Add("Sub", {mul(a.re, b.re), mul(a.im, b.im)})',
+        'e.Add("Add", {mul(a.re, b.re), mul(a.im, b.im)})', "golden_test", "Golden.Spectral"),
+    Row("src/ir/ops/mat_mul.cc", 'PairsOf(e, {e.Add("Neg", {parts.im}), parts.re})', "PairsOf(e, {parts.im, parts.re})",
+        "golden_test", "Golden.Spectral"),
+    Row("src/ir/ops/complex.cc", "{PairsOf(context.e, {part(0), part(1)})}", "{PairsOf(context.e, {part(1), part(0)})}",
+        "opt_test", "RandomGraphs.*"),
+    Row("src/ir/fourier.cc", "twiddles.push_back(Root(k * j, n, lines.inverse))",
+        "twiddles.push_back(Root(k * j, n, false))", "golden_test", "Golden.Spectral"),
+    Row("src/ir/fourier.cc", "if (j > 0) wave[size - j] = wave[j];", "", "golden_test", "Golden.Spectral"),
+    Row("src/ir/ops/irfft.cc", "times.push_back(2 * k % n == 0 ? 1 - plane : 2)", "times.push_back(2)", "golden_test",
+        "Golden.Spectral"),
+    Row("src/rt/factorise.c", "sign = -sign;", "", "golden_test", "Golden.Spectral"),
+    Row("src/rt/factorise.c", "l[i * n + k] = value;", "l[k * n + i] = value;", "golden_test", "Golden.Spectral"),
+    Row("src/rt/spectrum.c", "rotate(rows + i * n, rows + (i + 1) * n, cosine, sine, n);",
+        "rotate(rows + i * n, rows + (i + 1) * n, cosine, -sine, n);", "golden_test", "Golden.Spectral"),
+    Row("src/rt/spectrum.c", "rotate(turns + p * k, turns + q * k, cosine, sine, k);", "", "golden_test",
+        "Golden.Spectral"),
     # The code that loops become on a CPU.
     Row("src/codegen/cpu/emit_index.cc", "if (op == Op::kDiv && !a.uniform() && !AtLeastZero(a)) return std::nullopt;",
         "if (op == Op::kDiv && a.uniform() && !AtLeastZero(a)) return std::nullopt;", "jit_test", "Patterns.*"),

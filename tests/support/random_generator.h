@@ -93,6 +93,7 @@ class Generator {
       const ir::Node& node = made_.graph.node(n);
       if (node.op->kind == OpKind::kLeaf || IsPartOfState({n, 0})) continue;
       for (int r = 0; r < static_cast<int>(node.results.size()); ++r) {
+        if (IsComplex(node.results[r].dtype)) continue;
         if ((users[n].empty() && !IsOutput({n, r})) || Below(12) == 0) made_.graph.outputs.push_back({n, r});
       }
     }
@@ -292,7 +293,8 @@ class Generator {
         {2, &Generator::AnyReshape},      {2, &Generator::AnyTranspose},   {2, &Generator::AnyPart},
         {2, &Generator::AnyJoin},         {3, &Generator::AnyMatMul},      {1, &Generator::AnyGather},
         {1, &Generator::AnyUpdate},       {1, &Generator::AnyRope},        {1, &Generator::AnyAttention},
-        {2, &Generator::AnyConvolution},  {1, &Generator::AnyContraction}, {7, &Generator::AnyExample},
+        {2, &Generator::AnyConvolution},  {1, &Generator::AnyContraction}, {8, &Generator::AnyExample},
+        {1, &Generator::AnyComplex},
     };
     static constexpr Recipe kBodies[] = {{1, &Generator::AnyIf}, {2, &Generator::AnyWhile}, {1, &Generator::AnyScan}};
     if (options_.bodies > 0 && Below(3) == 0) {
@@ -363,17 +365,78 @@ class Generator {
     for (const char* text : example.operands) types.push_back(*TensorType::Parse(text));
     const auto is_half = [](const TensorType& type) { return type.dtype == DType::kF16 || type.dtype == DType::kBF16; };
     if (!options_.discontinuous && (op.jumps || std::any_of(types.begin(), types.end(), is_half))) return;
+    const bool call = BecomesCall(op, types, example.attributes);
+    if (call && !options_.calls) return;
     std::vector<Value> inputs;
     for (const TensorType& wanted : types) {
+      // A matrix of values that there are may be singular, or have equal eigenvalues.
+      if (call) {
+        inputs.push_back(NewLeaf(wanted));
+        continue;
+      }
       // Block formats are those of Params.
-      Value x = IsBlock(wanted.dtype) ? NewWeight(wanted.dtype, wanted.dims)
-                : Below(2) == 0       ? ValueOf(wanted)
-                                      : NewLeaf(wanted);
+      Value x = IsBlock(wanted.dtype)     ? NewWeight(wanted.dtype, wanted.dims)
+                : IsComplex(wanted.dtype) ? ComplexOf(wanted)
+                : Below(2) == 0           ? ValueOf(wanted)
+                                          : NewLeaf(wanted);
       if (IsFloat(wanted.dtype) && op.sample_low > -4) x = Squashed(x, op.sample_low, op.sample_high);
       inputs.push_back(x);
     }
     const Value made = Add(op.name, std::move(inputs), example.attributes);
-    for (size_t r = 0; r < made_.graph.node(made.node).results.size(); ++r) Tame({made.node, static_cast<int>(r)});
+    for (size_t r = 0; r < made_.graph.node(made.node).results.size(); ++r) {
+      const Value result = {made.node, static_cast<int>(r)};
+      if (IsComplex(type(result).dtype))
+        Seen(result);
+      else
+        Tame(result);
+    }
+  }
+  // Whether the op stands for a C function's.
+  static bool BecomesCall(const ir::OpDef& op, const std::vector<TensorType>& types, const Attributes& attributes) {
+    if (op.kind != OpKind::kComposite || op.expand == nullptr) return false;
+    ir::Graph graph;
+    graph.symbols = {{"S", {1, 17}}};
+    std::vector<Value> inputs;
+    for (const TensorType& type : types) inputs.push_back(*graph.AddInput(absl::StrCat("x", inputs.size()), type));
+    const Value made = *graph.Add(op, inputs, attributes);
+    const ir::Node node = graph.node(made.node);
+    QUERN_CHECK(op.expand(graph, node, inputs, -1).ok());
+    return std::any_of(graph.nodes().begin(), graph.nodes().end(),
+                       [](const ir::Node& each) { return ir::IsRoot(each, "call"); });
+  }
+  // Numbers of c64 live inside of a graph: they are made of floats, and seen as such.
+  Value ComplexOf(TensorType wanted) {
+    wanted.dtype = DType::kF32;
+    const Value re = Below(2) == 0 ? ValueOf(wanted) : NewLeaf(wanted);
+    return Add("Complex", {re, NewLeaf(wanted)});
+  }
+  void Seen(Value z) {
+    Limit(Add("Real", {z}));
+    Limit(Add("Imag", {z}));
+  }
+  void AnyComplex() {
+    if (!options_.composites) return;
+    const Value x = SomeF32(1);
+    Value z = Add("Complex", {x, Partner(DType::kF32, type(x).dims)});
+    for (int64_t left = 1 + Below(3); left > 0; --left) {
+      const int rank = type(z).rank();
+      std::vector<int64_t> perm(rank);
+      for (int d = 0; d < rank; ++d) perm[d] = d;
+      std::swap(perm[0], perm[Below(rank)]);
+      const auto other = [&] { return Add("Complex", {Partner(DType::kF32, type(z).dims), Scalar(DType::kF32, 2)}); };
+      switch (Below(8)) {
+        case 0: z = Add("Neg", {z}); break;
+        case 1: z = Add("Conjugate", {z}); break;
+        case 2: z = Add("Add", {z, other()}); break;
+        case 3: z = Add("Sub", {other(), z}); break;
+        case 4: z = Add("Mul", {z, other()}); break;
+        case 5: z = Add("Div", {z, other()}); break;  // of which no part is near 0
+        case 6: z = Add("Transpose", {z}, {{"perm", perm}}); break;
+        case 7: z = Add("Reverse", {z}, {{"axes", std::vector<int64_t>{-1}}}); break;
+      }
+    }
+    if (Below(2) == 0) return Seen(z);
+    Limit(Add(Pick<const char*>({"Abs", "ComplexNormSq"}), {z}));
   }
   void AnyCast() {
     const Value x = Some(options_.discontinuous ? OperandKind::kAny : OperandKind::kFloat);

@@ -44,6 +44,13 @@ std::map<std::string, std::vector<uint8_t>, std::less<>> RandomBytes(const ir::G
     }
     const int64_t elements = *type.elements().Evaluate(binding);
     for (int64_t i = 0; i < elements; ++i) {
+      if (IsComplex(type.dtype)) {
+        for (int part = 0; part < 2; ++part) {
+          const std::vector<uint8_t> one = ScalarBytesOf(DType::kF32, real(random));
+          bytes.insert(bytes.end(), one.begin(), one.end());
+        }
+        continue;
+      }
       const std::vector<uint8_t> one =
           type.dtype == DType::kBool ? ScalarBytesOf(type.dtype, static_cast<int64_t>(random() % 2))
           : IsInteger(type.dtype)    ? ScalarBytesOf(type.dtype, RandomInteger(random, type.dtype))

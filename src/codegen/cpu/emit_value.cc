@@ -23,6 +23,7 @@ llvm::Type* Emitter::ScalarType(DType dtype) {
     case DTypeClass::kSigned:
     case DTypeClass::kUnsigned: return b_.getIntNTy(8 * ScalarBytes(dtype));
     case DTypeClass::kBool: return b_.getInt1Ty();
+    case DTypeClass::kComplex:
     case DTypeClass::kBlock: break;
   }
   Fail("a block format has no scalar type");

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "ir/identity.h"
+#include "ir/pairs.h"
 #include "ir/shape.h"
 #include "ir/spelled_out.h"
 #include "kir/build.h"
@@ -15,6 +16,8 @@ namespace {
 StatusOr<std::vector<TensorType>> Infer(const InferContext& context) {
   const DType to = context.attributes.Type("to");
   if (IsBlock(to)) return context.AttributeError("to", "a scalar dtype");
+  if (IsComplex(context.operands[0].dtype) && !IsComplex(to))
+    return context.DTypeError(0, "a real number, as Real or Abs make one");
   return std::vector<TensorType>{{to, context.operands[0].dims}};
 }
 
@@ -33,7 +36,9 @@ Status Reference(RefContext& context) {
   RefTensor& y = context.results[0];
   const int64_t elements = x.elements();
   for (int64_t at = 0; at < elements; ++at) {
-    if (IsInteger(y.dtype))
+    if (IsComplex(y.dtype))
+      y.SetComplex(at, IsComplex(x.dtype) ? x.Complex(at) : x.Real(at));
+    else if (IsInteger(y.dtype))
       y.SetInteger(at, IsFloat(x.dtype) ? Saturated(y.dtype, x.data[at]) : x.Integer(at));
     else if (IsInteger(x.dtype))
       y.data[at] = y.dtype == DType::kF64 ? x.Real(at) : RoundOnce(y.dtype, Odd(x.Integer(at)));
@@ -41,6 +46,14 @@ Status Reference(RefContext& context) {
       y.data[at] = x.dtype == DType::kF64 ? RoundOnce(y.dtype, x.data[at]) : RoundTo(y.dtype, x.data[at]);
   }
   return absl::OkStatus();
+}
+
+// A real number has no imaginary part.
+StatusOr<std::vector<Value>> Pairs(const PairsContext& context) {
+  Expansion& e = context.e;
+  if (context.IsPair(0)) return e.Finish({context.x[0]});
+  const Value re = e.Stored(context.x[0], DType::kF32);
+  return e.Finish({PairsOf(e, {re, e.Add("Expand", {e.Scalar(0, DType::kF32)}, {{"shape", context.types[0].dims}})})});
 }
 
 }  // namespace
@@ -56,6 +69,7 @@ const OpDef& Op_cast() {
       .map = [](MapContext& c) { return kir::build::CastTo(c.result_type().dtype, c.Operand(0, c.index())); },
       .identity = Unchanged,
       .reference = Reference,
+      .pairs = Pairs,
       .onnx = "Cast",
       .examples = {{{"f32[2, 3]"}, {{"to", DType::kI32}}}, {{"i64[S, 3]"}, {{"to", DType::kF16}}}},
   });

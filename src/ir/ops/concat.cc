@@ -1,6 +1,7 @@
 // Concat: the operands one after another along one axis.
 
 #include "ir/identity.h"
+#include "ir/pairs.h"
 #include "ir/shape.h"
 #include "ir/window.h"
 #include "kir/build.h"
@@ -97,6 +98,7 @@ const OpDef& Op_concat() {
       .identity =
           [](const IdentityContext& c) { return c.inputs.size() == 1 ? Replacement(c.inputs[0]) : std::nullopt; },
       .reference = Reference,
+      .pairs = SameOfPairs,
       .onnx = "Concat",
       .examples = {{{"f32[2, 3]", "f32[2, 5]"}, {{"axis", int64_t{1}}}}},
   });

@@ -1,6 +1,7 @@
 // Expand: the operand broadcast to `shape`, right-aligned.
 
 #include "ir/identity.h"
+#include "ir/pairs.h"
 #include "ir/shape.h"
 #include "ir/spelled_out.h"
 
@@ -18,6 +19,12 @@ StatusOr<std::vector<TensorType>> Infer(const InferContext& context) {
 Status Reference(RefContext& context) {
   MoveElements(*context.operands[0], context.results[0], [](std::vector<int64_t>&) {});
   return absl::OkStatus();
+}
+
+StatusOr<std::vector<Value>> Pairs(const PairsContext& context) {
+  std::vector<Extent> shape = context.node.results[0].dims;
+  shape.emplace_back(2);
+  return context.e.Finish({context.e.Add("Expand", {context.x[0]}, {{"shape", std::move(shape)}})});
 }
 
 Replacement Identity(const IdentityContext& context) {
@@ -40,6 +47,7 @@ const OpDef& Op_expand() {
       .broadcasts = true,
       .identity = Identity,
       .reference = Reference,
+      .pairs = Pairs,
       .onnx = "Expand",
       .examples = {{{"f32[1, 3]"}, {{"shape", std::vector<Extent>{4, 3}}}}},
   });

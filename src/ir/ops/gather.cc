@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "ir/pairs.h"
 #include "ir/shape.h"
 #include "kir/build.h"
 
@@ -70,6 +71,7 @@ const OpDef& Op_gather() {
       .infer = Infer,
       .map = Map,
       .reference = Reference,
+      .pairs = SameOfPairs,
       .onnx = "Gather",
       .examples = {{{"f32[7, 3]", "i32[5]"}}},
   });

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "ir/identity.h"
+#include "ir/pairs.h"
 #include "ir/product.h"
 #include "ir/shape.h"
 #include "ir/sum_products.h"
@@ -22,7 +23,9 @@ StatusOr<std::vector<TensorType>> Infer(const InferContext& context) {
   if (b.rank() < 2) return context.ShapeError(1, transposed ? "[.., N, K]" : "[.., K, N]");
   if (IsBlock(b.dtype) && !transposed) return context.AttributeError("transpose_b", "true beside a block-format b");
   if (IsBlock(b.dtype) && b.rank() != 2) return context.ShapeError(1, "[N, K]");
-  if (!IsBlock(a.dtype) && !Multiplies(a.dtype, b.dtype)) {
+  if (IsComplex(a.dtype) != IsComplex(b.dtype))
+    return context.DTypeError(1, IsComplex(a.dtype) ? "c64" : "a real number");
+  if (!IsBlock(a.dtype) && !IsComplex(a.dtype) && !Multiplies(a.dtype, b.dtype)) {
     // Of two dtypes that do not go together a block format is the one to keep: it is a weight.
     return IsBlock(b.dtype) ? context.DTypeError(0, "f32 beside a block-format b")
                             : context.DTypeError(1, WeightsOf(a.dtype));
@@ -70,6 +73,56 @@ struct Terms {
   }
 };
 
+// One product of reals: rows of re, im, re, im, .. of a by rows (re, im) and (-im, re) of b.
+StatusOr<std::vector<Value>> Pairs(const PairsContext& context) {
+  Expansion& e = context.e;
+  Value b = context.x[1];
+  const auto batch = [&](int side) {
+    return std::vector<Extent>(context.types[side].dims.begin(), context.types[side].dims.end() - 2);
+  };
+  std::vector<Extent> rows = batch(0), turned = batch(1);
+  if (context.node.attributes.Bool("transpose_b")) {
+    std::vector<int64_t> perm(context.rank(1) + 1);
+    std::iota(perm.begin(), perm.end(), 0);
+    std::swap(perm[perm.size() - 2], perm[perm.size() - 3]);
+    b = e.Add("Transpose", {b}, {{"perm", perm}});
+  }
+  if (!e.ok()) return e.Finish({});
+  const std::vector<Extent> shape = e.type(b).dims;  // [.., K, N, 2]
+  const Extent k = shape[shape.size() - 3], n = shape[shape.size() - 2];
+  const Parts parts = PartsOf(e, b);
+  const Value other = PairsOf(e, {e.Add("Neg", {parts.im}), parts.re});
+  // [.., K, 2, N 2]
+  std::vector<Extent> row = turned;
+  row.insert(row.end(), {k, Extent(1), n * 2});
+  const Value both = e.Add("Concat", {e.Sized(b, row), e.Sized(other, row)}, {{"axis", int64_t{-2}}});
+  turned.insert(turned.end(), {k * 2, n * 2});
+  rows.insert(rows.end(), {context.types[0].dims[context.rank(0) - 2], context.types[0].dims.back() * 2});
+  const Value product = e.Add("MatMul", {e.Sized(context.x[0], rows), e.Sized(both, turned)});
+  std::vector<Extent> dims = context.node.results[0].dims;
+  dims.emplace_back(2);
+  return e.Finish({e.Sized(product, std::move(dims))});
+}
+
+Status Reference(RefContext& context) {
+  const RefTensor &a = *context.operands[0], &b = *context.operands[1];
+  RefTensor& y = context.results[0];
+  if (!IsComplex(y.dtype)) return ReferenceOfTerms<Terms>(context);
+  Terms::ForEach(context, [&](int64_t at, int64_t x, int64_t w) {
+    y.SetComplex(at, y.Complex(at) + a.Complex(x) * b.Complex(w));
+  });
+  return absl::OkStatus();
+}
+
+Status Magnitude(RefContext& context) {
+  const RefTensor &a = *context.operands[0], &b = *context.operands[1];
+  if (!IsComplex(a.dtype)) return MagnitudeOfProducts<SumsOf<Terms>>(context);
+  Terms::ForEach(context, [&](int64_t at, int64_t x, int64_t w) {
+    context.results[0].data[at] += std::abs(a.Complex(x)) * std::abs(b.Complex(w));
+  });
+  return absl::OkStatus();
+}
+
 // A transposed right side is read as it lies, and so is one column, which is a row.
 Replacement Identity(const IdentityContext& context) {
   if (context.node.attributes.Bool("transpose_b")) return std::nullopt;
@@ -104,9 +157,10 @@ const OpDef& Op_mat_mul() {
       .attributes = {{.name = "transpose_b", .kind = AttrKind::kBool, .default_value = false, .doc = "b is [N, K]"}},
       .infer = Infer,
       .identity = Identity,
-      .reference = ReferenceOfTerms<Terms>,
+      .reference = Reference,
+      .pairs = Pairs,
       .rtol = 2e-6,
-      .magnitude = MagnitudeOfProducts<SumsOf<Terms>>,
+      .magnitude = Magnitude,
       .onnx = "MatMul",
       .examples = {{{"f32[2, 3]", "f32[3, 5]"}}},
   });

@@ -1,6 +1,7 @@
 // Narrow: elements [start, start + length) along one axis. Both may be symbolic.
 
 #include "ir/identity.h"
+#include "ir/pairs.h"
 #include "ir/shape.h"
 #include "kir/build.h"
 
@@ -98,6 +99,7 @@ const OpDef& Op_narrow() {
       .strides = Steps,
       .identity = Identity,
       .reference = Reference,
+      .pairs = SameOfPairs,
       .examples = {{{"f32[2, 5]"},
                     {{"axis", int64_t{1}}, {"start", std::vector<Extent>{1}}, {"length", std::vector<Extent>{3}}}}},
   });

@@ -1,6 +1,7 @@
 // Neg: -x.
 
 #include "ir/identity.h"
+#include "ir/pairs.h"
 #include "kir/build.h"
 
 namespace quern::ir {
@@ -15,6 +16,8 @@ const OpDef& Op_neg() {
       .body = [](Args a) { return -a[0]; },
       .reference = [](double x, double, double) -> double { return -x; },
       .integer_reference = [](Wide a, Wide, Wide) -> Wide { return -a; },
+      .pairs = SameOfPairs,
+      .complex_reference = [](std::complex<double> a, std::complex<double>) { return -a; },
       .identity = Involution,
       .onnx = "Neg",
   });

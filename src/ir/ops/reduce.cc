@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "ir/composite.h"
+#include "ir/pairs.h"
 #include "ir/reduction.h"
 #include "ir/shape.h"
 #include "ir/window.h"
@@ -36,11 +37,54 @@ constexpr LineDef kLine = {.axes = AlongAxes, .reduce = Operator, .finish = Fini
 
 StatusOr<std::vector<TensorType>> Infer(const InferContext& context) {
   QUERN_ASSIGN(std::vector<TensorType> types, InferReduced(context));
-  if (context.attributes.String("op") == "mean" && !IsFloat(types[0].dtype))
-    return context.DTypeError(0, "a float for a mean");
+  const std::string& op = context.attributes.String("op");
+  if (IsComplex(types[0].dtype)) {
+    if (op != "sum" && op != "mean" && op != "prod") return context.DTypeError(0, "numbers that have an order");
+    return types;
+  }
+  if (op == "mean" && !IsFloat(types[0].dtype)) return context.DTypeError(0, "a float for a mean");
   if ((types[0].dtype == DType::kBool) != OfBools(context.attributes))
     return context.DTypeError(0, OfBools(context.attributes) ? "bool" : "a number");
   return types;
+}
+
+// Row by row, of what is left of x behind what is multiplied.
+Value ProductOfPairs(const PairsContext& context) {
+  Expansion& e = context.e;
+  const std::vector<bool> reduced = ReducedAxes(context.node.attributes, context.rank(0));
+  std::vector<int64_t> perm;
+  std::vector<Extent> left = {Extent(1)};
+  for (const bool along : {true, false}) {
+    for (size_t d = 0; d < reduced.size(); ++d) {
+      if (reduced[d] != along) continue;
+      perm.push_back(static_cast<int64_t>(d));
+      if (along)
+        left[0] = left[0] * context.types[0].dims[d];
+      else
+        left.push_back(context.types[0].dims[d]);
+    }
+  }
+  perm.push_back(static_cast<int64_t>(perm.size()));
+  left.emplace_back(2);
+  const Value rows = e.Sized(e.Add("Transpose", {context.x[0]}, {{"perm", perm}}), left);
+  const std::vector<Extent> one(left.begin() + 1, left.end());
+  const Value start = e.Add("Expand", {e.Floats({1, 0}, DType::kF32)}, {{"shape", one}});
+  const auto step = [](Expansion& body, std::span<const Value> x) {
+    const Parts a = PartsOf(body, x[0]), b = PartsOf(body, x[1]);
+    const auto op = [&](const char* name, Value u, Value v) { return body.Add(name, {u, v}); };
+    const Value re = op("Sub", op("Mul", a.re, b.re), op("Mul", a.im, b.im));
+    const Value im = op("Add", op("Mul", a.re, b.im), op("Mul", a.im, b.re));
+    return std::vector<Value>{PairsOf(body, {re, im})};
+  };
+  return e.Scan(left[0], {start}, {rows}, step)[0];
+}
+
+StatusOr<std::vector<Value>> Pairs(const PairsContext& context) {
+  if (context.node.attributes.String("op") != "prod") return SameOfPairs(context);
+  const Value product = ProductOfPairs(context);
+  std::vector<Extent> dims = context.node.results[0].dims;
+  dims.emplace_back(2);
+  return context.e.Finish({context.e.Sized(product, std::move(dims))});
 }
 
 // Bytes that are 0 or 1: their largest or smallest.
@@ -80,7 +124,26 @@ Status ReferenceOfIntegers(RefContext& context) {
   return absl::OkStatus();
 }
 
+Status ReferenceOfComplex(RefContext& context) {
+  const RefTensor& x = *context.operands[0];
+  RefTensor& y = context.results[0];
+  const std::string& op = context.node.attributes.String("op");
+  const int64_t elements = y.elements();
+  for (int64_t at = 0; at < elements; ++at) y.SetComplex(at, op == "prod" ? 1 : 0);
+  ForEachTerm(context, [&](int64_t at, int64_t from) {
+    const std::complex<double> a = y.Complex(at), b = x.Complex(from);
+    if (op == "prod")
+      y.SetComplex(at, {a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real()});
+    else
+      y.SetComplex(at, a + b);
+  });
+  const double count = op == "mean" ? TermsOf(context) : 1;
+  for (double& part : y.data) part /= count;
+  return absl::OkStatus();
+}
+
 Status Reference(RefContext& context) {
+  if (IsComplex(context.results[0].dtype)) return ReferenceOfComplex(context);
   if (IsInteger(context.results[0].dtype)) return ReferenceOfIntegers(context);
   const RefTensor& x = *context.operands[0];
   RefTensor& y = context.results[0];
@@ -117,7 +180,7 @@ Status Magnitude(RefContext& context) {
   const bool product = op == "prod";
   std::fill(y.data.begin(), y.data.end(), product ? 1 : 0);
   ForEachTerm(context, [&](int64_t at, int64_t from) {
-    const double size = std::fabs(x.data[from]);
+    const double size = IsComplex(x.dtype) ? std::abs(x.Complex(from)) : std::fabs(x.data[from]);
     y.data[at] = product ? y.data[at] * size : y.data[at] + size;
   });
   const double count = op == "mean" ? TermsOf(context) : 1;
@@ -157,6 +220,7 @@ const OpDef& Op_reduce() {
       .reference = Reference,
       .expand = Expand,
       .expands = [](const Node& node) { return OfBools(node.attributes); },
+      .pairs = Pairs,
       .rtol = 2e-5,
       .magnitude = Magnitude,
       .examples = {{{"bool[3, 7]"}, {{"op", std::string("any")}, {"axes", std::vector<int64_t>{1}}}},

@@ -1,6 +1,7 @@
 // Reshape: the same elements in row-major order with other extents. One extent may be given as -1.
 
 #include "ir/identity.h"
+#include "ir/pairs.h"
 #include "ir/shape.h"
 
 namespace quern::ir {
@@ -30,6 +31,12 @@ StatusOr<std::vector<TensorType>> Infer(const InferContext& context) {
   return std::vector<TensorType>{{x.dtype, std::move(shape)}};
 }
 
+StatusOr<std::vector<Value>> Pairs(const PairsContext& context) {
+  std::vector<Extent> shape = context.node.results[0].dims;
+  shape.emplace_back(2);
+  return context.e.Finish({context.e.Add("Reshape", {context.x[0]}, {{"shape", std::move(shape)}})});
+}
+
 Replacement Identity(const IdentityContext& context) {
   if (context.type(0) == context.result()) return context.inputs[0];
   return context.behind(0).op == context.node.op ? Reshaped(context, context.inputs[0]) : std::nullopt;
@@ -57,6 +64,7 @@ const OpDef& Op_reshape() {
             c.results[0].integers = c.operands[0]->integers;
             return absl::OkStatus();
           },
+      .pairs = Pairs,
       .onnx = "Reshape",
       .examples = {{{"f32[2, 3]"}, {{"shape", std::vector<Extent>{3, 2}}}}},
   });

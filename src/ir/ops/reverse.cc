@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ir/pairs.h"
 #include "ir/shape.h"
 #include "kir/build.h"
 
@@ -53,6 +54,7 @@ const OpDef& Op_reverse() {
       .infer = Infer,
       .map = Map,
       .reference = Reference,
+      .pairs = SameOfPairs,
       .examples = {{{"f32[2, 3]"}, {{"axes", std::vector<int64_t>{0}}}}},
   });
   return *op;

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "ir/identity.h"
+#include "ir/pairs.h"
 #include "ir/shape.h"
 #include "kir/build.h"
 
@@ -132,6 +133,7 @@ const OpDef& Op_slice() {
       .strides = Steps,
       .identity = Identity,
       .reference = Reference,
+      .pairs = SameOfPairs,
       .onnx = "Slice",
       .examples = {{{"f32[2, 5]"}, {{"axis", int64_t{1}}, {"start", int64_t{1}}, {"stop", int64_t{4}}}},
                    {{"f32[S, 7, 11]"},

@@ -1,6 +1,7 @@
 // StopGradient: x. What follows from it is no matter of gradients.
 
 #include "ir/identity.h"
+#include "ir/pairs.h"
 #include "kir/build.h"
 
 namespace quern::ir {
@@ -13,6 +14,8 @@ const OpDef& Op_stop_gradient() {
       .body = [](Args a) { return a[0]; },
       .reference = [](double x, double, double) -> double { return x; },
       .integer_reference = [](Wide x, Wide, Wide) -> Wide { return x; },
+      .pairs = SameOfPairs,
+      .complex_reference = [](std::complex<double> a, std::complex<double>) { return a; },
       .identity = Unchanged,
   });
   return *op;

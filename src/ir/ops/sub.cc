@@ -1,6 +1,7 @@
 // Sub: a - b.
 
 #include "ir/identity.h"
+#include "ir/pairs.h"
 #include "kir/build.h"
 
 namespace quern::ir {
@@ -16,6 +17,8 @@ const OpDef& Op_sub() {
       .body = [](Args a) { return a[0] - a[1]; },
       .reference = [](double x, double y, double) -> double { return x - y; },
       .integer_reference = [](Wide a, Wide b, Wide) -> Wide { return a - b; },
+      .pairs = SameOfPairs,
+      .complex_reference = [](std::complex<double> a, std::complex<double> b) { return a - b; },
       .identity = [](const IdentityContext& c) { return Neutral(c, 0, /*commutes=*/false); },
       .onnx = "Sub",
   });

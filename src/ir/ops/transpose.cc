@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ir/identity.h"
+#include "ir/pairs.h"
 #include "ir/shape.h"
 #include "ir/spelled_out.h"
 
@@ -44,6 +45,12 @@ Status Reference(RefContext& context) {
   return absl::OkStatus();
 }
 
+StatusOr<std::vector<Value>> Pairs(const PairsContext& context) {
+  std::vector<int64_t> perm = context.node.attributes.Ints("perm");
+  perm.push_back(static_cast<int64_t>(perm.size()));
+  return context.e.Finish({context.e.Add("Transpose", {context.x[0]}, {{"perm", std::move(perm)}})});
+}
+
 // Of two in a row one, and none where it moves nothing.
 Replacement Identity(const IdentityContext& context) {
   std::vector<int64_t> perm = context.node.attributes.Ints("perm");
@@ -80,6 +87,7 @@ const OpDef& Op_transpose() {
       .strides = Steps,
       .identity = Identity,
       .reference = Reference,
+      .pairs = Pairs,
       .onnx = "Transpose",
       .examples = {{{"f32[2, 3]"}, {{"perm", std::vector<int64_t>{1, 0}}}}},
   });

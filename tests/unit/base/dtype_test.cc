@@ -45,7 +45,8 @@ TEST(DTypeTest, PromotesByTheRule) {
       {D::kU32, D::kI32, D::kI64},  {D::kU8, D::kI32, D::kI32},  {D::kU32, D::kI8, D::kI64},
       {D::kU16, D::kI64, D::kI64},  {D::kU64, D::kI8, D::kI64},  {D::kU8, D::kU32, D::kU32},
       {D::kI16, D::kI64, D::kI64},  {D::kBool, D::kU8, D::kU8},  {D::kBool, D::kF16, D::kF16},
-      {D::kU8, D::kI16, D::kI16},
+      {D::kU8, D::kI16, D::kI16},   {D::kC64, D::kF32, D::kC64}, {D::kBool, D::kC64, D::kC64},
+      {D::kC64, D::kI64, D::kC64},
   };
   for (const auto& [a, b, expected] : rows) {
     EXPECT_EQ(Promote(a, b), expected) << Name(a) << " " << Name(b);

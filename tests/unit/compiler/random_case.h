@@ -43,7 +43,8 @@ inline StatusOr<Case> MakeCase(uint64_t seed, bool quantises = true) {
   const bool large = seed % 32 == 0;
   made.random = MakeRandomGraph(seed, {.nodes = static_cast<int>(6 + choose() % 10),
                                        .discontinuous = seed % 4 != 0,
-                                       .most_elements = large ? 40000 : 600});
+                                       .most_elements = large ? 40000 : 600,
+                                       .calls = true});
   made.exact = choose() % 2 == 0 || !quantises;
   made.meaning = made.random.graph;
   if (!made.exact) {

@@ -184,6 +184,8 @@ TEST(Golden, EveryOpIsRecorded) {
   }
 }
 
+TEST(Golden, Spectral) { EXPECT_EQ(RunCases("spectral"), std::pair(size_t{438}, size_t{44})); }
+
 TEST(Golden, Sequences) { EXPECT_EQ(RunCases("sequence"), std::pair(size_t{466}, size_t{12})); }
 
 }  // namespace

@@ -146,7 +146,7 @@ TEST(OpErrors, DTypes) {
       const OperandDef& def = op.operands[std::min(i, op.operands.size() - 1)];
       for (int d = 0; d < kDTypeCount; ++d) {
         const DType dtype = static_cast<DType>(d);
-        if (Accepts(def.kind, dtype)) continue;
+        if (Accepts(op, def, dtype)) continue;
         std::vector<TensorType> types = Types(good.operands);
         types[i].dtype = dtype;
         ExpectError(Try(op, types, good.attributes), op,

@@ -3,7 +3,10 @@
 
 #include <cmath>
 #include <set>
+#include <string>
+#include <vector>
 
+#include "absl/strings/str_split.h"
 #include "codegen/region.h"
 #include "ir/interpret.h"
 #include "opt/passes.h"
@@ -17,7 +20,7 @@ using testing::MakeRandomGraph;
 using testing::RandomFeeds;
 using testing::RandomGraph;
 
-constexpr uint64_t kSeeds = 300;
+constexpr uint64_t kSeeds = 400;
 
 StatusOr<std::vector<ir::RefTensor>> Evaluate(const ir::Graph& graph, const RandomGraph& random, uint64_t seed) {
   return ir::Interpret(graph, random.binding, RandomFeeds(random.graph, random.binding, seed));
@@ -38,12 +41,18 @@ void ExpectSame(const std::vector<ir::RefTensor>& a, const std::vector<ir::RefTe
   }
 }
 
+// The text's lines, in no order: what sizes must be stands as it was found, by passes or by who reads the text.
+std::multiset<std::string> LinesOf(const ir::Graph& graph) {
+  const std::vector<std::string> lines = absl::StrSplit(ir::Print(graph), '\n');
+  return {lines.begin(), lines.end()};
+}
+
 TEST(RandomGraphs, FusedMeansTheSame) {
   std::set<std::string> ops, families;
   int regions = 0, several = 0;
   for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
     SCOPED_TRACE(::testing::Message() << "seed " << seed);
-    const RandomGraph random = MakeRandomGraph(seed);
+    const RandomGraph random = MakeRandomGraph(seed, {.calls = true});
     StatusOr<ir::Graph> graph = ExpandComposites(random.graph);
     ASSERT_TRUE(graph.ok()) << graph.status();
     FusionReport report;
@@ -75,14 +84,14 @@ TEST(RandomGraphs, FusedMeansTheSame) {
     // The text of a fused graph is the whole graph.
     const StatusOr<ir::Graph> again = ir::Parse(ir::Print(*fused));
     ASSERT_TRUE(again.ok()) << again.status();
-    EXPECT_EQ(ir::Print(*again), ir::Print(*fused));
+    EXPECT_EQ(LinesOf(*again), LinesOf(*fused));
   }
   // The generator reaches every elementwise op, and fusion every family it can reach.
   for (const ir::OpDef* op : ir::Ops()) {
     if (op->kind == ir::OpKind::kElementwise) EXPECT_TRUE(ops.contains(op->name)) << op->name;
   }
-  EXPECT_EQ(families, (std::set<std::string>{"attention", "delta_rule", "lines", "map", "matmul", "selective_scan",
-                                             "sort", "triangular_solve", "update"}));
+  EXPECT_EQ(families, (std::set<std::string>{"attention", "call", "delta_rule", "lines", "map", "matmul",
+                                             "selective_scan", "sort", "triangular_solve", "update"}));
   EXPECT_GT(several * 3, regions);
 }
 
@@ -97,7 +106,7 @@ TEST(RandomGraphs, PassesMeanTheSame) {
                              {"dce", Dce}};
   for (uint64_t seed = 1001; seed <= 1000 + kSeeds; ++seed) {
     SCOPED_TRACE(::testing::Message() << "seed " << seed);
-    const RandomGraph random = MakeRandomGraph(seed);
+    const RandomGraph random = MakeRandomGraph(seed, {.calls = true});
     StatusOr<ir::Graph> graph = ExpandComposites(random.graph);
     ASSERT_TRUE(graph.ok()) << graph.status();
     const auto expected = Evaluate(*graph, random, seed);
@@ -122,7 +131,7 @@ TEST(RandomGraphs, PassesMeanTheSame) {
 TEST(RandomGraphs, SubstitutedMeansTheSame) {
   for (uint64_t seed = 2001; seed <= 2000 + kSeeds; ++seed) {
     SCOPED_TRACE(::testing::Message() << "seed " << seed);
-    const RandomGraph random = MakeRandomGraph(seed);
+    const RandomGraph random = MakeRandomGraph(seed, {.calls = true});
     StatusOr<ir::Graph> graph = ExpandComposites(random.graph);
     ASSERT_TRUE(graph.ok()) << graph.status();
     const StatusOr<ir::Graph> fused = FuseRegions(*graph, {.families = codegen::Families()});
@@ -145,7 +154,7 @@ TEST(RandomGraphs, FoldedConstantsAreClose) {
   for (uint64_t seed = 3001; seed <= 3000 + kSeeds; ++seed) {
     SCOPED_TRACE(::testing::Message() << "seed " << seed);
     // Folding rounds to f32 where the interpreter keeps doubles; ops that jump would show it.
-    const RandomGraph random = MakeRandomGraph(seed, {.discontinuous = false});
+    const RandomGraph random = MakeRandomGraph(seed, {.discontinuous = false, .calls = true});
     const StatusOr<ir::Graph> graph = ExpandComposites(random.graph);
     ASSERT_TRUE(graph.ok()) << graph.status();
     const StatusOr<ir::Graph> folded = FoldConstants(*graph);
