@@ -1,5 +1,6 @@
 // Integer expressions as polynomials. What is not a polynomial (min, division, a loaded value) becomes a variable with
 // the bounds that its operator gives; equal operands give the same variable.
+#include <algorithm>
 #include <utility>
 #include <variant>
 
@@ -83,8 +84,8 @@ Extent Verifier::Quotient(const Extent& value, int64_t divisor) {
     }
     // The polynomial bounds lose that the quotient is whole: c / 32 of c in 0..95 is in 0..2. Facts will be taken back
     // while the quotient stays, so only bounds that need none count.
-    const std::vector<Extent> facts = prover_.Facts(0);
-    prover_.PopFacts(0);
+    const std::vector<Extent> facts = prover_.Facts(kernel_.facts.size());
+    prover_.PopFacts(std::min(prover_.fact_count(), kernel_.facts.size()));
     const std::optional<int64_t> low = prover_.Low(value), high = prover_.High(value);
     for (const Extent& fact : facts) prover_.PushFact(fact);
     if (low) prover_.SetLow(id, FloorDiv(*low, divisor));
@@ -105,8 +106,8 @@ bool Verifier::IsQuotientBelow(const Extent& value, const Extent& limit) const {
 Extent Verifier::Smaller(const Extent& a, const Extent& b) {
   // The smaller one goes on alone, but a rounded quotient keeps the bound: (6 c + 29) / 6 is at most c + 4, which its
   // own bound does not say once it is multiplied.
-  if (prover_.fact_count() == 0 && prover_.AtMost(a, b)) return prover_.Bounded(a, b);
-  if (prover_.fact_count() == 0 && prover_.AtMost(b, a)) return prover_.Bounded(b, a);
+  if (OnlyLastingFacts() && prover_.AtMost(a, b)) return prover_.Bounded(a, b);
+  if (OnlyLastingFacts() && prover_.AtMost(b, a)) return prover_.Bounded(b, a);
   return Memo("min", a, b, "min", [&](IndexProver::Id id) {
     prover_.SetHigh(id, a);
     prover_.SetHigh(id, b);
@@ -231,7 +232,7 @@ std::pair<Extent, IndexProver::Id> Verifier::NewIndex(const std::string& name, c
     prover_.SetHigh(id, length - 1, step);
   }
   // Whole steps, as in Quotient: t..12 by 32 has one.
-  const std::optional<int64_t> last = step != 1 && prover_.fact_count() == 0 ? prover_.High(length - 1) : std::nullopt;
+  const std::optional<int64_t> last = step != 1 && OnlyLastingFacts() ? prover_.High(length - 1) : std::nullopt;
   if (last && *last >= 0) prover_.SetHigh(id, *last / step);
   const std::optional<Extent> scaled = CheckedMultiply(prover_.Variable(id), step);
   const std::optional<Extent> value = scaled ? CheckedAdd(low, *scaled) : std::nullopt;

@@ -144,6 +144,8 @@ class Verifier {
   Extent ValueOf(const ExprRef& expr);
   Extent ValueOfApply(const Apply& apply, DType dtype);
   Extent Unknown(DType dtype, std::string_view hint);
+  // Whether nothing is known but what the kernel says of its symbols, which holds everywhere in it.
+  bool OnlyLastingFacts() const { return prover_.fact_count() <= kernel_.facts.size(); }
   Extent InRange(const Extent& value, DType dtype);
   Extent Quotient(const Extent& value, int64_t divisor);  // floored
   Extent Smaller(const Extent& a, const Extent& b);       // min(a, b)

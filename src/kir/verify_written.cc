@@ -21,7 +21,7 @@ void Verifier::NoteScratchWrite(const std::string& buffer, const std::vector<Ext
 
 void Verifier::NoteScratchRead(const std::string& buffer, const std::vector<Extent>& first,
                                const std::vector<Extent>& last, const std::vector<bool>& apart) {
-  if (prover_.fact_count() > kernel_.facts.size()) return;
+  if (!OnlyLastingFacts()) return;
   ScratchRead read{buffer, statement_, {}};
   for (size_t d = 0; d < first.size(); ++d) {
     if (d < apart.size() && apart[d]) {

@@ -72,6 +72,19 @@ TEST(VerifyTest, FactsHoldInTheirCases) {
   EXPECT_NE(with("where 16*B*P + 1 >= 0").find("not proved to be below 16*B*P"), std::string::npos);
 }
 
+// What a kernel says of its symbols does not take bounds away: t / 32 of whole steps of 32 below 13 is 0.
+TEST(VerifyTest, WholeStepsBesideFacts) {
+  EXPECT_EQ(ErrorOf(KernelText(R"(kernel k (
+    x : f32[32, 15] in
+    y : f32[13, 15] out
+  ) sym S in 1..32, T in 1..9 where 20 - S*T >= 0 {
+    grid t in 0..13 by 32 seq {
+      vec c in 0..15 { y[0, c] = x[0, t / 32 * 15 + c] }
+    }
+  })")),
+            "");
+}
+
 TEST(VerifyTest, AcceptsWhatRangesAndGuardsProve) {
   const char* bodies[] = {
       // the partner of an element in the other half of its group of 32: quotients are whole
