@@ -14,6 +14,11 @@ find_program(QUERN_COMPILER quern HINTS ${quern_checkout}/build/bin REQUIRED NO_
 if(NOT TARGET quern_rt)
   add_subdirectory(${quern_checkout}/src/rt ${CMAKE_BINARY_DIR}/quern_rt EXCLUDE_FROM_ALL)
 endif()
+# Of models with linear algebra: target_link_libraries(app PRIVATE quern_linear)
+find_library(QUERN_LAPACKE lapacke)
+if(QUERN_LAPACKE AND NOT TARGET quern_linear)
+  add_subdirectory(${quern_checkout}/src/linear ${CMAKE_BINARY_DIR}/quern_linear EXCLUDE_FROM_ALL)
+endif()
 
 # quern_add_model(NAME MODEL [TARGET triple] [CPU level...] [CONTEXT positions] [EXACT] [EMBED_WEIGHTS])
 # NAME is the library, the prefix of the model's functions and the name of its header. Without TARGET the model is for

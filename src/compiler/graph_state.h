@@ -47,8 +47,8 @@ struct Graph::State {
     }
     const ir::TensorType& type = module.type({value.node, value.result});
     if (!IsBlock(type.dtype)) return true;
-    return Check(ToStatus({DiagnosticCode::kUnsupported, "Output", std::string(output),
-                           ir::Phrase(ir::OperandKind::kAny), type.ToString(), ""}));
+    return Check(ToStatus(
+        {DiagnosticCode::kUnsupported, "Output", std::string(output), "any scalar dtype", type.ToString(), ""}));
   }
   Status Duplicate(const char* what, std::string_view name) const {
     return ToStatus({DiagnosticCode::kDuplicateName, what, std::string(name), "", "", ""});

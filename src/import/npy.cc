@@ -15,9 +15,9 @@ struct Code {
   const char* name;  // behind the order of bytes
 };
 constexpr Code kCodes[] = {
-    {DType::kF32, "f4"}, {DType::kF16, "f2"}, {DType::kF64, "f8"}, {DType::kI8, "i1"},
-    {DType::kI16, "i2"}, {DType::kI32, "i4"}, {DType::kI64, "i8"}, {DType::kU8, "u1"},
-    {DType::kU16, "u2"}, {DType::kU32, "u4"}, {DType::kU64, "u8"}, {DType::kBool, "b1"},
+    {DType::kF32, "f4"}, {DType::kF16, "f2"},  {DType::kF64, "f8"}, {DType::kI8, "i1"},  {DType::kI16, "i2"},
+    {DType::kI32, "i4"}, {DType::kI64, "i8"},  {DType::kU8, "u1"},  {DType::kU16, "u2"}, {DType::kU32, "u4"},
+    {DType::kU64, "u8"}, {DType::kBool, "b1"}, {DType::kC64, "c8"},
 };
 
 Status Bad(size_t byte, const char* what) {

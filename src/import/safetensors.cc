@@ -17,9 +17,9 @@ struct Code {
   const char* name;
 };
 constexpr Code kCodes[] = {
-    {DType::kF32, "F32"}, {DType::kF16, "F16"}, {DType::kBF16, "BF16"}, {DType::kF64, "F64"}, {DType::kI8, "I8"},
-    {DType::kI16, "I16"}, {DType::kI32, "I32"}, {DType::kI64, "I64"},   {DType::kU8, "U8"},   {DType::kU16, "U16"},
-    {DType::kU32, "U32"}, {DType::kU64, "U64"}, {DType::kBool, "BOOL"},
+    {DType::kF32, "F32"}, {DType::kF16, "F16"}, {DType::kBF16, "BF16"}, {DType::kF64, "F64"},   {DType::kC64, "C64"},
+    {DType::kI8, "I8"},   {DType::kI16, "I16"}, {DType::kI32, "I32"},   {DType::kI64, "I64"},   {DType::kU8, "U8"},
+    {DType::kU16, "U16"}, {DType::kU32, "U32"}, {DType::kU64, "U64"},   {DType::kBool, "BOOL"},
 };
 
 Status Bad(const std::string& tensor, const char* what) {

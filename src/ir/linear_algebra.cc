@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "ir/composite.h"
 #include "ir/shape.h"
-#include "rt/linear_algebra.h"
+#include "linear/linear_algebra.h"
 
 namespace quern::ir {
 namespace {

@@ -1,5 +1,5 @@
 // What the ops of linear algebra have in common: batches of matrices, the C functions that compute them
-// (rt/linear_algebra.h, as calls that any Custom is), and references that share nothing with those.
+// (linear/linear_algebra.h, as calls that any Custom is), and references that share nothing with those.
 #pragma once
 
 #include <functional>

@@ -69,10 +69,11 @@ bool ExtentConstraint::Never(const SymbolRanges& ranges) const {
   const std::optional<int64_t> high = difference().UpperBound(ranges);
   if (high && *high < 0) return true;
   if (relation != SizeRelation::kEqual) return false;
-  if (difference().LowerBound(ranges).value_or(0) > 0) return true;
+  const Extent between = difference();
+  if (between.LowerBound(ranges).value_or(0) > 0) return true;
   // 66*B*S is no 16384.
   int64_t common = 0, number = 0;
-  for (const Extent::Term& term : difference().terms()) {
+  for (const Extent::Term& term : between.terms()) {
     if (term.overflowed()) return false;
     if (term.symbols.empty())
       number = term.coefficient;

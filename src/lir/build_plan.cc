@@ -68,11 +68,29 @@ bool GraphBuilder::Claim(Value output, Claimed claim) {
 Status GraphBuilder::PlaceNodes() {
   for (size_t n = 0; n < graph_.nodes().size(); ++n) {
     QUERN_RETURN_IF_ERROR(ir::WithOrigin(graph_, graph_.nodes()[n].origin, PlaceNode(static_cast<int>(n))));
+    if (body_ == 0) QUERN_RETURN_IF_ERROR(CopyStateToOutputs(static_cast<int>(n)));
   }
   std::vector<std::vector<Argument>>& values = parts_.plan.bodies[body_].values;
   for (const std::vector<Place>& results : places_) {
     std::vector<Argument>& row = values.emplace_back();
     for (const Place& place : results) row.push_back(place.at);
+  }
+  return absl::OkStatus();
+}
+
+// An output that is a donated input as it was, or a view of that, is copied before anything writes over it.
+Status GraphBuilder::CopyStateToOutputs(int n) {
+  const ir::Node& node = graph_.node(n);
+  if (!ir::IsInput(node) && node.op->strides == nullptr) return absl::OkStatus();
+  for (size_t o = 0; o < graph_.outputs.size(); ++o) {
+    const int output = static_cast<int>(o);
+    if (graph_.outputs[o] != Value{n, 0} || DonationTo(graph_, output) != nullptr) continue;
+    const Place& place = PlaceOf({n, 0});
+    if (BufferOf(place).home != Home::kState || place.version != parts_.versions[place.at.buffer]) continue;
+    const ir::TensorType& type = graph_.type({n, 0});
+    QUERN_ASSIGN(const int buffer, parts_.AddBuffer(Home::kOutput, type, output));
+    QUERN_RETURN_IF_ERROR(EmitCopy(type, place.at, {buffer, 0}, absl::StrCat("output ", o)));
+    copied_outputs_.insert(output);
   }
   return absl::OkStatus();
 }
@@ -336,6 +354,7 @@ Status GraphBuilder::FinishOutputs() {
   for (const int n : graph_.Inputs()) inputs.emplace(graph_.node(n).attributes.String("name"), n);
   std::vector<Copy> last;
   for (size_t o = 0; o < graph_.outputs.size(); ++o) {
+    if (copied_outputs_.contains(static_cast<int>(o))) continue;
     const Value value = graph_.outputs[o];
     const ir::TensorType& type = graph_.type(value);
     const Place& place = PlaceOf(value);

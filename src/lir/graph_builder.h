@@ -3,6 +3,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -49,6 +50,7 @@ class GraphBuilder {
   StatusOr<std::vector<int>> AddTemporaries(const family::LoweredRegion& lowered, bool once);
   std::vector<int> AddConstants(const family::LoweredRegion& lowered);
   Status FinishOutputs();
+  Status CopyStateToOutputs(int n);
 
   const Place& PlaceOf(ir::Value value) const { return places_[value.node][value.result]; }
   const Buffer& BufferOf(const Place& place) const { return parts_.plan.buffers[place.at.buffer]; }
@@ -99,6 +101,7 @@ class GraphBuilder {
   const int body_;
   const std::string prefix_;
   std::vector<std::vector<Place>> places_;  // by node and result
+  std::set<int> copied_outputs_;            // those that FinishOutputs need not look at
   std::map<ir::Value, Claimed> claims_;     // results that are written to a certain place
   std::vector<Place> given_;                // of the Inputs of a body
   size_t next_input_ = 0;

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """A graph with complex numbers and with linear algebra, compiled ahead of time: its header and manifest name the C
-functions, libquern_rt.a has them, and the program solves a system of a known answer.
+functions, libquern_linear.a has them, and the program solves a system of a known answer.
 
-  linear_algebra_test.py QUERN SOURCE LIBQUERN_RT CC
+  linear_algebra_test.py QUERN SOURCE LIBQUERN_LINEAR CC
 """
 
 import json
@@ -72,7 +72,7 @@ def main():
             sys.exit(f"the dtypes of the inputs: {kinds}")
         program = folder / "program"
         output(cc, "-std=c11", "-Wall", "-Wextra", "-Werror", "-I", folder, "-I", source / "include", folder / "main.c",
-               folder / "solve.o", archive, "-lm", "-lpthread", "-o", program)
+               folder / "solve.o", archive, "-llapacke", "-lm", "-o", program)
         printed = output(program).strip()
         if printed != EXPECTED:
             sys.exit(f"it prints {printed}, not {EXPECTED}")

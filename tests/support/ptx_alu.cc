@@ -239,6 +239,7 @@ Table MakeTable() {
     table["mov." + std::string(type)] = same;
     table["selp." + std::string(type)] = chosen;
   }
+  table["mov.pred"] = [](uint64_t x, uint64_t, uint64_t) -> uint64_t { return x & 1; };  // true is written -1, too
   table["and.pred"] = [](uint64_t x, uint64_t y, uint64_t) -> uint64_t { return x & y; };
   table["or.pred"] = [](uint64_t x, uint64_t y, uint64_t) -> uint64_t { return x | y; };
   table["xor.pred"] = [](uint64_t x, uint64_t y, uint64_t) -> uint64_t { return x ^ y; };

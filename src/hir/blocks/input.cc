@@ -14,8 +14,7 @@ const BlockDef& Block_input() {
       .infer = [](const InferContext& c) -> StatusOr<std::vector<TensorType>> {
         const TensorType& type = c.node.results[0];
         if (!IsBlock(type.dtype)) return c.node.results;
-        return c.Error(DiagnosticCode::kUnsupported, c.attributes.String("name"), ir::Phrase(ir::OperandKind::kAny),
-                       type.ToString());
+        return c.Error(DiagnosticCode::kUnsupported, c.attributes.String("name"), "any scalar dtype", type.ToString());
       },
       .lower = [](LowerContext& c) -> StatusOr<std::vector<ir::Value>> {
         QUERN_ASSIGN(const ir::Value value,

@@ -1,6 +1,8 @@
 // A random graph as a model to compile ahead of time: its parameters lie in a made-up model file, or in the object.
 #pragma once
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -20,17 +22,21 @@ namespace quern::testing {
 
 inline int64_t RoundUp(int64_t bytes, int64_t to) { return (bytes + to - 1) / to * to; }
 
-// 64-byte aligned memory full of a byte that is no number.
+// 64-byte aligned memory full of a byte that is no number. A workspace for the largest of all sizes may be larger than
+// the machine; pages that no run touches cost nothing then.
 struct Aligned {
-  explicit Aligned(int64_t bytes)
-      : size(std::max<int64_t>(RoundUp(bytes, 64), 64)), data(static_cast<uint8_t*>(std::aligned_alloc(64, size))) {
-    std::memset(data, 0xA5, size);
+  explicit Aligned(int64_t bytes) : size(std::max<int64_t>(RoundUp(bytes, 64), 64)) {
+    constexpr int kPrivate = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+    data = static_cast<uint8_t*>(IsMapped() ? mmap(nullptr, size, PROT_READ | PROT_WRITE, kPrivate, -1, 0)
+                                            : std::aligned_alloc(64, size));
+    if (!IsMapped()) std::memset(data, 0xA5, size);
   }
-  ~Aligned() { std::free(data); }
+  ~Aligned() { IsMapped() ? static_cast<void>(munmap(data, size)) : std::free(data); }
+  bool IsMapped() const { return size > int64_t{1} << 30; }
   Aligned(const Aligned&) = delete;
   Aligned& operator=(const Aligned&) = delete;
   const int64_t size;
-  uint8_t* const data;
+  uint8_t* data;
 };
 
 struct GraphCase {

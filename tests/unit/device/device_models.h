@@ -64,7 +64,7 @@ inline void ExpectRandomGraphs(uint64_t count,
     const Status evaluated = MakeOracles(*made);
     ASSERT_TRUE(evaluated.ok()) << evaluated;
     compiler::PipelineOptions options;
-    options.fuse = i % 4 != 3;
+    options.fuse = only != 0 ? testing::FromEnvironment("QUERN_FUSE", 1) != 0 : i % 4 != 3;
     options.facts.blocks = target.facts;
     options.facts.blocks->half_products = false;  // whose error is another one
     const StatusOr<CompiledGraph> graph = PlanGraph(made->random.graph, made->guard, options);

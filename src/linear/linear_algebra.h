@@ -1,12 +1,12 @@
 /* Linear algebra of dense matrices, batch by batch: the C functions behind DenseSolve, Cholesky, Det, LogDet, Qr, Svd
  * and Eigh (ir/linear_algebra.h), as launches of a plan (quern/call.h). A program around a compiled model that names
- * one links libquern_rt.a.
+ * one links libquern_linear.a and -llapacke.
  *
  * f32 and f64 alike are computed in double, and rounded once. Batches are shared out among the parts. What has no
- * answer, a singular system or memory that is not there, is NaN or infinite; nothing fails. Reentrant; memory beside
+ * answer, a singular system or memory that is not there, is NaN; nothing fails. Reentrant; memory beside
  * the operands is taken for the length of a call. */
-#ifndef QUERN_SRC_RT_LINEAR_ALGEBRA_H_
-#define QUERN_SRC_RT_LINEAR_ALGEBRA_H_
+#ifndef QUERN_SRC_LINEAR_LINEAR_ALGEBRA_H_
+#define QUERN_SRC_LINEAR_LINEAR_ALGEBRA_H_
 
 #include <stdint.h>
 
@@ -25,18 +25,10 @@ quern_kernel quern_qr, quern_qr_f64;             /* a [.., M, N]: q [.., M, K], 
 quern_kernel quern_svd, quern_svd_f64;           /* a [.., M, N]: u [.., M, K], s [.., K], v^T [.., K, N] */
 quern_kernel quern_eigh, quern_eigh_f64; /* a [.., N, N]: values [.., N] rising, vectors [.., N, N] in columns */
 
-/* What the files of these have in common: matrices of doubles, row-major, `ld` from row to row. */
+/* What both files have in common: matrices of doubles, row-major. */
 
-/* c [m, n] -= a [m, k] b [k, n] */
-void quern_subtract_product(double* c, int64_t ldc, const double* a, int64_t lda, const double* b, int64_t ldb,
-                            int64_t m, int64_t n, int64_t k);
-/* The batch `at` of a tensor whose batches have `elements` each, of f64 or f32, from and to doubles. */
-void quern_load(const void* tensor, int f64, int64_t at, int64_t elements, double* to);
-void quern_store(void* tensor, int f64, int64_t at, int64_t elements, const double* from);
-/* `vector` is turned so that its sum by weights 1 / (i + pi) is not negative: the sign that results have. */
-double quern_sign_of(const double* vector, int64_t step, int64_t n);
-
-/* One batch: doubles of the operands in, of the results out; `work` holds what `work_elements` said, at least. */
+/* One batch: doubles of the operands in, of the results out; `work` holds what `work_elements` said, at least. Returns
+ * 0 where there is no answer: the results are NaN then. */
 typedef struct quern_matrices {
   int64_t m, n, columns; /* of a; of b, or 0 */
   char attribute;
@@ -45,7 +37,7 @@ typedef struct quern_matrices {
   double* work;
 } quern_matrices;
 typedef int64_t quern_work_elements(int64_t m, int64_t n, int64_t columns);
-typedef void quern_compute(const quern_matrices*);
+typedef int quern_compute(const quern_matrices*);
 /* All batches of parts [begin, end): what each kernel does around its own work. */
 void quern_for_batches(const quern_args* args, int64_t begin, int64_t end, int f64, quern_work_elements* work,
                        quern_compute* compute);
@@ -54,4 +46,4 @@ void quern_for_batches(const quern_args* args, int64_t begin, int64_t end, int f
 }
 #endif
 
-#endif /* QUERN_SRC_RT_LINEAR_ALGEBRA_H_ */
+#endif /* QUERN_SRC_LINEAR_LINEAR_ALGEBRA_H_ */
