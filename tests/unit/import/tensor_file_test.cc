@@ -73,7 +73,7 @@ std::string NpyError(const std::string& from, const std::string& to) {
 TEST(Npy, SaysWhatIsWrong) {
   EXPECT_EQ(NpyError("NUMPY", "NUMPI"), "byte 0: no .npy file");
   EXPECT_EQ(NpyError("<f4", ">f4"), "an array of dtype >f4");
-  EXPECT_EQ(NpyError("<f4", "<c16"), "an array of dtype <c16");
+  EXPECT_EQ(NpyError("<f4", "<m8"), "an array of dtype <m8");
   EXPECT_EQ(NpyError("False", "True "), "an array in Fortran order");
   EXPECT_EQ(NpyError("(2, 3)", "(2, 4)"), "byte 128: the data does not have the bytes of the shape");
   EXPECT_EQ(NpyError("(2, 3)", "(2, 2)"), "byte 128: the data does not have the bytes of the shape");
