@@ -1,5 +1,7 @@
 #include "ir/pairs.h"
 
+#include <complex>
+
 #include "ir/shape.h"
 
 namespace quern::ir {
@@ -49,6 +51,46 @@ StatusOr<std::vector<Value>> SameOfPairs(const PairsContext& context) {
   }
   const std::vector<Value> x(context.x.begin(), context.x.end());
   return context.e.Finish({context.e.Add(context.node.op->name, x, std::move(attributes))});
+}
+
+StatusOr<std::vector<TensorType>> InferRealOfComplex(const InferContext& context) {
+  if (!IsComplex(context.operands[0].dtype)) return context.DTypeError(0, "c64");
+  return std::vector<TensorType>{{DType::kF32, context.operands[0].dims}};
+}
+
+namespace {
+
+template <bool kImaginary>
+Status ReferencePart(RefContext& context) {
+  const RefTensor& z = *context.operands[0];
+  RefTensor& y = context.results[0];
+  for (size_t at = 0; at < y.data.size(); ++at) {
+    const std::complex<double> number = z.Complex(static_cast<int64_t>(at));
+    y.data[at] = kImaginary ? number.imag() : number.real();
+  }
+  return absl::OkStatus();
+}
+
+template <bool kImaginary>
+StatusOr<std::vector<Value>> PartOf(const PairsContext& context) {
+  const Parts parts = PartsOf(context.e, context.x[0]);
+  return context.e.Finish({kImaginary ? parts.im : parts.re});
+}
+
+}  // namespace
+
+const OpDef* PartOfComplex(const char* name, const char* doc, bool imaginary) {
+  return Make({
+      .name = name,
+      .doc = doc,
+      .kind = OpKind::kComposite,
+      .operands = {{.name = "z", .shape = "c64"}},
+      .infer = InferRealOfComplex,
+      .reference = imaginary ? ReferencePart<true> : ReferencePart<false>,
+      .pairs = imaginary ? PartOf<true> : PartOf<false>,
+      .rtol = 0,
+      .examples = {{{"c64[2, 3]"}}, {{"c64[S, 7]"}}},
+  });
 }
 
 }  // namespace quern::ir

@@ -31,4 +31,9 @@ Value PairsOf(Expansion& e, const Parts& parts);
 // Of ops that do the same to re and im: the node over pairs, its attributes `axis` or `axes` counted from the start.
 StatusOr<std::vector<Value>> SameOfPairs(const PairsContext& context);
 
+// The real type of c64 operand 0's dimensions: what infers a part of it, or a size.
+StatusOr<std::vector<TensorType>> InferRealOfComplex(const InferContext& context);
+// Real and Imag.
+const OpDef* PartOfComplex(const char* name, const char* doc, bool imaginary);
+
 }  // namespace quern::ir

@@ -6,11 +6,6 @@
 namespace quern::ir {
 namespace {
 
-StatusOr<std::vector<TensorType>> Infer(const InferContext& context) {
-  if (!IsComplex(context.operands[0].dtype)) return context.DTypeError(0, "c64");
-  return std::vector<TensorType>{{DType::kF32, context.operands[0].dims}};
-}
-
 Status Reference(RefContext& context) {
   const RefTensor& z = *context.operands[0];
   RefTensor& y = context.results[0];
@@ -32,7 +27,7 @@ const OpDef& Op_complex_norm_sq() {
       .doc = "re^2 + im^2",
       .kind = OpKind::kComposite,
       .operands = {{.name = "z", .shape = "c64"}},
-      .infer = Infer,
+      .infer = InferRealOfComplex,
       .reference = Reference,
       .pairs = Pairs,
       .rtol = 1e-6,

@@ -1,41 +1,11 @@
 // Real: the real part of c64.
 
 #include "ir/pairs.h"
-#include "ir/shape.h"
 
 namespace quern::ir {
-namespace {
-
-StatusOr<std::vector<TensorType>> Infer(const InferContext& context) {
-  if (!IsComplex(context.operands[0].dtype)) return context.DTypeError(0, "c64");
-  return std::vector<TensorType>{{DType::kF32, context.operands[0].dims}};
-}
-
-Status Reference(RefContext& context) {
-  const RefTensor& z = *context.operands[0];
-  RefTensor& y = context.results[0];
-  for (size_t at = 0; at < y.data.size(); ++at) y.data[at] = z.Complex(static_cast<int64_t>(at)).real();
-  return absl::OkStatus();
-}
-
-StatusOr<std::vector<Value>> Pairs(const PairsContext& context) {
-  return context.e.Finish({PartsOf(context.e, context.x[0]).re});
-}
-
-}  // namespace
 
 const OpDef& Op_real() {
-  static const OpDef* const op = Make({
-      .name = "Real",
-      .doc = "the real part",
-      .kind = OpKind::kComposite,
-      .operands = {{.name = "z", .shape = "c64"}},
-      .infer = Infer,
-      .reference = Reference,
-      .pairs = Pairs,
-      .rtol = 0,
-      .examples = {{{"c64[2, 3]"}}, {{"c64[S, 7]"}}},
-  });
+  static const OpDef* const op = PartOfComplex("Real", "the real part", /*imaginary=*/false);
   return *op;
 }
 

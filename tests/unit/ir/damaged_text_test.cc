@@ -5,6 +5,7 @@
 #include <random>
 
 #include "ir/graph.h"
+#include "support/damage_text.h"
 #include "support/environment.h"
 
 namespace quern::ir {
@@ -108,16 +109,7 @@ TEST(DamagedText, NeverCrashes) {
   std::mt19937 random(kSeed);
   int read = 0;
   for (int i = 0; i < cases; ++i) {
-    std::string text = kSources[random() % std::size(kSources)];
-    for (int edits = 1 + random() % 3; edits > 0; --edits) {
-      const size_t at = random() % (text.size() + 1), length = std::min<size_t>(random() % 8, text.size() - at);
-      switch (random() % 4) {
-        case 0: text.erase(at, length); break;
-        case 1: text.insert(at, kPieces[random() % std::size(kPieces)]); break;
-        case 2: text.replace(at, length, kPieces[random() % std::size(kPieces)]); break;
-        case 3: text.insert(random() % (text.size() + 1), text.substr(at, random() % 80)); break;
-      }
-    }
+    const std::string text = quern::testing::DamagedText(random, kSources, kPieces);
     const StatusOr<Graph> graph = Parse(text);
     if (!graph.ok()) {
       EXPECT_FALSE(graph.status().message().empty()) << text;
