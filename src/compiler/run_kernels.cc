@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
 #include <memory>
 
 #include "absl/strings/str_cat.h"
 #include "base/diagnostic.h"
 #include "base/generated_code.h"
 #include "base/mapped_file.h"
+#include "base/memory.h"
 #include "compiler/public_error.h"
 #include "compiler/runtime_options.h"
 #include "kir/cost.h"
@@ -27,18 +27,7 @@ constexpr int64_t kUsualSize = 8, kMostBytes = int64_t{1} << 32, kMostChecked = 
 constexpr double kMostSteps = 2e7;
 constexpr int kWarmUpRuns = 3;
 
-class AlignedMemory {
- public:
-  explicit AlignedMemory(size_t bytes)
-      : data_(static_cast<uint8_t*>(std::aligned_alloc(64, (bytes + 127) / 64 * 64)), &std::free), bytes_(bytes) {}
-  uint8_t* data() const { return data_.get(); }
-  std::span<uint8_t> span() const { return {data_.get(), bytes_}; }
-  std::vector<uint8_t> copy() const { return {data_.get(), data_.get() + bytes_}; }
-
- private:
-  std::unique_ptr<uint8_t, decltype(&std::free)> data_;
-  size_t bytes_;
-};
+std::vector<uint8_t> Copied(const Memory& memory) { return {memory.bytes().begin(), memory.bytes().end()}; }
 
 QUERN_CALLS_GENERATED_CODE void Call(quern_kernel* function, const quern_args& args, void* scratch, int64_t begin,
                                      int64_t end) {
@@ -70,7 +59,7 @@ StatusOr<Binding> SizesOf(const kir::Kernel& kernel, const KernelOptions& option
 struct Run {
   const kir::Kernel& kernel;
   Binding binding;
-  std::vector<AlignedMemory> buffers;
+  std::vector<Memory> buffers;
   int64_t scratch_bytes = 0;
   KernelRun result;
 
@@ -101,7 +90,7 @@ struct Run {
             absl::StrFormat("kernel %s: its operands have more than %d bytes", kernel.name, kMostBytes));
       }
       QUERN_ASSIGN(const std::vector<uint8_t> drawn, kir::RandomBuffer(param.type, binding, random));
-      buffers.emplace_back(drawn.size());
+      QUERN_ASSIGN(buffers.emplace_back(), Memory::Allocate(static_cast<int64_t>(drawn.size())));
       std::copy(drawn.begin(), drawn.end(), buffers.back().data());
     }
     return absl::OkStatus();
@@ -116,11 +105,11 @@ struct Run {
     const kir::ChunkRanges ranges =
         result.chunks == 0 ? kir::ChunkRanges() : kir::RandomChunks(result.chunks, most, random);
     std::vector<std::vector<uint8_t>> want;
-    for (const AlignedMemory& buffer : buffers) want.push_back(buffer.copy());
+    for (const Memory& buffer : buffers) want.push_back(Copied(buffer));
     const std::vector<std::vector<uint8_t>> start = want;
     const std::vector<kir::BufferBytes> spans(want.begin(), want.end());
     QUERN_ASSIGN(kir::Interpreter interpreter, kir::Interpreter::Create(kernel, binding));
-    const AlignedMemory scratch(scratch_bytes);
+    QUERN_ASSIGN(const Memory scratch, Memory::Allocate(scratch_bytes));
     const Arguments arguments(*this);
     for (const auto& [begin, end] : ranges) {
       QUERN_RETURN_IF_ERROR(interpreter.Run(spans, begin, end));
@@ -128,7 +117,7 @@ struct Run {
       result.checked += end - begin;
     }
     for (size_t p = 0; p < kernel.params.size(); ++p) {
-      const std::vector<uint8_t> got = buffers[p].copy();
+      const std::vector<uint8_t> got = Copied(buffers[p]);
       std::string difference = kernel.params[p].mode == kir::Mode::kIn
                                    ? (got == start[p] ? "" : " has changed, an operand")
                                    : kir::FirstDifference(kernel.params[p].type, got, want[p], options.tolerance);
@@ -139,11 +128,14 @@ struct Run {
     return absl::OkStatus();
   }
 
-  void Time(quern_kernel* function, ThreadPool& pool, const KernelOptions& options) {
+  Status Time(quern_kernel* function, ThreadPool& pool, const KernelOptions& options) {
     const Arguments arguments(*this);
-    std::vector<AlignedMemory> memory;
+    std::vector<Memory> memory(pool.threads());
     std::vector<void*> scratch;
-    for (int t = 0; t < pool.threads(); ++t) scratch.push_back(memory.emplace_back(scratch_bytes).data());
+    for (Memory& own : memory) {
+      QUERN_ASSIGN(own, Memory::Allocate(scratch_bytes));
+      scratch.push_back(own.data());
+    }
     const Dispatch dispatch = {function, &arguments.args, result.chunks, kernel.sequential, nullptr, 0};
     const auto time = [&](int64_t runs) {
       const Clock::time_point start = Clock::now();
@@ -163,11 +155,12 @@ struct Run {
     result.first_quartile_ns = quantile(0.25);
     result.third_quartile_ns = quantile(0.75);
     result.least_ns = times.front();
+    return absl::OkStatus();
   }
 
   struct Arguments {
     explicit Arguments(const Run& run) {
-      for (const AlignedMemory& buffer : run.buffers) pointers.push_back(buffer.data());
+      for (const Memory& buffer : run.buffers) pointers.push_back(buffer.data());
       for (const kir::SymbolDecl& symbol : run.kernel.symbols) values.push_back(run.binding.at(symbol.name));
       args = {pointers.data(), values.data()};
     }
@@ -200,7 +193,7 @@ StatusOr<std::vector<KernelRun>> RunAll(const std::string& path, const Options& 
     run.result.level = engine->target().name;
     run.result.threads = pool->threads();
     QUERN_RETURN_IF_ERROR(run.Check(module.kernel(0), options));
-    if (options.samples > 0) run.Time(module.kernel(0), *pool, options);
+    if (options.samples > 0) QUERN_RETURN_IF_ERROR(run.Time(module.kernel(0), *pool, options));
     results.push_back(std::move(run.result));
   }
   return results;
