@@ -4,6 +4,12 @@
 #include <optional>
 
 namespace quern::hir {
+namespace {
+
+// More than any block or op has. After an error there are as many, which are nothing: callers index without looking.
+constexpr size_t kMostResults = 8;
+
+}  // namespace
 
 Value Builder::Input(std::string name, TensorType type) {
   return status_.ok() ? Take(module_.AddInput(std::move(name), std::move(type))) : Value{};
@@ -30,7 +36,7 @@ std::vector<Value> Builder::Results(std::string_view block, std::vector<Value> i
                                     std::string label) {
   std::vector<Value> results;
   if (status_.ok()) results = Take(module_.Add(block, std::move(inputs), std::move(attributes), std::move(label)));
-  if (!status_.ok()) results.resize(8);  // more than any block has: callers index without looking
+  if (!status_.ok()) results.resize(kMostResults);
   return results;
 }
 
@@ -38,10 +44,16 @@ Value Builder::Block(std::string_view block, std::vector<Value> inputs, Attribut
   return Results(block, std::move(inputs), std::move(attributes), std::move(label))[0];
 }
 
+std::vector<Value> Builder::MirResults(std::string_view op, std::vector<Value> inputs, Attributes attributes,
+                                       std::string label) {
+  std::vector<Value> results;
+  if (status_.ok()) results = Take(module_.AddMir(op, std::move(inputs), std::move(attributes), std::move(label)));
+  if (!status_.ok()) results.resize(kMostResults);
+  return results;
+}
+
 Value Builder::Mir(std::string_view op, std::vector<Value> inputs, Attributes attributes, std::string label) {
-  if (!status_.ok()) return {};
-  const std::vector<Value> results =
-      Take(module_.AddMir(op, std::move(inputs), std::move(attributes), std::move(label)));
+  const std::vector<Value> results = MirResults(op, std::move(inputs), std::move(attributes), std::move(label));
   return results.empty() ? Value{} : results[0];
 }
 

@@ -36,6 +36,10 @@ class Builder {
   explicit Builder(Module& module) : module_(module) {}
 
   const Status& status() const { return status_; }
+  // Stops the building with an error of the caller's, where there was none before.
+  void Fail(Status error) {
+    if (status_.ok()) status_ = std::move(error);
+  }
   // The type of a value that exists.
   const TensorType& type(Value value) const { return module_.type(value); }
 
@@ -45,11 +49,13 @@ class Builder {
   Value Param(std::string name, TensorType type);
   Value Scalar(float value);  // f32[]
 
-  // Any block or MIR op by name; the first result. Results(...) gives all.
+  // A block, or with Mir an op, by name; the first result. Results and MirResults give all.
   Value Block(std::string_view block, std::vector<Value> inputs, Attributes attributes = {}, std::string label = "");
   std::vector<Value> Results(std::string_view block, std::vector<Value> inputs, Attributes attributes = {},
                              std::string label = "");
   Value Mir(std::string_view op, std::vector<Value> inputs, Attributes attributes = {}, std::string label = "");
+  std::vector<Value> MirResults(std::string_view op, std::vector<Value> inputs, Attributes attributes = {},
+                                std::string label = "");
 
   Value Linear(Value x, Value w, const LinearOptions& options = {});
   Value RmsNorm(Value x, Value gamma, double eps = 1e-5, Value beta = {});

@@ -362,6 +362,8 @@ StatusOr<std::vector<int64_t>> GgufFile::Ints(std::string_view key) const {
       values.push_back(*integer);
     } else if (const uint64_t* natural = std::get_if<uint64_t>(&value); natural != nullptr && *natural <= INT64_MAX) {
       values.push_back(static_cast<int64_t>(*natural));
+    } else if (const bool* truth = std::get_if<bool>(&value)) {
+      values.push_back(*truth ? 1 : 0);
     } else {
       return WrongType(key, value, "an array of integers");
     }

@@ -80,6 +80,7 @@ class GgufFile {
   StatusOr<std::string_view> String(std::string_view key) const;
   StatusOr<std::vector<std::string_view>> Strings(std::string_view key) const;
   StatusOr<std::vector<double>> Floats(std::string_view key) const;
+  // Of integers, or of bools, which are 0 and 1.
   StatusOr<std::vector<int64_t>> Ints(std::string_view key) const;
 
  private:

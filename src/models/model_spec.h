@@ -40,6 +40,7 @@ struct ModelSpec {
   std::vector<ParamData> params;
   std::string architecture, name;
   int64_t vocabulary = 0, context = 0, layers = 0, width = 0;
+  int64_t trained_context = 0;  // positions that the model was trained for
   DType kv_dtype = DType::kF16;
   // What the bytes of params lie in.
   std::shared_ptr<const GgufFile> file;

@@ -18,7 +18,6 @@
 #include "compiler/model.h"
 #include "device/emulated/emulated_device.h"
 #include "import/spm_tokenizer.h"
-#include "models/llama.h"
 #include "support/ptx_device.h"
 #include "support/shim_device.h"
 #include "unit/device/device_run.h"

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "import/gguf.h"
+#include "support/gguf_bytes.h"
 
 namespace quern::models {
 
@@ -30,46 +31,14 @@ struct TinyLlama {
 
   // `storage` must outlive the file.
   std::shared_ptr<const GgufFile> File(std::vector<uint8_t>& storage) const {
-    storage.clear();
-    auto put = [&](auto value) {
-      const auto* data = reinterpret_cast<const uint8_t*>(&value);
-      storage.insert(storage.end(), data, data + sizeof(value));
-    };
-    auto text = [&](std::string_view value) {
-      put(uint64_t{value.size()});
-      storage.insert(storage.end(), value.begin(), value.end());
-    };
-    put(uint32_t{0x46554747});
-    put(uint32_t{3});
-    put(uint64_t{tensors.size()});
-    put(uint64_t{metadata.size()});
-    for (const auto& [key, value] : metadata) {
-      text(key);
-      if (const auto* integer = std::get_if<uint32_t>(&value)) {
-        put(uint32_t{4});
-        put(*integer);
-      } else if (const auto* number = std::get_if<float>(&value)) {
-        put(uint32_t{6});
-        put(*number);
-      } else {
-        put(uint32_t{8});
-        text(std::get<std::string>(value));
-      }
-    }
-    uint64_t offset = 0;
+    support::GgufBytes bytes;
+    for (const auto& [key, value] : metadata) std::visit([&](const auto& v) { bytes.Put(key, v); }, value);
     for (const auto& [name, dims] : tensors) {
-      text(name);
-      put(static_cast<uint32_t>(dims.size()));
       uint64_t elements = 1;
-      for (const uint64_t dim : dims) {
-        put(dim);
-        elements *= dim;
-      }
-      put(uint32_t{0});
-      put(offset);
-      offset += (elements * 4 + 31) / 32 * 32;
+      for (const uint64_t dim : dims) elements *= dim;
+      bytes.AddTensor(name, dims, 0, std::vector<uint8_t>(elements * 4));
     }
-    storage.resize((storage.size() + 31) / 32 * 32 + offset);
+    storage = bytes.Build();
     auto file = GgufFile::Parse(storage);
     return file.ok() ? std::make_shared<const GgufFile>(*std::move(file)) : nullptr;
   }

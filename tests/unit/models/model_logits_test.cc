@@ -1,6 +1,4 @@
-// Llama models from files, run through the graph interpreter, against the logits of an independent runtime.
-
-#include "models/llama.h"
+// Models from files, run through the graph interpreter, against the logits of an independent runtime.
 
 #include <algorithm>
 #include <cmath>
@@ -11,7 +9,7 @@
 #include "base/half.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "ir/interpret.h"
+#include "interpreted.h"
 
 namespace quern::models {
 namespace {
@@ -34,52 +32,6 @@ std::vector<float> ReadFloats(const std::string& name) {
   return values;
 }
 
-// A model lowered and interpreted: caches are carried from step to step.
-class Interpreted {
- public:
-  static Interpreted Make(const ModelSpec& spec, hir::FusionPolicy policy) {
-    Interpreted model;
-    hir::Module module = spec.module;
-    module.policy = policy;
-    auto graph = hir::Lower(module);
-    EXPECT_TRUE(graph.ok()) << graph.status();
-    if (!graph.ok()) return model;
-    model.graph_ = *std::move(graph);
-    for (const ParamData& param : spec.params) {
-      std::vector<int64_t> dims;
-      for (const Extent& dim : param.type.dims) dims.push_back(dim.constant());
-      auto tensor = ir::RefTensorFromBytes(param.type.dtype, dims, param.bytes);
-      EXPECT_TRUE(tensor.ok()) << param.name << tensor.status();
-      model.feeds_[param.name] = *std::move(tensor);
-    }
-    for (const ir::Donation& donation : model.graph_.donations) {
-      const ir::TensorType& type = model.graph_.type(model.graph_.outputs[donation.output]);
-      ir::RefTensor cache{type.dtype, {}, {}};
-      for (const Extent& dim : type.dims) cache.dims.push_back(dim.constant());
-      cache.Allocate();
-      model.feeds_[donation.input] = std::move(cache);
-    }
-    return model;
-  }
-
-  // Logits of the last `logits` of `ids`.
-  std::vector<double> Step(const std::vector<int32_t>& ids, int64_t logits) {
-    const int64_t n = static_cast<int64_t>(ids.size());
-    feeds_["ids"] = {DType::kI32, {n}, {}, std::vector<int64_t>(ids.begin(), ids.end())};
-    auto outputs = ir::Interpret(graph_, {{"SEQ", n}, {"PAST_SEQ", past_}, {"LOGITS", logits}}, feeds_);
-    EXPECT_TRUE(outputs.ok()) << outputs.status();
-    if (!outputs.ok()) return {};
-    past_ += n;
-    for (const ir::Donation& donation : graph_.donations) feeds_[donation.input] = (*outputs)[donation.output];
-    return (*outputs)[0].data;
-  }
-
- private:
-  ir::Graph graph_;
-  ir::Feeds feeds_;
-  int64_t past_ = 0;
-};
-
 double LargestDifference(const std::vector<double>& got, const std::vector<float>& want, size_t first, size_t count) {
   double largest = got.size() == count ? 0 : INFINITY;
   for (size_t i = 0; i < std::min(count, got.size()); ++i)
@@ -99,9 +51,9 @@ struct Case {
 
 void PrintTo(const Case& c, std::ostream* out) { *out << c.model; }
 
-class LlamaLogits : public ::testing::TestWithParam<Case> {};
+class ModelLogits : public ::testing::TestWithParam<Case> {};
 
-TEST_P(LlamaLogits, AgreeWithAnIndependentRuntime) {
+TEST_P(ModelLogits, AgreeWithAnIndependentRuntime) {
   if (!std::filesystem::exists(Models() / GetParam().model))
     GTEST_SKIP() << "no " << GetParam().model << " under " << QUERN_MODELS_DIR;
   const std::vector<float> want = ReadFloats(GetParam().logits);
@@ -124,14 +76,18 @@ TEST_P(LlamaLogits, AgreeWithAnIndependentRuntime) {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    Files, LlamaLogits,
+    Files, ModelLogits,
     ::testing::Values(Case{"gguf/stories260K-F32.gguf", "ref/llm/stories260K-F32.once.logits.f32", 5},
                       Case{"gguf/stories260K-F16.gguf", "ref/llm/stories260K-F16.weightonly.once.logits.f32", 5},
                       Case{"gguf/stories260K-Q8_0.gguf", "ref/llm/stories260K-Q8_0.weightonly.once.logits.f32", 5},
                       Case{"gguf/stories260K-Q4_0.gguf", "ref/llm/stories260K-Q4_0.weightonly.once.logits.f32", 5},
                       Case{"archs/llama-rand.gguf", "ref/archs/llama-rand.weightonly.logits.f32", 21},
                       Case{"archs/llama3-ropefreqs-rand.gguf", "ref/archs/llama3-ropefreqs-rand.weightonly.logits.f32",
-                           21}));
+                           21},
+                      Case{"archs/llama-moe4x2-rand.gguf", "ref/archs/llama-moe4x2-rand.weightonly.logits.f32", 21},
+                      Case{"archs/qwen2-rand.gguf", "ref/archs/qwen2-rand.weightonly.logits.f32", 21},
+                      Case{"archs/qwen3-rand.gguf", "ref/archs/qwen3-rand.weightonly.logits.f32", 21},
+                      Case{"archs/gemma2-rand.gguf", "ref/archs/gemma2-rand.weightonly.logits.f32", 21}));
 
 }  // namespace
 }  // namespace quern::models

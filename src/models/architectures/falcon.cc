@@ -1,0 +1,31 @@
+// Falcon: attention and feed-forward side by side behind one LayerNorm, or two in the 40B model
+// (Almazrouei et al., arXiv:2311.16867).
+#include "models/architecture.h"
+
+namespace quern::models {
+namespace {
+
+Value Build(Decoder& d) {
+  Value x = d.Embed();
+  const Heads heads = d.ReadHeads();
+  const Rotation rotation = d.ReadRotation(heads, PairStyle::kHalves);
+  for (const Layer& layer : d.layers()) {
+    const Value n = d.LayerNorm(x, layer("attn_norm"));
+    const bool two = d.tensors().Has(layer("attn_norm_2.weight"));
+    auto [q, k, v] = d.Project(two ? d.LayerNorm(x, layer("attn_norm_2")) : n, layer, heads);
+    q = d.Rotate(q, rotation, heads);
+    k = d.Rotate(k, rotation, heads);
+    const Value a = d.Linear(d.Attention(layer, {q, k, v}, heads), layer("attn_output"), d.width());
+    x = d.Add(x, d.Add(a, d.FeedForward(n, layer, d.hidden(), "GeluApprox")));
+  }
+  return d.Logits(d.LayerNorm(d.Last(x), "output_norm"));
+}
+
+}  // namespace
+
+const Architecture& Architecture_falcon() {
+  static constexpr Architecture architecture = {.name = "falcon", .doc = "Falcon 7B, 40B", .build = Build};
+  return architecture;
+}
+
+}  // namespace quern::models

@@ -1,0 +1,29 @@
+// Phi-3 and Phi-4: a Llama with q, k and v in one tensor and gate and up in another, and rotation by longrope
+// (Abdin et al., arXiv:2404.14219).
+#include "models/architecture.h"
+
+namespace quern::models {
+namespace {
+
+Value Build(Decoder& d) {
+  Value x = d.Embed();
+  const Heads heads = d.ReadHeads();
+  const Rotation rotation = d.ReadRotation(heads, PairStyle::kHalves);
+  for (const Layer& layer : d.layers()) {
+    auto [q, k, v] = d.Project(d.RmsNorm(x, layer("attn_norm")), layer, heads);
+    q = d.Rotate(q, rotation, heads);
+    k = d.Rotate(k, rotation, heads);
+    x = d.Add(x, d.Linear(d.Attention(layer, {q, k, v}, heads), layer("attn_output"), d.width()));
+    x = d.Add(x, d.FusedGatedFeedForward(d.RmsNorm(x, layer("ffn_norm")), layer, d.hidden(), "Silu"));
+  }
+  return d.Logits(d.RmsNorm(d.Last(x), "output_norm"));
+}
+
+}  // namespace
+
+const Architecture& Architecture_phi3() {
+  static constexpr Architecture architecture = {.name = "phi3", .doc = "Phi-3, Phi-3.5, Phi-4", .build = Build};
+  return architecture;
+}
+
+}  // namespace quern::models

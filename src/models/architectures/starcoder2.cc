@@ -1,0 +1,29 @@
+// StarCoder2: LayerNorm, biases, grouped heads with half-split rotation and a plain feed-forward
+// (Lozhkov et al., arXiv:2402.19173).
+#include "models/architecture.h"
+
+namespace quern::models {
+namespace {
+
+Value Build(Decoder& d) {
+  Value x = d.Embed();
+  const Heads heads = d.ReadHeads();
+  const Rotation rotation = d.ReadRotation(heads, PairStyle::kHalves);
+  for (const Layer& layer : d.layers()) {
+    auto [q, k, v] = d.Project(d.LayerNorm(x, layer("attn_norm")), layer, heads);
+    q = d.Rotate(q, rotation, heads);
+    k = d.Rotate(k, rotation, heads);
+    x = d.Add(x, d.Linear(d.Attention(layer, {q, k, v}, heads), layer("attn_output"), d.width()));
+    x = d.Add(x, d.FeedForward(d.LayerNorm(x, layer("ffn_norm")), layer, d.hidden(), "GeluApprox"));
+  }
+  return d.Logits(d.LayerNorm(d.Last(x), "output_norm"));
+}
+
+}  // namespace
+
+const Architecture& Architecture_starcoder2() {
+  static constexpr Architecture architecture = {.name = "starcoder2", .doc = "StarCoder2", .build = Build};
+  return architecture;
+}
+
+}  // namespace quern::models

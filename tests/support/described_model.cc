@@ -1,0 +1,118 @@
+#include "support/described_model.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "base/half.h"
+#include "support/gguf_bytes.h"
+
+namespace quern::support {
+namespace {
+
+uint64_t Fnv1a(const std::string& text) {
+  uint64_t hash = 0xcbf29ce484222325;
+  for (const char c : text) hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001b3;
+  return hash;
+}
+
+uint64_t SplitMix64(uint64_t z) {
+  z += 0x9e3779b97f4a7c15;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
+  return z ^ (z >> 31);
+}
+
+// NAME DTYPE SCALE OFFSET DIMS.., outermost first.
+bool ReadTensor(std::istringstream& line, GgufBytes& bytes) {
+  std::string name, dtype;
+  double scale = 0, offset = 0;
+  if (!(line >> name >> dtype >> scale >> offset)) return false;
+  std::vector<uint64_t> dims;
+  uint64_t elements = 1;
+  for (uint64_t dim = 0; line >> dim; elements *= dim) dims.insert(dims.begin(), dim);
+  const uint64_t seed = Fnv1a(name);
+  std::vector<uint8_t> data;
+  if (dtype == "q8_0") {
+    for (uint64_t i = 0; i < elements; ++i) {
+      if (i % 32 == 0) data.insert(data.end(), {0x00, 0x18});  // 2^-9 in f16
+      data.push_back(static_cast<uint8_t>(SplitMix64(seed + i) >> 56));
+    }
+    bytes.AddTensor(name, dims, 8, data);
+    return true;
+  }
+  data.resize(elements * sizeof(float));
+  for (uint64_t i = 0; i < elements; ++i) {
+    const double u = static_cast<double>(SplitMix64(seed + i) >> 52) / 2048 - 1;
+    const auto value = static_cast<float>(offset + scale * u);
+    std::memcpy(data.data() + i * sizeof(float), &value, sizeof(float));
+  }
+  bytes.AddTensor(name, dims, 0, data);
+  return dtype == "f32";
+}
+
+bool ReadLine(std::istringstream& line, DescribedModel& model, GgufBytes& bytes) {
+  std::string kind, key, text;
+  line >> kind;
+  if (kind == "tensor") return ReadTensor(line, bytes);
+  if (kind == "context") return static_cast<bool>(line >> model.context);
+  if (kind == "ids") {
+    for (int32_t id = 0; line >> id;) model.ids.push_back(id);
+    return true;
+  }
+  if (kind == "row") {
+    for (float value = 0; line >> value;) model.rows.push_back(value);
+    return true;
+  }
+  if (!(line >> key >> text)) return false;
+  if (key == "general.architecture") model.architecture = text;
+  if (kind == "string") {
+    bytes.Put(key, std::string_view(text));
+  } else if (kind == "uint") {
+    bytes.Put(key, static_cast<uint32_t>(std::stoul(text)));
+  } else if (kind == "float") {
+    bytes.Put(key, std::stof(text));
+  } else if (kind == "bool") {
+    bytes.Put(key, text == "1");
+  } else {
+    return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+StatusOr<DescribedModel> ParseDescribedModel(const std::string& text) {
+  std::istringstream in(text);
+  DescribedModel model;
+  GgufBytes bytes;
+  std::string line;
+  for (int number = 1; std::getline(in, line); ++number) {
+    std::istringstream words(line);
+    if (!ReadLine(words, model, bytes)) return absl::InvalidArgumentError(absl::StrFormat("line %d: %s", number, line));
+  }
+  model.file = bytes.Build();
+  return model;
+}
+
+StatusOr<std::string> ReadText(const std::string& path) {
+  std::ifstream in(path);
+  if (!in) return absl::NotFoundError(path);
+  return std::string((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+}
+
+StatusOr<DescribedModel> ReadDescribedModel(const std::string& path) {
+  QUERN_ASSIGN(const std::string text, ReadText(path));
+  return ParseDescribedModel(text);
+}
+
+std::vector<std::string> DescribedModels() {
+  std::vector<std::string> paths;
+  for (const auto& entry : std::filesystem::directory_iterator(QUERN_GOLDEN_DIR "/architectures"))
+    paths.push_back(entry.path().string());
+  std::sort(paths.begin(), paths.end());
+  return paths;
+}
+
+}  // namespace quern::support

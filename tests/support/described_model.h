@@ -1,0 +1,28 @@
+// A small model described in text, with what llama.cpp computes for it: tests/golden/architectures, whose recorder
+// (record_architectures.py) says what the lines are and makes the weights by the same rule.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+
+namespace quern::support {
+
+struct DescribedModel {
+  std::string architecture;
+  std::vector<uint8_t> file;  // a GGUF file without a tokenizer
+  int64_t context = 0;
+  std::vector<int32_t> ids;
+  std::vector<float> rows;  // of logits, or of embeddings, for each id
+};
+
+// Error: a line that says nothing.
+StatusOr<DescribedModel> ParseDescribedModel(const std::string& text);
+// Error: also a file that cannot be read.
+StatusOr<DescribedModel> ReadDescribedModel(const std::string& path);
+StatusOr<std::string> ReadText(const std::string& path);
+// The paths of all of them, sorted.
+std::vector<std::string> DescribedModels();
+
+}  // namespace quern::support
