@@ -1,5 +1,5 @@
-// Decoder: the parts that language models are made of. The file of an architecture (models/architectures) says in them what
-// its paper says, in the order of its paper, from token ids to logits:
+// Decoder: the parts that language models are made of. The file of an architecture (models/architectures) says in them
+// what its paper says, in the order of its paper, from token ids to logits:
 //
 //   Value x = d.Embed();
 //   for (const Layer& layer : d.layers()) {
@@ -119,6 +119,14 @@ class Decoder {
   Value Rotate(Value x, const Rotation& rotation, const Heads& heads);
   // Attention over the layer's cache, to which this step's keys and values go: [SEQ, heads * head_dim].
   Value Attention(const Layer& layer, const Projections& rows, const Heads& heads, const AttentionRule& rule = {});
+
+  // What tokens carry on beside keys and values, f32[dims]: zeros before the first token.
+  Value State(const Layer& layer, const char* name, std::vector<int64_t> dims);
+  // What the state of that name is after this step; once for each.
+  void Carry(const Layer& layer, const char* name, Value next);
+  // Each channel of rows [SEQ, channels] over its own last elements: the sum of element t - j times weight
+  // [channel, kernel - 1 - j]. The last kernel - 1 rows are a state.
+  Value CausalConvolution(Value x, const Layer& layer, const std::string& name, int64_t kernel);
 
   // down(activation(gate(x)) * up(x)); the tensors are ffn_gate, ffn_up and ffn_down, with a suffix.
   Value GatedFeedForward(Value x, const Layer& layer, int64_t hidden, const char* activation,

@@ -1,5 +1,6 @@
 // Hyper-parameters of a model file, checked: every value is typed and in range. The first that is not is kept as
-// status(), which names the key; what is read after it are harmless values, so that an architecture reads without looking.
+// status(), which names the key; what is read after it are harmless values, so that an architecture reads without
+// looking.
 #pragma once
 
 #include <cmath>

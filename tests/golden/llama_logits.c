@@ -1,5 +1,6 @@
 // llama_logits MODEL OUT.f32 IDS..: the logits of every id, by libllama on one thread with an f32 cache and without
-// flash attention; with -e before MODEL, the embeddings instead. For record_architectures.py, which says how it is built.
+// flash attention; with -e before MODEL, the embeddings instead. For record_architectures.py, which says how it is
+// built.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

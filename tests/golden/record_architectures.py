@@ -17,6 +17,7 @@ Needs numpy and libllama; npm's node-llama-cpp has both its binaries and, as a g
   LLAMA_BINS=LIBS python3 record_architectures.py ./llama_logits [NAME..]
 """
 
+import itertools
 import os
 import struct
 import subprocess
@@ -236,8 +237,9 @@ def gemma_like(name, architecture, head_norms=False, post_norms=False, window=0,
     return m
 
 
-def layer_norm_like(name, architecture, count=4, kv=2, head_dim=6, n_rot=None, fused=False, bias=True, attention_bias=None,
-                    second_norm="ffn_norm", norm_bias=True, output=True, output_bias=False, gate=False, key_length=True):
+def layer_norm_like(name, architecture, count=4, kv=2, head_dim=6, n_rot=None, fused=False, bias=True,
+                    attention_bias=None, second_norm="ffn_norm", norm_bias=True, output=True, output_bias=False,
+                    gate=False):
     m = Model(name, architecture)
     q, kv, head_dim = heads(m, count, kv, head_dim, n_rot, eps="layer")
     hidden = 40
@@ -349,9 +351,90 @@ def models():
     yield m
 
 
+def recurrent_models():
+    m = Model("mamba", "mamba")
+    inner, state, kernel, rank = 48, 6, 4, 3
+    for key, value in (("conv_kernel", kernel), ("inner_size", inner), ("state_size", state), ("time_step_rank", rank)):
+        m.uint("ssm." + key, value)
+    m.float("attention.layer_norm_rms_epsilon", 1e-5)
+    m.uint("feed_forward_length", 0)
+    m.uint("attention.head_count", 0)
+    ends(m, output=False)
+    for layer in range(m.layers):
+        m.norm(f"blk.{layer}.attn_norm")
+        m.linear(f"blk.{layer}.ssm_in", 2 * inner, m.width)
+        m.tensor(f"blk.{layer}.ssm_conv1d.weight", inner, kernel, scale=0.6)
+        m.tensor(f"blk.{layer}.ssm_conv1d.bias", inner, scale=0.3)
+        m.linear(f"blk.{layer}.ssm_x", rank + 2 * state, inner)
+        m.linear(f"blk.{layer}.ssm_dt", inner, rank, bias=True)
+        m.tensor(f"blk.{layer}.ssm_a", inner, state, scale=0.5, offset=-0.75)
+        m.tensor(f"blk.{layer}.ssm_d", inner, scale=1.0)
+        m.linear(f"blk.{layer}.ssm_out", m.width, inner)
+    yield m
+    for groups in (1, 2):
+        m = Model("mamba2" if groups == 1 else "mamba2-groups", "mamba2")
+        inner, heads_ = 48, 6
+        mixed = inner + 2 * groups * state
+        for key, value in (("conv_kernel", kernel), ("inner_size", inner), ("state_size", state),
+                           ("time_step_rank", heads_), ("group_count", groups)):
+            m.uint("ssm." + key, value)
+        m.float("attention.layer_norm_rms_epsilon", 1e-5)
+        m.uint("feed_forward_length", 0)
+        m.uint("attention.head_count", 0)
+        ends(m)
+        for layer in range(m.layers):
+            m.norm(f"blk.{layer}.attn_norm")
+            m.linear(f"blk.{layer}.ssm_in", inner + mixed + heads_, m.width)
+            m.tensor(f"blk.{layer}.ssm_conv1d.weight", mixed, kernel, scale=0.6)
+            m.tensor(f"blk.{layer}.ssm_conv1d.bias", mixed, scale=0.3)
+            m.tensor(f"blk.{layer}.ssm_dt.bias", heads_, scale=0.5)
+            m.tensor(f"blk.{layer}.ssm_a", heads_, 1, scale=0.5, offset=-0.75)
+            m.tensor(f"blk.{layer}.ssm_d", heads_, 1, scale=1.0)
+            m.tensor(f"blk.{layer}.ssm_norm.weight", groups, inner // groups, scale=0.25, offset=1.0)
+            m.linear(f"blk.{layer}.ssm_out", m.width, inner)
+        yield m
+    m = Model("qwen3next", "qwen3next", 4)
+    q, kv, head_dim = heads(m)
+    size, key_heads, value_heads = 6, 2, 4
+    key, value = size * key_heads, size * value_heads
+    for name, number in (("conv_kernel", kernel), ("inner_size", value), ("state_size", size),
+                         ("time_step_rank", value_heads), ("group_count", key_heads)):
+        m.uint("ssm." + name, number)
+    m.uint("feed_forward_length", 40)
+    m.uint("expert_count", 5)
+    m.uint("expert_used_count", 3)
+    m.uint("expert_feed_forward_length", 20)
+    m.uint("expert_shared_feed_forward_length", 28)
+    m.uint("rope.dimension_count", 4)
+    ends(m)
+    for layer in range(m.layers):
+        m.norm(f"blk.{layer}.attn_norm")
+        if layer % 4 == 3:
+            m.linear(f"blk.{layer}.attn_q", 2 * q, m.width)
+            m.linear(f"blk.{layer}.attn_k", kv, m.width)
+            m.linear(f"blk.{layer}.attn_v", kv, m.width)
+            m.linear(f"blk.{layer}.attn_output", m.width, q)
+            m.norm(f"blk.{layer}.attn_q_norm", head_dim)
+            m.norm(f"blk.{layer}.attn_k_norm", head_dim)
+        else:
+            m.linear(f"blk.{layer}.attn_qkv", 2 * key + value, m.width)
+            m.linear(f"blk.{layer}.attn_gate", value, m.width)
+            m.tensor(f"blk.{layer}.ssm_conv1d.weight", 2 * key + value, kernel, scale=0.6)
+            m.tensor(f"blk.{layer}.ssm_dt.bias", value_heads, scale=0.5)
+            m.tensor(f"blk.{layer}.ssm_a", value_heads, scale=0.5, offset=-0.75)
+            m.linear(f"blk.{layer}.ssm_ba", 2 * value_heads, m.width)
+            m.norm(f"blk.{layer}.ssm_norm", size)
+            m.linear(f"blk.{layer}.ssm_out", m.width, value)
+        m.norm(f"blk.{layer}.post_attention_norm")
+        experts(m, layer, 5, 20)
+        m.tensor(f"blk.{layer}.ffn_gate_inp_shexp.weight", m.width, scale=0.5)
+        gated(m, layer, 28, "_shexp")
+    yield m
+
+
 def main():
     logits, names = sys.argv[1], sys.argv[2:]
-    for m in models():
+    for m in itertools.chain(models(), recurrent_models()):
         if names and m.name not in names:
             continue
         with tempfile.TemporaryDirectory() as folder:

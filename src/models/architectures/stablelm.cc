@@ -1,5 +1,5 @@
-// StableLM: a Llama with LayerNorm in which a part of each head turns; StableLM 2 12B normalises heads and has attention
-// and feed-forward side by side (Bellagente et al., arXiv:2402.17834).
+// StableLM: a Llama with LayerNorm in which a part of each head turns; StableLM 2 12B normalises heads and has
+// attention and feed-forward side by side (Bellagente et al., arXiv:2402.17834).
 #include "models/architecture.h"
 
 namespace quern::models {
