@@ -12,7 +12,6 @@ namespace {
 constexpr int64_t kDefaultContext = 4096;
 
 Extent Sequence() { return Extent::Symbol(kSequenceSymbol); }
-Extent Past() { return Extent::Symbol(kPastSymbol); }
 
 // Names of a layer's tensors as profiles have them, where they differ.
 constexpr struct {
@@ -34,7 +33,11 @@ constexpr struct {
 }  // namespace
 
 Decoder::Decoder(std::shared_ptr<const GgufFile> file, std::string architecture, const ModelOptions& options)
-    : file_(*file), numbers_(*file, architecture), graph_(spec_.module), tensors_(file_, spec_, graph_) {
+    : file_(*file),
+      numbers_(*file, architecture),
+      graph_(spec_.module),
+      tensors_(file_, spec_, graph_),
+      room_(options.sequences) {
   spec_.file = std::move(file);
   spec_.architecture = architecture;
   spec_.module.name = architecture;
@@ -59,6 +62,11 @@ Decoder::Decoder(std::shared_ptr<const GgufFile> file, std::string architecture,
   spec_.module.symbols = {{kSequenceSymbol, {1, std::min(kMaxSequence, spec_.context)}},
                           {kPastSymbol, {0, spec_.context - 1}},
                           {kLogitsSymbol, {1, std::min(kMaxSequence, spec_.context)}}};
+  if (many()) {
+    spec_.module.symbols = {{kSequenceSymbol, {1, kMaxSequence}},
+                            {kSequencesSymbol, {1, room_.most}},
+                            {kLogitsSymbol, {1, std::min(kMaxSequence, room_.most)}}};
+  }
 }
 
 std::string Decoder::Label(const std::string& name) {
@@ -120,7 +128,8 @@ Rotation Decoder::ReadRotation(const Heads& heads, PairStyle style, double base,
   const ir::TensorType type{DType::kF32, {Extent(spec_.context), Extent(rule.n_rot / 2)}};
   const Value cosine = tensors_.Computed(absl::StrFormat("%s.cos", name), type, std::move(tables->cosine)),
               sine = tensors_.Computed(absl::StrFormat("%s.sin", name), type, std::move(tables->sine));
-  return {graph_.Narrow(cosine, 0, Past(), Sequence()), graph_.Narrow(sine, 0, Past(), Sequence()), rule.n_rot, style};
+  if (many()) return {cosine, sine, rule.n_rot, style};
+  return {OfPositions(cosine), OfPositions(sine), rule.n_rot, style};
 }
 
 LocalLayers Decoder::ReadLocalLayers(int64_t period, int64_t window) {
@@ -156,6 +165,14 @@ ExpertRule Decoder::ReadExperts() {
   return rule;
 }
 
+void Decoder::BeEncoder() {
+  spec_.encoder = true;
+  spec_.module.symbols = {{kSequenceSymbol, {1, spec_.context}}};
+  // Of llama.cpp's numbers: none, mean, the first token's, the last one's.
+  constexpr Pooling kPooling[] = {Pooling::kNone, Pooling::kMean, Pooling::kFirst, Pooling::kLast};
+  spec_.pooling = kPooling[numbers_.IntOr("pooling_type", 0, 3, 1)];
+}
+
 Value Decoder::Embed() {
   if (!numbers_.status().ok()) return graph_.Fail(numbers_.status()), Value{};
   const GgufTensor* table = file_.FindTensor("token_embd.weight");
@@ -168,10 +185,29 @@ Value Decoder::Embed() {
     return graph_.Fail(numbers_.status()), Value{};
   }
   ids_ = graph_.Input(kIdsInput, {DType::kI32, {Sequence()}});
+  if (many()) {
+    const Extent sequences = Extent::Symbol(kSequencesSymbol);
+    auto input = [&](const char* name, std::vector<Extent> dims) {
+      return graph_.Input(name, {DType::kI32, std::move(dims)});
+    };
+    positions_ = input(kPositionsInput, {Sequence()});
+    index_ = input(kIndexInput, {Sequence()});
+    starts_ = input(kStartsInput, {sequences + 1});
+    lengths_ = input(kLengthsInput, {sequences});
+    blocks_ = input(kBlocksInput, {sequences, Extent((spec_.context + room_.block - 1) / room_.block)});
+    rows_ = input(kRowsInput, {Extent::Symbol(kLogitsSymbol)});
+  }
   table_ = tensors_.Weight("token_embd.weight", {spec_.vocabulary, spec_.width});
   if (!graph_.status().ok()) return {};
   if (graph_.type(table_).dtype == DType::kF32) spec_.kv_dtype = DType::kF32;
   return graph_.Cast(DType::kF32, graph_.Mir("Gather", {table_, ids_}, {{"axis", int64_t{0}}}, "embedding"));
+}
+
+Value Decoder::TableRow(const std::string& name, int64_t index) {
+  const GgufTensor* table = file_.FindTensor(name + ".weight");
+  const int64_t rows = table == nullptr || table->dims.empty() ? 1 : table->dims[0];
+  const Value all = tensors_.Vector(name + ".weight", {rows, spec_.width});
+  return graph_.Reshape(graph_.Narrow(all, 0, Extent(index), Extent(1)), {Extent(spec_.width)});
 }
 
 Value Decoder::PositionRows(const std::string& name) {
@@ -181,10 +217,15 @@ Value Decoder::PositionRows(const std::string& name) {
     numbers_.Fail(absl::InvalidArgumentError(absl::StrFormat(
         "the tensor %s.weight has rows for %d positions, a context of %d wants more", name, rows, spec_.context)));
   }
-  return graph_.Narrow(tensors_.Vector(name + ".weight", {rows, spec_.width}), 0, Past(), Sequence());
+  return OfPositions(tensors_.Vector(name + ".weight", {rows, spec_.width}));
+}
+
+Value Decoder::OfPositions(Value table) {
+  return many() ? graph_.Gather(table, positions_) : graph_.Narrow(table, 0, past(), Sequence());
 }
 
 Value Decoder::Last(Value x) {
+  if (many()) return graph_.Gather(x, rows_);
   const Extent logits = Extent::Symbol(kLogitsSymbol);
   return graph_.Narrow(x, 0, Sequence() - logits, logits);
 }
@@ -263,7 +304,7 @@ Decoder::Projections Decoder::Project(Value x, const Layer& layer, const Heads& 
 }
 
 Value Decoder::Rotate(Value x, const Rotation& rotation, const Heads& heads) {
-  return graph_.Block("RoPE", {x, rotation.cosine, rotation.sine},
+  return graph_.Block("RoPE", {x, rotation.cosine, rotation.sine, positions_},
                       {{"head_dim", heads.head_dim},
                        {"n_rot", rotation.n_rot},
                        {"style", std::string(rotation.style == PairStyle::kHalves ? "neox" : "gptj")}});
@@ -273,37 +314,56 @@ Value Decoder::Cached(const Layer& layer, const char* name, Value rows, const He
   if (!graph_.status().ok()) return {};
   const std::string input = absl::StrFormat("layers.%d.%s", layer.index, name),
                     label = absl::StrFormat("layers.%d/attention/%s", layer.index, name);
-  const Extent kv_heads(heads.kv_heads), head_dim(heads.head_dim), seen = Past() + Sequence();
-  const Value cache = graph_.Input(input, {spec_.kv_dtype, {Extent(spec_.context), kv_heads, head_dim}});
+  const Extent kv_heads(heads.kv_heads), head_dim(heads.head_dim), seen = past() + Sequence();
+  const int64_t room = many() ? room_.block * room_.blocks : spec_.context;
+  const Value cache = graph_.Input(input, {spec_.kv_dtype, {Extent(room), kv_heads, head_dim}});
   if (spec_.kv_dtype != DType::kF32) rows = graph_.Mir("Cast", {rows}, {{"to", spec_.kv_dtype}}, label);
   rows = graph_.Mir("Reshape", {rows}, {{"shape", std::vector<Extent>{Sequence(), kv_heads, head_dim}}}, label);
-  const Value updated =
-      graph_.Mir("Update", {cache, rows}, {{"axis", int64_t{0}}, {"start", std::vector<Extent>{Past()}}}, label);
+  std::vector<Value> operands = {cache, rows};
+  hir::Attributes where = {{"axis", int64_t{0}}};
+  if (many()) {
+    operands.push_back(index_);
+  } else {
+    where.Set("start", std::vector<Extent>{past()});
+  }
+  const Value updated = graph_.Mir("Update", std::move(operands), std::move(where), label);
   states_.push_back(updated);
   spec_.module.donations.push_back({static_cast<int>(states_.size()), input});
+  std::vector<Extent> dims = {Extent(room_.blocks), Extent(room_.block), Extent(heads.key())};
+  if (many()) return graph_.Mir("Reshape", {updated}, {{"shape", std::move(dims)}}, label);
   const Value all = graph_.Mir(
       "Narrow", {updated},
       {{"axis", int64_t{0}}, {"start", std::vector<Extent>{0}}, {"length", std::vector<Extent>{seen}}}, label);
-  return graph_.Mir("Reshape", {all}, {{"shape", std::vector<Extent>{Extent(1), seen, Extent(heads.key())}}}, label);
+  dims = {Extent(1), seen, Extent(heads.key())};
+  return graph_.Mir("Reshape", {all}, {{"shape", std::move(dims)}}, label);
 }
 
 Value Decoder::Attention(const Layer& layer, const Projections& rows, const Heads& heads, const AttentionRule& rule) {
   const std::string label = absl::StrFormat("layers.%d/attention", layer.index);
-  const Value k = Cached(layer, "k_cache", rows.k, heads), v = Cached(layer, "v_cache", rows.v, heads);
-  const Value q = graph_.Mir("Reshape", {rows.q},
-                             {{"shape", std::vector<Extent>{Extent(1), Sequence(), Extent(heads.query())}}}, label);
+  auto batch = [&](Value value, int64_t width) {
+    const std::vector<Extent> dims = {Extent(1), Sequence(), Extent(width)};
+    return graph_.Mir("Reshape", {value}, {{"shape", dims}}, label);
+  };
+  const Value k = spec_.encoder ? batch(rows.k, heads.key()) : Cached(layer, "k_cache", rows.k, heads),
+              v = spec_.encoder ? batch(rows.v, heads.key()) : Cached(layer, "v_cache", rows.v, heads);
   const bool sliding = rule.window > 0 && rule.window < spec_.context;
-  const Value a = graph_.Attention(q, k, v,
-                                   {.heads = heads.heads,
-                                    .kv_heads = heads.kv_heads,
-                                    .head_dim = heads.head_dim,
-                                    .mask = sliding ? "sliding" : "causal",
-                                    .mask_value = {},
-                                    .window = sliding ? rule.window - 1 : 0,
-                                    .scale = rule.scale,
-                                    .softcap = rule.softcap,
-                                    .label = label});
-  return graph_.Mir("Reshape", {a}, {{"shape", std::vector<Extent>{Sequence(), Extent(heads.query())}}}, label);
+  const char* mask = spec_.encoder ? "none" : sliding ? "sliding" : "causal";
+  const Value a = graph_.Block("Attention", {batch(rows.q, heads.query()), k, v, {}, starts_, lengths_, blocks_},
+                               {{"heads", heads.heads},
+                                {"kv_heads", heads.kv_heads},
+                                {"head_dim", heads.head_dim},
+                                {"mask", std::string(mask)},
+                                {"window", sliding ? rule.window - 1 : int64_t{0}},
+                                {"scale", rule.scale},
+                                {"softcap", rule.softcap}},
+                               label);
+  const std::vector<Extent> dims = {Sequence(), Extent(heads.query())};
+  return graph_.Mir("Reshape", {a}, {{"shape", dims}}, label);
+}
+
+Value Decoder::Add(Value a, Value part) {
+  if (!graph_.status().ok()) return {};
+  return graph_.Mir("Add", {a, part}, {}, spec_.module.nodes()[part.node].label);
 }
 
 Value Decoder::Scale(Value x, double factor) {

@@ -45,7 +45,7 @@ enum class PairStyle {
 };
 
 struct Rotation {
-  Value cosine, sine;  // of this step's positions
+  Value cosine, sine;  // of this step's positions; of many sequences, of all there are
   int64_t n_rot = 0;
   PairStyle style = PairStyle::kHalves;
 };
@@ -93,8 +93,12 @@ class Decoder {
   // Experts of the keys expert_count and expert_used_count; 0 experts where there are none.
   ExpertRule ReadExperts();
 
+  // To be said first by encoders: every token sees all others, there is no cache, and rows take the place of logits.
+  void BeEncoder();
   // Rows of token_embd.
   Value Embed();
+  // The one row `index` of a table: [width].
+  Value TableRow(const std::string& name, int64_t index);
   // The rows of a table that has one for each position (position_embd), for this step's.
   Value PositionRows(const std::string& name);
   // Rows that get logits: the last LOGITS.
@@ -117,7 +121,8 @@ class Decoder {
   // attn_q, attn_k and attn_v, or all three in attn_qkv.
   Projections Project(Value x, const Layer& layer, const Heads& heads);
   Value Rotate(Value x, const Rotation& rotation, const Heads& heads);
-  // Attention over the layer's cache, to which this step's keys and values go: [SEQ, heads * head_dim].
+  // Attention over the layer's cache, to which this step's keys and values go; of encoders over this step's rows, both
+  // ways: [SEQ, heads * head_dim].
   Value Attention(const Layer& layer, const Projections& rows, const Heads& heads, const AttentionRule& rule = {});
 
   // What tokens carry on beside keys and values, f32[dims]: zeros before the first token.
@@ -138,18 +143,24 @@ class Decoder {
   // The sum, by their weights, of the gated feed-forwards of the experts that a token's row of ffn_gate_inp chooses.
   Value Experts(Value x, const Layer& layer, const ExpertRule& rule);
 
-  Value Add(Value a, Value b) { return graph_.Add(a, b); }
+  // a + part, under the name of the part.
+  Value Add(Value a, Value part);
   Value Scale(Value x, double factor);
   Value Softcap(Value x, double cap);  // cap tanh(x / cap); x where cap is 0
   // Rows of `output`, or of token_embd where the file has none, by x.
   Value Logits(Value x);
 
-  // The model whose logits these are. Error: the first there was.
+  // The model whose logits, or rows, these are. Error: the first there was.
   StatusOr<ModelSpec> Finish(Value logits);
 
  private:
   // The name in profiles: "layers.3.attention/q" of blk.3.attn_q.
   static std::string Label(const std::string& name);
+  // Tokens before this step's.
+  Extent past() const { return spec_.encoder ? Extent(0) : Extent::Symbol(kPastSymbol); }
+  bool many() const { return room_.most > 0; }
+  // Rows of a table that has one for each position, for this step's.
+  Value OfPositions(Value table);
   Value Cached(const Layer& layer, const char* name, Value rows, const Heads& heads);
   Value NormHeads(const char* block, Value x, const std::string& name, const Heads& heads);
 
@@ -158,9 +169,9 @@ class Decoder {
   Hyperparameters numbers_;
   hir::Builder graph_;
   FileTensors tensors_;
+  SequenceRoom room_;
   Value ids_, table_;
-  int64_t trained_ = 0;
-  double eps_ = 0;
+  Value positions_, index_, starts_, lengths_, blocks_, rows_;  // of many sequences
   std::vector<Value> states_;
 };
 

@@ -27,14 +27,35 @@ inline constexpr const char* kLogitsSymbol = "LOGITS";  // how many of the last 
 inline constexpr const char* kIdsInput = "ids";         // i32[SEQ]
 inline constexpr int64_t kMaxSequence = 256;
 
+// A step of many sequences, each at a place of its own, has these beside ids, and no PAST_SEQ; LOGITS is how many rows
+// get logits.
+inline constexpr const char* kSequencesSymbol = "SEQUENCES";  // of this step, 1..most
+inline constexpr const char* kPositionsInput = "positions";   // i32[SEQ]: of each row in its sequence
+inline constexpr const char* kIndexInput = "index";           // i32[SEQ]: the row of the caches that it is written to
+inline constexpr const char* kStartsInput = "q_start";        // i32[SEQUENCES + 1]: where the rows of each begin
+inline constexpr const char* kLengthsInput = "kv_len";        // i32[SEQUENCES]: tokens of each, this step's among them
+inline constexpr const char* kBlocksInput = "blocks";         // i32[SEQUENCES, blocks]: of each, where its keys lie
+inline constexpr const char* kRowsInput = "rows";             // i32[LOGITS]: the rows that get logits
+
+// Caches for many sequences: `blocks` blocks of `block` rows, which any sequence may have.
+struct SequenceRoom {
+  int64_t most = 0;  // sequences in a step; 0: one sequence, whose cache is one run of rows
+  int64_t block = 0, blocks = 0;
+};
+
 struct ModelOptions {
   // Positions that the cache and the rotary tables hold. 0: the file's context length, but at most 4096.
   int64_t context = 0;
   // f32, f16 or bf16. F32 weights are computed exactly, so they get an f32 cache whatever is asked.
   DType kv_dtype = DType::kF16;
+  SequenceRoom sequences = {};
 };
 
+// How the rows of an encoder become one vector.
+enum class Pooling { kNone, kMean, kFirst, kLast };
+
 // Inputs: ids and, per layer, the caches. Outputs: 0 logits f32[LOGITS, vocabulary], then the caches, donated.
+// An encoder has no caches: 0 is f32[SEQ, width], SEQ is up to the context, and there are no other symbols.
 struct ModelSpec {
   hir::Module module;
   std::vector<ParamData> params;
@@ -42,6 +63,8 @@ struct ModelSpec {
   int64_t vocabulary = 0, context = 0, layers = 0, width = 0;
   int64_t trained_context = 0;  // positions that the model was trained for
   DType kv_dtype = DType::kF16;
+  bool encoder = false;
+  Pooling pooling = Pooling::kNone;  // of an encoder
   // What the bytes of params lie in.
   std::shared_ptr<const GgufFile> file;
   std::vector<std::shared_ptr<const Memory>> computed;

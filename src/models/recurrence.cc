@@ -12,6 +12,11 @@ std::string StateName(const Layer& layer, const char* name) {
 }  // namespace
 
 Value Decoder::State(const Layer& layer, const char* name, std::vector<int64_t> dims) {
+  if (many()) {
+    graph_.Fail(absl::UnimplementedError(absl::StrFormat(
+        "the architecture %s carries a state from token to token: one sequence at a time", spec_.architecture)));
+    return {};
+  }
   const Value state =
       graph_.Input(StateName(layer, name), {DType::kF32, std::vector<Extent>(dims.begin(), dims.end())});
   // What a text before this one has left counts for nothing.

@@ -432,9 +432,36 @@ def recurrent_models():
     yield m
 
 
+def encoder_models():
+    for name in ("bert", "nomic-bert"):
+        m = Model(name, name)
+        m.embeddings = True
+        q, kv, _ = heads(m, kv=4, head_dim=6, eps="layer")
+        m.uint("feed_forward_length", 40)
+        m.bool("attention.causal", False)
+        m.uint("pooling_type", 1)
+        m.metadata.append(("uint", "tokenizer.ggml.token_type_count", 2))
+        m.tensor("token_embd.weight", m.vocabulary, m.width, scale=1.0)
+        m.tensor("token_types.weight", 2, m.width, scale=0.5)
+        m.norm("token_embd_norm", bias=True)
+        if name == "bert":
+            m.tensor("position_embd.weight", 128, m.width, scale=0.6)
+        else:
+            m.float("rope.freq_base", 1000.0)
+        for layer in range(m.layers):
+            attention(m, layer, q, kv, bias=name == "bert", out_bias=name == "bert", fused=name != "bert")
+            m.norm(f"blk.{layer}.attn_output_norm", bias=True)
+            if name == "bert":
+                plain(m, layer, 40)
+            else:
+                gated(m, layer, 40)
+            m.norm(f"blk.{layer}.layer_output_norm", bias=True)
+        yield m
+
+
 def main():
     logits, names = sys.argv[1], sys.argv[2:]
-    for m in itertools.chain(models(), recurrent_models()):
+    for m in itertools.chain(models(), recurrent_models(), encoder_models()):
         if names and m.name not in names:
             continue
         with tempfile.TemporaryDirectory() as folder:
