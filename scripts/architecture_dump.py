@@ -39,7 +39,8 @@ def fenced(title, text, limit=None):
 def main():
     quern = sys.argv[1]
     kernel = ("--kernel", "layers.0/ffn: Mul")
-    text = fenced("**HIR**: one block for the layer.", lines_with(dump(quern, "hir"), "layers.0"), 12)
+    text = fenced("**HIR**: the blocks of the layer's feed-forward part.",
+                  lines_with(dump(quern, "hir"), '@"layers.0/ffn', '@"blk.0.ffn'), 12)
     text += fenced("**MIR**, lowered and expanded: the feed-forward part of it.",
                    lines_with(dump(quern, "mir", "--dump-after", "dce"), '"layers.0/ffn'), 12)
     text += fenced("**Fused MIR**: both products, the activation and the product of the two are one region.",

@@ -304,10 +304,12 @@ Decoder::Projections Decoder::Project(Value x, const Layer& layer, const Heads& 
 }
 
 Value Decoder::Rotate(Value x, const Rotation& rotation, const Heads& heads) {
+  if (!graph_.status().ok()) return {};
   return graph_.Block("RoPE", {x, rotation.cosine, rotation.sine, positions_},
                       {{"head_dim", heads.head_dim},
                        {"n_rot", rotation.n_rot},
-                       {"style", std::string(rotation.style == PairStyle::kHalves ? "neox" : "gptj")}});
+                       {"style", std::string(rotation.style == PairStyle::kHalves ? "neox" : "gptj")}},
+                      spec_.module.nodes()[x.node].label + "_rope");
 }
 
 Value Decoder::Cached(const Layer& layer, const char* name, Value rows, const Heads& heads) {

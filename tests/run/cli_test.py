@@ -292,7 +292,7 @@ def dumps():
     for word in (b"token_embd.weight", b"general.architecture", b"GGUF v3"):
         if word not in inspect:
             sys.exit(f"inspect does not print {word}")
-    for stage, word in (("hir", b"LlamaDecoderBlock"), ("mir", b"Region"), ("lir", b"arena"), ("kir", b"kernel"),
+    for stage, word in (("hir", b"Attention"), ("mir", b"Region"), ("lir", b"arena"), ("kir", b"kernel"),
                         ("llvm", b"define"), ("asm", b"ret")):
         result = works("dump", MODEL, "--stage", stage)
         expect(word in result.stdout, f"dump --stage {stage} holds {word}", result)
