@@ -3,7 +3,7 @@
 //
 //   quern::Result<quern::Session> session = quern::Session::Open("model.gguf");
 //   if (!session.ok()) return Complain(session.error());
-//   std::vector<int32_t> ids = session->Tokenize("Once upon a time");
+//   std::vector<int32_t> ids = *session->Tokenize("Once upon a time");
 //   std::vector<float> logits = *session->Step(ids);   // of the token after the last one
 //
 // Only the standard library appears here. Nothing throws but what the standard library does without memory; what can
@@ -19,9 +19,11 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "quern/result.h"
+#include "quern/tokenizer.h"
 
 namespace quern {
 
@@ -84,16 +86,31 @@ struct Options {
   // What asks runs to stop, or null; it outlives what is made with these options.
   const CancelToken* cancel = nullptr;
   int64_t context = 0;  // positions to keep, at most 2^24; 0: the model's own length, at most 4096
+  // Called while a session's step takes a long prompt, after each part of it, with the tokens that are done and those
+  // of the whole step; on the thread of the step. Not called where a step is one part. Null: silent.
+  std::function<void(int64_t done, int64_t all)> progress = {};
   // Called with a line of text when a variant of the graph is compiled, on the thread of the call that needs it. Null:
   // silent.
   std::function<void(std::string_view)> log = {};
 };
 
+// How a token is drawn. The steps come in this order: bias, penalties, top_k, then on probabilities at the temperature
+// typical_p, top_p, min_p; formulas and sources are in docs/text.md. The defaults leave every step out.
 struct SamplingOptions {
   double temperature = 0;  // logits are divided by it; 0: the most likely token
   int top_k = 0;           // draw from this many of the most likely; 0: all
   double top_p = 1;        // draw from the most likely that reach this probability together
   uint64_t seed = 0;
+  double min_p = 0;      // draw from those that are at least this part as likely as the most likely
+  double typical_p = 1;  // draw from those of the most typical surprise that reach this probability together
+  // Of a token that occurs among the last `penalty_last` (-1: all; the prompt's count), c times: logits above 0 are
+  // divided by repeat_penalty, others multiplied; then c * frequency_penalty and presence_penalty are taken off.
+  double repeat_penalty = 1;
+  double frequency_penalty = 0;
+  double presence_penalty = 0;
+  int penalty_last = 64;
+  // Added to the logits of these tokens; minus infinity: never drawn.
+  std::vector<std::pair<int32_t, float>> logit_bias = {};
 };
 
 // Wall time in seconds since Open, by what it went to.
@@ -118,7 +135,7 @@ class Session {
   // Maps the GGUF file and compiles what a single token needs; other step lengths compile at first use. The file stays
   // mapped for the life of the session and must stay as it is. Errors: kResource (a file that cannot be read, memory);
   // kInvalid (a damaged file, with the place; an option; a level this machine lacks); kUnsupported (another
-  // architecture, format or tokenizer).
+  // architecture or format). The tokenizer is made when text is first asked for.
   static Result<Session> Open(const std::string& path, const Options& options = {});
   Session(Session&&) noexcept;
   Session& operator=(Session&&) noexcept;
@@ -127,17 +144,21 @@ class Session {
   int64_t vocabulary() const;  // logits a position has
   int64_t context() const;     // positions the cache holds
   int64_t position() const;    // tokens in the cache
-  int threads() const;         // that a step uses
+  // Positions that the model was trained for, by its file; 0 where that does not say. Past them answers get worse.
+  int64_t trained_context() const;
+  int threads() const;  // that a step uses
   const Timings& timings() const;
   // What Options::check has looked at so far, in a sentence; empty without.
   std::string CheckSummary() const;
 
-  // Token ids of `text`, any bytes, with the model's begin-of-text token in front when `begin` is set and the model
-  // wants it.
-  std::vector<int32_t> Tokenize(std::string_view text, bool begin = true) const;
-  // The bytes of one token; empty for control tokens and ids out of range.
+  // The file's tokenizer, made at the first call and shared from then on. Errors: those of Tokenizer::Open; kInvalid
+  // where it has more tokens than the model has logits.
+  Result<Tokenizer> tokenizer() const;
+  // What it makes of `text`; the same errors.
+  Result<std::vector<int32_t>> Tokenize(std::string_view text, const TokenizeOptions& options = {}) const;
+  // The bytes of one token; empty for control tokens, for ids out of range, and without a tokenizer.
   std::string Piece(int32_t id) const;
-  // Whether generation ends after this token.
+  // Whether generation ends after this token; never without a tokenizer.
   bool IsEnd(int32_t id) const;
 
   // Runs `ids` at the current position; long prompts run in chunks of 256. Logits [vocabulary] after the last id, not
@@ -149,6 +170,9 @@ class Session {
   Result<std::vector<float>> StepAll(std::span<const int32_t> ids);
   // Back to an empty cache.
   void Reset();
+  // Back to where the cache held `position` tokens, so that a text that begins alike goes on from there. Error:
+  // kInvalid, more than it holds now.
+  Result<void> Rewind(int64_t position);
 
  private:
   friend class Profiler;  // quern/profile.h
@@ -157,8 +181,9 @@ class Session {
   std::unique_ptr<State> state_;
 };
 
-// Whether the options make sense: a finite temperature of 0 or more, top_k 0 or more, top_p above 0 and at most 1. Else
-// kInvalid.
+// Whether the options make sense: a finite temperature of 0 or more, top_k 0 or more, top_p and typical_p above 0 and
+// at most 1, min_p from 0 to 1, a repeat penalty above 0, finite penalties, penalty_last -1 or more, a bias that is no
+// NaN and not above all numbers on an id of 0 or more. Else kInvalid.
 Result<void> CheckSampling(const SamplingOptions& options);
 
 // Draws tokens from logits. The same seed and the same logits in the same order give the same tokens, on any machine.
@@ -171,6 +196,10 @@ class Sampler {
   // An index of `logits` [vocabulary]. NaN and minus infinity are never drawn; 0 when there is nothing else, or
   // nothing.
   int32_t Next(std::span<const float> logits);
+  // Tokens that came before and that Next did not draw, a prompt's: penalties look back on them.
+  void Observe(std::span<const int32_t> ids);
+  // Another text begins: what came before is forgotten. Draws go on where they are.
+  void Forget();
 
  private:
   struct State;

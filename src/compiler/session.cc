@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 
 #include "compiler/checking.h"
 #include "compiler/device_run.h"
@@ -10,9 +11,9 @@
 #include "compiler/public_error.h"
 #include "compiler/runtime_options.h"
 #include "generate/sampler.h"
-#include "import/spm_tokenizer.h"
 #include "quern/profile.h"
 #include "runtime/executable.h"
+#include "text/tokenizer.h"
 
 namespace quern {
 namespace {
@@ -30,7 +31,8 @@ double Since(Clock::time_point start) { return std::chrono::duration<double>(Clo
 struct Session::State {
   std::shared_ptr<const GgufFile> file;
   models::ModelSpec spec;
-  std::unique_ptr<const SpmTokenizer> tokenizer;
+  // Made when text is first asked for: a run of ids needs none, and what the file has may be unknown here.
+  std::optional<Result<Tokenizer>> tokenizer;
   ir::Graph graph;
   std::shared_ptr<check::Checker> checker;  // null: none was asked for
   std::shared_ptr<KernelCache> kernels;     // on the cpu; null on a device, where:
@@ -41,6 +43,7 @@ struct Session::State {
   int threads = 0;
   int64_t position = 0;
   bool invariant = false;
+  std::function<void(int64_t, int64_t)> progress;
   Timings timings;
 
   Status MakeExecutable(const std::string& path, const Options& options, const compiler::PipelineOptions& given);
@@ -90,6 +93,8 @@ struct Session::State {
       position += count;
       at += count;
       if (all) out += rows * spec.vocabulary;
+      if (progress && static_cast<size_t>(count) < ids.size())
+        progress(static_cast<int64_t>(at), static_cast<int64_t>(ids.size()));
     }
     UpdateTimings();
     return logits;
@@ -146,11 +151,6 @@ Result<Session> Session::Open(const std::string& path, const Options& options) {
   auto open = [&]() -> StatusOr<std::unique_ptr<State>> {
     const Clock::time_point start = Clock::now();
     QUERN_ASSIGN(compiler::OpenedModel model, compiler::OpenModel(path, options));
-    QUERN_ASSIGN(SpmTokenizer tokenizer, SpmTokenizer::FromGguf(*model.file));
-    if (tokenizer.size() != model.spec.vocabulary) {
-      return absl::InvalidArgumentError(absl::StrFormat("%s: the tokenizer has %d tokens, token_embd.weight %d rows",
-                                                        path, tokenizer.size(), model.spec.vocabulary));
-    }
     const double load = Since(start);
     const Clock::time_point compile_start = Clock::now();
     compiler::OpenedDevice opened;
@@ -167,9 +167,9 @@ Result<Session> Session::Open(const std::string& path, const Options& options) {
     auto state = std::make_unique<State>();
     state->file = std::move(model.file);
     state->spec = std::move(model.spec);
-    state->tokenizer = std::make_unique<SpmTokenizer>(std::move(tokenizer));
     state->graph = std::move(graph);
     state->invariant = options.invariant;
+    state->progress = options.progress;
     state->timings.passes = Since(compile_start);
     QUERN_RETURN_IF_ERROR(opened.device == nullptr ? state->MakeExecutable(path, options, pipeline)
                                                    : state->MakeDeviceExecutor(opened));
@@ -189,19 +189,45 @@ Result<Session> Session::Open(const std::string& path, const Options& options) {
 int64_t Session::vocabulary() const { return state_->spec.vocabulary; }
 int64_t Session::context() const { return state_->spec.context; }
 int64_t Session::position() const { return state_->position; }
+int64_t Session::trained_context() const { return state_->spec.trained_context; }
 int Session::threads() const { return state_->threads; }
 const Timings& Session::timings() const { return state_->timings; }
 std::string Session::CheckSummary() const { return state_->checker == nullptr ? "" : state_->checker->Summary(); }
 
-std::vector<int32_t> Session::Tokenize(std::string_view text, bool begin) const {
-  return state_->tokenizer->Encode(text, begin);
+Result<Tokenizer> Session::tokenizer() const {
+  State& state = *state_;
+  if (!state.tokenizer) {
+    auto make = [&]() -> StatusOr<std::shared_ptr<const text::Tokenizer>> {
+      QUERN_ASSIGN(auto made, text::Tokenizer::FromGguf(state.file));
+      // Embeddings may be padded; ids without a row cannot be run.
+      if (made->vocabulary().size() > state.spec.vocabulary) {
+        return absl::InvalidArgumentError(absl::StrFormat("the tokenizer has %d tokens, the model logits for %d",
+                                                          made->vocabulary().size(), state.spec.vocabulary));
+      }
+      return std::shared_ptr<const text::Tokenizer>(std::move(made));
+    };
+    auto made = make();
+    state.tokenizer =
+        made.ok() ? Tokenizer(*std::move(made)) : Result<Tokenizer>::Failed(compiler::ErrorOf(made.status()));
+  }
+  return *state.tokenizer;
+}
+
+Result<std::vector<int32_t>> Session::Tokenize(std::string_view text, const TokenizeOptions& options) const {
+  Result<Tokenizer> made = tokenizer();
+  if (!made.ok()) return Result<std::vector<int32_t>>::Failed(made.details());
+  return made->Encode(text, options);
 }
 
 std::string Session::Piece(int32_t id) const {
-  return id >= 0 && id < state_->tokenizer->size() ? state_->tokenizer->Piece(id) : std::string();
+  Result<Tokenizer> made = tokenizer();
+  return made.ok() ? made->Piece(id) : std::string();
 }
 
-bool Session::IsEnd(int32_t id) const { return state_->tokenizer->IsEnd(id); }
+bool Session::IsEnd(int32_t id) const {
+  Result<Tokenizer> made = tokenizer();
+  return made.ok() && made->IsEnd(id);
+}
 
 Result<std::vector<float>> Session::Step(std::span<const int32_t> ids) {
   StatusOr<std::vector<float>> logits = state_->Step(ids, false);
@@ -228,13 +254,34 @@ void Session::Reset() {
   state_->position = 0;
 }
 
+Result<void> Session::Rewind(int64_t position) {
+  if (position < 0 || position > state_->position) {
+    return compiler::ToResult(absl::InvalidArgumentError(
+        absl::StrFormat("position %d is not in 0..%d, what the cache holds", position, state_->position)));
+  }
+  state_->position = position;
+  return {};
+}
+
 struct Sampler::State {
   TokenSampler sampler;
 };
 
 namespace {
 
-SampleOptions OptionsOf(const SamplingOptions& o) { return {o.temperature, o.top_k, o.top_p, o.seed}; }
+SampleOptions OptionsOf(const SamplingOptions& o) {
+  return {.temperature = o.temperature,
+          .top_k = o.top_k,
+          .top_p = o.top_p,
+          .seed = o.seed,
+          .min_p = o.min_p,
+          .typical_p = o.typical_p,
+          .repeat_penalty = o.repeat_penalty,
+          .frequency_penalty = o.frequency_penalty,
+          .presence_penalty = o.presence_penalty,
+          .penalty_last = o.penalty_last,
+          .logit_bias = o.logit_bias};
+}
 
 }  // namespace
 
@@ -248,6 +295,8 @@ Sampler::Sampler(const SamplingOptions& options)
 Sampler::Sampler(Sampler&&) noexcept = default;
 Sampler::~Sampler() = default;
 
+void Sampler::Observe(std::span<const int32_t> ids) { state_->sampler.Observe(ids); }
+void Sampler::Forget() { state_->sampler.Forget(); }
 int32_t Sampler::Next(std::span<const float> logits) { return logits.empty() ? 0 : state_->sampler.Next(logits); }
 
 }  // namespace quern

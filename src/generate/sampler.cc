@@ -6,15 +6,19 @@
 #include "generate/philox.h"
 
 namespace quern {
+namespace {
+
+constexpr const Stage* kOnLogits[] = {&kLogitBias, &kPenalties, &kTopK};
+constexpr const Stage* kOnProbabilities[] = {&kTypicalP, &kTopP, &kMinP};
+
+}  // namespace
 
 Status CheckSampleOptions(const SampleOptions& options) {
   if (!(options.temperature >= 0) || std::isinf(options.temperature)) {
     return absl::InvalidArgumentError(absl::StrFormat("a temperature of %g is not 0 or more", options.temperature));
   }
-  if (options.top_k < 0) return absl::InvalidArgumentError(absl::StrFormat("top_k %d is negative", options.top_k));
-  if (!(options.top_p > 0 && options.top_p <= 1)) {
-    return absl::InvalidArgumentError(absl::StrFormat("top_p %g is not in (0, 1]", options.top_p));
-  }
+  for (const Stage* stage : kOnLogits) QUERN_RETURN_IF_ERROR(stage->check(options));
+  for (const Stage* stage : kOnProbabilities) QUERN_RETURN_IF_ERROR(stage->check(options));
   return absl::OkStatus();
 }
 
@@ -27,47 +31,40 @@ double TokenSampler::Uniform() {
   return static_cast<double>((uint64_t{bits[0]} << 32 | bits[1]) >> 11) * 0x1p-53;
 }
 
-void TokenSampler::Truncate() {
-  // A total order, so that every standard library agrees: most likely first, smaller ids first among equals.
-  auto before = [](const Candidate& a, const Candidate& b) {
-    return a.logit != b.logit ? a.logit > b.logit : a.id < b.id;
-  };
-  const size_t k = static_cast<size_t>(std::max(options_.top_k, 0));
-  if (k > 0 && k < candidates_.size()) {
-    const auto kth = candidates_.begin() + static_cast<ptrdiff_t>(k - 1);
-    std::nth_element(candidates_.begin(), kth, candidates_.end(), before);
-    const float least = kth->logit;
-    std::erase_if(candidates_, [&](const Candidate& c) { return c.logit < least; });
+void TokenSampler::Gather(std::span<const float> logits) {
+  candidates_.clear();
+  for (size_t i = 0; i < logits.size(); ++i) {
+    if (logits[i] > -INFINITY) candidates_.push_back({static_cast<int32_t>(i), logits[i], 1});  // nor NaN
   }
-  const float largest = std::min_element(candidates_.begin(), candidates_.end(), before)->logit;
+  if (candidates_.empty()) return;
+  for (const Stage* stage : kOnLogits) {
+    if (stage->active(options_)) stage->apply(options_, history_, candidates_);
+  }
+  if (options_.temperature == 0) return;
+  const float largest = std::min_element(candidates_.begin(), candidates_.end(), Before)->logit;
   const double temperature = std::max(options_.temperature, 1e-6);
   for (Candidate& c : candidates_) {
     // Infinite logits share everything between them; inf - inf would be NaN.
     c.weight = c.logit == largest ? 1 : std::exp((static_cast<double>(c.logit) - largest) / temperature);
   }
-  if (options_.top_p < 1) {
-    // Sorted here only: a vocabulary may have many thousand ids.
-    std::sort(candidates_.begin(), candidates_.end(), before);
-    double total = 0, reached = 0;
-    for (const Candidate& c : candidates_) total += c.weight;
-    size_t keep = 0;
-    while (keep < candidates_.size() && reached < options_.top_p * total) reached += candidates_[keep++].weight;
-    candidates_.resize(std::max<size_t>(keep, 1));
+  for (const Stage* stage : kOnProbabilities) {
+    if (stage->active(options_)) stage->apply(options_, history_, candidates_);
   }
   std::sort(candidates_.begin(), candidates_.end(), [](const Candidate& a, const Candidate& b) { return a.id < b.id; });
 }
 
-int32_t TokenSampler::Next(std::span<const float> logits) {
-  int32_t best = -1;
-  candidates_.clear();
-  for (size_t i = 0; i < logits.size(); ++i) {
-    if (!(logits[i] > -INFINITY)) continue;  // NaN too
-    const auto id = static_cast<int32_t>(i);
-    if (best < 0 || logits[i] > logits[best]) best = id;
-    if (options_.temperature > 0) candidates_.push_back({id, logits[i], 0});
+int32_t TokenSampler::Choose(std::span<const float> logits) {
+  if (options_.temperature == 0 && !kLogitBias.active(options_) && !kPenalties.active(options_)) {
+    size_t best = logits.size();  // without a list of candidates: a vocabulary may have many thousand
+    for (size_t i = 0; i < logits.size(); ++i) {
+      if (logits[i] > -INFINITY && (best == logits.size() || logits[i] > logits[best])) best = i;
+    }
+    return best == logits.size() ? 0 : static_cast<int32_t>(best);
   }
-  if (candidates_.empty()) return std::max(best, 0);
-  Truncate();
+  Gather(logits);
+  if (candidates_.empty()) return 0;
+  const int32_t best = std::min_element(candidates_.begin(), candidates_.end(), Before)->id;
+  if (options_.temperature == 0) return best;
   double total = 0;
   for (const Candidate& c : candidates_) total += c.weight;
   const double target = Uniform() * total;
@@ -77,6 +74,21 @@ int32_t TokenSampler::Next(std::span<const float> logits) {
     if (target < sum) return c.id;
   }
   return best;  // rounding left the sum just under the target
+}
+
+int32_t TokenSampler::Next(std::span<const float> logits) {
+  const int32_t id = Choose(logits);
+  history_.push_back(id);
+  return id;
+}
+
+std::vector<Candidate> TokenSampler::Distribution(std::span<const float> logits) {
+  Gather(logits);
+  double total = 0;
+  for (const Candidate& c : candidates_) total += c.weight;
+  std::vector<Candidate> result = candidates_;
+  for (Candidate& c : result) c.weight /= total;
+  return result;
 }
 
 }  // namespace quern

@@ -90,6 +90,17 @@ def ids_and_sampling():
     if greedy != draw("--temp", "1.5", "--seed", "7", "--top-k", "1") or \
             greedy != draw("--temp", "1.5", "--top-p", "1e-9"):
         sys.exit("the one likeliest token is not the greedy one")
+    first = greedy.split()[0].decode()
+    for args in (("--temp", "1.5", "--min-p", "1"), ("--logit-bias", first + "=50"), ("--frequency-penalty", "0")):
+        if draw(*args).split()[0] != greedy.split()[0]:
+            sys.exit(f"{args} draws another token than the likeliest")
+    for args in (("--logit-bias", first + "=-inf"), ("--presence-penalty", "100")):
+        if draw(*args) == greedy:
+            sys.exit(f"{args} makes no difference")
+    drawn = {draw("--temp", "1.5", "--seed", "7", "--typical-p", "0.9", "--repeat-penalty", "1.3", "--threads", count)
+             for count in ("1", "2", "3")}
+    if len(drawn) != 1:
+        sys.exit("the number of threads changes what is drawn")
     if draw("--temp", "1.5", "--seed", str(2**64 - 1)) == greedy:
         sys.exit("the largest seed draws nothing")
 
@@ -164,7 +175,14 @@ def nonsense():
         "--temp": ("-1", "hot", "nan", "inf", "-inf", ""),
         "--top-k": ("-1", "x", "2.5", "99999999999"),
         "--top-p": ("-0.1", "0", "1.5", "nan", "p"),
-        "--seed": ("-1", "x", "1.5", str(2**64)),
+        "--seed": ("-1", "x", "1.5", str(2**64), "Random"),
+        "--min-p": ("-0.1", "1.5", "nan", "p"),
+        "--typical-p": ("-0.1", "0", "1.5", "nan", "p"),
+        "--repeat-penalty": ("0", "-1", "inf", "nan", "x"),
+        "--frequency-penalty": ("inf", "nan", "x"),
+        "--presence-penalty": ("inf", "nan", "x"),
+        "--penalty-last": ("-2", "1.5", "x"),
+        "--logit-bias": ("3", "3=", "=3", "3=x", "x=3", "3=inf", "3=nan", "-3=1", "3 = 1", ""),
         "--threads": ("-1", "257", "x", "1e2", "99999999999"),
         "--context": ("-1", "x", "1e3", "999999999999", "99999999999999999999"),
         "--cpu": ("pentium", "", "NATIVE", "x86-64-v9"),
@@ -202,6 +220,60 @@ def nonsense():
     # Text that is no text is a prompt like any other.
     works("run", MODEL, "--prompt", b"\xff\xfe\x80", "--tokens", "1")
     works("run", MODEL, "--prompt", "", "--tokens", "1")
+
+
+def prompts(folder):
+    """Where a prompt comes from, and what becomes of control tokens in it."""
+    path = os.path.join(folder, "prompt.txt")
+    with open(path, "w", encoding="utf-8") as f:
+        f.write("27+58=\n")
+    works("run", "-m", MODEL, "-f", path, "-n", "2", "-t", "1", "-c", "16", "-s", "7", out=b"85\n")
+    for args in ((), ("--file", "-")):
+        piped = run("run", MODEL, *args, input=b"27+58=")
+        expect(piped.returncode == 0 and piped.stdout == b"85\n", "standard input is a prompt", piped)
+    fails("cannot open", "run", MODEL, "--file", os.path.join(folder, "no-such"))
+    fails("excludes", "run", MODEL, "--file", path, "--prompt", "1")
+    works("run", MODEL, "--prompt", "27+58=", "--stop", "5", out=b"8\n")
+    works("run", MODEL, "--prompt", "27+58=", "--stop", "9", "--stop", "85", out=b"\n")
+    works("tokenize", MODEL, "27+58=", "--ids", out=b"1,261,266,269,264,267,270\n")
+    works("tokenize", MODEL, "2</s>", "--ids", "--no-begin", out=b"261,2\n")
+    works("tokenize", MODEL, "2+", "--pieces", out=b'"<s>"\n"2"\n"+"\n')
+    spelled = works("tokenize", MODEL, "2</s>", "--ids", "--no-special").stdout
+    expect(len(spelled.split(b",")) == 6, "without special tokens they are text", run("tokenize", MODEL, "2</s>"))
+    works("tokenize", MODEL, "--file", path, "--ids", out=b"1,261,266,269,264,267,270\n")
+    full = works("run", MODEL, "--prompt", "3", "--temp", "1", "--tokens", "100", "--ids", "--context", "8")
+    expect(b"the context of 8 positions is full" in full.stderr, "a full context is said", full)
+    seeds = [works("run", MODEL, "--prompt", "3", "--temp", "1", "--seed", "random").stderr.splitlines()[-1]
+             for _ in range(2)]
+    if not (seeds[0].startswith(b"seed ") and seeds[0] != seeds[1]):
+        sys.exit(f"random seeds are said, and differ: {seeds}")
+    fails("--context 4001 or more makes room", "run", MODEL, "--prompt", "1+1=" * 1000)
+
+
+def unknown_names():
+    fails("there is no command rnu; did you mean run?", "rnu", MODEL)
+    fails("there is no command frobnicate; there are run, ", "frobnicate")
+    fails("there is no option --threds; did you mean --threads?", "run", "--threds", "2", MODEL)
+    fails("there is no option --one; there is no option --two (", "run", MODEL, "--one", "1", "--two")
+    fails("not expected: a b (", "run", MODEL, "a", "b")
+
+
+def unknown_tokenizer(folder):
+    """Ids in and ids out need no tokenizer; text does."""
+    with open(MODEL, "rb") as f:
+        model = f.read()
+    key = b"tokenizer.ggml.model" + struct.pack("<IQ", 8, 5)
+    if model.count(key + b"llama") != 1:
+        sys.exit("the bundled model's tokenizer is not where it was")
+    path = os.path.join(folder, "tokenizer.gguf")
+    with open(path, "wb") as f:
+        f.write(model.replace(key + b"llama", key + b"rwkv7"))
+    ids = ("--tokens-in", "1,261,266,269,264,267,270", "--tokens", "2")
+    works("run", path, *ids, "--ids", out=works("run", MODEL, *ids, "--ids").stdout)
+    fails('tokenizer model "rwkv7" is not supported', "run", path, *ids)
+    fails('tokenizer model "rwkv7" is not supported', "run", path, "--prompt", "1", "--ids")
+    fails('tokenizer model "rwkv7" is not supported', "tokenize", path, "1")
+    works("compile", path, "-o", os.path.join(folder, "unknown"))
 
 
 def files(folder):
@@ -318,8 +390,8 @@ def dumps():
 
 
 def helps():
-    for command in ((), ("run",), ("inspect",), ("dump",), ("ops",), ("compile",), ("cache",), ("replay",),
-                    ("reduce",)):
+    for command in ((), ("run",), ("tokenize",), ("inspect",), ("dump",), ("ops",), ("compile",), ("cache",),
+                    ("replay",), ("reduce",)):
         text = works(*command, "--help").stdout.decode()
         if "Examples:" not in text or text.count("  quern ") < 1:
             sys.exit(f"help of {command} has no examples")
@@ -338,10 +410,13 @@ answers()
 ids_and_sampling()
 threads()
 nonsense()
+unknown_names()
 dumps()
 helps()
 with tempfile.TemporaryDirectory(prefix="quern_cli_") as scratch:
     logits(scratch)
+    prompts(scratch)
+    unknown_tokenizer(scratch)
     files(scratch)
     damage(scratch)
 print("the command line does what it says")

@@ -1,8 +1,10 @@
 #include "model_options.h"
 
+#include <algorithm>
+
 void AddModelOptions(CLI::App& verb, std::string& model, quern::Options& options) {
-  verb.add_option("MODEL", model, "a GGUF file, or a graph in text form")->required();
-  verb.add_option("--context", options.context, "positions to keep; 0: the model's own length, at most 4096")
+  verb.add_option("MODEL,-m,--model", model, "a GGUF file, or a graph in text form")->required();
+  verb.add_option("-c,--context", options.context, "positions to keep; 0: the model's own length, at most 4096")
       ->check(WholeNumber<int64_t>);
   verb.add_flag("--exact", options.exact, "keep activations f32 beside quantised weights");
   verb.add_flag("--invariant", options.invariant, "the same bits however a text is cut into steps");
@@ -21,7 +23,16 @@ void AddSpecialiseOption(CLI::App& verb, quern::Options& options) {
 }
 
 void AddRunOptions(CLI::App& verb, quern::Options& options) {
-  verb.add_option("--threads", options.threads, "0: as many as the process may use")->check(WholeNumber<int>);
+  verb.add_option("-t,--threads", options.threads, "0: as many as the process may use")->check(WholeNumber<int>);
   verb.add_option("--cache", options.cache,
                   "folder of compiled kernels, or off; QUERN_CACHE or the user's cache folder when not given");
+}
+
+void RequireValues(CLI::App& verb, const std::vector<std::string>& texts) {
+  for (CLI::Option* option : verb.get_options()) {
+    if (option->get_items_expected_max() == 0) continue;
+    if (std::find(texts.begin(), texts.end(), option->get_name()) != texts.end()) continue;
+    option->check(
+        [](const std::string& value) { return value.empty() ? std::string("the value is empty") : std::string(); });
+  }
 }

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <limits>
 #include <string>
+#include <vector>
 
 #include "quern/quern.h"
 
@@ -26,3 +27,6 @@ void AddCpuOption(CLI::App& verb, quern::Options& options);
 void AddSpecialiseOption(CLI::App& verb, quern::Options& options);
 // --threads and --cache, of verbs that run the model.
 void AddRunOptions(CLI::App& verb, quern::Options& options);
+// An empty value, as of an unset variable in a script, is no number and no name: an error for every option that takes a
+// value, but those called `texts`. Call it when the verb has its options.
+void RequireValues(CLI::App& verb, const std::vector<std::string>& texts = {});

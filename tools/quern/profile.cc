@@ -103,7 +103,12 @@ quern::Error ProfileCommand::RunGraph() {
 quern::Error ProfileCommand::RunModel() {
   quern::Result<quern::Session> session = quern::Session::Open(model_, options_);
   if (!session.ok()) return session.details();
-  const std::vector<int32_t> ids = ids_.empty() ? session->Tokenize(prompt_) : ids_;
+  std::vector<int32_t> ids = ids_;
+  if (ids.empty()) {
+    quern::Result<std::vector<int32_t>> prompt = session->Tokenize(prompt_);
+    if (!prompt.ok()) return prompt.details();
+    ids = *std::move(prompt);
+  }
   if (ids.empty()) return Said("the prompt has no tokens");
   quern::Result<quern::Profiler> profiler = quern::Profiler::Attach(*session, profiler_);
   if (!profiler.ok()) return profiler.details();

@@ -13,7 +13,7 @@ std::string Answer(Session& session, const std::string& prompt) {
   session.Reset();
   Sampler greedy({});
   std::string answer;
-  Result<std::vector<float>> logits = session.Step(session.Tokenize(prompt));
+  Result<std::vector<float>> logits = session.Step(*session.Tokenize(prompt));
   for (int i = 0; i < 8; ++i) {
     if (!logits.ok()) return logits.error();
     const int32_t next = greedy.Next(*logits);
@@ -61,7 +61,7 @@ TEST(Session, ThreadsAndChunksDoNotChangeTheBits) {
   const std::string path = QUERN_SOURCE_DIR "/models/addition.gguf";
   Result<Session> one = Session::Open(path, {.threads = 1}), two = Session::Open(path, {.threads = 2});
   ASSERT_TRUE(one.ok() && two.ok());
-  const std::vector<int32_t> ids = one->Tokenize("12+34=46");
+  const std::vector<int32_t> ids = *one->Tokenize("12+34=46");
   Result<std::vector<float>> first = one->StepAll(ids), second = two->StepAll(ids);
   ASSERT_TRUE(first.ok()) << first.error();
   ASSERT_TRUE(second.ok()) << second.error();

@@ -109,7 +109,7 @@ TEST(ControlApi, ASessionGoesOnWhereItWasStopped) {
   Result<Session> session = Session::Open(QUERN_SOURCE_DIR "/models/addition.gguf", {.cancel = &token});
   Result<Session> other = Session::Open(QUERN_SOURCE_DIR "/models/addition.gguf");
   ASSERT_TRUE(session.ok() && other.ok()) << session.error() << other.error();
-  const std::vector<int32_t> ids = session->Tokenize("27+58=");
+  const std::vector<int32_t> ids = *session->Tokenize("27+58=");
   token.Cancel();
   EXPECT_EQ(session->Step(ids).code(), ErrorCode::kCancelled);
   EXPECT_EQ(session->position(), 0);

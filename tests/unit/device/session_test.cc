@@ -44,7 +44,7 @@ TEST(DeviceSession, LogitsAreThoseOfTheJit) {
       ASSERT_NEAR((*got)[i], (*expected)[i], 2e-4 * (1 + std::fabs((*expected)[i]))) << i;
   };
   // A few tokens, one, and one behind a longer past.
-  const std::vector<int32_t> prompt = cpu->Tokenize("2+3=");
+  const std::vector<int32_t> prompt = *cpu->Tokenize("2+3=");
   ASSERT_GT(prompt.size(), 2u);
   ASSERT_NO_FATAL_FAILURE(compare(prompt));
   ASSERT_NO_FATAL_FAILURE(compare(std::span(prompt).first(1)));

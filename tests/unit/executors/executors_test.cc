@@ -17,9 +17,9 @@
 #include "codegen/ptx/emit_ptx.h"
 #include "compiler/model.h"
 #include "device/emulated/emulated_device.h"
-#include "import/spm_tokenizer.h"
 #include "support/ptx_device.h"
 #include "support/shim_device.h"
+#include "text/tokenizer.h"
 #include "unit/device/device_run.h"
 
 namespace quern {
@@ -136,7 +136,7 @@ struct Written {
   std::string text;
 };
 
-void Write(const SpmTokenizer& tokenizer, const Step& step, const std::vector<int32_t>& prompt, int count,
+void Write(const text::Tokenizer& tokenizer, const Step& step, const std::vector<int32_t>& prompt, int count,
            Written& written) {
   std::vector<int32_t> next = prompt;
   int64_t past = 0;
@@ -147,7 +147,7 @@ void Write(const SpmTokenizer& tokenizer, const Step& step, const std::vector<in
     const auto best = static_cast<int32_t>(std::max_element(logits->begin(), logits->end()) - logits->begin());
     written.ids.push_back(best);
     written.logits.push_back(*std::move(logits));
-    if (tokenizer.IsEnd(best)) break;
+    if (tokenizer.vocabulary().IsEnd(best)) break;
     written.text += tokenizer.Piece(best);
     next = {best};
   }
@@ -180,9 +180,9 @@ TEST_P(Executors, WriteTheSameText) {
   if (!std::filesystem::exists(path)) GTEST_SKIP() << path << " is not there";
   const StatusOr<Model> model = Open(path);
   ASSERT_TRUE(model.ok()) << model.status();
-  const StatusOr<SpmTokenizer> tokenizer = SpmTokenizer::FromGguf(*model->opened.file);
+  const auto tokenizer = text::Tokenizer::FromGguf(model->opened.file);
   ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
-  const std::vector<int32_t> prompt = tokenizer->Encode(task.prompt, true);
+  const std::vector<int32_t> prompt = (*tokenizer)->Encode(task.prompt);
   struct Row {
     const char* name;
     StatusOr<Step> step;
@@ -202,7 +202,7 @@ TEST_P(Executors, WriteTheSameText) {
     SCOPED_TRACE(row.name);
     ASSERT_TRUE(row.step.ok()) << row.step.status();
     Written written;
-    ASSERT_NO_FATAL_FAILURE(Write(*tokenizer, *row.step, prompt, task.tokens, written));
+    ASSERT_NO_FATAL_FAILURE(Write(**tokenizer, *row.step, prompt, task.tokens, written));
     const bool first = reference.ids.empty();
     if (first) reference = written;
     const double difference = Difference(reference, written);

@@ -5,6 +5,8 @@
 
 #include <cmath>
 #include <limits>
+#include <map>
+#include <random>
 #include <set>
 
 #include "generate/philox.h"
@@ -97,6 +99,131 @@ TEST(TokenSampler, InfiniteLogitsShareEverything) {
   const std::vector<int> counts = Frequencies({.temperature = 1, .seed = 12}, {5, inf, inf}, 1000);
   EXPECT_EQ(counts[0], 0);
   EXPECT_NEAR(counts[1], 500, 80) << "seed 12";
+}
+
+// Every step by its definition, on probabilities alone, with nothing that the stages share.
+std::map<int32_t, double> ByDefinition(const SampleOptions& o, const std::vector<int32_t>& history,
+                                       const std::vector<float>& row) {
+  std::map<int32_t, double> z;
+  for (size_t i = 0; i < row.size(); ++i) z[static_cast<int32_t>(i)] = row[i];
+  for (const auto& [id, bias] : o.logit_bias) z[id] = static_cast<float>(z[id] + bias);
+  for (auto& [id, logit] : z) {
+    int count = 0;
+    for (size_t i = 0; i < history.size(); ++i)
+      count += history[i] == id && (o.penalty_last < 0 || history.size() - i <= static_cast<size_t>(o.penalty_last));
+    if (count == 0) continue;
+    logit = logit > 0 ? logit / o.repeat_penalty : logit * o.repeat_penalty;
+    logit = static_cast<float>(logit - count * o.frequency_penalty - o.presence_penalty);
+  }
+  if (o.top_k > 0) {
+    std::map<int32_t, double> kept;
+    for (const auto& [id, logit] : z) {
+      int above = 0;
+      for (const auto& [other, value] : z) above += value > logit;
+      if (above < o.top_k) kept[id] = logit;
+    }
+    z = kept;
+  }
+  const auto normalised = [](std::map<int32_t, double> p) {
+    double total = 0;
+    for (const auto& [id, value] : p) total += value;
+    for (auto& [id, value] : p) value /= total;
+    return p;
+  };
+  std::map<int32_t, double> p;
+  for (const auto& [id, logit] : z) p[id] = std::exp(logit / o.temperature);
+  p = normalised(p);
+  // The fewest of an order that reach a sum.
+  const auto fewest = [&](std::vector<std::pair<double, int32_t>> order, double sum) {
+    std::sort(order.begin(), order.end());
+    std::map<int32_t, double> kept;
+    double reached = 0;
+    for (const auto& [key, id] : order) {
+      if (!kept.empty() && reached >= sum - 1e-12) break;
+      kept[id] = p[id];
+      reached += p[id];
+    }
+    return normalised(kept);
+  };
+  if (o.typical_p < 1) {
+    double entropy = 0;
+    for (const auto& [id, value] : p) entropy -= value * std::log(value);
+    std::vector<std::pair<double, int32_t>> order;
+    for (const auto& [id, value] : p) order.emplace_back(std::abs(-std::log(value) - entropy), id);
+    p = fewest(order, o.typical_p);
+  }
+  if (o.top_p < 1) {
+    std::vector<std::pair<double, int32_t>> order;
+    for (const auto& [id, value] : p) order.emplace_back(-value, id);
+    p = fewest(order, o.top_p);
+  }
+  double largest = 0;
+  for (const auto& [id, value] : p) largest = std::max(largest, value);
+  std::erase_if(p, [&](const auto& entry) { return entry.second < o.min_p * largest; });
+  return normalised(p);
+}
+
+TEST(TokenSampler, EveryStageIsItsDefinition) {
+  std::mt19937 random(4);
+  const auto uniform = [&] { return std::uniform_real_distribution<double>(0, 1)(random); };
+  for (int round = 0; round < 3000; ++round) {
+    std::vector<float> row(1 + random() % 23);
+    // Distinct logits: where floats round to equals, which of them stays is another test's.
+    for (size_t i = 0; i < row.size(); ++i)
+      row[i] = static_cast<float>(8 * uniform() - 4) + static_cast<float>(i) * 1e-4f;
+    SampleOptions options = {.temperature = 0.3 + 2 * uniform()};
+    const auto maybe = [&] { return random() % 3 == 0; };
+    if (maybe()) options.top_k = static_cast<int>(1 + random() % 12);
+    if (maybe()) options.top_p = 0.05 + 0.9 * uniform();
+    if (maybe()) options.min_p = uniform();
+    if (maybe()) options.typical_p = 0.05 + 0.9 * uniform();
+    if (maybe()) options.repeat_penalty = 0.5 + 2 * uniform();
+    if (maybe()) options.frequency_penalty = 2 * uniform() - 1;
+    if (maybe()) options.presence_penalty = 2 * uniform() - 1;
+    if (maybe()) options.penalty_last = static_cast<int>(random() % 6) - 1;
+    if (maybe()) options.logit_bias = {{static_cast<int32_t>(random() % row.size()), static_cast<float>(uniform())}};
+    std::vector<int32_t> history(random() % 9);
+    for (int32_t& id : history) id = static_cast<int32_t>(random() % row.size());
+    ASSERT_TRUE(CheckSampleOptions(options).ok());
+    TokenSampler sampler(options);
+    sampler.Observe(history);
+    std::map<int32_t, double> got;
+    for (const Candidate& candidate : sampler.Distribution(row)) got[candidate.id] = candidate.weight;
+    const std::map<int32_t, double> want =
+        ByDefinition(options, options.penalty_last == 0 ? std::vector<int32_t>() : history, row);
+    ASSERT_EQ(got.size(), want.size()) << "round " << round << " of seed 4";
+    for (const auto& [id, p] : want) ASSERT_NEAR(got[id], p, 1e-9) << "token " << id << ", round " << round;
+    // What is drawn is one of them.
+    ASSERT_TRUE(want.contains(sampler.Next(row)));
+  }
+}
+
+TEST(TokenSampler, PenaltiesLookBackOnWhatWasDrawn) {
+  TokenSampler sampler({.presence_penalty = 10, .penalty_last = 2});
+  const std::vector<float> row = {3, 2, 1, 0};
+  std::vector<int32_t> ids;
+  for (int i = 0; i < 6; ++i) ids.push_back(sampler.Next(row));
+  EXPECT_EQ(ids, (std::vector<int32_t>{0, 1, 2, 0, 1, 2}));
+  sampler.Forget();
+  EXPECT_EQ(sampler.Next(row), 0);
+}
+
+TEST(TokenSampler, ABiasBans) {
+  TokenSampler sampler({.logit_bias = {{0, -INFINITY}, {9, 5}, {2, 5}}});
+  EXPECT_EQ(sampler.Next(std::vector<float>{3, 2, 1, 0}), 2) << "an id past the vocabulary is passed over";
+  TokenSampler none({.logit_bias = {{0, -INFINITY}}});
+  EXPECT_EQ(none.Next(std::vector<float>{3, NAN}), 0) << "one is always left";
+}
+
+TEST(TokenSampler, StagesCheckTheirOptions) {
+  const auto says = [](const SampleOptions& options) { return std::string(CheckSampleOptions(options).message()); };
+  EXPECT_EQ(says({.min_p = 1.5}), "min_p 1.5 is not in [0, 1]");
+  EXPECT_EQ(says({.typical_p = 0}), "typical_p 0 is not in (0, 1]");
+  EXPECT_EQ(says({.repeat_penalty = 0}), "a repeat penalty of 0 is not above 0");
+  EXPECT_EQ(says({.frequency_penalty = NAN}), "a penalty of nan is no finite number");
+  EXPECT_EQ(says({.penalty_last = -2}), "penalties on the last -2 tokens make no sense; -1 is all");
+  EXPECT_EQ(says({.logit_bias = {{3, INFINITY}}}), "the bias inf of token 3 is no finite number");
+  EXPECT_EQ(says({.logit_bias = {{-3, 1}}}), "a bias is on token -3, which there is not");
 }
 
 TEST(TokenSampler, ASeedReproducesARunAndDrawsCarryOn) {

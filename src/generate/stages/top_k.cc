@@ -1,0 +1,27 @@
+// Top-k (Fan, Lewis, Dauphin 2018): those whose logit is at least the k-th largest; equals of the k-th stay.
+#include <algorithm>
+
+#include "generate/stage.h"
+
+namespace quern {
+namespace {
+
+Status Check(const SampleOptions& options) {
+  if (options.top_k < 0) return absl::InvalidArgumentError(absl::StrFormat("top_k %d is negative", options.top_k));
+  return absl::OkStatus();
+}
+
+void Apply(const SampleOptions& options, std::span<const int32_t>, std::vector<Candidate>& candidates) {
+  const auto k = static_cast<size_t>(options.top_k);
+  if (k >= candidates.size()) return;
+  const auto kth = candidates.begin() + static_cast<ptrdiff_t>(k - 1);
+  std::nth_element(candidates.begin(), kth, candidates.end(), Before);
+  const float least = kth->logit;
+  std::erase_if(candidates, [&](const Candidate& candidate) { return candidate.logit < least; });
+}
+
+}  // namespace
+
+constexpr Stage kTopK = {"top_k", Check, [](const SampleOptions& o) { return o.top_k > 0; }, Apply};
+
+}  // namespace quern

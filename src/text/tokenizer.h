@@ -1,0 +1,76 @@
+// Text to token ids and back, by the vocabulary of a GGUF file.
+//
+// Tokenizer is what all have in common: special tokens are cut out of a text, begin and end tokens are put around it,
+// pieces become text again. What lies between special tokens is a fragment, which each tokenizer model encodes in a
+// file of its own:
+//
+//   tokenizer.ggml.model   file               what
+//   "llama"                spm_tokenizer.cc   SentencePiece: adjacent pieces merged by score
+//   "gpt2"                 bpe_tokenizer.cc   byte-level BPE: a text is split by rules, then merged by rank
+//   "bert"                 wpm_tokenizer.cc   WordPiece: words, the longest piece first
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "text/vocabulary.h"
+
+namespace quern::text {
+
+struct EncodeOptions {
+  bool add_special = true;    // begin and end tokens, where the vocabulary wants them
+  bool parse_special = true;  // control tokens in the text ("</s>") become their id; else they are text like any other
+};
+
+// Immutable once made; thread-safe.
+class Tokenizer {
+ public:
+  virtual ~Tokenizer() = default;
+  Tokenizer(const Tokenizer&) = delete;
+  Tokenizer& operator=(const Tokenizer&) = delete;
+
+  // Errors: those of Vocabulary::FromGguf; kUnimplemented with what there is for another model or another rule of
+  // splitting. The tokenizer keeps the file.
+  static StatusOr<std::unique_ptr<const Tokenizer>> FromGguf(std::shared_ptr<const GgufFile> file);
+
+  const Vocabulary& vocabulary() const { return vocabulary_; }
+
+  // Ids of `text`, any bytes. User-defined tokens are always cut out, the longest first; of control tokens
+  // `options.parse_special` decides.
+  std::vector<int32_t> Encode(std::string_view text, const EncodeOptions& options = {}) const;
+  // The bytes of one token, which may be part of a character; control tokens are empty, or with `special` as they are
+  // written in the vocabulary. `id` must be in range.
+  std::string Piece(int32_t id, bool special = false) const;
+  // The text of `ids`; a leading space that Encode would have added is taken off again.
+  std::string Decode(std::span<const int32_t> ids, bool special = false) const;
+
+ protected:
+  Tokenizer(std::shared_ptr<const GgufFile> file, Vocabulary vocabulary)
+      : file_(std::move(file)), vocabulary_(std::move(vocabulary)) {}
+  // Appends the ids of `text`, which is not empty, holds no special token, and begins the text or follows one.
+  virtual void EncodeFragment(std::string_view text, std::vector<int32_t>& ids) const = 0;
+  // The bytes of a normal token.
+  virtual std::string NormalPiece(std::string_view token) const = 0;
+  // Of a user-defined one.
+  virtual std::string UserDefinedPiece(std::string_view token) const { return std::string(token); }
+
+ private:
+  std::shared_ptr<const GgufFile> file_;  // texts of the vocabulary lie in it
+  Vocabulary vocabulary_;
+};
+
+// U+2581, SentencePiece's visible space, in vocabularies.
+inline constexpr std::string_view kVisibleSpace = "\xe2\x96\x81";
+
+// `text` with each `from`, which is not empty, replaced.
+std::string ReplaceAll(std::string_view text, std::string_view from, std::string_view to);
+
+// One for each tokenizer model, in its own file.
+StatusOr<std::unique_ptr<const Tokenizer>> MakeSpmTokenizer(std::shared_ptr<const GgufFile> file);
+StatusOr<std::unique_ptr<const Tokenizer>> MakeBpeTokenizer(std::shared_ptr<const GgufFile> file);
+StatusOr<std::unique_ptr<const Tokenizer>> MakeWpmTokenizer(std::shared_ptr<const GgufFile> file);
+
+}  // namespace quern::text

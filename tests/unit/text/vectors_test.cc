@@ -1,0 +1,61 @@
+// Every vocabulary of ../shared/models/vocab against the ids that llama.cpp gives for the same texts.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "text/tokenizer.h"
+
+namespace quern::text {
+namespace {
+
+std::string ReadAll(const std::filesystem::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::stringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+TEST(Vectors, EveryVocabularyEncodesLikeTheReference) {
+  const std::filesystem::path folder = std::filesystem::path(QUERN_MODELS_DIR) / "vocab";
+  if (!std::filesystem::exists(folder)) GTEST_SKIP() << folder << " is absent";
+  int files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.path().extension() != ".gguf") continue;
+    SCOPED_TRACE(entry.path().string());
+    StatusOr<GgufFile> file = GgufFile::Open(entry.path());
+    ASSERT_TRUE(file.ok()) << file.status();
+    const auto tokenizer = Tokenizer::FromGguf(std::make_shared<const GgufFile>(*std::move(file)));
+    ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
+    const bool lossless = entry.path().string().find("bert") == std::string::npos;
+
+    // Cases are separated by a marker line, expected ids are one line a case.
+    const std::string cases = ReadAll(entry.path().string() + ".inp"), marker = "\n__ggml_vocab_test__\n";
+    std::istringstream expected(ReadAll(entry.path().string() + ".out"));
+    int checked = 0;
+    for (size_t at = 0; at < cases.size();) {
+      size_t end = cases.find(marker, at);
+      if (end == std::string::npos) end = cases.size();
+      const std::string text = cases.substr(at, end - at);
+      at = end + marker.size();
+      std::string line;
+      if (!std::getline(expected, line)) break;
+      std::istringstream numbers(line);
+      std::vector<int32_t> want;
+      for (int32_t id; numbers >> id;) want.push_back(id);
+      const std::vector<int32_t> got = (*tokenizer)->Encode(text, {.add_special = false, .parse_special = false});
+      EXPECT_EQ(got, want) << "case " << checked << ": \"" << text << '"';
+      if (lossless) {
+        EXPECT_EQ((*tokenizer)->Decode(got), text) << "case " << checked;
+      }
+      ++checked;
+    }
+    EXPECT_GT(checked, 30);
+    ++files;
+  }
+  EXPECT_GE(files, 5);
+}
+
+}  // namespace
+}  // namespace quern::text

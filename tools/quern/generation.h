@@ -1,0 +1,44 @@
+// A prompt through a session, tokens out of it, and what that took.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "quern/quern.h"
+
+// Why an answer ended.
+enum class Ending { kEndToken, kTokens, kContext, kStopped };
+
+class Generation {
+ public:
+  // Both outlive it.
+  Generation(quern::Session& session, quern::Sampler& sampler) : session_(session), sampler_(sampler) {}
+
+  struct Limits {
+    int tokens = 0;           // to draw at most
+    bool ignore_end = false;  // end tokens are tokens like any other
+    bool every_row = false;   // logits of each prompt token, not of the last alone
+  };
+  // Runs `prompt` and draws from what follows. `logits` sees what each run gives, [rows, vocabulary]; `show` each token
+  // that is drawn, and says whether to go on. Errors: those of Session::Step; what `logits` returns.
+  quern::Result<Ending> Run(std::span<const int32_t> prompt, const Limits& limits,
+                            const std::function<bool(int32_t)>& show,
+                            const std::function<quern::Result<void>(const std::vector<float>&)>& logits = {});
+
+  // "load .., compile .., prefill .., decode .., N threads": over all runs so far.
+  std::string Summary() const;
+
+ private:
+  // A step, its time without compiling in `seconds`.
+  quern::Result<std::vector<float>> Step(std::span<const int32_t> ids, bool every_row, double& seconds);
+
+  quern::Session& session_;
+  quern::Sampler& sampler_;
+  int64_t prompt_tokens_ = 0, decoded_ = 0;
+  double prompt_seconds_ = 0, decode_seconds_ = 0;
+};
+
+// A line on standard error, written over by the next, for Options::progress: how much of a prompt is done and how fast.
+// Null where standard error is no terminal.
+std::function<void(int64_t, int64_t)> PromptProgress();

@@ -1,0 +1,205 @@
+#include "run.h"
+
+#include <charconv>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+
+#include "errors.h"
+#include "generation.h"
+#include "interrupt.h"
+#include "model_options.h"
+#include "prompt.h"
+#include "run_text.h"
+
+namespace {
+
+// "1,403,407" as ids; false when it is anything else.
+bool ParseIds(const std::string& text, std::vector<int32_t>& ids) {
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  while (true) {
+    int32_t id = 0;
+    const auto [stop, error] = std::from_chars(at, end, id);
+    if (error != std::errc()) return false;
+    ids.push_back(id);
+    if (stop == end) return true;
+    if (*stop != ',') return false;
+    at = stop + 1;
+  }
+}
+
+// The file for --logits, written row by row as raw f32.
+class LogitsFile {
+ public:
+  // False when it cannot be opened, or is the model itself.
+  bool Open(const std::string& path, const std::string& model) {
+    std::error_code ignored;
+    if (std::filesystem::equivalent(path, model, ignored)) return false;
+    file_.open(path, std::ios::binary);
+    return file_.good();
+  }
+  bool Append(const std::vector<float>& logits) {
+    if (!file_.is_open()) return true;
+    file_.write(reinterpret_cast<const char*>(logits.data()),
+                static_cast<std::streamsize>(logits.size() * sizeof(float)));
+    return file_.good();
+  }
+  bool Close() {
+    if (!file_.is_open()) return true;
+    file_.close();
+    return file_.good();
+  }
+
+ private:
+  std::ofstream file_;
+};
+
+// What a prompt lacks of fitting, in words for the command line; empty when it fits.
+std::string DoesNotFit(const quern::Session& session, size_t tokens) {
+  const auto need = static_cast<int64_t>(tokens), have = session.context(), trained = session.trained_context();
+  if (need <= have) return "";
+  std::string sentence = "the prompt's " + std::to_string(need) + " tokens do not fit the context of " +
+                         std::to_string(have) + "; --context " + std::to_string(need) + " or more makes room";
+  if (trained > 0 && need > trained)
+    sentence += ", though the model was trained for " + std::to_string(trained) + " alone";
+  return sentence;
+}
+
+void SayPastTraining(const quern::Session& session, int64_t before) {
+  const int64_t trained = session.trained_context();
+  if (trained > 0 && before <= trained && session.position() > trained)
+    std::fprintf(stderr, "the text is longer than the %lld positions that the model was trained for\n",
+                 static_cast<long long>(trained));
+}
+
+}  // namespace
+
+RunCommand::RunCommand(CLI::App& app)
+    : command_(app.add_subcommand("run", "complete a prompt")), sampling_(*command_, 128), text_(*command_) {
+  AddModelOptions(*command_, model_, options_);
+  AddCpuOption(*command_, options_);
+  AddSpecialiseOption(*command_, options_);
+  AddRunOptions(*command_, options_);
+  CLI::App& run = *command_;
+  run.add_option("--device", options_.device, "where kernels run: cpu, cuda, emulated or metal")->capture_default_str();
+  prompt_option_ = run.add_option("-p,--prompt", prompt_, "text to complete; standard input when not given");
+  CLI::Option* file = run.add_option("-f,--file", file_, "a file with the text to complete; -: standard input")
+                          ->excludes(prompt_option_);
+  ids_option_ = run.add_option("--tokens-in", tokens_in_, "token ids in place of a prompt: 1,403,407")
+                    ->excludes(prompt_option_)
+                    ->excludes(file);
+  run.add_flag("--no-special", no_special_, "control tokens in the prompt, such as </s>, are text like any other");
+  run.add_flag("--special", special_, "print control tokens");
+  run.add_flag("--cache-verify", options_.cache_verify,
+               "compile what the cache has as well, and fail where the bytes differ");
+  run.add_option("--check", options_.check,
+                 "ref: every kernel against the interpreter in double; nan: where a NaN or inf appears. Slow");
+  run.add_option("--check-out", options_.check_folder, "with --check: folder of the reproduction of what fails")
+      ->capture_default_str();
+  run.add_flag("--perf-map", options_.perf_map, "name the kernels for perf, in /tmp/perf-PID.map");
+  run.add_option("--debug-kernels", options_.debug_kernels,
+                 "folder for printed kernels and a jitdump: lines for gdb and perf annotate");
+  run.add_flag("--ids", ids_, "print token ids in place of text, and do not stop at the end token");
+  run.add_option("--logits", logits_file_, "write raw f32 [positions, vocabulary] of prompt and generated tokens");
+  run.add_flag("--verbose", verbose_, "say when a variant is compiled");
+  run.add_option("--out", out_,
+                 "of a graph in text form, its outputs: NAME=FILE.npy, or FILE.safetensors; may be given again")
+      ->allow_extra_args(false);
+  RequireValues(run, {"--prompt", "--stop"});
+  run.footer(
+      "Examples:\n"
+      "  quern run models/addition.gguf --prompt \"27+58=\"\n"
+      "  quern run model.gguf --prompt \"Once upon a time\" --tokens 200 --temp 0.8 --top-k 40 --top-p 0.95 --seed 7\n"
+      "  quern run model.gguf --file story.txt --stop \"The end\" --seed random --temp 1\n"
+      "  echo \"Once upon a time\" | quern run model.gguf\n"
+      "  quern run model.gguf --tokens-in 1,403,407 --tokens 16 --ids --logits logits.f32\n"
+      "  quern run model.gguf --prompt Hello --threads 1 --cpu x86-64-v3 --exact\n"
+      "  quern run models/addition.gguf --prompt \"27+58=\" --check ref\n"
+      "  quern run models/addition.gguf --prompt \"27+58=\" --device emulated\n"
+      "  quern run graph.qir --size SEQ=5 --check ref\n"
+      "  quern run graph.qir --in x=x.npy --in weights.safetensors --out 0=y.npy");
+}
+
+int RunCommand::Run() {
+  options_.cancel = CancelOnInterrupt();
+  if (verbose_)
+    options_.log = [](std::string_view line) {
+      std::fprintf(stderr, "%.*s\n", static_cast<int>(line.size()), line.data());
+    };
+  if (!quern::TextGraph::Is(model_)) return Complete();
+  const quern::Result<void> ran = RunText(model_, options_, text_, out_);
+  return ran.ok() ? Finish() : Fail(ran.details());
+}
+
+quern::Result<std::vector<int32_t>> RunCommand::Prompt(quern::Session& session) const {
+  using Ids = quern::Result<std::vector<int32_t>>;
+  std::vector<int32_t> ids;
+  if (ids_option_->count() > 0) {
+    if (!ParseIds(tokens_in_, ids))
+      return Ids::Failed(Invalid("--tokens-in: \"" + tokens_in_ + "\" is not a list of ids such as 1,403,407"));
+    return ids;
+  }
+  quern::Result<std::string> text = PromptOf({.given = prompt_option_->count() > 0, .text = prompt_, .file = file_});
+  if (!text.ok()) return Ids::Failed(text.details());
+  return session.Tokenize(*text, {.parse_special = !no_special_});
+}
+
+int RunCommand::Complete() {
+  std::vector<int32_t> unused;
+  if (ids_option_->count() > 0 && !ParseIds(tokens_in_, unused))  // before anything is compiled
+    return Fail("--tokens-in: \"" + tokens_in_ + "\" is not a list of ids such as 1,403,407");
+  quern::Result<quern::SamplingOptions> sampling = sampling_.Get();
+  if (!sampling.ok()) return Fail(sampling.details());
+  options_.progress = PromptProgress();
+  quern::Result<quern::Session> session = quern::Session::Open(model_, options_);
+  if (!session.ok()) return Fail(session.details());
+  quern::Result<std::vector<int32_t>> ids = Prompt(*session);
+  if (!ids.ok()) return Fail(ids.details());
+  if (ids->empty()) return Fail("the prompt has no tokens");
+  if (const std::string why = DoesNotFit(*session, ids->size()); !why.empty()) return Fail(why);
+  // Ids in and ids out need no tokenizer.
+  std::optional<quern::TextStream> stream;
+  if (!ids_) {
+    quern::Result<quern::Tokenizer> tokenizer = session->tokenizer();
+    if (!tokenizer.ok()) return Fail(tokenizer.details());
+    stream.emplace(*tokenizer, sampling_.stops(), special_);
+  }
+  LogitsFile logits_file;
+  if (!logits_file_.empty() && !logits_file.Open(logits_file_, model_)) return Fail("cannot write " + logits_file_);
+
+  quern::Sampler sampler(*sampling);
+  Generation generation(*session, sampler);
+  bool first = true;
+  const auto show = [&](int32_t id) {
+    if (ids_)
+      std::printf("%s%d", first ? "" : " ", id);
+    else
+      std::fputs(stream->Add(id).c_str(), stdout);
+    first = false;
+    std::fflush(stdout);
+    return ids_ || !stream->stopped();
+  };
+  const auto append = [&](const std::vector<float>& logits) {
+    return logits_file.Append(logits) ? quern::Result<void>()
+                                      : quern::Result<void>::Failed(Invalid("cannot write " + logits_file_));
+  };
+  quern::Result<Ending> ending = generation.Run(
+      *ids, {.tokens = sampling_.tokens(), .ignore_end = ids_, .every_row = !logits_file_.empty()}, show, append);
+  const bool cancelled = ending.code() == quern::ErrorCode::kCancelled;
+  if (!ending.ok() && !cancelled) return Fail(ending.details());
+  if (stream) std::fputs(stream->Flush().c_str(), stdout);
+  std::printf("\n");
+  std::fflush(stdout);  // before the summary, where both go to one file
+  if (!logits_file.Close()) return Fail("cannot write " + logits_file_);
+  if (!cancelled && *ending == Ending::kContext)
+    std::fprintf(stderr, "the context of %lld positions is full; --context N keeps more\n",
+                 static_cast<long long>(session->context()));
+  SayPastTraining(*session, 0);
+  std::fprintf(stderr, "%s\n", generation.Summary().c_str());
+  if (sampling->temperature > 0 && sampling_.seed_is_random())
+    std::fprintf(stderr, "seed %llu\n", static_cast<unsigned long long>(sampling->seed));
+  if (!options_.check.empty()) std::fprintf(stderr, "%s\n", session->CheckSummary().c_str());
+  return cancelled ? Fail(ending.details()) : Finish();
+}
