@@ -1,10 +1,12 @@
 // GroupedMatMul: each row of x by the weights that it names, as a mixture of experts has them:
 // y[i] = x[i] w[indices[i]], where w is [E, K, N], or [E, N, K] with transpose_b. An index counts from the end where it
-// is negative, and is clamped (Gather). Expands to products of one row each, whose right sides are read where they lie.
+// is negative, and is clamped (Gather). Expands to products of one row each, whose right sides are read where they lie;
+// w may have a block format (rows of K, so transpose_b), and x is f32 then.
 
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "base/block_format.h"
 #include "ir/composite.h"
 #include "ir/product.h"
 #include "ir/shape.h"
@@ -21,7 +23,10 @@ StatusOr<std::vector<TensorType>> Infer(const InferContext& context) {
   if (w.rank() != 3 || !context.Equal(k, w.dims[rows ? 2 : 1]))
     return context.ShapeError(1, absl::StrCat(rows ? "[E, N, " : "[E, ", k.ToString(), rows ? "]" : ", N]"));
   if (!context.AtLeast(w.dims[0], 1)) return context.ShapeError(1, "1 matrix or more");
-  if (IsBlock(w.dtype) || !Multiplies(x.dtype, w.dtype)) return context.DTypeError(1, std::string(Name(x.dtype)));
+  if (IsBlock(w.dtype) && !rows) return context.AttributeError("transpose_b", "true beside a block-format w");
+  if (IsBlock(w.dtype) && !FormatOf(w.dtype).is_weight) return context.UnsupportedError(1, "a format of weights");
+  if (IsBlock(w.dtype) ? x.dtype != DType::kF32 : !Multiplies(x.dtype, w.dtype))
+    return context.DTypeError(1, std::string(Name(x.dtype)));
   if (!context.Equal(indices.dims, std::vector<Extent>{m})) return context.ShapeError(2, ToString({m}));
   return std::vector<TensorType>{{x.dtype, {m, w.dims[rows ? 1 : 2]}}};
 }
@@ -66,7 +71,7 @@ const OpDef& Op_grouped_mat_mul() {
       .kind = OpKind::kComposite,
       .operands =
           {{.name = "x", .kind = OperandKind::kFloat, .shape = "[M, K]", .own_dtype = true},
-           {.name = "w", .kind = OperandKind::kFloat, .shape = "[E, K, N], transposed [E, N, K]", .own_dtype = true},
+           {.name = "w", .kind = OperandKind::kWeight, .shape = "[E, K, N], transposed [E, N, K]", .own_dtype = true},
            {.name = "indices", .kind = OperandKind::kIndex, .shape = "[M]", .own_dtype = true}},
       .attributes = {{.name = "transpose_b", .kind = AttrKind::kBool, .default_value = false, .doc = "w is [E, N, K]"}},
       .infer = Infer,

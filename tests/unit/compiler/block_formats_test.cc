@@ -220,7 +220,8 @@ TEST(BlockFormats, ParametersOfEveryOp) {
   std::set<std::string> expected;
   for (const char* format : FormatNames()) {
     for (const char* operand : {"FusedMatMulBiasAct w ", "MatMul b "}) expected.insert(absl::StrCat(operand, format));
-    if (FormatOf(*DTypeFromName(format)).is_weight) expected.insert(absl::StrCat("Gather table ", format));
+    if (!FormatOf(*DTypeFromName(format)).is_weight) continue;
+    for (const char* operand : {"Gather table ", "GroupedMatMul w "}) expected.insert(absl::StrCat(operand, format));
   }
   EXPECT_EQ(taken, expected);
 }

@@ -463,7 +463,7 @@ TEST(Products, OfPickedWeights) {
   }
 }
 
-// Rows of blocks that are picked are decoded on the way.
+// Rows of blocks that are picked are multiplied where they lie.
 TEST(Products, OfPickedBlocks) {
   ExpectRight(R"(graph g {
   %0 = Input() {name = "x"} : f32[11, 1, 64]
