@@ -171,7 +171,7 @@ class Session {
   // Back to an empty cache.
   void Reset();
   // Back to where the cache held `position` tokens, so that a text that begins alike goes on from there. Error:
-  // kInvalid, more than it holds now.
+  // kInvalid, more than it holds now; kUnsupported, of states that go on with every token (Mamba), but back to 0.
   Result<void> Rewind(int64_t position);
 
  private:

@@ -259,6 +259,14 @@ Result<void> Session::Rewind(int64_t position) {
     return compiler::ToResult(absl::InvalidArgumentError(
         absl::StrFormat("position %d is not in 0..%d, what the cache holds", position, state_->position)));
   }
+  const auto cache = [](const ir::Donation& state) {
+    return state.input.ends_with("k_cache") || state.input.ends_with("v_cache");
+  };
+  const auto& states = state_->graph.donations;
+  if (position > 0 && position < state_->position && !std::all_of(states.begin(), states.end(), cache)) {
+    return compiler::ToResult(
+        absl::UnimplementedError("this model's states go on with every token: it can go back to the beginning alone"));
+  }
   state_->position = position;
   return {};
 }

@@ -390,7 +390,7 @@ def dumps():
 
 
 def helps():
-    for command in ((), ("run",), ("tokenize",), ("inspect",), ("dump",), ("ops",), ("compile",), ("cache",),
+    for command in ((), ("run",), ("chat",), ("tokenize",), ("inspect",), ("dump",), ("ops",), ("compile",), ("cache",),
                     ("replay",), ("reduce",)):
         text = works(*command, "--help").stdout.decode()
         if "Examples:" not in text or text.count("  quern ") < 1:

@@ -3,8 +3,10 @@
 
 #include "quern/quern.h"
 
-// From here on an interrupt cancels this token, which is the same for every call.
+// From here on an interrupt cancels this token, which is the same for every call, and is not cancelled after one.
 const quern::CancelToken* CancelOnInterrupt();
+// From here on it ends the process, as it does where nothing was said.
+void InterruptsEndTheProcess();
 
 // What a process returns that an interrupt ended, as shells count.
 inline constexpr int kInterrupted = 130;

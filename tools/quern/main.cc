@@ -1,5 +1,5 @@
-// The command line: quern run | tokenize | inspect | dump | ops | compile | profile | bench | dispatch | kernel |
-// convert | diff | cache | replay | reduce. Results go to standard output, everything else to standard error; bad
+// The command line: quern run | chat | tokenize | inspect | dump | ops | compile | profile | bench | dispatch | kernel
+// | convert | diff | cache | replay | reduce. Results go to standard output, everything else to standard error; bad
 // input is one sentence and exit code 1.
 
 #include <CLI/CLI.hpp>
@@ -9,6 +9,7 @@
 
 #include "bench.h"
 #include "cache.h"
+#include "chat.h"
 #include "compile.h"
 #include "errors.h"
 #include "graph_files.h"
@@ -45,6 +46,7 @@ int main(int argc, char** argv) {
   };
 
   RunCommand run_command(app);
+  ChatCommand chat_command(app);
   TokenizeCommand tokenize_command(app);
   CLI::App* inspect_command = app.add_subcommand("inspect", "metadata and tensors of a model file, what is in a graph");
   inspect_command->add_option("MODEL", model, "a GGUF file, or a graph in text or binary form")->required();
@@ -119,6 +121,7 @@ int main(int argc, char** argv) {
     return error.code == quern::ErrorCode::kNone ? Finish() : Fail(error);
   };
   if (run_command.parsed()) return run_command.Run();
+  if (chat_command.parsed()) return chat_command.Run();
   if (tokenize_command.parsed()) {
     const quern::Result<void> ran = tokenize_command.Run();
     return ran.ok() ? Finish() : Fail(ran.details());

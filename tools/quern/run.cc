@@ -6,6 +6,7 @@
 #include <fstream>
 #include <optional>
 
+#include "chat.h"
 #include "errors.h"
 #include "generation.h"
 #include "interrupt.h"
@@ -90,6 +91,11 @@ RunCommand::RunCommand(CLI::App& app)
   ids_option_ = run.add_option("--tokens-in", tokens_in_, "token ids in place of a prompt: 1,403,407")
                     ->excludes(prompt_option_)
                     ->excludes(file);
+  CLI::Option* chat = run.add_flag("--chat", chat_, "the prompt is what a user says, by the chat template of the file")
+                          ->excludes(ids_option_);
+  run.add_option("--system", system_, "with --chat: the system prompt")->needs(chat);
+  run.add_option("--template", template_, "with --chat: a file with a chat template, in place of the model's")
+      ->needs(chat);
   run.add_flag("--no-special", no_special_, "control tokens in the prompt, such as </s>, are text like any other");
   run.add_flag("--special", special_, "print control tokens");
   run.add_flag("--cache-verify", options_.cache_verify,
@@ -107,12 +113,13 @@ RunCommand::RunCommand(CLI::App& app)
   run.add_option("--out", out_,
                  "of a graph in text form, its outputs: NAME=FILE.npy, or FILE.safetensors; may be given again")
       ->allow_extra_args(false);
-  RequireValues(run, {"--prompt", "--stop"});
+  RequireValues(run, {"--prompt", "--stop", "--system"});
   run.footer(
       "Examples:\n"
       "  quern run models/addition.gguf --prompt \"27+58=\"\n"
       "  quern run model.gguf --prompt \"Once upon a time\" --tokens 200 --temp 0.8 --top-k 40 --top-p 0.95 --seed 7\n"
       "  quern run model.gguf --file story.txt --stop \"The end\" --seed random --temp 1\n"
+      "  quern run model.gguf --chat --prompt \"What is the capital of France?\" --system \"Be brief.\"\n"
       "  echo \"Once upon a time\" | quern run model.gguf\n"
       "  quern run model.gguf --tokens-in 1,403,407 --tokens 16 --ids --logits logits.f32\n"
       "  quern run model.gguf --prompt Hello --threads 1 --cpu x86-64-v3 --exact\n"
@@ -143,6 +150,15 @@ quern::Result<std::vector<int32_t>> RunCommand::Prompt(quern::Session& session) 
   }
   quern::Result<std::string> text = PromptOf({.given = prompt_option_->count() > 0, .text = prompt_, .file = file_});
   if (!text.ok()) return Ids::Failed(text.details());
+  if (chat_) {
+    quern::Result<quern::ChatTemplate> chat = OpenTemplate(model_, template_);
+    if (!chat.ok()) return Ids::Failed(chat.details());
+    std::vector<quern::ChatMessage> messages = {{"user", *text}};
+    if (!system_.empty()) messages.insert(messages.begin(), {"system", system_});
+    quern::Result<quern::ChatPrompt> prompt = chat->Render(messages);
+    if (!prompt.ok()) return Ids::Failed(prompt.details());
+    return session.Tokenize(prompt->text, {.begin = prompt->begin});
+  }
   return session.Tokenize(*text, {.parse_special = !no_special_});
 }
 
