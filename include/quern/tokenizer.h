@@ -55,6 +55,8 @@ class Tokenizer {
 
  private:
   friend class Session;
+  friend class Sequences;
+  friend class Embedder;
   friend class ChatTemplate;
   explicit Tokenizer(std::shared_ptr<const text::Tokenizer> tokenizer) : tokenizer_(std::move(tokenizer)) {}
   std::shared_ptr<const text::Tokenizer> tokenizer_;

@@ -5,20 +5,63 @@
 #include "base/environment.h"
 #include "codegen/cpu/target.h"
 #include "codegen/matmul_plan.h"
+#include "compiler/checking.h"
+#include "compiler/device_run.h"
 #include "compiler/device_targets.h"
+#include "compiler/runtime_options.h"
+#include "compiler/variants.h"
 
 namespace quern::compiler {
 
-StatusOr<OpenedModel> OpenModel(const std::string& path, const Options& options) {
+StatusOr<OpenedModel> OpenModel(const std::string& path, const Options& options, const models::SequenceRoom& room) {
   QUERN_ASSIGN(GgufFile file, GgufFile::Open(path));
   auto shared = std::make_shared<const GgufFile>(std::move(file));
   models::ModelOptions model_options;
   model_options.context = options.context;
   model_options.kv_dtype = options.exact ? DType::kF32 : DType::kF16;
+  model_options.sequences = room;
   StatusOr<models::ModelSpec> spec = models::ModelFromGguf(shared, model_options);
   if (!spec.ok())
     return Status(spec.status().code(), absl::StrFormat("%s: %s", path, std::string(spec.status().message())));
   return OpenedModel{std::move(shared), *std::move(spec)};
+}
+
+StatusOr<std::shared_ptr<const text::Tokenizer>> TokenizerOf(const std::shared_ptr<const GgufFile>& file,
+                                                             int64_t rows) {
+  QUERN_ASSIGN(auto made, text::Tokenizer::FromGguf(file));
+  // Embeddings may be padded; ids without a row cannot be run.
+  if (made->vocabulary().size() > rows) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("the tokenizer has %d tokens, the model logits for %d", made->vocabulary().size(), rows));
+  }
+  return std::shared_ptr<const text::Tokenizer>(std::move(made));
+}
+
+Status BindParams(Runnable& runnable, const models::ModelSpec& spec) {
+  for (const Port& port : runnable.signature().params) {
+    const auto found = std::find_if(spec.params.begin(), spec.params.end(),
+                                    [&](const models::ParamData& p) { return p.name == port.name; });
+    if (found == spec.params.end()) return absl::InternalError(absl::StrFormat("parameter %s has no data", port.name));
+    QUERN_RETURN_IF_ERROR(runnable.BindParam(port.name, found->bytes));
+  }
+  return absl::OkStatus();
+}
+
+StatusOr<std::unique_ptr<RunningModel>> RunModel(OpenedModel opened, const Options& options,
+                                                 const std::vector<SymbolRanges>& guards) {
+  if (OnDevice(options)) return absl::UnimplementedError("this runs on the cpu, not on a device");
+  QUERN_ASSIGN(PipelineOptions pipeline, PipelineOptionsOf(options));
+  // The graph has its final address before variants refer to it.
+  auto running = std::make_unique<RunningModel>();
+  running->opened = std::move(opened);
+  QUERN_ASSIGN(running->graph, PrepareGraph(running->opened.spec.module, pipeline));
+  QUERN_ASSIGN(ExecutableOptions executable_options, ExecutableOptionsOf(options));
+  QUERN_ASSIGN(running->checker, AttachChecker(options, pipeline, executable_options));
+  std::vector<Variant> variants = VariantsOf(&running->graph, guards, pipeline, HookOf(running->checker));
+  QUERN_ASSIGN(running->executable,
+               Executable::Create(SignatureOf(running->graph), std::move(variants), std::move(executable_options)));
+  QUERN_RETURN_IF_ERROR(BindParams(*running->executable, running->opened.spec));
+  return running;
 }
 
 StatusOr<PipelineOptions> PipelineOptionsOf(const Options& options) {

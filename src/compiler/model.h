@@ -6,10 +6,13 @@
 #include <string>
 #include <vector>
 
+#include "check/checker.h"
 #include "compiler/pipeline.h"
 #include "import/gguf.h"
 #include "models/model_spec.h"
 #include "quern/quern.h"
+#include "runtime/executable.h"
+#include "text/tokenizer.h"
 
 namespace quern::compiler {
 
@@ -17,7 +20,25 @@ struct OpenedModel {
   std::shared_ptr<const GgufFile> file;
   models::ModelSpec spec;
 };
-StatusOr<OpenedModel> OpenModel(const std::string& path, const Options& options);
+// `room`: for steps of many sequences.
+StatusOr<OpenedModel> OpenModel(const std::string& path, const Options& options, const models::SequenceRoom& room = {});
+
+// The file's tokenizer, for a model of so many rows of embeddings. Errors: those of reading it; more tokens than rows.
+StatusOr<std::shared_ptr<const text::Tokenizer>> TokenizerOf(const std::shared_ptr<const GgufFile>& file, int64_t rows);
+
+// Gives the runnable what the model's file has for its parameters.
+Status BindParams(Runnable& runnable, const models::ModelSpec& spec);
+
+// A model compiled for this machine's processor, its parameters bound: what runs on it asks for variants.
+struct RunningModel {
+  OpenedModel opened;
+  ir::Graph graph;
+  std::shared_ptr<check::Checker> checker;  // null: none was asked for
+  std::unique_ptr<Executable> executable;
+};
+// Variants are those of `guards`. Error: also kUnimplemented, options that name a device.
+StatusOr<std::unique_ptr<RunningModel>> RunModel(OpenedModel opened, const Options& options,
+                                                 const std::vector<SymbolRanges>& guards);
 
 // What the options say of the steps, with the schedule facts of the level they name, which may be a device's ("sm_80"):
 // then kernels are scheduled for blocks of threads, and `exact` forbids products of halves. Error: an unknown level.

@@ -101,20 +101,6 @@ struct Session::State {
   }
 };
 
-namespace {
-
-Status BindParams(Runnable& runnable, const models::ModelSpec& spec) {
-  for (const Port& port : runnable.signature().params) {
-    const auto found = std::find_if(spec.params.begin(), spec.params.end(),
-                                    [&](const models::ParamData& p) { return p.name == port.name; });
-    if (found == spec.params.end()) return absl::InternalError(absl::StrFormat("parameter %s has no data", port.name));
-    QUERN_RETURN_IF_ERROR(runnable.BindParam(port.name, found->bytes));
-  }
-  return absl::OkStatus();
-}
-
-}  // namespace
-
 // What runs the graph on this machine's processor.
 Status Session::State::MakeExecutable(const std::string& path, const Options& options,
                                       const compiler::PipelineOptions& given) {
@@ -151,6 +137,10 @@ Result<Session> Session::Open(const std::string& path, const Options& options) {
   auto open = [&]() -> StatusOr<std::unique_ptr<State>> {
     const Clock::time_point start = Clock::now();
     QUERN_ASSIGN(compiler::OpenedModel model, compiler::OpenModel(path, options));
+    if (model.spec.encoder) {
+      return absl::UnimplementedError(absl::StrFormat("%s: the architecture %s is an encoder, without a next token",
+                                                      path, model.spec.architecture));
+    }
     const double load = Since(start);
     const Clock::time_point compile_start = Clock::now();
     compiler::OpenedDevice opened;
@@ -173,7 +163,7 @@ Result<Session> Session::Open(const std::string& path, const Options& options) {
     state->timings.passes = Since(compile_start);
     QUERN_RETURN_IF_ERROR(opened.device == nullptr ? state->MakeExecutable(path, options, pipeline)
                                                    : state->MakeDeviceExecutor(opened));
-    QUERN_RETURN_IF_ERROR(BindParams(*state->runnable, state->spec));
+    QUERN_RETURN_IF_ERROR(compiler::BindParams(*state->runnable, state->spec));
     state->prepare_seconds = Since(compile_start);
     QUERN_RETURN_IF_ERROR(
         state->runnable->Prepare({{models::kSequenceSymbol, 1}, {models::kPastSymbol, 0}, {models::kLogitsSymbol, 1}}));
@@ -197,16 +187,7 @@ std::string Session::CheckSummary() const { return state_->checker == nullptr ? 
 Result<Tokenizer> Session::tokenizer() const {
   State& state = *state_;
   if (!state.tokenizer) {
-    auto make = [&]() -> StatusOr<std::shared_ptr<const text::Tokenizer>> {
-      QUERN_ASSIGN(auto made, text::Tokenizer::FromGguf(state.file));
-      // Embeddings may be padded; ids without a row cannot be run.
-      if (made->vocabulary().size() > state.spec.vocabulary) {
-        return absl::InvalidArgumentError(absl::StrFormat("the tokenizer has %d tokens, the model logits for %d",
-                                                          made->vocabulary().size(), state.spec.vocabulary));
-      }
-      return std::shared_ptr<const text::Tokenizer>(std::move(made));
-    };
-    auto made = make();
+    auto made = compiler::TokenizerOf(state.file, state.spec.vocabulary);
     state.tokenizer =
         made.ok() ? Tokenizer(*std::move(made)) : Result<Tokenizer>::Failed(compiler::ErrorOf(made.status()));
   }
@@ -259,11 +240,7 @@ Result<void> Session::Rewind(int64_t position) {
     return compiler::ToResult(absl::InvalidArgumentError(
         absl::StrFormat("position %d is not in 0..%d, what the cache holds", position, state_->position)));
   }
-  const auto cache = [](const ir::Donation& state) {
-    return state.input.ends_with("k_cache") || state.input.ends_with("v_cache");
-  };
-  const auto& states = state_->graph.donations;
-  if (position > 0 && position < state_->position && !std::all_of(states.begin(), states.end(), cache)) {
+  if (state_->spec.carries && position > 0 && position < state_->position) {
     return compiler::ToResult(
         absl::UnimplementedError("this model's states go on with every token: it can go back to the beginning alone"));
   }

@@ -26,6 +26,7 @@ Value Decoder::State(const Layer& layer, const char* name, std::vector<int64_t> 
 }
 
 void Decoder::Carry(const Layer& layer, const char* name, Value next) {
+  spec_.carries = true;
   states_.push_back(next);
   spec_.module.donations.push_back({static_cast<int>(states_.size()), StateName(layer, name)});
 }

@@ -1,5 +1,5 @@
-// The command line: quern run | chat | tokenize | inspect | dump | ops | compile | profile | bench | dispatch | kernel
-// | convert | diff | cache | replay | reduce. Results go to standard output, everything else to standard error; bad
+// The command line: quern run | chat | embed | tokenize | inspect | dump | ops | compile | profile | bench | dispatch |
+// kernel | convert | diff | cache | replay | reduce. Results go to standard output, everything else to standard error; bad
 // input is one sentence and exit code 1.
 
 #include <CLI/CLI.hpp>
@@ -11,6 +11,7 @@
 #include "cache.h"
 #include "chat.h"
 #include "compile.h"
+#include "embed.h"
 #include "errors.h"
 #include "graph_files.h"
 #include "kernel.h"
@@ -48,6 +49,7 @@ int main(int argc, char** argv) {
   RunCommand run_command(app);
   ChatCommand chat_command(app);
   TokenizeCommand tokenize_command(app);
+  EmbedCommand embed_command(app);
   CLI::App* inspect_command = app.add_subcommand("inspect", "metadata and tensors of a model file, what is in a graph");
   inspect_command->add_option("MODEL", model, "a GGUF file, or a graph in text or binary form")->required();
   inspect_command->footer("Examples:\n  quern inspect models/addition.gguf\n  quern inspect graph.qir");
@@ -124,6 +126,10 @@ int main(int argc, char** argv) {
   if (chat_command.parsed()) return chat_command.Run();
   if (tokenize_command.parsed()) {
     const quern::Result<void> ran = tokenize_command.Run();
+    return ran.ok() ? Finish() : Fail(ran.details());
+  }
+  if (embed_command.parsed()) {
+    const quern::Result<void> ran = embed_command.Run();
     return ran.ok() ? Finish() : Fail(ran.details());
   }
   if (profile_command.parsed()) return ended(profile_command.Run());
