@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <vector>
 
-
 namespace quern::compiler {
 
 // Not thread-safe.

@@ -64,7 +64,7 @@ struct ModelSpec {
   int64_t trained_context = 0;  // positions that the model was trained for
   DType kv_dtype = DType::kF16;
   bool encoder = false;
-  bool carries = false;  // a state that no earlier position can be had back of
+  bool carries = false;              // a state that no earlier position can be had back of
   Pooling pooling = Pooling::kNone;  // of an encoder
   // What the bytes of params lie in.
   std::shared_ptr<const GgufFile> file;

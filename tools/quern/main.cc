@@ -1,6 +1,6 @@
 // The command line: quern run | chat | embed | tokenize | inspect | dump | ops | compile | profile | bench | dispatch |
-// kernel | convert | diff | cache | replay | reduce. Results go to standard output, everything else to standard error; bad
-// input is one sentence and exit code 1.
+// kernel | convert | diff | cache | replay | reduce. Results go to standard output, everything else to standard error;
+// bad input is one sentence and exit code 1.
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
