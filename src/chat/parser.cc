@@ -100,8 +100,8 @@ class Parser {
       Status (Parser::*parse)(Statement& statement);
     };
     constexpr Row kRows[] = {{"if", &Parser::If},        {"for", &Parser::For},        {"set", &Parser::Set},
-                             {"macro", &Parser::Macro_}, {"filter", &Parser::Filter_}, {"break", &Parser::Jump},
-                             {"continue", &Parser::Jump}};
+                             {"macro", &Parser::Macro_}, {"filter", &Parser::Filter_}, {"call", &Parser::CallBlock},
+                             {"break", &Parser::Jump},   {"continue", &Parser::Jump}};
     if (name == "generation") {  // marks what a model says, for training; its text is text
       ++at_;
       QUERN_RETURN_IF_ERROR(ExpectBlockEnd());
@@ -208,6 +208,18 @@ class Parser {
     QUERN_RETURN_IF_ERROR(Statements({"endmacro"}, out.body));
     loops_ = loops;
     if (Now().kind == TokenKind::kName) ++at_;  // its name, again
+    return ExpectBlockEnd();
+  }
+
+  Status CallBlock(Statement& out) {
+    out.kind = StatementKind::kCallBlock;
+    if (Sign("(")) return Wrong("a call block with parameters is not supported");
+    QUERN_ASSIGN(out.expression, Signed(false));
+    if (out.expression->kind != ExpressionKind::kCall) return ErrorAt(out.expression->place, "a call expected");
+    QUERN_RETURN_IF_ERROR(ExpectBlockEnd());
+    const int loops = std::exchange(loops_, 0);
+    QUERN_RETURN_IF_ERROR(Statements({"endcall"}, out.body));
+    loops_ = loops;
     return ExpectBlockEnd();
   }
 
@@ -475,7 +487,13 @@ class Parser {
         continue;
       }
       if (!call.named.empty()) return Wrong("an argument without a name follows one with");
+      const Token token = Now();
+      const bool spread = TakeSign("*");
       QUERN_ASSIGN(ExpressionPtr value, Any());
+      if (spread) {
+        value =
+            Make({.kind = ExpressionKind::kUnary, .place = token.place, .text = "*", .operands = Of(std::move(value))});
+      }
       call.operands.push_back(std::move(value));
     }
     return absl::OkStatus();

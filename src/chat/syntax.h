@@ -26,7 +26,7 @@ enum class ExpressionKind {
   kCall,       // operands[0](operands[1..], named)
   kFilter,     // operands[0] | text(operands[1..], named)
   kTest,       // operands[0] is text(operands[1..])
-  kUnary,      // text: "-", "+", "not"
+  kUnary,      // text: "-", "+", "not"; in a call "*", as many arguments as a list has items
   kBinary,     // text: an operator, "and", "or", "in", "not in"
   kChoice,     // operands[1] if operands[0] else operands[2], which may be null
 };
@@ -44,7 +44,19 @@ struct Expression {
 struct Statement;
 using Block = std::vector<Statement>;
 
-enum class StatementKind { kText, kPrint, kIf, kFor, kSet, kSetBlock, kMacro, kFilterBlock, kBreak, kContinue };
+enum class StatementKind {
+  kText,
+  kPrint,
+  kIf,
+  kFor,
+  kSet,
+  kSetBlock,
+  kMacro,
+  kCallBlock,
+  kFilterBlock,
+  kBreak,
+  kContinue
+};
 
 struct Statement {
   StatementKind kind;

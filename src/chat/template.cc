@@ -86,6 +86,17 @@ class Renderer {
       case StatementKind::kMacro:
         scopes_.back()[s.text] = Value(std::shared_ptr<const Macro>(std::make_shared<Macro>(Macro{&s})));
         return Flow::kNext;
+      case StatementKind::kCallBlock: {
+        // What caller() gives in the macro: the body, as it is where the macro is called.
+        std::string text;
+        scopes_.emplace_back();
+        QUERN_RETURN_IF_ERROR(Run(s.body, text).status());
+        scopes_.pop_back();
+        const Value caller(Bound{std::make_shared<const Value>(std::move(text)), "caller"});
+        QUERN_ASSIGN(const Value value, In(s.place, Made(Call(*s.expression, &caller))));
+        QUERN_RETURN_IF_ERROR(Put(s, value.ToText(), out));
+        return Flow::kNext;
+      }
       case StatementKind::kBreak: return Flow::kBreak;
       case StatementKind::kContinue: return Flow::kContinue;
     }
@@ -230,7 +241,7 @@ class Renderer {
         QUERN_RETURN_IF_ERROR(budget_.Take(object));
         return Slice(object, from, to, step);
       }
-      case ExpressionKind::kCall: return Made(Call(e));
+      case ExpressionKind::kCall: return Made(Call(e, nullptr));
       case ExpressionKind::kFilter: {
         QUERN_ASSIGN(Value object, Get(*e.operands[0]));
         return Filtered(e, std::move(object));
@@ -279,6 +290,13 @@ class Renderer {
   StatusOr<Arguments> ArgumentsOf(const Expression& e) {
     Arguments arguments{.plain = {}, .named = {}, .budget = &budget_, .now = options_.now};
     for (size_t i = 1; i < e.operands.size(); ++i) {
+      if (e.operands[i]->kind == ExpressionKind::kUnary && e.operands[i]->text == "*") {
+        QUERN_ASSIGN(const Value several, Get(*e.operands[i]->operands[0]));
+        QUERN_ASSIGN(const List items, Items(several));
+        QUERN_RETURN_IF_ERROR(budget_.Take(several));
+        arguments.plain.insert(arguments.plain.end(), items.begin(), items.end());
+        continue;
+      }
       QUERN_ASSIGN(Value value, Get(*e.operands[i]));
       arguments.plain.push_back(std::move(value));
     }
@@ -295,16 +313,18 @@ class Renderer {
     return absl::OkStatus();
   }
 
-  StatusOr<Value> Call(const Expression& e) {
+  // `caller`: of a call block, else null.
+  StatusOr<Value> Call(const Expression& e, const Value* caller) {
     QUERN_ASSIGN(const Value callee, Get(*e.operands[0]));
     QUERN_ASSIGN(const Arguments arguments, ArgumentsOf(e));
     if (const Bound* bound = callee.As<Bound>()) {
       if (bound->self == nullptr) return CallFunction(bound->name, arguments);
+      if (bound->name == "caller") return *bound->self;
       QUERN_RETURN_IF_ERROR(Weigh(*bound->self, arguments));
       return CallMethod(bound->name, *bound->self, arguments);
     }
     if (const auto* macro = callee.As<std::shared_ptr<const Macro>>())
-      return CallMacro(*(*macro)->statement, arguments);
+      return CallMacro(*(*macro)->statement, arguments, caller);
     const Expression& name = *e.operands[0];
     if (name.kind == ExpressionKind::kAttribute)
       return absl::InvalidArgumentError("there is no method \"" + name.text + "\" here");
@@ -313,7 +333,7 @@ class Renderer {
   }
 
   // A macro sees what stands at the top of the template, not where it is called.
-  StatusOr<Value> CallMacro(const Statement& macro, const Arguments& arguments) {
+  StatusOr<Value> CallMacro(const Statement& macro, const Arguments& arguments, const Value* caller) {
     if (++calls_ > kDeepestCall) return absl::InvalidArgumentError("macros call each other too deeply");
     if (arguments.plain.size() > macro.names.size())
       return absl::InvalidArgumentError(
@@ -333,6 +353,7 @@ class Renderer {
       }
       scopes_.back()[macro.names[i]] = std::move(value);
     }
+    if (caller != nullptr) scopes_.back()["caller"] = *caller;
     std::string text;
     QUERN_RETURN_IF_ERROR(Run(macro.body, text).status());
     scopes_.resize(2);

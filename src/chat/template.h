@@ -4,7 +4,7 @@
 //   StatusOr<Template> made = Template::Parse("{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}");
 //   made->Render({{"messages", ..}})
 //
-// What Jinja has and this has not (include, import, extends, call blocks, recursive loops, chained comparisons, most
+// What Jinja has and this has not (include, import, extends, recursive loops, chained comparisons, most
 // filters for HTML) is an error with its line and column, when the template is parsed or when it is reached.
 #pragma once
 

@@ -223,6 +223,10 @@ STATEMENTS = [
     "{% macro m(a, b=2, c=a) %}{{ a }}{{ b }}{{ c }}{% endmacro %}{{ m(1) }}{{ m(1, 3) }}{{ m(c=7, a=1) }}{{ m() }}",
     "{% macro m() %}{{ top }}{{ x }}{% endmacro %}{% set top = 't' %}{% for x in [1] %}{{ m() }}{% endfor %}",
     "{% macro f(n) %}{% if n > 0 %}{{ n }}{{ f(n - 1) }}{% endif %}{% endmacro %}{{ f(5) }}",
+    "{% macro f(a) %}<{{ a }}{{ caller() }}{{ caller() }}>{% endmacro %}{% set n = 1 %}{% call f(2) %}b{{ n }}"
+    "{% endcall %}", "{% macro f(a) %}{{ caller is defined }}{% endmacro %}{{ f(1) }}",
+    "{% macro f(a, b, c=3) %}{{ a }}{{ b }}{{ c }}{% endmacro %}{{ f(*[1, 2]) }}{{ f(1, *[2], c=4) }}",
+    "{% call 1 %}{% endcall %}", "{% macro f() %}{% endmacro %}{{ f(*[1]) }}",
     "{% raw %}{{ x }} {% if %}{% endraw %}", "{%- raw -%} a {%- endraw -%} b", "a {#- c -#} b",
     "a {# c #} b\n{# d #}\ne",
     "  {% if true %}\n  x\n  {% endif %}\ny", "a\n  {%- if true -%}\n  x\n  {%- endif -%}\n y",

@@ -233,6 +233,10 @@ def prompts(folder):
         expect(piped.returncode == 0 and piped.stdout == b"85\n", "standard input is a prompt", piped)
     fails("cannot open", "run", MODEL, "--file", os.path.join(folder, "no-such"))
     fails("excludes", "run", MODEL, "--file", path, "--prompt", "1")
+    escaped = works("run", MODEL, "-e", "--prompt", "a\\n\\t\\\\\\q", "--logits", path + ".a", "--tokens", "0")
+    given = works("run", MODEL, "--prompt", "a\n\t\\\\q", "--logits", path + ".b", "--tokens", "0")
+    with open(path + ".a", "rb") as f, open(path + ".b", "rb") as g:
+        expect(f.read() == g.read(), "-e reads escapes", escaped if escaped.returncode else given)
     works("run", MODEL, "--prompt", "27+58=", "--stop", "5", out=b"8\n")
     works("run", MODEL, "--prompt", "27+58=", "--stop", "9", "--stop", "85", out=b"\n")
     works("tokenize", MODEL, "27+58=", "--ids", out=b"1,261,266,269,264,267,270\n")

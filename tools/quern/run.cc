@@ -31,6 +31,18 @@ bool ParseIds(const std::string& text, std::vector<int32_t>& ids) {
   }
 }
 
+// Escapes as in C, as far as prompts need them; others stay as they are.
+std::string Unescaped(const std::string& text) {
+  constexpr std::string_view kNames = "nrt\\\"'", kBytes = "\n\r\t\\\"'";
+  std::string result;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const size_t found = text[i] == '\\' && i + 1 < text.size() ? kNames.find(text[i + 1]) : std::string_view::npos;
+    result += found == std::string_view::npos ? text[i] : kBytes[found];
+    i += found != std::string_view::npos;
+  }
+  return result;
+}
+
 // The file for --logits, written row by row as raw f32.
 class LogitsFile {
  public:
@@ -97,6 +109,7 @@ RunCommand::RunCommand(CLI::App& app)
   run.add_option("--template", template_, "with --chat: a file with a chat template, in place of the model's")
       ->needs(chat);
   run.add_flag("--no-special", no_special_, "control tokens in the prompt, such as </s>, are text like any other");
+  run.add_flag("-e,--escape", escape_, "in --prompt, \\n is a line end, \\t a tab, \\\\ a backslash");
   run.add_flag("--special", special_, "print control tokens");
   run.add_flag("--cache-verify", options_.cache_verify,
                "compile what the cache has as well, and fail where the bytes differ");
@@ -150,6 +163,7 @@ quern::Result<std::vector<int32_t>> RunCommand::Prompt(quern::Session& session) 
   }
   quern::Result<std::string> text = PromptOf({.given = prompt_option_->count() > 0, .text = prompt_, .file = file_});
   if (!text.ok()) return Ids::Failed(text.details());
+  if (escape_ && prompt_option_->count() > 0) *text = Unescaped(*text);
   if (chat_) {
     quern::Result<quern::ChatTemplate> chat = OpenTemplate(model_, template_);
     if (!chat.ok()) return Ids::Failed(chat.details());

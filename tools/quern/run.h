@@ -30,5 +30,5 @@ class RunCommand {
   std::string system_, template_;
   std::string model_, prompt_, file_, tokens_in_, logits_file_;
   std::vector<std::string> out_;
-  bool ids_ = false, verbose_ = false, no_special_ = false, special_ = false, chat_ = false;
+  bool ids_ = false, verbose_ = false, no_special_ = false, special_ = false, chat_ = false, escape_ = false;
 };
