@@ -1,6 +1,7 @@
 #include "generate/stop_strings.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace quern {
 
