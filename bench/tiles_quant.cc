@@ -24,11 +24,11 @@
 #include <string_view>
 #include <vector>
 
-#include "base/dtype.h"
-#include "base/half.h"
+#include "base/block_format.h"
 #include "bench/measure.h"
 #include "kir/layout.h"
 #include "kir/quantise.h"
+#include "kir/random_buffer.h"
 #include "simd/library.h"
 
 namespace quern::simd {
@@ -73,11 +73,16 @@ struct Format {
   DType weight, activation;
   const char* name;
 };
-constexpr Format kFormats[] = {{DType::kQ8_0, DType::kQ8_0, "q8_0"},
-                               {DType::kQ4_0, DType::kQ8_0, "q4_0"},
-                               {DType::kQ4_K, DType::kQ8_K, "q4_K"},
-                               {DType::kQ5_K, DType::kQ8_K, "q5_K"},
-                               {DType::kQ6_K, DType::kQ8_K, "q6_K"}};
+// Those that have tiles.
+std::vector<Format> Formats() {
+  std::vector<Format> formats;
+  for (int d = kScalarDTypeCount; d < kDTypeCount; ++d) {
+    const auto weight = static_cast<DType>(d);
+    const BlockFormat& format = FormatOf(weight);
+    if (format.activation) formats.push_back({weight, *format.activation, format.name});
+  }
+  return formats;
+}
 
 uint8_t* Map(int64_t bytes) {
   void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -93,11 +98,7 @@ void FillWeights(DType dtype, int64_t rows, int64_t k, uint8_t* to) {
     const uint64_t word = random();
     std::memcpy(to + at, &word, 8);
   }
-  const uint16_t d = FloatToHalf(0.01f);
-  for (int64_t at = 0; at < bytes; at += block) {
-    std::memcpy(to + at + (dtype == DType::kQ6_K ? 208 : 0), &d, 2);
-    if (kir::HasMinimums(dtype)) std::memcpy(to + at + 2, &d, 2);
-  }
+  for (int64_t at = 0; at < bytes; at += block) kir::PutScales(dtype, to + at, 0.01f, 0.01f);
 }
 
 std::vector<float> Activations(int64_t count) {
@@ -222,7 +223,7 @@ void BenchActivations(DType dtype, const std::string& level) {
 
 void BenchLevel(const std::string& level) {
   for (DType dtype : {DType::kQ8_0, DType::kQ8_K}) BenchActivations(dtype, level);
-  for (const Format& format : kFormats) {
+  for (const Format& format : Formats()) {
     for (bool dram : {false, true}) {
       for (int64_t m : {1, 2, 4, 8}) {
         if (!dram || m == 1) BenchDot(format, level, false, m, dram);

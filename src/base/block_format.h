@@ -13,14 +13,14 @@
 //
 // Element i of a block is, in f32, rounded after each operation:
 //
-//   (d * scale) * (code - zero) - dmin * minimum        with `levels`: levels[code] for code - zero
+//   (d * scale) * (code - zero) - dmin * minimum + added        with `levels`: levels[code] for code - zero
 //
 // where the fields are KIR expressions over the bytes of the block: u8[a] and i8[a] are byte a as a number (i64),
-// f16[a] and f32[a] element a of the block as an array of those, a a number. Places follow from i alone; what an
-// operator takes, and every field but `scale`, is never negative; scale and minimum are the same for all elements of a
-// group. From these few lines follow the interpreter (kir/decode.h), the text of C and Metal (codegen/text), the
-// instructions of CPUs and PTX (codegen/llvm), the GGUF reader and the names in IR text. SIMD tiles (simd/tiles) are
-// the fast path of products, where there are any.
+// f16[a] and f32[a] element a of the block as an array of those, e8[a] 2 to the power of byte a less 128, a a number.
+// Places follow from i alone; what an operator takes, and every integer but `scale`, is never negative; a group shares
+// scale and minimum. A format has minimums or `added`, not both. From this follow the interpreter (kir/decode.h), the
+// text of C and Metal (codegen/text), the instructions of CPUs and PTX (codegen/llvm), the GGUF reader and the names in
+// IR text. SIMD tiles (simd/tiles) are the fast path of products, where there are any.
 #pragma once
 
 #include <cstdint>
@@ -44,7 +44,8 @@ struct BlockFormat {
   const char* scale = nullptr;          // an integer; none: 1
   const char* dmin = nullptr;           // of the block; none: nothing is taken away
   const char* minimum = nullptr;
-  bool is_weight = true;  // may be what a model holds; else of activations alone
+  const char* added = nullptr;  // of the block; none: nothing is
+  bool is_weight = true;        // may be what a model holds; else of activations alone
   // The format of the activations that SIMD tiles multiply these weights with (kir/block_products.h). None:
   // activations stay f32, and products decode.
   std::optional<DType> activation = {};

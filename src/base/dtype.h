@@ -17,7 +17,15 @@
   ROW(Q6_K, q6_K)                \
   ROW(Q8_K, q8_K)                \
   ROW(Q5_0, q5_0)                \
-  ROW(IQ4_NL, iq4_nl)
+  ROW(IQ4_NL, iq4_nl)            \
+  ROW(Q4_1, q4_1)                \
+  ROW(Q5_1, q5_1)                \
+  ROW(Q2_K, q2_K)                \
+  ROW(Q3_K, q3_K)                \
+  ROW(IQ4_XS, iq4_xs)            \
+  ROW(MXFP4, mxfp4)              \
+  ROW(TQ1_0, tq1_0)              \
+  ROW(TQ2_0, tq2_0)
 
 namespace quern {
 

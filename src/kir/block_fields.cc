@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 
 #include "base/check.h"
 #include "kir/parse.h"
@@ -33,7 +34,8 @@ class Reader {
                                                     .buffers = {{"u8", bytes(DType::kI64)},
                                                                 {"i8", bytes(DType::kI64)},
                                                                 {"f16", bytes(DType::kF32)},
-                                                                {"f32", bytes(DType::kF32)}}});
+                                                                {"f32", bytes(DType::kF32)},
+                                                                {"e8", bytes(DType::kF32)}}});
     QUERN_CHECK(expr.ok() && (*expr)->dtype == dtype);
     return StepOf(**expr);
   }
@@ -46,7 +48,8 @@ class Reader {
         Overloaded{[&](const Const& node) { return Add({.kind = BlockStep::Kind::kConst, .constant = node.integer}); },
                    [&](const NameRef&) { return Add({}); },
                    [&](const Load& load) {
-                     const DType dtype = *DTypeFromName(load.buffer);
+                     const bool power = load.buffer == "e8";
+                     const DType dtype = power ? DType::kU8 : *DTypeFromName(load.buffer);
                      const ExprRef& index = load.index[0];
                      const auto* constant = std::get_if<Const>(&index->node);
                      QUERN_CHECK(constant != nullptr || ScalarBytes(dtype) == 1);
@@ -54,7 +57,8 @@ class Reader {
                                                         : Add({.kind = BlockStep::Kind::kConst,
                                                                .constant = constant->integer * ScalarBytes(dtype)});
                      QUERN_CHECK(!steps_[at].values.empty());  // the place follows from i
-                     return Add({.kind = BlockStep::Kind::kLoad, .dtype = dtype, .args = {at, -1, -1}});
+                     const int byte = Add({.kind = BlockStep::Kind::kLoad, .dtype = dtype, .args = {at, -1, -1}});
+                     return power ? Add({.kind = BlockStep::Kind::kPower, .args = {byte, -1, -1}}) : byte;
                    },
                    [&](const Apply& apply) {
                      BlockStep step{.kind = BlockStep::Kind::kApply, .op = apply.op};
@@ -83,7 +87,7 @@ class Reader {
 
   // The value for each i, where it follows from i.
   void Fold(BlockStep& step) const {
-    if (step.kind == BlockStep::Kind::kLoad) return;
+    if (step.kind == BlockStep::Kind::kLoad || step.kind == BlockStep::Kind::kPower) return;
     std::vector<int32_t> values;
     for (int i = 0; i < format_.elements; ++i) {
       if (step.kind == BlockStep::Kind::kApply) {
@@ -112,6 +116,7 @@ BlockFields Parsed(const BlockFormat& format) {
   Reader reader(format, fields);
   fields.d = reader.Read(format.d, DType::kF32);
   fields.dmin = reader.Read(format.dmin, DType::kF32);
+  fields.added = reader.Read(format.added, DType::kF32);
   fields.scale = reader.Read(format.scale, DType::kI64);
   fields.minimum = reader.Read(format.minimum, DType::kI64);
   reader.EndGroup();
@@ -125,6 +130,10 @@ BlockFields Parsed(const BlockFormat& format) {
 const std::vector<int>& BlockStep::OverRun(int neighbours) const {
   QUERN_CHECK(neighbours == 4 || neighbours == 8 || neighbours == 16);
   return over_run[neighbours == 4 ? 0 : neighbours == 8 ? 1 : 2];
+}
+
+float PowerOfByte(int64_t byte) {
+  return std::bit_cast<float>(static_cast<uint32_t>(byte < 2 ? 0x200000 << byte : (byte - 1) << 23));
 }
 
 const BlockFields& FieldsOf(DType format) {

@@ -19,6 +19,7 @@ struct BlockStep {
     kIndex,  // i: the element's number in its block
     kConst,  // `constant`
     kLoad,   // what lies at byte args[0] of the block: u8 or i8 as an integer, f16 or f32 as f32
+    kPower,  // 2 to the power of byte args[0] less 128, as f32
     kApply,  // `op` on integers args[0..]
   };
   Kind kind = Kind::kIndex;
@@ -39,8 +40,11 @@ struct BlockFields {
   std::vector<BlockStep> steps;
   int first_of_code = 0;  // the steps before are the same for all elements of a group, or follow from i alone
   int code = -1, d = -1;  // steps
-  int scale = -1, dmin = -1, minimum = -1;  // -1 where the format has none
+  int scale = -1, dmin = -1, minimum = -1, added = -1;  // -1 where the format has none
 };
+
+// 2 to the power of `byte` less 128, which is a subnormal of f32 where byte is 0 or 1.
+float PowerOfByte(int64_t byte);
 
 // Of a format whose expressions are right: tests/unit/kir/block_fields_test.cc asks that of all.
 const BlockFields& FieldsOf(DType format);

@@ -53,6 +53,8 @@ void RunSteps(const BlockFields& fields, int first, int last, const uint8_t* blo
     if (!step.values.empty()) continue;
     if (step.kind == BlockStep::Kind::kLoad) {
       values[s] = LoadField(step.dtype, block + integer(step.args[0]));
+    } else if (step.kind == BlockStep::Kind::kPower) {
+      values[s].real = PowerOfByte(integer(step.args[0]));
     } else {
       const int64_t third = step.args[2] < 0 ? 0 : integer(step.args[2]);
       const int64_t second = step.args[1] < 0 ? 0 : integer(step.args[1]);
@@ -72,7 +74,14 @@ BlockElement ElementOf(const BlockFields& fields, const StepValue* values, int64
           .scale = integer(fields.scale, 1),
           .minimum = integer(fields.minimum, 0),
           .d = values[fields.d].real,
-          .dmin = fields.dmin < 0 ? 0 : values[fields.dmin].real};
+          .dmin = fields.dmin < 0 ? 0 : values[fields.dmin].real,
+          .added = fields.added < 0 ? 0 : values[fields.added].real};
+}
+
+// Byte of the minimums of a panel where that of element (row, j) is: those of two groups side by side.
+int64_t Panel16Minimum(DType dtype, int64_t row, int64_t j) {
+  const int64_t group = j / PanelGroup(dtype);
+  return (group / 2 * 32 + row * 2 + group % 2) * 2;
 }
 
 int StepCount(const BlockFields& fields) {
@@ -96,6 +105,7 @@ float BlockValue(DType dtype, const BlockElement& element) {
   const float scale = element.d * static_cast<float>(element.scale);
   const float minimum = element.dmin * static_cast<float>(element.minimum);
   const float product = scale * static_cast<float>(level);
+  if (format.added != nullptr) return product + element.added;
   return format.dmin == nullptr ? product : product - minimum;
 }
 
@@ -123,25 +133,29 @@ float DecodePlanar(DType dtype, const uint8_t* row, int64_t k, int64_t j) {
 
 float DecodePanel16(DType dtype, const uint8_t* panel, int64_t k, int64_t row, int64_t j) {
   const Panel16 at = Panel16Of(dtype, k);
+  const int64_t block = (j / FormatOf(dtype).elements * 16 + row) * 4;
   // The panel keeps d * scale as one f32: a scale of 1 then gives the same product, bit for bit.
   BlockElement element{.code = panel[Panel16CodeOffset(row, j)],
                        .d = LoadAs<float>(panel + at.scales + (j / PanelGroup(dtype) * 16 + row) * 4)};
   if (HasMinimums(dtype)) {
-    element.minimum = LoadAs<int16_t>(panel + at.mins + (j / 64 * 32 + row * 2 + j / 32 % 2) * 2);
-    element.dmin = LoadAs<float>(panel + at.supers + (j / 256 * 16 + row) * 4);
+    element.minimum = LoadAs<int16_t>(panel + at.mins + Panel16Minimum(dtype, row, j));
+    element.dmin = LoadAs<float>(panel + at.supers + block);
   }
+  if (HasAdded(dtype)) element.added = LoadAs<float>(panel + at.supers + block);
   return BlockValue(dtype, element);
 }
 
 void WritePanel16(DType dtype, uint8_t* panel, int64_t k, int64_t row, int64_t j, const BlockElement& element) {
   const Panel16 at = Panel16Of(dtype, k);
+  const int64_t block = (j / FormatOf(dtype).elements * 16 + row) * 4;
   const float scale = element.d * static_cast<float>(element.scale);
   panel[Panel16CodeOffset(row, j)] = static_cast<uint8_t>(element.code);
   StoreAs(panel + at.scales + (j / PanelGroup(dtype) * 16 + row) * 4, scale);
   if (HasMinimums(dtype)) {
-    StoreAs(panel + at.mins + (j / 64 * 32 + row * 2 + j / 32 % 2) * 2, static_cast<int16_t>(element.minimum));
-    StoreAs(panel + at.supers + (j / 256 * 16 + row) * 4, element.dmin);
+    StoreAs(panel + at.mins + Panel16Minimum(dtype, row, j), static_cast<int16_t>(element.minimum));
+    StoreAs(panel + at.supers + block, element.dmin);
   }
+  if (HasAdded(dtype)) StoreAs(panel + at.supers + block, element.added);
 }
 
 }  // namespace quern::kir

@@ -16,6 +16,7 @@ struct BlockElement {
   int32_t minimum = 0;
   float d = 0;
   float dmin = 0;
+  float added = 0;
 };
 
 // Element j of a row of @blocks. Precondition: `dtype` is a block format and the row has more than j elements.

@@ -89,10 +89,11 @@ Panel16 Panel16Of(DType dtype, int64_t k) {
   Panel16 panel{};
   panel.scales = k * 16;
   panel.mins = panel.scales + k / PanelGroup(dtype) * 16 * 4;
-  panel.supers = panel.mins + (HasMinimums(dtype) ? k : 0);
-  panel.bytes = panel.supers + (HasMinimums(dtype) ? blocks * 64 : 0);
+  const int64_t mins = HasMinimums(dtype) ? k / PanelGroup(dtype) * 16 * 2 : 0;
+  panel.supers = panel.mins + mins;
+  panel.bytes = panel.supers + (HasMinimums(dtype) || HasAdded(dtype) ? blocks * 64 : 0);
   if (HasGroupScales(dtype)) {
-    panel.bytes = std::max(panel.bytes, HasMinimums(dtype) ? 33 * k + blocks * 128 : 32 * k + blocks * 64);
+    panel.bytes = std::max(panel.bytes, 32 * k + mins + blocks * (HasMinimums(dtype) ? 128 : 64));
   }
   return panel;
 }

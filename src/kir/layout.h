@@ -60,9 +60,8 @@ PlanarRow PlanarRowOf(DType dtype, int64_t k);
 // group = PanelGroup(dtype).
 //   scales: f32 [K/group][16]: what a code of the group is multiplied by. d, or the product d * scale, which f32 holds
 //           exactly, so the accumulator of a group is finished by one conversion and one fma.
-//   mins:   where HasMinimums: i16 [K/256][4 pairs][16][2] six-bit minimums, two sub-blocks interleaved for a 2-way
-//           word dot.
-//   supers: where HasMinimums: f32 [K/256][16] dmin.
+//   mins:   where HasMinimums: i16 [K/group/2][16][2] minimums, two groups interleaved for a 2-way word dot.
+//   supers: where HasMinimums: f32 [K/256][16] dmin; where HasAdded: f32 [K/32][16] what is added.
 // bytes has room for any level's form: `amx` keeps other contents where groups have scales, code * scale in two bytes
 // (src/simd/tiles/quant_amx.h), which only that level's packs and tiles see.
 struct Panel16 {
@@ -74,6 +73,8 @@ Panel16 Panel16Of(DType dtype, int64_t k);
 inline int64_t PanelGroup(DType dtype) { return FormatOf(dtype).group; }
 // Whether a group has a minimum, too, that is taken away from code * scale.
 inline bool HasMinimums(DType dtype) { return FormatOf(dtype).dmin != nullptr; }
+// Whether a block has a number that is added to its elements.
+inline bool HasAdded(DType dtype) { return FormatOf(dtype).added != nullptr; }
 // Whether the groups of a block have scales of their own, which its d is multiplied by.
 inline bool HasGroupScales(DType dtype) { return FormatOf(dtype).scale != nullptr; }
 

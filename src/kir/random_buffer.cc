@@ -55,7 +55,7 @@ void PutBlocks(DType dtype, uint8_t* row, int64_t k, std::mt19937_64& random) {
   for (int64_t j = 0; j < k; j += type.block_elements, row += type.block_bytes) {
     for (int b = 0; b < type.block_bytes; ++b) row[b] = static_cast<uint8_t>(random() >> 32);
     const float d = scale();
-    PutScales(dtype, row, d, HasMinimums(dtype) ? scale() : 0);
+    PutScales(dtype, row, d, HasMinimums(dtype) || HasAdded(dtype) ? scale() : 0);
   }
 }
 
@@ -103,11 +103,17 @@ std::vector<double> Elements(const BufferType& type, const std::vector<uint8_t>&
 
 void PutScales(DType format, uint8_t* block, float d, float dmin) {
   const BlockFields& fields = FieldsOf(format);
-  for (const auto& [number, value] : {std::pair(fields.d, d), std::pair(fields.dmin, dmin)}) {
+  for (const auto& [number, value] :
+       {std::pair(fields.d, d), std::pair(fields.dmin, dmin), std::pair(fields.added, dmin)}) {
     if (number < 0) continue;
-    const BlockStep& load = fields.steps[number];
+    const bool power = fields.steps[number].kind == BlockStep::Kind::kPower;
+    const BlockStep& load = fields.steps[power ? fields.steps[number].args[0] : number];
     uint8_t* const at = block + fields.steps[load.args[0]].values[0];
     const uint16_t half = FloatToHalf(value);
+    if (power) {  // the one below it, and far from the smallest
+      *at = static_cast<uint8_t>(std::clamp(128 + std::ilogb(value == 0 ? 0x1p-40f : value), 40, 216));
+      continue;
+    }
     if (load.dtype == DType::kF32)
       std::memcpy(at, &value, sizeof value);
     else

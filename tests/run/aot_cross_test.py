@@ -98,7 +98,11 @@ def same_answers(scratch):
         ("stories260K-wide256-Q5_K_M", [], QUANTISED, [(STORY, 4)]),
         ("stories260K-wide256-Q6_K", [], QUANTISED, [(STORY, 4)]),
         ("stories260K-wide256-Q5_0", ["--exact"], CLOSE, [(STORY, 4)]),
-        ("stories260K-wide256-IQ4_NL", ["--exact"], CLOSE, [(STORY, 4)]),
+        ("stories260K-wide256-Q5_1", [], QUANTISED, [(STORY, 4)]),
+        ("stories260K-wide256-IQ4_NL", [], QUANTISED, [(STORY, 4)]),
+        ("stories260K-wide256-IQ4_XS", [], QUANTISED, [(STORY, 4)]),
+        ("stories260K-wide256-Q2_K", [], QUANTISED, [(STORY, 4)]),
+        ("stories260K-wide256-Q3_K_M", ["--exact"], CLOSE, [(STORY, 4)]),
     ):
         path = MODELS / "gguf" / f"{name}.gguf"
         if path.exists():

@@ -80,7 +80,7 @@ def same_bits(scratch, levels):
     """JIT and AOT, alone and with two workers, in C and in C++."""
     models = [(MODEL, [], [SUM, "1,262", "1," + ",".join(str(259 + i % 10) for i in range(50))])]
     for name in ("stories260K-F32", "stories260K-wide256-Q4_K_M", "stories260K-wide256-Q8_0",
-                 "stories260K-wide256-IQ4_NL"):
+                 "stories260K-wide256-Q5_1", "stories260K-wide256-IQ4_XS"):
         path = pathlib.Path(MODELS) / "gguf" / f"{name}.gguf"
         if path.exists():
             long = "1," + ",".join(str(3 + 37 * i % 500) for i in range(299))

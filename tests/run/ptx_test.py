@@ -205,8 +205,85 @@ def block_q6_k():
     return low + high + scales + head, values
 
 
+def block_added(fifth):
+    head, high, codes = scale_bytes() + scale_bytes(), random.randbytes(4 if fifth else 0), random.randbytes(16)
+    d, least = struct.unpack("<2e", head)
+    bits = int.from_bytes(high, "little")
+    return head + high + codes, [((codes[i % 16] >> (i // 16 * 4) & 15) + (bits >> i & 1) * 16) * d + least
+                                 for i in range(32)]
+
+
+def pair(pairs, i):
+    return pairs[i // 128 * 32 + i % 32] >> i // 32 % 4 * 2 & 3
+
+
+def block_q2_k():
+    both, pairs, head = random.randbytes(16), random.randbytes(64), scale_bytes() + scale_bytes()
+    d, dmin = struct.unpack("<2e", head)
+    return both + pairs + head, [d * (both[i // 16] & 15) * pair(pairs, i) - dmin * (both[i // 16] >> 4)
+                                 for i in range(256)]
+
+
+def block_q3_k():
+    high, pairs, packed, head = random.randbytes(32), random.randbytes(64), random.randbytes(12), scale_bytes()
+    d = struct.unpack("<e", head)[0]
+    values = []
+    for i in range(256):
+        group = i // 16
+        low = packed[group] & 15 if group < 8 else packed[group - 8] >> 4
+        scale = (low | (packed[8 + group % 4] >> 2 * (group // 4) & 3) << 4) - 32
+        values.append(d * scale * (pair(pairs, i) - (0 if high[i % 32] >> i // 32 & 1 else 4)))
+    return high + pairs + packed + head, values
+
+
+def block_iq4_xs():
+    head, high, low, codes = scale_bytes(), random.randbytes(2), random.randbytes(4), random.randbytes(128)
+    d, top = struct.unpack("<e", head)[0], int.from_bytes(high, "little")
+    values = []
+    for i in range(256):
+        group = i // 32
+        scale = ((low[group // 2] >> 4 * (group % 2) & 15) | (top >> 2 * group & 3) << 4) - 32
+        values.append(d * scale * LEVELS[codes[group * 16 + i % 16] >> (i % 32 // 16 * 4) & 15])
+    return head + high + low + codes, values
+
+
+E2M1 = (0, 0.5, 1, 1.5, 2, 3, 4, 6)
+
+
+def block_mxfp4():
+    exponent, codes = random.randrange(115, 122), random.randbytes(16)
+    values = []
+    for i in range(32):
+        code = codes[i % 16] >> (i // 16 * 4) & 15
+        values.append((-1 if code & 8 else 1) * E2M1[code & 7] * 2.0 ** (exponent - 127))
+    return bytes([exponent]) + codes, values
+
+
+def block_tq1_0():
+    digits = [random.randrange(3) for _ in range(256)]
+    data = bytearray()
+    for first, stride, count, each in ((0, 32, 32, 5), (160, 16, 16, 5), (240, 4, 4, 4)):
+        for m in range(count):
+            number = 0
+            for n in range(each):
+                number = number * 3 + digits[first + m + n * stride]
+            number *= 3 ** (5 - each)
+            data.append((number * 256 + 242) // 243)
+    head = scale_bytes()
+    d = struct.unpack("<e", head)[0]
+    return bytes(data) + head, [d * (x - 1) for x in digits]
+
+
+def block_tq2_0():
+    pairs, head = random.randbytes(64), scale_bytes()
+    d = struct.unpack("<e", head)[0]
+    return pairs + head, [d * (pair(pairs, i) - 1) for i in range(256)]
+
+
 BLOCKS = {"q4_0": block_q4_0, "q8_0": block_q8_0, "q4_K": lambda: block_k(False), "q5_K": lambda: block_k(True),
-          "q6_K": block_q6_k, "q5_0": block_q5_0, "iq4_nl": block_iq4_nl}
+          "q6_K": block_q6_k, "q5_0": block_q5_0, "iq4_nl": block_iq4_nl, "q4_1": lambda: block_added(False),
+          "q5_1": lambda: block_added(True), "q2_K": block_q2_k, "q3_K": block_q3_k, "iq4_xs": block_iq4_xs,
+          "mxfp4": block_mxfp4, "tq1_0": block_tq1_0, "tq2_0": block_tq2_0}
 
 
 def matrix_of_blocks(dtype, rows, columns):

@@ -95,8 +95,10 @@ def main():
             ref, ref_logits = reference(model + ".once")
             same = greedy(model, ref, ref_logits, False, 1e-3, scratch)
             check(same == 128, f"{model}: all 128 ids")
-        weights = ("F16", "Q8_0", "Q4_0", "Q4_K_S", "Q4_K_M", "Q5_K_M", "Q6_K", "Q5_0", "IQ4_NL")
-        models = [f"stories260K-wide256-{w}" for w in weights] + [f"stories260K-{w}" for w in ("F16", "Q8_0", "Q4_K_M")]
+        wide = ("F16", "BF16", "Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q2_K", "Q3_K_M", "Q4_K_S", "Q4_K_M", "Q5_K_M",
+                "Q6_K", "IQ4_NL", "IQ4_XS")
+        narrow = ("F16", "Q8_0", "Q4_0", "Q4_K_M", "Q6_K")
+        models = [f"stories260K-wide256-{w}" for w in wide] + [f"stories260K-{w}" for w in narrow]
         for model in models:
             ref, ref_logits = reference(model + ".weightonly.once")
             greedy(model, ref, ref_logits, True, 1e-3, scratch)

@@ -20,6 +20,7 @@ const BlockFormat& Format_iq4_nl() {
       .levels = kLevels,
       .group = 32,
       .d = "f16[0]",
+      .activation = DType::kQ8_0,
   };
   return format;
 }

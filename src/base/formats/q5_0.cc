@@ -14,6 +14,7 @@ const BlockFormat& Format_q5_0() {
       .zero = 16,
       .group = 32,
       .d = "f16[0]",
+      .activation = DType::kQ8_0,
   };
   return format;
 }

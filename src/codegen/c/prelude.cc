@@ -53,7 +53,7 @@ constexpr Helper kHelpers[] = {
 
     // Block formats
     {"block_element", Over::kNone,
-     "typedef struct block_element { int code, scale, minimum; float d, dmin; } block_element;"},
+     "typedef struct block_element { int code, scale, minimum; float d, dmin, added; } block_element;"},
     {"decode", Over::kBlock, R"($R decode_$D(const uint8_t* row, int64_t j) {
   const block_element e = read_$D(row, j);
   return value_$D($of_e);
@@ -113,16 +113,17 @@ $fields  return (block_element){$members};
   }
 })"},
 
-    // @panel16: codes [k/4][16][4], f32 scale of each group [k/group][16]; q4_K, q5_K: int16 minimums [k/64][16][2],
-    // f32 dmin [k/256][16].
+    // @panel16: codes [k/4][16][4], f32 scale of each group [k/group][16]; with minimums: int16 [k/group/2][16][2] of
+    // them, f32 dmin [k/256][16]; or what is added, f32 [k/32][16].
     {"panel", Over::kBlock, R"($R panel_$D(const uint8_t* panel, int64_t k, int64_t row, int64_t j) {
   // The panel holds d * scale: a scale of 1 gives the same product.
   block_element e = {.code = panel[j / 4 * 64 + row * 4 + j % 4], .scale = 1};
   e.d = read_float(panel + k * 16 + (j / $G * 16 + row) * 4);
   if ($M) {
-    e.minimum = panel[k * 18 + (j / 64 * 32 + row * 2 + j / 32 % 2) * 2];
-    e.dmin = read_float(panel + k * 19 + (j / 256 * 16 + row) * 4);
+    e.minimum = panel[k * 16 + k / $G * 64 + (j / $G / 2 * 32 + row * 2 + j / $G % 2) * 2];
+    e.dmin = read_float(panel + k * 16 + k / $G * 96 + (j / $B * 16 + row) * 4);
   }
+  if ($A) e.added = read_float(panel + k * 16 + k / $G * 64 + (j / $B * 16 + row) * 4);
   return value_$D($of_e);
 })"},
     {"pack", Over::kBlock,
@@ -134,9 +135,10 @@ $fields  return (block_element){$members};
     panel[j / 4 * 64 + row * 4 + j % 4] = (uint8_t)e.code;
     memcpy(panel + k * 16 + (j / $G * 16 + row) * 4, &scale, 4);
     if ($M) {
-      memcpy(panel + k * 18 + (j / 64 * 32 + row * 2 + j / 32 % 2) * 2, &minimum, 2);
-      memcpy(panel + k * 19 + (j / 256 * 16 + row) * 4, &e.dmin, 4);
+      memcpy(panel + k * 16 + k / $G * 64 + (j / $G / 2 * 32 + row * 2 + j / $G % 2) * 2, &minimum, 2);
+      memcpy(panel + k * 16 + k / $G * 96 + (j / $B * 16 + row) * 4, &e.dmin, 4);
     }
+    if ($A) memcpy(panel + k * 16 + k / $G * 64 + (j / $B * 16 + row) * 4, &e.added, 4);
   }
 })"},
 };

@@ -39,14 +39,16 @@ class BlockReader : public codegen::BlockReader {
     const kir::Panel16 layout = kir::Panel16Of(dtype_, k);
     llvm::Value* code = Add(Mul(Div(j, 4), 64), Add(Mul(r, 4), b_.CreateURem(j, C(4))));
     llvm::Value* scale = Add(Mul(Add(Mul(Div(j, format_.group), 16), r), 4), C(layout.scales));
+    llvm::Value* super = Add(Mul(Add(Mul(Div(j, format_.elements), 16), r), 4), C(layout.supers));
     Fields fields{.code = b_.CreateZExt(read_(code, DType::kU8), integer_), .d = read_(scale, DType::kF32)};
     if (kir::HasMinimums(dtype_)) {
-      llvm::Value* pair = Add(Mul(Add(Mul(Div(j, 64), 16), r), 2), b_.CreateURem(Div(j, 32), C(2)));
+      llvm::Value* group = Div(j, format_.group);
+      llvm::Value* pair = Add(Mul(Add(Mul(Div(group, 2), 16), r), 2), b_.CreateURem(group, C(2)));
       llvm::Value* minimum = read_(Add(Mul(pair, 2), C(layout.mins)), DType::kI16);
-      llvm::Value* block = Add(Mul(Div(j, format_.elements), 16), r);
       fields.minimum = Natural(b_.CreateSExt(minimum, integer_), 0);
-      fields.dmin = read_(Add(Mul(block, 4), C(layout.supers)), DType::kF32);
+      fields.dmin = read_(super, DType::kF32);
     }
+    if (kir::HasAdded(dtype_)) fields.added = read_(super, DType::kF32);
     return ValueOf(fields);
   }
 

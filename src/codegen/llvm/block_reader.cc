@@ -30,6 +30,7 @@ llvm::Value* BlockReader::Step(int number) {
   const BlockStep& step = fields_.steps[number];
   if (step.kind == BlockStep::Kind::kConst) return C(step.constant);
   if (step.kind == BlockStep::Kind::kLoad) return Load(step);
+  if (step.kind == BlockStep::Kind::kPower) return Power(made_[step.args[0]]);
   std::vector<llvm::Value*> args;
   for (const int arg : step.args) {
     if (arg >= 0) args.push_back(made_[arg]);
@@ -49,13 +50,23 @@ llvm::Value* BlockReader::Decoded(llvm::Value* i) {
     fields.scale = IsSigned(fields_.scale) ? Signed(scale) : Natural(scale, 0);
   }
   if (fields_.dmin >= 0) fields.dmin = made_[fields_.dmin], fields.minimum = Natural(made_[fields_.minimum], 0);
+  if (fields_.added >= 0) fields.added = made_[fields_.added];
   return ValueOf(fields);
+}
+
+// 2 to the power of a byte less 128.
+llvm::Value* BlockReader::Power(llvm::Value* byte) {
+  llvm::Value* bits = b_.CreateSelect(b_.CreateICmpULT(byte, C(2)), b_.CreateShl(C(0x200000), byte),
+                                      b_.CreateShl(b_.CreateSub(byte, C(1)), C(23)));
+  bits = b_.CreateTrunc(bits, WithLanesOf(b_.getInt32Ty(), byte));
+  return b_.CreateBitCast(bits, WithLanesOf(b_.getFloatTy(), byte));
 }
 
 llvm::Value* BlockReader::ValueOf(const Fields& fields) {
   llvm::Value* level = format_.levels.empty() ? Natural(fields.code, format_.zero) : Signed(Level(fields.code));
   llvm::Value* scale = fields.scale == nullptr ? fields.d : b_.CreateFMul(fields.d, fields.scale);
   llvm::Value* product = b_.CreateFMul(scale, level);
+  if (fields.added != nullptr) return b_.CreateFAdd(product, fields.added);
   return fields.dmin == nullptr ? product : b_.CreateFSub(product, b_.CreateFMul(fields.dmin, fields.minimum));
 }
 
@@ -92,6 +103,7 @@ llvm::Value* BlockReader::Natural(llvm::Value* value, int zero) {
 bool BlockReader::IsSigned(int step) const {
   const BlockStep& made = fields_.steps[step];
   if (made.kind == BlockStep::Kind::kLoad) return made.dtype == DType::kI8;
+  if (made.kind == BlockStep::Kind::kApply && made.op == Op::kSub) return true;
   for (const int arg : made.args) {
     if (made.kind == BlockStep::Kind::kApply && arg >= 0 && IsSigned(arg)) return true;
   }

@@ -22,7 +22,7 @@ class BlockReader {
 
   // The fields of an element; null for what the format lacks, or what `d` and `minimum` already hold.
   struct Fields {
-    llvm::Value *code, *d, *scale = nullptr, *dmin = nullptr, *minimum = nullptr;
+    llvm::Value *code, *d, *scale = nullptr, *dmin = nullptr, *minimum = nullptr, *added = nullptr;
   };
   llvm::Value* ValueOf(const Fields& fields);
 
@@ -49,6 +49,7 @@ class BlockReader {
 
  private:
   llvm::Value* Level(llvm::Value* code);
+  llvm::Value* Power(llvm::Value* byte);
   llvm::Value* Signed(llvm::Value* value);  // as f32
   bool IsSigned(int step) const;
 };

@@ -19,6 +19,7 @@ std::vector<Code> Steps(const kir::BlockFields& fields, std::string& loads) {
     switch (step.kind) {
       case BlockStep::Kind::kIndex: made.push_back({"i"}); continue;
       case BlockStep::Kind::kConst: made.push_back({absl::StrCat(step.constant)}); continue;
+      case BlockStep::Kind::kPower: made.push_back({CallText("read_power", {made[step.args[0]].text})}); continue;
       case BlockStep::Kind::kLoad: break;
       case BlockStep::Kind::kApply: {
         const Code &a = made[step.args[0]], &b = made[step.args[1]];
@@ -72,6 +73,7 @@ Language::Words BlockWords(DType dtype) {
   field("int", "minimum", fields.minimum);
   field("float", "d", fields.d);
   field("float", "dmin", fields.dmin);
+  field("float", "added", fields.added);
   const std::string level = !format.levels.empty() ? absl::StrCat("levels_", format.name, "[code]")
                             : format.zero == 0     ? "code"
                                                    : absl::StrCat("(code - ", format.zero, ")");
@@ -82,13 +84,16 @@ Language::Words BlockWords(DType dtype) {
           {"$S", absl::StrCat(format.sums)},
           {"$M", minimums ? "1" : "0"},
           {"$X", scales ? "1" : "0"},
+          {"$A", format.added != nullptr ? "1" : "0"},
           {"$fields", lines},
           {"$given", absl::StrJoin(given, ", ")},
           {"$names", absl::StrJoin(names, ", ")},
           {"$members", absl::StrJoin(members, ", ")},
           {"$of_e", absl::StrJoin(of_e, ", ")},
           {"$value", absl::StrCat("d * ", scales ? "scale * " : "", level, minimums ? ", least = dmin * minimum" : "")},
-          {"$less", minimums ? " - least" : ""},
+          {"$less", minimums                  ? " - least"
+                    : format.added != nullptr ? " + added"
+                                              : ""},
           {"$levels", absl::StrJoin(format.levels, ", ", [](std::string* out, int8_t l) { absl::StrAppend(out, l); })}};
 }
 

@@ -23,6 +23,11 @@ constexpr Helper kHelpers[] = {
   return product$less;
 })"},
 
+    {"read_power", Over::kNone,
+     R"(float read_power(int byte) {  // 2 to the power of byte - 128, subnormal where that is 0 or 1
+  return from_bits_f32(byte < 2 ? 0x200000 << byte : (byte - 1) * 0x800000);
+})"},
+
     {"inside", Over::kNone, "bool inside($T i, $T size) { return $U(i) < $U(size); }"},
 
     // Integers: two's complement, no undefined overflow.

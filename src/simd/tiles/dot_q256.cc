@@ -1,12 +1,14 @@
-// qk_dot_{q4_K,q5_K,q6_K}: y[r, j] += dot(row j of w, row r of x) for @blocks weights of 256 and q8_K @planar
-// activations.
+// qk_dot_{q2_K,q3_K,q4_K,q5_K,q6_K,iq4_xs}: y[r, j] += dot(row j of w, row r of x) for @blocks weights of 256 and q8_K
+// @planar activations.
 //
-//   q4_K, q5_K  y += xd * (d * sum_g scale_g * (codes_g . quants_g) - dmin * sum_g min_g * sum_g(quants))
-//   q6_K        y += xd * (d * sum_g scale_g * (codes_g . quants_g) - 32 d * sum_g scale_g * sum_g(quants))
+//   q2_K, q4_K, q5_K  y += xd * (d * sum_g scale_g * (codes_g . quants_g) - dmin * sum_g min_g * sum_g(quants))
+//   q3_K, q6_K        y += xd * (d * sum_g scale_g * (codes_g . quants_g) - offset d * sum_g scale_g * sum_g(quants))
+//   iq4_xs            y += xd * d * sum_g scale_g * (levels_g . quants_g)
 //
-// for each block; g: its groups of 32, of q6_K of 16. The integer sums are exact: codes are below 64, so a pair of
-// products fits 16 bits. Each weight block is decoded once and used for all m rows, so m = 1 streams the weights once,
-// in address order, with a prefetch `ahead` bytes in front: that, not arithmetic, is its speed.
+// for each block; g: its groups of 32, of q2_K, q3_K and q6_K of 16. The integer sums are exact: codes are below 64, so
+// a pair of products fits 16 bits, as one of levels with their signs does. Each weight block is decoded once and used
+// for all m rows, so m = 1 streams the weights once, in address order, with a prefetch `ahead` bytes in front: that,
+// not arithmetic, is its speed.
 #include "simd/tiles/quant_codes.h"
 #include "simd/tiles/quant_dot.h"
 
@@ -21,7 +23,7 @@ template <class Format>
 struct DotHeader;
 
 template <class Format>
-  requires(Format::kHasMins)
+  requires(Format::kHasMins && Format::kGroup == 32)
 struct DotHeader<Format> {
   using Words = hn::FixedTag<int16_t, 8>;
   static constexpr int kVectors = 1;
@@ -48,46 +50,107 @@ struct DotHeader<Format> {
   }
 };
 
-template <>
-struct DotHeader<Q6_K> {
+// Sixteen scales with a sign, which the sums of groups of 16 are multiplied by.
+struct GroupsOf16 {
   using Words = hn::CappedTag<int16_t, 16>;
   static constexpr int kVectors = 16 / hn::MaxLanes(Words());
-  static constexpr float kAway = Q6_K::kOffset;
-  hn::Vec<Words> away[kVectors];
-  float d;
+  static HWY_INLINE void Widen(hn::Vec<D16I> bytes, hn::Vec<Words>* words) {
+    alignas(16) int8_t at[16];
+    hn::Store(bytes, D16I(), at);
+    QUERN_UNROLL
+    for (int i = 0; i < kVectors; ++i) {
+      words[i] = hn::PromoteTo(Words(), hn::LoadU(hn::Rebind<int8_t, Words>(), at + i * hn::MaxLanes(Words())));
+    }
+  }
 #if HWY_ARCH_X86 && HWY_MAX_BYTES == 64
+  hn::Vec<Words> scales;
+  HWY_INLINE explicit GroupsOf16(hn::Vec<D16I> bytes) { Widen(bytes, &scales); }
   HWY_INLINE VI16 Scales(int at) const {
     const __m512i each =
         _mm512_add_epi16(_mm512_set1_epi16(static_cast<int16_t>(at / 16)),
                          _mm512_setr_epi32(0, 0, 0, 0, 0x10001, 0x10001, 0x10001, 0x10001, 0x20002, 0x20002, 0x20002,
                                            0x20002, 0x30003, 0x30003, 0x30003, 0x30003));
-    return VI16{_mm512_permutexvar_epi16(each, _mm512_castsi256_si512(away[0].raw))};
+    return VI16{_mm512_permutexvar_epi16(each, _mm512_castsi256_si512(scales.raw))};
   }
 #else
   static constexpr WordIndices<8, 128, 1> kIndices{};  // word i of the pair products of a block: group i / 8
   VU8 scales;
+  HWY_INLINE explicit GroupsOf16(hn::Vec<D16I> bytes) {
+    alignas(16) int8_t at[16];
+    hn::Store(bytes, D16I(), at);
+    scales = hn::BitCast(DU8(), hn::LoadDup128(DI8(), at));
+  }
   HWY_INLINE VI16 Scales(int at) const {
     const auto bytes = hn::TableLookupBytesOr0(scales, hn::Load(DU8(), kIndices.at + at));
     return hn::ShiftRight<8>(hn::BitCast(DI16(), bytes));  // signed
   }
 #endif
-
-  HWY_INLINE explicit DotHeader(const uint8_t* block) {
-    d = HalfToFloat(LoadScalar<uint16_t>(block + Q6_K::kD));
-    const auto* bytes = reinterpret_cast<const int8_t*>(block + Q6_K::kScales);
-    QUERN_UNROLL
-    for (int i = 0; i < kVectors; ++i) {
-      away[i] = hn::PromoteTo(Words(), hn::LoadU(hn::Rebind<int8_t, Words>(), bytes + i * hn::MaxLanes(Words())));
-    }
-#if !(HWY_ARCH_X86 && HWY_MAX_BYTES == 64)
-    scales = hn::BitCast(DU8(), hn::LoadDup128(DI8(), bytes));
-#endif
-  }
-  HWY_INLINE float AwayScale(float, float scale) const { return scale; }
   HWY_INLINE static const int16_t* Sums(const uint8_t* row, const PlanarAt<256>& at, int64_t b) {
     return reinterpret_cast<const int16_t*>(row + at.sums) + b * 16;
   }
 };
+
+HWY_INLINE hn::Vec<D16I> ScalesOf16(const uint8_t* block, Q6_K) {
+  return hn::LoadU(D16I(), reinterpret_cast<const int8_t*>(block + Q6_K::kScales));
+}
+HWY_INLINE hn::Vec<D16I> ScalesOf16(const uint8_t* block, Q3_K) { return ScalesOfThreeBits(block); }
+
+// q3_K, q6_K.
+template <class Format>
+  requires(!Format::kHasMins && Format::kGroup == 16)
+struct DotHeader<Format> : GroupsOf16 {
+  static constexpr float kAway = Format::kOffset;
+  hn::Vec<Words> away[kVectors];
+  float d;
+  HWY_INLINE explicit DotHeader(const uint8_t* block) : DotHeader(block, ScalesOf16(block, Format())) {}
+  HWY_INLINE DotHeader(const uint8_t* block, hn::Vec<D16I> scales) : GroupsOf16(scales) {
+    d = HalfToFloat(LoadScalar<uint16_t>(block + Format::kD));
+    Widen(scales, away);
+  }
+  HWY_INLINE float AwayScale(float, float scale) const { return scale; }
+};
+
+template <>
+struct DotHeader<Q2_K> : GroupsOf16 {
+  static constexpr float kAway = 1;
+  hn::Vec<Words> away[kVectors];
+  float d, dmin;
+  HWY_INLINE explicit DotHeader(const uint8_t* block) : DotHeader(block, hn::LoadU(D16(), block + Q2_K::kScales)) {}
+  HWY_INLINE DotHeader(const uint8_t* block, hn::Vec<D16> both)
+      : GroupsOf16(hn::BitCast(D16I(), hn::And(both, hn::Set(D16(), 15)))) {
+    d = HalfToFloat(LoadScalar<uint16_t>(block + Q2_K::kD));
+    dmin = HalfToFloat(LoadScalar<uint16_t>(block + Q2_K::kD + 2));
+    Widen(hn::BitCast(D16I(), hn::ShiftRight<4>(both)), away);
+  }
+  HWY_INLINE float AwayScale(float xd, float) const { return dmin * xd; }
+};
+
+template <>
+struct DotHeader<IQ4_XS> {
+  using Words = hn::FixedTag<int16_t, 8>;
+  static constexpr int kVectors = 0;
+  static constexpr float kAway = 0;
+  static constexpr WordIndices<16, 128, 1> kIndices{};  // word i of the pair products of a block: group i / 16
+  VU8 scales;
+  float d;
+  HWY_INLINE explicit DotHeader(const uint8_t* block) {
+    d = HalfToFloat(LoadScalar<uint16_t>(block));
+    alignas(16) int8_t at[16] = {};
+    hn::Store(ScalesOfLevels(block), hn::FixedTag<int8_t, 8>(), at);
+    scales = hn::BitCast(DU8(), hn::LoadDup128(DI8(), at));
+  }
+  HWY_INLINE VI16 Scales(int at) const {
+    const auto bytes = hn::TableLookupBytesOr0(scales, hn::Load(DU8(), kIndices.at + at));
+    return hn::ShiftRight<8>(hn::BitCast(DI16(), bytes));  // signed
+  }
+};
+
+// The products of pairs: of codes, or of levels with their signs.
+template <class Format>
+HWY_INLINE VI16 PairsOf(VU8 codes, VI8 quants) {
+  if constexpr (kSignedQuants<Format>) return SignedPairDot(hn::BitCast(DI8(), codes), quants);
+  return PairDot(codes, quants);
+}
 
 template <class Format, int M>
 HWY_NOINLINE void DotRows(const DotCall& call) {
@@ -122,22 +185,25 @@ HWY_NOINLINE void DotRows(const DotCall& call) {
           QUERN_UNROLL
           for (int r = 0; r < M; ++r) {
             const auto* quants = reinterpret_cast<const int8_t*>(call.x + r * call.x_stride) + b * 256 + at_byte;
-            sum[r] = WordDot(sum[r], PairDot(codes[i], hn::LoadU(DI8(), quants)), scales);
+            sum[r] = WordDot(sum[r], PairsOf<Format>(codes[i], hn::LoadU(DI8(), quants)), scales);
           }
         }
       }
       QUERN_UNROLL
       for (int r = 0; r < M; ++r) {
         const uint8_t* row = call.x + r * call.x_stride;
-        const int16_t* sums = Header::Sums(row, at, b);
-        auto sum_away = MulPairs(header.away[0], hn::LoadU(Words(), sums));
-        QUERN_UNROLL
-        for (int i = 1; i < Header::kVectors; ++i) {
-          sum_away = hn::Add(sum_away, MulPairs(header.away[i], hn::LoadU(Words(), sums + i * hn::MaxLanes(Words()))));
-        }
         const float xd = LoadScalar<float>(row + at.scales + b * 4), scale = header.d * xd;
         acc[r] = hn::MulAdd(hn::ConvertTo(df, sum[r]), hn::Set(df, scale), acc[r]);
-        away[r] = hn::MulAdd(hn::ConvertTo(dx, sum_away), hn::Set(dx, header.AwayScale(xd, scale)), away[r]);
+        if constexpr (Header::kVectors > 0) {
+          const int16_t* sums = Header::Sums(row, at, b);
+          auto sum_away = MulPairs(header.away[0], hn::LoadU(Words(), sums));
+          QUERN_UNROLL
+          for (int i = 1; i < Header::kVectors; ++i) {
+            sum_away =
+                hn::Add(sum_away, MulPairs(header.away[i], hn::LoadU(Words(), sums + i * hn::MaxLanes(Words()))));
+          }
+          away[r] = hn::MulAdd(hn::ConvertTo(dx, sum_away), hn::Set(dx, header.AwayScale(xd, scale)), away[r]);
+        }
       }
     }
     QUERN_UNROLL
@@ -157,6 +223,16 @@ HWY_INLINE void Dot(float* y, int64_t y_ld, const void* w, int64_t w_stride, con
 }  // namespace
 }  // namespace quern::simd
 
+QUERN_TILE(qk_dot_q2_K)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
+                        int64_t m, int64_t n, int64_t k, int64_t ahead) {
+  quern::simd::Dot<quern::simd::Q2_K>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead);
+}
+
+QUERN_TILE(qk_dot_q3_K)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
+                        int64_t m, int64_t n, int64_t k, int64_t ahead) {
+  quern::simd::Dot<quern::simd::Q3_K>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead);
+}
+
 QUERN_TILE(qk_dot_q4_K)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
                         int64_t m, int64_t n, int64_t k, int64_t ahead) {
   quern::simd::Dot<quern::simd::Q4_K>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead);
@@ -170,4 +246,9 @@ QUERN_TILE(qk_dot_q5_K)(float* y, int64_t y_ld, const void* w, int64_t w_stride,
 QUERN_TILE(qk_dot_q6_K)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
                         int64_t m, int64_t n, int64_t k, int64_t ahead) {
   quern::simd::Dot<quern::simd::Q6_K>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead);
+}
+
+QUERN_TILE(qk_dot_iq4_xs)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
+                          int64_t m, int64_t n, int64_t k, int64_t ahead) {
+  quern::simd::Dot<quern::simd::IQ4_XS>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead);
 }

@@ -1,4 +1,4 @@
-// qk_dot_{q8_0,q4_0,q4_K,q5_K,q6_K}_x: y[r, j] += dot(row j of w, row r of x) with x in f32: weights are decoded,
+// qk_dot_F_x for every F of quant_layout.h: y[r, j] += dot(row j of w, row r of x) with x in f32: weights are decoded,
 // nothing is quantised. For --exact runs; slower than the integer dots, as every code becomes a float.
 #include "simd/tiles/quant_decode.h"
 #include "simd/tiles/quant_dot.h"
@@ -61,19 +61,63 @@ QUERN_TILE(qk_dot_q8_0_x)(float* y, int64_t y_ld, const void* w, int64_t w_strid
                           int64_t m, int64_t n, int64_t k, int64_t ahead) {
   quern::simd::ExactDot<quern::simd::Q8_0>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead);
 }
+
 QUERN_TILE(qk_dot_q4_0_x)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
                           int64_t m, int64_t n, int64_t k, int64_t ahead) {
   quern::simd::ExactDot<quern::simd::Q4_0>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead);
 }
+
+QUERN_TILE(qk_dot_q5_0_x)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
+                          int64_t m, int64_t n, int64_t k, int64_t ahead) {
+  quern::simd::ExactDot<quern::simd::Q5_0>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead);
+}
+
+QUERN_TILE(qk_dot_q4_1_x)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
+                          int64_t m, int64_t n, int64_t k, int64_t ahead) {
+  quern::simd::ExactDot<quern::simd::Q4_1>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead);
+}
+
+QUERN_TILE(qk_dot_q5_1_x)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
+                          int64_t m, int64_t n, int64_t k, int64_t ahead) {
+  quern::simd::ExactDot<quern::simd::Q5_1>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead);
+}
+
+QUERN_TILE(qk_dot_iq4_nl_x)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
+                            int64_t m, int64_t n, int64_t k, int64_t ahead) {
+  quern::simd::ExactDot<quern::simd::IQ4_NL>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead);
+}
+
+QUERN_TILE(qk_dot_mxfp4_x)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
+                           int64_t m, int64_t n, int64_t k, int64_t ahead) {
+  quern::simd::ExactDot<quern::simd::MXFP4>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead);
+}
+
+QUERN_TILE(qk_dot_q2_K_x)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
+                          int64_t m, int64_t n, int64_t k, int64_t ahead) {
+  quern::simd::ExactDot<quern::simd::Q2_K>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead);
+}
+
+QUERN_TILE(qk_dot_q3_K_x)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
+                          int64_t m, int64_t n, int64_t k, int64_t ahead) {
+  quern::simd::ExactDot<quern::simd::Q3_K>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead);
+}
+
 QUERN_TILE(qk_dot_q4_K_x)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
                           int64_t m, int64_t n, int64_t k, int64_t ahead) {
   quern::simd::ExactDot<quern::simd::Q4_K>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead);
 }
+
 QUERN_TILE(qk_dot_q5_K_x)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
                           int64_t m, int64_t n, int64_t k, int64_t ahead) {
   quern::simd::ExactDot<quern::simd::Q5_K>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead);
 }
+
 QUERN_TILE(qk_dot_q6_K_x)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
                           int64_t m, int64_t n, int64_t k, int64_t ahead) {
   quern::simd::ExactDot<quern::simd::Q6_K>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead);
+}
+
+QUERN_TILE(qk_dot_iq4_xs_x)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
+                            int64_t m, int64_t n, int64_t k, int64_t ahead) {
+  quern::simd::ExactDot<quern::simd::IQ4_XS>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead);
 }

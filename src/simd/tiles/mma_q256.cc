@@ -1,9 +1,10 @@
-// qk_mma_{q4_K,q5_K,q6_K}: c[m, n] += x (q8_K @planar) * w (@panel16)^T for a panel of up to 16 weight rows and any m.
+// qk_mma_{q2_K,q3_K,q4_K,q5_K,q6_K,iq4_xs}: c[m, n] += x (q8_K @planar) * w (@panel16)^T for a panel of up to
+// 16 weight rows and any m.
 //
 //   c += xd * (sum_g scale_g * ((codes_g - offset) . quants_g) - dmin * sum_g min_g * sum_g(quants))
 //
-// for each block of 256; g: its groups; scale_g is d times the one of the block, from the panel. offset: of q6_K;
-// minimums: of q4_K and q5_K. The integer sums are exact.
+// for each block of 256; g: its groups; scale_g is d times the one of the block, from the panel. offset: of q3_K, q6_K
+// and iq4_xs; minimums: of the others. The integer sums are exact.
 #include "simd/tiles/quant_amx.h"
 #include "simd/tiles/quant_mma.h"
 
@@ -27,9 +28,12 @@ HWY_NOINLINE void Tile(float* c, int64_t c_ld, const uint8_t* x, int64_t x_strid
     QUERN_UNROLL
     for (int v = 0; v < kColumnVectors; ++v) acc[r][v] = hn::Zero(df);
   }
-  Starts<Format, M> starts;
+  constexpr int kGroups = 256 / Format::kGroup;
+  // Sums of the quants of groups, and bytes of them a block.
+  const uint8_t* const group_sums = x + (kGroups == 16 ? planar.sums : planar.wide_sums);
+  Starts<Format, M, kGroups> starts;
   for (int64_t b = 0; b < k / 256; ++b) {
-    if constexpr (kOffset<Format> != 0) starts.Load(x + planar.sums + b * 32, x_stride);
+    if constexpr (kOffset<Format> != 0) starts.Load(group_sums + b * kGroups * 2, x_stride);
     VF32 sum[M][kColumnVectors];
     QUERN_UNROLL
     for (int r = 0; r < M; ++r) {
@@ -37,7 +41,7 @@ HWY_NOINLINE void Tile(float* c, int64_t c_ld, const uint8_t* x, int64_t x_strid
       for (int v = 0; v < kColumnVectors; ++v) sum[r][v] = hn::Zero(df);
     }
 #pragma clang loop unroll(disable)
-    for (int g = 0; g < 256 / Format::kGroup; ++g, panel += Format::kGroup * 16, scales += 16) {
+    for (int g = 0; g < kGroups; ++g, panel += Format::kGroup * 16, scales += 16) {
       VI32 products[M][kColumnVectors];
       QUERN_UNROLL
       for (int r = 0; r < M; ++r) {
@@ -54,7 +58,7 @@ HWY_NOINLINE void Tile(float* c, int64_t c_ld, const uint8_t* x, int64_t x_strid
       }
     }
     if constexpr (Format::kHasMins) {
-      const uint8_t* block_sums = x + planar.wide_sums + b * 16;
+      const uint8_t* block_sums = group_sums + b * kGroups * 2;
       QUERN_UNROLL
       for (int v = 0; v < kColumnVectors; ++v) {
         const VF32 dmin = hn::LoadU(df, supers + v * kLanes);
@@ -62,7 +66,7 @@ HWY_NOINLINE void Tile(float* c, int64_t c_ld, const uint8_t* x, int64_t x_strid
         for (int r = 0; r < M; ++r) {
           VI32 sum_min = hn::Zero(DI32());
           QUERN_UNROLL
-          for (int pair = 0; pair < 4; ++pair) {
+          for (int pair = 0; pair < kGroups / 2; ++pair) {
             const VI16 two_mins = hn::LoadU(DI16(), mins + pair * 32 + v * kLanes * 2);
             const auto two_sums = hn::BitCast(DI16(), Broadcast4(block_sums + r * x_stride + pair * 4));
             sum_min = WordDot(sum_min, two_mins, two_sums);
@@ -70,7 +74,7 @@ HWY_NOINLINE void Tile(float* c, int64_t c_ld, const uint8_t* x, int64_t x_strid
           sum[r][v] = hn::NegMulAdd(hn::ConvertTo(df, sum_min), dmin, sum[r][v]);
         }
       }
-      mins += 128;
+      mins += kGroups * 16;
       supers += 16;
     }
     QUERN_UNROLL
@@ -100,6 +104,16 @@ HWY_INLINE void Mma(float* c, int64_t c_ld, const void* x, int64_t x_stride, con
 }  // namespace
 }  // namespace quern::simd
 
+QUERN_TILE(qk_mma_q2_K)(float* c, int64_t c_ld, const void* x, int64_t x_stride, const void* panel, int64_t, int64_t m,
+                        int64_t n, int64_t k) {
+  quern::simd::Mma<quern::simd::Q2_K>(c, c_ld, x, x_stride, panel, m, n, k);
+}
+
+QUERN_TILE(qk_mma_q3_K)(float* c, int64_t c_ld, const void* x, int64_t x_stride, const void* panel, int64_t, int64_t m,
+                        int64_t n, int64_t k) {
+  quern::simd::Mma<quern::simd::Q3_K>(c, c_ld, x, x_stride, panel, m, n, k);
+}
+
 QUERN_TILE(qk_mma_q4_K)(float* c, int64_t c_ld, const void* x, int64_t x_stride, const void* panel, int64_t, int64_t m,
                         int64_t n, int64_t k) {
   quern::simd::Mma<quern::simd::Q4_K>(c, c_ld, x, x_stride, panel, m, n, k);
@@ -113,4 +127,9 @@ QUERN_TILE(qk_mma_q5_K)(float* c, int64_t c_ld, const void* x, int64_t x_stride,
 QUERN_TILE(qk_mma_q6_K)(float* c, int64_t c_ld, const void* x, int64_t x_stride, const void* panel, int64_t, int64_t m,
                         int64_t n, int64_t k) {
   quern::simd::Mma<quern::simd::Q6_K>(c, c_ld, x, x_stride, panel, m, n, k);
+}
+
+QUERN_TILE(qk_mma_iq4_xs)(float* c, int64_t c_ld, const void* x, int64_t x_stride, const void* panel, int64_t,
+                          int64_t m, int64_t n, int64_t k) {
+  quern::simd::Mma<quern::simd::IQ4_XS>(c, c_ld, x, x_stride, panel, m, n, k);
 }

@@ -1,5 +1,5 @@
-// qk_pack_{q4_K,q5_K,q6_K}_panel16: 16 rows of blocks of 256 interleaved for 4-way dot products (kir/layout.h, Panel16;
-// at the level `amx` quant_amx.h).
+// qk_pack_{q2_K,q3_K,q4_K,q5_K,q6_K,iq4_xs}_panel16: 16 rows of blocks of 256 interleaved for 4-way dot products
+// (kir/layout.h, Panel16; at the level `amx` quant_amx.h).
 //
 // The rows are transposed while still packed, nibbles and the bits above them apart, and made codes afterwards: half
 // the shuffles.
@@ -32,7 +32,7 @@ struct HeaderAt {
 // The 16 header bytes of a block are the dwords (d, dmin), a, b, c, so the six-bit fields of all rows unpack at once,
 // four fields in the bytes of a lane.
 template <class Format>
-  requires(Format::kHasMins)
+  requires(Format::kHasMins && Format::kGroup == 32)
 HWY_INLINE void PackHeader(const BlockColumn& column, const HeaderAt& to) {
   const DU32 d;
   const DF32 df;
@@ -68,7 +68,7 @@ HWY_INLINE void PackHeader(const BlockColumn& column, const HeaderAt& to) {
 
 // 16 signed scales; the last 16 bytes of a block end with two of them and d.
 template <class Format>
-  requires(!Format::kHasMins)
+  requires(Format::kCodes == 64)
 HWY_INLINE void PackHeader(const BlockColumn& column, const HeaderAt& to) {
   const Lines4 bytes = TransposeRows(column, Format::kScales), tail = TransposeRows(column, Format::kBytes - 16);
   for (int i = 0; i < kLineVectors; ++i) {
@@ -83,11 +83,108 @@ HWY_INLINE void PackHeader(const BlockColumn& column, const HeaderAt& to) {
   }
 }
 
+// 16 bytes of a scale and a minimum each; the last 16 bytes of a block end with d and dmin.
+template <class Format>
+  requires(Format::kHasMins && Format::kGroup == 16)
+HWY_INLINE void PackHeader(const BlockColumn& column, const HeaderAt& to) {
+  const DU32 d;
+  const auto four = hn::Set(d, 15);
+  const Lines4 bytes = TransposeRows(column, Format::kScales), tail = TransposeRows(column, Format::kBytes - 16);
+  for (int i = 0; i < kLineVectors; ++i) {
+    const auto halves = hn::BitCast(d, tail.line[3][i]);
+    const VF32 block_d = LowHalves(halves), block_dmin = LowHalves(hn::ShiftRight<16>(halves));
+#if defined(__AMX_INT8__)
+    hn::StoreU(block_d, DF32(), to.supers);
+    hn::StoreU(block_dmin, DF32(), to.supers + 16);
+#else
+    hn::StoreU(block_dmin, DF32(), to.supers + i * kLanes);
+#endif
+    for (int g = 0; g < 16; g += 2) {
+      const auto two = hn::ShiftRightSame(hn::BitCast(d, bytes.line[g / 4][i]), g % 4 * 8);
+      to.StoreScale(g, i, block_d, hn::BitCast(DI32(), hn::And(two, four)));
+      to.StoreScale(g + 1, i, block_d, hn::BitCast(DI32(), hn::And(hn::ShiftRight<8>(two), four)));
+      const auto second = hn::ShiftLeft<16>(hn::And(hn::ShiftRight<12>(two), four));
+      hn::StoreU(hn::Or(hn::And(hn::ShiftRight<4>(two), four), second), d, to.mins + g / 2 * 16 + i * kLanes);
+    }
+  }
+}
+
+// Twelve bytes of scales and d end a block.
+template <class Format>
+  requires(Format::kCodes == 8)
+HWY_INLINE void PackHeader(const BlockColumn& column, const HeaderAt& to) {
+  const DU32 d;
+  const Lines4 tail = TransposeRows(column, Format::kBytes - 16);
+  for (int i = 0; i < kLineVectors; ++i) {
+    const auto word = [&](int w) { return hn::BitCast(d, tail.line[w][i]); };
+    const auto joined = [&](int w) { return hn::Or(hn::ShiftRight<16>(word(w)), hn::ShiftLeft<16>(word(w + 1))); };
+    const hn::Vec<DU32> low[2] = {joined(0), joined(1)};
+    const auto high = joined(2);
+    const VF32 block_d = LowHalves(hn::ShiftRight<16>(word(3)));
+#if defined(__AMX_INT8__)
+    hn::StoreU(block_d, DF32(), to.supers);
+#endif
+    for (int g = 0; g < 16; ++g) {
+      const auto four = hn::And(hn::ShiftRightSame(low[g / 4 % 2], g % 4 * 8 + g / 8 * 4), hn::Set(d, 15));
+      const auto two = hn::And(hn::ShiftRightSame(high, g % 4 * 8 + g / 4 * 2), hn::Set(d, 3));
+      const VI32 scale = hn::BitCast(DI32(), hn::Or(four, hn::ShiftLeft<4>(two)));
+      to.StoreScale(g, i, block_d, hn::Sub(scale, hn::Set(DI32(), 32)));
+    }
+  }
+}
+
+// A block begins with d, 16 bits and 32 of scales.
+template <class Format>
+  requires(Format::kLevels != nullptr)
+HWY_INLINE void PackHeader(const BlockColumn& column, const HeaderAt& to) {
+  const DU32 d;
+  const Lines4 header = TransposeRows(column, 0);
+  for (int i = 0; i < kLineVectors; ++i) {
+    const auto first = hn::BitCast(d, header.line[0][i]), low = hn::BitCast(d, header.line[1][i]);
+    const VF32 block_d = LowHalves(first);
+#if defined(__AMX_INT8__)
+    hn::StoreU(block_d, DF32(), to.supers);
+#endif
+    for (int g = 0; g < 8; ++g) {
+      const auto four = hn::And(hn::ShiftRightSame(low, g * 4), hn::Set(d, 15));
+      const auto two = hn::And(hn::ShiftRightSame(first, 16 + g * 2), hn::Set(d, 3));
+      const VI32 scale = hn::BitCast(DI32(), hn::Or(four, hn::ShiftLeft<4>(two)));
+      to.StoreScale(g, i, block_d, hn::Sub(scale, hn::Set(DI32(), 32)));
+    }
+  }
+}
+
 // Calls store(codes, j, i) with vector i of a line of codes: of elements j .. j + 3 of a block for all rows.
 template <class Format, class Store>
 HWY_INLINE void ForCodes(const BlockColumn& column, const Store& store) {
   // Pieces of 16 bytes, two to a run of 32.
-  if constexpr (Format::kHasMins) {
+  if constexpr (Format::kLevels != nullptr) {
+    for (int piece = 0; piece < 8; ++piece) {
+      const Lines4 lines = TransposeRows(column, Format::kNibbles + piece * 16);
+      for (int e = 0; e < 4; ++e) {
+        for (int i = 0; i < kLineVectors; ++i) {
+          store(hn::And(lines.line[e][i], hn::Set(DU8(), 15)), piece * 32 + e * 4, i);
+          store(hn::ShiftRight<4>(lines.line[e][i]), piece * 32 + 16 + e * 4, i);
+        }
+      }
+    }
+  } else if constexpr (Format::kCodes < 16) {
+    Lines4 high[2] = {};
+    if constexpr (Format::kCodes == 8) {
+      for (int i = 0; i < 2; ++i) high[i] = TransposeRows(column, Format::kHigh + i * 16);
+    }
+    for (int piece = 0; piece < 4; ++piece) {
+      const int half = piece / 2, from = piece % 2 * 16;
+      const Lines4 lines = TransposeRows(column, Format::kPairs + half * 32 + from);
+      for (int e = 0; e < 4; ++e) {
+        for (int i = 0; i < kLineVectors; ++i) {
+          VU8 stream[4];
+          JoinPairs<Format>(lines.line[e][i], high[piece % 2].line[e][i], half, stream);
+          for (int s = 0; s < 4; ++s) store(stream[s], half * 128 + s * 32 + from + e * 4, i);
+        }
+      }
+    }
+  } else if constexpr (Format::kHasMins) {
     Lines4 high[2] = {};
     if constexpr (Format::kCodes == 32) {
       for (int i = 0; i < 2; ++i) high[i] = TransposeRows(column, Format::kHigh + i * 16);
@@ -138,17 +235,19 @@ HWY_INLINE void PackPanel(void* dst, const void* src, int64_t src_stride, int64_
     const BlockColumn column = ColumnAt(static_cast<const uint8_t*>(src), src_stride, rows, b * Format::kBytes);
 #if defined(__AMX_INT8__)
     alignas(64) int32_t scales[kGroups][16];
-    PackHeader<Format>(column, {scales, mins + b * 64, supers + b * kSupers});
+    PackHeader<Format>(column, {scales, mins + b * kGroups * 8, supers + b * kSupers});
     ForCodes<Format>(column, [&](VU8 codes, int j, int) {
-      const VI16 words = hn::BitCast(DI16(), codes), offset = hn::Set(DI16(), Format::kOffset);
+      const VI16 words = hn::BitCast(DI16(), Quants<Format, false>(DU8(), codes)),
+                 offset = hn::Set(DI16(), Format::kOffset);
       const VI16 even = hn::Sub(hn::And(words, hn::Set(DI16(), 255)), offset);
-      const VI16 odd = hn::Sub(hn::ShiftRight<8>(words), offset);  // a code is below 64, so the sign bit is clear
+      const VI16 odd =
+          hn::Sub(hn::BitCast(DI16(), hn::ShiftRight<8>(hn::BitCast(hn::ScalableTag<uint16_t>(), words))), offset);
       const VI16 scale = hn::BitCast(DI16(), hn::Load(DI32(), scales[j / Format::kGroup]));
       StorePlanes(hn::Mul(even, scale), hn::Mul(odd, scale), panel + AmxPanelAt<Format>::Line(b * 256 + j));
     });
 #else
     auto* scales = reinterpret_cast<float*>(panel + at.scales) + b * kGroups * 16;
-    PackHeader<Format>(column, {scales, mins + b * 64, supers + b * kSupers});
+    PackHeader<Format>(column, {scales, mins + b * kGroups * 8, supers + b * kSupers});
     ForCodes<Format>(
         column, [&](VU8 codes, int j, int i) { hn::StoreU(codes, DU8(), panel + (b * 64 + j / 4) * 64 + i * kBytes); });
 #endif
@@ -157,6 +256,14 @@ HWY_INLINE void PackPanel(void* dst, const void* src, int64_t src_stride, int64_
 
 }  // namespace
 }  // namespace quern::simd
+
+QUERN_TILE(qk_pack_q2_K_panel16)(void* dst, int64_t, const void* src, int64_t src_stride, int64_t rows, int64_t k) {
+  quern::simd::PackPanel<quern::simd::Q2_K>(dst, src, src_stride, rows, k);
+}
+
+QUERN_TILE(qk_pack_q3_K_panel16)(void* dst, int64_t, const void* src, int64_t src_stride, int64_t rows, int64_t k) {
+  quern::simd::PackPanel<quern::simd::Q3_K>(dst, src, src_stride, rows, k);
+}
 
 QUERN_TILE(qk_pack_q4_K_panel16)(void* dst, int64_t, const void* src, int64_t src_stride, int64_t rows, int64_t k) {
   quern::simd::PackPanel<quern::simd::Q4_K>(dst, src, src_stride, rows, k);
@@ -168,4 +275,8 @@ QUERN_TILE(qk_pack_q5_K_panel16)(void* dst, int64_t, const void* src, int64_t sr
 
 QUERN_TILE(qk_pack_q6_K_panel16)(void* dst, int64_t, const void* src, int64_t src_stride, int64_t rows, int64_t k) {
   quern::simd::PackPanel<quern::simd::Q6_K>(dst, src, src_stride, rows, k);
+}
+
+QUERN_TILE(qk_pack_iq4_xs_panel16)(void* dst, int64_t, const void* src, int64_t src_stride, int64_t rows, int64_t k) {
+  quern::simd::PackPanel<quern::simd::IQ4_XS>(dst, src, src_stride, rows, k);
 }

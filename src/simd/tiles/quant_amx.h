@@ -10,7 +10,7 @@
 //   0      for each 64 elements: the low bytes [16][16][4] as a panel16 interleaves them, then the high bytes likewise
 //   mins   with minimums: as in a panel16
 //   supers f32 [K/256][16] d;  with minimums: f32 [K/256][2][16] d, then dmin
-// q4_K, q5_K: products 0..1953, both planes unsigned. q6_K: (code - 32) * scale, the high plane signed.
+// With minimums: products 0..1953, both planes unsigned. Else (code - offset) * scale, the high plane signed.
 //
 // Sums of one block are scaled while the tiles multiply the next: two sets of buffers, about 10 KB of stack in all.
 #pragma once
@@ -26,7 +26,7 @@ namespace {
 template <class Format>
 struct AmxPanelAt {
   int64_t mins, supers;
-  explicit AmxPanelAt(int64_t k) : mins(32 * k), supers(mins + (Format::kHasMins ? k : 0)) {}
+  explicit AmxPanelAt(int64_t k) : mins(32 * k), supers(mins + (Format::kHasMins ? k / Format::kGroup * 32 : 0)) {}
   // Where the low bytes of element j of all rows are, in units of 4 elements; the high bytes are kHighPlane further.
   static int64_t Line(int64_t j) { return j / 64 * 2048 + j % 64 / 4 * 64; }
   static constexpr int kHighPlane = 1024;
@@ -88,21 +88,21 @@ HWY_INLINE void MultiplyStep(const uint8_t* x, int64_t x_stride, const uint8_t* 
 // acc[r] += xd * (d * sums - dmin * minimums) of one block, for rows begin .. end.
 template <class Format>
 HWY_INLINE void FinishRows(const BlockSums& sums, float (*acc)[16], int64_t begin, int64_t end, const uint8_t* scales,
-                           const uint8_t* wide_sums, int64_t x_stride, const int16_t* mins, const float* supers) {
+                           const uint8_t* group_sums, int64_t x_stride, const int16_t* mins, const float* supers) {
   const DF32 df;
   const DI32 di32;
   const VF32 d = hn::LoadU(df, supers);
   scales += begin * x_stride;
-  wide_sums += begin * x_stride;
+  group_sums += begin * x_stride;
 #pragma clang loop unroll(disable)
-  for (int64_t r = begin; r < end; ++r, scales += x_stride, wide_sums += x_stride) {
+  for (int64_t r = begin; r < end; ++r, scales += x_stride, group_sums += x_stride) {
     const VI32 low = hn::Load(di32, sums.low[r]), high = hn::Load(di32, sums.high[r]);
     VF32 value = hn::Mul(hn::ConvertTo(df, hn::Add(low, hn::ShiftLeft<8>(high))), d);
     if constexpr (Format::kHasMins) {
       VI32 sum_min = hn::Zero(di32);
       QUERN_UNROLL
-      for (int pair = 0; pair < 4; ++pair) {
-        const VI16 two_sums = hn::BitCast(DI16(), hn::Set(di32, LoadScalar<int32_t>(wide_sums + pair * 4)));
+      for (int pair = 0; pair < 128 / Format::kGroup; ++pair) {
+        const VI16 two_sums = hn::BitCast(DI16(), hn::Set(di32, LoadScalar<int32_t>(group_sums + pair * 4)));
         sum_min = WordDot(sum_min, hn::LoadU(DI16(), mins + pair * 32), two_sums);
       }
       value = hn::NegMulAdd(hn::ConvertTo(df, sum_min), hn::LoadU(df, supers + 16), value);
@@ -119,7 +119,8 @@ HWY_NOINLINE void AmxRows(float* c, int64_t c_ld, const uint8_t* x, int64_t x_st
   const DF32 df;
   const PlanarAt<256> planar(k);
   const AmxPanelAt<Format> at(k);
-  constexpr int kSupers = Format::kHasMins ? 32 : 16;
+  constexpr int kSupers = Format::kHasMins ? 32 : 16, kGroups = 256 / Format::kGroup;
+  const uint8_t* const group_sums = x + (kGroups == 16 ? planar.sums : planar.wide_sums);
   const auto* mins = reinterpret_cast<const int16_t*>(panel + at.mins);
   const auto* supers = reinterpret_cast<const float*>(panel + at.supers);
   BlockSums sums[2];
@@ -146,7 +147,8 @@ HWY_NOINLINE void AmxRows(float* c, int64_t c_ld, const uint8_t* x, int64_t x_st
       if (b > 0) {
         const int64_t done = b - 1;
         FinishRows<Format>(sums[done % 2], acc, rows * part / 4, rows * (part + 1) / 4, x + planar.scales + done * 4,
-                           x + planar.wide_sums + done * 16, x_stride, mins + done * 128, supers + done * kSupers);
+                           group_sums + done * kGroups * 2, x_stride, mins + done * kGroups * 16,
+                           supers + done * kSupers);
       }
     }
     if (b < blocks) {

@@ -2,6 +2,7 @@
 // packs share.
 #pragma once
 
+#include "simd/tiles/quant_block32.h"
 #include "simd/tiles/quant_layout.h"
 #include "simd/tiles/quant_vector.h"
 
@@ -36,9 +37,54 @@ HWY_INLINE void JoinStreams(VU8 first, VU8 second, VU8 high, VU8 (&stream)[4]) {
   stream[3] = hn::Or(hn::ShiftRight<4>(second), bits(hn::ShiftRight<2>(top)));
 }
 
-// Elements that are decoded at once: a chunk of q4_K or q5_K, half a block of q6_K.
+// Of one half of a q2_K or q3_K block, 128 elements in four streams of 32: bytes of pairs of bits give a vector of
+// codes of each stream. high: q3_K, the bytes of third bits that belong to them, bit 4 half + s for stream s.
 template <class Format>
-constexpr int kPart = Format::kHasMins ? 64 : 128;
+HWY_INLINE void JoinPairs(VU8 packed, VU8 high, int half, VU8 (&stream)[4]) {
+  const DU8 d;
+  const auto words = hn::BitCast(hn::ScalableTag<uint16_t>(), packed);
+  const VU8 three = hn::Set(d, 3);
+  stream[0] = hn::And(packed, three);
+  stream[1] = hn::And(hn::BitCast(d, hn::ShiftRight<2>(words)), three);
+  stream[2] = hn::And(hn::BitCast(d, hn::ShiftRight<4>(words)), three);
+  stream[3] = hn::ShiftRight<6>(packed);
+  if constexpr (Format::kCodes == 8) {
+    const auto bits = hn::ShiftRightSame(hn::BitCast(hn::ScalableTag<uint16_t>(), high), 4 * half);
+    const VU8 third = hn::Set(d, 4);
+    stream[0] = hn::Or(stream[0], hn::And(hn::BitCast(d, hn::ShiftLeft<2>(bits)), third));
+    stream[1] = hn::Or(stream[1], hn::And(hn::BitCast(d, hn::ShiftLeft<1>(bits)), third));
+    stream[2] = hn::Or(stream[2], hn::And(hn::BitCast(d, bits), third));
+    stream[3] = hn::Or(stream[3], hn::And(hn::BitCast(d, hn::ShiftRight<1>(bits)), third));
+  }
+}
+
+// The scales of the 16 groups of a q3_K block.
+HWY_INLINE hn::Vec<D16I> ScalesOfThreeBits(const uint8_t* block) {
+  const uint32_t a = LoadScalar<uint32_t>(block + Q3_K::kScales), b = LoadScalar<uint32_t>(block + Q3_K::kScales + 4);
+  const uint32_t high = LoadScalar<uint32_t>(block + Q3_K::kScales + 8);
+  const auto four = [&](uint32_t low, int shift) { return (low & 0x0f0f0f0f) | ((high >> shift & 0x03030303) << 4); };
+  alignas(16) const uint32_t words[4] = {four(a, 0), four(b, 2), four(a >> 4, 4), four(b >> 4, 6)};
+  return hn::BitCast(D16I(), hn::Sub(hn::Load(D16(), reinterpret_cast<const uint8_t*>(words)), hn::Set(D16(), 32)));
+}
+
+// The scales of the 8 groups of an iq4_xs block.
+HWY_INLINE hn::Vec<hn::FixedTag<int8_t, 8>> ScalesOfLevels(const uint8_t* block) {
+  // Nibbles, and pairs of bits, to bytes.
+  uint64_t low = LoadScalar<uint32_t>(block + IQ4_XS::kScales + 2),
+           high = LoadScalar<uint16_t>(block + IQ4_XS::kScales);
+  low = (low | low << 16) & 0x0000ffff0000ffff;
+  low = (low | low << 8) & 0x00ff00ff00ff00ff;
+  low = (low | low << 4) & 0x0f0f0f0f0f0f0f0f;
+  high = (high | high << 24) & 0x000000ff000000ff;
+  high = (high | high << 12) & 0x000f000f000f000f;
+  high = (high | high << 6) & 0x0303030303030303;
+  const hn::FixedTag<int8_t, 8> d;
+  return hn::Sub(hn::BitCast(d, hn::Set(hn::FixedTag<uint64_t, 1>(), low | high << 4)), hn::Set(d, 32));
+}
+
+// Elements that are decoded at once: a chunk of q4_K or q5_K, two groups of iq4_xs, half a block of the others.
+template <class Format>
+constexpr int kPart = Format::kGroup == 32 ? 64 : 128;
 
 #if HWY_ARCH_X86 && HWY_MAX_BYTES == 64
 
@@ -51,9 +97,9 @@ HWY_INLINE __m512i Twice(const uint8_t* bytes) {
   return _mm512_broadcast_i64x4(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(bytes)));
 }
 
-// The codes of part `part` of a block, in element order.
+// The codes of part `part` of a block, in element order; of levels, these with their signs.
 template <class Format>
-  requires(Format::kHasMins)
+  requires(Format::kHasMins && Format::kGroup == 32)
 HWY_INLINE void SplitCodes(const uint8_t* block, int part, VU8* codes) {
   const __m512i twice = Twice(block + Format::kNibbles + part * 32);
 #if defined(__GFNI__)
@@ -74,7 +120,37 @@ HWY_INLINE void SplitCodes(const uint8_t* block, int part, VU8* codes) {
 }
 
 template <class Format>
-  requires(!Format::kHasMins)
+  requires(Format::kLevels != nullptr)
+HWY_INLINE void SplitCodes(const uint8_t* block, int part, VU8* codes) {
+  const auto* at = reinterpret_cast<const __m256i*>(block + Format::kNibbles + part * 32);
+  const __m512i packed = _mm512_castsi256_si512(_mm256_loadu_si256(at));
+  const __m512i each = _mm512_permutexvar_epi64(_mm512_setr_epi64(0, 1, 0, 1, 2, 3, 2, 3), packed);
+  const __m512i shifted = _mm512_srlv_epi64(each, _mm512_setr_epi64(0, 0, 4, 4, 0, 0, 4, 4));
+  codes[0] = Quants<Format>(DU8(), VU8{_mm512_and_si512(shifted, _mm512_set1_epi8(15))});
+}
+
+template <class Format>
+  requires(Format::kCodes < 16)
+HWY_INLINE void SplitCodes(const uint8_t* block, int part, VU8* codes) {
+  const __m512i pairs = Twice(block + Format::kPairs + part * 32), three = _mm512_set1_epi8(3);
+  const auto stream = [&](int s) {
+    const __m512i shift =
+        Halves(_mm256_set1_epi16(static_cast<int16_t>(2 * s)), _mm256_set1_epi16(static_cast<int16_t>(2 * s + 2)));
+    __m512i joined = _mm512_and_si512(_mm512_srlv_epi16(pairs, shift), three);
+    if constexpr (Format::kCodes == 8) {
+      const __m512i bit = Halves(_mm256_set1_epi8(static_cast<char>(1 << (4 * part + s))),
+                                 _mm256_set1_epi8(static_cast<char>(2 << (4 * part + s))));
+      const __mmask64 third = _mm512_test_epi8_mask(Twice(block + Format::kHigh), bit);
+      joined = _mm512_mask_add_epi8(joined, third, joined, _mm512_set1_epi8(4));
+    }
+    return VU8{joined};
+  };
+  codes[0] = stream(0);
+  codes[1] = stream(2);
+}
+
+template <class Format>
+  requires(Format::kCodes == 64)
 HWY_INLINE void SplitCodes(const uint8_t* block, int part, VU8* codes) {
   const __m512i nibbles = _mm512_loadu_si512(block + Format::kNibbles + part * 64);
   const __m512i top = Twice(block + Format::kHigh + part * 32);
@@ -101,14 +177,38 @@ HWY_INLINE void SplitCodes(const uint8_t* block, int part, VU8* codes) {
 
 #else
 
-// The codes of part `part` of a block, in element order.
+// The codes of part `part` of a block, in element order; of levels, these with their signs.
 template <class Format>
+  requires(Format::kLevels != nullptr)
+HWY_INLINE void SplitCodes(const uint8_t* block, int part, VU8* codes) {
+  const D16 d16;
+  QUERN_UNROLL
+  for (int i = 0; i < 2; ++i) {
+    const auto packed = hn::LoadU(d16, block + Format::kNibbles + part * 32 + i * 16);
+    const auto low = hn::And(packed, hn::Set(d16, 15)), high = hn::ShiftRight<4>(packed);
+#if HWY_MAX_BYTES == 32
+    codes[i] = Quants<Format>(DU8(), hn::Combine(DU8(), high, low));
+#else
+    codes[2 * i] = Quants<Format>(DU8(), low);
+    codes[2 * i + 1] = Quants<Format>(DU8(), high);
+#endif
+  }
+}
+
+template <class Format>
+  requires(Format::kLevels == nullptr)
 HWY_INLINE void SplitCodes(const uint8_t* block, int part, VU8* codes) {
   const DU8 d;
   constexpr int kStep = 32 / kBytes;
   QUERN_UNROLL
   for (int i = 0; i < kStep; ++i) {
-    if constexpr (Format::kHasMins) {
+    if constexpr (Format::kCodes < 16) {
+      VU8 high = hn::Undefined(d), stream[4];
+      if constexpr (Format::kCodes == 8) high = hn::LoadU(d, block + Format::kHigh + i * kBytes);
+      JoinPairs<Format>(hn::LoadU(d, block + Format::kPairs + part * 32 + i * kBytes), high, part, stream);
+      QUERN_UNROLL
+      for (int s = 0; s < 4; ++s) codes[s * kStep + i] = stream[s];
+    } else if constexpr (Format::kHasMins) {
       VU8 high = hn::Undefined(d);
       if constexpr (Format::kCodes == 32) high = hn::LoadU(d, block + Format::kHigh + i * kBytes);
       JoinChunk<Format>(hn::LoadU(d, block + Format::kNibbles + part * 32 + i * kBytes), high, part, codes[i],

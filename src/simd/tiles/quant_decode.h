@@ -8,6 +8,8 @@
 // fused or unfused multiply-add rounds once, like the reference. (A zero may differ in sign.)
 #pragma once
 
+#include "simd/tiles/quant_block32.h"
+#include "simd/tiles/quant_codes.h"
 #include "simd/tiles/quant_layout.h"
 #include "simd/tiles/quant_vector.h"
 
@@ -19,16 +21,15 @@ constexpr int kVectors32 = 32 / kLanes;
 template <class Format>
 struct BlockHeader;
 
-template <>
-struct BlockHeader<Q8_0> {
-  float scale;
-  HWY_INLINE explicit BlockHeader(const uint8_t* block) : scale(HalfToFloat(LoadScalar<uint16_t>(block))) {}
-};
-
-template <>
-struct BlockHeader<Q4_0> {
-  float scale;
-  HWY_INLINE explicit BlockHeader(const uint8_t* block) : scale(HalfToFloat(LoadScalar<uint16_t>(block))) {}
+// Of blocks of 32.
+template <class Format>
+  requires(Format::kActivation == 32)
+struct BlockHeader<Format> {
+  float scale, bias = 0;
+  HWY_INLINE explicit BlockHeader(const uint8_t* block) : scale(BlockScale<Format>(block)) {
+    if constexpr (Format::kAdded) bias = HalfToFloat(LoadScalar<uint16_t>(block + 2));
+    if constexpr (!Format::kAdded && Format::kLevels == nullptr) bias = -Format::kOffset * scale;
+  }
 };
 
 template <>
@@ -58,16 +59,57 @@ struct BlockHeader<Q5_K> : BlockHeader<Q4_K> {
   using BlockHeader<Q4_K>::BlockHeader;
 };
 
+// kCount numbers, by a half.
+template <int kCount>
+HWY_INLINE void ScaleBytes(const int8_t* bytes, float by, float* to) {
+  const hn::CappedTag<float, kCount> d;
+  const hn::RebindToSigned<decltype(d)> di;
+  for (size_t i = 0; i < kCount; i += hn::MaxLanes(d)) {
+    const auto value = hn::PromoteTo(di, hn::LoadU(hn::Rebind<int8_t, decltype(d)>(), bytes + i));
+    hn::Store(hn::Mul(hn::ConvertTo(d, value), hn::Set(d, by)), d, to + i);
+  }
+}
+
 template <>
 struct BlockHeader<Q6_K> {
   alignas(64) float scale[16];
   HWY_INLINE explicit BlockHeader(const uint8_t* block) {
-    const DF32 d;
-    const VF32 by = hn::Set(d, HalfToFloat(LoadScalar<uint16_t>(block + 208)));
-    for (int i = 0; i < 16; i += kLanes) {
-      const auto bytes = hn::LoadU(hn::Rebind<int8_t, DF32>(), reinterpret_cast<const int8_t*>(block + 192) + i);
-      hn::Store(hn::Mul(hn::ConvertTo(d, hn::PromoteTo(DI32(), bytes)), by), d, scale + i);
-    }
+    ScaleBytes<16>(reinterpret_cast<const int8_t*>(block + Q6_K::kScales),
+                   HalfToFloat(LoadScalar<uint16_t>(block + Q6_K::kD)), scale);
+  }
+};
+
+template <>
+struct BlockHeader<Q3_K> {
+  alignas(64) float scale[16];
+  HWY_INLINE explicit BlockHeader(const uint8_t* block) {
+    alignas(16) int8_t scales[16];
+    hn::Store(ScalesOfThreeBits(block), D16I(), scales);
+    ScaleBytes<16>(scales, HalfToFloat(LoadScalar<uint16_t>(block + Q3_K::kD)), scale);
+  }
+};
+
+template <>
+struct BlockHeader<Q2_K> {
+  alignas(64) float scale[16], bias[16];
+  HWY_INLINE explicit BlockHeader(const uint8_t* block) {
+    const D16 d;
+    const auto both = hn::LoadU(d, block + Q2_K::kScales);
+    alignas(16) int8_t bytes[16];
+    hn::Store(hn::BitCast(D16I(), hn::And(both, hn::Set(d, 15))), D16I(), bytes);
+    ScaleBytes<16>(bytes, HalfToFloat(LoadScalar<uint16_t>(block + Q2_K::kD)), scale);
+    hn::Store(hn::BitCast(D16I(), hn::ShiftRight<4>(both)), D16I(), bytes);
+    ScaleBytes<16>(bytes, -HalfToFloat(LoadScalar<uint16_t>(block + Q2_K::kD + 2)), bias);
+  }
+};
+
+template <>
+struct BlockHeader<IQ4_XS> {
+  alignas(32) float scale[8];
+  HWY_INLINE explicit BlockHeader(const uint8_t* block) {
+    alignas(8) int8_t scales[8];
+    hn::Store(ScalesOfLevels(block), hn::FixedTag<int8_t, 8>(), scales);
+    ScaleBytes<8>(scales, HalfToFloat(LoadScalar<uint16_t>(block)), scale);
   }
 };
 
@@ -84,20 +126,28 @@ HWY_INLINE void Decode32(const BlockHeader<Q8_0>& header, const uint8_t* block, 
   }
 }
 
-using D16 = hn::FixedTag<uint8_t, 16>;
-
-HWY_INLINE void Decode32(const BlockHeader<Q4_0>& header, const uint8_t* block, int, VF32* values) {
+template <class Format>
+  requires(Format::kActivation == 32 && Format::kBytes != Q8_0::kBytes)
+HWY_INLINE void Decode32(const BlockHeader<Format>& header, const uint8_t* block, int, VF32* values) {
   const D16 d;
-  alignas(32) uint8_t codes[32];
-  const auto packed = hn::LoadU(d, block + 2);
-  hn::Store(hn::And(packed, hn::Set(d, 15)), d, codes);
-  hn::Store(hn::ShiftRight<4>(packed), d, codes + 16);
-  const VF32 scale = hn::Set(DF32(), header.scale), bias = hn::Set(DF32(), -8 * header.scale);
-  for (int v = 0; v < kVectors32; ++v) values[v] = hn::MulAdd(CodesAt(codes, v), scale, bias);
+  hn::Vec<D16> quants[2];
+  constexpr bool kSigned = Format::kLevels != nullptr;
+  BlockQuants<Format, kSigned>(d, block, quants);
+  const VF32 scale = hn::Set(DF32(), header.scale), bias = hn::Set(DF32(), header.bias);
+  if constexpr (kSigned) {
+    alignas(32) int8_t codes[32];
+    for (int i = 0; i < 2; ++i)
+      hn::Store(hn::BitCast(hn::FixedTag<int8_t, 16>(), quants[i]), hn::FixedTag<int8_t, 16>(), codes + 16 * i);
+    for (int v = 0; v < kVectors32; ++v) values[v] = hn::Mul(CodesAt(codes, v), scale);
+  } else {
+    alignas(32) uint8_t codes[32];
+    for (int i = 0; i < 2; ++i) hn::Store(quants[i], d, codes + 16 * i);
+    for (int v = 0; v < kVectors32; ++v) values[v] = hn::MulAdd(CodesAt(codes, v), scale, bias);
+  }
 }
 
 template <class Format>
-  requires(Format::kHasMins)
+  requires(Format::kHasMins && Format::kGroup == 32)
 HWY_INLINE void Decode32(const BlockHeader<Format>& header, const uint8_t* block, int s, VF32* values) {
   const D16 d;
   alignas(32) uint8_t codes[32];
@@ -135,6 +185,43 @@ HWY_INLINE void Decode32(const BlockHeader<Q6_K>& header, const uint8_t* block, 
     const VF32 scale = hn::Set(DF32(), header.scale[s * 2 + v * kLanes / 16]);
     values[v] = hn::Mul(hn::Sub(CodesAt(codes, v), hn::Set(DF32(), 32)), scale);
   }
+}
+
+// q2_K and q3_K.
+template <class Format>
+  requires(Format::kCodes < 16)
+HWY_INLINE void Decode32(const BlockHeader<Format>& header, const uint8_t* block, int s, VF32* values) {
+  const D16 d;
+  const hn::FixedTag<uint16_t, 8> d16;
+  alignas(32) uint8_t codes[32];
+  for (int i = 0; i < 32; i += 16) {
+    const auto pairs = hn::BitCast(d16, hn::LoadU(d, block + Format::kPairs + s / 4 * 32 + i));
+    auto code = hn::And(hn::BitCast(d, hn::ShiftRightSame(pairs, s % 4 * 2)), hn::Set(d, 3));
+    if constexpr (Format::kCodes == 8) {
+      const auto third = hn::TestBit(hn::LoadU(d, block + Format::kHigh + i), hn::Set(d, static_cast<uint8_t>(1 << s)));
+      code = hn::Or(code, hn::IfThenElseZero(third, hn::Set(d, 4)));
+    }
+    hn::Store(code, d, codes + i);
+  }
+  for (int v = 0; v < kVectors32; ++v) {
+    const int group = s * 2 + v * kLanes / 16;
+    const VF32 scale = hn::Set(DF32(), header.scale[group]), code = CodesAt(codes, v);
+    if constexpr (Format::kHasMins) {
+      values[v] = hn::MulAdd(code, scale, hn::Set(DF32(), header.bias[group]));
+    } else {
+      values[v] = hn::Mul(hn::Sub(code, hn::Set(DF32(), Format::kOffset)), scale);
+    }
+  }
+}
+
+HWY_INLINE void Decode32(const BlockHeader<IQ4_XS>& header, const uint8_t* block, int s, VF32* values) {
+  const D16 d;
+  const auto packed = hn::LoadU(d, block + IQ4_XS::kNibbles + s * 16);
+  alignas(32) int8_t levels[32];
+  hn::Store(hn::BitCast(D16I(), Quants<IQ4_XS>(d, hn::And(packed, hn::Set(d, 15)))), D16I(), levels);
+  hn::Store(hn::BitCast(D16I(), Quants<IQ4_XS>(d, hn::ShiftRight<4>(packed))), D16I(), levels + 16);
+  const VF32 scale = hn::Set(DF32(), header.scale[s]);
+  for (int v = 0; v < kVectors32; ++v) values[v] = hn::Mul(CodesAt(levels, v), scale);
 }
 
 }  // namespace

@@ -9,17 +9,50 @@ namespace {
 
 // The formats of weights. kGroup: elements that share a scale in a panel. kCodes: values of a code; kOffset: what is
 // taken away from it. kActivation: elements of a block of the activations they are multiplied by (32: q8_0, 256: q8_K).
-struct Q8_0 {
-  static constexpr int kElements = 32, kBytes = 34, kGroup = 32, kCodes = 256, kOffset = 128, kActivation = 32;
+// kLevels: the numbers that codes of four bits stand for; a tile multiplies kOffset more than these, below kCodes.
+// Where the fields of a block are, in bytes: kNibbles, kHigh, the bits above these.
+//
+// Blocks of 32: d is at 0, a half, or with kPower a power of two; with kAdded a half behind it is added.
+struct Block32 {
+  static constexpr int kElements = 32, kGroup = 32, kActivation = 32, kHigh = 0;
+  static constexpr bool kHasMins = false, kAdded = false, kPower = false;
+  static constexpr const int8_t* kLevels = nullptr;
 };
-struct Q4_0 {
-  static constexpr int kElements = 32, kBytes = 18, kGroup = 32, kCodes = 16, kOffset = 8, kActivation = 32;
+inline constexpr int8_t kLevelsIQ4[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
+inline constexpr int8_t kLevelsE2M1[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
+struct Q8_0 : Block32 {
+  static constexpr int kBytes = 34, kCodes = 256, kOffset = 128;
+};
+struct Q4_0 : Block32 {
+  static constexpr int kBytes = 18, kCodes = 16, kOffset = 8, kNibbles = 2;
+};
+struct Q5_0 : Block32 {
+  static constexpr int kBytes = 22, kCodes = 32, kOffset = 16, kHigh = 2, kNibbles = 6;
+};
+struct Q4_1 : Block32 {
+  static constexpr int kBytes = 20, kCodes = 16, kOffset = 0, kNibbles = 4;
+  static constexpr bool kAdded = true;
+};
+struct Q5_1 : Block32 {
+  static constexpr int kBytes = 24, kCodes = 32, kOffset = 0, kHigh = 4, kNibbles = 8;
+  static constexpr bool kAdded = true;
+};
+struct IQ4_NL : Block32 {
+  static constexpr int kBytes = 18, kCodes = 256, kOffset = 128, kNibbles = 2;
+  static constexpr const int8_t* kLevels = kLevelsIQ4;
+};
+struct MXFP4 : Block32 {
+  static constexpr int kBytes = 17, kCodes = 32, kOffset = 16, kNibbles = 1;
+  static constexpr bool kPower = true;
+  static constexpr const int8_t* kLevels = kLevelsE2M1;
 };
 
-// K-quants: blocks of 256. kHasMins: each group has a minimum that is taken away from code * scale. Where the fields of
-// a block are, in bytes: kD (with minimums: d and dmin), kScales, kNibbles, and kHigh, the bits above the nibbles.
+// K-quants: blocks of 256. kHasMins: each group has a minimum that is taken away from code * scale. Fields besides: kD
+// (with minimums: d and dmin), kScales, and in place of nibbles kPairs, codes of two bits.
 struct KQuant {
   static constexpr int kElements = 256, kActivation = 256;
+  static constexpr bool kAdded = false;
+  static constexpr const int8_t* kLevels = nullptr;
 };
 struct Q4_K : KQuant {
   static constexpr int kBytes = 144, kGroup = 32, kCodes = 16, kOffset = 0;
@@ -36,6 +69,22 @@ struct Q6_K : KQuant {
   static constexpr bool kHasMins = false;
   static constexpr int kNibbles = 0, kHigh = 128, kScales = 192, kD = 208;
 };
+struct Q2_K : KQuant {
+  static constexpr int kBytes = 84, kGroup = 16, kCodes = 4, kOffset = 0;
+  static constexpr bool kHasMins = true;
+  static constexpr int kScales = 0, kPairs = 16, kD = 80;
+};
+struct Q3_K : KQuant {
+  static constexpr int kBytes = 110, kGroup = 16, kCodes = 8, kOffset = 4;
+  static constexpr bool kHasMins = false;
+  static constexpr int kHigh = 0, kPairs = 32, kScales = 96, kD = 108;
+};
+struct IQ4_XS : KQuant {
+  static constexpr int kBytes = 136, kGroup = 32, kCodes = 256, kOffset = 128;
+  static constexpr bool kHasMins = false;
+  static constexpr int kD = 0, kScales = 2, kNibbles = 8;
+  static constexpr const int8_t* kLevels = kLevelsIQ4;
+};
 
 // Offsets in bytes inside a planar row of k activations; the quants are at 0.
 template <int kBlock>
@@ -51,7 +100,10 @@ struct PlanarAt {
 template <class Format>
 struct PanelAt {
   int64_t scales, mins, supers;
-  explicit PanelAt(int64_t k) : scales(k * 16), mins(scales + k / Format::kGroup * 64), supers(mins + k) {}
+  explicit PanelAt(int64_t k)
+      : scales(k * 16),
+        mins(scales + k / Format::kGroup * 64),
+        supers(mins + (Format::kHasMins ? k / Format::kGroup * 32 : 0)) {}
 };
 
 }  // namespace

@@ -7,6 +7,7 @@
 //   i16 += pairs of products        elsewhere, as many as fit i16, then widened
 #pragma once
 
+#include "simd/tiles/quant_block32.h"
 #include "simd/tiles/quant_layout.h"
 #include "simd/tiles/quant_vector.h"
 
@@ -69,10 +70,10 @@ HWY_INLINE void ForRowBlocks(int64_t m, const F& f) {
 }
 
 // Without byte dots: how many pair products (of codes of the format with quants) an i16 lane can add up. q4: 8 * 2 * 15
-// * 127; q5_K: 4 * 2 * 31 * 127; q6_K: 2 * 2 * 63 * 127. Codes of eight bits go back to signed, and one pair is all
+// * 127; q5: 4 * 2 * 31 * 127; q6_K: 2 * 2 * 63 * 127. Codes of eight bits go back to signed, and one pair is all
 // that fits.
 template <class Format>
-constexpr int kPairSteps = 128 / Format::kCodes;
+constexpr int kPairSteps = 128 / Format::kCodes < Format::kGroup / 4 ? 128 / Format::kCodes : Format::kGroup / 4;
 template <class Format>
 constexpr bool kSignedCodes = !kByteDot && Format::kCodes == 256;
 
@@ -84,7 +85,10 @@ template <class Format, int M>
 HWY_INLINE void AddGroup(const uint8_t* panel, const RowPointers<M>& rows, VI32 (*sum)[kColumnVectors]) {
   constexpr int kSteps = Format::kGroup / 4;
   const DU8 d;
-  const auto codes_at = [&](int step, int v) { return hn::LoadU(d, panel + step * 64 + v * kBytes); };
+  const auto codes_at = [&](int step, int v) {
+    const VU8 codes = Quants<Format, kSignedCodes<Format>>(d, hn::LoadU(d, panel + step * 64 + v * kBytes));
+    return kSignedCodes<Format> && Format::kLevels == nullptr ? hn::Xor(codes, hn::Set(d, 0x80)) : codes;
+  };
   const auto quants_at = [&](int step, int r) { return Broadcast4(rows.At(r) + step * 4); };
   if constexpr (kByteDot) {
     QUERN_UNROLL
@@ -98,7 +102,7 @@ HWY_INLINE void AddGroup(const uint8_t* panel, const RowPointers<M>& rows, VI32 
     for (int step = 0; step < kSteps; ++step) {
       QUERN_UNROLL
       for (int v = 0; v < kColumnVectors; ++v) {
-        const VI8 codes = hn::BitCast(DI8(), hn::Xor(codes_at(step, v), hn::Set(d, 0x80)));
+        const VI8 codes = hn::BitCast(DI8(), codes_at(step, v));
         QUERN_UNROLL
         for (int r = 0; r < M; ++r) sum[r][v] = AddPairs(sum[r][v], SignedPairDot(codes, quants_at(step, r)));
       }
@@ -132,21 +136,21 @@ HWY_INLINE void AddGroup(const uint8_t* panel, const RowPointers<M>& rows, VI32 
   }
 }
 
-// What the sums of 16 groups of a row start from: -offset * sum(quants), since a panel stores code + offset. Nothing
-// for formats without an offset, or for signed pairs, which take the offset away from the codes.
+// What the sums of kGroups groups of a row start from: -offset * sum(quants), since a panel stores code + offset.
+// Nothing for formats without an offset, or for signed pairs, which take the offset away from the codes.
 template <class Format>
 constexpr int kOffset = kSignedCodes<Format> ? 0 : Format::kOffset;
-template <class Format, int M>
+template <class Format, int M, int kGroups = 16>
 struct Starts {
-  alignas(64) int32_t at[M][16];
+  alignas(64) int32_t at[M][kGroups];
   HWY_INLINE void Load(const uint8_t* sums, int64_t x_stride) {
-    const DI32 d;
+    const hn::CappedTag<int32_t, kGroups> d;
     QUERN_UNROLL
     for (int r = 0; r < M; ++r) {
       QUERN_UNROLL
-      for (int i = 0; i < 16; i += kLanes) {
+      for (int i = 0; i < kGroups; i += static_cast<int>(hn::MaxLanes(d))) {
         const auto* words = reinterpret_cast<const int16_t*>(sums + r * x_stride) + i;
-        const VI32 wide = hn::PromoteTo(d, hn::LoadU(hn::Rebind<int16_t, DI32>(), words));
+        const auto wide = hn::PromoteTo(d, hn::LoadU(hn::Rebind<int16_t, decltype(d)>(), words));
         hn::Store(hn::Neg(hn::ShiftLeft<CeilLog2(kOffset<Format>)>(wide)), d, at[r] + i);
       }
     }
@@ -155,6 +159,26 @@ struct Starts {
     return kOffset<Format> == 0 ? hn::Zero(DI32()) : hn::Set(DI32(), at[r][group]);
   }
   static constexpr int CeilLog2(int value) { return value <= 1 ? 0 : 1 + CeilLog2((value + 1) / 2); }
+};
+
+// xd * sum(quants) of 16 blocks of 32 of a row: what is multiplied by a number that is added to all of a block.
+template <int M>
+struct ScaledSums {
+  alignas(64) float at[M][16];
+  // Rows hold whole lines of both: what lies behind the last block is read and not used.
+  HWY_INLINE void Load(const uint8_t* sums, const uint8_t* scales, int64_t x_stride) {
+    const DF32 d;
+    QUERN_UNROLL
+    for (int r = 0; r < M; ++r) {
+      QUERN_UNROLL
+      for (int i = 0; i < 16; i += kLanes) {
+        const auto* words = reinterpret_cast<const int16_t*>(sums + r * x_stride) + i;
+        const VI32 wide = hn::PromoteTo(DI32(), hn::LoadU(hn::Rebind<int16_t, DI32>(), words));
+        const VF32 xd = hn::LoadU(d, reinterpret_cast<const float*>(scales + r * x_stride) + i);
+        hn::Store(hn::Mul(hn::ConvertTo(d, wide), xd), d, at[r] + i);
+      }
+    }
+  }
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-// qk_unpack_{q8_0,q4_0,q4_K,q5_K,q6_K}: rows of blocks to f32 rows.
-// qk_pack_{q8_0,q4_0,q4_K,q5_K,q6_K}_kn32: up to 32 rows of blocks to one f32 panel [k][32], missing rows zero.
+// Of every format F of quant_layout.h, qk_unpack_F: rows of blocks to f32 rows.
+// qk_pack_F_kn32: up to 32 rows of blocks to one f32 panel [k][32], missing rows zero.
 #include "simd/tiles/pack_float-inl.h"
 #include "simd/tiles/quant_decode.h"
 
@@ -62,34 +62,102 @@ QUERN_TILE(qk_unpack_q8_0)(void* dst, int64_t dst_stride, const void* src, int64
                            int64_t k) {
   quern::simd::UnpackRows<quern::simd::Q8_0>(dst, dst_stride, src, src_stride, rows, k);
 }
+QUERN_TILE(qk_pack_q8_0_kn32)(void* dst, int64_t, const void* src, int64_t src_stride, int64_t rows, int64_t k) {
+  quern::simd::PackColumns<quern::simd::Q8_0>(dst, src, src_stride, rows, k);
+}
+
 QUERN_TILE(qk_unpack_q4_0)(void* dst, int64_t dst_stride, const void* src, int64_t src_stride, int64_t rows,
                            int64_t k) {
   quern::simd::UnpackRows<quern::simd::Q4_0>(dst, dst_stride, src, src_stride, rows, k);
 }
+QUERN_TILE(qk_pack_q4_0_kn32)(void* dst, int64_t, const void* src, int64_t src_stride, int64_t rows, int64_t k) {
+  quern::simd::PackColumns<quern::simd::Q4_0>(dst, src, src_stride, rows, k);
+}
+
+QUERN_TILE(qk_unpack_q5_0)(void* dst, int64_t dst_stride, const void* src, int64_t src_stride, int64_t rows,
+                           int64_t k) {
+  quern::simd::UnpackRows<quern::simd::Q5_0>(dst, dst_stride, src, src_stride, rows, k);
+}
+QUERN_TILE(qk_pack_q5_0_kn32)(void* dst, int64_t, const void* src, int64_t src_stride, int64_t rows, int64_t k) {
+  quern::simd::PackColumns<quern::simd::Q5_0>(dst, src, src_stride, rows, k);
+}
+
+QUERN_TILE(qk_unpack_q4_1)(void* dst, int64_t dst_stride, const void* src, int64_t src_stride, int64_t rows,
+                           int64_t k) {
+  quern::simd::UnpackRows<quern::simd::Q4_1>(dst, dst_stride, src, src_stride, rows, k);
+}
+QUERN_TILE(qk_pack_q4_1_kn32)(void* dst, int64_t, const void* src, int64_t src_stride, int64_t rows, int64_t k) {
+  quern::simd::PackColumns<quern::simd::Q4_1>(dst, src, src_stride, rows, k);
+}
+
+QUERN_TILE(qk_unpack_q5_1)(void* dst, int64_t dst_stride, const void* src, int64_t src_stride, int64_t rows,
+                           int64_t k) {
+  quern::simd::UnpackRows<quern::simd::Q5_1>(dst, dst_stride, src, src_stride, rows, k);
+}
+QUERN_TILE(qk_pack_q5_1_kn32)(void* dst, int64_t, const void* src, int64_t src_stride, int64_t rows, int64_t k) {
+  quern::simd::PackColumns<quern::simd::Q5_1>(dst, src, src_stride, rows, k);
+}
+
+QUERN_TILE(qk_unpack_iq4_nl)(void* dst, int64_t dst_stride, const void* src, int64_t src_stride, int64_t rows,
+                             int64_t k) {
+  quern::simd::UnpackRows<quern::simd::IQ4_NL>(dst, dst_stride, src, src_stride, rows, k);
+}
+QUERN_TILE(qk_pack_iq4_nl_kn32)(void* dst, int64_t, const void* src, int64_t src_stride, int64_t rows, int64_t k) {
+  quern::simd::PackColumns<quern::simd::IQ4_NL>(dst, src, src_stride, rows, k);
+}
+
+QUERN_TILE(qk_unpack_mxfp4)(void* dst, int64_t dst_stride, const void* src, int64_t src_stride, int64_t rows,
+                            int64_t k) {
+  quern::simd::UnpackRows<quern::simd::MXFP4>(dst, dst_stride, src, src_stride, rows, k);
+}
+QUERN_TILE(qk_pack_mxfp4_kn32)(void* dst, int64_t, const void* src, int64_t src_stride, int64_t rows, int64_t k) {
+  quern::simd::PackColumns<quern::simd::MXFP4>(dst, src, src_stride, rows, k);
+}
+
+QUERN_TILE(qk_unpack_q2_K)(void* dst, int64_t dst_stride, const void* src, int64_t src_stride, int64_t rows,
+                           int64_t k) {
+  quern::simd::UnpackRows<quern::simd::Q2_K>(dst, dst_stride, src, src_stride, rows, k);
+}
+QUERN_TILE(qk_pack_q2_K_kn32)(void* dst, int64_t, const void* src, int64_t src_stride, int64_t rows, int64_t k) {
+  quern::simd::PackColumns<quern::simd::Q2_K>(dst, src, src_stride, rows, k);
+}
+
+QUERN_TILE(qk_unpack_q3_K)(void* dst, int64_t dst_stride, const void* src, int64_t src_stride, int64_t rows,
+                           int64_t k) {
+  quern::simd::UnpackRows<quern::simd::Q3_K>(dst, dst_stride, src, src_stride, rows, k);
+}
+QUERN_TILE(qk_pack_q3_K_kn32)(void* dst, int64_t, const void* src, int64_t src_stride, int64_t rows, int64_t k) {
+  quern::simd::PackColumns<quern::simd::Q3_K>(dst, src, src_stride, rows, k);
+}
+
 QUERN_TILE(qk_unpack_q4_K)(void* dst, int64_t dst_stride, const void* src, int64_t src_stride, int64_t rows,
                            int64_t k) {
   quern::simd::UnpackRows<quern::simd::Q4_K>(dst, dst_stride, src, src_stride, rows, k);
 }
+QUERN_TILE(qk_pack_q4_K_kn32)(void* dst, int64_t, const void* src, int64_t src_stride, int64_t rows, int64_t k) {
+  quern::simd::PackColumns<quern::simd::Q4_K>(dst, src, src_stride, rows, k);
+}
+
 QUERN_TILE(qk_unpack_q5_K)(void* dst, int64_t dst_stride, const void* src, int64_t src_stride, int64_t rows,
                            int64_t k) {
   quern::simd::UnpackRows<quern::simd::Q5_K>(dst, dst_stride, src, src_stride, rows, k);
 }
+QUERN_TILE(qk_pack_q5_K_kn32)(void* dst, int64_t, const void* src, int64_t src_stride, int64_t rows, int64_t k) {
+  quern::simd::PackColumns<quern::simd::Q5_K>(dst, src, src_stride, rows, k);
+}
+
 QUERN_TILE(qk_unpack_q6_K)(void* dst, int64_t dst_stride, const void* src, int64_t src_stride, int64_t rows,
                            int64_t k) {
   quern::simd::UnpackRows<quern::simd::Q6_K>(dst, dst_stride, src, src_stride, rows, k);
 }
-QUERN_TILE(qk_pack_q8_0_kn32)(void* dst, int64_t, const void* src, int64_t src_stride, int64_t rows, int64_t k) {
-  quern::simd::PackColumns<quern::simd::Q8_0>(dst, src, src_stride, rows, k);
-}
-QUERN_TILE(qk_pack_q4_0_kn32)(void* dst, int64_t, const void* src, int64_t src_stride, int64_t rows, int64_t k) {
-  quern::simd::PackColumns<quern::simd::Q4_0>(dst, src, src_stride, rows, k);
-}
-QUERN_TILE(qk_pack_q4_K_kn32)(void* dst, int64_t, const void* src, int64_t src_stride, int64_t rows, int64_t k) {
-  quern::simd::PackColumns<quern::simd::Q4_K>(dst, src, src_stride, rows, k);
-}
-QUERN_TILE(qk_pack_q5_K_kn32)(void* dst, int64_t, const void* src, int64_t src_stride, int64_t rows, int64_t k) {
-  quern::simd::PackColumns<quern::simd::Q5_K>(dst, src, src_stride, rows, k);
-}
 QUERN_TILE(qk_pack_q6_K_kn32)(void* dst, int64_t, const void* src, int64_t src_stride, int64_t rows, int64_t k) {
   quern::simd::PackColumns<quern::simd::Q6_K>(dst, src, src_stride, rows, k);
+}
+
+QUERN_TILE(qk_unpack_iq4_xs)(void* dst, int64_t dst_stride, const void* src, int64_t src_stride, int64_t rows,
+                             int64_t k) {
+  quern::simd::UnpackRows<quern::simd::IQ4_XS>(dst, dst_stride, src, src_stride, rows, k);
+}
+QUERN_TILE(qk_pack_iq4_xs_kn32)(void* dst, int64_t, const void* src, int64_t src_stride, int64_t rows, int64_t k) {
+  quern::simd::PackColumns<quern::simd::IQ4_XS>(dst, src, src_stride, rows, k);
 }

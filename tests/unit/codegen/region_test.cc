@@ -194,18 +194,12 @@ std::string GateUp(const std::string& weight, const std::string& activation, con
 }
 
 TEST(Region, GateUpOfEveryFormat) {
-  for (const auto& [weight, activation] : std::vector<std::pair<std::string, std::string>>{{"f32", "f32"},
-                                                                                           {"f16", "f32"},
-                                                                                           {"q8_0", "q8_0"},
-                                                                                           {"q4_0", "q8_0"},
-                                                                                           {"q4_K", "q8_K"},
-                                                                                           {"q5_K", "q8_K"},
-                                                                                           {"q6_K", "q8_K"},
-                                                                                           {"q8_0", "f32"},
-                                                                                           {"q4_0", "f32"},
-                                                                                           {"q4_K", "f32"},
-                                                                                           {"q5_K", "f32"},
-                                                                                           {"q6_K", "f32"}}) {
+  for (const auto& [weight, activation] : std::vector<std::pair<std::string, std::string>>{
+           {"f32", "f32"},    {"f16", "f32"},   {"q8_0", "q8_0"}, {"q4_0", "q8_0"},   {"q4_K", "q8_K"},
+           {"q5_K", "q8_K"},  {"q6_K", "q8_K"}, {"q5_0", "q8_0"}, {"q5_1", "q8_0"},   {"iq4_nl", "q8_0"},
+           {"mxfp4", "q8_0"}, {"q2_K", "q8_K"}, {"q3_K", "q8_K"}, {"iq4_xs", "q8_K"}, {"q8_0", "f32"},
+           {"q4_0", "f32"},   {"q4_K", "f32"},  {"q5_K", "f32"},  {"q6_K", "f32"},    {"q5_1", "f32"},
+           {"mxfp4", "f32"},  {"tq1_0", "f32"}, {"q3_K", "f32"}}) {
     for (const std::string rows : {"1", "5", "S"}) {
       SCOPED_TRACE(weight + " x " + activation + " rows " + rows);
       const std::string text = GateUp(weight, activation, rows);

@@ -159,7 +159,15 @@ std::vector<Case> Cases() {
           {"gemv_q5_K", GemvOf("q5_K")},
           {"gemv_q6_K", GemvOf("q6_K")},
           {"gemv_q5_0", GemvOf("q5_0")},
-          {"gemv_iq4_nl", GemvOf("iq4_nl")}};
+          {"gemv_iq4_nl", GemvOf("iq4_nl")},
+          {"gemv_q4_1", GemvOf("q4_1")},
+          {"gemv_q5_1", GemvOf("q5_1")},
+          {"gemv_q2_K", GemvOf("q2_K")},
+          {"gemv_q3_K", GemvOf("q3_K")},
+          {"gemv_iq4_xs", GemvOf("iq4_xs")},
+          {"gemv_mxfp4", GemvOf("mxfp4")},
+          {"gemv_tq1_0", GemvOf("tq1_0")},
+          {"gemv_tq2_0", GemvOf("tq2_0")}};
 }
 
 TEST(EmitPtx, GoldenFiles) {

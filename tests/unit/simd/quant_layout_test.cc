@@ -30,13 +30,15 @@ void ComparePanel(DType dtype) {
   EXPECT_EQ(Format::kElements, Row(dtype).block_elements) << Name(dtype);
   EXPECT_EQ(Format::kBytes, Row(dtype).block_bytes) << Name(dtype);
   EXPECT_EQ(Format::kGroup, kir::PanelGroup(dtype)) << Name(dtype);
+  EXPECT_EQ(Format::kLevels != nullptr, !FormatOf(dtype).levels.empty()) << Name(dtype);
+  for (size_t l = 0; l < FormatOf(dtype).levels.size(); ++l) EXPECT_EQ(Format::kLevels[l], FormatOf(dtype).levels[l]);
   for (int64_t blocks = 1; blocks <= 67; ++blocks) {
     const int64_t k = blocks * Format::kElements;
     const kir::Panel16 want = kir::Panel16Of(dtype, k);
     const PanelAt<Format> at(k);
     EXPECT_EQ(at.scales, want.scales) << Name(dtype) << " " << k;
     EXPECT_EQ(at.mins, want.mins) << Name(dtype) << " " << k;
-    if (kir::HasMinimums(dtype)) EXPECT_EQ(at.supers, want.supers) << k;
+    if (kir::HasMinimums(dtype) || kir::HasAdded(dtype)) EXPECT_EQ(at.supers, want.supers) << k;
   }
 }
 
@@ -46,6 +48,14 @@ TEST(QuantLayoutTest, Panels) {
   ComparePanel<Q4_K>(DType::kQ4_K);
   ComparePanel<Q5_K>(DType::kQ5_K);
   ComparePanel<Q6_K>(DType::kQ6_K);
+  ComparePanel<Q5_0>(DType::kQ5_0);
+  ComparePanel<Q4_1>(DType::kQ4_1);
+  ComparePanel<Q5_1>(DType::kQ5_1);
+  ComparePanel<IQ4_NL>(DType::kIQ4_NL);
+  ComparePanel<MXFP4>(DType::kMXFP4);
+  ComparePanel<Q2_K>(DType::kQ2_K);
+  ComparePanel<Q3_K>(DType::kQ3_K);
+  ComparePanel<IQ4_XS>(DType::kIQ4_XS);
 }
 
 }  // namespace

@@ -25,12 +25,13 @@ struct QuantFormat {
   std::string name;
 };
 
+// Those that have tiles.
 inline std::vector<QuantFormat> QuantFormats() {
-  return {{DType::kQ8_0, DType::kQ8_0, "q8_0"},
-          {DType::kQ4_0, DType::kQ8_0, "q4_0"},
-          {DType::kQ4_K, DType::kQ8_K, "q4_K"},
-          {DType::kQ5_K, DType::kQ8_K, "q5_K"},
-          {DType::kQ6_K, DType::kQ8_K, "q6_K"}};
+  std::vector<QuantFormat> formats;
+  for (const DType weight : WeightFormats()) {
+    if (FormatOf(weight).activation) formats.push_back({weight, *FormatOf(weight).activation, FormatOf(weight).name});
+  }
+  return formats;
 }
 
 // Whether a level keeps a panel16 of the format as kir/layout.h describes it. `amx` has its own form of the K-quants
@@ -93,7 +94,8 @@ inline std::vector<Weight> DecodeWeights(DType dtype, const uint8_t* row, int64_
     const kir::BlockElement element = kir::ReadBlockElement(dtype, row, i);
     const double value = kir::BlockValue(dtype, element);
     const double minimum = static_cast<double>(element.dmin) * element.minimum;
-    weights[i] = {value, std::abs(value + minimum) + std::abs(minimum)};
+    const double beside = minimum - static_cast<double>(element.added);
+    weights[i] = {value, std::abs(value + beside) + std::abs(beside)};
   }
   return weights;
 }

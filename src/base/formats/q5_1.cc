@@ -1,0 +1,22 @@
+// q5_1: q4_1 with 4 bytes of fifth bits before the nibbles, bit b of byte a that of element 8a + b.
+#include "base/block_format.h"
+
+namespace quern {
+
+const BlockFormat& Format_q5_1() {
+  static constexpr BlockFormat format = {
+      .name = "q5_1",
+      .gguf_type = 7,
+      .gguf_name = "Q5_1",
+      .elements = 32,
+      .bytes = 24,
+      .code = "u8[8 + i % 16] >> i / 16 * 4 & 15 | (u8[4 + i / 8] >> i % 8 & 1) << 4",
+      .group = 32,
+      .d = "f16[0]",
+      .added = "f16[1]",
+      .activation = DType::kQ8_0,
+  };
+  return format;
+}
+
+}  // namespace quern

@@ -1,0 +1,133 @@
+// Blocks of 32 elements: their scale, and their codes as bytes in element order. What dots, products, packs and exact
+// decoding of these formats share; a format is a row of constants in quant_layout.h.
+#pragma once
+
+#include "simd/tiles/quant_layout.h"
+#include "simd/tiles/quant_vector.h"
+
+namespace quern::simd {
+namespace {
+
+using D16 = hn::FixedTag<uint8_t, 16>;
+using D16I = hn::FixedTag<int8_t, 16>;
+
+// Whether codes are multiplied as bytes with their sign; else kOffset more than what they stand for, without one.
+template <class Format>
+constexpr bool kSignedQuants = Format::kCodes == 256;
+
+// The levels of a format as bytes with their sign, or kOffset more.
+template <class Format, bool kSigned>
+struct LevelTable {
+  alignas(16) uint8_t at[16];
+  constexpr LevelTable() : at() {
+    for (int i = 0; i < 16; ++i) {
+      at[i] = static_cast<uint8_t>(Format::kLevels[i] + (kSigned ? 0 : Format::kOffset));
+    }
+  }
+};
+
+// What codes as they lie in a block or a panel are multiplied as. Of q8_0, a panel has them without a sign.
+template <class Format, bool kSigned = kSignedQuants<Format>, class D>
+HWY_INLINE hn::Vec<D> Quants(D d, hn::Vec<D> codes) {
+  if constexpr (Format::kLevels != nullptr) {
+    static constexpr LevelTable<Format, kSigned> kTable{};
+    return hn::TableLookupBytes(hn::LoadDup128(d, kTable.at), codes);
+  } else {
+    return codes;
+  }
+}
+
+// Adds their fifth bits, which are at `bits`, to codes of four.
+template <class Format, class D>
+HWY_INLINE hn::Vec<D> WithFifth(D d, hn::Vec<D> codes, const uint8_t* bits) {
+  if constexpr (Format::kHigh == 0) return codes;
+  return hn::Or(codes, hn::IfThenElseZero(hn::LoadMaskBits(d, bits), hn::Set(d, 16)));
+}
+
+HWY_INLINE float PowerOfByte(uint32_t byte) {
+  return __builtin_bit_cast(float, byte < 2 ? 0x200000u << byte : (byte - 1) << 23);
+}
+
+template <class Format>
+HWY_INLINE float BlockScale(const uint8_t* block) {
+  if constexpr (Format::kPower) return PowerOfByte(block[0]);
+  return HalfToFloat(LoadScalar<uint16_t>(block));
+}
+
+// The quants of a block of nibbles, in `kVectors` vectors: at least 16 bytes each, at most 32.
+template <class Format, bool kSigned = kSignedQuants<Format>, class D>
+HWY_INLINE void BlockQuants(D d, const uint8_t* block, hn::Vec<D>* quants) {
+  const D16 d16;
+  const auto packed = hn::LoadU(d16, block + Format::kNibbles);
+  const auto low = hn::And(packed, hn::Set(d16, 15)), high = hn::ShiftRight<4>(packed);
+  if constexpr (hn::MaxLanes(d) == 32) {
+    quants[0] = Quants<Format, kSigned>(d, WithFifth<Format>(d, hn::Combine(d, high, low), block + Format::kHigh));
+  } else {
+    quants[0] = Quants<Format, kSigned>(d, WithFifth<Format>(d, low, block + Format::kHigh));
+    quants[1] = Quants<Format, kSigned>(d, WithFifth<Format>(d, high, block + Format::kHigh + 2));
+  }
+}
+
+#if HWY_ARCH_X86 && HWY_MAX_BYTES == 64
+
+// Quants of two blocks of 32 (or of one, then anything), q8_0 with their sign.
+template <class Format, bool kTwo>
+HWY_INLINE VU8 TwoBlocks(const uint8_t* block) {
+  const uint8_t* const second = block + Format::kBytes;
+  if constexpr (Format::kBytes == Q8_0::kBytes) {
+    const auto* bytes = reinterpret_cast<const __m256i*>(block + 2);
+    const __m512i low = _mm512_castsi256_si512(_mm256_loadu_si256(bytes));
+    if constexpr (!kTwo) return VU8{low};
+    return VU8{_mm512_inserti64x4(low, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(second + 2)), 1)};
+  } else {
+    // Both halves of a 256-bit half hold the block's 16 bytes: the first gives the low nibbles, the second the high.
+    const auto load = [](const uint8_t* at) {
+      return _mm_loadu_si128(reinterpret_cast<const __m128i*>(at + Format::kNibbles));
+    };
+    __m512i packed = _mm512_broadcast_i32x4(load(block));
+    if constexpr (kTwo) packed = _mm512_mask_broadcast_i32x4(packed, 0xff00, load(second));
+#if defined(__GFNI__)
+    const __m512i matrix =
+        _mm512_setr_epi64(0x0102040800000000, 0x0102040800000000, 0x1020408000000000, 0x1020408000000000,
+                          0x0102040800000000, 0x0102040800000000, 0x1020408000000000, 0x1020408000000000);
+    __m512i codes = _mm512_gf2p8affine_epi64_epi8(packed, matrix, 0);
+#else
+    const __m512i shift =
+        _mm512_setr_epi64(0, 0, 0x0004000400040004, 0x0004000400040004, 0, 0, 0x0004000400040004, 0x0004000400040004);
+    __m512i codes = _mm512_and_si512(_mm512_srlv_epi16(packed, shift), _mm512_set1_epi8(15));
+#endif
+    if constexpr (Format::kHigh != 0) {
+      uint64_t fifth = LoadScalar<uint32_t>(block + Format::kHigh);
+      if constexpr (kTwo) fifth |= static_cast<uint64_t>(LoadScalar<uint32_t>(second + Format::kHigh)) << 32;
+      codes = _mm512_mask_add_epi8(codes, fifth, codes, _mm512_set1_epi8(16));
+    }
+    return Quants<Format>(DU8(), VU8{codes});
+  }
+}
+
+// Halves at byte `at` of `kCount` of four blocks, as f32; zero for those that are not there.
+template <class Format, int kCount>
+HWY_INLINE __m128 HalvesOf(const uint8_t* block, int at) {
+  uint64_t halves = 0;
+  for (int i = kCount - 1; i >= 0; --i) halves = halves << 16 | LoadScalar<uint16_t>(block + i * Format::kBytes + at);
+  return _mm_cvtph_ps(_mm_cvtsi64_si128(static_cast<int64_t>(halves)));
+}
+
+// The scales of `kCount` of four blocks.
+template <class Format, int kCount>
+HWY_INLINE __m128 ScalesOf(const uint8_t* block) {
+  if constexpr (!Format::kPower) return HalvesOf<Format, kCount>(block, 0);
+  uint32_t bytes = 0;
+  for (int i = kCount - 1; i >= 0; --i) bytes = bytes << 8 | block[i * Format::kBytes];
+  const __m128i powers = _mm_cvtepu8_epi32(_mm_cvtsi32_si128(static_cast<int32_t>(bytes)));
+  const __m128i usual = _mm_slli_epi32(_mm_sub_epi32(powers, _mm_set1_epi32(1)), 23);
+  const __m128i small = _mm_sllv_epi32(_mm_set1_epi32(0x200000), powers);
+  const __m128 scales =
+      _mm_castsi128_ps(_mm_mask_blend_epi32(_mm_cmplt_epi32_mask(powers, _mm_set1_epi32(2)), usual, small));
+  return _mm_maskz_mov_ps((1 << kCount) - 1, scales);
+}
+
+#endif
+
+}  // namespace
+}  // namespace quern::simd
