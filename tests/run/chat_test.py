@@ -6,32 +6,17 @@
 import json
 import os
 import signal
-import struct
 import subprocess
 import sys
 import tempfile
 import time
 
+from templates import with_template
+
 QUERN, SOURCE = sys.argv[1:3]
 MODEL = os.path.join(SOURCE, "models/addition.gguf")
 LAST = "{{ messages[-1].content }}"
 ALL = "{% for m in messages %}{{ '#' if m.role == 'system' else '' }}{{ m.content }}{% endfor %}"
-
-
-def with_template(folder, name, template):
-    """A copy of the model with one more key, of a length that leaves the tensors aligned."""
-    with open(MODEL, "rb") as f:
-        model = f.read()
-    tensors, keys = struct.unpack_from("<QQ", model, 8)
-    text = template.encode()
-    head = struct.pack("<Q", 23) + b"tokenizer.chat_template" + struct.pack("<I", 8)
-    text += b" " * (-(len(head) + 8 + len(text)) % 32) if not text.endswith(b"}") else \
-        b"{#" + b" " * (-(len(head) + 12 + len(text)) % 32) + b"#}"
-    path = os.path.join(folder, name)
-    with open(path, "wb") as f:
-        f.write(model[:8] + struct.pack("<QQ", tensors, keys + 1) + head + struct.pack("<Q", len(text)) + text)
-        f.write(model[24:])
-    return path
 
 
 def run(*args, code=0, **kwargs):
@@ -51,12 +36,12 @@ def prefilled(summary):
 
 
 def turns(folder):
-    last = with_template(folder, "last.gguf", LAST)
+    last = with_template(MODEL, folder, "last.gguf", LAST)
     expect(run("run", last, "--chat", "--prompt", "27+58=")[0] == "85\n", "one question")
     expect(run("run", last, "--prompt", "27+58=")[0] == "85\n", "without --chat the template is not used")
     expect(run("chat", last, input=b"27+58=\n\n3+4=\n")[0] == "85\n7\n", "two turns")
     # The text grows; what is run is only what is new.
-    every = with_template(folder, "all.gguf", ALL)
+    every = with_template(MODEL, folder, "all.gguf", ALL)
     out, err = run("chat", every, "--tokens", "3", input=b"1+1=\n2+2=\n3+3=\n")
     said = out.split("\n")[:3]
     text = ""
@@ -75,7 +60,7 @@ def turns(folder):
 
 
 def commands(folder):
-    every = with_template(folder, "all.gguf", ALL)
+    every = with_template(MODEL, folder, "all.gguf", ALL)
     saved = os.path.join(folder, "saved.json")
     run("chat", every, "--system", "1", input=f"2+2=\n/save {saved}\n".encode())
     with open(saved, encoding="utf-8") as f:
@@ -103,9 +88,9 @@ def errors(folder):
     for args in (("chat", MODEL), ("run", MODEL, "--chat", "--prompt", "1")):
         _, err = run(*args, input=b"", code=1)
         expect("has no chat template" in err, err)
-    broken = with_template(folder, "broken.gguf", "a\n{{ 1 + }}")
+    broken = with_template(MODEL, folder, "broken.gguf", "a\n{{ 1 + }}")
     expect("chat template, 2:8: an expression expected" in run("chat", broken, input=b"1\n", code=1)[1], "its place")
-    refuses = with_template(folder, "refuses.gguf", "{{ raise_exception('no ' + messages[0].role) }}")
+    refuses = with_template(MODEL, folder, "refuses.gguf", "{{ raise_exception('no ' + messages[0].role) }}")
     expect("the template refuses: no user" in run("chat", refuses, input=b"1\n", code=1)[1], "what it refuses")
     own = os.path.join(folder, "own.jinja")
     with open(own, "w", encoding="utf-8") as f:
@@ -119,7 +104,7 @@ def errors(folder):
 
 def interrupt(folder):
     """Ctrl-C stops an answer; the next line is answered."""
-    last = with_template(folder, "last.gguf", LAST)
+    last = with_template(MODEL, folder, "last.gguf", LAST)
     talk = subprocess.Popen([QUERN, "chat", last, "--logit-bias", "2=-inf", "--context", "100000", "--tokens",
                              "1000000"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     talk.stdin.write(b"27+58=\n")

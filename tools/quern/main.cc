@@ -1,6 +1,6 @@
-// The command line: quern run | chat | embed | tokenize | inspect | dump | ops | compile | profile | bench | dispatch |
-// kernel | convert | diff | cache | replay | reduce. Results go to standard output, everything else to standard error;
-// bad input is one sentence and exit code 1.
+// The command line: quern run | chat | serve | embed | tokenize | inspect | dump | ops | compile | profile | bench |
+// dispatch | kernel | convert | diff | cache | replay | reduce. Results go to standard output, everything else to
+// standard error; bad input is one sentence and exit code 1.
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
@@ -22,6 +22,7 @@
 #include "reduce.h"
 #include "replay.h"
 #include "run.h"
+#include "serve.h"
 #include "tokenize.h"
 #include "usage.h"
 
@@ -50,6 +51,7 @@ int main(int argc, char** argv) {
   ChatCommand chat_command(app);
   TokenizeCommand tokenize_command(app);
   EmbedCommand embed_command(app);
+  ServeCommand serve_command(app);
   CLI::App* inspect_command = app.add_subcommand("inspect", "metadata and tensors of a model file, what is in a graph");
   inspect_command->add_option("MODEL", model, "a GGUF file, or a graph in text or binary form")->required();
   inspect_command->footer("Examples:\n  quern inspect models/addition.gguf\n  quern inspect graph.qir");
@@ -128,6 +130,7 @@ int main(int argc, char** argv) {
     const quern::Result<void> ran = tokenize_command.Run();
     return ran.ok() ? Finish() : Fail(ran.details());
   }
+  if (serve_command.parsed()) return done(serve_command.Run());
   if (embed_command.parsed()) {
     const quern::Result<void> ran = embed_command.Run();
     return ran.ok() ? Finish() : Fail(ran.details());

@@ -1,0 +1,297 @@
+#include "serve/openai.h"
+
+#include "absl/strings/numbers.h"
+
+namespace quern::serve {
+namespace {
+
+constexpr size_t kMostMessages = 4096, kMostStops = 16, kMostInputs = 256;
+
+Status Wrong(std::string_view field, std::string_view wanted) {
+  return absl::InvalidArgumentError(absl::StrFormat("%s: %s expected", std::string(field), std::string(wanted)));
+}
+
+// Null where the object has no such field, or null in it.
+const Json* Find(const Json& object, const char* field) {
+  const auto found = object.find(field);
+  return found == object.end() || found->is_null() ? nullptr : &*found;
+}
+
+StatusOr<double> Number(const Json& object, const char* field, double low, double high, double otherwise) {
+  const Json* value = Find(object, field);
+  if (value == nullptr) return otherwise;
+  if (!value->is_number()) return Wrong(field, "a number");
+  const double number = value->get<double>();
+  if (!(number >= low && number <= high)) return Wrong(field, absl::StrFormat("a number in %g..%g", low, high));
+  return number;
+}
+
+StatusOr<int64_t> Whole(const Json& object, const char* field, int64_t low, int64_t high, int64_t otherwise) {
+  const Json* value = Find(object, field);
+  if (value == nullptr) return otherwise;
+  const std::string wanted = absl::StrFormat("a whole number in %d..%d", low, high);
+  if (!value->is_number_integer()) return Wrong(field, wanted);
+  if (value->is_number_unsigned() && value->get<uint64_t>() > static_cast<uint64_t>(INT64_MAX))
+    return Wrong(field, wanted);
+  const int64_t number = value->get<int64_t>();
+  if (number < low || number > high) return Wrong(field, wanted);
+  return number;
+}
+
+StatusOr<bool> Truth(const Json& object, const char* field) {
+  const Json* value = Find(object, field);
+  if (value == nullptr) return false;
+  if (!value->is_boolean()) return Wrong(field, "true or false");
+  return value->get<bool>();
+}
+
+StatusOr<std::string> Text(const Json& object, const char* field, std::string_view where) {
+  const Json* value = Find(object, field);
+  if (value == nullptr || !value->is_string()) return Wrong(where, "a string");
+  return value->get<std::string>();
+}
+
+// A string, or a list of parts of the kind "text".
+StatusOr<std::string> Content(const Json& message, const std::string& where) {
+  const Json* content = Find(message, "content");
+  if (content == nullptr) return std::string();  // of an assistant that called a function
+  if (content->is_string()) return content->get<std::string>();
+  if (!content->is_array()) return Wrong(where, "a string, or a list of parts");
+  std::string text;
+  for (const Json& part : *content) {
+    const Json* type = part.is_object() ? Find(part, "type") : nullptr;
+    if (type == nullptr || !type->is_string() || type->get_ref<const std::string&>() != "text")
+      return Wrong(where, "parts of the type text");
+    QUERN_ASSIGN(const std::string piece, Text(part, "text", where));
+    text += piece;
+  }
+  return text;
+}
+
+Status ReadMessages(const Json& object, Call& call) {
+  const Json* messages = Find(object, "messages");
+  if (messages == nullptr || !messages->is_array() || messages->empty() || messages->size() > kMostMessages)
+    return Wrong("messages", absl::StrFormat("a list of 1 to %d messages", kMostMessages));
+  for (size_t i = 0; i < messages->size(); ++i) {
+    const std::string where = absl::StrFormat("messages[%d]", i);
+    const Json& message = (*messages)[i];
+    if (!message.is_object()) return Wrong(where, "an object");
+    QUERN_ASSIGN(std::string role, Text(message, "role", where + ".role"));
+    QUERN_ASSIGN(std::string content, Content(message, where + ".content"));
+    call.messages.push_back({std::move(role), std::move(content)});
+  }
+  if (const Json* tools = Find(object, "tools")) {
+    if (!tools->is_array()) return Wrong("tools", "a list");
+    call.tools = tools->dump(-1, ' ', false, Json::error_handler_t::replace);
+  }
+  return absl::OkStatus();
+}
+
+Status ReadPrompt(const Json& object, Call& call) {
+  const Json* prompt = Find(object, "prompt");
+  if (prompt != nullptr && prompt->is_string()) {
+    call.prompt = prompt->get<std::string>();
+    return absl::OkStatus();
+  }
+  if (prompt == nullptr || !prompt->is_array()) return Wrong("prompt", "a string, or a list of token ids");
+  for (const Json& id : *prompt) {
+    if (!id.is_number_unsigned() || id.get<uint64_t>() > INT32_MAX)
+      return Wrong("prompt", "a string, or a list of token ids");
+    call.prompt_ids.push_back(static_cast<int32_t>(id.get<uint64_t>()));
+  }
+  return absl::OkStatus();
+}
+
+Status ReadInputs(const Json& object, Call& call) {
+  const Json* input = Find(object, "input");
+  if (input != nullptr && input->is_string()) {
+    call.inputs = {input->get<std::string>()};
+    return absl::OkStatus();
+  }
+  const std::string wanted = absl::StrFormat("a string, or a list of 1 to %d strings", kMostInputs);
+  if (input == nullptr || !input->is_array() || input->empty() || input->size() > kMostInputs)
+    return Wrong("input", wanted);
+  for (const Json& text : *input) {
+    if (!text.is_string()) return Wrong("input", wanted);
+    call.inputs.push_back(text.get<std::string>());
+  }
+  return absl::OkStatus();
+}
+
+Status ReadStops(const Json& object, Call& call) {
+  const Json* stop = Find(object, "stop");
+  if (stop == nullptr) return absl::OkStatus();
+  if (stop->is_string()) {
+    call.request.stops = {stop->get<std::string>()};
+    return absl::OkStatus();
+  }
+  const std::string wanted = absl::StrFormat("a string, or a list of at most %d", kMostStops);
+  if (!stop->is_array() || stop->size() > kMostStops) return Wrong("stop", wanted);
+  for (const Json& text : *stop) {
+    if (!text.is_string()) return Wrong("stop", wanted);
+    call.request.stops.push_back(text.get<std::string>());
+  }
+  return absl::OkStatus();
+}
+
+Status ReadBias(const Json& object, SamplingOptions& sampling) {
+  const Json* bias = Find(object, "logit_bias");
+  if (bias == nullptr) return absl::OkStatus();
+  const char* wanted = "an object from token ids to numbers in -100..100";
+  if (!bias->is_object()) return Wrong("logit_bias", wanted);
+  for (const auto& [key, value] : bias->items()) {
+    int32_t id = 0;
+    if (!absl::SimpleAtoi(key, &id) || id < 0 || !value.is_number()) return Wrong("logit_bias", wanted);
+    const double number = value.get<double>();
+    if (!(number >= -100 && number <= 100)) return Wrong("logit_bias", wanted);
+    sampling.logit_bias.emplace_back(id, static_cast<float>(number));
+  }
+  return absl::OkStatus();
+}
+
+Status ReadSampling(const Json& object, int64_t default_tokens, Request& request) {
+  SamplingOptions& sampling = request.sampling;
+  QUERN_ASSIGN(sampling.temperature, Number(object, "temperature", 0, 100, 1));
+  QUERN_ASSIGN(sampling.top_p, Number(object, "top_p", 1e-6, 1, 1));
+  QUERN_ASSIGN(sampling.min_p, Number(object, "min_p", 0, 1, 0));
+  QUERN_ASSIGN(const int64_t top_k, Whole(object, "top_k", 0, INT32_MAX, 0));
+  sampling.top_k = static_cast<int>(top_k);
+  QUERN_ASSIGN(sampling.frequency_penalty, Number(object, "frequency_penalty", -2, 2, 0));
+  QUERN_ASSIGN(sampling.presence_penalty, Number(object, "presence_penalty", -2, 2, 0));
+  QUERN_ASSIGN(sampling.repeat_penalty, Number(object, "repeat_penalty", 0.01, 100, 1));
+  QUERN_ASSIGN(const int64_t seed, Whole(object, "seed", INT64_MIN, INT64_MAX, 0));
+  sampling.seed = static_cast<uint64_t>(seed);
+  const char* tokens = Find(object, "max_completion_tokens") != nullptr ? "max_completion_tokens" : "max_tokens";
+  QUERN_ASSIGN(request.tokens, Whole(object, tokens, 1, INT32_MAX, default_tokens));
+  return ReadBias(object, sampling);
+}
+
+// What would change the answer, and is not done.
+Status RefuseOthers(const Json& object) {
+  QUERN_ASSIGN(const int64_t choices, Whole(object, "n", 1, INT32_MAX, 1));
+  if (choices != 1) return absl::InvalidArgumentError("n: more than one choice is not supported");
+  QUERN_ASSIGN(const int64_t best, Whole(object, "best_of", 1, INT32_MAX, 1));
+  if (best != 1) return absl::InvalidArgumentError("best_of: more than one is not supported");
+  const Json* logprobs = Find(object, "logprobs");
+  if (logprobs != nullptr && *logprobs != false && *logprobs != 0)
+    return absl::InvalidArgumentError("logprobs are not supported");
+  const Json* form = Find(object, "response_format");
+  if (form == nullptr) return absl::OkStatus();
+  const Json* type = form->is_object() ? Find(*form, "type") : nullptr;
+  if (type == nullptr || !type->is_string()) return Wrong("response_format", "an object with a type");
+  if (type->get_ref<const std::string&>() != "text")
+    return absl::InvalidArgumentError("response_format: only text is supported");
+  return absl::OkStatus();
+}
+
+// Brackets in brackets, beyond which nothing here goes: what walks the value later recurs.
+bool IsNestedTooDeeply(std::string_view body) {
+  constexpr int kMostDepth = 64;
+  int depth = 0;
+  bool text = false;
+  for (size_t i = 0; i < body.size(); ++i) {
+    const char c = body[i];
+    if (text) {
+      if (c == '\\') ++i;
+      if (c == '"') text = false;
+    } else if (c == '"') {
+      text = true;
+    } else if (c == '[' || c == '{') {
+      if (++depth > kMostDepth) return true;
+    } else if (c == ']' || c == '}') {
+      --depth;
+    }
+  }
+  return false;
+}
+
+const char* FinishReason(Answer::End end) {
+  return end == Answer::End::kStop ? "stop" : end == Answer::End::kTokens ? "length" : "error";
+}
+
+Json Head(const AnswerName& name, const char* object) {
+  return {{"id", name.id}, {"object", object}, {"created", name.created}, {"model", name.model}};
+}
+
+Json Usage(const Answer::Counts& counts) {
+  return {{"prompt_tokens", counts.prompt},
+          {"completion_tokens", counts.answer},
+          {"total_tokens", counts.prompt + counts.answer},
+          {"prompt_tokens_details", {{"cached_tokens", counts.cached}}}};
+}
+
+const char* StreamObject(const AnswerName& name) {
+  return name.form == Form::kChat ? "chat.completion.chunk" : "text_completion";
+}
+
+}  // namespace
+
+StatusOr<Call> ParseCall(std::string_view body, Form form, int64_t default_tokens) {
+  if (IsNestedTooDeeply(body)) return absl::InvalidArgumentError("the body is nested too deeply");
+  const Json object = Json::parse(body, nullptr, /*allow_exceptions=*/false);
+  if (object.is_discarded()) return absl::InvalidArgumentError("the body is no JSON");
+  if (!object.is_object()) return absl::InvalidArgumentError("the body is no JSON object");
+  Call call;
+  if (const Json* model = Find(object, "model")) {
+    if (!model->is_string()) return Wrong("model", "a string");
+    call.model = model->get<std::string>();
+  }
+  if (form == Form::kEmbedding) {
+    QUERN_RETURN_IF_ERROR(ReadInputs(object, call));
+    return call;
+  }
+  QUERN_RETURN_IF_ERROR(form == Form::kChat ? ReadMessages(object, call) : ReadPrompt(object, call));
+  QUERN_RETURN_IF_ERROR(ReadStops(object, call));
+  QUERN_RETURN_IF_ERROR(ReadSampling(object, default_tokens, call.request));
+  QUERN_RETURN_IF_ERROR(RefuseOthers(object));
+  QUERN_ASSIGN(call.stream, Truth(object, "stream"));
+  if (const Json* options = Find(object, "stream_options")) {
+    if (!options->is_object()) return Wrong("stream_options", "an object");
+    QUERN_ASSIGN(call.include_usage, Truth(*options, "include_usage"));
+  }
+  return call;
+}
+
+Json ErrorBody(std::string_view message, std::string_view type, std::string_view code) {
+  return {{"error", {{"message", message}, {"type", type}, {"param", nullptr}, {"code", code}}}};
+}
+
+Json WholeAnswer(const AnswerName& name, std::string_view text, Answer::End end, const Answer::Counts& counts) {
+  const bool chat = name.form == Form::kChat;
+  Json answer = Head(name, chat ? "chat.completion" : "text_completion");
+  Json choice = {{"index", 0}};
+  if (chat) {
+    choice["message"] = {{"role", "assistant"}, {"content", text}};
+  } else {
+    choice["text"] = text;
+  }
+  choice["finish_reason"] = FinishReason(end);
+  answer["choices"] = Json::array({std::move(choice)});
+  answer["usage"] = Usage(counts);
+  return answer;
+}
+
+Json PartOfAnswer(const AnswerName& name, std::string_view text, bool first, Answer::End end) {
+  Json part = Head(name, StreamObject(name));
+  Json choice = {{"index", 0}};
+  if (name.form == Form::kChat) {
+    Json delta = Json::object();
+    if (first) delta["role"] = "assistant";
+    if (!text.empty() || first) delta["content"] = text;
+    choice["delta"] = std::move(delta);
+  } else {
+    choice["text"] = text;
+  }
+  choice["finish_reason"] = end == Answer::End::kNone ? Json(nullptr) : Json(FinishReason(end));
+  part["choices"] = Json::array({std::move(choice)});
+  return part;
+}
+
+Json UsageOfAnswer(const AnswerName& name, const Answer::Counts& counts) {
+  Json part = Head(name, StreamObject(name));
+  part["choices"] = Json::array();
+  part["usage"] = Usage(counts);
+  return part;
+}
+
+}  // namespace quern::serve

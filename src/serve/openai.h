@@ -1,0 +1,48 @@
+// The forms of OpenAI's interface: JSON that clients send, read by checked accessors alone, and what they get.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "quern/chat.h"
+#include "serve/scheduler.h"
+
+namespace quern::serve {
+
+using Json = nlohmann::ordered_json;
+
+// What a body asks for.
+struct Call {
+  std::vector<ChatMessage> messages;  // of a chat
+  std::string tools;                  // JSON, or empty
+  std::string prompt;                 // of a completion
+  std::vector<int32_t> prompt_ids;    // likewise, instead
+  std::vector<std::string> inputs;    // of embeddings
+  std::string model;
+  bool stream = false, include_usage = false;
+  Request request;  // without its prompt
+};
+
+enum class Form { kChat, kCompletion, kEmbedding };
+
+// Errors name the field. Fields that change the answer and that nothing here does (logprobs, several choices, forms of
+// the response) are errors; others are left alone.
+StatusOr<Call> ParseCall(std::string_view body, Form form, int64_t default_tokens);
+
+Json ErrorBody(std::string_view message, std::string_view type, std::string_view code);
+
+// What one answer is called in all that is said of it.
+struct AnswerName {
+  std::string id, model;
+  int64_t created = 0;  // seconds since 1970
+  Form form = Form::kChat;
+};
+Json WholeAnswer(const AnswerName& name, std::string_view text, Answer::End end, const Answer::Counts& counts);
+// One event of a stream. `first` says who speaks.
+Json PartOfAnswer(const AnswerName& name, std::string_view text, bool first, Answer::End end);
+Json UsageOfAnswer(const AnswerName& name, const Answer::Counts& counts);
+
+}  // namespace quern::serve
