@@ -111,7 +111,15 @@ struct SamplingOptions {
   int penalty_last = 64;
   // Added to the logits of these tokens; minus infinity: never drawn.
   std::vector<std::pair<int32_t, float>> logit_bias = {};
+  // Rules that the text has to follow, in the language of docs/text.md; "": any text. What it does not allow is never
+  // drawn, and its end is where an end token is allowed: Sampler::Make.
+  std::string grammar = {};
 };
+
+// A grammar for SamplingOptions::grammar whose texts are JSON that a JSON schema takes; {} is any object. Errors, with
+// the place in the schema: kInvalid, no JSON, or a schema that nothing fulfils; kUnsupported, a keyword that restricts
+// and is none of those in docs/text.md; kResource, a schema that is too large.
+Result<std::string> GrammarOfJsonSchema(std::string_view schema);
 
 // Wall time in seconds since Open, by what it went to.
 struct Timings {
@@ -183,23 +191,34 @@ class Session {
 
 // Whether the options make sense: a finite temperature of 0 or more, top_k 0 or more, top_p and typical_p above 0 and
 // at most 1, min_p from 0 to 1, a repeat penalty above 0, finite penalties, penalty_last -1 or more, a bias that is no
-// NaN and not above all numbers on an id of 0 or more. Else kInvalid.
+// NaN and not above all numbers on an id of 0 or more, a grammar without mistakes. Else kInvalid, with line and column
+// in a grammar; kResource for one beyond the limits.
 Result<void> CheckSampling(const SamplingOptions& options);
 
 // Draws tokens from logits. The same seed and the same logits in the same order give the same tokens, on any machine.
 class Sampler {
  public:
-  // Options that CheckSampling refuses draw the most likely token.
+  // Errors: those of CheckSampling; kInvalid, a grammar without the tokenizer whose tokens are drawn, or one that has
+  // no end token.
+  static Result<Sampler> Make(const SamplingOptions& options, const Tokenizer* tokenizer = nullptr);
+  // Options that CheckSampling refuses draw the most likely token; with a grammar, none is drawn: it takes Make.
   explicit Sampler(const SamplingOptions& options);
   Sampler(Sampler&&) noexcept;
+  Sampler& operator=(Sampler&&) noexcept;
   ~Sampler();
   // An index of `logits` [vocabulary]. NaN and minus infinity are never drawn; 0 when there is nothing else, or
-  // nothing.
+  // nothing. With a grammar never a token that it does not allow, but an error, and generation has to end: kInvalid,
+  // that nothing can be drawn, or that the text has ended; kResource, that a limit of docs/text.md is reached.
+  Result<int32_t> Draw(std::span<const float> logits);
+  // The same; -1, which is no token, for an error.
   int32_t Next(std::span<const float> logits);
-  // Tokens that came before and that Next did not draw, a prompt's: penalties look back on them.
+  // Tokens that came before and that were not drawn, a prompt's: penalties look back on them. The text of a grammar
+  // begins behind them.
   void Observe(std::span<const int32_t> ids);
   // Another text begins: what came before is forgotten. Draws go on where they are.
   void Forget();
+  // Whether what was drawn since then is a whole text of the grammar; true without one.
+  bool complete() const;
 
  private:
   struct State;

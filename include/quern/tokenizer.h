@@ -57,6 +57,7 @@ class Tokenizer {
   friend class Session;
   friend class Sequences;
   friend class Embedder;
+  friend class Sampler;
   friend class ChatTemplate;
   explicit Tokenizer(std::shared_ptr<const text::Tokenizer> tokenizer) : tokenizer_(std::move(tokenizer)) {}
   std::shared_ptr<const text::Tokenizer> tokenizer_;

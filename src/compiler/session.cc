@@ -10,7 +10,6 @@
 #include "compiler/profiled.h"
 #include "compiler/public_error.h"
 #include "compiler/runtime_options.h"
-#include "generate/sampler.h"
 #include "quern/profile.h"
 #include "runtime/executable.h"
 #include "text/tokenizer.h"
@@ -247,41 +246,5 @@ Result<void> Session::Rewind(int64_t position) {
   state_->position = position;
   return {};
 }
-
-struct Sampler::State {
-  TokenSampler sampler;
-};
-
-namespace {
-
-SampleOptions OptionsOf(const SamplingOptions& o) {
-  return {.temperature = o.temperature,
-          .top_k = o.top_k,
-          .top_p = o.top_p,
-          .seed = o.seed,
-          .min_p = o.min_p,
-          .typical_p = o.typical_p,
-          .repeat_penalty = o.repeat_penalty,
-          .frequency_penalty = o.frequency_penalty,
-          .presence_penalty = o.presence_penalty,
-          .penalty_last = o.penalty_last,
-          .logit_bias = o.logit_bias};
-}
-
-}  // namespace
-
-Result<void> CheckSampling(const SamplingOptions& options) {
-  return compiler::ToResult(CheckSampleOptions(OptionsOf(options)));
-}
-
-Sampler::Sampler(const SamplingOptions& options)
-    : state_(std::make_unique<State>(
-          State{TokenSampler(CheckSampling(options).ok() ? OptionsOf(options) : SampleOptions{})})) {}
-Sampler::Sampler(Sampler&&) noexcept = default;
-Sampler::~Sampler() = default;
-
-void Sampler::Observe(std::span<const int32_t> ids) { state_->sampler.Observe(ids); }
-void Sampler::Forget() { state_->sampler.Forget(); }
-int32_t Sampler::Next(std::span<const float> logits) { return logits.empty() ? 0 : state_->sampler.Next(logits); }
 
 }  // namespace quern

@@ -31,10 +31,11 @@ double TokenSampler::Uniform() {
   return static_cast<double>((uint64_t{bits[0]} << 32 | bits[1]) >> 11) * 0x1p-53;
 }
 
-void TokenSampler::Gather(std::span<const float> logits) {
+void TokenSampler::Gather(std::span<const float> logits, const TokenMask* allowed) {
   candidates_.clear();
   for (size_t i = 0; i < logits.size(); ++i) {
-    if (logits[i] > -INFINITY) candidates_.push_back({static_cast<int32_t>(i), logits[i], 1});  // nor NaN
+    if (!(logits[i] > -INFINITY) || (allowed != nullptr && !allowed->Has(i))) continue;  // nor NaN
+    candidates_.push_back({static_cast<int32_t>(i), logits[i], 1});
   }
   if (candidates_.empty()) return;
   for (const Stage* stage : kOnLogits) {
@@ -62,7 +63,10 @@ int32_t TokenSampler::Choose(std::span<const float> logits) {
     return best == logits.size() ? 0 : static_cast<int32_t>(best);
   }
   Gather(logits);
-  if (candidates_.empty()) return 0;
+  return candidates_.empty() ? 0 : Pick();
+}
+
+int32_t TokenSampler::Pick() {
   const int32_t best = std::min_element(candidates_.begin(), candidates_.end(), Before)->id;
   if (options_.temperature == 0) return best;
   double total = 0;
@@ -76,10 +80,37 @@ int32_t TokenSampler::Choose(std::span<const float> logits) {
   return best;  // rounding left the sum just under the target
 }
 
-int32_t TokenSampler::Next(std::span<const float> logits) {
-  const int32_t id = Choose(logits);
+StatusOr<int32_t> TokenSampler::Draw(std::span<const float> logits) {
+  int32_t id = 0;
+  if (constraint_ != nullptr) {
+    QUERN_ASSIGN(const TokenMask* const allowed, constraint_->Allowed());
+    Gather(logits, allowed);
+    // A stage that would leave none leaves some whose logit is minus infinity: those were banned.
+    std::erase_if(candidates_, [](const Candidate& candidate) { return !(candidate.logit > -INFINITY); });
+    if (candidates_.empty())
+      return absl::FailedPreconditionError("no token that the grammar lets come has a logit above minus infinity");
+    id = Pick();
+    QUERN_RETURN_IF_ERROR(constraint_->Accept(id));
+  } else {
+    id = Choose(logits);
+  }
   history_.push_back(id);
   return id;
+}
+
+int32_t TokenSampler::Next(std::span<const float> logits) {
+  const StatusOr<int32_t> id = Draw(logits);
+  return id.ok() ? *id : -1;
+}
+
+void TokenSampler::Observe(std::span<const int32_t> ids) {
+  history_.insert(history_.end(), ids.begin(), ids.end());
+  if (constraint_ != nullptr) constraint_->Restart();
+}
+
+void TokenSampler::Forget() {
+  history_.clear();
+  if (constraint_ != nullptr) constraint_->Restart();
 }
 
 std::vector<Candidate> TokenSampler::Distribution(std::span<const float> logits) {

@@ -1,14 +1,17 @@
 // TokenSampler: the next token from a row of logits.
 //
-//   The stages (stage.h) change logits and leave candidates out, in the order of the table in sampler.cc. Then, at
-//   temperature 0: the largest logit, the smallest id among equals. Else: the softmax of logits / temperature, inverted
-//   as a cumulative distribution over the ids that are left, in rising order, at one uniform draw.
+//   Tokens that may not come where a grammar constrains a text (constraint.h) are no candidates. The stages (stage.h)
+//   change logits and leave candidates out, in the order of the table in sampler.cc. Then, at temperature 0: the
+//   largest logit, the smallest id among equals. Else: the softmax of logits / temperature, inverted as a cumulative
+//   distribution over the ids that are left, in rising order, at one uniform draw.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
+#include "generate/constraint.h"
 #include "generate/stage.h"
 
 namespace quern {
@@ -21,13 +24,20 @@ Status CheckSampleOptions(const SampleOptions& options);
 class TokenSampler {
  public:
   // Precondition: CheckSampleOptions(options) is ok.
-  explicit TokenSampler(const SampleOptions& options) : options_(options) {}
-  // Precondition: logits are not empty.
+  explicit TokenSampler(const SampleOptions& options, std::unique_ptr<Constraint> constraint = nullptr)
+      : options_(options), constraint_(std::move(constraint)) {}
+  // Precondition: logits are not empty. Errors: with a constraint, its own, and kFailedPrecondition where the logits of
+  // what may come are NaN or minus infinity all.
+  StatusOr<int32_t> Draw(std::span<const float> logits);
+  // The same; -1 for an error, which there is none of without a constraint.
   int32_t Next(std::span<const float> logits);
-  // Tokens that Next did not choose but that came before: a prompt's.
-  void Observe(std::span<const int32_t> ids) { history_.insert(history_.end(), ids.begin(), ids.end()); }
+  // Tokens that Next did not choose but that came before: a prompt's. What is constrained begins behind them.
+  void Observe(std::span<const int32_t> ids);
   // Forgets what came before: another text begins. Draws go on.
-  void Forget() { history_.clear(); }
+  void Forget();
+  bool constrained() const { return constraint_ != nullptr; }
+  // Whether what was drawn since then is a whole text of the constraint's; true without one.
+  bool complete() { return constraint_ == nullptr || constraint_->complete(); }
 
   // What Next would draw from, at a temperature above 0: ids rising, weights summing to 1. Empty: nothing can be drawn.
   std::vector<Candidate> Distribution(std::span<const float> logits);
@@ -39,10 +49,13 @@ class TokenSampler {
  private:
   double Uniform();  // in [0, 1)
   int32_t Choose(std::span<const float> logits);
-  // candidates_ that may be drawn, with weights (not normalised) at a temperature above 0.
-  void Gather(std::span<const float> logits);
+  // candidates_ that may be drawn, of those in `allowed` where it is not null, with weights (not normalised) at a
+  // temperature above 0.
+  void Gather(std::span<const float> logits, const TokenMask* allowed = nullptr);
+  int32_t Pick();  // one of candidates_
 
   SampleOptions options_;
+  std::unique_ptr<Constraint> constraint_;
   uint64_t draws_ = 0;
   std::vector<Candidate> candidates_;
   std::vector<int32_t> history_;

@@ -80,4 +80,17 @@ std::string Tokenizer::Decode(std::span<const int32_t> ids, bool special) const 
   return text;
 }
 
+std::shared_ptr<const TokenTrie> Tokenizer::trie() const {
+  std::call_once(trie_made_, [&] {
+    std::vector<std::string> pieces(static_cast<size_t>(vocabulary_.size()));
+    std::vector<int32_t> ends;
+    for (int32_t id = 0; id < vocabulary_.size(); ++id) {
+      if (vocabulary_.token(id).kind != TokenKind::kUnknown) pieces[static_cast<size_t>(id)] = Piece(id);
+      if (vocabulary_.IsEnd(id)) ends.push_back(id);
+    }
+    trie_ = std::make_shared<const TokenTrie>(pieces, std::move(ends));
+  });
+  return trie_;
+}
+
 }  // namespace quern::text

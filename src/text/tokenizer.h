@@ -11,11 +11,13 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "text/token_trie.h"
 #include "text/vocabulary.h"
 
 namespace quern::text {
@@ -46,6 +48,8 @@ class Tokenizer {
   std::string Piece(int32_t id, bool special = false) const;
   // The text of `ids`; a leading space that Encode would have added is taken off again.
   std::string Decode(std::span<const int32_t> ids, bool special = false) const;
+  // The bytes of all tokens that stand for text, made at the first call: tenths of a second.
+  std::shared_ptr<const TokenTrie> trie() const;
 
  protected:
   Tokenizer(std::shared_ptr<const GgufFile> file, Vocabulary vocabulary)
@@ -60,6 +64,8 @@ class Tokenizer {
  private:
   std::shared_ptr<const GgufFile> file_;  // texts of the vocabulary lie in it
   Vocabulary vocabulary_;
+  mutable std::once_flag trie_made_;
+  mutable std::shared_ptr<const TokenTrie> trie_;
 };
 
 // U+2581, SentencePiece's visible space, in vocabularies.

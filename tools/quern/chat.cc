@@ -30,11 +30,12 @@ constexpr const char* kHelp =
 class Conversation {
  public:
   Conversation(quern::Session& session, quern::Tokenizer tokenizer, const quern::ChatTemplate& chat,
-               const quern::SamplingOptions& sampling, const SamplingArguments& arguments, quern::ChatOptions options)
+               quern::Sampler sampler, bool constrained, const SamplingArguments& arguments, quern::ChatOptions options)
       : session_(session),
         tokenizer_(std::move(tokenizer)),
         chat_(chat),
-        sampler_(sampling),
+        sampler_(std::move(sampler)),
+        constrained_(constrained),
         generation_(session, sampler_),
         arguments_(arguments),
         options_(std::move(options)) {}
@@ -68,7 +69,9 @@ class Conversation {
     if (!cancelled && *ending == Ending::kContext)
       std::fprintf(stderr, "[the context of %lld positions is full; /clear begins anew, --context N keeps more]\n",
                    static_cast<long long>(session_.context()));
-    if (!cancelled && *ending == Ending::kTokens)
+    if (constrained_ && (cancelled || *ending == Ending::kStopped || !sampler_.complete()))
+      std::fprintf(stderr, "[%s]\n", kNotWhole);
+    else if (!cancelled && *ending == Ending::kTokens)
       std::fprintf(stderr, "[ended after %d tokens; --tokens N allows more]\n", arguments_.tokens());
     return {};
   }
@@ -140,6 +143,7 @@ class Conversation {
   quern::Tokenizer tokenizer_;
   const quern::ChatTemplate& chat_;
   quern::Sampler sampler_;
+  bool constrained_;  // by a grammar
   Generation generation_;
   const SamplingArguments& arguments_;
   quern::ChatOptions options_;
@@ -197,7 +201,10 @@ int ChatCommand::Run() {
   if (!session.ok()) return Fail(session.details());
   quern::Result<quern::Tokenizer> tokenizer = session->tokenizer();
   if (!tokenizer.ok()) return Fail(tokenizer.details());
-  Conversation conversation(*session, *tokenizer, *chat, *sampling, sampling_, {.variables = variables_});
+  quern::Result<quern::Sampler> sampler = SamplerOf(*sampling, *session);
+  if (!sampler.ok()) return Fail(sampler.details());
+  Conversation conversation(*session, *tokenizer, *chat, std::move(*sampler), !sampling->grammar.empty(), sampling_,
+                            {.variables = variables_});
   conversation.SetSystem(system_);
 
   const bool terminal = isatty(STDIN_FILENO) != 0;

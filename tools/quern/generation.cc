@@ -24,6 +24,13 @@ std::string KernelsOf(const quern::Timings& timings) {
 
 }  // namespace
 
+quern::Result<quern::Sampler> SamplerOf(const quern::SamplingOptions& options, const quern::Session& session) {
+  if (options.grammar.empty()) return quern::Sampler::Make(options);
+  quern::Result<quern::Tokenizer> tokenizer = session.tokenizer();
+  if (!tokenizer.ok()) return quern::Result<quern::Sampler>::Failed(tokenizer.details());
+  return quern::Sampler::Make(options, &*tokenizer);
+}
+
 quern::Result<std::vector<float>> Generation::Step(std::span<const int32_t> ids, bool every_row, double& seconds) {
   const double compiled = session_.timings().compile;
   const Clock::time_point start = Clock::now();
@@ -47,7 +54,9 @@ quern::Result<Ending> Generation::Run(std::span<const int32_t> prompt, const Lim
       if (const quern::Result<void> ok = logits(*row); !ok.ok()) return Failed::Failed(ok.details());
     }
     if (drawn == limits.tokens) return Ending::kTokens;
-    const int32_t next = sampler_.Next(std::span(*row).last(vocabulary));
+    quern::Result<int32_t> token = sampler_.Draw(std::span(*row).last(vocabulary));
+    if (!token.ok()) return Failed::Failed(token.details());
+    const int32_t next = *token;
     if (!limits.ignore_end && session_.IsEnd(next)) return Ending::kEndToken;
     if (!show(next)) return Ending::kStopped;
     if (drawn + 1 == limits.tokens) return Ending::kTokens;

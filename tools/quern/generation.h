@@ -7,6 +7,14 @@
 
 #include "quern/quern.h"
 
+// A sampler of these options; with a grammar, of the session's tokens. Errors: those of Sampler::Make, and of the
+// session's tokenizer.
+quern::Result<quern::Sampler> SamplerOf(const quern::SamplingOptions& options, const quern::Session& session);
+
+// What is said of an answer that a grammar constrains and that ended early.
+inline constexpr const char* kNotWhole =
+    "the answer ended before it was a whole text of its grammar; --tokens N allows more";
+
 // Why an answer ended.
 enum class Ending { kEndToken, kTokens, kContext, kStopped };
 
@@ -21,7 +29,8 @@ class Generation {
     bool every_row = false;   // logits of each prompt token, not of the last alone
   };
   // Runs `prompt` and draws from what follows. `logits` sees what each run gives, [rows, vocabulary]; `show` each token
-  // that is drawn, and says whether to go on. Errors: those of Session::Step; what `logits` returns.
+  // that is drawn, and says whether to go on. Errors: those of Session::Step and of
+  // Sampler::Draw; what `logits` returns.
   quern::Result<Ending> Run(std::span<const int32_t> prompt, const Limits& limits,
                             const std::function<bool(int32_t)>& show,
                             const std::function<quern::Result<void>(const std::vector<float>&)>& logits = {});

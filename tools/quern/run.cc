@@ -132,6 +132,7 @@ RunCommand::RunCommand(CLI::App& app)
       "  quern run models/addition.gguf --prompt \"27+58=\"\n"
       "  quern run model.gguf --prompt \"Once upon a time\" --tokens 200 --temp 0.8 --top-k 40 --top-p 0.95 --seed 7\n"
       "  quern run model.gguf --file story.txt --stop \"The end\" --seed random --temp 1\n"
+      "  quern run model.gguf --prompt \"A person as JSON: \" --json-schema person.json\n"
       "  quern run model.gguf --chat --prompt \"What is the capital of France?\" --system \"Be brief.\"\n"
       "  echo \"Once upon a time\" | quern run model.gguf\n"
       "  quern run model.gguf --tokens-in 1,403,407 --tokens 16 --ids --logits logits.f32\n"
@@ -199,8 +200,9 @@ int RunCommand::Complete() {
   LogitsFile logits_file;
   if (!logits_file_.empty() && !logits_file.Open(logits_file_, model_)) return Fail("cannot write " + logits_file_);
 
-  quern::Sampler sampler(*sampling);
-  Generation generation(*session, sampler);
+  quern::Result<quern::Sampler> sampler = SamplerOf(*sampling, *session);
+  if (!sampler.ok()) return Fail(sampler.details());
+  Generation generation(*session, *sampler);
   bool first = true;
   const auto show = [&](int32_t id) {
     if (ids_)
@@ -215,8 +217,11 @@ int RunCommand::Complete() {
     return logits_file.Append(logits) ? quern::Result<void>()
                                       : quern::Result<void>::Failed(Invalid("cannot write " + logits_file_));
   };
-  quern::Result<Ending> ending = generation.Run(
-      *ids, {.tokens = sampling_.tokens(), .ignore_end = ids_, .every_row = !logits_file_.empty()}, show, append);
+  quern::Result<Ending> ending = generation.Run(*ids,
+                                                {.tokens = sampling_.tokens(),
+                                                 .ignore_end = ids_ && sampling->grammar.empty(),
+                                                 .every_row = !logits_file_.empty()},
+                                                show, append);
   const bool cancelled = ending.code() == quern::ErrorCode::kCancelled;
   if (!ending.ok() && !cancelled) return Fail(ending.details());
   if (stream) std::fputs(stream->Flush().c_str(), stdout);
@@ -231,5 +236,7 @@ int RunCommand::Complete() {
   if (sampling->temperature > 0 && sampling_.seed_is_random())
     std::fprintf(stderr, "seed %llu\n", static_cast<unsigned long long>(sampling->seed));
   if (!options_.check.empty()) std::fprintf(stderr, "%s\n", session->CheckSummary().c_str());
-  return cancelled ? Fail(ending.details()) : Finish();
+  if (cancelled) return Fail(ending.details());
+  if (!sampling->grammar.empty() && (*ending == Ending::kStopped || !sampler->complete())) return Fail(kNotWhole);
+  return Finish();
 }

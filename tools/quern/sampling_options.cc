@@ -35,8 +35,28 @@ SamplingArguments::SamplingArguments(CLI::App& verb, int tokens) : tokens_(token
       ->capture_default_str()
       ->check(
           [](const std::string& value) { return value == "random" ? std::string() : WholeNumber<uint64_t>(value); });
+  CLI::Option* text = verb.add_option("--grammar", grammar_, "rules that the text follows, in GBNF: docs/text.md");
+  CLI::Option* file = verb.add_option("--grammar-file", grammar_file_, "a file with such rules")->excludes(text);
+  CLI::Option* schema =
+      verb.add_option("--json-schema", schema_file_, "a file with a JSON schema, by which the text is JSON")
+          ->excludes(text)
+          ->excludes(file);
+  verb.add_flag("--json", json_, "the text is a JSON object")->excludes(text)->excludes(file)->excludes(schema);
   verb.add_option("--stop", stops_, "end where this text appears, without it; may be given again")
       ->allow_extra_args(false);
+}
+
+quern::Result<std::string> SamplingArguments::Grammar() const {
+  if (json_) return quern::GrammarOfJsonSchema("{}");
+  if (!schema_file_.empty()) {
+    quern::Result<std::string> schema = PromptOf({.file = schema_file_});
+    return schema.ok() ? quern::GrammarOfJsonSchema(*schema) : std::move(schema);
+  }
+  if (grammar_file_.empty()) return grammar_;
+  quern::Result<std::string> grammar = PromptOf({.file = grammar_file_});
+  if (grammar.ok() && grammar->empty())
+    return quern::Result<std::string>::Failed(Invalid("--grammar-file: " + grammar_file_ + " is empty"));
+  return grammar;
 }
 
 quern::Result<quern::SamplingOptions> SamplingArguments::Get() const {
@@ -58,6 +78,9 @@ quern::Result<quern::SamplingOptions> SamplingArguments::Get() const {
           Invalid("--logit-bias: \"" + text + "\" is not ID=BIAS, such as 15=-2.5 or 15=-inf"));
     sampling.logit_bias.emplace_back(id, bias);
   }
+  quern::Result<std::string> grammar = Grammar();
+  if (!grammar.ok()) return quern::Result<quern::SamplingOptions>::Failed(grammar.details());
+  sampling.grammar = *std::move(grammar);
   if (const quern::Result<void> ok = quern::CheckSampling(sampling); !ok.ok())
     return quern::Result<quern::SamplingOptions>::Failed(ok.details());
   return sampling;

@@ -9,7 +9,7 @@
 
 class SamplingArguments {
  public:
-  // --tokens, those of the samplers, --seed and --stop.
+  // --tokens, those of the samplers and of grammars, --seed and --stop.
   explicit SamplingArguments(CLI::App& verb, int tokens);
   // What they say; with `--seed random`, a seed of the system's. Error: an option that makes no sense.
   quern::Result<quern::SamplingOptions> Get() const;
@@ -18,7 +18,12 @@ class SamplingArguments {
   const std::vector<std::string>& stops() const { return stops_; }
 
  private:
+  // What the text has to follow; empty where nothing was said. Errors: a file that cannot be read, or is no schema.
+  quern::Result<std::string> Grammar() const;
+
   quern::SamplingOptions sampling_;
+  std::string grammar_, grammar_file_, schema_file_;
+  bool json_ = false;
   std::string seed_ = "0";
   int tokens_;
   std::vector<std::string> stops_, biases_;

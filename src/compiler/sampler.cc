@@ -1,0 +1,92 @@
+// Sampler of the public interface.
+#include "generate/sampler.h"
+
+#include "compiler/public_error.h"
+#include "generate/grammar/grammar.h"
+#include "generate/json_schema.h"
+#include "quern/quern.h"
+#include "text/tokenizer.h"
+
+namespace quern {
+
+struct Sampler::State {
+  TokenSampler sampler;
+  bool closed = false;  // there is a grammar, and nothing that holds to it
+};
+
+namespace {
+
+SampleOptions OptionsOf(const SamplingOptions& o) {
+  return {.temperature = o.temperature,
+          .top_k = o.top_k,
+          .top_p = o.top_p,
+          .seed = o.seed,
+          .min_p = o.min_p,
+          .typical_p = o.typical_p,
+          .repeat_penalty = o.repeat_penalty,
+          .frequency_penalty = o.frequency_penalty,
+          .presence_penalty = o.presence_penalty,
+          .penalty_last = o.penalty_last,
+          .logit_bias = o.logit_bias};
+}
+
+Status Check(const SamplingOptions& options) {
+  QUERN_RETURN_IF_ERROR(CheckSampleOptions(OptionsOf(options)));
+  return options.grammar.empty() ? absl::OkStatus() : grammar::Grammar::Parse(options.grammar).status();
+}
+
+}  // namespace
+
+Result<std::string> GrammarOfJsonSchema(std::string_view schema) {
+  StatusOr<std::string> grammar = json_schema::Grammar(schema);
+  return grammar.ok() ? Result<std::string>(*std::move(grammar))
+                      : Result<std::string>::Failed(compiler::ErrorOf(grammar.status()));
+}
+
+Result<void> CheckSampling(const SamplingOptions& options) { return compiler::ToResult(Check(options)); }
+
+Result<Sampler> Sampler::Make(const SamplingOptions& options, const Tokenizer* tokenizer) {
+  const auto failed = [](const Status& status) { return Result<Sampler>::Failed(compiler::ErrorOf(status)); };
+  if (const Status ok = CheckSampleOptions(OptionsOf(options)); !ok.ok()) return failed(ok);
+  std::unique_ptr<Constraint> constraint;
+  if (!options.grammar.empty()) {
+    if (tokenizer == nullptr)
+      return failed(absl::InvalidArgumentError("a grammar needs the tokenizer whose tokens are drawn"));
+    StatusOr<std::unique_ptr<Constraint>> made = Constraint::Make(options.grammar, tokenizer->tokenizer_->trie());
+    if (!made.ok()) return failed(made.status());
+    constraint = *std::move(made);
+  }
+  Sampler sampler(SamplingOptions{});
+  sampler.state_ = std::make_unique<State>(State{TokenSampler(OptionsOf(options), std::move(constraint))});
+  return sampler;
+}
+
+Sampler::Sampler(const SamplingOptions& options)
+    : state_(std::make_unique<State>(
+          State{TokenSampler(CheckSampleOptions(OptionsOf(options)).ok() ? OptionsOf(options) : SampleOptions{}),
+                !options.grammar.empty()})) {}
+Sampler::Sampler(Sampler&&) noexcept = default;
+Sampler& Sampler::operator=(Sampler&&) noexcept = default;
+Sampler::~Sampler() = default;
+
+void Sampler::Observe(std::span<const int32_t> ids) { state_->sampler.Observe(ids); }
+void Sampler::Forget() { state_->sampler.Forget(); }
+bool Sampler::complete() const { return !state_->closed && state_->sampler.complete(); }
+
+Result<int32_t> Sampler::Draw(std::span<const float> logits) {
+  const auto failed = [](const Status& status) { return Result<int32_t>::Failed(compiler::ErrorOf(status)); };
+  if (state_->closed) return failed(absl::InvalidArgumentError("samplers with a grammar are made by Sampler::Make"));
+  if (logits.empty()) {
+    if (!state_->sampler.constrained()) return 0;
+    return failed(absl::InvalidArgumentError("there are no logits to draw from"));
+  }
+  const StatusOr<int32_t> id = state_->sampler.Draw(logits);
+  return id.ok() ? Result<int32_t>(*id) : failed(id.status());
+}
+
+int32_t Sampler::Next(std::span<const float> logits) {
+  Result<int32_t> id = Draw(logits);
+  return id.ok() ? *id : -1;
+}
+
+}  // namespace quern
