@@ -3,110 +3,24 @@
 #include "quern/sequences.h"
 
 #include <algorithm>
-#include <cstring>
 #include <optional>
 #include <set>
 
 #include "codegen/matmul_plan.h"
-#include "compiler/block_pool.h"
-#include "compiler/model.h"
 #include "compiler/public_error.h"
+#include "compiler/sequences_state.h"
 
 namespace quern {
 namespace {
 
-constexpr int64_t kBlock = 32;  // tokens
 constexpr int kMostSequences = 1024;
-constexpr char kMagic[8] = {'Q', 'U', 'E', 'R', 'N', 'K', 'V', '1'};
 
 template <typename T>
 Result<T> Failed(const Status& status) {
   return Result<T>::Failed(compiler::ErrorOf(status));
 }
 
-Error MadeError(ErrorCode code, std::string message) {
-  Error error;
-  error.code = code;
-  error.message = std::move(message);
-  return error;
-}
-
 }  // namespace
-
-struct Sequences::State {
-  struct Sequence {
-    bool live = false;
-    int64_t length = 0;
-    std::vector<int> blocks;
-  };
-  // Rows of one run, as the graph's inputs want them.
-  struct Rows {
-    std::vector<int32_t> ids, positions, index, starts = {0}, lengths, blocks, rows;
-    std::vector<size_t> wants;  // of each logits row: the step that it is of
-  };
-
-  std::unique_ptr<compiler::RunningModel> model;
-  std::optional<Result<Tokenizer>> tokenizer;
-  compiler::BlockPool pool{0};
-  std::vector<Sequence> sequences;
-  std::vector<std::span<uint8_t>> states;  // of each layer: keys, then values
-  std::vector<ConstBytes> inputs;
-  int64_t context = 0, vocabulary = 0, row_blocks = 0, steps = 0;
-  bool invariant = false;
-
-  Sequence* Find(int number) {
-    return number >= 0 && number < static_cast<int>(sequences.size()) && sequences[number].live ? &sequences[number]
-                                                                                                : nullptr;
-  }
-  static Error Unknown(int number) {
-    return MadeError(ErrorCode::kUnknownName, absl::StrFormat("there is no sequence %d", number));
-  }
-  // Bytes of a token in one of `states`.
-  int64_t RowBytes(size_t state) const { return static_cast<int64_t>(states[state].size()) / (pool.size() * kBlock); }
-
-  std::optional<int> Free() const {
-    for (size_t i = 0; i < sequences.size(); ++i) {
-      if (!sequences[i].live) return static_cast<int>(i);
-    }
-    return std::nullopt;
-  }
-  // Blocks that `count` more tokens of a sequence take: new ones, and copies of those it shares.
-  int64_t BlocksFor(const Sequence& sequence, int64_t count) const {
-    const int64_t all = (sequence.length + count + kBlock - 1) / kBlock,
-                  own = static_cast<int64_t>(sequence.blocks.size());
-    const bool shared = sequence.length % kBlock != 0 && pool.IsShared(sequence.blocks[sequence.length / kBlock]);
-    return std::max<int64_t>(0, all - own) + (shared ? 1 : 0);
-  }
-  // The row of the caches for the next token of a sequence. Precondition: the pool has what BlocksFor said.
-  int64_t NextRow(Sequence& sequence) {
-    const size_t at = static_cast<size_t>(sequence.length / kBlock);
-    if (at == sequence.blocks.size()) {
-      sequence.blocks.push_back(pool.Take());
-    } else if (pool.IsShared(sequence.blocks[at])) {
-      const int copy = pool.Take();
-      for (size_t s = 0; s < states.size(); ++s) {
-        const int64_t bytes = kBlock * RowBytes(s);
-        std::memcpy(states[s].data() + copy * bytes, states[s].data() + sequence.blocks[at] * bytes, bytes);
-      }
-      pool.Give(sequence.blocks[at]);
-      sequence.blocks[at] = copy;
-    }
-    return sequence.blocks[at] * kBlock + sequence.length % kBlock;
-  }
-  void Cut(Sequence& sequence, int64_t length) {
-    while (static_cast<int64_t>(sequence.blocks.size()) * kBlock >= length + kBlock) {
-      pool.Give(sequence.blocks.back());
-      sequence.blocks.pop_back();
-    }
-    sequence.length = length;
-  }
-
-  std::optional<Error> Check(std::span<const SequenceStep> steps);
-  void Append(Rows& rows, const SequenceStep& step, size_t which, int64_t from, int64_t count);
-  // Of the ids of each step, `done` have been taken: how many go into the next run.
-  std::vector<int64_t> Portions(std::span<const SequenceStep> steps, const std::vector<int64_t>& done) const;
-  Status Run(Rows& rows, std::vector<std::vector<float>>& logits);
-};
 
 std::optional<Error> Sequences::State::Check(std::span<const SequenceStep> steps) {
   std::set<int> seen;
@@ -233,11 +147,12 @@ Result<Sequences> Sequences::Open(const std::string& path, const Options& option
     }
     auto state = std::make_unique<State>();
     state->context = plain.spec.context;
-    state->row_blocks = (state->context + kBlock - 1) / kBlock;
-    const int64_t tokens = sequences.tokens > 0 ? sequences.tokens : sequences.most * state->row_blocks * kBlock;
-    const int64_t blocks = std::max<int64_t>(1, (tokens + kBlock - 1) / kBlock);
-    QUERN_ASSIGN(compiler::OpenedModel opened,
-                 compiler::OpenModel(path, options, {.most = sequences.most, .block = kBlock, .blocks = blocks}));
+    state->row_blocks = (state->context + State::kBlock - 1) / State::kBlock;
+    const int64_t tokens = sequences.tokens > 0 ? sequences.tokens : sequences.most * state->row_blocks * State::kBlock;
+    const int64_t blocks = std::max<int64_t>(1, (tokens + State::kBlock - 1) / State::kBlock);
+    QUERN_ASSIGN(
+        compiler::OpenedModel opened,
+        compiler::OpenModel(path, options, {.most = sequences.most, .block = State::kBlock, .blocks = blocks}));
     const int64_t few = codegen::kFewRows, most = models::kMaxSequence;
     const std::vector<SymbolRanges> guards = {{{models::kSequenceSymbol, {1, few}}},
                                               {{models::kSequenceSymbol, {few + 1, most}}}};
@@ -259,7 +174,7 @@ Result<Sequences> Sequences::Open(const std::string& path, const Options& option
 
 int64_t Sequences::vocabulary() const { return state_->vocabulary; }
 int64_t Sequences::context() const { return state_->context; }
-int64_t Sequences::room() const { return state_->pool.left() * kBlock; }
+int64_t Sequences::room() const { return state_->pool.left() * State::kBlock; }
 int64_t Sequences::steps() const { return state_->steps; }
 
 Result<Tokenizer> Sequences::tokenizer() const {
@@ -291,7 +206,7 @@ Result<int> Sequences::Fork(int sequence, int64_t tokens) {
   if (!added.ok()) return added;
   State::Sequence& to = state_->sequences[*added];
   to.length = tokens;
-  to.blocks.assign(from->blocks.begin(), from->blocks.begin() + (tokens + kBlock - 1) / kBlock);
+  to.blocks.assign(from->blocks.begin(), from->blocks.begin() + (tokens + State::kBlock - 1) / State::kBlock);
   for (const int block : to.blocks) state_->pool.Share(block);
   return added;
 }
@@ -339,72 +254,6 @@ Result<std::vector<std::vector<float>>> Sequences::Step(std::span<const Sequence
       return Failed<std::vector<std::vector<float>>>(ran);
     }
   }
-}
-
-Result<std::vector<uint8_t>> Sequences::Save(int sequence) const {
-  const State::Sequence* found = state_->Find(sequence);
-  if (found == nullptr) return Result<std::vector<uint8_t>>::Failed(State::Unknown(sequence));
-  std::vector<uint8_t> bytes(kMagic, kMagic + sizeof(kMagic));
-  auto put = [&](const void* data, size_t count) {
-    const auto* first = static_cast<const uint8_t*>(data);
-    bytes.insert(bytes.end(), first, first + count);
-  };
-  const int64_t header[] = {static_cast<int64_t>(state_->states.size()), found->length};
-  put(header, sizeof(header));
-  for (size_t s = 0; s < state_->states.size(); ++s) {
-    const int64_t row = state_->RowBytes(s);
-    put(&row, sizeof(row));
-    for (int64_t t = 0; t < found->length; t += kBlock) {
-      const int64_t at = found->blocks[t / kBlock] * kBlock;
-      put(state_->states[s].data() + at * row, std::min(kBlock, found->length - t) * row);
-    }
-  }
-  return bytes;
-}
-
-Result<int> Sequences::Load(std::span<const uint8_t> bytes) {
-  const auto failed = [](ErrorCode code, std::string text) { return Result<int>::Failed(MadeError(code, text)); };
-  int64_t header[2];
-  const size_t start = sizeof(kMagic) + sizeof(header);
-  if (bytes.size() < start || std::memcmp(bytes.data(), kMagic, sizeof(kMagic)) != 0)
-    return failed(ErrorCode::kInvalid, "these are no keys and values of a sequence");
-  std::memcpy(header, bytes.data() + sizeof(kMagic), sizeof(header));
-  const int64_t length = header[1];
-  if (header[0] != static_cast<int64_t>(state_->states.size()) || length < 0 || length > state_->context) {
-    return failed(ErrorCode::kInvalid,
-                  absl::StrFormat("the keys and values of %d tokens in %d states do not fit a model of %d and a "
-                                  "context of %d",
-                                  length, header[0], state_->states.size(), state_->context));
-  }
-  size_t expected = start;
-  for (size_t s = 0; s < state_->states.size(); ++s) expected += sizeof(int64_t) + length * state_->RowBytes(s);
-  if (bytes.size() != expected)
-    return failed(ErrorCode::kInvalid, absl::StrFormat("%d bytes, not %d", bytes.size(), expected));
-  if ((length + kBlock - 1) / kBlock > state_->pool.left()) return failed(ErrorCode::kResource, "there is no room");
-  size_t at = start;
-  for (size_t s = 0; s < state_->states.size(); ++s) {
-    int64_t row = 0;
-    std::memcpy(&row, bytes.data() + at, sizeof(row));
-    if (row != state_->RowBytes(s))
-      return failed(ErrorCode::kInvalid, absl::StrFormat("rows of %d bytes, not %d", row, state_->RowBytes(s)));
-    at += sizeof(row) + length * row;
-  }
-  Result<int> added = Add();
-  if (!added.ok()) return added;
-  State::Sequence& sequence = state_->sequences[*added];
-  for (int64_t t = 0; t < length; t += kBlock) sequence.blocks.push_back(state_->pool.Take());
-  sequence.length = length;
-  at = start;
-  for (size_t s = 0; s < state_->states.size(); ++s) {
-    const int64_t row = state_->RowBytes(s);
-    at += sizeof(row);
-    for (int64_t t = 0; t < length; t += kBlock) {
-      const int64_t count = std::min(kBlock, length - t) * row;
-      std::memcpy(state_->states[s].data() + sequence.blocks[t / kBlock] * kBlock * row, bytes.data() + at, count);
-      at += count;
-    }
-  }
-  return added;
 }
 
 }  // namespace quern
