@@ -32,7 +32,7 @@ StatusOr<std::shared_ptr<cache::ObjectStore>> StoreOf(const Options& options) {
   StatusOr<std::unique_ptr<cache::ObjectStore>> store = cache::ObjectStore::Open(*folder, cache::kDefaultLimit);
   if (store.ok()) return std::shared_ptr<cache::ObjectStore>(*std::move(store));
   // Whoever asked for a folder hears that it cannot be used; the default is only a convenience.
-  if (!options.cache.empty()) return store.status();
+  if (!options.cache.empty() || !Environment("QUERN_CACHE").empty()) return store.status();
   if (options.log) options.log(absl::StrFormat("no cache: %s", std::string(store.status().message())));
   return std::shared_ptr<cache::ObjectStore>();
 }

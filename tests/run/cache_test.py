@@ -63,6 +63,9 @@ def second_starts(folder):
     expect(start("--cache-verify", cache=cache) == (0, cold), "--cache-verify does not take what it has verified")
     expect(start("--cache", "off", cache=cache) == (cold, 0), "--cache off is not off")
     expect(start(cache="off") == (cold, 0), "QUERN_CACHE=off is not off")
+    refused = subprocess.run([QUERN, "run", MODEL, "--prompt", PROMPT], capture_output=True, check=False,
+                             env={**os.environ, "QUERN_CACHE": "/proc/nowhere"})
+    expect(refused.returncode == 1 and b"/proc/nowhere" in refused.stderr, f"no folder: {refused.stderr}")
     expect(start("--cache", folder / "b", cache=cache) == (cold, 0), "--cache does not come before QUERN_CACHE")
     expect(start("--cache", folder / "b", cache="off") == (0, cold), "a named folder is not found again")
     # The same bits.

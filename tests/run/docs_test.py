@@ -60,7 +60,7 @@ def path_exists(path):
         return True
     while re.search(r"[A-Z]{4,}|\*", path) and not os.path.exists(os.path.join(SOURCE, path)):
         path = os.path.dirname(path)  # a placeholder: what it lies in
-    return os.path.exists(os.path.join(SOURCE, path))
+    return any(os.path.exists(os.path.join(SOURCE, folder, path)) for folder in ("", "src"))  # src: of an #include
 
 
 def main():

@@ -18,7 +18,9 @@ CacheCommand::CacheCommand(CLI::App& app)
   AddModelOptions(*explain_, model_, options_);
   AddCpuOption(*explain_, options_);
   AddSpecialiseOption(*explain_, options_);
-  gc_->add_option("--bytes", bytes_, "leave at most this many")->capture_default_str()->check(CLI::NonNegativeNumber);
+  gc_->add_option("--bytes", bytes_, "leave at most this many; 50MB: 50 million, 50MiB: 50 times 2^20")
+      ->capture_default_str()
+      ->transform(CLI::AsSizeValue(/*kb_is_1000=*/true));
   command_->footer(
       "Examples:\n"
       "  quern cache list\n"

@@ -41,13 +41,13 @@ ProfileCommand::ProfileCommand(CLI::App& app)
       ->excludes(prompt);
   command_->add_option("--tokens", tokens_, "tokens to decode after the prompt, at most")
       ->capture_default_str()
-      ->check(CLI::NonNegativeNumber);
+      ->check(WholeNumber<int>);
   command_->add_option("--repeat", repeat_, "times that prompt and tokens are measured")
       ->capture_default_str()
       ->check(CLI::Range(1, 1000));
   command_->add_option("--top", top_, "kernels in a table at most; 0: all")
       ->capture_default_str()
-      ->check(CLI::NonNegativeNumber);
+      ->check(WholeNumber<int>);
   command_->add_option("--json", json_, "write everything that was measured to this file");
   command_->add_option("--trace", trace_, "write a trace for Perfetto or chrome://tracing to this file");
   command_->add_option("--html", html_, "write a report for a browser to this file, which needs nothing else");
