@@ -175,12 +175,29 @@ Status RefuseOthers(const Json& object) {
   const Json* logprobs = Find(object, "logprobs");
   if (logprobs != nullptr && *logprobs != false && *logprobs != 0)
     return absl::InvalidArgumentError("logprobs are not supported");
+  return absl::OkStatus();
+}
+
+// The grammar of an answer that has to be JSON.
+Status ReadResponseFormat(const Json& object, SamplingOptions& sampling) {
   const Json* form = Find(object, "response_format");
   if (form == nullptr) return absl::OkStatus();
   const Json* type = form->is_object() ? Find(*form, "type") : nullptr;
   if (type == nullptr || !type->is_string()) return Wrong("response_format", "an object with a type");
-  if (type->get_ref<const std::string&>() != "text")
-    return absl::InvalidArgumentError("response_format: only text is supported");
+  const std::string& kind = type->get_ref<const std::string&>();
+  if (kind == "text") return absl::OkStatus();
+  std::string schema = "{}";
+  if (kind == "json_schema") {
+    const Json* outer = Find(*form, "json_schema");
+    const Json* inner = outer != nullptr && outer->is_object() ? Find(*outer, "schema") : nullptr;
+    if (inner == nullptr) return Wrong("response_format.json_schema", "an object with a schema");
+    schema = inner->dump(-1, ' ', false, Json::error_handler_t::replace);
+  } else if (kind != "json_object") {
+    return Wrong("response_format.type", "text, json_object or json_schema");
+  }
+  Result<std::string> grammar = GrammarOfJsonSchema(schema);
+  if (!grammar.ok()) return absl::InvalidArgumentError("response_format.json_schema: " + grammar.error());
+  sampling.grammar = *std::move(grammar);
   return absl::OkStatus();
 }
 
@@ -244,6 +261,7 @@ StatusOr<Call> ParseCall(std::string_view body, Form form, int64_t default_token
   QUERN_RETURN_IF_ERROR(ReadStops(object, call));
   QUERN_RETURN_IF_ERROR(ReadSampling(object, default_tokens, call.request));
   QUERN_RETURN_IF_ERROR(RefuseOthers(object));
+  QUERN_RETURN_IF_ERROR(ReadResponseFormat(object, call.request.sampling));
   QUERN_ASSIGN(call.stream, Truth(object, "stream"));
   if (const Json* options = Find(object, "stream_options")) {
     if (!options->is_object()) return Wrong("stream_options", "an object");

@@ -28,8 +28,8 @@ struct Call {
 
 enum class Form { kChat, kCompletion, kEmbedding };
 
-// Errors name the field. Fields that change the answer and that nothing here does (logprobs, several choices, forms of
-// the response) are errors; others are left alone.
+// Errors name the field. Fields that change the answer and that nothing here does (logprobs, several choices) are
+// errors; others are left alone.
 StatusOr<Call> ParseCall(std::string_view body, Form form, int64_t default_tokens);
 
 Json ErrorBody(std::string_view message, std::string_view type, std::string_view code);

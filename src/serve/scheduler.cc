@@ -24,10 +24,10 @@ int64_t CommonLength(const std::vector<int32_t>& a, const std::vector<int32_t>& 
 }  // namespace
 
 struct Scheduler::Active {
-  Active(Request given, Tokenizer tokenizer)
+  Active(Request given, Sampler draws, Tokenizer tokenizer)
       : request(std::move(given)),
         answer(std::make_shared<Answer>()),
-        sampler(request.sampling),
+        sampler(std::move(draws)),
         stream(std::move(tokenizer), request.stops),
         tokens(request.prompt) {}
   // Room for all that it may come to.
@@ -116,7 +116,9 @@ Result<std::shared_ptr<Answer>> Scheduler::Submit(Request request) {
                                                            std::to_string(context_)));
   }
   request.tokens = std::clamp<int64_t>(request.tokens, 1, context_ - prompt);
-  auto active = std::make_unique<Active>(std::move(request), *tokenizer_);
+  Result<Sampler> sampler = Sampler::Make(request.sampling, &*tokenizer_);
+  if (!sampler.ok()) return Made::Failed(sampler.details());
+  auto active = std::make_unique<Active>(std::move(request), std::move(*sampler), *tokenizer_);
   active->answer->counts_.prompt = prompt;
   active->sampler.Observe(active->tokens);
   std::shared_ptr<Answer> answer = active->answer;
@@ -280,7 +282,9 @@ void Scheduler::Step() {
 
 // Draws the next token.
 void Scheduler::Take(Active& active, const std::vector<float>& logits) {
-  const int32_t id = active.sampler.Next(logits);
+  Result<int32_t> drawn = active.sampler.Draw(logits);
+  if (!drawn.ok()) return End(active, Answer::End::kError, drawn.error());
+  const int32_t id = *drawn;
   if (tokenizer_->IsEnd(id)) return End(active, Answer::End::kStop);
   active.tokens.push_back(id);
   ++active.drawn;

@@ -73,8 +73,8 @@ class Scheduler {
   // Ends what is under way, as errors, and the thread.
   ~Scheduler();
 
-  // Errors: kInvalid (no prompt, or one that leaves no room for an answer in the context), kBusy (the queue is full, or
-  // the scheduler ends).
+  // Errors: kInvalid (no prompt, or one that leaves no room for an answer in the context), those of Sampler::Make,
+  // kBusy (the queue is full, or the scheduler ends).
   Result<std::shared_ptr<Answer>> Submit(Request request);
   // No new requests from here on; those there are go on.
   void Close();

@@ -100,6 +100,16 @@ def test_forms(server):
     expect(json.loads(stopped)["choices"][0] == {"index": 0, "text": "8", "finish_reason": "stop"}, stopped)
     status, text, _ = server.ask("POST", "/v1/embeddings", {"input": "x"})
     expect(status == 400 and "no encoder" in text, "a language model gives no embeddings")
+    schema = {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"enum": ["x", "yy"]}},
+              "required": ["a", "b"], "additionalProperties": False}
+    asked = dict(body, max_tokens=60, response_format={"type": "json_schema", "json_schema": {"schema": schema}})
+    answer = json.loads(server.ask("POST", "/v1/completions", dict(asked, seed=5, temperature=1))[1])
+    said = answer["choices"][0]
+    if said["finish_reason"] == "stop":
+        value = json.loads(said["text"])
+        expect(set(value) == {"a", "b"} and isinstance(value["a"], int) and value["b"] in ("x", "yy"), said)
+    else:
+        expect(said["text"].startswith("{"), said)
     for seed in (3, 4):
         drawn = [server.complete(dict(body, temperature=1.5, seed=seed)) for _ in range(2)]
         expect(drawn[0] == drawn[1], "the same seed, the same text")
@@ -116,7 +126,10 @@ def test_refusals(server):
         (dict(good, logit_bias={"1": 1e9}), "logit_bias"), (dict(good, prompt=[99999999]), "out of range"),
         (dict(good, prompt=[-1]), "prompt: "), (dict(good, prompt="1" * 5000), "leaves no room"),
         (dict(good, stream="yes"), "stream: "),
-        (dict(good, response_format={"type": "xml"}), "response_format: "),
+        (dict(good, response_format={"type": "xml"}), "response_format.type"),
+        (dict(good, response_format={"type": "json_schema"}), "response_format.json_schema"),
+        (dict(good, response_format={"type": "json_schema", "json_schema": {"schema": {"type": "x"}}}),
+         "json_schema: "),
     ]
     for body, word in cases:
         status, text, _ = server.ask("POST", "/v1/completions", body)
