@@ -12,6 +12,14 @@ namespace quern::compiler {
 // `where`: what the error is about when the status does not say. Precondition: not ok.
 Error ErrorOf(const Status& status, std::string_view where = "");
 
+// An error that has its sentence alone.
+inline Error ErrorOf(ErrorCode code, std::string sentence) {
+  Error error;
+  error.code = code;
+  error.message = std::move(sentence);
+  return error;
+}
+
 // A Result of what `value` holds, or of its error.
 template <typename T>
 Result<T> ToResult(StatusOr<T> value, std::string_view where = "") {

@@ -32,7 +32,9 @@ Result<std::vector<uint8_t>> Sequences::Save(int sequence) const {
 }
 
 Result<int> Sequences::Load(std::span<const uint8_t> bytes) {
-  const auto failed = [](ErrorCode code, std::string text) { return Result<int>::Failed(MadeError(code, text)); };
+  const auto failed = [](ErrorCode code, std::string text) {
+    return Result<int>::Failed(compiler::ErrorOf(code, text));
+  };
   int64_t header[2];
   const size_t start = sizeof(kMagic) + sizeof(header);
   if (bytes.size() < start || std::memcmp(bytes.data(), kMagic, sizeof(kMagic)) != 0)

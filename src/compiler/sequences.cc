@@ -29,24 +29,26 @@ std::optional<Error> Sequences::State::Check(std::span<const SequenceStep> steps
     const Sequence* sequence = Find(step.sequence);
     if (sequence == nullptr) return Unknown(step.sequence);
     if (!seen.insert(step.sequence).second)
-      return MadeError(ErrorCode::kInvalid, absl::StrFormat("sequence %d occurs twice in a step", step.sequence));
+      return compiler::ErrorOf(ErrorCode::kInvalid,
+                               absl::StrFormat("sequence %d occurs twice in a step", step.sequence));
     if (step.ids.empty())
-      return MadeError(ErrorCode::kInvalid, absl::StrFormat("no tokens for sequence %d", step.sequence));
+      return compiler::ErrorOf(ErrorCode::kInvalid, absl::StrFormat("no tokens for sequence %d", step.sequence));
     for (const int32_t id : step.ids) {
       if (id < 0 || id >= vocabulary)
-        return MadeError(ErrorCode::kInvalid,
-                         absl::StrFormat("token id %d is out of range: the vocabulary has %d", id, vocabulary));
+        return compiler::ErrorOf(ErrorCode::kInvalid,
+                                 absl::StrFormat("token id %d is out of range: the vocabulary has %d", id, vocabulary));
     }
     const int64_t count = static_cast<int64_t>(step.ids.size());
     if (sequence->length + count > context)
-      return MadeError(ErrorCode::kOutOfRange, absl::StrFormat("%d tokens at position %d of sequence %d do not fit the "
-                                                               "context of %d",
-                                                               count, sequence->length, step.sequence, context));
+      return compiler::ErrorOf(ErrorCode::kOutOfRange,
+                               absl::StrFormat("%d tokens at position %d of sequence %d do not fit the "
+                                               "context of %d",
+                                               count, sequence->length, step.sequence, context));
     blocks += BlocksFor(*sequence, count);
   }
   if (blocks > pool.left())
-    return MadeError(ErrorCode::kResource,
-                     absl::StrFormat("%d blocks of %d tokens are wanted, %d are left", blocks, kBlock, pool.left()));
+    return compiler::ErrorOf(ErrorCode::kResource, absl::StrFormat("%d blocks of %d tokens are wanted, %d are left",
+                                                                   blocks, kBlock, pool.left()));
   return std::nullopt;
 }
 
@@ -188,8 +190,8 @@ Result<Tokenizer> Sequences::tokenizer() const {
 Result<int> Sequences::Add() {
   const std::optional<int> number = state_->Free();
   if (!number) {
-    return Result<int>::Failed(
-        MadeError(ErrorCode::kResource, absl::StrFormat("there are %d sequences already", state_->sequences.size())));
+    return Result<int>::Failed(compiler::ErrorOf(
+        ErrorCode::kResource, absl::StrFormat("there are %d sequences already", state_->sequences.size())));
   }
   state_->sequences[*number].live = true;
   return *number;
@@ -199,7 +201,7 @@ Result<int> Sequences::Fork(int sequence, int64_t tokens) {
   const State::Sequence* from = state_->Find(sequence);
   if (from == nullptr) return Result<int>::Failed(State::Unknown(sequence));
   if (tokens < 0 || tokens > from->length) {
-    return Result<int>::Failed(MadeError(
+    return Result<int>::Failed(compiler::ErrorOf(
         ErrorCode::kOutOfRange, absl::StrFormat("sequence %d has %d tokens, not %d", sequence, from->length, tokens)));
   }
   Result<int> added = Add();
@@ -215,7 +217,7 @@ Result<void> Sequences::Truncate(int sequence, int64_t tokens) {
   State::Sequence* found = state_->Find(sequence);
   if (found == nullptr) return Result<void>::Failed(State::Unknown(sequence));
   if (tokens < 0 || tokens > found->length) {
-    return Result<void>::Failed(MadeError(
+    return Result<void>::Failed(compiler::ErrorOf(
         ErrorCode::kOutOfRange, absl::StrFormat("sequence %d has %d tokens, not %d", sequence, found->length, tokens)));
   }
   state_->Cut(*found, tokens);

@@ -8,16 +8,10 @@
 
 #include "compiler/block_pool.h"
 #include "compiler/model.h"
+#include "compiler/public_error.h"
 #include "quern/sequences.h"
 
 namespace quern {
-
-inline Error MadeError(ErrorCode code, std::string message) {
-  Error error;
-  error.code = code;
-  error.message = std::move(message);
-  return error;
-}
 
 struct Sequences::State {
   static constexpr int64_t kBlock = 32;  // tokens
@@ -47,7 +41,7 @@ struct Sequences::State {
                                                                                                 : nullptr;
   }
   static Error Unknown(int number) {
-    return MadeError(ErrorCode::kUnknownName, absl::StrFormat("there is no sequence %d", number));
+    return compiler::ErrorOf(ErrorCode::kUnknownName, absl::StrFormat("there is no sequence %d", number));
   }
   // Bytes of a token in one of `states`.
   int64_t RowBytes(size_t state) const { return static_cast<int64_t>(states[state].size()) / (pool.size() * kBlock); }

@@ -124,6 +124,9 @@ class Decoder {
   // Attention over the layer's cache, to which this step's keys and values go; of encoders over this step's rows, both
   // ways: [SEQ, heads * head_dim].
   Value Attention(const Layer& layer, const Projections& rows, const Heads& heads, const AttentionRule& rule = {});
+  // As most have it: projections of x, of which q and k are rotated, attention, and attn_output.
+  Value SelfAttention(Value x, const Layer& layer, const Heads& heads, const Rotation& rotation,
+                      const AttentionRule& rule = {});
 
   // What tokens carry on beside keys and values, f32[dims]: zeros before the first token.
   Value State(const Layer& layer, const char* name, std::vector<int64_t> dims);

@@ -3,18 +3,13 @@
 #include <algorithm>
 #include <utility>
 
+#include "compiler/public_error.h"
+
 namespace quern::serve {
 
 namespace {
 
 constexpr int64_t kBlock = 32;  // tokens that room is counted by (quern/sequences.h)
-
-Error MadeError(ErrorCode code, std::string message) {
-  Error error;
-  error.code = code;
-  error.message = std::move(message);
-  return error;
-}
 
 int64_t CommonLength(const std::vector<int32_t>& a, const std::vector<int32_t>& b) {
   const size_t most = std::min(a.size(), b.size());
@@ -109,11 +104,11 @@ Scheduler::~Scheduler() {
 Result<std::shared_ptr<Answer>> Scheduler::Submit(Request request) {
   using Made = Result<std::shared_ptr<Answer>>;
   const int64_t prompt = static_cast<int64_t>(request.prompt.size());
-  if (prompt == 0) return Made::Failed(MadeError(ErrorCode::kInvalid, "the prompt is empty"));
+  if (prompt == 0) return Made::Failed(compiler::ErrorOf(ErrorCode::kInvalid, "the prompt is empty"));
   if (prompt >= context_) {
-    return Made::Failed(MadeError(ErrorCode::kInvalid, "the prompt of " + std::to_string(prompt) +
-                                                           " tokens leaves no room for an answer in the context of " +
-                                                           std::to_string(context_)));
+    return Made::Failed(compiler::ErrorOf(
+        ErrorCode::kInvalid, "the prompt of " + std::to_string(prompt) +
+                                 " tokens leaves no room for an answer in the context of " + std::to_string(context_)));
   }
   request.tokens = std::clamp<int64_t>(request.tokens, 1, context_ - prompt);
   Result<Sampler> sampler = Sampler::Make(request.sampling, &*tokenizer_);
@@ -125,7 +120,8 @@ Result<std::shared_ptr<Answer>> Scheduler::Submit(Request request) {
   const std::lock_guard lock(mutex_);
   if (closed_ || static_cast<int>(waiting_.size()) >= scheduling_.queue) {
     ++metrics_.refused;
-    return Made::Failed(MadeError(ErrorCode::kBusy, closed_ ? "the server is stopping" : "too many requests wait"));
+    return Made::Failed(
+        compiler::ErrorOf(ErrorCode::kBusy, closed_ ? "the server is stopping" : "too many requests wait"));
   }
   ++metrics_.requests;
   metrics_.waiting = static_cast<int64_t>(waiting_.size()) + 1;

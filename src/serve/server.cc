@@ -9,6 +9,7 @@
 #define CPPHTTPLIB_NO_EXCEPTIONS
 #include <httplib.h>
 
+#include "compiler/public_error.h"
 #include "quern/chat.h"
 #include "quern/embed.h"
 #include "serve/metrics_text.h"
@@ -146,17 +147,14 @@ Result<std::vector<int32_t>> Server::State::PromptOf(const Call& call, Form form
     if (call.prompt_ids.empty()) return tokenizer.Encode(call.prompt);
     for (const int32_t id : call.prompt_ids) {
       if (id >= tokenizer.size()) {
-        Error error;
-        error.code = ErrorCode::kInvalid;
-        error.message = "prompt: token id " + std::to_string(id) + " is out of range";
-        return Ids::Failed(error);
+        return Ids::Failed(
+            compiler::ErrorOf(ErrorCode::kInvalid, "prompt: token id " + std::to_string(id) + " is out of range"));
       }
     }
     return call.prompt_ids;
   }
   if (!chat->ok()) return Ids::Failed(chat->details());
-  const Result<ChatTemplate>& held = *chat;
-  Result<ChatTemplate> made = held;
+  Result<ChatTemplate> made = *chat;  // shares what was parsed
   Result<ChatPrompt> prompt = made->Render(call.messages, {.tools = call.tools});
   if (!prompt.ok()) return Ids::Failed(prompt.details());
   return tokenizer.Encode(prompt->text, {.begin = prompt->begin});
@@ -303,12 +301,7 @@ Server::~Server() = default;
 Result<std::unique_ptr<Server>> Server::Open(const std::string& model, const Options& options,
                                              const ServeOptions& serving) {
   using Made = Result<std::unique_ptr<Server>>;
-  const auto wrong = [](const char* text) {
-    Error error;
-    error.code = ErrorCode::kInvalid;
-    error.message = text;
-    return Made::Failed(error);
-  };
+  const auto wrong = [](const char* text) { return Made::Failed(compiler::ErrorOf(ErrorCode::kInvalid, text)); };
   if (serving.parallel < 1 || serving.parallel > kMostParallel) return wrong("1 to 256 answers may be under way");
   if (serving.queue < 0 || serving.queue > kMostQueue) return wrong("0 to 4096 requests may wait");
   if (serving.port < 0 || serving.port > 65535) return wrong("a port is a number from 0 to 65535");
@@ -340,10 +333,8 @@ Result<int> Server::Bind() {
   const bool bound = serving.port == 0 ? (state.port = state.http.bind_to_any_port(serving.host)) > 0
                                        : state.http.bind_to_port(serving.host, serving.port);
   if (!bound) {
-    Error error;
-    error.code = ErrorCode::kResource;
-    error.message = "cannot listen on " + serving.host + ":" + std::to_string(serving.port);
-    return Result<int>::Failed(error);
+    return Result<int>::Failed(compiler::ErrorOf(
+        ErrorCode::kResource, "cannot listen on " + serving.host + ":" + std::to_string(serving.port)));
   }
   if (serving.port != 0) state.port = serving.port;
   state.http.LetMoreWait();

@@ -253,7 +253,7 @@ ROWS = [
         "kb::Max(kb::CastTo(DType::kI64, which), kb::Int(0) - ", "compiler_test", "Products.OfPickedWeights"),
     Row("src/codegen/matmul_narrow.cc", 'absl::StrFormat("dot_%s_x", Name(streamed))',
         'absl::StrFormat("dot_%s_x", Name(DType::kQ8_0))', "compiler_test", "BlockFormats.ParametersOfEveryOp"),
-    Row("src/models/decoder.cc", "sliding ? rule.window - 1 : int64_t{0}", "sliding ? rule.window : int64_t{0}",
+    Row("src/models/attention.cc", "sliding ? rule.window - 1 : int64_t{0}", "sliding ? rule.window : int64_t{0}",
         "models_test", "Golden/ArchitectureLogits.*gemma2"),
     Row("src/models/rotary.cc", "frequency[i] *= unscaled[i] + (1 - unscaled[i]) / rule.factor;",
         "frequency[i] /= rule.factor;", "models_test", "Golden/ArchitectureLogits.*llama_yarn"),

@@ -15,11 +15,8 @@ Value Build(Decoder& d) {
   const double scale = d.layers().size() == 46 ? 1 / std::sqrt(d.width() / heads.heads) : 0;
   const Rotation rotation = d.ReadRotation(heads, PairStyle::kHalves);
   for (const Layer& layer : d.layers()) {
-    auto [q, k, v] = d.Project(d.RmsNorm(x, layer("attn_norm")), layer, heads);
-    q = d.Rotate(q, rotation, heads);
-    k = d.Rotate(k, rotation, heads);
     const AttentionRule rule = {.window = local.at(layer) ? local.window : 0, .scale = scale, .softcap = attention_cap};
-    const Value a = d.Linear(d.Attention(layer, {q, k, v}, heads, rule), layer("attn_output"), d.width());
+    const Value a = d.SelfAttention(d.RmsNorm(x, layer("attn_norm")), layer, heads, rotation, rule);
     x = d.Add(x, d.RmsNorm(a, layer("post_attention_norm")));
     const Value f = d.GatedFeedForward(d.RmsNorm(x, layer("ffn_norm")), layer, d.hidden(), "GeluApprox");
     x = d.Add(x, d.RmsNorm(f, layer("post_ffw_norm")));

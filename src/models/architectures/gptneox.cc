@@ -11,10 +11,7 @@ Value Build(Decoder& d) {
   const bool parallel = d.numbers().BoolOr("use_parallel_residual", true);
   const Rotation rotation = d.ReadRotation(heads, PairStyle::kHalves);
   for (const Layer& layer : d.layers()) {
-    auto [q, k, v] = d.Project(d.LayerNorm(x, layer("attn_norm")), layer, heads);
-    q = d.Rotate(q, rotation, heads);
-    k = d.Rotate(k, rotation, heads);
-    const Value a = d.Linear(d.Attention(layer, {q, k, v}, heads), layer("attn_output"), d.width());
+    const Value a = d.SelfAttention(d.LayerNorm(x, layer("attn_norm")), layer, heads, rotation);
     const Value h = d.Add(x, a);
     const Value n = d.LayerNorm(parallel ? x : h, layer("ffn_norm"));
     x = d.Add(h, d.FeedForward(n, layer, d.hidden(), "GeluApprox"));

@@ -16,11 +16,8 @@ Value Build(Decoder& d) {
   const Rotation rotation = d.ReadRotation(heads, PairStyle::kNeighbours);
   auto add = [&](Value h, Value part) { return d.Add(h, d.Scale(part, residual == 0 ? 1 : residual)); };
   for (const Layer& layer : d.layers()) {
-    auto [q, k, v] = d.Project(d.RmsNorm(x, layer("attn_norm")), layer, heads);
-    q = d.Rotate(q, rotation, heads);
-    k = d.Rotate(k, rotation, heads);
-    const Value a = d.Attention(layer, {q, k, v}, heads, {.scale = attention});
-    x = add(x, d.Linear(a, layer("attn_output"), d.width()));
+    const Value a = d.RmsNorm(x, layer("attn_norm"));
+    x = add(x, d.SelfAttention(a, layer, heads, rotation, {.scale = attention}));
     const Value n = d.RmsNorm(x, layer("ffn_norm"));
     x = add(x, experts.experts > 0 ? d.Experts(n, layer, experts) : d.GatedFeedForward(n, layer, d.hidden(), "Silu"));
   }

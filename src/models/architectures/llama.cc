@@ -11,10 +11,7 @@ Value Build(Decoder& d) {
   const ExpertRule experts = d.ReadExperts();
   const Rotation rotation = d.ReadRotation(heads, PairStyle::kNeighbours);
   for (const Layer& layer : d.layers()) {
-    auto [q, k, v] = d.Project(d.RmsNorm(x, layer("attn_norm")), layer, heads);
-    q = d.Rotate(q, rotation, heads);
-    k = d.Rotate(k, rotation, heads);
-    x = d.Add(x, d.Linear(d.Attention(layer, {q, k, v}, heads), layer("attn_output"), d.width()));
+    x = d.Add(x, d.SelfAttention(d.RmsNorm(x, layer("attn_norm")), layer, heads, rotation));
     const Value n = d.RmsNorm(x, layer("ffn_norm"));
     x = d.Add(x, experts.experts > 0 ? d.Experts(n, layer, experts) : d.GatedFeedForward(n, layer, d.hidden(), "Silu"));
   }

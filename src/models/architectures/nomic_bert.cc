@@ -13,11 +13,7 @@ Value Build(Decoder& d) {
   const Heads heads = d.ReadHeads();
   const Rotation rotation = d.ReadRotation(heads, PairStyle::kHalves);
   for (const Layer& layer : d.layers()) {
-    auto [q, k, v] = d.Project(x, layer, heads);
-    q = d.Rotate(q, rotation, heads);
-    k = d.Rotate(k, rotation, heads);
-    const Value a = d.Attention(layer, {q, k, v}, heads);
-    x = d.LayerNorm(d.Add(x, d.Linear(a, layer("attn_output"), d.width())), layer("attn_output_norm"));
+    x = d.LayerNorm(d.Add(x, d.SelfAttention(x, layer, heads, rotation)), layer("attn_output_norm"));
     x = d.LayerNorm(d.Add(x, d.GatedFeedForward(x, layer, d.hidden(), "Silu")), layer("layer_output_norm"));
   }
   return x;

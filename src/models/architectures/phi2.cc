@@ -11,10 +11,7 @@ Value Build(Decoder& d) {
   const Rotation rotation = d.ReadRotation(heads, PairStyle::kHalves);
   for (const Layer& layer : d.layers()) {
     const Value n = d.LayerNorm(x, layer("attn_norm"));
-    auto [q, k, v] = d.Project(n, layer, heads);
-    q = d.Rotate(q, rotation, heads);
-    k = d.Rotate(k, rotation, heads);
-    const Value a = d.Linear(d.Attention(layer, {q, k, v}, heads), layer("attn_output"), d.width());
+    const Value a = d.SelfAttention(n, layer, heads, rotation);
     x = d.Add(x, d.Add(a, d.FeedForward(n, layer, d.hidden(), "GeluApprox")));
   }
   return d.Logits(d.LayerNorm(d.Last(x), "output_norm"));

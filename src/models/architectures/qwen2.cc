@@ -9,10 +9,7 @@ Value Build(Decoder& d) {
   const Heads heads = d.ReadHeads();
   const Rotation rotation = d.ReadRotation(heads, PairStyle::kHalves);
   for (const Layer& layer : d.layers()) {
-    auto [q, k, v] = d.Project(d.RmsNorm(x, layer("attn_norm")), layer, heads);
-    q = d.Rotate(q, rotation, heads);
-    k = d.Rotate(k, rotation, heads);
-    x = d.Add(x, d.Linear(d.Attention(layer, {q, k, v}, heads), layer("attn_output"), d.width()));
+    x = d.Add(x, d.SelfAttention(d.RmsNorm(x, layer("attn_norm")), layer, heads, rotation));
     x = d.Add(x, d.GatedFeedForward(d.RmsNorm(x, layer("ffn_norm")), layer, d.hidden(), "Silu"));
   }
   return d.Logits(d.RmsNorm(d.Last(x), "output_norm"));

@@ -13,10 +13,7 @@ Value Build(Decoder& d) {
   const int64_t shared = d.numbers().IntOr("expert_shared_feed_forward_length", 1, kMostWidth, d.hidden());
   const Rotation rotation = d.ReadRotation(heads, PairStyle::kHalves);
   for (const Layer& layer : d.layers()) {
-    auto [q, k, v] = d.Project(d.RmsNorm(x, layer("attn_norm")), layer, heads);
-    q = d.Rotate(q, rotation, heads);
-    k = d.Rotate(k, rotation, heads);
-    x = d.Add(x, d.Linear(d.Attention(layer, {q, k, v}, heads), layer("attn_output"), d.width()));
+    x = d.Add(x, d.SelfAttention(d.RmsNorm(x, layer("attn_norm")), layer, heads, rotation));
     const Value n = d.RmsNorm(x, layer("ffn_norm"));
     const Value all = d.GatedFeedForward(n, layer, shared, "Silu", "_shexp");
     const Value gate = d.graph().Sigmoid(d.RowProduct(n, layer("ffn_gate_inp_shexp")));
