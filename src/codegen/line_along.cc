@@ -72,7 +72,7 @@ class Along : public LineProgram {
     if (plan_.line.empty()) return value;
     value = kb::ReduceVec(op, kAccumulators, c, Low(Last()), High(Last()), value);
     for (size_t i = Last(); i-- > 0;) value = kb::ReduceFor(op, absl::StrCat(c, "_", i), Low(i), High(i), value);
-    return op == kir::ReduceOp::kSum && IsFloat(value->dtype) ? kb::Contract(value) : value;
+    return value;
   }
 
   // The state of a fold of several values: of every kLanes-th element first, then of those.

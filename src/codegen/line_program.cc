@@ -81,7 +81,7 @@ kir::ExprRef LineProgram::ElementOf(int n) {
   // Sums round anyway; a least or greatest value is one of the elements, bit for bit.
   const ir::LineDef& line = *Node(n).op->line;
   const bool sums = line.reduce != nullptr && line.reduce(Node(n)) == kir::ReduceOp::kSum;
-  return sums && IsFloat(element->dtype) ? kb::Contract(element) : element;
+  return sums ? kb::Term(element) : element;
 }
 
 kir::ExprRef LineProgram::Position(const PointExpr::Point& point) const {

@@ -35,7 +35,7 @@ class Sum {
 
   kir::ExprRef At(const kir::ExprRef& row, const ComputedSide::Segment& segment, const kir::ExprRef& c) {
     terms_ = [&, row](const kir::Index& at, const kir::ExprRef& k) {
-      return kb::Contract(kernel_.Left(row, k) * right_.Element(segment, c, at));
+      return kb::Term(kernel_.Left(row, k) * right_.Element(segment, c, at));
     };
     sum_ = nullptr;
     const kir::ExprRef sum = Over(0, {}, kb::Int(0));
@@ -46,7 +46,7 @@ class Sum {
   kir::ExprRef Over(size_t axis, const kir::Index& at, const kir::ExprRef& k) {
     if (axis == right_.k().size()) {
       const kir::ExprRef term = terms_(at, k);
-      if (written_out_) sum_ = sum_ == nullptr ? term : kb::Contract(sum_ + term);
+      if (written_out_) sum_ = sum_ == nullptr ? term : kb::Term(sum_ + term);
       return term;
     }
     const Extent& extent = right_.k()[axis];
@@ -60,8 +60,7 @@ class Sum {
       return nullptr;
     }
     const std::string name = absl::StrCat("d", axis);
-    return kb::Contract(
-        kb::ReduceFor(kir::ReduceOp::kSum, name, kb::Int(0), kb::FromExtent(extent), next(kb::Ref(name))));
+    return kb::ReduceFor(kir::ReduceOp::kSum, name, kb::Int(0), kb::FromExtent(extent), next(kb::Ref(name)));
   }
 
   ProductKernel& kernel_;

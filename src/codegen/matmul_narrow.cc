@@ -66,8 +66,7 @@ StatusOr<LoweredRegion> LowerFewRows(const ProductSpace& space) {
     kir::ExprRef value = sum;
     for (int64_t t = 0; t < terms; ++t) {
       const kir::ExprRef at = (split.splits() ? first + k : k) + static_cast<double>(t);
-      value = value + kernel.Left(r, at) * kernel.Right(at, n0 + c);
-      if (IsFloat(type)) value = kb::Contract(value);
+      value = kb::Term(value + kb::Term(kernel.Left(r, at) * kernel.Right(at, n0 + c)));
     }
     return {each({kernel.Of(kb::Store("acc", {r, c}, value))})};
   };

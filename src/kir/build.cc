@@ -222,6 +222,11 @@ ExprRef Contract(const ExprRef& value) {
   });
 }
 
+ExprRef Term(const ExprRef& value) {
+  const auto* apply = std::get_if<Apply>(&value->node);
+  return apply == nullptr || !IsFloat(value->dtype) ? value : MakeApply(apply->op, apply->args, true);
+}
+
 namespace {
 ExprRef MakeReduce(Reduce reduce) {
   QUERN_CHECK(reduce.low->dtype == DType::kI64 && reduce.high->dtype == DType::kI64);

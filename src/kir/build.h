@@ -63,6 +63,9 @@ ExprRef CastTo(DType dtype, ExprRef value);
 ExprRef BitsTo(DType dtype, ExprRef value);
 // The same tree with a*b+c allowed to become one fused multiply-add everywhere in it.
 ExprRef Contract(const ExprRef& value);
+// `value` as the term of a sum: where it is a product itself, the addition may be fused with that. What it is made of
+// stays as it is, so that a value has the same bits in the sum and elsewhere.
+ExprRef Term(const ExprRef& value);
 ExprRef ReduceVec(ReduceOp op, int accs, std::string index, ExprRef low, ExprRef high, ExprRef body, Lets lets = {});
 ExprRef ReduceFor(ReduceOp op, std::string index, ExprRef low, ExprRef high, ExprRef body, Lets lets = {});
 ExprRef SumVec(int accs, std::string index, ExprRef low, ExprRef high, ExprRef body);
