@@ -22,7 +22,7 @@ import sys
 LAYERS = [
     ["rt", "linear"], ["base"], ["kir"], ["simd"], ["ir"], ["family"], ["hir", "opt"], ["codegen"], ["lir"], ["cache"],
     ["jit", "aot"], ["runtime"],
-    ["import", "text", "chat", "models", "generate", "profile", "check", "device"], ["compiler"], ["serve"],
+    ["import", "onnx", "text", "chat", "models", "generate", "profile", "check", "device"], ["compiler"], ["serve"],
 ]
 RANK = {folder: rank for rank, layer in enumerate(LAYERS) for folder in layer}
 STRANGERS = {("hir", "opt"), ("opt", "hir")}

@@ -5,8 +5,8 @@
   scripts/check_op_names.py --self-test  proves on small examples that it bites
 
 A pass, a kernel family, a plan or a target asks the op table (ir/op.h) what an op is; one that compared names would
-have to know each new op. Files that make graphs name the ops that they put there: src/hir, src/models, norms and
-other composites, and the builder and parser of src/ir, whose functions make leaves. The registry of C functions is
+have to know each new op. Files that make graphs name the ops that they put there: src/hir, src/models, src/onnx, norms
+and other composites, and the builder and parser of src/ir, whose functions make leaves. The registry of C functions is
 part of Custom. The steps that If, While and Scan become are rows of src/lir/place_steps.cc. Comments may say
 anything.
 """
@@ -22,7 +22,7 @@ MAKERS = ("src/ir/ops/", "src/ir/norm.cc", "src/ir/residual_norm.cc", "src/ir/co
           "src/ir/linear_quantise.cc", "src/ir/fake_quantise.cc", "src/ir/backward.cc", "src/ir/backward.h",
           "src/ir/norm_backward.cc", "src/ir/cross_entropy.cc", "src/ir/requantise.cc",
           "src/ir/graph.cc", "src/ir/written.cc", "src/ir/spell_attention.cc",
-          "src/ir/custom.cc", "src/hir/", "src/models/", "src/lir/place_steps.cc")
+          "src/ir/custom.cc", "src/hir/", "src/models/", "src/onnx/", "src/lir/place_steps.cc")
 NAME = re.compile(r'(?:\.name = |\bLeaf\()"([A-Z]\w*)"')
 STRING = re.compile(r'"((?:[^"\\]|\\.)*)"')
 

@@ -57,11 +57,12 @@ StatusOr<std::vector<uint8_t>> Draw(const ir::Node& leaf, const Binding& sizes, 
 
 }  // namespace
 
-StatusOr<Bytes> DrawBytes(const ir::Graph& graph, const Binding& sizes, uint64_t seed) {
+StatusOr<Bytes> DrawBytes(const ir::Graph& graph, const Binding& sizes, uint64_t seed, bool params) {
   std::mt19937_64 random(seed);
   Bytes all;
   int64_t left = kMostElements;
-  std::vector<const ir::Node*> leaves = ir::AllParams(graph);
+  std::vector<const ir::Node*> leaves;
+  if (params) leaves = ir::AllParams(graph);
   for (const int input : graph.Inputs()) leaves.push_back(&graph.node(input));
   for (const ir::Node* leaf : leaves) {
     QUERN_ASSIGN(all[leaf->attributes.String("name")], Draw(*leaf, sizes, random, left));

@@ -171,13 +171,13 @@ struct Graph::State {
     return absl::OkStatus();
   }
 
-  // A graph that was read, its outputs by their numbers.
-  static Result<Graph> Wrap(StatusOr<hir::Module> module) {
+  // A graph that was read, its outputs by their numbers where they have no names.
+  static Result<Graph> Wrap(StatusOr<hir::Module> module, const std::vector<std::string>& names = {}) {
     auto state = std::make_unique<State>();
     if (!module.ok()) return Result<Graph>::Failed(compiler::ErrorOf(module.status()));
     state->module = *std::move(module);
     for (size_t o = 0; o < state->module.outputs.size(); ++o) {
-      state->outputs.push_back(absl::StrCat(o));
+      state->outputs.push_back(o < names.size() ? names[o] : absl::StrCat(o));
       const hir::Value& output = state->module.outputs[o];
       if (!state->CheckOutput(state->outputs[o], {output.node, output.result})) break;
     }
@@ -203,6 +203,9 @@ struct Graph::State {
 struct compiler::GraphAccess {
   using State = Graph::State;
   static const State& Of(const Graph& graph) { return *graph.state_; }
+  static Result<Graph> Wrap(const ir::Graph& graph, const std::vector<std::string>& outputs) {
+    return State::Wrap(hir::WrapGraph(graph), outputs);
+  }
 };
 
 }  // namespace quern

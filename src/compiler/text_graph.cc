@@ -13,13 +13,14 @@
 #include "check/draw.h"
 #include "check/reproduction.h"
 #include "check/value.h"
+#include "compiler/graph_state.h"
 #include "compiler/public_error.h"
+#include "compiler/value_files.h"
 #include "hir/module.h"
-#include "import/npy.h"
-#include "import/safetensors.h"
 #include "ir/binary.h"
 #include "ir/describe.h"
 #include "ir/diff.h"
+#include "onnx/import.h"
 #include "quern/text.h"
 
 namespace quern {
@@ -34,40 +35,22 @@ struct Tensor {
   std::vector<uint8_t> bytes;
 };
 
-// "FILE.safetensors", or "NAME=FILE.npy".
-StatusOr<FileTensors> ReadTensorFile(const std::string& given) {
-  const auto named = [](const std::string& path, const Status& status) {
-    return status.ok() ? status : WithMessage(status, absl::StrCat(path, ": ", status.message()));
-  };
-  if (given.ends_with(".safetensors")) {
-    QUERN_ASSIGN(const MappedFile file, MappedFile::Open(given));
-    StatusOr<FileTensors> tensors = ParseSafetensors(file.bytes());
-    if (!tensors.ok()) return named(given, tensors.status());
-    return tensors;
-  }
-  const size_t equals = given.find('=');
-  if (equals == std::string::npos || !given.ends_with(".npy"))
-    return absl::InvalidArgumentError(absl::StrFormat("\"%s\" is neither NAME=FILE.npy nor FILE.safetensors", given));
-  const std::string path = given.substr(equals + 1);
-  QUERN_ASSIGN(const MappedFile file, MappedFile::Open(path));
-  StatusOr<FileTensor> tensor = ParseNpy(file.bytes());
-  if (!tensor.ok()) return named(path, tensor.status());
-  return FileTensors{{given.substr(0, equals), *std::move(tensor)}};
-}
-
 }  // namespace
 
 struct TextGraph::State {
   check::Reproduction file;
   std::optional<Graph> graph;
-  std::string blocks;  // the text, where the file has blocks
-  std::vector<Tensor> outputs;
+  std::string blocks;                  // the text, where the file has blocks
+  std::vector<Tensor> outputs, shown;  // what a run writes; and without what data says is no result
   // What each run is given: of the file's values and the outputs.
   std::vector<ConstTensor> arguments;
   std::vector<MutableTensor> results;
   std::vector<std::pair<std::string, const std::vector<uint8_t>*>> states;
   std::map<std::string, int64_t> symbols;
   FileTensors values;  // from files of the caller's, by input or parameter
+  // Of a model in ONNX: its file, which has the bytes of parameters, and what its names stand for.
+  std::shared_ptr<const onnx::ModelFile> model;
+  onnx::Imported imported;
 
   // What a file says, but for values.
   Status Read(std::span<const uint8_t> bytes, std::string* data) {
@@ -85,6 +68,7 @@ struct TextGraph::State {
     return ir::CheckStorage(file.graph);
   }
   Result<Graph> MakeGraph() const {
+    if (model != nullptr) return compiler::GraphAccess::Wrap(file.graph, imported.outputs);
     if (!blocks.empty()) return Graph::Parse(blocks);
     const std::string binary = ir::Encode(file.graph);
     return Graph::FromBinary(std::as_bytes(std::span(binary)));
@@ -103,10 +87,24 @@ struct TextGraph::State {
     return leaves;
   }
 
+  // A model in ONNX, for the sizes and values that there are where it needs them.
+  Status ReadOnnx(const std::string& path, const TextOptions& options) {
+    QUERN_ASSIGN(model, onnx::ModelFile::Open(path));
+    onnx::ImportOptions import{.usual_size = kUsualSize};
+    import.sizes.insert(options.sizes.begin(), options.sizes.end());
+    for (const std::string& given : options.values) {
+      QUERN_ASSIGN(FileTensors tensors, compiler::ReadValueFile(given));
+      import.values.merge(tensors);
+    }
+    QUERN_ASSIGN(imported, onnx::Import(*model, import));
+    file.graph = imported.graph;
+    return absl::OkStatus();
+  }
+
   // Takes the tensors of such files; sizes that their shapes say are those of the run.
   Status ReadValues(const std::vector<std::string>& files) {
     for (const std::string& given : files) {
-      QUERN_ASSIGN(FileTensors tensors, ReadTensorFile(given));
+      QUERN_ASSIGN(FileTensors tensors, compiler::ReadValueFile(given));
       for (auto& [name, tensor] : tensors) {
         const ir::Node* const leaf = Leaf(name);
         if (leaf == nullptr) {
@@ -130,7 +128,7 @@ struct TextGraph::State {
     for (auto& [name, tensor] : values) {
       const ir::TensorType& type = Leaf(name)->results[0];
       QUERN_ASSIGN(std::vector<int64_t> dims, check::SizesOf(type, file.sizes));
-      std::vector<uint8_t>& bytes = file.bytes.find(name)->second;
+      std::vector<uint8_t>& bytes = file.bytes[name];
       // Rows of blocks are given as their bytes.
       const bool blocks = IsBlock(type.dtype) && tensor.dtype == DType::kU8 && tensor.bytes.size() == bytes.size();
       if (!blocks && tensor.dtype != type.dtype) {
@@ -148,6 +146,7 @@ struct TextGraph::State {
 
   Status Size(const TextOptions& options) {
     for (const auto& [symbol, size] : options.sizes) {
+      if (imported.fixed_sizes.contains(symbol)) continue;
       if (!file.graph.symbols.contains(symbol)) {
         std::vector<std::string_view> known;
         for (const auto& [name, range] : file.graph.symbols) known.emplace_back(name);
@@ -169,6 +168,10 @@ struct TextGraph::State {
     return std::any_of(donations.begin(), donations.end(), [&](const ir::Donation& d) { return d.input == input; });
   }
 
+  std::string OutputName(size_t output) const {
+    return model == nullptr ? absl::StrCat(output) : imported.outputs[output];
+  }
+
   Status MakeOutputs() {
     int64_t left = check::kMostElements;  // what is allocated is bounded, whatever the file says
     for (size_t o = 0; o < file.graph.outputs.size(); ++o) {
@@ -176,7 +179,7 @@ struct TextGraph::State {
                                      [&](const ir::Donation& d) { return d.output == static_cast<int>(o); });
       if (state) continue;
       const ir::TensorType& type = file.graph.type(file.graph.outputs[o]);
-      Tensor& made = outputs.emplace_back(Tensor{absl::StrCat(o), std::string(Name(type.dtype)), type, {}, {}});
+      Tensor& made = outputs.emplace_back(Tensor{OutputName(o), std::string(Name(type.dtype)), type, {}, {}});
       QUERN_ASSIGN(made.dims, check::SizesOf(type, file.sizes));
       left -= ir::RefTensor{type.dtype, made.dims, {}}.elements();
       if (left < 0) {
@@ -187,6 +190,18 @@ struct TextGraph::State {
       made.bytes.resize(bytes);
     }
     return absl::OkStatus();
+  }
+
+  // What the last run computed: of a size that data decides, as much as its count says.
+  void Shown() {
+    shown = outputs;
+    for (const onnx::Cut& cut : imported.cuts) {
+      Tensor& tensor = shown[cut.output];
+      int64_t count = 0;
+      std::memcpy(&count, outputs[cut.count].bytes.data(), sizeof(count));
+      onnx::CutTo(cut.dim, count, tensor.dims, tensor.bytes);
+    }
+    if (model != nullptr) shown.resize(imported.results);
   }
 
   Status MakeArguments() {
@@ -219,7 +234,8 @@ bool TextGraph::Is(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   uint8_t mark[8] = {};
   file.read(reinterpret_cast<char*>(mark), sizeof(mark));
-  if (ir::IsBinary({mark, static_cast<size_t>(file.gcount())})) return true;
+  const std::span<const uint8_t> begin(mark, static_cast<size_t>(file.gcount()));
+  if (ir::IsBinary(begin) || onnx::LooksLikeModel(begin)) return true;
   file.clear();
   file.seekg(0);
   while (file.good()) {
@@ -241,11 +257,14 @@ Result<TextGraph> TextGraph::Open(const std::string& path, const TextOptions& op
     check::Reproduction& file = state->file;
     std::string data;
     QUERN_ASSIGN(const MappedFile text, MappedFile::Open(path));
-    QUERN_RETURN_IF_ERROR(state->Read(text.bytes(), &data));
+    if (onnx::LooksLikeModel(text.bytes()))
+      QUERN_RETURN_IF_ERROR(state->ReadOnnx(path, options));
+    else
+      QUERN_RETURN_IF_ERROR(state->Read(text.bytes(), &data));
     QUERN_RETURN_IF_ERROR(state->ReadValues(options.values));
     QUERN_RETURN_IF_ERROR(state->Size(options));
     if (data.empty()) {
-      QUERN_ASSIGN(file.bytes, check::DrawBytes(file.graph, file.sizes, options.seed));
+      QUERN_ASSIGN(file.bytes, check::DrawBytes(file.graph, file.sizes, options.seed, state->model == nullptr));
     } else {
       QUERN_ASSIGN(const MappedFile values,
                    MappedFile::Open((std::filesystem::path(path).parent_path() / data).string()));
@@ -263,7 +282,10 @@ Result<TextGraph> TextGraph::Open(const std::string& path, const TextOptions& op
   if (!graph.ok()) return Result<TextGraph>::Failed(graph.details());
   for (const ir::Node* param : ir::AllParams((*state)->file.graph)) {
     const std::string& name = param->attributes.String("name");
-    const Result<void> bound = graph->Bind(name, std::as_bytes(std::span((*state)->file.bytes.find(name)->second)));
+    const auto given = (*state)->file.bytes.find(name);
+    const std::span<const uint8_t> bytes =
+        given != (*state)->file.bytes.end() ? std::span(std::as_const(given->second)) : (*state)->imported.params[name];
+    const Result<void> bound = graph->Bind(name, std::as_bytes(bytes));
     if (!bound.ok()) return Result<TextGraph>::Failed(bound.details());
   }
   (*state)->graph = std::move(*graph);
@@ -278,7 +300,9 @@ Result<void> TextGraph::Run(Program& program) {
     if (!memory.ok()) return Result<void>::Failed(memory.details());
     std::memcpy(memory->data(), bytes->data(), std::min(memory->size(), bytes->size()));
   }
-  return program.Run(state_->arguments, state_->results, state_->symbols);
+  Result<void> ran = program.Run(state_->arguments, state_->results, state_->symbols);
+  if (ran.ok()) state_->Shown();
+  return ran;
 }
 
 Result<void> TextGraph::Save(const std::string& path) const {
@@ -289,26 +313,11 @@ Result<void> TextGraph::Save(const std::string& path) const {
 }
 
 Result<void> TextGraph::SaveOutputs(const std::string& file) const {
-  const auto save = [&]() -> Status {
-    const auto as_file = [](const Tensor& output) { return FileTensor{output.type.dtype, output.dims, output.bytes}; };
-    if (file.ends_with(".safetensors")) {
-      FileTensors tensors;
-      for (const Tensor& output : state_->outputs) tensors.emplace(output.name, as_file(output));
-      return WriteFile(file, PrintSafetensors(tensors));
-    }
-    const size_t equals = file.find('=');
-    if (equals == std::string::npos || !file.ends_with(".npy"))
-      return absl::InvalidArgumentError(absl::StrFormat("\"%s\" is neither NAME=FILE.npy nor FILE.safetensors", file));
-    std::vector<std::string_view> names;
-    for (const Tensor& output : state_->outputs) {
-      names.emplace_back(output.name);
-      if (output.name != file.substr(0, equals)) continue;
-      QUERN_ASSIGN(const std::string bytes, PrintNpy(as_file(output)));
-      return WriteFile(file.substr(equals + 1), bytes);
-    }
-    return UnknownName("output", file.substr(0, equals), names, state_->file.graph.name);
-  };
-  return compiler::ToResult(save());
+  std::vector<std::pair<std::string, FileTensor>> tensors;
+  for (const Tensor& output : state_->shown) {
+    tensors.emplace_back(output.name, FileTensor{output.type.dtype, output.dims, output.bytes});
+  }
+  return compiler::ToResult(compiler::WriteValueFile(file, tensors, state_->file.graph.name));
 }
 
 std::string TextGraph::Describe() const { return ir::Describe(state_->file.graph); }
@@ -319,9 +328,9 @@ std::string TextGraph::Diff(const TextGraph& other) const {
 
 std::string TextGraph::Outputs() const {
   std::string text;
-  for (const Tensor& output : state_->outputs) {
+  for (const Tensor& output : state_->shown) {
     absl::StrAppend(&text, "output ", output.name, "  ", output.dtype, check::Text(output.dims), " ");
-    const StatusOr<ir::RefTensor> values = check::Decode(output.type, false, state_->file.sizes, output.bytes);
+    const StatusOr<ir::RefTensor> values = ir::RefTensorFromBytes(output.type.dtype, output.dims, output.bytes);
     const int64_t elements = values.ok() ? values->elements() : 0, shown = std::min(elements, kShownElements);
     for (int64_t e = 0; e < shown; ++e) {
       if (output.type.dtype == DType::kU64)

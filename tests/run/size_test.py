@@ -21,7 +21,7 @@ LIMITS = {
     "addition.o, x86-64-v4": 290_000,
     "addition.o, all three": 660_000,
     "addition.o, aarch64": 115_000,
-    "quern": 31_500_000,  # libLLVM, a shared library of Debian's, not in it
+    "quern": 33_000_000,  # libLLVM, a shared library of Debian's, not in it
 }
 
 

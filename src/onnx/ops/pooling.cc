@@ -1,0 +1,120 @@
+// Pooling.
+
+#include <cmath>
+
+#include "onnx/products.h"
+#include "onnx/table.h"
+
+namespace quern::onnx {
+namespace {
+
+Value PoolOf(Call& c, Value x, const char* kind, const Windows& windows, bool include_pad) {
+  const DType dtype = c.dtype(x);
+  ir::Attributes attributes = windows.Attributes();
+  attributes.Set("kind", std::string(kind));
+  attributes.Set("kernel", windows.kernel);
+  attributes.Set("ceil", c.Int("ceil_mode", 0) != 0);
+  attributes.Set("count_include_pad", include_pad);
+  return c.Cast(c.Add("Pool", {IsFloat(dtype) ? x : c.Cast(x, DType::kF32)}, attributes), dtype);
+}
+
+void AveragePool(Call& c) {
+  const Value x = c.x(0);
+  c.Return(PoolOf(c, x, "mean", WindowsOf(c, x, {}), c.Int("count_include_pad", 0) != 0));
+}
+
+void MaxPool(Call& c) {
+  const Value x = c.x(0);
+  const Windows windows = WindowsOf(c, x, {});
+  c.Return(PoolOf(c, x, "max", windows, false));
+  if (!c.Wants(1)) return;
+  ir::Attributes attributes = windows.Attributes();
+  attributes.Set("kernel", windows.kernel);
+  attributes.Set("ceil", c.Int("ceil_mode", 0) != 0);
+  const Value float_x = IsFloat(c.dtype(x)) ? x : c.Cast(x, DType::kF32);
+  Value at = c.Add("MaxPoolIndices", {float_x}, attributes);
+  // Ours are positions in x, row by row, as ONNX counts them.
+  if (c.Int("storage_order", 0) != 0 && c.rank(x) == 4) {
+    const Value height = c.Size(c.dim(x, 2)), width = c.Size(c.dim(x, 3));
+    const Value area = c.Add("Mul", {height, width}), inside = c.Add("Mod", {at, area});
+    const Value column = c.Add("Mod", {inside, width}), line = c.Add("Div", {inside, width});
+    at = c.Add("Add", {c.Add("Sub", {at, inside}), c.Add("Add", {c.Add("Mul", {column, height}), line})});
+  }
+  c.Return(1, at);
+}
+
+// The root of the sum of |x|^p.
+Value Power(Call& c, Value x, double p) {
+  if (p == 1) return c.Add("Abs", {x});
+  if (p == 2) return c.Add("Mul", {x, x});
+  return c.Add("Pow", {c.Add("Abs", {x}), c.Like(p, x)});
+}
+Value Root(Call& c, Value x, double p) {
+  if (p == 1) return x;
+  if (p == 2) return c.Add("Sqrt", {x});
+  return c.Add("Pow", {x, c.Like(1 / p, x)});
+}
+
+void LpPool(Call& c) {
+  const Value x = c.x(0);
+  const Windows windows = WindowsOf(c, x, {});
+  const auto p = static_cast<double>(c.Int("p", 2));
+  double places = 1;
+  for (const int64_t size : windows.kernel) places *= static_cast<double>(size);
+  const Value mean = PoolOf(c, Power(c, x, p), "mean", windows, true);
+  c.Return(Root(c, c.Add("Mul", {mean, c.Like(places, mean)}), p));
+}
+
+Ints SpatialAxes(Call& c, Value x) {
+  Ints axes;
+  for (int64_t d = 2; d < c.rank(x); ++d) axes.push_back(d);
+  return axes;
+}
+void Global(Call& c) {
+  const Value x = c.x(0);
+  c.Return(c.Reduce(c.row.op, x, SpatialAxes(c, x), true));
+}
+void GlobalLpPool(Call& c) {
+  const Value x = c.x(0);
+  const auto p = static_cast<double>(c.Int("p", 2));
+  c.Return(Root(c, c.Reduce("sum", Power(c, x, p), SpatialAxes(c, x), true), p));
+}
+
+void MaxUnpool(Call& c) {
+  const Value x = c.x(0), at = c.x(1);
+  const Windows windows = WindowsOf(c, x, {});
+  const Extents dims = c.type(x).dims;
+  const size_t spatial = windows.kernel.size();
+  if (spatial == 0) return c.Fail(absl::InvalidArgumentError("an image is needed"));
+  // Positions are those of the sizes that the attributes give; another output_shape has them at its beginning.
+  Extents inner = {dims[0], dims[1]};
+  for (size_t d = 0; d < spatial; ++d) {
+    inner.push_back((dims[d + 2] - Extent(1)) * Extent(windows.strides[d]) +
+                    Extent(windows.kernel[d] - windows.pads[d] - windows.pads[d + spatial]));
+  }
+  Extents shape = inner;
+  if (c.Has(2)) shape = c.ExtentsOf(c.x(2));
+  Extent all(1);
+  for (const Extent& size : shape) all = all * size;
+  const Extent count = c.type(x).elements();
+  const Value y =
+      c.Add("ScatterElements", {c.Filled(0, c.dtype(x), {all}), c.Reshape(at, {count}), c.Reshape(x, {count})},
+            {{"axis", int64_t{0}}});
+  c.Return(c.Reshape(y, shape));
+}
+
+constexpr Importer kRows[] = {
+    {"AveragePool", AveragePool},
+    {"GlobalAveragePool", Global, "mean"},
+    {"GlobalLpPool", GlobalLpPool},
+    {"GlobalMaxPool", Global, "max"},
+    {"LpPool", LpPool},
+    {"MaxPool", MaxPool},
+    {"MaxUnpool", MaxUnpool, "", 2},
+};
+
+}  // namespace
+
+std::span<const Importer> PoolingImporters() { return kRows; }
+
+}  // namespace quern::onnx
