@@ -36,7 +36,7 @@ void MatmulKernels::EmitFew(KernelWriter& writer, FusedExpr& expr, const MatmulS
                             int64_t chunk, kir::Block& block) {
   // More rows than few, where panels of weights are too long to pack: some at a time.
   const int64_t bound = view_.UpperBound(plan_.rows), most = std::min(bound, kFewRows);
-  const bool groups = bound > most;
+  const bool groups = bound > most || plan_.starts;
   const kir::ExprRef m = groups ? kb::Ref("m") : kb::Int(0);
   const kir::ExprRef live = groups ? kb::Min(EndRow() - m, kb::Int(most)) : kb::FromExtent(plan_.rows);
   kir::Block rows;
@@ -44,9 +44,10 @@ void MatmulKernels::EmitFew(KernelWriter& writer, FusedExpr& expr, const MatmulS
     const kir::Slice x =
         groups ? Rows(writer, m, live, prologue_in_chunk_) : Rows(writer, nullptr, nullptr, prologue_in_chunk_);
     rows.push_back(kb::Tile(TileName(root), {most, chunk}));
-    rows.push_back(kb::WithOrigin(kb::CallTile(RowOf(root).dot, {TileName(root)}, {Weights(writer, root, n0, chunk), x},
-                                               {{"ahead", kb::Int(view_.facts.prefetch_ahead)}}),
-                                  writer.Origin(root)));
+    rows.push_back(
+        kb::WithOrigin(kb::CallTile(RowOf(root).dot, {TileName(root)}, {Weights(writer, root, n0, kb::Int(chunk)), x},
+                                    {{"ahead", kb::Int(view_.facts.prefetch_ahead)}}),
+                       writer.Origin(root)));
   }
   kir::Block finish = {
       Epilogue(writer, expr, segment, m, live, n0, LiveColumns(segment, n0, chunk), chunk, kb::Ref("j"))};

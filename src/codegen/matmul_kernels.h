@@ -35,13 +35,16 @@ class MatmulKernels {
   // The activations as a slice of rows [from, from + count), or all of them, and of columns [k, k + depth), or all.
   kir::Slice Rows(KernelWriter& writer, const kir::ExprRef& from, const kir::ExprRef& count, bool scratch,
                   const kir::ExprRef& k = nullptr, int64_t depth = 0);
-  kir::Slice Weights(KernelWriter& writer, int root, const kir::ExprRef& n, int64_t count,
+  // The same of a root's weights, of run "e" where rows go by runs.
+  kir::Slice Weights(KernelWriter& writer, int root, const kir::ExprRef& n, const kir::ExprRef& count,
                      const kir::ExprRef& k = nullptr, int64_t depth = 0);
   const MatmulRow& RowOf(int root) const { return *TileRow(view_, root); }
   // Writes a kernel in which inputs that have all rows have them in one dimension.
   KernelWriter Writer(const char* name) const;
   static std::string TileName(int root);
-  // Rows of a chunk: [FirstRow(), EndRow()).
+  // Loops over the runs of rows, called e, around what is done for the rows [from, to) of one.
+  kir::Block EachRun(KernelWriter& writer, kir::Block run);
+  // Rows of a chunk, or of a run of it: [FirstRow(), EndRow()).
   void ChooseRowBlock(int64_t chunk);
   kir::ExprRef FirstRow() const;
   kir::ExprRef EndRow() const;

@@ -60,8 +60,7 @@ kir::StmtRef MatmulKernels::PrefetchNextPanel(KernelWriter& writer, int root, co
                      left = kb::Max(kb::Int(1), kb::Int(width) - done),
                      more = kb::Call(kir::Op::kLt, {m + static_cast<double>(step), EndRow()}),
                      count = kb::Select(more, kb::Min(left, kb::Int(part)), left);
-  return kb::Prefetch(kb::SliceOf(writer.Input(view_.InputIndex(view_.node(root).inputs[1])),
-                                  {kb::Range(n + static_cast<double>(width) + done, count), kb::All()}));
+  return kb::Prefetch(Weights(writer, root, n + static_cast<double>(width) + done, count));
 }
 
 // Where the results of a tile lie, and what is read beside it: a few elements of each of many rows, which nothing else
@@ -112,8 +111,10 @@ void MatmulKernels::EmitMany(KernelWriter& writer, FusedExpr& expr, const Matmul
     const MatmulRow& row = RowOf(root);
     const DType dtype = integer ? row.weight : DType::kF32;
     block.push_back(kb::Alloc(p, {dtype, {Extent(width), Extent(plan_.k)}, row.panel}));
-    panel.push_back(kb::WithOrigin(kb::Pack(kb::Whole(p, 2), Weights(writer, root, n, width)), writer.Origin(root)));
+    panel.push_back(
+        kb::WithOrigin(kb::Pack(kb::Whole(p, 2), Weights(writer, root, n, kb::Int(width))), writer.Origin(root)));
   }
+  const kir::ExprRef live_rows = kb::Min(EndRow() - m, kb::Int(step));
   kir::Block rows;
   for (const int root : segment.roots) {
     if (packs) rows.push_back(PrefetchNextPanel(writer, root, n, m, step));
@@ -124,11 +125,10 @@ void MatmulKernels::EmitMany(KernelWriter& writer, FusedExpr& expr, const Matmul
     rows.push_back(kb::Tile(TileName(root), {step, width}));
     rows.push_back(
         kb::WithOrigin(kb::CallTile(RowOf(root).mma, {TileName(root)},
-                                    {Rows(writer, m, kb::Int(step), prologue_in_chunk_),
+                                    {Rows(writer, m, plan_.starts ? live_rows : kb::Int(step), prologue_in_chunk_),
                                      packs ? kb::Whole(absl::StrCat("p", root), 2) : Panel(writer, root, n)}),
                        writer.Origin(root)));
   }
-  const kir::ExprRef live_rows = kb::Min(EndRow() - m, kb::Int(step));
   rows.push_back(
       Epilogue(writer, expr, segment, m, live_rows, n, LiveColumns(segment, n, width), width, f + kb::Ref("j")));
   panel.push_back(kb::For("m", FirstRow(), EndRow(), std::move(rows), step));

@@ -32,8 +32,8 @@ kir::ExprRef Sum(const RegionView& view, FusedExpr& expr, int n, const kir::Inde
   at_b.push_back(nk ? at[rank - 1] : k);
   at_b.push_back(nk ? k : at[rank - 1]);
   const DType result = node.results[0].dtype;
-  const kir::ExprRef product = kb::Term(Factor(expr.Element(node.inputs[0], at_a), result) *
-                                        Factor(expr.Element(node.inputs[1], at_b), result));
+  const kir::ExprRef product =
+      kb::Term(Factor(expr.Element(node.inputs[0], at_a), result) * Factor(expr.Element(node.inputs[1], at_b), result));
   const kir::ExprRef count = kb::FromExtent(a.dims.back());
   const kir::ExprRef sum = nk ? kb::SumVec(4, name, kb::Int(0), count, product)
                               : kb::ReduceFor(kir::ReduceOp::kSum, name, kb::Int(0), count, product);

@@ -25,6 +25,12 @@ StatusOr<ir::Graph> Quantise(const Work& work) {
   return opt::QuantiseActivations(work.graph, {.exact = work.options.exact || work.options.facts.blocks.has_value()});
 }
 
+// Blocks of threads take each row by itself.
+StatusOr<ir::Graph> SortRows(const Work& work) {
+  if (work.options.facts.blocks) return work.graph;
+  return opt::MakeRaggedProducts(work.graph, {.exact = work.options.exact});
+}
+
 // Blocks of threads multiply by windows that they read where images have channels first.
 StatusOr<ir::Graph> Layout(const Work& work) {
   if (work.options.facts.blocks) return work.graph;
@@ -91,6 +97,8 @@ constexpr Step kVariant[] = {
     {"narrow_symbols", "sizes that the guard fixes become constants", [](Work& w) { return Narrow(w.graph, w.guard); }},
     {"unify_sizes", "sizes that must be equal are one symbol to kernels",
      [](Work& w) { return opt::UnifySizes(w.graph); }},
+    {"ragged_products", "many rows by picked matrices are runs of rows, a product each",
+     [](Work& w) { return SortRows(w); }},
     {"recognise_attention", "attention spelled out in ops needs no scores in memory",
      [](Work& w) { return Recognise(w); }},
     {"donate_carries", "caches that loops carry are written in place",

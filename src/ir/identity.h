@@ -50,6 +50,8 @@ std::optional<double> UniformConstant(const Graph& graph, Value value);
 StatusOr<Value> MakeCopy(const MakeNode& make, Value x, DType dtype);
 // f32 rows in an int8 format.
 StatusOr<Value> MakeQuantised(const MakeNode& make, Value x, DType format);
+// The slices of `table` along its outermost dimension that `indices` names.
+StatusOr<Value> MakePicked(const MakeNode& make, Value table, Value indices);
 // A matrix with rows and columns exchanged.
 StatusOr<Value> MakeTransposed(const MakeNode& make, Value matrix);
 // Dimension d of the result is dimension perm[d] of x.

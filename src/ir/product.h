@@ -31,6 +31,18 @@ StatusOr<Value> MakeRowsOfPanels(const MakeNode& make, Value panels, const Tenso
 // The product of `a` and that many columns in panels.
 StatusOr<Value> MakeProductOfPanels(const MakeNode& make, Value a, Value panels, int64_t columns);
 
+// Whether this is a RaggedMatMul: operand 1 is [E, N, K], and run e of the rows, which begins at operand 2's element e,
+// is multiplied by its matrix e.
+bool IsRagged(const Node& product);
+// Rows sorted by which of `matrices` they are multiplied by.
+struct RowRuns {
+  Value order, inverse;  // [M]: the row that stands at each place, and the place of each row
+  Value starts;          // [matrices]
+};
+// `which` [M] names a matrix for each row as the indices of GroupedMatMul do: from the end where negative, clamped.
+StatusOr<RowRuns> MakeRowRuns(const MakeNode& make, Value which, const TensorType& type, int64_t matrices);
+StatusOr<Value> MakeRaggedProduct(const MakeNode& make, Value a, Value matrices, Value starts);
+
 // Whether a MatMul takes these two: halves and block formats are weights of f32 activations, bytes with and without a
 // sign go together, else both are alike: floats, i32 or i64.
 bool Multiplies(DType activation, DType weight);

@@ -44,6 +44,10 @@ struct QuantiseOptions {
 // f32 activations that meet a block-format weight are quantised to the int8 format of its dot product, once per value.
 StatusOr<ir::Graph> QuantiseActivations(const ir::Graph& graph, const QuantiseOptions& options = {});
 
+// Rows that each pick their matrix are sorted by it where they are many, and quantised as `options` say beside a block
+// format. After the sizes of rows are known.
+StatusOr<ir::Graph> MakeRaggedProducts(const ir::Graph& graph, const QuantiseOptions& options = {});
+
 struct HoistOptions {
   bool panels = true;  // the target multiplies by panels in memory
 };

@@ -660,6 +660,10 @@ class Generator {
       const Value w = NewLeaf({DType::kF32, transposed ? std::vector{e, n, k} : std::vector{e, k, n}});
       Tame(Add("GroupedMatMul", {a, w, NewLeaf({DType::kI32, {dims[0]}})}, {{"transpose_b", transposed}}));
     }
+    if (dims.size() == 2 && Below(6) == 0) {
+      const Extent n(Pick<int64_t>({3, 8, 33})), e(1 + Below(4));
+      Tame(Add("RaggedMatMul", {a, NewLeaf({DType::kF32, {e, n, dims.back()}}), NewLeaf({DType::kI32, {e}})}));
+    }
     if (Below(8) != 0) return;
     const Value panels = NewWeight(DType::kF32, {Extent(2), dims.back(), Extent(ir::kPanelColumns)});
     Tame(Add("MatMulPanels", {a, panels}, {{"columns", ir::kPanelColumns + 1 + Below(ir::kPanelColumns)}}));

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "ir/identity.h"
 #include "ir/pairs.h"
 #include "ir/shape.h"
 #include "kir/build.h"
@@ -76,6 +77,10 @@ const OpDef& Op_gather() {
       .examples = {{{"f32[7, 3]", "i32[5]"}}},
   });
   return *op;
+}
+
+StatusOr<Value> MakePicked(const MakeNode& make, Value table, Value indices) {
+  return make("Gather", {table, indices}, {{"axis", int64_t{0}}});
 }
 
 bool PicksSlices(const Graph& graph, const Node& node) {

@@ -431,7 +431,7 @@ TEST(Products, OfPickedWeights) {
   for (const auto& [x, w] :
        {std::pair("f32", "f32"), {"f32", "f16"}, {"f32", "bf16"}, {"bf16", "bf16"}, {"f64", "f64"}}) {
     for (const bool transposed : {false, true}) {
-      for (const char* const rows : {"1", "11"}) {
+      for (const char* const rows : {"1", "11", "53"}) {
         ExpectRight(absl::StrReplaceAll(R"(graph g {
   %0 = Input() {name = "x"} : $x[$m, 37]
   %1 = Param() {name = "w"} : $w[5, $d]
@@ -474,6 +474,39 @@ TEST(Products, OfPickedBlocks) {
   return %4
 })",
               {{}});
+}
+
+// Runs of rows of any length, none and more than a tile's too, whatever the starts hold; two products that share them.
+TEST(Products, OfRunsOfRows) {
+  for (const char* const w : {"f32", "f16", "bf16", "q8_0", "q4_K"}) {
+    for (const char* const starts : {"i32", "i64"}) {
+      ExpectRight(absl::StrReplaceAll(R"(graph g sym S in 0..300 {
+  %0 = Input() {name = "x"} : f32[S, 256]
+  %1 = Param() {name = "w"} : $w[5, 37, 256]
+  %2 = Param() {name = "v"} : $w[5, 67, 256]
+  %3 = Input() {name = "starts"} : $i[5]
+  %4 = RaggedMatMul(%0, %1, %3) : f32[S, 37]
+  %5 = RaggedMatMul(%0, %2, %3) : f32[S, 67]
+  %6 = Silu(%5) : f32[S, 67]
+  return %4, %6
+})",
+                                      {{"$w", w}, {"$i", starts}}),
+                  {{{"S", 0}}, {{"S", 1}}, {{"S", 7}}, {{"S", 97}}, {{"S", 300}}});
+    }
+  }
+  // Quantised rows.
+  for (const auto& [w, x] : {std::pair("q8_0", "q8_0"), {"q4_K", "q8_K"}, {"q6_K", "q8_K"}, {"iq4_nl", "q8_0"}}) {
+    ExpectRight(absl::StrReplaceAll(R"(graph g {
+  %0 = Input() {name = "x"} : f32[101, 512]
+  %1 = Param() {name = "w"} : $w[3, 96, 512]
+  %2 = Input() {name = "starts"} : i32[3]
+  %3 = Quantize(%0) {format = $x} : $x[101, 512]
+  %4 = RaggedMatMul(%3, %1, %2) : f32[101, 96]
+  return %4
+})",
+                                    {{"$w", w}, {"$x", x}}),
+                {{}});
+  }
 }
 
 // f32 beside bf16 that lies in both layouts, of few rows and of many.
