@@ -40,6 +40,7 @@ int64_t WideSpan(const ir::Node& node) {
 }  // namespace
 
 MatmulKernels::MatmulKernels(const RegionView& view, const MatmulPlan::Tiles& plan) : view_(view), plan_(plan) {
+  if (plan.picks == Picks::kByRow) return;
   if (view.UpperBound(plan.rows) <= kFewRows && !plan.row->in_panels()) return;
   if (view.facts.blocks)
     form_ = Form::kSquares;
@@ -98,7 +99,8 @@ Status MatmulKernels::LowerPrologue() {
 // Rows that are packed lie in scratch until all columns of a chunk are there; and a chunk of very many rows keeps cores
 // waiting. Where no panels are filled, a block of rows that the second cache keeps is enough.
 void MatmulKernels::ChooseRowBlock(int64_t chunk) {
-  if (plan_.starts) return;
+  if (plan_.picks != Picks::kNone) row_block_ = plan_.picks == Picks::kByRow ? 1 : 0;
+  if (plan_.picks != Picks::kNone) return;
   constexpr int64_t kMostRows = 4096, kSteps = 24, kRowBytes = 512 << 10, kLeastRows = 48;
   const int64_t rows = view_.UpperBound(plan_.rows);
   int64_t packs = 0;
@@ -125,33 +127,13 @@ void MatmulKernels::ChooseRowBlock(int64_t chunk) {
 }
 
 kir::ExprRef MatmulKernels::FirstRow() const {
-  if (plan_.starts) return kb::Ref("from");
+  if (plan_.picks == Picks::kByRun) return kb::Ref("from");
   return row_block_ == 0 ? kb::Int(0) : kb::Ref("mb");
 }
 kir::ExprRef MatmulKernels::EndRow() const {
-  if (plan_.starts) return kb::Ref("to");
+  if (plan_.picks == Picks::kByRun) return kb::Ref("to");
   const kir::ExprRef end = kb::FromExtent(plan_.rows);
   return row_block_ == 0 ? end : kb::Min(FirstRow() + static_cast<double>(row_block_), end);
-}
-
-// A chunk has all runs, so that columns alone say who writes what, whatever the starts hold.
-kir::Block MatmulKernels::EachRun(KernelWriter& writer, kir::Block run) {
-  const kir::ExprRef e = kb::Ref("e"), rows = kb::FromExtent(plan_.rows), i = kb::Ref("i"),
-                     last = kb::Int(plan_.runs - 1);
-  kir::ExprRef from = kb::Int(0), to = rows;
-  if (plan_.runs > 1) {
-    const std::string starts = writer.Input(view_.InputIndex(*plan_.starts));
-    const kir::ExprRef start = kb::CastTo(DType::kI64, kb::At(starts, view_.type(*plan_.starts).dtype, {i}));
-    const auto begins = [&](const kir::ExprRef& which) {
-      const kir::ExprRef least = kb::ReduceVec(kir::ReduceOp::kMax, 1, "i", kb::Int(1), which + 1.0, start);
-      return kb::Max(kb::Int(0), kb::Min(least, rows));
-    };
-    from = begins(e);
-    to = kb::Select(kb::Call(Op::kLt, {e, last}), begins(kb::Min(e + 1.0, last)), rows);
-  }
-  kir::Block body = {kb::Let("from", from), kb::Let("to", to),
-                     kb::If(kb::Call(Op::kLt, {kb::Ref("from"), kb::Ref("to")}), std::move(run), {})};
-  return {kb::For("e", kb::Int(0), kb::Int(plan_.runs), std::move(body))};
 }
 
 // Blocks of a quantised result, heads of a rotation; on CPUs a tile's rows, on blocks of threads the pairs of a
@@ -225,7 +207,7 @@ Status MatmulKernels::EmitKernel(const std::vector<const MatmulSegment*>& segmen
                 : kir::Block{kb::If(kb::Call(Op::kLt, {g, kb::Int(end / chunk)}), std::move(body), std::move(block))};
     end = start;
   }
-  if (plan_.starts) block = EachRun(writer, std::move(block));
+  if (plan_.picks != Picks::kNone) block = WithMatrix(writer, std::move(block));
   if (prologue_in_chunk_ || plan_.windows) {
     kir::Block all = plan_.windows ? FillWindows(writer) : ScratchPrologue(expr);
     all.insert(all.end(), block.begin(), block.end());
@@ -260,7 +242,7 @@ kir::Slice MatmulKernels::Rows(KernelWriter& writer, const kir::ExprRef& from, c
 kir::Slice MatmulKernels::Weights(KernelWriter& writer, int root, const kir::ExprRef& n, const kir::ExprRef& count,
                                   const kir::ExprRef& k, int64_t depth) {
   std::vector<kir::SliceDim> dims = {kb::Range(n, count), k == nullptr ? kb::All() : kb::Range(k, kb::Int(depth))};
-  if (plan_.starts) dims.insert(dims.begin(), kb::Point(kb::Ref("e")));
+  if (plan_.picks != Picks::kNone) dims.insert(dims.begin(), kb::Point(kb::Ref("e")));
   return kb::SliceOf(writer.Input(view_.InputIndex(view_.node(root).inputs[1])), std::move(dims));
 }
 

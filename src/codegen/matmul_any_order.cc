@@ -50,8 +50,6 @@ StatusOr<MatmulPlan::AnyOrder> MatchAnyOrder(const RegionView& view, const std::
   auto space = std::make_unique<const ProductSpace>(view);
   QUERN_RETURN_IF_ERROR(space->Check());
   const Form form = FormOf(*space);
-  if (space->picked() && IsBlock(space->SourceType(1)) && form != Form::kStreams)
-    return No("blocks that are picked are read by the dot tile alone");
   // Loops over the result have the extents of one.
   for (const ir::Value& result : view.results()) {
     if (form == Form::kPlain && view.type(result).dims != space->node().results[0].dims)

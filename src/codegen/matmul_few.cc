@@ -35,14 +35,16 @@ int64_t MatmulKernels::FewChunk() const {
 void MatmulKernels::EmitFew(KernelWriter& writer, FusedExpr& expr, const MatmulSegment& segment, const kir::ExprRef& n0,
                             int64_t chunk, kir::Block& block) {
   // More rows than few, where panels of weights are too long to pack: some at a time.
-  const int64_t bound = view_.UpperBound(plan_.rows), most = std::min(bound, kFewRows);
-  const bool groups = bound > most || plan_.starts;
-  const kir::ExprRef m = groups ? kb::Ref("m") : kb::Int(0);
-  const kir::ExprRef live = groups ? kb::Min(EndRow() - m, kb::Int(most)) : kb::FromExtent(plan_.rows);
+  const bool one = plan_.picks == Picks::kByRow;
+  const int64_t bound = one ? 1 : view_.UpperBound(plan_.rows), most = std::min(bound, kFewRows);
+  const bool groups = bound > most || plan_.picks == Picks::kByRun;
+  const kir::ExprRef m = groups ? kb::Ref("m") : FirstRow(),
+                     live = groups ? kb::Min(EndRow() - m, kb::Int(most))
+                                   : (one ? kb::Int(1) : kb::FromExtent(plan_.rows));
   kir::Block rows;
   for (const int root : segment.roots) {
     const kir::Slice x =
-        groups ? Rows(writer, m, live, prologue_in_chunk_) : Rows(writer, nullptr, nullptr, prologue_in_chunk_);
+        groups || one ? Rows(writer, m, live, prologue_in_chunk_) : Rows(writer, nullptr, nullptr, prologue_in_chunk_);
     rows.push_back(kb::Tile(TileName(root), {most, chunk}));
     rows.push_back(
         kb::WithOrigin(kb::CallTile(RowOf(root).dot, {TileName(root)}, {Weights(writer, root, n0, kb::Int(chunk)), x},

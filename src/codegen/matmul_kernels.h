@@ -4,6 +4,7 @@
 //   matmul_few.cc      few rows: chunks of weight rows stream by once
 //   matmul_many.cc     many rows: panels of weights in scratch
 //   matmul_windows.cc  the same where the left side is gathered: rows of windows in scratch
+//   matmul_picks.cc    rows that pick one of several matrices, few or many
 //   matmul_squares.cc  many rows on blocks of threads: squares in shared memory
 //   matmul_panels.cc   many rows and columns of operands that lie in any order: panels filled by loops
 //   matmul_narrow.cc   few rows or few columns of them
@@ -35,15 +36,13 @@ class MatmulKernels {
   // The activations as a slice of rows [from, from + count), or all of them, and of columns [k, k + depth), or all.
   kir::Slice Rows(KernelWriter& writer, const kir::ExprRef& from, const kir::ExprRef& count, bool scratch,
                   const kir::ExprRef& k = nullptr, int64_t depth = 0);
-  // The same of a root's weights, of run "e" where rows go by runs.
+  // The same of a root's weights, of matrix "e" where rows pick some.
   kir::Slice Weights(KernelWriter& writer, int root, const kir::ExprRef& n, const kir::ExprRef& count,
                      const kir::ExprRef& k = nullptr, int64_t depth = 0);
   const MatmulRow& RowOf(int root) const { return *TileRow(view_, root); }
   // Writes a kernel in which inputs that have all rows have them in one dimension.
   KernelWriter Writer(const char* name) const;
   static std::string TileName(int root);
-  // Loops over the runs of rows, called e, around what is done for the rows [from, to) of one.
-  kir::Block EachRun(KernelWriter& writer, kir::Block run);
   // Rows of a chunk, or of a run of it: [FirstRow(), EndRow()).
   void ChooseRowBlock(int64_t chunk);
   kir::ExprRef FirstRow() const;
@@ -87,6 +86,10 @@ class MatmulKernels {
   void EmitMany(KernelWriter& writer, FusedExpr& expr, const MatmulSegment& segment, const kir::ExprRef& n0,
                 int64_t chunk, kir::Block& block);
 
+  // ---- matmul_picks.cc
+  // What is done for the rows of matrix "e": a chunk's one row, or the run [from, to) of each.
+  kir::Block WithMatrix(KernelWriter& writer, kir::Block body);
+
   // ---- matmul_windows.cc
   int64_t WindowsChunk() const;
   kir::Block FillWindows(KernelWriter& writer);
@@ -100,6 +103,7 @@ class MatmulKernels {
   // Shared memory for squares of sums, one for each root of the segment that rotates and has most of them.
   kir::Block Staging(const std::vector<const MatmulSegment*>& segments, int64_t chunk) const;
 
+  using Picks = MatmulPlan::Tiles::Picks;
   enum class Form : uint8_t { kFew, kMany, kSquares };
   const RegionView& view_;
   const MatmulPlan::Tiles& plan_;

@@ -123,11 +123,11 @@ void MatmulKernels::EmitMany(KernelWriter& writer, FusedExpr& expr, const Matmul
     rows.push_back(kb::Prefetch(std::move(slice)));
   for (const int root : segment.roots) {
     rows.push_back(kb::Tile(TileName(root), {step, width}));
-    rows.push_back(
-        kb::WithOrigin(kb::CallTile(RowOf(root).mma, {TileName(root)},
-                                    {Rows(writer, m, plan_.starts ? live_rows : kb::Int(step), prologue_in_chunk_),
-                                     packs ? kb::Whole(absl::StrCat("p", root), 2) : Panel(writer, root, n)}),
-                       writer.Origin(root)));
+    rows.push_back(kb::WithOrigin(
+        kb::CallTile(RowOf(root).mma, {TileName(root)},
+                     {Rows(writer, m, plan_.picks == Picks::kByRun ? live_rows : kb::Int(step), prologue_in_chunk_),
+                      packs ? kb::Whole(absl::StrCat("p", root), 2) : Panel(writer, root, n)}),
+        writer.Origin(root)));
   }
   rows.push_back(
       Epilogue(writer, expr, segment, m, live_rows, n, LiveColumns(segment, n, width), width, f + kb::Ref("j")));

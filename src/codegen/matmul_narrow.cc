@@ -19,7 +19,6 @@
 //   }
 #include <algorithm>
 
-#include "absl/strings/str_format.h"
 #include "base/divide.h"
 #include "codegen/loops.h"
 #include "codegen/matmul_kernels.h"
@@ -37,8 +36,7 @@ constexpr int64_t kTerms = 4;          // of a sum between loading and storing i
 constexpr int64_t kStreamedRows = SplitSum::kStreamedRows;
 
 // The tile that multiplies rows of `streamed` by rows of `by`.
-std::string DotOf(DType streamed, DType by) {
-  if (IsBlock(streamed)) return absl::StrFormat("dot_%s_x", Name(streamed));
+const char* DotOf(DType streamed, DType by) {
   if (by == DType::kBF16) return "dot_bf16_pairs";
   return streamed == DType::kF32 ? "dot_f32" : streamed == DType::kF16 ? "dot_f16" : "dot_bf16";
 }
@@ -111,7 +109,7 @@ StatusOr<LoweredRegion> LowerStreams(const ProductSpace& space) {
              kb::For("xj", zero, n, {kb::Vec("xk", zero, k, {kb::Store("px", {xj, xk}, kb::CastTo(dtype, element))})})};
   }
   chunk.push_back(kb::Tile("t", {most, kStreamedRows}));
-  chunk.push_back(kernel.Of(kb::CallTile(DotOf(space.SourceType(streamed), dtype), {"t"}, {rows, by},
+  chunk.push_back(kernel.Of(kb::CallTile(DotOf(space.dtype(streamed), dtype), {"t"}, {rows, by},
                                          {{"ahead", kb::Int(view.facts.prefetch_ahead)}})));
   const kir::ExprRef live = kb::Min(kb::FromExtent(many) - m0, kb::Int(kStreamedRows)), sum = kb::Ref("t", DType::kF32);
   chunk.push_back(kb::Map({"j", "i"}, {"t"}, {n, live},

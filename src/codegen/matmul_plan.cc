@@ -91,7 +91,7 @@ class TileMatcher {
     for (const int root : roots_) {
       if (Node(root).inputs[0] != tiles_.lhs) return No("the products have different left sides");
       if (view_.Has(Node(root).inputs[1].node)) return No("weights lie in memory");
-      QUERN_RETURN_IF_ERROR(MatchRuns(root));
+      QUERN_RETURN_IF_ERROR(MatchPicks(root));
       const MatmulRow& row = *TileRow(view_, root);
       if (row.panel != tiles_.row->panel || row.in_panels() != tiles_.row->in_panels())
         return No("the weights are packed in different ways");
@@ -99,21 +99,25 @@ class TileMatcher {
     return absl::OkStatus();
   }
 
-  // Every root has the same runs of rows, or none has any.
-  Status MatchRuns(int root) {
-    const bool ragged = ir::IsRagged(Node(root));
-    if (ragged != ir::IsRagged(Node(roots_[0]))) return No("some products go by runs of rows, some do not");
-    if (!ragged) return absl::OkStatus();
-    const Value starts = Node(root).inputs[2];
-    if (view_.Has(starts.node)) return No("where runs of rows begin lies in memory");
-    if (Node(roots_[0]).inputs[2] != starts) return No("the products have different runs of rows");
-    tiles_.starts = starts;
-    tiles_.runs = view_.type(Node(root).inputs[1]).dims[0].constant();
+  // Every root picks its matrices alike, or none does.
+  Status MatchPicks(int root) {
+    const ir::Node &node = Node(root), &first = Node(roots_[0]);
+    if (ir::PicksMatrices(node) != ir::PicksMatrices(first)) return No("some products pick matrices, some do not");
+    if (!ir::PicksMatrices(node)) return absl::OkStatus();
+    tiles_.picks = ir::PicksByRun(node) ? MatmulPlan::Tiles::Picks::kByRun : MatmulPlan::Tiles::Picks::kByRow;
+    tiles_.which = node.inputs[2];
+    tiles_.matrices = view_.type(node.inputs[1]).dims[0].constant();
+    if (view_.Has(tiles_.which.node)) return No("what picks matrices lies in memory");
+    if (first.inputs[2] != tiles_.which || ir::PicksByRun(first) != ir::PicksByRun(node) ||
+        view_.type(first.inputs[1]).dims[0] != view_.type(node.inputs[1]).dims[0])
+      return No("the products pick their matrices in different ways");
     return absl::OkStatus();
   }
+  bool Picks() const { return tiles_.picks != MatmulPlan::Tiles::Picks::kNone; }
 
   // The left side computed in the region: elementwise, and for nothing else.
   Status MatchPrologue() {
+    if (Picks()) return No("rows that pick matrices lie in memory");
     const int lhs = tiles_.lhs.node;
     const int under = ir::IsCast(Node(lhs)) ? Node(lhs).inputs[0].node : lhs;
     if (view_.Has(under) && Node(under).op->kind == OpKind::kIndex) return MatchWindows();
@@ -143,7 +147,6 @@ class TileMatcher {
   }
 
   Status MatchWindows() {
-    if (tiles_.starts) return No("runs of rows lie in memory");
     QUERN_ASSIGN(gathers_, GatherWindows(view_, tiles_));
     QUERN_RETURN_IF_ERROR(ForNothingElse(gathers_));
     for (const int n : view_.nodes()) {
@@ -264,7 +267,7 @@ class TileMatcher {
   // is what takes the time, packing is another kernel's.
   Status MatchPack(int n, const std::vector<Extent>& dims) {
     constexpr int64_t kWeightBytes = 1 << 20;
-    if (tiles_.starts) return No("rows that go by runs are packed when all are there");
+    if (Picks()) return No("rows that pick matrices are packed when all are there");
     const ir::TensorType& w = view_.type(Node(roots_[0]).inputs[1]);
     const int64_t columns = dims.back().constant(), block = Row(Node(n).results[0].dtype).block_elements;
     if (!view_.facts.blocks && view_.UpperBound(tiles_.rows) <= kFewRows && block > 32 &&
@@ -393,16 +396,16 @@ const MatmulRow* TileRow(const RegionView& view, int root) {
   }
   if (ir::ReadsPanels(node)) return PanelRow(view, node);
   const ir::TensorType &x = view.type(node.inputs[0]), &w = view.type(node.inputs[1]);
-  const bool ragged = ir::IsRagged(node), of_rows = ragged || (w.rank() == 2 && ir::ReadsRows(node));
+  const bool picks = ir::PicksMatrices(node), of_rows = picks || (w.rank() == 2 && ir::ReadsRows(node));
   if (!x.dims.back().is_constant() || !w.elements().is_constant() || !of_rows || node.results[0].dtype != DType::kF32 ||
       (IsBlock(w.dtype) && !view.scope.IsParam(node.inputs[1].node)) || w.elements() == Extent(0) ||
       view.UpperBound(node.results[0].elements()) < 1) {  // a tile has elements
     return nullptr;
   }
-  if (view.facts.blocks && (ragged || w.dtype == DType::kBF16)) return nullptr;  // squares are made of a plain product
+  if (view.facts.blocks && (picks || w.dtype == DType::kBF16)) return nullptr;  // squares are made of a plain product
   // A panel would be empty for the most part.
   const bool many = view.UpperBound(node.results[0].elements()) > kFewRows * kFewColumns;
-  if (!ragged && !IsBlock(w.dtype) && w.dims[0].constant() <= kFewColumns && many) return nullptr;
+  if (!picks && !IsBlock(w.dtype) && w.dims[0].constant() <= kFewColumns && many) return nullptr;
   static const std::vector<MatmulRow>* const rows = new std::vector<MatmulRow>(AllRows());
   for (const MatmulRow& row : *rows) {
     if (row.weight == w.dtype && row.activation == x.dtype) return &row;
@@ -448,8 +451,8 @@ Matched MatchMatmul(const RegionView& view) {
     QUERN_ASSIGN(plan->tiles, TileMatcher(view, std::move(roots)).Match());
   } else if (std::any_of(roots.begin(), roots.end(), in_panels)) {
     return No("panels of weights are for products with tile ops");
-  } else if (std::any_of(roots.begin(), roots.end(), [&](int root) { return ir::IsRagged(view.node(root)); })) {
-    return No("runs of rows are for products with tile ops");
+  } else if (std::any_of(roots.begin(), roots.end(), [&](int root) { return ir::PicksMatrices(view.node(root)); })) {
+    return No("picked matrices are for products with tile ops");
   } else {
     QUERN_ASSIGN(plan->any_order, MatchAnyOrder(view, roots));
   }

@@ -67,9 +67,10 @@ struct MatmulPlan : family::RegionPlan {
     // The left side's axes where it is gathered on the way, as the windows of an image are.
     std::optional<family::AxisSpace> windows;
     std::set<ir::Value> images;  // what those are read from
-    // Where rows go by runs, each with a matrix of its own: operand 2 of the roots, and how many there are.
-    std::optional<ir::Value> starts;
-    int64_t runs = 1;
+    // Where rows have matrices of their own (PickedMatMul): how, operand 2 of the roots, and how many there are.
+    enum class Picks : uint8_t { kNone, kByRow, kByRun } picks = Picks::kNone;
+    ir::Value which;
+    int64_t matrices = 1;
 
     // The index of (row m, column n) in the roots' extents with all rows in row_axis; without n: of row m.
     kir::Index At(const kir::ExprRef& m, const kir::ExprRef& n) const;

@@ -69,9 +69,7 @@ std::optional<ProductSpace::Picked> ProductSpace::FindPicked() const {
   if (view_.type(right).rank() != static_cast<int>(dims.size()) || view_.type(right).dims[0] != dims[0])
     return std::nullopt;
   if (view_.Has(picks.inputs[0].node) || view_.Has(picks.inputs[1].node)) return std::nullopt;
-  // Blocks are multiplied as they lie, by rows of f32.
-  const DType table = view_.type(picks.inputs[0]).dtype;
-  if (table != dtype(1) && !(IsBlock(table) && transposed_ && dtype(0) == DType::kF32)) return std::nullopt;
+  if (view_.type(picks.inputs[0]).dtype != dtype(1)) return std::nullopt;  // blocks, which are decoded
   // Only forms for these read slices where they lie.
   if (view_.facts.blocks || !IsOfShortFloats()) return std::nullopt;
   return Picked{picks.inputs[0], picks.inputs[1]};

@@ -54,8 +54,6 @@ class ProductSpace {
   ir::Value Source(int operand) const {
     return operand == 1 && picked_ ? picked_->table : view_.BeforeReshapes(node_.inputs[operand]);
   }
-  // Its dtype there, which is a block format where slices of such a table are picked.
-  DType SourceType(int operand) const { return view_.type(Source(operand)).dtype; }
   bool InMemory(int operand) const { return !view_.Has(Source(operand).node); }
   // Whether operands in memory are buffers, no numbers that are written out.
   bool HasBuffers() const;

@@ -21,9 +21,8 @@ constexpr int64_t kSumColumns = 256;   // of a chunk of the second kernel
 }  // namespace
 
 SplitSum SplitSum::OfStreams(const ProductSpace& space) {
-  // Parts of k are whole vectors of any type, and whole blocks of any format.
-  const bool blocks = space.InMemory(1) && IsBlock(space.SourceType(1));
-  return SplitSum(space, DType::kF32, kStreamedRows, blocks ? 256 : 64);
+  constexpr int64_t kVectors = 64;  // parts of k are whole vectors of any type
+  return SplitSum(space, DType::kF32, kStreamedRows, kVectors);
 }
 
 SplitSum::SplitSum(const ProductSpace& space, DType type, int64_t columns, int64_t step) : space_(space), type_(type) {

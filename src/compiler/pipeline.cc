@@ -28,7 +28,7 @@ StatusOr<ir::Graph> Quantise(const Work& work) {
 // Blocks of threads take each row by itself.
 StatusOr<ir::Graph> SortRows(const Work& work) {
   if (work.options.facts.blocks) return work.graph;
-  return opt::MakeRaggedProducts(work.graph, {.exact = work.options.exact});
+  return opt::MakePickedProducts(work.graph, {.exact = work.options.exact});
 }
 
 // Blocks of threads multiply by windows that they read where images have channels first.
@@ -97,7 +97,7 @@ constexpr Step kVariant[] = {
     {"narrow_symbols", "sizes that the guard fixes become constants", [](Work& w) { return Narrow(w.graph, w.guard); }},
     {"unify_sizes", "sizes that must be equal are one symbol to kernels",
      [](Work& w) { return opt::UnifySizes(w.graph); }},
-    {"ragged_products", "many rows by picked matrices are runs of rows, a product each",
+    {"picked_products", "many rows by picked matrices are runs of rows, a product each",
      [](Work& w) { return SortRows(w); }},
     {"recognise_attention", "attention spelled out in ops needs no scores in memory",
      [](Work& w) { return Recognise(w); }},

@@ -52,6 +52,8 @@ StatusOr<Value> MakeCopy(const MakeNode& make, Value x, DType dtype);
 StatusOr<Value> MakeQuantised(const MakeNode& make, Value x, DType format);
 // The slices of `table` along its outermost dimension that `indices` names.
 StatusOr<Value> MakePicked(const MakeNode& make, Value table, Value indices);
+// Each element of x [count] so many times, one behind the other: [count * times].
+StatusOr<Value> MakeRepeated(const MakeNode& make, Value x, const Extent& count, const Extent& times);
 // A matrix with rows and columns exchanged.
 StatusOr<Value> MakeTransposed(const MakeNode& make, Value matrix);
 // Dimension d of the result is dimension perm[d] of x.

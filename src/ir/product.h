@@ -31,9 +31,10 @@ StatusOr<Value> MakeRowsOfPanels(const MakeNode& make, Value panels, const Tenso
 // The product of `a` and that many columns in panels.
 StatusOr<Value> MakeProductOfPanels(const MakeNode& make, Value a, Value panels, int64_t columns);
 
-// Whether this is a RaggedMatMul: operand 1 is [E, N, K], and run e of the rows, which begins at operand 2's element e,
-// is multiplied by its matrix e.
-bool IsRagged(const Node& product);
+// Whether this is a PickedMatMul: operand 1 is [E, N, K], and operand 2 says the matrix of each row, or where the run of
+// each matrix begins.
+bool PicksMatrices(const Node& product);
+bool PicksByRun(const Node& product);
 // Rows sorted by which of `matrices` they are multiplied by.
 struct RowRuns {
   Value order, inverse;  // [M]: the row that stands at each place, and the place of each row
@@ -41,7 +42,8 @@ struct RowRuns {
 };
 // `which` [M] names a matrix for each row as the indices of GroupedMatMul do: from the end where negative, clamped.
 StatusOr<RowRuns> MakeRowRuns(const MakeNode& make, Value which, const TensorType& type, int64_t matrices);
-StatusOr<Value> MakeRaggedProduct(const MakeNode& make, Value a, Value matrices, Value starts);
+// `which`: by runs their starts, else the matrix of each row.
+StatusOr<Value> MakePickedProduct(const MakeNode& make, Value a, Value matrices, Value which, bool runs);
 
 // Whether a MatMul takes these two: halves and block formats are weights of f32 activations, bytes with and without a
 // sign go together, else both are alike: floats, i32 or i64.

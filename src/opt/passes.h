@@ -46,7 +46,7 @@ StatusOr<ir::Graph> QuantiseActivations(const ir::Graph& graph, const QuantiseOp
 
 // Rows that each pick their matrix are sorted by it where they are many, and quantised as `options` say beside a block
 // format. After the sizes of rows are known.
-StatusOr<ir::Graph> MakeRaggedProducts(const ir::Graph& graph, const QuantiseOptions& options = {});
+StatusOr<ir::Graph> MakePickedProducts(const ir::Graph& graph, const QuantiseOptions& options = {});
 
 struct HoistOptions {
   bool panels = true;  // the target multiplies by panels in memory

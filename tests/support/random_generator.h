@@ -662,7 +662,8 @@ class Generator {
     }
     if (dims.size() == 2 && Below(6) == 0) {
       const Extent n(Pick<int64_t>({3, 8, 33})), e(1 + Below(4));
-      Tame(Add("RaggedMatMul", {a, NewLeaf({DType::kF32, {e, n, dims.back()}}), NewLeaf({DType::kI32, {e}})}));
+      Tame(Add("PickedMatMul", {a, NewLeaf({DType::kF32, {e, n, dims.back()}}), NewLeaf({DType::kI32, {e}})},
+               {{"by", std::string("run")}}));
     }
     if (Below(8) != 0) return;
     const Value panels = NewWeight(DType::kF32, {Extent(2), dims.back(), Extent(ir::kPanelColumns)});

@@ -56,4 +56,10 @@ const OpDef& Op_expand() {
 
 bool IsRepeat(const Node& node) { return node.op == &Op_expand(); }
 
+StatusOr<Value> MakeRepeated(const MakeNode& make, Value x, const Extent& count, const Extent& times) {
+  QUERN_ASSIGN(const Value column, MakeReshaped(make, x, {count, Extent(1)}));
+  QUERN_ASSIGN(const Value rows, make("Expand", {column}, {{"shape", std::vector<Extent>{count, times}}}));
+  return MakeReshaped(make, rows, {count * times});
+}
+
 }  // namespace quern::ir

@@ -56,7 +56,7 @@ const std::vector<Recipe>& OpRecipes() {
       {"Pad", {"f32[5, 256]"}, {{"low", std::vector<int64_t>{1, 0}}, {"high", std::vector<int64_t>{1, 0}}}},
       {"Pool", {"f32[2, 3, 256]"}, {{"kind", "max"}, {"kernel", std::vector<int64_t>{2}}}},
       {"Quantize", {"f32[5, 256]"}, {{"format", "q8_0"}}},
-      {"RaggedMatMul", {"f32[5, 256]", "f32[3, 7, 256]", "i32[3]"}},
+      {"PickedMatMul", {"f32[5, 256]", "f32[3, 7, 256]", "i32[5]"}},
       {"Reduce", {"f32[5, 256]"}, {{"op", "sum"}, {"axes", std::vector<int64_t>{1}}}},
       {"Reshape", {"f32[5, 256]"}, {{"shape", std::vector<int64_t>{1, 5, 256}}}},
       {"Reverse", {"f32[5, 256]"}, {{"axes", std::vector<int64_t>{0}}}},
@@ -222,7 +222,8 @@ TEST(BlockFormats, ParametersOfEveryOp) {
   for (const char* format : FormatNames()) {
     for (const char* operand : {"FusedMatMulBiasAct w ", "MatMul b "}) expected.insert(absl::StrCat(operand, format));
     if (!FormatOf(*DTypeFromName(format)).is_weight) continue;
-    for (const char* operand : {"Gather table ", "GroupedMatMul w ", "RaggedMatMul w "}) expected.insert(absl::StrCat(operand, format));
+    for (const char* operand : {"Gather table ", "GroupedMatMul w ", "PickedMatMul w "})
+      expected.insert(absl::StrCat(operand, format));
   }
   EXPECT_EQ(taken, expected);
 }

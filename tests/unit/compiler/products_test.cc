@@ -463,34 +463,41 @@ TEST(Products, OfPickedWeights) {
   }
 }
 
-// Rows of blocks that are picked are multiplied where they lie.
+// Rows of blocks that are picked are multiplied where they lie, few and many, batches of several rows too.
 TEST(Products, OfPickedBlocks) {
-  ExpectRight(R"(graph g {
-  %0 = Input() {name = "x"} : f32[11, 1, 64]
-  %1 = Param() {name = "w"} : q8_0[5, 37, 64]
-  %2 = Input() {name = "i"} : i32[11]
-  %3 = Gather(%1, %2) {axis = 0} : f32[11, 37, 64]
-  %4 = MatMul(%0, %3) {transpose_b = true} : f32[11, 1, 37]
+  for (const char* const rows : {"11, 1", "11, 5", "1, 1", "2, 1", "1, 7", "53, 1", "2, 97"}) {
+    for (const char* const format : {"q8_0", "q4_K"}) {
+      ExpectRight(absl::StrReplaceAll(R"(graph g {
+  %0 = Input() {name = "x"} : f32[$r, 256]
+  %1 = Param() {name = "w"} : $w[5, 37, 256]
+  %2 = Input() {name = "i"} : i32[$b]
+  %3 = Gather(%1, %2) {axis = 0} : f32[$b, 37, 256]
+  %4 = MatMul(%0, %3) {transpose_b = true} : f32[$r, 37]
   return %4
 })",
-              {{}});
+                                      {{"$r", rows}, {"$w", format}, {"$b", *absl::StrSplit(rows, ", ").begin()}}),
+                  {{}});
+    }
+  }
 }
 
-// Runs of rows of any length, none and more than a tile's too, whatever the starts hold; two products that share them.
-TEST(Products, OfRunsOfRows) {
+// Rows that name their matrix, and runs of rows of any length, none and more than a tile's too, whatever the starts
+// hold; two products that share them.
+TEST(Products, OfRowsThatPickMatrices) {
   for (const char* const w : {"f32", "f16", "bf16", "q8_0", "q4_K"}) {
-    for (const char* const starts : {"i32", "i64"}) {
-      ExpectRight(absl::StrReplaceAll(R"(graph g sym S in 0..300 {
+    for (const auto& [starts, by] : {std::pair("i32", "run"), {"i64", "run"}, {"i32", "row"}}) {
+      ExpectRight(absl::StrReplaceAll(
+                      R"(graph g sym S in 0..300 {
   %0 = Input() {name = "x"} : f32[S, 256]
   %1 = Param() {name = "w"} : $w[5, 37, 256]
   %2 = Param() {name = "v"} : $w[5, 67, 256]
-  %3 = Input() {name = "starts"} : $i[5]
-  %4 = RaggedMatMul(%0, %1, %3) : f32[S, 37]
-  %5 = RaggedMatMul(%0, %2, %3) : f32[S, 67]
+  %3 = Input() {name = "starts"} : $i[$e]
+  %4 = PickedMatMul(%0, %1, %3) {by = "$y"} : f32[S, 37]
+  %5 = PickedMatMul(%0, %2, %3) {by = "$y"} : f32[S, 67]
   %6 = Silu(%5) : f32[S, 67]
   return %4, %6
 })",
-                                      {{"$w", w}, {"$i", starts}}),
+                      {{"$w", w}, {"$i", starts}, {"$e", std::string_view(by) == "row" ? "S" : "5"}, {"$y", by}}),
                   {{{"S", 0}}, {{"S", 1}}, {{"S", 7}}, {{"S", 97}}, {{"S", 300}}});
     }
   }
@@ -501,8 +508,10 @@ TEST(Products, OfRunsOfRows) {
   %1 = Param() {name = "w"} : $w[3, 96, 512]
   %2 = Input() {name = "starts"} : i32[3]
   %3 = Quantize(%0) {format = $x} : $x[101, 512]
-  %4 = RaggedMatMul(%3, %1, %2) : f32[101, 96]
-  return %4
+  %4 = PickedMatMul(%3, %1, %2) {by = "run"} : f32[101, 96]
+  %5 = Input() {name = "each"} : i32[101]
+  %6 = PickedMatMul(%3, %1, %5) : f32[101, 96]
+  return %4, %6
 })",
                                     {{"$w", w}, {"$x", x}}),
                 {{}});

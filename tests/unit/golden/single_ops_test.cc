@@ -163,7 +163,7 @@ TEST(Golden, EveryOpIsRecorded) {
   const std::map<std::string, const char*> elsewhere = {
       {"Region", "what fusion makes of recorded ops"},
       {"MatMulPanels", "a MatMul of a weight that was put in panels"},
-      {"RaggedMatMul", "what GroupedMatMul, which is recorded, becomes where there are many rows"},
+      {"PickedMatMul", "what GroupedMatMul, which is recorded, becomes where there are many rows"},
       {"DeltaRule", "what GatedDeltaNet becomes"},
       {"SelectiveSteps", "what SelectiveScan becomes"},
       {"Quantize", "held to the bytes of ggml: block_formats_test, quantise_test"},

@@ -1,7 +1,10 @@
-// RaggedMatMul: runs of rows, each by a matrix of its own: y[m] = x[m] w[e], where w is [E, N, K] and run e goes from
-// starts[e] to starts[e + 1]; the first begins at 0, the last ends with the rows. Starts are meant to ascend: a run
-// begins no earlier than the one before it, and none behind the last row. What products by picked matrices become where
-// there are many rows (ragged_products); w may have a block format, and x be quantised then.
+// PickedMatMul: rows of x, each by one of several matrices w [E, N, K]: y[m] = x[m] w[e]. What products by picked
+// matrices become where tiles can read these (picked_products); w may have a block format, and x be quantised then.
+//
+// by = "row": row m is multiplied by matrix which[m], as GroupedMatMul understands indices.
+// by = "run": rows stand sorted by their matrix, those of e from which[e] to which[e + 1]; the first begin at 0, the
+//     last end with the rows. They are meant to ascend: a run begins no earlier than the one before it, and none
+//     behind the last row.
 
 #include <algorithm>
 
@@ -14,8 +17,10 @@
 namespace quern::ir {
 namespace {
 
+bool PicksByRun(const Attributes& attributes) { return attributes.String("by") == "run"; }
+
 StatusOr<std::vector<TensorType>> Infer(const InferContext& context) {
-  const TensorType &x = context.operands[0], &w = context.operands[1], &starts = context.operands[2];
+  const TensorType &x = context.operands[0], &w = context.operands[1], &which = context.operands[2];
   if (x.rank() != 2) return context.ShapeError(0, "[M, K]");
   if (w.rank() != 3 || !context.Equal(x.dims[1], w.dims[2]))
     return context.ShapeError(1, absl::StrCat("[E, N, ", x.dims[1].ToString(), "]"));
@@ -25,19 +30,25 @@ StatusOr<std::vector<TensorType>> Infer(const InferContext& context) {
   if (IsBlock(w.dtype) && !FormatOf(w.dtype).is_weight) return context.UnsupportedError(1, "a format of weights");
   if (x.dtype != DType::kF32 && (!IsBlock(w.dtype) || x.dtype != ActivationFormat(w.dtype)))
     return context.DTypeError(0, "f32, or what goes with the format of w");
-  if (!context.Equal(starts.dims, std::vector<Extent>{w.dims[0]})) return context.ShapeError(2, ToString({w.dims[0]}));
+  const std::vector<Extent> picks = {PicksByRun(context.attributes) ? w.dims[0] : x.dims[0]};
+  if (!context.Equal(which.dims, picks)) return context.ShapeError(2, ToString(picks));
   return std::vector<TensorType>{{DType::kF32, {x.dims[0], w.dims[1]}}};
 }
 
 struct Sums {
   template <typename Term>
   static void Run(RefContext& context, const Term& term) {
-    const RefTensor &x = *context.operands[0], &w = *context.operands[1], &starts = *context.operands[2];
+    const RefTensor &x = *context.operands[0], &w = *context.operands[1], &which = *context.operands[2];
     RefTensor& y = context.results[0];
-    const int64_t columns = y.dims[1], k = x.dims[1];
+    const int64_t columns = y.dims[1], k = x.dims[1], last = w.dims[0] - 1;
+    const bool runs = PicksByRun(context.node.attributes);
     int64_t e = 0;
     for (int64_t m = 0; m < y.dims[0]; ++m) {
-      while (e + 1 < w.dims[0] && starts.Integer(e + 1) <= m) ++e;
+      while (runs && e < last && which.Integer(e + 1) <= m) ++e;
+      if (!runs) {
+        const Wide at = which.Integer(m);
+        e = static_cast<int64_t>(std::clamp<Wide>(at < 0 ? at + last + 1 : at, 0, last));
+      }
       for (int64_t n = 0; n < columns; ++n) {
         double sum = 0;
         for (int64_t i = 0; i < k; ++i) sum += term(x.data[m * k + i], w.data[(e * columns + n) * k + i]);
@@ -49,15 +60,20 @@ struct Sums {
 
 }  // namespace
 
-const OpDef& Op_ragged_mat_mul() {
+const OpDef& Op_picked_mat_mul() {
   static const OpDef* const op = Make({
-      .name = "RaggedMatMul",
-      .doc = "runs of rows, each by a matrix of its own",
+      .name = "PickedMatMul",
+      .doc = "rows, each by one of several matrices, that of its own or of the run that it is in",
       .kind = OpKind::kRoot,
       .family = "matmul",
       .operands = {{.name = "x", .kind = OperandKind::kActivation, .shape = "[M, K]", .own_dtype = true},
                    {.name = "w", .kind = OperandKind::kWeight, .shape = "[E, N, K]", .own_dtype = true},
-                   {.name = "starts", .kind = OperandKind::kIndex, .shape = "[E]", .own_dtype = true}},
+                   {.name = "which",
+                    .kind = OperandKind::kIndex,
+                    .shape = "[M], the matrix of each row; by runs [E], where each begins",
+                    .own_dtype = true}},
+      .attributes =
+          {{.name = "by", .kind = AttrKind::kString, .default_value = std::string("row"), .choices = {"row", "run"}}},
       .infer = Infer,
       .reference = ReferenceOfProducts<Sums>,
       .rtol = 2e-6,
@@ -66,7 +82,8 @@ const OpDef& Op_ragged_mat_mul() {
   return *op;
 }
 
-bool IsRagged(const Node& product) { return product.op == &Op_ragged_mat_mul(); }
+bool PicksMatrices(const Node& product) { return product.op == &Op_picked_mat_mul(); }
+bool PicksByRun(const Node& product) { return PicksByRun(product.attributes); }
 
 StatusOr<RowRuns> MakeRowRuns(const MakeNode& make, Value which, const TensorType& type, int64_t matrices) {
   RowRuns runs;
@@ -93,8 +110,8 @@ StatusOr<RowRuns> MakeRowRuns(const MakeNode& make, Value which, const TensorTyp
   return runs;
 }
 
-StatusOr<Value> MakeRaggedProduct(const MakeNode& make, Value a, Value matrices, Value starts) {
-  return make("RaggedMatMul", {a, matrices, starts}, {});
+StatusOr<Value> MakePickedProduct(const MakeNode& make, Value a, Value matrices, Value which, bool runs) {
+  return make("PickedMatMul", {a, matrices, which}, {{"by", std::string(runs ? "run" : "row")}});
 }
 
 }  // namespace quern::ir
