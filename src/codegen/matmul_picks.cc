@@ -1,4 +1,4 @@
-// Rows that pick one of several matrices (PickedMatMul), those of a mixture of experts: each row by itself, as a few rows
+// Rows that pick one of several matrices (PickedMatMul), those of a mixture of experts: each row by itself, as few rows
 // are multiplied, or runs of rows by panels.
 //
 //   grid mb in 0..rows, n0 in 0..768 by 32 {            grid n0 in 0..768 by 64 {

@@ -31,7 +31,7 @@ StatusOr<Value> MakeRowsOfPanels(const MakeNode& make, Value panels, const Tenso
 // The product of `a` and that many columns in panels.
 StatusOr<Value> MakeProductOfPanels(const MakeNode& make, Value a, Value panels, int64_t columns);
 
-// Whether this is a PickedMatMul: operand 1 is [E, N, K], and operand 2 says the matrix of each row, or where the run of
+// Whether this is a PickedMatMul: operand 1 is [E, N, K], operand 2 says the matrix of each row, or where the run of
 // each matrix begins.
 bool PicksMatrices(const Node& product);
 bool PicksByRun(const Node& product);
