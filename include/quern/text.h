@@ -1,5 +1,6 @@
-// A graph in a file, text of ops or of blocks, or binary (docs/graph-files.md), and the values that it runs on: what
-// `quern run`, `profile`, `dump` and `compile` make of it, for who writes ops and looks at their kernels.
+// A graph in a file, text of ops or of blocks, binary (docs/graph-files.md) or ONNX (docs/onnx.md), and the values that
+// it runs on: what `quern run`, `profile`, `dump` and `compile` make of it, for who writes ops and looks at their
+// kernels.
 //
 //   # sizes: SEQ=5                          a size of a run, in comments above the graph; docs/checking.md has the form
 //   graph g sym SEQ in 1..64 {
@@ -33,11 +34,14 @@ struct TextOptions {
   // parameter, "FILE.safetensors" for those that its tensors are called after. A size that is a dimension of one by
   // itself follows from it, unless `sizes` has it. Of a parameter in a block format: its bytes, as u8.
   std::vector<std::string> values = {};
+  // Of a model in ONNX: its sizes become part of the graph, which has no symbols.
+  bool fix_sizes = false;
 };
 
 class TextGraph {
  public:
-  // Whether the file is a graph in binary form, or text whose first word, but for comments, is "graph" or "module".
+  // Whether the file is a graph in binary form, a model in ONNX, or text whose first word, but for comments, is "graph"
+  // or "module".
   static bool Is(const std::string& path);
   // Errors: kResource, kInvalid with the place in the file, kOutOfRange, kUnknownName (a size of no symbol, values of
   // no input), kShapeMismatch and kDTypeMismatch (of values), kUnsupported (values of a block format that is no
@@ -49,6 +53,12 @@ class TextGraph {
 
   // Its parameters have their values, which are this object's: it outlives what is compiled.
   const Graph& graph() const;
+  // That graph as a program. A model in ONNX that cannot be compiled for all sizes is opened again with `fix_sizes`.
+  // Errors: those of Graph::Compile.
+  Result<Program> Compile(const Options& options = {});
+  // Opens a model in ONNX again with `fix_sizes`; false where there is nothing that it would change. Programs of the
+  // graph before are not to be used any more. Errors: those of Open.
+  Result<bool> FixSizes();
   // Runs a program of that graph once; states begin with their values each time. Errors: those of Program::Run.
   Result<void> Run(Program& program);
   // Writes the graph, without values: as text where the name ends in .qir, of blocks where it was read as such, else in

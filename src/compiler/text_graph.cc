@@ -51,6 +51,8 @@ struct TextGraph::State {
   // Of a model in ONNX: its file, which has the bytes of parameters, and what its names stand for.
   std::shared_ptr<const onnx::ModelFile> model;
   onnx::Imported imported;
+  std::string path;
+  TextOptions options;
 
   // What a file says, but for values.
   Status Read(std::span<const uint8_t> bytes, std::string* data) {
@@ -90,7 +92,7 @@ struct TextGraph::State {
   // A model in ONNX, for the sizes and values that there are where it needs them.
   Status ReadOnnx(const std::string& path, const TextOptions& options) {
     QUERN_ASSIGN(model, onnx::ModelFile::Open(path));
-    onnx::ImportOptions import{.usual_size = kUsualSize};
+    onnx::ImportOptions import{.fix_sizes = options.fix_sizes, .usual_size = kUsualSize};
     import.sizes.insert(options.sizes.begin(), options.sizes.end());
     for (const std::string& given : options.values) {
       QUERN_ASSIGN(FileTensors tensors, compiler::ReadValueFile(given));
@@ -135,6 +137,7 @@ struct TextGraph::State {
         return ToStatus({DiagnosticCode::kDTypeMismatch, "", absl::StrCat("tensor ", name),
                          std::string(Name(type.dtype)), std::string(Name(tensor.dtype)), file.graph.name});
       }
+      if (dims.empty() && tensor.shape == std::vector<int64_t>{1}) tensor.shape.clear();  // a number as one element
       if (!blocks && tensor.shape != dims) {
         return ToStatus({DiagnosticCode::kShapeMismatch, "", absl::StrCat("tensor ", name), check::Text(dims),
                          check::Text(tensor.shape), file.graph.name});
@@ -254,6 +257,8 @@ bool TextGraph::Is(const std::string& path) {
 Result<TextGraph> TextGraph::Open(const std::string& path, const TextOptions& options) {
   auto open = [&]() -> StatusOr<std::unique_ptr<State>> {
     auto state = std::make_unique<State>();
+    state->path = path;
+    state->options = options;
     check::Reproduction& file = state->file;
     std::string data;
     QUERN_ASSIGN(const MappedFile text, MappedFile::Open(path));
@@ -293,6 +298,25 @@ Result<TextGraph> TextGraph::Open(const std::string& path, const TextOptions& op
 }
 
 const Graph& TextGraph::graph() const { return *state_->graph; }
+
+Result<bool> TextGraph::FixSizes() {
+  if (state_->model == nullptr || state_->options.fix_sizes || state_->file.graph.symbols.empty()) return false;
+  TextOptions options = state_->options;
+  options.fix_sizes = true;
+  Result<TextGraph> again = Open(state_->path, options);
+  if (!again.ok()) return Result<bool>::Failed(again.details());
+  state_ = std::move(again->state_);
+  return true;
+}
+
+Result<Program> TextGraph::Compile(const Options& options) {
+  Result<Program> program = graph().Compile(options);
+  if (program.ok() || (program.code() != ErrorCode::kUnsupported && program.code() != ErrorCode::kInternal &&
+                       program.code() != ErrorCode::kInvalid))
+    return program;
+  Result<bool> fixed = FixSizes();
+  return fixed.ok() && *fixed ? graph().Compile(options) : std::move(program);
+}
 
 Result<void> TextGraph::Run(Program& program) {
   for (const auto& [name, bytes] : state_->states) {

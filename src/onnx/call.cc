@@ -348,6 +348,9 @@ void Call::ReturnItem(int output, Item item) {
   if (Wants(output)) scope.Set(node.output(output), std::move(item));
 }
 
-void SameOp(Call& c) { c.Return(c.Add(c.row.op, c.all())); }
+void SameOp(Call& c) {
+  if (c.Find("broadcast") != nullptr) return c.Fail("the form that it had before opset 7 is not read");
+  c.Return(c.Add(c.row.op, c.all()));
+}
 
 }  // namespace quern::onnx

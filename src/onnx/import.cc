@@ -12,9 +12,10 @@
 namespace quern::onnx {
 namespace {
 
-constexpr int kDeepest = 32;                      // functions and bodies inside each other
-constexpr int64_t kMostNodes = int64_t{1} << 20;  // with those of functions and unrolled loops
-constexpr int64_t kLargestSize = int64_t{1} << 20;
+constexpr int kDeepest = 32;                        // functions and bodies inside each other
+constexpr int64_t kMostNodes = int64_t{1} << 20;    // with those of functions and unrolled loops
+constexpr int64_t kLargestSize = int64_t{1} << 20;  // of a dimension by itself
+constexpr int kLargestBits = 36;                    // of those of one tensor together
 
 // The domain as the table has it.
 std::string_view DomainOf(const format::Node& node) {
@@ -74,14 +75,27 @@ std::string Sanitised(std::string_view name) {
 }
 
 // The symbol of a dimension, or the number that it is.
-Extent SizeOf(Session& session, ir::Graph& graph, const std::string& dimension) {
+Extent SizeOf(Session& session, ir::Graph& graph, const std::string& dimension, int symbols,
+              std::optional<int64_t> given) {
   const auto known = session.symbol_names.find(dimension);
   std::string symbol = known == session.symbol_names.end() ? Sanitised(dimension) : known->second;
   while (known == session.symbol_names.end() && graph.symbols.contains(symbol)) symbol += "_";
   session.symbol_names.emplace(dimension, symbol);
   const auto fixed = session.sizes.find(symbol);
   if (fixed != session.sizes.end()) return Extent(fixed->second);
-  graph.symbols.emplace(symbol, SymbolRange{0, kLargestSize});
+  if (given) session.available.emplace(symbol, *given);
+  if (session.options.fix_sizes) {
+    const auto asked = session.options.sizes.find(symbol);
+    const auto found = session.available.find(symbol);
+    const int64_t size = asked != session.options.sizes.end() ? asked->second
+                         : found != session.available.end()   ? found->second
+                                                              : session.options.usual_size;
+    session.sizes.emplace(symbol, size);
+    return Extent(size);
+  }
+  // What a tensor of several may have together is bounded: its bytes must be numbers.
+  const int64_t most = int64_t{1} << std::max(kLargestBits / std::max(symbols, 1), 12);
+  graph.symbols.emplace(symbol, SymbolRange{0, std::min(most, kLargestSize)});
   return Extent::Symbol(symbol);
 }
 
@@ -101,6 +115,8 @@ StatusOr<ir::TensorType> TypeOf(Session& session, ir::Graph& graph, const format
     rank = static_cast<int>(given->second.shape.size());
   }
   if (rank > static_cast<int>(ir::kMostDims)) return unsupported(absl::StrFormat("of %d dimensions", rank));
+  int symbols = 0;
+  for (int d = 0; d < rank; ++d) symbols += d >= shape.dim_size() || !shape.dim(d).has_dim_value();
   for (int d = 0; d < rank; ++d) {
     const bool said = d < shape.dim_size();
     if (said && shape.dim(d).has_dim_value()) {
@@ -111,10 +127,9 @@ StatusOr<ir::TensorType> TypeOf(Session& session, ir::Graph& graph, const format
     }
     const bool fits = given != session.options.values.end() && d < static_cast<int>(given->second.shape.size());
     const bool named = said && shape.dim(d).has_dim_param() && !shape.dim(d).dim_param().empty();
-    type.dims.push_back(
-        SizeOf(session, graph, named ? shape.dim(d).dim_param() : absl::StrFormat("%s_%d", info.name(), d)));
-    if (!fits) continue;
-    for (const std::string& symbol : type.dims.back().Symbols()) session.available[symbol] = given->second.shape[d];
+    type.dims.push_back(SizeOf(session, graph,
+                               named ? shape.dim(d).dim_param() : absl::StrFormat("%s_%d", info.name(), d), symbols,
+                               fits ? std::optional(given->second.shape[d]) : std::nullopt));
   }
   return type;
 }
@@ -256,7 +271,7 @@ StatusOr<Imported> Import(const ModelFile& file, const ImportOptions& options) {
       result.graph = std::move(builder.graph);
       result.params = std::move(session.params);
       result.owners = std::move(session.owners);
-      result.fixed_sizes = std::move(sizes);
+      result.fixed_sizes = std::move(session.sizes);
       result.fixed_inputs = std::move(fixed);
       return result;
     }

@@ -25,6 +25,7 @@ struct ImportOptions {
   // May become part of the graph, where no op can do without.
   std::map<std::string, int64_t, std::less<>> sizes = {};  // by symbol
   FileTensors values = {};                                 // by input
+  bool fix_sizes = false;                                  // no symbols: every size is one of these
   int64_t usual_size = 0;                                  // of symbols that neither of the two has; 0: there is none
 };
 

@@ -12,7 +12,8 @@
 namespace quern::onnx {
 namespace {
 
-constexpr int kOldestOpset = 7, kNewestOpset = 22;
+// Of older ones the forms of ops that have not changed since are read.
+constexpr int kOldestOpset = 1, kNewestOpset = 22;
 // Every message between two graphs counts: 40 control ops inside each other, which no model has.
 constexpr int kDeepest = 200;
 

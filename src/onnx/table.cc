@@ -12,7 +12,9 @@ const Table& All() {
     auto* made = new Table;
     for (const std::span<const Importer> part :
          {ElementwiseImporters(), ShapeImporters(), SliceImporters(), GatherImporters(), ReductionImporters(),
-          ContractionImporters(), ConvolutionImporters(), PoolingImporters()}) {
+          ContractionImporters(), ConvolutionImporters(), PoolingImporters(), NormImporters(), QuantisedImporters(),
+          ControlImporters(), SequenceImporters(), RecurrentImporters(), ImageImporters(), SignalImporters(),
+          TextImporters(), LossImporters(), TrainingImporters()}) {
       for (const Importer& row : part) made->emplace(std::pair(row.domain, row.name), &row);
     }
     return made;

@@ -103,7 +103,7 @@ quern::Result<BenchCommand::Row> BenchCommand::Measure(const std::string& file, 
   using Failure = quern::Result<Row>;
   quern::Result<quern::TextGraph> text = text_.Open(file);
   if (!text.ok()) return Failure::Failed(text.details());
-  quern::Result<quern::Program> program = text->graph().Compile(options);
+  quern::Result<quern::Program> program = text->Compile(options);
   if (!program.ok()) return Failure::Failed(program.details());
   // Nanoseconds of each of so many runs, or below 0 after an error.
   quern::Error error;

@@ -18,6 +18,7 @@
 #include "model_options.h"
 #include "profile.h"
 #include "quern/dispatch.h"
+#include "quern/onnx.h"
 #include "quern/quern.h"
 #include "reduce.h"
 #include "replay.h"
@@ -53,8 +54,9 @@ int main(int argc, char** argv) {
   EmbedCommand embed_command(app);
   ServeCommand serve_command(app);
   CLI::App* inspect_command = app.add_subcommand("inspect", "metadata and tensors of a model file, what is in a graph");
-  inspect_command->add_option("MODEL", model, "a GGUF file, or a graph in text or binary form")->required();
-  inspect_command->footer("Examples:\n  quern inspect models/addition.gguf\n  quern inspect graph.qir");
+  inspect_command->add_option("MODEL", model, "a GGUF file, or a graph in text or binary form or ONNX")->required();
+  inspect_command->footer(
+      "Examples:\n  quern inspect models/addition.gguf\n  quern inspect graph.qir\n  quern inspect model.onnx");
 
   CLI::App* dump_command = app.add_subcommand("dump", "what a model becomes on its way to machine code");
   compile_options(dump_command);
@@ -183,6 +185,13 @@ int main(int argc, char** argv) {
     return graph.ok() ? graph->graph().Dump(dump, options) : quern::Result<std::string>::Failed(graph.details());
   };
   const auto describe_text = [&]() -> quern::Result<std::string> {
+    if (quern::OnnxModel::Is(model)) {
+      quern::Result<std::vector<std::string>> gaps = quern::OnnxModel::NotCovered(model);
+      if (!gaps.ok()) return quern::Result<std::string>::Failed(gaps.details());
+      std::string text;
+      for (const std::string& gap : *gaps) text += "not covered: " + gap + "\n";
+      if (!text.empty()) return text;
+    }
     quern::Result<quern::TextGraph> graph = quern::TextGraph::Open(model);
     return graph.ok() ? graph->Describe() : quern::Result<std::string>::Failed(graph.details());
   };

@@ -89,7 +89,7 @@ quern::Error ProfileCommand::Run() {
 quern::Error ProfileCommand::RunGraph() {
   quern::Result<quern::TextGraph> text = text_.Open(model_);
   if (!text.ok()) return text.details();
-  quern::Result<quern::Program> program = text->graph().Compile(options_);
+  quern::Result<quern::Program> program = text->Compile(options_);
   if (!program.ok()) return program.details();
   quern::Result<quern::Profiler> profiler = quern::Profiler::Attach(*program, profiler_);
   if (!profiler.ok()) return profiler.details();

@@ -7,9 +7,17 @@ quern::Result<void> RunText(const std::string& path, const quern::Options& optio
   const auto failed = [](const quern::Error& error) { return quern::Result<void>::Failed(error); };
   quern::Result<quern::TextGraph> text = arguments.Open(path);
   if (!text.ok()) return failed(text.details());
-  quern::Result<quern::Program> program = text->graph().Compile(options);
+  quern::Result<quern::Program> program = text->Compile(options);
   if (!program.ok()) return failed(program.details());
-  const quern::Result<void> ran = text->Run(*program);
+  quern::Result<void> ran = text->Run(*program);
+  if (ran.code() == quern::ErrorCode::kUnsupported || ran.code() == quern::ErrorCode::kInternal) {
+    // Of sizes that are compiled when a run first has them.
+    if (quern::Result<bool> fixed = text->FixSizes(); fixed.ok() && *fixed) {
+      program = text->Compile(options);
+      if (!program.ok()) return failed(program.details());
+      ran = text->Run(*program);
+    }
+  }
   if (!ran.ok()) return ran;
   for (const std::string& file : out) {
     if (const quern::Result<void> saved = text->SaveOutputs(file); !saved.ok()) return saved;

@@ -7,6 +7,7 @@
 TextArguments::TextArguments(CLI::App& verb, bool seed) {
   verb.add_option("--size", sizes_, "of a graph in text form: SYMBOL=NUMBER; may be given again")
       ->allow_extra_args(false);
+  verb.add_flag("--fix-sizes", fix_sizes_, "of a model in ONNX: its sizes become part of the graph");
   if (!seed) return;
   verb.add_option("--in", in_,
                   "of a graph in text form, values of inputs and parameters: NAME=FILE.npy, or FILE.safetensors; "
@@ -39,5 +40,6 @@ quern::Result<std::map<std::string, int64_t>> ParseSizes(const std::vector<std::
 quern::Result<quern::TextGraph> TextArguments::Open(const std::string& path) const {
   quern::Result<std::map<std::string, int64_t>> sizes = ParseSizes(sizes_);
   if (!sizes.ok()) return quern::Result<quern::TextGraph>::Failed(sizes.details());
-  return quern::TextGraph::Open(path, {.sizes = *std::move(sizes), .seed = seed_, .values = in_});
+  return quern::TextGraph::Open(path,
+                                {.sizes = *std::move(sizes), .seed = seed_, .values = in_, .fix_sizes = fix_sizes_});
 }

@@ -11,7 +11,7 @@
 // "SYMBOL=NUMBER" of each text. Error: one that is anything else.
 quern::Result<std::map<std::string, int64_t>> ParseSizes(const std::vector<std::string>& texts);
 
-// --size, --values and --in.
+// --size, --fix-sizes, --values and --in.
 class TextArguments {
  public:
   explicit TextArguments(CLI::App& verb, bool seed = true);
@@ -21,4 +21,5 @@ class TextArguments {
  private:
   std::vector<std::string> sizes_, in_;
   uint64_t seed_ = 1;
+  bool fix_sizes_ = false;
 };

@@ -110,7 +110,9 @@ void Dropout(Call& c) {
   if (c.opset >= 12 && c.Has(2)) {
     const Ints mode = c.IntsOf(c.x(2));
     const std::optional<std::vector<double>> ratio = c.Has(1) ? c.MaybeReals(c.x(1)) : std::vector<double>{0.5};
-    training = !mode.empty() && mode[0] != 0 && (!ratio || ratio->empty() || (*ratio)[0] != 0);
+    training = !mode.empty() && mode[0] != 0;
+    if (training && !ratio) c.RealsOf(c.x(1));
+    training = training && (!ratio || ratio->empty() || (*ratio)[0] != 0);
   }
   if (training) return c.Fail("what it drops while it trains is random");
   c.Return(c.x(0));

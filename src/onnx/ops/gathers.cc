@@ -16,14 +16,15 @@ void ScatterNd(Call& c) { c.Return(c.Add("ScatterND", c.all(), {{"reduction", c.
 
 void OneHot(Call& c) {
   Value indices = c.x(0);
-  const Ints depth = c.IntsOf(c.x(1));
-  if (depth.size() != 1) return c.Fail(absl::InvalidArgumentError("one depth is needed"));
+  const std::vector<double> given = c.RealsOf(c.x(1));
+  if (given.size() != 1) return c.Fail(absl::InvalidArgumentError("one depth is needed"));
+  const auto depth = static_cast<int64_t>(given[0]);
   indices = c.Cast(indices, DType::kI64);
   const Value below = c.Add("Lt", {indices, c.Like(0, indices)});
-  indices = c.Add("Where", {below, c.Add("Add", {indices, c.Like(static_cast<double>(depth[0]), indices)}), indices});
+  indices = c.Add("Where", {below, c.Add("Add", {indices, c.Like(static_cast<double>(depth), indices)}), indices});
   const Value values = c.x(2);
   const auto value = [&](int64_t at) { return c.Reshape(c.Slice(values, 0, Extent(at), Extent(1)), {}); };
-  c.Return(c.Add("OneHot", {indices, value(1), value(0)}, {{"depth", depth[0]}, {"axis", c.Int("axis", -1)}}));
+  c.Return(c.Add("OneHot", {indices, value(1), value(0)}, {{"depth", depth}, {"axis", c.Int("axis", -1)}}));
 }
 
 void TopK(Call& c) {
@@ -90,8 +91,18 @@ void NonMaxSuppression(Call& c) {
 void Unique(Call& c) {
   const Value x = c.x(0);
   if (c.Find("axis") != nullptr && c.rank(x) != 1) return c.Fail("of slices along an axis there is no op");
-  if (c.Int("sorted", 1) == 0) return c.Fail("in the order in which elements come first there is no op");
-  const Values made = c.AddAll("Unique", {c.Reshape(x, {c.type(x).elements()})});
+  const Extent all = c.type(x).elements();
+  Values made = c.AddAll("Unique", {c.Reshape(x, {all})});
+  if (c.Int("sorted", 1) == 0) {
+    // In the order in which they come first; what is behind the last one stays there.
+    const Value index = c.Add("Iota", {}, {{"shape", Extents{all}}, {"axis", int64_t{0}}, {"dtype", DType::kI64}});
+    const Value there = c.Add("Lt", {index, c.Cast(made[4], DType::kI64)});
+    const Value first = c.Add("Where", {there, made[1], c.Size(all)});
+    const Value order = c.AddAll("Sort", {first}, {{"axis", int64_t{0}}})[1];
+    const Value place = c.AddAll("Sort", {order}, {{"axis", int64_t{0}}})[1];
+    for (const int o : {0, 1, 3}) made[o] = c.Add("Gather", {made[o], order}, {{"axis", int64_t{0}}});
+    made[2] = c.Add("Gather", {place, made[2]}, {{"axis", int64_t{0}}});
+  }
   for (const int o : {0, 1, 3}) c.ReturnItem(o, Kept(made[o], 0, made[4]));
   c.Return(2, made[2]);
 }

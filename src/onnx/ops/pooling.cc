@@ -92,15 +92,19 @@ void MaxUnpool(Call& c) {
     inner.push_back((dims[d + 2] - Extent(1)) * Extent(windows.strides[d]) +
                     Extent(windows.kernel[d] - windows.pads[d] - windows.pads[d + spatial]));
   }
-  Extents shape = inner;
-  if (c.Has(2)) shape = c.ExtentsOf(c.x(2));
   Extent all(1);
-  for (const Extent& size : shape) all = all * size;
+  for (const Extent& size : inner) all = all * size;
   const Extent count = c.type(x).elements();
   const Value y =
       c.Add("ScatterElements", {c.Filled(0, c.dtype(x), {all}), c.Reshape(at, {count}), c.Reshape(x, {count})},
             {{"axis", int64_t{0}}});
-  c.Return(c.Reshape(y, shape));
+  const Value image = c.Reshape(y, inner);
+  if (!c.Has(2)) return c.Return(image);
+  const Ints shape = c.IntsOf(c.x(2));
+  if (shape.size() != inner.size()) return c.Fail(absl::InvalidArgumentError("output_shape has other dimensions"));
+  Ints low(inner.size()), high(inner.size());
+  for (size_t d = 0; d < inner.size(); ++d) high[d] = shape[d] - c.fixed_dim(image, static_cast<int64_t>(d));
+  c.Return(c.Add("Pad", {image}, {{"low", low}, {"high", high}}));
 }
 
 constexpr Importer kRows[] = {

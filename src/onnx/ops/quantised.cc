@@ -1,0 +1,240 @@
+// Quantised numbers: sums of products stay in integers.
+
+#include "onnx/quantised.h"
+
+#include "onnx/products.h"
+#include "onnx/table.h"
+
+namespace quern::onnx {
+
+Value One(Call& c, Value value) { return c.type(value).elements() == Extent(1) ? c.Reshape(value, {}) : value; }
+
+namespace {
+
+// A zero point of i32 that broadcasts over [.., M, N]: [M] stands in a column where `rows`.
+Value Beside(Call& c, Value zero, bool rows) {
+  const Value wide = c.Cast(One(c, zero), DType::kI32);
+  if (!rows || c.rank(wide) != 1) return wide;
+  return c.Reshape(wide, {c.dim(wide, 0), Extent(1)});
+}
+
+Value SumOver(Call& c, Value bytes, int64_t axis) { return c.Reduce("sum", c.Cast(bytes, DType::kI32), {axis}, true); }
+
+bool IsZero(Call& c, const std::optional<Value>& zero) {
+  if (!zero) return true;
+  const std::optional<Ints> known = c.MaybeInts(*zero);
+  if (!known) return false;
+  for (const int64_t value : *known) {
+    if (value != 0) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+Value ByteProduct(Call& c, Value a, std::optional<Value> a_zero, Value b, std::optional<Value> b_zero) {
+  const bool a_none = IsZero(c, a_zero), b_none = IsZero(c, b_zero);
+  Value sum = c.Add("MatMul", {a, b});
+  const int64_t last = c.rank(a) - 1, before = c.rank(b) - 2;
+  // sum (a - za) (b - zb) = sum a b - za sum b - zb sum a + K za zb
+  std::optional<Value> za, zb;
+  if (!a_none) za = Beside(c, *a_zero, true);
+  if (!b_none) zb = Beside(c, *b_zero, false);
+  if (za) sum = c.Add("Sub", {sum, c.Add("Mul", {*za, SumOver(c, b, before)})});
+  if (zb) sum = c.Add("Sub", {sum, c.Add("Mul", {*zb, SumOver(c, a, last)})});
+  if (za && zb) {
+    const Value k = c.Cast(c.Size(c.dim(a, -1)), DType::kI32);
+    sum = c.Add("Add", {sum, c.Add("Mul", {c.Add("Mul", {*za, *zb}), k})});
+  }
+  return sum;
+}
+
+Value Dequantised(Call& c, Value x, Value scale, std::optional<Value> zero, int64_t axis) {
+  Values operands = {x, One(c, scale)};
+  if (zero) operands.push_back(One(c, *zero));
+  if (c.rank(operands[1]) == 0) axis = 0;
+  return c.Add("DequantizeLinear", operands, {{"axis", axis}});
+}
+
+Value Quantised(Call& c, Value x, Value scale, Value zero) {
+  return c.Add("QuantizeLinear", {x, One(c, scale), One(c, zero)}, {{"axis", int64_t{0}}});
+}
+
+Value Requantised(Call& c, Value sum, Value scale, Value zero) {
+  const Value scaled = c.Add("Round", {c.Add("Mul", {c.Cast(sum, DType::kF32), scale})});
+  const Value moved = c.Add("Add", {scaled, c.Cast(zero, DType::kF32)});
+  return c.Cast(moved, c.dtype(zero));  // which saturates
+}
+
+namespace {
+
+std::optional<Value> Maybe(Call& c, int i) {
+  if (!c.Has(i)) return std::nullopt;
+  return c.x(i);
+}
+
+// The attributes and scales of QuantizeLinear and DequantizeLinear.
+void ScaleForm(Call& c, Value x, Values& operands, ir::Attributes& attributes) {
+  const int64_t block = c.Int("block_size", 0);
+  for (size_t i = 1; i < operands.size() && block == 0; ++i) operands[i] = One(c, operands[i]);
+  const bool one = c.rank(operands[1]) == 0 && block == 0;
+  attributes.Set("axis", one ? 0 : c.Axis(c.Int("axis", 1), c.rank(x)));
+  attributes.Set("block", block);
+}
+
+void QuantizeLinear(Call& c) {
+  const Value x = c.x(0);
+  const DType dtype = IsFloat(c.dtype(x)) ? c.dtype(x) : DType::kF32;
+  Values operands = {c.Cast(x, dtype), c.Cast(c.x(1), dtype)};
+  ir::Attributes attributes;
+  if (c.Has(2)) {
+    operands.push_back(c.x(2));
+  } else if (const int64_t to = c.Int("output_dtype", 0); to != 0) {
+    const StatusOr<DType> dtype = DTypeOf(static_cast<int>(to));
+    if (!dtype.ok() || to > 16) return c.Fail("there is no quantisation to %s", TypeName(static_cast<int>(to)));
+    attributes.Set("to", *dtype);
+  }
+  ScaleForm(c, x, operands, attributes);
+  c.Return(c.Add("QuantizeLinear", operands, attributes));
+}
+
+void DequantizeLinear(Call& c) {
+  const Value x = c.x(0);
+  const Value scale = c.x(1);
+  if (IsFloat(c.dtype(x))) {
+    // Floats of 8 bits, which are f16 here.
+    if (c.rank(One(c, scale)) != 0) return c.Fail("floats of 8 bits with a scale of each index have no op");
+    return c.Return(c.Add("Mul", {c.Cast(x, c.dtype(scale)), One(c, scale)}));
+  }
+  Values operands = {x, scale};
+  if (c.Has(2)) operands.push_back(c.x(2));
+  ir::Attributes attributes;
+  ScaleForm(c, x, operands, attributes);
+  c.Return(c.Add("DequantizeLinear", operands, attributes));
+}
+
+void DynamicQuantizeLinear(Call& c) {
+  const Value x = c.x(0);
+  Ints axes;
+  for (int64_t d = 0; d < c.rank(x); ++d) axes.push_back(d);
+  const Value zero = c.Scalar(0, DType::kF32), most = c.Scalar(255, DType::kF32);
+  const Value low = c.Add("Min", {c.Reduce("min", x, axes, false), zero});
+  const Value high = c.Add("Max", {c.Reduce("max", x, axes, false), zero});
+  Value scale = c.Add("Div", {c.Add("Sub", {high, low}), most});
+  const Value divisor = c.Add("Where", {c.Add("Eq", {scale, zero}), c.Scalar(1, DType::kF32), scale});
+  const Value place = c.Add("Clamp", {c.Add("Round", {c.Add("Neg", {c.Add("Div", {low, divisor})})}), zero, most});
+  const Value zero_point = c.Cast(place, DType::kU8);
+  c.Return(c.Add("QuantizeLinear", {x, divisor, zero_point}));
+  c.Return(1, scale);
+  c.Return(2, zero_point);
+}
+
+void MatMulInteger(Call& c) {
+  Value a = c.x(0), b = c.x(1);
+  const bool row = c.rank(a) == 1, column = c.rank(b) == 1;
+  if (row) a = c.Reshape(a, {Extent(1), c.dim(a, 0)});
+  if (column) b = c.Reshape(b, {c.dim(b, 0), Extent(1)});
+  const Value sum = ByteProduct(c, a, Maybe(c, 2), b, Maybe(c, 3));
+  Extents dims = c.type(sum).dims;
+  if (column && !dims.empty()) dims.pop_back();
+  if (row && dims.size() >= (column ? 1 : 2)) dims.erase(dims.end() - (column ? 1 : 2));
+  c.Return(c.Reshape(sum, dims));
+}
+
+void QLinearMatMul(Call& c) {
+  const Value a = c.x(0), b = c.x(3);
+  const Value sum = ByteProduct(c, a, c.x(2), b, c.x(5));
+  const auto rows = [&](Value scale) {
+    scale = One(c, scale);
+    return c.rank(scale) == 1 ? c.Reshape(scale, {c.dim(scale, 0), Extent(1)}) : scale;
+  };
+  const Value scale = c.Add("Div", {c.Add("Mul", {rows(c.x(1)), One(c, c.x(4))}), rows(c.x(6))});
+  c.Return(Requantised(c, sum, scale, rows(c.x(7))));
+}
+
+// The sums of a convolution of bytes, [N, M, places..], i32: a product over windows.
+Value ConvSums(Call& c, Value x, std::optional<Value> x_zero, Value w, std::optional<Value> w_zero) {
+  Ints kernel;
+  for (int d = 2; d < c.rank(w); ++d) kernel.push_back(c.fixed_dim(w, d));
+  const Windows windows = WindowsOf(c, x, kernel);
+  const Extent groups(std::max<int64_t>(c.Int("group", 1), 1));
+  const std::optional<Extent> rows = c.dim(w, 0).DividedBy(groups);
+  bool padded = false;
+  for (const int64_t pad : windows.pads) padded = padded || pad != 0;
+  std::optional<Ints> fill = Ints{0};
+  if (x_zero) fill = c.MaybeInts(*x_zero);
+  if (!rows || (fill && fill->size() != 1)) {
+    c.Fail(absl::InvalidArgumentError("its groups or zero points do not fit"));
+    return x;
+  }
+  // Padding is the zero point: where that is not known before a run, it is taken off first.
+  if (padded && !fill) {
+    x = c.Add("Sub", {c.Cast(x, DType::kI32), c.Cast(One(c, *x_zero), DType::kI32)});
+    w = c.Cast(w, DType::kI32);
+    x_zero.reset();
+    fill = Ints{0};
+  }
+  ir::Attributes attributes = windows.Attributes();
+  attributes.Set("kernel", kernel);
+  attributes.Set("value", static_cast<double>(fill ? fill->at(0) : 0));
+  const Value seen = c.Add("Window", {x}, attributes);  // [N, C, kernel.., places..]
+  const Extents all = c.type(seen).dims;
+  Extent k = c.dim(w, 1), places(1);
+  Extents dims = {c.dim(x, 0), c.dim(w, 0)};
+  for (const int64_t size : kernel) k = k * Extent(size);
+  for (size_t d = 2 + kernel.size(); d < all.size(); ++d) {
+    places = places * all[d];
+    dims.push_back(all[d]);
+  }
+  const Value right = c.Reshape(seen, {c.dim(x, 0), groups, k, places});
+  const Value left = c.Reshape(w, {groups, *rows, k});
+  std::optional<Value> rows_zero;
+  if (w_zero) {
+    rows_zero = c.Cast(One(c, *w_zero), DType::kI32);
+    if (c.rank(*rows_zero) == 1) rows_zero = c.Reshape(*rows_zero, {groups, *rows, Extent(1)});
+  }
+  // As ByteProduct, with w on the left.
+  Value sum = c.Add("MatMul", {left, right});
+  std::optional<Value> zx;
+  if (x_zero && !IsZero(c, x_zero)) zx = c.Cast(One(c, *x_zero), DType::kI32);
+  if (IsZero(c, w_zero)) rows_zero.reset();
+  if (zx) sum = c.Add("Sub", {sum, c.Add("Mul", {*zx, SumOver(c, left, 2)})});
+  if (rows_zero) sum = c.Add("Sub", {sum, c.Add("Mul", {*rows_zero, SumOver(c, right, 2)})});
+  if (zx && rows_zero) {
+    const Value count = c.Cast(c.Size(k), DType::kI32);
+    sum = c.Add("Add", {sum, c.Add("Mul", {c.Add("Mul", {*zx, *rows_zero}), count})});
+  }
+  return c.Reshape(sum, dims);
+}
+
+void ConvInteger(Call& c) { c.Return(ConvSums(c, c.x(0), Maybe(c, 2), c.x(1), Maybe(c, 3))); }
+
+void QLinearConv(Call& c) {
+  const Value x = c.x(0), w = c.x(3);
+  Value sum = ConvSums(c, x, c.x(2), w, c.x(5));
+  Extents beside(std::max(1, c.rank(x) - 1), Extent(1));
+  beside[0] = c.dim(w, 0);
+  const auto per_channel = [&](Value vector) {
+    vector = One(c, vector);
+    return c.rank(vector) == 0 ? vector : c.Reshape(vector, beside);
+  };
+  if (c.Has(8)) sum = c.Add("Add", {sum, c.Reshape(c.x(8), beside)});
+  const Value scale = c.Add("Div", {c.Add("Mul", {One(c, c.x(1)), per_channel(c.x(4))}), One(c, c.x(6))});
+  c.Return(Requantised(c, sum, scale, One(c, c.x(7))));
+}
+
+constexpr Importer kRows[] = {
+    {"ConvInteger", ConvInteger, "", 2},
+    {"DequantizeLinear", DequantizeLinear, "", 2},
+    {"DynamicQuantizeLinear", DynamicQuantizeLinear},
+    {"MatMulInteger", MatMulInteger, "", 2},
+    {"QLinearConv", QLinearConv, "", 8},
+    {"QLinearMatMul", QLinearMatMul, "", 8},
+    {"QuantizeLinear", QuantizeLinear, "", 2},
+};
+
+}  // namespace
+
+std::span<const Importer> QuantisedImporters() { return kRows; }
+
+}  // namespace quern::onnx

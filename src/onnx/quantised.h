@@ -1,0 +1,20 @@
+// Bytes with scales and zero points, for the themes that have them.
+#pragma once
+
+#include "onnx/importer.h"
+
+namespace quern::onnx {
+
+// The sums of products of bytes less their zero points, [.., M, N], i32. Zero points are numbers, or [M] of a and [N]
+// of b; none where they are absent.
+Value ByteProduct(Call& c, Value a, std::optional<Value> a_zero, Value b, std::optional<Value> b_zero);
+// (x - zero) scale, in f32; zero may be absent. Scales are a number or stand along `axis`.
+Value Dequantised(Call& c, Value x, Value scale, std::optional<Value> zero, int64_t axis = 1);
+// The nearest of x / scale + zero, in the dtype of zero.
+Value Quantised(Call& c, Value x, Value scale, Value zero);
+// The bytes of `scale` times an i32 sum, about `zero`.
+Value Requantised(Call& c, Value sum, Value scale, Value zero);
+// [1] as [].
+Value One(Call& c, Value value);
+
+}  // namespace quern::onnx
