@@ -11,6 +11,7 @@
 
 #include "generate/constraint.h"
 #include "generate/json_schema.h"
+#include "import/gguf.h"
 #include "text/tokenizer.h"
 
 namespace {
@@ -31,7 +32,8 @@ int main(int argc, char** argv) {
   if (argc > 2) text = argv[2];
   quern::StatusOr<quern::GgufFile> file = quern::GgufFile::Open(argv[1]);
   if (!file.ok()) return std::fprintf(stderr, "%s\n", std::string(file.status().message()).c_str()), 1;
-  const auto tokenizer = quern::text::Tokenizer::FromGguf(std::make_shared<const quern::GgufFile>(*std::move(file)));
+  const auto tokenizer =
+      quern::text::Tokenizer::FromMetadata(std::make_shared<const quern::GgufFile>(*std::move(file)));
   if (!tokenizer.ok()) return std::fprintf(stderr, "%s\n", std::string(tokenizer.status().message()).c_str()), 1;
   const double tree = Milliseconds([&] { (*tokenizer)->trie(); });
   const std::vector<int32_t> ids = (*tokenizer)->Encode(text, {.add_special = false});

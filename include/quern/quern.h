@@ -140,10 +140,10 @@ class Profiler;
 // A language model with its cache: a position in a text.
 class Session {
  public:
-  // Maps the GGUF file and compiles what a single token needs; other step lengths compile at first use. The file stays
-  // mapped for the life of the session and must stay as it is. Errors: kResource (a file that cannot be read, memory);
-  // kInvalid (a damaged file, with the place; an option; a level this machine lacks); kUnsupported (another
-  // architecture or format). The tokenizer is made when text is first asked for.
+  // Maps the model, a GGUF file or a folder of safetensors, and compiles what a single token needs; other step lengths
+  // compile at first use. The file stays mapped for the life of the session and must stay as it is. Errors: kResource
+  // (a file that cannot be read, memory); kInvalid (a damaged file, with the place; an option; a level this machine
+  // lacks); kUnsupported (another architecture or format). The tokenizer is made when text is first asked for.
   static Result<Session> Open(const std::string& path, const Options& options = {});
   Session(Session&&) noexcept;
   Session& operator=(Session&&) noexcept;

@@ -1,4 +1,5 @@
-// Text to token ids and back, without a model that runs: the vocabulary of a GGUF file.
+// Text to token ids and back, without a model that runs: the vocabulary of a GGUF file, or of a
+// folder that has a tokenizer.json.
 //
 //   quern::Result<quern::Tokenizer> tokenizer = quern::Tokenizer::Open("model.gguf");
 //   std::vector<int32_t> ids = tokenizer->Encode("Once upon a time");

@@ -126,13 +126,14 @@ StatusOr<CompiledFiles> CompileFiles(const CompileSource& source, std::string_vi
 Result<CompiledFiles> CompileModel(const std::string& path, const Options& options, const CompileOptions& compile) {
   const auto made = [&]() -> StatusOr<CompiledFiles> {
     QUERN_ASSIGN(const compiler::OpenedModel opened, compiler::OpenModel(path, options));
-    std::error_code error;
+    QUERN_ASSIGN(aot::WeightFile weights, compiler::WeightsOf(*opened.file));
+    const fs::path file(weights.path), folder(opened.file->folder());
     return compiler::CompileFiles(
         {.module = &opened.spec.module,
          .params = compiler::ParamsOf(opened.spec, *opened.file),
-         .weights = compiler::WeightsOf(fs::absolute(path, error).string(), *opened.file),
+         .weights = std::move(weights),
          .guards = [&](const ir::Graph& graph) { return compiler::StepGuardsOf(graph, options.invariant); }},
-        fs::path(path).stem().string(), options, compile);
+        (folder.empty() ? file.stem() : fs::canonical(folder).filename()).string(), options, compile);
   };
   return compiler::ToResult(made(), path);
 }

@@ -4,6 +4,14 @@
 #include <functional>
 
 namespace quern::compiler {
+namespace {
+
+bool Lies(std::span<const uint8_t> part, std::span<const uint8_t> whole) {
+  return std::less_equal<>()(whole.data(), part.data()) &&
+         std::less_equal<>()(part.data() + part.size(), whole.data() + whole.size());
+}
+
+}  // namespace
 
 Signature SignatureOf(const hir::Module& module, const ir::Graph& graph) {
   Signature signature = quern::SignatureOf(graph);
@@ -31,21 +39,27 @@ Signature SignatureOf(const CompileSource& source, const ir::Graph& graph) {
   return signature;
 }
 
-aot::WeightFile WeightsOf(const std::string& path, const GgufFile& file) {
-  aot::WeightFile weights{path, file.bytes(), static_cast<int64_t>(file.bytes().size())};
-  for (const GgufTensor& tensor : file.tensors()) {
-    weights.header_bytes = std::min<int64_t>(weights.header_bytes, tensor.bytes.data() - file.bytes().data());
+StatusOr<aot::WeightFile> WeightsOf(const ModelFile& file) {
+  if (file.weights().size() != 1) {
+    return absl::UnimplementedError(absl::StrFormat(
+        "the weights are in %u files, and a compiled model is handed one: quern quantise makes one of them",
+        file.weights().size()));
+  }
+  const auto& [path, bytes] = file.weights()[0];
+  std::error_code error;
+  aot::WeightFile weights{std::filesystem::absolute(path, error).string(), bytes, static_cast<int64_t>(bytes.size())};
+  for (const ModelTensor& tensor : file.tensors()) {
+    if (Lies(tensor.bytes, bytes))
+      weights.header_bytes = std::min(weights.header_bytes, tensor.bytes.data() - bytes.data());
   }
   return weights;
 }
 
-std::vector<aot::Param> ParamsOf(const models::ModelSpec& spec, const GgufFile& file) {
+std::vector<aot::Param> ParamsOf(const models::ModelSpec& spec, const ModelFile& file) {
   std::vector<aot::Param> params;
-  const std::span<const uint8_t> whole = file.bytes();
+  const std::span<const uint8_t> whole = file.weights()[0].bytes;
   for (const models::ParamData& param : spec.params) {
-    const bool mapped = std::less_equal<>()(whole.data(), param.bytes.data()) &&
-                        std::less_equal<>()(param.bytes.data() + param.bytes.size(), whole.data() + whole.size());
-    const int64_t offset = mapped ? param.bytes.data() - whole.data() : -1;
+    const int64_t offset = Lies(param.bytes, whole) ? param.bytes.data() - whole.data() : -1;
     params.push_back({param.name, param.bytes, offset % lir::kParamAlign == 0 ? offset : -1});
   }
   return params;

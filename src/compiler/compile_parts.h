@@ -32,10 +32,10 @@ Signature SignatureOf(const hir::Module& module, const ir::Graph& graph);
 // The signature of the prepared graph, with the names of the source.
 Signature SignatureOf(const CompileSource& source, const ir::Graph& graph);
 
-// The model file as compiled models will be handed it.
-aot::WeightFile WeightsOf(const std::string& path, const GgufFile& file);
+// The model file as compiled models will be handed it. Error: Unimplemented, weights in more than one.
+StatusOr<aot::WeightFile> WeightsOf(const ModelFile& file);
 // Every parameter, with its place in the file where it lies there at a multiple of lir::kParamAlign.
-std::vector<aot::Param> ParamsOf(const models::ModelSpec& spec, const GgufFile& file);
+std::vector<aot::Param> ParamsOf(const models::ModelSpec& spec, const ModelFile& file);
 
 // Makes it where it is not there. Error: why not.
 Status MakeFolder(const std::string& folder);

@@ -11,6 +11,7 @@
 #include "compiler/public_error.h"
 #include "device/program.h"
 #include "lir/kernel_symbols.h"
+#include "text/folder_vocabulary.h"
 
 namespace quern {
 namespace {
@@ -195,14 +196,30 @@ Result<std::string> Dump(const std::string& path, const Options& options, const 
 }
 
 Result<std::string> Inspect(const std::string& path) {
-  const StatusOr<GgufFile> file = GgufFile::Open(path);
-  if (!file.ok()) return Result<std::string>::Failed(compiler::ErrorOf(file.status()));
+  const StatusOr<std::shared_ptr<const ModelFile>> opened = OpenModelFile(path);
+  if (!opened.ok()) return Result<std::string>::Failed(compiler::ErrorOf(opened.status()));
+  const ModelFile& file = **opened;
   const auto safe = [](const std::string& text) { return absl::Utf8SafeCEscape(text); };
-  std::string text = absl::StrFormat("%s: GGUF v%u, %u keys, %u tensors\n", safe(path), file->version(),
-                                     file->metadata().size(), file->tensors().size());
-  for (const auto& [key, value] : file->metadata())
-    absl::StrAppend(&text, "  ", safe(key), " = ", safe(ToString(value)), "\n");
-  for (const GgufTensor& tensor : file->tensors()) {
+  std::string keys;
+  size_t count = file.metadata().size();
+  const auto list = [&](const Metadata& metadata) {
+    for (const auto& [key, value] : metadata.metadata())
+      absl::StrAppend(&keys, "  ", safe(key), " = ", safe(ToString(value)), "\n");
+  };
+  list(file);
+  if (!file.folder().empty()) {
+    const StatusOr<std::shared_ptr<const Metadata>> vocabulary = text::VocabularyOf(*opened);
+    if (vocabulary.ok()) {
+      list(**vocabulary);
+      count += (*vocabulary)->metadata().size();
+    } else {
+      absl::StrAppend(&keys, "  (no tokenizer: ", safe(std::string(vocabulary.status().message())), ")\n");
+    }
+  }
+  std::string text =
+      absl::StrFormat("%s: %s, %u keys, %u tensors\n", safe(path), file.kind(), count, file.tensors().size());
+  text += keys;
+  for (const ModelTensor& tensor : file.tensors()) {
     std::string dims;
     for (const int64_t dim : tensor.dims) absl::StrAppend(&dims, dims.empty() ? "" : ", ", dim);
     absl::StrAppendFormat(&text, "  %-32s %-6s [%s]  %u bytes\n", safe(tensor.name), tensor.type_name, dims,

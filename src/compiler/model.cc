@@ -10,25 +10,26 @@
 #include "compiler/device_targets.h"
 #include "compiler/runtime_options.h"
 #include "compiler/variants.h"
+#include "text/folder_vocabulary.h"
 
 namespace quern::compiler {
 
 StatusOr<OpenedModel> OpenModel(const std::string& path, const Options& options, const models::SequenceRoom& room) {
-  QUERN_ASSIGN(GgufFile file, GgufFile::Open(path));
-  auto shared = std::make_shared<const GgufFile>(std::move(file));
+  QUERN_ASSIGN(std::shared_ptr<const ModelFile> shared, OpenModelFile(path));
   models::ModelOptions model_options;
   model_options.context = options.context;
   model_options.kv_dtype = options.exact ? DType::kF32 : DType::kF16;
   model_options.sequences = room;
-  StatusOr<models::ModelSpec> spec = models::ModelFromGguf(shared, model_options);
+  StatusOr<models::ModelSpec> spec = models::ReadModel(shared, model_options);
   if (!spec.ok())
     return Status(spec.status().code(), absl::StrFormat("%s: %s", path, std::string(spec.status().message())));
   return OpenedModel{std::move(shared), *std::move(spec)};
 }
 
-StatusOr<std::shared_ptr<const text::Tokenizer>> TokenizerOf(const std::shared_ptr<const GgufFile>& file,
+StatusOr<std::shared_ptr<const text::Tokenizer>> TokenizerOf(const std::shared_ptr<const ModelFile>& file,
                                                              int64_t rows) {
-  QUERN_ASSIGN(auto made, text::Tokenizer::FromGguf(file));
+  QUERN_ASSIGN(std::shared_ptr<const Metadata> vocabulary, text::VocabularyOf(file));
+  QUERN_ASSIGN(auto made, text::Tokenizer::FromMetadata(std::move(vocabulary)));
   // Embeddings may be padded; ids without a row cannot be run.
   if (made->vocabulary().size() > rows) {
     return absl::InvalidArgumentError(

@@ -8,7 +8,7 @@
 
 #include "check/checker.h"
 #include "compiler/pipeline.h"
-#include "import/gguf.h"
+#include "import/model_file.h"
 #include "models/model_spec.h"
 #include "quern/quern.h"
 #include "runtime/executable.h"
@@ -17,14 +17,15 @@
 namespace quern::compiler {
 
 struct OpenedModel {
-  std::shared_ptr<const GgufFile> file;
+  std::shared_ptr<const ModelFile> file;
   models::ModelSpec spec;
 };
 // `room`: for steps of many sequences.
 StatusOr<OpenedModel> OpenModel(const std::string& path, const Options& options, const models::SequenceRoom& room = {});
 
 // The file's tokenizer, for a model of so many rows of embeddings. Errors: those of reading it; more tokens than rows.
-StatusOr<std::shared_ptr<const text::Tokenizer>> TokenizerOf(const std::shared_ptr<const GgufFile>& file, int64_t rows);
+StatusOr<std::shared_ptr<const text::Tokenizer>> TokenizerOf(const std::shared_ptr<const ModelFile>& file,
+                                                             int64_t rows);
 
 // Gives the runnable what the model's file has for its parameters.
 Status BindParams(Runnable& runnable, const models::ModelSpec& spec);

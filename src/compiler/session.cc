@@ -28,7 +28,7 @@ double Since(Clock::time_point start) { return std::chrono::duration<double>(Clo
 }  // namespace
 
 struct Session::State {
-  std::shared_ptr<const GgufFile> file;
+  std::shared_ptr<const ModelFile> file;
   models::ModelSpec spec;
   // Made when text is first asked for: a run of ids needs none, and what the file has may be unknown here.
   std::optional<Result<Tokenizer>> tokenizer;

@@ -3,15 +3,16 @@
 
 #include "compiler/public_error.h"
 #include "generate/stop_strings.h"
+#include "text/folder_vocabulary.h"
 #include "text/tokenizer.h"
 #include "text/utf8_stream.h"
 
 namespace quern {
 
 Result<Tokenizer> Tokenizer::Open(const std::string& path) {
-  StatusOr<GgufFile> file = GgufFile::Open(path);
-  if (!file.ok()) return Result<Tokenizer>::Failed(compiler::ErrorOf(file.status()));
-  auto made = text::Tokenizer::FromGguf(std::make_shared<const GgufFile>(*std::move(file)));
+  StatusOr<std::shared_ptr<const Metadata>> vocabulary = text::OpenVocabulary(path);
+  if (!vocabulary.ok()) return Result<Tokenizer>::Failed(compiler::ErrorOf(vocabulary.status()));
+  auto made = text::Tokenizer::FromMetadata(*std::move(vocabulary));
   if (!made.ok()) return Result<Tokenizer>::Failed(compiler::ErrorOf(made.status()));
   return Tokenizer(*std::move(made));
 }

@@ -5,6 +5,7 @@
 
 #include "base/block_format.h"
 #include "base/byte_reader.h"
+#include "import/gguf_value.h"
 
 namespace quern {
 namespace {
@@ -43,134 +44,26 @@ std::optional<GgmlTypeRow> FindGgmlType(uint32_t id) {
   return std::nullopt;
 }
 
-constexpr const char* kTypeNames[] = {"u8",   "i8",     "u16",   "i16", "u32", "i32", "f32",
-                                      "bool", "string", "array", "u64", "i64", "f64"};
-constexpr uint32_t kTypeCount = 13;
-
-// Bytes of one value of a fixed-size type; 0 for strings and arrays.
-uint64_t FixedBytes(GgufType type) {
-  constexpr uint8_t kBytes[kTypeCount] = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
-  return kBytes[static_cast<uint32_t>(type)];
-}
-
-StatusOr<std::string_view> ReadString(ByteReader& reader, std::string_view what, uint64_t limit = UINT64_MAX) {
-  QUERN_ASSIGN(const uint64_t length, reader.Read<uint64_t>(what));
-  if (length > limit) {
-    return absl::InvalidArgumentError(absl::StrFormat("%s at offset %u is %u bytes long, more than %u",
-                                                      std::string(what), reader.offset(), length, limit));
-  }
-  QUERN_ASSIGN(const auto bytes, reader.Take(length, what));
-  return std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-}
-
-StatusOr<GgufType> ReadType(ByteReader& reader, std::string_view key) {
-  QUERN_ASSIGN(const uint32_t type, reader.Read<uint32_t>("a metadata type"));
-  if (type >= kTypeCount) {
-    return absl::InvalidArgumentError(
-        absl::StrFormat("metadata key \"%s\" has unknown type %u", std::string(key), type));
-  }
-  return static_cast<GgufType>(type);
-}
-
-template <typename T>
-StatusOr<GgufValue> ReadInteger(ByteReader& reader) {
-  QUERN_ASSIGN(const T value, reader.Read<T>("a metadata value"));
-  if constexpr (std::is_signed_v<T>)
-    return GgufValue(static_cast<int64_t>(value));
-  else
-    return GgufValue(static_cast<uint64_t>(value));
-}
-
-StatusOr<GgufValue> ReadArray(ByteReader& reader, std::string_view key) {
-  QUERN_ASSIGN(const GgufType type, ReadType(reader, key));
-  QUERN_ASSIGN(const uint64_t count, reader.Read<uint64_t>("an array length"));
-  if (type == GgufType::kArray) {
-    return absl::InvalidArgumentError(absl::StrFormat("metadata key \"%s\" is an array of arrays", std::string(key)));
-  }
-  const std::string what = absl::StrFormat("the array of metadata key \"%s\"", std::string(key));
-  // Each element takes at least this many bytes, so this bounds the walk below by the size of the file.
-  const uint64_t least = type == GgufType::kString ? 8 : FixedBytes(type);
-  if (count > reader.left() / least) {
-    return absl::InvalidArgumentError(
-        absl::StrFormat("%s claims %u elements, but only %u bytes are left", what, count, reader.left()));
-  }
-  GgufArray array{type, count, {}};
-  if (type != GgufType::kString) {
-    QUERN_ASSIGN(array.bytes, reader.Take(count * least, what));
-    return GgufValue(array);
-  }
-  ByteReader walk = reader;
-  for (uint64_t i = 0; i < count; ++i) QUERN_RETURN_IF_ERROR(ReadString(walk, what).status());
-  QUERN_ASSIGN(array.bytes, reader.Take(walk.offset() - reader.offset(), what));
-  return GgufValue(array);
-}
-
-StatusOr<GgufValue> ReadValue(ByteReader& reader, GgufType type, std::string_view key) {
-  switch (type) {
-    case GgufType::kU8: return ReadInteger<uint8_t>(reader);
-    case GgufType::kI8: return ReadInteger<int8_t>(reader);
-    case GgufType::kU16: return ReadInteger<uint16_t>(reader);
-    case GgufType::kI16: return ReadInteger<int16_t>(reader);
-    case GgufType::kU32: return ReadInteger<uint32_t>(reader);
-    case GgufType::kI32: return ReadInteger<int32_t>(reader);
-    case GgufType::kU64: return ReadInteger<uint64_t>(reader);
-    case GgufType::kI64: return ReadInteger<int64_t>(reader);
-    case GgufType::kF32: {
-      QUERN_ASSIGN(const float value, reader.Read<float>("a metadata value"));
-      return GgufValue(static_cast<double>(value));
-    }
-    case GgufType::kF64: {
-      QUERN_ASSIGN(const double value, reader.Read<double>("a metadata value"));
-      return GgufValue(value);
-    }
-    case GgufType::kBool: {
-      QUERN_ASSIGN(const uint8_t value, reader.Read<uint8_t>("a metadata value"));
-      if (value > 1) {
-        return absl::InvalidArgumentError(
-            absl::StrFormat("metadata key \"%s\" is a bool of value %u", std::string(key), value));
-      }
-      return GgufValue(value == 1);
-    }
-    case GgufType::kString: {
-      QUERN_ASSIGN(const std::string_view value, ReadString(reader, "a metadata string"));
-      return GgufValue(value);
-    }
-    case GgufType::kArray: return ReadArray(reader, key);
-  }
-  return absl::InternalError("a metadata type without a reader");
-}
-
-const char* TypeName(const GgufValue& value) {
-  constexpr const char* kNames[] = {"unsigned", "signed", "float", "bool", "string", "array"};
-  return kNames[value.index()];
-}
-
-Status WrongType(std::string_view key, const GgufValue& value, const char* wanted) {
-  return absl::InvalidArgumentError(
-      absl::StrFormat("metadata key \"%s\" is a %s value, %s expected", std::string(key), TypeName(value), wanted));
-}
-
 }  // namespace
 
 StatusOr<GgufFile> GgufFile::Open(const std::string& path) {
-  QUERN_ASSIGN(MappedFile mapped, MappedFile::Open(path));
   GgufFile file;
-  const Status status = file.Read(mapped.bytes());
+  QUERN_ASSIGN(const std::span<const uint8_t> bytes, file.Map(path));
+  const Status status = file.Read(bytes);
   if (!status.ok()) {
     return Status(status.code(), absl::StrFormat("%s: %s", path, std::string(status.message())));
   }
-  file.file_ = std::move(mapped);  // the bytes keep their address
   return file;
 }
 
 StatusOr<GgufFile> GgufFile::Parse(std::span<const uint8_t> bytes) {
   GgufFile file;
+  file.Refer(bytes);
   QUERN_RETURN_IF_ERROR(file.Read(bytes));
   return file;
 }
 
 Status GgufFile::Read(std::span<const uint8_t> bytes) {
-  bytes_ = bytes;
   ByteReader reader(bytes);
   QUERN_ASSIGN(const uint32_t magic, reader.Read<uint32_t>("the GGUF header"));
   if (magic != 0x46554747) return absl::InvalidArgumentError("not a GGUF file: it does not begin with \"GGUF\"");
@@ -190,10 +83,10 @@ Status GgufFile::Read(std::span<const uint8_t> bytes) {
         "the header claims %u keys and %u tensors, but only %u bytes follow", key_count, tensor_count, reader.left()));
   }
   for (uint64_t i = 0; i < key_count; ++i) {
-    QUERN_ASSIGN(const std::string_view key, ReadString(reader, "a metadata key", kMaxNameBytes));
-    QUERN_ASSIGN(const GgufType type, ReadType(reader, key));
-    QUERN_ASSIGN(GgufValue value, ReadValue(reader, type, key));
-    if (!metadata_.emplace(std::string(key), std::move(value)).second) {
+    QUERN_ASSIGN(const std::string_view key, ReadGgufString(reader, "a metadata key", kMaxNameBytes));
+    QUERN_ASSIGN(const GgufType type, ReadGgufType(reader, key));
+    QUERN_ASSIGN(const GgufValue value, ReadGgufValue(reader, type, key));
+    if (!Add(key, value)) {
       return absl::InvalidArgumentError(absl::StrFormat("metadata key \"%s\" occurs twice", std::string(key)));
     }
   }
@@ -209,9 +102,10 @@ Status GgufFile::Read(std::span<const uint8_t> bytes) {
     uint64_t offset, size;
   };
   std::vector<Place> places;
+  std::vector<ModelTensor> tensors;
   for (uint64_t i = 0; i < tensor_count; ++i) {
-    QUERN_ASSIGN(const std::string_view name, ReadString(reader, "a tensor name", kMaxNameBytes));
-    GgufTensor tensor;
+    QUERN_ASSIGN(const std::string_view name, ReadGgufString(reader, "a tensor name", kMaxNameBytes));
+    ModelTensor tensor;
     tensor.name = std::string(name);
     QUERN_ASSIGN(const uint32_t rank, reader.Read<uint32_t>("a tensor's rank"));
     if (rank > 4) {
@@ -250,139 +144,25 @@ Status GgufFile::Read(std::span<const uint8_t> bytes) {
       return absl::InvalidArgumentError(absl::StrFormat(
           "tensor \"%s\" is at offset %u, no multiple of the alignment %u", tensor.name, place.offset, alignment_));
     }
-    if (!tensor_index_.emplace(tensor.name, tensors_.size()).second) {
-      return absl::InvalidArgumentError(absl::StrFormat("tensor \"%s\" occurs twice", tensor.name));
-    }
-    tensors_.push_back(std::move(tensor));
+    tensors.push_back(std::move(tensor));
     places.push_back(place);
   }
 
+  SetKind(absl::StrFormat("GGUF v%u", version_));
   const uint64_t data_start = (reader.offset() + alignment_ - 1) / alignment_ * alignment_;
-  for (size_t i = 0; i < tensors_.size(); ++i) {
+  for (size_t i = 0; i < tensors.size(); ++i) {
     const uint64_t available = data_start <= bytes.size() ? bytes.size() - data_start : 0;
     if (places[i].offset > available || places[i].size > available - places[i].offset) {
       return absl::InvalidArgumentError(
           absl::StrFormat("tensor \"%s\" (%u bytes at offset %u of the data) reaches past the end of the file",
-                          tensors_[i].name, places[i].size, places[i].offset));
+                          tensors[i].name, places[i].size, places[i].offset));
     }
-    tensors_[i].bytes = bytes.subspan(data_start + places[i].offset, places[i].size);
+    tensors[i].bytes = bytes.subspan(data_start + places[i].offset, places[i].size);
+    std::string name = tensors[i].name;
+    if (!AddTensor(std::move(tensors[i])))
+      return absl::InvalidArgumentError(absl::StrFormat("tensor \"%s\" occurs twice", name));
   }
   return absl::OkStatus();
-}
-
-const GgufTensor* GgufFile::FindTensor(std::string_view name) const {
-  const auto it = tensor_index_.find(name);
-  return it == tensor_index_.end() ? nullptr : &tensors_[it->second];
-}
-
-StatusOr<const GgufValue*> GgufFile::Find(std::string_view key) const {
-  const auto it = metadata_.find(key);
-  if (it == metadata_.end()) {
-    return absl::NotFoundError(absl::StrFormat("metadata key \"%s\" is missing", std::string(key)));
-  }
-  return &it->second;
-}
-
-StatusOr<int64_t> GgufFile::Int(std::string_view key) const {
-  QUERN_ASSIGN(const GgufValue* value, Find(key));
-  if (const int64_t* integer = std::get_if<int64_t>(value)) return *integer;
-  if (const uint64_t* integer = std::get_if<uint64_t>(value); integer != nullptr && *integer <= INT64_MAX) {
-    return static_cast<int64_t>(*integer);
-  }
-  return WrongType(key, *value, "an integer that fits 64 bits");
-}
-
-StatusOr<double> GgufFile::Float(std::string_view key) const {
-  QUERN_ASSIGN(const GgufValue* value, Find(key));
-  if (const double* real = std::get_if<double>(value)) return *real;
-  return WrongType(key, *value, "a float");
-}
-
-StatusOr<bool> GgufFile::Bool(std::string_view key) const {
-  QUERN_ASSIGN(const GgufValue* value, Find(key));
-  if (const bool* flag = std::get_if<bool>(value)) return *flag;
-  return WrongType(key, *value, "a bool");
-}
-
-StatusOr<std::string_view> GgufFile::String(std::string_view key) const {
-  QUERN_ASSIGN(const GgufValue* value, Find(key));
-  if (const std::string_view* text = std::get_if<std::string_view>(value)) return *text;
-  return WrongType(key, *value, "a string");
-}
-
-StatusOr<const GgufArray*> GgufFile::Array(std::string_view key) const {
-  QUERN_ASSIGN(const GgufValue* value, Find(key));
-  if (const GgufArray* array = std::get_if<GgufArray>(value)) return array;
-  return WrongType(key, *value, "an array");
-}
-
-StatusOr<std::vector<std::string_view>> GgufFile::Strings(std::string_view key) const {
-  QUERN_ASSIGN(const GgufArray* array, Array(key));
-  if (array->type != GgufType::kString) {
-    return absl::InvalidArgumentError(absl::StrFormat("metadata key \"%s\" is an array of %s, strings expected",
-                                                      std::string(key), kTypeNames[static_cast<int>(array->type)]));
-  }
-  std::vector<std::string_view> strings;
-  strings.reserve(array->count);
-  ByteReader reader(array->bytes);
-  for (uint64_t i = 0; i < array->count; ++i) {
-    QUERN_ASSIGN(const std::string_view text, ReadString(reader, key));
-    strings.push_back(text);
-  }
-  return strings;
-}
-
-StatusOr<std::vector<double>> GgufFile::Floats(std::string_view key) const {
-  QUERN_ASSIGN(const GgufArray* array, Array(key));
-  if (array->type != GgufType::kF32 && array->type != GgufType::kF64) {
-    return absl::InvalidArgumentError(absl::StrFormat("metadata key \"%s\" is an array of %s, floats expected",
-                                                      std::string(key), kTypeNames[static_cast<int>(array->type)]));
-  }
-  std::vector<double> values;
-  values.reserve(array->count);
-  ByteReader reader(array->bytes);
-  for (uint64_t i = 0; i < array->count; ++i) {
-    QUERN_ASSIGN(const GgufValue value, ReadValue(reader, array->type, key));
-    values.push_back(std::get<double>(value));
-  }
-  return values;
-}
-
-StatusOr<std::vector<int64_t>> GgufFile::Ints(std::string_view key) const {
-  QUERN_ASSIGN(const GgufArray* array, Array(key));
-  std::vector<int64_t> values;
-  values.reserve(array->count);
-  ByteReader reader(array->bytes);
-  for (uint64_t i = 0; i < array->count; ++i) {
-    if (array->type == GgufType::kString) return WrongType(key, GgufValue(*array), "an array of integers");
-    QUERN_ASSIGN(const GgufValue value, ReadValue(reader, array->type, key));
-    if (const int64_t* integer = std::get_if<int64_t>(&value)) {
-      values.push_back(*integer);
-    } else if (const uint64_t* natural = std::get_if<uint64_t>(&value); natural != nullptr && *natural <= INT64_MAX) {
-      values.push_back(static_cast<int64_t>(*natural));
-    } else if (const bool* truth = std::get_if<bool>(&value)) {
-      values.push_back(*truth ? 1 : 0);
-    } else {
-      return WrongType(key, value, "an array of integers");
-    }
-  }
-  return values;
-}
-
-std::string ToString(const GgufValue& value) {
-  struct Visitor {
-    std::string operator()(uint64_t v) const { return absl::StrFormat("%u", v); }
-    std::string operator()(int64_t v) const { return absl::StrFormat("%d", v); }
-    std::string operator()(double v) const { return absl::StrFormat("%g", v); }
-    std::string operator()(bool v) const { return v ? "true" : "false"; }
-    std::string operator()(std::string_view v) const {
-      return v.size() <= 60 ? std::string(v) : std::string(v.substr(0, 57)) + "...";
-    }
-    std::string operator()(const GgufArray& v) const {
-      return absl::StrFormat("%s[%u]", kTypeNames[static_cast<int>(v.type)], v.count);
-    }
-  };
-  return std::visit(Visitor{}, value);
 }
 
 }  // namespace quern

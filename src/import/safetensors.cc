@@ -2,6 +2,7 @@
 
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "absl/strings/str_cat.h"
 
@@ -26,53 +27,73 @@ Status Bad(const std::string& tensor, const char* what) {
   return absl::InvalidArgumentError(absl::StrFormat("tensor %s: %s", tensor, what));
 }
 
-StatusOr<FileTensor> ReadTensor(const std::string& name, const Json& entry, std::span<const uint8_t> data) {
+StatusOr<SafetensorsEntry> ReadTensor(const std::string& name, const Json& entry, std::span<const uint8_t> data) {
   const auto dtype = entry.find("dtype"), shape = entry.find("shape"), offsets = entry.find("data_offsets");
   if (dtype == entry.end() || !dtype->is_string() || shape == entry.end() || !shape->is_array() ||
       offsets == entry.end() || !offsets->is_array() || offsets->size() != 2 || !(*offsets)[0].is_number_unsigned() ||
       !(*offsets)[1].is_number_unsigned()) {
     return Bad(name, "dtype, shape and data_offsets expected");
   }
-  FileTensor tensor;
-  bool known = false;
+  SafetensorsEntry tensor;
+  tensor.name = name;
+  tensor.type_name = dtype->get_ref<const std::string&>();
   for (const Code& code : kCodes) {
-    if (dtype->get_ref<const std::string&>() != code.name) continue;
-    tensor.dtype = code.dtype;
-    known = true;
+    if (tensor.type_name == code.name) tensor.dtype = code.dtype;
   }
-  if (!known)
-    return absl::UnimplementedError(
-        absl::StrFormat("tensor %s is of dtype %s", name, dtype->get_ref<const std::string&>()));
   const uint64_t begin = (*offsets)[0].get<uint64_t>(), end = (*offsets)[1].get<uint64_t>();
   if (begin > end || end > data.size()) return Bad(name, "it lies outside of the file");
   for (const Json& size : *shape) {
     if (!size.is_number_unsigned() || size.get<uint64_t>() > INT64_MAX) return Bad(name, "a size is no number");
     tensor.shape.push_back(size.get<int64_t>());
   }
-  if (BytesOf(tensor.dtype, tensor.shape) != end - begin)
+  if (tensor.dtype && BytesOf(*tensor.dtype, tensor.shape) != end - begin)
     return Bad(name, "its data does not have the bytes of the shape");
-  tensor.bytes.assign(data.begin() + static_cast<int64_t>(begin), data.begin() + static_cast<int64_t>(end));
+  tensor.bytes = data.subspan(begin, end - begin);
   return tensor;
+}
+
+// The header; an error where it names a tensor twice, of which a parser would keep one.
+StatusOr<Json> ReadHeader(const char* text, uint64_t length) {
+  std::set<std::string> names;
+  std::string twice;
+  const auto look = [&](int depth, Json::parse_event_t event, Json& key) {
+    if (depth == 1 && event == Json::parse_event_t::key && !names.insert(key.get<std::string>()).second)
+      twice = key.get<std::string>();
+    return true;
+  };
+  Json header = Json::parse(text, text + length, look, /*allow_exceptions=*/false);
+  if (!header.is_object()) return absl::InvalidArgumentError("byte 8: the header is no object of JSON");
+  if (!twice.empty()) return Bad(twice, "it is there twice");
+  return header;
 }
 
 }  // namespace
 
-StatusOr<FileTensors> ParseSafetensors(std::span<const uint8_t> file) {
+StatusOr<std::vector<SafetensorsEntry>> ReadSafetensors(std::span<const uint8_t> file) {
   uint64_t length = 0;
   if (file.size() < sizeof length) return absl::InvalidArgumentError("byte 0: no .safetensors file");
   std::memcpy(&length, file.data(), sizeof length);
   if (length > kMostHeader || length > file.size() - sizeof length)
     return absl::InvalidArgumentError("byte 0: the header is longer than the file, or than any");
-  const char* const text = reinterpret_cast<const char*>(file.data()) + sizeof length;
-  const Json header = Json::parse(text, text + length, nullptr, /*allow_exceptions=*/false);
-  if (!header.is_object()) return absl::InvalidArgumentError("byte 8: the header is no object of JSON");
+  QUERN_ASSIGN(const Json header, ReadHeader(reinterpret_cast<const char*>(file.data()) + sizeof length, length));
   const std::span<const uint8_t> data = file.subspan(sizeof length + length);
-  FileTensors tensors;
+  std::vector<SafetensorsEntry> tensors;
   for (const auto& [name, entry] : header.items()) {
     if (name == "__metadata__") continue;
     if (!entry.is_object()) return Bad(name, "dtype, shape and data_offsets expected");
-    QUERN_ASSIGN(FileTensor tensor, ReadTensor(name, entry, data));
-    if (!tensors.emplace(name, std::move(tensor)).second) return Bad(name, "it is there twice");
+    QUERN_ASSIGN(SafetensorsEntry tensor, ReadTensor(name, entry, data));
+    tensors.push_back(std::move(tensor));
+  }
+  return tensors;
+}
+
+StatusOr<FileTensors> ParseSafetensors(std::span<const uint8_t> file) {
+  QUERN_ASSIGN(const std::vector<SafetensorsEntry> entries, ReadSafetensors(file));
+  FileTensors tensors;
+  for (const SafetensorsEntry& entry : entries) {
+    if (!entry.dtype)
+      return absl::UnimplementedError(absl::StrFormat("tensor %s is of dtype %s", entry.name, entry.type_name));
+    tensors.emplace(entry.name, FileTensor{*entry.dtype, entry.shape, {entry.bytes.begin(), entry.bytes.end()}});
   }
   return tensors;
 }

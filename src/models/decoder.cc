@@ -32,7 +32,7 @@ constexpr struct {
 
 }  // namespace
 
-Decoder::Decoder(std::shared_ptr<const GgufFile> file, std::string architecture, const ModelOptions& options)
+Decoder::Decoder(std::shared_ptr<const ModelFile> file, std::string architecture, const ModelOptions& options)
     : file_(*file),
       numbers_(*file, architecture),
       graph_(spec_.module),
@@ -108,6 +108,8 @@ Heads Decoder::ReadHeads() {
 }
 
 Rotation Decoder::ReadRotation(const Heads& heads, PairStyle style, double base, const char* name) {
+  const ModelTensor* query = file_.FindTensor("blk.0.attn_q.weight");
+  if (query != nullptr && query->half_split_heads > 0) style = PairStyle::kHalves;
   RotaryRule rule = ReadRotaryRule(numbers_, heads.head_dim, spec_.trained_context);
   if (base != 0) {
     RotaryRule unscaled;
@@ -175,7 +177,7 @@ void Decoder::BeEncoder() {
 
 Value Decoder::Embed() {
   if (!numbers_.status().ok()) return graph_.Fail(numbers_.status()), Value{};
-  const GgufTensor* table = file_.FindTensor("token_embd.weight");
+  const ModelTensor* table = file_.FindTensor("token_embd.weight");
   if (table == nullptr || table->dims.size() != 2)
     return graph_.Fail(absl::InvalidArgumentError("the tensor token_embd.weight is missing or not of rank 2")), Value{};
   spec_.vocabulary = table->dims[0];
@@ -204,14 +206,14 @@ Value Decoder::Embed() {
 }
 
 Value Decoder::TableRow(const std::string& name, int64_t index) {
-  const GgufTensor* table = file_.FindTensor(name + ".weight");
+  const ModelTensor* table = file_.FindTensor(name + ".weight");
   const int64_t rows = table == nullptr || table->dims.empty() ? 1 : table->dims[0];
   const Value all = tensors_.Vector(name + ".weight", {rows, spec_.width});
   return graph_.Reshape(graph_.Narrow(all, 0, Extent(index), Extent(1)), {Extent(spec_.width)});
 }
 
 Value Decoder::PositionRows(const std::string& name) {
-  const GgufTensor* table = file_.FindTensor(name + ".weight");
+  const ModelTensor* table = file_.FindTensor(name + ".weight");
   const int64_t rows = table == nullptr || table->dims.empty() ? 1 : table->dims[0];
   if (rows < spec_.context) {
     numbers_.Fail(absl::InvalidArgumentError(absl::StrFormat(
@@ -249,7 +251,7 @@ Value Decoder::LayerNorm(Value x, const std::string& name) {
 Value Decoder::NormHeads(const char* norm, Value x, const std::string& name, const Heads& heads) {
   if (!graph_.status().ok()) return {};
   const int64_t width = graph_.type(x).dims.back().constant(), count = width / heads.head_dim;
-  const GgufTensor* tensor = file_.FindTensor(name + ".weight");
+  const ModelTensor* tensor = file_.FindTensor(name + ".weight");
   const bool own = tensor != nullptr && tensor->dims.size() == 2;
   const bool rms = std::string_view(norm) == "RmsNorm";
   const double eps = numbers_.Float(rms ? "attention.layer_norm_rms_epsilon" : "attention.layer_norm_epsilon", 0, 1);

@@ -61,6 +61,8 @@ struct LocalLayers {
   int64_t window = 0;  // tokens, the own among them; 0: no layer is local
   std::vector<bool> local;
   bool at(const Layer& layer) const { return window > 0 && local[layer.index]; }
+  // Tokens that the layer sees; 0: all.
+  int64_t of(const Layer& layer) const { return at(layer) ? window : 0; }
 };
 
 // Experts: how a router's numbers become the weights of the few that are chosen.
@@ -74,7 +76,7 @@ struct ExpertRule {
 
 class Decoder {
  public:
-  Decoder(std::shared_ptr<const GgufFile> file, std::string architecture, const ModelOptions& options);
+  Decoder(std::shared_ptr<const ModelFile> file, std::string architecture, const ModelOptions& options);
 
   // What an architecture builds its graph with.
   Hyperparameters& numbers() { return numbers_; }
@@ -86,9 +88,11 @@ class Decoder {
 
   Heads ReadHeads();
   // `base` instead of the file's, where it is not 0, and then positions are not scaled (local layers). The tables are
-  // Params called NAME.cos and NAME.sin.
+  // Params called NAME.cos and NAME.sin. Rows of q and k that are in half-split order (ModelTensor) turn as halves,
+  // whatever the style.
   Rotation ReadRotation(const Heads& heads, PairStyle style, double base = 0, const char* name = "rope");
   // Of the keys attention.sliding_window and its pattern: every `period`-th layer sees all, or what the file lists.
+  // With a period of 1 no layer is local that is not listed.
   LocalLayers ReadLocalLayers(int64_t period, int64_t window = 0);
   // Experts of the keys expert_count and expert_used_count; 0 experts where there are none.
   ExpertRule ReadExperts();
@@ -168,7 +172,7 @@ class Decoder {
   Value NormHeads(const char* block, Value x, const std::string& name, const Heads& heads);
 
   ModelSpec spec_;
-  const GgufFile& file_;
+  const ModelFile& file_;
   Hyperparameters numbers_;
   hir::Builder graph_;
   FileTensors tensors_;

@@ -21,7 +21,7 @@ Value FileTensors::Take(StatusOr<Value> value) {
 }
 
 StatusOr<Value> FileTensors::Find(const std::string& name, std::vector<int64_t> dims) {
-  const GgufTensor* tensor = file_.FindTensor(name);
+  const ModelTensor* tensor = file_.FindTensor(name);
   if (tensor == nullptr) return absl::InvalidArgumentError(absl::StrFormat("the tensor %s is missing", name));
   if (!tensor->dtype || (!IsFloat(*tensor->dtype) && !IsBlock(*tensor->dtype)) || *tensor->dtype == DType::kF64) {
     return absl::UnimplementedError(
@@ -54,7 +54,7 @@ Value FileTensors::Vector(const std::string& name, std::vector<int64_t> dims) {
 
 StatusOr<std::vector<float>> FileTensors::Factors(const std::string& name, int64_t count) {
   std::vector<float> factors;
-  const GgufTensor* tensor = file_.FindTensor(name);
+  const ModelTensor* tensor = file_.FindTensor(name);
   if (tensor == nullptr) return factors;
   if (tensor->dtype != DType::kF32 || tensor->dims != std::vector<int64_t>{count})
     return absl::InvalidArgumentError(absl::StrFormat("the tensor %s is not f32[%d]", name, count));
@@ -75,7 +75,7 @@ Value FileTensors::Computed(const std::string& name, ir::TensorType type, Memory
 }
 
 Status FileTensors::CheckNothingLeft() const {
-  for (const GgufTensor& tensor : file_.tensors()) {
+  for (const ModelTensor& tensor : file_.tensors()) {
     if (!used_.contains(tensor.name)) {
       return absl::UnimplementedError(
           absl::StrFormat("the tensor %s has no place in the architecture %s", tensor.name, spec_.architecture));

@@ -16,7 +16,7 @@ using hir::Value;
 // builder outlive it.
 class FileTensors {
  public:
-  FileTensors(const GgufFile& file, ModelSpec& spec, hir::Builder& builder)
+  FileTensors(const ModelFile& file, ModelSpec& spec, hir::Builder& builder)
       : file_(file), spec_(spec), builder_(builder) {}
 
   bool Has(std::string_view name) const { return file_.FindTensor(name) != nullptr; }
@@ -36,7 +36,7 @@ class FileTensors {
   StatusOr<Value> Find(const std::string& name, std::vector<int64_t> dims);
   Value Take(StatusOr<Value> value);
 
-  const GgufFile& file_;
+  const ModelFile& file_;
   ModelSpec& spec_;
   hir::Builder& builder_;
   std::map<std::string, Value> used_;

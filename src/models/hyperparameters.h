@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "import/gguf.h"
+#include "import/model_file.h"
 
 namespace quern::models {
 
@@ -19,7 +19,7 @@ inline constexpr int64_t kMostWidth = 1 << 20, kMostLayers = 1024, kMostHeads = 
 class Hyperparameters {
  public:
   // Keys are `architecture`.NAME.
-  Hyperparameters(const GgufFile& file, std::string architecture) : file_(file), prefix_(std::move(architecture)) {}
+  Hyperparameters(const ModelFile& file, std::string architecture) : file_(file), prefix_(std::move(architecture)) {}
 
   const Status& status() const { return status_; }
   std::string Key(std::string_view name) const { return absl::StrFormat("%s.%s", prefix_, name); }
@@ -70,7 +70,7 @@ class Hyperparameters {
   }
 
  private:
-  const GgufFile& file_;
+  const ModelFile& file_;
   std::string prefix_;
   Status status_;
 };

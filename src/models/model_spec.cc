@@ -10,7 +10,7 @@ constexpr size_t kMostOfAName = 64;  // what an error says of one that a file ma
 
 }  // namespace
 
-StatusOr<ModelSpec> ModelFromGguf(std::shared_ptr<const GgufFile> file, const ModelOptions& options) {
+StatusOr<ModelSpec> ReadModel(std::shared_ptr<const ModelFile> file, const ModelOptions& options) {
   QUERN_ASSIGN(const std::string_view name, file->String("general.architecture"));
   const Architecture* architecture = FindArchitecture(name);
   if (architecture == nullptr) {

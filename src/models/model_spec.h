@@ -9,7 +9,7 @@
 
 #include "base/memory.h"
 #include "hir/module.h"
-#include "import/gguf.h"
+#include "import/model_file.h"
 
 namespace quern::models {
 
@@ -67,11 +67,11 @@ struct ModelSpec {
   bool carries = false;              // a state that no earlier position can be had back of
   Pooling pooling = Pooling::kNone;  // of an encoder
   // What the bytes of params lie in.
-  std::shared_ptr<const GgufFile> file;
+  std::shared_ptr<const ModelFile> file;
   std::vector<std::shared_ptr<const Memory>> computed;
 };
 
 // Reads the architecture that the file names. Errors name the metadata key or tensor that is wrong.
-StatusOr<ModelSpec> ModelFromGguf(std::shared_ptr<const GgufFile> file, const ModelOptions& options = {});
+StatusOr<ModelSpec> ReadModel(std::shared_ptr<const ModelFile> file, const ModelOptions& options = {});
 
 }  // namespace quern::models

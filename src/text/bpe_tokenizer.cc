@@ -51,7 +51,7 @@ struct Merge {
 
 class BpeTokenizer : public Tokenizer {
  public:
-  BpeTokenizer(std::shared_ptr<const GgufFile> file, Vocabulary vocabulary, TextMap ranks, const SplitRule& rule,
+  BpeTokenizer(std::shared_ptr<const Metadata> file, Vocabulary vocabulary, TextMap ranks, const SplitRule& rule,
                PreTokenizer splitter)
       : Tokenizer(std::move(file), std::move(vocabulary)),
         ranks_(std::move(ranks)),
@@ -59,7 +59,7 @@ class BpeTokenizer : public Tokenizer {
         splitter_(std::move(splitter)) {}
 
  private:
-  void EncodeFragment(std::string_view text, std::vector<int32_t>& ids) const override {
+  void EncodeFragment(std::string_view text, bool /*first*/, std::vector<int32_t>& ids) const override {
     std::string word;
     std::vector<Symbol> symbols;
     size_t begin = 0;
@@ -159,26 +159,15 @@ class BpeTokenizer : public Tokenizer {
 
 }  // namespace
 
-StatusOr<std::unique_ptr<const Tokenizer>> MakeBpeTokenizer(std::shared_ptr<const GgufFile> file) {
+StatusOr<std::unique_ptr<const Tokenizer>> MakeBpeTokenizer(std::shared_ptr<const Metadata> file) {
   std::string_view name = "default";
   if (file->Has("tokenizer.ggml.pre")) {
     QUERN_ASSIGN(name, file->String("tokenizer.ggml.pre"));
   }
   QUERN_ASSIGN(const SplitRule* rule, FindSplitRule(name));
   QUERN_ASSIGN(PreTokenizer splitter, PreTokenizer::Make(*rule));
-  QUERN_ASSIGN(Vocabulary vocabulary, Vocabulary::FromGguf(*file, {.add_begin = rule->add_begin}));
-  QUERN_ASSIGN(const auto merges, file->Strings("tokenizer.ggml.merges"));
-  if (merges.size() > INT32_MAX) return absl::InvalidArgumentError("the tokenizer has more merges than 31 bits count");
-  TextMap ranks;
-  ranks.reserve(merges.size());
-  for (size_t i = 0; i < merges.size(); ++i) {
-    const size_t blank = merges[i].find(' ', 1);
-    if (blank == std::string_view::npos || blank + 1 == merges[i].size()) {
-      return absl::InvalidArgumentError(
-          absl::StrFormat("merge %u is \"%s\", two texts with a space between expected", i, std::string(merges[i])));
-    }
-    ranks.emplace(merges[i], static_cast<int32_t>(i));  // of equal merges the first counts
-  }
+  QUERN_ASSIGN(Vocabulary vocabulary, Vocabulary::FromMetadata(*file, {.add_begin = rule->add_begin}));
+  QUERN_ASSIGN(TextMap ranks, ReadMerges(*file));
   return std::make_unique<const BpeTokenizer>(std::move(file), std::move(vocabulary), std::move(ranks), *rule,
                                               std::move(splitter));
 }

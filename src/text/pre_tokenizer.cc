@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <string>
 
+#include "text/tokenizer.h"
+
 namespace quern::text {
 namespace {
 
@@ -145,7 +147,43 @@ std::vector<int32_t> Cut(URegularExpression* regex, const std::vector<int32_t>& 
   return result;
 }
 
+// One spelling of expressions that split alike: a class that cannot give back what it took needs no possessive +,
+// \s* takes every line end but the one that must follow, and what nothing matches is a word of its own anyway.
+std::string Canonical(std::string_view pattern) {
+  constexpr std::pair<std::string_view, std::string_view> kSpellings[] = {
+      {"?+", "?"},
+      {"++", "+"},
+      {"*+", "*"},
+      {"}+", "}"},
+      {R"('(?i:[sdmt]|ll|ve|re))", CONTRACTION},
+      {R"((?:'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD]))", CONTRACTION},
+      {R"(\s*[\r\n]|)", R"(\s*[\r\n]+|)"},
+  };
+  std::string text(pattern);
+  for (const auto& [from, to] : kSpellings) text = ReplaceAll(text, from, to);
+  constexpr std::string_view kRest = R"(|\s+)";
+  if (text.ends_with(kRest)) text.resize(text.size() - kRest.size());
+  return text;
+}
+
 }  // namespace
+
+const std::string_view kGpt2Pattern = WORD_GPT2;
+
+StatusOr<const SplitRule*> FindSplitRuleOf(std::span<const std::string> patterns, bool ignore_merges) {
+  std::vector<std::string> wanted;
+  for (const std::string& pattern : patterns) wanted.push_back(Canonical(pattern));
+  for (const SplitRule& rule : kRules) {
+    std::vector<std::string> own;
+    for (const std::string_view pattern : rule.patterns) {
+      if (!pattern.empty()) own.push_back(Canonical(pattern));
+    }
+    if (own == wanted && rule.ignore_merges == ignore_merges) return &rule;
+  }
+  return absl::UnimplementedError(absl::StrFormat("pre_tokenizer: no rule splits a text by %s%s",
+                                                  absl::StrJoin(patterns, " and then "),
+                                                  ignore_merges ? ", with ignore_merges" : ""));
+}
 
 StatusOr<const SplitRule*> FindSplitRule(std::string_view name) {
   for (const SplitRule& rule : kRules) {

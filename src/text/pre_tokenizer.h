@@ -9,6 +9,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -27,6 +29,10 @@ struct SplitRule {
 
 // The rule called `name`; kUnimplemented with the names there are.
 StatusOr<const SplitRule*> FindSplitRule(std::string_view name);
+// The rule of these expressions, in order, as tokenizer.json files spell them; kUnimplemented with the expressions.
+StatusOr<const SplitRule*> FindSplitRuleOf(std::span<const std::string> patterns, bool ignore_merges);
+// What ByteLevel of such a file splits by.
+extern const std::string_view kGpt2Pattern;
 // Names of all rules, in the order of the table.
 std::vector<std::string_view> SplitRuleNames();
 

@@ -1,5 +1,6 @@
 // SentencePiece (SPM) as GGUF files of Llama models carry it: greedy merging of adjacent pieces by score, bytes as a
-// fallback, spaces written as U+2581. Each fragment gets a space in front where the file says so.
+// fallback, spaces written as U+2581. Each fragment gets a space in front where the file says so. Where there is a list
+// of merges (tokenizer.json has one), it says which neighbours are one piece, and which of these come first.
 
 #include <algorithm>
 #include <queue>
@@ -33,14 +34,19 @@ struct Merge {
   }
 };
 
+// Which fragments get a space in front, where any do. Names are those of kMetaspace.
+enum class Prefix { kEach, kUnlessSpace, kFirst };
+
 class SpmTokenizer : public Tokenizer {
  public:
-  SpmTokenizer(std::shared_ptr<const GgufFile> file, Vocabulary vocabulary)
-      : Tokenizer(std::move(file), std::move(vocabulary)) {}
+  SpmTokenizer(std::shared_ptr<const Metadata> file, Vocabulary vocabulary, TextMap ranks, Prefix prefix)
+      : Tokenizer(std::move(file), std::move(vocabulary)), ranks_(std::move(ranks)), prefix_(prefix) {}
 
  private:
-  void EncodeFragment(std::string_view fragment, std::vector<int32_t>& ids) const override {
-    const std::string_view prefix = vocabulary().add_space_prefix() ? " " : "";
+  void EncodeFragment(std::string_view fragment, bool first, std::vector<int32_t>& ids) const override {
+    const bool wanted = vocabulary().add_space_prefix() && (prefix_ == Prefix::kEach || !fragment.starts_with(' ')) &&
+                        (prefix_ != Prefix::kFirst || first);
+    const std::string_view prefix = wanted ? " " : "";
     const std::string text = ReplaceAll(std::string(prefix) + std::string(fragment), " ", kVisibleSpace);
     std::vector<Symbol> symbols = Characters(text);
     MergeAll(symbols);
@@ -67,10 +73,19 @@ class SpmTokenizer : public Tokenizer {
 
   void MergeAll(std::vector<Symbol>& symbols) const {
     std::priority_queue<Merge> queue;
+    std::string key;
     auto consider = [&](int left, int right) {
       if (left < 0 || right < 0) return;
       // Neighbouring symbols are neighbours in the text as well.
       const std::string_view merged(symbols[left].text.data(), symbols[left].text.size() + symbols[right].text.size());
+      if (!ranks_.empty()) {
+        key = symbols[left].text;
+        key += ' ';
+        key += symbols[right].text;
+        const auto found = ranks_.find(key);
+        if (found != ranks_.end()) queue.push({left, right, -static_cast<float>(found->second), merged.size()});
+        return;
+      }
       const int32_t id = vocabulary().Find(merged);
       if (id >= 0) queue.push({left, right, vocabulary().token(id).score, merged.size()});
     };
@@ -102,14 +117,26 @@ class SpmTokenizer : public Tokenizer {
 
   std::string NormalPiece(std::string_view token) const override { return ReplaceAll(token, kVisibleSpace, " "); }
   std::string UserDefinedPiece(std::string_view token) const override { return NormalPiece(token); }
+
+  const TextMap ranks_;  // empty: scores say what is merged
+  const Prefix prefix_;
 };
 
 }  // namespace
 
-StatusOr<std::unique_ptr<const Tokenizer>> MakeSpmTokenizer(std::shared_ptr<const GgufFile> file) {
+StatusOr<std::unique_ptr<const Tokenizer>> MakeSpmTokenizer(std::shared_ptr<const Metadata> file) {
   QUERN_ASSIGN(Vocabulary vocabulary,
-               Vocabulary::FromGguf(*file, {.scores = true, .add_begin = true, .add_space_prefix = true}));
-  return std::make_unique<const SpmTokenizer>(std::move(file), std::move(vocabulary));
+               Vocabulary::FromMetadata(*file, {.scores = true, .add_begin = true, .add_space_prefix = true}));
+  TextMap ranks;
+  if (file->Has("tokenizer.ggml.merges")) {
+    QUERN_ASSIGN(ranks, ReadMerges(*file));
+  }
+  Prefix prefix = Prefix::kEach;
+  if (file->Has(kMetaspace)) {
+    QUERN_ASSIGN(const std::string_view scheme, file->String(kMetaspace));
+    prefix = scheme == "first" ? Prefix::kFirst : Prefix::kUnlessSpace;
+  }
+  return std::make_unique<const SpmTokenizer>(std::move(file), std::move(vocabulary), std::move(ranks), prefix);
 }
 
 }  // namespace quern::text

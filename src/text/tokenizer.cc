@@ -5,7 +5,7 @@ namespace {
 
 struct Model {
   std::string_view name;
-  StatusOr<std::unique_ptr<const Tokenizer>> (*make)(std::shared_ptr<const GgufFile> file);
+  StatusOr<std::unique_ptr<const Tokenizer>> (*make)(std::shared_ptr<const Metadata> file);
 };
 constexpr Model kModels[] = {
     {"llama", MakeSpmTokenizer},
@@ -27,7 +27,7 @@ std::string ReplaceAll(std::string_view text, std::string_view from, std::string
   }
 }
 
-StatusOr<std::unique_ptr<const Tokenizer>> Tokenizer::FromGguf(std::shared_ptr<const GgufFile> file) {
+StatusOr<std::unique_ptr<const Tokenizer>> Tokenizer::FromMetadata(std::shared_ptr<const Metadata> file) {
   QUERN_ASSIGN(const std::string_view name, file->String("tokenizer.ggml.model"));
   for (const Model& model : kModels) {
     if (model.name == name) return model.make(std::move(file));
@@ -49,12 +49,12 @@ std::vector<int32_t> Tokenizer::Encode(std::string_view text, const EncodeOption
       ++at;
       continue;
     }
-    if (at > begin) EncodeFragment(text.substr(begin, at - begin), ids);
+    if (at > begin) EncodeFragment(text.substr(begin, at - begin), begin == 0, ids);
     ids.push_back(found);
     at += vocabulary_.token(found).text.size();
     begin = at;
   }
-  if (begin < text.size()) EncodeFragment(text.substr(begin), ids);
+  if (begin < text.size()) EncodeFragment(text.substr(begin), begin == 0, ids);
   const int32_t end = vocabulary_.separator() >= 0 ? vocabulary_.separator() : vocabulary_.end();
   if (options.add_special && vocabulary_.add_end() && end >= 0) ids.push_back(end);
   return ids;

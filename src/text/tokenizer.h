@@ -34,9 +34,9 @@ class Tokenizer {
   Tokenizer(const Tokenizer&) = delete;
   Tokenizer& operator=(const Tokenizer&) = delete;
 
-  // Errors: those of Vocabulary::FromGguf; kUnimplemented with what there is for another model or another rule of
+  // Errors: those of Vocabulary::FromMetadata; kUnimplemented with what there is for another model or another rule of
   // splitting. The tokenizer keeps the file.
-  static StatusOr<std::unique_ptr<const Tokenizer>> FromGguf(std::shared_ptr<const GgufFile> file);
+  static StatusOr<std::unique_ptr<const Tokenizer>> FromMetadata(std::shared_ptr<const Metadata> file);
 
   const Vocabulary& vocabulary() const { return vocabulary_; }
 
@@ -52,21 +52,26 @@ class Tokenizer {
   std::shared_ptr<const TokenTrie> trie() const;
 
  protected:
-  Tokenizer(std::shared_ptr<const GgufFile> file, Vocabulary vocabulary)
+  Tokenizer(std::shared_ptr<const Metadata> file, Vocabulary vocabulary)
       : file_(std::move(file)), vocabulary_(std::move(vocabulary)) {}
-  // Appends the ids of `text`, which is not empty, holds no special token, and begins the text or follows one.
-  virtual void EncodeFragment(std::string_view text, std::vector<int32_t>& ids) const = 0;
+  // Appends the ids of `text`, which is not empty, holds no special token, and begins the text (`first`) or follows
+  // one.
+  virtual void EncodeFragment(std::string_view text, bool first, std::vector<int32_t>& ids) const = 0;
   // The bytes of a normal token.
   virtual std::string NormalPiece(std::string_view token) const = 0;
   // Of a user-defined one.
   virtual std::string UserDefinedPiece(std::string_view token) const { return std::string(token); }
 
  private:
-  std::shared_ptr<const GgufFile> file_;  // texts of the vocabulary lie in it
+  std::shared_ptr<const Metadata> file_;  // texts of the vocabulary lie in it
   Vocabulary vocabulary_;
   mutable std::once_flag trie_made_;
   mutable std::shared_ptr<const TokenTrie> trie_;
 };
+
+// A key that GGUF has not: which fragments get a space in front by tokenizer.json's Metaspace, "always", but for those
+// that begin with one, or "first", of these the first alone.
+inline constexpr std::string_view kMetaspace = "tokenizer.quern.metaspace";
 
 // U+2581, SentencePiece's visible space, in vocabularies.
 inline constexpr std::string_view kVisibleSpace = "\xe2\x96\x81";
@@ -75,8 +80,8 @@ inline constexpr std::string_view kVisibleSpace = "\xe2\x96\x81";
 std::string ReplaceAll(std::string_view text, std::string_view from, std::string_view to);
 
 // One for each tokenizer model, in its own file.
-StatusOr<std::unique_ptr<const Tokenizer>> MakeSpmTokenizer(std::shared_ptr<const GgufFile> file);
-StatusOr<std::unique_ptr<const Tokenizer>> MakeBpeTokenizer(std::shared_ptr<const GgufFile> file);
-StatusOr<std::unique_ptr<const Tokenizer>> MakeWpmTokenizer(std::shared_ptr<const GgufFile> file);
+StatusOr<std::unique_ptr<const Tokenizer>> MakeSpmTokenizer(std::shared_ptr<const Metadata> file);
+StatusOr<std::unique_ptr<const Tokenizer>> MakeBpeTokenizer(std::shared_ptr<const Metadata> file);
+StatusOr<std::unique_ptr<const Tokenizer>> MakeWpmTokenizer(std::shared_ptr<const Metadata> file);
 
 }  // namespace quern::text

@@ -72,7 +72,23 @@ int32_t TokenFinder::LongestAt(std::string_view text) const {
   }
 }
 
-StatusOr<Vocabulary> Vocabulary::FromGguf(const GgufFile& file, const VocabularyDefaults& defaults) {
+StatusOr<TextMap> ReadMerges(const Metadata& file) {
+  QUERN_ASSIGN(const auto merges, file.Strings("tokenizer.ggml.merges"));
+  if (merges.size() > INT32_MAX) return absl::InvalidArgumentError("the tokenizer has more merges than 31 bits count");
+  TextMap ranks;
+  ranks.reserve(merges.size());
+  for (size_t i = 0; i < merges.size(); ++i) {
+    const size_t blank = merges[i].find(' ', 1);
+    if (blank == std::string_view::npos || blank + 1 == merges[i].size()) {
+      return absl::InvalidArgumentError(
+          absl::StrFormat("merge %u is \"%s\", two texts with a space between expected", i, std::string(merges[i])));
+    }
+    ranks.emplace(merges[i], static_cast<int32_t>(i));  // of equal merges the first counts
+  }
+  return ranks;
+}
+
+StatusOr<Vocabulary> Vocabulary::FromMetadata(const Metadata& file, const VocabularyDefaults& defaults) {
   QUERN_ASSIGN(const auto texts, file.Strings("tokenizer.ggml.tokens"));
   std::vector<double> scores(defaults.scores ? 0 : texts.size());
   if (defaults.scores) {
@@ -124,7 +140,7 @@ StatusOr<Vocabulary> Vocabulary::FromGguf(const GgufFile& file, const Vocabulary
   return result;
 }
 
-Status Vocabulary::ReadRoles(const GgufFile& file) {
+Status Vocabulary::ReadRoles(const Metadata& file) {
   int32_t turn = -1, message = -1, classifier = -1;
   const struct {
     const char* key;

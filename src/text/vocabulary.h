@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "import/gguf.h"
+#include "import/metadata.h"
 
 namespace quern::text {
 
@@ -30,6 +30,9 @@ struct Token {
 
 // Texts to numbers. Abseil's own hash does not know the standard library's string_view in Debian's build.
 using TextMap = absl::flat_hash_map<std::string_view, int32_t, std::hash<std::string_view>>;
+
+// The merges of a byte pair encoding, "left right", to their places in the list. Error: no list, or no such pair in it.
+StatusOr<TextMap> ReadMerges(const Metadata& file);
 
 // The byte that "<0x0A>" stands for; -1 for any other text.
 int ByteOf(std::string_view text);
@@ -60,7 +63,7 @@ struct VocabularyDefaults {
 class Vocabulary {
  public:
   // Errors: a missing or ill-typed key, lists of different lengths, ids out of range.
-  static StatusOr<Vocabulary> FromGguf(const GgufFile& file, const VocabularyDefaults& defaults);
+  static StatusOr<Vocabulary> FromMetadata(const Metadata& file, const VocabularyDefaults& defaults);
 
   int32_t size() const { return static_cast<int32_t>(tokens_.size()); }
   const Token& token(int32_t id) const { return tokens_[id]; }
@@ -90,7 +93,7 @@ class Vocabulary {
 
  private:
   Vocabulary() = default;
-  Status ReadRoles(const GgufFile& file);
+  Status ReadRoles(const Metadata& file);
   void FindEnds();
 
   std::vector<Token> tokens_;

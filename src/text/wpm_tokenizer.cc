@@ -75,14 +75,14 @@ std::vector<std::string> Words(std::string_view text) {
 
 class WpmTokenizer : public Tokenizer {
  public:
-  WpmTokenizer(std::shared_ptr<const GgufFile> file, Vocabulary vocabulary)
+  WpmTokenizer(std::shared_ptr<const Metadata> file, Vocabulary vocabulary)
       : Tokenizer(std::move(file), std::move(vocabulary)) {
     for (int32_t id = 0; id < this->vocabulary().size(); ++id)
       longest_ = std::max(longest_, this->vocabulary().token(id).text.size());
   }
 
  private:
-  void EncodeFragment(std::string_view text, std::vector<int32_t>& ids) const override {
+  void EncodeFragment(std::string_view text, bool /*first*/, std::vector<int32_t>& ids) const override {
     constexpr size_t kBlock = size_t{1} << 28;  // ICU counts in 32 bits
     for (; !text.empty(); text.remove_prefix(std::min(kBlock, text.size()))) {
       for (const std::string& word : Words(text.substr(0, kBlock))) EncodeWord(word, ids);
@@ -113,10 +113,10 @@ class WpmTokenizer : public Tokenizer {
 
 }  // namespace
 
-StatusOr<std::unique_ptr<const Tokenizer>> MakeWpmTokenizer(std::shared_ptr<const GgufFile> file) {
+StatusOr<std::unique_ptr<const Tokenizer>> MakeWpmTokenizer(std::shared_ptr<const Metadata> file) {
   // The space in front of the first word is no part of a text.
   QUERN_ASSIGN(Vocabulary vocabulary,
-               Vocabulary::FromGguf(*file, {.add_begin = true, .add_end = true, .add_space_prefix = true}));
+               Vocabulary::FromMetadata(*file, {.add_begin = true, .add_end = true, .add_space_prefix = true}));
   return std::make_unique<const WpmTokenizer>(std::move(file), std::move(vocabulary));
 }
 

@@ -10,7 +10,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   StatusOr<GgufFile> file = GgufFile::Parse({data, size});
   if (!file.ok()) return 0;
   const StatusOr<models::ModelSpec> spec =
-      models::ModelFromGguf(std::make_shared<const GgufFile>(*std::move(file)), {.context = 16});
+      models::ReadModel(std::make_shared<const GgufFile>(*std::move(file)), {.context = 16});
   if (spec.ok() && !hir::Lower(spec->module).ok()) std::abort();
   return 0;
 }

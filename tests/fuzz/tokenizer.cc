@@ -2,6 +2,7 @@
 // tokenizer whose ids are in range; and a byte-level vocabulary's pieces are the text again.
 #include <cstdlib>
 
+#include "import/gguf.h"
 #include "text/tokenizer.h"
 #include "text/utf8_stream.h"
 
@@ -12,7 +13,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view words(reinterpret_cast<const char*>(data) + size - text_size, text_size);
   StatusOr<GgufFile> file = GgufFile::Parse({data, size});
   if (!file.ok()) return 0;
-  const auto tokenizer = text::Tokenizer::FromGguf(std::make_shared<const GgufFile>(*std::move(file)));
+  const auto tokenizer = text::Tokenizer::FromMetadata(std::make_shared<const GgufFile>(*std::move(file)));
   if (!tokenizer.ok()) return 0;
   const text::Vocabulary& vocabulary = (*tokenizer)->vocabulary();
   for (const std::string_view input : {words, std::string_view("12+3= <s>\xff a\n\n  1234 \xc3\xa9")}) {

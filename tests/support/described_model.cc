@@ -42,12 +42,9 @@ bool ReadTensor(std::istringstream& line, GgufBytes& bytes) {
     bytes.AddTensor(name, dims, 8, data);
     return true;
   }
-  data.resize(elements * sizeof(float));
-  for (uint64_t i = 0; i < elements; ++i) {
-    const double u = static_cast<double>(SplitMix64(seed + i) >> 52) / 2048 - 1;
-    const auto value = static_cast<float>(offset + scale * u);
-    std::memcpy(data.data() + i * sizeof(float), &value, sizeof(float));
-  }
+  const std::vector<float> values = DescribedWeights(name, elements, scale, offset);
+  data.resize(values.size() * sizeof(float));
+  std::memcpy(data.data(), values.data(), data.size());
   bytes.AddTensor(name, dims, 0, data);
   return dtype == "f32";
 }
@@ -82,6 +79,16 @@ bool ReadLine(std::istringstream& line, DescribedModel& model, GgufBytes& bytes)
 }
 
 }  // namespace
+
+std::vector<float> DescribedWeights(const std::string& name, uint64_t count, double scale, double offset) {
+  std::vector<float> values(count);
+  const uint64_t seed = Fnv1a(name);
+  for (uint64_t i = 0; i < count; ++i) {
+    const double u = static_cast<double>(SplitMix64(seed + i) >> 52) / 2048 - 1;
+    values[i] = static_cast<float>(offset + scale * u);
+  }
+  return values;
+}
 
 StatusOr<DescribedModel> ParseDescribedModel(const std::string& text) {
   std::istringstream in(text);

@@ -21,6 +21,8 @@ struct DescribedModel {
 StatusOr<DescribedModel> ParseDescribedModel(const std::string& text);
 // Error: also a file that cannot be read.
 StatusOr<DescribedModel> ReadDescribedModel(const std::string& path);
+// Elements of a tensor by the rule: offset + scale * u, u by its name and their number.
+std::vector<float> DescribedWeights(const std::string& name, uint64_t count, double scale, double offset);
 StatusOr<std::string> ReadText(const std::string& path);
 // The paths of all of them, sorted.
 std::vector<std::string> DescribedModels();

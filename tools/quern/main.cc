@@ -54,7 +54,9 @@ int main(int argc, char** argv) {
   EmbedCommand embed_command(app);
   ServeCommand serve_command(app);
   CLI::App* inspect_command = app.add_subcommand("inspect", "metadata and tensors of a model file, what is in a graph");
-  inspect_command->add_option("MODEL", model, "a GGUF file, or a graph in text or binary form or ONNX")->required();
+  inspect_command
+      ->add_option("MODEL", model, "a GGUF file, a folder of safetensors, or a graph in text or binary form or ONNX")
+      ->required();
   inspect_command->footer(
       "Examples:\n  quern inspect models/addition.gguf\n  quern inspect graph.qir\n  quern inspect model.onnx");
 

@@ -3,7 +3,8 @@
 #include <algorithm>
 
 void AddModelOptions(CLI::App& verb, std::string& model, quern::Options& options) {
-  verb.add_option("MODEL,-m,--model", model, "a GGUF file, or a graph in text form")->required();
+  verb.add_option("MODEL,-m,--model", model, "a GGUF file, a folder of safetensors, or a graph in text form")
+      ->required();
   verb.add_option("-c,--context", options.context, "positions to keep; 0: the model's own length, at most 4096")
       ->check(WholeNumber<int64_t>);
   verb.add_flag("--exact", options.exact, "keep activations f32 beside quantised weights");

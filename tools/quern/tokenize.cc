@@ -7,7 +7,7 @@
 
 TokenizeCommand::TokenizeCommand(CLI::App& app)
     : command_(app.add_subcommand("tokenize", "the tokens of a text, by a model's tokenizer")) {
-  command_->add_option("MODEL,-m,--model", model_, "a GGUF file; its vocabulary is enough")->required();
+  command_->add_option("MODEL,-m,--model", model_, "a GGUF file or a folder; its vocabulary is enough")->required();
   text_option_ = command_->add_option("TEXT,-p,--prompt", text_, "the text; standard input when not given");
   command_->add_option("-f,--file", file_, "a file with the text; -: standard input")->excludes(text_option_);
   CLI::Option* ids = command_->add_flag("--ids", ids_, "ids alone, on one line: what --tokens-in takes");

@@ -11,10 +11,12 @@ Value Build(Decoder& d) {
   if (d.tensors().Has("token_types.weight")) x = d.Add(x, d.TableRow("token_types", 0));
   x = d.LayerNorm(d.Add(x, d.PositionRows("position_embd")), "token_embd_norm");
   const Heads heads = d.ReadHeads();
+  // GGUF files say nothing of it, and are computed as llama.cpp does.
+  const char* const activation = d.numbers().StringOr("hidden_act", "") == "gelu" ? "Gelu" : "GeluApprox";
   for (const Layer& layer : d.layers()) {
     const Value a = d.Attention(layer, d.Project(x, layer, heads), heads);
     x = d.LayerNorm(d.Add(x, d.Linear(a, layer("attn_output"), d.width())), layer("attn_output_norm"));
-    const Value f = d.FeedForward(x, layer, d.hidden(), "GeluApprox");
+    const Value f = d.FeedForward(x, layer, d.hidden(), activation);
     x = d.LayerNorm(d.Add(x, f), layer("layer_output_norm"));
   }
   return x;

@@ -12,7 +12,8 @@ Value Build(Decoder& d) {
   const double attention_cap = d.numbers().FloatOr("attn_logit_softcapping", 0, 1e6, 50),
                logit_cap = d.numbers().FloatOr("final_logit_softcapping", 0, 1e6, 30);
   // The 27B model, of 46 layers, scales queries by its width over its heads.
-  const double scale = d.layers().size() == 46 ? 1 / std::sqrt(d.width() / heads.heads) : 0;
+  const double usual = d.layers().size() == 46 ? 1 / std::sqrt(d.width() / heads.heads) : 0;
+  const double scale = d.numbers().FloatOr("attention.scale", 0, 1e6, usual);
   const Rotation rotation = d.ReadRotation(heads, PairStyle::kHalves);
   for (const Layer& layer : d.layers()) {
     const AttentionRule rule = {.window = local.at(layer) ? local.window : 0, .scale = scale, .softcap = attention_cap};

@@ -11,7 +11,8 @@ Value Build(Decoder& d) {
   const LocalLayers local = d.ReadLocalLayers(6);
   const double logit_cap = d.numbers().FloatOr("final_logit_softcapping", 0, 1e6, 0);
   // The 27B model, of 62 layers, scales queries by its width over its heads.
-  const double scale = d.layers().size() == 62 ? 1 / std::sqrt(d.width() / heads.heads) : 0;
+  const double usual = d.layers().size() == 62 ? 1 / std::sqrt(d.width() / heads.heads) : 0;
+  const double scale = d.numbers().FloatOr("attention.scale", 0, 1e6, usual);
   const Rotation whole = d.ReadRotation(heads, PairStyle::kHalves);
   const double local_base = d.numbers().FloatOr("rope.freq_base_swa", 1, 1e12, 10000);
   const Rotation near = local.window > 0 ? d.ReadRotation(heads, PairStyle::kHalves, local_base, "rope_local") : whole;

@@ -10,8 +10,10 @@ Value Build(Decoder& d) {
   const Heads heads = d.ReadHeads();
   const ExpertRule experts = d.ReadExperts();
   const Rotation rotation = d.ReadRotation(heads, PairStyle::kNeighbours);
+  const LocalLayers local = d.ReadLocalLayers(1);
   for (const Layer& layer : d.layers()) {
-    x = d.Add(x, d.SelfAttention(d.RmsNorm(x, layer("attn_norm")), layer, heads, rotation));
+    const Value a = d.RmsNorm(x, layer("attn_norm"));
+    x = d.Add(x, d.SelfAttention(a, layer, heads, rotation, {.window = local.of(layer)}));
     const Value n = d.RmsNorm(x, layer("ffn_norm"));
     x = d.Add(x, experts.experts > 0 ? d.Experts(n, layer, experts) : d.GatedFeedForward(n, layer, d.hidden(), "Silu"));
   }

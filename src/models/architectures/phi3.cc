@@ -9,8 +9,10 @@ Value Build(Decoder& d) {
   Value x = d.Embed();
   const Heads heads = d.ReadHeads();
   const Rotation rotation = d.ReadRotation(heads, PairStyle::kHalves);
+  const LocalLayers local = d.ReadLocalLayers(1);
   for (const Layer& layer : d.layers()) {
-    x = d.Add(x, d.SelfAttention(d.RmsNorm(x, layer("attn_norm")), layer, heads, rotation));
+    const Value a = d.RmsNorm(x, layer("attn_norm"));
+    x = d.Add(x, d.SelfAttention(a, layer, heads, rotation, {.window = local.of(layer)}));
     x = d.Add(x, d.FusedGatedFeedForward(d.RmsNorm(x, layer("ffn_norm")), layer, d.hidden(), "Silu"));
   }
   return d.Logits(d.RmsNorm(d.Last(x), "output_norm"));

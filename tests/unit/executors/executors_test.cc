@@ -180,7 +180,7 @@ TEST_P(Executors, WriteTheSameText) {
   if (!std::filesystem::exists(path)) GTEST_SKIP() << path << " is not there";
   const StatusOr<Model> model = Open(path);
   ASSERT_TRUE(model.ok()) << model.status();
-  const auto tokenizer = text::Tokenizer::FromGguf(model->opened.file);
+  const auto tokenizer = text::Tokenizer::FromMetadata(model->opened.file);
   ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
   const std::vector<int32_t> prompt = (*tokenizer)->Encode(task.prompt);
   struct Row {

@@ -11,6 +11,7 @@
 #include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "import/gguf.h"
 #include "interpreted.h"
 #include "support/described_model.h"
 
@@ -24,8 +25,8 @@ TEST_P(ArchitectureLogits, AreThoseOfLlamaCpp) {
   ASSERT_TRUE(described.ok()) << described.status();
   auto file = GgufFile::Parse(described->file);
   ASSERT_TRUE(file.ok()) << file.status();
-  const auto spec = ModelFromGguf(std::make_shared<const GgufFile>(*std::move(file)),
-                                  {.context = described->context, .kv_dtype = DType::kF32});
+  const auto spec = ReadModel(std::make_shared<const GgufFile>(*std::move(file)),
+                              {.context = described->context, .kv_dtype = DType::kF32});
   ASSERT_TRUE(spec.ok()) << spec.status();
   const std::vector<int32_t>& ids = described->ids;
   const size_t width = described->rows.size() / ids.size();
@@ -60,7 +61,7 @@ INSTANTIATE_TEST_SUITE_P(Golden, ArchitectureLogits, ::testing::ValuesIn(support
 StatusOr<ModelSpec> ReadLines(const std::vector<std::string>& lines) {
   QUERN_ASSIGN(const support::DescribedModel model, support::ParseDescribedModel(absl::StrJoin(lines, "\n")));
   QUERN_ASSIGN(GgufFile file, GgufFile::Parse(model.file));
-  return ModelFromGguf(std::make_shared<const GgufFile>(std::move(file)), {.context = model.context});
+  return ReadModel(std::make_shared<const GgufFile>(std::move(file)), {.context = model.context});
 }
 
 // A file without one of its tensors, or with a number that is 0 or far too large, is a model of another shape or an

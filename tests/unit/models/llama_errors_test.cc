@@ -15,7 +15,7 @@ std::string ErrorOf(const TinyLlama& tiny, const ModelOptions& options = {}) {
   std::vector<uint8_t> storage;
   const auto file = tiny.File(storage);
   if (file == nullptr) return "not a GGUF file";
-  const auto spec = ModelFromGguf(file, options);
+  const auto spec = ReadModel(file, options);
   return spec.ok() ? "no error" : std::string(spec.status().message());
 }
 
@@ -42,7 +42,7 @@ TEST(LlamaFile, TheSmallestModelIsRead) {
   std::vector<uint8_t> storage;
   const auto file = TinyLlama().File(storage);
   ASSERT_NE(file, nullptr);
-  const auto spec = ModelFromGguf(file);
+  const auto spec = ReadModel(file);
   ASSERT_TRUE(spec.ok()) << spec.status();
   EXPECT_EQ(spec->vocabulary, 11);
   EXPECT_EQ(spec->context, 29);

@@ -9,6 +9,7 @@
 #include "base/half.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "import/gguf.h"
 #include "interpreted.h"
 
 namespace quern::models {
@@ -57,7 +58,7 @@ TEST_P(ModelLogits, AgreeWithAnIndependentRuntime) {
   if (!std::filesystem::exists(Models() / GetParam().model))
     GTEST_SKIP() << "no " << GetParam().model << " under " << QUERN_MODELS_DIR;
   const std::vector<float> want = ReadFloats(GetParam().logits);
-  auto spec = ModelFromGguf(OpenModel(GetParam().model), {.context = 64, .kv_dtype = DType::kF32});
+  auto spec = ReadModel(OpenModel(GetParam().model), {.context = 64, .kv_dtype = DType::kF32});
   ASSERT_TRUE(spec.ok()) << spec.status();
   const size_t vocabulary = spec->vocabulary;
   for (const auto policy : {hir::FusionPolicy::kDirect, hir::FusionPolicy::kFusable}) {

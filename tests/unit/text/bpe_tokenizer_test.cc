@@ -1,6 +1,7 @@
 // Byte-level BPE and WordPiece on vocabularies made by hand.
 #include <gtest/gtest.h>
 
+#include "import/gguf.h"
 #include "support/vocabulary_file.h"
 #include "text/tokenizer.h"
 
@@ -12,7 +13,7 @@ using Ids = std::vector<int32_t>;
 StatusOr<std::unique_ptr<const Tokenizer>> TokenizerOf(std::span<const uint8_t> bytes) {
   StatusOr<GgufFile> file = GgufFile::Parse(bytes);
   if (!file.ok()) return file.status();
-  return Tokenizer::FromGguf(std::make_shared<const GgufFile>(*std::move(file)));
+  return Tokenizer::FromMetadata(std::make_shared<const GgufFile>(*std::move(file)));
 }
 
 const std::vector<TestToken> kTokens = {

@@ -1,6 +1,7 @@
 // The SPM tokenizer on vocabularies made by hand.
 #include <gtest/gtest.h>
 
+#include "import/gguf.h"
 #include "support/vocabulary_file.h"
 #include "text/tokenizer.h"
 
@@ -18,7 +19,7 @@ std::vector<uint8_t> FileWithByteToken(std::string_view byte_token) {
 StatusOr<std::unique_ptr<const Tokenizer>> TokenizerOf(std::span<const uint8_t> bytes) {
   StatusOr<GgufFile> file = GgufFile::Parse(bytes);
   if (!file.ok()) return file.status();
-  return Tokenizer::FromGguf(std::make_shared<const GgufFile>(*std::move(file)));
+  return Tokenizer::FromMetadata(std::make_shared<const GgufFile>(*std::move(file)));
 }
 
 // As text that a user typed, or that is data: control tokens are no tokens there.

@@ -5,6 +5,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "import/gguf.h"
 #include "text/tokenizer.h"
 
 namespace quern::text {
@@ -26,7 +27,7 @@ TEST(Vectors, EveryVocabularyEncodesLikeTheReference) {
     SCOPED_TRACE(entry.path().string());
     StatusOr<GgufFile> file = GgufFile::Open(entry.path());
     ASSERT_TRUE(file.ok()) << file.status();
-    const auto tokenizer = Tokenizer::FromGguf(std::make_shared<const GgufFile>(*std::move(file)));
+    const auto tokenizer = Tokenizer::FromMetadata(std::make_shared<const GgufFile>(*std::move(file)));
     ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
     const bool lossless = entry.path().string().find("bert") == std::string::npos;
 
