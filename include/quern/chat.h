@@ -19,6 +19,19 @@ namespace quern {
 struct ChatMessage {
   std::string role;  // "system", "user", "assistant" or "tool", or what else the template knows
   std::string content;
+  // More of the message for the template, as a JSON object: {"tool_calls": [..]}, {"tool_call_id": ".."}. Templates take
+  // the arguments of calls as objects.
+  std::string fields = {};
+};
+
+// A function that an answer calls.
+struct ToolCall {
+  std::string name;
+  std::string arguments;  // a JSON object
+};
+struct ChatAnswer {
+  std::string content;
+  std::vector<ToolCall> calls;
 };
 
 struct ChatOptions {
@@ -44,6 +57,13 @@ class ChatTemplate {
   static Result<ChatTemplate> Open(const std::string& path);
   // The template `source` in the place of the file's, whose tokens it may name.
   static Result<ChatTemplate> Open(const std::string& path, std::string_view source);
+
+  // What an answer says, and the functions that it calls in the form that the template teaches (docs/chat.md). An answer
+  // with anything that is no whole call where one should be is all content, as it is where the template teaches none.
+  // The answer's text has control tokens in it (TextStream's `special`).
+  ChatAnswer TakeApart(std::string_view answer) const;
+  // Of an answer that is still coming: how many of its bytes are content, whatever comes.
+  size_t CertainContent(std::string_view answer) const;
 
   // Control tokens in messages are text of the prompt like any other, and become tokens when it is tokenised with
   // TokenizeOptions::parse_special, as the template's own must: messages that others write are to be checked for them.

@@ -65,7 +65,9 @@ class Result {
   const Error& details() const { return error_; }
   // The value. Precondition: ok().
   T& operator*() { return *value_; }
+  const T& operator*() const { return *value_; }
   T* operator->() { return &*value_; }
+  const T* operator->() const { return &*value_; }
 
  private:
   Result() = default;

@@ -1,6 +1,7 @@
 #include "serve/openai.h"
 
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
 
 namespace quern::serve {
 namespace {
@@ -51,6 +52,27 @@ StatusOr<std::string> Text(const Json& object, const char* field, std::string_vi
   return value->get<std::string>();
 }
 
+// Brackets in brackets, beyond which nothing here goes: what walks the value later recurs.
+bool IsNestedTooDeeply(std::string_view body) {
+  constexpr int kMostDepth = 64;
+  int depth = 0;
+  bool text = false;
+  for (size_t i = 0; i < body.size(); ++i) {
+    const char c = body[i];
+    if (text) {
+      if (c == '\\') ++i;
+      if (c == '"') text = false;
+    } else if (c == '"') {
+      text = true;
+    } else if (c == '[' || c == '{') {
+      if (++depth > kMostDepth) return true;
+    } else if (c == ']' || c == '}') {
+      --depth;
+    }
+  }
+  return false;
+}
+
 // A string, or a list of parts of the kind "text".
 StatusOr<std::string> Content(const Json& message, const std::string& where) {
   const Json* content = Find(message, "content");
@@ -68,6 +90,44 @@ StatusOr<std::string> Content(const Json& message, const std::string& where) {
   return text;
 }
 
+// What a message has beside its role and content, calls of functions with their arguments as objects; empty: nothing.
+StatusOr<std::string> MoreFields(const Json& message, const std::string& where) {
+  Json fields = Json::object();
+  for (const char* const name : {"name", "tool_call_id"}) {
+    if (Find(message, name) == nullptr) continue;
+    QUERN_ASSIGN(fields[name], Text(message, name, absl::StrCat(where, ".", name)));
+  }
+  if (const Json* calls = Find(message, "tool_calls")) {
+    if (!calls->is_array()) return Wrong(where + ".tool_calls", "a list");
+    Json& list = fields["tool_calls"] = *calls;
+    for (size_t i = 0; i < list.size(); ++i) {
+      const std::string at = absl::StrFormat("%s.tool_calls[%d].function", where, i);
+      const auto function = list[i].is_object() ? list[i].find("function") : list[i].end();
+      if (!list[i].is_object() || function == list[i].end() || !function->is_object()) return Wrong(at, "an object");
+      QUERN_RETURN_IF_ERROR(Text(*function, "name", at + ".name").status());
+      Json& arguments = (*function)["arguments"];
+      if (arguments.is_string()) arguments = Json::parse(arguments.get_ref<const std::string&>(), nullptr, false);
+      if (!arguments.is_object() || IsNestedTooDeeply(arguments.dump(-1, ' ', false, Json::error_handler_t::replace)))
+        return Wrong(at + ".arguments", "a string with a JSON object");
+    }
+  }
+  return fields.empty() ? "" : fields.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+Status ReadTools(const Json& object, Call& call) {
+  const Json* choice = Find(object, "tool_choice");
+  const bool none = choice != nullptr && *choice == "none";
+  if (choice != nullptr && !none && *choice != "auto")
+    return Wrong("tool_choice", "\"auto\" or \"none\" (calls that have to be are not supported)");
+  const Json* tools = Find(object, "tools");
+  if (tools == nullptr) return absl::OkStatus();
+  if (!tools->is_array()) return Wrong("tools", "a list");
+  if (none || tools->empty()) return absl::OkStatus();
+  call.tools = tools->dump(-1, ' ', false, Json::error_handler_t::replace);
+  call.request.special = true;  // calls may begin with control tokens
+  return absl::OkStatus();
+}
+
 Status ReadMessages(const Json& object, Call& call) {
   const Json* messages = Find(object, "messages");
   if (messages == nullptr || !messages->is_array() || messages->empty() || messages->size() > kMostMessages)
@@ -78,13 +138,10 @@ Status ReadMessages(const Json& object, Call& call) {
     if (!message.is_object()) return Wrong(where, "an object");
     QUERN_ASSIGN(std::string role, Text(message, "role", where + ".role"));
     QUERN_ASSIGN(std::string content, Content(message, where + ".content"));
-    call.messages.push_back({std::move(role), std::move(content)});
+    QUERN_ASSIGN(std::string fields, MoreFields(message, where));
+    call.messages.push_back({std::move(role), std::move(content), std::move(fields)});
   }
-  if (const Json* tools = Find(object, "tools")) {
-    if (!tools->is_array()) return Wrong("tools", "a list");
-    call.tools = tools->dump(-1, ' ', false, Json::error_handler_t::replace);
-  }
-  return absl::OkStatus();
+  return ReadTools(object, call);
 }
 
 Status ReadPrompt(const Json& object, Call& call) {
@@ -201,28 +258,8 @@ Status ReadResponseFormat(const Json& object, SamplingOptions& sampling) {
   return absl::OkStatus();
 }
 
-// Brackets in brackets, beyond which nothing here goes: what walks the value later recurs.
-bool IsNestedTooDeeply(std::string_view body) {
-  constexpr int kMostDepth = 64;
-  int depth = 0;
-  bool text = false;
-  for (size_t i = 0; i < body.size(); ++i) {
-    const char c = body[i];
-    if (text) {
-      if (c == '\\') ++i;
-      if (c == '"') text = false;
-    } else if (c == '"') {
-      text = true;
-    } else if (c == '[' || c == '{') {
-      if (++depth > kMostDepth) return true;
-    } else if (c == ']' || c == '}') {
-      --depth;
-    }
-  }
-  return false;
-}
-
-const char* FinishReason(Answer::End end) {
+const char* FinishReason(Answer::End end, const std::vector<ToolCall>& calls) {
+  if (!calls.empty()) return "tool_calls";
   return end == Answer::End::kStop ? "stop" : end == Answer::End::kTokens ? "length" : "error";
 }
 
@@ -235,6 +272,20 @@ Json Usage(const Answer::Counts& counts) {
           {"completion_tokens", counts.answer},
           {"total_tokens", counts.prompt + counts.answer},
           {"prompt_tokens_details", {{"cached_tokens", counts.cached}}}};
+}
+
+// As OpenAI's form has them; in streams each says which it is.
+Json Calls(const AnswerName& name, const std::vector<ToolCall>& calls, bool numbered) {
+  Json list = Json::array();
+  for (size_t i = 0; i < calls.size(); ++i) {
+    Json call = Json::object();
+    if (numbered) call["index"] = i;
+    call["id"] = absl::StrCat("call_", name.id.substr(name.id.find('-') + 1), "_", i);
+    call["type"] = "function";
+    call["function"] = {{"name", calls[i].name}, {"arguments", calls[i].arguments}};
+    list.push_back(std::move(call));
+  }
+  return list;
 }
 
 const char* StreamObject(const AnswerName& name) {
@@ -274,33 +325,37 @@ Json ErrorBody(std::string_view message, std::string_view type, std::string_view
   return {{"error", {{"message", message}, {"type", type}, {"param", nullptr}, {"code", code}}}};
 }
 
-Json WholeAnswer(const AnswerName& name, std::string_view text, Answer::End end, const Answer::Counts& counts) {
+Json WholeAnswer(const AnswerName& name, const ChatAnswer& said, Answer::End end, const Answer::Counts& counts) {
   const bool chat = name.form == Form::kChat;
   Json answer = Head(name, chat ? "chat.completion" : "text_completion");
   Json choice = {{"index", 0}};
   if (chat) {
-    choice["message"] = {{"role", "assistant"}, {"content", text}};
+    Json& message = choice["message"] = {{"role", "assistant"}, {"content", said.content}};
+    if (!said.calls.empty()) message["tool_calls"] = Calls(name, said.calls, false);
+    if (!said.calls.empty() && said.content.empty()) message["content"] = nullptr;
   } else {
-    choice["text"] = text;
+    choice["text"] = said.content;
   }
-  choice["finish_reason"] = FinishReason(end);
+  choice["finish_reason"] = FinishReason(end, said.calls);
   answer["choices"] = Json::array({std::move(choice)});
   answer["usage"] = Usage(counts);
   return answer;
 }
 
-Json PartOfAnswer(const AnswerName& name, std::string_view text, bool first, Answer::End end) {
+Json PartOfAnswer(const AnswerName& name, std::string_view text, bool first, Answer::End end,
+                  const std::vector<ToolCall>& calls) {
   Json part = Head(name, StreamObject(name));
   Json choice = {{"index", 0}};
   if (name.form == Form::kChat) {
     Json delta = Json::object();
     if (first) delta["role"] = "assistant";
     if (!text.empty() || first) delta["content"] = text;
+    if (!calls.empty() && end == Answer::End::kNone) delta["tool_calls"] = Calls(name, calls, true);
     choice["delta"] = std::move(delta);
   } else {
     choice["text"] = text;
   }
-  choice["finish_reason"] = end == Answer::End::kNone ? Json(nullptr) : Json(FinishReason(end));
+  choice["finish_reason"] = end == Answer::End::kNone ? Json(nullptr) : Json(FinishReason(end, calls));
   part["choices"] = Json::array({std::move(choice)});
   return part;
 }

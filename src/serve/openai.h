@@ -17,7 +17,7 @@ using Json = nlohmann::ordered_json;
 // What a body asks for.
 struct Call {
   std::vector<ChatMessage> messages;  // of a chat
-  std::string tools;                  // JSON, or empty
+  std::string tools;                  // JSON, or empty: none, or none that may be called
   std::string prompt;                 // of a completion
   std::vector<int32_t> prompt_ids;    // likewise, instead
   std::vector<std::string> inputs;    // of embeddings
@@ -40,9 +40,10 @@ struct AnswerName {
   int64_t created = 0;  // seconds since 1970
   Form form = Form::kChat;
 };
-Json WholeAnswer(const AnswerName& name, std::string_view text, Answer::End end, const Answer::Counts& counts);
-// One event of a stream. `first` says who speaks.
-Json PartOfAnswer(const AnswerName& name, std::string_view text, bool first, Answer::End end);
+Json WholeAnswer(const AnswerName& name, const ChatAnswer& said, Answer::End end, const Answer::Counts& counts);
+// One event of a stream: text, or calls. `first` says who speaks. `calls`: those of the whole answer, at its end.
+Json PartOfAnswer(const AnswerName& name, std::string_view text, bool first, Answer::End end,
+                  const std::vector<ToolCall>& calls = {});
 Json UsageOfAnswer(const AnswerName& name, const Answer::Counts& counts);
 
 }  // namespace quern::serve

@@ -23,7 +23,7 @@ struct Scheduler::Active {
       : request(std::move(given)),
         answer(std::make_shared<Answer>()),
         sampler(std::move(draws)),
-        stream(std::move(tokenizer), request.stops),
+        stream(std::move(tokenizer), request.stops, request.special),
         tokens(request.prompt) {}
   // Room for all that it may come to.
   int64_t Room() const {

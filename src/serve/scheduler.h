@@ -29,6 +29,7 @@ struct Request {
   SamplingOptions sampling = {};
   int64_t tokens = 256;  // at most
   std::vector<std::string> stops = {};
+  bool special = false;  // control tokens are part of the text
 };
 
 // One answer, shared by who reads it and the scheduler. Thread-safe.

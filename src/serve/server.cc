@@ -104,9 +104,11 @@ struct Server::State {
   void Complete(const HttpRequest& request, Response& response, Form form);
   void Embed(const HttpRequest& request, Response& response);
   Result<std::vector<int32_t>> PromptOf(const Call& call, Form form) const;
-  void SendWhole(const std::shared_ptr<Answer>& answer, const AnswerName& answer_name, Response& response) const;
-  void SendStream(const std::shared_ptr<Answer>& answer, const AnswerName& answer_name, bool usage,
-                  Response& response) const;
+  // `calls`: whose template says how functions are called, or null where none may be.
+  void SendWhole(const std::shared_ptr<Answer>& answer, const AnswerName& answer_name, const ChatTemplate* calls,
+                 Response& response) const;
+  void SendStream(const std::shared_ptr<Answer>& answer, const AnswerName& answer_name, const ChatTemplate* calls,
+                  bool usage, Response& response) const;
 };
 
 bool Server::State::IsOwnHost(std::string_view host) const {
@@ -154,22 +156,23 @@ Result<std::vector<int32_t>> Server::State::PromptOf(const Call& call, Form form
     return call.prompt_ids;
   }
   if (!chat->ok()) return Ids::Failed(chat->details());
-  Result<ChatTemplate> made = *chat;  // shares what was parsed
-  Result<ChatPrompt> prompt = made->Render(call.messages, {.tools = call.tools});
+  Result<ChatPrompt> prompt = (*chat)->Render(call.messages, {.tools = call.tools});
   if (!prompt.ok()) return Ids::Failed(prompt.details());
   return tokenizer.Encode(prompt->text, {.begin = prompt->begin});
 }
 
 void Server::State::SendWhole(const std::shared_ptr<Answer>& answer, const AnswerName& answer_name,
-                              Response& response) const {
+                              const ChatTemplate* calls, Response& response) const {
   const Clock::time_point end = Clock::now() + std::chrono::seconds(serving.seconds);
   std::string text;
   while (true) {
     Answer::Piece piece = answer->Next(kPoll);
     text += piece.text;
     if (piece.end == Answer::End::kError) return SetError(response, stopping ? 503 : 500, piece.error);
-    if (piece.end != Answer::End::kNone)
-      return SetJson(response, 200, WholeAnswer(answer_name, text, piece.end, answer->counts()));
+    if (piece.end != Answer::End::kNone) {
+      const ChatAnswer said = calls == nullptr ? ChatAnswer{text, {}} : calls->TakeApart(text);
+      return SetJson(response, 200, WholeAnswer(answer_name, said, piece.end, answer->counts()));
+    }
     if (Clock::now() > end) {
       answer->Cancel();
       return SetError(response, 504, "the answer took too long");
@@ -177,29 +180,45 @@ void Server::State::SendWhole(const std::shared_ptr<Answer>& answer, const Answe
   }
 }
 
-void Server::State::SendStream(const std::shared_ptr<Answer>& answer, const AnswerName& answer_name, bool usage,
-                               Response& response) const {
+void Server::State::SendStream(const std::shared_ptr<Answer>& answer, const AnswerName& answer_name,
+                               const ChatTemplate* calls, bool usage, Response& response) const {
   const Clock::time_point end = Clock::now() + std::chrono::seconds(serving.seconds);
   response.set_header("Cache-Control", "no-store");
-  auto send = [answer, answer_name, usage, end, first = true](size_t, httplib::DataSink& sink) mutable {
-    const auto put = [&](const std::string& text) { return sink.write(text.data(), text.size()); };
-    const Answer::Piece piece = answer->Next(kPoll);
+  // `all` is kept where a part of it may become a call; `sent` bytes of it are.
+  auto send = [answer, answer_name, calls, usage, end, first = true, all = std::string(), sent = size_t{0}](
+                  size_t, httplib::DataSink& sink) mutable {
+    const auto put = [&](const Json& event) {
+      const std::string text = Event(event);
+      return sink.write(text.data(), text.size());
+    };
+    Answer::Piece piece = answer->Next(kPoll);
     if (!sink.is_writable() || Clock::now() > end) return false;
+    ChatAnswer said;
+    if (calls != nullptr) {
+      all += piece.text;
+      if (piece.end == Answer::End::kStop || piece.end == Answer::End::kTokens) said = calls->TakeApart(all);
+      const std::string_view certain =
+          piece.end == Answer::End::kNone ? std::string_view(all).substr(0, calls->CertainContent(all)) : said.content;
+      piece.text = certain.substr(std::min(sent, certain.size()));
+      sent = std::max(sent, certain.size());
+    }
     if (!piece.text.empty() || first) {
-      if (!put(Event(PartOfAnswer(answer_name, piece.text, first, Answer::End::kNone)))) return false;
+      if (!put(PartOfAnswer(answer_name, piece.text, first, Answer::End::kNone))) return false;
       first = false;
     }
     if (piece.end == Answer::End::kNone) return true;
-    bool sent = true;
+    bool well = true;
     if (piece.end == Answer::End::kError) {
-      sent = put(Event(ErrorBody(piece.error, "server_error", "500")));
+      well = put(ErrorBody(piece.error, "server_error", "500"));
     } else {
-      sent = put(Event(PartOfAnswer(answer_name, "", false, piece.end)));
-      if (sent && usage) sent = put(Event(UsageOfAnswer(answer_name, answer->counts())));
+      if (!said.calls.empty()) well = put(PartOfAnswer(answer_name, "", false, Answer::End::kNone, said.calls));
+      if (well) well = put(PartOfAnswer(answer_name, "", false, piece.end, said.calls));
+      if (well && usage) well = put(UsageOfAnswer(answer_name, answer->counts()));
     }
-    if (sent) sent = put("data: [DONE]\n\n");
+    constexpr std::string_view kDone = "data: [DONE]\n\n";
+    if (well) well = sink.write(kDone.data(), kDone.size());
     sink.done();
-    return sent;
+    return well;
   };
   // However it ends, nobody reads the answer any more.
   response.set_chunked_content_provider("text/event-stream", std::move(send), [answer](bool) { answer->Cancel(); });
@@ -223,8 +242,9 @@ void Server::State::Complete(const HttpRequest& request, Response& response, For
   std::snprintf(number, sizeof(number), "%s-%016llx", form == Form::kChat ? "chatcmpl" : "cmpl",
                 static_cast<unsigned long long>((salt << 20) + ++answers));
   const AnswerName answer_name = {number, name, Now(), form};
-  if (call->stream) return SendStream(*answer, answer_name, call->include_usage, response);
-  SendWhole(*answer, answer_name, response);
+  const ChatTemplate* const calls = call->tools.empty() ? nullptr : &**chat;
+  if (call->stream) return SendStream(*answer, answer_name, calls, call->include_usage, response);
+  SendWhole(*answer, answer_name, calls, response);
 }
 
 void Server::State::Embed(const HttpRequest& request, Response& response) {

@@ -24,6 +24,7 @@ from templates import with_template
 
 SEED = 20261124
 QUERN, MODEL = sys.argv[1], sys.argv[2]
+STORIES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../shared/models/gguf/stories260K-F32.gguf")
 ALL = "{% for m in messages %}{{ m.content }}{% endfor %}"
 FAILED = []
 
@@ -172,6 +173,54 @@ def test_chat():
         server.end()
 
 
+def test_tools():
+    """Answers that call a function: JSON by a schema, in the form that the template teaches."""
+    if not os.path.exists(STORIES):
+        return print("skipped: no ../shared/models, so no model that can write JSON")
+    teaches = 'Respond in the format {"name": function name, "parameters": dictionary}'
+    turns = ("{% for m in messages %}{% if m.tool_calls %}{{ m.tool_calls[0].function.arguments.city }}"
+             "{% else %}{{ m.content }}{% endif %}{% endfor %}{% if tools %}" + "{# " + teaches + " #}{% endif %}")
+    schema = {"type": "object", "required": ["name", "parameters"], "additionalProperties": False, "properties": {
+        "name": {"const": "weather"}, "parameters": {
+            "type": "object", "required": ["city"], "additionalProperties": False,
+            "properties": {"city": {"enum": ["Oslo", "Rome"]}}}}}
+    tools = [{"type": "function", "function": {"name": "weather", "parameters": {"type": "object"}}}]
+    with tempfile.TemporaryDirectory() as folder:
+        server = Served(model=with_template(STORIES, folder, "tools.gguf", turns))
+        body = {"messages": [{"role": "user", "content": "Once upon a time"}], "tools": tools, "temperature": 0,
+                "max_tokens": 100, "response_format": {"type": "json_schema", "json_schema": {"schema": schema}}}
+        answer = json.loads(server.ask("POST", "/v1/chat/completions", body)[1])
+        choice = answer["choices"][0]
+        expect(choice["finish_reason"] == "tool_calls" and choice["message"]["content"] is None, choice)
+        call = choice["message"]["tool_calls"][0]
+        expect(call["type"] == "function" and call["function"]["name"] == "weather" and call["id"], call)
+        city = json.loads(call["function"]["arguments"])["city"]
+        expect(city in ("Oslo", "Rome"), call)
+        text = server.ask("POST", "/v1/chat/completions", dict(body, stream=True))[1]
+        choices = [json.loads(event[6:])["choices"][0] for event in text.split("\n\n")[:-2]]
+        said = "".join(c["delta"].get("content", "") for c in choices)
+        calls = [c["delta"]["tool_calls"] for c in choices if "tool_calls" in c["delta"]]
+        expect(said == "" and len(calls) == 1 and calls[0][0]["index"] == 0, text)
+        expect(calls[0][0]["function"] == call["function"], calls)
+        expect(choices[-1]["finish_reason"] == "tool_calls", choices[-1])
+        # Without tools the same text is text.
+        plain = json.loads(server.ask("POST", "/v1/chat/completions", dict(body, tool_choice="none"))[1])
+        expect("weather" in plain["choices"][0]["message"]["content"], plain)
+        # The call goes back to the template, its arguments as an object.
+        back = dict(body, messages=body["messages"] + [dict(choice["message"]), {
+            "role": "tool", "tool_call_id": call["id"], "content": "sunny"}])
+        status, text, _ = server.ask("POST", "/v1/chat/completions", back)
+        expect(status == 200, text)
+        for wrong, word in [([{}], "tool_calls[0].function"), ([{"function": {"name": "a", "arguments": "["}}], "arguments"),
+                            ("x", "tool_calls"), ([{"function": {"arguments": "{}"}}], "name")]:
+            status, text, _ = server.ask("POST", "/v1/chat/completions", dict(body, messages=[
+                {"role": "assistant", "content": None, "tool_calls": wrong}]))
+            expect(status == 400 and word in text, f"{wrong}: {status} {text}")
+        status, text, _ = server.ask("POST", "/v1/chat/completions", dict(body, tool_choice="required"))
+        expect(status == 400 and "tool_choice" in text, text)
+        server.end()
+
+
 def test_page(screenshot=None):
     if CHROMIUM is None:
         return print("skipped: there is no chromium, so the page was not opened")
@@ -264,6 +313,7 @@ def test_crowd(server):
 
 def main():
     test_chat()
+    test_tools()
     test_page(sys.argv[3] if len(sys.argv) > 3 else None)
     server = Served("--invariant", "--parallel", "6", "--queue", "128")
     test_forms(server)
