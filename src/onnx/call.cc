@@ -279,6 +279,19 @@ Value Call::Constant(ir::TensorType type, std::vector<uint8_t> bytes) {
   return Nothing();
 }
 
+Value Call::Param(std::string name, ir::TensorType type, std::vector<uint8_t> bytes) {
+  if (!ok()) return Nothing();
+  while (session.params.contains(name) || session.input_names.contains(name)) name += "_";
+  const StatusOr<Value> added = builder.graph.AddParam(name, std::move(type), origin_);
+  if (!added.ok()) {
+    Fail(added.status());
+    return Nothing();
+  }
+  session.owners.push_back(std::make_shared<const std::vector<uint8_t>>(std::move(bytes)));
+  session.params[name] = *session.owners.back();
+  return *added;
+}
+
 Value Call::Scalar(double value, DType dtype) { return Reals({value}, dtype, {}); }
 
 Value Call::Integers(const Ints& values) {

@@ -89,6 +89,8 @@ class Call {
   Values AddAll(std::string_view op, Values inputs, ir::Attributes attributes = {},
                 std::vector<std::shared_ptr<const ir::Graph>> bodies = {});
   Value Constant(ir::TensorType type, std::vector<uint8_t> bytes);
+  // Bytes that the graph reads as a parameter; the name is made one that is free.
+  Value Param(std::string name, ir::TensorType type, std::vector<uint8_t> bytes);
   Value Scalar(double value, DType dtype);
   Value Like(double value, Value like) { return Scalar(value, dtype(like)); }
   Value Integers(const Ints& values);  // i64 [n]

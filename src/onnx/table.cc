@@ -14,7 +14,7 @@ const Table& All() {
          {ElementwiseImporters(), ShapeImporters(), SliceImporters(), GatherImporters(), ReductionImporters(),
           ContractionImporters(), ConvolutionImporters(), PoolingImporters(), NormImporters(), QuantisedImporters(),
           ControlImporters(), SequenceImporters(), RecurrentImporters(), ImageImporters(), SignalImporters(),
-          TextImporters(), LossImporters(), TrainingImporters()}) {
+          TextImporters(), LossImporters(), TrainingImporters(), ContribImporters()}) {
       for (const Importer& row : part) made->emplace(std::pair(row.domain, row.name), &row);
     }
     return made;

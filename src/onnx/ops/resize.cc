@@ -14,6 +14,8 @@ struct Form {
   std::string mode, coordinate, nearest;
   double a = -0.75, extrapolation = 0;
   bool exclude_outside = false, antialias = false;
+  bool whole_sizes =
+      false;  // align_corners goes by the sizes of results, which before version 18 were not cut to numbers
 };
 
 struct Axis {
@@ -23,9 +25,7 @@ struct Axis {
 
 double PlaceOf(const Form& form, const Axis& axis, int64_t o) {
   const auto in = static_cast<double>(axis.in), at = static_cast<double>(o);
-  const double out = form.coordinate == "half_pixel_symmetric" || axis.scale * in != std::floor(axis.scale * in)
-                         ? in * axis.scale
-                         : static_cast<double>(axis.out);
+  const double out = form.whole_sizes ? static_cast<double>(axis.out) : in * axis.scale;
   if (form.coordinate == "asymmetric") return at / axis.scale;
   if (form.coordinate == "tf_half_pixel_for_nn") return (at + 0.5) / axis.scale;
   if (form.coordinate == "align_corners") return out == 1 ? 0 : at * (in - 1) / (out - 1);
@@ -65,7 +65,7 @@ std::vector<std::pair<int64_t, double>> TapsOf(const Form& form, const Axis& axi
   const double reach = (form.mode == "linear" ? 1 : 2) / shrink;
   std::vector<std::pair<int64_t, double>> taps;
   double total = 0;
-  const bool outside = form.exclude_outside || form.antialias;
+  const bool outside = form.exclude_outside;
   for (auto i = static_cast<int64_t>(std::floor(place - reach)) + 1; i < place + reach || taps.empty(); ++i) {
     if (taps.size() > 4096) break;
     const double weight = Kernel(form, (static_cast<double>(i) - place) * shrink);
@@ -77,7 +77,7 @@ std::vector<std::pair<int64_t, double>> TapsOf(const Form& form, const Axis& axi
     total += weight;
   }
   if (taps.empty()) return {{inside(static_cast<int64_t>(place)), 1}};
-  if (outside && total != 0) {
+  if ((outside || form.antialias) && total != 0) {
     for (auto& tap : taps) tap.second /= total;
   }
   return taps;
@@ -242,6 +242,7 @@ void Resize(Call& c) {
   form.extrapolation = c.Float("extrapolation_value", 0);
   form.exclude_outside = c.Int("exclude_outside", 0) != 0;
   form.antialias = c.Int("antialias", 0) != 0;
+  form.whole_sizes = c.opset >= 18;
   Apply(c, form, old ? 1 : 2, old ? -1 : 3, {});
 }
 

@@ -1,0 +1,32 @@
+// Attention and rotary embeddings, for the contributed ops that have them.
+#pragma once
+
+#include "onnx/importer.h"
+
+namespace quern::onnx {
+
+inline constexpr const char* kContrib = "com.microsoft";
+
+// [B, S, N d] as [B, N, S, d], and back.
+Value Heads(Call& c, Value packed, int64_t heads);
+Value Packed(Call& c, Value heads);
+
+struct Attending {
+  double scale = 0, softcap = 0;    // 0: 1 / sqrt(d), none
+  std::vector<Value> biases = {};   // floats that broadcast to [B, N, S, T], added to scores
+  std::vector<Value> allowed = {};  // bools that do: false hides
+};
+// Of q [B, N, S, d], k [B, M, T, d] and v [B, M, T, e]: [B, N, S, e].
+Value Attend(Call& c, Value q, Value k, Value v, const Attending& how);
+// bool [S, T] (or [B, 1, S, T]): key j of query i, which is at place i + T - S or i + `past` ([] or [B]), is not behind
+// it, nor before its window where that is above 0.
+Value Causal(Call& c, const Extent& queries, const Extent& keys, std::optional<Value> past, int64_t window);
+// x [B, N, S, d], of which the first dimensions are turned: cos and sin are [B or 1, 1, S, half of them].
+Value Rotated(Call& c, Value x, Value cos, Value sin, bool interleaved);
+
+void ContribAttention(Call& c);
+void MultiHeadAttention(Call& c);
+void GroupQueryAttention(Call& c);
+void ContribRotary(Call& c);
+
+}  // namespace quern::onnx

@@ -1,0 +1,279 @@
+// Ops of com.microsoft that exports and optimised models hold, and what ONNX Runtime writes in ONNX's own domain.
+
+#include <cmath>
+#include <cstring>
+
+#include "base/half.h"
+#include "onnx/attention.h"
+#include "onnx/products.h"
+#include "onnx/quantised.h"
+#include "onnx/table.h"
+
+namespace quern::onnx {
+namespace {
+
+void BiasGelu(Call& c) { c.Return(c.Add("Gelu", {c.Add("Add", {c.x(0), c.x(1)})})); }
+void FastGelu(Call& c) { c.Return(c.Add("GeluApprox", {c.Has(1) ? c.Add("Add", {c.x(0), c.x(1)}) : c.x(0)})); }
+void QuickGelu(Call& c) {
+  const Value x = c.x(0);
+  c.Return(c.Add("Mul", {x, c.Add("Sigmoid", {c.Add("Mul", {x, c.Like(c.Float("alpha", 1.702), x)})})}));
+}
+
+Value SwappedLast(Call& c, Value x) {
+  Ints perm;
+  for (int64_t d = 0; d < c.rank(x); ++d) perm.push_back(d);
+  if (perm.size() > 1) std::swap(perm[perm.size() - 1], perm[perm.size() - 2]);
+  return c.Transpose(x, perm);
+}
+
+void FusedMatMul(Call& c) {
+  Value a = c.x(0), b = c.x(1);
+  if (c.Int("transBatchA", 0) != 0 || c.Int("transBatchB", 0) != 0) return c.Fail("with batches turned it has no op");
+  if (c.Int("transA", 0) != 0) a = SwappedLast(c, a);
+  if (c.Int("transB", 0) != 0) b = SwappedLast(c, b);
+  const Value y = MatMulOf(c, a, b);
+  const double alpha = c.Float("alpha", 1);
+  c.Return(alpha == 1 ? y : c.Add("Mul", {y, c.Like(alpha, y)}));
+}
+
+// x + skip, with a bias where operand `bias` is there.
+Value SkipSum(Call& c, int bias) {
+  Value sum = c.Add("Add", {c.x(0), c.x(1)});
+  if (c.Has(bias)) sum = c.Add("Add", {sum, c.x(bias)});
+  return sum;
+}
+void SkipLayerNorm(Call& c) {
+  const Value sum = SkipSum(c, 4);
+  Values operands = {sum, c.x(2)};
+  if (c.Has(3)) operands.push_back(c.x(3));
+  c.Return(c.Add("LayerNorm", operands, {{"eps", c.Float("epsilon", 1e-12)}}));
+  if (c.Wants(1) || c.Wants(2)) return c.Fail("means and rates as results have no op");
+  c.Return(3, sum);
+}
+void SkipRmsNorm(Call& c) {
+  const Value sum = SkipSum(c, 3);
+  c.Return(c.Add("RmsNorm", {sum, c.x(2)}, {{"eps", c.Float("epsilon", 1e-5)}}));
+  if (c.Wants(1) || c.Wants(2)) return c.Fail("means and rates as results have no op");
+  c.Return(3, sum);
+}
+void SimplifiedLayerNorm(Call& c) {
+  const Value x = c.x(0);
+  if (c.Wants(1)) return c.Fail("rates as results have no op");
+  c.Return(c.Add("RmsNorm", {x, c.x(1)},
+                 {{"eps", c.Float("epsilon", 1e-5)}, {"axis", c.Axis(c.Int("axis", -1), c.rank(x))}}));
+}
+
+void EmbedLayerNorm(Call& c) {
+  const Value ids = c.x(0);
+  const auto rows = [&](int table, Value at) { return c.Add("Gather", {c.x(table), at}, {{"axis", int64_t{0}}}); };
+  Value sum = rows(2, ids);
+  if (c.Has(8)) {
+    sum = c.Add("Add", {sum, rows(3, c.x(8))});
+  } else {
+    sum = c.Add("Add", {sum, c.Slice(c.x(3), 0, Extent(0), c.dim(ids, 1))});
+  }
+  if (c.Has(1) && c.Has(4)) sum = c.Add("Add", {sum, rows(4, c.x(1))});
+  c.Return(c.Add("LayerNorm", {sum, c.x(5), c.x(6)}, {{"eps", c.Float("epsilon", 1e-12)}}));
+  if (c.Wants(1)) {
+    // How many tokens each sequence has, by its mask.
+    const Extent batch = c.dim(ids, 0);
+    c.Return(1,
+             c.Has(7) ? c.Reduce("sum", c.Cast(c.x(7), DType::kI32), {1}, false) : c.Filled(0, DType::kI32, {batch}));
+  }
+  c.Return(2, sum);
+}
+
+// Weights of 4 bits as ONNX has them: [N, blocks, bytes], the low half of a byte first along K.
+struct Nibbles {
+  std::vector<uint8_t> codes;  // [N, K]
+  std::vector<double> scales;  // [N, blocks]
+  std::vector<double> zeros;   // likewise
+};
+
+std::optional<Nibbles> NibblesOf(Call& c, int64_t k, int64_t n, int64_t block) {
+  const int64_t blocks = (k + block - 1) / block;
+  Nibbles result;
+  const Item& packed = c.item(1);
+  if (packed.data == nullptr || packed.data->dtype != DType::kU8) {
+    c.Fail("weights that are no data of the file have no op");
+    return std::nullopt;
+  }
+  result.scales = c.RealsOf(c.x(2));
+  const std::span<const uint8_t> bytes = packed.data->bytes;
+  if (!c.ok()) return std::nullopt;
+  if (static_cast<int64_t>(bytes.size()) != n * blocks * block / 2 ||
+      static_cast<int64_t>(result.scales.size()) != n * blocks) {
+    c.Fail(absl::InvalidArgumentError("its weights or scales are not as many as N, K and the block say"));
+    return std::nullopt;
+  }
+  result.codes.resize(n * k);
+  for (int64_t row = 0; row < n; ++row) {
+    for (int64_t i = 0; i < k; ++i)
+      result.codes[row * k + i] = bytes[row * blocks * block / 2 + i / 2] >> (i % 2 * 4) & 15;
+  }
+  result.zeros.assign(n * blocks, 8);
+  if (c.Has(3)) {
+    const Item& zeros = c.item(3);
+    const int64_t row_bytes = (blocks + 1) / 2;
+    if (zeros.data != nullptr && zeros.data->dtype == DType::kU8 &&
+        static_cast<int64_t>(zeros.data->bytes.size()) == n * row_bytes) {
+      for (int64_t row = 0; row < n; ++row) {
+        for (int64_t b = 0; b < blocks; ++b)
+          result.zeros[row * blocks + b] = zeros.data->bytes[row * row_bytes + b / 2] >> (b % 2 * 4) & 15;
+      }
+    } else {
+      const std::vector<double> given = c.RealsOf(c.x(3));
+      if (given.size() != result.zeros.size()) {
+        c.Fail(absl::InvalidArgumentError("its zero points are not as many as its scales"));
+        return std::nullopt;
+      }
+      result.zeros = given;
+    }
+  }
+  return result;
+}
+
+// Blocks of q4_0 where they hold the weights exactly, and int8 activations are asked for; nothing else is repacked.
+std::optional<Value> AsBlocks(Call& c, const Nibbles& w, int64_t k, int64_t n, int64_t block) {
+  if (c.Int("accuracy_level", 0) != 4 || block % 32 != 0 || k % 32 != 0) return std::nullopt;
+  const int64_t groups = (k + block - 1) / block;
+  for (size_t i = 0; i < w.scales.size(); ++i) {
+    if (w.zeros[i] != 8 || ir::RoundOnce(DType::kF16, w.scales[i]) != w.scales[i]) return std::nullopt;
+  }
+  std::vector<uint8_t> data;
+  for (int64_t row = 0; row < n; ++row) {
+    for (int64_t at = 0; at < k; at += 32) {
+      const uint16_t scale = FloatToHalf(static_cast<float>(w.scales[row * groups + at / block]));
+      data.push_back(static_cast<uint8_t>(scale & 255));
+      data.push_back(static_cast<uint8_t>(scale >> 8));
+      const uint8_t* const codes = w.codes.data() + row * k + at;
+      for (int i = 0; i < 16; ++i) data.push_back(static_cast<uint8_t>(codes[i] | codes[i + 16] << 4));
+    }
+  }
+  return c.Param(absl::StrCat(c.item(1).name, ".q4_0"), {DType::kQ4_0, {Extent(n), Extent(k)}}, std::move(data));
+}
+
+void MatMulNBits(Call& c) {
+  const Value x = c.x(0);
+  const int64_t k = c.Int("K", 0), n = c.Int("N", 0), block = c.Int("block_size", 32);
+  if (c.Int("bits", 4) != 4) return c.Fail("weights of other than 4 bits have no op");
+  if (c.Has(4)) return c.Fail("groups by index (g_idx) have no op");
+  if (k < 1 || n < 1 || block < 16 || k > 1 << 24 || n > 1 << 24)
+    return c.Fail(absl::InvalidArgumentError("its sizes are none"));
+  const std::optional<Nibbles> w = NibblesOf(c, k, n, block);
+  if (!w) return;
+  Value y;
+  if (const std::optional<Value> blocks = AsBlocks(c, *w, k, n, block)) {
+    y = c.Add("MatMul", {x, *blocks}, {{"transpose_b", true}});
+  } else {
+    // Ours are [K, N], two columns a byte.
+    const int64_t groups = (k + block - 1) / block;
+    std::vector<uint8_t> bytes((k * n + 1) / 2);
+    for (int64_t p = 0; p < k; ++p) {
+      for (int64_t j = 0; j < n; ++j) bytes[(p * n + j) / 2] |= w->codes[j * k + p] << ((p * n + j) % 2 * 4);
+    }
+    std::vector<double> scales(groups * n), zeros(groups * n);
+    for (int64_t g = 0; g < groups; ++g) {
+      for (int64_t j = 0; j < n; ++j) {
+        scales[g * n + j] = w->scales[j * groups + g];
+        zeros[g * n + j] = w->zeros[j * groups + g];
+      }
+    }
+    const Extents beside = {Extent(groups), Extent(n)};
+    const auto count = static_cast<int64_t>(bytes.size());
+    const Value weight =
+        c.Param(absl::StrCat(c.item(1).name, ".int4"), {DType::kU8, {Extent(count)}}, std::move(bytes));
+    const Value wide = c.Wide(x);
+    y = c.Cast(c.Add("DequantMatMul",
+                     {wide, weight, c.Reals(scales, DType::kF32, beside), c.Reals(zeros, DType::kF32, beside)},
+                     {{"scheme", std::string("int4")}, {"block", block}}),
+               c.dtype(x));
+  }
+  if (c.Has(5)) y = c.Add("Add", {y, c.x(5)});
+  c.Return(y);
+}
+
+// An op of floats between bytes: x, scale and zero for each operand, then those of the result.
+void QLinearBinary(Call& c) {
+  const auto zero = [&](int i) { return c.Has(i) ? std::optional(c.x(i)) : std::nullopt; };
+  const Value a = Dequantised(c, c.x(0), c.x(1), zero(2)), b = Dequantised(c, c.x(3), c.x(4), zero(5));
+  c.Return(Quantised(c, c.Add(c.row.op, {a, b}), c.x(6), c.Has(7) ? c.x(7) : c.Scalar(0, c.dtype(c.x(0)))));
+}
+void QLinearUnary(Call& c) {
+  const Value x = Dequantised(c, c.x(0), c.x(1), c.Has(2) ? std::optional(c.x(2)) : std::nullopt);
+  ir::Attributes attributes;
+  if (c.Find("alpha") != nullptr) attributes.Set("alpha", c.Float("alpha", 0.01));
+  c.Return(Quantised(c, c.Add(c.row.op, {x}, attributes), c.x(3), c.Has(4) ? c.x(4) : c.Scalar(0, c.dtype(c.x(0)))));
+}
+void QLinearGlobalAveragePool(Call& c) {
+  const Value x = Dequantised(c, c.x(0), c.x(1), c.x(2));
+  Ints axes;
+  const bool last = c.Int("channels_last", 0) != 0;
+  for (int64_t d = last ? 1 : 2; d < c.rank(x) - (last ? 1 : 0); ++d) axes.push_back(d);
+  c.Return(Quantised(c, c.Reduce("mean", x, axes, true), c.x(3), c.x(4)));
+}
+void QLinearConcat(Call& c) {
+  Values parts;
+  for (int i = 2; i + 2 < c.inputs(); i += 3) parts.push_back(Dequantised(c, c.x(i), c.x(i + 1), c.x(i + 2)));
+  if (parts.empty()) return c.Fail(absl::InvalidArgumentError("nothing is joined"));
+  c.Return(
+      Quantised(c, c.Add("Concat", parts, {{"axis", c.Axis(c.Int("axis", 0), c.rank(parts[0]))}}), c.x(0), c.x(1)));
+}
+
+// Products of bytes as floats.
+void DynamicQuantizeMatMul(Call& c) {
+  const Value x = c.x(0);
+  Ints axes;
+  for (int64_t d = 0; d < c.rank(x); ++d) axes.push_back(d);
+  const Value zero = c.Scalar(0, DType::kF32), most = c.Scalar(255, DType::kF32);
+  const Value low = c.Add("Min", {c.Reduce("min", x, axes, false), zero});
+  const Value high = c.Add("Max", {c.Reduce("max", x, axes, false), zero});
+  const Value range = c.Add("Div", {c.Add("Sub", {high, low}), most});
+  const Value scale = c.Add("Where", {c.Add("Eq", {range, zero}), c.Scalar(1, DType::kF32), range});
+  const Value zero_point =
+      c.Cast(c.Add("Clamp", {c.Add("Round", {c.Add("Neg", {c.Add("Div", {low, scale})})}), zero, most}), DType::kU8);
+  const Value bytes = c.Add("QuantizeLinear", {x, scale, zero_point});
+  const Value sum = ByteProduct(c, bytes, zero_point, c.x(1), c.Has(3) ? std::optional(c.x(3)) : std::nullopt);
+  Value y = c.Add("Mul", {c.Cast(sum, DType::kF32), c.Add("Mul", {scale, One(c, c.x(2))})});
+  if (c.Has(4)) y = c.Add("Add", {y, c.x(4)});
+  c.Return(y);
+}
+void MatMulIntegerToFloat(Call& c) {
+  const auto zero = [&](int i) { return c.Has(i) ? std::optional(c.x(i)) : std::nullopt; };
+  const Value sum = ByteProduct(c, c.x(0), zero(4), c.x(1), zero(5));
+  Value y = c.Add("Mul", {c.Cast(sum, DType::kF32), c.Add("Mul", {One(c, c.x(2)), One(c, c.x(3))})});
+  if (c.Has(6)) y = c.Add("Add", {y, c.x(6)});
+  c.Return(y);
+}
+
+constexpr Importer kRows[] = {
+    {"Attention", ContribAttention, "", 2, kContrib},
+    {"BiasGelu", BiasGelu, "", 2, kContrib},
+    {"DynamicQuantizeMatMul", DynamicQuantizeMatMul, "", 3, kContrib},
+    {"EmbedLayerNormalization", EmbedLayerNorm, "", 7, kContrib},
+    {"FastGelu", FastGelu, "", 1, kContrib},
+    {"FusedMatMul", FusedMatMul, "", 2, kContrib},
+    {"Gelu", SameOp, "Gelu", 1, kContrib},
+    {"GroupQueryAttention", GroupQueryAttention, "", 1, kContrib},
+    {"MatMulIntegerToFloat", MatMulIntegerToFloat, "", 4, kContrib},
+    {"MatMulNBits", MatMulNBits, "", 3, kContrib},
+    {"MultiHeadAttention", MultiHeadAttention, "", 1, kContrib},
+    {"QLinearAdd", QLinearBinary, "Add", 7, kContrib},
+    {"QLinearConcat", QLinearConcat, "", 5, kContrib},
+    {"QLinearGlobalAveragePool", QLinearGlobalAveragePool, "", 5, kContrib},
+    {"QLinearLeakyRelu", QLinearUnary, "LeakyRelu", 4, kContrib},
+    {"QLinearMul", QLinearBinary, "Mul", 7, kContrib},
+    {"QLinearSigmoid", QLinearUnary, "Sigmoid", 4, kContrib},
+    {"QuickGelu", QuickGelu, "", 1, kContrib},
+    {"RotaryEmbedding", ContribRotary, "", 4, kContrib},
+    {"SimplifiedLayerNormalization", SimplifiedLayerNorm, "", 2, kContrib},
+    {"SimplifiedLayerNormalization", SimplifiedLayerNorm, "", 2},
+    {"SkipLayerNormalization", SkipLayerNorm, "", 3, kContrib},
+    {"SkipSimplifiedLayerNormalization", SkipRmsNorm, "", 3, kContrib},
+};
+
+}  // namespace
+
+std::span<const Importer> ContribImporters() { return kRows; }
+
+}  // namespace quern::onnx
