@@ -58,8 +58,8 @@ class ChatTemplate {
   // The template `source` in the place of the file's, whose tokens it may name.
   static Result<ChatTemplate> Open(const std::string& path, std::string_view source);
 
-  // What an answer says, and the functions that it calls in the form that the template teaches (docs/chat.md). An answer
-  // with anything that is no whole call where one should be is all content, as it is where the template teaches none.
+  // What an answer says, and the functions that it calls in the form that the template teaches (docs/chat.md). One with
+  // anything that is no whole call where one should be is all content, as it is where the template teaches none.
   // The answer's text has control tokens in it (TextStream's `special`).
   ChatAnswer TakeApart(std::string_view answer) const;
   // Of an answer that is still coming: how many of its bytes are content, whatever comes.

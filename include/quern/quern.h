@@ -181,6 +181,8 @@ class Session {
   // Back to where the cache held `position` tokens, so that a text that begins alike goes on from there. Error:
   // kInvalid, more than it holds now; kUnsupported, of states that go on with every token (Mamba), but back to 0.
   Result<void> Rewind(int64_t position);
+  // Whether that goes anywhere but to 0.
+  bool rewinds() const;
 
  private:
   friend class Profiler;  // quern/profile.h

@@ -234,6 +234,8 @@ void Session::Reset() {
   state_->position = 0;
 }
 
+bool Session::rewinds() const { return !state_->spec.carries; }
+
 Result<void> Session::Rewind(int64_t position) {
   if (position < 0 || position > state_->position) {
     return compiler::ToResult(absl::InvalidArgumentError(

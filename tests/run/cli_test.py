@@ -77,6 +77,30 @@ def answers():
     expect(b"compiled the variant for" in verbose.stderr, "--verbose names variants", verbose)
 
 
+def guesses_and_shifts():
+    """What is guessed changes nothing, to the bit; a full context goes on where that is asked for."""
+    with tempfile.TemporaryDirectory() as folder:
+        def draw(*args):
+            path = os.path.join(folder, "logits.f32")
+            text = works("run", MODEL, "--prompt", "1+1=2, 1+1=2, 1+", "--ids", "--logits", path, *args).stdout
+            with open(path, "rb") as f:
+                return text, f.read()
+        for more in ((), ("--temp", "1.2", "--seed", "3", "--repeat-penalty", "1.1")):
+            plain = draw("--tokens", "40", *more)
+            for count in ("1", "3", "7"):
+                if draw("--tokens", "40", "--speculate", count, *more) != plain:
+                    sys.exit(f"--speculate {count} {more} changes what is drawn")
+        full = works("run", MODEL, "--prompt", "27+58=", "--ids", "--tokens", "60", "--context", "16")
+        shifted = works("run", MODEL, "--prompt", "27+58=", "--ids", "--tokens", "60", "--context", "16",
+                        "--context-shift")
+        expect(b"is full" in full.stderr and len(full.stdout.split()) == 10, "a full context ends the text", full)
+        expect(len(shifted.stdout.split()) == 60, "--context-shift goes on", shifted)
+        again = works("run", MODEL, "--prompt", "27+58=", "--ids", "--tokens", "60", "--context", "16",
+                      "--context-shift", "--speculate", "7")
+        expect(again.stdout == shifted.stdout, "and guesses change nothing", again)
+    fails("not in range", "run", MODEL, "--prompt", "1", "--speculate", "8")
+
+
 def ids_and_sampling():
     by_ids = works("run", MODEL, "--tokens-in", "1,261,266,269,264,267,270", "--tokens", "2", "--ids")
     by_text = works("run", MODEL, "--prompt", "27+58=", "--tokens", "2", "--ids")
@@ -411,6 +435,7 @@ def helps():
 
 
 answers()
+guesses_and_shifts()
 ids_and_sampling()
 threads()
 nonsense()

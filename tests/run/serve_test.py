@@ -211,8 +211,9 @@ def test_tools():
             "role": "tool", "tool_call_id": call["id"], "content": "sunny"}])
         status, text, _ = server.ask("POST", "/v1/chat/completions", back)
         expect(status == 200, text)
-        for wrong, word in [([{}], "tool_calls[0].function"), ([{"function": {"name": "a", "arguments": "["}}], "arguments"),
-                            ("x", "tool_calls"), ([{"function": {"arguments": "{}"}}], "name")]:
+        for wrong, word in [([{}], "tool_calls[0].function"), ("x", "tool_calls"),
+                            ([{"function": {"name": "a", "arguments": "["}}], "arguments"),
+                            ([{"function": {"arguments": "{}"}}], "name")]:
             status, text, _ = server.ask("POST", "/v1/chat/completions", dict(body, messages=[
                 {"role": "assistant", "content": None, "tool_calls": wrong}]))
             expect(status == 400 and word in text, f"{wrong}: {status} {text}")

@@ -67,7 +67,7 @@ class Conversation {
     messages_.push_back({"assistant", answer_});
     if (cancelled) std::fprintf(stderr, "[stopped]\n");
     if (!cancelled && *ending == Ending::kContext)
-      std::fprintf(stderr, "[the context of %lld positions is full; /clear begins anew, --context N keeps more]\n",
+      std::fprintf(stderr, "[the context of %lld positions is full; /clear begins anew, --context-shift goes on]\n",
                    static_cast<long long>(session_.context()));
     if (constrained_ && (cancelled || *ending == Ending::kStopped || !sampler_.complete()))
       std::fprintf(stderr, "[%s]\n", kNotWhole);
@@ -117,26 +117,25 @@ class Conversation {
       return Failed::Failed(Invalid("the conversation's " + std::to_string(ids.size()) +
                                     " tokens do not fit the context of " + std::to_string(session_.context()) +
                                     "; /clear begins anew, --context N keeps more"));
-    const auto [mismatch, unused] = std::mismatch(cached_.begin(), cached_.end(), ids.begin(), ids.end());
+    const std::vector<int32_t>& cached = generation_.tokens();
+    const auto [mismatch, unused] = std::mismatch(cached.begin(), cached.end(), ids.begin(), ids.end());
     // One token is run at least: its logits are what an answer begins with.
-    int64_t common = std::min<int64_t>(mismatch - cached_.begin(), static_cast<int64_t>(ids.size()) - 1);
+    int64_t common = std::min<int64_t>(mismatch - cached.begin(), static_cast<int64_t>(ids.size()) - 1);
     if (!session_.Rewind(common).ok()) {
       session_.Reset();
       common = 0;
     }
-    cached_ = ids;
     stream_.emplace(tokenizer_, arguments_.stops());
-    const quern::Result<Ending> ending = generation_.Run(std::span(ids).subspan(static_cast<size_t>(common)),
-                                                         {.tokens = arguments_.tokens()}, [&](int32_t id) {
-                                                           cached_.push_back(id);
-                                                           const std::string part = stream_->Add(id);
-                                                           answer_ += part;
-                                                           std::fputs(part.c_str(), stdout);
-                                                           std::fflush(stdout);
-                                                           return !stream_->stopped();
-                                                         });
-    cached_.resize(static_cast<size_t>(session_.position()));  // the last one drawn was not run
-    return ending;
+    return generation_.Run(
+        std::span(ids).subspan(static_cast<size_t>(common)),
+        {.tokens = arguments_.tokens(), .speculate = arguments_.speculate(), .shift = arguments_.shift()},
+        [&](int32_t id) {
+          const std::string part = stream_->Add(id);
+          answer_ += part;
+          std::fputs(part.c_str(), stdout);
+          std::fflush(stdout);
+          return !stream_->stopped();
+        });
   }
 
   quern::Session& session_;
@@ -148,7 +147,6 @@ class Conversation {
   const SamplingArguments& arguments_;
   quern::ChatOptions options_;
   std::vector<quern::ChatMessage> messages_;
-  std::vector<int32_t> cached_;  // in the session
   std::string answer_;
   std::optional<quern::TextStream> stream_;
 };

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <memory>
@@ -44,26 +45,89 @@ quern::Result<Ending> Generation::Run(std::span<const int32_t> prompt, const Lim
                                       const std::function<quern::Result<void>(const std::vector<float>&)>& logits) {
   using Failed = quern::Result<Ending>;
   const size_t vocabulary = static_cast<size_t>(session_.vocabulary());
-  const int64_t before = session_.position();
   sampler_.Observe(prompt);
-  quern::Result<std::vector<float>> row = Step(prompt, limits.every_row, prompt_seconds_);
-  prompt_tokens_ += session_.position() - before;
-  for (int drawn = 0;; ++drawn) {
-    if (!row.ok()) return Failed::Failed(row.details());
-    if (logits) {
-      if (const quern::Result<void> ok = logits(*row); !ok.ok()) return Failed::Failed(ok.details());
-    }
-    if (drawn == limits.tokens) return Ending::kTokens;
-    quern::Result<int32_t> token = sampler_.Draw(std::span(*row).last(vocabulary));
+  tokens_.resize(std::min(tokens_.size(), static_cast<size_t>(session_.position())));
+  quern::Result<std::vector<float>> rows = Step(prompt, limits.every_row, prompt_seconds_);
+  // Of a part that was run before it was stopped too.
+  const int64_t run = session_.position() - static_cast<int64_t>(tokens_.size());
+  tokens_.insert(tokens_.end(), prompt.begin(), prompt.begin() + run);
+  prompt_tokens_ += run;
+  if (!rows.ok()) return Failed::Failed(rows.details());
+  if (logits) {
+    if (const quern::Result<void> ok = logits(*rows); !ok.ok()) return Failed::Failed(ok.details());
+  }
+  if (limits.tokens == 0) return Ending::kTokens;
+  size_t row = rows->size() / vocabulary - 1;  // that the next token is drawn from
+  std::vector<int32_t> guesses;                // that the rows behind it are for
+  size_t right = 0;
+  for (int drawn = 1;; ++drawn) {
+    quern::Result<int32_t> token = sampler_.Draw(std::span(*rows).subspan(row * vocabulary, vocabulary));
     if (!token.ok()) return Failed::Failed(token.details());
     const int32_t next = *token;
-    if (!limits.ignore_end && session_.IsEnd(next)) return Ending::kEndToken;
-    if (!show(next)) return Ending::kStopped;
-    if (drawn + 1 == limits.tokens) return Ending::kTokens;
-    if (session_.position() >= session_.context()) return Ending::kContext;
-    row = Step(std::span(&next, 1), false, decode_seconds_);
-    decoded_ += row.ok();
+    const bool guessed = right < guesses.size() && guesses[right] == next;
+    // What was guessed wrong, or behind the end, has not been.
+    const auto end_here = [&](Ending ending) -> quern::Result<Ending> {
+      const quern::Result<void> back = session_.Rewind(static_cast<int64_t>(tokens_.size()));
+      return back.ok() ? quern::Result<Ending>(ending) : Failed::Failed(back.details());
+    };
+    if (!limits.ignore_end && session_.IsEnd(next)) return end_here(Ending::kEndToken);
+    if (!show(next)) return end_here(Ending::kStopped);
+    if (drawn == limits.tokens) return end_here(Ending::kTokens);
+    if (guessed) {
+      tokens_.push_back(next);
+      ++decoded_;
+      ++row;
+      ++right;
+    } else {
+      if (right < guesses.size()) {
+        if (quern::Result<Ending> back = end_here(Ending::kTokens); !back.ok()) return back;
+      }
+      if (session_.position() >= session_.context()) {
+        if (!limits.shift) return Ending::kContext;
+        if (const quern::Result<void> shifted = Shift(); !shifted.ok()) return Failed::Failed(shifted.details());
+      }
+      const int64_t room = session_.context() - session_.position() - 1;
+      guesses = Guess(next, std::min<int64_t>({limits.speculate, room, limits.tokens - drawn - 1}));
+      right = row = 0;
+      std::vector<int32_t> ids = {next};
+      ids.insert(ids.end(), guesses.begin(), guesses.end());
+      rows = Step(ids, !guesses.empty(), decode_seconds_);
+      if (!rows.ok()) return Failed::Failed(rows.details());
+      tokens_.push_back(next);
+      ++decoded_;
+    }
+    if (logits) {
+      const auto first = rows->begin() + static_cast<int64_t>(row * vocabulary);
+      const quern::Result<void> ok = logits({first, first + static_cast<int64_t>(vocabulary)});
+      if (!ok.ok()) return Failed::Failed(ok.details());
+    }
   }
+}
+
+std::vector<int32_t> Generation::Guess(int32_t next, int64_t most) const {
+  constexpr size_t kAlike = 3;  // tokens that have to be those of the last time
+  std::vector<int32_t> guesses;
+  if (most <= 0 || !session_.rewinds() || tokens_.size() < kAlike) return guesses;
+  const auto end = tokens_.end();
+  std::vector<int32_t> ending(end - (kAlike - 1), end);
+  ending.push_back(next);
+  const auto last = std::find_end(tokens_.begin(), end, ending.begin(), ending.end());
+  if (last == end) return guesses;
+  const auto first = last + kAlike;
+  guesses.assign(first, first + std::min<int64_t>(most, end - first));
+  return guesses;
+}
+
+// The keys of tokens hold their positions: those that stay are computed anew at their new ones.
+quern::Result<void> Generation::Shift() {
+  const int64_t first = 1, all = static_cast<int64_t>(tokens_.size()), gone = (all - first) / 2;
+  if (gone < 1) return {};
+  tokens_.erase(tokens_.begin() + first, tokens_.begin() + first + gone);
+  session_.Reset();
+  const quern::Result<std::vector<float>> rows = Step(tokens_, false, prompt_seconds_);
+  if (!rows.ok()) return quern::Result<void>::Failed(rows.details());
+  prompt_tokens_ += all - gone;
+  return {};
 }
 
 std::string Generation::Summary() const {

@@ -27,6 +27,11 @@ class Generation {
     int tokens = 0;           // to draw at most
     bool ignore_end = false;  // end tokens are tokens like any other
     bool every_row = false;   // logits of each prompt token, not of the last alone
+    // Tokens that are guessed at once, 7 at most: where the text repeats itself, what came last time is run along and
+    // kept as far as it is drawn. What is drawn stays the same.
+    int speculate = 0;
+    // Where the context is full the older half of the text goes, but for the first token, and the rest is run again.
+    bool shift = false;
   };
   // Runs `prompt` and draws from what follows. `logits` sees what each run gives, [rows, vocabulary]; `show` each token
   // that is drawn, and says whether to go on. Errors: those of Session::Step and of
@@ -35,6 +40,9 @@ class Generation {
                             const std::function<bool(int32_t)>& show,
                             const std::function<quern::Result<void>(const std::vector<float>&)>& logits = {});
 
+  // What the session has seen: its position is their number.
+  const std::vector<int32_t>& tokens() const { return tokens_; }
+
   // "load .., compile .., prefill .., decode .., N threads": over all runs so far.
   std::string Summary() const;
 
@@ -42,8 +50,14 @@ class Generation {
   // A step, its time without compiling in `seconds`.
   quern::Result<std::vector<float>> Step(std::span<const int32_t> ids, bool every_row, double& seconds);
 
+  // What may come after tokens_ and `next`, at most `most`.
+  std::vector<int32_t> Guess(int32_t next, int64_t most) const;
+  // Makes room in a full context.
+  quern::Result<void> Shift();
+
   quern::Session& session_;
   quern::Sampler& sampler_;
+  std::vector<int32_t> tokens_;
   int64_t prompt_tokens_ = 0, decoded_ = 0;
   double prompt_seconds_ = 0, decode_seconds_ = 0;
 };

@@ -220,7 +220,9 @@ int RunCommand::Complete() {
   quern::Result<Ending> ending = generation.Run(*ids,
                                                 {.tokens = sampling_.tokens(),
                                                  .ignore_end = ids_ && sampling->grammar.empty(),
-                                                 .every_row = !logits_file_.empty()},
+                                                 .every_row = !logits_file_.empty(),
+                                                 .speculate = sampling_.speculate(),
+                                                 .shift = sampling_.shift()},
                                                 show, append);
   const bool cancelled = ending.code() == quern::ErrorCode::kCancelled;
   if (!ending.ok() && !cancelled) return Fail(ending.details());
@@ -229,7 +231,7 @@ int RunCommand::Complete() {
   std::fflush(stdout);  // before the summary, where both go to one file
   if (!logits_file.Close()) return Fail("cannot write " + logits_file_);
   if (!cancelled && *ending == Ending::kContext)
-    std::fprintf(stderr, "the context of %lld positions is full; --context N keeps more\n",
+    std::fprintf(stderr, "the context of %lld positions is full; --context N keeps more, --context-shift goes on\n",
                  static_cast<long long>(session->context()));
   SayPastTraining(*session, 0);
   std::fprintf(stderr, "%s\n", generation.Summary().c_str());

@@ -16,6 +16,8 @@ class SamplingArguments {
   bool seed_is_random() const { return seed_ == "random"; }
   int tokens() const { return tokens_; }
   const std::vector<std::string>& stops() const { return stops_; }
+  int speculate() const { return speculate_; }
+  bool shift() const { return shift_; }
 
  private:
   // What the text has to follow; empty where nothing was said. Errors: a file that cannot be read, or is no schema.
@@ -25,6 +27,7 @@ class SamplingArguments {
   std::string grammar_, grammar_file_, schema_file_;
   bool json_ = false;
   std::string seed_ = "0";
-  int tokens_;
+  int tokens_, speculate_ = 0;
+  bool shift_ = false;
   std::vector<std::string> stops_, biases_;
 };
