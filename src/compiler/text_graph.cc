@@ -344,7 +344,15 @@ Result<void> TextGraph::SaveOutputs(const std::string& file) const {
   return compiler::ToResult(compiler::WriteValueFile(file, tensors, state_->file.graph.name));
 }
 
-std::string TextGraph::Describe() const { return ir::Describe(state_->file.graph); }
+std::string TextGraph::Describe() const {
+  const onnx::Imported& imported = state_->imported;
+  std::string text = ir::Describe(state_->file.graph, imported.outputs);
+  for (const auto& [symbol, size] : imported.fixed_sizes)
+    absl::StrAppend(&text, "only for    ", symbol, " = ", size, "\n");
+  for (const std::string& input : imported.fixed_inputs)
+    absl::StrAppend(&text, "only for    the value of ", input, "\n");
+  return text;
+}
 
 std::string TextGraph::Diff(const TextGraph& other) const {
   return ir::Diff(state_->file.graph, other.state_->file.graph);

@@ -50,7 +50,9 @@ StatusOr<std::shared_ptr<const ModelFile>> ModelFile::Open(const std::string& pa
   QUERN_ASSIGN(const MappedFile file, MappedFile::Open(path));
   std::string folder = std::filesystem::path(path).parent_path().string();
   if (folder.empty()) folder = ".";
-  return Parse(file.bytes(), std::move(folder));
+  StatusOr<std::shared_ptr<const ModelFile>> parsed = Parse(file.bytes(), std::move(folder));
+  if (!parsed.ok()) return Status(parsed.status().code(), absl::StrCat(path, ": ", parsed.status().message()));
+  return parsed;
 }
 
 StatusOr<std::shared_ptr<const ModelFile>> ModelFile::Parse(std::span<const uint8_t> bytes, std::string folder) {

@@ -1,5 +1,4 @@
-// A model in ONNX: an error, or a graph that verifies, with the bytes of its parameters, from a file with nothing beside
-// it.
+// A model in ONNX, with nothing beside it: an error, or a graph that verifies, with the bytes of its parameters.
 #include <cstdlib>
 
 #include "onnx/import.h"

@@ -1,0 +1,78 @@
+#!/usr/bin/env python3
+"""A model in ONNX through every verb that takes a graph, by the names that it has.
+
+  onnx_test.py QUERN CASES.tar.xz
+"""
+
+import json
+import pathlib
+import struct
+import subprocess
+import sys
+import tarfile
+import tempfile
+
+QUERN = sys.argv[1]
+NAME = "layer_norm_17"  # x0 [B, S, 4], x1 [4], x2 [4] -> y0
+
+
+def run(*arguments, code=0):
+    done = subprocess.run([QUERN, *map(str, arguments)], capture_output=True, text=True)
+    if done.returncode != code:
+        sys.exit(f"quern {' '.join(map(str, arguments))}: exit {done.returncode}\n{done.stdout}{done.stderr}")
+    return done.stdout if code == 0 else done.stderr
+
+
+def expect(text, *wanted):
+    for want in wanted:
+        if want not in text:
+            sys.exit(f"no {want!r} in:\n{text}")
+
+
+def npy(path):
+    """The floats of a .npy of f32."""
+    data = path.read_bytes()
+    begin = 10 + struct.unpack_from("<H", data, 8)[0]
+    return struct.unpack(f"<{(len(data) - begin) // 4}f", data[begin:])
+
+
+with tempfile.TemporaryDirectory(prefix="quern_onnx_") as scratch:
+    at = pathlib.Path(scratch)
+    with tarfile.open(sys.argv[2]) as archive:
+        archive.extractall(at, [m for m in archive.getmembers() if m.name.startswith((NAME, "center_crop"))])
+    model, data = at / NAME / "model.onnx", at / NAME / "test_data_set_0"
+    values = [word for i in range(3) for word in ("--in", f"x{i}={data}/input_{i}.pb")]
+    # raw_data is the last field of the tensors in these files.
+    want = struct.unpack("<24f", (data / "output_0.pb").read_bytes()[-96:])
+
+    shown = run("run", model, *values, "--out", f"y0={at}/y.npy", "--out", at / "all.safetensors", "--check", "ref")
+    expect(shown, "output y0  f32[2, 3, 4]")
+    for got, right in zip(npy(at / "y.npy"), want, strict=True):
+        if abs(got - right) > 1e-5:
+            sys.exit(f"{got} instead of {right}")
+    header = (at / "all.safetensors").read_bytes()
+    if list(json.loads(header[8:8 + struct.unpack_from("<Q", header)[0]])) != ["y0"]:
+        sys.exit("all.safetensors has other tensors than y0")
+    expect(run("run", model, "--size", "B=3", "--fix-sizes"), "output y0  f32[3, 8, 4]")
+    expect(run("run", model, "--out", f"z={at}/z.npy", code=1), "no output z", "y0")
+    expect(run("inspect", model), "input       x0  f32[B, S, 4]", "output      y0  f32[B, S, 4]", "LayerNorm")
+    expect(run("dump", model, "--stage", "mir"), "f32[B, S, 4]")
+    expect(run("profile", model, *values, "--repeat", "1"), NAME)
+    expect(run("bench", model, *values, "--samples", "1"), "launches")
+    expect(run("dispatch", model), "LayerNorm")
+    run("compile", model, "-o", at / "out", "--name", "norm")
+    expect((at / "out/norm.h").read_text(), "input 0: x0  f32[B, S, 4]", "output 0: y0  f32[B, S, 4]")
+    # As a graph in the other forms.
+    run("convert", model, at / "norm.qir")
+    run("convert", model, at / "norm.qgf")
+    if run("diff", model, at / "norm.qir") + run("diff", at / "norm.qgf", model):
+        sys.exit("a graph is another one in another form")
+
+    # What there is no importer for is said before anything runs.
+    broken = at / "broken.onnx"
+    broken.write_bytes(model.read_bytes().replace(b"LayerNormalization", b"LayerNormalizatioX"))
+    expect(run("inspect", broken), f"not covered: op LayerNormalizatioX (first: {NAME})")
+    expect(run("run", broken, code=1), f"no importer of the op LayerNormalizatioX, which the node {NAME} is")
+    broken.write_bytes(model.read_bytes()[:-9])
+    expect(run("run", broken, code=1), "broken.onnx", "cut short")
+print("a model in ONNX: run, inspect, dump, profile, bench, dispatch, compile, convert, diff")
