@@ -19,8 +19,8 @@ namespace quern {
 struct ChatMessage {
   std::string role;  // "system", "user", "assistant" or "tool", or what else the template knows
   std::string content;
-  // More of the message for the template, as a JSON object: {"tool_calls": [..]}, {"tool_call_id": ".."}. Templates take
-  // the arguments of calls as objects.
+  // More of the message for the template, as a JSON object: {"tool_calls": [..]}, {"tool_call_id": ".."}. Templates
+  // take the arguments of calls as objects.
   std::string fields = {};
 };
 
