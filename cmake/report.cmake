@@ -6,7 +6,7 @@ find_file(QUERN_D3_LICENCE copyright PATHS /usr/share/doc/node-d3 NO_DEFAULT_PAT
 
 # quern_report_embed(TARGET): adds them to the library.
 function(quern_report_embed target)
-  set(folder ${CMAKE_SOURCE_DIR}/src/profile/report)
+  set(folder ${PROJECT_SOURCE_DIR}/src/profile/report)
   set(files d3_js=${QUERN_D3} d3_licence=${QUERN_D3_LICENCE} page_html=${folder}/page.html
       style_css=${folder}/style.css)
   # In the order in which the page has them.

@@ -42,7 +42,7 @@ def check(model, name, golden):
         if same < len(wanted):
             best = dict(text["steps"][same][1])
             if got[same] not in best or best[wanted[same]] - best[got[same]] > NEAR:
-                sys.exit(f"{text['prompt']!r}: token {same} is {got[same]}, and llama.cpp's {wanted[same]} by far: {best}")
+                sys.exit(f"{text['prompt']!r}: token {same} is {got[same]}, llama.cpp's {wanted[same]} by far: {best}")
         with tempfile.NamedTemporaryFile(suffix=".f32") as file:
             quern(model, text["ids"] + wanted[:-1], 0, file.name)
             rows = array.array("f", file.read())

@@ -1,0 +1,51 @@
+# What `cmake --install` puts where, and what other projects find there: the shared library quern::quern, its headers,
+# the programs, a CMake package and a file for pkg-config.
+#
+# The library is every archive of src/ in one, and shows what include/quern declares: another LLVM, Abseil or Quern in
+# the process does not meet its own. quern::quern is that library for add_subdirectory too.
+include(CMakePackageConfigHelpers)
+include(GNUInstallDirs)
+
+# Which names the library shows: classes and functions that the headers declare, read off them.
+file(GLOB public_headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/include/quern/*.h)
+set(exported "")
+foreach(header ${public_headers})
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${header})
+  file(STRINGS ${header} lines)
+  foreach(line ${lines})
+    if(line MATCHES "^(class|struct) (\\[\\[nodiscard\\]\\] )?([A-Z][A-Za-z]*)[ ;:{]?")
+      list(APPEND exported "quern::${CMAKE_MATCH_3}::*")
+    elseif(line MATCHES "^[A-Za-z].* \\*?&?([A-Z][A-Za-z]*)\\(")
+      list(APPEND exported "quern::${CMAKE_MATCH_1}*")
+    endif()
+  endforeach()
+endforeach()
+list(REMOVE_DUPLICATES exported)
+list(JOIN exported ";\n      " exported)
+set(QUERN_EXPORTS ${PROJECT_BINARY_DIR}/generated/quern.exports)
+file(CONFIGURE OUTPUT ${QUERN_EXPORTS} CONTENT "{\n  global:\n    extern \"C++\" {\n      @exported@;\n    };\n  local: *;\n};\n" @ONLY)
+
+file(WRITE ${PROJECT_BINARY_DIR}/generated/shared.cc "")
+add_library(quern_shared SHARED ${PROJECT_BINARY_DIR}/generated/shared.cc)
+add_library(quern::quern ALIAS quern_shared)
+set_target_properties(quern_shared PROPERTIES OUTPUT_NAME quern EXPORT_NAME quern VERSION ${PROJECT_VERSION}
+                      SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR} LINK_DEPENDS ${QUERN_EXPORTS})
+target_link_libraries(quern_shared PRIVATE $<LINK_LIBRARY:WHOLE_ARCHIVE,quern_compiler>)
+target_link_options(quern_shared PRIVATE -Wl,--version-script=${QUERN_EXPORTS} -Wl,--gc-sections
+                    -Wl,--no-undefined)
+target_include_directories(quern_shared INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
+                           $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+target_compile_features(quern_shared INTERFACE cxx_std_20)
+
+set_target_properties(quern_tool quern_serve_tool PROPERTIES INSTALL_RPATH "${LLVM_LIBRARY_DIR}")
+set_target_properties(quern_shared PROPERTIES INSTALL_RPATH "${LLVM_LIBRARY_DIR}")
+install(TARGETS quern_shared EXPORT quern)
+install(TARGETS quern_tool quern_serve_tool)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/quern TYPE INCLUDE)
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE TYPE DOC)
+set(package ${CMAKE_INSTALL_LIBDIR}/cmake/quern)
+install(EXPORT quern NAMESPACE quern:: FILE quernConfig.cmake DESTINATION ${package})
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/generated/quernConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/generated/quernConfigVersion.cmake DESTINATION ${package})
+configure_file(${PROJECT_SOURCE_DIR}/cmake/quern.pc.in ${PROJECT_BINARY_DIR}/generated/quern.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/generated/quern.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
