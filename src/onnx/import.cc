@@ -13,7 +13,7 @@ namespace quern::onnx {
 namespace {
 
 constexpr int kDeepest = 32;                        // functions and bodies inside each other
-constexpr int64_t kMostNodes = int64_t{1} << 20;    // with those of functions and unrolled loops
+constexpr int64_t kMostNodes = int64_t{1} << 18;    // with those of functions and unrolled loops
 constexpr int64_t kLargestSize = int64_t{1} << 20;  // of a dimension by itself
 constexpr int kLargestBits = 36;                    // of those of one tensor together
 
@@ -267,6 +267,7 @@ StatusOr<Imported> Import(const ModelFile& file, const ImportOptions& options) {
             "the size of %s depends on the values of %s, and nothing else says what it is", open, NamesText(names)));
       }
     }
+    if (status.ok()) status = ir::Verify(builder.graph);  // sizes that no op looks at by itself
     if (status.ok()) {
       result.graph = std::move(builder.graph);
       result.params = std::move(session.params);

@@ -15,7 +15,7 @@ using ir::Node;
 using ir::Value;
 using Known = std::optional<Ratios>;
 
-constexpr int64_t kMostComputed = int64_t{1} << 20;  // of one that is computed
+constexpr int64_t kMostComputed = int64_t{1} << 14;  // of one that is computed
 constexpr int kDeepest = 4000;                       // nodes behind each other that are looked through
 
 // Counts as long as it lives.
@@ -103,6 +103,7 @@ std::optional<ir::RefTensor> KnownTensor(Session& session, Builder& builder, Val
     if (!ElementsOf(type, kMostComputed)) return std::nullopt;
   }
   if (ir::IsLeaf(node)) return result = LeafTensor(session, builder, value);
+  if (ir::IsControl(node)) return std::nullopt;  // a loop may not end
   for (const auto& [name, type] : node.attributes.values()) {
     const auto* extents = std::get_if<std::vector<Extent>>(&type);
     if (extents == nullptr) continue;

@@ -14,7 +14,8 @@ namespace {
 using ir::Node;
 using Known = std::optional<Ratios>;
 
-constexpr double kLargestDivisor = 1 << 20;
+constexpr double kLargestDivisor = 1 << 20;            // of a float
+constexpr int64_t kLargestProduct = int64_t{1} << 40;  // of what becomes of several
 
 std::optional<Ratio> RatioOf(double value) {
   for (double divisor = 1; divisor <= kLargestDivisor; divisor *= 2) {
@@ -32,11 +33,14 @@ std::optional<int64_t> NumberOf(const Ratio& ratio) {
 
 using Join = std::optional<Ratio> (*)(const Step& step, const Ratio& a, const Ratio& b);
 
-Ratio Reduced(Extent extent, int64_t divisor) {
-  if (divisor == 1) return {std::move(extent), 1};
+// extent / (a b); nothing where that is no divisor that numbers have.
+std::optional<Ratio> Reduced(Extent extent, int64_t a, int64_t b) {
+  int64_t divisor = 0;
+  if (__builtin_mul_overflow(a, b, &divisor) || divisor < 1 || divisor > kLargestProduct) return std::nullopt;
+  if (divisor == 1) return Ratio{std::move(extent)};
   const std::optional<Extent> exact = extent.DividedBy(Extent(divisor));
-  if (exact) return {*exact, 1};
-  return {std::move(extent), divisor};
+  if (exact) return Ratio{*exact};
+  return Ratio{std::move(extent), divisor};
 }
 
 // Of every pair of elements; one that stands alone is paired with all.
@@ -67,14 +71,13 @@ Known Each(const Step& step) {
 }
 
 std::optional<Ratio> AddOf(const Step&, const Ratio& a, const Ratio& b) {
-  return Reduced(a.extent * Extent(b.divisor) + b.extent * Extent(a.divisor), a.divisor * b.divisor);
+  return Reduced(a.extent * Extent(b.divisor) + b.extent * Extent(a.divisor), a.divisor, b.divisor);
 }
 std::optional<Ratio> SubOf(const Step&, const Ratio& a, const Ratio& b) {
-  return Reduced(a.extent * Extent(b.divisor) - b.extent * Extent(a.divisor), a.divisor * b.divisor);
+  return Reduced(a.extent * Extent(b.divisor) - b.extent * Extent(a.divisor), a.divisor, b.divisor);
 }
 std::optional<Ratio> MulOf(const Step&, const Ratio& a, const Ratio& b) {
-  if (a.divisor * b.divisor > int64_t{1} << 40) return std::nullopt;
-  return Reduced(a.extent * b.extent, a.divisor * b.divisor);
+  return Reduced(a.extent * b.extent, a.divisor, b.divisor);
 }
 std::optional<Ratio> FloorOf(const Step&, const Ratio& a) {
   return Ratio{a.divisor == 1 ? a.extent : a.extent.FloorDividedBy(a.divisor)};
@@ -85,7 +88,7 @@ std::optional<Ratio> CeilOf(const Step&, const Ratio& a) {
 std::optional<Ratio> DivOf(const Step& step, const Ratio& a, const Ratio& b) {
   if (a.divisor != 1 || b.divisor != 1) {
     if (!b.extent.is_constant() || b.extent.constant() <= 0) return std::nullopt;
-    return Reduced(a.extent * Extent(b.divisor), a.divisor * b.extent.constant());
+    return Reduced(a.extent * Extent(b.divisor), a.divisor, b.extent.constant());
   }
   if (b.extent.is_constant() && b.extent.constant() == 0) return std::nullopt;
   if (const std::optional<Extent> exact = a.extent.DividedBy(b.extent)) return Ratio{*exact};

@@ -9,7 +9,7 @@ namespace {
 void Loss(Call& c, Value x, Value labels, int weight_input) {
   const std::string reduction = c.Str("reduction", "mean");
   const Extents dims = c.type(x).dims;
-  if (dims.size() < 2) return c.Fail(absl::InvalidArgumentError("[N, C, ..] is needed"));
+  if (dims.size() < 2 || c.rank(labels) < 1) return c.Fail(absl::InvalidArgumentError("[N, C, ..] is needed"));
   labels = c.Cast(labels, DType::kI64);
   std::optional<Value> counts;
   const auto also = [&](Value condition) { counts = counts ? c.Add("BitAnd", {*counts, condition}) : condition; };

@@ -174,6 +174,7 @@ void Apply(Call& c, const Form& form, int scales_input, int sizes_input, const s
   bool whole = true;
   for (size_t i = 0; i < axes.size(); ++i) {
     axes[i] = c.Axis(axes[i], rank);
+    if (!c.ok()) return;
     if (!by_size) {
       scales[axes[i]] = given[i];
       continue;
@@ -226,7 +227,9 @@ void Apply(Call& c, const Form& form, int scales_input, int sizes_input, const s
   }
   const DType dtype = c.dtype(x);
   Value y = form.mode == "nearest" || IsFloat(dtype) ? x : c.Cast(x, DType::kF32);
-  for (const Axis& axis : all) y = ResizedAlong(c, y, form, axis);
+  for (const Axis& axis : all) {
+    if (c.ok()) y = ResizedAlong(c, y, form, axis);
+  }
   c.Return(c.Cast(y, dtype));
 }
 

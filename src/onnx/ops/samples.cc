@@ -114,6 +114,8 @@ void RoiAlign(Call& c) {
   const double scale = c.Float("spatial_scale", 1);
   const bool half =
       c.Str("coordinate_transformation_mode", c.opset < 16 ? "output_half_pixel" : "half_pixel") == "half_pixel";
+  if (rows < 1 || columns < 1 || rows > 4096 || columns > 4096 || ratio > 4096)
+    return c.Fail(absl::InvalidArgumentError("its sizes are none"));
   if (ratio < 1) return c.Fail("how many samples a place has depends on data (sampling_ratio 0)");
   const auto height = static_cast<double>(c.fixed_dim(x, 2)), width = static_cast<double>(c.fixed_dim(x, 3));
   const Extent count = c.dim(rois, 0), channels = c.dim(x, 1);

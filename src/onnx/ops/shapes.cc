@@ -74,7 +74,7 @@ void Concat(Call& c) {
 
 void Split(Call& c) {
   const Value x = c.x(0);
-  if (c.rank(x) == 0) return c.Fail("a number cannot be split");
+  if (c.rank(x) == 0 || c.node.output_size() == 0) return c.Fail("a number cannot be split, or into nothing");
   const int64_t axis = c.Axis(c.Int("axis", 0), c.rank(x)), outputs = c.node.output_size();
   Extents sizes;
   if (c.opset >= 13 && c.Has(1)) {
@@ -187,7 +187,10 @@ void Range(Call& c) {
   Extent length;
   const std::optional<Extents> from = c.MaybeExtents(start), to = c.MaybeExtents(limit);
   const std::optional<Ints> by = IsFloat(dtype) ? std::nullopt : c.MaybeInts(delta);
-  if (from && to && by && !by->empty() && by->at(0) != 0) {
+  for (const Value part : {start, limit, delta}) {
+    if (c.type(part).elements() != Extent(1)) return c.Fail(absl::InvalidArgumentError("three numbers are needed"));
+  }
+  if (from && to && by && by->at(0) != 0) {
     const Extent span = by->at(0) > 0 ? to->at(0) - from->at(0) : from->at(0) - to->at(0);
     length = span.CeilDividedBy(std::abs(by->at(0)));
     if (length.is_constant()) length = Extent(std::max<int64_t>(0, length.constant()));

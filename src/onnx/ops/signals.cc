@@ -12,7 +12,7 @@ namespace {
 template <const double (*coefficients)[3]>
 void Window(Call& c) {
   const Ints size = c.IntsOf(c.x(0));
-  if (size.size() != 1 || size[0] < 0 || size[0] > int64_t{1} << 24)
+  if (size.size() != 1 || size[0] < 0 || size[0] > int64_t{1} << 20)
     return c.Fail(absl::InvalidArgumentError("its size is none"));
   const StatusOr<DType> to = DTypeOf(static_cast<int>(c.Int("output_datatype", 1)));
   if (!to.ok()) return c.Fail(to.status());
@@ -111,8 +111,10 @@ void MelWeightMatrix(Call& c) {
   std::vector<int64_t> edges;
   for (int64_t i = 0; i < count + 2; ++i) {
     const double f = 700 * (std::pow(10, (from + static_cast<double>(i) * step) / 2595) - 1);
-    edges.push_back(
-        static_cast<int64_t>(std::floor(static_cast<double>(length[0] + 1) * f / static_cast<double>(rate[0]))));
+    const double bin = std::floor(static_cast<double>(length[0] + 1) * f / static_cast<double>(rate[0]));
+    if (!(bin >= 0 && bin <= 2.0 * static_cast<double>(bins)))
+      return c.Fail(absl::InvalidArgumentError("its frequencies are none of the spectrum"));
+    edges.push_back(static_cast<int64_t>(bin));
   }
   std::vector<double> matrix(bins * count);
   for (int64_t i = 0; i < count; ++i) {
