@@ -207,6 +207,23 @@ Value ConvSums(Call& c, Value x, std::optional<Value> x_zero, Value w, std::opti
   return c.Reshape(sum, dims);
 }
 
+// What DequantizeLinear made a value of.
+struct Bytes {
+  Value bytes, scale;
+  std::optional<Value> zero;
+};
+
+// Of f32, with one scale or with one for each index along `axis`.
+std::optional<Bytes> BytesBehind(Call& c, Value value, std::optional<int64_t> axis) {
+  if (!c.ok() || c.dtype(value) != DType::kF32) return std::nullopt;
+  const ir::Node& node = c.builder.graph.node(value.node);
+  if (std::string_view(node.op->name) != "DequantizeLinear" || node.attributes.Int("block") != 0) return std::nullopt;
+  const DType dtype = c.dtype(node.inputs[0]);
+  if (dtype != DType::kI8 && dtype != DType::kU8) return std::nullopt;
+  if (c.rank(node.inputs[1]) != 0 && (!axis || node.attributes.Int("axis") != *axis)) return std::nullopt;
+  return Bytes{node.inputs[0], node.inputs[1], node.inputs.size() > 2 ? std::optional(node.inputs[2]) : std::nullopt};
+}
+
 void ConvInteger(Call& c) { c.Return(ConvSums(c, c.x(0), Maybe(c, 2), c.x(1), Maybe(c, 3))); }
 
 void QLinearConv(Call& c) {
@@ -222,6 +239,31 @@ void QLinearConv(Call& c) {
   const Value scale = c.Add("Div", {c.Add("Mul", {One(c, c.x(1)), per_channel(c.x(4))}), One(c, c.x(6))});
   c.Return(Requantised(c, sum, scale, One(c, c.x(7))));
 }
+
+}  // namespace
+
+std::optional<Value> ProductOfDequantised(Call& c, Value a, Value b) {
+  if (c.rank(a) < 2 || c.rank(b) < 2) return std::nullopt;
+  const std::optional<Bytes> left = BytesBehind(c, a, std::nullopt), right = BytesBehind(c, b, c.rank(b) - 1);
+  if (!left || !right) return std::nullopt;
+  const Value sum = ByteProduct(c, left->bytes, left->zero, right->bytes, right->zero);
+  return c.Add("Mul", {c.Cast(sum, DType::kF32), c.Add("Mul", {left->scale, right->scale})});
+}
+
+std::optional<Value> ConvOfDequantised(Call& c, Value x, Value w) {
+  const std::optional<Bytes> image = BytesBehind(c, x, std::nullopt), weights = BytesBehind(c, w, 0);
+  if (!image || !weights || c.rank(x) < 3) return std::nullopt;
+  const Value sum = ConvSums(c, image->bytes, image->zero, weights->bytes, weights->zero);
+  Value scale = weights->scale;
+  if (c.rank(scale) == 1) {
+    Extents beside(c.rank(x) - 1, Extent(1));
+    beside[0] = c.dim(w, 0);
+    scale = c.Reshape(scale, beside);
+  }
+  return c.Add("Mul", {c.Cast(sum, DType::kF32), c.Add("Mul", {image->scale, scale})});
+}
+
+namespace {
 
 constexpr Importer kRows[] = {
     {"ConvInteger", ConvInteger, "", 2},

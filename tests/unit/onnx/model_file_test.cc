@@ -186,6 +186,21 @@ TEST(Import, ValuesThatDecideSizesArePartOfTheGraph) {
   EXPECT_TRUE(imported->fixed_inputs.contains("shape"));
 }
 
+// Seeds of fuzzing and what it found: an error, or a graph that verifies.
+TEST(Import, SeedsAreErrorsOrGraphs) {
+  int graphs = 0, errors = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(QUERN_SOURCE_DIR "/tests/fuzz/corpus/onnx")) {
+    const auto file = ModelFile::Open(entry.path().string());
+    ASSERT_TRUE(file.ok()) << file.status();
+    const StatusOr<Imported> imported = Import(**file, {.usual_size = 3});
+    EXPECT_FALSE(absl::IsInternal(imported.status())) << imported.status();
+    ++(imported.ok() ? graphs : errors);
+    if (imported.ok()) EXPECT_TRUE(ir::Verify(imported->graph).ok()) << entry.path();
+  }
+  EXPECT_GT(graphs, 15);
+  EXPECT_GE(errors, 1);
+}
+
 // Functions that call each other, and bodies inside each other, end.
 TEST(Import, RecursionEnds) {
   format::Model model = AddModel();
