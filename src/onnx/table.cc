@@ -11,10 +11,11 @@ const Table& All() {
   static const Table* const table = [] {
     auto* made = new Table;
     for (const std::span<const Importer> part :
-         {ElementwiseImporters(), ShapeImporters(), SliceImporters(), GatherImporters(), ReductionImporters(),
-          ContractionImporters(), ConvolutionImporters(), PoolingImporters(), NormImporters(), QuantisedImporters(),
-          ControlImporters(), SequenceImporters(), RecurrentImporters(), ImageImporters(), SignalImporters(),
-          TextImporters(), LossImporters(), TrainingImporters(), ContribImporters()}) {
+         {ElementwiseImporters(), ShapeImporters(),       SliceImporters(),       GatherImporters(),
+          ReductionImporters(),   ContractionImporters(), ConvolutionImporters(), PoolingImporters(),
+          NormImporters(),        QuantisedImporters(),   ControlImporters(),     SequenceImporters(),
+          RecurrentImporters(),   ImageImporters(),       SignalImporters(),      TextImporters(),
+          RandomImporters(),      LossImporters(),        TrainingImporters(),    ContribImporters()}) {
       for (const Importer& row : part) made->emplace(std::pair(row.domain, row.name), &row);
     }
     return made;

@@ -22,6 +22,7 @@ std::span<const Importer> SequenceImporters();
 std::span<const Importer> RecurrentImporters();
 std::span<const Importer> ImageImporters();
 std::span<const Importer> SignalImporters();
+std::span<const Importer> RandomImporters();
 std::span<const Importer> TextImporters();
 std::span<const Importer> LossImporters();
 std::span<const Importer> TrainingImporters();

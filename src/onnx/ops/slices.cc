@@ -123,7 +123,27 @@ void Pad(Call& c) {
   c.Return(c.Add("Pad", {x}, {{"low", low}, {"high", high}, {"value", value}, {"mode", std::string(ours)}}));
 }
 
+// The middle of each axis, or zeros about all of it.
+void CenterCropPad(Call& c) {
+  Value x = c.x(0);
+  const int64_t rank = c.rank(x);
+  const Ints sizes = c.IntsOf(c.x(1));
+  Ints axes = c.IntList("axes"), low(rank), high(rank);
+  if (axes.empty()) {
+    for (int64_t d = 0; d < rank; ++d) axes.push_back(d);
+  }
+  if (axes.size() != sizes.size()) return c.Fail(absl::InvalidArgumentError("a size for each axis is needed"));
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const int64_t axis = c.Axis(axes[i], rank), more = sizes[i] - c.fixed_dim(x, axis);
+    if (!c.ok()) return;
+    if (more < 0) x = c.Slice(x, axis, Extent(-more / 2), Extent(sizes[i]));
+    if (more > 0) low[axis] = more / 2, high[axis] = more - more / 2;
+  }
+  c.Return(c.Add("Pad", {x}, {{"low", low}, {"high", high}}));
+}
+
 constexpr Importer kRows[] = {
+    {"CenterCropPad", CenterCropPad, "", 2},
     {"Pad", Pad},
     {"Slice", Slice},
 };

@@ -101,6 +101,7 @@ def shapes():
     case("tile_13", "Tile", [x, np.array([2, 1, 3])], constants=[1])
     case("shape_19", "Shape", [x], start=1, end=-1, symbols={"x0": ["A", "B", "C"]})
     case("range_11", "Range", [np.float32(1), np.float32(5), np.float32(0.5)], constants=[0, 1, 2])
+    case("center_crop_pad_18", "CenterCropPad", [x, np.array([6, 3, 2])], constants=[1])
     case("trilu_14", "Trilu", [f32(2, 4, 5), np.array(1)], upper=0, constants=[1])
     case("center_crop_pad_reshape", "Reshape", [x, np.array([0, -1])], constants=[1], symbols={"x0": ["N", 4, 5]})
     case("depth_to_space_13", "DepthToSpace", [f32(1, 8, 2, 3)], blocksize=2, mode="CRD")
@@ -189,6 +190,11 @@ def images():
     case("grid_sample_20", "GridSample", [x, f32(1, 3, 4, 2, low=-1.2, high=1.2)], mode="linear", opset=20)
     case("grid_sample_cubic_20", "GridSample", [x, f32(1, 3, 4, 2, low=-0.9, high=0.9)], mode="cubic",
          padding_mode="border", opset=20)
+    case("affine_grid_20", "AffineGrid", [f32(2, 2, 3), np.array([2, 3, 4, 5])], constants=[1], opset=20)
+    case("affine_grid_3d_20", "AffineGrid", [f32(1, 3, 4), np.array([1, 2, 3, 4, 2])], constants=[1], opset=20,
+         align_corners=1)
+    case("col2im_18", "Col2Im", [f32(1, 12, 9), np.array([5, 6]), np.array([2, 3])], constants=[1, 2], pads=[1, 0, 0, 1],
+         strides=[2, 2])
     case("roi_align_16", "RoiAlign", [x, np.array([[0.5, 0.2, 4, 3], [1, 1, 5, 4]], np.float32), np.array([0, 0])],
          output_height=2, output_width=3, sampling_ratio=2, opset=16)
 
