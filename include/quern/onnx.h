@@ -1,4 +1,4 @@
-// Models in ONNX (opsets 7 to 22, and the contributed ops of com.microsoft that exports hold): a file becomes a Graph,
+// Models in ONNX (opsets 1 to 22, and the contributed ops of com.microsoft that exports hold): a file becomes a Graph,
 // whose inputs and outputs have the model's names. docs/onnx.md says what is covered.
 //
 //   quern::Result<quern::OnnxModel> model = quern::OnnxModel::Open("mnist.onnx");

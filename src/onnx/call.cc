@@ -362,8 +362,15 @@ void Call::ReturnItem(int output, Item item) {
 }
 
 void SameOp(Call& c) {
-  if (c.Find("broadcast") != nullptr) return c.Fail("the form that it had before opset 7 is not read");
-  c.Return(c.Add(c.row.op, c.all()));
+  Values x = c.all();
+  if (c.opset < 7 && x.size() == 2 && c.Find("axis") != nullptr) {
+    // Before version 7 the second operand stood at an axis of the first.
+    Extents dims = c.type(x[1]).dims;
+    const int64_t behind = c.rank(x[0]) - c.Axis(c.Int("axis", 0), std::max(c.rank(x[0]), 1)) - c.rank(x[1]);
+    for (int64_t d = 0; d < behind; ++d) dims.emplace_back(1);
+    x[1] = c.Reshape(x[1], dims);
+  }
+  c.Return(c.Add(c.row.op, x));
 }
 
 }  // namespace quern::onnx

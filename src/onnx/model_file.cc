@@ -12,7 +12,7 @@
 namespace quern::onnx {
 namespace {
 
-// Of older ones the forms of ops that have not changed since are read.
+// Of those before 7 most forms that ops had then.
 constexpr int kOldestOpset = 1, kNewestOpset = 22;
 // Every message between two graphs counts: 40 control ops inside each other, which no model has.
 constexpr int kDeepest = 200;

@@ -1,12 +1,14 @@
 // Every case of ONNX's backend tests in folders, a model of one op or a few each, against the outputs stored with it.
 //
-//   onnx_nodes FOLDER [--only TEXT]           prints each case that did not pass, with its reason, and counts
+//   onnx_nodes FOLDER.. [--only TEXT]         prints each case that did not pass, with its reason, and counts
+//   onnx_nodes FOLDER.. --least 98            the same, and fails where fewer of a hundred pass
 //   onnx_nodes FOLDER --page docs/onnx.md     fails where the page's list is another one
 //   onnx_nodes FOLDER --write docs/onnx.md    writes the list into the page
 
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -49,6 +51,7 @@ std::string Slurp(const std::string& path) {
 
 int main(int argc, char** argv) {
   std::string only, page, write;
+  double least = 0;
   std::vector<std::string> folders;
   for (int i = 1; i < argc; ++i) {
     const bool more = i + 1 < argc;
@@ -58,6 +61,8 @@ int main(int argc, char** argv) {
       page = argv[++i];
     else if (more && std::strcmp(argv[i], "--write") == 0)
       write = argv[++i];
+    else if (more && std::strcmp(argv[i], "--least") == 0)
+      least = std::atof(argv[++i]);
     else
       folders.emplace_back(argv[i]);
   }
@@ -120,8 +125,9 @@ int main(int argc, char** argv) {
   }
   if (page.empty() && write.empty()) {
     std::fputs(list.str().c_str(), stdout);
-    std::printf("%.2f %%\n", 100.0 * passed / std::max(1, passed + failed));
-    return 0;
+    const double share = 100.0 * passed / std::max(1, passed + failed);
+    std::printf("%.2f %%\n", share);
+    return share >= least ? 0 : 1;
   }
   const std::string path = page.empty() ? write : page, text = Slurp(path);
   const size_t begin = text.find(kBegin), end = text.find(kEnd);

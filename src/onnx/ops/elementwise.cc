@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "onnx/norms.h"
 #include "onnx/table.h"
 
 namespace quern::onnx {
@@ -88,7 +89,9 @@ void Shrink(Call& c) {
 
 // a where x is not below 0, a slope else; whole numbers too.
 void PRelu(Call& c) {
-  const Value x = c.x(0), slope = c.x(1);
+  const Value x = c.x(0);
+  Value slope = c.x(1);
+  if (c.opset < 7 && c.rank(slope) == 1 && c.rank(x) > 2) slope = PerChannel(c, slope, x);
   if (IsFloat(c.dtype(x))) return c.Return(c.Add("PRelu", {x, slope}));
   c.Return(c.Add("Where", {c.Add("Lt", {x, c.Like(0, x)}), c.Add("Mul", {x, slope}), x}));
 }

@@ -1,5 +1,5 @@
-// Random numbers. What ONNX draws anew in each run is drawn once here: the numbers are those of a seed, the model's where
-// it has one, and the same in every run.
+// Random numbers. What ONNX draws anew in each run is drawn once here: the numbers are those of a seed, the model's
+// where it has one, and the same in every run.
 
 #include <cstring>
 

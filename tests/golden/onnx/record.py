@@ -193,8 +193,8 @@ def images():
     case("affine_grid_20", "AffineGrid", [f32(2, 2, 3), np.array([2, 3, 4, 5])], constants=[1], opset=20)
     case("affine_grid_3d_20", "AffineGrid", [f32(1, 3, 4), np.array([1, 2, 3, 4, 2])], constants=[1], opset=20,
          align_corners=1)
-    case("col2im_18", "Col2Im", [f32(1, 12, 9), np.array([5, 6]), np.array([2, 3])], constants=[1, 2], pads=[1, 0, 0, 1],
-         strides=[2, 2])
+    case("col2im_18", "Col2Im", [f32(1, 12, 9), np.array([5, 6]), np.array([2, 3])], constants=[1, 2],
+         pads=[1, 0, 0, 1], strides=[2, 2])
     case("roi_align_16", "RoiAlign", [x, np.array([[0.5, 0.2, 4, 3], [1, 1, 5, 4]], np.float32), np.array([0, 0])],
          output_height=2, output_width=3, sampling_ratio=2, opset=16)
 
