@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "absl/strings/str_cat.h"
+#include "onnx/message_cost.h"
 #include "onnx/tensor_data.h"
 
 namespace quern::onnx {
@@ -16,6 +17,8 @@ namespace {
 constexpr int kOldestOpset = 1, kNewestOpset = 22;
 // Every message between two graphs counts: 40 control ops inside each other, which no model has.
 constexpr int kDeepest = 200;
+// Bytes of memory for each of the file, beside a few for any: a node of names of one letter takes 14.
+constexpr int64_t kMostMemory = 32, kFreeMemory = 1 << 20;
 
 template <typename Message>
 Status ParseMessage(std::span<const uint8_t> bytes, Message& message) {
@@ -58,6 +61,11 @@ StatusOr<std::shared_ptr<const ModelFile>> ModelFile::Open(const std::string& pa
 StatusOr<std::shared_ptr<const ModelFile>> ModelFile::Parse(std::span<const uint8_t> bytes, std::string folder) {
   auto file = std::make_shared<ModelFile>();
   file->folder_ = std::move(folder);
+  const int64_t cost = MessageCost(bytes), most = static_cast<int64_t>(bytes.size()) * kMostMemory + kFreeMemory;
+  if (cost > most) {
+    return absl::ResourceExhaustedError(
+        absl::StrFormat("the file's %u bytes are messages that would take %d bytes of memory", bytes.size(), cost));
+  }
   QUERN_RETURN_IF_ERROR(ParseMessage(bytes, file->model_));
   if (!file->model_.has_graph()) return absl::InvalidArgumentError("the file has no graph: this is no ONNX model");
   for (const format::Opset& opset : file->model_.opset_import()) {

@@ -79,6 +79,24 @@ TEST(ModelFile, RefusesWhatIsNoModel) {
   EXPECT_THAT(ErrorOf(model), HasSubstr("opset 99"));
 }
 
+// A node is two bytes, and a hundred times as many in memory.
+TEST(ModelFile, MemoryIsBoundedByTheFile) {
+  std::string nodes;
+  for (int i = 0; i < 100'000; ++i) nodes += std::string("\x0a\x00", 2);
+  format::Model model = AddModel();
+  ASSERT_TRUE(model.mutable_graph()->MergeFromString(nodes));
+  EXPECT_THAT(ErrorOf(model), HasSubstr("bytes of memory"));
+  // As many nodes as a real one may have are none too many.
+  model = AddModel();
+  for (int i = 0; i < 100'000; ++i) {
+    format::Node& node = *model.mutable_graph()->add_node();
+    node.set_op_type("Abs");
+    node.add_input("x");
+    node.add_output("z");
+  }
+  EXPECT_EQ(ErrorOf(model), "");
+}
+
 TEST(ModelFile, CountsTheBytesOfTensors) {
   format::Model model = AddModel();
   model.mutable_graph()->mutable_initializer(0)->set_dims(0, 3);
