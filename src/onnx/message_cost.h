@@ -1,5 +1,5 @@
-// What parsing a model would take of memory, before it is parsed: two bytes of a file may be a message, and a message in
-// memory is a hundred bytes and more.
+// What parsing a model would take of memory, before it is parsed: two bytes of a file may be a message, and a message
+// in memory is a hundred bytes and more.
 #pragma once
 
 #include <cstdint>
