@@ -47,9 +47,10 @@ def main():
         wrong = os.path.join(folder, "wrong")
         os.mkdir(wrong)
         with open(os.path.join(wrong, "CMakeLists.txt"), "w", encoding="utf-8") as f:
-            f.write("cmake_minimum_required(VERSION 3.25)\nproject(wrong LANGUAGES CXX)\nfind_package(quern 0.2 REQUIRED)\n")
-        refused = subprocess.run(["cmake", "-S", wrong, "-B", os.path.join(wrong, "b"), f"-DCMAKE_PREFIX_PATH={prefix}"],
-                                 capture_output=True, text=True)
+            f.write("cmake_minimum_required(VERSION 3.25)\nproject(wrong LANGUAGES CXX)\n"
+                    "find_package(quern 0.2 REQUIRED)\n")
+        configure = ["cmake", "-S", wrong, "-B", os.path.join(wrong, "b"), f"-DCMAKE_PREFIX_PATH={prefix}"]
+        refused = subprocess.run(configure, capture_output=True, text=True)
         if refused.returncode == 0 or "0.1" not in refused.stderr:
             sys.exit(f"version 0.2 is found where 0.1 is installed\n{refused.stderr}")
         flags = works("pkg-config", "--cflags", "--libs", "quern",

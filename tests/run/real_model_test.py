@@ -2,7 +2,8 @@
 
     real_model_test.py QUERN SOURCE_DIR
 
-QUERN_REAL_MODELS names a folder with NAME.gguf; without it the test is skipped (docs/testing.md says where to get them).
+QUERN_REAL_MODELS names a folder with NAME.gguf; without it the test is skipped (docs/testing.md says where to get
+them).
 Both quantise activations to int8, each in its own blocks, so that logits differ a little, and where the two best are
 closer than that the texts part. Up to there they have to be equal; and on llama.cpp's own text each of its tokens has
 to be all but the best.
