@@ -8,7 +8,7 @@ Rules:
   - a folder of src/ includes only folders before it in LAYERS; folders of one layer see each other in one direction
     only, and hir and opt not at all
   - ir sees of kir only its expressions (kir, operators, layout, build) and the block formats (decode, quantise)
-  - rt and linear, which programs link without the rest, see only public headers and the system
+  - rt, kit and linear, which programs link without the rest, see only public headers and the system
   - simd sees only Highway, abi.h and the standard library; the part that runs once per process may see base
   - LLVM headers only in codegen/llvm, codegen/cpu, codegen/ptx, jit and aot; the command-line parser only in tools
   - public headers include public headers only
@@ -20,7 +20,7 @@ import re
 import sys
 
 LAYERS = [
-    ["rt", "linear"], ["base"], ["kir"], ["simd"], ["ir"], ["family"], ["hir", "opt"], ["codegen"], ["lir"], ["cache"],
+    ["rt", "kit", "linear"], ["base"], ["kir"], ["simd"], ["ir"], ["family"], ["hir", "opt"], ["codegen"], ["lir"], ["cache"],
     ["jit", "aot"], ["runtime"],
     ["import", "onnx", "text", "chat", "models", "generate", "profile", "check", "device"], ["compiler"], ["serve"],
 ]

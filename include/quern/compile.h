@@ -23,7 +23,8 @@ struct CompileOptions {
   std::vector<std::string> cpus =
       {};  // levels of the target; the object takes the best that a machine has. Empty: Options::cpu
            // alone, or, where that is native and the target another machine's, its least level
-  bool embed_weights = false;  // the model file goes into the object
+  bool embed_weights = false;     // the model file goes into the object
+  bool embed_vocabulary = false;  // of a language model, what quern/kit.h needs to make text of ids and ids of text
   std::string emit =
       "obj";  // obj: the three files, or a device's two. asm, llvm, bc (not of a device), kir: that one instead
   std::string kernel = {};  // the symbol of one kernel (the manifest lists them): its code alone, NAME its symbol

@@ -33,6 +33,7 @@ class Driver {
     QUERN_RETURN_IF_ERROR(PortBytes("output_bytes", model_.signature.outputs));
     Ports("inputs", model_.signature.inputs);
     Ports("outputs", model_.signature.outputs);
+    Vocabulary();
     return absl::OkStatus();
   }
 
@@ -131,6 +132,14 @@ class Driver {
     // An array of no rows is legal here but not in C: one of nulls ends the table.
     rows.push_back(llvm::ConstantStruct::getAnon({w_.Null(), w_.Null(), w_.Null()}));
     w_.Global(llvm::ConstantArray::get(llvm::ArrayType::get(rows[0]->getType(), rows.size()), rows), Name(word), true);
+  }
+
+  void Vocabulary() {
+    if (!model_.tokens.has_value() || model_.tokens->vocabulary.empty()) return;
+    const std::string& bytes = model_.tokens->vocabulary;
+    llvm::Constant* made = llvm::ConstantDataArray::getString(w_.module.getContext(), bytes, false);
+    w_.Global(made, Name("vocabulary"), true);
+    w_.module.getGlobalVariable(Name("vocabulary"))->setAlignment(llvm::Align(64));
   }
 
   IrWriter w_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <iterator>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "aot/support/library.h"
@@ -27,6 +28,24 @@ void Put(std::string& out, const std::string& name, std::string_view text) {
 void PutPorts(std::string& out, const char* word, const std::vector<Port>& ports) {
   for (size_t i = 0; i < ports.size(); ++i)
     absl::StrAppend(&out, " *   ", word, " ", i, ": ", ports[i].name, "  ", ports[i].type.ToString(), "\n");
+}
+
+void PutTokens(std::string& h, const Model& model) {
+  if (!model.tokens.has_value()) return;
+  const Tokens& tokens = *model.tokens;
+  Put(h, model.name,
+      "/* How many tokens there are, the one that begins a text and the one that ends it; -1: none. */\n");
+  const std::pair<const char*, int32_t> numbers[] = {
+      {"VOCABULARY", tokens.count}, {"BEGIN_TOKEN", tokens.begin}, {"END_TOKEN", tokens.end}};
+  for (const auto& [word, number] : numbers) {
+    Put(h, model.name, "#define %_");
+    absl::StrAppend(&h, word, " (", number, ")\n");
+  }
+  if (!tokens.vocabulary.empty())
+    Put(h, model.name,
+        "/* What quern/kit.h makes text of ids and ids of text with. */\n"
+        "extern const struct quern_vocabulary $_vocabulary;\n");
+  h += "\n";
 }
 
 // A symbol as a C parameter, beside the others that functions have.
@@ -93,6 +112,7 @@ std::string Header(const Model& model, const Workspace& workspace, std::span<con
   absl::StrAppend(&h, signature.outputs.size(), "\n");
   put("#define %_WEIGHT_BYTES INT64_C(");
   absl::StrAppend(&h, model.weights.bytes.size(), ")\n\n");
+  PutTokens(h, model);
   put("/* A model in its workspace. It ends with the workspace: there is nothing else to free. */\n"
       "typedef struct $ $;\n\n"
       "/* Names, element types and shapes; a row of nulls ends each table. */\n"

@@ -79,6 +79,13 @@ StatusOr<std::string> Manifest(const Model& model, const Workspace& workspace, c
       {"header_bytes", weights.header_bytes},
       {"header_hash", absl::StrFormat("%016x", quern_header_hash(weights.bytes.data(), weights.header_bytes))},
       {"embedded", options.embed_weights}};
+  if (model.tokens.has_value()) {
+    const Tokens& tokens = *model.tokens;
+    json["vocabulary"] = {{"tokens", tokens.count},
+                          {"begin", tokens.begin},
+                          {"end", tokens.end},
+                          {"embedded_bytes", tokens.vocabulary.size()}};
+  }
   Json params = Json::array();
   for (const Port& port : model.signature.params) {
     const auto param =

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -44,12 +45,19 @@ struct WeightFile {
   int64_t header_bytes = 0;  // before the first tensor: what tells it from another file
 };
 
+// What a language model's header says of its tokens.
+struct Tokens {
+  int32_t count = 0, begin = -1, end = -1;  // ids, or -1: none
+  std::string vocabulary;                   // bytes of a quern_vocabulary (kit/vocabulary.h), for the object; or empty
+};
+
 struct Model {
   std::string name;  // a C identifier: the prefix of every function
   Signature signature;
   std::vector<Level> levels;  // least first, all of one platform
   std::vector<Param> params;
   WeightFile weights;
+  std::optional<Tokens> tokens;
 };
 
 enum class Form : uint8_t { kObject, kAssembly, kLlvm, kBitcode, kKir };

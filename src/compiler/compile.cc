@@ -14,6 +14,7 @@
 #include "compiler/model.h"
 #include "compiler/public_error.h"
 #include "quern/compile.h"
+#include "text/compile_vocabulary.h"
 
 namespace quern {
 
@@ -99,6 +100,7 @@ StatusOr<CompiledFiles> CompileFiles(const CompileSource& source, std::string_vi
   model.name = name;
   model.weights = source.weights;
   model.params = source.params;
+  model.tokens = source.tokens;
   for (const cpu::Target* target : targets) {
     QUERN_ASSIGN(aot::Level level, PlanLevel(source, options, target, model.signature));
     model.levels.push_back(std::move(level));
@@ -123,15 +125,42 @@ StatusOr<CompiledFiles> CompileFiles(const CompileSource& source, std::string_vi
 
 }  // namespace compiler
 
+namespace compiler {
+namespace {
+
+// What the header says of a model's tokens: nothing, where its file has no tokenizer that is known. Error: why the
+// vocabulary that was asked for is not to be had.
+StatusOr<std::optional<aot::Tokens>> TokensOf(const OpenedModel& opened, bool embed) {
+  const auto tokenizer = TokenizerOf(opened.file, opened.spec.vocabulary);
+  if (!tokenizer.ok()) {
+    if (embed) return tokenizer.status();
+    return std::nullopt;
+  }
+  const text::Vocabulary& vocabulary = (*tokenizer)->vocabulary();
+  aot::Tokens tokens{static_cast<int32_t>(opened.spec.vocabulary), vocabulary.begin(), vocabulary.end(), ""};
+  if (embed) {
+    QUERN_ASSIGN(tokens.vocabulary, text::CompileVocabulary(**tokenizer));
+  }
+  return std::optional(std::move(tokens));
+}
+
+}  // namespace
+}  // namespace compiler
+
 Result<CompiledFiles> CompileModel(const std::string& path, const Options& options, const CompileOptions& compile) {
   const auto made = [&]() -> StatusOr<CompiledFiles> {
     QUERN_ASSIGN(const compiler::OpenedModel opened, compiler::OpenModel(path, options));
     QUERN_ASSIGN(aot::WeightFile weights, compiler::WeightsOf(*opened.file));
+    QUERN_ASSIGN(std::optional<aot::Tokens> tokens, compiler::TokensOf(opened, compile.embed_vocabulary));
     const fs::path file(weights.path), folder(opened.file->folder());
+    std::vector<std::string> outputs(opened.spec.module.outputs.size());
+    outputs[0] = opened.spec.encoder ? "rows" : "logits";
     return compiler::CompileFiles(
         {.module = &opened.spec.module,
+         .outputs = std::move(outputs),
          .params = compiler::ParamsOf(opened.spec, *opened.file),
          .weights = std::move(weights),
+         .tokens = std::move(tokens),
          .guards = [&](const ir::Graph& graph) { return compiler::StepGuardsOf(graph, options.invariant); }},
         (folder.empty() ? file.stem() : fs::canonical(folder).filename()).string(), options, compile);
   };

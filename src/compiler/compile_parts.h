@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,6 +21,7 @@ struct CompileSource {
   std::vector<std::string> outputs = {};  // names, by output of the module; empty: they are numbered
   std::vector<aot::Param> params = {};
   aot::WeightFile weights = {};
+  std::optional<aot::Tokens> tokens = {};
   std::function<std::vector<SymbolRanges>(const ir::Graph& graph)> guards = {};
 };
 

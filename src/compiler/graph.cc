@@ -207,6 +207,7 @@ Result<CompiledFiles> CompileGraph(const Graph& graph, const Options& options, c
   const Graph::State& state = *graph.state_;
   if (!state.ok()) return Result<CompiledFiles>::Failed(state.error);
   const auto made = [&]() -> StatusOr<CompiledFiles> {
+    if (compile.embed_vocabulary) return absl::InvalidArgumentError("a graph has no vocabulary to embed");
     compiler::CompileSource source{.module = &state.module, .outputs = state.outputs};
     for (const auto& [name, bytes] : state.params)
       source.params.push_back({name, {reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}, -1});

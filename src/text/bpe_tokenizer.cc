@@ -4,37 +4,14 @@
 //   " the" -> "Ġ" "t" "h" "e" -> "Ġt" "h" "e" -> "Ġt" "he" -> "Ġthe"
 
 #include <algorithm>
-#include <array>
 #include <queue>
 
+#include "text/byte_characters.h"
 #include "text/pre_tokenizer.h"
 #include "text/tokenizer.h"
 
 namespace quern::text {
 namespace {
-
-// The character that stands for each byte in vocabularies (GPT-2's bytes_to_unicode): itself where it is printable in
-// Latin-1, else the next one from U+0100 on.
-constexpr std::array<uint16_t, 256> ByteCharacters() {
-  std::array<uint16_t, 256> result{};
-  uint16_t next = 0x100;
-  for (int byte = 0; byte < 256; ++byte) {
-    const bool printable = (byte >= 0x21 && byte <= 0x7e) || (byte >= 0xa1 && byte <= 0xac) || byte >= 0xae;
-    result[byte] = printable ? static_cast<uint16_t>(byte) : next++;
-  }
-  return result;
-}
-constexpr std::array<uint16_t, 256> kCharacters = ByteCharacters();
-
-// Of a character below U+0800, how it is written.
-void Append(std::string& text, uint16_t character) {
-  if (character >= 0x80) {
-    text += static_cast<char>(0xc0 | character >> 6);
-    text += static_cast<char>(0x80 | (character & 0x3f));
-  } else {
-    text += static_cast<char>(character);
-  }
-}
 
 struct Symbol {
   int previous, next;
@@ -58,6 +35,8 @@ class BpeTokenizer : public Tokenizer {
         rule_(rule),
         splitter_(std::move(splitter)) {}
 
+  StatusOr<Merging> merging() const override { return Merging{&ranks_, &rule_}; }
+
  private:
   void EncodeFragment(std::string_view text, bool /*first*/, std::vector<int32_t>& ids) const override {
     std::string word;
@@ -65,7 +44,7 @@ class BpeTokenizer : public Tokenizer {
     size_t begin = 0;
     for (const size_t end : splitter_.Split(text)) {
       word.clear();
-      for (const char byte : text.substr(begin, end - begin)) Append(word, kCharacters[static_cast<uint8_t>(byte)]);
+      for (const char byte : text.substr(begin, end - begin)) AppendByteCharacter(word, static_cast<uint8_t>(byte));
       EncodeWord(word, symbols, ids);
       begin = end;
     }
@@ -135,22 +114,7 @@ class BpeTokenizer : public Tokenizer {
     }
   }
 
-  // Characters back to bytes; what stands for no byte stays as it is.
-  std::string NormalPiece(std::string_view token) const override {
-    std::string bytes;
-    for (size_t at = 0; at < token.size(); ++at) {
-      const auto lead = static_cast<uint8_t>(token[at]);
-      const bool pair = (lead & 0xe0) == 0xc0 && at + 1 < token.size();
-      const int character = pair ? (lead & 0x1f) << 6 | (static_cast<uint8_t>(token[at + 1]) & 0x3f) : lead;
-      const auto found = std::find(kCharacters.begin(), kCharacters.end(), character);
-      if ((lead < 0x80 || pair) && found != kCharacters.end())
-        bytes += static_cast<char>(found - kCharacters.begin());
-      else
-        bytes += token.substr(at, pair ? 2 : 1);
-      at += pair;
-    }
-    return bytes;
-  }
+  std::string NormalPiece(std::string_view token) const override { return BytesOfCharacters(token); }
 
   TextMap ranks_;  // "left right" to the place in the list of merges
   const SplitRule& rule_;

@@ -74,22 +74,6 @@ constexpr SplitRule kRules[] = {
     {"default", {R"([\p{P}$+<=>\^~|]+)", WORD_GPT2, R"(\p{N}+)", "[0-9][0-9][0-9]"}},
 };
 
-// \s and \S as Unicode has them: ICU's own leave out U+000B and U+0085.
-std::string WithWhiteSpace(std::string_view pattern) {
-  std::string result;
-  for (size_t i = 0; i < pattern.size(); ++i) {
-    const bool escape = pattern[i] == '\\' && i + 1 < pattern.size();
-    if (escape && (pattern[i + 1] == 's' || pattern[i + 1] == 'S'))
-      result += pattern[i + 1] == 's' ? R"(\p{White_Space})" : R"(\P{White_Space})";
-    else if (escape)
-      result += pattern.substr(i, 2);
-    else
-      result += pattern[i];
-    i += escape;
-  }
-  return result;
-}
-
 struct CloseRegex {
   void operator()(URegularExpression* regex) const { uregex_close(regex); }
 };
@@ -169,6 +153,21 @@ std::string Canonical(std::string_view pattern) {
 }  // namespace
 
 const std::string_view kGpt2Pattern = WORD_GPT2;
+
+std::string WithWhiteSpace(std::string_view pattern) {
+  std::string result;
+  for (size_t i = 0; i < pattern.size(); ++i) {
+    const bool escape = pattern[i] == '\\' && i + 1 < pattern.size();
+    if (escape && (pattern[i + 1] == 's' || pattern[i + 1] == 'S'))
+      result += pattern[i + 1] == 's' ? R"(\p{White_Space})" : R"(\P{White_Space})";
+    else if (escape)
+      result += pattern.substr(i, 2);
+    else
+      result += pattern[i];
+    i += escape;
+  }
+  return result;
+}
 
 StatusOr<const SplitRule*> FindSplitRuleOf(std::span<const std::string> patterns, bool ignore_merges) {
   std::vector<std::string> wanted;

@@ -33,6 +33,9 @@ StatusOr<const SplitRule*> FindSplitRule(std::string_view name);
 StatusOr<const SplitRule*> FindSplitRuleOf(std::span<const std::string> patterns, bool ignore_merges);
 // What ByteLevel of such a file splits by.
 extern const std::string_view kGpt2Pattern;
+// An expression of the table as ICU's has to be written: \s and \S are Unicode's, where ICU's own leave out U+000B and
+// U+0085.
+std::string WithWhiteSpace(std::string_view pattern);
 // Names of all rules, in the order of the table.
 std::vector<std::string_view> SplitRuleNames();
 

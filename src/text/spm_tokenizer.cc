@@ -34,18 +34,18 @@ struct Merge {
   }
 };
 
-// Which fragments get a space in front, where any do. Names are those of kMetaspace.
-enum class Prefix { kEach, kUnlessSpace, kFirst };
-
 class SpmTokenizer : public Tokenizer {
  public:
-  SpmTokenizer(std::shared_ptr<const Metadata> file, Vocabulary vocabulary, TextMap ranks, Prefix prefix)
+  SpmTokenizer(std::shared_ptr<const Metadata> file, Vocabulary vocabulary, TextMap ranks, SpacePrefix prefix)
       : Tokenizer(std::move(file), std::move(vocabulary)), ranks_(std::move(ranks)), prefix_(prefix) {}
+
+  StatusOr<Merging> merging() const override { return Merging{ranks_.empty() ? nullptr : &ranks_, nullptr, prefix_}; }
 
  private:
   void EncodeFragment(std::string_view fragment, bool first, std::vector<int32_t>& ids) const override {
-    const bool wanted = vocabulary().add_space_prefix() && (prefix_ == Prefix::kEach || !fragment.starts_with(' ')) &&
-                        (prefix_ != Prefix::kFirst || first);
+    const bool wanted = prefix_ != SpacePrefix::kNone &&
+                        (prefix_ == SpacePrefix::kEach || !fragment.starts_with(' ')) &&
+                        (prefix_ != SpacePrefix::kFirst || first);
     const std::string_view prefix = wanted ? " " : "";
     const std::string text = ReplaceAll(std::string(prefix) + std::string(fragment), " ", kVisibleSpace);
     std::vector<Symbol> symbols = Characters(text);
@@ -119,7 +119,7 @@ class SpmTokenizer : public Tokenizer {
   std::string UserDefinedPiece(std::string_view token) const override { return NormalPiece(token); }
 
   const TextMap ranks_;  // empty: scores say what is merged
-  const Prefix prefix_;
+  const SpacePrefix prefix_;
 };
 
 }  // namespace
@@ -131,10 +131,10 @@ StatusOr<std::unique_ptr<const Tokenizer>> MakeSpmTokenizer(std::shared_ptr<cons
   if (file->Has("tokenizer.ggml.merges")) {
     QUERN_ASSIGN(ranks, ReadMerges(*file));
   }
-  Prefix prefix = Prefix::kEach;
-  if (file->Has(kMetaspace)) {
+  SpacePrefix prefix = vocabulary.add_space_prefix() ? SpacePrefix::kEach : SpacePrefix::kNone;
+  if (vocabulary.add_space_prefix() && file->Has(kMetaspace)) {
     QUERN_ASSIGN(const std::string_view scheme, file->String(kMetaspace));
-    prefix = scheme == "first" ? Prefix::kFirst : Prefix::kUnlessSpace;
+    prefix = scheme == "first" ? SpacePrefix::kFirst : SpacePrefix::kUnlessSpace;
   }
   return std::make_unique<const SpmTokenizer>(std::move(file), std::move(vocabulary), std::move(ranks), prefix);
 }

@@ -27,6 +27,18 @@ struct EncodeOptions {
   bool parse_special = true;  // control tokens in the text ("</s>") become their id; else they are text like any other
 };
 
+struct SplitRule;
+
+// Which fragments get a space in front. Names are those of kMetaspace.
+enum class SpacePrefix : uint8_t { kNone, kEach, kUnlessSpace, kFirst };
+
+// How a tokenizer merges what is between special tokens: what compile_vocabulary.h writes down.
+struct Merging {
+  const TextMap* ranks = nullptr;   // "left right" to the place in the list of merges; null: scores say what is merged
+  const SplitRule* rule = nullptr;  // of words of bytes; null: characters
+  SpacePrefix prefix = SpacePrefix::kNone;
+};
+
 // Immutable once made; thread-safe.
 class Tokenizer {
  public:
@@ -48,6 +60,8 @@ class Tokenizer {
   std::string Piece(int32_t id, bool special = false) const;
   // The text of `ids`; a leading space that Encode would have added is taken off again.
   std::string Decode(std::span<const int32_t> ids, bool special = false) const;
+  // Error: kUnimplemented, with its name, of a tokenizer that does something else than merge.
+  virtual StatusOr<Merging> merging() const = 0;
   // The bytes of all tokens that stand for text, made at the first call: tenths of a second.
   std::shared_ptr<const TokenTrie> trie() const;
 

@@ -20,6 +20,8 @@ CompileCommand::CompileCommand(CLI::App& app)
                    "another target the least when not given)")
       ->delimiter(',');
   command_->add_flag("--embed-weights", compile_.embed_weights, "put the model file into the object");
+  command_->add_flag("--embed-vocabulary", compile_.embed_vocabulary,
+                     "of a language model: put its vocabulary into the object, for quern/kit.h");
   command_->add_option("--emit", compile_.emit, "obj, or one file in place of the three: asm, llvm, bc or kir")
       ->capture_default_str();
   command_->add_option("--kernel", compile_.kernel,
