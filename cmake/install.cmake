@@ -1,8 +1,8 @@
 # What `cmake --install` puts where, and what other projects find there: the shared library quern::quern, its headers,
 # the programs, a CMake package and a file for pkg-config.
 #
-# The library is every archive of src/ in one, and shows what include/quern declares: another LLVM, Abseil or Quern in
-# the process does not meet its own. quern::quern is that library for add_subdirectory too.
+# The library is every archive of src/ in one, and shows what include/quern declares, to C++ and to C: another LLVM,
+# Abseil or Quern in the process does not meet its own. quern::quern is that library for add_subdirectory too.
 include(CMakePackageConfigHelpers)
 include(GNUInstallDirs)
 
@@ -22,14 +22,30 @@ foreach(header ${public_headers})
 endforeach()
 list(REMOVE_DUPLICATES exported)
 list(JOIN exported ";\n      " exported)
+# The functions of quern/c.h have a version of their own: they stay, and what is added later gets a later one.
+file(READ ${PROJECT_SOURCE_DIR}/include/quern/c.h header)
+string(REGEX REPLACE "/\\*[^*]*(\\*[^*/][^*]*)*\\*/" "" header "${header}")
+string(REGEX MATCHALL "quern_[a-z_]+\\(" exported_c "${header}")
+list(TRANSFORM exported_c REPLACE "\\($" "")
+list(JOIN exported_c ";\n    " exported_c)
 set(QUERN_EXPORTS ${PROJECT_BINARY_DIR}/generated/quern.exports)
-file(CONFIGURE OUTPUT ${QUERN_EXPORTS} @ONLY
-     CONTENT "{\n  global:\n    extern \"C++\" {\n      @exported@;\n    };\n  local: *;\n};\n")
+file(CONFIGURE OUTPUT ${QUERN_EXPORTS} @ONLY CONTENT "QUERN_C_1 {
+  global:
+    @exported_c@;
+};
+QUERN_@PROJECT_VERSION_MAJOR@.@PROJECT_VERSION_MINOR@ {
+  global:
+    extern \"C++\" {
+      @exported@;
+    };
+  local: *;
+};
+")
 
-file(WRITE ${PROJECT_BINARY_DIR}/generated/shared.cc "")
-add_library(quern_shared SHARED ${PROJECT_BINARY_DIR}/generated/shared.cc)
+add_library(quern_shared SHARED $<TARGET_OBJECTS:quern_c>)
 add_library(quern::quern ALIAS quern_shared)
-set_target_properties(quern_shared PROPERTIES OUTPUT_NAME quern EXPORT_NAME quern VERSION ${PROJECT_VERSION}
+set_target_properties(quern_shared PROPERTIES LINKER_LANGUAGE CXX OUTPUT_NAME quern EXPORT_NAME quern
+                      VERSION ${PROJECT_VERSION}
                       SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR} LINK_DEPENDS ${QUERN_EXPORTS})
 target_link_libraries(quern_shared PRIVATE $<LINK_LIBRARY:WHOLE_ARCHIVE,quern_compiler>)
 target_link_options(quern_shared PRIVATE -Wl,--version-script=${QUERN_EXPORTS} -Wl,--gc-sections

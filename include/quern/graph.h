@@ -154,6 +154,11 @@ class Program {
   Result<void> Run(const std::vector<ConstTensor>& inputs, const std::vector<MutableTensor>& outputs,
                    const std::map<std::string, int64_t>& symbols = {});
 
+  // The shape that each output has, in their order, in a run on inputs of these shapes, whose memory is not looked at.
+  // Errors: those of Run about names, shapes, dtypes and symbols.
+  Result<std::vector<std::vector<int64_t>>> OutputShapes(const std::vector<ConstTensor>& inputs,
+                                                         const std::map<std::string, int64_t>& symbols = {}) const;
+
   // The memory of a carried input (Graph::Carry), of the largest size its type may have; zero at first. Valid until the
   // program goes. Not to be used during a run. Error: kUnknownName.
   Result<std::span<std::byte>> State(std::string_view name);
@@ -308,6 +313,9 @@ class Graph {
   Result<std::string> Fingerprint() const;
   // The first error so far.
   Result<void> status() const;
+  // The same, after which the graph goes on without it, for who asks after every step: what failed has added nothing,
+  // but for a Param whose bytes were wrong, which stays without them.
+  Result<void> Recover();
 
   // Checks and compiles. With every parameter bound, machine code for the smallest sizes is ready when this returns;
   // other variants compile when a run first needs them. The graph can be compiled again, with other options.

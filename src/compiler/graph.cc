@@ -195,6 +195,12 @@ Result<std::string> Graph::Fingerprint() const {
 
 Result<void> Graph::status() const { return state_->ok() ? Result<void>() : Result<void>::Failed(state_->error); }
 
+Result<void> Graph::Recover() {
+  Result<void> error = status();
+  state_->error = {};
+  return error;
+}
+
 Result<Program> Graph::Compile(const Options& options) const {
   if (!state_->ok()) return Result<Program>::Failed(state_->error);
   StatusOr<std::unique_ptr<Program::State_>> program =

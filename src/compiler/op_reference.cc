@@ -4,55 +4,44 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
+#include "compiler/op_table.h"
 #include "hir/block.h"
 #include "ir/examples.h"
 #include "ir/op.h"
 #include "quern/dispatch.h"
+#include "quern/ops.h"
 #include "quern/quern.h"
 
 namespace quern {
 namespace {
 
-// In the order of ir::AttrKind.
-constexpr const char* kAttrKinds[] = {"bool", "int", "float", "string", "dtype", "ints", "extents"};
-
-std::string Attributes(const std::vector<ir::AttrDef>& attributes) {
+std::string Attributes(const std::vector<AttributeInfo>& attributes) {
   std::string text;
-  for (const ir::AttrDef& attribute : attributes) {
+  for (const AttributeInfo& attribute : attributes) {
     absl::StrAppend(&text, text.empty() ? "" : "; ", "`", attribute.name, "` ");
     if (attribute.choices.empty()) {
-      absl::StrAppend(&text, kAttrKinds[static_cast<int>(attribute.kind)]);
+      text += attribute.kind;
     } else {
       std::string choices;
-      for (const char* choice : attribute.choices)
-        absl::StrAppend(&choices, choices.empty() ? "" : ", ", *choice == 0 ? "\"\"" : choice);
+      for (const std::string& choice : attribute.choices)
+        absl::StrAppend(&choices, choices.empty() ? "" : ", ", choice.empty() ? "\"\"" : choice);
       absl::StrAppend(&text, "one of ", choices);
     }
-    if (attribute.default_value) absl::StrAppend(&text, " = ", ir::ToString(*attribute.default_value));
-    if (*attribute.doc != 0) absl::StrAppend(&text, " (", attribute.doc, ")");
+    if (!attribute.required) absl::StrAppend(&text, " = ", attribute.default_value);
+    if (!attribute.doc.empty()) absl::StrAppend(&text, " (", attribute.doc, ")");
   }
   return text;
 }
 
-// "number" of "a number".
-std::string_view WithoutArticle(std::string_view phrase) {
-  for (const std::string_view article : {"a ", "an "}) {
-    if (phrase.starts_with(article)) return phrase.substr(article.size());
-  }
-  return phrase;
-}
-
 // "x [.., N], gamma [N]: float, beta?: float": a question mark where the operand may be absent, dots where more may
 // follow.
-template <typename OperandDefs>
-std::string Operands(const OperandDefs& operands) {
+std::string Operands(const std::vector<OperandInfo>& operands) {
   std::string text;
-  for (const auto& operand : operands) {
-    absl::StrAppend(&text, text.empty() ? "" : ", ", operand.name, operand.optional ? "?" : "");
-    if constexpr (requires { operand.variadic; }) absl::StrAppend(&text, operand.variadic ? "..." : "");
-    if (*operand.shape != 0) absl::StrAppend(&text, " ", operand.shape);
-    if (operand.kind != ir::OperandKind::kAny)
-      absl::StrAppend(&text, ": ", std::string(WithoutArticle(ir::Phrase(operand.kind))));
+  for (const OperandInfo& operand : operands) {
+    absl::StrAppend(&text, text.empty() ? "" : ", ", operand.name, operand.optional ? "?" : "",
+                    operand.variadic ? "..." : "");
+    if (!operand.shape.empty()) absl::StrAppend(&text, " ", operand.shape);
+    if (!operand.kind.empty()) absl::StrAppend(&text, ": ", operand.kind);
   }
   return text;
 }
@@ -67,27 +56,9 @@ std::string Cell(std::string_view text) {
   return cell;
 }
 
-void Line(std::string& text, std::string_view name, std::string_view doc, std::string_view operands,
-          std::string_view attributes) {
-  absl::StrAppend(&text, "| `", std::string(name), "` | ", Cell(doc), " | ", Cell(operands), " | ", Cell(attributes),
-                  " |\n");
-}
-
-// The section of an op: its place among the sections, and its title.
-using Section = std::pair<int, std::string>;
-Section SectionOf(const ir::OpDef& op) {
-  switch (op.kind) {
-    case ir::OpKind::kLeaf: return {0, "leaves"};
-    case ir::OpKind::kElementwise: return {1, "elementwise"};
-    case ir::OpKind::kIndex: return {2, "views and index maps"};
-    case ir::OpKind::kRoot:
-    case ir::OpKind::kPack:
-    case ir::OpKind::kWrite: return {3, op.family};
-    case ir::OpKind::kComposite: return {4, "composites"};
-    case ir::OpKind::kControl: return {5, "control flow"};
-    case ir::OpKind::kRegion: return {6, "regions"};
-  }
-  QUERN_CHECK(false);
+void Line(std::string& text, const OpInfo& op) {
+  absl::StrAppend(&text, "| `", op.name, "` | ", Cell(op.doc), " | ", Cell(Operands(op.operands)), " | ",
+                  Cell(Attributes(op.attributes)), " |\n");
 }
 
 // Which ops are computed in which dtypes: a row for each that has examples.
@@ -155,14 +126,13 @@ std::string OpReference() {
       "format will do. Attributes without a default are required. Constant, Input, Param, Mir and Region are added by "
       "functions of their own.\n\n"
       "## Blocks\n\n| block | computes | operands | attributes |\n|---|---|---|---|\n";
-  for (const hir::BlockDef* block : hir::Blocks())
-    Line(text, block->name, block->doc, Operands(block->operands), Attributes(block->attributes));
-  std::map<Section, std::vector<const ir::OpDef*>> sections;
-  for (const ir::OpDef* op : ir::Ops()) sections[SectionOf(*op)].push_back(op);
+  for (const hir::BlockDef* block : hir::Blocks()) Line(text, compiler::Describe(*block));
+  std::map<compiler::Section, std::vector<const ir::OpDef*>> sections;
+  for (const ir::OpDef* op : ir::Ops()) sections[compiler::SectionOf(*op)].push_back(op);
   for (const auto& [section, ops] : sections) {
     absl::StrAppend(&text, "\n## Ops: ", section.second,
                     "\n\n| op | computes | operands | attributes |\n|---|---|---|---|\n");
-    for (const ir::OpDef* op : ops) Line(text, op->name, op->doc, Operands(op->operands), Attributes(op->attributes));
+    for (const ir::OpDef* op : ops) Line(text, compiler::Describe(*op));
   }
   return absl::StrCat(text, DTypeTable(), TargetTable());
 }

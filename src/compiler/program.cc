@@ -93,20 +93,31 @@ class RunChecks {
     return absl::OkStatus();
   }
 
-  // Shapes are those of the types, and the memory is of that size, aligned to its elements.
+  // Shapes are those of the types.
   template <typename Tensor>
-  Status CheckShapes(const char* kind, const std::vector<Port>& ports,
+  Status CheckExtents(const char* kind, const std::vector<Port>& ports,
+                      const std::vector<const Tensor*>& tensors) const {
+    for (size_t p = 0; p < ports.size(); ++p) {
+      const ir::TensorType& type = ports[p].type;
+      for (size_t d = 0; d < tensors[p]->shape.size(); ++d) {
+        QUERN_ASSIGN(const int64_t size, type.dims[d].Evaluate(symbols_));
+        if (tensors[p]->shape[d] != size) {
+          return Fail(DiagnosticCode::kShapeMismatch, absl::StrCat(kind, " ", ports[p].name), Expected(type),
+                      Given(type.dtype, tensors[p]->shape));
+        }
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  // The memory is of the size of the shapes, aligned to its elements.
+  template <typename Tensor>
+  Status CheckMemory(const char* kind, const std::vector<Port>& ports,
                      const std::vector<const Tensor*>& tensors) const {
     for (size_t p = 0; p < ports.size(); ++p) {
       const Tensor& tensor = *tensors[p];
       const std::string operand = absl::StrCat(kind, " ", ports[p].name);
       const ir::TensorType& type = ports[p].type;
-      for (size_t d = 0; d < tensor.shape.size(); ++d) {
-        QUERN_ASSIGN(const int64_t size, type.dims[d].Evaluate(symbols_));
-        if (tensor.shape[d] != size) {
-          return Fail(DiagnosticCode::kShapeMismatch, operand, Expected(type), Given(type.dtype, tensor.shape));
-        }
-      }
       // The sizes are those of memory that exists, or the count below is not.
       int64_t elements = 1;
       bool overflow = false;
@@ -198,6 +209,25 @@ class RunChecks {
 
 }  // namespace
 
+StatusOr<std::vector<std::vector<int64_t>>> Program::State_::OutputShapes(const std::vector<ConstTensor>& inputs,
+                                                                          const Binding& symbols) const {
+  const Signature& signature = executable->signature();
+  RunChecks checks(signature.name, symbols);
+  QUERN_ASSIGN(const std::vector<const ConstTensor*> in, checks.Match("input", signature.inputs, inputs));
+  checks.BindSymbols(signature.inputs, in);
+  QUERN_RETURN_IF_ERROR(checks.CheckSymbols(signature.symbols));
+  QUERN_RETURN_IF_ERROR(checks.CheckExtents("input", signature.inputs, in));
+  std::vector<std::vector<int64_t>> shapes;
+  for (const Port& output : signature.outputs) {
+    std::vector<int64_t>& shape = shapes.emplace_back();
+    for (const Extent& dim : output.type.dims) {
+      QUERN_ASSIGN(const int64_t size, dim.Evaluate(checks.symbols()));
+      shape.push_back(size);
+    }
+  }
+  return shapes;
+}
+
 Status Program::State_::Run(const std::vector<ConstTensor>& given_inputs,
                             const std::vector<MutableTensor>& given_outputs, const Binding& symbols) {
   const Signature& signature = executable->signature();
@@ -206,8 +236,10 @@ Status Program::State_::Run(const std::vector<ConstTensor>& given_inputs,
   QUERN_ASSIGN(const std::vector<const MutableTensor*> out, checks.Match("output", signature.outputs, given_outputs));
   checks.BindSymbols(signature.inputs, in);
   QUERN_RETURN_IF_ERROR(checks.CheckSymbols(signature.symbols));
-  QUERN_RETURN_IF_ERROR(checks.CheckShapes("input", signature.inputs, in));
-  QUERN_RETURN_IF_ERROR(checks.CheckShapes("output", signature.outputs, out));
+  QUERN_RETURN_IF_ERROR(checks.CheckExtents("input", signature.inputs, in));
+  QUERN_RETURN_IF_ERROR(checks.CheckMemory("input", signature.inputs, in));
+  QUERN_RETURN_IF_ERROR(checks.CheckExtents("output", signature.outputs, out));
+  QUERN_RETURN_IF_ERROR(checks.CheckMemory("output", signature.outputs, out));
   QUERN_RETURN_IF_ERROR(checks.CheckOverlap(in, out));
   std::vector<ConstBytes> input_bytes;
   std::vector<MutableBytes> output_bytes;
@@ -300,6 +332,12 @@ Result<void> Program::Bind(std::string_view param, std::span<const std::byte> by
 Result<void> Program::Run(const std::vector<ConstTensor>& inputs, const std::vector<MutableTensor>& outputs,
                           const std::map<std::string, int64_t>& symbols) {
   return compiler::ToResult(state_->Run(inputs, outputs, {symbols.begin(), symbols.end()}),
+                            state_->executable->signature().name);
+}
+
+Result<std::vector<std::vector<int64_t>>> Program::OutputShapes(const std::vector<ConstTensor>& inputs,
+                                                                const std::map<std::string, int64_t>& symbols) const {
+  return compiler::ToResult(state_->OutputShapes(inputs, {symbols.begin(), symbols.end()}),
                             state_->executable->signature().name);
 }
 

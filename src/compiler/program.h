@@ -27,6 +27,8 @@ struct Program::State_ {
   double prepare_seconds = 0;
   compiler::Profiled profiled;
 
+  StatusOr<std::vector<std::vector<int64_t>>> OutputShapes(const std::vector<ConstTensor>& inputs,
+                                                           const Binding& symbols) const;
   Status Run(const std::vector<ConstTensor>& inputs, const std::vector<MutableTensor>& outputs, const Binding& symbols);
 };
 

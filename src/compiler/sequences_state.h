@@ -46,6 +46,12 @@ struct Sequences::State {
   // Bytes of a token in one of `states`.
   int64_t RowBytes(size_t state) const { return static_cast<int64_t>(states[state].size()) / (pool.size() * kBlock); }
 
+  std::vector<int64_t> RowsBytes() const {
+    std::vector<int64_t> rows;
+    for (size_t s = 0; s < states.size(); ++s) rows.push_back(RowBytes(s));
+    return rows;
+  }
+
   std::optional<int> Free() const {
     for (size_t i = 0; i < sequences.size(); ++i) {
       if (!sequences[i].live) return static_cast<int>(i);

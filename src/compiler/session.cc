@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <optional>
 
 #include "compiler/checking.h"
@@ -10,6 +11,7 @@
 #include "compiler/profiled.h"
 #include "compiler/public_error.h"
 #include "compiler/runtime_options.h"
+#include "compiler/saved_rows.h"
 #include "quern/profile.h"
 #include "runtime/executable.h"
 #include "text/tokenizer.h"
@@ -62,6 +64,24 @@ struct Session::State {
     timings.llvm = static_cast<double>(times.emit + times.link + times.optimise + times.codegen) * 1e-9;
     timings.kernels_cached = cache.loaded;
     timings.kernels_compiled = cache.compiled;
+  }
+
+  // The caches of all layers, and the bytes of a token's row in each.
+  struct Caches {
+    std::vector<std::span<uint8_t>> states;
+    std::vector<int64_t> rows;
+  };
+  StatusOr<Caches> FindCaches() {
+    if (spec.carries)
+      return absl::UnimplementedError("this model's states go on with every token: they are not kept as bytes");
+    if (profiled.executable == nullptr) return absl::UnimplementedError("a session on a device is not kept as bytes");
+    Caches caches;
+    for (const Port& port : profiled.executable->signature().states) {
+      QUERN_ASSIGN(const std::span<uint8_t> bytes, profiled.executable->State(port.name));
+      caches.states.push_back(bytes);
+      caches.rows.push_back(static_cast<int64_t>(bytes.size()) / spec.context);
+    }
+    return caches;
   }
 
   // Runs ids in chunks; `all`: logits of every row, else of the last one.
@@ -247,6 +267,28 @@ Result<void> Session::Rewind(int64_t position) {
   }
   state_->position = position;
   return {};
+}
+
+Result<std::vector<uint8_t>> Session::Save() const {
+  const StatusOr<State::Caches> caches = state_->FindCaches();
+  if (!caches.ok()) return Result<std::vector<uint8_t>>::Failed(compiler::ErrorOf(caches.status()));
+  const int64_t length = state_->position;
+  return compiler::WriteRows(caches->rows, length, [&](size_t s, uint8_t* to) {
+    if (length > 0) std::memcpy(to, caches->states[s].data(), length * caches->rows[s]);
+  });
+}
+
+Result<void> Session::Load(std::span<const uint8_t> bytes) {
+  const auto load = [&]() -> Status {
+    QUERN_ASSIGN(const State::Caches caches, state_->FindCaches());
+    QUERN_ASSIGN(const compiler::SavedRows saved, compiler::ReadRows(bytes, caches.rows, state_->spec.context));
+    for (size_t s = 0; s < caches.rows.size(); ++s) {
+      if (saved.length > 0) std::memcpy(caches.states[s].data(), saved.states[s], saved.length * caches.rows[s]);
+    }
+    state_->position = saved.length;
+    return absl::OkStatus();
+  };
+  return compiler::ToResult(load());
 }
 
 }  // namespace quern

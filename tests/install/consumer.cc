@@ -1,5 +1,6 @@
 // Everything that is installed, used as another project would: a model that is run, and a graph that is built.
 #include <quern/abi.h>
+#include <quern/c.h>
 #include <quern/cache.h>
 #include <quern/call.h>
 #include <quern/chat.h>
@@ -12,6 +13,7 @@
 #include <quern/graph.h>
 #include <quern/kernel.h>
 #include <quern/onnx.h>
+#include <quern/ops.h>
 #include <quern/plan.h>
 #include <quern/profile.h>
 #include <quern/quern.h>
