@@ -1,36 +1,56 @@
 # For a program's own build: a model file becomes a static library with a C header, and needs no Quern at run time.
 #
-#   list(APPEND CMAKE_MODULE_PATH /path/to/quern/cmake)
-#   include(QuernModel)
+#   find_package(quern 0.1 REQUIRED COMPONENTS model)   # of a checkout: include(path/to/quern/cmake/QuernModel.cmake)
 #   quern_add_model(addition addition.gguf CPU x86-64-v2 x86-64-v3 x86-64-v4)
 #   target_link_libraries(app PRIVATE addition)   # #include "addition.h"
 #   target_link_libraries(app PRIVATE quern_rt)   # #include "quern/rt.h": threads, file mapping; if wanted
+#   target_link_libraries(app PRIVATE quern_kit)  # #include "quern/kit.h": tokenizer and sampler of language models
+#   target_link_libraries(app PRIVATE quern_linear)   # of models with linear algebra, where LAPACKE is there
 #
-# QUERN_COMPILER is the quern program: build/bin/quern of this checkout after `./dev build`, or one on the PATH.
+# The quern program is that of the project, where Quern is built in it; else QUERN_COMPILER, which is looked for beside
+# this file: bin of what is installed, build/bin of a checkout after `./dev build`; then on the PATH. The archives are
+# built from their sources, which are installed, by the compiler and for the processor of the project.
 include_guard(GLOBAL)
 
-get_filename_component(quern_checkout ${CMAKE_CURRENT_LIST_DIR}/.. ABSOLUTE)
-find_program(QUERN_COMPILER quern HINTS ${quern_checkout}/build/bin REQUIRED NO_CMAKE_FIND_ROOT_PATH)
-if(NOT TARGET quern_rt)
-  add_subdirectory(${quern_checkout}/src/rt ${CMAKE_BINARY_DIR}/quern_rt EXCLUDE_FROM_ALL)
+set(quern_sources "")
+foreach(up .. ../.. ../../.. ../../../..)
+  foreach(place src share/quern/src)
+    get_filename_component(folder ${CMAKE_CURRENT_LIST_DIR}/${up} ABSOLUTE)
+    if(NOT quern_sources AND EXISTS ${folder}/${place}/rt/pool.c)
+      set(quern_sources ${folder}/${place})
+      set(quern_hints ${folder}/bin ${folder}/build/bin)
+    endif()
+  endforeach()
+endforeach()
+if(NOT quern_sources)
+  message(FATAL_ERROR "QuernModel.cmake lies in no checkout of Quern, and in nothing that was installed of it")
 endif()
-# Of models with linear algebra: target_link_libraries(app PRIVATE quern_linear)
+if(NOT TARGET quern_tool)
+  find_program(QUERN_COMPILER quern HINTS ${quern_hints} REQUIRED NO_CMAKE_FIND_ROOT_PATH)
+endif()
 find_library(QUERN_LAPACKE lapacke)
-if(QUERN_LAPACKE AND NOT TARGET quern_linear)
-  add_subdirectory(${quern_checkout}/src/linear ${CMAKE_BINARY_DIR}/quern_linear EXCLUDE_FROM_ALL)
-endif()
+foreach(archive rt kit linear)
+  if(NOT TARGET quern_${archive} AND (NOT archive STREQUAL linear OR QUERN_LAPACKE))
+    add_subdirectory(${quern_sources}/${archive} ${CMAKE_BINARY_DIR}/quern_${archive} EXCLUDE_FROM_ALL)
+  endif()
+endforeach()
 
-# quern_add_model(NAME MODEL [TARGET triple] [CPU level...] [CONTEXT positions] [EXACT] [EMBED_WEIGHTS])
+# quern_add_model(NAME MODEL [TARGET triple] [CPU level...] [CONTEXT positions] [EXACT] [EMBED_WEIGHTS] [PACK_WEIGHTS]
+#                 [EMBED_VOCABULARY])
 # NAME is the library, the prefix of the model's functions and the name of its header. Without TARGET the model is for
 # the processor that CMake builds for. It is compiled again when its file or the compiler changes.
 function(quern_add_model target model)
-  cmake_parse_arguments(PARSE_ARGV 2 arg "EXACT;EMBED_WEIGHTS" "CONTEXT;TARGET" "CPU")
+  cmake_parse_arguments(PARSE_ARGV 2 arg "EXACT;EMBED_WEIGHTS;PACK_WEIGHTS;EMBED_VOCABULARY" "CONTEXT;TARGET" "CPU")
   if(arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "quern_add_model does not know ${arg_UNPARSED_ARGUMENTS}")
   endif()
   get_filename_component(model ${model} ABSOLUTE)
   set(folder ${CMAKE_CURRENT_BINARY_DIR}/${target}.quern)
-  set(command ${QUERN_COMPILER} compile ${model} -o ${folder} --name ${target})
+  set(program ${QUERN_COMPILER})
+  if(TARGET quern_tool)
+    set(program $<TARGET_FILE:quern_tool>)
+  endif()
+  set(command ${program} compile ${model} -o ${folder} --name ${target})
   if(NOT arg_TARGET AND CMAKE_CROSSCOMPILING)
     set(arg_TARGET ${CMAKE_SYSTEM_PROCESSOR}-linux-gnu)
   endif()
@@ -44,14 +64,19 @@ function(quern_add_model target model)
   if(arg_CONTEXT)
     list(APPEND command --context ${arg_CONTEXT})
   endif()
-  if(arg_EXACT)
-    list(APPEND command --exact)
+  foreach(flag exact embed-weights pack-weights embed-vocabulary)
+    string(TOUPPER ${flag} word)
+    string(REPLACE - _ word ${word})
+    if(arg_${word})
+      list(APPEND command --${flag})
+    endif()
+  endforeach()
+  set(files ${folder}/${target}.o ${folder}/${target}.h ${folder}/${target}.json)
+  if(arg_PACK_WEIGHTS)
+    list(APPEND files ${folder}/${target}.weights)
   endif()
-  if(arg_EMBED_WEIGHTS)
-    list(APPEND command --embed-weights)
-  endif()
-  add_custom_command(OUTPUT ${folder}/${target}.o ${folder}/${target}.h ${folder}/${target}.json
-    COMMAND ${command} DEPENDS ${model} ${QUERN_COMPILER} COMMENT "Compiling the model ${target}" VERBATIM)
+  add_custom_command(OUTPUT ${files}
+    COMMAND ${command} DEPENDS ${model} ${program} COMMENT "Compiling the model ${target}" VERBATIM)
   set_source_files_properties(${folder}/${target}.o PROPERTIES EXTERNAL_OBJECT TRUE GENERATED TRUE)
   add_library(${target} STATIC ${folder}/${target}.o ${folder}/${target}.h)
   set_target_properties(${target} PROPERTIES LINKER_LANGUAGE C)

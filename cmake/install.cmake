@@ -61,9 +61,30 @@ install(TARGETS quern_tool quern_serve_tool)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/quern TYPE INCLUDE)
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE TYPE DOC)
 set(package ${CMAKE_INSTALL_LIBDIR}/cmake/quern)
-install(EXPORT quern NAMESPACE quern:: FILE quernConfig.cmake DESTINATION ${package})
+install(EXPORT quern NAMESPACE quern:: FILE quernTargets.cmake DESTINATION ${package})
+configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/quernConfig.cmake.in
+                              ${PROJECT_BINARY_DIR}/generated/quernConfig.cmake INSTALL_DESTINATION ${package})
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/generated/quernConfigVersion.cmake
                                  COMPATIBILITY SameMinorVersion)
-install(FILES ${PROJECT_BINARY_DIR}/generated/quernConfigVersion.cmake DESTINATION ${package})
+install(FILES ${PROJECT_BINARY_DIR}/generated/quernConfig.cmake
+              ${PROJECT_BINARY_DIR}/generated/quernConfigVersion.cmake
+              ${PROJECT_SOURCE_DIR}/cmake/QuernModel.cmake DESTINATION ${package})
+# Around compiled models: archives for this machine, and their sources, which QuernModel.cmake builds for any.
+install(TARGETS quern_rt quern_kit quern_linear ARCHIVE)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/src/rt ${PROJECT_SOURCE_DIR}/src/kit ${PROJECT_SOURCE_DIR}/src/linear
+        DESTINATION ${CMAKE_INSTALL_DATADIR}/quern/src)
 configure_file(${PROJECT_SOURCE_DIR}/cmake/quern.pc.in ${PROJECT_BINARY_DIR}/generated/quern.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/generated/quern.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+
+# `cpack` in the build folder, or `./dev package`: a .deb and a tarball of what is installed.
+if(PROJECT_IS_TOP_LEVEL)
+  set(CPACK_GENERATOR DEB TGZ)
+  set(CPACK_PACKAGE_CONTACT "The Quern developers")
+  set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "Compiles model graphs to native kernels, and runs language models")
+  set(CPACK_RESOURCE_FILE_LICENSE ${PROJECT_SOURCE_DIR}/LICENSE)
+  set(CPACK_STRIP_FILES ON)
+  set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+  set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+  set(CPACK_DEBIAN_PACKAGE_SECTION devel)
+  include(CPack)
+endif()

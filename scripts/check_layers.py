@@ -21,8 +21,8 @@ import re
 import sys
 
 LAYERS = [
-    ["rt", "kit", "linear"], ["base"], ["kir"], ["simd"], ["ir"], ["family"], ["hir", "opt"], ["codegen"], ["lir"], ["cache"],
-    ["jit", "aot"], ["runtime"],
+    ["rt", "kit", "linear"], ["base"], ["kir"], ["simd"], ["ir"], ["family"], ["hir", "opt"], ["codegen"], ["lir"],
+    ["cache"], ["jit", "aot"], ["runtime"],
     ["import", "onnx", "text", "chat", "models", "generate", "profile", "check", "device"], ["compiler"],
     ["c", "serve"],
 ]

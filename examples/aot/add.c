@@ -6,11 +6,8 @@
 #include <string.h>
 
 #include "addition.h"
+#include "quern/kit.h"
 #include "quern/rt.h"
-
-/* The model's tokens: one for the beginning, one for the end, and its twelve letters. */
-enum { BEGIN = 1, END = 2, FIRST_LETTER = 259, VOCABULARY = 272 };
-static const char kLetters[] = "0123456789+=";
 
 static int fail(const char* what) {
   fprintf(stderr, "add: %s\n", what);
@@ -18,24 +15,23 @@ static int fail(const char* what) {
 }
 
 int main(int argc, char** argv) {
-  int32_t ids[ADDITION_SEQ_MAX] = {BEGIN};
-  float logits[VOCABULARY];
+  int32_t ids[ADDITION_SEQ_MAX];
+  float logits[ADDITION_VOCABULARY];
   const void* inputs[ADDITION_INPUTS] = {ids};
   void* outputs[ADDITION_OUTPUTS] = {logits};
-  int64_t position = 0, count = 1;
+  const quern_sampling likeliest = {0};
+  int64_t position = 0, count;
   quern_file weights;
   if (argc != 3) return fail("usage: add addition.gguf 27+58=");
-  for (const char* at = argv[2]; *at != 0; ++at) {
-    const char* letter = strchr(kLetters, *at);
-    if (letter == NULL || count == ADDITION_SEQ_MAX) return fail("the model knows sums such as 27+58= only");
-    ids[count++] = FIRST_LETTER + (int32_t)(letter - kLetters);
-  }
+  count = quern_encode(&addition_vocabulary, argv[2], strlen(argv[2]), QUERN_TEXT_BEGIN, ids, ADDITION_SEQ_MAX);
+  if (count < 1 || count > ADDITION_SEQ_MAX) return fail("the text does not fit one step");
   if (quern_map(argv[1], &weights) != 0) return fail("cannot read the model file");
+  quern_sampler* sampler = quern_sampler_start(&likeliest, ADDITION_VOCABULARY);
 
   /* One piece of memory for everything, 64-byte aligned; one thread. */
   const size_t bytes = (size_t)addition_workspace_bytes(1);
   char* memory = malloc(bytes + 63);
-  if (memory == NULL) return fail("no memory");
+  if (memory == NULL || sampler == NULL) return fail("no memory");
   addition* model;
   int32_t error = addition_init(&model, memory + (-(uintptr_t)memory & 63), bytes, weights.data, weights.bytes, NULL);
 
@@ -45,15 +41,14 @@ int main(int argc, char** argv) {
     if (error != QUERN_OK) break;
     position += count;
     count = 1;
-    ids[0] = 0;
-    for (int32_t id = 1; id < VOCABULARY; ++id) {
-      if (logits[id] > logits[ids[0]]) ids[0] = id;
-    }
-    if (ids[0] == END) break;
-    const int32_t letter = ids[0] - FIRST_LETTER;
-    putchar(letter >= 0 && letter < (int32_t)strlen(kLetters) ? kLetters[letter] : '?');
+    ids[0] = quern_sampler_next(sampler, logits);
+    if (quern_vocabulary_is_end(&addition_vocabulary, ids[0])) break;
+    const char* piece;
+    const int64_t size = quern_piece(&addition_vocabulary, ids[0], 0, &piece);
+    fwrite(piece, 1, (size_t)size, stdout);
   }
   puts("");
+  quern_sampler_stop(sampler);
   free(memory);
   quern_unmap(&weights);
   return error == QUERN_OK ? 0 : fail(addition_error(error));

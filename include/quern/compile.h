@@ -7,6 +7,7 @@
 //   files = quern::CompileGraph(graph, {}, {.folder = "out"});
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -18,7 +19,8 @@ namespace quern {
 
 struct CompileOptions {
   std::string folder = ".";  // made when it is not there
-  std::string name = {};     // prefix of files and functions, a C identifier; empty: from the model file's or graph's
+  std::string name = {};    // prefix of files and functions, a C identifier; empty: from `file`, the model's or graph's
+  std::string file = {};    // what the files are called, without .o, .h and .json; empty: as `name`
   std::string target = {};  // x86_64-linux-gnu or aarch64-linux-gnu; empty: this machine's. nvptx64, metal: for devices
   std::vector<std::string> cpus =
       {};  // levels of the target; the object takes the best that a machine has. Empty: Options::cpu
@@ -27,12 +29,18 @@ struct CompileOptions {
   bool embed_vocabulary = false;  // of a language model, what quern/kit.h needs to make text of ids and ids of text
   std::string emit =
       "obj";  // obj: the three files, or a device's two. asm, llvm, bc (not of a device), kir: that one instead
+  // The parameters go into a file of their own, which init is handed: FILE.weights. Without it those of a graph go into
+  // the object, and those of a model stay where its file has them, which has to be one.
+  bool pack_weights = false;
+  // Called with what is done next ("optimising 48 kernels for avx2"), by the thread that compiles; may be empty.
+  std::function<void(const std::string& what)> progress = {};
   std::string kernel = {};  // the symbol of one kernel (the manifest lists them): its code alone, NAME its symbol
 };
 
 struct CompiledFiles {
   std::string body;              // paths; what `emit` asked for
   std::string header, manifest;  // with the object of a whole model, else empty
+  std::string weights;           // with `pack_weights`
 };
 
 // Compiles every variant of the model for every level; this machine need not have them. Of `options`, cpu, exact,

@@ -1,5 +1,5 @@
-/* The kit of language models, libquern_kit.a: text to tokens and back, and the drawing of tokens, in plain C. None of it
- * is needed: a model takes ids and gives logits. It asks for malloc and -lm, and for nothing of the system.
+/* The kit of language models, libquern_kit.a: text to tokens and back, and the drawing of tokens, in plain C. None of
+ * it is needed: a model takes ids and gives logits. It asks for malloc and -lm, and for nothing of the system.
  *
  *   int32_t ids[ADDITION_SEQ_MAX];
  *   int64_t count = quern_encode(&addition_vocabulary, text, strlen(text), QUERN_TEXT_BEGIN, ids, ADDITION_SEQ_MAX);

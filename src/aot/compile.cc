@@ -160,6 +160,9 @@ StatusOr<Artefacts> Compile(Model model, const Options& options) {
     return artefacts;
   }
 
+  const auto say = [&](const std::string& what) {
+    if (options.progress) options.progress(what);
+  };
   llvm::LLVMContext context;
   if (!options.kernel.empty()) {
     const cpu::Target& target = *chosen[0].target;
@@ -177,6 +180,7 @@ StatusOr<Artefacts> Compile(Model model, const Options& options) {
                EmitDriver(context, *machine, model, kernels, workspace, options.embed_weights));
   std::vector<std::vector<std::string>> tiles;
   for (size_t l = 0; l < model.levels.size(); ++l) {
+    say(absl::StrCat("optimising ", kernels[l].entries.size(), " kernels for ", model.levels[l].target->name));
     QUERN_ASSIGN(std::unique_ptr<llvm::Module> level,
                  EmitKernels(context, *model.levels[l].target, kernels[l].entries));
     tiles.push_back(TilesOf(*level));
@@ -198,10 +202,12 @@ StatusOr<Artefacts> Compile(Model model, const Options& options) {
     }
   }
   QUERN_RETURN_IF_ERROR(Check(*module, symbols));
+  say("generating code");
   QUERN_ASSIGN(artefacts.body, Write(*machine, *module, options.form));
   if (options.form != Form::kObject) return artefacts;
-  artefacts.header = Header(model, workspace, CallsOf(kernels), options);
-  QUERN_ASSIGN(artefacts.manifest, Manifest(model, workspace, kernels, tiles, artefacts.body, options));
+  QUERN_ASSIGN(const ObjectSymbols defined, ReadObjectSymbols(artefacts.body));
+  artefacts.header = Header(model, workspace, CallsOf(kernels), defined, options);
+  QUERN_ASSIGN(artefacts.manifest, Manifest(model, workspace, kernels, tiles, artefacts.body, defined, options));
   return artefacts;
 }
 

@@ -62,7 +62,7 @@ std::string Parameter(const std::string& symbol) {
 }  // namespace
 
 std::string Header(const Model& model, const Workspace& workspace, std::span<const ir::CustomDef* const> calls,
-                   const Options& options) {
+                   const ObjectSymbols& symbols_of, const Options& options) {
   const Signature& signature = model.signature;
   std::string symbols, ranges;
   for (const auto& [symbol, range] : signature.symbols) {
@@ -74,8 +74,9 @@ std::string Header(const Model& model, const Workspace& workspace, std::span<con
 
   std::string h;
   auto put = [&](std::string_view text) { Put(h, model.name, text); };
-  put("/* $: a model compiled by Quern. Link $.o; no other library is needed, but the C library and its mathematics "
-      "(-lm).\n *\n");
+  put("/* $: a model compiled by Quern. Link $.o");
+  h += symbols_of.needs_mathematics() ? " and -lm, the mathematics of the C library; no other library is needed.\n *\n"
+                                      : "; no library is needed but that of C.\n *\n";
   PutPorts(h, "input", signature.inputs);
   PutPorts(h, "output", signature.outputs);
   absl::StrAppend(&h, signature.symbols.empty() ? "" : " * Sizes, given to every step:\n", ranges, " * For ",

@@ -4,11 +4,12 @@
 #include <string>
 
 #include "aot/model.h"
+#include "aot/object_symbols.h"
 #include "aot/workspace.h"
 
 namespace quern::aot {
 
 std::string Header(const Model& model, const Workspace& workspace, std::span<const ir::CustomDef* const> calls,
-                   const Options& options);
+                   const ObjectSymbols& symbols_of, const Options& options);
 
 }  // namespace quern::aot

@@ -1,31 +1,13 @@
 #include "aot/manifest.h"
 
-#include <map>
 #include <nlohmann/json.hpp>
 
 #include "aot/support/support.h"
-#include "llvm/Object/ELFObjectFile.h"
-#include "llvm/Support/MemoryBuffer.h"
 
 namespace quern::aot {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-// Sizes of the functions of the object, by name.
-StatusOr<std::map<std::string, uint64_t>> FunctionSizes(const std::string& object) {
-  auto file = llvm::object::ObjectFile::createELFObjectFile(
-      llvm::MemoryBufferRef(llvm::StringRef(object.data(), object.size()), "model"));
-  if (!file) return absl::InternalError(llvm::toString(file.takeError()));
-  std::map<std::string, uint64_t> sizes;
-  for (const llvm::object::ELFSymbolRef symbol : (*file)->symbols()) {
-    if (auto name = symbol.getName())
-      sizes[name->str()] = symbol.getSize();
-    else
-      llvm::consumeError(name.takeError());
-  }
-  return sizes;
-}
 
 Json Shape(const ir::TensorType& type) {
   Json shape = Json::array();
@@ -53,11 +35,10 @@ Json Ports(const std::vector<Port>& ports) {
 
 StatusOr<std::string> Manifest(const Model& model, const Workspace& workspace, const std::vector<KernelTable>& kernels,
                                const std::vector<std::vector<std::string>>& tiles, const std::string& object,
-                               const Options& options) {
-  QUERN_ASSIGN(const auto sizes, FunctionSizes(object));
+                               const ObjectSymbols& symbols_of, const Options& options) {
   const auto size_of = [&](const std::string& symbol) {
-    const auto found = sizes.find(symbol);
-    return found == sizes.end() ? uint64_t{0} : found->second;
+    const auto found = symbols_of.sizes.find(symbol);
+    return found == symbols_of.sizes.end() ? uint64_t{0} : found->second;
   };
   Json json;
   json["name"] = model.name;
@@ -106,6 +87,7 @@ StatusOr<std::string> Manifest(const Model& model, const Workspace& workspace, c
   for (const ir::CustomDef* call : CallsOf(kernels))
     calls.push_back({{"symbol", call->symbol}, {"op", call->name}, {"version", call->version}});
   json["calls"] = std::move(calls);
+  json["libraries"] = symbols_of.needs_mathematics() ? Json::array({"m"}) : Json::array();
   Json levels = Json::array();
   for (size_t l = 0; l < model.levels.size(); ++l) {
     const Level& level = model.levels[l];

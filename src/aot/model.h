@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -65,7 +66,8 @@ enum class Form : uint8_t { kObject, kAssembly, kLlvm, kBitcode, kKir };
 struct Options {
   Form form = Form::kObject;
   std::string kernel;  // the symbol of one kernel, to get it alone: a function of the ABI of quern/abi.h; empty: all
-  bool embed_weights = false;  // the whole model file goes into the object
+  bool embed_weights = false;                             // the whole model file goes into the object
+  std::function<void(const std::string& what)> progress;  // what is done next, for people who wait; may be empty
 };
 
 struct Artefacts {

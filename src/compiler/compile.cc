@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstring>
 #include <filesystem>
 #include <set>
 
 #include "absl/strings/str_cat.h"
 #include "aot/model.h"
+#include "base/hash.h"
 #include "base/output_file.h"
 #include "codegen/text/helpers.h"
 #include "compiler/compile_parts.h"
@@ -71,6 +73,26 @@ StatusOr<aot::Level> PlanLevel(const CompileSource& source, Options options, con
   return level;
 }
 
+// One file of all parameters that the model takes, which becomes its weights; the places of the parameters are those in
+// it. It begins with a hash of what follows, so that another model's is known by its beginning.
+constexpr int64_t kPackedHeader = 64;
+std::string PackWeights(aot::Model& model) {
+  constexpr std::string_view kMark = "Quern's packed weights, version 1\n";
+  static_assert(kPackedHeader % lir::kParamAlign == 0 && kMark.size() + sizeof(Hash128) <= kPackedHeader);
+  std::string packed(kPackedHeader, '\0');
+  for (aot::Param& param : model.params) {
+    const std::vector<Port>& taken = model.signature.params;
+    if (std::none_of(taken.begin(), taken.end(), [&](const Port& port) { return port.name == param.name; })) continue;
+    packed.resize((packed.size() + lir::kParamAlign - 1) / lir::kParamAlign * lir::kParamAlign);
+    param.file_offset = static_cast<int64_t>(packed.size());
+    packed.append(reinterpret_cast<const char*>(param.bytes.data()), param.bytes.size());
+  }
+  const Hash128 hash = HashBytes(std::string_view(packed).substr(kPackedHeader));
+  std::copy(kMark.begin(), kMark.end(), packed.begin());
+  std::memcpy(packed.data() + kPackedHeader - sizeof(hash), &hash, sizeof(hash));
+  return packed;
+}
+
 struct NamedForm {
   std::string_view name;
   aot::Form form;
@@ -86,7 +108,9 @@ constexpr NamedForm kForms[] = {{"obj", aot::Form::kObject, ".o"},
 
 StatusOr<CompiledFiles> CompileFiles(const CompileSource& source, std::string_view default_name, const Options& options,
                                      const CompileOptions& compile) {
-  const std::string name = compile.name.empty() ? Identifier(default_name) : compile.name;
+  const std::string name = !compile.name.empty()   ? compile.name
+                           : !compile.file.empty() ? Identifier(compile.file)
+                                                   : Identifier(default_name);
   QUERN_RETURN_IF_ERROR(CheckName(name));
   if (IsDeviceTarget(compile.target)) return CompileDeviceFiles(source, name, options, compile);
   const auto* form =
@@ -102,14 +126,23 @@ StatusOr<CompiledFiles> CompileFiles(const CompileSource& source, std::string_vi
   model.params = source.params;
   model.tokens = source.tokens;
   for (const cpu::Target* target : targets) {
+    if (compile.progress) compile.progress(absl::StrCat("planning for ", target->name));
     QUERN_ASSIGN(aot::Level level, PlanLevel(source, options, target, model.signature));
     model.levels.push_back(std::move(level));
   }
 
+  std::string packed;
+  if (compile.pack_weights) {
+    if (compile.embed_weights)
+      return absl::InvalidArgumentError("weights are either embedded or packed into a file of their own");
+    packed = PackWeights(model);
+    model.weights = {"", {reinterpret_cast<const uint8_t*>(packed.data()), packed.size()}, kPackedHeader};
+  }
   QUERN_ASSIGN(const aot::Artefacts artefacts,
-               aot::Compile(std::move(model), {form->form, compile.kernel, compile.embed_weights}));
+               aot::Compile(std::move(model), {form->form, compile.kernel, compile.embed_weights, compile.progress}));
   QUERN_RETURN_IF_ERROR(MakeFolder(compile.folder));
-  const std::string stem = (fs::path(compile.folder) / (compile.kernel.empty() ? name : compile.kernel)).string();
+  const std::string& file = !compile.kernel.empty() ? compile.kernel : !compile.file.empty() ? compile.file : name;
+  const std::string stem = (fs::path(compile.folder) / file).string();
   CompiledFiles files;
   files.body = stem + form->suffix;
   std::vector<OutputFile> written = {{files.body, artefacts.body}};
@@ -118,6 +151,10 @@ StatusOr<CompiledFiles> CompileFiles(const CompileSource& source, std::string_vi
     files.manifest = stem + ".json";
     written.push_back({files.header, artefacts.header});
     written.push_back({files.manifest, artefacts.manifest});
+    if (compile.pack_weights) {
+      files.weights = stem + ".weights";
+      written.push_back({files.weights, packed});
+    }
   }
   QUERN_RETURN_IF_ERROR(WriteFiles(written, {&source.weights.path, 1}));
   return files;
@@ -150,9 +187,12 @@ StatusOr<std::optional<aot::Tokens>> TokensOf(const OpenedModel& opened, bool em
 Result<CompiledFiles> CompileModel(const std::string& path, const Options& options, const CompileOptions& compile) {
   const auto made = [&]() -> StatusOr<CompiledFiles> {
     QUERN_ASSIGN(const compiler::OpenedModel opened, compiler::OpenModel(path, options));
-    QUERN_ASSIGN(aot::WeightFile weights, compiler::WeightsOf(*opened.file));
+    aot::WeightFile weights;
+    if (!compile.pack_weights) {
+      QUERN_ASSIGN(weights, compiler::WeightsOf(*opened.file));
+    }
     QUERN_ASSIGN(std::optional<aot::Tokens> tokens, compiler::TokensOf(opened, compile.embed_vocabulary));
-    const fs::path file(weights.path), folder(opened.file->folder());
+    const fs::path file(opened.file->weights()[0].path), folder(opened.file->folder());
     std::vector<std::string> outputs(opened.spec.module.outputs.size());
     outputs[0] = opened.spec.encoder ? "rows" : "logits";
     return compiler::CompileFiles(

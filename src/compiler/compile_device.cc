@@ -18,6 +18,8 @@ Status CheckOptions(const CompileOptions& compile) {
   if (compile.cpus.size() > 1)
     return absl::InvalidArgumentError(
         absl::StrFormat("a text for %s is for one cpu, not for %u", what, compile.cpus.size()));
+  if (compile.pack_weights)
+    return absl::InvalidArgumentError(absl::StrFormat("a text for %s has no weights to pack", what));
   if (compile.embed_vocabulary)
     return absl::InvalidArgumentError(absl::StrFormat("a text for %s holds no vocabulary", what));
   if (compile.embed_weights) return absl::InvalidArgumentError(absl::StrFormat("a text for %s holds no weights", what));

@@ -41,9 +41,10 @@ Signature SignatureOf(const CompileSource& source, const ir::Graph& graph) {
 
 StatusOr<aot::WeightFile> WeightsOf(const ModelFile& file) {
   if (file.weights().size() != 1) {
-    return absl::UnimplementedError(absl::StrFormat(
-        "the weights are in %u files, and a compiled model is handed one: quern quantise makes one of them",
-        file.weights().size()));
+    return absl::UnimplementedError(
+        absl::StrFormat("the weights are in %u files, and a compiled model is handed one: --pack-weights makes one of "
+                        "them, and so does quern quantise",
+                        file.weights().size()));
   }
   const auto& [path, bytes] = file.weights()[0];
   std::error_code error;
@@ -57,7 +58,8 @@ StatusOr<aot::WeightFile> WeightsOf(const ModelFile& file) {
 
 std::vector<aot::Param> ParamsOf(const models::ModelSpec& spec, const ModelFile& file) {
   std::vector<aot::Param> params;
-  const std::span<const uint8_t> whole = file.weights()[0].bytes;
+  const std::span<const uint8_t> whole =
+      file.weights().size() == 1 ? file.weights()[0].bytes : std::span<const uint8_t>();
   for (const models::ParamData& param : spec.params) {
     const int64_t offset = Lies(param.bytes, whole) ? param.bytes.data() - whole.data() : -1;
     params.push_back({param.name, param.bytes, offset % lir::kParamAlign == 0 ? offset : -1});

@@ -13,8 +13,8 @@
 
 namespace quern::text {
 
-// Errors: kUnimplemented, a tokenizer that does not merge (WordPiece), a rule of splitting that is no program, or tables
-// of more than 4 GB.
+// Errors: kUnimplemented, a tokenizer that does not merge (WordPiece), a rule of splitting that is no program, or
+// tables of more than 4 GB.
 StatusOr<std::string> CompileVocabulary(const Tokenizer& tokenizer);
 
 }  // namespace quern::text

@@ -1,6 +1,6 @@
 // A rule of splitting (pre_tokenizer.h) as a program for kit/split.c, which knows no Unicode: every code point has a
-// class, so that all of one class are alike to the rule; sets of characters are bits of classes; an expression is a list
-// of steps over them.
+// class, so that all of one class are alike to the rule; sets of characters are bits of classes; an expression is a
+// list of steps over them.
 //
 //   "\s+(?!\S)|\s+"  ->  0 split 4; 1 loop {white} 1..; 2 not before {other}; 3 jump 5; 4 loop {white} 1..; 5 match
 //

@@ -19,6 +19,7 @@ class CompileCommand {
   CLI::App* command_;
   std::string model_;
   quern::Options options_;
+  std::string output_ = ".";
   quern::CompileOptions compile_;
   TextArguments text_;
 };

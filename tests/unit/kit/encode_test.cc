@@ -224,7 +224,8 @@ VocabularyFile Bpe(std::string_view rule, const std::vector<std::string_view>& m
 
 TEST(Kit, MergesWhatIsNoToken) {
   const std::vector<std::string> texts = {"abab ab", "abc", "cab", "b a<|end|>ab<tool>", "\xc3\xa9 a", "aabb?", "c c"};
-  // "b c" and "\u0120 a" are no tokens, "ab c" is made of one that is; a merge of three texts, and one that comes twice.
+  // "b c" and "\u0120 a" are no tokens, "ab c" is made of one that is; a merge of three texts, and one that comes
+  // twice.
   for (const char* rule : {"gpt-2", "llama-bpe"}) {
     const std::vector<uint8_t> bytes = Bpe(rule, {"\u0120 a", "b c", "a b", "ab c", "a b c", "a b", "x y"}).Bytes();
     const StatusOr<Made> tokenizer = OfBytes(bytes);
