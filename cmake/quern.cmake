@@ -63,7 +63,7 @@ function(quern_library name)
   target_link_libraries(quern_${name} PUBLIC ${ARG_DEPS})
   if(ARG_LLVM)
     target_include_directories(quern_${name} SYSTEM PRIVATE ${LLVM_INCLUDE_DIRS})
-    target_link_libraries(quern_${name} PUBLIC LLVM)
+    target_link_libraries(quern_${name} PUBLIC quern_llvm)
   endif()
 endfunction()
 

@@ -15,6 +15,7 @@
 #include "llvm/ExecutionEngine/Orc/EPCDebugObjectRegistrar.h"
 #include "llvm/ExecutionEngine/Orc/ExecutionUtils.h"
 #include "llvm/ExecutionEngine/Orc/ObjectLinkingLayer.h"
+#include "llvm/ExecutionEngine/Orc/TargetProcess/JITLoaderGDB.h"
 #include "llvm/Object/ELFObjectFile.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "simd/library.h"
@@ -112,9 +113,10 @@ StatusOr<std::unique_ptr<Linker>> Linker::Create(const cpu::Target& target, bool
       [state = state.get()](llvm::Error error) { state->SetReason(llvm::toString(std::move(error))); });
   state->layer = std::make_unique<orc::ObjectLinkingLayer>(*state->session);
   if (debugger) {
-    auto registrar = orc::createJITLoaderGDBRegistrar(*state->session);
-    if (!registrar) return ToStatus(registrar.takeError(), "debugger");
-    state->layer->addPlugin(std::make_shared<orc::DebugObjectManagerPlugin>(*state->session, std::move(*registrar),
+    // By its address: LLVM's own helper looks for the name among the process's symbols, where a static LLVM has none.
+    auto registrar = std::make_unique<orc::EPCDebugObjectRegistrar>(
+        *state->session, orc::ExecutorAddr::fromPtr(&llvm_orc_registerJITLoaderGDBWrapper));
+    state->layer->addPlugin(std::make_shared<orc::DebugObjectManagerPlugin>(*state->session, std::move(registrar),
                                                                             /*RequireDebugSections=*/true,
                                                                             /*AutoRegisterCode=*/true));
   }
