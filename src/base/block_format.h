@@ -51,6 +51,9 @@ struct BlockFormat {
   std::optional<DType> activation = {};
   // Activations: a quantised row keeps the sums of so many neighbours; 0: this is no format of activations.
   int sums = 0;
+  // A block of `elements` numbers, none of them NaN or infinite: ggml's reference quantiser, bit for bit. A scale that
+  // is no half becomes infinite.
+  void (*quantise)(const float* x, uint8_t* block) = nullptr;
 };
 
 // Precondition: IsBlock(dtype). A reference to a constant.

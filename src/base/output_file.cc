@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -31,45 +32,6 @@ int WriteAll(int descriptor, std::string_view bytes) {
   return 0;
 }
 
-// A file that has not got its name yet; goes when it never does.
-class Pending {
- public:
-  Pending() = default;
-  Pending(const Pending&) = delete;
-  Pending(Pending&& other) noexcept : temporary_(std::move(other.temporary_)), path_(std::move(other.path_)) {
-    other.temporary_.clear();
-  }
-  ~Pending() {
-    if (!temporary_.empty()) unlink(temporary_.c_str());
-  }
-
-  Status Write(const OutputFile& file) {
-    path_ = file.path;
-    // A link stays one: what it leads to is replaced.
-    std::error_code unknown;
-    if (const fs::path target = fs::canonical(path_, unknown); !unknown) path_ = target.string();
-    std::string name = path_ + ".XXXXXX";
-    const int descriptor = mkstemp(name.data());
-    if (descriptor < 0) return CannotWrite(file.path, errno);
-    temporary_ = std::move(name);
-    const mode_t mask = umask(0);
-    umask(mask);
-    int error = WriteAll(descriptor, file.bytes);
-    if (error == 0 && fchmod(descriptor, 0666 & ~mask) != 0) error = errno;
-    if (close(descriptor) != 0 && error == 0) error = errno;
-    return error == 0 ? absl::OkStatus() : CannotWrite(file.path, error);
-  }
-
-  Status Rename() {
-    if (rename(temporary_.c_str(), path_.c_str()) != 0) return CannotWrite(path_, errno);
-    temporary_.clear();
-    return absl::OkStatus();
-  }
-
- private:
-  std::string temporary_, path_;
-};
-
 // What is there and is to be written to in place: a device, a pipe.
 bool IsStream(const std::string& path) {
   struct stat info;
@@ -87,21 +49,78 @@ Status CheckOutput(const std::string& path, std::span<const std::string> keep) {
   return absl::OkStatus();
 }
 
+StatusOr<OutputStream> OutputStream::Create(const std::string& path, std::span<const std::string> keep) {
+  QUERN_RETURN_IF_ERROR(CheckOutput(path, keep));
+  OutputStream stream;
+  stream.asked_ = stream.path_ = path;
+  if (IsStream(path)) {
+    stream.descriptor_ = open(path.c_str(), O_WRONLY | O_CLOEXEC);
+    if (stream.descriptor_ < 0) return CannotWrite(path, errno);
+    return stream;
+  }
+  // A link stays one: what it leads to is replaced.
+  std::error_code unknown;
+  if (const fs::path target = fs::canonical(path, unknown); !unknown) stream.path_ = target.string();
+  std::string name = stream.path_ + ".XXXXXX";
+  stream.descriptor_ = mkstemp(name.data());
+  if (stream.descriptor_ < 0) return CannotWrite(path, errno);
+  stream.temporary_ = std::move(name);
+  return stream;
+}
+
+OutputStream::OutputStream(OutputStream&& other) noexcept
+    : descriptor_(std::exchange(other.descriptor_, -1)),
+      asked_(std::move(other.asked_)),
+      path_(std::move(other.path_)),
+      temporary_(std::exchange(other.temporary_, "")) {}
+
+OutputStream::~OutputStream() {
+  if (descriptor_ >= 0) close(descriptor_);
+  if (!temporary_.empty()) unlink(temporary_.c_str());
+}
+
+Status OutputStream::Write(std::string_view bytes) {
+  const int error = WriteAll(descriptor_, bytes);
+  return error == 0 ? absl::OkStatus() : CannotWrite(asked_, error);
+}
+
+Status OutputStream::Close() {
+  if (descriptor_ < 0) return absl::OkStatus();
+  int error = 0;
+  if (!temporary_.empty()) {
+    const mode_t mask = umask(0);
+    umask(mask);
+    if (fchmod(descriptor_, 0666 & ~mask) != 0) error = errno;
+  }
+  if (close(std::exchange(descriptor_, -1)) != 0 && error == 0) error = errno;
+  return error == 0 ? absl::OkStatus() : CannotWrite(asked_, error);
+}
+
+Status OutputStream::Finish() {
+  QUERN_RETURN_IF_ERROR(Close());
+  if (temporary_.empty()) return absl::OkStatus();
+  if (rename(temporary_.c_str(), path_.c_str()) != 0) return CannotWrite(asked_, errno);
+  temporary_.clear();
+  return absl::OkStatus();
+}
+
 Status WriteFiles(std::span<const OutputFile> files, std::span<const std::string> keep) {
-  std::vector<Pending> pending;
-  for (const OutputFile& file : files) {
-    QUERN_RETURN_IF_ERROR(CheckOutput(file.path, keep));
-    if (!IsStream(file.path)) QUERN_RETURN_IF_ERROR(pending.emplace_back().Write(file));
-  }
-  for (const OutputFile& file : files) {
-    if (!IsStream(file.path)) continue;
-    const int descriptor = open(file.path.c_str(), O_WRONLY | O_CLOEXEC);
-    if (descriptor < 0) return CannotWrite(file.path, errno);
-    int error = WriteAll(descriptor, file.bytes);
-    if (close(descriptor) != 0 && error == 0) error = errno;
-    if (error != 0) return CannotWrite(file.path, error);
-  }
-  for (Pending& file : pending) QUERN_RETURN_IF_ERROR(file.Rename());
+  // All of what gets a name lies on the disk before anything is written in place, and that before the first name.
+  std::vector<OutputStream> pending;
+  const auto write = [&](bool in_place) -> Status {
+    for (const OutputFile& file : files) {
+      if (IsStream(file.path) != in_place) continue;
+      QUERN_ASSIGN(OutputStream stream, OutputStream::Create(file.path, keep));
+      QUERN_RETURN_IF_ERROR(stream.Write(file.bytes));
+      QUERN_RETURN_IF_ERROR(stream.Close());
+      pending.push_back(std::move(stream));
+    }
+    return absl::OkStatus();
+  };
+  for (const OutputFile& file : files) QUERN_RETURN_IF_ERROR(CheckOutput(file.path, keep));
+  QUERN_RETURN_IF_ERROR(write(false));
+  QUERN_RETURN_IF_ERROR(write(true));
+  for (OutputStream& file : pending) QUERN_RETURN_IF_ERROR(file.Finish());
   return absl::OkStatus();
 }
 

@@ -20,6 +20,29 @@ struct OutputFile {
 // Unavailable with the path and the reason.
 Status WriteFiles(std::span<const OutputFile> files, std::span<const std::string> keep = {});
 
+// A file that is written in parts, by the same rules: under another name, which goes when Finish is not reached.
+// Move-only.
+class OutputStream {
+ public:
+  // Errors: those of WriteFiles.
+  static StatusOr<OutputStream> Create(const std::string& path, std::span<const std::string> keep = {});
+  OutputStream(OutputStream&& other) noexcept;
+  OutputStream& operator=(OutputStream&&) = delete;
+  ~OutputStream();
+
+  Status Write(std::string_view bytes);
+  // After the last part: the file has its name.
+  Status Finish();
+
+ private:
+  friend Status WriteFiles(std::span<const OutputFile> files, std::span<const std::string> keep);
+  OutputStream() = default;
+  Status Close();
+
+  int descriptor_ = -1;
+  std::string asked_, path_, temporary_;  // as given; what a link leads to; empty where it is written to in place
+};
+
 // The first of those errors, before there is anything to write.
 Status CheckOutput(const std::string& path, std::span<const std::string> keep);
 

@@ -46,6 +46,17 @@ std::optional<GgmlTypeRow> FindGgmlType(uint32_t id) {
 
 }  // namespace
 
+std::optional<uint32_t> GgmlTypeOf(std::string_view name) {
+  for (const GgmlTypeRow& row : kGgmlTypes) {
+    if (name == row.name) return row.id;
+  }
+  for (int d = kScalarDTypeCount; d < kDTypeCount; ++d) {
+    const BlockFormat& format = FormatOf(static_cast<DType>(d));
+    if (name == format.gguf_name) return format.gguf_type;
+  }
+  return std::nullopt;
+}
+
 StatusOr<GgufFile> GgufFile::Open(const std::string& path) {
   GgufFile file;
   QUERN_ASSIGN(const std::span<const uint8_t> bytes, file.Map(path));
@@ -86,7 +97,7 @@ Status GgufFile::Read(std::span<const uint8_t> bytes) {
     QUERN_ASSIGN(const std::string_view key, ReadGgufString(reader, "a metadata key", kMaxNameBytes));
     QUERN_ASSIGN(const GgufType type, ReadGgufType(reader, key));
     QUERN_ASSIGN(const GgufValue value, ReadGgufValue(reader, type, key));
-    if (!Add(key, value)) {
+    if (!Add(key, type, value)) {
       return absl::InvalidArgumentError(absl::StrFormat("metadata key \"%s\" occurs twice", std::string(key)));
     }
   }

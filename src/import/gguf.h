@@ -7,13 +7,18 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "base/status.h"
 #include "import/model_file.h"
 
 namespace quern {
+
+// The number of ggml's type of that name ("Q4_K"), or nothing.
+std::optional<uint32_t> GgmlTypeOf(std::string_view name);
 
 class GgufFile : public ModelFile {
  public:

@@ -111,6 +111,43 @@ StatusOr<std::vector<int64_t>> Metadata::Ints(std::string_view key) const {
   return values;
 }
 
+StatusOr<std::span<const uint8_t>> Metadata::Bytes(std::string_view key) const {
+  QUERN_ASSIGN(const GgufArray* array, Array(key));
+  if (array->type != GgufType::kU8 && array->type != GgufType::kI8) {
+    return absl::InvalidArgumentError(absl::StrFormat("metadata key \"%s\" is an array of %s, bytes expected",
+                                                      std::string(key), NameOfGgufType(array->type)));
+  }
+  return array->bytes;
+}
+
+GgufType Metadata::TypeOf(std::string_view key) const {
+  if (const auto it = types_.find(key); it != types_.end()) return it->second;
+  struct Natural {
+    GgufType operator()(uint64_t v) const { return v <= UINT32_MAX ? GgufType::kU32 : GgufType::kU64; }
+    GgufType operator()(int64_t v) const { return v >= INT32_MIN && v <= INT32_MAX ? GgufType::kI32 : GgufType::kI64; }
+    GgufType operator()(double) const { return GgufType::kF32; }
+    GgufType operator()(bool) const { return GgufType::kBool; }
+    GgufType operator()(std::string_view) const { return GgufType::kString; }
+    GgufType operator()(const GgufArray&) const { return GgufType::kArray; }
+  };
+  return std::visit(Natural{}, values_.find(key)->second);
+}
+
+bool Metadata::Add(std::string_view key, GgufType type, GgufValue value) {
+  types_.emplace(key, type);
+  return values_.emplace(key, value).second;
+}
+
+void Metadata::Put(std::string_view key, GgufValue value) {
+  Remove(key);
+  values_.emplace(key, value);
+}
+
+void Metadata::Remove(std::string_view key) {
+  values_.erase(std::string(key));
+  types_.erase(std::string(key));
+}
+
 std::span<const uint8_t> Metadata::Keep(std::vector<uint8_t> bytes) { return own_.emplace_back(std::move(bytes)); }
 
 void Metadata::PutInt(std::string_view key, int64_t value) {
@@ -156,6 +193,7 @@ void Metadata::PutAll(const Metadata& other) {
     } else {
       Put(key, value);
     }
+    types_.insert_or_assign(key, other.TypeOf(key));
   }
 }
 

@@ -71,18 +71,24 @@ class Metadata {
   StatusOr<std::vector<double>> Floats(std::string_view key) const;
   // Of integers, or of bools, which are 0 and 1.
   StatusOr<std::vector<int64_t>> Ints(std::string_view key) const;
+  // Of integers of a byte each: these, where the file has them.
+  StatusOr<std::span<const uint8_t>> Bytes(std::string_view key) const;
+
+  // The type that a GGUF file has, or would have, the value of `key` as; u32 and i32 where these hold it. Precondition:
+  // Has(key).
+  GgufType TypeOf(std::string_view key) const;
 
   // Of a key that is not there yet: whether it was not. Texts and arrays that the value refers to outlive this.
-  bool Add(std::string_view key, GgufValue value) { return values_.emplace(key, value).second; }
+  bool Add(std::string_view key, GgufType type, GgufValue value);
   // Each takes the place of what the key had. Texts and lists are copied.
-  void Put(std::string_view key, GgufValue value) { values_.insert_or_assign(std::string(key), value); }
+  void Put(std::string_view key, GgufValue value);
   void PutInt(std::string_view key, int64_t value);  // not negative: unsigned
   void PutText(std::string_view key, std::string_view text);
   void PutTexts(std::string_view key, std::span<const std::string> texts);
   void PutFloats(std::string_view key, std::span<const float> numbers);
   void PutInts(std::string_view key, std::span<const int32_t> numbers);
   void PutBools(std::string_view key, const std::vector<bool>& flags);
-  void Remove(std::string_view key) { values_.erase(std::string(key)); }
+  void Remove(std::string_view key);
   // Every value of `other`, under the same keys; of texts and lists copies.
   void PutAll(const Metadata& other);
 
@@ -92,6 +98,7 @@ class Metadata {
   std::span<const uint8_t> Keep(std::vector<uint8_t> bytes);
 
   std::map<std::string, GgufValue, std::less<>> values_;
+  std::map<std::string, GgufType, std::less<>> types_;  // of what was added with one
   std::deque<std::vector<uint8_t>> own_;
 };
 

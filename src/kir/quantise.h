@@ -1,5 +1,5 @@
-// Quantisation of activations, f32 to q8_0 and q8_K, exactly as ggml's reference encoders do it
-// (quantize_row_q8_0_ref, quantize_row_q8_K_ref): the meaning of every `pack` to these formats.
+// Quantisation of rows, as the formats do it (BlockFormat::quantise), which is ggml's reference encoders': of q8_0 and
+// q8_K, the formats of activations, the meaning of every `pack` to these.
 //
 //   q8_0, blocks of 32:   d = max|x| / 127, kept as f16;  q = round-half-away(x * (1 / d)), 1 / d of the f32 d
 //   q8_K, blocks of 256:  m = the x of largest |x|, the first of equals;  s = -127 / m;
@@ -14,14 +14,14 @@
 
 namespace quern::kir {
 
-// One encoded block, before any layout.
+// One encoded block of activations, before any layout.
 struct QuantisedBlock {
   float d = 0;
   int8_t quants[256] = {};
 };
 QuantisedBlock QuantiseBlock(DType dtype, const float* x);
 
-// k elements, a multiple of the block, to a row @blocks.
+// k elements, a multiple of the block, to a row @blocks of any format that has a quantiser.
 void QuantiseToBlocks(DType dtype, const float* x, int64_t k, uint8_t* row);
 
 // k elements to columns [start, start + k) of a planar row of row_k elements. Both multiples of the block.

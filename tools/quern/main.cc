@@ -1,6 +1,6 @@
-// The command line: quern run | chat | serve | embed | tokenize | inspect | dump | ops | compile | profile | bench |
-// dispatch | kernel | convert | diff | cache | replay | reduce. Results go to standard output, everything else to
-// standard error; bad input is one sentence and exit code 1.
+// The command line: quern run | chat | serve | embed | tokenize | quantise | inspect | dump | ops | compile |
+// profile | bench | dispatch | kernel | convert | diff | cache | replay | reduce. Results go to standard output,
+// everything else to standard error; bad input is one sentence and exit code 1.
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
@@ -17,6 +17,7 @@
 #include "kernel.h"
 #include "model_options.h"
 #include "profile.h"
+#include "quantise.h"
 #include "quern/dispatch.h"
 #include "quern/onnx.h"
 #include "quern/quern.h"
@@ -53,6 +54,7 @@ int main(int argc, char** argv) {
   TokenizeCommand tokenize_command(app);
   EmbedCommand embed_command(app);
   ServeCommand serve_command(app);
+  QuantiseCommand quantise_command(app);
   CLI::App* inspect_command = app.add_subcommand("inspect", "metadata and tensors of a model file, what is in a graph");
   inspect_command
       ->add_option("MODEL", model, "a GGUF file, a folder of safetensors, or a graph in text or binary form or ONNX")
@@ -135,6 +137,10 @@ int main(int argc, char** argv) {
     return ran.ok() ? Finish() : Fail(ran.details());
   }
   if (serve_command.parsed()) return done(serve_command.Run());
+  if (quantise_command.parsed()) {
+    const quern::Result<void> ran = quantise_command.Run();
+    return ran.ok() ? Finish() : Fail(ran.details());
+  }
   if (embed_command.parsed()) {
     const quern::Result<void> ran = embed_command.Run();
     return ran.ok() ? Finish() : Fail(ran.details());

@@ -1,11 +1,20 @@
 // iq4_nl: f16 d; 16 bytes of nibbles as in q4_0, each the number of a level: levels are closer near zero, as weights
 // are.
 #include "base/block_format.h"
+#include "base/formats/scale_search.h"
 
 namespace quern {
 namespace {
 
 constexpr int8_t kLevels[] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
+
+void Quantise(const float* x, uint8_t* block) {
+  uint8_t codes[32];
+  const float d = formats::SearchLevels(x, kLevels), inverse = d != 0 ? 1 / d : 0;
+  formats::PutHalf(block, d);
+  for (int j = 0; j < 32; ++j) codes[j] = static_cast<uint8_t>(formats::NearestLevel(kLevels, inverse * x[j]));
+  formats::PackNibbles(codes, block + 2);
+}
 
 }  // namespace
 
@@ -21,6 +30,7 @@ const BlockFormat& Format_iq4_nl() {
       .group = 32,
       .d = "f16[0]",
       .activation = DType::kQ8_0,
+      .quantise = Quantise,
   };
   return format;
 }

@@ -1,8 +1,51 @@
 // q2_K: 16 bytes of scales (low nibbles) and minimums (high ones) of groups of 16; 64 bytes of bit pairs, f16 d, f16
 // dmin. Each half of 128 elements is four streams of 32 that share 32 bytes, two bits each.
+#include <cmath>
+
 #include "base/block_format.h"
+#include "base/formats/scale_search.h"
+
+// The arithmetic is part of the result; clang contracts within an expression unless told.
+#ifdef __clang__
+#pragma STDC FP_CONTRACT OFF
+#endif
 
 namespace quern {
+namespace {
+
+// Scales and minimums of groups are 4 bits of the greatest's fifteenth.
+void Quantise(const float* x, uint8_t* block) {
+  uint8_t codes[256];
+  float scales[16], minimums[16], most_scale = 0, most_minimum = 0;
+  for (int g = 0; g < 16; ++g) {
+    float weights[16];
+    for (int j = 0; j < 16; ++j) weights[j] = std::fabs(x[16 * g + j]);
+    scales[g] = formats::SearchAffine({x + 16 * g, 16}, weights,
+                                      {.most = 3, .start = -0.5f, .step = 0.1f, .steps = 15, .magnitudes = true},
+                                      codes + 16 * g, minimums[g]);
+    if (scales[g] > most_scale) most_scale = scales[g];
+    if (minimums[g] > most_minimum) most_minimum = minimums[g];
+  }
+  const float by_scale = most_scale > 0 ? 15.0f / most_scale : 0,
+              by_minimum = most_minimum > 0 ? 15.0f / most_minimum : 0;
+  formats::PutHalf(block + 80, most_scale > 0 ? most_scale / 15.0f : 0);
+  formats::PutHalf(block + 82, most_minimum > 0 ? most_minimum / 15.0f : 0);
+  const float d = formats::HalfAt(block + 80), dmin = formats::HalfAt(block + 82);
+  for (int g = 0; g < 16; ++g) {
+    const int scale = formats::NearestInt(by_scale * scales[g]),
+              minimum = formats::NearestInt(by_minimum * minimums[g]);
+    block[g] = static_cast<uint8_t>(scale | minimum << 4);
+    const float group_d = d * static_cast<float>(block[g] & 15), group_min = dmin * static_cast<float>(block[g] >> 4);
+    if (group_d == 0) continue;
+    for (int j = 16 * g; j < 16 * g + 16; ++j) {
+      const int code = formats::NearestInt((x[j] + group_min) / group_d);
+      codes[j] = static_cast<uint8_t>(formats::Clamped(code, 0, 3));
+    }
+  }
+  formats::PackPairs(codes, block + 16);
+}
+
+}  // namespace
 
 const BlockFormat& Format_q2_K() {
   static constexpr BlockFormat format = {
@@ -18,6 +61,7 @@ const BlockFormat& Format_q2_K() {
       .dmin = "f16[41]",
       .minimum = "u8[i / 16] >> 4",
       .activation = DType::kQ8_K,
+      .quantise = Quantise,
   };
   return format;
 }

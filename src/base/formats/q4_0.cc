@@ -1,7 +1,17 @@
 // q4_0: f16 d; 16 bytes of nibbles, the low ones elements 0 to 15, the high ones 16 to 31.
 #include "base/block_format.h"
+#include "base/formats/scale_search.h"
 
 namespace quern {
+namespace {
+
+void Quantise(const float* x, uint8_t* block) {
+  uint8_t codes[32];
+  formats::PutHalf(block, formats::QuantiseAround(x, 8, codes));
+  formats::PackNibbles(codes, block + 2);
+}
+
+}  // namespace
 
 const BlockFormat& Format_q4_0() {
   static constexpr BlockFormat format = {
@@ -15,6 +25,7 @@ const BlockFormat& Format_q4_0() {
       .group = 32,
       .d = "f16[0]",
       .activation = DType::kQ8_0,
+      .quantise = Quantise,
   };
   return format;
 }

@@ -1,7 +1,19 @@
 // q4_1: f16 d, f16 m; 16 bytes of nibbles as in q4_0. The codes count from m.
 #include "base/block_format.h"
+#include "base/formats/scale_search.h"
 
 namespace quern {
+namespace {
+
+void Quantise(const float* x, uint8_t* block) {
+  uint8_t codes[32];
+  float least;
+  formats::PutHalf(block, formats::QuantiseBetween(x, 15, codes, least));
+  formats::PutHalf(block + 2, least);
+  formats::PackNibbles(codes, block + 4);
+}
+
+}  // namespace
 
 const BlockFormat& Format_q4_1() {
   static constexpr BlockFormat format = {
@@ -15,6 +27,7 @@ const BlockFormat& Format_q4_1() {
       .d = "f16[0]",
       .added = "f16[1]",
       .activation = DType::kQ8_0,
+      .quantise = Quantise,
   };
   return format;
 }

@@ -2,8 +2,22 @@
 // byte each, in whose upper two bits lie those of the last four, whose lower four share a byte; 4 chunks of 32 bytes,
 // chunk c holding sub-block 2c in its low nibbles and 2c + 1 in its high ones.
 #include "base/block_format.h"
+#include "base/formats/scale_search.h"
 
 namespace quern {
+namespace {
+
+void Quantise(const float* x, uint8_t* block) {
+  uint8_t codes[256];
+  formats::QuantiseWithMinimums(x, {.most = 15, .start = -1, .step = 0.1f, .steps = 20, .magnitudes = false}, block,
+                                codes);
+  for (int j = 0; j < 128; ++j) {
+    const uint8_t* of = codes + j / 32 * 64 + j % 32;
+    block[16 + j] = static_cast<uint8_t>(of[0] | of[32] << 4);
+  }
+}
+
+}  // namespace
 
 const BlockFormat& Format_q4_K() {
   static constexpr BlockFormat format = {
@@ -19,6 +33,7 @@ const BlockFormat& Format_q4_K() {
       .dmin = "f16[1]",
       .minimum = "select(i / 32 < 4, u8[8 + i / 32 % 4] & 63, u8[12 + i / 32 % 4] >> 4 | u8[8 + i / 32 % 4] >> 6 << 4)",
       .activation = DType::kQ8_K,
+      .quantise = Quantise,
   };
   return format;
 }

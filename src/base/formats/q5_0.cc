@@ -1,7 +1,18 @@
 // q5_0: f16 d; 4 bytes of fifth bits, bit b of byte a that of element 8a + b; 16 bytes of nibbles as in q4_0.
 #include "base/block_format.h"
+#include "base/formats/scale_search.h"
 
 namespace quern {
+namespace {
+
+void Quantise(const float* x, uint8_t* block) {
+  uint8_t codes[32];
+  formats::PutHalf(block, formats::QuantiseAround(x, 16, codes));
+  formats::PackFifthBits(codes, block + 2);
+  formats::PackNibbles(codes, block + 6);
+}
+
+}  // namespace
 
 const BlockFormat& Format_q5_0() {
   static constexpr BlockFormat format = {
@@ -15,6 +26,7 @@ const BlockFormat& Format_q5_0() {
       .group = 32,
       .d = "f16[0]",
       .activation = DType::kQ8_0,
+      .quantise = Quantise,
   };
   return format;
 }

@@ -1,7 +1,20 @@
 // q5_1: q4_1 with 4 bytes of fifth bits before the nibbles, bit b of byte a that of element 8a + b.
 #include "base/block_format.h"
+#include "base/formats/scale_search.h"
 
 namespace quern {
+namespace {
+
+void Quantise(const float* x, uint8_t* block) {
+  uint8_t codes[32];
+  float least;
+  formats::PutHalf(block, formats::QuantiseBetween(x, 31, codes, least));
+  formats::PutHalf(block + 2, least);
+  formats::PackFifthBits(codes, block + 4);
+  formats::PackNibbles(codes, block + 8);
+}
+
+}  // namespace
 
 const BlockFormat& Format_q5_1() {
   static constexpr BlockFormat format = {
@@ -15,6 +28,7 @@ const BlockFormat& Format_q5_1() {
       .d = "f16[0]",
       .added = "f16[1]",
       .activation = DType::kQ8_0,
+      .quantise = Quantise,
   };
   return format;
 }

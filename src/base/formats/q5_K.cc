@@ -1,7 +1,23 @@
 // q5_K: q4_K with 32 bytes of fifth bits before the nibbles: bit s of byte l is that of element l of sub-block s.
 #include "base/block_format.h"
+#include "base/formats/scale_search.h"
 
 namespace quern {
+namespace {
+
+void Quantise(const float* x, uint8_t* block) {
+  uint8_t codes[256];
+  formats::QuantiseWithMinimums(x, {.most = 31, .start = -0.5f, .step = 0.1f, .steps = 15, .magnitudes = false}, block,
+                                codes);
+  std::memset(block + 16, 0, 32);
+  for (int i = 0; i < 256; ++i) block[16 + i % 32] |= static_cast<uint8_t>((codes[i] >> 4) << i / 32);
+  for (int j = 0; j < 128; ++j) {
+    const uint8_t* of = codes + j / 32 * 64 + j % 32;
+    block[48 + j] = static_cast<uint8_t>((of[0] & 15) | of[32] << 4);
+  }
+}
+
+}  // namespace
 
 const BlockFormat& Format_q5_K() {
   static constexpr BlockFormat format = {
@@ -17,6 +33,7 @@ const BlockFormat& Format_q5_K() {
       .dmin = "f16[1]",
       .minimum = "select(i / 32 < 4, u8[8 + i / 32 % 4] & 63, u8[12 + i / 32 % 4] >> 4 | u8[8 + i / 32 % 4] >> 6 << 4)",
       .activation = DType::kQ8_K,
+      .quantise = Quantise,
   };
   return format;
 }

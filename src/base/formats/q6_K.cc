@@ -1,9 +1,81 @@
 // q6_K: 128 bytes of low nibbles, 64 of upper bit pairs, 16 signed scales, f16 d. Each half of 128 elements is four
 // streams of 32: the nibbles of streams 0 and 2 share 32 bytes, those of 1 and 3 the next 32; the upper bits of all
 // four share 32.
+#include <cmath>
+
 #include "base/block_format.h"
+#include "base/formats/scale_search.h"
+
+// The arithmetic is part of the result; clang contracts within an expression unless told.
+#ifdef __clang__
+#pragma STDC FP_CONTRACT OFF
+#endif
 
 namespace quern {
+namespace {
+
+// The scale of a group that errs least, by squares that count by x * x: tried are the farthest element's as -32, and
+// nine steps of a tenth either way.
+float SearchGroup(const float* x, uint8_t* codes) {
+  const float farthest = formats::Farthest({x, 16});
+  std::memset(codes, 0, 16);
+  if (std::fabs(farthest) < formats::kLeastOfGroup) return 0;
+  float inverse = 0, sum_lx = 0, sum_l2 = 0;
+  const auto code_of = [&](int j) { return formats::Clamped(formats::NearestInt(inverse * x[j]), -32, 31); };
+  const auto sum = [&] {
+    sum_lx = sum_l2 = 0;
+    for (int j = 0; j < 16; ++j) {
+      const float w = x[j] * x[j], l = static_cast<float>(code_of(j));
+      sum_lx += w * x[j] * l;
+      sum_l2 += w * l * l;
+    }
+  };
+  const auto keep = [&] {
+    for (int j = 0; j < 16; ++j) codes[j] = static_cast<uint8_t>(code_of(j) + 32);
+  };
+  inverse = -32.0f / farthest;
+  sum();
+  keep();
+  float scale = sum_l2 != 0 ? sum_lx / sum_l2 : 0, best = scale * sum_lx;
+  for (int step = -9; step <= 9; ++step) {
+    if (step == 0) continue;
+    inverse = -(32.0f + 0.1f * static_cast<float>(step)) / farthest;
+    sum();
+    if (!(sum_l2 > 0 && sum_lx * sum_lx > best * sum_l2)) continue;
+    keep();
+    scale = sum_lx / sum_l2;
+    best = scale * sum_lx;
+  }
+  return scale;
+}
+
+void Quantise(const float* x, uint8_t* block) {
+  uint8_t codes[256];
+  float scales[16];
+  for (int g = 0; g < 16; ++g) scales[g] = SearchGroup(x + 16 * g, codes + 16 * g);
+  const float farthest = formats::Farthest(scales), inverse = -128.0f / farthest;
+  std::memset(block, 0, 210);
+  if (std::fabs(farthest) < formats::kLeastOfGroup) return;
+  formats::PutHalf(block + 208, 1 / inverse);
+  const float d = formats::HalfAt(block + 208);
+  for (int g = 0; g < 16; ++g) {
+    const int near = formats::NearestInt(inverse * scales[g]);
+    const auto scale = static_cast<int8_t>(near < 127 ? near : 127);
+    block[192 + g] = static_cast<uint8_t>(scale);
+    const float group_d = d * static_cast<float>(scale);
+    if (group_d == 0) continue;
+    for (int j = 16 * g; j < 16 * g + 16; ++j) {
+      const int code = formats::NearestInt(x[j] / group_d);
+      codes[j] = static_cast<uint8_t>(formats::Clamped(code, -32, 31) + 32);
+    }
+  }
+  for (int i = 0; i < 256; ++i) {
+    block[i / 128 * 64 + i % 64] |= static_cast<uint8_t>((codes[i] & 15) << i / 64 % 2 * 4);
+    block[128 + i / 128 * 32 + i % 32] |= static_cast<uint8_t>(codes[i] >> 4 << i / 32 % 4 * 2);
+  }
+}
+
+}  // namespace
 
 const BlockFormat& Format_q6_K() {
   static constexpr BlockFormat format = {
@@ -20,6 +92,7 @@ const BlockFormat& Format_q6_K() {
       .d = "f16[104]",
       .scale = "i8[192 + i / 16]",
       .activation = DType::kQ8_K,
+      .quantise = Quantise,
   };
   return format;
 }

@@ -1,7 +1,22 @@
 // tq2_0: 64 bytes of bit pairs as in q2_K, codes of -1, 0 and 1; f16 d.
+#include <cmath>
+
 #include "base/block_format.h"
+#include "base/formats/scale_search.h"
 
 namespace quern {
+namespace {
+
+// d is the greatest magnitude; codes are rounded half away.
+void Quantise(const float* x, uint8_t* block) {
+  const float d = std::fabs(formats::Farthest({x, 256})), inverse = d != 0 ? 1 / d : 0;
+  uint8_t codes[256];
+  for (int j = 0; j < 256; ++j) codes[j] = static_cast<uint8_t>(formats::ToByte(std::round(x[j] * inverse)) + 1);
+  formats::PackPairs(codes, block);
+  formats::PutHalf(block + 64, d);
+}
+
+}  // namespace
 
 const BlockFormat& Format_tq2_0() {
   static constexpr BlockFormat format = {
@@ -14,6 +29,7 @@ const BlockFormat& Format_tq2_0() {
       .zero = 1,
       .group = 256,
       .d = "f16[32]",
+      .quantise = Quantise,
   };
   return format;
 }

@@ -83,5 +83,28 @@ TEST(OutputFile, StreamsAreWrittenTo) {
   if (fs::exists("/dev/full")) EXPECT_EQ(full.code(), absl::StatusCode::kUnavailable) << full;
 }
 
+TEST(OutputStream, HasItsNameWhenItIsFinished) {
+  const testing::TempFolder folder;
+  const fs::path path = fs::path(folder.path()) / "a.gguf";
+  ASSERT_TRUE(WriteFile(path.string(), "before").ok());
+  {
+    StatusOr<OutputStream> stream = OutputStream::Create(path.string());
+    ASSERT_TRUE(stream.ok()) << stream.status();
+    ASSERT_TRUE(stream->Write("part").ok());
+    EXPECT_EQ(Text(path), "before");
+  }
+  EXPECT_EQ(Text(path), "before");
+  EXPECT_EQ(FilesIn(folder.path()), 1);  // what was not finished is gone
+  StatusOr<OutputStream> stream = OutputStream::Create(path.string());
+  ASSERT_TRUE(stream.ok()) << stream.status();
+  ASSERT_TRUE(stream->Write("one ").ok() && stream->Write("two").ok());
+  OutputStream moved = *std::move(stream);
+  ASSERT_TRUE(moved.Finish().ok());
+  EXPECT_EQ(Text(path), "one two");
+  EXPECT_EQ(FilesIn(folder.path()), 1);
+  EXPECT_FALSE(OutputStream::Create(path.string(), std::vector{path.string()}).ok());  // an input
+  EXPECT_FALSE(OutputStream::Create((fs::path(folder.path()) / "no" / "file").string()).ok());
+}
+
 }  // namespace
 }  // namespace quern
