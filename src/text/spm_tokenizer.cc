@@ -10,14 +10,6 @@
 namespace quern::text {
 namespace {
 
-// Bytes of the UTF-8 character that begins with `lead`; a stray continuation byte counts as one.
-size_t Utf8Length(uint8_t lead) {
-  if (lead >= 0xf0) return 4;
-  if (lead >= 0xe0) return 3;
-  if (lead >= 0xc0) return 2;
-  return 1;
-}
-
 // A run of characters that is one piece so far; merged ones leave a gap that the links skip.
 struct Symbol {
   int previous, next;

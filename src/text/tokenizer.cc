@@ -8,12 +8,18 @@ struct Model {
   StatusOr<std::unique_ptr<const Tokenizer>> (*make)(std::shared_ptr<const Metadata> file);
 };
 constexpr Model kModels[] = {
-    {"llama", MakeSpmTokenizer},
-    {"gpt2", MakeBpeTokenizer},
-    {"bert", MakeWpmTokenizer},
+    {"llama", MakeSpmTokenizer}, {"gpt2", MakeBpeTokenizer},  {"bert", MakeWpmTokenizer},
+    {"t5", MakeUgmTokenizer},    {"rwkv", MakeRwkvTokenizer},
 };
 
 }  // namespace
+
+size_t Utf8Length(uint8_t lead) {
+  if (lead >= 0xf0) return 4;
+  if (lead >= 0xe0) return 3;
+  if (lead >= 0xc0) return 2;
+  return 1;
+}
 
 std::string ReplaceAll(std::string_view text, std::string_view from, std::string_view to) {
   std::string result;
@@ -33,8 +39,8 @@ StatusOr<std::unique_ptr<const Tokenizer>> Tokenizer::FromMetadata(std::shared_p
     if (model.name == name) return model.make(std::move(file));
   }
   return absl::UnimplementedError(absl::StrFormat(
-      "tokenizer model \"%s\" is not supported; \"llama\" (SentencePiece), \"gpt2\" (byte-level BPE) and \"bert\" "
-      "(WordPiece) are",
+      "tokenizer model \"%s\" is not supported; \"llama\" (SentencePiece), \"gpt2\" (byte-level BPE), \"bert\" "
+      "(WordPiece), \"t5\" (Unigram) and \"rwkv\" are",
       std::string(name)));
 }
 

@@ -8,6 +8,8 @@
 //   "llama"                spm_tokenizer.cc   SentencePiece: adjacent pieces merged by score
 //   "gpt2"                 bpe_tokenizer.cc   byte-level BPE: a text is split by rules, then merged by rank
 //   "bert"                 wpm_tokenizer.cc   WordPiece: words, the longest piece first
+//   "t5"                   ugm_tokenizer.cc   Unigram: the pieces whose scores have the greatest sum
+//   "rwkv"                 rwkv_tokenizer.cc  bytes, the longest token first
 #pragma once
 
 #include <memory>
@@ -90,6 +92,9 @@ inline constexpr std::string_view kMetaspace = "tokenizer.quern.metaspace";
 // U+2581, SentencePiece's visible space, in vocabularies.
 inline constexpr std::string_view kVisibleSpace = "\xe2\x96\x81";
 
+// Bytes of the UTF-8 character that begins with `lead`; a stray continuation byte counts as one.
+size_t Utf8Length(uint8_t lead);
+
 // `text` with each `from`, which is not empty, replaced.
 std::string ReplaceAll(std::string_view text, std::string_view from, std::string_view to);
 
@@ -97,5 +102,7 @@ std::string ReplaceAll(std::string_view text, std::string_view from, std::string
 StatusOr<std::unique_ptr<const Tokenizer>> MakeSpmTokenizer(std::shared_ptr<const Metadata> file);
 StatusOr<std::unique_ptr<const Tokenizer>> MakeBpeTokenizer(std::shared_ptr<const Metadata> file);
 StatusOr<std::unique_ptr<const Tokenizer>> MakeWpmTokenizer(std::shared_ptr<const Metadata> file);
+StatusOr<std::unique_ptr<const Tokenizer>> MakeUgmTokenizer(std::shared_ptr<const Metadata> file);
+StatusOr<std::unique_ptr<const Tokenizer>> MakeRwkvTokenizer(std::shared_ptr<const Metadata> file);
 
 }  // namespace quern::text

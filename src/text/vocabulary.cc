@@ -46,30 +46,46 @@ int ByteOf(std::string_view text) {
 }
 
 TokenFinder::TokenFinder(const std::vector<Token>& tokens, const std::vector<int32_t>& ids) {
-  for (const int32_t id : ids) {
-    const std::string_view text = tokens[id].text;
-    if (text.empty()) continue;
-    sorted_.emplace_back(text, id);
-    first_.set(static_cast<uint8_t>(text[0]));
-  }
+  for (const int32_t id : ids) sorted_.emplace_back(tokens[id].text, id);
+  Sort();
+}
+
+TokenFinder::TokenFinder(std::vector<std::pair<std::string_view, int32_t>> texts) : sorted_(std::move(texts)) {
+  Sort();
+}
+
+void TokenFinder::Sort() {
+  std::erase_if(sorted_, [](const auto& entry) { return entry.first.empty(); });
+  for (const auto& [text, id] : sorted_) first_.set(static_cast<uint8_t>(text[0]));
   std::sort(sorted_.begin(), sorted_.end());
 }
 
 // Byte by byte, the tokens that begin like the text are a smaller and smaller part of the sorted list.
-int32_t TokenFinder::LongestAt(std::string_view text) const {
-  if (text.empty() || !first_[static_cast<uint8_t>(text[0])]) return -1;
-  int32_t longest = -1;
+template <typename Visit>
+void TokenFinder::Walk(std::string_view text, Visit visit) const {
+  if (text.empty() || !first_[static_cast<uint8_t>(text[0])]) return;
   auto low = sorted_.begin(), high = sorted_.end();
   for (size_t at = 0;; ++at) {
     // Those that end here stand first, the least id first of all.
-    if (low != high && low->first.size() == at && at > 0) longest = low->second;
+    if (low != high && low->first.size() == at && at > 0) visit(low->second);
     while (low != high && low->first.size() == at) ++low;
-    if (low == high || at == text.size()) return longest;
+    if (low == high || at == text.size()) return;
     const auto byte = [&](const auto& entry) { return static_cast<uint8_t>(entry.first[at]); };
     const uint8_t next = static_cast<uint8_t>(text[at]);
     low = std::partition_point(low, high, [&](const auto& entry) { return byte(entry) < next; });
     high = std::partition_point(low, high, [&](const auto& entry) { return byte(entry) == next; });
   }
+}
+
+int32_t TokenFinder::LongestAt(std::string_view text) const {
+  int32_t longest = -1;
+  Walk(text, [&](int32_t id) { longest = id; });
+  return longest;
+}
+
+void TokenFinder::AllAt(std::string_view text, std::vector<int32_t>& found) const {
+  found.clear();
+  Walk(text, [&](int32_t id) { found.push_back(id); });
 }
 
 StatusOr<TextMap> ReadMerges(const Metadata& file) {

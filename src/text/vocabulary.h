@@ -43,11 +43,20 @@ class TokenFinder {
   TokenFinder() = default;
   // Of the tokens `ids`; those without a text are left out.
   TokenFinder(const std::vector<Token>& tokens, const std::vector<int32_t>& ids);
+  // Of any texts, which outlive this, and their numbers.
+  explicit TokenFinder(std::vector<std::pair<std::string_view, int32_t>> texts);
   // The longest of the tokens that `text` begins with (of equal texts the smallest id), or -1. Time: the length of the
   // token, times the logarithm of how many there are.
   int32_t LongestAt(std::string_view text) const;
+  // All of them that `text` begins with, the shortest first (of equal texts the smallest id), in place of what `found`
+  // had. Likewise.
+  void AllAt(std::string_view text, std::vector<int32_t>& found) const;
 
  private:
+  void Sort();
+  template <typename Visit>
+  void Walk(std::string_view text, Visit visit) const;
+
   std::vector<std::pair<std::string_view, int32_t>> sorted_;  // by text, then by id
   std::bitset<256> first_;                                    // bytes that one of them begins with
 };

@@ -1,4 +1,5 @@
-// Every vocabulary of ../shared/models/vocab against the ids that llama.cpp gives for the same texts.
+// Every vocabulary of ../shared/models/vocab and of tests/golden/vocabularies against the ids that llama.cpp gives for
+// the same texts.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -18,18 +19,21 @@ std::string ReadAll(const std::filesystem::path& path) {
   return text.str();
 }
 
-TEST(Vectors, EveryVocabularyEncodesLikeTheReference) {
-  const std::filesystem::path folder = std::filesystem::path(QUERN_MODELS_DIR) / "vocab";
-  if (!std::filesystem::exists(folder)) GTEST_SKIP() << folder << " is absent";
+// How many vocabularies there are in `folder`.
+int Check(const std::filesystem::path& folder) {
   int files = 0;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     if (entry.path().extension() != ".gguf") continue;
     SCOPED_TRACE(entry.path().string());
     StatusOr<GgufFile> file = GgufFile::Open(entry.path());
-    ASSERT_TRUE(file.ok()) << file.status();
+    EXPECT_TRUE(file.ok()) << file.status();
+    if (!file.ok()) continue;
     const auto tokenizer = Tokenizer::FromMetadata(std::make_shared<const GgufFile>(*std::move(file)));
-    ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
-    const bool lossless = entry.path().string().find("bert") == std::string::npos;
+    EXPECT_TRUE(tokenizer.ok()) << tokenizer.status();
+    if (!tokenizer.ok()) continue;
+    // The others change blanks and characters, or have pieces that stand for none.
+    const std::string name = entry.path().filename().string();
+    const bool lossless = name.find("bert") == std::string::npos && !name.starts_with("t5");
 
     // Cases are separated by a marker line, expected ids are one line a case.
     const std::string cases = ReadAll(entry.path().string() + ".inp"), marker = "\n__ggml_vocab_test__\n";
@@ -55,7 +59,17 @@ TEST(Vectors, EveryVocabularyEncodesLikeTheReference) {
     EXPECT_GT(checked, 30);
     ++files;
   }
-  EXPECT_GE(files, 5);
+  return files;
+}
+
+TEST(Vectors, EveryVocabularyEncodesLikeTheReference) {
+  const std::filesystem::path folder = std::filesystem::path(QUERN_MODELS_DIR) / "vocab";
+  if (!std::filesystem::exists(folder)) GTEST_SKIP() << folder << " is absent";
+  EXPECT_GE(Check(folder), 5);
+}
+
+TEST(Vectors, SmallVocabulariesEncodeLikeTheReference) {
+  EXPECT_EQ(Check(QUERN_SOURCE_DIR "/tests/golden/vocabularies"), 3);
 }
 
 }  // namespace
