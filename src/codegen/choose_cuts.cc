@@ -6,16 +6,15 @@
 namespace quern::codegen {
 namespace {
 
-constexpr double kIssue = 2;        // vector instructions in a cycle
-constexpr double kWindow = 256;     // instructions that are in flight
-constexpr double kMove = 0.6;       // cycles of a load or a store of memory near by
-constexpr double kRound = 1.5;      // cycles of a round's counter and branch
-constexpr double kTurn = 24;        // cycles of a loop's start, and of the wrong guess at its end
-constexpr double kDecoded = 1500;   // instructions of a body that are not decoded again each round
-constexpr double kWorth = 1.1;      // a cut body must be faster by this
-constexpr int kForNumbers = 6;      // registers that constants and what is inside of a function take
-constexpr size_t kLongest = 64;     // steps of a loop when there are several
-constexpr size_t kMostLoops = 256;  // that one body becomes, unless all are as long as they may be
+constexpr double kIssue = 2;       // vector instructions in a cycle
+constexpr double kWindow = 256;    // instructions that are in flight
+constexpr double kMove = 0.6;      // cycles of a load or a store of memory near by
+constexpr double kRound = 1.5;     // cycles of a round's counter and branch
+constexpr double kTurn = 24;       // cycles of a loop's start, and of the wrong guess at its end
+constexpr double kDecoded = 1500;  // instructions of a body that are not decoded again each round
+constexpr double kWorth = 1.1;     // a cut body must be faster by this
+constexpr int kForNumbers = 6;     // registers that constants and what is inside of a function take
+constexpr size_t kLongest = 64;    // steps of a loop when there are several
 constexpr double kMostExtra = 1e5;
 constexpr int kNear = 24;  // steps for which a value is likely still in a register
 
@@ -115,13 +114,12 @@ Plan CutsAt(std::span<const BodyStep> steps, std::span<const int> order, const C
   return plan;
 }
 
-// Code generators are made for functions of so many loops.
 Plan BestCuts(std::span<const BodyStep> steps, std::span<const int> order, const CutFacts& facts) {
   double extra = 0;
   while (true) {
     Plan plan = CutsAt(steps, order, facts, extra);
     plan.cost -= extra * static_cast<double>(plan.ends.size());
-    if (plan.ends.size() <= kMostLoops || extra > kMostExtra) return plan;
+    if (plan.ends.size() <= facts.loops || extra > kMostExtra) return plan;
     extra = 2 * extra + kTurn;
   }
 }

@@ -24,6 +24,10 @@ struct BodyStep {
 struct CutFacts {
   int registers = 32;
   double rounds = 64;  // of a loop, over which its start and its end are shared out
+  // Loops that one body becomes at most, unless all are as long as they may be: code generators are made for functions
+  // of so many.
+  static constexpr size_t kMostLoops = 256;
+  size_t loops = kMostLoops;
 };
 
 // The steps of each loop, in order: operands before what they are operands of, within a loop and across them. One loop

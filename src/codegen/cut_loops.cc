@@ -10,6 +10,7 @@
 #include "codegen/choose_cuts.h"
 #include "codegen/loop_values.h"
 #include "kir/build.h"
+#include "kir/intern.h"
 #include "kir/parts.h"
 #include "kir/rewrite.h"
 #include "kir/walk.h"
@@ -25,6 +26,7 @@ using kir::ExprRef;
 constexpr int kLeastWork = 48;             // instructions of a body that is looked at
 constexpr int64_t kLeastRounds = 4;        // of a loop that is cut
 constexpr int64_t kStripBytes = 24 << 10;  // of what a strip keeps: about the nearest cache, beside what streams by
+constexpr size_t kLongestRun = 32, kLeastTimes = 3;      // of loops that are written once
 constexpr int64_t kLeastStrip = 256, kMostStrip = 2048;  // elements
 
 // The last of the parts that the steps are in.
@@ -132,12 +134,35 @@ class Cutter {
     int64_t work = 0;
     for (const BodyStep& step : values->steps()) work += step.work;
     if (work < kLeastWork) return false;
+    // Any number of loops, if few are left of them where those that come again are written once.
+    const std::set<std::string> taken = names_.taken;
+    for (const size_t most : {values->steps().size(), CutFacts::kMostLoops}) {
+      Block cut;
+      if (CutInto(most, loop, *values, trips, cut) &&
+          (most <= CutFacts::kMostLoops || LoopsOf(cut) <= CutFacts::kMostLoops)) {
+        written.insert(written.end(), cut.begin(), cut.end());
+        return true;
+      }
+      names_.taken = taken;
+    }
+    return false;
+  }
+
+  static size_t LoopsOf(const Block& block) {
+    size_t loops = 0;
+    kir::ForEach(block, [&](const kir::Stmt& stmt) { loops += std::holds_alternative<kir::Loop>(stmt.node) ? 1 : 0; });
+    return loops;
+  }
+
+  // At most so many loops, as ChooseCuts has it; false: one.
+  bool CutInto(size_t most, const kir::Loop& loop, LoopValues& values, int64_t trips, Block& written) {
+    const std::optional<int64_t> low = kir::KnownInteger(loop.low), high = kir::KnownInteger(loop.high);
     const int64_t rounds = std::min(trips, int64_t{1024}) / facts_.lanes;
-    const std::vector<std::vector<int>> parts =
-        ChooseCuts(values->steps(), {.registers = facts_.vector_registers, .rounds = static_cast<double>(rounds)});
+    const std::vector<std::vector<int>> parts = ChooseCuts(
+        values.steps(), {.registers = facts_.vector_registers, .rounds = static_cast<double>(rounds), .loops = most});
     if (parts.size() < 2) return false;
 
-    const Kept kept = KeepSteps(*values, parts);
+    const Kept kept = KeepSteps(values, parts);
     int64_t strip = kMostStrip;
     while (strip > kLeastStrip && strip * kept.bytes > kStripBytes) strip /= 2;
     while (strip * kept.bytes > facts_.scratch_bytes) strip /= 2;
@@ -153,19 +178,55 @@ class Cutter {
     const ExprRef end = whole ? loop.high : kb::Min(start + static_cast<double>(strip), loop.high);
     const ExprRef at = kb::Ref(loop.index) - start;
     Block loops;
-    for (Block& body : Bodies(loop, *values, parts, kept, buffers, at)) {
+    for (Block& body : Bodies(loop, values, parts, kept, buffers, at)) {
       kir::Loop part = loop;
       part.low = start;
       part.high = end;
       part.body = std::move(body);
       loops.push_back(std::make_shared<const kir::Stmt>(kir::Stmt{std::move(part)}));
     }
+    loops = Repeated(std::move(loops));
     if (whole) {
       written.insert(written.end(), loops.begin(), loops.end());
     } else {
       written.push_back(kb::For(index, loop.low, loop.high, std::move(loops), strip));
     }
     return true;
+  }
+
+  // Runs of loops that come again and again, as those of a long chain of the same ops do, as a loop around one of them:
+  //   a, b, c, b, c, b, c    =>    a, b, c, for again in 1..3 { b, c }
+  // Behind the first, so that all that is read in the loop is written before it.
+  Block Repeated(Block loops) {
+    kir::Interner nodes;
+    std::map<std::string, size_t> kinds;
+    std::vector<size_t> kind;
+    for (const kir::StmtRef& loop : loops) {
+      std::string all = nodes.Bytes(*loop);
+      for (const kir::StmtRef& store : std::get<kir::Loop>(loop->node).body) all += nodes.Bytes(*store);
+      kind.push_back(kinds.emplace(std::move(all), kinds.size()).first->second);
+    }
+    const auto equal = [&](size_t at, size_t other, size_t count) {
+      return other + count <= kind.size() && std::equal(&kind[at], &kind[at] + count, &kind[other]);
+    };
+    Block written;
+    for (size_t at = 0; at < loops.size();) {
+      size_t period = 0, times = 0;
+      while (times < kLeastTimes && period < kLongestRun) {
+        ++period;
+        for (times = 1; equal(at, at + times * period, period);) ++times;
+      }
+      if (times < kLeastTimes) {
+        written.push_back(loops[at++]);
+        continue;
+      }
+      const auto first = loops.begin() + static_cast<std::ptrdiff_t>(at);
+      const Block run(first, first + static_cast<std::ptrdiff_t>(period));
+      written.insert(written.end(), run.begin(), run.end());
+      written.push_back(kb::For(names_.Fresh("again"), kb::Int(1), kb::Int(static_cast<int64_t>(times)), run));
+      at += times * period;
+    }
+    return written;
   }
 
   // The body of each part, in which element `at` of the strip is computed.

@@ -100,7 +100,7 @@ std::vector<int> LoopOrder(const RegionView& view, const std::vector<Extent>& di
 
 family::Matched MatchMap(const RegionView& view) {
   const std::vector<ir::Value>& results = view.results();
-  auto plan = std::make_unique<MapPlan>(AxisSpace(view, results[0]));
+  auto plan = std::make_unique<MapPlan>(AxisSpace(view, results));
   if (!plan->space.consistent()) return No("%s meets itself along another axis", view.Describe(results[0].node));
   for (const ir::Value& result : results) {
     const AxisSpace::Place* place = plan->space.Find(result);

@@ -24,23 +24,34 @@ std::vector<int> AxisSpace::Place::Axes() const {
   return axes;
 }
 
-AxisSpace::AxisSpace(const RegionView& view, Value seed, int given, bool joins)
+AxisSpace::AxisSpace(const RegionView& view, std::span<const Value> seeds, int given, bool joins)
     : view_(&view), crossing_(view.nodes().size()), joins_(joins) {
   Lists dims;
-  for (const Extent& extent : view.type(seed).dims) {
+  for (const Extent& extent : view.type(seeds[0]).dims) {
     dims.push_back(IsOne(extent) ? std::vector<int>{} : std::vector<int>{Fresh(extent)});
   }
-  Assign(seed, std::move(dims));
-  while (!open_.empty()) {
-    const Value value = open_.back();
-    open_.pop_back();
-    if (view.Has(value.node)) Relate(value.node);
-    for (const auto& [user, operand] : view.users(value.node)) {
-      if (view.Has(user) && view.node(user).inputs[operand] == value) Relate(user);
-    }
+  Assign(seeds[0], std::move(dims));
+  Spread();
+  for (const Value& seed : seeds.subspan(1)) {
+    const Place& first = places_.at(seeds[0]);
+    if (places_.contains(seed) || !first.part.empty() || view.type(seed).dims != view.type(seeds[0]).dims) continue;
+    Assign(seed, first.dims);
+    Spread();
   }
   CheckConsistent();
   Pin(given);
+}
+
+// What follows from the places that are new.
+void AxisSpace::Spread() {
+  while (!open_.empty()) {
+    const Value value = open_.back();
+    open_.pop_back();
+    if (view_->Has(value.node)) Relate(value.node);
+    for (const auto& [user, operand] : view_->users(value.node)) {
+      if (view_->Has(user) && view_->node(user).inputs[operand] == value) Relate(user);
+    }
+  }
 }
 
 std::vector<Extent> AxisSpace::ExtentsOf(const Place& place) const {

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <map>
+#include <span>
 #include <vector>
 
 #include "family/region_view.h"
@@ -34,7 +35,10 @@ class AxisSpace {
   // The space that `seed` is in, a value of the region or one that it reads. Node `given`: its results are there at any
   // point, and what it reads is no matter of this space. Without `joins`, what is made of pieces is addressed by its
   // own dimensions, as what an index map makes.
-  AxisSpace(const RegionView& view, ir::Value seed, int given = -1, bool joins = true);
+  AxisSpace(const RegionView& view, ir::Value seed, int given = -1, bool joins = true)
+      : AxisSpace(view, std::span(&seed, 1), given, joins) {}
+  // The space of several: those of the first's extents have its axes, also where no value relates the two.
+  AxisSpace(const RegionView& view, std::span<const ir::Value> seeds, int given = -1, bool joins = true);
 
   // Extents by axis.
   const std::vector<Extent>& extents() const { return extents_; }
@@ -65,6 +69,7 @@ class AxisSpace {
 
  private:
   using Lists = std::vector<std::vector<int>>;
+  void Spread();
   void Relate(int n);
   void RelateElementwise(int n);
   void RelateReshape(int n);

@@ -3,6 +3,8 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
+
 #include "codegen/choose_cuts.h"
 #include "support/wide_graph.h"
 #include "unit/codegen/region_check.h"
@@ -30,9 +32,10 @@ std::string Nested(int depth, std::string value) {
   return value;
 }
 
-std::string Chain(const std::string& high, const std::string& symbols = "") {
+std::string Chain(const std::string& high, const std::string& symbols = "", int depth = 40) {
   return absl::StrCat("kernel chain (\n  x : f64[", high, "] in\n  y : f64[", high, "] out\n) ", symbols,
-                      " {\n  grid g in 0..1 {\n    vec c in 0..", high, " { y[c] = ", Nested(40, "x[c]"), " }\n  }\n}");
+                      " {\n  grid g in 0..1 {\n    vec c in 0..", high, " { y[c] = ", Nested(depth, "x[c]"),
+                      " }\n  }\n}");
 }
 
 // Runs a kernel of f64 buffers of `count` elements, the last of which is its result.
@@ -55,6 +58,19 @@ TEST(CutLoops, ComputesTheSameForEveryExtent) {
   const kir::Kernel whole = *kir::ParseKernel(text), cut = Cut(text);
   EXPECT_THAT(kir::Print(cut), HasSubstr("alloc keep0 : f64[1024]"));
   for (const int64_t size : {0, 1, 15, 16, 17, 1023, 1024, 1025, 2048, 5000}) {
+    SCOPED_TRACE(size);
+    EXPECT_EQ(ResultOf(cut, size, {{"S", size}}), ResultOf(whole, size, {{"S", size}}));
+  }
+}
+
+// A longer chain is no longer text: its loops are in a loop around them.
+TEST(CutLoops, LoopsThatComeAgainAreWrittenOnce) {
+  const std::string text = Chain("S", "sym S in 0..9000", 170);
+  const kir::Kernel whole = *kir::ParseKernel(text), cut = Cut(text);
+  const std::string printed = kir::Print(cut);
+  EXPECT_THAT(printed, HasSubstr("for again0 in 1.."));
+  EXPECT_LT(std::count(printed.begin(), printed.end(), '\n'), 60) << printed;
+  for (const int64_t size : {1, 1024, 1025}) {
     SCOPED_TRACE(size);
     EXPECT_EQ(ResultOf(cut, size, {{"S", size}}), ResultOf(whole, size, {{"S", size}}));
   }

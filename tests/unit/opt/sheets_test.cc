@@ -78,6 +78,16 @@ TEST(Sheets, WorkOncePerBindingStaysApart) {
   EXPECT_THAT(Sizes(text), ElementsAre(300, 400));
 }
 
+// What is cut for its buffers need not hang together: no node of the second half reads another.
+TEST(Sheets, PiecesNeedNotTouch) {
+  std::string text = "graph g {\n  %0 = Input() {name = \"x\"} : f32[40]\n" + Chain(1, 400, "Sub", 0, "40"), results;
+  for (int n = 401; n <= 800; ++n) {
+    absl::StrAppend(&text, "  %", n, " = Neg(%", n - 400, ") : f32[40]\n");
+    absl::StrAppend(&results, n == 401 ? "%" : ", %", n - 400, ", %", n);
+  }
+  EXPECT_THAT(Sizes(text + "  return " + results + "\n}"), ElementsAre(400, 200, 200));
+}
+
 TEST(Sheets, AKernelHasNotTooManyBuffers) {
   std::string text =
       "graph g {\n  %0 = Input() {name = \"x\"} : f32[40]\n" + Chain(1, 600, "Sub", 0, "40") + "  return ";
