@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "codegen/line_program.h"
+#include "codegen/loops.h"
 
 namespace quern::codegen {
 namespace {
@@ -168,11 +169,13 @@ class Along : public LineProgram {
     const Extent length = cut ? Extent(most) : plan_.LineElements();
     kir::ExprRef low = plan_.line.empty() ? kb::Int(0) : Low(Last()),
                  high = plan_.line.empty() ? kb::Int(1) : High(Last());
+    // Parts are the same whichever way scans run, so that threads meet the same elements of each.
+    const bool backwards = cut && RunsBackwards();
+    if (backwards) DeclareParts(view_, writer_.kernel, plan_.space.extents()[plan_.line.back()], most);
     if (cut) {
-      // From the end on where scans run that way.
-      const kir::ExprRef p = kb::Ref("p"), end = high, far = p + static_cast<double>(most);
-      low = RunsBackwards() ? kb::Max(kb::Int(0), end - far) : p;
-      high = RunsBackwards() ? end - p : kb::Min(far, end);
+      const kir::ExprRef p = kb::Ref("p");
+      low = backwards ? (kb::Ref("PARTS") - 1.0 - p) * static_cast<double>(most) : p;
+      high = kb::Min(low + static_cast<double>(most), high);
     }
     kir::Block allocs, part;
     if (parts) EmitScans(low, high, length, allocs, part);
@@ -209,7 +212,9 @@ class Along : public LineProgram {
     }
     part.insert(part.end(), packed.begin(), packed.end());
     block.insert(block.end(), allocs.begin(), allocs.end());
-    if (cut) part = {kb::For("p", kb::Int(0), High(Last()), std::move(part), most)};
+    if (cut)
+      part = {
+          kb::For("p", kb::Int(0), backwards ? kb::Ref("PARTS") : High(Last()), std::move(part), backwards ? 1 : most)};
     block.insert(block.end(), part.begin(), part.end());
   }
 

@@ -151,7 +151,7 @@ class LineKernels {
     if (!HasLineResults()) return absl::OkStatus();
     KernelWriter writer(view_, "lines");
     PointExpr expr(view_, plan_.space, writer);
-    DeclareParts(writer);
+    DeclareParts(view_, writer.kernel, plan_.space.extents()[plan_.line[0]], Step());
     ProvideJoined(writer, expr);
     EmitLines(writer, kPartElements, [&](PointExpr::Point point, const kir::ExprRef& first) {
       return Program(writer, expr, first, Segment())->LineResults(std::move(point));
@@ -175,11 +175,6 @@ class LineKernels {
   LineSegment Segment() const {
     const kir::ExprRef low = kb::Ref("part") * static_cast<double>(Step());
     return {low, kb::Min(low + static_cast<double>(Step()), kb::FromExtent(plan_.space.extents()[plan_.line[0]]))};
-  }
-  void DeclareParts(KernelWriter& writer) const {
-    std::vector<kir::SymbolDecl> free;
-    for (const auto& [name, range] : view_.ranges) free.push_back({name, range, std::nullopt});
-    writer.kernel.symbols.push_back(kir::DerivedSymbol("PARTS", plan_.space.extents()[plan_.line[0]], Step(), free));
   }
   void AddPartsToGrid(KernelWriter& writer) const {
     writer.kernel.grid.push_back({"part", kb::Int(0), kb::Ref("PARTS"), 1});
@@ -220,7 +215,7 @@ class LineKernels {
   Status EmitParts(int level) {
     KernelWriter writer(view_, "line_parts");
     PointExpr expr(view_, plan_.space, writer);
-    DeclareParts(writer);
+    DeclareParts(view_, writer.kernel, plan_.space.extents()[plan_.line[0]], Step());
     ProvideJoined(writer, expr);
     std::vector<Folded> made;
     EmitLines(writer, kPartElements, [&](PointExpr::Point point, const kir::ExprRef& first) {
@@ -244,7 +239,7 @@ class LineKernels {
   Status EmitJoin(int level, bool last) {
     KernelWriter writer(view_, "line_join");
     PointExpr expr(view_, plan_.space, writer);
-    DeclareParts(writer);
+    DeclareParts(view_, writer.kernel, plan_.space.extents()[plan_.line[0]], Step());
     ProvideJoined(writer, expr);
     EmitElements(view_, writer.kernel, KeptExtents(), {{}}, [&](size_t, const kir::Index& index, kir::Block& block) {
       expr.MoveTo(PointOfKept(index));

@@ -22,6 +22,12 @@ bool IsShort(const std::vector<Extent>& dims, int64_t elements_per_step, const S
 
 }  // namespace
 
+void DeclareParts(const RegionView& view, kir::Kernel& kernel, const Extent& extent, int64_t step) {
+  std::vector<kir::SymbolDecl> free;
+  for (const auto& [name, range] : view.ranges) free.push_back({name, range, std::nullopt});
+  kernel.symbols.push_back(kir::DerivedSymbol("PARTS", extent, step, free));
+}
+
 int64_t BoundedElements(const std::vector<Extent>& dims, const SymbolRanges& ranges) {
   int64_t product = 1;
   for (const Extent& dim : dims) {

@@ -471,7 +471,7 @@ class Generator {
     const Value x = Some(OperandKind::kNumeric, 1);
     const int64_t axis = Below(type(x).rank());
     if (IsFloat(type(x).dtype) && Size(type(x).dims[axis]) > 64) return;  // sums of many leave the range of halves
-    // Blocks of threads do not take lines of symbols from the end on: nothing shows that their threads store apart.
+    // From the end on as well, along fixed lengths and symbols.
     Tame(Add("CumSum", {x}, {{"axis", axis}, {"exclusive", Below(2) == 0}, {"reverse", Below(2) == 0}}));
   }
 

@@ -152,6 +152,10 @@ TEST(Lines, LongScans) {
     CheckFused(absl::StrCat("graph g {\n  %0 = Input() {name = \"x\"} : f32[2, 40007]\n  %1 = CumSum(%0) {axis = 1",
                             attributes, "} : f32[2, 40007]\n  %2 = Neg(%1) : f32[2, 40007]\n  return %2\n}"),
                {}, 1e-4, kCpu);
+    CheckFused(absl::StrCat("graph g sym S in 1..1000000 {\n  %0 = Input() {name = \"x\"} : i32[2, S]\n"
+                            "  %1 = CumSum(%0) {axis = 1",
+                            attributes, "} : i32[2, S]\n  %2 = Neg(%1) : i32[2, S]\n  return %2\n}"),
+               {{"S", 20011}}, 0);
   }
 }
 
