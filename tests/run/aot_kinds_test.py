@@ -8,6 +8,7 @@ Each is compiled, linked by a C compiler with the runtime archive alone and run;
 named.
 """
 import json
+import os
 import pathlib
 import random
 import struct
@@ -144,6 +145,26 @@ def language_model(at, name, model, *options, tokens=True):
     print(f"{name}: {len(ids)} tokens, the bits of the JIT")
 
 
+def progress(at):
+    """Who waits at a terminal sees what is done; a file or a pipe gets nothing of it."""
+    here, there = os.openpty()
+    command = [QUERN, "compile", at / "plain.qir", "-o", at / "seen", *LEVEL]
+    done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=there, check=True)
+    os.close(there)
+    seen = b""
+    try:
+        while part := os.read(here, 4096):
+            seen += part
+    except OSError:  # what a terminal gives that nobody has open any more
+        pass
+    os.close(here)
+    for word in (b"planning for avx2 ..", b" kernels for avx2 ..", b"generating code .."):
+        expect(done.returncode == 0 and word in seen, f"{seen} without {word}")
+    expect(seen.endswith(b"\r\x1b[K"), "what was shown is not wiped off")
+    quiet = subprocess.run(command, capture_output=True, check=True)
+    expect(quiet.stderr == b"", f"{quiet.stderr} where nobody watches")
+
+
 def output_files(at):
     """-o FILE.o is that file; what cannot be is a sentence."""
     model = at / "plain.qir"
@@ -175,6 +196,7 @@ def main():
         (at / "blocks.qir").write_text(BLOCKS)
         run(QUERN, "convert", at / "plain.qir", at / "plain.qgf")
         output_files(at)
+        progress(at)
         check(at, "text", at / "plain.qir", {"N": 7})
         check(at, "binary", at / "plain.qgf", {"N": 19})
         check(at, "blocks", at / "blocks.qir", {"S": 11})
