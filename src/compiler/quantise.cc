@@ -127,10 +127,11 @@ class TensorWriter {
                                                         number));
     }
     EncodeFloats(to_, values, columns_, made);
-    // Only of numbers near those that a half can hold can a scale be none.
+    // Only of numbers near those that a half can hold can a scale be none, and sums of their squares as well.
     if (!IsBlock(to_) || most < 8192) return absl::OkStatus();
     kir::DecodeRow(to_, made, columns_, values);
-    if (std::isfinite(MostOf(values, columns_))) return absl::OkStatus();
+    const float kept = MostOf(values, columns_);
+    if (std::isfinite(kept) && kept >= most / 4) return absl::OkStatus();
     return absl::InvalidArgumentError(absl::StrFormat("the tensor %s has %g in row %d, which is too large for %s",
                                                       tensor_.name, most, number, FormatOf(to_).gguf_name));
   }
@@ -212,7 +213,8 @@ StatusOr<QuantiseReport> Write(const std::string& in, const std::string& path, c
       static_cast<int>(std::clamp<int64_t>(options.threads > 0 ? options.threads : quern_thread_count(), 1, 256));
   for (size_t t = 0; t < tensors.size(); ++t) {
     const ModelTensor& tensor = file->tensors()[t];
-    if (tensor.dtype && (!formats[t].kept || BecomesF32(*file, tensor))) {
+    const bool turned = tensor.half_split_heads > 0 || BecomesF32(*file, tensor);
+    if (tensor.dtype && (!formats[t].kept || turned)) {
       const Status written = TensorWriter(tensor, dtypes[t], threads, options.cancel).Write(out);
       if (!written.ok()) return Status(written.code(), absl::StrCat(in, ": ", written.message()));
     } else {

@@ -62,8 +62,10 @@ Value Decoder::Attention(const Layer& layer, const Projections& rows, const Head
     const std::vector<Extent> dims = {Extent(1), Sequence(), Extent(width)};
     return graph_.Mir("Reshape", {value}, {{"shape", dims}}, label);
   };
-  const Value k = spec_.encoder ? batch(rows.k, heads.key()) : Cached(layer, "k_cache", rows.k, heads),
-              v = spec_.encoder ? batch(rows.v, heads.key()) : Cached(layer, "v_cache", rows.v, heads);
+  const auto seen = [&](Value own, const char* cache) {
+    return spec_.encoder ? batch(own, heads.key()) : Cached(layer, cache, own, heads);
+  };
+  const Value k = seen(rows.k, "k_cache"), v = rows.v.absent() ? k : seen(rows.v, "v_cache");
   const bool sliding = rule.window > 0 && rule.window < spec_.context;
   const char* mask = spec_.encoder ? "none" : sliding ? "sliding" : "causal";
   const Value a = graph_.Block("Attention", {batch(rows.q, heads.query()), k, v, {}, starts_, lengths_, blocks_},

@@ -126,7 +126,7 @@ class Decoder {
   Projections Project(Value x, const Layer& layer, const Heads& heads);
   Value Rotate(Value x, const Rotation& rotation, const Heads& heads);
   // Attention over the layer's cache, to which this step's keys and values go; of encoders over this step's rows, both
-  // ways: [SEQ, heads * head_dim].
+  // ways: [SEQ, heads * head_dim]. Where there is no v, keys are values as well, and only they are kept.
   Value Attention(const Layer& layer, const Projections& rows, const Heads& heads, const AttentionRule& rule = {});
   // As most have it: projections of x, of which q and k are rotated, attention, and attn_output.
   Value SelfAttention(Value x, const Layer& layer, const Heads& heads, const Rotation& rotation,

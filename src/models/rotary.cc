@@ -55,7 +55,9 @@ RotaryRule ReadRotaryRule(Hyperparameters& numbers, int64_t head_dim, int64_t tr
   rule.beta_fast = numbers.FloatOr("rope.scaling.yarn_beta_fast", 1e-3, 1e6, 32);
   rule.beta_slow = numbers.FloatOr("rope.scaling.yarn_beta_slow", 1e-3, 1e6, 1);
   const double log_weight = numbers.FloatOr("rope.scaling.yarn_log_multiplier", 0, 1e3, 0);
-  // With a weight of its own the file has the scale of attention's logits corrected elsewhere (deepseek2).
+  // With a weight of its own the file has the scale of attention's logits corrected elsewhere: all of it where
+  // attention is latent.
+  if (log_weight != 0 && numbers.Has("attention.kv_lora_rank")) return rule;
   rule.magnitude *= log_weight == 0 ? YarnMagnitude(rule.factor, 1)
                                     : YarnMagnitude(rule.factor, 1) / YarnMagnitude(rule.factor, log_weight);
   return rule;

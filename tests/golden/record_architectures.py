@@ -351,6 +351,58 @@ def models():
     yield m
 
 
+def latent_models():
+    # Files without q_lora_rank are those of 27 layers to llama.cpp.
+    for name, layers, query_rank, yarn in (("deepseek2", 3, 10, False), ("deepseek2-yarn", 3, 10, True),
+                                           ("deepseek2-lite", 27, 0, True)):
+        m = Model(name, "deepseek2", layers)
+        count, rank, rotated, plain, value, hidden = 3, 14, 4, 6, 5, 20
+        m.uint("attention.head_count", count)
+        m.uint("attention.head_count_kv", 1)
+        m.uint("attention.key_length", rank + rotated)
+        m.uint("attention.value_length", rank)
+        m.uint("attention.key_length_mla", plain + rotated)
+        m.uint("attention.value_length_mla", value)
+        m.uint("attention.kv_lora_rank", rank)
+        m.uint("rope.dimension_count", rotated)
+        m.float("attention.layer_norm_rms_epsilon", 1e-5)
+        m.uint("feed_forward_length", 40)
+        m.uint("leading_dense_block_count", 1)
+        m.uint("expert_count", 5)
+        m.uint("expert_used_count", 3)
+        m.uint("expert_shared_count", 2)
+        m.uint("expert_feed_forward_length", hidden)
+        m.float("expert_weights_scale", 1.5)
+        if query_rank:
+            m.uint("attention.q_lora_rank", query_rank)
+        if yarn:
+            m.string("rope.scaling.type", "yarn")
+            m.float("rope.scaling.factor", 4.0)
+            m.uint("rope.scaling.original_context_length", 32)
+            m.float("rope.scaling.yarn_log_multiplier", 0.0707)
+            m.float("rope.freq_base", 500.0)
+        ends(m)
+        for layer in range(m.layers):
+            m.norm(f"blk.{layer}.attn_norm")
+            if query_rank:
+                m.linear(f"blk.{layer}.attn_q_a", query_rank, m.width)
+                m.norm(f"blk.{layer}.attn_q_a_norm", query_rank)
+            m.linear(f"blk.{layer}.attn_q_b" if query_rank else f"blk.{layer}.attn_q", count * (plain + rotated),
+                     query_rank or m.width)
+            m.linear(f"blk.{layer}.attn_kv_a_mqa", rank + rotated, m.width)
+            m.norm(f"blk.{layer}.attn_kv_a_norm", rank)
+            m.tensor(f"blk.{layer}.attn_k_b.weight", count, rank, plain)
+            m.tensor(f"blk.{layer}.attn_v_b.weight", count, value, rank)
+            m.linear(f"blk.{layer}.attn_output", m.width, count * value)
+            m.norm(f"blk.{layer}.ffn_norm")
+            if layer == 0:
+                gated(m, layer, 40)
+            else:
+                experts(m, layer, 5, hidden)
+                gated(m, layer, 2 * hidden, "_shexp")
+        yield m
+
+
 def recurrent_models():
     m = Model("mamba", "mamba")
     inner, state, kernel, rank = 48, 6, 4, 3
@@ -461,7 +513,7 @@ def encoder_models():
 
 def main():
     logits, names = sys.argv[1], sys.argv[2:]
-    for m in itertools.chain(models(), recurrent_models(), encoder_models()):
+    for m in itertools.chain(models(), latent_models(), recurrent_models(), encoder_models()):
         if names and m.name not in names:
             continue
         with tempfile.TemporaryDirectory() as folder:
