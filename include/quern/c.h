@@ -11,7 +11,7 @@
  *
  * Errors. What can fail returns NULL, or an error that the caller owns and frees; what it would have written is then
  * unchanged, except where a function says otherwise. A null pointer where one is not allowed, a count that does not go
- * with it, and text that is not what it should be are errors like any other (QUERN_INVALID), and nothing happens.
+ * with it, and text that is not what it should be are errors like any other (QUERN_CODE_INVALID), and nothing happens.
  * Functions that only tell something take null handles, and say 0, -1, "" or NULL. Nothing throws; without memory the
  * process ends.
  *
@@ -44,32 +44,33 @@ const char* quern_version(void);
 
 typedef struct quern_error quern_error;
 
-/* What quern::ErrorCode says, in its order (quern/result.h has when each comes). */
+/* What quern::ErrorCode says, in its order (quern/result.h has when each comes). (quern/abi.h has QUERN_OK and others
+ * of its own, for compiled models.) */
 typedef enum quern_code {
-  QUERN_OK,
-  QUERN_UNKNOWN_OP,
-  QUERN_UNKNOWN_OPERAND,
-  QUERN_INPUT_COUNT,
-  QUERN_MISSING_BIAS,
-  QUERN_SHAPE_MISMATCH,
-  QUERN_DTYPE_MISMATCH,
-  QUERN_UNBOUND_SYMBOL,
-  QUERN_BAD_ATTRIBUTE,
-  QUERN_DUPLICATE_NAME,
-  QUERN_UNSUPPORTED,
-  QUERN_MISSING,
-  QUERN_UNKNOWN_NAME,
-  QUERN_OUT_OF_RANGE,
-  QUERN_SIZE_CONFLICT,
-  QUERN_BUSY,
-  QUERN_CANCELLED,
-  QUERN_CHECK,
-  QUERN_INVALID,
-  QUERN_RESOURCE,
-  QUERN_INTERNAL
+  QUERN_CODE_NONE,
+  QUERN_CODE_UNKNOWN_OP,
+  QUERN_CODE_UNKNOWN_OPERAND,
+  QUERN_CODE_INPUT_COUNT,
+  QUERN_CODE_MISSING_BIAS,
+  QUERN_CODE_SHAPE_MISMATCH,
+  QUERN_CODE_DTYPE_MISMATCH,
+  QUERN_CODE_UNBOUND_SYMBOL,
+  QUERN_CODE_BAD_ATTRIBUTE,
+  QUERN_CODE_DUPLICATE_NAME,
+  QUERN_CODE_UNSUPPORTED,
+  QUERN_CODE_MISSING,
+  QUERN_CODE_UNKNOWN_NAME,
+  QUERN_CODE_OUT_OF_RANGE,
+  QUERN_CODE_SIZE_CONFLICT,
+  QUERN_CODE_BUSY,
+  QUERN_CODE_CANCELLED,
+  QUERN_CODE_CHECK,
+  QUERN_CODE_INVALID,
+  QUERN_CODE_RESOURCE,
+  QUERN_CODE_INTERNAL
 } quern_code;
 
-/* QUERN_OK of NULL. */
+/* QUERN_CODE_NONE of NULL. */
 quern_code quern_error_code(const quern_error* error);
 /* The whole sentence; "" of NULL. */
 const char* quern_error_message(const quern_error* error);
@@ -86,7 +87,7 @@ void quern_text_free(quern_text* text);
 
 /* ---- stopping runs ---- */
 
-/* Asks the runs of what was made with it to stop: they end with QUERN_CANCELLED. It may be freed while they go on. */
+/* Asks runs of what was made with it to stop: they end with QUERN_CODE_CANCELLED. They may go on when it is freed. */
 typedef struct quern_cancel quern_cancel;
 quern_cancel* quern_cancel_new(void);
 void quern_cancel_ask(quern_cancel* cancel);   /* from any thread, and from signal handlers */
@@ -192,8 +193,9 @@ quern_error* quern_program_output_shape(const quern_program* program, const quer
                                         const quern_size* sizes, size_t size_count, size_t output, int64_t* shape,
                                         size_t room, size_t* rank);
 /* Computes every output from the inputs, each given once, in any order. Outputs overlap nothing. After an error no
- * output and no state has changed, but after QUERN_CANCELLED, where they may hold anything, and of a loop that needs
- * more trips than its most (QUERN_OUT_OF_RANGE), where outputs may. A program that is running is QUERN_BUSY. */
+ * output and no state has changed, but after QUERN_CODE_CANCELLED, where they may hold anything, and of a loop that
+ * needs more trips than its most (QUERN_CODE_OUT_OF_RANGE), where outputs may. A program that is running is
+ * QUERN_CODE_BUSY. */
 quern_error* quern_program_run(quern_program* program, const quern_tensor* inputs, size_t input_count,
                                const quern_tensor* outputs, size_t output_count, const quern_size* sizes,
                                size_t size_count);
@@ -233,8 +235,8 @@ quern_error* quern_session_piece(const quern_session* session, int32_t id, quern
 bool quern_session_is_end(const quern_session* session, int32_t id);
 
 /* Runs the ids at the current position. `logits`: room for the vocabulary, after the last id; of _step_all, for one row
- * after each id. `room` is in floats and exactly that. After QUERN_CANCELLED and QUERN_RESOURCE the position tells
- * which ids are in the cache. */
+ * after each id. `room` is in floats and exactly that. After QUERN_CODE_CANCELLED and QUERN_CODE_RESOURCE the position
+ * tells which ids are in the cache. */
 quern_error* quern_session_step(quern_session* session, const int32_t* ids, size_t count, float* logits, size_t room);
 quern_error* quern_session_step_all(quern_session* session, const int32_t* ids, size_t count, float* logits,
                                     size_t room);

@@ -47,14 +47,14 @@ constexpr Part kParts[] = {{"op", &Error::op},   {"operand", &Error::operand}, {
 }  // namespace
 }  // namespace quern::c
 
-static_assert(QUERN_INTERNAL == static_cast<int>(quern::ErrorCode::kInternal) &&
-              QUERN_CANCELLED == static_cast<int>(quern::ErrorCode::kCancelled) &&
-              QUERN_UNSUPPORTED == static_cast<int>(quern::ErrorCode::kUnsupported));
+static_assert(QUERN_CODE_INTERNAL == static_cast<int>(quern::ErrorCode::kInternal) &&
+              QUERN_CODE_CANCELLED == static_cast<int>(quern::ErrorCode::kCancelled) &&
+              QUERN_CODE_UNSUPPORTED == static_cast<int>(quern::ErrorCode::kUnsupported));
 
 const char* quern_version(void) { return QUERN_VERSION; }
 
 quern_code quern_error_code(const quern_error* error) {
-  return error == nullptr ? QUERN_OK : static_cast<quern_code>(error->error.code);
+  return error == nullptr ? QUERN_CODE_NONE : static_cast<quern_code>(error->error.code);
 }
 
 const char* quern_error_message(const quern_error* error) {

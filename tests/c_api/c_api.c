@@ -35,7 +35,7 @@ static void fails(quern_error* error, quern_code code, const char* part, const c
 }
 #define FAILS(code, part, call) fails(call, code, part, #call, __LINE__)
 /* An argument is null: the sentence names the function and the argument. */
-#define IS_NULL(argument, call) FAILS(QUERN_INVALID, argument " is null", call)
+#define IS_NULL(argument, call) FAILS(QUERN_CODE_INVALID, argument " is null", call)
 
 static int text_is(quern_text* text, const char* expected) {
   const int good = quern_text_size(text) == strlen(expected) && strcmp(quern_text_data(text), expected) == 0;
@@ -52,7 +52,7 @@ static int text_has(quern_text* text, const char* part) {
 
 static void errors_and_texts(void) {
   CHECK(strncmp(quern_version(), "0.", 2) == 0);
-  CHECK(quern_error_code(NULL) == QUERN_OK);
+  CHECK(quern_error_code(NULL) == QUERN_CODE_NONE);
   CHECK(strcmp(quern_error_message(NULL), "") == 0);
   CHECK(strcmp(quern_error_part(NULL, "op"), "") == 0);
   quern_error_free(NULL);
@@ -67,7 +67,7 @@ static void errors_and_texts(void) {
   quern_value x, y;
   OK(quern_graph_input(graph, "x", "f32[5, 7]", &x));
   quern_error* error = quern_graph_op(graph, "Softmx", &x, 1, NULL, NULL, NULL, 0, &y, 1, NULL);
-  CHECK(quern_error_code(error) == QUERN_UNKNOWN_OP);
+  CHECK(quern_error_code(error) == QUERN_CODE_UNKNOWN_OP);
   CHECK(strcmp(quern_error_part(error, "suggestion"), "Softmax") == 0);
   CHECK(strcmp(quern_error_part(error, "nothing"), "") == 0);
   CHECK(strcmp(quern_error_part(error, NULL), "") == 0);
@@ -76,7 +76,7 @@ static void errors_and_texts(void) {
   operands[0] = x;
   OK(quern_graph_input(graph, "w", "f32[11, 3]", &operands[1]));
   error = quern_graph_op(graph, "MatMul", operands, 2, NULL, "layer", NULL, 0, &y, 1, NULL);
-  CHECK(quern_error_code(error) == QUERN_SHAPE_MISMATCH);
+  CHECK(quern_error_code(error) == QUERN_CODE_SHAPE_MISMATCH);
   CHECK(strcmp(quern_error_part(error, "op"), "MatMul") == 0);
   CHECK(strcmp(quern_error_part(error, "where"), "layer") == 0);
   CHECK(quern_error_part(error, "operand")[0] != 0 && quern_error_part(error, "expected")[0] != 0);
@@ -94,19 +94,19 @@ static void build(void) {
 
   IS_NULL("graph", quern_graph_symbol(NULL, "N", 1, 2));
   IS_NULL("name", quern_graph_symbol(g, NULL, 1, 2));
-  FAILS(QUERN_OUT_OF_RANGE, "3..2", quern_graph_symbol(g, "N", 3, 2));
+  FAILS(QUERN_CODE_OUT_OF_RANGE, "3..2", quern_graph_symbol(g, "N", 3, 2));
   OK(quern_graph_symbol(g, "N", 1, 64));
-  FAILS(QUERN_DUPLICATE_NAME, "N", quern_graph_symbol(g, "N", 1, 64));
+  FAILS(QUERN_CODE_DUPLICATE_NAME, "N", quern_graph_symbol(g, "N", 1, 64));
   IS_NULL("graph", quern_graph_specialise(NULL, "N", 1, 2));
   IS_NULL("symbol", quern_graph_specialise(g, NULL, 1, 2));
-  FAILS(QUERN_UNBOUND_SYMBOL, "M", quern_graph_specialise(g, "M", 1, 2));
+  FAILS(QUERN_CODE_UNBOUND_SYMBOL, "M", quern_graph_specialise(g, "M", 1, 2));
   OK(quern_graph_specialise(g, "N", 4, 4));
 
   IS_NULL("graph", quern_graph_input(NULL, "x", "f32[N, 2]", &x));
   IS_NULL("name", quern_graph_input(g, NULL, "f32[N, 2]", &x));
   IS_NULL("type", quern_graph_input(g, "x", NULL, &x));
   IS_NULL("value", quern_graph_input(g, "x", "f32[N, 2]", NULL));
-  FAILS(QUERN_INVALID, "x", quern_graph_input(g, "x", "f32[N", &x));
+  FAILS(QUERN_CODE_INVALID, "x", quern_graph_input(g, "x", "f32[N", &x));
   CHECK(x.node == -7); /* unchanged after errors */
   OK(quern_graph_input(g, "x", "f32[N, 2]", &x));
 
@@ -115,20 +115,20 @@ static void build(void) {
   IS_NULL("type", quern_graph_param(g, "w", NULL, weights, sizeof weights, &w));
   IS_NULL("value", quern_graph_param(g, "w", "f32[2, 3]", weights, sizeof weights, NULL));
   IS_NULL("bytes", quern_graph_param(g, "w", "f32[2, 3]", NULL, sizeof weights, &w));
-  FAILS(QUERN_SHAPE_MISMATCH, "24", quern_graph_param(g, "short", "f32[2, 3]", weights, 23, &w));
+  FAILS(QUERN_CODE_SHAPE_MISMATCH, "24", quern_graph_param(g, "short", "f32[2, 3]", weights, 23, &w));
   OK(quern_graph_param(g, "w", "f32[2, 3]", weights, sizeof weights, &w));
   OK(quern_graph_param(g, "b", "f32[3]", NULL, 0, &b));
   IS_NULL("graph", quern_graph_bind(NULL, "b", bias, sizeof bias));
   IS_NULL("param", quern_graph_bind(g, NULL, bias, sizeof bias));
   IS_NULL("bytes", quern_graph_bind(g, "b", NULL, sizeof bias));
-  FAILS(QUERN_UNKNOWN_NAME, "beta", quern_graph_bind(g, "beta", bias, sizeof bias));
+  FAILS(QUERN_CODE_UNKNOWN_NAME, "beta", quern_graph_bind(g, "beta", bias, sizeof bias));
   OK(quern_graph_bind(g, "b", bias, sizeof bias));
 
   IS_NULL("graph", quern_graph_constant(NULL, "f32[]", &two, 4, &c));
   IS_NULL("type", quern_graph_constant(g, NULL, &two, 4, &c));
   IS_NULL("bytes", quern_graph_constant(g, "f32[]", NULL, 4, &c));
   IS_NULL("value", quern_graph_constant(g, "f32[]", &two, 4, NULL));
-  FAILS(QUERN_SHAPE_MISMATCH, "3 bytes", quern_graph_constant(g, "f32[]", &two, 3, &c));
+  FAILS(QUERN_CODE_SHAPE_MISMATCH, "3 bytes", quern_graph_constant(g, "f32[]", &two, 3, &c));
   OK(quern_graph_constant(g, "f32[]", &two, 4, &c));
 
   const quern_value linear[3] = {x, w, b};
@@ -138,13 +138,14 @@ static void build(void) {
   IS_NULL("block", quern_graph_block(g, NULL, linear, 3, biased, NULL, &y, 1, NULL));
   IS_NULL("inputs", quern_graph_block(g, "Linear", NULL, 3, biased, NULL, &y, 1, NULL));
   IS_NULL("values", quern_graph_block(g, "Linear", linear, 3, biased, NULL, NULL, 1, NULL));
-  FAILS(QUERN_INVALID, "no JSON", quern_graph_block(g, "Linear", linear, 3, "{bias", NULL, &y, 1, NULL));
-  FAILS(QUERN_INVALID, "no JSON object", quern_graph_block(g, "Linear", linear, 3, "[1]", NULL, &y, 1, NULL));
-  FAILS(QUERN_INVALID, "\"bias\"", quern_graph_block(g, "Linear", linear, 3, "{\"bias\": {}}", NULL, &y, 1, NULL));
-  FAILS(QUERN_BAD_ATTRIBUTE, "bais", quern_graph_block(g, "Linear", linear, 3, "{\"bais\": 1}", NULL, &y, 1, NULL));
-  FAILS(QUERN_UNKNOWN_OP, "Linaer", quern_graph_block(g, "Linaer", linear, 3, NULL, NULL, &y, 1, NULL));
+  FAILS(QUERN_CODE_INVALID, "no JSON", quern_graph_block(g, "Linear", linear, 3, "{bias", NULL, &y, 1, NULL));
+  FAILS(QUERN_CODE_INVALID, "no JSON object", quern_graph_block(g, "Linear", linear, 3, "[1]", NULL, &y, 1, NULL));
+  FAILS(QUERN_CODE_INVALID, "\"bias\"", quern_graph_block(g, "Linear", linear, 3, "{\"bias\": {}}", NULL, &y, 1, NULL));
+  FAILS(QUERN_CODE_BAD_ATTRIBUTE, "bais",
+        quern_graph_block(g, "Linear", linear, 3, "{\"bais\": 1}", NULL, &y, 1, NULL));
+  FAILS(QUERN_CODE_UNKNOWN_OP, "Linaer", quern_graph_block(g, "Linaer", linear, 3, NULL, NULL, &y, 1, NULL));
   const quern_value nowhere[3] = {x, {99, 0}, b};
-  FAILS(QUERN_UNKNOWN_OPERAND, "", quern_graph_block(g, "Linear", nowhere, 3, biased, NULL, &y, 1, NULL));
+  FAILS(QUERN_CODE_UNKNOWN_OPERAND, "", quern_graph_block(g, "Linear", nowhere, 3, biased, NULL, &y, 1, NULL));
   CHECK(count == 9);
   OK(quern_graph_block(g, "Linear", linear, 3, biased, "up", &y, 1, &count));
   CHECK(count == 1);
@@ -156,8 +157,9 @@ static void build(void) {
   IS_NULL("bodies", quern_graph_op(g, "Add", add, 2, NULL, NULL, NULL, 1, &y, 1, NULL));
   const quern_graph* no_body = NULL;
   IS_NULL("a body", quern_graph_op(g, "Add", add, 2, NULL, NULL, &no_body, 1, &y, 1, NULL));
-  FAILS(QUERN_INPUT_COUNT, "", quern_graph_op(g, "Add", add, 1, NULL, NULL, NULL, 0, &y, 1, NULL));
-  FAILS(QUERN_BAD_ATTRIBUTE, "axis", quern_graph_op(g, "Softmax", add, 1, "{\"axis\": 7}", NULL, NULL, 0, &y, 1, NULL));
+  FAILS(QUERN_CODE_INPUT_COUNT, "", quern_graph_op(g, "Add", add, 1, NULL, NULL, NULL, 0, &y, 1, NULL));
+  FAILS(QUERN_CODE_BAD_ATTRIBUTE, "axis",
+        quern_graph_op(g, "Softmax", add, 1, "{\"axis\": 7}", NULL, NULL, 0, &y, 1, NULL));
   OK(quern_graph_op(g, "Add", add, 2, NULL, NULL, NULL, 0, &y, 1, NULL));
   /* Two results, of which one has room, then none. */
   OK(quern_graph_op(g, "TopK", &y, 1, "{\"k\": 2}", NULL, NULL, 0, many, 1, &count));
@@ -174,7 +176,7 @@ static void build(void) {
   IS_NULL("op", quern_graph_promoted(g, NULL, mixed, 2, NULL, NULL, &sum));
   IS_NULL("inputs", quern_graph_promoted(g, "Add", NULL, 2, NULL, NULL, &sum));
   IS_NULL("value", quern_graph_promoted(g, "Add", mixed, 2, NULL, NULL, NULL));
-  FAILS(QUERN_DTYPE_MISMATCH, "", quern_graph_op(g, "Add", mixed, 2, NULL, NULL, NULL, 0, &sum, 1, NULL));
+  FAILS(QUERN_CODE_DTYPE_MISMATCH, "", quern_graph_op(g, "Add", mixed, 2, NULL, NULL, NULL, 0, &sum, 1, NULL));
   OK(quern_graph_promoted(g, "Add", mixed, 2, NULL, NULL, &sum));
 
   /* A graph inside the graph. */
@@ -187,16 +189,16 @@ static void build(void) {
   IS_NULL("graph", quern_graph_inline(NULL, inner, &sum, 1, NULL, &y, 1, NULL));
   IS_NULL("other", quern_graph_inline(g, NULL, &sum, 1, NULL, &y, 1, NULL));
   IS_NULL("inputs", quern_graph_inline(g, inner, NULL, 1, NULL, &y, 1, NULL));
-  FAILS(QUERN_INPUT_COUNT, "", quern_graph_inline(g, inner, &sum, 0, NULL, &y, 1, NULL));
+  FAILS(QUERN_CODE_INPUT_COUNT, "", quern_graph_inline(g, inner, &sum, 0, NULL, &y, 1, NULL));
   OK(quern_graph_inline(g, inner, &sum, 1, NULL, &y, 1, &count));
   CHECK(count == 1);
   quern_graph_free(inner);
 
   IS_NULL("graph", quern_graph_output(NULL, "y", y));
   IS_NULL("name", quern_graph_output(g, NULL, y));
-  FAILS(QUERN_UNKNOWN_OPERAND, "", quern_graph_output(g, "y", (quern_value){123, 0}));
+  FAILS(QUERN_CODE_UNKNOWN_OPERAND, "", quern_graph_output(g, "y", (quern_value){123, 0}));
   OK(quern_graph_output(g, "y", y));
-  FAILS(QUERN_DUPLICATE_NAME, "y", quern_graph_output(g, "y", y));
+  FAILS(QUERN_CODE_DUPLICATE_NAME, "y", quern_graph_output(g, "y", y));
   /* State: how many runs there were. */
   quern_value runs, next;
   const float one = 1;
@@ -206,13 +208,13 @@ static void build(void) {
   OK(quern_graph_op(g, "Add", counting, 2, NULL, NULL, NULL, 0, &next, 1, NULL));
   IS_NULL("graph", quern_graph_carry(NULL, "runs", next));
   IS_NULL("input", quern_graph_carry(g, NULL, next));
-  FAILS(QUERN_UNKNOWN_OPERAND, "", quern_graph_carry(g, "runs", (quern_value){-1, 0}));
+  FAILS(QUERN_CODE_UNKNOWN_OPERAND, "", quern_graph_carry(g, "runs", (quern_value){-1, 0}));
   OK(quern_graph_carry(g, "runs", next));
 
   quern_text* text = NULL;
   IS_NULL("graph", quern_graph_type(NULL, y, &text));
   IS_NULL("type", quern_graph_type(g, y, NULL));
-  FAILS(QUERN_INVALID, "%77.0", quern_graph_type(g, (quern_value){77, 0}, &text));
+  FAILS(QUERN_CODE_INVALID, "%77.0", quern_graph_type(g, (quern_value){77, 0}, &text));
   OK(quern_graph_type(g, y, &text));
   CHECK(text_is(text, "f32[N, 3]"));
   IS_NULL("graph", quern_graph_text(NULL, &text));
@@ -229,8 +231,8 @@ static void build(void) {
   quern_graph *of_text = NULL, *of_bytes = NULL;
   IS_NULL("text", quern_graph_parse(NULL, 3, &of_text));
   IS_NULL("graph", quern_graph_parse("graph", 5, NULL));
-  FAILS(QUERN_INVALID, "", quern_graph_parse("graph g {", 9, &of_text));
-  FAILS(QUERN_INVALID, "", quern_graph_parse("QUERNGRF", 8, &of_text));
+  FAILS(QUERN_CODE_INVALID, "", quern_graph_parse("graph g {", 9, &of_text));
+  FAILS(QUERN_CODE_INVALID, "", quern_graph_parse("QUERNGRF", 8, &of_text));
   CHECK(of_text == NULL);
   OK(quern_graph_parse(quern_text_data(text), quern_text_size(text), &of_text));
   OK(quern_graph_binary(g, &bytes));
@@ -251,12 +253,12 @@ static void build(void) {
   quern_program* p = NULL;
   IS_NULL("graph", quern_graph_compile(NULL, NULL, NULL, &p));
   IS_NULL("program", quern_graph_compile(g, NULL, NULL, NULL));
-  FAILS(QUERN_INVALID, "\"thread\"", quern_graph_compile(g, "{\"thread\": 1}", NULL, &p));
-  FAILS(QUERN_INVALID, "a whole number", quern_graph_compile(g, "{\"threads\": \"1\"}", NULL, &p));
-  FAILS(QUERN_INVALID, "a whole number", quern_graph_compile(g, "{\"threads\": 3000000000}", NULL, &p));
-  FAILS(QUERN_INVALID, "true or false", quern_graph_compile(g, "{\"exact\": 1}", NULL, &p));
-  FAILS(QUERN_INVALID, "a string", quern_graph_compile(g, "{\"cpu\": 1}", NULL, &p));
-  FAILS(QUERN_INVALID, "pentium", quern_graph_compile(g, "{\"cpu\": \"pentium\"}", NULL, &p));
+  FAILS(QUERN_CODE_INVALID, "\"thread\"", quern_graph_compile(g, "{\"thread\": 1}", NULL, &p));
+  FAILS(QUERN_CODE_INVALID, "a whole number", quern_graph_compile(g, "{\"threads\": \"1\"}", NULL, &p));
+  FAILS(QUERN_CODE_INVALID, "a whole number", quern_graph_compile(g, "{\"threads\": 3000000000}", NULL, &p));
+  FAILS(QUERN_CODE_INVALID, "true or false", quern_graph_compile(g, "{\"exact\": 1}", NULL, &p));
+  FAILS(QUERN_CODE_INVALID, "a string", quern_graph_compile(g, "{\"cpu\": 1}", NULL, &p));
+  FAILS(QUERN_CODE_INVALID, "pentium", quern_graph_compile(g, "{\"cpu\": \"pentium\"}", NULL, &p));
   CHECK(p == NULL);
   quern_cancel* cancel = quern_cancel_new();
   OK(quern_graph_compile(g, "{\"threads\": 1, \"cache\": \"off\"}", cancel, &p));
@@ -289,8 +291,8 @@ static void build(void) {
   IS_NULL("sizes", quern_program_output_shape(p, &input, 1, NULL, 1, 0, shape, 2, &rank));
   IS_NULL("shape", quern_program_output_shape(p, &input, 1, NULL, 0, 0, NULL, 2, &rank));
   IS_NULL("rank", quern_program_output_shape(p, &input, 1, NULL, 0, 0, shape, 2, NULL));
-  FAILS(QUERN_INVALID, "no output 1", quern_program_output_shape(p, &input, 1, NULL, 0, 1, shape, 2, &rank));
-  FAILS(QUERN_MISSING, "x", quern_program_output_shape(p, NULL, 0, NULL, 0, 0, shape, 2, &rank));
+  FAILS(QUERN_CODE_INVALID, "no output 1", quern_program_output_shape(p, &input, 1, NULL, 0, 1, shape, 2, &rank));
+  FAILS(QUERN_CODE_MISSING, "x", quern_program_output_shape(p, NULL, 0, NULL, 0, 0, shape, 2, &rank));
   OK(quern_program_output_shape(p, &input, 1, NULL, 0, 0, shape, 1, &rank));
   CHECK(rank == 2 && shape[0] == 2 && shape[1] == 0);
   OK(quern_program_output_shape(p, &input, 1, NULL, 0, 0, shape, 2, &rank));
@@ -302,29 +304,29 @@ static void build(void) {
   IS_NULL("sizes", quern_program_run(p, &input, 1, &output, 1, NULL, 1));
   const quern_size unnamed = {NULL, 3}, other = {"M", 3}, conflict = {"N", 3};
   IS_NULL("sizes[0].symbol", quern_program_run(p, &input, 1, &output, 1, &unnamed, 1));
-  FAILS(QUERN_UNKNOWN_NAME, "M", quern_program_run(p, &input, 1, &output, 1, &other, 1));
-  FAILS(QUERN_SHAPE_MISMATCH, "N = 3", quern_program_run(p, &input, 1, &output, 1, &conflict, 1));
+  FAILS(QUERN_CODE_UNKNOWN_NAME, "M", quern_program_run(p, &input, 1, &output, 1, &other, 1));
+  FAILS(QUERN_CODE_SHAPE_MISMATCH, "N = 3", quern_program_run(p, &input, 1, &output, 1, &conflict, 1));
   quern_tensor wrong = input;
   wrong.name = NULL;
   IS_NULL("inputs[0].name", quern_program_run(p, &wrong, 1, &output, 1, NULL, 0));
   wrong = input, wrong.shape = NULL;
   IS_NULL("inputs[0].shape", quern_program_run(p, &wrong, 1, &output, 1, NULL, 0));
   wrong = input, wrong.data = NULL;
-  FAILS(QUERN_MISSING, "memory of input x", quern_program_run(p, &wrong, 1, &output, 1, NULL, 0));
+  FAILS(QUERN_CODE_MISSING, "memory of input x", quern_program_run(p, &wrong, 1, &output, 1, NULL, 0));
   wrong = input, wrong.rank = 1;
-  FAILS(QUERN_SHAPE_MISMATCH, "x", quern_program_run(p, &wrong, 1, &output, 1, NULL, 0));
+  FAILS(QUERN_CODE_SHAPE_MISMATCH, "x", quern_program_run(p, &wrong, 1, &output, 1, NULL, 0));
   wrong = input, wrong.bytes = 15;
-  FAILS(QUERN_SHAPE_MISMATCH, "15 bytes", quern_program_run(p, &wrong, 1, &output, 1, NULL, 0));
+  FAILS(QUERN_CODE_SHAPE_MISMATCH, "15 bytes", quern_program_run(p, &wrong, 1, &output, 1, NULL, 0));
   wrong = input, wrong.dtype = "f64";
-  FAILS(QUERN_DTYPE_MISMATCH, "f64", quern_program_run(p, &wrong, 1, &output, 1, NULL, 0));
+  FAILS(QUERN_CODE_DTYPE_MISMATCH, "f64", quern_program_run(p, &wrong, 1, &output, 1, NULL, 0));
   wrong = input, wrong.data = (char*)in + 1;
-  FAILS(QUERN_INVALID, "aligned", quern_program_run(p, &wrong, 1, &output, 1, NULL, 0));
+  FAILS(QUERN_CODE_INVALID, "aligned", quern_program_run(p, &wrong, 1, &output, 1, NULL, 0));
   wrong = output, wrong.data = in, wrong.bytes = sizeof out;
-  FAILS(QUERN_INVALID, "overlaps", quern_program_run(p, &input, 1, &wrong, 1, NULL, 0));
-  FAILS(QUERN_MISSING, "output y", quern_program_run(p, &input, 1, NULL, 0, NULL, 0));
+  FAILS(QUERN_CODE_INVALID, "overlaps", quern_program_run(p, &input, 1, &wrong, 1, NULL, 0));
+  FAILS(QUERN_CODE_MISSING, "output y", quern_program_run(p, &input, 1, NULL, 0, NULL, 0));
   CHECK(out[0] == 7);
   quern_cancel_ask(cancel);
-  FAILS(QUERN_CANCELLED, "", quern_program_run(p, &input, 1, &output, 1, NULL, 0));
+  FAILS(QUERN_CODE_CANCELLED, "", quern_program_run(p, &input, 1, &output, 1, NULL, 0));
   quern_cancel_reset(cancel);
   quern_cancel_free(cancel); /* the program still looks at it */
   OK(quern_program_reset_state(p));
@@ -340,7 +342,7 @@ static void build(void) {
   IS_NULL("name", quern_program_state(p, NULL, &state, &size));
   IS_NULL("data", quern_program_state(p, "runs", NULL, &size));
   IS_NULL("bytes", quern_program_state(p, "runs", &state, NULL));
-  FAILS(QUERN_UNKNOWN_NAME, "walks", quern_program_state(p, "walks", &state, &size));
+  FAILS(QUERN_CODE_UNKNOWN_NAME, "walks", quern_program_state(p, "walks", &state, &size));
   OK(quern_program_state(p, "runs", &state, &size));
   CHECK(size == 4 && *(const float*)state == 1);
 
@@ -348,8 +350,8 @@ static void build(void) {
   IS_NULL("program", quern_program_bind(NULL, "b", zeros, sizeof zeros));
   IS_NULL("param", quern_program_bind(p, NULL, zeros, sizeof zeros));
   IS_NULL("bytes", quern_program_bind(p, "b", NULL, sizeof zeros));
-  FAILS(QUERN_UNKNOWN_NAME, "c", quern_program_bind(p, "c", zeros, sizeof zeros));
-  FAILS(QUERN_SHAPE_MISMATCH, "", quern_program_bind(p, "b", zeros, 8));
+  FAILS(QUERN_CODE_UNKNOWN_NAME, "c", quern_program_bind(p, "c", zeros, sizeof zeros));
+  FAILS(QUERN_CODE_SHAPE_MISMATCH, "", quern_program_bind(p, "b", zeros, 8));
   OK(quern_program_bind(p, "b", zeros, sizeof zeros));
   OK(quern_program_run(p, &input, 1, &output, 1, NULL, 0));
   CHECK(out[0] == -6 && out[2] == -6);
@@ -363,7 +365,7 @@ static void build(void) {
   quern_profiler* profiler = NULL;
   IS_NULL("program", quern_profiler_of_program(NULL, NULL, &profiler));
   IS_NULL("profiler", quern_profiler_of_program(p, NULL, NULL));
-  FAILS(QUERN_INVALID, "\"peaks\"", quern_profiler_of_program(p, "{\"peaks\": true}", &profiler));
+  FAILS(QUERN_CODE_INVALID, "\"peaks\"", quern_profiler_of_program(p, "{\"peaks\": true}", &profiler));
   OK(quern_profiler_of_program(p, NULL, &profiler));
   IS_NULL("profiler", quern_profiler_phase(NULL, "run", false));
   IS_NULL("name", quern_profiler_phase(profiler, NULL, false));
@@ -373,7 +375,7 @@ static void build(void) {
   IS_NULL("profiler", quern_profiler_report(NULL, "json", &text));
   IS_NULL("form", quern_profiler_report(profiler, NULL, &text));
   IS_NULL("report", quern_profiler_report(profiler, "json", NULL));
-  FAILS(QUERN_INVALID, "\"pdf\"", quern_profiler_report(profiler, "pdf", &text));
+  FAILS(QUERN_CODE_INVALID, "\"pdf\"", quern_profiler_report(profiler, "pdf", &text));
   OK(quern_profiler_report(profiler, "json", &text));
   CHECK(text_has(text, "\"once\""));
   OK(quern_profiler_report(profiler, "table", &text));
@@ -396,13 +398,13 @@ static void open_files(const char* onnx, const char* folder) {
   quern_graph* g = NULL;
   IS_NULL("path", quern_graph_open(NULL, NULL, &g));
   IS_NULL("graph", quern_graph_open(onnx, NULL, NULL));
-  FAILS(QUERN_RESOURCE, "nowhere.onnx", quern_graph_open("nowhere.onnx", NULL, &g));
-  FAILS(QUERN_INVALID, "\"size\"", quern_graph_open(onnx, "{\"size\": {}}", &g));
-  FAILS(QUERN_INVALID, "a whole number", quern_graph_open(onnx, "{\"sizes\": {\"N\": 1.5}}", &g));
-  FAILS(QUERN_INVALID, "a list of strings", quern_graph_open(onnx, "{\"values\": [1]}", &g));
+  FAILS(QUERN_CODE_RESOURCE, "nowhere.onnx", quern_graph_open("nowhere.onnx", NULL, &g));
+  FAILS(QUERN_CODE_INVALID, "\"size\"", quern_graph_open(onnx, "{\"size\": {}}", &g));
+  FAILS(QUERN_CODE_INVALID, "a whole number", quern_graph_open(onnx, "{\"sizes\": {\"N\": 1.5}}", &g));
+  FAILS(QUERN_CODE_INVALID, "a list of strings", quern_graph_open(onnx, "{\"values\": [1]}", &g));
   OK(quern_graph_open(onnx, "{\"fix_sizes\": true}", &g));
   quern_value value;
-  FAILS(QUERN_INVALID, "is finished", quern_graph_input(g, "more", "f32[]", &value));
+  FAILS(QUERN_CODE_INVALID, "is finished", quern_graph_input(g, "more", "f32[]", &value));
   quern_program* p = NULL;
   OK(quern_graph_compile(g, "{\"cache\": \"off\"}", NULL, &p));
   quern_graph_free(g);
@@ -435,8 +437,8 @@ static void generate(const char* model) {
   quern_session *s = NULL, *other = NULL;
   IS_NULL("path", quern_session_open(NULL, NULL, NULL, &s));
   IS_NULL("session", quern_session_open(model, NULL, NULL, NULL));
-  FAILS(QUERN_RESOURCE, "nowhere.gguf", quern_session_open("nowhere.gguf", NULL, NULL, &s));
-  FAILS(QUERN_INVALID, "\"top_k\"", quern_session_open(model, "{\"top_k\": 1}", NULL, &s));
+  FAILS(QUERN_CODE_RESOURCE, "nowhere.gguf", quern_session_open("nowhere.gguf", NULL, NULL, &s));
+  FAILS(QUERN_CODE_INVALID, "\"top_k\"", quern_session_open(model, "{\"top_k\": 1}", NULL, &s));
   CHECK(s == NULL);
   quern_session_free(NULL);
   quern_cancel* cancel = quern_cancel_new();
@@ -476,19 +478,19 @@ static void generate(const char* model) {
   IS_NULL("session", quern_session_step(NULL, ids, prompt, after, v));
   IS_NULL("ids", quern_session_step(s, NULL, prompt, after, v));
   IS_NULL("logits", quern_session_step(s, ids, prompt, NULL, v));
-  FAILS(QUERN_INVALID, "room for", quern_session_step(s, ids, prompt, after, v - 1));
-  FAILS(QUERN_INVALID, "one token or more", quern_session_step(s, ids, 0, after, v));
+  FAILS(QUERN_CODE_INVALID, "room for", quern_session_step(s, ids, prompt, after, v - 1));
+  FAILS(QUERN_CODE_INVALID, "one token or more", quern_session_step(s, ids, 0, after, v));
   const int32_t beyond = (int32_t)v;
-  FAILS(QUERN_INVALID, "out of range", quern_session_step(s, &beyond, 1, after, v));
+  FAILS(QUERN_CODE_INVALID, "out of range", quern_session_step(s, &beyond, 1, after, v));
   quern_cancel_ask(cancel);
-  FAILS(QUERN_CANCELLED, "", quern_session_step(s, ids, prompt, after, v));
+  FAILS(QUERN_CODE_CANCELLED, "", quern_session_step(s, ids, prompt, after, v));
   quern_cancel_reset(cancel);
   quern_cancel_free(cancel);
   CHECK(quern_session_position(s) == 0);
   IS_NULL("session", quern_session_step_all(NULL, ids, prompt, logits, prompt * v));
   IS_NULL("ids", quern_session_step_all(s, NULL, prompt, logits, prompt * v));
   IS_NULL("logits", quern_session_step_all(s, ids, prompt, NULL, prompt * v));
-  FAILS(QUERN_INVALID, "room for", quern_session_step_all(s, ids, prompt, logits, v));
+  FAILS(QUERN_CODE_INVALID, "room for", quern_session_step_all(s, ids, prompt, logits, v));
   OK(quern_session_step_all(s, ids, prompt, logits, prompt * v));
   CHECK(quern_session_position(s) == (int64_t)prompt);
   IS_NULL("session", quern_session_reset(NULL));
@@ -498,11 +500,11 @@ static void generate(const char* model) {
 
   quern_token_sampler* sampler = NULL;
   IS_NULL("sampler", quern_token_sampler_new(NULL, s, NULL));
-  FAILS(QUERN_INVALID, "\"heat\"", quern_token_sampler_new("{\"heat\": 1}", s, &sampler));
-  FAILS(QUERN_INVALID, "", quern_token_sampler_new("{\"temperature\": -1}", s, &sampler));
-  FAILS(QUERN_INVALID, "a list of [id, bias]", quern_token_sampler_new("{\"logit_bias\": [1]}", s, &sampler));
-  FAILS(QUERN_INVALID, "", quern_token_sampler_new("{\"grammar\": \"root ::= [0-9]+\"}", NULL, &sampler));
-  FAILS(QUERN_INVALID, "", quern_token_sampler_new("{\"grammar\": \"root :: [\"}", s, &sampler));
+  FAILS(QUERN_CODE_INVALID, "\"heat\"", quern_token_sampler_new("{\"heat\": 1}", s, &sampler));
+  FAILS(QUERN_CODE_INVALID, "", quern_token_sampler_new("{\"temperature\": -1}", s, &sampler));
+  FAILS(QUERN_CODE_INVALID, "a list of [id, bias]", quern_token_sampler_new("{\"logit_bias\": [1]}", s, &sampler));
+  FAILS(QUERN_CODE_INVALID, "", quern_token_sampler_new("{\"grammar\": \"root ::= [0-9]+\"}", NULL, &sampler));
+  FAILS(QUERN_CODE_INVALID, "", quern_token_sampler_new("{\"grammar\": \"root :: [\"}", s, &sampler));
   CHECK(sampler == NULL);
   OK(quern_token_sampler_new("{\"grammar\": \"root ::= [0-9] [0-9]\", \"seed\": 7}", s, &sampler));
   CHECK(!quern_token_sampler_complete(sampler) && !quern_token_sampler_complete(NULL));
@@ -510,7 +512,7 @@ static void generate(const char* model) {
   IS_NULL("sampler", quern_token_sampler_draw(NULL, after, v, &id));
   IS_NULL("logits", quern_token_sampler_draw(sampler, NULL, v, &id));
   IS_NULL("id", quern_token_sampler_draw(sampler, after, v, NULL));
-  FAILS(QUERN_INVALID, "no logits", quern_token_sampler_draw(sampler, after, 0, &id));
+  FAILS(QUERN_CODE_INVALID, "no logits", quern_token_sampler_draw(sampler, after, 0, &id));
   CHECK(id == -9);
 
   /* The prompt is kept: another session goes on from there with the same answer. */
@@ -522,8 +524,8 @@ static void generate(const char* model) {
   OK(quern_session_open(model, "{\"threads\": 1, \"context\": 48}", NULL, &other));
   IS_NULL("session", quern_session_load(NULL, quern_text_data(kept), quern_text_size(kept)));
   IS_NULL("bytes", quern_session_load(other, NULL, quern_text_size(kept)));
-  FAILS(QUERN_INVALID, "bytes", quern_session_load(other, quern_text_data(kept), quern_text_size(kept) - 1));
-  FAILS(QUERN_INVALID, "no keys and values", quern_session_load(other, "rubbish", 7));
+  FAILS(QUERN_CODE_INVALID, "bytes", quern_session_load(other, quern_text_data(kept), quern_text_size(kept) - 1));
+  FAILS(QUERN_CODE_INVALID, "no keys and values", quern_session_load(other, "rubbish", 7));
   CHECK(quern_session_position(other) == 0);
   OK(quern_session_load(other, quern_text_data(kept), quern_text_size(kept)));
   CHECK(quern_session_position(other) == (int64_t)prompt);
@@ -552,7 +554,7 @@ static void generate(const char* model) {
   quern_token_sampler_free(NULL);
 
   IS_NULL("session", quern_session_rewind(NULL, 0));
-  FAILS(QUERN_INVALID, "is not in 0..", quern_session_rewind(s, 64));
+  FAILS(QUERN_CODE_INVALID, "is not in 0..", quern_session_rewind(s, 64));
   OK(quern_session_rewind(s, (int64_t)prompt));
   CHECK(quern_session_position(s) == (int64_t)prompt);
 
