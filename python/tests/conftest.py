@@ -1,0 +1,43 @@
+"""What the tests share. Failures print the seed; QUERN_SOURCE is the checkout, for models and examples."""
+import os
+import pathlib
+
+import numpy as np
+import pytest
+
+os.environ.setdefault("QUERN_CACHE", "off")
+SEED = int(os.environ.get("QUERN_TEST_SEED", "20261124"))
+
+
+@pytest.fixture
+def rng(request):
+    print(f"seed {SEED}")
+    return np.random.default_rng(SEED)
+
+
+@pytest.fixture(scope="session")
+def source():
+    return pathlib.Path(os.environ.get("QUERN_SOURCE", pathlib.Path(__file__).parents[2]))
+
+
+@pytest.fixture(scope="session")
+def addition(source):
+    return source / "models" / "addition.gguf"
+
+
+@pytest.fixture(scope="session")
+def models(source):
+    """Models that are too large for the checkout."""
+    folder = source.parent / "shared" / "models"
+    if not folder.is_dir():
+        pytest.skip(f"no {folder}")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def onnx_node():
+    """The model of one op, of ONNX's own test data."""
+    folder = pathlib.Path("/usr/share/libonnx-testdata/data/node")
+    if not folder.is_dir():
+        pytest.skip(f"no {folder}")
+    return lambda name: folder / name
