@@ -12,18 +12,18 @@ using namespace kir::build::operators;
 
 namespace {
 
-constexpr int64_t kWholeDepth = 1024;  // a panel of so many words stays in the second cache beside the rows
-constexpr int64_t kDepth = 512;        // of a block of k otherwise
+constexpr int64_t kWholeBytes = 4096;  // of a column of a panel, which stays in the second cache beside the rows
+constexpr int64_t kBytes = 2048;       // of a column of a block of k otherwise
 
 std::string BlockName(size_t axis) { return absl::StrCat("k", axis); }
 
 }  // namespace
 
-DepthBlocks::DepthBlocks(std::vector<Extent> k, int64_t together) : k_(std::move(k)), cut_(k_.size()) {
-  const int64_t depth = kDepth * together;
+DepthBlocks::DepthBlocks(std::vector<Extent> k, int64_t bytes) : k_(std::move(k)), cut_(k_.size()) {
+  const int64_t depth = kBytes / bytes;
   Extent all(1);
   for (const Extent& extent : k_) all = all * extent;
-  if (all.is_constant() && all.constant() <= kWholeDepth * together) {
+  if (all.is_constant() && all.constant() <= kWholeBytes / bytes) {
     inner_ = all;
     return;
   }
@@ -41,8 +41,15 @@ bool DepthBlocks::AreMultiplesOf(int64_t count) const {
   return IsMultiple(Most(), count) && IsMultiple(inner_ * k_[cut_], count);
 }
 
+bool DepthBlocks::HasWholeBlocks() const { return !whole() && IsMultiple(k_[cut_], step_); }
+
 kir::Block DepthBlocks::Over(kir::Block body, const kir::ExprRef& first, const kir::ExprRef& end) const {
-  if (Step() > 0) return {kb::For(BlockName(0), first, end, std::move(body), step_)};
+  if (Step() > 0 && end != nullptr) {
+    if (!HasWholeBlocks()) return {kb::For(BlockName(0), first, end, std::move(body), step_)};
+    // That whole blocks end inside of k follows from their number.
+    body.insert(body.begin(), kb::Let(BlockName(0), kb::Ref("b0") * static_cast<double>(step_)));
+    return {kb::For("b0", first, end, std::move(body))};
+  }
   for (size_t axis = whole() ? 0 : cut_ + 1; axis-- > 0;) {
     body = {kb::For(BlockName(axis), kb::Int(0), kb::FromExtent(k_[axis]), std::move(body), axis == cut_ ? step_ : 1)};
   }
@@ -63,7 +70,7 @@ kir::ExprRef DepthBlocks::Count() const {
     return kb::FromExtent(all);
   }
   const kir::ExprRef left = kb::FromExtent(k_[cut_]) - kb::Ref(BlockName(cut_));
-  return (IsMultiple(k_[cut_], step_) ? kb::Int(step_) : kb::Min(left, kb::Int(step_))) * kb::FromExtent(inner_);
+  return (HasWholeBlocks() ? kb::Int(step_) : kb::Min(left, kb::Int(step_))) * kb::FromExtent(inner_);
 }
 
 DepthBlocks::Elements DepthBlocks::Inside() const {

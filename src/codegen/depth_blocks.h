@@ -16,8 +16,8 @@ namespace quern::codegen {
 
 class DepthBlocks {
  public:
-  // `k`: its axes, outermost first. `together`: elements of k in a word of a panel.
-  DepthBlocks(std::vector<Extent> k, int64_t together);
+  // `k`: its axes, outermost first. `bytes`: of an element of k in a panel.
+  DepthBlocks(std::vector<Extent> k, int64_t bytes);
 
   // Whether all of k is one block.
   bool whole() const { return cut_ == k_.size(); }
@@ -26,10 +26,12 @@ class DepthBlocks {
   // Whether every block, the last too, has a multiple of `count` elements.
   bool AreMultiplesOf(int64_t count) const;
   // The elements of k that a part of it begins at multiples of; 0 where only all of k can be gone over.
-  int64_t Step() const { return !whole() && cut_ == 0 && k_.size() == 1 ? step_ : 0; }
-  // The loops over blocks, called k0, k1, .. by axis; nothing is added where all of k is one. Where there is a Step, of
-  // the part [first, end) alone.
-  kir::Block Over(kir::Block body, const kir::ExprRef& first, const kir::ExprRef& end) const;
+  int64_t Step() const { return !whole() && cut_ == 0 ? step_ * inner_.constant() : 0; }
+  // Of a part, what Over counts its first and its end in: blocks, or of the axis that is cut where the last is shorter.
+  int64_t Unit() const { return HasWholeBlocks() ? Step() : inner_.constant(); }
+  // The loops over blocks, called k0, k1, .. by axis; nothing is added where all of k is one. Where there is a Step,
+  // of the part [first, end) alone, in Units, if it is given.
+  kir::Block Over(kir::Block body, const kir::ExprRef& first = nullptr, const kir::ExprRef& end = nullptr) const;
   // Of the block that those loops are at: its first k, and how many.
   kir::ExprRef First() const;
   kir::ExprRef Count() const;
@@ -50,6 +52,7 @@ class DepthBlocks {
   Elements Inside() const;
 
  private:
+  bool HasWholeBlocks() const;
   const std::vector<Extent> k_;
   size_t cut_;  // the axis that goes by `step_`; k_.size(): none
   int64_t step_ = 1;

@@ -9,8 +9,10 @@ using family::No;
 using family::RegionView;
 using Form = MatmulPlan::Form;
 
-constexpr int64_t kFewBytes = 4;           // rows of bytes by [K, N] that are not worth panels
-constexpr int64_t kFewDottedBytes = 2;     // the same by [N, K]
+constexpr int64_t kFewAdded = 4;        // rows of bytes or doubles by [K, N] that are not worth panels
+constexpr int64_t kFewDottedBytes = 2;  // the same by [N, K]
+constexpr int64_t kFewDottedDoubles = 4;
+constexpr int64_t kFewestColumns = 3;      // of doubles as rows of k, which rows are dotted with as they stand
 constexpr int64_t kKeptBytes = 256 << 10;  // of few rows or columns that a chunk keeps
 
 Form FormOf(const ProductSpace& space) {
@@ -18,14 +20,17 @@ Form FormOf(const ProductSpace& space) {
   const RegionView& view = space.view();
   const int64_t rows = view.UpperBound(space.rows()), columns = view.UpperBound(space.columns()),
                 k = view.UpperBound(space.k());
-  const bool panels = !view.facts.blocks && (space.IsOfShortFloats() || space.IsOfBytes()) && k >= 1 && columns >= 1;
+  const bool wide = space.IsOfBytes() || space.IsOfDoubles();  // for which there are panels alone
+  const bool panels = !view.facts.blocks && (space.IsOfShortFloats() || wide) && k >= 1 && columns >= 1;
   if (!space.HasBuffers()) return Form::kPlain;
   if (!space.InMemory(1))
     return panels && (rows > kFewRows || (rows > 1 && k > kWritten)) ? Form::kPanels : Form::kDirect;
   if (!panels) return Form::kPlain;
-  // Few rows of bytes are added as they stand: panels would cost more than they save.
-  if (space.IsOfBytes() && rows > (space.transposed() ? kFewDottedBytes : kFewBytes)) return Form::kPanels;
-  if (space.IsOfBytes()) return space.transposed() ? Form::kPlain : Form::kFewRows;
+  // Few rows are added as they stand: panels would cost more than they save.
+  const int64_t dotted = space.IsOfBytes() ? kFewDottedBytes : kFewDottedDoubles;
+  if (space.IsOfDoubles() && columns <= (space.transposed() ? kFewestColumns : 1)) return Form::kPlain;
+  if (wide && rows > (space.transposed() ? dotted : kFewAdded)) return Form::kPanels;
+  if (wide) return space.transposed() ? Form::kPlain : Form::kFewRows;
   const int64_t depth = view.UpperBound(SplitSum::OfStreams(space).Most());
   const auto kept = [&](int64_t count) { return depth <= kKeptBytes / (count * ScalarBytes(DType::kF32)); };
   if (rows <= kFewRows) {

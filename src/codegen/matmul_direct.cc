@@ -1,6 +1,6 @@
 // Products with a right side that is computed on the way, without panels: each element of the result is the sum over
-// the axes of k where columns run, for few rows (a depthwise convolution has one), other types than short floats, and
-// blocks of threads.
+// the axes of k where columns run, for few rows (a depthwise convolution has one), other types than floats and bytes,
+// and blocks of threads.
 //
 //   grid i1 in 0..32, q0 in 0..112 by 36 {
 //     for q in q0 .. min(q0 + 36, 112) {

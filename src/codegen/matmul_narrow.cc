@@ -33,7 +33,6 @@ namespace {
 
 constexpr int64_t kWideColumns = 256;  // of a chunk: runs of 1 KiB
 constexpr int64_t kTerms = 4;          // of a sum between loading and storing it
-constexpr int64_t kStreamedRows = SplitSum::kStreamedRows;
 
 // The tile that multiplies rows of `streamed` by rows of `by`.
 const char* DotOf(DType streamed, DType by) {
@@ -46,12 +45,12 @@ const char* DotOf(DType streamed, DType by) {
 StatusOr<LoweredRegion> LowerFewRows(const ProductSpace& space) {
   const RegionView& view = space.view();
   ProductKernel kernel(space);
-  const DType type = space.IsOfBytes() ? DType::kI32 : DType::kF32;
+  const DType type = space.SumType();
   // Narrower where that leaves too few chunks, down to two lines of each row.
   const int64_t columns = view.UpperBound(space.columns());
   int64_t width = kWideColumns;
   while (width > 32 && CeilDiv(columns, width) < kChunksWanted / 8) width /= 2;
-  const SplitSum split(space, type, width, kTerms);
+  const SplitSum split(space, type, width, /*rows=*/kFewRows, kTerms);
   const kir::ExprRef r = kb::Ref("r"), c = kb::Ref("c"), k = kb::Ref("k"), n0 = kb::Ref("n0"), zero = kb::Int(0),
                      rows = kb::FromExtent(space.rows()),
                      live = kb::Min(kb::FromExtent(space.columns()) - n0, kb::Int(width)),
@@ -70,7 +69,7 @@ StatusOr<LoweredRegion> LowerFewRows(const ProductSpace& space) {
   };
   kir::Block chunk = {
       kb::Alloc("acc", {type, {Extent(view.UpperBound(space.rows())), Extent(width)}, kir::Layout::kRow}),
-      each({kb::Store("acc", {r, c}, IsFloat(type) ? kb::Num(0) : kb::Int(0, type))})};
+      each({kb::Store("acc", {r, c}, IsFloat(type) ? kb::Num(0, type) : kb::Int(0, type))})};
   const kir::Block sums = split.Over([&](const kir::ExprRef& first, const Extent& count) {
     const int64_t whole = count.is_constant() ? count.constant() / kTerms * kTerms : 0;
     kir::Block loops;
@@ -94,11 +93,12 @@ StatusOr<LoweredRegion> LowerStreams(const ProductSpace& space) {
   const DType dtype = pairs ? DType::kBF16 : DType::kF32;  // what rows are multiplied by
   const int64_t most = view.UpperBound(count);
   const SplitSum split = SplitSum::OfStreams(space);
+  const int64_t width = SplitSum::StreamedRows(space);
   const kir::ExprRef i = kb::Ref("i"), j = kb::Ref("j"), m0 = kb::Ref("m0"), xj = kb::Ref("xj"), xk = kb::Ref("xk"),
                      zero = kb::Int(0), n = kb::FromExtent(count), k0 = split.First(),
                      k = split.splits() ? split.End() - k0 : split.End(), in_part = split.splits() ? k0 + xk : xk;
   const kir::SliceDim part = split.splits() ? kb::Range(k0, k) : kb::All();
-  const kir::Slice rows = kernel.Rectangle(streamed, kb::Range(m0, kb::Int(kStreamedRows)), part);
+  const kir::Slice rows = kernel.Rectangle(streamed, kb::Range(m0, kb::Int(width)), part);
   kir::Slice by = kb::SliceOf("px", {kb::Range(zero, n), split.splits() ? kb::Range(zero, k) : kb::All()});
   kir::Block chunk;
   if (space.dtype(few) == dtype && (few == 0 || space.transposed())) {
@@ -108,13 +108,13 @@ StatusOr<LoweredRegion> LowerStreams(const ProductSpace& space) {
     chunk = {kb::Alloc("px", {dtype, {Extent(most), split.Most()}, kir::Layout::kRow}),
              kb::For("xj", zero, n, {kb::Vec("xk", zero, k, {kb::Store("px", {xj, xk}, kb::CastTo(dtype, element))})})};
   }
-  chunk.push_back(kb::Tile("t", {most, kStreamedRows}));
+  chunk.push_back(kb::Tile("t", {most, width}));
   chunk.push_back(kernel.Of(kb::CallTile(DotOf(space.dtype(streamed), dtype), {"t"}, {rows, by},
                                          {{"ahead", kb::Int(view.facts.prefetch_ahead)}})));
-  const kir::ExprRef live = kb::Min(kb::FromExtent(many) - m0, kb::Int(kStreamedRows)), sum = kb::Ref("t", DType::kF32);
+  const kir::ExprRef live = kb::Min(kb::FromExtent(many) - m0, kb::Int(width)), sum = kb::Ref("t", DType::kF32);
   chunk.push_back(kb::Map({"j", "i"}, {"t"}, {n, live},
                           streamed == 0 ? split.Finish(kernel, m0 + i, j, sum) : split.Finish(kernel, j, m0 + i, sum)));
-  return split.Lower(kernel, {{"m0", zero, kb::FromExtent(many), kStreamedRows}}, std::move(chunk));
+  return split.Lower(kernel, {{"m0", zero, kb::FromExtent(many), width}}, std::move(chunk));
 }
 
 }  // namespace quern::codegen

@@ -81,7 +81,7 @@ class PanelProduct {
   ProductKernel kernel_;
   ProductPanels panels_;
   const SplitSum split_;
-  const bool copies_rows_;  // the left side, which is not f32
+  const bool copies_rows_;  // the left side, of short floats that are not f32
   const int64_t step_;      // rows of a tile
   int64_t rows_of_chunk_;
 };
@@ -91,8 +91,9 @@ PanelProduct::PanelProduct(const ProductSpace& space)
       space_(space),
       kernel_(space),
       panels_(kernel_),
-      split_(space_, panels_.SumType(), panels_.columns(), panels_.depth().Step()),
-      copies_rows_(space_.dtype(0) != DType::kF32 && !panels_.InWords()),
+      split_(space_, panels_.SumType(), panels_.columns(), panels_.computed() ? kRows : kFewerRows,
+             panels_.depth().Step()),
+      copies_rows_(space_.dtype(0) != SumType() && !panels_.InWords()),
       step_(view_.facts.gemm_rows) {
   ChooseRows();
 }
@@ -143,8 +144,11 @@ kir::Block PanelProduct::Chunk() {
     return kb::For("r", kb::Int(0), EndRow() - FirstRow(), {kb::Vec("c", kb::Int(0), columns, std::move(body))});
   };
   block.push_back(kb::Alloc("acc", {SumType(), {rows, Extent(panels_.columns() + panels_.rest())}, kir::Layout::kRow}));
-  block.push_back(each({kb::Store("acc", {r, c}, space_.IsOfBytes() ? kb::Int(0, DType::kI32) : kb::Num(0))}));
-  Add(block, panels_.depth().Over(RowsPastPanels(), split_.First(), split_.End()));
+  block.push_back(
+      each({kb::Store("acc", {r, c}, space_.IsOfBytes() ? kb::Int(0, DType::kI32) : kb::Num(0, SumType()))}));
+  const int64_t unit = panels_.depth().Unit();
+  Add(block, split_.splits() ? panels_.depth().Over(RowsPastPanels(), split_.First(unit), split_.End(unit))
+                             : panels_.depth().Over(RowsPastPanels()));
   block.push_back(each(split_.Finish(kernel_, FirstRow() + r, n0 + c, kb::At("acc", SumType(), {r, c}))));
   return block;
 }

@@ -29,7 +29,7 @@ ProductPanels::ProductPanels(ProductKernel& kernel)
       space_(kernel.space()),
       together_(Together(space_)),
       computed_(space_.InMemory(1) ? std::nullopt : std::optional<ComputedSide>(std::in_place, kernel_)),
-      depth_(computed_ ? computed_->k() : std::vector<Extent>{space_.k()}, together_),
+      depth_(computed_ ? computed_->k() : std::vector<Extent>{space_.k()}, ScalarBytes(PanelType()) / together_),
       runs_along_k_(computed_ ? computed_->RunsAlongK() : space_.transposed()) {
   ChooseColumns();
 }
@@ -39,7 +39,8 @@ void ProductPanels::ChooseColumns() {
   constexpr int64_t kVector = 16, kMostRest = 4;
   const bool loops_fill = !runs_along_k_ && kernel_.view().UpperBound(space_.columns()) > kWidth;
   columns_ = IsMultiple(space_.columns(), kColumns) || (computed_ && loops_fill) ? kColumns : kWidth;
-  if (!loops_fill || space_.IsOfBytes() || !space_.columns().is_constant() || space_.columns().constant() > kColumns)
+  if (!loops_fill || !space_.IsOfShortFloats() || !space_.columns().is_constant() ||
+      space_.columns().constant() > kColumns)
     return;
   const int64_t rest = space_.columns().constant() % kVector;
   if (rest < 1 || rest > kMostRest) return;
@@ -64,7 +65,7 @@ kir::ExprRef ProductPanels::Words() const {
 
 kir::StmtRef ProductPanels::Multiply(std::string tile, kir::Slice rows, int64_t f) {
   const char* const bytes = IsUnsigned(space_.dtype(0)) ? "mma_u8_quads" : "mma_i8_quads";
-  const char* const floats = InWords() ? "mma_bf16_pairs" : "mma_f32";
+  const char* const floats = InWords() ? "mma_bf16_pairs" : space_.IsOfDoubles() ? "mma_f64" : "mma_f32";
   std::vector<std::pair<std::string, kir::ExprRef>> attributes;
   if (Turned()) attributes.emplace_back("add", kb::Int(IsUnsigned(space_.dtype(1)) ? 128 : -128));
   kir::Slice panel = kb::SliceOf(Name(f), {kb::Range(kb::Int(0), Live(f)), kb::Range(kb::Int(0), Words())});
@@ -74,7 +75,7 @@ kir::StmtRef ProductPanels::Multiply(std::string tile, kir::Slice rows, int64_t 
 
 kir::StmtRef ProductPanels::Alloc(int64_t f) const {
   const Extent depth = depth_.Most(), words = InWords() ? Extent(CeilDiv(depth.constant(), together_)) : depth;
-  return kb::Alloc(Name(f), {InWords() ? DType::kU32 : DType::kF32, {Extent(kWidth), words}, kir::Layout::kKn32});
+  return kb::Alloc(Name(f), {PanelType(), {Extent(kWidth), words}, kir::Layout::kKn32});
 }
 
 kir::StmtRef ProductPanels::AllocRows() const {
@@ -153,7 +154,7 @@ kir::Block ProductPanels::FillFromMemory() {
       Add(block, Pack(f, kernel_.Rectangle(1, kb::Range(n, kb::Int(kWidth)), kb::Range(k0, depth))));
     } else if (!InWords()) {
       row.push_back(kb::Vec("pj", zero, live,
-                            {kb::Store(Name(f), {j, k}, kb::CastTo(DType::kF32, kernel_.Right(k0 + k, n + j)))}));
+                            {kb::Store(Name(f), {j, k}, kb::CastTo(PanelType(), kernel_.Right(k0 + k, n + j)))}));
     }
   }
   if (!row.empty()) block.push_back(kb::For("pk", zero, depth, std::move(row)));
@@ -190,7 +191,7 @@ kir::Block ProductPanels::FillAlongColumns(int64_t f) {
     const kir::ExprRef element = computed_->Element(segment, c, inside.at);
     const kir::StmtRef store =
         InWords() ? kb::Store("pb", {inside.k, segment.start + c - kb::Ref("n0")}, kb::CastTo(ElementType(), element))
-                  : kb::Store(Name(f), {segment.start + c - n, inside.k}, kb::CastTo(DType::kF32, element));
+                  : kb::Store(Name(f), {segment.start + c - n, inside.k}, kb::CastTo(PanelType(), element));
     return inside.Around(1, inside.loops.size(),
                          {kb::Vec("c", segment.low, segment.high, inside.Around(0, 1, {store}))});
   });

@@ -27,7 +27,7 @@ class ProductPanels {
   // Panels have words of two or four neighbours along k, and the left side is multiplied as it lies.
   bool InWords() const { return together_ > 1; }
   // The tile op of rows of the left side by a panel, whose sums are of this dtype.
-  DType SumType() const { return space_.IsOfBytes() ? DType::kI32 : DType::kF32; }
+  DType SumType() const { return space_.SumType(); }
   kir::StmtRef Multiply(std::string tile, kir::Slice rows, int64_t f);
   // The right side is computed on the way.
   bool computed() const { return computed_.has_value(); }
@@ -53,7 +53,8 @@ class ProductPanels {
 
  private:
   void ChooseColumns();
-  DType ElementType() const { return InWords() ? space_.dtype(1) : DType::kF32; }  // of what panels are made of
+  DType ElementType() const { return InWords() ? space_.dtype(1) : SumType(); }  // of what panels are made of
+  DType PanelType() const { return InWords() ? DType::kU32 : SumType(); }
   // Bytes of panels have another sign than those of the right side, by the top bit of each.
   bool Turned() const { return space_.IsOfBytes() && space_.dtype(0) == space_.dtype(1); }
   kir::ExprRef TopBits() const { return kir::build::Int(0x80808080, DType::kU32); }

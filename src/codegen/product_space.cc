@@ -105,6 +105,10 @@ bool ProductSpace::IsOfShortFloats() const {
   return ir::IsShortFloat(dtype(0)) && ir::IsShortFloat(dtype(1)) && ir::IsShortFloat(node_.results[0].dtype);
 }
 
+bool ProductSpace::IsOfDoubles() const {
+  return dtype(0) == DType::kF64 && dtype(1) == DType::kF64 && node_.results[0].dtype == DType::kF64;
+}
+
 bool ProductSpace::IsOfBytes() const { return ir::IsByte(dtype(0)) && ir::IsByte(dtype(1)); }
 
 bool ProductSpace::HasBuffers() const {

@@ -37,7 +37,10 @@ class ProductSpace {
   std::vector<Extent> batch() const;
   // Floats of at most 32 bits on both sides, and in the result.
   bool IsOfShortFloats() const;
+  bool IsOfDoubles() const;
   bool IsOfBytes() const;  // on both sides
+  // Of the sums of one of those three.
+  DType SumType() const { return IsOfBytes() ? DType::kI32 : IsOfDoubles() ? DType::kF64 : DType::kF32; }
 
   // Of the product and all that is computed from it. In the product, rows and columns are an axis each (-1: one row).
   const family::AxisSpace& results() const { return results_; }

@@ -4,8 +4,8 @@
 //   kernel matmul      grid s0 in 0..16, n0 in 0..64 by 64 { .. k in s0 * 4096 : +4096 ..; tmp0[s0, m, n0 + j] = .. }
 //   kernel matmul_sum  grid m0 in 0..12, n0 in 0..64 by 256 { acc = tmp0[0, ..] + tmp0[1, ..] + ..; y0[m0, ..] = acc }
 //
-// How many parts there are follows from the columns and k alone: with any number of threads, and beside any other rows,
-// a row has the same bits.
+// How many parts there are follows from the columns and k, and of more than kMostRows from how many rows there are at
+// least: with any number of threads, and beside any other rows of a form, a row has the same bits.
 #pragma once
 
 #include <functional>
@@ -17,17 +17,18 @@ namespace quern::codegen {
 
 class SplitSum {
  public:
-  // Of a product whose long side streams by (LowerStreams): its chunks have kStreamedRows of that.
-  static constexpr int64_t kStreamedRows = 64;
+  // Of a product whose long side streams by (LowerStreams): its chunks have so many rows of that.
+  static int64_t StreamedRows(const ProductSpace& space);
   static SplitSum OfStreams(const ProductSpace& space);
 
-  // `columns`: of a chunk. `step`: parts begin at multiples of so many elements of k; 0: there are none.
-  SplitSum(const ProductSpace& space, DType type, int64_t columns, int64_t step);
+  // `columns`, `rows`: of a chunk. `step`: parts begin at multiples of so many elements of k; 0: there are none.
+  SplitSum(const ProductSpace& space, DType type, int64_t columns, int64_t rows, int64_t step);
 
   bool splits() const { return parts_ > 1; }
-  // k of the part that a chunk is for: [First(), End()), all of k without parts.
-  kir::ExprRef First() const;
-  kir::ExprRef End() const;
+  // k of the part that a chunk is for: [First(), End()), all of k without parts. In units of so many elements, of which
+  // steps, and k, have a whole number; where there are parts.
+  kir::ExprRef First(int64_t unit = 1) const;
+  kir::ExprRef End(int64_t unit = 1) const;
   // Of such a part, at most.
   Extent Most() const;
   // Loops of `over`, which gets the first k of the chunk's part and how many there are: one number for all parts but

@@ -25,7 +25,8 @@ int64_t PositionOf(const View& view, const int64_t* index, int dims) {
 // Byte of a scalar element.
 int64_t ElementByte(const View& view, const int64_t* index) {
   if (view.layout == Layout::kKn32) {
-    return Kn32Offset(PositionOf(view, index, view.rank - 1), view.column + index[view.rank - 1]) * 4;
+    return Kn32Offset(PositionOf(view, index, view.rank - 1), view.column + index[view.rank - 1]) *
+           ScalarBytes(view.dtype);
   }
   return PositionOf(view, index, view.rank) * ScalarBytes(view.dtype);
 }
@@ -181,6 +182,7 @@ Fault PackFloats(const View& dst, const View& src) {
     if (panel == nullptr) return Fault::kReadOnly;
     std::memset(panel, 0, dst.memory->bytes);
   }
+  if (src.dtype == dst.dtype) return CopyBits(dst, src);
   for (int64_t r = 0; r < Rows(src); ++r) {
     for (int64_t c = 0; c < Columns(src); ++c) {
       const int64_t index[2] = {r, c};

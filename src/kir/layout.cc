@@ -36,7 +36,7 @@ bool LayoutAllows(Layout layout, DType dtype) {
     case Layout::kBlocks: return IsBlock(dtype);
     case Layout::kPlanar: return IsBlock(dtype) && FormatOf(dtype).sums > 0;
     case Layout::kPanel16: return IsBlock(dtype) && FormatOf(dtype).is_weight;
-    case Layout::kKn32: return dtype == DType::kF32 || dtype == DType::kU32;
+    case Layout::kKn32: return dtype == DType::kF32 || dtype == DType::kF64 || dtype == DType::kU32;
   }
   QUERN_CHECK(false);
 }
@@ -54,7 +54,7 @@ int64_t LayoutRowBytes(Layout layout, DType dtype, int64_t k) {
     case Layout::kBlocks: return RowBytes(dtype, k);
     case Layout::kPlanar: return PlanarRowOf(dtype, k).row_bytes;
     case Layout::kPanel16: return Panel16Of(dtype, k).bytes;
-    case Layout::kKn32: return k * 32 * 4;
+    case Layout::kKn32: return k * 32 * ScalarBytes(dtype);
   }
   QUERN_CHECK(false);
 }

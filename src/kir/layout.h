@@ -19,8 +19,8 @@ enum class Layout : uint8_t {
             // q8_K only.
   kPanel16,  // weights of 16 rows interleaved for 4-way dot products: quants as bytes [K/4][16][4] followed by the
              // scales of each group for the 16 rows; a missing row is zero. Block formats, rank 2, 16 rows.
-  kKn32,     // [K][32]: 32 rows of a weight transposed; a missing row is zero. f32 or u32 (what is packed into words),
-             // rank 2, 32 rows.
+  kKn32,     // [K][32]: 32 rows of a weight transposed; a missing row is zero. f32, f64 or u32 (what is packed into
+             // words), rank 2, 32 rows.
 };
 
 struct LayoutRow {

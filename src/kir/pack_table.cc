@@ -23,6 +23,7 @@ constexpr PackRow kPacks[] = {
     {DType::kF32, Layout::kRow, DType::kF32, Layout::kKn32, "qk_pack_f32_kn32", kTransposeDoc},
     {DType::kF16, Layout::kRow, DType::kF32, Layout::kKn32, "qk_pack_f16_kn32", kTransposeDoc},
     {DType::kBF16, Layout::kRow, DType::kF32, Layout::kKn32, "qk_pack_bf16_kn32", kTransposeDoc},
+    {DType::kF64, Layout::kRow, DType::kF64, Layout::kKn32, "qk_pack_f64_kn32", kTransposeDoc},
     {DType::kBF16, Layout::kRow, DType::kU32, Layout::kKn32, "qk_pack_bf16_pairs",
      "32 rows of a weight to words [K/2][32] of two neighbours, the first in the low half; what is missing is zero", 2},
     QuadsOf(DType::kI8),

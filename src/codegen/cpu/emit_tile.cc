@@ -18,21 +18,22 @@ void Emitter::Emit(const kir::Tile& tile) {
   llvm::Value* count = b_.getInt64(1);
   for (llvm::Value* dim : buffer.dims) count = b_.CreateMul(count, dim);
   const auto* constant = llvm::dyn_cast<llvm::ConstantInt>(count);
-  if (constant == nullptr || !init.uniform() || ScalarBytes(tile.type.dtype) != 4)
-    return Fail("a tile needs elements of 32 bits, constant extents and a uniform start");
+  const int bytes = ScalarBytes(tile.type.dtype), lanes = target_.lanes * 4 / bytes;
+  if (constant == nullptr || !init.uniform() || bytes < 4)
+    return Fail("a tile needs elements of 32 or 64 bits, constant extents and a uniform start");
   // Tiles end at a multiple of 64 bytes in scratch, so whole vectors may be stored.
-  llvm::Value* splat = b_.CreateVectorSplat(target_.lanes, init.scalar);
+  llvm::Value* splat = b_.CreateVectorSplat(lanes, init.scalar);
   auto store = [&](llvm::Value* index) {
-    llvm::Value* at = b_.CreateInBoundsGEP(b_.getFloatTy(), buffer.ptr, index);
-    llvm::StoreInst* stored = b_.CreateAlignedStore(splat, at, llvm::Align(4 * target_.lanes));
+    llvm::Value* at = b_.CreateInBoundsGEP(MemoryType(tile.type.dtype), buffer.ptr, index);
+    llvm::StoreInst* stored = b_.CreateAlignedStore(splat, at, llvm::Align(bytes * lanes));
     stored->setMetadata(llvm::LLVMContext::MD_alias_scope, buffer.scope);
     stored->setMetadata(llvm::LLVMContext::MD_noalias, buffer.noalias);
   };
   const int64_t elements = constant->getSExtValue();
-  if (elements <= 4 * target_.lanes) {
-    for (int64_t i = 0; i < elements; i += target_.lanes) store(b_.getInt64(i));
+  if (elements <= 4 * lanes) {
+    for (int64_t i = 0; i < elements; i += lanes) store(b_.getInt64(i));
   } else {
-    Loop(b_.getInt64(0), b_.getInt64(elements), target_.lanes, store);
+    Loop(b_.getInt64(0), b_.getInt64(elements), lanes, store);
   }
 }
 

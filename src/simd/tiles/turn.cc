@@ -7,6 +7,8 @@
 // the 128-bit pieces of groups of rows, then the pieces among the groups. Narrower elements, and where one side has too
 // few, are loaded or stored as pieces, such that the first step is all. What is left at an edge is a square that
 // overlaps the one before. Sides of fewer elements than a piece are turn_few-inl.h's.
+//
+// qk_pack_f64_kn32: up to 32 rows of k doubles to a panel for qk_mma_f64, f64 [k][32]; zero for the missing rows.
 #include "simd/tiles/turn_few-inl.h"
 
 namespace {
@@ -206,4 +208,15 @@ QUERN_TILE(qk_turn_4)(void* dst, int64_t dst_stride, const void* src, int64_t sr
 
 QUERN_TILE(qk_turn_8)(void* dst, int64_t dst_stride, const void* src, int64_t src_stride, int64_t rows, int64_t k) {
   Turn<8>(dst, dst_stride, src, src_stride, rows, k);
+}
+
+QUERN_TILE(qk_pack_f64_kn32)(void* dst, int64_t, const void* src, int64_t src_stride, int64_t rows, int64_t k) {
+  constexpr int64_t kRows = 32;
+  if (k < 1) return;
+  double* to = static_cast<double*>(dst);
+  for (int64_t p = 0; p < k && rows < kRows; ++p, to += kRows) {
+    asm("" : "+r"(to));  // or it becomes memset
+    for (int64_t j = 0; j < kRows; j += HWY_MAX_BYTES / 8) hn::StoreU(hn::Zero(kF64), kF64, to + j);
+  }
+  if (rows > 0) Turn<8>(dst, kRows * 8, src, src_stride, rows, k);
 }

@@ -151,6 +151,8 @@ TEST(Convolutions, OfOtherTypes) {
   for (const char* const type : {"f16", "bf16", "f64"}) {
     ExpectConv("2, 3, 11, 13", "17, 3, 3, 3", "pads = [1, 1, 1, 1]", "2, 17, 11, 13", type);
     ExpectConv("2, 13, 11, 13", "13, 1, 3, 3", "groups = 13, pads = [1, 1, 1, 1]", "2, 13, 11, 13", type);
+    ExpectConv("2, 67, 7, 7", "37, 67, 3, 3", "pads = [1, 1, 1, 1], strides = [2, 1]", "2, 37, 4, 7", type);
+    ExpectConv("1, 12, 29", "18, 6, 3", "groups = 2, pads = [1, 1]", "1, 18, 29", type);
   }
 }
 

@@ -14,22 +14,28 @@ using namespace quern::testing;
 
 // What stands for $a, $b and $y in the text, with its right side in both layouts: [.., K, N] and [.., N, K].
 void ExpectProduct(const std::string& symbols, const std::string& a, const std::string& batch, const std::string& k,
-                   const std::string& n, const std::string& y, const std::vector<Binding>& bindings) {
+                   const std::string& n, const std::string& y, const std::vector<Binding>& bindings,
+                   const std::string& type = "f32") {
   for (const bool transposed : {false, true}) {
     const std::string b = absl::StrCat(batch, transposed ? n : k, ", ", transposed ? k : n);
-    ExpectRight(
-        absl::StrReplaceAll(
-            R"(graph g$s {
-  %0 = Input() {name = "a"} : f32[$a]
-  %1 = Input() {name = "b"} : f32[$b]
-  %2 = Input() {name = "bias"} : f32[$n]
-  %3 = MatMul(%0, %1) {transpose_b = $t} : f32[$y]
-  %4 = Add(%3, %2) : f32[$y]
-  %5 = Silu(%4) : f32[$y]
+    ExpectRight(absl::StrReplaceAll(
+                    R"(graph g$s {
+  %0 = Input() {name = "a"} : $e[$a]
+  %1 = Input() {name = "b"} : $e[$b]
+  %2 = Input() {name = "bias"} : $e[$n]
+  %3 = MatMul(%0, %1) {transpose_b = $t} : $e[$y]
+  %4 = Add(%3, %2) : $e[$y]
+  %5 = Silu(%4) : $e[$y]
   return %5
 })",
-            {{"$s", symbols}, {"$a", a}, {"$b", b}, {"$n", n}, {"$y", y}, {"$t", transposed ? "true" : "false"}}),
-        bindings);
+                    {{"$s", symbols},
+                     {"$a", a},
+                     {"$b", b},
+                     {"$n", n},
+                     {"$y", y},
+                     {"$e", type},
+                     {"$t", transposed ? "true" : "false"}}),
+                bindings);
   }
 }
 
@@ -215,6 +221,30 @@ TEST(Products, OfALongK) {
   ExpectProduct("", "23, 1024", "", "1024", "37", "23, 37", {{}});
   ExpectProduct("", "23, 1025", "", "1025", "64", "23, 64", {{}});
   ExpectProduct("", "109, 1537", "", "1537", "41", "109, 41", {{}});
+}
+
+// Panels of doubles; few rows and few columns of them; k in several blocks; symbols.
+TEST(Products, OfDoubles) {
+  const auto expect = [](const std::string& symbols, const std::string& a, const std::string& batch,
+                         const std::string& k, const std::string& n, const std::string& y,
+                         const std::vector<Binding>& bindings = {{}}) {
+    ExpectProduct(symbols, a, batch, k, n, y, bindings, "f64");
+  };
+  expect("", "9, 7", "", "7", "8", "9, 8");
+  expect("", "97, 31", "", "31", "33", "97, 33");
+  expect("", "211, 67", "", "67", "128", "211, 128");
+  expect("", "97, 67", "", "67", "49", "97, 49");
+  expect("", "109, 1537", "", "1537", "41", "109, 41");
+  expect("", "3, 213, 1037", "3, ", "1037", "36", "3, 213, 36");
+  for (const int rows : {1, 2, 3, 4, 5, 8}) {
+    const std::string m = absl::StrCat(rows);
+    expect("", m + ", 67", "", "67", "331", m + ", 331");
+    expect("", "131, 67", "", "67", m, "131, " + m);
+  }
+  const std::vector<Binding> sizes = {{{"S", 1}}, {{"S", 9}}, {{"S", 193}}};
+  expect(" sym S in 0..4096", "S, 31", "", "31", "37", "S, 37", sizes);
+  expect(" sym S in 0..4096", "37, S", "", "S", "37", "37, 37", sizes);
+  expect(" sym S in 0..4096", "37, 31", "", "31", "S", "37, S", sizes);
 }
 
 TEST(Products, OfBatches) {

@@ -2,6 +2,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "absl/strings/str_replace.h"
 #include "jit_support.h"
 #include "kir/share.h"
 #include "simd/library.h"
@@ -343,28 +344,34 @@ TEST(Kernels, PacksToFloats) {
 
 TEST(Kernels, TilesOfAnySize) {
   Rng rng(kSeed);
-  const kir::Kernel kernel = Parse(R"(
-    kernel f32_gemm (
-      x : f32[M, 67] in
-      w : f32[N, 67] in
-      y : f32[M, N] out
-    ) sym M in 1..64, N in 1..96 {
-      grid n in 0..N by 32 {
-        alloc p : f32[32, 67] @kn32 scratch
-        pack p = w[n : +32, :]
-        for m in 0..M by 6 {
-          tile c : f32[6, 32] = 0.5
-          mma_f32 c += x[m : +6, :], p
-          map (i, j) in c [min(M - m, 6), min(N - n, 32)] {
-            y[m + i, n + j] = max(c, 0.25)
+  std::vector<kir::Kernel> kernels;
+  for (const char* const type : {"f32", "f64"}) {
+    kernels.push_back(Parse(absl::StrReplaceAll(R"(
+      kernel $t_gemm (
+        x : $t[M, 67] in
+        w : $t[N, 67] in
+        y : $t[M, N] out
+      ) sym M in 1..64, N in 1..96 {
+        grid n in 0..N by 32 {
+          alloc p : $t[32, 67] @kn32 scratch
+          pack p = w[n : +32, :]
+          for m in 0..M by 6 {
+            tile c : $t[6, 32] = 0.5
+            mma_$t c += x[m : +6, :], p
+            map (i, j) in c [min(M - m, 6), min(N - n, 32)] {
+              y[m + i, n + j] = max(c, 0.25)
+            }
           }
         }
       }
-    }
-  )");
+    )",
+                                                {{"$t", type}})));
+  }
   std::vector<Case> cases;
-  for (const auto& [m, n] : {std::pair<int64_t, int64_t>{1, 1}, {7, 37}, {13, 96}}) {
-    cases.push_back(MakeCase(kernel, {{"M", m}, {"N", n}}, {1e-4, 1e-4}, rng));
+  for (const kir::Kernel& kernel : kernels) {
+    const double most = &kernel == &kernels[0] ? 1e-4 : 1e-13;
+    for (const auto& [m, n] : {std::pair<int64_t, int64_t>{1, 1}, {7, 37}, {13, 96}})
+      cases.push_back(MakeCase(kernel, {{"M", m}, {"N", n}}, {most, most}, rng));
   }
   CheckCases(cases);
 }

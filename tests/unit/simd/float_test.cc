@@ -13,7 +13,8 @@ namespace quern::simd {
 namespace {
 
 using DotTile = void(float*, int64_t, const void*, int64_t, const void*, int64_t, int64_t, int64_t, int64_t, int64_t);
-using MmaTile = void(float*, int64_t, const void*, int64_t, const void*, int64_t, int64_t, int64_t, int64_t);
+template <typename T>
+using MmaTile = void(T*, int64_t, const void*, int64_t, const void*, int64_t, int64_t, int64_t, int64_t);
 using PackTile = void(void*, int64_t, const void*, int64_t, int64_t, int64_t);
 
 constexpr uint32_t kSeed = 20240613;
@@ -111,16 +112,21 @@ TEST(DotFloat, ConvertsEveryHalfWhileFlushingDenormals) {
 }
 #endif
 
+// Panels of T, whose sums are T.
+template <typename T>
 void CheckMma(std::string_view level, int64_t m, int64_t n, int64_t k, int64_t c_ld, int64_t x_row, Numbers& numbers) {
-  auto* mma = Tile<MmaTile>("qk_mma_f32", level);
-  Guarded<float> c((m - 1) * c_ld + n);
-  Guarded<float> x((m - 1) * x_row + k);
-  Guarded<float> panel(k * 32);
-  numbers.Fill(x.data(), x.size());
-  for (int64_t i = 0; i < k * 32; ++i) panel[i] = i % 32 < n ? numbers.Uniform(-1, 1) : 0.0f;
-  for (int64_t i = 0; i < c.size(); ++i) c[i] = i % c_ld < n ? numbers.Uniform(-1, 1) : kUntouched;
-  std::vector<float> before(c.data(), c.data() + c.size());
-  mma(c.data(), c_ld, x.data(), x_row * sizeof(float), panel.data(), 0, m, n, k);
+  constexpr bool kDouble = std::is_same_v<T, double>;
+  auto* mma = Tile<MmaTile<T>>(kDouble ? "qk_mma_f64" : "qk_mma_f32", level);
+  // Doubles have digits that no float has.
+  const auto number = [&]() -> T { return numbers.Uniform(-1, 1) + (kDouble ? T(1e-9) * numbers.Uniform(-1, 1) : 0); };
+  Guarded<T> c((m - 1) * c_ld + n);
+  Guarded<T> x((m - 1) * x_row + k);
+  Guarded<T> panel(k * 32);
+  for (int64_t i = 0; i < x.size(); ++i) x[i] = number();
+  for (int64_t i = 0; i < k * 32; ++i) panel[i] = i % 32 < n ? number() : 0;
+  for (int64_t i = 0; i < c.size(); ++i) c[i] = i % c_ld < n ? number() : kUntouched;
+  std::vector<T> before(c.data(), c.data() + c.size());
+  mma(c.data(), c_ld, x.data(), x_row * sizeof(T), panel.data(), 0, m, n, k);
   for (int64_t i = 0; i < c.size(); ++i) {
     const int64_t r = i / c_ld, j = i % c_ld;
     if (j >= n) {
@@ -133,22 +139,26 @@ void CheckMma(std::string_view level, int64_t m, int64_t n, int64_t k, int64_t c
       sum += term;
       magnitude += std::fabs(term);
     }
-    ASSERT_NEAR(c[i], sum, Tolerance(magnitude))
+    ASSERT_NEAR(c[i], sum, kDouble ? 2e-14 * magnitude : Tolerance(magnitude))
         << level << " m " << m << " n " << n << " k " << k << " at " << r << "," << j << " seed " << kSeed;
   }
 }
 
-TEST(MmaF32, EqualsDouble) {
+template <typename T>
+void CheckMmas() {
   Numbers numbers(kSeed);
   for (const std::string& level : HostLevels()) {
     for (int64_t m = 1; m <= 29; ++m) {
-      for (int64_t n : {1, 3, 5, 8, 13, 16, 17, 23, 31, 32}) CheckMma(level, m, n, 37, 32, 41, numbers);
-      for (int64_t k : {1, 2, 3, 4, 5, 7, 67, 131}) CheckMma(level, m, 32, k, 37, k, numbers);
+      for (int64_t n : {1, 3, 5, 8, 13, 16, 17, 23, 31, 32}) CheckMma<T>(level, m, n, 37, 32, 41, numbers);
+      for (int64_t k : {1, 2, 3, 4, 5, 7, 67, 131}) CheckMma<T>(level, m, 32, k, 37, k, numbers);
     }
-    for (int64_t n = 1; n <= 32; ++n) CheckMma(level, 13, n, 11, 43, 17, numbers);
-    CheckMma(level, 53, 29, 19, 32, 1024, numbers);  // rows 4 KiB apart
+    for (int64_t n = 1; n <= 32; ++n) CheckMma<T>(level, 13, n, 11, 43, 17, numbers);
+    CheckMma<T>(level, 53, 29, 19, 32, 4096 / sizeof(T), numbers);  // rows 4 KiB apart
   }
 }
+
+TEST(MmaF32, EqualsDouble) { CheckMmas<float>(); }
+TEST(MmaF64, EqualsDouble) { CheckMmas<double>(); }
 
 using PairTile = void(float*, int64_t, const void*, int64_t, const void*, int64_t, int64_t, int64_t, int64_t, int64_t);
 
@@ -247,6 +257,19 @@ void CheckPack(std::string_view level, int64_t rows, int64_t k, int64_t gap, Num
   }
 }
 
+void CheckDoublePack(std::string_view level, int64_t rows, int64_t k, int64_t gap, Numbers& numbers) {
+  const int64_t row = k + gap;
+  Guarded<double> src((rows - 1) * row + k), dst(k * 32);
+  for (int64_t i = 0; i < src.size(); ++i) src[i] = numbers.Uniform(-1, 1) / 3.0;
+  for (int64_t i = 0; i < dst.size(); ++i) dst[i] = kUntouched;
+  Tile<PackTile>("qk_pack_f64_kn32", level)(dst.data(), k * 256, src.data(), row * sizeof(double), rows, k);
+  for (int64_t i = 0; i < dst.size(); ++i) {
+    const int64_t p = i / 32, j = i % 32;
+    ASSERT_EQ(dst[i], j < rows ? src[j * row + p] : 0)
+        << level << " rows " << rows << " k " << k << " at " << p << "," << j;
+  }
+}
+
 TEST(PackFloat, Transposes) {
   Numbers numbers(kSeed);
   for (const std::string& level : HostLevels()) {
@@ -256,6 +279,7 @@ TEST(PackFloat, Transposes) {
         CheckPack<uint16_t>(level, rows, k, rows % 3, numbers);
         CheckPack<BFloat16>(level, rows, k, rows % 3, numbers);
         CheckPairPack(level, rows, k, rows % 3, numbers);
+        CheckDoublePack(level, rows, k, rows % 3, numbers);
       }
     }
     // Rows that share sets of the first cache.
