@@ -44,6 +44,14 @@ StatusOr<std::unique_ptr<const Tokenizer>> Tokenizer::FromMetadata(std::shared_p
       std::string(name)));
 }
 
+StatusOr<Merging> Tokenizer::merging() const {
+  QUERN_ASSIGN(const std::string_view name, file_->String("tokenizer.ggml.model"));
+  return absl::UnimplementedError(absl::StrFormat(
+      "tokenizer model \"%s\" does not go into an object: the library of text in C has \"llama\" (SentencePiece) and "
+      "\"gpt2\" (byte-level BPE)",
+      std::string(name)));
+}
+
 std::vector<int32_t> Tokenizer::Encode(std::string_view text, const EncodeOptions& options) const {
   std::vector<int32_t> ids;
   if (options.add_special && vocabulary_.add_begin() && vocabulary_.begin() >= 0) ids.push_back(vocabulary_.begin());

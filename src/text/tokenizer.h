@@ -62,8 +62,8 @@ class Tokenizer {
   std::string Piece(int32_t id, bool special = false) const;
   // The text of `ids`; a leading space that Encode would have added is taken off again.
   std::string Decode(std::span<const int32_t> ids, bool special = false) const;
-  // Error: kUnimplemented, with its name, of a tokenizer that does something else than merge.
-  virtual StatusOr<Merging> merging() const = 0;
+  // Error: kUnimplemented, with its name, of a tokenizer that does something else than merge: those that do say how.
+  virtual StatusOr<Merging> merging() const;
   // The bytes of all tokens that stand for text, made at the first call: tenths of a second.
   std::shared_ptr<const TokenTrie> trie() const;
 

@@ -81,12 +81,6 @@ class WpmTokenizer : public Tokenizer {
       longest_ = std::max(longest_, this->vocabulary().token(id).text.size());
   }
 
-  StatusOr<Merging> merging() const override {
-    return absl::UnimplementedError(
-        "tokenizer model \"bert\" (WordPiece) takes accents off by Unicode's normal forms, which the C library of text "
-        "has not; \"llama\" (SentencePiece) and \"gpt2\" (byte-level BPE) go into an object");
-  }
-
  private:
   void EncodeFragment(std::string_view text, bool /*first*/, std::vector<int32_t>& ids) const override {
     constexpr size_t kBlock = size_t{1} << 28;  // ICU counts in 32 bits
