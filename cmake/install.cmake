@@ -76,6 +76,17 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/src/rt ${PROJECT_SOURCE_DIR}/src/kit ${P
 configure_file(${PROJECT_SOURCE_DIR}/cmake/quern.pc.in ${PROJECT_BINARY_DIR}/generated/quern.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/generated/quern.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 
+# What others wrote and the programs hold goes along with its licence.
+if(QUERN_STATIC_LLVM)
+  foreach(name llvm-19-dev libicu-dev libabsl-dev libxxhash-dev liblapack-dev zlib1g-dev libzstd-dev libgfortran-12-dev
+          libprotobuf-dev libhwy-dev nlohmann-json3-dev libcli11-dev node-d3)
+    if(EXISTS /usr/share/doc/${name}/copyright)
+      install(FILES /usr/share/doc/${name}/copyright RENAME ${name}.txt
+              DESTINATION ${CMAKE_INSTALL_DOCDIR}/licences)
+    endif()
+  endforeach()
+endif()
+
 # `cpack` in the build folder, or `./dev package`: a .deb and a tarball of what is installed.
 if(PROJECT_IS_TOP_LEVEL)
   set(CPACK_GENERATOR DEB TGZ)

@@ -12,6 +12,7 @@
 #include <quern/extend.h>
 #include <quern/graph.h>
 #include <quern/kernel.h>
+#include <quern/kit.h>
 #include <quern/onnx.h>
 #include <quern/ops.h>
 #include <quern/plan.h>

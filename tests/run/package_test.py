@@ -72,6 +72,10 @@ def try_prefix(scratch, name, prefix):
         times.append(time.monotonic() - began)
     size = (prefix / "bin/quern").stat().st_size
     print(f"{name}: quern has {size / 1e6:.1f} MB, a start takes {1e3 * statistics.median(times):.0f} ms")
+    shown = run("nm", "-DC", "--defined-only", prefix / "lib/libquern.so")
+    expect("llvm::" not in shown, f"{name}: the library shows its LLVM")
+    licences = {path.stem for path in (prefix / "share/doc/quern/licences").iterdir()}
+    expect({"llvm-19-dev", "libicu-dev", "libabsl-dev"} <= licences, f"{name}: licences of {licences}")
     # A project in C that finds the package, without a checkout.
     example = scratch / f"example_{name}"
     shutil.copytree(SOURCE / "examples/aot", example / "aot")
