@@ -13,6 +13,7 @@
 #include <quern/quern.h>
 #include <quern/result.h>
 
+#include <atomic>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -61,6 +62,18 @@ template <typename Work>
 auto Unlocked(const Work& work) {
   return Unlocked(nullptr, work);
 }
+
+// A program or session is one thread's at a time; while one runs without the GIL another may ask: QuernError, "busy".
+class Turn {
+ public:
+  explicit Turn(std::atomic<bool>& taken);
+  ~Turn() { taken_ = false; }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+
+ private:
+  std::atomic<bool>& taken_;
+};
 
 // Dense arrays in the memory of this machine, as the caller has them. How Python's side makes them: quern/arrays.py.
 using Input = nb::ndarray<nb::ro, nb::device::cpu, nb::c_contig>;

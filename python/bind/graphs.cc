@@ -60,6 +60,7 @@ void BuildNothing(Graph& graph, const Step& step) {
 struct OwnedProgram {
   std::unique_ptr<CancelToken> cancel = std::make_unique<CancelToken>();
   std::optional<Program> program;
+  mutable std::atomic<bool> taken{false};
 };
 
 std::unique_ptr<OwnedProgram> Compile(Options options, auto&& compile) {
@@ -88,6 +89,7 @@ std::vector<std::pair<std::string, std::string>> Ports(const std::vector<TensorI
 }
 
 nb::dict Counters(const OwnedProgram& p) {
+  const Turn turn(p.taken);
   const Program::Counters c = p.program->counters();
   nb::dict all;
   all["variants"] = c.variants;
@@ -257,15 +259,21 @@ void BindGraphs(nb::module_& m) {
              std::vector<Output> written;
              const auto in = Tensors<ConstTensor>(inputs, kept);
              const auto out = Tensors<MutableTensor>(outputs, written);
+             const Turn turn(p.taken);
              Unlocked(p.cancel.get(), [&] { return p.program->Run(in, out, symbols); });
            })
       .def("state",
            [](OwnedProgram& p, std::string_view name) {
+             const Turn turn(p.taken);
              const std::span<std::byte> bytes = Take(p.program->State(name));
              const size_t size = bytes.size();
              return nb::ndarray<nb::numpy, uint8_t>(bytes.data(), 1, &size, nb::find(&p));
            })
-      .def("reset_state", [](OwnedProgram& p) { p.program->ResetState(); })
+      .def("reset_state",
+           [](OwnedProgram& p) {
+             const Turn turn(p.taken);
+             p.program->ResetState();
+           })
       .def("counters", &Counters)
       .def("check_summary", [](const OwnedProgram& p) { return p.program->CheckSummary(); })
       .def("cancel", [](OwnedProgram& p) { p.cancel->Cancel(); })
@@ -273,6 +281,7 @@ void BindGraphs(nb::module_& m) {
       .def(
           "profiler",
           [](OwnedProgram& p, bool counters) {
+            const Turn turn(p.taken);
             return Unlocked([&] { return Profiler::Attach(*p.program, {.counters = counters}); });
           },
           nb::keep_alive<0, 1>());

@@ -19,6 +19,7 @@ template <typename Model>
 struct Owned {
   std::unique_ptr<CancelToken> cancel = std::make_unique<CancelToken>();
   std::optional<Model> model;
+  mutable std::atomic<bool> taken{false};
 
   static std::unique_ptr<Owned> Open(const std::string& path, Options options) {
     auto owned = std::make_unique<Owned>();
@@ -118,24 +119,36 @@ void BindModels(nb::module_& m) {
       .def("tokenizer", [](const OwnedSession& s) { return Take(s.model->tokenizer()); })
       .def("step",
            [](OwnedSession& s, const std::vector<int32_t>& ids) {
+             const Turn turn(s.taken);
              std::vector<float> logits = Unlocked(s.cancel.get(), [&] { return s.model->Step(ids); });
              const size_t count = logits.size();
              return Array(std::move(logits), {count});
            })
       .def("step_all",
            [](OwnedSession& s, const std::vector<int32_t>& ids) {
+             const Turn turn(s.taken);
              std::vector<float> logits = Unlocked(s.cancel.get(), [&] { return s.model->StepAll(ids); });
              return Array(std::move(logits), {ids.size(), static_cast<size_t>(s.model->vocabulary())});
            })
-      .def("reset", [](OwnedSession& s) { s.model->Reset(); })
-      .def("rewind", [](OwnedSession& s, int64_t position) { Take(s.model->Rewind(position)); })
+      .def("reset",
+           [](OwnedSession& s) {
+             const Turn turn(s.taken);
+             s.model->Reset();
+           })
+      .def("rewind",
+           [](OwnedSession& s, int64_t position) {
+             const Turn turn(s.taken);
+             Take(s.model->Rewind(position));
+           })
       .def("save",
            [](const OwnedSession& s) {
+             const Turn turn(s.taken);
              const std::vector<uint8_t> bytes = Take(s.model->Save());
              return nb::bytes(bytes.data(), bytes.size());
            })
       .def("load",
            [](OwnedSession& s, nb::bytes bytes) {
+             const Turn turn(s.taken);
              Take(s.model->Load({reinterpret_cast<const uint8_t*>(bytes.c_str()), bytes.size()}));
            })
       .def("cancel", [](OwnedSession& s) { s.cancel->Cancel(); })
@@ -143,6 +156,7 @@ void BindModels(nb::module_& m) {
       .def(
           "profiler",
           [](OwnedSession& s, bool counters) {
+            const Turn turn(s.taken);
             return Unlocked([&] { return Profiler::Attach(*s.model, {.counters = counters}); });
           },
           nb::keep_alive<0, 1>());
@@ -168,6 +182,7 @@ void BindModels(nb::module_& m) {
       .def("tokenizer", [](const OwnedEmbedder& e) { return Take(e.model->tokenizer()); })
       .def("embed", [](OwnedEmbedder& e, std::string_view text, const std::string& pooling) {
         const Pooling how = PoolingOf(pooling);
+        const Turn turn(e.taken);
         std::vector<float> made = Unlocked(e.cancel.get(), [&] { return e.model->Embed(text, how); });
         const size_t width = made.size();
         return Array(std::move(made), {width});

@@ -23,10 +23,11 @@ static_assert(std::size(kCodes) == static_cast<size_t>(ErrorCode::kInternal) + 1
 
 // What a signal handler can reach: the token of the run on the main thread, and the handler that was there before.
 std::atomic<CancelToken*> watched{nullptr};
+std::atomic<bool> asked{false};
 struct sigaction previous;
 
 void OnInterrupt(int signal, siginfo_t* info, void* context) {
-  if (CancelToken* const token = watched.load()) token->Cancel();
+  if (CancelToken* const token = watched.load()) token->Cancel(), asked = true;
   if ((previous.sa_flags & SA_SIGINFO) != 0) {
     previous.sa_sigaction(signal, info, context);
   } else if (previous.sa_handler != SIG_DFL && previous.sa_handler != SIG_IGN) {
@@ -73,10 +74,16 @@ Interruptible::~Interruptible() {
 
 void Interruptible::Finish() {
   if (!watching_) return;
-  if (PyErr_CheckSignals() != 0) {
-    token_->Reset();  // that Ctrl-C has been answered
-    throw nb::python_error();
-  }
+  if (asked.exchange(false)) token_->Reset();  // that Ctrl-C has ended this run, and no later one
+  if (PyErr_CheckSignals() != 0) throw nb::python_error();
+}
+
+Turn::Turn(std::atomic<bool>& taken) : taken_(taken) {
+  if (!taken.exchange(true)) return;
+  Error error;
+  error.code = ErrorCode::kBusy;
+  error.message = "another thread is using this";
+  Raise(error);
 }
 
 }  // namespace quern::python

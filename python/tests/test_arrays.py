@@ -148,6 +148,21 @@ def test_ctrl_c_stops_a_run():
     assert program(np.asarray(1 << 40, "i8")) == 1 << 40  # it runs again
 
 
+def test_ctrl_c_with_a_handler_of_the_programs_own():
+    program, heard = endless(), []
+    before = signal.signal(signal.SIGINT, lambda *_: heard.append(1))
+    try:
+        timer = threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT))
+        timer.start()
+        with pytest.raises(quern.QuernError) as error:
+            program(np.asarray(0, "i8"))
+        timer.join()
+        assert error.value.code == "cancelled" and heard == [1]
+        assert program(np.asarray(1 << 40, "i8")) == 1 << 40
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def test_a_run_leaves_the_gil_and_is_cancelled():
     program = endless()
     caught = []
