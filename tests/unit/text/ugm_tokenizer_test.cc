@@ -50,7 +50,24 @@ TEST(Normaliser, DamagedMapsAreRefusedOrReplaceNothing) {
   EXPECT_FALSE(Normaliser::Of(long_one).ok());
   EXPECT_FALSE(Normaliser::Of(no_end).ok());
   EXPECT_EQ(Normaliser().At("a").taken, 0u);
-  // Words that lead outside the array, and a replacement beyond the last.
+  // The words of "a": its own, on which a replacement hangs, and where that begins.
+  std::vector<uint32_t> words(128, 0xff);
+  words[0] = 1 << 10;
+  words[1 ^ 'a'] = 'a' | 1 << 8 | 2 << 10;
+  for (const uint32_t begin : {0u, 2u, 3u, 1000u, 0x7fffffffu}) {
+    words[1 ^ 'a' ^ 2] = 1u << 31 | begin;
+    const auto* first = reinterpret_cast<const uint8_t*>(words.data());
+    std::vector<uint8_t> bytes = {0, 2, 0, 0};
+    bytes.insert(bytes.end(), first, first + 512);
+    for (const char c : {'x', 'y', '\0'}) bytes.push_back(static_cast<uint8_t>(c));
+    const StatusOr<Normaliser> made = Normaliser::Of(bytes);
+    ASSERT_TRUE(made.ok()) << made.status();
+    const Normaliser::Replaced replaced = made->At("ab");
+    EXPECT_EQ(replaced.taken, begin < 3 ? 1u : 0u) << begin;
+    EXPECT_EQ(replaced.by, begin == 0 ? "xy" : "") << begin;
+    EXPECT_EQ(made->At("b").taken, 0u);
+  }
+  // Words that lead outside the array.
   std::vector<uint8_t> far = {8, 0, 0, 0, 0, 0xfc, 0xff, 0x7f, 0xff, 0xff, 0xff, 0xff, 0};
   const StatusOr<Normaliser> outside = Normaliser::Of(far);
   ASSERT_TRUE(outside.ok()) << outside.status();
