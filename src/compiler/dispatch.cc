@@ -83,7 +83,8 @@ void Describe(const ir::Node& node, const std::vector<Trace>& traces, NodeDispat
   bool expanded = false;
   for (const Trace& trace : traces) {
     made.into.push_back(trace.op);
-    expanded = expanded || trace.pass == "expand_composites" || trace.pass == "choose_kernels";
+    expanded = expanded || trace.pass == "expand_composites" || trace.pass == "expand_bodies" ||
+               trace.pass == "choose_kernels";
     if (!trace.pass.empty() && trace.pass != "lower") made.by = trace.pass;
   }
   made.state = expanded || (name && traces.empty()) ? DispatchState::kCommon : DispatchState::kRewritten;

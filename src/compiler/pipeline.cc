@@ -4,6 +4,7 @@
 #include <chrono>
 #include <span>
 
+#include "opt/expand_nodes.h"
 #include "opt/passes.h"
 
 namespace quern::compiler {
@@ -77,6 +78,8 @@ struct Step {
 
 // Passes that do not depend on sizes, once for a model.
 constexpr Step kPrepare[] = {
+    {"expand_bodies", "functions in ops stand for their bodies, which every other step then sees",
+     [](Work& w) { return opt::ExpandBodies(w.graph); }},
     {"choose_kernels", "ops with a kernel of their own are other ops where the policy asks for that",
      [](Work& w) { return opt::ChooseKernels(w.graph, w.options.kernels); }},
     {"channels_last", "convolutions multiply rows of windows where channels are neighbours",

@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/nearest.h"
 #include "hir/block.h"
+#include "ir/control.h"
 #include "ir/text_reader.h"
 #include "ir/written.h"
 
@@ -62,8 +63,10 @@ Status ReadNode(TextReader& reader, Module& module) {
   if (reader.Accept("@")) {
     QUERN_ASSIGN(node.label, reader.String());
   }
-  for (const char* body : node.op != nullptr ? node.op->bodies : std::vector<const char*>()) {
-    QUERN_RETURN_IF_ERROR(reader.Need(body));
+  for (size_t b = 0; node.op != nullptr && b < node.op->bodies.size(); ++b) {
+    const bool optional = b + ir::OptionalBodies(*node.op) >= node.op->bodies.size();
+    if (optional && !reader.Accept(node.op->bodies[b])) break;
+    if (!optional) QUERN_RETURN_IF_ERROR(reader.Need(node.op->bodies[b]));
     QUERN_ASSIGN(ir::Graph parsed, ir::ReadGraph(reader, 1));
     node.bodies.push_back(std::make_shared<const ir::Graph>(std::move(parsed)));
   }

@@ -4,6 +4,7 @@
 #include "base/diagnostic.h"
 #include "ir/binary.h"
 #include "ir/binary_layout.h"
+#include "ir/control.h"
 #include "ir/op.h"
 #include "ir/written.h"
 
@@ -230,7 +231,12 @@ class Decoder {
       QUERN_ASSIGN(origin.pass, ReadString("a pass"));
       node.origin = graph.AddOrigin(std::move(origin));
     }
-    for (size_t b = 0; b < node.op->bodies.size(); ++b) {
+    size_t bodies = node.op->bodies.size();
+    if (OptionalBodies(*node.op) > 0) {
+      QUERN_ASSIGN(bodies, reader_.Read<uint8_t>("the number of bodies"));
+      if (bodies > node.op->bodies.size()) return Wrong(absl::StrFormat("%u bodies", bodies));
+    }
+    for (size_t b = 0; b < bodies; ++b) {
       QUERN_ASSIGN(Graph body, ReadGraph(nesting + 1));
       node.bodies.push_back(std::make_shared<const Graph>(std::move(body)));
     }

@@ -5,6 +5,7 @@
 #include "base/overloaded.h"
 #include "ir/binary.h"
 #include "ir/binary_layout.h"
+#include "ir/control.h"
 #include "ir/op.h"
 
 namespace quern::ir {
@@ -114,6 +115,7 @@ class Encoder {
       PutString(graph.origins()[node.origin].label);
       PutString(graph.origins()[node.origin].pass);
     }
+    if (OptionalBodies(*node.op) > 0) Put(body_, static_cast<uint8_t>(node.bodies.size()));
     for (const auto& body : node.bodies) PutGraph(*body);
   }
 

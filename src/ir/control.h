@@ -24,8 +24,15 @@ Status OtherType(const OpDef& op, std::string what, const TensorType& got, const
 // Fails unless the Inputs of `body` have these types, in order.
 Status CheckBodyInputs(const OpDef& op, const char* name, const Graph& body, std::span<const TensorType> types);
 
+// How many of the last bodies that the op names a node may lack.
+size_t OptionalBodies(const OpDef& op);
+
 // Types of what a body returns.
 std::vector<TensorType> OutputTypes(const Graph& body);
+
+// The nodes of `body` appended to `graph`, with `inputs` in place of its Inputs; what it returns. A Param is the one of
+// that name that the graph has, or a new one. Labels of the body stand behind that of `origin`.
+StatusOr<std::vector<Value>> AddBody(Graph& graph, const Graph& body, std::span<const Value> inputs, int origin);
 
 // Whether it is an If: bodies of which one runs, and operand 0 says which.
 bool IsBranch(const Node& node);

@@ -7,7 +7,8 @@ namespace quern::ir {
 const OpDef& Op_attention();
 
 std::span<const LogicalKernel> LogicalKernels() {
-  static const LogicalKernel kernels[] = {{&Op_attention(), IsSpellable, SpellAttention}};
+  static const LogicalKernel kernels[] = {
+      {&Op_attention(), [](const Node& node) { return IsSpellable(node.attributes); }, SpellAttention}};
   return kernels;
 }
 

@@ -1,8 +1,5 @@
 #include "ir/packed_weight.h"
 
-#include <cmath>
-#include <limits>
-
 #include "base/check.h"
 
 namespace quern::ir {
@@ -11,24 +8,13 @@ namespace {
 constexpr int64_t kRowsOfNvfp4 = 16;
 
 constexpr PackedScheme kSchemes[] = {
-    {"int8", DType::kI8, false, true, false, 0, 0, DType::kF32},
-    {"int8a", DType::kI8, false, true, true, 0, 0, DType::kF32},
-    {"int4", DType::kU8, true, true, true, 0, 0, DType::kF32},
-    {"fp8e4m3", DType::kU8, false, false, false, 8, 3, DType::kF32},
-    {"fp8e5m2", DType::kU8, false, false, false, 8, 2, DType::kF32},
-    {"nvfp4", DType::kU8, true, false, true, 4, 1, DType::kU8},
+    {"int8", DType::kI8, false, true, false, nullptr, DType::kF32},
+    {"int8a", DType::kI8, false, true, true, nullptr, DType::kF32},
+    {"int4", DType::kU8, true, true, true, nullptr, DType::kF32},
+    {"fp8e4m3", DType::kU8, false, false, false, &kE4m3, DType::kF32},
+    {"fp8e5m2", DType::kU8, false, false, false, &kE5m2, DType::kF32},
+    {"nvfp4", DType::kU8, true, false, true, &kE2m1, DType::kU8},
 };
-
-// The value of each code at its place.
-Value Table(Expansion& e, int bits, int mantissa, DType dtype) {
-  std::vector<double> values;
-  for (int code = 0; code < 1 << bits; ++code) values.push_back(FloatOfCode(code, bits, mantissa));
-  return e.Floats(values, dtype);
-}
-
-Value Decoded(Expansion& e, Value codes, int bits, int mantissa, DType dtype) {
-  return e.Add("Gather", {Table(e, bits, mantissa, dtype), e.Stored(codes, DType::kI32)});
-}
 
 // The first `count` elements along axis 0.
 Value First(Expansion& e, Value value, const Extent& count) {
@@ -77,19 +63,6 @@ int64_t RowsOfScale(const PackedScheme& scheme, const Attributes& attributes) {
   return scheme.in_blocks ? attributes.Int("block") : kRowsOfNvfp4;
 }
 
-double FloatOfCode(int code, int bits, int mantissa) {
-  const int exponent_bits = bits - 1 - mantissa, bias = (1 << (exponent_bits - 1)) - 1;
-  const int fraction = code & ((1 << mantissa) - 1), exponent = code >> mantissa & ((1 << exponent_bits) - 1);
-  const double sign = code >> (bits - 1) & 1 ? -1 : 1;
-  const bool last = exponent == (1 << exponent_bits) - 1;
-  // E5M2 is as IEEE says; E4M3 has one NaN of each sign; E2M1 numbers alone.
-  if (bits == 8 && mantissa == 2 && last)
-    return fraction != 0 ? std::numeric_limits<double>::quiet_NaN() : sign * std::numeric_limits<double>::infinity();
-  if (bits == 8 && mantissa == 3 && last && fraction == 7) return std::numeric_limits<double>::quiet_NaN();
-  const double scaled = exponent == 0 ? fraction : fraction + (1 << mantissa);
-  return sign * std::ldexp(scaled, std::max(exponent, 1) - bias - mantissa);
-}
-
 Value UnpackedWeight(Expansion& e, const Node& node, std::span<const Value> inputs, const Extent& k, const Extent& n,
                      DType dtype) {
   const PackedScheme& scheme = FindPackedScheme(node.attributes.String("scheme"));
@@ -97,12 +70,12 @@ Value UnpackedWeight(Expansion& e, const Node& node, std::span<const Value> inpu
   const auto has = [&](PackedOperand operand) { return inputs.size() > static_cast<size_t>(operand); };
   Value w = inputs[kPackedWeight];
   if (scheme.nibbles) w = Halves(e, w, k, n);
-  if (scheme.float_bits != 0) {
-    w = Decoded(e, w, scheme.float_bits, scheme.mantissa, dtype);
+  if (scheme.floats != nullptr) {
+    w = DecodedFloats(e, w, *scheme.floats, dtype);
     if (!has(kPackedScale)) return w;
     // A scale for each column; or E4M3 for each group and column, and one for all.
     if (!scheme.nibbles) return e.Add("Mul", {w, e.Stored(inputs[kPackedScale], dtype)});
-    const Value scale = ByRow(e, Decoded(e, inputs[kPackedScale], 8, 3, dtype), k, rows);
+    const Value scale = ByRow(e, DecodedFloats(e, inputs[kPackedScale], kE4m3, dtype), k, rows);
     return e.Add("Mul", {e.Add("Mul", {w, scale}), e.Stored(inputs[kPackedExtra], dtype)});
   }
   w = e.Stored(w, dtype);

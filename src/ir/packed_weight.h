@@ -9,27 +9,25 @@
 //   nvfp4     w u8, ceil(K N / 2) bytes   scale u8 [ceil(K/16), N], global [1]         w = float4(q) float8e4m3(s) g
 //
 // Of two numbers in a byte the first is the low half; number p N + j is that of row p and column j. The last group of
-// rows may be short. float8 and float4 are those of OCP: E4M3 has neither infinities nor NaN but S.1111.111, E2M1 has
-// 0 .5 1 1.5 2 3 4 6.
+// rows may be short. float8 and float4 are those of ir/small_float.h.
 #pragma once
 
-#include <array>
 #include <string>
 #include <vector>
 
 #include "ir/composite.h"
+#include "ir/small_float.h"
 
 namespace quern::ir {
 
 struct PackedScheme {
   const char* name;
-  DType dtype;          // of w
-  bool nibbles;         // two numbers a byte
-  bool in_blocks;       // the attribute `block` is the rows that share a scale
-  bool has_zero_point;  // operand 3 is read
-  int float_bits;       // 8 or 4: the numbers are floats; 0: integers
-  int mantissa;         // bits of it
-  DType scale;          // its dtype
+  DType dtype;               // of w
+  bool nibbles;              // two numbers a byte
+  bool in_blocks;            // the attribute `block` is the rows that share a scale
+  bool has_zero_point;       // operand 3 is read
+  const SmallFloat* floats;  // null: the numbers are integers
+  DType scale;               // its dtype
 };
 // The names of all, and one by its name, which is one of them.
 std::vector<const char*> PackedSchemes();
@@ -37,8 +35,6 @@ const PackedScheme& FindPackedScheme(const std::string& name);
 
 // Rows that share a scale.
 int64_t RowsOfScale(const PackedScheme& scheme, const Attributes& attributes);
-// The value of a code of OCP's 8 bits (4 or 3 bits of exponent), or of its 4.
-double FloatOfCode(int code, int bits, int mantissa);
 
 // Operand numbers.
 enum PackedOperand { kPackedX, kPackedWeight, kPackedScale, kPackedExtra };

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/diagnostic.h"
+#include "ir/control.h"
 #include "ir/graph.h"
 #include "ir/op.h"
 #include "ir/text_reader.h"
@@ -51,8 +52,10 @@ Status ReadNode(TextReader& reader, Graph& graph, int nesting) {
     origin = graph.AddOrigin(std::move(where));
   }
   std::vector<std::shared_ptr<const Graph>> bodies;
-  for (const char* body : op->bodies) {
-    QUERN_RETURN_IF_ERROR(reader.Need(body));
+  for (size_t b = 0; b < op->bodies.size(); ++b) {
+    const bool optional = b + OptionalBodies(*op) >= op->bodies.size();
+    if (optional && !reader.Accept(op->bodies[b])) break;
+    if (!optional) QUERN_RETURN_IF_ERROR(reader.Need(op->bodies[b]));
     QUERN_ASSIGN(Graph parsed, ReadGraph(reader, nesting + 1));
     bodies.push_back(std::make_shared<const Graph>(std::move(parsed)));
   }

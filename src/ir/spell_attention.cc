@@ -68,7 +68,7 @@ SpelledAttention SpellWeights(Expansion& e, const Node& node, std::span<const Va
     if (e.ok() && e.type(inputs[3]).dtype == DType::kBool)
       seen = Term(e, inputs[3]).Sized(bias_dims);
     else
-      s = s + Term::Wide(e, inputs[3]).Sized(bias_dims);
+      s = s + Term(e, e.Stored(inputs[3], e.ok() ? e.type(s.value).dtype : DType::kF32)).Sized(bias_dims);
   }
   if (seen) s = Term::Choose(*seen, s, s.Like(-INFINITY));
   const Term largest(e, e.Reduced("max", s.value, {4}));
@@ -89,8 +89,13 @@ Term FromHeads(const Term& x, const AttentionShape& shape, const std::vector<Ext
   return x.Transposed({0, 2, 1, 3}).Sized(dims);
 }
 
-bool IsSpellable(const Node& attention) {
-  return attention.attributes.String("sequences") == "none" && attention.attributes.String("empty_rows") == "zeros";
+const char* WantedBeside(DType q, DType operand) {
+  if (q == DType::kF64) return operand == DType::kF64 ? nullptr : "f64, as q";
+  return AttentionShape::Computes(operand) ? nullptr : AttentionShape::kComputed;
+}
+
+bool IsSpellable(const Attributes& attention) {
+  return attention.String("sequences") == "none" && attention.String("empty_rows") == "zeros";
 }
 
 StatusOr<std::vector<Value>> SpellAttention(Graph& graph, const Node& node, std::span<const Value> inputs, int origin) {

@@ -27,8 +27,11 @@ Term QueryHeads(Expansion& e, const SpelledAttention& attention, Value x);
 // From [B, heads, S, head_dim] to the layout, which has these extents.
 Term FromHeads(const Term& x, const AttentionShape& shape, const std::vector<Extent>& dims);
 
+// What is wanted of k or v beside a q of that dtype, or of q itself: null where it has that. All may be f64, which is
+// computed in this form.
+const char* WantedBeside(DType q, DType operand);
 // Whether an Attention has such a form, and that form.
-bool IsSpellable(const Node& attention);
+bool IsSpellable(const Attributes& attention);
 StatusOr<std::vector<Value>> SpellAttention(Graph& graph, const Node& node, std::span<const Value> inputs, int origin);
 
 }  // namespace quern::ir

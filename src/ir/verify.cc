@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/diagnostic.h"
+#include "ir/control.h"
 #include "ir/graph.h"
 #include "ir/op.h"
 
@@ -42,8 +43,10 @@ Status VerifyRegion(const Graph& graph, int index) {
 }
 
 Status CheckBodies(const OpDef& op, std::span<const std::shared_ptr<const Graph>> bodies, const SymbolRanges& symbols) {
-  if (bodies.size() != op.bodies.size()) {
-    return ToStatus({DiagnosticCode::kShapeMismatch, op.name, "the number of bodies", absl::StrCat(op.bodies.size()),
+  const size_t most = op.bodies.size(), least = most - OptionalBodies(op);
+  if (bodies.size() < least || bodies.size() > most) {
+    return ToStatus({DiagnosticCode::kShapeMismatch, op.name, "the number of bodies",
+                     least == most ? absl::StrCat(most) : absl::StrCat(least, " to ", most),
                      absl::StrCat(bodies.size()), ""});
   }
   for (size_t b = 0; b < bodies.size(); ++b) {

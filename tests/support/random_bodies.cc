@@ -104,6 +104,16 @@ void Generator::AnyIf() {
   AddWithBodies("If", std::move(inputs), {}, {then->Body(captures, 0, *this), otherwise->Body(captures, own, *this)});
 }
 
+void Generator::AnyFunction() {
+  const Value x = SomeF32(1);
+  const std::unique_ptr<Generator> body = NewBody({type(x)});
+  body->made_.graph.outputs = {body->OutputOf(type(x))};
+  if (Below(2) == 0) body->made_.graph.outputs.push_back(body->pool_.back());
+  std::vector<Value> inputs = {x};
+  inputs.insert(inputs.end(), body->captures_.begin(), body->captures_.end());
+  AddWithBodies("CustomFn", std::move(inputs), {}, {body->Body(body->captures_, 0, *this)});
+}
+
 void Generator::AnyWhile() {
   std::vector<Value> inputs = {Scalar(DType::kI64, 0), SomeF32(1)};
   if (Below(2) == 0) inputs.push_back(Some(OperandKind::kFloat, 1));
@@ -184,6 +194,39 @@ void Generator::AnyScan() {
   AddWithBodies("Scan", std::move(inputs),
                 {{"carries", carries}, {"xs", xs}, {"length", std::vector<Extent>{length}}, {"reverse", Below(2) == 0}},
                 {body->Body(body->captures_, 0, *this)});
+}
+
+// Of one recurrence, h <- tanh(h w + x) and y = h x, whose derivative is known.
+void Generator::AnyScanBackward() {
+  const int64_t n = 1 + Below(9), steps = Below(5);
+  const bool symbolic = Below(3) == 0;
+  const Extent length = symbolic ? Extent::Symbol("S") : Extent(steps);
+  const TensorType row{DType::kF32, {Extent(n)}}, rows{DType::kF32, {length, Extent(n)}};
+  const std::string type = absl::StrCat(" : f32[", n, "]\n");
+  const auto input = [&](int at) { return absl::StrCat("  %", at, " = Input() {name = \"v", at, "\"}", type); };
+  const auto op = [&](int at, const char* text) { return absl::StrCat("  %", at, " = ", text, type); };
+  const StatusOr<ir::Graph> body =
+      ir::Parse(absl::StrCat("graph body {\n", input(0), input(1), input(2), op(3, "Mul(%0, %2)"), op(4, "Add(%3, %1)"),
+                             op(5, "Tanh(%4)"), op(6, "Mul(%5, %1)"), "  return %5, %6\n}"));
+  // Of h, x, w, the next h and y, and the gradients of these two.
+  const StatusOr<ir::Graph> vjp = ir::Parse(absl::StrCat(
+      "graph vjp {\n", input(0), input(1), input(2), input(3), input(4), input(5), input(6), op(7, "Mul(%6, %1)"),
+      op(8, "Add(%5, %7)"), op(9, "Mul(%3, %3)"), op(10, "Mul(%8, %9)"), op(11, "Sub(%8, %10)"), op(12, "Mul(%11, %2)"),
+      op(13, "Mul(%6, %3)"), op(14, "Add(%11, %13)"), op(15, "Mul(%11, %0)"), "  return %12, %14, %15\n}"));
+  QUERN_CHECK(body.ok() && vjp.ok());
+  const Value w = Squashed(ValueOf(row), -1, 1);
+  const std::vector<Value> inputs = {ValueOf(row), ValueOf(rows), w, ValueOf(row), ValueOf(rows)};
+  const char* name = Pick<const char*>({"ScanBackward", "ScanBackwardXs"});
+  AddWithBodies(name, inputs,
+                {{"carries", int64_t{1}},
+                 {"xs", int64_t{1}},
+                 {"length", std::vector<Extent>{length}},
+                 {"reverse", Below(2) == 0},
+                 {"checkpoints", symbolic ? int64_t{0} : Below(4)}},
+                {*body, *vjp});
+  const int made = static_cast<int>(made_.graph.nodes().size()) - 1;
+  const int results = static_cast<int>(made_.graph.node(made).results.size());
+  for (int r = 0; r < results; ++r) Limit({made, r});
 }
 
 }  // namespace quern::testing

@@ -296,9 +296,13 @@ class Generator {
         {2, &Generator::AnyConvolution},  {1, &Generator::AnyContraction}, {8, &Generator::AnyExample},
         {1, &Generator::AnyComplex},
     };
-    static constexpr Recipe kBodies[] = {{1, &Generator::AnyIf}, {2, &Generator::AnyWhile}, {1, &Generator::AnyScan}};
+    static constexpr Recipe kBodies[] = {{1, &Generator::AnyIf},
+                                         {2, &Generator::AnyWhile},
+                                         {1, &Generator::AnyScan},
+                                         {1, &Generator::AnyFunction},
+                                         {1, &Generator::AnyScanBackward}};
     if (options_.bodies > 0 && Below(3) == 0) {
-      int64_t at = Below(4);
+      int64_t at = Below(6);
       for (const Recipe& recipe : kBodies) {
         at -= recipe.weight;
         if (at < 0) return (this->*recipe.make)();
@@ -791,6 +795,8 @@ class Generator {
 
   // random_bodies.cc
   void AnyIf();
+  void AnyFunction();
+  void AnyScanBackward();
   void AnyWhile();
   void AnyScan();
   // A value of this type: one there is, or a new leaf.

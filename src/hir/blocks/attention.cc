@@ -6,6 +6,7 @@
 
 #include "ir/attention.h"
 #include "hir/block.h"
+#include "ir/spell_attention.h"
 
 namespace quern::hir {
 namespace {
@@ -56,8 +57,8 @@ StatusOr<std::vector<TensorType>> Infer(const InferContext& c) {
     return c.ShapeError(1, absl::StrFormat("the batch %s of q", q.dims[0].ToString()));
   QUERN_RETURN_IF_ERROR(c.ExpectDims(2, k.dims));
   for (int operand = 0; operand < 3; ++operand) {
-    if (!ir::AttentionShape::Computes(c.operand(operand).dtype))
-      return c.UnsupportedError(operand, ir::AttentionShape::kComputed);
+    if (const char* wanted = ir::WantedBeside(q.dtype, c.operand(operand).dtype))
+      return c.UnsupportedError(operand, wanted);
   }
   const std::string& mask = c.attributes.String("mask");
   const bool wants_mask = mask == "custom" || mask == "bias";

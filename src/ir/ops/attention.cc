@@ -15,13 +15,15 @@
 // A key that a mask or a bias of -inf hides takes no part, whatever it holds; a row without any other gives zeros, or
 // NaN with `empty_rows = "nan"`, as a softmax of nothing does. A NaN in anything else that a row reads makes the row
 // NaN.
-// q, k and v may have a float dtype each: a half-precision cache, or a part of one. The result has that of q.
+// q, k and v may have f32, f16 or bf16 each: a half-precision cache, or a part of one. The result has that of q. All of
+// f64, they are computed in f64, with weights in memory.
 
 #include <algorithm>
 #include <cmath>
 
 #include "ir/attention.h"
 #include "ir/shape.h"
+#include "ir/spell_attention.h"
 #include "ir/spelled_out.h"
 
 namespace quern::ir {
@@ -86,9 +88,11 @@ StatusOr<std::vector<TensorType>> Infer(const InferContext& context) {
   if (operands.lengths()) {
     QUERN_ASSIGN(sk, InferSequences(context, shape, operands));
   }
+  if (q.dtype == DType::kF64 && !IsSpellable(context.attributes))
+    return context.UnsupportedError(0, "f32, f16 or bf16 beside sequences of own lengths, or rows that are NaN");
   for (int operand = 0; operand < 3; ++operand) {
-    if (!AttentionShape::Computes(context.operands[operand].dtype))
-      return context.UnsupportedError(operand, AttentionShape::kComputed);
+    if (const char* wanted = WantedBeside(q.dtype, context.operands[operand].dtype))
+      return context.UnsupportedError(operand, wanted);
   }
   const Extent& sq = q.dims[shape.sequence_axis()];
   if (mask == "custom") {
@@ -279,10 +283,14 @@ const OpDef& Op_attention() {
       .infer = Infer,
       .identity = Identity,
       .reference = Reference,
+      .expand = SpellAttention,
+      .expands = [](const Node& node) { return node.results[0].dtype == DType::kF64; },
       .rtol = 2e-5,
       .magnitude = Magnitude,
       .examples = {{{"f32[2, 3, 32]", "f32[2, 5, 16]", "f32[2, 5, 16]"},
-                    {{"heads", int64_t{4}}, {"kv_heads", int64_t{2}}, {"head_dim", int64_t{8}}}}},
+                    {{"heads", int64_t{4}}, {"kv_heads", int64_t{2}}, {"head_dim", int64_t{8}}}},
+                   {{"f64[2, S, 6]", "f64[2, 5, 3]", "f64[2, 5, 3]"},
+                    {{"heads", int64_t{2}}, {"kv_heads", int64_t{1}}, {"head_dim", int64_t{3}}}}},
   });
   return *op;
 }

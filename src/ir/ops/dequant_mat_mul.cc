@@ -37,7 +37,7 @@ StatusOr<std::vector<TensorType>> Infer(const InferContext& context) {
   const auto given = static_cast<int>(context.operands.size());
   if (x.rank() < 2) return context.ShapeError(kPackedX, "rank 2 or more");
   if (w.dtype != scheme.dtype) return context.DTypeError(kPackedWeight, std::string(Name(scheme.dtype)));
-  const bool scaled_by_column = scheme.float_bits != 0 && !scheme.nibbles;
+  const bool scaled_by_column = scheme.floats != nullptr && !scheme.nibbles;
   const int needed = scaled_by_column ? 2 : scheme.has_zero_point ? 4 : 3;
   if (given < needed)
     return context.Error(DiagnosticCode::kInputCount, needed == 4 && given == 3 ? "extra" : "scale",
@@ -54,7 +54,7 @@ StatusOr<std::vector<TensorType>> Infer(const InferContext& context) {
     if (context.operands[kPackedScale].dims != wanted) return context.ShapeError(kPackedScale, ToString(wanted));
   }
   if (given > kPackedExtra && scheme.has_zero_point) {
-    if (scheme.nibbles && scheme.float_bits != 0) wanted = {Extent(1)};
+    if (scheme.nibbles && scheme.floats != nullptr) wanted = {Extent(1)};
     if (context.operands[kPackedExtra].dims != wanted) return context.ShapeError(kPackedExtra, ToString(wanted));
   }
   TensorType result = x;
@@ -81,9 +81,9 @@ double WeightAt(const RefContext& context, int64_t n, int64_t p, int64_t j) {
   auto code = static_cast<int>(operand(kPackedWeight)->Integer(scheme.nibbles ? number / 2 : number));
   if (scheme.nibbles) code = number % 2 == 0 ? code & 15 : code >> 4;
   const RefTensor *scale = operand(kPackedScale), *extra = operand(kPackedExtra);
-  if (scheme.float_bits == 4)
-    return FloatOfCode(code, 4, 1) * FloatOfCode(static_cast<int>(scale->Integer(group)), 8, 3) * extra->data[0];
-  if (scheme.float_bits == 8) return FloatOfCode(code, 8, scheme.mantissa) * (scale == nullptr ? 1 : scale->data[j]);
+  if (scheme.floats != nullptr && scheme.nibbles)
+    return ValueOf(*scheme.floats, code) * ValueOf(kE4m3, static_cast<int>(scale->Integer(group))) * extra->data[0];
+  if (scheme.floats != nullptr) return ValueOf(*scheme.floats, code) * (scale == nullptr ? 1 : scale->data[j]);
   return (code - (scheme.has_zero_point ? extra->data[group] : 0)) * scale->data[group];
 }
 

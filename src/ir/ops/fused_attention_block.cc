@@ -1,7 +1,6 @@
 // FusedAttentionBlock: x qkv_w, cut into q, k and v in this order, attention of the heads, and its product with out_w.
 // Operands behind out_w are there as attributes say, in this order: mask, the biases of both products, cos and sin.
 
-#include "ir/attention.h"
 #include "ir/composite.h"
 #include "ir/reference_chain.h"
 #include "ir/shape.h"
@@ -52,7 +51,6 @@ Attributes Part(int64_t start, int64_t length) {
 StatusOr<std::vector<TensorType>> Infer(const InferContext& context) {
   const TensorType &x = context.operands[0], &out_w = context.operands[2];
   const Heads heads(context.attributes);
-  if (!AttentionShape::Computes(x.dtype)) return context.UnsupportedError(0, AttentionShape::kComputed);
   if (heads.heads < 1) return context.AttributeError("heads", "1 or more");
   if (heads.kv_heads < 1 || heads.heads % heads.kv_heads != 0)
     return context.AttributeError("kv_heads", absl::StrFormat("a divisor of %d", heads.heads));

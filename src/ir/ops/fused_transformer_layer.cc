@@ -3,7 +3,6 @@
 
 #include <cmath>
 
-#include "ir/attention.h"
 #include "ir/composite.h"
 #include "ir/reference_chain.h"
 #include "ir/shape.h"
@@ -29,7 +28,6 @@ Attributes BlockOf(const Attributes& attributes, int64_t width) {
 StatusOr<std::vector<TensorType>> Infer(const InferContext& context) {
   const TensorType& x = context.operands[kX];
   const int64_t heads = context.attributes.Int("heads");
-  if (!AttentionShape::Computes(x.dtype)) return context.UnsupportedError(kX, AttentionShape::kComputed);
   if (x.rank() != 3 || !x.dims[2].is_constant()) return context.ShapeError(kX, "[B, S, a number]");
   if (heads < 1 || x.dims[2].constant() % heads != 0)
     return context.AttributeError("heads", absl::StrFormat("a divisor of %s", x.dims[2].ToString()));

@@ -14,6 +14,7 @@
 
 #include <cmath>
 
+#include "ir/chunks.h"
 #include "ir/composite.h"
 #include "ir/delta_rule.h"
 #include "ir/shape.h"
@@ -35,12 +36,14 @@ using Dims = std::vector<Extent>;
 class Chunked {
  public:
   Chunked(Graph& graph, const Node& node, std::span<const Value> operands, int origin)
-      : graph_(graph), e_(graph, origin), operands_(operands) {
+      : e_(graph, origin),
+        operands_(operands),
+        chunks_(e_, graph.type(operands[kDeltaQ]).dims[0], graph.type(operands[kDeltaQ]).dims[1],
+                node.attributes.Int("chunk")) {
     const Dims &q = graph.type(operands[kDeltaQ]).dims, &v = graph.type(operands[kDeltaV]).dims;
-    batch_ = q[0], length_ = q[1], groups_ = q[2], n_ = q[3], m_ = v[3];
+    batch_ = q[0], groups_ = q[2], n_ = q[3], m_ = v[3];
     each_ = v[2].constant() / q[2].constant();
-    chunk_ = node.attributes.Int("chunk");
-    chunks_ = length_.CeilDividedBy(chunk_.constant());
+    chunk_ = chunks_.size();
   }
 
   StatusOr<std::vector<Value>> Run() {
@@ -67,59 +70,35 @@ class Chunked {
                                    Add("Transpose", {left}, {{"perm", std::vector<int64_t>{0, 1, 2, 3, 5, 4}}}),
                                    Add("Exp", {total})};
     const std::vector<Value> states = AlongChunks(xs);
-    const Value o = Add("Transpose", {states[1]}, {{"perm", std::vector<int64_t>{1, 0, 4, 2, 3, 5}}});
-    const Extent heads = groups_ * Extent(each_);
-    const Value all = e_.Sized(o, {batch_, chunks_ * chunk_, heads, m_});
-    const Value live =
-        Add("Narrow", {all}, {{"axis", int64_t{1}}, {"start", Dims{Extent(0)}}, {"length", Dims{length_}}});
-    return e_.Finish({live, e_.Sized(states[0], {batch_, heads, n_, m_})});
+    return e_.Finish({chunks_.Joined(states[1]), e_.Sized(states[0], {batch_, groups_ * Extent(each_), n_, m_})});
   }
 
  private:
   Value Add(std::string_view op, std::vector<Value> inputs, Attributes attributes = {}) {
     return e_.Add(op, std::move(inputs), std::move(attributes));
   }
-  // An operand [B, S, ..] as [chunks, B, .., C, ..], where `inside` are its extents behind S: those of heads stand
-  // before the tokens of the chunk.
-  Value InChunks(int operand, Dims inside, size_t heads) {
-    if (!e_.ok()) return {};
-    Dims missing = graph_.type(operands_[operand]).dims;
-    missing[1] = chunks_ * chunk_ - length_;
-    Value x = operands_[operand];
-    if (missing[1] != Extent(0)) {
-      const Value zeros = Add("Expand", {e_.Scalar(0, DType::kF32)}, {{"shape", missing}});
-      x = Add("Concat", {x, zeros}, {{"axis", int64_t{1}}});
-    }
-    Dims dims = {batch_, chunks_, chunk_};
-    dims.insert(dims.end(), inside.begin(), inside.end());
-    std::vector<int64_t> perm = {1, 0};
-    for (size_t h = 0; h < heads; ++h) perm.push_back(static_cast<int64_t>(3 + h));
-    perm.push_back(2);
-    for (size_t d = 3 + heads; d < dims.size(); ++d) perm.push_back(static_cast<int64_t>(d));
-    return Add("Transpose", {e_.Sized(x, dims)}, {{"perm", perm}});
-  }
-  Value OfKeys(int operand) { return InChunks(operand, {groups_, n_}, 1); }
+  Value OfKeys(int operand) { return chunks_.Split(operands_[operand], {groups_, n_}, 1); }
   Value OfHeads(int operand) {
     Dims inside = {groups_, Extent(each_)};
     if (operand == kDeltaV) inside.push_back(m_);
-    return InChunks(operand, std::move(inside), 2);
+    return chunks_.Split(operands_[operand], std::move(inside), 2);
   }
   // Of values [chunks, B, G, H / G, ..] the last extents.
   Value Shape(Value x, Dims last) {
-    Dims dims = {chunks_, batch_, groups_, Extent(each_)};
+    Dims dims = {chunks_.count(), batch_, groups_, Extent(each_)};
     dims.insert(dims.end(), last.begin(), last.end());
     return e_.Sized(x, std::move(dims));
   }
   Value Rows(Value x) { return Shape(x, {chunk_, Extent(1)}); }
   // What the heads of a key share.
   Value ForHeads(Value x, const Extent& rows, const Extent& columns) {
-    return e_.Sized(x, {chunks_, batch_, groups_, Extent(1), rows, columns});
+    return e_.Sized(x, {chunks_.count(), batch_, groups_, Extent(1), rows, columns});
   }
 
   // The state after all chunks, and o of each.
   std::vector<Value> AlongChunks(const std::vector<Value>& xs) {
     const Value start = e_.Sized(operands_[kDeltaState], {batch_, groups_, Extent(each_), n_, m_});
-    return e_.Scan(chunks_, {start}, xs, [](Expansion& b, std::span<const Value> in) -> std::vector<Value> {
+    return e_.Scan(chunks_.count(), {start}, xs, [](Expansion& b, std::span<const Value> in) -> std::vector<Value> {
       enum { kState, kU, kW, kQ, kP, kK, kE };
       const auto product = [&](Value x, Value y) { return b.Add("MatMul", {x, y}); };
       const Value d = b.Add("Sub", {in[kU], product(in[kW], in[kState])});
@@ -129,10 +108,10 @@ class Chunked {
     });
   }
 
-  Graph& graph_;
   Expansion e_;
   const std::span<const Value> operands_;
-  Extent batch_, length_, groups_, n_, m_, chunk_, chunks_;
+  const Chunks chunks_;
+  Extent batch_, groups_, n_, m_, chunk_;
   int64_t each_ = 1;
 };
 

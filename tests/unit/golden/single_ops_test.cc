@@ -9,14 +9,17 @@
 #include <fstream>
 #include <iterator>
 #include <map>
+#include <sstream>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "codegen/cpu/target.h"
+#include "hir/block.h"
 #include "ir/graph.h"
 #include "ir/interpret.h"
+#include "ir/op.h"
 #include "quern/graph.h"
 
 namespace quern {
@@ -156,6 +159,8 @@ std::pair<size_t, size_t> RunCases(const std::string& stem) {
 TEST(Golden, SingleOps) { EXPECT_EQ(RunCases("ops"), std::pair(size_t{2466}, size_t{74})); }
 
 TEST(Golden, SizesThatDataDecide) { EXPECT_EQ(RunCases("kept"), std::pair(size_t{148}, size_t{5})); }
+TEST(Golden, SmallFloats) { EXPECT_EQ(RunCases("small_floats"), std::pair(size_t{256}, size_t{3})); }
+TEST(Golden, Tokens) { EXPECT_EQ(RunCases("tokens"), std::pair(size_t{111}, size_t{2})); }
 TEST(Golden, PackedWeights) { EXPECT_EQ(RunCases("packed"), std::pair(size_t{62}, size_t{1})); }
 TEST(Golden, PlainOpsAndGradients) { EXPECT_EQ(RunCases("plain"), std::pair(size_t{208}, size_t{77})); }
 // No op without a result that others made: a new one is recorded, or said here why not.
@@ -169,6 +174,9 @@ TEST(Golden, EveryOpIsRecorded) {
       {"Quantize", "held to the bytes of ggml: block_formats_test, quantise_test"},
       {"Dequantise", "held to the bytes of ggml: block_formats_test, decode_test"},
       {"Custom", "what the caller says: custom_test"},
+      {"CustomFn", "what its body of recorded ops is: custom_fn_test"},
+      {"ScanBackward", "held to finite differences: scan_backward_test"},
+      {"ScanBackwardXs", "held to finite differences: scan_backward_test"},
       {"If", "control flow over recorded ops: control_api_test"},
       {"While", "control flow over recorded ops: control_api_test"},
       {"Scan", "control flow over recorded ops, and what Lstm, Gru and Rnn, which are recorded, become"},
@@ -183,6 +191,44 @@ TEST(Golden, EveryOpIsRecorded) {
     EXPECT_NE(recorded, elsewhere.contains(op->name)) << op->name;
     EXPECT_NE(std::string_view(op->doc), "") << op->name;
   }
+}
+
+// Every name of vocabulary.txt is an op with all that an op has, or a block.
+TEST(Golden, TheVocabularyIsWhole) {
+  std::string generator;
+  const auto support = std::filesystem::path(QUERN_SOURCE_DIR) / "tests" / "support";
+  for (const char* name : {"random_generator.h", "random_bodies.cc", "random_contractions.cc"}) {
+    std::ifstream file(support / name);
+    generator.append(std::istreambuf_iterator<char>(file), {});
+  }
+  std::istringstream lines(ReadFile("vocabulary.txt"));
+  size_t names = 0;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.empty() || line[0] == '#') continue;
+    std::istringstream words(line);
+    std::string kind, name, here;
+    words >> kind >> name >> here;
+    if (here.empty()) here = name;
+    ++names;
+    SCOPED_TRACE(line);
+    if (kind == "block") {
+      const hir::BlockDef* block = hir::FindBlock(here);
+      ASSERT_NE(block, nullptr);
+      EXPECT_NE(std::string_view(block->doc), "");
+      continue;
+    }
+    ASSERT_EQ(kind, "op");
+    const ir::OpDef* op = ir::FindOp(here);
+    ASSERT_NE(op, nullptr);
+    EXPECT_NE(op->infer, nullptr);
+    EXPECT_NE(op->reference, nullptr);
+    EXPECT_NE(std::string_view(op->doc), "");
+    EXPECT_TRUE(op->map != nullptr || op->expand != nullptr || op->family != nullptr || op->pairs != nullptr ||
+                op->kind == ir::OpKind::kControl);
+    const bool drawn = op->kind == ir::OpKind::kElementwise || !op->examples.empty() || here == "Custom";
+    EXPECT_TRUE(drawn || generator.find(absl::StrCat("\"", here, "\"")) != std::string::npos) << "nothing draws it";
+  }
+  EXPECT_GE(names, 190u);
 }
 
 TEST(Golden, Spectral) { EXPECT_EQ(RunCases("spectral"), std::pair(size_t{438}, size_t{44})); }

@@ -65,9 +65,10 @@ const std::vector<Good>& Recipes() {
   return *recipes;
 }
 
-// Those with bodies are control_api_test.cc's; Custom is what the caller says, and custom_test.cc's.
+// Those with bodies are control_api_test.cc's and custom_fn_test.cc's; Custom is what the caller says, and
+// custom_test.cc's.
 bool IsMade(const OpDef& op) {
-  return op.kind != OpKind::kLeaf && op.kind != OpKind::kRegion && op.kind != OpKind::kControl &&
+  return op.kind != OpKind::kLeaf && op.kind != OpKind::kRegion && op.bodies.empty() &&
          std::string_view(op.name) != "Custom";
 }
 
@@ -228,6 +229,7 @@ TEST(OpErrors, RulesOfTheOps) {
                            kDType = DiagnosticCode::kDTypeMismatch, kCount = DiagnosticCode::kInputCount,
                            kNoKernel = DiagnosticCode::kUnsupported;
   const std::vector<const char*> qkv = {"f32[2, 3, 32]", "f32[2, 5, 16]", "f32[2, 5, 16]"};
+  const std::vector<const char*> bc = {"f32[2, 3, 2, 7]", "f32[2, 3, 4, 5]"};
   const Attributes narrow = {{"axis", int64_t{1}}, {"start", Sizes({1})}, {"length", Sizes({3})}},
                    slice = {{"axis", int64_t{1}}, {"start", int64_t{1}}, {"stop", int64_t{4}}},
                    block = {{"heads", int64_t{2}}, {"head_dim", int64_t{4}}},
@@ -346,7 +348,13 @@ TEST(OpErrors, RulesOfTheOps) {
       {"Attention", {qkv[0], "f32[2, 5, 15]", qkv[2]}, kHeads, kShape, "k"},
       {"Attention", {qkv[0], qkv[1], "f32[2, 4, 16]"}, kHeads, kShape, "v"},
       {"Attention", {qkv[0], "f32[1, 5, 16]", "f32[1, 5, 16]"}, kHeads, kShape, "k"},
-      {"Attention", {"f64[2, 3, 32]", qkv[1], qkv[2]}, kHeads, kNoKernel, "q"},
+      {"Attention", {"f64[2, 3, 32]", qkv[1], qkv[2]}, kHeads, kNoKernel, "k"},
+      {"Attention", {"f64[2, 3, 32]", "f64[2, 5, 16]", qkv[2]}, kHeads, kNoKernel, "v"},
+      {"Attention",
+       {"f64[2, 3, 32]", "f64[2, 5, 16]", "f64[2, 5, 16]"},
+       With(kHeads, "empty_rows", std::string("nan")),
+       kNoKernel,
+       "q"},
       {"Attention", {qkv[0], "f64[2, 5, 16]", "f16[2, 5, 16]"}, kHeads, kNoKernel, "k"},
       {"Attention", {qkv[0], "bf16[2, 5, 16]", "f64[2, 5, 16]"}, kHeads, kNoKernel, "v"},
       {"Attention", qkv, With(kHeads, "heads", int64_t{0}), kAttribute, "heads"},
@@ -601,6 +609,32 @@ TEST(OpErrors, RulesOfTheOps) {
       {"QuantizeLinear", {"f32[2, 3]", "f32[3]"}, kAxisTwo, kAttribute, "axis"},
       {"QuantizeLinear", {"f32[2, 3]", "f32[2, 3]"}, {{"block", int64_t{-1}}}, kAttribute, "block"},
       {"QuantizeLinear", {"f32[2, 3]", "f32[2, 3]"}, {{"block", int64_t{2}}}, kShape, "scale"},
+      {"QuantizeFloat", {"f32[2, 3]", "i8[3]"}, {{"format", std::string("e4m3")}}, kDType, "scale"},
+      {"QuantizeFloat", {"f32[2, 3]", "u8[2]"}, {{"format", std::string("e4m3")}}, kShape, "scale"},
+      {"QuantizeFloat", {"f32[2, 3]"}, {{"format", std::string("e8m0")}}, kAttribute, "format"},
+      {"DequantizeFloat", {"i8[2, 3]"}, {{"format", std::string("e4m3")}}, kDType, "x"},
+      {"DequantizeFloat", {"u8[2, 3]", "i64[]"}, {{"format", std::string("e4m3")}}, kDType, "scale"},
+      {"DequantizeFloat", {"u8[2, 3]", "f32[2]"}, {{"format", std::string("e4m3")}}, kShape, "scale"},
+      {"DequantizeFloat", {"u8[2]"}, {{"format", std::string("e4m3")}, {"to", DType::kI32}}, kAttribute, "to"},
+      {"ScaledMatMul", {"i8[2, 3]", "i8[5, 3]"}, {}, kDType, "a"},
+      {"ScaledMatMul", {"u8[3]", "u8[5, 3]"}, {}, kShape, "a"},
+      {"ScaledMatMul", {"u8[2, 3]", "u8[3, 5]"}, {}, kShape, "b"},
+      {"ScaledMatMul", {"u8[2, 2, 3]", "u8[3, 5, 3]"}, {}, kShape, "b"},
+      {"ScaledMatMul", {"u8[2, 3]", "u8[5, 3]", "i8[]"}, {}, kDType, "a_scale"},
+      {"ScaledMatMul", {"u8[2, 3]", "u8[5, 3]", "f32[2]"}, {}, kShape, "a_scale"},
+      {"ScaledMatMul", {"u8[2, 3]", "u8[5, 3]", "f32[]", "f32[2, 1]"}, {}, kShape, "b_scale"},
+      {"ScaledMatMul", {"u8[2, 3]", "u8[5, 3]"}, {{"block", int64_t{-1}}}, kAttribute, "block"},
+      {"ScaledMatMul", {"u8[2, 3]", "u8[5, 3]"}, {{"to", DType::kF64}}, kAttribute, "to"},
+      {"Mamba2", {"f32[2, 3, 4]", "f32[2, 3, 4]", "f32[4]", bc[0], bc[0]}, {}, kShape, "x"},
+      {"Mamba2", {bc[1], "f32[2, 3]", "f32[4]", bc[0], bc[0]}, {}, kShape, "dt"},
+      {"Mamba2", {bc[1], "f32[2, 3, 4]", "f32[3]", bc[0], bc[0]}, {}, kShape, "a"},
+      {"Mamba2", {bc[1], "f32[2, 3, 4]", "f32[4]", "f32[2, 3, 3, 7]", bc[0]}, {}, kShape, "b"},
+      {"Mamba2", {bc[1], "f32[2, 3, 4]", "f32[4]", bc[0], "f32[2, 3, 2, 5]"}, {}, kShape, "c"},
+      {"Mamba2", {bc[1], "f32[2, 3, 4]", "f32[4]", bc[0], bc[0], "f32[2]"}, {}, kShape, "d"},
+      {"Mamba2", {bc[1], "f32[2, 3, 4]", "f32[4]", bc[0], bc[0], "f32[4]", "f16[2, 4, 5, 7]"}, {}, kDType, "state"},
+      {"Mamba2", {bc[1], "f32[2, 3, 4]", "f32[4]", bc[0], bc[0], "f32[4]", "f32[2, 4, 7, 5]"}, {}, kShape, "state"},
+      {"Mamba2", {bc[1], "f64[2, 3, 4]", "f32[4]", bc[0], bc[0]}, {}, kNoKernel, "dt"},
+      {"Mamba2", {bc[1], "f32[2, 3, 4]", "f32[4]", bc[0], bc[0]}, {{"chunk", int64_t{-1}}}, kAttribute, "chunk"},
       {"DequantizeLinear", {"i8[2, 3]", "f32[2]"}, {}, kShape, "scale"},
       {"DequantizeLinear", {"i64[2, 3]", "f32[]"}, {}, kDType, "x"},
       {"DequantizeLinear", {"u32[2, 3]", "f32[]"}, {}, kDType, "x"},
