@@ -65,19 +65,7 @@ void Graph::Fusion(FusionPolicy policy) {
 
 Result<Graph> Graph::LowerForAutodiff() const {
   if (!state_->ok()) return Result<Graph>::Failed(state_->error);
-  const auto lower = [&]() -> StatusOr<hir::Module> {
-    QUERN_ASSIGN(const ir::Graph lowered, hir::LowerForAutodiff(state_->module));
-    return hir::WrapGraph(lowered);
-  };
-  StatusOr<hir::Module> module = lower();
-  if (!module.ok()) return Result<Graph>::Failed(compiler::ErrorOf(module.status(), state_->module.name));
-  auto state = std::make_unique<State>();
-  state->module = *std::move(module);
-  state->module.policy = hir::FusionPolicy::kFusable;
-  state->outputs = state_->outputs;
-  state->guards = state_->guards;
-  state->params = state_->params;
-  return Graph(std::move(state));
+  return state_->InOps(hir::LowerForAutodiff(state_->module));
 }
 
 namespace {

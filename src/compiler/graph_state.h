@@ -185,6 +185,19 @@ struct Graph::State {
     return Graph(std::move(state));
   }
 
+  // A graph with this one's outputs, guards and bytes of parameters, which is `graph`, made of it.
+  Result<Graph> InOps(const StatusOr<ir::Graph>& graph) const {
+    StatusOr<hir::Module> wrapped = graph.ok() ? hir::WrapGraph(*graph) : StatusOr<hir::Module>(graph.status());
+    if (!wrapped.ok()) return Result<Graph>::Failed(compiler::ErrorOf(wrapped.status(), module.name));
+    auto state = std::make_unique<State>();
+    state->module = *std::move(wrapped);
+    state->module.policy = hir::FusionPolicy::kFusable;
+    state->outputs = outputs;
+    state->guards = guards;
+    state->params = params;
+    return Graph(std::move(state));
+  }
+
   // What `make` says of the graph in ops.
   Result<std::string> OfLowered(std::string (*make)(const ir::Graph& graph)) const {
     if (!ok()) return Result<std::string>::Failed(error);

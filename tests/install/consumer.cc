@@ -16,6 +16,7 @@
 #include <quern/onnx.h>
 #include <quern/ops.h>
 #include <quern/plan.h>
+#include <quern/precision.h>
 #include <quern/profile.h>
 #include <quern/quern.h>
 #include <quern/result.h>
