@@ -17,7 +17,8 @@ struct CustomDef {
   std::string name;
   int64_t version = 1;
   quern_kernel* kernel = nullptr;
-  std::string symbol;  // of the C function, for a linker
+  Status (*load)() = nullptr;  // before the first call of `kernel`: what it needs of the system. Null: nothing
+  std::string symbol;          // of the C function, for a linker
   int64_t parts = 1;
   int64_t alignment = 1;  // of operands and results
   std::function<StatusOr<std::vector<TensorType>>(std::span<const TensorType> operands, std::string_view attrs)> infer;

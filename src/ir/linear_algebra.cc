@@ -9,6 +9,7 @@
 #include "ir/composite.h"
 #include "ir/shape.h"
 #include "linear/linear_algebra.h"
+#include "linear/load_lapack.h"
 
 namespace quern::ir {
 namespace {
@@ -91,6 +92,14 @@ Status ReferenceOfCall(const Call& call, RefContext& context) {
   return node.op->reference(same);
 }
 
+Status LoadLapack() {
+  static const Status* const loaded = [] {
+    char error[512];
+    return new Status(quern_load_lapack(error, sizeof(error)) != 0 ? absl::OkStatus() : absl::UnavailableError(error));
+  }();
+  return *loaded;
+}
+
 std::string NameOf(std::string_view call, DType dtype) {
   return absl::StrCat("quern.", absl::string_view(call.data(), call.size()), dtype == DType::kF64 ? "_f64" : "");
 }
@@ -104,6 +113,7 @@ std::vector<CustomDef> LinearAlgebraCalls() {
       CustomDef& row = rows.emplace_back();
       row.name = NameOf(call.name, dtype);
       row.kernel = dtype == DType::kF64 ? call.f64 : call.f32;
+      row.load = LoadLapack;
       row.symbol = absl::StrCat("quern_", call.name, dtype == DType::kF64 ? "_f64" : "");
       row.parts = kParts;
       row.alignment = ScalarBytes(dtype);

@@ -1,10 +1,10 @@
 /* The functions of linear algebra by LAPACK, through its C interface, which looks for NaN in what it is given. Signs
  * that LAPACK leaves open are chosen here: of R's diagonal, and of a vector's sum by weights 1 / (i + pi), neither of
  * which is negative. */
-#include <lapacke.h>
 #include <math.h>
 #include <string.h>
 
+#include "linear/lapack.h"
 #include "linear/linear_algebra.h"
 
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
@@ -36,7 +36,7 @@ static int solve(const quern_matrices* x) {
   copy(x->out[0], x->in[1], n * columns);
   if (n == 0 || columns == 0) return 1;
   lapack_int* pivots = (lapack_int*)(x->work + n * n);
-  return LAPACKE_dgesv(LAPACK_ROW_MAJOR, (lapack_int)n, (lapack_int)columns, x->work, (lapack_int)n, pivots, x->out[0],
+  return LAPACK(dgesv)(LAPACK_ROW_MAJOR, (lapack_int)n, (lapack_int)columns, x->work, (lapack_int)n, pivots, x->out[0],
                        (lapack_int)columns) == 0;
 }
 
@@ -47,7 +47,7 @@ static int factor(const quern_matrices* x, double* sign) {
   copy(x->work, x->in[0], n * n);
   *sign = 1;
   /* The determinant is that of the transpose too. */
-  if (n > 0 && LAPACKE_dgetrf(LAPACK_COL_MAJOR, (lapack_int)n, (lapack_int)n, x->work, (lapack_int)n, pivots) < 0)
+  if (n > 0 && LAPACK(dgetrf)(LAPACK_COL_MAJOR, (lapack_int)n, (lapack_int)n, x->work, (lapack_int)n, pivots) < 0)
     return 0;
   for (int64_t i = 0; i < n; ++i) *sign *= pivots[i] == i + 1 ? 1 : -1;
   return 1;
@@ -84,7 +84,7 @@ static int cholesky(const quern_matrices* x) {
   const int upper = x->attribute == 'u';
   double* l = x->out[0];
   copy(l, x->in[0], n * n);
-  if (n > 0 && LAPACKE_dpotrf(LAPACK_ROW_MAJOR, upper ? 'U' : 'L', (lapack_int)n, l, (lapack_int)n) != 0) return 0;
+  if (n > 0 && LAPACK(dpotrf)(LAPACK_ROW_MAJOR, upper ? 'U' : 'L', (lapack_int)n, l, (lapack_int)n) != 0) return 0;
   for (int64_t i = 0; i < n; ++i) {
     for (int64_t j = 0; j < i; ++j) l[upper ? i * n + j : j * n + i] = 0;
   }
@@ -105,12 +105,12 @@ static int qr(const quern_matrices* x) {
     return 1;
   }
   copy(a, x->in[0], m * n);
-  if (LAPACKE_dgeqrf(LAPACK_ROW_MAJOR, (lapack_int)m, (lapack_int)n, a, (lapack_int)n, factors) != 0) return 0;
+  if (LAPACK(dgeqrf)(LAPACK_ROW_MAJOR, (lapack_int)m, (lapack_int)n, a, (lapack_int)n, factors) != 0) return 0;
   for (int64_t i = 0; i < k; ++i) {
     for (int64_t j = 0; j < n; ++j) r[i * n + j] = j < i ? 0 : a[i * n + j];
   }
   for (int64_t i = 0; i < m; ++i) copy(q + i * k, a + i * n, k);
-  if (LAPACKE_dorgqr(LAPACK_ROW_MAJOR, (lapack_int)m, (lapack_int)k, (lapack_int)k, q, (lapack_int)k, factors) != 0)
+  if (LAPACK(dorgqr)(LAPACK_ROW_MAJOR, (lapack_int)m, (lapack_int)k, (lapack_int)k, q, (lapack_int)k, factors) != 0)
     return 0;
   for (int64_t c = 0; c < k; ++c) {
     if (r[c * n + c] >= 0) continue;
@@ -130,7 +130,7 @@ static int svd(const quern_matrices* x) {
   double *u = x->out[0], *v = x->out[2];
   if (k == 0) return 1;
   copy(x->work, x->in[0], m * n);
-  if (LAPACKE_dgesdd(LAPACK_ROW_MAJOR, 'S', (lapack_int)m, (lapack_int)n, x->work, (lapack_int)n, x->out[1], u,
+  if (LAPACK(dgesdd)(LAPACK_ROW_MAJOR, 'S', (lapack_int)m, (lapack_int)n, x->work, (lapack_int)n, x->out[1], u,
                      (lapack_int)k, v, (lapack_int)n) != 0)
     return 0;
   for (int64_t i = 0; i < k; ++i) { /* the sign is that of the column of u */
@@ -145,7 +145,7 @@ static int eigh(const quern_matrices* x) {
   const int64_t n = x->n;
   double* vectors = x->out[1];
   copy(vectors, x->in[0], n * n);
-  if (n > 0 && LAPACKE_dsyevd(LAPACK_ROW_MAJOR, 'V', x->attribute == 'u' ? 'U' : 'L', (lapack_int)n, vectors,
+  if (n > 0 && LAPACK(dsyevd)(LAPACK_ROW_MAJOR, 'V', x->attribute == 'u' ? 'U' : 'L', (lapack_int)n, vectors,
                               (lapack_int)n, x->out[0]) != 0)
     return 0;
   for (int64_t i = 0; i < n; ++i) scale(vectors + i, n, n, sign_of(vectors + i, n, n));

@@ -84,6 +84,9 @@ StatusOr<std::vector<quern_kernel*>> BoundPlan::Functions(KernelCache& cache) co
   if (plan_.calls.empty()) return cache.Get(plan_.kernels, kernel_symbols_);
   std::vector<kir::Kernel> kernels;
   std::vector<std::string> symbols;
+  for (const auto& [kernel, call] : plan_.calls) {
+    if (call->load != nullptr) QUERN_RETURN_IF_ERROR(call->load());
+  }
   for (size_t k = 0; k < plan_.kernels.size(); ++k) {
     if (plan_.calls.contains(static_cast<int>(k))) continue;
     kernels.push_back(plan_.kernels[k]);

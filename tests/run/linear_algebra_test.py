@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """A graph with complex numbers and with linear algebra, compiled ahead of time: its header and manifest name the C
-functions, libquern_linear.a has them, and the program solves a system of a known answer.
+functions, libquern_linear.a has them, and the program solves a system of a known answer. Quern itself loads
+LAPACK only for such a graph.
 
   linear_algebra_test.py QUERN SOURCE LIBQUERN_LINEAR CC
 """
 
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -56,12 +58,42 @@ def output(*command):
     return ran.stdout
 
 
+# Quern itself loads LAPACK for a graph that needs it, and for no other.
+OTHER = """graph other {
+  %0 = Input() {name = "x"} : f32[3]
+  %1 = Exp(%0) : f32[3]
+  return %1
+}
+"""
+
+
+def loads_when_needed(quern, folder):
+    (folder / "other.qir").write_text(OTHER)
+    libraries = output("readelf", "-d", quern)
+    if "NEEDED" not in libraries or "lapack" in libraries:
+        sys.exit(f"{quern} is linked to LAPACK:\n{libraries}")
+
+    def run(graph, library):
+        return subprocess.run([str(quern), "run", str(folder / graph)], capture_output=True, text=True, timeout=300,
+                              env=dict(os.environ, QUERN_LAPACK=library))
+
+    for library, reason in (("/nowhere/lapacke.so", "/nowhere/lapacke.so"), ("libm.so.6", "has no LAPACKE_")):
+        if (ran := run("other.qir", library)).returncode != 0:
+            sys.exit(f"a graph without linear algebra, with {library}: {ran.stderr}")
+        ran = run("solve.qir", library)
+        if ran.returncode != 1 or "linear algebra needs LAPACK" not in ran.stderr or reason not in ran.stderr:
+            sys.exit(f"with {library}: {ran.returncode}\n{ran.stdout}{ran.stderr}")
+    if (ran := run("solve.qir", "")).returncode != 0:
+        sys.exit(f"{ran.returncode}\n{ran.stderr}")
+
+
 def main():
     quern, source, archive, cc = sys.argv[1], pathlib.Path(sys.argv[2]), sys.argv[3], sys.argv[4]
     with tempfile.TemporaryDirectory() as text:
         folder = pathlib.Path(text)
         (folder / "solve.qir").write_text(GRAPH)
         (folder / "main.c").write_text(MAIN)
+        loads_when_needed(quern, folder)
         output(quern, "compile", folder / "solve.qir", "-o", folder)
         manifest = json.loads((folder / "solve.json").read_text())
         calls = [call["symbol"] for call in manifest["calls"]]
