@@ -1,6 +1,7 @@
 #include "base/extent.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "base/check.h"
 #include "base/divide.h"
@@ -203,6 +204,15 @@ std::vector<std::string> Extent::Factors() const {
   std::sort(names.begin(), names.end());
   names.erase(std::unique(names.begin(), names.end()), names.end());
   return names;
+}
+
+int64_t Extent::CommonFactor() const {
+  if (overflowed()) return 0;
+  int64_t common = 0;
+  for (const Term& term : terms()) {
+    if (!term.symbols.empty()) common = std::gcd(common, term.coefficient);
+  }
+  return common;
 }
 
 }  // namespace quern

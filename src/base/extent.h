@@ -96,6 +96,8 @@ class Extent {
   // True when this - other >= 0 is proved for all symbols in `ranges`.
   bool ProvablyAtLeast(const Extent& other, const SymbolRanges& ranges) const;
 
+  // The greatest number that divides the coefficients of all terms with symbols; 0: there is none.
+  int64_t CommonFactor() const;
   // The symbols that occur, in numerators too, sorted.
   std::vector<std::string> Symbols() const;
   // What terms are made of: symbols and quotients, sorted.
@@ -107,8 +109,6 @@ class Extent {
  private:
   // Of terms in order, none of them zero.
   explicit Extent(Terms terms);
-  // The bound by the ranges of the factors, each for itself.
-  std::optional<int64_t> IntervalBound(const SymbolRanges& ranges) const;
   // The bound without one of the quotients, by d*ceil(n / d) in n..n + d - 1; nullopt where there is none.
   std::optional<int64_t> RelaxedBound(const SymbolRanges& ranges) const;
   bool overflowed() const;

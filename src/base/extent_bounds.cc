@@ -79,15 +79,13 @@ std::optional<int64_t> MonotoneBound(const Extent& value, const SymbolRanges& ra
 
 std::optional<int64_t> Extent::LowerBound(const SymbolRanges& ranges) const {
   if (overflowed()) return std::nullopt;
-  std::optional<int64_t> best = IntervalBound(ranges);
+  std::optional<int64_t> best = BoundByRanges(*this, ranges);
   if (best && terms().size() < 2) return best;
   for (const std::optional<int64_t>& bound : {RelaxedBound(ranges), MonotoneBound(*this, ranges)}) {
     if (bound && (!best || *bound > *best)) best = bound;
   }
   return best;
 }
-
-std::optional<int64_t> Extent::IntervalBound(const SymbolRanges& ranges) const { return BoundByRanges(*this, ranges); }
 
 std::optional<int64_t> Extent::RelaxedBound(const SymbolRanges& ranges) const {
   const std::vector<std::string> factors = Factors();

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "base/byte_reader.h"
 #include "base/mapped_file.h"
 #include "base/output_file.h"
 #include "check/value.h"
@@ -28,30 +29,6 @@ void Put(std::string& out, T value) {
   std::memcpy(bytes, &value, sizeof(T));
   out.append(bytes, sizeof(T));
 }
-
-// Reads from the front of a file; what is not there is an error.
-class Reader {
- public:
-  explicit Reader(std::span<const uint8_t> file) : file_(file) {}
-  size_t left() const { return file_.size() - at_; }
-  StatusOr<std::span<const uint8_t>> Take(uint64_t count, const char* what) {
-    if (count > left())
-      return absl::InvalidArgumentError(absl::StrFormat("byte %u: %s of %u bytes is cut short", at_, what, count));
-    at_ += count;
-    return file_.subspan(at_ - count, count);
-  }
-  template <typename T>
-  StatusOr<T> Number(const char* what) {
-    QUERN_ASSIGN(const std::span<const uint8_t> bytes, Take(sizeof(T), what));
-    T value;
-    std::memcpy(&value, bytes.data(), sizeof(T));
-    return value;
-  }
-
- private:
-  std::span<const uint8_t> file_;
-  size_t at_ = 0;
-};
 
 Status Bad(std::string_view line, std::string_view why) {
   return absl::InvalidArgumentError(
@@ -195,18 +172,18 @@ StatusOr<Reproduction> ParseText(std::string_view text, std::string* data) {
 }
 
 StatusOr<Bytes> ParseData(std::span<const uint8_t> file) {
-  Reader reader(file);
+  ByteReader reader(file);
   QUERN_ASSIGN(const std::span<const uint8_t> magic, reader.Take(kMagic.size(), "the mark"));
   if (std::memcmp(magic.data(), kMagic.data(), kMagic.size()) != 0)
     return absl::InvalidArgumentError("byte 0: no data of a reproduction");
-  QUERN_ASSIGN(const uint32_t version, reader.Number<uint32_t>("the version"));
+  QUERN_ASSIGN(const uint32_t version, reader.Read<uint32_t>("the version"));
   if (version != kVersion)
     return absl::InvalidArgumentError(absl::StrFormat("byte 8: version %u is not known, %u is", version, kVersion));
-  QUERN_ASSIGN(const uint32_t count, reader.Number<uint32_t>("the count"));
+  QUERN_ASSIGN(const uint32_t count, reader.Read<uint32_t>("the count"));
   Bytes bytes;
   for (uint32_t i = 0; i < count; ++i) {
-    QUERN_ASSIGN(const uint32_t name_bytes, reader.Number<uint32_t>("the length of a name"));
-    QUERN_ASSIGN(const uint64_t value_bytes, reader.Number<uint64_t>("the length of a value"));
+    QUERN_ASSIGN(const uint32_t name_bytes, reader.Read<uint32_t>("the length of a name"));
+    QUERN_ASSIGN(const uint64_t value_bytes, reader.Read<uint64_t>("the length of a value"));
     QUERN_ASSIGN(const std::span<const uint8_t> name, reader.Take(name_bytes, "a name"));
     QUERN_ASSIGN(const std::span<const uint8_t> value, reader.Take(value_bytes, "a value"));
     const auto [it, added] =

@@ -60,6 +60,10 @@ Value Expansion::Floats(const std::vector<double>& values, DType dtype) {
   return Take(graph_.AddConstant({dtype, {Extent(static_cast<int64_t>(values.size()))}}, std::move(bytes), origin_));
 }
 
+Value Expansion::Iota(std::vector<Extent> shape, int64_t axis, DType dtype) {
+  return Add("Iota", {}, {{"shape", std::move(shape)}, {"axis", axis}, {"dtype", dtype}});
+}
+
 Value Expansion::Integers(const std::vector<int64_t>& values) {
   if (!status_.ok()) return {};
   std::vector<uint8_t> bytes(values.size() * sizeof(int64_t));

@@ -31,6 +31,8 @@ class Expansion {
   Value Reduced(const char* op, Value value, const std::vector<int64_t>& axes);
   // A scalar constant of a float dtype.
   Value Scalar(double value, DType dtype);
+  // Where an element stands along `axis`: 0, 1, ..
+  Value Iota(std::vector<Extent> shape, int64_t axis = 0, DType dtype = DType::kI64);
   // A vector of i64, or of a float dtype.
   Value Integers(const std::vector<int64_t>& values);
   Value Floats(const std::vector<double>& values, DType dtype);

@@ -42,8 +42,7 @@ StatusOr<std::vector<Value>> Expand(Graph& graph, const Node& node, std::span<co
   const Term none(e, IntegerOf(e, 0)), ignored = ids.Join("Eq", Term(e, IntegerOf(e, node.attributes.Int("ignore"))));
   const Term inside = none.Join("Le", ids).Join("BitAnd", ids.Join("Lt", size));
   // One place of the row, whatever the label: the others are compared with it.
-  const Term places(
-      e, e.Add("Iota", {}, {{"shape", std::vector<Extent>{1, dims[1]}}, {"axis", int64_t{1}}, {"dtype", DType::kI64}}));
+  const Term places(e, e.Iota({1, dims[1]}, 1));
   const Term hit = places.Join("Eq", ids);
   const Term nan = x.Like(NAN), zero = x.Like(0);
   if (!kBackward) {

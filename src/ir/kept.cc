@@ -1,12 +1,6 @@
 #include "ir/kept.h"
 
-#include "ir/backward.h"
-
 namespace quern::ir {
-
-Value Numbers(Expansion& e, const Extent& n) {
-  return e.Add("Iota", {}, {{"shape", std::vector<Extent>{n}}, {"axis", int64_t{0}}, {"dtype", DType::kI64}});
-}
 
 Kept PlacesOfKept(Expansion& e, Value chosen) {
   if (!e.ok()) return {};

@@ -16,8 +16,6 @@ struct Kept {
 Kept PlacesOfKept(Expansion& e, Value chosen);
 // Rows [n, ..] at their places, in zeros of the same type.
 Value AtPlaces(Expansion& e, Value rows, const Kept& kept);
-// The numbers 0.. as i64 [n].
-Value Numbers(Expansion& e, const Extent& n);
 // The type of `count`.
 inline TensorType CountType() { return {DType::kI64, {}}; }
 

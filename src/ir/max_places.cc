@@ -19,10 +19,6 @@ Attributes ForwardOf(Attributes attributes) {
   return attributes;
 }
 
-Value Range(Expansion& e, std::vector<Extent> shape, int64_t axis) {
-  return e.Add("Iota", {}, {{"shape", std::move(shape)}, {"axis", axis}, {"dtype", DType::kI64}});
-}
-
 Value Folded(Expansion& e, Value windows, int64_t axis) {
   return e.Add("ArgMax", {windows}, {{"axis", axis}, {"keep_dim", false}});
 }
@@ -68,11 +64,11 @@ Value FirstLargest(Expansion& e, const Attributes& attributes, Value x, std::spa
   };
   const Extent lines = dims[0] * dims[1];
   const Value values = windows_of(x, -std::numeric_limits<double>::infinity(), /*leading=*/2, {lines, kernel, count});
-  const Value numbers = e.Sized(Range(e, {elements}, 0), image);
+  const Value numbers = e.Sized(e.Iota({elements}), image);
   const Value where = windows_of(numbers, static_cast<double>(kPadding), /*leading=*/0, {kernel, count});
   const Value flat = e.Sized(where, {kernel * count});
   // Of the window at place p its k-th element: number k * count + p.
-  const Value stride = e.Add("Size", {}, {{"extent", std::vector<Extent>{count}}}), column = Range(e, {1, count}, 1);
+  const Value stride = e.Add("Size", {}, {{"extent", std::vector<Extent>{count}}}), column = e.Iota({1, count}, 1);
   const auto number_of = [&](Value k) {
     return e.Add("Gather", {flat, e.Add("Add", {e.Add("Mul", {k, stride}), column})});
   };

@@ -65,9 +65,7 @@ RandomLanes RandomWords(Graph& graph, Expansion& e, Value state, const Extent& w
     const Value sum = op("Add", from[0], by), carry = e.Stored(op("Lt", sum, by), DType::kU64);
     return std::pair(sum, op("Add", from[1], carry));
   };
-  const Value block = e.Stored(
-      e.Add("Iota", {}, {{"shape", std::vector<Extent>{blocks}}, {"axis", int64_t{0}}, {"dtype", DType::kI64}}),
-      DType::kU64);
+  const Value block = e.Stored(e.Iota({blocks}), DType::kU64);
   const auto [c01, c23] = behind(block);
   std::array<Value, 4> c = {low(c01), high(c01), low(c23), high(c23)};
   Value key[2] = {word(4), word(5)};

@@ -125,7 +125,7 @@ StatusOr<std::vector<Value>> ExpandRecurrent(Graph& graph, const Node& node, std
   Value live;  // [S, B, 1]: whether the sequence has that token
   if (has(net.lens())) {
     const DType index = e.type(inputs[net.lens()]).dtype;
-    const Value t = e.Add("Iota", {}, {{"shape", Dims{length, Extent(1)}}, {"axis", int64_t{0}}, {"dtype", index}});
+    const Value t = e.Iota({length, Extent(1)}, 0, index);
     live = e.Sized(e.Add("Lt", {t, e.Sized(inputs[net.lens()], {Extent(1), batch})}), {length, batch, Extent(1)});
   }
   std::vector<std::vector<Value>> made(net.states + 1);  // y and the states, a direction after the other

@@ -26,7 +26,7 @@ std::optional<Term> Seen(Expansion& e, const Node& node, std::span<const Value> 
   if (mask != "causal" && mask != "sliding") return std::nullopt;
   const auto count = [&](const Extent& n, std::vector<Extent> dims, int64_t axis) {
     dims[axis] = n;
-    return Term(e, e.Add("Iota", {}, {{"shape", std::move(dims)}, {"axis", axis}, {"dtype", DType::kI64}}));
+    return Term(e, e.Iota(std::move(dims), axis));
   };
   const Term j = count(sk, {1, 1}, 1);
   const Term shift(e, e.Add("Sub", {e.Add("Size", {}, {{"extent", std::vector<Extent>{sk}}}),

@@ -1,7 +1,6 @@
 #include "ir/type.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include "absl/strings/str_cat.h"
 
@@ -72,14 +71,12 @@ bool ExtentConstraint::Never(const SymbolRanges& ranges) const {
   const Extent between = difference();
   if (between.LowerBound(ranges).value_or(0) > 0) return true;
   // 66*B*S is no 16384.
-  int64_t common = 0, number = 0;
+  int64_t number = 0;
   for (const Extent::Term& term : between.terms()) {
     if (term.overflowed()) return false;
-    if (term.symbols.empty())
-      number = term.coefficient;
-    else
-      common = std::gcd(common, term.coefficient);
+    if (term.symbols.empty()) number = term.coefficient;
   }
+  const int64_t common = between.CommonFactor();
   return common != 0 && number % common != 0;
 }
 

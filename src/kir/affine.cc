@@ -1,7 +1,6 @@
 #include "kir/affine.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
@@ -108,10 +107,7 @@ namespace {
 
 // value >= 0 of whole numbers without what its terms have in common: 66*B*S - 16896 >= 0 is B*S - 256 >= 0.
 Extent WithoutCommonFactor(const Extent& value) {
-  int64_t common = 0;
-  for (const Extent::Term& term : value.terms()) {
-    if (!term.symbols.empty()) common = std::gcd(common, term.coefficient);
-  }
+  const int64_t common = value.CommonFactor();
   if (common <= 1) return value;
   Extent result;
   for (Extent::Term term : value.terms()) {

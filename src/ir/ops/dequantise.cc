@@ -1,6 +1,6 @@
 // Dequantise: the numbers of a tensor in a block format, in the same dimensions.
 
-#include "ir/kept.h"
+#include "ir/composite.h"
 #include "ir/shape.h"
 
 namespace quern::ir {
@@ -18,7 +18,7 @@ StatusOr<std::vector<TensorType>> Infer(const InferContext& context) {
 // All rows of it by their numbers.
 StatusOr<std::vector<Value>> Expand(Graph& graph, const Node& node, std::span<const Value> inputs, int origin) {
   Expansion e(graph, origin);
-  const Value rows = e.Add("Gather", {inputs[0], Numbers(e, node.results[0].dims[0])}, {{"axis", int64_t{0}}});
+  const Value rows = e.Add("Gather", {inputs[0], e.Iota({node.results[0].dims[0]})}, {{"axis", int64_t{0}}});
   return e.Finish({e.Stored(rows, node.results[0].dtype)});
 }
 

@@ -89,7 +89,7 @@ StatusOr<std::vector<Value>> Expand(Graph& graph, const Node& node, std::span<co
     }
     const Term all = own + other - inside;
     const Term covered = inside.Join("Gt", all * threshold);
-    const Term numbers(body, body.Sized(Numbers(body, count), {Extent(1), Extent(1), count}));
+    const Term numbers(body, body.Sized(body.Iota({count}), {Extent(1), Extent(1), count}));
     const Term gone = covered.Join("BitOr", numbers.Join("Eq", best));
     const Value after = Term::Choose(gone, left.Like(-kInfinity), left).value;
     return {after, body.Sized(best.value, {images, classes}), body.Sized(found.value, {images, classes})};

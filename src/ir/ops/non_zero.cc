@@ -21,7 +21,7 @@ StatusOr<std::vector<Value>> Expand(Graph& graph, const Node& node, std::span<co
   const Value x = e.Sized(inputs[0], {all});
   const Value chosen = e.Stored(x, DType::kBool);  // "not 0"
   const Kept kept = PlacesOfKept(e, chosen);
-  const Value at = AtPlaces(e, Numbers(e, all), kept);
+  const Value at = AtPlaces(e, e.Iota({all}), kept);
   // A position is the index of the last dimension, and what is left of it those before.
   std::vector<Value> rows(dims.size());
   Value rest = at;

@@ -27,7 +27,7 @@ StatusOr<std::vector<Value>> Expand(Graph& graph, const Node&, std::span<const V
   const Value values = e.Add("Sort", {inputs[0]}), order = {values.node, 1};
   if (!e.ok()) return e.Finish({});
   // The element before each in order; of the first, whatever.
-  const Value numbers = Numbers(e, type.dims[0]), zero = IntegerOf(e, 0);
+  const Value numbers = e.Iota({type.dims[0]}), zero = IntegerOf(e, 0);
   const Value before =
       e.Add("GatherElements", {values, e.Add("Sub", {numbers, e.Add("Min", {numbers, IntegerOf(e, 1)})})});
   Value differs = e.Add("Ne", {values, before});
