@@ -78,8 +78,7 @@ install(FILES ${PROJECT_BINARY_DIR}/generated/quern.pc DESTINATION ${CMAKE_INSTA
 
 # What others wrote and the programs hold goes along with its licence.
 if(QUERN_STATIC_LLVM)
-  foreach(name llvm-19-dev libicu-dev libabsl-dev libxxhash-dev liblapack-dev zlib1g-dev libzstd-dev libgfortran-12-dev
-          libprotobuf-dev libhwy-dev nlohmann-json3-dev libcli11-dev node-d3)
+  foreach(name llvm-19-dev libicu-dev libabsl-dev libxxhash-dev zlib1g-dev libzstd-dev libprotobuf-dev libhwy-dev nlohmann-json3-dev libcli11-dev node-d3)
     if(EXISTS /usr/share/doc/${name}/copyright)
       install(FILES /usr/share/doc/${name}/copyright RENAME ${name}.txt
               DESTINATION ${CMAKE_INSTALL_DOCDIR}/licences)
@@ -95,6 +94,7 @@ if(PROJECT_IS_TOP_LEVEL)
   set(CPACK_RESOURCE_FILE_LICENSE ${PROJECT_SOURCE_DIR}/LICENSE)
   set(CPACK_STRIP_FILES ON)
   set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+  set(CPACK_DEBIAN_PACKAGE_SUGGESTS liblapacke)  # for graphs with linear algebra
   set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
   set(CPACK_DEBIAN_PACKAGE_SECTION devel)
   include(CPack)

@@ -1,6 +1,6 @@
-# -DQUERN_STATIC_LLVM=ON: a program that can be copied to another machine. LLVM, Abseil, ICU, LAPACK and the C++ library
-# are in quern, and it asks the system for the C library alone. libquern.so has LLVM in it, hidden: Debian's other
-# archives are not made for shared libraries. (quern-serve also wants cpp-httplib, OpenSSL and Brotli, which is why it
+# -DQUERN_STATIC_LLVM=ON: a program that can be copied to another machine. LLVM, Abseil, ICU and the C++ library are in
+# quern, and it asks the system for the C library alone, and for LAPACK when a graph first has linear algebra. libquern.so
+# has LLVM in it, hidden: Debian's other archives are not made for shared libraries. (quern-serve also wants cpp-httplib, OpenSSL and Brotli, which is why it
 # is a program of its own.)
 #
 # Everything that links LLVM links quern_llvm: the shared library of Debian, or the archives that are needed of it.
@@ -21,7 +21,7 @@ set_target_properties(LLVMSupport PROPERTIES INTERFACE_LINK_LIBRARIES
 
 # Of every shared library that programs link, the archive.
 set(archives "")
-set(names z zstd icui18n icuuc icudata xxhash lapacke lapack blas)
+set(names z zstd icui18n icuuc icudata xxhash)
 get_property(imported DIRECTORY PROPERTY IMPORTED_TARGETS)
 foreach(target ${imported})
   if(target MATCHES "^absl::(.*)")
@@ -36,10 +36,6 @@ foreach(name ${names})
   find_library(QUERN_ARCHIVE_${name} lib${name}.a REQUIRED)
   mark_as_advanced(QUERN_ARCHIVE_${name})
   list(APPEND archives ${QUERN_ARCHIVE_${name}})
-endforeach()
-foreach(name gfortran quadmath)  # what LAPACK is written in
-  execute_process(COMMAND gcc -print-file-name=lib${name}.a OUTPUT_VARIABLE file OUTPUT_STRIP_TRAILING_WHITESPACE)
-  list(APPEND archives ${file})
 endforeach()
 list(JOIN archives "," QUERN_ARCHIVES)
 
