@@ -37,13 +37,13 @@ KernelCommand::KernelCommand(CLI::App& app)
   command_->add_option("--tolerance", run_.tolerance, "how far floats may be off, relative")->capture_default_str();
   command_->add_option("--samples", run_.samples, "times that are taken")
       ->capture_default_str()
-      ->check(CLI::Range(1, 100000));
+      ->check(Between(1, 100000));
   command_->add_option("--ms", run_.sample_ms, "what a sample lasts at least")
       ->capture_default_str()
-      ->check(CLI::Range(0.0, 60000.0));
+      ->check(Between(0.0, 60000.0));
   command_->add_flag("--untimed", untimed_, "only compare with the interpreter");
   command_->add_option("--threads", options_.threads, "threads that run it; one when not given")
-      ->check(CLI::Range(1, 256));
+      ->check(Between(1, 256));
   AddCpuOption(*command_, options_);
   command_->add_flag("--specialise", options_.specialise, "inline the tiles' own code into kernels");
   command_->footer(

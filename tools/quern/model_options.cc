@@ -1,6 +1,7 @@
 #include "model_options.h"
 
 #include <algorithm>
+#include <charconv>
 
 void AddModelOptions(CLI::App& verb, std::string& model, quern::Options& options) {
   verb.add_option("MODEL,-m,--model", model, "a GGUF file, a folder of safetensors, or a graph in text form")
@@ -21,6 +22,24 @@ void AddSpecialiseOption(CLI::App& verb, quern::Options& options) {
   verb.add_option("--kernels", options.kernels,
                   "native, common or only-native, by op too (native,Attention=common): of ops that have a kernel of "
                   "their own; QUERN_KERNELS when not given");
+}
+
+CLI::Option* AddIdsOption(CLI::App& verb, std::vector<int32_t>& ids) {
+  const auto parse = [&ids](const std::string& text) {
+    ids.clear();
+    const char* at = text.data();
+    const char* const end = at + text.size();
+    while (true) {
+      int32_t id = 0;
+      const auto [stop, error] = std::from_chars(at, end, id);
+      if (error != std::errc() || (stop != end && *stop != ','))
+        throw CLI::ValidationError("--tokens-in", "\"" + text + "\" is not a list of ids such as 1,403,407");
+      ids.push_back(id);
+      if (stop == end) return;
+      at = stop + 1;
+    }
+  };
+  return verb.add_option_function<std::string>("--tokens-in", parse, "token ids in place of a prompt: 1,403,407");
 }
 
 void AddRunOptions(CLI::App& verb, quern::Options& options) {

@@ -3,8 +3,11 @@
 
 #include <CLI/CLI.hpp>
 #include <charconv>
+#include <cstdint>
+#include <cstdio>
 #include <limits>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "quern/quern.h"
@@ -19,12 +22,33 @@ std::string WholeNumber(const std::string& value) {
   return "\"" + value + "\" is not a whole number from 0 to " + std::to_string(std::numeric_limits<T>::max());
 }
 
+// The same for numbers from `low` to `high`, in the words of WholeNumber.
+template <typename T>
+CLI::Validator Between(T low, T high) {
+  return CLI::Validator(
+      [low, high](const std::string& value) -> std::string {
+        T number = 0;
+        const auto [stop, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+        if (error == std::errc() && stop == value.data() + value.size() && number >= low && number <= high) return "";
+        char text[96];
+        if constexpr (std::is_integral_v<T>)
+          std::snprintf(text, sizeof(text), "a whole number from %lld to %lld", static_cast<long long>(low),
+                        static_cast<long long>(high));
+        else
+          std::snprintf(text, sizeof(text), "a number from %g to %g", low, high);
+        return "\"" + value + "\" is not " + text;
+      },
+      "");
+}
+
 // MODEL, --context and --exact.
 void AddModelOptions(CLI::App& verb, std::string& model, quern::Options& options);
 // --cpu: one level.
 void AddCpuOption(CLI::App& verb, quern::Options& options);
 // --specialise and --kernels.
 void AddSpecialiseOption(CLI::App& verb, quern::Options& options);
+// --tokens-in: ids in place of a prompt, "1,403,407".
+CLI::Option* AddIdsOption(CLI::App& verb, std::vector<int32_t>& ids);
 // --threads and --cache, of verbs that run the model.
 void AddRunOptions(CLI::App& verb, quern::Options& options);
 // An empty value, as of an unset variable in a script, is no number and no name: an error for every option that takes a

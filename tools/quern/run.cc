@@ -1,6 +1,5 @@
 #include "run.h"
 
-#include <charconv>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -15,21 +14,6 @@
 #include "run_text.h"
 
 namespace {
-
-// "1,403,407" as ids; false when it is anything else.
-bool ParseIds(const std::string& text, std::vector<int32_t>& ids) {
-  const char* at = text.data();
-  const char* const end = at + text.size();
-  while (true) {
-    int32_t id = 0;
-    const auto [stop, error] = std::from_chars(at, end, id);
-    if (error != std::errc()) return false;
-    ids.push_back(id);
-    if (stop == end) return true;
-    if (*stop != ',') return false;
-    at = stop + 1;
-  }
-}
 
 // Escapes as in C, as far as prompts need them; others stay as they are.
 std::string Unescaped(const std::string& text) {
@@ -100,9 +84,7 @@ RunCommand::RunCommand(CLI::App& app)
   prompt_option_ = run.add_option("-p,--prompt", prompt_, "text to complete; standard input when not given");
   CLI::Option* file = run.add_option("-f,--file", file_, "a file with the text to complete; -: standard input")
                           ->excludes(prompt_option_);
-  ids_option_ = run.add_option("--tokens-in", tokens_in_, "token ids in place of a prompt: 1,403,407")
-                    ->excludes(prompt_option_)
-                    ->excludes(file);
+  ids_option_ = AddIdsOption(run, tokens_in_)->excludes(prompt_option_)->excludes(file);
   CLI::Option* chat = run.add_flag("--chat", chat_, "the prompt is what a user says, by the chat template of the file")
                           ->excludes(ids_option_);
   run.add_option("--system", system_, "with --chat: the system prompt")->needs(chat);
@@ -156,12 +138,7 @@ int RunCommand::Run() {
 
 quern::Result<std::vector<int32_t>> RunCommand::Prompt(quern::Session& session) const {
   using Ids = quern::Result<std::vector<int32_t>>;
-  std::vector<int32_t> ids;
-  if (ids_option_->count() > 0) {
-    if (!ParseIds(tokens_in_, ids))
-      return Ids::Failed(Invalid("--tokens-in: \"" + tokens_in_ + "\" is not a list of ids such as 1,403,407"));
-    return ids;
-  }
+  if (ids_option_->count() > 0) return tokens_in_;
   quern::Result<std::string> text = PromptOf({.given = prompt_option_->count() > 0, .text = prompt_, .file = file_});
   if (!text.ok()) return Ids::Failed(text.details());
   if (escape_ && prompt_option_->count() > 0) *text = Unescaped(*text);
@@ -178,9 +155,6 @@ quern::Result<std::vector<int32_t>> RunCommand::Prompt(quern::Session& session) 
 }
 
 int RunCommand::Complete() {
-  std::vector<int32_t> unused;
-  if (ids_option_->count() > 0 && !ParseIds(tokens_in_, unused))  // before anything is compiled
-    return Fail("--tokens-in: \"" + tokens_in_ + "\" is not a list of ids such as 1,403,407");
   quern::Result<quern::SamplingOptions> sampling = sampling_.Get();
   if (!sampling.ok()) return Fail(sampling.details());
   options_.progress = PromptProgress();

@@ -44,7 +44,7 @@ SamplingArguments::SamplingArguments(CLI::App& verb, int tokens) : tokens_(token
   verb.add_flag("--json", json_, "the text is a JSON object")->excludes(text)->excludes(file)->excludes(schema);
   verb.add_option("--speculate", speculate_,
                   "run up to so many tokens at once that came last time the text was alike; the text stays the same")
-      ->check(CLI::Range(0, 7));
+      ->check(Between(0, 7));
   verb.add_flag("--context-shift", shift_, "a full context drops the older half of the text and goes on");
   verb.add_option("--stop", stops_, "end where this text appears, without it; may be given again")
       ->allow_extra_args(false);
