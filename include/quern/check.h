@@ -22,6 +22,9 @@ struct ReplayOptions {
 struct Replayed {
   bool passed = false;
   std::string text;  // "ok: ...", or the finding in several lines
+  // What the finding is about, in a line that smaller files that fail in the same way share: "Log makes a NaN of
+  // negative", "MatMul is outside of its contract". Empty where all is well.
+  std::string signature;
 };
 
 // Compiles the graph of a .qir file as its comments say, runs it on the values beside it, and compares every output
@@ -34,6 +37,9 @@ struct ReduceOptions {
   // Run by /bin/sh with the path of a candidate for each "{}": it fails when the exit status is the one that the whole
   // file gives, which is not 0. Crashes, and no end within `seconds`, are failures of their own kinds.
   std::string command;
+  // What it prints to standard output is part of that: `quern replay --brief` prints Replayed::signature, so that the
+  // op and the kind of the finding are kept.
+  bool same_output = false;
   double seconds = 20;
   int attempts = 2000;                             // candidates that are run at most
   std::function<void(std::string_view)> log = {};  // a line a step; may be null

@@ -137,6 +137,7 @@ Status Checker::CheckOperands(const RegionStep& step) {
     finding.index = IndexOf(value.dims, nan - value.data.begin());
     finding.got = *nan;
     finding.given = true;
+    finding.holder = name;
     finding.note = absl::StrCat(parameter ? "parameter " : "input ", name, " holds it");
     finding.operands.clear();
     finding.wrong = std::count_if(value.data.begin(), value.data.end(), [](double v) { return std::isnan(v); });
@@ -216,6 +217,7 @@ Status Checker::CheckSpecials(const RegionStep& step) {
     Describe(region_, BehindViews(region_, region_.outputs[r]), element, values, finding);
     finding.got = *bad;
     finding.fused = OpsOf(region_).size() > 1;
+    finding.alone = true;
     finding.note = absl::StrFormat("the kernel alone makes it: the double interpreter has %.9g there",
                                    values.At(region_.outputs[r]).data[element]);
     return Report(step, std::move(finding));
@@ -227,8 +229,9 @@ std::optional<Finding> Checker::Blame(const RegionStep& step) const {
   if (options_.cache == nullptr || OpsOf(region_).size() < 2) return std::nullopt;
   const StatusOr<ir::Graph> single = opt::FuseRegions(region_, {codegen::Families(), options_.facts, false});
   if (!single.ok()) return std::nullopt;
-  const StatusOr<lir::Plan> plan = lir::BuildPlan(*single, single->symbols, options_.facts);
+  StatusOr<lir::Plan> plan = lir::BuildPlan(*single, single->symbols, options_.facts);
   if (!plan.ok()) return std::nullopt;
+  if (options_.edit_plan) options_.edit_plan(*plan);
   Checker inner({.kind = options_.kind});
   inner.SetGraph(0, *single);
   Binding sizes;

@@ -35,7 +35,8 @@ struct CheckerOptions {
   family::TargetFacts facts = {};
   std::shared_ptr<KernelCache> cache = {};  // for kernels of one op; null: no op is sought inside of regions
   std::function<quern_kernel*(const lir::Launch& launch, quern_kernel* kernel)> substitute =
-      {};  // as in Stepping: tests
+      {};                                               // as in Stepping: tests
+  std::function<void(lir::Plan& plan)> edit_plan = {};  // of kernels of one op, before they are compiled: tests
 };
 
 // For one executable; not thread-safe.

@@ -151,6 +151,12 @@ StatusOr<Reproduction> ApplyCut(const Reproduction& from, const Cut& cut, const 
   ir::Graph& graph = made.graph;
   graph.name = old.name;
   graph.symbols = old.symbols;
+  const bool given_nans = std::any_of(old.nodes().begin(), old.nodes().end(), [&](const ir::Node& node) {
+    if (!ir::IsLeaf(node) || !IsFloat(node.results[0].dtype)) return false;
+    const std::vector<uint8_t>& bytes =
+        ir::IsConstant(node) ? *node.data : from.bytes.at(node.attributes.String("name"));
+    return Specials(node.results[0].dtype, bytes).nan;
+  });
   std::map<Value, Value> now;
   std::set<std::string> names;
   for (const ir::Node& node : old.nodes()) {
@@ -160,6 +166,10 @@ StatusOr<Reproduction> ApplyCut(const Reproduction& from, const Cut& cut, const 
     value = behind(value);
     if (const auto known = now.find(value); known != now.end()) return known->second;
     if (!cut.fed.contains(value) || values == nullptr) return absl::InternalError("a value is gone");
+    // A NaN that was computed is the work of the fault, or of another one: given to what reads it, it would be a fault
+    // that nobody had.
+    if (!given_nans && Specials(values->At(value)).nan)
+      return absl::InvalidArgumentError("a NaN would become an input");
     std::string name = absl::StrCat("v", value.node);
     while (!names.insert(name).second) name += "_";
     QUERN_ASSIGN(made.bytes[name], Encode(values->At(value)));

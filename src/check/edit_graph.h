@@ -16,7 +16,7 @@ struct Cut {
   std::set<ir::Value> fed;                  // values that become Inputs, with what the interpreter has for them
 };
 // Everything that no output needs is gone, Inputs and symbols too. `values`: of all nodes; may be null when nothing is
-// fed.
+// fed. Error, among others: a value that is fed holds a NaN, and no leaf did.
 StatusOr<Reproduction> ApplyCut(const Reproduction& from, const Cut& cut, const Evaluation* values);
 
 // A symbol with another, smaller value; every leaf keeps its first elements.

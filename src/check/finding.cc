@@ -42,6 +42,17 @@ std::string Range(const ir::RefTensor& tensor) {
   return text;
 }
 
+std::string ClassOf(double value) {
+  if (std::isnan(value)) return "NaN";
+  if (std::isinf(value)) return value < 0 ? "-inf" : "inf";
+  return value < 0 ? "negative" : value > 0 ? "positive" : "zero";
+}
+
+std::string ClassOf(const ir::RefTensor& tensor) {
+  const Special found = Specials(tensor);
+  return found.nan ? "NaN" : found.inf ? "infinite" : "finite";
+}
+
 std::string NameOf(const ir::Graph& graph, ir::Value value) {
   const ir::Node& node = graph.node(value.node);
   if (node.attributes.Find("name") != nullptr) return node.attributes.String("name");
@@ -63,8 +74,10 @@ void Describe(const ir::Graph& graph, ir::Value value, int64_t element, const Ev
     if (node.op->kind == ir::OpKind::kElementwise) {
       const std::vector<int64_t> at = Broadcast(operand, finding.index);
       finding.operands.push_back(absl::StrFormat("%s%s = %s", NameOf(graph, input), Text(at), Number(operand.At(at))));
+      finding.classes.push_back(ClassOf(operand.At(at)));
     } else {
       finding.operands.push_back(absl::StrCat(NameOf(graph, input), " ", Concrete(operand), ": ", Range(operand)));
+      finding.classes.push_back(ClassOf(operand));
     }
   }
 }
@@ -85,6 +98,14 @@ Finding FindingOf(const ir::Graph& graph, const Difference& difference, const Ev
   for (const ir::Node& node : graph.nodes()) ops += node.op->kind != ir::OpKind::kLeaf;
   finding.fused = ops > 1;
   return finding;
+}
+
+std::string Finding::Signature() const {
+  if (kind == Kind::kRef) return absl::StrCat(op, " is outside of its contract");
+  const char* const what = std::isnan(got) ? "a NaN" : "an inf";
+  if (given) return absl::StrCat(op, " reads ", what, " of ", holder);
+  return absl::StrCat(op, " makes ", what, alone ? " in its kernel alone" : " of ",
+                      alone ? "" : absl::StrJoin(classes, " and "));
 }
 
 std::string Finding::ToString() const {

@@ -24,7 +24,9 @@ struct Finding {
   Kind kind = Kind::kRef;
   std::string op = {};              // "MatMul"
   std::string block = {};           // label path of its HIR block; empty when unknown
-  bool given = false;               // kNan: the op does not make it but reads it from outside
+  bool given = false;               // kNan: the op does not make it but reads it from outside,
+  std::string holder = {};          // and this Input or Param holds it
+  bool alone = false;               // kNan: the kernel makes it where the interpreter has a number
   bool fused = false;               // the ops of the region are right one by one: `op` is the one that makes its result
   std::string type = {};            // of the value: "f32[1, 64]"
   std::vector<int64_t> index = {};  // the worst element
@@ -34,9 +36,13 @@ struct Finding {
   std::vector<std::string> ops = {};              // of the region, in order
   std::vector<std::string> kernels = {};          // "matmul (layers.3/ffn/down: MatMul)"
   std::vector<std::string> operands = {};         // what went into the element, or the range of what went into the op
+  std::vector<std::string> classes = {};          // "negative", "inf", .. of these, as far as they decide what is made
   std::string note = {};                          // how it came about, where there is more to say
   std::string reproduction = {};                  // path of the .qir, or why there is none
 
+  // What stays the same while a reproduction becomes smaller: the op, the kind, and of a NaN or an infinity what sort
+  // of operands it was made of. "Log makes a NaN of negative", "MatMul is outside of its contract".
+  std::string Signature() const;
   // The first line is a sentence; the others are indented.
   std::string ToString() const;
 };

@@ -8,16 +8,18 @@ namespace quern::check {
 
 StatusOr<std::optional<Finding>> Replay(const Reproduction& reproduction, const Planned& planned,
                                         ExecutableOptions options) {
-  if (reproduction.kind == Kind::kNan) {
-    Checker checker({.kind = Kind::kNan});
-    checker.SetGraph(0, planned.fused);
-    options.stepping.observer = &checker;
-    const auto ran = RunCase(planned.fused, planned.plan, reproduction.sizes, reproduction.bytes, std::move(options));
-    if (!ran.ok() && !checker.finding()) return ran.status();
-    return checker.finding();
-  }
-  QUERN_ASSIGN(const std::vector<std::vector<uint8_t>> outputs,
-               RunCase(planned.fused, planned.plan, reproduction.sizes, reproduction.bytes, std::move(options)));
+  Checker checker({.kind = reproduction.kind,
+                   .facts = planned.facts,
+                   .cache = options.cache,
+                   .substitute = options.stepping.substitute,
+                   .edit_plan = planned.edit_plan});
+  checker.SetGraph(0, planned.fused);
+  options.stepping.observer = &checker;
+  const auto ran = RunCase(planned.fused, planned.plan, reproduction.sizes, reproduction.bytes, std::move(options));
+  if (checker.finding()) return checker.finding();
+  if (!ran.ok()) return ran.status();
+  if (reproduction.kind == Kind::kNan) return std::optional<Finding>();
+  const std::vector<std::vector<uint8_t>>& outputs = *ran;
   QUERN_ASSIGN(const ir::Graph meaning, InlineRegions(planned.meaning));
   QUERN_ASSIGN(const ir::Feeds feeds, FeedsOf(meaning, reproduction.sizes, reproduction.bytes));
   QUERN_ASSIGN(GraphOracle oracle, GraphOracle::Create(meaning, reproduction.sizes, feeds, 1));

@@ -1,16 +1,16 @@
 #include "check/reproduction.h"
 
 #include <charconv>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "base/byte_reader.h"
+#include "base/diagnostic.h"
 #include "base/mapped_file.h"
 #include "base/output_file.h"
 #include "check/value.h"
+#include "import/safetensors.h"
 #include "ir/op.h"
 #include "opt/rewriter.h"
 
@@ -19,16 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kMagic = "QUERNBIN";
-constexpr uint32_t kVersion = 1;
 constexpr uint64_t kMostText = 64 << 20;
-
-template <typename T>
-void Put(std::string& out, T value) {
-  char bytes[sizeof(T)];
-  std::memcpy(bytes, &value, sizeof(T));
-  out.append(bytes, sizeof(T));
-}
 
 Status Bad(std::string_view line, std::string_view why) {
   return absl::InvalidArgumentError(
@@ -108,6 +99,20 @@ Status ParseComment(std::string_view line, Reproduction& made, std::string* data
   return absl::OkStatus();
 }
 
+// A value for every symbol, in its range.
+Status CheckSizes(const Reproduction& reproduction) {
+  for (const auto& [symbol, range] : reproduction.graph.symbols) {
+    const auto size = reproduction.sizes.find(symbol);
+    if (size == reproduction.sizes.end())
+      return absl::InvalidArgumentError(absl::StrFormat("\"# sizes:\" has no %s", symbol));
+    if (size->second < range.low || size->second > range.high) {
+      return absl::InvalidArgumentError(
+          absl::StrFormat("%s=%d is outside of %d..%d", symbol, size->second, range.low, range.high));
+    }
+  }
+  return absl::OkStatus();
+}
+
 Status Named(const std::string& path, const Status& status) {
   return Status(status.code(), absl::StrCat(path, ": ", status.message()));
 }
@@ -136,17 +141,55 @@ std::string PrintText(const Reproduction& reproduction, std::string_view name, s
   return absl::StrCat(text, ir::Print(reproduction.graph));
 }
 
-std::string PrintData(const Bytes& bytes) {
-  std::string out(kMagic);
-  Put(out, kVersion);
-  Put(out, static_cast<uint32_t>(bytes.size()));
-  for (const auto& [name, value] : bytes) {
-    Put(out, static_cast<uint32_t>(name.size()));
-    Put(out, static_cast<uint64_t>(value.size()));
-    out += name;
-    out.append(reinterpret_cast<const char*>(value.data()), value.size());
+Status TakeTensor(const ir::Node& leaf, const Binding& sizes, const std::string& where, FileTensor tensor,
+                  std::vector<uint8_t>& bytes) {
+  const ir::TensorType& type = leaf.results[0];
+  const std::string& name = leaf.attributes.String("name");
+  QUERN_ASSIGN(const std::vector<int64_t> dims, SizesOf(type, sizes));
+  QUERN_ASSIGN(const int64_t expected, BytesOf(type, ir::IsParam(leaf), sizes));
+  const bool blocks =
+      IsBlock(type.dtype) && tensor.dtype == DType::kU8 && static_cast<int64_t>(tensor.bytes.size()) == expected;
+  if (!blocks && tensor.dtype != type.dtype) {
+    return ToStatus({DiagnosticCode::kDTypeMismatch, "", absl::StrCat("tensor ", name), std::string(Name(type.dtype)),
+                     std::string(Name(tensor.dtype)), where});
   }
-  return out;
+  if (dims.empty() && tensor.shape == std::vector<int64_t>{1}) tensor.shape.clear();  // a number as one element
+  if (!blocks && tensor.shape != dims) {
+    return ToStatus(
+        {DiagnosticCode::kShapeMismatch, "", absl::StrCat("tensor ", name), Text(dims), Text(tensor.shape), where});
+  }
+  bytes = std::move(tensor.bytes);
+  return absl::OkStatus();
+}
+
+StatusOr<std::string> PrintData(const Reproduction& reproduction) {
+  FileTensors tensors;
+  for (const ir::Node& node : reproduction.graph.nodes()) {
+    if (node.op->kind != ir::OpKind::kLeaf || ir::IsConstant(node)) continue;
+    const std::string& name = node.attributes.String("name");
+    const auto bytes = reproduction.bytes.find(name);
+    if (bytes == reproduction.bytes.end())
+      return absl::InvalidArgumentError(absl::StrFormat("there are no bytes for %s", name));
+    FileTensor& tensor = tensors[name];
+    tensor.dtype = node.results[0].dtype;
+    QUERN_ASSIGN(tensor.shape, SizesOf(node.results[0], reproduction.sizes));
+    tensor.bytes = bytes->second;
+    if (!IsBlock(tensor.dtype)) continue;
+    tensor.dtype = DType::kU8;
+    int64_t rows = 1;
+    for (size_t d = 0; d + 1 < tensor.shape.size(); ++d) rows *= tensor.shape[d];
+    tensor.shape.back() = rows == 0 ? 0 : static_cast<int64_t>(tensor.bytes.size()) / rows;
+  }
+  std::string data = PrintSafetensors(tensors);
+  // A name that is no text, or one that the format keeps for itself, would not come back.
+  QUERN_ASSIGN(const std::vector<SafetensorsEntry> entries,
+               ReadSafetensors({reinterpret_cast<const uint8_t*>(data.data()), data.size()}));
+  for (const SafetensorsEntry& entry : entries) tensors.erase(entry.name);
+  if (!tensors.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("a .safetensors file cannot have a tensor called %s", tensors.begin()->first));
+  }
+  return data;
 }
 
 StatusOr<Reproduction> ParseComments(std::string_view text, std::string* data) {
@@ -171,42 +214,27 @@ StatusOr<Reproduction> ParseText(std::string_view text, std::string* data) {
   return made;
 }
 
-StatusOr<Bytes> ParseData(std::span<const uint8_t> file) {
-  ByteReader reader(file);
-  QUERN_ASSIGN(const std::span<const uint8_t> magic, reader.Take(kMagic.size(), "the mark"));
-  if (std::memcmp(magic.data(), kMagic.data(), kMagic.size()) != 0)
-    return absl::InvalidArgumentError("byte 0: no data of a reproduction");
-  QUERN_ASSIGN(const uint32_t version, reader.Read<uint32_t>("the version"));
-  if (version != kVersion)
-    return absl::InvalidArgumentError(absl::StrFormat("byte 8: version %u is not known, %u is", version, kVersion));
-  QUERN_ASSIGN(const uint32_t count, reader.Read<uint32_t>("the count"));
-  Bytes bytes;
-  for (uint32_t i = 0; i < count; ++i) {
-    QUERN_ASSIGN(const uint32_t name_bytes, reader.Read<uint32_t>("the length of a name"));
-    QUERN_ASSIGN(const uint64_t value_bytes, reader.Read<uint64_t>("the length of a value"));
-    QUERN_ASSIGN(const std::span<const uint8_t> name, reader.Take(name_bytes, "a name"));
-    QUERN_ASSIGN(const std::span<const uint8_t> value, reader.Take(value_bytes, "a value"));
-    const auto [it, added] =
-        bytes.emplace(std::string(name.begin(), name.end()), std::vector<uint8_t>(value.begin(), value.end()));
-    if (!added) return absl::InvalidArgumentError(absl::StrFormat("%s is there twice", it->first));
+Status ParseData(std::span<const uint8_t> file, Reproduction& made) {
+  QUERN_RETURN_IF_ERROR(CheckSizes(made));
+  QUERN_ASSIGN(FileTensors tensors, ParseSafetensors(file));
+  made.bytes.clear();
+  for (const ir::Node& node : made.graph.nodes()) {
+    if (node.op->kind != ir::OpKind::kLeaf || ir::IsConstant(node)) continue;
+    const std::string& name = node.attributes.String("name");
+    const auto found = tensors.find(name);
+    if (found == tensors.end()) return absl::InvalidArgumentError(absl::StrFormat("the data has no %s", name));
+    QUERN_RETURN_IF_ERROR(TakeTensor(node, made.sizes, made.graph.name, std::move(found->second), made.bytes[name]));
+    tensors.erase(found);
   }
-  if (reader.left() > 0)
-    return absl::InvalidArgumentError(absl::StrFormat("%u bytes follow the last value", reader.left()));
-  return bytes;
+  if (tensors.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrFormat("the data has %s, which is no input or parameter of the graph", tensors.begin()->first));
 }
 
 Status Check(const Reproduction& reproduction) {
   const ir::Graph& graph = reproduction.graph;
   if (graph.outputs.empty()) return absl::InvalidArgumentError("the graph has no outputs");
-  for (const auto& [symbol, range] : graph.symbols) {
-    const auto size = reproduction.sizes.find(symbol);
-    if (size == reproduction.sizes.end())
-      return absl::InvalidArgumentError(absl::StrFormat("\"# sizes:\" has no %s", symbol));
-    if (size->second < range.low || size->second > range.high) {
-      return absl::InvalidArgumentError(
-          absl::StrFormat("%s=%d is outside of %d..%d", symbol, size->second, range.low, range.high));
-    }
-  }
+  QUERN_RETURN_IF_ERROR(CheckSizes(reproduction));
   QUERN_RETURN_IF_ERROR(ir::CheckStorage(graph));
   size_t leaves = 0;
   int64_t elements = 0;
@@ -237,9 +265,12 @@ Status Check(const Reproduction& reproduction) {
 
 Status Write(const Reproduction& reproduction, const std::string& path) {
   fs::path data(path);
-  data.replace_extension(".bin");
+  data.replace_extension(".safetensors");
   const bool none = reproduction.bytes.empty();
-  const std::string bytes = none ? "" : PrintData(reproduction.bytes);
+  std::string bytes;
+  if (!none) {
+    QUERN_ASSIGN(bytes, PrintData(reproduction));
+  }
   const std::string text =
       PrintText(reproduction, fs::path(path).filename().string(), none ? "" : data.filename().string());
   std::vector<OutputFile> files;
@@ -258,9 +289,7 @@ StatusOr<Reproduction> Read(const std::string& path) {
   if (!data.empty()) {
     const std::string data_path = (fs::path(path).parent_path() / data).string();
     QUERN_ASSIGN(const MappedFile file, MappedFile::Open(data_path));
-    StatusOr<Bytes> bytes = ParseData(file.bytes());
-    if (!bytes.ok()) return Named(data_path, bytes.status());
-    made->bytes = *std::move(bytes);
+    if (const Status taken = ParseData(file.bytes(), *made); !taken.ok()) return Named(data_path, taken);
   }
   if (const Status checked = Check(*made); !checked.ok()) return Named(path, checked);
   return made;

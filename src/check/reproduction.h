@@ -1,18 +1,17 @@
 // A reproduction: a graph, the bytes that go into it, and how it was compiled and run. Two files, NAME.qir and
-// NAME.bin.
+// NAME.safetensors.
 //
 // NAME.qir is graph text (ir/graph.h) below lines of comment, of which some are read:
 //   # quern replay NAME.qir
 //   # check: ref                                              or nan
 //   # options: cpu=avx512 threads=1 passes=none fuse=on exact=off specialise=off
 //   # sizes: SEQ=5 PAST_SEQ=3                                 a value for every symbol of the graph
-//   # data: NAME.bin                                          a file beside it
+//   # data: NAME.safetensors                                  a file beside it
 // What is not there is as in a fresh Reproduction. Other comments are for people.
 //
-// NAME.bin, all numbers little-endian: the 8 bytes "QUERNBIN"; u32 version, 1; u32 how many values; then each value:
-// u32 length of its name, u64 length of its bytes, the name, the bytes. Nothing follows the last. Each Input and Param
-// of the graph is there once, in the form that check::Bytes has. Both files are taken for hostile until they have been
-// checked.
+// NAME.safetensors has a tensor for each Input and Param of the graph, by name, of its dtype and shape. Block formats,
+// which the format has not, are U8: rows of the bytes that check::Bytes has. Both files are taken for hostile until
+// they have been checked.
 #pragma once
 
 #include <string>
@@ -22,6 +21,7 @@
 #include "base/status.h"
 #include "check/finding.h"
 #include "check/run_case.h"
+#include "import/tensor_file.h"
 #include "ir/graph.h"
 
 namespace quern::check {
@@ -46,13 +46,20 @@ struct Reproduction {
 
 // The comments and the graph; `data`: name of the other file, without a folder.
 std::string PrintText(const Reproduction& reproduction, std::string_view name, std::string_view data);
-std::string PrintData(const Bytes& bytes);
+// The values as a .safetensors file. Errors: a leaf without bytes, a name that such a file cannot have.
+StatusOr<std::string> PrintData(const Reproduction& reproduction);
 // Errors: a sentence with the line or the byte where it goes wrong; a symbol without a size, a leaf with none or the
 // wrong number of bytes, bytes of no leaf.
 StatusOr<Reproduction> ParseText(std::string_view text, std::string* data);
 // The comments alone, above whatever sort of graph.
 StatusOr<Reproduction> ParseComments(std::string_view text, std::string* data);
-StatusOr<Bytes> ParseData(std::span<const uint8_t> file);
+// Puts the tensors of a .safetensors file into `made`, whose graph and sizes are there. Errors: one without a tensor,
+// one of no leaf, another dtype or shape.
+Status ParseData(std::span<const uint8_t> file, Reproduction& made);
+// The bytes of an Input or Param from a tensor of a file: of its dtype and shape, or U8 of as many bytes where it is of
+// a block format. `where`: the graph's name. Errors: kDTypeMismatch and kShapeMismatch.
+Status TakeTensor(const ir::Node& leaf, const Binding& sizes, const std::string& where, FileTensor tensor,
+                  std::vector<uint8_t>& bytes);
 Status Check(const Reproduction& reproduction);
 
 // Both files. `path` ends in .qir. Errors name the file.

@@ -71,6 +71,7 @@ StatusOr<check::Planned> PlanReproduction(const check::Reproduction& reproductio
     QUERN_ASSIGN(PlannedVariant variant, FuseVariant(prepared, {}, pipeline));
     planned.fused = std::move(variant.graph);
   }
+  planned.facts = pipeline.facts;
   QUERN_ASSIGN(planned.plan, lir::BuildPlan(planned.fused, planned.fused.symbols, pipeline.facts));
   return planned;
 }
@@ -100,11 +101,13 @@ StatusOr<Replayed> ReplayFile(const std::string& path, const ReplayOptions& repl
   QUERN_ASSIGN(const check::Planned planned, PlanReproduction(reproduction, pipeline));
   QUERN_ASSIGN(const std::optional<check::Finding> finding,
                check::Replay(reproduction, planned, *std::move(executable)));
-  if (finding) return Replayed{false, absl::StrCat(finding->ToString(), note)};
+  if (finding) return Replayed{false, absl::StrCat(finding->ToString(), note), finding->Signature()};
   const size_t outputs = reproduction.graph.outputs.size();
-  return Replayed{true, absl::StrCat("ok: ", outputs, outputs == 1 ? " output" : " outputs", " of ",
-                                     planned.plan.launches.size() + planned.plan.once.size(), " kernels",
-                                     reproduction.kind == check::Kind::kRef ? "" : ", no NaN or inf was made", note)};
+  return Replayed{true,
+                  absl::StrCat("ok: ", outputs, outputs == 1 ? " output" : " outputs", " of ",
+                               planned.plan.launches.size() + planned.plan.once.size(), " kernels",
+                               reproduction.kind == check::Kind::kRef ? "" : ", no NaN or inf was made", note),
+                  ""};
 }
 
 // A folder that goes with what is in it.
@@ -134,17 +137,18 @@ StatusOr<std::string> ReduceFile(const std::string& path, const ReduceOptions& o
   if (folder.path().empty()) return absl::UnavailableError("cannot make a temporary folder");
   const std::string candidate = absl::StrCat(folder.path(), "/candidate.qir");
   const std::string command = check::WithPath(options.command, candidate);
+  const std::string said = options.same_output ? absl::StrCat(folder.path(), "/said") : "";
   Status broken;
   const auto outcome = [&](const check::Reproduction& reproduction) -> check::Outcome {
     if (!broken.ok()) return {};
     if (broken = check::Write(reproduction, candidate); !broken.ok()) return {};
-    const StatusOr<check::Outcome> ran = check::RunCommand(command, options.seconds);
+    const StatusOr<check::Outcome> ran = check::RunCommand(command, options.seconds, said);
     broken = ran.status();
     return ran.ok() ? *ran : check::Outcome{};
   };
   const check::Outcome whole = outcome(start);
   QUERN_RETURN_IF_ERROR(broken);
-  if (whole == check::Outcome{})
+  if (whole.status == 0 && !whole.timed_out)
     return absl::InvalidArgumentError(absl::StrFormat("%s does not fail: there is nothing to reduce", path));
   const auto log = [&](const std::string& line) {
     if (options.log) options.log(line);

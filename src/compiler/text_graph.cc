@@ -128,21 +128,8 @@ struct TextGraph::State {
   // Puts them in the place of what was drawn.
   Status TakeValues() {
     for (auto& [name, tensor] : values) {
-      const ir::TensorType& type = Leaf(name)->results[0];
-      QUERN_ASSIGN(std::vector<int64_t> dims, check::SizesOf(type, file.sizes));
-      std::vector<uint8_t>& bytes = file.bytes[name];
-      // Rows of blocks are given as their bytes.
-      const bool blocks = IsBlock(type.dtype) && tensor.dtype == DType::kU8 && tensor.bytes.size() == bytes.size();
-      if (!blocks && tensor.dtype != type.dtype) {
-        return ToStatus({DiagnosticCode::kDTypeMismatch, "", absl::StrCat("tensor ", name),
-                         std::string(Name(type.dtype)), std::string(Name(tensor.dtype)), file.graph.name});
-      }
-      if (dims.empty() && tensor.shape == std::vector<int64_t>{1}) tensor.shape.clear();  // a number as one element
-      if (!blocks && tensor.shape != dims) {
-        return ToStatus({DiagnosticCode::kShapeMismatch, "", absl::StrCat("tensor ", name), check::Text(dims),
-                         check::Text(tensor.shape), file.graph.name});
-      }
-      bytes = std::move(tensor.bytes);
+      QUERN_RETURN_IF_ERROR(
+          check::TakeTensor(*Leaf(name), file.sizes, file.graph.name, std::move(tensor), file.bytes[name]));
     }
     return absl::OkStatus();
   }
@@ -273,7 +260,7 @@ Result<TextGraph> TextGraph::Open(const std::string& path, const TextOptions& op
     } else {
       QUERN_ASSIGN(const MappedFile values,
                    MappedFile::Open((std::filesystem::path(path).parent_path() / data).string()));
-      QUERN_ASSIGN(file.bytes, check::ParseData(values.bytes()));
+      QUERN_RETURN_IF_ERROR(check::ParseData(values.bytes(), file));
       QUERN_RETURN_IF_ERROR(check::Check(file));
     }
     QUERN_RETURN_IF_ERROR(state->TakeValues());

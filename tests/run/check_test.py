@@ -5,6 +5,7 @@ reduces, and files that are no reproductions are refused in one sentence.
     check_test.py QUERN SOURCE_DIR MODELS_DIR
 """
 import glob
+import json
 import os
 import re
 import struct
@@ -119,14 +120,14 @@ def damaged_weight(folder):
     expect(reduced.returncode == 0 and reduced.stdout.strip().endswith("small.qir"), "it is reduced", reduced)
     again = run("replay", reduced.stdout.strip())
     expect(again.returncode == 1 and "reads a NaN" in again.stdout, "what is smaller fails too", again)
-    sizes = [os.path.getsize(p[:-4] + ".bin") for p in (paths[0], reduced.stdout.strip())]
+    sizes = [os.path.getsize(p[:-4] + ".safetensors") for p in (paths[0], reduced.stdout.strip())]
     expect(sizes[1] < sizes[0] and sizes[1] < 400, f"and is smaller: {sizes}", reduced)
 
 
 GRAPH = """# quern replay tall.qir
 # options: cpu=native threads=1 passes=all fuse=on exact=off specialise=off
 # sizes: S=6
-# data: tall.bin
+# data: tall.safetensors
 graph tall sym S in 1..40 {
   %0 = Input() {name = "x"} : f32[S, 8]
   %1 = Param() {name = "w"} : f32[16, 8]
@@ -141,12 +142,16 @@ graph tall sym S in 1..40 {
 
 
 def tall(folder):
-    values = {"x": 6 * 8, "w": 16 * 8}
-    data = b"QUERNBIN" + struct.pack("<II", 1, len(values))
-    for name, count in sorted(values.items()):
+    values = {"x": [6, 8], "w": [16, 8]}
+    header, data = {}, b""
+    for name, shape in sorted(values.items()):
+        count = shape[0] * shape[1]
         elements = [(i * 7 % 11 - 5) / 8 for i in range(count)]
-        data += struct.pack("<IQ", len(name), 4 * count) + name.encode() + struct.pack(f"<{count}f", *elements)
-    open(os.path.join(folder, "tall.bin"), "wb").write(data)
+        header[name] = {"dtype": "F32", "shape": shape, "data_offsets": [len(data), len(data) + 4 * count]}
+        data += struct.pack(f"<{count}f", *elements)
+    text = json.dumps(header).encode()
+    data = struct.pack("<Q", len(text)) + text + data
+    open(os.path.join(folder, "tall.safetensors"), "wb").write(data)
     path = os.path.join(folder, "tall.qir")
     open(path, "w").write(GRAPH)
     return path, data
@@ -175,6 +180,59 @@ def reduce_by_command(folder):
     expect(result.returncode == 1 and "no {}" in result.stderr, "a command without the file", result)
 
 
+# Of each a graph, its inputs as (shape, values), and what is found in the whole and in what is left.
+NANS = {
+    "log": ("""
+  %2 = Mul(%0, %1) : f32[S, 24]
+  %3 = Exp(%0) : f32[S, 24]
+  %4 = Sub(%2, %3) : f32[S, 24]
+  %5 = Log(%4) : f32[S, 24]
+  %6 = Tanh(%5) : f32[S, 24]
+  %7 = Softmax(%6) {axis = 1} : f32[S, 24]
+  return %7""", "Log makes a NaN of negative"),
+    "div": ("""
+  %2 = Relu(%0) : f32[S, 24]
+  %3 = Mul(%2, %1) : f32[S, 24]
+  %4 = Div(%3, %2) : f32[S, 24]
+  %5 = Reduce(%4) {axes = [1], keep_dim = true, op = "sum"} : f32[S, 1]
+  %6 = Sub(%4, %5) : f32[S, 24]
+  return %6""", "Div makes a NaN of zero and zero"),
+}
+
+
+def reduce_nans(folder):
+    """What reducing leaves makes the same NaN, and no input holds one: another bug would be found there."""
+    for name, (body, signature) in NANS.items():
+        path = os.path.join(folder, name + ".qir")
+        open(path, "w").write(f"""# check: nan
+# sizes: S=7
+# data: {name}.safetensors
+graph {name} sym S in 1..64 {{
+  %0 = Input() {{name = "x"}} : f32[S, 24]
+  %1 = Input() {{name = "y"}} : f32[S, 24]{body}
+}}
+""")
+        header, data = {}, b""
+        for k, leaf in enumerate("xy"):
+            header[leaf] = {"dtype": "F32", "shape": [7, 24], "data_offsets": [len(data), len(data) + 672]}
+            data += struct.pack("<168f", *[((i + k) * 7 % 11 - 5) / 8 for i in range(168)])
+        text = json.dumps(header).encode()
+        open(path[:-4] + ".safetensors", "wb").write(struct.pack("<Q", len(text)) + text + data)
+        whole = run("replay", "--brief", path)
+        expect(whole.returncode == 1 and whole.stdout.strip() == signature, f"{name} makes its NaN", whole)
+        small = os.path.join(folder, name + "-small.qir")
+        reduced = run("reduce", path, "-o", small)
+        expect(reduced.returncode == 0 and f"the whole: {signature}" in reduced.stderr, f"{name} is reduced", reduced)
+        again = run("replay", "--brief", small)
+        expect(again.returncode == 1 and again.stdout.strip() == signature, f"{name} makes the same NaN", again)
+        nodes = len(re.findall(r"^  %", open(small).read(), re.M))
+        expect(nodes <= 3, f"{nodes} nodes of {name} are left", reduced)
+        left = open(small[:-4] + ".safetensors", "rb").read()
+        start = 8 + struct.unpack_from("<Q", left)[0]
+        values = struct.unpack(f"<{(len(left) - start) // 4}f", left[start:])
+        expect(all(v == v for v in values), f"an input of {name} holds a NaN", reduced)
+
+
 def hostile(folder):
     path, data = tall(folder)
 
@@ -184,17 +242,18 @@ def hostile(folder):
         expect(result.stderr.startswith("quern: ") and result.stderr.count("\n") == 1 and not result.stdout,
                f"{what} must be one sentence", result)
 
-    binary = path[:-4] + ".bin"
+    binary = path[:-4] + ".safetensors"
     for cut in (0, 7, 12, 20, 40, len(data) - 1):
         open(binary, "wb").write(data[:cut])
         refused(f"data cut to {cut} bytes")
-    for at, what in ((8, "version"), (12, "count"), (16, "length of a name"), (20, "length of a value")):
+    for at, what in ((0, "length of the header"), (8, "header"), (20, "name"), (len(data) // 8, "an entry")):
         open(binary, "wb").write(data[:at] + b"\xff\xff\xff\xff" + data[at + 4:])
         refused(what)
     open(binary, "wb").write(data)
     for old, new in (("S=6", "S=41"), ("S=6", ""), ("f32[S, 8]", "f32[S, 99999999999999]"), ("Tanh(", "Tanhh("),
                      ("return", "retur"),
-                     ("threads=1", "threads=many"), ("tall.bin", "/etc/passwd"), ("cpu=native", "cpu=native level=9")):
+                     ("threads=1", "threads=many"), ("tall.safetensors", "/etc/passwd"),
+                     ("cpu=native", "cpu=native level=9")):
         open(path, "w").write(GRAPH.replace(old, new))
         refused(f"{old} changed to {new}")
     open(path, "w").write(GRAPH[:200])
@@ -210,6 +269,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         damaged_weight(folder)
         reduce_by_command(folder)
+        reduce_nans(folder)
         hostile(folder)
     print("checks: ok")
 

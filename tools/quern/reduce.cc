@@ -3,18 +3,21 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "model_options.h"
+
 ReduceCommand::ReduceCommand(CLI::App& app)
-    : command_(app.add_subcommand("reduce", "make a reproduction smaller for as long as it fails")) {
+    : command_(app.add_subcommand("reduce", "make a reproduction smaller for as long as it fails in the same way")) {
   command_->add_option("FILE", path_, "a .qir file; its values lie beside it")->required();
   command_->add_option("-o,--output", options_.output, "the smaller file; NAME-reduced.qir when not given");
   command_->add_option("--command", options_.command,
-                       "what fails, with {} for the file; quern replay {} when not given");
+                       "what fails, with {} for the file, by its exit status; when not given, quern replay "
+                       "{}, by the op and the kind of what it finds");
   command_->add_option("--seconds", options_.seconds, "after which a run counts as hanging")
       ->capture_default_str()
-      ->check(CLI::PositiveNumber);
+      ->check(Between(0.001, 86400.0));
   command_->add_option("--attempts", options_.attempts, "runs at most")
       ->capture_default_str()
-      ->check(CLI::Range(1, 1000000));
+      ->check(Between(1, 1000000));
   command_->footer(
       "Examples:\n"
       "  quern reduce check-layers.0-ffn-MatMul.qir\n"
@@ -27,7 +30,8 @@ std::string ReduceCommand::Run() {
     std::error_code error;
     const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
     if (error) return "cannot find this program: " + error.message();
-    options_.command = "'" + self.string() + "' replay {}";
+    options_.command = "'" + self.string() + "' replay --brief {}";
+    options_.same_output = true;
   }
   options_.log = [](std::string_view line) {
     std::fprintf(stderr, "%.*s\n", static_cast<int>(line.size()), line.data());

@@ -17,5 +17,6 @@ class ReplayCommand {
  private:
   CLI::App* command_;
   std::string path_;
+  bool brief_ = false;
   quern::ReplayOptions options_;
 };

@@ -70,13 +70,17 @@ TEST(PublicCheck, HoldsARunToTheInterpreter) {
 std::string Written(const std::string& folder, const std::string& text, const check::Bytes& bytes) {
   const std::string path = folder + "/a.qir";
   std::ofstream(path, std::ios::binary) << text;
-  std::ofstream(folder + "/a.bin", std::ios::binary) << check::PrintData(bytes);
+  std::string data;
+  StatusOr<check::Reproduction> made = check::ParseText(text, &data);
+  EXPECT_TRUE(made.ok()) << made.status();
+  made->bytes = bytes;
+  std::ofstream(folder + "/a.safetensors", std::ios::binary) << *check::PrintData(*made);
   return path;
 }
 
 constexpr char kRegion[] = R"(# options: cpu=native passes=none
 # sizes: S=3
-# data: a.bin
+# data: a.safetensors
 graph g sym S in 1..40 {
   %0 = Input() {name = "x"} : f32[S, 7]
   %1 = Region(%0) {family = "map"} : f32[S, 7] body graph body sym S in 1..40 {
@@ -118,7 +122,7 @@ TEST(PublicReplay, DamagedFilesGiveAnAnswerOrASentence) {
     std::ifstream file(entry.path());
     const std::string text((std::istreambuf_iterator<char>(file)), {});
     fs::path data = entry.path();
-    fs::copy_file(data.replace_extension(".bin"), fs::path(folder) / data.filename(),
+    fs::copy_file(data.replace_extension(".safetensors"), fs::path(folder) / data.filename(),
                   fs::copy_options::overwrite_existing);
     for (int i = 0; i < 60; ++i, ++tries) {
       std::string bad = text;

@@ -112,6 +112,27 @@ TEST(Reduce, StopsAfterItsAttempts) {
   EXPECT_TRUE(check::Check(reduced).ok());
 }
 
+// A NaN that was computed is no input of a smaller graph: what reads it would be found in the place of what made it.
+TEST(EditGraph, NoNanBecomesAnInput) {
+  Reproduction made;
+  made.graph = *ir::Parse(R"(graph g {
+  %0 = Input() {name = "x"} : f32[3]
+  %1 = Log(%0) : f32[3]
+  %2 = Tanh(%1) : f32[3]
+  return %2
+})");
+  const auto fed = [&](const std::vector<double>& x) {
+    made.bytes["x"] = *check::Encode({DType::kF32, {3}, x});
+    const ir::Feeds feeds = *check::FeedsOf(made.graph, {}, made.bytes);
+    const check::Evaluation values = *check::Evaluate(made.graph, {}, feeds);
+    return check::ApplyCut(made, {{{2, 0}}, {}, {{1, 0}}}, &values).status();
+  };
+  EXPECT_TRUE(fed({1, 2, 3}).ok());
+  EXPECT_TRUE(fed({1, 0, 3}).ok());  // an infinity may be one
+  EXPECT_FALSE(fed({1, -2, 3}).ok());
+  EXPECT_TRUE(fed({1, NAN, 3}).ok());  // one was there already
+}
+
 TEST(Shrink, KeepsTheFirstElements) {
   Reproduction made;
   made.graph = *ir::Parse(R"(graph g sym S in 1..9 {

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "check/run_command.h"
+#include "import/safetensors.h"
 #include "unit/check/watched_graph.h"
 
 namespace quern::testing {
@@ -61,7 +62,7 @@ TEST(Reproduction, ComesBack) {
 std::string Says(const std::string& text, const std::string& data) {
   const std::string folder = FreshFolder("damaged");
   std::ofstream(folder + "/a.qir", std::ios::binary) << text;
-  std::ofstream(folder + "/a.bin", std::ios::binary) << data;
+  std::ofstream(folder + "/a.safetensors", std::ios::binary) << data;
   const StatusOr<Reproduction> read = check::Read(folder + "/a.qir");
   if (read.ok()) return "";
   const std::string message(read.status().message());
@@ -72,7 +73,7 @@ std::string Says(const std::string& text, const std::string& data) {
 
 TEST(Reproduction, DamageIsASentence) {
   const Reproduction made = Example();
-  const std::string text = check::PrintText(made, "a.qir", "a.bin"), data = check::PrintData(made.bytes);
+  const std::string text = check::PrintText(made, "a.qir", "a.safetensors"), data = *check::PrintData(made);
   EXPECT_EQ(Says(text, data), "");
   const auto changed = [&](const char* from, const char* to) { return absl::StrReplaceAll(text, {{from, to}}); };
   EXPECT_NE(Says(changed("SEQ=2", "SEQ=0"), data).find("SEQ=0 is outside of 1..40"), std::string::npos);
@@ -83,23 +84,23 @@ TEST(Reproduction, DamageIsASentence) {
   EXPECT_NE(Says(changed("fuse=off", "fuse=maybe"), data).find("fuse is on or off"), std::string::npos);
   EXPECT_NE(Says(changed("fuse=off", "fusion=off"), data).find("there is no option fusion"), std::string::npos);
   EXPECT_NE(Says(changed("check: nan", "check: all"), data).find("there are ref and nan"), std::string::npos);
-  EXPECT_NE(Says(changed("data: a.bin", "data: ../a.bin"), data).find("lies beside"), std::string::npos);
-  EXPECT_NE(Says(changed("data: a.bin", "data: b.bin"), data).find("b.bin"), std::string::npos);
-  EXPECT_NE(Says(changed("# data: a.bin\n", ""), data).find("the data has no x"), std::string::npos);
-  EXPECT_NE(Says(changed("f32[SEQ, 32]", "f32[SEQ, 33]"), data).find("33"), std::string::npos);
-  EXPECT_NE(Says(changed("f32[SEQ, 32]", "f32[SEQ, 99999999999]"), data).find("elements that a check takes"),
+  EXPECT_NE(Says(changed("data: a.safetensors", "data: ../a.safetensors"), data).find("lies beside"),
             std::string::npos);
+  EXPECT_NE(Says(changed("data: a.safetensors", "data: b.safetensors"), data).find("b.safetensors"), std::string::npos);
+  EXPECT_NE(Says(changed("# data: a.safetensors\n", ""), data).find("the data has no x"), std::string::npos);
+  EXPECT_NE(Says(changed("f32[SEQ, 32]", "f32[SEQ, 33]"), data).find("33"), std::string::npos);
+  EXPECT_NE(Says(changed("f32[SEQ, 32]", "f32[SEQ, 99999999999]"), data).find("elements"), std::string::npos);
   EXPECT_NE(Says(text, ""), "");
-  EXPECT_NE(Says(text, data + "x").find("1 bytes follow"), std::string::npos);
   EXPECT_NE(Says("", data), "");
   for (size_t cut = 0; cut < data.size(); cut += cut < 64 ? 1 : 37)
     EXPECT_NE(Says(text, data.substr(0, cut)), "") << cut;
   for (size_t cut = 0; cut + 3 < text.size(); cut += 7) Says(text.substr(0, cut), data);
-  // Counts and lengths that lie, up to all ones.
-  for (size_t at = 8; at < 29; ++at) {
+  // A length, names and offsets that lie, up to all ones.
+  const size_t header = 8 + static_cast<uint8_t>(data[0]);
+  for (size_t at = 0; at < header; ++at) {
     for (const char value : {'\0', '\x7F', '\xFF'}) {
       std::string lie = data;
-      if (lie[at] == value) continue;
+      if (lie[at] == value || lie[at] == ' ') continue;
       lie[at] = value;
       EXPECT_NE(Says(text, lie), "") << at;
     }
@@ -107,20 +108,50 @@ TEST(Reproduction, DamageIsASentence) {
 }
 
 TEST(Reproduction, RowsAreWholeBlocks) {
-  const std::string says = Says(R"(# data: a.bin
+  const std::string says =
+      Says(R"(# data: a.safetensors
 graph g {
   %0 = Param() {name = "w"} : q5_K[2, 32]
   %1 = Input() {name = "x"} : f32[2]
   return %1
 }
 )",
-                                check::PrintData({{"w", {}}, {"x", std::vector<uint8_t>(8)}}));
+           PrintSafetensors({{"w", {DType::kU8, {0}, {}}}, {"x", {DType::kF32, {2}, std::vector<uint8_t>(8)}}}));
   EXPECT_NE(says.find("the rows of q5_K[2, 32] are not whole blocks of 256 elements"), std::string::npos) << says;
+}
+
+TEST(Reproduction, TensorsAreThoseOfTheGraph) {
+  const Reproduction made = Example();
+  const std::string text = check::PrintText(made, "a.qir", "a.safetensors");
+  const std::string file = *check::PrintData(made);
+  const FileTensors good = *ParseSafetensors({reinterpret_cast<const uint8_t*>(file.data()), file.size()});
+  EXPECT_EQ(good.at("w").dtype, DType::kU8);
+  EXPECT_EQ(good.at("w").shape, (std::vector<int64_t>{3, 34}));
+  EXPECT_EQ(good.at("x").shape, (std::vector<int64_t>{2, 32}));
+  const auto says = [&](const std::string& name, const FileTensor& tensor) {
+    FileTensors changed = good;
+    changed[name] = tensor;
+    return Says(text, PrintSafetensors(changed));
+  };
+  EXPECT_EQ(says("x", good.at("x")), "");
+  EXPECT_NE(says("z", good.at("x")).find("z, which is no input or parameter"), std::string::npos);
+  EXPECT_NE(says("x", {DType::kF32, {32, 2}, good.at("x").bytes}).find("[32, 2]"), std::string::npos);
+  EXPECT_NE(says("x", {DType::kI32, {2, 32}, good.at("x").bytes}).find("i32"), std::string::npos);
+  EXPECT_NE(says("w", {DType::kU8, {101}, std::vector<uint8_t>(101)}), "");
+  EXPECT_NE(says("w", {DType::kF32, {3, 32}, std::vector<uint8_t>(384)}).find("q8_0"), std::string::npos);
+  // A name that no such file can have is not written under another one.
+  Reproduction named = made;
+  named.graph = *ir::Parse(R"(graph g {
+  %0 = Input() {name = "__metadata__"} : f32[1]
+  return %0
+})");
+  named.bytes = {{"__metadata__", std::vector<uint8_t>(4)}};
+  EXPECT_FALSE(check::PrintData(named).ok());
 }
 
 TEST(Reproduction, RandomDamageNeverEndsTheProgram) {
   const Reproduction made = Example();
-  const std::string text = check::PrintText(made, "a.qir", "a.bin"), data = check::PrintData(made.bytes);
+  const std::string text = check::PrintText(made, "a.qir", "a.safetensors"), data = *check::PrintData(made);
   constexpr uint64_t kSeed = 7;
   std::mt19937_64 random(kSeed);
   SCOPED_TRACE(absl::StrCat("seed ", kSeed));
@@ -135,6 +166,10 @@ TEST(Reproduction, RandomDamageNeverEndsTheProgram) {
 TEST(RunCommand, SaysHowItEnded) {
   EXPECT_EQ(check::RunCommand("exit 0", 10)->status, 0);
   EXPECT_EQ(check::RunCommand("exit 3", 10)->status, 3);
+  const std::string said = FreshFolder("said") + "/said";
+  EXPECT_EQ(check::RunCommand("echo found it; exit 1", 10, said)->said, "found it\n");
+  EXPECT_EQ(check::Text(*check::RunCommand("echo found it; exit 1", 10, said), 10), "found it");
+  EXPECT_EQ(check::RunCommand("echo lost", 10)->said, "");
   EXPECT_EQ(check::RunCommand("kill -SEGV $$", 10)->status, 128 + 11);
   const auto hung = check::RunCommand("sleep 30 & wait", 0.2);
   EXPECT_TRUE(hung->timed_out);
