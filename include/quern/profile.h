@@ -9,6 +9,7 @@
 //   std::puts((*profiler->Table()).c_str());    // or Json(), Trace(), Html()
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -59,10 +60,11 @@ class Profiler {
   // Forgets the runs so far.
   void Clear();
 
-  // What was recorded: as tables for people, at most `top` kernels in each (0: all); as JSON with everything; as a
+  // What was recorded: as tables for people, at most `top` kernels in each (0: all), lines of at most `columns`
+  // characters (0: any); as JSON with everything; as a
   // trace for Perfetto or chrome://tracing; as a page for a browser, with the text of every kernel at each stage, for
   // which the kernels are compiled again. Errors: kInternal.
-  Result<std::string> Table(int top = 0);
+  Result<std::string> Table(int top = 0, size_t columns = 0);
   Result<std::string> Json();
   Result<std::string> Trace();
   Result<std::string> Html();
@@ -75,5 +77,10 @@ class Profiler {
   static Result<Profiler> AttachTo(const compiler::Profiled& profiled, const ProfilerOptions& options);
   std::unique_ptr<State> state_;
 };
+
+// What became slower or faster from one profile to another, both as Profiler::Json wrote them: phases, and kernels by
+// what they compute, most difference first. Lines have at most `columns` characters (0: any). Errors: kInvalid, where
+// one is no profile; where they have no phase in common.
+Result<std::string> ProfileDiff(std::string_view before, std::string_view after, size_t columns = 0);
 
 }  // namespace quern

@@ -127,7 +127,9 @@ class VariantStages {
     return made;
   }
 
-  StatusOr<profile::Stages> Of(const lir::Launch& launch, cpu::ObjectCompiler& compiler) const {
+  // `specialised`: with the tiles' own code inlined.
+  StatusOr<profile::Stages> Of(const lir::Launch& launch, cpu::ObjectCompiler& compiler,
+                               cpu::ObjectCompiler& specialised) const {
     const kir::Kernel& kernel = plan_->plan().kernels[launch.kernel];
     profile::Stages stages;
     stages.hir = HirOf(*module_, hir_, kernel.origins);
@@ -140,6 +142,11 @@ class VariantStages {
     QUERN_ASSIGN(const cpu::Object object, compiler.Compile(kernel, plan_->kernel_symbols()[launch.kernel]));
     stages.llvm = profile::LinkedIr(object.ir_after);
     stages.assembly = profile::LinkedAssembly(object.assembly);
+    // Tiles are functions beside the kernels, in which most of the time of products goes.
+    if (absl::StrContains(object.assembly, "qk_")) {
+      QUERN_ASSIGN(const cpu::Object inlined, specialised.Compile(kernel, plan_->kernel_symbols()[launch.kernel]));
+      stages.tiles = profile::LinkedAssembly(inlined.assembly);
+    }
     return stages;
   }
 
@@ -158,14 +165,18 @@ Status AddStages(const Profiled& profiled, profile::Profile& profile) {
   cpu::EmitOptions emit;
   emit.specialise = profiled.specialise;
   emit.debug_lines = emit.dump_ir = emit.dump_assembly = true;
-  cpu::ObjectCompiler compiler(profiled.executable->cache().engine().target(), emit);
+  const cpu::Target& target = profiled.executable->cache().engine().target();
+  cpu::ObjectCompiler compiler(target, emit);
+  emit.specialise = true;
+  emit.dump_ir = false;
+  cpu::ObjectCompiler specialised(target, emit);
   for (profile::Section& section : profile.sections) {
     QUERN_ASSIGN(const VariantStages variant, VariantStages::Of(profiled, section.variant));
     const std::vector<lir::Launch>& launches = profiled.executable->plan(section.variant)->plan().launches;
     for (size_t l = 0; l < launches.size(); ++l) {
       profile::Kernel& kernel = section.kernels[section.launches[l].kernel];
       if (kernel.stages != nullptr) continue;
-      QUERN_ASSIGN(profile::Stages stages, variant.Of(launches[l], compiler));
+      QUERN_ASSIGN(profile::Stages stages, variant.Of(launches[l], compiler, specialised));
       kernel.stages = std::make_shared<const profile::Stages>(std::move(stages));
     }
   }

@@ -74,6 +74,11 @@ class SectionBuilder {
       return static_cast<int64_t>(static_cast<double>(ticks) * scale.ns_per_tick() + 0.5);
     };
     section.wall += ns(run.ticks());
+    Sums step;
+    step.calls = 1;
+    step.wall = step.least = step.most = run.bind_ns + ns(run.ticks());
+    step.walls = {step.wall};
+    section.step.Add(step);
     for (const RunPart& part : run.parts) {
       for (size_t l = 0; l < part.record.dispatches(); ++l) {
         Launch& launch = section.launches[part.first + l];
@@ -92,6 +97,7 @@ class SectionBuilder {
         sums.calls = 1;
         sums.wall = end > begin ? ns(end - begin) : 0;
         sums.least = sums.most = sums.wall;
+        sums.walls = {sums.wall};
         QUERN_ASSIGN(const kir::KernelCost* cost, costs_.Of(launch.kernel, binding));
         sums.flops = cost->flops;
         sums.int8_ops = cost->int8_ops;
@@ -152,6 +158,7 @@ class SectionBuilder {
         buffer.last_launch = static_cast<int>(l);
         touched[b] = std::max(touched[b], std::max(argument.read, argument.written));
       }
+      launch.sums.typical = launch.sums.Median() * launch.sums.calls;
       section.sums.Add(launch.sums);
       section.kernels_wall += launch.sums.wall;
       section.busy += launch.sums.busy;
@@ -202,7 +209,7 @@ class SectionBuilder {
     }
     for (auto& [name, block] : blocks) section.blocks.push_back(std::move(block));
     std::sort(section.blocks.begin(), section.blocks.end(), [](const Block& a, const Block& b) {
-      return std::pair(-a.sums.wall, a.name) < std::pair(-b.sums.wall, b.name);
+      return std::pair(-a.sums.typical, a.name) < std::pair(-b.sums.typical, b.name);
     });
   }
 

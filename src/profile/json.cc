@@ -24,6 +24,8 @@ Json MachineJson(const Machine& machine) {
           {"int8_gops", machine.int8_gops},
           {"dispatch_ns", machine.dispatch_ns},
           {"probe_ms", machine.probe_ms},
+          {"measured", machine.measured},
+          {"rounds", machine.rounds},
           {"stored", machine.stored}};
 }
 
@@ -38,6 +40,9 @@ void AddFigures(Json& row, const Profile& profile, const Section& section, const
   row["busy_ns"] = sums.busy;
   row["least_ns"] = sums.least;
   row["most_ns"] = sums.most;
+  row["median_ns"] = sums.Median();
+  row["typical_ns"] = sums.typical;
+  row["disturbed"] = sums.Disturbed();
   row["share"] = all > 0 ? 100 * static_cast<double>(sums.wall) / all : 0;
   row["balance"] = worker_ns > 0 ? 100 * static_cast<double>(sums.busy) / worker_ns : 0;
   row["flops"] = sums.flops;
@@ -76,11 +81,13 @@ Json OpLinesJson(const OpLines& stage) { return {{"text", stage.text}, {"ops", s
 Json KirLinesJson(const KirLines& stage) { return {{"text", stage.text}, {"kir_lines", stage.lines}}; }
 
 Json StagesJson(const Stages& stages) {
-  return {{"hir", OpLinesJson(stages.hir)},
-          {"mir", OpLinesJson(stages.mir)},
-          {"kir", {{"ops", stages.kir_ops}}},
-          {"llvm", KirLinesJson(stages.llvm)},
-          {"assembly", KirLinesJson(stages.assembly)}};
+  Json json = {{"hir", OpLinesJson(stages.hir)},
+               {"mir", OpLinesJson(stages.mir)},
+               {"kir", {{"ops", stages.kir_ops}}},
+               {"llvm", KirLinesJson(stages.llvm)},
+               {"assembly", KirLinesJson(stages.assembly)}};
+  if (!stages.tiles.text.empty()) json["tiles"] = KirLinesJson(stages.tiles);
+  return json;
 }
 
 Json KernelJson(const Profile& profile, const Section& section, const Kernel& kernel) {
@@ -106,6 +113,10 @@ Json SectionJson(const Profile& profile, const Section& section) {
   const int64_t all = section.wall + section.bind;
   const auto share = [&](int64_t ns) { return all > 0 ? 100 * static_cast<double>(ns) / static_cast<double>(all) : 0; };
   json["step_ns"] = all;
+  json["step"] = {{"median_ns", section.step.Median()},
+                  {"least_ns", section.step.least},
+                  {"most_ns", section.step.most},
+                  {"disturbed", section.step.Disturbed()}};
   json["tokens_per_second"] = all > 0 ? static_cast<double>(section.tokens) * 1e9 / static_cast<double>(all) : 0;
   json["wall_ns"] = section.wall;
   json["kernels_wall_ns"] = section.kernels_wall;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cstdlib>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -22,6 +23,8 @@ using Json = nlohmann::ordered_json;
 
 // A buffer that no cache holds for one process, whatever the system says of it.
 constexpr int64_t kEnoughDram = int64_t{128} << 20;
+// A virtual machine may have moved, a kernel of the system may have become another.
+constexpr int64_t kKeptSeconds = int64_t{30} * 24 * 3600;
 
 // "model name : Intel(R) Xeon(R) Processor" of the first processor; aarch64 has its part number alone.
 std::string CpuName() {
@@ -73,6 +76,30 @@ int Machine::LevelFor(int64_t bytes) const {
   return static_cast<int>(memory.size()) - 1;
 }
 
+bool Machine::Consistent() const {
+  for (size_t l = 1; l < memory.size(); ++l) {
+    if (memory[l - 1].gbps < memory[l].gbps) return false;
+  }
+  return memory.empty() || memory.back().gbps >= dram_gbps_one;
+}
+
+void Machine::Merge(const Machine& other) {
+  const auto same = [](const MemoryLevel& a, const MemoryLevel& b) { return a.name == b.name && a.bytes == b.bytes; };
+  if (memory.size() != other.memory.size() || !std::equal(memory.begin(), memory.end(), other.memory.begin(), same)) {
+    *this = other;
+    return;
+  }
+  for (size_t l = 0; l < memory.size(); ++l) memory[l].gbps = std::max(memory[l].gbps, other.memory[l].gbps);
+  dram_gbps_one = std::max(dram_gbps_one, other.dram_gbps_one);
+  dram_bytes = std::max(dram_bytes, other.dram_bytes);
+  f32_gflops = std::max(f32_gflops, other.f32_gflops);
+  int8_gops = std::max(int8_gops, other.int8_gops);
+  dispatch_ns = std::min(dispatch_ns, other.dispatch_ns);
+  probe_ms = other.probe_ms;
+  rounds += other.rounds;
+  measured = measured == 0 ? other.measured : std::min(measured, other.measured);
+}
+
 std::string MachineText(const Machine& machine) {
   Json memory = Json::array();
   for (const MemoryLevel& level : machine.memory)
@@ -86,7 +113,9 @@ std::string MachineText(const Machine& machine) {
                      {"f32_gflops", machine.f32_gflops},
                      {"int8_gops", machine.int8_gops},
                      {"dispatch_ns", machine.dispatch_ns},
-                     {"probe_ms", machine.probe_ms}};
+                     {"probe_ms", machine.probe_ms},
+                     {"measured", machine.measured},
+                     {"rounds", machine.rounds}};
   return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
@@ -111,6 +140,8 @@ StatusOr<Machine> ParseMachine(const std::string& text) {
   machine.int8_gops = number(json, "int8_gops");
   machine.dispatch_ns = number(json, "dispatch_ns");
   machine.probe_ms = number(json, "probe_ms");
+  machine.measured = static_cast<int64_t>(std::clamp(number(json, "measured"), 0.0, 1e15));
+  machine.rounds = static_cast<int>(std::clamp(number(json, "rounds"), 1.0, 1e6));
   if (machine.cpu.empty() || machine.level.empty() || machine.threads < 1) return damaged;
   for (const double peak : {machine.dram_gbps_one, machine.f32_gflops, machine.int8_gops, machine.dispatch_ns}) {
     if (!(peak > 0)) return damaged;
@@ -131,10 +162,23 @@ StatusOr<Machine> MachineOf(const std::string& level, ThreadPool& pool, const Pr
   machine.level = level;
   machine.threads = pool.threads();
   const fs::path path = options.folder.empty() ? fs::path() : fs::path(options.folder) / FileName(machine);
-  if (!path.empty() && !options.fresh) {
-    if (StatusOr<Machine> stored = Load(path, machine); stored.ok()) return stored;
-  }
+  const int64_t now = time(nullptr);
+  StatusOr<Machine> stored = absl::NotFoundError("");
+  if (!path.empty()) stored = Load(path, machine);
+  const bool old = stored.ok() && (stored->measured > now || now - stored->measured > kKeptSeconds);
+  if (!options.fresh && stored.ok() && !old && stored->Consistent()) return stored;
   QUERN_RETURN_IF_ERROR(Probe(pool, level, machine));
+  machine.measured = now;
+  if (stored.ok() && !old) {
+    stored->Merge(machine);
+    machine = *std::move(stored);
+    machine.stored = false;
+  }
+  // All threads read no less than one does, and what is nearer is no slower: it was only measured while something else
+  // ran.
+  machine.memory.back().gbps = std::max(machine.memory.back().gbps, machine.dram_gbps_one);
+  for (size_t l = machine.memory.size(); l-- > 1;)
+    machine.memory[l - 1].gbps = std::max(machine.memory[l - 1].gbps, machine.memory[l].gbps);
   if (!path.empty() && machine.dram_bytes >= kEnoughDram) Store(path, MachineText(machine));
   return machine;
 }

@@ -33,19 +33,27 @@ struct Machine {
   double dispatch_ns = 0;           // from one launch to the next, without work
   double probe_ms = 0;              // that measuring took
   bool stored = false;              // from an earlier run
+  int64_t measured = 0;             // seconds since 1970 of the first of the measurements that it is the best of
+  int rounds = 1;                   // how many these are
 
+  // What cannot be of one machine: memory that all threads read more slowly than one of them, or than memory further
+  // away. Such peaks were measured while something else ran.
+  bool Consistent() const;
+  // The best of both, where their levels are the same; else `other`.
+  void Merge(const Machine& other);
   // Index of the level that holds a working set.
   int LevelFor(int64_t bytes) const;
 };
 
 struct ProbeOptions {
   std::string folder;  // where peaks are kept, made when it is not there; empty: nowhere
-  bool fresh = false;  // measure, whatever is there
+  bool fresh = false;  // measure, and take the best of this and of what is there
 };
 
 // From the file, or measured in less than 300 ms and then kept, unless the system was too slow to give memory for a
-// buffer larger than caches. `level`: one that this machine runs. A folder that cannot be
-// read or written is no error.
+// buffer larger than caches. What is measured is consistent: what shows to be too low is raised. A file that is not, or
+// that is older than 30 days, is measured anew. `level`: one that this machine runs. A folder that cannot be read or
+// written is no error.
 StatusOr<Machine> MachineOf(const std::string& level, ThreadPool& pool, const ProbeOptions& options);
 
 // JSON as it is stored. Error: the text is anything else.

@@ -138,9 +138,6 @@ Status Probe(ThreadPool& pool, std::string_view level, Machine& machine) {
   }
   machine.dram_bytes = filled;
   machine.memory.push_back({"dram", 0, gbps(kChunk, filled / kChunk, 1, kRounds)});
-  // What is nearer is no slower, only measured while a neighbour was busy.
-  for (size_t l = machine.memory.size(); l-- > 1;)
-    machine.memory[l - 1].gbps = std::max(machine.memory[l - 1].gbps, machine.memory[l].gbps);
   int64_t best = INT64_MAX;
   for (int64_t at = 0; at + 2 * kFillStep <= filled; at += 2 * kFillStep) {
     const int64_t from = SteadyNs();

@@ -19,18 +19,25 @@
 
 namespace quern::profile {
 
-// What was measured of something that ran several times, summed. Times are nanoseconds.
+// What was measured of something that ran several times, summed. Times are nanoseconds. One call that the system took
+// the processor from says nothing of a kernel, so rates follow from `typical`, not from `wall`.
 struct Sums {
   int64_t calls = 0;
   int64_t chunks = 0;
-  int64_t wall = 0;                // from its first chunk to its last
-  int64_t busy = 0;                // of all workers together
-  int64_t least = 0, most = 0;     // wall of one call
-  double flops = 0, int8_ops = 0;  // computed
-  int64_t read = 0, written = 0;   // distinct bytes of each call
+  int64_t wall = 0;                 // from its first chunk to its last
+  int64_t busy = 0;                 // of all workers together
+  int64_t least = 0, most = 0;      // wall of one call
+  int64_t typical = 0;              // as `wall`, with the median of its calls for each call of a launch
+  std::vector<int64_t> walls = {};  // of each call
+  double flops = 0, int8_ops = 0;   // computed
+  int64_t read = 0, written = 0;    // distinct bytes of each call
   CounterValues counts = {};
 
   void Add(const Sums& other);
+  // Wall of the call in the middle; 0 without calls.
+  int64_t Median() const;
+  // Whether the mean is one call's doing: 1.3 times the median or more.
+  bool Disturbed() const;
 };
 
 enum class Bound : uint8_t { kMemory, kCompute, kOverhead };
@@ -113,6 +120,7 @@ struct Section {
   int64_t arena_bytes = 0;
   int memory = 0;  // the level of Profile::machine that holds it
   Sums sums;
+  Sums step;  // `walls` of whole steps, bind and kernels together; no work
   std::vector<Launch> launches;
   std::vector<Kernel> kernels;  // in the order of their first launch
   std::vector<Block> blocks;    // most time first
@@ -159,7 +167,11 @@ struct Profile {
   std::vector<std::vector<std::string>> launch_labels;  // by variant and launch, for the trace
 
   Rates RatesOf(const Sums& sums, const Section& section) const;
-  // Of whole steps. The roof is that of the kernels, which run one after the other: the sum of theirs.
+  // Whether a kernel is faster than the machine, by more than a tenth, with memory that nothing nearer holds or with
+  // operations: the peaks were measured while something else ran.
+  bool AbovePeaks() const;
+  // Of whole steps, as they typically are. The roof is that of the kernels, which run one after the other: the sum of
+  // theirs.
   Rates StepRatesOf(const Section& section) const;
 };
 

@@ -12,12 +12,26 @@ void Sums::Add(const Sums& other) {
   calls += other.calls;
   chunks += other.chunks;
   wall += other.wall;
+  typical += other.typical;
+  walls.insert(walls.end(), other.walls.begin(), other.walls.end());
   busy += other.busy;
   flops += other.flops;
   int8_ops += other.int8_ops;
   read += other.read;
   written += other.written;
   for (int i = 0; i < kMaxCounters; ++i) counts[i] += other.counts[i];
+}
+
+int64_t Sums::Median() const {
+  if (walls.empty()) return 0;
+  std::vector<int64_t> sorted = walls;
+  const auto middle = sorted.begin() + static_cast<ptrdiff_t>(sorted.size() / 2);
+  std::nth_element(sorted.begin(), middle, sorted.end());
+  return *middle;
+}
+
+bool Sums::Disturbed() const {
+  return calls > 0 && static_cast<double>(wall) > 1.3 * static_cast<double>(Median() * calls);
 }
 
 std::string_view Name(Bound bound) {
@@ -28,7 +42,7 @@ std::string_view Name(Bound bound) {
 Rates Profile::RatesOf(const Sums& sums, const Section& section) const {
   Rates rates;
   if (sums.calls == 0) return rates;
-  const auto wall = static_cast<double>(std::max<int64_t>(sums.wall, 1));
+  const auto wall = static_cast<double>(std::max<int64_t>(sums.typical, 1));
   const auto bytes = static_cast<double>(sums.read + sums.written);
   const double operations = sums.flops + sums.int8_ops;
   rates.gflops = operations / wall;  // operations a nanosecond
@@ -45,10 +59,23 @@ Rates Profile::RatesOf(const Sums& sums, const Section& section) const {
   return rates;
 }
 
+bool Profile::AbovePeaks() const {
+  for (const Section& section : sections) {
+    const int64_t nearer = section.memory > 0 ? machine.memory[section.memory - 1].bytes : 0;
+    for (const Kernel& kernel : section.kernels) {
+      const Rates rates = RatesOf(kernel.sums, section);
+      const int64_t bytes = (kernel.sums.read + kernel.sums.written) / std::max<int64_t>(kernel.sums.calls, 1);
+      if (rates.percent > 110 && (rates.bound == Bound::kCompute || (rates.bound == Bound::kMemory && bytes > nearer)))
+        return true;
+    }
+  }
+  return false;
+}
+
 Rates Profile::StepRatesOf(const Section& section) const {
   Sums sums = section.sums;
   sums.calls = section.steps;
-  sums.wall = section.wall + section.bind;
+  sums.typical = section.step.Median() * section.steps;
   Rates rates = RatesOf(sums, section);
   if (section.steps == 0) return rates;
   const auto steps = static_cast<double>(section.steps);
@@ -61,7 +88,7 @@ Rates Profile::StepRatesOf(const Section& section) const {
     if (own.bound == Bound::kCompute) compute += all;
   }
   rates.roof_ns = roof / steps;
-  rates.percent = 100 * roof / static_cast<double>(std::max<int64_t>(sums.wall, 1));
+  rates.percent = 100 * roof / static_cast<double>(std::max<int64_t>(sums.typical, 1));
   rates.bound = overhead > roof ? Bound::kOverhead : 2 * compute > roof ? Bound::kCompute : Bound::kMemory;
   return rates;
 }

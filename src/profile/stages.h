@@ -25,6 +25,7 @@ struct Stages {
   OpLines hir, mir;
   std::vector<int> kir_ops;  // by line of Kernel::text, a row of Kernel::origins, or -1
   KirLines llvm, assembly;
+  KirLines tiles;  // the same with the tiles' own code in the place of calls; empty where it calls none
 };
 
 }  // namespace quern::profile

@@ -13,6 +13,7 @@ constexpr size_t kOpsInRow = 3;
 
 std::string Fixed(double value, int digits) { return absl::StrFormat("%.*f", digits, value); }
 std::string Ms(int64_t ns) { return Fixed(static_cast<double>(ns) * 1e-6, 3); }
+std::string Us(int64_t ns) { return Fixed(static_cast<double>(ns) * 1e-3, 2); }
 
 // "layers.*/ffn/down: MatMul" -> "down: MatMul": what the column of blocks does not say.
 std::string ShortOp(const std::string& op) {
@@ -40,13 +41,22 @@ double Share(const Section& section, int64_t ns) {
 std::vector<std::string> Figures(const Profile& profile, const Section& section, const Sums& sums) {
   const Rates rates = profile.RatesOf(sums, section);
   const double per_call = sums.calls > 0 ? static_cast<double>(sums.wall) / static_cast<double>(sums.calls) * 1e-3 : 0;
-  return {absl::StrCat(sums.calls), Ms(sums.wall),        Fixed(per_call, 2),      Fixed(Share(section, sums.wall), 1),
-          Fixed(rates.gflops, 1),   Fixed(rates.gbps, 1), Fixed(rates.percent, 1), std::string(Name(rates.bound))};
+  return {Fixed(Share(section, sums.wall), 1),
+          Us(sums.Median()),
+          Us(sums.least),
+          absl::StrCat(Fixed(per_call, 2), sums.Disturbed() ? "!" : " "),
+          absl::StrCat(sums.calls),
+          Fixed(rates.percent, 1),
+          std::string(Name(rates.bound)),
+          Ms(sums.wall),
+          Fixed(rates.gflops, 1),
+          Fixed(rates.gbps, 1)};
 }
 
 TextTable FigureTable(const char* first, std::vector<std::string> rest) {
-  std::vector<std::string> names = {first,      ">calls", ">total ms", ">us/call", ">share %",
-                                    ">GFLOP/s", ">GB/s",  ">% peak",   "bound"};
+  // In the order of what a reader needs: the right ones are left out where the terminal is narrow.
+  std::vector<std::string> names = {first,     ">share %", ">median us", ">least us", ">mean us ", ">calls",
+                                    ">% peak", "bound",    ">total ms",  ">GFLOP/s",  ">GB/s"};
   names.insert(names.end(), rest.begin(), rest.end());
   return TextTable(std::move(names));
 }
@@ -55,12 +65,13 @@ void Append(std::vector<std::string>& row, std::vector<std::string> more) {
   row.insert(row.end(), more.begin(), more.end());
 }
 
-std::string KernelRows(const Profile& profile, const Section& section, int top) {
+std::string KernelRows(const Profile& profile, const Section& section, const TableOptions& options) {
+  const int top = options.top;
   TextTable table = FigureTable("kernel", {"block", "ops"});
   std::vector<const Kernel*> kernels;
   for (const Kernel& kernel : section.kernels) kernels.push_back(&kernel);
   std::sort(kernels.begin(), kernels.end(), [](const Kernel* a, const Kernel* b) {
-    return std::pair(-a->sums.wall, a->symbol) < std::pair(-b->sums.wall, b->symbol);
+    return std::pair(-a->sums.typical, a->symbol) < std::pair(-b->sums.typical, b->symbol);
   });
   Sums others;
   for (size_t k = 0; k < kernels.size(); ++k) {
@@ -80,22 +91,25 @@ std::string KernelRows(const Profile& profile, const Section& section, int top) 
     Append(row, Figures(profile, section, others));
     table.Add(std::move(row));
   }
-  table.Add({"(dispatch)", "", Ms(section.dispatch()), "", Fixed(Share(section, section.dispatch()), 1)});
-  table.Add({"(bind)", "", Ms(section.bind), "", Fixed(Share(section, section.bind), 1)});
-  return table.Text();
+  const auto outside = [&](const char* name, int64_t ns) {
+    table.Add({name, Fixed(Share(section, ns), 1), "", "", "", "", "", "", Ms(ns)});
+  };
+  outside("(dispatch)", section.dispatch());
+  outside("(bind)", section.bind);
+  return table.Text(options.columns);
 }
 
-std::string BlockRows(const Profile& profile, const Section& section) {
+std::string BlockRows(const Profile& profile, const Section& section, const TableOptions& options) {
   TextTable table = FigureTable("block", {});
   for (const Block& block : section.blocks) {
     std::vector<std::string> row = {block.name.empty() ? "(no block)" : block.name};
     Append(row, Figures(profile, section, block.sums));
     table.Add(std::move(row));
   }
-  return table.Text();
+  return table.Text(options.columns);
 }
 
-std::string CounterRows(const Section& section) {
+std::string CounterRows(const Section& section, const TableOptions& options) {
   std::vector<std::string> names = {"kernel"};
   for (const CounterEvent& event : HardwareCounters()) names.push_back(absl::StrCat(">", event.name));
   names.push_back(">instructions/cycle");
@@ -107,10 +121,20 @@ std::string CounterRows(const Section& section) {
     row.push_back(Fixed(static_cast<double>(kernel.sums.counts[1]) / cycles, 2));
     table.Add(std::move(row));
   }
-  return table.Text();
+  return table.Text(options.columns);
 }
 
-std::string SectionText(const Profile& profile, const Section& section, int top) {
+// What the mean of the steps hides, or nothing.
+std::string DisturbanceText(const Section& section) {
+  const auto disturbed = std::count_if(section.kernels.begin(), section.kernels.end(),
+                                       [](const Kernel& kernel) { return kernel.sums.Disturbed(); });
+  if (!section.step.Disturbed() && disturbed == 0) return "";
+  return absl::StrCat("something else ran meanwhile: means of ",
+                      section.step.Disturbed() ? "whole steps" : absl::StrCat(disturbed, " kernels (!)"),
+                      " are 1.3 times their medians or more. Order, rates and % peak are of medians\n");
+}
+
+std::string SectionText(const Profile& profile, const Section& section, const TableOptions& options) {
   const int64_t step_ns = section.wall + section.bind, worker_ns = section.wall * profile.threads;
   const double idle =
       worker_ns > 0 ? 100 * static_cast<double>(worker_ns - section.busy) / static_cast<double>(worker_ns) : 0;
@@ -122,16 +146,20 @@ std::string SectionText(const Profile& profile, const Section& section, int top)
                           static_cast<double>(section.tokens) * 1e9 / static_cast<double>(step_ns));
   const MemoryLevel& level = profile.machine.memory[section.memory];
   absl::StrAppendFormat(&text,
-                        "\na step touches %.2f MB, %.2f MB of them weights: held against %s at %.1f GB/s; threads are "
+                        "\na step: median %.3f ms, quickest %.3f, slowest %.3f\n%s"
+                        "a step touches %.2f MB, %.2f MB of them weights: held against %s at %.1f GB/s; threads are "
                         "idle %.1f %% of the time\n\n",
-                        static_cast<double>(section.working_set) * 1e-6, static_cast<double>(section.weights) * 1e-6,
-                        level.name, level.gbps, idle);
-  absl::StrAppend(&text, KernelRows(profile, section, top), "\n", BlockRows(profile, section), "\n");
-  if (profile.counted) absl::StrAppend(&text, CounterRows(section), "\n");
+                        static_cast<double>(section.step.Median()) * 1e-6,
+                        static_cast<double>(section.step.least) * 1e-6, static_cast<double>(section.step.most) * 1e-6,
+                        DisturbanceText(section), static_cast<double>(section.working_set) * 1e-6,
+                        static_cast<double>(section.weights) * 1e-6, level.name, level.gbps, idle);
+  absl::StrAppend(&text, KernelRows(profile, section, options), "\n", BlockRows(profile, section, options), "\n");
+  if (profile.counted) absl::StrAppend(&text, CounterRows(section, options), "\n");
   return text;
 }
 
-std::string CompileText(const Profile& profile, int top) {
+std::string CompileText(const Profile& profile, const TableOptions& options) {
+  const int top = options.top;
   TextTable steps({"step", ">ms"});
   std::vector<std::pair<std::string, int64_t>> sums;  // steps of several variants are one row
   for (const TimeSpan& step : profile.steps) {
@@ -160,25 +188,27 @@ std::string CompileText(const Profile& profile, int top) {
     kernels.Add({r->symbol, Ms(r->times.emit), Ms(r->times.link), Ms(r->times.optimise), Ms(r->times.codegen),
                  Ms(r->jitlink), Ms(total(*r)), absl::StrCat(r->bytes), r->loaded ? "from the cache" : ""});
   }
-  return absl::StrCat("compile:\n\n", steps.Text(), "\n", kernels.Text(),
+  return absl::StrCat("compile:\n\n", steps.Text(options.columns), "\n", kernels.Text(options.columns),
                       order.size() < profile.compiled.size() ? "  ...\n" : "");
 }
 
 }  // namespace
 
-std::string TableText(const Profile& profile, int top) {
+std::string TableText(const Profile& profile, const TableOptions& options) {
   const Machine& machine = profile.machine;
   std::string text = absl::StrFormat("%s: %d thread%s of %s at level %s\npeaks (%s): ", profile.model, profile.threads,
                                      profile.threads == 1 ? "" : "s", machine.cpu, machine.level,
-                                     machine.stored ? "measured earlier" : "measured now");
+                                     machine.stored       ? "measured earlier"
+                                     : machine.rounds > 1 ? "the best of now and earlier"
+                                                          : "measured now");
   for (const MemoryLevel& level : machine.memory)
     absl::StrAppendFormat(&text, "%s %.1f GB/s, ", level.name, level.gbps);
   absl::StrAppendFormat(&text, "f32 %.0f GFLOP/s, int8 %.0f GOP/s, %.0f ns from one launch to the next\n",
                         machine.f32_gflops, machine.int8_gops, machine.dispatch_ns);
   if (!profile.counted) absl::StrAppend(&text, "hardware counters: ", profile.counters, "\n");
   text += "\n";
-  for (const Section& section : profile.sections) text += SectionText(profile, section, top);
-  return text + CompileText(profile, top);
+  for (const Section& section : profile.sections) text += SectionText(profile, section, options);
+  return text + CompileText(profile, options);
 }
 
 }  // namespace quern::profile

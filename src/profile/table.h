@@ -7,7 +7,10 @@
 
 namespace quern::profile {
 
-// `top`: kernels in a table at most, those of most time; 0: all.
-std::string TableText(const Profile& profile, int top);
+struct TableOptions {
+  int top = 0;         // kernels in a table at most, those of most time; 0: all
+  size_t columns = 0;  // characters in a line of a table at most; 0: any number
+};
+std::string TableText(const Profile& profile, const TableOptions& options);
 
 }  // namespace quern::profile

@@ -6,18 +6,21 @@ viewers take.
 """
 
 import json
+import math
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
 
 QUERN, SOURCE = sys.argv[1], pathlib.Path(sys.argv[2])
 MODEL = SOURCE / "models" / "addition.gguf"
-FIGURES = ["calls", "chunks", "wall_ns", "busy_ns", "least_ns", "most_ns", "share", "balance", "flops", "int8_ops",
+FIGURES = ["calls", "chunks", "wall_ns", "busy_ns", "least_ns", "median_ns", "most_ns", "typical_ns",
+           "disturbed", "share", "balance", "flops", "int8_ops",
            "read_bytes",
            "written_bytes", "gflops", "gbps", "intensity", "roof_ns", "percent_of_peak", "bound"]
-SUMMED = ["calls", "chunks", "wall_ns", "busy_ns", "flops", "int8_ops", "read_bytes", "written_bytes"]
+SUMMED = ["calls", "chunks", "wall_ns", "typical_ns", "busy_ns", "flops", "int8_ops", "read_bytes", "written_bytes"]
 failures = []
 
 
@@ -49,10 +52,8 @@ def weight_bytes():
     """Bytes of the tensors of the file, as `quern inspect` lists them."""
     text = subprocess.run([QUERN, "inspect", str(MODEL)], capture_output=True, text=True, check=True).stdout
     sizes = {}
-    for line in text.splitlines():
-        words = line.split()
-        if words and words[-1] == "bytes" and "[" in line:
-            sizes[words[0]] = int(words[-2])
+    for name, type_name, dims in re.findall(r"^  (\S+) +(F16|F32) +\[([\d, ]+)\]", text, re.M):
+        sizes[name] = {"F16": 2, "F32": 4}[type_name] * math.prod(int(dim) for dim in dims.split(","))
     return sizes
 
 
@@ -68,6 +69,10 @@ def check_section(section, threads, steps, name):
         check(launch["chunks"] >= steps, f"{name}: {launch['label']} has no chunks")
         check(0 < launch["least_ns"] <= launch["wall_ns"] / launch["calls"] <= launch["most_ns"],
               f"{name}: extremes of {launch['label']}")
+        check(launch["least_ns"] <= launch["median_ns"] <= launch["most_ns"], f"{name}: median of {launch['label']}")
+        check(launch["typical_ns"] == launch["median_ns"] * launch["calls"], f"{name}: typical of {launch['label']}")
+        check(launch["disturbed"] == (launch["wall_ns"] > 1.3 * launch["typical_ns"]),
+              f"{name}: {launch['label']} is disturbed or not")
         check(launch["busy_ns"] <= launch["wall_ns"] * threads + launch["calls"] * threads,
               f"{name}: {launch['label']} is busier than its threads")
         for argument in launch["arguments"]:
@@ -94,6 +99,9 @@ def check_section(section, threads, steps, name):
     check(abs(shares - 100) <= 1, f"{name}: shares add up to {shares}")
     check(section["kernels_wall_ns"] <= section["wall_ns"] <= section["step_ns"],
           f"{name}: kernels take longer than their steps")
+    step = section["step"]
+    check(step["least_ns"] <= step["median_ns"] <= step["most_ns"], f"{name}: a step {step}")
+    check(step["least_ns"] * steps <= section["step_ns"] <= step["most_ns"] * steps, f"{name}: steps {step}")
     check(section["dispatch"]["wall_ns"] >= 0, f"{name}: dispatch takes {section['dispatch']['wall_ns']} ns")
     workers = section["workers"]
     check(section["total"]["busy_ns"] <= section["wall_ns"] * threads,
@@ -185,6 +193,52 @@ def check_counters(data):
         print(f"  {counters['reason']}")
 
 
+def check_terminal(folder):
+    """Tables are as wide as the terminal is, and no wider; what is left are the figures that matter."""
+    for columns in (60, 80, 120):
+        os.environ["COLUMNS"] = str(columns)
+        result = run(folder, MODEL, "-p", "27+58=", "-n", 2, "--repeat", 1)
+        del os.environ["COLUMNS"]
+        check(result.returncode == 0, f"{columns} columns: {result.stderr}")
+        tables = [line for line in result.stdout.splitlines() if line.startswith("  ")]
+        widest = max(map(len, tables))
+        check(columns - 20 < widest <= columns, f"tables of {widest} characters in {columns} columns")
+        heads = [line.split() for line in tables if line.split()[0] == "kernel" and "share" in line]
+        check(heads and all("median" in head for head in heads), f"{columns} columns: {heads}")
+
+
+def check_diff(folder):
+    """A profile beside another: what became slower is said, in the right direction."""
+    before, _, _ = profile(folder, MODEL, "-p", "27+58=", "-n", 6, "--repeat", 2, "-t", 1)
+    after = json.loads(json.dumps(before))
+    decode = after["sections"][1]
+    slow = max(decode["kernels"], key=lambda kernel: kernel["typical_ns"])
+    grown = slow["typical_ns"]
+    slow["typical_ns"] *= 3
+    for key in ("median_ns", "least_ns"):
+        decode["step"][key] *= 2
+    gone = decode["kernels"].pop(0 if decode["kernels"][0] is not slow else 1)
+    paths = []
+    for name, data in (("before", before), ("after", after)):
+        paths.append(folder / f"{name}.json")
+        paths[-1].write_text(json.dumps(data))
+    result = run(folder, "--diff", *paths)
+    check(result.returncode == 0, f"--diff: {result.stderr}")
+    phase = result.stdout[result.stdout.index("decode ("):]
+    check("+100.0 %" in phase.splitlines()[0], f"a step takes twice as long: {phase.splitlines()[0]}")
+    rows = [line for line in phase.splitlines() if line.startswith("  ")][1:]
+    check(slow["label"] in rows[0] and "+200.0" in rows[0], f"what differs most comes first: {rows[0]}")
+    check(f"{2 * grown / decode['steps'] / 1000:+.2f}" in rows[0], f"by how much: {rows[0]}")
+    check(any(gone["label"] in row and "none" in row for row in rows), "a kernel that is gone")
+    same = run(folder, "--diff", paths[0], paths[0])
+    check(same.returncode == 0 and "+0.0 %" in same.stdout, f"nothing differs: {same.stdout}")
+    for bad, word in ((["--diff", paths[0]], "--diff"), (["--diff", paths[0], folder / "none.json"], "cannot open"),
+                      (["--diff", paths[0], MODEL], "no JSON of quern profile"), ([], "MODEL is required")):
+        result = run(folder, *bad)
+        check(result.returncode in (1, 2) and word in result.stderr and result.stderr.count("\n") == 1,
+              f"{bad}: {result.stderr}")
+
+
 def main():
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
@@ -220,6 +274,8 @@ def main():
                      home=blocked)
         check(result.returncode == 0, f"blocked home: {result.stderr}")
         check_counters(json.loads((folder / "c.json").read_text()))
+        check_terminal(folder)
+        check_diff(folder)
         # One kernel in the table, the rest in one row; no tokens: no decoding.
         data, _, text = profile(folder, MODEL, "--prompt", "1+1=", "--tokens", 0, "--repeat", 1, "--top", 1)
         check([s["phase"] for s in data["sections"]] == ["prefill"] and " more)" in text, "--tokens 0 --top 1")

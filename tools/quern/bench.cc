@@ -11,6 +11,7 @@
 #include "interrupt.h"
 #include "model_options.h"
 #include "profile/text_table.h"
+#include "terminal.h"
 
 namespace {
 
@@ -53,10 +54,10 @@ BenchCommand::BenchCommand(CLI::App& app)
       ->check(WholeNumber<int>);
   command_->add_option("--samples", samples_, "times that are taken of each graph, after runs to warm up")
       ->capture_default_str()
-      ->check(CLI::Range(1, 100000));
+      ->check(Between(1, 100000));
   command_->add_option("--ms", sample_ms_, "what a sample lasts at least, in runs that are averaged")
       ->capture_default_str()
-      ->check(CLI::Range(0.0, 60000.0));
+      ->check(Between(0.0, 60000.0));
   command_->add_flag("--exact", options_.exact, "keep activations f32 beside quantised weights");
   command_->add_flag("--invariant", options_.invariant, "the same bits however a text is cut into steps");
   command_->add_option("--cache", options_.cache,
@@ -154,7 +155,7 @@ std::string BenchCommand::Table(const std::vector<Row>& rows) const {
                absl::StrFormat("%.1f", 100 * roof.floor_ns / row.median_ns), roof.bound, roof.memory,
                absl::StrFormat("%d", roof.launches)});
   }
-  return table.Text("");
+  return table.Text(OutputColumns());
 }
 
 std::string BenchCommand::Json(const std::vector<Row>& rows) const {

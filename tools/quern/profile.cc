@@ -6,6 +6,8 @@
 #include "base/output_file.h"
 #include "interrupt.h"
 #include "model_options.h"
+#include "prompt.h"
+#include "terminal.h"
 
 namespace {
 
@@ -34,17 +36,16 @@ ProfileCommand::ProfileCommand(CLI::App& app)
       text_(*command_) {
   AddModelOptions(*command_, model_, options_);
   AddCpuOption(*command_, options_);
+  AddSpecialiseOption(*command_, options_);
   AddRunOptions(*command_, options_);
-  CLI::Option* prompt = command_->add_option("--prompt", prompt_, "text to complete")->capture_default_str();
-  command_->add_option("--tokens-in", ids_, "token ids in place of a prompt: 1,403,407")
-      ->delimiter(',')
-      ->excludes(prompt);
-  command_->add_option("--tokens", tokens_, "tokens to decode after the prompt, at most")
+  CLI::Option* prompt = command_->add_option("-p,--prompt", prompt_, "text to complete")->capture_default_str();
+  AddIdsOption(*command_, ids_)->excludes(prompt);
+  command_->add_option("-n,--tokens", tokens_, "tokens to decode after the prompt, at most")
       ->capture_default_str()
       ->check(WholeNumber<int>);
   command_->add_option("--repeat", repeat_, "times that prompt and tokens are measured")
       ->capture_default_str()
-      ->check(CLI::Range(1, 1000));
+      ->check(Between(1, 1000));
   command_->add_option("--top", top_, "kernels in a table at most; 0: all")
       ->capture_default_str()
       ->check(WholeNumber<int>);
@@ -53,14 +54,22 @@ ProfileCommand::ProfileCommand(CLI::App& app)
   command_->add_option("--html", html_, "write a report for a browser to this file, which needs nothing else");
   command_->add_flag("--counters", profiler_.counters,
                      "read hardware counters as well, where there are any; times grow");
-  command_->add_flag("--probe", profiler_.probe, "measure this machine's peaks anew");
+  command_->add_flag("--probe", profiler_.probe, "measure this machine's peaks again, and take the best");
+  // With two profiles there is nothing to run, and no model.
+  CLI::Option* model = command_->get_option("MODEL");
+  model->required(false);
+  command_->add_option("--diff", diff_, "two files of --json, before and after: what became slower or faster")
+      ->expected(2)
+      ->excludes(model);
+  model_option_ = model;
   command_->footer(
       "Examples:\n"
       "  quern profile models/addition.gguf --prompt \"27+58=\"\n"
       "  quern profile model.gguf --prompt \"Once upon a time\" --tokens 64 --threads 1 --top 10\n"
       "  quern profile model.gguf --tokens-in 1,403,407 --json profile.json --trace trace.json\n"
       "  quern profile model.gguf --prompt \"Once upon a time\" --html report.html\n"
-      "  quern profile graph.qir --size SEQ=5 --repeat 100");
+      "  quern profile graph.qir --size SEQ=5 --repeat 100\n"
+      "  quern profile --diff before.json after.json");
 }
 
 quern::Error ProfileCommand::Steps(quern::Session& session, quern::Profiler& profiler, const std::vector<int32_t>& ids,
@@ -77,7 +86,22 @@ quern::Error ProfileCommand::Steps(quern::Session& session, quern::Profiler& pro
   return logits.details();
 }
 
+quern::Error ProfileCommand::RunDiff() {
+  std::string texts[2];
+  for (size_t i = 0; i < 2; ++i) {
+    quern::Result<std::string> text = PromptOf({.file = diff_[i]});
+    if (!text.ok()) return text.details();
+    texts[i] = *std::move(text);
+  }
+  quern::Result<std::string> diff = quern::ProfileDiff(texts[0], texts[1], OutputColumns());
+  if (!diff.ok()) return diff.details();
+  std::fputs(diff->c_str(), stdout);
+  return {};
+}
+
 quern::Error ProfileCommand::Run() {
+  if (!diff_.empty()) return RunDiff();
+  if (model_option_->count() == 0) return Said("MODEL is required, or --diff and two profiles");
   for (const std::string& path : {json_, trace_, html_}) {
     if (const quern::Status ok = quern::CheckOutput(path, {&model_, 1}); !ok.ok())
       return Said(std::string(ok.message()));
@@ -121,7 +145,7 @@ quern::Error ProfileCommand::RunModel() {
 
 quern::Error ProfileCommand::Report(quern::Profiler& profiler) {
   quern::Error error;
-  quern::Result<std::string> table = profiler.Table(top_);
+  quern::Result<std::string> table = profiler.Table(top_, OutputColumns());
   if (!table.ok()) return table.details();
   std::fputs(table->c_str(), stdout);
   if (!json_.empty()) {

@@ -25,10 +25,13 @@ class ProfileCommand {
   // The runs of a model, and those of a graph in text form, and then what they took.
   quern::Error RunModel();
   quern::Error RunGraph();
+  quern::Error RunDiff();
   quern::Error Report(quern::Profiler& profiler);
 
   CLI::App* command_;
+  CLI::Option* model_option_;
   std::string model_, prompt_, json_, trace_, html_;
+  std::vector<std::string> diff_;
   std::vector<int32_t> ids_;
   int tokens_ = 32, repeat_ = 3, top_ = 20;
   quern::Options options_;

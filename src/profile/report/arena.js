@@ -10,6 +10,14 @@ function drawArena(section, onSelect) {
   const peak = Math.max(0, live.indexOf(d3.max(live)));
   d3.select("#arena-note").text(values.length === 0 ? "No value of this step needs the arena."
     : `${values.length} values share ${bytes(section.arena_bytes)}; most is live, ${bytes(live[peak])}, at launch ${peak}: ${section.launches[peak].label}.`);
+  // Memory beside the arena: of each home the buffers that the step uses, each once.
+  const homes = [["param", "weights", "#4e79a7"], ["state", "state (KV cache)", "#f28e2b"], ["once", "made of weights once", "#76b7b2"], ["constant", "constants", "#59a14f"],
+                 ["input", "inputs", "#edc948"], ["output", "outputs", "#b07aa1"]];
+  const used = section.buffers.filter((b) => b.first_launch >= 0);
+  drawBar("memory", homes.map(([home, name, colour]) => {
+    const held = sum(used.filter((b) => b.home === home), (b) => b.bytes);
+    return { name, value: held, text: bytes(held), colour };
+  }).concat([{ name: "arena", value: section.arena_bytes, text: bytes(section.arena_bytes), colour: "#e15759" }]));
   const { svg, width } = newPlot("arena", height);
   const right = width - 12, x = d3.scaleLinear([0, Math.max(launches, 1)], [left, right]), y = d3.scaleLinear([0, Math.max(section.arena_bytes, 1)], [bottom, top]);
   svg.append("clipPath").attr("id", "arena-clip").append("rect").attr("x", left).attr("width", right - left).attr("height", bottom);

@@ -11,11 +11,33 @@ const time = (ns) => scaled(Math.round(ns), ["ns", "µs", "ms", "s"], 1000);
 const bytes = (count) => scaled(count, ["B", "kB", "MB", "GB"], 1000);
 const sum = (rows, of) => rows.reduce((all, row) => all + of(row), 0);
 const perCall = (row) => (row.calls > 0 ? row.wall_ns / row.calls : 0);
+// What a call usually takes: one that the system took the processor from is not it.
+const usually = (row) => `${time(row.median_ns)} a call (${time(row.least_ns)} to ${time(row.most_ns)}, mean ${time(perCall(row))}${row.disturbed ? ": disturbed" : ""})`;
 
 // A colour for each block of the graph, the same in every plot: "layers.3/ffn" and "layers.7/ffn" share one.
 const mergedPath = (path) => path.replace(/\.\d+(?=[./]|$)/g, ".*");
 const blockNames = Array.from(new Set(profile.sections.flatMap((section) => section.blocks.map((block) => block.name))));
 const colourOf = d3.scaleOrdinal(d3.schemeTableau10.concat(d3.schemeSet3)).domain(blockNames);
+
+// A row of swatches with names: {name, colour}.
+function drawLegend(id, entries) {
+  d3.select(`#${id}`).text("").selectAll("span").data(entries).join("span").each(function(entry) {
+    d3.select(this).append("i").attr("class", "swatch").style("background", entry.colour);
+    d3.select(this).append("span").text(entry.name);
+  });
+}
+const blockLegend = (section) => section.blocks.map((block) => ({ name: block.name || "(no block)", colour: colourOf(block.name) }));
+
+// One bar of parts {name, value, text, colour}, as long as they add up to, with their names below.
+function drawBar(id, parts) {
+  const place = d3.select(`#${id}`), all = sum(parts, (part) => part.value);
+  place.text("");
+  const shown = parts.filter((part) => part.value > 0), bar = place.append("div").attr("class", "stack");
+  addTip(bar.selectAll("div").data(shown).join("div").style("width", (part) => `${100 * part.value / all}%`).style("background", (part) => part.colour),
+    (part) => `${part.name}: ${part.text}, ${number(100 * part.value / all)} %`);
+  place.append("p").attr("class", "legend").attr("id", `${id}-legend`);
+  drawLegend(`${id}-legend`, shown.map((part) => ({ name: `${part.name} ${part.text}`, colour: part.colour })));
+}
 
 const tip = document.getElementById("tip");
 // Shows what `text` says of an element's datum while the pointer is over it.

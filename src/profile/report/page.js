@@ -8,7 +8,7 @@ function wanted() {
   const decode = profile.sections.findIndex((section) => section.phase === "decode");
   const section = index("section", profile.sections.length, Math.max(decode, 0));
   const kernels = profile.sections[section].kernels;
-  const slowest = kernels.reduce((most, kernel, k) => (kernel.wall_ns > kernels[most].wall_ns ? k : most), 0);
+  const slowest = kernels.reduce((most, kernel, k) => (kernel.typical_ns > kernels[most].typical_ns ? k : most), 0);
   return { section, kernel: index("kernel", kernels.length, slowest), stage: given.get("stage") || "kir", line: index("line", Infinity, 0) };
 }
 

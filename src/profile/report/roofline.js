@@ -37,6 +37,7 @@ function drawRoofline(section, onSelect) {
     svg.append("text").attr("class", "quiet halo").attr("x", right - 4).attr("y", y(peak.gops) - 5).attr("text-anchor", "end").text(`${peak.name} ${number(peak.gops)} ${peak.name === "int8" ? "GOP/s" : "GFLOP/s"}`);
   }
 
+  drawLegend("roofline-legend", blockLegend(section).filter((entry) => rows.some((r) => r.kernel.block === entry.name)));
   addTip(svg.append("g").selectAll("circle").data(rows.slice().sort((a, b) => b.kernel.share - a.kernel.share)).join("circle").attr("class", "point")
     .attr("data-kernel", (r) => r.index).attr("cx", (r) => x(r.kernel.intensity)).attr("cy", (r) => y(r.kernel.gflops))
     .attr("r", (r) => 3 + 2.2 * Math.sqrt(r.kernel.share)).attr("fill", (r) => colourOf(r.kernel.block)),

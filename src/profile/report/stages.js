@@ -1,7 +1,8 @@
 // The selected kernel at every stage, with the lines that belong together. docs/profiling.md says how lines are linked: HIR and MIR
 // lines lead to ops, KIR lines to the op they came from, LLVM IR and assembly lines to the KIR line.
 
-const stageNames = [["hir", "HIR", "blocks, and what they read"], ["mir", "MIR", "the region"], ["kir", "KIR", "loops"], ["llvm", "LLVM IR", "optimised"], ["assembly", "assembly", ""]];
+const stageNames = [["hir", "HIR", "blocks, and what they read"], ["mir", "MIR", "the region"], ["kir", "KIR", "loops"], ["llvm", "LLVM IR", "optimised"], ["assembly", "assembly", ""],
+                    ["tiles", "assembly, tiles inside", "as --specialise compiles it: what the calls of tiles do"]];
 
 // Lines of the kernel's stages as {stage, line (from 1), text, ops (a set), kir (lines of it; null: any of its ops)}.
 function linesOf(kernel) {
@@ -15,6 +16,7 @@ function linesOf(kernel) {
     llvm: split(stages.llvm.text).map((text, i) => ({ text, ops: opsOfKir(stages.llvm.kir_lines[i]), kir: stages.llvm.kir_lines[i] || 0 })),
     assembly: split(stages.assembly.text).map((text, i) => ({ text, ops: opsOfKir(stages.assembly.kir_lines[i]), kir: stages.assembly.kir_lines[i] || 0 })),
   };
+  if (stages.tiles) lists.tiles = split(stages.tiles.text).map((text, i) => ({ text, ops: opsOfKir(stages.tiles.kir_lines[i]), kir: stages.tiles.kir_lines[i] || 0 }));
   for (const [stage, lines] of Object.entries(lists)) lines.forEach((line, i) => Object.assign(line, { stage, line: i + 1 }));
   return lists;
 }
@@ -37,15 +39,16 @@ function drawStages(section, index, onPin) {
   d3.select("#stages-kernel").text(kernel ? kernel.symbol : "no kernel");
   if (!kernel) return;
   const compiled = profile.compile.kernels.find((row) => row.symbol === kernel.symbol);
-  d3.select("#stages-figures").text(`${time(perCall(kernel))} a call (${time(kernel.least_ns)} to ${time(kernel.most_ns)}), ${number(kernel.share)} % of the time, `
+  d3.select("#stages-figures").text(`${usually(kernel)}, ${number(kernel.share)} % of the time, `
     + `${number(kernel.gflops)} GFLOP/s, ${number(kernel.gbps)} GB/s, ${number(kernel.percent_of_peak)} % of the peak, bound by ${kernel.bound}; scratch ${bytes(kernel.scratch_bytes)} a thread`
     + (compiled ? `; ${compiled.loaded ? "taken from the cache" : "compiled"} in ${time(compiled.total_ns)}, ${bytes(compiled.object_bytes)} of object` : ""));
   const launches = section.launches.map((launch, l) => ({ launch, l })).filter(({ launch }) => launch.kernel === index);
   d3.select("#stages-launches").attr("class", "note launches")
-    .text(`${launches.length === 1 ? "One launch" : `${launches.length} launches`} a step: ${launches.map(({ launch, l }) => `${l} ${launch.label} ${time(perCall(launch))}`).join(" · ")}`);
+    .text(`${launches.length === 1 ? "One launch" : `${launches.length} launches`} a step: ${launches.map(({ launch, l }) => `${l} ${launch.label} ${time(launch.median_ns)}`).join(" · ")}`);
   if (!kernel.stages) return;
   const lists = linesOf(kernel), all = [];
   for (const [stage, title, about] of stageNames) {
+    if (!lists[stage]) continue;
     const column = columns.append("div").attr("class", "stage").attr("data-stage", stage);
     column.append("h3").text(`${title} `).append("span").text(about);
     const inner = document.createElement("div");

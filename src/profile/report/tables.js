@@ -32,14 +32,16 @@ function drawTable(id, columns, rows, by, onSelect) {
 const figureColumns = [
   { name: "calls", value: (row) => row.calls, title: "launches in all measured steps" },
   { name: "total", value: (row) => row.wall_ns, text: (row) => time(row.wall_ns), title: "from the first chunk to the last, over all calls" },
-  { name: "per call", value: perCall, text: (row) => time(perCall(row)) },
+  { name: "median", value: (row) => row.median_ns, text: (row) => time(row.median_ns), title: "of one call" },
+  { name: "least", value: (row) => row.least_ns, text: (row) => time(row.least_ns), title: "the quickest call" },
+  { name: "mean", value: perCall, text: (row) => time(perCall(row)) + (row.disturbed ? " !" : ""), title: "of one call; !: 1.3 times the median or more, something else ran meanwhile" },
   { name: "share %", value: (row) => row.share, title: "of the time of the steps", cell: (td, row) => {
     td.append("span").attr("class", "bar").style("width", `${Math.min(row.share, 100) * 0.5}px`);
     td.append("span").text(row.share.toFixed(1));
   } },
   { name: "GFLOP/s", value: (row) => row.gflops },
   { name: "GB/s", value: (row) => row.gbps },
-  { name: "% peak", value: (row) => row.percent_of_peak, text: (row) => row.percent_of_peak.toFixed(1), title: "least time the bytes or operations need, by the measured time" },
+  { name: "% peak", value: (row) => row.percent_of_peak, text: (row) => row.percent_of_peak.toFixed(1), title: "least time the bytes or operations need, by the median time" },
   { name: "bound", value: (row) => row.bound, text: (row) => row.bound, left: true },
 ];
 
@@ -63,7 +65,11 @@ function drawKernels(section, onSelect) {
     { name: "launches", value: (row) => row.launches, title: "a step" },
     ...figureColumns,
   ], section.blocks, "total");
-  d3.select("#outside").text(`Beside kernels: ${number(section.dispatch.share)} % of the time between launches, ${number(section.bind.share)} % before the first. `
+  const parts = section.blocks.map((block) => ({ name: block.name || "(no block)", value: block.wall_ns, text: time(block.wall_ns / section.steps), colour: colourOf(block.name) }));
+  const rest = [["dispatch", section.dispatch, "#888888"], ["bind", section.bind, "#bbbbbb"]];
+  drawBar("step", parts.concat(rest.map(([name, part, colour]) => ({ name, value: part.wall_ns, text: time(part.wall_ns / section.steps), colour }))));
+  d3.select("#outside").text(`A step takes ${time(section.step.median_ns)} (median; ${time(section.step.least_ns)} to ${time(section.step.most_ns)}`
+    + `${section.step.disturbed ? "; the mean is 1.3 times that or more: something else ran meanwhile" : ""}). Beside kernels: ${number(section.dispatch.share)} % of the time between launches, ${number(section.bind.share)} % before the first. `
     + `Threads are idle ${number(section.workers.idle_percent)} % of the step. A step touches ${bytes(section.working_set_bytes)}, held against ${section.memory}.`);
 }
 

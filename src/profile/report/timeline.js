@@ -28,10 +28,10 @@ function drawTimeline(id, tracks, slices, span, onSelect) {
   });
 }
 
-// The start of a text that fits so many pixels of the small font.
+// The end of a text that fits so many pixels of the small font: labels begin alike.
 function clipped(text, pixels) {
   const letters = Math.floor(pixels / 6);
-  return text.length <= letters ? text : letters < 4 ? "" : `${text.slice(0, letters - 1)}…`;
+  return text.length <= letters ? text : letters < 4 ? "" : `…${text.slice(text.length - letters + 1)}`;
 }
 
 function drawRun(section, run, onSelect) {
@@ -42,6 +42,7 @@ function drawRun(section, run, onSelect) {
              tip: `${of.label}\n${kernel.symbol}\nlaunch ${launch}, ${chunks} chunk${chunks === 1 ? "" : "s"}, ${time(ns)}` };
   });
   const span = Math.max(run.kernels_start_ns + run.kernels_ns - run.start_ns, 1, ...slices.map((s) => s.start + s.ns));
+  drawLegend("timeline-legend", blockLegend(section));
   drawTimeline("timeline", d3.range(workers).map((w) => `worker ${w}`), slices, span, onSelect);
 }
 
@@ -63,6 +64,7 @@ function drawCompile() {
       at += kernel[`${part}_ns`];
     }
   }
+  drawLegend("compile-legend", colour.domain().map((name) => ({ name, colour: colour(name) })));
   const tracks = ["steps", ...d3.range(threads).map((t) => `compile thread ${t}`), "jitlink"];
   drawTimeline("compile", tracks, slices, Math.max(1, ...slices.map((s) => s.start + s.ns)), () => {});
 }

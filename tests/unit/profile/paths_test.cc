@@ -27,7 +27,7 @@ TEST(Rates, TheLongestOfThreeTimesIsTheBound) {
   Section section;
   section.memory = 1;
   // Two calls of 1 us; 4000 bytes a call are 400 ns at 10 bytes a nanosecond.
-  Sums sums{.calls = 2, .wall = 2000, .flops = 2 * 10'000, .read = 6000, .written = 2000};
+  Sums sums{.calls = 2, .wall = 2000, .typical = 2000, .flops = 2 * 10'000, .read = 6000, .written = 2000};
   Rates rates = profile.RatesOf(sums, section);
   EXPECT_DOUBLE_EQ(rates.roof_ns, 400);
   EXPECT_DOUBLE_EQ(rates.percent, 40);
@@ -61,7 +61,68 @@ TEST(TextTable, AlignsNumbersToTheRight) {
   TextTable table({"name", ">n", "note"});
   table.Add({"matmul", "7", "a"});
   table.Add({"x", "1234"});
-  EXPECT_EQ(table.Text(""), "name       n  note\nmatmul     7  a\nx       1234\n");
+  EXPECT_EQ(table.Text(), "  name       n  note\n  matmul     7  a\n  x       1234\n");
+}
+
+TEST(TextTable, FitsATerminal) {
+  TextTable table({"name", ">n", "note", ">last"});
+  table.Add({"layers.0.ffn_norm.matmul.q4_K", "7", "a note of some length", "3"});
+  // As much as has to go, from the note first; its end is kept.
+  const auto widest = [](const std::string& text) {
+    size_t most = 0;
+    for (size_t at = 0; at < text.size(); at = text.find('\n', at) + 1) most = std::max(most, text.find('\n', at) - at);
+    return most;
+  };
+  for (const size_t columns : {100u, 60u, 57u, 50u, 42u, 30u, 20u}) {
+    const std::string text = table.Text(columns);
+    EXPECT_LE(widest(text), columns) << text;
+    EXPECT_NE(text.find("ul.q4_K"), std::string::npos) << text;
+  }
+  EXPECT_EQ(table.Text(64), table.Text());
+  EXPECT_NE(table.Text(60).find("..e of some length"), std::string::npos) << table.Text(60);
+  EXPECT_NE(table.Text(60).find("layers.0"), std::string::npos);
+  EXPECT_EQ(table.Text(30).find("last"), std::string::npos) << table.Text(30);
+  // No character of several bytes is cut.
+  TextTable words({"name"});
+  words.Add({"\u00e4\u00e4\u00e4\u00e4\u00e4\u00e4\u00e4\u00e4\u00e4\u00e4"});
+  EXPECT_NE(words.Text(17).find("..\u00e4"), std::string::npos) << words.Text(17);
+}
+
+TEST(Sums, TheMedianIsNotOneCallsDoing) {
+  Sums sums;
+  for (const int64_t wall : {7, 84'000, 8, 7, 9}) {
+    sums.Add({.calls = 1, .wall = wall, .least = wall, .most = wall, .walls = {wall}});
+  }
+  EXPECT_EQ(sums.Median(), 8);
+  EXPECT_EQ(sums.least, 7);
+  EXPECT_TRUE(sums.Disturbed());
+  EXPECT_EQ(Sums().Median(), 0);
+  EXPECT_FALSE(Sums().Disturbed());
+  // Rates are of typical calls.
+  Profile profile;
+  profile.machine.memory = {{"dram", 0, 10}};
+  sums.read = 5 * 40;
+  sums.typical = sums.Median() * sums.calls;
+  EXPECT_DOUBLE_EQ(profile.RatesOf(sums, {}).gbps, 5);
+  EXPECT_DOUBLE_EQ(profile.RatesOf(sums, {}).percent, 50);
+}
+
+TEST(Profile, AKernelThatIsFasterThanTheMachineShowsThePeaksAreLow) {
+  Profile profile;
+  profile.machine.memory = {{"l2", 1000, 40}, {"dram", 0, 5}};
+  profile.machine.f32_gflops = profile.machine.int8_gops = 1;
+  Section& section = profile.sections.emplace_back();
+  section.memory = 1;
+  Kernel& kernel = section.kernels.emplace_back();
+  kernel.sums = {.calls = 1, .typical = 100, .read = 2000};
+  EXPECT_TRUE(profile.AbovePeaks());  // 20 bytes a nanosecond
+  kernel.sums.typical = 380;
+  EXPECT_FALSE(profile.AbovePeaks());
+  // What a nearer memory may hold is no sign.
+  kernel.sums = {.calls = 1, .typical = 10, .read = 900};
+  EXPECT_FALSE(profile.AbovePeaks());
+  kernel.sums = {.calls = 1, .typical = 10, .flops = 20};
+  EXPECT_TRUE(profile.AbovePeaks());
 }
 
 }  // namespace
