@@ -237,8 +237,8 @@ class Sampler {
 // Text of one stage of a model's way to machine code: "hir", "mir", "lir", "kir", "llvm" or "asm"; or to a device:
 // "ptx" or "metal" (and, with options.cpu a level of a device, what comes before that). `kernel` limits kir and what
 // follows to kernels whose label contains it. `after` gives the graph after that pass (the plan after "plan");
-// `stop_after` also leaves out what comes later; passes in `skip` are left out. `tokens` is the step length it is for,
-// 1 to 256.
+// `stop_after` also leaves out what comes later; both have a form of their own, so `stage` stays as it is. Passes in
+// `skip` are left out. `tokens` is the step length it is for, 1 to 256.
 struct DumpOptions {
   std::string stage = "mir";
   std::string kernel = {};
@@ -246,6 +246,8 @@ struct DumpOptions {
   std::string stop_after = {};
   std::vector<std::string> skip = {};
   int64_t tokens = 1;
+  // Called with the graph after each pass, the plan after "plan"; may be null.
+  std::function<void(std::string_view pass, std::string_view text)> each = {};
 };
 // What DumpOptions::stage, and what `after`, `stop_after` and `skip` may be, in the order of the way.
 std::vector<std::string> DumpStages();
@@ -257,6 +259,10 @@ Result<std::string> Dump(const std::string& path, const Options& options, const 
 // Metadata and tensors of a model file of any architecture, for people. Text from the file is escaped: it cannot steer
 // a terminal. Errors: kResource, or kInvalid with the place in the file.
 Result<std::string> Inspect(const std::string& path);
+
+// What was built: "quern 0.1.0 (b79915cd1), LLVM 19.1.7, level avx512vnni here", with the commit where it was built
+// from a checkout ("+": and changes), and the best level of kernels that this machine runs.
+std::string BuildText();
 
 // Every block and op with its operands and attributes, as docs/ops.md has them.
 std::string OpReference();

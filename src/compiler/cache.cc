@@ -6,6 +6,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "cache/folder.h"
 #include "compiler/model.h"
@@ -83,8 +84,25 @@ const cache::Entry* Nearest(const CompileKey& key, const std::vector<StoredFile>
   return nearest;
 }
 
+// What one list of words has and the other has not: "without +avx512f, +avx512bw"; of features of a processor there are
+// a hundred.
+std::string WordsThatDiffer(const std::vector<std::string>& here, const std::vector<std::string>& there) {
+  const auto beyond = [](const std::vector<std::string>& all, const std::vector<std::string>& without) {
+    std::vector<std::string> left;
+    for (const std::string& word : all) {
+      if (std::find(without.begin(), without.end(), word) == without.end()) left.push_back(word);
+    }
+    return absl::StrJoin(left, ", ");
+  };
+  const std::string more = beyond(here, there), less = beyond(there, here);
+  return absl::StrCat(more.empty() ? "" : absl::StrCat("here alone ", more), more.empty() || less.empty() ? "" : "; ",
+                      less.empty() ? "" : absl::StrCat("there alone ", less));
+}
+
 // The first line in which two texts differ, of both.
 std::string FirstDifference(const std::string& here, const std::string& there) {
+  if (here.find('\n') == std::string::npos && std::count(here.begin(), here.end(), ',') > 3)
+    return WordsThatDiffer(absl::StrSplit(here, ','), absl::StrSplit(there, ','));
   const std::vector<std::string> a = absl::StrSplit(here, '\n'), b = absl::StrSplit(there, '\n');
   for (size_t i = 0; i < std::max(a.size(), b.size()); ++i) {
     const std::string left = i < a.size() ? a[i] : "", right = i < b.size() ? b[i] : "";

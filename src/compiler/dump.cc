@@ -1,9 +1,12 @@
 // Dump and Inspect of the public interface: what a model file holds, and what it becomes.
 
 #include <algorithm>
+#include <map>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "codegen/cpu/object.h"
 #include "compiler/device_targets.h"
 #include "compiler/dump_module.h"
@@ -93,6 +96,10 @@ Status CheckPasses(const DumpOptions& dump) {
   }
   if (!dump.after.empty() && !dump.stop_after.empty())
     return absl::InvalidArgumentError("either the graph after a pass, or stop after it: not both");
+  if (dump.stage != "mir" && !(dump.after.empty() && dump.stop_after.empty())) {
+    return absl::InvalidArgumentError(absl::StrFormat("what is there after pass %s is no stage %s: one or the other",
+                                                      dump.after + dump.stop_after, dump.stage));
+  }
   return absl::OkStatus();
 }
 
@@ -124,6 +131,7 @@ StatusOr<std::string> DumpModule(const hir::Module& module, const std::vector<Sy
   std::string after;
   bool seen = false;
   pipeline.after_step = [&](std::string_view step, const ir::Graph& graph) {
+    if (dump.each) dump.each(step, ir::Print(graph));
     if (step == wanted) after = ir::Print(graph), seen = true;
   };
   QUERN_ASSIGN(const ir::Graph graph, PrepareGraph(module, pipeline));
@@ -137,7 +145,12 @@ StatusOr<std::string> DumpModule(const hir::Module& module, const std::vector<Sy
     if (takes) break;
   }
   QUERN_ASSIGN(PlannedVariant variant, FuseVariant(graph, guard, pipeline));
-  if (seen) return after;
+  if (seen && !dump.each) return after;
+  if (dump.each) {
+    QUERN_RETURN_IF_ERROR(AddPlan(variant, pipeline));
+    dump.each("plan", lir::Print(variant.plan));
+    return std::string();
+  }
   if (pipeline.report != nullptr) return absl::StrCat(ir::Print(variant.graph), "\n", report.ToString());
   QUERN_RETURN_IF_ERROR(AddPlan(variant, pipeline));
   if (dump.stage == "lir" || wanted == "plan") return lir::Print(variant.plan);
@@ -174,6 +187,24 @@ StatusOr<std::string> DumpText(const std::string& path, const Options& options, 
       return compiler::DumpModule(model.spec.module, {guard}, options, dump);
   }
   return absl::InternalError("no variant takes a step of this length");
+}
+
+// "65.5 KB", as file managers count.
+std::string BytesText(int64_t bytes) {
+  const auto number = static_cast<double>(bytes);
+  if (bytes < 1000) return absl::StrFormat("%d B", bytes);
+  if (bytes < 1'000'000) return absl::StrFormat("%.1f KB", number * 1e-3);
+  if (bytes < 1'000'000'000) return absl::StrFormat("%.1f MB", number * 1e-6);
+  return absl::StrFormat("%.2f GB", number * 1e-9);
+}
+
+// "1.3M", as models are named.
+std::string CountText(int64_t count) {
+  const auto number = static_cast<double>(count);
+  if (count < 1000) return absl::StrCat(count);
+  if (count < 1'000'000) return absl::StrFormat("%.1fK", number * 1e-3);
+  if (count < 1'000'000'000) return absl::StrFormat("%.1fM", number * 1e-6);
+  return absl::StrFormat("%.2fB", number * 1e-9);
 }
 
 }  // namespace
@@ -219,12 +250,44 @@ Result<std::string> Inspect(const std::string& path) {
   std::string text =
       absl::StrFormat("%s: %s, %u keys, %u tensors\n", safe(path), file.kind(), count, file.tensors().size());
   text += keys;
+  // Columns as wide as what is in them; and by type what there is in all.
+  struct Sum {
+    int64_t tensors = 0, parameters = 0, bytes = 0;
+  };
+  std::map<std::string, Sum> types;
+  Sum all;
+  size_t widest = 0, widest_dims = 0;
+  std::vector<std::pair<std::string, std::string>> columns;
   for (const ModelTensor& tensor : file.tensors()) {
-    std::string dims;
-    for (const int64_t dim : tensor.dims) absl::StrAppend(&dims, dims.empty() ? "" : ", ", dim);
-    absl::StrAppendFormat(&text, "  %-32s %-6s [%s]  %u bytes\n", safe(tensor.name), tensor.type_name, dims,
-                          tensor.bytes.size());
+    std::string dims = absl::StrCat("[", absl::StrJoin(tensor.dims, ", "), "]");
+    double parameters = 1;
+    for (const int64_t dim : tensor.dims) parameters *= static_cast<double>(dim);
+    for (Sum* sum : {&all, &types[tensor.type_name]}) {
+      ++sum->tensors;
+      sum->parameters += static_cast<int64_t>(std::min(parameters, 1e15));
+      sum->bytes += static_cast<int64_t>(tensor.bytes.size());
+    }
+    columns.emplace_back(safe(tensor.name), std::move(dims));
+    widest = std::max(widest, columns.back().first.size());
+    widest_dims = std::max(widest_dims, columns.back().second.size());
   }
+  for (size_t t = 0; t < columns.size(); ++t) {
+    const ModelTensor& tensor = file.tensors()[t];
+    absl::StrAppendFormat(&text, "  %-*s  %-6s %-*s  %9s\n", static_cast<int>(widest), columns[t].first,
+                          tensor.type_name, static_cast<int>(widest_dims), columns[t].second,
+                          BytesText(static_cast<int64_t>(tensor.bytes.size())));
+  }
+  absl::StrAppendFormat(&text, "%s parameters in %d tensors, %s", CountText(all.parameters), all.tensors,
+                        BytesText(all.bytes));
+  for (const auto& [type, sum] : types) {
+    absl::StrAppendFormat(&text, "%s%s %s", &type == &types.begin()->first ? ": " : ", ", type, BytesText(sum.bytes));
+  }
+  text += "\n";
+  // Whether it runs here: what opening it says.
+  const StatusOr<compiler::OpenedModel> model = compiler::OpenModel(path, {});
+  absl::StrAppend(&text,
+                  model.ok() ? "runs" : "does not run: ", model.ok() ? "" : safe(std::string(model.status().message())),
+                  "\n");
   return text;
 }
 

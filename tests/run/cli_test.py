@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 """The command line as a user meets it: every option of every command, nonsense for each of them, damaged files, and one
-clear sentence with exit code 1 for bad input.
+clear sentence for bad input, with exit code 1, or 2 for a command line that cannot be.
 
     cli_test.py QUERN SOURCE_DIR
 QUERN_LONG_TESTS=1: thousands of damaged files rather than hundreds.
 """
 import os
 import random
+import re
 import resource
+import shutil
 import stat
 import struct
 import subprocess
@@ -51,7 +53,9 @@ def works(*args, out=None):
 
 def fails(sentence, *args, **kwargs):
     result = run(*args, **kwargs)
-    expect(result.returncode == 1, f"{args} must exit with 1", result)
+    # A command line that cannot be is 2, and says where help is.
+    status = 2 if b"--help has examples)" in result.stderr else 1
+    expect(result.returncode == status, f"{args} must exit with {status}", result)
     expect(sentence in result.stderr.decode(), f"{args} must say {sentence!r}", result)
     expect(one_line(result), f"{args} must print one line and no more", result)
 
@@ -98,7 +102,7 @@ def guesses_and_shifts():
         again = works("run", MODEL, "--prompt", "27+58=", "--ids", "--tokens", "60", "--context", "16",
                       "--context-shift", "--speculate", "7")
         expect(again.stdout == shifted.stdout, "and guesses change nothing", again)
-    fails("not in range", "run", MODEL, "--prompt", "1", "--speculate", "8")
+    fails("\"8\" is not a whole number from 0 to 7", "run", MODEL, "--prompt", "1", "--speculate", "8")
 
 
 def ids_and_sampling():
@@ -236,6 +240,11 @@ def nonsense():
     fails("there is no pass", "dump", MODEL, "--stop-after", "magic")
     fails("there is no pass", "dump", MODEL, "--skip", "magic")
     fails("excludes", "dump", MODEL, "--dump-after", "cse", "--stop-after", "dce")
+    fails("excludes", "dump", MODEL, "--dump-after", "cse", "--stage", "kir")
+    fails("excludes", "dump", MODEL, "--stop-after", "cse", "--stage", "kir")
+    fails("excludes", "dump", MODEL, "--each", "folder", "-o", "file")
+    expect(run("walk", MODEL).returncode == 2 and run("inspect", "/nowhere").returncode == 1,
+           "a command line that cannot be is 2, what it names 1", run("walk"))
     fails("nothing comes after it", "dump", MODEL, "--skip", "cse", "--stop-after", "cse")
     fails("cannot be skipped", "dump", MODEL, "--skip", "lower")
     fails("no kernel has a label", "dump", MODEL, "--stage", "kir", "--kernel", "nowhere")
@@ -389,7 +398,8 @@ def damage(folder):
 
 def dumps():
     inspect = works("inspect", MODEL).stdout
-    for word in (b"token_embd.weight", b"general.architecture", b"GGUF v3"):
+    for word in (b"token_embd.weight", b"general.architecture", b"GGUF v3", b"1.3M parameters in 21 tensors, ",
+                 b": F16 ", b"\nruns\n"):
         if word not in inspect:
             sys.exit(f"inspect does not print {word}")
     for stage, word in (("hir", b"Attention"), ("mir", b"Region"), ("lir", b"arena"), ("kir", b"kernel"),
@@ -431,7 +441,87 @@ def helps():
         for word in examples.split():
             if word.startswith("--") and command and word not in options and word != "--help`":
                 sys.exit(f"help of {command} has an example with {word}, which it does not list")
-    works("--version", out=b"quern 0.1.0\n")
+    version = works("--version").stdout.decode()
+    if not re.fullmatch(r"quern \d+\.\d+\.\d+( \([0-9a-f]{9}\+?\))?, LLVM \d+\.\d+\.\d+, level \w+ here\n", version):
+        sys.exit(f"--version says {version!r}")
+
+
+def environment():
+    """A variable stands for an option that is not given; what is given goes before it."""
+    def with_variable(name, value, *args):
+        return run(*args, env={**os.environ, name: value})
+    one = with_variable("QUERN_THREADS", "1", "run", MODEL, "--prompt", "27+58=")
+    expect(b", 1 thread" in one.stderr and one.stdout == b"85\n", "QUERN_THREADS is --threads", one)
+    two = with_variable("QUERN_THREADS", "1", "run", MODEL, "--prompt", "27+58=", "--threads", "2")
+    expect(b", 2 threads" in two.stderr, "an option goes before its variable", two)
+    bad = with_variable("QUERN_THREADS", "many", "run", MODEL, "--prompt", "27+58=")
+    expect(bad.returncode == 2 and b"\"many\" is not a whole number" in bad.stderr, "a variable is checked", bad)
+    if b"QUERN_TOP_K" not in works("run", "--help").stdout:
+        sys.exit("the help does not name the variables")
+
+
+def typed(folder):
+    """Completion in a shell as users have it, and the manual page; both know every command and option of the help."""
+    commands = re.findall(r"^  (\w+) ", works("--help").stdout.decode().split("Subcommands:")[1].split("Examples:")[0],
+                          re.M)
+    script = os.path.join(folder, "quern.bash")
+    with open(script, "wb") as f:
+        f.write(works("completion", "bash").stdout)
+
+    def completed(*words):
+        array = " ".join(f"'{word}'" for word in words)
+        command = f"source {script}; COMP_WORDS=({array}); COMP_CWORD={len(words) - 1}; _quern; echo ${{COMPREPLY[@]}}"
+        return subprocess.run(["bash", "-c", command], capture_output=True, text=True, cwd=folder,
+                              check=True).stdout.split()
+
+    if sorted(completed("quern", "")) != sorted(commands + ["-h", "--help", "--version"]):
+        sys.exit(f"bash completes {completed('quern', '')}, the help has {commands}")
+    if completed("quern", "prof") != ["profile"] or completed("quern", "run", "--top-") != ["--top-k", "--top-p"]:
+        sys.exit("bash completes neither a command nor an option")
+    if completed("quern", "cache", "ex") != ["explain"] or "--cpu" not in completed("quern", "cache", "explain", "--c"):
+        sys.exit("bash completes no verb of the cache")
+    if "quern.bash" not in completed("quern", "inspect", "qu"):
+        sys.exit("bash completes no file")
+    zsh = works("completion", "zsh").stdout
+    if not zsh.startswith(b"#compdef quern\n") or any(f"'{c}:".encode() not in zsh for c in commands):
+        sys.exit("the completion for zsh lacks commands")
+    if shutil.which("zsh"):
+        result = subprocess.run(["zsh", "-n"], input=zsh, capture_output=True)
+        expect(result.returncode == 0 and not result.stderr, "zsh reads its completion", result)
+    page = works("man").stdout.decode()
+    for command in commands:
+        if f".SS quern {command}\n" not in page:
+            sys.exit(f"the manual page lacks {command}")
+    for option in re.findall(r"^  (?:-\w,)?--([\w-]+)", works("run", "--help").stdout.decode(), re.M):
+        if "\\-\\-" + option.replace("-", "\\-") not in page:
+            sys.exit(f"the manual page lacks --{option}")
+    if shutil.which("man"):
+        path = os.path.join(folder, "quern.1")
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(page)
+        result = subprocess.run(["man", "--warnings", "-l", path], capture_output=True,
+                                env={**os.environ, "PAGER": "cat"})
+        expect(result.returncode == 0 and not result.stderr and b"quern reduce" in result.stdout, "man reads it",
+               result)
+
+
+def each_pass(folder):
+    """Every pass as a file; the one of a pass is what --dump-after prints."""
+    works("dump", MODEL, "--each", os.path.join(folder, "passes"), out=b"")
+    names = sorted(os.listdir(os.path.join(folder, "passes")))
+    if names[0] != "01-lower.mir" or not names[-1].endswith("-plan.lir") or len(names) < 12:
+        sys.exit(f"--each writes {names}")
+    for name in (names[0], "05-simplify.mir", names[-1]):
+        after = name.split("-", 1)[1].split(".")[0]
+        with open(os.path.join(folder, "passes", name), "rb") as f:
+            if f.read() != works("dump", MODEL, "--dump-after", after).stdout:
+                sys.exit(f"{name} is not what is there after {after}")
+    path = os.path.join(folder, "ffn.kir")
+    works("dump", MODEL, "--stage", "kir", "-o", path, out=b"")
+    with open(path, "rb") as f:
+        if f.read() != works("dump", MODEL, "--stage", "kir").stdout:
+            sys.exit("-o writes something else")
+    fails("cannot write", "dump", MODEL, "-o", os.path.join(folder, "no", "such"))
 
 
 answers()
@@ -442,9 +532,12 @@ nonsense()
 unknown_names()
 dumps()
 helps()
+environment()
 with tempfile.TemporaryDirectory(prefix="quern_cli_") as scratch:
     logits(scratch)
     prompts(scratch)
+    typed(scratch)
+    each_pass(scratch)
     unknown_tokenizer(scratch)
     files(scratch)
     damage(scratch)

@@ -1,9 +1,10 @@
-// The command line: quern run | chat | serve | embed | tokenize | quantise | inspect | dump | ops | compile |
-// profile | bench | dispatch | kernel | convert | diff | cache | replay | reduce. Results go to standard output,
-// everything else to standard error; bad input is one sentence and exit code 1.
+// The command line: quern run | chat | serve | embed | tokenize | quantise | inspect | dump | ops | compile | profile |
+// bench | dispatch | kernel | convert | diff | cache | replay | reduce | completion | man. Results go to standard output,
+// everything else to standard error; bad input is one sentence and exit code 1, a command line that cannot be 2.
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,8 @@
 #include "cache.h"
 #include "chat.h"
 #include "compile.h"
+#include "describe.h"
+#include "dump.h"
 #include "embed.h"
 #include "errors.h"
 #include "graph_files.h"
@@ -28,9 +31,15 @@
 #include "tokenize.h"
 #include "usage.h"
 
+namespace {
+
+constexpr int kUsage = 2;
+
+}  // namespace
+
 int main(int argc, char** argv) {
   CLI::App app{"Quern grinds model graphs into native kernels.", "quern"};
-  app.set_version_flag("--version", "quern 0.1.0");
+  app.set_version_flag("--version", std::function<std::string()>(quern::BuildText));
   app.require_subcommand(1);
   app.footer(
       "Examples:\n"
@@ -40,14 +49,7 @@ int main(int argc, char** argv) {
       "  quern ops\n"
       "`quern COMMAND --help` has more of each.");
   quern::Options options;
-  quern::DumpOptions dump;
   std::string model;
-
-  auto compile_options = [&](CLI::App* command) {
-    AddModelOptions(*command, model, options);
-    AddCpuOption(*command, options);
-    AddSpecialiseOption(*command, options);
-  };
 
   RunCommand run_command(app);
   ChatCommand chat_command(app);
@@ -62,27 +64,7 @@ int main(int argc, char** argv) {
   inspect_command->footer(
       "Examples:\n  quern inspect models/addition.gguf\n  quern inspect graph.qir\n  quern inspect model.onnx");
 
-  CLI::App* dump_command = app.add_subcommand("dump", "what a model becomes on its way to machine code");
-  compile_options(dump_command);
-  dump_command->add_option("--stage", dump.stage, "hir, mir, lir, kir, llvm or asm; ptx or metal, of devices")
-      ->capture_default_str();
-  dump_command->add_option("--kernel", dump.kernel, "with kir and what follows it: kernels whose label contains this");
-  CLI::Option* after = dump_command->add_option("--dump-after", dump.after, "the graph after this pass");
-  dump_command->add_option("--stop-after", dump.stop_after, "the same, and no pass after it is run")->excludes(after);
-  dump_command->add_option("--skip", dump.skip, "leave this pass out; may be given again")->allow_extra_args(false);
-  dump_command->add_option("--step", dump.tokens, "tokens of the step to compile for")
-      ->capture_default_str()
-      ->check(WholeNumber<int64_t>);
-  RequireValues(*dump_command);
-  dump_command->footer(
-      "Examples:\n"
-      "  quern dump models/addition.gguf --stage hir\n"
-      "  quern dump models/addition.gguf --dump-after simplify\n"
-      "  quern dump models/addition.gguf --skip cse --stop-after dce --step 50\n"
-      "  quern dump models/addition.gguf --stage asm --kernel layers.0/ffn --cpu x86-64-v3\n"
-      "  quern dump models/addition.gguf --stage ptx --kernel layers.0/ffn --cpu sm_80\n"
-      "  quern dump graph.qir --stage kir");
-
+  DumpCommand dump_command(app);
   CLI::App* ops_command = app.add_subcommand("ops", "every block and op with its operands and attributes: docs/ops.md");
   std::string ops_target;
   ops_command->add_option("--target", ops_target, "which of them a target takes: cpu, aot, c, ptx or metal");
@@ -111,20 +93,24 @@ int main(int argc, char** argv) {
   CacheCommand cache_command(app);
   ReplayCommand replay_command(app);
   ReduceCommand reduce_command(app);
+  CLI::App* completion_command = app.add_subcommand("completion", "a script that completes commands and options");
+  std::string shell;
+  completion_command->add_option("SHELL", shell, "bash or zsh")->required()->check(CLI::IsMember({"bash", "zsh"}));
+  completion_command->footer("Examples:\n  source <(quern completion bash)\n  quern completion zsh > ~/.zfunc/_quern");
+  CLI::App* man_command = app.add_subcommand("man", "this help as a manual page");
+  man_command->footer("Examples:\n  quern man > quern.1; man ./quern.1");
+  AddEnvironment(app);
 
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    // Usage errors exit with 1 and one sentence; --help and --version with 0.
-    // The 1 of these means that what the file has fails, or that files differ.
+    // Usage errors exit with 2 and one sentence; --help and --version with 0.
     if (error.get_exit_code() == 0) return app.exit(error);
     const std::string verb = argc > 1 ? argv[1] : "";
     if (verb == "help") return std::fputs(app.help().c_str(), stdout), Finish();
-    const std::string sentence = UsageSentence(app, error, argc, argv);
-    if (verb == "replay" || verb == "diff" || verb == "kernel")
-      return Fail(sentence + " (quern " + verb + " --help has examples)"), 2;
     const bool known = !app.get_subcommands().empty();
-    return Fail(sentence + " (quern " + (known ? verb + " " : "") + "--help has examples)");
+    Fail(UsageSentence(app, error, argc, argv) + " (quern " + (known ? verb + " " : "") + "--help has examples)");
+    return kUsage;
   }
   const auto done = [](const std::string& error) { return error.empty() ? Finish() : Fail(error); };
   const auto ended = [](const quern::Error& error) {
@@ -146,6 +132,12 @@ int main(int argc, char** argv) {
     return ran.ok() ? Finish() : Fail(ran.details());
   }
   if (profile_command.parsed()) return ended(profile_command.Run());
+  if (dump_command.parsed()) return ended(dump_command.Run());
+  if (man_command->parsed()) return std::fputs(ManualPage(app, quern::BuildText()).c_str(), stdout), Finish();
+  if (completion_command->parsed()) {
+    std::fputs((shell == "bash" ? BashCompletion(app) : ZshCompletion(app)).c_str(), stdout);
+    return Finish();
+  }
   if (bench_command.parsed()) return ended(bench_command.Run());
   if (compile_command.parsed()) return done(compile_command.Run());
   if (cache_command.parsed()) return done(cache_command.Run());
@@ -188,10 +180,6 @@ int main(int argc, char** argv) {
     std::fputs(quern::OpReference().c_str(), stdout);
     return Finish();
   }
-  const auto dump_text = [&]() -> quern::Result<std::string> {
-    quern::Result<quern::TextGraph> graph = quern::TextGraph::Open(model);
-    return graph.ok() ? graph->graph().Dump(dump, options) : quern::Result<std::string>::Failed(graph.details());
-  };
   const auto describe_text = [&]() -> quern::Result<std::string> {
     if (quern::OnnxModel::Is(model)) {
       quern::Result<std::vector<std::string>> gaps = quern::OnnxModel::NotCovered(model);
@@ -203,10 +191,7 @@ int main(int argc, char** argv) {
     quern::Result<quern::TextGraph> graph = quern::TextGraph::Open(model);
     return graph.ok() ? graph->Describe() : quern::Result<std::string>::Failed(graph.details());
   };
-  const bool inspect = inspect_command->parsed();
-  quern::Result<std::string> text = quern::TextGraph::Is(model) ? (inspect ? describe_text() : dump_text())
-                                    : inspect                   ? quern::Inspect(model)
-                                                                : quern::Dump(model, options, dump);
+  quern::Result<std::string> text = quern::TextGraph::Is(model) ? describe_text() : quern::Inspect(model);
   if (!text.ok()) return Fail(text.error());
   std::fputs(text->c_str(), stdout);
   return Finish();
