@@ -250,7 +250,7 @@ def forms(scratch, levels):
 
 
 def refusals(scratch, _):
-    """One sentence and exit code 1."""
+    """One sentence and exit code 1, or 2 for an option that is none."""
     for args, sentence in (
         (["--emit", "elf"], 'cannot emit "elf"; there are obj, asm, llvm, bc and kir'),
         (["--kernel", "nothing"], "has no kernel nothing; it has "),
@@ -263,7 +263,8 @@ def refusals(scratch, _):
         (["-o", "/dev/null/x"], "/dev/null/x"),
         (["--context", "0x"], "--context"),
     ):
-        result = run(QUERN, "compile", MODEL, *(["-o", scratch / "no"] if "-o" not in args else []), *args, code=1)
+        result = run(QUERN, "compile", MODEL, *(["-o", scratch / "no"] if "-o" not in args else []), *args,
+                     code=2 if "--context" in args else 1)
         text = result.stderr.decode()
         expect(sentence in text and text.count("\n") == 1, f"{args}: {text!r} without {sentence!r}")
     expect(not (scratch / "no").exists(), "a refusal leaves files")

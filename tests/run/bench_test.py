@@ -94,7 +94,7 @@ def check_errors(folder, product):
     expect("SYMBOL=NUMBER" in quern(folder, product, "--size", "N", code=1), "a size that is none")
     expect("there is no symbol M" in quern(folder, product, "--size", "M=3", code=1), "a symbol there is not")
     expect("not a graph" in quern(folder, SOURCE / "models" / "addition.gguf", code=1), "a model")
-    expect("--threads" in quern(folder, product, "--threads", "1,-2", code=1), "threads below 0")
+    expect("--threads" in quern(folder, product, "--threads", "1,-2", code=2), "threads below 0")
     before = product.read_text()
     quern(folder, product, "--json", product, code=1)
     expect(product.read_text() == before, "the figures were written over the graph")

@@ -44,7 +44,7 @@ def digits(folder):
     run(*question, "--grammar", "root ::= [0-9]{2}", "--stop", "8", code=1, says="whole text of its grammar")
     run(*question, "--grammar", "root ::= x", code=1, says="the grammar, 1:10: the rule x is not defined")
     run(*question, "--grammar", "root ::= root", code=1, says="never ends")
-    run(*question, "--json", "--grammar", "root ::= \"a\"", code=1, says="excludes")
+    run(*question, "--json", "--grammar", "root ::= \"a\"", code=2, says="excludes")
     run(*question, "--grammar-file", os.path.join(folder, "none"), code=1, says="cannot open")
     with open(path, "w", encoding="utf-8") as f:
         f.write('{"type": "string", "pattern": "^a"}')
