@@ -47,16 +47,16 @@ def main():
                 assert {"MatMul", "MatMulPanels", "Reduce"} & set(ops), (path.name, line)
     assert convolutions > 50, convolutions
     with tempfile.TemporaryDirectory() as folder:
-        path = pathlib.Path(folder) / "double.qir"
-        path.write_text("""graph double {
-  %0 = Input() {name = "a"} : f64[33, 65]
-  %1 = Input() {name = "b"} : f64[65, 17]
-  %2 = MatMul(%0, %1) {transpose_b = false} : f64[33, 17]
+        path = pathlib.Path(folder) / "integers.qir"
+        path.write_text("""graph integers {
+  %0 = Input() {name = "a"} : i32[33, 65]
+  %1 = Input() {name = "b"} : i32[65, 17]
+  %2 = MatMul(%0, %1) {transpose_b = false} : i32[33, 17]
   return %2
 }
 """)
         report = fused(path)[1]
-        assert any("plain loops: f64 x f64, 33 rows by 17 columns over 65" in line for line in report), report
+        assert any("plain loops: i32 x i32, 33 rows by 17 columns over 65" in line for line in report), report
     print(f"{len(graphs)} graphs, {convolutions} regions of windows")
 
 
