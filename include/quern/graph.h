@@ -221,8 +221,8 @@ class Graph {
   ~Graph();
 
   // A graph of text (docs/graph-files.md): of ops, as `quern dump --dump-after PASS` prints it, or of blocks, as Text
-  // gives it. Its parameters are bound here or on the program; its outputs are called "0", "1", .... Errors: kInvalid
-  // with line and column; those of the blocks and ops in it.
+  // gives it. Its parameters are bound here or on the program; outputs without a name are called "0", "1", ....
+  // Errors: kInvalid with line and column; those of the blocks and ops in it.
   static Result<Graph> Parse(std::string_view text);
   // The same of bytes that Binary made, here or on another machine (docs/graph-files.md). They are not trusted. Errors:
   // kInvalid with the byte, of a wrong hash too; another version, by number; those of the ops.
@@ -302,7 +302,7 @@ class Graph {
 
   // "f32[BATCH, 80]" of a value of this graph; empty after an error.
   std::string TypeOf(Value value) const;
-  // The graph as text of blocks ("module NAME .. { .. }"), without the bytes of parameters and the names of outputs.
+  // The graph as text of blocks ("module NAME .. { .. }"), without the bytes of parameters.
   // Parse reads it back, as a graph that has the same text.
   std::string Text() const;
   // The graph as bytes, its blocks as the ops that they are; without the bytes of parameters. Equal graphs give equal

@@ -119,6 +119,7 @@ StatusOr<Reproduction> Resized(const Reproduction& from, const Binding& sizes, c
                  Sliced(type, ir::IsParam(node), from.bytes.at(name), std::move(old_dims), std::move(new_dims)));
   }
   graph.outputs = from.graph.outputs;
+  graph.output_names = from.graph.output_names;
   graph.donations = from.graph.donations;
   made.graph = std::move(graph);
   QUERN_RETURN_IF_ERROR(Tidy(made));

@@ -63,7 +63,7 @@ StatusOr<aot::Level> PlanLevel(const CompileSource& source, Options options, con
   options.cpu = target->name;
   QUERN_ASSIGN(const PipelineOptions pipeline, PipelineOptionsOf(options));
   QUERN_ASSIGN(const ir::Graph graph, PrepareGraph(*source.module, pipeline));
-  signature = SignatureOf(source, graph);
+  signature = SignatureOf(*source.module, graph);
   aot::Level level{target, {}};
   QUERN_ASSIGN(const std::vector<SymbolRanges> guards, PossibleGuards(graph, source.guards(graph)));
   for (const SymbolRanges& guard : guards) {
@@ -186,18 +186,18 @@ StatusOr<std::optional<aot::Tokens>> TokensOf(const OpenedModel& opened, bool em
 
 Result<CompiledFiles> CompileModel(const std::string& path, const Options& options, const CompileOptions& compile) {
   const auto made = [&]() -> StatusOr<CompiledFiles> {
-    QUERN_ASSIGN(const compiler::OpenedModel opened, compiler::OpenModel(path, options));
+    QUERN_ASSIGN(compiler::OpenedModel opened, compiler::OpenModel(path, options));
     aot::WeightFile weights;
     if (!compile.pack_weights) {
       QUERN_ASSIGN(weights, compiler::WeightsOf(*opened.file));
     }
     QUERN_ASSIGN(std::optional<aot::Tokens> tokens, compiler::TokensOf(opened, compile.embed_vocabulary));
     const fs::path file(opened.file->weights()[0].path), folder(opened.file->folder());
-    std::vector<std::string> outputs(opened.spec.module.outputs.size());
-    outputs[0] = opened.spec.encoder ? "rows" : "logits";
+    hir::Module& module = opened.spec.module;
+    module.output_names.resize(module.outputs.size());  // those behind the first are states, named as the input is
+    module.output_names[0] = opened.spec.encoder ? "rows" : "logits";
     return compiler::CompileFiles(
-        {.module = &opened.spec.module,
-         .outputs = std::move(outputs),
+        {.module = &module,
          .params = compiler::ParamsOf(opened.spec, *opened.file),
          .weights = std::move(weights),
          .tokens = std::move(tokens),

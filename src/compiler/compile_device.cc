@@ -81,7 +81,7 @@ StatusOr<CompiledFiles> CompileDeviceFiles(const CompileSource& source, const st
   QUERN_ASSIGN(const PipelineOptions pipeline, PipelineOptionsOf(options));
   QUERN_ASSIGN(const ir::Graph graph, PrepareGraph(*source.module, pipeline));
   QUERN_ASSIGN(device::LoadableProgram program, PlanProgram(graph, source.guards(graph), pipeline));
-  program.program.signature = SignatureOf(source, graph);
+  program.program.signature = SignatureOf(*source.module, graph);
   program.program.signature.name = name;
   if (!compile.kernel.empty()) QUERN_RETURN_IF_ERROR(KeepKernel(program, compile.kernel));
   const std::string stem =

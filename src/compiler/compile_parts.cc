@@ -31,14 +31,6 @@ Signature SignatureOf(const hir::Module& module, const ir::Graph& graph) {
   return signature;
 }
 
-Signature SignatureOf(const CompileSource& source, const ir::Graph& graph) {
-  Signature signature = SignatureOf(*source.module, graph);
-  for (Port& output : signature.outputs) {
-    if (!source.outputs.empty()) output.name = source.outputs[output.output];
-  }
-  return signature;
-}
-
 StatusOr<aot::WeightFile> WeightsOf(const ModelFile& file) {
   if (file.weights().size() != 1) {
     return absl::UnimplementedError(

@@ -18,7 +18,6 @@ namespace quern::compiler {
 // What is compiled.
 struct CompileSource {
   const hir::Module* module = nullptr;
-  std::vector<std::string> outputs = {};  // names, by output of the module; empty: they are numbered
   std::vector<aot::Param> params = {};
   aot::WeightFile weights = {};
   std::optional<aot::Tokens> tokens = {};
@@ -31,8 +30,6 @@ StatusOr<CompiledFiles> CompileFiles(const CompileSource& source, std::string_vi
 
 // The signature of the prepared graph of a module; ports of c64, which are pairs in the graph, have their own type.
 Signature SignatureOf(const hir::Module& module, const ir::Graph& graph);
-// The signature of the prepared graph, with the names of the source.
-Signature SignatureOf(const CompileSource& source, const ir::Graph& graph);
 
 // The model file as compiled models will be handed it. Error: Unimplemented, weights in more than one.
 StatusOr<aot::WeightFile> WeightsOf(const ModelFile& file);

@@ -36,6 +36,7 @@ StatusOr<ir::Graph> Numbered(const ir::Graph& graph) {
     QUERN_RETURN_IF_ERROR(numbered.AddCopy(node, node.inputs, origin).status());
   }
   numbered.outputs = graph.outputs;
+  numbered.output_names = graph.output_names;
   numbered.donations = graph.donations;
   numbered.constraints = graph.constraints;
   return numbered;

@@ -16,12 +16,9 @@ namespace {
 using State = compiler::GraphAccess::State;
 
 // "x f32[N, 3], y i32[]".
-std::string PortsText(const std::vector<Port>& ports, const std::vector<std::string>* names = nullptr) {
+std::string PortsText(const std::vector<Port>& ports) {
   std::string text;
-  for (const Port& port : ports) {
-    absl::StrAppend(&text, text.empty() ? "" : ", ", names == nullptr ? port.name : (*names)[port.output], " ",
-                    port.type.ToString());
-  }
+  for (const Port& port : ports) absl::StrAppend(&text, text.empty() ? "" : ", ", port.name, " ", port.type.ToString());
   return text;
 }
 
@@ -31,8 +28,8 @@ Status Compare(const char* what, const std::string& a, const std::string& b) {
 }
 
 // Outputs of one graph on the values, in their order.
-StatusOr<std::vector<ir::RefTensor>> RunGraph(Program& program, const State& state, const Signature& signature,
-                                              const Binding& sizes, const check::Bytes& bytes, Error& error) {
+StatusOr<std::vector<ir::RefTensor>> RunGraph(Program& program, const Signature& signature, const Binding& sizes,
+                                              const check::Bytes& bytes, Error& error) {
   std::vector<ConstTensor> inputs;
   for (const Port& port : signature.inputs) {
     QUERN_ASSIGN(std::vector<int64_t> dims, check::SizesOf(port.type, sizes));
@@ -46,7 +43,7 @@ StatusOr<std::vector<ir::RefTensor>> RunGraph(Program& program, const State& sta
     QUERN_ASSIGN(std::vector<int64_t> dims, check::SizesOf(port.type, sizes));
     QUERN_ASSIGN(const int64_t size, check::BytesOf(port.type, false, sizes));
     std::vector<uint8_t>& data = memory.emplace_back(size);
-    outputs.push_back({state.outputs[port.output], data.data(), data.size(), nullptr, std::move(dims)});
+    outputs.push_back({port.name, data.data(), data.size(), nullptr, std::move(dims)});
   }
   program.ResetState();
   const Result<void> ran = program.Run(inputs, outputs, {sizes.begin(), sizes.end()});
@@ -91,7 +88,7 @@ StatusOr<std::string> Try(const State& a, const State& b, Program& first, Progra
   const Signature left = SignatureOf(graph), right = SignatureOf(other);
   QUERN_RETURN_IF_ERROR(Compare("inputs", PortsText(left.inputs), PortsText(right.inputs)));
   QUERN_RETURN_IF_ERROR(Compare("states", PortsText(left.states), PortsText(right.states)));
-  QUERN_RETURN_IF_ERROR(Compare("outputs", PortsText(left.outputs, &a.outputs), PortsText(right.outputs, &b.outputs)));
+  QUERN_RETURN_IF_ERROR(Compare("outputs", PortsText(left.outputs), PortsText(right.outputs)));
   std::mt19937_64 random(options.seed);
   std::vector<check::Bytes> kept;  // programs read parameters until the end
   kept.reserve(options.runs);
@@ -116,14 +113,14 @@ StatusOr<std::string> Try(const State& a, const State& b, Program& first, Progra
         return absl::InvalidArgumentError(error.message);
       }
     }
-    QUERN_ASSIGN(const std::vector<ir::RefTensor> x, RunGraph(first, a, left, sizes, bytes, error));
-    QUERN_ASSIGN(const std::vector<ir::RefTensor> y, RunGraph(second, b, right, sizes, bytes, error));
+    QUERN_ASSIGN(const std::vector<ir::RefTensor> x, RunGraph(first, left, sizes, bytes, error));
+    QUERN_ASSIGN(const std::vector<ir::RefTensor> y, RunGraph(second, right, sizes, bytes, error));
     for (size_t o = 0; o < x.size(); ++o) {
       const std::string difference = Difference(x[o], y[o], options.tolerance);
       if (difference.empty()) continue;
       std::string at;
       for (const auto& [symbol, size] : sizes) absl::StrAppend(&at, at.empty() ? " at " : ", ", symbol, "=", size);
-      return absl::StrFormat("output %s%s %s", a.outputs[left.outputs[o].output], difference, at);
+      return absl::StrFormat("output %s%s %s", left.outputs[o].name, difference, at);
     }
   }
   return std::string();

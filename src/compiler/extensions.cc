@@ -57,7 +57,7 @@ Result<std::vector<Value>> Graph::Extend(std::string_view block, const std::vect
   Error error;
   std::vector<Value> results;
   // What the module does not undo by itself.
-  const size_t outputs = s.outputs.size(), guards = s.guards.size();
+  const size_t guards = s.guards.size();
   const auto params = s.params;
   const auto append = [&]() -> Status {
     if (extension == nullptr) {
@@ -93,7 +93,6 @@ Result<std::vector<Value>> Graph::Extend(std::string_view block, const std::vect
   }
   if (error.code == ErrorCode::kNone) return results;
   s.error = {};
-  s.outputs.resize(outputs);
   s.guards.resize(guards);
   s.params = params;
   if (error.where.empty()) error.where = label.empty() ? block : label;

@@ -165,18 +165,18 @@ std::vector<Value> Graph::Ops(std::string_view op, const std::vector<Value>& inp
 
 void Graph::Output(std::string_view name, Value value) {
   if (!state_->ok() || !state_->CheckOutput(name, value)) return;
-  for (const std::string& known : state_->outputs) {
+  for (const std::string& known : state_->module.output_names) {
     if (known == name) return static_cast<void>(state_->Check(state_->Duplicate("Output", name)));
   }
   state_->module.outputs.push_back({value.node, value.result});
-  state_->outputs.emplace_back(name);
+  state_->module.output_names.emplace_back(name);
 }
 
 void Graph::Carry(std::string_view input, Value value) {
   if (!state_->ok() || !state_->CheckOutput(input, value)) return;
   state_->module.donations.push_back({static_cast<int>(state_->module.outputs.size()), std::string(input)});
   state_->module.outputs.push_back({value.node, value.result});
-  state_->outputs.emplace_back(input);
+  state_->module.output_names.emplace_back(input);
 }
 
 std::string Graph::TypeOf(Value value) const {
@@ -204,7 +204,7 @@ Result<void> Graph::Recover() {
 Result<Program> Graph::Compile(const Options& options) const {
   if (!state_->ok()) return Result<Program>::Failed(state_->error);
   StatusOr<std::unique_ptr<Program::State_>> program =
-      compiler::MakeProgram({&state_->module, state_->outputs, state_->Guards(), state_->params}, options);
+      compiler::MakeProgram({&state_->module, state_->Guards(), state_->params}, options);
   if (!program.ok()) return Result<Program>::Failed(compiler::ErrorOf(program.status(), state_->module.name));
   return Program(*std::move(program));
 }
@@ -214,7 +214,7 @@ Result<CompiledFiles> CompileGraph(const Graph& graph, const Options& options, c
   if (!state.ok()) return Result<CompiledFiles>::Failed(state.error);
   const auto made = [&]() -> StatusOr<CompiledFiles> {
     if (compile.embed_vocabulary) return absl::InvalidArgumentError("a graph has no vocabulary to embed");
-    compiler::CompileSource source{.module = &state.module, .outputs = state.outputs};
+    compiler::CompileSource source{.module = &state.module};
     for (const auto& [name, bytes] : state.params)
       source.params.push_back({name, {reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}, -1});
     source.guards = [&](const ir::Graph&) {

@@ -20,8 +20,7 @@ namespace quern {
 
 struct Graph::State {
   hir::Module module;
-  Error error;                       // the first; kNone: none
-  std::vector<std::string> outputs;  // names, by output of the module
+  Error error;  // the first; kNone: none
   std::vector<SymbolRanges> guards;
   std::map<std::string, std::span<const std::byte>> params;
 
@@ -125,6 +124,7 @@ struct Graph::State {
                                                           from.module.donations[0].input));
       }
       QUERN_ASSIGN(ir::Graph graph, hir::Lower(from.module));
+      graph.output_names.clear();
       graphs.push_back(std::make_shared<const ir::Graph>(std::move(graph)));
       for (const auto& [name, bytes] : from.params) {
         const auto [known, added] = params.emplace(name, bytes);
@@ -171,28 +171,26 @@ struct Graph::State {
     return absl::OkStatus();
   }
 
-  // A graph that was read, its outputs by their numbers where they have no names.
-  static Result<Graph> Wrap(StatusOr<hir::Module> module, const std::vector<std::string>& names = {}) {
+  // A graph that was read.
+  static Result<Graph> Wrap(StatusOr<hir::Module> module) {
     auto state = std::make_unique<State>();
     if (!module.ok()) return Result<Graph>::Failed(compiler::ErrorOf(module.status()));
     state->module = *std::move(module);
     for (size_t o = 0; o < state->module.outputs.size(); ++o) {
-      state->outputs.push_back(o < names.size() ? names[o] : absl::StrCat(o));
       const hir::Value& output = state->module.outputs[o];
-      if (!state->CheckOutput(state->outputs[o], {output.node, output.result})) break;
+      if (!state->CheckOutput(ir::OutputName(state->module.output_names, o), {output.node, output.result})) break;
     }
     if (!state->ok()) return Result<Graph>::Failed(state->error);
     return Graph(std::move(state));
   }
 
-  // A graph with this one's outputs, guards and bytes of parameters, which is `graph`, made of it.
+  // A graph with this one's guards and bytes of parameters, which is `graph`, made of it.
   Result<Graph> InOps(const StatusOr<ir::Graph>& graph) const {
     StatusOr<hir::Module> wrapped = graph.ok() ? hir::WrapGraph(*graph) : StatusOr<hir::Module>(graph.status());
     if (!wrapped.ok()) return Result<Graph>::Failed(compiler::ErrorOf(wrapped.status(), module.name));
     auto state = std::make_unique<State>();
     state->module = *std::move(wrapped);
     state->module.policy = hir::FusionPolicy::kFusable;
-    state->outputs = outputs;
     state->guards = guards;
     state->params = params;
     return Graph(std::move(state));
@@ -216,9 +214,7 @@ struct Graph::State {
 struct compiler::GraphAccess {
   using State = Graph::State;
   static const State& Of(const Graph& graph) { return *graph.state_; }
-  static Result<Graph> Wrap(const ir::Graph& graph, const std::vector<std::string>& outputs) {
-    return State::Wrap(hir::WrapGraph(graph), outputs);
-  }
+  static Result<Graph> Wrap(const ir::Graph& graph) { return State::Wrap(hir::WrapGraph(graph)); }
 };
 
 }  // namespace quern

@@ -29,7 +29,7 @@ struct OnnxModel::State {
       import.values.merge(tensors);
     }
     QUERN_ASSIGN(imported, onnx::Import(*file, import));
-    const std::vector<std::string>& names = imported.outputs;
+    const std::vector<std::string>& names = imported.graph.output_names;
     outputs.assign(names.begin(), names.begin() + imported.results);
     for (const onnx::Cut& cut : imported.cuts) cuts.push_back({names[cut.output], cut.dim, names[cut.count]});
     fixed_sizes.insert(imported.fixed_sizes.begin(), imported.fixed_sizes.end());
@@ -56,7 +56,7 @@ Result<OnnxModel> OnnxModel::Open(const std::string& path, const OnnxOptions& op
   auto state = std::make_unique<State>();
   if (const Status loaded = state->Load(path, options); !loaded.ok())
     return Result<OnnxModel>::Failed(compiler::ErrorOf(loaded, path));
-  Result<Graph> graph = compiler::GraphAccess::Wrap(state->imported.graph, state->imported.outputs);
+  Result<Graph> graph = compiler::GraphAccess::Wrap(state->imported.graph);
   if (!graph.ok()) return Result<OnnxModel>::Failed(graph.details());
   for (const auto& [name, bytes] : state->imported.params) {
     const Result<void> bound = graph->Bind(name, std::as_bytes(bytes));

@@ -93,10 +93,7 @@ StatusOr<BindingManifest> Make(const compiler::GraphAccess::State& state, const 
   made.graph = graph.name;
   made.fingerprint = ir::Fingerprint(graph).ToHex();
   for (const Port& port : signature.inputs) made.inputs.push_back(PortOf(port, false, "caller"));
-  for (const Port& port : signature.outputs) {
-    made.outputs.push_back(PortOf(port, false, "caller"));
-    made.outputs.back().name = state.outputs[port.output];
-  }
+  for (const Port& port : signature.outputs) made.outputs.push_back(PortOf(port, false, "caller"));
   std::map<std::string, int64_t> bytes;
   for (const Port& port : signature.params) {
     made.params.push_back(PortOf(port, true, "caller"));

@@ -279,7 +279,6 @@ StatusOr<std::unique_ptr<Program::State_>> MakeProgram(const ProgramSpec& spec, 
   QUERN_ASSIGN(guards, PossibleGuards(state->graph, std::move(guards)));
   std::vector<Variant> variants = VariantsOf(&state->graph, guards, pipeline, HookOf(state->checker));
   Signature signature = SignatureOf(*spec.module, state->graph);
-  for (Port& output : signature.outputs) output.name = spec.outputs[output.output];
   QUERN_ASSIGN(state->executable,
                Executable::Create(std::move(signature), std::move(variants), std::move(executable_options)));
   const Signature& made = state->executable->signature();

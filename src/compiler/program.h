@@ -37,7 +37,6 @@ namespace compiler {
 // Everything that a program is made of but its memory for weights.
 struct ProgramSpec {
   const hir::Module* module = nullptr;
-  std::vector<std::string> outputs;                          // names, by output of the module
   std::vector<SymbolRanges> guards;                          // tried in order; one for all sizes follows
   std::map<std::string, std::span<const std::byte>> params;  // those with bytes
 };

@@ -70,7 +70,7 @@ struct TextGraph::State {
     return ir::CheckStorage(file.graph);
   }
   Result<Graph> MakeGraph() const {
-    if (model != nullptr) return compiler::GraphAccess::Wrap(file.graph, imported.outputs);
+    if (model != nullptr) return compiler::GraphAccess::Wrap(file.graph);
     if (!blocks.empty()) return Graph::Parse(blocks);
     const std::string binary = ir::Encode(file.graph);
     return Graph::FromBinary(std::as_bytes(std::span(binary)));
@@ -158,10 +158,6 @@ struct TextGraph::State {
     return std::any_of(donations.begin(), donations.end(), [&](const ir::Donation& d) { return d.input == input; });
   }
 
-  std::string OutputName(size_t output) const {
-    return model == nullptr ? absl::StrCat(output) : imported.outputs[output];
-  }
-
   Status MakeOutputs() {
     int64_t left = check::kMostElements;  // what is allocated is bounded, whatever the file says
     for (size_t o = 0; o < file.graph.outputs.size(); ++o) {
@@ -169,7 +165,8 @@ struct TextGraph::State {
                                      [&](const ir::Donation& d) { return d.output == static_cast<int>(o); });
       if (state) continue;
       const ir::TensorType& type = file.graph.type(file.graph.outputs[o]);
-      Tensor& made = outputs.emplace_back(Tensor{OutputName(o), std::string(Name(type.dtype)), type, {}, {}});
+      Tensor& made = outputs.emplace_back(
+          Tensor{ir::OutputName(file.graph.output_names, o), std::string(Name(type.dtype)), type, {}, {}});
       QUERN_ASSIGN(made.dims, check::SizesOf(type, file.sizes));
       left -= ir::RefTensor{type.dtype, made.dims, {}}.elements();
       if (left < 0) {
@@ -333,7 +330,7 @@ Result<void> TextGraph::SaveOutputs(const std::string& file) const {
 
 std::string TextGraph::Describe() const {
   const onnx::Imported& imported = state_->imported;
-  std::string text = ir::Describe(state_->file.graph, imported.outputs);
+  std::string text = ir::Describe(state_->file.graph);
   for (const auto& [symbol, size] : imported.fixed_sizes)
     absl::StrAppend(&text, "only for    ", symbol, " = ", size, "\n");
   for (const std::string& input : imported.fixed_inputs)

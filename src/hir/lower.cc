@@ -166,6 +166,7 @@ StatusOr<ir::Graph> Lower(const Module& module) {
     }
     graph.outputs.push_back(values[output.node][output.result]);
   }
+  graph.output_names = module.output_names;
   graph.donations = module.donations;
   QUERN_RETURN_IF_ERROR(ir::Verify(graph));
   return graph;

@@ -234,6 +234,7 @@ Status Module::Named(std::string_view scope, const std::function<Status()>& buil
   const size_t nodes = nodes_.size();
   SymbolRanges old_symbols = symbols;
   std::vector<Value> old_outputs = outputs;
+  std::vector<std::string> old_output_names = output_names;
   std::vector<ir::Donation> old_donations = donations;
   const size_t opened = OpenScope(std::string(scope));
   Status status = build();
@@ -243,6 +244,7 @@ Status Module::Named(std::string_view scope, const std::function<Status()>& buil
   std::erase_if(leaves_, [&](const auto& leaf) { return leaf.second >= static_cast<int>(nodes); });
   symbols = std::move(old_symbols);
   outputs = std::move(old_outputs);
+  output_names = std::move(old_output_names);
   donations = std::move(old_donations);
   return status;
 }

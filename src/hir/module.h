@@ -73,6 +73,7 @@ class Module {
   FusionPolicy policy = FusionPolicy::kDirect;
   SymbolRanges symbols;
   std::vector<Value> outputs;
+  std::vector<std::string> output_names;  // as ir::Graph has them
   std::vector<ir::Donation> donations;
 
   const std::vector<Node>& nodes() const { return nodes_; }

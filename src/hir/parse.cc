@@ -95,6 +95,7 @@ StatusOr<Module> Parse(std::string_view text) {
   while (reader.Next('%')) {
     QUERN_ASSIGN(const Value output, ReadValue(reader, module));
     module.outputs.push_back(output);
+    QUERN_RETURN_IF_ERROR(reader.ReadOutputName(module.output_names));
     if (!reader.Accept(",")) break;
   }
   while (reader.Accept("donate")) {
@@ -102,6 +103,8 @@ StatusOr<Module> Parse(std::string_view text) {
     module.donations.push_back(std::move(donation));
   }
   QUERN_RETURN_IF_ERROR(reader.Need("}"));
+  if (const Status named = ir::CheckOutputNames(module.output_names, module.donations); !named.ok())
+    return reader.At(named);
   if (!reader.AtEnd()) return reader.Expected("the end of the text");
   return module;
 }

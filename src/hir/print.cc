@@ -41,7 +41,7 @@ std::string Print(const Module& module) {
   }
   text += "  return";
   for (size_t i = 0; i < module.outputs.size(); ++i)
-    absl::StrAppend(&text, i == 0 ? " " : ", ", ref(module.outputs[i]));
+    absl::StrAppend(&text, i == 0 ? " " : ", ", ref(module.outputs[i]), ir::AsText(module.output_names, i));
   text += "\n";
   for (const ir::Donation& donation : module.donations) {
     absl::StrAppend(&text, "  donate ", ir::ToString(ir::AttrValue(donation.input)), " -> ", donation.output, "\n");

@@ -33,6 +33,7 @@ StatusOr<Module> WrapGraph(const ir::Graph& graph) {
     }
   }
   for (const ir::Value& output : graph.outputs) module.outputs.push_back(values[output.node][output.result]);
+  module.output_names = graph.output_names;
   module.donations = graph.donations;
   return module;
 }

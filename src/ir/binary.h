@@ -11,7 +11,8 @@
 
 namespace quern::ir {
 
-inline constexpr uint32_t kBinaryVersion = 1;
+// The second has names of outputs, and is written where there are any.
+inline constexpr uint32_t kBinaryVersion = 2;
 
 // Whether bytes that begin so are meant to be such a graph.
 bool IsBinary(std::span<const uint8_t> bytes);

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstring>
 
 #include "base/byte_reader.h"
@@ -28,7 +29,15 @@ class Decoder {
       strings_.emplace_back(Chars(text));
     }
     QUERN_ASSIGN(Graph graph, ReadGraph(0));
+    for (size_t o = 0; version_ > 1 && o < graph.outputs.size(); ++o) {
+      QUERN_ASSIGN(graph.output_names.emplace_back(), ReadString("the name of an output"));
+    }
+    if (version_ > 1 && !HasNames(graph.output_names)) return Wrong("names of outputs that are their numbers");
+    if (const Status verified = Verify(graph); !verified.ok()) return At(verified);
     if (RoundUp(reader_.offset()) != data_at_) return Wrong("the graph does not end where the data begins");
+    QUERN_ASSIGN(const std::span<const uint8_t> rest, reader_.Take(reader_.left(), "what is between graph and data"));
+    if (std::any_of(rest.begin(), rest.end(), [](uint8_t byte) { return byte != 0; }))
+      return Wrong("there is something between graph and data");
     return graph;
   }
 
@@ -46,10 +55,10 @@ class Decoder {
   Status ReadHeader() {
     if (!IsBinary(file_)) return absl::InvalidArgumentError("byte 0: no graph in binary form");
     QUERN_RETURN_IF_ERROR(reader_.Take(kMagic.size(), "the mark").status());
-    QUERN_ASSIGN(const uint32_t version, reader_.Read<uint32_t>("the version"));
-    if (version != kBinaryVersion) {
+    QUERN_ASSIGN(version_, reader_.Read<uint32_t>("the version"));
+    if (version_ < 1 || version_ > kBinaryVersion) {
       return absl::InvalidArgumentError(
-          absl::StrFormat("byte 8: version %u is not known, %u is", version, kBinaryVersion));
+          absl::StrFormat("byte 8: version %u is not known, 1 to %u are", version_, kBinaryVersion));
     }
     QUERN_RETURN_IF_ERROR(reader_.Read<uint32_t>("the header").status());
     QUERN_ASSIGN(data_at_, reader_.Read<uint64_t>("where the data begins"));
@@ -288,13 +297,13 @@ class Decoder {
       QUERN_ASSIGN(std::string input, ReadString("a donated input"));
       graph.donations.push_back({static_cast<int>(output), std::move(input)});
     }
-    if (const Status verified = Verify(graph); !verified.ok()) return At(verified);
     return graph;
   }
 
   const std::span<const uint8_t> file_;
   ByteReader reader_;
   std::span<const uint8_t> data_;
+  uint32_t version_ = 0;
   uint64_t data_at_ = 0, used_ = 0, copied_ = 0;
   std::vector<std::string> strings_;
 };

@@ -26,6 +26,8 @@ class Encoder {
 
   std::string Write(const Graph& graph) {
     PutGraph(graph);
+    const bool names = HasNames(graph.output_names);
+    for (size_t o = 0; names && o < graph.outputs.size(); ++o) PutString(OutputName(graph.output_names, o));
     std::string strings;
     Put<uint32_t>(strings, static_cast<uint32_t>(strings_.size()));
     for (const std::string* text : strings_) {
@@ -34,7 +36,7 @@ class Encoder {
     }
     std::string file(kMagic);
     const uint64_t data_at = RoundUp(kHeaderBytes + strings.size() + body_.size());
-    Put<uint32_t>(file, kBinaryVersion);
+    Put<uint32_t>(file, names ? 2 : 1);
     Put<uint32_t>(file, 0);
     Put<uint64_t>(file, data_at);
     Put<uint64_t>(file, data_.size());

@@ -43,7 +43,7 @@ struct Counts {
 
 }  // namespace
 
-std::string Describe(const Graph& graph, const std::vector<std::string>& names) {
+std::string Describe(const Graph& graph) {
   std::string text = absl::StrCat("graph       ", graph.name, "\nfingerprint ", Fingerprint(graph).ToHex(), "\n");
   for (const auto& [name, range] : graph.symbols) {
     const std::string high = range.high == INT64_MAX ? "" : absl::StrCat(range.high);
@@ -57,7 +57,7 @@ std::string Describe(const Graph& graph, const std::vector<std::string>& names) 
                     "\n");
   }
   for (size_t o = 0; o < graph.outputs.size(); ++o)
-    absl::StrAppend(&text, "output      ", o < names.size() ? names[o] : absl::StrCat(o), "  ",
+    absl::StrAppend(&text, "output      ", OutputName(graph.output_names, o), "  ",
                     graph.type(graph.outputs[o]).ToString(), "\n");
   const std::vector<const Node*> params = AllParams(graph);
   double bytes = 0, elements = 0;

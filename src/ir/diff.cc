@@ -116,6 +116,10 @@ std::string Diff(const Graph& a, const Graph& b) {
     if (in_a) absl::StrAppend(&text, "- output ", o, " is ", RefText(a, a.outputs[o]), "\n");
     if (in_b) absl::StrAppend(&text, "+ output ", o, " is ", RefText(b, b.outputs[o]), "\n");
   }
+  for (size_t o = 0; o < std::min(a.outputs.size(), b.outputs.size()); ++o) {
+    const std::string in_a = OutputName(a.output_names, o), in_b = OutputName(b.output_names, o);
+    if (in_a != in_b) absl::StrAppend(&text, "~ output ", o, " is called ", in_b, "  was ", in_a, "\n");
+  }
   const auto donations = [&](const Graph& graph, const Graph& other, const char* mark) {
     for (const Donation& d : graph.donations) {
       if (std::find(other.donations.begin(), other.donations.end(), d) == other.donations.end())

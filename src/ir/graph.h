@@ -6,7 +6,7 @@
 //     %1 = Param() {name = "blk.0.ffn_up.weight"} : q4_K[512, 256]
 //     %2 = MatMul(%0, %1) {transpose_b = true} : f32[SEQ, 512]  @"layers.0/ffn_up"
 //     %3 = Silu(%2) : f32[SEQ, 512]
-//     return %3
+//     return %3 as "y"
 //   }
 // A node with several results is `%4:2 = ...` and its results are %4.0 and %4.1. Some nodes own graphs, by name:
 //   %5 = Region(%0, %1) {family = "matmul"} : f32[SEQ, 512] body graph body { ... }
@@ -75,6 +75,7 @@ class Graph {
   std::string name = "graph";
   SymbolRanges symbols;  // every symbol that occurs, with its range
   std::vector<Value> outputs;
+  std::vector<std::string> output_names;  // as many, each another, or none: numbers. Bodies have none
   std::vector<Donation> donations;
   std::vector<ExtentConstraint> constraints;  // found by inference, checked when symbols are bound
 
@@ -135,6 +136,13 @@ StatusOr<Graph> Parse(std::string_view text);
 Status VerifyRegion(const Graph& graph, int node);
 // `status` with the origin's label as its provenance, when it has one.
 Status WithOrigin(const Graph& graph, int origin, Status status);
+
+// What an output is called by the names of a graph's outputs: its number where they have none.
+std::string OutputName(const std::vector<std::string>& names, size_t output);
+// Whether they say more than numbers do.
+bool HasNames(const std::vector<std::string>& names);
+// Error: two outputs of one name, neither of them a state's.
+Status CheckOutputNames(const std::vector<std::string>& names, const std::vector<Donation>& donations);
 
 // Equal in everything but origins.
 bool SameGraph(const Graph& a, const Graph& b);

@@ -86,6 +86,7 @@ StatusOr<Graph> ReadGraph(TextReader& reader, int nesting) {
   while (reader.Next('%')) {
     QUERN_ASSIGN(const Value output, ReadValue(reader, graph));
     graph.outputs.push_back(output);
+    if (nesting == 0) QUERN_RETURN_IF_ERROR(reader.ReadOutputName(graph.output_names));
     if (!reader.Accept(",")) break;
   }
   while (reader.Accept("donate")) {
@@ -105,7 +106,21 @@ StatusOr<Graph> Parse(std::string_view text) {
   return graph;
 }
 
+std::string OutputName(const std::vector<std::string>& names, size_t output) {
+  return output < names.size() ? names[output] : absl::StrCat(output);
+}
+
+bool HasNames(const std::vector<std::string>& names) {
+  for (size_t o = 0; o < names.size(); ++o) {
+    if (names[o] != absl::StrCat(o)) return true;
+  }
+  return false;
+}
+
 bool SameGraph(const Graph& a, const Graph& b) {
+  for (size_t o = 0; o < std::max(a.outputs.size(), b.outputs.size()); ++o) {
+    if (OutputName(a.output_names, o) != OutputName(b.output_names, o)) return false;
+  }
   if (a.name != b.name || a.symbols != b.symbols || a.outputs != b.outputs || a.donations != b.donations ||
       a.constraints != b.constraints || a.nodes().size() != b.nodes().size()) {
     return false;

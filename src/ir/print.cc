@@ -28,7 +28,7 @@ class Printer {
     }
     absl::StrAppend(&text, pad, "return");
     for (size_t i = 0; i < graph.outputs.size(); ++i)
-      absl::StrAppend(&text, i == 0 ? " " : ", ", RefText(graph, graph.outputs[i]));
+      absl::StrAppend(&text, i == 0 ? " " : ", ", RefText(graph, graph.outputs[i]), AsText(graph.output_names, i));
     text += "\n";
     for (const Donation& d : graph.donations) {
       absl::StrAppend(&text, pad, "donate ", ToString(AttrValue(d.input)), " -> ", d.output, "\n");
@@ -93,6 +93,11 @@ std::string SymbolsText(const SymbolRanges& symbols) {
     if (range.high != INT64_MAX) absl::StrAppend(&text, range.high);
   }
   return text;
+}
+
+std::string AsText(const std::vector<std::string>& names, size_t output) {
+  const std::string name = OutputName(names, output);
+  return name == absl::StrCat(output) ? "" : absl::StrCat(" as ", ToString(AttrValue(name)));
 }
 
 std::string NameText(std::string_view name) {

@@ -17,6 +17,8 @@ std::string HeadText(const Graph& graph, int node);
 std::string TypesText(const Node& node);
 // " sym A in 1..3, B in 0.."; empty where there is none.
 std::string SymbolsText(const SymbolRanges& symbols);
+// " as "y"" of an output with such a name; empty where it goes by its number.
+std::string AsText(const std::vector<std::string>& names, size_t output);
 
 // A name as readers take it back: as it is where it is a word of letters, digits and "_.-/", else quoted.
 std::string NameText(std::string_view name);

@@ -297,6 +297,15 @@ StatusOr<ExtentConstraint> TextReader::Constraint() {
   return constraint;
 }
 
+Status TextReader::ReadOutputName(std::vector<std::string>& names) {
+  std::string name = absl::StrCat(names.size());
+  if (Accept("as")) {
+    QUERN_ASSIGN(name, String());
+  }
+  names.push_back(std::move(name));
+  return absl::OkStatus();
+}
+
 StatusOr<Donation> TextReader::ReadDonation(size_t outputs) {
   Donation donation;
   QUERN_ASSIGN(donation.input, String());

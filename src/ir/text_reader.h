@@ -53,6 +53,8 @@ class TextReader {
   StatusOr<std::vector<TensorType>> Types(int64_t count);
   // "S == T", "64 >= PAST_SEQ + SEQ".
   StatusOr<ExtentConstraint> Constraint();
+  // "as "y"", or nothing: adds the name of the next output.
+  Status ReadOutputName(std::vector<std::string>& names);
   // "-> 1" of a donation, of so many outputs.
   StatusOr<Donation> ReadDonation(size_t outputs);
 

@@ -151,6 +151,17 @@ Status VerifyNode(const Graph& graph, int index) {
 
 }  // namespace
 
+Status CheckOutputNames(const std::vector<std::string>& names, const std::vector<Donation>& donations) {
+  std::set<int> donated;
+  for (const Donation& donation : donations) donated.insert(donation.output);
+  std::set<std::string_view> known;
+  for (size_t o = 0; o < names.size(); ++o) {
+    if (donated.contains(static_cast<int>(o)) || known.insert(names[o]).second) continue;
+    return ToStatus({DiagnosticCode::kDuplicateName, "Output", names[o], "", "", ""});
+  }
+  return absl::OkStatus();
+}
+
 Status Verify(const Graph& graph) {
   std::set<std::string> leaves;
   for (size_t n = 0; n < graph.nodes().size(); ++n) {
@@ -193,6 +204,11 @@ Status Verify(const Graph& graph) {
                        given.ToString(), made.ToString(), graph.name});
     }
   }
+  if (!graph.output_names.empty() && graph.output_names.size() != graph.outputs.size()) {
+    return absl::InternalError(
+        absl::StrFormat("%u outputs have %u names", graph.outputs.size(), graph.output_names.size()));
+  }
+  QUERN_RETURN_IF_ERROR(CheckOutputNames(graph.output_names, graph.donations));
   std::map<std::string_view, const TensorType*> params_of_all;
   return CheckParams(graph, params_of_all);
 }

@@ -22,7 +22,7 @@ Signature SignatureOf(const ir::Graph& graph) {
   for (int o = 0; o < static_cast<int>(graph.outputs.size()); ++o) {
     const bool donated = std::any_of(graph.donations.begin(), graph.donations.end(),
                                      [&](const ir::Donation& d) { return d.output == o; });
-    if (!donated) signature.outputs.push_back({absl::StrCat(o), graph.type(graph.outputs[o]), o});
+    if (!donated) signature.outputs.push_back({ir::OutputName(graph.output_names, o), graph.type(graph.outputs[o]), o});
   }
   return signature;
 }

@@ -151,16 +151,17 @@ Status ImportModel(Session& session, Builder& builder, Imported& result) {
   }
   QUERN_RETURN_IF_ERROR(ImportNodes(scope, graph.node(), 0));
   std::vector<ir::Value> counts;
+  std::vector<std::string>& names = builder.graph.output_names;
   const auto output = [&](const std::string& name, const Item& item) -> Status {
     StatusOr<ir::Value> value = ValueOf(session, builder, item);
     if (!value.ok())
       return absl::UnimplementedError(absl::StrFormat("the output %s: %s", name, value.status().message()));
     for (const auto& [dim, count] : item.counts) {
-      result.cuts.push_back({static_cast<int>(result.outputs.size()), dim, static_cast<int>(counts.size())});
+      result.cuts.push_back({static_cast<int>(names.size()), dim, static_cast<int>(counts.size())});
       counts.push_back(count);
     }
     builder.graph.outputs.push_back(*value);
-    result.outputs.push_back(name);
+    names.push_back(name);
     return absl::OkStatus();
   };
   for (const format::ValueInfo& info : graph.output()) {
@@ -174,11 +175,11 @@ Status ImportModel(Session& session, Builder& builder, Imported& result) {
         QUERN_RETURN_IF_ERROR(output(absl::StrCat(info.name(), ".", i), item->items[i]));
     }
   }
-  result.results = static_cast<int>(result.outputs.size());
+  result.results = static_cast<int>(names.size());
   for (Cut& cut : result.cuts) {
     builder.graph.outputs.push_back(counts[cut.count]);
-    cut.count = static_cast<int>(result.outputs.size());
-    result.outputs.push_back(absl::StrFormat("%s.count_%d", result.outputs[cut.output], cut.dim));
+    cut.count = static_cast<int>(names.size());
+    names.push_back(absl::StrFormat("%s.count_%d", names[cut.output], cut.dim));
   }
   return absl::OkStatus();
 }

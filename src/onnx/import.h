@@ -44,9 +44,8 @@ struct Cut {
 void CutTo(int dim, int64_t count, std::vector<int64_t>& dims, std::vector<uint8_t>& bytes);
 
 struct Imported {
-  ir::Graph graph;                   // its outputs: those of the model, then counts that `cuts` need
-  std::vector<std::string> outputs;  // names, by output of the graph
-  int results = 0;                   // how many of the outputs are the model's; the rest are counts
+  ir::Graph graph;  // its outputs: those of the model, then counts that `cuts` need
+  int results = 0;  // how many of the outputs are the model's; the rest are counts
   std::vector<Cut> cuts;
   std::map<std::string, std::span<const uint8_t>, std::less<>> params;  // the bytes of every Param
   std::vector<std::shared_ptr<const std::vector<uint8_t>>> owners;      // of those that are not the file's

@@ -100,6 +100,7 @@ StatusOr<Value> Rewriter::Add(int n, std::string_view op, std::vector<Value> inp
 
 StatusOr<ir::Graph> Rewriter::Finish() {
   to.outputs = Now(from_.outputs);
+  to.output_names = from_.output_names;
   to.donations = from_.donations;
   // Constraints of nodes that are gone still hold: they are what the caller promises.
   std::vector<ir::ExtentConstraint> inferred = std::move(to.constraints);

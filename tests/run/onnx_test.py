@@ -67,6 +67,8 @@ with tempfile.TemporaryDirectory(prefix="quern_onnx_") as scratch:
     run("convert", model, at / "norm.qgf")
     if run("diff", model, at / "norm.qir") + run("diff", at / "norm.qgf", model):
         sys.exit("a graph is another one in another form")
+    for form in (".qir", ".qgf"):
+        expect(run("inspect", at / f"norm{form}"), "output      y0  f32[B, S, 4]")
 
     # Between DequantizeLinear and QuantizeLinear sums stay integers.
     expect(run("dump", at / "qdq/model.onnx", "--stage", "mir"), "i32[3, 5]")

@@ -58,6 +58,14 @@ TEST(GraphFiles, BytesOfBuiltGraphs) {
   Result<Graph> again = Graph::FromBinary(std::as_bytes(std::span(bytes->data(), bytes->size())));
   ASSERT_TRUE(again.ok()) << again.error();
   EXPECT_EQ(*again->Binary(), *bytes);
+  // Its output is still called y.
+  Result<Program> program = again->Compile({.threads = 1, .cache = "off"});
+  ASSERT_TRUE(program.ok()) << program.error();
+  EXPECT_EQ(program->outputs()[0].name, "y");
+  Result<Graph> of_text = Graph::Parse(graph.Text());
+  ASSERT_TRUE(of_text.ok()) << of_text.error();
+  EXPECT_EQ(of_text->Text(), graph.Text());
+  EXPECT_EQ(of_text->Compile({.threads = 1, .cache = "off"})->outputs()[0].name, "y");
   EXPECT_EQ(*again->Fingerprint(), *graph.Fingerprint());
   EXPECT_EQ(*build("down").Fingerprint(), *graph.Fingerprint());
   EXPECT_NE(*build("down").Binary(), *bytes);

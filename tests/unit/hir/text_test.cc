@@ -25,7 +25,7 @@ constexpr const char* kSources[] = {
   %7 = Mir.Mul(%5, %6) : f32[SEQ, 32]  @"%7"
   %8 = Input() {name = "state"} : f32[256, 32]  @"state"
   %9 = Mir.Update(%8, %7) {axis = 0, start = <0>} : f32[256, 32]  @"%9"
-  return %7, %2.0, %9
+  return %7 as "y", %2.0, %9
   donate "state" -> 2
 }
 )",

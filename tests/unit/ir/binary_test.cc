@@ -52,7 +52,7 @@ constexpr const char* kAll = R"(graph all sym PAST in 0..64, SEQ in 1..64 {
     return %1
   }
   require 64 >= PAST + SEQ
-  return %8, %4
+  return %8 as "y", %4
   donate "cache" -> 1
 })";
 
@@ -64,6 +64,24 @@ TEST(Binary, IsReadBack) {
   EXPECT_TRUE(SameGraph(graph, *again));
   EXPECT_EQ(Print(graph), Print(*again));
   EXPECT_EQ(bytes, Encode(*again));
+}
+
+// Without names of outputs a file is of the first version, which earlier readers take.
+TEST(Binary, NamesOfOutputs) {
+  std::string text(kAll);
+  const Graph named = Parsed(text), numbered = Parsed(absl::StrReplaceAll(text, {{" as \"y\"", ""}}));
+  const std::string with = Encode(named), without = Encode(numbered);
+  EXPECT_EQ(with[8], 2);
+  EXPECT_EQ(without[8], 1);
+  EXPECT_EQ(OutputName(Decode(Bytes(with))->output_names, 0), "y");
+  EXPECT_EQ(OutputName(Decode(Bytes(without))->output_names, 0), "0");
+  EXPECT_FALSE(SameGraph(named, numbered));
+  EXPECT_TRUE(SameGraph(numbered, *Decode(Bytes(without))));
+  // A number as a name is no name: equal graphs are equal bytes.
+  EXPECT_EQ(Encode(Parsed(absl::StrReplaceAll(text, {{"as \"y\"", "as \"0\""}}))), without);
+  std::string version = with;
+  version[8] = 1;
+  EXPECT_FALSE(Decode(Bytes(Hashed(version))).ok());
 }
 
 TEST(Binary, OfRandomGraphs) {
@@ -100,6 +118,7 @@ TEST(Binary, FingerprintsAreOfMeaning) {
   EXPECT_NE(with("SEQ in 1..64", "SEQ in 1..63"), own);
   EXPECT_NE(with("name = \"w\"", "name = \"v\""), own);
   EXPECT_NE(with("Neg", "Abs"), own);
+  EXPECT_NE(with("as \"y\"", "as \"z\""), own);
   // The same in every run, on every machine.
   EXPECT_EQ(Fingerprint(Parsed("graph g {\n  %0 = Input() {name = \"x\"} : f32[2]\n  return %0\n}")).ToHex(),
             "e344d5a5c177f2c29910714f8b4c570a");
@@ -113,7 +132,7 @@ TEST(Binary, SaysWhatIsWrong) {
   EXPECT_EQ(error(good.substr(0, 50)), "byte 32: the file ends inside the header");
   std::string version = good;
   version[8] = 9;
-  EXPECT_EQ(error(version), "byte 8: version 9 is not known, 1 is");
+  EXPECT_EQ(error(version), "byte 8: version 9 is not known, 1 to 2 are");
   std::string damaged = good;
   damaged[damaged.size() / 2] ^= 1;
   EXPECT_NE(error(damaged).find("the file was damaged"), std::string::npos);

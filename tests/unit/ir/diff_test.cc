@@ -48,6 +48,7 @@ TEST(Diff, NodesOfOne) {
 }
 
 TEST(Diff, OperandsOutputsAndSizes) {
+  EXPECT_EQ(Changed({{"return %4", "return %4 as \"y\""}}), "~ output 0 is called y  was 0\n");
   EXPECT_EQ(Changed({{"Add(%2, %1)", "Add(%0, %1)"}}),
             "~ %3 = Add(%0, %1) : f32[S, 4]  was %3 = Add(%2, %1) : f32[S, 4]\n");
   EXPECT_EQ(Changed({{"return %4", "return %3, %4"}}), "- output 0 is %4\n+ output 0 is %3\n+ output 1 is %4\n");

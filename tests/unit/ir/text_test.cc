@@ -21,7 +21,7 @@ constexpr const char* kFeedForward = R"(graph ffn sym PAST_SEQ in 0..511, SEQ in
   %10 = Mul(%7, %9) : f32[SEQ, 512]
   %11 = Update(%8, %10) {axis = 0, start = <PAST_SEQ>} : f32[512, 512]
   require 512 >= PAST_SEQ + SEQ
-  return %7, %11
+  return %7 as "the sum", %11
   donate "cache" -> 1
 }
 )";
@@ -56,6 +56,12 @@ TEST(GraphText, SaysWhatIsWrong) {
           .status()
           .message(),
       "line 7: bad donation to output 0");
+  EXPECT_EQ(Parse("graph g {\n  %0 = Input() {name = \"x\"} : f32[2]\n  return %0 as \"y\", %0 as \"y\"\n}")
+                .status()
+                .message(),
+            "line 4: Output: the name y is taken");
+  EXPECT_EQ(Parse("graph g {\n  %0 = Input() {name = \"x\"} : f32[2]\n  return %0 as y\n}").status().message(),
+            "3:15: expected \"\"\"");
 }
 
 TEST(OpTable, IsSortedAndComplete) {

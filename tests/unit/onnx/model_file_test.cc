@@ -58,7 +58,7 @@ TEST(ModelFile, ReadsWhatItShould) {
   ASSERT_TRUE(file.ok());
   const StatusOr<Imported> imported = Import(**file, {});
   ASSERT_TRUE(imported.ok()) << imported.status();
-  EXPECT_EQ(imported->outputs, std::vector<std::string>{"y"});
+  EXPECT_EQ(imported->graph.output_names, std::vector<std::string>{"y"});
   EXPECT_EQ(imported->graph.type(imported->graph.outputs[0]).ToString(), "f32[N, 2]");
   EXPECT_TRUE(NotCovered(**file).empty());
 }
