@@ -5,7 +5,10 @@
 //   profiler->Phase("warm-up", true);
 //   session->Step(ids);                         // compiles, and pages weights in: left out of the figures
 //   profiler->Phase("prefill");
-//   session->Reset(), session->Step(ids);
+//   session->Reset();
+//   std::vector<float> logits = *session->Step(ids);
+//   const quern::CallerSpan span = profiler->Span("sampling");   // work of the caller's own, beside the kernels
+//   sampler.Draw(logits);
 //   std::puts((*profiler->Table()).c_str());    // or Json(), Trace(), Html()
 #pragma once
 
@@ -17,8 +20,27 @@
 #include "quern/graph.h"
 #include "quern/quern.h"
 #include "quern/result.h"
+#include "quern/tick.h"
 
 namespace quern {
+
+class Profiler;
+
+// Work of the caller's own under a name, from where it was made to where it goes. The profiler outlives it and is not
+// moved meanwhile.
+class [[nodiscard]] CallerSpan {
+ public:
+  CallerSpan(CallerSpan&& other) noexcept;
+  CallerSpan& operator=(CallerSpan&&) = delete;
+  ~CallerSpan();
+
+ private:
+  friend class Profiler;
+  CallerSpan(Profiler* profiler, std::string name);
+  Profiler* profiler_;  // null: it has gone elsewhere
+  std::string name_;
+  Tick begin_;
+};
 
 namespace compiler {
 struct Profiled;
@@ -57,7 +79,11 @@ class Profiler {
 
   // What the runs from here on are called; `warm_up`: left out of the figures. At first the phase is "run".
   void Phase(std::string_view name, bool warm_up = false);
-  // Forgets the runs so far.
+  // A span of the caller's own in the table, the JSON and the trace, in the phase that is on when it ends: from here to
+  // where the object goes, or between two readings of the clock. Spans may lie inside others.
+  CallerSpan Span(std::string_view name);
+  void AddSpan(std::string_view name, Tick begin, Tick end);
+  // Forgets the runs and the spans so far.
   void Clear();
 
   // What was recorded: as tables for people, at most `top` kernels in each (0: all), lines of at most `columns`

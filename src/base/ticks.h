@@ -46,29 +46,47 @@ inline uint64_t TicksAfter() {
 #endif
 }
 
+// Both clocks at one time.
+struct BothClocks {
+  int64_t ns = 0;
+  uint64_t ticks = 0;
+
+  // Of several readings the one during which the fewest ticks went by: a thread may lose its core between the two.
+  static BothClocks Read() {
+    BothClocks best;
+    uint64_t shortest = UINT64_MAX;
+    for (int reading = 0; reading < 16; ++reading) {
+      const uint64_t before = TicksBefore();
+      const int64_t ns = SteadyNs();
+      const uint64_t took = TicksAfter() - before;
+      if (took < shortest) best = {ns, before + took / 2}, shortest = took;
+    }
+    return best;
+  }
+};
+
 // From ticks to nanoseconds of the steady clock: two readings of both clocks, the further apart the better.
 class TickScale {
  public:
   static TickScale Start() {
     TickScale scale;
-    scale.ns_ = SteadyNs();
-    scale.ticks_ = TicksBefore();
+    scale.start_ = BothClocks::Read();
     return scale;
   }
   // Waits, where it must, until ten microseconds have passed since Start.
   void Finish() {
-    int64_t now = SteadyNs();
-    while (now - ns_ < 10'000) now = SteadyNs();
-    ns_per_tick_ = static_cast<double>(now - ns_) / static_cast<double>(TicksBefore() - ticks_);
+    BothClocks now = BothClocks::Read();
+    while (now.ns - start_.ns < 10'000) now = BothClocks::Read();
+    ns_per_tick_ = static_cast<double>(now.ns - start_.ns) / static_cast<double>(now.ticks - start_.ticks);
   }
   double ns_per_tick() const { return ns_per_tick_; }
   int64_t Nanoseconds(uint64_t ticks) const {
-    return ns_ + static_cast<int64_t>(static_cast<double>(static_cast<int64_t>(ticks - ticks_)) * ns_per_tick_);
+    return start_.ns +
+           static_cast<int64_t>(static_cast<double>(static_cast<int64_t>(ticks - start_.ticks)) * ns_per_tick_);
   }
 
  private:
-  int64_t ns_ = 0;
-  uint64_t ticks_ = 0;
+  BothClocks start_;
   double ns_per_tick_ = 1;
 };
 

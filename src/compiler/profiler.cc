@@ -2,6 +2,8 @@
 
 #include "quern/profile.h"
 
+#include <utility>
+
 #include "cache/folder.h"
 #include "compiler/kernel_stages.h"
 #include "compiler/profiled.h"
@@ -97,6 +99,20 @@ void Profiler::Phase(std::string_view name, bool warm_up) {
   while (mark < phases.size() && (phases[mark].name != name || phases[mark].warm_up != warm_up)) ++mark;
   if (mark == phases.size()) phases.push_back({std::string(name), warm_up});
   state_->log->Mark(static_cast<int>(mark));
+}
+
+CallerSpan Profiler::Span(std::string_view name) { return {this, std::string(name)}; }
+
+void Profiler::AddSpan(std::string_view name, Tick begin, Tick end) {
+  state_->log->AddSpan(std::string(name), begin.count, end.count);
+}
+
+CallerSpan::CallerSpan(Profiler* profiler, std::string name)
+    : profiler_(profiler), name_(std::move(name)), begin_(Tick::Now()) {}
+CallerSpan::CallerSpan(CallerSpan&& other) noexcept
+    : profiler_(std::exchange(other.profiler_, nullptr)), name_(std::move(other.name_)), begin_(other.begin_) {}
+CallerSpan::~CallerSpan() {
+  if (profiler_ != nullptr) profiler_->AddSpan(name_, begin_, Tick::Now());
 }
 
 void Profiler::Clear() {

@@ -284,6 +284,8 @@ StatusOr<Profile> Collect(const Executable& executable, RunLog& log, const std::
   for (const Executable::CompiledVariant& variant : profile.variants)
     profile.origin = std::min(profile.origin, variant.start);
   for (const LoggedRun& run : log.runs()) profile.origin = std::min(profile.origin, run.start_ns);
+  for (const LoggedSpan& span : log.spans())
+    profile.origin = std::min(profile.origin, log.scale().Nanoseconds(span.begin));
 
   std::map<std::pair<std::string, int>, std::unique_ptr<SectionBuilder>> builders;
   std::map<std::pair<std::string, int>, int64_t> warm_up;
@@ -320,6 +322,14 @@ StatusOr<Profile> Collect(const Executable& executable, RunLog& log, const std::
       if (order[s] == std::pair(line.phase, line.variant)) line.section = static_cast<int>(s);
     }
   }
+  for (const LoggedSpan& span : log.spans()) {
+    const int64_t start = log.scale().Nanoseconds(span.begin);
+    profile.spans.push_back({span.name, phases[span.mark].name, phases[span.mark].warm_up, start - profile.origin,
+                             std::max<int64_t>(log.scale().Nanoseconds(span.end) - start, 0)});
+  }
+  std::sort(profile.spans.begin(), profile.spans.end(), [](const CallerSpan& a, const CallerSpan& b) {
+    return std::pair(a.start, -a.duration) < std::pair(b.start, -b.duration);
+  });
   for (int v = 0;; ++v) {
     const bool used = std::any_of(profile.timeline.begin(), profile.timeline.end(),
                                   [&](const TimelineRun& run) { return run.variant >= v; });

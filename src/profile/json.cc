@@ -223,6 +223,19 @@ Json TimelineJson(const Profile& profile) {
   return runs;
 }
 
+Json SpansJson(const Profile& profile) {
+  Json rows = Json::array();
+  for (const SpanSums& row : profile.SumsOfSpans()) {
+    rows.push_back({{"name", row.name},
+                    {"phase", row.phase},
+                    {"count", row.count},
+                    {"wall_ns", row.wall},
+                    {"least_ns", row.least},
+                    {"most_ns", row.most}});
+  }
+  return rows;
+}
+
 }  // namespace
 
 std::string JsonText(const Profile& profile) {
@@ -241,6 +254,7 @@ std::string JsonText(const Profile& profile) {
   json["compile"] = CompileJson(profile);
   json["sections"] = Json::array();
   for (const Section& section : profile.sections) json["sections"].push_back(SectionJson(profile, section));
+  json["spans"] = SpansJson(profile);
   json["timeline"] = TimelineJson(profile);
   // Names come from files: bytes that are no UTF-8 are replaced.
   return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";

@@ -145,6 +145,18 @@ struct TimelineRun {
   std::vector<TimelineSlice> slices;
 };
 
+// What the caller did, by the name that it gave. Times as above.
+struct CallerSpan {
+  std::string name, phase;
+  bool warm_up = false;
+  int64_t start = 0, duration = 0;
+};
+// Those of one name and phase, but for warm-ups.
+struct SpanSums {
+  std::string name, phase;
+  int64_t count = 0, wall = 0, least = 0, most = 0;
+};
+
 struct CompiledKernel {
   jit::ObjectReport report;
   int variant = -1;  // the first that uses it
@@ -164,6 +176,7 @@ struct Profile {
   std::vector<CompiledKernel> compiled;
   std::vector<Section> sections;
   std::vector<TimelineRun> timeline;                    // every run of the log
+  std::vector<CallerSpan> spans;                        // by start
   std::vector<std::vector<std::string>> launch_labels;  // by variant and launch, for the trace
 
   Rates RatesOf(const Sums& sums, const Section& section) const;
@@ -173,6 +186,8 @@ struct Profile {
   // Of whole steps, as they typically are. The roof is that of the kernels, which run one after the other: the sum of
   // theirs.
   Rates StepRatesOf(const Section& section) const;
+  // In the order of their first span.
+  std::vector<SpanSums> SumsOfSpans() const;
 };
 
 // What the runs of the log were: by mark.

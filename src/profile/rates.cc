@@ -93,4 +93,20 @@ Rates Profile::StepRatesOf(const Section& section) const {
   return rates;
 }
 
+std::vector<SpanSums> Profile::SumsOfSpans() const {
+  std::vector<SpanSums> rows;
+  for (const CallerSpan& span : spans) {
+    if (span.warm_up) continue;
+    auto row = std::find_if(rows.begin(), rows.end(), [&](const SpanSums& known) {
+      return known.name == span.name && known.phase == span.phase;
+    });
+    if (row == rows.end()) row = rows.insert(row, {span.name, span.phase, 0, 0, span.duration, span.duration});
+    ++row->count;
+    row->wall += span.duration;
+    row->least = std::min(row->least, span.duration);
+    row->most = std::max(row->most, span.duration);
+  }
+  return rows;
+}
+
 }  // namespace quern::profile

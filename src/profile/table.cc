@@ -158,6 +158,17 @@ std::string SectionText(const Profile& profile, const Section& section, const Ta
   return text;
 }
 
+std::string SpansText(const Profile& profile, const TableOptions& options) {
+  const std::vector<SpanSums> rows = profile.SumsOfSpans();
+  if (rows.empty()) return "";
+  TextTable table({"span", "phase", ">times", ">ms", ">ms each", ">least", ">most"});
+  for (const SpanSums& row : rows) {
+    table.Add({row.name, row.phase, absl::StrCat(row.count), Ms(row.wall), Ms(row.wall / row.count), Ms(row.least),
+               Ms(row.most)});
+  }
+  return absl::StrCat("the caller's own:\n\n", table.Text(options.columns), "\n");
+}
+
 std::string CompileText(const Profile& profile, const TableOptions& options) {
   const int top = options.top;
   TextTable steps({"step", ">ms"});
@@ -208,7 +219,7 @@ std::string TableText(const Profile& profile, const TableOptions& options) {
   if (!profile.counted) absl::StrAppend(&text, "hardware counters: ", profile.counters, "\n");
   text += "\n";
   for (const Section& section : profile.sections) text += SectionText(profile, section, options);
-  return text + CompileText(profile, options);
+  return text + SpansText(profile, options) + CompileText(profile, options);
 }
 
 }  // namespace quern::profile

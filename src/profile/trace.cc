@@ -12,7 +12,7 @@ using Json = nlohmann::ordered_json;
 
 // Slices of workers at most: viewers grow slow beyond. Later runs are left out.
 constexpr size_t kMostSlices = 300'000;
-constexpr int kRunProcess = 1, kCompileProcess = 2;
+constexpr int kRunProcess = 1, kCompileProcess = 2, kCallerProcess = 3;
 
 struct Event {
   int process, track;
@@ -96,6 +96,28 @@ void AddRuns(const Profile& profile, Trace& trace) {
   }
 }
 
+// Spans inside others are on tracks below theirs.
+void AddSpans(const Profile& profile, Trace& trace) {
+  std::vector<int64_t> ends;  // by track: of its last span
+  for (const CallerSpan& span : profile.spans) {
+    size_t track = 0;
+    while (track < ends.size() && ends[track] > span.start) ++track;
+    if (track == ends.size()) {
+      if (ends.empty()) trace.Name(kCallerProcess, "caller");
+      trace.Name(kCallerProcess, static_cast<int>(track), absl::StrCat("spans ", track));
+      ends.emplace_back();
+    }
+    ends[track] = span.start + span.duration;
+    trace.Add({kCallerProcess,
+               static_cast<int>(track),
+               span.start,
+               span.duration,
+               span.name,
+               "span",
+               {{"phase", span.phase}, {"warm_up", span.warm_up}}});
+  }
+}
+
 void AddCompiling(const Profile& profile, Trace& trace) {
   trace.Name(kCompileProcess, "compile");
   trace.Name(kCompileProcess, 0, "steps");
@@ -140,6 +162,7 @@ void AddCompiling(const Profile& profile, Trace& trace) {
 std::string TraceText(const Profile& profile) {
   Trace trace;
   AddRuns(profile, trace);
+  AddSpans(profile, trace);
   AddCompiling(profile, trace);
   return trace.Text();
 }

@@ -1,5 +1,6 @@
 // A profile as a trace in Chrome's event format, which Perfetto (ui.perfetto.dev) and chrome://tracing open: one track
-// for each worker with its kernels, one for the steps, and tracks for the phases of compiling.
+// for each worker with its kernels, one for the steps, tracks for the spans of the caller's own, and for the phases of
+// compiling.
 #pragma once
 
 #include <string>

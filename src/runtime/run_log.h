@@ -11,6 +11,8 @@
 #include <cstdint>
 #include <deque>
 #include <span>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "base/ticks.h"
@@ -24,6 +26,13 @@ namespace quern {
 struct RunPart {
   int first = 0;     // among the plan's launches
   RunRecord record;  // of as many as there are
+};
+
+// What the owner of the log did meanwhile, in ticks.
+struct LoggedSpan {
+  std::string name;
+  int mark = 0;
+  uint64_t begin = 0, end = 0;
 };
 
 struct LoggedRun {
@@ -51,9 +60,13 @@ class RunLog {
 
   // What the runs from here on are, in the owner's own numbers.
   void Mark(int mark) { mark_ = mark; }
+  void AddSpan(std::string name, uint64_t begin, uint64_t end) {
+    spans_.push_back({std::move(name), mark_, begin, end});
+  }
   int mark() const { return mark_; }
   // The runs, in order. Call Finish first: it measures the rate of the ticks.
   const std::deque<LoggedRun>& runs() const { return runs_; }
+  const std::deque<LoggedSpan>& spans() const { return spans_; }
   const TickScale& scale() const { return scale_; }
   int workers() const { return workers_; }
   void Finish() { scale_.Finish(); }
@@ -86,6 +99,7 @@ class RunLog {
   std::deque<std::vector<RunSlice>> slabs_;
   size_t used_ = 0;  // of the last slab
   std::deque<LoggedRun> runs_;
+  std::deque<LoggedSpan> spans_;
 };
 
 }  // namespace quern

@@ -4,8 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <string>
 #include <vector>
 
 namespace quern {
@@ -98,6 +100,46 @@ TEST(Profiler, TheRoofIsThatOfOneRun) {
   EXPECT_NEAR(roof->floor_ns, floor_ns, 1e-6 * floor_ns);
   EXPECT_GT(roof->memory_gbps, 0);
   EXPECT_GT(roof->f32_gflops, 0);
+}
+
+TEST(Profiler, HasSpansOfTheCallers) {
+  Linear linear;
+  Result<Profiler> profiler = Profiler::Attach(*linear.program);
+  ASSERT_TRUE(profiler.ok()) << profiler.error();
+  profiler->Phase("warm-up", true);
+  { const CallerSpan left_out = profiler->Span("work"); }
+  profiler->Phase("steady");
+  const Tick begin = Tick::Now();
+  for (int i = 0; i < 2; ++i) {
+    const CallerSpan work = profiler->Span("work");
+    const CallerSpan inner = profiler->Span("inner");
+    ASSERT_TRUE(linear.Run());
+  }
+  profiler->AddSpan("all", begin, Tick::Now());
+  const Json json = Parse(*profiler);
+  const Json& spans = json["spans"];
+  ASSERT_EQ(spans.size(), 3u) << spans;
+  EXPECT_EQ(spans[0]["name"], "all");
+  EXPECT_EQ(spans[1]["name"], "work");
+  EXPECT_EQ(spans[1]["count"], 2);
+  EXPECT_EQ(spans[2]["name"], "inner");
+  EXPECT_EQ(spans[2]["phase"], "steady");
+  EXPECT_GE(spans[0]["wall_ns"], spans[1]["wall_ns"]);
+  EXPECT_GE(spans[1]["wall_ns"], spans[2]["wall_ns"]);
+  EXPECT_GE(spans[2]["least_ns"], json["sections"][0]["total"]["least_ns"]);
+  EXPECT_NE(profiler->Table()->find("the caller's own"), std::string::npos);
+  // A track for each depth; the warm-up is there, too.
+  std::map<std::string, int> tracks, times;
+  const Json trace = Json::parse(*profiler->Trace());
+  for (const Json& event : trace["traceEvents"]) {
+    if (event["ph"] != "X" || event["cat"] != "span") continue;
+    ++times[event["name"]];
+    tracks[event["name"]] = event["tid"];
+  }
+  EXPECT_EQ(times, (std::map<std::string, int>{{"all", 1}, {"inner", 2}, {"work", 3}}));
+  EXPECT_EQ(tracks, (std::map<std::string, int>{{"all", 0}, {"inner", 2}, {"work", 1}}));
+  profiler->Clear();
+  EXPECT_TRUE(Parse(*profiler)["spans"].empty());
 }
 
 TEST(Profiler, OfNothingHasNoSections) {
