@@ -177,6 +177,35 @@ class Program {
     double bind = 0, run = 0;  // seconds of the last run: following sizes and pointers, and kernels
   };
   Counters counters() const;
+
+  // A variant: sizes that have kernels of their own, and what it holds while it is compiled. What several hold together
+  // is counted in each.
+  struct VariantInfo {
+    std::string guard;  // "SEQ in 2..8", "" for all other sizes
+    uint64_t key = 0;   // that of VariantPlan (quern/plan.h)
+    bool compiled = false;
+    int64_t runs = 0;  // since it was compiled, or since the last DropUnused
+    int launches = 0;  // of a run, those of bodies once
+    int64_t code_bytes = 0, packed_bytes = 0, constant_bytes = 0, scratch_bytes = 0;  // scratch: of each thread
+  };
+  // In the order in which they are tried.
+  std::vector<VariantInfo> Variants() const;
+  // Compiles the variant for these sizes, so that the first run of them does not. Every symbol has a size. Errors:
+  // those of Run.
+  Result<void> Precompile(const std::map<std::string, int64_t>& symbols);
+  // Gives back what variants hold that no run has used since the last call, or since they were compiled, but for what
+  // others use; and the arena, which the next run takes as large as it needs. A run that needs one compiles it again.
+  // What was made of parameters that were released stays. How many there were. Errors: kBusy, during a run, or while a
+  // profiler is attached.
+  Result<int> DropUnused();
+  // Held now, in bytes.
+  struct Memory {
+    int64_t states = 0, packed = 0, constants = 0, code = 0;
+    int64_t arena = 0, arena_used = 0;  // reserved, and what of it the last run used
+    int64_t scratch = 0;                // of all threads
+    int64_t copied = 0;                 // parameters whose bytes were not aligned
+  };
+  Memory memory() const;
   // What Options::check has looked at so far, in a sentence; empty without.
   std::string CheckSummary() const;
 
@@ -211,6 +240,13 @@ class [[nodiscard]] LabelScope {
   LabelScope(void* module, size_t scope) : module_(module), scope_(scope) {}
   void* module_;  // of the implementation; null: nothing to close
   size_t scope_;
+};
+
+// What counts where two graphs or plans are compared.
+struct DiffOptions {
+  bool names = true;      // of inputs, parameters, outputs and states
+  bool constants = true;  // their bytes
+  bool origins = false;   // labels
 };
 
 class Graph {

@@ -71,7 +71,7 @@ class TextGraph {
   std::string Describe() const;
   // What differs in `other`: a line for each node that one of the two has alone ("-", "+") or over other operands
   // ("~"), and for what else differs; empty where nothing but labels and names of graphs does.
-  std::string Diff(const TextGraph& other) const;
+  std::string Diff(const TextGraph& other, const DiffOptions& options = {}) const;
   // The outputs of the last run: a line each with its name, type and first elements.
   std::string Outputs() const;
 

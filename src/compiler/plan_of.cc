@@ -2,12 +2,17 @@
 
 #include <algorithm>
 #include <cctype>
-#include <nlohmann/json.hpp>
+#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "compiler/graph_state.h"
 #include "compiler/model.h"
+#include "compiler/program_identity.h"
 #include "ir/binary.h"
+#include "kir/cost.h"
+#include "kir/scratch.h"
+#include "lir/arena.h"
+#include "lir/once.h"
 #include "lir/signature.h"
 #include "quern/plan.h"
 
@@ -49,13 +54,6 @@ void FirstUses(const ir::Graph& graph, std::vector<std::string>& names) {
   }
 }
 
-std::string TextOfGuard(const SymbolRanges& guard) {
-  std::string text;
-  for (const auto& [symbol, range] : guard)
-    absl::StrAppend(&text, text.empty() ? "" : ", ", symbol, " in ", range.low, "..", range.high);
-  return text;
-}
-
 void Count(const ir::Graph& graph, std::map<std::string, int>& ops) {
   for (const ir::Node& node : graph.nodes()) {
     if (ir::IsRegion(node)) {
@@ -67,27 +65,122 @@ void Count(const ir::Graph& graph, std::map<std::string, int>& ops) {
   }
 }
 
+// Of a graph with the sizes that guards leave: what its runs are called.
+std::string StepOf(const ir::Graph& graph, const SymbolRanges& ranges) {
+  const auto tokens = ranges.find(kSeq);
+  if (tokens == ranges.end()) return "inference";
+  if (graph.donations.empty()) return "encoder";
+  return tokens->second.high == 1 ? "decode" : "prefill";
+}
+
+// Where launches behind the last product begin.
+size_t EpilogueOf(const ir::Graph& fused, const lir::Plan& plan) {
+  size_t behind = 0;  // the last product
+  for (size_t l = 0; l < plan.launches.size(); ++l) {
+    const lir::Launch& launch = plan.launches[l];
+    if (launch.region < 0) continue;
+    const ir::Node& region = lir::GraphOf(fused, plan, launch.body).node(launch.region);
+    const std::vector<ir::Node>& nodes = region.body().nodes();
+    const bool product = std::any_of(nodes.begin(), nodes.end(), [](const ir::Node& node) {
+      return ir::IsRoot(node, "matmul") || ir::IsRoot(node, "attention");
+    });
+    if (product) behind = l + 1;
+  }
+  if (behind == 0) return plan.launches.size();
+  // What comes after it in the body of a loop is no end.
+  while (behind < plan.launches.size() && plan.launches[behind].body != 0) ++behind;
+  return behind;
+}
+
+void AddPhase(const char* name, const lir::Plan& plan, std::span<const lir::Launch> launches, VariantPlan& made) {
+  if (launches.empty()) return;
+  PlanPhase& phase = made.phases.emplace_back(PlanPhase{name, {}});
+  for (const lir::Launch& launch : launches)
+    phase.launches.push_back(absl::StrCat(plan.kernels[launch.kernel].name, "  ", launch.label));
+}
+
+// Operations and bytes of a run of these sizes.
+Status AddCosts(const lir::Plan& plan, const Binding& sizes, VariantPlan& made) {
+  std::vector<std::optional<kir::KernelCost>> costs(plan.kernels.size());
+  for (const lir::Launch& launch : plan.launches) {
+    const kir::Kernel& kernel = plan.kernels[launch.kernel];
+    if (plan.calls.contains(launch.kernel)) {
+      made.operations_known = false;
+      continue;
+    }
+    std::optional<kir::KernelCost>& cost = costs[launch.kernel];
+    if (!cost) {
+      Binding own;
+      for (const kir::SymbolDecl& symbol : kernel.symbols) {
+        const auto value = sizes.find(symbol.name);
+        if (!symbol.derived && value != sizes.end()) own[symbol.name] = value->second;
+      }
+      QUERN_ASSIGN(cost, kir::CostOf(kernel, own));
+    }
+    made.operations += cost->flops + cost->int8_ops;
+    made.read += static_cast<double>(cost->read());
+    made.written += static_cast<double>(cost->written());
+    made.operations_known = made.operations_known && !cost->estimate;
+  }
+  return absl::OkStatus();
+}
+
+// `packed`: takes what plans keep of parameters alone, by its key.
 StatusOr<VariantPlan> VariantOf(const ir::Graph& prepared, const SymbolRanges& guard,
-                                const compiler::PipelineOptions& pipeline, const std::string& identity) {
+                                const compiler::PipelineOptions& pipeline, const std::string& identity,
+                                const std::map<std::string, int64_t>& asked, std::map<Hash128, int64_t>& packed) {
   QUERN_ASSIGN(const compiler::PlannedVariant planned, compiler::PlanVariant(prepared, guard, pipeline));
   const lir::Plan& plan = planned.plan;
   VariantPlan made;
-  made.guard = TextOfGuard(guard);
-  made.phase = plan.once.empty() ? "steady" : "prologue, steady";
-  made.key = HashBytes(absl::StrCat(identity, "\n", made.guard)).high;
+  made.guard = compiler::TextOfGuard(guard);
+  made.key = compiler::VariantKey(identity, guard);
+  SymbolRanges ranges = prepared.symbols;
+  for (const auto& [symbol, range] : guard) ranges[symbol] = range;
+  made.step = StepOf(prepared, ranges);
+  Binding sizes;
+  for (const auto& [symbol, range] : ranges) {
+    const auto given = asked.find(symbol);
+    sizes[symbol] = given == asked.end() ? range.high : std::clamp(given->second, range.low, range.high);
+  }
+  made.sizes.insert(sizes.begin(), sizes.end());
   made.kernels = static_cast<int>(plan.kernels.size());
-  made.launches = static_cast<int>(plan.launches.size());
-  made.once = static_cast<int>(plan.once.size());
+  const std::span<const lir::Launch> launches(plan.launches);
+  const size_t epilogue = EpilogueOf(planned.graph, plan);
+  AddPhase("prologue", plan, plan.once, made);
+  AddPhase("steady", plan, launches.first(epilogue), made);
+  AddPhase("epilogue", plan, launches.subspan(epilogue), made);
   Count(planned.graph, made.ops);
+  QUERN_RETURN_IF_ERROR(AddCosts(plan, sizes, made));
   made.arena_bytes = plan.arena_bytes.ToString();
   made.arena_most = plan.arena_bytes.UpperBound(plan.ranges).value_or(-1);
-  made.packed_bytes = plan.once_kept_bytes.UpperBound({}).value_or(0);
+  made.arena = plan.arena_bytes.Evaluate(sizes).value_or(-1);
+  std::set<Hash128> own;
+  for (const auto& [buffer, value] : lir::KeptOnce(plan)) {
+    if (!own.insert(value.key).second) continue;
+    packed[value.key] = lir::RoundUp64(plan.buffers[buffer].bytes).constant();
+    made.packed_bytes += packed[value.key];
+  }
+  for (const lir::Buffer& buffer : plan.buffers) {
+    if (buffer.data != nullptr) made.constant_bytes += static_cast<int64_t>(buffer.data->size());
+  }
+  for (const kir::Kernel& kernel : plan.kernels) {
+    QUERN_ASSIGN(const int64_t bytes, kir::ScratchBytes(kernel, {}));
+    made.scratch_bytes = std::max(made.scratch_bytes, bytes);
+  }
   return made;
 }
 
-StatusOr<BindingManifest> Make(const compiler::GraphAccess::State& state, const Options& options) {
+StatusOr<BindingManifest> Make(const hir::Module& module, const Options& options,
+                               const std::function<std::vector<SymbolRanges>(const ir::Graph& prepared)>& guards_of,
+                               const std::map<std::string, int64_t>& sizes) {
   QUERN_ASSIGN(const compiler::PipelineOptions pipeline, compiler::PipelineOptionsOf(options));
-  QUERN_ASSIGN(const ir::Graph graph, hir::Lower(state.module));
+  QUERN_ASSIGN(const ir::Graph graph, hir::Lower(module));
+  for (const auto& [symbol, size] : sizes) {
+    if (graph.symbols.contains(symbol)) continue;
+    std::vector<std::string_view> known;
+    for (const auto& [name, range] : graph.symbols) known.emplace_back(name);
+    return UnknownName("symbol", symbol, known, graph.name);
+  }
   const Signature signature = SignatureOf(graph);
   BindingManifest made;
   made.graph = graph.name;
@@ -118,68 +211,41 @@ StatusOr<BindingManifest> Make(const compiler::GraphAccess::State& state, const 
     block.params.push_back(name);
     block.bytes += bytes[name];
   }
-  QUERN_ASSIGN(const ir::Graph prepared, compiler::PrepareGraph(state.module, pipeline));
-  std::vector<SymbolRanges> guards = state.Guards();
-  guards.push_back({});
-  QUERN_ASSIGN(guards, compiler::PossibleGuards(prepared, guards));
-  const std::string identity = absl::StrCat(made.fingerprint, "\n", options.cpu, "\n", options.exact ? "exact" : "",
-                                            "\n", options.invariant ? "invariant" : "", "\n", options.kernels);
+  QUERN_ASSIGN(const ir::Graph prepared, compiler::PrepareGraph(module, pipeline));
+  QUERN_ASSIGN(const std::vector<SymbolRanges> guards, compiler::PossibleGuards(prepared, guards_of(prepared)));
+  QUERN_ASSIGN(const Hash128 program, compiler::ProgramFingerprint(graph, guards, options));
+  made.program = program.ToHex();
+  const std::string identity = compiler::IdentityOf(graph, options);
+  std::map<Hash128, int64_t> packed;
   for (const SymbolRanges& guard : guards) {
-    QUERN_ASSIGN(made.variants.emplace_back(), VariantOf(prepared, guard, pipeline, identity));
+    QUERN_ASSIGN(made.variants.emplace_back(), VariantOf(prepared, guard, pipeline, identity, sizes, packed));
   }
+  for (const auto& [key, held] : packed) made.packed_bytes += held;
   return made;
-}
-
-using Json = nlohmann::ordered_json;
-
-Json PortsJson(const std::vector<BindingPort>& ports) {
-  Json rows = Json::array();
-  for (const BindingPort& port : ports) {
-    rows.push_back({{"name", port.name},
-                    {"dtype", port.dtype},
-                    {"dims", port.dims},
-                    {"bytes", port.bytes},
-                    {"home", port.home},
-                    {"offset", port.offset}});
-  }
-  return rows;
 }
 
 }  // namespace
 
-std::string BindingManifest::Json() const {
-  nlohmann::ordered_json json = {{"graph", graph}, {"fingerprint", fingerprint}};
-  json["inputs"] = PortsJson(inputs);
-  json["outputs"] = PortsJson(outputs);
-  json["params"] = PortsJson(params);
-  json["states"] = PortsJson(states);
-  json["donations"] = nlohmann::ordered_json::array();
-  for (const auto& [state, output] : donations) json["donations"].push_back({{"state", state}, {"output", output}});
-  json["weight_blocks"] = nlohmann::ordered_json::array();
-  for (const WeightBlock& block : weight_blocks)
-    json["weight_blocks"].push_back({{"prefix", block.prefix}, {"params", block.params}, {"bytes", block.bytes}});
-  json["param_bytes"] = param_bytes;
-  json["state_bytes"] = state_bytes;
-  json["variants"] = nlohmann::ordered_json::array();
-  for (const VariantPlan& variant : variants) {
-    json["variants"].push_back({{"guard", variant.guard},
-                                {"phase", variant.phase},
-                                {"key", absl::StrFormat("%016x", variant.key)},
-                                {"kernels", variant.kernels},
-                                {"launches", variant.launches},
-                                {"once", variant.once},
-                                {"ops", variant.ops},
-                                {"arena_bytes", variant.arena_bytes},
-                                {"arena_most", variant.arena_most},
-                                {"packed_bytes", variant.packed_bytes}});
-  }
-  return json.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
-}
-
-Result<BindingManifest> PlanOf(const Graph& graph, const Options& options) {
+Result<BindingManifest> PlanOf(const Graph& graph, const Options& options,
+                               const std::map<std::string, int64_t>& sizes) {
   const compiler::GraphAccess::State& state = compiler::GraphAccess::Of(graph);
   if (!state.ok()) return Result<BindingManifest>::Failed(state.error);
-  return compiler::ToResult(Make(state, options), state.module.name);
+  const auto guards = [&](const ir::Graph&) {
+    std::vector<SymbolRanges> all = state.Guards();
+    all.push_back({});
+    return all;
+  };
+  return compiler::ToResult(Make(state.module, options, guards, sizes), state.module.name);
+}
+
+Result<BindingManifest> PlanOfModel(const std::string& path, const Options& options,
+                                    const std::map<std::string, int64_t>& sizes) {
+  const auto made = [&]() -> StatusOr<BindingManifest> {
+    QUERN_ASSIGN(const compiler::OpenedModel opened, compiler::OpenModel(path, options));
+    const auto guards = [&](const ir::Graph& graph) { return compiler::StepGuardsOf(graph, options.invariant); };
+    return Make(opened.spec.module, options, guards, sizes);
+  };
+  return compiler::ToResult(made(), path);
 }
 
 }  // namespace quern

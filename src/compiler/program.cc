@@ -12,6 +12,7 @@
 #include "compiler/compile_parts.h"
 #include "compiler/device_run.h"
 #include "compiler/model.h"
+#include "compiler/program_identity.h"
 #include "compiler/public_error.h"
 #include "compiler/runtime_options.h"
 #include "quern/profile.h"
@@ -249,6 +250,12 @@ Status Program::State_::Run(const std::vector<ConstTensor>& given_inputs,
   return executable->Run(input_bytes, output_bytes, checks.symbols());
 }
 
+Status Program::State_::Precompile(const Binding& symbols) {
+  const Signature& signature = executable->signature();
+  QUERN_RETURN_IF_ERROR(RunChecks(signature.name, symbols).CheckSymbols(signature.symbols));
+  return executable->Prepare(symbols);
+}
+
 namespace compiler {
 
 std::vector<SymbolRanges> DefaultGuards(const SymbolRanges& symbols) {
@@ -296,6 +303,7 @@ StatusOr<std::unique_ptr<Program::State_>> MakeProgram(const ProgramSpec& spec, 
         state->executable->BindParam(port.name, {reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}));
   }
   state->prepare_seconds = Since(start);
+  state->options = options;
   state->profiled = {state->executable.get(), made.name,     "",       options.exact,     0, pipeline.spans,
                      &state->module,          &state->graph, pipeline, options.specialise};
   state->profiled.pipeline.spans = nullptr;
@@ -352,6 +360,49 @@ std::string Program::CheckSummary() const { return state_->checker == nullptr ? 
 
 Result<Profiler> Profiler::Attach(Program& program, const ProfilerOptions& options) {
   return AttachTo(program.state_->profiled, options);
+}
+
+std::vector<Program::VariantInfo> Program::Variants() const {
+  const Executable& executable = *state_->executable;
+  const StatusOr<ir::Graph> graph = hir::Lower(state_->module);
+  const std::string identity = graph.ok() ? compiler::IdentityOf(*graph, state_->options) : "";
+  std::vector<VariantInfo> variants;
+  for (int v = 0; v < executable.variants(); ++v) {
+    VariantInfo& made = variants.emplace_back();
+    made.guard = compiler::TextOfGuard(executable.guard(v));
+    made.key = compiler::VariantKey(identity, executable.guard(v));
+    const BoundPlan* const plan = executable.plan(v);
+    if (plan == nullptr) continue;
+    made.compiled = true;
+    made.runs = executable.runs(v);
+    made.launches = static_cast<int>(plan->plan().launches.size());
+    made.code_bytes = plan->code_bytes();
+    made.packed_bytes = plan->packed_bytes();
+    made.constant_bytes = plan->constant_bytes();
+    made.scratch_bytes = plan->scratch_bytes();
+  }
+  return variants;
+}
+
+Result<void> Program::Precompile(const std::map<std::string, int64_t>& symbols) {
+  return compiler::ToResult(state_->Precompile({symbols.begin(), symbols.end()}), state_->executable->signature().name);
+}
+
+Result<int> Program::DropUnused() {
+  return compiler::ToResult(state_->executable->DropUnused(), state_->executable->signature().name);
+}
+
+Program::Memory Program::memory() const {
+  const Executable::MemoryReport held = state_->executable->memory();
+  const BoundPlan* const last = state_->executable->last();
+  return {.states = held.states,
+          .packed = held.packed,
+          .constants = held.constants,
+          .code = held.code,
+          .arena = held.arena,
+          .arena_used = last == nullptr ? 0 : last->arena_bytes(),
+          .scratch = held.scratch,
+          .copied = held.copied};
 }
 
 Program::Counters Program::counters() const {

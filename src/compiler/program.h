@@ -25,10 +25,12 @@ struct Program::State_ {
   std::shared_ptr<KernelCache> cache;
   std::vector<TensorInfo> inputs, outputs, params, states;
   double prepare_seconds = 0;
+  Options options;  // of what keys of variants are made
   compiler::Profiled profiled;
 
   StatusOr<std::vector<std::vector<int64_t>>> OutputShapes(const std::vector<ConstTensor>& inputs,
                                                            const Binding& symbols) const;
+  Status Precompile(const Binding& symbols);
   Status Run(const std::vector<ConstTensor>& inputs, const std::vector<MutableTensor>& outputs, const Binding& symbols);
 };
 

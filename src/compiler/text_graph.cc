@@ -338,8 +338,9 @@ std::string TextGraph::Describe() const {
   return text;
 }
 
-std::string TextGraph::Diff(const TextGraph& other) const {
-  return ir::Diff(state_->file.graph, other.state_->file.graph);
+std::string TextGraph::Diff(const TextGraph& other, const DiffOptions& options) const {
+  return ir::Diff(state_->file.graph, other.state_->file.graph,
+                  {.names = options.names, .constants = options.constants, .origins = options.origins});
 }
 
 std::string TextGraph::Outputs() const {

@@ -23,7 +23,7 @@ StatusOr<std::unique_ptr<BoundPlan>> BoundPlan::Create(lir::Plan plan, std::span
 Status BoundPlan::Prepare(std::span<const std::string> names, KernelCache& cache, SharedMemory& memory,
                           ThreadPool& pool) {
   names_.assign(names.begin(), names.end());
-  QUERN_ASSIGN(functions_, Functions(cache));
+  QUERN_RETURN_IF_ERROR(GetFunctions(cache));
   for (const kir::Kernel& kernel : plan_.kernels) {
     QUERN_ASSIGN(const int64_t bytes, kir::ScratchBytes(kernel, {}));
     scratch_bytes_ = std::max(scratch_bytes_, bytes);
@@ -80,8 +80,7 @@ void BoundPlan::Substitute(DispatchList& list, std::span<const lir::Launch> laun
     list.Substitute(l, stepping_.substitute(launches[l], list.dispatches()[l].kernel));
 }
 
-StatusOr<std::vector<quern_kernel*>> BoundPlan::Functions(KernelCache& cache) const {
-  if (plan_.calls.empty()) return cache.Get(plan_.kernels, kernel_symbols_);
+Status BoundPlan::GetFunctions(KernelCache& cache) {
   std::vector<kir::Kernel> kernels;
   std::vector<std::string> symbols;
   for (const auto& [kernel, call] : plan_.calls) {
@@ -92,14 +91,13 @@ StatusOr<std::vector<quern_kernel*>> BoundPlan::Functions(KernelCache& cache) co
     kernels.push_back(plan_.kernels[k]);
     symbols.push_back(kernel_symbols_[k]);
   }
-  QUERN_ASSIGN(const std::vector<quern_kernel*> compiled, cache.Get(kernels, symbols));
-  std::vector<quern_kernel*> functions;
+  QUERN_ASSIGN(kernels_, cache.Get(kernels, symbols));
   size_t next = 0;
   for (size_t k = 0; k < plan_.kernels.size(); ++k) {
     const auto call = plan_.calls.find(static_cast<int>(k));
-    functions.push_back(call == plan_.calls.end() ? compiled[next++] : call->second->kernel);
+    functions_.push_back(call == plan_.calls.end() ? kernels_.functions[next++] : call->second->kernel);
   }
-  return functions;
+  return absl::OkStatus();
 }
 
 Status BoundPlan::RunOnce(std::span<const std::string> names, SharedMemory& memory, ThreadPool& pool) {
@@ -115,6 +113,7 @@ Status BoundPlan::RunOnce(std::span<const std::string> names, SharedMemory& memo
   for (auto& [buffer, value] : kept) {
     if (stepping_.observer != nullptr)
       value.key = HashBytes(absl::StrCat(value.key.ToHex(), " of variant ", stepping_.variant));
+    if (packed_.insert(value.key).second) packed_bytes_ += lir::RoundUp64(plan_.buffers[buffer].bytes).constant();
     bases_[buffer] = memory.once.Find(value.key);
     if (bases_[buffer] != nullptr) continue;
     missing.insert(buffer);
@@ -233,6 +232,17 @@ void BoundPlan::Place(int buffer, uint8_t* base) {
   if (bases_[buffer] == base) return;
   bases_[buffer] = base;
   if (!values_.empty() || names_.empty()) list_.Rebase(buffer, values_, base);
+}
+
+void BoundPlan::Unplace() {
+  arena_ = nullptr;
+  values_.clear();
+}
+
+int64_t BoundPlan::constant_bytes() const {
+  int64_t bytes = 0;
+  for (const Memory& constant : constants_) bytes += constant.size();
+  return bytes;
 }
 
 Status BoundPlan::Bind(std::span<const int64_t> values, SharedMemory& memory) {

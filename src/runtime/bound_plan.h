@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -88,6 +89,16 @@ class BoundPlan {
   // run that it was told of; or null. `cancel`: Cancelled as soon as it is true; or null. Errors: those of
   // BoundSteps::Run and of the observer.
   Status Run(ThreadPool& pool, std::span<void* const> scratch, RunLog* log, const std::atomic<bool>* cancel);
+  // Forgets where it lies in the arena, which is to be another one.
+  void Unplace();
+  // What it holds, and what of it other plans may hold too: of machine code, of values of parameters alone (and their
+  // keys in the store), of constants.
+  int64_t code_bytes() const { return kernels_.code_bytes; }
+  int64_t packed_bytes() const { return packed_bytes_; }
+  const std::set<Hash128>& packed() const { return packed_; }
+  int64_t constant_bytes() const;
+  // Of the arena, for the values it is bound to.
+  int64_t arena_bytes() const { return values_.empty() && !names_.empty() ? 0 : arena_bytes_.Evaluate(values_); }
   // Bytes of scratch that a worker needs.
   int64_t scratch_bytes() const { return scratch_bytes_; }
   std::span<const Dispatch> dispatches() const { return list_.dispatches(); }
@@ -101,7 +112,7 @@ class BoundPlan {
   BoundPlan(lir::Plan plan, Stepping stepping) : plan_(std::move(plan)), stepping_(std::move(stepping)) {}
   Status Prepare(std::span<const std::string> names, KernelCache& cache, SharedMemory& memory, ThreadPool& pool);
   // What computes each kernel: compiled where the cache lacks it, or the caller's own.
-  StatusOr<std::vector<quern_kernel*>> Functions(KernelCache& cache) const;
+  Status GetFunctions(KernelCache& cache);
   Status RunOnce(std::span<const std::string> names, SharedMemory& memory, ThreadPool& pool);
   // Puts the functions of `stepping_` in the place of kernels.
   void Substitute(DispatchList& list, std::span<const lir::Launch> launches) const;
@@ -115,7 +126,10 @@ class BoundPlan {
   lir::Plan plan_;
   Stepping stepping_;
   std::vector<std::string> names_, kernel_symbols_;
+  KernelCache::Kernels kernels_;
   std::vector<quern_kernel*> functions_;
+  std::set<Hash128> packed_;
+  int64_t packed_bytes_ = 0;
   std::vector<uint8_t*> bases_;      // by buffer of the plan
   std::vector<Polynomial> offsets_;  // by buffer: in the arena
   Requirements requirements_;

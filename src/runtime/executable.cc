@@ -17,6 +17,7 @@ struct Executable::State_ {
   std::vector<Variant> variants;
   ExecutableOptions options;
   std::vector<std::unique_ptr<BoundPlan>> plans;  // by variant; null until it is needed
+  std::vector<int64_t> runs;                      // by variant
   SharedMemory memory;
   std::map<std::string, Memory, std::less<>> aligned_params;
   std::map<std::string, std::function<void()>, std::less<>> releases;  // of parameters that are still read
@@ -42,6 +43,8 @@ const Signature& Executable::signature() const { return s_->sizes.signature(); }
 const Executable::Report& Executable::report() const { return s_->report; }
 const BoundPlan* Executable::last() const { return s_->last; }
 void Executable::Record(RunLog* log) { s_->log = log; }
+int Executable::variants() const { return static_cast<int>(s_->variants.size()); }
+int64_t Executable::runs(int variant) const { return s_->runs[variant]; }
 const SymbolRanges& Executable::guard(int variant) const { return s_->variants[variant].guard; }
 const BoundPlan* Executable::plan(int variant) const { return s_->plans[variant].get(); }
 const std::vector<Executable::CompiledVariant>& Executable::compiled() const { return s_->compiled; }
@@ -59,6 +62,7 @@ StatusOr<std::unique_ptr<Executable>> Executable::Create(Signature signature, st
   s.variants = std::move(variants);
   s.options = std::move(options);
   s.plans.resize(s.variants.size());
+  s.runs.resize(s.variants.size());
   for (const Port& port : s.sizes.signature().states) {
     const std::optional<int64_t> most = BytesOf(port, false).UpperBound(s.sizes.signature().symbols);
     if (!most)
@@ -155,6 +159,7 @@ Status Executable::CompileOne(int variant) {
   // A variant counts as compiled only when all that its runs need is there.
   QUERN_RETURN_IF_ERROR(ReserveScratch(std::max(bound->scratch_bytes(), int64_t{64})));
   s.plans[variant] = std::move(bound);
+  s.runs[variant] = 0;
   ++s.report.variants;
   s.report.plan_ns += planned - start;
   s.report.compile_ns += compiled - planned;
@@ -183,6 +188,59 @@ Status Executable::ReserveScratch(int64_t bytes) {
   s.scratch = std::move(scratch);
   s.scratch_pointers = std::move(pointers);
   return absl::OkStatus();
+}
+
+StatusOr<int> Executable::DropUnused() {
+  State_& s = *s_;
+  const Exclusive exclusive(s.busy);
+  if (!exclusive.held() || s.log != nullptr) return s.sizes.Fail(DiagnosticCode::kBusy, "", "", "");
+  int dropped = 0;
+  std::set<Hash128> packed;
+  int64_t scratch = 64;
+  for (size_t v = 0; v < s.plans.size(); ++v) {
+    std::unique_ptr<BoundPlan>& plan = s.plans[v];
+    if (plan != nullptr && s.runs[v] == 0) {
+      if (s.last == plan.get()) s.last = nullptr;
+      plan.reset();
+      ++dropped;
+    }
+    s.runs[v] = 0;
+    if (plan == nullptr) continue;
+    packed.insert(plan->packed().begin(), plan->packed().end());
+    scratch = std::max(scratch, plan->scratch_bytes());
+  }
+  if (dropped == 0) return 0;
+  s.report.variants -= dropped;
+  std::erase_if(s.compiled, [&](const CompiledVariant& made) { return s.plans[made.variant] == nullptr; });
+  s.memory.once.Keep(packed, [&](const std::string& param) {
+    const auto bound = s.memory.params.find(param);
+    return bound != s.memory.params.end() && bound->second.data() == nullptr;
+  });
+  s.options.cache->Collect();
+  for (std::unique_ptr<BoundPlan>& plan : s.plans) {
+    if (plan != nullptr) plan->Unplace();
+  }
+  s.memory.arena = Memory();
+  if (!s.scratch.empty() && s.scratch[0].size() > scratch) {
+    s.scratch.clear();
+    QUERN_RETURN_IF_ERROR(ReserveScratch(scratch));
+  }
+  s.report.arena_bytes = 0;
+  s.report.packed_bytes = s.memory.once.bytes();
+  return dropped;
+}
+
+Executable::MemoryReport Executable::memory() const {
+  const State_& s = *s_;
+  MemoryReport report{.arena = s.memory.arena.size(), .packed = s.memory.once.bytes()};
+  for (const auto& [name, memory] : s.memory.states) report.states += memory.size();
+  for (const auto& [name, memory] : s.aligned_params) report.copied += memory.size();
+  for (const Memory& memory : s.scratch) report.scratch += memory.size();
+  for (const std::unique_ptr<BoundPlan>& plan : s.plans) {
+    if (plan != nullptr) report.constants += plan->constant_bytes();
+  }
+  report.code = s.options.cache->engine().live_bytes();
+  return report;
 }
 
 Status Executable::Prepare(const Binding& symbols) {
@@ -229,6 +287,7 @@ Status Executable::Run(std::span<const ConstBytes> inputs, std::span<const Mutab
     run.bind_ns = SteadyNs() - start;
   }
   const int64_t bound = SteadyNs();
+  ++s.runs[variant];
   QUERN_RETURN_IF_ERROR(plan.Run(*s.options.pool, s.scratch_pointers, s.log, s.options.cancel));
   s.last = &plan;
   s.report.bind_ns = bound - start;

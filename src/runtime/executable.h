@@ -83,8 +83,22 @@ class Executable : public Runnable {
   // Runs from here on are recorded in `log`, made for the pool's threads, which outlives them; null: no longer.
   void Record(RunLog* log);
   // By position among the variants that Create was given. A plan is null until the variant is compiled.
+  int variants() const;
   const SymbolRanges& guard(int variant) const;
   const BoundPlan* plan(int variant) const;
+  // Runs of the variant since it was compiled, or since the last DropUnused.
+  int64_t runs(int variant) const;
+  // Gives back the code and the packed weights of the variants without such a run, but for what others use, and the
+  // arena; a run that needs one of them compiles it again. What was made of parameters that were given back stays. How
+  // many they were. Errors: kBusy, during a run or while runs are recorded.
+  StatusOr<int> DropUnused();
+  // Held now.
+  struct MemoryReport {
+    int64_t states = 0, arena = 0, packed = 0, constants = 0, code = 0;
+    int64_t scratch = 0;  // of all threads
+    int64_t copied = 0;   // parameters that were not aligned
+  };
+  MemoryReport memory() const;
   // When variants were compiled, on the steady clock in nanoseconds.
   struct CompiledVariant {
     int variant;

@@ -1,5 +1,8 @@
 #include "runtime/kernel_cache.h"
 
+#include <algorithm>
+#include <set>
+
 #include "base/ticks.h"
 
 namespace quern {
@@ -10,15 +13,15 @@ void KernelCache::Wanted::Add(kir::Kernel kernel, cache::CompileKey key, const H
   texts.push_back(text);
 }
 
-StatusOr<std::vector<quern_kernel*>> KernelCache::Get(std::span<const kir::Kernel> kernels,
-                                                      std::span<const std::string> symbols) {
+StatusOr<KernelCache::Kernels> KernelCache::Get(std::span<const kir::Kernel> kernels,
+                                                std::span<const std::string> symbols) {
   const std::lock_guard lock(mutex_);
   std::vector<Hash128> texts;
   Wanted wanted;
   for (size_t i = 0; i < kernels.size(); ++i) {
     cache::CompileKey key = engine_->KeyOf(kernels[i], symbols[i]);
     texts.push_back(HashBytes(key.kernel));
-    if (kernels_.emplace(texts.back(), nullptr).second)
+    if (kernels_.emplace(texts.back(), Known{}).second)
       wanted.Add(kernels[i], std::move(key), texts.back());
     else
       ++report_.reused;
@@ -29,13 +32,34 @@ StatusOr<std::vector<quern_kernel*>> KernelCache::Get(std::span<const kir::Kerne
   if (!status.ok()) {
     // What was got before the error stays.
     for (const Hash128& text : added) {
-      if (kernels_[text] == nullptr) kernels_.erase(text);
+      if (kernels_[text].function == nullptr) kernels_.erase(text);
     }
     return status;
   }
-  std::vector<quern_kernel*> functions;
-  for (const Hash128& text : texts) functions.push_back(kernels_[text]);
-  return functions;
+  Kernels got;
+  std::set<Hash128> counted;
+  for (const Hash128& text : texts) {
+    const Known& known = kernels_[text];
+    got.functions.push_back(known.function);
+    if (!counted.insert(text).second) continue;
+    got.code_bytes += known.bytes;
+    if (std::find(got.modules.begin(), got.modules.end(), known.module) == got.modules.end())
+      got.modules.push_back(known.module);
+  }
+  return got;
+}
+
+void KernelCache::Collect() {
+  const std::lock_guard lock(mutex_);
+  std::map<const jit::Module*, int64_t> own;  // uses by this cache
+  for (const auto& module : modules_) own[module.get()] = 1;
+  for (const auto& [text, known] : kernels_) ++own[known.module.get()];
+  std::set<const jit::Module*> unused;
+  for (const auto& module : modules_) {
+    if (module.use_count() == own[module.get()]) unused.insert(module.get());
+  }
+  std::erase_if(kernels_, [&](const auto& entry) { return unused.contains(entry.second.module.get()); });
+  std::erase_if(modules_, [&](const auto& module) { return unused.contains(module.get()); });
 }
 
 StatusOr<KernelCache::Wanted> KernelCache::Load(Wanted wanted) {
@@ -94,16 +118,18 @@ Status KernelCache::Compile(const Wanted& wanted) {
   return absl::OkStatus();
 }
 
-void KernelCache::Adopt(jit::Module module, std::span<const Hash128> texts) {
-  for (size_t i = 0; i < texts.size(); ++i) kernels_[texts[i]] = module.kernel(i);
-  const jit::CompileReport& report = module.report();
+void KernelCache::Adopt(jit::Module made, std::span<const Hash128> texts) {
+  const auto module = std::make_shared<const jit::Module>(std::move(made));
+  for (size_t i = 0; i < texts.size(); ++i)
+    kernels_[texts[i]] = {module->kernel(i), module, module->object_report(i).bytes};
+  const jit::CompileReport& report = module->report();
   report_.compile.times.emit += report.times.emit;
   report_.compile.times.link += report.times.link;
   report_.compile.times.optimise += report.times.optimise;
   report_.compile.times.codegen += report.times.codegen;
   report_.compile.jitlink += report.jitlink;
   report_.compile.code_bytes += report.code_bytes;
-  modules_.push_back(std::move(module));
+  modules_.push_back(module);
 }
 
 KernelCache::Report KernelCache::report() const {
@@ -114,8 +140,8 @@ KernelCache::Report KernelCache::report() const {
 std::vector<std::pair<quern_kernel*, jit::ObjectReport>> KernelCache::objects() const {
   const std::lock_guard lock(mutex_);
   std::vector<std::pair<quern_kernel*, jit::ObjectReport>> objects;
-  for (const jit::Module& module : modules_) {
-    for (size_t i = 0; i < module.size(); ++i) objects.emplace_back(module.kernel(i), module.object_report(i));
+  for (const auto& module : modules_) {
+    for (size_t i = 0; i < module->size(); ++i) objects.emplace_back(module->kernel(i), module->object_report(i));
   }
   return objects;
 }

@@ -16,9 +16,15 @@
 
 namespace quern {
 
-// Thread-safe. Owns the machine code; kernels stay valid for its life.
+// Thread-safe. Owns the machine code, for as long as it lives or until Collect.
 class KernelCache {
  public:
+  // Functions, and what keeps their code.
+  struct Kernels {
+    std::vector<quern_kernel*> functions;
+    std::vector<std::shared_ptr<const jit::Module>> modules;
+    int64_t code_bytes = 0;  // of the object files of these functions, each once
+  };
   struct Report {
     int compiled = 0, loaded = 0, reused = 0;  // kernels asked for: new, from the store, known
     int unstored = 0;                          // compiled, but the store did not take them
@@ -34,7 +40,9 @@ class KernelCache {
   // One function a kernel, compiling what is new in one batch. The kernels have passed kir::Verify. `symbols`: what the
   // functions are called where they are new, none twice (lir/kernel_symbols.h). A store that cannot be read or written
   // is as good as none. Errors: those of the compiler; with `verify`, a stored object that differs, by its symbol.
-  StatusOr<std::vector<quern_kernel*>> Get(std::span<const kir::Kernel> kernels, std::span<const std::string> symbols);
+  StatusOr<Kernels> Get(std::span<const kir::Kernel> kernels, std::span<const std::string> symbols);
+  // Forgets code that nobody keeps beside it: of modules of which all Kernels are gone.
+  void Collect();
   Report report() const;
   // Of every kernel so far, in the order it was got: its function and where the time of its code went.
   std::vector<std::pair<quern_kernel*, jit::ObjectReport>> objects() const;
@@ -59,8 +67,13 @@ class KernelCache {
   const std::shared_ptr<const cache::ObjectStore> store_;
   const bool verify_;
   mutable std::mutex mutex_;
-  std::map<Hash128, quern_kernel*> kernels_;
-  std::vector<jit::Module> modules_;
+  struct Known {
+    quern_kernel* function = nullptr;
+    std::shared_ptr<const jit::Module> module;
+    int64_t bytes = 0;
+  };
+  std::map<Hash128, Known> kernels_;
+  std::vector<std::shared_ptr<const jit::Module>> modules_;
   Report report_;
 };
 

@@ -2,6 +2,7 @@
 // changes.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -28,6 +29,14 @@ class OnceStore {
   // Forgets what depends on the parameter; a block goes with the last value in it. No plan uses it any more.
   void Forget(std::string_view param) {
     std::erase_if(entries_, [&](const auto& entry) { return entry.second.params.contains(std::string(param)); });
+  }
+  // Forgets what has none of these keys, but for what was made of parameters whose bytes are gone (`released`).
+  template <typename Released>
+  void Keep(const std::set<Hash128>& keys, const Released& released) {
+    std::erase_if(entries_, [&](const auto& entry) {
+      const std::set<std::string>& params = entry.second.params;
+      return !keys.contains(entry.first) && std::none_of(params.begin(), params.end(), released);
+    });
   }
   // Held now, by blocks.
   int64_t bytes() const {

@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <string>
 
+#include "quern/graph.h"
 #include "quern/result.h"
 
 class GraphFilesCommands {
@@ -16,4 +17,6 @@ class GraphFilesCommands {
  private:
   CLI::App *convert_, *diff_;
   std::string from_, to_, first_, second_;
+  bool plan_ = false;
+  quern::DiffOptions what_;
 };

@@ -1,6 +1,6 @@
 // The command line: quern run | chat | serve | embed | tokenize | quantise | inspect | dump | ops | compile | profile |
-// bench | dispatch | kernel | convert | diff | cache | replay | reduce | completion | man. Results go to standard output,
-// everything else to standard error; bad input is one sentence and exit code 1, a command line that cannot be 2.
+// bench | plan | dispatch | kernel | convert | diff | cache | replay | reduce | completion | man. Results go to standard
+// output, everything else to standard error; bad input is one sentence and exit code 1, a wrong command line 2.
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
@@ -19,6 +19,7 @@
 #include "graph_files.h"
 #include "kernel.h"
 #include "model_options.h"
+#include "plan.h"
 #include "profile.h"
 #include "quantise.h"
 #include "quern/dispatch.h"
@@ -85,6 +86,7 @@ int main(int argc, char** argv) {
       "  quern dispatch graph.qir --target ptx --json\n"
       "  quern dispatch graph.qir --kernels common");
 
+  PlanCommand plan_command(app);
   CompileCommand compile_command(app);
   ProfileCommand profile_command(app);
   BenchCommand bench_command(app);
@@ -142,6 +144,10 @@ int main(int argc, char** argv) {
   if (compile_command.parsed()) return done(compile_command.Run());
   if (cache_command.parsed()) return done(cache_command.Run());
   if (reduce_command.parsed()) return done(reduce_command.Run());
+  if (plan_command.parsed()) {
+    const quern::Result<void> ran = plan_command.Run();
+    return ran.ok() ? Finish() : Fail(ran.details());
+  }
   if (graph_files.parsed()) {
     bool same = true;
     const quern::Result<void> ran = graph_files.Run(same);

@@ -43,8 +43,8 @@ class KernelCacheTest : public ::testing::Test {
     const auto functions = cache.Get(kernels_, symbols_);
     EXPECT_TRUE(functions.ok()) << functions.status();
     if (functions.ok()) {
-      EXPECT_EQ(functions->size(), kernels_.size());
-      for (quern_kernel* function : *functions) EXPECT_NE(function, nullptr);
+      EXPECT_EQ(functions->functions.size(), kernels_.size());
+      for (quern_kernel* function : functions->functions) EXPECT_NE(function, nullptr);
     }
     return cache.report();
   }
