@@ -58,7 +58,8 @@ struct OpOnTarget {
   bool taken = false;
   std::string reason;
 };
-// Of the ops that have examples: all but control flow and those of C functions. Error: kInvalid, for an unknown target.
-Result<std::vector<OpOnTarget>> OpsOnTarget(const std::string& target);
+// Of the ops that have examples: all but control flow and those of C functions. As docs/ops.md has it, or, which takes
+// seconds, by compiling them. Error: kInvalid, for an unknown target.
+Result<std::vector<OpOnTarget>> OpsOnTarget(const std::string& target, bool compile = false);
 
 }  // namespace quern

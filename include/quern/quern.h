@@ -265,6 +265,8 @@ Result<std::string> Inspect(const std::string& path);
 std::string BuildText();
 
 // Every block and op with its operands and attributes, as docs/ops.md has them.
-std::string OpReference();
+// `compile`: which ops the targets take is found by compiling an example of each, which takes seconds; else it is what
+// that page says.
+std::string OpReference(bool compile = false);
 
 }  // namespace quern

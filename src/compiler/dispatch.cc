@@ -8,7 +8,6 @@
 #include "compiler/public_error.h"
 #include "compiler/target_check.h"
 #include "ir/binary.h"
-#include "ir/examples.h"
 #include "ir/logical.h"
 #include "quern/dispatch.h"
 
@@ -202,32 +201,6 @@ Result<DispatchReport> Dispatch(const Graph& graph, const std::string& target, c
     return Report(ops, target, options);
   };
   return compiler::ToResult(report());
-}
-
-Result<std::vector<OpOnTarget>> OpsOnTarget(const std::string& target) {
-  if (const Status known = compiler::PipelineOf(target, {}).status(); !known.ok())
-    return Result<std::vector<OpOnTarget>>::Failed(compiler::ErrorOf(known));
-  std::vector<OpOnTarget> ops;
-  for (const ir::OpDef* op : ir::Ops()) {
-    if (op->operands.empty() || (op->kind != ir::OpKind::kElementwise && op->examples.empty())) continue;
-    // The first of its examples that there is, of floats where it takes them.
-    std::vector<DType> dtypes = {DType::kF32};
-    dtypes.insert(dtypes.end(), ir::ScalarDTypes().begin(), ir::ScalarDTypes().end());
-    OpOnTarget made{op->name, false, ""};
-    bool found = false;
-    for (size_t d = 0; d < dtypes.size() && !found; ++d) {
-      for (const ir::ExampleGraph& example : ir::ExamplesIn(*op, dtypes[d])) {
-        if (!example.status.ok()) continue;
-        found = true;
-        const Status taken = compiler::Takes(example.graph, target, {});
-        made.taken = taken.ok();
-        made.reason = std::string(taken.message());
-        break;
-      }
-    }
-    if (found) ops.push_back(std::move(made));
-  }
-  return ops;
 }
 
 }  // namespace quern

@@ -3,17 +3,18 @@
 #include <map>
 
 #include "absl/strings/str_cat.h"
-#include "base/check.h"
 #include "compiler/op_table.h"
+#include "compiler/op_targets.h"
 #include "hir/block.h"
 #include "ir/examples.h"
 #include "ir/op.h"
-#include "quern/dispatch.h"
 #include "quern/ops.h"
 #include "quern/quern.h"
 
 namespace quern {
 namespace {
+
+using compiler::Cell;
 
 std::string Attributes(const std::vector<AttributeInfo>& attributes) {
   std::string text;
@@ -46,16 +47,6 @@ std::string Operands(const std::vector<OperandInfo>& operands) {
   return text;
 }
 
-// Text in a table's cell.
-std::string Cell(std::string_view text) {
-  std::string cell;
-  for (const char c : text) {
-    if (c == '|') cell += '\\';
-    cell += c;
-  }
-  return cell;
-}
-
 void Line(std::string& text, const OpInfo& op) {
   absl::StrAppend(&text, "| `", op.name, "` | ", Cell(op.doc), " | ", Cell(Operands(op.operands)), " | ",
                   Cell(Attributes(op.attributes)), " |\n");
@@ -84,43 +75,13 @@ std::string DTypeTable() {
   return text;
 }
 
-// Which ops the targets take, by an example of each, and why not.
-std::string TargetTable() {
-  // Code ahead of time is of the same plans.
-  std::vector<std::string> targets;
-  for (const std::string& target : DispatchTargets()) {
-    if (target != "aot") targets.push_back(target);
-  }
-  std::string text =
-      "\n## Targets\n\n"
-      "Which ops are compiled for what (+): this machine, where `cpu` is just in time and ahead of time, plain C, and "
-      "devices. What is refused is refused when a graph is compiled, by name; the reasons are below the table. "
-      "Of each op the first of its examples counts. `quern ops --target NAME` is the list of one, `quern dispatch` "
-      "says "
-      "it of a graph.\n\n| op |";
-  std::string under = "\n|---|", reasons;
-  std::map<std::string, std::string> rows;
-  for (const std::string& target : targets) {
-    absl::StrAppend(&text, " ", target, " |");
-    under += "---|";
-    Result<std::vector<OpOnTarget>> ops = OpsOnTarget(target);
-    QUERN_CHECK(ops.ok());
-    for (const OpOnTarget& op : *ops) {
-      absl::StrAppend(&rows[op.op], op.taken ? " + |" : " no |");
-      if (!op.taken) absl::StrAppend(&reasons, "- `", op.op, "` on ", target, ": ", Cell(op.reason), "\n");
-    }
-  }
-  text += under + "\n";
-  for (const auto& [op, cells] : rows) absl::StrAppend(&text, "| `", op, "` |", cells, "\n");
-  return absl::StrCat(text, "\n", reasons);
-}
-
 }  // namespace
 
-std::string OpReference() {
+std::string OpReference(bool compile) {
   std::string text =
       "# Blocks and ops\n\n"
-      "Made by `quern ops` from the tables of `src/hir/blocks` and `src/ir/ops`; a test holds this page to them.\n"
+      "Made by `quern ops --compile` from the tables of `src/hir/blocks` and `src/ir/ops`; a test holds this page to "
+      "them.\n"
       "An operand with a question mark may be absent, one with dots stands for one or more. After its name stand its "
       "sizes, where there is a rule: `..` is any number of dimensions. Where no kind is given any dtype but a block "
       "format will do. Attributes without a default are required. Constant, Input, Param, Mir and Region are added by "
@@ -134,7 +95,7 @@ std::string OpReference() {
                     "\n\n| op | computes | operands | attributes |\n|---|---|---|---|\n");
     for (const ir::OpDef* op : ops) Line(text, compiler::Describe(*op));
   }
-  return absl::StrCat(text, DTypeTable(), TargetTable());
+  return absl::StrCat(text, DTypeTable(), compiler::TargetSection(compile));
 }
 
 }  // namespace quern

@@ -69,7 +69,10 @@ int main(int argc, char** argv) {
   CLI::App* ops_command = app.add_subcommand("ops", "every block and op with its operands and attributes: docs/ops.md");
   std::string ops_target;
   ops_command->add_option("--target", ops_target, "which of them a target takes: cpu, aot, c, ptx or metal");
-  ops_command->footer("Examples:\n  quern ops > docs/ops.md\n  quern ops --target metal");
+  bool ops_compile = false;
+  ops_command->add_flag("--compile", ops_compile,
+                        "find out what targets take by compiling an example of each op, which takes seconds");
+  ops_command->footer("Examples:\n  quern ops\n  quern ops --target metal\n  quern ops --compile > docs/ops.md");
   CLI::App* dispatch_command =
       app.add_subcommand("dispatch", "what becomes of each op of a graph on a target: a kernel, other ops, or nothing");
   std::string dispatch_target = "cpu";
@@ -176,14 +179,14 @@ int main(int argc, char** argv) {
     return Finish();
   }
   if (ops_command->parsed() && !ops_target.empty()) {
-    quern::Result<std::vector<quern::OpOnTarget>> ops = quern::OpsOnTarget(ops_target);
+    quern::Result<std::vector<quern::OpOnTarget>> ops = quern::OpsOnTarget(ops_target, ops_compile);
     if (!ops.ok()) return Fail(ops.details());
     for (const quern::OpOnTarget& op : *ops)
       std::printf("%-40s %s%s\n", op.op.c_str(), op.taken ? "taken" : "refused: ", op.reason.c_str());
     return Finish();
   }
   if (ops_command->parsed()) {
-    std::fputs(quern::OpReference().c_str(), stdout);
+    std::fputs(quern::OpReference(ops_compile).c_str(), stdout);
     return Finish();
   }
   const auto describe_text = [&]() -> quern::Result<std::string> {
