@@ -86,11 +86,12 @@ def main():
         llama_cpp = None
     if llama_cpp:
         llama = llama_cpp.Llama(gguf, n_threads=1, n_ctx=512, verbose=False)
-        functions["llama"] = lambda: sum(1 for _ in llama("Once upon a time", max_tokens=64, temperature=0, stream=True))
+        functions["llama"] = lambda: sum(
+            1 for _ in llama("Once upon a time", max_tokens=64, temperature=0, stream=True))
     t = compare(**functions)
     if llama_cpp:
-        row("64 tokens as text", f"{64 / t['quern']:.0f} tok/s", f"{64 / t['llama']:.0f} tok/s", t["llama"] / t["quern"],
-            "llama.cpp")
+        row("64 tokens as text", f"{64 / t['quern']:.0f} tok/s", f"{64 / t['llama']:.0f} tok/s",
+            t["llama"] / t["quern"], "llama.cpp")
     else:
         print(f"| 64 tokens as text | {64 / t['quern']:.0f} tok/s | llama.cpp's package is not installed here | |")
 

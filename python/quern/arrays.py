@@ -34,7 +34,11 @@ class Array(NamedTuple):
 
 def take(value: Any) -> Array:
     """``value`` as memory: a numpy array, a scalar, nested lists, or what has ``__dlpack__`` (torch, jax)."""
-    if isinstance(value, np.ndarray) or isinstance(value, np.generic):
+    if isinstance(value, np.ndarray) and value.flags.c_contiguous and value.flags.aligned:
+        known = _NAMES.get(value.dtype) if value.dtype.isnative else None
+        if known is not None:  # nearly all: a call of a small program is no longer than this
+            return Array(value, known)
+    if isinstance(value, (np.ndarray, np.generic)):
         array, name = np.asarray(value), None
         if array.dtype.name == "bfloat16":
             array, name = array.view(np.uint16), "bf16"

@@ -42,6 +42,14 @@ ROWS = [
         "PlanOf.HasPhasesAndStatistics"),
     Row("src/profile/trace.cc", "ends[track] > span.start", "ends[track] < 0", "compiler_test",
         "Profiler.HasSpansOfTheCallers"),
+    # What other languages need of the interface.
+    Row("src/compiler/graph.cc", "state_->error = {};", "", "compiler_test", "GraphApi.GoesOnAfterAnErrorThatWasTaken"),
+    Row("src/compiler/op_table.cc", "if (block->needs == nullptr) table", "table", "compiler_test",
+        "OpTable.HasWhatOneAddsByName"),
+    Row("src/compiler/session.cc", "state_->position = saved.length;", "", "compiler_test",
+        "SessionApi.IsSavedAndLoaded"),
+    Row("src/compiler/saved_rows.cc", "saved.length < 0 || saved.length > context", "saved.length < 0",
+        "compiler_test", "SessionApi.IsSavedAndLoaded"),
     # Complex numbers, transforms, linear algebra.
     Row("src/ir/ops/mul.cc", 'e.Add("Sub", {mul(a.re, b.re), mul(a.im, b.im)})',
         'e.Add("Add", {mul(a.re, b.re), mul(a.im, b.im)})', "golden_test", "Golden.Spectral"),
