@@ -7,6 +7,7 @@ namespace quern::serve {
 namespace {
 
 constexpr size_t kMostMessages = 4096, kMostStops = 16, kMostInputs = 256;
+constexpr int64_t kMostLikeliest = 20;
 
 Status Wrong(std::string_view field, std::string_view wanted) {
   return absl::InvalidArgumentError(absl::StrFormat("%s: %s expected", std::string(field), std::string(wanted)));
@@ -229,10 +230,29 @@ Status RefuseOthers(const Json& object) {
   if (choices != 1) return absl::InvalidArgumentError("n: more than one choice is not supported");
   QUERN_ASSIGN(const int64_t best, Whole(object, "best_of", 1, INT32_MAX, 1));
   if (best != 1) return absl::InvalidArgumentError("best_of: more than one is not supported");
-  const Json* logprobs = Find(object, "logprobs");
-  if (logprobs != nullptr && *logprobs != false && *logprobs != 0)
-    return absl::InvalidArgumentError("logprobs are not supported");
   return absl::OkStatus();
+}
+
+// A chat has two fields, a flag and a number, a completion one.
+Status ReadLogprobs(const Json& object, Form form, Request& request) {
+  if (form == Form::kCompletion) {
+    const Json* asked = Find(object, "logprobs");
+    if (asked == nullptr || *asked == false) return absl::OkStatus();
+    QUERN_ASSIGN(const int64_t count, Whole(object, "logprobs", 0, kMostLikeliest, 0));
+    request.likeliest = static_cast<int>(count);
+    return absl::OkStatus();
+  }
+  QUERN_ASSIGN(const bool asked, Truth(object, "logprobs"));
+  QUERN_ASSIGN(const int64_t count, Whole(object, "top_logprobs", 0, kMostLikeliest, 0));
+  if (count > 0 && !asked) return Wrong("logprobs", "true, where top_logprobs are asked for,");
+  if (asked) request.likeliest = static_cast<int>(count);
+  return absl::OkStatus();
+}
+
+Json OfLikely(const Likely& likely) {
+  Json bytes = Json::array();
+  for (const char c : likely.token) bytes.push_back(static_cast<uint8_t>(c));
+  return {{"token", likely.token}, {"logprob", likely.logprob}, {"bytes", std::move(bytes)}};
 }
 
 // The grammar of an answer that has to be JSON.
@@ -312,6 +332,7 @@ StatusOr<Call> ParseCall(std::string_view body, Form form, int64_t default_token
   QUERN_RETURN_IF_ERROR(ReadStops(object, call));
   QUERN_RETURN_IF_ERROR(ReadSampling(object, default_tokens, call.request));
   QUERN_RETURN_IF_ERROR(RefuseOthers(object));
+  QUERN_RETURN_IF_ERROR(ReadLogprobs(object, form, call.request));
   QUERN_RETURN_IF_ERROR(ReadResponseFormat(object, call.request.sampling));
   QUERN_ASSIGN(call.stream, Truth(object, "stream"));
   if (const Json* options = Find(object, "stream_options")) {
@@ -325,7 +346,29 @@ Json ErrorBody(std::string_view message, std::string_view type, std::string_view
   return {{"error", {{"message", message}, {"type", type}, {"param", nullptr}, {"code", code}}}};
 }
 
-Json WholeAnswer(const AnswerName& name, const ChatAnswer& said, Answer::End end, const Answer::Counts& counts) {
+Json LogprobsOf(const AnswerName& name, const std::vector<Drawn>& drawn) {
+  if (name.form == Form::kChat) {
+    Json content = Json::array();
+    for (const Drawn& token : drawn) {
+      Json entry = OfLikely(token);
+      Json& best = entry["top_logprobs"] = Json::array();
+      for (const Likely& likely : token.best) best.push_back(OfLikely(likely));
+      content.push_back(std::move(entry));
+    }
+    return {{"content", std::move(content)}};
+  }
+  Json tokens = Json::array(), logprobs = Json::array(), best = Json::array();
+  for (const Drawn& token : drawn) {
+    tokens.push_back(token.token);
+    logprobs.push_back(token.logprob);
+    Json& each = best.emplace_back(Json::object());
+    for (const Likely& likely : token.best) each[likely.token] = likely.logprob;
+  }
+  return {{"tokens", std::move(tokens)}, {"token_logprobs", std::move(logprobs)}, {"top_logprobs", std::move(best)}};
+}
+
+Json WholeAnswer(const AnswerName& name, const ChatAnswer& said, Answer::End end, const Answer::Counts& counts,
+                 const Json& logprobs) {
   const bool chat = name.form == Form::kChat;
   Json answer = Head(name, chat ? "chat.completion" : "text_completion");
   Json choice = {{"index", 0}};
@@ -336,13 +379,14 @@ Json WholeAnswer(const AnswerName& name, const ChatAnswer& said, Answer::End end
   } else {
     choice["text"] = said.content;
   }
+  if (!logprobs.is_null()) choice["logprobs"] = logprobs;
   choice["finish_reason"] = FinishReason(end, said.calls);
   answer["choices"] = Json::array({std::move(choice)});
   answer["usage"] = Usage(counts);
   return answer;
 }
 
-Json PartOfAnswer(const AnswerName& name, std::string_view text, bool first, Answer::End end,
+Json PartOfAnswer(const AnswerName& name, std::string_view text, bool first, Answer::End end, const Json& logprobs,
                   const std::vector<ToolCall>& calls) {
   Json part = Head(name, StreamObject(name));
   Json choice = {{"index", 0}};
@@ -355,6 +399,7 @@ Json PartOfAnswer(const AnswerName& name, std::string_view text, bool first, Ans
   } else {
     choice["text"] = text;
   }
+  if (!logprobs.is_null()) choice["logprobs"] = logprobs;
   choice["finish_reason"] = end == Answer::End::kNone ? Json(nullptr) : Json(FinishReason(end, calls));
   part["choices"] = Json::array({std::move(choice)});
   return part;

@@ -28,8 +28,8 @@ struct Call {
 
 enum class Form { kChat, kCompletion, kEmbedding };
 
-// Errors name the field. Fields that change the answer and that nothing here does (logprobs, several choices) are
-// errors; others are left alone.
+// Errors name the field. Fields that change the answer and that nothing here does (several choices) are errors; others
+// are left alone.
 StatusOr<Call> ParseCall(std::string_view body, Form form, int64_t default_tokens);
 
 Json ErrorBody(std::string_view message, std::string_view type, std::string_view code);
@@ -39,11 +39,16 @@ struct AnswerName {
   std::string id, model;
   int64_t created = 0;  // seconds since 1970
   Form form = Form::kChat;
+  bool logprobs = false;  // the request asks for those of tokens
 };
-Json WholeAnswer(const AnswerName& name, const ChatAnswer& said, Answer::End end, const Answer::Counts& counts);
+// `logprobs`: what LogprobsOf gives, null where nothing was asked of tokens.
+Json WholeAnswer(const AnswerName& name, const ChatAnswer& said, Answer::End end, const Answer::Counts& counts,
+                 const Json& logprobs);
 // One event of a stream: text, or calls. `first` says who speaks. `calls`: those of the whole answer, at its end.
-Json PartOfAnswer(const AnswerName& name, std::string_view text, bool first, Answer::End end,
+Json PartOfAnswer(const AnswerName& name, std::string_view text, bool first, Answer::End end, const Json& logprobs,
                   const std::vector<ToolCall>& calls = {});
+// Tokens and their logarithms in the form of the interface.
+Json LogprobsOf(const AnswerName& name, const std::vector<Drawn>& drawn);
 Json UsageOfAnswer(const AnswerName& name, const Answer::Counts& counts);
 
 }  // namespace quern::serve

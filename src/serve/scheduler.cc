@@ -1,6 +1,8 @@
 #include "serve/scheduler.h"
 
 #include <algorithm>
+#include <cmath>
+#include <numeric>
 #include <utility>
 
 #include "compiler/public_error.h"
@@ -43,7 +45,7 @@ struct Scheduler::Active {
 Answer::Piece Answer::Next(std::chrono::milliseconds wait) {
   std::unique_lock lock(mutex_);
   changed_.wait_for(lock, wait, [&] { return !text_.empty() || end_ != End::kNone; });
-  return {std::exchange(text_, {}), end_, error_};
+  return {std::exchange(text_, {}), end_, error_, std::exchange(drawn_, {})};
 }
 
 void Answer::Cancel() {
@@ -66,6 +68,11 @@ void Answer::Add(const std::string& text, int64_t tokens) {
   text_ += text;
   counts_.answer += tokens;
   if (!text.empty()) changed_.notify_all();
+}
+
+void Answer::AddDrawn(Drawn drawn) {
+  const std::lock_guard lock(mutex_);
+  drawn_.push_back(std::move(drawn));
 }
 
 void Answer::Finish(End end, std::string error) {
@@ -284,9 +291,29 @@ void Scheduler::Take(Active& active, const std::vector<float>& logits) {
   if (tokenizer_->IsEnd(id)) return End(active, Answer::End::kStop);
   active.tokens.push_back(id);
   ++active.drawn;
+  // Before the text, so that no piece has text of tokens that it does not have.
+  if (active.request.likeliest >= 0) active.answer->AddDrawn(Shares(id, logits, active.request.likeliest));
   active.answer->Add(active.stream.Add(id), 1);
   if (active.stream.stopped()) return End(active, Answer::End::kStop);
   if (active.drawn >= active.request.tokens) End(active, Answer::End::kTokens);
+}
+
+Drawn Scheduler::Shares(int32_t id, const std::vector<float>& logits, int likeliest) const {
+  const double most = *std::max_element(logits.begin(), logits.end());
+  double sum = 0;
+  for (const float logit : logits) sum += std::exp(logit - most);
+  const double all = most + std::log(sum);
+  const auto likely = [&](int32_t token) -> Likely {
+    return {tokenizer_->Piece(token, true), logits[static_cast<size_t>(token)] - all};
+  };
+  Drawn drawn{likely(id), {}};
+  std::vector<int32_t> ids(logits.size());
+  std::iota(ids.begin(), ids.end(), 0);
+  const auto count = std::min<int64_t>(likeliest, static_cast<int64_t>(ids.size()));
+  std::partial_sort(ids.begin(), ids.begin() + count, ids.end(),
+                    [&](int32_t a, int32_t b) { return logits[a] > logits[b] || (logits[a] == logits[b] && a < b); });
+  for (int64_t i = 0; i < count; ++i) drawn.best.push_back(likely(ids[i]));
+  return drawn;
 }
 
 void Scheduler::End(Active& active, Answer::End end, std::string error) {

@@ -24,12 +24,24 @@ struct SchedulerOptions {
   int prompt_rows = 128;  // tokens of prompts in a step: how long answers under way wait for them
 };
 
+// A token as text, bytes that may be part of a character, and the logarithm of its share among all tokens, as the model
+// has it: before temperature and what else chooses.
+struct Likely {
+  std::string token;
+  double logprob = 0;
+};
+// What was drawn, and what was likeliest in its place, the best first.
+struct Drawn : Likely {
+  std::vector<Likely> best;
+};
+
 struct Request {
   std::vector<int32_t> prompt;
   SamplingOptions sampling = {};
   int64_t tokens = 256;  // at most
   std::vector<std::string> stops = {};
   bool special = false;  // control tokens are part of the text
+  int likeliest = -1;    // of each token, how many others are said with it; below 0: nothing is said of tokens
 };
 
 // One answer, shared by who reads it and the scheduler. Thread-safe.
@@ -39,7 +51,8 @@ class Answer {
   struct Piece {
     std::string text;  // since the last piece; whole characters
     End end = End::kNone;
-    std::string error;  // with kError
+    std::string error;         // with kError
+    std::vector<Drawn> drawn;  // since the last piece, where the request asks; a stop string's are among them
   };
   // What there is, after waiting for something, or for `wait`.
   Piece Next(std::chrono::milliseconds wait);
@@ -56,11 +69,13 @@ class Answer {
  private:
   friend class Scheduler;
   void Add(const std::string& text, int64_t tokens);
+  void AddDrawn(Drawn drawn);
   void Finish(End end, std::string error = "");
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::string text_, error_;
+  std::vector<Drawn> drawn_;
   End end_ = End::kNone;
   bool cancelled_ = false;
   Counts counts_;
@@ -109,6 +124,7 @@ class Scheduler {
   void DropOldest();
   void Step();
   void Take(Active& active, const std::vector<float>& logits);
+  Drawn Shares(int32_t id, const std::vector<float>& logits, int likeliest) const;
   void End(Active& active, Answer::End end, std::string error = "");
 
   Sequences model_;

@@ -165,13 +165,16 @@ void Server::State::SendWhole(const std::shared_ptr<Answer>& answer, const Answe
                               const ChatTemplate* calls, Response& response) const {
   const Clock::time_point end = Clock::now() + std::chrono::seconds(serving.seconds);
   std::string text;
+  std::vector<Drawn> drawn;
   while (true) {
     Answer::Piece piece = answer->Next(kPoll);
     text += piece.text;
+    drawn.insert(drawn.end(), piece.drawn.begin(), piece.drawn.end());
     if (piece.end == Answer::End::kError) return SetError(response, stopping ? 503 : 500, piece.error);
     if (piece.end != Answer::End::kNone) {
       const ChatAnswer said = calls == nullptr ? ChatAnswer{text, {}} : calls->TakeApart(text);
-      return SetJson(response, 200, WholeAnswer(answer_name, said, piece.end, answer->counts()));
+      const Json logprobs = answer_name.logprobs ? LogprobsOf(answer_name, drawn) : Json(nullptr);
+      return SetJson(response, 200, WholeAnswer(answer_name, said, piece.end, answer->counts(), logprobs));
     }
     if (Clock::now() > end) {
       answer->Cancel();
@@ -202,8 +205,9 @@ void Server::State::SendStream(const std::shared_ptr<Answer>& answer, const Answ
       piece.text = certain.substr(std::min(sent, certain.size()));
       sent = std::max(sent, certain.size());
     }
-    if (!piece.text.empty() || first) {
-      if (!put(PartOfAnswer(answer_name, piece.text, first, Answer::End::kNone))) return false;
+    if (!piece.text.empty() || !piece.drawn.empty() || first) {
+      const Json logprobs = answer_name.logprobs ? LogprobsOf(answer_name, piece.drawn) : Json(nullptr);
+      if (!put(PartOfAnswer(answer_name, piece.text, first, Answer::End::kNone, logprobs))) return false;
       first = false;
     }
     if (piece.end == Answer::End::kNone) return true;
@@ -211,8 +215,9 @@ void Server::State::SendStream(const std::shared_ptr<Answer>& answer, const Answ
     if (piece.end == Answer::End::kError) {
       well = put(ErrorBody(piece.error, "server_error", "500"));
     } else {
-      if (!said.calls.empty()) well = put(PartOfAnswer(answer_name, "", false, Answer::End::kNone, said.calls));
-      if (well) well = put(PartOfAnswer(answer_name, "", false, piece.end, said.calls));
+      if (!said.calls.empty())
+        well = put(PartOfAnswer(answer_name, "", false, Answer::End::kNone, nullptr, said.calls));
+      if (well) well = put(PartOfAnswer(answer_name, "", false, piece.end, nullptr, said.calls));
       if (well && usage) well = put(UsageOfAnswer(answer_name, answer->counts()));
     }
     constexpr std::string_view kDone = "data: [DONE]\n\n";
@@ -233,6 +238,7 @@ void Server::State::Complete(const HttpRequest& request, Response& response, For
   Result<std::vector<int32_t>> ids = PromptOf(*call, form);
   if (!ids.ok()) return SetError(response, StatusOfError(ids.code()), ids.error());
   call->request.prompt = *std::move(ids);
+  const bool logprobs = call->request.likeliest >= 0;
   Result<std::shared_ptr<Answer>> answer = scheduler->Submit(std::move(call->request));
   if (!answer.ok()) {
     if (answer.code() == ErrorCode::kBusy) response.set_header("Retry-After", "1");
@@ -241,7 +247,7 @@ void Server::State::Complete(const HttpRequest& request, Response& response, For
   char number[40];
   std::snprintf(number, sizeof(number), "%s-%016llx", form == Form::kChat ? "chatcmpl" : "cmpl",
                 static_cast<unsigned long long>((salt << 20) + ++answers));
-  const AnswerName answer_name = {number, name, Now(), form};
+  const AnswerName answer_name = {number, name, Now(), form, logprobs};
   const ChatTemplate* const calls = call->tools.empty() ? nullptr : &**chat;
   if (call->stream) return SendStream(*answer, answer_name, calls, call->include_usage, response);
   SendWhole(*answer, answer_name, calls, response);

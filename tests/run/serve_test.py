@@ -9,6 +9,7 @@ server is on the loopback interface.
 import concurrent.futures
 import http.client
 import json
+import math
 import os
 import random
 import re
@@ -88,6 +89,30 @@ def prompts(count):
     return [f"{draw.randrange(100)}+{draw.randrange(100)}=" for _ in range(count)]
 
 
+def test_logprobs(server, body):
+    """Shares of tokens: those of a greedy answer are the greatest, they are shares, and streams say the same."""
+    plain = json.loads(server.ask("POST", "/v1/completions", body)[1])["choices"][0]
+    expect("logprobs" not in plain, "nobody asked for logprobs")
+    asked = json.loads(server.ask("POST", "/v1/completions", dict(body, logprobs=20))[1])["choices"][0]
+    said = asked["logprobs"]
+    expect(asked["text"] == plain["text"] and "".join(said["tokens"]) == plain["text"], f"tokens are the text: {said}")
+    for token, logprob, best in zip(said["tokens"], said["token_logprobs"], said["top_logprobs"]):
+        expect(best[token] == logprob == max(best.values()), f"a greedy token is the best: {best}")
+        shares = sum(math.exp(value) for value in best.values())
+        expect(0.5 < shares <= 1 + 1e-9 and len(best) > 1, f"shares of {shares}")
+    none = json.loads(server.ask("POST", "/v1/completions", dict(body, logprobs=0))[1])["choices"][0]["logprobs"]
+    expect(none["token_logprobs"] == said["token_logprobs"] and none["top_logprobs"] == [{}] * len(said["tokens"]),
+           f"no others were asked for: {none}")
+    _, text, _ = server.ask("POST", "/v1/completions", dict(body, logprobs=2, stream=True))
+    tokens = []
+    for event in text.split("\n\n"):
+        if event.startswith("data: {"):
+            tokens += json.loads(event[6:])["choices"][0].get("logprobs", {"tokens": []})["tokens"]
+    expect(tokens == said["tokens"], f"a stream has the same tokens: {tokens}")
+    hot = json.loads(server.ask("POST", "/v1/completions", dict(body, logprobs=20, temperature=3, seed=1))[1])
+    expect(hot["choices"][0]["logprobs"]["top_logprobs"][0] == said["top_logprobs"][0], "shares before temperature")
+
+
 def test_forms(server):
     status, text, _ = server.ask("GET", "/v1/models")
     expect(status == 200 and json.loads(text)["data"][0]["id"] == os.path.basename(MODEL), "the model is listed")
@@ -111,6 +136,7 @@ def test_forms(server):
         expect(set(value) == {"a", "b"} and isinstance(value["a"], int) and value["b"] in ("x", "yy"), said)
     else:
         expect(said["text"].startswith("{"), said)
+    test_logprobs(server, body)
     for seed in (3, 4):
         drawn = [server.complete(dict(body, temperature=1.5, seed=seed)) for _ in range(2)]
         expect(drawn[0] == drawn[1], "the same seed, the same text")
@@ -123,7 +149,8 @@ def test_refusals(server):
         ({}, "prompt: "), (dict(good, max_tokens=0), "max_tokens: "), (dict(good, max_tokens="3"), "max_tokens: "),
         (dict(good, max_tokens=1e300), "max_tokens: "), (dict(good, temperature=-1), "temperature: "),
         (dict(good, top_p=0), "top_p: "), (dict(good, stop=3), "stop: "), (dict(good, stop=["a"] * 99), "stop: "),
-        (dict(good, n=2), "n: "), (dict(good, logprobs=5), "logprobs"), (dict(good, logit_bias={"x": 1}), "logit_bias"),
+        (dict(good, n=2), "n: "), (dict(good, logprobs=21), "logprobs: "), (dict(good, logprobs=-1), "logprobs: "),
+        (dict(good, logprobs=True), "logprobs: "), (dict(good, logit_bias={"x": 1}), "logit_bias"),
         (dict(good, logit_bias={"1": 1e9}), "logit_bias"), (dict(good, prompt=[99999999]), "out of range"),
         (dict(good, prompt=[-1]), "prompt: "), (dict(good, prompt="1" * 5000), "leaves no room"),
         (dict(good, stream="yes"), "stream: "),
@@ -164,6 +191,14 @@ def test_chat():
         choice = answer["choices"][0]
         expect(choice["message"] == {"role": "assistant", "content": "85"}, choice)
         expect(choice["finish_reason"] == "stop", choice)
+        asked = json.loads(server.ask("POST", "/v1/chat/completions", dict(body, logprobs=True, top_logprobs=2))[1])
+        tokens = asked["choices"][0]["logprobs"]["content"]
+        expect(b"".join(bytes(token["bytes"]) for token in tokens) == b"85", f"tokens are the text: {tokens}")
+        for token in tokens:
+            best = token["top_logprobs"]
+            expect(len(best) == 2 and best[0]["logprob"] == token["logprob"] >= best[1]["logprob"], f"best: {best}")
+        status, text, _ = server.ask("POST", "/v1/chat/completions", dict(body, top_logprobs=2))
+        expect(status == 400 and "logprobs: true" in text, f"top_logprobs alone: {text}")
         text = server.ask("POST", "/v1/chat/completions",
                           dict(body, stream=True, stream_options={"include_usage": True}))[1]
         events = [json.loads(event[6:]) for event in text.split("\n\n")[:-2]]
