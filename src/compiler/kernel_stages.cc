@@ -127,9 +127,9 @@ class VariantStages {
     return made;
   }
 
-  // `specialised`: with the tiles' own code inlined.
+  // `specialised`: with the tiles' own code inlined; null: without that.
   StatusOr<profile::Stages> Of(const lir::Launch& launch, cpu::ObjectCompiler& compiler,
-                               cpu::ObjectCompiler& specialised) const {
+                               cpu::ObjectCompiler* specialised) const {
     const kir::Kernel& kernel = plan_->plan().kernels[launch.kernel];
     profile::Stages stages;
     stages.hir = HirOf(*module_, hir_, kernel.origins);
@@ -143,8 +143,8 @@ class VariantStages {
     stages.llvm = profile::LinkedIr(object.ir_after);
     stages.assembly = profile::LinkedAssembly(object.assembly);
     // Tiles are functions beside the kernels, in which most of the time of products goes.
-    if (absl::StrContains(object.assembly, "qk_")) {
-      QUERN_ASSIGN(const cpu::Object inlined, specialised.Compile(kernel, plan_->kernel_symbols()[launch.kernel]));
+    if (specialised != nullptr && absl::StrContains(object.assembly, "qk_")) {
+      QUERN_ASSIGN(const cpu::Object inlined, specialised->Compile(kernel, plan_->kernel_symbols()[launch.kernel]));
       stages.tiles = profile::LinkedAssembly(inlined.assembly);
     }
     return stages;
@@ -176,7 +176,9 @@ Status AddStages(const Profiled& profiled, profile::Profile& profile) {
     for (size_t l = 0; l < launches.size(); ++l) {
       profile::Kernel& kernel = section.kernels[section.launches[l].kernel];
       if (kernel.stages != nullptr) continue;
-      QUERN_ASSIGN(profile::Stages stages, variant.Of(launches[l], compiler, specialised));
+      // Tiles are thousands of lines: of kernels that a twentieth of the time goes to.
+      const bool often = kernel.sums.wall * 20 >= section.wall;
+      QUERN_ASSIGN(profile::Stages stages, variant.Of(launches[l], compiler, often ? &specialised : nullptr));
       kernel.stages = std::make_shared<const profile::Stages>(std::move(stages));
     }
   }

@@ -22,6 +22,13 @@ FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-
          "--disable-background-networking",
          "--disable-component-update", "--disable-sync", "--window-size=1600,1200", "--virtual-time-budget=8000"]
 STAGES = ["hir", "mir", "kir", "llvm", "assembly"]
+
+
+def stages_of(kernel):
+    """Kernels that call tiles, and take some of the time, have these inside as well."""
+    return [*STAGES, *(["tiles"] if "tiles" in kernel["stages"] else [])]
+
+
 SKIPPED = 77
 failures = []
 
@@ -126,11 +133,12 @@ def check_data(data):
     for section in data["sections"]:
         for kernel in section["kernels"]:
             stages, name = kernel["stages"], kernel["symbol"]
-            lines = {stage: stages[stage].get("text", kernel["kir"]).rstrip("\n").split("\n") for stage in STAGES}
+            lines = {stage: stages[stage].get("text", kernel["kir"]).rstrip("\n").split("\n")
+                     for stage in stages_of(kernel)}
             check(all(len(lines[stage]) > 2 for stage in ("mir", "kir", "llvm", "assembly")) and lines["hir"],
                   f"{name}: a stage is empty")
-            for stage, leads in (("hir", "ops"), ("mir", "ops"), ("kir", "ops"), ("llvm", "kir_lines"),
-                                 ("assembly", "kir_lines")):
+            for stage, leads in (("hir", "ops"), ("mir", "ops"), ("kir", "ops"),
+                                 *((of, "kir_lines") for of in stages_of(kernel)[3:])):
                 check(len(stages[stage][leads]) == len(lines[stage]),
                       f"{name}: {stage} has {len(lines[stage])} lines, {len(stages[stage][leads])} links")
             # Every statement that notes its op is linked to that op.
@@ -144,12 +152,23 @@ def check_data(data):
                       f"{name}: no MIR line has {kernel['origins'][op]['op']}")
                 check(any(op in ops for ops in stages["hir"]["ops"]),
                       f"{name}: no HIR line has {kernel['origins'][op]['op']}")
-            for stage in ("llvm", "assembly"):
+            for stage in stages_of(kernel)[3:]:
                 reached = {line for line in stages[stage]["kir_lines"] if line > 0}
                 check(reached and max(reached) <= len(lines["kir"]),
                       f"{name}: {stage} is linked to KIR lines {reached}")
             check("!dbg" not in stages["llvm"]["text"] and ".loc" not in stages["assembly"]["text"],
                   f"{name}: debug locations are left in")
+
+
+def check_tiles(data):
+    """What most of the time goes to is shown: where a product calls a tile, the tile's code is there, in its lines."""
+    decode = data["sections"][1]
+    most = max(decode["kernels"], key=lambda kernel: kernel["wall_ns"])
+    check("qk_" in most["stages"]["assembly"]["text"] and "tiles" in most["stages"], f"no tile of {most['symbol']}")
+    tiles = most["stages"].get("tiles", {"text": "", "kir_lines": []})
+    check("call" not in tiles["text"] or "qk_dot" not in tiles["text"], "a tile is called where it should be inside")
+    dot = next(n for n, line in enumerate(most["kir"].splitlines(), 1) if line.strip().startswith("dot_"))
+    check(tiles["kir_lines"].count(dot) > 20, "the tile's code is not linked to the line of the tile op")
 
 
 def expected_links(kernel, stage, number):
@@ -165,7 +184,7 @@ def expected_links(kernel, stage, number):
 
     ops, line = leads(stage, number - 1)
     links = {}
-    for other in STAGES:
+    for other in stages_of(kernel):
         links[other] = []
         for index in range(len(kir_ops if other == "kir"
                                else stages[other].get("ops", stages[other].get("kir_lines")))):
@@ -210,7 +229,7 @@ def check_kernel(path, data, section, kernel, stage, number):
     check(selected == [str(kernel)], f"{fragment}: rows {selected} are selected")
     links = expected_links(row, stage, number)
     check(sum(len(lines) > 0 for lines in links.values()) >= 4, f"{fragment}: links {links}")
-    for of in STAGES:
+    for of in stages_of(row):
         text = row["stages"][of].get("text", row["kir"]).rstrip("\n").split("\n")
         shown = page.stages.get(of, [])
         check([line["text"] for line in shown] == text, f"{fragment}: the text of {of}")
@@ -327,6 +346,7 @@ def main():
         check_offline(text)
         data = data_of(text)
         check_data(data)
+        check_tiles(data)
         # A path whose parts together would end the data and start a script.
         hostile = folder / "a<!--<script>b<" / "script><script>report_error('broken out')<" / "script>\"'&lt;.gguf"
         hostile.parent.mkdir(parents=True)
