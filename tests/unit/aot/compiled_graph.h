@@ -52,6 +52,7 @@ inline StatusOr<std::vector<std::vector<uint8_t>>> RunCompiled(const GraphCase& 
   void* const step = find("_step");
   if (bytes_of == nullptr || init == nullptr || step == nullptr) return absl::InternalError("a function is missing");
   Aligned memory(bytes_of(runner == nullptr ? 1 : runner->workers));
+  if (memory.data == nullptr) return absl::ResourceExhaustedError("no address space for the largest sizes");
   void* self = nullptr;
   const int32_t made =
       init(&self, memory.data, memory.size, test.weights->data, test.model.weights.bytes.size(), runner);

