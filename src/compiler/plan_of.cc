@@ -5,6 +5,7 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "base/divide.h"
 #include "compiler/graph_state.h"
 #include "compiler/model.h"
 #include "compiler/program_identity.h"
@@ -99,8 +100,26 @@ void AddPhase(const char* name, const lir::Plan& plan, std::span<const lir::Laun
     phase.launches.push_back(absl::StrCat(plan.kernels[launch.kernel].name, "  ", launch.label));
 }
 
+// Sizes that are each as large as they may be need not go together: lowers those that nobody asked for until what the
+// plan requires of them holds, as far as that is a matter of one being smaller.
+void Reconcile(const lir::Plan& plan, const SymbolRanges& ranges, const std::map<std::string, int64_t>& asked,
+               Binding& sizes) {
+  for (const lir::Requirement& requirement : plan.requirements) {
+    if (requirement.exact) continue;
+    for (const Extent::Term& term : requirement.value.terms()) {
+      const int64_t lacks = -requirement.value.Evaluate(sizes).value_or(0);
+      if (lacks <= 0) break;
+      if (term.symbols.size() != 1 || term.coefficient >= 0 || asked.contains(term.symbols[0])) continue;
+      const auto size = sizes.find(term.symbols[0]);
+      if (size == sizes.end()) continue;
+      const int64_t less = CeilDiv(lacks, -term.coefficient);
+      size->second = std::max(ranges.find(size->first)->second.low, size->second - less);
+    }
+  }
+}
+
 // Operations and bytes of a run of these sizes.
-Status AddCosts(const lir::Plan& plan, const Binding& sizes, VariantPlan& made) {
+void AddCosts(const lir::Plan& plan, const Binding& sizes, VariantPlan& made) {
   std::vector<std::optional<kir::KernelCost>> costs(plan.kernels.size());
   for (const lir::Launch& launch : plan.launches) {
     const kir::Kernel& kernel = plan.kernels[launch.kernel];
@@ -115,14 +134,18 @@ Status AddCosts(const lir::Plan& plan, const Binding& sizes, VariantPlan& made) 
         const auto value = sizes.find(symbol.name);
         if (!symbol.derived && value != sizes.end()) own[symbol.name] = value->second;
       }
-      QUERN_ASSIGN(cost, kir::CostOf(kernel, own));
+      StatusOr<kir::KernelCost> counted = kir::CostOf(kernel, own);
+      if (!counted.ok()) {  // sizes that no run has
+        made.operations_known = false;
+        continue;
+      }
+      cost = *std::move(counted);
     }
     made.operations += cost->flops + cost->int8_ops;
     made.read += static_cast<double>(cost->read());
     made.written += static_cast<double>(cost->written());
     made.operations_known = made.operations_known && !cost->estimate;
   }
-  return absl::OkStatus();
 }
 
 // `packed`: takes what plans keep of parameters alone, by its key.
@@ -142,6 +165,7 @@ StatusOr<VariantPlan> VariantOf(const ir::Graph& prepared, const SymbolRanges& g
     const auto given = asked.find(symbol);
     sizes[symbol] = given == asked.end() ? range.high : std::clamp(given->second, range.low, range.high);
   }
+  Reconcile(plan, ranges, asked, sizes);
   made.sizes.insert(sizes.begin(), sizes.end());
   made.kernels = static_cast<int>(plan.kernels.size());
   const std::span<const lir::Launch> launches(plan.launches);
@@ -150,7 +174,7 @@ StatusOr<VariantPlan> VariantOf(const ir::Graph& prepared, const SymbolRanges& g
   AddPhase("steady", plan, launches.first(epilogue), made);
   AddPhase("epilogue", plan, launches.subspan(epilogue), made);
   Count(planned.graph, made.ops);
-  QUERN_RETURN_IF_ERROR(AddCosts(plan, sizes, made));
+  AddCosts(plan, sizes, made);
   made.arena_bytes = plan.arena_bytes.ToString();
   made.arena_most = plan.arena_bytes.UpperBound(plan.ranges).value_or(-1);
   made.arena = plan.arena_bytes.Evaluate(sizes).value_or(-1);

@@ -11,8 +11,9 @@
 namespace quern::ir {
 namespace {
 
-// Lines of up to that are one product; primes up to the other.
-constexpr int64_t kMostDirect = 32, kMostPrime = 128;
+// Lines of up to that are one product; primes up to the other. Longer ones are transformed by factors of up to
+// kMostRadix: a product with larger ones has more arithmetic than it saves passes.
+constexpr int64_t kMostDirect = 32, kMostRadix = 16, kMostPrime = 128;
 // Rows of up to that, where they lie, are one product.
 constexpr int64_t kMostShort = 64;
 
@@ -36,17 +37,18 @@ int64_t LeastPrime(int64_t n) {
   return n;
 }
 
-// The first of the factors that n is transformed by: as large as its share of the fewest that are small enough.
+// The first of the factors that n is transformed by: the least that is as large as its share of the fewest that are
+// small enough, so that they fall; what is left of the line is then short where its columns are many.
 int64_t Radix(int64_t n) {
   if (n <= kMostDirect) return n;
-  const double share = std::ceil(std::log(static_cast<double>(n)) / std::log(static_cast<double>(kMostDirect)) - 1e-9);
-  const double aim = std::pow(static_cast<double>(n), 1 / share) + 1e-9;
+  const double share = std::ceil(std::log(static_cast<double>(n)) / std::log(static_cast<double>(kMostRadix)) - 1e-9);
+  const double aim = std::pow(static_cast<double>(n), 1 / share) - 1e-9;
   int64_t best = 1;
-  for (int64_t r = 2; r <= kMostDirect; ++r) {
-    if (n % r == 0 && (best == 1 || std::fabs(std::log(r / aim)) < std::fabs(std::log(best / aim)))) best = r;
+  for (int64_t r = 2; r <= kMostRadix && static_cast<double>(best) < aim; ++r) {
+    if (n % r == 0) best = r;
   }
   if (best > 1) return best;
-  const int64_t prime = LeastPrime(n);  // none is below kMostDirect
+  const int64_t prime = LeastPrime(n);  // none is below kMostRadix
   return prime <= kMostPrime ? prime : n;
 }
 
@@ -239,8 +241,9 @@ double ScaleOf(const Attributes& attributes, int64_t n, bool inverse) {
 
 namespace {
 
-// Of lines that are longer each batch before them is transformed by itself: their columns would be far apart.
-constexpr int64_t kMostTogether = 1024;
+// Of lines that are longer each batch before them is transformed by itself: their columns would be far apart, and what
+// reads and writes them beside each other would take lines of caches from itself.
+constexpr int64_t kMostTogether = 128;
 
 // Dimensions before `axis` that are batches, and not columns.
 int64_t BatchesOf(int64_t axis, int64_t longest) { return longest > kMostTogether && axis > 0 ? axis : 0; }

@@ -133,6 +133,24 @@ TEST(PlanOf, EstimatesMemoryThatIsHeld) {
   EXPECT_GT(held.code, 0);
 }
 
+// The largest sizes of all symbols together may be none that a run has.
+TEST(PlanOf, TakesSizesThatGoTogether) {
+  Graph g("step");
+  g.Symbol("PAST_SEQ", 0, 63);
+  g.Symbol("SEQ", 1, 16);
+  const Value x = g.Input("x", "f32[SEQ, 8]");
+  g.Carry("cache", g.Op("Update", {g.Input("cache", "f32[64, 8]"), x}, {{"axis", 0}, {"start", "PAST_SEQ"}}));
+  g.Output("y", g.Op("Exp", {x}));
+  Result<BindingManifest> plan = PlanOf(g);
+  ASSERT_TRUE(plan.ok()) << plan.error();
+  const std::map<std::string, int64_t>& sizes = plan->variants[0].sizes;
+  EXPECT_LE(sizes.at("PAST_SEQ") + sizes.at("SEQ"), 64);
+  EXPECT_TRUE(plan->variants[0].operations_known);
+  plan = PlanOf(g, {}, {{"PAST_SEQ", 63}});
+  ASSERT_TRUE(plan.ok()) << plan.error();
+  EXPECT_EQ(plan->variants[0].sizes.at("SEQ"), 1);
+}
+
 TEST(PlanOf, HasPhasesAndStatistics) {
   Graph g("phases");
   g.Symbol("SEQ", 1, 32);
