@@ -1,7 +1,7 @@
 # -DQUERN_STATIC_LLVM=ON: a program that can be copied to another machine. LLVM, Abseil, ICU and the C++ library are in
-# quern, and it asks the system for the C library alone, and for LAPACK when a graph first has linear algebra. libquern.so
-# has LLVM in it, hidden: Debian's other archives are not made for shared libraries. (quern-serve also wants cpp-httplib, OpenSSL and Brotli, which is why it
-# is a program of its own.)
+# quern, and it asks the system for the C library alone; for LAPACK when a graph first has such ops. libquern.so has
+# LLVM in it, hidden: Debian's other archives are not made for shared libraries. (quern-serve also wants cpp-httplib,
+# OpenSSL and Brotli, which is why it is a program of its own.)
 #
 # Everything that links LLVM links quern_llvm: the shared library of Debian, or the archives that are needed of it.
 option(QUERN_STATIC_LLVM "Link LLVM and other libraries statically: a program that can be copied" OFF)

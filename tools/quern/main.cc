@@ -1,6 +1,7 @@
 // The command line: quern run | chat | serve | embed | tokenize | quantise | inspect | dump | ops | compile | profile |
-// bench | plan | dispatch | kernel | convert | diff | cache | replay | reduce | completion | man. Results go to standard
-// output, everything else to standard error; bad input is one sentence and exit code 1, a wrong command line 2.
+// bench | plan | dispatch | kernel | convert | diff | cache | replay | reduce | completion | man. Results go to
+// standard output, everything else to standard error; bad input is one sentence and exit code 1, a wrong command
+// line 2.
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
