@@ -232,8 +232,6 @@ ROWS = [
         "Convolutions.*"),
     Row("src/codegen/computed_side.cc", "index[d] = rest % extent;", "index[d] = rest;", "compiler_test",
         "Convolutions.*"),
-    Row("src/codegen/matmul_narrow.cc", "space.IsOfBytes() ? DType::kI32 : DType::kF32;", "DType::kF32;",
-        "compiler_test", "Products.*"),
     Row("src/codegen/matmul_windows.cc", "segment.start + c - FirstRow();", "segment.start + c;", "compiler_test",
         "Convolutions.*"),
     Row("src/codegen/matmul_plan.cc", "if (!gathers_.contains(n) && tiles_.images.contains(input))", "if (false)",
