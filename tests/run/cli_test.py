@@ -511,7 +511,8 @@ def each_pass(folder):
     names = sorted(os.listdir(os.path.join(folder, "passes")))
     if names[0] != "01-lower.mir" or not names[-1].endswith("-plan.lir") or len(names) < 12:
         sys.exit(f"--each writes {names}")
-    for name in (names[0], "05-simplify.mir", names[-1]):
+    simplified = next(name for name in names if name.endswith("-simplify.mir"))
+    for name in (names[0], simplified, names[-1]):
         after = name.split("-", 1)[1].split(".")[0]
         with open(os.path.join(folder, "passes", name), "rb") as f:
             if f.read() != works("dump", MODEL, "--dump-after", after).stdout:

@@ -15,9 +15,11 @@ import sys
 QUERN, SOURCE = sys.argv[1], os.path.realpath(sys.argv[2])
 FOLDERS = ("bench", "cmake", "docs", "examples", "include", "models", "scripts", "src", "tests", "tools", "training")
 TO_BE_WRITTEN = {"src/base/formats/t4.cc", "src/codegen/triangle.cc", "src/ir/ops/cubed.cc", "src/ir/ops/cum_min.cc",
-                 "src/ir/ops/triangle_sum.cc", "src/ir/ops/twice.cc", "src/opt/drop_negations.cc",
+                 "src/ir/ops/min_max.cc", "src/ir/ops/permanent.cc", "src/ir/ops/triangle_sum.cc",
+                 "src/ir/ops/twice.cc", "src/linear/permanent.c", "src/opt/drop_negations.cc",
                  "src/simd/tiles/dot_t4_x.cc", "tests/unit/codegen/cum_min_test.cc",
-                 "tests/unit/codegen/triangle_test.cc", "tests/unit/kir/t4_test.cc",
+                 "tests/unit/codegen/triangle_test.cc", "tests/unit/compiler/min_max_test.cc",
+                 "tests/unit/compiler/permanent_test.cc", "tests/unit/kir/t4_test.cc",
                  "tests/unit/steps/twice_test.cc"}  # by the reader who follows the page
 
 LINK = re.compile(r"\]\(([^)\s]+)\)")
@@ -25,8 +27,9 @@ SPAN = re.compile(r"`([^`\n]+)`")
 PATH = re.compile(r"(?<![\w./-])(?:" + "|".join(FOLDERS) + r")/[\w./*+-]*")
 # Verbs, and verbs of verbs.
 COMMANDS = ("bench", "cache clear", "cache explain", "cache gc", "cache list", "cache verify", "cache", "chat",
-            "compile", "completion bash", "completion zsh", "completion", "dispatch", "dump", "embed", "inspect",
-            "kernel", "man", "ops", "plan", "profile", "quantise", "reduce", "replay", "run", "serve", "tokenize")
+            "compile", "completion bash", "completion zsh", "completion", "convert", "diff", "dispatch", "dump", "embed",
+            "inspect", "kernel", "man", "ops", "plan", "profile", "quantise", "reduce", "replay", "run",
+            "serve", "tokenize")
 COMMAND = re.compile(r"(?:^|[\s/])quern(?: (" + "|".join(COMMANDS) + r"))?(?= |$)")
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
 

@@ -22,8 +22,9 @@ LIMITS = {
     "addition.o, x86-64-v4": 290_000,
     "addition.o, all three": 660_000,
     "addition.o, aarch64": 115_000,
-    # libLLVM, a shared library of Debian's, not in it; 0.56 MB are the tile of doubles, as objects and as bitcode
-    "quern": 33_600_000,
+    # libLLVM, a shared library of Debian's, not in it; 0.56 MB are the tile of doubles, as objects and as bitcode,
+    # 0.08 docs/ops.md, and 0.6 what came with verbs, quantisers, tokenizers and ops
+    "quern": 34_300_000,
 }
 
 

@@ -28,7 +28,7 @@ ROWS = [
     # Names of outputs, variants, plans, spans.
     Row("src/ir/verify.cc", "known.insert(names[o]).second", "(known.insert(names[o]), true)", "ir_test",
         "GraphText.*"),
-    Row("src/ir/binary_decode.cc", "[](uint8_t byte) { return byte != 0; }", "[](uint8_t) { return false; }", "ir_test",
+    Row("src/ir/binary_decode.cc", "return byte != 0;", "return byte == 77;", "ir_test",
         "Binary.NamesOfOutputs"),
     Row("src/opt/rewriter.cc", "to.output_names = from_.output_names;", "", "compiler_test", "GraphFiles.*"),
     Row("src/runtime/executable.cc", "if (plan != nullptr) plan->Unplace();", "", "compiler_test", "Variants.*"),

@@ -43,10 +43,15 @@ TEST(GraphErrors, OpsSayWhatIsWrong) {
       {[](Graph& g) { g.Op("Add", {g.Input("x", "f32[3]"), {}}); }, ErrorCode::kUnknownOperand, "Add", "b", "",
        "absent", "%1"},
       {[](Graph& g) {
-         const Value q = g.Input("q", "f64[1, 3, 64]");
-         g.Op("Attention", {q, q, q}, {{"heads", 1}, {"kv_heads", 1}, {"head_dim", 64}});
+         const Value q = g.Input("q", "f32[1, 3, 64]"), k = g.Input("k", "f64[1, 3, 64]");
+         g.Op("Attention", {q, k, q}, {{"heads", 1}, {"kv_heads", 1}, {"head_dim", 64}});
        },
-       ErrorCode::kUnsupported, "Attention", "q", "f32, f16 or bf16", "f64[1, 3, 64]", "%1"},
+       ErrorCode::kUnsupported, "Attention", "k", "f32, f16 or bf16", "f64[1, 3, 64]", "%2"},
+      {[](Graph& g) {
+         const Value q = g.Input("q", "f64[1, 3, 64]"), k = g.Input("k", "f32[1, 3, 64]");
+         g.Op("Attention", {q, k, q}, {{"heads", 1}, {"kv_heads", 1}, {"head_dim", 64}});
+       },
+       ErrorCode::kUnsupported, "Attention", "k", "f64, as q", "f32[1, 3, 64]", "%2"},
       {[](Graph& g) {
          const Value q = g.Input("q", "f32[N, 64]");
          g.Op("Attention", {q, q, q}, {{"heads", 1}, {"kv_heads", 1}, {"head_dim", 64}});

@@ -103,7 +103,7 @@ TEST(ModelKernels, OfTheBundledModelMeanTheSameInC) {
       ASSERT_TRUE(added.ok()) << Row(format).name << ": " << added;
     }
   }
-  // Products that no model has: of bf16 by bf16, few rows and many, and of bytes, with a sign on both sides and on one.
+  // Products that no model has: of bf16 by bf16, few rows and many, of bytes, with a sign on both sides and on one, of f64.
   const auto graph = ir::Parse(R"(graph pairs {
   %0 = Input() {name = "x"} : bf16[1, 33]
   %1 = Input() {name = "y"} : bf16[21, 33]
@@ -117,7 +117,10 @@ TEST(ModelKernels, OfTheBundledModelMeanTheSameInC) {
   %9 = MatMul(%5, %7) {transpose_b = true} : i32[21, 40]
   %10 = MatMul(%6, %7) {transpose_b = true} : i32[21, 40]
   %11 = MatMul(%5, %8) {transpose_b = false} : i32[21, 40]
-  return %3, %4, %9, %10, %11
+  %12 = Input() {name = "d"} : f64[21, 33]
+  %13 = Param() {name = "e"} : f64[33, 40]
+  %14 = MatMul(%12, %13) {transpose_b = false} : f64[21, 40]
+  return %3, %4, %9, %10, %11, %14
 })");
   ASSERT_TRUE(graph.ok()) << graph.status();
   const auto pairs = hir::WrapGraph(*graph);

@@ -52,7 +52,8 @@ TEST(TileOps, DeclarationsAreComplete) {
     for (const TileAttribute& attribute : op->attributes) declare(attribute.name);
     for (const TileOperand& tile : op->tiles) {
       declare(tile.name);
-      EXPECT_EQ(tile.dtype, exact ? DType::kI32 : DType::kF32);
+      EXPECT_EQ(tile.dtype, op->tiles[0].dtype);
+      EXPECT_TRUE(exact || tile.dtype == DType::kF32 || tile.dtype == DType::kF64) << tile.name;
       EXPECT_EQ(tile.layout, Layout::kRow);
       dims.insert(tile.dims.begin(), tile.dims.end());
     }
@@ -102,7 +103,8 @@ TEST(PackTable, FeedsEveryTileOp) {
       const bool packed = operand.layout != Layout::kRow && operand.layout != Layout::kBlocks;
       if (!packed) continue;
       const bool weight = operand.layout == Layout::kPanel16;
-      const DType src = weight ? operand.dtype : operand.dtype == DType::kU32 ? op->operands[0].dtype : DType::kF32;
+      const bool words = operand.dtype == DType::kU32, planar = IsBlock(operand.dtype);
+      const DType src = weight ? operand.dtype : words ? op->operands[0].dtype : planar ? DType::kF32 : operand.dtype;
       const Layout src_layout = weight ? Layout::kBlocks : Layout::kRow;
       EXPECT_NE(FindPack(src, src_layout, operand.dtype, operand.layout), nullptr) << op->name << " " << operand.name;
     }

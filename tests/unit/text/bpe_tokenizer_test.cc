@@ -94,8 +94,8 @@ TEST(BpeTokenizer, RefusesWhatIsWrong) {
             "the tokenizer has 0 tokens, 0 scores and 0 types; equal counts above 0 expected");
   EXPECT_EQ(error(VocabularyFile("gpt2", {{"a", 0, 7}})), "token 0 has unknown type 7");
   EXPECT_EQ(error(VocabularyFile("unigram", kTokens)),
-            "tokenizer model \"unigram\" is not supported; \"llama\" (SentencePiece), \"gpt2\" (byte-level BPE) and "
-            "\"bert\" (WordPiece) are");
+            "tokenizer model \"unigram\" is not supported; \"llama\" (SentencePiece), \"gpt2\" (byte-level BPE), "
+            "\"bert\" (WordPiece), \"t5\" (Unigram) and \"rwkv\" are");
 }
 
 // A text of one long word costs little more than its length.
