@@ -64,10 +64,13 @@ Status MakeProduct(uint64_t index, Case& test) {
   constexpr DType kBytes[] = {DType::kI8, DType::kU8};
   const bool transposed = index / 4 % 2 == 0;
   QUERN_ASSIGN(const ir::Value u, graph.AddInput("u", {kBytes[index % 2], {Extent(rows), Extent(67)}}));
-  QUERN_ASSIGN(const ir::Value v,
-               graph.AddParam("v", {kBytes[index / 2 % 2], transposed ? std::vector<Extent>{Extent(37), Extent(67)}
-                                                                      : std::vector<Extent>{Extent(67), Extent(37)}}));
+  const std::vector<Extent> right =
+      transposed ? std::vector<Extent>{Extent(37), Extent(67)} : std::vector<Extent>{Extent(67), Extent(37)};
+  QUERN_ASSIGN(const ir::Value v, graph.AddParam("v", {kBytes[index / 2 % 2], right}));
   QUERN_ASSIGN(const ir::Value integers, graph.Add("MatMul", {u, v}, {{"transpose_b", transposed}}));
+  QUERN_ASSIGN(const ir::Value d, graph.AddInput("d", {DType::kF64, {Extent(rows), Extent(67)}}));
+  QUERN_ASSIGN(const ir::Value e, graph.AddParam("e", {DType::kF64, right}));
+  QUERN_ASSIGN(const ir::Value doubles, graph.Add("MatMul", {d, e}, {{"transpose_b", transposed}}));
   constexpr DType kFloats[] = {DType::kF32, DType::kF16, DType::kBF16};
   QUERN_ASSIGN(const ir::Value query,
                graph.AddInput("query", {kFloats[index % 2 * 2], {Extent(1), Extent(rows), Extent(32)}}));
@@ -77,7 +80,7 @@ Status MakeProduct(uint64_t index, Case& test) {
   QUERN_ASSIGN(const ir::Value attention,
                graph.Add("Attention", {query, keys, values},
                          {{"heads", int64_t{2}}, {"kv_heads", int64_t{1}}, {"head_dim", int64_t{16}}}));
-  graph.outputs = {product, picked, turned, planes, pixels, integers, attention};
+  graph.outputs = {product, picked, turned, planes, pixels, integers, doubles, attention};
   return absl::OkStatus();
 }
 

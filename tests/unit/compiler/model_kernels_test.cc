@@ -103,7 +103,8 @@ TEST(ModelKernels, OfTheBundledModelMeanTheSameInC) {
       ASSERT_TRUE(added.ok()) << Row(format).name << ": " << added;
     }
   }
-  // Products that no model has: of bf16 by bf16, few rows and many, of bytes, with a sign on both sides and on one, of f64.
+  // Products that no model has: of bf16 by bf16, few rows and many, of bytes, with a sign on both sides and on one, and
+  // of f64.
   const auto graph = ir::Parse(R"(graph pairs {
   %0 = Input() {name = "x"} : bf16[1, 33]
   %1 = Input() {name = "y"} : bf16[21, 33]
