@@ -18,7 +18,7 @@ QuantiseCommand::QuantiseCommand(CLI::App& app)
       ->capture_default_str();
   command_->add_flag("--pure", options_.pure, "that format for all, where a mixture has better ones for some tensors");
   command_->add_flag("--requantise", options_.requantise, "also of weights that are in blocks already, at a loss");
-  command_->add_option("--threads", options_.threads, "one a processor when not given")->check(CLI::Range(1, 256));
+  command_->add_option("--threads", options_.threads, "one a processor when not given")->check(Between(1, 256));
   command_->add_flag("--list", list_, "every tensor with its formats, on standard output");
   RequireValues(*command_);
   command_->footer(
