@@ -105,12 +105,11 @@ std::vector<Item> Inlined(Call& c, const format::Graph& graph, const std::vector
   if (c.ok()) c.Fail(ImportNodes(scope, graph.node(), c.depth + 1));
   std::vector<Item> results;
   for (const format::ValueInfo& output : graph.output()) {
-    if (!c.ok()) return {};
     const Item* const item = scope.Find(output.name());
-    if (item == nullptr)
+    if (c.ok() && item == nullptr)
       c.Fail(absl::InvalidArgumentError(absl::StrFormat("its body does not make %s", output.name())));
-    else
-      results.push_back(*item);
+    if (!c.ok()) return {};  // all results, or none
+    results.push_back(*item);
   }
   return results;
 }

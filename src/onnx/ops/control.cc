@@ -82,7 +82,7 @@ void WriteOut(Call& c, const format::Graph& graph, std::optional<int64_t> most) 
                                 TensorItem(condition ? *condition : c.Scalar(1, DType::kBool))};
     inputs.insert(inputs.end(), state.begin(), state.end());
     const std::vector<Item> made = Inlined(c, graph, inputs, absl::StrCat(trip, "/"));
-    if (static_cast<int>(made.size()) < 1 + carries) return;
+    if (!c.ok()) return;
     const StatusOr<Value> next = ValueOf(c.session, c.builder, made[0]);
     if (!next.ok()) return c.Fail(next.status());
     condition = *next;
