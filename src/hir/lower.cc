@@ -11,9 +11,9 @@ namespace {
 
 constexpr const char* kPass = "lower";
 
-// One MIR node in place of which its op's expansion is appended.
-StatusOr<std::vector<ir::Value>> Expand(ir::Graph& graph, const ir::OpDef& op, std::vector<ir::Value> inputs,
-                                        Attributes attributes, int origin) {
+// One MIR node as it would be in the graph, to be looked at before it is there.
+StatusOr<ir::Node> Apart(ir::Graph& graph, const ir::OpDef& op, const std::vector<ir::Value>& inputs,
+                         Attributes attributes, int origin) {
   std::vector<TensorType> types;
   for (const ir::Value& input : inputs) types.push_back(graph.type(input));
   ir::Node node;
@@ -22,7 +22,7 @@ StatusOr<std::vector<ir::Value>> Expand(ir::Graph& graph, const ir::OpDef& op, s
   node.inputs = inputs;
   node.attributes = std::move(attributes);
   node.origin = origin;
-  return op.expand(graph, node, inputs, origin);
+  return node;
 }
 
 }  // namespace
@@ -63,9 +63,13 @@ std::vector<ir::Value> LowerContext::Results(std::string_view op, std::vector<ir
     QUERN_CHECK(def != nullptr);
     const int origin = Part(part);
     if (!direct() && def->expand != nullptr) {
-      StatusOr<std::vector<ir::Value>> made = Expand(graph, *def, std::move(operands), std::move(attributes), origin);
-      if (!made.ok()) return ir::WithOrigin(graph, origin, made.status());
-      return made;
+      const StatusOr<ir::Node> apart = Apart(graph, *def, operands, attributes, origin);
+      if (!apart.ok()) return ir::WithOrigin(graph, origin, apart.status());
+      if (ir::IsExpanded(*apart)) {  // an op with kernels is expanded only where it has none
+        StatusOr<std::vector<ir::Value>> made = def->expand(graph, *apart, operands, origin);
+        if (!made.ok()) return ir::WithOrigin(graph, origin, made.status());
+        return made;
+      }
     }
     QUERN_ASSIGN(const ir::Value first, graph.Add(*def, std::move(operands), std::move(attributes), origin));
     std::vector<ir::Value> results;

@@ -19,7 +19,9 @@ std::optional<Term> Seen(Expansion& e, const Node& node, std::span<const Value> 
                          const Extent& sk) {
   const std::string& mask = node.attributes.String("mask");
   if (mask == "custom") {
-    const Term given = Term::Wide(e, inputs[3]);
+    if (!e.ok()) return std::nullopt;
+    const bool floats = IsFloat(e.type(inputs[3]).dtype);  // or bools and integers
+    const Term given(e, floats ? e.Wide(inputs[3]) : e.Stored(inputs[3], DType::kF32));
     const Extent batch = e.type(inputs[0]).dims[0];
     return given.Like(0.5).Join("Le", given).Sized({batch, 1, 1, 1, sk});
   }

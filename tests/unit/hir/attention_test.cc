@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
+
 #include "random_module.h"
 
 namespace quern::hir {
@@ -118,6 +120,34 @@ TEST(Attention, AFullyMaskedRowIsZero) {
   const ir::RefTensor out = RunModule(m, {}, feeds)[0];
   for (int i = 0; i < 24; ++i) EXPECT_EQ(out.data[i], 0) << i;
   EXPECT_NE(out.data[24], 0);
+}
+
+// Attention of f64 has no kernel and is spelled out; of f32 it stays one node, though there is such a form of it.
+TEST(Attention, IsSpelledOutWhereThereIsNoKernel) {
+  for (const DType dtype : {DType::kF32, DType::kF64}) {
+    for (const DType mask : {DType::kBool, DType::kI32, DType::kF32, DType::kF64}) {
+      SCOPED_TRACE(std::string(Name(dtype)) + " with a mask of " + std::string(Name(mask)));
+      Module m;
+      Builder b(m);
+      AttentionOptions o;
+      o.heads = 2;
+      o.kv_heads = 1;
+      o.head_dim = 3;
+      o.mask = "custom";
+      o.mask_value = b.Input("mask", {mask, {2, 5}});
+      m.outputs = {b.Attention(b.Input("q", {dtype, {2, 4, 6}}), b.Input("k", {dtype, {2, 5, 3}}),
+                               b.Input("v", {dtype, {2, 5, 3}}), o)};
+      ASSERT_TRUE(b.status().ok()) << b.status();
+      ExpectPoliciesAgree(m);
+      m.policy = FusionPolicy::kFusable;
+      const auto graph = Lower(m);
+      ASSERT_TRUE(graph.ok()) << graph.status();
+      const auto whole = std::count_if(graph->nodes().begin(), graph->nodes().end(), [](const ir::Node& node) {
+        return std::string_view(node.op->name) == "Attention";
+      });
+      EXPECT_EQ(whole, dtype == DType::kF32 ? 1 : 0);
+    }
+  }
 }
 
 TEST(Attention, LayoutsAgree) {
