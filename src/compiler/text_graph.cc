@@ -40,8 +40,9 @@ struct Tensor {
 struct TextGraph::State {
   check::Reproduction file;
   std::optional<Graph> graph;
-  std::string blocks;                  // the text, where the file has blocks
-  std::vector<Tensor> outputs, shown;  // what a run writes; and without what data says is no result
+  std::string blocks;           // the text, where the file has blocks
+  std::vector<Tensor> outputs;  // what a run writes
+  bool ran = false;
   // What each run is given: of the file's values and the outputs.
   std::vector<ConstTensor> arguments;
   std::vector<MutableTensor> results;
@@ -179,9 +180,11 @@ struct TextGraph::State {
     return absl::OkStatus();
   }
 
-  // What the last run computed: of a size that data decides, as much as its count says.
-  void Shown() {
-    shown = outputs;
+  // What the last run computed: of a size that data decides, as much as its count says. A copy: a run that is timed
+  // makes none.
+  std::vector<Tensor> Shown() const {
+    if (!ran) return {};
+    std::vector<Tensor> shown = outputs;
     for (const onnx::Cut& cut : imported.cuts) {
       Tensor& tensor = shown[cut.output];
       int64_t count = 0;
@@ -189,6 +192,7 @@ struct TextGraph::State {
       onnx::CutTo(cut.dim, count, tensor.dims, tensor.bytes);
     }
     if (model != nullptr) shown.resize(imported.results);
+    return shown;
   }
 
   Status MakeArguments() {
@@ -309,7 +313,7 @@ Result<void> TextGraph::Run(Program& program) {
     std::memcpy(memory->data(), bytes->data(), std::min(memory->size(), bytes->size()));
   }
   Result<void> ran = program.Run(state_->arguments, state_->results, state_->symbols);
-  if (ran.ok()) state_->Shown();
+  state_->ran = ran.ok();
   return ran;
 }
 
@@ -322,7 +326,7 @@ Result<void> TextGraph::Save(const std::string& path) const {
 
 Result<void> TextGraph::SaveOutputs(const std::string& file) const {
   std::vector<std::pair<std::string, FileTensor>> tensors;
-  for (const Tensor& output : state_->shown) {
+  for (const Tensor& output : state_->Shown()) {
     tensors.emplace_back(output.name, FileTensor{output.type.dtype, output.dims, output.bytes});
   }
   return compiler::ToResult(compiler::WriteValueFile(file, tensors, state_->file.graph.name));
@@ -345,7 +349,7 @@ std::string TextGraph::Diff(const TextGraph& other, const DiffOptions& options) 
 
 std::string TextGraph::Outputs() const {
   std::string text;
-  for (const Tensor& output : state_->shown) {
+  for (const Tensor& output : state_->Shown()) {
     absl::StrAppend(&text, "output ", output.name, "  ", output.dtype, check::Text(output.dims), " ");
     const StatusOr<ir::RefTensor> values = ir::RefTensorFromBytes(output.type.dtype, output.dims, output.bytes);
     const int64_t elements = values.ok() ? values->elements() : 0, shown = std::min(elements, kShownElements);
