@@ -21,6 +21,9 @@ constexpr int64_t kPartOfSum =
     128;  // elements of a line that are added up before they join its sum: rounding grows with the
           // square root of either number, not with their product's
 
+constexpr int64_t kOneVector = 16;  // lines whose states stay in registers: in memory each row's would wait for the
+                                    // store of the row before, and one vector has nothing to do meanwhile
+
 class Across : public LineProgram {
  public:
   Across(const RegionView& view, const LinesPlan& plan, KernelWriter& writer, PointExpr& expr, kir::ExprRef first,
@@ -63,14 +66,28 @@ class Across : public LineProgram {
     for (size_t s = 0; s < types.size(); ++s) state.push_back(LaneOf(absl::StrCat(name, "_", s), types[s]));
     return state;
   }
-  // Values of one element a lane by name: all are computed before the first is stored.
-  kir::Block Put(const std::string& name, const State& state) const {
+  using Setter = std::function<kir::StmtRef(const std::string& name, kir::ExprRef value)>;
+  // Values of one element a lane by name: all are computed before the first is set.
+  static kir::Block SetAll(const std::string& name, const State& state, const Setter& set) {
     kir::Block body;
-    if (state.size() == 1) return {kb::Store(absl::StrCat(name, "_0"), {Lane()}, state[0])};
+    if (state.size() == 1) return {set(absl::StrCat(name, "_0"), state[0])};
     for (size_t s = 0; s < state.size(); ++s) body.push_back(kb::Let(absl::StrCat("n", s), state[s]));
     for (size_t s = 0; s < state.size(); ++s)
-      body.push_back(kb::Store(absl::StrCat(name, "_", s), {Lane()}, kb::Ref(absl::StrCat("n", s), state[s]->dtype)));
+      body.push_back(set(absl::StrCat(name, "_", s), kb::Ref(absl::StrCat("n", s), state[s]->dtype)));
     return body;
+  }
+  kir::Block Put(const std::string& name, const State& state) const {
+    return SetAll(name, state, [this](const std::string& to, kir::ExprRef value) {
+      return kb::Store(to, {Lane()}, std::move(value));
+    });
+  }
+  // The same of registers, within a loop over the lanes: first, and then.
+  static kir::Block Hold(const std::string& name, const State& state) { return SetAll(name, state, kb::Var); }
+  static kir::Block Assign(const std::string& name, const State& state) { return SetAll(name, state, kb::Assign); }
+  static State Held(const std::string& name, const std::vector<DType>& types) {
+    State state;
+    for (size_t s = 0; s < types.size(); ++s) state.push_back(kb::Ref(absl::StrCat(name, "_", s), types[s]));
+    return state;
   }
   void Allocate(const std::string& name, const std::vector<DType>& types, kir::Block& block) const {
     for (size_t s = 0; s < types.size(); ++s)
@@ -82,26 +99,41 @@ class Across : public LineProgram {
     const std::string name = absl::StrCat("r", n), k = absl::StrCat("k", n);
     const std::vector<DType> types = StateTypes(n);
     Allocate(name, types, block);
-    block.push_back(Lanes(Put(name, Start(n))));
     const bool sums = Node(n).op->line->take == nullptr && Node(n).op->line->reduce(Node(n)) == kir::ReduceOp::kSum &&
                       IsFloat(types[0]);
-    const bool parts = sums && plan_.line.size() == 1 && view_.UpperBound(plan_.LineElements()) > 2 * kPartOfSum;
-    const std::string into = parts ? absl::StrCat("part", n) : name;
-    if (parts) Allocate(into, types, block);
-    const PointExpr::Point point = PointAt(k);
-    expr_.MoveTo(point);
-    kir::Block take = {
-        kb::WithOrigin(Lanes(Put(into, Take(n, Load(into, types), ElementOf(n), Position(point)))), writer_.Origin(n))};
-    if (!parts) {
-      Add(block, OnLine(k, std::move(take)));
+    if (!sums || plan_.line.size() != 1 || view_.UpperBound(plan_.LineElements()) <= 2 * kPartOfSum) {
+      Add(block, FoldInto(name, n, types, k, [&](kir::Block take) { return OnLine(k, std::move(take)); }));
       return name;
     }
-    const std::string p = absl::StrCat("p", n);
-    const kir::ExprRef start = kb::Ref(p), end = kb::Min(start + static_cast<double>(kPartOfSum), High(0));
-    kir::Block part = {Lanes(Put(into, Start(n))), kb::For(k, start, end, std::move(take)),
-                       Lanes(Put(name, {LaneOf(name + "_0", types[0]) + LaneOf(into + "_0", types[0])}))};
+    const std::string p = absl::StrCat("p", n), of_part = absl::StrCat("part", n);
+    Allocate(of_part, types, block);
+    const kir::ExprRef low = kb::Ref(p), high = kb::Min(low + static_cast<double>(kPartOfSum), High(0));
+    kir::Block part = FoldInto(of_part, n, types, k,
+                               [&](kir::Block take) { return kir::Block{kb::For(k, low, high, std::move(take))}; });
+    part.push_back(Lanes(Put(name, {LaneOf(name + "_0", types[0]) + LaneOf(of_part + "_0", types[0])})));
+    block.push_back(Lanes(Put(name, Start(n))));
     block.push_back(kb::For(p, Low(0), High(0), std::move(part), kPartOfSum));
     return name;
+  }
+
+  // Leaves the states of the fold over `loops`, in which k is the place on the line, in scratch.
+  kir::Block FoldInto(const std::string& name, int n, const std::vector<DType>& types, const std::string& k,
+                      const std::function<kir::Block(kir::Block take)>& loops) {
+    const bool registers = width_ <= kOneVector;
+    const std::string held = absl::StrCat("fold", n);
+    const PointExpr::Point point = PointAt(k);
+    expr_.MoveTo(point);
+    const State next = Take(n, registers ? Held(held, types) : Load(name, types), ElementOf(n), Position(point));
+    if (!registers) {
+      kir::Block block = {Lanes(Put(name, Start(n)))};
+      Add(block, loops({kb::WithOrigin(Lanes(Put(name, next)), writer_.Origin(n))}));
+      return block;
+    }
+    kir::Block lane = Hold(held, Start(n)), take = Assign(held, next);
+    for (kir::StmtRef& statement : take) statement = kb::WithOrigin(statement, writer_.Origin(n));
+    Add(lane, loops(std::move(take)));
+    Add(lane, Put(name, Held(held, types)));
+    return {Lanes(std::move(lane))};
   }
 
   void Fold(int n, kir::Block& block) override {

@@ -8,7 +8,8 @@
 //   }
 // A chunk is one line or more, or a bundle of lines that lie side by side. Where lines are few and long they are split:
 // a kernel folds each part, a second joins the parts in order, and so on for every fold that needs another; the parts
-// depend on the sizes alone.
+// depend on the sizes alone. Bundles that are read once are as wide as memory likes it, and get their chunks by parts:
+// a narrow bundle touches a page for every few cache lines.
 
 #include <algorithm>
 
@@ -28,6 +29,8 @@ using ir::Value;
 constexpr int64_t kFewLines = 8;             // at most this many lines, or bundles of them, are split
 constexpr int64_t kSplitElements = 1 << 16;  // when they may be longer than this
 constexpr int64_t kPartElements = 1 << 15;   // into parts of this many
+constexpr int64_t kWidest = 1024;            // lines of a bundle
+constexpr int64_t kPartOfBundle = 1 << 17;   // elements of a part of one that is read once
 
 class LineKernels {
  public:
@@ -49,27 +52,43 @@ class LineKernels {
     return outer;
   }
 
-  // Lines of a bundle: a few cache lines of each row at least, and enough bundles for every core.
+  // Lines of a bundle: a few cache lines of each row at least, and enough bundles for every core; a whole row where
+  // splitting makes the chunks.
   void ChooseWidth() {
-    const int64_t lines = view_.UpperBound(plan_.space.extents()[plan_.kept.back()]);
+    const int64_t lines = Across();
     const int64_t outer = std::max<int64_t>(1, BoundedElements(plan_.ExtentsOf(Outer()), view_.ranges));
-    const int64_t bundles = std::max<int64_t>(1, 32 / outer);
-    width_ = std::clamp<int64_t>((lines / bundles + 15) / 16 * 16, 64, 1024);
-    width_ = std::min(width_, std::max<int64_t>(16, (std::min<int64_t>(lines, 1024) + 15) / 16 * 16));
+    const int64_t bundles = IsReadOnce() && CanSplit() ? 1 : std::max<int64_t>(1, 32 / outer);
+    width_ = std::clamp<int64_t>((lines / bundles + 15) / 16 * 16, 64, kWidest);
+    width_ = std::min(width_, std::max<int64_t>(16, (std::min(lines, kWidest) + 15) / 16 * 16));
   }
 
-  bool MustSplit() const {
+  // What is read again, for another fold or for what is computed from one, is best in bundles that a cache holds.
+  bool IsReadOnce() const {
+    return !HasLineResults() &&
+           std::all_of(view_.nodes().begin(), view_.nodes().end(), [&](int n) { return plan_.level[n] <= 1; });
+  }
+
+  // Whether lines are long enough, and such, that parts of them can be folded by themselves.
+  bool CanSplit() const {
     // The grid has room for one dimension more.
     const size_t most = plan_.across() ? 1 : 2;
-    if (plan_.line.empty() || view_.facts.blocks || length_ <= kSplitElements || Outer().size() > most) return false;
-    for (const int n : view_.nodes()) {
+    if (plan_.line.empty() || view_.facts.blocks || !IsLong() || Outer().size() > most) return false;
+    return std::none_of(view_.nodes().begin(), view_.nodes().end(), [&](int n) {
       const ir::Node& node = view_.node(n);
-      if (node.op->kind == ir::OpKind::kPack || (IsLineOp(node) && node.op->line->scan != nullptr)) return false;
-    }
+      return node.op->kind == ir::OpKind::kPack || (IsLineOp(node) && node.op->line->scan != nullptr);
+    });
+  }
+  bool IsLong() const {
+    if (length_ > kSplitElements) return true;
+    return plan_.across() && IsReadOnce() && length_ * std::min(Across(), kWidest) > 2 * kPartOfBundle;
+  }
+  // Lines side by side.
+  int64_t Across() const { return view_.UpperBound(plan_.space.extents()[plan_.kept.back()]); }
+  bool MustSplit() const {
+    if (!CanSplit()) return false;
     int64_t lines = BoundedElements(plan_.ExtentsOf(Outer()), view_.ranges);
     if (plan_.across()) {
-      const int64_t last = view_.UpperBound(plan_.space.extents()[plan_.kept.back()]);
-      if (__builtin_mul_overflow(lines, (last + width_ - 1) / width_, &lines)) return false;
+      if (__builtin_mul_overflow(lines, (Across() + width_ - 1) / width_, &lines)) return false;
     }
     return lines <= kFewLines;
   }
@@ -167,10 +186,11 @@ class LineKernels {
 
   // Elements of the first axis of the line in a part.
   int64_t Step() const {
+    const int64_t part = plan_.across() && IsReadOnce() ? kPartOfBundle : kPartElements;
     int64_t rest = plan_.across() ? width_ : 1;
     for (size_t i = 1; i < plan_.line.size(); ++i)
-      rest *= std::min<int64_t>(view_.UpperBound(plan_.space.extents()[plan_.line[i]]), kPartElements);
-    return std::max<int64_t>(1, kPartElements / rest);
+      rest *= std::min<int64_t>(view_.UpperBound(plan_.space.extents()[plan_.line[i]]), part);
+    return std::max<int64_t>(1, part / rest);
   }
   LineSegment Segment() const {
     const kir::ExprRef low = kb::Ref("part") * static_cast<double>(Step());
