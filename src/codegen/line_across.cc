@@ -67,23 +67,28 @@ class Across : public LineProgram {
     return state;
   }
   using Setter = std::function<kir::StmtRef(const std::string& name, kir::ExprRef value)>;
-  // Values of one element a lane by name: all are computed before the first is set.
-  static kir::Block SetAll(const std::string& name, const State& state, const Setter& set) {
+  static kir::Block SetEach(const std::string& name, const State& state, const Setter& set) {
     kir::Block body;
-    if (state.size() == 1) return {set(absl::StrCat(name, "_0"), state[0])};
-    for (size_t s = 0; s < state.size(); ++s) body.push_back(kb::Let(absl::StrCat("n", s), state[s]));
-    for (size_t s = 0; s < state.size(); ++s)
-      body.push_back(set(absl::StrCat(name, "_", s), kb::Ref(absl::StrCat("n", s), state[s]->dtype)));
+    for (size_t s = 0; s < state.size(); ++s) body.push_back(set(absl::StrCat(name, "_", s), state[s]));
     return body;
   }
-  kir::Block Put(const std::string& name, const State& state) const {
-    return SetAll(name, state, [this](const std::string& to, kir::ExprRef value) {
-      return kb::Store(to, {Lane()}, std::move(value));
-    });
+  // All are computed before the first is set.
+  static kir::Block SetAll(const std::string& name, const State& state, const Setter& set) {
+    if (state.size() == 1) return SetEach(name, state, set);
+    State computed;
+    for (size_t s = 0; s < state.size(); ++s) computed.push_back(kb::Ref(absl::StrCat("n", s), state[s]->dtype));
+    kir::Block body;
+    for (size_t s = 0; s < state.size(); ++s) body.push_back(kb::Let(absl::StrCat("n", s), state[s]));
+    const kir::Block sets = SetEach(name, computed, set);
+    body.insert(body.end(), sets.begin(), sets.end());
+    return body;
   }
-  // The same of registers, within a loop over the lanes: first, and then.
-  static kir::Block Hold(const std::string& name, const State& state) { return SetAll(name, state, kb::Var); }
-  static kir::Block Assign(const std::string& name, const State& state) { return SetAll(name, state, kb::Assign); }
+  Setter StoreLane() const {
+    return [this](const std::string& to, kir::ExprRef value) { return kb::Store(to, {Lane()}, std::move(value)); };
+  }
+  // Values of one element a lane by name, in scratch.
+  kir::Block Put(const std::string& name, const State& state) const { return SetAll(name, state, StoreLane()); }
+  // Those of registers, within a loop over the lanes.
   static State Held(const std::string& name, const std::vector<DType>& types) {
     State state;
     for (size_t s = 0; s < types.size(); ++s) state.push_back(kb::Ref(absl::StrCat(name, "_", s), types[s]));
@@ -129,10 +134,10 @@ class Across : public LineProgram {
       Add(block, loops({kb::WithOrigin(Lanes(Put(name, next)), writer_.Origin(n))}));
       return block;
     }
-    kir::Block lane = Hold(held, Start(n)), take = Assign(held, next);
+    kir::Block lane = SetEach(held, Start(n), kb::Var), take = SetAll(held, next, kb::Assign);
     for (kir::StmtRef& statement : take) statement = kb::WithOrigin(statement, writer_.Origin(n));
     Add(lane, loops(std::move(take)));
-    Add(lane, Put(name, Held(held, types)));
+    Add(lane, SetEach(name, Held(held, types), StoreLane()));
     return {Lanes(std::move(lane))};
   }
 

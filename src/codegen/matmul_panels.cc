@@ -105,7 +105,7 @@ void PanelProduct::ChooseRows() {
   const int64_t rows = view_.UpperBound(m), columns = view_.UpperBound(space_.columns());
   std::vector<Extent> chunks = space_.batch();
   chunks.push_back(Extent(CeilDiv(columns, panels_.columns())));
-  const bool most_have_work = BoundedElements(chunks, view_.ranges) >= kChunksWanted / 2;
+  const bool most_have_work = BoundedElements(chunks, view_.ranges) >= kChunksWanted / 3;
   chunks.push_back(Extent(CeilDiv(rows, kRows)));
   const bool few = BoundedElements(chunks, view_.ranges) < kChunksWanted;
   const int64_t most = ((few && !panels_.computed()) || copies_rows_ ? kFewerRows : kRows) / step_ * step_;

@@ -4,6 +4,7 @@
 
 #include "codegen/cpu/emitter.h"
 #include "codegen/llvm/operators.h"
+#include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/Intrinsics.h"
 
 namespace quern::cpu {
@@ -14,13 +15,27 @@ namespace {
 
 bool IsHalf(DType dtype) { return dtype == DType::kF16 || dtype == DType::kBF16; }
 
+// f16 as f32. LLVM 19 would compare, choose and convert the f16 itself, as the same result says, and then does that
+// element by element, since no level here has such instructions: it does not look through the fence.
+llvm::Value* ExtendHalf(llvm::IRBuilder<>& b, llvm::Value* half, llvm::Type* f32) {
+  return b.CreateArithmeticFence(b.CreateFPExt(half, f32), f32);
+}
+
+// The f16 that was extended, or nullptr: what is only moved is not converted.
+llvm::Value* ExtendedHalf(llvm::Value* value) {
+  const auto* fence = llvm::dyn_cast<llvm::IntrinsicInst>(value);
+  if (fence == nullptr || fence->getIntrinsicID() != llvm::Intrinsic::arithmetic_fence) return nullptr;
+  const auto* extend = llvm::dyn_cast<llvm::FPExtInst>(fence->getArgOperand(0));
+  return extend == nullptr ? nullptr : extend->getOperand(0);
+}
+
 }  // namespace
 
 llvm::Value* Emitter::WidenHalf(llvm::Value* bits, DType half) {
   llvm::Type* i32 = WithLanesOf(b_.getInt32Ty(), bits);
   llvm::Type* f32 = WithLanesOf(b_.getFloatTy(), bits);
   if (half == DType::kBF16) return b_.CreateBitCast(b_.CreateShl(b_.CreateZExt(bits, i32), 16), f32);
-  if (target_.f16c) return b_.CreateFPExt(b_.CreateBitCast(bits, WithLanesOf(b_.getHalfTy(), bits)), f32);
+  if (target_.f16c) return ExtendHalf(b_, b_.CreateBitCast(bits, WithLanesOf(b_.getHalfTy(), bits)), f32);
   // Integer arithmetic, since kernels run with denormals flushed: normal numbers are moved into place and rebiased,
   // subnormals are their mantissa times 2^-24, infinity and NaN get the full exponent.
   llvm::Value* wide = b_.CreateZExt(bits, i32);
@@ -42,6 +57,7 @@ llvm::Value* Emitter::NarrowHalf(llvm::Value* value, DType half) {
   llvm::Type* f32 = value->getType();
   auto constant = [&](uint32_t bits) { return llvm::ConstantInt::get(i32, bits); };
   if (half == DType::kF16 && target_.f16c) {
+    if (llvm::Value* same = ExtendedHalf(value)) return b_.CreateBitCast(same, i16);
     return b_.CreateBitCast(b_.CreateFPTrunc(value, WithLanesOf(b_.getHalfTy(), value)), i16);
   }
   llvm::Value* bits = b_.CreateBitCast(value, i32);
