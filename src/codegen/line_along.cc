@@ -20,7 +20,7 @@ using ir::Value;
 using State = ir::LineDef::State;
 
 constexpr int kAccumulators = 4;
-constexpr int64_t kLanes = 64;        // states that a fold of several values has side by side
+constexpr int64_t kLanes = 64, kFewestLanes = 16;  // states that a fold of several values has side by side
 constexpr int64_t kLongLine = 16384;  // elements of a line that scans and packs have in scratch at a time, at most
 constexpr int64_t kPart = 256;        // of which these are a multiple: blocks of all formats divide it
 
@@ -76,18 +76,27 @@ class Along : public LineProgram {
     return value;
   }
 
-  // The state of a fold of several values: of every kLanes-th element first, then of those.
+  // States side by side: no more than the line may have elements.
+  int64_t LanesOfFold() const {
+    const int64_t most = plan_.line.empty() ? 1 : view_.UpperBound(plan_.space.extents()[plan_.line.back()]);
+    int64_t lanes = kLanes;
+    while (lanes > kFewestLanes && lanes / 2 >= most) lanes /= 2;
+    return lanes;
+  }
+
+  // The state of a fold of several values: of every so manieth element first, then of those, half by half.
   State Lanes(int n, kir::Block& block) {
+    const int64_t lanes = LanesOfFold();
     const State start = Start(n);
     auto lane = [&](size_t s) { return absl::StrCat("f", n, "_", s); };
     const std::string l = absl::StrCat("l", n), c = absl::StrCat("c", n);
     const kir::ExprRef at = kb::Ref(l);
     kir::Block clear;
     for (size_t s = 0; s < start.size(); ++s) {
-      block.push_back(kb::Alloc(lane(s), {start[s]->dtype, {Extent(kLanes)}, kir::Layout::kRow}));
+      block.push_back(kb::Alloc(lane(s), {start[s]->dtype, {Extent(lanes)}, kir::Layout::kRow}));
       clear.push_back(kb::Store(lane(s), {at}, start[s]));
     }
-    block.push_back(kb::Vec(l, kb::Int(0), kb::Int(kLanes), std::move(clear)));
+    block.push_back(kb::Vec(l, kb::Int(0), kb::Int(lanes), std::move(clear)));
     auto load = [&](const kir::ExprRef& index) {
       State state;
       for (size_t s = 0; s < start.size(); ++s) state.push_back(kb::At(lane(s), start[s]->dtype, {index}));
@@ -110,14 +119,16 @@ class Along : public LineProgram {
     } else {
       point[plan_.line.back()] = kb::Ref(c) + at;
       expr_.MoveTo(point);
-      take = {kb::Vec(l, kb::Int(0), kb::Min(kb::Int(kLanes), High(Last()) - kb::Ref(c)),
+      take = {kb::Vec(l, kb::Int(0), kb::Min(kb::Int(lanes), High(Last()) - kb::Ref(c)),
                       step("n", Take(n, load(at), ElementOf(n), Position(point)), at))};
-      take = {kb::WithOrigin(kb::For(c, Low(Last()), High(Last()), std::move(take), kLanes), writer_.Origin(n))};
+      take = {kb::WithOrigin(kb::For(c, Low(Last()), High(Last()), std::move(take), lanes), writer_.Origin(n))};
       take = Outer(c, std::move(take));
       block.insert(block.end(), take.begin(), take.end());
     }
-    const State joined = Node(n).op->line->join(Node(n), load(kb::Int(0)), load(at));
-    block.push_back(kb::For(l, kb::Int(1), kb::Int(kLanes), step("j", joined, kb::Int(0))));
+    for (int64_t half = lanes / 2; half >= 1; half /= 2) {
+      const State joined = Node(n).op->line->join(Node(n), load(at), load(at + static_cast<double>(half)));
+      block.push_back(kb::Vec(l, kb::Int(0), kb::Int(half), step("j", joined, at)));
+    }
     return load(kb::Int(0));
   }
 

@@ -1,5 +1,6 @@
 // Short lines that memory runs across, such as the windows of a pool: folds are written out, so that a vector of
-// results is one expression of its elements.
+// results is one expression of its elements. Also short lines along memory whose folds have several values: elements of
+// several lines are gathered, which costs less than to join the lanes of each line.
 //
 //   vec c in 0..56 { y0[i0, i1, c] = max(max(x0[i0, i1 * 2, c * 2], x0[i0, i1 * 2, c * 2 + 1]), ..) }
 
@@ -58,7 +59,10 @@ class Short : public LineProgram {
 
 bool AreShortLines(const RegionView& view, const LinesPlan& plan) {
   const Extent elements = plan.LineElements();
-  if (view.facts.blocks || !plan.across() || plan.line.empty()) return false;
+  const bool several_values = std::any_of(view.nodes().begin(), view.nodes().end(), [&](int n) {
+    return IsLineOp(view.node(n)) && view.node(n).op->line->take != nullptr;
+  });
+  if (view.facts.blocks || plan.kept.empty() || plan.line.empty() || (!plan.across() && !several_values)) return false;
   if (!elements.is_constant() || elements.constant() < 1 || elements.constant() > kWritten) return false;
   for (const int n : view.nodes()) {
     if (view.node(n).op->kind == ir::OpKind::kPack) return false;
