@@ -9,11 +9,19 @@ using family::No;
 using family::RegionView;
 using Form = MatmulPlan::Form;
 
+constexpr int64_t kShortSum = 4;        // terms of a sum by [K, N] that tiles, which go down columns, only slow down
+constexpr int64_t kShortDotted = 2;     // the same by [N, K], of which vectors are still loads and permutes
 constexpr int64_t kFewAdded = 4;        // rows of bytes or doubles by [K, N] that are not worth panels
 constexpr int64_t kFewDottedBytes = 2;  // the same by [N, K]
 constexpr int64_t kFewDottedDoubles = 4;
 constexpr int64_t kFewestColumns = 3;      // of doubles as rows of k, which rows are dotted with as they stand
 constexpr int64_t kKeptBytes = 256 << 10;  // of few rows or columns that a chunk keeps
+
+// Memory bounds these, and rows of results are written as they lie.
+bool IsShortSum(const ProductSpace& space) {
+  const std::optional<int64_t> k = space.k().UpperBound(space.view().ranges);
+  return space.IsOfShortFloats() && k && *k <= (space.transposed() ? kShortDotted : kShortSum);
+}
 
 Form FormOf(const ProductSpace& space) {
   constexpr int64_t kWritten = 64;  // terms of a sum that few rows need no panels for
@@ -33,6 +41,7 @@ Form FormOf(const ProductSpace& space) {
   if (wide) return space.transposed() ? Form::kPlain : Form::kFewRows;
   const int64_t depth = view.UpperBound(SplitSum::OfStreams(space).Most());
   const auto kept = [&](int64_t count) { return depth <= kKeptBytes / (count * ScalarBytes(DType::kF32)); };
+  if (IsShortSum(space)) return Form::kPlain;
   if (rows <= kFewRows) {
     if (!space.transposed()) return Form::kFewRows;
     return space.rows().LowerBound(view.ranges).value_or(0) >= 1 && kept(rows) ? Form::kStreams : Form::kPlain;
@@ -45,6 +54,7 @@ Form FormOf(const ProductSpace& space) {
 std::string MatmulPlan::Remark() const {
   if (!any_order || any_order->form != Form::kPlain || any_order->space->view().facts.blocks) return "";
   const ProductSpace& space = *any_order->space;
+  if (IsShortSum(space)) return "";
   return absl::StrFormat("plain loops: %s x %s, %s rows by %s columns over %s", std::string(Name(space.dtype(0))),
                          std::string(Name(space.dtype(1))), space.rows().ToString(), space.columns().ToString(),
                          space.k().ToString());

@@ -105,7 +105,7 @@ llvm::Value* Emitter::FloatOp(Op op, DType dtype, std::span<llvm::Value* const> 
     return b_.CreateIntrinsic(llvm::Intrinsic::fma, {a->getType()}, {a, args[1], args[2]});
   if (op == Op::kFma) return LibmPerLane("fma", args);
   if (op != Op::kMod) return MathCall(op, dtype, args);
-  llvm::Value* remainder = LibmPerLane("fmod", args);
+  llvm::Value* remainder = Fmod(args);
   llvm::Constant* zero = FloatConstant(a->getType(), 0);
   llvm::Value* other_sign = b_.CreateXor(b_.CreateFCmpOLT(remainder, zero), b_.CreateFCmpOLT(args[1], zero));
   llvm::Value* adjust = b_.CreateAnd(other_sign, b_.CreateFCmpUNE(remainder, zero));

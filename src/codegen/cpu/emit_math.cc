@@ -4,6 +4,7 @@
 #include "base/check.h"
 #include "codegen/cpu/emitter.h"
 #include "llvm/IR/Intrinsics.h"
+#include "llvm/IR/MDBuilder.h"
 #include "simd/library.h"
 
 namespace quern::cpu {
@@ -61,6 +62,42 @@ llvm::Value* Emitter::LibmPerLane(const std::string& name, std::span<llvm::Value
     for (llvm::Value* arg : args) operands.push_back(b_.CreateExtractElement(arg, lane));
     result = b_.CreateInsertElement(result, one(operands), lane);
   }
+  return result;
+}
+
+// C's fmod. Where the quotient q is below 2^p, p one less than the bits of a mantissa, x - trunc(q) y is exact in one
+// rounding; a q that was rounded up to a whole number gives the remainder minus y. Lanes of larger quotients, of
+// infinities and of y = 0 take libm's, all at once: they are rare.
+llvm::Value* Emitter::Fmod(std::span<llvm::Value* const> args) {
+  llvm::Value *x = args[0], *y = args[1];
+  llvm::Type* type = x->getType();
+  if (!target_.fma || !type->isVectorTy()) return LibmPerLane("fmod", args);
+  const auto unary = [&](llvm::Intrinsic::ID id, llvm::Value* value) { return b_.CreateUnaryIntrinsic(id, value); };
+  const auto with_sign_of_x = [&](llvm::Value* value) {
+    return b_.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, value, x);
+  };
+  llvm::Value* quotient = unary(llvm::Intrinsic::trunc, b_.CreateFDiv(x, y));
+  llvm::Value* rest = b_.CreateIntrinsic(llvm::Intrinsic::fma, {type}, {b_.CreateFNeg(quotient), y, x});
+  llvm::Value* zero = FloatConstant(type, 0);
+  llvm::Value* beyond = b_.CreateFCmpOLT(b_.CreateFMul(rest, with_sign_of_x(FloatConstant(type, 1))), zero);
+  llvm::Value* fast = with_sign_of_x(b_.CreateSelect(beyond, b_.CreateFAdd(rest, with_sign_of_x(y)), rest));
+  const double limit = type->getScalarType()->isFloatTy() ? 0x1p23 : 0x1p52;
+  llvm::Value* exact =
+      b_.CreateAnd(b_.CreateFCmpOLT(unary(llvm::Intrinsic::fabs, quotient), FloatConstant(type, limit)),
+                   b_.CreateFCmpOLT(unary(llvm::Intrinsic::fabs, y), llvm::ConstantFP::getInfinity(type)));
+  if (mask_ != nullptr) exact = b_.CreateOr(exact, b_.CreateNot(mask_));
+  llvm::BasicBlock* before = b_.GetInsertBlock();
+  llvm::BasicBlock* slow = llvm::BasicBlock::Create(context_, "fmod", function_);
+  llvm::BasicBlock* done = llvm::BasicBlock::Create(context_, "done", function_);
+  b_.CreateCondBr(b_.CreateAndReduce(exact), done, slow, llvm::MDBuilder(context_).createLikelyBranchWeights());
+  b_.SetInsertPoint(slow);
+  llvm::Value* each = LibmPerLane("fmod", args);
+  slow = b_.GetInsertBlock();
+  b_.CreateBr(done);
+  b_.SetInsertPoint(done);
+  llvm::PHINode* result = b_.CreatePHI(type, 2);
+  result->addIncoming(fast, before);
+  result->addIncoming(each, slow);
   return result;
 }
 

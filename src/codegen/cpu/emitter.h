@@ -146,6 +146,7 @@ class Emitter : public codegen::StatementEmitter {
   llvm::Value* MathCall(kir::Op op, DType dtype, std::span<llvm::Value* const> args);
   llvm::Value* Primitive(const std::string& name, std::span<llvm::Value* const> args);
   llvm::Value* LibmPerLane(const std::string& name, std::span<llvm::Value* const> args);
+  llvm::Value* Fmod(std::span<llvm::Value* const> args);
 
   // ---- emit_convert.cc; on scalars and vectors alike
   llvm::Value* Convert(llvm::Value* value, DType from, DType to);
