@@ -15,6 +15,15 @@ class Row(typing.NamedTuple):
 
 
 ROWS = [
+    # Lines in registers, lanes joined by halves, remainders, f16 as f32.
+    Row("src/codegen/line_across.cc", "if (state.size() == 1) return SetEach(name, state, set);",
+        "return SetEach(name, state, set);", "codegen_test", "Lines.BundlesByPartsAndInRegisters"),
+    Row("src/codegen/line_along.cc", "load(at + static_cast<double>(half))", "load(at + static_cast<double>(half / 2))",
+        "codegen_test", "Lines.ArgFoldsOfLinesOfAnyLength"),
+    Row("src/codegen/cpu/emit_math.cc", "isFloatTy() ? 0x1p23 : 0x1p52", "isFloatTy() ? 0x1p43 : 0x1p72",
+        "compiler_test", "Remainder.*"),
+    Row("src/codegen/cpu/emit_convert.cc", "return b.CreateArithmeticFence(b.CreateFPExt(half, f32), f32);",
+        "return b.CreateFPExt(half, f32);", "codegen_cpu_test", "Object.ChoosesAccesses"),
     # Reductions that keep the finding; profiles that one call does not set; peaks that cannot be.
     Row("src/check/edit_graph.cc", "if (!given_nans && Specials(values->At(value)).nan)",
         "if (false && !given_nans)", "check_test", "EditGraph.*"),

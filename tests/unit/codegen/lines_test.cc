@@ -102,6 +102,43 @@ TEST(Lines, LongLinesAreSplit) {
   }
 }
 
+// Rows whose columns are folded: whole rows by parts, narrow ones in registers; f16 has a state of f32.
+TEST(Lines, BundlesByPartsAndInRegisters) {
+  for (const char* dims : {"1031, 1021", "257, 1050", "70001, 3", "5003, 16", "5003, 17", "300, 5", "2, 700, 401"}) {
+    const std::string all = dims, middle = all.starts_with("2, ") ? "2, " : "";
+    const std::string columns = all.substr(all.rfind(' ') + 1), axis = middle.empty() ? "0" : "1";
+    for (const char* op : {"sum", "max"}) {
+      SCOPED_TRACE(absl::StrCat(dims, " ", op));
+      CheckFused(absl::StrCat(Reduction(absl::StrCat("f32[", dims, "]"), op, axis), " : f32[", middle, "1, ", columns,
+                              "]\n  return %1\n}"),
+                 {}, 2e-5, kCpu);
+    }
+    SCOPED_TRACE(absl::StrCat(dims, " mean of squares, and ArgMax"));
+    const std::string out = absl::StrCat("[", middle, "1, ", columns, "]");
+    CheckFused(absl::StrCat("graph g {\n  %0 = Input() {name = \"x\"} : f16[", dims, "]\n  %1 = Mul(%0, %0) : f16[",
+                            dims, "]\n  %2 = Reduce(%1) {axes = [", axis, "], keep_dim = true, op = \"mean\"} : f16",
+                            out, "\n  %3 = Sqrt(%2) : f16", out, "\n  return %3\n}"),
+               {}, 2e-3, kCpu);
+    CheckFused(absl::StrCat("graph g {\n  %0 = Input() {name = \"x\"} : i32[", dims,
+                            "]\n  %1 = ArgMax(%0) {axis = ", axis, ", keep_dim = true} : i64", out, "\n  return %1\n}"),
+               {}, 0, kCpu);
+  }
+}
+
+// Of lines up to 32 several at once, of longer ones lanes that are joined by halves.
+TEST(Lines, ArgFoldsOfLinesOfAnyLength) {
+  for (const int64_t length : {1, 2, 3, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127}) {
+    for (const char* type : {"f32", "i32"}) {
+      for (const char* attributes : {"", ", last = true"}) {
+        SCOPED_TRACE(absl::StrCat(type, " ", length, attributes));
+        CheckFused(absl::StrCat("graph g sym S in 1..300 {\n  %0 = Input() {name = \"x\"} : ", type, "[S, ", length,
+                                "]\n  %1 = ArgMin(%0) {axis = 1", attributes, "} : i64[S]\n  return %1\n}"),
+                   {{"S", 37}}, 0);
+      }
+    }
+  }
+}
+
 TEST(Lines, SumOfEverythingAndItsEpilogue) {
   CheckFused(R"(graph g {
   %0 = Input() {name = "x"} : f32[300, 301]

@@ -178,6 +178,9 @@ TEST(Object, ChoosesAccesses) {
       {"y[i] = contract(x[i] * x[i] + 1.0)", 0, 0, "vfmadd", "vmulps"},
       {"y[i] = x[i] * x[i] + 1.0", 0, 0, "vmulps", "vfmadd"},
       {"y[i] = cast<f32>(h[i])", 0, 0, "vcvtph2ps", "call"},
+      // What is compared and chosen is f32: of f16 LLVM would make elements.
+      {"y[i] = max(cast<f32>(h[i]), cast<f32>(h[63 - i % 2]))", 0, 0, "vmaxps|vcmp", "comiss"},
+      {"y[i] = select(cast<f32>(h[i]) < 1.5, 2.0, cast<f32>(h[i]))", 0, 0, "vcmp", "comiss"},
   };
   const Target* avx512 = *ResolveTarget("x86-64-v4");
   ObjectCompiler compiler(*avx512, {.dump_assembly = true});
