@@ -102,6 +102,7 @@ quern::Error BenchCommand::Run() {
 quern::Result<BenchCommand::Row> BenchCommand::Measure(const std::string& file, const quern::Options& options,
                                                        const quern::ProfilerOptions& profiling) {
   using Failure = quern::Result<Row>;
+  const Clock::time_point begin = Clock::now();
   quern::Result<quern::TextGraph> text = text_.Open(file);
   if (!text.ok()) return Failure::Failed(text.details());
   quern::Result<quern::Program> program = text->Compile(options);
@@ -118,6 +119,7 @@ quern::Result<BenchCommand::Row> BenchCommand::Measure(const std::string& file, 
   Row row;
   row.file = file;
   double once = time(1);
+  row.start_ms = NsSince(begin) * 1e-6;
   for (int r = 1; error.code == kNone && r < kWarmUpRuns && once < kSlowNs; ++r) once = time(1);
   if (error.code != kNone) return Failure::Failed(error);
   row.compile_ms = program->counters().compile * 1e3;
@@ -173,6 +175,7 @@ std::string BenchCommand::Json(const std::vector<Row>& rows) const {
                       {"samples", row.samples},
                       {"runs", row.runs},
                       {"compile_ms", row.compile_ms},
+                      {"start_ms", row.start_ms},
                       {"launches", roof.launches},
                       {"operations", roof.operations},
                       {"bytes", roof.bytes},

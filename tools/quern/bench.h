@@ -21,6 +21,7 @@ class BenchCommand {
   struct Row {
     std::string file;
     double compile_ms = 0;
+    double start_ms = 0;  // from opening the file to the first answer
     double median_ns = 0, first_quartile_ns = 0, third_quartile_ns = 0, least_ns = 0;
     int samples = 0;
     int64_t runs = 0;  // a sample
