@@ -15,16 +15,29 @@ void AddOnce(std::vector<Extent>& list, const Extent& extent) {
   if (std::find(list.begin(), list.end(), extent) == list.end()) list.push_back(extent);
 }
 
-// Windows of what a Transpose makes would gather each element as often as a window has it.
-Status NoWindowsOfTurned(const RegionView& view) {
-  for (const int n : view.nodes()) {
-    const ir::Node& node = view.node(n);
-    if (!ir::IsWindow(node)) continue;
-    const int image = view.BeforeReshapes(node.inputs[0]).node;
-    const std::vector<int64_t>* perm = view.Has(image) ? ir::PermutationOf(view.node(image)) : nullptr;
-    if (perm == nullptr || perm->back() + 1 == static_cast<int64_t>(perm->size())) continue;
-    return absl::FailedPreconditionError(
-        absl::StrFormat("%s would read %s across", view.Describe(n), view.Describe(image)));
+// Whether where an element of the node's result comes from is more than a step along its operand: pieces have to be told
+// apart, an index be divided, or memory be read across.
+bool IsSearch(const RegionView& view, const ir::Node& node) {
+  if (node.op->pieces != nullptr) return true;
+  if (ir::IsRepeat(node)) return view.type(node.inputs[0]).elements() != Extent(1);
+  const std::vector<int64_t>* perm = ir::PermutationOf(node);
+  return perm != nullptr && perm->back() + 1 != static_cast<int64_t>(perm->size());
+}
+
+// Windows of such a result would find each element as often as a window has it.
+Status NoWindowsOfSearches(const RegionView& view) {
+  std::vector<bool> behind(view.nodes().size());
+  for (size_t i = behind.size(); i-- > 0;) {
+    const ir::Node& node = view.node(view.nodes()[i]);
+    if (behind[i] && IsSearch(view, node)) {
+      return absl::FailedPreconditionError(
+          absl::StrFormat("%s would be followed for every window", view.Describe(view.nodes()[i])));
+    }
+    if (!ir::IsWindow(node) && !(behind[i] && node.op->kind == OpKind::kIndex) && !(behind[i] && ir::IsCast(node)))
+      continue;
+    for (const ir::Value& input : node.inputs) {
+      if (const int at = view.set().Position(input.node); at >= 0) behind[at] = true;
+    }
   }
   return absl::OkStatus();
 }
@@ -32,7 +45,7 @@ Status NoWindowsOfTurned(const RegionView& view) {
 }  // namespace
 
 Status NoWorkTwice(const RegionView& view, const std::vector<bool>& named, bool own_operands) {
-  QUERN_RETURN_IF_ERROR(NoWindowsOfTurned(view));
+  QUERN_RETURN_IF_ERROR(NoWindowsOfSearches(view));
   const std::vector<int>& nodes = view.nodes();
   // How often each node is evaluated, seen from each reader; users come before producers in the backward walk.
   std::vector<std::vector<Extent>> wanted(nodes.size());
