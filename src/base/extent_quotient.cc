@@ -2,7 +2,11 @@
 
 #include <algorithm>
 #include <charconv>
+#include <functional>
+#include <map>
+#include <mutex>
 #include <numeric>
+#include <string>
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
@@ -25,10 +29,7 @@ int Depth(std::string_view text) {
   return deepest;
 }
 
-}  // namespace
-
-std::optional<Quotient> Quotient::Of(std::string_view factor) {
-  if (!factor.ends_with(')') || !factor.starts_with(kOpen)) return std::nullopt;
+std::optional<Quotient> Parsed(std::string_view factor) {
   const size_t over = factor.rfind(kOver);
   if (over == std::string_view::npos) return std::nullopt;
   Quotient quotient;
@@ -37,6 +38,30 @@ std::optional<Quotient> Quotient::Of(std::string_view factor) {
   StatusOr<Extent> numerator = Extent::Parse(factor.substr(kOpen.size(), over - kOpen.size()));
   if (error != std::errc() || stop != divisor.data() + divisor.size() || !numerator.ok()) return std::nullopt;
   quotient.numerator = *std::move(numerator);
+  return quotient;
+}
+
+// Quotients by their text: proofs ask for the same few thousands of times. Forgotten when there are too many.
+struct Known {
+  static constexpr size_t kMost = 4096;
+
+  std::mutex mutex;
+  std::map<std::string, std::optional<Quotient>, std::less<>> quotients;
+};
+
+}  // namespace
+
+std::optional<Quotient> Quotient::Of(std::string_view factor) {
+  if (!factor.ends_with(')') || !factor.starts_with(kOpen)) return std::nullopt;
+  static Known* const known = new Known;
+  {
+    const std::lock_guard lock(known->mutex);
+    if (const auto it = known->quotients.find(factor); it != known->quotients.end()) return it->second;
+  }
+  std::optional<Quotient> quotient = Parsed(factor);  // which may ask for those in its numerator
+  const std::lock_guard lock(known->mutex);
+  if (known->quotients.size() == Known::kMost) known->quotients.clear();
+  known->quotients.emplace(factor, quotient);
   return quotient;
 }
 

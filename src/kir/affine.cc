@@ -55,6 +55,17 @@ std::optional<Extent> CheckedMultiply(const Extent& a, const Extent& b) {
   return a * b;
 }
 
+Extent WithoutCommonFactor(const Extent& value) {
+  const int64_t common = value.CommonFactor();
+  if (common <= 1) return value;
+  Extent result;
+  for (Extent::Term term : value.terms()) {
+    term.coefficient = FloorDiv(term.coefficient, common);  // which only the one without symbols rounds
+    result = result + Extent(std::move(term));
+  }
+  return result;
+}
+
 IndexProver::Id IndexProver::Add(std::string name) {
   const Id id = size();
   QUERN_CHECK(ids_.emplace(name, id).second);
@@ -102,22 +113,6 @@ void IndexProver::Truncate(Id size) {
     variables_.pop_back();
   }
 }
-
-namespace {
-
-// value >= 0 of whole numbers without what its terms have in common: 66*B*S - 16896 >= 0 is B*S - 256 >= 0.
-Extent WithoutCommonFactor(const Extent& value) {
-  const int64_t common = value.CommonFactor();
-  if (common <= 1) return value;
-  Extent result;
-  for (Extent::Term term : value.terms()) {
-    term.coefficient = FloorDiv(term.coefficient, common);  // which only the one without symbols rounds
-    result = result + Extent(std::move(term));
-  }
-  return result;
-}
-
-}  // namespace
 
 void IndexProver::PushFact(const Extent& given) {
   const Extent value = WithoutCommonFactor(given);

@@ -26,6 +26,9 @@ namespace quern::kir {
 std::optional<Extent> CheckedAdd(const Extent& a, const Extent& b);
 std::optional<Extent> CheckedSubtract(const Extent& a, const Extent& b);
 std::optional<Extent> CheckedMultiply(const Extent& a, const Extent& b);
+// What is not negative where the value is not, which is whole, without what its terms have in common: 66*B*S - 16896 is
+// B*S - 256.
+Extent WithoutCommonFactor(const Extent& value);
 
 class IndexProver {
  public:

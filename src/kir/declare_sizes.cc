@@ -5,6 +5,7 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "kir/affine.h"
 #include "kir/build.h"
 #include "kir/rewrite.h"
 #include "kir/walk.h"
@@ -35,16 +36,20 @@ class Declarer {
  public:
   Declarer(Kernel& kernel, const SymbolRanges& ranges) : kernel_(kernel), ranges_(ranges) {}
 
-  void Run(std::span<const SizeFact> facts) {
+  void Run(std::span<const SizeFact> facts, bool own_quotients) {
     Collect();
     for (const std::string& name : names_) Free(name);
-    for (const SizeFact& fact : facts) {
-      const std::vector<std::string> symbols = fact.Symbols();
-      const bool ours = std::all_of(symbols.begin(), symbols.end(),
-                                    [&](const std::string& symbol) { return free_.contains(symbol); });
-      if (!ours || std::find(kernel_.facts.begin(), kernel_.facts.end(), fact) != kernel_.facts.end()) continue;
+    const std::set<std::string, std::less<>> own = names_;
+    for (const SizeFact& given : facts) {
+      const std::vector<std::string> symbols = given.Symbols(), factors = given.Factors();
+      const bool ours =
+          std::ranges::all_of(symbols, [&](const std::string& symbol) { return free_.contains(symbol); }) &&
+          (!own_quotients || std::ranges::all_of(factors, [&](const std::string& factor) {
+            return own.contains(factor) || !Quotient::Of(factor);
+          }));
+      const SizeFact fact = WithoutCommonFactor(given);
+      if (!ours || std::ranges::find(kernel_.facts, fact) != kernel_.facts.end()) continue;
       kernel_.facts.push_back(fact);
-      const std::vector<std::string> factors = fact.Factors();
       names_.insert(factors.begin(), factors.end());
     }
     for (const std::string& symbol : free_) symbols_.push_back({symbol, ranges_.at(symbol), std::nullopt});
@@ -114,8 +119,8 @@ class Declarer {
 
 }  // namespace
 
-void DeclareSizes(Kernel& kernel, const SymbolRanges& ranges, std::span<const SizeFact> facts) {
-  Declarer(kernel, ranges).Run(facts);
+void DeclareSizes(Kernel& kernel, const SymbolRanges& ranges, std::span<const SizeFact> facts, bool own_quotients) {
+  Declarer(kernel, ranges).Run(facts, own_quotients);
 }
 
 }  // namespace quern::kir

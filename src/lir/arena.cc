@@ -36,6 +36,16 @@ struct Slot {
   std::vector<size_t> users;
 };
 
+// At least as much, by a sum that shows it: sizes are not negative, so terms below zero only take away. Of
+// (X - 1)*(Y - 1)*B nothing else would prove that it is at least 0, and so that what comes before it lies in the arena.
+Extent WithoutNegativeTerms(const Extent& bytes) {
+  Extent sum;
+  for (const Extent::Term& term : bytes.terms()) {
+    if (term.coefficient > 0) sum = sum + Extent(term);
+  }
+  return sum;
+}
+
 }  // namespace
 
 Extent RoundUp64(const Extent& bytes) {
@@ -80,7 +90,7 @@ ArenaLayout PlaceArena(std::span<const Lifetime> lifetimes, const SymbolRanges& 
   std::vector<Slot> slots;
   for (size_t i = 0; i < lifetimes.size(); ++i) {
     if (fixed[i]) continue;
-    const Extent bytes = RoundUp64(lifetimes[i].bytes);
+    const Extent bytes = WithoutNegativeTerms(RoundUp64(lifetimes[i].bytes));
     Slot* home = nullptr;
     for (Slot& slot : slots) {
       const bool comparable = slot.bytes.ProvablyAtLeast(bytes, ranges) || bytes.ProvablyAtLeast(slot.bytes, ranges);

@@ -6,6 +6,7 @@
 #include "gtest/gtest.h"
 #include "kernel_files.h"
 #include "kir/build.h"
+#include "kir/declare_sizes.h"
 #include "kir/scratch.h"
 #include "kir/tile_op.h"
 
@@ -29,6 +30,24 @@ TEST(SymbolsTest, BindsDerivedSymbols) {
   EXPECT_EQ(BindSymbols(kernel, {{"M", 0}}).status().message(), "kernel k: symbol M is 0, outside 1..100");
   EXPECT_EQ(BindSymbols(kernel, {{"M", 101}}).status().message(), "kernel k: symbol M is 101, outside 1..100");
   EXPECT_EQ(RangesOf(kernel).at("S"), (SymbolRange{1, 13}));
+}
+
+// What is known of sizes that a kernel does not name makes proofs long: all of it, or what is of its own quotients.
+TEST(SymbolsTest, DeclaresWhatIsKnownOfSizes) {
+  const Extent s = Extent::Symbol("S"), half = s.CeilDividedBy(2), quarter = half.CeilDividedBy(2);
+  const std::vector<SizeFact> facts = {half - quarter * Extent(2), (s - half) * Extent(3), (half - 2) * Extent(5)};
+  for (const bool own : {false, true}) {
+    Kernel kernel;
+    Param& param = kernel.params.emplace_back();
+    param.name = "x";
+    param.type = {DType::kF32, {half, Extent(37)}, Layout::kRow};
+    DeclareSizes(kernel, {{"S", {1, 1000}}}, facts, own);
+    const Extent ceil0 = Extent::Symbol("ceil0"), ceil1 = Extent::Symbol("ceil1");
+    std::vector<SizeFact> expected = {s - ceil0, ceil0 - 2};
+    if (!own) expected.insert(expected.begin(), ceil0 - ceil1 * Extent(2));
+    EXPECT_EQ(kernel.facts, expected) << own;
+    EXPECT_EQ(kernel.symbols.size(), own ? 2 : 3);
+  }
 }
 
 TEST(SymbolsTest, CountsChunks) {

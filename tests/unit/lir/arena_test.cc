@@ -65,6 +65,19 @@ TEST(Arena, UnboundedSizesStackAndShareWhatIsProvablyLargeEnough) {
   for (const int64_t size : {1, 5, 1009}) CheckAt(lifetimes, layout, {{"S", size}});
 }
 
+// Of (X - 1)*(Y - 1) no bound of single terms proves that it is at least 0; what verifies plans asks for that.
+TEST(Arena, SizesWithTermsBelowZeroLieProvablyInside) {
+  const Extent x = Extent::Symbol("X"), y = Extent::Symbol("Y"), size = (x - 1) * (y - 1) * Extent(64);
+  const SymbolRanges ranges = {{"X", {1, 1 << 20}}, {"Y", {1, 1 << 20}}};
+  const std::vector<Lifetime> lifetimes = {{0, 1, 1000}, {0, 1, size}, {0, 1, x * y * Extent(64)}};
+  const ArenaLayout layout = PlaceArena(lifetimes, ranges);
+  for (size_t i = 0; i < lifetimes.size(); ++i) {
+    EXPECT_TRUE(layout.bytes.ProvablyAtLeast(layout.offsets[i] + lifetimes[i].bytes, ranges)) << i;
+    EXPECT_TRUE(layout.offsets[i].ProvablyAtLeast(Extent(0), ranges)) << i;
+  }
+  for (const int64_t at : {1, 2, 1009}) CheckAt(lifetimes, layout, {{"X", at}, {"Y", at + 4}});
+}
+
 TEST(Arena, RandomLifetimes) {
   std::mt19937 random(kSeed);
   SCOPED_TRACE("seed " + std::to_string(kSeed));

@@ -180,6 +180,26 @@ TEST(FuseRegions, ScansTakeWhatGoesAlongButNoFoldOfTheirResult) {
 }
 
 // Selects in front of every load are what a join behind an index map would cost.
+// Each element of a window would be searched for, as often as windows have it.
+TEST(FuseRegions, WindowsDoNotSlideOverWhatIsJoinedOrRepeated) {
+  const std::string head = R"(graph g {
+  %0 = Input() {name = "x"} : f32[2, 5, 7, 11]
+  %1 = Input() {name = "y"} : f32[2, 3, 14, 11]
+  %2 = Param() {name = "w"} : f32[37, 8, 3, 3]
+  %3 = Reshape(%0) {shape = <2, 5, 7, 1, 11>} : f32[2, 5, 7, 1, 11]
+  %4 = Expand(%3) {shape = <2, 5, 7, 2, 11>} : f32[2, 5, 7, 2, 11]
+  %5 = Reshape(%4) {shape = <2, 5, 14, 11>} : f32[2, 5, 14, 11]
+  %6 = Concat(%5, %1) {axis = 1} : f32[2, 8, 14, 11]
+  %7 = )";
+  for (const std::string windows : {R"(Conv(%6, %2) {pads = [1, 1, 1, 1]} : f32[2, 37, 14, 11])",
+                                    R"(Pool(%6) {kind = "max", kernel = [3, 3]} : f32[2, 8, 12, 9])"}) {
+    const std::vector<std::string> regions =
+        Regions(Fused(Prepared(Parsed(absl::StrCat(head, windows, "\n  return %7\n}")))));
+    EXPECT_THAT(regions, ::testing::Contains("map: Expand Reshape Concat -> 1"));
+    EXPECT_THAT(regions, ::testing::Contains(HasSubstr("Window")));
+  }
+}
+
 TEST(FuseRegions, JoinsStandAtThePlaceOfTheResult) {
   EXPECT_THAT(RegionsOf(R"(graph g {
   %0 = Input() {name = "x"} : f32[5, 13]
