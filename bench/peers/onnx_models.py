@@ -7,12 +7,13 @@
 MODEL: a folder with model.onnx and test_data_set_*/input_*.pb (the last set counts), or NAME.onnx beside
 NAME.inputs.npz, as random_onnx.py writes them. --python: an interpreter with numpy, onnx and onnxruntime.
 
-A round runs each system once in a process of its own, pinned to as many cores as there are threads: the file is opened,
-a first run is made, then samples of as many runs as fill --ms. Medians over the rounds are compared.
+Both are told the sizes of the run before they compile (--fix-sizes; add_free_dimension_override_by_name). A round runs
+each system once in a process of its own, pinned to as many cores as there are threads: the file is opened, a first run
+is made, then samples of as many runs as fill --ms. Medians over the rounds are compared.
   run: the median of the samples. quickest: the ratio of the least samples.
   open: in the process, from the file to the first answer; Quern's kernels are in its cache (warm), or compiled (cold).
-  start: from exec to the end of a process that opens, runs once and writes its answer. ONNX Runtime has no such program: its
-    start is loading its shared library, as any program would have to, and its open; no interpreter is counted.
+  start: from exec to the end of a process that opens, runs once and writes its answer. ONNX Runtime has no such
+    program: its start is loading its shared library, as any program would have to, and its open; no interpreter counts.
   memory: the most that such a process had resident; of ONNX Runtime without what Python and numpy had before it came.
   difference: the largest of any output, by that output's largest magnitude.
 """
@@ -69,6 +70,13 @@ def onnx_runtime(options):
     """In a process of its own: opens a model, runs it, prints what that took as JSON; answers into a file."""
     inputs = dict(np.load(options.inputs))
     before = resident("VmRSS")
+    if options.dimensions:
+        import onnx
+        values = onnx.load(str(file_of(options.models[0])), load_external_data=False).graph.input
+        named = {dim.dim_param: size for value in values if value.name in inputs
+                 for dim, size in zip(value.type.tensor_type.shape.dim, inputs[value.name].shape) if dim.dim_param}
+        print(json.dumps(named))
+        return
     if options.library:
         import ctypes
         import importlib.util
@@ -81,6 +89,8 @@ def onnx_runtime(options):
     import onnxruntime
     settings = onnxruntime.SessionOptions()
     settings.intra_op_num_threads, settings.inter_op_num_threads = options.worker, 1
+    for name, size in json.loads(options.sizes).items():
+        settings.add_free_dimension_override_by_name(name, size)
     start = time.perf_counter()
     session = onnxruntime.InferenceSession(str(file_of(options.models[0])), settings,
                                            providers=["CPUExecutionProvider"])
@@ -154,7 +164,9 @@ def compare(model, options, threads, folder):
         arguments += ["--in", f"{name}={folder / str(i)}.npy"]
     theirs = [options.python, HERE, model, "--worker", threads, "--inputs", folder / "inputs.npz", "--answers",
               folder / "theirs.npz", "--ms", options.ms, "--samples", options.samples]
-    common = [file_of(model), *arguments, "--threads", threads]
+    sizes = run([*theirs, "--dimensions"], options, threads)[2]
+    theirs += ["--sizes", sizes]
+    common = [file_of(model), *arguments, "--fix-sizes", "--threads", threads]
     for _ in range(options.rounds):
         row = {"model": name_of(model), "threads": threads}
         answer = ["--out", folder / "ours.safetensors"]
@@ -188,23 +200,25 @@ def median(rows, *keys):
 
 
 def table(rows):
-    yield ("| model | threads | run, ms | ONNX Runtime | ratio | quickest | open, ms | ONNX Runtime | start, ms | cold | "
-           "ONNX Runtime | memory, MiB | ONNX Runtime | difference |")
+    yield ("| model | threads | run, ms | ONNX Runtime | ratio | quickest | open, ms | ONNX Runtime | start, ms | "
+           "cold | ONNX Runtime | memory, MiB | ONNX Runtime | difference |")
     yield "|" + "---|" * 14
-    ratios, groups = [], {}
+    ratios, quickest, groups = [], [], {}
     for row in rows:
         groups.setdefault((row["threads"], row["model"]), []).append(row)
     for (threads, model), group in sorted(groups.items()):
         ours, theirs = median(group, "median_ms"), median(group, "theirs", "median_ms")
         ratios.append(theirs / ours)
         least = min(row["theirs"]["least_ms"] for row in group) / min(row["least_ms"] for row in group)
+        quickest.append(least)
         cells = [model, threads, f"{ours:.4g}", f"{theirs:.4g}", f"{ratios[-1]:.2f}", f"{least:.2f}",
                  *(f"{median(group, *keys):.{1 if median(group, *keys) < 10 else 0}f}" for keys in (
                      ("open_ms",), ("theirs", "open_ms"), ("start_ms",), ("cold_ms",), ("theirs", "start_ms"),
                      ("memory_mib",), ("theirs", "memory_mib"))), f"{max(row['difference'] for row in group):.1e}"]
         yield "| " + " | ".join(map(str, cells)) + " |"
-    yield (f"\nGeometric mean of the {len(ratios)} ratios: {math.exp(statistics.mean(map(math.log, ratios))):.2f}; "
-           f"the least {min(ratios):.2f}.")
+    for name, values in (("medians", ratios), ("quickest samples", quickest)):
+        mean = math.exp(statistics.mean(map(math.log, values)))
+        yield f"\nGeometric mean of the ratios of {name}: {mean:.2f}; the least {min(values):.2f}."
 
 
 def main():
@@ -222,7 +236,9 @@ def main():
     for hidden in ("--inputs", "--answers"):
         parser.add_argument(hidden, help=argparse.SUPPRESS)
     parser.add_argument("--worker", type=int, help=argparse.SUPPRESS)
-    parser.add_argument("--library", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--sizes", default="{}", help=argparse.SUPPRESS)
+    for hidden in ("--library", "--dimensions"):
+        parser.add_argument(hidden, action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.worker:
         return onnx_runtime(options)

@@ -3,9 +3,10 @@
 
   random_onnx.py FOLDER [NAME...]     writes FOLDER/NAME.onnx and FOLDER/NAME.inputs.npz, of all or of the named
 
-resnet50: ResNet-50 at 224x224, its normalisations folded into the convolutions. bert: four layers of BERT-base with batch
-and sequence in symbols (128 tokens here, 13 of them masked) and what Shape, Gather and Concat make of these. yolo: YOLOv8n
-at 320x320, from the image to boxes and scores. whisper: the encoder of Whisper tiny, 3000 frames of 80 bands.
+resnet50: ResNet-50 at 224x224, its normalisations folded into the convolutions. bert: four layers of BERT-base with
+batch and sequence in symbols (128 tokens here, 13 of them masked) and what Shape, Gather and Concat make of these.
+yolo: YOLOv8n at 320x320, from the image to boxes and scores. whisper: the encoder of Whisper tiny, 3000 frames of 80
+bands.
 """
 
 import argparse
@@ -61,8 +62,8 @@ class Builder:
         return self.op("Add", self.weight(out, scale=0.1), y) if bias else y
 
     def norm(self, x, width, epsilon):
-        return self.op("LayerNormalization", x, self.constant(np.ones(width, np.float32)), self.weight(width, scale=0.1),
-                       axis=-1, epsilon=epsilon)
+        return self.op("LayerNormalization", x, self.constant(np.ones(width, np.float32)),
+                       self.weight(width, scale=0.1), axis=-1, epsilon=epsilon)
 
     def gelu(self, x):
         e = self.op("Add", self.op("Erf", self.op("Div", x, self.number(math.sqrt(2)))), self.number(1))
@@ -97,8 +98,8 @@ def resnet50():
                 x = b.conv(x, channels, 4 * width, 1, stride)
             x, channels = b.op("Relu", b.op("Add", y, x)), 4 * width
     x = b.op("Flatten", b.op("GlobalAveragePool", x), axis=1)
-    b.nodes.append(helper.make_node("Gemm", [x, b.weight(1000, 2048, scale=0.04), b.weight(1000, scale=0.1)], ["logits"],
-                                    transB=1))
+    weights = [b.weight(1000, 2048, scale=0.04), b.weight(1000, scale=0.1)]
+    b.nodes.append(helper.make_node("Gemm", [x, *weights], ["logits"], transB=1))
     image = values.noise(3 * 224 * 224, 1, 2).reshape(1, 3, 224, 224)
     return b.model([("image", TensorProto.FLOAT, image.shape)], [("logits", TensorProto.FLOAT, [1, 1000])]), {
         "image": image}

@@ -15,8 +15,8 @@ void AddOnce(std::vector<Extent>& list, const Extent& extent) {
   if (std::find(list.begin(), list.end(), extent) == list.end()) list.push_back(extent);
 }
 
-// Whether where an element of the node's result comes from is more than a step along its operand: pieces have to be told
-// apart, an index be divided, or memory be read across.
+// Whether where an element of the node's result comes from is more than a step along its operand: pieces have to be
+// told apart, an index be divided, or memory be read across.
 bool IsSearch(const RegionView& view, const ir::Node& node) {
   if (node.op->pieces != nullptr) return true;
   if (ir::IsRepeat(node)) return view.type(node.inputs[0]).elements() != Extent(1);
