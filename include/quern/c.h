@@ -212,7 +212,8 @@ quern_error* quern_program_counters(const quern_program* program, quern_text** j
 typedef struct quern_session quern_session;
 typedef struct quern_token_sampler quern_token_sampler;
 
-/* A GGUF file or a folder of safetensors; options as of quern_graph_compile. The file stays as it is meanwhile. */
+/* A GGUF file or a folder of safetensors; options as of quern_graph_compile, and "lora": a list of LoRA adapters, each
+ * "FILE" or ["FILE", scale]. The files stay as they are meanwhile. */
 quern_error* quern_session_open(const char* path, const char* options, const quern_cancel* cancel,
                                 quern_session** session);
 void quern_session_free(quern_session* session);

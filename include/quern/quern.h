@@ -45,6 +45,13 @@ class CancelToken {
   std::atomic<bool> cancelled_{false};
 };
 
+// A LoRA adapter for a language model: a GGUF file of pairs of small matrices (docs/models.md). What it adds to a
+// product is scale * alpha / rank times B (A x), where alpha is the file's.
+struct LoraAdapter {
+  std::string path;
+  double scale = 1;
+};
+
 struct Options {
   // Instruction-set level: native (the greatest this machine has), x86-64-v2, x86-64-v3, x86-64-v4; or, by Quern's own
   // names, sse4, avx2, avx512, avx512vnni, amx. On a device, and where text for one is made: a level of it, such as
@@ -86,6 +93,9 @@ struct Options {
   // What asks runs to stop, or null; it outlives what is made with these options.
   const CancelToken* cancel = nullptr;
   int64_t context = 0;  // positions to keep, at most 2^24; 0: the model's own length, at most 4096
+  // Of language models and encoders: adapters, all of which add to what their weights give. A tensor of one that has no
+  // place in the model is an error.
+  std::vector<LoraAdapter> lora = {};
   // Called while a session's step takes a long prompt, after each part of it, with the tokens that are done and those
   // of the whole step; on the thread of the step. Not called where a step is one part. Null: silent.
   std::function<void(int64_t done, int64_t all)> progress = {};
@@ -155,6 +165,9 @@ class Session {
   // Positions that the model was trained for, by its file; 0 where that does not say. Past them answers get worse.
   int64_t trained_context() const;
   int threads() const;  // that a step uses
+  // 32 hexadecimal digits that tell models apart, by their metadata, the names, extents and formats of their tensors
+  // with a sample of bytes of each, and by adapters and their scales. Keys and values of one are nothing to another.
+  std::string fingerprint() const;
   const Timings& timings() const;
   // What Options::check has looked at so far, in a sentence; empty without.
   std::string CheckSummary() const;

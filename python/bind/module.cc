@@ -117,6 +117,10 @@ NB_MODULE(_quern, m) {
   m.def("op_table", &OpTable);
   m.def("block_table", &BlockTable);
 
+  nb::class_<LoraAdapter>(m, "LoraAdapter")
+      .def(nb::init<>())
+      .def_rw("path", &LoraAdapter::path)
+      .def_rw("scale", &LoraAdapter::scale);
   nb::class_<Options>(m, "Options")
       .def(nb::init<>())
       .def_rw("cpu", &Options::cpu)
@@ -133,7 +137,8 @@ NB_MODULE(_quern, m) {
       .def_rw("check_folder", &Options::check_folder)
       .def_rw("perf_map", &Options::perf_map)
       .def_rw("debug_kernels", &Options::debug_kernels)
-      .def_rw("context", &Options::context);
+      .def_rw("context", &Options::context)
+      .def_rw("lora", &Options::lora);
 
   m.def("inspect", [](const std::string& path) { return Unlocked([&] { return Inspect(path); }); });
   m.def("dump", [](const std::string& path, const Options& options, const std::string& stage, int64_t tokens) {

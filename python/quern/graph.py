@@ -17,6 +17,14 @@ from .profile import Profile
 _LARGE = 256  # elements of an array that is an operand: from here on a parameter, which is not copied
 
 
+def _adapter(given: Any) -> _quern.LoraAdapter:
+    """Of a path, or of a pair of a path and a scale."""
+    made = _quern.LoraAdapter()
+    path, made.scale = given if isinstance(given, tuple) else (given, 1.0)
+    made.path = os.fspath(path)
+    return made
+
+
 def options_of(options: Mapping[str, Any]) -> _quern.Options:
     """The options of C++ by name: cpu, threads, compile_threads, exact, kernels, cache, check, context, ..."""
     made = _quern.Options()
@@ -24,6 +32,8 @@ def options_of(options: Mapping[str, Any]) -> _quern.Options:
         if not hasattr(made, name):
             known = ", ".join(n for n in dir(made) if not n.startswith("_"))
             raise TypeError(f"there is no option {name!r}: there are {known}")
+        if name == "lora":
+            value = [_adapter(each) for each in value]
         setattr(made, name, os.fspath(value) if isinstance(value, os.PathLike) else value)
     return made
 

@@ -45,6 +45,16 @@ def test_steps(session):
         next(session.generate("1", heat=1))
 
 
+def test_adapters(addition):
+    for given in (["no.gguf"], [("no.gguf", 0.5)]):
+        with pytest.raises(quern.QuernError) as error:
+            quern.Session(addition, lora=given)
+        assert error.value.code == "resource" and "no.gguf" in str(error.value)
+    with pytest.raises(quern.QuernError) as error:
+        quern.Session(addition, lora=[(addition, 2)])
+    assert error.value.code == "invalid" and "general.type" in str(error.value)
+
+
 def test_one_thread_at_a_time(addition):
     import threading
     session = quern.Session(addition, threads=1, context=4096)

@@ -77,6 +77,18 @@ struct Taker {
     }
     return nullptr;
   }
+  const char* operator()(std::vector<LoraAdapter>* to) const {
+    constexpr const char* kWanted = "a list of adapters, each \"FILE\" or [\"FILE\", scale]";
+    if (!value.is_array()) return kWanted;
+    for (const Json& each : value) {
+      const bool scaled = each.is_array() && each.size() == 2;
+      const Json& path = scaled ? each[0] : each;
+      const std::optional<double> scale = scaled ? Number(each[1]) : 1;
+      if (!path.is_string() || !scale) return kWanted;
+      to->push_back({path.get<std::string>(), *scale});
+    }
+    return nullptr;
+  }
   const char* operator()(std::vector<std::pair<int32_t, float>>* to) const {
     constexpr const char* kWanted = "a list of [id, bias]";
     if (!value.is_array()) return kWanted;
@@ -150,7 +162,7 @@ std::vector<Field> FieldsOf(Options& options) {
           {"cache", &options.cache},       {"cache_verify", &options.cache_verify},
           {"check", &options.check},       {"check_folder", &options.check_folder},
           {"perf_map", &options.perf_map}, {"debug_kernels", &options.debug_kernels},
-          {"context", &options.context}};
+          {"context", &options.context},   {"lora", &options.lora}};
 }
 
 quern_error* ReadAttributes(const char* function, const char* text, std::vector<Attribute>* attributes) {

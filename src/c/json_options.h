@@ -13,8 +13,9 @@
 namespace quern::c {
 
 // Where the value of an option goes.
-using Place = std::variant<bool*, int*, int64_t*, uint64_t*, double*, std::string*, std::map<std::string, int64_t>*,
-                           std::vector<std::string>*, std::vector<std::pair<int32_t, float>>*>;
+using Place =
+    std::variant<bool*, int*, int64_t*, uint64_t*, double*, std::string*, std::map<std::string, int64_t>*,
+                 std::vector<std::string>*, std::vector<std::pair<int32_t, float>>*, std::vector<LoraAdapter>*>;
 struct Field {
   const char* name;
   Place place;

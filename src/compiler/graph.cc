@@ -213,6 +213,7 @@ Result<CompiledFiles> CompileGraph(const Graph& graph, const Options& options, c
   const Graph::State& state = *graph.state_;
   if (!state.ok()) return Result<CompiledFiles>::Failed(state.error);
   const auto made = [&]() -> StatusOr<CompiledFiles> {
+    QUERN_RETURN_IF_ERROR(compiler::NoAdapters(options));
     if (compile.embed_vocabulary) return absl::InvalidArgumentError("a graph has no vocabulary to embed");
     compiler::CompileSource source{.module = &state.module};
     for (const auto& [name, bytes] : state.params)

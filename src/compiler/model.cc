@@ -2,7 +2,10 @@
 
 #include <algorithm>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/environment.h"
+#include "base/hash.h"
 #include "codegen/cpu/target.h"
 #include "codegen/matmul_plan.h"
 #include "compiler/checking.h"
@@ -14,12 +17,22 @@
 
 namespace quern::compiler {
 
+Status NoAdapters(const Options& options) {
+  if (options.lora.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrFormat("adapter %s: adapters are for language models, not for graphs", options.lora[0].path));
+}
+
 StatusOr<OpenedModel> OpenModel(const std::string& path, const Options& options, const models::SequenceRoom& room) {
   QUERN_ASSIGN(std::shared_ptr<const ModelFile> shared, OpenModelFile(path));
   models::ModelOptions model_options;
   model_options.context = options.context;
   model_options.kv_dtype = options.exact ? DType::kF32 : DType::kF16;
   model_options.sequences = room;
+  for (const LoraAdapter& adapter : options.lora) {
+    QUERN_ASSIGN(std::shared_ptr<const ModelFile> file, OpenModelFile(adapter.path));
+    model_options.adapters.push_back({std::move(file), adapter.path, adapter.scale});
+  }
   StatusOr<models::ModelSpec> spec = models::ReadModel(shared, model_options);
   if (!spec.ok())
     return Status(spec.status().code(), absl::StrFormat("%s: %s", path, std::string(spec.status().message())));
@@ -36,6 +49,27 @@ StatusOr<std::shared_ptr<const text::Tokenizer>> TokenizerOf(const std::shared_p
         absl::StrFormat("the tokenizer has %d tokens, the model logits for %d", made->vocabulary().size(), rows));
   }
   return std::shared_ptr<const text::Tokenizer>(std::move(made));
+}
+
+std::string FingerprintOf(const models::ModelSpec& spec) {
+  std::string text;
+  const auto add = [&](const ModelFile& file) {
+    for (const auto& [key, value] : file.metadata()) absl::StrAppend(&text, key, "=", ToString(value), "\n");
+    for (const ModelTensor& tensor : file.tensors()) {
+      // The bytes at both ends and in the middle: no page of a file that a step would not read as well.
+      const std::string_view bytes(reinterpret_cast<const char*>(tensor.bytes.data()), tensor.bytes.size());
+      constexpr size_t kSample = 64;
+      const size_t last = bytes.size() - std::min(bytes.size(), kSample);
+      absl::StrAppend(&text, tensor.name, " ", tensor.type_name, "[", absl::StrJoin(tensor.dims, ","), "] ");
+      for (const size_t at : {size_t{0}, last / 2, last}) text += bytes.substr(at, kSample);
+    }
+  };
+  add(*spec.file);
+  for (const models::AdapterFile& adapter : spec.adapters) {
+    absl::StrAppend(&text, "\nadapter ", absl::StrFormat("%a", adapter.scale), "\n");
+    add(*adapter.file);
+  }
+  return HashBytes(text).ToHex();
 }
 
 Status BindParams(Runnable& runnable, const models::ModelSpec& spec) {

@@ -20,12 +20,17 @@ struct OpenedModel {
   std::shared_ptr<const ModelFile> file;
   models::ModelSpec spec;
 };
+// An error where the options have adapters: graphs have no tensors of a model's.
+Status NoAdapters(const Options& options);
 // `room`: for steps of many sequences.
 StatusOr<OpenedModel> OpenModel(const std::string& path, const Options& options, const models::SequenceRoom& room = {});
 
 // The file's tokenizer, for a model of so many rows of embeddings. Errors: those of reading it; more tokens than rows.
 StatusOr<std::shared_ptr<const text::Tokenizer>> TokenizerOf(const std::shared_ptr<const ModelFile>& file,
                                                              int64_t rows);
+
+// Session::fingerprint of the model.
+std::string FingerprintOf(const models::ModelSpec& spec);
 
 // Gives the runnable what the model's file has for its parameters.
 Status BindParams(Runnable& runnable, const models::ModelSpec& spec);

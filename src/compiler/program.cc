@@ -271,6 +271,7 @@ std::vector<SymbolRanges> DefaultGuards(const SymbolRanges& symbols) {
 
 StatusOr<std::unique_ptr<Program::State_>> MakeProgram(const ProgramSpec& spec, const Options& options) {
   const Clock::time_point start = Clock::now();
+  QUERN_RETURN_IF_ERROR(NoAdapters(options));
   auto state = std::make_unique<Program::State_>();
   if (OnDevice(options))
     return absl::UnimplementedError(absl::StrFormat("graphs run on device cpu, not on %s", options.device));

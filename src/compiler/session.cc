@@ -200,6 +200,7 @@ int64_t Session::context() const { return state_->spec.context; }
 int64_t Session::position() const { return state_->position; }
 int64_t Session::trained_context() const { return state_->spec.trained_context; }
 int Session::threads() const { return state_->threads; }
+std::string Session::fingerprint() const { return compiler::FingerprintOf(state_->spec); }
 const Timings& Session::timings() const { return state_->timings; }
 std::string Session::CheckSummary() const { return state_->checker == nullptr ? "" : state_->checker->Summary(); }
 

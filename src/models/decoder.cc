@@ -37,11 +37,13 @@ Decoder::Decoder(std::shared_ptr<const ModelFile> file, std::string architecture
       numbers_(*file, architecture),
       graph_(spec_.module),
       tensors_(file_, spec_, graph_),
+      adapters_(file_, spec_, graph_),
       room_(options.sequences) {
   spec_.file = std::move(file);
   spec_.architecture = architecture;
   spec_.module.name = architecture;
   spec_.kv_dtype = options.kv_dtype;
+  adapters_.Read(options.adapters);
   if (!ir::AttentionShape::Computes(options.kv_dtype)) {
     numbers_.Fail(absl::InvalidArgumentError(
         absl::StrFormat("a cache of %s is not supported: %s", Name(options.kv_dtype), ir::AttentionShape::kComputed)));
@@ -202,7 +204,9 @@ Value Decoder::Embed() {
   table_ = tensors_.Weight("token_embd.weight", {spec_.vocabulary, spec_.width});
   if (!graph_.status().ok()) return {};
   if (graph_.type(table_).dtype == DType::kF32) spec_.kv_dtype = DType::kF32;
-  return graph_.Cast(DType::kF32, graph_.Mir("Gather", {table_, ids_}, {{"axis", int64_t{0}}}, "embedding"));
+  const Value rows =
+      graph_.Cast(DType::kF32, graph_.Mir("Gather", {table_, ids_}, {{"axis", int64_t{0}}}, "embedding"));
+  return adapters_.Rows(rows, ids_, "token_embd.weight", "embedding");
 }
 
 Value Decoder::TableRow(const std::string& name, int64_t index) {
@@ -282,7 +286,9 @@ Value Decoder::Linear(Value x, const std::string& name, int64_t out) {
   const int64_t in = graph_.type(x).dims.back().constant();
   const Value weight = tensors_.Weight(name + ".weight", {out, in});
   const Value bias = tensors_.Has(name + ".bias") ? tensors_.Vector(name + ".bias", {out}) : Value{};
-  return graph_.Linear(x, weight, {.act = "", .bias = bias, .weight_layout = "nk", .label = Label(name)});
+  const std::string label = Label(name);
+  const Value y = graph_.Linear(x, weight, {.act = "", .bias = bias, .weight_layout = "nk", .label = label});
+  return adapters_.Product(y, x, name + ".weight", label);
 }
 
 Value Decoder::RowProduct(Value x, const std::string& name) {
@@ -312,7 +318,8 @@ Value Decoder::Softcap(Value x, double cap) {
 
 Value Decoder::Logits(Value x) {
   if (tensors_.Has("output.weight")) return Linear(x, "output", spec_.vocabulary);
-  return graph_.Linear(x, table_, {.act = "", .bias = {}, .weight_layout = "nk", .label = "output"});
+  const Value y = graph_.Linear(x, table_, {.act = "", .bias = {}, .weight_layout = "nk", .label = "output"});
+  return adapters_.Product(y, x, "token_embd.weight", "output");
 }
 
 StatusOr<ModelSpec> Decoder::Finish(Value logits) {
@@ -321,6 +328,7 @@ StatusOr<ModelSpec> Decoder::Finish(Value logits) {
   spec_.module.outputs = {logits};
   spec_.module.outputs.insert(spec_.module.outputs.end(), states_.begin(), states_.end());
   QUERN_RETURN_IF_ERROR(tensors_.CheckNothingLeft());
+  QUERN_RETURN_IF_ERROR(adapters_.CheckNothingLeft());
   return std::move(spec_);
 }
 

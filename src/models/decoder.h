@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "hir/builder.h"
+#include "models/adapters.h"
 #include "models/file_tensors.h"
 #include "models/hyperparameters.h"
 #include "models/model_spec.h"
@@ -114,6 +115,7 @@ class Decoder {
   Value RmsNormHeads(Value x, const std::string& name, const Heads& heads);
   Value LayerNormHeads(Value x, const std::string& name, const Heads& heads);
 
+  // With what adapters add to it.
   Value Linear(Value x, const std::string& name, int64_t out);
   // x by the one row of a tensor [width]: [SEQ, 1].
   Value RowProduct(Value x, const std::string& name);
@@ -176,6 +178,7 @@ class Decoder {
   Hyperparameters numbers_;
   hir::Builder graph_;
   FileTensors tensors_;
+  Adapters adapters_;
   SequenceRoom room_;
   Value ids_, table_;
   Value positions_, index_, starts_, lengths_, blocks_, rows_;  // of many sequences

@@ -53,7 +53,8 @@ Value Decoder::Experts(Value x, const Layer& layer, const ExpertRule& rule) {
       {all, Extent(width())});
   auto by_expert = [&](Value operand, const char* name, int64_t in, int64_t out) {
     const Value weight = tensors_.Weight(layer(name) + ".weight", {rule.experts, out, in});
-    return graph_.Mir("GroupedMatMul", {operand, weight, which}, {{"transpose_b", true}}, label);
+    const Value y = graph_.Mir("GroupedMatMul", {operand, weight, which}, {{"transpose_b", true}}, label);
+    return adapters_.GroupedProduct(y, operand, which, layer(name) + ".weight", label);
   };
   const Value gate = by_expert(repeated, "ffn_gate_exps", width(), rule.hidden),
               up = by_expert(repeated, "ffn_up_exps", width(), rule.hidden);

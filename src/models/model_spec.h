@@ -43,12 +43,20 @@ struct SequenceRoom {
   int64_t block = 0, blocks = 0;
 };
 
+// A LoRA adapter (adapters.h): its file, and by how much what it adds is multiplied.
+struct AdapterFile {
+  std::shared_ptr<const ModelFile> file;
+  std::string name;  // for errors
+  double scale = 1;
+};
+
 struct ModelOptions {
   // Positions that the cache and the rotary tables hold. 0: the file's context length, but at most 4096.
   int64_t context = 0;
   // f32, f16 or bf16. F32 weights are computed exactly, so they get an f32 cache whatever is asked.
   DType kv_dtype = DType::kF16;
   SequenceRoom sequences = {};
+  std::vector<AdapterFile> adapters = {};
 };
 
 // How the rows of an encoder become one vector.
@@ -68,6 +76,7 @@ struct ModelSpec {
   Pooling pooling = Pooling::kNone;  // of an encoder
   // What the bytes of params lie in.
   std::shared_ptr<const ModelFile> file;
+  std::vector<AdapterFile> adapters;
   std::vector<std::shared_ptr<const Memory>> computed;
 };
 

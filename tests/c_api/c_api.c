@@ -435,10 +435,20 @@ static int32_t best(const float* logits, size_t count) {
 
 static void generate(const char* model) {
   quern_session *s = NULL, *other = NULL;
+  char path[4096];
   IS_NULL("path", quern_session_open(NULL, NULL, NULL, &s));
   IS_NULL("session", quern_session_open(model, NULL, NULL, NULL));
   FAILS(QUERN_CODE_RESOURCE, "nowhere.gguf", quern_session_open("nowhere.gguf", NULL, NULL, &s));
   FAILS(QUERN_CODE_INVALID, "\"top_k\"", quern_session_open(model, "{\"top_k\": 1}", NULL, &s));
+  const char* const adapters[] = {"\"a.gguf\"", "[1]", "[[\"a.gguf\"]]", "[[\"a.gguf\", \"x\"]]", "[[1, 1]]"};
+  for (size_t i = 0; i < sizeof adapters / sizeof *adapters; ++i) {
+    char options[64];
+    snprintf(options, sizeof options, "{\"lora\": %s}", adapters[i]);
+    FAILS(QUERN_CODE_INVALID, "option \"lora\" is a list of adapters", quern_session_open(model, options, NULL, &s));
+  }
+  FAILS(QUERN_CODE_RESOURCE, "no.gguf", quern_session_open(model, "{\"lora\": [\"no.gguf\"]}", NULL, &s));
+  snprintf(path, sizeof path, "{\"lora\": [[\"%s\", 0.5]]}", model);
+  FAILS(QUERN_CODE_INVALID, "general.type is nothing", quern_session_open(model, path, NULL, &s));
   CHECK(s == NULL);
   quern_session_free(NULL);
   quern_cancel* cancel = quern_cancel_new();

@@ -1,5 +1,6 @@
 // llama_logits MODEL OUT.f32 IDS..: the logits of every id, by libllama on one thread with an f32 cache and without
-// flash attention; with -e before MODEL, the embeddings instead. For record_architectures.py, which says how it is
+// flash attention; with -e before MODEL, the embeddings instead; with the adapter of LLAMA_LORA, an environment
+// variable, at the scale of LLAMA_LORA_SCALE. For record_architectures.py, which says how it is
 // built.
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,6 +37,11 @@ int main(int argc, char** argv) {
   if (embed) cp.pooling_type = LLAMA_POOLING_TYPE_NONE;
   struct llama_context* c = llama_init_from_model(model, cp);
   if (c == NULL) return 4;
+  if (getenv("LLAMA_LORA")) {
+    struct llama_adapter_lora* adapter = llama_adapter_lora_init(model, getenv("LLAMA_LORA"));
+    float scale = (float)atof(getenv("LLAMA_LORA_SCALE"));
+    if (adapter == NULL || llama_set_adapters_lora(c, &adapter, 1, &scale)) return 6;
+  }
   struct llama_batch batch = llama_batch_init(count, 0, 1);
   batch.n_tokens = count;
   for (int i = 0; i < count; ++i) {

@@ -112,7 +112,7 @@ class Model:
         data = b""
         for name, dtype, dims, scale, offset in self.tensors:
             out += text(name) + struct.pack("<I", len(dims)) + b"".join(struct.pack("<Q", d) for d in dims[::-1])
-            out += struct.pack("<IQ", {"f32": 0, "q8_0": 8}[dtype], len(data))
+            out += struct.pack("<IQ", {"f32": 0, "f16": 1, "q8_0": 8}[dtype], len(data))
             count = int(numpy.prod(dims))
             hashed = hashes(name, count)
             if dtype == "q8_0":
@@ -122,7 +122,7 @@ class Model:
                 values = blocks
             else:
                 u = (hashed >> numpy.uint64(52)).astype(numpy.float64) / 2048 - 1
-                values = (offset + scale * u).astype("<f4")
+                values = (offset + scale * u).astype("<f4").astype("<f2" if dtype == "f16" else "<f4")
             data += values.tobytes()
             data += b"\0" * (-len(data) % 32)
         out += b"\0" * (-len(out) % 32)
@@ -511,25 +511,44 @@ def encoder_models():
         yield m
 
 
+def described():
+    return itertools.chain(models(), latent_models(), recurrent_models(), encoder_models())
+
+
+def rows_of(logits, m, adapter=None, scale=1.0):
+    """What llama.cpp computes for a model, with an adapter; None where it does not."""
+    with tempfile.TemporaryDirectory() as folder:
+        path, out = os.path.join(folder, "model.gguf"), os.path.join(folder, "out.f32")
+        m.write(path)
+        env = dict(os.environ, LLAMA_CONTEXT=str(m.context))
+        if adapter is not None:
+            env.update(LLAMA_LORA=os.path.join(folder, "adapter.gguf"), LLAMA_LORA_SCALE=repr(scale))
+            adapter.write(env["LLAMA_LORA"])
+        flags = ["-e"] if m.embeddings else []
+        ran = subprocess.run([logits, *flags, path, out, *map(str, m.ids)], check=False, stdout=subprocess.DEVNULL,
+                             env=env)
+        if ran.returncode:
+            print(m.name, "was not recorded:", ran.returncode)
+            return None
+        return numpy.fromfile(out, "<f4").reshape(len(m.ids), -1)
+
+
+def write_rows(f, rows):
+    for row in rows:
+        f.write("row " + " ".join(f"{value:.7g}" for value in row) + "\n")
+
+
 def main():
     logits, names = sys.argv[1], sys.argv[2:]
-    for m in itertools.chain(models(), latent_models(), recurrent_models(), encoder_models()):
+    for m in described():
         if names and m.name not in names:
             continue
-        with tempfile.TemporaryDirectory() as folder:
-            path, out = os.path.join(folder, "model.gguf"), os.path.join(folder, "out.f32")
-            m.write(path)
-            flags = ["-e"] if m.embeddings else []
-            ran = subprocess.run([logits, *flags, path, out, *map(str, m.ids)], check=False, stdout=subprocess.DEVNULL,
-                                 env=dict(os.environ, LLAMA_CONTEXT=str(m.context)))
-            if ran.returncode:
-                print(m.name, "was not recorded:", ran.returncode)
-                continue
-            rows = numpy.fromfile(out, "<f4").reshape(len(m.ids), -1)
+        rows = rows_of(logits, m)
+        if rows is None:
+            continue
         with open(os.path.join(FOLDER, m.name + ".txt"), "w", encoding="utf-8") as f:
             f.write(m.text())
-            for row in rows:
-                f.write("row " + " ".join(f"{value:.7g}" for value in row) + "\n")
+            write_rows(f, rows)
         print(m.name, rows.shape, float(numpy.abs(rows).max()))
 
 

@@ -43,6 +43,14 @@ bool ReadTensor(std::istringstream& line, GgufBytes& bytes) {
     return true;
   }
   const std::vector<float> values = DescribedWeights(name, elements, scale, offset);
+  if (dtype == "f16") {
+    for (const float value : values) {
+      const uint16_t half = FloatToHalf(value);
+      data.insert(data.end(), {static_cast<uint8_t>(half & 255), static_cast<uint8_t>(half >> 8)});
+    }
+    bytes.AddTensor(name, dims, 1, data);
+    return true;
+  }
   data.resize(values.size() * sizeof(float));
   std::memcpy(data.data(), values.data(), data.size());
   bytes.AddTensor(name, dims, 0, data);
@@ -62,6 +70,12 @@ bool ReadLine(std::istringstream& line, DescribedModel& model, GgufBytes& bytes)
     for (float value = 0; line >> value;) model.rows.push_back(value);
     return true;
   }
+  if (kind == "base") {
+    if (!(line >> text)) return false;
+    model.base = QUERN_GOLDEN_DIR "/architectures/" + text + ".txt";
+    return true;
+  }
+  if (kind == "scale") return static_cast<bool>(line >> model.scale);
   if (!(line >> key >> text)) return false;
   if (key == "general.architecture") model.architecture = text;
   if (kind == "string") {
@@ -76,6 +90,13 @@ bool ReadLine(std::istringstream& line, DescribedModel& model, GgufBytes& bytes)
     return false;
   }
   return true;
+}
+
+std::vector<std::string> PathsOf(const char* folder) {
+  std::vector<std::string> paths;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) paths.push_back(entry.path().string());
+  std::sort(paths.begin(), paths.end());
+  return paths;
 }
 
 }  // namespace
@@ -114,12 +135,7 @@ StatusOr<DescribedModel> ReadDescribedModel(const std::string& path) {
   return ParseDescribedModel(text);
 }
 
-std::vector<std::string> DescribedModels() {
-  std::vector<std::string> paths;
-  for (const auto& entry : std::filesystem::directory_iterator(QUERN_GOLDEN_DIR "/architectures"))
-    paths.push_back(entry.path().string());
-  std::sort(paths.begin(), paths.end());
-  return paths;
-}
+std::vector<std::string> DescribedModels() { return PathsOf(QUERN_GOLDEN_DIR "/architectures"); }
+std::vector<std::string> DescribedAdapters() { return PathsOf(QUERN_GOLDEN_DIR "/adapters"); }
 
 }  // namespace quern::support

@@ -15,6 +15,9 @@ struct DescribedModel {
   int64_t context = 0;
   std::vector<int32_t> ids;
   std::vector<float> rows;  // of logits, or of embeddings, for each id
+  // Of an adapter (tests/golden/adapters, record_adapters.py): the path of the model's description, and its scale.
+  std::string base;
+  double scale = 1;
 };
 
 // Error: a line that says nothing.
@@ -24,7 +27,8 @@ StatusOr<DescribedModel> ReadDescribedModel(const std::string& path);
 // Elements of a tensor by the rule: offset + scale * u, u by its name and their number.
 std::vector<float> DescribedWeights(const std::string& name, uint64_t count, double scale, double offset);
 StatusOr<std::string> ReadText(const std::string& path);
-// The paths of all of them, sorted.
+// The paths of all models, sorted; of all adapters.
 std::vector<std::string> DescribedModels();
+std::vector<std::string> DescribedAdapters();
 
 }  // namespace quern::support

@@ -3,11 +3,34 @@
 #include <algorithm>
 #include <charconv>
 
+namespace {
+
+// FILE or FILE:SCALE; of a name that has such an ending itself, FILE:1 is the file.
+quern::LoraAdapter AdapterOf(const std::string& text) {
+  const size_t colon = text.rfind(':');
+  if (colon == std::string::npos || colon == 0) return {text};
+  double scale = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data() + colon + 1, end, scale);
+  if (error != std::errc() || stop != end) return {text};
+  return {text.substr(0, colon), scale};
+}
+
+}  // namespace
+
 void AddModelOptions(CLI::App& verb, std::string& model, quern::Options& options) {
   verb.add_option("MODEL,-m,--model", model, "a GGUF file, a folder of safetensors, or a graph in text form")
       ->required();
   verb.add_option("-c,--context", options.context, "positions to keep; 0: the model's own length, at most 4096")
       ->check(WholeNumber<int64_t>);
+  const auto add_adapter = [&options](const std::vector<std::string>& adapters) {
+    options.lora.clear();
+    for (const std::string& each : adapters) options.lora.push_back(AdapterOf(each));
+  };
+  verb.add_option_function<std::vector<std::string>>("--lora", add_adapter,
+                                                     "FILE or FILE:SCALE, a LoRA adapter in GGUF and by how much it "
+                                                     "counts, 1 when not given; may be given again")
+      ->allow_extra_args(false);
   verb.add_flag("--exact", options.exact, "keep activations f32 beside quantised weights");
   verb.add_flag("--invariant", options.invariant, "the same bits however a text is cut into steps");
 }

@@ -41,7 +41,7 @@ CLI::Validator Between(T low, T high) {
       "");
 }
 
-// MODEL, --context and --exact.
+// MODEL, --context, --exact, --invariant and --lora.
 void AddModelOptions(CLI::App& verb, std::string& model, quern::Options& options);
 // --cpu: one level.
 void AddCpuOption(CLI::App& verb, quern::Options& options);

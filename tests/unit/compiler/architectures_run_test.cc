@@ -1,5 +1,5 @@
-// The small models of tests/golden/architectures, compiled: a session of each, and many sequences in one, have the
-// logits of llama.cpp.
+// The small models of tests/golden/architectures, and those of tests/golden/adapters with an adapter beside them,
+// compiled: a session of each, and many sequences in one, have the logits of llama.cpp.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,27 +17,40 @@ namespace {
 
 // llama.cpp's GELU is looked up by its operand in f16, whose step is 2^-11 of it.
 constexpr double kTolerance = 4e-3;
+// With an adapter of f16, beside which it rounds to f16 what is multiplied.
+constexpr double kAdapterTolerance = 2e-2;
 
 struct Described {
+  // Of a model, or of an adapter, whose model is then read too.
   explicit Described(const std::string& path)
-      : model(support::ReadDescribedModel(path).value()),
+      : golden(support::ReadDescribedModel(path).value()),
+        with_adapter(!golden.base.empty()),
+        model(with_adapter ? support::ReadDescribedModel(golden.base).value() : golden),
         file(model.file),
-        width(static_cast<int64_t>(model.rows.size() / model.ids.size())) {}
+        adapter(golden.file),
+        width(static_cast<int64_t>(golden.rows.size() / model.ids.size())) {}
   // The largest difference of `logits` from those after the first `count` ids.
   double Difference(const std::vector<float>& logits, int64_t count) const {
     if (static_cast<int64_t>(logits.size()) != width) return INFINITY;
     double largest = 0;
     for (int64_t i = 0; i < width; ++i) {
-      const double difference = std::abs(logits[i] - model.rows[(count - 1) * width + i]);
+      const double difference = std::abs(logits[i] - golden.rows[(count - 1) * width + i]);
       largest = difference >= largest ? difference : std::isnan(difference) ? INFINITY : largest;
     }
     return largest;
   }
   std::span<const int32_t> Ids(int64_t from, int64_t count) const { return std::span(model.ids).subspan(from, count); }
-  Options options() const { return {.threads = 2, .context = model.context}; }
+  Options options() const {
+    Options options{.threads = 2, .context = model.context};
+    if (with_adapter) options.lora = {{adapter.path(), golden.scale}};
+    return options;
+  }
+  double tolerance() const { return with_adapter ? kAdapterTolerance : kTolerance; }
 
+  support::DescribedModel golden;
+  bool with_adapter;
   support::DescribedModel model;
-  support::TemporaryFile file;
+  support::TemporaryFile file, adapter;
   int64_t width;
 };
 
@@ -57,12 +70,13 @@ TEST_P(ArchitectureRuns, InASession) {
     Result<std::vector<float>> all = rows;
     for (int64_t i = 0; i < prompt; ++i) {
       const auto first = all->begin() + i * described.width;
-      EXPECT_LT(described.Difference({first, first + described.width}, i + 1), kTolerance) << "row " << i;
+      EXPECT_LT(described.Difference({first, first + described.width}, i + 1), described.tolerance()) << "row " << i;
     }
     for (int64_t i = prompt; i < static_cast<int64_t>(described.model.ids.size()); ++i) {
       Result<std::vector<float>> row = session->Step(described.Ids(i, 1));
       ASSERT_TRUE(row.ok()) << row.error();
-      EXPECT_LT(described.Difference(*row, i + 1), kTolerance) << "token " << i << " after a prompt of " << prompt;
+      EXPECT_LT(described.Difference(*row, i + 1), described.tolerance())
+          << "token " << i << " after a prompt of " << prompt;
     }
   }
 }
@@ -116,30 +130,33 @@ TEST_P(ArchitectureRuns, InSequences) {
       if (!steps[i].logits) {
         EXPECT_TRUE((*logits)[i].empty());
       } else {
-        EXPECT_LT(described.Difference((*logits)[i], length), kTolerance) << "round " << round << ", step " << i;
+        EXPECT_LT(described.Difference((*logits)[i], length), described.tolerance())
+            << "round " << round << ", step " << i;
       }
     }
   }
   for (const int number : numbers) EXPECT_EQ(model->length(number), all);
 }
 
-std::vector<std::string> Decoders() {
-  std::vector<std::string> paths = support::DescribedModels();
+std::vector<std::string> Decoders(std::vector<std::string> paths) {
   std::erase_if(paths, [](const std::string& path) { return path.find("bert") != std::string::npos; });
   return paths;
 }
 
-INSTANTIATE_TEST_SUITE_P(Golden, ArchitectureRuns, ::testing::ValuesIn(Decoders()),
-                         [](const ::testing::TestParamInfo<std::string>& info) {
-                           std::string name = std::filesystem::path(info.param).stem().string();
-                           std::replace(name.begin(), name.end(), '-', '_');
-                           return name;
-                         });
+std::string NameOf(const ::testing::TestParamInfo<std::string>& info) {
+  std::string name = std::filesystem::path(info.param).stem().string();
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+}
 
-class EncoderRuns : public ::testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(Golden, ArchitectureRuns, ::testing::ValuesIn(Decoders(support::DescribedModels())), NameOf);
+INSTANTIATE_TEST_SUITE_P(GoldenAdapters, ArchitectureRuns, ::testing::ValuesIn(Decoders(support::DescribedAdapters())),
+                         NameOf);
+
+class EncoderRuns : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(EncoderRuns, GiveTheRowsOfLlamaCpp) {
-  const Described described(Golden(GetParam()));
+  const Described described(GetParam());
   Result<Embedder> model = Embedder::Open(described.file.path(), described.options());
   ASSERT_TRUE(model.ok()) << model.error();
   const int64_t width = model->width(), all = static_cast<int64_t>(described.model.ids.size());
@@ -150,10 +167,10 @@ TEST_P(EncoderRuns, GiveTheRowsOfLlamaCpp) {
   double largest = 0;
   std::vector<double> sum(width, 0);
   for (int64_t i = 0; i < all * width; ++i) {
-    largest = std::max<double>(largest, std::abs(values[i] - described.model.rows[i]));
-    sum[i % width] += described.model.rows[i];
+    largest = std::max<double>(largest, std::abs(values[i] - described.golden.rows[i]));
+    sum[i % width] += described.golden.rows[i];
   }
-  EXPECT_LT(largest, kTolerance);
+  EXPECT_LT(largest, described.tolerance());
   double length = 0;
   for (const double value : sum) length += value * value;
   length = std::sqrt(length);
@@ -162,7 +179,7 @@ TEST_P(EncoderRuns, GiveTheRowsOfLlamaCpp) {
   for (int64_t i = 0; i < width; ++i) EXPECT_NEAR((*mean)[i], sum[i] / length, 1e-3);
   double cosine = 0, own = 0;
   for (int64_t i = 0; i < width; ++i) {
-    const double row = described.model.rows[(all - 1) * width + i];
+    const double row = described.golden.rows[(all - 1) * width + i];
     cosine += (*last)[i] * row;
     own += row * row;
   }
@@ -174,8 +191,11 @@ TEST_P(EncoderRuns, GiveTheRowsOfLlamaCpp) {
   EXPECT_EQ(Sequences::Open(described.file.path()).code(), ErrorCode::kUnsupported);
 }
 
-INSTANTIATE_TEST_SUITE_P(Golden, EncoderRuns, ::testing::Values("bert", "nomic-bert"),
-                         [](const auto& info) { return std::string(info.param).substr(0, 4); });
+INSTANTIATE_TEST_SUITE_P(Golden, EncoderRuns, ::testing::Values(Golden("bert"), Golden("nomic-bert")), NameOf);
+INSTANTIATE_TEST_SUITE_P(GoldenAdapters, EncoderRuns,
+                         ::testing::Values(QUERN_SOURCE_DIR "/tests/golden/adapters/bert.txt",
+                                           QUERN_SOURCE_DIR "/tests/golden/adapters/nomic-bert.txt"),
+                         NameOf);
 
 TEST(CarriedStates, CannotBeRewound) {
   const Described described(Golden("mamba"));
@@ -210,13 +230,13 @@ TEST(SequencesApi, ForksShareABeginning) {
   const SequenceStep more[] = {{a, described.Ids(9, 4)}};
   Result<std::vector<std::vector<float>>> logits = model->Step(more);
   ASSERT_TRUE(logits.ok()) << logits.error();
-  EXPECT_LT(described.Difference((*logits)[0], 13), kTolerance);
+  EXPECT_LT(described.Difference((*logits)[0], 13), described.tolerance());
   // b returns to the common text.
   ASSERT_TRUE(model->Truncate(b, 6).ok());
   const SequenceStep back[] = {{b, described.Ids(6, 7)}};
   logits = model->Step(back);
   ASSERT_TRUE(logits.ok()) << logits.error();
-  EXPECT_LT(described.Difference((*logits)[0], 13), kTolerance);
+  EXPECT_LT(described.Difference((*logits)[0], 13), described.tolerance());
   ASSERT_TRUE(model->Remove(a).ok());
   ASSERT_TRUE(model->Remove(b).ok());
   EXPECT_EQ(model->room(), room);
@@ -238,7 +258,7 @@ TEST(SequencesApi, AreSavedAndLoaded) {
   const SequenceStep more[] = {{*loaded, described.Ids(9, 4)}};
   Result<std::vector<std::vector<float>>> logits = other->Step(more);
   ASSERT_TRUE(logits.ok()) << logits.error();
-  EXPECT_LT(described.Difference((*logits)[0], 13), kTolerance);
+  EXPECT_LT(described.Difference((*logits)[0], 13), described.tolerance());
   // Damaged bytes, of any length.
   ASSERT_TRUE(other->Remove(*loaded).ok());
   const int64_t room = other->room();
