@@ -13,6 +13,7 @@
 #include "interrupt.h"
 #include "model_options.h"
 #include "prompt.h"
+#include "session_file.h"
 
 namespace {
 
@@ -77,11 +78,8 @@ class Conversation {
   }
 
   quern::Result<void> Save(const std::string& path) const {
-    nlohmann::ordered_json list = nlohmann::ordered_json::array();
-    for (const quern::ChatMessage& message : messages_)
-      list.push_back({{"role", message.role}, {"content", message.content}});
     std::ofstream file(path, std::ios::binary);
-    file << list.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
+    file << Text();
     file.close();
     return file.good() ? quern::Result<void>() : quern::Result<void>::Failed(Invalid("cannot write " + path));
   }
@@ -89,7 +87,28 @@ class Conversation {
   quern::Result<void> Load(const std::string& path) {
     std::ifstream file(path, std::ios::binary);
     if (!file.good()) return quern::Result<void>::Failed(Invalid("cannot open " + path));
-    const auto list = nlohmann::json::parse(file, nullptr, false);
+    return LoadText(path, std::string(std::istreambuf_iterator<char>(file), {}));
+  }
+
+  // What it had seen and said when it was saved; what it has now.
+  quern::Result<void> Resume(const std::string& path, SessionFile file) {
+    generation_.Resume(std::move(file.tokens));
+    return file.conversation.empty() ? quern::Result<void>() : LoadText(path, file.conversation);
+  }
+  SessionFile Kept() const { return {generation_.tokens(), Text()}; }
+
+  std::string Summary() const { return generation_.Summary(); }
+
+ private:
+  std::string Text() const {
+    nlohmann::ordered_json list = nlohmann::ordered_json::array();
+    for (const quern::ChatMessage& message : messages_)
+      list.push_back({{"role", message.role}, {"content", message.content}});
+    return list.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  }
+
+  quern::Result<void> LoadText(const std::string& path, const std::string& text) {
+    const auto list = nlohmann::json::parse(text, nullptr, false);
     std::vector<quern::ChatMessage> messages;
     bool right = list.is_array();
     for (size_t i = 0; right && i < list.size(); ++i) {
@@ -102,9 +121,6 @@ class Conversation {
     return {};
   }
 
-  std::string Summary() const { return generation_.Summary(); }
-
- private:
   quern::Result<Ending> Answer() {
     using Failed = quern::Result<Ending>;
     answer_.clear();
@@ -117,14 +133,7 @@ class Conversation {
       return Failed::Failed(Invalid("the conversation's " + std::to_string(ids.size()) +
                                     " tokens do not fit the context of " + std::to_string(session_.context()) +
                                     "; /clear begins anew, --context N keeps more"));
-    const std::vector<int32_t>& cached = generation_.tokens();
-    const auto [mismatch, unused] = std::mismatch(cached.begin(), cached.end(), ids.begin(), ids.end());
-    // One token is run at least: its logits are what an answer begins with.
-    int64_t common = std::min<int64_t>(mismatch - cached.begin(), static_cast<int64_t>(ids.size()) - 1);
-    if (!session_.Rewind(common).ok()) {
-      session_.Reset();
-      common = 0;
-    }
+    const int64_t common = generation_.Reuse(ids);
     stream_.emplace(tokenizer_, arguments_.stops());
     return generation_.Run(
         std::span(ids).subspan(static_cast<size_t>(common)),
@@ -179,6 +188,8 @@ ChatCommand::ChatCommand(CLI::App& app)
   command_->add_option("--system", system_, "the system prompt");
   command_->add_option("--template", template_, "a file with a chat template, in place of the model's");
   command_->add_option("--template-variables", variables_, "more variables of the template, a JSON object");
+  command_->add_option("--session", session_file_,
+                       "a file that the conversation goes on from where it is there, and that keeps it at the end");
   RequireValues(*command_, {"--system", "--stop"});
   command_->footer(
       "Examples:\n"
@@ -203,11 +214,18 @@ int ChatCommand::Run() {
   if (!sampler.ok()) return Fail(sampler.details());
   Conversation conversation(*session, *tokenizer, *chat, std::move(*sampler), !sampling->grammar.empty(), sampling_,
                             {.variables = variables_});
-  conversation.SetSystem(system_);
+  if (!session_file_.empty()) {
+    quern::Result<SessionFile> kept = LoadSession(session_file_, model_, *session);
+    if (!kept.ok()) return Fail(kept.details());
+    if (const quern::Result<void> resumed = conversation.Resume(session_file_, *std::move(kept)); !resumed.ok())
+      return Fail(resumed.details());
+  }
+  if (session_file_.empty() || !system_.empty()) conversation.SetSystem(system_);
 
   const bool terminal = isatty(STDIN_FILENO) != 0;
   if (terminal) std::fprintf(stderr, "/help lists what there is beside talking; Ctrl-D ends\n");
   std::string line;
+  int code = 0;
   while (true) {
     InterruptsEndTheProcess();
     if (terminal) {
@@ -237,9 +255,16 @@ int ChatCommand::Run() {
       done = conversation.Say(line);
     }
     if (done.ok()) continue;
-    const int code = Fail(done.details());
-    if (!terminal) return code;  // in a script an error is the end
+    code = Fail(done.details());
+    if (!terminal) break;  // in a script an error is the end
+    code = 0;
   }
+  if (!session_file_.empty()) {
+    if (const quern::Result<void> saved = SaveSession(session_file_, model_, *session, conversation.Kept());
+        !saved.ok())
+      return Fail(saved.details());
+  }
+  if (code != 0) return code;
   if (terminal) std::fputs("\n", stdout);
   std::fprintf(stderr, "%s\n", conversation.Summary().c_str());
   return Finish();

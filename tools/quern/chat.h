@@ -21,7 +21,7 @@ class ChatCommand {
   CLI::App* command_;
   quern::Options options_;
   SamplingArguments sampling_;
-  std::string model_, system_, template_, variables_;
+  std::string model_, system_, template_, variables_, session_file_;
 };
 
 // The template of a model, or that of a file where `path` names one.

@@ -40,6 +40,23 @@ quern::Result<std::vector<float>> Generation::Step(std::span<const int32_t> ids,
   return logits;
 }
 
+void Generation::Resume(std::vector<int32_t> tokens) {
+  tokens_ = std::move(tokens);
+  resumed_ = true;
+}
+
+int64_t Generation::Reuse(std::span<const int32_t> ids) {
+  const auto [mismatch, unused] = std::mismatch(tokens_.begin(), tokens_.end(), ids.begin(), ids.end());
+  int64_t common = std::min<int64_t>(mismatch - tokens_.begin(), static_cast<int64_t>(ids.size()) - 1);
+  if (!session_.Rewind(common).ok()) {
+    session_.Reset();
+    common = 0;
+  }
+  if (resumed_) sampler_.Observe(ids.first(static_cast<size_t>(common)));
+  resumed_ = false;
+  return common;
+}
+
 quern::Result<Ending> Generation::Run(std::span<const int32_t> prompt, const Limits& limits,
                                       const std::function<bool(int32_t)>& show,
                                       const std::function<quern::Result<void>(const std::vector<float>&)>& logits) {
@@ -47,11 +64,11 @@ quern::Result<Ending> Generation::Run(std::span<const int32_t> prompt, const Lim
   const size_t vocabulary = static_cast<size_t>(session_.vocabulary());
   sampler_.Observe(prompt);
   tokens_.resize(std::min(tokens_.size(), static_cast<size_t>(session_.position())));
-  quern::Result<std::vector<float>> rows = Step(prompt, limits.every_row, prompt_seconds_);
+  quern::Result<std::vector<float>> rows = Step(prompt, limits.every_row, counts_.prompt_seconds);
   // Of a part that was run before it was stopped too.
   const int64_t run = session_.position() - static_cast<int64_t>(tokens_.size());
   tokens_.insert(tokens_.end(), prompt.begin(), prompt.begin() + run);
-  prompt_tokens_ += run;
+  counts_.prompt += run;
   if (!rows.ok()) return Failed::Failed(rows.details());
   if (logits) {
     if (const quern::Result<void> ok = logits(*rows); !ok.ok()) return Failed::Failed(ok.details());
@@ -75,7 +92,7 @@ quern::Result<Ending> Generation::Run(std::span<const int32_t> prompt, const Lim
     if (drawn == limits.tokens) return end_here(Ending::kTokens);
     if (guessed) {
       tokens_.push_back(next);
-      ++decoded_;
+      ++counts_.decoded;
       ++row;
       ++right;
     } else {
@@ -91,10 +108,10 @@ quern::Result<Ending> Generation::Run(std::span<const int32_t> prompt, const Lim
       right = row = 0;
       std::vector<int32_t> ids = {next};
       ids.insert(ids.end(), guesses.begin(), guesses.end());
-      rows = Step(ids, !guesses.empty(), decode_seconds_);
+      rows = Step(ids, !guesses.empty(), counts_.decode_seconds);
       if (!rows.ok()) return Failed::Failed(rows.details());
       tokens_.push_back(next);
-      ++decoded_;
+      ++counts_.decoded;
     }
     if (logits) {
       const auto first = rows->begin() + static_cast<int64_t>(row * vocabulary);
@@ -124,9 +141,9 @@ quern::Result<void> Generation::Shift() {
   if (gone < 1) return {};
   tokens_.erase(tokens_.begin() + first, tokens_.begin() + first + gone);
   session_.Reset();
-  const quern::Result<std::vector<float>> rows = Step(tokens_, false, prompt_seconds_);
+  const quern::Result<std::vector<float>> rows = Step(tokens_, false, counts_.prompt_seconds);
   if (!rows.ok()) return quern::Result<void>::Failed(rows.details());
-  prompt_tokens_ += all - gone;
+  counts_.prompt += all - gone;
   return {};
 }
 
@@ -136,9 +153,9 @@ std::string Generation::Summary() const {
   std::snprintf(
       line, sizeof(line),
       "load %.1f ms, compile %.1f ms (%s), prefill %lld tokens at %.1f/s, decode %lld tokens at %.1f/s, %d thread%s",
-      timings.load * 1e3, timings.compile * 1e3, KernelsOf(timings).c_str(), static_cast<long long>(prompt_tokens_),
-      PerSecond(prompt_tokens_, prompt_seconds_), static_cast<long long>(decoded_),
-      PerSecond(decoded_, decode_seconds_), session_.threads(), session_.threads() == 1 ? "" : "s");
+      timings.load * 1e3, timings.compile * 1e3, KernelsOf(timings).c_str(), static_cast<long long>(counts_.prompt),
+      PerSecond(counts_.prompt, counts_.prompt_seconds), static_cast<long long>(counts_.decoded),
+      PerSecond(counts_.decoded, counts_.decode_seconds), session_.threads(), session_.threads() == 1 ? "" : "s");
   return line;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -40,8 +41,21 @@ class Generation {
                             const std::function<bool(int32_t)>& show,
                             const std::function<quern::Result<void>(const std::vector<float>&)>& logits = {});
 
+  // What a session that was loaded has seen.
+  void Resume(std::vector<int32_t> tokens);
+  // Takes the session back to what it has seen of `ids`, but for the last of them, whose logits an answer begins with;
+  // how many tokens that are. Run wants those behind them.
+  int64_t Reuse(std::span<const int32_t> ids);
+
   // What the session has seen: its position is their number.
   const std::vector<int32_t>& tokens() const { return tokens_; }
+
+  // Of all runs so far: tokens of prompts that were run, and tokens that were drawn and run; in how many seconds.
+  struct Counts {
+    int64_t prompt = 0, decoded = 0;
+    double prompt_seconds = 0, decode_seconds = 0;
+  };
+  const Counts& counts() const { return counts_; }
 
   // "load .., compile .., prefill .., decode .., N threads": over all runs so far.
   std::string Summary() const;
@@ -58,8 +72,8 @@ class Generation {
   quern::Session& session_;
   quern::Sampler& sampler_;
   std::vector<int32_t> tokens_;
-  int64_t prompt_tokens_ = 0, decoded_ = 0;
-  double prompt_seconds_ = 0, decode_seconds_ = 0;
+  bool resumed_ = false;  // the sampler has not seen them yet
+  Counts counts_;
 };
 
 // A line on standard error, written over by the next, for Options::progress: how much of a prompt is done and how fast.

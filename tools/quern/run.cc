@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "chat.h"
@@ -12,6 +13,7 @@
 #include "model_options.h"
 #include "prompt.h"
 #include "run_text.h"
+#include "session_file.h"
 
 namespace {
 
@@ -64,6 +66,44 @@ std::string DoesNotFit(const quern::Session& session, size_t tokens) {
   return sentence;
 }
 
+const char* EndingName(Ending ending) {
+  switch (ending) {
+    case Ending::kEndToken: return "end";
+    case Ending::kTokens: return "tokens";
+    case Ending::kContext: return "context";
+    case Ending::kStopped: return "stop";
+  }
+  return "";
+}
+
+// What --report prints.
+struct Report {
+  std::vector<int32_t> ids;
+  std::string text, ending;
+  int64_t reused = 0;  // tokens of the prompt that a session file had
+  uint64_t seed = 0;
+};
+
+void Print(const Report& report, const quern::Session& session, const Generation& generation) {
+  const quern::Timings& timings = session.timings();
+  const Generation::Counts& counts = generation.counts();
+  const nlohmann::ordered_json object = {{"text", report.text},
+                                         {"ids", report.ids},
+                                         {"ending", report.ending},
+                                         {"prompt_tokens", counts.prompt + report.reused},
+                                         {"reused_tokens", report.reused},
+                                         {"load_seconds", timings.load},
+                                         {"compile_seconds", timings.compile},
+                                         {"prompt_seconds", counts.prompt_seconds},
+                                         {"decoded_tokens", counts.decoded},
+                                         {"decode_seconds", counts.decode_seconds},
+                                         {"kernels_compiled", timings.kernels_compiled},
+                                         {"kernels_cached", timings.kernels_cached},
+                                         {"threads", session.threads()},
+                                         {"seed", report.seed}};
+  std::printf("%s\n", object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
+}
+
 void SayPastTraining(const quern::Session& session, int64_t before) {
   const int64_t trained = session.trained_context();
   if (trained > 0 && before <= trained && session.position() > trained)
@@ -103,7 +143,14 @@ RunCommand::RunCommand(CLI::App& app)
   run.add_option("--debug-kernels", options_.debug_kernels,
                  "folder for printed kernels and a jitdump: lines for gdb and perf annotate");
   run.add_flag("--ids", ids_, "print token ids in place of text, and do not stop at the end token");
-  run.add_option("--logits", logits_file_, "write raw f32 [positions, vocabulary] of prompt and generated tokens");
+  run.add_flag("--report", report_,
+               "print one JSON object in place of text and summary: what was drawn, and what it took");
+  CLI::Option* logits =
+      run.add_option("--logits", logits_file_, "write raw f32 [positions, vocabulary] of prompt and generated tokens");
+  run.add_option("--session", session_file_,
+                 "a file of keys and values: where it is there, what the prompt begins with is taken from it; it is "
+                 "written at the end")
+      ->excludes(logits);
   run.add_flag("--verbose", verbose_, "say when a variant is compiled");
   run.add_option("--out", out_,
                  "of a graph in text form, its outputs: NAME=FILE.npy, or FILE.safetensors; may be given again")
@@ -177,8 +224,21 @@ int RunCommand::Complete() {
   quern::Result<quern::Sampler> sampler = SamplerOf(*sampling, *session);
   if (!sampler.ok()) return Fail(sampler.details());
   Generation generation(*session, *sampler);
+  std::span<const int32_t> prompt = *ids;
+  if (!session_file_.empty()) {
+    quern::Result<SessionFile> kept = LoadSession(session_file_, model_, *session);
+    if (!kept.ok()) return Fail(kept.details());
+    generation.Resume(std::move(kept->tokens));
+    prompt = prompt.subspan(static_cast<size_t>(generation.Reuse(prompt)));
+  }
   bool first = true;
+  Report report;
   const auto show = [&](int32_t id) {
+    if (report_) {
+      report.ids.push_back(id);
+      if (!ids_) report.text += stream->Add(id);
+      return ids_ || !stream->stopped();
+    }
     if (ids_)
       std::printf("%s%d", first ? "" : " ", id);
     else
@@ -191,7 +251,7 @@ int RunCommand::Complete() {
     return logits_file.Append(logits) ? quern::Result<void>()
                                       : quern::Result<void>::Failed(Invalid("cannot write " + logits_file_));
   };
-  quern::Result<Ending> ending = generation.Run(*ids,
+  quern::Result<Ending> ending = generation.Run(prompt,
                                                 {.tokens = sampling_.tokens(),
                                                  .ignore_end = ids_ && sampling->grammar.empty(),
                                                  .every_row = !logits_file_.empty(),
@@ -200,16 +260,29 @@ int RunCommand::Complete() {
                                                 show, append);
   const bool cancelled = ending.code() == quern::ErrorCode::kCancelled;
   if (!ending.ok() && !cancelled) return Fail(ending.details());
-  if (stream) std::fputs(stream->Flush().c_str(), stdout);
-  std::printf("\n");
+  if (report_) {
+    if (stream) report.text += stream->Flush();
+    report.reused = static_cast<int64_t>(ids->size() - prompt.size());
+    report.ending = cancelled ? "cancelled" : EndingName(*ending);
+    report.seed = sampling->seed;
+    Print(report, *session, generation);
+  } else {
+    if (stream) std::fputs(stream->Flush().c_str(), stdout);
+    std::printf("\n");
+  }
   std::fflush(stdout);  // before the summary, where both go to one file
+  if (!session_file_.empty()) {
+    const quern::Result<void> saved =
+        SaveSession(session_file_, model_, *session, {.tokens = generation.tokens(), .conversation = {}});
+    if (!saved.ok()) return Fail(saved.details());
+  }
   if (!logits_file.Close()) return Fail("cannot write " + logits_file_);
   if (!cancelled && *ending == Ending::kContext)
     std::fprintf(stderr, "the context of %lld positions is full; --context N keeps more, --context-shift goes on\n",
                  static_cast<long long>(session->context()));
   SayPastTraining(*session, 0);
-  std::fprintf(stderr, "%s\n", generation.Summary().c_str());
-  if (sampling->temperature > 0 && sampling_.seed_is_random())
+  if (!report_) std::fprintf(stderr, "%s\n", generation.Summary().c_str());
+  if (!report_ && sampling->temperature > 0 && sampling_.seed_is_random())
     std::fprintf(stderr, "seed %llu\n", static_cast<unsigned long long>(sampling->seed));
   if (!options_.check.empty()) std::fprintf(stderr, "%s\n", session->CheckSummary().c_str());
   if (cancelled) return Fail(ending.details());
