@@ -1,5 +1,7 @@
 #include "serve/openai.h"
 
+#include <algorithm>
+
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 
@@ -346,7 +348,7 @@ Json ErrorBody(std::string_view message, std::string_view type, std::string_view
   return {{"error", {{"message", message}, {"type", type}, {"param", nullptr}, {"code", code}}}};
 }
 
-Json LogprobsOf(const AnswerName& name, const std::vector<Drawn>& drawn) {
+Json LogprobsOf(const AnswerName& name, const std::vector<Drawn>& drawn, int64_t& characters) {
   if (name.form == Form::kChat) {
     Json content = Json::array();
     for (const Drawn& token : drawn) {
@@ -357,14 +359,23 @@ Json LogprobsOf(const AnswerName& name, const std::vector<Drawn>& drawn) {
     }
     return {{"content", std::move(content)}};
   }
-  Json tokens = Json::array(), logprobs = Json::array(), best = Json::array();
+  Json tokens = Json::array(), logprobs = Json::array(), best = Json::array(), offsets = Json::array();
+  const auto goes_on = [](char byte) { return (static_cast<uint8_t>(byte) & 0xC0) == 0x80; };  // a character
   for (const Drawn& token : drawn) {
+    // Of a token that begins within a character, where that begins.
+    const bool within = !token.token.empty() && goes_on(token.token[0]) && characters > 0;
+    offsets.push_back(characters - (within ? 1 : 0));
+    characters +=
+        static_cast<int64_t>(token.token.size()) - std::count_if(token.token.begin(), token.token.end(), goes_on);
     tokens.push_back(token.token);
     logprobs.push_back(token.logprob);
     Json& each = best.emplace_back(Json::object());
     for (const Likely& likely : token.best) each[likely.token] = likely.logprob;
   }
-  return {{"tokens", std::move(tokens)}, {"token_logprobs", std::move(logprobs)}, {"top_logprobs", std::move(best)}};
+  return {{"tokens", std::move(tokens)},
+          {"token_logprobs", std::move(logprobs)},
+          {"top_logprobs", std::move(best)},
+          {"text_offset", std::move(offsets)}};
 }
 
 Json WholeAnswer(const AnswerName& name, const ChatAnswer& said, Answer::End end, const Answer::Counts& counts,

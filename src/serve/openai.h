@@ -47,8 +47,9 @@ Json WholeAnswer(const AnswerName& name, const ChatAnswer& said, Answer::End end
 // One event of a stream: text, or calls. `first` says who speaks. `calls`: those of the whole answer, at its end.
 Json PartOfAnswer(const AnswerName& name, std::string_view text, bool first, Answer::End end, const Json& logprobs,
                   const std::vector<ToolCall>& calls = {});
-// Tokens and their logarithms in the form of the interface.
-Json LogprobsOf(const AnswerName& name, const std::vector<Drawn>& drawn);
+// Tokens and their logarithms in the form of the interface. `characters`: how many of the answer begin before these
+// tokens, and then with them.
+Json LogprobsOf(const AnswerName& name, const std::vector<Drawn>& drawn, int64_t& characters);
 Json UsageOfAnswer(const AnswerName& name, const Answer::Counts& counts);
 
 }  // namespace quern::serve

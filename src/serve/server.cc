@@ -173,7 +173,8 @@ void Server::State::SendWhole(const std::shared_ptr<Answer>& answer, const Answe
     if (piece.end == Answer::End::kError) return SetError(response, stopping ? 503 : 500, piece.error);
     if (piece.end != Answer::End::kNone) {
       const ChatAnswer said = calls == nullptr ? ChatAnswer{text, {}} : calls->TakeApart(text);
-      const Json logprobs = answer_name.logprobs ? LogprobsOf(answer_name, drawn) : Json(nullptr);
+      int64_t characters = 0;
+      const Json logprobs = answer_name.logprobs ? LogprobsOf(answer_name, drawn, characters) : Json(nullptr);
       return SetJson(response, 200, WholeAnswer(answer_name, said, piece.end, answer->counts(), logprobs));
     }
     if (Clock::now() > end) {
@@ -188,8 +189,8 @@ void Server::State::SendStream(const std::shared_ptr<Answer>& answer, const Answ
   const Clock::time_point end = Clock::now() + std::chrono::seconds(serving.seconds);
   response.set_header("Cache-Control", "no-store");
   // `all` is kept where a part of it may become a call; `sent` bytes of it are.
-  auto send = [answer, answer_name, calls, usage, end, first = true, all = std::string(), sent = size_t{0}](
-                  size_t, httplib::DataSink& sink) mutable {
+  auto send = [answer, answer_name, calls, usage, end, first = true, all = std::string(), sent = size_t{0},
+               characters = int64_t{0}](size_t, httplib::DataSink& sink) mutable {
     const auto put = [&](const Json& event) {
       const std::string text = Event(event);
       return sink.write(text.data(), text.size());
@@ -206,7 +207,7 @@ void Server::State::SendStream(const std::shared_ptr<Answer>& answer, const Answ
       sent = std::max(sent, certain.size());
     }
     if (!piece.text.empty() || !piece.drawn.empty() || first) {
-      const Json logprobs = answer_name.logprobs ? LogprobsOf(answer_name, piece.drawn) : Json(nullptr);
+      const Json logprobs = answer_name.logprobs ? LogprobsOf(answer_name, piece.drawn, characters) : Json(nullptr);
       if (!put(PartOfAnswer(answer_name, piece.text, first, Answer::End::kNone, logprobs))) return false;
       first = false;
     }

@@ -104,11 +104,15 @@ def test_logprobs(server, body):
     expect(none["token_logprobs"] == said["token_logprobs"] and none["top_logprobs"] == [{}] * len(said["tokens"]),
            f"no others were asked for: {none}")
     _, text, _ = server.ask("POST", "/v1/completions", dict(body, logprobs=2, stream=True))
-    tokens = []
+    tokens, offsets = [], []
     for event in text.split("\n\n"):
         if event.startswith("data: {"):
-            tokens += json.loads(event[6:])["choices"][0].get("logprobs", {"tokens": []})["tokens"]
+            part = json.loads(event[6:])["choices"][0].get("logprobs", {"tokens": [], "text_offset": []})
+            tokens += part["tokens"]
+            offsets += part["text_offset"]
     expect(tokens == said["tokens"], f"a stream has the same tokens: {tokens}")
+    starts = [len("".join(tokens[:i])) for i in range(len(tokens))]
+    expect(len(tokens) > 1 and offsets == said["text_offset"] == starts, f"where tokens begin: {offsets}, not {starts}")
     hot = json.loads(server.ask("POST", "/v1/completions", dict(body, logprobs=20, temperature=3, seed=1))[1])
     expect(hot["choices"][0]["logprobs"]["top_logprobs"][0] == said["top_logprobs"][0], "shares before temperature")
 
