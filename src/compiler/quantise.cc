@@ -6,12 +6,12 @@
 #include <atomic>
 #include <cmath>
 #include <cstring>
-#include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "base/block_format.h"
 #include "base/half.h"
 #include "base/output_file.h"
+#include "base/threads.h"
 #include "compiler/public_error.h"
 #include "import/gguf.h"
 #include "import/gguf_writer.h"
@@ -106,10 +106,7 @@ class TensorWriter {
         }
       };
       const int workers = static_cast<int>(std::min<int64_t>(threads_, (count * columns_ + 16383) / 16384));
-      std::vector<std::thread> others;
-      for (int w = 1; w < workers; ++w) others.emplace_back(work, w);
-      work(0);
-      for (std::thread& other : others) other.join();
+      RunOnThreads(workers, work);
       for (const Status& status : failed) QUERN_RETURN_IF_ERROR(status);
       QUERN_RETURN_IF_ERROR(
           out.Write({reinterpret_cast<const char*>(made.data()), static_cast<size_t>(count * row_to)}));

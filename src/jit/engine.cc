@@ -1,6 +1,5 @@
 #include "jit/engine.h"
 
-#include <pthread.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,6 +11,7 @@
 #include <mutex>
 
 #include "base/check.h"
+#include "base/threads.h"
 #include "base/ticks.h"
 #include "jit/identity.h"
 #include "jit/jitdump.h"
@@ -21,30 +21,6 @@
 
 namespace quern::jit {
 namespace {
-
-// The code generator recurses deeply on long blocks; the default stack of a secondary thread may be small.
-constexpr size_t kCompileStack = size_t{8} << 20;
-
-// Runs `work` on `count` threads of their own and waits for all.
-template <typename Work>
-void RunOnThreads(int count, Work& work) {
-  std::vector<pthread_t> threads;
-  pthread_attr_t attributes;
-  QUERN_CHECK(pthread_attr_init(&attributes) == 0);
-  QUERN_CHECK(pthread_attr_setstacksize(&attributes, kCompileStack) == 0);
-  auto start = [](void* argument) -> void* {
-    (*static_cast<Work*>(argument))();
-    return nullptr;
-  };
-  for (int i = 0; i < count; ++i) {
-    pthread_t thread;
-    if (pthread_create(&thread, &attributes, start, &work) != 0) break;
-    threads.push_back(thread);
-  }
-  pthread_attr_destroy(&attributes);
-  if (threads.empty()) work();  // no thread to be had: here, then
-  for (pthread_t thread : threads) pthread_join(thread, nullptr);
-}
 
 std::string TextPath(const std::string& folder, const std::string& symbol) { return folder + "/" + symbol + ".kir"; }
 
@@ -166,9 +142,7 @@ StatusOr<Module> Engine::Compile(std::span<const kir::Kernel> kernels, std::span
   module->reports.resize(kernels.size());
   std::vector<Status> statuses(kernels.size());
   std::atomic<size_t> next{0};
-  std::atomic<int> threads{0};
-  auto work = [&] {
-    const int thread = threads++;
+  const auto work = [&](int thread) {
     std::unique_ptr<cpu::ObjectCompiler> compiler = state_->TakeCompiler();
     for (size_t i = next++; i < kernels.size(); i = next++) {
       const std::string& symbol = symbols.empty() ? kernels[i].name : symbols[i];

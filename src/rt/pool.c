@@ -1,18 +1,24 @@
-/* The thread pool of compiled models: runs a list of kernel dispatches with every worker, chunk by chunk.
+/* The thread pool: runs a list of kernel dispatches with every worker, chunk by chunk. The runner of models that are
+ * compiled ahead of time, and what is below ThreadPool of those that are compiled in process.
  *
  * All workers walk the list together. Each has a share of the open dispatch's chunks, an unbroken run of them, so that
- * weights stream by in order; who has finished its own takes from the others'. Whoever completes the last chunk of a
- * dispatch runs the short ones that follow, on the spot, and opens the next. There is no other barrier: a worker that
- * is late holds up only the chunk it has in hand. A run allocates nothing. */
+ * weights stream by in order and what a chunk prefetches beyond its end is the worker's own next chunk; who has
+ * finished its own takes from the others'. Whoever completes the last chunk of a dispatch runs the short ones that
+ * follow, on the spot, and opens the next. There is no other barrier: a worker that is late holds up only the chunk it
+ * has in hand. Work is cut by the kernels, never by the number of threads, so results do not depend on it.
+ *
+ * Workers spin for the whole of a run and about 200 us after it (a wake-up costs tens of microseconds), yield when the
+ * waiting grows long, then sleep. A run allocates nothing. */
+#include "rt/pool.h"
+
 #include <pthread.h>
 #include <sched.h>
 #include <stdalign.h>
 #include <stdatomic.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <time.h>
 
-#include "quern/rt.h"
+#include "rt/doorbell.h"
 #include "rt/float_mode.h"
 #include "rt/placement.h"
 
@@ -21,9 +27,20 @@ enum { CHUNK_BITS = 40, MOST_THREADS = 65536 };
 enum { PAUSES_BEFORE_YIELD = 500 };
 static const int64_t SPIN_AFTER_RUN_NS = 200000;
 
+/* -fsanitize=function reads what clang writes before each function, to compare types. Nothing is written before a
+ * kernel that was made at run time, and where that begins a page, nothing can be read there either. */
+#ifdef __clang__
+#define CALLS_KERNELS __attribute__((no_sanitize("function")))
+#else
+#define CALLS_KERNELS
+#endif
+/* Of what depends on whether the run is watched: a run that is not has no code for it. */
+#define EACH_WAY static inline __attribute__((always_inline))
+
 /* On cache lines of its own. */
 typedef struct worker {
-  alignas(128) _Atomic uint64_t taken; /* dispatch << CHUNK_BITS | chunks of this worker's share that are taken */
+  /* dispatch << CHUNK_BITS | chunks of this worker's share of it that are taken. Of an earlier dispatch: none is. */
+  alignas(128) _Atomic uint64_t taken;
   quern_pool* pool;
   int64_t index;
   pthread_t thread; /* of all but the first, which is whoever calls */
@@ -34,14 +51,16 @@ struct quern_pool {
   const quern_dispatch* dispatches;
   int64_t count;
   void* const* scratch;
+  const pool_watch* watch;
+  const bool* cancel;
+  bool cancelled;                      /* written by whoever advances */
   alignas(128) _Atomic int64_t stage;  /* the dispatch that is open; `count` at the end */
   alignas(128) _Atomic int64_t done;   /* chunks of it */
-  alignas(128) _Atomic uint32_t epoch; /* counts runs */
+  alignas(128) _Atomic uint32_t epoch; /* counts runs; what sleeping workers watch */
   _Atomic bool open, stop;
   _Atomic int inside, sleeping;
   pthread_mutex_t turn; /* one run at a time */
-  pthread_mutex_t bed;
-  pthread_cond_t wake; /* `epoch` has changed */
+  doorbell bell;
   int64_t threads;
   worker* workers;
   placement* places;
@@ -61,38 +80,73 @@ static void relax(void) {
 #endif
 }
 
-/* Runs dispatches from `index` on that one worker does alone, then opens the next that is shared. */
-static void advance(quern_pool* pool, int64_t index, int64_t self) {
-  for (; index < pool->count; ++index) {
-    const quern_dispatch* d = &pool->dispatches[index];
-    if (d->chunks > 0 && !d->sequential) break;
-    if (d->chunks > 0) d->kernel(d->args, pool->scratch[self], 0, d->chunks);
-  }
-  atomic_store_explicit(&pool->done, 0, memory_order_relaxed);
-  for (int64_t w = 0; w < pool->threads; ++w) {
-    atomic_store_explicit(&pool->workers[w].taken, (uint64_t)index << CHUNK_BITS, memory_order_relaxed);
-  }
-  /* Release: whoever meets this stage sees what all dispatches before it stored. */
-  atomic_store_explicit(&pool->stage, index, memory_order_release);
+static bool cancels(quern_pool* pool) {
+  if (pool->cancel != NULL && __atomic_load_n(pool->cancel, __ATOMIC_RELAXED)) pool->cancelled = true;
+  return pool->cancelled;
 }
 
-/* A chunk of the owner's share of the dispatch `stage`, or -1: none is left, or another dispatch is open by now. */
-static int64_t take(quern_pool* pool, int64_t stage, int64_t owner) {
-  const int64_t chunks = pool->dispatches[stage].chunks;
-  const int64_t begin = chunks * owner / pool->threads, end = chunks * (owner + 1) / pool->threads;
-  _Atomic uint64_t* taken = &pool->workers[owner].taken;
+/* Runs dispatches from `index` on that one worker does alone, then opens the next that is shared and returns it. */
+CALLS_KERNELS EACH_WAY int64_t advance(quern_pool* pool, const pool_watch* watch, int64_t index, int64_t self,
+                                       uint64_t* since) {
+  for (; index < pool->count && !cancels(pool); ++index) {
+    const quern_dispatch* d = &pool->dispatches[index];
+    if (d->chunks > 0 && !d->sequential) break;
+    if (d->chunks <= 0) continue;
+    if (watch != NULL) watch->begin(watch->self, self, index, *since);
+    d->kernel(d->args, pool->scratch[self], 0, d->chunks);
+    if (watch == NULL) continue;
+    watch->end(watch->self, self, index, d->chunks);
+    watch->leave(watch->self, self, index);
+    *since = watch->done(watch->self, index);
+  }
+  if (pool->cancelled) index = pool->count;
+  atomic_store_explicit(&pool->done, 0, memory_order_relaxed);
+  /* Release: whoever meets this stage sees what all dispatches before it stored. */
+  atomic_store_explicit(&pool->stage, index, memory_order_release);
+  return index;
+}
+
+/* Of [begin, end), the owner's share of the dispatch `stage`, the first chunk that is left, or -1: there is none, or
+ * another dispatch is open by now. A counter of an earlier dispatch is where nobody has come to the share yet: the
+ * exchange, which succeeds while one is left alone and so while `stage` is open, sets it on this one. */
+static int64_t take(_Atomic uint64_t* taken, int64_t stage, int64_t begin, int64_t end) {
   for (uint64_t now = atomic_load_explicit(taken, memory_order_relaxed);;) {
-    const int64_t chunk = begin + (int64_t)(now & (((uint64_t)1 << CHUNK_BITS) - 1));
-    if ((int64_t)(now >> CHUNK_BITS) != stage || chunk >= end) return -1;
-    if (atomic_compare_exchange_weak_explicit(taken, &now, now + 1, memory_order_relaxed, memory_order_relaxed))
+    const int64_t at = (int64_t)(now >> CHUNK_BITS);
+    const uint64_t mine = at < stage ? (uint64_t)stage << CHUNK_BITS : now;
+    const int64_t chunk = begin + (int64_t)(mine & (((uint64_t)1 << CHUNK_BITS) - 1));
+    if (at > stage || chunk >= end) return -1;
+    if (atomic_compare_exchange_weak_explicit(taken, &now, mine + 1, memory_order_relaxed, memory_order_relaxed))
       return chunk;
   }
 }
 
+/* Runs chunks of the open dispatch until none is left to take, and counts them. */
+CALLS_KERNELS EACH_WAY int64_t take_chunks(quern_pool* pool, const pool_watch* watch, int64_t stage, int64_t self,
+                                           uint64_t since) {
+  const quern_dispatch* d = &pool->dispatches[stage];
+  const int64_t threads = pool->threads;
+  int64_t count = 0;
+  for (int64_t i = 0, owner = self; i < threads; ++i, owner = owner + 1 == threads ? 0 : owner + 1) {
+    const int64_t begin = d->chunks * owner / threads, end = d->chunks * (owner + 1) / threads, before = count;
+    for (int64_t chunk; (chunk = take(&pool->workers[owner].taken, stage, begin, end)) >= 0; ++count) {
+      if (watch != NULL && count == 0) watch->begin(watch->self, self, stage, since);
+      d->kernel(d->args, pool->scratch[self], chunk, chunk + 1);
+    }
+    if (watch != NULL && count > before) watch->end(watch->self, self, stage, count);
+  }
+  if (watch != NULL && count > 0) watch->leave(watch->self, self, stage);
+  return count;
+}
+
+/* Waits for the others' chunks, and pulls in what comes next meanwhile. */
 static void wait_for_next(quern_pool* pool, int64_t stage) {
-  const char* ahead = (const char*)pool->dispatches[stage].prefetch;
-  const int64_t bytes = ahead == NULL ? 0 : pool->dispatches[stage].prefetch_bytes;
-  for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(ahead + i, 0, 1);
+  if (stage + 1 < pool->count) {
+    const quern_dispatch* d = &pool->dispatches[stage];
+    if (d->prefetch == NULL) ++d;
+    const char* ahead = (const char*)d->prefetch;
+    const int64_t bytes = ahead == NULL ? 0 : d->prefetch_bytes;
+    for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(ahead + i, 0, 1);
+  }
   for (int pauses = 0; atomic_load_explicit(&pool->stage, memory_order_acquire) == stage;) {
     if (++pauses < PAUSES_BEFORE_YIELD)
       relax();
@@ -101,25 +155,31 @@ static void wait_for_next(quern_pool* pool, int64_t stage) {
   }
 }
 
-/* Takes part in the open run until it ends. */
-static void work(quern_pool* pool, int64_t self) {
+EACH_WAY void walk(quern_pool* pool, const pool_watch* watch, int64_t self) {
+  int64_t opened = -1; /* by this worker, at `since` */
+  uint64_t since = 0;
+  if (watch != NULL) watch->enter(watch->self, self);
   for (int64_t stage; (stage = atomic_load_explicit(&pool->stage, memory_order_acquire)) < pool->count;) {
     placement_check(pool->places, self);
-    const quern_dispatch* d = &pool->dispatches[stage];
-    int64_t mine = 0; /* the dispatch stays open until they are counted */
-    for (int64_t i = 0; i < pool->threads; ++i) {
-      for (int64_t chunk; (chunk = take(pool, stage, (self + i) % pool->threads)) >= 0; ++mine) {
-        d->kernel(d->args, pool->scratch[self], chunk, chunk + 1);
-      }
-    }
-    /* Release makes this worker's stores visible to whoever opens the next; acquire lets that one see them. */
-    const bool last =
-        mine > 0 && atomic_fetch_add_explicit(&pool->done, mine, memory_order_acq_rel) + mine == d->chunks;
-    if (last)
-      advance(pool, stage + 1, self);
-    else
+    const int64_t chunks = pool->dispatches[stage].chunks;
+    /* The dispatch stays open until they are counted. Release makes this worker's stores visible to whoever opens the
+     * next; acquire lets that one see them. */
+    const int64_t mine = take_chunks(pool, watch, stage, self, stage == opened ? since : 0);
+    if (mine > 0 && atomic_fetch_add_explicit(&pool->done, mine, memory_order_acq_rel) + mine == chunks) {
+      if (watch != NULL) since = watch->done(watch->self, stage);
+      opened = advance(pool, watch, stage + 1, self, &since);
+    } else {
       wait_for_next(pool, stage);
+    }
   }
+}
+
+/* Takes part in the open run until it ends. */
+static void work(quern_pool* pool, int64_t self) {
+  if (pool->watch != NULL)
+    walk(pool, pool->watch, self);
+  else
+    walk(pool, NULL, self);
 }
 
 /* Returns when the epoch is not `seen` any more. */
@@ -128,20 +188,15 @@ static void wait_for_run(quern_pool* pool, uint32_t seen) {
   for (unsigned pauses = 1; atomic_load(&pool->epoch) == seen; ++pauses) {
     relax();
     if (pauses % 64 != 0 || now_ns() < spin_until) continue;
-    pthread_mutex_lock(&pool->bed);
     atomic_fetch_add(&pool->sleeping, 1);
-    while (atomic_load(&pool->epoch) == seen) pthread_cond_wait(&pool->wake, &pool->bed);
+    if (atomic_load(&pool->epoch) == seen) doorbell_wait(&pool->bell, &pool->epoch, seen);
     atomic_fetch_sub(&pool->sleeping, 1);
-    pthread_mutex_unlock(&pool->bed);
   }
 }
 
 static void wake_all(quern_pool* pool) {
   atomic_fetch_add(&pool->epoch, 1);
-  if (atomic_load(&pool->sleeping) == 0) return;
-  pthread_mutex_lock(&pool->bed);
-  pthread_cond_broadcast(&pool->wake);
-  pthread_mutex_unlock(&pool->bed);
+  if (atomic_load(&pool->sleeping) > 0) doorbell_ring(&pool->bell, &pool->epoch);
 }
 
 static void* worker_main(void* context) {
@@ -153,22 +208,33 @@ static void* worker_main(void* context) {
     wait_for_run(pool, seen);
     seen = atomic_load(&pool->epoch);
     if (atomic_load(&pool->stop)) return NULL;
-    /* Enter only while the run is open; sequentially consistent with run's close-then-look. */
+    /* Enter only while the run is open; sequentially consistent with the run's close-then-look. */
     atomic_fetch_add(&pool->inside, 1);
     if (atomic_load(&pool->open)) work(pool, self->index);
     atomic_fetch_sub(&pool->inside, 1);
   }
 }
 
-static void run(void* context, const quern_dispatch* dispatches, int64_t count, void* const* scratch) {
-  quern_pool* pool = (quern_pool*)context;
+bool pool_run(quern_pool* pool, const quern_dispatch* dispatches, int64_t count, void* const* scratch,
+              const pool_watch* watch, const bool* cancel) {
   pthread_mutex_lock(&pool->turn);
   const uint64_t saved = flush_denormals();
   pool->dispatches = dispatches;
   pool->count = count;
   pool->scratch = scratch;
-  advance(pool, 0, 0);
-  const bool shared = pool->threads > 1 && atomic_load(&pool->stage) < count;
+  pool->watch = watch;
+  pool->cancel = cancel;
+  pool->cancelled = false;
+  for (int64_t w = 0; w < pool->threads; ++w) atomic_store_explicit(&pool->workers[w].taken, 0, memory_order_relaxed);
+  uint64_t since = 0;
+  /* What comes before the first that is shared, with a watch's first words. */
+  if (watch != NULL) {
+    watch->enter(watch->self, 0);
+    advance(pool, watch, 0, 0, &since);
+  } else {
+    advance(pool, NULL, 0, 0, &since);
+  }
+  const bool shared = pool->threads > 1 && atomic_load_explicit(&pool->stage, memory_order_relaxed) < count;
   if (shared) {
     placement_check(pool->places, 0); /* before any worker wakes */
     atomic_store(&pool->open, true);
@@ -179,12 +245,17 @@ static void run(void* context, const quern_dispatch* dispatches, int64_t count, 
     atomic_store(&pool->open, false);
     while (atomic_load(&pool->inside) > 0) relax();
   }
+  const bool all = !pool->cancelled;
   restore_denormals(saved);
   pthread_mutex_unlock(&pool->turn);
+  return all;
 }
 
-quern_pool* quern_pool_start(int64_t threads) {
-  if (threads == 0) threads = quern_thread_count();
+static void run(void* context, const quern_dispatch* dispatches, int64_t count, void* const* scratch) {
+  pool_run((quern_pool*)context, dispatches, count, scratch, NULL, NULL);
+}
+
+quern_pool* pool_start_some(int64_t threads) {
   if (threads < 1 || threads > MOST_THREADS) return NULL;
   quern_pool* pool = (quern_pool*)aligned_alloc(alignof(quern_pool), sizeof(quern_pool));
   worker* workers = (worker*)aligned_alloc(alignof(worker), (size_t)threads * sizeof(worker));
@@ -193,18 +264,24 @@ quern_pool* quern_pool_start(int64_t threads) {
     free(workers);
     return NULL;
   }
-  *pool = (quern_pool){.threads = threads, .workers = workers, .places = placement_start(threads)};
+  *pool = (quern_pool){.workers = workers, .places = placement_start(threads)};
   pthread_mutex_init(&pool->turn, NULL);
-  pthread_mutex_init(&pool->bed, NULL);
-  pthread_cond_init(&pool->wake, NULL);
-  for (int64_t w = 0; w < threads; ++w) {
-    workers[w] = (worker){.pool = pool, .index = w};
-    if (w == 0 || pthread_create(&workers[w].thread, NULL, worker_main, &workers[w]) == 0) continue;
-    pool->threads = w; /* those there are; none is inside a run */
-    quern_pool_stop(pool);
-    return NULL;
+  doorbell_open(&pool->bell);
+  /* Workers read how many there are inside a run alone, after they have all been made. */
+  for (; pool->threads < threads; ++pool->threads) {
+    worker* self = &workers[pool->threads];
+    *self = (worker){.pool = pool, .index = pool->threads};
+    if (pool->threads > 0 && pthread_create(&self->thread, NULL, worker_main, self) != 0) break;
   }
   return pool;
+}
+
+quern_pool* quern_pool_start(int64_t threads) {
+  if (threads == 0) threads = quern_thread_count();
+  quern_pool* pool = pool_start_some(threads);
+  if (pool == NULL || pool->threads == threads) return pool;
+  quern_pool_stop(pool);
+  return NULL;
 }
 
 quern_runner quern_pool_runner(quern_pool* pool) {
@@ -217,8 +294,7 @@ void quern_pool_stop(quern_pool* pool) {
   atomic_store(&pool->stop, true);
   wake_all(pool);
   for (int64_t w = 1; w < pool->threads; ++w) pthread_join(pool->workers[w].thread, NULL);
-  pthread_cond_destroy(&pool->wake);
-  pthread_mutex_destroy(&pool->bed);
+  doorbell_close(&pool->bell);
   pthread_mutex_destroy(&pool->turn);
   placement_stop(pool->places);
   free(pool->workers);

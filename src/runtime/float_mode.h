@@ -1,27 +1,21 @@
-// Flush-to-zero and denormals-are-zero for the lifetime of the object: a denormal scale halves the speed of a kernel,
-// and no model depends on one. The caller's mode comes back afterwards.
+// Flush-to-zero and denormals-are-zero for the lifetime of the object. The caller's mode comes back afterwards.
 #pragma once
 
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
+#include <cstdint>
+
+#include "rt/float_mode.h"
 
 namespace quern {
 
 class FlushDenormals {
  public:
-#if defined(__x86_64__)
-  FlushDenormals() : saved_(_mm_getcsr()) { _mm_setcsr(saved_ | 0x8040); }
-  ~FlushDenormals() { _mm_setcsr(saved_); }
-
- private:
-  unsigned saved_;
-#else
-  FlushDenormals() {}
-#endif
- public:
+  FlushDenormals() : saved_(flush_denormals()) {}
+  ~FlushDenormals() { restore_denormals(saved_); }
   FlushDenormals(const FlushDenormals&) = delete;
   FlushDenormals& operator=(const FlushDenormals&) = delete;
+
+ private:
+  uint64_t saved_;
 };
 
 }  // namespace quern

@@ -16,7 +16,8 @@ BUILD, ROOT = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
 LIMITS = {
     "libquern_kit.a": 13_000,
     "libquern_linear.a": 9_000,
-    "libquern_rt.a": 9_000,
+    # 1.7 KB of it are runs that are watched or cancelled, as programs that compile in process have them
+    "libquern_rt.a": 10_500,
     "addition.o, x86-64-v2": 225_000,
     "addition.o, x86-64-v3": 185_000,
     "addition.o, x86-64-v4": 290_000,

@@ -1,9 +1,9 @@
 // From kernels to PTX text: emit, optimise and generate each by itself, on all processors, then join the texts.
 #include <array>
 #include <atomic>
-#include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "base/threads.h"
 #include "codegen/copy_runs.h"
 #include "codegen/ptx/emit_ptx.h"
 #include "codegen/ptx/emitter.h"
@@ -15,6 +15,7 @@
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetMachine.h"
+#include "quern/rt.h"
 
 extern "C" {
 void LLVMInitializeNVPTXTarget();
@@ -131,7 +132,7 @@ StatusOr<codegen::DeviceModule> EmitPtx(std::span<const kir::Kernel> kernels, st
                                         const codegen::DeviceTarget& target) {
   std::vector<StatusOr<Written>> written(kernels.size(), absl::CancelledError());
   std::atomic<size_t> next = 0;
-  const auto work = [&] {
+  const auto work = [&](int) {
     const StatusOr<std::unique_ptr<llvm::TargetMachine>> machine = MakeMachine(target);
     MathLibrary math;
     for (size_t i = next++; i < kernels.size(); i = next++) {
@@ -139,11 +140,7 @@ StatusOr<codegen::DeviceModule> EmitPtx(std::span<const kir::Kernel> kernels, st
                                 : StatusOr<Written>(machine.status());
     }
   };
-  std::vector<std::thread> helpers;
-  for (size_t i = 1; i < std::min<size_t>(kernels.size(), std::thread::hardware_concurrency()); ++i)
-    helpers.emplace_back(work);
-  work();
-  for (std::thread& helper : helpers) helper.join();
+  RunOnThreads(static_cast<int>(std::min<int64_t>(kernels.size(), quern_thread_count())), work);
   codegen::DeviceModule made;
   for (const StatusOr<Written>& entry : written) {
     QUERN_RETURN_IF_ERROR(entry.status());

@@ -87,22 +87,50 @@ TEST(ThreadPool, FewerThreadsThanAskedFor) {
     EXPECT_EQ(made.status().code(), absl::StatusCode::kResourceExhausted) << made.status();
     pool = std::make_unique<ThreadPool>(64);
   }
+  EXPECT_LT(pool->threads(), 64);
   RunBoard(*pool, 12, 20);
 }
 
-TEST(ThreadPool, UsesTheHostsThreads) {
-  struct Host {
-    int calls = 0;
-  } host;
-  HostPool pool_of_host{&host, [](void* h, int workers, void (*task)(void*, int), void* context) {
-                          ++static_cast<Host*>(h)->calls;
-                          std::vector<std::thread> threads;
-                          for (int w = 0; w < workers; ++w) threads.emplace_back(task, context, w);
-                          for (auto& t : threads) t.join();
-                        }};
-  ThreadPool pool(3, pool_of_host);
-  RunBoard(pool, 7, 20);
-  EXPECT_EQ(host.calls, 20);
+// Two programs of one pool, which take turns.
+TEST(ThreadPool, TwoCallers) {
+  ThreadPool pool(3);
+  std::thread other([&] { RunBoard(pool, 9, 100); });
+  RunBoard(pool, 12, 100);
+  other.join();
+}
+
+// The dispatch that is under way when the flag is set ends; none after it starts, shared or not.
+TEST(ThreadPool, StopsWhenCancelled) {
+  struct Run {
+    std::atomic<bool> cancel{false};
+    std::atomic<int64_t> chunks{0};
+  };
+  for (const int threads : {1, 3}) {
+    ThreadPool pool(threads);
+    std::vector<void*> scratch(threads, nullptr);
+    for (const int64_t at : {0, 4, 5, 11}) {
+      Run run;
+      void* buffers[] = {&run};
+      std::vector<int64_t> last(12, 0);
+      std::vector<quern_args> args(12);
+      std::vector<Dispatch> dispatches(12);
+      for (int64_t d = 0; d < 12; ++d) {
+        last[d] = d == at ? 1 : 0;
+        args[d] = {buffers, &last[d]};
+        const auto kernel = [](const quern_args* own, void*, int64_t begin, int64_t end) {
+          Run& here = *static_cast<Run*>(own->buffers[0]);
+          here.chunks += end - begin;
+          if (own->symbols[0] == 1) here.cancel = true;
+        };
+        dispatches[d] = {kernel, &args[d], 7, d % 3 == 2, nullptr, 0};
+      }
+      EXPECT_EQ(pool.Run(dispatches, scratch, nullptr, &run.cancel), at == 11);
+      EXPECT_EQ(run.chunks.load(), 7 * (at + 1));
+      run.cancel = true;
+      EXPECT_FALSE(pool.Run(dispatches, scratch, nullptr, &run.cancel));
+      EXPECT_EQ(run.chunks.load(), 7 * (at + 1));
+    }
+  }
 }
 
 TEST(ThreadPool, RunsNothing) {
