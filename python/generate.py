@@ -23,7 +23,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Optional, Union
 
-from .graph import Graph, Value, apply
+from .graph import Graph
+from .value import Value, apply
 
 __all__ = {names}
 '''

@@ -90,5 +90,6 @@ nb::object Array(std::vector<T> values, std::vector<size_t> shape) {
 
 void BindGraphs(nb::module_& m);
 void BindModels(nb::module_& m);
+void BindSequences(nb::module_& m);
 
 }  // namespace quern::python

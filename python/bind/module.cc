@@ -147,4 +147,5 @@ NB_MODULE(_quern, m) {
 
   BindGraphs(m);
   BindModels(m);
+  BindSequences(m);
 }

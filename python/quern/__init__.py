@@ -15,12 +15,15 @@ from importlib.metadata import PackageNotFoundError, version
 
 from . import _quern, blocks, ops
 from .errors import QuernError
-from .graph import Graph, Port, Program, Value, apply
+from .graph import Graph
 from .jit import Traced, jit
 from .models import (ChatTemplate, Embedder, OnnxModel, Sampler, Session, Tokenizer, grammar_of_json_schema, inspect,
                      load_graph, open)
 from .ops import *  # noqa: F401,F403
 from .profile import Profile
+from .program import Port, Program
+from .sequences import Sequences
+from .value import Value, apply
 
 try:
     __version__ = version("quern")
@@ -30,5 +33,5 @@ except PackageNotFoundError:  # run from where it was built
 error_codes: list[str] = _quern.error_codes
 
 __all__ = ["ChatTemplate", "Embedder", "Graph", "OnnxModel", "Port", "Profile", "Program", "QuernError", "Sampler",
-           "Session", "Tokenizer", "Traced", "Value", "apply", "blocks", "error_codes", "grammar_of_json_schema",
-           "inspect", "jit", "load_graph", "open", "ops", *ops.__all__]
+           "Sequences", "Session", "Tokenizer", "Traced", "Value", "apply", "blocks", "error_codes",
+           "grammar_of_json_schema", "inspect", "jit", "load_graph", "open", "ops", *ops.__all__]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Union
 
 import numpy as np
 
@@ -111,3 +111,17 @@ def new(dtype: str, shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
     """An array for an output, and the view of its memory that a run writes to."""
     array = np.empty(shape, numpy_dtype(dtype))
     return array, array.view(np.uint16) if dtype == "bf16" else array
+
+
+def split_type(type_: str) -> tuple[str, tuple[Union[int, str], ...]]:
+    """``("f32", ("BATCH", 80))`` of ``"f32[BATCH, 80]"``."""
+    dtype, _, rest = type_.partition("[")
+    sizes, depth, start = [], 0, 0
+    for at, c in enumerate(rest):  # sizes may have calls in them: ceil(S / 2)
+        depth += (c == "(") - (c == ")")
+        if c in ",]" and depth == 0:
+            text = rest[start:at].strip()
+            start = at + 1
+            if text:
+                sizes.append(int(text) if text.lstrip("-").isdigit() else text)
+    return dtype, tuple(sizes)

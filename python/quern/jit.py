@@ -10,7 +10,9 @@ from typing import Any, Optional
 import numpy as np
 
 from . import arrays
-from .graph import Graph, Program, Value
+from .graph import Graph
+from .program import Program
+from .value import Value
 
 
 def _flatten(value: Any, name: str, leaves: list[tuple[str, Any]]) -> Any:

@@ -11,8 +11,9 @@ import numpy as np
 
 from . import _quern
 from .errors import QuernError
-from .graph import Graph, Program, options_of
+from .graph import Graph
 from .profile import Profile
+from .program import Program, options_of
 
 Path = Union[str, os.PathLike]
 

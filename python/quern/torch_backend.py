@@ -17,7 +17,8 @@ from torch.fx.passes.operator_support import OperatorSupportBase
 
 from . import arrays, ops
 from .errors import QuernError
-from .graph import Graph, Value, apply
+from .graph import Graph
+from .value import Value, apply
 
 log = logging.getLogger(__name__)
 report: list[dict[str, Any]] = []
