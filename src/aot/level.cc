@@ -3,9 +3,9 @@
 #include <cstddef>
 
 #include "absl/strings/str_cat.h"
-#include "aot/cpu_needs.h"
 #include "aot/steps.h"
 #include "aot/support/support.h"
+#include "base/cpu_features.h"
 #include "codegen/cpu/module.h"
 
 namespace quern::aot {
@@ -24,10 +24,10 @@ class LevelEmitter {
       steps.push_back(step);
     }
     llvm::Function* choose = Choose(steps);
-    QUERN_ASSIGN(const CpuNeeds needs, NeedsOf(*level_.target));
-    std::vector<uint32_t> words(needs.words.begin(), needs.words.end());
-    words.push_back(needs.state);
-    static_assert(offsetof(quern_level, state) == offsetof(quern_level, needs) + QUERN_CPUID_WORDS * sizeof(uint32_t));
+    QUERN_ASSIGN(const CpuNeeds needs, CpuNeedsOf(level_.target->required));
+    std::vector<uint32_t> words(std::begin(needs.words.word), std::end(needs.words.word));
+    words.push_back(needs.words.state);
+    static_assert(sizeof(cpu_words) == (CPU_WORDS + 1) * sizeof(uint32_t));
     llvm::Constant* permit = w_.Null();
     if (needs.permission) {
       permit = llvm::cast<llvm::Constant>(

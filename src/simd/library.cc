@@ -1,17 +1,11 @@
 // Tables made by the build from the SIMD sources (simd_symbols.inc, simd_levels.inc) and look-up over them.
 #include "simd/library.h"
 
-#if defined(__x86_64__)
-#include <cpuid.h>
-#endif
-#if defined(__linux__)
-#include <sys/syscall.h>
-#include <unistd.h>
-#endif
-
 #include <algorithm>
 #include <cstddef>
 #include <iterator>
+
+#include "base/cpu_features.h"
 
 // Only addresses are taken here, so the declarations need not know the signatures.
 #define QUERN_SIMD_ADDRESS_OF(name, level) extern "C" void name##_##level();
@@ -88,26 +82,6 @@ Place Find(std::string_view symbol_with_level) {
   return {static_cast<size_t>(found - functions.begin()), level};
 }
 
-#if defined(__x86_64__)
-// Whether the processor has AMX with bytes and the system lets this process use it. Linux keeps the 8 KB of tile state
-// from a process until it asks; the grant is for all its threads, also later ones.
-bool AmxPermitted() {
-#if defined(__linux__)
-  static const bool permitted = [] {
-    unsigned a, b, c, d;
-    if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0) return false;
-    constexpr unsigned kTile = 1u << 24, kInt8 = 1u << 25;
-    if ((d & kTile) == 0 || (d & kInt8) == 0) return false;
-    constexpr long kRequestPermission = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
-    return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
-  }();
-  return permitted;
-#else
-  return false;
-#endif
-}
-#endif
-
 }  // namespace
 
 std::span<const Level> Levels() { return kLevels; }
@@ -118,29 +92,7 @@ const Level* FindLevel(std::string_view name) {
 }
 
 bool HostSupports(const Level& level) {
-#if defined(__x86_64__)
-  __builtin_cpu_init();
-  const bool sse4 = __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("ssse3") &&
-                    __builtin_cpu_supports("popcnt") && __builtin_cpu_supports("aes") &&
-                    __builtin_cpu_supports("pclmul");
-  const bool avx2 = sse4 && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-                    __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("f16c") &&
-                    __builtin_cpu_supports("lzcnt") && __builtin_cpu_supports("movbe");
-  const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                      __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
-                      __builtin_cpu_supports("avx512vl");
-  const bool vnni = avx512 && __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512bf16") &&
-                    __builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("avx512vbmi2") &&
-                    __builtin_cpu_supports("avx512bitalg") && __builtin_cpu_supports("avx512vpopcntdq") &&
-                    __builtin_cpu_supports("gfni") && __builtin_cpu_supports("vaes") &&
-                    __builtin_cpu_supports("vpclmulqdq");
-  if (level.name == "sse4") return sse4;
-  if (level.name == "avx2") return avx2;
-  if (level.name == "avx512") return avx512;
-  if (level.name == "avx512vnni") return vnni;
-  if (level.name == "amx") return vnni && AmxPermitted();
-#endif
-  return false;
+  return level.has_objects && MissingCpuFeatures(CpuFeaturesOf(level.name)).empty();
 }
 
 const Level& HostLevel() {

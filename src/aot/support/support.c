@@ -1,9 +1,5 @@
 #include "aot/support/support.h"
 
-#if defined(__x86_64__)
-#include <cpuid.h>
-#endif
-
 #include "rt/float_mode.h"
 
 static int64_t round_up_64(int64_t bytes) { return (bytes + 63) & ~(int64_t)63; }
@@ -19,70 +15,16 @@ int64_t quern_model_workspace_bytes(const quern_model* model, int64_t workers) {
 /* ---- the processor */
 
 #if defined(__x86_64__)
-
-static void read_cpu(uint32_t words[QUERN_CPUID_WORDS], uint32_t* state) {
-  uint32_t a, b, c, d;
-  __cpuid(0, a, b, c, d);
-  const uint32_t most = a;
-  if (most >= 1) {
-    __cpuid(1, a, b, c, d);
-    words[QUERN_CPUID_1_ECX] = c;
-    if ((c >> 27) & 1) { /* OSXSAVE: XCR0 may be read */
-      uint32_t high;
-      __asm__ volatile("xgetbv" : "=a"(*state), "=d"(high) : "c"(0));
-    }
-  }
-  if (most >= 7) {
-    __cpuid_count(7, 0, a, b, c, d);
-    words[QUERN_CPUID_7_EBX] = b;
-    words[QUERN_CPUID_7_ECX] = c;
-    words[QUERN_CPUID_7_EDX] = d;
-    if (a >= 1) {
-      __cpuid_count(7, 1, a, b, c, d);
-      words[QUERN_CPUID_7_1_EAX] = a;
-    }
-  }
-  __cpuid(0x80000000u, a, b, c, d);
-  if (a >= 0x80000001u) {
-    __cpuid(0x80000001u, a, b, c, d);
-    words[QUERN_CPUID_EXT_ECX] = c;
-  }
-}
-
-/* Linux keeps the 8 KB of tile registers from a process until it asks; the grant is for all its threads. */
-int32_t quern_permit_amx(void) {
-#if defined(__linux__)
-  const long arch_prctl = 158, request_permission = 0x1023, tile_data = 18;
-  long result;
-  __asm__ volatile("syscall"
-                   : "=a"(result)
-                   : "a"(arch_prctl), "D"(request_permission), "S"(tile_data)
-                   : "rcx", "r11", "memory");
-  return result == 0;
-#else
-  return 0;
-#endif
-}
-
-#else
-
-/* The levels of other architectures need nothing beyond the base of theirs. */
-static void read_cpu(uint32_t words[QUERN_CPUID_WORDS], uint32_t* state) {
-  (void)words;
-  (void)state;
-}
-
+int32_t quern_permit_amx(void) { return cpu_permit_tiles(); }
 #endif
 
 /* The last level whose needs are met, or null. */
 static const quern_level* choose_level(const quern_model* model) {
-  uint32_t words[QUERN_CPUID_WORDS] = {0}, state = 0;
-  read_cpu(words, &state);
+  cpu_words cpu;
+  cpu_read(&cpu);
   for (int64_t l = model->levels - 1; l >= 0; --l) {
     const quern_level* level = &model->level[l];
-    int fits = (state & level->state) == level->state;
-    for (int w = 0; w < QUERN_CPUID_WORDS; ++w) fits &= (words[w] & level->needs[w]) == level->needs[w];
-    if (fits && (level->permit == 0 || level->permit())) return level;
+    if (cpu_has(&cpu, &level->needs) && (level->permit == 0 || level->permit())) return level;
   }
   return 0;
 }

@@ -12,29 +12,18 @@
 #include <stdint.h>
 
 #include "quern/abi.h"
+#include "rt/cpu.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-/* Words of CPUID that name the features of levels. */
-enum {
-  QUERN_CPUID_1_ECX,
-  QUERN_CPUID_7_EBX,
-  QUERN_CPUID_7_ECX,
-  QUERN_CPUID_7_EDX,
-  QUERN_CPUID_7_1_EAX,
-  QUERN_CPUID_EXT_ECX, /* leaf 0x80000001 */
-  QUERN_CPUID_WORDS
-};
 
 typedef struct quern_instance quern_instance;
 
 /* One instruction-set level. */
 typedef struct quern_level {
   const char* name;
-  uint32_t needs[QUERN_CPUID_WORDS];
-  uint32_t state;          /* bits of XCR0: registers the system must save */
+  cpu_words needs;
   int32_t (*permit)(void); /* asks the system for more; not 0: granted. Or null */
   int64_t variants;
   /* Writes the dispatches of a variant's work that depends on the weights alone; returns their number. */

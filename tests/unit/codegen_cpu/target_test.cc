@@ -1,5 +1,7 @@
 #include "codegen/cpu/target.h"
 
+#include "absl/strings/str_split.h"
+#include "base/cpu_features.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "simd/library.h"
@@ -31,6 +33,11 @@ TEST(Target, AgreesWithTheSimdLevels) {
     const simd::Level* level = simd::FindLevel(target.name);
     ASSERT_NE(level, nullptr) << target.name;
     EXPECT_EQ(level->vector_bytes, 4 * target.lanes);
+    // What the sources of the level are compiled with is among what is asked of the processor.
+    const std::vector<std::string> required = absl::StrSplit(target.required, ' ');
+    for (const std::string& feature : std::vector<std::string>(
+             absl::StrSplit(absl::string_view(level->target_features.data(), level->target_features.size()), ',')))
+      if (feature != "") EXPECT_THAT(required, testing::Contains(feature.substr(1))) << target.name;
     EXPECT_EQ(simd::HostSupports(*level), MissingOnHost(target).empty()) << target.name;
     EXPECT_EQ(CheckHost(target).ok(), MissingOnHost(target).empty());
   }
@@ -39,6 +46,36 @@ TEST(Target, AgreesWithTheSimdLevels) {
   EXPECT_EQ(std::string_view((*native)->name), simd::HostLevel().name);
   EXPECT_EQ(*native, HostTargets().back());
 }
+
+#if defined(__x86_64__)
+// The compiler's run-time asks the processor by code of its own.
+TEST(Target, AgreesWithTheCompiler) {
+  __builtin_cpu_init();
+#define ASKED(name) std::pair(name, __builtin_cpu_supports(name) != 0)
+  const std::vector<std::pair<const char*, bool>> known = {ASKED("sse3"),         ASKED("ssse3"),
+                                                           ASKED("sse4.1"),       ASKED("sse4.2"),
+                                                           ASKED("popcnt"),       ASKED("avx"),
+                                                           ASKED("avx2"),         ASKED("fma"),
+                                                           ASKED("f16c"),         ASKED("bmi"),
+                                                           ASKED("bmi2"),         ASKED("lzcnt"),
+                                                           ASKED("movbe"),        ASKED("aes"),
+                                                           ASKED("pclmul"),       ASKED("avx512f"),
+                                                           ASKED("avx512bw"),     ASKED("avx512cd"),
+                                                           ASKED("avx512dq"),     ASKED("avx512vl"),
+                                                           ASKED("avx512vnni"),   ASKED("avx512bf16"),
+                                                           ASKED("avx512vbmi"),   ASKED("avx512vbmi2"),
+                                                           ASKED("avx512bitalg"), ASKED("avx512vpopcntdq"),
+                                                           ASKED("gfni"),         ASKED("vaes"),
+                                                           ASKED("vpclmulqdq")};
+#undef ASKED
+  const std::vector<std::string> all = absl::StrSplit(CpuFeaturesOf("amx"), ' ');
+  for (const auto& [name, there] : known) {
+    EXPECT_THAT(all, testing::Contains(name));
+    EXPECT_EQ(MissingCpuFeatures(name).empty(), there) << name;
+  }
+  EXPECT_EQ(all.size(), known.size() + 3);  // cx16 and the tiles' two it does not know
+}
+#endif
 
 TEST(Target, PlatformsHaveLevelsOfTheirOwn) {
   const StatusOr<const Platform*> host = ResolvePlatform(""), arm = ResolvePlatform("aarch64-linux-gnu");
