@@ -16,11 +16,12 @@
 //   (d * scale) * (code - zero) - dmin * minimum + added        with `levels`: levels[code] for code - zero
 //
 // where the fields are KIR expressions over the bytes of the block: u8[a] and i8[a] are byte a as a number (i64),
-// f16[a] and f32[a] element a of the block as an array of those, e8[a] 2 to the power of byte a less 128, a a number.
-// Places follow from i alone; what an operator takes, and every integer but `scale`, is never negative; a group shares
-// scale and minimum. A format has minimums or `added`, not both. From this follow the interpreter (kir/decode.h), the
-// text of C and Metal (codegen/text), the instructions of CPUs and PTX (codegen/llvm), the GGUF reader and the names in
-// IR text. SIMD tiles (simd/tiles) are the fast path of products, where there are any.
+// f16[a] and f32[a] element a of the block as an array of those, e8[a] 2 to the power of byte a less 128, a a number;
+// half[n] is the f16 whose bits are n, grid[n] word n of the format's table. A float may be multiplied by a constant.
+// Places in the block follow from i alone; what an operator takes, and every integer but `scale`, is never negative and
+// below 2^31; a group shares scale and minimum. A format has minimums or `added`, not both. The interpreter
+// (kir/decode.h), text of C and Metal (codegen/text), instructions of CPUs and PTX (codegen/llvm), the GGUF reader and
+// names in IR text follow from this. SIMD tiles (simd/tiles) are the fast path of products, where there are any.
 #pragma once
 
 #include <cstdint>
@@ -39,6 +40,7 @@ struct BlockFormat {
   const char* code;       // below 256
   int zero = 0;
   std::span<const int8_t> levels = {};  // of each code; none: the code itself, from zero on
+  std::span<const uint16_t> grid = {};  // the table that expressions look words up in: several codes each
   int group;                            // elements that share a scale
   const char* d;                        // of the block
   const char* scale = nullptr;          // an integer; none: 1

@@ -25,7 +25,14 @@
   ROW(IQ4_XS, iq4_xs)            \
   ROW(MXFP4, mxfp4)              \
   ROW(TQ1_0, tq1_0)              \
-  ROW(TQ2_0, tq2_0)
+  ROW(TQ2_0, tq2_0)              \
+  ROW(IQ2_XXS, iq2_xxs)          \
+  ROW(IQ2_XS, iq2_xs)            \
+  ROW(IQ2_S, iq2_s)              \
+  ROW(IQ3_XXS, iq3_xxs)          \
+  ROW(IQ3_S, iq3_s)              \
+  ROW(IQ1_S, iq1_s)              \
+  ROW(IQ1_M, iq1_m)
 
 namespace quern {
 

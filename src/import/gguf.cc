@@ -23,12 +23,9 @@ struct GgmlTypeRow {
   std::optional<DType> dtype;
 };
 constexpr GgmlTypeRow kGgmlTypes[] = {
-    {0, "F32", 1, 4, DType::kF32},    {1, "F16", 1, 2, DType::kF16},  {9, "Q8_1", 32, 36, {}},
-    {16, "IQ2_XXS", 256, 66, {}},     {17, "IQ2_XS", 256, 74, {}},    {18, "IQ3_XXS", 256, 98, {}},
-    {19, "IQ1_S", 256, 50, {}},       {21, "IQ3_S", 256, 110, {}},    {22, "IQ2_S", 256, 82, {}},
-    {24, "I8", 1, 1, DType::kI8},     {25, "I16", 1, 2, DType::kI16}, {26, "I32", 1, 4, DType::kI32},
-    {27, "I64", 1, 8, DType::kI64},   {28, "F64", 1, 8, DType::kF64}, {29, "IQ1_M", 256, 56, {}},
-    {30, "BF16", 1, 2, DType::kBF16},
+    {0, "F32", 1, 4, DType::kF32},  {1, "F16", 1, 2, DType::kF16},  {9, "Q8_1", 32, 36, {}},
+    {24, "I8", 1, 1, DType::kI8},   {25, "I16", 1, 2, DType::kI16}, {26, "I32", 1, 4, DType::kI32},
+    {27, "I64", 1, 8, DType::kI64}, {28, "F64", 1, 8, DType::kF64}, {30, "BF16", 1, 2, DType::kBF16},
 };
 
 std::optional<GgmlTypeRow> FindGgmlType(uint32_t id) {

@@ -23,19 +23,30 @@ std::vector<int> OverNeighbours(const std::vector<int32_t>& values, size_t neigh
   return over;
 }
 
+int NeighboursAlike(const std::vector<int32_t>& values) {
+  int alike = 16;
+  for (size_t i = 0; i < values.size(); ++i) {
+    while (values[i] != values[i - i % alike]) alike /= 2;
+  }
+  return alike;
+}
+
 class Reader {
  public:
   Reader(const BlockFormat& format, BlockFields& fields) : format_(format), steps_(fields.steps) {}
 
   int Read(const char* text, DType dtype) {
     if (text == nullptr) return -1;
-    auto bytes = [&](DType type) { return BufferType{type, {Extent(format_.bytes)}}; };
+    auto words = [](DType type, size_t count) { return BufferType{type, {Extent(static_cast<int64_t>(count))}}; };
+    auto bytes = [&](DType type) { return words(type, format_.bytes); };
     const StatusOr<ExprRef> expr = ParseExpr(text, {.scalars = {{"i", DType::kI64}},
                                                     .buffers = {{"u8", bytes(DType::kI64)},
                                                                 {"i8", bytes(DType::kI64)},
                                                                 {"f16", bytes(DType::kF32)},
                                                                 {"f32", bytes(DType::kF32)},
-                                                                {"e8", bytes(DType::kF32)}}});
+                                                                {"e8", bytes(DType::kF32)},
+                                                                {"half", words(DType::kF32, 65536)},
+                                                                {"grid", words(DType::kI64, format_.grid.size())}}});
     QUERN_CHECK(expr.ok() && (*expr)->dtype == dtype);
     return StepOf(**expr);
   }
@@ -48,6 +59,10 @@ class Reader {
         Overloaded{[&](const Const& node) { return Add({.kind = BlockStep::Kind::kConst, .constant = node.integer}); },
                    [&](const NameRef&) { return Add({}); },
                    [&](const Load& load) {
+                     if (load.buffer == "half" || load.buffer == "grid") {
+                       const auto kind = load.buffer == "half" ? BlockStep::Kind::kHalf : BlockStep::Kind::kGrid;
+                       return Add({.kind = kind, .args = {StepOf(*load.index[0]), -1, -1}});
+                     }
                      const bool power = load.buffer == "e8";
                      const DType dtype = power ? DType::kU8 : *DTypeFromName(load.buffer);
                      const ExprRef& index = load.index[0];
@@ -61,6 +76,13 @@ class Reader {
                      return power ? Add({.kind = BlockStep::Kind::kPower, .args = {byte, -1, -1}}) : byte;
                    },
                    [&](const Apply& apply) {
+                     if (IsFloat(expr.dtype)) {
+                       const auto* factor = std::get_if<Const>(&apply.args[1]->node);
+                       QUERN_CHECK(apply.op == Op::kMul && factor != nullptr);
+                       return Add({.kind = BlockStep::Kind::kTimes,
+                                   .factor = static_cast<float>(factor->real),
+                                   .args = {StepOf(*apply.args[0]), -1, -1}});
+                     }
                      BlockStep step{.kind = BlockStep::Kind::kApply, .op = apply.op};
                      for (size_t a = 0; a < apply.args.size(); ++a) step.args[a] = StepOf(*apply.args[a]);
                      return Add(std::move(step));
@@ -78,7 +100,7 @@ class Reader {
       const BlockStep& other = steps_[s];
       if (s < own_ && other.values.empty()) continue;
       const bool same = other.kind == step.kind && other.dtype == step.dtype && other.constant == step.constant &&
-                        other.op == step.op && other.args == step.args;
+                        other.factor == step.factor && other.op == step.op && other.args == step.args;
       if (same) return static_cast<int>(s);
     }
     steps_.push_back(std::move(step));
@@ -87,7 +109,12 @@ class Reader {
 
   // The value for each i, where it follows from i.
   void Fold(BlockStep& step) const {
-    if (step.kind == BlockStep::Kind::kLoad || step.kind == BlockStep::Kind::kPower) return;
+    for (const int arg : step.args) {
+      if (arg >= 0) step.alike = std::min(step.alike, steps_[arg].alike);
+    }
+    const bool of_integers = step.kind == BlockStep::Kind::kIndex || step.kind == BlockStep::Kind::kConst ||
+                             step.kind == BlockStep::Kind::kApply;
+    if (!of_integers) return;
     std::vector<int32_t> values;
     for (int i = 0; i < format_.elements; ++i) {
       if (step.kind == BlockStep::Kind::kApply) {
@@ -102,6 +129,7 @@ class Reader {
         values.push_back(step.kind == BlockStep::Kind::kIndex ? i : static_cast<int32_t>(step.constant));
       }
     }
+    step.alike = NeighboursAlike(values);
     step.over_run = {OverNeighbours(values, 4), OverNeighbours(values, 8), OverNeighbours(values, 16)};
     step.values = std::move(values);
   }

@@ -20,11 +20,15 @@ struct BlockStep {
     kConst,  // `constant`
     kLoad,   // what lies at byte args[0] of the block: u8 or i8 as an integer, f16 or f32 as f32
     kPower,  // 2 to the power of byte args[0] less 128, as f32
+    kHalf,   // the f16 whose bits are args[0], as f32
+    kTimes,  // args[0], an f32, by `factor`
+    kGrid,   // word args[0] of the format's grid
     kApply,  // `op` on integers args[0..]
   };
   Kind kind = Kind::kIndex;
   DType dtype = DType::kI64;  // kLoad
   int64_t constant = 0;
+  float factor = 1;
   Op op = Op::kAdd;
   std::array<int, 3> args = {-1, -1, -1};
   std::vector<int32_t> values = {};  // for each i, where no byte of the block decides; else empty
@@ -34,6 +38,7 @@ struct BlockStep {
   const std::vector<int>& OverRun(int neighbours) const;
 
   std::array<std::vector<int>, 3> over_run = {};  // of 4, 8 and 16
+  int alike = 16;  // so many neighbours, the first a multiple of that, have one value: a power of two, at most 16
 };
 
 struct BlockFields {

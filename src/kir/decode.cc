@@ -43,7 +43,8 @@ StepValue LoadField(DType dtype, const uint8_t* at) {
 }
 
 // Steps first to last - 1 of element i.
-void RunSteps(const BlockFields& fields, int first, int last, const uint8_t* block, int64_t i, StepValue* values) {
+void RunSteps(const BlockFormat& format, const BlockFields& fields, int first, int last, const uint8_t* block,
+              int64_t i, StepValue* values) {
   auto integer = [&](int step) {
     const BlockStep& arg = fields.steps[step];
     return arg.values.empty() ? values[step].integer : arg.values[i];
@@ -55,6 +56,12 @@ void RunSteps(const BlockFields& fields, int first, int last, const uint8_t* blo
       values[s] = LoadField(step.dtype, block + integer(step.args[0]));
     } else if (step.kind == BlockStep::Kind::kPower) {
       values[s].real = PowerOfByte(integer(step.args[0]));
+    } else if (step.kind == BlockStep::Kind::kHalf) {
+      values[s].real = HalfToFloat(static_cast<uint16_t>(integer(step.args[0])));
+    } else if (step.kind == BlockStep::Kind::kTimes) {
+      values[s].real = values[step.args[0]].real * step.factor;
+    } else if (step.kind == BlockStep::Kind::kGrid) {
+      values[s].integer = format.grid[integer(step.args[0])];
     } else {
       const int64_t third = step.args[2] < 0 ? 0 : integer(step.args[2]);
       const int64_t second = step.args[1] < 0 ? 0 : integer(step.args[1]);
@@ -95,7 +102,7 @@ BlockElement ReadBlockElement(DType dtype, const uint8_t* row, int64_t j) {
   const BlockFormat& format = FormatOf(dtype);
   const BlockFields& fields = FieldsOf(dtype);
   StepValue values[kMostSteps];
-  RunSteps(fields, 0, StepCount(fields), row + j / format.elements * format.bytes, j % format.elements, values);
+  RunSteps(format, fields, 0, StepCount(fields), row + j / format.elements * format.bytes, j % format.elements, values);
   return ElementOf(fields, values, j % format.elements);
 }
 
@@ -120,7 +127,7 @@ void DecodeRow(DType dtype, const uint8_t* row, int64_t k, float* values) {
   for (int64_t j = 0; j < k; ++j) {
     const int64_t i = j % format.elements;
     const int first = i % format.group == 0 ? 0 : fields.first_of_code;
-    RunSteps(fields, first, StepCount(fields), row + j / format.elements * format.bytes, i, steps);
+    RunSteps(format, fields, first, StepCount(fields), row + j / format.elements * format.bytes, i, steps);
     values[j] = BlockValue(dtype, ElementOf(fields, steps, i));
   }
 }

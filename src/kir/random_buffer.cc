@@ -99,6 +99,25 @@ std::vector<double> Elements(const BufferType& type, const std::vector<uint8_t>&
   return values;
 }
 
+// Makes the f16 of which d is `factor` times, and whose bits lie anywhere in the block, what `half` is: each bit of the
+// block that gives one of it when it is the only one.
+void PutBits(DType format, uint8_t* block, uint16_t half, float factor) {
+  std::vector<uint8_t> probe(FormatOf(format).bytes);
+  for (const BlockStep& step : FieldsOf(format).steps) {
+    if (step.kind != BlockStep::Kind::kLoad) continue;
+    const std::vector<int32_t>& places = FieldsOf(format).steps[step.args[0]].values;
+    if (std::count(places.begin(), places.end(), places[0]) != static_cast<int64_t>(places.size())) continue;
+    const int32_t byte = places[0];
+    for (int bit = 0; bit < 8; ++bit) {
+      probe[byte] = static_cast<uint8_t>(1 << bit);
+      const uint16_t given = FloatToHalf(ReadBlockElement(format, probe.data(), 0).d / factor);
+      if (given == 0) continue;
+      block[byte] = static_cast<uint8_t>((block[byte] & ~probe[byte]) | ((half & given) != 0 ? probe[byte] : 0));
+    }
+    probe[byte] = 0;
+  }
+}
+
 }  // namespace
 
 void PutScales(DType format, uint8_t* block, float d, float dmin) {
@@ -106,10 +125,17 @@ void PutScales(DType format, uint8_t* block, float d, float dmin) {
   for (const auto& [number, value] :
        {std::pair(fields.d, d), std::pair(fields.dmin, dmin), std::pair(fields.added, dmin)}) {
     if (number < 0) continue;
-    const bool power = fields.steps[number].kind == BlockStep::Kind::kPower;
-    const BlockStep& load = fields.steps[power ? fields.steps[number].args[0] : number];
+    const bool times = fields.steps[number].kind == BlockStep::Kind::kTimes;
+    const BlockStep& step = fields.steps[times ? fields.steps[number].args[0] : number];
+    const float factor = times ? fields.steps[number].factor : 1;
+    const uint16_t half = FloatToHalf(value / factor);
+    if (step.kind == BlockStep::Kind::kHalf) {
+      PutBits(format, block, half, factor);
+      continue;
+    }
+    const bool power = step.kind == BlockStep::Kind::kPower;
+    const BlockStep& load = power ? fields.steps[step.args[0]] : step;
     uint8_t* const at = block + fields.steps[load.args[0]].values[0];
-    const uint16_t half = FloatToHalf(value);
     if (power) {  // the one below it, and far from the smallest
       *at = static_cast<uint8_t>(std::clamp(128 + std::ilogb(value == 0 ? 0x1p-40f : value), 40, 216));
       continue;

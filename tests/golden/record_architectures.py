@@ -5,8 +5,10 @@ and in tests/unit/models/described_model.h, by the same rule:
 
   element i of tensor NAME = offset + scale * u,  u = (hash(NAME, i) >> 52) / 2048 - 1
 
-where hash is splitmix64 of (FNV-1a of NAME) + i: numbers of 12 bits, exact in f32. A q8_0 tensor's blocks have the
-scale 2^-9 and the codes hash >> 56 as i8 (offset and scale are not used).
+where hash is splitmix64 of (FNV-1a of NAME) + i: numbers of 12 bits, exact in f32. A tensor of blocks has the bytes
+hash >> 56, i being that of a byte, but for d, a half in the first two bytes (of iq1_m the upper nibbles of the last
+four words): that is `scale`. A model with tensors whose codes are looked up in grids has two sets of logits: `row` of
+the packed weights and `exact` of what ggml decodes these to.
 
 Needs numpy and libllama; npm's node-llama-cpp has both its binaries and, as a git bundle, its headers:
 
@@ -17,6 +19,7 @@ Needs numpy and libllama; npm's node-llama-cpp has both its binaries and, as a g
   LLAMA_BINS=LIBS python3 record_architectures.py ./llama_logits [NAME..]
 """
 
+import ctypes
 import itertools
 import os
 import struct
@@ -29,6 +32,10 @@ import numpy
 WIDTH, VOCABULARY, CONTEXT = 24, 61, 64
 IDS = [1, 17, 60, 4, 33, 33, 8, 51, 29, 3, 46, 12, 20]
 FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "architectures")
+# GGUF's number, elements and bytes of a block.
+PLAIN = {"f32": 0, "f16": 1}
+BLOCKS = {"q8_0": (8, 32, 34), "iq2_xxs": (16, 256, 66), "iq2_xs": (17, 256, 74), "iq2_s": (22, 256, 82),
+          "iq3_xxs": (18, 256, 98), "iq3_s": (21, 256, 110), "iq1_s": (19, 256, 50), "iq1_m": (29, 256, 56)}
 MASK = (1 << 64) - 1
 
 
@@ -40,6 +47,27 @@ def hashes(name, count):
     z = (z ^ (z >> numpy.uint64(30))) * numpy.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> numpy.uint64(27))) * numpy.uint64(0x94D049BB133111EB)
     return z ^ (z >> numpy.uint64(31))
+
+
+def blocks(name, dtype, count, scale):
+    _, elements, size = BLOCKS[dtype]
+    made = (hashes(name, count // elements * size) >> numpy.uint64(56)).astype(numpy.uint8).reshape(-1, size)
+    half = numpy.array([scale], "<f2").view(numpy.uint8)
+    if dtype != "iq1_m":
+        made[:, :2] = half
+        return made
+    for part in range(4):
+        made[:, 49 + 2 * part] &= 15
+        made[:, 49 + 2 * part] |= (half[part // 2] >> part % 2 * 4 & 15) << 4
+    return made
+
+
+def decode(dtype, packed, count):
+    ggml = ctypes.CDLL(os.path.join(os.environ["LLAMA_BINS"], "libggml-base.so"))
+    values = numpy.zeros(count, "<f4")
+    pointer = lambda array: array.ctypes.data_as(ctypes.c_void_p)
+    getattr(ggml, "dequantize_row_" + dtype)(pointer(packed), pointer(values), ctypes.c_int64(count))
+    return values
 
 
 class Model:
@@ -94,7 +122,10 @@ class Model:
         lines.append("ids " + " ".join(map(str, self.ids)))
         return "\n".join(lines) + "\n"
 
-    def write(self, path):
+    def packed(self):
+        return any(dtype.startswith("iq") for _, dtype, *_ in self.tensors)
+
+    def write(self, path, decoded=False):
         def text(value):
             return struct.pack("<Q", len(value)) + value.encode()
 
@@ -112,16 +143,15 @@ class Model:
         data = b""
         for name, dtype, dims, scale, offset in self.tensors:
             out += text(name) + struct.pack("<I", len(dims)) + b"".join(struct.pack("<Q", d) for d in dims[::-1])
-            out += struct.pack("<IQ", {"f32": 0, "f16": 1, "q8_0": 8}[dtype], len(data))
+            number = PLAIN[dtype] if dtype in PLAIN else 0 if decoded else BLOCKS[dtype][0]
+            out += struct.pack("<IQ", number, len(data))
             count = int(numpy.prod(dims))
-            hashed = hashes(name, count)
-            if dtype == "q8_0":
-                blocks = numpy.zeros((count // 32, 34), numpy.uint8)
-                blocks[:, :2] = numpy.array([2.0**-9], "<f2").view(numpy.uint8)
-                blocks[:, 2:] = (hashed >> numpy.uint64(56)).astype(numpy.uint8).reshape(-1, 32)
-                values = blocks
+            if dtype not in PLAIN:
+                values = blocks(name, dtype, count, scale)
+                if decoded:
+                    values = decode(dtype, values, count)
             else:
-                u = (hashed >> numpy.uint64(52)).astype(numpy.float64) / 2048 - 1
+                u = (hashes(name, count) >> numpy.uint64(52)).astype(numpy.float64) / 2048 - 1
                 values = (offset + scale * u).astype("<f4").astype("<f2" if dtype == "f16" else "<f4")
             data += values.tobytes()
             data += b"\0" * (-len(data) % 32)
@@ -351,6 +381,26 @@ def models():
     yield m
 
 
+def grid_model():
+    """llama with weights of every format whose codes are looked up in a grid, in turn."""
+    formats = [("iq2_xxs", 2.0**-10), ("iq2_xs", 2.0**-10), ("iq2_s", 2.0**-10), ("iq3_xxs", 2.0**-11),
+               ("iq3_s", 2.0**-11), ("iq1_s", 2.0**-7), ("iq1_m", 2.0**-7)]
+    m = Model("llama-grids", "llama", 2, 256)
+    q, kv, _ = heads(m, head_dim=64)
+    m.uint("feed_forward_length", 512)
+    ends(m)
+    for layer in range(m.layers):
+        m.norm(f"blk.{layer}.attn_norm")
+        attention(m, layer, q, kv)
+        m.norm(f"blk.{layer}.ffn_norm")
+        gated(m, layer, 512)
+    for at, (name, _, dims, scale, offset) in enumerate(m.tensors):
+        if len(dims) == 2:
+            dtype, d = formats[3 * at % 7]
+            m.tensors[at] = (name, dtype, dims, 16 * d if name.startswith("token") else d, offset)
+    yield m
+
+
 def latent_models():
     # Files without q_lora_rank are those of 27 layers to llama.cpp.
     for name, layers, query_rank, yarn in (("deepseek2", 3, 10, False), ("deepseek2-yarn", 3, 10, True),
@@ -512,14 +562,14 @@ def encoder_models():
 
 
 def described():
-    return itertools.chain(models(), latent_models(), recurrent_models(), encoder_models())
+    return itertools.chain(models(), grid_model(), latent_models(), recurrent_models(), encoder_models())
 
 
-def rows_of(logits, m, adapter=None, scale=1.0):
-    """What llama.cpp computes for a model, with an adapter; None where it does not."""
+def rows_of(logits, m, adapter=None, scale=1.0, decoded=False):
+    """What llama.cpp computes for a model, with an adapter, or with blocks decoded; None where it does not."""
     with tempfile.TemporaryDirectory() as folder:
         path, out = os.path.join(folder, "model.gguf"), os.path.join(folder, "out.f32")
-        m.write(path)
+        m.write(path, decoded)
         env = dict(os.environ, LLAMA_CONTEXT=str(m.context))
         if adapter is not None:
             env.update(LLAMA_LORA=os.path.join(folder, "adapter.gguf"), LLAMA_LORA_SCALE=repr(scale))
@@ -533,9 +583,9 @@ def rows_of(logits, m, adapter=None, scale=1.0):
         return numpy.fromfile(out, "<f4").reshape(len(m.ids), -1)
 
 
-def write_rows(f, rows):
+def write_rows(f, rows, word="row"):
     for row in rows:
-        f.write("row " + " ".join(f"{value:.7g}" for value in row) + "\n")
+        f.write(word + " " + " ".join(f"{value:.7g}" for value in row) + "\n")
 
 
 def main():
@@ -543,13 +593,20 @@ def main():
     for m in described():
         if names and m.name not in names:
             continue
-        rows = rows_of(logits, m)
-        if rows is None:
-            continue
-        with open(os.path.join(FOLDER, m.name + ".txt"), "w", encoding="utf-8") as f:
-            f.write(m.text())
-            write_rows(f, rows)
-        print(m.name, rows.shape, float(numpy.abs(rows).max()))
+        sets = {}
+        for word in ("row", "exact") if m.packed() else ("row",):
+            rows = rows_of(logits, m, decoded=word == "exact")
+            if rows is None:
+                break
+            sets[word] = rows
+        else:
+            with open(os.path.join(FOLDER, m.name + ".txt"), "w", encoding="utf-8") as f:
+                f.write(m.text())
+                for word, rows in sets.items():
+                    write_rows(f, rows, word)
+            print(m.name, *((word, rows.shape, float(numpy.abs(rows).max())) for word, rows in sets.items()))
+            if len(sets) == 2:
+                print("  furthest apart:", float(numpy.abs(sets["row"] - sets["exact"]).max()))
 
 
 if __name__ == "__main__":

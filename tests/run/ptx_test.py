@@ -9,6 +9,7 @@ are from distinct primes, so that blocks, rows and the last step of the inner di
 import math
 import os
 import random
+import re
 import struct
 import subprocess
 import sys
@@ -280,10 +281,54 @@ def block_tq2_0():
     return pairs + head, [d * (pair(pairs, i) - 1) for i in range(256)]
 
 
+def grid(name):
+    """A grid of base/formats/grids.h, which kir_test holds to ggml."""
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../src/base/formats/grids.h")
+    with open(path, encoding="utf-8") as f:
+        body = re.search(name + r"\[\] = \{(.*?)\}", f.read(), re.S).group(1)
+    return [int(word, 16) for word in re.findall(r"0x\w+", body)]
+
+
+def block_iq2_xs():
+    head, words, nibbles = scale_bytes(), [random.randrange(65536) for _ in range(32)], random.randbytes(8)
+    d, entries, values = struct.unpack("<e", head)[0], grid("kIQ2XSGrid"), []
+    for i in range(256):
+        word = words[i // 8]
+        signs = word >> 9
+        signs |= (signs.bit_count() & 1) << 7
+        level = (8, 25, 43)[entries[word & 511] >> 2 * (i % 8) & 3] * (-1 if signs >> i % 8 & 1 else 1)
+        values.append(d * (0.5 + (nibbles[i // 32] >> i // 16 % 2 * 4 & 15)) * 0.25 * level)
+    return head + struct.pack("<32H", *words) + nibbles, values
+
+
+def block_iq3_s():
+    head, low, ninth, signs, nibbles = scale_bytes(), *(random.randbytes(n) for n in (64, 8, 32, 4))
+    d, entries, values = struct.unpack("<e", head)[0], grid("kIQ3SGrid"), []
+    for i in range(256):
+        entry = entries[low[i // 4] | (ninth[i // 32] >> i // 4 % 8 & 1) << 8]
+        level = (2 * (entry >> i % 4 * 4 & 7) + 1) * (-1 if signs[i // 8] >> i % 8 & 1 else 1)
+        values.append(d * (1 + 2 * (nibbles[i // 64] >> i // 32 % 2 * 4 & 15)) * level)
+    return head + low + ninth + signs + nibbles, values
+
+
+def block_iq1_m():
+    low, upper = random.randbytes(32), random.randbytes(16)
+    scales, head = [random.randrange(4096) for _ in range(4)], scale_bytes()
+    d, entries, values = struct.unpack("<e", head)[0], grid("kIQ1Grid"), []
+    for i in range(256):
+        nibble = upper[i // 16] >> i // 8 % 2 * 4
+        code = entries[low[i // 8] | (nibble & 7) << 8] >> 2 * (i % 8) & 3
+        scale = scales[i // 64] >> 3 * (i // 16 % 4) & 7
+        values.append(d * (2 * scale + 1) * (code - 1 + (-0.125 if nibble & 8 else 0.125)))
+    bits = struct.unpack("<H", head)[0]
+    return low + upper + struct.pack("<4H", *(s | (bits >> 4 * n & 15) << 12 for n, s in enumerate(scales))), values
+
+
 BLOCKS = {"q4_0": block_q4_0, "q8_0": block_q8_0, "q4_K": lambda: block_k(False), "q5_K": lambda: block_k(True),
           "q6_K": block_q6_k, "q5_0": block_q5_0, "iq4_nl": block_iq4_nl, "q4_1": lambda: block_added(False),
           "q5_1": lambda: block_added(True), "q2_K": block_q2_k, "q3_K": block_q3_k, "iq4_xs": block_iq4_xs,
-          "mxfp4": block_mxfp4, "tq1_0": block_tq1_0, "tq2_0": block_tq2_0}
+          "mxfp4": block_mxfp4, "tq1_0": block_tq1_0, "tq2_0": block_tq2_0,
+          "iq2_xs": block_iq2_xs, "iq3_s": block_iq3_s, "iq1_m": block_iq1_m}
 
 
 def matrix_of_blocks(dtype, rows, columns):

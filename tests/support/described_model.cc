@@ -5,6 +5,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "base/block_format.h"
 #include "base/half.h"
 #include "support/gguf_bytes.h"
 
@@ -34,12 +35,19 @@ bool ReadTensor(std::istringstream& line, GgufBytes& bytes) {
   for (uint64_t dim = 0; line >> dim; elements *= dim) dims.insert(dims.begin(), dim);
   const uint64_t seed = Fnv1a(name);
   std::vector<uint8_t> data;
-  if (dtype == "q8_0") {
-    for (uint64_t i = 0; i < elements; ++i) {
-      if (i % 32 == 0) data.insert(data.end(), {0x00, 0x18});  // 2^-9 in f16
-      data.push_back(static_cast<uint8_t>(SplitMix64(seed + i) >> 56));
+  if (const std::optional<DType> known = DTypeFromName(dtype); known && IsBlock(*known)) {
+    const BlockFormat& format = FormatOf(*known);
+    data.resize(elements / format.elements * format.bytes);
+    for (size_t i = 0; i < data.size(); ++i) data[i] = static_cast<uint8_t>(SplitMix64(seed + i) >> 56);
+    const uint16_t d = FloatToHalf(static_cast<float>(scale));
+    for (size_t at = 0; at < data.size(); at += format.bytes) {
+      if (*known != DType::kIQ1_M) std::memcpy(&data[at], &d, sizeof d);
+      for (size_t part = 0; part < 4 && *known == DType::kIQ1_M; ++part) {
+        uint8_t& byte = data[at + 49 + 2 * part];
+        byte = static_cast<uint8_t>((byte & 15) | (d >> part * 4 & 15) << 4);
+      }
     }
-    bytes.AddTensor(name, dims, 8, data);
+    bytes.AddTensor(name, dims, format.gguf_type, data);
     return true;
   }
   const std::vector<float> values = DescribedWeights(name, elements, scale, offset);
@@ -66,8 +74,8 @@ bool ReadLine(std::istringstream& line, DescribedModel& model, GgufBytes& bytes)
     for (int32_t id = 0; line >> id;) model.ids.push_back(id);
     return true;
   }
-  if (kind == "row") {
-    for (float value = 0; line >> value;) model.rows.push_back(value);
+  if (kind == "row" || kind == "exact") {
+    for (float value = 0; line >> value;) (kind == "row" ? model.rows : model.exact).push_back(value);
     return true;
   }
   if (kind == "base") {

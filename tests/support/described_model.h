@@ -14,7 +14,8 @@ struct DescribedModel {
   std::vector<uint8_t> file;  // a GGUF file without a tokenizer
   int64_t context = 0;
   std::vector<int32_t> ids;
-  std::vector<float> rows;  // of logits, or of embeddings, for each id
+  std::vector<float> rows;   // of logits, or of embeddings, for each id
+  std::vector<float> exact;  // where weights are packed: the same of what these decode to, in f32
   // Of an adapter (tests/golden/adapters, record_adapters.py): the path of the model's description, and its scale.
   std::string base;
   double scale = 1;

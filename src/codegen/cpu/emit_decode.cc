@@ -92,7 +92,13 @@ class RunReader : public codegen::BlockReader {
  protected:
   llvm::Value* Step(int number) override {
     const kir::BlockStep& step = fields_.steps[number];
-    if (step.values.empty()) return BlockReader::Step(number);
+    alike_ = step.alike;
+    if (step.values.empty()) {
+      if (step.alike < lanes_ || !IsInteger(step)) return BlockReader::Step(number);
+      llvm::Value* first = First(number);
+      const bool compared = first->getType()->isIntegerTy(1);
+      return b_.CreateVectorSplat(lanes_, compared ? first : b_.CreateTrunc(first, b_.getInt32Ty()));
+    }
     const std::vector<int>& over = step.OverRun(lanes_);
     if (over.empty()) return BlockReader::Step(number);
     llvm::Value* first = First(number);
@@ -106,16 +112,10 @@ class RunReader : public codegen::BlockReader {
     const std::vector<int>& over = address.OverRun(lanes_);
     llvm::Value* read = nullptr;
     if (over.empty() || *std::min_element(over.begin(), over.end()) < 0) {  // byte by byte
-      read = llvm::PoisonValue::get(llvm::FixedVectorType::get(b_.getInt8Ty(), static_cast<unsigned>(lanes_)));
-      for (int lane = 0; lane < lanes_; ++lane) {
-        llvm::Value* at = b_.CreateZExt(b_.CreateExtractElement(made_[load.args[0]], lane), b_.getInt64Ty());
-        read = b_.CreateInsertElement(read, Scalar(at, DType::kU8), lane);
-      }
+      read = ByOnes(made_[load.args[0]], address.alike, b_.getInt8Ty(),
+                    [&](llvm::Value* at) { return Scalar(at, DType::kU8); });
     } else if (*std::max_element(over.begin(), over.end()) == 0) {
-      llvm::Value* scalar = Scalar(First(load.args[0]), load.dtype);
-      if (load.dtype == DType::kI8) scalar = b_.CreateSExt(scalar, b_.getInt32Ty());
-      if (load.dtype == DType::kU8) scalar = b_.CreateZExt(scalar, b_.getInt32Ty());
-      return b_.CreateVectorSplat(lanes_, scalar);
+      return b_.CreateVectorSplat(lanes_, Scalar(First(load.args[0]), load.dtype));
     } else {
       const unsigned count = *std::max_element(over.begin(), over.end()) + 1;
       llvm::Type* bytes = llvm::FixedVectorType::get(b_.getInt8Ty(), count);
@@ -124,10 +124,37 @@ class RunReader : public codegen::BlockReader {
     return load.dtype == DType::kI8 ? b_.CreateSExt(read, integer_) : b_.CreateZExt(read, integer_);
   }
 
- private:
-  llvm::Value* Scalar(llvm::Value* at, DType dtype) { return read_(b_.CreateAdd(block_, at), dtype, nullptr); }
+  llvm::Value* Word(llvm::Value* index) override {
+    auto read = [&](llvm::Value* at) { return ScalarWord(at); };
+    return b_.CreateZExt(ByOnes(index, alike_, b_.getInt16Ty(), read), integer_);
+  }
 
-  // What a step of i alone is for the first lane, as i64.
+ private:
+  static bool IsInteger(const kir::BlockStep& step) {
+    using Kind = kir::BlockStep::Kind;
+    if (step.kind == Kind::kLoad) return !IsFloat(step.dtype);
+    return step.kind == Kind::kGrid || step.kind == Kind::kApply;
+  }
+
+  llvm::Value* Scalar(llvm::Value* at, DType dtype) { return read_(b_.CreateAdd(block_, at), dtype, nullptr); }
+  llvm::Value* ScalarWord(llvm::Value* index) { return b_.CreateLoad(b_.getInt16Ty(), WordAddress(index, 0)); }
+
+  // What `read` reads at the place of each lane, of which `alike` neighbours have one.
+  template <typename Read>
+  llvm::Value* ByOnes(llvm::Value* places, int alike, llvm::Type* element, const Read& read) {
+    const int count = std::max(1, lanes_ / alike);
+    llvm::Value* ones = llvm::PoisonValue::get(llvm::FixedVectorType::get(element, static_cast<unsigned>(count)));
+    std::vector<int> from;
+    for (int one = 0; one < count; ++one) {
+      llvm::Value* at = b_.CreateZExt(b_.CreateExtractElement(places, one * lanes_ / count), b_.getInt64Ty());
+      ones = b_.CreateInsertElement(ones, read(at), one);
+    }
+    if (count == lanes_) return ones;
+    for (int lane = 0; lane < lanes_; ++lane) from.push_back(lane * count / lanes_);
+    return b_.CreateShuffleVector(ones, from);
+  }
+
+  // What a step that is the same for all lanes, or follows from i alone, is for the first lane, as i64.
   llvm::Value* First(int number) {
     const kir::BlockStep& step = fields_.steps[number];
     if (step.kind == kir::BlockStep::Kind::kIndex) return first_;
@@ -137,7 +164,15 @@ class RunReader : public codegen::BlockReader {
       for (const int arg : step.args) {
         if (arg >= 0) args.push_back(First(arg));
       }
-      firsts_[number] = Apply(step.op, args);
+      if (step.kind == kir::BlockStep::Kind::kGrid) {
+        firsts_[number] = b_.CreateZExt(ScalarWord(args[0]), b_.getInt64Ty());
+      } else if (step.kind == kir::BlockStep::Kind::kLoad) {
+        llvm::Value* byte = Scalar(args[0], step.dtype);
+        firsts_[number] =
+            step.dtype == DType::kI8 ? b_.CreateSExt(byte, b_.getInt64Ty()) : b_.CreateZExt(byte, b_.getInt64Ty());
+      } else {
+        firsts_[number] = Apply(step.op, args);
+      }
     }
     return firsts_[number];
   }
@@ -154,6 +189,7 @@ class RunReader : public codegen::BlockReader {
   const ReadBytes read_;
   llvm::Value* block_ = nullptr;      // byte where the block starts
   llvm::Value* first_ = nullptr;      // number in it of the first element
+  int alike_ = 1;                     // neighbours that have one value of the step that is being made
   std::vector<llvm::Value*> firsts_;  // by step
 };
 

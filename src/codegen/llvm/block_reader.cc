@@ -31,6 +31,12 @@ llvm::Value* BlockReader::Step(int number) {
   if (step.kind == BlockStep::Kind::kConst) return C(step.constant);
   if (step.kind == BlockStep::Kind::kLoad) return Load(step);
   if (step.kind == BlockStep::Kind::kPower) return Power(made_[step.args[0]]);
+  if (step.kind == BlockStep::Kind::kHalf) return Half(made_[step.args[0]]);
+  if (step.kind == BlockStep::Kind::kGrid) return Word(made_[step.args[0]]);
+  if (step.kind == BlockStep::Kind::kTimes) {
+    llvm::Value* real = made_[step.args[0]];
+    return b_.CreateFMul(real, llvm::ConstantFP::get(real->getType(), step.factor));
+  }
   std::vector<llvm::Value*> args;
   for (const int arg : step.args) {
     if (arg >= 0) args.push_back(made_[arg]);
@@ -60,6 +66,33 @@ llvm::Value* BlockReader::Power(llvm::Value* byte) {
                                       b_.CreateShl(b_.CreateSub(byte, C(1)), C(23)));
   bits = b_.CreateTrunc(bits, WithLanesOf(b_.getInt32Ty(), byte));
   return b_.CreateBitCast(bits, WithLanesOf(b_.getFloatTy(), byte));
+}
+
+llvm::Value* BlockReader::Half(llvm::Value* bits) {
+  llvm::Value* half = b_.CreateTrunc(bits, WithLanesOf(b_.getInt16Ty(), bits));
+  return b_.CreateFPExt(b_.CreateBitCast(half, WithLanesOf(b_.getHalfTy(), bits)), WithLanesOf(b_.getFloatTy(), bits));
+}
+
+llvm::Value* BlockReader::WordAddress(llvm::Value* index, unsigned address_space) {
+  llvm::Module& module = *b_.GetInsertBlock()->getModule();
+  const std::string name = std::string("grid_") + format_.name;
+  llvm::GlobalVariable* grid = module.getGlobalVariable(name, true);
+  if (grid == nullptr) {
+    auto* words =
+        llvm::ConstantDataArray::get(module.getContext(), llvm::ArrayRef(format_.grid.data(), format_.grid.size()));
+    grid = new llvm::GlobalVariable(module, words->getType(), true, llvm::GlobalValue::PrivateLinkage, words, name,
+                                    nullptr, llvm::GlobalValue::NotThreadLocal, address_space);
+    grid->setUnnamedAddr(llvm::GlobalValue::UnnamedAddr::Global);
+    grid->setAlignment(llvm::Align(64));
+  }
+  return b_.CreateInBoundsGEP(b_.getInt16Ty(), grid, index);
+}
+
+llvm::Value* BlockReader::Word(llvm::Value* index) {
+  llvm::Value* at = WordAddress(index, 0);
+  if (!index->getType()->isVectorTy()) return b_.CreateZExt(b_.CreateLoad(b_.getInt16Ty(), at), integer_);
+  llvm::Type* words = WithLanesOf(b_.getInt16Ty(), index);
+  return b_.CreateZExt(b_.CreateMaskedGather(words, at, llvm::Align(2)), integer_);
 }
 
 llvm::Value* BlockReader::ValueOf(const Fields& fields) {

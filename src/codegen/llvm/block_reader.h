@@ -31,6 +31,10 @@ class BlockReader {
   BlockReader(llvm::IRBuilder<>& b, DType format, llvm::Type* integer)
       : b_(b), format_(FormatOf(format)), fields_(kir::FieldsOf(format)), integer_(integer) {}
 
+  // Word `index` of the format's grid, an integer.
+  virtual llvm::Value* Word(llvm::Value* index);
+  // Where that word lies: in a table that all kernels of a module share, in `address_space`.
+  llvm::Value* WordAddress(llvm::Value* index, unsigned address_space);
   // The value of a load, f32 or integer.
   virtual llvm::Value* Load(const kir::BlockStep& load) = 0;
   // Step `number`, which is not i itself, those before being made.
@@ -50,6 +54,7 @@ class BlockReader {
  private:
   llvm::Value* Level(llvm::Value* code);
   llvm::Value* Power(llvm::Value* byte);
+  llvm::Value* Half(llvm::Value* bits);
   llvm::Value* Signed(llvm::Value* value);  // as f32
   bool IsSigned(int step) const;
 };

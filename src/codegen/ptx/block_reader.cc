@@ -32,14 +32,14 @@ class Reader : public codegen::BlockReader {
  protected:
   llvm::Value* Load(const BlockStep& load) override {
     if (load.dtype == DType::kF32 && word_ == 4) {
-      return b_.CreateBitCast(Word(Run(load.args[0])), b_.getFloatTy());
+      return b_.CreateBitCast(Read(Run(load.args[0])), b_.getFloatTy());
     }
     if (IsFloat(load.dtype)) {
       llvm::Value* const address = Run(load.args[0]);
       const int bytes = ScalarBytes(load.dtype);
       llvm::Value* bits = C(0);
       for (int part = 0; part < bytes; part += std::min(word_, bytes)) {
-        llvm::Value* read = Word(And(Add(address, part), -word_));
+        llvm::Value* read = Read(And(Add(address, part), -word_));
         if (word_ > bytes) read = b_.CreateLShr(read, b_.CreateShl(And(address, word_ - 1), C(3)));
         bits = b_.CreateOr(bits, b_.CreateShl(read, C(8 * part)));
       }
@@ -49,6 +49,11 @@ class Reader : public codegen::BlockReader {
     llvm::Value* byte = Bits(load, nullptr, 255);
     if (load.dtype == DType::kU8) return byte;
     return b_.CreateSExt(b_.CreateTrunc(byte, b_.getInt8Ty()), b_.getInt32Ty());
+  }
+
+  // In global memory, as threads look up words far apart.
+  llvm::Value* Word(llvm::Value* index) override {
+    return b_.CreateZExt(b_.CreateLoad(b_.getInt16Ty(), WordAddress(index, 1)), b_.getInt32Ty());
   }
 
   llvm::Value* Step(int number) override {
@@ -82,7 +87,7 @@ class Reader : public codegen::BlockReader {
   llvm::Value* Run(int step) { return fields_.steps[step].kind == BlockStep::Kind::kIndex ? run_ : runs_[step]; }
 
   // The word at `offset`, a multiple of its size, in the low bits.
-  llvm::Value* Word(llvm::Value* offset) {
+  llvm::Value* Read(llvm::Value* offset) {
     llvm::Value* at = b_.CreateInBoundsGEP(b_.getInt8Ty(), block_, b_.CreateZExt(offset, b_.getInt64Ty()));
     return b_.CreateZExt(b_.CreateAlignedLoad(b_.getIntNTy(8 * word_), at, llvm::Align(word_)), b_.getInt32Ty());
   }
@@ -95,7 +100,7 @@ class Reader : public codegen::BlockReader {
     for (size_t i = 0; counts && i < address.values.size(); i += 8) counts = address.values[i] % word_ == 0;
     llvm::Value* const place = counts ? at_ : made_[load.args[0]];
     llvm::Value* const aligned = And(place, -static_cast<int64_t>(word_));
-    llvm::Value* read = Word(counts ? Add(Run(load.args[0]), aligned) : aligned);
+    llvm::Value* read = Read(counts ? Add(Run(load.args[0]), aligned) : aligned);
     if (shift != nullptr) read = b_.CreateLShr(read, shift);
     return And(b_.CreateLShr(read, b_.CreateShl(And(place, word_ - 1), C(3))), mask);
   }

@@ -11,15 +11,25 @@ namespace {
 
 using kir::BlockStep;
 
-// The steps as expressions of int; each byte gets a name, in `loads`.
-std::vector<Code> Steps(const kir::BlockFields& fields, std::string& loads) {
+// The steps as expressions of int; each byte and word gets a name, in `loads`.
+std::vector<Code> Steps(const BlockFormat& format, const kir::BlockFields& fields, std::string& loads) {
   std::vector<Code> made;
-  int bytes = 0;
+  int bytes = 0, words = 0;
   for (const BlockStep& step : fields.steps) {
     switch (step.kind) {
       case BlockStep::Kind::kIndex: made.push_back({"i"}); continue;
       case BlockStep::Kind::kConst: made.push_back({absl::StrCat(step.constant)}); continue;
       case BlockStep::Kind::kPower: made.push_back({CallText("read_power", {made[step.args[0]].text})}); continue;
+      case BlockStep::Kind::kHalf: made.push_back({CallText("from_bits_f16", {made[step.args[0]].text})}); continue;
+      case BlockStep::Kind::kTimes:
+        made.push_back(Infix("*", Level::kProduct, made[step.args[0]], {absl::StrCat(step.factor, "f")}));
+        continue;
+      case BlockStep::Kind::kGrid: {
+        const std::string name = absl::StrCat("word", words++);
+        absl::StrAppend(&loads, "  const int ", name, " = grid_", format.name, "[", made[step.args[0]].text, "];\n");
+        made.push_back({name});
+        continue;
+      }
       case BlockStep::Kind::kLoad: break;
       case BlockStep::Kind::kApply: {
         const Code &a = made[step.args[0]], &b = made[step.args[1]];
@@ -58,7 +68,7 @@ Language::Words BlockWords(DType dtype) {
   const BlockFormat& format = FormatOf(dtype);
   const kir::BlockFields& fields = kir::FieldsOf(dtype);
   std::string lines;
-  const std::vector<Code> steps = Steps(fields, lines);
+  const std::vector<Code> steps = Steps(format, fields, lines);
   std::vector<std::string> given, names, members, of_e;
   auto field = [&](const char* type, const char* name, int step) {
     if (step < 0) return;
@@ -94,7 +104,8 @@ Language::Words BlockWords(DType dtype) {
           {"$less", minimums                  ? " - least"
                     : format.added != nullptr ? " + added"
                                               : ""},
-          {"$levels", absl::StrJoin(format.levels, ", ", [](std::string* out, int8_t l) { absl::StrAppend(out, l); })}};
+          {"$levels", absl::StrJoin(format.levels, ", ", [](std::string* out, int8_t l) { absl::StrAppend(out, l); })},
+          {"$grid", absl::StrJoin(format.grid, ", ")}};
 }
 
 }  // namespace quern::text

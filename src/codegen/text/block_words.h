@@ -7,7 +7,7 @@
 //              `added`
 //   $given     these as parameters     $names their names     $members as members of a structure, $of_e as those of `e`
 //   $value     the product that they stand for and, after a comma, the minimum; $less takes that away, or adds `added`
-//   $levels    the numbers of its table
+//   $levels    the numbers of its table     $grid the words of its grid
 #pragma once
 
 #include "codegen/text/language.h"

@@ -18,6 +18,7 @@ namespace {
 constexpr Helper kHelpers[] = {
     // Block formats: what an element is worth does not depend on the layout that its fields were read from.
     {"levels", Over::kBlock, "$constant levels_$D[] = {$levels};"},
+    {"grid", Over::kBlock, "$words grid_$D[] = {$grid};"},
     {"value", Over::kBlock, R"(float value_$D($given) {
   const float product = $value;
   return product$less;
@@ -126,6 +127,7 @@ std::string Expand(const Language& language, const Helper& helper, DType dtype) 
   Language::Words words = language.words == nullptr ? Language::Words{} : language.words(language, dtype);
   if (IsBlock(dtype)) {
     for (auto& word : BlockWords(dtype)) words.push_back(std::move(word));
+    words.emplace_back("$words", absl::StrCat(language.constant, " ", MemoryType(language, DType::kU16)));
     words.emplace_back("$constant", absl::StrCat(language.constant, " ", MemoryType(language, DType::kI8)));
   }
   words.emplace_back("$D", Row(dtype).name);

@@ -1,11 +1,11 @@
-// qk_dot_{q2_K,q3_K,q4_K,q5_K,q6_K,iq4_xs}: y[r, j] += dot(row j of w, row r of x) for @blocks weights of 256 and q8_K
+// qk_dot_F of the formats of blocks of 256: y[r, j] += dot(row j of w, row r of x) for @blocks weights of 256 and q8_K
 // @planar activations.
 //
 //   q2_K, q4_K, q5_K  y += xd * (d * sum_g scale_g * (codes_g . quants_g) - dmin * sum_g min_g * sum_g(quants))
 //   q3_K, q6_K        y += xd * (d * sum_g scale_g * (codes_g . quants_g) - offset d * sum_g scale_g * sum_g(quants))
-//   iq4_xs            y += xd * d * sum_g scale_g * (levels_g . quants_g)
+//   iq..              y += xd * d * sum_g scale_g * (levels_g . quants_g)
 //
-// for each block; g: its groups of 32, of q2_K, q3_K and q6_K of 16. The integer sums are exact: codes are below 64, so
+// for each block; g: its groups of 32 or 16. The integer sums are exact: codes are below 64, so
 // a pair of products fits 16 bits, as one of levels with their signs does. Each weight block is decoded once and used
 // for all m rows, so m = 1 streams the weights once, in address order, with a prefetch `ahead` bytes in front: that,
 // not arithmetic, is its speed.
@@ -97,7 +97,7 @@ HWY_INLINE hn::Vec<D16I> ScalesOf16(const uint8_t* block, Q3_K) { return ScalesO
 
 // q3_K, q6_K.
 template <class Format>
-  requires(!Format::kHasMins && Format::kGroup == 16)
+  requires(!Format::kHasMins && Format::kGroup == 16 && !Format::kGrid)
 struct DotHeader<Format> : GroupsOf16 {
   static constexpr float kAway = Format::kOffset;
   hn::Vec<Words> away[kVectors];
@@ -142,6 +142,40 @@ struct DotHeader<IQ4_XS> {
   HWY_INLINE VI16 Scales(int at) const {
     const auto bytes = hn::TableLookupBytesOr0(scales, hn::Load(DU8(), kIndices.at + at));
     return hn::ShiftRight<8>(hn::BitCast(DI16(), bytes));  // signed
+  }
+};
+
+// Of grids. Their scales are below 32, of groups of 32 or 16.
+template <class Format>
+  requires(Format::kGrid && Format::kGroup == 32)
+struct DotHeader<Format> {
+  using Words = hn::FixedTag<int16_t, 8>;
+  static constexpr int kVectors = 0;
+  static constexpr float kAway = 0;
+  static constexpr WordIndices<16, 128, 0> kIndices{};
+  VU8 scales;
+  float d;
+  HWY_INLINE explicit DotHeader(const uint8_t* block) : d(GridBlock<Format>::D(block)) {
+    alignas(16) int8_t at[16] = {};
+    GridBlock<Format>::Scales(block, at);
+    scales = hn::BitCast(DU8(), hn::Set(DU64(), LoadScalar<uint64_t>(reinterpret_cast<const uint8_t*>(at))));
+  }
+  HWY_INLINE VI16 Scales(int at) const {
+    return hn::BitCast(DI16(), hn::TableLookupBytesOr0(scales, hn::Load(DU8(), kIndices.at + at)));
+  }
+};
+
+template <class Format>
+  requires(Format::kGrid && Format::kGroup == 16)
+struct DotHeader<Format> : GroupsOf16 {
+  static constexpr int kVectors = 0;
+  static constexpr float kAway = 0;
+  float d;
+  HWY_INLINE explicit DotHeader(const uint8_t* block) : GroupsOf16(ScalesOf16(block)), d(GridBlock<Format>::D(block)) {}
+  static HWY_INLINE hn::Vec<D16I> ScalesOf16(const uint8_t* block) {
+    alignas(16) int8_t at[16];
+    GridBlock<Format>::Scales(block, at);
+    return hn::Load(D16I(), at);
   }
 };
 
@@ -251,4 +285,39 @@ QUERN_TILE(qk_dot_q6_K)(float* y, int64_t y_ld, const void* w, int64_t w_stride,
 QUERN_TILE(qk_dot_iq4_xs)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
                           int64_t m, int64_t n, int64_t k, int64_t ahead) {
   quern::simd::Dot<quern::simd::IQ4_XS>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead);
+}
+
+QUERN_TILE(qk_dot_iq2_xxs)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
+                           int64_t m, int64_t n, int64_t k, int64_t ahead) {
+  quern::simd::Dot<quern::simd::IQ2_XXS>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead);
+}
+
+QUERN_TILE(qk_dot_iq2_xs)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
+                          int64_t m, int64_t n, int64_t k, int64_t ahead) {
+  quern::simd::Dot<quern::simd::IQ2_XS>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead);
+}
+
+QUERN_TILE(qk_dot_iq2_s)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
+                         int64_t m, int64_t n, int64_t k, int64_t ahead) {
+  quern::simd::Dot<quern::simd::IQ2_S>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead);
+}
+
+QUERN_TILE(qk_dot_iq3_xxs)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
+                           int64_t m, int64_t n, int64_t k, int64_t ahead) {
+  quern::simd::Dot<quern::simd::IQ3_XXS>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead);
+}
+
+QUERN_TILE(qk_dot_iq3_s)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
+                         int64_t m, int64_t n, int64_t k, int64_t ahead) {
+  quern::simd::Dot<quern::simd::IQ3_S>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead);
+}
+
+QUERN_TILE(qk_dot_iq1_s)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
+                         int64_t m, int64_t n, int64_t k, int64_t ahead) {
+  quern::simd::Dot<quern::simd::IQ1_S>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead);
+}
+
+QUERN_TILE(qk_dot_iq1_m)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
+                         int64_t m, int64_t n, int64_t k, int64_t ahead) {
+  quern::simd::Dot<quern::simd::IQ1_M>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead);
 }

@@ -121,3 +121,38 @@ QUERN_TILE(qk_dot_iq4_xs_x)(float* y, int64_t y_ld, const void* w, int64_t w_str
                             int64_t m, int64_t n, int64_t k, int64_t ahead) {
   quern::simd::ExactDot<quern::simd::IQ4_XS>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead);
 }
+
+QUERN_TILE(qk_dot_iq2_xxs_x)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
+                             int64_t m, int64_t n, int64_t k, int64_t ahead) {
+  quern::simd::ExactDot<quern::simd::IQ2_XXS>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead);
+}
+
+QUERN_TILE(qk_dot_iq2_xs_x)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
+                            int64_t m, int64_t n, int64_t k, int64_t ahead) {
+  quern::simd::ExactDot<quern::simd::IQ2_XS>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead);
+}
+
+QUERN_TILE(qk_dot_iq2_s_x)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
+                           int64_t m, int64_t n, int64_t k, int64_t ahead) {
+  quern::simd::ExactDot<quern::simd::IQ2_S>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead);
+}
+
+QUERN_TILE(qk_dot_iq3_xxs_x)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
+                             int64_t m, int64_t n, int64_t k, int64_t ahead) {
+  quern::simd::ExactDot<quern::simd::IQ3_XXS>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead);
+}
+
+QUERN_TILE(qk_dot_iq3_s_x)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
+                           int64_t m, int64_t n, int64_t k, int64_t ahead) {
+  quern::simd::ExactDot<quern::simd::IQ3_S>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead);
+}
+
+QUERN_TILE(qk_dot_iq1_s_x)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
+                           int64_t m, int64_t n, int64_t k, int64_t ahead) {
+  quern::simd::ExactDot<quern::simd::IQ1_S>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead);
+}
+
+QUERN_TILE(qk_dot_iq1_m_x)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
+                           int64_t m, int64_t n, int64_t k, int64_t ahead) {
+  quern::simd::ExactDot<quern::simd::IQ1_M>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead);
+}

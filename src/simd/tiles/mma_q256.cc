@@ -1,10 +1,10 @@
-// qk_mma_{q2_K,q3_K,q4_K,q5_K,q6_K,iq4_xs}: c[m, n] += x (q8_K @planar) * w (@panel16)^T for a panel of up to
-// 16 weight rows and any m.
+// qk_mma_F of the formats of blocks of 256: c[m, n] += x (q8_K @planar) * w (@panel16)^T for a panel of up to 16 weight
+// rows and any m.
 //
 //   c += xd * (sum_g scale_g * ((codes_g - offset) . quants_g) - dmin * sum_g min_g * sum_g(quants))
 //
-// for each block of 256; g: its groups; scale_g is d times the one of the block, from the panel. offset: of q3_K, q6_K
-// and iq4_xs; minimums: of the others. The integer sums are exact.
+// for each block of 256; g: its groups; scale_g is d times the one of the block, from the panel. minimums: of q2_K,
+// q4_K and q5_K; offset: of the others. The integer sums are exact.
 #include "simd/tiles/quant_amx.h"
 #include "simd/tiles/quant_mma.h"
 
@@ -132,4 +132,39 @@ QUERN_TILE(qk_mma_q6_K)(float* c, int64_t c_ld, const void* x, int64_t x_stride,
 QUERN_TILE(qk_mma_iq4_xs)(float* c, int64_t c_ld, const void* x, int64_t x_stride, const void* panel, int64_t,
                           int64_t m, int64_t n, int64_t k) {
   quern::simd::Mma<quern::simd::IQ4_XS>(c, c_ld, x, x_stride, panel, m, n, k);
+}
+
+QUERN_TILE(qk_mma_iq2_xxs)(float* c, int64_t c_ld, const void* x, int64_t x_stride, const void* panel, int64_t,
+                           int64_t m, int64_t n, int64_t k) {
+  quern::simd::Mma<quern::simd::IQ2_XXS>(c, c_ld, x, x_stride, panel, m, n, k);
+}
+
+QUERN_TILE(qk_mma_iq2_xs)(float* c, int64_t c_ld, const void* x, int64_t x_stride, const void* panel, int64_t,
+                          int64_t m, int64_t n, int64_t k) {
+  quern::simd::Mma<quern::simd::IQ2_XS>(c, c_ld, x, x_stride, panel, m, n, k);
+}
+
+QUERN_TILE(qk_mma_iq2_s)(float* c, int64_t c_ld, const void* x, int64_t x_stride, const void* panel, int64_t, int64_t m,
+                         int64_t n, int64_t k) {
+  quern::simd::Mma<quern::simd::IQ2_S>(c, c_ld, x, x_stride, panel, m, n, k);
+}
+
+QUERN_TILE(qk_mma_iq3_xxs)(float* c, int64_t c_ld, const void* x, int64_t x_stride, const void* panel, int64_t,
+                           int64_t m, int64_t n, int64_t k) {
+  quern::simd::Mma<quern::simd::IQ3_XXS>(c, c_ld, x, x_stride, panel, m, n, k);
+}
+
+QUERN_TILE(qk_mma_iq3_s)(float* c, int64_t c_ld, const void* x, int64_t x_stride, const void* panel, int64_t, int64_t m,
+                         int64_t n, int64_t k) {
+  quern::simd::Mma<quern::simd::IQ3_S>(c, c_ld, x, x_stride, panel, m, n, k);
+}
+
+QUERN_TILE(qk_mma_iq1_s)(float* c, int64_t c_ld, const void* x, int64_t x_stride, const void* panel, int64_t, int64_t m,
+                         int64_t n, int64_t k) {
+  quern::simd::Mma<quern::simd::IQ1_S>(c, c_ld, x, x_stride, panel, m, n, k);
+}
+
+QUERN_TILE(qk_mma_iq1_m)(float* c, int64_t c_ld, const void* x, int64_t x_stride, const void* panel, int64_t, int64_t m,
+                         int64_t n, int64_t k) {
+  quern::simd::Mma<quern::simd::IQ1_M>(c, c_ld, x, x_stride, panel, m, n, k);
 }

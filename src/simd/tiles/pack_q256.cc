@@ -1,4 +1,4 @@
-// qk_pack_{q2_K,q3_K,q4_K,q5_K,q6_K,iq4_xs}_panel16: 16 rows of blocks of 256 interleaved for 4-way dot products
+// qk_pack_F_panel16 of the formats of blocks of 256: 16 rows of blocks of 256 interleaved for 4-way dot products
 // (kir/layout.h, Panel16; at the level `amx` quant_amx.h).
 //
 // The rows are transposed while still packed, nibbles and the bits above them apart, and made codes afterwards: half
@@ -135,7 +135,7 @@ HWY_INLINE void PackHeader(const BlockColumn& column, const HeaderAt& to) {
 
 // A block begins with d, 16 bits and 32 of scales.
 template <class Format>
-  requires(Format::kLevels != nullptr)
+  requires(Format::kLevels != nullptr && !Format::kGrid)
 HWY_INLINE void PackHeader(const BlockColumn& column, const HeaderAt& to) {
   const DU32 d;
   const Lines4 header = TransposeRows(column, 0);
@@ -154,8 +154,50 @@ HWY_INLINE void PackHeader(const BlockColumn& column, const HeaderAt& to) {
   }
 }
 
+// Row by row: grids are looked up by each on its own.
+template <class Format>
+  requires(Format::kGrid)
+HWY_INLINE void PackHeader(const BlockColumn& column, const HeaderAt& to) {
+  constexpr int kGroups = 256 / Format::kGroup;
+  alignas(64) int32_t scales[kGroups][16];
+  alignas(64) float block_d[16];
+  for (int r = 0; r < 16; ++r) {
+    alignas(16) int8_t of_row[16];
+    GridBlock<Format>::Scales(column.row[r], of_row);
+    for (int g = 0; g < kGroups; ++g) scales[g][r] = of_row[g];
+    block_d[r] = GridBlock<Format>::D(column.row[r]);
+  }
+  for (int i = 0; i < kLineVectors; ++i) {
+    const VF32 d = hn::Load(DF32(), block_d + i * kLanes);
+#if defined(__AMX_INT8__)
+    hn::StoreU(d, DF32(), to.supers);
+#endif
+    for (int g = 0; g < kGroups; ++g) to.StoreScale(g, i, d, hn::Load(DI32(), scales[g] + i * kLanes));
+  }
+}
+
+template <class Format, class Store>
+  requires(Format::kGrid)
+HWY_INLINE void ForCodes(const BlockColumn& column, const Store& store) {
+  const D32 d;
+  alignas(64) uint8_t lines[8][64];
+  for (int s = 0; s < 8; ++s) {
+    for (int r = 0; r < 16; ++r) {
+      hn::Vec<D32> codes[kGridParts];
+      GridCodes<Format>(column.row[r], s, codes);
+      alignas(32) uint8_t row[32];
+      for (int i = 0; i < kGridParts; ++i) hn::Store(codes[i], d, row + i * kGridBytes);
+      for (int e = 0; e < 8; ++e) StoreScalar(LoadScalar<uint32_t>(row + 4 * e), lines[e] + 4 * r);
+    }
+    for (int e = 0; e < 8; ++e) {
+      for (int i = 0; i < kLineVectors; ++i) store(hn::Load(DU8(), lines[e] + i * kBytes), s * 32 + e * 4, i);
+    }
+  }
+}
+
 // Calls store(codes, j, i) with vector i of a line of codes: of elements j .. j + 3 of a block for all rows.
 template <class Format, class Store>
+  requires(!Format::kGrid)
 HWY_INLINE void ForCodes(const BlockColumn& column, const Store& store) {
   // Pieces of 16 bytes, two to a run of 32.
   if constexpr (Format::kLevels != nullptr) {
@@ -279,4 +321,32 @@ QUERN_TILE(qk_pack_q6_K_panel16)(void* dst, int64_t, const void* src, int64_t sr
 
 QUERN_TILE(qk_pack_iq4_xs_panel16)(void* dst, int64_t, const void* src, int64_t src_stride, int64_t rows, int64_t k) {
   quern::simd::PackPanel<quern::simd::IQ4_XS>(dst, src, src_stride, rows, k);
+}
+
+QUERN_TILE(qk_pack_iq2_xxs_panel16)(void* dst, int64_t, const void* src, int64_t src_stride, int64_t rows, int64_t k) {
+  quern::simd::PackPanel<quern::simd::IQ2_XXS>(dst, src, src_stride, rows, k);
+}
+
+QUERN_TILE(qk_pack_iq2_xs_panel16)(void* dst, int64_t, const void* src, int64_t src_stride, int64_t rows, int64_t k) {
+  quern::simd::PackPanel<quern::simd::IQ2_XS>(dst, src, src_stride, rows, k);
+}
+
+QUERN_TILE(qk_pack_iq2_s_panel16)(void* dst, int64_t, const void* src, int64_t src_stride, int64_t rows, int64_t k) {
+  quern::simd::PackPanel<quern::simd::IQ2_S>(dst, src, src_stride, rows, k);
+}
+
+QUERN_TILE(qk_pack_iq3_xxs_panel16)(void* dst, int64_t, const void* src, int64_t src_stride, int64_t rows, int64_t k) {
+  quern::simd::PackPanel<quern::simd::IQ3_XXS>(dst, src, src_stride, rows, k);
+}
+
+QUERN_TILE(qk_pack_iq3_s_panel16)(void* dst, int64_t, const void* src, int64_t src_stride, int64_t rows, int64_t k) {
+  quern::simd::PackPanel<quern::simd::IQ3_S>(dst, src, src_stride, rows, k);
+}
+
+QUERN_TILE(qk_pack_iq1_s_panel16)(void* dst, int64_t, const void* src, int64_t src_stride, int64_t rows, int64_t k) {
+  quern::simd::PackPanel<quern::simd::IQ1_S>(dst, src, src_stride, rows, k);
+}
+
+QUERN_TILE(qk_pack_iq1_m_panel16)(void* dst, int64_t, const void* src, int64_t src_stride, int64_t rows, int64_t k) {
+  quern::simd::PackPanel<quern::simd::IQ1_M>(dst, src, src_stride, rows, k);
 }

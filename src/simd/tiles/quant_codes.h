@@ -3,6 +3,7 @@
 #pragma once
 
 #include "simd/tiles/quant_block32.h"
+#include "simd/tiles/quant_grid.h"
 #include "simd/tiles/quant_layout.h"
 #include "simd/tiles/quant_vector.h"
 
@@ -82,9 +83,28 @@ HWY_INLINE hn::Vec<hn::FixedTag<int8_t, 8>> ScalesOfLevels(const uint8_t* block)
   return hn::Sub(hn::BitCast(d, hn::Set(hn::FixedTag<uint64_t, 1>(), low | high << 4)), hn::Set(d, 32));
 }
 
-// Elements that are decoded at once: a chunk of q4_K or q5_K, two groups of iq4_xs, half a block of the others.
+// Elements that are decoded at once: a chunk of q4_K or q5_K, two groups of iq4_xs and of grids, half a block of the
+// others.
 template <class Format>
-constexpr int kPart = Format::kGroup == 32 ? 64 : 128;
+constexpr int kPart = Format::kGroup == 32 || Format::kGrid ? 64 : 128;
+
+// The codes of part `part` of a block, in element order; of levels, these with their signs.
+template <class Format>
+  requires(Format::kGrid)
+HWY_INLINE void SplitCodes(const uint8_t* block, int part, VU8* codes) {
+  hn::Vec<D32> first[kGridParts], second[kGridParts];
+  GridCodes<Format>(block, 2 * part, first);
+  GridCodes<Format>(block, 2 * part + 1, second);
+#if HWY_MAX_BYTES == 64
+  codes[0] = Quants<Format>(DU8(), hn::Combine(DU8(), second[0], first[0]));
+#else
+  QUERN_UNROLL
+  for (int i = 0; i < kGridParts; ++i) {
+    codes[i] = Quants<Format>(DU8(), first[i]);
+    codes[kGridParts + i] = Quants<Format>(DU8(), second[i]);
+  }
+#endif
+}
 
 #if HWY_ARCH_X86 && HWY_MAX_BYTES == 64
 
@@ -120,7 +140,7 @@ HWY_INLINE void SplitCodes(const uint8_t* block, int part, VU8* codes) {
 }
 
 template <class Format>
-  requires(Format::kLevels != nullptr)
+  requires(Format::kLevels != nullptr && !Format::kGrid)
 HWY_INLINE void SplitCodes(const uint8_t* block, int part, VU8* codes) {
   const auto* at = reinterpret_cast<const __m256i*>(block + Format::kNibbles + part * 32);
   const __m512i packed = _mm512_castsi256_si512(_mm256_loadu_si256(at));
@@ -179,7 +199,7 @@ HWY_INLINE void SplitCodes(const uint8_t* block, int part, VU8* codes) {
 
 // The codes of part `part` of a block, in element order; of levels, these with their signs.
 template <class Format>
-  requires(Format::kLevels != nullptr)
+  requires(Format::kLevels != nullptr && !Format::kGrid)
 HWY_INLINE void SplitCodes(const uint8_t* block, int part, VU8* codes) {
   const D16 d16;
   QUERN_UNROLL

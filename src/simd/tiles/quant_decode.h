@@ -113,6 +113,17 @@ struct BlockHeader<IQ4_XS> {
   }
 };
 
+template <class Format>
+  requires(Format::kGrid)
+struct BlockHeader<Format> {
+  alignas(64) float scale[16];
+  HWY_INLINE explicit BlockHeader(const uint8_t* block) {
+    alignas(16) int8_t scales[16];
+    GridBlock<Format>::Scales(block, scales);
+    ScaleBytes<256 / Format::kGroup>(scales, GridBlock<Format>::D(block), scale);
+  }
+};
+
 // Vector v of the 32 codes at `at`, as f32.
 template <typename Code>
 HWY_INLINE VF32 CodesAt(const Code* at, int v) {
@@ -222,6 +233,22 @@ HWY_INLINE void Decode32(const BlockHeader<IQ4_XS>& header, const uint8_t* block
   hn::Store(hn::BitCast(D16I(), Quants<IQ4_XS>(d, hn::ShiftRight<4>(packed))), D16I(), levels + 16);
   const VF32 scale = hn::Set(DF32(), header.scale[s]);
   for (int v = 0; v < kVectors32; ++v) values[v] = hn::Mul(CodesAt(levels, v), scale);
+}
+
+template <class Format>
+  requires(Format::kGrid)
+HWY_INLINE void Decode32(const BlockHeader<Format>& header, const uint8_t* block, int s, VF32* values) {
+  const D32 d;
+  hn::Vec<D32> codes[kGridParts];
+  GridCodes<Format>(block, s, codes);
+  alignas(32) int8_t levels[32];
+  for (int i = 0; i < kGridParts; ++i)
+    hn::Store(hn::BitCast(hn::RebindToSigned<D32>(), Quants<Format>(d, codes[i])), hn::RebindToSigned<D32>(),
+              levels + i * kGridBytes);
+  for (int v = 0; v < kVectors32; ++v) {
+    const int group = Format::kGroup == 32 ? s : 2 * s + v * kLanes / 16;
+    values[v] = hn::Mul(CodesAt(levels, v), hn::Set(DF32(), header.scale[group]));
+  }
 }
 
 }  // namespace

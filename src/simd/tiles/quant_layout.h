@@ -15,7 +15,7 @@ namespace {
 // Blocks of 32: d is at 0, a half, or with kPower a power of two; with kAdded a half behind it is added.
 struct Block32 {
   static constexpr int kElements = 32, kGroup = 32, kActivation = 32, kHigh = 0;
-  static constexpr bool kHasMins = false, kAdded = false, kPower = false;
+  static constexpr bool kHasMins = false, kAdded = false, kPower = false, kGrid = false;
   static constexpr const int8_t* kLevels = nullptr;
 };
 inline constexpr int8_t kLevelsIQ4[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
@@ -51,7 +51,7 @@ struct MXFP4 : Block32 {
 // (with minimums: d and dmin), kScales, and in place of nibbles kPairs, codes of two bits.
 struct KQuant {
   static constexpr int kElements = 256, kActivation = 256;
-  static constexpr bool kAdded = false;
+  static constexpr bool kAdded = false, kGrid = false;
   static constexpr const int8_t* kLevels = nullptr;
 };
 struct Q4_K : KQuant {
@@ -84,6 +84,52 @@ struct IQ4_XS : KQuant {
   static constexpr bool kHasMins = false;
   static constexpr int kD = 0, kScales = 2, kNibbles = 8;
   static constexpr const int8_t* kLevels = kLevelsIQ4;
+};
+
+// Codes that are looked up in a grid, with the sign above (quant_grid.h): of two bits and it, or, of kNibbleGrid, of
+// three. kUnit: of the scale.
+inline constexpr int8_t kLevelsIQ2[16] = {8, 25, 43, 0, -8, -25, -43, 0};
+inline constexpr int8_t kLevelsIQ3XXS[16] = {4, 12, 20, 28, 36, 44, 52, 62, -4, -12, -20, -28, -36, -44, -52, -62};
+inline constexpr int8_t kLevelsIQ3S[16] = {1, 3, 5, 7, 9, 11, 13, 15, -1, -3, -5, -7, -9, -11, -13, -15};
+inline constexpr int8_t kLevelsIQ1[16] = {-7, 1, 9, 0, -9, -1, 7, 0};
+struct GridQuant : KQuant {
+  static constexpr int kCodes = 256, kOffset = 128;
+  static constexpr bool kHasMins = false, kGrid = true, kNibbleGrid = false;
+};
+struct IQ2 : GridQuant {
+  static constexpr float kUnit = 0.125f;
+  static constexpr const int8_t* kLevels = kLevelsIQ2;
+};
+struct IQ2_XXS : IQ2 {
+  static constexpr int kBytes = 66, kGroup = 32;
+};
+struct IQ2_XS : IQ2 {
+  static constexpr int kBytes = 74, kGroup = 16;
+};
+struct IQ2_S : IQ2 {
+  static constexpr int kBytes = 82, kGroup = 16;
+};
+struct IQ3_XXS : GridQuant {
+  static constexpr int kBytes = 98, kGroup = 32;
+  static constexpr bool kNibbleGrid = true;
+  static constexpr float kUnit = 0.25f;
+  static constexpr const int8_t* kLevels = kLevelsIQ3XXS;
+};
+struct IQ3_S : GridQuant {
+  static constexpr int kBytes = 110, kGroup = 32;
+  static constexpr bool kNibbleGrid = true;
+  static constexpr float kUnit = 1;
+  static constexpr const int8_t* kLevels = kLevelsIQ3S;
+};
+struct IQ1 : GridQuant {
+  static constexpr float kUnit = 0.125f;
+  static constexpr const int8_t* kLevels = kLevelsIQ1;
+};
+struct IQ1_S : IQ1 {
+  static constexpr int kBytes = 50, kGroup = 32;
+};
+struct IQ1_M : IQ1 {
+  static constexpr int kBytes = 56, kGroup = 16;
 };
 
 // Offsets in bytes inside a planar row of k activations; the quants are at 0.

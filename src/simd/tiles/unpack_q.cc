@@ -161,3 +161,59 @@ QUERN_TILE(qk_unpack_iq4_xs)(void* dst, int64_t dst_stride, const void* src, int
 QUERN_TILE(qk_pack_iq4_xs_kn32)(void* dst, int64_t, const void* src, int64_t src_stride, int64_t rows, int64_t k) {
   quern::simd::PackColumns<quern::simd::IQ4_XS>(dst, src, src_stride, rows, k);
 }
+
+QUERN_TILE(qk_unpack_iq2_xxs)(void* dst, int64_t dst_stride, const void* src, int64_t src_stride, int64_t rows,
+                              int64_t k) {
+  quern::simd::UnpackRows<quern::simd::IQ2_XXS>(dst, dst_stride, src, src_stride, rows, k);
+}
+QUERN_TILE(qk_pack_iq2_xxs_kn32)(void* dst, int64_t, const void* src, int64_t src_stride, int64_t rows, int64_t k) {
+  quern::simd::PackColumns<quern::simd::IQ2_XXS>(dst, src, src_stride, rows, k);
+}
+
+QUERN_TILE(qk_unpack_iq2_xs)(void* dst, int64_t dst_stride, const void* src, int64_t src_stride, int64_t rows,
+                             int64_t k) {
+  quern::simd::UnpackRows<quern::simd::IQ2_XS>(dst, dst_stride, src, src_stride, rows, k);
+}
+QUERN_TILE(qk_pack_iq2_xs_kn32)(void* dst, int64_t, const void* src, int64_t src_stride, int64_t rows, int64_t k) {
+  quern::simd::PackColumns<quern::simd::IQ2_XS>(dst, src, src_stride, rows, k);
+}
+
+QUERN_TILE(qk_unpack_iq2_s)(void* dst, int64_t dst_stride, const void* src, int64_t src_stride, int64_t rows,
+                            int64_t k) {
+  quern::simd::UnpackRows<quern::simd::IQ2_S>(dst, dst_stride, src, src_stride, rows, k);
+}
+QUERN_TILE(qk_pack_iq2_s_kn32)(void* dst, int64_t, const void* src, int64_t src_stride, int64_t rows, int64_t k) {
+  quern::simd::PackColumns<quern::simd::IQ2_S>(dst, src, src_stride, rows, k);
+}
+
+QUERN_TILE(qk_unpack_iq3_xxs)(void* dst, int64_t dst_stride, const void* src, int64_t src_stride, int64_t rows,
+                              int64_t k) {
+  quern::simd::UnpackRows<quern::simd::IQ3_XXS>(dst, dst_stride, src, src_stride, rows, k);
+}
+QUERN_TILE(qk_pack_iq3_xxs_kn32)(void* dst, int64_t, const void* src, int64_t src_stride, int64_t rows, int64_t k) {
+  quern::simd::PackColumns<quern::simd::IQ3_XXS>(dst, src, src_stride, rows, k);
+}
+
+QUERN_TILE(qk_unpack_iq3_s)(void* dst, int64_t dst_stride, const void* src, int64_t src_stride, int64_t rows,
+                            int64_t k) {
+  quern::simd::UnpackRows<quern::simd::IQ3_S>(dst, dst_stride, src, src_stride, rows, k);
+}
+QUERN_TILE(qk_pack_iq3_s_kn32)(void* dst, int64_t, const void* src, int64_t src_stride, int64_t rows, int64_t k) {
+  quern::simd::PackColumns<quern::simd::IQ3_S>(dst, src, src_stride, rows, k);
+}
+
+QUERN_TILE(qk_unpack_iq1_s)(void* dst, int64_t dst_stride, const void* src, int64_t src_stride, int64_t rows,
+                            int64_t k) {
+  quern::simd::UnpackRows<quern::simd::IQ1_S>(dst, dst_stride, src, src_stride, rows, k);
+}
+QUERN_TILE(qk_pack_iq1_s_kn32)(void* dst, int64_t, const void* src, int64_t src_stride, int64_t rows, int64_t k) {
+  quern::simd::PackColumns<quern::simd::IQ1_S>(dst, src, src_stride, rows, k);
+}
+
+QUERN_TILE(qk_unpack_iq1_m)(void* dst, int64_t dst_stride, const void* src, int64_t src_stride, int64_t rows,
+                            int64_t k) {
+  quern::simd::UnpackRows<quern::simd::IQ1_M>(dst, dst_stride, src, src_stride, rows, k);
+}
+QUERN_TILE(qk_pack_iq1_m_kn32)(void* dst, int64_t, const void* src, int64_t src_stride, int64_t rows, int64_t k) {
+  quern::simd::PackColumns<quern::simd::IQ1_M>(dst, src, src_stride, rows, k);
+}

@@ -32,9 +32,11 @@ struct Case : GraphCase {
 
 // Products of few rows and of many with all formats of weights and of bytes, rows of the weights by themselves,
 // matrices turned, and attention over keys and values of each float type: what calls tiles.
-constexpr DType kFormats[] = {DType::kF32,    DType::kF16,  DType::kBF16, DType::kQ8_0, DType::kQ4_0,   DType::kQ4_K,
-                              DType::kQ5_K,   DType::kQ6_K, DType::kQ5_0, DType::kQ4_1, DType::kIQ4_NL, DType::kQ5_1,
-                              DType::kIQ4_XS, DType::kQ2_K, DType::kQ3_K, DType::kMXFP4};
+constexpr DType kFormats[] = {DType::kF32,    DType::kF16,     DType::kBF16,   DType::kQ8_0,  DType::kQ4_0,
+                              DType::kQ4_K,   DType::kQ5_K,    DType::kQ6_K,   DType::kQ5_0,  DType::kQ4_1,
+                              DType::kIQ4_NL, DType::kQ5_1,    DType::kIQ4_XS, DType::kQ2_K,  DType::kQ3_K,
+                              DType::kMXFP4,  DType::kIQ2_XXS, DType::kIQ2_XS, DType::kIQ2_S, DType::kIQ3_XXS,
+                              DType::kIQ3_S,  DType::kIQ1_S,   DType::kIQ1_M};
 constexpr DType kTurned[] = {DType::kI8, DType::kF16, DType::kF32, DType::kF64};
 constexpr int64_t kRows[] = {1, 3, 21};
 constexpr uint64_t kProducts = std::size(kFormats) * std::size(kRows) * 2;

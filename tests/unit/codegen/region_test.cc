@@ -197,9 +197,10 @@ TEST(Region, GateUpOfEveryFormat) {
   for (const auto& [weight, activation] : std::vector<std::pair<std::string, std::string>>{
            {"f32", "f32"},    {"f16", "f32"},   {"q8_0", "q8_0"}, {"q4_0", "q8_0"},   {"q4_K", "q8_K"},
            {"q5_K", "q8_K"},  {"q6_K", "q8_K"}, {"q5_0", "q8_0"}, {"q5_1", "q8_0"},   {"iq4_nl", "q8_0"},
-           {"mxfp4", "q8_0"}, {"q2_K", "q8_K"}, {"q3_K", "q8_K"}, {"iq4_xs", "q8_K"}, {"q8_0", "f32"},
-           {"q4_0", "f32"},   {"q4_K", "f32"},  {"q5_K", "f32"},  {"q6_K", "f32"},    {"q5_1", "f32"},
-           {"mxfp4", "f32"},  {"tq1_0", "f32"}, {"q3_K", "f32"}}) {
+           {"mxfp4", "q8_0"}, {"q2_K", "q8_K"}, {"q3_K", "q8_K"}, {"iq4_xs", "q8_K"}, {"iq2_xxs", "q8_K"},
+           {"iq1_m", "q8_K"}, {"iq3_s", "f32"}, {"q8_0", "f32"},  {"q4_0", "f32"},    {"q4_K", "f32"},
+           {"q5_K", "f32"},   {"q6_K", "f32"},  {"q5_1", "f32"},  {"mxfp4", "f32"},   {"tq1_0", "f32"},
+           {"q3_K", "f32"}}) {
     for (const std::string rows : {"1", "5", "S"}) {
       SCOPED_TRACE(weight + " x " + activation + " rows " + rows);
       const std::string text = GateUp(weight, activation, rows);

@@ -19,8 +19,9 @@ constexpr int64_t kColumns = 11;
 constexpr DType kScalars[] = {DType::kF32, DType::kF16, DType::kBF16, DType::kF64, DType::kI8,
                               DType::kI16, DType::kI32, DType::kI64,  DType::kU8,  DType::kU16,
                               DType::kU32, DType::kU64, DType::kBool};
-constexpr DType kBlocks[] = {DType::kQ4_0, DType::kQ8_0,   DType::kQ4_K, DType::kQ5_K, DType::kQ6_K,  DType::kQ8_K,
-                             DType::kQ5_1, DType::kIQ4_XS, DType::kQ2_K, DType::kQ3_K, DType::kMXFP4, DType::kTQ1_0};
+constexpr DType kBlocks[] = {DType::kQ4_0,  DType::kQ8_0,  DType::kQ4_K,    DType::kQ5_K,  DType::kQ6_K,
+                             DType::kQ8_K,  DType::kQ5_1,  DType::kIQ4_XS,  DType::kQ2_K,  DType::kQ3_K,
+                             DType::kMXFP4, DType::kTQ1_0, DType::kIQ2_XXS, DType::kIQ3_S, DType::kIQ1_M};
 
 class Generator {
  public:

@@ -167,7 +167,10 @@ std::vector<Case> Cases() {
           {"gemv_iq4_xs", GemvOf("iq4_xs")},
           {"gemv_mxfp4", GemvOf("mxfp4")},
           {"gemv_tq1_0", GemvOf("tq1_0")},
-          {"gemv_tq2_0", GemvOf("tq2_0")}};
+          {"gemv_tq2_0", GemvOf("tq2_0")},
+          {"gemv_iq2_xs", GemvOf("iq2_xs")},
+          {"gemv_iq3_s", GemvOf("iq3_s")},
+          {"gemv_iq1_m", GemvOf("iq1_m")}};
 }
 
 TEST(EmitPtx, GoldenFiles) {

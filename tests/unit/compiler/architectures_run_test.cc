@@ -19,6 +19,9 @@ namespace {
 constexpr double kTolerance = 4e-3;
 // With an adapter of f16, beside which it rounds to f16 what is multiplied.
 constexpr double kAdapterTolerance = 2e-2;
+// Of packed weights: how far llama.cpp's own logits are from those of what the weights decode to, 0.05, which is what
+// its rounding of activations to int8 makes.
+constexpr double kPackedTolerance = 0.06;
 
 struct Described {
   // Of a model, or of an adapter, whose model is then read too.
@@ -45,7 +48,9 @@ struct Described {
     if (with_adapter) options.lora = {{adapter.path(), golden.scale}};
     return options;
   }
-  double tolerance() const { return with_adapter ? kAdapterTolerance : kTolerance; }
+  double tolerance() const {
+    return with_adapter ? kAdapterTolerance : golden.exact.empty() ? kTolerance : kPackedTolerance;
+  }
 
   support::DescribedModel golden;
   bool with_adapter;
@@ -77,6 +82,33 @@ TEST_P(ArchitectureRuns, InASession) {
       ASSERT_TRUE(row.ok()) << row.error();
       EXPECT_LT(described.Difference(*row, i + 1), described.tolerance())
           << "token " << i << " after a prompt of " << prompt;
+    }
+  }
+}
+
+// Weights whose codes are looked up in grids, of every such format.
+TEST(PackedWeights, AreExactOnEveryLevel) {
+  Described described(Golden("llama-grids"));
+  described.golden.rows = described.golden.exact;
+  const int64_t all = static_cast<int64_t>(described.model.ids.size());
+  for (const char* const cpu : {"sse4", "avx2", "avx512", "native"}) {
+    Options options = described.options();
+    options.exact = true;
+    options.cpu = cpu;
+    Result<Session> session = Session::Open(described.file.path(), options);
+    if (session.code() == ErrorCode::kInvalid && std::string_view(cpu).starts_with("avx"))
+      continue;  // not of this machine
+    ASSERT_TRUE(session.ok()) << session.error();
+    const Result<std::vector<float>> rows = session->StepAll(described.Ids(0, 11));
+    ASSERT_TRUE(rows.ok()) << rows.error();
+    for (int64_t i = 0; i < 11; ++i) {
+      const auto first = rows->begin() + i * described.width;
+      EXPECT_LT(described.Difference({first, first + described.width}, i + 1), 1e-3) << cpu << ", row " << i;
+    }
+    for (int64_t i = 11; i < all; ++i) {
+      const Result<std::vector<float>> row = session->Step(described.Ids(i, 1));
+      ASSERT_TRUE(row.ok()) << row.error();
+      EXPECT_LT(described.Difference(*row, i + 1), 1e-3) << cpu << ", token " << i;
     }
   }
 }

@@ -87,7 +87,7 @@ void Count(DType weights, bool exact) {
 
 TEST(Chunks, AStepOfOneTokenHasWorkForManyThreads) {
   for (const DType weights : {DType::kQ4_K, DType::kQ5_K, DType::kQ6_K, DType::kQ8_0, DType::kQ4_0, DType::kQ5_1,
-                              DType::kQ2_K, DType::kIQ4_XS, DType::kF16}) {
+                              DType::kQ2_K, DType::kIQ4_XS, DType::kIQ3_S, DType::kIQ1_S, DType::kF16}) {
     Count(weights, false);
     Count(weights, true);
   }

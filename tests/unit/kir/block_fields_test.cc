@@ -43,6 +43,7 @@ TEST(BlockFormats, FieldsAreWithinTheirBounds) {
     for (int trial = 0; trial < 50; ++trial) {
       std::vector<uint8_t> block(format.bytes);
       for (uint8_t& byte : block) byte = static_cast<uint8_t>(trial == 0 ? 0xff : random());
+      std::vector<int64_t> before;
       for (int i = 0; i < format.elements; ++i) {
         std::vector<int64_t> values;
         for (const BlockStep& step : fields.steps) {
@@ -56,7 +57,18 @@ TEST(BlockFormats, FieldsAreWithinTheirBounds) {
               ASSERT_LE(args[0] + ScalarBytes(step.dtype), format.bytes);
               values.push_back(step.dtype == DType::kI8 ? static_cast<int8_t>(block[args[0]]) : block[args[0]]);
               break;
-            case BlockStep::Kind::kPower: values.push_back(0); break;
+            case BlockStep::Kind::kPower:
+            case BlockStep::Kind::kTimes: values.push_back(0); break;
+            case BlockStep::Kind::kHalf:
+              ASSERT_GE(args[0], 0);
+              ASSERT_LT(args[0], 65536);
+              values.push_back(0);
+              break;
+            case BlockStep::Kind::kGrid:
+              ASSERT_GE(args[0], 0);
+              ASSERT_LT(args[0], static_cast<int64_t>(format.grid.size()));
+              values.push_back(format.grid[args[0]]);
+              break;
             case BlockStep::Kind::kApply: {
               for (int a = 0; a < 3 && step.args[a] >= 0; ++a) ASSERT_GE(args[a], 0) << Row(step.op).name;
               values.push_back(EvalInteger(step.op, DType::kI64, args[0], args[1], args[2]));
@@ -64,7 +76,10 @@ TEST(BlockFormats, FieldsAreWithinTheirBounds) {
             }
           }
           if (!step.values.empty()) ASSERT_EQ(step.values[i], values.back());
+          const size_t s = values.size() - 1;
+          if (i % step.alike != 0) ASSERT_EQ(values[s], before[s]) << s << " of " << i;
         }
+        before = values;
         const BlockElement element = ReadBlockElement(dtype, block.data(), i);
         ASSERT_EQ(element.code, values[fields.code]);
         ASSERT_GE(element.code, 0);

@@ -171,9 +171,10 @@ struct Format {
   const char* weight;
   const char* activation;  // of the integer product
 };
-constexpr Format kFormats[] = {{"q4_0", "q8_0"}, {"q8_0", "q8_0"}, {"q4_K", "q8_K"},  {"q5_K", "q8_K"},
-                               {"q6_K", "q8_K"}, {"q5_0", "q8_0"}, {"q4_1", "q8_0"},  {"mxfp4", "q8_0"},
-                               {"q2_K", "q8_K"}, {"q3_K", "q8_K"}, {"iq4_xs", "q8_K"}};
+constexpr Format kFormats[] = {{"q4_0", "q8_0"},  {"q8_0", "q8_0"}, {"q4_K", "q8_K"},   {"q5_K", "q8_K"},
+                               {"q6_K", "q8_K"},  {"q5_0", "q8_0"}, {"q4_1", "q8_0"},   {"mxfp4", "q8_0"},
+                               {"q2_K", "q8_K"},  {"q3_K", "q8_K"}, {"iq4_xs", "q8_K"}, {"iq2_xs", "q8_K"},
+                               {"iq3_s", "q8_K"}, {"iq1_m", "q8_K"}};
 
 TEST(Cost, ProductOfOneRowInEachFormat) {
   constexpr int64_t kN = 67, kK = 768;

@@ -56,6 +56,13 @@ TEST(QuantLayoutTest, Panels) {
   ComparePanel<Q2_K>(DType::kQ2_K);
   ComparePanel<Q3_K>(DType::kQ3_K);
   ComparePanel<IQ4_XS>(DType::kIQ4_XS);
+  ComparePanel<IQ2_XXS>(DType::kIQ2_XXS);
+  ComparePanel<IQ2_XS>(DType::kIQ2_XS);
+  ComparePanel<IQ2_S>(DType::kIQ2_S);
+  ComparePanel<IQ3_XXS>(DType::kIQ3_XXS);
+  ComparePanel<IQ3_S>(DType::kIQ3_S);
+  ComparePanel<IQ1_S>(DType::kIQ1_S);
+  ComparePanel<IQ1_M>(DType::kIQ1_M);
 }
 
 }  // namespace
