@@ -32,7 +32,7 @@ import numpy
 WIDTH, VOCABULARY, CONTEXT = 24, 61, 64
 IDS = [1, 17, 60, 4, 33, 33, 8, 51, 29, 3, 46, 12, 20]
 FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "architectures")
-# GGUF's number, elements and bytes of a block.
+# GGUF's numbers, of blocks their elements and bytes too.
 PLAIN = {"f32": 0, "f16": 1}
 BLOCKS = {"q8_0": (8, 32, 34), "iq2_xxs": (16, 256, 66), "iq2_xs": (17, 256, 74), "iq2_s": (22, 256, 82),
           "iq3_xxs": (18, 256, 98), "iq3_s": (21, 256, 110), "iq1_s": (19, 256, 50), "iq1_m": (29, 256, 56)}
