@@ -2,6 +2,7 @@
 
     install_test.py SOURCE_DIR BUILD_DIR CXX GENERATOR
 """
+import glob
 import os
 import re
 import subprocess
@@ -38,6 +39,16 @@ def main():
         environment = {k: v for k, v in os.environ.items() if k != "LD_LIBRARY_PATH"}
         program = os.path.join(prefix, "bin", "quern")
         works(program, "run", MODEL, "--prompt", "27+58=", out="85\n", env=environment)
+        # The page and the completion are those of the program: what it prints, where man and the shells look.
+        for arguments, place in ((["man"], "man/man1/quern.1"),
+                                 (["completion", "bash"], "bash-completion/completions/quern"),
+                                 (["completion", "zsh"], "zsh/*/_quern")):
+            (found,) = glob.glob(os.path.join(prefix, "share", place)) or sys.exit(f"share/{place} is not installed")
+            with open(found, encoding="utf-8") as f:
+                if f.read() != works(program, *arguments, env=environment):
+                    sys.exit(f"share/{place} is not what quern {' '.join(arguments)} prints")
+        if "level" in works(program, "man", env=environment).split("\n")[0]:
+            sys.exit("the manual page names the machine that it was made on")
         shown = works("nm", "-DC", "--defined-only", os.path.join(prefix, "lib", "libquern.so")).splitlines()
         hidden = [line for line in shown
                   if not re.search(r" quern::.*@@QUERN_0\.1$| quern_[a-z_]+@@QUERN_C_1$| A QUERN_(0\.|C_)1", line)]

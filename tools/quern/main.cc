@@ -139,7 +139,11 @@ int main(int argc, char** argv) {
   }
   if (profile_command.parsed()) return ended(profile_command.Run());
   if (dump_command.parsed()) return ended(dump_command.Run());
-  if (man_command->parsed()) return std::fputs(ManualPage(app, quern::BuildText()).c_str(), stdout), Finish();
+  if (man_command->parsed()) {
+    // Installed with the program: the version, and nothing of the machine that it was made on.
+    const std::string built = quern::BuildText();
+    return std::fputs(ManualPage(app, built.substr(0, built.find(" ("))).c_str(), stdout), Finish();
+  }
   if (completion_command->parsed()) {
     std::fputs((shell == "bash" ? BashCompletion(app) : ZshCompletion(app)).c_str(), stdout);
     return Finish();
