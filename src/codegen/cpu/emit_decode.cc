@@ -14,12 +14,14 @@ namespace {
 using ReadScalar = std::function<llvm::Value*(llvm::Value* offset, DType dtype)>;
 // The same, or what lies there as a vector of `type`.
 using ReadBytes = std::function<llvm::Value*(llvm::Value* offset, DType dtype, llvm::Type* type)>;
+// f16s, as bits, as f32.
+using Widen = std::function<llvm::Value*(llvm::Value* bits)>;
 
 // Byte offsets and integers are i64, or lanes of it.
 class BlockReader : public codegen::BlockReader {
  public:
-  BlockReader(llvm::IRBuilder<>& b, DType format, llvm::Type* integer, ReadScalar read)
-      : codegen::BlockReader(b, format, integer), dtype_(format), read_(std::move(read)) {}
+  BlockReader(llvm::IRBuilder<>& b, DType format, llvm::Type* integer, ReadScalar read, Widen widen)
+      : codegen::BlockReader(b, format, integer), dtype_(format), read_(std::move(read)), widen_(std::move(widen)) {}
 
   // Element j of a row of blocks that starts at byte `row`.
   llvm::Value* Blocks(llvm::Value* row, llvm::Value* j) {
@@ -58,6 +60,7 @@ class BlockReader : public codegen::BlockReader {
     if (IsFloat(load.dtype)) return scalar;
     return load.dtype == DType::kI8 ? b_.CreateSExt(scalar, integer_) : b_.CreateZExt(scalar, integer_);
   }
+  llvm::Value* Half(llvm::Value* bits) override { return widen_(bits); }
 
  private:
   llvm::Value* Add(llvm::Value* a, llvm::Value* c) { return b_.CreateAdd(a, c); }
@@ -66,6 +69,7 @@ class BlockReader : public codegen::BlockReader {
 
   const DType dtype_;
   const ReadScalar read_;
+  const Widen widen_;
   llvm::Value* block_ = nullptr;  // byte where the block starts
 };
 
@@ -73,10 +77,11 @@ class BlockReader : public codegen::BlockReader {
 // is read side by side, and what they share once. Integers are lanes of i32.
 class RunReader : public codegen::BlockReader {
  public:
-  RunReader(llvm::IRBuilder<>& b, DType format, int lanes, ReadBytes read)
+  RunReader(llvm::IRBuilder<>& b, DType format, int lanes, ReadBytes read, Widen widen)
       : codegen::BlockReader(b, format, llvm::FixedVectorType::get(b.getInt32Ty(), static_cast<unsigned>(lanes))),
         lanes_(lanes),
-        read_(std::move(read)) {}
+        read_(std::move(read)),
+        widen_(std::move(widen)) {}
 
   // Elements j, j + 1, ... of a row of blocks that starts at byte `row`.
   llvm::Value* Blocks(llvm::Value* row, llvm::Value* j) {
@@ -122,6 +127,11 @@ class RunReader : public codegen::BlockReader {
       read = b_.CreateShuffleVector(read_(b_.CreateAdd(block_, First(load.args[0])), DType::kU8, bytes), over);
     }
     return load.dtype == DType::kI8 ? b_.CreateSExt(read, integer_) : b_.CreateZExt(read, integer_);
+  }
+
+  // d is that of a block: all lanes have the first one's.
+  llvm::Value* Half(llvm::Value* bits) override {
+    return b_.CreateVectorSplat(lanes_, widen_(b_.CreateExtractElement(bits, uint64_t{0})));
   }
 
   llvm::Value* Word(llvm::Value* index) override {
@@ -187,6 +197,7 @@ class RunReader : public codegen::BlockReader {
 
   const int lanes_;
   const ReadBytes read_;
+  const Widen widen_;
   llvm::Value* block_ = nullptr;      // byte where the block starts
   llvm::Value* first_ = nullptr;      // number in it of the first element
   int alike_ = 1;                     // neighbours that have one value of the step that is being made
@@ -221,6 +232,7 @@ Val Emitter::EmitDecode(const kir::Decode& decode) {
     return Poison(DType::kF32);
   }
   const Val column = FromFirst(index.back());
+  const Widen widen = [&](llvm::Value* bits) { return WidenHalf(bits, DType::kF16); };
   if (type.layout == kir::Layout::kBlocks && column.Steps(1) && column.multiple % lanes_ == 0 && mask_ == nullptr &&
       lanes_ <= 16 && lanes_ >= 4) {
     bool same_row = true;
@@ -230,28 +242,32 @@ Val Emitter::EmitDecode(const kir::Decode& decode) {
       for (size_t d = 0; d + 1 < index.size(); ++d) {
         row = b_.CreateAdd(row, b_.CreateMul(index[d].scalar, buffer.strides[d]));
       }
-      RunReader reader(b_, type.dtype, lanes_, [&](llvm::Value* offset, DType dtype, llvm::Type* bytes) {
-        llvm::Value* at = b_.CreateGEP(b_.getInt8Ty(), buffer.ptr, offset);
-        if (bytes != nullptr) return static_cast<llvm::Value*>(b_.CreateAlignedLoad(bytes, at, llvm::Align(1)));
-        return FromMemory(b_.CreateAlignedLoad(MemoryType(dtype), at, llvm::Align(1)), dtype);
-      });
+      RunReader reader(
+          b_, type.dtype, lanes_,
+          [&](llvm::Value* offset, DType dtype, llvm::Type* bytes) {
+            llvm::Value* at = b_.CreateGEP(b_.getInt8Ty(), buffer.ptr, offset);
+            if (bytes != nullptr) return static_cast<llvm::Value*>(b_.CreateAlignedLoad(bytes, at, llvm::Align(1)));
+            return FromMemory(b_.CreateAlignedLoad(MemoryType(dtype), at, llvm::Align(1)), dtype);
+          },
+          widen);
       return FromLanes(DType::kF32, reader.Blocks(row, column.scalar));
     }
   }
-  BlockReader reader(b_, type.dtype, uniform ? static_cast<llvm::Type*>(b_.getInt64Ty()) : LanesOf(b_.getInt64Ty()),
-                     [&](llvm::Value* offset, DType dtype) -> llvm::Value* {
-                       llvm::Type* element = MemoryType(dtype);
-                       llvm::Value* at = b_.CreateGEP(b_.getInt8Ty(), buffer.ptr, offset);
-                       llvm::Value* loaded;
-                       if (uniform) {
-                         loaded = b_.CreateAlignedLoad(element, at, llvm::Align(1));
-                       } else {
-                         llvm::Type* lanes = LanesOf(element);
-                         loaded = b_.CreateMaskedGather(lanes, at, llvm::Align(1), FullMask(),
-                                                        llvm::Constant::getNullValue(lanes));
-                       }
-                       return FromMemory(loaded, dtype);
-                     });
+  BlockReader reader(
+      b_, type.dtype, uniform ? static_cast<llvm::Type*>(b_.getInt64Ty()) : LanesOf(b_.getInt64Ty()),
+      [&](llvm::Value* offset, DType dtype) -> llvm::Value* {
+        llvm::Type* element = MemoryType(dtype);
+        llvm::Value* at = b_.CreateGEP(b_.getInt8Ty(), buffer.ptr, offset);
+        llvm::Value* loaded;
+        if (uniform) {
+          loaded = b_.CreateAlignedLoad(element, at, llvm::Align(1));
+        } else {
+          llvm::Type* lanes = LanesOf(element);
+          loaded = b_.CreateMaskedGather(lanes, at, llvm::Align(1), FullMask(), llvm::Constant::getNullValue(lanes));
+        }
+        return FromMemory(loaded, dtype);
+      },
+      widen);
   if (!uniform) ++stats_.gathers;
   llvm::Value* row = splat(b_.getInt64(0));
   const bool panel = type.layout == kir::Layout::kPanel16;

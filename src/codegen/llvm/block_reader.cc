@@ -31,7 +31,10 @@ llvm::Value* BlockReader::Step(int number) {
   if (step.kind == BlockStep::Kind::kConst) return C(step.constant);
   if (step.kind == BlockStep::Kind::kLoad) return Load(step);
   if (step.kind == BlockStep::Kind::kPower) return Power(made_[step.args[0]]);
-  if (step.kind == BlockStep::Kind::kHalf) return Half(made_[step.args[0]]);
+  if (step.kind == BlockStep::Kind::kHalf) {
+    llvm::Value* bits = made_[step.args[0]];
+    return Half(b_.CreateTrunc(bits, WithLanesOf(b_.getInt16Ty(), bits)));
+  }
   if (step.kind == BlockStep::Kind::kGrid) return Word(made_[step.args[0]]);
   if (step.kind == BlockStep::Kind::kTimes) {
     llvm::Value* real = made_[step.args[0]];
@@ -69,8 +72,8 @@ llvm::Value* BlockReader::Power(llvm::Value* byte) {
 }
 
 llvm::Value* BlockReader::Half(llvm::Value* bits) {
-  llvm::Value* half = b_.CreateTrunc(bits, WithLanesOf(b_.getInt16Ty(), bits));
-  return b_.CreateFPExt(b_.CreateBitCast(half, WithLanesOf(b_.getHalfTy(), bits)), WithLanesOf(b_.getFloatTy(), bits));
+  llvm::Value* half = b_.CreateBitCast(bits, WithLanesOf(b_.getHalfTy(), bits));
+  return b_.CreateFPExt(half, WithLanesOf(b_.getFloatTy(), bits));
 }
 
 llvm::Value* BlockReader::WordAddress(llvm::Value* index, unsigned address_space) {

@@ -31,6 +31,8 @@ class BlockReader {
   BlockReader(llvm::IRBuilder<>& b, DType format, llvm::Type* integer)
       : b_(b), format_(FormatOf(format)), fields_(kir::FieldsOf(format)), integer_(integer) {}
 
+  // The f16 whose bits are `bits`, i16 or lanes of it, as f32.
+  virtual llvm::Value* Half(llvm::Value* bits);
   // Word `index` of the format's grid, an integer.
   virtual llvm::Value* Word(llvm::Value* index);
   // Where that word lies: in a table that all kernels of a module share, in `address_space`.
@@ -54,7 +56,6 @@ class BlockReader {
  private:
   llvm::Value* Level(llvm::Value* code);
   llvm::Value* Power(llvm::Value* byte);
-  llvm::Value* Half(llvm::Value* bits);
   llvm::Value* Signed(llvm::Value* value);  // as f32
   bool IsSigned(int step) const;
 };
