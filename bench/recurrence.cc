@@ -1,8 +1,11 @@
 // How long a graph with states takes beside a loop that updates as many bytes in place: what `quern bench` cannot say,
 // as it sets states before every run. One JSON object a graph on standard output; medians of rounds in turn:
 //   bench_recurrence GRAPH.qir.. [--threads 1] [--rounds 20]
-//   {"engine":"quern","bench":"gdn.qir","threads":1,"run_us":..,"loop_us":..,"state_bytes":..}
+//   {"engine":"quern","bench":"gdn.qir","threads":1,"run_us":..,"least_run_us":..,"loop_us":..,"least_loop_us":..,
+//    "state_bytes":..}
 // run_us: the dispatches of a run; loop_us: s = s * a + b over the states, by one thread, or 0 where there are none.
+// The least of each is what a loaded machine says best.
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
@@ -81,11 +84,13 @@ int Time(const std::string& file, int threads, int rounds) {
     for (const std::span<float> state : states) Update(state);
     loop.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() * 1e6);
   }
+  if (states.empty()) loop = {0};
+  const auto least = [](const std::vector<double>& of) { return *std::min_element(of.begin(), of.end()); };
   std::printf(
-      "{\"engine\":\"quern\",\"bench\":\"%s\",\"threads\":%d,\"run_us\":%.1f,\"loop_us\":%.1f,"
-      "\"state_bytes\":%zu}\n",
-      file.substr(file.rfind('/') + 1).c_str(), threads, quern::bench::Median(run),
-      states.empty() ? 0.0 : quern::bench::Median(loop), state_bytes);
+      "{\"engine\":\"quern\",\"bench\":\"%s\",\"threads\":%d,\"run_us\":%.1f,\"least_run_us\":%.1f,"
+      "\"loop_us\":%.1f,\"least_loop_us\":%.1f,\"state_bytes\":%zu}\n",
+      file.substr(file.rfind('/') + 1).c_str(), threads, quern::bench::Median(run), least(run),
+      quern::bench::Median(loop), least(loop), state_bytes);
   return 0;
 }
 

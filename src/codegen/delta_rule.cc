@@ -7,23 +7,22 @@
 //   vec c in 0..W { d[c] = (v[b, t, h, j0 + c] - u[c]) * beta; o[..] = (p[c] + d[c] * kq) * scale }
 //   for i in 0..n by 8 { vec c in 0..W { s[..] = s[..] * e + d[c] * k[i]; .. } }
 // where e is e^g, ke and qe are k and q times it, and kq is the product of k and q. Of more tokens the part stays in
-// scratch from the first to the last of them.
+// scratch from the first to the last of them; of many they go in chunks (delta_chunks.cc).
 
 #include <algorithm>
 #include <cmath>
 #include <optional>
 
+#include "codegen/delta_rule.h"
 #include "codegen/families.h"
 #include "codegen/loops.h"
 #include "codegen/recurrence.h"
-#include "ir/delta_rule.h"
 
 namespace quern::codegen {
 namespace {
 
 namespace kb = kir::build;
 using namespace kir::build::operators;
-using ir::Value;
 
 // Rows of a state that one round of a loop takes, so that sums are loaded and stored once: as many as one stream of
 // memory bears, and more of what is in the cache.
@@ -31,59 +30,31 @@ constexpr int64_t kRows = 4, kRowsKept = 8;
 constexpr int64_t kColumns = 128;     // of a chunk, for one token: what runs of memory there are
 constexpr int64_t kColumnsKept = 32;  // of a chunk, for more: their part of the state is for the first cache
 
-class DeltaWriter {
+class DeltaTokens {
  public:
-  explicit DeltaWriter(const RegionView& view) : view_(view), writer_(view, "delta_rule"), expr_(view.graph) {
-    for (const int n : view.nodes()) {
-      if (ir::IsRoot(view.node(n), "delta_rule")) root_ = n;
-    }
-    const ir::Node& node = view.node(root_);
-    inputs_ = node.inputs;
-    const std::vector<Extent>&q = view.type(inputs_[ir::kDeltaQ]).dims, &v = view.type(inputs_[ir::kDeltaV]).dims;
-    batch_ = q[0], length_ = q[1];
-    n_ = q[3].constant(), m_ = v[3].constant(), heads_ = v[2].constant();
-    group_ = heads_ / q[2].constant();
-    by_channel_ = view.type(inputs_[ir::kDeltaDecay]).rank() == 4;
-    scale_ = node.attributes.Float("scale");
-    if (scale_ == 0) scale_ = 1 / std::sqrt(static_cast<double>(n_));
-  }
+  explicit DeltaTokens(DeltaRule& rule) : rule_(rule), n_(rule.n()), m_(rule.m()) {}
 
-  StatusOr<LoweredRegion> Run() {
-    writer_.ProvideInputs(expr_);
-    Names();
-    const bool one = length_ == Extent(1);
+  void Write() {
+    const bool one = rule_.length() == Extent(1);
     rows_ = one ? kRows : kRowsKept;
     columns_ = std::min(one ? kColumns : kColumnsKept, m_);
     kir::Block body;
     for (const char* name : {"u", "p", "d"}) body.push_back(Floats(name, columns_));
     for (const char* name : {"kr", "ke", "qe"}) body.push_back(Floats(name, n_));
-    if (by_channel_) body.push_back(Floats("er", n_));
+    if (rule_.by_channel()) body.push_back(Floats("er", n_));
     if (one)
       OneToken(body);
     else
       Tokens(body);
-    kir::Kernel& kernel = writer_.kernel;
-    kernel.grid = {{"b", kb::Int(0), kb::FromExtent(batch_), 1},
-                   {"h", kb::Int(0), kb::Int(heads_), 1},
+    kir::Kernel& kernel = rule_.writer.kernel;
+    kernel.grid = {{"b", kb::Int(0), kb::FromExtent(rule_.batch()), 1},
+                   {"h", kb::Int(0), kb::Int(rule_.heads()), 1},
                    {"j0", kb::Int(0), kb::Int(m_), columns_}};
     kernel.body = std::move(body);
-    return writer_.FinishRegion();
   }
 
  private:
   using Where = std::function<kir::ExprRef(const kir::ExprRef& i)>;
-
-  // The buffers of the state before and after; "" where nothing needs it.
-  void Names() {
-    const Value state = inputs_[ir::kDeltaState];
-    in_place_ = !view_.Has(state.node) && view_.InputIndex(state) >= 0 && view_.scope.IsWritable(state.node);
-    in_place_ = in_place_ && std::count(view_.results().begin(), view_.results().end(), Value{root_, 1}) > 0;
-    for (size_t r = 0; r < view_.results().size(); ++r) {
-      if (view_.results()[r] == Value{root_, 0}) o_ = writer_.Result(static_cast<int>(r));
-      if (view_.results()[r] == Value{root_, 1})
-        after_ = in_place_ ? writer_.UpdatedInput(view_.InputIndex(state)) : writer_.Result(static_cast<int>(r));
-    }
-  }
 
   kir::StmtRef Floats(const char* name, int64_t count) const {
     return kb::Alloc(name, {DType::kF32, {Extent(count)}, kir::Layout::kRow});
@@ -96,7 +67,6 @@ class DeltaWriter {
   kir::Index StateAt(const kir::ExprRef& i) const {
     return {kb::Ref("b"), kb::Ref("h"), i, kb::Ref("j0") + kb::Ref("c")};
   }
-  kir::ExprRef Read(int operand, kir::Index at) { return expr_.Element(inputs_[operand], at); }
 
   // Loops over all rows of a state; `make` gives the body for `count` rows from i on. With `ahead`, the other half of
   // the rows of the head after this one from there on is asked for meanwhile: rows are too short for a machine to see
@@ -106,13 +76,11 @@ class DeltaWriter {
     const int64_t whole = n_ / rows_ * rows_;
     if (whole > 0) {
       kir::Block body;
-      const int input = view_.InputIndex(inputs_[ir::kDeltaState]);
-      if (ahead && (input >= 0 || in_place_)) {
+      if (const std::string state = ahead ? rule_.Buffer(ir::kDeltaState) : ""; !state.empty()) {
         const kir::ExprRef from = kb::Ref("i") / 2.0 + static_cast<double>(*ahead);
         body.push_back(kb::Prefetch(
-            kb::SliceOf(in_place_ ? after_ : writer_.Input(input),
-                        {kb::Point(kb::Ref("b")), kb::Point(kb::Ref("h") + 1.0), kb::Range(from, kb::Int(rows_ / 2)),
-                         kb::Range(kb::Ref("j0"), kb::Int(columns_))})));
+            kb::SliceOf(state, {kb::Point(kb::Ref("b")), kb::Point(kb::Ref("h") + 1.0),
+                                kb::Range(from, kb::Int(rows_ / 2)), kb::Range(kb::Ref("j0"), kb::Int(columns_))})));
       }
       body.push_back(Columns(make(kb::Ref("i"), rows_)));
       block.push_back(kb::For("i", kb::Int(0), kb::Int(whole), std::move(body), rows_));
@@ -123,23 +91,23 @@ class DeltaWriter {
   // kr, ke, qe, er and the numbers of token t: e, beta.
   void Token(kir::Block& block, const kir::ExprRef& t) {
     const kir::ExprRef b = kb::Ref("b"), h = kb::Ref("h"), i = kb::Ref("i");
-    const kir::ExprRef key = group_ == 1 ? h : h / static_cast<double>(group_);
+    const kir::ExprRef key = rule_.KeyOf(h);
     kir::Block rows;
     kir::ExprRef decay;
-    if (by_channel_) {
-      rows.push_back(kb::Let("e", kb::Call(kir::Op::kExp, {Read(ir::kDeltaDecay, {b, t, h, i})})));
+    if (rule_.by_channel()) {
+      rows.push_back(kb::Let("e", kb::Call(kir::Op::kExp, {rule_.Read(ir::kDeltaDecay, {b, t, h, i})})));
       rows.push_back(kb::Store("er", {i}, kb::Ref("e", DType::kF32)));
     } else {
-      block.push_back(kb::Let("e", kb::Call(kir::Op::kExp, {Read(ir::kDeltaDecay, {b, t, h})})));
+      block.push_back(kb::Let("e", kb::Call(kir::Op::kExp, {rule_.Read(ir::kDeltaDecay, {b, t, h})})));
     }
     const kir::ExprRef e = kb::Ref("e", DType::kF32);
-    rows.push_back(kb::Let("ki", Read(ir::kDeltaK, {b, t, key, i})));
+    rows.push_back(kb::Let("ki", rule_.Read(ir::kDeltaK, {b, t, key, i})));
     rows.push_back(kb::Store("kr", {i}, kb::Ref("ki", DType::kF32)));
     rows.push_back(kb::Store("ke", {i}, kb::Ref("ki", DType::kF32) * e));
-    rows.push_back(kb::Store("qe", {i}, Read(ir::kDeltaQ, {b, t, key, i}) * e));
+    rows.push_back(kb::Store("qe", {i}, rule_.Read(ir::kDeltaQ, {b, t, key, i}) * e));
     block.push_back(kb::Vec("i", kb::Int(0), kb::Int(n_), std::move(rows)));
-    block.push_back(kb::Let("beta", Read(ir::kDeltaBeta, {b, t, h})));
-    const kir::ExprRef product = Read(ir::kDeltaQ, {b, t, key, kb::Ref("x")}) * Of("kr", kb::Ref("x"));
+    block.push_back(kb::Let("beta", rule_.Read(ir::kDeltaBeta, {b, t, h})));
+    const kir::ExprRef product = rule_.Read(ir::kDeltaQ, {b, t, key, kb::Ref("x")}) * Of("kr", kb::Ref("x"));
     block.push_back(kb::Let("kq", kb::SumVec(1, "x", kb::Int(0), kb::Int(n_), kb::Contract(product))));
   }
 
@@ -164,11 +132,12 @@ class DeltaWriter {
   void Correction(kir::Block& block, const kir::ExprRef& t) {
     const kir::ExprRef column = kb::Ref("j0") + kb::Ref("c"), b = kb::Ref("b"), h = kb::Ref("h");
     const kir::ExprRef d = kb::Ref("dc", DType::kF32);
-    kir::Block body = {kb::Let("dc", (Read(ir::kDeltaV, {b, t, h, column}) - Kept("u")) * kb::Ref("beta", DType::kF32)),
-                       kb::Store("d", {kb::Ref("c")}, d)};
-    if (!o_.empty()) {
-      const kir::ExprRef o = kb::Contract(Kept("p") + d * kb::Ref("kq", DType::kF32)) * scale_;
-      body.push_back(kb::WithOrigin(kb::Store(o_, {b, t, h, column}, o), writer_.Origin(root_)));
+    kir::Block body = {
+        kb::Let("dc", (rule_.Read(ir::kDeltaV, {b, t, h, column}) - Kept("u")) * kb::Ref("beta", DType::kF32)),
+        kb::Store("d", {kb::Ref("c")}, d)};
+    if (!rule_.o().empty()) {
+      const kir::ExprRef o = kb::Contract(Kept("p") + d * kb::Ref("kq", DType::kF32)) * rule_.scale();
+      body.push_back(rule_.Of(kb::Store(rule_.o(), {b, t, h, column}, o)));
     }
     block.push_back(Columns(std::move(body)));
   }
@@ -180,25 +149,20 @@ class DeltaWriter {
       kir::Block body;
       for (int64_t r = 0; r < count; ++r) {
         const kir::ExprRef row = i + static_cast<double>(r);
-        const kir::ExprRef e = by_channel_ ? Of("er", row) : kb::Ref("e", DType::kF32);
-        body.push_back(
-            kb::WithOrigin(kb::Store(to, place(row), kb::Contract(state(row) * e + Kept("d") * Of("kr", row))),
-                           writer_.Origin(root_)));
+        const kir::ExprRef e = rule_.by_channel() ? Of("er", row) : kb::Ref("e", DType::kF32);
+        body.push_back(rule_.Of(kb::Store(to, place(row), kb::Contract(state(row) * e + Kept("d") * Of("kr", row)))));
       }
       return body;
     });
   }
 
-  kir::ExprRef Before(const kir::ExprRef& i) {
-    return in_place_ ? kb::At(after_, DType::kF32, StateAt(i)) : expr_.Element(inputs_[ir::kDeltaState], StateAt(i));
-  }
-
   void OneToken(kir::Block& block) {
-    const auto state = [this](const kir::ExprRef& i) { return Before(i); };
+    const auto state = [this](const kir::ExprRef& i) { return rule_.Before(StateAt(i)); };
     Token(block, kb::Int(0));
     Products(block, 0, state);
     Correction(block, kb::Int(0));
-    if (!after_.empty()) Corrected(block, n_ / 2, state, after_, [this](const kir::ExprRef& i) { return StateAt(i); });
+    if (!rule_.after().empty())
+      Corrected(block, n_ / 2, state, rule_.after(), [this](const kir::ExprRef& i) { return StateAt(i); });
   }
 
   void Tokens(kir::Block& block) {
@@ -206,35 +170,71 @@ class DeltaWriter {
     const auto place = [](const kir::ExprRef& i) { return kir::Index{i, kb::Ref("c")}; };
     const auto state = [&](const kir::ExprRef& i) { return kb::At("s", DType::kF32, place(i)); };
     const kir::ExprRef i = kb::Ref("i");
-    block.push_back(kb::For("i", kb::Int(0), kb::Int(n_), {Columns({kb::Store("s", place(i), Before(i))})}));
+    block.push_back(
+        kb::For("i", kb::Int(0), kb::Int(n_), {Columns({kb::Store("s", place(i), rule_.Before(StateAt(i)))})}));
     kir::Block token;
     Token(token, kb::Ref("t"));
     Products(token, std::nullopt, state);
     Correction(token, kb::Ref("t"));
     Corrected(token, std::nullopt, state, "s", place);
-    block.push_back(kb::For("t", kb::Int(0), kb::FromExtent(length_), std::move(token)));
-    if (after_.empty()) return;
+    block.push_back(kb::For("t", kb::Int(0), kb::FromExtent(rule_.length()), std::move(token)));
+    if (rule_.after().empty()) return;
     block.push_back(
-        kb::For("i", kb::Int(0), kb::Int(n_),
-                {Columns({kb::WithOrigin(kb::Store(after_, StateAt(i), state(i)), writer_.Origin(root_))})}));
+        kb::For("i", kb::Int(0), kb::Int(n_), {Columns({rule_.Of(kb::Store(rule_.after(), StateAt(i), state(i)))})}));
   }
 
-  const RegionView& view_;
-  KernelWriter writer_;
-  FusedExpr expr_;
-  int root_ = -1;
-  std::vector<Value> inputs_;
-  Extent batch_, length_;
-  int64_t n_ = 0, m_ = 0, heads_ = 0, group_ = 1, columns_ = 0, rows_ = 0;
-  bool by_channel_ = false, in_place_ = false;
-  double scale_ = 1;
-  std::string o_, after_;
+  DeltaRule& rule_;
+  const int64_t n_, m_;
+  int64_t columns_ = 0, rows_ = 0;
 };
 
 }  // namespace
 
+DeltaRule::DeltaRule(const RegionView& view) : writer(view, "delta_rule"), view_(view), expr_(view.graph) {
+  for (const int n : view.nodes()) {
+    if (ir::IsRoot(view.node(n), "delta_rule")) root_ = n;
+  }
+  const ir::Node& node = view.node(root_);
+  inputs_ = node.inputs;
+  const std::vector<Extent>&q = view.type(inputs_[ir::kDeltaQ]).dims, &v = view.type(inputs_[ir::kDeltaV]).dims;
+  batch_ = q[0], length_ = q[1];
+  n_ = q[3].constant(), m_ = v[3].constant(), heads_ = v[2].constant();
+  group_ = heads_ / q[2].constant();
+  by_channel_ = view.type(inputs_[ir::kDeltaDecay]).rank() == 4;
+  scale_ = node.attributes.Float("scale");
+  if (scale_ == 0) scale_ = 1 / std::sqrt(static_cast<double>(n_));
+  writer.ProvideInputs(expr_);
+  Names();
+}
+
+void DeltaRule::Names() {
+  const ir::Value state = inputs_[ir::kDeltaState];
+  in_place_ = !view_.Has(state.node) && view_.InputIndex(state) >= 0 && view_.scope.IsWritable(state.node);
+  in_place_ = in_place_ && std::count(view_.results().begin(), view_.results().end(), ir::Value{root_, 1}) > 0;
+  for (size_t r = 0; r < view_.results().size(); ++r) {
+    if (view_.results()[r] == ir::Value{root_, 0}) o_ = writer.Result(static_cast<int>(r));
+    if (view_.results()[r] == ir::Value{root_, 1})
+      after_ = in_place_ ? writer.UpdatedInput(view_.InputIndex(state)) : writer.Result(static_cast<int>(r));
+  }
+}
+
+kir::ExprRef DeltaRule::KeyOf(const kir::ExprRef& h) const { return group_ == 1 ? h : h / static_cast<double>(group_); }
+
+std::string DeltaRule::Buffer(int operand) {
+  if (operand == ir::kDeltaState && in_place_) return after_;
+  const int input = view_.InputIndex(inputs_[operand]);
+  return input >= 0 ? writer.Input(input) : "";
+}
+
 family::Matched MatchDeltaRule(const RegionView& view) { return MatchRecurrence(view, "delta_rule"); }
 
-StatusOr<LoweredRegion> LowerDeltaRule(const RegionView& view, const RegionPlan&) { return DeltaWriter(view).Run(); }
+StatusOr<LoweredRegion> LowerDeltaRule(const RegionView& view, const RegionPlan&) {
+  DeltaRule rule(view);
+  if (!view.facts.invariant && TakesDeltaChunks(rule, view.UpperBound(rule.length())))
+    WriteDeltaChunks(rule);
+  else
+    DeltaTokens(rule).Write();
+  return rule.writer.FinishRegion();
+}
 
 }  // namespace quern::codegen

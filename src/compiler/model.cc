@@ -102,6 +102,7 @@ StatusOr<std::unique_ptr<RunningModel>> RunModel(OpenedModel opened, const Optio
 StatusOr<PipelineOptions> PipelineOptionsOf(const Options& options) {
   PipelineOptions pipeline;
   pipeline.exact = options.exact;
+  pipeline.facts.invariant = options.invariant;
   QUERN_ASSIGN(pipeline.kernels,
                opt::ParseKernelPolicy(options.kernels.empty() ? Environment("QUERN_KERNELS") : options.kernels));
   if (const codegen::DeviceTarget* device = FindDeviceCpu(options.cpu)) {

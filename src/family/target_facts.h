@@ -20,6 +20,8 @@ struct BlockFacts {
 };
 
 struct TargetFacts {
+  // Not of the target but of the plan: a row has the same bits wherever its sequence was cut into steps.
+  bool invariant = false;
   int gemm_rows = 12;         // rows of a block of mma_f32
   int integer_rows = 24;      // rows of a block of the integer mma ops
   bool bf16_pairs = false;    // products of bf16 by bf16 take two of each at once, for twice the speed of f32

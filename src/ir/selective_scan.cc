@@ -8,7 +8,7 @@ namespace quern::ir {
 
 StatusOr<std::vector<TensorType>> InferSelectiveScan(const InferContext& context) {
   const std::span<const TensorType> operands = context.operands;
-  const TensorType &x = operands[kScanX], &a = operands[kScanA];
+  const TensorType &x = operands[kScanX], &a = operands[kScanA], &b = operands[kScanB];
   for (int i = 0; i < static_cast<int>(operands.size()); ++i) {
     if (operands[i].dtype == DType::kF64) return context.UnsupportedError(i, "f32, f16 or bf16: the state is f32");
   }
@@ -17,7 +17,9 @@ StatusOr<std::vector<TensorType>> InferSelectiveScan(const InferContext& context
   if (!context.Equal(operands[kScanDelta].dims, x.dims)) return context.ShapeError(kScanDelta, ToString(x.dims));
   if (a.rank() != 2 || !context.Equal(a.dims[0], channels) || !a.dims[1].is_constant() || a.dims[1].constant() < 1)
     return context.ShapeError(kScanA, absl::StrFormat("[%s, n], n a constant of 1 or more", channels.ToString()));
-  const Extent& n = a.dims[1];
+  // One decay for all numbers of a channel leaves it to b how many there are.
+  const bool shared = a.dims[1].constant() == 1 && b.rank() == 3 && b.dims[2].is_constant() && b.dims[2].constant() > 1;
+  const Extent& n = shared ? b.dims[2] : a.dims[1];
   const std::vector<Extent> each = {batch, length, n}, state = {batch, channels, n};
   for (const int i : {kScanB, kScanC}) {
     if (!context.Equal(operands[i].dims, each)) return context.ShapeError(i, ToString(each));
@@ -40,7 +42,7 @@ Status Run(RefContext& context, double (*term)(double)) {
                   &c = *operand(kScanC);
   const RefTensor *const d = operand(kScanD), *const carried = operand(kScanState);
   RefTensor &y = context.results[0], &states = context.results[1];
-  const int64_t batch = x.dims[0], length = x.dims[1], channels = x.dims[2], n = a.dims[1];
+  const int64_t batch = x.dims[0], length = x.dims[1], channels = x.dims[2], n = b.dims[2], decays = a.dims[1];
   for (int64_t s = 0; s < batch; ++s) {
     for (int64_t h = 0; h < channels; ++h) {
       std::vector<double> state(n);
@@ -50,7 +52,8 @@ Status Run(RefContext& context, double (*term)(double)) {
         const double step = delta.data[at], now = x.data[at];
         double out = d == nullptr ? 0 : term(d->data[h] * now);
         for (int64_t i = 0; i < n; ++i) {
-          state[i] = std::exp(step * a.data[h * n + i]) * state[i] + term(step * b.data[token * n + i] * now);
+          state[i] =
+              std::exp(step * a.data[h * decays + i % decays]) * state[i] + term(step * b.data[token * n + i] * now);
           out += state[i] * term(c.data[token * n + i]);
         }
         y.data[at] = RoundTo(y.dtype, out);

@@ -1,7 +1,7 @@
 // GatedDeltaNet: linear attention over a state that decays, and that each token corrects where its key points
 // (ir/delta_rule.h). State is f32 whatever the operands are.
 //
-// Token by token it is DeltaRule. With `chunk` C it is products (the WY form): with c the running sum of g in a chunk
+// It is DeltaRule. With `chunk` C it is products (the WY form): with c the running sum of g in a chunk
 // and S the state before it, the corrections d_t of all of its tokens are what solves
 //   d_t + sum_{s<t} beta_t e^(c_t - c_s) (k_t k_s) d_s = beta_t v_t - beta_t e^(c_t) k_t S
 // of which the right side and the matrix know nothing of S but the last term: u and w solve the system for the two
@@ -9,8 +9,8 @@
 //   d = u - w S    o_t = e^(c_t) q_t S + sum_{s<=t} e^(c_t - c_s) (q_t k_s) d_s
 //   S <- e^(c_C) S + sum_s e^(c_C - c_s) k_s d_s
 // A last chunk that is not full is filled up with tokens of which g, beta and k are 0: they leave the state as it is.
-// Token by token is the default: on a CPU a token of the WY form is more operations (2 (3 n m + C (2 n + 1.5 m))
-// against 6 n m), and its matrices go through memory.
+// Without it is the default: the kernel of a DeltaRule takes long sequences in chunks of its own
+// (codegen/delta_chunks.cc), whose matrices do not go through memory.
 
 #include <cmath>
 

@@ -84,8 +84,7 @@ class Form {
       const auto of_group = [&](int operand) {
         return e_.Sized(part(operands_[operand], 2, Extent(1)), {batch_, length_, n_});
       };
-      const Value decay =
-          Add("Expand", {e_.Sized(part(a, 0, channels), {channels, Extent(1)})}, {{"shape", Dims{channels, n_}}});
+      const Value decay = e_.Sized(part(a, 0, channels), {channels, Extent(1)});
       const Value made = Add("SelectiveSteps", {part(x, 2, channels), part(dt, 2, channels), decay, of_group(kB),
                                                 of_group(kC), part(d, 0, channels), part(state, 1, channels)});
       y.push_back(made), states.push_back({made.node, 1});

@@ -1,7 +1,7 @@
 // SelectiveScan: a state of n numbers for each channel that decays by a step of its own for each token (Mamba). `delta`
 // is used as given; the state is f32 whatever the operands are.
 //
-//   x, delta [B, S, H]   a [H, n]   b, c [B, S, n]   d [H]   state [B, H, n]
+//   x, delta [B, S, H]   a [H, n] or [H, 1]   b, c [B, S, n]   d [H]   state [B, H, n]
 //   h <- e^(delta a) h + delta x b    y = sum_n h c + d x
 
 #include "ir/selective_scan.h"
@@ -32,7 +32,7 @@ const OpDef& Op_selective_scan() {
       .kind = OpKind::kComposite,
       .operands = {{.name = "x", .kind = OperandKind::kFloat, .shape = "[B, S, H]"},
                    {.name = "delta", .kind = OperandKind::kFloat, .shape = "[B, S, H]"},
-                   {.name = "a", .kind = OperandKind::kFloat, .shape = "[H, n]", .own_dtype = true},
+                   {.name = "a", .kind = OperandKind::kFloat, .shape = "[H, n] or [H, 1]", .own_dtype = true},
                    {.name = "b", .kind = OperandKind::kFloat, .shape = "[B, S, n]"},
                    {.name = "c", .kind = OperandKind::kFloat, .shape = "[B, S, n]"},
                    {.name = "d", .kind = OperandKind::kFloat, .shape = "[H]", .optional = true, .own_dtype = true},
@@ -48,7 +48,8 @@ const OpDef& Op_selective_scan() {
       .magnitude = MagnitudeOfSelectiveScan,
       .examples = {{{"f32[2, 3, 5]", "f32[2, 3, 5]", "f32[5, 7]", "f32[2, 3, 7]", "f32[2, 3, 7]"}},
                    {{"f16[S, 1, 37]", "f16[S, 1, 37]", "f32[37, 16]", "f16[S, 1, 16]", "f16[S, 1, 16]", "f32[37]",
-                     "f32[S, 37, 16]"}}},
+                     "f32[S, 37, 16]"}},
+                   {{"f32[2, S, 5]", "f32[2, S, 5]", "f32[5, 1]", "f32[2, S, 19]", "f32[2, S, 19]"}}},
   });
   return *op;
 }

@@ -24,7 +24,7 @@ const OpDef& Op_selective_steps() {
       .family = "selective_scan",
       .operands = {{.name = "x", .kind = OperandKind::kFloat, .shape = "[B, S, H]"},
                    {.name = "delta", .kind = OperandKind::kFloat, .shape = "[B, S, H]"},
-                   {.name = "a", .kind = OperandKind::kFloat, .shape = "[H, n]"},
+                   {.name = "a", .kind = OperandKind::kFloat, .shape = "[H, n] or [H, 1]"},
                    {.name = "b", .kind = OperandKind::kFloat, .shape = "[B, S, n]"},
                    {.name = "c", .kind = OperandKind::kFloat, .shape = "[B, S, n]"},
                    {.name = "d", .kind = OperandKind::kFloat, .shape = "[H]"},
@@ -37,7 +37,9 @@ const OpDef& Op_selective_steps() {
       .examples = {{{"f32[2, 3, 5]", "f32[2, 3, 5]", "f32[5, 7]", "f32[2, 3, 7]", "f32[2, 3, 7]", "f32[5]",
                      "f32[2, 5, 7]"}},
                    {{"f32[S, 1, 37]", "f32[S, 1, 37]", "f32[37, 16]", "f32[S, 1, 16]", "f32[S, 1, 16]", "f32[37]",
-                     "f32[S, 37, 16]"}}},
+                     "f32[S, 37, 16]"}},
+                   {{"f32[2, S, 5]", "f32[2, S, 5]", "f32[5, 1]", "f32[2, S, 19]", "f32[2, S, 19]", "f32[5]",
+                     "f32[2, 5, 19]"}}},
   });
   return *op;
 }

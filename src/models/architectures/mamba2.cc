@@ -47,8 +47,7 @@ Value Build(Decoder& d) {
     for (int64_t g = 0; g < groups; ++g) {
       auto of = [&](Value value) { return groups == 1 ? value : b.Narrow(value, 0, Extent(g), Extent(1)); };
       const Value decay =
-          b.Expand(b.Reshape(b.Narrow(a, 1, Extent(g * of_group), Extent(of_group)), {Extent(of_group), Extent(1)}),
-                   {Extent(of_group), Extent(state)});
+          b.Reshape(b.Narrow(a, 1, Extent(g * of_group), Extent(of_group)), {Extent(of_group), Extent(1)});
       const std::vector<Value> scanned =
           b.Results("SelectiveScan", {of(v), of(steps), decay, of(in), of(out), {}, of(before)});
       y.push_back(scanned[0]);

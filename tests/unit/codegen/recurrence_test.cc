@@ -13,7 +13,7 @@ std::string Delta(const char* length, int groups, int heads, int n, int m, bool 
                     each = absl::StrFormat("f32[B, %s, %d]", length, heads),
                     g = by_channel ? absl::StrFormat("f32[B, %s, %d, %d]", length, heads, n) : each,
                     state = absl::StrFormat("f32[B, %d, %d, %d]", heads, n, m);
-  return absl::StrCat("graph g sym B in 1..5, S in 0..9 {\n  %0 = Input() {name = \"q\"} : ", q,
+  return absl::StrCat("graph g sym B in 1..5, S in 0..9, T in 0..300 {\n  %0 = Input() {name = \"q\"} : ", q,
                       "\n  %1 = Input() {name = \"k\"} : ", q, "\n  %2 = Input() {name = \"v\"} : ", v,
                       "\n  %3 = Input() {name = \"g\"} : ", g, "\n  %4 = Input() {name = \"beta\"} : ", each,
                       "\n  %5 = Input() {name = \"s\"} : ", state, "\n  %6:2 = DeltaRule(%0, %1, %2, %3, %4, %5) : ", v,
@@ -33,11 +33,23 @@ TEST(Recurrence, DeltaRuleOfOneTokenAndOfMore) {
   }
 }
 
+// Lengths around one chunk and several; by channel there are none.
+TEST(Recurrence, DeltaRuleInChunks) {
+  for (const int64_t tokens : {0, 1, 15, 16, 17, 43}) {
+    SCOPED_TRACE(tokens);
+    CheckFused(Delta("T", 1, 2, 29, 35, false, true), {{"B", 2}, {"T", tokens}}, 2e-5, kCpu);
+  }
+  CheckFused(Delta("T", 2, 4, 5, 131, false, false), {{"B", 1}, {"T", 19}}, 2e-5, kCpu);
+  CheckFused(Delta("T", 1, 2, 5, 11, true, true), {{"B", 2}, {"T", 19}}, 2e-5, kCpu);
+  CheckFused(Delta("37", 1, 1, 1, 1, false, true), {{"B", 3}}, 2e-5, kCpu);
+  CheckFused(Delta("32", 3, 3, 9, 32, false, true), {{"B", 1}}, 2e-5, kCpu);
+}
+
 TEST(Recurrence, OneResultAlone) {
-  for (const char* length : {"1", "S"}) {
+  for (const char* length : {"1", "S", "T"}) {
     std::string text = Delta(length, 1, 2, 5, 11, false, false);
     for (const char* result : {"%6.0", "%6.1"}) {
-      CheckFused(absl::StrReplaceAll(text, {{"%6.0, %6.1", result}}), {{"B", 2}, {"S", 4}}, 2e-5, kCpu);
+      CheckFused(absl::StrReplaceAll(text, {{"%6.0, %6.1", result}}), {{"B", 2}, {"S", 4}, {"T", 19}}, 2e-5, kCpu);
     }
   }
 }
@@ -45,14 +57,21 @@ TEST(Recurrence, OneResultAlone) {
 TEST(Recurrence, SelectiveSteps) {
   for (const bool carry : {false, true}) {
     for (const char* length : {"1", "S"}) {
-      for (const auto& [channels, n] : {std::pair(5, 3), {64, 16}, {131, 17}, {67, 33}}) {
+      for (const auto& [channels, n, decays] : {std::tuple(5, 3, 3),
+                                                {64, 16, 16},
+                                                {131, 17, 17},
+                                                {67, 33, 33},
+                                                {5, 1, 1},
+                                                {5, 3, 1},
+                                                {131, 17, 1},
+                                                {67, 131, 1}}) {
         const std::string x = absl::StrFormat("f32[B, %s, %d]", length, channels),
                           b = absl::StrFormat("f32[B, %s, %d]", length, n),
                           state = absl::StrFormat("f32[B, %d, %d]", channels, n);
-        SCOPED_TRACE(absl::StrCat(x, " ", n, carry ? " carried" : ""));
+        SCOPED_TRACE(absl::StrCat(x, " ", n, " ", decays, carry ? " carried" : ""));
         CheckFused(absl::StrCat("graph g sym B in 1..5, S in 0..9 {\n  %0 = Input() {name = \"x\"} : ", x,
                                 "\n  %1 = Input() {name = \"dt\"} : ", x,
-                                absl::StrFormat("\n  %%2 = Input() {name = \"a\"} : f32[%d, %d]", channels, n),
+                                absl::StrFormat("\n  %%2 = Input() {name = \"a\"} : f32[%d, %d]", channels, decays),
                                 "\n  %3 = Input() {name = \"b\"} : ", b, "\n  %4 = Input() {name = \"c\"} : ", b,
                                 absl::StrFormat("\n  %%5 = Input() {name = \"d\"} : f32[%d]", channels),
                                 "\n  %6 = Input() {name = \"s\"} : ", state,

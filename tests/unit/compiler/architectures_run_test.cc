@@ -139,6 +139,27 @@ TEST(InvariantSession, HasTheBitsOfAnyStep) {
   }
 }
 
+// A prompt has the same bits in parts and as a whole, of models whose states a long one would meet in chunks too.
+TEST(InvariantSession, PromptsInParts) {
+  for (const char* const name : {"qwen3next", "mamba", "mamba2"}) {
+    const Described described(Golden(name));
+    Options options = described.options();
+    options.invariant = true;
+    std::vector<int32_t> prompt(described.model.ids.begin(), described.model.ids.end());
+    prompt.insert(prompt.end(), prompt.begin(), prompt.begin() + 6);
+    std::vector<float> wanted;
+    for (const size_t first : {19, 9, 10}) {
+      Result<Session> session = Session::Open(described.file.path(), options);
+      ASSERT_TRUE(session.ok()) << session.error();
+      Result<std::vector<float>> logits = session->Step(std::span(prompt).first(first));
+      if (first < 19) logits = session->Step(std::span(prompt).subspan(first));
+      ASSERT_TRUE(logits.ok()) << logits.error();
+      if (first == 19) wanted = *logits;
+      EXPECT_EQ(*logits, wanted) << name << " after " << first;
+    }
+  }
+}
+
 // Sequences that begin at different steps, in portions of 1 to 5 tokens, each step of as many as are not done.
 TEST_P(ArchitectureRuns, InSequences) {
   const Described described(GetParam());
