@@ -88,6 +88,10 @@ class BlockRun {
     for (last_ = 0; last_ < memory_.size(); ++last_) {
       if (inside(memory_[last_])) return reinterpret_cast<uint8_t*>(address);
     }
+    for (const auto& constant : entry_.constants_) {
+      if (inside({const_cast<uint8_t*>(constant->data()), constant->size()}))
+        return reinterpret_cast<uint8_t*>(address);
+    }
     Fail(instruction, absl::StrCat(bytes, " bytes outside of every parameter"));
     return nowhere_;
   }

@@ -80,7 +80,8 @@ class PtxEntry {
   std::vector<Instruction> code_;
   std::vector<uint64_t> registers_;  // as a thread begins
   int64_t shared_bytes_ = 0;
-  bool groups_ = false;  // it has products of four warps
+  bool groups_ = false;                                                 // it has products of four warps
+  std::vector<std::shared_ptr<const std::vector<uint8_t>>> constants_;  // the module's tables in global memory
 };
 
 class PtxModule {

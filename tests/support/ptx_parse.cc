@@ -20,11 +20,14 @@ class Parser {
     for (absl::string_view line : absl::StrSplit(text, '\n'))
       absl::StrAppend(&bare, line.substr(0, line.find("//")), "\n");
     const std::string kEntry = ".visible .entry ";
+    const auto constants = Constants(absl::string_view(bare).substr(0, bare.find(kEntry)));
     for (size_t at = bare.find(kEntry); at != std::string::npos;) {
       const size_t next = bare.find(kEntry, at + 1);
       Parser parser;
-      QUERN_RETURN_IF_ERROR(parser.Entry(absl::string_view(bare).substr(
-          at + kEntry.size(), next == std::string::npos ? next : next - at - kEntry.size())));
+      QUERN_RETURN_IF_ERROR(
+          parser.Entry(absl::string_view(bare).substr(at + kEntry.size(),
+                                                      next == std::string::npos ? next : next - at - kEntry.size()),
+                       constants));
       const std::string symbol = parser.entry_.symbol_;
       if (!module.entries_.emplace(symbol, std::move(parser.entry_)).second)
         return absl::InvalidArgumentError("two entries " + symbol);
@@ -35,10 +38,27 @@ class Parser {
 
  private:
   using Code = PtxEntry::Code;
+  using ConstantTables = std::map<std::string, std::shared_ptr<const std::vector<uint8_t>>>;
+
+  // ".global .align 64 .b8 NAME[BYTES] = {1, 2, ..}", each ended by a semicolon.
+  static ConstantTables Constants(absl::string_view text) {
+    ConstantTables constants;
+    for (absl::string_view statement : absl::StrSplit(text, ';')) {
+      const size_t global = statement.find(".global .align "), brace = statement.find('{');
+      if (global == absl::string_view::npos || brace == absl::string_view::npos) continue;
+      const absl::string_view head = statement.substr(global, statement.find('[', global) - global);
+      std::vector<uint8_t> bytes;
+      for (absl::string_view number : absl::StrSplit(statement.substr(brace + 1), ','))
+        bytes.push_back(static_cast<uint8_t>(std::atoi(std::string(number).c_str())));
+      constants[std::string(head.substr(head.rfind(' ') + 1))] =
+          std::make_shared<const std::vector<uint8_t>>(std::move(bytes));
+    }
+    return constants;
+  }
 
   Status Fail(absl::string_view what) { return absl::UnimplementedError(absl::StrCat(entry_.symbol_, ": ", what)); }
 
-  Status Entry(absl::string_view text) {
+  Status Entry(absl::string_view text, const ConstantTables& constants) {
     entry_.symbol_ = std::string(text.substr(0, text.find('(')));
     const size_t body = text.find("\n{");
     const absl::string_view head = text.substr(0, body);
@@ -52,6 +72,10 @@ class Parser {
       return Fail("no body, or no number of threads");
     entry_.threads_ = std::atoi(std::string(head.substr(threads + 9)).c_str());
     tid_ = Register("%tid.x"), ctaid_ = Register("%ctaid.x");
+    for (const auto& [name, bytes] : constants) {
+      entry_.registers_[Register(name)] = reinterpret_cast<uint64_t>(bytes->data());
+      entry_.constants_.push_back(bytes);
+    }
     for (absl::string_view statement : absl::StrSplit(text.substr(body + 2), ';'))
       QUERN_RETURN_IF_ERROR(Statement(statement));
     for (PtxEntry::Instruction& instruction : entry_.code_) {
