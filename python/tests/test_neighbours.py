@@ -1,4 +1,4 @@
-"""Beside other compilers in one process, each with an LLVM of its own: either may come first, and both still compute."""
+"""Beside other compilers in one process, each with an LLVM of its own: either may come first, both still compute."""
 import importlib.util
 import subprocess
 import sys

@@ -3,8 +3,8 @@
     python_test.py SOURCE_DIR BUILD_DIR [WHEEL_DIR]
 
 WHEEL_DIR: of a BUILD whose LLVM is static; the wheel has all libraries in it that not every system has, and is kept
-there (`./dev package`). QUERN_TEST_TORCH=1 installs PyTorch and JAX as well, which are large, and tests beside them. 77,
-skipped: pip reaches no index.
+there (`./dev package`). QUERN_TEST_TORCH=1 installs PyTorch and JAX as well, which are large, and tests beside them.
+77, skipped: pip reaches no index.
 """
 import glob
 import os
