@@ -220,7 +220,7 @@ class Chunks {
 
 }  // namespace
 
-// Fitted to 32 heads of 128 x 128: a chunk takes as long as 11 or 12 tokens by themselves, full or not. What counts is how
+// Fitted to 32 heads of 128 x 128: a chunk takes as long as 11 or 12 tokens by themselves, full or not. It counts how
 // long a sequence may be, so that 9 tokens of up to 256 take a chunk too.
 bool TakesDeltaChunks(const DeltaRule& rule, int64_t length) { return !rule.by_channel() && length >= 2 * kChunk; }
 
