@@ -11,6 +11,7 @@ using namespace kir::build::operators;
 
 constexpr int64_t kChunkBytes = 96 << 10;       // of weights in a chunk
 constexpr int64_t kLeastChunkBytes = 32 << 10;  // below that starting a chunk shows
+constexpr int64_t kLeastElements = 1 << 16;     // nor are more elements needed: few bits take as long as many
 constexpr int64_t kFewestChunks = 8;            // of small weights
 
 int64_t MatmulKernels::FewChunk() const {
@@ -20,9 +21,10 @@ int64_t MatmulKernels::FewChunk() const {
   const ir::TensorType& w = view_.type(view_.node(first.roots[0]).inputs[1]);
   const int64_t row_bytes = RowBytes(w.dtype, plan_.k) * static_cast<int64_t>(first.roots.size());
   const auto rows_of = [&](int64_t bytes) { return bytes / std::max<int64_t>(1, row_bytes) / unit * unit; };
+  const int64_t least_bytes = std::min(kLeastChunkBytes, RowBytes(w.dtype, kLeastElements));
   // Work for as many threads as there may be, where it is worth theirs; prefer a divisor of every segment.
   const auto part = [&](int64_t chunks) { return plan_.Columns() / chunks / unit * unit; };
-  const int64_t wanted = std::max(part(kChunksWanted), std::min(part(kFewestChunks), rows_of(kLeastChunkBytes)));
+  const int64_t wanted = std::max(part(kChunksWanted), std::min(part(kFewestChunks), rows_of(least_bytes)));
   const int64_t most = std::max(unit, std::min<int64_t>({rows_of(kChunkBytes), 256, wanted}));
   for (int64_t chunk = most; chunk > unit; chunk -= unit) {
     if (std::all_of(plan_.segments.begin(), plan_.segments.end(),
