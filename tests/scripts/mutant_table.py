@@ -364,7 +364,7 @@ ROWS = [
     Row("src/codegen/line_along.cc", "(kb::Ref(\"PARTS\") - 1.0 - p)", "p", "codegen_test", "Lines.LongScans"),
     Row("src/codegen/line_program.cc", "scan.exclusive ? before : after", "scan.exclusive ? after : before",
         "codegen_test", "Lines.ScansOverEveryAxis"),
-    Row("src/codegen/line_along.cc", "kb::Min(kb::Int(kLanes), High(Last()) - kb::Ref(c))", "kb::Int(kLanes)",
+    Row("src/codegen/line_along.cc", "kb::Min(kb::Int(lanes), High(Last()) - kb::Ref(c))", "kb::Int(lanes)",
         "codegen_test", "Lines.ArgFoldsOverEveryAxis"),
     Row("src/codegen/line_across.cc", 'High(0) - 1.0 - kb::Ref("k")', 'High(0) - kb::Ref("k")', "codegen_test",
         "Lines.ScansOverEveryAxis"),

@@ -73,7 +73,7 @@ class BlockRun {
 
   // `bytes` at an address, or nowhere, where they may be read.
   uint8_t* Place(const Instruction& instruction, bool shared, uint64_t address, uint64_t bytes) {
-    if (address % bytes != 0) Fail(instruction, absl::StrCat(bytes, " bytes that are not aligned"));
+    if (address % bytes != 0) Fail(instruction, absl::StrCat(bytes, " bytes at ", address, ", which is not aligned"));
     if (shared) {
       if (address + bytes <= static_cast<uint64_t>(entry_.shared_bytes_)) return &shared_[address];
       Fail(instruction,

@@ -20,7 +20,7 @@ class Parser {
     for (absl::string_view line : absl::StrSplit(text, '\n'))
       absl::StrAppend(&bare, line.substr(0, line.find("//")), "\n");
     const std::string kEntry = ".visible .entry ";
-    const auto constants = Constants(absl::string_view(bare).substr(0, bare.find(kEntry)));
+    const auto constants = Constants(bare);
     for (size_t at = bare.find(kEntry); at != std::string::npos;) {
       const size_t next = bare.find(kEntry, at + 1);
       Parser parser;
@@ -40,11 +40,11 @@ class Parser {
   using Code = PtxEntry::Code;
   using ConstantTables = std::map<std::string, std::shared_ptr<const std::vector<uint8_t>>>;
 
-  // ".global .align 64 .b8 NAME[BYTES] = {1, 2, ..}", each ended by a semicolon.
+  // ".global .align 64 .b8 NAME[BYTES] = {1, 2, ..}", each ended by a semicolon, before the entry that reads it first.
   static ConstantTables Constants(absl::string_view text) {
     ConstantTables constants;
     for (absl::string_view statement : absl::StrSplit(text, ';')) {
-      const size_t global = statement.find(".global .align "), brace = statement.find('{');
+      const size_t global = statement.find(".global .align "), brace = statement.find('{', global);
       if (global == absl::string_view::npos || brace == absl::string_view::npos) continue;
       const absl::string_view head = statement.substr(global, statement.find('[', global) - global);
       std::vector<uint8_t> bytes;
