@@ -17,6 +17,8 @@ int64_t MatmulKernels::SquareChunk() const { return (std::max<int64_t>(64, Unit(
 DType MatmulKernels::SquareType() const {
   if (!view_.facts.blocks->half_products) return DType::kF32;
   for (const MatmulSegment& segment : plan_.segments) {
+    // Of one column warps that share rows would write the same elements, for all that the verifier knows.
+    if (segment.columns == 1) return DType::kF32;
     for (const int root : segment.roots) {
       if (view_.type(view_.node(root).inputs[1]).dtype == DType::kF32) return DType::kF32;
     }
