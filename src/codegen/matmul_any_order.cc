@@ -17,10 +17,11 @@ constexpr int64_t kFewDottedDoubles = 4;
 constexpr int64_t kFewestColumns = 3;      // of doubles as rows of k, which rows are dotted with as they stand
 constexpr int64_t kKeptBytes = 256 << 10;  // of few rows or columns that a chunk keeps
 
-// Memory bounds these, and rows of results are written as they lie.
+// Memory bounds these, and rows of results are written as they lie. Not of one column, whose rows are no vectors.
 bool IsShortSum(const ProductSpace& space) {
-  const std::optional<int64_t> k = space.k().UpperBound(space.view().ranges);
-  return space.IsOfShortFloats() && k && *k <= (space.transposed() ? kShortDotted : kShortSum);
+  const RegionView& view = space.view();
+  return space.IsOfShortFloats() && view.UpperBound(space.columns()) > 1 &&
+         view.UpperBound(space.k()) <= (space.transposed() ? kShortDotted : kShortSum);
 }
 
 Form FormOf(const ProductSpace& space) {
