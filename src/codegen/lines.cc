@@ -31,6 +31,7 @@ constexpr int64_t kSplitElements = 1 << 16;  // when they may be longer than thi
 constexpr int64_t kPartElements = 1 << 15;   // into parts of this many
 constexpr int64_t kWidest = 1024;            // lines of a bundle
 constexpr int64_t kPartOfBundle = 1 << 17;   // elements of a part of one that is read once
+constexpr int64_t kLongestWide = 1 << 19;    // lines that may be longer stay narrow: their parts would fill memory
 
 class LineKernels {
  public:
@@ -57,7 +58,8 @@ class LineKernels {
   void ChooseWidth() {
     const int64_t lines = Across();
     const int64_t outer = std::max<int64_t>(1, BoundedElements(plan_.ExtentsOf(Outer()), view_.ranges));
-    const int64_t bundles = IsReadOnce() && CanSplit() ? 1 : std::max<int64_t>(1, 32 / outer);
+    const bool wide = IsReadOnce() && CanSplit() && length_ <= kLongestWide;
+    const int64_t bundles = wide ? 1 : std::max<int64_t>(1, 32 / outer);
     width_ = std::clamp<int64_t>((lines / bundles + 15) / 16 * 16, 64, kWidest);
     width_ = std::min(width_, std::max<int64_t>(16, (std::min(lines, kWidest) + 15) / 16 * 16));
   }
@@ -68,11 +70,13 @@ class LineKernels {
            std::all_of(view_.nodes().begin(), view_.nodes().end(), [&](int n) { return plan_.level[n] <= 1; });
   }
 
-  // Whether lines are long enough, and such, that parts of them can be folded by themselves.
+  // Whether lines are long enough, and such, that parts of them can be folded by themselves. Of lines of any length
+  // there may be any number of parts, for which no plan has room.
   bool CanSplit() const {
     // The grid has room for one dimension more.
     const size_t most = plan_.across() ? 1 : 2;
     if (plan_.line.empty() || view_.facts.blocks || !IsLong() || Outer().size() > most) return false;
+    if (!plan_.LineElements().UpperBound(view_.ranges)) return false;
     return std::none_of(view_.nodes().begin(), view_.nodes().end(), [&](int n) {
       const ir::Node& node = view_.node(n);
       return node.op->kind == ir::OpKind::kPack || (IsLineOp(node) && node.op->line->scan != nullptr);
