@@ -107,17 +107,23 @@ StatusOr<std::unique_ptr<ObjectStore>> ObjectStore::Open(std::string folder, int
   return std::unique_ptr<ObjectStore>(new ObjectStore(std::move(folder), limit));
 }
 
-std::string ObjectStore::PathOf(const CompileKey& key) const {
-  return absl::StrFormat("%s/%s%s", folder_, HashOf(key).ToHex(), kSuffix);
+std::string ObjectStore::PathOf(const Hash128& key) const {
+  return absl::StrFormat("%s/%s%s", folder_, key.ToHex(), kSuffix);
 }
 
 std::optional<Entry> ObjectStore::Find(const CompileKey& key) const {
+  std::optional<Entry> entry = Find(HashOf(key));
+  // The whole key is compared: one with the same hash is a miss.
+  if (entry && entry->key != key) return std::nullopt;
+  return entry;
+}
+
+std::optional<Entry> ObjectStore::Find(const Hash128& key) const {
   const std::string path = PathOf(key);
   const StatusOr<std::string> bytes = ReadWhole(path);
   if (!bytes.ok()) return std::nullopt;
   StatusOr<Entry> entry = Decode(*bytes);
-  // The whole key is compared: a file under a wrong name, or of a key with the same hash, is a miss.
-  if (!entry.ok() || entry->key != key) return std::nullopt;
+  if (!entry.ok() || HashOf(entry->key) != key) return std::nullopt;  // or a file under a wrong name
   // Where the folder cannot be written to, entries age by when they were made.
   (void)utimensat(AT_FDCWD, path.c_str(), nullptr, AT_SYMLINK_NOFOLLOW);
   return *std::move(entry);
@@ -127,7 +133,7 @@ Status ObjectStore::Insert(const Entry& entry) const {
   static std::atomic<int64_t> number{0};
   const std::string temporary = absl::StrFormat("%s/%d-%d%s", folder_, getpid(), number++, kTemporarySuffix);
   Status status = WriteWhole(temporary, Encode(entry));
-  if (status.ok() && rename(temporary.c_str(), PathOf(entry.key).c_str()) != 0) status = Failed("rename", temporary);
+  if (status.ok() && rename(temporary.c_str(), PathOf(HashOf(entry.key)).c_str()) != 0) status = Failed("rename", temporary);
   if (!status.ok()) (void)unlink(temporary.c_str());
   return status;
 }

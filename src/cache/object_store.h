@@ -1,4 +1,4 @@
-// ObjectStore: a folder of compiled kernels, one file an entry, named by the hash of its key.
+// ObjectStore: a folder of compiled kernels and of plans, one file an entry, named by the hash of its key.
 //
 //   QUERN_ASSIGN(auto store, cache::ObjectStore::Open(folder, cache::kDefaultLimit));
 //   if (std::optional<cache::Entry> entry = store->Find(key)) ...   // checked; anything odd about the file is a miss
@@ -40,6 +40,8 @@ class ObjectStore {
 
   // The entry of an equal key, marked as used now. None when there is none, or when it is damaged.
   std::optional<Entry> Find(const CompileKey& key) const;
+  // The same by the hash of its key.
+  std::optional<Entry> Find(const Hash128& key) const;
   // Errors: no space, no permission; the store is as it was.
   Status Insert(const Entry& entry) const;
 
@@ -56,7 +58,7 @@ class ObjectStore {
 
  private:
   ObjectStore(std::string folder, int64_t limit) : folder_(std::move(folder)), limit_(limit) {}
-  std::string PathOf(const CompileKey& key) const;
+  std::string PathOf(const Hash128& key) const;
 
   const std::string folder_;
   const int64_t limit_;

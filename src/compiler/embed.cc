@@ -96,7 +96,7 @@ Vector Embedder::Rows(std::span<const int32_t> ids) {
     const ConstBytes input{ids.data(), count * static_cast<int64_t>(sizeof(int32_t))};
     const MutableBytes output{rows.data(), static_cast<int64_t>(rows.size() * sizeof(float))};
     QUERN_RETURN_IF_ERROR(
-        state_->model->executable->Run({&input, 1}, {&output, 1}, {{models::kSequenceSymbol, count}}));
+        state_->model->made.executable->Run({&input, 1}, {&output, 1}, {{models::kSequenceSymbol, count}}));
     return rows;
   };
   return compiler::ToResult(run());

@@ -118,8 +118,8 @@ class VariantStages {
     VariantStages made(*profiled.executable->plan(variant));
     made.module_ = profiled.module;
     made.hir_ = LinesOf(hir::Print(*profiled.module));
-    QUERN_ASSIGN(PlannedVariant fused,
-                 FuseVariant(*profiled.graph, profiled.executable->guard(variant), profiled.pipeline));
+    QUERN_ASSIGN(const ir::Graph* const graph, profiled.graph->Get());
+    QUERN_ASSIGN(PlannedVariant fused, FuseVariant(*graph, profiled.executable->guard(variant), profiled.pipeline));
     made.fused_ = std::move(fused.graph);
     const lir::Plan& plan = made.plan_->plan();
     for (int b = 0; b < static_cast<int>(plan.bodies.size()); ++b)

@@ -85,17 +85,12 @@ Status BindParams(Runnable& runnable, const models::ModelSpec& spec) {
 StatusOr<std::unique_ptr<RunningModel>> RunModel(OpenedModel opened, const Options& options,
                                                  const std::vector<SymbolRanges>& guards) {
   if (OnDevice(options)) return absl::UnimplementedError("this runs on the cpu, not on a device");
-  QUERN_ASSIGN(PipelineOptions pipeline, PipelineOptionsOf(options));
-  // The graph has its final address before variants refer to it.
+  QUERN_ASSIGN(const PipelineOptions pipeline, PipelineOptionsOf(options));
+  // The module has its final address before what is made of it refers to it.
   auto running = std::make_unique<RunningModel>();
   running->opened = std::move(opened);
-  QUERN_ASSIGN(running->graph, PrepareGraph(running->opened.spec.module, pipeline));
-  QUERN_ASSIGN(ExecutableOptions executable_options, ExecutableOptionsOf(options));
-  QUERN_ASSIGN(running->checker, AttachChecker(options, pipeline, executable_options));
-  std::vector<Variant> variants = VariantsOf(&running->graph, guards, pipeline, HookOf(running->checker));
-  QUERN_ASSIGN(running->executable,
-               Executable::Create(SignatureOf(running->graph), std::move(variants), std::move(executable_options)));
-  QUERN_RETURN_IF_ERROR(BindParams(*running->executable, running->opened.spec));
+  QUERN_ASSIGN(running->made, MakeExecutable(running->opened.spec.module, guards, options, pipeline));
+  QUERN_RETURN_IF_ERROR(BindParams(*running->made.executable, running->opened.spec));
   return running;
 }
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "check/checker.h"
+#include "compiler/make_executable.h"
 #include "compiler/pipeline.h"
 #include "import/model_file.h"
 #include "models/model_spec.h"
@@ -38,9 +38,7 @@ Status BindParams(Runnable& runnable, const models::ModelSpec& spec);
 // A model compiled for this machine's processor, its parameters bound: what runs on it asks for variants.
 struct RunningModel {
   OpenedModel opened;
-  ir::Graph graph;
-  std::shared_ptr<check::Checker> checker;  // null: none was asked for
-  std::unique_ptr<Executable> executable;
+  MadeExecutable made;
 };
 // Variants are those of `guards`. Error: also kUnimplemented, options that name a device.
 StatusOr<std::unique_ptr<RunningModel>> RunModel(OpenedModel opened, const Options& options,

@@ -6,8 +6,8 @@
 
 #include "base/time_span.h"
 #include "compiler/pipeline.h"
+#include "compiler/prepared_graph.h"
 #include "hir/module.h"
-#include "ir/graph.h"
 #include "runtime/executable.h"
 
 namespace quern::compiler {
@@ -21,7 +21,7 @@ struct Profiled {
   std::shared_ptr<const TimeSpans> steps;  // load and passes, growing as variants are compiled
   // How the plans came about, to show it.
   const hir::Module* module = nullptr;
-  const ir::Graph* graph = nullptr;  // what variants are fused from
+  std::shared_ptr<PreparedGraph> graph;  // what variants are fused from
   PipelineOptions pipeline;          // that they are fused with; no spans
   bool specialise = false;
 };

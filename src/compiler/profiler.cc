@@ -73,6 +73,9 @@ Result<Profiler> Profiler::AttachTo(const compiler::Profiled& profiled, const Pr
   auto state = std::make_unique<State>();
   state->profiled = profiled;
   state->options = options;
+  // Costs and code are read off the bodies of kernels.
+  if (const Status unsealed = profiled.executable->Unseal(); !unsealed.ok())
+    return Result<Profiler>::Failed(compiler::ErrorOf(unsealed, profiled.model));
   StatusOr<profile::Machine> machine = state->Measured(options.probe);
   if (!machine.ok()) return Result<Profiler>::Failed(compiler::ErrorOf(machine.status(), profiled.model));
   state->machine = *std::move(machine);

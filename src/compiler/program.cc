@@ -8,13 +8,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/diagnostic.h"
-#include "compiler/checking.h"
-#include "compiler/compile_parts.h"
 #include "compiler/device_run.h"
 #include "compiler/model.h"
 #include "compiler/program_identity.h"
 #include "compiler/public_error.h"
-#include "compiler/runtime_options.h"
 #include "quern/profile.h"
 
 namespace quern {
@@ -212,7 +209,7 @@ class RunChecks {
 
 StatusOr<std::vector<std::vector<int64_t>>> Program::State_::OutputShapes(const std::vector<ConstTensor>& inputs,
                                                                           const Binding& symbols) const {
-  const Signature& signature = executable->signature();
+  const Signature& signature = made.executable->signature();
   RunChecks checks(signature.name, symbols);
   QUERN_ASSIGN(const std::vector<const ConstTensor*> in, checks.Match("input", signature.inputs, inputs));
   checks.BindSymbols(signature.inputs, in);
@@ -231,7 +228,7 @@ StatusOr<std::vector<std::vector<int64_t>>> Program::State_::OutputShapes(const 
 
 Status Program::State_::Run(const std::vector<ConstTensor>& given_inputs,
                             const std::vector<MutableTensor>& given_outputs, const Binding& symbols) {
-  const Signature& signature = executable->signature();
+  const Signature& signature = made.executable->signature();
   RunChecks checks(signature.name, symbols);
   QUERN_ASSIGN(const std::vector<const ConstTensor*> in, checks.Match("input", signature.inputs, given_inputs));
   QUERN_ASSIGN(const std::vector<const MutableTensor*> out, checks.Match("output", signature.outputs, given_outputs));
@@ -246,14 +243,14 @@ Status Program::State_::Run(const std::vector<ConstTensor>& given_inputs,
   std::vector<MutableBytes> output_bytes;
   for (const ConstTensor* tensor : in) input_bytes.push_back({tensor->data, static_cast<int64_t>(tensor->bytes)});
   for (const MutableTensor* tensor : out) output_bytes.push_back({tensor->data, static_cast<int64_t>(tensor->bytes)});
-  QUERN_RETURN_IF_ERROR(executable->CheckApart(output_bytes));
-  return executable->Run(input_bytes, output_bytes, checks.symbols());
+  QUERN_RETURN_IF_ERROR(made.executable->CheckApart(output_bytes));
+  return made.executable->Run(input_bytes, output_bytes, checks.symbols());
 }
 
 Status Program::State_::Precompile(const Binding& symbols) {
-  const Signature& signature = executable->signature();
+  const Signature& signature = made.executable->signature();
   QUERN_RETURN_IF_ERROR(RunChecks(signature.name, symbols).CheckSymbols(signature.symbols));
-  return executable->Prepare(symbols);
+  return made.executable->Prepare(symbols);
 }
 
 namespace compiler {
@@ -278,18 +275,11 @@ StatusOr<std::unique_ptr<Program::State_>> MakeProgram(const ProgramSpec& spec, 
   QUERN_ASSIGN(PipelineOptions pipeline, PipelineOptionsOf(options));
   pipeline.spans = std::make_shared<TimeSpans>();
   state->module = *spec.module;
-  QUERN_ASSIGN(state->graph, PrepareGraph(*spec.module, pipeline));
-  QUERN_ASSIGN(ExecutableOptions executable_options, ExecutableOptionsOf(options));
-  state->cache = executable_options.cache;
-  QUERN_ASSIGN(state->checker, AttachChecker(options, pipeline, executable_options));
   std::vector<SymbolRanges> guards = spec.guards;
   guards.push_back({});
-  QUERN_ASSIGN(guards, PossibleGuards(state->graph, std::move(guards)));
-  std::vector<Variant> variants = VariantsOf(&state->graph, guards, pipeline, HookOf(state->checker));
-  Signature signature = SignatureOf(*spec.module, state->graph);
-  QUERN_ASSIGN(state->executable,
-               Executable::Create(std::move(signature), std::move(variants), std::move(executable_options)));
-  const Signature& made = state->executable->signature();
+  QUERN_ASSIGN(state->made, MakeExecutable(state->module, std::move(guards), options, pipeline));
+  Executable& executable = *state->made.executable;
+  const Signature& made = executable.signature();
   state->inputs = Infos(made.inputs);
   state->outputs = Infos(made.outputs);
   state->params = Infos(made.params);
@@ -301,17 +291,17 @@ StatusOr<std::unique_ptr<Program::State_>> MakeProgram(const ProgramSpec& spec, 
     if (param == spec.params.end()) continue;
     const std::span<const std::byte> bytes = param->second;
     QUERN_RETURN_IF_ERROR(
-        state->executable->BindParam(port.name, {reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}));
+        executable.BindParam(port.name, {reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}));
   }
   state->prepare_seconds = Since(start);
   state->options = options;
-  state->profiled = {state->executable.get(), made.name,     "",       options.exact,     0, pipeline.spans,
-                     &state->module,          &state->graph, pipeline, options.specialise};
+  state->profiled = {&executable,    made.name,         "",       options.exact,     0, pipeline.spans,
+                     &state->module, state->made.graph, pipeline, options.specialise};
   state->profiled.pipeline.spans = nullptr;
   if (bound) {
     Binding smallest;
     for (const auto& [name, range] : made.symbols) smallest[name] = range.low;
-    QUERN_RETURN_IF_ERROR(state->executable->Prepare(smallest));
+    QUERN_RETURN_IF_ERROR(executable.Prepare(smallest));
   }
   return state;
 }
@@ -333,38 +323,38 @@ Result<void> Program::Bind(std::string_view param, std::span<const std::byte> by
 }
 
 Result<void> Program::Bind(std::string_view param, std::span<const std::byte> bytes, std::function<void()> release) {
-  return compiler::ToResult(state_->executable->BindParam(
+  return compiler::ToResult(state_->made.executable->BindParam(
       param, {reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}, std::move(release)));
 }
 
 Result<void> Program::Run(const std::vector<ConstTensor>& inputs, const std::vector<MutableTensor>& outputs,
                           const std::map<std::string, int64_t>& symbols) {
   return compiler::ToResult(state_->Run(inputs, outputs, {symbols.begin(), symbols.end()}),
-                            state_->executable->signature().name);
+                            state_->made.executable->signature().name);
 }
 
 Result<std::vector<std::vector<int64_t>>> Program::OutputShapes(const std::vector<ConstTensor>& inputs,
                                                                 const std::map<std::string, int64_t>& symbols) const {
   return compiler::ToResult(state_->OutputShapes(inputs, {symbols.begin(), symbols.end()}),
-                            state_->executable->signature().name);
+                            state_->made.executable->signature().name);
 }
 
 Result<std::span<std::byte>> Program::State(std::string_view name) {
-  const StatusOr<std::span<uint8_t>> bytes = state_->executable->State(name);
+  const StatusOr<std::span<uint8_t>> bytes = state_->made.executable->State(name);
   if (!bytes.ok()) return Result<std::span<std::byte>>::Failed(compiler::ErrorOf(bytes.status()));
   return std::as_writable_bytes(*bytes);
 }
 
-void Program::ResetState() { state_->executable->ResetState(); }
+void Program::ResetState() { state_->made.executable->ResetState(); }
 
-std::string Program::CheckSummary() const { return state_->checker == nullptr ? "" : state_->checker->Summary(); }
+std::string Program::CheckSummary() const { return state_->made.checker == nullptr ? "" : state_->made.checker->Summary(); }
 
 Result<Profiler> Profiler::Attach(Program& program, const ProfilerOptions& options) {
   return AttachTo(program.state_->profiled, options);
 }
 
 std::vector<Program::VariantInfo> Program::Variants() const {
-  const Executable& executable = *state_->executable;
+  const Executable& executable = *state_->made.executable;
   const StatusOr<ir::Graph> graph = hir::Lower(state_->module);
   const std::string identity = graph.ok() ? compiler::IdentityOf(*graph, state_->options) : "";
   std::vector<VariantInfo> variants;
@@ -386,16 +376,16 @@ std::vector<Program::VariantInfo> Program::Variants() const {
 }
 
 Result<void> Program::Precompile(const std::map<std::string, int64_t>& symbols) {
-  return compiler::ToResult(state_->Precompile({symbols.begin(), symbols.end()}), state_->executable->signature().name);
+  return compiler::ToResult(state_->Precompile({symbols.begin(), symbols.end()}), state_->made.executable->signature().name);
 }
 
 Result<int> Program::DropUnused() {
-  return compiler::ToResult(state_->executable->DropUnused(), state_->executable->signature().name);
+  return compiler::ToResult(state_->made.executable->DropUnused(), state_->made.executable->signature().name);
 }
 
 Program::Memory Program::memory() const {
-  const Executable::MemoryReport held = state_->executable->memory();
-  const BoundPlan* const last = state_->executable->last();
+  const Executable::MemoryReport held = state_->made.executable->memory();
+  const BoundPlan* const last = state_->made.executable->last();
   return {.states = held.states,
           .packed = held.packed,
           .constants = held.constants,
@@ -407,13 +397,13 @@ Program::Memory Program::memory() const {
 }
 
 Program::Counters Program::counters() const {
-  const Executable::Report& report = state_->executable->report();
-  const KernelCache::Report kernels = state_->cache->report();
+  const Executable::Report& report = state_->made.executable->report();
+  const KernelCache::Report kernels = state_->made.cache->report();
   return {
       .variants = report.variants,
       .kernels = kernels.compiled,
       .code_bytes = kernels.compile.code_bytes,
-      .launches = state_->executable->last() == nullptr ? 0 : static_cast<int>(state_->executable->last()->launched()),
+      .launches = state_->made.executable->last() == nullptr ? 0 : static_cast<int>(state_->made.executable->last()->launched()),
       .arena_bytes = report.arena_bytes,
       .packed_bytes = report.packed_bytes,
       .compile = state_->prepare_seconds + static_cast<double>(report.plan_ns + report.compile_ns) * 1e-9,

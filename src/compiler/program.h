@@ -8,10 +8,9 @@
 #include <vector>
 
 #include "base/status.h"
-#include "check/checker.h"
+#include "compiler/make_executable.h"
 #include "compiler/pipeline.h"
 #include "compiler/profiled.h"
-#include "ir/graph.h"
 #include "quern/graph.h"
 #include "runtime/executable.h"
 
@@ -19,10 +18,7 @@ namespace quern {
 
 struct Program::State_ {
   hir::Module module;
-  ir::Graph graph;
-  std::shared_ptr<check::Checker> checker;  // null: none was asked for
-  std::unique_ptr<Executable> executable;
-  std::shared_ptr<KernelCache> cache;
+  compiler::MadeExecutable made;
   std::vector<TensorInfo> inputs, outputs, params, states;
   double prepare_seconds = 0;
   Options options;  // of what keys of variants are made

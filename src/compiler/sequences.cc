@@ -108,7 +108,7 @@ Status Sequences::State::Run(Rows& rows, std::vector<std::vector<float>>& logits
       {models::kIndexInput, &rows.index},     {models::kStartsInput, &rows.starts},
       {models::kLengthsInput, &rows.lengths}, {models::kBlocksInput, &rows.blocks},
       {models::kRowsInput, &rows.rows}};
-  const Executable& executable = *model->executable;
+  const Executable& executable = *model->made.executable;
   inputs.assign(executable.signature().inputs.size(), {});
   for (const auto& [name, values] : given) {
     // An architecture without positions of its own has no such input left.
@@ -117,7 +117,7 @@ Status Sequences::State::Run(Rows& rows, std::vector<std::vector<float>>& logits
   }
   std::vector<float> out(rows.rows.size() * vocabulary);
   const MutableBytes output{out.data(), static_cast<int64_t>(out.size() * sizeof(float))};
-  QUERN_RETURN_IF_ERROR(model->executable->Run(inputs, {&output, 1},
+  QUERN_RETURN_IF_ERROR(model->made.executable->Run(inputs, {&output, 1},
                                                {{models::kSequenceSymbol, static_cast<int64_t>(rows.ids.size())},
                                                 {models::kSequencesSymbol, static_cast<int64_t>(rows.lengths.size())},
                                                 {models::kLogitsSymbol, static_cast<int64_t>(rows.rows.size())}}));
@@ -163,8 +163,8 @@ Result<Sequences> Sequences::Open(const std::string& path, const Options& option
     state->invariant = options.invariant;
     state->pool = compiler::BlockPool(blocks);
     state->sequences.resize(sequences.most);
-    for (const Port& port : state->model->executable->signature().states) {
-      QUERN_ASSIGN(const std::span<uint8_t> bytes, state->model->executable->State(port.name));
+    for (const Port& port : state->model->made.executable->signature().states) {
+      QUERN_ASSIGN(const std::span<uint8_t> bytes, state->model->made.executable->State(port.name));
       state->states.push_back(bytes);
     }
     return state;

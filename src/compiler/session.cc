@@ -34,9 +34,9 @@ struct Session::State {
   models::ModelSpec spec;
   // Made when text is first asked for: a run of ids needs none, and what the file has may be unknown here.
   std::optional<Result<Tokenizer>> tokenizer;
-  ir::Graph graph;
   std::shared_ptr<check::Checker> checker;  // null: none was asked for
   std::shared_ptr<KernelCache> kernels;     // on the cpu; null on a device, where:
+  ir::Graph graph;
   std::shared_ptr<compiler::DeviceCounts> counts;
   std::unique_ptr<Runnable> runnable;
   compiler::Profiled profiled;  // its executable is null on a device
@@ -47,7 +47,7 @@ struct Session::State {
   std::function<void(int64_t, int64_t)> progress;
   Timings timings;
 
-  Status MakeExecutable(const std::string& path, const Options& options, const compiler::PipelineOptions& given);
+  Status MakeExecutable(const std::string& path, const Options& options, const compiler::PipelineOptions& pipeline);
   Status MakeDeviceExecutor(const compiler::OpenedDevice& opened);
 
   void UpdateTimings() {
@@ -122,25 +122,23 @@ struct Session::State {
 
 // What runs the graph on this machine's processor.
 Status Session::State::MakeExecutable(const std::string& path, const Options& options,
-                                      const compiler::PipelineOptions& given) {
-  compiler::PipelineOptions pipeline = given;
-  QUERN_ASSIGN(ExecutableOptions executable_options, compiler::ExecutableOptionsOf(options));
-  threads = executable_options.pool->threads();
-  kernels = executable_options.cache;
-  QUERN_ASSIGN(checker, compiler::AttachChecker(options, pipeline, executable_options));
-  std::vector<Variant> variants =
-      compiler::VariantsOf(&graph, compiler::StepGuards(invariant), pipeline, compiler::HookOf(checker));
-  QUERN_ASSIGN(std::unique_ptr<Executable> executable,
-               Executable::Create(SignatureOf(graph), std::move(variants), std::move(executable_options)));
-  profiled = {
-      executable.get(), path,     models::kSequenceSymbol, options.exact, spec.context, pipeline.spans, &spec.module,
-      &graph,           pipeline, options.specialise};
+                                      const compiler::PipelineOptions& pipeline) {
+  QUERN_ASSIGN(compiler::MadeExecutable made,
+               compiler::MakeExecutable(spec.module, compiler::StepGuards(invariant), options, pipeline));
+  threads = made.executable->threads();
+  kernels = made.cache;
+  checker = made.checker;
+  profiled = {made.executable.get(), path,           models::kSequenceSymbol,
+              options.exact,         spec.context,   pipeline.spans,
+              &spec.module,          made.graph,     pipeline,
+              options.specialise};
   profiled.pipeline.spans = nullptr;
-  runnable = std::move(executable);
+  runnable = std::move(made.executable);
   return absl::OkStatus();
 }
 
 Status Session::State::MakeDeviceExecutor(const compiler::OpenedDevice& opened) {
+  QUERN_ASSIGN(graph, compiler::PrepareGraph(spec.module, opened.pipeline));
   threads = opened.threads;
   counts = std::make_shared<compiler::DeviceCounts>();
   QUERN_ASSIGN(runnable, compiler::MakeExecutor(&graph, compiler::StepGuardsOf(graph, invariant), opened, counts));
@@ -171,17 +169,15 @@ Result<Session> Session::Open(const std::string& path, const Options& options) {
     compiler::PipelineOptions& pipeline = opened.pipeline;
     pipeline.spans = std::make_shared<TimeSpans>();
     pipeline.spans->push_back({"load", Nanoseconds(start.time_since_epoch()), Nanoseconds(compile_start - start)});
-    QUERN_ASSIGN(ir::Graph graph, compiler::PrepareGraph(model.spec.module, pipeline));
-    // The graph has its final address before variants refer to it.
+    // The module has its final address before what is made of it refers to it.
     auto state = std::make_unique<State>();
     state->file = std::move(model.file);
     state->spec = std::move(model.spec);
-    state->graph = std::move(graph);
     state->invariant = options.invariant;
     state->progress = options.progress;
-    state->timings.passes = Since(compile_start);
     QUERN_RETURN_IF_ERROR(opened.device == nullptr ? state->MakeExecutable(path, options, pipeline)
                                                    : state->MakeDeviceExecutor(opened));
+    state->timings.passes = Since(compile_start);
     QUERN_RETURN_IF_ERROR(compiler::BindParams(*state->runnable, state->spec));
     state->prepare_seconds = Since(compile_start);
     QUERN_RETURN_IF_ERROR(

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <span>
 #include <vector>
 
 #include "compiler/pipeline.h"
+#include "compiler/prepared_graph.h"
 #include "runtime/executable.h"
 
 namespace quern::compiler {
@@ -13,8 +15,8 @@ namespace quern::compiler {
 // Given the graph of each variant when it has been planned, with the variant's number; null where nobody looks.
 using VariantHook = std::function<void(int index, ir::Graph graph)>;
 
-// In the order of `guards`. `graph` outlives them.
-std::vector<Variant> VariantsOf(const ir::Graph* graph, std::span<const SymbolRanges> guards,
+// In the order of `guards`.
+std::vector<Variant> VariantsOf(std::shared_ptr<PreparedGraph> graph, std::span<const SymbolRanges> guards,
                                 const PipelineOptions& pipeline, const VariantHook& planned);
 
 }  // namespace quern::compiler

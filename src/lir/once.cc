@@ -6,6 +6,7 @@
 #include "lir/arena.h"
 #include "lir/kernel_symbols.h"
 #include "lir/lifetimes.h"
+#include "lir/sealed.h"
 
 namespace quern::lir {
 namespace {
@@ -77,6 +78,7 @@ Extent PlaceTemporaries(Plan& plan, const std::map<int, OnceValue>& kept, const 
 
 std::map<int, OnceValue> KeptOnce(const Plan& plan) {
   if (plan.once.empty()) return {};
+  if (plan.sealed != nullptr) return plan.sealed->once;
   std::map<int, Contents> contents;    // of buffers that work of this kind touches: constants of others are not hashed
   std::map<int, std::string> kernels;  // what each computes
   for (const Launch& launch : plan.once) {

@@ -22,7 +22,7 @@ struct OnceValue {
   std::set<std::string> params;  // those that it depends on
 };
 
-// Every buffer of Home::kOnce that runs read, by buffer.
+// Every buffer of Home::kOnce that runs read, by buffer. Of a sealed plan what was sealed.
 std::map<int, OnceValue> KeptOnce(const Plan& plan);
 
 // Positions in plan.once, in order: what must run for these buffers to be filled.

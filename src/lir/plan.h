@@ -160,6 +160,8 @@ struct Requirement {
   std::string text;  // "512 >= PAST_SEQ + SEQ"
 };
 
+struct Sealed;  // lir/sealed.h
+
 struct Plan {
   std::string name;
   SymbolRanges ranges;               // the guard: the plan is right for these values of the symbols
@@ -173,6 +175,9 @@ struct Plan {
   std::vector<Requirement> requirements;
   Extent arena_bytes;
   Extent once_bytes, once_kept_bytes;  // of Home::kOnce; the second, the first so many of these, is what runs read
+  // Of a plan that was kept from an earlier start: what there is to know of its kernels, which have no bodies. Else
+  // null.
+  std::shared_ptr<const Sealed> sealed;
 };
 
 // Lowers every region of a fused graph (leaves, Region nodes, views, nodes with bodies of the same) and gives every

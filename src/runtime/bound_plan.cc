@@ -8,6 +8,7 @@
 #include "base/diagnostic.h"
 #include "kir/scratch.h"
 #include "lir/arena.h"
+#include "lir/sealed.h"
 
 namespace quern {
 
@@ -24,8 +25,8 @@ Status BoundPlan::Prepare(std::span<const std::string> names, KernelCache& cache
                           ThreadPool& pool) {
   names_.assign(names.begin(), names.end());
   QUERN_RETURN_IF_ERROR(GetFunctions(cache));
-  for (const kir::Kernel& kernel : plan_.kernels) {
-    QUERN_ASSIGN(const int64_t bytes, kir::ScratchBytes(kernel, {}));
+  for (size_t k = 0; k < plan_.kernels.size(); ++k) {
+    QUERN_ASSIGN(const int64_t bytes, ScratchOf(k));
     scratch_bytes_ = std::max(scratch_bytes_, bytes);
   }
   QUERN_ASSIGN(requirements_, Requirements::Create(plan_.requirements, names));
@@ -80,7 +81,25 @@ void BoundPlan::Substitute(DispatchList& list, std::span<const lir::Launch> laun
     list.Substitute(l, stepping_.substitute(launches[l], list.dispatches()[l].kernel));
 }
 
+StatusOr<int64_t> BoundPlan::ScratchOf(size_t kernel) const {
+  if (plan_.sealed != nullptr) return plan_.sealed->kernels[kernel].scratch_bytes;
+  return kir::ScratchBytes(plan_.kernels[kernel], {});
+}
+
+StatusOr<std::string> BoundPlan::Sealed() const {
+  lir::Sealed sealed{kernels_.sealed, lir::KeptOnce(plan_)};
+  for (size_t k = 0; k < sealed.kernels.size(); ++k) {
+    QUERN_ASSIGN(sealed.kernels[k].scratch_bytes, ScratchOf(k));
+  }
+  return lir::Seal(plan_, sealed);
+}
+
 Status BoundPlan::GetFunctions(KernelCache& cache) {
+  if (plan_.sealed != nullptr) {
+    QUERN_ASSIGN(kernels_, cache.Find(plan_.sealed->kernels));
+    functions_ = kernels_.functions;
+    return absl::OkStatus();
+  }
   std::vector<kir::Kernel> kernels;
   std::vector<std::string> symbols;
   for (const auto& [kernel, call] : plan_.calls) {

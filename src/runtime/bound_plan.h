@@ -89,6 +89,9 @@ class BoundPlan {
   // run that it was told of; or null. `cancel`: Cancelled as soon as it is true; or null. Errors: those of
   // BoundSteps::Run and of the observer.
   Status Run(ThreadPool& pool, std::span<void* const> scratch, RunLog* log, const std::atomic<bool>* cancel);
+  // The plan as bytes that an Executable of a later process may find (lir/sealed.h). Error: Unimplemented, a plan that
+  // has no such form.
+  StatusOr<std::string> Sealed() const;
   // Forgets where it lies in the arena, which is to be another one.
   void Unplace();
   // What it holds, and what of it other plans may hold too: of machine code, of values of parameters alone (and their
@@ -111,6 +114,8 @@ class BoundPlan {
  private:
   BoundPlan(lir::Plan plan, Stepping stepping) : plan_(std::move(plan)), stepping_(std::move(stepping)) {}
   Status Prepare(std::span<const std::string> names, KernelCache& cache, SharedMemory& memory, ThreadPool& pool);
+  // Bytes of scratch of a kernel for all sizes.
+  StatusOr<int64_t> ScratchOf(size_t kernel) const;
   // What computes each kernel: compiled where the cache lacks it, or the caller's own.
   Status GetFunctions(KernelCache& cache);
   Status RunOnce(std::span<const std::string> names, SharedMemory& memory, ThreadPool& pool);

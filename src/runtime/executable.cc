@@ -9,6 +9,7 @@
 #include "base/ticks.h"
 #include "lir/kernel_symbols.h"
 #include "lir/lifetimes.h"
+#include "lir/sealed.h"
 
 namespace quern {
 
@@ -147,14 +148,9 @@ Status Executable::CompileOne(int variant) {
       return s.sizes.Fail(DiagnosticCode::kMissing, absl::StrCat("parameter ", port.name), "", "");
   }
   const int64_t start = SteadyNs();
+  int64_t planned = start;
   const KernelCache::Report before = s.options.cache->report();
-  QUERN_ASSIGN(lir::Plan plan, s.variants[variant].plan());
-  std::vector<std::string> symbols = lir::KernelSymbols(plan, s.variants[variant].guard);
-  const int64_t planned = SteadyNs();
-  QUERN_ASSIGN(
-      std::unique_ptr<BoundPlan> bound,
-      BoundPlan::Create(std::move(plan), s.sizes.names(), std::move(symbols), *s.options.cache, s.memory,
-                        *s.options.pool, {s.options.stepping.observer, variant, s.options.stepping.substitute}));
+  QUERN_ASSIGN(std::unique_ptr<BoundPlan> bound, BindOne(variant, planned));
   const int64_t compiled = SteadyNs();
   // A variant counts as compiled only when all that its runs need is there.
   QUERN_RETURN_IF_ERROR(ReserveScratch(std::max(bound->scratch_bytes(), int64_t{64})));
@@ -171,6 +167,43 @@ Status Executable::CompileOne(int variant) {
                         GuardText(s.variants[variant].guard), s.plans[variant]->plan().launches.size(),
                         after.compiled - before.compiled, (planned - start) * 1e-6, (compiled - planned) * 1e-6));
   }
+  return absl::OkStatus();
+}
+
+StatusOr<std::unique_ptr<BoundPlan>> Executable::BindOne(int variant, int64_t& planned) {
+  State_& s = *s_;
+  const auto bind = [&](lir::Plan plan, std::vector<std::string> symbols) {
+    planned = SteadyNs();
+    return BoundPlan::Create(std::move(plan), s.sizes.names(), std::move(symbols), *s.options.cache, s.memory,
+                             *s.options.pool,
+                             {s.options.stepping.observer, variant, s.options.stepping.substitute});
+  };
+  const bool kept = s.options.plans.find != nullptr && s.options.stepping.observer == nullptr;
+  if (std::optional<lir::Plan> found = kept ? s.options.plans.find(variant) : std::nullopt) {
+    std::vector<std::string> symbols;
+    for (const lir::SealedKernel& kernel : found->sealed->kernels) symbols.push_back(kernel.symbol);
+    StatusOr<std::unique_ptr<BoundPlan>> bound = bind(*std::move(found), std::move(symbols));
+    if (!absl::IsNotFound(bound.status())) return bound;  // else its code has been collected since
+  }
+  QUERN_ASSIGN(lir::Plan plan, s.variants[variant].plan());
+  std::vector<std::string> symbols = lir::KernelSymbols(plan, s.variants[variant].guard);
+  QUERN_ASSIGN(std::unique_ptr<BoundPlan> bound, bind(std::move(plan), std::move(symbols)));
+  if (kept) s.options.plans.keep(variant, *bound);
+  return bound;
+}
+
+Status Executable::Unseal() {
+  State_& s = *s_;
+  const Exclusive exclusive(s.busy);
+  if (!exclusive.held()) return s.sizes.Fail(DiagnosticCode::kBusy, "", "", "");
+  s.options.plans = {};
+  for (size_t v = 0; v < s.plans.size(); ++v) {
+    if (s.plans[v] == nullptr || s.plans[v]->plan().sealed == nullptr) continue;
+    if (s.last == s.plans[v].get()) s.last = nullptr;
+    s.plans[v].reset();
+    --s.report.variants;
+  }
+  std::erase_if(s.compiled, [&](const CompiledVariant& made) { return s.plans[made.variant] == nullptr; });
   return absl::OkStatus();
 }
 

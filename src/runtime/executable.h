@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -34,12 +35,21 @@ struct Variant {
   std::function<StatusOr<lir::Plan>()> plan;
 };
 
+// Where plans stay between starts: both functions or none. Plans of runs with an observer are neither kept nor found.
+struct PlanKeeper {
+  // A plan of an earlier start for the variant at this position, sealed; nothing, where there is none.
+  std::function<std::optional<lir::Plan>(int variant)> find;
+  // Takes what has been compiled.
+  std::function<void(int variant, const BoundPlan& bound)> keep;
+};
+
 struct ExecutableOptions {
   std::shared_ptr<KernelCache> cache;
   std::shared_ptr<ThreadPool> pool;
   std::function<void(std::string_view)> log;  // one line when a variant is compiled; may be empty
   Stepping stepping = {};                     // normal runs: as it is
   const std::atomic<bool>* cancel = nullptr;  // true: a run ends as soon as it can; null: nobody asks
+  PlanKeeper plans = {};
 };
 
 // Different executables are independent, except that those of one pool must not run at once; they may share a kernel
@@ -80,6 +90,8 @@ class Executable : public Runnable {
   // The plan of the last run, or null.
   const BoundPlan* last() const;
 
+  // Plans have kernels with bodies from here on: those that were found are made again when a run needs them.
+  Status Unseal();
   // Runs from here on are recorded in `log`, made for the pool's threads, which outlives them; null: no longer.
   void Record(RunLog* log);
   // By position among the variants that Create was given. A plan is null until the variant is compiled.
@@ -115,6 +127,8 @@ class Executable : public Runnable {
   // The variant, and before parameters are given back every other.
   Status Compile(int variant);
   Status CompileOne(int variant);
+  // A plan with its kernels and its memory; found where it was kept.
+  StatusOr<std::unique_ptr<BoundPlan>> BindOne(int variant, int64_t& planned);
   // Gives back the parameters that no run of any variant reads.
   void ReleasePacked();
   Status ReserveScratch(int64_t bytes);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "absl/strings/str_cat.h"
 #include "base/ticks.h"
 
 namespace quern {
@@ -11,6 +12,12 @@ void KernelCache::Wanted::Add(kir::Kernel kernel, cache::CompileKey key, const H
   kernels.push_back(std::move(kernel));
   keys.push_back(std::move(key));
   texts.push_back(text);
+}
+
+std::vector<Hash128> KernelCache::Wanted::Objects() const {
+  std::vector<Hash128> objects;
+  for (const cache::CompileKey& key : keys) objects.push_back(cache::HashOf(key));
+  return objects;
 }
 
 StatusOr<KernelCache::Kernels> KernelCache::Get(std::span<const kir::Kernel> kernels,
@@ -36,11 +43,48 @@ StatusOr<KernelCache::Kernels> KernelCache::Get(std::span<const kir::Kernel> ker
     }
     return status;
   }
+  return Gathered(texts);
+}
+
+StatusOr<KernelCache::Kernels> KernelCache::Find(std::span<const lir::SealedKernel> kernels) {
+  const std::lock_guard lock(mutex_);
+  const int64_t start = SteadyNs();
+  const auto missing = [](const std::string& symbol) {
+    return absl::NotFoundError(absl::StrCat("the code of ", symbol, " is not there"));
+  };
+  std::vector<Hash128> texts, added, objects;
+  std::vector<cache::Entry> entries;
+  std::set<Hash128> wanted;
+  for (const lir::SealedKernel& kernel : kernels) {
+    texts.push_back(kernel.text);
+    if (kernels_.contains(kernel.text) || !wanted.insert(kernel.text).second) continue;
+    std::optional<cache::Entry> entry;
+    if (store_ != nullptr && !verify_) entry = store_->Find(kernel.object);
+    if (!entry) return missing(kernel.symbol);
+    added.push_back(kernel.text);
+    objects.push_back(kernel.object);
+    entries.push_back(*std::move(entry));
+  }
+  if (!entries.empty()) {
+    std::vector<jit::SavedObject> saved;
+    for (const cache::Entry& entry : entries) saved.push_back({entry.object, entry.key.symbol});
+    StatusOr<jit::Module> module = engine_->Load(saved);
+    if (!module.ok()) return missing(entries[0].key.symbol);
+    Adopt(*std::move(module), added, objects);
+  }
+  report_.loaded += static_cast<int>(entries.size());
+  report_.reused += static_cast<int>(kernels.size() - entries.size());
+  report_.load_ns += SteadyNs() - start;
+  return Gathered(texts);
+}
+
+KernelCache::Kernels KernelCache::Gathered(std::span<const Hash128> texts) {
   Kernels got;
   std::set<Hash128> counted;
   for (const Hash128& text : texts) {
     const Known& known = kernels_[text];
     got.functions.push_back(known.function);
+    got.sealed.push_back({known.symbol, text, known.object});
     if (!counted.insert(text).second) continue;
     got.code_bytes += known.bytes;
     if (std::find(got.modules.begin(), got.modules.end(), known.module) == got.modules.end())
@@ -91,7 +135,7 @@ StatusOr<KernelCache::Wanted> KernelCache::Load(Wanted wanted) {
     return missing;
   }
   report_.loaded += static_cast<int>(entries.size());
-  Adopt(*std::move(module), found.texts);
+  Adopt(*std::move(module), found.texts, found.Objects());
   report_.load_ns += SteadyNs() - start;
   return missing;
 }
@@ -114,14 +158,16 @@ Status KernelCache::Compile(const Wanted& wanted) {
     }
     store_->Collect();
   }
-  Adopt(std::move(module), wanted.texts);
+  Adopt(std::move(module), wanted.texts, wanted.Objects());
   return absl::OkStatus();
 }
 
-void KernelCache::Adopt(jit::Module made, std::span<const Hash128> texts) {
+void KernelCache::Adopt(jit::Module made, std::span<const Hash128> texts, std::span<const Hash128> objects) {
   const auto module = std::make_shared<const jit::Module>(std::move(made));
-  for (size_t i = 0; i < texts.size(); ++i)
-    kernels_[texts[i]] = {module->kernel(i), module, module->object_report(i).bytes};
+  for (size_t i = 0; i < texts.size(); ++i) {
+    const jit::ObjectReport& report = module->object_report(i);
+    kernels_[texts[i]] = {module->kernel(i), module, report.bytes, report.symbol, objects[i]};
+  }
   const jit::CompileReport& report = module->report();
   report_.compile.times.emit += report.times.emit;
   report_.compile.times.link += report.times.link;
