@@ -7,13 +7,14 @@
 
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "base/hash.h"
 
 namespace quern::cache {
 
 struct CompileKey {
-  std::string kernel;      // KIR text, names normalised
+  std::string kernel;      // KIR text, names normalised; of a plan, kPlanText and all that it follows from
   std::string symbol;      // of the function in the object
   std::string level;       // "avx512vnni"
   std::string features;    // the instructions that the code may use, all of them
@@ -23,6 +24,10 @@ struct CompileKey {
   std::string build;       // hash of Quern's own sources between KIR and object
   bool operator==(const CompileKey&) const = default;
 };
+
+// Plans lie beside kernels, under keys of their own (compiler/kept_plans.h).
+inline constexpr std::string_view kPlanText = "plan of ";
+inline bool IsPlan(const CompileKey& key) { return key.kernel.starts_with(kPlanText); }
 
 struct KeyField {
   const char* name;

@@ -18,8 +18,9 @@ namespace quern::cache {
 
 struct Entry {
   CompileKey key;
-  std::string object;                // relocatable ELF
-  std::vector<std::string> origins;  // the kernel's table of origins: which ops of which block the code computes
+  std::string object;                // relocatable ELF; of a plan, its sealed bytes
+  std::vector<std::string> origins;  // the kernel's table of origins: which ops of which block the code computes; of a
+                                     // plan, what part of a program it is
 };
 
 std::string Encode(const Entry& entry);

@@ -133,7 +133,8 @@ Status ObjectStore::Insert(const Entry& entry) const {
   static std::atomic<int64_t> number{0};
   const std::string temporary = absl::StrFormat("%s/%d-%d%s", folder_, getpid(), number++, kTemporarySuffix);
   Status status = WriteWhole(temporary, Encode(entry));
-  if (status.ok() && rename(temporary.c_str(), PathOf(HashOf(entry.key)).c_str()) != 0) status = Failed("rename", temporary);
+  if (status.ok() && rename(temporary.c_str(), PathOf(HashOf(entry.key)).c_str()) != 0)
+    status = Failed("rename", temporary);
   if (!status.ok()) (void)unlink(temporary.c_str());
   return status;
 }

@@ -74,7 +74,7 @@ const cache::Entry* Nearest(const CompileKey& key, const std::vector<StoredFile>
   const cache::Entry* nearest = nullptr;
   int most = 0;
   for (const StoredFile& file : files) {
-    if (!file.entry.ok()) continue;
+    if (!file.entry.ok() || cache::IsPlan(file.entry->key)) continue;
     const bool kernel = file.entry->key.kernel == key.kernel, symbol = file.entry->key.symbol == key.symbol;
     if (!kernel && !symbol) continue;  // nothing to do with it
     int shared = 0;
@@ -190,11 +190,15 @@ class Engines {
 StatusOr<std::string> Verify(const Options& options) {
   QUERN_ASSIGN(const std::shared_ptr<ObjectStore> store, Open(options));
   Engines engines;
-  int64_t equal = 0, foreign = 0;
+  int64_t equal = 0, foreign = 0, plans = 0;
   std::string different;
   for (const StoredFile& file : store->List()) {
     if (!file.entry.ok()) continue;
     const CompileKey& key = file.entry->key;
+    if (cache::IsPlan(key)) {
+      ++plans;
+      continue;
+    }
     StatusOr<kir::Kernel> kernel = kir::ParseKernel(key.kernel);
     jit::Engine* engine = kernel.ok() ? engines.For(key, *kernel) : nullptr;
     if (engine == nullptr) {
@@ -211,8 +215,8 @@ StatusOr<std::string> Verify(const Options& options) {
   const ObjectStore::Removed damaged = store->RemoveIf([](const StoredFile& file) { return !file.entry.ok(); });
   if (!different.empty()) return absl::DataLossError(absl::StrCat("compiling again gives other bytes for ", different));
   return absl::StrFormat(
-      "%s compiled again, byte for byte the same; %d of other builds or levels not tried; %s damaged, removed\n",
-      Count(equal, "kernel"), foreign, Count(damaged.files, "file"));
+      "%s compiled again, byte for byte the same; %d of other builds or levels and %s not tried; %s damaged, removed\n",
+      Count(equal, "kernel"), foreign, Count(plans, "plan"), Count(damaged.files, "file"));
 }
 
 StatusOr<std::string> Collect(Options options, int64_t bytes) {

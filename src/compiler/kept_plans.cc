@@ -29,9 +29,9 @@ std::shared_ptr<const KeptPlans> KeptPlans::Of(const ir::Graph& lowered, std::sp
   if (store == nullptr || !options.check.empty() || options.cache_verify) return nullptr;
   cache::CompileKey key = engine.KeyOf({}, lowered.name);
   // Labels are part of what is kept: names of functions, of launches.
-  key.kernel = absl::StrCat("plan of ", HashBytes(ir::Encode(lowered)).ToHex(), "\n", IdentityOf(lowered, options));
+  key.kernel = absl::StrCat(std::string(cache::kPlanText), HashBytes(ir::Encode(lowered)).ToHex(), "\n",
+                            IdentityOf(lowered, options), "\nby ", PlanningIdentity());
   for (const SymbolRanges& guard : guards) absl::StrAppend(&key.kernel, "\nguard ", TextOfGuard(guard));
-  absl::StrAppend(&key.build, " ", PlanningIdentity());
   return std::shared_ptr<const KeptPlans>(new KeptPlans(std::move(key), std::move(store)));
 }
 
@@ -50,7 +50,8 @@ std::optional<std::string> KeptPlans::Find(std::string_view part) const {
 void KeptPlans::Keep(std::string_view part, std::string bytes) const {
   if (bytes.size() > kMostBytes) return;
   // A store that cannot be written is as good as none.
-  (void)store_->Insert({KeyOf(part), std::move(bytes), {}});
+  if (store_->Insert({KeyOf(part), std::move(bytes), {absl::StrCat("plan: ", std::string(part))}}).ok())
+    store_->Collect();
 }
 
 std::optional<lir::SealedProgram> KeptPlans::FindProgram() const {

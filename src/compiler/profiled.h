@@ -22,7 +22,7 @@ struct Profiled {
   // How the plans came about, to show it.
   const hir::Module* module = nullptr;
   std::shared_ptr<PreparedGraph> graph;  // what variants are fused from
-  PipelineOptions pipeline;          // that they are fused with; no spans
+  PipelineOptions pipeline;              // that they are fused with; no spans
   bool specialise = false;
 };
 

@@ -347,7 +347,9 @@ Result<std::span<std::byte>> Program::State(std::string_view name) {
 
 void Program::ResetState() { state_->made.executable->ResetState(); }
 
-std::string Program::CheckSummary() const { return state_->made.checker == nullptr ? "" : state_->made.checker->Summary(); }
+std::string Program::CheckSummary() const {
+  return state_->made.checker == nullptr ? "" : state_->made.checker->Summary();
+}
 
 Result<Profiler> Profiler::Attach(Program& program, const ProfilerOptions& options) {
   return AttachTo(program.state_->profiled, options);
@@ -376,7 +378,8 @@ std::vector<Program::VariantInfo> Program::Variants() const {
 }
 
 Result<void> Program::Precompile(const std::map<std::string, int64_t>& symbols) {
-  return compiler::ToResult(state_->Precompile({symbols.begin(), symbols.end()}), state_->made.executable->signature().name);
+  return compiler::ToResult(state_->Precompile({symbols.begin(), symbols.end()}),
+                            state_->made.executable->signature().name);
 }
 
 Result<int> Program::DropUnused() {
@@ -399,16 +402,17 @@ Program::Memory Program::memory() const {
 Program::Counters Program::counters() const {
   const Executable::Report& report = state_->made.executable->report();
   const KernelCache::Report kernels = state_->made.cache->report();
-  return {
-      .variants = report.variants,
-      .kernels = kernels.compiled,
-      .code_bytes = kernels.compile.code_bytes,
-      .launches = state_->made.executable->last() == nullptr ? 0 : static_cast<int>(state_->made.executable->last()->launched()),
-      .arena_bytes = report.arena_bytes,
-      .packed_bytes = report.packed_bytes,
-      .compile = state_->prepare_seconds + static_cast<double>(report.plan_ns + report.compile_ns) * 1e-9,
-      .bind = static_cast<double>(report.bind_ns) * 1e-9,
-      .run = static_cast<double>(report.run_ns) * 1e-9};
+  return {.variants = report.variants,
+          .kernels = kernels.compiled,
+          .code_bytes = kernels.compile.code_bytes,
+          .launches = state_->made.executable->last() == nullptr
+                          ? 0
+                          : static_cast<int>(state_->made.executable->last()->launched()),
+          .arena_bytes = report.arena_bytes,
+          .packed_bytes = report.packed_bytes,
+          .compile = state_->prepare_seconds + static_cast<double>(report.plan_ns + report.compile_ns) * 1e-9,
+          .bind = static_cast<double>(report.bind_ns) * 1e-9,
+          .run = static_cast<double>(report.run_ns) * 1e-9};
 }
 
 }  // namespace quern

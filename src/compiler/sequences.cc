@@ -117,10 +117,11 @@ Status Sequences::State::Run(Rows& rows, std::vector<std::vector<float>>& logits
   }
   std::vector<float> out(rows.rows.size() * vocabulary);
   const MutableBytes output{out.data(), static_cast<int64_t>(out.size() * sizeof(float))};
-  QUERN_RETURN_IF_ERROR(model->made.executable->Run(inputs, {&output, 1},
-                                               {{models::kSequenceSymbol, static_cast<int64_t>(rows.ids.size())},
-                                                {models::kSequencesSymbol, static_cast<int64_t>(rows.lengths.size())},
-                                                {models::kLogitsSymbol, static_cast<int64_t>(rows.rows.size())}}));
+  QUERN_RETURN_IF_ERROR(
+      model->made.executable->Run(inputs, {&output, 1},
+                                  {{models::kSequenceSymbol, static_cast<int64_t>(rows.ids.size())},
+                                   {models::kSequencesSymbol, static_cast<int64_t>(rows.lengths.size())},
+                                   {models::kLogitsSymbol, static_cast<int64_t>(rows.rows.size())}}));
   ++steps;
   for (size_t i = 0; i < rows.wants.size(); ++i) {
     const auto first = out.begin() + static_cast<int64_t>(i) * vocabulary;

@@ -128,9 +128,9 @@ Status Session::State::MakeExecutable(const std::string& path, const Options& op
   threads = made.executable->threads();
   kernels = made.cache;
   checker = made.checker;
-  profiled = {made.executable.get(), path,           models::kSequenceSymbol,
-              options.exact,         spec.context,   pipeline.spans,
-              &spec.module,          made.graph,     pipeline,
+  profiled = {made.executable.get(), path,         models::kSequenceSymbol,
+              options.exact,         spec.context, pipeline.spans,
+              &spec.module,          made.graph,   pipeline,
               options.specialise};
   profiled.pipeline.spans = nullptr;
   runnable = std::move(made.executable);

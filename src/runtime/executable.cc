@@ -160,7 +160,11 @@ Status Executable::CompileOne(int variant) {
   s.report.plan_ns += planned - start;
   s.report.compile_ns += compiled - planned;
   s.compiled.push_back({variant, start, planned, compiled});
-  if (s.options.log) {
+  if (s.options.log && s.plans[variant]->plan().sealed != nullptr) {
+    s.options.log(absl::StrFormat("found the plan of the variant for %s: %u launches, %.1f ms",
+                                  GuardText(s.variants[variant].guard), s.plans[variant]->plan().launches.size(),
+                                  (compiled - start) * 1e-6));
+  } else if (s.options.log) {
     const KernelCache::Report after = s.options.cache->report();
     s.options.log(
         absl::StrFormat("compiled the variant for %s: %u launches, %d new kernels, %.1f ms planning, %.1f ms compiling",
@@ -175,8 +179,7 @@ StatusOr<std::unique_ptr<BoundPlan>> Executable::BindOne(int variant, int64_t& p
   const auto bind = [&](lir::Plan plan, std::vector<std::string> symbols) {
     planned = SteadyNs();
     return BoundPlan::Create(std::move(plan), s.sizes.names(), std::move(symbols), *s.options.cache, s.memory,
-                             *s.options.pool,
-                             {s.options.stepping.observer, variant, s.options.stepping.substitute});
+                             *s.options.pool, {s.options.stepping.observer, variant, s.options.stepping.substitute});
   };
   const bool kept = s.options.plans.find != nullptr && s.options.stepping.observer == nullptr;
   if (std::optional<lir::Plan> found = kept ? s.options.plans.find(variant) : std::nullopt) {

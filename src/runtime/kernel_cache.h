@@ -24,7 +24,7 @@ class KernelCache {
   struct Kernels {
     std::vector<quern_kernel*> functions;
     std::vector<std::shared_ptr<const jit::Module>> modules;
-    int64_t code_bytes = 0;  // of the object files of these functions, each once
+    int64_t code_bytes = 0;                 // of the object files of these functions, each once
     std::vector<lir::SealedKernel> sealed;  // what Find takes, one a function; no scratch
   };
   struct Report {
