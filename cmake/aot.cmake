@@ -17,6 +17,7 @@ function(quern_aot_embed target)
     add_custom_command(OUTPUT ${module}
       COMMAND ${QUERN_SIMD_CXX} -x c -std=c11 -O2 --target=${architecture}-linux-gnu -march=${march} -fPIC -Wall
               -Wextra -Werror -fno-ident -fno-stack-protector -fno-asynchronous-unwind-tables -fvisibility=hidden
+              -fno-omit-frame-pointer
               -I${PROJECT_SOURCE_DIR}/src -I${PROJECT_SOURCE_DIR}/include -MD -MF ${module}.d -MT ${module} -emit-llvm
               -c ${source} -o ${module}
       DEPENDS ${source} DEPFILE ${module}.d COMMENT "AOT support_${architecture}.bc" VERBATIM)

@@ -56,7 +56,7 @@ find_path(QUERN_AARCH64_HEADERS cstdint PATHS /usr/aarch64-linux-gnu/include/c++
 
 set(QUERN_SIMD_FLAGS -std=c++20 -O2 -fPIC -Wall -Wextra -Werror -fno-exceptions -fno-rtti -fno-math-errno
     -ffp-contract=off -fno-stack-protector -fno-asynchronous-unwind-tables -fno-ident -fvisibility=hidden
-    -fno-threadsafe-statics -I${PROJECT_SOURCE_DIR}/src -I${PROJECT_SOURCE_DIR}/include)
+    -fno-threadsafe-statics -fno-omit-frame-pointer -I${PROJECT_SOURCE_DIR}/src -I${PROJECT_SOURCE_DIR}/include)
 # Naming the default folder would put it before the compiler's own.
 if(NOT QUERN_HIGHWAY_INCLUDE STREQUAL "/usr/include")
   list(APPEND QUERN_SIMD_FLAGS -isystem ${QUERN_HIGHWAY_INCLUDE})

@@ -14,8 +14,8 @@ MODEL = os.path.join(ROOT, "models/addition.gguf")
 BEGIN, END = "<!-- dump:begin -->\n", "<!-- dump:end -->\n"
 
 
-def dump(quern, stage, *more):
-    command = [quern, "dump", MODEL, "--cpu", "x86-64-v3", "--stage", stage, *more]
+def dump(quern, *what):
+    command = [quern, "dump", MODEL, "--cpu", "x86-64-v3", *what]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
@@ -40,15 +40,16 @@ def main():
     quern = sys.argv[1]
     kernel = ("--kernel", "layers.0/ffn: Mul")
     text = fenced("**HIR**: the blocks of the layer's feed-forward part.",
-                  lines_with(dump(quern, "hir"), '@"layers.0/ffn', '@"blk.0.ffn'), 12)
+                  lines_with(dump(quern, "--stage", "hir"), '@"layers.0/ffn', '@"blk.0.ffn'), 12)
     text += fenced("**MIR**, lowered and expanded: the feed-forward part of it.",
-                   lines_with(dump(quern, "mir", "--dump-after", "dce"), '"layers.0/ffn'), 12)
+                   lines_with(dump(quern, "--dump-after", "dce"), '"layers.0/ffn'), 12)
     text += fenced("**Fused MIR**: both products, the activation and the product of the two are one region.",
-                   region(dump(quern, "mir")))
-    text += fenced("**LIR**: its launch, and where its values live.", lines_with(dump(quern, "lir"), "layers.0/ffn"))
-    text += fenced("**KIR**: the kernel.", dump(quern, "kir", *kernel))
-    text += fenced("**LLVM IR**, linked with the bitcode and optimised.", dump(quern, "llvm", *kernel), 60)
-    text += fenced("**Assembly** (AVX2).", dump(quern, "asm", *kernel), 60)
+                   region(dump(quern, "--stage", "mir")))
+    text += fenced("**LIR**: its launch, and where its values live.",
+                   lines_with(dump(quern, "--stage", "lir"), "layers.0/ffn"))
+    text += fenced("**KIR**: the kernel.", dump(quern, "--stage", "kir", *kernel))
+    text += fenced("**LLVM IR**, linked with the bitcode and optimised.", dump(quern, "--stage", "llvm", *kernel), 60)
+    text += fenced("**Assembly** (AVX2).", dump(quern, "--stage", "asm", *kernel), 60)
     page = open(PAGE).read()
     head, rest = page.split(BEGIN)
     tail = rest.split(END)[1]

@@ -22,6 +22,7 @@ llvm::Function* IrWriter::Define(const std::string& name, llvm::Type* result,
   function->setDoesNotThrow();
   function->addFnAttr("target-cpu", platform_.base_cpu);
   function->addFnAttr("target-features", platform_.base_features);
+  function->addFnAttr("frame-pointer", "all");
   b.SetInsertPoint(llvm::BasicBlock::Create(module.getContext(), "", function));
   return function;
 }

@@ -10,6 +10,7 @@ out, and named.
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -128,6 +129,11 @@ def clean(scratch, levels):
            "sections:\n" + sections)
     writable = [line for line in sections.splitlines() if " WA " in line and ".data.rel.ro" not in line]
     expect(not writable, f"the object has variables: {writable}")
+    # Frame pointers, which profilers follow: kernels, tiles, and what dispatches them.
+    code = run("objdump", "-d", "--no-show-raw-insn", folder / "model.o").stdout.decode()
+    bodies = re.findall(r"^[0-9a-f]+ <([^>]+)>:\n(.*?)(?=\n\n|\Z)", code, re.MULTILINE | re.DOTALL)
+    without = [name for name, body in bodies if "%rsp,%rbp" not in body]
+    expect(len(bodies) > 50 and not without, f"{len(bodies)} functions, without frame pointers {without}")
     run(CC, "-shared", "-fPIC", "-Wl,-z,text,-z,defs", folder / "model.o", "-lm", "-o", folder / "model.so")
     for name, size in (("model.o", 2_000_000), ("model.h", 20_000)):
         expect((folder / name).stat().st_size < size, f"{name} has {(folder / name).stat().st_size} bytes")

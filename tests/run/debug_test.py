@@ -86,6 +86,29 @@ def perf(folder):
     return f"perf names {len(set(names))} kernels, and their lines"
 
 
+def callers(folder):
+    """Chains of frame pointers from a product's tile by its kernel to who runs it."""
+    if shutil.which("perf") is None:
+        return "skipped: perf is not installed"
+    data = f"{folder}/callers.data"
+    steps = [QUERN, "profile", MODEL, "--prompt", "27+58=", "--tokens", "50", "--repeat", "200", "--threads", "1"]
+    recorded = call(["perf", "record", "-q", "-g", "-e", "cpu-clock", "-F", "5000", "-o", data, *steps],
+                    env={**os.environ, "QUERN_PERF_MAP": "1", "XDG_CACHE_HOME": folder})
+    if not os.path.exists(data) or os.path.getsize(data) == 0:
+        return f"skipped: perf may not record: {recorded.stderr.strip().splitlines()[-1:]}"
+    script = call(["perf", "script", "-i", data, "-F", "pid,ip,sym"]).stdout
+    chains = [re.findall(r"^\s+[0-9a-f]+ (.*)$", sample, re.MULTILINE) for sample in script.split("\n\n")]
+    for pid in set(re.findall(r"^ *(\d+) *$", script, re.MULTILINE)):
+        pathlib.Path(f"/tmp/perf-{pid}.map").unlink(missing_ok=True)
+    tiles = [chain for chain in chains if chain and re.search(r"\bDot|^qk_dot", chain[0])]
+    whole = [c for c in tiles if any("quern:" in at and "matmul" in at for at in c[1:4]) and
+             any("quern::" in at for at in c[2:])]
+    # A sample in a tile's first or last instruction lacks a frame.
+    if not tiles or len(whole) < 0.8 * len(tiles):
+        fail(f"{len(whole)} of {len(tiles)} samples of tiles lead to a kernel and its caller:\n{script[:3000]}")
+    return f"{len(whole)} of {len(tiles)} samples of tiles lead to a kernel and its caller"
+
+
 with tempfile.TemporaryDirectory(prefix="quern_debug_") as scratch:
     mapped = perf_map()
     texts = call([*RUN, "--debug-kernels", scratch])
@@ -94,4 +117,4 @@ with tempfile.TemporaryDirectory(prefix="quern_debug_") as scratch:
         fail(f"--debug-kernels writes {os.listdir(scratch)}: {texts.stderr}")
     if not any("\nkernel " in "\n" + pathlib.Path(path).read_text() for path in kir):
         fail("the texts are no kernels")
-    print(f"{mapped} kernels in the perf map", gdb(scratch), perf(scratch), sep="\n")
+    print(f"{mapped} kernels in the perf map", gdb(scratch), perf(scratch), callers(scratch), sep="\n")

@@ -30,6 +30,8 @@ ROWS = [
         "compiler_test", "Remainder.*"),
     Row("src/codegen/cpu/emit_convert.cc", "return b.CreateArithmeticFence(b.CreateFPExt(half, f32), f32);",
         "return b.CreateFPExt(half, f32);", "codegen_cpu_test", "Object.ChoosesAccesses"),
+    Row("src/codegen/cpu/emit.cc", 'function_->addFnAttr("frame-pointer", "all");', "", "codegen_cpu_test",
+        "Object.KeepsFramePointers"),
     # Reductions that keep the finding; profiles that one call does not set; peaks that cannot be.
     Row("src/check/edit_graph.cc", "if (!given_nans && Specials(values->At(value)).nan)",
         "if (false && !given_nans)", "check_test", "EditGraph.*"),

@@ -59,7 +59,7 @@ Status LinkBitcode(llvm::Module& module, const Target& target, Link link) {
       continue;
     }
     for (const char* attribute : {"target-cpu", "target-features", "tune-cpu", "min-legal-vector-width",
-                                  "prefer-vector-width", "frame-pointer", "stack-protector-buffer-size"}) {
+                                  "prefer-vector-width", "stack-protector-buffer-size"}) {
       function.removeFnAttr(attribute);
     }
     function.addFnAttr("target-cpu", cpu);

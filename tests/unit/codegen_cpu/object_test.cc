@@ -103,6 +103,25 @@ TEST(Object, LeavesOnlyKnownNamesUndefined) {
   }
 }
 
+// What `perf record -g` goes by, also where tiles are inlined whose attributes are taken from them.
+TEST(Object, KeepsFramePointers) {
+  for (const Target& target : Targets()) {
+    const bool x86 = std::string_view(target.platform->triple).starts_with("x86_64");
+    const std::regex set(x86 ? "movq\\s+%rsp, %rbp" : "(mov|add)\\s+x29, sp");
+    const std::regex other(x86 ? "\\bl?(ea|mov|add|sub|xor)[lq]\\s.*, %[re]bp\\b"
+                               : "(mov|add|sub|madd|lsl)\\s+[wx]29, ");
+    for (bool specialise : {false, true}) {
+      ObjectCompiler compiler(target, {.specialise = specialise, .dump_assembly = true});
+      const auto object = compiler.Compile(FromFile("gate_up_silu"), "k");
+      ASSERT_TRUE(object.ok()) << object.status();
+      std::string body = object->assembly;
+      EXPECT_TRUE(std::regex_search(body, set)) << target.name << "\n" << body;
+      body = std::regex_replace(body, set, "", std::regex_constants::format_first_only);
+      EXPECT_FALSE(std::regex_search(body, other)) << target.name << "\n" << body;
+    }
+  }
+}
+
 // kir.md: at most 400 instructions of IR before linking and 16 KB of stack; a map over tiles neither gathers nor
 // scatters.
 TEST(Object, StaysSmall) {
