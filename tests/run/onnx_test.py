@@ -5,6 +5,7 @@
 """
 
 import json
+import os
 import pathlib
 import struct
 import subprocess
@@ -16,8 +17,9 @@ QUERN = sys.argv[1]
 NAME = "layer_norm_17"  # x0 [B, S, 4], x1 [4], x2 [4] -> y0
 
 
-def run(*arguments, code=0):
-    done = subprocess.run([QUERN, *map(str, arguments)], capture_output=True, text=True)
+def run(*arguments, code=0, debug_kernels=""):
+    done = subprocess.run([QUERN, *map(str, arguments)], capture_output=True, text=True,
+                          env={**os.environ, "QUERN_DEBUG_KERNELS": str(debug_kernels)})
     if done.returncode != code:
         sys.exit(f"quern {' '.join(map(str, arguments))}: exit {done.returncode}\n{done.stdout}{done.stderr}")
     return done.stdout if code == 0 else done.stderr
@@ -53,7 +55,15 @@ with tempfile.TemporaryDirectory(prefix="quern_onnx_") as scratch:
     header = (at / "all.safetensors").read_bytes()
     if list(json.loads(header[8:8 + struct.unpack_from("<Q", header)[0]])) != ["y0"]:
         sys.exit("all.safetensors has other tensors than y0")
-    expect(run("run", model, "--size", "B=3", "--fix-sizes"), "output y0  f32[3, 8, 4]")
+    # What runs here is compiled for the sizes of the run, unless all are asked for.
+    for verb, more in (("run", []), ("profile", ["--repeat", "1"]), ("bench", ["--samples", "1"])):
+        for sizes in ("", "--fix-sizes", "--symbolic-sizes"):
+            texts = at / f"{verb}{sizes}"
+            shown = run(verb, model, "--size", "B=3", *more, *filter(None, [sizes]), debug_kernels=texts)
+            expect(shown, "output y0  f32[3, 8, 4]" if verb == "run" else "")
+            symbols = any(" sym " in path.read_text() for path in texts.glob("*.kir"))
+            if symbols != (sizes == "--symbolic-sizes") or not list(texts.glob("*.kir")):
+                sys.exit(f"quern {verb} {sizes}: kernels {'of symbols' if symbols else 'without symbols, or none'}")
     expect(run("run", model, "--out", f"z={at}/z.npy", code=1), "no output z", "y0")
     expect(run("inspect", model), "input       x0  f32[B, S, 4]", "output      y0  f32[B, S, 4]", "LayerNorm")
     expect(run("dump", model, "--stage", "mir"), "f32[B, S, 4]")

@@ -47,7 +47,7 @@ std::string Us(double ns) { return absl::StrFormat("%.*f", ns < 1e5 ? 2 : 1, ns 
 
 BenchCommand::BenchCommand(CLI::App& app)
     : command_(app.add_subcommand("bench", "how long graphs in text form take, beside this machine's peaks")),
-      text_(*command_) {
+      text_(*command_, true) {
   command_->add_option("GRAPH", files_, "graphs in text form")->required();
   command_->add_option("--threads", threads_, "a number, or several: 1,2; 0: as many as the process may use")
       ->delimiter(',')

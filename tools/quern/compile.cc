@@ -48,7 +48,7 @@ std::string TakeOutput(const std::string& output, quern::CompileOptions& compile
 
 CompileCommand::CompileCommand(CLI::App& app)
     : command_(app.add_subcommand("compile", "a model as a C library: NAME.o, NAME.h and NAME.json")),
-      text_(*command_) {
+      text_(*command_, false) {
   AddModelOptions(*command_, model_, options_);
   command_
       ->add_option("-o,--output", output_,

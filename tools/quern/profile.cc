@@ -33,7 +33,7 @@ quern::Error Said(std::string message) {
 
 ProfileCommand::ProfileCommand(CLI::App& app)
     : command_(app.add_subcommand("profile", "where the time goes, by kernel and by block of the graph")),
-      text_(*command_) {
+      text_(*command_, true) {
   AddModelOptions(*command_, model_, options_);
   AddCpuOption(*command_, options_);
   AddSpecialiseOption(*command_, options_);

@@ -114,7 +114,7 @@ void SayPastTraining(const quern::Session& session, int64_t before) {
 }  // namespace
 
 RunCommand::RunCommand(CLI::App& app)
-    : command_(app.add_subcommand("run", "complete a prompt")), sampling_(*command_, 128), text_(*command_) {
+    : command_(app.add_subcommand("run", "complete a prompt")), sampling_(*command_, 128), text_(*command_, true) {
   AddModelOptions(*command_, model_, options_);
   AddCpuOption(*command_, options_);
   AddSpecialiseOption(*command_, options_);

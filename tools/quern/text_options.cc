@@ -4,11 +4,16 @@
 
 #include "model_options.h"
 
-TextArguments::TextArguments(CLI::App& verb, bool seed) {
+TextArguments::TextArguments(CLI::App& verb, bool run) : fix_sizes_(run) {
   verb.add_option("--size", sizes_, "of a graph in text form: SYMBOL=NUMBER; may be given again")
       ->allow_extra_args(false);
-  verb.add_flag("--fix-sizes", fix_sizes_, "of a model in ONNX: its sizes become part of the graph");
-  if (!seed) return;
+  if (run) {
+    verb.add_flag("--fix-sizes,!--symbolic-sizes", fix_sizes_,
+                  "of a model in ONNX: it is compiled for the sizes of the run; --symbolic-sizes: for all sizes")
+        ->default_str("true");
+  } else {
+    verb.add_flag("--fix-sizes", fix_sizes_, "of a model in ONNX: its sizes become part of the graph");
+  }
   verb.add_option("--in", in_,
                   "of a graph in text form, values of inputs and parameters: NAME=FILE.npy, or FILE.safetensors; "
                   "may be given again")

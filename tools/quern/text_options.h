@@ -14,12 +14,14 @@ quern::Result<std::map<std::string, int64_t>> ParseSizes(const std::vector<std::
 // --size, --fix-sizes, --values and --in.
 class TextArguments {
  public:
-  explicit TextArguments(CLI::App& verb, bool seed = true);
+  // `run`: what is compiled runs here, with one set of sizes, and a model in ONNX is compiled for these unless it is
+  // asked for all.
+  TextArguments(CLI::App& verb, bool run);
   // The graph of the file. Errors: a size that is none; those of TextGraph::Open.
   quern::Result<quern::TextGraph> Open(const std::string& path) const;
 
  private:
   std::vector<std::string> sizes_, in_;
   uint64_t seed_ = 1;
-  bool fix_sizes_ = false;
+  bool fix_sizes_;
 };
