@@ -9,9 +9,10 @@ import array
 import json
 import pathlib
 import shutil
-import subprocess
 import sys
 import tempfile
+
+from program import expect, run
 
 QUERN, SOURCE, MODELS = sys.argv[1], pathlib.Path(sys.argv[2]), pathlib.Path(sys.argv[3])
 MODEL = SOURCE / "models/addition.gguf"
@@ -24,20 +25,6 @@ LONG = "1," + ",".join(str(3 + 37 * i % 500) for i in range(99))
 # Logits of another processor: f32 activations round in other places; quantised ones may round to another code.
 CLOSE, QUANTISED = 1e-3, 0.8
 LIBRARY_MOST = 100_000  # bytes of text of the runtime archive
-
-
-def run(*args, code=0, **kwargs):
-    args = [str(a) for a in args]
-    result = subprocess.run(args, capture_output=True, **kwargs)
-    if result.returncode != code:
-        sys.exit(f"{' '.join(args)}\n  exit code {result.returncode}, not {code}\n"
-                 f"{result.stdout.decode()}{result.stderr.decode()}")
-    return result
-
-
-def expect(condition, what):
-    if not condition:
-        sys.exit(what)
 
 
 def compile_model(folder, *args, model=MODEL, **kwargs):

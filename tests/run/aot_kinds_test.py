@@ -17,6 +17,8 @@ import sys
 import tarfile
 import tempfile
 
+from program import expect, said
+
 QUERN, RT, CC = sys.argv[1], sys.argv[3], sys.argv[4]
 SOURCE, MODELS = pathlib.Path(sys.argv[2]), pathlib.Path(sys.argv[5])
 LEVEL = ["--cpu", "x86-64-v3"]
@@ -41,18 +43,6 @@ BLOCKS = """module blocks sym S in 1..64 fusion direct {
   return %4
 }
 """
-
-
-def run(*args, code=0):
-    result = subprocess.run([str(a) for a in args], capture_output=True, text=True)
-    if result.returncode != code:
-        sys.exit(f"{' '.join(map(str, args))}: {result.returncode}, not {code}\n{result.stdout}{result.stderr}")
-    return result.stdout if code == 0 else result.stderr
-
-
-def expect(condition, what):
-    if not condition:
-        sys.exit(what)
 
 
 def npy(path, dtype, shape, data):
@@ -81,7 +71,7 @@ def check(at, name, model, sizes, params=True):
     """JIT and C on the same inputs and parameters, which are what `--values 1` draws where the file has none."""
     folder = at / name
     folder.mkdir()
-    run(QUERN, "compile", model, "-o", folder / "model.o", *LEVEL)
+    said(QUERN, "compile", model, "-o", folder / "model.o", *LEVEL)
     manifest = json.loads((folder / "model.json").read_text())
     expect(list(manifest["symbols"]) == sorted(manifest["symbols"]), f"{name}: symbols in another order")
     expect(set(manifest["symbols"]) == set(sizes), f"{name}: sizes {list(manifest['symbols'])}, not {list(sizes)}")
@@ -97,19 +87,19 @@ def check(at, name, model, sizes, params=True):
         (folder / f"{i}.in").write_bytes(data)
         npy(folder / f"{i}.npy", port["dtype"], shape, data)
         given += ["--in", f"{port['name']}={folder / f'{i}.npy'}"]
-    run(QUERN, "run", model, *given, *(word for s, n in sizes.items() for word in ("--size", f"{s}={n}")), "--out",
+    said(QUERN, "run", model, *given, *(word for s, n in sizes.items() for word in ("--size", f"{s}={n}")), "--out",
         folder / "jit.safetensors", *LEVEL)
     want = outputs_of(folder / "jit.safetensors")
     forms = [([], "-")] + ([(["--pack-weights"], folder / "packed" / "model.weights")] if params else [])
     for options, weights in forms:
         build = folder / ("packed" if options else "inside")
-        written = run(QUERN, "compile", model, "-o", build, "--name", "model", *options, *LEVEL).split()
+        written = said(QUERN, "compile", model, "-o", build, "--name", "model", *options, *LEVEL).split()
         expect(len(written) == (4 if options else 3), f"{name}: {written}")
         program = build / "program"
-        run(CC, "-std=c11", "-Wall", "-Wextra", "-Werror", f"-I{build}", f"-I{SOURCE}/include",
+        said(CC, "-std=c11", "-Wall", "-Wextra", "-Werror", f"-I{build}", f"-I{SOURCE}/include",
             f"-DSIZES={''.join(f',sizes[{s}]' for s in range(len(values)))}", SOURCE / "tests/run/aot/ports.c",
             build / "model.o", RT, "-lpthread", "-lm", "-o", program)
-        shown = run(program, weights, folder, *values).splitlines()
+        shown = said(program, weights, folder, *values).splitlines()
         names = [line.split()[1] for line in shown if line.startswith("output ")]
         expect(names == [port["name"] for port in manifest["outputs"]] and set(want) <= set(names),
                f"{name}: outputs {names}, of the JIT {list(want)}")
@@ -120,7 +110,7 @@ def check(at, name, model, sizes, params=True):
             changed = bytearray(weights.read_bytes())
             changed[60] ^= 1
             (build / "other").write_bytes(changed)
-            said = run(program, build / "other", folder, *values, code=1)
+            said = said(program, build / "other", folder, *values, code=1)
             expect("another file" in said, f"{name}: takes any weights")
     print(f"{name}: {len(want)} outputs, the bits of the JIT")
 
@@ -128,17 +118,17 @@ def check(at, name, model, sizes, params=True):
 def language_model(at, name, model, *options, tokens=True):
     """Ids to logits, by a file of weights that is mapped."""
     folder = at / name
-    run(QUERN, "compile", model, "-o", folder, "--name", "model", *LEVEL, *options)
+    said(QUERN, "compile", model, "-o", folder, "--name", "model", *LEVEL, *options)
     header = (folder / "model.h").read_text()
     expect("output 0: logits  f32[LOGITS, " in header, header[:800])
     expect(("#define MODEL_BEGIN_TOKEN (1)\n" in header) == tokens, f"{name}: tokens in the header")
     weights = folder / "model.weights"
     if not options:
         weights = model if model.is_file() else next(model.glob("*.safetensors"))
-    run(CC, "-std=c99", "-O1", f"-I{folder}", f"-I{SOURCE}/include", SOURCE / "tests/run/aot/driver.c",
+    said(CC, "-std=c99", "-O1", f"-I{folder}", f"-I{SOURCE}/include", SOURCE / "tests/run/aot/driver.c",
         folder / "model.o", "-lm", "-o", folder / "driver")
-    ids = run(folder / "driver", weights, "1,261,266,269", 12, folder / "c.f32").split()
-    want = run(QUERN, "run", model, "--tokens-in", "1,261,266,269", "--tokens", 12, "--ids", "--logits",
+    ids = said(folder / "driver", weights, "1,261,266,269", 12, folder / "c.f32").split()
+    want = said(QUERN, "run", model, "--tokens-in", "1,261,266,269", "--tokens", 12, "--ids", "--logits",
                folder / "jit.f32", *LEVEL).split()
     expect(ids == want, f"{name}: {ids}, the JIT {want}")
     expect((folder / "c.f32").read_bytes() == (folder / "jit.f32").read_bytes(), f"{name}: other bits than the JIT's")
@@ -168,10 +158,10 @@ def progress(at):
 def output_files(at):
     """-o FILE.o is that file; what cannot be is a sentence."""
     model = at / "plain.qir"
-    written = run(QUERN, "compile", model, "-o", at / "out" / "my-model.o").split()
+    written = said(QUERN, "compile", model, "-o", at / "out" / "my-model.o").split()
     expect(written == [str(at / "out" / f"my-model{end}") for end in (".o", ".h", ".json")], f"{written}")
     expect("my_model_step(" in (at / "out/my-model.h").read_text(), "functions of another name")
-    written = run(QUERN, "compile", model, "-o", at / "out" / "text.s", "--emit", "asm").split()
+    written = said(QUERN, "compile", model, "-o", at / "out" / "text.s", "--emit", "asm").split()
     expect(written == [str(at / "out" / "text.s")], f"{written}")
     for args, sentence in ((["-o", "-"], "-o -: a folder, or a file of this name"),
                            (["-o", at / "x.s"], "no file that ends in .s; --emit asm is"),
@@ -184,7 +174,7 @@ def output_files(at):
                            (["--target", "riscv64-linux-gnu"], 'unknown target "riscv64-linux-gnu"; known: '),
                            (["--target", "thumbv7em-none-eabi"], 'unknown target "thumbv7em-none-eabi"; known: '),
                            (["--target", "wasm32-wasi"], 'unknown target "wasm32-wasi"; known: ')):
-        said = run(QUERN, "compile", model, *args, code=1)
+        said = said(QUERN, "compile", model, *args, code=1)
         expect(sentence in said and said.count("\n") == 1, f"{args}: {said!r} without {sentence!r}")
     expect(not (pathlib.Path.cwd() / "-").exists(), "a folder called -")
 
@@ -194,7 +184,7 @@ def main():
         at = pathlib.Path(scratch)
         (at / "plain.qir").write_text(PLAIN)
         (at / "blocks.qir").write_text(BLOCKS)
-        run(QUERN, "convert", at / "plain.qir", at / "plain.qgf")
+        said(QUERN, "convert", at / "plain.qir", at / "plain.qgf")
         output_files(at)
         progress(at)
         check(at, "text", at / "plain.qir", {"N": 7})

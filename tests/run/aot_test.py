@@ -16,6 +16,8 @@ import subprocess
 import sys
 import tempfile
 
+from program import expect, run
+
 QUERN, SOURCE, RT, CC, MODELS = sys.argv[1:6]
 SOURCE = pathlib.Path(SOURCE)
 MODEL = SOURCE / "models/addition.gguf"
@@ -26,20 +28,6 @@ STRICT = ["-O1", "-Wall", "-Wextra", "-Werror", "-pedantic"]
 LIBRARY_MOST = 100_000  # bytes of text of the runtime archive
 # What an object may leave undefined: memory and mathematics of the C library.
 LIBC = set("atan atan2 cos erf exp exp2 expm1 fmod fmodf log log1p log2 pow sin tan tanh memcpy memset memmove".split())
-
-
-def run(*args, code=0, **kwargs):
-    args = [str(a) for a in args]
-    result = subprocess.run(args, capture_output=True, **kwargs)
-    if result.returncode != code:
-        sys.exit(f"{' '.join(args)}\n  exit code {result.returncode}, not {code}\n"
-                 f"{result.stdout.decode()}{result.stderr.decode()}")
-    return result
-
-
-def expect(condition, what):
-    if not condition:
-        sys.exit(what)
 
 
 def compile_model(folder, *args, model=MODEL, **kwargs):

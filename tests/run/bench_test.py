@@ -7,9 +7,10 @@
 import json
 import os
 import pathlib
-import subprocess
 import sys
 import tempfile
+
+from program import expect, said
 
 QUERN, SOURCE = sys.argv[1], pathlib.Path(sys.argv[2])
 sys.dont_write_bytecode = True
@@ -36,16 +37,7 @@ SUM = """graph sum {
 
 def quern(folder, *options, code=0):
     environment = dict(os.environ, XDG_CACHE_HOME=str(folder / "home"), QUERN_CACHE="off")
-    ran = subprocess.run([QUERN, "bench", *map(str, options)], capture_output=True, text=True, env=environment,
-                         timeout=300)
-    if ran.returncode != code:
-        sys.exit(f"quern bench {options}: {ran.returncode}, not {code}\n{ran.stdout}{ran.stderr}")
-    return ran.stdout if code == 0 else ran.stderr
-
-
-def expect(condition, message):
-    if not condition:
-        sys.exit(message)
+    return said(QUERN, "bench", *options, code=code, env=environment, timeout=300)
 
 
 def check_row(row, samples):

@@ -11,24 +11,14 @@ import sys
 import tempfile
 import time
 
+from program import expect, Program
 from templates import with_template
 
-QUERN, SOURCE = sys.argv[1:3]
+QUERN, SOURCE = Program(sys.argv[1]), sys.argv[2]
+run = QUERN.run
 MODEL = os.path.join(SOURCE, "models/addition.gguf")
 LAST = "{{ messages[-1].content }}"
 ALL = "{% for m in messages %}{{ '#' if m.role == 'system' else '' }}{{ m.content }}{% endfor %}"
-
-
-def run(*args, code=0, **kwargs):
-    result = subprocess.run([QUERN, *args], capture_output=True, timeout=120, check=False, **kwargs)
-    if result.returncode != code:
-        sys.exit(f"{args} ends with {result.returncode}: {result.stdout!r} {result.stderr!r}")
-    return result.stdout.decode(), result.stderr.decode()
-
-
-def expect(condition, *what):
-    if not condition:
-        sys.exit(" ".join(str(w) for w in what))
 
 
 def prefilled(summary):
@@ -105,7 +95,7 @@ def errors(folder):
 def interrupt(folder):
     """Ctrl-C stops an answer; the next line is answered."""
     last = with_template(MODEL, folder, "last.gguf", LAST)
-    talk = subprocess.Popen([QUERN, "chat", last, "--logit-bias", "2=-inf", "--context", "100000", "--tokens",
+    talk = subprocess.Popen([QUERN.path, "chat", last, "--logit-bias", "2=-inf", "--context", "100000", "--tokens",
                              "1000000"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     talk.stdin.write(b"27+58=\n")
     talk.stdin.flush()

@@ -5,25 +5,20 @@
 """
 import json
 import os
-import subprocess
 import sys
 import tempfile
 
-QUERN, SOURCE = sys.argv[1:3]
+from program import expect, Program
+
+QUERN, SOURCE = Program(sys.argv[1]), sys.argv[2]
 MODEL = os.path.join(SOURCE, "models/addition.gguf")
 STORIES = os.path.join(SOURCE, "../shared/models/gguf/stories260K-Q8_0.gguf")
 
 
 def run(*args, code=0, says=""):
-    result = subprocess.run([QUERN, *args], capture_output=True, timeout=120, check=False)
-    if result.returncode != code or says not in result.stderr.decode():
-        sys.exit(f"{args} ends with {result.returncode}, {code} expected and {says!r}: {result}")
-    return result.stdout.decode()
-
-
-def expect(condition, *what):
-    if not condition:
-        sys.exit(" ".join(str(w) for w in what))
+    out, err = QUERN.run(*args, code=code)
+    expect(says in err, args, "must say", repr(says), "not", err)
+    return out
 
 
 def digits(folder):

@@ -8,28 +8,22 @@ EXAMPLES is the folder of the built examples, SOURCE the checkout, CC a C compil
 
 import json
 import pathlib
-import subprocess
 import sys
 import tempfile
 
-
-def output(*command):
-    ran = subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=300)
-    if ran.returncode != 0:
-        sys.exit(f"{' '.join(str(part) for part in command)}: {ran.returncode}\n{ran.stdout}{ran.stderr}")
-    return ran.stdout
+from program import said
 
 
 def check(examples, source, cc, name, model, more, calls):
-    jit = output(examples / name)
+    jit = said(examples / name)
     with tempfile.TemporaryDirectory() as text:
         folder = pathlib.Path(text)
-        output(examples / name, "--compile", folder)
+        said(examples / name, "--compile", folder)
         program = folder / "program"
         sources = [source / "examples" / file for file in (f"{name}_main.c", *more)]
-        output(cc, "-std=c11", "-Wall", "-Wextra", "-Werror", "-I", folder, "-I", source / "include", *sources,
+        said(cc, "-std=c11", "-Wall", "-Wextra", "-Werror", "-I", folder, "-I", source / "include", *sources,
                folder / f"{model}.o", "-lm", "-o", program)
-        ahead = output(program)
+        ahead = said(program)
         named = [call["symbol"] for call in json.loads((folder / f"{model}.json").read_text())["calls"]]
     if jit != ahead or len(jit.split()) < 3:
         sys.exit(f"{name}: the JIT prints\n{jit}ahead of time it is\n{ahead}")

@@ -6,9 +6,10 @@ processor; by FetchContent; the archives alone.
 """
 import pathlib
 import re
-import subprocess
 import sys
 import tempfile
+
+from program import expect, said
 
 SOURCE, BUILD, CC, GENERATOR = pathlib.Path(sys.argv[1]).resolve(), sys.argv[2], sys.argv[3], sys.argv[4]
 MODEL = SOURCE / "models/addition.gguf"
@@ -17,56 +18,44 @@ PROJECT = SOURCE / "tests/install/model"
 ANSWER = re.search(r"^```c main\.c\n(.*?)^```$", (SOURCE / "docs/ship-a-model.md").read_text(), re.M | re.S).group(1)
 
 
-def run(*command, code=0):
-    result = subprocess.run([str(c) for c in command], capture_output=True, text=True)
-    if result.returncode != code:
-        sys.exit(f"{' '.join(map(str, command))}: {result.returncode}\n{result.stdout}{result.stderr}")
-    return result.stdout if code == 0 else result.stderr
-
-
-def expect(condition, what):
-    if not condition:
-        sys.exit(what)
-
-
 def project(at, name, *options):
     main = at / "main.c"
     main.write_text(ANSWER)
-    run("cmake", "-S", PROJECT, "-B", at / name, "-G", GENERATOR, f"-DMODEL={MODEL}", f"-DANSWER={main}", *options)
+    said("cmake", "-S", PROJECT, "-B", at / name, "-G", GENERATOR, f"-DMODEL={MODEL}", f"-DANSWER={main}", *options)
     return at / name
 
 
 def main():
     with tempfile.TemporaryDirectory(prefix="quern_install_model_") as folder:
         at = pathlib.Path(folder)
-        run("cmake", "--install", BUILD, "--prefix", at / "first")
+        said("cmake", "--install", BUILD, "--prefix", at / "first")
         prefix = (at / "first").rename(at / "prefix")  # it lies where it was not installed to
         found = f"-DCMAKE_PREFIX_PATH={prefix}"
         here = project(at, "here", found, f"-DCMAKE_C_COMPILER={CC}")
         cache = (here / "CMakeCache.txt").read_text()
         expect(f"QUERN_COMPILER:FILEPATH={prefix / 'bin/quern'}" in cache, "another quern than the installed one")
         expect(str(SOURCE / "src") not in cache, "the checkout is used")
-        run("cmake", "--build", here)
-        expect(run(here / "answer", "27+58=") == "85\n", "the model of the installed package")
+        said("cmake", "--build", here)
+        expect(said(here / "answer", "27+58=") == "85\n", "the model of the installed package")
         cross = project(at, "cross", found, f"-DCMAKE_TOOLCHAIN_FILE={SOURCE / 'examples/aot/aarch64.cmake'}")
-        run("cmake", "--build", cross)
-        expect(run("qemu-aarch64", cross / "answer", "27+58=") == "85\n", "the model for aarch64")
+        said("cmake", "--build", cross)
+        expect(said("qemu-aarch64", cross / "answer", "27+58=") == "85\n", "the model for aarch64")
         # A component that there is not.
         wrong = at / "wrong"
         wrong.mkdir()
         (wrong / "CMakeLists.txt").write_text("cmake_minimum_required(VERSION 3.25)\nproject(wrong LANGUAGES C)\n"
                                               "find_package(quern 0.1 REQUIRED COMPONENTS model fortran)\n")
-        said = run("cmake", "-S", wrong, "-B", wrong / "b", found, code=1)
+        said = said("cmake", "-S", wrong, "-B", wrong / "b", found, code=1)
         expect("quern has no component fortran; there are library and model" in said, "a component is made up")
         # Without CMake: the object, and the archives that are installed.
-        run(prefix / "bin/quern", "compile", MODEL, "-o", at / "addition.o", "--embed-weights", "--embed-vocabulary")
-        run(CC, "-std=c11", f"-I{at}", f"-I{prefix}/include", at / "main.c", at / "addition.o",
+        said(prefix / "bin/quern", "compile", MODEL, "-o", at / "addition.o", "--embed-weights", "--embed-vocabulary")
+        said(CC, "-std=c11", f"-I{at}", f"-I{prefix}/include", at / "main.c", at / "addition.o",
             prefix / "lib/libquern_kit.a", prefix / "lib/libquern_rt.a", "-lm", "-lpthread", "-o", at / "by_hand")
-        expect(run(at / "by_hand", "27+58=") == "85\n", "the installed archives")
+        expect(said(at / "by_hand", "27+58=") == "85\n", "the installed archives")
         # A checkout by FetchContent: configured, with its targets; building it would be building all of it again.
         part = project(at, "part", f"-DQUERN_SOURCE={SOURCE}", f"-DCMAKE_C_COMPILER={CC}",
                        "-DCMAKE_CXX_COMPILER=clang++-19")
-        targets = run("cmake", "--build", part, "--target", "help")
+        targets = said("cmake", "--build", part, "--target", "help")
         for target, wanted in (("quern_shared", True), ("quern_kit", True), ("addition", True),
                                ("compiler_test", False)):
             expect((target in targets) == wanted,

@@ -10,6 +10,8 @@ import subprocess
 import sys
 import tempfile
 
+from program import expect_in, run
+
 QUERN, SOURCE = sys.argv[1], pathlib.Path(sys.argv[2])
 
 SCALE = """kernel scale (
@@ -28,17 +30,8 @@ kernel twice (
 
 
 def kernel(*arguments, code=0):
-    ran = subprocess.run([QUERN, "kernel", *map(str, arguments)], capture_output=True, text=True, timeout=300,
-                         env=dict(os.environ, QUERN_CACHE="off"))
-    if ran.returncode != code:
-        sys.exit(f"quern kernel {arguments}: {ran.returncode}, not {code}\n{ran.stdout}{ran.stderr}")
+    ran = run(QUERN, "kernel", *arguments, code=code, text=True, timeout=300, env=dict(os.environ, QUERN_CACHE="off"))
     return ran.stderr if code == 2 else ran.stdout
-
-
-def expect(text, *parts):
-    for part in parts:
-        if part not in text:
-            sys.exit(f"there is no {part!r} in\n{text}")
 
 
 with tempfile.TemporaryDirectory() as folder:
@@ -46,25 +39,25 @@ with tempfile.TemporaryDirectory() as folder:
     path.write_text(SCALE)
     # 7 rows of 48: an exp and a product each; as many floats read as written.
     first = kernel(path, "--size", "M=7", "--kernel", "scale", "--samples", 3, "--ms", 0)
-    expect(first, "scale  M=7: 7 chunks, 672 operations, 2688 bytes", "7 of the chunks compared", " us (quartiles ")
-    expect(kernel(path, "--untimed", "--values", 9), "scale  M=8: ", "twice: 8 chunks")
-    expect(kernel(path, "--kernel", "scale", "--tolerance", 0, "--untimed", code=1), "  wrong: y[", ", not ")
-    expect(kernel(path, "--size", "M=513", "--kernel", "scale", code=2), "M is 513", "1..512")
-    expect(kernel(path, "--size", "N=1", "--kernel", "scale", code=2), "there is no symbol N; there is: M")
-    expect(kernel(path, "--kernel", "half", code=2), "there is no kernel half; there is: scale, twice")
+    expect_in(first, "scale  M=7: 7 chunks, 672 operations, 2688 bytes", "7 of the chunks compared", " us (quartiles ")
+    expect_in(kernel(path, "--untimed", "--values", 9), "scale  M=8: ", "twice: 8 chunks")
+    expect_in(kernel(path, "--kernel", "scale", "--tolerance", 0, "--untimed", code=1), "  wrong: y[", ", not ")
+    expect_in(kernel(path, "--size", "M=513", "--kernel", "scale", code=2), "M is 513", "1..512")
+    expect_in(kernel(path, "--size", "N=1", "--kernel", "scale", code=2), "there is no symbol N; there is: M")
+    expect_in(kernel(path, "--kernel", "half", code=2), "there is no kernel half; there is: scale, twice")
     path.write_text(SCALE.replace("exp(x[r, c])", "exp(x[r, c + 1])"))
-    expect(kernel(path, "--untimed", code=2), "scale", "x[r, c + 1]")
+    expect_in(kernel(path, "--untimed", code=2), "scale", "x[r, c + 1]")
     path.write_text(SCALE.replace("in 0..M", "from 0..M"))
-    expect(kernel(path, "--untimed", code=2), "5:")
+    expect_in(kernel(path, "--untimed", code=2), "5:")
     path.write_text("kernel b (\n  y : f32[32] out\n) {\n"
                     "  grid r in 0..1 { thread t in 0..32 @ block { y[t] = 1.0 } }\n}\n")
-    expect(kernel(path, "--untimed", code=2), "a kernel for blocks of threads")
+    expect_in(kernel(path, "--untimed", code=2), "a kernel for blocks of threads")
     # What code generation makes comes back as text that is right.
     dumped = subprocess.run([QUERN, "dump", SOURCE / "models/addition.gguf", "--stage", "kir",
                              "--kernel", "layers.0/ffn"],
                             capture_output=True, text=True, check=True).stdout
     path.write_text(dumped)
-    expect(kernel(path, "--untimed", "--tolerance", 1e-3), "as the interpreter in double")
-    expect(kernel(SOURCE / "tests/kir/rms_norm_q8.kir", "--size", "M=5", "--samples", 2, "--ms", 0, "--threads", 2),
+    expect_in(kernel(path, "--untimed", "--tolerance", 1e-3), "as the interpreter in double")
+    expect_in(kernel(SOURCE / "tests/kir/rms_norm_q8.kir", "--size", "M=5", "--samples", 2, "--ms", 0, "--threads", 2),
            "rms_norm_q8  M=5", "2 threads")
 print("kernels in text: verified, compared, timed")

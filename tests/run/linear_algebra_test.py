@@ -13,6 +13,8 @@ import subprocess
 import sys
 import tempfile
 
+from program import said
+
 GRAPH = """graph solve {
   %0 = Input() {name = "a"} : f32[2, 3, 3]
   %1 = Input() {name = "b"} : f32[2, 3]
@@ -51,13 +53,6 @@ int main(void) {
 EXPECTED = "1.000 2.000 3.000 10.000 20.000 30.000 1.000 2.000 2.000 -1.000"
 
 
-def output(*command):
-    ran = subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=300)
-    if ran.returncode != 0:
-        sys.exit(f"{' '.join(str(part) for part in command)}: {ran.returncode}\n{ran.stdout}{ran.stderr}")
-    return ran.stdout
-
-
 # Quern itself loads LAPACK for a graph that needs it, and for no other.
 OTHER = """graph other {
   %0 = Input() {name = "x"} : f32[3]
@@ -69,7 +64,7 @@ OTHER = """graph other {
 
 def loads_when_needed(quern, folder):
     (folder / "other.qir").write_text(OTHER)
-    libraries = output("readelf", "-d", quern)
+    libraries = said("readelf", "-d", quern)
     if "NEEDED" not in libraries or "lapack" in libraries:
         sys.exit(f"{quern} is linked to LAPACK:\n{libraries}")
 
@@ -94,7 +89,7 @@ def main():
         (folder / "solve.qir").write_text(GRAPH)
         (folder / "main.c").write_text(MAIN)
         loads_when_needed(quern, folder)
-        output(quern, "compile", folder / "solve.qir", "-o", folder)
+        said(quern, "compile", folder / "solve.qir", "-o", folder)
         manifest = json.loads((folder / "solve.json").read_text())
         calls = [call["symbol"] for call in manifest["calls"]]
         if calls != ["quern_solve"] or "quern_kernel quern_solve;" not in (folder / "solve.h").read_text():
@@ -103,9 +98,9 @@ def main():
         if kinds != ["f32", "f32", "c64"]:
             sys.exit(f"the dtypes of the inputs: {kinds}")
         program = folder / "program"
-        output(cc, "-std=c11", "-Wall", "-Wextra", "-Werror", "-I", folder, "-I", source / "include", folder / "main.c",
+        said(cc, "-std=c11", "-Wall", "-Wextra", "-Werror", "-I", folder, "-I", source / "include", folder / "main.c",
                folder / "solve.o", archive, "-llapacke", "-lm", "-o", program)
-        printed = output(program).strip()
+        printed = said(program).strip()
         if printed != EXPECTED:
             sys.exit(f"it prints {printed}, not {EXPECTED}")
 

@@ -9,11 +9,12 @@ import os
 import pathlib
 import shutil
 import statistics
-import subprocess
 import sys
 import tarfile
 import tempfile
 import time
+
+from program import expect, said
 
 SOURCE, PACKAGES, CXX = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), sys.argv[3]
 # What a copied program may ask of a system: the C library, and its loader.
@@ -21,28 +22,16 @@ SYSTEM = ("linux-vdso.so.1", "libc.so.6", "libm.so.6", "libdl.so.2", "librt.so.1
           "/lib64/ld-linux-x86-64.so.2")
 
 
-def run(*command, code=0, **more):
-    result = subprocess.run([str(c) for c in command], capture_output=True, text=True, **more)
-    if result.returncode != code:
-        sys.exit(f"{' '.join(map(str, command))}: {result.returncode}\n{result.stdout}{result.stderr}")
-    return result.stdout
-
-
-def expect(condition, what):
-    if not condition:
-        sys.exit(what)
-
-
 def jailed(jail, *command):
     """The command, whose path is one of the jail, with that folder as the root and no environment."""
     chroot = shutil.which("chroot", path="/usr/sbin:/usr/bin:/sbin:/bin")
     enter = [chroot] if os.geteuid() == 0 else [shutil.which("unshare"), "--map-root-user", chroot]
-    return run(*enter, jail, *command, env={"HOME": "/", "PATH": "/usr/bin"})
+    return said(*enter, jail, *command, env={"HOME": "/", "PATH": "/usr/bin"})
 
 
 def make_jail(jail, prefix):
     program = prefix / "bin/quern"
-    needed = [line.split() for line in run("ldd", program).splitlines()]
+    needed = [line.split() for line in said("ldd", program).splitlines()]
     foreign = [row[0] for row in needed if row[0] not in SYSTEM]
     expect(not foreign, f"{program} asks for {foreign}")
     for row in needed:
@@ -72,23 +61,23 @@ def try_prefix(scratch, name, prefix):
         times.append(time.monotonic() - began)
     size = (prefix / "bin/quern").stat().st_size
     print(f"{name}: quern has {size / 1e6:.1f} MB, a start takes {1e3 * statistics.median(times):.0f} ms")
-    shown = run("nm", "-DC", "--defined-only", prefix / "lib/libquern.so")
+    shown = said("nm", "-DC", "--defined-only", prefix / "lib/libquern.so")
     expect("llvm::" not in shown, f"{name}: the library shows its LLVM")
     licences = {path.stem for path in (prefix / "share/doc/quern/licences").iterdir()}
     expect({"llvm-19-dev", "libicu-dev", "libabsl-dev"} <= licences, f"{name}: licences of {licences}")
     # A project in C that finds the package, without a checkout.
     example = scratch / f"example_{name}"
     shutil.copytree(SOURCE / "examples/aot", example / "aot")
-    run("cmake", "-S", example / "aot", "-B", example / "build", "-G", "Ninja", f"-DCMAKE_PREFIX_PATH={prefix}",
+    said("cmake", "-S", example / "aot", "-B", example / "build", "-G", "Ninja", f"-DCMAKE_PREFIX_PATH={prefix}",
         f"-DADDITION_MODEL={SOURCE / 'models/addition.gguf'}")
-    run("cmake", "--build", example / "build")
-    answer = run(example / "build/add", SOURCE / "models/addition.gguf", "27+58=")
+    said("cmake", "--build", example / "build")
+    answer = said(example / "build/add", SOURCE / "models/addition.gguf", "27+58=")
     expect(answer == "85\n", f"{name}: the example in C gives {answer!r}")
     # And one in C++, with the shared library.
-    run("cmake", "-S", SOURCE / "tests/install", "-B", scratch / f"cxx_{name}", "-G", "Ninja",
+    said("cmake", "-S", SOURCE / "tests/install", "-B", scratch / f"cxx_{name}", "-G", "Ninja",
         f"-DCMAKE_PREFIX_PATH={prefix}", f"-DCMAKE_CXX_COMPILER={CXX}")
-    run("cmake", "--build", scratch / f"cxx_{name}")
-    answer = run(scratch / f"cxx_{name}" / "consumer", SOURCE / "models/addition.gguf")
+    said("cmake", "--build", scratch / f"cxx_{name}")
+    answer = said(scratch / f"cxx_{name}" / "consumer", SOURCE / "models/addition.gguf")
     expect(answer == "85\n12\n", f"{name}: the consumer gives {answer!r}")
 
 
@@ -102,8 +91,8 @@ def main():
     with tempfile.TemporaryDirectory(prefix="quern_package_") as folder:
         scratch = pathlib.Path(folder)
         deb, tarball = one("*.deb"), one("*.tar.gz")
-        run("dpkg-deb", "-x", deb, scratch / "deb")
-        fields = run("dpkg-deb", "-f", deb)
+        said("dpkg-deb", "-x", deb, scratch / "deb")
+        fields = said("dpkg-deb", "-f", deb)
         expect("Package: quern\n" in fields and "Depends: " in fields, fields)
         with tarfile.open(tarball) as archive:
             archive.extractall(scratch / "tar")

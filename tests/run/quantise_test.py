@@ -11,6 +11,8 @@ import subprocess
 import sys
 import tempfile
 
+import program
+
 QUERN, SOURCE, MODELS = sys.argv[1:4]
 BUNDLED = os.path.join(SOURCE, "models/addition.gguf")
 SIZES = {0: (1, 4), 1: (1, 2), 2: (32, 18), 3: (32, 20), 6: (32, 22), 7: (32, 24), 8: (32, 34), 10: (256, 84),
@@ -69,10 +71,7 @@ class Gguf:
 
 
 def run(*args, code=0):
-    result = subprocess.run([QUERN, "quantise", *args], capture_output=True, timeout=300, check=False)
-    if result.returncode != code:
-        sys.exit(f"quantise {args}: exit code {result.returncode}, {code} expected: {result.stderr.decode()}")
-    return result
+    return program.run(QUERN, "quantise", *args, code=code, timeout=300)
 
 
 def same(made, wanted, what):

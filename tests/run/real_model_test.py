@@ -17,16 +17,16 @@ import tempfile
 
 import array
 
+from program import said
+
 QUERN, SOURCE = sys.argv[1], sys.argv[2]
 NEAR = 0.8  # what int8 activations may make of a logit (../shared/models/README.md)
 
 
 def quern(model, ids, tokens, logits=None):
-    command = [QUERN, "run", model, "--tokens-in", ",".join(map(str, ids)), "--tokens", str(tokens), "--ids"]
-    result = subprocess.run(command + (["--logits", logits] if logits else []), capture_output=True, text=True)
-    if result.returncode:
-        sys.exit(f"{' '.join(command)[:200]}: {result.stderr}")
-    return [int(i) for i in result.stdout.split()]
+    text = said(QUERN, "run", model, "--tokens-in", ",".join(map(str, ids)), "--tokens", tokens, "--ids",
+                *(["--logits", logits] if logits else []))
+    return [int(i) for i in text.split()]
 
 
 def check(model, name, golden):

@@ -14,6 +14,8 @@ import sys
 import tempfile
 import time
 
+from program import expect_in, said
+
 QUERN, SOURCE, CC = sys.argv[1], pathlib.Path(sys.argv[2]), sys.argv[3]
 
 PLAIN = """# A row sum, with a weight.
@@ -51,38 +53,28 @@ STEPS = """graph steps {
 
 
 def quern(*arguments, code=0):
-    ran = subprocess.run([QUERN, *map(str, arguments)], capture_output=True, text=True, timeout=300,
-                         env=dict(os.environ, QUERN_CACHE="off"))
-    if ran.returncode != code:
-        sys.exit(f"quern {' '.join(map(str, arguments))}: {ran.returncode}, not {code}\n{ran.stdout}{ran.stderr}")
-    return ran.stdout if code == 0 else ran.stderr
-
-
-def expect(text, *parts):
-    for part in parts:
-        if part not in text:
-            sys.exit(f"there is no {part!r} in\n{text}")
+    return said(QUERN, *arguments, code=code, timeout=300, env=dict(os.environ, QUERN_CACHE="off"))
 
 
 def check_plain(folder):
     path = folder / "plain.qir"
     path.write_text(PLAIN)
     first = quern("run", path)
-    expect(first, "output 0  f32[3]  ")
+    expect_in(first, "output 0  f32[3]  ")
     if quern("run", path) != first or quern("run", path, "--check", "ref") != first:
         sys.exit("the same file has other values")
     if quern("run", path, "--values", 2) == first:
         sys.exit("another seed has the same values")
-    expect(quern("run", path, "--size", "N=7"), "f32[7]")
-    expect(quern("run", path, "--size", "N=65", code=1), "N is 65", "1..64")
-    expect(quern("run", path, "--size", "M=1", code=1), "there is no symbol M; there is: N")
-    expect(quern("run", path, "--size", "N", code=1), "SYMBOL=NUMBER")
-    expect(quern("dump", path, "--stage", "kir"), "kernel ")
-    expect(quern("dump", path, "--dump-after", "dce"), "Reduce(")
-    expect(quern("profile", path, "--repeat", 5), "5 steps after 1 to warm up")
-    expect(quern("bench", path, "--samples", 3, "--ms", 0), "plain ")
+    expect_in(quern("run", path, "--size", "N=7"), "f32[7]")
+    expect_in(quern("run", path, "--size", "N=65", code=1), "N is 65", "1..64")
+    expect_in(quern("run", path, "--size", "M=1", code=1), "there is no symbol M; there is: N")
+    expect_in(quern("run", path, "--size", "N", code=1), "SYMBOL=NUMBER")
+    expect_in(quern("dump", path, "--stage", "kir"), "kernel ")
+    expect_in(quern("dump", path, "--dump-after", "dce"), "Reduce(")
+    expect_in(quern("profile", path, "--repeat", 5), "5 steps after 1 to warm up")
+    expect_in(quern("bench", path, "--samples", 3, "--ms", 0), "plain ")
     path.write_text(PLAIN.replace("Mul(%0", "Mull(%0"))
-    expect(quern("run", path, code=1), "Mull")
+    expect_in(quern("run", path, code=1), "Mull")
 
 
 def check_binary(folder):
@@ -96,29 +88,29 @@ def check_binary(folder):
     for verb in (["run", "--size", "N=3"], ["dump", "--stage", "kir"], ["inspect"]):
         if quern(verb[0], text, *verb[1:]) != quern(verb[0], binary, *verb[1:]):
             sys.exit(f"{verb[0]} differs between text and bytes")
-    expect(quern("inspect", binary), "fingerprint ", "parameters  1, 4 elements, 16 bytes", "size        N in 1..64")
-    expect(quern("compile", binary, "-o", folder), "plain.o")
+    expect_in(quern("inspect", binary), "fingerprint ", "parameters  1, 4 elements, 16 bytes", "size        N in 1..64")
+    expect_in(quern("compile", binary, "-o", folder), "plain.o")
     if quern("diff", text, binary) != "":
         sys.exit("text and bytes differ")
     again.write_text(PLAIN.replace('"sum"', '"mean"'))
     ran = subprocess.run([QUERN, "diff", binary, again], capture_output=True, text=True, timeout=60)
     if ran.returncode != 1:
         sys.exit(f"diff of what differs: {ran.returncode}")
-    expect(ran.stdout, '- %3 = Reduce(%2)', '+ %3 = Reduce(%2)', 'op = "mean"')
+    expect_in(ran.stdout, '- %3 = Reduce(%2)', '+ %3 = Reduce(%2)', 'op = "mean"')
     data = bytearray(binary.read_bytes())
     data[70] ^= 1
     binary.write_bytes(data)
-    expect(quern("run", binary, code=1), "its hash is another")
-    expect(quern("diff", binary, text, code=2), "its hash is another")
+    expect_in(quern("run", binary, code=1), "its hash is another")
+    expect_in(quern("diff", binary, text, code=2), "its hash is another")
 
 
 def check_steps(folder):
     path = folder / "steps.qir"
     path.write_text(STEPS.replace("LIMIT", "0300000000000000"))
     ran = quern("run", path, "--check", "ref")
-    expect(ran, "output 0  i64[]  3\n")
-    expect(quern("dump", path, "--stage", "lir"), "while b", "loop/body/")
-    expect(quern("profile", path), "loop")
+    expect_in(ran, "output 0  i64[]  3\n")
+    expect_in(quern("dump", path, "--stage", "lir"), "while b", "loop/body/")
+    expect_in(quern("profile", path), "loop")
     quern("compile", path, "-o", folder)
     (folder / "main.c").write_text(
         "#include <stdio.h>\n#include <stdlib.h>\n#include \"steps.h\"\n"
@@ -130,7 +122,7 @@ def check_steps(folder):
         "  if (error == 0) error = steps_step(model, inputs, outputs);\n"
         "  printf(\"%d %d %g %g\\n\", (int)error, (int)n, (double)y[0], (double)y[3]);\n  return 0;\n}\n")
     subprocess.run([CC, "-I", folder, folder / "main.c", folder / "steps.o", "-lm", "-o", folder / "main"], check=True)
-    expect(subprocess.run([folder / "main"], capture_output=True, text=True, check=True).stdout, "0 3 -1 -4\n")
+    expect_in(subprocess.run([folder / "main"], capture_output=True, text=True, check=True).stdout, "0 3 -1 -4\n")
 
 
 def check_symbols(folder):
@@ -142,7 +134,7 @@ def check_symbols(folder):
                          ("[N", f"[{symbol}")):
             text = text.replace(old, new)
         path.write_text(text)
-        expect(quern("run", path, "--check", "ref"), "output 0  f32[3]  ")
+        expect_in(quern("run", path, "--check", "ref"), "output 0  f32[3]  ")
         quern("compile", path, "-o", folder)
         (folder / "words.c").write_text('#include "words.h"\n')
         subprocess.run([CC, "-Wall", "-Werror", "-fsyntax-only", "-I", folder, folder / "words.c"], check=True)
@@ -163,22 +155,22 @@ def check_values(folder):
     header = b'{"w":{"dtype":"F32","shape":[4],"data_offsets":[0,16]}}'
     w.write_bytes(struct.pack("<Q", len(header)) + header + struct.pack("<4f", 1, 10, 100, 1000))
     out, all_out = folder / "y.npy", folder / "all.safetensors"
-    expect(quern("run", path, "--in", f"x={x}", "--in", w, "--out", f"0={out}", "--out", all_out, "--check", "ref"),
+    expect_in(quern("run", path, "--in", f"x={x}", "--in", w, "--out", f"0={out}", "--out", all_out, "--check", "ref"),
            "output 0  f32[2]  4321 8765\n")
     if struct.unpack("<2f", out.read_bytes()[-8:]) != (4321, 8765) or b"'shape': (2,)" not in out.read_bytes():
         sys.exit("the .npy file has other values")
     data = all_out.read_bytes()
     if struct.unpack("<2f", data[-8:]) != (4321, 8765) or b'"0":{"dtype":"F32"' not in data:
         sys.exit("the .safetensors file has other values")
-    expect(quern("profile", path, "--in", f"x={x}"), "run")
-    expect(quern("bench", path, "--in", f"x={x}", "--samples", 2, "--ms", 0), "plain")
-    expect(quern("run", path, "--in", f"x={x}", "--size", "N=3", code=1), "tensor x", "[2, 4]", "[3, 4] expected")
-    expect(quern("run", path, "--in", f"w={x}", code=1), "tensor w", "[2, 4]", "[4] expected")
-    expect(quern("run", path, "--in", f"y={x}", code=1), "there is no input or parameter y; there is: w, x")
-    expect(quern("run", path, "--in", x, code=1), "is neither NAME=FILE.npy nor FILE.safetensors")
-    expect(quern("run", path, "--out", f"1={out}", code=1), "there is no output 1; there is: 0")
+    expect_in(quern("profile", path, "--in", f"x={x}"), "run")
+    expect_in(quern("bench", path, "--in", f"x={x}", "--samples", 2, "--ms", 0), "plain")
+    expect_in(quern("run", path, "--in", f"x={x}", "--size", "N=3", code=1), "tensor x", "[2, 4]", "[3, 4] expected")
+    expect_in(quern("run", path, "--in", f"w={x}", code=1), "tensor w", "[2, 4]", "[4] expected")
+    expect_in(quern("run", path, "--in", f"y={x}", code=1), "there is no input or parameter y; there is: w, x")
+    expect_in(quern("run", path, "--in", x, code=1), "is neither NAME=FILE.npy nor FILE.safetensors")
+    expect_in(quern("run", path, "--out", f"1={out}", code=1), "there is no output 1; there is: 0")
     x.write_bytes(x.read_bytes()[:-1])
-    expect(quern("run", path, "--in", f"x={x}", code=1), "x.npy: byte 128: the data does not have the bytes of")
+    expect_in(quern("run", path, "--in", f"x={x}", code=1), "x.npy: byte 128: the data does not have the bytes of")
 
 
 BLOCKS = """# sizes: S=3
@@ -204,23 +196,23 @@ def check_blocks(folder):
     if again.read_text() != BLOCKS[BLOCKS.index("module"):]:
         sys.exit(f"the text came back as\n{again.read_text()}")
     ops.write_text(quern("dump", path, "--dump-after", "lower"))
-    expect(ops.read_text(), "graph blocks", "MatMul(")
+    expect_in(ops.read_text(), "graph blocks", "MatMul(")
     if quern("diff", path, ops) != "" or quern("run", path) != quern("run", ops, "--size", "S=3"):
         sys.exit("the ops of the blocks are another graph")
-    expect(quern("run", path, "--check", "ref"), "output 0  f32[3, 5]  ")
+    expect_in(quern("run", path, "--check", "ref"), "output 0  f32[3, 5]  ")
     quern("convert", path, folder / "blocks.qgf")
     if quern("inspect", path) != quern("inspect", folder / "blocks.qgf"):
         sys.exit("the bytes of the blocks are another graph")
-    expect(quern("profile", path), "layers.*/up")
-    expect(quern("bench", path, "--samples", 3, "--ms", 0), "blocks ")
-    expect(quern("compile", path, "-o", folder), "blocks.o")
+    expect_in(quern("profile", path), "layers.*/up")
+    expect_in(quern("bench", path, "--samples", 3, "--ms", 0), "blocks ")
+    expect_in(quern("compile", path, "-o", folder), "blocks.o")
     path.write_text(BLOCKS.replace("RmsNorm(%0", "RmsNrm(%0"))
-    expect(quern("run", path, code=1), "6:14: there is no block or op RmsNrm; did you mean RmsNorm?")
+    expect_in(quern("run", path, code=1), "6:14: there is no block or op RmsNrm; did you mean RmsNorm?")
     # A whole model, whose cache is carried.
     path.write_text(quern("dump", SOURCE / "models/addition.gguf", "--stage", "hir"))
     if quern("dump", path, "--stage", "hir") != path.read_text():
         sys.exit("a model's blocks come back as others")
-    expect(quern("run", path, "--size", "SEQ=1", "--size", "LOGITS=1"), "output 0 ")
+    expect_in(quern("run", path, "--size", "SEQ=1", "--size", "LOGITS=1"), "output 0 ")
 
 
 def check_refused(folder):
@@ -228,7 +220,7 @@ def check_refused(folder):
     path = folder / "blocks.qir"
     path.write_text('graph g {\n  %0 = Param() {name = "w"} : q4_0[3, 32]\n  return %0\n}\n')
     for verb in (["dump", path, "--stage", "lir"], ["run", path], ["profile", path], ["compile", path, "-o", folder]):
-        expect(quern(*verb, code=1), "Output: value is q4_0[3, 32], which is not supported")
+        expect_in(quern(*verb, code=1), "Output: value is q4_0[3, 32], which is not supported")
 
 
 def check_interrupt(folder, verb):
@@ -247,7 +239,7 @@ def check_interrupt(folder, verb):
         sys.exit("an interrupt stops nothing")
     if running.returncode != 130:
         sys.exit(f"an interrupted {verb} gives {running.returncode}")
-    expect(errors, "the run was cancelled")
+    expect_in(errors, "the run was cancelled")
 
 
 with tempfile.TemporaryDirectory() as text:
