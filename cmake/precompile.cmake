@@ -26,6 +26,8 @@ function(quern_precompiled name)
   # Templates that the headers use are instantiated here, once; without times in it two builds make the same bits.
   target_compile_options(${target} PRIVATE ${ARG_HEADERS} -xc++-header -fpch-instantiate-templates
                          "SHELL:-Xclang -fno-pch-timestamp")
+  # A target that depends on an object library waits for no object of it; on this one it does.
+  add_custom_target(${target}_made DEPENDS $<TARGET_OBJECTS:${target}>)
 endfunction()
 
 # quern_use_precompiled(TARGET NAME): the C++ sources of the target begin with what is precompiled under that name.
@@ -33,7 +35,7 @@ function(quern_use_precompiled target name)
   if(NOT TARGET quern_precompiled_${name})
     return()
   endif()
-  add_dependencies(${target} quern_precompiled_${name})
+  add_dependencies(${target} quern_precompiled_${name}_made)
   target_compile_options(${target} PRIVATE
     "$<$<COMPILE_LANGUAGE:CXX>:SHELL:-include-pch $<TARGET_OBJECTS:quern_precompiled_${name}>>")
 endfunction()

@@ -66,6 +66,34 @@ def build(python, folder):
     return wheel
 
 
+def compiler_call(tree):
+    """How one source of the library is compiled, but for the folder."""
+    commands = said("ninja", "-C", tree, "-t", "commands", "src/CMakeFiles/quern_base.dir/base/hash.cc.o")
+    call = commands.strip().splitlines()[-1]
+    return call[call.index("clang++"):].replace(tree, "TREE")
+
+
+def check_whole(python, folder):
+    """`pip install .` where no library is: the tree that it configures can be built, and compiles the library as BUILD
+    does, so that ccache has what was compiled there."""
+    with open(os.path.join(SOURCE, "pyproject.toml"), encoding="utf-8") as f:
+        defined = re.findall(r'^cmake\.define\.(\w+) = "(.*)"$', f.read(), re.MULTILINE)
+    tree = os.path.join(folder, "whole_tree")
+    said("cmake", "-S", SOURCE, "-B", tree, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=RelWithDebInfo",
+         f"-DPython_EXECUTABLE={python}", f"-Dnanobind_DIR={said(python, '-m', 'nanobind', '--cmake_dir').strip()}",
+         *(f"-D{name}={value}" for name, value in defined))
+    if "libquern.so" not in said("ninja", "-C", tree, "-t", "commands", "quern_python"):
+        sys.exit("the package is built without the library")
+    with open(os.path.join(BUILD, "CMakeCache.txt"), encoding="utf-8") as f:
+        cache = f.read()
+    alike = all(re.search(rf"^{name}:\w+={re.escape(value)}$", cache, re.MULTILINE)
+                for name, value in (*defined, ("CMAKE_BUILD_TYPE", "RelWithDebInfo"))
+                if name in ("CMAKE_CXX_FLAGS_RELWITHDEBINFO", "CMAKE_BUILD_TYPE"))
+    if alike and compiler_call(tree) != compiler_call(BUILD):
+        sys.exit(f"`pip install .` compiles otherwise:\n{compiler_call(tree)}\n{compiler_call(BUILD)}")
+    return alike
+
+
 def check_contents(wheel, folder, alone):
     with zipfile.ZipFile(wheel) as z:
         names = z.namelist()
@@ -130,6 +158,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="quern_python_") as folder:
         builder, user = (environment(os.path.join(folder, name)) for name in ("builder", "user"))
         install(builder, "scikit-build-core>=0.10", "nanobind>=2.2")
+        print("compiled as in BUILD" if check_whole(builder, folder) else "BUILD is compiled otherwise")
         wheel = build(builder, folder)
         check_contents(wheel, folder, KEPT is not None)
         install(user, wheel + "[test]", *(["torch", "jax"] if torch else []))
