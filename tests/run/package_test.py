@@ -14,7 +14,7 @@ import tarfile
 import tempfile
 import time
 
-from program import expect, said
+from program import expect, expect_typed, said
 
 SOURCE, PACKAGES, CXX = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), sys.argv[3]
 # What a copied program may ask of a system: the C library, and its loader.
@@ -54,6 +54,7 @@ def try_prefix(scratch, name, prefix):
     written = jailed(jail, "/usr/bin/quern", "compile", "/addition.gguf", "-o", "/out/addition.o", "--embed-vocabulary",
                      "--embed-weights")
     expect(written.split() == ["/out/addition.o", "/out/addition.h", "/out/addition.json"], written)
+    expect_typed(prefix / "share", lambda *arguments: jailed(jail, "/usr/bin/quern", *arguments))
     times = []
     for _ in range(9):
         began = time.monotonic()

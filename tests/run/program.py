@@ -1,4 +1,6 @@
 """What the scripts here share: programs that are run, and what is expected of them."""
+import glob
+import os
 import subprocess
 import sys
 
@@ -27,6 +29,18 @@ def expect(condition, *what):
 def expect_in(text, *parts):
     for part in parts:
         expect(part in text, f"there is no {part!r} in\n{text}")
+
+
+def expect_typed(share, prints):
+    """The manual page and the completions in a folder are those of quern, of whose arguments `prints` gives the output,
+    where man and the shells look."""
+    for arguments, place in ((["man"], "man/man1/quern.1"),
+                             (["completion", "bash"], "bash-completion/completions/quern"),
+                             (["completion", "zsh"], "zsh/*/_quern")):
+        found = glob.glob(os.path.join(share, place))
+        expect(len(found) == 1, f"{share}/{place} is not installed")
+        with open(found[0], encoding="utf-8") as f:
+            expect(f.read() == prints(*arguments), f"{found[0]} is not what quern {' '.join(arguments)} prints")
 
 
 class Program:
