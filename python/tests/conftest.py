@@ -1,11 +1,15 @@
 """What the tests share. Failures print the seed; QUERN_SOURCE is the checkout, for models and examples."""
 import os
 import pathlib
+import threading
 
 import numpy as np
 import pytest
 
 os.environ.setdefault("QUERN_CACHE", "off")
+
+import quern  # noqa: E402
+
 SEED = int(os.environ.get("QUERN_TEST_SEED", "20261124"))
 
 
@@ -41,3 +45,25 @@ def onnx_node():
     if not folder.is_dir():
         pytest.skip(f"no {folder}")
     return lambda name: folder / name
+
+
+@pytest.fixture
+def two_at_once():
+    """Calls a function many times in each of two threads; the codes of its errors."""
+    def run(function):
+        codes, go = set(), threading.Barrier(2)
+
+        def work():
+            go.wait()
+            for _ in range(20):
+                try:
+                    function()
+                except quern.QuernError as error:
+                    codes.add(error.code)
+        threads = [threading.Thread(target=work) for _ in range(2)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        return codes
+    return run

@@ -55,26 +55,14 @@ def test_adapters(addition):
     assert error.value.code == "invalid" and "general.type" in str(error.value)
 
 
-def test_one_thread_at_a_time(addition):
-    import threading
+def test_one_thread_at_a_time(addition, two_at_once):
     session = quern.Session(addition, threads=1, context=4096)
     ids = session.tokenize("1+2=") * 200
-    codes, go = [], threading.Barrier(2)
 
     def work():
-        go.wait()
-        for _ in range(20):
-            try:
-                session.reset()
-                session.step(ids)
-            except quern.QuernError as error:
-                codes.append(error.code)
-    threads = [threading.Thread(target=work) for _ in range(2)]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
-    assert set(codes) == {"busy"}
+        session.reset()
+        session.step(ids)
+    assert two_at_once(work) == {"busy"}
     session.reset()
     assert int(session.step(session.tokenize("27+58=")).argmax()) == session.tokenize("8", begin=False)[-1]
 

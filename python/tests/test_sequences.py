@@ -1,5 +1,4 @@
 """Many texts in one model: each as it is alone, and what is asked wrongly."""
-import threading
 
 import numpy as np
 import pytest
@@ -90,7 +89,7 @@ def test_mistakes(addition, model):
     model.remove(a)
 
 
-def test_cancel_and_one_thread_at_a_time(addition):
+def test_cancel_and_one_thread_at_a_time(addition, two_at_once):
     model = quern.Sequences(addition, most=2, threads=1, context=4096)
     ids = model.tokenizer.encode("1+2=") * 200
     model.cancel()
@@ -98,20 +97,9 @@ def test_cancel_and_one_thread_at_a_time(addition):
         model.step({model.add(): ids})
     assert error.value.code == "cancelled"
     model.uncancel()
-    codes, go, own = [], threading.Barrier(2), model.add()
+    own = model.add()
 
     def work():
-        go.wait()
-        for _ in range(20):
-            try:
-                model.truncate(own, 0)
-                model.step({own: ids})
-            except quern.QuernError as error:
-                codes.append(error.code)
-
-    threads = [threading.Thread(target=work) for _ in range(2)]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
-    assert set(codes) <= {"busy"}
+        model.truncate(own, 0)
+        model.step({own: ids})
+    assert two_at_once(work) <= {"busy"}
