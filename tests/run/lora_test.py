@@ -15,10 +15,22 @@ from program import Program, expect
 QUERN, SOURCE = Program(sys.argv[1]), sys.argv[2]
 MODEL = os.path.join(SOURCE, "models/addition.gguf")
 SEED = 7
-F32, F16, STRING = 0, 1, 8
+F32, F16, Q8_0, STRING = 0, 1, 8, 8
 
 
-def adapter(path, tensors, architecture="llama", alpha=6.0):
+def blocks(numbers):
+    """Of 32 numbers each, in Q8_0: a scale in f16, and as many bytes. The bytes, and what they stand for."""
+    data, values = b"", []
+    for at in range(0, len(numbers), 32):
+        block = numbers[at:at + 32]
+        scale = struct.unpack("<e", struct.pack("<e", max(map(abs, block)) / 127))[0]
+        codes = [max(-127, min(127, round(x / scale))) for x in block]
+        data += struct.pack("<e32b", scale, *codes)
+        values += [scale * code for code in codes]
+    return data, values
+
+
+def adapter(path, tensors, architecture="llama", alpha=6.0, kinds=(F32, F16)):
     """A file of pairs; `tensors`: NAME -> (rows, columns, numbers)."""
     def text(value):
         return struct.pack("<Q", len(value)) + value.encode()
@@ -30,9 +42,9 @@ def adapter(path, tensors, architecture="llama", alpha=6.0):
     out += text("adapter.lora.alpha") + struct.pack("<If", 6, alpha)
     data = b""
     for number, (name, (rows, columns, numbers)) in enumerate(tensors.items()):
-        half = number % 2 == 1
-        out += text(name) + struct.pack("<IQQIQ", 2, columns, rows, F16 if half else F32, len(data))
-        data += struct.pack(f"<{len(numbers)}{'e' if half else 'f'}", *numbers)
+        kind = kinds[number % len(kinds)]
+        out += text(name) + struct.pack("<IQQIQ", 2, columns, rows, kind, len(data))
+        data += blocks(numbers)[0] if kind == Q8_0 else struct.pack(f"<{len(numbers)}{'fe'[kind]}", *numbers)
         data += b"\0" * (-len(data) % 32)
     out += b"\0" * (-len(out) % 32)
     with open(path, "wb") as f:
@@ -40,11 +52,11 @@ def adapter(path, tensors, architecture="llama", alpha=6.0):
     return path
 
 
-def main():
-    draw = random.Random(SEED)
+def pairs(draw, rank):
+    """Numbers for every product of the first layer."""
     listing = QUERN.run("inspect", MODEL)[0]
-    rank, tensors = 3, {}
-    # Every product of the first layer, by the listing: "blk.0.attn_k.weight       F16    [128, 256]    65.5 KB".
+    tensors = {}
+    # By the listing: "blk.0.attn_k.weight       F16    [128, 256]    65.5 KB".
     for line in listing.split("\n"):
         words = line.split()
         name = next((w for w in words if w.startswith("blk.0.") and w.endswith(".weight")), None)
@@ -54,6 +66,38 @@ def main():
         tensors[name + ".lora_a"] = (rank, columns, [draw.uniform(-1, 1) for _ in range(rank * columns)])
         tensors[name + ".lora_b"] = (rows, rank, [draw.uniform(-1, 1) for _ in range(rank * rows)])
     expect(len(tensors) >= 8, f"seed {SEED}: products of the first layer in", listing)
+    return tensors
+
+
+def damaged(folder, path):
+    """Files that are no adapters any more: each is a sentence, with the file's name in it."""
+    with open(path, "rb") as f:
+        whole = f.read()
+    name = b"blk.0.attn_k.weight.lora_a"
+    at = whole.index(name) + len(name)  # the number of dimensions, the extents, the type and the place
+    other = whole.index(name[:-1] + b"b") + len(name)
+    for what, data in {
+            "no end": whole[:len(whole) // 2], "no tensors": whole[:at], "nothing": b"",
+            "no magic": b"GGUG" + whole[4:], "version": whole[:4] + struct.pack("<I", 77) + whole[8:],
+            "as many tensors as there are numbers": whole[:8] + b"\xff" * 8 + whole[16:],
+            "as many keys": whole[:16] + b"\xff" * 8 + whole[24:],
+            "dimensions": whole[:at] + struct.pack("<I", 9) + whole[at + 4:],
+            "an extent": whole[:at + 4] + struct.pack("<Q", 1 << 62) + whole[at + 12:],
+            "extents whose product is none": whole[:at + 4] + struct.pack("<QQ", 1 << 33, 1 << 33) + whole[at + 20:],
+            "a type": whole[:at + 20] + struct.pack("<I", 1000) + whole[at + 24:],
+            "blocks of 32 in rows of 3": whole[:other + 20] + struct.pack("<I", Q8_0) + whole[other + 24:],
+            "a place": whole[:at + 24] + struct.pack("<Q", 1 << 40) + whole[at + 32:],
+            "a name": whole.replace(name, b"blk.9.attn_k.weight.lora_a", 1)}.items():
+        broken = os.path.join(folder, "broken.gguf")
+        with open(broken, "wb") as f:
+            f.write(data)
+        _, err = QUERN.run("run", MODEL, "--prompt", "1", "--lora", broken, code=1)
+        expect("broken.gguf" in err and err.count("\n") == 1, "damage of", what, "gives", err)
+
+
+def main():
+    draw = random.Random(SEED)
+    tensors = pairs(draw, 3)
     with tempfile.TemporaryDirectory() as folder:
         path = adapter(os.path.join(folder, "a.gguf"), tensors)
         logits = os.path.join(folder, "logits.f32")
@@ -75,6 +119,17 @@ def main():
         expect(apart(twice, values("--lora", path + ":2")) < 1e-2, "two of them are their sum")
         expect(apart(twice, with_it) > 0.1, "and not one")
         expect(apart(with_it, values("--lora", path, "--threads", "1")) == 0, "any number of threads")
+        # In blocks, of a rank that fills one: what their numbers are in f32. Beside blocks activations are quantised.
+        large = {name: (r, c, [x / 4 for x in numbers]) for name, (r, c, numbers) in pairs(draw, 32).items()}
+        packed = adapter(os.path.join(folder, "q8.gguf"), large, kinds=(Q8_0,))
+        unpacked = adapter(os.path.join(folder, "f32.gguf"), kinds=(F32,), tensors={
+            name: (r, c, blocks(numbers)[1]) for name, (r, c, numbers) in large.items()})
+        wanted = values("--lora", unpacked, "--exact")
+        expect(apart(plain, wanted) > 0.1, "an adapter of rank 32 changes logits")
+        expect(apart(wanted, values("--lora", packed, "--exact")) < 1e-3, "numbers of Q8_0 are those in f32")
+        expect(apart(wanted, values("--lora", packed)) < 0.3, "and near them beside int8 activations")
+        QUERN.run("run", MODEL, "--prompt", "27+58=", "--tokens", "2", "--lora", packed, "--check", "ref")
+        damaged(folder, path)
         # Every kernel beside the interpreter.
         out, err = QUERN.run("run", MODEL, "--prompt", "27+58=", "--tokens", "2", "--lora", path, "--check", "ref")
         expect("regions" in err, "the check says what it looked at:", out, err)

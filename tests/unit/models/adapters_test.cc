@@ -5,17 +5,21 @@
 
 #include <cmath>
 #include <filesystem>
+#include <random>
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
+#include "base/block_format.h"
 #include "base/half.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "import/gguf.h"
 #include "interpreted.h"
+#include "kir/decode.h"
 #include "models/architecture.h"
 #include "support/described_model.h"
 
@@ -103,6 +107,12 @@ std::vector<std::string> AdapterLines(std::vector<std::string> tensors, double a
 }
 
 std::vector<float> Floats(const ModelTensor& tensor) {
+  if (IsBlock(*tensor.dtype)) {
+    const BlockFormat& format = FormatOf(*tensor.dtype);
+    std::vector<float> values(tensor.bytes.size() / format.bytes * format.elements);
+    kir::DecodeRow(*tensor.dtype, tensor.bytes.data(), static_cast<int64_t>(values.size()), values.data());
+    return values;
+  }
   const bool half = tensor.dtype == DType::kF16;
   std::vector<float> values(tensor.bytes.size() / (half ? sizeof(uint16_t) : sizeof(float)));
   for (size_t i = 0; i < values.size(); ++i) {
@@ -200,7 +210,36 @@ TEST(Adapters, TwoAreBothMergedIntoTheirWeights) {
   EXPECT_GT(changed, 0.5);
 }
 
-// What llama.cpp leaves out in this architecture: the products around its latent rows.
+// Of blocks, which are what their numbers in f32 are.
+TEST(Adapters, QuantisedOnesAreMergedToo) {
+  auto text = support::ReadText(QUERN_SOURCE_DIR "/tests/golden/architectures/llama-grids.txt");
+  ASSERT_TRUE(text.ok()) << text.status();
+  // Rows of whole blocks, which are packed there.
+  std::vector<std::string> lines;
+  for (const std::string& line : std::vector<std::string>(absl::StrSplit(*text, '\n', absl::SkipEmpty()))) {
+    std::vector<std::string> words = absl::StrSplit(line, ' ');
+    if (words[0] == "row" || words[0] == "exact") continue;
+    if (words[0] == "tensor" && words[2] != "f32") words[2] = "f32", words[3] = "0.07";
+    lines.push_back(absl::StrJoin(words, " "));
+  }
+  const support::DescribedModel base = Described(lines);
+  for (const auto& [format, d] : {std::pair<const char*, const char*>{"q8_0", "0.0005"}, {"q4_0", "0.008"}}) {
+    lines = {"string general.architecture llama", "string general.type adapter", "string adapter.type lora",
+             "float adapter.lora.alpha 32"};
+    for (const auto& [name, in, out] : {std::tuple<const char*, int, int>{"blk.0.attn_q", 256, 256},
+                                        {"blk.1.attn_k", 256, 128},
+                                        {"blk.1.ffn_down", 512, 256},
+                                        {"output", 256, 61}}) {
+      lines.push_back(absl::StrFormat("tensor %s.weight.lora_a %s %s 0 32 %d", name, format, d, in));
+      lines.push_back(absl::StrFormat("tensor %s.weight.lora_b %s %s 0 %d 32", name, format, d, out));
+    }
+    double changed = 0;
+    EXPECT_LT(FromMerged(base, {{Described(lines), 0.75}}, &changed), 1e-4) << format;
+    EXPECT_GT(changed, 0.1) << format;
+  }
+}
+
+// What llama.cpp leaves out in this architecture: the products around its latent rows, and its output.
 TEST(Adapters, ReachWhatMakesLatentRows) {
   const auto base = support::ReadDescribedModel(QUERN_SOURCE_DIR "/tests/golden/architectures/deepseek2.txt");
   ASSERT_TRUE(base.ok()) << base.status();
@@ -208,8 +247,8 @@ TEST(Adapters, ReachWhatMakesLatentRows) {
                                     "string adapter.type lora"};
   const auto file = FileOf(*base);
   ASSERT_TRUE(file.ok());
-  for (const char* part : {"attn_q_a", "attn_q_b", "attn_kv_a_mqa"}) {
-    const std::string name = absl::StrCat("blk.1.", part, ".weight");
+  for (const char* part : {"blk.1.attn_q_a", "blk.1.attn_q_b", "blk.1.attn_kv_a_mqa", "output"}) {
+    const std::string name = absl::StrCat(part, ".weight");
     const std::vector<int64_t>& dims = (*file)->FindTensor(name)->dims;
     lines.push_back(absl::StrCat("tensor ", name, ".lora_a f32 0.5 0 3 ", dims[1]));
     lines.push_back(absl::StrCat("tensor ", name, ".lora_b f32 0.5 0 ", dims[0], " 3"));
@@ -300,6 +339,41 @@ TEST(Adapters, DamagedOnesAreRefused) {
       lines[i] = whole;
     }
   }
+}
+
+// The same of bytes: each cut short and bytes changed at random, most of them in the header.
+TEST(Adapters, DamagedFilesAreRefused) {
+  const auto base = support::ReadDescribedModel(kBase);
+  ASSERT_TRUE(base.ok()) << base.status();
+  const auto model = FileOf(*base);
+  ASSERT_TRUE(model.ok());
+  const support::DescribedModel whole = Described(
+      AdapterLines({"blk.1.ffn_down.weight.lora_a f32 0.5 0 3 40", "blk.1.ffn_down.weight.lora_b f16 0.5 0 24 3"}));
+  const auto read = [&](const std::vector<uint8_t>& bytes) -> Status {
+    support::DescribedModel adapter;
+    adapter.file = bytes;
+    QUERN_ASSIGN(auto beside, FileOf(adapter));
+    QUERN_ASSIGN(const ModelSpec spec,
+                 ReadModel(*model, {.context = base->context, .adapters = {{std::move(beside), "a.gguf", 1}}}));
+    return hir::Lower(spec.module).status();
+  };
+  ASSERT_TRUE(read(whole.file).ok()) << read(whole.file);
+  for (size_t size = 0; size < whole.file.size(); size += size < 512 ? 1 : 61) {
+    EXPECT_FALSE(read({whole.file.begin(), whole.file.begin() + static_cast<int64_t>(size)}).ok()) << size;
+  }
+  constexpr uint32_t kSeed = 20261127;
+  std::mt19937 random(kSeed);
+  int refused = 0;
+  for (int trial = 0; trial < 2000; ++trial) {
+    std::vector<uint8_t> bytes = whole.file;
+    for (int change = 0; change <= trial % 3; ++change) {
+      bytes[random() % (trial % 8 == 0 ? bytes.size() : 512)] = static_cast<uint8_t>(random());
+    }
+    const Status status = read(bytes);
+    refused += !status.ok();
+    EXPECT_NE(status.code(), absl::StatusCode::kInternal) << "seed " << kSeed << ", trial " << trial << ": " << status;
+  }
+  EXPECT_GT(refused, 1000) << "seed " << kSeed;
 }
 
 }  // namespace
