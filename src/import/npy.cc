@@ -83,23 +83,26 @@ StatusOr<FileTensor> ParseNpy(std::span<const uint8_t> file) {
   return tensor;
 }
 
-StatusOr<std::string> PrintNpy(const FileTensor& tensor) {
+StatusOr<std::string> NpyHeader(DType dtype, std::span<const int64_t> shape) {
   const char* name = nullptr;
   for (const Code& code : kCodes) {
-    if (code.dtype == tensor.dtype) name = code.name;
+    if (code.dtype == dtype) name = code.name;
   }
-  if (name == nullptr)
-    return absl::UnimplementedError(absl::StrFormat("an .npy file of %s", std::string(Name(tensor.dtype))));
-  std::string shape;
-  for (const int64_t size : tensor.shape) absl::StrAppend(&shape, size, ",");
-  std::string header = absl::StrCat("{'descr': '", ScalarBytes(tensor.dtype) == 1 ? "|" : "<", name,
-                                    "', 'fortran_order': False, 'shape': (", shape, "), }");
+  if (name == nullptr) return absl::UnimplementedError(absl::StrFormat("an .npy file of %s", std::string(Name(dtype))));
+  std::string sizes;
+  for (const int64_t size : shape) absl::StrAppend(&sizes, size, ",");
+  std::string header = absl::StrCat("{'descr': '", ScalarBytes(dtype) == 1 ? "|" : "<", name,
+                                    "', 'fortran_order': False, 'shape': (", sizes, "), }");
   while ((10 + header.size() + 1) % 64 != 0) header += ' ';
   header += '\n';
   std::string file = absl::StrCat(std::string(kMagic), std::string("\1\0", 2));
   file += static_cast<char>(header.size() & 255);
   file += static_cast<char>(header.size() >> 8);
-  file += header;
+  return file + header;
+}
+
+StatusOr<std::string> PrintNpy(const FileTensor& tensor) {
+  QUERN_ASSIGN(std::string file, NpyHeader(tensor.dtype, tensor.shape));
   file.append(reinterpret_cast<const char*>(tensor.bytes.data()), tensor.bytes.size());
   return file;
 }

@@ -141,6 +141,12 @@ def logits(folder):
     rows = 7 + 2 - 1  # of the prompt with its begin token, and of each generated token that was run
     expect(len(data) % (4 * rows) == 0, f"{len(data)} bytes are {rows} rows", result)
     vocabulary = len(data) // 4 // rows
+    works("run", MODEL, "--prompt", "27+58=", "--tokens", "2", "--ids", "--logits", path + ".npy")
+    with open(path + ".npy", "rb") as f:
+        header, numbers = f.read(128), f.read()
+    shape = f"{{'descr': '<f4', 'fortran_order': False, 'shape': ({rows},{vocabulary},), }}".encode()
+    expect(numbers == data and header.startswith(b"\x93NUMPY\x01\x00\x76\x00" + shape), f"an .npy file of {header}",
+           result)
     values = struct.unpack(f"<{rows * vocabulary}f", data)
     likeliest = [max(range(vocabulary), key=lambda i: values[row * vocabulary + i]) for row in (rows - 2, rows - 1)]
     expect(result.stdout.decode().split() == [str(i) for i in likeliest], f"the last rows choose {likeliest}", result)

@@ -9,6 +9,7 @@
 #include "chat.h"
 #include "errors.h"
 #include "generation.h"
+#include "import/npy.h"
 #include "interrupt.h"
 #include "model_options.h"
 #include "prompt.h"
@@ -29,30 +30,44 @@ std::string Unescaped(const std::string& text) {
   return result;
 }
 
-// The file for --logits, written row by row as raw f32.
+// The file for --logits, written row by row: raw f32, behind a header where the name ends in .npy.
 class LogitsFile {
  public:
   // False when it cannot be opened, or is the model itself.
-  bool Open(const std::string& path, const std::string& model) {
+  bool Open(const std::string& path, const std::string& model, int64_t vocabulary) {
     std::error_code ignored;
     if (std::filesystem::equivalent(path, model, ignored)) return false;
+    npy_ = path.ends_with(".npy");
+    vocabulary_ = vocabulary;
     file_.open(path, std::ios::binary);
-    return file_.good();
+    return file_.good() && WriteHeader(0);
   }
   bool Append(const std::vector<float>& logits) {
     if (!file_.is_open()) return true;
     file_.write(reinterpret_cast<const char*>(logits.data()),
                 static_cast<std::streamsize>(logits.size() * sizeof(float)));
+    rows_ += static_cast<int64_t>(logits.size()) / vocabulary_;
     return file_.good();
   }
   bool Close() {
     if (!file_.is_open()) return true;
+    file_.seekp(0);
+    const bool whole = WriteHeader(rows_);
     file_.close();
-    return file_.good();
+    return whole && file_.good();
   }
 
  private:
+  bool WriteHeader(int64_t rows) {
+    if (!npy_) return true;
+    const auto header = quern::NpyHeader(quern::DType::kF32, std::initializer_list<int64_t>{rows, vocabulary_});
+    if (header.ok()) file_ << *header;
+    return header.ok() && file_.good();
+  }
+
   std::ofstream file_;
+  bool npy_ = false;
+  int64_t vocabulary_ = 1, rows_ = 0;
 };
 
 // What a prompt lacks of fitting, in words for the command line; empty when it fits.
@@ -145,8 +160,10 @@ RunCommand::RunCommand(CLI::App& app)
   run.add_flag("--ids", ids_, "print token ids in place of text, and do not stop at the end token");
   run.add_flag("--report", report_,
                "print one JSON object in place of text and summary: what was drawn, and what it took");
-  CLI::Option* logits =
-      run.add_option("--logits", logits_file_, "write raw f32 [positions, vocabulary] of prompt and generated tokens");
+  CLI::Option* logits = run.add_option(
+      "--logits", logits_file_,
+      "write f32 [positions, vocabulary] of prompt and generated tokens: as .npy where the name ends so, "
+      "else raw");
   run.add_option("--session", session_file_,
                  "a file of keys and values: where it is there, what the prompt begins with is taken from it; it is "
                  "written at the end")
@@ -219,7 +236,8 @@ int RunCommand::Complete() {
     stream.emplace(*tokenizer, sampling_.stops(), special_);
   }
   LogitsFile logits_file;
-  if (!logits_file_.empty() && !logits_file.Open(logits_file_, model_)) return Fail("cannot write " + logits_file_);
+  if (!logits_file_.empty() && !logits_file.Open(logits_file_, model_, session->vocabulary()))
+    return Fail("cannot write " + logits_file_);
 
   quern::Result<quern::Sampler> sampler = SamplerOf(*sampling, *session);
   if (!sampler.ok()) return Fail(sampler.details());
