@@ -78,7 +78,7 @@ def answers():
     works("run", MODEL, "--prompt", "27+58=", "--tokens", "1", out=b"8\n")
     works("run", MODEL, "--prompt", "27+58=", "--tokens", "0", out=b"\n")
     verbose = works("run", MODEL, "--prompt", "27+58=", "--verbose", out=b"85\n")
-    expect(b"compiled the variant for" in verbose.stderr, "--verbose names variants", verbose)
+    expect(b" the variant for" in verbose.stderr, "--verbose names variants", verbose)
 
 
 def guesses_and_shifts():
