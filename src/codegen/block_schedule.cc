@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
+#include <string>
 #include <type_traits>
 
 #include "absl/strings/str_cat.h"
@@ -229,15 +231,19 @@ class ThreadSchedule {
 
   StatusOr<kir::Block> Alone(const kir::Block& block, bool& fills) {
     const kir::Stmt* other = nullptr;
+    std::set<std::string> own;  // registers of an iteration; those around the loop run through all of them
     kir::ForEach(block, [&](const kir::Stmt& stmt) {
       const auto* store = std::get_if<kir::Store>(&stmt.node);
       fills = fills || (store != nullptr && kept_.contains(store->buffer));
+      if (const auto* var = std::get_if<kir::Var>(&stmt.node)) own.insert(var->name);
+      const auto* assign = std::get_if<kir::Assign>(&stmt.node);
       const bool alone = std::visit(
           []<typename Node>(const Node&) {
             return kIsOneOf<Node, kir::Loop, kir::If, kir::Let, kir::Var, kir::Assign, kir::Store>;
           },
           stmt.node);
-      if (!alone && other == nullptr) other = &stmt;
+      const bool shares = assign != nullptr && !own.contains(assign->name);
+      if ((!alone || shares) && other == nullptr) other = &stmt;
     });
     if (other != nullptr) return Cannot(*other);
     return kir::Rewrite(block, nullptr, Sequential);

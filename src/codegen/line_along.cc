@@ -170,11 +170,11 @@ class Along : public LineProgram {
     }
   }
 
-  // One pass over the line for all results that are lines. What scans and packs need lies in scratch, a part of the
-  // line at a time where it is long.
+  // One pass over the line for all results that are lines, in which scans run that can. What others and packs need lies
+  // in scratch, a part of the line at a time where it is long.
   void StoreLines(kir::Block& block) override {
     const std::vector<int> packs = Packs();
-    const bool parts = !packs.empty() || HasScans();
+    const bool runs = ScansRun(), parts = !packs.empty() || (HasScans() && !runs);
     const int64_t most = PartElements(packs.size());
     const bool cut = parts && view_.UpperBound(plan_.LineElements()) > most;
     const Extent length = cut ? Extent(most) : plan_.LineElements();
@@ -189,10 +189,13 @@ class Along : public LineProgram {
       high = kb::Min(low + static_cast<double>(most), high);
     }
     kir::Block allocs, part;
-    if (parts) EmitScans(low, high, length, allocs, part);
-    const PointExpr::Point point = PointAt("c");
+    if (!runs) EmitScans(low, high, length, allocs, part);
+    PointExpr::Point point = PointAt("c");
+    kir::ExprRef place = kb::Ref("c");
+    if (runs && RunsBackwards()) point[plan_.line.back()] = place = high - 1.0 - (place - low);
     expr_.MoveTo(point);
     kir::Block body, packed;
+    if (runs) EmitRunningScans(allocs, body);
     for (size_t o = 0; o < view_.results().size(); ++o) {
       const Value result = view_.results()[o];
       const ir::Node& node = Node(result.node);
@@ -210,8 +213,8 @@ class Along : public LineProgram {
       });
       if (first) {
         allocs.push_back(kb::Alloc(name, {DType::kF32, {Extent(1), length}, kir::Layout::kRow}));
-        const kir::ExprRef c = cut ? kb::Ref("c") - low : kb::Ref("c");
-        body.push_back(kb::WithOrigin(kb::Store(name, {kb::Int(0), c}, expr_.At(x)), writer_.Origin(x.node)));
+        const kir::ExprRef at = cut ? place - low : place;
+        body.push_back(kb::WithOrigin(kb::Store(name, {kb::Int(0), at}, expr_.At(x)), writer_.Origin(x.node)));
       }
       packed.push_back(kb::WithOrigin(PackRow(static_cast<int>(o), name, low, high, cut), writer_.Origin(result.node)));
     }
@@ -233,11 +236,21 @@ class Along : public LineProgram {
   int64_t PartElements(size_t packs) const {
     int64_t bytes = static_cast<int64_t>(packs * sizeof(float));
     for (const int n : view_.nodes()) {
-      if (!IsLineOp(Node(n)) || !Node(n).op->line->scan) continue;
+      if (!IsScan(n) || ScansRun()) continue;
       for (const ir::TensorType& result : Node(n).results) bytes += ScalarBytes(result.dtype);
     }
     if (bytes == 0) return kLongLine;
     return std::clamp(scratch_left() / 2 / bytes / kPart * kPart, kPart, kLongLine);
+  }
+
+  bool IsScan(int n) const { return IsLineOp(Node(n)) && Node(n).op->line->scan != nullptr; }
+
+  // Whether each scan of the region is a running value of the loop over the line: reduced by KIR, and not by threads,
+  // which share out the loop's iterations.
+  bool ScansRun() const {
+    return !view_.facts.blocks && !plan_.line.empty() && HasScans() &&
+           std::all_of(view_.nodes().begin(), view_.nodes().end(),
+                       [&](int n) { return !IsScan(n) || Node(n).op->line->take == nullptr; });
   }
 
   bool RunsBackwards() const {
@@ -263,12 +276,31 @@ class Along : public LineProgram {
     return kb::Pack(kb::SliceOf(buffer, std::move(to)), std::move(source));
   }
 
-  // Scans run element by element; what they make lies in scratch for the vector loop that follows. The sum so far is
-  // carried from part to part.
+  // Running values of the loop over the line, at its point.
+  void EmitRunningScans(kir::Block& allocs, kir::Block& body) {
+    for (const int n : view_.nodes()) {
+      if (!IsScan(n)) continue;
+      const std::string sum = absl::StrCat("sum", n), term = absl::StrCat("term", n),
+                        before = absl::StrCat("before", n), name = absl::StrCat("scan", n);
+      const kir::ExprRef start = Start(n)[0], state = kb::Ref(sum, start->dtype);
+      allocs.push_back(kb::Var(sum, start));
+      const auto add = [&](kir::StmtRef stmt) { body.push_back(kb::WithOrigin(std::move(stmt), writer_.Origin(n))); };
+      const ir::LineDef::Scan scan = Node(n).op->line->scan(Node(n));
+      add(kb::Let(term, ElementOf(n)));
+      if (scan.exclusive) add(kb::Let(before, state));
+      add(kb::Assign(sum, Take(n, {state}, kb::Ref(term, start->dtype), Position(expr_.point()))[0]));
+      const kir::ExprRef made = ScannedOf(n, scan, {kb::Ref(before, start->dtype)}, {state})[0];
+      add(kb::Let(name, made));
+      Name({n, 0}, name, made->dtype);
+    }
+  }
+
+  // Other scans run element by element; what they make lies in scratch for the vector loop that follows. The sum so far
+  // is carried from part to part.
   void EmitScans(const kir::ExprRef& low, const kir::ExprRef& high, const Extent& length, kir::Block& allocs,
                  kir::Block& part) {
     for (const int n : view_.nodes()) {
-      if (!IsLineOp(Node(n)) || !Node(n).op->line->scan) continue;
+      if (!IsScan(n)) continue;
       const ir::LineDef::Scan scan = Node(n).op->line->scan(Node(n));
       const State start = Start(n);
       const auto name_of = [n](const char* what, size_t s) {

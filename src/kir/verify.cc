@@ -5,6 +5,7 @@
 #include "absl/strings/str_join.h"
 #include "base/check.h"
 #include "kir/describe.h"
+#include "kir/running.h"
 #include "kir/scratch.h"
 #include "kir/verify_state.h"
 #include "kir/walk.h"
@@ -276,7 +277,9 @@ class StatementVerifier : public Verifier {
     QUERN_ASSIGN(const Entity* entity, Find(assign.name));
     if (entity->kind != EntityKind::kVar) return Fail(absl::StrFormat("%s is not a var", assign.name));
     QUERN_RETURN_IF_ERROR(CheckExprOf(assign.value, entity->type.dtype, "value"));
-    if (entity->depth < parallel_.size()) {
+    // A running value is what iterations of a vec loop may share.
+    const bool runs = entity->depth + 1 == parallel_.size() && parallel_.back().vec && RunningOp(assign);
+    if (entity->depth < parallel_.size() && !runs) {
       return Fail(
           absl::StrFormat("%s is assigned in every iteration of %s", assign.name, parallel_[entity->depth].text));
     }

@@ -57,6 +57,7 @@ Val Emitter::EmitName(const kir::Expr& expr, const kir::NameRef& name) {
   switch (binding->kind) {
     case Binding::kValue: return binding->value;
     case Binding::kVar: {
+      if (lanes_ != 1 && running_.contains(name.name)) return EmitRunning(name.name);
       llvm::Value* loaded = b_.CreateLoad(binding->slot->getAllocatedType(), binding->slot);
       return FromLanes(binding->value.dtype, loaded);
     }

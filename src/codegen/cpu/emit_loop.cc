@@ -95,7 +95,16 @@ void Emitter::Emit(const kir::Loop& loop) {
     case kir::LoopKind::kVec: {
       if (lanes_ != 1) break;  // the outer vec loop has the lanes
       NameSet varying = {loop.index};
-      if (Widens(loop.body, varying)) return VecLoop(low, high, loop.step, run);
+      std::map<std::string, Running> running = RunningOf(loop.body);
+      for (const auto& [name, value] : running) varying.insert(name);
+      if (Widens(loop.body, varying)) {
+        StartRunning(std::move(running));
+        VecLoop(low, high, loop.step, [&](const Val& index) {
+          for (auto& [name, value] : running_) value.with = value.without = nullptr, value.passed = false;
+          run(index);
+        });
+        return running_.clear();
+      }
       ++stats_.scalarised;
       break;
     }

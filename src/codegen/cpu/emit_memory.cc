@@ -1,6 +1,6 @@
 // Loads and stores. How an element's flat index varies over the lanes decides the access: unit step -> one vector
-// access, none -> one scalar, another pattern within two vectors -> loads and a shuffle, anything else -> gather or
-// scatter (counted for the lint).
+// access, none -> one scalar, another pattern within two vectors -> loads and a shuffle, backwards -> one access and
+// lanes in the other order, anything else -> gather or scatter (counted for the lint).
 #include <algorithm>
 #include <bit>
 
@@ -132,6 +132,11 @@ Val Emitter::LoadElement(const Buffer& buffer, const std::vector<Val>& index) {
     loaded = LoadPattern(buffer, flat, element);
   } else if (flat.Steps(2)) {
     loaded = LoadEverySecond(buffer, flat, element, mask_, llvm::Constant::getNullValue(type));
+  } else if (flat.Steps(-1)) {
+    llvm::Value* at = b_.CreateGEP(element, buffer.ptr, b_.CreateSub(flat.scalar, b_.getInt64(lanes_ - 1)));
+    llvm::Value* mask = b_.CreateVectorReverse(mask_);
+    loaded = b_.CreateVectorReverse(
+        Tag(b_.CreateMaskedLoad(type, at, llvm::Align(bytes), mask, llvm::Constant::getNullValue(type)), buffer));
   }
   if (loaded == nullptr) {
     ++stats_.gathers;
@@ -221,6 +226,15 @@ void Emitter::StoreElement(const Buffer& buffer, const std::vector<Val>& index, 
     } else {
       Tag(b_.CreateMaskedStore(stored, at, align, mask_), buffer);
     }
+    return;
+  }
+  if (flat.Steps(-1)) {
+    llvm::Value* at = b_.CreateGEP(element, buffer.ptr, b_.CreateSub(flat.scalar, b_.getInt64(lanes_ - 1)));
+    stored = b_.CreateVectorReverse(stored);
+    if (mask_ == nullptr)
+      Tag(b_.CreateAlignedStore(stored, at, llvm::Align(bytes)), buffer);
+    else
+      Tag(b_.CreateMaskedStore(stored, at, llvm::Align(bytes), b_.CreateVectorReverse(mask_)), buffer);
     return;
   }
   ++stats_.scatters;

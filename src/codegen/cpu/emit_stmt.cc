@@ -37,6 +37,11 @@ void Emitter::Emit(const kir::Var& var) {
 }
 
 void Emitter::Emit(const kir::Assign& assign) {
+  if (lanes_ != 1 && running_.contains(assign.name)) {
+    running_.at(assign.name).passed = true;
+    EmitRunning(assign.name);
+    return;
+  }
   const Val value = Emit(assign.value);
   const Binding* binding = Lookup(assign.name);
   if (binding == nullptr || binding->kind != Binding::kVar)

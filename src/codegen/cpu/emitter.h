@@ -80,6 +80,16 @@ class Emitter : public codegen::StatementEmitter {
     bool vector_slot = false;          // kVar: one element a lane
     std::vector<Val> index;            // kTileElement
   };
+  // A register from outside of a widened loop that runs along it (emit_running.cc).
+  struct Running {
+    const kir::Assign* assign = nullptr;
+    kir::ReduceOp op = kir::ReduceOp::kSum;
+    bool before = false;                // read in front of the assignment, too
+    llvm::AllocaInst* carry = nullptr;  // what ran up before the vector, in all lanes
+    // Of this round: with each lane's own term, and without; null until one is asked for.
+    llvm::Value *with = nullptr, *without = nullptr;
+    bool passed = false;  // the assignment
+  };
   // What is visible, to return to at the end of a block.
   struct Saved {
     size_t names, buffers, live;
@@ -193,6 +203,16 @@ class Emitter : public codegen::StatementEmitter {
   // Runs `body` over low..high in steps of `step`, widened; the index is a Val of linear or uniform form.
   void VecLoop(llvm::Value* low, llvm::Value* high, int64_t step, const std::function<void(const Val&)>& body);
   Val EmitReduce(const kir::Expr& expr, const kir::Reduce& reduce);
+  // ---- emit_running.cc
+  // The registers that run along a loop with this body, and may do so by vectors.
+  std::map<std::string, Running> RunningOf(const kir::Block& body);
+  void StartRunning(std::map<std::string, Running> running);
+  // The value of one of them where the round has come to.
+  Val EmitRunning(const std::string& name);
+  void RunOn(Running& running, llvm::AllocaInst* slot);
+  // `next`, or what comes of joining lane by lane; so `running`.
+  llvm::Value* InOrderUnlessFinite(Running& running, llvm::Value* terms, llvm::Value* sums, llvm::Value* carry,
+                                   llvm::Value* next);
   llvm::Value* CombineLanes(kir::ReduceOp op, DType dtype, llvm::Value* vector);
 
   // ---- emit_widens.cc
@@ -239,10 +259,11 @@ class Emitter : public codegen::StatementEmitter {
 
   const kir::Kernel* kernel_ = nullptr;
   llvm::Function* function_ = nullptr;
-  llvm::BasicBlock* entry_ = nullptr;      // allocas only
-  std::map<const kir::Stmt*, int> lines_;  // of the printed text, where line tables are asked for
-  int lanes_ = 1;                          // 1 outside vec loops
-  llvm::Value* mask_ = nullptr;            // live lanes, or null for all
+  llvm::BasicBlock* entry_ = nullptr;       // allocas only
+  std::map<const kir::Stmt*, int> lines_;   // of the printed text, where line tables are asked for
+  int lanes_ = 1;                           // 1 outside vec loops
+  llvm::Value* mask_ = nullptr;             // live lanes, or null for all
+  std::map<std::string, Running> running_;  // of the widened loop
   std::vector<std::pair<std::string, Binding>> names_;
   std::vector<std::pair<std::string, Buffer>> buffers_;
   llvm::Value* scratch_ = nullptr;

@@ -309,6 +309,10 @@ TEST(BlockSchedule, SaysWhatItCannotTake) {
   ) { grid g in 0..1 {
       alloc s : f32[20000] scratch vec i in 0..20000 { s[i] = 1 } vec i in 0..20000 { y[i] = s[i] } } })"),
             "kernel k: 80000 bytes of shared memory");
+  EXPECT_EQ(refused(R"(kernel k (x : f32[256] in
+    y : f32[256] out
+  ) { grid g in 0..1 { var s : f32 = 0 vec i in 0..256 { s := s + x[i] y[i] = s } } })"),
+            "s := s + x[i]: not for blocks of threads");
 }
 
 }  // namespace

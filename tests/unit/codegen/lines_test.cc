@@ -182,13 +182,20 @@ TEST(Lines, ScansOverEveryAxis) {
   }
 }
 
-// A line of a scan that is longer than what is kept of it at a time.
+// A line of a scan that is longer than what is kept of it at a time, where it is: by blocks of threads, and of scans of
+// two values.
 TEST(Lines, LongScans) {
+  CheckFused(R"(graph g {
+  %0 = Input() {name = "x"} : f32[2, 20011]
+  %1:2 = CumMax(%0) {axis = 1} : f32[2, 20011], i64[2, 20011]
+  return %1, %1.1
+})",
+             {}, 0, kCpu);
   for (const char* attributes : {"", ", reverse = true"}) {
     SCOPED_TRACE(attributes);
     CheckFused(absl::StrCat("graph g {\n  %0 = Input() {name = \"x\"} : f32[2, 40007]\n  %1 = CumSum(%0) {axis = 1",
                             attributes, "} : f32[2, 40007]\n  %2 = Neg(%1) : f32[2, 40007]\n  return %2\n}"),
-               {}, 1e-4, kCpu);
+               {}, 1e-4, kCpu | kBlocks);
     CheckFused(absl::StrCat("graph g sym S in 1..1000000 {\n  %0 = Input() {name = \"x\"} : i32[2, S]\n"
                             "  %1 = CumSum(%0) {axis = 1",
                             attributes, "} : i32[2, S]\n  %2 = Neg(%1) : i32[2, S]\n  return %2\n}"),

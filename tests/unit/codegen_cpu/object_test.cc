@@ -194,6 +194,9 @@ TEST(Object, ChoosesAccesses) {
       {"y[i] = select(i % 32 < 16, x[i], 2.0)", 0, 0, "movups", "gather|pcmp"},
       {"y[i] = x[cast<i64>(k[i])]", 1, 0, "gather", "scatter"},
       {"y[2 * i] = x[i]", 0, 1, "scatter", "gather"},
+      {"y[63 - i] = x[70 - i]", 0, 0, "movups", "gather|scatter"},
+      // A running value: three steps in a vector's pieces and among them, and what ran up before.
+      {"s := s + x[i] y[i] = s", 0, 0, "vpermt2ps", "gather|scatter|imul"},
       {"y[i] = contract(x[i] * x[i] + 1.0)", 0, 0, "vfmadd", "vmulps"},
       {"y[i] = x[i] * x[i] + 1.0", 0, 0, "vmulps", "vfmadd"},
       {"y[i] = cast<f32>(h[i])", 0, 0, "vcvtph2ps", "call"},
@@ -206,7 +209,7 @@ TEST(Object, ChoosesAccesses) {
   for (const Row& row : rows) {
     const kir::Kernel kernel =
         FromText(absl::StrFormat("kernel k (x : f32[200] in, k : u8[64] in, h : f16[64] in, y : f32[128] out) { grid g "
-                                 "in 0..1 { vec i in 0..64 { %s } } }",
+                                 "in 0..1 { var s : f32 = 0 vec i in 0..64 { %s } } }",
                                  row.body));
     const std::string symbol = "k";
     auto object = compiler.Compile(kernel, symbol);

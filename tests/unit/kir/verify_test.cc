@@ -122,6 +122,9 @@ TEST(VerifyTest, AcceptsWhatRangesAndGuardsProve) {
       "vec c in 0..1024 { y[r, c] = 1 y[r, c + 1024] = 2 }",
       "vec c in 0..2048 { let t = x[r, c] y[r, c] = t * t }",
       "var s : f32 = 0 for c in 0..2048 { s := s + x[r, c] } y[r, 0] = s",
+      // values that run along
+      "var s : f32 = 0 vec c in 0..2048 { let t = s s := s + x[r, c] y[r, c] = s * t }",
+      "var s : f32 = 0 vec c in 0..2048 { s := max(s, x[r, c]) y[r, c] = s }",
       "tile t : f32[4, 8] = 1 map (i, j) in t [4, 8] { y[r, 8 * i + j] = t + t[i, 7 - j] }",
       "unroll c in 0..64 { y[r, c] = 0 }",
       "prefetch x[r + 9, 5000 : +64]",
@@ -217,6 +220,10 @@ TEST(VerifyTest, RefusesStatements) {
        "y[r, i + j] = t: two iterations of map (i, j) in t [4, 8] are not proved to touch different elements of y"},
       {"var s : f32 = 0 vec c in 0..2048 { s := x[r, c] }",
        "s := x[r, c]: s is assigned in every iteration of vec c in 0..2048"},
+      {"var s : f32 = 0 vec c in 0..2048 { s := s - x[r, c] }",
+       "s := s - x[r, c]: s is assigned in every iteration of vec c in 0..2048"},
+      {"var s : f32 = 0 vec c in 0..2048 { s := s + x[r, c] * s }",
+       "s := s + x[r, c] * s: s is assigned in every iteration of vec c in 0..2048"},
       {"x[r, 0] = 1", "x[r, 0] = 1.0: x is an input"},
       // loops
       {"unroll c in 0..65 { y[r, c] = 0 }",
