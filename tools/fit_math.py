@@ -149,6 +149,8 @@ DOUBLES = {
     "log_f64": ("log((1 + s) / (1 - s)) = 2 s + s z p(z), z = s s, |s| <= (sqrt(2) - 1) / (sqrt(2) + 1)",
                 mp.mpf("1e-20"), (3 - 4 * root)**2 * mp.mpf("1.001"),
                 lambda z: 2 * (mp.atanh(sq(z)) / sq(z) - 1) / z, 8),
+    "atan_f64": ("atan(t) = t + t s p(s), s = t t, |t| <= tan(pi/8)", mp.mpf("1e-20"),
+                 (2 * root - 1)**2 * mp.mpf("1.0001"), lambda s: (mp.atan(sq(s)) / sq(s) - 1) / s, 12),
 }
 
 

@@ -20,8 +20,9 @@ struct Case {
   long double (*reference)(long double);
   double limit;  // units in the last place
 };
-const Case kCases[] = {{"q_exp_f64", expl, 1},     {"q_expm1_f64", expm1l, 2},    {"q_log_f64", logl, 1},
-                       {"q_log1p_f64", log1pl, 1}, {"q_sigmoid_f64", Sigmoid, 3}, {"q_tanh_f64", tanhl, 3}};
+const Case kCases[] = {{"q_atan_f64", atanl, 3}, {"q_exp_f64", expl, 1},     {"q_expm1_f64", expm1l, 2},
+                       {"q_log_f64", logl, 1},   {"q_log1p_f64", log1pl, 1}, {"q_sigmoid_f64", Sigmoid, 3},
+                       {"q_tanh_f64", tanhl, 3}};
 
 double UlpOfDouble(double value, long double expected) {
   const double nearest = static_cast<double>(expected);
@@ -33,17 +34,23 @@ double UlpOfDouble(double value, long double expected) {
 }
 
 // A double travels as two lanes.
-std::vector<double> Call(const char* name, const Level& level, const std::vector<double>& x) {
-  std::vector<Lane> lanes(2 * x.size());
-  std::memcpy(lanes.data(), x.data(), x.size() * sizeof(double));
-  while (lanes.size() % (level.vector_bytes / sizeof(Lane)) != 0) lanes.push_back(0);
-  const std::vector<Lane> result = CallPrimitive<Lane>(name, level, lanes);
+std::vector<double> Call(const char* name, const Level& level, const std::vector<double>& x,
+                         const std::vector<double>* second = nullptr) {
+  const auto as_lanes = [&](const std::vector<double>& values) {
+    std::vector<Lane> lanes(2 * values.size());
+    std::memcpy(lanes.data(), values.data(), values.size() * sizeof(double));
+    while (lanes.size() % (level.vector_bytes / sizeof(Lane)) != 0) lanes.push_back(0);
+    return lanes;
+  };
+  const std::vector<Lane> other = second == nullptr ? std::vector<Lane>() : as_lanes(*second);
+  const std::vector<Lane> result = CallPrimitive<Lane>(name, level, as_lanes(x), second == nullptr ? nullptr : &other);
   std::vector<double> y(x.size());
   std::memcpy(y.data(), result.data(), y.size() * sizeof(double));
   return y;
 }
 
-// Bit patterns, the range of exp, numbers near 0 of every size, and a few units to either side.
+// Bit patterns, the range of exp, numbers near 0 of every size, and a few units to either side; whole numbers and
+// multiples of pi/2, where functions are exact or little is left of the argument, and what is near 1 or a power of two.
 std::vector<double> Samples() {
   std::mt19937_64 random(kSeed);
   std::uniform_real_distribution<double> unit(-1, 1);
@@ -54,6 +61,8 @@ std::vector<double> Samples() {
     double pattern;
     std::memcpy(&pattern, &bits, sizeof(pattern));
     x.insert(x.end(), {pattern, 750 * unit(random), std::ldexp(unit(random), -(i % 64)), 4 * unit(random)});
+    const double whole = std::nearbyint(std::ldexp(unit(random), i % 60));
+    x.insert(x.end(), {whole, whole * M_PI_2, std::ldexp(1 + 1e-9 * unit(random), i % 60 - 30)});
   }
   return x;
 }
@@ -71,6 +80,50 @@ TEST(MathF64Test, WithinPromise) {
         worst = std::max(worst, error);
         ASSERT_LE(error, c.limit) << c.name << " " << level.name << " at " << x[i] << " seed " << kSeed;
         if (expected == 0) ASSERT_EQ(std::signbit(y[i]), std::signbit(expected)) << c.name << " at " << x[i];
+      }
+      std::printf("%-14s %-11s %.3f ULP\n", c.name, level.name.data(), worst);
+    }
+  }
+}
+
+struct BinaryCase {
+  const char* name;
+  long double (*reference)(long double, long double);
+  double limit;
+};
+const BinaryCase kBinaryCases[] = {{"q_atan2_f64", atan2l, 3}};
+
+// Every pair of special values, bit patterns, and numbers of like and of unlike sizes.
+TEST(MathF64Test, PairsWithinPromise) {
+  std::mt19937_64 random(kSeed);
+  std::uniform_real_distribution<double> unit(-1, 1);
+  const double specials[] = {0.0,  -0.0, 1.0,    -1.0,    INFINITY, -INFINITY, NAN,   5e-324,  -5e-324,
+                             0.5,  -0.5, 2.0,    -2.0,    3.0,      -3.0,      4.0,   1.7e308, -1.7e308,
+                             1e17, 1e-3, 1e-310, -1e-310, 1e300,    -1e300,    1e-300};
+  std::vector<double> a, b;
+  for (const double first : specials) {
+    for (const double second : specials) a.push_back(first), b.push_back(second);
+  }
+  for (int i = 0; i < 200000; ++i) {
+    double patterns[2];
+    const uint64_t bits[] = {random(), random()};
+    std::memcpy(patterns, bits, sizeof(patterns));
+    const double size = std::ldexp(1, i % 40 - 20);
+    a.insert(a.end(), {patterns[0], unit(random), size * unit(random), 1 + unit(random)});
+    b.insert(b.end(), {patterns[1], unit(random), unit(random), 600 * unit(random)});
+  }
+  for (const BinaryCase& c : kBinaryCases) {
+    for (const Level& level : Levels()) {
+      if (!HostSupports(level)) continue;
+      const std::vector<double> y = Call(c.name, level, a, &b);
+      double worst = 0;
+      for (size_t i = 0; i < a.size(); ++i) {
+        const long double expected = c.reference(a[i], b[i]);
+        const double error = UlpOfDouble(y[i], expected);
+        worst = std::max(worst, error);
+        ASSERT_LE(error, c.limit) << c.name << " " << level.name << " at " << a[i] << ", " << b[i] << " seed " << kSeed;
+        if (expected == 0)
+          ASSERT_EQ(std::signbit(y[i]), std::signbit(expected)) << c.name << " at " << a[i] << ", " << b[i];
       }
       std::printf("%-14s %-11s %.3f ULP\n", c.name, level.name.data(), worst);
     }
