@@ -151,6 +151,10 @@ DOUBLES = {
                 lambda z: 2 * (mp.atanh(sq(z)) / sq(z) - 1) / z, 8),
     "atan_f64": ("atan(t) = t + t s p(s), s = t t, |t| <= tan(pi/8)", mp.mpf("1e-20"),
                  (2 * root - 1)**2 * mp.mpf("1.0001"), lambda s: (mp.atan(sq(s)) / sq(s) - 1) / s, 12),
+    "sin_f64": ("sin(r) = r + r s p(s), s = r r, |r| <= pi/4", mp.mpf("1e-20"), mp.pi**2 / 16 * mp.mpf("1.0001"),
+                lambda s: (mp.sin(sq(s)) / sq(s) - 1) / s, 6),
+    "cos_f64": ("cos(r) = 1 - s / 2 + s s p(s), s = r r, |r| <= pi/4", mp.mpf("1e-15"),
+                mp.pi**2 / 16 * mp.mpf("1.0001"), lambda s: (mp.cos(sq(s)) - 1 + s / 2) / s**2, 6),
 }
 
 
