@@ -155,6 +155,10 @@ DOUBLES = {
                 lambda s: (mp.sin(sq(s)) / sq(s) - 1) / s, 6),
     "cos_f64": ("cos(r) = 1 - s / 2 + s s p(s), s = r r, |r| <= pi/4", mp.mpf("1e-15"),
                 mp.pi**2 / 16 * mp.mpf("1.0001"), lambda s: (mp.cos(sq(s)) - 1 + s / 2) / s**2, 6),
+    "erf_f64": ("erf(x) = x + x p(x x - 1/2), |x| <= 1", mp.mpf(-0.5) + mp.mpf("1e-20"), mp.mpf(0.5),
+                lambda t: mp.erf(sq(t + 0.5)) / sq(t + 0.5) - 1, 13),
+    "erf_tail_f64": ("erf(x) = 1 - exp(-p(x - 1)), 1 <= x <= 6", mp.mpf(0), mp.mpf(5),
+                     lambda u: -mp.log(mp.erfc(u + 1)), 25),
 }
 
 

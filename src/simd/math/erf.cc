@@ -1,8 +1,9 @@
-// q_erf_f32. erf(+-0) = +-0, erf(+-inf) = +-1.
+// q_erf_f32 and q_erf_f64. erf(+-0) = +-0, erf(+-inf) = +-1.
 //
-// Levels with AVX-512 take it in pieces; elsewhere it is an odd polynomial up to 1, then 1 - exp(-q) with a
-// polynomial q.
+// Floats: levels with AVX-512 take it in pieces. Elsewhere, and of doubles, it is an odd polynomial up to 1, then
+// 1 - exp(-q) with a polynomial q.
 #include "simd/math/exp.h"
+#include "simd/math/exp_f64.h"
 #include "simd/math/pieces.h"
 
 namespace {
@@ -81,4 +82,26 @@ HWY_INLINE VF Erf(VF magnitude) {
 QUERN_INLINE(Vec, q_erf_f32)(Vec raw) {
   const VF x = FromRaw(raw);
   return ToRaw(hn::CopySign(Erf(hn::Abs(x)), x));
+}
+
+QUERN_INLINE(VecF64, q_erf_f64)(VecF64 raw) {
+  const VD x = FromRaw(raw), magnitude = hn::Abs(x), one = ConstF64(1);
+  const VD near_zero =
+      hn::MulAdd(magnitude,
+                 Poly(hn::Sub(hn::Mul(magnitude, magnitude), ConstF64(0.5)), -0.034531261330132692,
+                      -0.28107217804543424, 0.07940998675593483, -0.018283884489152906, 0.003480274496665589,
+                      -0.0005611894221159957, 7.8296495255033399e-5, -9.6148086868374103e-6, 1.0536449493012862e-6,
+                      -1.0420369437776737e-7, 9.3876424671905857e-9, -7.7985431681423268e-10, 5.9571761477489114e-11),
+                 magnitude);
+  // In powers of |x| - 1, since an error of the exponent counts most there; beyond 6 the result is 1.
+  const VD u = hn::Sub(hn::Min(ConstF64(6), magnitude), one);
+  const VD q =
+      Poly(u, 1.8496055099332482, 2.6389675142347949, 0.84310725635832746, 0.041561098049380376, -0.010033825462634971,
+           0.0019779031986228328, -0.00023732547115646526, -2.6267990577569252e-5, 2.7135509272994771e-5,
+           -9.5671762493511819e-6, 2.0042076999507635e-6, -8.6464723543393275e-8, -1.4152970860425963e-7,
+           7.846484305037978e-8, -2.7148106745723258e-8, 7.2172671740364378e-9, -1.5518802262158816e-9,
+           2.7336407972856537e-10, -3.9309706854245211e-11, 4.5505332308534447e-12, -4.1392677661442282e-13,
+           2.8478126848102165e-14, -1.3920849232129403e-15, 4.3048401134980052e-17, -6.3255205887184927e-19);
+  const VD far = hn::Sub(one, Exp(hn::Neg(q)));
+  return ToRaw(hn::CopySign(hn::IfThenElse(hn::Lt(magnitude, one), near_zero, far), x));
 }
