@@ -1,4 +1,4 @@
-// q_exp_f32, q_exp2_f32 and q_expm1_f32, q_exp_f64 and q_expm1_f64.
+// q_exp_f32, q_exp2_f32 and q_expm1_f32, q_exp_f64, q_exp2_f64 and q_expm1_f64.
 //
 // exp and exp2 are 0 at -inf, inf at inf, 1 at +-0, NaN at NaN, and go through the subnormals to 0. exp2 of an integer
 // is exact. expm1 is exp(x) - 1 before that is rounded: -1 at -inf, x itself at +-0 and wherever that is the nearest.
@@ -19,6 +19,8 @@ QUERN_INLINE(Vec, q_expm1_f32)(Vec raw) {
 }
 
 QUERN_INLINE(VecF64, q_exp_f64)(VecF64 x) { return ToRaw(Exp(FromRaw(x))); }
+
+QUERN_INLINE(VecF64, q_exp2_f64)(VecF64 x) { return ToRaw(Exp2(FromRaw(x))); }
 
 QUERN_INLINE(VecF64, q_expm1_f64)(VecF64 raw) {
   const VD x = FromRaw(raw);

@@ -1,4 +1,4 @@
-// q_log_f32, q_log2_f32 and q_log1p_f32, q_log_f64 and q_log1p_f64.
+// q_log_f32, q_log2_f32 and q_log1p_f32, q_log_f64, q_log2_f64 and q_log1p_f64.
 //
 // x = 2^k (1 + f) with sqrt(1/2) <= 1 + f < sqrt(2). log and log2 are -inf at +-0, NaN below 0, inf at inf, NaN at
 // NaN, exact at 1; log2 of a power of two is exact. Subnormals are scaled first. log1p is log(1 + x) before 1 + x is
@@ -45,8 +45,12 @@ HWY_INLINE VF Log(VF x, VF low) {
   return hn::MulAdd(split.exponent, Const(kLn2Hi), hn::Add(f, tail));
 }
 
-// The same of doubles: log(1 + f) = 2 atanh(s), s = f / (2 + f).
-HWY_INLINE VD Log(VD x, VD low) {
+// The same of doubles: k, and log(1 + f) + low = f - rest with log(1 + f) = 2 atanh(s), s = f / (2 + f). `low`
+// becomes one with what k leaves of the second part of ln 2.
+struct LogF64 {
+  VD k, f, rest;
+};
+HWY_INLINE LogF64 SplitLog(VD x, VD low, double ln2_low) {
   const auto subnormal = hn::Lt(x, ConstF64(0x1p-1022));
   const VD scaled = hn::IfThenElse(subnormal, hn::Mul(x, ConstF64(0x1p54)), x);
   const uint64_t one = 0x3ff0000000000000u, root_half = 0x3fe6a09e667f3bcdu;
@@ -61,8 +65,12 @@ HWY_INLINE VD Log(VD x, VD low) {
                     0.18181795547521136, 0.15386244737621667, 0.13268638369266824, 0.13088034850927554);
   // 2 s = f - f s, and f s = f f / 2 - s f f / 2: f itself is exact.
   const VD square = hn::Mul(hn::Mul(f, f), ConstF64(0.5));
-  const VD tail = hn::MulAdd(s, hn::MulAdd(z, p, square), hn::MulAdd(k, ConstF64(0x1.a39ef35793c76p-33), low));
-  return hn::MulAdd(k, ConstF64(0x1.62e42feep-1), hn::Sub(f, hn::Sub(square, tail)));
+  const VD tail = hn::MulAdd(s, hn::MulAdd(z, p, square), hn::MulAdd(k, ConstF64(ln2_low), low));
+  return {k, f, hn::Sub(square, tail)};
+}
+HWY_INLINE VD Log(VD x, VD low) {
+  const LogF64 log = SplitLog(x, low, 0x1.a39ef35793c76p-33);
+  return hn::MulAdd(log.k, ConstF64(0x1.62e42feep-1), hn::Sub(log.f, log.rest));
 }
 
 HWY_INLINE VD WithSpecials(VD x, VD result) {
@@ -109,4 +117,12 @@ QUERN_INLINE(VecF64, q_log1p_f64)(VecF64 raw) {
   const VD lost = hn::Add(hn::Sub(one, hn::Sub(sum, of_x)), hn::Sub(x, of_x));
   const VD log = WithSpecials(sum, Log(sum, hn::Div(lost, sum)));
   return ToRaw(hn::IfThenElse(hn::Lt(hn::Abs(x), ConstF64(0x1p-54)), x, log));
+}
+
+// k is added last, such that powers of two are exact.
+QUERN_INLINE(VecF64, q_log2_f64)(VecF64 raw) {
+  const VD x = FromRaw(raw);
+  const LogF64 log = SplitLog(x, hn::Zero(kF64), 0);
+  const VD fraction = hn::Mul(hn::Sub(log.f, log.rest), ConstF64(0x1.71547652b82fep+0));
+  return ToRaw(WithSpecials(x, hn::Add(log.k, fraction)));
 }

@@ -20,10 +20,11 @@ struct Case {
   long double (*reference)(long double);
   double limit;  // units in the last place
 };
-const Case kCases[] = {{"q_atan_f64", atanl, 3},   {"q_cos_f64", cosl, 3},        {"q_erf_f64", erfl, 1},
-                       {"q_exp_f64", expl, 1},     {"q_expm1_f64", expm1l, 2},    {"q_log_f64", logl, 1},
-                       {"q_log1p_f64", log1pl, 1}, {"q_sigmoid_f64", Sigmoid, 3}, {"q_sin_f64", sinl, 3},
-                       {"q_tan_f64", tanl, 4},     {"q_tanh_f64", tanhl, 3}};
+const Case kCases[] = {{"q_atan_f64", atanl, 3},      {"q_cos_f64", cosl, 3},     {"q_erf_f64", erfl, 1},
+                       {"q_exp_f64", expl, 1},        {"q_exp2_f64", exp2l, 1},   {"q_expm1_f64", expm1l, 2},
+                       {"q_log_f64", logl, 1},        {"q_log1p_f64", log1pl, 1}, {"q_log2_f64", log2l, 2},
+                       {"q_sigmoid_f64", Sigmoid, 3}, {"q_sin_f64", sinl, 3},     {"q_tan_f64", tanl, 4},
+                       {"q_tanh_f64", tanhl, 3}};
 
 double UlpOfDouble(double value, long double expected) {
   const double nearest = static_cast<double>(expected);
@@ -128,6 +129,16 @@ TEST(MathF64Test, PairsWithinPromise) {
       }
       std::printf("%-14s %-11s %.3f ULP\n", c.name, level.name.data(), worst);
     }
+  }
+}
+
+TEST(MathF64Test, WholePowersOfTwoAreExact) {
+  std::vector<double> whole, powers;
+  for (int n = -1074; n < 1024; ++n) whole.push_back(n), powers.push_back(std::ldexp(1, n));
+  for (const Level& level : Levels()) {
+    if (!HostSupports(level)) continue;
+    EXPECT_EQ(Call("q_exp2_f64", level, whole), powers) << level.name;
+    EXPECT_EQ(Call("q_log2_f64", level, powers), whole) << level.name;
   }
 }
 
