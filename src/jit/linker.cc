@@ -33,25 +33,14 @@ template <typename F>
 void* Address(F* function) {
   return reinterpret_cast<void*>(function);
 }
-using Unary = double(double);
-using Binary = double(double, double);
 
 std::vector<LibcRow> Libc() {
-  return {{"atan", Address<Unary>(std::atan)},
-          {"atan2", Address<Binary>(std::atan2)},
-          {"cos", Address<Unary>(std::cos)},
-          {"erf", Address<Unary>(std::erf)},
-          {"exp2", Address<Unary>(std::exp2)},
-          {"fma", Address<double(double, double, double)>(::fma)},
+  return {{"fma", Address<double(double, double, double)>(::fma)},
           {"fmaf", Address<float(float, float, float)>(::fmaf)},
           {"fmaxf", Address<float(float, float)>(::fmaxf)},
           {"fminf", Address<float(float, float)>(::fminf)},
-          {"fmod", Address<Binary>(std::fmod)},
+          {"fmod", Address<double(double, double)>(std::fmod)},
           {"fmodf", Address<float(float, float)>(::fmodf)},
-          {"log2", Address<Unary>(std::log2)},
-          {"pow", Address<Binary>(std::pow)},
-          {"sin", Address<Unary>(std::sin)},
-          {"tan", Address<Unary>(std::tan)},
           {"memcpy", Address<void*(void*, const void*, size_t)>(std::memcpy)},
           {"memset", Address<void*(void*, int, size_t)>(std::memset)}};
 }

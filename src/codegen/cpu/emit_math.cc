@@ -1,11 +1,11 @@
-// Math functions: vector primitives of src/simd; for f64, those that have none, libm lane by lane.
+// Math functions: vector primitives of src/simd.
 #include <numeric>
 
+#include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "codegen/cpu/emitter.h"
 #include "llvm/IR/Intrinsics.h"
 #include "llvm/IR/MDBuilder.h"
-#include "simd/library.h"
 
 namespace quern::cpu {
 
@@ -102,10 +102,7 @@ llvm::Value* Emitter::Fmod(std::span<llvm::Value* const> args) {
 }
 
 llvm::Value* Emitter::MathCall(kir::Op op, DType dtype, std::span<llvm::Value* const> args) {
-  const std::string name = kir::Row(op).name;
-  if (dtype != DType::kF64) return Primitive("q_" + name + "_f32", args);
-  const std::string wide = "q_" + name + "_f64";
-  return simd::Exists(wide + "_" + target_.name) ? Primitive(wide, args) : LibmPerLane(name, args);
+  return Primitive(absl::StrCat("q_", kir::Row(op).name, dtype == DType::kF64 ? "_f64" : "_f32"), args);
 }
 
 }  // namespace quern::cpu

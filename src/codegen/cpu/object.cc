@@ -12,8 +12,7 @@ namespace quern::cpu {
 namespace {
 
 // fmaxf and fminf are what the code generator makes of choices between halves where only conversions know these.
-constexpr std::array kLibc = {"atan", "atan2", "cos",  "erf", "exp2", "fma", "fmaf",   "fmaxf", "fminf",
-                              "fmod", "fmodf", "log2", "pow", "sin",  "tan", "memcpy", "memset"};
+constexpr std::array kLibc = {"fma", "fmaf", "fmaxf", "fminf", "fmod", "fmodf", "memcpy", "memset"};
 
 }  // namespace
 

@@ -68,8 +68,8 @@ class ObjectCompiler {
   std::unique_ptr<State> state_;
 };
 
-// Names that generated code may leave undefined besides tile and pack symbols: the libm functions of f64 math, and what
-// the tiles' own bitcode needs when it is inlined (memcpy, memset).
+// Names that generated code may leave undefined besides tile and pack symbols: functions of libm that are instructions
+// elsewhere, or exact, and what the tiles' own bitcode needs when it is inlined (memcpy, memset).
 bool IsLibcSymbol(std::string_view name);
 
 }  // namespace quern::cpu

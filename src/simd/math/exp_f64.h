@@ -1,4 +1,5 @@
-// Exponentials of doubles, shared by exp, expm1, sigmoid and tanh: as those of floats (exp.h), without tables.
+// Exponentials of doubles, shared by exp, exp2, expm1, erf, pow, sigmoid and tanh: as those of floats (exp.h), without
+// tables.
 #pragma once
 
 #include "simd/math/double.h"
@@ -37,8 +38,8 @@ HWY_INLINE VD Clamp(VD x, double lo, double hi) {
   return hn::Min(ConstF64(hi), hn::Max(ConstF64(lo), x));  // NaN stays NaN: see AtMost
 }
 
-// Through the subnormals to 0, inf where it is too large. 2^n itself may lie outside of the range of doubles, its halves
-// do not.
+// Through the subnormals to 0, inf where it is too large. 2^n itself may lie outside of the range of doubles, its
+// halves do not.
 HWY_INLINE VD Scaled(PowerF64 e) {
   const VD half = hn::Round(hn::Mul(e.n, ConstF64(0.5)));
   const VD p = hn::Add(ConstF64(1), e.rest);

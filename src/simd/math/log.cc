@@ -4,6 +4,7 @@
 // NaN, exact at 1; log2 of a power of two is exact. Subnormals are scaled first. log1p is log(1 + x) before 1 + x is
 // rounded: x itself at +-0 and wherever that is the nearest.
 #include "simd/math/double.h"
+#include "simd/math/exponent_f64.h"
 #include "simd/math/vector.h"
 
 namespace {
@@ -51,15 +52,7 @@ struct LogF64 {
   VD k, f, rest;
 };
 HWY_INLINE LogF64 SplitLog(VD x, VD low, double ln2_low) {
-  const auto subnormal = hn::Lt(x, ConstF64(0x1p-1022));
-  const VD scaled = hn::IfThenElse(subnormal, hn::Mul(x, ConstF64(0x1p54)), x);
-  const uint64_t one = 0x3ff0000000000000u, root_half = 0x3fe6a09e667f3bcdu;
-  const auto moved = hn::Add(hn::BitCast(kU64, scaled), hn::Set(kU64, one - root_half));
-  // A whole number below 2^52 put into the mantissa of 2^52 becomes a double without an instruction for that.
-  const VD biased = hn::BitCast(kF64, hn::Or(hn::ShiftRight<52>(moved), hn::Set(kU64, 0x4330000000000000u)));
-  const VD k = hn::Sub(biased, hn::IfThenElse(subnormal, ConstF64(0x1p52 + 1023 + 54), ConstF64(0x1p52 + 1023)));
-  const auto mantissa = hn::Add(hn::And(moved, hn::Set(kU64, 0x000fffffffffffffu)), hn::Set(kU64, root_half));
-  const VD f = hn::Sub(hn::BitCast(kF64, mantissa), ConstF64(1));
+  const auto [k, f] = SplitExponent(x);
   const VD s = hn::Div(f, hn::Add(f, ConstF64(2))), z = hn::Mul(s, s);
   const VD p = Poly(z, 0.66666666666666666, 0.40000000000000883, 0.28571428570799785, 0.22222222392581045,
                     0.18181795547521136, 0.15386244737621667, 0.13268638369266824, 0.13088034850927554);

@@ -93,7 +93,7 @@ struct BinaryCase {
   long double (*reference)(long double, long double);
   double limit;
 };
-const BinaryCase kBinaryCases[] = {{"q_atan2_f64", atan2l, 3}};
+const BinaryCase kBinaryCases[] = {{"q_atan2_f64", atan2l, 3}, {"q_pow_f64", powl, 2}};
 
 // Every pair of special values, bit patterns, and numbers of like and of unlike sizes.
 TEST(MathF64Test, PairsWithinPromise) {
