@@ -88,7 +88,7 @@ def check(at, name, model, sizes, params=True):
         npy(folder / f"{i}.npy", port["dtype"], shape, data)
         given += ["--in", f"{port['name']}={folder / f'{i}.npy'}"]
     said(QUERN, "run", model, *given, *(word for s, n in sizes.items() for word in ("--size", f"{s}={n}")), "--out",
-        folder / "jit.safetensors", *LEVEL)
+         folder / "jit.safetensors", *LEVEL)
     want = outputs_of(folder / "jit.safetensors")
     forms = [([], "-")] + ([(["--pack-weights"], folder / "packed" / "model.weights")] if params else [])
     for options, weights in forms:
@@ -97,8 +97,8 @@ def check(at, name, model, sizes, params=True):
         expect(len(written) == (4 if options else 3), f"{name}: {written}")
         program = build / "program"
         said(CC, "-std=c11", "-Wall", "-Wextra", "-Werror", f"-I{build}", f"-I{SOURCE}/include",
-            f"-DSIZES={''.join(f',sizes[{s}]' for s in range(len(values)))}", SOURCE / "tests/run/aot/ports.c",
-            build / "model.o", RT, "-lpthread", "-lm", "-o", program)
+             f"-DSIZES={''.join(f',sizes[{s}]' for s in range(len(values)))}", SOURCE / "tests/run/aot/ports.c",
+             build / "model.o", RT, "-lpthread", "-lm", "-o", program)
         shown = said(program, weights, folder, *values).splitlines()
         names = [line.split()[1] for line in shown if line.startswith("output ")]
         expect(names == [port["name"] for port in manifest["outputs"]] and set(want) <= set(names),
@@ -110,8 +110,8 @@ def check(at, name, model, sizes, params=True):
             changed = bytearray(weights.read_bytes())
             changed[60] ^= 1
             (build / "other").write_bytes(changed)
-            said = said(program, build / "other", folder, *values, code=1)
-            expect("another file" in said, f"{name}: takes any weights")
+            message = said(program, build / "other", folder, *values, code=1)
+            expect("another file" in message, f"{name}: takes any weights")
     print(f"{name}: {len(want)} outputs, the bits of the JIT")
 
 
@@ -126,10 +126,10 @@ def language_model(at, name, model, *options, tokens=True):
     if not options:
         weights = model if model.is_file() else next(model.glob("*.safetensors"))
     said(CC, "-std=c99", "-O1", f"-I{folder}", f"-I{SOURCE}/include", SOURCE / "tests/run/aot/driver.c",
-        folder / "model.o", "-lm", "-o", folder / "driver")
+         folder / "model.o", "-lm", "-o", folder / "driver")
     ids = said(folder / "driver", weights, "1,261,266,269", 12, folder / "c.f32").split()
     want = said(QUERN, "run", model, "--tokens-in", "1,261,266,269", "--tokens", 12, "--ids", "--logits",
-               folder / "jit.f32", *LEVEL).split()
+                folder / "jit.f32", *LEVEL).split()
     expect(ids == want, f"{name}: {ids}, the JIT {want}")
     expect((folder / "c.f32").read_bytes() == (folder / "jit.f32").read_bytes(), f"{name}: other bits than the JIT's")
     print(f"{name}: {len(ids)} tokens, the bits of the JIT")
@@ -174,8 +174,8 @@ def output_files(at):
                            (["--target", "riscv64-linux-gnu"], 'unknown target "riscv64-linux-gnu"; known: '),
                            (["--target", "thumbv7em-none-eabi"], 'unknown target "thumbv7em-none-eabi"; known: '),
                            (["--target", "wasm32-wasi"], 'unknown target "wasm32-wasi"; known: ')):
-        said = said(QUERN, "compile", model, *args, code=1)
-        expect(sentence in said and said.count("\n") == 1, f"{args}: {said!r} without {sentence!r}")
+        message = said(QUERN, "compile", model, *args, code=1)
+        expect(sentence in message and message.count("\n") == 1, f"{args}: {message!r} without {sentence!r}")
     expect(not (pathlib.Path.cwd() / "-").exists(), "a folder called -")
 
 

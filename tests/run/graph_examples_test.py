@@ -22,7 +22,7 @@ def check(examples, source, cc, name, model, more, calls):
         program = folder / "program"
         sources = [source / "examples" / file for file in (f"{name}_main.c", *more)]
         said(cc, "-std=c11", "-Wall", "-Wextra", "-Werror", "-I", folder, "-I", source / "include", *sources,
-               folder / f"{model}.o", "-lm", "-o", program)
+             folder / f"{model}.o", "-lm", "-o", program)
         ahead = said(program)
         named = [call["symbol"] for call in json.loads((folder / f"{model}.json").read_text())["calls"]]
     if jit != ahead or len(jit.split()) < 3:

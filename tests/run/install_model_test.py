@@ -45,12 +45,12 @@ def main():
         wrong.mkdir()
         (wrong / "CMakeLists.txt").write_text("cmake_minimum_required(VERSION 3.25)\nproject(wrong LANGUAGES C)\n"
                                               "find_package(quern 0.1 REQUIRED COMPONENTS model fortran)\n")
-        said = said("cmake", "-S", wrong, "-B", wrong / "b", found, code=1)
-        expect("quern has no component fortran; there are library and model" in said, "a component is made up")
+        message = said("cmake", "-S", wrong, "-B", wrong / "b", found, code=1)
+        expect("quern has no component fortran; there are library and model" in message, "a component is made up")
         # Without CMake: the object, and the archives that are installed.
         said(prefix / "bin/quern", "compile", MODEL, "-o", at / "addition.o", "--embed-weights", "--embed-vocabulary")
         said(CC, "-std=c11", f"-I{at}", f"-I{prefix}/include", at / "main.c", at / "addition.o",
-            prefix / "lib/libquern_kit.a", prefix / "lib/libquern_rt.a", "-lm", "-lpthread", "-o", at / "by_hand")
+             prefix / "lib/libquern_kit.a", prefix / "lib/libquern_rt.a", "-lm", "-lpthread", "-o", at / "by_hand")
         expect(said(at / "by_hand", "27+58=") == "85\n", "the installed archives")
         # A checkout by FetchContent: configured, with its targets; building it would be building all of it again.
         part = project(at, "part", f"-DQUERN_SOURCE={SOURCE}", f"-DCMAKE_C_COMPILER={CC}",

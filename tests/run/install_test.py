@@ -56,7 +56,7 @@ def main():
         if refused.returncode == 0 or "0.1" not in refused.stderr:
             sys.exit(f"version 0.2 is found where 0.1 is installed\n{refused.stderr}")
         flags = said("pkg-config", "--cflags", "--libs", "quern",
-                      env=dict(environment, PKG_CONFIG_PATH=os.path.join(prefix, "lib", "pkgconfig"))).split()
+                     env=dict(environment, PKG_CONFIG_PATH=os.path.join(prefix, "lib", "pkgconfig"))).split()
         by_hand = os.path.join(folder, "by_hand")
         said(CXX, os.path.join(CONSUMER, "consumer.cc"), "-o", by_hand, *flags)
         answer = said(by_hand, MODEL, env=dict(environment, LD_LIBRARY_PATH=os.path.join(prefix, "lib")))
@@ -64,7 +64,7 @@ def main():
         # A checkout in another project: configured, with its target; building it would be building all of it again.
         part = os.path.join(folder, "part")
         said("cmake", "-S", CONSUMER, "-B", part, "-G", GENERATOR, f"-DCMAKE_CXX_COMPILER={CXX}",
-              f"-DQUERN_SOURCE={SOURCE}")
+             f"-DQUERN_SOURCE={SOURCE}")
         targets = said("cmake", "--build", part, "--target", "help")
         for target, wanted in (("quern_shared", True), ("compiler_test", False)):
             if (target in targets) != wanted:

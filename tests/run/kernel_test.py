@@ -59,5 +59,5 @@ with tempfile.TemporaryDirectory() as folder:
     path.write_text(dumped)
     expect_in(kernel(path, "--untimed", "--tolerance", 1e-3), "as the interpreter in double")
     expect_in(kernel(SOURCE / "tests/kir/rms_norm_q8.kir", "--size", "M=5", "--samples", 2, "--ms", 0, "--threads", 2),
-           "rms_norm_q8  M=5", "2 threads")
+              "rms_norm_q8  M=5", "2 threads")
 print("kernels in text: verified, compared, timed")

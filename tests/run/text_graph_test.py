@@ -156,7 +156,7 @@ def check_values(folder):
     w.write_bytes(struct.pack("<Q", len(header)) + header + struct.pack("<4f", 1, 10, 100, 1000))
     out, all_out = folder / "y.npy", folder / "all.safetensors"
     expect_in(quern("run", path, "--in", f"x={x}", "--in", w, "--out", f"0={out}", "--out", all_out, "--check", "ref"),
-           "output 0  f32[2]  4321 8765\n")
+              "output 0  f32[2]  4321 8765\n")
     if struct.unpack("<2f", out.read_bytes()[-8:]) != (4321, 8765) or b"'shape': (2,)" not in out.read_bytes():
         sys.exit("the .npy file has other values")
     data = all_out.read_bytes()
