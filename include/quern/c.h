@@ -188,10 +188,15 @@ typedef struct quern_size {
 } quern_size;
 
 /* The shape of output `output` in a run on inputs of these shapes, whose memory is not looked at: the first `room`
- * extents go to `shape`; *rank is how many there are. */
+ * extents go to `shape`; *rank is how many there are. Where only data decide a size, it is the most that there may be,
+ * which is what a run is given memory for. */
 quern_error* quern_program_output_shape(const quern_program* program, const quern_tensor* inputs, size_t input_count,
                                         const quern_size* sizes, size_t size_count, size_t output, int64_t* shape,
                                         size_t room, size_t* rank);
+/* The same of the last run that went well, with the sizes that it found: the elements lie dense at the start of the
+ * memory that it was given. QUERN_CODE_MISSING before the first. */
+quern_error* quern_program_last_shape(const quern_program* program, size_t output, int64_t* shape, size_t room,
+                                      size_t* rank);
 /* Computes every output from the inputs, each given once, in any order. Outputs overlap nothing. After an error no
  * output and no state has changed, but after QUERN_CODE_CANCELLED, where they may hold anything, and of a loop that
  * needs more trips than its most (QUERN_CODE_OUT_OF_RANGE), where outputs may. A program that is running is

@@ -155,9 +155,13 @@ class Program {
                    const std::map<std::string, int64_t>& symbols = {});
 
   // The shape that each output has, in their order, in a run on inputs of these shapes, whose memory is not looked at.
+  // Where only data decide a size (Counted), it is the most that there may be, which is what Run is given memory for.
   // Errors: those of Run about names, shapes, dtypes and symbols.
   Result<std::vector<std::vector<int64_t>>> OutputShapes(const std::vector<ConstTensor>& inputs,
                                                          const std::map<std::string, int64_t>& symbols = {}) const;
+  // The shape that each output had in the last run that went well, with the sizes that it found. The elements lie dense
+  // at the start of the output's memory; what is behind them is not written. Error: kMissing, before the first run.
+  Result<std::vector<std::vector<int64_t>>> LastShapes() const;
 
   // The memory of a carried input (Graph::Carry), of the largest size its type may have; zero at first. Valid until the
   // program goes. Not to be used during a run. Error: kUnknownName.

@@ -45,16 +45,9 @@ class OnnxModel {
 
   // With its parameters bound, to memory of this object.
   const Graph& graph() const;
-  // The outputs of the model, in its order; those of the graph behind them are counts (Cut).
+  // The outputs of the model, in its order, as the graph has them. Of those whose size only data decide
+  // Program::LastShapes says how large they are.
   const std::vector<std::string>& outputs() const;
-  // An output of which only data decides how large it is: the graph's has the largest size that it may have along
-  // `dim`, and how many of its elements there count is an output of the graph by the name `count`, one i64.
-  struct Cut {
-    std::string output;
-    int dim = 0;
-    std::string count;
-  };
-  const std::vector<Cut>& cuts() const;
   // What became part of the graph.
   const std::map<std::string, int64_t>& fixed_sizes() const;
   const std::vector<std::string>& fixed_inputs() const;

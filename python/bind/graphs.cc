@@ -224,12 +224,7 @@ void BindGraphs(nb::module_& m) {
       .def("graph", &OnnxModel::graph, nb::rv_policy::reference_internal)
       .def("outputs", &OnnxModel::outputs)
       .def("fixed_sizes", &OnnxModel::fixed_sizes)
-      .def("fixed_inputs", &OnnxModel::fixed_inputs)
-      .def("cuts", [](const OnnxModel& model) {
-        std::vector<std::tuple<std::string, int, std::string>> cuts;
-        for (const OnnxModel::Cut& cut : model.cuts()) cuts.emplace_back(cut.output, cut.dim, cut.count);
-        return cuts;
-      });
+      .def("fixed_inputs", &OnnxModel::fixed_inputs);
 
   nb::class_<TextGraph>(m, "TextGraph")
       .def_static("open",
@@ -252,6 +247,7 @@ void BindGraphs(nb::module_& m) {
              std::vector<Input> kept;
              return Take(p.program->OutputShapes(Tensors<ConstTensor>(inputs, kept), symbols));
            })
+      .def("last_shapes", [](const OwnedProgram& p) { return Take(p.program->LastShapes()); })
       .def("run",
            [](OwnedProgram& p, const std::vector<Named>& inputs, const std::vector<Named>& outputs,
               const std::map<std::string, int64_t>& symbols) {

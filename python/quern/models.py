@@ -313,11 +313,8 @@ class OnnxModel:
         return _quern.OnnxModel.not_covered(os.fspath(path))
 
     def run(self, inputs: Mapping[str, Any], sizes: Optional[Mapping[str, int]] = None) -> dict[str, np.ndarray]:
-        """The outputs by name. An output of which only data decides how large it is has that size."""
-        results = self.program.run(inputs, sizes=sizes)
-        for output, dim, count in self._model.cuts():
-            results[output] = results[output].take(range(int(results[count])), axis=dim)
-        return {port.name: results[port.name] for port in self.outputs}
+        """The outputs by name."""
+        return self.program.run(inputs, sizes=sizes)
 
     def __call__(self, *args: Any, sizes: Optional[Mapping[str, int]] = None, **kwargs: Any) -> Any:
         """``run`` with inputs in the model's order or by name; the output, or a tuple of several."""

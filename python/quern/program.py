@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Optional
@@ -69,7 +70,8 @@ class Program:
 
         Arrays whose memory is dense and row-major are read in place, others are copied first. ``outputs`` may give
         some of the outputs their memory: writable arrays of numpy, or of others by DLPack, dense, which are written in
-        place. ``sizes``: of symbols that follow from no input.
+        place. ``sizes``: of symbols that follow from no input. An output of which only data decide how large it is has
+        that size; memory that is given for it is for the most that there may be, of which it is the beginning.
 
         Errors, after which no output and no state has changed: missing, unknown_name, shape_mismatch, dtype_mismatch,
         out_of_range, size_conflict, busy. After "cancelled" they may hold anything.
@@ -94,6 +96,9 @@ class Program:
         for name in own:
             raise QuernError(f"there is no output {name}", "unknown_name", operand=name)
         self._program.run(given, written, symbols)
+        for (name, result), shape in zip(results.items(), self._program.last_shapes()):
+            if tuple(shape) != tuple(result.shape):
+                results[name] = result.reshape(-1)[:math.prod(shape)].reshape(shape)
         return results
 
     def __call__(self, *args: Any, sizes: Optional[Mapping[str, int]] = None,

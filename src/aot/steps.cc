@@ -64,6 +64,8 @@ class StepEmitter {
     return absl::OkStatus();
   }
 
+  Status EmitStep(const lir::Count& step) { return ir::RefuseCounted({{step.symbol, {}}}); }
+
   Status EmitStep(const lir::Scan& step) {
     QUERN_RETURN_IF_ERROR(Begin(step.carries));
     QUERN_ASSIGN(llvm::Value * length, cpu::EmitExtent(step.length, c_.names, c_.values, b_));

@@ -27,6 +27,19 @@ const TensorInfo* PortOf(const quern_program* program, quern_port_kind kind, siz
   return ports == nullptr || index >= ports->size() ? nullptr : &(*ports)[index];
 }
 
+// The extents of one of the shapes, to a caller who has room for so many.
+quern_error* GiveShape(const char* function, const std::vector<std::vector<int64_t>>& shapes, size_t output,
+                       int64_t* shape, size_t room, size_t* rank) {
+  if (output >= shapes.size()) {
+    return Refused(function,
+                   "there is no output " + std::to_string(output) + ": there are " + std::to_string(shapes.size()));
+  }
+  const std::vector<int64_t>& extents = shapes[output];
+  std::copy_n(extents.begin(), std::min(room, extents.size()), shape);
+  *rank = extents.size();
+  return nullptr;
+}
+
 // The tensors as the C++ interface has them, or a refusal of a null pointer among them.
 template <typename Tensor>
 quern_error* ReadTensors(const char* function, const char* what, const quern_tensor* tensors, size_t count,
@@ -89,14 +102,16 @@ quern_error* quern_program_output_shape(const quern_program* program, const quer
   if (quern_error* error = ReadSizes(__func__, sizes, size_count, &symbols)) return error;
   const quern::Result<std::vector<std::vector<int64_t>>> shapes = program->owned->program.OutputShapes(in, symbols);
   if (quern_error* error = ErrorOf(shapes)) return error;
-  if (output >= shapes->size()) {
-    return Refused(__func__,
-                   "there is no output " + std::to_string(output) + ": there are " + std::to_string(shapes->size()));
-  }
-  const std::vector<int64_t>& extents = (*shapes)[output];
-  std::copy_n(extents.begin(), std::min(room, extents.size()), shape);
-  *rank = extents.size();
-  return nullptr;
+  return GiveShape(__func__, *shapes, output, shape, room, rank);
+}
+
+quern_error* quern_program_last_shape(const quern_program* program, size_t output, int64_t* shape, size_t room,
+                                      size_t* rank) {
+  if (quern_error* error = Needs(__func__, {{"program", program}, {"rank", rank}})) return error;
+  if (quern_error* error = NeedsArray(__func__, "shape", shape, room)) return error;
+  const quern::Result<std::vector<std::vector<int64_t>>> shapes = program->owned->program.LastShapes();
+  if (quern_error* error = ErrorOf(shapes)) return error;
+  return GiveShape(__func__, *shapes, output, shape, room, rank);
 }
 
 quern_error* quern_program_run(quern_program* program, const quern_tensor* inputs, size_t input_count,

@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "check/value.h"
+#include "ir/counted.h"
 #include "ir/op.h"
 #include "kir/build.h"
 #include "kir/operators.h"
@@ -111,7 +112,7 @@ using Sizes = std::vector<std::vector<double>>;             // of a node's resul
 
 // What the nodes of one evaluation, those of bodies too, have in common.
 struct Setting {
-  const Binding& binding;
+  Binding& binding;
   const ir::Feeds& feeds;
   const bool moves;
   Signs signs;
@@ -230,6 +231,10 @@ Status EvaluateGraph(const ir::Graph& graph, const std::span<const RefTensor* co
     std::vector<RefTensor>& made = made_by_node[n];
     std::vector<const RefTensor*> operands;
     for (const ir::Value& input : node.inputs) operands.push_back(values[input.node][input.result]);
+    // Where values only move there are as many of them.
+    if (ir::IsCounted(node) && !setting.moves)
+      QUERN_RETURN_IF_ERROR(
+          ir::WithOrigin(graph, node.origin, ir::BindCount(graph, node, *operands[1], setting.binding)));
     for (const ir::TensorType& type : node.results) {
       RefTensor& result = made.emplace_back(RefTensor{type.dtype, {}, {}});
       QUERN_ASSIGN(result.dims, SizesOf(type, setting.binding));
@@ -302,7 +307,7 @@ double Evaluation::SizeAt(const Magnitudes& magnitudes, ir::Value value, int64_t
   return std::max(sizes.empty() ? 0 : sizes[element / 2], std::abs(tensor.Complex(element / 2)));
 }
 
-StatusOr<Magnitudes> MagnitudesOf(const ir::Graph& graph, const Binding& binding, const Evaluation& evaluation) {
+StatusOr<Magnitudes> MagnitudesOf(const ir::Graph& graph, const Evaluation& evaluation) {
   Magnitudes magnitudes;
   for (size_t n = 0; n < graph.nodes().size(); ++n) {
     const Node& node = graph.nodes()[n];
@@ -311,7 +316,7 @@ StatusOr<Magnitudes> MagnitudesOf(const ir::Graph& graph, const Binding& binding
     std::vector<std::vector<int64_t>> dims;
     for (size_t r = 0; r < node.results.size(); ++r)
       dims.push_back(evaluation.At({static_cast<int>(n), static_cast<int>(r)}).dims);
-    QUERN_ASSIGN(magnitudes.emplace_back(), SizesOfResults(node, operands, dims, binding));
+    QUERN_ASSIGN(magnitudes.emplace_back(), SizesOfResults(node, operands, dims, evaluation.sizes()));
   }
   return magnitudes;
 }
@@ -320,7 +325,8 @@ StatusOr<Evaluation> Evaluate(const ir::Graph& graph, const Binding& binding, co
                               Perturbation perturbation, const Magnitudes* magnitudes) {
   QUERN_CHECK(perturbation.scale == 0 || magnitudes != nullptr);
   Evaluation evaluation;
-  Setting setting{binding, feeds, perturbation.scale != 0, Signs(perturbation)};
+  evaluation.sizes_ = binding;
+  Setting setting{evaluation.sizes_, feeds, perturbation.scale != 0, Signs(perturbation)};
   QUERN_RETURN_IF_ERROR(EvaluateGraph(graph, nullptr, magnitudes, setting, evaluation.values_, evaluation.made_));
   return evaluation;
 }

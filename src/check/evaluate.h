@@ -34,20 +34,23 @@ class Evaluation {
   const ir::RefTensor& At(ir::Value value) const { return *values_[value.node][value.result]; }
   // The magnitude of an element of that value.
   double SizeAt(const Magnitudes& magnitudes, ir::Value value, int64_t element) const;
+  // Of all symbols: those that were given, and those that were found.
+  const Binding& sizes() const { return sizes_; }
 
  private:
   friend StatusOr<Evaluation> Evaluate(const ir::Graph&, const Binding&, const ir::Feeds&, Perturbation,
                                        const Magnitudes*);
   std::vector<std::vector<const ir::RefTensor*>> values_;
   std::vector<std::vector<ir::RefTensor>> made_;
+  Binding sizes_;
 };
 
 // f32 results beyond its range are infinite, as a kernel has them; halves are rounded. `graph` holds no Region
 // (InlineRegions). Errors: those of ir::Interpret; values of more than kMostElements elements together.
-// Moving results takes the magnitudes of the graph's values.
+// Moving results takes the magnitudes of the graph's values, and all sizes, those apart that are found otherwise.
 StatusOr<Evaluation> Evaluate(const ir::Graph& graph, const Binding& binding, const ir::Feeds& feeds,
                               Perturbation perturbation = {}, const Magnitudes* magnitudes = nullptr);
 // Of the values that `evaluation` holds.
-StatusOr<Magnitudes> MagnitudesOf(const ir::Graph& graph, const Binding& binding, const Evaluation& evaluation);
+StatusOr<Magnitudes> MagnitudesOf(const ir::Graph& graph, const Evaluation& evaluation);
 
 }  // namespace quern::check

@@ -51,7 +51,8 @@ StatusOr<GraphOracle> GraphOracle::Create(const ir::Graph& graph, const Binding&
                                           uint64_t seed) {
   GraphOracle oracle(graph, binding, feeds, seed);
   QUERN_ASSIGN(const Evaluation plain, Evaluate(graph, binding, feeds));
-  QUERN_ASSIGN(oracle.magnitudes_, MagnitudesOf(graph, binding, plain));
+  QUERN_ASSIGN(oracle.magnitudes_, MagnitudesOf(graph, plain));
+  oracle.binding_ = plain.sizes();
   for (const ir::Value& output : graph.outputs) {
     const RefTensor& tensor = oracle.expected_.emplace_back(plain.At(output));
     const int64_t elements = IsInteger(tensor.dtype) ? tensor.elements() : static_cast<int64_t>(tensor.data.size());

@@ -62,7 +62,7 @@ class GraphOracle {
   std::optional<Difference> Judge(int output, const ir::RefTensor& got) const;
 
   const ir::Graph& graph_;
-  const Binding& binding_;
+  Binding binding_;  // with the sizes that values find
   const ir::Feeds& feeds_;
   const uint64_t seed_;
   std::vector<ir::RefTensor> expected_;

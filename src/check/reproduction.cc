@@ -11,6 +11,7 @@
 #include "base/output_file.h"
 #include "check/value.h"
 #include "import/safetensors.h"
+#include "ir/counted.h"
 #include "ir/op.h"
 #include "opt/rewriter.h"
 
@@ -101,7 +102,7 @@ Status ParseComment(std::string_view line, Reproduction& made, std::string* data
 
 // A value for every symbol, in its range.
 Status CheckSizes(const Reproduction& reproduction) {
-  for (const auto& [symbol, range] : reproduction.graph.symbols) {
+  for (const auto& [symbol, range] : ir::GivenSymbols(reproduction.graph)) {
     const auto size = reproduction.sizes.find(symbol);
     if (size == reproduction.sizes.end())
       return absl::InvalidArgumentError(absl::StrFormat("\"# sizes:\" has no %s", symbol));
@@ -129,9 +130,9 @@ std::string PrintText(const Reproduction& reproduction, std::string_view name, s
   absl::StrAppend(&text, "# check: ", reproduction.kind == Kind::kRef ? "ref" : "nan", "\n");
   absl::StrAppend(&text, "# options: cpu=", s.cpu, " threads=", s.threads, " passes=", s.passes ? "all" : "none",
                   " fuse=", flag(s.fuse), " exact=", flag(s.exact), " specialise=", flag(s.specialise), "\n");
-  if (!reproduction.graph.symbols.empty()) {
+  if (const SymbolRanges given = ir::GivenSymbols(reproduction.graph); !given.empty()) {
     text += "# sizes:";
-    for (const auto& [symbol, range] : reproduction.graph.symbols) {
+    for (const auto& [symbol, range] : given) {
       const auto size = reproduction.sizes.find(symbol);
       if (size != reproduction.sizes.end()) absl::StrAppend(&text, " ", symbol, "=", size->second);
     }

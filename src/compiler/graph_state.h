@@ -13,6 +13,7 @@
 #include "compiler/program.h"
 #include "compiler/public_error.h"
 #include "hir/block.h"
+#include "ir/counted.h"
 #include "ir/op.h"
 #include "quern/graph.h"
 
@@ -25,7 +26,15 @@ struct Graph::State {
   std::map<std::string, std::span<const std::byte>> params;
 
   // The guards that are asked for, or else the usual ones.
-  std::vector<SymbolRanges> Guards() const { return guards.empty() ? compiler::DefaultGuards(module.symbols) : guards; }
+  std::vector<SymbolRanges> Guards() const {
+    if (!guards.empty()) return guards;
+    SymbolRanges given = module.symbols;
+    for (const hir::Node& node : module.nodes()) {
+      const ir::Node op = {.op = node.op, .attributes = node.attributes};
+      if (ir::IsCounted(op)) given.erase(ir::CountedSymbol(op));
+    }
+    return compiler::DefaultGuards(given);
+  }
   int extensions = 0;  // that are running, one inside the other
 
   bool ok() const { return error.code == ErrorCode::kNone; }

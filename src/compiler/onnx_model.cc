@@ -17,7 +17,6 @@ struct OnnxModel::State {
   onnx::Imported imported;
   std::optional<Graph> graph;
   std::vector<std::string> outputs, fixed_inputs;
-  std::vector<Cut> cuts;
   std::map<std::string, int64_t> fixed_sizes;
 
   Status Load(const std::string& path, const OnnxOptions& options) {
@@ -29,9 +28,7 @@ struct OnnxModel::State {
       import.values.merge(tensors);
     }
     QUERN_ASSIGN(imported, onnx::Import(*file, import));
-    const std::vector<std::string>& names = imported.graph.output_names;
-    outputs.assign(names.begin(), names.begin() + imported.results);
-    for (const onnx::Cut& cut : imported.cuts) cuts.push_back({names[cut.output], cut.dim, names[cut.count]});
+    outputs = imported.graph.output_names;
     fixed_sizes.insert(imported.fixed_sizes.begin(), imported.fixed_sizes.end());
     fixed_inputs.assign(imported.fixed_inputs.begin(), imported.fixed_inputs.end());
     return absl::OkStatus();
@@ -68,7 +65,6 @@ Result<OnnxModel> OnnxModel::Open(const std::string& path, const OnnxOptions& op
 
 const Graph& OnnxModel::graph() const { return *state_->graph; }
 const std::vector<std::string>& OnnxModel::outputs() const { return state_->outputs; }
-const std::vector<OnnxModel::Cut>& OnnxModel::cuts() const { return state_->cuts; }
 const std::map<std::string, int64_t>& OnnxModel::fixed_sizes() const { return state_->fixed_sizes; }
 const std::vector<std::string>& OnnxModel::fixed_inputs() const { return state_->fixed_inputs; }
 

@@ -205,6 +205,18 @@ class RunChecks {
   Binding symbols_;
 };
 
+StatusOr<std::vector<std::vector<int64_t>>> ShapesOf(const std::vector<Port>& ports, const Binding& symbols) {
+  std::vector<std::vector<int64_t>> shapes;
+  for (const Port& port : ports) {
+    std::vector<int64_t>& shape = shapes.emplace_back();
+    for (const Extent& dim : port.type.dims) {
+      QUERN_ASSIGN(const int64_t size, dim.Evaluate(symbols));
+      shape.push_back(size);
+    }
+  }
+  return shapes;
+}
+
 }  // namespace
 
 StatusOr<std::vector<std::vector<int64_t>>> Program::State_::OutputShapes(const std::vector<ConstTensor>& inputs,
@@ -215,15 +227,13 @@ StatusOr<std::vector<std::vector<int64_t>>> Program::State_::OutputShapes(const 
   checks.BindSymbols(signature.inputs, in);
   QUERN_RETURN_IF_ERROR(checks.CheckSymbols(signature.symbols));
   QUERN_RETURN_IF_ERROR(checks.CheckExtents("input", signature.inputs, in));
-  std::vector<std::vector<int64_t>> shapes;
-  for (const Port& output : signature.outputs) {
-    std::vector<int64_t>& shape = shapes.emplace_back();
-    for (const Extent& dim : output.type.dims) {
-      QUERN_ASSIGN(const int64_t size, dim.Evaluate(checks.symbols()));
-      shape.push_back(size);
-    }
-  }
-  return shapes;
+  return ShapesOf(rooms, checks.symbols());
+}
+
+StatusOr<std::vector<std::vector<int64_t>>> Program::State_::LastShapes() const {
+  const Signature& signature = made.executable->signature();
+  if (!last) return ToStatus({DiagnosticCode::kMissing, "LastShapes", "a run before it", "", "", signature.name});
+  return ShapesOf(signature.outputs, *last);
 }
 
 Status Program::State_::Run(const std::vector<ConstTensor>& given_inputs,
@@ -231,20 +241,22 @@ Status Program::State_::Run(const std::vector<ConstTensor>& given_inputs,
   const Signature& signature = made.executable->signature();
   RunChecks checks(signature.name, symbols);
   QUERN_ASSIGN(const std::vector<const ConstTensor*> in, checks.Match("input", signature.inputs, given_inputs));
-  QUERN_ASSIGN(const std::vector<const MutableTensor*> out, checks.Match("output", signature.outputs, given_outputs));
+  QUERN_ASSIGN(const std::vector<const MutableTensor*> out, checks.Match("output", rooms, given_outputs));
   checks.BindSymbols(signature.inputs, in);
   QUERN_RETURN_IF_ERROR(checks.CheckSymbols(signature.symbols));
   QUERN_RETURN_IF_ERROR(checks.CheckExtents("input", signature.inputs, in));
   QUERN_RETURN_IF_ERROR(checks.CheckMemory("input", signature.inputs, in));
-  QUERN_RETURN_IF_ERROR(checks.CheckExtents("output", signature.outputs, out));
-  QUERN_RETURN_IF_ERROR(checks.CheckMemory("output", signature.outputs, out));
+  QUERN_RETURN_IF_ERROR(checks.CheckExtents("output", rooms, out));
+  QUERN_RETURN_IF_ERROR(checks.CheckMemory("output", rooms, out));
   QUERN_RETURN_IF_ERROR(checks.CheckOverlap(in, out));
   std::vector<ConstBytes> input_bytes;
   std::vector<MutableBytes> output_bytes;
   for (const ConstTensor* tensor : in) input_bytes.push_back({tensor->data, static_cast<int64_t>(tensor->bytes)});
   for (const MutableTensor* tensor : out) output_bytes.push_back({tensor->data, static_cast<int64_t>(tensor->bytes)});
   QUERN_RETURN_IF_ERROR(made.executable->CheckApart(output_bytes));
-  return made.executable->Run(input_bytes, output_bytes, checks.symbols());
+  QUERN_RETURN_IF_ERROR(made.executable->Run(input_bytes, output_bytes, checks.symbols()));
+  last = signature.counted.empty() ? checks.symbols() : made.executable->last_sizes();
+  return absl::OkStatus();
 }
 
 Status Program::State_::Precompile(const Binding& symbols) {
@@ -282,6 +294,7 @@ StatusOr<std::unique_ptr<Program::State_>> MakeProgram(const ProgramSpec& spec, 
   const Signature& made = executable.signature();
   state->inputs = Infos(made.inputs);
   state->outputs = Infos(made.outputs);
+  for (const Port& output : made.outputs) state->rooms.push_back(RoomFor(made, output));
   state->params = Infos(made.params);
   state->states = Infos(made.states);
   bool bound = true;
@@ -337,6 +350,10 @@ Result<std::vector<std::vector<int64_t>>> Program::OutputShapes(const std::vecto
                                                                 const std::map<std::string, int64_t>& symbols) const {
   return compiler::ToResult(state_->OutputShapes(inputs, {symbols.begin(), symbols.end()}),
                             state_->made.executable->signature().name);
+}
+
+Result<std::vector<std::vector<int64_t>>> Program::LastShapes() const {
+  return compiler::ToResult(state_->LastShapes(), state_->made.executable->signature().name);
 }
 
 Result<std::span<std::byte>> Program::State(std::string_view name) {

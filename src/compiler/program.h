@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -20,12 +21,15 @@ struct Program::State_ {
   hir::Module module;
   compiler::MadeExecutable made;
   std::vector<TensorInfo> inputs, outputs, params, states;
+  std::vector<Port> rooms;      // outputs as large as they may be: what runs are given memory for
+  std::optional<Binding> last;  // all sizes of the last run that went well
   double prepare_seconds = 0;
   Options options;  // of what keys of variants are made
   compiler::Profiled profiled;
 
   StatusOr<std::vector<std::vector<int64_t>>> OutputShapes(const std::vector<ConstTensor>& inputs,
                                                            const Binding& symbols) const;
+  StatusOr<std::vector<std::vector<int64_t>>> LastShapes() const;
   Status Precompile(const Binding& symbols);
   Status Run(const std::vector<ConstTensor>& inputs, const std::vector<MutableTensor>& outputs, const Binding& symbols);
 };

@@ -18,6 +18,7 @@
 #include "compiler/value_files.h"
 #include "hir/module.h"
 #include "ir/binary.h"
+#include "ir/counted.h"
 #include "ir/describe.h"
 #include "ir/diff.h"
 #include "onnx/import.h"
@@ -43,6 +44,7 @@ struct TextGraph::State {
   std::string blocks;           // the text, where the file has blocks
   std::vector<Tensor> outputs;  // what a run writes
   bool ran = false;
+  std::vector<std::vector<int64_t>> shapes;  // of the outputs of the last run
   // What each run is given: of the file's values and the outputs.
   std::vector<ConstTensor> arguments;
   std::vector<MutableTensor> results;
@@ -136,16 +138,17 @@ struct TextGraph::State {
   }
 
   Status Size(const TextOptions& options) {
+    const SymbolRanges given = ir::GivenSymbols(file.graph);
     for (const auto& [symbol, size] : options.sizes) {
       if (imported.fixed_sizes.contains(symbol)) continue;
-      if (!file.graph.symbols.contains(symbol)) {
+      if (!given.contains(symbol)) {
         std::vector<std::string_view> known;
-        for (const auto& [name, range] : file.graph.symbols) known.emplace_back(name);
+        for (const auto& [name, range] : given) known.emplace_back(name);
         return UnknownName("symbol", symbol, known, file.graph.name);
       }
       file.sizes[symbol] = size;
     }
-    for (const auto& [symbol, range] : file.graph.symbols) {
+    for (const auto& [symbol, range] : given) {
       const int64_t size = file.sizes.emplace(symbol, std::clamp(kUsualSize, range.low, range.high)).first->second;
       if (size >= range.low && size <= range.high) continue;
       return ToStatus({DiagnosticCode::kOutOfRange, "", absl::StrCat("symbol ", symbol),
@@ -160,12 +163,14 @@ struct TextGraph::State {
   }
 
   Status MakeOutputs() {
+    const ir::CountedSizes counted = ir::CountedSizesOf(file.graph);
     int64_t left = check::kMostElements;  // what is allocated is bounded, whatever the file says
     for (size_t o = 0; o < file.graph.outputs.size(); ++o) {
       const bool state = std::any_of(file.graph.donations.begin(), file.graph.donations.end(),
                                      [&](const ir::Donation& d) { return d.output == static_cast<int>(o); });
       if (state) continue;
-      const ir::TensorType& type = file.graph.type(file.graph.outputs[o]);
+      ir::TensorType type = file.graph.type(file.graph.outputs[o]);
+      for (Extent& dim : type.dims) dim = ir::AtMost(dim, counted);
       Tensor& made = outputs.emplace_back(
           Tensor{ir::OutputName(file.graph.output_names, o), std::string(Name(type.dtype)), type, {}, {}});
       QUERN_ASSIGN(made.dims, check::SizesOf(type, file.sizes));
@@ -180,18 +185,15 @@ struct TextGraph::State {
     return absl::OkStatus();
   }
 
-  // What the last run computed: of a size that data decides, as much as its count says. A copy: a run that is timed
-  // makes none.
+  // What the last run computed, of the sizes that it found. A copy: a run that is timed makes none.
   std::vector<Tensor> Shown() const {
     if (!ran) return {};
     std::vector<Tensor> shown = outputs;
-    for (const onnx::Cut& cut : imported.cuts) {
-      Tensor& tensor = shown[cut.output];
-      int64_t count = 0;
-      std::memcpy(&count, outputs[cut.count].bytes.data(), sizeof(count));
-      onnx::CutTo(cut.dim, count, tensor.dims, tensor.bytes);
+    for (size_t o = 0; o < shown.size(); ++o) {
+      shown[o].dims = shapes[o];
+      shown[o].bytes.resize(
+          RowBytes(shown[o].type.dtype, ir::RefTensor{shown[o].type.dtype, shapes[o], {}}.elements()));
     }
-    if (model != nullptr) shown.resize(imported.results);
     return shown;
   }
 
@@ -314,6 +316,7 @@ Result<void> TextGraph::Run(Program& program) {
   }
   Result<void> ran = program.Run(state_->arguments, state_->results, state_->symbols);
   state_->ran = ran.ok();
+  if (ran.ok()) state_->shapes = *program.LastShapes();
   return ran;
 }
 

@@ -155,7 +155,9 @@ Json StepRow(const lir::Step& step) {
             return {{"step", "scan"},          {"length", scan.length.ToString()}, {"body", scan.body},
                     {"reverse", scan.reverse}, {"rows", std::move(rows)},          {"carries", Carries(scan.carries)},
                     {"label", scan.label}};
-          }},
+          },
+          // Programs of devices have none (CollectProgram).
+          [](const lir::Count&) -> Json { return Json(); }},
       step);
 }
 

@@ -114,6 +114,7 @@ std::vector<std::string> Collected::symbols() const {
 }
 
 StatusOr<Collected> CollectProgram(Signature signature, std::span<const PlannedVariant> variants) {
+  QUERN_RETURN_IF_ERROR(ir::RefuseCounted(signature.counted));
   Collected made;
   made.program.signature = std::move(signature);
   Collector collector(made);

@@ -44,6 +44,7 @@ StatusOr<StepSizes> StepSizes::Create(const Variant& variant, std::span<const st
           QUERN_RETURN_IF_ERROR(made.Add(row.whole, row.buffer, step.label, step.length, row.stride));
         return made.Add(step.carries, step.label);
       },
+      [](const lir::Count& step) { return ir::RefuseCounted({{step.symbol, {}}}); },
   };
   for (const lir::Body& body : variant.bodies) {
     for (const lir::Step& step : body.steps) QUERN_RETURN_IF_ERROR(std::visit(add, step));

@@ -92,6 +92,8 @@ class Walk {
     return absl::OkStatus();
   }
 
+  Status Step(const lir::Count& step, int) { return ir::RefuseCounted({{step.symbol, {}}}); }
+
   // `after`: what has a place when the loop is done.
   Status Begin(const std::vector<lir::Carry>& carries, std::set<int>& after) {
     for (const lir::Carry& carry : carries) {

@@ -1,9 +1,12 @@
 #include "ir/interpret.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/check.h"
+#include "base/diagnostic.h"
 #include "base/half.h"
+#include "ir/counted.h"
 #include "kir/decode.h"
 
 namespace quern::ir {
@@ -58,13 +61,37 @@ StatusOr<std::vector<int64_t>> Sizes(const TensorType& type, const Binding& bind
   return dims;
 }
 
-// `inputs`: values of the Inputs by position, for a body; null: they are fed by name, as Params always are.
-StatusOr<std::vector<RefTensor>> Evaluate(const Graph& graph, const Binding& binding,
+// Whether the sizes are as the graph requires, those apart that `binding` lacks and nodes find.
+Status CheckConstraints(const Graph& graph, const Binding& binding) {
+  const auto finders = CountingNodes(graph);
+  for (const ExtentConstraint& constraint : graph.constraints) {
+    const std::vector<std::string> symbols = constraint.difference().Symbols();
+    const bool early = std::any_of(symbols.begin(), symbols.end(), [&](const std::string& symbol) {
+      return finders.contains(symbol) && !binding.contains(symbol);
+    });
+    if (early) continue;
+    QUERN_ASSIGN(const int64_t left, constraint.left.Evaluate(binding));
+    QUERN_ASSIGN(const int64_t right, constraint.right.Evaluate(binding));
+    if (!constraint.Holds(left - right))
+      return absl::InvalidArgumentError(absl::StrFormat("%s is %d and %d", constraint.ToString(), left, right));
+  }
+  return absl::OkStatus();
+}
+
+// `inputs`: values of the Inputs by position, for a body; null: they are fed by name, as Params always are. `binding`
+// gets the sizes that are found.
+StatusOr<std::vector<RefTensor>> Evaluate(const Graph& graph, Binding& binding,
                                           const std::span<const RefTensor* const>* inputs, const Feeds& feeds) {
   std::vector<std::vector<RefTensor>> values(graph.nodes().size());
   size_t next_input = 0;
   for (size_t n = 0; n < graph.nodes().size(); ++n) {
     const Node& node = graph.nodes()[n];
+    if (IsCounted(node)) {
+      const Value count = node.inputs[1];
+      QUERN_RETURN_IF_ERROR(
+          WithOrigin(graph, node.origin, BindCount(graph, node, values[count.node][count.result], binding)));
+      QUERN_RETURN_IF_ERROR(CheckConstraints(graph, binding));
+    }
     for (const TensorType& type : node.results) {
       RefTensor result{type.dtype, {}, {}};
       QUERN_ASSIGN(result.dims, Sizes(type, binding));
@@ -111,6 +138,20 @@ StatusOr<std::vector<RefTensor>> Evaluate(const Graph& graph, const Binding& bin
 
 }  // namespace
 
+Status BindCount(const Graph& graph, const Node& node, const RefTensor& count, Binding& binding) {
+  const std::string& symbol = CountedSymbol(node);
+  const SymbolRange& range = graph.symbols.at(symbol);
+  const int64_t value = count.integers[0];
+  QUERN_ASSIGN(const int64_t most, graph.type(node.inputs[0]).dims[node.attributes.Int("axis")].Evaluate(binding));
+  const int64_t high = std::min(most, range.high);
+  if (value < range.low || value > high) {
+    return ToStatus({DiagnosticCode::kOutOfRange, node.op->name, absl::StrCat("symbol ", symbol),
+                     absl::StrCat(range.low, "..", high), absl::StrCat(value), ""});
+  }
+  binding[symbol] = value;
+  return absl::OkStatus();
+}
+
 StatusOr<RefTensor> RefTensorFromBytes(DType dtype, std::vector<int64_t> dims, std::span<const uint8_t> bytes) {
   RefTensor tensor{dtype, std::move(dims), {}};
   const int64_t elements = tensor.elements();
@@ -153,13 +194,10 @@ std::vector<uint8_t> BytesOf(const RefTensor& tensor) {
 }
 
 StatusOr<std::vector<RefTensor>> Interpret(const Graph& graph, const Binding& binding, const Feeds& feeds) {
-  for (const ExtentConstraint& constraint : graph.constraints) {
-    QUERN_ASSIGN(const int64_t left, constraint.left.Evaluate(binding));
-    QUERN_ASSIGN(const int64_t right, constraint.right.Evaluate(binding));
-    if (!constraint.Holds(left - right))
-      return absl::InvalidArgumentError(absl::StrFormat("%s is %d and %d", constraint.ToString(), left, right));
-  }
-  return Evaluate(graph, binding, nullptr, feeds);
+  Binding sizes = binding;
+  for (const auto& [symbol, node] : CountingNodes(graph)) sizes.erase(symbol);
+  QUERN_RETURN_IF_ERROR(CheckConstraints(graph, sizes));
+  return Evaluate(graph, sizes, nullptr, feeds);
 }
 
 }  // namespace quern::ir

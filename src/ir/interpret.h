@@ -18,6 +18,9 @@ using Feeds = std::map<std::string, RefTensor, std::less<>>;
 // constraint, an op without a reference. Composites are evaluated through their own reference.
 StatusOr<std::vector<RefTensor>> Interpret(const Graph& graph, const Binding& binding, const Feeds& feeds);
 
+// Gives the symbol of a Counted the value of its count. Error: kOutOfRange, no such many elements.
+Status BindCount(const Graph& graph, const Node& node, const RefTensor& count, Binding& binding);
+
 // Decodes `bytes` (dense, or rows of blocks) as a tensor of `type` with the given sizes.
 StatusOr<RefTensor> RefTensorFromBytes(DType dtype, std::vector<int64_t> dims, std::span<const uint8_t> bytes);
 // The dense little-endian bytes, every element rounded once. Precondition: no block format.

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/diagnostic.h"
 #include "ir/control.h"
+#include "ir/counted.h"
 #include "ir/graph.h"
 #include "ir/op.h"
 
@@ -59,6 +60,11 @@ Status CheckBodies(const OpDef& op, std::span<const std::shared_ptr<const Graph>
       return ToStatus({DiagnosticCode::kShapeMismatch, op.name, what,
                        absl::StrCat(own->second.low, "..", own->second.high), absl::StrCat(range.low, "..", range.high),
                        ""});
+    }
+    for (const Node& node : bodies[b]->nodes()) {
+      if (!IsCounted(node)) continue;
+      return ToStatus({DiagnosticCode::kUnsupported, op.name, absl::StrFormat("%s of %s", node.op->name, op.bodies[b]),
+                       "one outside of bodies", "a size that each trip or branch finds", ""});
     }
     if (const Status status = Verify(*bodies[b]); !status.ok()) {
       return WithMessage(status, absl::StrFormat("%s: %s: %s", op.name, op.bodies[b], std::string(status.message())));
@@ -209,6 +215,7 @@ Status Verify(const Graph& graph) {
         absl::StrFormat("%u outputs have %u names", graph.outputs.size(), graph.output_names.size()));
   }
   QUERN_RETURN_IF_ERROR(CheckOutputNames(graph.output_names, graph.donations));
+  QUERN_RETURN_IF_ERROR(CheckCounted(graph));
   std::map<std::string_view, const TensorType*> params_of_all;
   return CheckParams(graph, params_of_all);
 }

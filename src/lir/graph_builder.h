@@ -73,6 +73,7 @@ class GraphBuilder {
   Status PlaceIf(int n);
   Status PlaceWhile(int n);
   Status PlaceScan(int n);
+  Status PlaceCounted(int n);
   // Where an operand of node n lies, that a body writes over to make result `result`: its own place where nothing else
   // reads that memory, else a copy, made here.
   StatusOr<Place> Overwritable(int n, int operand, int result);

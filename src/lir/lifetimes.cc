@@ -43,6 +43,10 @@ class Walk {
                               const int begin = Begin(scan.carries);
                               Visit(scan.body);
                               End(begin);
+                            },
+                            [&](const Count& count) {
+                              Touch(count.count.buffer);
+                              ++tick_;
                             }},
                  step);
     }

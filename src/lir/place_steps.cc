@@ -1,5 +1,5 @@
-// Nodes with bodies as steps: If, While, Scan. Captures lie where they lie outside; results are written where the
-// step's own lie.
+// Nodes as steps: If, While and Scan, which have bodies, and Counted. Captures lie where they lie outside; results are
+// written where the step's own lie.
 
 #include <algorithm>
 #include <string_view>
@@ -21,8 +21,10 @@ Status GraphBuilder::PlaceStep(int n) {
     std::string_view op;
     Status (GraphBuilder::*place)(int n);
   };
-  constexpr Row kRows[] = {
-      {"If", &GraphBuilder::PlaceIf}, {"Scan", &GraphBuilder::PlaceScan}, {"While", &GraphBuilder::PlaceWhile}};
+  constexpr Row kRows[] = {{"Counted", &GraphBuilder::PlaceCounted},
+                           {"If", &GraphBuilder::PlaceIf},
+                           {"Scan", &GraphBuilder::PlaceScan},
+                           {"While", &GraphBuilder::PlaceWhile}};
   for (const Row& row : kRows) {
     if (row.op == graph_.node(n).op->name) return (this->*row.place)(n);
   }
@@ -195,14 +197,31 @@ Status GraphBuilder::PlaceWhile(int n) {
   return absl::OkStatus();
 }
 
+// The result lies where x does: what counts comes first.
+Status GraphBuilder::PlaceCounted(int n) {
+  const ir::Node& node = graph_.node(n);
+  QUERN_RETURN_IF_ERROR(Read(node.inputs[0]).status());
+  places_[n] = {PlaceOf(node.inputs[0])};
+  places_[n][0].once = false;
+  const std::string& symbol = ir::CountedSymbol(node);
+  if (parts_.found.contains(symbol)) return absl::OkStatus();
+  Count step{.symbol = symbol, .range = parts_.plan.ranges.at(symbol), .node = n, .label = StepLabel(n)};
+  QUERN_ASSIGN(step.count, Read(node.inputs[1]));
+  step.requirements = parts_.TakeRequirements(symbol);
+  parts_.found.insert(symbol);
+  parts_.plan.bodies[body_].steps.push_back(std::move(step));
+  return absl::OkStatus();
+}
+
 // The rows of `whole`, whose elements lie dense.
 StatusOr<Row> GraphBuilder::RowsOf(const Argument& whole, const ir::TensorType& type) {
   ir::TensorType row = type;
   row.dims.erase(row.dims.begin());
   QUERN_ASSIGN(const int buffer, parts_.AddBuffer(Home::kLoop, row));
   Buffer& made = parts_.plan.buffers[buffer];
-  made.align = lir::AlignmentOf(made.bytes, parts_.AlignmentOf(whole));
-  return Row{buffer, whole, made.bytes};
+  QUERN_ASSIGN(Extent stride, BytesOf(made.type, parts_.plan.ranges, nullptr));
+  made.align = lir::AlignmentOf(stride, parts_.AlignmentOf(whole));
+  return Row{buffer, whole, std::move(stride)};
 }
 
 Status GraphBuilder::PlaceScan(int n) {

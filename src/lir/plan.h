@@ -10,7 +10,7 @@
 // A view (Reshape, Narrow of leading rows) is no buffer: it is an argument with a byte offset into one.
 //
 // Launches are one table, in the order in which they stand; what runs when is a tree over ranges of it. A graph without
-// If, While and Scan is one Run of all launches. Bodies share kernels, buffers and the arena with what is around them:
+// If, While, Scan and Counted is one Run. Bodies share kernels, buffers and the arena with what is around them:
 //     if b3  choose
 //       then
 //         launch 1  k1 map (b0 -> b4)  choose/then/Exp
@@ -22,6 +22,7 @@
 //         launch 4  k3 map (b5 -> b9)
 //       body
 //         launch 5  k4 map (b5 -> b6)
+//     count N in 0..37 from b11  chosen
 #pragma once
 
 #include <array>
@@ -138,8 +139,26 @@ struct Scan {
   std::string label = {};
 };
 
+// What the ranges alone do not prove: checked whenever symbols are bound.
+struct Requirement {
+  Extent value;  // must be >= 0 (exact: == 0)
+  bool exact = false;
+  std::string text;  // "512 >= PAST_SEQ + SEQ"
+};
+
+// The i64 at `count` is the value of `symbol` from here on. Until then no launch names it; memory that depends on it
+// has room for the most that it may be. Stands in the plan's own body alone.
+struct Count {
+  Argument count = {};
+  std::string symbol = {};
+  SymbolRange range = {};
+  std::vector<Requirement> requirements = {};  // that name it, and no symbol of a later step: checked then
+  int node = -1;
+  std::string label = {};
+};
+
 // Visited with std::visit and an Overloaded of all kinds (base/overloaded.h): docs/add-a-step.md.
-using Step = std::variant<Run, If, While, Scan>;
+using Step = std::variant<Run, If, While, Scan, Count>;
 
 // A graph as steps: that of the plan, or one of a node of another body.
 struct Body {
@@ -151,13 +170,6 @@ struct Body {
   // Where each result of each node of the fused graph lies: what checks and profiles look up. Right from the last
   // launch of the value's region until the last one that reads it.
   std::vector<std::vector<Argument>> values;
-};
-
-// What the ranges alone do not prove: checked whenever symbols are bound.
-struct Requirement {
-  Extent value;  // must be >= 0 (exact: == 0)
-  bool exact = false;
-  std::string text;  // "512 >= PAST_SEQ + SEQ"
 };
 
 struct Sealed;  // lir/sealed.h

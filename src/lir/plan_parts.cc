@@ -27,6 +27,7 @@ StatusOr<Extent> BytesOf(const kir::BufferType& type, const SymbolRanges& ranges
 }
 
 int PlanParts::AddBuffer(Buffer buffer) {
+  buffer.bytes = ir::AtMost(buffer.bytes, counted);
   if (buffer.name.empty()) buffer.name = absl::StrCat("b", plan.buffers.size());
   plan.buffers.push_back(std::move(buffer));
   versions.push_back(0);
@@ -73,6 +74,20 @@ void PlanParts::Require(const ir::ExtentConstraint& constraint) {
     if (known.value == requirement.value && known.exact == requirement.exact) return;
   }
   plan.requirements.push_back(std::move(requirement));
+}
+
+std::vector<Requirement> PlanParts::TakeRequirements(const std::string& symbol) {
+  std::vector<Requirement> taken, left;
+  for (Requirement& requirement : plan.requirements) {
+    const std::vector<std::string> symbols = requirement.value.Symbols();
+    const bool names = std::find(symbols.begin(), symbols.end(), symbol) != symbols.end();
+    const bool known = std::all_of(symbols.begin(), symbols.end(), [&](const std::string& name) {
+      return name == symbol || found.contains(name) || !counted.contains(name);
+    });
+    (names && known ? taken : left).push_back(std::move(requirement));
+  }
+  plan.requirements = std::move(left);
+  return taken;
 }
 
 int64_t PlanParts::AlignmentOf(const Argument& argument) const {

@@ -4,11 +4,13 @@
 
 #include <deque>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/hash.h"
+#include "ir/counted.h"
 #include "lir/plan.h"
 
 namespace quern::lir {
@@ -33,6 +35,8 @@ class PlanParts {
   Plan plan;
   std::vector<int> versions;          // by buffer: in-place updates so far
   std::map<std::string, int> params;  // buffers, by name
+  ir::CountedSizes counted;           // sizes that steps find: buffers have room for the most that they may be
+  std::set<std::string> found;        // those that steps so far find
 
   int AddBuffer(Buffer buffer);
   // A buffer of a value of this type.
@@ -43,6 +47,8 @@ class PlanParts {
   // `call`: the function that computes it, or null.
   int Intern(kir::Kernel kernel, const ir::CustomDef* call = nullptr);
   void Require(const ir::ExtentConstraint& constraint);
+  // Takes the requirements out of the plan's whose last symbol to be found is this one.
+  std::vector<Requirement> TakeRequirements(const std::string& symbol);
   // What the memory behind an argument is aligned to.
   int64_t AlignmentOf(const Argument& argument) const;
   // Whether a carried input, or what a loop started with one, lies there.

@@ -62,6 +62,13 @@ class Printer {
     absl::StrAppend(&text_, Label(step.label), "\n");
     PrintBody(step.body, indent + 4);
   }
+  void PrintStep(const Count& step, int indent) {
+    absl::StrAppend(&text_, Pad(indent), "count ", step.symbol, " in ", step.range.low, "..");
+    if (step.range.high != INT64_MAX) absl::StrAppend(&text_, step.range.high);
+    absl::StrAppend(&text_, " from ", Text(step.count), Label(step.label), "\n");
+    for (const Requirement& requirement : step.requirements)
+      absl::StrAppend(&text_, Pad(indent + 4), "requires ", requirement.text, "\n");
+  }
   // ", b5 -> b6 from b2 by b7 b8": current, next, the operand, the places.
   void PrintCarries(const std::vector<Carry>& carries) {
     for (const Carry& carry : carries) {

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::string_view kMagic = "QUERNPLN";
 // Of what Writer and Reader say below: another order or another field is another number.
-constexpr uint32_t kVersion = 1;
+constexpr uint32_t kVersion = 2;
 
 // Both directions are one list of fields: `Fields(io, value)` hands every field of a value to `io`, which writes it, or
 // fills it from bytes.
@@ -237,12 +237,16 @@ void Fields(Io& io, Scan& step) {
   io(step.body), io(step.length), io(step.reverse), io(step.carries), io(step.rows), io(step.node), io(step.label);
 }
 template <typename Io>
-void Fields(Io& io, Body& body) {
-  io(body.name), io(body.parent), io(body.node), io(body.position), io(body.steps), io(body.values);
-}
-template <typename Io>
 void Fields(Io& io, Requirement& requirement) {
   io(requirement.value), io(requirement.exact), io(requirement.text);
+}
+template <typename Io>
+void Fields(Io& io, Count& step) {
+  io(step.count), io(step.symbol), io(step.range), io(step.requirements), io(step.node), io(step.label);
+}
+template <typename Io>
+void Fields(Io& io, Body& body) {
+  io(body.name), io(body.parent), io(body.node), io(body.position), io(body.steps), io(body.values);
 }
 template <typename Io>
 void Fields(Io& io, OnceValue& value) {
@@ -274,7 +278,7 @@ void Fields(Io& io, Port& port) {
 template <typename Io>
 void Fields(Io& io, Signature& signature) {
   io(signature.name), io(signature.inputs), io(signature.outputs), io(signature.params), io(signature.states);
-  io(signature.symbols);
+  io(signature.symbols), io(signature.counted);
 }
 template <typename Io>
 void Fields(Io& io, SealedProgram& program) {

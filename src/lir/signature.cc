@@ -10,7 +10,8 @@ namespace quern {
 Signature SignatureOf(const ir::Graph& graph) {
   Signature signature;
   signature.name = graph.name;
-  signature.symbols = graph.symbols;
+  signature.symbols = ir::GivenSymbols(graph);
+  signature.counted = ir::CountedSizesOf(graph);
   for (const int n : graph.Inputs()) {
     const std::string& name = graph.node(n).attributes.String("name");
     const bool donated = std::any_of(graph.donations.begin(), graph.donations.end(),
@@ -25,6 +26,11 @@ Signature SignatureOf(const ir::Graph& graph) {
     if (!donated) signature.outputs.push_back({ir::OutputName(graph.output_names, o), graph.type(graph.outputs[o]), o});
   }
   return signature;
+}
+
+Port RoomFor(const Signature& signature, Port output) {
+  for (Extent& dim : output.type.dims) dim = ir::AtMost(dim, signature.counted);
+  return output;
 }
 
 Extent BytesOf(const Port& port, bool parameter) {

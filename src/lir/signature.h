@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/extent.h"
+#include "ir/counted.h"
 #include "ir/graph.h"
 
 namespace quern {
@@ -25,9 +26,14 @@ struct Signature {
   std::vector<Port> outputs;  // likewise; named "0", "1", ... by their index among the graph's outputs
   std::vector<Port> params;
   std::vector<Port> states;  // donated inputs
-  SymbolRanges symbols;
+  SymbolRanges symbols;      // that a run is given
+  ir::CountedSizes counted;  // those that it finds, which types of outputs may name: with the most that each may be
 };
 Signature SignatureOf(const ir::Graph& graph);
+
+// What a caller gives memory for: the output as large as it may be. Its elements lie dense at the start, however many a
+// run finds.
+Port RoomFor(const Signature& signature, Port output);
 
 // Bytes of a port's memory; `parameter`: in the form of a model file.
 Extent BytesOf(const Port& port, bool parameter);

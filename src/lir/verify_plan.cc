@@ -158,6 +158,12 @@ class StepVerifier {
     return absl::OkStatus();
   }
 
+  Status VerifyStep(const Count& step, int body) {
+    if (body != 0) return Fail(step.label + " finds a size in a body");
+    if (!plan_.ranges.contains(step.symbol)) return Fail(absl::StrFormat("%s finds no symbol of the plan", step.label));
+    return VerifyRead(step.count, step.label);
+  }
+
   Status Begin(const std::vector<Carry>& carries, const std::string& label) {
     for (const Carry& carry : carries) {
       QUERN_RETURN_IF_ERROR(VerifyRead(carry.initial, label));

@@ -33,10 +33,10 @@ Captures CapturesOf(Call& c, const std::vector<const format::Graph*>& graphs) {
   for (const std::string& name : names) {
     const Item* const item = c.scope.Find(name);
     if (item == nullptr) continue;  // said where it is read
-    if (item->kind == Item::Kind::kTensor && item->value.node >= 0 && item->counts.empty()) {
+    if (item->kind == Item::Kind::kTensor && item->value.node >= 0) {
       captures.operands.push_back(item->value);
       captures.names.push_back(name);
-    } else if (item->kind != Item::Kind::kSequence && item->counts.empty()) {
+    } else if (item->kind != Item::Kind::kSequence) {
       captures.data.emplace_back(name, *item);
     }
   }
@@ -79,7 +79,7 @@ StatusOr<std::unique_ptr<Body>> MakeBody(Call& c, const format::Graph& graph, co
   QUERN_RETURN_IF_ERROR(ImportNodes(scope, graph.node(), c.depth + 1));
   for (const format::ValueInfo& output : graph.output()) {
     const Item* const item = scope.Find(output.name());
-    if (item == nullptr || item->kind != Item::Kind::kTensor || !item->counts.empty())
+    if (item == nullptr || item->kind != Item::Kind::kTensor)
       return absl::UnimplementedError(absl::StrFormat("the result %s of its body is no tensor", output.name()));
     QUERN_ASSIGN(const Value value, ValueOf(c.session, builder, *item));
     body->outputs.push_back(value);

@@ -76,8 +76,6 @@ const Item& Call::item(int i) {
 Value Call::x(int i) {
   const Item& from = item(i);
   if (!ok()) return Nothing();
-  if (!from.counts.empty())
-    Fail("how many elements %s has depends on data, and only outputs of a model may", node.input(i));
   if (from.kind == Item::Kind::kStrings) Fail("%s is of strings, which tensors here are not", node.input(i));
   if (from.kind == Item::Kind::kSequence) Fail("%s is a sequence, and a tensor is needed", node.input(i));
   if (from.kind == Item::Kind::kNone) Fail("operand %d is needed", i);
@@ -242,6 +240,16 @@ Extent Call::OpenSize(const Values& from) {
     Dependences(session, builder, value, &session.open_inputs[symbol], &symbols);
   }
   builder.graph.symbols.emplace(symbol, SymbolRange{0, int64_t{1} << 20});
+  return Extent::Symbol(symbol);
+}
+
+Extent Call::FoundSize(const Extent& most) {
+  std::string symbol = "FOUND_";
+  for (const char letter : scope.label + NameOf(node)) symbol += absl::ascii_isalnum(letter) ? letter : '_';
+  SymbolRanges& symbols = builder.graph.symbols;
+  while (symbols.contains(symbol)) symbol += "_";
+  session.found.insert(symbol);
+  symbols.emplace(symbol, SymbolRange{0, most.UpperBound(symbols).value_or(INT64_MAX)});
   return Extent::Symbol(symbol);
 }
 

@@ -134,7 +134,7 @@ StatusOr<ir::TensorType> TypeOf(Session& session, ir::Graph& graph, const format
   return type;
 }
 
-Status ImportModel(Session& session, Builder& builder, Imported& result) {
+Status ImportModel(Session& session, Builder& builder) {
   const format::Graph& graph = session.file.model().graph();
   builder.graph.name = graph.name().empty() ? "model" : graph.name();
   for (const format::Function& function : session.file.model().functions())
@@ -150,16 +150,11 @@ Status ImportModel(Session& session, Builder& builder, Imported& result) {
     scope.Set(input.name(), TensorItem(value));
   }
   QUERN_RETURN_IF_ERROR(ImportNodes(scope, graph.node(), 0));
-  std::vector<ir::Value> counts;
   std::vector<std::string>& names = builder.graph.output_names;
   const auto output = [&](const std::string& name, const Item& item) -> Status {
     StatusOr<ir::Value> value = ValueOf(session, builder, item);
     if (!value.ok())
       return absl::UnimplementedError(absl::StrFormat("the output %s: %s", name, value.status().message()));
-    for (const auto& [dim, count] : item.counts) {
-      result.cuts.push_back({static_cast<int>(names.size()), dim, static_cast<int>(counts.size())});
-      counts.push_back(count);
-    }
     builder.graph.outputs.push_back(*value);
     names.push_back(name);
     return absl::OkStatus();
@@ -174,12 +169,6 @@ Status ImportModel(Session& session, Builder& builder, Imported& result) {
       for (size_t i = 0; i < item->items.size(); ++i)
         QUERN_RETURN_IF_ERROR(output(absl::StrCat(info.name(), ".", i), item->items[i]));
     }
-  }
-  result.results = static_cast<int>(names.size());
-  for (Cut& cut : result.cuts) {
-    builder.graph.outputs.push_back(counts[cut.count]);
-    cut.count = static_cast<int>(names.size());
-    names.push_back(absl::StrFormat("%s.count_%d", names[cut.output], cut.dim));
   }
   return absl::OkStatus();
 }
@@ -205,17 +194,6 @@ bool Solve(Session& session, const ir::Graph& graph) {
 }
 
 }  // namespace
-
-void CutTo(int dim, int64_t count, std::vector<int64_t>& dims, std::vector<uint8_t>& bytes) {
-  const int64_t old = dims[dim], kept = std::clamp<int64_t>(count, 0, old);
-  int64_t rows = 1;
-  for (int d = 0; d < dim; ++d) rows *= dims[d];
-  dims[dim] = kept;
-  if (rows == 0 || old == 0) return;
-  const int64_t row = static_cast<int64_t>(bytes.size()) / rows, left = row / old * kept;
-  for (int64_t r = 1; r < rows; ++r) std::memmove(bytes.data() + r * left, bytes.data() + r * row, left);
-  bytes.resize(rows * left);
-}
 
 Status TakeInitializers(Scope& scope, const format::Graph& graph) {
   Session& session = scope.session;
@@ -253,7 +231,7 @@ StatusOr<Imported> Import(const ModelFile& file, const ImportOptions& options) {
     Session session{.file = file, .options = options, .sizes = sizes, .fixed_inputs = fixed, .solved = solved};
     Builder builder;
     Imported result;
-    Status status = ImportModel(session, builder, result);
+    Status status = ImportModel(session, builder);
     if (status.ok() && Solve(session, builder.graph)) {
       solved = session.solved;
       continue;
@@ -279,6 +257,7 @@ StatusOr<Imported> Import(const ModelFile& file, const ImportOptions& options) {
     }
     const size_t before = sizes.size() + fixed.size();
     for (const std::string& symbol : session.wanted_sizes) {
+      if (session.found.contains(symbol)) continue;
       const auto given = options.sizes.find(symbol);
       const auto found = session.available.find(symbol);
       if (given != options.sizes.end())

@@ -34,19 +34,8 @@ struct Port {
   std::string input;  // of an input: that of the graph's
 };
 
-// A dimension of an output of which only the first elements are results: as many as an output of the graph, i64[] or
-// i64[1], says.
-struct Cut {
-  int output = 0, dim = 0, count = 0;
-};
-
-// The first `count` elements along `dim` of a dense tensor, in its place.
-void CutTo(int dim, int64_t count, std::vector<int64_t>& dims, std::vector<uint8_t>& bytes);
-
 struct Imported {
-  ir::Graph graph;  // its outputs: those of the model, then counts that `cuts` need
-  int results = 0;  // how many of the outputs are the model's; the rest are counts
-  std::vector<Cut> cuts;
+  ir::Graph graph;
   std::map<std::string, std::span<const uint8_t>, std::less<>> params;  // the bytes of every Param
   std::vector<std::shared_ptr<const std::vector<uint8_t>>> owners;      // of those that are not the file's
   // What became part of the graph: it is for these alone.

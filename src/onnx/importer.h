@@ -81,6 +81,8 @@ class Call {
   std::vector<double> RealsOf(Value value);  // or an error
   // A size that only these values give: a symbol, unless what else the graph says of it solves it.
   Extent OpenSize(const Values& from);
+  // A size of at most that many, which each run finds: a symbol.
+  Extent FoundSize(const Extent& most);
   // Operand i, or an attribute that it was before; nothing where neither is given.
   std::optional<Ints> IntsFrom(int i, std::string_view attribute);
 

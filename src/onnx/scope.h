@@ -21,7 +21,6 @@ struct Item {
   std::shared_ptr<const Data> data = nullptr;  // of a tensor that the file holds
   std::string name = {};                       // of such a tensor
   std::vector<Item> items = {};                // of a sequence
-  std::map<int, ir::Value> counts = {};        // by dimension: how much of it is there, where data decides that
 };
 
 // A number that sizes make: extent / divisor.
@@ -36,6 +35,8 @@ struct Builder {
   Builder* outer = nullptr;           // that of the node whose body it is
   std::map<int, ir::Value> captured;  // by Input: what it stands for in `outer`, where it is the same in each trip
   std::map<std::string, ir::Value> params;
+  // How many elements are not 0, as a count and as the symbol that it gives, by the value whose elements they are.
+  std::map<ir::Value, std::pair<ir::Value, Extent>> found;
   // What has been found by known.h.
   std::map<ir::Value, std::optional<std::vector<Ratio>>> ratios;
   std::map<ir::Value, std::optional<ir::RefTensor>> tensors;
@@ -56,6 +57,7 @@ struct Session {
   std::map<std::string, int64_t, std::less<>> available = {};   // sizes that values of inputs have
   std::set<std::string> open = {};                              // symbols of sizes that data gives, by what solves them
   std::map<std::string, std::set<std::string>> open_inputs = {};  // what such a size is made of
+  std::set<std::string> found = {};                               // symbols of sizes that runs find
   std::map<std::string, std::span<const uint8_t>, std::less<>> params = {};
   std::vector<std::shared_ptr<const std::vector<uint8_t>>> owners = {};
   std::map<std::string, std::string> symbol_names = {};  // of dimensions

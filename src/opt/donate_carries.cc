@@ -20,6 +20,7 @@
 #include <optional>
 
 #include "ir/control.h"
+#include "ir/counted.h"
 #include "opt/passes.h"
 #include "opt/rewriter.h"
 
@@ -36,7 +37,7 @@ const std::string& InputName(const ir::Graph& graph, int input) {
 std::optional<int> TakenBy(const ir::Node& node, int operand) {
   if (const std::optional<ir::Takeover> takeover = ir::TakeoverOf(node))
     return operand == takeover->operand ? std::optional(takeover->result) : std::nullopt;
-  if (!ir::IsControl(node)) return std::nullopt;
+  if (node.bodies.empty() || !ir::IsControl(node)) return std::nullopt;
   const ir::Graph& body = *node.bodies.back();
   const int input = ir::IsBranch(node) ? operand - 1 : operand;
   for (const ir::Donation& donation : body.donations) {
@@ -90,7 +91,7 @@ StatusOr<ir::Graph> DonateIn(const ir::Graph& graph) {
   Rewriter rewriter(graph, "donate_carries", nullptr);
   for (int n = 0; n < rewriter.size(); ++n) {
     const ir::Node& node = graph.node(n);
-    if (!ir::IsControl(node)) {
+    if (node.bodies.empty() || !ir::IsControl(node)) {
       QUERN_RETURN_IF_ERROR(rewriter.Copy(n));
       continue;
     }
@@ -111,6 +112,7 @@ StatusOr<ir::Graph> DonateIn(const ir::Graph& graph) {
 
 bool MayFail(const ir::Graph& graph) {
   return std::any_of(graph.nodes().begin(), graph.nodes().end(), [](const ir::Node& node) {
+    if (ir::IsCounted(node)) return true;  // sizes may not go with the count
     const ir::AttrValue* const max = node.attributes.Find("max");
     if (ir::IsControl(node) && max != nullptr && std::get<int64_t>(*max) > 0) return true;
     return std::any_of(node.bodies.begin(), node.bodies.end(), [](const auto& body) { return MayFail(*body); });

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "ir/counted.h"
 #include "opt/rewriter.h"
 
 namespace quern::opt {
@@ -37,6 +38,8 @@ FusionGroups::FusionGroups(const family::Scope& scope, std::span<const family::F
                            const std::vector<bool>& once)
     : scope_(scope), families_(families), once_(once), group_(scope.graph.nodes().size(), -1), end_(group_.size()) {
   std::iota(end_.begin(), end_.end(), 0);
+  for (const auto& [symbol, node] : ir::CountingNodes(scope.graph)) finders_.push_back(node);
+  std::sort(finders_.begin(), finders_.end());
   for (int n = 0; n < static_cast<int>(group_.size()); ++n) {
     if (ir::IsLeaf(scope.graph.node(n))) continue;
     group_[n] = static_cast<int>(members_.size());
@@ -142,6 +145,10 @@ Status FusionGroups::CanBe(const NodeSet& nodes, bool sheet) const {
   for (const int n : nodes.nodes()) {
     if (ir::IsControl(view.node(n))) return No("%s is a step of its own", view.Describe(n));
   }
+  // What names a size runs after it has been found, whether or not it reads what was found with it.
+  const auto finder = std::lower_bound(finders_.begin(), finders_.end(), nodes.nodes().front());
+  if (finder != finders_.end() && *finder < nodes.nodes().back())
+    return No("%s finds a size between them", scope_.graph.node(*finder).op->name);
   if (Buffers(view) > most.buffers) return No("a kernel has at most %u buffers", most.buffers);
   QUERN_RETURN_IF_ERROR(SameRhythm(nodes));
   return family::FamilyOf(families_, view).match(view).status();

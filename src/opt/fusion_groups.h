@@ -60,7 +60,8 @@ class FusionGroups {
   std::vector<int> end_;  // by node: the last node of the groups that begin there or before, or a later one
   std::vector<family::NodeSet> members_;
   std::vector<const family::Family*> families_of_;
-  std::set<int> sheets_;  // groups that began as one
+  std::set<int> sheets_;      // groups that began as one
+  std::vector<int> finders_;  // ascending: nodes that find a size, which others may name
   std::vector<int> visited_;
   int visit_ = 0;
 };

@@ -4,7 +4,8 @@
 //   T == PAST + SEQ  ->  T is PAST + SEQ        2*S == A  ->  A is 2*S        30 == 2*S  ->  S is 15
 // The symbol stays declared, for a run still gives it: the equality is kept and checked then. What its range says of
 // the sizes that take its place narrows theirs (A in 2..64, A == S: S in 2..64), or is kept as a constraint. What has
-// to be at least something narrows them too: of S >= 32, kernels and the arena know that S - 31 is a size.
+// to be at least something narrows them too: of S >= 32, kernels and the arena know that S - 31 is a size. A size that
+// a run finds (Counted) takes no other's place, nor another its: it is known later. Kernels have the equality as it is.
 
 #include <algorithm>
 #include <optional>
@@ -12,6 +13,7 @@
 
 #include "base/diagnostic.h"
 #include "base/divide.h"
+#include "ir/counted.h"
 #include "opt/passes.h"
 #include "opt/substitute.h"
 
@@ -100,11 +102,14 @@ struct SolvedSizes {
   std::vector<ir::ExtentConstraint> at_least = {};  // those that narrowed ranges: a run is told of them, not of a range
 };
 
-StatusOr<SolvedSizes> SolveSizes(std::span<const ir::ExtentConstraint> constraints, SymbolRanges ranges) {
+StatusOr<SolvedSizes> SolveSizes(std::span<const ir::ExtentConstraint> constraints, SymbolRanges ranges,
+                                 const std::map<std::string, int, std::less<>>& found) {
   SolvedSizes solved{std::move(ranges), {}, {}, {}};
   auto& [symbols, values, kept, at_least] = solved;
   for (const ir::ExtentConstraint& constraint : constraints) {
-    if (constraint.relation != ir::SizeRelation::kEqual) continue;
+    const std::vector<std::string> names = constraint.difference().Symbols();
+    const bool later = std::any_of(names.begin(), names.end(), [&](const auto& name) { return found.contains(name); });
+    if (constraint.relation != ir::SizeRelation::kEqual || later) continue;
     const std::optional<Solution> solution = Solve(Substitute(constraint.difference(), values), symbols);
     if (!solution) continue;
     const SymbolRange range = symbols.at(solution->symbol);
@@ -131,12 +136,12 @@ StatusOr<SolvedSizes> SolveSizes(std::span<const ir::ExtentConstraint> constrain
 
 Status CheckSizes(const ir::Graph& graph, const SymbolRanges& ranges) {
   const std::vector<ir::ExtentConstraint> constraints = AllConstraints(graph);
-  QUERN_ASSIGN(const SolvedSizes solved, SolveSizes(constraints, ranges));
+  QUERN_ASSIGN(const SolvedSizes solved, SolveSizes(constraints, ranges, ir::CountingNodes(graph)));
   return Substitute(constraints, solved.values, solved.ranges).status();
 }
 
 StatusOr<ir::Graph> UnifySizes(const ir::Graph& graph) {
-  QUERN_ASSIGN(const SolvedSizes solved, SolveSizes(AllConstraints(graph), graph.symbols));
+  QUERN_ASSIGN(const SolvedSizes solved, SolveSizes(AllConstraints(graph), graph.symbols, ir::CountingNodes(graph)));
   if (solved.values.empty() && solved.ranges == graph.symbols) return graph;
   auto change = [&](SymbolRanges& own) -> Status {
     for (auto& [symbol, range] : own) range = solved.ranges.at(symbol);

@@ -232,6 +232,16 @@ class BoundPlan::Host : public StepHost {
   uint64_t Base(int buffer) const override { return reinterpret_cast<uint64_t>(plan_.bases_[buffer]); }
   void Rebase(int buffer, uint64_t base) override { plan_.Place(buffer, reinterpret_cast<uint8_t*>(base)); }
   StatusOr<uint8_t> Read(uint64_t address) override { return *reinterpret_cast<const uint8_t*>(address); }
+  StatusOr<int64_t> ReadCount(uint64_t address) override {
+    int64_t count = 0;
+    std::memcpy(&count, reinterpret_cast<const void*>(address), sizeof(count));
+    return count;
+  }
+  void Bind(int symbol, int64_t value) override {
+    if (plan_.values_[symbol] == value) return;
+    plan_.values_[symbol] = value;
+    plan_.list_.Bind(plan_.plan_, plan_.values_, plan_.bases_);
+  }
 
  private:
   BoundPlan& plan_;

@@ -105,6 +105,8 @@ class BoundPlan {
   // Bytes of scratch that a worker needs.
   int64_t scratch_bytes() const { return scratch_bytes_; }
   std::span<const Dispatch> dispatches() const { return list_.dispatches(); }
+  // Of the symbols, in the order of the names: what the last run was given and found.
+  const std::vector<int64_t>& values() const { return values_; }
   // Launches of the last run, each as often as it ran.
   int64_t launched() const { return launched_; }
   const lir::Plan& plan() const { return plan_; }

@@ -1,5 +1,6 @@
 #include "runtime/bound_steps.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -7,6 +8,11 @@
 #include "base/overloaded.h"
 
 namespace quern {
+
+StatusOr<int64_t> StepHost::ReadCount(uint64_t) {
+  return absl::UnimplementedError("sizes that runs find (Counted) are found on this machine's processor alone");
+}
+void StepHost::Bind(int, int64_t) {}
 
 StatusOr<BoundSteps> BoundSteps::Compile(std::span<const lir::Body> bodies, std::span<const std::string> names) {
   const auto place = [&](const lir::Argument& argument) -> StatusOr<Place> {
@@ -43,6 +49,14 @@ StatusOr<BoundSteps> BoundSteps::Compile(std::span<const lir::Body> bodies, std:
           made.rows.push_back({row.buffer, std::move(whole), std::move(stride)});
         }
         return Step(std::move(made));
+      },
+      [&](const lir::Count& from) -> StatusOr<Step> {
+        QUERN_ASSIGN(Place count, place(from.count));
+        QUERN_ASSIGN(Requirements requirements, Requirements::Create(from.requirements, names));
+        const auto symbol = std::find(names.begin(), names.end(), from.symbol);
+        if (symbol == names.end()) return absl::InternalError(absl::StrCat("no symbol is called ", from.symbol));
+        return Step(Count{std::move(count), static_cast<int>(symbol - names.begin()), from.symbol, from.range,
+                          std::move(requirements), from.label});
       },
   };
   BoundSteps bound;
@@ -107,6 +121,16 @@ class BoundSteps::Runner {
       Exchange(step.carries, trip);
     }
     return absl::OkStatus();
+  }
+
+  Status RunStep(const Count& step) {
+    QUERN_ASSIGN(const int64_t count, host_.ReadCount(AddressOf(step.count)));
+    if (count < step.range.low || count > step.range.high) {
+      return ToStatus({DiagnosticCode::kOutOfRange, "", absl::StrCat("symbol ", step.name),
+                       absl::StrCat(step.range.low, "..", step.range.high), absl::StrCat(count), step.label});
+    }
+    host_.Bind(step.symbol, count);
+    return step.requirements.Check(values_, step.label);
   }
 
   void Begin(const std::vector<Carry>& carries) {

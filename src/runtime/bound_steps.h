@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "lir/plan.h"
+#include "runtime/requirements.h"
 #include "runtime/symbol_program.h"
 
 namespace quern {
@@ -29,6 +30,10 @@ class StepHost {
   virtual void Rebase(int buffer, uint64_t base) = 0;
   // The byte there, once everything launched so far has run.
   virtual StatusOr<uint8_t> Read(uint64_t address) = 0;
+  // The i64 there, likewise, and what follows it: the symbol at this position among the names has that value from here
+  // on, as the values that Run was given have. Plans of hosts that have neither have no Count.
+  virtual StatusOr<int64_t> ReadCount(uint64_t address);
+  virtual void Bind(int symbol, int64_t value);
   // Asked before each step, and each trip of a loop. Error: the run is to end (Cancelled, below).
   virtual Status Poll() = 0;
 };
@@ -43,7 +48,9 @@ class BoundSteps {
 
   // Whether the plan is launches alone: Run would launch all of them at once.
   bool straight() const { return straight_; }
-  // Errors: those of the host, Cancelled among them; kOutOfRange where a loop needs more trips than it may make.
+  // `values`: of the symbols; a host that can bind one changes them there. Errors: those of the host, Cancelled among
+  // them; kOutOfRange where a loop needs more trips than it may make, or a count is none; kSizeConflict, for a count
+  // that sizes do not go with.
   Status Run(std::span<const int64_t> values, StepHost& host) const;
 
  private:
@@ -79,7 +86,15 @@ class BoundSteps {
     std::vector<Carry> carries;
     std::vector<Row> rows;
   };
-  using Step = std::variant<lir::Run, If, While, Scan>;
+  struct Count {
+    Place count;
+    int symbol;
+    std::string name;
+    SymbolRange range;
+    Requirements requirements;
+    std::string label;
+  };
+  using Step = std::variant<lir::Run, If, While, Scan, Count>;
   class Runner;
 
   std::vector<std::vector<Step>> bodies_;

@@ -31,6 +31,7 @@ struct Executable::State_ {
   std::vector<Memory> scratch;
   std::vector<void*> scratch_pointers;
   BoundPlan* last = nullptr;
+  std::vector<int64_t> last_values;  // of the last run that went well
   RunLog* log = nullptr;
   std::vector<CompiledVariant> compiled;
   Report report;
@@ -42,6 +43,11 @@ Executable::~Executable() = default;
 
 const Signature& Executable::signature() const { return s_->sizes.signature(); }
 const Executable::Report& Executable::report() const { return s_->report; }
+Binding Executable::last_sizes() const {
+  Binding sizes;
+  for (size_t n = 0; n < s_->last_values.size(); ++n) sizes[s_->sizes.names()[n]] = s_->last_values[n];
+  return sizes;
+}
 const BoundPlan* Executable::last() const { return s_->last; }
 void Executable::Record(RunLog* log) { s_->log = log; }
 int Executable::variants() const { return static_cast<int>(s_->variants.size()); }
@@ -317,15 +323,17 @@ Status Executable::Run(std::span<const ConstBytes> inputs, std::span<const Mutab
   QUERN_RETURN_IF_ERROR(plan.Bind(s.sizes.values(), s.memory));
   for (size_t i = 0; i < inputs.size(); ++i) plan.SetInput(s.sizes.signature().inputs[i].name, inputs[i].data);
   for (size_t i = 0; i < outputs.size(); ++i) plan.SetOutput(s.sizes.signature().outputs[i].output, outputs[i].data);
-  if (s.log != nullptr) {
-    LoggedRun& run = s.log->Add(variant, s.sizes.values());
-    run.start_ns = start;
-    run.bind_ns = SteadyNs() - start;
+  LoggedRun* const logged = s.log == nullptr ? nullptr : &s.log->Add(variant, s.sizes.values());
+  if (logged != nullptr) {
+    logged->start_ns = start;
+    logged->bind_ns = SteadyNs() - start;
   }
   const int64_t bound = SteadyNs();
   ++s.runs[variant];
   QUERN_RETURN_IF_ERROR(plan.Run(*s.options.pool, s.scratch_pointers, s.log, s.options.cancel));
   s.last = &plan;
+  s.last_values = plan.values();
+  if (logged != nullptr) logged->values = plan.values();
   s.report.bind_ns = bound - start;
   s.report.run_ns = SteadyNs() - bound;
   s.report.arena_bytes = s.memory.arena.size();

@@ -87,6 +87,8 @@ class Executable : public Runnable {
   void ResetState();
 
   const Report& report() const override;
+  // Values of all symbols in the last run that went well, those that it found among them; none before the first.
+  Binding last_sizes() const;
   // The plan of the last run, or null.
   const BoundPlan* last() const;
 

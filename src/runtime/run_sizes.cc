@@ -40,9 +40,12 @@ std::string GuardText(const SymbolRanges& guard) {
 StatusOr<RunSizes> RunSizes::Create(Signature signature, std::span<const SymbolRanges> guards) {
   RunSizes sizes;
   sizes.signature_ = std::move(signature);
-  for (const auto& [name, range] : sizes.signature_.symbols) {
+  SymbolRanges all = sizes.signature_.symbols;
+  for (const auto& [name, most] : sizes.signature_.counted) all[name] = {0, INT64_MAX};
+  for (const auto& [name, range] : all) {
     sizes.names_.push_back(name);
     sizes.ranges_.push_back(range);
+    sizes.counted_symbols_.push_back(sizes.signature_.counted.contains(name));
   }
   for (const SymbolRanges& guard : guards) {
     std::vector<SymbolRange>& ranges = sizes.guards_.emplace_back(sizes.ranges_);
@@ -56,7 +59,7 @@ StatusOr<RunSizes> RunSizes::Create(Signature signature, std::span<const SymbolR
     sizes.input_sizes_.push_back(std::move(bytes));
   }
   for (const Port& port : sizes.signature_.outputs) {
-    QUERN_ASSIGN(Polynomial bytes, Polynomial::Compile(BytesOf(port, false), sizes.names_));
+    QUERN_ASSIGN(Polynomial bytes, Polynomial::Compile(BytesOf(RoomFor(sizes.signature_, port), false), sizes.names_));
     sizes.output_sizes_.push_back(std::move(bytes));
   }
   return sizes;
@@ -90,6 +93,10 @@ StatusOr<const Port*> RunSizes::CheckParam(std::string_view name, int64_t bytes)
 StatusOr<int> RunSizes::Choose(const Binding& symbols) {
   values_.clear();
   for (size_t i = 0; i < names_.size(); ++i) {
+    if (counted_symbols_[i]) {
+      values_.push_back(0);
+      continue;
+    }
     const auto value = symbols.find(names_[i]);
     if (value == symbols.end()) return Fail(DiagnosticCode::kMissing, absl::StrCat("symbol ", names_[i]), "", "");
     if (value->second < ranges_[i].low || value->second > ranges_[i].high) {
@@ -98,7 +105,7 @@ StatusOr<int> RunSizes::Choose(const Binding& symbols) {
     }
     values_.push_back(value->second);
   }
-  if (symbols.size() != names_.size()) {
+  if (symbols.size() != signature_.symbols.size()) {
     for (const auto& [name, value] : symbols) {
       if (!signature_.symbols.contains(name))
         return UnknownName("symbol", name, {names_.begin(), names_.end()}, signature_.name);

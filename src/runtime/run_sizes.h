@@ -29,12 +29,12 @@ class RunSizes {
   static StatusOr<RunSizes> Create(Signature signature, std::span<const SymbolRanges> guards);
 
   const Signature& signature() const { return signature_; }
-  // The symbols, sorted: what tables of values are in the order of.
+  // The symbols, sorted, those that runs find among them: what tables of values are in the order of.
   const std::vector<std::string>& names() const { return names_; }
 
   // The first guard that holds.
   StatusOr<int> Choose(const Binding& symbols);
-  // Of the last Choose.
+  // Of the last Choose; 0 where the run is to find one.
   const std::vector<int64_t>& values() const { return values_; }
   // For these values.
   Status CheckMemory(std::span<const ConstBytes> inputs, std::span<const MutableBytes> outputs);
@@ -53,6 +53,7 @@ class RunSizes {
   Signature signature_;
   std::vector<std::string> names_;
   std::vector<SymbolRange> ranges_;
+  std::vector<bool> counted_symbols_;             // those that runs find
   std::vector<std::vector<SymbolRange>> guards_;  // by guard and symbol
   std::vector<Polynomial> input_sizes_, output_sizes_;
   std::vector<int64_t> values_;

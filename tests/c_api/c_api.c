@@ -297,6 +297,7 @@ static void build(void) {
   CHECK(rank == 2 && shape[0] == 2 && shape[1] == 0);
   OK(quern_program_output_shape(p, &input, 1, NULL, 0, 0, shape, 2, &rank));
   CHECK(shape[1] == 3);
+  FAILS(QUERN_CODE_MISSING, "run", quern_program_last_shape(p, 0, shape, 2, &rank));
 
   IS_NULL("program", quern_program_run(NULL, &input, 1, &output, 1, NULL, 0));
   IS_NULL("inputs", quern_program_run(p, NULL, 1, &output, 1, NULL, 0));

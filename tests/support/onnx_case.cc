@@ -90,7 +90,6 @@ OnnxOutcome RunCase(const std::string& folder, const std::string& data_set, doub
   Result<Program> program = model->graph().Compile({.threads = threads});
   if (!program.ok()) return Refused(program.error());
   std::vector<ConstTensor> arguments;
-  std::map<std::string, int64_t> symbols;
   for (const TensorInfo& input : program->inputs()) {
     onnx::Data& tensor = inputs.find(input.name)->second;
     // A number may be given as a tensor of one element, as ONNX Runtime takes it.
@@ -100,30 +99,29 @@ OnnxOutcome RunCase(const std::string& folder, const std::string& data_set, doub
     const bool as_bits = type.ok() && type->dtype == DType::kBF16 && tensor.dtype == DType::kU16;
     if (!type.ok() || type->dims.size() != tensor.dims.size() || (type->dtype != tensor.dtype && !as_bits))
       return Wrong(absl::StrCat("the input ", input.name, " is ", input.type));
-    for (size_t d = 0; d < tensor.dims.size(); ++d) {
-      for (const std::string& symbol : type->dims[d].Symbols()) symbols[symbol] = tensor.dims[d];
-    }
   }
+  const Result<std::vector<std::vector<int64_t>>> shapes = program->OutputShapes(arguments);
+  if (!shapes.ok()) return Refused(shapes.error());
   std::map<std::string, Bytes> outputs;
   std::map<std::string, DType> dtypes;
   std::vector<MutableTensor> results;
   for (const TensorInfo& output : program->outputs()) {
     const StatusOr<ir::TensorType> type = ir::TensorType::Parse(output.type);
-    const Binding binding(symbols.begin(), symbols.end());
-    StatusOr<std::vector<int64_t>> dims = check::SizesOf(*type, binding);
-    if (!dims.ok()) return Wrong(std::string(dims.status().message()));
     Bytes& made = outputs[output.name];
-    made.dims = *dims;
-    made.bytes.resize(*check::BytesOf(*type, false, binding));
+    made.dims = (*shapes)[results.size()];
+    made.bytes.resize(RowBytes(type->dtype, ir::RefTensor{type->dtype, made.dims, {}}.elements()));
     dtypes[output.name] = type->dtype;
     results.push_back({output.name, made.bytes.data(), made.bytes.size(), nullptr, made.dims});
   }
   const Result<void> ran = program->Run(arguments, results);
   if (!ran.ok()) return Refused(ran.error());
-  for (const OnnxModel::Cut& cut : model->cuts()) {
-    int64_t count = 0;
-    std::memcpy(&count, outputs[cut.count].bytes.data(), sizeof(count));
-    onnx::CutTo(cut.dim, count, outputs[cut.output].dims, outputs[cut.output].bytes);
+  const Result<std::vector<std::vector<int64_t>>> found = program->LastShapes();
+  if (!found.ok()) return Refused(found.error());
+  for (size_t o = 0; o < found->size(); ++o) {
+    Bytes& made = outputs[program->outputs()[o].name];
+    made.dims = (*found)[o];
+    const DType dtype = dtypes[program->outputs()[o].name];
+    made.bytes.resize(RowBytes(dtype, ir::RefTensor{dtype, made.dims, {}}.elements()));
   }
   OnnxOutcome outcome;
   outcome.fixed = !model->fixed_inputs().empty();

@@ -40,18 +40,32 @@ void TopK(Call& c) {
   c.Return(1, made[1]);
 }
 
-// A result of which `count` says how much there is, along `axis`.
-Item Kept(Value value, int axis, Value count) {
-  Item item = TensorItem(value);
-  item.counts[axis] = count;
-  return item;
+// Results, of which `count` says how much there is along `axis`: a size that what follows has as a symbol, the same one
+// wherever `by` decides how much that is.
+Values Kept(Call& c, Values values, int64_t axis, Value count, std::optional<Value> by = std::nullopt) {
+  if (!c.ok()) return values;
+  if (c.builder.outer != nullptr) {
+    c.Fail("how many elements it gives depends on data, which no size in the body of a loop or branch may");
+    return values;
+  }
+  std::pair<Value, Extent> found = {count, Extent()};
+  const auto known = by ? c.builder.found.find(*by) : c.builder.found.end();
+  if (known != c.builder.found.end()) {
+    found = known->second;
+  } else {
+    found.second = c.FoundSize(c.dim(values[0], axis));
+    if (by) c.builder.found.emplace(*by, found);
+  }
+  for (Value& value : values)
+    value = c.Add("Counted", {value, found.first}, {{"axis", axis}, {"size", Extents{found.second}}});
+  return values;
 }
 
 void NonZero(Call& c) {
   Value x = c.x(0);
   if (c.rank(x) == 0) x = c.Reshape(x, {Extent(1)});
   const Values made = c.AddAll("NonZero", {x});
-  c.ReturnItem(0, Kept(made[0], 1, made[1]));
+  c.Return(Kept(c, {made[0]}, 1, made[1], x)[0]);
 }
 
 void Compress(Call& c) {
@@ -69,7 +83,7 @@ void Compress(Call& c) {
     return c.Return(c.Add("Gather", {x, c.Integers(kept)}, {{"axis", axis}}));
   }
   const Values made = c.AddAll("Compress", {x, condition}, {{"axis", axis}});
-  c.ReturnItem(0, Kept(made[0], static_cast<int>(axis), made[1]));
+  c.Return(Kept(c, {made[0]}, axis, made[1], condition)[0]);
 }
 
 void NonMaxSuppression(Call& c) {
@@ -85,7 +99,7 @@ void NonMaxSuppression(Call& c) {
                                 {"iou_threshold", number(3, 0)},
                                 {"score_threshold", number(4, -1e30)},
                                 {"center", c.Int("center_point_box", 0) != 0}});
-  c.ReturnItem(0, Kept(made[0], 0, made[1]));
+  c.Return(Kept(c, {made[0]}, 0, made[1])[0]);
 }
 
 void Unique(Call& c) {
@@ -103,7 +117,8 @@ void Unique(Call& c) {
     for (const int o : {0, 1, 3}) made[o] = c.Add("Gather", {made[o], order}, {{"axis", int64_t{0}}});
     made[2] = c.Add("Gather", {place, made[2]}, {{"axis", int64_t{0}}});
   }
-  for (const int o : {0, 1, 3}) c.ReturnItem(o, Kept(made[o], 0, made[4]));
+  Values kept = Kept(c, {made[0], made[1], made[3]}, 0, made[4]);
+  for (size_t k = 0; k < kept.size(); ++k) c.Return(k == 2 ? 3 : static_cast<int>(k), kept[k]);
   c.Return(2, made[2]);
 }
 

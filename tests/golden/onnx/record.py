@@ -390,8 +390,49 @@ def contributed():
              block_size=block, constants=range(1, len(operands)))
 
 
+def found():
+    """Ops behind those of whose results only data decide how large they are."""
+    def node(op, inputs, outputs, **attributes):
+        return helper.make_node(op, inputs, outputs, name=f"{op.lower()}_{outputs[0]}", **attributes)
+
+    places = [node("NonZero", ["x"], ["places"]), node("Transpose", ["places"], ["rows"], perm=[1, 0]),
+              node("GatherND", ["x", "rows"], ["values"]), node("Exp", ["values"], ["e"]),
+              node("ReduceSum", ["e"], ["sum"], keepdims=1), node("Div", ["e", "sum"], ["share"]),
+              node("Shape", ["places"], ["shape"]), node("Gather", ["shape", "one"], ["n"]),
+              node("Range", ["zero", "n", "one"], ["range"]), node("Cast", ["range"], ["order"], to=TensorProto.FLOAT),
+              node("Mul", ["order", "share"], ["weighed"])]
+    for name, x in (("some", np.where(f32(5, 7) > 0.2, f32(5, 7), 0)), ("all", f32(3, 11, low=0.5)),
+                    ("none", np.zeros((2, 3), np.float32)), ("one", np.eye(1, 13, 6, dtype=np.float32))):
+        graph(places, f"found_places_{name}", {"x": x, "zero": np.array(0), "one": np.array(1)},
+              ["rows", "share", "weighed", "shape"], 17, {"zero", "one"}, {"x": ["N", "M"]})
+    kept = [node("Compress", ["x", "c"], ["a"], axis=0), node("Compress", ["y", "c"], ["b"], axis=1),
+            node("Transpose", ["b"], ["t"], perm=[1, 0]), node("Add", ["a", "t"], ["both"]),
+            node("MatMul", ["b", "both"], ["product"]), node("Softmax", ["b"], ["soft"], axis=1),
+            node("Concat", ["a", "t"], ["joined"], axis=0), node("MatMul", ["both", "w"], ["last"])]
+    for name, c in (("some", f32(17) > 0), ("all", np.ones(8, bool)), ("none", np.zeros(5, bool)),
+                    ("one", np.arange(9) == 4)):
+        n = len(c)
+        graph(kept, f"found_kept_{name}", {"x": f32(n, 3), "y": f32(3, n), "c": c, "w": f32(3, 5)},
+              ["both", "product", "soft", "joined", "last"], 17, {"w"}, {"x": ["N", 3], "y": [3, "N"], "c": ["N"]})
+    unlike = [node("Unique", ["x"], ["u", "first", "back", "counts"], sorted=1),
+              node("Mul", ["u", "counts"], ["total"]),
+              node("ReduceSum", ["total"], ["sum"], keepdims=0), node("Gather", ["x", "first"], ["again"]),
+              node("Gather", ["counts", "back"], ["often"]), node("Sub", ["again", "u"], ["zero"])]
+    graph(unlike, "found_unlike", {"x": integers(23)}, ["total", "sum", "again", "often", "zero"], 17, (), {"x": ["N"]})
+    boxes = np.sort(f32(1, 24, 2, 2, low=0), axis=2).reshape(1, 24, 4)
+    best = [node("NonMaxSuppression", ["boxes", "scores", "most", "iou", "least"], ["chosen"]),
+            node("Gather", ["chosen", "two"], ["at"], axis=1), node("Squeeze", ["boxes", "first"], ["flat"]),
+            node("Gather", ["flat", "at"], ["left"]), node("ReduceMax", ["left"], ["largest"], axes=[1], keepdims=0),
+            node("Mul", ["left", "left"], ["squares"])]
+    graph(best, "found_boxes", {"boxes": boxes, "scores": f32(1, 2, 24, low=0), "most": np.array([7]),
+                                "iou": np.array([0.3], np.float32), "least": np.array([0.4], np.float32),
+                                "two": np.array(2), "first": np.array([0])},
+          ["left", "largest", "squares", "chosen"], 17, {"most", "iou", "least", "two", "first"},
+          {"boxes": [1, "N", 4], "scores": [1, 2, "N"]})
+
+
 for make in (elementwise, shapes, gathers, reductions, products, norms, images, quantised, recurrent, control,
-         contributed):
+         contributed, found):
     make()
 with tarfile.open(sys.argv[1], "w:xz") as archive:
     def add(path, data):

@@ -61,7 +61,7 @@ StatusOr<std::vector<std::vector<uint8_t>>> RunOnce(Runnable& runnable, const ir
   }
   std::vector<std::vector<uint8_t>> results;
   for (const ir::Value& output : prepared.outputs) {
-    const ir::TensorType& type = prepared.type(output);
+    const ir::TensorType type = RoomFor(signature, {"", prepared.type(output)}).type;
     QUERN_ASSIGN(const int64_t elements, type.elements().Evaluate(binding));
     results.emplace_back(elements * ScalarBytes(type.dtype), uint8_t{0xCD});
   }
@@ -77,20 +77,27 @@ StatusOr<std::vector<std::vector<uint8_t>>> RunOnce(Runnable& runnable, const ir
 // The same of an executable of this machine.
 inline StatusOr<std::vector<std::vector<uint8_t>>> RunOnce(Executable& executable, const ir::Graph& prepared,
                                                            const Binding& binding, const BytesByName& bytes) {
-  return RunOnce(
-      executable, prepared, binding, bytes,
-      [&](std::string_view name, const std::vector<uint8_t>& from) -> Status {
-        QUERN_ASSIGN(const std::span<uint8_t> state, executable.State(name));
-        if (from.size() > state.size())
-          return absl::InternalError(absl::StrFormat("state %s is too small", std::string(name)));
-        std::copy(from.begin(), from.end(), state.begin());
-        return absl::OkStatus();
-      },
-      [&](std::string_view name, std::vector<uint8_t>& to) -> Status {
-        QUERN_ASSIGN(const std::span<uint8_t> state, executable.State(name));
-        std::copy_n(state.begin(), to.size(), to.begin());
-        return absl::OkStatus();
-      });
+  QUERN_ASSIGN(auto results,
+               RunOnce(
+                   executable, prepared, binding, bytes,
+                   [&](std::string_view name, const std::vector<uint8_t>& from) -> Status {
+                     QUERN_ASSIGN(const std::span<uint8_t> state, executable.State(name));
+                     if (from.size() > state.size())
+                       return absl::InternalError(absl::StrFormat("state %s is too small", std::string(name)));
+                     std::copy(from.begin(), from.end(), state.begin());
+                     return absl::OkStatus();
+                   },
+                   [&](std::string_view name, std::vector<uint8_t>& to) -> Status {
+                     QUERN_ASSIGN(const std::span<uint8_t> state, executable.State(name));
+                     std::copy_n(state.begin(), to.size(), to.begin());
+                     return absl::OkStatus();
+                   }));
+  for (size_t o = 0; o < results.size(); ++o) {
+    const ir::TensorType& type = prepared.type(prepared.outputs[o]);
+    QUERN_ASSIGN(const int64_t elements, type.elements().Evaluate(executable.last_sizes()));
+    results[o].resize(elements * ScalarBytes(type.dtype));
+  }
+  return results;
 }
 
 inline StatusOr<std::vector<std::vector<uint8_t>>> RunGraph(const CompiledGraph& compiled, const LevelRunner& level,
