@@ -20,7 +20,8 @@ MAKERS = ("src/ir/ops/", "src/ir/norm.cc", "src/ir/residual_norm.cc", "src/ir/co
           "src/ir/kept.cc", "src/ir/max_places.cc", "src/ir/packed_weight.cc", "src/ir/group_norm_backward.cc",
           "src/ir/recurrent.cc", "src/ir/chunks.cc", "src/ir/small_float.cc", "src/ir/scan_backward.cc",
           "src/ir/philox.cc", "src/ir/pairs.cc", "src/ir/fourier.cc", "src/ir/linear_algebra.cc",
-          "src/ir/linear_quantise.cc", "src/ir/fake_quantise.cc", "src/ir/backward.cc", "src/ir/backward.h",
+          "src/ir/linear_quantise.cc", "src/ir/integer_product.cc", "src/ir/fake_quantise.cc",
+          "src/ir/backward.cc", "src/ir/backward.h",
           "src/ir/norm_backward.cc", "src/ir/cross_entropy.cc", "src/ir/requantise.cc",
           "src/ir/graph.cc", "src/ir/written.cc", "src/ir/spell_attention.cc",
           "src/ir/custom.cc", "src/hir/", "src/models/", "src/onnx/", "src/lir/place_steps.cc")

@@ -57,6 +57,42 @@ double QuotientIn(DType dtype, double x, double scale) {
   return dtype == DType::kF64 ? x / scale : static_cast<double>(static_cast<float>(x) / static_cast<float>(scale));
 }
 
+StatusOr<Value> MakeQuantized(const MakeNode& make, Value x, const LinearForm& form) {
+  std::vector<Value> operands = {x, form.scale};
+  if (form.zero) operands.push_back(*form.zero);
+  return make("QuantizeLinear", std::move(operands), {{"axis", form.axis}, {"to", form.dtype}});
+}
+
+StatusOr<Value> MakeDequantized(const MakeNode& make, Value bytes, const LinearForm& form) {
+  std::vector<Value> operands = {bytes, form.scale};
+  if (form.zero) operands.push_back(*form.zero);
+  return make("DequantizeLinear", std::move(operands), {{"axis", form.axis}});
+}
+
+std::optional<LinearForm> LinearFormOf(const Graph& graph, const Node& node) {
+  if ((!IsQuantizeLinear(node) && !IsDequantizeLinear(node)) || node.attributes.Int("block") != 0) return std::nullopt;
+  LinearForm form{node.inputs[1]};
+  if (node.inputs.size() > 2) form.zero = node.inputs[2];
+  form.dtype = IsQuantizeLinear(node) ? node.results[0].dtype : graph.type(node.inputs[0]).dtype;
+  if (graph.type(form.scale).rank() != 0)
+    form.axis = FromStart(node.attributes.Int("axis"), node.results[0].dims.size());
+  return form;
+}
+
+Value SymmetricScale(Expansion& e, Value x, std::optional<int64_t> axis, int64_t most) {
+  if (!e.ok()) return x;
+  std::vector<int64_t> axes;
+  for (int64_t d = 0; d < e.type(x).rank(); ++d) {
+    if (d != axis) axes.push_back(d);
+  }
+  const Value size = e.Add("Reduce", {e.Add("Abs", {x})}, {{"op", "max"}, {"axes", axes}, {"keep_dim", false}});
+  const Value scale = e.Add("Div", {size, e.Scalar(static_cast<double>(most), DType::kF32)});
+  return e.Add("Where", {e.Add("Eq", {size, e.Scalar(0, DType::kF32)}), e.Scalar(1, DType::kF32), scale});
+}
+
+StatusOr<Value> MakeAtLeast(const MakeNode& make, Value x, Value least) { return make("Max", {x, least}, {}); }
+StatusOr<Value> MakeAtMost(const MakeNode& make, Value x, Value most) { return make("Min", {x, most}, {}); }
+
 int64_t ScaleAt(const RefTensor& scale, const std::vector<int64_t>& index, const Attributes& attributes) {
   const int64_t block = attributes.Int("block");
   if (scale.dims.empty() && block == 0) return 0;

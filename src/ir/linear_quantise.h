@@ -3,10 +3,18 @@
 // short.
 #pragma once
 
+#include <optional>
+#include <vector>
+
 #include "ir/composite.h"
+#include "ir/identity.h"
 #include "ir/op.h"
 
 namespace quern::ir {
+
+// Whether the node is a QuantizeLinear, or a DequantizeLinear.
+bool IsQuantizeLinear(const Node& node);
+bool IsDequantizeLinear(const Node& node);
 
 // `axis` and `block`.
 std::vector<AttrDef> ScaleAttributes();
@@ -18,5 +26,23 @@ Value ScaleOf(Expansion& e, Value value, const TensorType& x, const Attributes& 
 double QuotientIn(DType dtype, double x, double scale);
 // Where the scale of the element of x at `index` lies.
 int64_t ScaleAt(const RefTensor& scale, const std::vector<int64_t>& index, const Attributes& attributes);
+
+// A number, or one for each index along `axis`, with a zero point or none: how bytes of `dtype` stand for floats.
+struct LinearForm {
+  Value scale;
+  std::optional<Value> zero = {};
+  int64_t axis = 0;
+  DType dtype = DType::kU8;
+};
+// x in that form, and the floats that bytes in it are.
+StatusOr<Value> MakeQuantized(const MakeNode& make, Value x, const LinearForm& form);
+StatusOr<Value> MakeDequantized(const MakeNode& make, Value bytes, const LinearForm& form);
+// The form that a QuantizeLinear or DequantizeLinear without blocks has; nothing of any other node.
+std::optional<LinearForm> LinearFormOf(const Graph& graph, const Node& node);
+// max |x| / most over all of x, f32, or for each index along `axis`; 1 where that is 0.
+Value SymmetricScale(Expansion& e, Value x, std::optional<int64_t> axis, int64_t most);
+// The larger of bytes and a number of their dtype, and the smaller.
+StatusOr<Value> MakeAtLeast(const MakeNode& make, Value x, Value least);
+StatusOr<Value> MakeAtMost(const MakeNode& make, Value x, Value most);
 
 }  // namespace quern::ir

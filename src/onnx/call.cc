@@ -268,15 +268,29 @@ Values Call::AddAll(std::string_view op, Values inputs, ir::Attributes attribute
         results.push_back({added->node, static_cast<int>(r)});
       return results;
     }
-    // What is refused of a symbol may be taken of a number.
-    for (const Value input : inputs) {
-      for (const Extent& extent : type(input).dims) {
-        for (const std::string& symbol : extent.Symbols()) session.wanted_sizes.insert(symbol);
-      }
-    }
-    Fail(added.status());
+    Refuse(inputs, added.status());
   }
   return Values(8, Nothing());
+}
+
+Value Call::Chain(const Values& from, const std::function<Value(ir::Expansion& e)>& make) {
+  if (!ok()) return Nothing();
+  ir::Expansion e(builder.graph, origin_);
+  const Value made = make(e);
+  const StatusOr<Values> finished = e.Finish({made});
+  if (finished.ok()) return made;
+  Refuse(from, finished.status());
+  return Nothing();
+}
+
+void Call::Refuse(const Values& inputs, const Status& status) {
+  // What is refused of a symbol may be taken of a number.
+  for (const Value input : inputs) {
+    for (const Extent& extent : type(input).dims) {
+      for (const std::string& symbol : extent.Symbols()) session.wanted_sizes.insert(symbol);
+    }
+  }
+  Fail(status);
 }
 
 Value Call::Constant(ir::TensorType type, std::vector<uint8_t> bytes) {

@@ -6,6 +6,7 @@
 //   void Neg2(Call& c) { c.Return(c.Add("Neg", {c.Add("Neg", {c.x(0)})})); }
 #pragma once
 
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -13,6 +14,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "ir/composite.h"
 #include "ir/op.h"
 #include "onnx/scope.h"
 
@@ -90,6 +92,8 @@ class Call {
   Value Add(std::string_view op, Values inputs, ir::Attributes attributes = {});
   Values AddAll(std::string_view op, Values inputs, ir::Attributes attributes = {},
                 std::vector<std::shared_ptr<const ir::Graph>> bodies = {});
+  // What a chain of nodes over `from` gives, as composites add them.
+  Value Chain(const Values& from, const std::function<Value(ir::Expansion& e)>& make);
   Value Constant(ir::TensorType type, std::vector<uint8_t> bytes);
   // Bytes that the graph reads as a parameter; the name is made one that is free.
   Value Param(std::string name, ir::TensorType type, std::vector<uint8_t> bytes);
@@ -126,6 +130,7 @@ class Call {
 
  private:
   Value Nothing();
+  void Refuse(const Values& inputs, const Status& status);
 
   Status status_;
   int origin_;

@@ -14,10 +14,6 @@ Value Dequantised(Call& c, Value x, Value scale, std::optional<Value> zero, int6
 Value Quantised(Call& c, Value x, Value scale, Value zero);
 // The bytes of `scale` times an i32 sum, about `zero`.
 Value Requantised(Call& c, Value sum, Value scale, Value zero);
-// The product, or the convolution by the attributes of the call, of what DequantizeLinear makes of bytes: sums stay in
-// integers. Nothing where an operand is anything else, or its scales stand along other axes.
-std::optional<Value> ProductOfDequantised(Call& c, Value a, Value b);
-std::optional<Value> ConvOfDequantised(Call& c, Value x, Value w);
 // [1] as [].
 Value One(Call& c, Value value);
 

@@ -30,6 +30,13 @@ StatusOr<ir::Graph> Cse(const ir::Graph& graph);
 // Nodes that no output needs are dropped; Inputs stay, they are the signature.
 StatusOr<ir::Graph> Dce(const ir::Graph& graph);
 
+// QuantizeLinear and DequantizeLinear moved across views, and across what commutes with their rounding, so that they
+// meet products, and each other: bytes that are made floats and the same bytes again stay. Bit for bit.
+StatusOr<ir::Graph> PropagateQdq(const ir::Graph& graph);
+
+// Products of what DequantizeLinear makes of bytes are sums of integers.
+StatusOr<ir::Graph> IntegerProducts(const ir::Graph& graph);
+
 struct LayoutOptions {
   bool always = false;  // one convolution or pool by itself too: to compare with
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ir/monotone.h"
 #include "ir/op.h"
 #include "kir/build.h"
 
@@ -27,5 +28,7 @@ const OpDef& Op_clamp() {
   });
   return *op;
 }
+
+bool IsClamp(const Node& node) { return node.op == &Op_clamp(); }
 
 }  // namespace quern::ir

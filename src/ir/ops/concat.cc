@@ -1,6 +1,7 @@
 // Concat: the operands one after another along one axis.
 
 #include "ir/identity.h"
+#include "ir/monotone.h"
 #include "ir/pairs.h"
 #include "ir/shape.h"
 #include "ir/window.h"
@@ -104,5 +105,7 @@ const OpDef& Op_concat() {
   });
   return *op;
 }
+
+bool IsConcat(const Node& node) { return node.op == &Op_concat(); }
 
 }  // namespace quern::ir

@@ -68,4 +68,6 @@ const OpDef& Op_dequantize_linear() {
   return *op;
 }
 
+bool IsDequantizeLinear(const Node& node) { return node.op == &Op_dequantize_linear(); }
+
 }  // namespace quern::ir

@@ -1,7 +1,7 @@
-// Pool: the maximum or mean of every window of x [N, C, s..]. Padding is no element: it never wins a maximum, and a
-// mean is over the elements that exist, or with `count_include_pad` over the padding too. With `ceil` a window may
-// reach past the padding, whose places count for nothing, but not begin behind the last element and its padding. With
-// `channels_last` x is [N, s.., C].
+// Pool: the maximum of every window of x [N, C, s..], or of floats the mean. Padding is no element: it never wins a
+// maximum, and a mean is over the elements that exist, or with `count_include_pad` over the padding too. With `ceil` a
+// window may reach past the padding, whose places count for nothing, but not begin behind the last element and its
+// padding. With `channels_last` x is [N, s.., C].
 
 #include <algorithm>
 #include <cmath>
@@ -9,6 +9,7 @@
 
 #include "base/divide.h"
 #include "ir/composite.h"
+#include "ir/monotone.h"
 #include "ir/shape.h"
 #include "ir/window.h"
 
@@ -17,6 +18,8 @@ namespace {
 
 StatusOr<std::vector<TensorType>> Infer(const InferContext& context) {
   const TensorType& x = context.operands[0];
+  if (!IsFloat(x.dtype) && context.attributes.String("kind") != "max")
+    return context.DTypeError(0, "a float for a mean");
   if (x.rank() < 3 || x.rank() > 5) return context.ShapeError(0, "[N, C, s..] of 1 to 3 spatial dimensions");
   const ImageAxes axes(context.attributes, x.dims.size());
   const std::span<const Extent> dims = std::span(x.dims).subspan(axes.spatial, x.dims.size() - 2);
@@ -41,6 +44,11 @@ StatusOr<std::vector<TensorType>> Infer(const InferContext& context) {
 std::optional<Attributes> ChannelsLast(const Node& node, std::span<const TensorType> operands) {
   if (node.attributes.Bool("channels_last") || operands[0].rank() - 2 > kMostSpatialBesideChannels) return std::nullopt;
   return WithChannelsLast(node);
+}
+
+// What no element is less than.
+double LowestOf(DType dtype) {
+  return IsInteger(dtype) ? static_cast<double>(Lowest(dtype)) : -std::numeric_limits<double>::infinity();
 }
 
 StatusOr<std::vector<Value>> Expand(Graph& graph, const Node& node, std::span<const Value> inputs, int origin) {
@@ -76,8 +84,7 @@ StatusOr<std::vector<Value>> Expand(Graph& graph, const Node& node, std::span<co
     }
     return value;
   };
-  if (node.attributes.String("kind") == "max")
-    return e.Finish({folded(inputs[0], window, "max", -std::numeric_limits<double>::infinity())});
+  if (node.attributes.String("kind") == "max") return e.Finish({folded(inputs[0], window, "max", LowestOf(x.dtype))});
   const Value wide = e.Wide(inputs[0]);
   const Value sum = folded(wide, window, "sum", 0);
   const DType dtype = e.type(wide).dtype;
@@ -101,7 +108,7 @@ StatusOr<std::vector<Value>> Expand(Graph& graph, const Node& node, std::span<co
   return e.Finish({e.Stored(e.Add("Div", {sum, count}), node.results[0].dtype)});
 }
 
-// Calls `take` with every element of every window of y, and how many places the window has.
+// Calls `take` with where the elements of every window of y are in x, and how many places the window has.
 template <typename Take>
 void ForEachElement(const RefContext& context, const Take& take) {
   const RefTensor &x = *context.operands[0], &y = context.results[0];
@@ -115,7 +122,7 @@ void ForEachElement(const RefContext& context, const Take& take) {
     int64_t total = 1;
     for (int64_t k : window.kernel) total *= k;
     std::vector<int64_t> k(window.kernel.size());
-    std::vector<double> inside;
+    std::vector<int64_t> inside;
     int64_t padded = 0;
     for (int64_t t = 0; t < total; ++t, NextIndex(window.kernel, k)) {
       place[0] = index[0];
@@ -128,7 +135,7 @@ void ForEachElement(const RefContext& context, const Take& take) {
         exists &= along >= 0 && along < x.dims[axes.spatial + d];
         counts &= along >= -low && along < x.dims[axes.spatial + d] + high;
       }
-      if (exists) inside.push_back(x.At(place));
+      if (exists) inside.push_back(x.Offset(place));
       padded += counts ? 1 : 0;
     }
     take(at, inside, attributes.Bool("count_include_pad") ? padded : static_cast<int64_t>(inside.size()));
@@ -137,10 +144,20 @@ void ForEachElement(const RefContext& context, const Take& take) {
 
 Status Reference(RefContext& context) {
   RefTensor& y = context.results[0];
+  const RefTensor& from = *context.operands[0];
+  if (IsInteger(y.dtype)) {
+    ForEachElement(context, [&](int64_t at, const std::vector<int64_t>& elements, int64_t) {
+      Wide result = Lowest(y.dtype);
+      for (const int64_t element : elements) result = std::max(result, from.Integer(element));
+      y.SetInteger(at, result);
+    });
+    return absl::OkStatus();
+  }
   const bool max = context.node.attributes.String("kind") == "max";
-  ForEachElement(context, [&](int64_t at, const std::vector<double>& elements, int64_t count) {
+  ForEachElement(context, [&](int64_t at, const std::vector<int64_t>& elements, int64_t count) {
     double result = max ? -std::numeric_limits<double>::infinity() : 0;
-    for (const double x : elements) {
+    for (const int64_t element : elements) {
+      const double x = from.data[element];
       if (!max)
         result += x;
       else if (!(x <= result))  // a NaN stays
@@ -153,10 +170,14 @@ Status Reference(RefContext& context) {
 
 Status Magnitude(RefContext& context) {
   RefTensor& y = context.results[0];
+  const RefTensor& from = *context.operands[0];
   const bool max = context.node.attributes.String("kind") == "max";
-  ForEachElement(context, [&](int64_t at, const std::vector<double>& elements, int64_t count) {
+  ForEachElement(context, [&](int64_t at, const std::vector<int64_t>& elements, int64_t count) {
     double result = 0;
-    for (const double x : elements) result = max ? std::max(result, std::fabs(x)) : result + std::fabs(x);
+    for (const int64_t element : elements) {
+      const double size = std::fabs(from.data[element]);
+      result = max ? std::max(result, size) : result + size;
+    }
     y.data[at] = max ? result : result / static_cast<double>(count);
   });
   return absl::OkStatus();
@@ -169,7 +190,7 @@ const OpDef& Op_pool() {
       .name = "Pool",
       .doc = "the maximum or mean of every window; padding is no element",
       .kind = OpKind::kComposite,
-      .operands = {{.name = "x", .kind = OperandKind::kFloat, .shape = "[N, C, s..] or [N, s.., C]"}},
+      .operands = {{.name = "x", .kind = OperandKind::kNumeric, .shape = "[N, C, s..] or [N, s.., C]"}},
       .attributes = WindowAttributes(
           {{.name = "kind", .kind = AttrKind::kString, .choices = {"max", "mean"}},
            {.name = "kernel", .kind = AttrKind::kInts},
@@ -182,9 +203,12 @@ const OpDef& Op_pool() {
       .expand = Expand,
       .rtol = 2e-6,
       .magnitude = Magnitude,
-      .examples = {{{"f32[2, 3, 9]"}, {{"kind", std::string("max")}, {"kernel", std::vector<int64_t>{2}}}}},
+      .examples = {{{"f32[2, 3, 9]"}, {{"kind", std::string("max")}, {"kernel", std::vector<int64_t>{2}}}},
+                   {{"i8[2, 3, 9]"}, {{"kind", std::string("max")}, {"kernel", std::vector<int64_t>{2}}}}},
   });
   return *op;
 }
+
+bool IsMaxPool(const Node& node) { return node.op == &Op_pool() && node.attributes.String("kind") == "max"; }
 
 }  // namespace quern::ir

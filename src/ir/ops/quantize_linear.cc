@@ -89,4 +89,6 @@ const OpDef& Op_quantize_linear() {
   return *op;
 }
 
+bool IsQuantizeLinear(const Node& node) { return node.op == &Op_quantize_linear(); }
+
 }  // namespace quern::ir

@@ -1,6 +1,7 @@
 // Relu: max(x, 0); NaN stays NaN.
 
 #include "ir/identity.h"
+#include "ir/monotone.h"
 #include "kir/build.h"
 
 namespace quern::ir {
@@ -21,5 +22,7 @@ const OpDef& Op_relu() {
   });
   return *op;
 }
+
+bool IsRelu(const Node& node) { return node.op == &Op_relu(); }
 
 }  // namespace quern::ir

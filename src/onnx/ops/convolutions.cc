@@ -2,9 +2,7 @@
 
 #include <algorithm>
 
-#include "onnx/norms.h"
 #include "onnx/products.h"
-#include "onnx/quantised.h"
 #include "onnx/table.h"
 
 namespace quern::onnx {
@@ -56,9 +54,6 @@ Ints KernelOf(Call& c, Value w) {
 
 void Conv(Call& c) {
   const Value x = c.x(0), w = c.x(1);
-  if (const std::optional<Value> y = ConvOfDequantised(c, x, w)) {
-    return c.Return(c.Has(2) ? c.Add("Add", {*y, PerChannel(c, c.x(2), *y)}) : *y);
-  }
   ir::Attributes attributes = WindowsOf(c, x, KernelOf(c, w)).Attributes();
   attributes.Set("groups", c.Int("group", 1));
   c.Return(c.Add("Conv", c.Has(2) ? Values{x, w, c.x(2)} : Values{x, w}, attributes));

@@ -9,13 +9,12 @@ namespace quern::onnx {
 namespace {
 
 Value PoolOf(Call& c, Value x, const char* kind, const Windows& windows, bool include_pad) {
-  const DType dtype = c.dtype(x);
   ir::Attributes attributes = windows.Attributes();
   attributes.Set("kind", std::string(kind));
   attributes.Set("kernel", windows.kernel);
   attributes.Set("ceil", c.Int("ceil_mode", 0) != 0);
   attributes.Set("count_include_pad", include_pad);
-  return c.Cast(c.Add("Pool", {IsFloat(dtype) ? x : c.Cast(x, DType::kF32)}, attributes), dtype);
+  return c.Add("Pool", {x}, attributes);
 }
 
 void AveragePool(Call& c) {

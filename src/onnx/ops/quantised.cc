@@ -2,6 +2,7 @@
 
 #include "onnx/quantised.h"
 
+#include "ir/integer_product.h"
 #include "onnx/products.h"
 #include "onnx/table.h"
 
@@ -11,42 +12,17 @@ Value One(Call& c, Value value) { return c.type(value).elements() == Extent(1) ?
 
 namespace {
 
-// A zero point of i32 that broadcasts over [.., M, N]: [M] stands in a column where `rows`.
-Value Beside(Call& c, Value zero, bool rows) {
-  const Value wide = c.Cast(One(c, zero), DType::kI32);
-  if (!rows || c.rank(wide) != 1) return wide;
-  return c.Reshape(wide, {c.dim(wide, 0), Extent(1)});
-}
-
-Value SumOver(Call& c, Value bytes, int64_t axis) { return c.Reduce("sum", c.Cast(bytes, DType::kI32), {axis}, true); }
-
-bool IsZero(Call& c, const std::optional<Value>& zero) {
-  if (!zero) return true;
-  const std::optional<Ints> known = c.MaybeInts(*zero);
-  if (!known) return false;
-  for (const int64_t value : *known) {
-    if (value != 0) return false;
-  }
-  return true;
+// `zero` may be absent; [1] is a number.
+ir::ZeroPoint ZeroOf(Call& c, const std::optional<Value>& zero) {
+  if (!zero) return {};
+  return {One(c, *zero), c.MaybeInts(*zero)};
 }
 
 }  // namespace
 
 Value ByteProduct(Call& c, Value a, std::optional<Value> a_zero, Value b, std::optional<Value> b_zero) {
-  const bool a_none = IsZero(c, a_zero), b_none = IsZero(c, b_zero);
-  Value sum = c.Add("MatMul", {a, b});
-  const int64_t last = c.rank(a) - 1, before = c.rank(b) - 2;
-  // sum (a - za) (b - zb) = sum a b - za sum b - zb sum a + K za zb
-  std::optional<Value> za, zb;
-  if (!a_none) za = Beside(c, *a_zero, true);
-  if (!b_none) zb = Beside(c, *b_zero, false);
-  if (za) sum = c.Add("Sub", {sum, c.Add("Mul", {*za, SumOver(c, b, before)})});
-  if (zb) sum = c.Add("Sub", {sum, c.Add("Mul", {*zb, SumOver(c, a, last)})});
-  if (za && zb) {
-    const Value k = c.Cast(c.Size(c.dim(a, -1)), DType::kI32);
-    sum = c.Add("Add", {sum, c.Add("Mul", {c.Add("Mul", {*za, *zb}), k})});
-  }
-  return sum;
+  const ir::ZeroPoint za = ZeroOf(c, a_zero), zb = ZeroOf(c, b_zero);
+  return c.Chain({a, b}, [&](ir::Expansion& e) { return ir::ProductOfBytes(e, a, za, b, zb); });
 }
 
 Value Dequantised(Call& c, Value x, Value scale, std::optional<Value> zero, int64_t axis) {
@@ -152,76 +128,19 @@ void QLinearMatMul(Call& c) {
   c.Return(Requantised(c, sum, scale, rows(c.x(7))));
 }
 
-// The sums of a convolution of bytes, [N, M, places..], i32: a product over windows.
+// The sums of a convolution of bytes, [N, M, places..], i32.
 Value ConvSums(Call& c, Value x, std::optional<Value> x_zero, Value w, std::optional<Value> w_zero) {
   Ints kernel;
   for (int d = 2; d < c.rank(w); ++d) kernel.push_back(c.fixed_dim(w, d));
   const Windows windows = WindowsOf(c, x, kernel);
-  const Extent groups(std::max<int64_t>(c.Int("group", 1), 1));
-  const std::optional<Extent> rows = c.dim(w, 0).DividedBy(groups);
-  bool padded = false;
-  for (const int64_t pad : windows.pads) padded = padded || pad != 0;
-  std::optional<Ints> fill = Ints{0};
-  if (x_zero) fill = c.MaybeInts(*x_zero);
-  if (!rows || (fill && fill->size() != 1)) {
+  const int64_t groups = std::max<int64_t>(c.Int("group", 1), 1);
+  const ir::ZeroPoint zx = ZeroOf(c, x_zero), zw = ZeroOf(c, w_zero);
+  if (!c.dim(w, 0).DividedBy(Extent(groups)) || (zx.known && zx.known->size() != 1)) {
     c.Fail(absl::InvalidArgumentError("its groups or zero points do not fit"));
     return x;
   }
-  // Padding is the zero point: where that is not known before a run, it is taken off first.
-  if (padded && !fill) {
-    x = c.Add("Sub", {c.Cast(x, DType::kI32), c.Cast(One(c, *x_zero), DType::kI32)});
-    w = c.Cast(w, DType::kI32);
-    x_zero.reset();
-    fill = Ints{0};
-  }
-  ir::Attributes attributes = windows.Attributes();
-  attributes.Set("kernel", kernel);
-  attributes.Set("value", static_cast<double>(fill ? fill->at(0) : 0));
-  const Value seen = c.Add("Window", {x}, attributes);  // [N, C, kernel.., places..]
-  const Extents all = c.type(seen).dims;
-  Extent k = c.dim(w, 1), places(1);
-  Extents dims = {c.dim(x, 0), c.dim(w, 0)};
-  for (const int64_t size : kernel) k = k * Extent(size);
-  for (size_t d = 2 + kernel.size(); d < all.size(); ++d) {
-    places = places * all[d];
-    dims.push_back(all[d]);
-  }
-  const Value right = c.Reshape(seen, {c.dim(x, 0), groups, k, places});
-  const Value left = c.Reshape(w, {groups, *rows, k});
-  std::optional<Value> rows_zero;
-  if (w_zero) {
-    rows_zero = c.Cast(One(c, *w_zero), DType::kI32);
-    if (c.rank(*rows_zero) == 1) rows_zero = c.Reshape(*rows_zero, {groups, *rows, Extent(1)});
-  }
-  // As ByteProduct, with w on the left.
-  Value sum = c.Add("MatMul", {left, right});
-  std::optional<Value> zx;
-  if (x_zero && !IsZero(c, x_zero)) zx = c.Cast(One(c, *x_zero), DType::kI32);
-  if (IsZero(c, w_zero)) rows_zero.reset();
-  if (zx) sum = c.Add("Sub", {sum, c.Add("Mul", {*zx, SumOver(c, left, 2)})});
-  if (rows_zero) sum = c.Add("Sub", {sum, c.Add("Mul", {*rows_zero, SumOver(c, right, 2)})});
-  if (zx && rows_zero) {
-    const Value count = c.Cast(c.Size(k), DType::kI32);
-    sum = c.Add("Add", {sum, c.Add("Mul", {c.Add("Mul", {*zx, *rows_zero}), count})});
-  }
-  return c.Reshape(sum, dims);
-}
-
-// What DequantizeLinear made a value of.
-struct Bytes {
-  Value bytes, scale;
-  std::optional<Value> zero;
-};
-
-// Of f32, with one scale or with one for each index along `axis`.
-std::optional<Bytes> BytesBehind(Call& c, Value value, std::optional<int64_t> axis) {
-  if (!c.ok() || c.dtype(value) != DType::kF32) return std::nullopt;
-  const ir::Node& node = c.builder.graph.node(value.node);
-  if (std::string_view(node.op->name) != "DequantizeLinear" || node.attributes.Int("block") != 0) return std::nullopt;
-  const DType dtype = c.dtype(node.inputs[0]);
-  if (dtype != DType::kI8 && dtype != DType::kU8) return std::nullopt;
-  if (c.rank(node.inputs[1]) != 0 && (!axis || node.attributes.Int("axis") != *axis)) return std::nullopt;
-  return Bytes{node.inputs[0], node.inputs[1], node.inputs.size() > 2 ? std::optional(node.inputs[2]) : std::nullopt};
+  const ir::Window window = ir::WindowOf(windows.Attributes(), kernel);
+  return c.Chain({x, w}, [&](ir::Expansion& e) { return ir::ConvolutionOfBytes(e, x, zx, w, zw, window, groups); });
 }
 
 void ConvInteger(Call& c) { c.Return(ConvSums(c, c.x(0), Maybe(c, 2), c.x(1), Maybe(c, 3))); }
@@ -239,31 +158,6 @@ void QLinearConv(Call& c) {
   const Value scale = c.Add("Div", {c.Add("Mul", {One(c, c.x(1)), per_channel(c.x(4))}), One(c, c.x(6))});
   c.Return(Requantised(c, sum, scale, One(c, c.x(7))));
 }
-
-}  // namespace
-
-std::optional<Value> ProductOfDequantised(Call& c, Value a, Value b) {
-  if (c.rank(a) < 2 || c.rank(b) < 2) return std::nullopt;
-  const std::optional<Bytes> left = BytesBehind(c, a, std::nullopt), right = BytesBehind(c, b, c.rank(b) - 1);
-  if (!left || !right) return std::nullopt;
-  const Value sum = ByteProduct(c, left->bytes, left->zero, right->bytes, right->zero);
-  return c.Add("Mul", {c.Cast(sum, DType::kF32), c.Add("Mul", {left->scale, right->scale})});
-}
-
-std::optional<Value> ConvOfDequantised(Call& c, Value x, Value w) {
-  const std::optional<Bytes> image = BytesBehind(c, x, std::nullopt), weights = BytesBehind(c, w, 0);
-  if (!image || !weights || c.rank(x) < 3) return std::nullopt;
-  const Value sum = ConvSums(c, image->bytes, image->zero, weights->bytes, weights->zero);
-  Value scale = weights->scale;
-  if (c.rank(scale) == 1) {
-    Extents beside(c.rank(x) - 1, Extent(1));
-    beside[0] = c.dim(w, 0);
-    scale = c.Reshape(scale, beside);
-  }
-  return c.Add("Mul", {c.Cast(sum, DType::kF32), c.Add("Mul", {image->scale, scale})});
-}
-
-namespace {
 
 constexpr Importer kRows[] = {
     {"ConvInteger", ConvInteger, "", 2},
