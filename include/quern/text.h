@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "quern/graph.h"
+#include "quern/qdq.h"
 #include "quern/result.h"
 
 namespace quern {
@@ -64,6 +65,11 @@ class TextGraph {
   // Writes the graph, without values: as text where the name ends in .qir, of blocks where it was read as such, else in
   // binary form, which has ops alone. Errors: kResource.
   Result<void> Save(const std::string& path) const;
+  // A run of a calibrator of that graph on its values. Errors: those of Calibrator::Run.
+  Result<void> Calibrate(Calibrator& calibrator) const;
+  // Writes what InsertQdq makes of the graph, as Save does. Parameters whose values files have become constants: what
+  // is written is the whole of it. Errors: those of InsertQdq; kResource.
+  Result<void> SaveQuantised(const std::string& path, const QuantisationMap& map) const;
   // Writes what the last run computed: "NAME=FILE.npy" one output, "FILE.safetensors" all. Errors: kInvalid, for what
   // is neither; kUnknownName; kUnsupported (bf16 as .npy); kResource.
   Result<void> SaveOutputs(const std::string& file) const;

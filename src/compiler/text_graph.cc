@@ -15,6 +15,7 @@
 #include "check/value.h"
 #include "compiler/graph_state.h"
 #include "compiler/public_error.h"
+#include "compiler/qdq.h"
 #include "compiler/value_files.h"
 #include "hir/module.h"
 #include "ir/binary.h"
@@ -50,7 +51,8 @@ struct TextGraph::State {
   std::vector<MutableTensor> results;
   std::vector<std::pair<std::string, const std::vector<uint8_t>*>> states;
   std::map<std::string, int64_t> symbols;
-  FileTensors values;  // from files of the caller's, by input or parameter
+  FileTensors values;     // from files of the caller's, by input or parameter
+  bool has_data = false;  // the graph's file names a file with all values
   // Of a model in ONNX: its file, which has the bytes of parameters, and what its names stand for.
   std::shared_ptr<const onnx::ModelFile> model;
   onnx::Imported imported;
@@ -77,6 +79,20 @@ struct TextGraph::State {
     if (!blocks.empty()) return Graph::Parse(blocks);
     const std::string binary = ir::Encode(file.graph);
     return Graph::FromBinary(std::as_bytes(std::span(binary)));
+  }
+
+  // The bytes of parameters that were not drawn.
+  opt::ParamBytes GivenParams() const {
+    opt::ParamBytes params;
+    for (const ir::Node* param : ir::AllParams(file.graph)) {
+      const std::string& name = param->attributes.String("name");
+      const auto bytes = file.bytes.find(name);
+      if (bytes != file.bytes.end() && (has_data || values.contains(name)))
+        params[name] = bytes->second;
+      else if (const auto of_model = imported.params.find(name); of_model != imported.params.end())
+        params[name] = of_model->second;
+    }
+    return params;
   }
 
   // The Input or Param of that name, or null.
@@ -265,6 +281,7 @@ Result<TextGraph> TextGraph::Open(const std::string& path, const TextOptions& op
                    MappedFile::Open((std::filesystem::path(path).parent_path() / data).string()));
       QUERN_RETURN_IF_ERROR(check::ParseData(values.bytes(), file));
       QUERN_RETURN_IF_ERROR(check::Check(file));
+      state->has_data = true;
     }
     QUERN_RETURN_IF_ERROR(state->TakeValues());
     QUERN_RETURN_IF_ERROR(state->MakeOutputs());
@@ -325,6 +342,20 @@ Result<void> TextGraph::Save(const std::string& path) const {
   const bool text = path.ends_with(".qir");
   const std::string bytes = !text ? ir::Encode(graph) : state_->blocks.empty() ? ir::Print(graph) : state_->blocks;
   return compiler::ToResult(WriteFile(path, bytes));
+}
+
+Result<void> TextGraph::Calibrate(Calibrator& calibrator) const {
+  return calibrator.Run(state_->arguments, state_->symbols);
+}
+
+Result<void> TextGraph::SaveQuantised(const std::string& path, const QuantisationMap& map) const {
+  auto save = [&]() -> Status {
+    const opt::ParamBytes params = state_->GivenParams();
+    QUERN_ASSIGN(const ir::Graph pairs, compiler::WithQdq(compiler::GraphAccess::Of(graph()).module, map, params));
+    QUERN_ASSIGN(const ir::Graph whole, opt::EmbedParams(pairs, params));
+    return WriteFile(path, path.ends_with(".qir") ? ir::Print(whole) : ir::Encode(whole), {&state_->path, 1});
+  };
+  return compiler::ToResult(save(), state_->path);
 }
 
 Result<void> TextGraph::SaveOutputs(const std::string& file) const {

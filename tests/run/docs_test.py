@@ -26,8 +26,8 @@ LINK = re.compile(r"\]\(([^)\s]+)\)")
 SPAN = re.compile(r"`([^`\n]+)`")
 PATH = re.compile(r"(?<![\w./-])(?:" + "|".join(FOLDERS) + r")/[\w./*+-]*")
 # Verbs, and verbs of verbs.
-COMMANDS = ("bench", "cache clear", "cache explain", "cache gc", "cache list", "cache verify", "cache", "chat",
-            "compile", "completion bash", "completion zsh", "completion", "convert", "diff", "dispatch", "dump",
+COMMANDS = ("bench", "cache clear", "cache explain", "cache gc", "cache list", "cache verify", "cache", "calibrate",
+            "chat", "compile", "completion bash", "completion zsh", "completion", "convert", "diff", "dispatch", "dump",
             "embed", "inspect", "kernel", "man", "ops", "plan", "profile", "quantise", "reduce", "replay", "run",
             "serve", "tokenize")
 COMMAND = re.compile(r"(?:^|[\s/])quern(?: (" + "|".join(COMMANDS) + r"))?(?= |$)")

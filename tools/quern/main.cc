@@ -1,7 +1,7 @@
-// The command line: quern run | chat | serve | embed | tokenize | quantise | inspect | dump | ops | compile | profile |
-// bench | plan | dispatch | kernel | convert | diff | cache | replay | reduce | completion | man. Results go to
-// standard output, everything else to standard error; bad input is one sentence and exit code 1, a wrong command
-// line 2.
+// The command line: quern run | chat | serve | embed | tokenize | quantise | calibrate | inspect | dump | ops |
+// compile | profile | bench | plan | dispatch | kernel | convert | diff | cache | replay | reduce | completion | man.
+// Results go to standard output, everything else to standard error; bad input is one sentence and exit code 1, a wrong
+// command line 2.
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
@@ -11,6 +11,7 @@
 
 #include "bench.h"
 #include "cache.h"
+#include "calibrate.h"
 #include "chat.h"
 #include "compile.h"
 #include "describe.h"
@@ -59,6 +60,7 @@ int main(int argc, char** argv) {
   EmbedCommand embed_command(app);
   ServeCommand serve_command(app);
   QuantiseCommand quantise_command(app);
+  CalibrateCommand calibrate_command(app);
   CLI::App* inspect_command = app.add_subcommand("inspect", "metadata and tensors of a model file, what is in a graph");
   inspect_command
       ->add_option("MODEL", model, "a GGUF file, a folder of safetensors, or a graph in text or binary form or ONNX")
@@ -131,6 +133,10 @@ int main(int argc, char** argv) {
   if (serve_command.parsed()) return done(serve_command.Run());
   if (quantise_command.parsed()) {
     const quern::Result<void> ran = quantise_command.Run();
+    return ran.ok() ? Finish() : Fail(ran.details());
+  }
+  if (calibrate_command.parsed()) {
+    const quern::Result<void> ran = calibrate_command.Run();
     return ran.ok() ? Finish() : Fail(ran.details());
   }
   if (embed_command.parsed()) {

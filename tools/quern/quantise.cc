@@ -5,13 +5,19 @@
 #include <cstdio>
 #include <map>
 
+#include "base/output_file.h"
 #include "interrupt.h"
 #include "model_options.h"
+#include "prompt.h"
 
 QuantiseCommand::QuantiseCommand(CLI::App& app)
-    : command_(app.add_subcommand("quantise", "a model file with its weights in other formats")) {
-  command_->add_option("MODEL", in_, "a GGUF file or a folder of safetensors")->required();
-  command_->add_option("-o,--output", out_, "the GGUF file to write")->required();
+    : command_(app.add_subcommand(
+          "quantise", "a model file with its weights in other formats, or a graph whose products are over bytes")),
+      text_(*command_) {
+  command_->add_option("MODEL", in_, "a GGUF file, a folder of safetensors, or a graph in text or binary form or ONNX")
+      ->required();
+  command_->add_option("-o,--output", out_, "the GGUF file to write; of a graph text (.qir) or binary form")
+      ->required();
   std::string names;
   for (const std::string& name : quern::QuantiseTypes()) names += (names.empty() ? "" : " ") + name;
   command_->add_option("--type", options_.type, "a format or one of llama.cpp's mixtures: " + names)
@@ -20,15 +26,59 @@ QuantiseCommand::QuantiseCommand(CLI::App& app)
   command_->add_flag("--requantise", options_.requantise, "also of weights that are in blocks already, at a loss");
   command_->add_option("--threads", options_.threads, "one a processor when not given")->check(Between(1, 256));
   command_->add_flag("--list", list_, "every tensor with its formats, on standard output");
+  CLI::Option* ranges = command_->add_option("--ranges", ranges_, "of a graph: what quern calibrate wrote");
+  CLI::Option* map = command_->add_option("--map", map_, "of a graph: a quantisation map, in the place of ranges");
+  ranges->excludes(map);
+  command_->add_option("--map-out", map_out_, "of a graph: write the quantisation map that the ranges give");
+  command_->add_option("--activations", graph_options_.activations, "of a graph: u8 or i8")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"u8", "i8"}));
+  command_->add_flag("--symmetric", graph_options_.symmetric, "of a graph: activations about 0, too");
+  command_->add_flag("!--per-tensor", graph_options_.per_channel, "of a graph: one scale for all of a weight");
+  command_
+      ->add_option("--keep", graph_options_.keep,
+                   "of a graph: what has a label that begins so stays in floats; may be given again")
+      ->allow_extra_args(false);
   RequireValues(*command_);
   command_->footer(
       "Examples:\n"
       "  quern quantise model-F16.gguf -o model-Q4_K_M.gguf\n"
       "  quern quantise path/to/Qwen3-0.6B -o qwen3-Q8_0.gguf --type Q8_0\n"
-      "  quern quantise model.gguf -o pure.gguf --type Q5_K_S --pure --list");
+      "  quern quantise model.gguf -o pure.gguf --type Q5_K_S --pure --list\n"
+      "  quern quantise model.onnx --ranges ranges.json -o bytes.qgf");
 }
 
-quern::Result<void> QuantiseCommand::Run() {
+quern::Result<void> QuantiseCommand::Run() { return quern::TextGraph::Is(in_) ? RunGraph() : RunModel(); }
+
+quern::Result<void> QuantiseCommand::RunGraph() const {
+  const auto failed = [](const quern::Error& error) { return quern::Result<void>::Failed(error); };
+  if (ranges_.empty() && map_.empty())
+    return failed(Invalid(in_ + " is a graph, of which --ranges or --map say what is bytes"));
+  const std::string& file = map_.empty() ? ranges_ : map_;
+  quern::Result<std::string> text = PromptOf({.file = file});
+  if (!text.ok()) return failed(text.details());
+  quern::Result<quern::TextGraph> graph = text_.Open(in_);
+  if (!graph.ok()) return failed(graph.details());
+  quern::Result<quern::QuantisationMap> map = quern::QuantisationMap{};
+  if (map_.empty()) {
+    quern::Result<quern::ValueRanges> ranges = quern::ParseRanges(*text);
+    if (!ranges.ok()) return failed(Invalid(file + ": " + ranges.error()));
+    map = quern::MakeQuantisationMap(graph->graph(), *ranges, graph_options_);
+    if (!map.ok()) return failed(map.details());
+  } else {
+    map = quern::ParseQuantisationMap(*text);
+    if (!map.ok()) return failed(Invalid(file + ": " + map.error()));
+  }
+  if (!map_out_.empty()) {
+    const quern::Status written = quern::WriteFile(map_out_, quern::QuantisationMapJson(*map), {&in_, 1});
+    if (!written.ok()) return failed(Invalid(std::string(written.message())));
+  }
+  if (quern::Result<void> saved = graph->SaveQuantised(out_, *map); !saved.ok()) return saved;
+  std::fprintf(stderr, "%s: %zu values in bytes\n", out_.c_str(), map->size());
+  return {};
+}
+
+quern::Result<void> QuantiseCommand::RunModel() {
   const bool terminal = isatty(STDERR_FILENO) != 0;
   options_.cancel = CancelOnInterrupt();
   if (terminal) {

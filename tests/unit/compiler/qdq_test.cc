@@ -1,0 +1,212 @@
+// Calibration, quantisation maps and pairs in the public interface: ranges are those of the values, JSON is read back,
+// and programs over bytes are near those of floats.
+#include "quern/qdq.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace quern {
+namespace {
+
+std::vector<float> Wave(size_t count, float step, float size) {
+  std::vector<float> values(count);
+  for (size_t i = 0; i < count; ++i) values[i] = size * std::sin(step * static_cast<float>(i) + 1);
+  return values;
+}
+
+// Blocks and ops of odd sizes, B rows at a time.
+struct Net {
+  std::vector<float> w1 = Wave(13 * 33, 0.7f, 0.4f), w2 = Wave(33 * 7, 1.3f, 0.6f), b = Wave(33, 2.1f, 0.2f);
+  Graph g{"net"};
+
+  explicit Net(bool bound = true) {
+    g.Symbol("B");
+    const Value x = g.Input("x", "f32[B, 13]");
+    const auto param = [&](const char* name, const char* type, const std::vector<float>& values) {
+      return bound ? g.Param(name, type, values) : g.Param(name, type);
+    };
+    const Value up = g.Op("MatMul", {x, param("w1", "f32[13, 33]", w1)}, {}, "up");
+    const Value act = g.Op("Relu", {g.Op("Add", {up, param("b", "f32[33]", b)}, {}, "sum")}, {}, "act");
+    g.Output("y", g.Op("MatMul", {act, param("w2", "f32[33, 7]", w2)}, {}, "down"));
+  }
+};
+
+std::vector<float> ValuesOf(Program& program, const std::vector<float>& x, int64_t rows) {
+  std::vector<float> y(static_cast<size_t>(rows) * 7);
+  const Result<void> ran = program.Run({In("x", x, {rows, 13})}, {Out("y", y, {rows, 7})});
+  EXPECT_TRUE(ran.ok()) << ran.error();
+  return y;
+}
+
+TEST(Calibrate, RangesAreThoseOfTheValuesAndWiden) {
+  Net net;
+  Result<Calibrator> calibrator = Calibrator::Make(net.g, {.cache = "off"});
+  ASSERT_TRUE(calibrator.ok()) << calibrator.error();
+  float low = 0, high = -INFINITY, least_x = INFINITY;
+  for (const auto& [rows, size] : std::vector<std::pair<int64_t, float>>{{1, 0.5f}, {5, 3.f}, {3, 0.1f}}) {
+    const std::vector<float> x = Wave(static_cast<size_t>(rows) * 13, 0.37f, size);
+    const Result<void> ran = calibrator->Run({In("x", x, {rows, 13})});
+    ASSERT_TRUE(ran.ok()) << ran.error();
+    for (int64_t r = 0; r < rows; ++r) {
+      for (int64_t n = 0; n < 33; ++n) {
+        double sum = 0;
+        for (int64_t k = 0; k < 13; ++k) sum += static_cast<double>(x[r * 13 + k]) * net.w1[k * 33 + n];
+        low = std::min(low, static_cast<float>(sum)), high = std::max(high, static_cast<float>(sum));
+      }
+    }
+    least_x = std::min(least_x, *std::min_element(x.begin(), x.end()));
+  }
+  const ValueRanges& ranges = calibrator->ranges();
+  EXPECT_EQ(ranges.size(), 5u) << RangesJson(ranges);  // x, up, sum, act, down: parameters are no runs' matter
+  EXPECT_NEAR(ranges.at("up").low, low, 1e-5);
+  EXPECT_NEAR(ranges.at("up").high, high, 1e-5);
+  EXPECT_EQ(ranges.at("act").low, 0);
+  EXPECT_EQ(ranges.at("x").low, least_x);
+}
+
+TEST(Calibrate, WhatIsNotFiniteHasNoRange) {
+  Graph g("logs");
+  const Value x = g.Input("x", "f32[4]");
+  g.Output("y", g.Op("Exp", {g.Op("Log", {x}, {}, "log")}, {}, "exp"));
+  Result<Calibrator> calibrator = Calibrator::Make(g, {.cache = "off"});
+  ASSERT_TRUE(calibrator.ok()) << calibrator.error();
+  for (const float least : {0.f, 1.f}) {
+    const std::vector<float> x = {1, 2, least, 4};
+    ASSERT_TRUE(calibrator->Run({In("x", x, {4})}).ok());
+  }
+  EXPECT_TRUE(std::isinf(calibrator->ranges().at("log").low));  // of the first run, whatever the second has
+  EXPECT_EQ(calibrator->ranges().at("exp").high, 4);
+  EXPECT_NE(RangesJson(calibrator->ranges()).find("\"log\": null"), std::string::npos);
+}
+
+TEST(Calibrate, StateIsCarried) {
+  Graph g("sums");
+  const Value x = g.Input("x", "f32[3]"), s = g.Input("s", "f32[3]");
+  const Value sum = g.Op("Add", {x, s}, {}, "sum");
+  g.Carry("s", sum);
+  g.Output("y", g.Op("Neg", {sum}, {}, "neg"));
+  Result<Calibrator> calibrator = Calibrator::Make(g, {.cache = "off"});
+  ASSERT_TRUE(calibrator.ok()) << calibrator.error();
+  const std::vector<float> one = {1, 2, 3};
+  for (int i = 0; i < 4; ++i) ASSERT_TRUE(calibrator->Run({In("x", one, {3})}).ok());
+  EXPECT_EQ(calibrator->ranges().at("sum").high, 12);
+  EXPECT_EQ(calibrator->ranges().at("s").high, 9);
+}
+
+TEST(Qdq, ProgramsOverBytesAreNearThoseOfFloats) {
+  Net net;
+  Result<Calibrator> calibrator = Calibrator::Make(net.g, {.cache = "off"});
+  ASSERT_TRUE(calibrator.ok());
+  for (const int64_t rows : {1, 3, 9, 300}) {
+    const std::vector<float> x = Wave(static_cast<size_t>(rows) * 13, 0.37f, 2);
+    ASSERT_TRUE(calibrator->Run({In("x", x, {rows, 13})}).ok());
+  }
+  Result<Program> floats = net.g.Compile({.cache = "off"});
+  ASSERT_TRUE(floats.ok());
+  for (const QdqOptions& options : std::vector<QdqOptions>{
+           {}, {.activations = "i8"}, {.symmetric = true}, {.per_channel = false}, {.keep = {"up"}}}) {
+    const Result<QuantisationMap> map = MakeQuantisationMap(net.g, calibrator->ranges(), options);
+    ASSERT_TRUE(map.ok()) << map.error();
+    EXPECT_EQ(map->size(), options.keep.empty() ? 4u : 2u);
+    // Weights that have bytes already, and those that are bound to the program.
+    Net unbound(false);
+    for (const bool bound : {true, false}) {
+      const Result<Graph> bytes = InsertQdq(bound ? net.g : unbound.g, *map);
+      ASSERT_TRUE(bytes.ok()) << bytes.error();
+      Result<Program> program = bytes->Compile({.cache = "off"});
+      ASSERT_TRUE(program.ok()) << program.error();
+      if (!bound) {
+        ASSERT_TRUE(program->Bind("w1", net.w1).ok());
+        ASSERT_TRUE(program->Bind("w2", net.w2).ok());
+        ASSERT_TRUE(program->Bind("b", net.b).ok());
+      }
+      EXPECT_EQ(program->params().size(), bound ? options.keep.empty() ? 1u : 2u : 3u);
+      for (const int64_t rows : {1, 3, 9, 300}) {
+        const std::vector<float> x = Wave(static_cast<size_t>(rows) * 13, 0.37f, 2);
+        const std::vector<float> want = ValuesOf(*floats, x, rows), got = ValuesOf(*program, x, rows);
+        double off = 0, size = 0;
+        for (size_t i = 0; i < want.size(); ++i) {
+          off = std::max(off, std::fabs(static_cast<double>(want[i]) - got[i]));
+          size = std::max(size, std::fabs(static_cast<double>(want[i])));
+        }
+        EXPECT_LT(off, 0.08 * size) << rows;
+        EXPECT_GT(off, 0) << rows;
+      }
+    }
+  }
+}
+
+TEST(Qdq, IsPartOfTextBytesAndFingerprint) {
+  Net net;
+  QuantisationMap map = {{"x", {.range = ValueRange{-2, 2}}}, {"w1", {.dtype = "i8", .symmetric = true, .axis = 1}}};
+  const Result<Graph> bytes = InsertQdq(net.g, map);
+  ASSERT_TRUE(bytes.ok()) << bytes.error();
+  const Result<Graph> text = Graph::Parse(bytes->Text());
+  ASSERT_TRUE(text.ok()) << text.error();
+  const Result<std::string> binary = bytes->Binary();
+  const Result<Graph> decoded = Graph::FromBinary(std::as_bytes(std::span(*binary)));
+  ASSERT_TRUE(decoded.ok()) << decoded.error();
+  EXPECT_EQ(*bytes->Fingerprint(), *text->Fingerprint());
+  EXPECT_EQ(*bytes->Fingerprint(), *decoded->Fingerprint());
+  map["x"].range->high = 2.5;
+  EXPECT_NE(*bytes->Fingerprint(), *InsertQdq(net.g, map)->Fingerprint());
+}
+
+TEST(Qdq, JsonIsReadBack) {
+  const double inf = std::numeric_limits<double>::infinity();
+  const ValueRanges ranges = {{"x", {-1.5, 0.1}}, {"a \"b\"#2", {0, 3e30}}, {"mask", {-inf, inf}}};
+  const Result<ValueRanges> again = ParseRanges(RangesJson(ranges));
+  ASSERT_TRUE(again.ok()) << again.error();
+  EXPECT_EQ(RangesJson(*again), RangesJson(ranges));
+  EXPECT_EQ(again->at("x").high, 0.1);
+  EXPECT_EQ(again->at("mask").low, -inf);
+  const QuantisationMap map = {{"x", {.dtype = "u8", .range = ValueRange{-1, 2}}},
+                               {"w", {.dtype = "i8", .symmetric = true, .axis = 1}}};
+  const Result<QuantisationMap> read = ParseQuantisationMap(QuantisationMapJson(map));
+  ASSERT_TRUE(read.ok()) << read.error();
+  EXPECT_EQ(QuantisationMapJson(*read), QuantisationMapJson(map));
+  EXPECT_EQ(read->at("w").axis, 1);
+}
+
+TEST(Qdq, SaysWhatIsWrongWithJson) {
+  for (const auto& [text, what] : std::vector<std::pair<const char*, const char*>>{{"", "ranges"},
+                                                                                   {"[1]", "ranges"},
+                                                                                   {"{\"x\": [1]}", "x: "},
+                                                                                   {"{\"x\": [2, 1]}", "x: "},
+                                                                                   {"{\"x\": [\"a\", 1]}", "x: "},
+                                                                                   {"{\"x\": 3}", "x: "},
+                                                                                   {"{\"x\": [1, 2]", "ranges"}}) {
+    const Result<ValueRanges> ranges = ParseRanges(text);
+    ASSERT_FALSE(ranges.ok()) << text;
+    EXPECT_TRUE(ranges.error().starts_with(what)) << ranges.error();
+  }
+  for (const auto& [text, what] :
+       std::vector<std::pair<const char*, const char*>>{{"3", "map"},
+                                                        {"{\"x\": 3}", "x: {"},
+                                                        {"{\"x\": {\"dtype\": \"i4\"}}", "x: dtype"},
+                                                        {"{\"x\": {\"axis\": -1}}", "x: axis"},
+                                                        {"{\"x\": {\"range\": null}}", "x: range"},
+                                                        {"{\"x\": {\"symmetric\": 1}}", "x: symmetric"},
+                                                        {"{\"x\": {\"scale\": 1}}", "x: dtype, symmetric"}}) {
+    const Result<QuantisationMap> map = ParseQuantisationMap(text);
+    ASSERT_FALSE(map.ok()) << text;
+    EXPECT_TRUE(map.error().starts_with(what)) << map.error();
+  }
+}
+
+TEST(Qdq, RefusesWhatTheGraphHasNot) {
+  Net net;
+  EXPECT_EQ(MakeQuantisationMap(net.g, {{"ub", {0, 1}}}).code(), ErrorCode::kUnknownName);
+  EXPECT_EQ(MakeQuantisationMap(net.g, {{"ub", {0, 1}}}).details().suggestion, "up");
+  EXPECT_EQ(MakeQuantisationMap(net.g, {{"up", {1, 0}}}).code(), ErrorCode::kOutOfRange);
+  EXPECT_EQ(MakeQuantisationMap(net.g, {}, {.activations = "f16"}).code(), ErrorCode::kInvalid);
+  EXPECT_EQ(MakeQuantisationMap(net.g, {}, {.ops = {"Product"}}).code(), ErrorCode::kUnknownOp);
+  EXPECT_EQ(InsertQdq(net.g, {{"act", {}}}).code(), ErrorCode::kBadAttribute);
+  EXPECT_EQ(InsertQdq(net.g, {{"w3", {}}}).code(), ErrorCode::kUnknownName);
+}
+
+}  // namespace
+}  // namespace quern
