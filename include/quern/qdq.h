@@ -92,7 +92,7 @@ Result<QuantisationMap> MakeQuantisationMap(const Graph& graph, const ValueRange
 // The graph in ops, as Graph::LowerForAutodiff gives it, with a pair of QuantizeLinear and DequantizeLinear between
 // products and those of their operands that the map has. Weights that have bytes become constants of i8, others i8 when
 // they are bound. Inputs, outputs and other parameters are the same. Errors: that of the graph; kUnknownName;
-// kBadAttribute, with the value and the field.
+// kBadAttribute, with the value and the field; kOutOfRange, weights that are no finite numbers.
 Result<Graph> InsertQdq(const Graph& graph, const QuantisationMap& map);
 
 }  // namespace quern

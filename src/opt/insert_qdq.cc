@@ -10,6 +10,7 @@
 
 #include "opt/insert_qdq.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "ir/interpret.h"
@@ -176,8 +177,11 @@ class Inserter {
       return apart.Add(op, std::move(operands), std::move(attributes));
     };
     QUERN_ASSIGN(const ir::Value quantised, ir::MakeQuantized(make, weights, there));
-    apart.outputs = {there.scale, quantised};
+    apart.outputs = {there.scale, quantised, weights};
     QUERN_ASSIGN(const std::vector<ir::RefTensor> made, ir::Interpret(apart, {}, feeds));
+    if (!std::all_of(made[2].data.begin(), made[2].data.end(), [](double number) { return std::isfinite(number); }))
+      return ToStatus({DiagnosticCode::kOutOfRange, "", absl::StrCat("the weights of ", names_.at(value)),
+                       "finite numbers", "a NaN or an infinity", graph_.name});
     const int origin = rewriter_.OriginOf(n);
     QUERN_ASSIGN(form.scale, rewriter_.to.AddConstant(apart.type(there.scale), ir::BytesOf(made[0]), origin));
     return rewriter_.to.AddConstant(apart.type(quantised), ir::BytesOf(made[1]), origin);

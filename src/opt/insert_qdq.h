@@ -34,7 +34,8 @@ using ParamBytes = std::map<std::string, std::span<const uint8_t>, std::less<>>;
 
 // QuantizeLinear and DequantizeLinear between each product and those of its operands that the map has. Weights of which
 // `params` and Constants are all become bytes at once, others once per binding. Values that no product reads stay as
-// they are. Bodies are left alone: nothing of them is known by name. Errors: kUnknownName; a scheme that is none.
+// they are. Bodies are left alone: nothing of them is known by name. Errors: kUnknownName; a scheme that is none;
+// weights that are no finite numbers.
 StatusOr<ir::Graph> InsertQdq(const ir::Graph& graph, const ir::QuantisationMap& map, const ParamBytes& params = {});
 
 // Params with these bytes, of scalar dtypes, become Constants, in bodies too.

@@ -149,6 +149,18 @@ TEST(InsertQdq, OnePairOfAValueAndWeightsAsBytes) {
   EXPECT_EQ(Count(bound, " hex " + most + " : "), 1) << bound;
 }
 
+TEST(InsertQdq, RefusesWeightsThatAreNoNumbers) {
+  const ir::Graph graph = Parsed(kGraph);
+  for (const float wrong : {NAN, INFINITY}) {
+    std::vector<float> weights(11 * 140, 0.5f);
+    weights[300] = wrong;
+    const ParamBytes params = {{"w", {reinterpret_cast<const uint8_t*>(weights.data()), weights.size() * 4}}};
+    const StatusOr<ir::Graph> made = InsertQdq(graph, *QuantisationMapOf(graph, kRanges), params);
+    ASSERT_FALSE(made.ok());
+    EXPECT_NE(std::string(made.status().message()).find("the weights of w"), std::string::npos) << made.status();
+  }
+}
+
 // By the interpreter: the error of an operand is half a step of it.
 TEST(InsertQdq, IsNearTheFloats) {
   const ir::Graph graph = Parsed(kGraph);
