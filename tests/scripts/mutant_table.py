@@ -236,6 +236,8 @@ ROWS = [
         "if (span != 0 && own != span)", "opt_test", "FuseSoundness.*"),
     Row("src/codegen/ptx/emit_ptx_expr.cc", "b_.CreateICmpULT(index[d], buffer.dims[d])",
         "b_.CreateICmpSLT(index[d], buffer.dims[d])", "codegen_ptx_test", "EmitPtx.GuardedLoadsCompareUnsigned"),
+    Row("src/codegen/ptx/module.cc", "tables.emplace(line).second", "tables.emplace(line).first != tables.end()",
+        "codegen_ptx_test", "EmitPtx.KernelsShareTables"),
     Row("src/codegen/metal/emit_metal.cc", "kernel.params.size() + (kernel.symbols.empty() ? 0 : 1) > kMaxBuffers",
         "kernel.params.size() > kMaxBuffers", "codegen_metal_test", "EmitMetal.SaysWhatItCannotEmit"),
     Row("src/codegen/turned.cc", "kb::Range(l0 + Beside(at, name), width)", "kb::Range(l0, width)", "compiler_test",

@@ -20,7 +20,7 @@ class Parser {
     for (absl::string_view line : absl::StrSplit(text, '\n'))
       absl::StrAppend(&bare, line.substr(0, line.find("//")), "\n");
     const std::string kEntry = ".visible .entry ";
-    const auto constants = Constants(bare);
+    QUERN_ASSIGN(const ConstantTables constants, Constants(bare));
     for (size_t at = bare.find(kEntry); at != std::string::npos;) {
       const size_t next = bare.find(kEntry, at + 1);
       Parser parser;
@@ -41,7 +41,7 @@ class Parser {
   using ConstantTables = std::map<std::string, std::shared_ptr<const std::vector<uint8_t>>>;
 
   // ".global .align 64 .b8 NAME[BYTES] = {1, 2, ..}", each ended by a semicolon, before the entry that reads it first.
-  static ConstantTables Constants(absl::string_view text) {
+  static StatusOr<ConstantTables> Constants(absl::string_view text) {
     ConstantTables constants;
     for (absl::string_view statement : absl::StrSplit(text, ';')) {
       const size_t global = statement.find(".global .align "), brace = statement.find('{', global);
@@ -50,8 +50,9 @@ class Parser {
       std::vector<uint8_t> bytes;
       for (absl::string_view number : absl::StrSplit(statement.substr(brace + 1), ','))
         bytes.push_back(static_cast<uint8_t>(std::atoi(std::string(number).c_str())));
-      constants[std::string(head.substr(head.rfind(' ') + 1))] =
-          std::make_shared<const std::vector<uint8_t>>(std::move(bytes));
+      const std::string name(head.substr(head.rfind(' ') + 1));
+      if (!constants.emplace(name, std::make_shared<const std::vector<uint8_t>>(std::move(bytes))).second)
+        return absl::InvalidArgumentError("two definitions of " + name);
     }
     return constants;
   }

@@ -1,6 +1,7 @@
 // From kernels to PTX text: emit, optimise and generate each by itself, on all processors, then join the texts.
 #include <array>
 #include <atomic>
+#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "base/threads.h"
@@ -127,6 +128,16 @@ StatusOr<Written> EmitEntry(const kir::Kernel& kernel, const std::string& symbol
   return Written{{symbol, shape.threads, shared_bytes}, text.str().str()};
 }
 
+// Adds the text of an entry. A table that several read, as that of a block format, is defined by the first of them:
+// `tables` are the lines which do.
+void AddEntry(std::string_view entry, std::set<std::string, std::less<>>& tables, std::string& text) {
+  while (!entry.empty()) {
+    const std::string_view line = entry.substr(0, std::min(entry.find('\n'), entry.size() - 1) + 1);
+    entry.remove_prefix(line.size());
+    if (!line.starts_with(".global ") || tables.emplace(line).second) text.append(line);
+  }
+}
+
 // The text depends on the kernels and their order alone, not on which thread wrote what.
 StatusOr<codegen::DeviceModule> EmitPtx(std::span<const kir::Kernel> kernels, std::span<const std::string> symbols,
                                         const codegen::DeviceTarget& target) {
@@ -142,13 +153,14 @@ StatusOr<codegen::DeviceModule> EmitPtx(std::span<const kir::Kernel> kernels, st
   };
   RunOnThreads(static_cast<int>(std::min<int64_t>(kernels.size(), quern_thread_count())), work);
   codegen::DeviceModule made;
+  std::set<std::string, std::less<>> tables;
   for (const StatusOr<Written>& entry : written) {
     QUERN_RETURN_IF_ERROR(entry.status());
     made.kernels.push_back(entry->kernel);
     // One head for all: version, target, size of addresses.
     constexpr std::string_view kHead = ".address_size 64\n";
     const size_t body = made.text.empty() ? 0 : entry->text.find(kHead) + kHead.size();
-    made.text.append(entry->text, body);
+    AddEntry(std::string_view(entry->text).substr(body), tables, made.text);
   }
   return made;
 }

@@ -12,6 +12,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "support/block_kernels.h"
+#include "support/ptx_machine.h"
 
 namespace quern::ptx {
 namespace {
@@ -223,6 +224,22 @@ TEST(EmitPtx, OneTextForManyKernels) {
     EXPECT_EQ(all->kernels[i].threads, alone->kernels[0].threads);
     EXPECT_EQ(all->kernels[i].shared_bytes, alone->kernels[0].shared_bytes);
   }
+}
+
+// The table of a format is defined once, whichever kernels read it: assemblers refuse two of a name.
+TEST(EmitPtx, KernelsShareTables) {
+  std::vector<kir::Kernel> kernels;
+  for (const char* format : {"iq2_xxs", "iq3_s", "iq2_xxs", "q4_0", "iq3_s"})
+    kernels.push_back(*Scheduled(GemvOf(format), Targets()[0].facts));
+  const StatusOr<DeviceModule> made = Targets()[0].emit(kernels, EntryNames("gemv", kernels.size()), Targets()[0]);
+  ASSERT_TRUE(made.ok()) << made.status();
+  const StatusOr<PtxModule> module = PtxModule::Parse(made->text);
+  ASSERT_TRUE(module.ok()) << module.status();
+  for (const codegen::DeviceKernel& kernel : made->kernels) EXPECT_NE(module->Find(kernel.symbol), nullptr);
+  EXPECT_FALSE(PtxModule::Parse(absl::StrCat(made->text, made->text)).ok());
+  const size_t table = made->text.find("grid_iq3_s[");
+  ASSERT_NE(table, std::string::npos);
+  EXPECT_EQ(made->text.find("grid_iq3_s[", table + 1), std::string::npos);
 }
 
 TEST(EmitPtx, UsesWhatTheMachineHas) {
