@@ -1,5 +1,5 @@
 // The CUDA device against a driver of the tests (tests/fake_cuda), which watches over the protocol: results,
-// recordings, what is given back, and each call failing in turn. The last test is for a machine with a GPU.
+// recordings, what is given back, and each call failing in turn.
 #include "device/cuda/cuda_device.h"
 
 #include <dlfcn.h>
@@ -248,33 +248,6 @@ TEST_F(CudaTest, AStepThatFailedIsRepeated) {
     const auto got = testing::StepSmall(**executor, 1, 1);
     ASSERT_TRUE(got.ok()) << call << " " << got.status();
     ASSERT_EQ(*got, *expected) << call;
-  }
-}
-
-// On a real device.
-TEST(Gpu, StepsAreThoseOfTheEmulatedDevice) {
-  const auto opened = device::cuda::OpenDevice({});
-  if (!opened.ok()) GTEST_SKIP() << opened.status().message();
-  testing::DeviceGraph graph;
-  ASSERT_NO_FATAL_FAILURE(testing::PlanForDevice(testing::kSmallGraph, testing::SmallGuards(), graph));
-  auto program = std::make_shared<device::LoadableProgram>(*graph.program);
-  const auto target = compiler::ResolveDeviceTarget("nvptx64", "native");
-  ASSERT_TRUE(target.ok()) << target.status();
-  ASSERT_TRUE(compiler::AddText(*program, **target).ok());
-  auto executor = device::Executor::Create(opened->device, SignatureOf(graph.prepared), device::VariantsOf(program));
-  ASSERT_TRUE(executor.ok()) << executor.status();
-  auto emulated = device::Executor::Create(device::emulated::MakeDevice(1), SignatureOf(graph.prepared),
-                                           device::VariantsOf(program));
-  ASSERT_TRUE(emulated.ok()) << emulated.status();
-  ASSERT_TRUE(testing::BindSmall(**executor).ok());
-  ASSERT_TRUE(testing::BindSmall(**emulated).ok());
-  int64_t past = 0;
-  for (const int64_t rows : {3, 1, 1, 1, 5, 1, 1}) {
-    const auto got = testing::StepSmall(**executor, past, rows), expected = testing::StepSmall(**emulated, past, rows);
-    ASSERT_TRUE(got.ok()) << got.status();
-    ASSERT_TRUE(expected.ok()) << expected.status();
-    ASSERT_NO_FATAL_FAILURE(testing::ExpectClose(*got, *expected, 1e-4));
-    past += rows;
   }
 }
 
