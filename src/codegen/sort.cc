@@ -28,6 +28,7 @@ using kir::Index;
 using kir::Op;
 
 constexpr int64_t kShort = 128;   // elements of a line whose places are counted
+constexpr int64_t kBlock = 1024;  // the same by a block of threads, which has no other form
 constexpr int64_t kFew = 128;     // elements that are kept in order while a line goes by
 constexpr int64_t kPart = 64;     // elements that are passed over at once
 constexpr int64_t kDigits = 256;  // values of a digit
@@ -67,7 +68,7 @@ class SortKernel {
     EmitGrid(view_, writer_.kernel, outer, std::min<int64_t>(most_, kChunkElements) * 8,
              [&](const Index& index, Block& block) {
                outer_ = index;
-               block = most_ <= kShort ? Counted() : IsFew() ? Kept() : ByDigits();
+               block = view_.facts.blocks || most_ <= kShort ? Counted() : IsFew() ? Kept() : ByDigits();
              });
     QUERN_ASSIGN(KernelUse use, writer_.Finish());
     lowered_.kernels.push_back(std::move(use));
@@ -293,7 +294,9 @@ class SortKernel {
 family::Matched MatchSort(const RegionView& view) {
   const int n = view.nodes()[0];
   if (view.nodes().size() != 1) return family::No("%s is a kernel of its own", view.Describe(n));
-  if (view.facts.blocks) return family::No("%s is computed by one thread, and no device's blocks", view.Describe(n));
+  const int64_t most = view.UpperBound(view.type(view.node(n).inputs[0]).dims.back());
+  if (view.facts.blocks && most > kBlock)
+    return family::No("%s: a block of threads orders lines of %d at most, not %d", view.Describe(n), kBlock, most);
   return family::Matched(std::make_unique<RegionPlan>());
 }
 

@@ -113,6 +113,31 @@ TEST(PackedWeights, AreExactOnEveryLevel) {
   }
 }
 
+// Rows that pick experts, and weights of grids, by blocks of threads.
+TEST(DeviceSession, HasTheLogits) {
+  for (const char* const name : {"llama-moe", "qwen3moe", "llama-grids"}) {
+    Described described(Golden(name));
+    if (!described.golden.exact.empty()) described.golden.rows = described.golden.exact;
+    Options options = described.options();
+    options.device = "emulated";
+    options.exact = true;
+    Result<Session> session = Session::Open(described.file.path(), options);
+    ASSERT_TRUE(session.ok()) << name << ": " << session.error();
+    constexpr int64_t kPrompt = 11;
+    const Result<std::vector<float>> rows = session->StepAll(described.Ids(0, kPrompt));
+    ASSERT_TRUE(rows.ok()) << name << ": " << rows.error();
+    for (int64_t i = 0; i < kPrompt; ++i) {
+      const auto first = rows->begin() + i * described.width;
+      EXPECT_LT(described.Difference({first, first + described.width}, i + 1), kTolerance) << name << ", row " << i;
+    }
+    for (int64_t i = kPrompt; i < kPrompt + 2; ++i) {
+      const Result<std::vector<float>> row = session->Step(described.Ids(i, 1));
+      ASSERT_TRUE(row.ok()) << name << ": " << row.error();
+      EXPECT_LT(described.Difference(*row, i + 1), kTolerance) << name << ", token " << i;
+    }
+  }
+}
+
 // With Options::invariant the tokens after a prompt have the same bits by ones and by several. In these models one
 // kernel computes more of a row when it is the only one: the norm after a layer and that before the output.
 TEST(InvariantSession, HasTheBitsOfAnyStep) {
