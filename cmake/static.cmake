@@ -44,8 +44,8 @@ list(JOIN archives "," QUERN_ARCHIVES)
 function(quern_copyable target)
   target_link_options(${target} PRIVATE -fuse-ld=lld-19 -Wl,--start-group,${QUERN_ARCHIVES},--end-group
                       -Wl,--as-needed -Wl,--gc-sections -static-libstdc++ -static-libgcc
-                      # 170,000 addresses in tables of LLVM's, put right at each start: by bitmaps a tenth of the time and
-                      # 4 MB less to read. Needs glibc 2.36, which what is built here needs anyway.
+                      # 170,000 addresses in tables of LLVM's are put right at each start: as bitmaps they are 4 MB less
+                      # to read. Needs glibc 2.36, which what is built here needs anyway.
                       -Wl,-z,pack-relative-relocs
                       # gdb finds kernels by these, also in a program without symbols.
                       -Wl,--export-dynamic-symbol=__jit_debug_register_code

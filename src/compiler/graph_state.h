@@ -30,7 +30,9 @@ struct Graph::State {
     if (!guards.empty()) return guards;
     SymbolRanges given = module.symbols;
     for (const hir::Node& node : module.nodes()) {
-      const ir::Node op = {.op = node.op, .attributes = node.attributes};
+      ir::Node op;
+      op.op = node.op;
+      op.attributes = node.attributes;
       if (ir::IsCounted(op)) given.erase(ir::CountedSymbol(op));
     }
     return compiler::DefaultGuards(given);

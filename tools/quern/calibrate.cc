@@ -9,7 +9,7 @@
 
 CalibrateCommand::CalibrateCommand(CLI::App& app)
     : command_(app.add_subcommand("calibrate", "the ranges that the values of a graph have in a run, as JSON")),
-      text_(*command_) {
+      text_(*command_, false) {
   command_->add_option("GRAPH", graph_, "a graph in text or binary form or ONNX")->required();
   command_->add_option("-o,--output", out_, "the file of ranges to write")->required();
   command_->add_flag("--widen", widen_, "widen the ranges that the file has, by another run");

@@ -13,7 +13,7 @@
 QuantiseCommand::QuantiseCommand(CLI::App& app)
     : command_(app.add_subcommand(
           "quantise", "a model file with its weights in other formats, or a graph whose products are over bytes")),
-      text_(*command_) {
+      text_(*command_, false) {
   command_->add_option("MODEL", in_, "a GGUF file, a folder of safetensors, or a graph in text or binary form or ONNX")
       ->required();
   command_->add_option("-o,--output", out_, "the GGUF file to write; of a graph text (.qir) or binary form")
