@@ -213,8 +213,9 @@ TEST(BlockFormats, ParametersOfEveryOp) {
     }
   }
   for (const ir::OpDef* op : ir::Ops()) {
-    // Those with bodies have tests of their own, and so has Custom.
-    const bool elsewhere = !op->bodies.empty() || std::string_view(op->name) == "Custom";
+    // Those with bodies have tests of their own, and so have Custom and Counted, which names a symbol of its graph's.
+    const std::string_view name = op->name;
+    const bool elsewhere = !op->bodies.empty() || name == "Custom" || name == "Counted";
     if (op->kind != ir::OpKind::kLeaf && op->kind != ir::OpKind::kRegion && !elsewhere)
       EXPECT_TRUE(seen.contains(op->name)) << op->name << " has no recipe";
   }
