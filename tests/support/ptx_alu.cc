@@ -139,6 +139,8 @@ void AddHalves(Table& table) {
   table["fma.rn.f16"] = QUERN_HALF(std::fma(a, b, c));
   table["neg.f16"] = QUERN_HALF(-a);
   table["abs.f16"] = QUERN_HALF(std::fabs(a));
+  table["min.f16"] = QUERN_HALF(Least(a, b, false));
+  table["max.f16"] = QUERN_HALF(-Least(-a, -b, false));
   table["min.NaN.f16"] = QUERN_HALF(Least(a, b, true));
   table["max.NaN.f16"] = QUERN_HALF(-Least(-a, -b, true));
   table["cvt.rni.f16.f16"] = QUERN_HALF(std::nearbyint(a));

@@ -177,6 +177,7 @@ TEST(Golden, EveryOpIsRecorded) {
       {"CustomFn", "what its body of recorded ops is: custom_fn_test"},
       {"ScanBackward", "held to finite differences: scan_backward_test"},
       {"ScanBackwardXs", "held to finite differences: scan_backward_test"},
+      {"Counted", "names a symbol: recorded by ONNX Runtime where what it cuts goes on, onnx_golden"},
       {"If", "control flow over recorded ops: control_api_test"},
       {"While", "control flow over recorded ops: control_api_test"},
       {"Scan", "control flow over recorded ops, and what Lstm, Gru and Rnn, which are recorded, become"},
