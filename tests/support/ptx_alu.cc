@@ -184,8 +184,10 @@ uint64_t Rounded(uint64_t x, bool nearest) {
 template <typename T>
 void AddConversions(Table& table, const std::string& type) {
   auto from = [&]<typename From>(const std::string& source) {
+    // The smallest registers have 16 bits: what is narrower is extended, by its sign where it has one.
     table["cvt." + type + "." + source] = [](uint64_t x, uint64_t, uint64_t) -> uint64_t {
-      return Bits<T>(static_cast<T>(As<From>(x)));
+      using Register = std::conditional_t<std::is_same_v<T, int8_t>, int16_t, T>;
+      return Bits<Register>(static_cast<T>(As<From>(x)));
     };
   };
   from.template operator()<uint8_t>("u8"), from.template operator()<int8_t>("s8"),
