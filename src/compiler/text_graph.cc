@@ -46,6 +46,7 @@ struct TextGraph::State {
   std::vector<Tensor> outputs;  // what a run writes
   bool ran = false;
   std::vector<std::vector<int64_t>> shapes;  // of the outputs of the last run
+  bool finds_sizes = false;                  // runs do, or all shapes are those of `outputs`
   // What each run is given: of the file's values and the outputs.
   std::vector<ConstTensor> arguments;
   std::vector<MutableTensor> results;
@@ -180,6 +181,7 @@ struct TextGraph::State {
 
   Status MakeOutputs() {
     const ir::CountedSizes counted = ir::CountedSizesOf(file.graph);
+    finds_sizes = !counted.empty();
     int64_t left = check::kMostElements;  // what is allocated is bounded, whatever the file says
     for (size_t o = 0; o < file.graph.outputs.size(); ++o) {
       const bool state = std::any_of(file.graph.donations.begin(), file.graph.donations.end(),
@@ -197,6 +199,7 @@ struct TextGraph::State {
       }
       QUERN_ASSIGN(const int64_t bytes, check::BytesOf(type, false, file.sizes));
       made.bytes.resize(bytes);
+      shapes.push_back(made.dims);
     }
     return absl::OkStatus();
   }
@@ -333,7 +336,7 @@ Result<void> TextGraph::Run(Program& program) {
   }
   Result<void> ran = program.Run(state_->arguments, state_->results, state_->symbols);
   state_->ran = ran.ok();
-  if (ran.ok()) state_->shapes = *program.LastShapes();
+  if (ran.ok() && state_->finds_sizes) state_->shapes = *program.LastShapes();
   return ran;
 }
 
