@@ -90,6 +90,10 @@ TEST_F(KeptPlansTest, AnotherGraphOrOptionPlansAnew) {
   EXPECT_THAT(log_, StartsWith("compiled")) << "another constant";
   Answer(Text("0000003f", "h"), 5);
   EXPECT_THAT(log_, StartsWith("compiled")) << "another name, which errors say";
+  std::string labelled = Text();
+  labelled.insert(labelled.find("\n  %6"), "  @\"biased\"");
+  Answer(labelled, 5);
+  EXPECT_THAT(log_, StartsWith("compiled")) << "a label, which functions and profiles are called after";
   for (const auto change : std::initializer_list<void (*)(Options&)>{
            [](Options& o) { o.cpu = "sse4"; }, [](Options& o) { o.exact = true; },
            [](Options& o) { o.invariant = true; }, [](Options& o) { o.kernels = "common"; }}) {

@@ -71,15 +71,20 @@ TEST(Calibrate, WhatIsNotFiniteHasNoRange) {
   Graph g("logs");
   const Value x = g.Input("x", "f32[4]");
   g.Output("y", g.Op("Exp", {g.Op("Log", {x}, {}, "log")}, {}, "exp"));
-  Result<Calibrator> calibrator = Calibrator::Make(g, {.cache = "off"});
-  ASSERT_TRUE(calibrator.ok()) << calibrator.error();
-  for (const float least : {0.f, 1.f}) {
-    const std::vector<float> x = {1, 2, least, 4};
-    ASSERT_TRUE(calibrator->Run({In("x", x, {4})}).ok());
+  // Minus infinity, and NaN.
+  for (const float first : {0.f, -1.f}) {
+    SCOPED_TRACE(first);
+    Result<Calibrator> calibrator = Calibrator::Make(g, {.cache = "off"});
+    ASSERT_TRUE(calibrator.ok()) << calibrator.error();
+    for (const float least : {first, 1.f}) {
+      const std::vector<float> x = {1, 2, least, 4};
+      ASSERT_TRUE(calibrator->Run({In("x", x, {4})}).ok());
+    }
+    EXPECT_TRUE(std::isinf(calibrator->ranges().at("log").low));  // of the first run, whatever the second has
+    EXPECT_TRUE(std::isinf(calibrator->ranges().at("log").high));
+    if (first == 0) EXPECT_EQ(calibrator->ranges().at("exp").high, 4);
+    EXPECT_NE(RangesJson(calibrator->ranges()).find("\"log\": null"), std::string::npos);
   }
-  EXPECT_TRUE(std::isinf(calibrator->ranges().at("log").low));  // of the first run, whatever the second has
-  EXPECT_EQ(calibrator->ranges().at("exp").high, 4);
-  EXPECT_NE(RangesJson(calibrator->ranges()).find("\"log\": null"), std::string::npos);
 }
 
 TEST(Calibrate, StateIsCarried) {
