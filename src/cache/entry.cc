@@ -1,21 +1,15 @@
 #include "cache/entry.h"
 
-#include <bit>
 #include <cstring>
+
+#include "base/byte_writer.h"
 
 namespace quern::cache {
 namespace {
 
-static_assert(std::endian::native == std::endian::little);
-
 constexpr std::string_view kMagic = "QUERNOBJ";
 constexpr uint32_t kVersion = 1;
 constexpr size_t kHeader = 8 + 4 + 8 + 16 + 16;  // up to the strings
-
-template <typename T>
-void Put(std::string& out, T value) {
-  out.append(reinterpret_cast<const char*>(&value), sizeof(value));
-}
 
 // Takes values off the front of `rest`; false where there is too little.
 template <typename T>
@@ -36,9 +30,9 @@ bool Take(std::string_view& rest, std::string& text) {
   return true;
 }
 
-void Put(std::string& out, const Hash128& hash) {
-  Put(out, hash.high);
-  Put(out, hash.low);
+void PutHash(std::string& out, const Hash128& hash) {
+  PutBytes(out, hash.high);
+  PutBytes(out, hash.low);
 }
 
 Status Damaged(const char* what) { return absl::DataLossError(what); }
@@ -51,16 +45,16 @@ std::string Encode(const Entry& entry) {
   strings.push_back(entry.object);
   strings.insert(strings.end(), entry.origins.begin(), entry.origins.end());
   std::string body;
-  Put(body, static_cast<uint32_t>(strings.size()));
+  PutBytes(body, static_cast<uint32_t>(strings.size()));
   for (const std::string_view text : strings) {
-    Put(body, static_cast<uint64_t>(text.size()));
+    PutBytes(body, static_cast<uint64_t>(text.size()));
     body += text;
   }
   std::string bytes(kMagic);
-  Put(bytes, kVersion);
-  Put(bytes, static_cast<uint64_t>(kHeader + body.size()));
-  Put(bytes, HashOf(entry.key));
-  Put(bytes, HashBytes(body));
+  PutBytes(bytes, kVersion);
+  PutBytes(bytes, static_cast<uint64_t>(kHeader + body.size()));
+  PutHash(bytes, HashOf(entry.key));
+  PutHash(bytes, HashBytes(body));
   return bytes + body;
 }
 

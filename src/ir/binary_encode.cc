@@ -1,7 +1,6 @@
-#include <bit>
 #include <map>
-#include <type_traits>
 
+#include "base/byte_writer.h"
 #include "base/overloaded.h"
 #include "ir/binary.h"
 #include "ir/binary_layout.h"
@@ -13,12 +12,6 @@ namespace {
 
 using namespace binary;
 
-template <typename T>
-void Put(std::string& out, T value) {
-  static_assert(std::endian::native == std::endian::little && std::is_trivially_copyable_v<T>);
-  out.append(reinterpret_cast<const char*>(&value), sizeof(T));
-}
-
 class Encoder {
  public:
   // `labels`: origins, and the name of the graph, are written too.
@@ -29,25 +22,25 @@ class Encoder {
     const bool names = HasNames(graph.output_names);
     for (size_t o = 0; names && o < graph.outputs.size(); ++o) PutString(OutputName(graph.output_names, o));
     std::string strings;
-    Put<uint32_t>(strings, static_cast<uint32_t>(strings_.size()));
+    PutBytes<uint32_t>(strings, static_cast<uint32_t>(strings_.size()));
     for (const std::string* text : strings_) {
-      Put<uint32_t>(strings, static_cast<uint32_t>(text->size()));
+      PutBytes<uint32_t>(strings, static_cast<uint32_t>(text->size()));
       strings += *text;
     }
     std::string file(kMagic);
     const uint64_t data_at = RoundUp(kHeaderBytes + strings.size() + body_.size());
-    Put<uint32_t>(file, names ? 2 : 1);
-    Put<uint32_t>(file, 0);
-    Put<uint64_t>(file, data_at);
-    Put<uint64_t>(file, data_.size());
+    PutBytes<uint32_t>(file, names ? 2 : 1);
+    PutBytes<uint32_t>(file, 0);
+    PutBytes<uint64_t>(file, data_at);
+    PutBytes<uint64_t>(file, data_.size());
     file.resize(kHeaderBytes);
     file += strings;
     file += body_;
     file.resize(data_at);
     file += data_;
     const Hash128 hash = HashBytes(file);
-    Put(file, hash.high);
-    Put(file, hash.low);
+    PutBytes(file, hash.high);
+    PutBytes(file, hash.low);
     return file;
   }
 
@@ -55,18 +48,18 @@ class Encoder {
   void PutString(const std::string& text) {
     const auto [known, added] = numbers_.emplace(text, static_cast<uint32_t>(strings_.size()));
     if (added) strings_.push_back(&known->first);
-    Put(body_, known->second);
+    PutBytes(body_, known->second);
   }
-  void PutCount(size_t count) { Put(body_, static_cast<uint32_t>(count)); }
+  void PutCount(size_t count) { PutBytes(body_, static_cast<uint32_t>(count)); }
   void PutValue(Value value) {
-    Put(body_, static_cast<uint32_t>(value.node));
-    Put(body_, static_cast<uint32_t>(value.result));
+    PutBytes(body_, static_cast<uint32_t>(value.node));
+    PutBytes(body_, static_cast<uint32_t>(value.result));
   }
 
   void PutExtent(const Extent& extent) {
     PutCount(extent.terms().size());
     for (const Extent::Term& term : extent.terms()) {
-      Put(body_, term.coefficient);
+      PutBytes(body_, term.coefficient);
       PutCount(term.symbols.size());
       for (const std::string& factor : term.symbols) PutString(factor);
     }
@@ -81,13 +74,13 @@ class Encoder {
   }
 
   void PutAttribute(const AttrValue& value) {
-    Put(body_, static_cast<uint8_t>(value.index()));
-    std::visit(Overloaded{[&](bool v) { Put<uint8_t>(body_, v); }, [&](int64_t v) { Put(body_, v); },
-                          [&](double v) { Put(body_, v); }, [&](const std::string& v) { PutString(v); },
+    PutBytes(body_, static_cast<uint8_t>(value.index()));
+    std::visit(Overloaded{[&](bool v) { PutBytes<uint8_t>(body_, v); }, [&](int64_t v) { PutBytes(body_, v); },
+                          [&](double v) { PutBytes(body_, v); }, [&](const std::string& v) { PutString(v); },
                           [&](DType v) { PutString(std::string(Name(v))); },
                           [&](const std::vector<int64_t>& v) {
                             PutCount(v.size());
-                            for (const int64_t element : v) Put(body_, element);
+                            for (const int64_t element : v) PutBytes(body_, element);
                           },
                           [&](const std::vector<Extent>& v) { PutExtents(v); }},
                value);
@@ -102,22 +95,22 @@ class Encoder {
       PutString(name);
       PutAttribute(value);
     }
-    Put<uint8_t>(body_, node.data != nullptr);
+    PutBytes<uint8_t>(body_, node.data != nullptr);
     if (node.data != nullptr) {
       data_.resize(RoundUp(data_.size()));
-      Put<uint64_t>(body_, data_.size());
-      Put<uint64_t>(body_, node.data->size());
+      PutBytes<uint64_t>(body_, data_.size());
+      PutBytes<uint64_t>(body_, node.data->size());
       data_.append(node.data->begin(), node.data->end());
     }
     PutCount(node.results.size());
     for (const TensorType& type : node.results) PutType(type);
     const bool labelled = labels_ && node.origin >= 0;
-    Put<uint8_t>(body_, labelled);
+    PutBytes<uint8_t>(body_, labelled);
     if (labelled) {
       PutString(graph.origins()[node.origin].label);
       PutString(graph.origins()[node.origin].pass);
     }
-    if (OptionalBodies(*node.op) > 0) Put(body_, static_cast<uint8_t>(node.bodies.size()));
+    if (OptionalBodies(*node.op) > 0) PutBytes(body_, static_cast<uint8_t>(node.bodies.size()));
     for (const auto& body : node.bodies) PutGraph(*body);
   }
 
@@ -126,14 +119,14 @@ class Encoder {
     PutCount(graph.symbols.size());
     for (const auto& [name, range] : graph.symbols) {
       PutString(name);
-      Put(body_, range.low);
-      Put(body_, range.high);
+      PutBytes(body_, range.low);
+      PutBytes(body_, range.high);
     }
     PutCount(graph.nodes().size());
     for (const Node& node : graph.nodes()) PutNode(graph, node);
     PutCount(graph.constraints.size());
     for (const ExtentConstraint& constraint : graph.constraints) {
-      Put(body_, static_cast<uint8_t>(constraint.relation));
+      PutBytes(body_, static_cast<uint8_t>(constraint.relation));
       PutExtent(constraint.left);
       PutExtent(constraint.right);
     }
