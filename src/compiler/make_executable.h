@@ -21,8 +21,8 @@ struct MadeExecutable {
 };
 
 // Variants are those of `guards`, tried in order, that some sizes meet; each is planned when a run first needs it, or
-// found in the cache. No parameter is bound. The module outlives what is made. `options` name no device: callers have seen
-// to that. Errors: those of the passes and options; kSizeConflict, no guard is left.
+// found in the cache. No parameter is bound. The module outlives what is made. `options` name no device, which callers
+// have seen to. Errors: those of the passes and options; kSizeConflict, no guard is left.
 StatusOr<MadeExecutable> MakeExecutable(const hir::Module& module, std::vector<SymbolRanges> guards,
                                         const Options& options, const PipelineOptions& pipeline);
 
