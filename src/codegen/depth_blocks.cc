@@ -12,27 +12,23 @@ using namespace kir::build::operators;
 
 namespace {
 
-constexpr int64_t kWholeBytes = 4096;  // of a column of a panel, which stays in the second cache beside the rows
-constexpr int64_t kBytes = 2048;       // of a column of a block of k otherwise
-
 std::string BlockName(size_t axis) { return absl::StrCat("k", axis); }
 
 }  // namespace
 
-DepthBlocks::DepthBlocks(std::vector<Extent> k, int64_t bytes) : k_(std::move(k)), cut_(k_.size()) {
-  const int64_t depth = kBytes / bytes;
+DepthBlocks::DepthBlocks(std::vector<Extent> k, Limits limits) : k_(std::move(k)), cut_(k_.size()) {
   Extent all(1);
   for (const Extent& extent : k_) all = all * extent;
-  if (all.is_constant() && all.constant() <= kWholeBytes / bytes) {
+  if (all.is_constant() && all.constant() <= limits.whole) {
     inner_ = all;
     return;
   }
   while (cut_ > 0) {
     const Extent longer = inner_ * k_[--cut_];
-    if (!longer.is_constant() || longer.constant() > depth || cut_ == 0) break;
+    if (!longer.is_constant() || longer.constant() > limits.block || cut_ == 0) break;
     inner_ = longer;
   }
-  step_ = std::max<int64_t>(1, depth / inner_.constant());
+  step_ = std::max<int64_t>(1, limits.block / inner_.constant());
   if (k_[cut_].is_constant()) step_ = std::min(step_, k_[cut_].constant());
 }
 

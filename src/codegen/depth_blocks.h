@@ -16,8 +16,12 @@ namespace quern::codegen {
 
 class DepthBlocks {
  public:
-  // `k`: its axes, outermost first. `bytes`: of an element of k in a panel.
-  DepthBlocks(std::vector<Extent> k, int64_t bytes);
+  // Elements of k: all of them are one block up to `whole`, and a block has at most `block`.
+  struct Limits {
+    int64_t whole, block;
+  };
+  // `k`: its axes, outermost first.
+  DepthBlocks(std::vector<Extent> k, Limits limits);
 
   // Whether all of k is one block.
   bool whole() const { return cut_ == k_.size(); }

@@ -57,7 +57,7 @@ StatusOr<LoweredRegion> MatmulKernels::Lower() {
   QUERN_RETURN_IF_ERROR(LowerPrologue());
   // Segments share one grid when a common chunk divides them all.
   const int64_t chunk = Chunk();
-  if (form_ != Form::kSquares) ChooseRowBlock(chunk);
+  if (form_ != Form::kSquares) ChooseRows(chunk);
   const bool together = std::all_of(plan_.segments.begin(), plan_.segments.end(),
                                     [&](const MatmulSegment& s) { return s.columns % chunk == 0; });
   if (together || plan_.segments.size() == 1) {
@@ -97,29 +97,22 @@ Status MatmulKernels::LowerPrologue() {
 }
 
 // Rows that are packed lie in scratch until all columns of a chunk are there; and a chunk of very many rows keeps cores
-// waiting. Where no panels are filled, a block of rows that the second cache keeps is enough.
-void MatmulKernels::ChooseRowBlock(int64_t chunk) {
+// waiting.
+void MatmulKernels::ChooseRows(int64_t chunk) {
+  tile_rows_ = plan_.row->panel == kir::Layout::kPanel16 ? view_.facts.integer_rows : view_.facts.gemm_rows;
   if (plan_.picks != Picks::kNone) row_block_ = plan_.picks == Picks::kByRow ? 1 : 0;
   if (plan_.picks != Picks::kNone) return;
-  constexpr int64_t kMostRows = 4096, kSteps = 24, kRowBytes = 512 << 10, kLeastRows = 48;
-  const int64_t rows = view_.UpperBound(plan_.rows);
-  int64_t packs = 0;
+  constexpr int64_t kMostRows = 4096, kSteps = 24;
+  int64_t packs = 0, most = kMostRows;
   for (const MatmulSegment& segment : plan_.segments) {
     const int64_t here = std::count_if(segment.results.begin(), segment.results.end(), [](const MatmulResult& result) {
       return result.kind == MatmulResult::Kind::kPack;
     });
     packs = std::max(packs, here);
   }
-  int64_t most = kMostRows;
-  if (plan_.windows) {
-    most = WindowRows(view_, plan_.k);
-  } else if (plan_.row->in_panels()) {
-    most = std::clamp(kRowBytes / (plan_.k * ScalarBytes(DType::kF32)), kLeastRows, kMostRows);
-    rows_inside_ = rows <= most;  // the cache keeps them all, beside a panel for each
-    const int64_t wanted = CeilDiv(kChunksWanted, CeilDiv(plan_.Columns(), chunk));
-    most = std::min(most, std::max(kSteps, CeilDiv(rows, wanted)));
-  }
   if (packs > 0) most = std::min(most, view_.facts.scratch() / 2 / (packs * chunk * ScalarBytes(DType::kF32)));
+  if (plan_.windows || plan_.row->in_panels()) return CutPanelRows(chunk, most);
+  const int64_t rows = view_.UpperBound(plan_.rows);
   if (rows <= most) return;
   // Blocks of much the same length.
   const int64_t even = plan_.rows.is_constant() ? CeilDiv(rows, CeilDiv(rows, most)) : most;
@@ -208,7 +201,7 @@ Status MatmulKernels::EmitKernel(const std::vector<const MatmulSegment*>& segmen
     end = start;
   }
   if (plan_.picks != Picks::kNone) block = WithMatrix(writer, std::move(block));
-  if (prologue_in_chunk_ || plan_.windows) {
+  if (prologue_in_chunk_ || (plan_.windows && !InDepthBlocks())) {
     kir::Block all = plan_.windows ? FillWindows(writer) : ScratchPrologue(expr);
     all.insert(all.end(), block.begin(), block.end());
     block = std::move(all);
@@ -229,7 +222,10 @@ kir::Slice MatmulKernels::Rows(KernelWriter& writer, const kir::ExprRef& from, c
   const kir::SliceDim rows = from == nullptr ? kb::All() : kb::Range(from, count),
                       columns = k == nullptr ? kb::All() : kb::Range(k, kb::Int(depth));
   if (scratch) return kb::SliceOf("px", {rows, columns});
-  if (plan_.windows) return kb::SliceOf("px", {kb::Range(from - FirstRow(), kb::Min(EndRow() - from, count)), columns});
+  if (plan_.windows) {
+    const kir::SliceDim depth = InDepthBlocks() ? kb::Range(kb::Int(0), WindowDepth().Count()) : kb::All();
+    return kb::SliceOf("px", {kb::Range(from - FirstRow(), kb::Min(EndRow() - from, count)), depth});
+  }
   std::vector<kir::SliceDim> dims;
   for (size_t d = 0; d < plan_.dims.size(); ++d)
     dims.push_back(static_cast<int>(d) == plan_.row_axis ? rows : kb::Point(kb::Int(0)));

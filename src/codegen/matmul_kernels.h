@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "codegen/block_product.h"
+#include "codegen/depth_blocks.h"
 #include "codegen/matmul_plan.h"
 
 namespace quern::codegen {
@@ -43,8 +44,10 @@ class MatmulKernels {
   // Writes a kernel in which inputs that have all rows have them in one dimension.
   KernelWriter Writer(const char* name) const;
   static std::string TileName(int root);
-  // Rows of a chunk, or of a run of it: [FirstRow(), EndRow()).
-  void ChooseRowBlock(int64_t chunk);
+  // Rows of a chunk, or of a run of it: [FirstRow(), EndRow()), at most ChunkRows() of them.
+  void ChooseRows(int64_t chunk);
+  void CutPanelRows(int64_t chunk, int64_t most);
+  int64_t ChunkRows() const { return row_block_ == 0 ? view_.UpperBound(plan_.rows) : row_block_; }
   kir::ExprRef FirstRow() const;
   kir::ExprRef EndRow() const;
   // Columns of a tile of `count` from n that exist: all of them, unless the last chunk is cut short.
@@ -91,8 +94,16 @@ class MatmulKernels {
   kir::Block WithMatrix(KernelWriter& writer, kir::Block body);
 
   // ---- matmul_windows.cc
+  DepthBlocks WindowDepth() const;
+  int64_t WindowRows() const;
   int64_t WindowsChunk() const;
+  bool InDepthBlocks() const { return plan_.windows && !WindowDepth().whole(); }
   kir::Block FillWindows(KernelWriter& writer);
+  kir::Block OverDepth(KernelWriter& writer, FusedExpr& expr, const MatmulSegment& segment, const kir::ExprRef& n0,
+                       int64_t chunk, kir::Block products);
+  static std::string SumName(int root);
+  kir::StmtRef AddToSums(const MatmulSegment& segment, const kir::ExprRef& m, const kir::ExprRef& rows,
+                         const kir::ExprRef& f, const kir::ExprRef& columns);
 
   // ---- matmul_squares.cc
   int64_t SquareChunk() const;
@@ -111,7 +122,8 @@ class MatmulKernels {
   Form form_ = Form::kFew;
   int lhs_input_ = -1;
   bool prologue_in_chunk_ = false;
-  int64_t row_block_ = 0;     // rows of a chunk, where the grid counts blocks of them; 0: a chunk has all rows
+  int64_t row_block_ = 0;  // rows of a chunk, where the grid counts blocks of them; 0: a chunk has all rows
+  int64_t tile_rows_ = 0;
   bool rows_inside_ = false;  // chunks that follow one another have the same columns
 };
 

@@ -18,7 +18,27 @@ namespace quern::codegen {
 namespace kb = kir::build;
 using namespace kir::build::operators;
 
+namespace {
+
 constexpr int64_t kManyColumns = 64;  // columns of a chunk
+constexpr int64_t kPanelRows = 64;    // that a panel of weights is brought from memory for, where there are as many
+constexpr int64_t kDeep = 512;        // elements of k: a panel that the first cache does not keep
+
+// Rows of a tile, up to `most`, by which `rows` take the least: a last tile of few rows costs nearly what a whole one
+// does, and each as much as some of a row besides.
+int64_t EvenTile(int64_t rows, int64_t most) {
+  constexpr double kBesides = 0.7, kWorth = 0.98;
+  const auto cost = [&](int64_t step) {
+    return static_cast<double>(CeilDiv(rows, step)) * (static_cast<double>(step) + kBesides);
+  };
+  int64_t best = most;
+  for (int64_t step = most; step >= most * 3 / 4; --step) {
+    if (cost(step) < kWorth * cost(best)) best = step;
+  }
+  return std::min(best, rows);
+}
+
+}  // namespace
 
 bool MatmulKernels::PanelsFit() const {
   if (plan_.row->in_panels()) return true;
@@ -36,26 +56,60 @@ int64_t MatmulKernels::ManyChunk() const {
     return std::all_of(plan_.segments.begin(), plan_.segments.end(),
                        [&](const MatmulSegment& s) { return s.columns % c == 0; });
   };
-  // Few rows of weights in panels stream by: as many chunks as there may be threads.
-  const bool streams = plan_.row->in_panels() && view_.UpperBound(plan_.rows) <= kFewRows;
-  if (streams && unit <= width && plan_.Columns() < kChunksWanted * chunk) return width;
+  // Weights in panels stream by, nothing is filled: as many chunks as there may be threads.
+  const int64_t rows = view_.UpperBound(plan_.rows), wanted = rows <= kFewRows ? kChunksWanted : kChunksWanted / 2,
+                chunks = CeilDiv(plan_.Columns(), chunk) * CeilDiv(rows, kPanelRows);
+  if (plan_.row->in_panels() && unit <= width && chunks < wanted) return width;
   // A last chunk that is cut short is one panel: then it is plain that chunks do not overlap.
   return divides(chunk) || unit > 32 ? chunk : width;
 }
 
-// The panel of a root's weights that begins with column n.
+// No panels are filled, so a block of rows that the second cache keeps is enough. Where that is a few tiles and the
+// panel long, they are one to the tile op: the first of its rows bring the panel from memory, and it finds blocks of
+// much the same length by itself.
+void MatmulKernels::CutPanelRows(int64_t chunk, int64_t most) {
+  constexpr int64_t kRowBytes = 512 << 10, kLeastRows = 48;
+  const int64_t rows = view_.UpperBound(plan_.rows);
+  if (plan_.windows) {
+    most = std::min(most, WindowRows());
+  } else {
+    most = std::min(most, std::max(kRowBytes / (plan_.k * ScalarBytes(DType::kF32)), kLeastRows));
+    rows_inside_ = rows <= most;  // the cache keeps them all, beside a panel for each
+    const int64_t wanted = CeilDiv(kChunksWanted, CeilDiv(plan_.Columns(), chunk));
+    most = std::min(most, std::max(kPanelRows, CeilDiv(rows, wanted)));
+  }
+  const int64_t depth = plan_.windows ? WindowDepth().Most().constant() : plan_.k;
+  const int64_t even = plan_.rows.is_constant() ? CeilDiv(rows, CeilDiv(rows, most)) : std::min(rows, most);
+  if (depth >= kDeep && even <= kPanelRows) {
+    tile_rows_ = even;
+    if (rows > most) row_block_ = even;
+    return;
+  }
+  if (depth >= kDeep)
+    tile_rows_ *= 2;
+  else if (plan_.rows.is_constant())
+    tile_rows_ = EvenTile(rows, tile_rows_);
+  const int64_t tiles = CeilDiv(rows, tile_rows_), fit = most / tile_rows_;
+  if (rows > most) row_block_ = (plan_.rows.is_constant() ? CeilDiv(tiles, CeilDiv(tiles, fit)) : fit) * tile_rows_;
+}
+
+// The panel of a root's weights that begins with column n, or what of it is in the block of k.
 kir::Slice MatmulKernels::Panel(KernelWriter& writer, int root, const kir::ExprRef& n) {
-  const kir::ExprRef first = n / static_cast<double>(ir::kPanelColumns) * static_cast<double>(plan_.k);
-  return kb::SliceOf(writer.Input(view_.InputIndex(view_.node(root).inputs[1])),
-                     {kb::All(), kb::Range(first, kb::Int(plan_.k))});
+  kir::ExprRef first = n / static_cast<double>(ir::kPanelColumns) * static_cast<double>(plan_.k),
+               count = kb::Int(plan_.k);
+  if (InDepthBlocks()) {
+    const DepthBlocks depth = WindowDepth();
+    first = first + depth.First();
+    count = depth.Count();
+  }
+  return kb::SliceOf(writer.Input(view_.InputIndex(view_.node(root).inputs[1])), {kb::All(), kb::Range(first, count)});
 }
 
 // The rows that the next panel is packed from, a part beside each tile, what is left beside the last: all of them at
 // once would be waited for.
 kir::StmtRef MatmulKernels::PrefetchNextPanel(KernelWriter& writer, int root, const kir::ExprRef& n,
                                               const kir::ExprRef& m, int64_t step) {
-  const int64_t width = plan_.row->panel_rows, most = row_block_ == 0 ? view_.UpperBound(plan_.rows) : row_block_,
-                part = CeilDiv(width, CeilDiv(most, step));
+  const int64_t width = plan_.row->panel_rows, part = CeilDiv(width, CeilDiv(ChunkRows(), step));
   const kir::ExprRef done = (m - FirstRow()) / static_cast<double>(step) * static_cast<double>(part),
                      left = kb::Max(kb::Int(1), kb::Int(width) - done),
                      more = kb::Call(kir::Op::kLt, {m + static_cast<double>(step), EndRow()}),
@@ -100,7 +154,7 @@ void MatmulKernels::EmitMany(KernelWriter& writer, FusedExpr& expr, const Matmul
                              const kir::ExprRef& n0, int64_t chunk, kir::Block& block) {
   const int64_t width = plan_.row->panel_rows;
   const bool integer = plan_.row->panel == kir::Layout::kPanel16;
-  const int64_t step = integer ? view_.facts.integer_rows : view_.facts.gemm_rows;
+  const int64_t step = tile_rows_;
   EmitHidden(segment, chunk, block);
   kir::Block panel;
   const kir::ExprRef f = kb::Ref("f"), n = n0 + f, m = kb::Ref("m");
@@ -115,28 +169,42 @@ void MatmulKernels::EmitMany(KernelWriter& writer, FusedExpr& expr, const Matmul
         kb::WithOrigin(kb::Pack(kb::Whole(p, 2), Weights(writer, root, n, kb::Int(width))), writer.Origin(root)));
   }
   const kir::ExprRef live_rows = kb::Min(EndRow() - m, kb::Int(step));
+  // The first tile of a chunk brings the panel.
+  const bool one = step >= ChunkRows();
+  const kir::ExprRef far = kb::Int(view_.facts.prefetch_ahead),
+                     ahead = one ? far
+                                 : kb::Select(kb::Call(kir::Op::kLt, {m, FirstRow() + static_cast<double>(step)}), far,
+                                              kb::Int(0));
   kir::Block rows;
   for (const int root : segment.roots) {
     if (packs) rows.push_back(PrefetchNextPanel(writer, root, n, m, step));
   }
-  for (kir::Slice& slice : ResultRectangles(writer, segment, m, step, n, width))
-    rows.push_back(kb::Prefetch(std::move(slice)));
+  if (!InDepthBlocks()) {
+    for (kir::Slice& slice : ResultRectangles(writer, segment, m, step, n, width))
+      rows.push_back(kb::Prefetch(std::move(slice)));
+  }
   for (const int root : segment.roots) {
+    decltype(kir::TileCall::attributes) attributes;
+    if (!packs) attributes = {{"ahead", ahead}};
     rows.push_back(kb::Tile(TileName(root), {step, width}));
     rows.push_back(kb::WithOrigin(
         kb::CallTile(RowOf(root).mma, {TileName(root)},
                      {Rows(writer, m, plan_.picks == Picks::kByRun ? live_rows : kb::Int(step), prologue_in_chunk_),
-                      packs ? kb::Whole(absl::StrCat("p", root), 2) : Panel(writer, root, n)}),
+                      packs ? kb::Whole(absl::StrCat("p", root), 2) : Panel(writer, root, n)},
+                     std::move(attributes)),
         writer.Origin(root)));
   }
-  rows.push_back(
-      Epilogue(writer, expr, segment, m, live_rows, n, LiveColumns(segment, n, width), width, f + kb::Ref("j")));
+  const kir::ExprRef columns = LiveColumns(segment, n, width);
+  rows.push_back(InDepthBlocks() ? AddToSums(segment, m, live_rows, f, columns)
+                                 : Epilogue(writer, expr, segment, m, live_rows, n, columns, width, f + kb::Ref("j")));
   panel.push_back(kb::For("m", FirstRow(), EndRow(), std::move(rows), step));
-  block.push_back(kb::For("f", kb::Int(0),
-                          segment.columns % chunk == 0 || chunk == width
-                              ? kb::Int(chunk)
-                              : kb::Min(kb::Int(chunk), kb::Int(segment.columns) - n0),
-                          std::move(panel), width));
+  kir::Block products = {kb::For("f", kb::Int(0),
+                                 segment.columns % chunk == 0 || chunk == width
+                                     ? kb::Int(chunk)
+                                     : kb::Min(kb::Int(chunk), kb::Int(segment.columns) - n0),
+                                 std::move(panel), width)};
+  if (InDepthBlocks()) products = OverDepth(writer, expr, segment, n0, chunk, std::move(products));
+  block.insert(block.end(), products.begin(), products.end());
   EmitPacks(writer, segment, n0, chunk, block);
 }
 

@@ -96,9 +96,6 @@ struct MatmulPlan : family::RegionPlan {
 // Sets `windows` and `images` of a plan whose left side index maps and casts make of memory, as they make the windows
 // of an image; those nodes (matmul_windows.cc).
 StatusOr<std::set<int>> GatherWindows(const family::RegionView& view, MatmulPlan::Tiles& tiles);
-// Rows of K elements of a gathered left side that a chunk has in scratch: whole blocks of mma_f32, or 0 where not one
-// fits.
-int64_t WindowRows(const family::RegionView& view, int64_t k);
 // The row for the types of a product that tile ops can write, or null.
 const MatmulRow* TileRow(const family::RegionView& view, int root);
 

@@ -1,14 +1,24 @@
 // Many rows of a left side that is gathered from an image, [N, o.., k..]: a block of rows of windows is copied to
 // scratch, which the second cache keeps, and multiplied by panel after panel of the weights.
 //
-//   grid mb in 0..3136 by 48, n0 in 0..128 by 128 {
-//     alloc px : f32[48, 1152]
+//   grid mb in 0..3136 by 61, n0 in 0..128 by 128 {
+//     alloc px : f32[61, 1152]
 //     for q in mb / 56 .. {                            rows of the image
 //       for c in max(0, mb - q * 56) .. {              windows that begin there
-//         for k0 in 0..3 { vec k1 in 0..384 { px[q * 56 + c - mb, k0 * 384 + k1] = x0[0, q + k0 - 1, ..] else 0 } }
+//         for d0 in 0..3 { vec d1 in 0..384 { px[q * 56 + c - mb, d0 * 384 + d1] = x0[0, q + d0 - 1, ..] else 0 } }
 //       }
 //     }
-//     for f in 0..128 by 32 { for m in mb .. by 12 { .. mma_f32 t2 += px[m - mb : +12, :], x1[..] .. } }
+//     for f in 0..128 by 32 { for m in mb .. by 61 { .. mma_f32 t2 += px[m - mb : +61, :], x1[..] .. } }
+//   }
+//
+// Long windows are copied and multiplied block by block of k, whose sums are added in order in scratch: so that the
+// weights, which no cache near may keep, are read for many rows at once.
+//
+//   alloc s2 : f32[49, 64] = 0
+//   for k0 in 0..3 {
+//     .. px[q * 7 + c - mb, d1] = x0[0, q + k0 - 1, ..] else 0 ..
+//     .. mma_f32 t2 += px[m - mb : +49, :], x1[:, .. + k0 * 1536 : +1536]
+//        map (i, j) in t2 { s2[m - mb + i, f + j] = s2[m - mb + i, f + j] + t2 }
 //   }
 #include <algorithm>
 
@@ -26,23 +36,29 @@ using namespace kir::build::operators;
 
 namespace {
 
-constexpr int64_t kScratchBytes = 256 << 10;  // of rows, where as many as a tile has fit
-constexpr int64_t kRows = 12;                 // that are worth a panel
-constexpr int64_t kColumns = 128;  // that copied rows are multiplied by, at the least, where there are as many
+constexpr int64_t kScratchBytes = 256 << 10;  // of copied rows, where more than kLeastRows fit
+constexpr int64_t kLeastRows = 64;            // for which weights are read, where there are as many
+constexpr int64_t kDepth = 1536;              // elements of a window that are copied at a time: 384 KiB of those rows
+constexpr int64_t kColumns = 64;  // that copied rows are multiplied by, at the least, where there are as many
+constexpr int64_t kChunks = 12;   // that are worth copying rows again for other columns
+
+// By how many of `all` to go, at most `most`: as many each time, unless that were less than half of it, or almost.
+int64_t EvenStep(int64_t all, int64_t most) {
+  for (int64_t step = most; step * 2 >= most; --step) {
+    if (all % step == 0) return step;
+  }
+  constexpr int64_t kVector = 16;
+  const int64_t even = CeilDiv(all, CeilDiv(all, most));
+  return most < kVector ? even : std::min(most, CeilDiv(even, kVector) * kVector);
+}
 
 }  // namespace
-
-int64_t WindowRows(const RegionView& view, int64_t k) {
-  const int64_t step = view.facts.gemm_rows, row = k * ScalarBytes(DType::kF32), least = CeilDiv(kRows, step) * step,
-                most = kScratchBytes / row / step * step;
-  return least * row <= view.facts.scratch() ? std::max(least, most) : 0;
-}
 
 StatusOr<std::set<int>> GatherWindows(const RegionView& view, MatmulPlan::Tiles& tiles) {
   using family::No;
   const bool many = view.UpperBound(tiles.rows) > kFewRows || tiles.row->in_panels();
-  if (view.facts.blocks || tiles.row->panel != kir::Layout::kKn32 || !many || WindowRows(view, tiles.k) == 0)
-    return No("rows of this length are not gathered on the way");
+  if (view.facts.blocks || tiles.row->panel != kir::Layout::kKn32 || !many)
+    return No("few rows are not gathered on the way");
   std::vector<int> open = {tiles.lhs.node};
   std::set<int> nodes;
   while (!open.empty()) {
@@ -68,48 +84,98 @@ StatusOr<std::set<int>> GatherWindows(const RegionView& view, MatmulPlan::Tiles&
   return nodes;
 }
 
-// All columns, or as few of the parts that divide them as leave chunks for many threads.
+DepthBlocks MatmulKernels::WindowDepth() const {
+  const family::AxisSpace& space = *plan_.windows;
+  std::vector<Extent> axes;
+  for (const int axis : space.Find(plan_.lhs)->dims.back()) axes.push_back(space.extents()[axis]);
+  if (axes.empty()) axes = {Extent(1)};
+  size_t cut = axes.size();
+  int64_t inner = 1;
+  while (cut > 0 && inner * axes[cut - 1].constant() <= kDepth) inner *= axes[--cut].constant();
+  const int64_t block = cut == 0 ? kDepth : inner * EvenStep(axes[cut - 1].constant(), kDepth / inner);
+  return {std::move(axes), {kDepth, block}};
+}
+
+// What a panel by itself brings: rows whose windows stay in the second cache beside it.
+int64_t MatmulKernels::WindowRows() const {
+  const int64_t row = WindowDepth().Most().constant() * ScalarBytes(DType::kF32);
+  return std::max(kLeastRows, kScratchBytes / row / view_.facts.gemm_rows * view_.facts.gemm_rows);
+}
+
+// All columns, or as few of the parts that divide them as leave chunks for some threads.
 int64_t MatmulKernels::WindowsChunk() const {
   const int64_t unit = CeilDiv(Unit(), plan_.row->panel_rows) * plan_.row->panel_rows;
-  const int64_t blocks = CeilDiv(view_.UpperBound(plan_.rows), WindowRows(view_, plan_.k));
+  const int64_t blocks = CeilDiv(view_.UpperBound(plan_.rows), WindowRows());
   int64_t all = 0, chunk = 0;
   for (const MatmulSegment& segment : plan_.segments) all = std::max(all, CeilDiv(segment.columns, unit) * unit);
   for (int64_t parts = 1; parts <= all / kColumns || parts == 1; ++parts) {
     const auto divides = [&](const MatmulSegment& s) { return s.columns % (parts * unit) == 0; };
     if (parts > 1 && !std::all_of(plan_.segments.begin(), plan_.segments.end(), divides)) continue;
     chunk = all / parts;
-    if (blocks * parts >= kChunksWanted) break;
+    if (blocks * parts >= kChunks) break;
   }
   return chunk;
 }
 
 kir::Block MatmulKernels::FillWindows(KernelWriter& writer) {
   ComputedSide left(view_, *plan_.windows, writer, plan_.lhs, ComputedSide::Side::kLeft, DType::kF32);
-  const std::vector<Extent>& axes = left.k();
-  const int64_t rows = row_block_ == 0 ? view_.UpperBound(plan_.rows) : row_block_;
+  const DepthBlocks depth = WindowDepth();
+  const DepthBlocks::Elements inside = depth.Inside();
+  const int64_t rows = ChunkRows();
   const bool constant = std::ranges::all_of(left.across(), [](const Extent& extent) { return extent.is_constant(); });
   const kir::ExprRef c = kb::Ref("c");
-  kir::Index at;
-  kir::ExprRef k = kb::Int(0);
-  for (size_t d = 0; d < axes.size(); ++d) {
-    at.push_back(kb::Ref(absl::StrCat("k", d)));
-    k = d == 0 ? at[0] : k * kb::FromExtent(axes[d]) + at[d];
-  }
-  kir::Block block = {kb::Alloc("px", {DType::kF32, {Extent(rows), Extent(plan_.k)}, kir::Layout::kRow})};
+  kir::Block block = {kb::Alloc("px", {DType::kF32, {Extent(rows), depth.Most()}, kir::Layout::kRow})};
   const kir::Block fill = left.Across(FirstRow(), EndRow() - FirstRow(), [&](const ComputedSide::Segment& segment) {
     kir::ExprRef row = segment.start + c - FirstRow();
     if (!constant) row = kb::Max(kb::Int(0), kb::Min(row, kb::Int(rows - 1)));  // which no proof finds by itself
-    kir::Block body = {kb::Store("px", {row, k}, left.Element(segment, c, at))};
-    for (size_t d = axes.size(); d-- > 0;) {
-      const std::string name = absl::StrCat("k", d);
-      const kir::ExprRef end = kb::FromExtent(axes[d]);
-      body = {d + 1 == axes.size() ? kb::Vec(name, kb::Int(0), end, std::move(body))
-                                   : kb::For(name, kb::Int(0), end, std::move(body))};
-    }
-    return kir::Block{kb::For("c", segment.low, segment.high, std::move(body))};
+    const DepthBlocks::Elements::Loop& along = inside.loops.back();
+    const kir::StmtRef copy = kb::Vec(along.name, along.low, along.high,
+                                      {kb::Store("px", {row, inside.k}, left.Element(segment, c, inside.at))});
+    return kir::Block{kb::For("c", segment.low, segment.high, inside.Around(0, inside.loops.size() - 1, {copy}))};
   });
   block.insert(block.end(), fill.begin(), fill.end());
   return block;
+}
+
+// All products of a chunk, block by block of k: `products` are those of one, which AddToSums ends. Then what is done
+// with the sums.
+kir::Block MatmulKernels::OverDepth(KernelWriter& writer, FusedExpr& expr, const MatmulSegment& segment,
+                                    const kir::ExprRef& n0, int64_t chunk, kir::Block products) {
+  const kir::ExprRef r = kb::Ref("r"), c = kb::Ref("c"), column = n0 + c;
+  const auto each = [&](kir::Block body) {
+    return kb::For("r", kb::Int(0), EndRow() - FirstRow(),
+                   {kb::Vec("c", kb::Int(0), LiveColumns(segment, n0, chunk), std::move(body))});
+  };
+  kir::Block block, zeros;
+  for (const int root : segment.roots) {
+    block.push_back(kb::Alloc(SumName(root), {DType::kF32, {Extent(ChunkRows()), Extent(chunk)}, kir::Layout::kRow}));
+    zeros.push_back(kb::Store(SumName(root), {r, c}, kb::Num(0, DType::kF32)));
+  }
+  block.push_back(each(std::move(zeros)));
+  kir::Block one = FillWindows(writer);
+  one.insert(one.end(), products.begin(), products.end());
+  const kir::Block all = WindowDepth().Over(std::move(one));
+  block.insert(block.end(), all.begin(), all.end());
+  block.push_back(each(Results(writer, expr, segment, FirstRow() + r, column, c, [&](int root, const kir::ExprRef& at) {
+    return kb::At(SumName(root), DType::kF32, {r, at == column ? c : InChunk(at, column, c, chunk)});
+  })));
+  return block;
+}
+
+std::string MatmulKernels::SumName(int root) { return absl::StrCat("s", root, "x"); }
+
+// The tiles of rows m.. and columns n0 + f.. to the sums.
+kir::StmtRef MatmulKernels::AddToSums(const MatmulSegment& segment, const kir::ExprRef& m, const kir::ExprRef& rows,
+                                      const kir::ExprRef& f, const kir::ExprRef& columns) {
+  const kir::Index at = {m - FirstRow() + kb::Ref("i"), f + kb::Ref("j")};
+  std::vector<std::string> tiles;
+  kir::Block body;
+  for (const int root : segment.roots) {
+    tiles.push_back(TileName(root));
+    body.push_back(
+        kb::Store(SumName(root), at, kb::At(SumName(root), DType::kF32, at) + kb::Ref(TileName(root), DType::kF32)));
+  }
+  return kb::Map({"i", "j"}, std::move(tiles), {rows, columns}, std::move(body));
 }
 
 }  // namespace quern::codegen

@@ -11,9 +11,13 @@ using namespace kir::build::operators;
 
 namespace {
 
-constexpr int64_t kColumns = 64;  // of a chunk of two panels, for which rows are read or copied once
+constexpr int64_t kColumns = 64;       // of a chunk of two panels, for which rows are read or copied once
+constexpr int64_t kWholeBytes = 4096;  // of a column of a panel, which stays in the second cache beside the rows
+constexpr int64_t kBlockBytes = 2048;  // of a column of a block of k otherwise
 
 void Add(kir::Block& block, const kir::Block& more) { block.insert(block.end(), more.begin(), more.end()); }
+
+DepthBlocks::Limits DepthOf(int64_t bytes) { return {kWholeBytes / bytes, kBlockBytes / bytes}; }
 
 // Elements of k in a word of a panel.
 int64_t Together(const ProductSpace& space) {
@@ -29,7 +33,8 @@ ProductPanels::ProductPanels(ProductKernel& kernel)
       space_(kernel.space()),
       together_(Together(space_)),
       computed_(space_.InMemory(1) ? std::nullopt : std::optional<ComputedSide>(std::in_place, kernel_)),
-      depth_(computed_ ? computed_->k() : std::vector<Extent>{space_.k()}, ScalarBytes(PanelType()) / together_),
+      depth_(computed_ ? computed_->k() : std::vector<Extent>{space_.k()},
+             DepthOf(ScalarBytes(PanelType()) / together_)),
       runs_along_k_(computed_ ? computed_->RunsAlongK() : space_.transposed()) {
   ChooseColumns();
 }

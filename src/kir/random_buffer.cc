@@ -201,7 +201,8 @@ ChunkRanges RandomChunks(int64_t chunks, int64_t most, std::mt19937_64& random) 
     const int64_t cut = static_cast<int64_t>(random() % (chunks + 1));
     return {{0, cut}, {cut, chunks}};
   }
-  const int64_t middle = 1 + static_cast<int64_t>(random() % (chunks - 2));
+  // Neither the first nor the last, where there are others.
+  const int64_t middle = chunks < 3 ? 0 : 1 + static_cast<int64_t>(random() % (chunks - 2));
   ChunkRanges ranges = {{middle, middle + 1}, {chunks - 1, chunks}, {0, 1}};
   if (most < 3) ranges.resize(std::max<int64_t>(most, 1));
   return ranges;

@@ -1,7 +1,7 @@
 // Convolutions that work on each other's images keep them with channels last, [N, s.., C]: rows of windows are then
 // runs of memory, weights are panels that were packed once, and what follows a convolution, a bias by channel and the
-// image of a residual, is element by element over rows of its product. A convolution by itself stays as it is: turning
-// its image costs more than that saves.
+// image of a residual, is element by element over rows of its product. A convolution by itself stays as it is, for
+// turning its image costs more than that saves: unless its weights are more than the image.
 //
 //   %2 = Conv(%0, %1)      =>   %2 = Transpose(%0) {perm = [0, 2, 3, 1]}       once for each image that comes in
 //   %3 = Relu(%2)               %3 = Conv(%2, %1) {channels_last = true}
@@ -27,7 +27,20 @@ namespace {
 
 using ir::Value;
 
-constexpr int kTogether = 3;  // convolutions that make it worth while
+constexpr int kTogether = 3;    // convolutions that make it worth while
+constexpr int64_t kLong = 256;  // elements of the windows of one or two, which panels of weights are worth while for
+
+// What the convolutions of a group have.
+struct Convolutions {
+  int count = 0;
+  int64_t weights = 0;                // elements
+  std::optional<int64_t> images = 0;  // that go in and come out; none where sizes are symbols
+  bool long_windows = true;
+
+  bool WorthTurning() const {
+    return count >= kTogether || (count > 0 && long_windows && images && weights >= *images);
+  }
+};
 
 class Layout {
  public:
@@ -47,17 +60,17 @@ class Layout {
   }
 
   StatusOr<ir::Graph> Run(FusionReport* report) {
-    std::map<int, int> convolutions;  // by group
+    std::map<int, Convolutions> convolutions;  // by group
     int all = 0;
     for (int n = 0; n < rewriter_.size(); ++n) {
       if (!ir::IsConvolution(graph_.node(n))) continue;
       ++all;
-      if (takes_part_[n]) ++convolutions[Group(n)];
+      if (takes_part_[n]) Count(n, convolutions[Group(n)]);
     }
     int turned = 0;
     for (int n = 0; n < rewriter_.size(); ++n) {
       const auto found = takes_part_[n] ? convolutions.find(Group(n)) : convolutions.end();
-      const bool enough = found != convolutions.end() && found->second >= (options_.always ? 1 : kTogether);
+      const bool enough = found != convolutions.end() && (options_.always || found->second.WorthTurning());
       if (!enough && !(options_.always && takes_part_[n] && attributes_[n])) {
         QUERN_RETURN_IF_ERROR(Keep(n));
         continue;
@@ -91,6 +104,17 @@ class Layout {
       return attributes_[n].has_value();
     }
     return node.op->kind == ir::OpKind::kElementwise && IsImage(node.results[0]);
+  }
+
+  void Count(int n, Convolutions& all) const {
+    const ir::Node& node = graph_.node(n);
+    const ir::TensorType& weights = Type(node.inputs[1]);
+    ++all.count;
+    if (weights.elements().is_constant()) all.weights += weights.elements().constant();
+    all.long_windows &= weights.elements().is_constant() && weights.dims[0].is_constant() &&
+                        weights.elements().constant() >= kLong * weights.dims[0].constant();
+    const Extent images = Type(node.inputs[0]).elements() + node.results[0].elements();
+    all.images = all.images && images.is_constant() ? std::optional(*all.images + images.constant()) : std::nullopt;
   }
 
   // The operands that are images as the result is, or what it is made of.

@@ -38,16 +38,15 @@ bool IsByChannel(const Attributes& attributes, const TensorType& w) {
 }
 
 // Which convolutions have a form of their own with channels last: those whose windows have at most 8 dimensions, and
-// rows of windows that have elements, and that a core's cache holds a few of.
+// rows of windows that have elements.
 bool HasChannelsLast(const Attributes& attributes, const TensorType& x, const TensorType& w) {
-  constexpr int64_t kMostOfRow = 16384;
   if (x.dtype == DType::kF64) return false;
   if (IsByChannel(attributes, w)) return w.rank() - 2 <= kMostSpatialBesideChannels;
   const Window window = WindowOf(attributes, w);
-  int64_t row = w.dims[1].constant();
-  for (const int64_t size : window.kernel) row = row > kMostOfRow ? row : row * size;
+  const bool windows = w.dims[1] != Extent(0) &&
+                       std::ranges::none_of(window.kernel, [](int64_t size) { return size == 0; });
   const bool few_dimensions = window.dilations.back() == 1 || w.rank() - 2 <= kMostSpatialBesideChannels;
-  return attributes.Int("groups") == 1 && few_dimensions && row > 0 && row <= kMostOfRow;
+  return attributes.Int("groups") == 1 && few_dimensions && windows;
 }
 
 std::optional<Attributes> ChannelsLast(const Node& node, std::span<const TensorType> operands) {
