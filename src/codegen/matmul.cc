@@ -236,8 +236,8 @@ kir::Slice MatmulKernels::Rows(KernelWriter& writer, const kir::ExprRef& from, c
 }
 
 kir::Slice MatmulKernels::Weights(KernelWriter& writer, int root, const kir::ExprRef& n, const kir::ExprRef& count,
-                                  const kir::ExprRef& k, int64_t depth) {
-  std::vector<kir::SliceDim> dims = {kb::Range(n, count), k == nullptr ? kb::All() : kb::Range(k, kb::Int(depth))};
+                                  const kir::ExprRef& k, const kir::ExprRef& depth) {
+  std::vector<kir::SliceDim> dims = {kb::Range(n, count), k == nullptr ? kb::All() : kb::Range(k, depth)};
   if (plan_.picks != Picks::kNone) dims.insert(dims.begin(), kb::Point(kb::Ref("e")));
   return kb::SliceOf(writer.Input(view_.InputIndex(view_.node(root).inputs[1])), std::move(dims));
 }

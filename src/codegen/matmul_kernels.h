@@ -39,7 +39,7 @@ class MatmulKernels {
                   const kir::ExprRef& k = nullptr, int64_t depth = 0);
   // The same of a root's weights, of matrix "e" where rows pick some.
   kir::Slice Weights(KernelWriter& writer, int root, const kir::ExprRef& n, const kir::ExprRef& count,
-                     const kir::ExprRef& k = nullptr, int64_t depth = 0);
+                     const kir::ExprRef& k = nullptr, const kir::ExprRef& depth = nullptr);
   const MatmulRow& RowOf(int root) const { return *TileRow(view_, root); }
   // Writes a kernel in which inputs that have all rows have them in one dimension.
   KernelWriter Writer(const char* name) const;

@@ -41,7 +41,7 @@ int64_t EvenTile(int64_t rows, int64_t most) {
 }  // namespace
 
 bool MatmulKernels::PanelsFit() const {
-  if (plan_.row->in_panels()) return true;
+  if (plan_.row->in_panels() || plan_.windows) return true;
   const bool integer = plan_.row->panel == kir::Layout::kPanel16;
   size_t roots = 0;
   for (const MatmulSegment& segment : plan_.segments) roots = std::max(roots, segment.roots.size());
@@ -58,8 +58,8 @@ int64_t MatmulKernels::ManyChunk() const {
   };
   // Weights in panels stream by, nothing is filled: as many chunks as there may be threads.
   const int64_t rows = view_.UpperBound(plan_.rows), wanted = rows <= kFewRows ? kChunksWanted : kChunksWanted / 2,
-                chunks = CeilDiv(plan_.Columns(), chunk) * CeilDiv(rows, kPanelRows);
-  if (plan_.row->in_panels() && unit <= width && chunks < wanted) return width;
+                blocks = std::min(CeilDiv(rows, kPanelRows), wanted);  // of any number of rows
+  if (plan_.row->in_panels() && unit <= width && CeilDiv(plan_.Columns(), chunk) * blocks < wanted) return width;
   // A last chunk that is cut short is one panel: then it is plain that chunks do not overlap.
   return divides(chunk) || unit > 32 ? chunk : width;
 }
@@ -159,14 +159,19 @@ void MatmulKernels::EmitMany(KernelWriter& writer, FusedExpr& expr, const Matmul
   kir::Block panel;
   const kir::ExprRef f = kb::Ref("f"), n = n0 + f, m = kb::Ref("m");
   const bool packs = !plan_.row->in_panels();
+  const std::optional<DepthBlocks> deep = InDepthBlocks() ? std::optional(WindowDepth()) : std::nullopt;
+  const auto packed = [&](const std::string& p) {
+    return deep ? kb::SliceOf(p, {kb::All(), kb::Range(kb::Int(0), deep->Count())}) : kb::Whole(p, 2);
+  };
   for (const int root : segment.roots) {
     if (!packs) break;
     const std::string p = absl::StrCat("p", root);
     const MatmulRow& row = RowOf(root);
     const DType dtype = integer ? row.weight : DType::kF32;
-    block.push_back(kb::Alloc(p, {dtype, {Extent(width), Extent(plan_.k)}, row.panel}));
-    panel.push_back(
-        kb::WithOrigin(kb::Pack(kb::Whole(p, 2), Weights(writer, root, n, kb::Int(width))), writer.Origin(root)));
+    block.push_back(kb::Alloc(p, {dtype, {Extent(width), deep ? deep->Most() : Extent(plan_.k)}, row.panel}));
+    const kir::ExprRef first = deep ? deep->First() : nullptr, count = deep ? deep->Count() : nullptr;
+    panel.push_back(kb::WithOrigin(kb::Pack(packed(p), Weights(writer, root, n, kb::Int(width), first, count)),
+                                   writer.Origin(root)));
   }
   const kir::ExprRef live_rows = kb::Min(EndRow() - m, kb::Int(step));
   // The first tile of a chunk brings the panel.
@@ -177,9 +182,9 @@ void MatmulKernels::EmitMany(KernelWriter& writer, FusedExpr& expr, const Matmul
                                               kb::Int(0));
   kir::Block rows;
   for (const int root : segment.roots) {
-    if (packs) rows.push_back(PrefetchNextPanel(writer, root, n, m, step));
+    if (packs && !deep) rows.push_back(PrefetchNextPanel(writer, root, n, m, step));
   }
-  if (!InDepthBlocks()) {
+  if (!deep) {
     for (kir::Slice& slice : ResultRectangles(writer, segment, m, step, n, width))
       rows.push_back(kb::Prefetch(std::move(slice)));
   }
@@ -190,20 +195,20 @@ void MatmulKernels::EmitMany(KernelWriter& writer, FusedExpr& expr, const Matmul
     rows.push_back(kb::WithOrigin(
         kb::CallTile(RowOf(root).mma, {TileName(root)},
                      {Rows(writer, m, plan_.picks == Picks::kByRun ? live_rows : kb::Int(step), prologue_in_chunk_),
-                      packs ? kb::Whole(absl::StrCat("p", root), 2) : Panel(writer, root, n)},
+                      packs ? packed(absl::StrCat("p", root)) : Panel(writer, root, n)},
                      std::move(attributes)),
         writer.Origin(root)));
   }
   const kir::ExprRef columns = LiveColumns(segment, n, width);
-  rows.push_back(InDepthBlocks() ? AddToSums(segment, m, live_rows, f, columns)
-                                 : Epilogue(writer, expr, segment, m, live_rows, n, columns, width, f + kb::Ref("j")));
+  rows.push_back(deep ? AddToSums(segment, m, live_rows, f, columns)
+                      : Epilogue(writer, expr, segment, m, live_rows, n, columns, width, f + kb::Ref("j")));
   panel.push_back(kb::For("m", FirstRow(), EndRow(), std::move(rows), step));
   kir::Block products = {kb::For("f", kb::Int(0),
                                  segment.columns % chunk == 0 || chunk == width
                                      ? kb::Int(chunk)
                                      : kb::Min(kb::Int(chunk), kb::Int(segment.columns) - n0),
                                  std::move(panel), width)};
-  if (InDepthBlocks()) products = OverDepth(writer, expr, segment, n0, chunk, std::move(products));
+  if (deep) products = OverDepth(writer, expr, segment, n0, chunk, std::move(products));
   block.insert(block.end(), products.begin(), products.end());
   EmitPacks(writer, segment, n0, chunk, block);
 }

@@ -64,7 +64,7 @@ void MatmulKernels::EmitSquares(KernelWriter& writer, FusedExpr& expr, const Mat
   std::vector<SquareProduct::Part> weights;
   for (const int root : segment.roots) {
     weights.push_back([&, root](int64_t rows, const kir::ExprRef& k, int64_t depth) {
-      return Weights(writer, root, n0, kb::Int(rows), k, depth);
+      return Weights(writer, root, n0, kb::Int(rows), k, kb::Int(depth));
     });
   }
   auto rows = [&](int64_t count, const kir::ExprRef& k, int64_t depth) {

@@ -39,8 +39,9 @@ namespace {
 constexpr int64_t kScratchBytes = 256 << 10;  // of copied rows, where more than kLeastRows fit
 constexpr int64_t kLeastRows = 64;            // for which weights are read, where there are as many
 constexpr int64_t kDepth = 1536;              // elements of a window that are copied at a time: 384 KiB of those rows
-constexpr int64_t kColumns = 64;  // that copied rows are multiplied by, at the least, where there are as many
-constexpr int64_t kChunks = 12;   // that are worth copying rows again for other columns
+constexpr int64_t kColumns = 64;       // that copied rows are multiplied by, at the least, where there are as many
+constexpr int64_t kMostColumns = 512;  // whose sums are kept in scratch, where parts divide all of them
+constexpr int64_t kChunks = 12;        // that are worth copying rows again for other columns
 
 // By how many of `all` to go, at most `most`: as many each time, unless that were less than half of it, or almost.
 int64_t EvenStep(int64_t all, int64_t most) {
@@ -105,14 +106,14 @@ int64_t MatmulKernels::WindowRows() const {
 // All columns, or as few of the parts that divide them as leave chunks for some threads.
 int64_t MatmulKernels::WindowsChunk() const {
   const int64_t unit = CeilDiv(Unit(), plan_.row->panel_rows) * plan_.row->panel_rows;
-  const int64_t blocks = CeilDiv(view_.UpperBound(plan_.rows), WindowRows());
+  const int64_t blocks = std::min(CeilDiv(view_.UpperBound(plan_.rows), WindowRows()), kChunks);
   int64_t all = 0, chunk = 0;
   for (const MatmulSegment& segment : plan_.segments) all = std::max(all, CeilDiv(segment.columns, unit) * unit);
   for (int64_t parts = 1; parts <= all / kColumns || parts == 1; ++parts) {
     const auto divides = [&](const MatmulSegment& s) { return s.columns % (parts * unit) == 0; };
     if (parts > 1 && !std::all_of(plan_.segments.begin(), plan_.segments.end(), divides)) continue;
     chunk = all / parts;
-    if (blocks * parts >= kChunks) break;
+    if (blocks * parts >= kChunks && (!InDepthBlocks() || chunk <= kMostColumns)) break;
   }
   return chunk;
 }

@@ -77,6 +77,33 @@ TEST(Convolutions, OfTwoDimensions) {
   ExpectConv("1, 2, 3, 3", "9, 2, 1, 2", "pads = [2, 3, 2, 3], strides = [1, 2]", "1, 9, 7, 4");
 }
 
+// Windows that are copied and multiplied in blocks of k: parts of a row, rows of the kernel, of two lengths, for several
+// blocks of rows and few; rows that one more block of k would be too many of, and sums that share their image.
+TEST(Convolutions, OfLongWindows) {
+  ExpectConvAsGiven("2, 5, 7, 523", "5, 523, 1, 3", WithLast("pads = [0, 1, 0, 1]"), "2, 5, 7, 5");
+  ExpectConvAsGiven("1, 6, 7, 67", "3, 67, 5, 5", WithLast("pads = [4, 4, 4, 4], dilations = [2, 2]"), "1, 6, 7, 3");
+  ExpectConvAsGiven("1, 7, 7, 200", "3, 200, 3, 3", WithLast("pads = [1, 1, 1, 1], strides = [2, 2]"), "1, 4, 4, 3");
+  ExpectConvAsGiven("1, 3, 3, 801", "33, 801, 2, 1", WithLast("pads = [1, 0, 0, 0]"), "1, 3, 3, 33");
+  ExpectConvAsGiven("1, 31, 601", "3, 601, 3", WithLast(""), "1, 29, 3");
+  ExpectConvAsGiven("B, S, 3, 523", "5, 523, 1, 3", WithLast("pads = [0, 1, 0, 1]"), "B, S, 3, 5", "f32",
+                    " sym B in 1.., S in 1..", {{{"B", 1}, {"S", 2}}, {{"B", 3}, {"S", 11}}});
+  // Weights that come with the run are packed block by block; of others there are panels.
+  for (const char* const weights : {"Param", "Input"}) {
+    ExpectRight(absl::StrReplaceAll(R"(graph g {
+  %0 = Input() {name = "x"} : f32[1, 3, 5, 523]
+  %1 = $p() {name = "v"} : f32[64, 523, 1, 3]
+  %2 = $p() {name = "w"} : f32[32, 523, 1, 3]
+  %3 = Conv(%0, %1) {channels_last = true} : f32[1, 3, 3, 64]
+  %4 = Conv(%0, %2) {channels_last = true} : f32[1, 3, 3, 32]
+  %5 = Conv(%0, %2) {channels_last = true} : f32[1, 3, 3, 32]
+  %6 = Mul(%4, %5) : f32[1, 3, 3, 32]
+  return %3, %6
+})",
+                                    {{"$p", weights}}),
+                {{}});
+  }
+}
+
 // The image is read as rows too, and a product of windows shares its region with nothing that does.
 TEST(Convolutions, OfAnImageThatOthersReadToo) {
   ExpectRight(R"(graph g {

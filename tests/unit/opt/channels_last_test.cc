@@ -75,6 +75,27 @@ TEST(ChannelsLast, ThroughJoinsAndPools) {
   EXPECT_EQ(Count(joined, "Transpose("), 2) << joined;
 }
 
+// One convolution of f32[$x] by f32[$w], which gives f32[$y], after the pass.
+std::string One(const std::string& x, const std::string& w, const std::string& y, const std::string& symbols = "") {
+  return After(absl::StrReplaceAll(R"(graph g$s {
+  %0 = Input() {name = "x"} : f32[$x]
+  %1 = Param() {name = "w"} : f32[$w]
+  %2 = Conv(%0, %1) {pads = [1, 1, 1, 1]} : f32[$y]
+  return %2
+})",
+                                   {{"$s", symbols}, {"$x", x}, {"$w", w}, {"$y", y}}));
+}
+
+TEST(ChannelsLast, OfOneWithMoreWeightsThanImage) {
+  const std::string text = One("1, 67, 7, 5", "71, 67, 3, 3", "1, 71, 7, 5");
+  EXPECT_EQ(Count(text, "channels_last = true"), 1) << text;
+  EXPECT_EQ(Count(text, "Transpose("), 2) << text;
+  for (const std::string& kept :
+       {One("1, 67, 17, 19", "71, 67, 3, 3", "1, 71, 17, 19"), One("1, 17, 3, 5", "71, 17, 3, 3", "1, 71, 3, 5"),
+        One("B, 67, 7, 5", "71, 67, 3, 3", "B, 71, 7, 5", " sym B in 1..")})
+    EXPECT_EQ(Count(kept, "Transpose("), 0) << kept;
+}
+
 TEST(ChannelsLast, NotWhereItDoesNotPay) {
   // Two that meet, and one of weights that come with the run; one in groups.
   for (const char* const w : {R"(Input() {name = "w"} : f32[17, 17, 3, 3])", "Conv"}) {
