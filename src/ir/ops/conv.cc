@@ -43,8 +43,8 @@ bool HasChannelsLast(const Attributes& attributes, const TensorType& x, const Te
   if (x.dtype == DType::kF64) return false;
   if (IsByChannel(attributes, w)) return w.rank() - 2 <= kMostSpatialBesideChannels;
   const Window window = WindowOf(attributes, w);
-  const bool windows = w.dims[1] != Extent(0) &&
-                       std::ranges::none_of(window.kernel, [](int64_t size) { return size == 0; });
+  const bool windows =
+      w.dims[1] != Extent(0) && std::ranges::none_of(window.kernel, [](int64_t size) { return size == 0; });
   const bool few_dimensions = window.dilations.back() == 1 || w.rank() - 2 <= kMostSpatialBesideChannels;
   return attributes.Int("groups") == 1 && few_dimensions && windows;
 }

@@ -77,8 +77,8 @@ TEST(Convolutions, OfTwoDimensions) {
   ExpectConv("1, 2, 3, 3", "9, 2, 1, 2", "pads = [2, 3, 2, 3], strides = [1, 2]", "1, 9, 7, 4");
 }
 
-// Windows that are copied and multiplied in blocks of k: parts of a row, rows of the kernel, of two lengths, for several
-// blocks of rows and few; rows that one more block of k would be too many of, and sums that share their image.
+// Windows that are copied and multiplied in blocks of k: parts of a row, rows of the kernel, of two lengths, for
+// several blocks of rows and few, and products that share their image.
 TEST(Convolutions, OfLongWindows) {
   ExpectConvAsGiven("2, 5, 7, 523", "5, 523, 1, 3", WithLast("pads = [0, 1, 0, 1]"), "2, 5, 7, 5");
   ExpectConvAsGiven("1, 6, 7, 67", "3, 67, 5, 5", WithLast("pads = [4, 4, 4, 4], dilations = [2, 2]"), "1, 6, 7, 3");
