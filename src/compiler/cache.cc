@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <ctime>
+#include <iterator>
 #include <map>
+#include <set>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "cache/folder.h"
 #include "compiler/model.h"
 #include "compiler/public_error.h"
@@ -84,14 +87,20 @@ const cache::Entry* Nearest(const CompileKey& key, const std::vector<StoredFile>
   return nearest;
 }
 
-// What one list of words has and the other has not: "without +avx512f, +avx512bw"; of features of a processor there are
-// a hundred.
-std::string WordsThatDiffer(const std::vector<std::string>& here, const std::vector<std::string>& there) {
-  const auto beyond = [](const std::vector<std::string>& all, const std::vector<std::string>& without) {
+// The words of a line, each once, by whatever they are parted; a feature is one with and without its +.
+std::set<std::string> WordsOf(const std::string& line) {
+  std::set<std::string> words;
+  for (const absl::string_view word : absl::StrSplit(line, absl::ByAnyChar(", "), absl::SkipEmpty()))
+    words.emplace(absl::StripPrefix(word, "+"));
+  return words;
+}
+
+// What one list of words has and the other has not: "there alone avx512bw, avx512f"; of features of a processor there
+// are a hundred.
+std::string WordsThatDiffer(const std::set<std::string>& here, const std::set<std::string>& there) {
+  const auto beyond = [](const std::set<std::string>& all, const std::set<std::string>& without) {
     std::vector<std::string> left;
-    for (const std::string& word : all) {
-      if (std::find(without.begin(), without.end(), word) == without.end()) left.push_back(word);
-    }
+    std::set_difference(all.begin(), all.end(), without.begin(), without.end(), std::back_inserter(left));
     return absl::StrJoin(left, ", ");
   };
   const std::string more = beyond(here, there), less = beyond(there, here);
@@ -99,10 +108,14 @@ std::string WordsThatDiffer(const std::vector<std::string>& here, const std::vec
                       less.empty() ? "" : absl::StrCat("there alone ", less));
 }
 
-// The first line in which two texts differ, of both.
+// The first line in which two texts differ, of both; of a line that is a list the words.
 std::string FirstDifference(const std::string& here, const std::string& there) {
-  if (here.find('\n') == std::string::npos && std::count(here.begin(), here.end(), ',') > 3)
-    return WordsThatDiffer(absl::StrSplit(here, ','), absl::StrSplit(there, ','));
+  constexpr size_t kList = 5;  // words
+  if (here.find('\n') == std::string::npos) {
+    const std::set<std::string> words = WordsOf(here), others = WordsOf(there);
+    const std::string differ = WordsThatDiffer(words, others);
+    if (std::max(words.size(), others.size()) >= kList && !differ.empty()) return differ;
+  }
   const std::vector<std::string> a = absl::StrSplit(here, '\n'), b = absl::StrSplit(there, '\n');
   for (size_t i = 0; i < std::max(a.size(), b.size()); ++i) {
     const std::string left = i < a.size() ? a[i] : "", right = i < b.size() ? b[i] : "";
@@ -142,6 +155,7 @@ StatusOr<std::string> Explain(const std::string& path, const Options& options) {
   std::string text;
   int hits = 0, all = 0;
   std::map<Hash128, bool> known;  // by kernel text: one of several variants is compiled once
+  std::string reason;             // of the last miss: another level is that of every kernel
   for (const SymbolRanges& guard : compiler::StepGuardsOf(graph, options.invariant)) {
     QUERN_ASSIGN(const compiler::PlannedVariant variant, compiler::PlanVariant(graph, guard, pipeline));
     const std::vector<std::string> symbols = lir::KernelSymbols(variant.plan, guard);
@@ -158,8 +172,13 @@ StatusOr<std::string> Explain(const std::string& path, const Options& options) {
       known[kernel] = hit;
       ++all;
       hits += hit;
-      absl::StrAppend(&text, hit ? "  hit   " : "  miss  ", symbols[k],
-                      hit ? "" : absl::StrCat(": ", WhyNot(key, files)), "\n");
+      if (hit) {
+        absl::StrAppend(&text, "  hit   ", symbols[k], "\n");
+        continue;
+      }
+      const std::string why = WhyNot(key, files);
+      absl::StrAppend(&text, "  miss  ", symbols[k], ": ", why == reason ? "as above" : why, "\n");
+      reason = why;
     }
   }
   absl::StrAppendFormat(&text, "%d of %s found in %s\n", hits, Count(all, "kernel"), store->folder());
