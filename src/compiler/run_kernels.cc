@@ -175,7 +175,11 @@ StatusOr<std::vector<KernelRun>> RunAll(const std::string& path, const Options& 
   if (machine.threads == 0) machine.threads = 1;
   QUERN_ASSIGN(const MappedFile file, MappedFile::Open(path));
   const std::string_view text(reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size());
-  QUERN_ASSIGN(std::vector<kir::Kernel> kernels, kir::ParseKernels(text));
+  StatusOr<std::vector<kir::Kernel>> parsed = kir::ParseKernels(text);
+  if (!parsed.ok())
+    return WithMessage(parsed.status(), absl::StrCat(path, ": ", std::string(parsed.status().message())));
+  std::vector<kir::Kernel> kernels = *std::move(parsed);
+  if (kernels.empty()) return absl::InvalidArgumentError(path + ": there is no kernel in it");
   std::vector<std::string_view> names;
   for (const kir::Kernel& kernel : kernels) names.emplace_back(kernel.name);
   if (!options.kernel.empty()) {

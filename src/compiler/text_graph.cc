@@ -271,10 +271,11 @@ Result<TextGraph> TextGraph::Open(const std::string& path, const TextOptions& op
     check::Reproduction& file = state->file;
     std::string data;
     QUERN_ASSIGN(const MappedFile text, MappedFile::Open(path));
-    if (onnx::LooksLikeModel(text.bytes()))
+    if (onnx::LooksLikeModel(text.bytes())) {
       QUERN_RETURN_IF_ERROR(state->ReadOnnx(path, options));
-    else
-      QUERN_RETURN_IF_ERROR(state->Read(text.bytes(), &data));
+    } else if (const Status read = state->Read(text.bytes(), &data); !read.ok()) {
+      return WithMessage(read, absl::StrCat(path, ": ", std::string(read.message())));
+    }
     QUERN_RETURN_IF_ERROR(state->ReadValues(options.values));
     QUERN_RETURN_IF_ERROR(state->Size(options));
     if (data.empty()) {
