@@ -46,7 +46,13 @@ Status CheckOutput(const std::string& path, std::span<const std::string> keep) {
     if (fs::equivalent(path, kept, unknown))
       return absl::InvalidArgumentError(absl::StrFormat("%s would be written over the input %s", path, kept));
   }
-  return absl::OkStatus();
+  if (path.empty()) return absl::OkStatus();  // no file
+  if (IsStream(path)) return access(path.c_str(), W_OK) == 0 ? absl::OkStatus() : CannotWrite(path, errno);
+  std::error_code unknown;
+  const fs::path target = fs::canonical(path, unknown), file = unknown ? fs::path(path) : target;
+  if (fs::is_directory(file, unknown)) return CannotWrite(path, EISDIR);
+  const fs::path folder = file.has_parent_path() ? file.parent_path() : fs::path(".");
+  return access(folder.c_str(), W_OK | X_OK) == 0 ? absl::OkStatus() : CannotWrite(path, errno);
 }
 
 StatusOr<OutputStream> OutputStream::Create(const std::string& path, std::span<const std::string> keep) {

@@ -43,7 +43,7 @@ class OutputStream {
   std::string asked_, path_, temporary_;  // as given; what a link leads to; empty where it is written to in place
 };
 
-// The first of those errors, before there is anything to write.
+// The first of those errors that can be told before there is anything to write; "" is no file.
 Status CheckOutput(const std::string& path, std::span<const std::string> keep);
 
 inline Status WriteFile(const std::string& path, std::string_view bytes, std::span<const std::string> keep = {}) {

@@ -7,12 +7,14 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "codegen/cpu/object.h"
 #include "compiler/device_targets.h"
 #include "compiler/dump_module.h"
 #include "compiler/model.h"
 #include "compiler/public_error.h"
 #include "device/program.h"
+#include "import/mixture.h"
 #include "lir/kernel_symbols.h"
 #include "text/folder_vocabulary.h"
 
@@ -40,7 +42,8 @@ std::vector<std::pair<int, std::string>> Select(const lir::Plan& plan, const std
   return selected;
 }
 
-StatusOr<std::string> Machine(const lir::Plan& plan, const Options& options, const DumpOptions& dump) {
+StatusOr<std::string> Machine(const lir::Plan& plan, const SymbolRanges& guard, const Options& options,
+                              const DumpOptions& dump) {
   // Nothing runs, so the level may be one that this machine lacks.
   QUERN_ASSIGN(const cpu::Target* target, cpu::ResolveTarget(options.cpu));
   cpu::EmitOptions emit;
@@ -48,10 +51,10 @@ StatusOr<std::string> Machine(const lir::Plan& plan, const Options& options, con
   emit.dump_ir = dump.stage == "llvm";
   emit.dump_assembly = dump.stage == "asm";
   cpu::ObjectCompiler compiler(*target, emit);
+  const std::vector<std::string> symbols = lir::KernelSymbols(plan, guard);
   std::string text;
   for (const auto& [kernel, label] : Select(plan, dump.kernel)) {
-    const std::string symbol = plan.kernels[kernel].name + ".0";
-    QUERN_ASSIGN(const cpu::Object object, compiler.Compile(plan.kernels[kernel], symbol));
+    QUERN_ASSIGN(const cpu::Object object, compiler.Compile(plan.kernels[kernel], symbols[kernel]));
     absl::StrAppend(&text, "; ", label, "\n", dump.stage == "llvm" ? object.ir_after : object.assembly, "\n");
   }
   return text;
@@ -162,7 +165,7 @@ StatusOr<std::string> DumpModule(const hir::Module& module, const std::vector<Sy
   } else if (device != nullptr) {
     QUERN_ASSIGN(text, DeviceText(variant.plan, guard, *device, dump));
   } else {
-    QUERN_ASSIGN(text, Machine(variant.plan, options, dump));
+    QUERN_ASSIGN(text, Machine(variant.plan, guard, options, dump));
   }
   if (text.empty())
     return absl::InvalidArgumentError(absl::StrFormat("no kernel has a label that contains \"%s\"", dump.kernel));
@@ -230,12 +233,20 @@ Result<std::string> Inspect(const std::string& path) {
   const StatusOr<std::shared_ptr<const ModelFile>> opened = OpenModelFile(path);
   if (!opened.ok()) return Result<std::string>::Failed(compiler::ErrorOf(opened.status()));
   const ModelFile& file = **opened;
-  const auto safe = [](const std::string& text) { return absl::Utf8SafeCEscape(text); };
+  // A terminal is not steered; quotes are those of text.
+  const auto safe = [](const std::string& text) {
+    return absl::StrReplaceAll(absl::Utf8SafeCEscape(text), {{"\\\"", "\""}, {"\\'", "'"}});
+  };
   std::string keys;
   size_t count = file.metadata().size();
   const auto list = [&](const Metadata& metadata) {
-    for (const auto& [key, value] : metadata.metadata())
-      absl::StrAppend(&keys, "  ", safe(key), " = ", safe(ToString(value)), "\n");
+    for (const auto& [key, value] : metadata.metadata()) {
+      absl::StrAppend(&keys, "  ", safe(key), " = ", safe(ToString(value)));
+      const auto* const number = std::get_if<uint64_t>(&value);
+      if (key == "general.file_type" && number != nullptr && !NameOfFileType(*number).empty())
+        absl::StrAppend(&keys, " (", std::string(NameOfFileType(*number)), ")");
+      keys += '\n';
+    }
   };
   list(file);
   if (!file.folder().empty()) {

@@ -72,6 +72,7 @@ StatusOr<GgufFile> GgufFile::Parse(std::span<const uint8_t> bytes) {
 }
 
 Status GgufFile::Read(std::span<const uint8_t> bytes) {
+  if (bytes.empty()) return absl::InvalidArgumentError("the file is empty");
   ByteReader reader(bytes);
   QUERN_ASSIGN(const uint32_t magic, reader.Read<uint32_t>("the GGUF header"));
   if (magic != 0x46554747) return absl::InvalidArgumentError("not a GGUF file: it does not begin with \"GGUF\"");

@@ -1,5 +1,8 @@
 #include "import/metadata.h"
 
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
 #include "import/gguf_value.h"
 
 namespace quern {
@@ -207,7 +210,17 @@ std::string ToString(const GgufValue& value) {
       return v.size() <= 60 ? std::string(v) : std::string(v.substr(0, 57)) + "...";
     }
     std::string operator()(const GgufArray& v) const {
-      return absl::StrFormat("%s[%u]", NameOfGgufType(v.type), v.count);
+      constexpr uint64_t kShown = 4;
+      std::string text = absl::StrFormat("%s[%u]", NameOfGgufType(v.type), v.count);
+      ByteReader reader(v.bytes);
+      for (uint64_t i = 0; i < std::min(v.count, kShown); ++i) {
+        const StatusOr<GgufValue> element = ReadGgufValue(reader, v.type, "");
+        if (!element.ok()) break;
+        const auto* const word = std::get_if<std::string_view>(&*element);
+        absl::StrAppend(&text, i == 0 ? ": " : ", ",
+                        word == nullptr ? ToString(*element) : absl::StrCat("\"", ToString(*element), "\""));
+      }
+      return text + (v.count > kShown ? ", ..." : "");
     }
   };
   return std::visit(Visitor{}, value);

@@ -207,6 +207,13 @@ std::vector<std::string> MixtureNames() {
   return names;
 }
 
+std::string_view NameOfFileType(uint64_t file_type) {
+  for (const Mixture& mixture : kMixtures) {
+    if (mixture.file_type == file_type) return mixture.name;
+  }
+  return "";
+}
+
 StatusOr<const Mixture*> FindMixture(std::string_view asked) {
   const std::string name(asked), medium = name + "_M";
   for (const Mixture& mixture : kMixtures) {

@@ -38,6 +38,8 @@ struct Mixture {
 };
 
 std::vector<std::string> MixtureNames();
+// What general.file_type says a file is; "" of a number that is none of these.
+std::string_view NameOfFileType(uint64_t file_type);
 // By its name in any case; Q4_K and its like stand for Q4_K_M. Error: InvalidArgument, with the names there are.
 StatusOr<const Mixture*> FindMixture(std::string_view name);
 

@@ -53,6 +53,20 @@ TEST(OutputFile, AllOrNothing) {
   EXPECT_EQ(FilesIn(folder.path()), 1);
 }
 
+// Before hours of work, not after them.
+TEST(OutputFile, IsCheckedBeforeThereIsAnythingToWrite) {
+  const testing::TempFolder folder;
+  const std::string path = (fs::path(folder.path()) / "a.o").string();
+  EXPECT_TRUE(CheckOutput(path, {}).ok());
+  EXPECT_TRUE(CheckOutput("", {}).ok());
+  EXPECT_TRUE(CheckOutput("a.o", {}).ok());
+  EXPECT_TRUE(CheckOutput("/dev/null", {}).ok());
+  EXPECT_EQ(FilesIn(folder.path()), 0);
+  const Status nowhere = CheckOutput(path + "/b", {}), whole = CheckOutput(std::string(folder.path()), {});
+  EXPECT_EQ(std::string(nowhere.message()), "cannot write " + path + "/b: No such file or directory");
+  EXPECT_EQ(std::string(whole.message()), "cannot write " + std::string(folder.path()) + ": Is a directory");
+}
+
 TEST(OutputFile, KeepsInputsByAnyName) {
   const testing::TempFolder folder;
   const std::string model = (fs::path(folder.path()) / "model.gguf").string();

@@ -67,6 +67,17 @@ TEST(Gguf, ReadsWhatWasWritten) {
   EXPECT_EQ(file->FindTensor("t")->bytes.size(), 102u);
 }
 
+TEST(Metadata, ShowsTheFirstElementsOfLists) {
+  Metadata metadata;
+  metadata.PutTexts("words", std::vector<std::string>{"<s>", "a", std::string(80, 'b'), "c", "d"});
+  metadata.PutInts("few", std::vector<int32_t>{7, -1});
+  metadata.PutBools("none", {});
+  const auto shown = [&](const char* key) { return ToString(metadata.metadata().find(key)->second); };
+  EXPECT_EQ(shown("words"), "string[5]: \"<s>\", \"a\", \"" + std::string(57, 'b') + "...\", \"c\", ...");
+  EXPECT_EQ(shown("few"), "i32[2]: 7, -1");
+  EXPECT_EQ(shown("none"), "bool[0]");
+}
+
 TEST(Gguf, TypedGettersNameTheKey) {
   const Writer w = Small();
   const StatusOr<GgufFile> file = GgufFile::Parse(w.bytes);

@@ -95,6 +95,8 @@ TEST(Mixtures, UnknownNames) {
   ASSERT_FALSE(none.ok());
   EXPECT_NE(none.status().message().find("there are F32, F16, BF16, Q8_0"), std::string::npos);
   EXPECT_STREQ((*FindMixture("q5_k"))->name, "Q5_K_M");
+  EXPECT_EQ(NameOfFileType(15), "Q4_K_M");
+  EXPECT_EQ(NameOfFileType(9999), "");
 }
 
 }  // namespace
