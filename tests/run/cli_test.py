@@ -237,7 +237,7 @@ def nonsense():
     fails("MODEL", "run")
     fails("MODEL", "inspect")
     fails("MODEL", "dump")
-    fails("subcommand")
+    fails("a command is required; there are run, chat, ")
     fails("", "walk", MODEL)
     fails("", "inspect", MODEL, MODEL)
     fails("", "inspect", MODEL, "--threads", "2")
@@ -299,6 +299,68 @@ def unknown_names():
     fails("there is no option --threds; did you mean --threads?", "run", "--threds", "2", MODEL)
     fails("there is no option --one; there is no option --two (", "run", MODEL, "--one", "1", "--two")
     fails("not expected: a b (", "run", MODEL, "a", "b")
+    fails("there is no option --verson; did you mean --version? (quern --help", "--verson")
+    fails("there is no option -x (", "run", MODEL, "-x", "1")
+    fails("--threads goes behind run (", "--threads", "2", "run", MODEL)
+    fails("--version goes before run (", "run", "--version")
+    fails("--cache goes behind list (", "cache", "--cache", "off", "list")
+    fails("there is no command lst; did you mean list? (quern cache --help", "cache", "lst")
+    fails("a command is required; there are list, ", "cache")
+    fails("there is no command walk; there are run, ", "help", "walk")
+    fails("--prompt needs a value (", "run", MODEL, "--prompt")
+    fails('--temp: "hot" is not a number (', "run", MODEL, "--temp", "hot")
+    for size in ("-1", "50XB", "1e3", "MB", "1.5GB", "9999999TB", ""):
+        fails(f'--bytes: "{size}" is not a number of bytes', "cache", "gc", "--bytes", size)
+    # The server is another program, and says the same.
+    for program in ((QUERN, "serve"), (QUERN + "-serve",)):
+        for args, says in (((), "MODEL is required"), ((MODEL, "--prot", "1"), "did you mean --port?"),
+                           ((MODEL, "--port", "70000"), '"70000" is not a whole number from 0 to 65535')):
+            refused = subprocess.run([*program, *args], capture_output=True, timeout=60)
+            expect(refused.returncode == 2 and one_line(refused) and says in refused.stderr.decode(),
+                   f"{program} {args} says {says}", refused)
+    fails("cannot open /nowhere/key", "serve", MODEL, "--port", "0", "--key-file", "/nowhere/key")
+
+
+def of_the_other_kind(folder):
+    """An option that would do nothing with a file of this kind is refused, so that nobody believes it."""
+    path = os.path.join(folder, "graph.qir")
+    with open(path, "w", encoding="utf-8") as f:
+        f.write('graph g {\n  %0 = Input() {name = "x"} : f32[3]\n  %1 = Exp(%0) : f32[3]\n  return %1\n}\n')
+    works("run", path)
+    expect(not works("run", path, "--quiet").stderr and not works("run", MODEL, "-q", "--prompt", "1").stderr,
+           "--quiet says nothing", run("run", path, "-q"))
+    fails("--prompt is an option of language models, and " + path, "run", path, "--prompt", "hi")
+    fails("--context is an option of language models", "profile", path, "--context", "8")
+    fails("--context is an option of language models", "dump", path, "--context", "8")
+    fails("--embed-vocabulary is an option of language models", "compile", path, "--embed-vocabulary")
+    fails("--in is an option of graphs, and " + MODEL, "run", MODEL, "--prompt", "1", "--in", "x=x.npy")
+    fails("--size is an option of graphs", "profile", MODEL, "--prompt", "1", "--size", "N=2")
+    variable = run("run", path, env={**os.environ, "QUERN_TOKENS": "3"})
+    expect(variable.returncode == 0, "a variable is for all commands", variable)
+    # What is wrong with a file names it.
+    with open(path, "w", encoding="utf-8") as f:
+        f.write("graph g {\n  %0 = Expp() : f32[3]\n")
+    fails(path + ": 2:12: there is no block or op Expp; did you mean Exp?", "run", path)
+    fails(path + ": ", "convert", path, path + ".qgf")
+    with open(path, "w", encoding="utf-8"):
+        pass
+    fails(path + ": the file is empty", "run", path)
+    empty = run("kernel", path)
+    expect(empty.returncode == 2 and b"there is no kernel in it" in empty.stderr, "an empty file has no kernels", empty)
+
+
+def outputs_first(folder):
+    """Where nothing can be written is said before anything is done."""
+    nowhere = os.path.join(folder, "no", "such")
+    for option in ("--json", "--trace", "--html"):
+        fails("cannot write " + nowhere, "profile", MODEL, "--prompt", "1", option, nowhere)
+        fails("cannot write " + folder, "profile", MODEL, "--prompt", "1", option, folder)
+    graph = os.path.join(SOURCE, "bench", "graphs", "exp_1M.qir")
+    fails("cannot write " + nowhere, "bench", graph, "--json", nowhere)
+    fails("cannot write " + nowhere, "run", graph, "--out", "0=" + nowhere)
+    fails("cannot write " + nowhere, "calibrate", graph, "-o", nowhere)
+    fails("cannot write " + nowhere, "quantise", MODEL, "-o", nowhere)
+    fails("cannot write " + nowhere, "reduce", os.path.join(SOURCE, "tests", "repro", "flat_map.qir"), "-o", nowhere)
 
 
 def unknown_tokenizer(folder):
@@ -405,13 +467,15 @@ def damage(folder):
 def dumps():
     inspect = works("inspect", MODEL).stdout
     for word in (b"token_embd.weight", b"general.architecture", b"GGUF v3", b"1.3M parameters in 21 tensors, ",
-                 b": F16 ", b"\nruns\n"):
+                 b": F16 ", b"\nruns\n", b"general.file_type = 1 (F16)\n", b'string[272]: "<unk>", "<s>", '):
         if word not in inspect:
             sys.exit(f"inspect does not print {word}")
     for stage, word in (("hir", b"Attention"), ("mir", b"Region"), ("lir", b"arena"), ("kir", b"kernel"),
                         ("llvm", b"define"), ("asm", b"ret")):
         result = works("dump", MODEL, "--stage", stage)
         expect(word in result.stdout, f"dump --stage {stage} holds {word}", result)
+    if b"\nlayers.0.ffn.matmul.f16:\n" not in works("dump", MODEL, "--stage", "asm", "--kernel", "0/ffn").stdout:
+        sys.exit("assembly calls kernels otherwise than the rest")
     every = works("dump", MODEL, "--stage", "kir").stdout
     some = works("dump", MODEL, "--stage", "kir", "--kernel", "layers.0/ffn").stdout
     if not 0 < some.count(b"\nkernel ") < every.count(b"\nkernel ") or b"layers.0/ffn" not in some:
@@ -462,6 +526,11 @@ def environment():
     expect(b", 2 threads" in two.stderr, "an option goes before its variable", two)
     bad = with_variable("QUERN_THREADS", "many", "run", MODEL, "--prompt", "27+58=")
     expect(bad.returncode == 2 and b"\"many\" is not a whole number" in bad.stderr, "a variable is checked", bad)
+    expect(b"; QUERN_THREADS is set (" in bad.stderr, "a variable is named", bad)
+    other = with_variable("QUERN_THREADS", "many", "inspect", MODEL)
+    expect(other.returncode == 0, "a command reads the variables of its own options", other)
+    port = with_variable("QUERN_PORT", "x", "serve", MODEL)
+    expect(port.returncode == 2 and b"QUERN_PORT is set" in port.stderr, "the server reads variables, too", port)
     if b"QUERN_TOP_K" not in works("run", "--help").stdout:
         sys.exit("the help does not name the variables")
 
@@ -542,6 +611,8 @@ helps()
 environment()
 with tempfile.TemporaryDirectory(prefix="quern_cli_") as scratch:
     logits(scratch)
+    of_the_other_kind(scratch)
+    outputs_first(scratch)
     prompts(scratch)
     typed(scratch)
     each_pass(scratch)

@@ -78,7 +78,7 @@ def refused(folder):
     QUERN.fails("over the input", "run", model, "--prompt", "1", "--session", model)
     expect(read(model) == read(MODEL), "the model is as it was")
     QUERN.fails("cannot", *ask[:-1], os.path.join(folder, "no/such/folder/file"))
-    QUERN.fails("regular file", *ask[:-1], folder)
+    QUERN.fails("Is a directory", *ask[:-1], folder)
     QUERN.fails("excludes", *ask, "--logits", os.path.join(folder, "l"), code=2)
 
 

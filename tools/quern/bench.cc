@@ -46,9 +46,9 @@ std::string Us(double ns) { return absl::StrFormat("%.*f", ns < 1e5 ? 2 : 1, ns 
 }  // namespace
 
 BenchCommand::BenchCommand(CLI::App& app)
-    : command_(app.add_subcommand("bench", "how long graphs in text form take, beside this machine's peaks")),
+    : command_(app.add_subcommand("bench", "how long graphs take, beside this machine's peaks")),
       text_(*command_, true) {
-  command_->add_option("GRAPH", files_, "graphs in text form")->required();
+  command_->add_option("GRAPH", files_, "graphs in text or binary form or ONNX")->required();
   command_->add_option("--threads", threads_, "a number, or several: 1,2; 0: as many as the process may use")
       ->delimiter(',')
       ->check(WholeNumber<int>);
@@ -76,7 +76,7 @@ quern::Error BenchCommand::Run() {
   std::vector<std::string> keep = files_;
   if (const quern::Status ok = quern::CheckOutput(json_, keep); !ok.ok()) return Said(std::string(ok.message()));
   for (const std::string& file : files_) {
-    if (!quern::TextGraph::Is(file)) return Said(file + " is not a graph in text form; quern profile takes models");
+    if (!quern::TextGraph::Is(file)) return Said(file + " is not a graph; quern profile takes models");
   }
   options_.cancel = CancelOnInterrupt();
   std::vector<Row> rows;

@@ -1,8 +1,36 @@
 #include "cache.h"
 
+#include <cctype>
+#include <charconv>
+#include <cstdint>
 #include <cstdio>
+#include <optional>
+#include <string_view>
 
 #include "model_options.h"
+
+namespace {
+
+// "50MB": 50 million, "50MiB": 50 times 2^20, "50": bytes; nothing where it is none of these.
+std::optional<int64_t> Bytes(const std::string& text) {
+  constexpr std::string_view kPrefixes = "KMGT";
+  int64_t number = 0;
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  std::string unit(stop, text.data() + text.size());
+  for (char& c : unit) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  if (error != std::errc() || number < 0) return std::nullopt;
+  if (unit.ends_with('B')) unit.pop_back();
+  const bool binary = unit.size() == 2 && unit[1] == 'I';
+  if (unit.empty()) return number;
+  const size_t prefix = kPrefixes.find(unit[0]);
+  if (prefix == std::string_view::npos || unit.size() > (binary ? 2U : 1U)) return std::nullopt;
+  for (size_t p = 0; p <= prefix; ++p) {
+    if (__builtin_mul_overflow(number, int64_t{binary ? 1024 : 1000}, &number)) return std::nullopt;
+  }
+  return number;
+}
+
+}  // namespace
 
 CacheCommand::CacheCommand(CLI::App& app)
     : command_(app.add_subcommand("cache", "compiled kernels that are kept for the next start")) {
@@ -18,9 +46,15 @@ CacheCommand::CacheCommand(CLI::App& app)
   AddModelOptions(*explain_, model_, options_);
   AddCpuOption(*explain_, options_);
   AddSpecialiseOption(*explain_, options_);
-  gc_->add_option("--bytes", bytes_, "leave at most this many; 50MB: 50 million, 50MiB: 50 times 2^20")
-      ->capture_default_str()
-      ->transform(CLI::AsSizeValue(/*kb_is_1000=*/true));
+  const auto set_bytes = [this](const std::string& text) {
+    const std::optional<int64_t> bytes = Bytes(text);
+    if (!bytes.has_value())
+      throw CLI::ValidationError("--bytes", "\"" + text + "\" is not a number of bytes, such as 50MB or 50MiB");
+    bytes_ = *bytes;
+  };
+  gc_->add_option_function<std::string>("--bytes", set_bytes,
+                                        "leave at most this many; 50MB: 50 million, 50MiB: 50 times 2^20")
+      ->default_str(std::to_string(bytes_));
   command_->footer(
       "Examples:\n"
       "  quern cache list\n"

@@ -23,6 +23,9 @@ CalibrateCommand::CalibrateCommand(CLI::App& app)
 
 quern::Result<void> CalibrateCommand::Run() const {
   const auto failed = [](const quern::Error& error) { return quern::Result<void>::Failed(error); };
+  // Before what takes long.
+  if (const quern::Status may = quern::CheckOutput(out_, {&graph_, 1}); !may.ok())
+    return failed(Invalid(std::string(may.message())));
   quern::ValueRanges ranges;
   if (std::error_code none; widen_ && std::filesystem::exists(out_, none)) {
     quern::Result<std::string> text = PromptOf({.file = out_});

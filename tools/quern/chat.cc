@@ -182,7 +182,7 @@ quern::Result<quern::ChatTemplate> OpenTemplate(const std::string& model, const 
 ChatCommand::ChatCommand(CLI::App& app)
     : command_(app.add_subcommand("chat", "talk with a model, by the chat template of its file")),
       sampling_(*command_, 1024) {
-  AddModelOptions(*command_, model_, options_);
+  AddModelOptions(*command_, model_, options_, /*graphs=*/false);
   AddCpuOption(*command_, options_);
   AddRunOptions(*command_, options_);
   command_->add_option("--system", system_, "the system prompt");

@@ -87,6 +87,8 @@ CompileCommand::CompileCommand(CLI::App& app)
 std::string CompileCommand::Run() {
   const std::string problem = TakeOutput(output_, compile_);
   if (!problem.empty()) return problem;
+  const bool graph = quern::TextGraph::Is(model_);
+  if (const quern::Result<void> ok = RefuseOthers(*command_, model_, graph); !ok.ok()) return ok.error();
   bool said = false;
   if (isatty(STDERR_FILENO) == 1) {
     compile_.progress = [&](const std::string& what) {
@@ -99,8 +101,7 @@ std::string CompileCommand::Run() {
     return text.ok() ? quern::CompileGraph(text->graph(), options_, compile_)
                      : quern::Result<quern::CompiledFiles>::Failed(text.details());
   };
-  quern::Result<quern::CompiledFiles> files =
-      quern::TextGraph::Is(model_) ? compile_text() : quern::CompileModel(model_, options_, compile_);
+  quern::Result<quern::CompiledFiles> files = graph ? compile_text() : quern::CompileModel(model_, options_, compile_);
   if (said) std::fputs("\r\033[K", stderr);
   if (!files.ok()) return files.error();
   for (const std::string* path : {&files->body, &files->header, &files->manifest, &files->weights}) {

@@ -1,7 +1,5 @@
 #include "describe.h"
 
-#include <algorithm>
-#include <cctype>
 #include <vector>
 
 namespace {
@@ -171,19 +169,4 @@ std::string ManualPage(const CLI::App& app, const std::string& version) {
       "interrupted.\n.SH EXAMPLES\n.nf\n" +
       Roff(app.get_footer()) + "\n.fi\n";
   return text;
-}
-
-void AddEnvironment(CLI::App& app) {
-  for (CLI::App* command : app.get_subcommands([](CLI::App*) { return true; })) {
-    for (CLI::Option* option : command->get_options()) {
-      if (!option->nonpositional() || option->get_lnames().empty() || option->get_positional()) continue;
-      const std::string& name = option->get_lnames().front();
-      if (name == "help" || name == "cache" || name == "kernels" || name == "perf-map" || name == "debug-kernels")
-        continue;
-      std::string variable = "QUERN_" + name;
-      for (char& c : variable) c = c == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-      option->envname(variable);
-    }
-    AddEnvironment(*command);
-  }
 }

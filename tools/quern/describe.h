@@ -11,8 +11,3 @@ std::string BashCompletion(const CLI::App& app);
 std::string ZshCompletion(const CLI::App& app);
 // quern(1) in the man macros.
 std::string ManualPage(const CLI::App& app, const std::string& version);
-
-// Every option that takes a value, and every flag, may be given by a variable of the environment instead: --top-k by
-// QUERN_TOP_K, in all commands that have it. Not those that are answered by programs and libraries alike (QUERN_CACHE,
-// QUERN_KERNELS, QUERN_PERF_MAP, QUERN_DEBUG_KERNELS): these have a meaning of their own, and keep it.
-void AddEnvironment(CLI::App& app);

@@ -68,6 +68,8 @@ quern::Error DumpCommand::WriteEach() {
 }
 
 quern::Error DumpCommand::Run() {
+  if (const quern::Result<void> ok = RefuseOthers(*command_, model_, quern::TextGraph::Is(model_)); !ok.ok())
+    return ok.details();
   if (!each_.empty()) return WriteEach();
   if (!output_.empty()) {
     // Before what takes long.

@@ -37,7 +37,7 @@ std::vector<std::string> LinesOf(const std::string& text) {
 
 EmbedCommand::EmbedCommand(CLI::App& app)
     : command_(app.add_subcommand("embed", "vectors of texts, by an encoder, each of length 1")) {
-  AddModelOptions(*command_, model_, options_);
+  AddModelOptions(*command_, model_, options_, /*graphs=*/false);
   AddCpuOption(*command_, options_);
   AddRunOptions(*command_, options_);
   text_option_ = command_->add_option("TEXT,-p,--prompt", text_, "the text; standard input when not given");

@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,12 +34,6 @@
 #include "serve.h"
 #include "tokenize.h"
 #include "usage.h"
-
-namespace {
-
-constexpr int kUsage = 2;
-
-}  // namespace
 
 int main(int argc, char** argv) {
   CLI::App app{"Quern grinds model graphs into native kernels.", "quern"};
@@ -107,19 +102,8 @@ int main(int argc, char** argv) {
   completion_command->footer("Examples:\n  source <(quern completion bash)\n  quern completion zsh > ~/.zfunc/_quern");
   CLI::App* man_command = app.add_subcommand("man", "this help as a manual page");
   man_command->footer("Examples:\n  quern man > quern.1; man ./quern.1");
-  AddEnvironment(app);
 
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    // Usage errors exit with 2 and one sentence; --help and --version with 0.
-    if (error.get_exit_code() == 0) return app.exit(error);
-    const std::string verb = argc > 1 ? argv[1] : "";
-    if (verb == "help") return std::fputs(app.help().c_str(), stdout), Finish();
-    const bool known = !app.get_subcommands().empty();
-    Fail(UsageSentence(app, error, argc, argv) + " (quern " + (known ? verb + " " : "") + "--help has examples)");
-    return kUsage;
-  }
+  if (const std::optional<int> status = ParseCommandLine(app, argc, argv)) return *status;
   const auto done = [](const std::string& error) { return error.empty() ? Finish() : Fail(error); };
   const auto ended = [](const quern::Error& error) {
     return error.code == quern::ErrorCode::kNone ? Finish() : Fail(error);
@@ -130,7 +114,7 @@ int main(int argc, char** argv) {
     const quern::Result<void> ran = tokenize_command.Run();
     return ran.ok() ? Finish() : Fail(ran.details());
   }
-  if (serve_command.parsed()) return done(serve_command.Run());
+  if (serve_command.parsed()) return done(serve_command.Run(argv));
   if (quantise_command.parsed()) {
     const quern::Result<void> ran = quantise_command.Run();
     return ran.ok() ? Finish() : Fail(ran.details());

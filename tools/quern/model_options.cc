@@ -2,6 +2,11 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdlib>
+#include <span>
+#include <string_view>
+
+#include "prompt.h"
 
 namespace {
 
@@ -18,8 +23,10 @@ quern::LoraAdapter AdapterOf(const std::string& text) {
 
 }  // namespace
 
-void AddModelOptions(CLI::App& verb, std::string& model, quern::Options& options) {
-  verb.add_option("MODEL,-m,--model", model, "a GGUF file, a folder of safetensors, or a graph in text form")
+void AddModelOptions(CLI::App& verb, std::string& model, quern::Options& options, bool graphs) {
+  verb.add_option("MODEL,-m,--model", model,
+                  graphs ? "a GGUF file, a folder of safetensors, or a graph in text or binary form or ONNX"
+                         : "a GGUF file or a folder of safetensors")
       ->required();
   verb.add_option("-c,--context", options.context, "positions to keep; 0: the model's own length, at most 4096")
       ->check(WholeNumber<int64_t>);
@@ -69,6 +76,55 @@ void AddRunOptions(CLI::App& verb, quern::Options& options) {
   verb.add_option("-t,--threads", options.threads, "0: as many as the process may use")->check(WholeNumber<int>);
   verb.add_option("--cache", options.cache,
                   "folder of compiled kernels, or off; QUERN_CACHE or the user's cache folder when not given");
+}
+
+quern::Result<void> RefuseOthers(const CLI::App& verb, const std::string& model, bool graph) {
+  constexpr std::string_view kOfGraphs[] = {"size", "in", "out", "values", "fix-sizes"};
+  constexpr std::string_view kOfModels[] = {"prompt",
+                                            "file",
+                                            "tokens-in",
+                                            "tokens",
+                                            "chat",
+                                            "system",
+                                            "template",
+                                            "special",
+                                            "no-special",
+                                            "escape",
+                                            "ids",
+                                            "report",
+                                            "logits",
+                                            "session",
+                                            "context",
+                                            "lora",
+                                            "temp",
+                                            "top-k",
+                                            "top-p",
+                                            "min-p",
+                                            "typical-p",
+                                            "seed",
+                                            "repeat-penalty",
+                                            "frequency-penalty",
+                                            "presence-penalty",
+                                            "penalty-last",
+                                            "logit-bias",
+                                            "grammar",
+                                            "speculate",
+                                            "grammar-file",
+                                            "json-schema",
+                                            "context-shift",
+                                            "stop",
+                                            "embed-vocabulary"};
+  const std::span<const std::string_view> others = graph ? std::span<const std::string_view>(kOfModels) : kOfGraphs;
+  for (const CLI::Option* option : verb.get_options()) {
+    if (option->count() == 0 || option->get_lnames().empty()) continue;
+    if (!option->get_envname().empty() && std::getenv(option->get_envname().c_str()) != nullptr) continue;
+    const std::string& name = option->get_lnames().front();
+    if (std::find(others.begin(), others.end(), name) == others.end()) continue;
+    return quern::Result<void>::Failed(Invalid("--" + name + " is an option of " +
+                                               (graph ? "language models, and " : "graphs, and ") + model + " is " +
+                                               (graph ? "a graph" : "none")));
+  }
+  return {};
 }
 
 void RequireValues(CLI::App& verb, const std::vector<std::string>& texts) {

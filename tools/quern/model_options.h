@@ -41,8 +41,8 @@ CLI::Validator Between(T low, T high) {
       "");
 }
 
-// MODEL, --context, --exact, --invariant and --lora.
-void AddModelOptions(CLI::App& verb, std::string& model, quern::Options& options);
+// MODEL, --context, --exact, --invariant and --lora. `graphs`: MODEL may be one.
+void AddModelOptions(CLI::App& verb, std::string& model, quern::Options& options, bool graphs = true);
 // --cpu: one level.
 void AddCpuOption(CLI::App& verb, quern::Options& options);
 // --specialise and --kernels.
@@ -51,6 +51,9 @@ void AddSpecialiseOption(CLI::App& verb, quern::Options& options);
 CLI::Option* AddIdsOption(CLI::App& verb, std::vector<int32_t>& ids);
 // --threads and --cache, of verbs that run the model.
 void AddRunOptions(CLI::App& verb, quern::Options& options);
+// What was typed of options that are of the other kind of file, and would do nothing: of language models, or of graphs.
+// Variables of the environment are for all commands, and are left alone.
+quern::Result<void> RefuseOthers(const CLI::App& verb, const std::string& model, bool graph);
 // An empty value, as of an unset variable in a script, is no number and no name: an error for every option that takes a
 // value, but those called `texts`. Call it when the verb has its options.
 void RequireValues(CLI::App& verb, const std::vector<std::string>& texts = {});

@@ -107,7 +107,9 @@ quern::Error ProfileCommand::Run() {
       return Said(std::string(ok.message()));
   }
   options_.cancel = CancelOnInterrupt();
-  return quern::TextGraph::Is(model_) ? RunGraph() : RunModel();
+  const bool graph = quern::TextGraph::Is(model_);
+  if (const quern::Result<void> ok = RefuseOthers(*command_, model_, graph); !ok.ok()) return ok.details();
+  return graph ? RunGraph() : RunModel();
 }
 
 quern::Error ProfileCommand::RunGraph() {

@@ -48,7 +48,13 @@ QuantiseCommand::QuantiseCommand(CLI::App& app)
       "  quern quantise model.onnx --ranges ranges.json -o bytes.qgf");
 }
 
-quern::Result<void> QuantiseCommand::Run() { return quern::TextGraph::Is(in_) ? RunGraph() : RunModel(); }
+quern::Result<void> QuantiseCommand::Run() {
+  for (const std::string& path : {out_, map_out_}) {
+    if (const quern::Status may = quern::CheckOutput(path, {&in_, 1}); !may.ok())
+      return quern::Result<void>::Failed(Invalid(std::string(may.message())));
+  }
+  return quern::TextGraph::Is(in_) ? RunGraph() : RunModel();
+}
 
 quern::Result<void> QuantiseCommand::RunGraph() const {
   const auto failed = [](const quern::Error& error) { return quern::Result<void>::Failed(error); };

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "base/output_file.h"
 #include "model_options.h"
 
 ReduceCommand::ReduceCommand(CLI::App& app)
@@ -25,6 +26,7 @@ ReduceCommand::ReduceCommand(CLI::App& app)
 }
 
 std::string ReduceCommand::Run() {
+  if (const quern::Status may = quern::CheckOutput(options_.output, {}); !may.ok()) return std::string(may.message());
   if (options_.command.empty()) {
     // The file fails in processes of their own: a kernel that crashes takes only its own down.
     std::error_code error;

@@ -168,9 +168,9 @@ RunCommand::RunCommand(CLI::App& app)
                  "a file of keys and values: where it is there, what the prompt begins with is taken from it; it is "
                  "written at the end")
       ->excludes(logits);
+  run.add_flag("-q,--quiet", quiet_, "no summary on standard error");
   run.add_flag("--verbose", verbose_, "say when a variant is compiled");
-  run.add_option("--out", out_,
-                 "of a graph in text form, its outputs: NAME=FILE.npy, or FILE.safetensors; may be given again")
+  run.add_option("--out", out_, "of a graph, its outputs: NAME=FILE.npy, or FILE.safetensors; may be given again")
       ->allow_extra_args(false);
   RequireValues(run, {"--prompt", "--stop", "--system"});
   run.footer(
@@ -195,8 +195,10 @@ int RunCommand::Run() {
     options_.log = [](std::string_view line) {
       std::fprintf(stderr, "%.*s\n", static_cast<int>(line.size()), line.data());
     };
-  if (!quern::TextGraph::Is(model_)) return Complete();
-  const quern::Result<void> ran = RunText(model_, options_, text_, out_);
+  const bool graph = quern::TextGraph::Is(model_);
+  if (const quern::Result<void> ok = RefuseOthers(*command_, model_, graph); !ok.ok()) return Fail(ok.details());
+  if (!graph) return Complete();
+  const quern::Result<void> ran = RunText(model_, options_, text_, {.out = out_, .quiet = quiet_});
   return ran.ok() ? Finish() : Fail(ran.details());
 }
 
@@ -299,7 +301,7 @@ int RunCommand::Complete() {
     std::fprintf(stderr, "the context of %lld positions is full; --context N keeps more, --context-shift goes on\n",
                  static_cast<long long>(session->context()));
   SayPastTraining(*session, 0);
-  if (!report_) std::fprintf(stderr, "%s\n", generation.Summary().c_str());
+  if (!report_ && !quiet_) std::fprintf(stderr, "%s\n", generation.Summary().c_str());
   if (!report_ && sampling->temperature > 0 && sampling_.seed_is_random())
     std::fprintf(stderr, "seed %llu\n", static_cast<unsigned long long>(sampling->seed));
   if (!options_.check.empty()) std::fprintf(stderr, "%s\n", session->CheckSummary().c_str());

@@ -31,6 +31,6 @@ class RunCommand {
   std::string model_, prompt_, file_, logits_file_, session_file_;
   std::vector<int32_t> tokens_in_;
   std::vector<std::string> out_;
-  bool ids_ = false, report_ = false, verbose_ = false, no_special_ = false, special_ = false, chat_ = false,
-       escape_ = false;
+  bool ids_ = false, report_ = false, quiet_ = false, verbose_ = false, no_special_ = false, special_ = false,
+       chat_ = false, escape_ = false;
 };

@@ -4,14 +4,18 @@
 #include <CLI/CLI.hpp>
 #include <string>
 
-// Adds itself to `app`; its arguments are for the program to read. Run after parsing.
+#include "serve_options.h"
+
+// Adds itself to `app`. Run after parsing.
 class ServeCommand {
  public:
   explicit ServeCommand(CLI::App& app);
   bool parsed() const { return command_->parsed(); }
-  // Becomes the program. What is wrong where that cannot be.
-  std::string Run();
+  // Becomes the program, which reads what stands behind the verb in `argv` once more. What is wrong where that cannot
+  // be.
+  std::string Run(char** argv);
 
  private:
   CLI::App* command_;
+  ServeArguments arguments_;
 };

@@ -34,9 +34,6 @@ quern::Result<SessionFile> LoadSession(const std::string& path, const std::strin
     return Loaded::Failed(may.details());
   if (quern::Result<std::vector<uint8_t>> empty = session.Save(); !empty.ok()) return Loaded::Failed(empty.details());
   std::error_code error;
-  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
-  if (!folder.empty() && !std::filesystem::is_directory(folder, error))
-    return refuse("it cannot be written: there is no folder " + folder.string());
   if (!std::filesystem::exists(path, error) && !error) return SessionFile{};
   const quern::StatusOr<quern::MappedFile> file = quern::MappedFile::Open(path);
   if (!file.ok()) return Loaded::Failed(Invalid(std::string(file.status().message())));

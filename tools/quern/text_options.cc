@@ -5,8 +5,7 @@
 #include "model_options.h"
 
 TextArguments::TextArguments(CLI::App& verb, bool run) : fix_sizes_(run) {
-  verb.add_option("--size", sizes_, "of a graph in text form: SYMBOL=NUMBER; may be given again")
-      ->allow_extra_args(false);
+  verb.add_option("--size", sizes_, "of a graph: SYMBOL=NUMBER; may be given again")->allow_extra_args(false);
   if (run) {
     verb.add_flag("--fix-sizes,!--symbolic-sizes", fix_sizes_,
                   "of a model in ONNX: it is compiled for the sizes of the run; --symbolic-sizes: for all sizes")
@@ -15,10 +14,10 @@ TextArguments::TextArguments(CLI::App& verb, bool run) : fix_sizes_(run) {
     verb.add_flag("--fix-sizes", fix_sizes_, "of a model in ONNX: its sizes become part of the graph");
   }
   verb.add_option("--in", in_,
-                  "of a graph in text form, values of inputs and parameters: NAME=FILE.npy, or FILE.safetensors; "
+                  "of a graph, values of inputs and parameters: NAME=FILE.npy, or FILE.safetensors; "
                   "may be given again")
       ->allow_extra_args(false);
-  verb.add_option("--values", seed_, "of a graph in text form: the seed of the values that its file does not have")
+  verb.add_option("--values", seed_, "of a graph: the seed of the values that its file does not have")
       ->capture_default_str()
       ->check(WholeNumber<uint64_t>);
 }
