@@ -56,6 +56,7 @@ target_compile_features(quern_shared INTERFACE cxx_std_20)
 
 set_target_properties(quern_tool quern_serve_tool PROPERTIES INSTALL_RPATH "${LLVM_LIBRARY_DIR}")
 set_target_properties(quern_shared PROPERTIES INSTALL_RPATH "${LLVM_LIBRARY_DIR}")
+add_dependencies(quern quern_shared quern_rt quern_linear)
 install(TARGETS quern_shared EXPORT quern)
 install(TARGETS quern_tool quern_serve_tool)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/quern TYPE INCLUDE)
