@@ -92,6 +92,10 @@ def main():
                 seen["options"] += 1
                 if option not in known:
                     wrong.append(f"{name}: quern has no {option} in: {code}")
+    with open(os.path.join(SOURCE, "docs/headers.md"), encoding="utf-8") as f:
+        headers = set(re.findall(r"`quern/(\w+\.h)`", f.read()))
+    for header in sorted(headers ^ set(os.listdir(os.path.join(SOURCE, "include/quern")))):
+        wrong.append(f"docs/headers.md and include/quern do not agree on {header}")
     if wrong:
         sys.exit("\n".join(wrong))
     if min(seen.values()) < 10:
