@@ -139,7 +139,6 @@ StatusOr<std::vector<Chosen>> Choose(const Model& model, const std::vector<Kerne
 }  // namespace
 
 StatusOr<Artefacts> Compile(Model model, const Options& options) {
-  QUERN_RETURN_IF_ERROR(ir::RefuseCounted(model.signature.counted));
   if (model.levels.empty()) return absl::InvalidArgumentError("no cpu level to compile for");
   for (const Level& level : model.levels) {
     if (level.target->platform == model.levels[0].target->platform) continue;

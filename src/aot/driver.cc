@@ -30,7 +30,9 @@ class Driver {
     Describe(levels);
     Wrappers();
     QUERN_RETURN_IF_ERROR(PortBytes("input_bytes", model_.signature.inputs));
-    QUERN_RETURN_IF_ERROR(PortBytes("output_bytes", model_.signature.outputs));
+    std::vector<Port> rooms;
+    for (const Port& port : model_.signature.outputs) rooms.push_back(RoomFor(model_.signature, port));
+    QUERN_RETURN_IF_ERROR(PortBytes("output_bytes", rooms));
     Ports("inputs", model_.signature.inputs);
     Ports("outputs", model_.signature.outputs);
     Vocabulary();
@@ -86,9 +88,7 @@ class Driver {
                           {described_, f->getArg(0), f->getArg(1), f->getArg(2), f->getArg(3), f->getArg(4),
                            f->getArg(5), b.getInt32(zeroed)}));
     }
-    f = w_.Define(Name("step"), i32, WithSymbols({ptr, ptr, ptr}), true);
-    b.CreateRet(
-        w_.Call("quern_model_step", i32, {described_, f->getArg(0), f->getArg(1), f->getArg(2), w_.Spill(f, 3)}));
+    Step();
     f = w_.Define(Name("reset"), i32, {ptr}, true);
     b.CreateRet(w_.Call("quern_model_reset", i32, {described_, f->getArg(0)}));
     f = w_.Define(Name("cancel_when"), b.getVoidTy(), {ptr, ptr}, true);
@@ -98,6 +98,28 @@ class Driver {
     b.CreateRet(w_.Call("quern_model_level", ptr, {f->getArg(0)}));
     f = w_.Define(Name("error"), ptr, {i32}, true);
     b.CreateRet(w_.Call("quern_model_error", ptr, {f->getArg(0)}));
+  }
+
+  void Step() {
+    llvm::IRBuilder<>& b = w_.b;
+    std::vector<llvm::Type*> types = WithSymbols({w_.ptr, w_.ptr, w_.ptr});
+    const size_t given = types.size();
+    types.insert(types.end(), w_.found.size(), w_.ptr);
+    llvm::Function* f = w_.Define(Name("step"), w_.i32, types, true);
+    llvm::Value* table = w_.Spill(f, 3);
+    llvm::Value* code =
+        w_.Call("quern_model_step", w_.i32, {described_, f->getArg(0), f->getArg(1), f->getArg(2), table});
+    if (!w_.found.empty()) w_.ReturnIf(b.CreateICmpNE(code, b.getInt32(QUERN_OK)), code);
+    for (size_t s = 0; s < w_.found.size(); ++s) {
+      llvm::Value* to = f->getArg(given + s);
+      llvm::Value* size =
+          b.CreateAlignedLoad(w_.i64, b.CreateConstInBoundsGEP1_64(w_.i64, table, w_.names.size() + s), llvm::Align(8));
+      llvm::BasicBlock* after = w_.Branch(b.CreateIsNotNull(to));
+      b.CreateAlignedStore(size, to, llvm::Align(8));
+      b.CreateBr(after);
+      b.SetInsertPoint(after);
+    }
+    b.CreateRet(code);
   }
 
   std::vector<llvm::Type*> WithSymbols(std::vector<llvm::Type*> types) const {

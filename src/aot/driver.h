@@ -5,6 +5,7 @@
 // functions.
 //
 //   i32 @addition_step(self, inputs, outputs, i64 LOGITS, i64 PAST_SEQ, i64 SEQ)
+//   i32 @chosen_step(self, inputs, outputs, i64 S, i64* N)    N: a size that the step finds, or null
 #pragma once
 
 #include <memory>

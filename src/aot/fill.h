@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -31,8 +32,8 @@ struct FillContext {
   const Model& model;
   const Workspace& workspace;
   ConstantPool& constants;
-  std::vector<std::string> names;    // of the symbols
-  std::vector<llvm::Value*> values;  // theirs, i64
+  std::vector<std::string> names;    // of the symbols, behind those that are given those that a step finds
+  std::vector<llvm::Value*> values;  // theirs, i64; where one is still to be found, any
   llvm::Value* self = nullptr;       // start of the workspace
   llvm::Value* weights = nullptr;    // start of the model file
   llvm::Value* inputs = nullptr;     // const void* const*
@@ -46,10 +47,48 @@ struct LoopSlot {
 };
 using LoopSlots = std::map<int, std::vector<LoopSlot>>;
 
-// Appends to the builder's block. The dispatches are those of runtime/dispatch_list.cc. Returns what it leaves open.
-StatusOr<LoopSlots> EmitFill(const FillContext& context, const lir::Plan& plan,
-                             const std::vector<lir::Launch>& launches, const KernelTable& kernels,
-                             std::span<const int> rows, llvm::IRBuilder<>& builder);
+// The dispatches are those of runtime/dispatch_list.cc. A list is written in parts where steps find sizes: each launch
+// as soon as all sizes that it names are known, which are those of the launches before it and perhaps one more.
+class Filler {
+ public:
+  Filler(const FillContext& context, const lir::Plan& plan, const std::vector<lir::Launch>& launches,
+         const KernelTable& kernels, std::span<const int> rows, llvm::IRBuilder<>& builder);
+
+  // Appends to the builder's block, from where the call before it has ended up to the first launch that names one of
+  // `unknown`. Returns what it leaves open.
+  StatusOr<LoopSlots> Fill(const std::set<std::string>& unknown = {});
+
+ private:
+  struct Sizes {
+    int64_t table = 0;  // offset of its symbol values; 0: not written yet
+    llvm::Value* chunks = nullptr;
+  };
+  // Of a dispatch: what the hints of those before it need.
+  struct Written {
+    llvm::Value* sequential;         // i64
+    llvm::Value* weights = nullptr;  // its largest parameter, or null
+    int64_t weight_bytes = 0;
+  };
+
+  llvm::Value* At(int64_t offset);
+  void Store(llvm::Value* value, int64_t offset);
+  void NextBlock();
+  llvm::Function* Kernel(const std::string& symbol);
+  bool Names(const lir::Launch& launch, const std::set<std::string>& symbols) const;
+  StatusOr<Written> Dispatch(const lir::Launch& launch, size_t index, const Sizes& sizes, llvm::Function* kernel,
+                             LoopSlots& open);
+  void Hints(std::span<const Written> written, size_t first);
+
+  const FillContext& c_;
+  const lir::Plan& plan_;
+  const std::vector<lir::Launch>& launches_;
+  const KernelTable& table_;
+  const std::span<const int> rows_;  // of `table_`, by kernel of the plan
+  llvm::IRBuilder<>& b_;
+  std::vector<Sizes> kernels_;
+  size_t next_ = 0;             // launch, and
+  int64_t sizes_at_, slot_at_;  // where in the workspace its symbol values and pointers go
+};
 
 // The address of a buffer, which is not a loop's.
 StatusOr<llvm::Value*> EmitBase(const FillContext& context, const lir::Buffer& buffer, llvm::IRBuilder<>& builder);

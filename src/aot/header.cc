@@ -64,10 +64,16 @@ std::string Parameter(const std::string& symbol) {
 std::string Header(const Model& model, const Workspace& workspace, std::span<const ir::CustomDef* const> calls,
                    const ObjectSymbols& symbols_of, const Options& options) {
   const Signature& signature = model.signature;
-  std::string symbols, ranges;
+  std::string symbols, ranges, found, most, call;
   for (const auto& [symbol, range] : signature.symbols) {
     absl::StrAppend(&symbols, ", int64_t ", Parameter(symbol));
     absl::StrAppend(&ranges, " *   ", symbol, " in ", range.low, "..", range.high, "\n");
+    absl::StrAppend(&call, ", ", Parameter(symbol));
+  }
+  for (const auto& [symbol, size] : signature.counted) {
+    absl::StrAppend(&found, ", int64_t* ", Parameter(symbol));
+    absl::StrAppend(&most, " *   ", symbol, " at most ", size.ToString(), "\n");
+    absl::StrAppend(&call, ", &", Parameter(symbol));
   }
   std::string levels;
   for (const Level& level : model.levels) absl::StrAppend(&levels, levels.empty() ? "" : ", ", level.target->name);
@@ -79,13 +85,14 @@ std::string Header(const Model& model, const Workspace& workspace, std::span<con
                                       : "; no library is needed but that of C.\n *\n";
   PutPorts(h, "input", signature.inputs);
   PutPorts(h, "output", signature.outputs);
-  absl::StrAppend(&h, signature.symbols.empty() ? "" : " * Sizes, given to every step:\n", ranges, " * For ",
+  absl::StrAppend(&h, ranges.empty() ? "" : " * Sizes, given to every step:\n", ranges,
+                  most.empty() ? "" : " * Sizes that every step finds:\n", most, " * For ",
                   model.levels[0].target->platform->triple, ", CPU levels: ", levels, "\n *\n");
   put(" *   void* memory = aligned_alloc(64, $_workspace_bytes(1));\n"
       " *   $* model;\n"
       " *   int error = $_init(&model, memory, $_workspace_bytes(1), weights, weight_bytes, NULL);\n"
       " *   if (error == 0) error = $_step(model, inputs, outputs");
-  for (const auto& [symbol, range] : signature.symbols) absl::StrAppend(&h, ", ", Parameter(symbol));
+  h += call;
   put(");\n"
       " *   if (error != 0) puts($_error(error));\n *\n"
       " * No function allocates memory or keeps global state. Different workspaces are independent and may be used by "
@@ -146,15 +153,22 @@ std::string Header(const Model& model, const Workspace& workspace, std::span<con
       "/* Runs one step. inputs[i] and outputs[i] are the caller's memory, in the order of the tables, of the sizes "
       "that\n"
       " * $_input_bytes and $_output_bytes say, aligned to their elements; no output overlaps anything else.\n"
-      " * Errors: a null pointer, a size out of range, sizes that do not go together; nothing is written then. */\n"
-      "int32_t $_step($* model, const void* const* inputs, void* const* outputs");
-  h += symbols;
+      " * Errors: a null pointer, a size out of range, sizes that do not go together; nothing is written then.");
+  if (!found.empty())
+    put("\n * A size that the step finds is written where its pointer says, which may be null; not after an error. "
+        "Outputs have\n"
+        " * room for the most that there may be; their elements lie dense at the start. Where it is such a size that "
+        "is "
+        "out of\n"
+        " * range or does not go with others, outputs may hold anything, and the state is as it was.");
+  put(" */\nint32_t $_step($* model, const void* const* inputs, void* const* outputs");
+  absl::StrAppend(&h, symbols, found);
   put(");\n\n/* From now on a step looks at *flag every few kernels, and before each trip of a loop: where it is not 0 "
       "the step ends\n"
       " * with QUERN_ERROR_CANCELLED, and outputs and state may hold anything. Null: it looks no more. */\n"
       "void $_cancel_when($* model, const volatile int32_t* flag);\n\n"
       "/* Back to the state after $_init. */\nint32_t $_reset($* model);\n\n"
-      "/* Bytes of input or output i; -1 where there is none, or a size is out of range. */\n"
+      "/* Bytes of the memory of input or output i; -1 where there is none, or a size is out of range. */\n"
       "int64_t $_input_bytes(int64_t i");
   absl::StrAppend(&h, symbols, ");\n");
   put("int64_t $_output_bytes(int64_t i");

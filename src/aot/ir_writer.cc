@@ -13,6 +13,7 @@ IrWriter::IrWriter(llvm::Module& to, const Model& model)
       i64(b.getInt64Ty()),
       platform_(*model.levels[0].target->platform) {
   for (const auto& [name, range] : model.signature.symbols) names.push_back(name);
+  for (const auto& [name, most] : model.signature.counted) found.push_back(name);
 }
 
 llvm::Function* IrWriter::Define(const std::string& name, llvm::Type* result,
@@ -68,9 +69,12 @@ std::vector<llvm::Value*> IrWriter::LoadValues(llvm::Value* table) {
 }
 
 llvm::Value* IrWriter::Spill(llvm::Function* function, unsigned first) {
-  llvm::Value* table = b.CreateAlloca(llvm::ArrayType::get(i64, std::max<size_t>(names.size(), 1)));
-  for (size_t s = 0; s < names.size(); ++s) {
-    b.CreateAlignedStore(function->getArg(first + s), b.CreateConstInBoundsGEP1_64(i64, table, s), llvm::Align(8));
+  const size_t size = names.size() + found.size();
+  llvm::Value* table = b.CreateAlloca(llvm::ArrayType::get(i64, std::max<size_t>(size, 1)));
+  for (size_t s = 0; s < size; ++s) {
+    llvm::Value* value = b.getInt64(0);
+    if (s < names.size()) value = function->getArg(first + s);
+    b.CreateAlignedStore(value, b.CreateConstInBoundsGEP1_64(i64, table, s), llvm::Align(8));
   }
   return table;
 }

@@ -31,15 +31,16 @@ struct IrWriter {
   void ReturnIf(llvm::Value* condition, llvm::Value* value);
   // Goes on in a block of its own that runs when `condition` holds, and returns the block to go on in afterwards.
   llvm::BasicBlock* Branch(llvm::Value* condition);
-  // The table of symbol values as values.
+  // The table of symbol values as values, but for found ones.
   std::vector<llvm::Value*> LoadValues(llvm::Value* table);
-  // Arguments of the function from `first` on, as a table of symbol values.
+  // Arguments of the function from `first` on, as a table of symbol values, behind which found ones have room.
   llvm::Value* Spill(llvm::Function* function, unsigned first);
 
   llvm::Module& module;
   llvm::IRBuilder<> b;
   ConstantPool pool;
-  std::vector<std::string> names;  // of the symbols, in the order of the signature
+  std::vector<std::string> names;  // of the symbols that a step is given, in the order of the signature
+  std::vector<std::string> found;  // and of those that it finds
   llvm::Type *ptr, *i32, *i64;
 
  private:

@@ -6,7 +6,6 @@
 #include "aot/steps.h"
 #include "aot/support/support.h"
 #include "base/cpu_features.h"
-#include "codegen/cpu/module.h"
 
 namespace quern::aot {
 namespace {
@@ -41,6 +40,7 @@ class LevelEmitter {
  private:
   FillContext Context(llvm::Value* self) {
     FillContext context{model_, at_, w_.pool, w_.names, {}, self, nullptr, nullptr, nullptr};
+    context.names.insert(context.names.end(), w_.found.begin(), w_.found.end());
     llvm::Value* field = w_.b.CreateConstInBoundsGEP1_64(w_.b.getInt8Ty(), self, offsetof(quern_instance, weights));
     context.weights = w_.b.CreateAlignedLoad(w_.ptr, field, llvm::Align(8));
     return context;
@@ -54,8 +54,8 @@ class LevelEmitter {
       llvm::BasicBlock* after = w_.Branch(w_.b.CreateICmpEQ(function->getArg(1), w_.b.getInt64(v)));
       FillContext context = Context(function->getArg(0));
       // Nothing of it depends on a symbol: any value does.
-      context.values.assign(w_.names.size(), w_.b.getInt64(1));
-      QUERN_RETURN_IF_ERROR(EmitFill(context, plan, plan.once, kernels_, kernels_.rows[v], w_.b).status());
+      context.values.assign(context.names.size(), w_.b.getInt64(1));
+      QUERN_RETURN_IF_ERROR(Filler(context, plan, plan.once, kernels_, kernels_.rows[v], w_.b).Fill().status());
       w_.b.CreateRet(w_.b.getInt64(plan.once.size()));
       w_.b.SetInsertPoint(after);
     }
@@ -76,15 +76,10 @@ class LevelEmitter {
       if (guard != variant.guard.end() && guard->second.low == guard->second.high)
         context.values[s] = w_.b.getInt64(guard->second.low);
     }
-    for (const lir::Requirement& requirement : variant.plan.requirements) {
-      QUERN_ASSIGN(llvm::Value * value, cpu::EmitExtent(requirement.value, w_.names, context.values, w_.b));
-      llvm::Value* zero = w_.b.getInt64(0);
-      w_.ReturnIf(requirement.exact ? w_.b.CreateICmpNE(value, zero) : w_.b.CreateICmpSLT(value, zero),
-                  w_.b.getInt32(QUERN_ERROR_SIZES));
-    }
-    QUERN_ASSIGN(const LoopSlots open,
-                 EmitFill(context, variant.plan, variant.plan.launches, kernels_, kernels_.rows[v], w_.b));
-    QUERN_RETURN_IF_ERROR(EmitSteps(w_, context, variant.plan, open));
+    context.values.resize(context.names.size(), w_.b.getInt64(0));
+    QUERN_RETURN_IF_ERROR(EmitRequirements(w_, context, variant.plan.requirements));
+    Filler filler(context, variant.plan, variant.plan.launches, kernels_, kernels_.rows[v], w_.b);
+    QUERN_RETURN_IF_ERROR(EmitSteps(w_, context, function->getArg(3), variant.plan, filler));
     w_.b.CreateRet(w_.b.getInt32(QUERN_OK));
     return function;
   }

@@ -3,7 +3,7 @@
 //
 //   i32 @step.avx2(self, inputs, outputs, values)    the first variant whose guard holds
 //   i32 @step.avx2.0(self, inputs, outputs, values)  requirements; symbol tables, pointers, quern_args, dispatches;
-//                                                    then its steps
+//                                                    then its steps; writes the values of sizes that it finds
 //   i64 @once.avx2(self, variant)                    dispatches of what depends on the weights alone
 #pragma once
 

@@ -20,13 +20,14 @@ Json Shape(const ir::TensorType& type) {
   return shape;
 }
 
-Json Ports(const std::vector<Port>& ports) {
+// Bytes are those of the memory that a port is given.
+Json Ports(const Signature& signature, const std::vector<Port>& ports) {
   Json rows = Json::array();
   for (const Port& port : ports) {
     rows.push_back({{"name", port.name},
                     {"dtype", std::string(Name(port.type.dtype))},
                     {"shape", Shape(port.type)},
-                    {"bytes", BytesOf(port, false).ToString()}});
+                    {"bytes", BytesOf(RoomFor(signature, port), false).ToString()}});
   }
   return rows;
 }
@@ -47,9 +48,12 @@ StatusOr<std::string> Manifest(const Model& model, const Workspace& workspace, c
   Json symbols = Json::object();
   for (const auto& [name, range] : model.signature.symbols) symbols[name] = {range.low, range.high};
   json["symbols"] = symbols;
-  json["inputs"] = Ports(model.signature.inputs);
-  json["outputs"] = Ports(model.signature.outputs);
-  json["states"] = Ports(model.signature.states);
+  Json found = Json::object();
+  for (const auto& [name, most] : model.signature.counted) found[name] = most.ToString();
+  json["found_symbols"] = found;
+  json["inputs"] = Ports(model.signature, model.signature.inputs);
+  json["outputs"] = Ports(model.signature, model.signature.outputs);
+  json["states"] = Ports(model.signature, model.signature.states);
   json["workspace"] = {{"fixed_bytes", workspace.fixed},
                        {"scratch_bytes_per_worker", workspace.scratch},
                        {"state_bytes", workspace.state_bytes},

@@ -1,7 +1,10 @@
 #include "aot/steps.h"
 
+#include <algorithm>
 #include <map>
+#include <set>
 
+#include "absl/strings/str_cat.h"
 #include "codegen/cpu/module.h"
 #include "quern/abi.h"
 
@@ -10,13 +13,22 @@ namespace {
 
 class StepEmitter {
  public:
-  StepEmitter(IrWriter& w, const FillContext& context, const lir::Plan& plan, const LoopSlots& open)
-      : w_(w), b_(w.b), c_(context), plan_(plan), open_(open) {
+  StepEmitter(IrWriter& w, FillContext& context, llvm::Value* table, const lir::Plan& plan, Filler& filler)
+      : w_(w), b_(w.b), c_(context), table_(table), plan_(plan), filler_(filler) {
     for (int b = 0; b < static_cast<int>(plan.buffers.size()); ++b) {
       if (plan.buffers[b].home == lir::Home::kLoop) bases_.emplace(b, static_cast<int64_t>(bases_.size()));
     }
+    for (const lir::Step& step : plan.bodies[0].steps) {
+      if (const auto* count = std::get_if<lir::Count>(&step)) unknown_.insert(count->symbol);
+    }
   }
 
+  Status Emit() {
+    QUERN_RETURN_IF_ERROR(Fill());
+    return Emit(0);
+  }
+
+ private:
   Status Emit(int body) {
     for (const lir::Step& step : plan_.bodies[body].steps) {
       QUERN_RETURN_IF_ERROR(std::visit([&](const auto& kind) { return EmitStep(kind); }, step));
@@ -24,7 +36,17 @@ class StepEmitter {
     return absl::OkStatus();
   }
 
- private:
+  // The dispatches that can be written now. Those of them that read what a loop has left have its place at once.
+  Status Fill() {
+    QUERN_ASSIGN(LoopSlots made, filler_.Fill(unknown_));
+    for (auto& [buffer, slots] : made) {
+      if (placed_.contains(buffer)) Place(slots, Load(w_.ptr, Kept(buffer)));
+      std::vector<LoopSlot>& all = open_[buffer];
+      all.insert(all.end(), slots.begin(), slots.end());
+    }
+    return absl::OkStatus();
+  }
+
   Status EmitStep(const lir::Run& run) {
     ReturnUnlessOk(
         w_.Call("quern_model_run", w_.i32, {c_.self, b_.getInt64(run.first), b_.getInt64(run.end - run.first)}));
@@ -64,7 +86,20 @@ class StepEmitter {
     return absl::OkStatus();
   }
 
-  Status EmitStep(const lir::Count& step) { return ir::RefuseCounted({{step.symbol, {}}}); }
+  Status EmitStep(const lir::Count& step) {
+    QUERN_ASSIGN(llvm::Value * at, Address(step.count));
+    llvm::Value* count = Load(w_.i64, at);
+    const auto is_none = b_.CreateOr(b_.CreateICmpSLT(count, b_.getInt64(step.range.low)),
+                                     b_.CreateICmpSGT(count, b_.getInt64(step.range.high)));
+    w_.ReturnIf(is_none, b_.getInt32(QUERN_ERROR_SYMBOL_RANGE));
+    const size_t symbol = std::find(c_.names.begin(), c_.names.end(), step.symbol) - c_.names.begin();
+    if (symbol == c_.names.size()) return absl::InternalError(absl::StrCat("no symbol is called ", step.symbol));
+    c_.values[symbol] = count;
+    b_.CreateAlignedStore(count, b_.CreateConstInBoundsGEP1_64(w_.i64, table_, symbol), llvm::Align(8));
+    QUERN_RETURN_IF_ERROR(EmitRequirements(w_, c_, step.requirements));
+    unknown_.erase(step.symbol);
+    return Fill();
+  }
 
   Status EmitStep(const lir::Scan& step) {
     QUERN_RETURN_IF_ERROR(Begin(step.carries));
@@ -148,24 +183,41 @@ class StepEmitter {
   }
   void Rebase(int buffer, llvm::Value* base) {
     b_.CreateAlignedStore(base, Kept(buffer), llvm::Align(8));
+    placed_.insert(buffer);
     const auto slots = open_.find(buffer);
-    if (slots == open_.end()) return;
-    for (const LoopSlot& slot : slots->second)
+    if (slots != open_.end()) Place(slots->second, base);
+  }
+  void Place(std::span<const LoopSlot> slots, llvm::Value* base) {
+    for (const LoopSlot& slot : slots)
       b_.CreateAlignedStore(b_.CreateGEP(b_.getInt8Ty(), base, slot.offset), At(slot.at), llvm::Align(8));
   }
 
   IrWriter& w_;
   llvm::IRBuilder<>& b_;
-  const FillContext& c_;
+  FillContext& c_;
+  llvm::Value* const table_;  // of the symbols' values
   const lir::Plan& plan_;
-  const LoopSlots& open_;
-  std::map<int, int64_t> bases_;  // by loop's buffer: its row among them
+  Filler& filler_;
+  std::set<std::string> unknown_;  // symbols that steps are still to find
+  LoopSlots open_;                 // of what is filled
+  std::map<int, int64_t> bases_;   // by loop's buffer: its row among them
+  std::set<int> placed_;           // loops' buffers that have a place
 };
 
 }  // namespace
 
-Status EmitSteps(IrWriter& w, const FillContext& context, const lir::Plan& plan, const LoopSlots& open) {
-  return StepEmitter(w, context, plan, open).Emit(0);
+Status EmitSteps(IrWriter& w, FillContext& context, llvm::Value* table, const lir::Plan& plan, Filler& filler) {
+  return StepEmitter(w, context, table, plan, filler).Emit();
+}
+
+Status EmitRequirements(IrWriter& w, const FillContext& context, std::span<const lir::Requirement> requirements) {
+  for (const lir::Requirement& requirement : requirements) {
+    QUERN_ASSIGN(llvm::Value * value, cpu::EmitExtent(requirement.value, context.names, context.values, w.b));
+    llvm::Value* zero = w.b.getInt64(0);
+    w.ReturnIf(requirement.exact ? w.b.CreateICmpNE(value, zero) : w.b.CreateICmpSLT(value, zero),
+               w.b.getInt32(QUERN_ERROR_SIZES));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace quern::aot

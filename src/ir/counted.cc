@@ -49,9 +49,7 @@ Extent AtMost(const Extent& extent, const CountedSizes& counted) {
 Status RefuseCounted(const CountedSizes& counted) {
   if (counted.empty()) return absl::OkStatus();
   return absl::UnimplementedError(absl::StrFormat(
-      "the size %s is found by each run (Counted), which only programs that are compiled in process, for "
-      "its processor, can do",
-      counted.begin()->first));
+      "the size %s is found by each run (Counted), which programs for devices cannot do", counted.begin()->first));
 }
 
 SymbolRanges GivenSymbols(const Graph& graph) {

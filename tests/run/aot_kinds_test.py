@@ -8,6 +8,7 @@ Each is compiled, linked by a C compiler with the runtime archive alone and run;
 named.
 """
 import json
+import math
 import os
 import pathlib
 import random
@@ -23,7 +24,7 @@ QUERN, RT, CC = sys.argv[1], sys.argv[3], sys.argv[4]
 SOURCE, MODELS = pathlib.Path(sys.argv[2]), pathlib.Path(sys.argv[5])
 LEVEL = ["--cpu", "x86-64-v3"]
 BYTES = {"f32": 4, "i64": 8, "i32": 4, "bool": 1}
-NUMPY = {"f32": "<f4", "i64": "<i8", "i32": "<i4"}
+NUMPY = {"f32": "<f4", "i64": "<i8", "i32": "<i4", "bool": "|b1"}
 PLAIN = """graph plain sym N in 1..64 {
   %0 = Input() {name = "x"} : f32[N, 13]
   %1 = Param() {name = "w"} : f32[13]
@@ -32,6 +33,24 @@ PLAIN = """graph plain sym N in 1..64 {
   %4 = MatMul(%3, %2) {transpose_b = true} : f32[N, 17]
   %5 = Reduce(%3) {axes = [1], keep_dim = false, op = "sum"} : f32[N]
   return %4, %5
+}
+"""
+# Sizes that data decide: rows that are chosen, in a batch, through products and a softmax, and where some of what they
+# make is not 0.
+FOUND = """graph found sym B in 1..7, K in 0.., N in 0.., S in 1..64 {
+  %0 = Input() {name = "x"} : f32[B, S, 13]
+  %1 = Input() {name = "c"} : bool[S]
+  %2 = Param() {name = "matrix"} : f32[17, 13]
+  %3:2 = Compress(%0, %1) {axis = 1} : f32[B, S, 13], i64[]
+  %4 = Counted(%3.0, %3.1) {axis = 1, size = <N>} : f32[B, N, 13]
+  %5 = MatMul(%4, %2) {transpose_b = true} : f32[B, N, 17]
+  %6 = MatMul(%4, %4) {transpose_b = true} : f32[B, N, N]
+  %7 = Softmax(%6) {axis = 2} : f32[B, N, N]
+  %8 = MatMul(%7, %5) : f32[B, N, 17]
+  %9 = Relu(%8) : f32[B, N, 17]
+  %10:2 = NonZero(%9) : i64[3, 17*B*N], i64[]
+  %11 = Counted(%10.0, %10.1) {axis = 1, size = <K>} : i64[3, K]
+  return %8, %11
 }
 """
 BLOCKS = """module blocks sym S in 1..64 fusion direct {
@@ -54,7 +73,9 @@ def npy(path, dtype, shape, data):
 def drawn(dtype, count):
     numbers = random.Random(count)
     if dtype == "f32":
-        return struct.pack(f"<{count}f", *(numbers.uniform(-1, 1) for _ in range(count)))
+        return struct.pack(f"<{count}f", *(numbers.choice((0, 1, 1)) * numbers.uniform(-1, 1) for _ in range(count)))
+    if dtype == "bool":
+        return bytes(numbers.randrange(2) for _ in range(count))
     return struct.pack(f"<{count}{'q' if dtype == 'i64' else 'i'}", *(numbers.randrange(3) for _ in range(count)))
 
 
@@ -65,6 +86,12 @@ def outputs_of(path):
     rows = json.loads(data[8:8 + size])
     return {name: data[8 + size + row["data_offsets"][0]:8 + size + row["data_offsets"][1]]
             for name, row in rows.items() if name != "__metadata__"}
+
+
+def elements(shape, sizes):
+    """How many there are, and the numbers that the sizes in a manifest's shape stand for."""
+    shape = [n if isinstance(n, int) else eval(n.replace("*", " * "), {}, dict(sizes)) for n in shape]
+    return math.prod(shape), shape
 
 
 def check(at, name, model, sizes, params=True):
@@ -78,10 +105,7 @@ def check(at, name, model, sizes, params=True):
     values = [str(sizes[symbol]) for symbol in manifest["symbols"]]
     given = []
     for i, port in enumerate(manifest["inputs"]):
-        shape = [n if isinstance(n, int) else eval(n.replace("*", " * "), {}, dict(sizes)) for n in port["shape"]]
-        count = 1
-        for n in shape:
-            count *= n
+        count, shape = elements(port["shape"], sizes)
         data = drawn(port["dtype"], count)
         expect(len(data) == count * BYTES[port["dtype"]], "an input of another size")
         (folder / f"{i}.in").write_bytes(data)
@@ -97,22 +121,29 @@ def check(at, name, model, sizes, params=True):
         expect(len(written) == (4 if options else 3), f"{name}: {written}")
         program = build / "program"
         said(CC, "-std=c11", "-Wall", "-Wextra", "-Werror", f"-I{build}", f"-I{SOURCE}/include",
-             f"-DSIZES={''.join(f',sizes[{s}]' for s in range(len(values)))}", SOURCE / "tests/run/aot/ports.c",
-             build / "model.o", RT, "-lpthread", "-lm", "-o", program)
+             f"-DSIZES={''.join(f',sizes[{s}]' for s in range(len(values)))}",
+             f"-DFOUND={''.join(f',&found[{s}]' for s in range(len(manifest['found_symbols'])))}",
+             SOURCE / "tests/run/aot/ports.c", build / "model.o", RT, "-lpthread", "-lm", "-o", program)
         shown = said(program, weights, folder, *values).splitlines()
         names = [line.split()[1] for line in shown if line.startswith("output ")]
         expect(names == [port["name"] for port in manifest["outputs"]] and set(want) <= set(names),
                f"{name}: outputs {names}, of the JIT {list(want)}")
-        for o, port in enumerate(names):
-            if port in want:
-                expect((folder / f"{o}.out").read_bytes() == want[port], f"{name}: {port} is not the JIT's")
+        found = [int(line.split()[1]) for line in shown if line.startswith("found ")]
+        expect(len(found) == len(manifest["found_symbols"]), f"{name}: {found} of {manifest['found_symbols']}")
+        known = sizes | dict(zip(manifest["found_symbols"], found))
+        for o, port in enumerate(manifest["outputs"]):
+            if port["name"] in want:
+                count, _ = elements(port["shape"], known)
+                out = (folder / f"{o}.out").read_bytes()[:count * BYTES[port["dtype"]]]
+                expect(out == want[port["name"]], f"{name}: {port['name']} is not the JIT's")
         if options:  # another file is known by its beginning
             changed = bytearray(weights.read_bytes())
             changed[60] ^= 1
             (build / "other").write_bytes(changed)
             message = said(program, build / "other", folder, *values, code=1)
             expect("another file" in message, f"{name}: takes any weights")
-    print(f"{name}: {len(want)} outputs, the bits of the JIT")
+    words = "".join(f", {size} of {symbol}" for symbol, size in zip(manifest["found_symbols"].values(), found))
+    print(f"{name}: {len(want)} outputs, the bits of the JIT{words}")
 
 
 def language_model(at, name, model, *options, tokens=True):
@@ -184,15 +215,21 @@ def main():
         at = pathlib.Path(scratch)
         (at / "plain.qir").write_text(PLAIN)
         (at / "blocks.qir").write_text(BLOCKS)
+        (at / "found.qir").write_text(FOUND)
         said(QUERN, "convert", at / "plain.qir", at / "plain.qgf")
         output_files(at)
         progress(at)
         check(at, "text", at / "plain.qir", {"N": 7})
         check(at, "binary", at / "plain.qgf", {"N": 19})
         check(at, "blocks", at / "blocks.qir", {"S": 11})
+        check(at, "found", at / "found.qir", {"B": 3, "S": 37})
+        finds = ("compress_11", "nms_11", "nonzero_13", "unique_11")
         with tarfile.open(SOURCE / "tests/golden/onnx/cases.tar.xz") as archive:
-            archive.extractall(at, [m for m in archive.getmembers() if m.name.startswith("layer_norm_17")])
+            names = ("layer_norm_17",) + finds
+            archive.extractall(at, [m for m in archive.getmembers() if m.name.split("/")[0] in names])
         check(at, "onnx", at / "layer_norm_17/model.onnx", {"B": 3, "S": 5}, params=False)
+        for name in finds:
+            check(at, f"onnx_{name}", at / name / "model.onnx", {}, params=False)
         for name, sizes in (("mnist_zoo", {}),):
             path = MODELS / "onnx" / name / "model.onnx"
             if path.exists():

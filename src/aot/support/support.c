@@ -137,7 +137,7 @@ static int all_given(const void* const* pointers, int64_t count) {
 }
 
 int32_t quern_model_step(const quern_model* model, quern_instance* self, const void* const* inputs,
-                         void* const* outputs, const int64_t* values) {
+                         void* const* outputs, int64_t* values) {
   if (self == 0 || !all_given(inputs, model->input_count) ||
       !all_given((const void* const*)outputs, model->output_count)) {
     return QUERN_ERROR_NULL;

@@ -28,8 +28,9 @@ typedef struct quern_level {
   int64_t variants;
   /* Writes the dispatches of a variant's work that depends on the weights alone; returns their number. */
   int64_t (*once)(quern_instance* self, int64_t variant);
-  /* Writes the dispatches of one step for sizes that are in range, and runs them; QUERN_OK or what went wrong. */
-  int32_t (*step)(quern_instance* self, const void* const* inputs, void* const* outputs, const int64_t* values);
+  /* Writes the dispatches of one step for sizes that are in range, and runs them; QUERN_OK or what went wrong. Sizes
+   * that the step finds it writes behind those that it is given. */
+  int32_t (*step)(quern_instance* self, const void* const* inputs, void* const* outputs, int64_t* values);
 } quern_level;
 
 typedef struct quern_model {
@@ -41,7 +42,7 @@ typedef struct quern_model {
   uint64_t header_hash;
   const void* embedded; /* the model file in this object, or null */
   int64_t input_count, output_count;
-  int64_t symbol_count;
+  int64_t symbol_count;  /* that a step is given */
   const int64_t* ranges; /* lowest and highest value of each symbol */
   int64_t levels;
   const quern_level* level; /* least first */
@@ -63,13 +64,13 @@ int64_t quern_model_workspace_bytes(const quern_model* model, int64_t workers);
 int32_t quern_model_init(const quern_model* model, void** out, void* workspace, size_t bytes, const void* weights,
                          size_t weight_bytes, const quern_runner* runner, int32_t zeroed);
 int32_t quern_model_step(const quern_model* model, quern_instance* self, const void* const* inputs,
-                         void* const* outputs, const int64_t* values);
+                         void* const* outputs, int64_t* values);
 /* For the generated driver: runs dispatches of the step under way. QUERN_OK, or QUERN_ERROR_CANCELLED. */
 int32_t quern_model_run(quern_instance* self, int64_t first, int64_t count);
 int32_t quern_model_poll(const quern_instance* self);
 void quern_model_cancel_when(quern_instance* self, const volatile int32_t* flag);
 int32_t quern_model_reset(const quern_model* model, quern_instance* self);
-/* Whether every symbol is in its range. */
+/* Whether every symbol that a step is given is in its range. */
 int32_t quern_model_in_range(const quern_model* model, const int64_t* values);
 const char* quern_model_level(const quern_instance* self);
 const char* quern_model_error(int32_t code);

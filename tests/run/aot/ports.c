@@ -2,7 +2,8 @@
  *
  *   ports WEIGHTS|- FOLDER SIZE...   reads FOLDER/0.in and so on, writes FOLDER/0.out; sizes as the step takes them
  *
- * -DSIZES=",sizes[0],sizes[1]" names as many sizes as the step has. Prints the names, types and shapes of the ports. */
+ * -DSIZES=",sizes[0],sizes[1]" names as many sizes as the step has, and -DFOUND=",&found[0]" as many as it finds.
+ * Prints the names, types and shapes of the ports, and the sizes that were found. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,13 +23,14 @@ static void show(const char* word, const quern_port* port) {
 }
 
 int main(int argc, char** argv) {
-  int64_t sizes[MOST] = {0};
+  int64_t sizes[MOST] = {0}, found[MOST];
   const void* inputs[MOST] = {0};
   void* outputs[MOST] = {0};
   char path[4096];
   quern_file weights = {0, 0};
   if (argc < 3) return fail("usage", "WEIGHTS|- FOLDER SIZE...");
   for (int s = 3; s < argc; ++s) sizes[s - 3] = atoll(argv[s]);
+  for (int s = 0; s < MOST; ++s) found[s] = -1;
   (void)sizes;
   if (strcmp(argv[1], "-") != 0 && quern_map(argv[1], &weights) != 0) return fail(argv[1], "cannot be read");
   for (int i = 0; i < MODEL_INPUTS; ++i) {
@@ -47,7 +49,7 @@ int main(int argc, char** argv) {
   void* memory = aligned_alloc(64, (bytes + 63) / 64 * 64);
   model* made = NULL;
   int32_t error = model_init(&made, memory, bytes, weights.data, weights.bytes, NULL);
-  if (error == QUERN_OK) error = model_step(made, inputs, outputs SIZES);
+  if (error == QUERN_OK) error = model_step(made, inputs, outputs SIZES FOUND);
   if (error != QUERN_OK) return fail("model", model_error(error));
   for (int o = 0; o < MODEL_OUTPUTS; ++o) {
     snprintf(path, sizeof(path), "%s/%d.out", argv[2], o);
@@ -57,6 +59,7 @@ int main(int argc, char** argv) {
       return fail(path, "not written");
     free(outputs[o]);
   }
+  for (int s = 0; s < MOST && found[s] >= 0; ++s) printf("found %lld\n", (long long)found[s]);
   free(memory);
   return 0;
 }

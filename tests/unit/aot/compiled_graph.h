@@ -24,7 +24,7 @@ inline void RunBackwards(void*, const quern_dispatch* dispatches, int64_t count,
 
 using InitFunction = int32_t(void**, void*, size_t, const void*, size_t, const quern_runner*);
 
-// One parameter for each symbol of the graph.
+// One parameter for each symbol of the graph: the value of one that a step is given, the address of one that it finds.
 template <size_t... I>
 int32_t CallWith(void* step, void* self, const void* const* inputs, void* const* outputs,
                  const std::vector<int64_t>& values, std::index_sequence<I...>) {
@@ -41,11 +41,9 @@ inline int32_t CallStep(void* step, void* self, const void* const* inputs, void*
   return CallWith(step, self, inputs, outputs, values, std::make_index_sequence<0>());
 }
 
-// What the compiled graph makes of the case: outputs and carried state in the graph's order, with the sizes of
-// `expected`.
-inline StatusOr<std::vector<std::vector<uint8_t>>> RunCompiled(const GraphCase& test,
-                                                               const std::vector<std::vector<uint8_t>>& expected,
-                                                               void* library, const quern_runner* runner) {
+// What the compiled graph makes of the case: outputs and carried state in the graph's order.
+inline StatusOr<std::vector<std::vector<uint8_t>>> RunCompiled(const GraphCase& test, void* library,
+                                                               const quern_runner* runner) {
   const auto find = [&](const char* word) { return dlsym(library, absl::StrCat(test.model.name, word).c_str()); };
   auto* const bytes_of = reinterpret_cast<int64_t (*)(int64_t)>(find("_workspace_bytes"));
   auto* const init = reinterpret_cast<InitFunction*>(find("_init"));
@@ -67,19 +65,22 @@ inline StatusOr<std::vector<std::vector<uint8_t>>> RunCompiled(const GraphCase& 
     const std::vector<uint8_t>& bytes = test.bytes.find(port.name)->second;
     inputs.push_back(bytes.empty() ? &nothing : bytes.data());
   }
-  std::vector<std::vector<uint8_t>> results;
-  for (const std::vector<uint8_t>& bytes : expected) results.emplace_back(bytes.size(), uint8_t{0xCD});
+  Binding sizes = test.random.binding;
+  QUERN_ASSIGN(std::vector<std::vector<uint8_t>> results, RoomForOutputs(test.compiled.prepared, sizes));
   std::vector<void*> outputs;
   for (const Port& port : test.model.signature.outputs)
     outputs.push_back(results[port.output].empty() ? &nothing : results[port.output].data());
   std::vector<int64_t> values;
-  for (const auto& [symbol, range] : test.model.signature.symbols) values.push_back(test.random.binding.at(symbol));
+  for (const auto& [symbol, range] : test.model.signature.symbols) values.push_back(sizes.at(symbol));
+  for (const auto& [symbol, most] : test.model.signature.counted)
+    values.push_back(reinterpret_cast<int64_t>(&(sizes[symbol] = -1)));
   const int32_t ran = CallStep(step, self, inputs.data(), outputs.data(), values);
   if (ran != QUERN_OK) return absl::InternalError(absl::StrCat("step gives ", ran));
   for (const ir::Donation& donation : test.compiled.prepared.donations) {
     std::copy_n(memory.data + test.workspace.states.at(donation.input), results[donation.output].size(),
                 results[donation.output].begin());
   }
+  QUERN_RETURN_IF_ERROR(CutToSizes(test.compiled.prepared, sizes, results));
   return results;
 }
 

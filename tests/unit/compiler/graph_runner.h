@@ -44,6 +44,28 @@ inline StatusOr<CompiledGraph> PlanGraph(const ir::Graph& graph, const SymbolRan
   return CompiledGraph{std::move(prepared), guard, std::move(planned.plan)};
 }
 
+// Memory for each output of a prepared graph, as large as it may be.
+inline StatusOr<std::vector<std::vector<uint8_t>>> RoomForOutputs(const ir::Graph& prepared, const Binding& given) {
+  const Signature signature = SignatureOf(prepared);
+  std::vector<std::vector<uint8_t>> results;
+  for (const ir::Value& output : prepared.outputs) {
+    const ir::TensorType type = RoomFor(signature, {"", prepared.type(output)}).type;
+    QUERN_ASSIGN(const int64_t elements, type.elements().Evaluate(given));
+    results.emplace_back(elements * ScalarBytes(type.dtype), uint8_t{0xCD});
+  }
+  return results;
+}
+
+// The part of it that a run has filled. `sizes`: those that it was given and those that it found.
+inline Status CutToSizes(const ir::Graph& prepared, const Binding& sizes, std::vector<std::vector<uint8_t>>& results) {
+  for (size_t o = 0; o < results.size(); ++o) {
+    const ir::TensorType& type = prepared.type(prepared.outputs[o]);
+    QUERN_ASSIGN(const int64_t elements, type.elements().Evaluate(sizes));
+    results[o].resize(elements * ScalarBytes(type.dtype));
+  }
+  return absl::OkStatus();
+}
+
 // Inputs, parameters and states of `bytes` go in; the outputs come back in the graph's order, carried state among them.
 // write(name, bytes) sets the first bytes of a state, read(name, bytes) gets them.
 template <typename Write, typename Read>
@@ -59,12 +81,7 @@ StatusOr<std::vector<std::vector<uint8_t>>> RunOnce(Runnable& runnable, const ir
     const std::vector<uint8_t>& from = bytes.find(port.name)->second;
     inputs.push_back({from.data(), static_cast<int64_t>(from.size())});
   }
-  std::vector<std::vector<uint8_t>> results;
-  for (const ir::Value& output : prepared.outputs) {
-    const ir::TensorType type = RoomFor(signature, {"", prepared.type(output)}).type;
-    QUERN_ASSIGN(const int64_t elements, type.elements().Evaluate(binding));
-    results.emplace_back(elements * ScalarBytes(type.dtype), uint8_t{0xCD});
-  }
+  QUERN_ASSIGN(std::vector<std::vector<uint8_t>> results, RoomForOutputs(prepared, binding));
   std::vector<MutableBytes> outputs;
   for (const Port& port : signature.outputs)
     outputs.push_back({results[port.output].data(), static_cast<int64_t>(results[port.output].size())});
@@ -92,11 +109,7 @@ inline StatusOr<std::vector<std::vector<uint8_t>>> RunOnce(Executable& executabl
                      std::copy_n(state.begin(), to.size(), to.begin());
                      return absl::OkStatus();
                    }));
-  for (size_t o = 0; o < results.size(); ++o) {
-    const ir::TensorType& type = prepared.type(prepared.outputs[o]);
-    QUERN_ASSIGN(const int64_t elements, type.elements().Evaluate(executable.last_sizes()));
-    results[o].resize(elements * ScalarBytes(type.dtype));
-  }
+  QUERN_RETURN_IF_ERROR(CutToSizes(prepared, executable.last_sizes(), results));
   return results;
 }
 

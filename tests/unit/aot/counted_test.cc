@@ -1,0 +1,171 @@
+// Sizes that steps find, ahead of time: what a caller gives, learns and is told. unit/steps/counted_test.cc holds the
+// results themselves to the JIT's.
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "absl/strings/str_cat.h"
+#include "quern/abi.h"
+#include "quern/compile.h"
+#include "quern/graph.h"
+#include "support/temp_folder.h"
+#include "unit/aot/graph_case.h"
+
+namespace quern::testing {
+namespace {
+
+// A graph in a library of this process, and a model in memory of its own.
+class Compiled {
+ public:
+  explicit Compiled(const Graph& graph) {
+    const Result<CompiledFiles> files = CompileGraph(graph, {}, {.folder = folder_.path(), .name = "g"});
+    EXPECT_TRUE(files.ok()) << files.error();
+    if (!files.ok()) return;
+    std::ifstream header(files->header);
+    header_.assign(std::istreambuf_iterator<char>(header), {});
+    const std::string path = folder_.path() + "/g.so";
+    const std::string command = absl::StrCat(QUERN_C_COMPILER " -shared -Wl,-z,defs ", files->body, " -lm -o ", path);
+    EXPECT_EQ(std::system(command.c_str()), 0);
+    library_ = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    EXPECT_NE(library_, nullptr) << dlerror();
+    if (library_ == nullptr) return;
+    memory_ = std::make_unique<Aligned>(Function<int64_t(int64_t)>("workspace_bytes")(1));
+    const auto init = Function<int32_t(void**, void*, size_t, const void*, size_t, const quern_runner*)>("init");
+    EXPECT_EQ(init(&model_, memory_->data, memory_->size, nullptr, 0, nullptr), QUERN_OK);
+  }
+  ~Compiled() {
+    if (library_ != nullptr) dlclose(library_);
+  }
+
+  template <typename Type>
+  Type* Function(const char* word) const {
+    return reinterpret_cast<Type*>(dlsym(library_, absl::StrCat("g_", word).c_str()));
+  }
+  void* model() const { return model_; }
+  const Aligned& memory() const { return *memory_; }
+  const std::string& header() const { return header_; }
+
+ private:
+  const TempFolder folder_;
+  std::string header_;
+  void* library_ = nullptr;
+  std::unique_ptr<Aligned> memory_;
+  void* model_ = nullptr;
+};
+
+using OneSize = int32_t(void*, const void* const*, void* const*, int64_t s, int64_t* n);
+
+TEST(CountedAheadOfTime, OneModelFindsAnotherSizeInEachStep) {
+  Graph graph("numbers");
+  graph.Symbol("S", 1, 64);
+  graph.Symbol("N", 0, 64);
+  const Value x = graph.Input("x", "f32[S, 3]"), n = graph.Input("n", "i64[]");
+  const Value some = graph.Op("Counted", {x, n}, {{"size", "N"}});
+  graph.Output("some", graph.Op("Neg", {some}));
+  graph.Output("sum", graph.Op("Reduce", {some}, {{"op", "sum"}, {"axes", std::vector<int64_t>{0}}}));
+  graph.Output("all", graph.Op("Abs", {x}));
+  const Compiled made(graph);
+  ASSERT_NE(made.model(), nullptr);
+  EXPECT_NE(made.header().find("output 0: some  f32[N, 3]\n"), std::string::npos) << made.header();
+  EXPECT_NE(made.header().find(" * Sizes that every step finds:\n *   N at most S\n"), std::string::npos);
+  EXPECT_NE(made.header().find("outputs, int64_t S, int64_t* N);\n"), std::string::npos);
+  const auto bytes_of = made.Function<int64_t(int64_t, int64_t)>("output_bytes");
+  const auto step = made.Function<OneSize>("step");
+  for (const int64_t size : {11, 1, 37}) {
+    EXPECT_EQ(bytes_of(0, size), size * 3 * 4);  // room for the most
+    std::vector<float> in(size * 3), out(size * 3), all(size * 3), sum(3);
+    for (size_t i = 0; i < in.size(); ++i) in[i] = static_cast<float>(i + 1);
+    int64_t count = 0, found = 0;
+    const void* const inputs[] = {in.data(), &count};
+    void* const outputs[] = {out.data(), sum.data(), all.data()};
+    for (const int64_t most : {size, int64_t{0}, size - 1, size, size / 2}) {
+      std::fill(out.begin(), out.end(), 7.0f);
+      count = most;
+      ASSERT_EQ(step(made.model(), inputs, outputs, size, &found), QUERN_OK) << size << ", " << count;
+      EXPECT_EQ(found, count);
+      float first = 0;
+      for (int64_t i = 0; i < count; ++i) first += in[i * 3];
+      EXPECT_EQ(sum[0], first);
+      for (int64_t i = 0; i < size * 3; ++i) EXPECT_EQ(out[i], i < count * 3 ? -in[i] : 7.0f);
+      found = -1;
+      EXPECT_EQ(step(made.model(), inputs, outputs, size, nullptr), QUERN_OK);
+    }
+    for (const int64_t none : {size + 1, int64_t{65}, int64_t{-1}, INT64_MIN, INT64_MAX}) {
+      count = none;
+      // A variant of one size has a number in the place of S.
+      const bool in_range = none >= 0 && none <= (size == 1 ? 1 : 64);
+      EXPECT_EQ(step(made.model(), inputs, outputs, size, &found),
+                in_range ? QUERN_ERROR_SIZES : QUERN_ERROR_SYMBOL_RANGE)
+          << size << ", " << none;
+      EXPECT_EQ(found, -1) << "a size that is none";
+    }
+    EXPECT_EQ(step(made.model(), inputs, outputs, 65, &found), QUERN_ERROR_SYMBOL_RANGE);
+  }
+}
+
+TEST(CountedAheadOfTime, StatesWaitForTheCount) {
+  Graph graph("states");
+  graph.Symbol("N", 0, 3);
+  const Value x = graph.Input("x", "f32[1, 2]"), n = graph.Input("n", "i64[]");
+  const Value cache = graph.Input("cache", "f32[3, 2]");
+  const Value next = graph.Op("Update", {cache, x}, {{"axis", 0}, {"start", "1"}});
+  graph.Carry("cache", next);
+  graph.Output("some", graph.Op("Neg", {graph.Op("Counted", {next, n}, {{"size", "N"}})}));
+  graph.Output("was", graph.Op("Abs", {cache}));
+  const Compiled made(graph);
+  ASSERT_NE(made.model(), nullptr);
+  const auto step = made.Function<int32_t(void*, const void* const*, void* const*, int64_t*)>("step");
+  std::vector<float> some(6), was(6);
+  const auto run = [&](float value, int64_t count) {
+    const float row[] = {value, value};
+    const void* const inputs[] = {row, &count};
+    void* const outputs[] = {some.data(), was.data()};
+    return step(made.model(), inputs, outputs, nullptr);
+  };
+  ASSERT_EQ(run(7, 3), QUERN_OK);
+  EXPECT_EQ(some[2], -7);
+  EXPECT_EQ(run(9, 4), QUERN_ERROR_SYMBOL_RANGE);
+  ASSERT_EQ(run(5, 2), QUERN_OK);
+  EXPECT_EQ(some[2], -5);
+  EXPECT_EQ(was[2], 7);
+  ASSERT_EQ(run(3, 0), QUERN_OK);
+  EXPECT_EQ(was[2], 5);
+}
+
+// Found sizes that have to be equal, or larger than another.
+TEST(CountedAheadOfTime, ACountThatSizesDoNotGoWithIsSaid) {
+  Graph graph("conflict");
+  graph.Symbol("S", 1, 64);
+  graph.Symbol("M", 0, 64);
+  graph.Symbol("N", 0, 64);
+  const Value x = graph.Input("x", "f32[S]"), m = graph.Input("m", "i64[]"), n = graph.Input("n", "i64[]");
+  const Value left = graph.Op("Counted", {x, m}, {{"size", "M"}}), right = graph.Op("Counted", {x, n}, {{"size", "N"}});
+  graph.Output("y", graph.Op("Add", {left, right}));
+  const Compiled made(graph);
+  ASSERT_NE(made.model(), nullptr);
+  const auto step =
+      made.Function<int32_t(void*, const void* const*, void* const*, int64_t, int64_t*, int64_t*)>("step");
+  const std::vector<float> values = {1, 2, 3, 4, 5};
+  std::vector<float> y(5);
+  int64_t counts[2], first = 0, second = 0;
+  const void* const inputs[] = {values.data(), &counts[0], &counts[1]};
+  void* const outputs[] = {y.data()};
+  for (counts[0] = 0; counts[0] <= 6; ++counts[0]) {
+    for (counts[1] = 0; counts[1] <= 6; ++counts[1]) {
+      const int32_t code = step(made.model(), inputs, outputs, 5, &first, &second);
+      const bool right_sizes = counts[0] == counts[1] && counts[0] <= 5;
+      EXPECT_EQ(code, right_sizes ? QUERN_OK : QUERN_ERROR_SIZES) << counts[0] << ", " << counts[1];
+      if (!right_sizes) continue;
+      EXPECT_EQ(first, counts[0]);
+      EXPECT_EQ(second, counts[1]);
+      for (int64_t i = 0; i < first; ++i) EXPECT_EQ(y[i], 2 * values[i]);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace quern::testing
