@@ -131,7 +131,7 @@ void Generator::AnyWhile() {
     const auto [state, result] = body->NewUpdate(body->SomeF32(1));
     cache = state.node;
     next.push_back(result);
-    initial = outer_ == nullptr && Below(2) == 0
+    initial = outer_ == nullptr && !NamesFound(body->type(state)) && Below(2) == 0
                   ? *made_.graph.AddInput(absl::StrCat("state", made_.graph.nodes().size()), body->type(state))
                   : ValueOf(body->type(state));
     inputs.push_back(initial);

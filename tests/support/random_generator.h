@@ -1,5 +1,6 @@
 // The maker of random graphs; random_graph.h is what tests use. Recipes of nodes with bodies are random_bodies.cc's,
-// those of convolutions and contractions random_contractions.cc's.
+// those of convolutions and contractions random_contractions.cc's, examples random_examples.cc's, and sizes that data
+// decide random_counted.cc's.
 #pragma once
 
 #include <algorithm>
@@ -100,6 +101,7 @@ class Generator {
     if (made_.graph.outputs.empty()) made_.graph.outputs.push_back({static_cast<int>(users.size()) - 1, 0});
     const Status verified = ir::Verify(made_.graph);
     QUERN_CHECK(verified.ok());
+    for (const Found& found : found_) made_.binding.erase(found.symbol);
     return std::move(made_);
   }
 
@@ -163,6 +165,7 @@ class Generator {
     return *made_.graph.AddConstant({dtype, {}}, ScalarBytesOf(dtype, value), Origin());
   }
   Value NewLeaf(TensorType type) {
+    if (NamesFound(type)) return NewFound(std::move(type));
     const std::string name = absl::StrCat(prefix_, "v", made_.graph.nodes().size());
     const bool constant =
         std::all_of(type.dims.begin(), type.dims.end(), [](const Extent& e) { return e.is_constant(); });
@@ -301,6 +304,7 @@ class Generator {
                                          {1, &Generator::AnyScan},
                                          {1, &Generator::AnyFunction},
                                          {1, &Generator::AnyScanBackward}};
+    if (options_.counted && outer_ == nullptr && found_.size() < 2 && Below(5) == 0) return AnyCounted();
     if (options_.bodies > 0 && Below(3) == 0) {
       int64_t at = Below(6);
       for (const Recipe& recipe : kBodies) {
@@ -359,89 +363,16 @@ class Generator {
     Tame(Add(op->name, std::move(inputs), std::move(attributes)));
   }
 
+  // random_examples.cc
   // One of the op's own examples, over values of these types that there are, or new ones.
-  void AnyExample() {
-    const ir::OpDef& op = *ir::Ops()[Below(static_cast<int64_t>(ir::Ops().size()))];
-    if (op.examples.empty()) return AnyExample();
-    if (op.kind == OpKind::kComposite && !options_.composites) return;
-    const ir::Example& example = op.examples[Below(static_cast<int64_t>(op.examples.size()))];
-    std::vector<TensorType> types;
-    for (const char* text : example.operands) types.push_back(*TensorType::Parse(text));
-    const auto is_half = [](const TensorType& type) { return type.dtype == DType::kF16 || type.dtype == DType::kBF16; };
-    if (!options_.discontinuous && (op.jumps || std::any_of(types.begin(), types.end(), is_half))) return;
-    const bool call = BecomesCall(op, types, example.attributes);
-    if (call && !options_.calls) return;
-    std::vector<Value> inputs;
-    for (const TensorType& wanted : types) {
-      // A matrix of values that there are may be singular, or have equal eigenvalues.
-      if (call) {
-        inputs.push_back(NewLeaf(wanted));
-        continue;
-      }
-      // Block formats are those of Params.
-      Value x = IsBlock(wanted.dtype)     ? NewWeight(wanted.dtype, wanted.dims)
-                : IsComplex(wanted.dtype) ? ComplexOf(wanted)
-                : Below(2) == 0           ? ValueOf(wanted)
-                                          : NewLeaf(wanted);
-      if (IsFloat(wanted.dtype) && op.sample_low > -4) x = Squashed(x, op.sample_low, op.sample_high);
-      inputs.push_back(x);
-    }
-    const Value made = Add(op.name, std::move(inputs), example.attributes);
-    for (size_t r = 0; r < made_.graph.node(made.node).results.size(); ++r) {
-      const Value result = {made.node, static_cast<int>(r)};
-      if (IsComplex(type(result).dtype))
-        Seen(result);
-      else
-        Tame(result);
-    }
-  }
+  void AnyExample();
+  void AnyComplex();
   // Whether the op stands for a C function's.
-  static bool BecomesCall(const ir::OpDef& op, const std::vector<TensorType>& types, const Attributes& attributes) {
-    if (op.kind != OpKind::kComposite || op.expand == nullptr) return false;
-    ir::Graph graph;
-    graph.symbols = {{"S", {1, 17}}};
-    std::vector<Value> inputs;
-    for (const TensorType& type : types) inputs.push_back(*graph.AddInput(absl::StrCat("x", inputs.size()), type));
-    const Value made = *graph.Add(op, inputs, attributes);
-    const ir::Node node = graph.node(made.node);
-    QUERN_CHECK(op.expand(graph, node, inputs, -1).ok());
-    return std::any_of(graph.nodes().begin(), graph.nodes().end(),
-                       [](const ir::Node& each) { return ir::IsRoot(each, "call"); });
-  }
+  static bool BecomesCall(const ir::OpDef& op, const std::vector<TensorType>& types, const Attributes& attributes);
   // Numbers of c64 live inside of a graph: they are made of floats, and seen as such.
-  Value ComplexOf(TensorType wanted) {
-    wanted.dtype = DType::kF32;
-    const Value re = Below(2) == 0 ? ValueOf(wanted) : NewLeaf(wanted);
-    return Add("Complex", {re, NewLeaf(wanted)});
-  }
-  void Seen(Value z) {
-    Limit(Add("Real", {z}));
-    Limit(Add("Imag", {z}));
-  }
-  void AnyComplex() {
-    if (!options_.composites) return;
-    const Value x = SomeF32(1);
-    Value z = Add("Complex", {x, Partner(DType::kF32, type(x).dims)});
-    for (int64_t left = 1 + Below(3); left > 0; --left) {
-      const int rank = type(z).rank();
-      std::vector<int64_t> perm(rank);
-      for (int d = 0; d < rank; ++d) perm[d] = d;
-      std::swap(perm[0], perm[Below(rank)]);
-      const auto other = [&] { return Add("Complex", {Partner(DType::kF32, type(z).dims), Scalar(DType::kF32, 2)}); };
-      switch (Below(8)) {
-        case 0: z = Add("Neg", {z}); break;
-        case 1: z = Add("Conjugate", {z}); break;
-        case 2: z = Add("Add", {z, other()}); break;
-        case 3: z = Add("Sub", {other(), z}); break;
-        case 4: z = Add("Mul", {z, other()}); break;
-        case 5: z = Add("Div", {z, other()}); break;  // of which no part is near 0
-        case 6: z = Add("Transpose", {z}, {{"perm", perm}}); break;
-        case 7: z = Add("Reverse", {z}, {{"axes", std::vector<int64_t>{-1}}}); break;
-      }
-    }
-    if (Below(2) == 0) return Seen(z);
-    Limit(Add(Pick<const char*>({"Abs", "ComplexNormSq"}), {z}));
-  }
+  Value ComplexOf(TensorType wanted);
+  void Seen(Value z);
+
   void AnyCast() {
     const Value x = Some(options_.discontinuous ? OperandKind::kAny : OperandKind::kFloat);
     const Value y = Add("Cast", {x}, {{"to", options_.discontinuous ? AnyDType(OperandKind::kAny) : DType::kF32}});
@@ -758,7 +689,7 @@ class Generator {
 
   void AnyUpdate() {
     const Value update = Some(Moved(), 1);
-    if (!options_.updates || outer_ != nullptr) return;
+    if (!options_.updates || outer_ != nullptr || NamesFound(type(update))) return;
     const auto [state, result] = NewUpdate(update);
     if (Below(3) == 0) return;
     DonateTo(state, result);
@@ -793,6 +724,17 @@ class Generator {
   void AnyConvolution();
   void AnyContraction();
 
+  // random_counted.cc
+  void AnyCounted();
+  // Of a size that a run finds, and what has such a size, which no Input may have.
+  struct Found {
+    std::string symbol;
+    Value count;
+    Extent most;
+  };
+  bool NamesFound(const TensorType& type) const;
+  Value NewFound(TensorType type);
+
   // random_bodies.cc
   void AnyIf();
   void AnyFunction();
@@ -821,6 +763,7 @@ class Generator {
   std::vector<int> captured_;         // its other Inputs, and
   std::vector<Value> captures_;       // what they stand for outside
   int bodies_ = 0;                    // that were made so far
+  std::vector<Found> found_;          // which have their most as values while the graph is made
   std::vector<Value> pool_;
   std::map<std::pair<const ir::OpDef*, DType>, bool> tame_;  // StaysWithin, as it is found
 };

@@ -20,6 +20,7 @@ struct RandomGraphOptions {
   bool blocks = true;           // weights in block formats
   int64_t most_elements = 600;  // of a leaf, about
   bool calls = false;           // ops that C functions compute
+  bool counted = false;         // sizes that runs find, which only CPUs do
   int bodies = 0;               // how deep in each other If, While and Scan may stand; 0: there are none
 };
 

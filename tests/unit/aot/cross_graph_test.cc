@@ -92,7 +92,7 @@ Status MakeCase(uint64_t seed, const cpu::Target& target, Case& test) {
     QUERN_RETURN_IF_ERROR(MakeProduct(seed, test));
     QUERN_RETURN_IF_ERROR(PlanCase(seed, target, choose, test));
   } else {
-    QUERN_RETURN_IF_ERROR(PlanRandomCase(seed, target, choose, test));
+    QUERN_RETURN_IF_ERROR(PlanRandomCase(seed, target, choose, false, test));
   }
   test.meaning = test.random.graph;
   if (!test.exact) {

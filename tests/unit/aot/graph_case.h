@@ -93,10 +93,12 @@ inline Status PlanCase(uint64_t seed, const cpu::Target& target, std::mt19937_64
   return absl::OkStatus();
 }
 
-// The graph of `seed`.
-inline Status PlanRandomCase(uint64_t seed, const cpu::Target& target, std::mt19937_64& choose, GraphCase& test) {
-  test.random = MakeRandomGraph(
-      seed, {.nodes = static_cast<int>(6 + choose() % 14), .most_elements = seed % 8 == 0 ? 20000 : 600});
+// The graph of `seed`. `counted`: some find sizes.
+inline Status PlanRandomCase(uint64_t seed, const cpu::Target& target, std::mt19937_64& choose, bool counted,
+                             GraphCase& test) {
+  test.random = MakeRandomGraph(seed, {.nodes = static_cast<int>(6 + choose() % 14),
+                                       .most_elements = seed % 8 == 0 ? 20000 : 600,
+                                       .counted = counted && seed % 3 == 0});
   test.exact = choose() % 2 == 0;
   return PlanCase(seed, target, choose, test);
 }

@@ -28,7 +28,7 @@ struct Case : GraphCase {
 Status MakeCase(uint64_t seed, const std::vector<LevelRunner>& levels, Case& test) {
   std::mt19937_64 choose(seed * 7919);
   test.level = &levels[choose() % levels.size()];
-  QUERN_RETURN_IF_ERROR(PlanRandomCase(seed, *test.level->target, choose, test));
+  QUERN_RETURN_IF_ERROR(PlanRandomCase(seed, *test.level->target, choose, true, test));
   QUERN_ASSIGN(test.expected, RunGraph(test.compiled, *test.level, 1, test.random.binding, test.bytes));
   return absl::OkStatus();
 }

@@ -33,9 +33,9 @@ struct Case {
   std::vector<Trial> trials;
 };
 
-// `quantises`: half of the graphs, those that are not exact, mean quantised activations beside weights of block
-// formats.
-inline StatusOr<Case> MakeCase(uint64_t seed, bool quantises = true) {
+// `on_cpu`: half of the graphs, those that are not exact, mean quantised activations beside weights of block formats;
+// some find sizes. Devices do neither.
+inline StatusOr<Case> MakeCase(uint64_t seed, bool on_cpu = true) {
   std::mt19937_64 choose(seed * 7919);
   Case made;
   made.seed = seed;
@@ -44,8 +44,9 @@ inline StatusOr<Case> MakeCase(uint64_t seed, bool quantises = true) {
   made.random = MakeRandomGraph(seed, {.nodes = static_cast<int>(6 + choose() % 10),
                                        .discontinuous = seed % 4 != 0,
                                        .most_elements = large ? 40000 : 600,
-                                       .calls = true});
-  made.exact = choose() % 2 == 0 || !quantises;
+                                       .calls = true,
+                                       .counted = on_cpu && seed % 3 == 0});
+  made.exact = choose() % 2 == 0 || !on_cpu;
   made.meaning = made.random.graph;
   if (!made.exact) {
     QUERN_ASSIGN(const ir::Graph expanded, opt::ExpandComposites(made.random.graph));

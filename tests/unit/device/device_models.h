@@ -59,7 +59,7 @@ inline void ExpectRandomGraphs(uint64_t count,
   for (uint64_t i = 0; i < graphs; ++i) {
     const uint64_t seed = only != 0 ? only : SeedOf(i % 8, i / 8);
     SCOPED_TRACE(absl::StrCat("seed ", seed));
-    StatusOr<Case> made = MakeCase(seed, /*quantises=*/false);
+    StatusOr<Case> made = MakeCase(seed, /*on_cpu=*/false);
     ASSERT_TRUE(made.ok()) << made.status();
     const Status evaluated = MakeOracles(*made);
     ASSERT_TRUE(evaluated.ok()) << evaluated;

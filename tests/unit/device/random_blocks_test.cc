@@ -20,7 +20,7 @@ constexpr uint64_t kGraphs = 256, kSlices = 8;
 class RandomBlocks : public ::testing::TestWithParam<uint64_t> {
  protected:
   void Check(uint64_t seed) {
-    StatusOr<Case> made = MakeCase(seed, /*quantises=*/false);
+    StatusOr<Case> made = MakeCase(seed, /*on_cpu=*/false);
     ASSERT_TRUE(made.ok()) << "seed " << seed << ": " << made.status();
     const Status evaluated = MakeOracles(*made);
     ASSERT_TRUE(evaluated.ok()) << "seed " << seed << ": " << evaluated;

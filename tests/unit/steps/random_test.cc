@@ -29,6 +29,7 @@ class RandomSteps : public ::testing::Test {
     test.random = MakeRandomGraph(seed, {.nodes = static_cast<int>(4 + choose() % 8),
                                          .discontinuous = seed % 3 == 0,
                                          .most_elements = 300,
+                                         .counted = seed % 3 == 1,  // others are a device's
                                          .bodies = 2});
     test.exact = true;
     const std::string where = absl::StrCat("seed ", seed, ": ");
