@@ -19,13 +19,11 @@ StatusOr<std::optional<Finding>> Replay(const Reproduction& reproduction, const 
   if (checker.finding()) return checker.finding();
   if (!ran.ok()) return ran.status();
   if (reproduction.kind == Kind::kNan) return std::optional<Finding>();
-  const std::vector<std::vector<uint8_t>>& outputs = *ran;
   QUERN_ASSIGN(const ir::Graph meaning, InlineRegions(planned.meaning));
   QUERN_ASSIGN(const ir::Feeds feeds, FeedsOf(meaning, reproduction.sizes, reproduction.bytes));
   QUERN_ASSIGN(GraphOracle oracle, GraphOracle::Create(meaning, reproduction.sizes, feeds, 1));
-  for (int o = 0; o < static_cast<int>(outputs.size()); ++o) {
-    QUERN_ASSIGN(const ir::RefTensor got,
-                 Decode(meaning.type(meaning.outputs[o]), false, reproduction.sizes, outputs[o]));
+  for (int o = 0; o < static_cast<int>(ran->outputs.size()); ++o) {
+    QUERN_ASSIGN(const ir::RefTensor got, Decode(meaning.type(meaning.outputs[o]), false, ran->sizes, ran->outputs[o]));
     QUERN_ASSIGN(const std::optional<Difference> worst, oracle.Worst(o, got));
     if (!worst) continue;
     QUERN_ASSIGN(const Evaluation values, Evaluate(meaning, reproduction.sizes, feeds));

@@ -232,6 +232,14 @@ Status ParseData(std::span<const uint8_t> file, Reproduction& made) {
       absl::StrFormat("the data has %s, which is no input or parameter of the graph", tensors.begin()->first));
 }
 
+StatusOr<Binding> MostSizes(const ir::Graph& graph, const Binding& given) {
+  Binding most = given;
+  for (const auto& [symbol, bound] : ir::CountedSizesOf(graph)) {
+    QUERN_ASSIGN(most[symbol], bound.Evaluate(given));
+  }
+  return most;
+}
+
 Status Check(const Reproduction& reproduction) {
   const ir::Graph& graph = reproduction.graph;
   if (graph.outputs.empty()) return absl::InvalidArgumentError("the graph has no outputs");
@@ -239,9 +247,10 @@ Status Check(const Reproduction& reproduction) {
   QUERN_RETURN_IF_ERROR(ir::CheckStorage(graph));
   size_t leaves = 0;
   int64_t elements = 0;
+  QUERN_ASSIGN(const Binding most, MostSizes(graph, reproduction.sizes));
   for (const ir::Node& node : graph.nodes()) {
     for (const ir::TensorType& type : node.results) {
-      QUERN_ASSIGN(const std::vector<int64_t> dims, SizesOf(type, reproduction.sizes));
+      QUERN_ASSIGN(const std::vector<int64_t> dims, SizesOf(type, most));
       elements += ir::RefTensor{type.dtype, dims, {}}.elements();
       if (elements > kMostElements)
         return absl::InvalidArgumentError(

@@ -62,6 +62,9 @@ Status TakeTensor(const ir::Node& leaf, const Binding& sizes, const std::string&
                   std::vector<uint8_t>& bytes);
 Status Check(const Reproduction& reproduction);
 
+// The sizes that a run is given, and the most of those that it finds. Error: one is not given.
+StatusOr<Binding> MostSizes(const ir::Graph& graph, const Binding& given);
+
 // Both files. `path` ends in .qir. Errors name the file.
 Status Write(const Reproduction& reproduction, const std::string& path);
 StatusOr<Reproduction> Read(const std::string& path);

@@ -20,8 +20,8 @@ StatusOr<const std::vector<uint8_t>*> BytesFor(const Bytes& all, const std::stri
 
 }  // namespace
 
-StatusOr<std::vector<std::vector<uint8_t>>> RunCase(const ir::Graph& fused, const lir::Plan& plan, const Binding& sizes,
-                                                    const Bytes& bytes, ExecutableOptions options) {
+StatusOr<Ran> RunCase(const ir::Graph& fused, const lir::Plan& plan, const Binding& sizes, const Bytes& bytes,
+                      ExecutableOptions options) {
   Variant variant{{}, [&plan]() -> StatusOr<lir::Plan> { return plan; }};
   QUERN_ASSIGN(const std::unique_ptr<Executable> executable,
                Executable::Create(SignatureOf(fused), {std::move(variant)}, std::move(options)));
@@ -47,7 +47,7 @@ StatusOr<std::vector<std::vector<uint8_t>>> RunCase(const ir::Graph& fused, cons
   }
   std::vector<std::vector<uint8_t>> results;
   for (const ir::Value& output : fused.outputs) {
-    QUERN_ASSIGN(const int64_t size, BytesOf(fused.type(output), false, sizes));
+    QUERN_ASSIGN(const int64_t size, BytesOf(RoomFor(signature, {"", fused.type(output)}).type, false, sizes));
     results.emplace_back(size, uint8_t{0xCD});
   }
   std::vector<MutableBytes> outputs;
@@ -62,7 +62,12 @@ StatusOr<std::vector<std::vector<uint8_t>>> RunCase(const ir::Graph& fused, cons
     QUERN_ASSIGN(const std::span<uint8_t> state, executable->State(donation.input));
     std::copy_n(state.begin(), results[donation.output].size(), results[donation.output].begin());
   }
-  return results;
+  const Binding known = executable->last_sizes();
+  for (size_t o = 0; o < results.size(); ++o) {
+    QUERN_ASSIGN(const int64_t size, BytesOf(fused.type(fused.outputs[o]), false, known));
+    results[o].resize(size);
+  }
+  return Ran{std::move(results), known};
 }
 
 StatusOr<ir::Feeds> FeedsOf(const ir::Graph& graph, const Binding& sizes, const Bytes& bytes) {

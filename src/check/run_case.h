@@ -19,10 +19,16 @@ namespace quern::check {
 // Inputs of q8_0 and q8_K planar.
 using Bytes = std::map<std::string, std::vector<uint8_t>, std::less<>>;
 
-// `fused` (leaves, Regions, views) with its plan, on `options`; outputs come back in the graph's order, donated ones
-// from the state. Errors: those of Executable; a leaf without bytes, or with another number of them.
-StatusOr<std::vector<std::vector<uint8_t>>> RunCase(const ir::Graph& fused, const lir::Plan& plan, const Binding& sizes,
-                                                    const Bytes& bytes, ExecutableOptions options);
+// Outputs in the graph's order, and the sizes that they have: those that the run was given and those that it found.
+struct Ran {
+  std::vector<std::vector<uint8_t>> outputs;
+  Binding sizes;
+};
+
+// `fused` (leaves, Regions, views) with its plan, on `options`; donated outputs come from the state. Errors: those of
+// Executable; a leaf without bytes, or with another number of them.
+StatusOr<Ran> RunCase(const ir::Graph& fused, const lir::Plan& plan, const Binding& sizes, const Bytes& bytes,
+                      ExecutableOptions options);
 
 // The bytes as the interpreter reads them. Errors: a leaf without bytes, or with another number of them.
 StatusOr<ir::Feeds> FeedsOf(const ir::Graph& graph, const Binding& sizes, const Bytes& bytes);

@@ -13,10 +13,12 @@
 #include "check/draw.h"
 #include "check/evaluate.h"
 #include "check/replay.h"
+#include "check/reproduction.h"
 #include "check/value.h"
 #include "compiler/checking.h"
 #include "compiler/model.h"
 #include "fuzz/mutate_text.h"
+#include "ir/counted.h"
 #include "ir/op.h"
 #include "runtime/kernel_cache.h"
 #include "runtime/thread_pool.h"
@@ -107,11 +109,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
                            .threads = static_cast<int>(1 + choose(2)),
                            .fuse = choose(4) != 0,
                            .exact = choose(2) == 0};
-  for (const auto& [symbol, range] : graph->symbols) {
+  for (const auto& [symbol, range] : ir::GivenSymbols(*graph)) {
     reproduction.sizes[symbol] =
         range.low + choose(static_cast<uint64_t>(std::min<int64_t>(range.high - range.low, 8)) + 1);
   }
-  if (!IsSmall(*graph, reproduction.sizes)) return 0;
+  const StatusOr<Binding> most = check::MostSizes(*graph, reproduction.sizes);
+  if (!most.ok() || !IsSmall(*graph, *most)) return 0;
   StatusOr<check::Bytes> bytes = check::DrawBytes(*graph, reproduction.sizes, 1);
   if (!bytes.ok()) return 0;
   reproduction.graph = *std::move(graph);

@@ -110,6 +110,28 @@ TEST(PublicReplay, ReplacesALevelThatIsNotHere) {
   EXPECT_FALSE(Replay(path, {.cpu = "z80"}).ok());
 }
 
+// Sizes that the run finds are none that the file gives.
+TEST(PublicReplay, FindsSizes) {
+  constexpr char kText[] = R"(# check: ref
+# options: cpu=native
+# sizes: S=5
+# data: a.safetensors
+graph g sym N in 0.., S in 1..40 {
+  %0 = Input() {name = "x"} : f32[S, 3]
+  %1 = Input() {name = "c"} : bool[S]
+  %2:2 = Compress(%0, %1) {axis = 0} : f32[S, 3], i64[]
+  %3 = Counted(%2.0, %2.1) {axis = 0, size = <N>} : f32[N, 3]
+  %4 = Exp(%3) : f32[N, 3]
+  return %4, %0
+})";
+  for (const std::vector<uint8_t>& chosen : {std::vector<uint8_t>{0, 1, 1, 0, 1}, std::vector<uint8_t>(5)}) {
+    const check::Bytes bytes = {{"x", std::vector<uint8_t>(60)}, {"c", chosen}};
+    Result<Replayed> ran = Replay(Written(Folder("found"), kText, bytes), {});
+    ASSERT_TRUE(ran.ok()) << ran.error();
+    EXPECT_TRUE(ran->passed) << ran->text;
+  }
+}
+
 // Texts that may still be graphs, compiled and run: an answer or a sentence.
 TEST(PublicReplay, DamagedFilesGiveAnAnswerOrASentence) {
   constexpr uint64_t kSeed = 5;
