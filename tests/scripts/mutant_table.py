@@ -518,8 +518,6 @@ ROWS = [
         "CountedAheadOfTime.*"),
     Row("src/aot/steps.cc", "QUERN_RETURN_IF_ERROR(EmitRequirements(w_, c_, step.requirements));", "",
         "aot_graphs_test", "CountedAheadOfTime.ACountThatSizesDoNotGoWithIsSaid"),
-    Row("src/aot/fill.cc", "if (symbols.contains(symbol)) return true;",
-        "if (symbols.contains(symbol)) return false;", "steps_test", "Counted.*"),
     Row("src/aot/fill.cc", "if (symbols.contains(symbol.name)) return true;",
         "if (symbols.contains(symbol.name)) return false;", "steps_test", "Counted.*"),
     Row("src/aot/driver.cc", "rooms.push_back(RoomFor(model_.signature, port));", "rooms.push_back(port);",
