@@ -32,6 +32,12 @@
 
 namespace quern {
 
+// How much the elements of a block count, by the squares of what they are multiplied with: an importance matrix.
+struct Importance {
+  const float* of;    // of each element; none is negative, NaN or infinite
+  float mean_square;  // of the elements of the whole row
+};
+
 struct BlockFormat {
   const char* name;       // in IR text
   uint32_t gguf_type;     // of tensors in GGUF files
@@ -56,6 +62,9 @@ struct BlockFormat {
   // A block of `elements` numbers, none of them NaN or infinite: ggml's reference quantiser, bit for bit. A scale that
   // is no half becomes infinite.
   void (*quantise)(const float* x, uint8_t* block) = nullptr;
+  // The same where elements count more or less, as ggml does it with an importance matrix. None: it makes no
+  // difference.
+  void (*quantise_by)(const float* x, const Importance& importance, uint8_t* block) = nullptr;
 };
 
 // Precondition: IsBlock(dtype). A reference to a constant.

@@ -7,6 +7,11 @@
 #include "kir/decode.h"
 #include "kir/layout.h"
 
+// The arithmetic is part of the result; clang contracts within an expression unless told.
+#ifdef __clang__
+#pragma STDC FP_CONTRACT OFF
+#endif
+
 namespace quern::kir {
 namespace {
 
@@ -56,6 +61,18 @@ void QuantiseToBlocks(DType dtype, const float* x, int64_t k, uint8_t* row) {
   const BlockFormat& format = FormatOf(dtype);
   QUERN_CHECK(k % format.elements == 0 && format.quantise != nullptr);
   for (int64_t j = 0; j < k; j += format.elements, row += format.bytes) format.quantise(x + j, row);
+}
+
+void QuantiseToBlocksBy(DType dtype, const float* x, const float* importance, int64_t k, uint8_t* row) {
+  const BlockFormat& format = FormatOf(dtype);
+  if (format.quantise_by == nullptr) return QuantiseToBlocks(dtype, x, k, row);
+  QUERN_CHECK(k % format.elements == 0);
+  // As ggml adds up a row, in f32 from its beginning on.
+  float squares = 0;
+  for (int64_t j = 0; j < k; ++j) squares += x[j] * x[j];
+  const float mean = squares / static_cast<float>(k);
+  for (int64_t j = 0; j < k; j += format.elements, row += format.bytes)
+    format.quantise_by(x + j, {importance + j, mean}, row);
 }
 
 void QuantiseToPlanar(DType dtype, const float* x, int64_t k, uint8_t* row, int64_t row_k, int64_t start) {

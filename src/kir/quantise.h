@@ -23,6 +23,8 @@ QuantisedBlock QuantiseBlock(DType dtype, const float* x);
 
 // k elements, a multiple of the block, to a row @blocks of any format that has a quantiser.
 void QuantiseToBlocks(DType dtype, const float* x, int64_t k, uint8_t* row);
+// The same of a whole row by the importance of each of its elements, where that makes a difference to the format.
+void QuantiseToBlocksBy(DType dtype, const float* x, const float* importance, int64_t k, uint8_t* row);
 
 // k elements to columns [start, start + k) of a planar row of row_k elements. Both multiples of the block.
 void QuantiseToPlanar(DType dtype, const float* x, int64_t k, uint8_t* row, int64_t row_k, int64_t start);

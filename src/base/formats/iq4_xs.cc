@@ -13,9 +13,9 @@ namespace {
 
 constexpr int8_t kLevels[] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
 
-void Quantise(const float* x, uint8_t* block) {
+void QuantiseByEach(const float* x, const float* weights, uint8_t* block) {
   float scales[8];
-  for (int g = 0; g < 8; ++g) scales[g] = formats::SearchLevels(x + 32 * g, kLevels);
+  for (int g = 0; g < 8; ++g) scales[g] = formats::SearchLevels(x + 32 * g, weights + 32 * g, kLevels);
   const float d = -formats::Farthest(scales) / 32, inverse = d != 0 ? 1 / d : 0;
   std::memset(block, 0, 8);
   formats::PutHalf(block, d);
@@ -29,6 +29,19 @@ void Quantise(const float* x, uint8_t* block) {
     for (int j = 0; j < 32; ++j) codes[j] = static_cast<uint8_t>(formats::NearestLevel(kLevels, by * x[32 * g + j]));
     formats::PackNibbles(codes, block + 8 + 16 * g);
   }
+}
+
+void Quantise(const float* x, uint8_t* block) {
+  float squares[256];
+  for (int i = 0; i < 256; ++i) squares[i] = x[i] * x[i];
+  QuantiseByEach(x, squares, block);
+}
+
+void QuantiseBy(const float* x, const Importance& importance, uint8_t* block) {
+  const std::span<const float> all(x, 256);
+  float weights[256];
+  formats::Weigh(all, importance.of, 2 * formats::SumOfSquares(all) / 256, weights);
+  QuantiseByEach(x, weights, block);
 }
 
 }  // namespace
@@ -47,6 +60,7 @@ const BlockFormat& Format_iq4_xs() {
       .scale = "(u8[4 + i / 64] >> i / 32 % 2 * 4 & 15 | (u8[2 + i / 128] >> i / 32 % 4 * 2 & 3) << 4) - 32",
       .activation = DType::kQ8_K,
       .quantise = Quantise,
+      .quantise_by = QuantiseBy,
   };
   return format;
 }

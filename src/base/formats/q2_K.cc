@@ -13,6 +13,23 @@
 namespace quern {
 namespace {
 
+// What scales and minimums of groups, nibbles of a byte, make of the elements; codes stay where a group has no scale.
+void PutCodes(const float* x, float d, float dmin, uint8_t* codes, uint8_t* block) {
+  formats::PutHalf(block + 80, d);
+  formats::PutHalf(block + 82, dmin);
+  const float half_d = formats::HalfAt(block + 80), half_min = formats::HalfAt(block + 82);
+  for (int g = 0; g < 16; ++g) {
+    const float group_d = half_d * static_cast<float>(block[g] & 15),
+                group_min = half_min * static_cast<float>(block[g] >> 4);
+    if (group_d == 0) continue;
+    for (int j = 16 * g; j < 16 * g + 16; ++j) {
+      const int code = formats::NearestInt((x[j] + group_min) / group_d);
+      codes[j] = static_cast<uint8_t>(formats::Clamped(code, 0, 3));
+    }
+  }
+  formats::PackPairs(codes, block + 16);
+}
+
 // Scales and minimums of groups are 4 bits of the greatest's fifteenth.
 void Quantise(const float* x, uint8_t* block) {
   uint8_t codes[256];
@@ -28,21 +45,28 @@ void Quantise(const float* x, uint8_t* block) {
   }
   const float by_scale = most_scale > 0 ? 15.0f / most_scale : 0,
               by_minimum = most_minimum > 0 ? 15.0f / most_minimum : 0;
-  formats::PutHalf(block + 80, most_scale > 0 ? most_scale / 15.0f : 0);
-  formats::PutHalf(block + 82, most_minimum > 0 ? most_minimum / 15.0f : 0);
-  const float d = formats::HalfAt(block + 80), dmin = formats::HalfAt(block + 82);
   for (int g = 0; g < 16; ++g) {
     const int scale = formats::NearestInt(by_scale * scales[g]),
               minimum = formats::NearestInt(by_minimum * minimums[g]);
     block[g] = static_cast<uint8_t>(scale | minimum << 4);
-    const float group_d = d * static_cast<float>(block[g] & 15), group_min = dmin * static_cast<float>(block[g] >> 4);
-    if (group_d == 0) continue;
-    for (int j = 16 * g; j < 16 * g + 16; ++j) {
-      const int code = formats::NearestInt((x[j] + group_min) / group_d);
-      codes[j] = static_cast<uint8_t>(formats::Clamped(code, 0, 3));
-    }
   }
-  formats::PackPairs(codes, block + 16);
+  PutCodes(x, most_scale > 0 ? most_scale / 15.0f : 0, most_minimum > 0 ? most_minimum / 15.0f : 0, codes, block);
+}
+
+void QuantiseBy(const float* x, const Importance& importance, uint8_t* block) {
+  const float spread = formats::SumOfSquares({x, 256}) / 256;
+  uint8_t codes[256], scale_codes[16], minimum_codes[16];
+  float scales[16], minimums[16], sums[16];
+  for (int g = 0; g < 16; ++g) {
+    float weights[16];
+    formats::Weigh({x + 16 * g, 16}, importance.of + 16 * g, spread, weights);
+    sums[g] = formats::SumOf(weights);
+    scales[g] = formats::SearchAffine({x + 16 * g, 16}, weights, {.most = 3}, codes + 16 * g, minimums[g]);
+  }
+  const float d = formats::SearchPositive(scales, sums, 15, scale_codes),
+              dmin = formats::SearchPositive(minimums, sums, 15, minimum_codes);
+  for (int g = 0; g < 16; ++g) block[g] = static_cast<uint8_t>(scale_codes[g] | minimum_codes[g] << 4);
+  PutCodes(x, d, dmin, codes, block);
 }
 
 }  // namespace
@@ -62,6 +86,7 @@ const BlockFormat& Format_q2_K() {
       .minimum = "u8[i / 16] >> 4",
       .activation = DType::kQ8_K,
       .quantise = Quantise,
+      .quantise_by = QuantiseBy,
   };
   return format;
 }

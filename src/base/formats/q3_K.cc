@@ -51,22 +51,16 @@ float SearchGroup(const float* x, uint8_t* codes) {
   return sum_l2 > 0 ? sum_lx / sum_l2 : 0;
 }
 
-void Quantise(const float* x, uint8_t* block) {
-  uint8_t codes[256];
-  float scales[16];
-  for (int g = 0; g < 16; ++g) scales[g] = SearchGroup(x + 16 * g, codes + 16 * g);
-  const float farthest = formats::Farthest(scales), inverse = farthest == 0 ? 0 : -32.0f / farthest;
+// The codes that scales, from 0 to 63, make of the elements; they stay where a group has no scale.
+void PutCodes(const float* x, float d, const uint8_t* scales, uint8_t* codes, uint8_t* block) {
   std::memset(block, 0, 32);
   std::memset(block + 96, 0, 12);
-  formats::PutHalf(block + 108, farthest == 0 ? 0 : 1 / inverse);
-  const float d = formats::HalfAt(block + 108);
+  formats::PutHalf(block + 108, d);
+  const float half_d = formats::HalfAt(block + 108);
   for (int g = 0; g < 16; ++g) {
-    const int near = static_cast<int8_t>(formats::NearestInt(inverse * scales[g]));
-    // Without any scale bytes stay 0, which says -32 times 0.
-    const int scale = farthest == 0 ? 0 : formats::Clamped(near, -32, 31) + 32;
-    block[96 + g % 8] |= static_cast<uint8_t>((scale & 15) << g / 8 * 4);
-    block[104 + g % 4] |= static_cast<uint8_t>(scale >> 4 << g / 4 * 2);
-    const float group_d = d * static_cast<float>(scale - 32);
+    block[96 + g % 8] |= static_cast<uint8_t>((scales[g] & 15) << g / 8 * 4);
+    block[104 + g % 4] |= static_cast<uint8_t>(scales[g] >> 4 << g / 4 * 2);
+    const float group_d = half_d * static_cast<float>(scales[g] - 32);
     if (group_d == 0) continue;
     for (int j = 16 * g; j < 16 * g + 16; ++j) {
       const int code = formats::NearestInt(x[j] / group_d);
@@ -75,6 +69,33 @@ void Quantise(const float* x, uint8_t* block) {
   }
   for (int i = 0; i < 256; ++i) block[i % 32] |= static_cast<uint8_t>((codes[i] >> 2) << i / 32);
   formats::PackPairs(codes, block + 32);
+}
+
+void Quantise(const float* x, uint8_t* block) {
+  uint8_t codes[256], scale_codes[16];
+  float scales[16];
+  for (int g = 0; g < 16; ++g) scales[g] = SearchGroup(x + 16 * g, codes + 16 * g);
+  const float farthest = formats::Farthest(scales), inverse = farthest == 0 ? 0 : -32.0f / farthest;
+  for (int g = 0; g < 16; ++g) {
+    const int near = static_cast<int8_t>(formats::NearestInt(inverse * scales[g]));
+    // Without any scale bytes stay 0, which says -32 times 0.
+    scale_codes[g] = static_cast<uint8_t>(farthest == 0 ? 0 : formats::Clamped(near, -32, 31) + 32);
+  }
+  PutCodes(x, farthest == 0 ? 0 : 1 / inverse, scale_codes, codes, block);
+}
+
+void QuantiseBy(const float* x, const Importance& importance, uint8_t* block) {
+  const float spread = 2 * formats::SumOfSquares({x, 256}) / 256;
+  uint8_t codes[256], scale_codes[16];
+  float scales[16], sums[16];
+  for (int g = 0; g < 16; ++g) {
+    float weights[16];
+    formats::Weigh({x + 16 * g, 16}, importance.of + 16 * g, spread, weights);
+    sums[g] = formats::SumOf(weights);
+    scales[g] = formats::SearchAround({x + 16 * g, 16}, weights, 4, codes + 16 * g);
+  }
+  const float d = formats::SearchAround(scales, sums, 32, scale_codes);
+  PutCodes(x, d, scale_codes, codes, block);
 }
 
 }  // namespace
@@ -93,6 +114,7 @@ const BlockFormat& Format_q3_K() {
       .scale = "(u8[96 + i / 16 % 8] >> i / 128 * 4 & 15 | (u8[104 + i / 16 % 4] >> i / 64 * 2 & 3) << 4) - 32",
       .activation = DType::kQ8_K,
       .quantise = Quantise,
+      .quantise_by = QuantiseBy,
   };
   return format;
 }

@@ -11,6 +11,14 @@ void Quantise(const float* x, uint8_t* block) {
   formats::PackNibbles(codes, block + 2);
 }
 
+void QuantiseBy(const float* x, const Importance& importance, uint8_t* block) {
+  uint8_t codes[32];
+  float weights[32];
+  formats::Weigh({x, 32}, importance.of, importance.mean_square, weights);
+  formats::PutHalf(block, formats::SearchAround({x, 32}, weights, 8, codes));
+  formats::PackNibbles(codes, block + 2);
+}
+
 }  // namespace
 
 const BlockFormat& Format_q4_0() {
@@ -26,6 +34,7 @@ const BlockFormat& Format_q4_0() {
       .d = "f16[0]",
       .activation = DType::kQ8_0,
       .quantise = Quantise,
+      .quantise_by = QuantiseBy,
   };
   return format;
 }

@@ -13,6 +13,15 @@ void Quantise(const float* x, uint8_t* block) {
   formats::PackNibbles(codes, block + 4);
 }
 
+void QuantiseBy(const float* x, const Importance& importance, uint8_t* block) {
+  uint8_t codes[32];
+  float weights[32], taken;
+  formats::Weigh({x, 32}, importance.of, importance.mean_square, weights);
+  formats::PutHalf(block, formats::SearchAffine({x, 32}, weights, {.most = 15}, codes, taken));
+  formats::PutHalf(block + 2, -taken);
+  formats::PackNibbles(codes, block + 4);
+}
+
 }  // namespace
 
 const BlockFormat& Format_q4_1() {
@@ -28,6 +37,7 @@ const BlockFormat& Format_q4_1() {
       .added = "f16[1]",
       .activation = DType::kQ8_0,
       .quantise = Quantise,
+      .quantise_by = QuantiseBy,
   };
   return format;
 }

@@ -7,14 +7,23 @@
 namespace quern {
 namespace {
 
-void Quantise(const float* x, uint8_t* block) {
-  uint8_t codes[256];
-  formats::QuantiseWithMinimums(x, {.most = 15, .start = -1, .step = 0.1f, .steps = 20, .magnitudes = false}, block,
-                                codes);
+void PackCodes(const uint8_t* codes, uint8_t* block) {
   for (int j = 0; j < 128; ++j) {
     const uint8_t* of = codes + j / 32 * 64 + j % 32;
     block[16 + j] = static_cast<uint8_t>(of[0] | of[32] << 4);
   }
+}
+
+void Quantise(const float* x, uint8_t* block) {
+  uint8_t codes[256];
+  formats::QuantiseWithMinimums(x, {.most = 15, .start = -1, .step = 0.1f, .steps = 20}, block, codes);
+  PackCodes(codes, block);
+}
+
+void QuantiseBy(const float* x, const Importance& importance, uint8_t* block) {
+  uint8_t codes[256];
+  formats::QuantiseWithMinimumsBy(x, importance.of, 15, /*cut=*/false, block, codes);
+  PackCodes(codes, block);
 }
 
 }  // namespace
@@ -34,6 +43,7 @@ const BlockFormat& Format_q4_K() {
       .minimum = "select(i / 32 < 4, u8[8 + i / 32 % 4] & 63, u8[12 + i / 32 % 4] >> 4 | u8[8 + i / 32 % 4] >> 6 << 4)",
       .activation = DType::kQ8_K,
       .quantise = Quantise,
+      .quantise_by = QuantiseBy,
   };
   return format;
 }

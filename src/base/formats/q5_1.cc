@@ -14,6 +14,16 @@ void Quantise(const float* x, uint8_t* block) {
   formats::PackNibbles(codes, block + 8);
 }
 
+void QuantiseBy(const float* x, const Importance& importance, uint8_t* block) {
+  uint8_t codes[32];
+  float weights[32], taken;
+  formats::Weigh({x, 32}, importance.of, importance.mean_square, weights);
+  formats::PutHalf(block, formats::SearchAffine({x, 32}, weights, {.most = 31}, codes, taken));
+  formats::PutHalf(block + 2, -taken);
+  formats::PackFifthBits(codes, block + 4);
+  formats::PackNibbles(codes, block + 8);
+}
+
 }  // namespace
 
 const BlockFormat& Format_q5_1() {
@@ -29,6 +39,7 @@ const BlockFormat& Format_q5_1() {
       .added = "f16[1]",
       .activation = DType::kQ8_0,
       .quantise = Quantise,
+      .quantise_by = QuantiseBy,
   };
   return format;
 }

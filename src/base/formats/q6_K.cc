@@ -14,45 +14,12 @@
 namespace quern {
 namespace {
 
-// The scale of a group that errs least, by squares that count by x * x: tried are the farthest element's as -32, and
-// nine steps of a tenth either way.
-float SearchGroup(const float* x, uint8_t* codes) {
-  const float farthest = formats::Farthest({x, 16});
-  std::memset(codes, 0, 16);
-  if (std::fabs(farthest) < formats::kLeastOfGroup) return 0;
-  float inverse = 0, sum_lx = 0, sum_l2 = 0;
-  const auto code_of = [&](int j) { return formats::Clamped(formats::NearestInt(inverse * x[j]), -32, 31); };
-  const auto sum = [&] {
-    sum_lx = sum_l2 = 0;
-    for (int j = 0; j < 16; ++j) {
-      const float w = x[j] * x[j], l = static_cast<float>(code_of(j));
-      sum_lx += w * x[j] * l;
-      sum_l2 += w * l * l;
-    }
-  };
-  const auto keep = [&] {
-    for (int j = 0; j < 16; ++j) codes[j] = static_cast<uint8_t>(code_of(j) + 32);
-  };
-  inverse = -32.0f / farthest;
-  sum();
-  keep();
-  float scale = sum_l2 != 0 ? sum_lx / sum_l2 : 0, best = scale * sum_lx;
-  for (int step = -9; step <= 9; ++step) {
-    if (step == 0) continue;
-    inverse = -(32.0f + 0.1f * static_cast<float>(step)) / farthest;
-    sum();
-    if (!(sum_l2 > 0 && sum_lx * sum_lx > best * sum_l2)) continue;
-    keep();
-    scale = sum_lx / sum_l2;
-    best = scale * sum_lx;
-  }
-  return scale;
-}
-
-void Quantise(const float* x, uint8_t* block) {
+// In squares that count by `importance`.
+void QuantiseByEach(const float* x, const float* importance, uint8_t* block) {
   uint8_t codes[256];
   float scales[16];
-  for (int g = 0; g < 16; ++g) scales[g] = SearchGroup(x + 16 * g, codes + 16 * g);
+  for (int g = 0; g < 16; ++g)
+    scales[g] = formats::SearchAround({x + 16 * g, 16}, importance + 16 * g, 32, codes + 16 * g);
   const float farthest = formats::Farthest(scales), inverse = -128.0f / farthest;
   std::memset(block, 0, 210);
   if (std::fabs(farthest) < formats::kLeastOfGroup) return;
@@ -75,6 +42,16 @@ void Quantise(const float* x, uint8_t* block) {
   }
 }
 
+void Quantise(const float* x, uint8_t* block) {
+  float squares[256];
+  for (int i = 0; i < 256; ++i) squares[i] = x[i] * x[i];
+  QuantiseByEach(x, squares, block);
+}
+
+void QuantiseBy(const float* x, const Importance& importance, uint8_t* block) {
+  QuantiseByEach(x, importance.of, block);
+}
+
 }  // namespace
 
 const BlockFormat& Format_q6_K() {
@@ -93,6 +70,7 @@ const BlockFormat& Format_q6_K() {
       .scale = "i8[192 + i / 16]",
       .activation = DType::kQ8_K,
       .quantise = Quantise,
+      .quantise_by = QuantiseBy,
   };
   return format;
 }

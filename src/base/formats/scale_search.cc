@@ -1,5 +1,6 @@
 #include "base/formats/scale_search.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -23,6 +24,29 @@ void PutScales(uint8_t* scales, int g, int scale, int minimum) {
   scales[g] = static_cast<uint8_t>(scales[g] | minimum >> 4 << 6);
 }
 
+int ScaleAt(const uint8_t* scales, int g) {
+  return g < 4 ? scales[g] & 63 : (scales[g + 4] & 15) | scales[g - 4] >> 6 << 4;
+}
+int MinimumAt(const uint8_t* scales, int g) {
+  return g < 4 ? scales[g + 4] & 63 : scales[g + 4] >> 4 | scales[g] >> 6 << 4;
+}
+
+// The codes up to `most` of what scales and minimums make of 256 elements; they stay where a group has no scale.
+void PutWithMinimums(const float* x, int most, float d, float dmin, const uint8_t* scales, const uint8_t* minimums,
+                     uint8_t* block, uint8_t* codes) {
+  PutHalf(block, d);
+  PutHalf(block + 2, dmin);
+  for (int g = 0; g < 8; ++g) PutScales(block + 4, g, scales[g], minimums[g]);
+  const float half_d = HalfAt(block), half_min = HalfAt(block + 2);
+  for (int g = 0; g < 8; ++g) {
+    const float group_d = half_d * static_cast<float>(ScaleAt(block + 4, g)),
+                group_min = half_min * static_cast<float>(MinimumAt(block + 4, g));
+    if (group_d == 0) continue;
+    for (int j = 32 * g; j < 32 * g + 32; ++j)
+      codes[j] = static_cast<uint8_t>(Clamped(NearestInt((x[j] + group_min) / group_d), 0, most));
+  }
+}
+
 }  // namespace
 
 float Farthest(std::span<const float> x) {
@@ -31,6 +55,22 @@ float Farthest(std::span<const float> x) {
     if (std::fabs(value) > std::fabs(farthest)) farthest = value;
   }
   return farthest;
+}
+
+void Weigh(std::span<const float> x, const float* importance, float spread, float* weights) {
+  for (size_t j = 0; j < x.size(); ++j) weights[j] = importance[j] * std::sqrt(spread + x[j] * x[j]);
+}
+
+float SumOf(std::span<const float> x) {
+  float sum = 0;
+  for (const float value : x) sum += value;
+  return sum;
+}
+
+float SumOfSquares(std::span<const float> x) {
+  float sum = 0;
+  for (const float value : x) sum += value * value;
+  return sum;
 }
 
 void PackNibbles(const uint8_t* codes, uint8_t* bytes) {
@@ -133,35 +173,143 @@ float SearchAffine(std::span<const float> x, const float* weights, const AffineS
   return scale;
 }
 
+float SearchAround(std::span<const float> x, const float* weights, int zero, uint8_t* codes) {
+  const size_t n = x.size();
+  const float farthest = Farthest(x);
+  std::memset(codes, 0, n);
+  if (std::fabs(farthest) < kLeastOfGroup) return 0;
+  float inverse = 0, sum_lx = 0, sum_l2 = 0;
+  const auto code_of = [&](size_t j) { return Clamped(NearestInt(inverse * x[j]), -zero, zero - 1); };
+  const auto sum = [&] {
+    sum_lx = sum_l2 = 0;
+    for (size_t j = 0; j < n; ++j) {
+      const float w = weights[j], l = static_cast<float>(code_of(j));
+      sum_lx += w * x[j] * l;
+      sum_l2 += w * l * l;
+    }
+  };
+  const auto keep = [&] {
+    for (size_t j = 0; j < n; ++j) codes[j] = static_cast<uint8_t>(code_of(j) + zero);
+  };
+  inverse = static_cast<float>(-zero) / farthest;
+  sum();
+  keep();
+  float scale = sum_l2 != 0 ? sum_lx / sum_l2 : 0, best = scale * sum_lx;
+  for (int step = -9; step <= 9; ++step) {
+    if (step == 0) continue;
+    inverse = -(static_cast<float>(zero) + 0.1f * static_cast<float>(step)) / farthest;
+    sum();
+    if (!(sum_l2 > 0 && sum_lx * sum_lx > best * sum_l2)) continue;
+    keep();
+    scale = sum_lx / sum_l2;
+    best = scale * sum_lx;
+  }
+  return scale;
+}
+
+float SearchPositive(std::span<const float> x, const float* weights, int most, uint8_t* codes) {
+  const size_t n = x.size();
+  float greatest = 0;
+  for (const float value : x) {
+    if (value > greatest) greatest = value;
+  }
+  std::memset(codes, 0, n);
+  if (greatest < kLeastOfGroup) return 0;
+  const auto code_of = [&](size_t i, float inverse) {
+    const int code = NearestInt(inverse * x[i]);
+    return code < most ? code : most;
+  };
+  const auto error_of = [&](float inverse, bool as_bytes) {
+    const float scale = 1 / inverse;
+    float error = 0;
+    for (size_t i = 0; i < n; ++i) {
+      const int code = code_of(i, inverse);
+      const float difference = x[i] - scale * static_cast<float>(as_bytes ? static_cast<uint8_t>(code) : code);
+      error += weights[i] * difference * difference;
+    }
+    return error;
+  };
+  float inverse = static_cast<float>(most) / greatest, least = error_of(inverse, true);
+  for (int step = -4; step <= 4; ++step) {
+    if (step == 0) continue;
+    const float tried = (0.1f * static_cast<float>(step) + static_cast<float>(most)) / greatest;
+    const float error = error_of(tried, false);
+    if (!(error < least)) continue;
+    least = error;
+    inverse = tried;
+  }
+  float sum_lx = 0, sum_l2 = 0;
+  for (size_t i = 0; i < n; ++i) {
+    const int code = code_of(i, inverse);
+    codes[i] = static_cast<uint8_t>(code);
+    const float w = weights[i], l = static_cast<float>(code);
+    sum_lx += w * x[i] * l;
+    sum_l2 += w * l * l;
+  }
+  for (int round = 0; round < 5; ++round) {
+    bool changed = false;
+    for (size_t i = 0; i < n; ++i) {
+      const float w = weights[i], l = static_cast<float>(codes[i]);
+      float lx = sum_lx - w * x[i] * l, l2 = sum_l2 - w * l * l;
+      if (!(lx > 0 && l2 > 0)) continue;
+      const int near = NearestInt(x[i] * l2 / lx), other = near < most ? near : most;
+      if (other == codes[i]) continue;
+      lx += w * x[i] * static_cast<float>(other);
+      l2 += w * static_cast<float>(other) * static_cast<float>(other);
+      if (!(lx * lx * sum_l2 > sum_lx * sum_lx * l2)) continue;
+      codes[i] = static_cast<uint8_t>(other);
+      sum_lx = lx;
+      sum_l2 = l2;
+      changed = true;
+    }
+    if (!changed) break;
+  }
+  return sum_l2 > 0 ? sum_lx / sum_l2 : 0;
+}
+
 void QuantiseWithMinimums(const float* x, const AffineSearch& search, uint8_t* block, uint8_t* codes) {
   float scales[8], minimums[8], most_scale = 0, most_minimum = 0;
   for (int g = 0; g < 8; ++g) {
-    const float* of = x + 32 * g;
-    float squares = 0, weights[32];
-    for (int j = 0; j < 32; ++j) squares += of[j] * of[j];
-    const float mean = std::sqrt(squares / 32);
+    const std::span<const float> of(x + 32 * g, 32);
+    float weights[32];
+    const float mean = std::sqrt(SumOfSquares(of) / 32);
     for (int j = 0; j < 32; ++j) weights[j] = mean + std::fabs(of[j]);
-    scales[g] = SearchAffine({of, 32}, weights, search, codes + 32 * g, minimums[g]);
+    scales[g] = SearchAffine(of, weights, search, codes + 32 * g, minimums[g]);
     if (scales[g] > most_scale) most_scale = scales[g];
     if (minimums[g] > most_minimum) most_minimum = minimums[g];
   }
   const float by_scale = most_scale > 0 ? 63.0f / most_scale : 0.0f;
   const float by_minimum = most_minimum > 0 ? 63.0f / most_minimum : 0.0f;
-  PutHalf(block, most_scale / 63.0f);
-  PutHalf(block + 2, most_minimum / 63.0f);
-  const float d = HalfAt(block), dmin = HalfAt(block + 2);
+  uint8_t scale_codes[8], minimum_codes[8];
   for (int g = 0; g < 8; ++g) {
     const auto six_bits = [](float value) {
-      const int whole = static_cast<uint8_t>(NearestInt(value));
-      return whole < 63 ? whole : 63;
+      const uint8_t whole = static_cast<uint8_t>(NearestInt(value));
+      return whole < 63 ? whole : uint8_t{63};
     };
-    const int scale = six_bits(by_scale * scales[g]), minimum = six_bits(by_minimum * minimums[g]);
-    PutScales(block + 4, g, scale, minimum);
-    const float group_d = d * static_cast<float>(scale), group_min = dmin * static_cast<float>(minimum);
-    if (group_d == 0) continue;
-    for (int j = 32 * g; j < 32 * g + 32; ++j)
-      codes[j] = static_cast<uint8_t>(Clamped(NearestInt((x[j] + group_min) / group_d), 0, search.most));
+    scale_codes[g] = six_bits(by_scale * scales[g]);
+    minimum_codes[g] = six_bits(by_minimum * minimums[g]);
   }
+  PutWithMinimums(x, search.most, most_scale / 63.0f, most_minimum / 63.0f, scale_codes, minimum_codes, block, codes);
+}
+
+void QuantiseWithMinimumsBy(const float* x, const float* importance, int most, bool cut, uint8_t* block,
+                            uint8_t* codes) {
+  const float spread = 2 * SumOfSquares({x, 256}) / 256;
+  float scales[8], minimums[8], sums[8];
+  for (int g = 0; g < 8; ++g) {
+    const std::span<const float> of(x + 32 * g, 32);
+    float weights[32];
+    Weigh(of, importance + 32 * g, spread, weights);
+    sums[g] = SumOf(weights);
+    scales[g] = SearchAffine(of, weights, {.most = most}, codes + 32 * g, minimums[g]);
+  }
+  uint8_t scale_codes[8], minimum_codes[8];
+  const float d = SearchPositive(scales, sums, 63, scale_codes),
+              dmin = SearchPositive(minimums, sums, 63, minimum_codes);
+  if (cut) {
+    for (uint8_t& code : scale_codes) code = std::min(code, uint8_t{63});
+  }
+  PutWithMinimums(x, most, d, dmin, scale_codes, minimum_codes, block, codes);
 }
 
 int NearestLevel(std::span<const int8_t> levels, float value) {
@@ -176,7 +324,7 @@ int NearestLevel(std::span<const int8_t> levels, float value) {
   return value - static_cast<float>(levels[low]) < static_cast<float>(levels[high]) - value ? low : high;
 }
 
-float SearchLevels(const float* x, std::span<const int8_t> levels) {
+float SearchLevels(const float* x, const float* weights, std::span<const int8_t> levels) {
   constexpr int kTries = 7;
   const float farthest = Farthest({x, 32}), first = static_cast<float>(levels[0]);
   if (std::fabs(farthest) < kLeastOfGroup) return 0;
@@ -184,7 +332,7 @@ float SearchLevels(const float* x, std::span<const int8_t> levels) {
   const auto sum = [&](float inverse) {
     sum_qx = sum_q2 = 0;
     for (int j = 0; j < 32; ++j) {
-      const float level = static_cast<float>(levels[NearestLevel(levels, inverse * x[j])]), w = x[j] * x[j];
+      const float level = static_cast<float>(levels[NearestLevel(levels, inverse * x[j])]), w = weights[j];
       sum_qx += w * level * x[j];
       sum_q2 += w * level * level;
     }
