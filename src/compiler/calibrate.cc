@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "compiler/graph_state.h"
+#include "compiler/observing.h"
 #include "compiler/public_error.h"
 #include "hir/module.h"
 #include "ir/composite.h"
@@ -25,13 +26,7 @@ struct Watched {
 StatusOr<ir::Graph> Observing(ir::Graph graph, std::vector<Watched>& watched) {
   const std::map<ir::Value, std::string> names = ir::ValueNames(graph);
   const std::vector<bool> once = opt::OncePerBinding(graph);
-  std::vector<ir::Value> outputs;
-  for (size_t d = 0; d < graph.donations.size(); ++d) {
-    outputs.push_back(graph.outputs[graph.donations[d].output]);
-    graph.donations[d].output = static_cast<int>(d);
-  }
-  graph.output_names.clear();
-  for (size_t o = 0; o < outputs.size(); ++o) graph.output_names.push_back(absl::StrCat("state ", o));
+  std::vector<compiler::Observed> outputs;
   for (const auto& [value, name] : names) {
     const ir::TensorType type = graph.type(value);
     if (once[value.node] || !IsFloat(type.dtype)) continue;
@@ -42,12 +37,11 @@ StatusOr<ir::Graph> Observing(ir::Graph graph, std::vector<Watched>& watched) {
       const ir::Value wide = e.Stored(value, DType::kF32);
       const ir::Value number = axes.empty() ? wide : e.Sized(e.Reduced(low ? "min" : "max", wide, axes), {});
       QUERN_ASSIGN(const std::vector<ir::Value> made, e.Finish({number}));
-      outputs.push_back(made[0]);
       watched.push_back({name, absl::StrCat(low ? "least " : "greatest ", name), low});
-      graph.output_names.push_back(watched.back().output);
+      outputs.push_back({watched.back().output, made[0]});
     }
   }
-  graph.outputs = std::move(outputs);
+  compiler::Observe(graph, outputs);
   return graph;
 }
 

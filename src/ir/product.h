@@ -15,6 +15,8 @@ bool IsByte(DType dtype);
 
 // A matrix product of operand 0 and the weight or tensor that is operand 1.
 bool IsMatMul(const Node& node);
+// The same of each row by the matrix, of those of operand 1, that operand 2 names.
+bool IsGroupedMatMul(const Node& node);
 // Whether operand 1 of a product lies as rows of K.
 bool ReadsRows(const Node& product);
 // The product of `a` and `rows`, [.., N, K].

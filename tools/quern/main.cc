@@ -1,5 +1,6 @@
-// The command line: quern run | chat | serve | embed | tokenize | quantise | calibrate | inspect | dump | ops |
-// compile | profile | bench | plan | dispatch | kernel | convert | diff | cache | replay | reduce | completion | man.
+// The command line: quern run | chat | serve | embed | tokenize | quantise | imatrix | calibrate | inspect | dump |
+// ops | compile | profile | bench | plan | dispatch | kernel | convert | diff | cache | replay | reduce | completion |
+// man.
 // Results go to standard output, everything else to standard error; bad input is one sentence and exit code 1, a wrong
 // command line 2.
 
@@ -20,6 +21,7 @@
 #include "embed.h"
 #include "errors.h"
 #include "graph_files.h"
+#include "imatrix.h"
 #include "kernel.h"
 #include "model_options.h"
 #include "plan.h"
@@ -55,6 +57,7 @@ int main(int argc, char** argv) {
   EmbedCommand embed_command(app);
   ServeCommand serve_command(app);
   QuantiseCommand quantise_command(app);
+  ImatrixCommand imatrix_command(app);
   CalibrateCommand calibrate_command(app);
   CLI::App* inspect_command = app.add_subcommand("inspect", "metadata and tensors of a model file, what is in a graph");
   inspect_command
@@ -117,6 +120,10 @@ int main(int argc, char** argv) {
   if (serve_command.parsed()) return done(serve_command.Run(argv));
   if (quantise_command.parsed()) {
     const quern::Result<void> ran = quantise_command.Run();
+    return ran.ok() ? Finish() : Fail(ran.details());
+  }
+  if (imatrix_command.parsed()) {
+    const quern::Result<void> ran = imatrix_command.Run();
     return ran.ok() ? Finish() : Fail(ran.details());
   }
   if (calibrate_command.parsed()) {

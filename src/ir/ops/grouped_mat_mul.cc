@@ -84,4 +84,6 @@ const OpDef& Op_grouped_mat_mul() {
   return *op;
 }
 
+bool IsGroupedMatMul(const Node& node) { return node.op == &Op_grouped_mat_mul(); }
+
 }  // namespace quern::ir
