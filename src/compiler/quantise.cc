@@ -15,6 +15,7 @@
 #include "compiler/public_error.h"
 #include "import/gguf.h"
 #include "import/gguf_writer.h"
+#include "import/importance.h"
 #include "import/mixture.h"
 #include "kir/decode.h"
 #include "kir/quantise.h"
@@ -45,7 +46,9 @@ void DecodeFloats(DType dtype, const uint8_t* row, int64_t count, float* values)
   }
 }
 
-void EncodeFloats(DType dtype, const float* values, int64_t count, uint8_t* row) {
+// `importance`: of each value, or null.
+void EncodeFloats(DType dtype, const float* values, const float* importance, int64_t count, uint8_t* row) {
+  if (IsBlock(dtype) && importance != nullptr) return kir::QuantiseToBlocksBy(dtype, values, importance, count, row);
   if (IsBlock(dtype)) return kir::QuantiseToBlocks(dtype, values, count, row);
   if (dtype == DType::kF32) {
     std::memcpy(row, values, static_cast<size_t>(count) * sizeof(float));
@@ -74,11 +77,31 @@ int64_t SourceRow(const ModelTensor& tensor, int64_t r) {
   return r - at + at % 2 * half + at / 2;
 }
 
-// One tensor, from its format to another.
+// Rows of a matrix, and how many matrices a tensor has.
+struct Matrices {
+  int64_t count = 1, rows = 1, columns = 1;
+};
+Matrices MatricesOf(const ModelTensor& tensor) {
+  Matrices matrices;
+  const size_t rank = tensor.dims.size();
+  for (size_t d = 0; d + 2 < rank; ++d) matrices.count *= tensor.dims[d];
+  if (rank > 1) matrices.rows = tensor.dims[rank - 2];
+  if (rank > 0) matrices.columns = tensor.dims[rank - 1];
+  return matrices;
+}
+
+// One tensor, from its format to another; by `importance` [matrices, columns], where there is some.
 class TensorWriter {
  public:
-  TensorWriter(const ModelTensor& tensor, DType dtype, int threads, const CancelToken* cancel)
-      : tensor_(tensor), from_(*tensor.dtype), to_(dtype), threads_(threads), cancel_(cancel) {
+  TensorWriter(const ModelTensor& tensor, DType dtype, std::vector<float> importance, int threads,
+               const CancelToken* cancel)
+      : tensor_(tensor),
+        from_(*tensor.dtype),
+        to_(dtype),
+        importance_(std::move(importance)),
+        matrix_rows_(MatricesOf(tensor).rows),
+        threads_(threads),
+        cancel_(cancel) {
     // Rows: all but the last extent. A vector is one.
     for (size_t d = 0; d + 1 < tensor.dims.size(); ++d) rows_ *= tensor.dims[d];
     columns_ = tensor.dims.empty() ? 1 : tensor.dims.back();
@@ -123,18 +146,26 @@ class TensorWriter {
                                                         tensor_.name, std::isnan(most) ? "a NaN" : "an infinity",
                                                         number));
     }
-    EncodeFloats(to_, values, columns_, made);
-    // Only of numbers near those that a half can hold can a scale be none, and sums of their squares as well.
-    if (!IsBlock(to_) || most < 8192) return absl::OkStatus();
+    const bool guided = !importance_.empty();
+    EncodeFloats(to_, values, guided ? &importance_[number / matrix_rows_ * columns_] : nullptr, columns_, made);
+    // Only of numbers near those that a half can hold can a scale be none, and sums of their squares as well; by an
+    // importance of any, and what does not count may become nothing.
+    if (!IsBlock(to_) || (most < 8192 && !guided)) return absl::OkStatus();
     kir::DecodeRow(to_, made, columns_, values);
     const float kept = MostOf(values, columns_);
-    if (std::isfinite(kept) && kept >= most / 4) return absl::OkStatus();
+    if (std::isfinite(kept) && (guided || kept >= most / 4)) return absl::OkStatus();
+    if (most < 8192) {
+      return absl::InvalidArgumentError(absl::StrFormat(
+          "the importance matrix has numbers for the tensor %s that are too large for row %d", tensor_.name, number));
+    }
     return absl::InvalidArgumentError(absl::StrFormat("the tensor %s has %g in row %d, which is too large for %s",
                                                       tensor_.name, most, number, FormatOf(to_).gguf_name));
   }
 
   const ModelTensor& tensor_;
   const DType from_, to_;
+  const std::vector<float> importance_;
+  const int64_t matrix_rows_;
   const int threads_;
   const CancelToken* const cancel_;
   int64_t rows_ = 1, columns_ = 1;
@@ -150,7 +181,8 @@ bool BecomesF32(const ModelFile& file, const ModelTensor& tensor) {
   return !file.folder().empty() && (tensor.dtype == DType::kF16 || tensor.dtype == DType::kBF16);
 }
 
-StatusOr<Metadata> MetadataOf(const std::shared_ptr<const ModelFile>& file, const Mixture& mixture) {
+StatusOr<Metadata> MetadataOf(const std::shared_ptr<const ModelFile>& file, const Mixture& mixture,
+                              const std::string& path, const ImportanceMatrix& importance) {
   Metadata metadata;
   metadata.PutAll(*file);
   if (!file->folder().empty()) {
@@ -161,20 +193,45 @@ StatusOr<Metadata> MetadataOf(const std::shared_ptr<const ModelFile>& file, cons
   for (const char* key : {"split.no", "split.count", "split.tensors.count"}) metadata.Remove(key);
   metadata.PutInt("general.file_type", mixture.file_type);
   metadata.PutInt("general.quantization_version", 2);
+  if (path.empty()) return metadata;
+  metadata.PutText("quantize.imatrix.file", path);
+  if (!importance.datasets.empty()) metadata.PutText("quantize.imatrix.dataset", importance.datasets[0]);
+  metadata.PutInt("quantize.imatrix.entries_count", static_cast<int64_t>(importance.entries.size()));
+  if (importance.chunks > 0) metadata.PutInt("quantize.imatrix.chunks_count", importance.chunks);
   return metadata;
+}
+
+// Of the columns of each matrix of the tensor; empty: the importance matrix does not have it.
+StatusOr<std::vector<float>> ImportanceOf(const ImportanceMatrix& importance, const ModelTensor& tensor) {
+  const auto found = importance.entries.find(tensor.name);
+  if (found == importance.entries.end()) return std::vector<float>();
+  const Matrices matrices = MatricesOf(tensor);
+  if (static_cast<int64_t>(found->second.sums.size()) == matrices.count * matrices.columns)
+    return MeansOf(found->second);
+  return absl::InvalidArgumentError(absl::StrFormat("%s has %u numbers, the model's tensor %d matrices of %d columns",
+                                                    tensor.name, found->second.sums.size(), matrices.count,
+                                                    matrices.columns));
 }
 
 StatusOr<QuantiseReport> Write(const std::string& in, const std::string& path, const QuantiseOptions& options) {
   QUERN_ASSIGN(const Mixture* mixture, FindMixture(options.type));
   QUERN_ASSIGN(const std::shared_ptr<const ModelFile> file, OpenModelFile(in));
-  QUERN_ASSIGN(const Metadata metadata, MetadataOf(file, *mixture));
+  const std::string& by = options.importance;
+  ImportanceMatrix importance;
+  if (!by.empty()) {
+    QUERN_ASSIGN(importance, ReadImportance(by));
+  }
+  QUERN_ASSIGN(const Metadata metadata, MetadataOf(file, *mixture, by, importance));
   std::vector<std::string> inputs;
   for (const ModelFile::Weights& weights : file->weights()) inputs.push_back(weights.path);
 
-  const std::vector<Quantised> formats = FormatsOf(*mixture, *file, options.pure);
+  if (!by.empty()) inputs.push_back(by);
+
+  const std::vector<Quantised> formats = FormatsOf(*mixture, *file, options.pure, !by.empty());
   QuantiseReport report;
   std::vector<GgufTensor> tensors;
   std::vector<DType> dtypes;
+  bool is_any_guided = false;
   for (size_t t = 0; t < formats.size(); ++t) {
     const ModelTensor& tensor = file->tensors()[t];
     const bool same = formats[t].kept && !BecomesF32(*file, tensor);
@@ -189,6 +246,18 @@ StatusOr<QuantiseReport> Write(const std::string& in, const std::string& path, c
     const std::optional<uint32_t> type = GgmlTypeOf(after);
     if (!type)
       return absl::UnimplementedError(absl::StrFormat("%s: the tensor %s is of type %s", in, tensor.name, after));
+    bool guided = false;
+    if (!formats[t].kept && IsBlock(dtype)) {
+      const StatusOr<std::vector<float>> own = ImportanceOf(importance, tensor);
+      if (!own.ok()) return Status(own.status().code(), absl::StrCat(by, ": ", own.status().message()));
+      guided = !own->empty() && FormatOf(dtype).quantise_by != nullptr;
+      is_any_guided |= !own->empty();
+      if (own->empty() && formats[t].needs_importance) {
+        return absl::InvalidArgumentError(
+            absl::StrFormat("%s: the type %s needs an importance matrix (--imatrix), with the tensor %s in it", in,
+                            mixture->name, tensor.name));
+      }
+    }
     int64_t elements = 1;
     for (const int64_t dim : tensor.dims) elements *= dim;
     const uint64_t bytes = same ? tensor.bytes.size() : static_cast<uint64_t>(RowBytes(dtype, elements));
@@ -199,11 +268,14 @@ StatusOr<QuantiseReport> Write(const std::string& in, const std::string& path, c
                               .after = after,
                               .bytes_before = static_cast<int64_t>(tensor.bytes.size()),
                               .bytes_after = static_cast<int64_t>(bytes),
-                              .fell_back = formats[t].fell_back});
+                              .fell_back = formats[t].fell_back,
+                              .guided = guided});
     report.bytes_before += report.tensors.back().bytes_before;
     report.bytes_after += report.tensors.back().bytes_after;
   }
 
+  if (!by.empty() && !is_any_guided && IsBlock(mixture->dtype))
+    return absl::InvalidArgumentError(absl::StrFormat("%s has none of the tensors of %s", by, in));
   QUERN_ASSIGN(OutputStream out, OutputStream::Create(path, inputs));
   QUERN_RETURN_IF_ERROR(out.Write(GgufHeader(metadata, tensors)));
   const int threads =
@@ -212,7 +284,11 @@ StatusOr<QuantiseReport> Write(const std::string& in, const std::string& path, c
     const ModelTensor& tensor = file->tensors()[t];
     const bool turned = tensor.half_split_heads > 0 || BecomesF32(*file, tensor);
     if (tensor.dtype && (!formats[t].kept || turned)) {
-      const Status written = TensorWriter(tensor, dtypes[t], threads, options.cancel).Write(out);
+      std::vector<float> own;
+      if (report.tensors[t].guided) {
+        QUERN_ASSIGN(own, ImportanceOf(importance, tensor));
+      }
+      const Status written = TensorWriter(tensor, dtypes[t], std::move(own), threads, options.cancel).Write(out);
       if (!written.ok()) return Status(written.code(), absl::StrCat(in, ": ", written.message()));
     } else {
       QUERN_RETURN_IF_ERROR(out.Write({reinterpret_cast<const char*>(tensor.bytes.data()), tensor.bytes.size()}));

@@ -18,9 +18,9 @@ constexpr Mixture kMixtures[] = {
     {.name = "F16", .file_type = 1, .dtype = kF16},
     {.name = "BF16", .file_type = 32, .dtype = kBF16},
     {.name = "Q8_0", .file_type = 7, .dtype = kQ8_0},
-    {.name = "Q4_0", .file_type = 2, .dtype = kQ4_0},
+    {.name = "Q4_0", .file_type = 2, .dtype = kQ4_0, .guided_down = {{{kFirst8th, kQ4_1}}}},
     {.name = "Q4_1", .file_type = 3, .dtype = kQ4_1},
-    {.name = "Q5_0", .file_type = 8, .dtype = kQ5_0},
+    {.name = "Q5_0", .file_type = 8, .dtype = kQ5_0, .guided_down = {{{kFirst8th, kQ5_1}}}},
     {.name = "Q5_1", .file_type = 9, .dtype = kQ5_1},
     {.name = "Q2_K",
      .file_type = 10,
@@ -31,6 +31,13 @@ constexpr Mixture kMixtures[] = {
      .down = {{{kAll, kQ3_K}}},
      .falcon_down = {{{kAll, kQ3_K}}},
      .eight_experts = true},
+    {.name = "Q2_K_S",
+     .file_type = 21,
+     .dtype = kQ2_K,
+     .shared = {{{kAll, kQ4_K}}},
+     .down = {{{kFirst8th, kQ4_K}}},
+     .falcon_down = {{{kFirst8th, kQ4_K}}},
+     .needs_importance = true},
     {.name = "Q3_K_S", .file_type = 11, .dtype = kQ3_K, .eight_experts = true},
     {.name = "Q3_K_M",
      .file_type = 12,
@@ -73,15 +80,13 @@ constexpr Mixture kMixtures[] = {
      .file_type = 25,
      .dtype = kIQ4_NL,
      .shared = {{{kAll, kQ5_K}}},
-     .down = {{{kFirst8th, kQ5_K}}},
-     .falcon_down = {{{kFirst8th, kQ5_K}}},
+     .plain_down = {{{kFirst8th, kQ5_K}}},
      .eight_experts = true},
     {.name = "IQ4_XS",
      .file_type = 30,
      .dtype = kIQ4_XS,
      .shared = {{{kAll, kQ5_K}}},
-     .down = {{{kFirst8th, kQ5_K}}},
-     .falcon_down = {{{kFirst8th, kQ5_K}}},
+     .plain_down = {{{kFirst8th, kQ5_K}}},
      .eight_experts = true},
     {.name = "TQ1_0", .file_type = 36, .dtype = kTQ1_0},
     {.name = "TQ2_0", .file_type = 37, .dtype = kTQ2_0},
@@ -110,6 +115,8 @@ bool IsQuantised(const ModelTensor& tensor) {
                       [&](std::string_view part) { return name.find(part) != std::string::npos; });
 }
 
+bool IsEmbedding(std::string_view name) { return name == "token_embd.weight" || name == "per_layer_token_embd.weight"; }
+
 int64_t LayerOf(const std::string& name) { return name.starts_with("blk.") ? std::atoll(name.c_str() + 4) : -1; }
 
 bool Takes(Layers layers, int64_t layer, int64_t count) {
@@ -127,8 +134,9 @@ bool Takes(Layers layers, int64_t layer, int64_t count) {
 
 class Chooser {
  public:
-  Chooser(const Mixture& mixture, const ModelFile& file)
+  Chooser(const Mixture& mixture, const ModelFile& file, bool guided)
       : mixture_(mixture),
+        either_down_(guided ? mixture.guided_down : mixture.plain_down),
         architecture_(file.String("general.architecture").value_or("")),
         layers_(Number(file, "block_count")),
         experts_(Number(file, "expert_count")) {
@@ -144,13 +152,12 @@ class Chooser {
     const std::string& name = tensor.name;
     const DType own = mixture_.dtype;
     const bool falcon = architecture_ == "falcon", moe = own == kMXFP4;
-    const bool embedding = name == "token_embd.weight" || name == "per_layer_token_embd.weight";
-    if (name == "output.weight" || (tied_ && embedding)) {
+    if (name == "output.weight" || (tied_ && IsEmbedding(name))) {
       if (moe || falcon || tensor.dims.back() % Row(own).block_elements != 0) return kQ8_0;
       return own == kQ8_0 ? own : kQ6_K;
     }
     if (moe) return tensor.dims.size() > 2 && tensor.dims[0] > 1 ? own : kQ8_0;
-    if (embedding) return own == kTQ1_0 || own == kTQ2_0 ? kQ4_K : own;
+    if (IsEmbedding(name)) return own == kTQ1_0 || own == kTQ2_0 ? kQ4_K : own;
     if (IsValue(name)) {
       const int64_t layer = value_++;
       DType chosen = Chosen(mixture_.values, layer, values_);
@@ -168,6 +175,7 @@ class Chooser {
     if (Has(name, "ffn_down")) {
       const int64_t layer = experts_ > 1 ? LayerOf(name) : down_;
       ++down_;
+      if (either_down_[0].layers != kNone) return Chosen(either_down_, layer, layers_);
       return Chosen(falcon ? mixture_.falcon_down : mixture_.down, layer, layers_);
     }
     return own;
@@ -192,6 +200,7 @@ class Chooser {
   }
 
   const Mixture& mixture_;
+  const Choices& either_down_;
   const std::string architecture_;
   const int64_t layers_, experts_;
   int64_t heads_a_value_ = 1;
@@ -223,14 +232,14 @@ StatusOr<const Mixture*> FindMixture(std::string_view asked) {
                                                     absl::StrJoin(MixtureNames(), ", ")));
 }
 
-std::vector<Quantised> FormatsOf(const Mixture& mixture, const ModelFile& file, bool pure) {
+std::vector<Quantised> FormatsOf(const Mixture& mixture, const ModelFile& file, bool pure, bool guided) {
   const std::vector<ModelTensor>& tensors = file.tensors();
   std::vector<size_t> order(tensors.size());
   for (size_t t = 0; t < order.size(); ++t) order[t] = t;
   std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
     return std::pair(LayerOf(tensors[a].name), tensors[a].name) < std::pair(LayerOf(tensors[b].name), tensors[b].name);
   });
-  Chooser chooser(mixture, file);
+  Chooser chooser(mixture, file, guided);
   std::vector<Quantised> formats(tensors.size());
   for (const size_t t : order) {
     const ModelTensor& tensor = tensors[t];
@@ -242,7 +251,11 @@ std::vector<Quantised> FormatsOf(const Mixture& mixture, const ModelFile& file, 
     made.dtype = pure || !IsBlock(mixture.dtype) ? mixture.dtype : chooser.Of(tensor);
     const int64_t row = tensor.dims.back();
     const auto fits = [&] { return row % Row(made.dtype).block_elements == 0; };
-    if (fits()) continue;
+    if (fits()) {
+      made.needs_importance = mixture.needs_importance && made.dtype == mixture.dtype && !IsEmbedding(tensor.name) &&
+                              tensor.name != "output.weight";
+      continue;
+    }
     made.fell_back = true;
     for (const auto& [from, to] : kFallbacks) {
       if (made.dtype == from) {

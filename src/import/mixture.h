@@ -2,7 +2,8 @@
 // files have.
 //
 //   QUERN_ASSIGN(const Mixture* mixture, FindMixture("Q4_K_M"));
-//   std::vector<Quantised> formats = FormatsOf(*mixture, file, /*pure=*/false);   // one a tensor, in the file's order
+//   // One a tensor, in the file's order.
+//   std::vector<Quantised> formats = FormatsOf(*mixture, file, /*pure=*/false, /*guided=*/false);
 #pragma once
 
 #include <array>
@@ -34,7 +35,10 @@ struct Mixture {
   Choices down = {};           // of feed-forward parts
   Choices falcon_output = {};  // the same two in the architecture falcon
   Choices falcon_down = {};
-  bool eight_experts = false;  // attention's output is Q5_K in models of eight experts
+  Choices plain_down = {};        // of feed-forward parts, in any architecture, without an importance matrix alone
+  Choices guided_down = {};       // the same with one alone
+  bool eight_experts = false;     // attention's output is Q5_K in models of eight experts
+  bool needs_importance = false;  // of what is in its own format, but for embeddings and the output
 };
 
 std::vector<std::string> MixtureNames();
@@ -45,10 +49,12 @@ StatusOr<const Mixture*> FindMixture(std::string_view name);
 
 struct Quantised {
   DType dtype = DType::kF32;
-  bool kept = false;       // not of a kind that is quantised: as it is
+  bool kept = false;  // not of a kind that is quantised: as it is
+  bool needs_importance = false;
   bool fell_back = false;  // rows are no multiple of what the mixture asks for
 };
-// `pure`: the mixture's own format for all that is quantised. Precondition: tensors have two dimensions or a dtype.
-std::vector<Quantised> FormatsOf(const Mixture& mixture, const ModelFile& file, bool pure);
+// `pure`: the mixture's own format for all that is quantised. `guided`: by an importance matrix. Precondition: tensors
+// have two dimensions or a dtype.
+std::vector<Quantised> FormatsOf(const Mixture& mixture, const ModelFile& file, bool pure, bool guided);
 
 }  // namespace quern

@@ -1,73 +1,24 @@
 #!/usr/bin/env python3
 """quern quantise beside llama.cpp's files: the same weights in every type, tensor by tensor and byte by byte; a folder
-of safetensors beside the GGUF file of it; what is refused, and that nothing is left then.
+of safetensors beside the GGUF file of it; by an importance matrix beside llama.cpp's by it
+(tests/golden/importance); what is refused, and that nothing is left then.
 
     quantise_test.py QUERN SOURCE_DIR MODELS
-Needs ../shared/models (MODELS) for the first two; the rest by the bundled model.
+Needs ../shared/models (MODELS) for the first two; the rest by the bundled model and one that is made here.
 """
 import os
-import struct
 import subprocess
 import sys
 import tempfile
 
 import program
+from gguf_file import Gguf, digest
 
 QUERN, SOURCE, MODELS = sys.argv[1:4]
 BUNDLED = os.path.join(SOURCE, "models/addition.gguf")
-SIZES = {0: (1, 4), 1: (1, 2), 2: (32, 18), 3: (32, 20), 6: (32, 22), 7: (32, 24), 8: (32, 34), 10: (256, 84),
-         11: (256, 110), 12: (256, 144), 13: (256, 176), 14: (256, 210), 20: (32, 18), 23: (256, 136), 30: (1, 2),
-         34: (256, 54), 35: (256, 66)}
-FORMATS = {0: "<B", 1: "<b", 2: "<H", 3: "<h", 4: "<I", 5: "<i", 6: "<f", 7: "<?", 10: "<Q", 11: "<q", 12: "<d"}
-
-
-class Gguf:
-    """Metadata (type and value) and tensors (type, extents, bytes) of a file."""
-
-    def __init__(self, path):
-        with open(path, "rb") as file:
-            self.data = file.read()
-        self.at = 0
-        if self.data[:4] != b"GGUF":
-            sys.exit(f"{path} is no GGUF file")
-        self.at = 4
-        self.version, tensors, keys = self.number("<I"), self.number("<Q"), self.number("<Q")
-        self.metadata = {}
-        for _ in range(keys):
-            key = self.text()
-            kind = self.number("<I")
-            self.metadata[key] = (kind, self.value(kind))
-        rows = []
-        for _ in range(tensors):
-            name, rank = self.text(), self.number("<I")
-            dims = [self.number("<Q") for _ in range(rank)]
-            rows.append((name, dims, self.number("<I"), self.number("<Q")))
-        start = (self.at + 31) // 32 * 32
-        self.tensors = {}
-        for name, dims, kind, offset in rows:
-            elements, size = SIZES[kind]
-            count = size
-            for dim in dims:
-                count *= dim
-            self.tensors[name] = (kind, dims, self.data[start + offset:start + offset + count // elements])
-
-    def number(self, form):
-        value = struct.unpack_from(form, self.data, self.at)[0]
-        self.at += struct.calcsize(form)
-        return value
-
-    def text(self):
-        size = self.number("<Q")
-        self.at += size
-        return self.data[self.at - size:self.at].decode("utf-8", "surrogateescape")
-
-    def value(self, kind):
-        if kind == 8:
-            return self.text()
-        if kind == 9:
-            each, count = self.number("<I"), self.number("<Q")
-            return each, [self.value(each) for _ in range(count)]
-        return self.number(FORMATS[kind])
+IMPORTANCE = os.path.join(SOURCE, "tests/golden/importance")
+sys.path.insert(0, IMPORTANCE)
+import synthetic  # pylint: disable=wrong-import-position
 
 
 def run(*args, code=0):
@@ -151,9 +102,50 @@ def refused(folder):
         sys.exit(f"the quantised model says {text!r}")
 
 
+def by_importance(folder):
+    model, out = os.path.join(folder, "model.gguf"), os.path.join(folder, "out.gguf")
+    matrices = {form: os.path.join(folder, "importance." + form) for form in ("gguf", "dat")}
+    synthetic.write_model(model)
+    synthetic.write_importance(matrices["gguf"])
+    synthetic.write_importance_dat(matrices["dat"])
+    count = 0
+    with open(os.path.join(IMPORTANCE, "mixtures.txt"), encoding="ascii") as file:
+        for line in file:
+            form, kind, wanted = line.strip().split(" ", 2)
+            run(model, "-o", out, "--type", kind, "--imatrix", matrices[form])
+            made = Gguf(out)
+            if digest(made) != wanted:
+                types = zip(sorted(made.tensors), *(text.split()[1].split(",") for text in (digest(made), wanted)))
+                sys.exit(f"{kind} by {form}: not llama.cpp's; of other types: {[t for t in types if t[1] != t[2]]}")
+            count += 1
+    for key, value in (("file", matrices["dat"]), ("dataset", "some text"), ("entries_count", 113),
+                       ("chunks_count", 5)):
+        if made.metadata["quantize.imatrix." + key][1] != value:
+            sys.exit(f"quantize.imatrix.{key} is {made.metadata['quantize.imatrix.' + key]}")
+    listed = run(model, "-o", out, "--type", "Q4_K", "--imatrix", matrices["gguf"], "--list")
+    program.expect(listed.stdout.decode().count("by importance") == 102, listed.stdout.decode())
+    program.expect_in(listed.stderr.decode(), "102 by importance: ")
+    os.unlink(out)
+    for args, sentence in (
+            ((model, "--type", "Q2_K_S"), "the type Q2_K_S needs an importance matrix (--imatrix), with the tensor"),
+            ((model, "--type", "Q2_K_S", "--imatrix", matrices["gguf"]), "the type Q2_K_S needs an importance matrix"),
+            ((model, "--imatrix", os.path.join(folder, "none.gguf")), "none.gguf"),
+            ((model, "--imatrix", model), 'general.type is not "imatrix"'),
+            ((BUNDLED, "--imatrix", matrices["gguf"]), "has 256 numbers, the model's tensor 1 matrices of"),
+            ((model, "--imatrix", os.path.join(IMPORTANCE, "story.txt")), "the file ends inside")):
+        error = run(*args, "-o", out, code=1).stderr.decode()
+        if sentence not in error or error.count("\n") != 1 or os.path.exists(out):
+            sys.exit(f"quantise {args} says {error!r}, not {sentence!r}")
+    error = run(model, "-o", matrices["gguf"], "--imatrix", matrices["gguf"], code=1).stderr.decode()
+    program.expect_in(error, "would be written over the input")
+    print(f"{count} files by an importance are llama.cpp's, byte by byte")
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder:
         refused(folder)
+    with tempfile.TemporaryDirectory() as folder:
+        by_importance(folder)
     if not os.path.isdir(os.path.join(MODELS, "gguf")):
         print("skipped: no " + MODELS)
         sys.exit(77)

@@ -4,6 +4,7 @@
 
 #include <cstdio>
 #include <map>
+#include <utility>
 
 #include "base/output_file.h"
 #include "interrupt.h"
@@ -24,6 +25,8 @@ QuantiseCommand::QuantiseCommand(CLI::App& app)
       ->capture_default_str();
   command_->add_flag("--pure", options_.pure, "that format for all, where a mixture has better ones for some tensors");
   command_->add_flag("--requantise", options_.requantise, "also of weights that are in blocks already, at a loss");
+  command_->add_option("--imatrix", options_.importance,
+                       "an importance matrix, of quern imatrix or llama.cpp: weights err less where it is large");
   command_->add_option("--threads", options_.threads, "one a processor when not given")->check(Between(1, 256));
   command_->add_flag("--list", list_, "every tensor with its formats, on standard output");
   CLI::Option* ranges = command_->add_option("--ranges", ranges_, "of a graph: what quern calibrate wrote");
@@ -45,6 +48,7 @@ QuantiseCommand::QuantiseCommand(CLI::App& app)
       "  quern quantise model-F16.gguf -o model-Q4_K_M.gguf\n"
       "  quern quantise path/to/Qwen3-0.6B -o qwen3-Q8_0.gguf --type Q8_0\n"
       "  quern quantise model.gguf -o pure.gguf --type Q5_K_S --pure --list\n"
+      "  quern quantise model.gguf -o small.gguf --type IQ4_XS --imatrix imatrix.gguf\n"
       "  quern quantise model.onnx --ranges ranges.json -o bytes.qgf");
 }
 
@@ -96,17 +100,21 @@ quern::Result<void> QuantiseCommand::RunModel() {
   quern::Result<quern::QuantiseReport> report = quern::Quantise(in_, out_, options_);
   if (!report.ok()) return quern::Result<void>::Failed(report.details());
   std::map<std::string, int> formats;
-  int fell_back = 0;
+  int fell_back = 0, guided = 0;
   for (const quern::QuantiseReport::Tensor& tensor : report->tensors) {
     ++formats[tensor.after];
     fell_back += tensor.fell_back ? 1 : 0;
+    guided += tensor.guided ? 1 : 0;
     if (list_)
-      std::printf("%-40s %-8s %-8s%s\n", tensor.name.c_str(), tensor.before.c_str(), tensor.after.c_str(),
+      std::printf("%-40s %-8s %-8s%s%s\n", tensor.name.c_str(), tensor.before.c_str(), tensor.after.c_str(),
+                  tensor.guided ? "  by importance" : "",
                   tensor.fell_back ? "  rows are no multiple of its blocks" : "");
   }
   std::string counts;
+  if (!options_.importance.empty()) counts = std::to_string(guided) + " by importance: ";
+  bool first = true;
   for (const auto& [format, count] : formats)
-    counts += (counts.empty() ? "" : ", ") + std::to_string(count) + " " + format;
+    counts += (std::exchange(first, false) ? "" : ", ") + std::to_string(count) + " " + format;
   std::fprintf(
       stderr, "%s: %.1f MB of weights from %.1f (%s)%s\n", out_.c_str(), static_cast<double>(report->bytes_after) / 1e6,
       static_cast<double>(report->bytes_before) / 1e6, counts.c_str(),

@@ -14,7 +14,8 @@ namespace {
 
 // Formats by tensor of a model of so many layers with rows of `width`.
 std::map<std::string, Quantised> Formats(const std::string& type, int layers, int64_t width, int experts = 0,
-                                         const std::string& architecture = "llama", int kv_heads = 8) {
+                                         const std::string& architecture = "llama", int kv_heads = 8,
+                                         bool guided = false) {
   Metadata metadata;
   metadata.PutText("general.architecture", architecture);
   metadata.PutInt(architecture + ".block_count", layers);
@@ -42,7 +43,7 @@ std::map<std::string, Quantised> Formats(const std::string& type, int layers, in
   const std::vector<uint8_t> data(bytes.begin(), bytes.end());
   const StatusOr<GgufFile> file = GgufFile::Parse(data);
   EXPECT_TRUE(file.ok()) << file.status();
-  const std::vector<Quantised> formats = FormatsOf(**FindMixture(type), *file, false);
+  const std::vector<Quantised> formats = FormatsOf(**FindMixture(type), *file, false, guided);
   std::map<std::string, Quantised> named;
   for (size_t t = 0; t < formats.size(); ++t) named[file->tensors()[t].name] = formats[t];
   return named;
@@ -88,6 +89,43 @@ TEST(Mixtures, ModelsOfTheirOwnKind) {
   EXPECT_EQ(Formats("Q3_K_L", 2, 256, 0, "falcon")["blk.0.attn_output.weight"].dtype, DType::kQ4_K);
   EXPECT_EQ(Formats("TQ2_0", 2, 256)["token_embd.weight"].dtype, DType::kQ4_K);
   EXPECT_EQ(Formats("F16", 2, 256)["token_embd.weight"].dtype, DType::kF16);
+}
+
+// Formats of ffn_down by layer.
+std::string Down(const std::string& type, bool guided, const std::string& architecture = "llama") {
+  auto formats = Formats(type, 16, 256, 0, architecture, 8, guided);
+  std::string down;
+  for (int l = 0; l < 16; ++l)
+    down += std::string(Name(formats["blk." + std::to_string(l) + ".ffn_down.weight"].dtype)) + (l < 15 ? " " : "");
+  return down;
+}
+
+// The first eighth of layers.
+TEST(Mixtures, ByAnImportance) {
+  const auto layers = [](const std::string& first, const std::string& others) {
+    std::string all = first + " " + first;
+    for (int l = 2; l < 16; ++l) all += " " + others;
+    return all;
+  };
+  EXPECT_EQ(Down("Q4_0", false), layers("q4_0", "q4_0"));
+  EXPECT_EQ(Down("Q4_0", true), layers("q4_1", "q4_0"));
+  EXPECT_EQ(Down("Q5_0", true), layers("q5_1", "q5_0"));
+  EXPECT_EQ(Down("IQ4_XS", false), layers("q5_K", "iq4_xs"));
+  EXPECT_EQ(Down("IQ4_XS", true), layers("iq4_xs", "iq4_xs"));
+  EXPECT_EQ(Down("IQ4_NL", false, "falcon"), layers("q5_K", "iq4_nl"));
+  EXPECT_EQ(Down("IQ4_NL", true, "falcon"), layers("iq4_nl", "iq4_nl"));
+  EXPECT_EQ(Down("Q2_K_S", true), layers("q4_K", "q2_K"));
+  EXPECT_EQ(Down("Q4_K_S", true), Down("Q4_K_S", false));
+}
+
+TEST(Mixtures, SomeNeedAnImportance) {
+  auto formats = Formats("Q2_K_S", 8, 256);
+  EXPECT_TRUE(formats["blk.1.attn_q.weight"].needs_importance);
+  EXPECT_FALSE(formats["blk.0.ffn_down.weight"].needs_importance);  // q4_K
+  EXPECT_FALSE(formats["token_embd.weight"].needs_importance);
+  EXPECT_FALSE(formats["output.weight"].needs_importance);
+  EXPECT_FALSE(Formats("Q2_K", 8, 256)["blk.1.attn_q.weight"].needs_importance);
+  EXPECT_FALSE(Formats("Q2_K_S", 8, 96)["blk.1.attn_q.weight"].needs_importance);  // q4_0
 }
 
 TEST(Mixtures, UnknownNames) {
