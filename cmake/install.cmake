@@ -89,7 +89,7 @@ install(FILES ${PROJECT_BINARY_DIR}/generated/quern.pc DESTINATION ${CMAKE_INSTA
 
 # What others wrote and the programs hold goes along with its licence.
 if(QUERN_STATIC_LLVM)
-  foreach(name llvm-19-dev libicu-dev libabsl-dev libxxhash-dev zlib1g-dev libzstd-dev libprotobuf-dev
+  foreach(name llvm-19-dev libicu-dev libabsl-dev libxxhash-dev zlib1g-dev libminizip-dev libzstd-dev libprotobuf-dev
           libhwy-dev nlohmann-json3-dev libcli11-dev node-d3)
     if(EXISTS /usr/share/doc/${name}/copyright)
       install(FILES /usr/share/doc/${name}/copyright RENAME ${name}.txt

@@ -21,7 +21,7 @@ set_target_properties(LLVMSupport PROPERTIES INTERFACE_LINK_LIBRARIES
 
 # Of every shared library that programs link, the archive.
 set(archives "")
-set(names z zstd icui18n icuuc icudata xxhash)
+set(names z zstd minizip icui18n icuuc icudata xxhash)
 get_property(imported DIRECTORY PROPERTY IMPORTED_TARGETS)
 foreach(target ${imported})
   if(target MATCHES "^absl::(.*)")

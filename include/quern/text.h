@@ -32,7 +32,7 @@ struct TextOptions {
       {};             // of symbols, before what the file says; others: 8, or the nearest there is
   uint64_t seed = 1;  // of the values where no file has them: floats in -1..1, whole numbers from 0 to 7
   // Files of values, which count before what the graph's own file names: "NAME=FILE.npy" for an input, state or
-  // parameter, "FILE.safetensors" for those that its tensors are called after. A size that is a dimension of one by
+  // parameter, "FILE.npz" or "FILE.safetensors" for those its tensors are called after. A size that is a dimension by
   // itself follows from it, unless `sizes` has it. Of a parameter in a block format: its bytes, as u8.
   std::vector<std::string> values = {};
   // Of a model in ONNX: its sizes become part of the graph, which has no symbols.
@@ -70,8 +70,8 @@ class TextGraph {
   // Writes what InsertQdq makes of the graph, as Save does. Parameters whose values files have become constants: what
   // is written is the whole of it. Errors: those of InsertQdq; kResource.
   Result<void> SaveQuantised(const std::string& path, const QuantisationMap& map) const;
-  // Writes what the last run computed: "NAME=FILE.npy" one output, "FILE.safetensors" all. Errors: kInvalid, for what
-  // is neither; kUnknownName; kUnsupported (bf16 as .npy); kResource.
+  // Writes what the last run computed: "NAME=FILE.npy" one output, "FILE.npz" or "FILE.safetensors" all. Errors:
+  // kInvalid, for what is none; kUnknownName; kUnsupported (bf16 as .npy); kResource.
   Result<void> SaveOutputs(const std::string& file) const;
   // What is in the graph, in lines for people: its fingerprint, sizes, inputs, outputs, parameters, ops.
   std::string Describe() const;

@@ -68,7 +68,7 @@ class SortKernel {
     EmitGrid(view_, writer_.kernel, outer, std::min<int64_t>(most_, kChunkElements) * 8,
              [&](const Index& index, Block& block) {
                outer_ = index;
-               block = view_.facts.blocks || most_ <= kShort ? Counted() : IsFew() ? Kept() : ByDigits();
+               block = view_.facts.blocks || most_ <= kShort ? Counted() : IsFew() ? Kept() : Unless0(ByDigits());
              });
     QUERN_ASSIGN(KernelUse use, writer_.Finish());
     lowered_.kernels.push_back(std::move(use));
@@ -108,6 +108,12 @@ class SortKernel {
       if (IsUnsigned(dtype)) key = key - number(int64_t{1} << (bits_ - 1));
     }
     return node_.op->sort->descending(node_) ? kb::Call(Op::kXor, {key, number(-1)}) : key;
+  }
+
+  // No place is inside of a line that has none.
+  Block Unless0(Block block) const {
+    if (n_.LowerBound(view_.ranges).value_or(0) > 0) return block;
+    return {kb::If(Less(kb::Int(0), N()), std::move(block))};
   }
 
   // The element of x at `from` is the one at `to` of the results.

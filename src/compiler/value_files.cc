@@ -5,6 +5,7 @@
 #include "base/mapped_file.h"
 #include "base/output_file.h"
 #include "import/npy.h"
+#include "import/npz.h"
 #include "import/safetensors.h"
 #include "onnx/model_file.h"
 
@@ -23,16 +24,18 @@ StatusOr<FileTensors> ReadValueFile(const std::string& given) {
   const auto named = [](const std::string& path, const Status& status) {
     return status.ok() ? status : WithMessage(status, absl::StrCat(path, ": ", status.message()));
   };
-  if (given.ends_with(".safetensors")) {
+  const bool many = given.ends_with(".npz");
+  if (many || given.ends_with(".safetensors")) {
     QUERN_ASSIGN(const MappedFile file, MappedFile::Open(given));
-    StatusOr<FileTensors> tensors = ParseSafetensors(file.bytes());
+    StatusOr<FileTensors> tensors = many ? ParseNpz(file.bytes()) : ParseSafetensors(file.bytes());
     if (!tensors.ok()) return named(given, tensors.status());
     return tensors;
   }
   const size_t equals = given.find('=');
   const bool npy = given.ends_with(".npy");
   if (equals == std::string::npos || (!npy && !given.ends_with(".pb")))
-    return absl::InvalidArgumentError(absl::StrFormat("\"%s\" is neither NAME=FILE.npy nor FILE.safetensors", given));
+    return absl::InvalidArgumentError(
+        absl::StrFormat("\"%s\" is not NAME=FILE.npy, FILE.npz or FILE.safetensors", given));
   const std::string path = given.substr(equals + 1);
   QUERN_ASSIGN(const MappedFile file, MappedFile::Open(path));
   StatusOr<FileTensor> tensor = npy ? ParseNpy(file.bytes()) : ParseTensorMessage(file.bytes());
@@ -44,9 +47,14 @@ Status WriteValueFile(const std::string& given, const std::vector<std::pair<std:
                       const std::string& where) {
   if (given.ends_with(".safetensors"))
     return WriteFile(given, PrintSafetensors(FileTensors(tensors.begin(), tensors.end())));
+  if (given.ends_with(".npz")) {
+    QUERN_ASSIGN(const std::string bytes, PrintNpz(FileTensors(tensors.begin(), tensors.end())));
+    return WriteFile(given, bytes);
+  }
   const size_t equals = given.find('=');
   if (equals == std::string::npos || !given.ends_with(".npy"))
-    return absl::InvalidArgumentError(absl::StrFormat("\"%s\" is neither NAME=FILE.npy nor FILE.safetensors", given));
+    return absl::InvalidArgumentError(
+        absl::StrFormat("\"%s\" is not NAME=FILE.npy, FILE.npz or FILE.safetensors", given));
   std::vector<std::string_view> names;
   for (const auto& [name, tensor] : tensors) {
     names.emplace_back(name);

@@ -9,7 +9,7 @@
 
 namespace quern::compiler {
 
-// "FILE.safetensors", all tensors of it; "NAME=FILE.npy", or "NAME=FILE.pb", a tensor as ONNX has it. Errors:
+// "FILE.safetensors" or "FILE.npz", all tensors of it; "NAME=FILE.npy", or "NAME=FILE.pb", as ONNX has one. Errors:
 // InvalidArgument for anything else; those of the readers, with the path.
 StatusOr<FileTensors> ReadValueFile(const std::string& given);
 // The same for files to write, of `tensors` by name; `where`: the graph's name, for errors. Errors: kUnknownName,

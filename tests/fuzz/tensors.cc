@@ -3,10 +3,12 @@
 //
 //   s  a .safetensors file
 //   n  a .npy file
+//   z  a .npz file
 #include <cstdlib>
 #include <string>
 
 #include "import/npy.h"
+#include "import/npz.h"
 #include "import/safetensors.h"
 
 namespace {
@@ -29,12 +31,13 @@ void Check(const FileTensor& tensor) {
   if (BytesOf(tensor.dtype, tensor.shape) != tensor.bytes.size()) std::abort();
 }
 
-void ReadManyTensors(std::span<const uint8_t> file) {
-  const StatusOr<FileTensors> tensors = ParseSafetensors(file);
+void ReadManyTensors(std::span<const uint8_t> file, bool npz) {
+  const StatusOr<FileTensors> tensors = npz ? ParseNpz(file) : ParseSafetensors(file);
   Check(tensors.status());
   if (!tensors.ok()) return;
-  const std::string written = PrintSafetensors(*tensors);
-  const StatusOr<FileTensors> again = ParseSafetensors(BytesOf(written));
+  const StatusOr<std::string> written = npz ? PrintNpz(*tensors) : PrintSafetensors(*tensors);
+  if (!written.ok()) std::abort();
+  const StatusOr<FileTensors> again = npz ? ParseNpz(BytesOf(*written)) : ParseSafetensors(BytesOf(*written));
   if (!again.ok() || again->size() != tensors->size()) std::abort();
   for (const auto& [name, tensor] : *tensors) {
     Check(tensor);
@@ -59,7 +62,7 @@ void ReadOneTensor(std::span<const uint8_t> file) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
   const std::span<const uint8_t> file(data + 1, size - 1);
-  if (data[0] == 's') ReadManyTensors(file);
+  if (data[0] == 's' || data[0] == 'z') ReadManyTensors(file, data[0] == 'z');
   if (data[0] == 'n') ReadOneTensor(file);
   return 0;
 }

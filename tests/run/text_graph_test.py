@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import zipfile
 
 from program import expect_in, said
 
@@ -147,6 +148,42 @@ def npy(values, shape):
     return b"\x93NUMPY\x01\x00\x76\x00" + header.encode() + b"\n" + struct.pack(f"<{len(values)}f", *values)
 
 
+def check_archives(folder, path, x):
+    """.npz files: Python's zipfile writes what is read and reads what is written; damaged ones are errors."""
+    archive, out = folder / "x.npz", folder / "y.npz"
+    w = npy([1, 10, 100, 1000], [4])
+
+    def write(entries, method=zipfile.ZIP_STORED):
+        with zipfile.ZipFile(archive, "w", method) as file:
+            for name, data in entries:
+                file.writestr(name, data)
+
+    for method in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        write([("x.npy", x), ("w.npy", w)], method)
+        expect_in(quern("run", path, "--in", archive, "--out", out), "output 0  f32[2]  4321 8765\n")
+        with zipfile.ZipFile(out) as file:
+            values = struct.unpack("<2f", file.read("0.npy")[-8:])
+            if file.testzip() or file.namelist() != ["0.npy"] or values != (4321, 8765):
+                sys.exit("the .npz file has other values")
+    whole = archive.read_bytes()
+
+    def refused(data, words):
+        archive.write_bytes(data)
+        expect_in(quern("run", path, "--in", archive, code=1), "x.npz: ", words)
+
+    refused(b"", "no ZIP archive")
+    refused(whole[:40], "no ZIP archive")
+    refused(whole[:45] + bytes([whole[45] ^ 255]) + whole[46:], "x: ")
+    lists = whole.index(b"PK\1\2")
+    refused(whole[:lists + 24] + b"\xff\xff\xff\x7f" + whole[lists + 28:], "x: its size cannot be")
+    write([("x.npy", x), ("readme.txt", b"")])
+    refused(archive.read_bytes(), '"readme.txt" is no array')
+    write([("x.npy", x[:-1])])
+    refused(archive.read_bytes(), "x: byte 128: the data does not have the bytes of")
+    write([])
+    expect_in(quern("run", path, "--in", archive, "--in", f"x={folder / 'x.npy'}"), "output 0  f32[2]")
+
+
 def check_values(folder):
     """Values from files and into files; sizes follow from shapes."""
     path, x, w = folder / "plain.qir", folder / "x.npy", folder / "w.safetensors"
@@ -167,8 +204,9 @@ def check_values(folder):
     expect_in(quern("run", path, "--in", f"x={x}", "--size", "N=3", code=1), "tensor x", "[2, 4]", "[3, 4] expected")
     expect_in(quern("run", path, "--in", f"w={x}", code=1), "tensor w", "[2, 4]", "[4] expected")
     expect_in(quern("run", path, "--in", f"y={x}", code=1), "there is no input or parameter y; there is: w, x")
-    expect_in(quern("run", path, "--in", x, code=1), "is neither NAME=FILE.npy nor FILE.safetensors")
+    expect_in(quern("run", path, "--in", x, code=1), "is not NAME=FILE.npy, FILE.npz or FILE.safetensors")
     expect_in(quern("run", path, "--out", f"1={out}", code=1), "there is no output 1; there is: 0")
+    check_archives(folder, path, x.read_bytes())
     x.write_bytes(x.read_bytes()[:-1])
     expect_in(quern("run", path, "--in", f"x={x}", code=1), "x.npy: byte 128: the data does not have the bytes of")
 

@@ -170,7 +170,8 @@ RunCommand::RunCommand(CLI::App& app)
       ->excludes(logits);
   run.add_flag("-q,--quiet", quiet_, "no summary on standard error");
   run.add_flag("--verbose", verbose_, "say when a variant is compiled");
-  run.add_option("--out", out_, "of a graph, its outputs: NAME=FILE.npy, or FILE.safetensors; may be given again")
+  run.add_option("--out", out_,
+                 "of a graph, its outputs: NAME=FILE.npy, FILE.npz or FILE.safetensors; may be given again")
       ->allow_extra_args(false);
   RequireValues(run, {"--prompt", "--stop", "--system"});
   run.footer(

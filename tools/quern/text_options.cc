@@ -14,7 +14,7 @@ TextArguments::TextArguments(CLI::App& verb, bool run) : fix_sizes_(run) {
     verb.add_flag("--fix-sizes", fix_sizes_, "of a model in ONNX: its sizes become part of the graph");
   }
   verb.add_option("--in", in_,
-                  "of a graph, values of inputs and parameters: NAME=FILE.npy, or FILE.safetensors; "
+                  "of a graph, values of inputs and parameters: NAME=FILE.npy, FILE.npz or FILE.safetensors; "
                   "may be given again")
       ->allow_extra_args(false);
   verb.add_option("--values", seed_, "of a graph: the seed of the values that its file does not have")

@@ -34,6 +34,20 @@ TEST(Sort, EveryForm) {
   }
 }
 
+// Lines that may have no element, by digits and by counting.
+TEST(Sort, OfLinesThatMayBeEmpty) {
+  for (const char* const most : {"100", "1000"}) {
+    for (const int64_t n : {0, 1, 97}) {
+      CheckFused(absl::StrCat("graph g sym N in 0..", most, R"( {
+  %0 = Input() {name = "x"} : f32[3, N]
+  %1:2 = Sort(%0) {axis = 1, descending = true} : f32[3, N], i64[3, N]
+  return %1.0, %1.1
+})"),
+                 {{"N", n}}, 0, kCpu);
+    }
+  }
+}
+
 TEST(Sort, TheBestOfMany) {
   for (const int n : {5, 128, 129, 191, 700}) {
     for (const int k : {0, 1, 5, 128, 129}) {
