@@ -85,7 +85,6 @@ def check_rows(folder):
 def check_errors(folder, product):
     expect("SYMBOL=NUMBER" in quern(folder, product, "--size", "N", code=1), "a size that is none")
     expect("there is no symbol M" in quern(folder, product, "--size", "M=3", code=1), "a symbol there is not")
-    expect("not a graph" in quern(folder, SOURCE / "models" / "addition.gguf", code=1), "a model")
     expect("--threads" in quern(folder, product, "--threads", "1,-2", code=2), "threads below 0")
     before = product.read_text()
     quern(folder, product, "--json", product, code=1)
@@ -93,6 +92,23 @@ def check_errors(folder, product):
     broken = folder / "broken.qir"
     broken.write_text(SUM.replace("Add", "Ad"))
     expect("broken.qir" in quern(folder, product, broken, code=1), "an op there is not")
+
+
+def check_models(folder, product):
+    """A language model beside a graph: tokens a second, of a prompt and decoded."""
+    model, out = SOURCE / "models" / "addition.gguf", folder / "models.json"
+    table = quern(folder, product, model, "--threads", "1,2", "--samples", 3, "--ms", 1, "-p", 13, "-n", 7,
+                  "--json", out)
+    rows = [line.split() for line in table.splitlines()]
+    expect([row[0] for row in rows] == ["graph", "product", "product", "model", "addition", "addition"], table)
+    data = json.loads(out.read_text())
+    expect(len(data["graphs"]) == 2 and [row["threads"] for row in data["models"]] == [1, 2], f"rows: {data}")
+    for row, cells in zip(data["models"], rows[4:]):
+        expect((row["prompt_tokens"], row["decoded_tokens"], row["samples"]) == (13, 7, 3), f"what was run: {row}")
+        expect(0 < row["prompt_least_ns"] <= row["prompt_median_ns"], f"times in disorder: {row}")
+        expect(0 < row["token_least_ns"] <= row["token_median_ns"], f"times in disorder: {row}")
+        expect(cells[1] == str(row["threads"]) and cells[4] == f"{13e9 / row['prompt_median_ns']:.1f}", table)
+    expect("GGUF" in quern(folder, SOURCE / "README.md", code=1), "no model")
 
 
 def check_graphs(folder):
@@ -107,6 +123,8 @@ def check_graphs(folder):
 
 with tempfile.TemporaryDirectory() as name:
     where = pathlib.Path(name)
-    check_errors(where, check_rows(where))
+    product_file = check_rows(where)
+    check_errors(where, product_file)
+    check_models(where, product_file)
     check_graphs(where)
 print("graphs timed on one thread and on two, errors named")

@@ -34,6 +34,11 @@ quern::Error Said(std::string message) {
   return error;
 }
 
+quern::Error Named(const std::string& file, quern::Error error) {
+  if (error.message.find(file) == std::string::npos) error.message = file + ": " + error.message;
+  return error;
+}
+
 // Of sorted values, the nearest one.
 double Quantile(const std::vector<double>& values, double q) {
   return values[static_cast<size_t>(q * static_cast<double>(values.size() - 1) + 0.5)];
@@ -46,15 +51,23 @@ std::string Us(double ns) { return absl::StrFormat("%.*f", ns < 1e5 ? 2 : 1, ns 
 }  // namespace
 
 BenchCommand::BenchCommand(CLI::App& app)
-    : command_(app.add_subcommand("bench", "how long graphs take, beside this machine's peaks")),
+    : command_(app.add_subcommand("bench", "how long graphs take, beside this machine's peaks, and models")),
       text_(*command_, true) {
-  command_->add_option("GRAPH", files_, "graphs in text or binary form or ONNX")->required();
+  command_->add_option("GRAPH", files_, "graphs in text or binary form or ONNX, or language models")->required();
   command_->add_option("--threads", threads_, "a number, or several: 1,2; 0: as many as the process may use")
       ->delimiter(',')
       ->check(WholeNumber<int>);
-  command_->add_option("--samples", samples_, "times that are taken of each graph, after runs to warm up")
+  samples_option_ = command_
+                        ->add_option("--samples", samples_,
+                                     "times that are taken of each graph, after runs to warm up; 5 of a language model")
+                        ->capture_default_str()
+                        ->check(Between(1, 100000));
+  command_->add_option("-p,--prompt-tokens", model_.prompt, "of a language model: ids of the prompt, drawn at random")
       ->capture_default_str()
-      ->check(Between(1, 100000));
+      ->check(Between(1, 1 << 20));
+  command_->add_option("-n,--tokens", model_.tokens, "of a language model: tokens that are decoded behind it")
+      ->capture_default_str()
+      ->check(Between(1, 1 << 20));
   command_->add_option("--ms", sample_ms_, "what a sample lasts at least, in runs that are averaged")
       ->capture_default_str()
       ->check(Between(0.0, 60000.0));
@@ -69,34 +82,38 @@ BenchCommand::BenchCommand(CLI::App& app)
       "Examples:\n"
       "  quern bench graph.qir\n"
       "  quern bench bench/graphs/*.qir --threads 1,2 --json bench.json\n"
+      "  quern bench model.gguf --threads 1,2 --prompt-tokens 256 --tokens 64\n"
       "  quern bench graph.qir --size SEQ=128 --samples 50");
 }
 
 quern::Error BenchCommand::Run() {
   std::vector<std::string> keep = files_;
   if (const quern::Status ok = quern::CheckOutput(json_, keep); !ok.ok()) return Said(std::string(ok.message()));
-  for (const std::string& file : files_) {
-    if (!quern::TextGraph::Is(file)) return Said(file + " is not a graph; quern profile takes models");
-  }
   options_.cancel = CancelOnInterrupt();
+  if (samples_option_->count() > 0) model_.samples = samples_;
   std::vector<Row> rows;
+  std::vector<ModelRow> models;
   for (const std::string& file : files_) {
     for (const int threads : threads_) {
       quern::Options options = options_;
       options.threads = threads;
+      if (!quern::TextGraph::Is(file)) {
+        quern::Result<ModelRow> row = MeasureModel(file, options, model_);
+        if (!row.ok()) return Named(file, row.details());
+        models.push_back(*std::move(row));
+        continue;
+      }
       // Peaks of this hour: those that are kept may be of a busier one.
       const bool probe = rows.size() < threads_.size();
       quern::Result<Row> row = Measure(file, options, {.probe = probe});
-      if (!row.ok()) {
-        quern::Error error = row.details();
-        if (error.message.find(file) == std::string::npos) error.message = file + ": " + error.message;
-        return error;
-      }
+      if (!row.ok()) return Named(file, row.details());
       rows.push_back(*std::move(row));
     }
   }
-  std::fputs(Table(rows).c_str(), stdout);
-  return json_.empty() ? quern::Error{} : Said(std::string(quern::WriteFile(json_, Json(rows), keep).message()));
+  if (!rows.empty()) std::fputs(Table(rows).c_str(), stdout);
+  if (!models.empty()) std::fputs(ModelTable(models, OutputColumns()).c_str(), stdout);
+  if (json_.empty()) return {};
+  return Said(std::string(quern::WriteFile(json_, Json(rows, models), keep).message()));
 }
 
 quern::Result<BenchCommand::Row> BenchCommand::Measure(const std::string& file, const quern::Options& options,
@@ -160,7 +177,7 @@ std::string BenchCommand::Table(const std::vector<Row>& rows) const {
   return table.Text(OutputColumns());
 }
 
-std::string BenchCommand::Json(const std::vector<Row>& rows) const {
+std::string BenchCommand::Json(const std::vector<Row>& rows, const std::vector<ModelRow>& models) const {
   using Object = nlohmann::ordered_json;
   Object graphs = Object::array();
   for (const Row& row : rows) {
@@ -187,6 +204,7 @@ std::string BenchCommand::Json(const std::vector<Row>& rows) const {
                       {"f32_gflops", roof.f32_gflops},
                       {"int8_gops", roof.int8_gops}});
   }
-  const Object all = {{"schema", "quern.bench"}, {"version", 1}, {"graphs", std::move(graphs)}};
+  Object all = {{"schema", "quern.bench"}, {"version", 1}, {"graphs", std::move(graphs)}};
+  if (!models.empty()) all["models"] = ModelJson(models);
   return all.dump(1, ' ', false, Object::error_handler_t::replace) + "\n";
 }

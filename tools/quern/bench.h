@@ -1,10 +1,12 @@
-// quern bench: how long whole runs of graphs in text form take, beside the least that this machine needs for them.
+// quern bench: how long whole runs of graphs take, beside the least that this machine needs for them, and how many
+// tokens a second language models take and give.
 #pragma once
 
 #include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
 
+#include "bench_model.h"
 #include "quern/profile.h"
 #include "text_options.h"
 
@@ -31,13 +33,15 @@ class BenchCommand {
   quern::Result<Row> Measure(const std::string& file, const quern::Options& options,
                              const quern::ProfilerOptions& profiling);
   std::string Table(const std::vector<Row>& rows) const;
-  std::string Json(const std::vector<Row>& rows) const;
+  std::string Json(const std::vector<Row>& rows, const std::vector<ModelRow>& models) const;
 
   CLI::App* command_;
   std::vector<std::string> files_;
   std::string json_;
   std::vector<int> threads_ = {0};
   int samples_ = 15;
+  CLI::Option* samples_option_ = nullptr;
+  ModelBench model_;
   double sample_ms_ = 10;
   quern::Options options_;
   TextArguments text_;
