@@ -203,11 +203,10 @@ void MatmulKernels::EmitMany(KernelWriter& writer, FusedExpr& expr, const Matmul
   rows.push_back(deep ? AddToSums(segment, m, live_rows, f, columns)
                       : Epilogue(writer, expr, segment, m, live_rows, n, columns, width, f + kb::Ref("j")));
   panel.push_back(kb::For("m", FirstRow(), EndRow(), std::move(rows), step));
-  kir::Block products = {kb::For("f", kb::Int(0),
-                                 segment.columns % chunk == 0 || chunk == width
-                                     ? kb::Int(chunk)
-                                     : kb::Min(kb::Int(chunk), kb::Int(segment.columns) - n0),
-                                 std::move(panel), width)};
+  // Of a last chunk that is cut short some panels are not there.
+  if (segment.columns % chunk != 0 && chunk != width)
+    panel = {kb::If(kb::Call(kir::Op::kLt, {n, kb::Int(segment.columns)}), std::move(panel))};
+  kir::Block products = {kb::For("f", kb::Int(0), kb::Int(chunk), std::move(panel), width)};
   if (deep) products = OverDepth(writer, expr, segment, n0, chunk, std::move(products));
   block.insert(block.end(), products.begin(), products.end());
   EmitPacks(writer, segment, n0, chunk, block);
