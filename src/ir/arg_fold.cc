@@ -104,6 +104,11 @@ Status Reference(RefContext& context) {
   const RefTensor& x = *context.operands[0];
   const bool last = context.node.attributes.Bool("last");
   int64_t result = 0;
+  // Of no elements there is no best.
+  if (x.dims[FromStart(context.node.attributes.Int("axis"), static_cast<int>(x.dims.size()))] == 0) {
+    for (int64_t i = 0; i < context.results[0].elements(); ++i) context.results[0].SetInteger(i, -1);
+    return absl::OkStatus();
+  }
   ForEachLine(x, context.node.attributes.Int("axis"), [&](const std::vector<int64_t>& at) {
     size_t best = 0;
     for (size_t i = 1; i < at.size(); ++i) {
