@@ -5,8 +5,8 @@
 namespace quern::ir {
 
 const OpDef& Op_arg_min() {
-  static const OpDef* const op =
-      ArgFold("ArgMin", "index of the smallest element along one axis; a NaN is smaller than all, and -1 is none", false);
+  static const OpDef* const op = ArgFold(
+      "ArgMin", "index of the smallest element along one axis; a NaN is smaller than all, and -1 is none", false);
   return *op;
 }
 
