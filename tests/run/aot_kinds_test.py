@@ -198,7 +198,7 @@ def output_files(at):
                            (["-o", at / "x.s"], "no file that ends in .s; --emit asm is"),
                            (["-o", at / "x.o", "--emit", "kir"], "no file that ends in .o; --emit obj is"),
                            (["-o", at / "x.o", "--target", "metal"], "no file that ends in .o"),
-                           (["--embed-vocabulary"], "a graph has no vocabulary to embed"),
+                           (["--embed-vocabulary"], "--embed-vocabulary is an option of language models"),
                            (["--pack-weights", "--embed-weights"], "either embedded or packed"),
                            (["--target", "aarch64-apple-darwin"], 'unknown target "aarch64-apple-darwin"; known: '),
                            (["--target", "x86_64-pc-windows-msvc"], 'unknown target "x86_64-pc-windows-msvc"; known: '),

@@ -148,8 +148,8 @@ def main():
         QUERN.fails("general.architecture is \"gemma\", \"llama\" expected", "run", MODEL, "--prompt", "1", "--lora",
                     other)
         graph = os.path.join(SOURCE, "bench/graphs/add_1M.qir")
-        QUERN.fails("not for graphs", "run", graph, "--lora", path)
-        QUERN.fails("not for graphs", "compile", graph, "-o", folder, "--lora", path)
+        QUERN.fails("is an option of language models", "run", graph, "--lora", path)
+        QUERN.fails("is an option of language models", "compile", graph, "-o", folder, "--lora", path)
 
 
 if __name__ == "__main__":

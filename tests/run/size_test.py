@@ -26,7 +26,7 @@ LIMITS = {
     # libLLVM, a shared library of Debian's, not in it; 0.56 MB are the tile of doubles, as objects and as bitcode,
     # 0.08 docs/ops.md, 0.6 what came with verbs, quantisers, tokenizers and ops, and 8.3 the tiles of the seven formats
     # with grids: six each, as objects and as bitcode, for six levels, each with its own numbers; 0.5 came with math of
-    # doubles, frame pointers, graphs over bytes, sizes that runs find and kept plans
+    # doubles, frame pointers, graphs over bytes, sizes that runs find and kept plans; 0.5 quantisers by an importance
     "quern": 44_300_000,
 }
 
