@@ -49,9 +49,7 @@ MatmulKernels::MatmulKernels(const RegionView& view, const MatmulPlan::Tiles& pl
 }
 
 StatusOr<LoweredRegion> MatmulKernels::Lower() {
-  const bool quantises = std::any_of(view_.graph.nodes().begin(), view_.graph.nodes().end(),
-                                     [](const ir::Node& node) { return node.op->kind == ir::OpKind::kPack; });
-  if (view_.facts.blocks && (quantises || IsBlock(view_.type(plan_.lhs).dtype))) {
+  if (view_.facts.blocks && (Quantises() || IsBlock(view_.type(plan_.lhs).dtype))) {
     return absl::UnimplementedError("quantised activations are not for blocks of threads");
   }
   QUERN_RETURN_IF_ERROR(LowerPrologue());
@@ -142,6 +140,11 @@ int64_t MatmulKernels::Unit() const {
     unit = std::max(unit, WideSpan(node));
   }
   return unit;
+}
+
+bool MatmulKernels::Quantises() const {
+  return std::ranges::any_of(view_.graph.nodes(),
+                             [](const ir::Node& node) { return node.op->kind == ir::OpKind::kPack; });
 }
 
 int64_t MatmulKernels::Chunk() const {

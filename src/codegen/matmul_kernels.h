@@ -31,7 +31,8 @@ class MatmulKernels {
  private:
   // ---- matmul.cc
   Status LowerPrologue();
-  int64_t Unit() const;  // columns that must stay together
+  int64_t Unit() const;    // columns that must stay together
+  bool Quantises() const;  // some results, in whole chunks of columns
   int64_t Chunk() const;
   Status EmitKernel(const std::vector<const MatmulSegment*>& segments, int64_t chunk);
   // The activations as a slice of rows [from, from + count), or all of them, and of columns [k, k + depth), or all.

@@ -115,6 +115,7 @@ int64_t MatmulKernels::WindowsChunk() const {
     chunk = all / parts;
     if (blocks * parts >= kChunks && (!InDepthBlocks() || chunk <= kMostColumns)) break;
   }
+  if (Quantises()) return chunk;
   // Columns that no parts divide are cut all the same.
   const int64_t wanted = CeilDiv(CeilDiv(all, unit), CeilDiv(kChunks, blocks)) * unit;
   return std::min(chunk, std::max(wanted, CeilDiv(kColumns, unit) * unit));

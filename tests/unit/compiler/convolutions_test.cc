@@ -104,6 +104,31 @@ TEST(Convolutions, OfLongWindows) {
   }
 }
 
+// Rows of windows whose products are quantised for the next one: in chunks of columns that are all there.
+TEST(Convolutions, ThatAreQuantised) {
+  for (const char* const channels : {"60", "180"}) {
+    ExpectRight(
+        absl::StrReplaceAll(R"(graph g {
+  %0 = Input() {name = "x"} : f32[1, 10, 7 * $c]
+  %1 = Param() {name = "w"} : f32[160, 9 * $c]
+  %2 = Window(%0) {dilations = [1, 1], $k, value = 0.0} : f32[1, 3, 3 * $c, 10, 7]
+  %3 = Transpose(%2) {perm = [0, 3, 4, 1, 2]} : f32[1, 10, 7, 3, 3 * $c]
+  %4 = Reshape(%3) {shape = <70, 9 * $c>} : f32[70, 9 * $c]
+  %5 = MatMul(%4, %1) {transpose_b = true} : f32[70, 160]
+  %6 = Param() {name = "v"} : q8_0[33, 160]
+  %7 = MatMul(%5, %6) {transpose_b = true} : f32[70, 33]
+  return %7
+})",
+                            {{"$k", absl::StrCat("kernel = [3, ", 3 * std::stoi(channels), "], pads = [1, ", channels,
+                                                 ", 1, ", channels, "], strides = [1, ", channels, "]")},
+                             {"3 * $c", absl::StrCat(3 * std::stoi(channels))},
+                             {"9 * $c", absl::StrCat(9 * std::stoi(channels))},
+                             {"7 * $c", absl::StrCat(7 * std::stoi(channels))},
+                             {"$c", channels}}),
+        {{}});
+  }
+}
+
 // The image is read as rows too, and a product of windows shares its region with nothing that does.
 TEST(Convolutions, OfAnImageThatOthersReadToo) {
   ExpectRight(R"(graph g {
