@@ -1,12 +1,15 @@
 """What the tests share. Failures print the seed; QUERN_SOURCE is the checkout, for models and examples."""
 import os
 import pathlib
+import signal
 import threading
 
 import numpy as np
 import pytest
 
 os.environ.setdefault("QUERN_CACHE", "off")
+# Who is started in the background of a shell ignores interrupts.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 import quern  # noqa: E402
 

@@ -5,7 +5,7 @@
 //   vec c in 0..W { u[c] = 0; p[c] = 0 }
 //   for i in 0..n by 8 { vec c in 0..W { u[c] = u[c] + s[b, h, i, j0 + c] * ke[i] + ..; p[c] = p[c] + .. * qe[i] } }
 //   vec c in 0..W { d[c] = (v[b, t, h, j0 + c] - u[c]) * beta; o[..] = (p[c] + d[c] * kq) * scale }
-//   for i in 0..n by 8 { vec c in 0..W { s[..] = s[..] * e + d[c] * k[i]; .. } }
+//   for i in n..0 by 8 { vec c in 0..W { s[..] = s[..] * e + d[c] * k[i]; .. } }
 // where e is e^g, ke and qe are k and q times it, and kq is the product of k and q. Of more tokens the part stays in
 // scratch from the first to the last of them; of many they go in chunks (delta_chunks.cc).
 
@@ -54,6 +54,8 @@ class DeltaTokens {
   }
 
  private:
+  // Rows that were read last are in the first cache still: who reads them again begins there.
+  enum class Order : uint8_t { kOn, kBack };
   using Where = std::function<kir::ExprRef(const kir::ExprRef& i)>;
 
   kir::StmtRef Floats(const char* name, int64_t count) const {
@@ -68,24 +70,27 @@ class DeltaTokens {
     return {kb::Ref("b"), kb::Ref("h"), i, kb::Ref("j0") + kb::Ref("c")};
   }
 
-  // Loops over all rows of a state; `make` gives the body for `count` rows from i on. With `ahead`, the other half of
-  // the rows of the head after this one from there on is asked for meanwhile: rows are too short for a machine to see
-  // that they follow each other.
+  // Loops over all rows of a state, from its first on or from its last back: `make` gives the body for `count` rows
+  // from i on. With `ahead`, the other half of the rows of the head after this one from there on is asked for
+  // meanwhile: rows are too short for a machine to see that they follow each other.
   template <typename Make>
-  void Rows(kir::Block& block, std::optional<int64_t> ahead, const Make& make) {
+  void Rows(kir::Block& block, std::optional<int64_t> ahead, Order order, const Make& make) {
     const int64_t whole = n_ / rows_ * rows_;
+    if (order == Order::kBack && whole < n_) block.push_back(Columns(make(kb::Int(whole), n_ - whole)));
     if (whole > 0) {
       kir::Block body;
+      const kir::ExprRef i = kb::Ref("i");
       if (const std::string state = ahead ? rule_.Buffer(ir::kDeltaState) : ""; !state.empty()) {
-        const kir::ExprRef from = kb::Ref("i") / 2.0 + static_cast<double>(*ahead);
+        const kir::ExprRef from = i / 2.0 + static_cast<double>(*ahead);
         body.push_back(kb::Prefetch(
             kb::SliceOf(state, {kb::Point(kb::Ref("b")), kb::Point(kb::Ref("h") + 1.0),
                                 kb::Range(from, kb::Int(rows_ / 2)), kb::Range(kb::Ref("j0"), kb::Int(columns_))})));
       }
-      body.push_back(Columns(make(kb::Ref("i"), rows_)));
+      if (order == Order::kBack) body.push_back(kb::Let("r", static_cast<double>(whole - rows_) - i));
+      body.push_back(Columns(make(order == Order::kBack ? kb::Ref("r") : i, rows_)));
       block.push_back(kb::For("i", kb::Int(0), kb::Int(whole), std::move(body), rows_));
     }
-    if (whole < n_) block.push_back(Columns(make(kb::Int(whole), n_ - whole)));
+    if (order == Order::kOn && whole < n_) block.push_back(Columns(make(kb::Int(whole), n_ - whole)));
   }
 
   // kr, ke, qe, er and the numbers of token t: e, beta.
@@ -114,7 +119,7 @@ class DeltaTokens {
   // u and p: the columns of the state times ke and qe.
   void Products(kir::Block& block, std::optional<int64_t> ahead, const Where& state) {
     block.push_back(Columns({kb::Store("u", {kb::Ref("c")}, kb::Num(0)), kb::Store("p", {kb::Ref("c")}, kb::Num(0))}));
-    Rows(block, ahead, [&](const kir::ExprRef& i, int64_t count) {
+    Rows(block, ahead, Order::kOn, [&](const kir::ExprRef& i, int64_t count) {
       kir::Block body;
       kir::ExprRef u = Kept("u"), p = Kept("p");
       for (int64_t r = 0; r < count; ++r) {
@@ -145,7 +150,7 @@ class DeltaTokens {
   // The rows of the state after the token.
   void Corrected(kir::Block& block, std::optional<int64_t> ahead, const Where& state, const std::string& to,
                  const std::function<kir::Index(const kir::ExprRef&)>& place) {
-    Rows(block, ahead, [&](const kir::ExprRef& i, int64_t count) {
+    Rows(block, ahead, Order::kBack, [&](const kir::ExprRef& i, int64_t count) {
       kir::Block body;
       for (int64_t r = 0; r < count; ++r) {
         const kir::ExprRef row = i + static_cast<double>(r);

@@ -39,7 +39,8 @@ int64_t WideSpan(const ir::Node& node) {
 
 }  // namespace
 
-MatmulKernels::MatmulKernels(const RegionView& view, const MatmulPlan::Tiles& plan) : view_(view), plan_(plan) {
+MatmulKernels::MatmulKernels(const RegionView& view, const MatmulPlan::Tiles& plan)
+    : view_(view), plan_(plan), depth_(plan.windows ? std::optional(CutWindows(plan)) : std::nullopt) {
   if (plan.picks == Picks::kByRow) return;
   if (view.UpperBound(plan.rows) <= kFewRows && !plan.row->in_panels()) return;
   if (view.facts.blocks)
@@ -226,7 +227,7 @@ kir::Slice MatmulKernels::Rows(KernelWriter& writer, const kir::ExprRef& from, c
                       columns = k == nullptr ? kb::All() : kb::Range(k, kb::Int(depth));
   if (scratch) return kb::SliceOf("px", {rows, columns});
   if (plan_.windows) {
-    const kir::SliceDim depth = InDepthBlocks() ? kb::Range(kb::Int(0), WindowDepth().Count()) : kb::All();
+    const kir::SliceDim depth = InDepthBlocks() ? kb::Range(kb::Int(0), depth_->Count()) : kb::All();
     return kb::SliceOf("px", {kb::Range(from - FirstRow(), kb::Min(EndRow() - from, count)), depth});
   }
   std::vector<kir::SliceDim> dims;

@@ -95,10 +95,11 @@ class MatmulKernels {
   kir::Block WithMatrix(KernelWriter& writer, kir::Block body);
 
   // ---- matmul_windows.cc
-  DepthBlocks WindowDepth() const;
+  // How the elements of a window are cut into blocks of k.
+  static DepthBlocks CutWindows(const MatmulPlan::Tiles& plan);
   int64_t WindowRows() const;
   int64_t WindowsChunk() const;
-  bool InDepthBlocks() const { return plan_.windows && !WindowDepth().whole(); }
+  bool InDepthBlocks() const { return depth_ && !depth_->whole(); }
   kir::Block FillWindows(KernelWriter& writer);
   kir::Block OverDepth(KernelWriter& writer, FusedExpr& expr, const MatmulSegment& segment, const kir::ExprRef& n0,
                        int64_t chunk, kir::Block products);
@@ -119,12 +120,13 @@ class MatmulKernels {
   enum class Form : uint8_t { kFew, kMany, kSquares };
   const RegionView& view_;
   const MatmulPlan::Tiles& plan_;
+  const std::optional<DepthBlocks> depth_;  // of windows
   LoweredRegion lowered_;
   Form form_ = Form::kFew;
   int lhs_input_ = -1;
   bool prologue_in_chunk_ = false;
-  int64_t row_block_ = 0;  // rows of a chunk, where the grid counts blocks of them; 0: a chunk has all rows
-  int64_t tile_rows_ = 0;
+  int64_t row_block_ = 0;     // rows of a chunk, where the grid counts blocks of them; 0: a chunk has all rows
+  int64_t tile_rows_ = 0;     // rows that one call of a tile takes
   bool rows_inside_ = false;  // chunks that follow one another have the same columns
 };
 

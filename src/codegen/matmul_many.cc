@@ -78,7 +78,7 @@ void MatmulKernels::CutPanelRows(int64_t chunk, int64_t most) {
     const int64_t wanted = CeilDiv(kChunksWanted, CeilDiv(plan_.Columns(), chunk));
     most = std::min(most, std::max(kPanelRows, CeilDiv(rows, wanted)));
   }
-  const int64_t depth = plan_.windows ? WindowDepth().Most().constant() : plan_.k;
+  const int64_t depth = plan_.windows ? depth_->Most().constant() : plan_.k;
   const int64_t even = plan_.rows.is_constant() ? CeilDiv(rows, CeilDiv(rows, most)) : std::min(rows, most);
   if (depth >= kDeep && even <= kPanelRows) {
     tile_rows_ = even;
@@ -98,7 +98,7 @@ kir::Slice MatmulKernels::Panel(KernelWriter& writer, int root, const kir::ExprR
   kir::ExprRef first = n / static_cast<double>(ir::kPanelColumns) * static_cast<double>(plan_.k),
                count = kb::Int(plan_.k);
   if (InDepthBlocks()) {
-    const DepthBlocks depth = WindowDepth();
+    const DepthBlocks& depth = *depth_;
     first = first + depth.First();
     count = depth.Count();
   }
@@ -159,7 +159,7 @@ void MatmulKernels::EmitMany(KernelWriter& writer, FusedExpr& expr, const Matmul
   kir::Block panel;
   const kir::ExprRef f = kb::Ref("f"), n = n0 + f, m = kb::Ref("m");
   const bool packs = !plan_.row->in_panels();
-  const std::optional<DepthBlocks> deep = InDepthBlocks() ? std::optional(WindowDepth()) : std::nullopt;
+  const std::optional<DepthBlocks> deep = InDepthBlocks() ? depth_ : std::nullopt;
   const auto packed = [&](const std::string& p) {
     return deep ? kb::SliceOf(p, {kb::All(), kb::Range(kb::Int(0), deep->Count())}) : kb::Whole(p, 2);
   };

@@ -85,10 +85,10 @@ StatusOr<std::set<int>> GatherWindows(const RegionView& view, MatmulPlan::Tiles&
   return nodes;
 }
 
-DepthBlocks MatmulKernels::WindowDepth() const {
-  const family::AxisSpace& space = *plan_.windows;
+DepthBlocks MatmulKernels::CutWindows(const MatmulPlan::Tiles& plan) {
+  const family::AxisSpace& space = *plan.windows;
   std::vector<Extent> axes;
-  for (const int axis : space.Find(plan_.lhs)->dims.back()) axes.push_back(space.extents()[axis]);
+  for (const int axis : space.Find(plan.lhs)->dims.back()) axes.push_back(space.extents()[axis]);
   if (axes.empty()) axes = {Extent(1)};
   size_t cut = axes.size();
   int64_t inner = 1;
@@ -99,7 +99,7 @@ DepthBlocks MatmulKernels::WindowDepth() const {
 
 // What a panel by itself brings: rows whose windows stay in the second cache beside it.
 int64_t MatmulKernels::WindowRows() const {
-  const int64_t row = WindowDepth().Most().constant() * ScalarBytes(DType::kF32);
+  const int64_t row = depth_->Most().constant() * ScalarBytes(DType::kF32);
   return std::max(kLeastRows, kScratchBytes / row / view_.facts.gemm_rows * view_.facts.gemm_rows);
 }
 
@@ -123,7 +123,7 @@ int64_t MatmulKernels::WindowsChunk() const {
 
 kir::Block MatmulKernels::FillWindows(KernelWriter& writer) {
   ComputedSide left(view_, *plan_.windows, writer, plan_.lhs, ComputedSide::Side::kLeft, DType::kF32);
-  const DepthBlocks depth = WindowDepth();
+  const DepthBlocks& depth = *depth_;
   const DepthBlocks::Elements inside = depth.Inside();
   const int64_t rows = ChunkRows();
   const bool constant = std::ranges::all_of(left.across(), [](const Extent& extent) { return extent.is_constant(); });
@@ -158,7 +158,7 @@ kir::Block MatmulKernels::OverDepth(KernelWriter& writer, FusedExpr& expr, const
   block.push_back(each(std::move(zeros)));
   kir::Block one = FillWindows(writer);
   one.insert(one.end(), products.begin(), products.end());
-  const kir::Block all = WindowDepth().Over(std::move(one));
+  const kir::Block all = depth_->Over(std::move(one));
   block.insert(block.end(), all.begin(), all.end());
   block.push_back(each(Results(writer, expr, segment, FirstRow() + r, column, c, [&](int root, const kir::ExprRef& at) {
     return kb::At(SumName(root), DType::kF32, {r, at == column ? c : InChunk(at, column, c, chunk)});

@@ -1,18 +1,16 @@
 #include "compiler/pipeline.h"
 
 #include <algorithm>
-#include <chrono>
 #include <span>
 
 #include "base/diagnostic.h"
+#include "base/stopwatch.h"
 #include "ir/counted.h"
 #include "opt/expand_nodes.h"
 #include "opt/passes.h"
 
 namespace quern::compiler {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 // What the steps work on. Each replaces `graph`.
 struct Work {
@@ -118,16 +116,11 @@ constexpr Step kVariant[] = {
      }},
 };
 
-int64_t Nanoseconds(Clock::duration duration) {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(duration).count();
-}
-
-void AddTime(const PipelineOptions& options, StepTimes* times, std::string_view name, Clock::time_point start) {
-  const Clock::duration took = Clock::now() - start;
-  if (options.spans != nullptr)
-    options.spans->push_back({std::string(name), Nanoseconds(start.time_since_epoch()), Nanoseconds(took)});
+void AddTime(const PipelineOptions& options, StepTimes* times, std::string_view name, const Stopwatch& watch) {
+  const TimeSpan span = watch.Span(name);
+  if (options.spans != nullptr) options.spans->push_back(span);
   if (times == nullptr) return;
-  const double seconds = std::chrono::duration<double>(took).count();
+  const double seconds = static_cast<double>(span.duration) * 1e-9;
   const auto found = std::find_if(times->begin(), times->end(), [&](const auto& entry) { return entry.first == name; });
   if (found != times->end())
     found->second += seconds;
@@ -140,13 +133,13 @@ Status RunSteps(std::span<const Step> steps, Work& work) {
     if (work.stopped) break;
     const std::vector<std::string>& skip = work.options.skip;
     if (std::find(skip.begin(), skip.end(), step.name) != skip.end()) continue;
-    const Clock::time_point start = Clock::now();
+    const Stopwatch watch;
     StatusOr<ir::Graph> result = step.run(work);
     if (!result.ok())
       return WithMessage(result.status(), absl::StrFormat("%s: %s", step.name, std::string(result.status().message())));
     work.graph = *std::move(result);
     if (work.options.verify_steps) QUERN_RETURN_IF_ERROR(ir::Verify(work.graph));
-    AddTime(work.options, work.times, step.name, start);
+    AddTime(work.options, work.times, step.name, watch);
     if (work.options.after_step) work.options.after_step(step.name, work.graph);
     work.stopped = work.options.stop_after == step.name;
   }
@@ -156,9 +149,9 @@ Status RunSteps(std::span<const Step> steps, Work& work) {
 }  // namespace
 
 StatusOr<ir::Graph> PrepareGraph(const hir::Module& module, const PipelineOptions& options, StepTimes* times) {
-  const Clock::time_point start = Clock::now();
+  const Stopwatch watch;
   QUERN_ASSIGN(ir::Graph lowered, hir::Lower(module));
-  AddTime(options, times, "lower", start);
+  AddTime(options, times, "lower", watch);
   if (options.after_step) options.after_step("lower", lowered);
   Work work{options, times, std::move(lowered), {}, options.stop_after == "lower"};
   QUERN_RETURN_IF_ERROR(RunSteps(kPrepare, work));
@@ -201,9 +194,9 @@ StatusOr<PlannedVariant> FuseVariant(const ir::Graph& graph, const SymbolRanges&
 }
 
 Status AddPlan(PlannedVariant& variant, const PipelineOptions& options, StepTimes* times) {
-  const Clock::time_point start = Clock::now();
+  const Stopwatch watch;
   QUERN_ASSIGN(variant.plan, lir::BuildPlan(variant.graph, variant.graph.symbols, options.facts));
-  AddTime(options, times, "plan", start);
+  AddTime(options, times, "plan", watch);
   return absl::OkStatus();
 }
 

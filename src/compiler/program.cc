@@ -3,11 +3,11 @@
 #include "compiler/program.h"
 
 #include <algorithm>
-#include <chrono>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/diagnostic.h"
+#include "base/stopwatch.h"
 #include "compiler/device_run.h"
 #include "compiler/model.h"
 #include "compiler/program_identity.h"
@@ -16,10 +16,6 @@
 
 namespace quern {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double Since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 std::vector<TensorInfo> Infos(const std::vector<Port>& ports) {
   std::vector<TensorInfo> infos;
@@ -279,7 +275,7 @@ std::vector<SymbolRanges> DefaultGuards(const SymbolRanges& symbols) {
 }
 
 StatusOr<std::unique_ptr<Program::State_>> MakeProgram(const ProgramSpec& spec, const Options& options) {
-  const Clock::time_point start = Clock::now();
+  const Stopwatch watch;
   QUERN_RETURN_IF_ERROR(NoAdapters(options));
   auto state = std::make_unique<Program::State_>();
   if (OnDevice(options))
@@ -306,7 +302,7 @@ StatusOr<std::unique_ptr<Program::State_>> MakeProgram(const ProgramSpec& spec, 
     QUERN_RETURN_IF_ERROR(
         executable.BindParam(port.name, {reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}));
   }
-  state->prepare_seconds = Since(start);
+  state->prepare_seconds = watch.Seconds();
   state->options = options;
   state->profiled = {&executable,    made.name,         "",       options.exact,     0, pipeline.spans,
                      &state->module, state->made.graph, pipeline, options.specialise};

@@ -1,7 +1,6 @@
 // RunKernels of the public interface: kernels in text, held to the interpreter and timed.
 
 #include <algorithm>
-#include <chrono>
 #include <memory>
 
 #include "absl/strings/str_cat.h"
@@ -9,6 +8,7 @@
 #include "base/generated_code.h"
 #include "base/mapped_file.h"
 #include "base/memory.h"
+#include "base/stopwatch.h"
 #include "compiler/public_error.h"
 #include "compiler/runtime_options.h"
 #include "kir/cost.h"
@@ -19,8 +19,6 @@
 
 namespace quern {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 constexpr int64_t kUsualSize = 8, kMostBytes = int64_t{1} << 32, kMostChecked = 4096;
 // Steps of the interpreter, some 50 ns each, that a check may take.
@@ -138,9 +136,9 @@ struct Run {
     }
     const Dispatch dispatch = {function, &arguments.args, result.chunks, kernel.sequential, nullptr, 0};
     const auto time = [&](int64_t runs) {
-      const Clock::time_point start = Clock::now();
+      const Stopwatch watch;
       for (int64_t r = 0; r < runs; ++r) pool.Run({&dispatch, 1}, scratch);
-      return std::chrono::duration<double, std::nano>(Clock::now() - start).count() / static_cast<double>(runs);
+      return watch.Nanoseconds() / static_cast<double>(runs);
     };
     double once = 0;
     for (int r = 0; r < kWarmUpRuns; ++r) once = time(1);

@@ -1,10 +1,10 @@
 // Session and Sampler of the public interface.
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <optional>
 
+#include "base/stopwatch.h"
 #include "compiler/checking.h"
 #include "compiler/device_run.h"
 #include "compiler/model.h"
@@ -17,17 +17,7 @@
 #include "text/tokenizer.h"
 
 namespace quern {
-namespace {
-
-using Clock = std::chrono::steady_clock;
-
-int64_t Nanoseconds(Clock::duration duration) {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(duration).count();
-}
-
-double Since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
-
-}  // namespace
+namespace {}  // namespace
 
 struct Session::State {
   std::shared_ptr<const ModelFile> file;
@@ -152,14 +142,14 @@ Session::~Session() = default;
 
 Result<Session> Session::Open(const std::string& path, const Options& options) {
   auto open = [&]() -> StatusOr<std::unique_ptr<State>> {
-    const Clock::time_point start = Clock::now();
+    const Stopwatch load_watch;
     QUERN_ASSIGN(compiler::OpenedModel model, compiler::OpenModel(path, options));
     if (model.spec.encoder) {
       return absl::UnimplementedError(absl::StrFormat("%s: the architecture %s is an encoder, without a next token",
                                                       path, model.spec.architecture));
     }
-    const double load = Since(start);
-    const Clock::time_point compile_start = Clock::now();
+    const TimeSpan load = load_watch.Span("load");
+    const Stopwatch compile_watch;
     compiler::OpenedDevice opened;
     if (compiler::OnDevice(options)) {
       QUERN_ASSIGN(opened, compiler::OpenDevice(options));
@@ -168,7 +158,7 @@ Result<Session> Session::Open(const std::string& path, const Options& options) {
     }
     compiler::PipelineOptions& pipeline = opened.pipeline;
     pipeline.spans = std::make_shared<TimeSpans>();
-    pipeline.spans->push_back({"load", Nanoseconds(start.time_since_epoch()), Nanoseconds(compile_start - start)});
+    pipeline.spans->push_back(load);
     // The module has its final address before what is made of it refers to it.
     auto state = std::make_unique<State>();
     state->file = std::move(model.file);
@@ -177,12 +167,12 @@ Result<Session> Session::Open(const std::string& path, const Options& options) {
     state->progress = options.progress;
     QUERN_RETURN_IF_ERROR(opened.device == nullptr ? state->MakeExecutable(path, options, pipeline)
                                                    : state->MakeDeviceExecutor(opened));
-    state->timings.passes = Since(compile_start);
+    state->timings.passes = compile_watch.Seconds();
     QUERN_RETURN_IF_ERROR(compiler::BindParams(*state->runnable, state->spec));
-    state->prepare_seconds = Since(compile_start);
+    state->prepare_seconds = compile_watch.Seconds();
     QUERN_RETURN_IF_ERROR(
         state->runnable->Prepare({{models::kSequenceSymbol, 1}, {models::kPastSymbol, 0}, {models::kLogitsSymbol, 1}}));
-    state->timings.load = load;
+    state->timings.load = static_cast<double>(load.duration) * 1e-9;
     state->UpdateTimings();
     return state;
   };

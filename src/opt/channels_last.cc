@@ -37,9 +37,7 @@ struct Convolutions {
   std::optional<int64_t> images = 0;  // that go in and come out; none where sizes are symbols
   bool long_windows = true;
 
-  bool WorthTurning() const {
-    return count >= kTogether || (count > 0 && long_windows && images && weights >= *images);
-  }
+  bool WorthTurning() const { return count >= kTogether || (long_windows && images && weights >= *images); }
 };
 
 class Layout {

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <utility>
 
+#include "base/stopwatch.h"
 #include "compiler/public_error.h"
 
 namespace quern::serve {
@@ -264,9 +265,9 @@ void Scheduler::Step() {
     running.push_back(active.get());
     steps.push_back({active->sequence, rest.first(count), count == static_cast<int64_t>(rest.size())});
   }
-  const auto start = std::chrono::steady_clock::now();
+  const Stopwatch watch;
   Result<std::vector<std::vector<float>>> logits = model_.Step(steps);
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  const double seconds = watch.Seconds();
   {
     const std::lock_guard lock(mutex_);
     metrics_.steps += steps.empty() ? 0 : 1;

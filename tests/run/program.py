@@ -1,8 +1,12 @@
 """What the scripts here share: programs that are run, and what is expected of them."""
 import glob
 import os
+import signal
 import subprocess
 import sys
+
+# Who is started in the background of a shell ignores interrupts, and so do the programs that it starts.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def run(*command, code=0, **kwargs):

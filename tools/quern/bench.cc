@@ -1,21 +1,19 @@
 #include "bench.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_format.h"
 #include "base/output_file.h"
+#include "base/stopwatch.h"
 #include "interrupt.h"
 #include "model_options.h"
 #include "profile/text_table.h"
 #include "terminal.h"
 
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 constexpr quern::ErrorCode kNone = quern::ErrorCode::kNone;
 // Runs before the clock counts, but for graphs that take longer than kSlow: the first pages memory in, the second finds
@@ -24,8 +22,6 @@ constexpr int kWarmUpRuns = 3;
 constexpr double kSlowNs = 0.5e9;
 // Runs that the profiler looks at for the roofline, which are not timed.
 constexpr int kProfiledRuns = 2;
-
-double NsSince(Clock::time_point from) { return std::chrono::duration<double, std::nano>(Clock::now() - from).count(); }
 
 quern::Error Said(std::string message) {
   quern::Error error;
@@ -43,8 +39,6 @@ quern::Error Named(const std::string& file, quern::Error error) {
 double Quantile(const std::vector<double>& values, double q) {
   return values[static_cast<size_t>(q * static_cast<double>(values.size() - 1) + 0.5)];
 }
-
-std::string NameOf(const std::string& file) { return std::filesystem::path(file).stem().string(); }
 
 std::string Us(double ns) { return absl::StrFormat("%.*f", ns < 1e5 ? 2 : 1, ns * 1e-3); }
 
@@ -119,7 +113,7 @@ quern::Error BenchCommand::Run() {
 quern::Result<BenchCommand::Row> BenchCommand::Measure(const std::string& file, const quern::Options& options,
                                                        const quern::ProfilerOptions& profiling) {
   using Failure = quern::Result<Row>;
-  const Clock::time_point begin = Clock::now();
+  const quern::Stopwatch whole;
   quern::Result<quern::TextGraph> text = text_.Open(file);
   if (!text.ok()) return Failure::Failed(text.details());
   quern::Result<quern::Program> program = text->Compile(options);
@@ -127,16 +121,16 @@ quern::Result<BenchCommand::Row> BenchCommand::Measure(const std::string& file, 
   // Nanoseconds of each of so many runs, or below 0 after an error.
   quern::Error error;
   const auto time = [&](int64_t runs) {
-    const Clock::time_point start = Clock::now();
+    const quern::Stopwatch watch;
     for (int64_t r = 0; r < runs; ++r) {
       if (const quern::Result<void> ran = text->Run(*program); !ran.ok()) return error = ran.details(), -1.0;
     }
-    return NsSince(start) / static_cast<double>(runs);
+    return watch.Nanoseconds() / static_cast<double>(runs);
   };
   Row row;
   row.file = file;
   double once = time(1);
-  row.start_ms = NsSince(begin) * 1e-6;
+  row.start_ms = whole.Seconds() * 1e3;
   for (int r = 1; error.code == kNone && r < kWarmUpRuns && once < kSlowNs; ++r) once = time(1);
   if (error.code != kNone) return Failure::Failed(error);
   row.compile_ms = program->counters().compile * 1e3;
@@ -166,7 +160,7 @@ std::string BenchCommand::Table(const std::vector<Row>& rows) const {
                                    ">GFLOP/s", ">GB/s", ">floor us", ">% of floor", "bound", "in", ">launches"});
   for (const Row& row : rows) {
     const quern::Roofline& roof = row.roof;
-    table.Add({NameOf(row.file), absl::StrFormat("%d", roof.threads), Us(row.median_ns),
+    table.Add({MeasuredName(row.file), absl::StrFormat("%d", roof.threads), Us(row.median_ns),
                Us(row.first_quartile_ns) + ".." + Us(row.third_quartile_ns), Us(row.least_ns),
                absl::StrFormat("%.3g", roof.operations * 1e-9), absl::StrFormat("%.3g", roof.bytes * 1e-6),
                absl::StrFormat("%.1f", roof.operations / row.median_ns),
@@ -182,7 +176,7 @@ std::string BenchCommand::Json(const std::vector<Row>& rows, const std::vector<M
   Object graphs = Object::array();
   for (const Row& row : rows) {
     const quern::Roofline& roof = row.roof;
-    graphs.push_back({{"graph", NameOf(row.file)},
+    graphs.push_back({{"graph", MeasuredName(row.file)},
                       {"file", row.file},
                       {"threads", roof.threads},
                       {"median_ns", row.median_ns},

@@ -1,39 +1,35 @@
 #include "bench_model.h"
 
 #include <algorithm>
-#include <chrono>
 #include <filesystem>
 #include <random>
 
 #include "absl/strings/str_format.h"
+#include "base/stopwatch.h"
 #include "profile/text_table.h"
 
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double NsSince(Clock::time_point from) { return std::chrono::duration<double, std::nano>(Clock::now() - from).count(); }
 
 double Median(std::vector<double> values) {
   std::nth_element(values.begin(), values.begin() + static_cast<int64_t>(values.size() / 2), values.end());
   return values[values.size() / 2];
 }
 
-std::string NameOf(const std::string& file) { return std::filesystem::path(file).stem().string(); }
-
 std::string Rate(double count, double ns) { return absl::StrFormat("%.1f", count * 1e9 / ns); }
 
 }  // namespace
+
+std::string MeasuredName(const std::string& file) { return std::filesystem::path(file).stem().string(); }
 
 quern::Result<ModelRow> MeasureModel(const std::string& file, const quern::Options& given, const ModelBench& bench) {
   using Failure = quern::Result<ModelRow>;
   quern::Options options = given;
   options.context = bench.prompt + bench.tokens;
-  const Clock::time_point begin = Clock::now();
+  const quern::Stopwatch whole;
   quern::Result<quern::Session> session = quern::Session::Open(file, options);
   if (!session.ok()) return Failure::Failed(session.details());
   ModelRow row{.file = file, .threads = session->threads(), .bench = bench};
-  row.open_ms = NsSince(begin) * 1e-6;
+  row.open_ms = whole.Seconds() * 1e3;
   // What a token is does not matter to the time, but that experts are chosen by it.
   std::mt19937 random(1);
   std::vector<int32_t> ids(static_cast<size_t>(bench.prompt + bench.tokens));
@@ -41,13 +37,13 @@ quern::Result<ModelRow> MeasureModel(const std::string& file, const quern::Optio
   std::vector<double> prompts, tokens;
   for (int s = 0; s <= bench.samples; ++s) {
     session->Reset();
-    Clock::time_point start = Clock::now();
+    const quern::Stopwatch prompt_watch;
     quern::Result<std::vector<float>> logits = session->Step(std::span(ids).first(static_cast<size_t>(bench.prompt)));
-    const double prompt = NsSince(start);
-    start = Clock::now();
+    const double prompt = prompt_watch.Nanoseconds();
+    const quern::Stopwatch token_watch;
     for (size_t t = static_cast<size_t>(bench.prompt); logits.ok() && t < ids.size(); ++t)
       logits = session->Step(std::span(ids).subspan(t, 1));
-    const double token = NsSince(start) / bench.tokens;
+    const double token = token_watch.Nanoseconds() / bench.tokens;
     if (!logits.ok()) return Failure::Failed(logits.details());
     if (s == 0) continue;  // kernels are compiled, and memory is paged in
     prompts.push_back(prompt);
@@ -64,7 +60,7 @@ std::string ModelTable(const std::vector<ModelRow>& rows, int columns) {
   quern::profile::TextTable table(
       {"model", ">threads", ">open ms", ">prompt", ">tokens/s", ">quickest", ">decoded", ">tokens/s", ">quickest"});
   for (const ModelRow& row : rows) {
-    table.Add({NameOf(row.file), absl::StrFormat("%d", row.threads), absl::StrFormat("%.1f", row.open_ms),
+    table.Add({MeasuredName(row.file), absl::StrFormat("%d", row.threads), absl::StrFormat("%.1f", row.open_ms),
                absl::StrFormat("%d", row.bench.prompt), Rate(row.bench.prompt, row.prompt_median_ns),
                Rate(row.bench.prompt, row.prompt_least_ns), absl::StrFormat("%d", row.bench.tokens),
                Rate(1, row.token_median_ns), Rate(1, row.token_least_ns)});
@@ -75,7 +71,7 @@ std::string ModelTable(const std::vector<ModelRow>& rows, int columns) {
 nlohmann::ordered_json ModelJson(const std::vector<ModelRow>& rows) {
   nlohmann::ordered_json models = nlohmann::ordered_json::array();
   for (const ModelRow& row : rows) {
-    models.push_back({{"model", NameOf(row.file)},
+    models.push_back({{"model", MeasuredName(row.file)},
                       {"file", row.file},
                       {"threads", row.threads},
                       {"open_ms", row.open_ms},

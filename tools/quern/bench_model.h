@@ -24,6 +24,8 @@ struct ModelRow {
   double prompt_median_ns = 0, prompt_least_ns = 0, token_median_ns = 0, token_least_ns = 0;
 };
 
+// What a table calls a file: its name without folder and extension.
+std::string MeasuredName(const std::string& file);
 // Errors: those of Session::Open and Step.
 quern::Result<ModelRow> MeasureModel(const std::string& file, const quern::Options& options, const ModelBench& bench);
 // A line for each, at most `columns` wide where that is above 0.

@@ -3,15 +3,12 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <memory>
 
+#include "base/stopwatch.h"
+
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double Since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 double PerSecond(int64_t count, double seconds) { return seconds > 0 ? static_cast<double>(count) / seconds : 0; }
 
@@ -34,9 +31,9 @@ quern::Result<quern::Sampler> SamplerOf(const quern::SamplingOptions& options, c
 
 quern::Result<std::vector<float>> Generation::Step(std::span<const int32_t> ids, bool every_row, double& seconds) {
   const double compiled = session_.timings().compile;
-  const Clock::time_point start = Clock::now();
+  const quern::Stopwatch watch;
   quern::Result<std::vector<float>> logits = every_row ? session_.StepAll(ids) : session_.Step(ids);
-  seconds += Since(start) - (session_.timings().compile - compiled);
+  seconds += watch.Seconds() - (session_.timings().compile - compiled);
   return logits;
 }
 
@@ -163,18 +160,18 @@ std::function<void(int64_t, int64_t)> PromptProgress() {
   if (isatty(STDERR_FILENO) == 0) return {};
   // The first call comes after the first part, and is where the clock of the rest starts.
   struct Progress {
-    Clock::time_point start;
+    quern::Stopwatch watch;
     int64_t done = 0;
   };
   const auto state = std::make_shared<Progress>();
   return [state](int64_t done, int64_t all) {
-    if (done <= state->done || state->done == 0) *state = {Clock::now(), done};
+    if (done <= state->done || state->done == 0) *state = {quern::Stopwatch(), done};
     constexpr int kWidth = 30;
     const int filled = static_cast<int>(done * kWidth / all);
     const std::string bar = std::string(filled, '#') + std::string(kWidth - filled, '.');
     std::fprintf(stderr, "\r\x1b[Kprompt [%s] %lld of %lld tokens", bar.c_str(), static_cast<long long>(done),
                  static_cast<long long>(all));
-    const double rate = PerSecond(done - state->done, Since(state->start));
+    const double rate = PerSecond(done - state->done, state->watch.Seconds());
     if (done > state->done) std::fprintf(stderr, ", %.1f/s", rate);
     if (done == all) {
       std::fprintf(stderr, "\r\x1b[K");
