@@ -76,7 +76,11 @@ bool Machine::Inside(const View& view, const std::vector<NodeRef>& nodes, int64_
 bool Machine::Check(Fault fault, const View& view, const int64_t* index) {
   switch (fault) {
     case Fault::kNone: return true;
-    case Fault::kUndefined: return FailWith(ElementText(view, index) + " is read before it is written");
+    case Fault::kUndefined:
+      if (!forgives_) return FailWith(ElementText(view, index) + " is read before it is written" + forgiven_);
+      if (forgiven_.empty())
+        forgiven_ = absl::StrCat("; ", Describe(*calls_.back()->source), " read ", ElementText(view, index), " before");
+      return vague_ = true;
     case Fault::kReadOnly: return FailWith(ElementText(view, index) + " is written, but it is an input");
     case Fault::kRace: return FailWith(absl::StrCat(ElementText(view, index), " ", view.memory->race));
   }

@@ -79,6 +79,11 @@ class Machine {
   std::vector<const Step*> calls_;  // tile calls whose meaning is running
   const Step* step_ = nullptr;
   int64_t chunk_ = 0;
+  // Inside of a tile call, while what is stored is computed: whether a read of what nobody wrote makes no fault, but an
+  // element of the tile that has no value either; and whether there was one. The first of them, for who reads such an
+  // element.
+  bool forgives_ = false, vague_ = false;
+  std::string forgiven_;
   bool failed_ = false;
   Status error_;
 };

@@ -336,6 +336,15 @@ Fault WriteElement(const View& view, const int64_t* index, Value value) {
   return Fault::kNone;
 }
 
+Fault ForgetElement(const View& view, const int64_t* index) {
+  const Fault fault = WriteElement(view, index, {.integer = 0});
+  if (fault != Fault::kNone) return fault;
+  Memory& memory = *view.memory;
+  if (memory.defined.empty()) memory.defined.assign(static_cast<size_t>(memory.bytes), 1);
+  std::memset(memory.defined.data() + ElementByte(view, index), 0, static_cast<size_t>(ScalarBytes(view.dtype)));
+  return Fault::kNone;
+}
+
 Fault DecodeElementOf(const View& view, const int64_t* index, double& value) {
   const Memory& memory = *view.memory;
   const int64_t row = PositionOf(view, index, view.rank - 1), j = view.column + index[view.rank - 1];

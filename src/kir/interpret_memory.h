@@ -77,6 +77,8 @@ enum class Fault : uint8_t { kNone, kUndefined, kReadOnly, kRace };
 // Scalar elements (@row of any scalar dtype, @kn32). Precondition: `index` is inside the view.
 Fault ReadElement(const View& view, const int64_t* index, Value& value);
 Fault WriteElement(const View& view, const int64_t* index, Value value);
+// As WriteElement with a value that nobody knows: the element counts as not written.
+Fault ForgetElement(const View& view, const int64_t* index);
 // Element of a block format in any layout, as f32.
 Fault DecodeElementOf(const View& view, const int64_t* index, double& value);
 

@@ -307,14 +307,17 @@ void Machine::ExecuteOne(const Step& step) {
 
 void Machine::RunStore(const Step& step) {
   const View& view = views_[step.view];
+  // Lanes beside those that are used may hold anything: what nobody has written makes nothing of its own lane.
+  forgives_ = !calls_.empty(), vague_ = false;
   const Value value = Evaluate(*step.value);
+  forgives_ = false;
   int64_t index[kMaxRank];
   const bool inside = Inside(view, step.index, index);
   if (failed_) return;
   if (!inside)
     OutOfRange(view, index);
   else
-    Check(WriteElement(view, index, value), view, index);
+    Check(vague_ ? ForgetElement(view, index) : WriteElement(view, index, value), view, index);
 }
 
 void Machine::FillTile(const Step& step) {

@@ -117,7 +117,8 @@ def check_graphs(folder):
     blocks = sorted((here / "recurrences").glob("*.qir"))
     files = sorted(here.glob("*.qir")) + blocks
     lines = quern(folder, *files, "--samples", 1, "--ms", 0).splitlines()
-    expect([line.split()[0] for line in lines[1:]] == [file.stem for file in files] and blocks, "graphs of bench/graphs")
+    expect([line.split()[0] for line in lines[1:]] == [file.stem for file in files] and blocks,
+           "graphs of bench/graphs")
     for file in set(files) - set(blocks):
         # As bench/peers reads it, for other systems.
         expect(graph_text.read(file).name == file.stem, f"{file} has another name inside")

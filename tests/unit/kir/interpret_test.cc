@@ -301,16 +301,30 @@ TEST(InterpretTest, StopsAtBadAccesses) {
             "");
   EXPECT_EQ(y[0], 5);
   EXPECT_EQ(RunSmall("tile t : f32[1, 2] = 0 alloc a : f32[2, 8] scratch alloc b : f32[1, 8] scratch "
-                     "for i in 0..7 { a[0, i] = 1 b[0, i] = 1 } dot_f32 t += a, b",
+                     "for i in 0..7 { a[0, i] = 1 b[0, i] = 1 } dot_f32 t += a, b\ny[0] = t[0, 0]",
                      y),
-            "kernel k, chunk 0: dot_f32 t += a, b: y[r, j] = y[r, j] + sum for i in 0..k { x[r, i] * w[j, i] }: "
-            "b[0, 7] is read before it is written");
+            "kernel k, chunk 0: y[0] = t[0, 0]: t[0, 0] is read before it is written; dot_f32 t += a, b read b[0, 7] "
+            "before");
   EXPECT_EQ(
       RunSmall("tile t : f32[1, 2] = 0 alloc a : f32[4, 8] scratch alloc b : f32[1, 8] scratch dot_f32 t += a, b", y),
       "kernel k, chunk 0: dot_f32 t += a, b: tile t has 2 where the operands have 4");
   EXPECT_EQ(
       RunSmall("tile t : f32[1, 4] = 0 alloc a : f32[4, 8] scratch alloc b : f32[1, 7] scratch dot_f32 t += a, b", y),
       "kernel k, chunk 0: dot_f32 t += a, b: b has 7 where an earlier operand has 8");
+}
+
+// Lanes of a tile that were never filled have no value, and those beside them all of theirs.
+TEST(InterpretTest, LanesThatNobodyFilledAreNotRead) {
+  std::vector<float> y;
+  const std::string filled =
+      "tile t : f32[1, 2] = 0 alloc a : f32[2, 8] scratch alloc b : f32[1, 8] scratch for i in 0..8 { a[0, i] = 1 "
+      "b[0, i] = 2 } dot_f32 t += a, b\n";
+  EXPECT_EQ(RunSmall(filled + "map (i, j) in t [1, 1] { y[j] = t }", y), "");
+  EXPECT_EQ(y[0], 16);
+  EXPECT_EQ(RunSmall(filled + "dot_f32 t += a, b\nmap (i, j) in t [1, 1] { y[j] = t }", y), "");
+  EXPECT_EQ(y[0], 32);
+  EXPECT_EQ(RunSmall(filled + "map (i, j) in t [1, 2] { y[j] = t }", y),
+            "kernel k, chunk 0: y[j] = t: t[0, 1] is read before it is written; dot_f32 t += a, b read a[1, 0] before");
 }
 
 TEST(InterpretTest, RefusesWrongCalls) {
