@@ -1,5 +1,6 @@
 #include "kir/build.h"
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -215,8 +216,11 @@ ExprRef BitsTo(DType dtype, ExprRef value) {
   return MakeExpr(Bits{std::move(value)}, dtype);
 }
 
-ExprRef Contract(const ExprRef& value) {
-  return Rewrite(value, nullptr, [](const ExprRef& node) -> ExprRef {
+ExprRef Contract(const ExprRef& value, std::span<const ExprRef> inputs) {
+  const auto given = [&](const ExprRef& node) -> ExprRef {
+    return std::find(inputs.begin(), inputs.end(), node) == inputs.end() ? nullptr : node;
+  };
+  return Rewrite(value, given, [](const ExprRef& node) -> ExprRef {
     const auto* apply = std::get_if<Apply>(&node->node);
     return apply == nullptr || apply->contract ? nullptr : MakeApply(apply->op, apply->args, true);
   });

@@ -22,10 +22,10 @@ kir::ExprRef Body(Args a) {
   const int last = x->dtype == DType::kF64 ? 19 : 11;
   kir::ExprRef series = Like(x, 1.0 / (last * (last - 1)));
   for (int n = last - 2; n >= 3; n -= 2) {
-    series = kir::build::Contract(series * square + 1.0) * (1.0 / (n * (n - 1)));
+    series = kir::build::Contract(series * square + 1.0, a) * (1.0 / (n * (n - 1)));
   }
   const kir::ExprRef power = Call(Op::kExp, {size - 1.0}), large = power * kHalfE - kQuarterOfE / power;
-  return Select(Call(Op::kLt, {size, Like(x, 1)}), kir::build::Contract(series * (square * x) + x), Odd(x, large));
+  return Select(Call(Op::kLt, {size, Like(x, 1)}), kir::build::Contract(series * (square * x) + x, a), Odd(x, large));
 }
 
 }  // namespace
