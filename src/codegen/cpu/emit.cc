@@ -139,13 +139,13 @@ void Emitter::DeclareParams(const kir::Kernel& kernel, llvm::Value* args) {
 void Emitter::EmitGrid(const kir::Kernel& kernel, llvm::Value* begin, llvm::Value* end) {
   // Chunk counts of the dimensions, then one loop over the linearised range, the last dimension fastest.
   struct Dim {
-    llvm::Value *low, *high, *count;
+    Val low, high;
+    llvm::Value* count;
   };
   std::vector<Dim> dims;
   for (const kir::GridDim& dim : kernel.grid) {
-    llvm::Value* low = UniformScalar(dim.low, "grid bound");
-    llvm::Value* high = UniformScalar(dim.high, "grid bound");
-    llvm::Value* span = b_.CreateSub(high, low, "", false, true);
+    const Val low = UniformVal(dim.low, "grid bound"), high = UniformVal(dim.high, "grid bound");
+    llvm::Value* span = b_.CreateSub(high.scalar, low.scalar, "", false, true);
     llvm::Value* count = b_.CreateUDiv(b_.CreateAdd(span, b_.getInt64(dim.step - 1)), b_.getInt64(dim.step));
     dims.push_back({low, high, count});
   }
@@ -164,7 +164,7 @@ void Emitter::EmitGrid(const kir::Kernel& kernel, llvm::Value* begin, llvm::Valu
     for (size_t d = 0; d < dims.size(); ++d) {
       Binding binding;
       llvm::Value* offset = b_.CreateMul(at[d], b_.getInt64(kernel.grid[d].step), "", true, true);
-      llvm::Value* index = b_.CreateAdd(dims[d].low, offset, kernel.grid[d].index, false, true);
+      llvm::Value* index = b_.CreateAdd(dims[d].low.scalar, offset, kernel.grid[d].index, false, true);
       binding.value = LoopIndex(index, dims[d].low, dims[d].high, kernel.grid[d].step, 1);
       Bind(kernel.grid[d].index, std::move(binding));
     }

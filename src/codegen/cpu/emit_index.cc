@@ -13,21 +13,9 @@ namespace quern::cpu {
 namespace {
 
 using kir::Op;
-using Range = std::optional<std::pair<int64_t, int64_t>>;
 
 const llvm::ConstantInt* ConstantOf(const Val& value) {
   return value.uniform() ? llvm::dyn_cast<llvm::ConstantInt>(value.scalar) : nullptr;
-}
-
-int64_t MultipleOf(const Val& value) {
-  const auto* constant = llvm::dyn_cast<llvm::ConstantInt>(value.scalar);
-  return constant != nullptr ? PowerIn(constant->getSExtValue()) : value.multiple;
-}
-
-Range RangeOf(const Val& value) {
-  const auto* constant = llvm::dyn_cast<llvm::ConstantInt>(value.scalar);
-  if (constant == nullptr) return value.range;
-  return std::pair(constant->getSExtValue(), constant->getSExtValue());
 }
 
 // a + b, or a - b.
@@ -65,14 +53,39 @@ std::vector<int64_t> Combined(const Val& a, const Val& b, int64_t sign) {
 
 }  // namespace
 
-bool Emitter::IsWithin(const Val& index, llvm::Value* extent) {
+int64_t MultipleOf(const Val& value) {
+  const auto* constant = llvm::dyn_cast<llvm::ConstantInt>(value.scalar);
+  return constant != nullptr ? PowerIn(constant->getSExtValue()) : value.multiple;
+}
+
+Range RangeOf(const Val& value) {
+  const auto* constant = llvm::dyn_cast<llvm::ConstantInt>(value.scalar);
+  if (constant == nullptr) return value.range;
+  return std::pair(constant->getSExtValue(), constant->getSExtValue());
+}
+
+bool Emitter::MayBeLive(llvm::Value* mask, size_t lane) {
+  const auto* known = llvm::dyn_cast_or_null<llvm::Constant>(mask);
+  const llvm::Constant* bit = known == nullptr ? nullptr : known->getAggregateElement(static_cast<unsigned>(lane));
+  return bit == nullptr || !bit->isNullValue();
+}
+
+std::pair<int64_t, int64_t> Emitter::LiveOffsets(const Val& value, llvm::Value* mask) {
+  std::vector<int64_t> live;
+  for (size_t lane = 0; lane < value.offsets.size(); ++lane) {
+    if (MayBeLive(mask, lane)) live.push_back(value.offsets[lane]);
+  }
+  if (live.empty()) return {0, 0};
+  const auto [least, most] = std::minmax_element(live.begin(), live.end());
+  return {*least, *most};
+}
+
+bool Emitter::IsWithin(const Val& index, llvm::Value* extent) const {
   const auto* limit = llvm::dyn_cast<llvm::ConstantInt>(extent);
   if (limit == nullptr || index.varying()) return false;
   const Range range = RangeOf(index);
   if (!range) return false;
-  const auto [least, most] = index.uniform() ? std::pair(int64_t{0}, int64_t{0})
-                                             : std::pair(*std::min_element(index.offsets.begin(), index.offsets.end()),
-                                                         *std::max_element(index.offsets.begin(), index.offsets.end()));
+  const auto [least, most] = LiveOffsets(index, mask_);
   return range->first + least >= 0 && range->second + most < limit->getSExtValue();
 }
 
@@ -201,7 +214,12 @@ std::optional<Val> Emitter::PatternOf(Op op, std::span<const Val> args) {
       const Val ends = a.uniform() ? I64(0) : I64(op == Op::kMin ? *most : *least);
       const Range range = Sum(RangeOf(a), RangeOf(ends), /*subtract=*/false);
       if (range && (op == Op::kMin ? range->second <= limit : range->first >= limit)) return a;
-      return std::nullopt;
+      if (!range || !a.uniform()) return std::nullopt;
+      const auto bounded = [&](int64_t end) { return op == Op::kMin ? std::min(end, limit) : std::max(end, limit); };
+      const std::vector<llvm::Value*> operands = {a.scalar, args[1].scalar};
+      Val result = Uniform(DType::kI64, codegen::IntegerOperator(b_, op, DType::kI64, operands));
+      result.range = {bounded(range->first), bounded(range->second)};
+      return result;
     }
     case Op::kLt: {
       // All lanes lie on the same side of a multiple of what the scalar is a multiple of.

@@ -1,7 +1,8 @@
 // Loops: plain, unrolled, widened; reductions with their stated tree.
 //
 // A widened loop is a main loop of full vectors and a tail: one masked vector where the level has masks, else the
-// remaining elements one by one. Trip counts that are constants drop what is not needed.
+// remaining elements one by one. Trip counts that are constants drop what is not needed, and have narrower vectors for
+// what is left: of 7 elements 8 lanes, without masks 4 lanes and one by one.
 #include <cmath>
 
 #include "base/check.h"
@@ -9,6 +10,11 @@
 #include "codegen/llvm/operators.h"
 
 namespace quern::cpu {
+namespace {
+
+constexpr int kLeastLanes = 4;  // of a vector that is narrower than the level's
+
+}  // namespace
 
 void Emitter::Loop(llvm::Value* low, llvm::Value* high, int64_t step, const std::function<void(llvm::Value*)>& body) {
   const auto* first = llvm::dyn_cast<llvm::ConstantInt>(low);
@@ -37,43 +43,58 @@ void Emitter::Loop(llvm::Value* low, llvm::Value* high, int64_t step, const std:
 void Emitter::VecLoop(llvm::Value* low, llvm::Value* high, int64_t step, const std::function<void(const Val&)>& body) {
   QUERN_CHECK(lanes_ == 1);
   const int lanes = target_.lanes;
-  auto widened = [&](llvm::Value* index, llvm::Value* mask) {
-    lanes_ = lanes;
+  const Val from = Uniform(DType::kI64, low), to = Uniform(DType::kI64, high);
+  const auto* first = llvm::dyn_cast<llvm::ConstantInt>(low);
+  const auto* last = llvm::dyn_cast<llvm::ConstantInt>(high);
+  const bool constant = first != nullptr && last != nullptr;
+  if (constant && first->getSExtValue() >= last->getSExtValue()) return;
+  auto widened = [&](llvm::Value* index, int width, llvm::Value* mask) {
+    lanes_ = width;
     mask_ = mask;
-    Val value = LoopIndex(index, low, high, step, lanes);
+    Val value = LoopIndex(index, from, to, step, width);
     // The lanes of a full vector are all below the end.
     if (mask == nullptr && value.range)
-      value.range->second -= std::min(value.range->second - value.range->first, (lanes - 1) * step);
+      value.range->second -= std::min(value.range->second - value.range->first, (width - 1) * step);
     body(value);
     lanes_ = 1;
     mask_ = nullptr;
+  };
+  auto live = [&](int width, llvm::Value* count) {
+    lanes_ = width;
+    llvm::Value* ids = LaneIds();
+    lanes_ = 1;
+    return b_.CreateICmpULT(ids, b_.CreateVectorSplat(width, count));
   };
   llvm::Value* span = b_.CreateSub(high, low, "", false, true);
   llvm::Value* trips = b_.CreateSDiv(b_.CreateAdd(span, b_.getInt64(step - 1)), b_.getInt64(step));
   llvm::Value* full = b_.CreateAnd(trips, b_.getInt64(-int64_t{lanes}));
   llvm::Value* middle = b_.CreateAdd(low, b_.CreateMul(full, b_.getInt64(step)));
-  // An empty range must not run the tail: -1 & -16 is below it.
-  Loop(low, middle, step * lanes, [&](llvm::Value* index) { widened(index, nullptr); });
-  const auto* rest = llvm::dyn_cast<llvm::ConstantInt>(b_.CreateSub(trips, full));
-  if (rest != nullptr && rest->isZero()) return;
-  if (!target_.masks) {
-    Loop(b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, middle, low), high, step,
-         [&](llvm::Value* index) { body(LoopIndex(index, low, high, step, 1)); });
-    return;
+  Loop(low, middle, step * lanes, [&](llvm::Value* index) { widened(index, lanes, nullptr); });
+  // An empty range must not run the tail: -1 & -16 is below it. A constant stays one: masks and guards follow from it.
+  llvm::Value* tail = constant ? middle : b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, middle, low);
+  int64_t rest = constant ? llvm::cast<llvm::ConstantInt>(b_.CreateSub(trips, full))->getSExtValue() : lanes - 1;
+  if (rest == 0) return;
+  // Narrower vectors where it is known that they suffice; running values go by whole ones.
+  const int least = constant && running_.empty() ? std::min(lanes, kLeastLanes) : lanes;
+  if (target_.masks) {
+    int width = lanes;
+    while (width / 2 >= std::max<int64_t>(least, rest)) width /= 2;
+    // At most one round; the loop form gives the guard.
+    return Loop(tail, high, step * lanes, [&](llvm::Value* index) {
+      widened(index, width, constant && rest == width ? nullptr : live(width, b_.CreateSub(trips, full)));
+    });
   }
-  // At most one round; the loop form gives the guard.
-  Loop(b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, middle, low), high, step * lanes, [&](llvm::Value* index) {
-    llvm::Value* left = b_.CreateSub(trips, full);
-    lanes_ = lanes;
-    llvm::Value* ids = LaneIds();
-    lanes_ = 1;
-    widened(index, b_.CreateICmpULT(ids, b_.CreateVectorSplat(lanes, left)));
-  });
+  for (int width = lanes / 2; width >= least; width /= 2) {
+    if (rest < width) continue;
+    widened(tail, width, nullptr);
+    tail = b_.CreateAdd(tail, b_.getInt64(width * step));
+    rest -= width;
+  }
+  Loop(tail, high, step, [&](llvm::Value* index) { body(LoopIndex(index, from, to, step, 1)); });
 }
 
 void Emitter::Emit(const kir::Loop& loop) {
-  llvm::Value* low = UniformScalar(loop.low, "loop bound");
-  llvm::Value* high = UniformScalar(loop.high, "loop bound");
+  const Val low = UniformVal(loop.low, "loop bound"), high = UniformVal(loop.high, "loop bound");
   auto run = [&](const Val& index) {
     const Saved saved = Enter();
     Binding binding;
@@ -86,8 +107,8 @@ void Emitter::Emit(const kir::Loop& loop) {
     case kir::LoopKind::kFor: break;
     case kir::LoopKind::kThread: return Fail("thread " + loop.index + ": a CPU has no blocks of threads");
     case kir::LoopKind::kUnroll: {
-      const auto* first = llvm::dyn_cast<llvm::ConstantInt>(low);
-      const auto* last = llvm::dyn_cast<llvm::ConstantInt>(high);
+      const auto* first = llvm::dyn_cast<llvm::ConstantInt>(low.scalar);
+      const auto* last = llvm::dyn_cast<llvm::ConstantInt>(high.scalar);
       if (first == nullptr || last == nullptr) return Fail("unroll needs constant bounds");
       for (int64_t i = first->getSExtValue(); i < last->getSExtValue(); i += loop.step) run(I64(i));
       return;
@@ -99,7 +120,7 @@ void Emitter::Emit(const kir::Loop& loop) {
       for (const auto& [name, value] : running) varying.insert(name);
       if (Widens(loop.body, varying)) {
         StartRunning(std::move(running));
-        VecLoop(low, high, loop.step, [&](const Val& index) {
+        VecLoop(low.scalar, high.scalar, loop.step, [&](const Val& index) {
           for (auto& [name, value] : running_) value.with = value.without = nullptr, value.passed = false;
           run(index);
         });
@@ -109,7 +130,7 @@ void Emitter::Emit(const kir::Loop& loop) {
       break;
     }
   }
-  Loop(low, high, loop.step, [&](llvm::Value* index) { run(LoopIndex(index, low, high, loop.step, 1)); });
+  Loop(low.scalar, high.scalar, loop.step, [&](llvm::Value* index) { run(LoopIndex(index, low, high, loop.step, 1)); });
 }
 
 llvm::Value* Emitter::CombineLanes(kir::ReduceOp op, DType dtype, llvm::Value* vector) {
@@ -173,7 +194,8 @@ Val Emitter::EmitReduce(const kir::Expr& expr, const kir::Reduce& reduce) {
   // rest.
   const int64_t width = widen ? lanes : 1;
   auto at = [&](llvm::Value* index, int64_t offset) {
-    return LoopIndex(b_.CreateAdd(index, b_.getInt64(offset), "", false, true), low, high, 1, widen ? lanes : 1);
+    llvm::Value* here = b_.CreateAdd(index, b_.getInt64(offset), "", false, true);
+    return LoopIndex(here, Uniform(DType::kI64, low), Uniform(DType::kI64, high), 1, widen ? lanes : 1);
   };
   auto round_down = [&](int64_t to) {
     llvm::Value* span = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, b_.CreateSub(high, low), b_.getInt64(0));

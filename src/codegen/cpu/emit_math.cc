@@ -28,19 +28,21 @@ llvm::Value* Emitter::Primitive(const std::string& name, std::span<llvm::Value* 
     for (llvm::Value*& operand : operands) operand = b_.CreateVectorSplat(lanes, operand);
     return b_.CreateExtractElement(one(operands), uint64_t{0});
   }
-  if (lanes == target_.lanes) return one(operands);
-  // As many doubles as a register has floats fill two.
-  std::vector<int> lower(lanes), upper(lanes), all(target_.lanes);
-  std::iota(lower.begin(), lower.end(), 0);
-  std::iota(upper.begin(), upper.end(), lanes);
-  std::iota(all.begin(), all.end(), 0);
-  auto half = [&](const std::vector<int>& mask) {
-    std::vector<llvm::Value*> part;
-    for (llvm::Value* arg : args) part.push_back(b_.CreateShuffleVector(arg, mask));
-    return one(part);
+  const int count = llvm::cast<llvm::FixedVectorType>(args[0]->getType())->getNumElements();
+  if (count == lanes) return one(operands);
+  const auto part = [&](int from, int width) {
+    std::vector<int> picks(lanes, llvm::PoisonMaskElem);
+    std::iota(picks.begin(), picks.begin() + width, from);
+    std::vector<llvm::Value*> taken;
+    for (llvm::Value* arg : args) taken.push_back(b_.CreateShuffleVector(arg, picks));
+    return one(taken);
   };
-  llvm::Value* low = half(lower);
-  return b_.CreateShuffleVector(low, half(upper), all);
+  std::vector<int> all(count);
+  std::iota(all.begin(), all.end(), 0);
+  if (count < lanes) return b_.CreateShuffleVector(part(0, count), all);
+  // As many doubles as a register has floats fill two.
+  llvm::Value* low = part(0, lanes);
+  return b_.CreateShuffleVector(low, part(lanes, lanes), all);
 }
 
 llvm::Value* Emitter::LibmPerLane(const std::string& name, std::span<llvm::Value* const> args) {

@@ -5,10 +5,19 @@
 #include <bit>
 
 #include "base/check.h"
+#include "base/divide.h"
 #include "codegen/cpu/emitter.h"
 #include "llvm/IR/Intrinsics.h"
 
 namespace quern::cpu {
+namespace {
+
+bool IsZero(llvm::Value* value) {
+  const auto* constant = llvm::dyn_cast<llvm::Constant>(value);
+  return constant != nullptr && constant->isNullValue();
+}
+
+}  // namespace
 
 template <typename Instruction>
 Instruction* Emitter::Tag(Instruction* access, const Buffer& buffer) {
@@ -91,21 +100,73 @@ llvm::Value* Emitter::LoadPattern(const Buffer& buffer, const Val& flat, llvm::T
 
 llvm::Value* Emitter::LoadEverySecond(const Buffer& buffer, const Val& flat, llvm::Type* element, llvm::Value* mask,
                                       llvm::Value* passed) {
-  // Two masked vectors, of which every second element is asked for and taken.
-  llvm::Type* type = LanesOf(element);
+  // Masked vectors, of which every second element is asked for and taken: two, or one where a register holds as many.
+  const int count = 2 * lanes_ <= target_.lanes ? 1 : 2, width = 2 * lanes_ / count;
+  llvm::Type* type = llvm::FixedVectorType::get(element, width);
   const llvm::Align align(element->getPrimitiveSizeInBits() / 8);
   llvm::Value *none = llvm::Constant::getNullValue(mask->getType()), *zero = llvm::Constant::getNullValue(type);
   llvm::Value* first = b_.CreateGEP(element, buffer.ptr, flat.scalar);
   llvm::Value* parts[2];
-  for (int part = 0; part < 2; ++part) {
+  for (int part = 0; part < count; ++part) {
     std::vector<int> lanes;
-    for (int lane = 0; lane < lanes_; ++lane) lanes.push_back(lane % 2 == 0 ? (part * lanes_ + lane) / 2 : lanes_);
-    llvm::Value* at = b_.CreateGEP(element, first, b_.getInt64(part * lanes_));
+    for (int lane = 0; lane < width; ++lane) lanes.push_back(lane % 2 == 0 ? (part * width + lane) / 2 : lanes_);
+    llvm::Value* at = b_.CreateGEP(element, first, b_.getInt64(part * width));
     parts[part] = Tag(b_.CreateMaskedLoad(type, at, align, b_.CreateShuffleVector(mask, none, lanes), zero), buffer);
   }
   std::vector<int> picks;
   for (int lane = 0; lane < lanes_; ++lane) picks.push_back(2 * lane);
-  return b_.CreateSelect(mask, b_.CreateShuffleVector(parts[0], parts[1], picks), passed);
+  // What was not asked for is 0.
+  llvm::Value* taken = b_.CreateShuffleVector(parts[0], parts[count - 1], picks);
+  return IsZero(passed) ? taken : b_.CreateSelect(mask, taken, passed);
+}
+
+// Windows two elements apart take the even or the odd elements of a part of a row. So vectors begin at an even one and
+// hold all of the row that is there: one load for windows beside each other.
+llvm::Value* Emitter::LoadFromRow(const Buffer& buffer, const std::vector<Val>& index, llvm::Type* element,
+                                  llvm::Value* mask, llvm::Value* passed) {
+  const Val& last = index.back();
+  const auto* extent = llvm::dyn_cast<llvm::ConstantInt>(buffer.dims.back());
+  const Range range = last.varying() || last.uniform() ? std::nullopt : RangeOf(last);
+  const bool known = mask == nullptr || llvm::isa<llvm::Constant>(mask);
+  if (buffer.type.layout != kir::Layout::kRow || extent == nullptr || !range || !known) return nullptr;
+  const auto [least, most] = LiveOffsets(last, mask);
+  const int64_t low = FloorDiv(least, 2) * 2;
+  const int width = std::min(2 * lanes_, target_.lanes), count = 2 * lanes_ / width;
+  const auto there = [&](int64_t offset) {
+    return range->first + offset >= 0 && range->second + offset < extent->getSExtValue();
+  };
+  if (most - low >= int64_t{count} * width || !there(least) || !there(most)) return nullptr;
+  std::vector<Val> from = index;
+  from.back() = AddI64(Uniform(DType::kI64, last.scalar), I64(low));
+  const Val flat = FlatIndex(buffer, from);
+  if (!flat.uniform()) return nullptr;
+  llvm::Type* type = llvm::FixedVectorType::get(element, width);
+  const llvm::Align align(element->getPrimitiveSizeInBits() / 8);
+  llvm::Value* first = b_.CreateGEP(element, buffer.ptr, flat.scalar);
+  std::vector<llvm::Value*> parts;
+  int zero = -1;  // an element that is not there
+  for (int part = 0; part < count; ++part) {
+    std::vector<llvm::Constant*> asked;
+    for (int at = part * width; at < (part + 1) * width; ++at) {
+      asked.push_back(b_.getInt1(there(low + at)));
+      if (!there(low + at)) zero = at;
+    }
+    llvm::Constant* inside = llvm::ConstantVector::get(asked);
+    llvm::Value* at = b_.CreateGEP(element, first, b_.getInt64(part * width));
+    if (inside->isAllOnesValue())
+      parts.push_back(Tag(b_.CreateAlignedLoad(type, at, align), buffer));
+    else if (target_.masks)
+      parts.push_back(Tag(b_.CreateMaskedLoad(type, at, align, inside, llvm::Constant::getNullValue(type)), buffer));
+    else
+      return nullptr;
+  }
+  // Lanes outside take an element that is 0, where they are to be 0.
+  const bool zeros = zero >= 0 && passed != nullptr && IsZero(passed);
+  std::vector<int> picks;
+  for (size_t lane = 0; lane < last.offsets.size(); ++lane)
+    picks.push_back(MayBeLive(mask, lane) ? static_cast<int>(last.offsets[lane] - low) : zeros ? zero : 0);
+  llvm::Value* taken = b_.CreateShuffleVector(parts.front(), parts.back(), picks);
+  return zeros || mask == nullptr || passed == nullptr ? taken : b_.CreateSelect(mask, taken, passed);
 }
 
 Val Emitter::LoadElement(const Buffer& buffer, const std::vector<Val>& index) {
@@ -119,7 +180,7 @@ Val Emitter::LoadElement(const Buffer& buffer, const std::vector<Val>& index) {
     return Uniform(dtype, FromMemory(load, dtype));
   }
   llvm::Type* type = LanesOf(element);
-  llvm::Value* loaded = nullptr;
+  llvm::Value* loaded = flat.Steps(2) ? LoadFromRow(buffer, index, element, mask_, nullptr) : nullptr;
   if (flat.Steps(1)) {
     llvm::Value* at = b_.CreateInBoundsGEP(element, buffer.ptr, flat.scalar);
     const llvm::Align align = ElementAlign(buffer, flat.scalar, bytes);
@@ -128,9 +189,9 @@ Val Emitter::LoadElement(const Buffer& buffer, const std::vector<Val>& index) {
     } else {
       loaded = Tag(b_.CreateMaskedLoad(type, at, align, mask_, llvm::Constant::getNullValue(type)), buffer);
     }
-  } else if (!flat.varying() && mask_ == nullptr) {
+  } else if (loaded == nullptr && !flat.varying() && mask_ == nullptr) {
     loaded = LoadPattern(buffer, flat, element);
-  } else if (flat.Steps(2)) {
+  } else if (loaded == nullptr && flat.Steps(2)) {
     loaded = LoadEverySecond(buffer, flat, element, mask_, llvm::Constant::getNullValue(type));
   } else if (flat.Steps(-1)) {
     llvm::Value* at = b_.CreateGEP(element, buffer.ptr, b_.CreateSub(flat.scalar, b_.getInt64(lanes_ - 1)));
@@ -197,7 +258,8 @@ Val Emitter::LoadOr(const Buffer& buffer, const std::vector<Val>& index, const V
     llvm::Value* at = b_.CreateGEP(element, buffer.ptr, first);
     loaded = Tag(b_.CreateMaskedLoad(type, at, llvm::Align(bytes), mask, passed), buffer);
   } else if (flat.Steps(2)) {
-    loaded = LoadEverySecond(buffer, flat, element, mask, passed);
+    loaded = shared_inside == nullptr ? LoadFromRow(buffer, index, element, mask, passed) : nullptr;
+    if (loaded == nullptr) loaded = LoadEverySecond(buffer, flat, element, mask, passed);
   } else {
     ++stats_.gathers;
     llvm::Value* at = b_.CreateGEP(element, buffer.ptr, Lanes(flat));

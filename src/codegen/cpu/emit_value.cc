@@ -67,28 +67,29 @@ Val Emitter::FromLanes(DType dtype, llvm::Value* value) const {
 
 Val Emitter::I64(int64_t value) { return Uniform(DType::kI64, b_.getInt64(value)); }
 
-Val Emitter::LoopIndex(llvm::Value* index, llvm::Value* low, llvm::Value* high, int64_t step, int lanes) {
+Val Emitter::LoopIndex(llvm::Value* index, const Val& low, const Val& high, int64_t step, int lanes) {
   Val value = Uniform(DType::kI64, index);
   if (lanes > 1) {
     for (int lane = 0; lane < lanes; ++lane) value.offsets.push_back(lane * step);
   }
-  const auto* first = llvm::dyn_cast<llvm::ConstantInt>(low);
-  if (first == nullptr) return value;
-  value.multiple = std::min(PowerIn(first->getSExtValue()), PowerIn(step * lanes));
+  const Range first = RangeOf(low), last = RangeOf(high);
+  if (!first) return value;
+  value.multiple = std::min(MultipleOf(low), PowerIn(step * lanes));
   constexpr int64_t kMost = int64_t{1} << 60;  // no loop gets so far
-  const auto* last = llvm::dyn_cast<llvm::ConstantInt>(high);
-  const int64_t end = last == nullptr ? kMost : last->getSExtValue() - 1;
-  value.range = {first->getSExtValue(), std::max(first->getSExtValue(), end)};
+  const int64_t end = last ? last->second - 1 : kMost;
+  value.range = {first->first, std::max(first->first, end)};
   return value;
 }
 
+Val Emitter::UniformVal(const kir::ExprRef& expr, const char* what) {
+  Val value = Emit(expr);
+  if (value.uniform()) return value;
+  Fail(absl::StrFormat("%s %s differs between the lanes of a vec loop", what, kir::Print(expr)));
+  return Poison(expr->dtype);
+}
+
 llvm::Value* Emitter::UniformScalar(const kir::ExprRef& expr, const char* what) {
-  const Val value = Emit(expr);
-  if (!value.uniform()) {
-    Fail(absl::StrFormat("%s %s differs between the lanes of a vec loop", what, kir::Print(expr)));
-    return llvm::PoisonValue::get(ScalarType(expr->dtype));
-  }
-  return value.scalar;
+  return UniformVal(expr, what).scalar;
 }
 
 llvm::Constant* Emitter::FloatConstant(llvm::Type* type, double value) { return llvm::ConstantFP::get(type, value); }

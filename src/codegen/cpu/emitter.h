@@ -48,6 +48,10 @@ struct Val {
 };
 // The largest power of two, within reason, that divides `value`.
 int64_t PowerIn(int64_t value);
+// What is known of the scalar of a value: a constant's own, or what was found as it was made.
+using Range = std::optional<std::pair<int64_t, int64_t>>;
+int64_t MultipleOf(const Val& value);
+Range RangeOf(const Val& value);
 
 // Memory a name stands for: a parameter, an alloc or a tile.
 struct Buffer {
@@ -124,7 +128,8 @@ class Emitter : public codegen::StatementEmitter {
   Val FromLanes(DType dtype, llvm::Value* value) const;
   Val I64(int64_t value);
   // The index of a loop from `low` in steps of `step`, below `high`: `lanes` rounds at once.
-  Val LoopIndex(llvm::Value* index, llvm::Value* low, llvm::Value* high, int64_t step, int lanes);
+  Val LoopIndex(llvm::Value* index, const Val& low, const Val& high, int64_t step, int lanes);
+  Val UniformVal(const kir::ExprRef& expr, const char* what);
   llvm::Value* UniformScalar(const kir::ExprRef& expr, const char* what);
   llvm::Value* LaneIds();  // <0, 1, .. lanes-1> as i64
   llvm::Constant* FloatConstant(llvm::Type* type, double value);
@@ -138,8 +143,11 @@ class Emitter : public codegen::StatementEmitter {
   Val Normal(Val value);
   // The same with offsets that begin at 0.
   Val FromFirst(Val value);
-  // Whether all lanes are known to lie below `extent`, and none below 0.
-  static bool IsWithin(const Val& index, llvm::Value* extent);
+  // Whether all lanes that are live are known to lie below `extent`, and none of them below 0.
+  bool IsWithin(const Val& index, llvm::Value* extent) const;
+  // Whether `mask`, where it is a constant, leaves the lane; and the least and the most of the offsets of such lanes.
+  static bool MayBeLive(llvm::Value* mask, size_t lane);
+  static std::pair<int64_t, int64_t> LiveOffsets(const Val& value, llvm::Value* mask);
   // The same with offsets within 0 and `unit`, a power of two that divides the scalar and goes on doing so; or nullopt.
   std::optional<Val> WithinUnit(const Val& value, int64_t unit);
   std::optional<Val> PatternOf(kir::Op op, std::span<const Val> args);
@@ -173,6 +181,9 @@ class Emitter : public codegen::StatementEmitter {
   Val LoadElement(const Buffer& buffer, const std::vector<Val>& index);
   Val LoadOr(const Buffer& buffer, const std::vector<Val>& index, const Val& otherwise);
   void StoreElement(const Buffer& buffer, const std::vector<Val>& index, const Val& value);
+  // The same under a mask that is known, from vectors that windows beside each other share; null where that may not be.
+  llvm::Value* LoadFromRow(const Buffer& buffer, const std::vector<Val>& index, llvm::Type* element, llvm::Value* mask,
+                           llvm::Value* passed);
   llvm::Value* LoadPattern(const Buffer& buffer, const Val& flat, llvm::Type* element);
   // Lanes two elements apart under `mask`; `passed` for the others.
   llvm::Value* LoadEverySecond(const Buffer& buffer, const Val& flat, llvm::Type* element, llvm::Value* mask,

@@ -221,5 +221,41 @@ TEST(Object, ChoosesAccesses) {
   }
 }
 
+// Loops that are known to be short have vectors of 8 or 4 lanes; windows beside each other, two elements apart, are
+// permuted from one load of a row.
+TEST(Object, ShortRowsAreOneLoad) {
+  struct Row {
+    const char* loop;
+    int loads;
+    const char* has;
+    const char* lacks;
+  };
+  const Row rows[] = {
+      {"vec i in 0..7 { y[i] = x[g, i] }", 1, "ymm", "zmm"},
+      {"vec i in 0..3 { y[i] = x[g, i] }", 1, "xmm", "ymm|zmm"},
+      {"vec i in 0..24 { y[i] = z[i] }", 2, "zmm.*\n(.*\n)*.*ymm", "\\{%k"},
+      {"vec i in 0..7 { y[i] = (x[g, 2 * i - 1] else 0.0) + x[g, 2 * i] + x[g, 2 * i + 1] }", 1, "vpermps", "gather"},
+      {"vec i in 0..14 { y[i] = (z[2 * i - 1] else 0.0) + z[2 * i] + z[2 * i + 1] }", 2, "vperm", "gather"},
+      // Nothing behind the end is read, which the last round reaches.
+      {"vec i in 0..48 { y[i] = w[2 * i] }", 2, "\\{%k", "gather"},
+      {"for j in 0..1 { vec i in 8..40 { y[i] = z[2 * i - 1] + z[2 * i] + z[2 * i + 1] } }", 4, "vpermt2ps", "\\{%k"},
+  };
+  ObjectCompiler compiler(**ResolveTarget("x86-64-v4"), {.dump_assembly = true});
+  for (const Row& row : rows) {
+    const kir::Kernel kernel = FromText(absl::StrFormat(
+        "kernel k (x : f32[4, 14] in, z : f32[100] in, w : f32[95] in, y : f32[64] out) { grid g in 0..1 { %s } }",
+        row.loop));
+    auto object = compiler.Compile(kernel, "k");
+    ASSERT_TRUE(object.ok()) << object.status();
+    // A vector instruction with a first operand in memory, but for constants.
+    const std::regex load(R"(\tv\S+\s[^(\n]*\(%r[^i)][^)]*\),)");
+    const auto loads = std::distance(std::sregex_iterator(object->assembly.begin(), object->assembly.end(), load),
+                                     std::sregex_iterator());
+    EXPECT_EQ(loads, row.loads) << row.loop << "\n" << object->assembly;
+    EXPECT_TRUE(std::regex_search(object->assembly, std::regex(row.has))) << row.loop << "\n" << object->assembly;
+    EXPECT_FALSE(std::regex_search(object->assembly, std::regex(row.lacks))) << row.loop << "\n" << object->assembly;
+  }
+}
+
 }  // namespace
 }  // namespace quern::cpu

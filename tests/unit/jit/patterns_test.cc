@@ -1,6 +1,8 @@
 // Indices over the lanes: quotients, remainders, limits and comparisons of a loop's index, which the emitter keeps as
 // constants beside a scalar where it can. Random ones at every level, bit for bit what the interpreter makes of them.
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
 #include "jit_support.h"
 
 namespace quern::jit_test {
@@ -78,6 +80,42 @@ TEST(Patterns, ADifferenceKeepsItsRemainder) {
   test.buffers = MakeBuffers(kernel, test.symbols);
   FillInputs(kernel, test.buffers, {.range = 2}, rng);
   CheckCases({test});
+}
+
+// Every second element of rows of every length up to two vectors, from some before the row to some behind it, at once
+// and where the loop keeps inside; and what is read as 0 or as another number outside.
+TEST(Patterns, EverySecondElementOfARow) {
+  std::vector<kir::Kernel> kernels;
+  for (const int row : {1, 2, 3, 7, 8, 9, 13, 14, 15, 16, 17, 26, 28, 29, 31, 32, 33, 34, 47, 63, 64, 65, 66, 97}) {
+    const int columns = (row + 9) / 2, statements = 14;
+    std::string body;
+    int s = 0;
+    const auto loop = [&](int low, int high, int shift, const char* element) {
+      if (low < high)
+        absl::StrAppendFormat(&body, "    vec c in %d..%d { y[r, %d, c] = %s }\n", low, high, s,
+                              absl::StrReplaceAll(element, {{"$", absl::StrCat("r, c * 2 + ", shift, " - 4")}}));
+      ++s;
+    };
+    for (int shift = 0; shift < 6; ++shift) loop(0, columns, shift, "(x[$] else 0.0)");
+    for (int shift = 2; shift < 5; ++shift)
+      loop(0, columns - 1, shift, "(x[$] else 5.0) + cast<f32>(h[$] else 0.0f16)");
+    // From 2 c to 2 c + 2, all inside.
+    for (int shift = 4; shift < 7; ++shift) loop(0, (row - 1) / 2, shift, "x[$]");
+    for (int shift = 1; shift < 3; ++shift) loop(2, (row - 1) / 2, shift, "cast<f32>(h[$])");
+    EXPECT_EQ(s, statements);
+    kernels.push_back(
+        Parse(absl::StrCat("kernel s", row, " (\n  x : f32[3, ", row, "] in\n  h : f16[3, ", row, "] in\n  y : f32[3, ",
+                           statements, ", ", columns, "] inout\n) {\n  grid r in 0..3 {\n", body, "  }\n}\n")));
+  }
+  std::vector<Case> cases;
+  for (const kir::Kernel& kernel : kernels) {
+    Rng rng(kSeed);
+    Case test{.kernel = &kernel, .symbols = {}, .buffers = {}, .tolerance = {0, 0}, .each = {}};
+    test.buffers = MakeBuffers(kernel, test.symbols);
+    FillInputs(kernel, test.buffers, {.range = 2}, rng);
+    cases.push_back(std::move(test));
+  }
+  CheckCases(cases);
 }
 
 }  // namespace
