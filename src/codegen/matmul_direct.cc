@@ -97,6 +97,8 @@ StatusOr<LoweredRegion> LowerDirect(const ProductSpace& space) {
   for (size_t d = 0; d + 1 < right.across().size(); ++d) rows = rows * right.across()[d];
   const int64_t step = std::max<int64_t>(1, enough / std::max<int64_t>(1, view.UpperBound(right.across().back())));
   const kir::ExprRef q0 = kb::Ref("q0"), end = kb::FromExtent(rows);
+  if (!space.batch_axes().empty() && view.UpperBound(rows) <= step)
+    return kernel.Finish({}, {kb::For("q", zero, end, over(right.Row(q)))});
   return kernel.Finish({{"q0", zero, end, step}},
                        {kb::For("q", q0, kb::Min(q0 + static_cast<double>(step), end), over(right.Row(q)))});
 }

@@ -20,6 +20,8 @@ constexpr int64_t kWhole = 16;  // elements that the widest vectors hold: parts 
 
 struct Range {
   int64_t low, high;
+
+  bool operator==(const Range&) const = default;
 };
 
 // index * times + more, of a name.
@@ -45,29 +47,32 @@ class Splitter {
  public:
   explicit Splitter(const kir::Kernel& kernel) {
     for (const kir::Param& param : kernel.params) dims_[param.name] = param.type.dims;
+    for (const kir::GridDim& dim : kernel.grid) starts_[dim.index] = kir::KnownInteger(dim.low);
   }
 
   Block Visit(const Block& block) const {
     Block written;
     for (const kir::StmtRef& stmt : block) {
-      const auto* loop = std::get_if<kir::Loop>(&stmt->node);
-      const std::optional<Range> inside =
-          loop != nullptr && loop->kind == kir::LoopKind::kVec ? Inside(*loop) : std::nullopt;
-      if (inside) {
-        const ExprRef cuts[] = {loop->low, kb::Int(inside->low), kb::Int(inside->high), loop->high};
-        for (int part = 0; part < 3; ++part) {
-          if (kir::KnownInteger(cuts[part]) == kir::KnownInteger(cuts[part + 1])) continue;
-          kir::Loop piece = *loop;
-          piece.low = cuts[part];
-          piece.high = cuts[part + 1];
-          written.push_back(std::make_shared<const kir::Stmt>(kir::Stmt{std::move(piece), stmt->origin}));
-        }
-        continue;
-      }
       kir::Stmt copy = *stmt;
+      auto* loop = std::get_if<kir::Loop>(&copy.node);
+      const std::optional<Range> all = loop == nullptr ? std::nullopt : Ends(*loop);
+      const std::optional<Range> inside = all ? Inside(*loop, *all) : std::nullopt;
       Bodies bodies(*this);
       kir::Parts(copy, bodies);
-      written.push_back(std::make_shared<const kir::Stmt>(std::move(copy)));
+      if (!inside) {
+        written.push_back(std::make_shared<const kir::Stmt>(std::move(copy)));
+        continue;
+      }
+      const ExprRef low = loop->low, high = loop->high;
+      const auto part = [&](int64_t from, int64_t to) {
+        if (from == to) return;
+        loop->low = from == all->low ? low : AtLeast(low, from);
+        loop->high = to == all->high ? high : AtMost(high, to);
+        written.push_back(std::make_shared<const kir::Stmt>(copy));
+      };
+      part(all->low, inside->low);
+      part(inside->low, inside->high);
+      part(inside->high, all->high);
     }
     return written;
   }
@@ -79,12 +84,40 @@ class Splitter {
     const Splitter& splitter;
   };
 
-  // Where along the loop every guard that looks at its index holds, in whole vectors; nothing where that is everywhere
-  // or nowhere.
-  std::optional<Range> Inside(const kir::Loop& loop) const {
-    const std::optional<int64_t> low = kir::KnownInteger(loop.low), high = kir::KnownInteger(loop.high);
-    if (!low || !high || loop.step != 1) return std::nullopt;
-    Range range = {*low, *high};
+  // The last operand of a minimum, where it is a constant.
+  static std::optional<int64_t> Limit(const ExprRef& bound) {
+    const auto* apply = std::get_if<kir::Apply>(&bound->node);
+    return apply != nullptr && apply->op == kir::Op::kMin ? kir::KnownInteger(apply->args[1]) : std::nullopt;
+  }
+
+  // Between which constants the loop runs, of a vector loop from one to the other: from q0 to min(q0 + 36, 112) it is
+  // from where the grid's q0 begins to 112.
+  std::optional<Range> Ends(const kir::Loop& loop) const {
+    std::optional<int64_t> low = kir::KnownInteger(loop.low), high = kir::KnownInteger(loop.high);
+    if (loop.kind == kir::LoopKind::kFor) {
+      const auto* name = std::get_if<kir::NameRef>(&loop.low->node);
+      const auto start = name == nullptr ? starts_.end() : starts_.find(name->name);
+      if (start != starts_.end()) low = start->second;
+      if (!high) high = Limit(loop.high);
+    } else if (loop.kind != kir::LoopKind::kVec) {
+      return std::nullopt;
+    }
+    return low && high && loop.step == 1 ? std::optional(Range{*low, *high}) : std::nullopt;
+  }
+
+  static ExprRef AtLeast(const ExprRef& bound, int64_t least) {
+    return kir::KnownInteger(bound) ? kb::Int(least) : kb::Max(bound, kb::Int(least));
+  }
+  // min(q0 + 36, 112), at most 111, is min(q0 + 36, 111).
+  static ExprRef AtMost(const ExprRef& bound, int64_t most) {
+    if (kir::KnownInteger(bound)) return kb::Int(most);
+    return kb::Min(std::get<kir::Apply>(bound->node).args[0], kb::Int(most));
+  }
+
+  // Where between `all` every guard that looks at the loop's index holds, of a vector loop in whole vectors; nothing
+  // where that is everywhere or nowhere.
+  std::optional<Range> Inside(const kir::Loop& loop, const Range& all) const {
+    Range range = all;
     kir::ForEachExpr(loop.body, [&](const ExprRef& expr) {
       const auto* load = std::get_if<kir::Load>(&expr->node);
       if (load == nullptr || load->otherwise == nullptr) return;
@@ -96,13 +129,16 @@ class Splitter {
         range.high = std::min(range.high, FloorDiv(dims->second[d].constant() - 1 - at->more, at->times) + 1);
       }
     });
-    if (range.low == *low && range.high == *high) return std::nullopt;
-    range.low = *low + CeilDiv(range.low - *low, kWhole) * kWhole;
-    if (range.high < *high) range.high = *low + FloorDiv(range.high - *low, kWhole) * kWhole;
+    if (range == all) return std::nullopt;
+    if (loop.kind == kir::LoopKind::kVec) {
+      range.low = all.low + CeilDiv(range.low - all.low, kWhole) * kWhole;
+      if (range.high < all.high) range.high = all.low + FloorDiv(range.high - all.low, kWhole) * kWhole;
+    }
     return range.low < range.high ? std::optional(range) : std::nullopt;
   }
 
   std::map<std::string, std::vector<Extent>> dims_;
+  std::map<std::string, std::optional<int64_t>> starts_;  // of the grid's loops
 };
 
 }  // namespace

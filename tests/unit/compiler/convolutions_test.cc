@@ -1,6 +1,7 @@
 // Convolutions, pools and contractions of any dimensions against the double interpreter: strides, dilations, groups,
 // and pads that differ from side to side, with what is fused behind them, at sizes that are known at the run too.
 #include <algorithm>
+#include <array>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -191,6 +192,51 @@ TEST(Convolutions, OfGroups) {
   ExpectConv("1, 4, 9, 9", "8, 2, 7, 7", "groups = 2, pads = [3, 3, 3, 3]", "1, 8, 9, 9");
 }
 
+// One channel a group, by rows: those of places in the middle read without looking, and windows beside each other share
+// their loads where they are two elements apart. Rows around the lengths of vectors and their halves.
+TEST(Convolutions, OfEachChannel) {
+  const auto expect = [](int height, int width, int kernel, int stride, int dilation, std::array<int, 4> pads,
+                         const char* type = "f32") {
+    const auto places = [&](int size, int low, int high) {
+      return (size + low + high - dilation * (kernel - 1) - 1) / stride + 1;
+    };
+    ExpectConvAsGiven(
+        absl::StrFormat("2, 3, %d, %d", height, width), absl::StrFormat("3, 1, %d, %d", kernel, kernel),
+        absl::StrFormat("groups = 3, pads = [%s], strides = [%d, %d], dilations = [%d, %d]", absl::StrJoin(pads, ", "),
+                        stride, stride, dilation, dilation),
+        absl::StrFormat("2, 3, %d, %d", places(height, pads[0], pads[2]), places(width, pads[1], pads[3])), type);
+  };
+  for (const int width : {1, 6, 7, 13, 14, 15, 16, 17, 31, 32, 33, 56, 63, 65}) expect(5, width, 3, 2, 1, {1, 1, 1, 1});
+  for (const int width : {3, 7, 8, 9, 16, 23, 37}) expect(7, width, 3, 1, 1, {1, 1, 1, 1});
+  for (const int width : {14, 37, 67}) {
+    expect(9, width, 3, 2, 1, {0, 0, 1, 1});  // as frameworks pad that count from the end
+    expect(9, width, 3, 2, 1, {2, 3, 0, 1});
+    expect(9, width, 3, 2, 2, {2, 2, 2, 2});
+    expect(9, width, 3, 3, 1, {1, 1, 1, 1});
+    expect(9, width, 5, 2, 1, {2, 2, 2, 2});
+    expect(9, width, 2, 2, 1, {0, 0, 0, 0});
+  }
+  for (const char* const type : {"f16", "bf16", "f64"}) {
+    expect(7, 29, 3, 2, 1, {1, 1, 1, 1}, type);
+    expect(7, 14, 3, 2, 1, {0, 1, 1, 0}, type);
+  }
+  // More rows than a chunk has.
+  expect(131, 133, 3, 2, 1, {1, 1, 1, 1});
+  expect(83, 97, 3, 1, 1, {1, 1, 1, 1});
+  // Two channels a group, two results of each, a line, and rows in three dimensions.
+  ExpectConv("2, 6, 9, 29", "3, 2, 3, 3", "groups = 3, pads = [1, 1, 1, 1], strides = [2, 2]", "2, 3, 5, 15");
+  ExpectConv("1, 3, 9, 29", "6, 1, 3, 3", "groups = 3, pads = [1, 1, 1, 1], strides = [2, 2]", "1, 6, 5, 15");
+  ExpectConv("2, 3, 101", "3, 1, 5", "groups = 3, pads = [2, 2], strides = [2]", "2, 3, 51");
+  ExpectConv("1, 3, 5, 7, 15", "3, 1, 3, 3, 3", "groups = 3, pads = [1, 1, 1, 1, 1, 1], strides = [2, 2, 2]",
+             "1, 3, 3, 4, 8");
+  // Sizes that are known at the run.
+  ExpectConv("1, 3, H, 15", "3, 1, 3, 3", "groups = 3, pads = [1, 1, 1, 1], strides = [2, 2]",
+             "1, 3, floor((H - 1) / 2) + 1, 8", "f32", " sym H in 1..", {{{"H", 1}}, {{"H", 2}}, {{"H", 37}}});
+  ExpectConv("B, 3, 9, W", "3, 1, 3, 3", "groups = 3, pads = [1, 1, 1, 1], strides = [2, 2]",
+             "B, 3, 5, floor((W - 1) / 2) + 1", "f32", " sym B in 1.., W in 1..",
+             {{{"B", 1}, {"W", 1}}, {{"B", 2}, {"W", 14}}, {{"B", 3}, {"W", 67}}});
+}
+
 TEST(Convolutions, OfOneAndThreeDimensions) {
   ExpectConv("2, 17, 101", "23, 17, 3", "pads = [1, 1], strides = [2]", "2, 23, 51");
   ExpectConv("1, 1, 400", "11, 1, 10", "strides = [5]", "1, 11, 79");
@@ -277,6 +323,7 @@ TEST(Convolutions, Pools) {
     expect("2, 3, 11, 13", "kernel = [3, 3], strides = [2, 2], pads = [1, 1, 1, 1]", "2, 3, 6, 7");
     expect("1, 2, 10, 9", "kernel = [3, 2], strides = [2, 3], pads = [1, 0, 2, 1], ceil = true", "1, 2, 6, 3");
     expect("1, 2, 7, 7", "kernel = [7, 7]", "1, 2, 1, 1");
+    expect("1, 2, 21, 61", "kernel = [3, 3], strides = [2, 2], pads = [1, 1, 1, 1]", "1, 2, 11, 31");
     expect("1, 5, 37", "kernel = [5], dilations = [2], pads = [3, 4]", "1, 5, 36");
     expect("1, 2, 5, 6, 7", "kernel = [2, 3, 2], pads = [1, 1, 0, 0, 1, 1]", "1, 2, 5, 6, 7");
     ExpectOp("Pool", "N, 3, S, S", "", absl::StrCat(kind, ", kernel = [3, 3], pads = [1, 1, 1, 1]"), "N, 3, S, S",
