@@ -61,8 +61,8 @@ ExprRef IdentityOf(ReduceOp op, DType dtype);
 // `value` itself when it has that dtype already.
 ExprRef CastTo(DType dtype, ExprRef value);
 ExprRef BitsTo(DType dtype, ExprRef value);
-// The same tree with a*b+c allowed to become one fused multiply-add everywhere in it but in `inputs`, which stay as they
-// are: an op says so of what it computes itself, not of what it is given.
+// The same tree with a*b+c allowed to become one fused multiply-add everywhere in it but in `inputs`, which stay as
+// they are: what an op is given, or has in other places, too, is not to be there in two roundings.
 ExprRef Contract(const ExprRef& value, std::span<const ExprRef> inputs = {});
 // `value` as the term of a sum: where it is a product itself, the addition may be fused with that. What it is made of
 // stays as it is, so that a value has the same bits in the sum and elsewhere.

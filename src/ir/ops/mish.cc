@@ -25,8 +25,10 @@ const OpDef& Op_mish() {
             const kir::ExprRef& x = a[0];
             const kir::ExprRef root = Call(Op::kExp, {Call(Op::kAbs, {x}) * -0.5}), e = root * root, twice = e + e;
             const kir::ExprRef below = Call(Op::kLt, {x, Like(x, 0)}), more = e + 2.0, once = twice + 1.0;
+            const kir::ExprRef shared[] = {e, twice, more, once};  // which the dividend has as they are
             return Select(below, x * root * (root * more), x * once) /
-                   Select(below, kir::build::Contract(e * more + 2.0, a), kir::build::Contract(twice * e + once, a));
+                   Select(below, kir::build::Contract(e * more + 2.0, shared),
+                          kir::build::Contract(twice * e + once, shared));
           },
       .reference = [](double x, double, double) -> double {
         return x * std::tanh(std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x))));

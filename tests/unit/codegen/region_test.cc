@@ -21,6 +21,27 @@ TEST(Region, ElementwiseChain) {
               {{"S", 5}});
 }
 
+// What an op is given it does not round in another way: each op of a chain is computed once.
+TEST(Region, OpsContractTheirOwnOperationsAlone) {
+  constexpr int kOps = 6;
+  for (const char* op : {"Mish", "Sinh"}) {
+    std::string body = "    %0 = Input() {name = \"a\"} : f32[37]\n";
+    for (int n = 1; n <= kOps; ++n) absl::StrAppendFormat(&body, "    %%%d = %s(%%%d) : f32[37]\n", n, op, n - 1);
+    const StatusOr<ir::Graph> graph =
+        ir::Parse(absl::StrFormat("graph g {\n  %%0 = Input() {name = \"x\"} : f32[37]\n  %%1 = Region(%%0) {family = "
+                                  "\"map\"} : f32[37] body graph body {\n%s    return %%%d\n  }\n  return %%1\n}",
+                                  body, kOps));
+    ASSERT_TRUE(graph.ok()) << graph.status();
+    const StatusOr<family::LoweredRegion> lowered =
+        LowerRegion(family::MemoryOf(*graph), graph->node(1), graph->symbols, {});
+    ASSERT_TRUE(lowered.ok()) << lowered.status();
+    const std::string text = kir::Print(lowered->kernels[0].kernel);
+    int exponentials = 0;
+    for (size_t at = text.find("exp("); at != std::string::npos; at = text.find("exp(", at + 1)) ++exponentials;
+    EXPECT_EQ(exponentials, kOps) << op << "\n" << text;
+  }
+}
+
 // All elements follow each other, and an operand's last extent of 1 is no reason to read its first element only.
 TEST(Region, ElementwiseOfColumns) {
   for (const std::string dims : {"S, 1", "5, 1, 1", "1", ""}) {
