@@ -5,7 +5,11 @@
 // which writes to each result the sum of term(x, w) over its factors x and w, rounded to the result's dtype.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cmath>
+#include <limits>
+#include <vector>
 
 #include "ir/op.h"
 
@@ -21,6 +25,20 @@ template <typename Sums>
 Status MagnitudeOfProducts(RefContext& context) {
   Sums::Run(context, [](double x, double w) { return std::fabs(x * w); });
   return absl::OkStatus();
+}
+
+// The magnitude of an op of which some kernels multiply by padding, and others leave it out: an infinity times 0 is NaN
+// in the ones and nothing in the others. So where one of the first two operands that meets padding has an element that
+// is not finite, results may be anything.
+template <typename Sums>
+Status MagnitudeBesidePadding(RefContext& context, std::array<bool, 2> meets_padding) {
+  for (size_t o = 0; o < meets_padding.size(); ++o) {
+    const std::vector<double>& factors = context.operands[o]->data;
+    if (!meets_padding[o] || std::ranges::all_of(factors, [](double value) { return std::isfinite(value); })) continue;
+    std::ranges::fill(context.results[0].data, std::numeric_limits<double>::infinity());
+    return absl::OkStatus();
+  }
+  return MagnitudeOfProducts<Sums>(context);
 }
 
 // Of an op that multiplies integers too, exactly: `Terms` is a struct with

@@ -219,7 +219,7 @@ const OpDef& Op_conv_transpose() {
       .reference = ReferenceOfProducts<Sums>,
       .expand = Expand,
       .rtol = 2e-6,
-      .magnitude = MagnitudeOfProducts<Sums>,
+      .magnitude = [](RefContext& context) { return MagnitudeBesidePadding<Sums>(context, {true, true}); },
       .onnx = "ConvTranspose",
       .examples = {{{"f32[2, 3, 9]", "f32[3, 5, 2]"}}},
   });
