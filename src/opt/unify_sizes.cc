@@ -102,6 +102,44 @@ struct SolvedSizes {
   std::vector<ir::ExtentConstraint> at_least = {};  // those that narrowed ranges: a run is told of them, not of a range
 };
 
+// Whether sizes of these ranges can meet the constraints together, as far as the bounds of each tell of the others:
+// N is at most 9 where S >= N is, and K at most 27 where 3*N >= K is. Nothing is narrowed by it: a run is told which
+// constraint it broke.
+Status CheckTogether(std::span<const ir::ExtentConstraint> constraints, SymbolRanges ranges) {
+  constexpr int64_t kMost = int64_t{1} << 60;
+  const auto narrow = [&](const Extent& room) {  // room >= 0
+    for (const Extent::Term& term : room.terms()) {
+      if (term.symbols.size() != 1) continue;
+      const Extent rest = room - Extent(term);
+      const std::vector<std::string> others = rest.Symbols();
+      const std::optional<int64_t> most = rest.UpperBound(ranges);
+      if (!most || std::abs(*most) > kMost || std::ranges::find(others, term.symbols[0]) != others.end()) continue;
+      const auto found = ranges.find(term.symbols[0]);
+      if (found == ranges.end()) continue;
+      SymbolRange& range = found->second;
+      if (term.coefficient > 0)
+        range.low = std::max(range.low, CeilDiv(-*most, term.coefficient));
+      else
+        range.high = std::min(range.high, FloorDiv(*most, -term.coefficient));
+      if (range.low > range.high) return false;
+    }
+    return true;
+  };
+  constexpr int kRounds = 8;
+  for (int round = 0; round < kRounds; ++round) {
+    const SymbolRanges before = ranges;
+    for (const ir::ExtentConstraint& constraint : constraints) {
+      const Extent difference = constraint.difference();
+      if (narrow(difference) && (constraint.relation != ir::SizeRelation::kEqual || narrow(Extent(0) - difference)))
+        continue;
+      return ToStatus(
+          {DiagnosticCode::kSizeConflict, "", "", constraint.ToString(), "any sizes that the others leave", ""});
+    }
+    if (ranges == before) break;
+  }
+  return absl::OkStatus();
+}
+
 StatusOr<SolvedSizes> SolveSizes(std::span<const ir::ExtentConstraint> constraints, SymbolRanges ranges,
                                  const std::map<std::string, int, std::less<>>& found) {
   SolvedSizes solved{std::move(ranges), {}, {}, {}};
@@ -129,6 +167,7 @@ StatusOr<SolvedSizes> SolveSizes(std::span<const ir::ExtentConstraint> constrain
     ir::AddConstraints(at_least, {{Substitute(constraint.left, values), Substitute(constraint.right, values),
                                    ir::SizeRelation::kAtLeast}});
   }
+  QUERN_RETURN_IF_ERROR(CheckTogether(constraints, symbols));
   return solved;
 }
 

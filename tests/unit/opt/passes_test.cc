@@ -534,6 +534,24 @@ TEST(SubstituteSymbols, RefusesWhatCannotBe) {
   EXPECT_TRUE(five->constraints.empty());
 }
 
+// Bounds that only several constraints together say: N is at most 9, and three times that is less than 32.
+TEST(UnifySizes, ConstraintsThatNoSizesMeetTogether) {
+  const auto check = [](const std::string& symbols, const std::string& requirements) {
+    const StatusOr<ir::Graph> graph =
+        ir::Parse("graph g sym " + symbols + " {\n  %0 = Input() {name = \"x\"} : f32[S, N, K]\n" + requirements +
+                  "  return %0\n}");
+    EXPECT_TRUE(graph.ok()) << graph.status();
+    return graph.ok() ? std::string(CheckSizes(*graph, graph->symbols).message()) : "";
+  };
+  const std::string both = "  require S >= N\n  require 3*N >= K\n";
+  EXPECT_EQ(check("K in 32..37, N in 0.., S in 1..9", both),
+            "3*N >= K does not hold for any sizes that the others leave");
+  EXPECT_EQ(check("K in 27..37, N in 0.., S in 1..9", both), "");
+  EXPECT_EQ(check("K in 0.., N in 0.., S in 0..", both), "");
+  EXPECT_EQ(check("K in 5..9, N in 0.., S in 0..20", "  require N >= S\n  require S >= N + K\n"),
+            "S >= K + N does not hold for any sizes that the others leave");
+}
+
 TEST(NarrowRanges, InBodiesToo) {
   const StatusOr<ir::Graph> graph = NarrowRanges(Parsed(kSymbolic), {{"SEQ", {2, 8}}});
   ASSERT_TRUE(graph.ok()) << graph.status();
