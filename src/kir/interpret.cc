@@ -28,6 +28,7 @@ Status Machine::Run(int64_t begin, int64_t end) {
       rest /= dim.count;
     }
     chunk_ = chunk;
+    forgiven_.clear();  // scratch begins anew
     if (program_.watch.threads > 0)
       RunBlock();
     else
