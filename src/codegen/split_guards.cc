@@ -90,11 +90,19 @@ class Splitter {
     return apply != nullptr && apply->op == kir::Op::kMin ? kir::KnownInteger(apply->args[1]) : std::nullopt;
   }
 
+  // Whether there are buffers or tiles in it: more than rows of elements, whose names would be there twice.
+  static bool Declares(const Block& block) {
+    return kir::Any(block, [](const kir::Stmt& stmt) {
+      return std::holds_alternative<kir::Alloc>(stmt.node) || std::holds_alternative<kir::Tile>(stmt.node);
+    });
+  }
+
   // Between which constants the loop runs, of a vector loop from one to the other: from q0 to min(q0 + 36, 112) it is
   // from where the grid's q0 begins to 112.
   std::optional<Range> Ends(const kir::Loop& loop) const {
     std::optional<int64_t> low = kir::KnownInteger(loop.low), high = kir::KnownInteger(loop.high);
     if (loop.kind == kir::LoopKind::kFor) {
+      if (Declares(loop.body)) return std::nullopt;
       const auto* name = std::get_if<kir::NameRef>(&loop.low->node);
       const auto start = name == nullptr ? starts_.end() : starts_.find(name->name);
       if (start != starts_.end()) low = start->second;

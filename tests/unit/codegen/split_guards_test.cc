@@ -64,11 +64,13 @@ TEST(SplitGuards, OfRowsOfAChunk) {
   EXPECT_THAT(split, HasSubstr("for q in max(q0, 19) .. min(q0 + 7, 20) {"));
 }
 
-// Guards that hold everywhere or nowhere, of extents that are symbols, and loops whose ends are not known.
+// Guards that hold everywhere or nowhere, of extents that are symbols, loops whose ends are not known, and those with buffers of their own.
 TEST(SplitGuards, NotOfOthers) {
   for (const char* const loop : {"for q in 1..40 { vec c in 0..52 { y[q, c] = x[q - 1, c] else 0.0 } }",
                                  "for q in 0..40 { vec c in 0..52 { y[q, c] = x[q - 40, c] else 0.0 } }",
                                  "for q in 0..40 { vec c in 0..52 { y[q, c] = z[q - 1] else 0.0 } }",
+                                 "for q in 0..40 { alloc s : f32[52] scratch vec c in 0..52 { s[c] = x[q - 1, c] else "
+                                 "0.0 } vec c in 0..52 { y[q, c] = s[c] } }",
                                  "for q in 0..min(N, 40) { vec c in 0..52 { y[q, c] = x[q, q * c - 1] else 0.0 } }",
                                  "for q in g..g + 20 { vec c in 0..52 { y[q, c] = x[q - 3, c] else 0.0 } }"}) {
     const kir::Kernel kernel = Kernel("g in 0..1", loop);
