@@ -47,6 +47,8 @@ MatmulKernels::MatmulKernels(const RegionView& view, const MatmulPlan::Tiles& pl
     form_ = Form::kSquares;
   else if (PanelsFit())
     form_ = Form::kMany;
+  if (form_ == Form::kMany && !Quantises()) lines_ = WindowLines::Of(view, plan);
+  if (lines_) form_ = Form::kLines;
 }
 
 StatusOr<LoweredRegion> MatmulKernels::Lower() {
@@ -56,7 +58,7 @@ StatusOr<LoweredRegion> MatmulKernels::Lower() {
   QUERN_RETURN_IF_ERROR(LowerPrologue());
   // Segments share one grid when a common chunk divides them all.
   const int64_t chunk = Chunk();
-  if (form_ != Form::kSquares) ChooseRows(chunk);
+  if (form_ != Form::kSquares && form_ != Form::kLines) ChooseRows(chunk);
   const bool together = std::all_of(plan_.segments.begin(), plan_.segments.end(),
                                     [&](const MatmulSegment& s) { return s.columns % chunk == 0; });
   if (together || plan_.segments.size() == 1) {
@@ -148,10 +150,11 @@ bool MatmulKernels::Quantises() const {
                              [](const ir::Node& node) { return node.op->kind == ir::OpKind::kPack; });
 }
 
-int64_t MatmulKernels::Chunk() const {
+int64_t MatmulKernels::Chunk() {
   switch (form_) {
     case Form::kFew: return FewChunk();
     case Form::kMany: return plan_.windows ? WindowsChunk() : ManyChunk();
+    case Form::kLines: return LinesChunk();
     case Form::kSquares: return SquareChunk();
   }
 }
@@ -169,6 +172,10 @@ Status MatmulKernels::EmitKernel(const std::vector<const MatmulSegment*>& segmen
   const kir::ExprRef g = kb::Ref("g");
   if (form_ == Form::kSquares)
     writer.kernel.grid = {{"m", kb::Int(0), kb::FromExtent(plan_.rows), SquareProduct::kRows}};
+  std::vector<kir::GridDim>& grid = writer.kernel.grid;
+  const bool lines_inside = lines_ && plan_.k * total > lines_->ImageElements();
+  const std::vector<kir::GridDim> lines = lines_ ? lines_->Grid() : std::vector<kir::GridDim>();
+  if (!lines_inside) grid.insert(grid.end(), lines.begin(), lines.end());
   const kir::GridDim rows{"mb", kb::Int(0), kb::FromExtent(plan_.rows), row_block_};
   if (row_block_ != 0 && !rows_inside_) writer.kernel.grid.push_back(rows);
   if (single)
@@ -176,6 +183,7 @@ Status MatmulKernels::EmitKernel(const std::vector<const MatmulSegment*>& segmen
   else
     writer.kernel.grid.push_back({"g", kb::Int(0), kb::Int(total / chunk), 1});
   if (row_block_ != 0 && rows_inside_) writer.kernel.grid.push_back(rows);
+  if (lines_inside) grid.insert(grid.end(), lines.begin(), lines.end());
 
   // Several segments: g counts chunks, and the first chunk of each is where the one before it ends.
   std::optional<SquareProduct> square;
@@ -197,6 +205,7 @@ Status MatmulKernels::EmitKernel(const std::vector<const MatmulSegment*>& segmen
     switch (form_) {
       case Form::kFew: EmitFew(writer, expr, *segments[s], n0, chunk, body); break;
       case Form::kMany: EmitMany(writer, expr, *segments[s], n0, chunk, body); break;
+      case Form::kLines: EmitLines(writer, expr, *segments[s], n0, chunk, body); break;
       case Form::kSquares: EmitSquares(writer, expr, *segments[s], *square, n0, chunk, body); break;
     }
     block = s + 1 == segments.size()
@@ -205,10 +214,10 @@ Status MatmulKernels::EmitKernel(const std::vector<const MatmulSegment*>& segmen
     end = start;
   }
   if (plan_.picks != Picks::kNone) block = WithMatrix(writer, std::move(block));
-  if (prologue_in_chunk_ || (plan_.windows && !InDepthBlocks())) {
-    kir::Block all = plan_.windows ? FillWindows(writer) : ScratchPrologue(expr);
+  if (prologue_in_chunk_ || lines_ || (plan_.windows && !InDepthBlocks())) {
+    kir::Block all = lines_ ? FillLines(writer) : plan_.windows ? FillWindows(writer) : ScratchPrologue(expr);
     all.insert(all.end(), block.begin(), block.end());
-    block = std::move(all);
+    block = lines_ ? lines_->InChunk(std::move(all)) : std::move(all);
   }
   if (square) {
     kir::Block allocs = square->Allocs();

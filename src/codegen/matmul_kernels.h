@@ -4,6 +4,7 @@
 //   matmul_few.cc      few rows: chunks of weight rows stream by once
 //   matmul_many.cc     many rows: panels of weights in scratch
 //   matmul_windows.cc  the same where the left side is gathered: rows of windows in scratch
+//   matmul_lines.cc    the same where windows share lines of an image: lines in scratch
 //   matmul_picks.cc    rows that pick one of several matrices, few or many
 //   matmul_squares.cc  many rows on blocks of threads: squares in shared memory
 //   matmul_panels.cc   many rows and columns of operands that lie in any order: panels filled by loops
@@ -20,6 +21,7 @@
 #include "codegen/block_product.h"
 #include "codegen/depth_blocks.h"
 #include "codegen/matmul_plan.h"
+#include "codegen/window_lines.h"
 
 namespace quern::codegen {
 
@@ -33,7 +35,7 @@ class MatmulKernels {
   Status LowerPrologue();
   int64_t Unit() const;    // columns that must stay together
   bool Quantises() const;  // some results, in whole chunks of columns
-  int64_t Chunk() const;
+  int64_t Chunk();
   Status EmitKernel(const std::vector<const MatmulSegment*>& segments, int64_t chunk);
   // The activations as a slice of rows [from, from + count), or all of them, and of columns [k, k + depth), or all.
   kir::Slice Rows(KernelWriter& writer, const kir::ExprRef& from, const kir::ExprRef& count, bool scratch,
@@ -107,6 +109,12 @@ class MatmulKernels {
   kir::StmtRef AddToSums(const MatmulSegment& segment, const kir::ExprRef& m, const kir::ExprRef& rows,
                          const kir::ExprRef& f, const kir::ExprRef& columns);
 
+  // ---- matmul_lines.cc
+  int64_t LinesChunk();
+  kir::Block FillLines(KernelWriter& writer);
+  void EmitLines(KernelWriter& writer, FusedExpr& expr, const MatmulSegment& segment, const kir::ExprRef& n0,
+                 int64_t chunk, kir::Block& block);
+
   // ---- matmul_squares.cc
   int64_t SquareChunk() const;
   DType SquareType() const;
@@ -117,10 +125,11 @@ class MatmulKernels {
   kir::Block Staging(const std::vector<const MatmulSegment*>& segments, int64_t chunk) const;
 
   using Picks = MatmulPlan::Tiles::Picks;
-  enum class Form : uint8_t { kFew, kMany, kSquares };
+  enum class Form : uint8_t { kFew, kMany, kLines, kSquares };
   const RegionView& view_;
   const MatmulPlan::Tiles& plan_;
   const std::optional<DepthBlocks> depth_;  // of windows
+  std::optional<WindowLines> lines_;        // of Form::kLines
   LoweredRegion lowered_;
   Form form_ = Form::kFew;
   int lhs_input_ = -1;

@@ -64,7 +64,8 @@ TEST(SplitGuards, OfRowsOfAChunk) {
   EXPECT_THAT(split, HasSubstr("for q in max(q0, 19) .. min(q0 + 7, 20) {"));
 }
 
-// Guards that hold everywhere or nowhere, of extents that are symbols, loops whose ends are not known, and those with buffers of their own.
+// Guards that hold everywhere or nowhere, of extents that are symbols, loops whose ends are not known, and those with
+// buffers of their own.
 TEST(SplitGuards, NotOfOthers) {
   for (const char* const loop : {"for q in 1..40 { vec c in 0..52 { y[q, c] = x[q - 1, c] else 0.0 } }",
                                  "for q in 0..40 { vec c in 0..52 { y[q, c] = x[q - 40, c] else 0.0 } }",

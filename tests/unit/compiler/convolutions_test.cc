@@ -85,6 +85,7 @@ TEST(Convolutions, OfLongWindows) {
   ExpectConvAsGiven("1, 6, 7, 67", "3, 67, 5, 5", WithLast("pads = [4, 4, 4, 4], dilations = [2, 2]"), "1, 6, 7, 3");
   ExpectConvAsGiven("1, 7, 7, 200", "3, 200, 3, 3", WithLast("pads = [1, 1, 1, 1], strides = [2, 2]"), "1, 4, 4, 3");
   ExpectConvAsGiven("1, 3, 3, 801", "33, 801, 2, 1", WithLast("pads = [1, 0, 0, 0]"), "1, 3, 3, 33");
+  ExpectConvAsGiven("1, 3, 7, 257", "9, 257, 3, 7", WithLast("pads = [1, 6, 1, 0], strides = [3, 1]"), "1, 1, 7, 9");
   ExpectConvAsGiven("1, 31, 601", "3, 601, 3", WithLast(""), "1, 29, 3");
   ExpectConvAsGiven("B, S, 3, 523", "5, 523, 1, 3", WithLast("pads = [0, 1, 0, 1]"), "B, S, 3, 5", "f32",
                     " sym B in 1.., S in 1..", {{{"B", 1}, {"S", 2}}, {{"B", 3}, {"S", 11}}});
@@ -101,6 +102,66 @@ TEST(Convolutions, OfLongWindows) {
   return %3, %6
 })",
                                     {{"$p", weights}}),
+                {{}});
+  }
+}
+
+// Windows that share the lines of their image: what is copied are lines, with rows of a place each, or of a whole run.
+TEST(Convolutions, OfLines) {
+  const auto expect = [](const std::string& x, const std::string& w, const std::string& attributes,
+                         const std::string& y,
+                         const std::string& type = "f32") { ExpectConvAsGiven(x, w, WithLast(attributes), y, type); };
+  // Several blocks of lines, the last of them shorter; columns that no panel divides; images of a batch.
+  expect("2, 37, 13, 65", "40, 65, 2, 3", "pads = [1, 1, 0, 1]", "2, 37, 13, 40");
+  expect("2, 9, 7, 131", "65, 131, 3, 2", "pads = [2, 1, 0, 1]", "2, 9, 8, 65");
+  expect("2, 7, 9, 67", "9, 67, 4, 2", "", "2, 4, 8, 9");
+  for (const char* const type : {"f16", "bf16"})
+    expect("1, 5, 7, 67", "9, 67, 3, 3", "pads = [1, 1, 1, 1]", "1, 5, 7, 9", type);
+  // Windows further apart than their places: parts of a row in the last tap, in either direction.
+  expect("1, 11, 13, 67", "9, 67, 3, 3", "pads = [1, 1, 1, 1], strides = [2, 2]", "1, 6, 7, 9");
+  expect("2, 4, 23, 67", "9, 67, 3, 5", "pads = [1, 2, 1, 0], strides = [1, 3]", "2, 4, 7, 9");
+  expect("1, 16, 9, 65", "9, 65, 7, 3", "strides = [3, 1]", "1, 4, 7, 9");
+  // Lines of the image that are further apart.
+  expect("1, 7, 9, 67", "9, 67, 3, 3", "pads = [2, 1, 2, 1], dilations = [2, 1]", "1, 7, 9, 9");
+  // One line of results, of several of the image; no line.
+  expect("2, 3, 37, 67", "9, 67, 3, 3", "pads = [0, 1, 0, 1]", "2, 1, 37, 9");
+  expect("2, 67, 67", "9, 67, 5", "pads = [2, 2]", "2, 67, 9");
+  expect("1, 901, 67", "9, 67, 4", "strides = [2]", "1, 449, 9");
+  // Lines that are too long for a block.
+  expect("1, 3, 101, 257", "9, 257, 3, 2", "pads = [1, 0, 1, 1]", "1, 3, 101, 9");
+  expect("2, 2, 201, 257", "9, 257, 2, 3", "pads = [0, 1, 1, 1], strides = [1, 2]", "2, 2, 101, 9");
+  // Rows of whole runs, where channels are few.
+  expect("2, 5, 19, 17", "33, 17, 3, 3", "pads = [1, 1, 1, 1]", "2, 5, 19, 33");
+  expect("1, 7, 13, 31", "9, 31, 5, 5", "pads = [2, 2, 2, 2], strides = [2, 2]", "1, 4, 7, 9");
+  // Planes of three dimensions.
+  expect("2, 2, 3, 7, 67", "9, 67, 3, 3, 3", "pads = [1, 1, 1, 1, 1, 1]", "2, 2, 3, 7, 9");
+  expect("1, 7, 3, 13, 19", "9, 19, 2, 3, 3", "pads = [0, 1, 1, 1, 1, 1], strides = [2, 1, 1], dilations = [2, 1, 1]",
+         "1, 3, 3, 13, 9");
+  // Products that share them, side by side and in one result.
+  ExpectRight(R"(graph g {
+  %0 = Input() {name = "x"} : f32[2, 5, 8, 67]
+  %1 = Param() {name = "v"} : f32[64, 67, 3, 3]
+  %2 = Param() {name = "w"} : f32[32, 67, 3, 3]
+  %3 = Param() {name = "u"} : f32[32, 67, 3, 3]
+  %4 = Conv(%0, %1) {channels_last = true} : f32[2, 3, 6, 64]
+  %5 = Conv(%0, %2) {channels_last = true} : f32[2, 3, 6, 32]
+  %6 = Conv(%0, %3) {channels_last = true} : f32[2, 3, 6, 32]
+  %7 = Mul(%5, %6) : f32[2, 3, 6, 32]
+  return %4, %7
+})",
+              {{}});
+  // Axes that are as long as each other, the other way round.
+  for (const char* const perm : {"0, 3, 4, 1, 2", "0, 4, 3, 1, 2"}) {
+    ExpectRight(absl::StrReplaceAll(R"(graph g {
+  %0 = Input() {name = "x"} : f32[1, 13, 737]
+  %1 = Param() {name = "w"} : f32[33, 536]
+  %2 = Window(%0) {kernel = [4, 134], strides = [1, 67]} : f32[1, 4, 134, 10, 10]
+  %3 = Transpose(%2) {perm = [$perm]} : f32[1, 10, 10, 4, 134]
+  %4 = Reshape(%3) {shape = <100, 536>} : f32[100, 536]
+  %5 = MatMul(%4, %1) {transpose_b = true} : f32[100, 33]
+  return %5
+})",
+                                    {{"$perm", perm}}),
                 {{}});
   }
 }

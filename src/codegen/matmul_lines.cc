@@ -1,0 +1,87 @@
+// Many rows of a left side that are windows of an image whose lines they share (window_lines.h):
+//
+//   grid q0 in 0..14 by 7, n0 in 0..256 by 64 {
+//     alloc px : f32[144, 256] scratch
+//     for r in 0..9 { for p in 0..16 { vec e in 0..256 { px[r * 16 + p, e] = x0[0, q0 + r - 1, ..] else 0 } } }
+//     for f in 0..64 by 32 {
+//       for q in q0 .. q0 + 7 { for c in 0..14 by 14 {
+//         tile t3 : f32[14, 32] = 0
+//         for h in 0..3 { for j in 0..3 {
+//           mma_f32 t3 += px[(q - q0 + h) * 16 + c + j : +14, 0 : +256], x1[:, .. + (h * 3 + j) * 256 : +256]
+//         } }
+//         map (i, j) in t3 { .. }
+//       } }
+//     }
+//   }
+#include <algorithm>
+
+#include "base/divide.h"
+#include "codegen/matmul_kernels.h"
+#include "ir/product.h"
+
+namespace quern::codegen {
+
+namespace kb = kir::build;
+using namespace kir::build::operators;
+
+namespace {
+
+constexpr int64_t kChunks = 8;    // that are worth copying lines again for other columns, or more of them
+constexpr int64_t kColumns = 64;  // that copied lines are multiplied by, at the least, where there are as many
+
+}  // namespace
+
+// All columns, or as few of the parts that divide them as leave chunks for some threads; where those are not enough,
+// fewer lines.
+int64_t MatmulKernels::LinesChunk() {
+  const int64_t unit = CeilDiv(Unit(), plan_.row->panel_rows) * plan_.row->panel_rows;
+  int64_t all = 0;
+  for (const MatmulSegment& segment : plan_.segments) all = std::max(all, CeilDiv(segment.columns, unit) * unit);
+  const auto divides = [&](int64_t parts) {
+    return std::ranges::all_of(plan_.segments, [&](const MatmulSegment& s) { return s.columns % (parts * unit) == 0; });
+  };
+  const int64_t most = std::max<int64_t>(1, all / kColumns);
+  while (lines_->Blocks() * most < kChunks && lines_->CutFurther()) {}
+  int64_t chunk = all;
+  for (int64_t parts = 2; parts <= most && lines_->Blocks() * (all / chunk) < kChunks; ++parts) {
+    if (divides(parts)) chunk = all / parts;
+  }
+  return chunk;
+}
+
+kir::Block MatmulKernels::FillLines(KernelWriter& writer) {
+  ComputedSide left(view_, *plan_.windows, writer, plan_.lhs, ComputedSide::Side::kLeft, DType::kF32);
+  return lines_->Fill(left);
+}
+
+void MatmulKernels::EmitLines(KernelWriter& writer, FusedExpr& expr, const MatmulSegment& segment,
+                              const kir::ExprRef& n0, int64_t chunk, kir::Block& block) {
+  const int64_t width = plan_.row->panel_rows;
+  const kir::ExprRef f = kb::Ref("f"), n = n0 + f, columns = LiveColumns(segment, n, width);
+  const kir::ExprRef ahead = kb::Select(lines_->IsFirst(), kb::Int(view_.facts.prefetch_ahead), kb::Int(0));
+  kir::Block panel = lines_->Tiles([&](const kir::ExprRef& row, const kir::ExprRef& rows) {
+    kir::Block tile;
+    for (kir::Slice& slice : ResultRectangles(writer, segment, row, lines_->TileRows(), n, width))
+      tile.push_back(kb::Prefetch(std::move(slice)));
+    for (const int root : segment.roots) tile.push_back(kb::Tile(TileName(root), {lines_->TileRows(), width}));
+    for (const int root : segment.roots) {
+      const std::string weights = writer.Input(view_.InputIndex(view_.node(root).inputs[1]));
+      const kir::ExprRef first = n / static_cast<double>(ir::kPanelColumns) * static_cast<double>(plan_.k);
+      const kir::Block taps = lines_->Taps([&](kir::Slice x, const kir::ExprRef& k, int64_t count) {
+        kir::Slice w = kb::SliceOf(weights, {kb::All(), kb::Range(first + k, kb::Int(count))});
+        return kb::WithOrigin(
+            kb::CallTile(RowOf(root).mma, {TileName(root)}, {std::move(x), std::move(w)}, {{"ahead", ahead}}),
+            writer.Origin(root));
+      });
+      tile.insert(tile.end(), taps.begin(), taps.end());
+    }
+    tile.push_back(Epilogue(writer, expr, segment, row, rows, n, columns, width, f + kb::Ref("j")));
+    return tile;
+  });
+  // Of a last chunk that is cut short some panels are not there.
+  if (segment.columns % chunk != 0 && chunk != width)
+    panel = {kb::If(kb::Call(kir::Op::kLt, {n, kb::Int(segment.columns)}), std::move(panel))};
+  block.push_back(kb::For("f", kb::Int(0), kb::Int(chunk), std::move(panel), width));
+}
+
+}  // namespace quern::codegen

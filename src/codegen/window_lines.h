@@ -1,0 +1,74 @@
+// Windows that share the lines of an image with channels last [N, s.., W C]: a line of results needs `high` lines of
+// the image, its neighbours most of the same, and so do the windows along it. So lines are copied to scratch, with the
+// padding around them, and a tile of results along a line is the sum of products over taps: rows of scratch that follow
+// one another, at another place for each tap.
+//
+//   x [1, 14, 14 * 256], kernel [3, 3 * 256], strides [1, 256]: chunks of 7 lines, 9 of the image, of 16 places each
+//   px [9 * 16, 256];  place c of line q is the sum over k0 and k1 in 0..3 of px[(q + k0) * 16 + c + k1, :] by the
+//   rows (k0 * 3 + k1) * 256.. of the weights
+//
+// Places are as far apart as windows are, so that strides need no gaps between rows. With few channels a row has the
+// whole of a window's run, and there is one tap a line of the kernel.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/divide.h"
+#include "codegen/computed_side.h"
+#include "codegen/matmul_plan.h"
+
+namespace quern::codegen {
+
+class WindowLines {
+ public:
+  // Of the left side of `plan`; nothing where it is not such windows, its sizes are not known or rows that are copied
+  // window by window (matmul_windows.cc) serve as well. `columns`: of the product.
+  static std::optional<WindowLines> Of(const RegionView& view, const MatmulPlan::Tiles& plan);
+
+  // Blocks of lines and places, of all images.
+  int64_t Blocks() const;
+  // Fewer lines a block, where there are several and fewer are worth their copies; false: no.
+  bool CutFurther();
+  // Elements that all blocks are copied from, about.
+  int64_t ImageElements() const;
+  // Those blocks as dimensions of a grid, at most two, and a loop over what is left of them in a chunk.
+  std::vector<kir::GridDim> Grid() const;
+  kir::Block InChunk(kir::Block body) const;
+
+  // Declares "px" and copies the lines of a block.
+  kir::Block Fill(ComputedSide& left) const;
+  // Goes through the places of a block by tiles: `body` is given the first row of the product and how many there are.
+  kir::Block Tiles(const std::function<kir::Block(const kir::ExprRef& row, const kir::ExprRef& rows)>& body) const;
+  int64_t TileRows() const;
+  // Whether a tile is the first of its block.
+  kir::ExprRef IsFirst() const;
+  // The taps of that tile: `body` is given the rows of "px" and the first k of the weights, and how many.
+  kir::Block Taps(const std::function<kir::StmtRef(kir::Slice x, const kir::ExprRef& k, int64_t count)>& body) const;
+
+ private:
+  bool Measure(const ir::Node& window);
+  bool Choose(const RegionView& view);
+  int64_t LinesHeld(int64_t lines) const { return (lines - 1) * stride_ + (high_ - 1) * dilation_ + 1; }
+  int64_t PlacesHeld(int64_t places) const { return row_ == run_ ? places : places + CeilDiv(run_, step_) - 1; }
+  int64_t BytesHeld(int64_t lines, int64_t places) const;
+  bool LoopsOverPlaces() const;
+  kir::ExprRef FirstPlace() const;
+  kir::ExprRef EndPlace() const;
+  kir::ExprRef EndLine() const;
+  // The row of "px" at a line and place of a block, in the plane of the loops over the outer axes of the kernel.
+  kir::ExprRef RowOf(const kir::ExprRef& line, const kir::ExprRef& place) const;
+
+  std::vector<int64_t> outer_;   // extents of results ahead of lines, which have chunks of their own; none is 1
+  std::vector<int64_t> planes_;  // of the kernel along those; none is 1
+  int64_t lines_ = 1, places_ = 1;
+  int64_t high_ = 1, stride_ = 1, dilation_ = 1;  // of the kernel along lines
+  int64_t run_ = 0;                               // elements of a window in a line
+  int64_t step_ = 0;                              // from those of a window to those of its neighbour
+  int64_t row_ = 0;                               // elements of a row in scratch: run_, or step_
+  int64_t lines_of_block_ = 1, places_of_block_ = 1;
+};
+
+}  // namespace quern::codegen
