@@ -273,7 +273,7 @@ KernelWriter MatmulKernels::Writer(const char* name) const {
   return writer;
 }
 
-std::string MatmulKernels::TileName(int root) { return absl::StrCat("t", root, "x"); }
+std::string MatmulKernels::TileName(int root, int64_t part) { return absl::StrCat("t", root, part == 0 ? "x" : "y"); }
 
 kir::ExprRef MatmulKernels::LiveColumns(const MatmulSegment& segment, const kir::ExprRef& n, int64_t count) const {
   return Live(Extent(segment.columns), n, count);
@@ -324,13 +324,14 @@ kir::ExprRef MatmulKernels::InChunk(const kir::ExprRef& at, const kir::ExprRef& 
 
 kir::StmtRef MatmulKernels::Epilogue(KernelWriter& writer, FusedExpr& expr, const MatmulSegment& segment,
                                      const kir::ExprRef& m, const kir::ExprRef& rows, const kir::ExprRef& n,
-                                     const kir::ExprRef& columns, int64_t width, const kir::ExprRef& hidden) {
+                                     const kir::ExprRef& columns, int64_t width, const kir::ExprRef& hidden,
+                                     int64_t part) {
   const kir::ExprRef i = kb::Ref("i"), j = kb::Ref("j"), column = n + j;
   std::vector<std::string> tiles;
-  for (const int root : segment.roots) tiles.push_back(TileName(root));
+  for (const int root : segment.roots) tiles.push_back(TileName(root, part));
   kir::Block body = Results(writer, expr, segment, m + i, column, hidden, [&](int root, const kir::ExprRef& at) {
-    if (at == column) return kb::Ref(TileName(root), DType::kF32);
-    return kb::At(TileName(root), DType::kF32, {i, InChunk(at, column, j, width)});
+    if (at == column) return kb::Ref(TileName(root, part), DType::kF32);
+    return kb::At(TileName(root, part), DType::kF32, {i, InChunk(at, column, j, width)});
   });
   return kb::Map({"i", "j"}, tiles, {rows, columns}, std::move(body));
 }

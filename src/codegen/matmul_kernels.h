@@ -46,7 +46,8 @@ class MatmulKernels {
   const MatmulRow& RowOf(int root) const { return *TileRow(view_, root); }
   // Writes a kernel in which inputs that have all rows have them in one dimension.
   KernelWriter Writer(const char* name) const;
-  static std::string TileName(int root);
+  // Of its panel `part` of those that are read together.
+  static std::string TileName(int root, int64_t part = 0);
   // Rows of a chunk, or of a run of it: [FirstRow(), EndRow()), at most ChunkRows() of them.
   void ChooseRows(int64_t chunk);
   void CutPanelRows(int64_t chunk, int64_t most);
@@ -61,12 +62,12 @@ class MatmulKernels {
   // `hidden`.
   kir::Block Results(KernelWriter& writer, FusedExpr& expr, const MatmulSegment& segment, const kir::ExprRef& row,
                      const kir::ExprRef& column, const kir::ExprRef& hidden, const Sum& sum);
-  // Results of tiles called TileName(root), `columns` wide, whose first element is (m, n).
+  // Results of tiles called TileName(root, part), `columns` wide, whose first element is (m, n).
   static kir::ExprRef InChunk(const kir::ExprRef& at, const kir::ExprRef& column, const kir::ExprRef& place,
                               int64_t width);
   kir::StmtRef Epilogue(KernelWriter& writer, FusedExpr& expr, const MatmulSegment& segment, const kir::ExprRef& m,
                         const kir::ExprRef& rows, const kir::ExprRef& n, const kir::ExprRef& columns, int64_t width,
-                        const kir::ExprRef& hidden);
+                        const kir::ExprRef& hidden, int64_t part = 0);
   std::string StoreName(KernelWriter& writer, const MatmulResult& result);
   std::string WrittenName(KernelWriter& writer, const MatmulResult& result);
   // Scratch rows that a quantised result is gathered in before it is packed.
@@ -83,6 +84,12 @@ class MatmulKernels {
 
   // ---- matmul_many.cc
   int64_t ManyChunk() const;
+  // Panels that a tile op reads together: two where chunks and segments have as many.
+  int64_t PanelsTogether(int64_t chunk) const;
+  // The products of rows `x` and those panels, each to a tile of its own. `panel`: what is read of each.
+  kir::StmtRef MultiplyPanels(int root, int64_t together, kir::Slice x,
+                              const std::function<kir::Slice(int64_t part)>& panel, const kir::ExprRef& ahead,
+                              KernelWriter& writer) const;
   bool PanelsFit() const;
   kir::Slice Panel(KernelWriter& writer, int root, const kir::ExprRef& n);
   kir::StmtRef PrefetchNextPanel(KernelWriter& writer, int root, const kir::ExprRef& n, const kir::ExprRef& m,
@@ -107,7 +114,7 @@ class MatmulKernels {
                        int64_t chunk, kir::Block products);
   static std::string SumName(int root);
   kir::StmtRef AddToSums(const MatmulSegment& segment, const kir::ExprRef& m, const kir::ExprRef& rows,
-                         const kir::ExprRef& f, const kir::ExprRef& columns);
+                         const kir::ExprRef& f, const kir::ExprRef& columns, int64_t part);
 
   // ---- matmul_lines.cc
   int64_t LinesChunk();

@@ -5,7 +5,7 @@
 //     for r in 0..9 { for p in 0..16 { vec e in 0..256 { px[r * 16 + p, e] = x0[0, q0 + r - 1, ..] else 0 } } }
 //     for f in 0..64 by 32 {
 //       for q in q0 .. q0 + 7 { for c in 0..14 by 14 {
-//         tile t3 : f32[14, 32] = 0
+//         tile t3 : f32[14, 32] = 0                       or two, of panels that are read together (matmul_many.cc)
 //         for h in 0..3 { for j in 0..3 {
 //           mma_f32 t3 += px[(q - q0 + h) * 16 + c + j : +14, 0 : +256], x1[:, .. + (h * 3 + j) * 256 : +256]
 //         } }
@@ -56,32 +56,39 @@ kir::Block MatmulKernels::FillLines(KernelWriter& writer) {
 
 void MatmulKernels::EmitLines(KernelWriter& writer, FusedExpr& expr, const MatmulSegment& segment,
                               const kir::ExprRef& n0, int64_t chunk, kir::Block& block) {
-  const int64_t width = plan_.row->panel_rows;
-  const kir::ExprRef f = kb::Ref("f"), n = n0 + f, columns = LiveColumns(segment, n, width);
+  const int64_t width = plan_.row->panel_rows, together = PanelsTogether(chunk);
+  const kir::ExprRef f = kb::Ref("f"), n = n0 + f;
   const kir::ExprRef ahead = kb::Select(lines_->IsFirst(), kb::Int(view_.facts.prefetch_ahead), kb::Int(0));
   kir::Block panel = lines_->Tiles([&](const kir::ExprRef& row, const kir::ExprRef& rows) {
     kir::Block tile;
-    for (kir::Slice& slice : ResultRectangles(writer, segment, row, lines_->TileRows(), n, width))
+    for (kir::Slice& slice : ResultRectangles(writer, segment, row, lines_->TileRows(), n, together * width))
       tile.push_back(kb::Prefetch(std::move(slice)));
-    for (const int root : segment.roots) tile.push_back(kb::Tile(TileName(root), {lines_->TileRows(), width}));
+    for (const int root : segment.roots) {
+      for (int64_t part = 0; part < together; ++part)
+        tile.push_back(kb::Tile(TileName(root, part), {lines_->TileRows(), width}));
+    }
     for (const int root : segment.roots) {
       const std::string weights = writer.Input(view_.InputIndex(view_.node(root).inputs[1]));
-      const kir::ExprRef first = n / static_cast<double>(ir::kPanelColumns) * static_cast<double>(plan_.k);
       const kir::Block taps = lines_->Taps([&](kir::Slice x, const kir::ExprRef& k, int64_t count) {
-        kir::Slice w = kb::SliceOf(weights, {kb::All(), kb::Range(first + k, kb::Int(count))});
-        return kb::WithOrigin(
-            kb::CallTile(RowOf(root).mma, {TileName(root)}, {std::move(x), std::move(w)}, {{"ahead", ahead}}),
-            writer.Origin(root));
+        const auto of = [&](int64_t part) {
+          const kir::ExprRef which = (n + static_cast<double>(part * width)) / static_cast<double>(ir::kPanelColumns);
+          return kb::SliceOf(weights, {kb::All(), kb::Range(which * static_cast<double>(plan_.k) + k, kb::Int(count))});
+        };
+        return MultiplyPanels(root, together, std::move(x), of, ahead, writer);
       });
       tile.insert(tile.end(), taps.begin(), taps.end());
     }
-    tile.push_back(Epilogue(writer, expr, segment, row, rows, n, columns, width, f + kb::Ref("j")));
+    for (int64_t part = 0; part < together; ++part) {
+      const kir::ExprRef from = f + static_cast<double>(part * width);
+      tile.push_back(Epilogue(writer, expr, segment, row, rows, n0 + from, LiveColumns(segment, n0 + from, width),
+                              width, from + kb::Ref("j"), part));
+    }
     return tile;
   });
   // Of a last chunk that is cut short some panels are not there.
   if (segment.columns % chunk != 0 && chunk != width)
     panel = {kb::If(kb::Call(kir::Op::kLt, {n, kb::Int(segment.columns)}), std::move(panel))};
-  block.push_back(kb::For("f", kb::Int(0), kb::Int(chunk), std::move(panel), width));
+  block.push_back(kb::For("f", kb::Int(0), kb::Int(chunk), std::move(panel), together * width));
 }
 
 }  // namespace quern::codegen

@@ -3,6 +3,8 @@
 //
 //   mma_f32 t3 += x0[m : +12, :], x1[:, n / 32 * 768 : +768]      x1 : f32[32, 96 * 768] @kn32
 //
+// two of them together where chunks have as many (mma_f32_pair).
+//
 // What a tile reads and writes besides is prefetched before it, the next panel's weights among it: the lines of a few
 // columns of each of many rows are in no order that a processor foresees.
 #include <algorithm>
@@ -62,6 +64,31 @@ int64_t MatmulKernels::ManyChunk() const {
   if (plan_.row->in_panels() && unit <= width && CeilDiv(plan_.Columns(), chunk) * blocks < wanted) return width;
   // A last chunk that is cut short is one panel: then it is plain that chunks do not overlap.
   return divides(chunk) || unit > 32 ? chunk : width;
+}
+
+int64_t MatmulKernels::PanelsTogether(int64_t chunk) const {
+  const int64_t both = 2 * plan_.row->panel_rows;
+  const bool even = std::ranges::all_of(plan_.segments, [&](const MatmulSegment& segment) {
+    return CeilDiv(segment.columns, plan_.row->panel_rows) % 2 == 0;
+  });
+  return plan_.row->in_panels() && Unit() <= plan_.row->panel_rows && chunk % both == 0 && even ? 2 : 1;
+}
+
+kir::StmtRef MatmulKernels::MultiplyPanels(int root, int64_t together, kir::Slice x,
+                                           const std::function<kir::Slice(int64_t part)>& panel,
+                                           const kir::ExprRef& ahead, KernelWriter& writer) const {
+  const bool pair = together == 2;
+  std::vector<std::string> tiles;
+  std::vector<kir::Slice> operands = {std::move(x)};
+  for (int64_t part = 0; part < together; ++part) {
+    tiles.push_back(TileName(root, part));
+    operands.push_back(panel(part));
+  }
+  decltype(kir::TileCall::attributes) attributes;
+  if (plan_.row->in_panels()) attributes = {{"ahead", ahead}};
+  return kb::WithOrigin(kb::CallTile(pair ? "mma_f32_pair" : RowOf(root).mma, std::move(tiles), std::move(operands),
+                                     std::move(attributes)),
+                        writer.Origin(root));
 }
 
 // No panels are filled, so a block of rows that the second cache keeps is enough. Where that is a few tiles and the
@@ -154,7 +181,7 @@ void MatmulKernels::EmitMany(KernelWriter& writer, FusedExpr& expr, const Matmul
                              const kir::ExprRef& n0, int64_t chunk, kir::Block& block) {
   const int64_t width = plan_.row->panel_rows;
   const bool integer = plan_.row->panel == kir::Layout::kPanel16;
-  const int64_t step = tile_rows_;
+  const int64_t step = tile_rows_, together = PanelsTogether(chunk);
   EmitHidden(segment, chunk, block);
   kir::Block panel;
   const kir::ExprRef f = kb::Ref("f"), n = n0 + f, m = kb::Ref("m");
@@ -185,28 +212,30 @@ void MatmulKernels::EmitMany(KernelWriter& writer, FusedExpr& expr, const Matmul
     if (packs && !deep) rows.push_back(PrefetchNextPanel(writer, root, n, m, step));
   }
   if (!deep) {
-    for (kir::Slice& slice : ResultRectangles(writer, segment, m, step, n, width))
+    for (kir::Slice& slice : ResultRectangles(writer, segment, m, step, n, together * width))
       rows.push_back(kb::Prefetch(std::move(slice)));
   }
   for (const int root : segment.roots) {
-    decltype(kir::TileCall::attributes) attributes;
-    if (!packs) attributes = {{"ahead", ahead}};
-    rows.push_back(kb::Tile(TileName(root), {step, width}));
-    rows.push_back(kb::WithOrigin(
-        kb::CallTile(RowOf(root).mma, {TileName(root)},
-                     {Rows(writer, m, plan_.picks == Picks::kByRun ? live_rows : kb::Int(step), prologue_in_chunk_),
-                      packs ? packed(absl::StrCat("p", root)) : Panel(writer, root, n)},
-                     std::move(attributes)),
-        writer.Origin(root)));
+    for (int64_t part = 0; part < together; ++part) rows.push_back(kb::Tile(TileName(root, part), {step, width}));
+    rows.push_back(MultiplyPanels(
+        root, together, Rows(writer, m, plan_.picks == Picks::kByRun ? live_rows : kb::Int(step), prologue_in_chunk_),
+        [&](int64_t part) {
+          if (packs) return packed(absl::StrCat("p", root));
+          return Panel(writer, root, n + static_cast<double>(part * width));
+        },
+        ahead, writer));
   }
-  const kir::ExprRef columns = LiveColumns(segment, n, width);
-  rows.push_back(deep ? AddToSums(segment, m, live_rows, f, columns)
-                      : Epilogue(writer, expr, segment, m, live_rows, n, columns, width, f + kb::Ref("j")));
+  for (int64_t part = 0; part < together; ++part) {
+    const kir::ExprRef from = f + static_cast<double>(part * width), columns = LiveColumns(segment, n0 + from, width);
+    rows.push_back(
+        deep ? AddToSums(segment, m, live_rows, from, columns, part)
+             : Epilogue(writer, expr, segment, m, live_rows, n0 + from, columns, width, from + kb::Ref("j"), part));
+  }
   panel.push_back(kb::For("m", FirstRow(), EndRow(), std::move(rows), step));
   // Of a last chunk that is cut short some panels are not there.
   if (segment.columns % chunk != 0 && chunk != width)
     panel = {kb::If(kb::Call(kir::Op::kLt, {n, kb::Int(segment.columns)}), std::move(panel))};
-  kir::Block products = {kb::For("f", kb::Int(0), kb::Int(chunk), std::move(panel), width)};
+  kir::Block products = {kb::For("f", kb::Int(0), kb::Int(chunk), std::move(panel), together * width)};
   if (deep) products = OverDepth(writer, expr, segment, n0, chunk, std::move(products));
   block.insert(block.end(), products.begin(), products.end());
   EmitPacks(writer, segment, n0, chunk, block);

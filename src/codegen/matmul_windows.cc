@@ -170,14 +170,14 @@ std::string MatmulKernels::SumName(int root) { return absl::StrCat("s", root, "x
 
 // The tiles of rows m.. and columns n0 + f.. to the sums.
 kir::StmtRef MatmulKernels::AddToSums(const MatmulSegment& segment, const kir::ExprRef& m, const kir::ExprRef& rows,
-                                      const kir::ExprRef& f, const kir::ExprRef& columns) {
+                                      const kir::ExprRef& f, const kir::ExprRef& columns, int64_t part) {
   const kir::Index at = {m - FirstRow() + kb::Ref("i"), f + kb::Ref("j")};
   std::vector<std::string> tiles;
   kir::Block body;
   for (const int root : segment.roots) {
-    tiles.push_back(TileName(root));
-    body.push_back(
-        kb::Store(SumName(root), at, kb::At(SumName(root), DType::kF32, at) + kb::Ref(TileName(root), DType::kF32)));
+    tiles.push_back(TileName(root, part));
+    const kir::ExprRef sum = kb::At(SumName(root), DType::kF32, at) + kb::Ref(tiles.back(), DType::kF32);
+    body.push_back(kb::Store(SumName(root), at, sum));
   }
   return kb::Map({"i", "j"}, std::move(tiles), {rows, columns}, std::move(body));
 }

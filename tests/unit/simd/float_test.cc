@@ -158,6 +158,39 @@ void CheckMmas() {
 }
 
 TEST(MmaF32, EqualsDouble) { CheckMmas<float>(); }
+
+using TwoPanelsTile = void(float*, int64_t, float*, int64_t, const void*, int64_t, const void*, int64_t, const void*,
+                           int64_t, int64_t, int64_t, int64_t, int64_t);
+
+// Two panels at once are what each is by itself, to the bit, and nothing beside them is written.
+TEST(MmaF32Pair, IsTwoPanelsToTheBit) {
+  Numbers numbers(kSeed);
+  for (const std::string& level : HostLevels()) {
+    auto* mma =
+        Tile<void(float*, int64_t, const void*, int64_t, const void*, int64_t, int64_t, int64_t, int64_t, int64_t)>(
+            "qk_mma_f32", level);
+    auto* pair = Tile<TwoPanelsTile>("qk_mma_f32_pair", level);
+    for (int64_t m = 1; m <= 31; ++m) {
+      for (const int64_t n : {32, 17}) {
+        for (const int64_t k : {1, 7, 67}) {
+          for (const int64_t ahead : {0, 8192}) {
+            const int64_t c_ld = 37, d_ld = 32, x_row = k + 3;
+            Guarded<float> c((m - 1) * c_ld + n), d((m - 1) * d_ld + n), x((m - 1) * x_row + k), v(k * 32), w(k * 32);
+            for (Guarded<float>* const values : {&c, &d, &x, &v, &w}) numbers.Fill(values->data(), values->size());
+            std::vector<float> c_want(c.data(), c.data() + c.size()), d_want(d.data(), d.data() + d.size());
+            mma(c_want.data(), c_ld, x.data(), x_row * 4, v.data(), 0, m, n, k, 0);
+            mma(d_want.data(), d_ld, x.data(), x_row * 4, w.data(), 0, m, n, k, 0);
+            pair(c.data(), c_ld, d.data(), d_ld, x.data(), x_row * 4, v.data(), 0, w.data(), 0, m, n, k, ahead);
+            for (int64_t i = 0; i < c.size(); ++i)
+              ASSERT_EQ(c[i], c_want[i]) << level << " m " << m << " n " << n << " k " << k << " at " << i;
+            for (int64_t i = 0; i < d.size(); ++i)
+              ASSERT_EQ(d[i], d_want[i]) << level << " m " << m << " n " << n << " k " << k << " at " << i;
+          }
+        }
+      }
+    }
+  }
+}
 TEST(MmaF64, EqualsDouble) { CheckMmas<double>(); }
 
 using PairTile = void(float*, int64_t, const void*, int64_t, const void*, int64_t, int64_t, int64_t, int64_t, int64_t);
