@@ -112,7 +112,7 @@ bool WindowLines::Measure(const ir::Node& node) {
     planes_ = WithoutOnes({kernel.begin(), kernel.end() - 2});
   }
   outer_ = WithoutOnes(std::move(dims));
-  if (lines_ == 1) stride_ = 1;
+  if (lines_ == 1 || high_ == 1) stride_ = dilation_ = 1;  // of lines that are held no other lies between
   // A line of the image is a line of the results at the first line of the kernel, or a line of the kernel at the first
   // of the results.
   return places_ > 1 && (dilation_ == 1 || (stride_ == 1 && lines_ > 1));

@@ -272,6 +272,8 @@ ROWS = [
         "Convolutions.*"),
     Row("src/codegen/window_lines.cc", "segment.outer.push_back(by_line ? q0 + r : q0);",
         "segment.outer.push_back(q0);", "compiler_test", "Convolutions.OfLines"),
+    Row("src/codegen/window_lines.cc", "if (lines_ == 1 || high_ == 1) stride_", "if (lines_ == 1) stride_",
+        "compiler_test", "Convolutions.OfLines"),
     Row("src/codegen/window_lines.cc", "h * static_cast<double>(dilation_)", "h", "compiler_test",
         "Convolutions.OfLines"),
     Row("src/codegen/window_lines.cc", "if (rest > 0) taps.push_back(", "if (rest < 0) taps.push_back(",
