@@ -103,8 +103,8 @@ TEST(ModelKernels, OfTheBundledModelMeanTheSameInC) {
       ASSERT_TRUE(added.ok()) << Row(format).name << ": " << added;
     }
   }
-  // Products that no model has: of bf16 by bf16, few rows and many, of bytes, with a sign on both sides and on one, and
-  // of f64.
+  // Products that no model has: of bf16 by bf16, few rows and many, of bytes, with a sign on both sides and on one, of
+  // f64, and of two panels of f32.
   const auto graph = ir::Parse(R"(graph pairs {
   %0 = Input() {name = "x"} : bf16[1, 33]
   %1 = Input() {name = "y"} : bf16[21, 33]
@@ -121,7 +121,10 @@ TEST(ModelKernels, OfTheBundledModelMeanTheSameInC) {
   %12 = Input() {name = "d"} : f64[21, 33]
   %13 = Param() {name = "e"} : f64[33, 40]
   %14 = MatMul(%12, %13) {transpose_b = false} : f64[21, 40]
-  return %3, %4, %9, %10, %11, %14
+  %15 = Input() {name = "f"} : f32[21, 5]
+  %16 = Param() {name = "g"} : f32[2048, 5]
+  %17 = MatMul(%15, %16) {transpose_b = true} : f32[21, 2048]
+  return %3, %4, %9, %10, %11, %14, %17
 })");
   ASSERT_TRUE(graph.ok()) << graph.status();
   const auto pairs = hir::WrapGraph(*graph);
