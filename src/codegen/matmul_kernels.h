@@ -84,7 +84,7 @@ class MatmulKernels {
 
   // ---- matmul_many.cc
   int64_t ManyChunk() const;
-  // Panels that a tile op reads together: two where chunks and segments have as many.
+  // Panels that a tile op reads together: two where chunks and segments have as many, and a processor the registers.
   int64_t PanelsTogether(int64_t chunk) const;
   // The products of rows `x` and those panels, each to a tile of its own. `panel`: what is read of each.
   kir::StmtRef MultiplyPanels(int root, int64_t together, kir::Slice x,

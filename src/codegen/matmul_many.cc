@@ -71,7 +71,10 @@ int64_t MatmulKernels::PanelsTogether(int64_t chunk) const {
   const bool even = std::ranges::all_of(plan_.segments, [&](const MatmulSegment& segment) {
     return CeilDiv(segment.columns, plan_.row->panel_rows) % 2 == 0;
   });
-  return plan_.row->in_panels() && Unit() <= plan_.row->panel_rows && chunk % both == 0 && even ? 2 : 1;
+  // Elsewhere a pair would be two calls.
+  const bool registers = view_.facts.lanes == 16 && view_.facts.vector_registers >= 32;
+  const bool panels = plan_.row->in_panels() && Unit() <= plan_.row->panel_rows && registers;
+  return panels && chunk % both == 0 && even ? 2 : 1;
 }
 
 kir::StmtRef MatmulKernels::MultiplyPanels(int root, int64_t together, kir::Slice x,

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "absl/strings/str_cat.h"
+#include "ir/spelled_out.h"
 #include "ir/window.h"
 
 namespace quern::codegen {
@@ -56,8 +57,9 @@ int WindowBehind(const RegionView& view, ir::Value lhs) {
   if (!view.Has(n) || !ir::IsReshape(view.graph, view.node(n))) return -1;
   n = view.node(n).inputs[0].node;
   skip_casts();
-  if (!view.Has(n) || view.node(n).op->name != std::string_view("Transpose")) return -1;
-  const std::vector<int64_t>& perm = view.node(n).attributes.Ints("perm");
+  const std::vector<int64_t>* const turned = view.Has(n) ? ir::PermutationOf(view.node(n)) : nullptr;
+  if (turned == nullptr) return -1;
+  const std::vector<int64_t>& perm = *turned;
   n = view.node(n).inputs[0].node;
   skip_casts();
   if (!view.Has(n) || !ir::IsWindow(view.node(n))) return -1;
