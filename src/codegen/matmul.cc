@@ -172,18 +172,17 @@ Status MatmulKernels::EmitKernel(const std::vector<const MatmulSegment*>& segmen
   const kir::ExprRef g = kb::Ref("g");
   if (form_ == Form::kSquares)
     writer.kernel.grid = {{"m", kb::Int(0), kb::FromExtent(plan_.rows), SquareProduct::kRows}};
+  std::vector<kir::GridDim> rows;
+  if (lines_) rows = lines_->Grid();
+  if (row_block_ != 0) rows = {{"mb", kb::Int(0), kb::FromExtent(plan_.rows), row_block_}};
+  const bool inside = lines_ ? plan_.k * total > lines_->ImageElements() : rows_inside_;
   std::vector<kir::GridDim>& grid = writer.kernel.grid;
-  const bool lines_inside = lines_ && plan_.k * total > lines_->ImageElements();
-  const std::vector<kir::GridDim> lines = lines_ ? lines_->Grid() : std::vector<kir::GridDim>();
-  if (!lines_inside) grid.insert(grid.end(), lines.begin(), lines.end());
-  const kir::GridDim rows{"mb", kb::Int(0), kb::FromExtent(plan_.rows), row_block_};
-  if (row_block_ != 0 && !rows_inside_) writer.kernel.grid.push_back(rows);
+  if (!inside) grid.insert(grid.end(), rows.begin(), rows.end());
   if (single)
-    writer.kernel.grid.push_back({"n0", kb::Int(0), kb::Int(total), chunk});
+    grid.push_back({"n0", kb::Int(0), kb::Int(total), chunk});
   else
-    writer.kernel.grid.push_back({"g", kb::Int(0), kb::Int(total / chunk), 1});
-  if (row_block_ != 0 && rows_inside_) writer.kernel.grid.push_back(rows);
-  if (lines_inside) grid.insert(grid.end(), lines.begin(), lines.end());
+    grid.push_back({"g", kb::Int(0), kb::Int(total / chunk), 1});
+  if (inside) grid.insert(grid.end(), rows.begin(), rows.end());
 
   // Several segments: g counts chunks, and the first chunk of each is where the one before it ends.
   std::optional<SquareProduct> square;

@@ -192,10 +192,14 @@ kir::ExprRef WindowLines::FirstPlace() const { return FirstOf("c0", places_of_bl
 kir::ExprRef WindowLines::EndPlace() const { return EndOf("c0", places_of_block_, places_); }
 kir::ExprRef WindowLines::EndLine() const { return EndOf("q0", lines_of_block_, lines_); }
 
-kir::ExprRef WindowLines::RowOf(const kir::ExprRef& line, const kir::ExprRef& place) const {
+kir::ExprRef WindowLines::Plane() const {
   kir::ExprRef plane = kb::Int(0);
   for (size_t d = 0; d < planes_.size(); ++d) plane = plane * static_cast<double>(planes_[d]) + kb::Ref(PlaneName(d));
-  return (plane * static_cast<double>(LinesHeld(lines_of_block_)) + line) *
+  return plane;
+}
+
+kir::ExprRef WindowLines::RowOf(const kir::ExprRef& line, const kir::ExprRef& place) const {
+  return (Plane() * static_cast<double>(LinesHeld(lines_of_block_)) + line) *
              static_cast<double>(PlacesHeld(places_of_block_)) +
          place;
 }
@@ -261,9 +265,7 @@ kir::Block WindowLines::Taps(
   const kir::ExprRef line = (kb::Ref("q") - FirstOf("q0", lines_of_block_, lines_)) * static_cast<double>(stride_) +
                             h * static_cast<double>(dilation_),
                      place = c - FirstPlace(), rows = kb::Min(EndPlace() - c, kb::Int(TileRows()));
-  kir::ExprRef k = kb::Int(0);
-  for (size_t d = 0; d < planes_.size(); ++d) k = k * static_cast<double>(planes_[d]) + kb::Ref(PlaneName(d));
-  k = (k * static_cast<double>(high_) + h) * static_cast<double>(run_);
+  const kir::ExprRef k = (Plane() * static_cast<double>(high_) + h) * static_cast<double>(run_);
   const auto tap = [&](const kir::ExprRef& which, int64_t count) {
     return body(kb::SliceOf("px", {kb::Range(RowOf(line, place + which), rows), kb::Range(kb::Int(0), kb::Int(count))}),
                 k + which * static_cast<double>(row_), count);

@@ -58,7 +58,9 @@ class WindowLines {
   kir::ExprRef FirstPlace() const;
   kir::ExprRef EndPlace() const;
   kir::ExprRef EndLine() const;
-  // The row of "px" at a line and place of a block, in the plane of the loops over the outer axes of the kernel.
+  // The plane that the loops over the outer axes of the kernel are at, and the row of "px" there, at a line and place
+  // of a block.
+  kir::ExprRef Plane() const;
   kir::ExprRef RowOf(const kir::ExprRef& line, const kir::ExprRef& place) const;
 
   std::vector<int64_t> outer_;   // extents of results ahead of lines, which have chunks of their own; none is 1

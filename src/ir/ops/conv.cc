@@ -178,9 +178,7 @@ const OpDef& Op_conv() {
       .magnitude =
           [](RefContext& context) {
             const Window window = WindowOf(context.node.attributes, std::span(context.operands[1]->dims).subspan(2));
-            const auto some = [](int64_t pad) { return pad > 0; };
-            const bool padded = std::ranges::any_of(window.low, some) || std::ranges::any_of(window.high, some);
-            return MagnitudeBesidePadding<Sums>(context, {false, padded});
+            return MagnitudeBesidePadding<Sums>(context, {false, window.IsPadded()});
           },
       .onnx = "Conv",
       .examples = {{{"f32[2, 3, 9]", "f32[5, 3, 2]"}}},
