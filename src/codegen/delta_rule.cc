@@ -266,12 +266,6 @@ void DeltaRule::Names() {
 
 kir::ExprRef DeltaRule::KeyOf(const kir::ExprRef& h) const { return group_ == 1 ? h : h / static_cast<double>(group_); }
 
-std::string DeltaRule::Buffer(int operand) {
-  if (operand == ir::kDeltaState && in_place_) return after_;
-  const int input = view_.InputIndex(inputs_[operand]);
-  return input >= 0 ? writer.Input(input) : "";
-}
-
 family::Matched MatchDeltaRule(const RegionView& view) { return MatchRecurrence(view, "delta_rule"); }
 
 StatusOr<LoweredRegion> LowerDeltaRule(const RegionView& view, const RegionPlan&) {

@@ -24,8 +24,6 @@ class DeltaRule {
   kir::ExprRef KeyOf(const kir::ExprRef& h) const;
   // `store`, which is of the op.
   kir::StmtRef Of(const kir::StmtRef& store) { return kir::build::WithOrigin(store, writer.Origin(root_)); }
-  // The buffer that an operand lies in as it is, "" where it is read through casts or views.
-  std::string Buffer(int operand);
 
   const std::string& o() const { return o_; }          // "" where nothing needs it
   const std::string& after() const { return after_; }  // the state after the last token, "" where nothing needs it

@@ -194,6 +194,12 @@ ROWS = [
     # Recurrences.
     Row("src/codegen/delta_rule.cc", "kb::Contract(state(row) * e + Kept(\"d\") * Of(\"kr\", row))",
         "kb::Contract(state(row) + Kept(\"d\") * Of(\"kr\", row))", "golden_test", "Golden.Sequences"),
+    Row("src/codegen/delta_rule.cc", "Writing(head, t, h - 1.0)", "Writing(head, t, h)", "codegen_test",
+        "Recurrence.DeltaRuleOfManyHeads"),
+    Row("src/codegen/delta_rule.cc", "while (rule_.heads() % heads != 0) --heads;", "", "codegen_test",
+        "Recurrence.DeltaRuleOfManyHeads"),
+    Row("src/codegen/delta_rule.cc", "last = first + static_cast<double>(heads - 1)", "last = first", "codegen_test",
+        "Recurrence.DeltaRuleOfManyHeads"),
     Row("src/codegen/delta_rule.cc", "group_ == 1 ? h : h / static_cast<double>(group_)", "h", "codegen_test",
         "Recurrence.*"),
     Row("src/codegen/delta_chunks.cc", "F(\"dm\", {t - 1.0, s}) * F(\"ev\", {t})", "F(\"dm\", {t - 1.0, s})",

@@ -33,6 +33,18 @@ TEST(Recurrence, DeltaRuleOfOneTokenAndOfMore) {
   }
 }
 
+// Heads that share a chunk: three, two where three do not divide them, and eight.
+TEST(Recurrence, DeltaRuleOfManyHeads) {
+  for (const bool carry : {false, true}) {
+    for (const bool by_channel : {false, true}) {
+      SCOPED_TRACE(absl::StrCat(carry ? " carried" : "", by_channel ? " by channel" : ""));
+      CheckFused(Delta("1", 4, 12, 5, 11, by_channel, carry), {{"B", 3}}, 2e-5, kCpu);
+      CheckFused(Delta("1", 7, 14, 9, 131, by_channel, carry), {{"B", 2}}, 2e-5, kCpu);
+      CheckFused(Delta("1", 16, 32, 3, 7, by_channel, carry), {{"B", 1}}, 2e-5, kCpu);
+    }
+  }
+}
+
 // Lengths around one chunk and several; by channel there are none.
 TEST(Recurrence, DeltaRuleInChunks) {
   for (const int64_t tokens : {0, 1, 15, 16, 17, 43}) {
@@ -46,10 +58,12 @@ TEST(Recurrence, DeltaRuleInChunks) {
 }
 
 TEST(Recurrence, OneResultAlone) {
-  for (const char* length : {"1", "S", "T"}) {
-    std::string text = Delta(length, 1, 2, 5, 11, false, false);
-    for (const char* result : {"%6.0", "%6.1"}) {
-      CheckFused(absl::StrReplaceAll(text, {{"%6.0, %6.1", result}}), {{"B", 2}, {"S", 4}, {"T", 19}}, 2e-5, kCpu);
+  for (const int heads : {2, 8}) {
+    for (const char* length : {"1", "S", "T"}) {
+      std::string text = Delta(length, 1, heads, 5, 11, false, false);
+      for (const char* result : {"%6.0", "%6.1"}) {
+        CheckFused(absl::StrReplaceAll(text, {{"%6.0, %6.1", result}}), {{"B", 2}, {"S", 4}, {"T", 19}}, 2e-5, kCpu);
+      }
     }
   }
 }
