@@ -23,6 +23,7 @@ class Jax:
                       "Tanh": jnp.tanh, "Abs": jnp.abs, "Sin": jnp.sin, "Sqrt": jnp.sqrt, "Neg": jnp.negative}
         self.reductions = {"sum": jnp.sum, "mean": jnp.mean, "max": jnp.max, "min": jnp.min}
         self.softmax = lambda x, axis: nn.softmax(x, axis=axis)
+        self.cumsum, self.sort, self.largest = jnp.cumsum, jnp.sort, lambda x, k, axis: jax.lax.top_k(x, k)[0]
         self.rsqrt, self.where, self.concat, self.max, self.min = (
             jax.lax.rsqrt, jnp.where, lambda xs: jnp.concatenate(xs, -1), jnp.maximum, jnp.minimum)
 
@@ -71,6 +72,8 @@ class Torch:
                       "Abs": torch.abs, "Sin": torch.sin, "Sqrt": torch.sqrt, "Neg": torch.neg}
         self.reductions = {"sum": torch.sum, "mean": torch.mean, "max": torch.amax, "min": torch.amin}
         self.softmax = F.softmax
+        self.cumsum, self.sort, self.largest = (torch.cumsum, lambda x, axis: torch.sort(x, axis)[0],
+                                                lambda x, k, axis: torch.topk(x, k, axis)[0])
         self.rsqrt, self.where, self.concat, self.max, self.min = (
             torch.rsqrt, torch.where, lambda xs: torch.cat(xs, -1), torch.maximum, torch.minimum)
 
@@ -198,6 +201,9 @@ OPS = {
     "RmsNorm": rms_norm,
     "FusedResidualRmsNorm": residual_norm,
     "Softmax": lambda lib, words, x: lib.softmax(x[0], words["axis"]),
+    "CumSum": lambda lib, words, x: lib.cumsum(x[0], words["axis"]),
+    "Sort": lambda lib, words, x: lib.sort(x[0], words["axis"]),
+    "TopK": lambda lib, words, x: lib.largest(x[0], words["k"], words["axis"]),  # of the last axis
     "Reduce": lambda lib, words, x: lib.reduce(words["op"], x[0], words["axes"], words["keep_dim"]),
     "Rope": rope,
     "Attention": attention,

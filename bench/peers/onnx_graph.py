@@ -150,6 +150,13 @@ def reduce_(model, node, x, types):
                     keepdims=int(node.attributes["keep_dim"]))
 
 
+def best(model, x, count, node):
+    """`count` elements in order, and where they stood."""
+    words = node.attributes
+    return model.op("TopK", x, model.ints([count]), results=2, axis=words["axis"],
+                    largest=int(words.get("largest", words.get("descending", False))), sorted=1)
+
+
 def cast(model, node, x, types):
     return model.op("Cast", x[0], to=DTYPES[node.attributes["to"]])
 
@@ -195,6 +202,9 @@ OPS = {
     "FusedResidualRmsNorm": residual_norm,
     "Softmax": lambda model, node, x, types: model.op("Softmax", x[0], axis=node.attributes["axis"]),
     "Reduce": reduce_,
+    "CumSum": lambda model, node, x, types: model.op("CumSum", x[0], model.store(np.int64(node.attributes["axis"]))),
+    "Sort": lambda model, node, x, types: best(model, x[0], types[0].shape[node.attributes["axis"]], node),
+    "TopK": lambda model, node, x, types: best(model, x[0], node.attributes["k"], node),
     "Rope": rope,
     "Attention": attention,
     "Transpose": lambda model, node, x, types: model.op("Transpose", x[0], perm=node.attributes["perm"]),
