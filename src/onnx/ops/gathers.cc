@@ -15,13 +15,10 @@ void ScatterElements(Call& c) {
 void ScatterNd(Call& c) { c.Return(c.Add("ScatterND", c.all(), {{"reduction", c.Str("reduction", "none")}})); }
 
 void OneHot(Call& c) {
-  Value indices = c.x(0);
+  const Value indices = c.Cast(c.x(0), DType::kI64);
   const std::vector<double> given = c.RealsOf(c.x(1));
   if (given.size() != 1) return c.Fail(absl::InvalidArgumentError("one depth is needed"));
   const auto depth = static_cast<int64_t>(given[0]);
-  indices = c.Cast(indices, DType::kI64);
-  const Value below = c.Add("Lt", {indices, c.Like(0, indices)});
-  indices = c.Add("Where", {below, c.Add("Add", {indices, c.Like(static_cast<double>(depth), indices)}), indices});
   const Value values = c.x(2);
   const auto value = [&](int64_t at) { return c.Reshape(c.Slice(values, 0, Extent(at), Extent(1)), {}); };
   c.Return(c.Add("OneHot", {indices, value(1), value(0)}, {{"depth", depth}, {"axis", c.Int("axis", -1)}}));

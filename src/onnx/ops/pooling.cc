@@ -8,28 +8,31 @@
 namespace quern::onnx {
 namespace {
 
-Value PoolOf(Call& c, Value x, const char* kind, const Windows& windows, bool include_pad) {
+bool Ceil(Call& c) { return c.Int("ceil_mode", 0) != 0; }
+
+// `ceil`: windows may reach past the end.
+Value PoolOf(Call& c, Value x, const char* kind, const Windows& windows, bool include_pad, bool ceil) {
   ir::Attributes attributes = windows.Attributes();
   attributes.Set("kind", std::string(kind));
   attributes.Set("kernel", windows.kernel);
-  attributes.Set("ceil", c.Int("ceil_mode", 0) != 0);
+  attributes.Set("ceil", ceil);
   attributes.Set("count_include_pad", include_pad);
   return c.Add("Pool", {x}, attributes);
 }
 
 void AveragePool(Call& c) {
   const Value x = c.x(0);
-  c.Return(PoolOf(c, x, "mean", WindowsOf(c, x, {}), c.Int("count_include_pad", 0) != 0));
+  c.Return(PoolOf(c, x, "mean", WindowsOf(c, x, {}), c.Int("count_include_pad", 0) != 0, Ceil(c)));
 }
 
 void MaxPool(Call& c) {
   const Value x = c.x(0);
   const Windows windows = WindowsOf(c, x, {});
-  c.Return(PoolOf(c, x, "max", windows, false));
+  c.Return(PoolOf(c, x, "max", windows, false, Ceil(c)));
   if (!c.Wants(1)) return;
   ir::Attributes attributes = windows.Attributes();
   attributes.Set("kernel", windows.kernel);
-  attributes.Set("ceil", c.Int("ceil_mode", 0) != 0);
+  attributes.Set("ceil", Ceil(c));
   const Value float_x = IsFloat(c.dtype(x)) ? x : c.Cast(x, DType::kF32);
   Value at = c.Add("MaxPoolIndices", {float_x}, attributes);
   // Ours are positions in x, row by row, as ONNX counts them.
@@ -54,14 +57,31 @@ Value Root(Call& c, Value x, double p) {
   return c.Add("Pow", {x, c.Like(1 / p, x)});
 }
 
-void LpPool(Call& c) {
-  const Value x = c.x(0);
-  const Windows windows = WindowsOf(c, x, {});
-  const auto p = static_cast<double>(c.Int("p", 2));
+// Sums of windows, as means of all their places. A mean of windows that reach past the end is of fewer, so these find
+// zeros there.
+Value SumsOf(Call& c, Value x, Windows windows) {
   double places = 1;
   for (const int64_t size : windows.kernel) places *= static_cast<double>(size);
-  const Value mean = PoolOf(c, Power(c, x, p), "mean", windows, true);
-  c.Return(Root(c, c.Add("Mul", {mean, c.Like(places, mean)}), p));
+  Value mean = PoolOf(c, x, "mean", windows, true, Ceil(c));
+  if (Ceil(c)) {
+    const Extents dims = c.type(mean).dims;
+    const size_t n = windows.kernel.size();
+    Ints low(n + 2), high(n + 2);
+    for (size_t d = 0; d < n; ++d) {
+      low[d + 2] = windows.pads[d];
+      high[d + 2] = windows.pads[n + d] + windows.strides[d] - 1;
+    }
+    windows.pads.assign(2 * n, 0);
+    mean = PoolOf(c, c.Add("Pad", {x}, {{"low", low}, {"high", high}}), "mean", windows, true, false);
+    for (size_t d = 2; d < dims.size(); ++d) mean = c.Slice(mean, static_cast<int64_t>(d), Extent(0), dims[d]);
+  }
+  return c.Add("Mul", {mean, c.Like(places, mean)});
+}
+
+void LpPool(Call& c) {
+  const Value x = c.x(0);
+  const auto p = static_cast<double>(c.Int("p", 2));
+  c.Return(Root(c, SumsOf(c, Power(c, x, p), WindowsOf(c, x, {})), p));
 }
 
 Ints SpatialAxes(Call& c, Value x) {

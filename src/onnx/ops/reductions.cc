@@ -7,8 +7,8 @@
 namespace quern::onnx {
 namespace {
 
-// The axes of a reduction; nothing where it reduces none.
-std::optional<Ints> AxesOf(Call& c, Value x) {
+// The axes of a reduction; none with noop_with_empty_axes, where all the rest of the op is done by element.
+Ints AxesOf(Call& c, Value x) {
   const bool operand = c.opset >= 18 || (c.opset >= 13 && c.node.op_type() == "ReduceSum");
   std::optional<Ints> axes = c.IntsFrom(operand ? 1 : c.inputs(), "axes");
   const int64_t rank = c.rank(x);
@@ -17,10 +17,10 @@ std::optional<Ints> AxesOf(Call& c, Value x) {
     std::sort(axes->begin(), axes->end());
     axes->erase(std::unique(axes->begin(), axes->end()), axes->end());
     if (rank == 0) axes->clear();
-    return axes;
+    return *axes;
   }
-  if (c.Int("noop_with_empty_axes", 0) != 0) return std::nullopt;
   Ints all;
+  if (c.Int("noop_with_empty_axes", 0) != 0) return all;
   for (int64_t d = 0; d < rank; ++d) all.push_back(d);
   return all;
 }
@@ -29,10 +29,9 @@ std::optional<Ints> AxesOf(Call& c, Value x) {
 template <typename Make>
 void Reduced(Call& c, const Make& reduce) {
   const Value x = c.x(0);
-  const std::optional<Ints> axes = AxesOf(c, x);
+  const Ints axes = AxesOf(c, x);
   if (!c.ok()) return;
-  if (!axes) return c.Return(x);
-  c.Return(reduce(x, *axes, c.Int("keepdims", 1) != 0));
+  c.Return(reduce(x, axes, c.Int("keepdims", 1) != 0));
 }
 
 // Reduce, by its name.

@@ -431,8 +431,21 @@ def found():
           {"boxes": [1, "N", 4], "scores": [1, 2, "N"]})
 
 
+def edges():
+    """What random calls found wrong."""
+    case("one_hot_far", "OneHot", [np.array([[-6, -5, -4], [-1, 0, 3], [4, 5, 2]]), np.array(4),
+                                   np.array([0.5, 2], np.float32)], constants=[1], opset=11)
+    x = f32(3, 4, 5)
+    for op in ("ReduceL1", "ReduceL2", "ReduceLogSumExp", "ReduceSumSquare", "ReduceMax"):
+        case(f"{op.lower()}_noop", op, [x], noop_with_empty_axes=1)
+    case("reducelogsum_noop", "ReduceLogSum", [x + 2], noop_with_empty_axes=1)
+    case("lp_pool_past_end", "LpPool", [f32(2, 3, 7)], kernel_shape=[2], strides=[3], ceil_mode=1, p=3)
+    case("lp_pool_pads_past_end", "LpPool", [f32(2, 3, 8, 8)], symbols={"x0": ["N", 3, "H", "W"]}, kernel_shape=[3, 2],
+         strides=[3, 2], pads=[1, 1, 0, 1], dilations=[2, 1], ceil_mode=1, p=2)
+
+
 for make in (elementwise, shapes, gathers, reductions, products, norms, images, quantised, recurrent, control,
-         contributed, found):
+         contributed, found, edges):
     make()
 with tarfile.open(sys.argv[1], "w:xz") as archive:
     def add(path, data):
