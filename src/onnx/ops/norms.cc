@@ -100,8 +100,9 @@ void LayerNorm(Call& c) {
   Value y = c.Add("Mul", {c.Cast(c.Add("Mul", {off, inverse}), c.dtype(x)), gamma});
   if (c.Has(2)) y = c.Add("Add", {y, c.x(2)});
   c.Return(y);
-  c.Return(1, centre);
-  c.Return(2, inverse);
+  const DType stash = DTypeOf(static_cast<int>(c.Int("stash_type", 1))).value_or(DType::kF32);
+  c.Return(1, c.Cast(centre, stash));
+  c.Return(2, c.Cast(inverse, stash));
 }
 
 void RmsNorm(Call& c) {

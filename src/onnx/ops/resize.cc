@@ -23,22 +23,23 @@ struct Axis {
   double scale = 1, start = 0, end = 1;  // start and end: of the crop
 };
 
+// In f32, in the order of ONNX's formulas, as others compute it: a nearest element is often one of two as near, and
+// f32 rounds the quotient of such a place and a scale that is no sum of powers of two back to it (17 / 1.7f is 10).
 double PlaceOf(const Form& form, const Axis& axis, int64_t o) {
-  const auto in = static_cast<double>(axis.in), at = static_cast<double>(o);
-  const double out = form.whole_sizes ? static_cast<double>(axis.out) : in * axis.scale;
-  if (form.coordinate == "asymmetric") return at / axis.scale;
-  if (form.coordinate == "tf_half_pixel_for_nn") return (at + 0.5) / axis.scale;
+  const auto in = static_cast<float>(axis.in), whole = static_cast<float>(axis.out), at = static_cast<float>(o),
+             scale = static_cast<float>(axis.scale);
+  const float out = form.whole_sizes ? whole : in * scale;
+  if (form.coordinate == "asymmetric") return at / scale;
+  if (form.coordinate == "tf_half_pixel_for_nn") return (at + 0.5f) / scale;
   if (form.coordinate == "align_corners") return out == 1 ? 0 : at * (in - 1) / (out - 1);
   if (form.coordinate == "pytorch_half_pixel" && axis.out == 1) return 0;
   if (form.coordinate == "tf_crop_and_resize") {
-    const double whole = static_cast<double>(axis.out);
-    return whole > 1 ? axis.start * (in - 1) + at * (axis.end - axis.start) * (in - 1) / (whole - 1)
-                     : 0.5 * (axis.start + axis.end) * (in - 1);
+    const auto start = static_cast<float>(axis.start), end = static_cast<float>(axis.end);
+    return whole > 1 ? start * (in - 1) + at * (end - start) * (in - 1) / (whole - 1) : 0.5f * (start + end) * (in - 1);
   }
-  const double plain = (at + 0.5) / axis.scale - 0.5;
-  if (form.coordinate == "half_pixel_symmetric")
-    return plain + in / 2 * (1 - static_cast<double>(axis.out) / (axis.scale * in));
-  return plain;
+  const float plain = (at + 0.5f) / scale;
+  if (form.coordinate == "half_pixel_symmetric") return in / 2 * (1 - whole / (scale * in)) + plain - 0.5f;
+  return plain - 0.5f;
 }
 
 double Kernel(const Form& form, double distance) {
@@ -206,7 +207,7 @@ void Apply(Call& c, const Form& form, int scales_input, int sizes_input, const s
       axis.scale = static_cast<double>(axis.out) / static_cast<double>(std::max<int64_t>(axis.in, 1));
     } else {
       axis.scale = scales[axes[i]];
-      axis.out = static_cast<int64_t>(std::floor(static_cast<double>(axis.in) * axis.scale));
+      axis.out = static_cast<int64_t>(std::floor(static_cast<float>(axis.in) * static_cast<float>(axis.scale)));
     }
     if (region.size() == 2 * axes.size()) {
       axis.start = region[i];

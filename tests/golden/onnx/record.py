@@ -442,6 +442,13 @@ def edges():
     case("lp_pool_past_end", "LpPool", [f32(2, 3, 7)], kernel_shape=[2], strides=[3], ceil_mode=1, p=3)
     case("lp_pool_pads_past_end", "LpPool", [f32(2, 3, 8, 8)], symbols={"x0": ["N", 3, "H", "W"]}, kernel_shape=[3, 2],
          strides=[3, 2], pads=[1, 1, 0, 1], dilations=[2, 1], ceil_mode=1, p=2)
+    for name, scale, coordinate, nearest in (
+            ("down", 0.3, "half_pixel", "round_prefer_ceil"), ("up", 1.7, "asymmetric", "floor"),
+            ("cut", 0.7, "asymmetric", "floor"), ("centre", 0.5, "half_pixel_symmetric", "floor")):
+        x = f32(1, 1, 10 if name == "cut" else 11)
+        case(f"resize_tie_{name}", "Resize", [x, None, np.array([1, 1, scale], np.float32)],
+             constants=[2], mode="nearest", coordinate_transformation_mode=coordinate, nearest_mode=nearest)
+    case("layer_norm_f64", "LayerNormalization", [f32(3, 7).astype(np.float64), f32(7).astype(np.float64)], outputs=3)
 
 
 for make in (elementwise, shapes, gathers, reductions, products, norms, images, quantised, recurrent, control,
