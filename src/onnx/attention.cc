@@ -67,6 +67,20 @@ Value Causal(Call& c, const Extent& queries, const Extent& keys, std::optional<V
   return c.Add("BitAnd", {seen, c.Add("Gt", {key, first})});
 }
 
+Value CausalBehind(Call& c, const Extent& queries, const Extent& fresh, const Extent& past) {
+  // As many queries as keys are the last ones, which is known to be so without a number at the run.
+  std::optional<Value> before;
+  if (fresh != queries) before = c.Size(past);
+  return Causal(c, queries, past + fresh, before, 0);
+}
+
+Value Joined(Call& c, Value past, Value now) { return c.Add("Concat", {past, now}, {{"axis", int64_t{2}}}); }
+
+Value TableAt(Call& c, Value table, Value positions) {
+  const Value rows = c.Add("Gather", {table, positions}, {{"axis", int64_t{0}}});
+  return c.Reshape(rows, {c.dim(rows, 0), Extent(1), c.dim(rows, 1), c.dim(rows, 2)});
+}
+
 Value Rotated(Call& c, Value x, Value cos, Value sin, bool interleaved) {
   const int64_t half = c.fixed_dim(cos, 3), size = c.fixed_dim(x, 3);
   if (half < 1 || 2 * half > size) {

@@ -5,8 +5,6 @@
 
 namespace quern::onnx {
 
-inline constexpr const char* kContrib = "com.microsoft";
-
 // [B, S, N d] as [B, N, S, d], and back.
 Value Heads(Call& c, Value packed, int64_t heads);
 Value Packed(Call& c, Value heads);
@@ -21,6 +19,12 @@ Value Attend(Call& c, Value q, Value k, Value v, const Attending& how);
 // bool [S, T] (or [B, 1, S, T]): key j of query i, which is at place i + T - S or i + `past` ([] or [B]), is not behind
 // it, nor before its window where that is above 0.
 Value Causal(Call& c, const Extent& queries, const Extent& keys, std::optional<Value> past, int64_t window);
+// The same of `fresh` keys behind those of the past: query i is at place i + past.
+Value CausalBehind(Call& c, const Extent& queries, const Extent& fresh, const Extent& past);
+// Keys or values [B, N, T, d] behind those of the past.
+Value Joined(Call& c, Value past, Value now);
+// The rows of tables of cosines or sines at positions [B or 1, S], as [B or 1, 1, S, half].
+Value TableAt(Call& c, Value table, Value positions);
 // x [B, N, S, d], of which the first dimensions are turned: cos and sin are [B or 1, 1, S, half of them].
 Value Rotated(Call& c, Value x, Value cos, Value sin, bool interleaved);
 

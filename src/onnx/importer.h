@@ -27,6 +27,8 @@ using Extents = std::vector<Extent>;
 
 class Call;
 
+inline constexpr const char* kContrib = "com.microsoft";  // a domain
+
 struct Importer {
   const char* name;  // of the ONNX op
   void (*import)(Call& call);

@@ -14,7 +14,7 @@ namespace quern::onnx {
 namespace {
 
 // Of those before 7 most forms that ops had then.
-constexpr int kOldestOpset = 1, kNewestOpset = 22;
+constexpr int kOldestOpset = 1, kNewestOpset = 23;
 // Every message between two graphs counts: 40 control ops inside each other, which no model has.
 constexpr int kDeepest = 200;
 // Bytes of memory for each of the file, beside a few for any: a node of names of one letter takes 14.

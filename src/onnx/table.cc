@@ -15,7 +15,8 @@ const Table& All() {
           ReductionImporters(),   ContractionImporters(), ConvolutionImporters(), PoolingImporters(),
           NormImporters(),        QuantisedImporters(),   ControlImporters(),     SequenceImporters(),
           RecurrentImporters(),   ImageImporters(),       SignalImporters(),      TextImporters(),
-          RandomImporters(),      LossImporters(),        TrainingImporters(),    ContribImporters()}) {
+          RandomImporters(),      LossImporters(),        TrainingImporters(),    AttentionImporters(),
+          ContribImporters()}) {
       for (const Importer& row : part) made->emplace(std::pair(row.domain, row.name), &row);
     }
     return made;

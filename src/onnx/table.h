@@ -26,6 +26,7 @@ std::span<const Importer> RandomImporters();
 std::span<const Importer> TextImporters();
 std::span<const Importer> LossImporters();
 std::span<const Importer> TrainingImporters();
+std::span<const Importer> AttentionImporters();
 std::span<const Importer> ContribImporters();
 
 }  // namespace quern::onnx

@@ -25,13 +25,6 @@ Value MaskBias(Call& c, Value mask, const Extent& keys, double hidden) {
   return c.Add("Where", {seen, c.Scalar(0, DType::kF32), c.Scalar(hidden, DType::kF32)});
 }
 
-Value Joined(Call& c, Value past, Value now) { return c.Add("Concat", {past, now}, {{"axis", int64_t{2}}}); }
-
-// The rows of tables of cosines or sines at positions [B or 1, S], as [B or 1, 1, S, half].
-Value TableAt(Call& c, Value table, Value positions) {
-  const Value rows = c.Add("Gather", {table, positions}, {{"axis", int64_t{0}}});
-  return c.Reshape(rows, {c.dim(rows, 0), Extent(1), c.dim(rows, 1), c.dim(rows, 2)});
-}
 // The numbers of S tokens behind `before`, [] or [B]: [1 or B, S].
 Value PositionsFrom(Call& c, Value before, const Extent& tokens) {
   const Value step =
@@ -116,6 +109,7 @@ void MultiHeadAttention(Call& c) {
   q = Heads(c, q, heads);
   if (c.rank(k) == 3) k = Heads(c, k, heads);
   if (c.rank(v) == 3) v = Heads(c, v, heads);
+  const Extent fresh = c.dim(k, 2), past = c.Has(6) ? c.dim(c.x(6), 2) : Extent(0);
   if (c.Has(6) && c.Has(7)) {
     k = Joined(c, c.x(6), k);
     v = Joined(c, c.x(7), v);
@@ -123,7 +117,7 @@ void MultiHeadAttention(Call& c) {
   Attending how{.scale = c.Float("scale", 0)};
   if (c.Has(4)) how.biases.push_back(MaskBias(c, c.x(4), c.dim(k, 2), c.Float("mask_filter_value", -10000)));
   if (c.Has(5)) how.biases.push_back(c.x(5));
-  if (c.Int("unidirectional", 0) != 0) how.allowed.push_back(Causal(c, c.dim(q, 2), c.dim(k, 2), {}, 0));
+  if (c.Int("unidirectional", 0) != 0) how.allowed.push_back(CausalBehind(c, c.dim(q, 2), fresh, past));
   c.Return(Packed(c, Attend(c, q, k, v, how)));
   c.Return(1, k);
   c.Return(2, v);

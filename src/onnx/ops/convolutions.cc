@@ -1,6 +1,7 @@
 // Convolutions.
 
 #include <algorithm>
+#include <cmath>
 
 #include "onnx/products.h"
 #include "onnx/table.h"
@@ -52,11 +53,34 @@ Ints KernelOf(Call& c, Value w) {
   return kernel;
 }
 
-void Conv(Call& c) {
+// Of x, weights and a bias that may be absent.
+Value ConvOf(Call& c) {
   const Value x = c.x(0), w = c.x(1);
   ir::Attributes attributes = WindowsOf(c, x, KernelOf(c, w)).Attributes();
   attributes.Set("groups", c.Int("group", 1));
-  c.Return(c.Add("Conv", c.Has(2) ? Values{x, w, c.x(2)} : Values{x, w}, attributes));
+  return c.Add("Conv", c.Has(2) ? Values{x, w, c.x(2)} : Values{x, w}, attributes);
+}
+
+void Conv(Call& c) { c.Return(ConvOf(c)); }
+
+// com.microsoft: what ONNX Runtime writes where it saves a model that it has optimised. z is added to the result.
+void FusedConv(Call& c) {
+  Value y = ConvOf(c);
+  if (c.Has(3)) y = c.Add("Add", {y, c.x(3)});
+  const std::string act = c.Str("activation", "");
+  const std::vector<double> numbers = c.FloatList("activation_params");
+  const auto number = [&](size_t i, double usual) { return i < numbers.size() ? numbers[i] : usual; };
+  if (act == "Relu" || act == "Sigmoid" || act == "Tanh")
+    y = c.Add(act, {y});
+  else if (act == "LeakyRelu")
+    y = c.Add(act, {y}, {{"alpha", number(0, 0.01)}});
+  else if (act == "Clip")
+    y = c.Add("Min", {c.Add("Max", {y, c.Like(number(0, -INFINITY), y)}), c.Like(number(1, INFINITY), y)});
+  else if (act == "HardSigmoid")
+    y = c.Add(act, {y}, {{"alpha", number(0, 0.2)}, {"beta", number(1, 0.5)}});
+  else if (!act.empty())
+    return c.Fail("its activation %s has no op", act);
+  c.Return(y);
 }
 
 void ConvTranspose(Call& c) {
@@ -95,6 +119,7 @@ void ConvTranspose(Call& c) {
 constexpr Importer kRows[] = {
     {"Conv", Conv, "", 2},
     {"ConvTranspose", ConvTranspose, "", 2},
+    {"FusedConv", FusedConv, "", 2, kContrib},
 };
 
 }  // namespace

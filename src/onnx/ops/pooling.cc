@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "onnx/products.h"
+#include "onnx/quantised.h"
 #include "onnx/table.h"
 
 namespace quern::onnx {
@@ -23,6 +24,13 @@ Value PoolOf(Call& c, Value x, const char* kind, const Windows& windows, bool in
 void AveragePool(Call& c) {
   const Value x = c.x(0);
   c.Return(PoolOf(c, x, "mean", WindowsOf(c, x, {}), c.Int("count_include_pad", 0) != 0, Ceil(c)));
+}
+
+void QLinearAveragePool(Call& c) {
+  if (c.Int("channels_last", 0) != 0) return c.Fail("with channels last it has no op");
+  const Value x = Dequantised(c, c.x(0), c.x(1), c.Has(2) ? std::optional(c.x(2)) : std::nullopt);
+  const Value y = PoolOf(c, x, "mean", WindowsOf(c, x, {}), c.Int("count_include_pad", 0) != 0, Ceil(c));
+  c.Return(Quantised(c, y, c.x(3), c.Has(4) ? c.x(4) : c.Scalar(0, c.dtype(c.x(0)))));
 }
 
 void MaxPool(Call& c) {
@@ -134,6 +142,7 @@ constexpr Importer kRows[] = {
     {"LpPool", LpPool},
     {"MaxPool", MaxPool},
     {"MaxUnpool", MaxUnpool, "", 2},
+    {"QLinearAveragePool", QLinearAveragePool, "", 4, kContrib},
 };
 
 }  // namespace

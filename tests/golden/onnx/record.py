@@ -451,8 +451,38 @@ def edges():
     case("layer_norm_f64", "LayerNormalization", [f32(3, 7).astype(np.float64), f32(7).astype(np.float64)], outputs=3)
 
 
+def version_23():
+    q, k, v = f32(2, 4, 3, 8), f32(2, 2, 7, 8), f32(2, 2, 7, 8)
+    visible = np.maximum(RANDOM.integers(0, 2, (3, 7)), np.arange(7) == 0).astype(bool)
+    case("attention_23", "Attention", [q, k, v], opset=23, scale=0.3, softcap=2.0)
+    case("attention_23_bools", "Attention", [q, k, v, visible], opset=23, symbols={"x0": ["B", 4, "S", 8]})
+    case("attention_23_packed", "Attention", [f32(2, 5, 32), f32(2, 3, 16), f32(2, 3, 16)], opset=23, is_causal=1,
+         q_num_heads=4, kv_num_heads=2)
+    past = f32(2, 2, 4, 8), f32(2, 2, 4, 8)
+    case("attention_23_past", "Attention", [f32(2, 2, 3, 8), f32(2, 2, 3, 8), f32(2, 2, 3, 8), f32(3, 7), *past],
+         outputs=3, opset=23, is_causal=1)
+    cos, sin = f32(9, 2), f32(9, 2)
+    case("rotary_23", "RotaryEmbedding", [f32(2, 3, 5, 8), cos, sin, integers(2, 5)], opset=23, interleaved=1,
+         rotary_embedding_dim=4)
+    case("rotary_23_packed", "RotaryEmbedding", [f32(2, 5, 12), f32(2, 5, 2), f32(2, 5, 2)], opset=23, num_heads=3)
+    case("rms_normalization_23", "RMSNormalization", [f32(3, 7), f32(7)], opset=23)
+    case("ms_multi_head_fewer_keys", "MultiHeadAttention", [f32(1, 5, 8), f32(1, 4, 8), f32(1, 4, 8)], domain=MS,
+         num_heads=2, unidirectional=1)
+    x, w = f32(1, 3, 5, 7), f32(4, 3, 3, 3)
+    for act, numbers in (("Relu", []), ("LeakyRelu", [0.3]), ("Clip", [-0.5, 0.7]), ("HardSigmoid", [0.3, 0.4])):
+        extra = {"activation_params": numbers} if numbers else {}
+        case(f"ms_fused_conv_{act.lower()}", "FusedConv", [x, w, f32(4)], domain=MS, constants=[1, 2],
+             pads=[1, 1, 1, 1], kernel_shape=[3, 3], activation=act, **extra)
+    case("ms_fused_conv_sum", "FusedConv", [x, w, f32(4), f32(1, 4, 3, 5)], domain=MS, constants=[1, 2],
+         activation="Relu")
+    case("ms_qlinear_average_pool", "QLinearAveragePool",
+         [integers(2, 3, 5, 7, high=256, dtype=np.uint8), np.float32(0.1), np.uint8(9), np.float32(0.07), np.uint8(3)],
+         domain=MS, constants=[1, 2, 3, 4], kernel_shape=[2, 3], strides=[1, 2], pads=[1, 0, 0, 1])
+
+
 for make in (elementwise, shapes, gathers, reductions, products, norms, images, quantised, recurrent, control,
-         contributed, found, edges):
+         contributed, found, edges,
+             version_23):
     make()
 with tarfile.open(sys.argv[1], "w:xz") as archive:
     def add(path, data):
