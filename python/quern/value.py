@@ -76,7 +76,7 @@ class Value:
     def __rfloordiv__(self, other): return _floor_divide(other, self)
     def __mod__(self, other): return apply("Mod", [self, other])
     def __rmod__(self, other): return apply("Mod", [other, self])
-    def __pow__(self, other): return apply("Pow", [self, other])
+    def __pow__(self, other): return _power(self, other)
     def __rpow__(self, other): return apply("Pow", [other, self])
     def __matmul__(self, other): return apply("MatMul", [self, other])
     def __rmatmul__(self, other): return apply("MatMul", [other, self])
@@ -194,6 +194,20 @@ class Value:
         return self._reduce("prod", axis, keepdims)
 
 
+def _power(x: Value, exponent) -> Value:
+    """Whole numbers by a whole exponent are products of squares: Pow is of floats."""
+    if x.dtype[0] not in "iu" or not isinstance(exponent, (int, np.integer)) or isinstance(exponent, bool):
+        return apply("Pow", [x, exponent])
+    if exponent < 0:
+        raise QuernError(f"whole numbers to the power of {exponent}: cast to a float first", "invalid")
+    result, square = None, x
+    for bit in reversed(bin(exponent)[2:]):
+        if bit == "1":
+            result = square if result is None else result * square
+        square = square * square
+    return x * 0 + 1 if result is None else result
+
+
 def _bounds(k: slice, size) -> tuple[str, str, int]:
     """Start, stop and step of a slice of a dimension, as text of extents."""
     step = 1 if k.step is None else operator.index(k.step)
@@ -201,7 +215,7 @@ def _bounds(k: slice, size) -> tuple[str, str, int]:
         raise QuernError("a slice has a step of 0", "invalid")
     if isinstance(size, int):
         start, stop, step = k.indices(size)
-        return str(start), str(max(start, stop) if step > 0 else stop), step
+        return (str(start), str(stop), step) if range(start, stop, step) else ("0", "0", 1)
     if step < 0:
         raise QuernError(f"a slice of the dimension {size}, which a run chooses, goes downwards: quern.reverse does",
                          "unsupported")

@@ -69,13 +69,29 @@ def test_matmul_with_weights(rng):
 
 
 KEYS = [np.s_[1], np.s_[-1], np.s_[2:5], np.s_[:, 1:], np.s_[..., ::2], np.s_[::-1], np.s_[4:0:-2, 3], np.s_[None],
-        np.s_[1:3, None, ..., -2], np.s_[:, :, 5], np.s_[3:3], np.s_[..., -4:-1], np.s_[0, 0, 0]]
+        np.s_[1:3, None, ..., -2], np.s_[:, :, 5], np.s_[3:3], np.s_[..., -4:-1], np.s_[0, 0, 0],
+        np.s_[2:5:-1], np.s_[:, 4:2, ::-2], np.s_[7:], np.s_[..., -12:-20:-1]]
 
 
 @pytest.mark.parametrize("key", KEYS, ids=str)
 def test_indices(key, rng):
     a = rng.standard_normal((7, 5, 11)).astype("f4")
     np.testing.assert_array_equal(run(lambda x: x[key], a), a[key])
+
+
+def test_indices_of_nothing(rng):
+    a = rng.standard_normal((7, 5)).astype("f4")
+    for key in (np.s_[::-1], np.s_[:, -2::-1], np.s_[:0:-1, ::2]):
+        np.testing.assert_array_equal(run(lambda x: x[3:3][key], a), a[3:3][key])
+
+
+def test_powers_of_whole_numbers(rng):
+    for dtype in ("i8", "i4", "u1"):
+        a = rng.integers(0 if dtype == "u1" else -5, 6, (3, 7)).astype(dtype)
+        for exponent in (0, 1, 2, 3, 6):
+            np.testing.assert_array_equal(run(lambda x: x ** exponent, a), a ** exponent)
+    with pytest.raises(quern.QuernError, match="to the power of -1"):
+        run(lambda x: x ** -1, a)
 
 
 def test_indices_of_sizes_that_a_run_chooses(rng):
