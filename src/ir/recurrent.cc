@@ -16,6 +16,21 @@ bool Reversed(const Attributes& attributes, int64_t direction) {
   return direction == 1 || attributes.String("direction") == "reverse";
 }
 
+constexpr double kAlpha = 0.2, kBeta = 0.5;  // of HardSigmoid
+
+struct Activation {
+  const char* name;
+  double (*of)(double x);
+};
+constexpr Activation kActivations[] = {
+    {"Sigmoid", [](double x) { return 1 / (1 + std::exp(-x)); }},
+    {"Tanh", [](double x) { return std::tanh(x); }},
+    {"Relu", [](double x) { return std::max(x, 0.0); }},
+    {"HardSigmoid", [](double x) { return std::clamp(kAlpha * x + kBeta, 0.0, 1.0); }},
+    {"Softsign", [](double x) { return x / (1 + std::abs(x)); }},
+    {"Softplus", [](double x) { return std::log1p(std::exp(-std::abs(x))) + std::max(x, 0.0); }},
+};
+
 Value Part(Expansion& e, Value x, int64_t axis, const Extent& start, const Extent& length) {
   return e.Add("Narrow", {x}, {{"axis", axis}, {"start", Dims{start}}, {"length", Dims{length}}});
 }
@@ -60,6 +75,17 @@ std::vector<AttrDef> RecurrentAttributes() {
            .doc = "what activations are given lies between -clip and clip; 0: anywhere"}};
 }
 
+AttrDef ActivationAttribute(const char* name, const char* usual, const char* doc) {
+  AttrDef attribute = {
+      .name = name, .kind = AttrKind::kString, .default_value = std::string(usual), .doc = doc, .choices = {}};
+  for (const Activation& activation : kActivations) attribute.choices.emplace_back(activation.name);
+  return attribute;
+}
+
+bool IsActivation(const std::string& name) {
+  return std::ranges::any_of(kActivations, [&](const Activation& of) { return name == of.name; });
+}
+
 StatusOr<std::vector<TensorType>> InferRecurrent(const InferContext& context, const Recurrent& net) {
   const std::span<const TensorType> operands = context.operands;
   const TensorType &x = operands[kNetX], &w = operands[kNetW], &r = operands[kNetR];
@@ -95,6 +121,18 @@ Value Clipped(Expansion& body, Value x, double clip) {
   if (clip == 0 || !body.ok()) return x;
   const DType dtype = body.type(x).dtype;
   return body.Add("Clamp", {x, body.Scalar(-clip, dtype), body.Scalar(clip, dtype)});
+}
+
+Value Activated(Expansion& body, const std::string& name, Value x) {
+  if (name == "HardSigmoid") return body.Add(name, {x}, {{"alpha", kAlpha}, {"beta", kBeta}});
+  return body.Add(name, {x});
+}
+
+double Activated(const std::string& name, double x) {
+  for (const Activation& activation : kActivations) {
+    if (name == activation.name) return activation.of(x);
+  }
+  return x;
 }
 
 Value FromHidden(Expansion& body, Value h, Value r, const Extent& hidden, int64_t gate, int64_t count) {

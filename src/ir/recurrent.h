@@ -10,6 +10,7 @@
 
 #include <functional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "ir/composite.h"
@@ -31,6 +32,9 @@ struct Recurrent {
 std::vector<OperandDef> RecurrentOperands(int gates, const std::vector<const char*>& states);
 // `direction` and `clip`.
 std::vector<AttrDef> RecurrentAttributes();
+// Which function it is, of those of ONNX that need no numbers; HardSigmoid is that of 0.2 x + 0.5, ONNX's default.
+AttrDef ActivationAttribute(const char* name, const char* usual, const char* doc);
+bool IsActivation(const std::string& name);
 // The types of y and of the last states.
 StatusOr<std::vector<TensorType>> InferRecurrent(const InferContext& context, const Recurrent& net);
 
@@ -50,6 +54,9 @@ StatusOr<std::vector<Value>> ExpandRecurrent(Graph& graph, const Node& node, std
 // Columns of gate `gate` of [B, gates H]; the value within the clip, if there is one.
 Value Gate(Expansion& body, Value gates, const Extent& hidden, int64_t gate);
 Value Clipped(Expansion& body, Value x, double clip);
+// The function by the name that an attribute gives it.
+Value Activated(Expansion& body, const std::string& name, Value x);
+double Activated(const std::string& name, double x);
 // h r^T, of the rows of r that `count` gates from `gate` on have.
 Value FromHidden(Expansion& body, Value h, Value r, const Extent& hidden, int64_t gate, int64_t count);
 

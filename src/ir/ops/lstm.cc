@@ -1,9 +1,9 @@
 // Lstm: ONNX's LSTM of one layer. Gates stand in the order i, o, f, c; p are the weights of peepholes of i, o, f.
 //
-//   i, f = sigmoid(x w + h r + p c)   c~ = tanh(x w + h r)   C = f c + i c~
-//   o = sigmoid(x w + h r + p C)   H = o tanh(C)
-
-#include <cmath>
+//   i, f = F(x w + h r + p c)   c~ = G(x w + h r)   C = f c + i c~
+//   o = F(x w + h r + p C)   H = o H(C)
+//
+// where F (`gate`) is a sigmoid, and G (`candidate`) and H (`output`) are tanh if nothing else is said.
 
 #include "ir/recurrent.h"
 #include "ir/shape.h"
@@ -24,9 +24,9 @@ StatusOr<std::vector<TensorType>> Infer(const InferContext& context) {
   return results;
 }
 
-std::vector<Value> Step(Expansion& body, const CellInputs& in, bool peepholes) {
+std::vector<Value> Step(Expansion& body, const CellInputs& in, bool peepholes, const Attributes& attributes) {
   const Value all = body.Add("Add", {in.gates, FromHidden(body, in.states[0], in.r, in.hidden, 0, kNet.gates)});
-  const auto gate = [&](const char* op, int64_t which, Value c) {
+  const auto gate = [&](int64_t which, Value c) {
     Value x = Gate(body, all, in.hidden, which);
     if (peepholes && which != kC) {
       const Value weights = body.Add("Narrow", {in.extra},
@@ -35,24 +35,25 @@ std::vector<Value> Step(Expansion& body, const CellInputs& in, bool peepholes) {
                                       {"length", std::vector<Extent>{in.hidden}}});
       x = body.Add("Add", {x, body.Add("Mul", {weights, c})});
     }
-    return body.Add(op, {Clipped(body, x, in.clip)});
+    return Activated(body, attributes.String(which == kC ? "candidate" : "gate"), Clipped(body, x, in.clip));
   };
   const Value before = in.states[1];
-  const Value kept = body.Add("Mul", {gate("Sigmoid", kF, before), before});
-  const Value c = body.Add("Add", {kept, body.Add("Mul", {gate("Sigmoid", kI, before), gate("Tanh", kC, before)})});
-  return {body.Add("Mul", {gate("Sigmoid", kO, c), body.Add("Tanh", {c})}), c};
+  const Value kept = body.Add("Mul", {gate(kF, before), before});
+  const Value c = body.Add("Add", {kept, body.Add("Mul", {gate(kI, before), gate(kC, before)})});
+  return {body.Add("Mul", {gate(kO, c), Activated(body, attributes.String("output"), c)}), c};
 }
 
 StatusOr<std::vector<Value>> Expand(Graph& graph, const Node& node, std::span<const Value> inputs, int origin) {
   const bool peepholes = inputs.size() > kPeepholes;
+  const Attributes attributes = node.attributes;
   return ExpandRecurrent(graph, node, inputs, origin, kNet, 0,
-                         [=](Expansion& body, const CellInputs& in) { return Step(body, in, peepholes); });
+                         [&](Expansion& body, const CellInputs& in) { return Step(body, in, peepholes, attributes); });
 }
-
-double Sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
 Status Run(RefContext& context, bool bound) {
   const RefTensor* const p = context.operands.size() > kPeepholes ? context.operands[kPeepholes] : nullptr;
+  const Attributes& attributes = context.node.attributes;
+  const std::string f = attributes.String("gate"), g = attributes.String("candidate"), h = attributes.String("output");
   return ReferenceRecurrent(context, kNet, bound, [&](const RefCell& cell, int64_t j) -> std::vector<double> {
     const int64_t hidden = context.results[1].dims[2];
     const auto gate = [&](int which, double c) {
@@ -61,8 +62,9 @@ Status Run(RefContext& context, bool bound) {
                        cell.hidden(which, j, [&](int64_t i) { return cell.state(0, i); }) + peephole * c);
     };
     const double before = cell.state(1, j);
-    const double c = Sigmoid(gate(kF, before)) * before + Sigmoid(gate(kI, before)) * std::tanh(gate(kC, before));
-    return {Sigmoid(gate(kO, c)) * std::tanh(c), c};
+    const double c =
+        Activated(f, gate(kF, before)) * before + Activated(f, gate(kI, before)) * Activated(g, gate(kC, before));
+    return {Activated(f, gate(kO, c)) * Activated(h, c), c};
   });
 }
 
@@ -80,7 +82,14 @@ const OpDef& Op_lstm() {
       .doc = "a layer of long short-term memory, gates i, o, f, c: y, the last h and c",
       .kind = OpKind::kComposite,
       .operands = Operands(),
-      .attributes = RecurrentAttributes(),
+      .attributes =
+          [] {
+            std::vector<AttrDef> attributes = RecurrentAttributes();
+            attributes.push_back(ActivationAttribute("gate", "Sigmoid", "of i, o and f"));
+            attributes.push_back(ActivationAttribute("candidate", "Tanh", "of c"));
+            attributes.push_back(ActivationAttribute("output", "Tanh", "of what h is made of"));
+            return attributes;
+          }(),
       .infer = Infer,
       .reference = [](RefContext& c) { return Run(c, false); },
       .expand = Expand,
@@ -90,7 +99,11 @@ const OpDef& Op_lstm() {
       .examples = {{{"f32[3, 2, 5]", "f32[1, 12, 5]", "f32[1, 12, 3]"}},
                    {{"f32[S, 2, 5]", "f32[2, 28, 5]", "f32[2, 28, 7]", "f32[2, 56]", "f32[2, 2, 7]", "f32[2, 2, 7]",
                      "i32[2]", "f32[2, 21]"},
-                    {{"direction", std::string("bidirectional")}, {"clip", 0.75}}}},
+                    {{"direction", std::string("bidirectional")}, {"clip", 0.75}}},
+                   {{"f32[S, 2, 5]", "f32[1, 12, 5]", "f32[1, 12, 3]"},
+                    {{"gate", std::string("HardSigmoid")},
+                     {"candidate", std::string("Softplus")},
+                     {"output", std::string("Relu")}}}},
   });
   return *op;
 }

@@ -1,7 +1,4 @@
-// Rnn: ONNX's RNN of one layer: H = f(x w + h r), where f is Tanh or Relu.
-
-#include <algorithm>
-#include <cmath>
+// Rnn: ONNX's RNN of one layer: H = f(x w + h r), where f is Tanh if nothing else is said.
 
 #include "ir/recurrent.h"
 #include "ir/shape.h"
@@ -19,16 +16,16 @@ StatusOr<std::vector<Value>> Expand(Graph& graph, const Node& node, std::span<co
                          [=](Expansion& body, const CellInputs& in) -> std::vector<Value> {
                            const Value made = FromHidden(body, in.states[0], in.r, in.hidden, 0, 1);
                            const Value x = Clipped(body, body.Add("Add", {in.gates, made}), in.clip);
-                           return {body.Add(activation, {x})};
+                           return {Activated(body, activation, x)};
                          });
 }
 
 Status Run(RefContext& context, bool bound) {
-  const bool tanh = context.node.attributes.String("activation") == "Tanh";
+  const std::string activation = context.node.attributes.String("activation");
   return ReferenceRecurrent(context, kNet, bound, [&](const RefCell& cell, int64_t j) -> std::vector<double> {
     const double x =
         cell.Clip(cell.input(0, j) + cell.hidden(0, j, [&](int64_t i) { return cell.state(0, i); }) + cell.bias(0, j));
-    return {tanh ? std::tanh(x) : std::max(x, 0.0)};
+    return {Activated(activation, x)};
   });
 }
 
@@ -43,10 +40,7 @@ const OpDef& Op_rnn() {
       .attributes =
           [] {
             std::vector<AttrDef> attributes = RecurrentAttributes();
-            attributes.push_back({.name = "activation",
-                                  .kind = AttrKind::kString,
-                                  .default_value = std::string("Tanh"),
-                                  .choices = {"Tanh", "Relu"}});
+            attributes.push_back(ActivationAttribute("activation", "Tanh", ""));
             return attributes;
           }(),
       .infer = Infer,

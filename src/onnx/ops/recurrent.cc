@@ -1,5 +1,6 @@
 // LSTM, GRU and RNN: ours have the same gates and operands, with lens behind the states.
 
+#include "ir/recurrent.h"
 #include "onnx/table.h"
 
 namespace quern::onnx {
@@ -7,11 +8,21 @@ namespace {
 
 enum : int { kX, kW, kR, kB, kLens, kH, kC, kP };
 
-// Whether the activations are those given, for each direction.
-bool HasActivations(Call& c, const std::vector<std::string>& usual) {
+// The activations of a direction, as attributes by these names; of both they must be the same, and without numbers of
+// their own.
+bool TakeActivations(Call& c, const std::vector<const char*>& names, ir::Attributes& attributes) {
   const std::vector<std::string> given = c.StrList("activations");
   for (size_t i = 0; i < given.size(); ++i) {
-    if (given[i] != usual[i % usual.size()]) return false;
+    const size_t of = i % names.size();
+    if (given[i] != given[of]) return c.Fail("its directions have other activations"), false;
+    if (!ir::IsActivation(given[i])) return c.Fail("its activation %s has no op", given[i]), false;
+    attributes.Set(names[of], given[i]);
+  }
+  for (const double number : c.FloatList("activation_alpha")) {
+    if (number != 0 && static_cast<float>(number) != 0.2f) return c.Fail("its activations have numbers"), false;
+  }
+  for (const double number : c.FloatList("activation_beta")) {
+    if (number != 0 && number != 0.5) return c.Fail("its activations have numbers"), false;
   }
   return true;
 }
@@ -49,19 +60,17 @@ void Net(Call& c, int states, int64_t gates, ir::Attributes attributes, bool pee
 }
 
 void Lstm(Call& c) {
-  if (!HasActivations(c, {"Sigmoid", "Tanh", "Tanh"}))
-    return c.Fail("its activations are others than Sigmoid and Tanh");
   if (c.Int("input_forget", 0) != 0) return c.Fail("its gates are joined (input_forget)");
-  Net(c, 2, 4, {}, true);
+  ir::Attributes attributes;
+  if (TakeActivations(c, {"gate", "candidate", "output"}, attributes)) Net(c, 2, 4, attributes, true);
 }
 void Gru(Call& c) {
-  if (!HasActivations(c, {"Sigmoid", "Tanh"})) return c.Fail("its activations are others than Sigmoid and Tanh");
-  Net(c, 1, 3, {{"linear_before_reset", c.Int("linear_before_reset", 0) != 0}}, false);
+  ir::Attributes attributes = {{"linear_before_reset", c.Int("linear_before_reset", 0) != 0}};
+  if (TakeActivations(c, {"gate", "candidate"}, attributes)) Net(c, 1, 3, attributes, false);
 }
 void Rnn(Call& c) {
-  const bool relu = HasActivations(c, {"Relu"}) && !c.StrList("activations").empty();
-  if (!relu && !HasActivations(c, {"Tanh"})) return c.Fail("its activations are neither Tanh nor Relu");
-  Net(c, 1, 1, {{"activation", std::string(relu ? "Relu" : "Tanh")}}, false);
+  ir::Attributes attributes;
+  if (TakeActivations(c, {"activation"}, attributes)) Net(c, 1, 1, attributes, false);
 }
 
 constexpr Importer kRows[] = {

@@ -448,6 +448,12 @@ def edges():
         x = f32(1, 1, 10 if name == "cut" else 11)
         case(f"resize_tie_{name}", "Resize", [x, None, np.array([1, 1, scale], np.float32)],
              constants=[2], mode="nearest", coordinate_transformation_mode=coordinate, nearest_mode=nearest)
+    x = f32(5, 2, 3)
+    case("lstm_activations", "LSTM", [x, f32(1, 16, 3), f32(1, 16, 4)], outputs=3, hidden_size=4,
+         activations=["HardSigmoid", "Softplus", "Relu"])
+    case("gru_activations", "GRU", [x, f32(2, 12, 3), f32(2, 12, 4)], outputs=2, hidden_size=4,
+         direction="bidirectional", activations=["HardSigmoid", "Softsign"] * 2)
+    case("rnn_activations", "RNN", [x, f32(1, 4, 3), f32(1, 4, 4)], outputs=2, hidden_size=4, activations=["Softsign"])
     case("layer_norm_f64", "LayerNormalization", [f32(3, 7).astype(np.float64), f32(7).astype(np.float64)], outputs=3)
 
 
