@@ -150,11 +150,17 @@ def reduce_(model, node, x, types):
                     keepdims=int(node.attributes["keep_dim"]))
 
 
-def best(model, x, count, node):
+def best(model, x, node, count, largest):
     """`count` elements in order, and where they stood."""
-    words = node.attributes
-    return model.op("TopK", x, model.ints([count]), results=2, axis=words["axis"],
-                    largest=int(words.get("largest", words.get("descending", False))), sorted=1)
+    return model.op("TopK", x, model.ints([count]), results=2, axis=node.attributes["axis"], largest=int(largest))
+
+
+def sort(model, node, x, types):
+    return best(model, x[0], node, types[0].shape[node.attributes["axis"]], node.attributes.get("descending", False))
+
+
+def top_k(model, node, x, types):
+    return best(model, x[0], node, node.attributes["k"], node.attributes.get("largest", True))
 
 
 def cast(model, node, x, types):
@@ -203,8 +209,8 @@ OPS = {
     "Softmax": lambda model, node, x, types: model.op("Softmax", x[0], axis=node.attributes["axis"]),
     "Reduce": reduce_,
     "CumSum": lambda model, node, x, types: model.op("CumSum", x[0], model.store(np.int64(node.attributes["axis"]))),
-    "Sort": lambda model, node, x, types: best(model, x[0], types[0].shape[node.attributes["axis"]], node),
-    "TopK": lambda model, node, x, types: best(model, x[0], node.attributes["k"], node),
+    "Sort": sort,
+    "TopK": top_k,
     "Rope": rope,
     "Attention": attention,
     "Transpose": lambda model, node, x, types: model.op("Transpose", x[0], perm=node.attributes["perm"]),
