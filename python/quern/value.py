@@ -200,12 +200,10 @@ def _power(x: Value, exponent) -> Value:
         return apply("Pow", [x, exponent])
     if exponent < 0:
         raise QuernError(f"whole numbers to the power of {exponent}: cast to a float first", "invalid")
-    result, square = None, x
-    for bit in reversed(bin(exponent)[2:]):
-        if bit == "1":
-            result = square if result is None else result * square
-        square = square * square
-    return x * 0 + 1 if result is None else result
+    if exponent < 2:
+        return x if exponent == 1 else x * 0 + 1
+    half = _power(x, exponent // 2)
+    return half * half * x if exponent % 2 else half * half
 
 
 def _bounds(k: slice, size) -> tuple[str, str, int]:

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "ir/shape.h"
 
@@ -16,8 +17,6 @@ bool Reversed(const Attributes& attributes, int64_t direction) {
   return direction == 1 || attributes.String("direction") == "reverse";
 }
 
-constexpr double kAlpha = 0.2, kBeta = 0.5;  // of HardSigmoid
-
 struct Activation {
   const char* name;
   double (*of)(double x);
@@ -26,10 +25,16 @@ constexpr Activation kActivations[] = {
     {"Sigmoid", [](double x) { return 1 / (1 + std::exp(-x)); }},
     {"Tanh", [](double x) { return std::tanh(x); }},
     {"Relu", [](double x) { return std::max(x, 0.0); }},
-    {"HardSigmoid", [](double x) { return std::clamp(kAlpha * x + kBeta, 0.0, 1.0); }},
+    {"HardSigmoid", [](double x) { return std::clamp(kHardSigmoidAlpha * x + kHardSigmoidBeta, 0.0, 1.0); }},
     {"Softsign", [](double x) { return x / (1 + std::abs(x)); }},
     {"Softplus", [](double x) { return std::log1p(std::exp(-std::abs(x))) + std::max(x, 0.0); }},
 };
+
+// Null where there is none of that name.
+const Activation* FindActivation(const std::string& name) {
+  const Activation* const found = std::ranges::find(kActivations, name, &Activation::name);
+  return found == std::end(kActivations) ? nullptr : found;
+}
 
 Value Part(Expansion& e, Value x, int64_t axis, const Extent& start, const Extent& length) {
   return e.Add("Narrow", {x}, {{"axis", axis}, {"start", Dims{start}}, {"length", Dims{length}}});
@@ -63,16 +68,18 @@ std::vector<OperandDef> RecurrentOperands(int gates, const std::vector<const cha
   return operands;
 }
 
-std::vector<AttrDef> RecurrentAttributes() {
-  return {{.name = "direction",
-           .kind = AttrKind::kString,
-           .default_value = std::string("forward"),
-           .doc = "D is 2 of bidirectional, else 1",
-           .choices = {"forward", "reverse", "bidirectional"}},
-          {.name = "clip",
-           .kind = AttrKind::kFloat,
-           .default_value = 0.0,
-           .doc = "what activations are given lies between -clip and clip; 0: anywhere"}};
+std::vector<AttrDef> RecurrentAttributes(std::vector<AttrDef> own) {
+  std::vector<AttrDef> attributes = {{.name = "direction",
+                                      .kind = AttrKind::kString,
+                                      .default_value = std::string("forward"),
+                                      .doc = "D is 2 of bidirectional, else 1",
+                                      .choices = {"forward", "reverse", "bidirectional"}},
+                                     {.name = "clip",
+                                      .kind = AttrKind::kFloat,
+                                      .default_value = 0.0,
+                                      .doc = "what activations are given lies between -clip and clip; 0: anywhere"}};
+  std::ranges::move(own, std::back_inserter(attributes));
+  return attributes;
 }
 
 AttrDef ActivationAttribute(const char* name, const char* usual, const char* doc) {
@@ -82,9 +89,7 @@ AttrDef ActivationAttribute(const char* name, const char* usual, const char* doc
   return attribute;
 }
 
-bool IsActivation(const std::string& name) {
-  return std::ranges::any_of(kActivations, [&](const Activation& of) { return name == of.name; });
-}
+bool IsActivation(const std::string& name) { return FindActivation(name) != nullptr; }
 
 StatusOr<std::vector<TensorType>> InferRecurrent(const InferContext& context, const Recurrent& net) {
   const std::span<const TensorType> operands = context.operands;
@@ -124,16 +129,11 @@ Value Clipped(Expansion& body, Value x, double clip) {
 }
 
 Value Activated(Expansion& body, const std::string& name, Value x) {
-  if (name == "HardSigmoid") return body.Add(name, {x}, {{"alpha", kAlpha}, {"beta", kBeta}});
+  if (name == "HardSigmoid") return body.Add(name, {x}, {{"alpha", kHardSigmoidAlpha}, {"beta", kHardSigmoidBeta}});
   return body.Add(name, {x});
 }
 
-double Activated(const std::string& name, double x) {
-  for (const Activation& activation : kActivations) {
-    if (name == activation.name) return activation.of(x);
-  }
-  return x;
-}
+double Activated(const std::string& name, double x) { return FindActivation(name)->of(x); }
 
 Value FromHidden(Expansion& body, Value h, Value r, const Extent& hidden, int64_t gate, int64_t count) {
   return body.Add("MatMul", {h, Part(body, r, 0, Extent(gate) * hidden, Extent(count) * hidden)},

@@ -30,9 +30,11 @@ struct Recurrent {
 
 // The operands of such an op up to its states, `states` of them by these names.
 std::vector<OperandDef> RecurrentOperands(int gates, const std::vector<const char*>& states);
-// `direction` and `clip`.
-std::vector<AttrDef> RecurrentAttributes();
-// Which function it is, of those of ONNX that need no numbers; HardSigmoid is that of 0.2 x + 0.5, ONNX's default.
+// `direction` and `clip`, and what one op has beside them.
+std::vector<AttrDef> RecurrentAttributes(std::vector<AttrDef> own);
+// ONNX's default for HardSigmoid, clamp(alpha x + beta, 0, 1), which is the only one here.
+inline constexpr double kHardSigmoidAlpha = 0.2, kHardSigmoidBeta = 0.5;
+// Which function it is, of those of ONNX that need no numbers.
 AttrDef ActivationAttribute(const char* name, const char* usual, const char* doc);
 bool IsActivation(const std::string& name);
 // The types of y and of the last states.

@@ -54,11 +54,11 @@ Value Attend(Call& c, Value q, Value k, Value v, const Attending& how) {
   return c.Add("MatMul", {c.Add("Softmax", {scores}), v});
 }
 
-Value Causal(Call& c, const Extent& queries, const Extent& keys, std::optional<Value> past, int64_t window) {
+Value Causal(Call& c, const Extent& queries, const Extent& keys, Value past, int64_t window) {
   const auto index = [&](int64_t axis) {
     return c.Add("Iota", {}, {{"shape", Extents{queries, keys}}, {"axis", axis}, {"dtype", DType::kI64}});
   };
-  Value before = past ? c.Cast(*past, DType::kI64) : c.Size(keys - queries);
+  Value before = c.Cast(past, DType::kI64);
   if (c.rank(before) == 1) before = c.Reshape(before, {c.dim(before, 0), Extent(1), Extent(1), Extent(1)});
   const Value place = c.Add("Add", {index(0), before}), key = index(1);
   const Value seen = c.Add("Le", {key, place});
@@ -67,18 +67,21 @@ Value Causal(Call& c, const Extent& queries, const Extent& keys, std::optional<V
   return c.Add("BitAnd", {seen, c.Add("Gt", {key, first})});
 }
 
-Value CausalBehind(Call& c, const Extent& queries, const Extent& fresh, const Extent& past) {
-  // As many queries as keys are the last ones, which is known to be so without a number at the run.
-  std::optional<Value> before;
-  if (fresh != queries) before = c.Size(past);
-  return Causal(c, queries, past + fresh, before, 0);
-}
-
 Value Joined(Call& c, Value past, Value now) { return c.Add("Concat", {past, now}, {{"axis", int64_t{2}}}); }
 
-Value TableAt(Call& c, Value table, Value positions) {
-  const Value rows = c.Add("Gather", {table, positions}, {{"axis", int64_t{0}}});
+Extent JoinPast(Call& c, int past, Value& k, Value& v) {
+  if (!c.Has(past) || !c.Has(past + 1)) return Extent(0);
+  k = Joined(c, c.x(past), k);
+  v = Joined(c, c.x(past + 1), v);
+  return c.dim(c.x(past), 2);
+}
+
+Value BesideHeads(Call& c, Value rows) {
   return c.Reshape(rows, {c.dim(rows, 0), Extent(1), c.dim(rows, 1), c.dim(rows, 2)});
+}
+
+Value TableAt(Call& c, Value table, Value positions) {
+  return BesideHeads(c, c.Add("Gather", {table, positions}, {{"axis", int64_t{0}}}));
 }
 
 Value Rotated(Call& c, Value x, Value cos, Value sin, bool interleaved) {
@@ -109,6 +112,12 @@ Value Rotated(Call& c, Value x, Value cos, Value sin, bool interleaved) {
   }
   if (2 * half == size) return y;
   return c.Add("Concat", {y, c.Slice(x, 3, Extent(2 * half), Extent(size - 2 * half))}, {{"axis", int64_t{3}}});
+}
+
+Value RotatedHeads(Call& c, Value x, int64_t heads, Value cos, Value sin) {
+  const bool packed = c.rank(x) == 3, interleaved = c.Int("interleaved", 0) != 0;
+  const Value y = Rotated(c, packed ? Heads(c, x, heads) : x, cos, sin, interleaved);
+  return packed ? Packed(c, y) : y;
 }
 
 }  // namespace quern::onnx

@@ -37,7 +37,7 @@ StatusOr<DType> DTypeOf(int type);
 class ModelFile {
  public:
   // Errors: those of MappedFile; InvalidArgument for what is no ONNX file, or nested too deep; Unimplemented for an
-  // opset older than 7 or newer than is known.
+  // opset that is not known.
   static StatusOr<std::shared_ptr<const ModelFile>> Open(const std::string& path);
   // The same of bytes, which need not outlive it; `folder` is that of external data, none where it is empty.
   static StatusOr<std::shared_ptr<const ModelFile>> Parse(std::span<const uint8_t> bytes, std::string folder);

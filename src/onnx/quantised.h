@@ -10,10 +10,16 @@ namespace quern::onnx {
 Value ByteProduct(Call& c, Value a, std::optional<Value> a_zero, Value b, std::optional<Value> b_zero);
 // (x - zero) scale, in f32; zero may be absent. Scales are a number or stand along `axis`.
 Value Dequantised(Call& c, Value x, Value scale, std::optional<Value> zero, int64_t axis = 1);
+// Of operand i, its scale and its zero, which may be absent.
+Value DequantisedAt(Call& c, int i);
 // The nearest of x / scale + zero, in the dtype of zero.
 Value Quantised(Call& c, Value x, Value scale, Value zero);
+// The same by the operands `scale` and `scale` + 1; a zero that is absent is 0 of the first operand's dtype.
+Value QuantisedBy(Call& c, Value x, int scale);
 // The bytes of `scale` times an i32 sum, about `zero`.
 Value Requantised(Call& c, Value sum, Value scale, Value zero);
+// The operand i, if it is there.
+std::optional<Value> Maybe(Call& c, int i);
 // [1] as [].
 Value One(Call& c, Value value);
 

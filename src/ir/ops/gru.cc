@@ -69,17 +69,12 @@ const OpDef& Op_gru() {
       .doc = "a layer of gated recurrent units, gates z, r, h: y and the last h",
       .kind = OpKind::kComposite,
       .operands = RecurrentOperands(kNet.gates, {"initial_h"}),
-      .attributes =
-          [] {
-            std::vector<AttrDef> attributes = RecurrentAttributes();
-            attributes.push_back({.name = "linear_before_reset",
-                                  .kind = AttrKind::kBool,
-                                  .default_value = false,
-                                  .doc = "r scales h r and its bias, not h"});
-            attributes.push_back(ActivationAttribute("gate", "Sigmoid", "of z and r"));
-            attributes.push_back(ActivationAttribute("candidate", "Tanh", "of h"));
-            return attributes;
-          }(),
+      .attributes = RecurrentAttributes({{.name = "linear_before_reset",
+                                          .kind = AttrKind::kBool,
+                                          .default_value = false,
+                                          .doc = "r scales h r and its bias, not h"},
+                                         ActivationAttribute("gate", "Sigmoid", "of z and r"),
+                                         ActivationAttribute("candidate", "Tanh", "of h")}),
       .infer = Infer,
       .reference = [](RefContext& c) { return Run(c, false); },
       .expand = Expand,

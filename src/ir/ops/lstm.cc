@@ -82,14 +82,9 @@ const OpDef& Op_lstm() {
       .doc = "a layer of long short-term memory, gates i, o, f, c: y, the last h and c",
       .kind = OpKind::kComposite,
       .operands = Operands(),
-      .attributes =
-          [] {
-            std::vector<AttrDef> attributes = RecurrentAttributes();
-            attributes.push_back(ActivationAttribute("gate", "Sigmoid", "of i, o and f"));
-            attributes.push_back(ActivationAttribute("candidate", "Tanh", "of c"));
-            attributes.push_back(ActivationAttribute("output", "Tanh", "of what h is made of"));
-            return attributes;
-          }(),
+      .attributes = RecurrentAttributes({ActivationAttribute("gate", "Sigmoid", "of i, o and f"),
+                                         ActivationAttribute("candidate", "Tanh", "of c"),
+                                         ActivationAttribute("output", "Tanh", "of what h is made of")}),
       .infer = Infer,
       .reference = [](RefContext& c) { return Run(c, false); },
       .expand = Expand,

@@ -37,12 +37,7 @@ const OpDef& Op_rnn() {
       .doc = "a plain recurrent layer: y and the last h",
       .kind = OpKind::kComposite,
       .operands = RecurrentOperands(kNet.gates, {"initial_h"}),
-      .attributes =
-          [] {
-            std::vector<AttrDef> attributes = RecurrentAttributes();
-            attributes.push_back(ActivationAttribute("activation", "Tanh", ""));
-            return attributes;
-          }(),
+      .attributes = RecurrentAttributes({ActivationAttribute("activation", "Tanh", "")}),
       .infer = Infer,
       .reference = [](RefContext& c) { return Run(c, false); },
       .expand = Expand,

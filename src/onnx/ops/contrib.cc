@@ -195,26 +195,25 @@ void MatMulNBits(Call& c) {
 
 // An op of floats between bytes: x, scale and zero for each operand, then those of the result.
 void QLinearBinary(Call& c) {
-  const auto zero = [&](int i) { return c.Has(i) ? std::optional(c.x(i)) : std::nullopt; };
-  const Value a = Dequantised(c, c.x(0), c.x(1), zero(2)), b = Dequantised(c, c.x(3), c.x(4), zero(5));
-  c.Return(Quantised(c, c.Add(c.row.op, {a, b}), c.x(6), c.Has(7) ? c.x(7) : c.Scalar(0, c.dtype(c.x(0)))));
+  const Value a = DequantisedAt(c, 0), b = DequantisedAt(c, 3);
+  c.Return(QuantisedBy(c, c.Add(c.row.op, {a, b}), 6));
 }
 void QLinearUnary(Call& c) {
-  const Value x = Dequantised(c, c.x(0), c.x(1), c.Has(2) ? std::optional(c.x(2)) : std::nullopt);
+  const Value x = DequantisedAt(c, 0);
   ir::Attributes attributes;
   if (c.Find("alpha") != nullptr) attributes.Set("alpha", c.Float("alpha", 0.01));
-  c.Return(Quantised(c, c.Add(c.row.op, {x}, attributes), c.x(3), c.Has(4) ? c.x(4) : c.Scalar(0, c.dtype(c.x(0)))));
+  c.Return(QuantisedBy(c, c.Add(c.row.op, {x}, attributes), 3));
 }
 void QLinearGlobalAveragePool(Call& c) {
-  const Value x = Dequantised(c, c.x(0), c.x(1), c.x(2));
+  const Value x = DequantisedAt(c, 0);
   Ints axes;
   const bool last = c.Int("channels_last", 0) != 0;
   for (int64_t d = last ? 1 : 2; d < c.rank(x) - (last ? 1 : 0); ++d) axes.push_back(d);
-  c.Return(Quantised(c, c.Reduce("mean", x, axes, true), c.x(3), c.x(4)));
+  c.Return(QuantisedBy(c, c.Reduce("mean", x, axes, true), 3));
 }
 void QLinearConcat(Call& c) {
   Values parts;
-  for (int i = 2; i + 2 < c.inputs(); i += 3) parts.push_back(Dequantised(c, c.x(i), c.x(i + 1), c.x(i + 2)));
+  for (int i = 2; i + 2 < c.inputs(); i += 3) parts.push_back(DequantisedAt(c, i));
   if (parts.empty()) return c.Fail(absl::InvalidArgumentError("nothing is joined"));
   c.Return(
       Quantised(c, c.Add("Concat", parts, {{"axis", c.Axis(c.Int("axis", 0), c.rank(parts[0]))}}), c.x(0), c.x(1)));
@@ -233,14 +232,13 @@ void DynamicQuantizeMatMul(Call& c) {
   const Value zero_point =
       c.Cast(c.Add("Clamp", {c.Add("Round", {c.Add("Neg", {c.Add("Div", {low, scale})})}), zero, most}), DType::kU8);
   const Value bytes = c.Add("QuantizeLinear", {x, scale, zero_point});
-  const Value sum = ByteProduct(c, bytes, zero_point, c.x(1), c.Has(3) ? std::optional(c.x(3)) : std::nullopt);
+  const Value sum = ByteProduct(c, bytes, zero_point, c.x(1), Maybe(c, 3));
   Value y = c.Add("Mul", {c.Cast(sum, DType::kF32), c.Add("Mul", {scale, One(c, c.x(2))})});
   if (c.Has(4)) y = c.Add("Add", {y, c.x(4)});
   c.Return(y);
 }
 void MatMulIntegerToFloat(Call& c) {
-  const auto zero = [&](int i) { return c.Has(i) ? std::optional(c.x(i)) : std::nullopt; };
-  const Value sum = ByteProduct(c, c.x(0), zero(4), c.x(1), zero(5));
+  const Value sum = ByteProduct(c, c.x(0), Maybe(c, 4), c.x(1), Maybe(c, 5));
   Value y = c.Add("Mul", {c.Cast(sum, DType::kF32), c.Add("Mul", {One(c, c.x(2)), One(c, c.x(3))})});
   if (c.Has(6)) y = c.Add("Add", {y, c.x(6)});
   c.Return(y);

@@ -63,7 +63,10 @@ void ContribAttention(Call& c) {
   Attending how{.scale = c.Float("scale", 0)};
   if (c.Has(3)) how.biases.push_back(MaskBias(c, c.x(3), c.dim(k, 2), c.Float("mask_filter_value", -10000)));
   if (c.Has(5)) how.biases.push_back(c.x(5));
-  if (c.Int("unidirectional", 0) != 0) how.allowed.push_back(Causal(c, c.dim(q, 2), c.dim(k, 2), {}, 0));
+  if (c.Int("unidirectional", 0) != 0) {
+    const Extent queries = c.dim(q, 2), keys = c.dim(k, 2);
+    how.allowed.push_back(Causal(c, queries, keys, c.Size(keys - queries), 0));
+  }
   c.Return(Packed(c, Attend(c, q, k, v, how)));
   if (!c.Wants(1)) return;
   const auto first = [&](Value value) {
@@ -109,15 +112,11 @@ void MultiHeadAttention(Call& c) {
   q = Heads(c, q, heads);
   if (c.rank(k) == 3) k = Heads(c, k, heads);
   if (c.rank(v) == 3) v = Heads(c, v, heads);
-  const Extent fresh = c.dim(k, 2), past = c.Has(6) ? c.dim(c.x(6), 2) : Extent(0);
-  if (c.Has(6) && c.Has(7)) {
-    k = Joined(c, c.x(6), k);
-    v = Joined(c, c.x(7), v);
-  }
+  const Extent past = JoinPast(c, 6, k, v);
   Attending how{.scale = c.Float("scale", 0)};
   if (c.Has(4)) how.biases.push_back(MaskBias(c, c.x(4), c.dim(k, 2), c.Float("mask_filter_value", -10000)));
   if (c.Has(5)) how.biases.push_back(c.x(5));
-  if (c.Int("unidirectional", 0) != 0) how.allowed.push_back(CausalBehind(c, c.dim(q, 2), fresh, past));
+  if (c.Int("unidirectional", 0) != 0) how.allowed.push_back(Causal(c, c.dim(q, 2), c.dim(k, 2), c.Size(past), 0));
   c.Return(Packed(c, Attend(c, q, k, v, how)));
   c.Return(1, k);
   c.Return(2, v);
@@ -184,12 +183,11 @@ void ContribRotary(Call& c) {
     const int64_t half = c.fixed_dim(c.x(2), 1);
     heads = half > 0 ? c.fixed_dim(x, 2) / (2 * half) : 1;
   }
-  const Value split = packed ? Heads(c, x, heads) : x;
-  const Extent tokens = c.dim(split, 2);
+  const Extent tokens = c.dim(x, packed ? 1 : 2);
   const Value at =
       c.rank(positions) == 2 ? c.Cast(positions, DType::kI64) : PositionsFrom(c, c.Reshape(positions, {}), tokens);
-  const Value y = Rotated(c, split, TableAt(c, c.x(2), at), TableAt(c, c.x(3), at), c.Int("interleaved", 0) != 0);
-  c.Return(packed ? Packed(c, y) : y);
+  const Value cos = TableAt(c, c.x(2), at), sin = TableAt(c, c.x(3), at);
+  c.Return(RotatedHeads(c, x, heads, cos, sin));
 }
 
 }  // namespace quern::onnx

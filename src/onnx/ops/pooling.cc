@@ -21,16 +21,13 @@ Value PoolOf(Call& c, Value x, const char* kind, const Windows& windows, bool in
   return c.Add("Pool", {x}, attributes);
 }
 
-void AveragePool(Call& c) {
-  const Value x = c.x(0);
-  c.Return(PoolOf(c, x, "mean", WindowsOf(c, x, {}), c.Int("count_include_pad", 0) != 0, Ceil(c)));
+Value MeanOf(Call& c, Value x) {
+  return PoolOf(c, x, "mean", WindowsOf(c, x, {}), c.Int("count_include_pad", 0) != 0, Ceil(c));
 }
-
+void AveragePool(Call& c) { c.Return(MeanOf(c, c.x(0))); }
 void QLinearAveragePool(Call& c) {
   if (c.Int("channels_last", 0) != 0) return c.Fail("with channels last it has no op");
-  const Value x = Dequantised(c, c.x(0), c.x(1), c.Has(2) ? std::optional(c.x(2)) : std::nullopt);
-  const Value y = PoolOf(c, x, "mean", WindowsOf(c, x, {}), c.Int("count_include_pad", 0) != 0, Ceil(c));
-  c.Return(Quantised(c, y, c.x(3), c.Has(4) ? c.x(4) : c.Scalar(0, c.dtype(c.x(0)))));
+  c.Return(QuantisedBy(c, MeanOf(c, DequantisedAt(c, 0)), 3));
 }
 
 void MaxPool(Call& c) {

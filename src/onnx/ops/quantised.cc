@@ -32,8 +32,20 @@ Value Dequantised(Call& c, Value x, Value scale, std::optional<Value> zero, int6
   return c.Add("DequantizeLinear", operands, {{"axis", axis}});
 }
 
+std::optional<Value> Maybe(Call& c, int i) {
+  if (!c.Has(i)) return std::nullopt;
+  return c.x(i);
+}
+
+Value DequantisedAt(Call& c, int i) { return Dequantised(c, c.x(i), c.x(i + 1), Maybe(c, i + 2)); }
+
 Value Quantised(Call& c, Value x, Value scale, Value zero) {
   return c.Add("QuantizeLinear", {x, One(c, scale), One(c, zero)}, {{"axis", int64_t{0}}});
+}
+
+Value QuantisedBy(Call& c, Value x, int scale) {
+  const std::optional<Value> zero = Maybe(c, scale + 1);
+  return Quantised(c, x, c.x(scale), zero ? *zero : c.Scalar(0, c.dtype(c.x(0))));
 }
 
 Value Requantised(Call& c, Value sum, Value scale, Value zero) {
@@ -43,11 +55,6 @@ Value Requantised(Call& c, Value sum, Value scale, Value zero) {
 }
 
 namespace {
-
-std::optional<Value> Maybe(Call& c, int i) {
-  if (!c.Has(i)) return std::nullopt;
-  return c.x(i);
-}
 
 // The attributes and scales of QuantizeLinear and DequantizeLinear.
 void ScaleForm(Call& c, Value x, Values& operands, ir::Attributes& attributes) {

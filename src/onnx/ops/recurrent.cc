@@ -1,5 +1,7 @@
 // LSTM, GRU and RNN: ours have the same gates and operands, with lens behind the states.
 
+#include <algorithm>
+
 #include "ir/recurrent.h"
 #include "onnx/table.h"
 
@@ -8,23 +10,22 @@ namespace {
 
 enum : int { kX, kW, kR, kB, kLens, kH, kC, kP };
 
-// The activations of a direction, as attributes by these names; of both they must be the same, and without numbers of
-// their own.
-bool TakeActivations(Call& c, const std::vector<const char*>& names, ir::Attributes& attributes) {
+// The activations of a direction, as attributes by these names; of both they must be the same, and HardSigmoid ours.
+void TakeActivations(Call& c, const std::vector<const char*>& names, ir::Attributes& attributes) {
   const std::vector<std::string> given = c.StrList("activations");
   for (size_t i = 0; i < given.size(); ++i) {
     const size_t of = i % names.size();
-    if (given[i] != given[of]) return c.Fail("its directions have other activations"), false;
-    if (!ir::IsActivation(given[i])) return c.Fail("its activation %s has no op", given[i]), false;
+    if (given[i] != given[of]) return c.Fail("its directions have other activations");
+    if (!ir::IsActivation(given[i])) return c.Fail("its activation %s has no op", given[i]);
     attributes.Set(names[of], given[i]);
   }
-  for (const double number : c.FloatList("activation_alpha")) {
-    if (number != 0 && static_cast<float>(number) != 0.2f) return c.Fail("its activations have numbers"), false;
-  }
-  for (const double number : c.FloatList("activation_beta")) {
-    if (number != 0 && number != 0.5) return c.Fail("its activations have numbers"), false;
-  }
-  return true;
+  const auto usual = [&](const char* list, double number) {
+    return std::ranges::all_of(c.FloatList(list), [&](double value) {
+      return value == 0 || static_cast<float>(value) == static_cast<float>(number);
+    });
+  };
+  if (!usual("activation_alpha", ir::kHardSigmoidAlpha) || !usual("activation_beta", ir::kHardSigmoidBeta))
+    c.Fail("its activations have numbers");
 }
 
 // `states`: how many are carried; `gates` of each.
@@ -62,15 +63,18 @@ void Net(Call& c, int states, int64_t gates, ir::Attributes attributes, bool pee
 void Lstm(Call& c) {
   if (c.Int("input_forget", 0) != 0) return c.Fail("its gates are joined (input_forget)");
   ir::Attributes attributes;
-  if (TakeActivations(c, {"gate", "candidate", "output"}, attributes)) Net(c, 2, 4, attributes, true);
+  TakeActivations(c, {"gate", "candidate", "output"}, attributes);
+  Net(c, 2, 4, attributes, true);
 }
 void Gru(Call& c) {
   ir::Attributes attributes = {{"linear_before_reset", c.Int("linear_before_reset", 0) != 0}};
-  if (TakeActivations(c, {"gate", "candidate"}, attributes)) Net(c, 1, 3, attributes, false);
+  TakeActivations(c, {"gate", "candidate"}, attributes);
+  Net(c, 1, 3, attributes, false);
 }
 void Rnn(Call& c) {
   ir::Attributes attributes;
-  if (TakeActivations(c, {"activation"}, attributes)) Net(c, 1, 1, attributes, false);
+  TakeActivations(c, {"activation"}, attributes);
+  Net(c, 1, 1, attributes, false);
 }
 
 constexpr Importer kRows[] = {
