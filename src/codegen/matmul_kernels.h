@@ -86,10 +86,13 @@ class MatmulKernels {
   int64_t ManyChunk() const;
   // Panels that a tile op reads together: two where chunks and segments have as many, and a processor the registers.
   int64_t PanelsTogether(int64_t chunk) const;
-  // The products of rows `x` and those panels, each to a tile of its own. `panel`: what is read of each.
+  // Of so many panels of weights.
+  int64_t PanelBytes(int64_t together) const;
+  // The products of rows `x` and those panels, each to a tile of its own. `panel`: what is read of each; `ahead` and
+  // `next` are those of the tile op.
   kir::StmtRef MultiplyPanels(int root, int64_t together, kir::Slice x,
                               const std::function<kir::Slice(int64_t part)>& panel, const kir::ExprRef& ahead,
-                              KernelWriter& writer) const;
+                              int64_t next, KernelWriter& writer) const;
   bool PanelsFit() const;
   kir::Slice Panel(KernelWriter& writer, int root, const kir::ExprRef& n);
   kir::StmtRef PrefetchNextPanel(KernelWriter& writer, int root, const kir::ExprRef& n, const kir::ExprRef& m,

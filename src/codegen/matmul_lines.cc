@@ -74,7 +74,7 @@ void MatmulKernels::EmitLines(KernelWriter& writer, FusedExpr& expr, const Matmu
           const kir::ExprRef which = (n + static_cast<double>(part * width)) / static_cast<double>(ir::kPanelColumns);
           return kb::SliceOf(weights, {kb::All(), kb::Range(which * static_cast<double>(plan_.k) + k, kb::Int(count))});
         };
-        return MultiplyPanels(root, together, std::move(x), of, ahead, writer);
+        return MultiplyPanels(root, together, std::move(x), of, ahead, /*next=*/0, writer);
       });
       tile.insert(tile.end(), taps.begin(), taps.end());
     }

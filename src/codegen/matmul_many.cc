@@ -71,15 +71,20 @@ int64_t MatmulKernels::PanelsTogether(int64_t chunk) const {
   const bool even = std::ranges::all_of(plan_.segments, [&](const MatmulSegment& segment) {
     return CeilDiv(segment.columns, plan_.row->panel_rows) % 2 == 0;
   });
-  // Elsewhere a pair would be two calls.
+  // Elsewhere a pair would be two calls. Two long panels would not stay in the second cache for all rows.
+  const bool stays = plan_.windows || 2 * PanelBytes(2) <= view_.facts.scratch_bytes;
   const bool registers = view_.facts.lanes == 16 && view_.facts.vector_registers >= 32;
   const bool panels = plan_.row->in_panels() && Unit() <= plan_.row->panel_rows && registers;
-  return panels && chunk % both == 0 && even ? 2 : 1;
+  return panels && stays && chunk % both == 0 && even ? 2 : 1;
+}
+
+int64_t MatmulKernels::PanelBytes(int64_t together) const {
+  return together * plan_.row->panel_rows * plan_.k * ScalarBytes(DType::kF32);
 }
 
 kir::StmtRef MatmulKernels::MultiplyPanels(int root, int64_t together, kir::Slice x,
                                            const std::function<kir::Slice(int64_t part)>& panel,
-                                           const kir::ExprRef& ahead, KernelWriter& writer) const {
+                                           const kir::ExprRef& ahead, int64_t next, KernelWriter& writer) const {
   const bool pair = together == 2;
   std::vector<std::string> tiles;
   std::vector<kir::Slice> operands = {std::move(x)};
@@ -89,6 +94,7 @@ kir::StmtRef MatmulKernels::MultiplyPanels(int root, int64_t together, kir::Slic
   }
   decltype(kir::TileCall::attributes) attributes;
   if (plan_.row->in_panels()) attributes = {{"ahead", ahead}};
+  if (next > 0) attributes.emplace_back("next", kb::Int(next));
   return kb::WithOrigin(kb::CallTile(pair ? "mma_f32_pair" : RowOf(root).mma, std::move(tiles), std::move(operands),
                                      std::move(attributes)),
                         writer.Origin(root));
@@ -204,8 +210,11 @@ void MatmulKernels::EmitMany(KernelWriter& writer, FusedExpr& expr, const Matmul
                                    writer.Origin(root)));
   }
   const kir::ExprRef live_rows = kb::Min(EndRow() - m, kb::Int(step));
-  // The first tile of a chunk brings the panel.
+  // The first tile of a chunk brings the panel. Where it is the only one, its blocks of rows ask for the panels behind,
+  // which the second cache keeps beside those that they read.
   const bool one = step >= ChunkRows();
+  const int64_t panels = PanelBytes(together);
+  const int64_t next = !packs && one && !deep && 2 * panels <= view_.facts.scratch_bytes ? panels : 0;
   const kir::ExprRef far = kb::Int(view_.facts.prefetch_ahead),
                      ahead = one ? far
                                  : kb::Select(kb::Call(kir::Op::kLt, {m, FirstRow() + static_cast<double>(step)}), far,
@@ -226,7 +235,7 @@ void MatmulKernels::EmitMany(KernelWriter& writer, FusedExpr& expr, const Matmul
           if (packs) return packed(absl::StrCat("p", root));
           return Panel(writer, root, n + static_cast<double>(part * width));
         },
-        ahead, writer));
+        ahead, next, writer));
   }
   for (int64_t part = 0; part < together; ++part) {
     const kir::ExprRef from = f + static_cast<double>(part * width), columns = LiveColumns(segment, n0 + from, width);

@@ -3,50 +3,73 @@
 //   c: f32, c_ld elements between rows; columns n and beyond are not touched. x: f32 rows, x_stride bytes apart.
 //   panel: f32 [k][32], missing columns zero. Any m: blocks of rows are much alike, of at most 12 (AVX-512), 6 or 4
 //   rows. Of a panel that may lie far, `ahead` is how many bytes before their use its lines are prefetched; else 0.
+//   Of `next` bytes behind it each block of rows, where there are several, asks for its share.
 //
-// qk_mma_f32_pair: the same for two panels, whose sums go to c and d: the bits are those of two calls. Where there are
-// 32 registers of 64 bytes, blocks of at most 6 rows by the 64 columns of both panels: 10 loads for 24 multiplications,
-// where 12 rows by 32 columns have 14. A core of its own hides either; one whose loads another thread takes half of
-// does a tenth more with these.
+// qk_mma_f32_pair: the same for two panels, whose sums go to c and d: the bits are those of two calls; `next` bytes are
+// those behind the other one. Where there are 32 registers of 64 bytes, blocks of at most 6 rows by the 64 columns of
+// both panels: 10 loads for 24 multiplications, where 12 rows by 32 columns have 14. A core of its own hides either;
+// one whose loads another thread takes half of does a tenth more with these.
 #include "simd/tiles/mma_panel-inl.h"
 
 namespace {
 
 // Once, for all that call it.
 HWY_NOINLINE void OnePanel(float* c, int64_t c_ld, const void* x, int64_t x_stride, const void* panel, int64_t m,
-                           int64_t n, int64_t k, int64_t ahead) {
-  MultiplyPanel<FloatTerm>(c, c_ld, x, x_stride, panel, m, n, k, ahead);
+                           int64_t n, int64_t k, int64_t ahead, const char* behind, int64_t next) {
+  MultiplyPanel<FloatTerm>(c, c_ld, x, x_stride, panel, m, n, k, ahead, behind, next);
+}
+
+HWY_INLINE const char* Behind(const void* panel, int64_t k) {
+  return static_cast<const char*>(panel) + k * kPanelColumns * static_cast<int64_t>(sizeof(float));
 }
 
 #if HWY_MAX_BYTES == 64
 constexpr int64_t kPairRows = 6, kLeastPairRows = 5;
-constexpr int kPairVectors = 4;  // two of each panel
+constexpr int64_t kAskedPairRows = 30;  // of panels that are asked for: fewer rows gain nothing by having two
+constexpr int kPairVectors = 4;         // two of each panel
 
-template <int R>
+template <int R, bool kAhead, typename Beside>
 HWY_NOINLINE void PairBlock(float* c, int64_t c_ld, float* d, int64_t d_ld, const char* x, int64_t x_stride,
-                            const char* panel, int64_t other, int64_t k) {
+                            const char* panel, int64_t other, int64_t k, int64_t ahead, Beside beside) {
   const auto at = [&](const char* b, int v) { return (v < 2 ? b : b + other) + v % 2 * HWY_MAX_BYTES; };
   MultiplyTile<R, kPairVectors, 1>(
       x, x_stride, sizeof(float), panel, kPanelColumns * sizeof(float), k,
-      [&](const char* b, int v) { return LoadFloat(reinterpret_cast<const float*>(at(b, v))); },
+      [&](const char* b, int v) {
+        if constexpr (kAhead) __builtin_prefetch(at(b, v) + ahead, /*rw=*/0, /*locality=*/2);
+        return LoadFloat(reinterpret_cast<const float*>(at(b, v)));
+      },
       [&](int i, int v, VF sum) {
         float* to = (v < 2 ? c + i * c_ld : d + i * d_ld) + v % 2 * 16;
         hn::StoreU(hn::Add(LoadFloat(to), sum), kF32, to);
-      });
+      },
+      beside);
 }
 
 // Whether `rows` go by blocks of both panels: fewer rows a block would load more than blocks of one panel do.
 HWY_INLINE bool SuitsPair(int64_t rows) { return rows >= 2 * kLeastPairRows || rows == 5 || rows == 6; }
 
 HWY_INLINE void MultiplyPair(float* c, int64_t c_ld, float* d, int64_t d_ld, const char* x, int64_t x_stride,
-                             const char* panel, const char* other, int64_t m, int64_t k) {
-  for (int64_t left = m; left > 0;) {
+                             const char* panel, const char* other, int64_t m, int64_t k, int64_t ahead, int64_t next) {
+  const char* const behind = Behind(other, k);
+  const int64_t blocks = (m + kPairRows - 1) / kPairRows;
+  int64_t block = 0;
+  for (int64_t left = m; left > 0; ++block) {
     const int64_t rows = NextRows(left, kPairRows);
-    const auto block = [&]<int R>() { PairBlock<R>(c, c_ld, d, d_ld, x, x_stride, panel, other - panel, k); };
+    const auto multiply = [&]<int R>() {
+      const auto with = [&]<bool kAhead>(const auto& beside) {
+        PairBlock<R, kAhead>(c, c_ld, d, d_ld, x, x_stride, panel, other - panel, k, ahead, beside);
+      };
+      if (block == 0 && next > 0)
+        with.template operator()<true>(Share(behind, next, k, block, blocks));
+      else if (next > 0)
+        with.template operator()<false>(Share(behind, next, k, block, blocks));
+      else
+        with.template operator()<false>(Nothing());
+    };
     switch (rows) {
-      case 4: block.template operator()<4>(); break;
-      case 5: block.template operator()<5>(); break;
-      default: block.template operator()<6>(); break;
+      case 4: multiply.template operator()<4>(); break;
+      case 5: multiply.template operator()<5>(); break;
+      default: multiply.template operator()<6>(); break;
     }
     left -= rows;
     x += rows * x_stride;
@@ -59,27 +82,30 @@ HWY_INLINE void MultiplyPair(float* c, int64_t c_ld, float* d, int64_t d_ld, con
 }  // namespace
 
 QUERN_TILE(qk_mma_f32)(float* c, int64_t c_ld, const void* x, int64_t x_stride, const void* panel, int64_t, int64_t m,
-                       int64_t n, int64_t k, int64_t ahead) {
-  OnePanel(c, c_ld, x, x_stride, panel, m, n, k, ahead);
+                       int64_t n, int64_t k, int64_t ahead, int64_t next) {
+  OnePanel(c, c_ld, x, x_stride, panel, m, n, k, ahead, Behind(panel, k), next);
 }
 
 QUERN_TILE(qk_mma_f32_pair)(float* c, int64_t c_ld, float* d, int64_t d_ld, const void* x, int64_t x_stride,
                             const void* panel, int64_t, const void* other, int64_t, int64_t m, int64_t n, int64_t k,
-                            int64_t ahead) {
+                            int64_t ahead, int64_t next) {
   const auto one_by_one = [&](int64_t rows, int64_t far) {
-    OnePanel(c, c_ld, x, x_stride, panel, rows, n, k, far);
-    OnePanel(d, d_ld, x, x_stride, other, rows, n, k, far);
+    const char* const behind = Behind(other, k);
+    const int64_t half = next / 2;
+    OnePanel(c, c_ld, x, x_stride, panel, rows, n, k, far, behind, half);
+    OnePanel(d, d_ld, x, x_stride, other, rows, n, k, far, behind + half, next - half);
   };
 #if HWY_MAX_BYTES == 64
   if (n == kPanelColumns) {
-    // Panels come from memory one after the other, for as many rows as there are registers: for half as many they would
-    // come twice as fast as memory gives them.
-    const int64_t first = ahead > 0 ? NextRows(m, MostRows(x_stride)) : 0;
-    if (SuitsPair(m - first)) {
+    // Panels that blocks of rows before these have asked for are in the second cache; others come from memory one after
+    // the other, for as many rows as there are registers: for half as many they would come twice as fast as it gives them.
+    const bool asked = next > 0 && m > MostRows(x_stride);
+    const int64_t first = ahead > 0 && !asked ? NextRows(m, MostRows(x_stride)) : 0;
+    if (asked ? m >= kAskedPairRows : SuitsPair(m - first)) {
       if (first > 0) one_by_one(first, ahead);
       return MultiplyPair(c + first * c_ld, c_ld, d + first * d_ld, d_ld,
                           static_cast<const char*>(x) + first * x_stride, x_stride, static_cast<const char*>(panel),
-                          static_cast<const char*>(other), m - first, k);
+                          static_cast<const char*>(other), m - first, k, ahead, asked ? next : 0);
     }
   }
 #endif

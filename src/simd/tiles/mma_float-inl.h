@@ -21,11 +21,19 @@ struct FloatTerm {
   static HWY_INLINE VF Add(VF x, VF b, VF sum) { return hn::MulAdd(x, b, sum); }
 };
 
+// Beside the steps of a tile nothing else is done.
+struct Nothing {
+  HWY_INLINE void Step(int) const {}
+  HWY_INLINE void Advance(int) {}
+};
+
 // For row i, vector v: finish(i, v, sum over p < k of x(i, p) * b(p, v)), where x(i, p) is the float at
 // x + i * x_row + p * x_step and b(p, v) is load(b + p * b_row, v); strides in bytes. Or another Term of the two.
-template <int R, int V, int kChains, typename Term = FloatTerm, typename Load, typename Finish>
+// `beside` is told of each p, and may ask for what comes next.
+template <int R, int V, int kChains, typename Term = FloatTerm, typename Load, typename Finish,
+          typename Beside = Nothing>
 HWY_INLINE void MultiplyTile(const char* x, int64_t x_row, int64_t x_step, const char* b, int64_t b_row, int64_t k,
-                             const Load& load, const Finish& finish) {
+                             const Load& load, const Finish& finish, Beside beside = {}) {
   using Sum = typename Term::Sum;
   Sum sum[kChains][R][V];
 #pragma clang loop unroll(full)
@@ -41,7 +49,7 @@ HWY_INLINE void MultiplyTile(const char* x, int64_t x_row, int64_t x_step, const
   const char* rows[kPointers];
 #pragma clang loop unroll(full)
   for (int g = 0; g < kPointers; ++g) rows[g] = Opaque(x + 3 * g * x_row);
-  const auto step = [&](int c, int at) {
+  const auto step = [&](int c, int at) __attribute__((always_inline)) {
     decltype(load(b, 0)) vb[V];
 #pragma clang loop unroll(full)
     for (int v = 0; v < V; ++v) vb[v] = load(b + at * b_row, v);
@@ -51,9 +59,11 @@ HWY_INLINE void MultiplyTile(const char* x, int64_t x_row, int64_t x_step, const
 #pragma clang loop unroll(full)
       for (int v = 0; v < V; ++v) sum[c][i][v] = Term::Add(vx, vb[v], sum[c][i][v]);
     }
+    beside.Step(at);
   };
   const auto advance = [&](int by) {
     b += by * b_row;
+    beside.Advance(by);
 #pragma clang loop unroll(full)
     for (int g = 0; g < kPointers; ++g) rows[g] += by * x_step;
   };
@@ -61,8 +71,9 @@ HWY_INLINE void MultiplyTile(const char* x, int64_t x_row, int64_t x_step, const
   constexpr int kSteps = kChains > 4 ? kChains : 4;
   int64_t p = 0;
   for (; p + kSteps <= k; p += kSteps) {
-#pragma clang loop unroll(full)
-    for (int at = 0; at < kSteps; ++at) step(at % kChains, at);
+    [&]<int... kAt>(std::integer_sequence<int, kAt...>) {
+      (step(kAt % kChains, kAt), ...);
+    }(std::make_integer_sequence<int, kSteps>());
     advance(kSteps);
   }
 #pragma clang loop unroll(disable)

@@ -2,8 +2,10 @@
 #include "kir/tile_op.h"
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 #include <string>
+#include <string_view>
 
 #include <gtest/gtest.h>
 
@@ -90,7 +92,8 @@ TEST(TileOps, MeaningsParseAndUseEveryName) {
     for (const char* size : op->sizes) EXPECT_EQ(uses.reads.count(size), 1u) << size;
     for (const TileAttribute& attribute : op->attributes) {
       // Prefetching, and the order of sums, are no part of what it means.
-      const bool hint = std::string(attribute.name) == "ahead" || std::string(attribute.name) == "many";
+      constexpr std::string_view kHints[] = {"ahead", "next", "many"};
+      const bool hint = std::ranges::find(kHints, attribute.name) != std::end(kHints);
       EXPECT_EQ(uses.reads.count(attribute.name), hint ? 0u : 1u) << attribute.name;
     }
   }

@@ -13,8 +13,9 @@ namespace quern::simd {
 namespace {
 
 using DotTile = void(float*, int64_t, const void*, int64_t, const void*, int64_t, int64_t, int64_t, int64_t, int64_t);
-template <typename T>
-using MmaTile = void(T*, int64_t, const void*, int64_t, const void*, int64_t, int64_t, int64_t, int64_t);
+using MmaF64Tile = void(double*, int64_t, const void*, int64_t, const void*, int64_t, int64_t, int64_t, int64_t);
+using MmaF32Tile = void(float*, int64_t, const void*, int64_t, const void*, int64_t, int64_t, int64_t, int64_t, int64_t,
+                        int64_t);
 using PackTile = void(void*, int64_t, const void*, int64_t, int64_t, int64_t);
 
 constexpr uint32_t kSeed = 20240613;
@@ -116,7 +117,6 @@ TEST(DotFloat, ConvertsEveryHalfWhileFlushingDenormals) {
 template <typename T>
 void CheckMma(std::string_view level, int64_t m, int64_t n, int64_t k, int64_t c_ld, int64_t x_row, Numbers& numbers) {
   constexpr bool kDouble = std::is_same_v<T, double>;
-  auto* mma = Tile<MmaTile<T>>(kDouble ? "qk_mma_f64" : "qk_mma_f32", level);
   // Doubles have digits that no float has.
   const auto number = [&]() -> T { return numbers.Uniform(-1, 1) + (kDouble ? T(1e-9) * numbers.Uniform(-1, 1) : 0); };
   Guarded<T> c((m - 1) * c_ld + n);
@@ -126,7 +126,12 @@ void CheckMma(std::string_view level, int64_t m, int64_t n, int64_t k, int64_t c
   for (int64_t i = 0; i < k * 32; ++i) panel[i] = i % 32 < n ? number() : 0;
   for (int64_t i = 0; i < c.size(); ++i) c[i] = i % c_ld < n ? number() : kUntouched;
   std::vector<T> before(c.data(), c.data() + c.size());
-  mma(c.data(), c_ld, x.data(), x_row * sizeof(T), panel.data(), 0, m, n, k);
+  // What is asked for beside it changes nothing.
+  if constexpr (kDouble)
+    Tile<MmaF64Tile>("qk_mma_f64", level)(c.data(), c_ld, x.data(), x_row * sizeof(T), panel.data(), 0, m, n, k);
+  else
+    Tile<MmaF32Tile>("qk_mma_f32", level)(c.data(), c_ld, x.data(), x_row * sizeof(T), panel.data(), 0, m, n, k,
+                                          m % 2 * 8192, m % 3 * k * 64);
   for (int64_t i = 0; i < c.size(); ++i) {
     const int64_t r = i / c_ld, j = i % c_ld;
     if (j >= n) {
@@ -160,27 +165,25 @@ void CheckMmas() {
 TEST(MmaF32, EqualsDouble) { CheckMmas<float>(); }
 
 using TwoPanelsTile = void(float*, int64_t, float*, int64_t, const void*, int64_t, const void*, int64_t, const void*,
-                           int64_t, int64_t, int64_t, int64_t, int64_t);
+                           int64_t, int64_t, int64_t, int64_t, int64_t, int64_t);
 
 // Two panels at once are what each is by itself, to the bit, and nothing beside them is written.
 TEST(MmaF32Pair, IsTwoPanelsToTheBit) {
   Numbers numbers(kSeed);
   for (const std::string& level : HostLevels()) {
-    auto* mma =
-        Tile<void(float*, int64_t, const void*, int64_t, const void*, int64_t, int64_t, int64_t, int64_t, int64_t)>(
-            "qk_mma_f32", level);
+    auto* mma = Tile<MmaF32Tile>("qk_mma_f32", level);
     auto* pair = Tile<TwoPanelsTile>("qk_mma_f32_pair", level);
-    for (int64_t m = 1; m <= 31; ++m) {
+    for (int64_t m = 1; m <= 37; ++m) {
       for (const int64_t n : {32, 17}) {
         for (const int64_t k : {1, 7, 67}) {
-          for (const int64_t ahead : {0, 8192}) {
+          for (const auto& [ahead, next] : {std::pair{0, 0}, {8192, 0}, {8192, 1000}, {8192, 8192}}) {
             const int64_t c_ld = 37, d_ld = 32, x_row = k + 3;
             Guarded<float> c((m - 1) * c_ld + n), d((m - 1) * d_ld + n), x((m - 1) * x_row + k), v(k * 32), w(k * 32);
             for (Guarded<float>* const values : {&c, &d, &x, &v, &w}) numbers.Fill(values->data(), values->size());
             std::vector<float> c_want(c.data(), c.data() + c.size()), d_want(d.data(), d.data() + d.size());
-            mma(c_want.data(), c_ld, x.data(), x_row * 4, v.data(), 0, m, n, k, 0);
-            mma(d_want.data(), d_ld, x.data(), x_row * 4, w.data(), 0, m, n, k, 0);
-            pair(c.data(), c_ld, d.data(), d_ld, x.data(), x_row * 4, v.data(), 0, w.data(), 0, m, n, k, ahead);
+            mma(c_want.data(), c_ld, x.data(), x_row * 4, v.data(), 0, m, n, k, 0, 0);
+            mma(d_want.data(), d_ld, x.data(), x_row * 4, w.data(), 0, m, n, k, 0, 0);
+            pair(c.data(), c_ld, d.data(), d_ld, x.data(), x_row * 4, v.data(), 0, w.data(), 0, m, n, k, ahead, next);
             for (int64_t i = 0; i < c.size(); ++i)
               ASSERT_EQ(c[i], c_want[i]) << level << " m " << m << " n " << n << " k " << k << " at " << i;
             for (int64_t i = 0; i < d.size(); ++i)

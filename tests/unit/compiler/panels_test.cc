@@ -1,0 +1,100 @@
+// Products with weights in panels: their results, and how the panels are read.
+#include <gmock/gmock.h>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
+#include "quern/graph.h"
+#include "unit/compiler/expect_right.h"
+
+namespace quern {
+namespace {
+
+using namespace quern::testing;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// Weights of f32 become panels: columns that fill them and not, few rows and many, blocks of rows, a prologue and what
+// follows, several products of one left side, and sizes that are known at the run.
+TEST(Products, OfWeightsInPanels) {
+  struct Case {
+    const char *symbols, *rows, *k, *n;
+    std::vector<Binding> bindings;
+  };
+  const std::vector<Binding> some = {{{"S", 1}}, {{"S", 7}}, {{"S", 9}}, {{"S", 251}}};
+  const Case cases[] = {
+      {"", "9", "1", "32", {{}}},
+      {"", "13", "67", "31", {{}}},
+      {"", "1", "67", "33", {{}}},
+      {"", "8", "129", "96", {{}}},
+      {"", "2, 1, 101", "257", "97", {{}}},
+      {"", "61", "4099", "40", {{}}},
+      {"", "17", "601", "64", {{}}},
+      {"", "37", "517", "2048", {{}}},
+      {"", "30", "2053", "64", {{}}},
+      {"", "4099", "3", "9", {{}}},
+      {" sym S in 1..4096", "S", "37", "131", some},
+      {" sym S in 9..300", "2, S", "29", "64", {{{"S", 9}}, {{"S", 251}}}},
+  };
+  for (const Case& test : cases) {
+    for (const bool transposed : {false, true}) {
+      ExpectRight(absl::StrReplaceAll(
+                      R"(graph g$s {
+  %0 = Input() {name = "a"} : f32[$m, $k]
+  %1 = Param() {name = "b"} : f32[$b]
+  %2 = Param() {name = "c"} : f32[$n]
+  %3 = Relu(%0) : f32[$m, $k]
+  %4 = MatMul(%3, %1) {transpose_b = $t} : f32[$m, $n]
+  %5 = Add(%4, %2) : f32[$m, $n]
+  %6 = Silu(%5) : f32[$m, $n]
+  return %6
+})",
+                      {{"$s", test.symbols},
+                       {"$m", test.rows},
+                       {"$k", test.k},
+                       {"$n", test.n},
+                       {"$b", transposed ? absl::StrCat(test.n, ", ", test.k) : absl::StrCat(test.k, ", ", test.n)},
+                       {"$t", transposed ? "true" : "false"}}),
+                  test.bindings);
+    }
+  }
+}
+
+// Blocks of rows ask for the panels behind theirs while the second cache has room for both, for two of each where it has
+// it for them; long panels are read one by one, and bring themselves.
+TEST(Products, PanelsAreAskedForWhileOthersAreRead) {
+  const auto kernel = [](int64_t rows, int64_t k) {
+    Graph g;
+    const Value x = g.Input("x", absl::StrFormat("f32[%d, %d]", rows, k));
+    g.Output("y", g.Op("MatMul", {x, g.Param("w", absl::StrFormat("f32[%d, 4096]", k))}));
+    return *g.Dump({.stage = "kir", .kernel = "MatMulPanels"}, {.cpu = "x86-64-v4"});
+  };
+  EXPECT_THAT(kernel(40, 768), HasSubstr("mma_f32_pair"));
+  EXPECT_THAT(kernel(40, 768), HasSubstr("ahead 8192, next 196608"));
+  EXPECT_THAT(kernel(40, 3072), Not(HasSubstr("mma_f32_pair")));
+  EXPECT_THAT(kernel(40, 3072), HasSubstr("ahead 8192, next 393216"));
+  EXPECT_THAT(kernel(40, 8192), Not(HasSubstr("mma_f32_pair")));
+  EXPECT_THAT(kernel(40, 8192), Not(HasSubstr("next")));
+}
+
+// Of different numbers of columns in one grid, one of whose weights is read by two products in two layouts.
+TEST(Products, OfSiblingsInPanels) {
+  for (const char* const rows : {"5", "37", "403"}) {
+    ExpectRight(absl::StrReplaceAll(R"(graph g {
+  %0 = Input() {name = "a"} : f32[$m, 64]
+  %1 = Param() {name = "q"} : f32[64, 128]
+  %2 = Param() {name = "k"} : f32[64, 64]
+  %3 = MatMul(%0, %1) {transpose_b = false} : f32[$m, 128]
+  %4 = MatMul(%0, %2) {transpose_b = false} : f32[$m, 64]
+  %5 = MatMul(%0, %2) {transpose_b = true} : f32[$m, 64]
+  %6 = Sigmoid(%4) : f32[$m, 64]
+  %7 = Mul(%6, %5) : f32[$m, 64]
+  return %3, %7
+})",
+                                    {{"$m", rows}}),
+                {{}});
+  }
+}
+
+}  // namespace
+}  // namespace quern
