@@ -98,7 +98,8 @@ QUERN_TILE(qk_mma_f32_pair)(float* c, int64_t c_ld, float* d, int64_t d_ld, cons
 #if HWY_MAX_BYTES == 64
   if (n == kPanelColumns) {
     // Panels that blocks of rows before these have asked for are in the second cache; others come from memory one after
-    // the other, for as many rows as there are registers: for half as many they would come twice as fast as it gives them.
+    // the other, for as many rows as there are registers: for half as many they would come twice as fast as it gives
+    // them.
     const bool asked = next > 0 && m > MostRows(x_stride);
     const int64_t first = ahead > 0 && !asked ? NextRows(m, MostRows(x_stride)) : 0;
     if (asked ? m >= kAskedPairRows : SuitsPair(m - first)) {

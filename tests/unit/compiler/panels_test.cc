@@ -60,8 +60,8 @@ TEST(Products, OfWeightsInPanels) {
   }
 }
 
-// Blocks of rows ask for the panels behind theirs while the second cache has room for both, for two of each where it has
-// it for them; long panels are read one by one, and bring themselves.
+// Blocks of rows ask for the panels behind theirs while the second cache has room for both, two of each where it has
+// room for them; long panels are read one by one, and bring themselves.
 TEST(Products, PanelsAreAskedForWhileOthersAreRead) {
   const auto kernel = [](int64_t rows, int64_t k) {
     Graph g;
