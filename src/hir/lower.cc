@@ -153,6 +153,7 @@ StatusOr<ir::Graph> Lower(const Module& module) {
   ir::Graph graph;
   graph.name = module.name;
   graph.symbols = module.symbols;
+  const FusionPolicy policy = module.quantisation.empty() ? module.policy : FusionPolicy::kFusable;
   LowerMemo memo;
   std::vector<std::vector<ir::Value>> values;  // of each HIR node
   for (const Node& node : module.nodes()) {
@@ -160,7 +161,7 @@ StatusOr<ir::Graph> Lower(const Module& module) {
     for (const Value& input : node.inputs) {
       inputs.push_back(input.absent() ? ir::Value{} : values[input.node][input.result]);
     }
-    QUERN_ASSIGN(values.emplace_back(), LowerNode(graph, node, std::move(inputs), module.policy, memo));
+    QUERN_ASSIGN(values.emplace_back(), LowerNode(graph, node, std::move(inputs), policy, memo));
   }
   for (const Value& output : module.outputs) {
     if (output.node < 0 || output.node >= static_cast<int>(values.size()) || output.result < 0 ||
@@ -172,6 +173,7 @@ StatusOr<ir::Graph> Lower(const Module& module) {
   }
   graph.output_names = module.output_names;
   graph.donations = module.donations;
+  graph.quantisation = module.quantisation;
   QUERN_RETURN_IF_ERROR(ir::Verify(graph));
   return graph;
 }

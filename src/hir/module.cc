@@ -236,6 +236,7 @@ Status Module::Named(std::string_view scope, const std::function<Status()>& buil
   std::vector<Value> old_outputs = outputs;
   std::vector<std::string> old_output_names = output_names;
   std::vector<ir::Donation> old_donations = donations;
+  ir::QuantisationMap old_quantisation = quantisation;
   const size_t opened = OpenScope(std::string(scope));
   Status status = build();
   CloseScope(opened);
@@ -246,6 +247,7 @@ Status Module::Named(std::string_view scope, const std::function<Status()>& buil
   outputs = std::move(old_outputs);
   output_names = std::move(old_output_names);
   donations = std::move(old_donations);
+  quantisation = std::move(old_quantisation);
   return status;
 }
 

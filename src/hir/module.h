@@ -75,6 +75,7 @@ class Module {
   std::vector<Value> outputs;
   std::vector<std::string> output_names;  // as ir::Graph has them
   std::vector<ir::Donation> donations;
+  ir::QuantisationMap quantisation;  // of the values of the graph that Lower makes
 
   const std::vector<Node>& nodes() const { return nodes_; }
   const TensorType& type(Value value) const { return nodes_[value.node].results[value.result]; }
@@ -128,7 +129,8 @@ class Module {
   std::vector<std::string> scopes_;
 };
 
-// Lowers every block in order to verified MIR. Errors carry the label path of the block.
+// Lowers every block in order to verified MIR, by the Fusable policy where there is a quantisation map: what fused ops
+// multiply has no names. Errors carry the label path of the block.
 StatusOr<ir::Graph> Lower(const Module& module);
 // The same with the Fusable policy, whatever the module's own: what autodiff takes.
 StatusOr<ir::Graph> LowerForAutodiff(Module module);

@@ -102,9 +102,12 @@ StatusOr<Module> Parse(std::string_view text) {
     QUERN_ASSIGN(ir::Donation donation, reader.ReadDonation(module.outputs.size()));
     module.donations.push_back(std::move(donation));
   }
+  QUERN_ASSIGN(module.quantisation, reader.ReadQuantisation());
   QUERN_RETURN_IF_ERROR(reader.Need("}"));
   if (const Status named = ir::CheckOutputNames(module.output_names, module.donations); !named.ok())
     return reader.At(named);
+  // Its values are those of the graph in ops.
+  if (!module.quantisation.empty()) QUERN_RETURN_IF_ERROR(reader.At(Lower(module).status()));
   if (!reader.AtEnd()) return reader.Expected("the end of the text");
   return module;
 }

@@ -25,12 +25,7 @@ std::string Print(const Module& module) {
     text += "(";
     for (size_t i = 0; i < shown; ++i) absl::StrAppend(&text, i == 0 ? "" : ", ", ref(node.inputs[i]));
     text += ")";
-    const char* separator = " {";
-    for (const auto& [name, value] : node.attributes.values()) {
-      absl::StrAppend(&text, separator, name, " = ", ir::ToString(value));
-      separator = ", ";
-    }
-    if (!node.attributes.values().empty()) text += "}";
+    text += ir::AttributesText(node.attributes);
     if (node.data != nullptr) text += ir::DataText(*node.data);
     for (size_t r = 0; r < node.results.size(); ++r)
       absl::StrAppend(&text, r == 0 ? " : " : ", ", node.results[r].ToString());
@@ -46,7 +41,7 @@ std::string Print(const Module& module) {
   for (const ir::Donation& donation : module.donations) {
     absl::StrAppend(&text, "  donate ", ir::ToString(ir::AttrValue(donation.input)), " -> ", donation.output, "\n");
   }
-  return text + "}\n";
+  return text + ir::QuantisationText(module.quantisation, 2) + "}\n";
 }
 
 }  // namespace quern::hir

@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "hir/block.h"
+#include "ir/value_names.h"
 
 namespace quern::hir {
 
@@ -35,6 +36,10 @@ StatusOr<Module> WrapGraph(const ir::Graph& graph) {
   for (const ir::Value& output : graph.outputs) module.outputs.push_back(values[output.node][output.result]);
   module.output_names = graph.output_names;
   module.donations = graph.donations;
+  if (graph.quantisation.empty()) return module;
+  // By value: a Constant without a label has one now.
+  QUERN_ASSIGN(const ir::Graph lowered, Lower(module));
+  module.quantisation = ir::MapOf(lowered, ir::SchemesOf(graph));
   return module;
 }
 

@@ -11,8 +11,8 @@
 
 namespace quern::ir {
 
-// The second has names of outputs, and is written where there are any.
-inline constexpr uint32_t kBinaryVersion = 2;
+// The second has names of outputs, the third a quantisation map, too: the first that says all of a graph is written.
+inline constexpr uint32_t kBinaryVersion = 3;
 
 // Whether bytes that begin so are meant to be such a graph.
 bool IsBinary(std::span<const uint8_t> bytes);
@@ -24,7 +24,8 @@ std::string Encode(const Graph& graph);
 StatusOr<Graph> Decode(std::span<const uint8_t> bytes);
 
 // What tells graphs apart, on every machine and in every run: names of leaves, symbols and their ranges, ops,
-// attributes, data, types and bodies. Labels, passes and the graph's own name have no part in it.
+// attributes, data, types, bodies, and schemes of quantisation by the number of their value. Labels, passes and the
+// graph's own name have no part in it.
 Hash128 Fingerprint(const Graph& graph);
 
 }  // namespace quern::ir

@@ -32,7 +32,8 @@ class Decoder {
     for (size_t o = 0; version_ > 1 && o < graph.outputs.size(); ++o) {
       QUERN_ASSIGN(graph.output_names.emplace_back(), ReadString("the name of an output"));
     }
-    if (version_ > 1 && !HasNames(graph.output_names)) return Wrong("names of outputs that are their numbers");
+    if (version_ == 2 && !HasNames(graph.output_names)) return Wrong("names of outputs that are their numbers");
+    if (version_ > 2) QUERN_RETURN_IF_ERROR(ReadQuantisation(graph.quantisation));
     if (const Status verified = Verify(graph); !verified.ok()) return At(verified);
     if (RoundUp(reader_.offset()) != data_at_) return Wrong("the graph does not end where the data begins");
     QUERN_ASSIGN(const std::span<const uint8_t> rest, reader_.Take(reader_.left(), "what is between graph and data"));
@@ -198,6 +199,35 @@ class Decoder {
     return Wrong(absl::StrFormat("an attribute of kind %d", kind));
   }
 
+  StatusOr<Attributes> ReadAttributes(std::string_view what) {
+    QUERN_ASSIGN(const uint32_t count, Count(what, sizeof(uint32_t) + 2));
+    Attributes attributes;
+    for (uint32_t i = 0; i < count; ++i) {
+      QUERN_ASSIGN(std::string key, ReadString("the name of an attribute"));
+      const auto& known = attributes.values();
+      if (!known.empty() && known.back().first >= key) return Wrong("attributes that are not sorted by name");
+      QUERN_ASSIGN(AttrValue value, ReadAttribute());
+      attributes.Set(std::move(key), std::move(value));
+    }
+    return attributes;
+  }
+
+  Status ReadQuantisation(QuantisationMap& map) {
+    QUERN_ASSIGN(const uint32_t count, Count("the schemes of values", 2 * sizeof(uint32_t)));
+    if (count == 0) return Wrong("a quantisation map of no value");
+    for (uint32_t i = 0; i < count; ++i) {
+      QUERN_ASSIGN(const std::string name, ReadString("the name of a value"));
+      if (!map.empty() && map.rbegin()->first >= name) return Wrong("schemes that are not sorted by name");
+      QUERN_ASSIGN(const Attributes attributes, ReadAttributes("the fields of a scheme"));
+      const StatusOr<Scheme> scheme = SchemeOf(name, attributes);
+      if (!scheme.ok()) return At(scheme.status());
+      // Equal schemes have equal bytes.
+      if (AttributesOf(*scheme) != attributes) return Wrong(absl::StrFormat("a scheme of %s without a field", name));
+      map.emplace(name, *scheme);
+    }
+    return absl::OkStatus();
+  }
+
   Status ReadData(WrittenNode& node) {
     QUERN_ASSIGN(const uint64_t at, reader_.Read<uint64_t>("the place of data"));
     QUERN_ASSIGN(const uint64_t bytes, reader_.Read<uint64_t>("the length of data"));
@@ -218,14 +248,7 @@ class Decoder {
     for (uint32_t i = 0; i < inputs; ++i) {
       QUERN_ASSIGN(node.inputs.emplace_back(), ReadValue(graph));
     }
-    QUERN_ASSIGN(const uint32_t attributes, Count("the attributes of a node", sizeof(uint32_t) + 2));
-    for (uint32_t i = 0; i < attributes; ++i) {
-      QUERN_ASSIGN(std::string key, ReadString("the name of an attribute"));
-      const auto& known = node.attributes.values();
-      if (!known.empty() && known.back().first >= key) return Wrong("attributes that are not sorted by name");
-      QUERN_ASSIGN(AttrValue value, ReadAttribute());
-      node.attributes.Set(std::move(key), std::move(value));
-    }
+    QUERN_ASSIGN(node.attributes, ReadAttributes("the attributes of a node"));
     QUERN_ASSIGN(const bool data, ReadBool("whether a node has data"));
     if (data) QUERN_RETURN_IF_ERROR(ReadData(node));
     QUERN_ASSIGN(const uint32_t results, Count("the results of a node", 2 * sizeof(uint32_t)));

@@ -6,6 +6,7 @@
 #include "ir/binary_layout.h"
 #include "ir/control.h"
 #include "ir/op.h"
+#include "ir/value_names.h"
 
 namespace quern::ir {
 namespace {
@@ -20,7 +21,9 @@ class Encoder {
   std::string Write(const Graph& graph) {
     PutGraph(graph);
     const bool names = HasNames(graph.output_names);
-    for (size_t o = 0; names && o < graph.outputs.size(); ++o) PutString(OutputName(graph.output_names, o));
+    const bool map = !graph.quantisation.empty();
+    for (size_t o = 0; (names || map) && o < graph.outputs.size(); ++o) PutString(OutputName(graph.output_names, o));
+    if (map) PutQuantisation(graph);
     std::string strings;
     PutBytes<uint32_t>(strings, static_cast<uint32_t>(strings_.size()));
     for (const std::string* text : strings_) {
@@ -29,7 +32,7 @@ class Encoder {
     }
     std::string file(kMagic);
     const uint64_t data_at = RoundUp(kHeaderBytes + strings.size() + body_.size());
-    PutBytes<uint32_t>(file, names ? 2 : 1);
+    PutBytes<uint32_t>(file, map ? 3 : names ? 2 : 1);
     PutBytes<uint32_t>(file, 0);
     PutBytes<uint64_t>(file, data_at);
     PutBytes<uint64_t>(file, data_.size());
@@ -86,15 +89,35 @@ class Encoder {
                value);
   }
 
+  void PutAttributes(const Attributes& attributes) {
+    PutCount(attributes.values().size());
+    for (const auto& [name, value] : attributes.values()) {
+      PutString(name);
+      PutAttribute(value);
+    }
+  }
+
+  // By name; where labels do not count, names that are labels do not either.
+  void PutQuantisation(const Graph& graph) {
+    PutCount(graph.quantisation.size());
+    if (!labels_) {
+      for (const auto& [value, scheme] : SchemesOf(graph)) {
+        PutValue(value);
+        PutAttributes(AttributesOf(scheme));
+      }
+      return;
+    }
+    for (const auto& [name, scheme] : graph.quantisation) {
+      PutString(name);
+      PutAttributes(AttributesOf(scheme));
+    }
+  }
+
   void PutNode(const Graph& graph, const Node& node) {
     PutString(node.op->name);
     PutCount(node.inputs.size());
     for (const Value& input : node.inputs) PutValue(input);
-    PutCount(node.attributes.values().size());
-    for (const auto& [name, value] : node.attributes.values()) {
-      PutString(name);
-      PutAttribute(value);
-    }
+    PutAttributes(node.attributes);
     PutBytes<uint8_t>(body_, node.data != nullptr);
     if (node.data != nullptr) {
       data_.resize(RoundUp(data_.size()));

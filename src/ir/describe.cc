@@ -72,6 +72,8 @@ std::string Describe(const Graph& graph) {
                   absl::StrFormat("parameters  %u, %.0f elements, %s\n", params.size(), elements, BytesText(bytes)));
   absl::StrAppend(&text, absl::StrFormat("constants   %d, %s\n", counts.constants, BytesText(counts.constant_bytes)));
   absl::StrAppend(&text, absl::StrFormat("ops         %d\n", counts.nodes));
+  if (!graph.quantisation.empty())
+    absl::StrAppend(&text, absl::StrFormat("quantised   %u values\n", graph.quantisation.size()));
   std::vector<std::pair<int, std::string>> sorted;
   for (const auto& [op, count] : counts.ops) sorted.emplace_back(-count, op);
   std::sort(sorted.begin(), sorted.end());

@@ -7,6 +7,7 @@
 #include "base/match.h"
 #include "ir/op.h"
 #include "ir/print_node.h"
+#include "ir/value_names.h"
 
 namespace quern::ir {
 namespace {
@@ -37,6 +38,19 @@ std::string OwnText(const Graph& graph, const Node& node, const DiffOptions& opt
 
 // "%3 = MatMul(%1, %2) {transpose_b = true} : f32[7, 5]"
 std::string Line(const Graph& graph, int n) { return HeadText(graph, n) + TypesText(graph.node(n)); }
+
+// What `graph` makes bytes of and `other` does not, or others; `partner`: the nodes of that one, by node.
+void DiffSchemes(const Graph& graph, const Graph& other, const std::vector<int>& partner, const char* mark,
+                 std::string& text) {
+  const std::map<Value, Scheme> schemes = SchemesOf(graph), others = SchemesOf(other);
+  if (schemes.empty()) return;
+  const std::map<Value, std::string> names = ValueNames(graph);
+  for (const auto& [value, scheme] : schemes) {
+    const auto found = others.find({partner[value.node], value.result});
+    if (found != others.end() && found->second == scheme) continue;
+    absl::StrAppend(&text, mark, SchemeText(names.at(value), scheme), "\n");
+  }
+}
 
 }  // namespace
 
@@ -86,6 +100,12 @@ std::string Diff(const Graph& a, const Graph& b, const DiffOptions& options) {
   };
   donations(a, b, "-");
   donations(b, a, "+");
+  std::vector<int> back(b.nodes().size(), -1);
+  for (size_t n = 0; n < partner.size(); ++n) {
+    if (partner[n] >= 0) back[partner[n]] = static_cast<int>(n);
+  }
+  DiffSchemes(a, b, partner, "- ", text);
+  DiffSchemes(b, a, back, "+ ", text);
   return text;
 }
 

@@ -15,7 +15,8 @@ struct DiffOptions {
 };
 
 // Lines of nodes that only `a` has ("- %3 = ..."), that only `b` has ("+ %4 = ..."), and that both have over other
-// operands ("~ %5 = ... was ..."), in order; of sizes, outputs and donations that differ; empty where nothing does.
+// operands ("~ %5 = ... was ..."), in order; of sizes, outputs, donations and schemes that differ; empty where nothing
+// does.
 // Nodes are matched by op, attributes, data, result types and bodies, in order; names of graphs count for nothing. Of
 // the same graphs in any run the same text.
 std::string Diff(const Graph& a, const Graph& b, const DiffOptions& options = {});

@@ -7,6 +7,7 @@
 //     %2 = MatMul(%0, %1) {transpose_b = true} : f32[SEQ, 512]  @"layers.0/ffn_up"
 //     %3 = Silu(%2) : f32[SEQ, 512]
 //     return %3 as "y"
+//     quantise "x" {dtype = u8, high = 2.64, low = 0.0, symmetric = false}
 //   }
 // A node with several results is `%4:2 = ...` and its results are %4.0 and %4.1. Some nodes own graphs, by name:
 //   %5 = Region(%0, %1) {family = "matmul"} : f32[SEQ, 512] body graph body { ... }
@@ -26,6 +27,7 @@
 
 #include "base/status.h"
 #include "ir/attributes.h"
+#include "ir/quantisation.h"
 #include "ir/type.h"
 
 namespace quern::ir {
@@ -78,6 +80,8 @@ class Graph {
   std::vector<std::string> output_names;  // as many, each another, or none: numbers. Bodies have none
   std::vector<Donation> donations;
   std::vector<ExtentConstraint> constraints;  // found by inference, checked when symbols are bound
+  // What insert_qdq puts pairs on; the values are those of floats until then. Bodies have none.
+  QuantisationMap quantisation;
 
   const std::vector<Node>& nodes() const { return nodes_; }
   const Node& node(int index) const { return nodes_[index]; }
@@ -124,7 +128,7 @@ class Graph {
 
 // Checks the whole graph again from the op table: operands precede users, arity, attributes, operand dtypes,
 // re-inferred types, unique Input and Param names, bodies (those of one Param name agree on its type), outputs,
-// donations. On in release builds.
+// donations, the quantisation map. On in release builds.
 Status Verify(const Graph& graph);
 
 // The Params of the graph and of all bodies in it, each name once: first those of the graph, in order.

@@ -8,6 +8,7 @@
 #include "ir/graph.h"
 #include "ir/op.h"
 #include "ir/text_reader.h"
+#include "ir/value_names.h"
 #include "ir/written.h"
 
 namespace quern::ir {
@@ -93,6 +94,9 @@ StatusOr<Graph> ReadGraph(TextReader& reader, int nesting) {
     QUERN_ASSIGN(Donation donation, reader.ReadDonation(graph.outputs.size()));
     graph.donations.push_back(std::move(donation));
   }
+  if (nesting == 0) {
+    QUERN_ASSIGN(graph.quantisation, reader.ReadQuantisation());
+  }
   QUERN_RETURN_IF_ERROR(reader.Need("}"));
   const Status verified = Verify(graph);
   if (!verified.ok()) return reader.At(verified);
@@ -122,7 +126,8 @@ bool SameGraph(const Graph& a, const Graph& b) {
     if (OutputName(a.output_names, o) != OutputName(b.output_names, o)) return false;
   }
   if (a.name != b.name || a.symbols != b.symbols || a.outputs != b.outputs || a.donations != b.donations ||
-      a.constraints != b.constraints || a.nodes().size() != b.nodes().size()) {
+      a.constraints != b.constraints || a.nodes().size() != b.nodes().size() ||
+      a.quantisation.size() != b.quantisation.size() || SchemesOf(a) != SchemesOf(b)) {
     return false;
   }
   for (size_t n = 0; n < a.nodes().size(); ++n) {

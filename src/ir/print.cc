@@ -33,6 +33,7 @@ class Printer {
     for (const Donation& d : graph.donations) {
       absl::StrAppend(&text, pad, "donate ", ToString(AttrValue(d.input)), " -> ", d.output, "\n");
     }
+    text += QuantisationText(graph.quantisation, indent + 2);
     absl::StrAppend(&text, std::string(indent, ' '), "}");
   }
 
@@ -69,14 +70,14 @@ std::string HeadText(const Graph& graph, int index) {
   absl::StrAppend(&text, " = ", node.op->name, "(");
   for (size_t i = 0; i < node.inputs.size(); ++i)
     absl::StrAppend(&text, i == 0 ? "" : ", ", RefText(graph, node.inputs[i]));
-  text += ")";
-  if (node.attributes.values().empty()) return text;
-  const char* separator = " {";
-  for (const auto& [name, value] : node.attributes.values()) {
-    absl::StrAppend(&text, separator, name, " = ", ToString(value));
-    separator = ", ";
-  }
-  return text + "}";
+  return text + ")" + AttributesText(node.attributes);
+}
+
+std::string AttributesText(const Attributes& attributes) {
+  std::string text;
+  for (const auto& [name, value] : attributes.values())
+    absl::StrAppend(&text, text.empty() ? " {" : ", ", name, " = ", ToString(value));
+  return text.empty() ? text : text + "}";
 }
 
 std::string TypesText(const Node& node) {
@@ -105,6 +106,17 @@ std::string NameText(std::string_view name) {
     return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.' || c == '-' || c == '/';
   });
   return word ? std::string(name) : ToString(AttrValue(std::string(name)));
+}
+
+std::string QuantisationText(const QuantisationMap& map, int indent) {
+  std::string text;
+  for (const auto& [name, scheme] : map)
+    absl::StrAppend(&text, std::string(indent, ' '), SchemeText(name, scheme), "\n");
+  return text;
+}
+
+std::string SchemeText(const std::string& name, const Scheme& scheme) {
+  return absl::StrCat("quantise ", ToString(AttrValue(name)), AttributesText(AttributesOf(scheme)));
 }
 
 std::string DataText(const std::vector<uint8_t>& data) {

@@ -316,4 +316,16 @@ StatusOr<Donation> TextReader::ReadDonation(size_t outputs) {
   return donation;
 }
 
+StatusOr<QuantisationMap> TextReader::ReadQuantisation() {
+  QuantisationMap map;
+  while (Accept("quantise")) {
+    QUERN_ASSIGN(const std::string name, String());
+    QUERN_ASSIGN(const Attributes attributes, AttributeList());
+    const StatusOr<Scheme> scheme = SchemeOf(name, attributes);
+    if (!scheme.ok()) return At(scheme.status());
+    if (!map.emplace(name, *scheme).second) return Expected(absl::StrCat("one scheme of ", name, " before here"));
+  }
+  return map;
+}
+
 }  // namespace quern::ir

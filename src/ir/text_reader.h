@@ -57,6 +57,8 @@ class TextReader {
   Status ReadOutputName(std::vector<std::string>& names);
   // "-> 1" of a donation, of so many outputs.
   StatusOr<Donation> ReadDonation(size_t outputs);
+  // "quantise "x" {dtype = u8, ..}", any number of them.
+  StatusOr<QuantisationMap> ReadQuantisation();
 
  private:
   std::string Place() const;

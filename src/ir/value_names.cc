@@ -17,19 +17,42 @@ std::map<Value, std::string> ValueNames(const Graph& graph) {
   }
   for (int n = 0; n < static_cast<int>(graph.nodes().size()); ++n) {
     const Node& node = graph.node(n);
-    const std::string number = absl::StrCat("%", n);
-    std::string name = number;
     if (IsInput(node) || IsParam(node)) {
-      name = node.attributes.String("name");
-    } else if (const std::string label = node.origin < 0 ? "" : graph.origins()[node.origin].label; !label.empty()) {
-      const int count = ++labels[label];
-      name = count == 1 ? label : absl::StrCat(label, "#", count);
-      if (!taken.insert(name).second) name = number;
+      names[{n, 0}] = node.attributes.String("name");
+      continue;
     }
-    for (int r = 0; r < static_cast<int>(node.results.size()); ++r)
-      names[{n, r}] = r == 0 ? name : absl::StrCat(name, ".", r);
+    // As modules do it, a node without a label has its number for one.
+    const std::string number = absl::StrCat("%", n);
+    std::string label = node.origin < 0 ? "" : graph.origins()[node.origin].label;
+    if (label.empty()) label = number;
+    const int count = ++labels[label];
+    std::string name = count == 1 ? label : absl::StrCat(label, "#", count);
+    if (taken.contains(name)) name = number;
+    for (int r = 0; r < static_cast<int>(node.results.size()); ++r) {
+      std::string& result = names[{n, r}];
+      result = r == 0 ? name : absl::StrCat(name, ".", r);
+      while (!taken.insert(result).second) result += "'";  // another has that label
+    }
   }
   return names;
+}
+
+std::map<Value, Scheme> SchemesOf(const Graph& graph) {
+  std::map<Value, Scheme> schemes;
+  if (graph.quantisation.empty()) return schemes;
+  for (const auto& [value, name] : ValueNames(graph)) {
+    const auto scheme = graph.quantisation.find(name);
+    if (scheme != graph.quantisation.end()) schemes[value] = scheme->second;
+  }
+  return schemes;
+}
+
+QuantisationMap MapOf(const Graph& graph, const std::map<Value, Scheme>& schemes) {
+  QuantisationMap map;
+  if (schemes.empty()) return map;
+  const std::map<Value, std::string> names = ValueNames(graph);
+  for (const auto& [value, scheme] : schemes) map[names.at(value)] = scheme;
+  return map;
 }
 
 }  // namespace quern::ir

@@ -13,4 +13,9 @@ namespace quern::ir {
 // further results of a node.
 std::map<Value, std::string> ValueNames(const Graph& graph);
 
+// The quantisation map of a graph, which verifies, by value: for who changes names of values, or does not look at them.
+std::map<Value, Scheme> SchemesOf(const Graph& graph);
+// The map of a graph that has these.
+QuantisationMap MapOf(const Graph& graph, const std::map<Value, Scheme>& schemes);
+
 }  // namespace quern::ir

@@ -66,6 +66,11 @@ Status CheckBodies(const OpDef& op, std::span<const std::shared_ptr<const Graph>
       return ToStatus({DiagnosticCode::kUnsupported, op.name, absl::StrFormat("%s of %s", node.op->name, op.bodies[b]),
                        "one outside of bodies", "a size that each trip or branch finds", ""});
     }
+    if (!bodies[b]->quantisation.empty()) {
+      return ToStatus({DiagnosticCode::kUnsupported, op.name, absl::StrCat("the quantisation map of ", op.bodies[b]),
+                       "schemes of values outside of bodies",
+                       absl::StrCat("that of ", bodies[b]->quantisation.begin()->first), ""});
+    }
     if (const Status status = Verify(*bodies[b]); !status.ok()) {
       return WithMessage(status, absl::StrFormat("%s: %s: %s", op.name, op.bodies[b], std::string(status.message())));
     }
@@ -215,6 +220,7 @@ Status Verify(const Graph& graph) {
         absl::StrFormat("%u outputs have %u names", graph.outputs.size(), graph.output_names.size()));
   }
   QUERN_RETURN_IF_ERROR(CheckOutputNames(graph.output_names, graph.donations));
+  QUERN_RETURN_IF_ERROR(CheckQuantisation(graph, graph.quantisation));
   QUERN_RETURN_IF_ERROR(CheckCounted(graph));
   std::map<std::string_view, const TensorType*> params_of_all;
   return CheckParams(graph, params_of_all);

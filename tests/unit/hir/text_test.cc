@@ -6,6 +6,8 @@
 
 #include "hir/module.h"
 #include "ir/graph.h"
+#include "ir/op.h"
+#include "ir/value_names.h"
 #include "support/damage_text.h"
 #include "support/environment.h"
 
@@ -27,6 +29,7 @@ constexpr const char* kSources[] = {
   %9 = Mir.Update(%8, %7) {axis = 0, start = <0>} : f32[256, 32]  @"%9"
   return %7 as "y", %2.0, %9
   donate "state" -> 2
+  quantise "layers.0/%3" {dtype = u8, high = 3.0, low = -0.25, symmetric = false}
 }
 )",
     R"(module "a name of words" fusion fusable {
@@ -79,6 +82,52 @@ TEST(ModuleText, DefaultsAreFilledIn) {
 )");
 }
 
+// What multiplies in a fused op would have no names: with a map blocks are plain ops, whatever the policy.
+TEST(ModuleText, MapsAreOfPlainOps) {
+  const std::string nodes = R"(module m fusion direct {
+  %0 = Input() {name = "x"} : f32[2, 8]
+  %1 = Param() {name = "w"} : f32[8, 4]
+  %2 = Param() {name = "b"} : f32[4]
+  %3 = Linear(%0, %1, %2) {act = "Relu", bias = true} : f32[2, 4]  @"up"
+  return %3
+)";
+  const auto ops = [](const std::string& text) {
+    const StatusOr<Module> module = Parse(text);
+    EXPECT_TRUE(module.ok()) << module.status();
+    const StatusOr<ir::Graph> graph = Lower(*module);
+    EXPECT_TRUE(graph.ok()) << graph.status();
+    std::string made;
+    for (const ir::Node& node : graph->nodes()) made += std::string(node.op->name) + " ";
+    return made + std::to_string(graph->quantisation.size());
+  };
+  EXPECT_EQ(ops(nodes + "}\n"), "Input Param Param FusedMatMulBiasAct 0");
+  EXPECT_EQ(ops(nodes + "  quantise \"up#3\" {dtype = u8, high = 1.0, low = 0.0}\n}\n"),
+            "Input Param Param MatMul Add Relu 1");
+}
+
+// A Constant without a label gets one, by which it is called then.
+TEST(ModuleText, MapsOfGraphsStayWithTheirValues) {
+  const StatusOr<ir::Graph> graph = ir::Parse(R"(graph g {
+  %0 = Input() {name = "x"} : f32[2, 3]
+  %1 = Constant() hex 0000803f000000c00000003f : f32[3, 1]
+  %2 = Exp(%0) : f32[2, 3]
+  %3 = MatMul(%2, %1) : f32[2, 1]
+  return %3
+  quantise "%1" {dtype = i8, symmetric = true}
+  quantise "%2" {dtype = u8, high = 3.0, low = 0.0}
+})");
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  const StatusOr<Module> module = WrapGraph(*graph);
+  ASSERT_TRUE(module.ok()) << module.status();
+  for (const StatusOr<Module>& one : {module, Parse(Print(*module))}) {
+    ASSERT_TRUE(one.ok()) << one.status();
+    const StatusOr<ir::Graph> lowered = Lower(*one);
+    ASSERT_TRUE(lowered.ok()) << lowered.status();
+    EXPECT_TRUE(ir::SchemesOf(*lowered) == ir::SchemesOf(*graph)) << Print(*one);
+    EXPECT_TRUE(ir::SameGraph(*lowered, *graph));
+  }
+}
+
 std::string ErrorOf(const std::string& nodes) {
   const StatusOr<Module> module = Parse("module m {\n  %0 = Input() {name = \"x\"} : f32[2, 8]\n" + nodes + "}\n");
   EXPECT_NE(module.status().code(), absl::StatusCode::kInternal) << "a text is no bug of ours";
@@ -107,6 +156,8 @@ TEST(ModuleText, SaysWhatIsWrong) {
   EXPECT_EQ(ErrorOf("  %1 = RmsNorm(%0, -) : f32[2, 8]\n  return %1\n"),
             "line 3: RmsNorm: gamma refers to no value (absent) (in rms_norm)");
   EXPECT_EQ(ErrorOf("  return %0\n  donate \"x\" -> 1\n"), "4:18: expected an output before here");
+  EXPECT_EQ(ErrorOf("  return %0\n  quantise \"xx\" {dtype = u8, high = 1.0, low = 0.0}\n"),
+            "line 5: there is no value xx; there is: x; did you mean x? (in m)");
   EXPECT_EQ(std::string(Parse("module m fusion some {\n  return\n}\n").status().message()),
             "1:16: expected direct or fusable");
 }
@@ -151,6 +202,7 @@ constexpr std::string_view kPieces[] = {"(",
                                         "Input",
                                         "return %0",
                                         "donate \"x\" -> 0",
+                                        "quantise \"x\" {dtype = u8, high = 2.0, low = 1.0}",
                                         "true",
                                         "hex 00",
                                         "-9223372036854775808",

@@ -132,7 +132,7 @@ TEST(Binary, SaysWhatIsWrong) {
   EXPECT_EQ(error(good.substr(0, 50)), "byte 32: the file ends inside the header");
   std::string version = good;
   version[8] = 9;
-  EXPECT_EQ(error(version), "byte 8: version 9 is not known, 1 to 2 are");
+  EXPECT_EQ(error(version), "byte 8: version 9 is not known, 1 to 3 are");
   std::string damaged = good;
   damaged[damaged.size() / 2] ^= 1;
   EXPECT_NE(error(damaged).find("the file was damaged"), std::string::npos);

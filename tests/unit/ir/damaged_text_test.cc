@@ -11,7 +11,8 @@
 namespace quern::ir {
 namespace {
 
-// Every form of the text occurs: symbols, all kinds of attributes, data, several results, a body, origins, donations.
+// Every form of the text occurs: symbols, all kinds of attributes, data, several results, a body, origins, donations,
+// schemes.
 constexpr const char* kSources[] = {
     R"(graph g sym PAST_SEQ in 0..511, SEQ in 1..256 {
   %0 = Input() {name = "x"} : f32[SEQ, 256]
@@ -24,6 +25,7 @@ constexpr const char* kSources[] = {
   %7 = Update(%4, %6) {axis = 0, start = <PAST_SEQ>} : f32[512, 512]
   return %3, %7
   donate "cache" -> 1
+  quantise "%6" {dtype = u8, high = 2.5, low = -1.0, symmetric = false}
 }
 )",
     R"(graph g sym S in 1..8 {
