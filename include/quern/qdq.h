@@ -1,6 +1,8 @@
 // Graphs of floats whose products are over bytes, as ONNX Runtime's static quantisation makes them: the ranges that
 // values have in some runs, a quantisation map made of those or written by hand, and pairs of QuantizeLinear and
-// DequantizeLinear by it, which compiling keeps in integers (docs/quantise-graphs.md).
+// DequantizeLinear by it, which compiling keeps in integers (docs/quantise-graphs.md). A map can be a part of a graph,
+// too, which is then compiled as if its pairs stood there. Functions here may run at one time in any number of threads
+// on one graph; a Calibrator is for one thread at a time.
 //
 //   quern::Result<quern::Calibrator> calibrator = quern::Calibrator::Make(g);
 //   for (const auto& batch : batches)
@@ -39,7 +41,8 @@ std::string RangesJson(const ValueRanges& ranges);
 Result<ValueRanges> ParseRanges(std::string_view json);
 
 // Runs a graph and looks at the floats that it computes: every value that not only parameters decide, as the graph was
-// given. It is compiled with outputs of its own for that, and otherwise as Graph::Compile does.
+// given, but without a quantisation map that it has. It is compiled with outputs of its own for that, and otherwise as
+// Graph::Compile does.
 class Calibrator {
  public:
   // The graph, and the bytes of its parameters, outlive it. Errors: those of Graph::Compile.
@@ -90,9 +93,18 @@ Result<QuantisationMap> MakeQuantisationMap(const Graph& graph, const ValueRange
                                             const QdqOptions& options = {});
 
 // The graph in ops, as Graph::LowerForAutodiff gives it, with a pair of QuantizeLinear and DequantizeLinear between
-// products and those of their operands that the map has. Weights that have bytes become constants of i8, others i8 when
-// they are bound. Inputs, outputs and other parameters are the same. Errors: that of the graph; kUnknownName;
-// kBadAttribute, with the value and the field; kOutOfRange, weights that are no finite numbers.
+// products and those of their operands that the map has, in the place of a map of its own. Weights that have bytes
+// become constants of i8, others i8 when they are bound. Inputs, outputs and other parameters are the same. Errors:
+// that of the graph; kUnknownName; kBadAttribute, with the value and the field; kOutOfRange, weights that are no finite
+// numbers.
 Result<Graph> InsertQdq(const Graph& graph, const QuantisationMap& map);
+
+// The graph in ops, as Graph::LowerForAutodiff gives it, with the map as a part of it, in the place of one that it has:
+// text, binary form and fingerprint say it, and compiling does what InsertQdq would. Weights that are constants become
+// constants of i8 then, parameters i8 when they are bound. Errors: those of InsertQdq, but that weights which are no
+// finite numbers are one of Graph::Compile.
+Result<Graph> WithQuantisation(const Graph& graph, const QuantisationMap& map);
+// The map that is a part of the graph; empty where it has none. Error: that of the graph.
+Result<QuantisationMap> QuantisationOf(const Graph& graph);
 
 }  // namespace quern

@@ -70,6 +70,8 @@ class TextGraph {
   // Writes what InsertQdq makes of the graph, as Save does. Parameters whose values files have become constants: what
   // is written is the whole of it. Errors: those of InsertQdq; kResource.
   Result<void> SaveQuantised(const std::string& path, const QuantisationMap& map) const;
+  // The same of what WithQuantisation makes of it: the graph of floats, and the map as a part of it.
+  Result<void> SaveWithQuantisation(const std::string& path, const QuantisationMap& map) const;
   // Writes what the last run computed: "NAME=FILE.npy" one output, "FILE.npz" or "FILE.safetensors" all. Errors:
   // kInvalid, for what is none; kUnknownName; kUnsupported (bf16 as .npy); kResource.
   Result<void> SaveOutputs(const std::string& file) const;

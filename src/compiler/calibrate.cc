@@ -66,6 +66,7 @@ Result<Calibrator> Calibrator::Make(const Graph& graph, const Options& options) 
   auto state = std::make_unique<State>();
   auto observing = [&]() -> StatusOr<ir::Graph> {
     QUERN_ASSIGN(ir::Graph lowered, hir::LowerForAutodiff(of.module));
+    lowered.quantisation.clear();  // ranges are those of floats
     return Observing(std::move(lowered), state->watched);
   };
   const Result<Graph> watching = of.InOps(observing());

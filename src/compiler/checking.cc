@@ -13,6 +13,7 @@
 #include "compiler/public_error.h"
 #include "compiler/runtime_options.h"
 #include "hir/module.h"
+#include "opt/insert_qdq.h"
 #include "opt/passes.h"
 #include "opt/rewriter.h"
 #include "quern/check.h"
@@ -55,15 +56,16 @@ bool HasRegions(const ir::Graph& graph) {
 }  // namespace
 
 StatusOr<check::Planned> PlanReproduction(const check::Reproduction& reproduction, const PipelineOptions& pipeline) {
-  check::Planned planned{reproduction.graph, {}, {}};
-  if (HasRegions(reproduction.graph)) {
-    planned.fused = reproduction.graph;
+  // What a quantisation map means is its pairs.
+  QUERN_ASSIGN(ir::Graph graph, opt::InsertQdq(reproduction.graph));
+  check::Planned planned{graph, {}, {}};
+  if (HasRegions(graph)) {
+    planned.fused = graph;
   } else if (!reproduction.settings.passes) {
-    QUERN_ASSIGN(planned.fused,
-                 opt::FuseRegions(reproduction.graph, {codegen::Families(), pipeline.facts, pipeline.fuse}));
+    QUERN_ASSIGN(planned.fused, opt::FuseRegions(graph, {codegen::Families(), pipeline.facts, pipeline.fuse}));
   } else {
     if (!pipeline.exact) {
-      QUERN_ASSIGN(const ir::Graph expanded, opt::ExpandComposites(reproduction.graph));
+      QUERN_ASSIGN(const ir::Graph expanded, opt::ExpandComposites(graph));
       QUERN_ASSIGN(planned.meaning, opt::QuantiseActivations(expanded));
     }
     QUERN_ASSIGN(const hir::Module module, hir::WrapGraph(reproduction.graph));
@@ -131,6 +133,7 @@ class TemporaryFolder {
 
 StatusOr<std::string> ReduceFile(const std::string& path, const ReduceOptions& options) {
   QUERN_ASSIGN(check::Reproduction start, check::Read(path));
+  QUERN_ASSIGN(start.graph, opt::InsertQdq(start.graph));  // parts of graphs have no quantisation map
   if (options.command.find("{}") == std::string::npos)
     return absl::InvalidArgumentError("the command has no {} for the file");
   const TemporaryFolder folder;

@@ -9,6 +9,7 @@
 #include "compiler/target_check.h"
 #include "ir/binary.h"
 #include "ir/logical.h"
+#include "ir/value_names.h"
 #include "quern/dispatch.h"
 
 namespace quern {
@@ -38,6 +39,7 @@ StatusOr<ir::Graph> Numbered(const ir::Graph& graph) {
   numbered.output_names = graph.output_names;
   numbered.donations = graph.donations;
   numbered.constraints = graph.constraints;
+  numbered.quantisation = ir::MapOf(numbered, ir::SchemesOf(graph));
   return numbered;
 }
 

@@ -96,6 +96,8 @@ class Inliner {
   StatusOr<std::vector<hir::Value>> Run(const std::vector<hir::Value>& values) {
     if (!from_.donations.empty())
       return ToStatus({DiagnosticCode::kUnsupported, "Inline", "", "", "a graph that carries state", from_.name});
+    if (!from_.quantisation.empty())
+      return ToStatus({DiagnosticCode::kUnsupported, "Inline", "", "", "a graph with a quantisation map", from_.name});
     QUERN_RETURN_IF_ERROR(BindSizes(values));
     size_t input = 0;
     for (const hir::Node& node : from_.nodes()) {

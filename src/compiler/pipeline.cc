@@ -7,6 +7,7 @@
 #include "base/stopwatch.h"
 #include "ir/counted.h"
 #include "opt/expand_nodes.h"
+#include "opt/insert_qdq.h"
 #include "opt/passes.h"
 
 namespace quern::compiler {
@@ -78,6 +79,8 @@ struct Step {
 
 // Passes that do not depend on sizes, once for a model.
 constexpr Step kPrepare[] = {
+    {"insert_qdq", "what the quantisation map names is bytes where products read it; other steps name values anew",
+     [](Work& w) { return opt::InsertQdq(w.graph); }},
     {"expand_bodies", "functions in ops stand for their bodies, which every other step then sees",
      [](Work& w) { return opt::ExpandBodies(w.graph); }},
     {"choose_kernels", "ops with a kernel of their own are other ops where the policy asks for that",

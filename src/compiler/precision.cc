@@ -4,6 +4,7 @@
 #include "compiler/public_error.h"
 #include "hir/module.h"
 #include "ir/op.h"
+#include "opt/insert_qdq.h"
 #include "opt/mixed_precision.h"
 
 namespace quern {
@@ -19,7 +20,8 @@ StatusOr<ir::Graph> Mixed(const hir::Module& module, const PrecisionOptions& opt
     if (ir::FindOp(op) == nullptr) return ir::UnknownOp(op);
   }
   QUERN_ASSIGN(const ir::Graph lowered, hir::LowerForAutodiff(module));
-  return opt::MixPrecision(lowered, mixed);
+  QUERN_ASSIGN(const ir::Graph pairs, opt::InsertQdq(lowered));
+  return opt::MixPrecision(pairs, mixed);
 }
 
 }  // namespace

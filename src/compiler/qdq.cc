@@ -7,6 +7,7 @@
 #include "compiler/graph_state.h"
 #include "compiler/public_error.h"
 #include "ir/op.h"
+#include "opt/insert_qdq.h"
 
 namespace quern {
 namespace {
@@ -22,6 +23,16 @@ std::optional<ir::ValueRange> RangeOf(const std::optional<ValueRange>& range) {
   return ir::ValueRange{range->low, range->high};
 }
 
+QuantisationMap PublicMap(const ir::QuantisationMap& map) {
+  QuantisationMap made;
+  for (const auto& [name, scheme] : map) {
+    ValueScheme& as = made[name];
+    as = {std::string(Name(scheme.dtype)), scheme.symmetric, scheme.axis, {}};
+    if (scheme.range) as.range = ValueRange{scheme.range->low, scheme.range->high};
+  }
+  return made;
+}
+
 StatusOr<QuantisationMap> Made(const hir::Module& module, const ValueRanges& ranges, const QdqOptions& options) {
   opt::QdqOptions to{
       .symmetric = options.symmetric, .per_channel = options.per_channel, .ops = options.ops, .keep = options.keep};
@@ -33,27 +44,23 @@ StatusOr<QuantisationMap> Made(const hir::Module& module, const ValueRanges& ran
   for (const auto& [name, range] : ranges) given[name] = {range.low, range.high};
   QUERN_ASSIGN(const ir::Graph graph, hir::LowerForAutodiff(module));
   QUERN_ASSIGN(const ir::QuantisationMap map, opt::QuantisationMapOf(graph, given, to));
-  QuantisationMap made;
-  for (const auto& [name, scheme] : map) {
-    ValueScheme& as = made[name];
-    as = {std::string(Name(scheme.dtype)), scheme.symmetric, scheme.axis, {}};
-    if (scheme.range) as.range = ValueRange{scheme.range->low, scheme.range->high};
-  }
-  return made;
+  return PublicMap(map);
 }
 
 }  // namespace
 
 namespace compiler {
 
-StatusOr<ir::Graph> WithQdq(const hir::Module& module, const QuantisationMap& map, const opt::ParamBytes& params) {
+StatusOr<ir::Graph> Mapped(const hir::Module& module, const QuantisationMap& map) {
   ir::QuantisationMap schemes;
   for (const auto& [name, scheme] : map) {
     QUERN_ASSIGN(const DType dtype, ByteType(name, scheme.dtype));
     schemes[name] = {dtype, scheme.symmetric, scheme.axis, RangeOf(scheme.range)};
   }
-  QUERN_ASSIGN(const ir::Graph graph, hir::LowerForAutodiff(module));
-  return opt::InsertQdq(graph, schemes, params);
+  QUERN_ASSIGN(ir::Graph graph, hir::LowerForAutodiff(module));
+  graph.quantisation = std::move(schemes);
+  QUERN_RETURN_IF_ERROR(opt::CheckSchemes(graph));
+  return graph;
 }
 
 }  // namespace compiler
@@ -79,7 +86,23 @@ Result<Graph> InsertQdq(const Graph& graph, const QuantisationMap& map) {
   opt::ParamBytes params;
   for (const auto& [name, bytes] : state.params)
     params[name] = {reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()};
-  return state.InOps(compiler::WithQdq(state.module, map, params));
+  const auto inserted = [&]() -> StatusOr<ir::Graph> {
+    QUERN_ASSIGN(const ir::Graph mapped, compiler::Mapped(state.module, map));
+    return opt::InsertQdq(mapped, params);
+  };
+  return state.InOps(inserted());
+}
+
+Result<Graph> WithQuantisation(const Graph& graph, const QuantisationMap& map) {
+  const compiler::GraphAccess::State& state = compiler::GraphAccess::Of(graph);
+  if (!state.ok()) return Result<Graph>::Failed(state.error);
+  return state.InOps(compiler::Mapped(state.module, map));
+}
+
+Result<QuantisationMap> QuantisationOf(const Graph& graph) {
+  const compiler::GraphAccess::State& state = compiler::GraphAccess::Of(graph);
+  if (!state.ok()) return Result<QuantisationMap>::Failed(state.error);
+  return PublicMap(state.module.quantisation);
 }
 
 }  // namespace quern

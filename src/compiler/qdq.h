@@ -3,11 +3,11 @@
 
 #include "hir/module.h"
 #include "ir/quantisation.h"
-#include "opt/insert_qdq.h"
 #include "quern/qdq.h"
 
 namespace quern::compiler {
 
-StatusOr<ir::Graph> WithQdq(const hir::Module& module, const QuantisationMap& map, const opt::ParamBytes& params);
+// The graph in ops that has the map. Errors: those of WithQuantisation.
+StatusOr<ir::Graph> Mapped(const hir::Module& module, const QuantisationMap& map);
 
 }  // namespace quern::compiler

@@ -23,6 +23,7 @@
 #include "ir/describe.h"
 #include "ir/diff.h"
 #include "onnx/import.h"
+#include "opt/insert_qdq.h"
 #include "quern/text.h"
 
 namespace quern {
@@ -94,6 +95,13 @@ struct TextGraph::State {
         params[name] = of_model->second;
     }
     return params;
+  }
+
+  // Writes a graph made of this one, with the parameters that have bytes as constants.
+  Status SaveWhole(const std::string& to, const StatusOr<ir::Graph>& made, const opt::ParamBytes& params) const {
+    QUERN_RETURN_IF_ERROR(made.status());
+    QUERN_ASSIGN(const ir::Graph whole, opt::EmbedParams(*made, params));
+    return WriteFile(to, to.ends_with(".qir") ? ir::Print(whole) : ir::Encode(whole), {&path, 1});
   }
 
   // The Input or Param of that name, or null.
@@ -353,13 +361,18 @@ Result<void> TextGraph::Calibrate(Calibrator& calibrator) const {
 }
 
 Result<void> TextGraph::SaveQuantised(const std::string& path, const QuantisationMap& map) const {
-  auto save = [&]() -> Status {
-    const opt::ParamBytes params = state_->GivenParams();
-    QUERN_ASSIGN(const ir::Graph pairs, compiler::WithQdq(compiler::GraphAccess::Of(graph()).module, map, params));
-    QUERN_ASSIGN(const ir::Graph whole, opt::EmbedParams(pairs, params));
-    return WriteFile(path, path.ends_with(".qir") ? ir::Print(whole) : ir::Encode(whole), {&state_->path, 1});
+  const opt::ParamBytes params = state_->GivenParams();
+  const auto pairs = [&]() -> StatusOr<ir::Graph> {
+    QUERN_ASSIGN(const ir::Graph mapped, compiler::Mapped(compiler::GraphAccess::Of(graph()).module, map));
+    return opt::InsertQdq(mapped, params);
   };
-  return compiler::ToResult(save(), state_->path);
+  return compiler::ToResult(state_->SaveWhole(path, pairs(), params), state_->path);
+}
+
+Result<void> TextGraph::SaveWithQuantisation(const std::string& path, const QuantisationMap& map) const {
+  return compiler::ToResult(
+      state_->SaveWhole(path, compiler::Mapped(compiler::GraphAccess::Of(graph()).module, map), state_->GivenParams()),
+      state_->path);
 }
 
 Result<void> TextGraph::SaveOutputs(const std::string& file) const {

@@ -2,6 +2,7 @@
 //
 //   %1 = Param() {name = "b"} : f32[80]   =>   %1 = Constant() hex .. : f32[80]
 
+#include "ir/value_names.h"
 #include "opt/insert_qdq.h"
 #include "opt/rewriter.h"
 
@@ -23,7 +24,10 @@ StatusOr<ir::Graph> EmbedParams(const ir::Graph& graph, const ParamBytes& params
         rewriter.to.AddConstant(node.results[0], {found->second.begin(), found->second.end()}, rewriter.OriginOf(n)));
     rewriter.Replace({n, 0}, value);
   }
-  return rewriter.Finish();
+  QUERN_ASSIGN(ir::Graph embedded, rewriter.Finish());
+  // Node for node the same, but a Constant is called by its label.
+  embedded.quantisation = ir::MapOf(embedded, ir::SchemesOf(graph));
+  return embedded;
 }
 
 }  // namespace quern::opt

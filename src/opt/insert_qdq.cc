@@ -6,7 +6,8 @@
 //                                           %5 = DequantizeLinear(%4, scales) {axis = 1} : f32[48, 80]
 //                                           %6 = MatMul(%3, %5) : f32[S, 80]
 //
-// Each value has one pair, whichever products read it. The product of two such is then one of bytes (integer_products).
+// by the graph's quantisation map, which has a scheme of %0 and one of %1. Each value has one pair, whichever products
+// read it. The product of two such is then one of bytes (integer_products).
 
 #include "opt/insert_qdq.h"
 
@@ -72,17 +73,14 @@ std::vector<uint8_t> Stored(DType dtype, double number) {
 
 class Inserter {
  public:
-  Inserter(const ir::Graph& graph, const ir::QuantisationMap& map, const ParamBytes& params)
+  Inserter(const ir::Graph& graph, const ParamBytes& params)
       : graph_(graph),
-        map_(map),
         params_(params),
-        names_(ir::ValueNames(graph)),
-        once_(OncePerBinding(graph)),
+        schemes_(ir::SchemesOf(graph)),
         known_(KnownNow(graph, params)),
         rewriter_(graph, "insert_qdq", nullptr) {}
 
   StatusOr<ir::Graph> Run() {
-    QUERN_RETURN_IF_ERROR(CheckNames());
     for (int n = 0; n < rewriter_.size(); ++n) {
       const ir::Node& node = graph_.node(n);
       if (!ReadsBytes(graph_, node)) {
@@ -92,10 +90,10 @@ class Inserter {
       // The product reads the pairs; everything else what they were made of.
       std::vector<std::pair<ir::Value, ir::Value>> plain;
       for (const ir::Value& value : {node.inputs[0], node.inputs[1]}) {
-        const auto scheme = map_.find(names_.at(value));
-        if (scheme == map_.end()) continue;
+        const auto scheme = schemes_.find(value);
+        if (scheme == schemes_.end()) continue;
         plain.emplace_back(value, rewriter_.Now(value));
-        QUERN_ASSIGN(const ir::Value pair, PairOf(n, value, scheme->first, scheme->second));
+        QUERN_ASSIGN(const ir::Value pair, PairOf(n, value, scheme->second));
         rewriter_.Replace(value, pair);
       }
       QUERN_RETURN_IF_ERROR(rewriter_.Copy(n));
@@ -106,43 +104,12 @@ class Inserter {
   }
 
  private:
-  Status CheckNames() const {
-    std::vector<std::string_view> known;
-    std::map<std::string_view, ir::Value> values;
-    for (const auto& [value, name] : names_) {
-      known.emplace_back(name);
-      values[name] = value;
-    }
-    for (const auto& [name, scheme] : map_) {
-      const auto found = values.find(name);
-      if (found == values.end()) return UnknownName("value", name, known, graph_.name);
-      const ir::TensorType& type = graph_.type(found->second);
-      const auto wrong = [&](const char* what, std::string wanted, std::string got) {
-        return ToStatus({DiagnosticCode::kBadAttribute, absl::StrCat("the scheme of ", name), what, std::move(wanted),
-                         std::move(got), graph_.name});
-      };
-      if (scheme.dtype != DType::kI8 && scheme.dtype != DType::kU8)
-        return wrong("dtype", "i8 or u8", std::string(Name(scheme.dtype)));
-      if (scheme.axis && (*scheme.axis < 0 || *scheme.axis >= type.rank()))
-        return wrong("axis", absl::StrCat("one of ", type.ToString()), absl::StrCat(*scheme.axis));
-      if (scheme.axis && scheme.range) return wrong("range", "none beside an axis", "one");
-      if (!scheme.range && !once_[found->second.node]) return wrong("range", "that of an activation", "none");
-      if (!scheme.range && scheme.dtype != DType::kI8) return wrong("dtype", "i8 without a range", "u8");
-      if (!scheme.range && !scheme.symmetric) return wrong("symmetric", "true without a range", "false");
-      if (scheme.range && !(std::isfinite(scheme.range->low) && std::isfinite(scheme.range->high) &&
-                            scheme.range->low <= scheme.range->high))
-        return wrong("range", "two numbers, the least first",
-                     absl::StrFormat("%g..%g", scheme.range->low, scheme.range->high));
-    }
-    return absl::OkStatus();
-  }
-
   StatusOr<ir::Value> Constant(int n, DType dtype, double number) {
     return rewriter_.to.AddConstant({dtype, {}}, Stored(dtype, number), rewriter_.OriginOf(n));
   }
 
-  StatusOr<ir::Value> PairOf(int n, ir::Value value, const std::string& name, const ir::Scheme& scheme) {
-    const auto [known, added] = pairs_.emplace(name, ir::Value{});
+  StatusOr<ir::Value> PairOf(int n, ir::Value value, const ir::Scheme& scheme) {
+    const auto [known, added] = pairs_.emplace(value, ir::Value{});
     if (!added) return known->second;
     ir::LinearForm form{{}, {}, scheme.axis.value_or(0), scheme.dtype};
     ir::Value bytes;
@@ -180,26 +147,39 @@ class Inserter {
     apart.outputs = {there.scale, quantised, weights};
     QUERN_ASSIGN(const std::vector<ir::RefTensor> made, ir::Interpret(apart, {}, feeds));
     if (!std::all_of(made[2].data.begin(), made[2].data.end(), [](double number) { return std::isfinite(number); }))
-      return ToStatus({DiagnosticCode::kOutOfRange, "", absl::StrCat("the weights of ", names_.at(value)),
-                       "finite numbers", "a NaN or an infinity", graph_.name});
+      return ToStatus({DiagnosticCode::kOutOfRange, "",
+                       absl::StrCat("the weights of ", ir::ValueNames(graph_).at(value)), "finite numbers",
+                       "a NaN or an infinity", graph_.name});
     const int origin = rewriter_.OriginOf(n);
     QUERN_ASSIGN(form.scale, rewriter_.to.AddConstant(apart.type(there.scale), ir::BytesOf(made[0]), origin));
     return rewriter_.to.AddConstant(apart.type(quantised), ir::BytesOf(made[1]), origin);
   }
 
   const ir::Graph& graph_;
-  const ir::QuantisationMap& map_;
   const ParamBytes& params_;
-  const std::map<ir::Value, std::string> names_;
-  const std::vector<bool> once_, known_;
-  std::map<std::string, ir::Value> pairs_;  // of the new graph, by name
+  const std::map<ir::Value, ir::Scheme> schemes_;
+  const std::vector<bool> known_;
+  std::map<ir::Value, ir::Value> pairs_;  // of the new graph, by what they are made of
   Rewriter rewriter_;
 };
 
 }  // namespace
 
-StatusOr<ir::Graph> InsertQdq(const ir::Graph& graph, const ir::QuantisationMap& map, const ParamBytes& params) {
-  return Inserter(graph, map, params).Run();
+Status CheckSchemes(const ir::Graph& graph) {
+  QUERN_RETURN_IF_ERROR(ir::CheckQuantisation(graph, graph.quantisation));
+  const std::vector<bool> once = OncePerBinding(graph);
+  for (const auto& [value, scheme] : ir::SchemesOf(graph)) {
+    if (scheme.range || once[value.node]) continue;
+    return ToStatus({DiagnosticCode::kBadAttribute, absl::StrCat("the scheme of ", ir::ValueNames(graph).at(value)),
+                     "range", "that of an activation", "none", graph.name});
+  }
+  return absl::OkStatus();
+}
+
+StatusOr<ir::Graph> InsertQdq(const ir::Graph& graph, const ParamBytes& params) {
+  if (graph.quantisation.empty()) return graph;
+  QUERN_RETURN_IF_ERROR(CheckSchemes(graph));
+  return Inserter(graph, params).Run();
 }
 
 }  // namespace quern::opt

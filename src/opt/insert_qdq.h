@@ -32,13 +32,17 @@ StatusOr<ir::QuantisationMap> QuantisationMapOf(const ir::Graph& graph, const ir
 
 using ParamBytes = std::map<std::string, std::span<const uint8_t>, std::less<>>;
 
-// QuantizeLinear and DequantizeLinear between each product and those of its operands that the map has. Weights of which
-// `params` and Constants are all become bytes at once, others once per binding. Values that no product reads stay as
-// they are. Bodies are left alone: nothing of them is known by name. Errors: kUnknownName; a scheme that is none;
-// weights that are no finite numbers.
-StatusOr<ir::Graph> InsertQdq(const ir::Graph& graph, const ir::QuantisationMap& map, const ParamBytes& params = {});
+// Whether the graph's quantisation map is one of its values, as ir::CheckQuantisation says, and each activation has a
+// range.
+Status CheckSchemes(const ir::Graph& graph);
 
-// Params with these bytes, of scalar dtypes, become Constants, in bodies too.
+// QuantizeLinear and DequantizeLinear between each product and those of its operands that the graph's quantisation map
+// has; the graph made has no map. Weights of which `params` and Constants are all become bytes at once, others once per
+// binding. Values that no product reads stay as they are. Bodies are left alone: nothing of them is known by name.
+// Errors: those of CheckSchemes; weights that are no finite numbers.
+StatusOr<ir::Graph> InsertQdq(const ir::Graph& graph, const ParamBytes& params = {});
+
+// Params with these bytes, of scalar dtypes, become Constants, in bodies too; schemes stay with their values.
 StatusOr<ir::Graph> EmbedParams(const ir::Graph& graph, const ParamBytes& params);
 
 }  // namespace quern::opt

@@ -1,5 +1,6 @@
 // The passes over MIR: each a function from a graph to a new graph, in a file of its own. A pass leaves its argument
 // alone, keeps inputs, outputs, donations and constraints, and marks the nodes it makes with its name (Origin::pass).
+// They know of no quantisation map: InsertQdq (opt/insert_qdq.h) is the first, and leaves none.
 #pragma once
 
 #include <span>

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "check/draw.h"
 #include "check/reproduction.h"
 #include "quern/check.h"
 #include "quern/graph.h"
@@ -130,6 +131,39 @@ graph g sym N in 0.., S in 1..40 {
     ASSERT_TRUE(ran.ok()) << ran.error();
     EXPECT_TRUE(ran->passed) << ran->text;
   }
+}
+
+// What a map means is its pairs: beside the floats of the graph a range that cuts values off would be a fault.
+TEST(PublicReplay, OfAGraphWithAQuantisationMap) {
+  constexpr char kText[] = R"(# check: ref
+# options: cpu=native
+# sizes: S=5
+# data: a.safetensors
+graph g sym S in 1..40 {
+  %0 = Input() {name = "x"} : f32[S, 33]
+  %1 = Param() {name = "w"} : f32[33, 7]
+  %2 = MatMul(%0, %1) : f32[S, 7]
+  return %2
+  quantise "x" {dtype = u8, high = 0.25, low = -0.25}
+  quantise "w" {axis = 1, dtype = i8, symmetric = true}
+})";
+  std::string data;
+  const StatusOr<check::Reproduction> made = check::ParseText(kText, &data);
+  ASSERT_TRUE(made.ok()) << made.status();
+  const StatusOr<check::Bytes> bytes = check::DrawBytes(made->graph, made->sizes, 1);
+  ASSERT_TRUE(bytes.ok()) << bytes.status();
+  const std::string folder = Folder("mapped"), path = Written(folder, kText, *bytes);
+  Result<Replayed> ran = Replay(path, {});
+  ASSERT_TRUE(ran.ok()) << ran.error();
+  EXPECT_TRUE(ran->passed) << ran->text;
+  // Parts of it are of the pairs, too.
+  const std::string smaller = folder + "/smaller.qir";
+  const Result<std::string> reduced = Reduce(path, {.output = smaller, .command = "! grep -q QuantizeLinear {}"});
+  ASSERT_TRUE(reduced.ok()) << reduced.error();
+  std::stringstream text;
+  text << std::ifstream(smaller).rdbuf();
+  EXPECT_NE(text.str().find("QuantizeLinear"), std::string::npos);
+  EXPECT_EQ(text.str().find("MatMul"), std::string::npos) << text.str();
 }
 
 // Texts that may still be graphs, compiled and run: an answer or a sentence.

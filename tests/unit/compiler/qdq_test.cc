@@ -8,6 +8,9 @@
 #include <cmath>
 #include <limits>
 
+#include "quern/dispatch.h"
+#include "quern/precision.h"
+
 namespace quern {
 namespace {
 
@@ -160,6 +163,95 @@ TEST(Qdq, IsPartOfTextBytesAndFingerprint) {
   EXPECT_NE(*bytes->Fingerprint(), *InsertQdq(net.g, map)->Fingerprint());
 }
 
+TEST(Qdq, AMapOfTheGraphIsCompiledAsItsPairs) {
+  Net bound, unbound(false);
+  const Result<QuantisationMap> map = MakeQuantisationMap(bound.g, {{"x", {-2, 2}}, {"act", {0, 1.5}}});
+  ASSERT_TRUE(map.ok()) << map.error();
+  ASSERT_EQ(map->size(), 4u);
+  for (const bool is_bound : {true, false}) {
+    const Graph& graph = is_bound ? bound.g : unbound.g;
+    const Result<Graph> mapped = WithQuantisation(graph, *map), pairs = InsertQdq(graph, *map);
+    ASSERT_TRUE(mapped.ok() && pairs.ok()) << mapped.error() << pairs.error();
+    const Result<Graph> read = Graph::Parse(mapped->Text());
+    ASSERT_TRUE(read.ok()) << read.error();
+    for (const int threads : {1, 2}) {
+      Result<Program> floats = graph.Compile({.threads = threads, .cache = "off"});
+      Result<Program> of_map = mapped->Compile({.threads = threads, .cache = "off"});
+      Result<Program> of_pairs = pairs->Compile({.threads = threads, .cache = "off"});
+      Result<Program> of_text = read->Compile({.threads = threads, .cache = "off"});
+      for (Result<Program>* const program : {&floats, &of_map, &of_pairs, &of_text}) {
+        ASSERT_TRUE(program->ok()) << program->error();
+        if (is_bound && program != &of_text) continue;
+        ASSERT_TRUE((*program)->Bind("w1", bound.w1).ok());
+        ASSERT_TRUE((*program)->Bind("w2", bound.w2).ok());
+        ASSERT_TRUE((*program)->Bind("b", bound.b).ok());
+      }
+      for (const int64_t rows : {1, 3, 9, 300}) {
+        const std::vector<float> x = Wave(static_cast<size_t>(rows) * 13, 0.37f, 2);
+        const std::vector<float> want = ValuesOf(*of_pairs, x, rows);
+        EXPECT_EQ(ValuesOf(*of_map, x, rows), want) << is_bound << ", " << threads << " threads, " << rows;
+        EXPECT_EQ(ValuesOf(*of_text, x, rows), want) << is_bound << ", " << threads << " threads, " << rows;
+        EXPECT_NE(ValuesOf(*floats, x, rows), want);
+      }
+    }
+  }
+}
+
+TEST(Qdq, AMapIsPartOfTextBytesAndFingerprint) {
+  Net net;
+  QuantisationMap map = {{"x", {.range = ValueRange{-2, 0.1}}}, {"w1", {.dtype = "i8", .symmetric = true, .axis = 1}}};
+  const Result<Graph> mapped = WithQuantisation(net.g, map);
+  ASSERT_TRUE(mapped.ok()) << mapped.error();
+  const Result<Graph> text = Graph::Parse(mapped->Text());
+  const Result<std::string> binary = mapped->Binary();
+  const Result<Graph> decoded = Graph::FromBinary(std::as_bytes(std::span(*binary)));
+  for (const Result<Graph>* const read : {&mapped, &text, &decoded}) {
+    ASSERT_TRUE(read->ok()) << read->error();
+    EXPECT_EQ(QuantisationMapJson(*QuantisationOf(**read)), QuantisationMapJson(map));
+    EXPECT_EQ(*(*read)->Fingerprint(), *mapped->Fingerprint());
+  }
+  EXPECT_TRUE(QuantisationOf(net.g)->empty());
+  EXPECT_NE(*net.g.LowerForAutodiff()->Fingerprint(), *mapped->Fingerprint());
+  map["x"].range->high = 0.2;
+  const Result<Graph> other = WithQuantisation(*mapped, map);  // in the place of the first
+  ASSERT_TRUE(other.ok()) << other.error();
+  EXPECT_NE(*other->Fingerprint(), *mapped->Fingerprint());
+  EXPECT_EQ(QuantisationOf(*other)->at("x").range->high, 0.2);
+  EXPECT_EQ(*InsertQdq(*mapped, map)->Fingerprint(), *InsertQdq(net.g, map)->Fingerprint());
+}
+
+// What looks at a graph of floats, at one of pairs, or at none that has a map.
+TEST(Qdq, WhatElseIsMadeOfAMappedGraph) {
+  Net net;
+  const QuantisationMap map = *MakeQuantisationMap(net.g, {{"x", {-0.25, 0.25}}, {"act", {0, 0.5}}});
+  const Result<Graph> mapped = WithQuantisation(net.g, map), pairs = InsertQdq(net.g, map);
+  ASSERT_TRUE(mapped.ok() && pairs.ok()) << mapped.error() << pairs.error();
+  const std::vector<float> x = Wave(3 * 13, 0.37f, 2);
+  std::string ranges;
+  for (const Graph* graph : std::initializer_list<const Graph*>{&net.g, &*mapped}) {
+    Result<Calibrator> calibrator = Calibrator::Make(*graph, {.cache = "off"});
+    ASSERT_TRUE(calibrator.ok()) << calibrator.error();
+    ASSERT_TRUE(calibrator->Run({In("x", x, {3, 13})}).ok());
+    if (!ranges.empty()) EXPECT_EQ(RangesJson(calibrator->ranges()), ranges);
+    ranges = RangesJson(calibrator->ranges());
+  }
+  const Result<DispatchReport> report = Dispatch(*mapped);
+  ASSERT_TRUE(report.ok()) << report.error();
+  const auto up =
+      std::find_if(report->nodes.begin(), report->nodes.end(), [](const auto& n) { return n.label == "up"; });
+  ASSERT_NE(up, report->nodes.end());
+  EXPECT_NE(up->state, DispatchState::kNative) << report->Text();
+  const Result<Graph> mixed = MixedPrecision(*mapped);
+  ASSERT_TRUE(mixed.ok()) << mixed.error();
+  EXPECT_TRUE(QuantisationOf(*mixed)->empty());
+  EXPECT_NE(mixed->Text().find("QuantizeLinear"), std::string::npos);
+  Graph outer("outer");
+  outer.Symbol("B");
+  outer.Inline(*mapped, {outer.Input("z", "f32[B, 13]")});
+  EXPECT_EQ(outer.status().code(), ErrorCode::kUnsupported);
+  EXPECT_NE(outer.status().error().find("a quantisation map"), std::string::npos) << outer.status().error();
+}
+
 TEST(Qdq, JsonIsReadBack) {
   const double inf = std::numeric_limits<double>::infinity();
   const ValueRanges ranges = {{"x", {-1.5, 0.1}}, {"a \"b\"#2", {0, 3e30}}, {"mask", {-inf, inf}}};
@@ -209,8 +301,14 @@ TEST(Qdq, RefusesWhatTheGraphHasNot) {
   EXPECT_EQ(MakeQuantisationMap(net.g, {{"up", {1, 0}}}).code(), ErrorCode::kOutOfRange);
   EXPECT_EQ(MakeQuantisationMap(net.g, {}, {.activations = "f16"}).code(), ErrorCode::kInvalid);
   EXPECT_EQ(MakeQuantisationMap(net.g, {}, {.ops = {"Product"}}).code(), ErrorCode::kUnknownOp);
-  EXPECT_EQ(InsertQdq(net.g, {{"act", {}}}).code(), ErrorCode::kBadAttribute);
-  EXPECT_EQ(InsertQdq(net.g, {{"w3", {}}}).code(), ErrorCode::kUnknownName);
+  const ValueScheme symmetric{.dtype = "i8", .symmetric = true};
+  for (const auto& make : {InsertQdq, WithQuantisation}) {
+    EXPECT_EQ(make(net.g, {{"act", {}}}).code(), ErrorCode::kBadAttribute);
+    EXPECT_EQ(make(net.g, {{"act", symmetric}}).code(), ErrorCode::kBadAttribute);
+    EXPECT_EQ(make(net.g, {{"w3", symmetric}}).code(), ErrorCode::kUnknownName);
+    EXPECT_EQ(make(net.g, {{"w3", symmetric}}).details().suggestion, "w1");
+    EXPECT_EQ(make(net.g, {{"w1", {.dtype = "i4"}}}).code(), ErrorCode::kInvalid);
+  }
 }
 
 }  // namespace

@@ -21,6 +21,11 @@ ir::Graph Parsed(std::string_view text) {
   return graph.ok() ? *std::move(graph) : ir::Graph();
 }
 
+StatusOr<ir::Graph> Inserted(ir::Graph graph, const ir::QuantisationMap& map, const ParamBytes& params = {}) {
+  graph.quantisation = map;
+  return InsertQdq(graph, params);
+}
+
 int Count(const std::string& text, const std::string& of) {
   int count = 0;
   for (size_t at = text.find(of); at != std::string::npos; at = text.find(of, at + 1)) ++count;
@@ -102,6 +107,24 @@ TEST(QuantisationMap, NamesAreLabels) {
   EXPECT_EQ(names, (std::vector<std::string>{"x", "a", "a#2", "%3", "%4"}));
 }
 
+// Whatever labels there are, each name is of one value.
+TEST(QuantisationMap, NamesAreOfOneValue) {
+  const ir::Graph graph = Parsed(R"(graph g {
+  %0 = Input() {name = "x"} : f32[3]
+  %1 = Exp(%0) : f32[3]  @"%2"
+  %2 = Exp(%1) : f32[3]
+  %3:2 = TopK(%2) {axis = 0, k = 2} : f32[2], i64[2]  @"a"
+  %4 = Exp(%2) : f32[3]  @"a.1"
+  %5 = Exp(%2) : f32[3]  @"x"
+  %6 = Exp(%2) : f32[3]  @"%5"
+  return %4
+}
+)");
+  std::vector<std::string> names;
+  for (const auto& [value, name] : ir::ValueNames(graph)) names.push_back(name);
+  EXPECT_EQ(names, (std::vector<std::string>{"x", "%2", "%2#2", "a", "a.1", "%4", "%5", "%6"}));
+}
+
 TEST(QuantisationMap, RefusesWhatIsNone) {
   const ir::Graph graph = Parsed(kGraph);
   const auto error = [&](const ir::ValueRanges& ranges) {
@@ -118,7 +141,8 @@ TEST(InsertQdq, RefusesSchemesThatAreNone) {
   const std::vector<std::pair<ir::QuantisationMap, const char*>> rows = {
       {{{"nothing", {}}}, "value nothing"},
       {{{"x", {DType::kF16, false, {}, range}}}, "the scheme of x: the attribute dtype"},
-      {{{"x", {DType::kU8, false, {}, {}}}}, "the scheme of x: the attribute range"},
+      {{{"x", {DType::kI8, true, {}, {}}}}, "the scheme of x: the attribute range"},
+      {{{"x", {DType::kU8, false, {}, {}}}}, "the scheme of x: the attribute dtype"},
       {{{"x", {DType::kU8, false, 1, range}}}, "the scheme of x: the attribute range"},
       {{{"x", {DType::kU8, false, {}, ir::ValueRange{2, 1}}}}, "the scheme of x: the attribute range"},
       {{{"w", {DType::kI8, true, 2, {}}}}, "the scheme of w: the attribute axis"},
@@ -126,7 +150,7 @@ TEST(InsertQdq, RefusesSchemesThatAreNone) {
       {{{"w", {DType::kU8, true, 0, {}}}}, "the scheme of w: the attribute dtype"},
   };
   for (const auto& [map, what] : rows) {
-    const StatusOr<ir::Graph> made = InsertQdq(graph, map);
+    const StatusOr<ir::Graph> made = Inserted(graph, map);
     ASSERT_FALSE(made.ok()) << what;
     EXPECT_NE(std::string(made.status().message()).find(what), std::string::npos) << made.status();
   }
@@ -135,18 +159,50 @@ TEST(InsertQdq, RefusesSchemesThatAreNone) {
 TEST(InsertQdq, OnePairOfAValueAndWeightsAsBytes) {
   const ir::Graph graph = Parsed(kGraph);
   const ir::QuantisationMap map = *QuantisationMapOf(graph, kRanges);
-  const std::string bound_later = ir::Print(Good(InsertQdq(graph, map)));
+  const std::string bound_later = ir::Print(Good(Inserted(graph, map)));
   EXPECT_EQ(Count(bound_later, "DequantizeLinear("), 5) << bound_later;  // one of %6, which is read twice
   EXPECT_EQ(Count(bound_later, " QuantizeLinear("), 5);
   EXPECT_EQ(Count(bound_later, "Param("), 2);
   const std::vector<float> weights(11 * 140, 0.5f);
   const ParamBytes params = {{"w", {reinterpret_cast<const uint8_t*>(weights.data()), weights.size() * 4}}};
-  const std::string bound = ir::Print(Good(InsertQdq(graph, map, params)));
+  const std::string bound = ir::Print(Good(Inserted(graph, map, params)));
   EXPECT_EQ(Count(bound, "Param("), 1) << bound;
   EXPECT_EQ(Count(bound, " : i8[11, 140]"), 1);
   std::string most;  // the greatest of each row is 127
   for (int i = 0; i < 11 * 140; ++i) most += "7f";
   EXPECT_EQ(Count(bound, " hex " + most + " : "), 1) << bound;
+}
+
+TEST(InsertQdq, LeavesNoMap) {
+  ir::Graph graph = Parsed(kGraph);
+  EXPECT_EQ(ir::Print(Good(InsertQdq(graph))), ir::Print(graph));
+  graph.quantisation = *QuantisationMapOf(graph, kRanges);
+  const ir::Graph pairs = Good(InsertQdq(graph));
+  EXPECT_TRUE(pairs.quantisation.empty());
+  EXPECT_EQ(ir::Print(Good(InsertQdq(pairs))), ir::Print(pairs));
+}
+
+// A Constant is called by its label, which another node may have.
+TEST(EmbedParams, KeepsSchemesWithTheirValues) {
+  ir::Graph graph = Parsed(R"(graph g {
+  %0 = Input() {name = "x"} : f32[3, 7]
+  %1 = Param() {name = "w"} : f32[7, 5]  @"w"
+  %2 = Exp(%0) : f32[3, 7]  @"w"
+  %3 = Param() {name = "v"} : f32[7, 5]
+  %4 = MatMul(%2, %1) : f32[3, 5]
+  %5 = MatMul(%0, %3) : f32[3, 5]
+  return %4, %5
+}
+)");
+  const ir::Scheme by_column{DType::kI8, true, 1, {}}, whole{DType::kI8, true, {}, {}};
+  graph.quantisation = {{"w", by_column}, {"v", whole}, {"%2", {DType::kU8, false, {}, ir::ValueRange{0, 3}}}};
+  const std::map<ir::Value, ir::Scheme> before = ir::SchemesOf(graph);
+  const std::vector<float> weights(7 * 5, 0.5f);
+  const std::span<const uint8_t> bytes(reinterpret_cast<const uint8_t*>(weights.data()), weights.size() * 4);
+  const ir::Graph embedded = Good(EmbedParams(graph, {{"w", bytes}, {"v", bytes}}));
+  EXPECT_TRUE(embedded.Params().empty());
+  EXPECT_TRUE(ir::SchemesOf(embedded) == before);
+  EXPECT_EQ(embedded.quantisation.count("w#2"), 1u) << ir::Print(embedded);
 }
 
 TEST(InsertQdq, RefusesWeightsThatAreNoNumbers) {
@@ -155,7 +211,7 @@ TEST(InsertQdq, RefusesWeightsThatAreNoNumbers) {
     std::vector<float> weights(11 * 140, 0.5f);
     weights[300] = wrong;
     const ParamBytes params = {{"w", {reinterpret_cast<const uint8_t*>(weights.data()), weights.size() * 4}}};
-    const StatusOr<ir::Graph> made = InsertQdq(graph, *QuantisationMapOf(graph, kRanges), params);
+    const StatusOr<ir::Graph> made = Inserted(graph, *QuantisationMapOf(graph, kRanges), params);
     ASSERT_FALSE(made.ok());
     EXPECT_NE(std::string(made.status().message()).find("the weights of w"), std::string::npos) << made.status();
   }
@@ -170,7 +226,7 @@ TEST(InsertQdq, IsNearTheFloats) {
       const ir::ValueRanges ranges = {{"x", {-2, 2}}, {"%4", {0, 40}}};
       const ir::QuantisationMap map =
           *QuantisationMapOf(graph, ranges, {.activations = activations, .symmetric = symmetric, .keep = {"scores"}});
-      const ir::Graph pairs = Good(InsertQdq(graph, map));
+      const ir::Graph pairs = Good(Inserted(graph, map));
       const double off = Off(graph, pairs, {{"B", 3}}, feeds);
       EXPECT_LT(off, 0.03);
       EXPECT_GT(off, 0);
