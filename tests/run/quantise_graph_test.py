@@ -98,6 +98,41 @@ def main():
             run("quantise", model, "--map", f"{at}/map.json", "-o", f"{at}/again.qgf")
             with open(f"{at}/again.qgf", "rb") as again, open(f"{at}/{way}.qgf", "rb") as first:
                 expect(again.read() == first.read(), f"{way}: by its map")
+            # Or a part of the graph, of which the same becomes.
+            mapped = f"{at}/mapped-{way}.qgf"
+            run("quantise", model, "--map", f"{at}/map.json", "--as-map", "-o", mapped)
+            run("run", mapped, "--in", f"x={at}/x0.npy", "--out", f"y={at}/of_map.npy")
+            run("run", f"{at}/{way}.qgf", "--in", f"x={at}/x0.npy", "--out", f"y={at}/of_pairs.npy")
+            expect(npy(f"{at}/of_map.npy") == npy(f"{at}/of_pairs.npy"), f"{way}: y by the map of the graph")
+            run("quantise", mapped, "-o", f"{at}/own.qgf", "--map-out", f"{at}/own.json")
+            with open(f"{at}/own.json", encoding="utf-8") as own, open(f"{at}/map.json", encoding="utf-8") as given:
+                expect(sorted(map(json.dumps, json.load(own).values()))
+                       == sorted(map(json.dumps, json.load(given).values())), f"{way}: the graph's own map")
+            run("run", f"{at}/own.qgf", "--in", f"x={at}/x0.npy", "--out", f"y={at}/of_own.npy")
+            expect(npy(f"{at}/of_own.npy") == npy(f"{at}/of_pairs.npy"), f"{way}: y by pairs of the graph's own map")
+        mapped = f"{at}/mapped-u8.qgf"
+        expect(run("dump", mapped, "--stage", "hir").count('\n  quantise "') == 6, "a line for each scheme")
+        expect('quantise "' in run("dump", mapped, "--dump-after", "lower"), "the map, before any pass")
+        after = run("dump", mapped, "--dump-after", "insert_qdq")
+        expect('quantise "' not in after and " QuantizeLinear(" in after, "pairs, after the first")
+        run("convert", mapped, f"{at}/mapped.qir")
+        run("convert", f"{at}/mapped.qir", f"{at}/back.qgf")
+        with open(mapped, "rb") as first, open(f"{at}/back.qgf", "rb") as back:
+            expect(first.read() == back.read(), "text and back")
+        run("run", mapped, "--in", f"x={at}/x0.npy", "--check", "ref")
+        expect("quantised   6 values" in run("inspect", mapped), run("inspect", mapped))
+        with open(f"{at}/mapped.qir", encoding="utf-8") as file:
+            text = file.read()
+        with open(f"{at}/other.qir", "w", encoding="utf-8") as file:
+            file.write(re.sub(r"high = [0-9.e+-]+", "high = 77.5", text, count=1))
+        done = subprocess.run([QUERN, "diff", mapped, f"{at}/other.qir"], capture_output=True, text=True, check=False)
+        difference = done.stdout.splitlines()
+        marks = [line[:12] for line in difference]
+        expect(marks == ['- quantise "', '+ quantise "'] and "77.5" in difference[-1], difference)
+        with open(f"{at}/none.qir", "w", encoding="utf-8") as file:
+            file.write(text.replace('quantise "x"', 'quantise "xx"'))
+        error = run("run", f"{at}/none.qir", fails=True)
+        expect("there is no value xx" in error and "did you mean x?" in error and error.count("\n") == 1, error)
         mir = run("dump", f"{at}/u8.qgf", "--dump-after", "dce")
         expect(len(re.findall(r"MatMul\(.*: i32\[", mir)) == 3, "three sums of integers")
         expect(len(re.findall(r"MatMul\(.*: f32\[", mir)) == 0, "no product of floats")

@@ -33,6 +33,7 @@ QuantiseCommand::QuantiseCommand(CLI::App& app)
   CLI::Option* map = command_->add_option("--map", map_, "of a graph: a quantisation map, in the place of ranges");
   ranges->excludes(map);
   command_->add_option("--map-out", map_out_, "of a graph: write the quantisation map that the ranges give");
+  command_->add_flag("--as-map", as_map_, "of a graph: write it in floats, with the map as a part of it");
   command_->add_option("--activations", graph_options_.activations, "of a graph: u8 or i8")
       ->capture_default_str()
       ->check(CLI::IsMember({"u8", "i8"}));
@@ -49,7 +50,8 @@ QuantiseCommand::QuantiseCommand(CLI::App& app)
       "  quern quantise path/to/Qwen3-0.6B -o qwen3-Q8_0.gguf --type Q8_0\n"
       "  quern quantise model.gguf -o pure.gguf --type Q5_K_S --pure --list\n"
       "  quern quantise model.gguf -o small.gguf --type IQ4_XS --imatrix imatrix.gguf\n"
-      "  quern quantise model.onnx --ranges ranges.json -o bytes.qgf");
+      "  quern quantise model.onnx --ranges ranges.json -o bytes.qgf\n"
+      "  quern quantise model.onnx --ranges ranges.json --as-map -o mapped.qgf");
 }
 
 quern::Result<void> QuantiseCommand::Run() {
@@ -62,30 +64,38 @@ quern::Result<void> QuantiseCommand::Run() {
 
 quern::Result<void> QuantiseCommand::RunGraph() const {
   const auto failed = [](const quern::Error& error) { return quern::Result<void>::Failed(error); };
-  if (ranges_.empty() && map_.empty())
-    return failed(Invalid(in_ + " is a graph, of which --ranges or --map say what is bytes"));
-  const std::string& file = map_.empty() ? ranges_ : map_;
-  quern::Result<std::string> text = PromptOf({.file = file});
-  if (!text.ok()) return failed(text.details());
   quern::Result<quern::TextGraph> graph = text_.Open(in_);
   if (!graph.ok()) return failed(graph.details());
-  quern::Result<quern::QuantisationMap> map = quern::QuantisationMap{};
-  if (map_.empty()) {
-    quern::Result<quern::ValueRanges> ranges = quern::ParseRanges(*text);
-    if (!ranges.ok()) return failed(Invalid(file + ": " + ranges.error()));
-    map = quern::MakeQuantisationMap(graph->graph(), *ranges, graph_options_);
-    if (!map.ok()) return failed(map.details());
-  } else {
-    map = quern::ParseQuantisationMap(*text);
-    if (!map.ok()) return failed(Invalid(file + ": " + map.error()));
-  }
+  quern::Result<quern::QuantisationMap> map = MapOf(graph->graph());
+  if (!map.ok()) return failed(map.details());
   if (!map_out_.empty()) {
     const quern::Status written = quern::WriteFile(map_out_, quern::QuantisationMapJson(*map), {&in_, 1});
     if (!written.ok()) return failed(Invalid(std::string(written.message())));
   }
-  if (quern::Result<void> saved = graph->SaveQuantised(out_, *map); !saved.ok()) return saved;
+  quern::Result<void> saved = as_map_ ? graph->SaveWithQuantisation(out_, *map) : graph->SaveQuantised(out_, *map);
+  if (!saved.ok()) return saved;
   std::fprintf(stderr, "%s: %zu values in bytes\n", out_.c_str(), map->size());
   return {};
+}
+
+quern::Result<quern::QuantisationMap> QuantiseCommand::MapOf(const quern::Graph& graph) const {
+  const auto failed = [](const quern::Error& error) { return quern::Result<quern::QuantisationMap>::Failed(error); };
+  if (ranges_.empty() && map_.empty()) {
+    quern::Result<quern::QuantisationMap> own = quern::QuantisationOf(graph);
+    if (own.ok() && own->empty())
+      return failed(Invalid(in_ + " is a graph without a quantisation map: --ranges or --map say what is bytes"));
+    return own;
+  }
+  const std::string& file = map_.empty() ? ranges_ : map_;
+  quern::Result<std::string> text = PromptOf({.file = file});
+  if (!text.ok()) return failed(text.details());
+  if (map_.empty()) {
+    quern::Result<quern::ValueRanges> ranges = quern::ParseRanges(*text);
+    if (!ranges.ok()) return failed(Invalid(file + ": " + ranges.error()));
+    return quern::MakeQuantisationMap(graph, *ranges, graph_options_);
+  }
+  quern::Result<quern::QuantisationMap> map = quern::ParseQuantisationMap(*text);
+  return map.ok() ? std::move(map) : failed(Invalid(file + ": " + map.error()));
 }
 
 quern::Result<void> QuantiseCommand::RunModel() {

@@ -20,6 +20,8 @@ class QuantiseCommand {
  private:
   quern::Result<void> RunModel();
   quern::Result<void> RunGraph() const;
+  // Of the file that --map or --ranges name, or else the graph's own.
+  quern::Result<quern::QuantisationMap> MapOf(const quern::Graph& graph) const;
 
   CLI::App* command_;
   TextArguments text_;
@@ -27,5 +29,5 @@ class QuantiseCommand {
   quern::QdqOptions graph_options_;
   std::string in_, out_;
   quern::QuantiseOptions options_;
-  bool list_ = false;
+  bool list_ = false, as_map_ = false;
 };
