@@ -16,7 +16,7 @@ namespace {
 // Once, for all that call it.
 HWY_NOINLINE void OnePanel(float* c, int64_t c_ld, const void* x, int64_t x_stride, const void* panel, int64_t m,
                            int64_t n, int64_t k, int64_t ahead, const char* behind, int64_t next) {
-  MultiplyPanel<FloatTerm>(c, c_ld, x, x_stride, panel, m, n, k, ahead, behind, next);
+  MultiplyPanel<FloatTerm, true>(c, c_ld, x, x_stride, panel, m, n, k, ahead, behind, next);
 }
 
 HWY_INLINE const char* Behind(const void* panel, int64_t k) {
@@ -28,16 +28,13 @@ constexpr int64_t kPairRows = 6, kLeastPairRows = 5;
 constexpr int64_t kAskedPairRows = 30;  // of panels that are asked for: fewer rows gain nothing by having two
 constexpr int kPairVectors = 4;         // two of each panel
 
-template <int R, bool kAhead, typename Beside>
+template <int R, typename Beside>
 HWY_NOINLINE void PairBlock(float* c, int64_t c_ld, float* d, int64_t d_ld, const char* x, int64_t x_stride,
-                            const char* panel, int64_t other, int64_t k, int64_t ahead, Beside beside) {
+                            const char* panel, int64_t other, int64_t k, Beside beside) {
   const auto at = [&](const char* b, int v) { return (v < 2 ? b : b + other) + v % 2 * HWY_MAX_BYTES; };
   MultiplyTile<R, kPairVectors, 1>(
       x, x_stride, sizeof(float), panel, kPanelColumns * sizeof(float), k,
-      [&](const char* b, int v) {
-        if constexpr (kAhead) __builtin_prefetch(at(b, v) + ahead, /*rw=*/0, /*locality=*/2);
-        return LoadFloat(reinterpret_cast<const float*>(at(b, v)));
-      },
+      [&](const char* b, int v) { return LoadFloat(reinterpret_cast<const float*>(at(b, v))); },
       [&](int i, int v, VF sum) {
         float* to = (v < 2 ? c + i * c_ld : d + i * d_ld) + v % 2 * 16;
         hn::StoreU(hn::Add(LoadFloat(to), sum), kF32, to);
@@ -56,15 +53,11 @@ HWY_INLINE void MultiplyPair(float* c, int64_t c_ld, float* d, int64_t d_ld, con
   for (int64_t left = m; left > 0; ++block) {
     const int64_t rows = NextRows(left, kPairRows);
     const auto multiply = [&]<int R>() {
-      const auto with = [&]<bool kAhead>(const auto& beside) {
-        PairBlock<R, kAhead>(c, c_ld, d, d_ld, x, x_stride, panel, other - panel, k, ahead, beside);
+      const auto with = [&](const auto& beside) {
+        PairBlock<R>(c, c_ld, d, d_ld, x, x_stride, panel, other - panel, k, beside);
       };
-      if (block == 0 && next > 0)
-        with.template operator()<true>(Share(behind, next, k, block, blocks));
-      else if (next > 0)
-        with.template operator()<false>(Share(behind, next, k, block, blocks));
-      else
-        with.template operator()<false>(Nothing());
+      if (next == 0) return with(Nothing());
+      with(block == 0 ? Ask::Both(panel, ahead, behind, next, k, blocks) : Ask::Next(behind, next, k, block, blocks));
     };
     switch (rows) {
       case 4: multiply.template operator()<4>(); break;

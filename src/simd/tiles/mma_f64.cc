@@ -6,5 +6,5 @@
 
 QUERN_TILE(qk_mma_f64)(double* c, int64_t c_ld, const void* x, int64_t x_stride, const void* panel, int64_t, int64_t m,
                        int64_t n, int64_t k) {
-  MultiplyPanel<DoubleTerm>(c, c_ld, x, x_stride, panel, m, n, k, /*ahead=*/0, /*behind=*/nullptr, /*next=*/0);
+  MultiplyPanel<DoubleTerm, false>(c, c_ld, x, x_stride, panel, m, n, k, /*ahead=*/0, /*behind=*/nullptr, /*next=*/0);
 }

@@ -23,13 +23,12 @@ struct FloatTerm {
 
 // Beside the steps of a tile nothing else is done.
 struct Nothing {
-  HWY_INLINE void Step(int) const {}
-  HWY_INLINE void Advance(int) {}
+  HWY_INLINE void operator()() const {}
 };
 
 // For row i, vector v: finish(i, v, sum over p < k of x(i, p) * b(p, v)), where x(i, p) is the float at
 // x + i * x_row + p * x_step and b(p, v) is load(b + p * b_row, v); strides in bytes. Or another Term of the two.
-// `beside` is told of each p, and may ask for what comes next.
+// `beside` is called for each p, and may ask for what comes next.
 template <int R, int V, int kChains, typename Term = FloatTerm, typename Load, typename Finish,
           typename Beside = Nothing>
 HWY_INLINE void MultiplyTile(const char* x, int64_t x_row, int64_t x_step, const char* b, int64_t b_row, int64_t k,
@@ -59,11 +58,10 @@ HWY_INLINE void MultiplyTile(const char* x, int64_t x_row, int64_t x_step, const
 #pragma clang loop unroll(full)
       for (int v = 0; v < V; ++v) sum[c][i][v] = Term::Add(vx, vb[v], sum[c][i][v]);
     }
-    beside.Step(at);
+    beside();
   };
   const auto advance = [&](int by) {
     b += by * b_row;
-    beside.Advance(by);
 #pragma clang loop unroll(full)
     for (int g = 0; g < kPointers; ++g) rows[g] += by * x_step;
   };

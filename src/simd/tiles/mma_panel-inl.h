@@ -41,31 +41,46 @@ HWY_INLINE void StorePart(VD v, double* p, int64_t count) {
 #endif
 }
 
-// What several walks of blocks of rows down a panel ask for together: each its part, a line with every step along k, as
-// far apart as there is time. All of it at once would keep waiting what the walks themselves read.
-class Share {
+// Two lines that a walk down a panel asks for with each step along k.
+class Ask {
  public:
-  // Of `count` bytes, the part of the `walk`-th of `walks`, which take k steps each. That some lines are asked for more
-  // than once costs little.
-  Share(const char* bytes, int64_t count, int64_t k, int64_t walk, int64_t walks)
-      : apart_((count + k * walks - 1) / (k * walks)), at_(bytes + walk * k * apart_) {}
-  HWY_INLINE void Step(int at) const { __builtin_prefetch(at_ + at * apart_, /*rw=*/0, /*locality=*/2); }
-  HWY_INLINE void Advance(int by) { at_ += by * apart_; }
+  // Those of the panel itself, `ahead` bytes before they are read; of narrow vectors a step has one.
+  static Ask Near(const void* panel, int64_t ahead) {
+    const char* const at = static_cast<const char*>(panel) + ahead;
+    return {at, kPanelBytes, at + HWY_MAX_BYTES, kPanelBytes};
+  }
+  // Of `count` bytes behind the panels the part of the `walk`-th of `walks`, as far apart as there is time: all of them at
+  // once would keep waiting what the walks read themselves. That some are asked for twice costs little.
+  static Ask Next(const char* bytes, int64_t count, int64_t k, int64_t walk, int64_t walks) {
+    const int64_t apart = (count + 2 * k * walks - 1) / (2 * k * walks);
+    const char* const at = bytes + walk * 2 * k * apart;
+    return {at, apart, at + k * apart, apart};
+  }
+  // Both, a line of each: the panel has been asked for by the walks before this one, if there were any.
+  static Ask Both(const void* panel, int64_t ahead, const char* bytes, int64_t count, int64_t k, int64_t walks) {
+    return {static_cast<const char*>(panel) + ahead, kPanelBytes, bytes, (count + k * walks - 1) / (k * walks)};
+  }
+  HWY_INLINE void operator()() {
+    __builtin_prefetch(at_, /*rw=*/0, /*locality=*/2);
+    __builtin_prefetch(other_, /*rw=*/0, /*locality=*/2);
+    at_ += apart_;
+    other_ += other_apart_;
+  }
 
  private:
-  int64_t apart_;
-  const char* at_;
+  static constexpr int64_t kPanelBytes = kPanelColumns * sizeof(float);  // of a step
+  Ask(const char* at, int64_t apart, const char* other, int64_t other_apart)
+      : at_(at), other_(other), apart_(apart), other_apart_(other_apart) {}
+  const char *at_, *other_;
+  int64_t apart_, other_apart_;
 };
 
-template <typename Term, typename T, int R, int V, bool kAhead, typename Beside>
+template <typename Term, typename T, int R, int V, typename Beside>
 HWY_NOINLINE void PanelBlock(T* c, int64_t c_ld, const char* x, int64_t x_stride, const T* panel, int64_t columns,
-                             int64_t k, int64_t ahead, Beside beside) {
+                             int64_t k, Beside beside) {
   constexpr int kWide = HWY_MAX_BYTES / sizeof(T);
   const hn::DFromV<typename Term::Sum> d;
-  const auto load = [&](const char* b, int v) {
-    if constexpr (kAhead) __builtin_prefetch(b + v * HWY_MAX_BYTES + ahead, /*rw=*/0, /*locality=*/2);
-    return LoadFloat(reinterpret_cast<const T*>(b) + v * kWide);
-  };
+  const auto load = [&](const char* b, int v) { return LoadFloat(reinterpret_cast<const T*>(b) + v * kWide); };
   // One sum an element however many rows there are: a row's bits are its own.
   MultiplyTile<R, V, 1, Term>(
       x, x_stride, sizeof(T), reinterpret_cast<const char*>(panel), kPanelColumns * sizeof(T), k, load,
@@ -81,7 +96,7 @@ HWY_NOINLINE void PanelBlock(T* c, int64_t c_ld, const char* x, int64_t x_stride
       beside);
 }
 
-template <typename Term, typename T>
+template <typename Term, bool kAsks, typename T>
 HWY_INLINE void MultiplyPanel(T* c, int64_t c_ld, const void* x_any, int64_t x_stride, const void* panel, int64_t m,
                               int64_t n, int64_t k, int64_t ahead, const char* behind, int64_t next) {
   constexpr int kWide = HWY_MAX_BYTES / sizeof(T), kTileColumns = kTileVectors * kWide;
@@ -95,21 +110,19 @@ HWY_INLINE void MultiplyPanel(T* c, int64_t c_ld, const void* x_any, int64_t x_s
     for (int64_t left = m; left > 0; ++walk) {
       const int64_t rows = NextRows(left, most);
       WithRows(rows, [&]<int R>() {
-        const auto multiply = [&]<int V, bool kAhead>(const auto& beside) {
-          PanelBlock<Term, T, R, V, kAhead>(to, c_ld, x, x_stride, b, n - j, k, ahead, beside);
+        const auto multiply = [&]<int V>(const auto& beside) {
+          PanelBlock<Term, T, R, V>(to, c_ld, x, x_stride, b, n - j, k, beside);
         };
         const bool first = left == m && ahead > 0;
         // Where the last columns fit one vector, the others would be multiplied for nothing.
-        if (n - j <= kWide)
-          multiply.template operator()<1, false>(Nothing());
-        else if (asks && first)
-          multiply.template operator()<kTileVectors, true>(Share(behind, next, k, walk, walks));
-        else if (asks)
-          multiply.template operator()<kTileVectors, false>(Share(behind, next, k, walk, walks));
-        else if (first)
-          multiply.template operator()<kTileVectors, true>(Nothing());
-        else
-          multiply.template operator()<kTileVectors, false>(Nothing());
+        if (n - j <= kWide) return multiply.template operator()<1>(Nothing());
+        if (kAsks && (asks || first)) {
+          const Ask ask = !asks   ? Ask::Near(b, ahead)
+                          : first ? Ask::Both(b, ahead, behind, next, k, walks)
+                                  : Ask::Next(behind, next, k, walk, walks);
+          return multiply.template operator()<kTileVectors>(ask);
+        }
+        multiply.template operator()<kTileVectors>(Nothing());
       });
       left -= rows;
       x += rows * x_stride;
