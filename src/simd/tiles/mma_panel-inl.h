@@ -49,8 +49,8 @@ class Ask {
     const char* const at = static_cast<const char*>(panel) + ahead;
     return {at, kPanelBytes, at + HWY_MAX_BYTES, kPanelBytes};
   }
-  // Of `count` bytes behind the panels the part of the `walk`-th of `walks`, as far apart as there is time: all of them at
-  // once would keep waiting what the walks read themselves. That some are asked for twice costs little.
+  // Of `count` bytes behind the panels the part of the `walk`-th of `walks`, as far apart as there is time: all of them
+  // at once would keep waiting what the walks read themselves. That some are asked for twice costs little.
   static Ask Next(const char* bytes, int64_t count, int64_t k, int64_t walk, int64_t walks) {
     const int64_t apart = (count + 2 * k * walks - 1) / (2 * k * walks);
     const char* const at = bytes + walk * 2 * k * apart;
