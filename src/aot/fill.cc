@@ -36,38 +36,56 @@ Filler::Filler(const FillContext& context, const lir::Plan& plan, const std::vec
       rows_(rows),
       b_(builder),
       kernels_(plan.kernels.size()),
+      written_(launches.size()),
       sizes_at_(context.workspace.tables),
       slot_at_(context.workspace.pointers) {}
 
 StatusOr<LoopSlots> Filler::Fill(const std::set<std::string>& unknown) {
-  const size_t first = next_;
+  QUERN_RETURN_IF_ERROR(FillSizes(unknown));
   LoopSlots open;
-  std::vector<Written> written;
-  for (; next_ < launches_.size() && !Names(launches_[next_], unknown); ++next_) {
-    if (next_ % kLaunchesOfBlock == 0 && next_ > 0) NextBlock();
-    const lir::Launch& launch = launches_[next_];
-    Sizes& sizes = kernels_[launch.kernel];
-    if (sizes.table == 0) {
-      QUERN_ASSIGN(const cpu::SizeValues values, cpu::EmitSizes(plan_.kernels[launch.kernel], c_.names, c_.values, b_));
-      sizes = {sizes_at_, values.chunks};
-      for (llvm::Value* value : values.table) {
-        Store(value, sizes_at_);
-        sizes_at_ += sizeof(int64_t);
-      }
-    }
+  std::map<size_t, Written> written;
+  for (size_t l = 0; l < launches_.size(); ++l) {
+    const lir::Launch& launch = launches_[l];
+    if (written_[l] || Names(launch, unknown)) continue;
+    if (!written.empty() && written.size() % kLaunchesOfBlock == 0) NextBlock();
     llvm::Function* const kernel = Kernel(table_.entries[rows_[launch.kernel]].symbol);
-    QUERN_ASSIGN(const Written one, Dispatch(launch, next_, sizes, kernel, open));
-    written.push_back(one);
+    QUERN_ASSIGN(written[l], Dispatch(launch, l, kernels_[launch.kernel], kernel, open));
+    written_[l] = true;
   }
-  Hints(written, first);
+  Hints(written);
   return open;
+}
+
+Status Filler::FillSizes(const std::set<std::string>& unknown) {
+  std::set<int> kernels;  // that launches of this list run
+  for (const lir::Launch& launch : launches_) {
+    const int kernel = launch.kernel;
+    if (kernels_[kernel].table == 0 && !Names(kernel, unknown)) kernels.insert(kernel);
+  }
+  size_t filled = 0;
+  for (const int kernel : kernels) {
+    if (++filled % kLaunchesOfBlock == 0) NextBlock();
+    QUERN_ASSIGN(const cpu::SizeValues values, cpu::EmitSizes(plan_.kernels[kernel], c_.names, c_.values, b_));
+    kernels_[kernel] = {sizes_at_, values.chunks};
+    for (llvm::Value* value : values.table) {
+      Store(value, sizes_at_);
+      sizes_at_ += sizeof(int64_t);
+    }
+  }
+  return absl::OkStatus();
+}
+
+bool Filler::Names(int kernel, const std::set<std::string>& symbols) const {
+  if (symbols.empty()) return false;
+  for (const kir::SymbolDecl& symbol : plan_.kernels[kernel].symbols) {
+    if (symbols.contains(symbol.name)) return true;
+  }
+  return false;
 }
 
 bool Filler::Names(const lir::Launch& launch, const std::set<std::string>& symbols) const {
   if (symbols.empty()) return false;
-  for (const kir::SymbolDecl& symbol : plan_.kernels[launch.kernel].symbols) {
-    if (symbols.contains(symbol.name)) return true;
-  }
+  if (Names(launch.kernel, symbols)) return true;
   for (const lir::Argument& argument : launch.arguments) {
     for (const std::string& symbol : argument.offset.Symbols()) {
       if (symbols.contains(symbol)) return true;
@@ -131,14 +149,15 @@ StatusOr<Filler::Written> Filler::Dispatch(const lir::Launch& launch, size_t ind
 }
 
 // Each dispatch names the weights of the next one that is shared, of those that are written with it.
-void Filler::Hints(std::span<const Written> written, size_t first) {
+void Filler::Hints(const std::map<size_t, Written>& written) {
   llvm::Value* weights = llvm::ConstantPointerNull::get(b_.getPtrTy());
   llvm::Value* bytes = b_.getInt64(0);
-  for (size_t l = first + written.size(); l-- > first;) {
-    if (l % kLaunchesOfBlock == 0) NextBlock();
+  size_t hints = 0;
+  for (auto at = written.rbegin(); at != written.rend(); ++at) {
+    if (++hints % kLaunchesOfBlock == 0) NextBlock();
+    const auto& [l, one] = *at;
     Store(weights, DispatchAt(c_.workspace, l) + offsetof(quern_dispatch, prefetch));
     Store(bytes, DispatchAt(c_.workspace, l) + offsetof(quern_dispatch, prefetch_bytes));
-    const Written& one = written[l - first];
     if (one.weights == nullptr) continue;
     llvm::Value* skip = b_.CreateICmpNE(one.sequential, b_.getInt64(0));
     weights = b_.CreateSelect(skip, weights, one.weights);

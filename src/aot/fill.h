@@ -47,20 +47,19 @@ struct LoopSlot {
 };
 using LoopSlots = std::map<int, std::vector<LoopSlot>>;
 
-// The dispatches are those of runtime/dispatch_list.cc. A list is written in parts where steps find sizes: each launch
-// as soon as all sizes that it names are known, which are those of the launches before it and perhaps one more.
+// The dispatches are those of runtime/dispatch_list.cc. A list is written in parts where steps find sizes: each launch,
+// and the sizes of each kernel, where the last size that they name is found, so within a loop again in each trip.
 class Filler {
  public:
   Filler(const FillContext& context, const lir::Plan& plan, const std::vector<lir::Launch>& launches,
          const KernelTable& kernels, std::span<const int> rows, llvm::IRBuilder<>& builder);
 
-  // Appends to the builder's block, from where the call before it has ended up to the first launch that names one of
-  // `unknown`. Returns what it leaves open.
+  // Appends to the builder's block what is not written yet and names none of `unknown`. Returns what it leaves open.
   StatusOr<LoopSlots> Fill(const std::set<std::string>& unknown = {});
 
  private:
   struct Sizes {
-    int64_t table = 0;  // offset of its symbol values; 0: not written yet
+    int64_t table = 0;  // offset of its symbol values; 0: not written
     llvm::Value* chunks = nullptr;
   };
   // Of a dispatch: what the hints of those before it need.
@@ -73,11 +72,15 @@ class Filler {
   llvm::Value* At(int64_t offset);
   void Store(llvm::Value* value, int64_t offset);
   void NextBlock();
+  // The sizes of kernels.
+  Status FillSizes(const std::set<std::string>& unknown);
   llvm::Function* Kernel(const std::string& symbol);
+  bool Names(int kernel, const std::set<std::string>& symbols) const;
   bool Names(const lir::Launch& launch, const std::set<std::string>& symbols) const;
   StatusOr<Written> Dispatch(const lir::Launch& launch, size_t index, const Sizes& sizes, llvm::Function* kernel,
                              LoopSlots& open);
-  void Hints(std::span<const Written> written, size_t first);
+  // `written`: by launch.
+  void Hints(const std::map<size_t, Written>& written);
 
   const FillContext& c_;
   const lir::Plan& plan_;
@@ -86,8 +89,8 @@ class Filler {
   const std::span<const int> rows_;  // of `table_`, by kernel of the plan
   llvm::IRBuilder<>& b_;
   std::vector<Sizes> kernels_;
-  size_t next_ = 0;             // launch, and
-  int64_t sizes_at_, slot_at_;  // where in the workspace its symbol values and pointers go
+  std::vector<bool> written_;   // by launch
+  int64_t sizes_at_, slot_at_;  // where in the workspace the next symbol values and pointers go
 };
 
 // The address of a buffer, which is not a loop's.

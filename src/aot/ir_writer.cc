@@ -14,6 +14,7 @@ IrWriter::IrWriter(llvm::Module& to, const Model& model)
       platform_(*model.levels[0].target->platform) {
   for (const auto& [name, range] : model.signature.symbols) names.push_back(name);
   for (const auto& [name, most] : model.signature.counted) found.push_back(name);
+  inner = model.signature.counted_in_bodies;
 }
 
 llvm::Function* IrWriter::Define(const std::string& name, llvm::Type* result,
@@ -69,7 +70,7 @@ std::vector<llvm::Value*> IrWriter::LoadValues(llvm::Value* table) {
 }
 
 llvm::Value* IrWriter::Spill(llvm::Function* function, unsigned first) {
-  const size_t size = names.size() + found.size();
+  const size_t size = names.size() + found.size() + inner.size();
   llvm::Value* table = b.CreateAlloca(llvm::ArrayType::get(i64, std::max<size_t>(size, 1)));
   for (size_t s = 0; s < size; ++s) {
     llvm::Value* value = b.getInt64(0);

@@ -40,7 +40,8 @@ struct IrWriter {
   llvm::IRBuilder<> b;
   ConstantPool pool;
   std::vector<std::string> names;  // of the symbols that a step is given, in the order of the signature
-  std::vector<std::string> found;  // and of those that it finds
+  std::vector<std::string> found;  // of those that it finds and tells,
+  std::vector<std::string> inner;  // and of those that its trips and branches find
   llvm::Type *ptr, *i32, *i64;
 
  private:

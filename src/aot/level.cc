@@ -41,6 +41,7 @@ class LevelEmitter {
   FillContext Context(llvm::Value* self) {
     FillContext context{model_, at_, w_.pool, w_.names, {}, self, nullptr, nullptr, nullptr};
     context.names.insert(context.names.end(), w_.found.begin(), w_.found.end());
+    context.names.insert(context.names.end(), w_.inner.begin(), w_.inner.end());
     llvm::Value* field = w_.b.CreateConstInBoundsGEP1_64(w_.b.getInt8Ty(), self, offsetof(quern_instance, weights));
     context.weights = w_.b.CreateAlignedLoad(w_.ptr, field, llvm::Align(8));
     return context;

@@ -18,8 +18,10 @@ class StepEmitter {
     for (int b = 0; b < static_cast<int>(plan.buffers.size()); ++b) {
       if (plan.buffers[b].home == lir::Home::kLoop) bases_.emplace(b, static_cast<int64_t>(bases_.size()));
     }
-    for (const lir::Step& step : plan.bodies[0].steps) {
-      if (const auto* count = std::get_if<lir::Count>(&step)) unknown_.insert(count->symbol);
+    for (const lir::Body& body : plan.bodies) {
+      for (const lir::Step& step : body.steps) {
+        if (const auto* count = std::get_if<lir::Count>(&step)) unknown_.insert(count->symbol);
+      }
     }
   }
 
@@ -30,9 +32,12 @@ class StepEmitter {
 
  private:
   Status Emit(int body) {
+    const LoopSlots outside = open_;
     for (const lir::Step& step : plan_.bodies[body].steps) {
       QUERN_RETURN_IF_ERROR(std::visit([&](const auto& kind) { return EmitStep(kind); }, step));
     }
+    // What was written in the body has offsets that are known there alone, and has its place once it is written again.
+    open_ = outside;
     return absl::OkStatus();
   }
 

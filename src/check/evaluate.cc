@@ -218,6 +218,9 @@ Status EvaluateGraph(const ir::Graph& graph, const std::span<const RefTensor* co
                      std::vector<std::vector<RefTensor>>& made_by_node) {
   values.resize(graph.nodes().size());
   made_by_node.resize(graph.nodes().size());
+  // Where values only move there are as many of them; what a trip finds is not kept.
+  const bool finds = !setting.moves || inputs != nullptr;
+  if (finds) QUERN_RETURN_IF_ERROR(ir::BeginSizes(graph, setting.binding));
   int64_t elements = 0;
   size_t next_input = 0;
   for (size_t n = 0; n < graph.nodes().size(); ++n) {
@@ -231,8 +234,7 @@ Status EvaluateGraph(const ir::Graph& graph, const std::span<const RefTensor* co
     std::vector<RefTensor>& made = made_by_node[n];
     std::vector<const RefTensor*> operands;
     for (const ir::Value& input : node.inputs) operands.push_back(values[input.node][input.result]);
-    // Where values only move there are as many of them.
-    if (ir::IsCounted(node) && !setting.moves)
+    if (ir::IsCounted(node) && finds)
       QUERN_RETURN_IF_ERROR(
           ir::WithOrigin(graph, node.origin, ir::BindCount(graph, node, *operands[1], setting.binding)));
     for (const ir::TensorType& type : node.results) {

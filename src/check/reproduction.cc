@@ -234,7 +234,7 @@ Status ParseData(std::span<const uint8_t> file, Reproduction& made) {
 
 StatusOr<Binding> MostSizes(const ir::Graph& graph, const Binding& given) {
   Binding most = given;
-  for (const auto& [symbol, bound] : ir::CountedSizesOf(graph)) {
+  for (const auto& [symbol, bound] : ir::AllCountedSizes(graph)) {
     QUERN_ASSIGN(most[symbol], bound.Evaluate(given));
   }
   return most;

@@ -7,7 +7,7 @@ namespace quern::compiler {
 StatusOr<device::LoadableProgram> PlanProgram(const ir::Graph& graph, std::span<const SymbolRanges> guards,
                                               const PipelineOptions& pipeline) {
   // Before kernels are asked for, which what finds sizes may not have either.
-  QUERN_RETURN_IF_ERROR(ir::RefuseCounted(ir::CountedSizesOf(graph)));
+  QUERN_RETURN_IF_ERROR(ir::RefuseCounted(ir::AllCountedSizes(graph)));
   QUERN_ASSIGN(const std::vector<SymbolRanges> possible, PossibleGuards(graph, {guards.begin(), guards.end()}));
   std::vector<device::PlannedVariant> plans;
   for (const SymbolRanges& guard : possible) {

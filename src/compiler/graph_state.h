@@ -34,6 +34,9 @@ struct Graph::State {
       op.op = node.op;
       op.attributes = node.attributes;
       if (ir::IsCounted(op)) given.erase(ir::CountedSymbol(op));
+      for (const auto& body : node.bodies) {
+        for (const auto& [symbol, most] : ir::AllCountedSizes(*body)) given.erase(symbol);
+      }
     }
     return compiler::DefaultGuards(given);
   }

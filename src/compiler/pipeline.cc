@@ -163,14 +163,13 @@ StatusOr<ir::Graph> PrepareGraph(const hir::Module& module, const PipelineOption
 }
 
 StatusOr<std::vector<SymbolRanges>> PossibleGuards(const ir::Graph& graph, std::vector<SymbolRanges> guards) {
-  for (const auto& [symbol, node] : ir::CountingNodes(graph)) {
+  for (const auto& [symbol, most] : ir::AllCountedSizes(graph)) {
     for (const SymbolRanges& guard : guards) {
       if (!guard.contains(symbol)) continue;
       return ToStatus({DiagnosticCode::kUnsupported, "", absl::StrCat("a guard of ", symbol),
                        "one of a size that is given", "of a size that runs find", graph.name});
     }
   }
-  if (graph.constraints.empty()) return guards;
   std::vector<SymbolRanges> possible;
   Status conflict;
   for (SymbolRanges& guard : guards) {

@@ -19,13 +19,30 @@ std::map<std::string, int, std::less<>> CountingNodes(const Graph& graph) {
   return first;
 }
 
-CountedSizes CountedSizesOf(const Graph& graph) {
-  CountedSizes counted;
+namespace {
+
+void AddCountedSizes(const Graph& graph, bool bodies, CountedSizes& counted) {
   for (const Node& node : graph.nodes()) {
+    if (bodies) {
+      for (const auto& body : node.bodies) AddCountedSizes(*body, bodies, counted);
+    }
     if (!IsCounted(node) || counted.contains(CountedSymbol(node))) continue;
     const std::vector<Extent>& dims = graph.type(node.inputs[0]).dims;
     counted.emplace(CountedSymbol(node), AtMost(dims[FromStart(node.attributes.Int("axis"), dims.size())], counted));
   }
+}
+
+}  // namespace
+
+CountedSizes CountedSizesOf(const Graph& graph) {
+  CountedSizes counted;
+  AddCountedSizes(graph, false, counted);
+  return counted;
+}
+
+CountedSizes AllCountedSizes(const Graph& graph) {
+  CountedSizes counted;
+  AddCountedSizes(graph, true, counted);
   return counted;
 }
 
@@ -54,11 +71,14 @@ Status RefuseCounted(const CountedSizes& counted) {
 
 SymbolRanges GivenSymbols(const Graph& graph) {
   SymbolRanges given = graph.symbols;
-  for (const auto& [symbol, node] : CountingNodes(graph)) given.erase(symbol);
+  for (const auto& [symbol, most] : AllCountedSizes(graph)) given.erase(symbol);
   return given;
 }
 
-void AddNamedSymbols(const Node& node, std::vector<std::string>& symbols) {
+namespace {
+
+// The symbols that a node names, but for those of its bodies.
+void AddOwnSymbols(const Node& node, std::vector<std::string>& symbols) {
   const auto add = [&](const std::vector<Extent>& extents) {
     for (const Extent& extent : extents) {
       if (extent.is_constant()) continue;
@@ -69,18 +89,76 @@ void AddNamedSymbols(const Node& node, std::vector<std::string>& symbols) {
   for (const auto& [name, value] : node.attributes.values()) {
     if (const auto* extents = std::get_if<std::vector<Extent>>(&value)) add(*extents);
   }
-  for (const auto& body : node.bodies) {
-    for (const Node& inner : body->nodes()) AddNamedSymbols(inner, symbols);
+}
+
+// Those that a body names, and bodies within it.
+void AddSymbolsOf(const Graph& body, std::vector<std::string>& symbols) {
+  for (const Node& node : body.nodes()) {
+    AddOwnSymbols(node, symbols);
+    for (const auto& inner : node.bodies) AddSymbolsOf(*inner, symbols);
   }
 }
 
+// A body, as position of a node and among its bodies.
+using BodyPlace = std::pair<int, int>;
+
+// What bodies find, and in which one of them. Errors: two find the same, or it is the graph's own.
+StatusOr<std::map<std::string, BodyPlace>> FoundInBodies(const Graph& graph) {
+  std::map<std::string, BodyPlace> found;
+  const std::map<std::string, int, std::less<>> own = CountingNodes(graph);
+  for (int n = 0; n < static_cast<int>(graph.nodes().size()); ++n) {
+    const Node& node = graph.node(n);
+    for (int b = 0; b < static_cast<int>(node.bodies.size()); ++b) {
+      for (const auto& [symbol, most] : AllCountedSizes(node.body(b))) {
+        if (found.emplace(symbol, BodyPlace{n, b}).second && !own.contains(symbol)) continue;
+        return WithOrigin(
+            graph, node.origin,
+            absl::InvalidArgumentError(absl::StrFormat("%s: symbol %s, which %s finds, is found elsewhere too",
+                                                       node.op->name, symbol, node.op->bodies[b])));
+      }
+    }
+  }
+  return found;
+}
+
+// Nothing outside of a body names what it finds.
+Status CheckFoundInBodies(const Graph& graph) {
+  QUERN_ASSIGN(const auto found, FoundInBodies(graph));
+  if (found.empty()) return absl::OkStatus();
+  for (int n = 0; n < static_cast<int>(graph.nodes().size()); ++n) {
+    const Node& node = graph.node(n);
+    // -1: the node itself
+    for (int b = -1; b < static_cast<int>(node.bodies.size()); ++b) {
+      std::vector<std::string> named;
+      if (b < 0)
+        AddOwnSymbols(node, named);
+      else
+        AddSymbolsOf(node.body(b), named);
+      for (const std::string& symbol : named) {
+        const auto place = found.find(symbol);
+        if (place == found.end() || place->second == BodyPlace{n, b}) continue;
+        const auto& [finder, body] = place->second;
+        return WithOrigin(graph, node.origin,
+                          absl::InvalidArgumentError(absl::StrFormat(
+                              "%s: symbol %s is named outside of %s of %%%d (%s), which finds it", node.op->name,
+                              symbol, graph.node(finder).op->bodies[body], finder, graph.node(finder).op->name)));
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
 Status CheckCounted(const Graph& graph) {
+  QUERN_RETURN_IF_ERROR(CheckFoundInBodies(graph));
   const std::map<std::string, int, std::less<>> first = CountingNodes(graph);
   if (first.empty()) return absl::OkStatus();
   for (int n = 0; n < static_cast<int>(graph.nodes().size()); ++n) {
     const Node& node = graph.node(n);
     std::vector<std::string> named;
-    AddNamedSymbols(node, named);
+    AddOwnSymbols(node, named);
+    for (const auto& body : node.bodies) AddSymbolsOf(*body, named);
     for (const std::string& symbol : named) {
       const auto found = first.find(symbol);
       if (found == first.end() || (n >= found->second && !IsInput(node))) continue;

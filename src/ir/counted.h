@@ -9,6 +9,9 @@
 //
 // A symbol may be that of several nodes, of one count. Nothing before the first of them names it, so the order of nodes
 // is one in which every size is known when it is needed, and passes keep to it.
+//
+// What the body of a loop or branch finds, each trip finds anew. The symbol is that body's alone: bodies within it may
+// name it, nothing outside may, so what the body returns has sizes that are known there.
 #pragma once
 
 #include <map>
@@ -26,7 +29,9 @@ const std::string& CountedSymbol(const Node& node);
 // The symbols that nodes of a graph find, each with the most that it may be: a size in symbols that are given.
 using CountedSizes = std::map<std::string, Extent, std::less<>>;
 CountedSizes CountedSizesOf(const Graph& graph);
-// For each symbol the first node that has it.
+// Those that its bodies find too.
+CountedSizes AllCountedSizes(const Graph& graph);
+// Of a graph, not of its bodies: for each symbol the first node that has it.
 std::map<std::string, int, std::less<>> CountingNodes(const Graph& graph);
 
 // A size that is at least as large, for any counts, and names none of them.
@@ -35,13 +40,10 @@ Extent AtMost(const Extent& extent, const CountedSizes& counted);
 // The symbols of `graph` that a run is given.
 SymbolRanges GivenSymbols(const Graph& graph);
 
-// The symbols that a node names: in its results, its attributes and its bodies.
-void AddNamedSymbols(const Node& node, std::vector<std::string>& symbols);
-
 // Error, where there is one: of what runs plans elsewhere than in the process that has planned them.
 Status RefuseCounted(const CountedSizes& counted);
 
-// Piece of Verify: every symbol is found before anything names it, from one count.
+// Piece of Verify: every symbol is found before anything names it, from one count, and what a body finds is its own.
 Status CheckCounted(const Graph& graph);
 
 }  // namespace quern::ir

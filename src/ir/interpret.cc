@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "base/check.h"
 #include "base/diagnostic.h"
@@ -61,27 +62,11 @@ StatusOr<std::vector<int64_t>> Sizes(const TensorType& type, const Binding& bind
   return dims;
 }
 
-// Whether the sizes are as the graph requires, those apart that `binding` lacks and nodes find.
-Status CheckConstraints(const Graph& graph, const Binding& binding) {
-  const auto finders = CountingNodes(graph);
-  for (const ExtentConstraint& constraint : graph.constraints) {
-    const std::vector<std::string> symbols = constraint.difference().Symbols();
-    const bool early = std::any_of(symbols.begin(), symbols.end(), [&](const std::string& symbol) {
-      return finders.contains(symbol) && !binding.contains(symbol);
-    });
-    if (early) continue;
-    QUERN_ASSIGN(const int64_t left, constraint.left.Evaluate(binding));
-    QUERN_ASSIGN(const int64_t right, constraint.right.Evaluate(binding));
-    if (!constraint.Holds(left - right))
-      return absl::InvalidArgumentError(absl::StrFormat("%s is %d and %d", constraint.ToString(), left, right));
-  }
-  return absl::OkStatus();
-}
-
 // `inputs`: values of the Inputs by position, for a body; null: they are fed by name, as Params always are. `binding`
 // gets the sizes that are found.
 StatusOr<std::vector<RefTensor>> Evaluate(const Graph& graph, Binding& binding,
                                           const std::span<const RefTensor* const>* inputs, const Feeds& feeds) {
+  QUERN_RETURN_IF_ERROR(BeginSizes(graph, binding));
   std::vector<std::vector<RefTensor>> values(graph.nodes().size());
   size_t next_input = 0;
   for (size_t n = 0; n < graph.nodes().size(); ++n) {
@@ -90,7 +75,6 @@ StatusOr<std::vector<RefTensor>> Evaluate(const Graph& graph, Binding& binding,
       const Value count = node.inputs[1];
       QUERN_RETURN_IF_ERROR(
           WithOrigin(graph, node.origin, BindCount(graph, node, values[count.node][count.result], binding)));
-      QUERN_RETURN_IF_ERROR(CheckConstraints(graph, binding));
     }
     for (const TensorType& type : node.results) {
       RefTensor result{type.dtype, {}, {}};
@@ -136,7 +120,31 @@ StatusOr<std::vector<RefTensor>> Evaluate(const Graph& graph, Binding& binding,
   return outputs;
 }
 
+// Whether the sizes are as the graph requires, those apart that `binding` lacks and nodes find.
+Status CheckConstraints(const Graph& graph, const Binding& binding) {
+  std::optional<CountedSizes> counted;
+  for (const ExtentConstraint& constraint : graph.constraints) {
+    const std::vector<std::string> symbols = constraint.difference().Symbols();
+    const bool early = std::any_of(symbols.begin(), symbols.end(), [&](const std::string& symbol) {
+      if (binding.contains(symbol)) return false;
+      if (!counted) counted = AllCountedSizes(graph);
+      return counted->contains(symbol);
+    });
+    if (early) continue;
+    QUERN_ASSIGN(const int64_t left, constraint.left.Evaluate(binding));
+    QUERN_ASSIGN(const int64_t right, constraint.right.Evaluate(binding));
+    if (!constraint.Holds(left - right))
+      return absl::InvalidArgumentError(absl::StrFormat("%s is %d and %d", constraint.ToString(), left, right));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
+
+Status BeginSizes(const Graph& graph, Binding& binding) {
+  for (const auto& [symbol, node] : CountingNodes(graph)) binding.erase(symbol);
+  return CheckConstraints(graph, binding);
+}
 
 Status BindCount(const Graph& graph, const Node& node, const RefTensor& count, Binding& binding) {
   const std::string& symbol = CountedSymbol(node);
@@ -149,7 +157,7 @@ Status BindCount(const Graph& graph, const Node& node, const RefTensor& count, B
                      absl::StrCat(range.low, "..", high), absl::StrCat(value), ""});
   }
   binding[symbol] = value;
-  return absl::OkStatus();
+  return CheckConstraints(graph, binding);
 }
 
 StatusOr<RefTensor> RefTensorFromBytes(DType dtype, std::vector<int64_t> dims, std::span<const uint8_t> bytes) {
@@ -195,8 +203,6 @@ std::vector<uint8_t> BytesOf(const RefTensor& tensor) {
 
 StatusOr<std::vector<RefTensor>> Interpret(const Graph& graph, const Binding& binding, const Feeds& feeds) {
   Binding sizes = binding;
-  for (const auto& [symbol, node] : CountingNodes(graph)) sizes.erase(symbol);
-  QUERN_RETURN_IF_ERROR(CheckConstraints(graph, sizes));
   return Evaluate(graph, sizes, nullptr, feeds);
 }
 

@@ -18,7 +18,11 @@ using Feeds = std::map<std::string, RefTensor, std::less<>>;
 // constraint, an op without a reference. Composites are evaluated through their own reference.
 StatusOr<std::vector<RefTensor>> Interpret(const Graph& graph, const Binding& binding, const Feeds& feeds);
 
-// Gives the symbol of a Counted the value of its count. Error: kOutOfRange, no such many elements.
+// Before a graph runs, or a body once more: `binding` forgets what it is to find. Error: sizes that are left break a
+// constraint.
+Status BeginSizes(const Graph& graph, Binding& binding);
+// Gives the symbol of a Counted the value of its count. Errors: kOutOfRange, no such many elements; sizes that do not
+// go with it.
 Status BindCount(const Graph& graph, const Node& node, const RefTensor& count, Binding& binding);
 
 // Decodes `bytes` (dense, or rows of blocks) as a tensor of `type` with the given sizes.

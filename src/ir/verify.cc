@@ -61,10 +61,12 @@ Status CheckBodies(const OpDef& op, std::span<const std::shared_ptr<const Graph>
                        absl::StrCat(own->second.low, "..", own->second.high), absl::StrCat(range.low, "..", range.high),
                        ""});
     }
-    for (const Node& node : bodies[b]->nodes()) {
-      if (!IsCounted(node)) continue;
-      return ToStatus({DiagnosticCode::kUnsupported, op.name, absl::StrFormat("%s of %s", node.op->name, op.bodies[b]),
-                       "one outside of bodies", "a size that each trip or branch finds", ""});
+    // What stands for others holds their bodies several times, where one symbol would be that of several counts, or, of
+    // derivatives of a function, not at all.
+    const bool once = op.kind == OpKind::kControl || (OptionalBodies(op) > 0 && b < least);
+    if (!once && !AllCountedSizes(*bodies[b]).empty()) {
+      return ToStatus({DiagnosticCode::kUnsupported, op.name, absl::StrCat("Counted of ", op.bodies[b]),
+                       "one of a branch or loop", "a size that a body finds", ""});
     }
     if (!bodies[b]->quantisation.empty()) {
       return ToStatus({DiagnosticCode::kUnsupported, op.name, absl::StrCat("the quantisation map of ", op.bodies[b]),

@@ -330,7 +330,7 @@ Status GraphBuilder::EmitCopy(const ir::TensorType& type, Argument from, Argumen
 
 StatusOr<Plan> GraphBuilder::BuildRoot(const ir::Graph& graph, PlanParts& parts) {
   parts.plan.bodies.emplace_back();
-  parts.counted = ir::CountedSizesOf(graph);
+  parts.counted = ir::AllCountedSizes(graph);
   CollectRequirements(graph, parts);
   GraphBuilder root(parts, graph, 0, "");
   for (size_t o = 0; o < graph.outputs.size(); ++o) {

@@ -147,7 +147,7 @@ struct Requirement {
 };
 
 // The i64 at `count` is the value of `symbol` from here on. Until then no launch names it; memory that depends on it
-// has room for the most that it may be. Stands in the plan's own body alone.
+// has room for the most that it may be. In a body it is so anew in each trip.
 struct Count {
   Argument count = {};
   std::string symbol = {};

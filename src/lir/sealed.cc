@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::string_view kMagic = "QUERNPLN";
 // Of what Writer and Reader say below: another order or another field is another number.
-constexpr uint32_t kVersion = 2;
+constexpr uint32_t kVersion = 3;
 
 // Both directions are one list of fields: `Fields(io, value)` hands every field of a value to `io`, which writes it, or
 // fills it from bytes.
@@ -278,7 +278,7 @@ void Fields(Io& io, Port& port) {
 template <typename Io>
 void Fields(Io& io, Signature& signature) {
   io(signature.name), io(signature.inputs), io(signature.outputs), io(signature.params), io(signature.states);
-  io(signature.symbols), io(signature.counted);
+  io(signature.symbols), io(signature.counted), io(signature.counted_in_bodies);
 }
 template <typename Io>
 void Fields(Io& io, SealedProgram& program) {

@@ -12,6 +12,9 @@ Signature SignatureOf(const ir::Graph& graph) {
   signature.name = graph.name;
   signature.symbols = ir::GivenSymbols(graph);
   signature.counted = ir::CountedSizesOf(graph);
+  for (const auto& [symbol, most] : ir::AllCountedSizes(graph)) {
+    if (!signature.counted.contains(symbol)) signature.counted_in_bodies.push_back(symbol);
+  }
   for (const int n : graph.Inputs()) {
     const std::string& name = graph.node(n).attributes.String("name");
     const bool donated = std::any_of(graph.donations.begin(), graph.donations.end(),
@@ -26,6 +29,13 @@ Signature SignatureOf(const ir::Graph& graph) {
     if (!donated) signature.outputs.push_back({ir::OutputName(graph.output_names, o), graph.type(graph.outputs[o]), o});
   }
   return signature;
+}
+
+SymbolRanges AllSymbols(const Signature& signature) {
+  SymbolRanges all = signature.symbols;
+  for (const auto& [symbol, most] : signature.counted) all[symbol] = {0, INT64_MAX};
+  for (const std::string& symbol : signature.counted_in_bodies) all[symbol] = {0, INT64_MAX};
+  return all;
 }
 
 Port RoomFor(const Signature& signature, Port output) {

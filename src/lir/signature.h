@@ -28,8 +28,12 @@ struct Signature {
   std::vector<Port> states;  // donated inputs
   SymbolRanges symbols;      // that a run is given
   ir::CountedSizes counted;  // those that it finds, which types of outputs may name: with the most that each may be
+  std::vector<std::string> counted_in_bodies;  // those that trips and branches find: of the steps alone
 };
 Signature SignatureOf(const ir::Graph& graph);
+
+// The symbols that values have in a run, sorted: those that it is given, with their ranges, and those that it finds.
+SymbolRanges AllSymbols(const Signature& signature);
 
 // What a caller gives memory for: the output as large as it may be. Its elements lie dense at the start, however many a
 // run finds.

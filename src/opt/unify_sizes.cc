@@ -141,7 +141,7 @@ Status CheckTogether(std::span<const ir::ExtentConstraint> constraints, SymbolRa
 }
 
 StatusOr<SolvedSizes> SolveSizes(std::span<const ir::ExtentConstraint> constraints, SymbolRanges ranges,
-                                 const std::map<std::string, int, std::less<>>& found) {
+                                 const ir::CountedSizes& found) {
   SolvedSizes solved{std::move(ranges), {}, {}, {}};
   auto& [symbols, values, kept, at_least] = solved;
   for (const ir::ExtentConstraint& constraint : constraints) {
@@ -175,12 +175,12 @@ StatusOr<SolvedSizes> SolveSizes(std::span<const ir::ExtentConstraint> constrain
 
 Status CheckSizes(const ir::Graph& graph, const SymbolRanges& ranges) {
   const std::vector<ir::ExtentConstraint> constraints = AllConstraints(graph);
-  QUERN_ASSIGN(const SolvedSizes solved, SolveSizes(constraints, ranges, ir::CountingNodes(graph)));
+  QUERN_ASSIGN(const SolvedSizes solved, SolveSizes(constraints, ranges, ir::AllCountedSizes(graph)));
   return Substitute(constraints, solved.values, solved.ranges).status();
 }
 
 StatusOr<ir::Graph> UnifySizes(const ir::Graph& graph) {
-  QUERN_ASSIGN(const SolvedSizes solved, SolveSizes(AllConstraints(graph), graph.symbols, ir::CountingNodes(graph)));
+  QUERN_ASSIGN(const SolvedSizes solved, SolveSizes(AllConstraints(graph), graph.symbols, ir::AllCountedSizes(graph)));
   if (solved.values.empty() && solved.ranges == graph.symbols) return graph;
   auto change = [&](SymbolRanges& own) -> Status {
     for (auto& [symbol, range] : own) range = solved.ranges.at(symbol);

@@ -40,7 +40,7 @@ class Costs {
 Binding BindingOf(const Signature& signature, const std::vector<int64_t>& values) {
   Binding binding;
   size_t i = 0;
-  for (const auto& [name, range] : signature.symbols) binding[name] = values[i++];
+  for (const auto& [name, range] : AllSymbols(signature)) binding[name] = values[i++];
   return binding;
 }
 

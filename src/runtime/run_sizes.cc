@@ -40,12 +40,10 @@ std::string GuardText(const SymbolRanges& guard) {
 StatusOr<RunSizes> RunSizes::Create(Signature signature, std::span<const SymbolRanges> guards) {
   RunSizes sizes;
   sizes.signature_ = std::move(signature);
-  SymbolRanges all = sizes.signature_.symbols;
-  for (const auto& [name, most] : sizes.signature_.counted) all[name] = {0, INT64_MAX};
-  for (const auto& [name, range] : all) {
+  for (const auto& [name, range] : AllSymbols(sizes.signature_)) {
     sizes.names_.push_back(name);
     sizes.ranges_.push_back(range);
-    sizes.counted_symbols_.push_back(sizes.signature_.counted.contains(name));
+    sizes.counted_symbols_.push_back(!sizes.signature_.symbols.contains(name));
   }
   for (const SymbolRanges& guard : guards) {
     std::vector<SymbolRange>& ranges = sizes.guards_.emplace_back(sizes.ranges_);

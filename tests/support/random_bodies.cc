@@ -77,7 +77,10 @@ ir::Graph Generator::Body(const std::vector<Value>& captures, size_t own, Genera
 void Generator::AddWithBodies(std::string_view op, std::vector<Value> inputs, Attributes attributes,
                               std::vector<ir::Graph> bodies) {
   std::vector<std::shared_ptr<const ir::Graph>> shared;
-  for (ir::Graph& body : bodies) shared.push_back(std::make_shared<const ir::Graph>(std::move(body)));
+  for (ir::Graph& body : bodies) {
+    made_.graph.symbols.insert(body.symbols.begin(), body.symbols.end());  // what it finds
+    shared.push_back(std::make_shared<const ir::Graph>(std::move(body)));
+  }
   const StatusOr<Value> made =
       made_.graph.Add(op, std::move(inputs), std::move(attributes), Origin(), std::move(shared));
   if (!made.ok()) fprintf(stderr, "%s\n", std::string(made.status().message()).c_str());
@@ -91,7 +94,7 @@ void Generator::AnyIf() {
   const std::unique_ptr<Generator> then = NewBody({type(x)}), otherwise = NewBody({type(x)});
   const int64_t results = 1 + Below(2);
   for (int64_t r = 0; r < results; ++r) {
-    const TensorType result = r == 0 ? type(x) : then->type(then->pool_.back());
+    const TensorType result = r == 0 ? type(x) : then->type(then->Known().back());
     then->made_.graph.outputs.push_back(then->OutputOf(result));
     otherwise->made_.graph.outputs.push_back(otherwise->OutputOf(result));
   }
@@ -108,7 +111,7 @@ void Generator::AnyFunction() {
   const Value x = SomeF32(1);
   const std::unique_ptr<Generator> body = NewBody({type(x)});
   body->made_.graph.outputs = {body->OutputOf(type(x))};
-  if (Below(2) == 0) body->made_.graph.outputs.push_back(body->pool_.back());
+  if (Below(2) == 0) body->made_.graph.outputs.push_back(body->Known().back());
   std::vector<Value> inputs = {x};
   inputs.insert(inputs.end(), body->captures_.begin(), body->captures_.end());
   AddWithBodies("CustomFn", std::move(inputs), {}, {body->Body(body->captures_, 0, *this)});
@@ -127,8 +130,10 @@ void Generator::AnyWhile() {
   if (types.size() == 3 && types[1] == types[2] && Below(3) == 0) next[1] = {body->first_[2], 0};
   int cache = -1;
   Value initial;
-  if (options_.updates && Below(2) == 0) {
-    const auto [state, result] = body->NewUpdate(body->SomeF32(1));
+  const bool updates = options_.updates && Below(2) == 0;
+  const Value update = updates ? body->SomeF32(1) : Value{};
+  if (updates && !body->NamesFound(body->type(update))) {
+    const auto [state, result] = body->NewUpdate(update);
     cache = state.node;
     next.push_back(result);
     initial = outer_ == nullptr && !NamesFound(body->type(state)) && Below(2) == 0
@@ -183,7 +188,7 @@ void Generator::AnyScan() {
   for (int64_t c = 0; c < carries; ++c) outputs.push_back(body->OutputOf(types[c]));
   const int64_t stacked = 1 + Below(2);
   for (int64_t y = 0; y < stacked; ++y) {
-    const Value value = body->pool_[Below(static_cast<int64_t>(body->pool_.size()))];
+    const Value value = Pick(body->Known());
     const bool symbolic = std::any_of(body->type(value).dims.begin(), body->type(value).dims.end(),
                                       [&](const Extent& dim) { return !dim.is_constant(); });
     // One symbol at most once in a type.

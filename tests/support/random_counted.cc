@@ -28,6 +28,14 @@ Value Generator::NewFound(TensorType type) {
   return Add("Expand", {NewLeaf({type.dtype, ones})}, {{"shape", type.dims}});
 }
 
+std::vector<Value> Generator::Known() const {
+  std::vector<Value> known;
+  for (const Value& value : pool_) {
+    if (!NamesFound(type(value))) known.push_back(value);
+  }
+  return known;
+}
+
 void Generator::AnyCounted() {
   const Value x = Some(Moved(), 1);
   const int64_t axis = Below(type(x).rank());
@@ -37,7 +45,7 @@ void Generator::AnyCounted() {
                               ? Add("Expand", {NewLeaf({DType::kBool, {Extent(1)}})}, {{"shape", std::vector{most}}})
                               : NewLeaf({DType::kBool, {most}});
   const Value kept = Add("Compress", {x, condition}, {{"axis", axis}});
-  Found found{absl::StrCat("N", found_.size()), {kept.node, 1}, most};
+  Found found{absl::StrCat(prefix_, "N", found_.size()), {kept.node, 1}, most};
   made_.graph.symbols[found.symbol] = {0, most.UpperBound(made_.graph.symbols).value_or(INT64_MAX)};
   made_.binding[found.symbol] = Size(most);
   const std::vector<Extent> size = {Extent::Symbol(found.symbol)};

@@ -304,7 +304,7 @@ class Generator {
                                          {1, &Generator::AnyScan},
                                          {1, &Generator::AnyFunction},
                                          {1, &Generator::AnyScanBackward}};
-    if (options_.counted && outer_ == nullptr && found_.size() < 2 && Below(5) == 0) return AnyCounted();
+    if (options_.counted && found_.size() < 2 && Below(5) == 0) return AnyCounted();
     if (options_.bodies > 0 && Below(3) == 0) {
       int64_t at = Below(6);
       for (const Recipe& recipe : kBodies) {
@@ -734,6 +734,8 @@ class Generator {
   };
   bool NamesFound(const TensorType& type) const;
   Value NewFound(TensorType type);
+  // Those of sizes that are known outside: what a body may return.
+  std::vector<Value> Known() const;
 
   // random_bodies.cc
   void AnyIf();

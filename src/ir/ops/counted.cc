@@ -1,6 +1,6 @@
 // Counted: of x, in which what counts comes first, as much along `axis` as `count` says. How much that is becomes the
 // value of a symbol, `size`, when a run gets there: ir/counted.h. Along the first axis it is no more than another name
-// for x; along another the axis goes first, and back.
+// for x; along another the axis goes first, and back. In a body each trip finds it, and the body alone names it.
 
 #include "ir/counted.h"
 

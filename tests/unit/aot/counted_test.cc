@@ -120,5 +120,49 @@ TEST(CountedAheadOfTime, ACountThatSizesDoNotGoWithIsSaid) {
   }
 }
 
+// What trips find is no argument; two found sizes of one trip have to be equal, and the state waits for all trips.
+TEST(CountedAheadOfTime, EachTripFindsItsSizes) {
+  Graph graph("trips"), body("body");
+  for (Graph* to : {&graph, &body}) {
+    to->Symbol("S", 1, 64);
+    to->Symbol("M", 0, 64);
+    to->Symbol("N", 2, 64);
+  }
+  const Value h = body.Input("h", "f32[1]"), n = body.Input("n", "i64[]"), m = body.Input("m", "i64[]");
+  const Value x = body.Input("x", "f32[S]");
+  const Value left = body.Op("Counted", {x, m}, {{"size", "M"}}), right = body.Op("Counted", {x, n}, {{"size", "N"}});
+  const Value sum = body.Op("Reduce", {body.Op("Add", {left, right})},
+                            {{"op", "sum"}, {"axes", std::vector<int64_t>{0}}, {"keep_dim", true}});
+  body.Output("h", body.Op("Add", {h, sum}));
+  body.Output("y", body.Op("Exp", {sum}));
+  const Value whole = graph.Input("x", "f32[S]"), cache = graph.Input("cache", "f32[1]");
+  const std::vector<Value> results =
+      graph.Ops("Scan", {cache, graph.Input("n", "i64[3]"), graph.Input("m", "i64[3]"), whole},
+                {{"carries", 1}, {"xs", 2}, {"length", "3"}}, {}, {&body});
+  graph.Carry("cache", results[0]);
+  graph.Output("y", results[1]);
+  graph.Output("h", graph.Op("Neg", {results[0]}));
+  const Compiled made(graph);
+  ASSERT_NE(made.model(), nullptr);
+  EXPECT_NE(made.header().find("outputs, int64_t S);\n"), std::string::npos) << made.header();
+  EXPECT_EQ(made.header().find("Sizes that every step finds"), std::string::npos);
+  const auto step = made.Function<int32_t(void*, const void* const*, void* const*, int64_t)>("step");
+  const std::vector<float> values = {1, 2, 4, 8, 16};
+  std::vector<float> y(3), h_out(1);
+  const auto run = [&](const std::vector<int64_t>& first, const std::vector<int64_t>& second) {
+    const void* const inputs[] = {values.data(), first.data(), second.data()};
+    void* const outputs[] = {y.data(), h_out.data()};
+    return step(made.model(), inputs, outputs, 5);
+  };
+  const std::vector<int64_t> counts = {3, 5, 2};
+  ASSERT_EQ(run(counts, counts), QUERN_OK);
+  EXPECT_EQ(h_out[0], -2.0f * (7 + 31 + 3));
+  EXPECT_EQ(run({3, 4, 2}, counts), QUERN_ERROR_SIZES);
+  EXPECT_EQ(run({3, 1, 2}, {3, 1, 2}), QUERN_ERROR_SYMBOL_RANGE);
+  EXPECT_EQ(run({3, 6, 2}, {3, 6, 2}), QUERN_ERROR_SIZES);
+  ASSERT_EQ(run({2, 2, 4}, {2, 2, 4}), QUERN_OK);
+  EXPECT_EQ(h_out[0], -2.0f * (7 + 31 + 3 + 3 + 3 + 15));
+}
+
 }  // namespace
 }  // namespace quern::testing

@@ -1,10 +1,7 @@
-// Sizes that each run finds (Counted): what is computed behind them, what they may not be, how a caller learns them.
-
-#include <numeric>
+// Sizes that each run finds (Counted): what is computed behind them. counted_errors_test.cc has what they may not be,
+// counted_api_test.cc how a caller learns them.
 
 #include "ir/binary.h"
-#include "quern/compile.h"
-#include "quern/graph.h"
 #include "unit/compiler/expect_right.h"
 
 namespace quern::testing {
@@ -234,187 +231,67 @@ TEST(Counted, LoopsAndBranchesTakeWhatWasCounted) {
                 RunsOf("c"));
 }
 
-void ExpectRefused(std::string_view text, std::string_view why) {
-  const StatusOr<ir::Graph> graph = ir::Parse(text);
-  const Status status = graph.ok() ? ir::Verify(*graph) : graph.status();
-  EXPECT_NE(std::string(status.message()).find(why), std::string::npos) << status;
+// The size is found all the same, and no run is given it.
+TEST(Counted, WhatNothingReadsIsFound) {
+  ExpectCounted(R"(graph g sym M in 0.., N in 0.., S in 1.. {
+  %0 = Input() {name = "x"} : f32[S]
+  %1 = Input() {name = "c"} : bool[S]
+  %2:2 = Compress(%0, %1) {axis = 0} : f32[S], i64[]
+  %3 = Counted(%2.0, %2.1) {axis = 0, size = <N>} : f32[N]
+  %4 = Scan(%0, %1) {xs = 2, length = <S>} : f32[S]
+    body graph body sym M in 0.., N in 0.., S in 1.. {
+      %0 = Input() {name = "x"} : f32[]
+      %1 = Input() {name = "c"} : bool[]
+      %2 = Reshape(%1) {shape = <1>} : bool[1]
+      %3:2 = NonZero(%2) : i64[1, 1], i64[]
+      %4 = Counted(%3.0, %3.1) {axis = 1, size = <M>} : i64[1, M]
+      %5 = Exp(%0) : f32[]
+      return %5
+    }
+  return %4
+})",
+                RunsOf("c"));
 }
 
-TEST(Counted, RefusesWhatIsNoSizeOfARun) {
-  ExpectRefused(R"(graph g sym N in 0..5 {
-  %0 = Input() {name = "x"} : f32[5]
-  %1 = Input() {name = "n"} : i64[]
-  %2 = Size() {extent = <N>} : i64[]
-  %3 = Counted(%0, %1) {axis = 0, size = <N>} : f32[N]
-  return %2, %3
-})",
-                "symbol N");
-  ExpectRefused(R"(graph g sym N in 0..5 {
-  %0 = Input() {name = "x"} : f32[5]
-  %1 = Input() {name = "n"} : i64[]
-  %2 = Input() {name = "m"} : i64[]
-  %3 = Counted(%0, %1) {axis = 0, size = <N>} : f32[N]
-  %4 = Counted(%0, %2) {axis = 0, size = <N>} : f32[N]
+// Through the binary form too; the body of a function is the graph's own once it stands there.
+TEST(Counted, BranchesAndFunctionsFindSizes) {
+  ExpectCounted(R"(graph g sym M in 0.., N in 0.., S in 1.. {
+  %0 = Input() {name = "x"} : f32[S]
+  %1 = Input() {name = "c"} : bool[S]
+  %2 = Input() {name = "p"} : bool[]
+  %3 = If(%2, %0, %1) : f32[]
+    then graph then sym M in 0.., N in 0.., S in 1.. {
+      %0 = Input() {name = "x"} : f32[S]
+      %1 = Input() {name = "c"} : bool[S]
+      %2:2 = Compress(%0, %1) {axis = 0} : f32[S], i64[]
+      %3 = Counted(%2.0, %2.1) {axis = 0, size = <N>} : f32[N]
+      %4 = Softmax(%3) {axis = 0} : f32[N]
+      %5 = Mul(%4, %3) : f32[N]
+      %6 = Reduce(%5) {axes = [0], keep_dim = false, op = "sum"} : f32[]
+      return %6
+    }
+    else graph else sym M in 0.., N in 0.., S in 1.. {
+      %0 = Input() {name = "x"} : f32[S]
+      %1 = Input() {name = "c"} : bool[S]
+      %2 = Reduce(%0) {axes = [0], keep_dim = false, op = "max"} : f32[]
+      return %2
+    }
+  %4 = CustomFn(%0, %1, %3) : f32[S]
+    body graph body sym M in 0.., N in 0.., S in 1.. {
+      %0 = Input() {name = "x"} : f32[S]
+      %1 = Input() {name = "c"} : bool[S]
+      %2 = Input() {name = "y"} : f32[]
+      %3:2 = NonZero(%1) : i64[1, S], i64[]
+      %4 = Counted(%3.0, %3.1) {axis = 1, size = <M>} : i64[1, M]
+      %5 = Transpose(%4) {perm = [1, 0]} : i64[M, 1]
+      %6 = GatherND(%0, %5) : f32[M]
+      %7 = Sub(%6, %2) : f32[M]
+      %8 = ScatterND(%0, %5, %7) {reduction = "none"} : f32[S]
+      return %8
+    }
   return %3, %4
 })",
-                "that of another count");
-  ExpectRefused(R"(graph g sym N in 0..5 {
-  %0 = Input() {name = "x"} : f32[5]
-  %1 = Input() {name = "n"} : i64[]
-  %2 = Counted(%0, %1) {axis = 1, size = <N>} : f32[N]
-  return %2
-})",
-                "axis");
-  ExpectRefused(R"(graph g sym N in 0..5 {
-  %0 = Input() {name = "x"} : f32[5]
-  %1 = Input() {name = "n"} : i64[]
-  %2 = Counted(%0, %1) {axis = 0, size = <2*N>} : f32[2*N]
-  return %2
-})",
-                "one symbol");
-  ExpectRefused(R"(graph g sym N in 7..9 {
-  %0 = Input() {name = "x"} : f32[5]
-  %1 = Input() {name = "n"} : i64[]
-  %2 = Counted(%0, %1) {axis = 0, size = <N>} : f32[N]
-  return %2
-})",
-                "size");
-  ExpectRefused(R"(graph g sym N in 0..5 {
-  %0 = Input() {name = "p"} : bool[]
-  %1 = Input() {name = "x"} : f32[5]
-  %2 = Input() {name = "n"} : i64[]
-  %3 = If(%0, %1, %2) : f32[N]
-    then graph then sym N in 0..5 {
-      %0 = Input() {name = "x"} : f32[5]
-      %1 = Input() {name = "n"} : i64[]
-      %2 = Counted(%0, %1) {axis = 0, size = <N>} : f32[N]
-      return %2
-    }
-    else graph else sym N in 0..5 {
-      %0 = Input() {name = "x"} : f32[5]
-      %1 = Input() {name = "n"} : i64[]
-      %2 = Counted(%0, %1) {axis = 0, size = <N>} : f32[N]
-      return %2
-    }
-  return %3
-})",
-                "Counted of then");
-}
-
-struct Numbers {
-  Graph graph = Graph("numbers");
-  Result<Program> program = Make();
-
-  Result<Program> Make() {
-    graph.Symbol("S", 1, 64);
-    graph.Symbol("N", 0, 64);
-    const Value x = graph.Input("x", "f32[S, 2]"), n = graph.Input("n", "i64[]");
-    const Value some = graph.Op("Counted", {x, n}, {{"size", "N"}});
-    graph.Output("some", some);
-    graph.Output("all", graph.Op("Neg", {x}));
-    return graph.Compile({.threads = 1});
-  }
-};
-
-TEST(CountedApi, TheCallerGivesRoomForTheMostAndLearnsHowMuchItIs) {
-  Numbers numbers;
-  ASSERT_TRUE(numbers.program.ok()) << numbers.program.error();
-  Program& program = *numbers.program;
-  EXPECT_EQ(program.outputs()[0].type, "f32[N, 2]");
-  EXPECT_EQ(program.LastShapes().code(), ErrorCode::kMissing);
-  for (const int64_t size : {11, 1, 3}) {
-    std::vector<float> x(size * 2), some(size * 2), all(size * 2);
-    std::iota(x.begin(), x.end(), 1.0f);
-    const std::vector<std::vector<int64_t>> rooms =
-        *program.OutputShapes({In("x", x, {size, 2}), In("n", std::vector<int64_t>{0}, {})});
-    EXPECT_EQ(rooms, (std::vector<std::vector<int64_t>>{{size, 2}, {size, 2}}));
-    for (const int64_t count : {size, int64_t{0}, size - 1}) {
-      std::fill(some.begin(), some.end(), -1.0f);
-      const std::vector<int64_t> n = {count};
-      const Result<void> ran = program.Run({In("x", x, {size, 2}), In("n", n, {})},
-                                           {Out("some", some, {size, 2}), Out("all", all, {size, 2})});
-      ASSERT_TRUE(ran.ok()) << ran.error();
-      EXPECT_EQ((*program.LastShapes())[0], (std::vector<int64_t>{count, 2}));
-      for (int64_t i = 0; i < size * 2; ++i) EXPECT_EQ(some[i], i < count * 2 ? x[i] : -1.0f);
-    }
-    for (const int64_t count : {size + 1, int64_t{-1}, int64_t{1000}}) {
-      const std::vector<int64_t> n = {count};
-      const Result<void> ran = program.Run({In("x", x, {size, 2}), In("n", n, {})},
-                                           {Out("some", some, {size, 2}), Out("all", all, {size, 2})});
-      // A variant of one size has a number in the place of S.
-      const bool conflict = count == size + 1 && size > 1;
-      EXPECT_EQ(ran.code(), conflict ? ErrorCode::kSizeConflict : ErrorCode::kOutOfRange) << ran.error();
-      EXPECT_NE(ran.error().find(conflict ? "S >= N" : "symbol N"), std::string::npos) << ran.error();
-      EXPECT_EQ((*program.LastShapes())[0], (std::vector<int64_t>{size - 1, 2}));
-    }
-  }
-}
-
-// A count that is none leaves states as they were.
-TEST(CountedApi, StatesWaitForTheCount) {
-  Graph graph("states");
-  graph.Symbol("N", 0, 3);
-  const Value x = graph.Input("x", "f32[1, 2]"), n = graph.Input("n", "i64[]");
-  const Value cache = graph.Input("cache", "f32[3, 2]");
-  const Value next = graph.Op("Update", {cache, x}, {{"axis", 0}, {"start", "1"}});
-  graph.Carry("cache", next);
-  graph.Output("some", graph.Op("Neg", {graph.Op("Counted", {next, n}, {{"size", "N"}})}));
-  Result<Program> program = graph.Compile({.threads = 1});
-  ASSERT_TRUE(program.ok()) << program.error();
-  std::vector<float> some(6);
-  const auto run = [&](float value, int64_t count) {
-    const std::vector<float> row = {value, value};
-    const std::vector<int64_t> number = {count};
-    return program->Run({In("x", row, {1, 2}), In("n", number, {})}, {Out("some", some, {3, 2})}).ok();
-  };
-  const float* const state = reinterpret_cast<const float*>(program->State("cache")->data());
-  ASSERT_TRUE(run(7, 2));
-  EXPECT_EQ(some[2], -7);
-  EXPECT_EQ(state[2], 7);
-  EXPECT_FALSE(run(9, 4));
-  EXPECT_EQ(state[2], 7);
-  ASSERT_TRUE(run(5, 0));
-  EXPECT_EQ(state[3], 5);
-}
-
-TEST(CountedApi, ACountThatSizesDoNotGoWithIsSaid) {
-  Graph graph("conflict");
-  graph.Symbol("S", 1, 64);
-  graph.Symbol("N", 0, 64);
-  const Value x = graph.Input("x", "f32[S]"), n = graph.Input("n", "i64[]");
-  graph.Output("y", graph.Op("Add", {graph.Op("Counted", {x, n}, {{"size", "N"}}), x}));
-  Result<Program> program = graph.Compile({.threads = 1});
-  ASSERT_TRUE(program.ok()) << program.error();
-  const std::vector<float> values = {1, 2, 3};
-  std::vector<float> y(3);
-  const auto run = [&](int64_t count) {
-    const std::vector<int64_t> number = {count};
-    return program->Run({In("x", values, {3}), In("n", number, {})}, {Out("y", y, {3})});
-  };
-  EXPECT_TRUE(run(3).ok());
-  EXPECT_EQ(y, (std::vector<float>{2, 4, 6}));
-  EXPECT_EQ(run(2).code(), ErrorCode::kSizeConflict);
-}
-
-TEST(CountedApi, IsNotCompiledForDevices) {
-  const Numbers numbers;
-  for (const char* target : {"nvptx64", "metal"}) {
-    const Result<CompiledFiles> files =
-        CompileGraph(numbers.graph, {}, {.folder = ::testing::TempDir(), .target = target});
-    EXPECT_EQ(files.code(), ErrorCode::kUnsupported) << target;
-    EXPECT_NE(files.error().find("the size N is found by each run (Counted), which programs for devices cannot do"),
-              std::string::npos)
-        << files.error();
-  }
-}
-
-TEST(CountedApi, NoRunIsGivenTheSize) {
-  Numbers numbers;
-  ASSERT_TRUE(numbers.program.ok()) << numbers.program.error();
-  std::vector<float> x(6), some(6), all(6);
-  const Result<void> ran = numbers.program->Run({In("x", x, {3, 2}), In("n", std::vector<int64_t>{2}, {})},
-                                                {Out("some", some, {3, 2}), Out("all", all, {3, 2})}, {{"N", 2}});
-  EXPECT_EQ(ran.code(), ErrorCode::kUnknownName) << ran.error();
+                RunsOf("c"));
 }
 
 }  // namespace

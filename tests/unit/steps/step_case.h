@@ -16,6 +16,7 @@
 #include "check/checker.h"
 #include "check/oracle.h"
 #include "compiler/model.h"
+#include "ir/counted.h"
 #include "support/temp_folder.h"
 #include "unit/aot/compiled_graph.h"
 #include "unit/steps/on_device.h"
@@ -140,7 +141,7 @@ class StepCase {
       EXPECT_EQ(oracle->WorstText(static_cast<int>(o), *got), "")
           << where << ir::Print(test.compiled.prepared) << lir::Print(test.compiled.plan);
     }
-    if (test.model.signature.counted.empty()) CheckOnDevice(*oracle, trial, test.bytes, fuse, where);
+    if (ir::AllCountedSizes(graph_).empty()) CheckOnDevice(*oracle, trial, test.bytes, fuse, where);
     const StatusOr<Outputs> checked = RunChecked(test.compiled, fuse, level, trial.binding, test.bytes);
     ASSERT_TRUE(checked.ok()) << where << checked.status();
     EXPECT_TRUE(*checked == *one) << where << "a run that is checked has other bits";
