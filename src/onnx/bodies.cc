@@ -2,6 +2,8 @@
 
 #include <set>
 
+#include "ir/counted.h"
+
 namespace quern::onnx {
 namespace {
 
@@ -87,10 +89,29 @@ StatusOr<std::unique_ptr<Body>> MakeBody(Call& c, const format::Graph& graph, co
   return body;
 }
 
-std::shared_ptr<const ir::Graph> Finished(Body& body, const Values& outputs) {
+std::shared_ptr<const ir::Graph> Finished(Call& c, const Body& body, const Values& outputs) {
   ir::Graph graph = body.builder.graph;
   graph.outputs = outputs;
+  return Finished(c, std::move(graph));
+}
+
+std::shared_ptr<const ir::Graph> Finished(Call& c, ir::Graph graph) {
+  const std::string found = FoundSizeOf(graph, graph.outputs);
+  if (!found.empty()) c.Fail("a result of its body has the size %s, which only data decides", found);
+  c.builder.graph.symbols.insert(graph.symbols.begin(), graph.symbols.end());  // those that it finds
   return std::make_shared<const ir::Graph>(std::move(graph));
+}
+
+std::string FoundSizeOf(const ir::Graph& graph, const Values& outputs) {
+  const ir::CountedSizes counted = ir::CountedSizesOf(graph);
+  for (const Value output : outputs) {
+    for (const Extent& dim : graph.type(output).dims) {
+      for (const std::string& symbol : dim.Symbols()) {
+        if (counted.contains(symbol)) return symbol;
+      }
+    }
+  }
+  return "";
 }
 
 std::vector<Item> Inlined(Call& c, const format::Graph& graph, const std::vector<Item>& inputs,

@@ -27,8 +27,11 @@ struct Body {
 using Fixed = std::map<int, std::function<StatusOr<Item>(Builder& builder)>>;
 StatusOr<std::unique_ptr<Body>> MakeBody(Call& c, const format::Graph& graph, const std::vector<ir::TensorType>& types,
                                          const Captures& captures, const Fixed& fixed = {});
-// With its outputs, as a node takes it.
-std::shared_ptr<const ir::Graph> Finished(Body& body, const Values& outputs);
+// With its outputs, as a node of `c` takes it. Fails where one has a size that only the body's trips find.
+std::shared_ptr<const ir::Graph> Finished(Call& c, const Body& body, const Values& outputs);
+std::shared_ptr<const ir::Graph> Finished(Call& c, ir::Graph graph);
+// The first such size of an output; empty: there is none.
+std::string FoundSizeOf(const ir::Graph& graph, const Values& outputs);
 
 // The graph's nodes in the place of the node; its results, none after an error.
 std::vector<Item> Inlined(Call& c, const format::Graph& graph, const std::vector<Item>& inputs, std::string_view label);

@@ -247,7 +247,7 @@ Extent Call::FoundSize(const Extent& most) {
   std::string symbol = "FOUND_";
   for (const char letter : scope.label + NameOf(node)) symbol += absl::ascii_isalnum(letter) ? letter : '_';
   SymbolRanges& symbols = builder.graph.symbols;
-  while (symbols.contains(symbol)) symbol += "_";
+  while (symbols.contains(symbol) || session.found.contains(symbol)) symbol += "_";  // bodies have their own
   session.found.insert(symbol);
   symbols.emplace(symbol, SymbolRange{0, most.UpperBound(symbols).value_or(INT64_MAX)});
   return Extent::Symbol(symbol);

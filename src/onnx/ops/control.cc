@@ -41,6 +41,8 @@ void If(Call& c) {
   const size_t count = (*yes)->outputs.size();
   if (count != (*no)->outputs.size() || static_cast<int>(count) < c.node.output_size())
     return c.Fail(absl::InvalidArgumentError("its branches have other numbers of results"));
+  const auto then = Finished(c, **yes, (*yes)->outputs), otherwise = Finished(c, **no, (*no)->outputs);
+  if (!c.ok()) return Depends(c, pred);
   for (size_t o = 0; o < count; ++o) {
     const ir::TensorType &a = (*yes)->builder.graph.type((*yes)->outputs[o]),
                          &b = (*no)->builder.graph.type((*no)->outputs[o]);
@@ -54,7 +56,7 @@ void If(Call& c) {
     return c.Fail("result %d is %s of one branch and %s of the other, and which is taken is not known", o, a.ToString(),
                   b.ToString());
   }
-  const Values made = c.AddAll("If", operands, {}, {Finished(**yes, (*yes)->outputs), Finished(**no, (*no)->outputs)});
+  const Values made = c.AddAll("If", operands, {}, {then, otherwise});
   for (size_t o = 0; o < count; ++o) c.Return(static_cast<int>(o), made[o]);
 }
 
@@ -156,7 +158,10 @@ void Loop(Call& c) {
       next && next->size() == 1 && next->at(0) == Extent(1) && begins && begins->size() == 1 && begins->at(0) == 1;
   bool same = true;
   for (int i = 0; i < carries; ++i) same = same && inside.graph.type(results[1 + i]) == types[i];
-  if (!same) return write_out();
+  const std::string found = FoundSizeOf(inside.graph, results);
+  if (!found.empty() && !number)
+    return c.Fail("a result of its body has the size %s, which only data decides in each trip", found);
+  if (!same || !found.empty()) return write_out();
   if (always && !trips && stacked > 0 && c.Has(0)) trips = Extents{c.OpenSize({c.x(0)})};
   if (always && trips && trips->size() == 1) {
     // A Scan over the trip's numbers: its Inputs are the carries, a number, and the captures.
@@ -191,7 +196,7 @@ void Loop(Call& c) {
     operands.insert(operands.end(), captures.operands.begin(), captures.operands.end());
     const Values made =
         c.AddAll("Scan", operands, {{"length", *trips}, {"carries", int64_t{carries}}, {"xs", int64_t{1}}},
-                 {std::make_shared<const ir::Graph>(std::move(again))});
+                 {Finished(c, std::move(again))});
     for (int o = 0; o < carries + stacked && c.ok(); ++o) c.Return(o, made[o]);
     return;
   }
@@ -232,7 +237,7 @@ void Loop(Call& c) {
   Values next_carries = {*trip, *goes_on};
   next_carries.insert(next_carries.end(), (*loop)->outputs.begin() + 1, (*loop)->outputs.end());
   const Values made = c.AddAll("While", operands, {{"carries", int64_t{carries} + 2}},
-                               {std::make_shared<const ir::Graph>(std::move(cond)), Finished(**loop, next_carries)});
+                               {std::make_shared<const ir::Graph>(std::move(cond)), Finished(c, **loop, next_carries)});
   for (int o = 0; o < carries && c.ok(); ++o) c.Return(o, made[o + 2]);
 }
 
@@ -274,7 +279,7 @@ void ScanOver(Call& c, const format::Graph& graph, const Values& state, Values x
                       {{"length", Extents{length}},
                        {"carries", static_cast<int64_t>(state.size())},
                        {"xs", static_cast<int64_t>(xs.size())}},
-                      {Finished(**body, (*body)->outputs)});
+                      {Finished(c, **body, (*body)->outputs)});
   const Ints out_axes = c.IntList("scan_output_axes"), out_back = c.IntList("scan_output_directions");
   for (size_t o = state.size(); o < results->size() && c.ok() && attributes; ++o) {
     Value& y = (*results)[o];

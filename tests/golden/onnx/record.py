@@ -390,11 +390,12 @@ def contributed():
              block_size=block, constants=range(1, len(operands)))
 
 
+def node(op, inputs, outputs, **attributes):
+    return helper.make_node(op, inputs, outputs, name=f"{op.lower()}_{outputs[0]}", **attributes)
+
+
 def found():
     """Ops behind those of whose results only data decide how large they are."""
-    def node(op, inputs, outputs, **attributes):
-        return helper.make_node(op, inputs, outputs, name=f"{op.lower()}_{outputs[0]}", **attributes)
-
     places = [node("NonZero", ["x"], ["places"]), node("Transpose", ["places"], ["rows"], perm=[1, 0]),
               node("GatherND", ["x", "rows"], ["values"]), node("Exp", ["values"], ["e"]),
               node("ReduceSum", ["e"], ["sum"], keepdims=1), node("Div", ["e", "sum"], ["share"]),
@@ -486,9 +487,53 @@ def version_23():
          domain=MS, constants=[1, 2, 3, 4], kernel_shape=[2, 3], strides=[1, 2], pads=[1, 0, 0, 1])
 
 
+def found_in_bodies():
+    """The same in the bodies of loops and branches, of results that are as large as the operands."""
+    def info(name, shape, dtype=TensorProto.FLOAT):
+        return helper.make_tensor_value_info(name, dtype, shape)
+
+    def larger(x, than):
+        """Those of x that are larger: `values`, `places`, and `sum`."""
+        return [node("Greater", [x, than], ["mask"]), node("NonZero", ["mask"], ["found"]),
+                node("Transpose", ["found"], ["places"], perm=[1, 0]), node("GatherND", [x, "places"], ["values"]),
+                node("ReduceSum", ["values"], ["sum"], keepdims=0), node("Mul", ["values", "half"], ["less"])]
+
+    half = np.float32(0.5)
+    steps = larger("a_in", "half") + [node("ScatterND", ["a_in", "places", "less"], ["a_out"])]
+    trips = [info("i", [], TensorProto.INT64), info("go_in", [], TensorProto.BOOL), info("a_in", ["N"])]
+    body = helper.make_graph(steps + [node("Greater", ["sum", "zero"], ["go"])], "body", trips,
+                             [info("go", [], TensorProto.BOOL), info("a_out", ["N"])])
+    graph([node("Loop", ["most", "go0", "x"], ["y"], body=body)], "found_while",
+          {"x": f32(23, low=-1, high=9), "most": np.array(9), "go0": np.array(True), "half": half,
+           "zero": np.float32(0)}, ["y"], 19, {"half", "zero"}, {"x": ["N"]})
+    body = helper.make_graph(steps + [node("Identity", ["go_in"], ["go"])], "body", trips,
+                             [info("go", [], TensorProto.BOOL), info("a_out", ["N"]), info("sum", [])])
+    graph([node("Loop", ["five", "yes", "x"], ["y", "sums"], body=body)], "found_for",
+          {"x": f32(17, low=-1, high=9), "five": np.array(5), "yes": np.array(True), "half": half}, ["y", "sums"], 19,
+          {"five", "yes", "half"}, {"x": ["N"]})
+    then = helper.make_graph(larger("x", "half"), "then", [], [info("sum", [])])
+    other = helper.make_graph(
+        [node("Unique", ["x"], ["different", "", "", "often"], sorted=1), node("Cast", ["often"], ["times"], to=1),
+         node("Mul", ["different", "times"], ["all"]), node("ReduceMax", ["all"], ["largest"], keepdims=0)],
+        "other", [], [info("largest", [])])
+    for yes in (True, False):
+        graph([node("If", ["p"], ["y"], then_branch=then, else_branch=other)], f"found_if_{yes}".lower(),
+              {"x": integers(19).astype(np.float32), "p": np.array(yes), "half": half}, ["y"], 19, {"half"},
+              {"x": ["N"]})
+    step = helper.make_graph(
+        [node("Compress", ["row", "keep"], ["kept"], axis=0), node("Add", ["kept", "h_in"], ["moved"]),
+         node("MatMul", ["moved", "w"], ["product"]), node("ReduceSum", ["product", "first"], ["total"], keepdims=0),
+         node("Tanh", ["total"], ["h_out"])], "step",
+        [info("h_in", [3]), info("row", ["N", 3]), info("keep", ["N"], TensorProto.BOOL)],
+        [info("h_out", [3]), info("total", [3])])
+    keep = np.stack([f32(7) > 0, np.zeros(7, bool), np.ones(7, bool), np.arange(7) == 3, f32(7) > 0.5])
+    graph([node("Scan", ["h", "x", "keep"], ["y", "totals"], body=step, num_scan_inputs=2)], "found_scan",
+          {"h": f32(3), "x": f32(5, 7, 3), "keep": keep, "w": f32(3, 3), "first": np.array([0])}, ["y", "totals"], 19,
+          {"w", "first"}, {"x": ["T", "N", 3], "keep": ["T", "N"]})
+
+
 for make in (elementwise, shapes, gathers, reductions, products, norms, images, quantised, recurrent, control,
-         contributed, found, edges,
-             version_23):
+             contributed, found, edges, version_23, found_in_bodies):
     make()
 with tarfile.open(sys.argv[1], "w:xz") as archive:
     def add(path, data):
