@@ -100,6 +100,17 @@ void EmitMovedStores(const RegionView& view, KernelWriter& writer, FusedExpr& ex
   });
 }
 
+// Where rows of a tensor that others gather from are written in place, chunks of the kernel write while others read.
+Status ReadsNoWrittenMemory(const RegionView& view, int update) {
+  for (const int n : view.nodes()) {
+    for (const ir::Value& input : view.node(n).inputs) {
+      if (n != update && !view.Has(input.node) && view.scope.IsWritable(input.node))
+        return family::No("%s reads memory that is written in place", view.Describe(n));
+    }
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 family::Matched MatchUpdate(const RegionView& view) {
@@ -129,6 +140,8 @@ family::Matched MatchUpdate(const RegionView& view) {
                        !ir::IsReshape(view.graph, view.node(target));
     if (!alone) return family::No("the tensor being updated lies in memory");
   }
+  if (write.op->scatter == nullptr && write.inputs.size() > 2 && view.scope.IsWritable(write.inputs[0].node))
+    QUERN_RETURN_IF_ERROR(ReadsNoWrittenMemory(view, update));
   QUERN_RETURN_IF_ERROR(family::NoWorkTwice(view, std::vector<bool>(view.nodes().size())));
   return family::Matched(std::make_unique<RegionPlan>());
 }

@@ -24,6 +24,7 @@
 #include "opt/passes.h"
 #include "opt/region_body.h"
 #include "opt/rewriter.h"
+#include "opt/shared_targets.h"
 #include "opt/sheets.h"
 
 namespace quern::opt {
@@ -235,6 +236,8 @@ class Fuser {
 
   // Writes what node n needs and then its group, unless that is done.
   Status EmitGroup(Rewriter& rewriter, int n, FusionReport* report);
+  // Writes those of the waiting groups that nothing which is to come stands before.
+  Status EmitWaiting(Rewriter& rewriter, FusionReport* report);
   StatusOr<std::shared_ptr<const ir::Graph>> Body(const family::RegionView& view, std::vector<Value>* inputs) const;
   // The node that names the region in reports: its root, or its last node.
   int NamingNode(const family::RegionView& view) const;
@@ -247,6 +250,7 @@ class Fuser {
   const family::Scope scope_;
   FusionGroups groups_;
   std::set<int> outside_;   // views
+  std::set<int> waiting_;   // groups that write over what others pick rows of, until these stand
   std::vector<bool> done_;  // by node
 };
 
@@ -316,6 +320,27 @@ Status Fuser::EmitGroup(Rewriter& rewriter, int n, FusionReport* report) {
   return absl::OkStatus();
 }
 
+Status Fuser::EmitWaiting(Rewriter& rewriter, FusionReport* report) {
+  for (auto group = waiting_.begin(); group != waiting_.end();) {
+    const family::NodeSet& members = groups_.Members(*group);
+    const auto before = [&](int n) { return done_[n] || members.Has(n); };
+    const bool ready = std::all_of(members.nodes().begin(), members.nodes().end(), [&](int n) {
+      const std::vector<Value>& inputs = Node(n).inputs;
+      const bool made = std::all_of(inputs.begin(), inputs.end(), [&](Value input) { return before(input.node); });
+      if (!made || Node(n).op->kind != ir::OpKind::kWrite) return made;
+      const auto& readers = scope_.users[inputs[0].node];
+      return std::all_of(readers.begin(), readers.end(), [&](const auto& use) { return before(use.first); });
+    });
+    if (!ready) {
+      ++group;
+      continue;
+    }
+    QUERN_RETURN_IF_ERROR(EmitGroup(rewriter, members.nodes()[0], report));
+    group = waiting_.erase(group);
+  }
+  return absl::OkStatus();
+}
+
 // Every pair of regions of which one reads the other, with the rule that keeps them apart.
 void Fuser::ReportMissed(FusionReport& report) {
   std::set<std::pair<int, int>> seen;
@@ -336,46 +361,18 @@ StatusOr<ir::Graph> Fuser::Emit(FusionReport* report) {
   Rewriter rewriter(graph_, "fuse_regions", [&](const ir::Graph& body) { return FuseRegions(body, options_, report); });
   done_.resize(Size());
   for (int n = 0; n < Size(); ++n) {
+    if (WritesLast(graph_, scope_.users, n)) waiting_.insert(groups_.Of(n));
+  }
+  for (int n = 0; n < Size(); ++n) {
     if (!ir::IsLeaf(Node(n))) continue;
     done_[n] = true;
     QUERN_RETURN_IF_ERROR(rewriter.Copy(n));
   }
-  for (int n = 0; n < Size(); ++n) QUERN_RETURN_IF_ERROR(EmitGroup(rewriter, n, report));
-  if (report != nullptr) ReportMissed(*report);
-  return rewriter.Finish();
-}
-
-// Whether the node writes over a donated input that nothing else reads, and is what is handed back for it.
-bool WritesInPlace(const ir::Graph& graph, int users, int n, const ir::Takeover& takeover) {
-  const ir::Node& target = graph.node(graph.node(n).inputs[takeover.operand].node);
-  return users == 1 && std::any_of(graph.donations.begin(), graph.donations.end(), [&](const ir::Donation& donation) {
-           return donation.input == target.attributes.String("name") &&
-                  graph.outputs[donation.output] == Value{n, takeover.result};
-         });
-}
-
-// A donated input that something besides its update reads, or whose update is not what is handed back, must not be
-// written in place. Its update writes a copy.
-StatusOr<ir::Graph> CopySharedTargets(const ir::Graph& graph) {
-  const std::vector<family::Memory> memory = family::MemoryOf(graph);
-  const auto users = graph.Users();
-  Rewriter rewriter(graph, "fuse_regions", nullptr);
-  for (int n = 0; n < rewriter.size(); ++n) {
-    const ir::Node& node = graph.node(n);
-    const std::optional<ir::Takeover> takeover = ir::TakeoverOf(node);
-    const int target = takeover ? node.inputs[takeover->operand].node : -1;
-    if (target < 0 || memory[target] != family::Memory::kWritable ||
-        WritesInPlace(graph, static_cast<int>(users[target].size()), n, *takeover)) {
-      QUERN_RETURN_IF_ERROR(rewriter.Copy(n));
-      continue;
-    }
-    const Value shared = node.inputs[takeover->operand];
-    QUERN_ASSIGN(const Value copy, ir::MakeCopy(rewriter.Maker(n), rewriter.Now(shared), graph.type(shared).dtype));
-    std::vector<Value> operands = rewriter.Now(node.inputs);
-    operands[takeover->operand] = copy;
-    QUERN_ASSIGN(const Value written, rewriter.Add(n, node.op->name, std::move(operands), node.attributes));
-    for (int r = 0; r < static_cast<int>(node.results.size()); ++r) rewriter.Replace({n, r}, {written.node, r});
+  for (int n = 0; n < Size(); ++n) {
+    if (!waiting_.contains(groups_.Of(n))) QUERN_RETURN_IF_ERROR(EmitGroup(rewriter, n, report));
+    QUERN_RETURN_IF_ERROR(EmitWaiting(rewriter, report));
   }
+  if (report != nullptr) ReportMissed(*report);
   return rewriter.Finish();
 }
 

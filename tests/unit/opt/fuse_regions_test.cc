@@ -517,6 +517,52 @@ TEST(FuseSoundness, OnlyAnUnsharedDonatedInputIsWrittenInPlace) {
       ElementsAre("matmul: MatMul -> 1", "map: Cast -> 1", "update: Update -> 1", "map: Neg -> 1"));
 }
 
+// States of many sequences: a few rows are read, and what they become is written to others.
+TEST(FuseSoundness, AnInputThatIsOnlyGatheredFromIsWrittenLast) {
+  constexpr const char* kHead = R"(graph g sym B in 1..8 {
+  %0 = Input() {name = "states"} : f32[9, 5]
+  %1 = Input() {name = "from"} : i32[B]
+  %2 = Input() {name = "to"} : i32[B]
+  %3 = Input() {name = "x"} : f32[B, 5]
+)";
+  constexpr const char* kEnd = "  donate \"states\" -> 1\n}";
+  // No kernel reads rows of the memory that it writes to.
+  EXPECT_THAT(RegionsOf(absl::StrCat(kHead, R"(
+  %4 = Gather(%0, %1) {axis = 0} : f32[B, 5]
+  %5 = Add(%4, %3) : f32[B, 5]
+  %6 = Update(%0, %5, %2) {axis = 0} : f32[9, 5]
+  %7 = Neg(%3) : f32[B, 5]
+  return %7, %6
+)",
+                                     kEnd)),
+              ElementsAre("map: Gather -> 1", "update: Add Update -> 1", "map: Neg -> 1"));
+  EXPECT_THAT(RegionsOf(absl::StrCat(kHead, R"(
+  %4 = Neg(%3) : f32[B, 5]
+  %5 = Update(%0, %4, %2) {axis = 0} : f32[9, 5]
+  %6 = Gather(%0, %1) {axis = 0} : f32[B, 5]
+  %7 = Exp(%6) : f32[B, 5]
+  return %7, %5
+)",
+                                     kEnd)),
+              ElementsAre("map: Gather Exp -> 1", "update: Neg Update -> 1"));
+  // Read otherwise, or where what was written is read: a copy.
+  EXPECT_THAT(RegionsOf(absl::StrCat(kHead, R"(
+  %4 = Update(%0, %3, %2) {axis = 0} : f32[9, 5]
+  %5 = Exp(%0) : f32[9, 5]
+  return %5, %4
+)",
+                                     kEnd)),
+              ElementsAre("map: Cast -> 1", "update: Update -> 1", "map: Exp -> 1"));
+  EXPECT_THAT(RegionsOf(absl::StrCat(kHead, R"(
+  %4 = Gather(%0, %1) {axis = 0} : f32[B, 5]
+  %5 = Update(%0, %4, %2) {axis = 0} : f32[9, 5]
+  %6 = Exp(%5) : f32[9, 5]
+  return %6, %5
+)",
+                                     kEnd)),
+              ElementsAre("map: Cast -> 1", "update: Gather Update -> 1", "map: Exp -> 1"));
+}
+
 TEST(FuseSoundness, WeightWorkStaysOutOfEveryRun) {
   FusionReport report;
   const ir::Graph fused = Fused(Parsed(R"(graph g {
