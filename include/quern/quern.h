@@ -197,10 +197,10 @@ class Session {
   // Whether that goes anywhere but to 0.
   bool rewinds() const;
 
-  // The keys and values of the tokens so far as bytes, and a cache that holds those instead of its own; a sequence of
-  // the same model takes them too (quern/sequences.h). Load checks that they are of a model with these layers and
-  // extents, not which weights made them. Errors, after which nothing has changed: kInvalid (other bytes, more tokens
-  // than the context); kUnsupported, of states that go on with every token (Mamba), and on a device.
+  // The keys, values and states after the tokens so far as bytes, and a cache that holds those instead of its own; a
+  // sequence of the same model takes them too (quern/sequences.h). Load checks that they are of a model with these
+  // layers and extents, not which weights made them. Errors, after which nothing has changed: kInvalid (other bytes,
+  // more tokens than the context); kUnsupported, on a device.
   Result<std::vector<uint8_t>> Save() const;
   Result<void> Load(std::span<const uint8_t> bytes);
 

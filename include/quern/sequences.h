@@ -9,8 +9,10 @@
 // Keys and values lie in blocks of 32 tokens, which sequences that begin alike share (Fork). With Options::invariant a
 // sequence's logits are the same to the bit whatever others are in its steps, as long as each token comes in a portion
 // of the same sort, of more than 8 tokens or of 1 to 8; those of a Session are the same within the contracts.
-// Architectures that carry a state from token to token (mamba, mamba2, qwen3next), encoders, and devices are
-// kUnsupported.
+//
+// Where an architecture carries a state from token to token (mamba, mamba2, qwen3next) a sequence has the state after
+// its last token, and none of those before: rewinds() is false. A step is then a run for the single tokens of all its
+// sequences and one or more for each that has several. Encoders and devices are kUnsupported.
 #pragma once
 
 #include <cstdint>
@@ -55,10 +57,13 @@ class Sequences {
 
   // A new sequence, empty. Its number may be one that was used before. Error: kResource, there are as many as may be.
   Result<int> Add();
-  // A new sequence that begins as the first `tokens` of another; keys and values are shared until one of the two writes
-  // into them. Errors: kUnknownName, kOutOfRange (it has fewer), kResource.
+  // Whether a sequence can go back to any of its tokens; else to none, or it stays where it is.
+  bool rewinds() const;
+  // A new sequence that begins as the first `tokens` of another; keys, values and states are shared until one of the
+  // two writes into them. Errors: kUnknownName, kOutOfRange (it has fewer), kResource; kUnsupported, of a model that
+  // does not rewind, but for all tokens or 0.
   Result<int> Fork(int sequence, int64_t tokens);
-  // Takes all tokens from the `tokens`-th on away. Errors: kUnknownName, kOutOfRange.
+  // Takes all tokens from the `tokens`-th on away. Errors: kUnknownName, kOutOfRange; kUnsupported as for Fork.
   Result<void> Truncate(int sequence, int64_t tokens);
   Result<void> Remove(int sequence);
   // Tokens of a sequence; -1: there is none of that number.
@@ -70,8 +75,9 @@ class Sequences {
   // kCancelled, length() tells how far each sequence has come.
   Result<std::vector<std::vector<float>>> Step(std::span<const SequenceStep> steps);
 
-  // The tokens' keys and values as bytes, and a new sequence of them. Load checks that they are of a model with these
-  // layers and extents, not which weights made them. Errors: kUnknownName; kInvalid (other bytes), kResource.
+  // The tokens' keys, values and states as bytes, and a new sequence of them; a Session's too (quern/quern.h). Load
+  // checks that they are of a model with these layers and extents, not which weights made them. Errors: kUnknownName;
+  // kInvalid (other bytes), kResource.
   Result<std::vector<uint8_t>> Save(int sequence) const;
   Result<int> Load(std::span<const uint8_t> bytes);
 

@@ -51,6 +51,7 @@ void BindSequences(nb::module_& m) {
       .def_static("open", &S::Open)
       .def("vocabulary", [](const S& s) { return s.model->vocabulary(); })
       .def("context", [](const S& s) { return s.model->context(); })
+      .def("rewinds", [](const S& s) { return s.model->rewinds(); })
       .def("room",
            [](const S& s) {
              const Turn turn(s.taken);

@@ -196,7 +196,7 @@ class Session:
         self._session.rewind(position)
 
     def save(self) -> bytes:
-        """The keys and values of the tokens so far."""
+        """The keys, values and states of the tokens so far."""
         return self._session.save()
 
     def load(self, data: bytes) -> None:

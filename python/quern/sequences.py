@@ -24,8 +24,7 @@ class Sequences:
 
     ``most``: sequences there may be at a time, 1 to 1024. ``tokens``: that there is room for, of all together; 0: most
     times the context. Other options are those of Session. Steps leave the GIL to others, and Ctrl-C stops them. For one
-    thread at a time. Errors: those of Session; unsupported, an architecture that carries a state from token to token
-    (mamba, qwen3next), an encoder, a device.
+    thread at a time. Errors: those of Session; unsupported, an encoder, a device.
     """
 
     def __init__(self, path: Union[str, os.PathLike], most: int = 8, tokens: int = 0, **options: Any) -> None:
@@ -53,6 +52,12 @@ class Sequences:
         return self._sequences.steps()
 
     @property
+    def rewinds(self) -> bool:
+        """Whether a sequence can go back to any of its tokens; where tokens carry a state on (mamba, mamba2,
+        qwen3next), to none, or it stays where it is."""
+        return self._sequences.rewinds()
+
+    @property
     def tokenizer(self) -> Tokenizer:
         if self._tokenizer is None:
             self._tokenizer = Tokenizer._of(self._sequences.tokenizer())
@@ -64,11 +69,13 @@ class Sequences:
 
     def fork(self, sequence: int, tokens: Optional[int] = None) -> int:
         """A new sequence that begins as the first ``tokens`` (all) of another. Keys and values are shared until one of
-        the two writes into them. Errors: unknown_name; out_of_range, it has fewer; resource."""
+        the two writes into them. Errors: unknown_name; out_of_range, it has fewer; resource; unsupported, a part of the
+        tokens of a model that does not rewind."""
         return self._sequences.fork(sequence, self.length(sequence) if tokens is None else tokens)
 
     def truncate(self, sequence: int, tokens: int) -> None:
-        """Takes all tokens from the ``tokens``-th on away. Errors: unknown_name, out_of_range."""
+        """Takes all tokens from the ``tokens``-th on away. Errors: unknown_name; out_of_range; unsupported, as for
+        fork."""
         self._sequences.truncate(sequence, tokens)
 
     def remove(self, sequence: int) -> None:
@@ -94,7 +101,7 @@ class Sequences:
         return {s: row for s, row in zip(ids, rows) if s in wanted}
 
     def save(self, sequence: int) -> bytes:
-        """The keys and values of a sequence. Error: unknown_name."""
+        """The keys, values and states of a sequence. Error: unknown_name."""
         return self._sequences.save(sequence)
 
     def load(self, data: bytes) -> int:

@@ -72,6 +72,11 @@ std::string FingerprintOf(const models::ModelSpec& spec) {
   return HashBytes(text).ToHex();
 }
 
+KeptRows RowsOf(const models::ModelSpec& spec, const Port& state, std::span<const uint8_t> bytes) {
+  return {static_cast<int64_t>(bytes.size()) / state.type.dims[0].constant(),
+          std::find(spec.carried.begin(), spec.carried.end(), state.name) != spec.carried.end()};
+}
+
 Status BindParams(Runnable& runnable, const models::ModelSpec& spec) {
   for (const Port& port : runnable.signature().params) {
     const auto found = std::find_if(spec.params.begin(), spec.params.end(),

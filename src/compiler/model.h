@@ -8,6 +8,7 @@
 
 #include "compiler/make_executable.h"
 #include "compiler/pipeline.h"
+#include "compiler/saved_rows.h"
 #include "import/model_file.h"
 #include "models/model_spec.h"
 #include "quern/quern.h"
@@ -31,6 +32,9 @@ StatusOr<std::shared_ptr<const text::Tokenizer>> TokenizerOf(const std::shared_p
 
 // Session::fingerprint of the model.
 std::string FingerprintOf(const models::ModelSpec& spec);
+
+// The rows of a state of the model, of which the first extent says how many it has room for.
+KeptRows RowsOf(const models::ModelSpec& spec, const Port& state, std::span<const uint8_t> bytes);
 
 // Gives the runnable what the model's file has for its parameters.
 Status BindParams(Runnable& runnable, const models::ModelSpec& spec);

@@ -1,4 +1,4 @@
-// Sequences of the public interface: blocks of keys and values, and runs of rows of many sequences.
+// Sequences of the public interface: blocks of keys and values, states, and runs of rows of many sequences.
 
 #include "quern/sequences.h"
 
@@ -18,6 +18,18 @@ constexpr int kMostSequences = 1024;
 template <typename T>
 Result<T> Failed(const Status& status) {
   return Result<T>::Failed(compiler::ErrorOf(status));
+}
+
+// The guards of a step: few rows or more; where states are carried, of one row of each sequence or of one sequence.
+std::vector<SymbolRanges> GuardsOf(bool carries) {
+  const SymbolRange one = {1, 1}, few = {1, codegen::kFewRows}, more = {codegen::kFewRows + 1, models::kMaxSequence};
+  if (!carries) return {{{models::kSequenceSymbol, few}}, {{models::kSequenceSymbol, more}}};
+  std::vector<SymbolRanges> guards;
+  for (const SymbolRange& rows : {few, more})
+    guards.push_back({{models::kSequenceSymbol, one}, {models::kSequencesSymbol, rows}});
+  for (const SymbolRange& rows : {few, more})
+    guards.push_back({{models::kSequenceSymbol, rows}, {models::kSequencesSymbol, one}});
+  return guards;
 }
 
 }  // namespace
@@ -64,13 +76,38 @@ void Sequences::State::Append(Rows& rows, const SequenceStep& step, size_t which
   const size_t first = rows.blocks.size();
   rows.blocks.insert(rows.blocks.end(), sequence.blocks.begin(), sequence.blocks.end());
   rows.blocks.resize(first + row_blocks, 0);
+  rows.sequences.push_back(step.sequence);
+  if (carries()) {
+    rows.before.push_back(sequence.place);
+    rows.after.push_back(places.Take() + 1);
+  }
   if (!step.logits || from + count != static_cast<int64_t>(step.ids.size())) return;
   rows.rows.push_back(static_cast<int32_t>(rows.ids.size()) - 1);
   rows.wants.push_back(which);
 }
 
+std::vector<int64_t> Sequences::State::EqualPortions(std::span<const SequenceStep> steps,
+                                                     const std::vector<int64_t>& done) const {
+  std::vector<int64_t> portions(steps.size(), 0);
+  const int64_t most = invariant ? codegen::kFewRows : models::kMaxSequence;
+  int64_t singles = 0;
+  for (size_t i = 0; i < steps.size() && singles < most; ++i) {
+    if (static_cast<int64_t>(steps[i].ids.size()) - done[i] != 1) continue;
+    portions[i] = 1;
+    ++singles;
+  }
+  for (size_t i = 0; i < steps.size() && singles == 0; ++i) {
+    const int64_t all = static_cast<int64_t>(steps[i].ids.size()), rest = all - done[i];
+    if (rest == 0) continue;
+    portions[i] = compiler::ChunkOf(all, rest, invariant);
+    break;
+  }
+  return portions;
+}
+
 std::vector<int64_t> Sequences::State::Portions(std::span<const SequenceStep> steps,
                                                 const std::vector<int64_t>& done) const {
+  if (carries()) return EqualPortions(steps, done);
   std::vector<int64_t> portions(steps.size(), 0);
   const int64_t few = codegen::kFewRows;
   int64_t left = models::kMaxSequence;
@@ -107,27 +144,46 @@ Status Sequences::State::Run(Rows& rows, std::vector<std::vector<float>>& logits
       {models::kIdsInput, &rows.ids},         {models::kPositionsInput, &rows.positions},
       {models::kIndexInput, &rows.index},     {models::kStartsInput, &rows.starts},
       {models::kLengthsInput, &rows.lengths}, {models::kBlocksInput, &rows.blocks},
-      {models::kRowsInput, &rows.rows}};
+      {models::kRowsInput, &rows.rows},       {models::kStatesInput, &rows.before},
+      {models::kNextStatesInput, &rows.after}};
   const Executable& executable = *model->made.executable;
   inputs.assign(executable.signature().inputs.size(), {});
   for (const auto& [name, values] : given) {
-    // An architecture without positions of its own has no such input left.
+    // An architecture without positions, or states, of its own has no such input left.
     const StatusOr<int> at = executable.InputIndex(name);
     if (at.ok()) inputs[*at] = bytes(*values);
   }
   std::vector<float> out(rows.rows.size() * vocabulary);
   const MutableBytes output{out.data(), static_cast<int64_t>(out.size() * sizeof(float))};
-  QUERN_RETURN_IF_ERROR(
-      model->made.executable->Run(inputs, {&output, 1},
-                                  {{models::kSequenceSymbol, static_cast<int64_t>(rows.ids.size())},
-                                   {models::kSequencesSymbol, static_cast<int64_t>(rows.lengths.size())},
-                                   {models::kLogitsSymbol, static_cast<int64_t>(rows.rows.size())}}));
+  const int64_t sequences_in = static_cast<int64_t>(rows.lengths.size()), all = static_cast<int64_t>(rows.ids.size());
+  QUERN_RETURN_IF_ERROR(model->made.executable->Run(inputs, {&output, 1},
+                                                    {{models::kSequenceSymbol, carries() ? all / sequences_in : all},
+                                                     {models::kSequencesSymbol, sequences_in},
+                                                     {models::kLogitsSymbol, static_cast<int64_t>(rows.rows.size())}}));
   ++steps;
   for (size_t i = 0; i < rows.wants.size(); ++i) {
     const auto first = out.begin() + static_cast<int64_t>(i) * vocabulary;
     logits[rows.wants[i]].assign(first, first + vocabulary);
   }
   return absl::OkStatus();
+}
+
+void Sequences::State::Settle(const Rows& rows, bool ran) {
+  for (size_t i = 0; i < rows.after.size(); ++i)
+    Leave(ran ? std::exchange(sequences[rows.sequences[i]].place, rows.after[i]) : rows.after[i]);
+}
+
+std::optional<Error> Sequences::State::CheckCut(int number, int64_t tokens) const {
+  const int64_t length = sequences[number].length;
+  if (tokens < 0 || tokens > length)
+    return compiler::ErrorOf(ErrorCode::kOutOfRange,
+                             absl::StrFormat("sequence %d has %d tokens, not %d", number, length, tokens));
+  if (carries() && tokens != 0 && tokens != length)
+    return compiler::ErrorOf(ErrorCode::kUnsupported,
+                             absl::StrFormat("this model's states go on with every token: of sequence %d there is the "
+                                             "one after all %d and that before the first, not one after %d",
+                                             number, length, tokens));
+  return std::nullopt;
 }
 
 Sequences::Sequences(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -153,20 +209,22 @@ Result<Sequences> Sequences::Open(const std::string& path, const Options& option
     state->row_blocks = (state->context + State::kBlock - 1) / State::kBlock;
     const int64_t tokens = sequences.tokens > 0 ? sequences.tokens : sequences.most * state->row_blocks * State::kBlock;
     const int64_t blocks = std::max<int64_t>(1, (tokens + State::kBlock - 1) / State::kBlock);
+    // Each sequence may have a state, and the next one while a run makes it.
+    const int64_t places = 2 * sequences.most;
     QUERN_ASSIGN(
         compiler::OpenedModel opened,
-        compiler::OpenModel(path, options, {.most = sequences.most, .block = State::kBlock, .blocks = blocks}));
-    const int64_t few = codegen::kFewRows, most = models::kMaxSequence;
-    const std::vector<SymbolRanges> guards = {{{models::kSequenceSymbol, {1, few}}},
-                                              {{models::kSequenceSymbol, {few + 1, most}}}};
+        compiler::OpenModel(path, options,
+                            {.most = sequences.most, .block = State::kBlock, .blocks = blocks, .states = places + 1}));
+    const std::vector<SymbolRanges> guards = GuardsOf(opened.spec.carries());
     QUERN_ASSIGN(state->model, compiler::RunModel(std::move(opened), options, guards));
     state->vocabulary = state->model->opened.spec.vocabulary;
     state->invariant = options.invariant;
     state->pool = compiler::BlockPool(blocks);
+    state->places = compiler::BlockPool(places);
     state->sequences.resize(sequences.most);
     for (const Port& port : state->model->made.executable->signature().states) {
       QUERN_ASSIGN(const std::span<uint8_t> bytes, state->model->made.executable->State(port.name));
-      state->states.push_back(bytes);
+      state->states.push_back({bytes, compiler::RowsOf(state->model->opened.spec, port, bytes)});
     }
     return state;
   };
@@ -198,29 +256,26 @@ Result<int> Sequences::Add() {
   return *number;
 }
 
+bool Sequences::rewinds() const { return !state_->carries(); }
+
 Result<int> Sequences::Fork(int sequence, int64_t tokens) {
   const State::Sequence* from = state_->Find(sequence);
   if (from == nullptr) return Result<int>::Failed(State::Unknown(sequence));
-  if (tokens < 0 || tokens > from->length) {
-    return Result<int>::Failed(compiler::ErrorOf(
-        ErrorCode::kOutOfRange, absl::StrFormat("sequence %d has %d tokens, not %d", sequence, from->length, tokens)));
-  }
+  if (std::optional<Error> wrong = state_->CheckCut(sequence, tokens)) return Result<int>::Failed(*std::move(wrong));
   Result<int> added = Add();
   if (!added.ok()) return added;
   State::Sequence& to = state_->sequences[*added];
   to.length = tokens;
   to.blocks.assign(from->blocks.begin(), from->blocks.begin() + (tokens + State::kBlock - 1) / State::kBlock);
   for (const int block : to.blocks) state_->pool.Share(block);
+  if (from->place > 0 && tokens > 0) state_->places.Share((to.place = from->place) - 1);
   return added;
 }
 
 Result<void> Sequences::Truncate(int sequence, int64_t tokens) {
   State::Sequence* found = state_->Find(sequence);
   if (found == nullptr) return Result<void>::Failed(State::Unknown(sequence));
-  if (tokens < 0 || tokens > found->length) {
-    return Result<void>::Failed(compiler::ErrorOf(
-        ErrorCode::kOutOfRange, absl::StrFormat("sequence %d has %d tokens, not %d", sequence, found->length, tokens)));
-  }
+  if (std::optional<Error> wrong = state_->CheckCut(sequence, tokens)) return Result<void>::Failed(*std::move(wrong));
   state_->Cut(*found, tokens);
   return {};
 }
@@ -252,7 +307,9 @@ Result<std::vector<std::vector<float>>> Sequences::Step(std::span<const Sequence
       done[i] += portions[i];
     }
     if (rows.ids.empty()) return logits;
-    if (const Status ran = state_->Run(rows, logits); !ran.ok()) {
+    const Status ran = state_->Run(rows, logits);
+    state_->Settle(rows, ran.ok());
+    if (!ran.ok()) {
       for (size_t i = 0; i < steps.size(); ++i) state_->Cut(state_->sequences[steps[i].sequence], before[i]);
       return Failed<std::vector<std::vector<float>>>(ran);
     }

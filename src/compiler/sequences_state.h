@@ -1,9 +1,10 @@
-// What Sequences are made of: the model, the blocks of its caches, and who has which.
+// What Sequences are made of: the model, the blocks of its caches, the places of its states, and who has which.
 #pragma once
 
 #include <algorithm>
 #include <cstring>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "compiler/block_pool.h"
@@ -20,18 +21,29 @@ struct Sequences::State {
     bool live = false;
     int64_t length = 0;
     std::vector<int> blocks;
+    int place = 0;  // of what its tokens carry on; 0: zeros, before the first
   };
   // Rows of one run, as the graph's inputs want them.
   struct Rows {
-    std::vector<int32_t> ids, positions, index, starts = {0}, lengths, blocks, rows;
-    std::vector<size_t> wants;  // of each logits row: the step that it is of
+    std::vector<int32_t> ids, positions, index, starts = {0}, lengths, blocks, rows, before, after;
+    std::vector<size_t> wants;   // of each logits row: the step that it is of
+    std::vector<int> sequences;  // of the run
+  };
+  // Memory of one of the model's states.
+  struct Held {
+    std::span<uint8_t> bytes;
+    compiler::KeptRows rows;
+    uint8_t* at(int64_t row) const { return bytes.data() + row * rows.bytes; }
   };
 
   std::unique_ptr<compiler::RunningModel> model;
   std::optional<Result<Tokenizer>> tokenizer;
   compiler::BlockPool pool{0};
   std::vector<Sequence> sequences;
-  std::vector<std::span<uint8_t>> states;  // of each layer: keys, then values
+  // Place n + 1 is number n: a run writes the states of its sequences to new ones, so that until it has ended well, and
+  // for who shares them, the old ones are what they were.
+  compiler::BlockPool places{0};
+  std::vector<Held> states;  // of each layer: keys, then values, or what is carried on
   std::vector<ConstBytes> inputs;
   int64_t context = 0, vocabulary = 0, row_blocks = 0, steps = 0;
   bool invariant = false;
@@ -43,13 +55,26 @@ struct Sequences::State {
   static Error Unknown(int number) {
     return compiler::ErrorOf(ErrorCode::kUnknownName, absl::StrFormat("there is no sequence %d", number));
   }
-  // Bytes of a token in one of `states`.
-  int64_t RowBytes(size_t state) const { return static_cast<int64_t>(states[state].size()) / (pool.size() * kBlock); }
+  bool carries() const { return model->opened.spec.carries(); }
+  // Why a sequence cannot be cut to `tokens`.
+  std::optional<Error> CheckCut(int number, int64_t tokens) const;
 
-  std::vector<int64_t> RowsBytes() const {
-    std::vector<int64_t> rows;
-    for (size_t s = 0; s < states.size(); ++s) rows.push_back(RowBytes(s));
+  std::vector<compiler::KeptRows> RowsOfStates() const {
+    std::vector<compiler::KeptRows> rows;
+    for (const Held& state : states) rows.push_back(state.rows);
     return rows;
+  }
+  // Calls visit(where, from, bytes) for each part of a sequence's rows of a state that lies in one piece: bytes from
+  // `from` on of these rows.
+  template <typename Visit>
+  void EachPiece(const Sequence& sequence, const Held& state, Visit visit) const {
+    const int64_t row = state.rows.bytes;
+    if (state.rows.carried) {
+      if (sequence.length > 0) visit(state.at(sequence.place), int64_t{0}, row);
+      return;
+    }
+    for (int64_t t = 0; t < sequence.length; t += kBlock)
+      visit(state.at(sequence.blocks[t / kBlock] * kBlock), t * row, std::min(kBlock, sequence.length - t) * row);
   }
 
   std::optional<int> Free() const {
@@ -72,9 +97,9 @@ struct Sequences::State {
       sequence.blocks.push_back(pool.Take());
     } else if (pool.IsShared(sequence.blocks[at])) {
       const int copy = pool.Take();
-      for (size_t s = 0; s < states.size(); ++s) {
-        const int64_t bytes = kBlock * RowBytes(s);
-        std::memcpy(states[s].data() + copy * bytes, states[s].data() + sequence.blocks[at] * bytes, bytes);
+      for (const Held& state : states) {
+        if (state.rows.carried) continue;
+        std::memcpy(state.at(copy * kBlock), state.at(sequence.blocks[at] * kBlock), kBlock * state.rows.bytes);
       }
       pool.Give(sequence.blocks[at]);
       sequence.blocks[at] = copy;
@@ -87,13 +112,21 @@ struct Sequences::State {
       sequence.blocks.pop_back();
     }
     sequence.length = length;
+    if (length == 0) Leave(std::exchange(sequence.place, 0));
+  }
+  void Leave(int place) {
+    if (place > 0) places.Give(place - 1);
   }
 
   std::optional<Error> Check(std::span<const SequenceStep> steps);
   void Append(Rows& rows, const SequenceStep& step, size_t which, int64_t from, int64_t count);
   // Of the ids of each step, `done` have been taken: how many go into the next run.
   std::vector<int64_t> Portions(std::span<const SequenceStep> steps, const std::vector<int64_t>& done) const;
+  // The same where a run has equally many rows of each of its sequences.
+  std::vector<int64_t> EqualPortions(std::span<const SequenceStep> steps, const std::vector<int64_t>& done) const;
   Status Run(Rows& rows, std::vector<std::vector<float>>& logits);
+  // The sequences of a run have the states that it made, or, where it failed, those they had.
+  void Settle(const Rows& rows, bool ran);
 };
 
 }  // namespace quern

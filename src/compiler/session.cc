@@ -56,20 +56,18 @@ struct Session::State {
     timings.kernels_compiled = cache.compiled;
   }
 
-  // The caches of all layers, and the bytes of a token's row in each.
+  // What all layers keep of the tokens, and the rows that it has.
   struct Caches {
     std::vector<std::span<uint8_t>> states;
-    std::vector<int64_t> rows;
+    std::vector<compiler::KeptRows> rows;
   };
   StatusOr<Caches> FindCaches() {
-    if (spec.carries)
-      return absl::UnimplementedError("this model's states go on with every token: they are not kept as bytes");
     if (profiled.executable == nullptr) return absl::UnimplementedError("a session on a device is not kept as bytes");
     Caches caches;
     for (const Port& port : profiled.executable->signature().states) {
       QUERN_ASSIGN(const std::span<uint8_t> bytes, profiled.executable->State(port.name));
       caches.states.push_back(bytes);
-      caches.rows.push_back(static_cast<int64_t>(bytes.size()) / spec.context);
+      caches.rows.push_back(compiler::RowsOf(spec, port, bytes));
     }
     return caches;
   }
@@ -241,14 +239,14 @@ void Session::Reset() {
   state_->position = 0;
 }
 
-bool Session::rewinds() const { return !state_->spec.carries; }
+bool Session::rewinds() const { return !state_->spec.carries(); }
 
 Result<void> Session::Rewind(int64_t position) {
   if (position < 0 || position > state_->position) {
     return compiler::ToResult(absl::InvalidArgumentError(
         absl::StrFormat("position %d is not in 0..%d, what the cache holds", position, state_->position)));
   }
-  if (state_->spec.carries && position > 0 && position < state_->position) {
+  if (state_->spec.carries() && position > 0 && position < state_->position) {
     return compiler::ToResult(
         absl::UnimplementedError("this model's states go on with every token: it can go back to the beginning alone"));
   }
@@ -261,7 +259,7 @@ Result<std::vector<uint8_t>> Session::Save() const {
   if (!caches.ok()) return Result<std::vector<uint8_t>>::Failed(compiler::ErrorOf(caches.status()));
   const int64_t length = state_->position;
   return compiler::WriteRows(caches->rows, length, [&](size_t s, uint8_t* to) {
-    if (length > 0) std::memcpy(to, caches->states[s].data(), length * caches->rows[s]);
+    if (length > 0) std::memcpy(to, caches->states[s].data(), caches->rows[s].all(length));
   });
 }
 
@@ -270,7 +268,7 @@ Result<void> Session::Load(std::span<const uint8_t> bytes) {
     QUERN_ASSIGN(const State::Caches caches, state_->FindCaches());
     QUERN_ASSIGN(const compiler::SavedRows saved, compiler::ReadRows(bytes, caches.rows, state_->spec.context));
     for (size_t s = 0; s < caches.rows.size(); ++s) {
-      if (saved.length > 0) std::memcpy(caches.states[s].data(), saved.states[s], saved.length * caches.rows[s]);
+      if (saved.length > 0) std::memcpy(caches.states[s].data(), saved.states[s], caches.rows[s].all(saved.length));
     }
     state_->position = saved.length;
     return absl::OkStatus();

@@ -3,11 +3,6 @@
 #include "models/decoder.h"
 
 namespace quern::models {
-namespace {
-
-Extent Sequence() { return Extent::Symbol(kSequenceSymbol); }
-
-}  // namespace
 
 Decoder::Projections Decoder::Project(Value x, const Layer& layer, const Heads& heads) {
   if (!tensors_.Has(layer("attn_qkv") + ".weight")) {
@@ -32,11 +27,11 @@ Value Decoder::Cached(const Layer& layer, const char* name, Value rows, const He
   if (!graph_.status().ok()) return {};
   const std::string input = absl::StrFormat("layers.%d.%s", layer.index, name),
                     label = absl::StrFormat("layers.%d/attention/%s", layer.index, name);
-  const Extent kv_heads(heads.kv_heads), head_dim(heads.head_dim), seen = past() + Sequence();
+  const Extent kv_heads(heads.kv_heads), head_dim(heads.head_dim), all_rows = this->rows(), seen = past() + all_rows;
   const int64_t room = many() ? room_.block * room_.blocks : spec_.context;
   const Value cache = graph_.Input(input, {spec_.kv_dtype, {Extent(room), kv_heads, head_dim}});
   if (spec_.kv_dtype != DType::kF32) rows = graph_.Mir("Cast", {rows}, {{"to", spec_.kv_dtype}}, label);
-  rows = graph_.Mir("Reshape", {rows}, {{"shape", std::vector<Extent>{Sequence(), kv_heads, head_dim}}}, label);
+  rows = graph_.Mir("Reshape", {rows}, {{"shape", std::vector<Extent>{all_rows, kv_heads, head_dim}}}, label);
   std::vector<Value> operands = {cache, rows};
   hir::Attributes where = {{"axis", int64_t{0}}};
   if (many()) {
@@ -59,7 +54,7 @@ Value Decoder::Cached(const Layer& layer, const char* name, Value rows, const He
 Value Decoder::Attention(const Layer& layer, const Projections& rows, const Heads& heads, const AttentionRule& rule) {
   const std::string label = absl::StrFormat("layers.%d/attention", layer.index);
   auto batch = [&](Value value, int64_t width) {
-    const std::vector<Extent> dims = {Extent(1), Sequence(), Extent(width)};
+    const std::vector<Extent> dims = {Extent(1), this->rows(), Extent(width)};
     return graph_.Mir("Reshape", {value}, {{"shape", dims}}, label);
   };
   const auto seen = [&](Value own, const char* cache) {
@@ -77,7 +72,7 @@ Value Decoder::Attention(const Layer& layer, const Projections& rows, const Head
                                 {"scale", rule.scale},
                                 {"softcap", rule.softcap}},
                                label);
-  const std::vector<Extent> dims = {Sequence(), Extent(heads.query())};
+  const std::vector<Extent> dims = {this->rows(), Extent(heads.query())};
   return graph_.Mir("Reshape", {a}, {{"shape", dims}}, label);
 }
 

@@ -11,8 +11,6 @@ namespace {
 
 constexpr int64_t kDefaultContext = 4096;
 
-Extent Sequence() { return Extent::Symbol(kSequenceSymbol); }
-
 // Names of a layer's tensors as profiles have them, where they differ.
 constexpr struct {
   const char *tensor, *label;
@@ -177,6 +175,11 @@ void Decoder::BeEncoder() {
   spec_.pooling = kPooling[numbers_.IntOr("pooling_type", 0, 3, 1)];
 }
 
+void Decoder::BeRecurrent() {
+  recurrent_ = true;
+  if (many()) spec_.module.symbols[kSequencesSymbol] = {1, std::min(kMaxSequence, room_.most)};
+}
+
 Value Decoder::Embed() {
   if (!numbers_.status().ok()) return graph_.Fail(numbers_.status()), Value{};
   const ModelTensor* table = file_.FindTensor("token_embd.weight");
@@ -188,18 +191,22 @@ Value Decoder::Embed() {
     numbers_.Fail("vocab_size", absl::StrFormat("%d, but token_embd.weight has %d rows", declared, spec_.vocabulary));
     return graph_.Fail(numbers_.status()), Value{};
   }
-  ids_ = graph_.Input(kIdsInput, {DType::kI32, {Sequence()}});
+  ids_ = graph_.Input(kIdsInput, {DType::kI32, {rows()}});
   if (many()) {
     const Extent sequences = Extent::Symbol(kSequencesSymbol);
     auto input = [&](const char* name, std::vector<Extent> dims) {
       return graph_.Input(name, {DType::kI32, std::move(dims)});
     };
-    positions_ = input(kPositionsInput, {Sequence()});
-    index_ = input(kIndexInput, {Sequence()});
+    positions_ = input(kPositionsInput, {rows()});
+    index_ = input(kIndexInput, {rows()});
     starts_ = input(kStartsInput, {sequences + 1});
     lengths_ = input(kLengthsInput, {sequences});
     blocks_ = input(kBlocksInput, {sequences, Extent((spec_.context + room_.block - 1) / room_.block)});
     rows_ = input(kRowsInput, {Extent::Symbol(kLogitsSymbol)});
+    if (recurrent_) {
+      before_ = input(kStatesInput, {sequences});
+      after_ = input(kNextStatesInput, {sequences});
+    }
   }
   table_ = tensors_.Weight("token_embd.weight", {spec_.vocabulary, spec_.width});
   if (!graph_.status().ok()) return {};
@@ -228,13 +235,13 @@ Value Decoder::PositionRows(const std::string& name) {
 }
 
 Value Decoder::OfPositions(Value table) {
-  return many() ? graph_.Gather(table, positions_) : graph_.Narrow(table, 0, past(), Sequence());
+  return many() ? graph_.Gather(table, positions_) : graph_.Narrow(table, 0, past(), rows());
 }
 
 Value Decoder::Last(Value x) {
   if (many()) return graph_.Gather(x, rows_);
   const Extent logits = Extent::Symbol(kLogitsSymbol);
-  return graph_.Narrow(x, 0, Sequence() - logits, logits);
+  return graph_.Narrow(x, 0, rows() - logits, logits);
 }
 
 Value Decoder::RmsNorm(Value x, const std::string& name) {
@@ -263,7 +270,7 @@ Value Decoder::NormHeads(const char* norm, Value x, const std::string& name, con
   const std::string label = Label(name);
   Value gamma = own ? tensors_.Vector(name + ".weight", {count, heads.head_dim})
                     : tensors_.Vector(name + ".weight", {heads.head_dim});
-  x = graph_.Mir("Reshape", {x}, {{"shape", std::vector<Extent>{Sequence(), Extent(count), Extent(heads.head_dim)}}},
+  x = graph_.Mir("Reshape", {x}, {{"shape", std::vector<Extent>{rows(), Extent(count), Extent(heads.head_dim)}}},
                  label);
   if (own) {
     // Weights of each head come behind the norm.
@@ -272,7 +279,7 @@ Value Decoder::NormHeads(const char* norm, Value x, const std::string& name, con
   } else {
     x = graph_.Mir(norm, {x, gamma}, {{"eps", eps}}, label);
   }
-  return graph_.Mir("Reshape", {x}, {{"shape", std::vector<Extent>{Sequence(), Extent(width)}}}, label);
+  return graph_.Mir("Reshape", {x}, {{"shape", std::vector<Extent>{rows(), Extent(width)}}}, label);
 }
 
 Value Decoder::RmsNormHeads(Value x, const std::string& name, const Heads& heads) {

@@ -13,6 +13,7 @@
 // and the reading ends with it.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -100,6 +101,11 @@ class Decoder {
 
   // To be said first by encoders: every token sees all others, there is no cache, and rows take the place of logits.
   void BeEncoder();
+  // To be said first by models that carry states: a step of many sequences has SEQ rows of each.
+  void BeRecurrent();
+  // Sequences that states are of, and rows of the step: [batch * SEQ, width].
+  Extent batch() const { return recurrent_ && many() ? Extent::Symbol(kSequencesSymbol) : Extent(1); }
+  Extent rows() const { return batch() * Extent::Symbol(kSequenceSymbol); }
   // Rows of token_embd.
   Value Embed();
   // The one row `index` of a table: [width].
@@ -134,11 +140,11 @@ class Decoder {
   Value SelfAttention(Value x, const Layer& layer, const Heads& heads, const Rotation& rotation,
                       const AttentionRule& rule = {});
 
-  // What tokens carry on beside keys and values, f32[dims]: zeros before the first token.
+  // What tokens carry on beside keys and values, f32[batch, ..dims]: zeros before the first token.
   Value State(const Layer& layer, const char* name, std::vector<int64_t> dims);
-  // What the state of that name is after this step; once for each.
+  // What the state of that name is after this step; once for each, after State.
   void Carry(const Layer& layer, const char* name, Value next);
-  // Each channel of rows [SEQ, channels] over its own last elements: the sum of element t - j times weight
+  // Each channel of rows [batch * SEQ, channels] over its own last elements: the sum of element t - j times weight
   // [channel, kernel - 1 - j]. The last kernel - 1 rows are a state.
   Value CausalConvolution(Value x, const Layer& layer, const std::string& name, int64_t kernel);
 
@@ -181,7 +187,9 @@ class Decoder {
   Adapters adapters_;
   SequenceRoom room_;
   Value ids_, table_;
-  Value positions_, index_, starts_, lengths_, blocks_, rows_;  // of many sequences
+  Value positions_, index_, starts_, lengths_, blocks_, rows_, before_, after_;  // of many sequences
+  bool recurrent_ = false;
+  std::map<std::string, Value> carried_;  // states as the step finds them
   std::vector<Value> states_;
 };
 

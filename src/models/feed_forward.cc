@@ -33,7 +33,7 @@ Value Decoder::FeedForward(Value x, const Layer& layer, int64_t hidden, const ch
 }
 
 Value Decoder::Experts(Value x, const Layer& layer, const ExpertRule& rule) {
-  const Extent rows = Extent::Symbol(kSequenceSymbol), used(rule.used), all = rows * rule.used;
+  const Extent rows = this->rows(), used(rule.used), all = rows * rule.used;
   const std::string label = FfnLabel(layer, "_experts");
   const Value router = Linear(x, layer("ffn_gate_inp"), rule.experts);
   const Value shares = rule.sigmoid ? graph_.Sigmoid(router) : graph_.Softmax(router);

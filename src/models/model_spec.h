@@ -37,10 +37,15 @@ inline constexpr const char* kLengthsInput = "kv_len";        // i32[SEQUENCES]:
 inline constexpr const char* kBlocksInput = "blocks";         // i32[SEQUENCES, blocks]: of each, where its keys lie
 inline constexpr const char* kRowsInput = "rows";             // i32[LOGITS]: the rows that get logits
 
-// Caches for many sequences: `blocks` blocks of `block` rows, which any sequence may have.
+// A model that carries states takes SEQ rows of each of the SEQUENCES, ids i32[SEQUENCES * SEQ], and has these as well.
+inline constexpr const char* kStatesInput = "states";           // i32[SEQUENCES]: which state each goes on from
+inline constexpr const char* kNextStatesInput = "next_states";  // i32[SEQUENCES]: where the state after it goes
+
+// Caches for many sequences: `blocks` blocks of `block` rows, and `states` places for a state, which any sequence may
+// have. The state in place 0 is that before the first token, zeros, and is never written.
 struct SequenceRoom {
   int64_t most = 0;  // sequences in a step; 0: one sequence, whose cache is one run of rows
-  int64_t block = 0, blocks = 0;
+  int64_t block = 0, blocks = 0, states = 0;
 };
 
 // A LoRA adapter (adapters.h): its file, and by how much what it adds is multiplied.
@@ -72,8 +77,10 @@ struct ModelSpec {
   int64_t trained_context = 0;  // positions that the model was trained for
   DType kv_dtype = DType::kF16;
   bool encoder = false;
-  bool carries = false;              // a state that no earlier position can be had back of
   Pooling pooling = Pooling::kNone;  // of an encoder
+  // States that no earlier position can be had back of, by name; the others are caches, with a row of each token.
+  std::vector<std::string> carried;
+  bool carries() const { return !carried.empty(); }
   // What the bytes of params lie in.
   std::shared_ptr<const ModelFile> file;
   std::vector<AdapterFile> adapters;

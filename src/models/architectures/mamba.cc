@@ -6,6 +6,7 @@ namespace quern::models {
 namespace {
 
 Value Build(Decoder& d) {
+  d.BeRecurrent();
   Value x = d.Embed();
   Hyperparameters& numbers = d.numbers();
   const int64_t kernel = numbers.Int("ssm.conv_kernel", 2, 64), inner = numbers.Int("ssm.inner_size", 1, kMostWidth),
@@ -13,7 +14,7 @@ Value Build(Decoder& d) {
                 rank = numbers.Int("ssm.time_step_rank", 1, kMostWidth);
   hir::Builder& b = d.graph();
   const Extent rows = Extent::Symbol(kSequenceSymbol);
-  auto batch = [&](Value value, int64_t width) { return b.Reshape(value, {Extent(1), rows, Extent(width)}); };
+  auto batch = [&](Value value, int64_t width) { return b.Reshape(value, {d.batch(), rows, Extent(width)}); };
   for (const Layer& layer : d.layers()) {
     const Value both = d.Linear(d.RmsNorm(x, layer("attn_norm")), layer("ssm_in"), 2 * inner);
     const Value u = b.Silu(d.CausalConvolution(d.Columns(both, 0, inner), layer, layer("ssm_conv1d"), kernel));
@@ -23,9 +24,9 @@ Value Build(Decoder& d) {
         b.Results("SelectiveScan",
                   {batch(u, inner), batch(step, inner), d.tensors().Vector(layer("ssm_a"), {inner, state}),
                    batch(d.Columns(choice, rank, state), state), batch(d.Columns(choice, rank + state, state), state),
-                   d.tensors().Vector(layer("ssm_d"), {inner}), d.State(layer, "state", {1, inner, state})});
+                   d.tensors().Vector(layer("ssm_d"), {inner}), d.State(layer, "state", {inner, state})});
     d.Carry(layer, "state", scanned[1]);
-    const Value y = b.Mul(b.Reshape(scanned[0], {rows, Extent(inner)}), b.Silu(d.Columns(both, inner, inner)));
+    const Value y = b.Mul(b.Reshape(scanned[0], {d.rows(), Extent(inner)}), b.Silu(d.Columns(both, inner, inner)));
     x = d.Add(x, d.Linear(y, layer("ssm_out"), d.width()));
   }
   return d.Logits(d.RmsNorm(d.Last(x), "output_norm"));

@@ -19,10 +19,10 @@ Value UnitLength(hir::Builder& b, Value x, double eps) {
 
 Value DeltaNet(Decoder& d, Value n, const Layer& layer, const DeltaSizes& sizes) {
   hir::Builder& b = d.graph();
-  const Extent rows = Extent::Symbol(kSequenceSymbol), one(1);
+  const Extent rows = Extent::Symbol(kSequenceSymbol);
   const int64_t each = sizes.value_heads / sizes.key_heads;
   auto heads = [&](Value value, int64_t count) {
-    return b.Reshape(value, {one, rows, Extent(count), Extent(sizes.head_dim)});
+    return b.Reshape(value, {d.batch(), rows, Extent(count), Extent(sizes.head_dim)});
   };
   const Value mixed = d.Linear(n, layer("attn_qkv"), 2 * sizes.key() + sizes.value()),
               gate = d.Linear(n, layer("attn_gate"), sizes.value());
@@ -33,24 +33,24 @@ Value DeltaNet(Decoder& d, Value n, const Layer& layer, const DeltaSizes& sizes)
               v = heads(d.Columns(u, 2 * sizes.key(), sizes.value()), sizes.value_heads);
   // For each head of keys, beta of its heads of values, then their steps.
   const Value both = b.Reshape(d.Linear(n, layer("ssm_ba"), 2 * sizes.value_heads),
-                               {rows, Extent(sizes.key_heads), Extent(2), Extent(each)});
+                               {d.rows(), Extent(sizes.key_heads), Extent(2), Extent(each)});
   auto half = [&](int64_t which) {
-    return b.Reshape(b.Narrow(both, 2, Extent(which), one), {one, rows, Extent(sizes.value_heads)});
+    return b.Reshape(b.Narrow(both, 2, Extent(which), Extent(1)), {d.batch(), rows, Extent(sizes.value_heads)});
   };
   const Value step = b.Unary("Softplus", b.Add(half(1), d.tensors().Vector(layer("ssm_dt.bias"), {sizes.value_heads})));
   const Value decay = b.Mul(step, d.tensors().Vector(layer("ssm_a"), {sizes.value_heads}));
   const std::vector<Value> results =
       b.Results("GatedDeltaNet", {q, k, v, decay, b.Sigmoid(half(0)),
-                                  d.State(layer, "state", {1, sizes.value_heads, sizes.head_dim, sizes.head_dim})});
+                                  d.State(layer, "state", {sizes.value_heads, sizes.head_dim, sizes.head_dim})});
   d.Carry(layer, "state", results[1]);
-  const Value o = d.RmsNormHeads(b.Reshape(results[0], {rows, Extent(sizes.value())}), layer("ssm_norm"),
+  const Value o = d.RmsNormHeads(b.Reshape(results[0], {d.rows(), Extent(sizes.value())}), layer("ssm_norm"),
                                  {.head_dim = sizes.head_dim});
   return d.Linear(b.Mul(o, b.Silu(gate)), layer("ssm_out"), d.width());
 }
 
 Value GatedAttention(Decoder& d, Value n, const Layer& layer, const Heads& heads, const Rotation& rotation) {
   hir::Builder& b = d.graph();
-  const Extent rows = Extent::Symbol(kSequenceSymbol), size(heads.head_dim);
+  const Extent rows = d.rows(), size(heads.head_dim);
   // For each head its query, then its gate.
   const Value both = b.Reshape(d.Linear(n, layer("attn_q"), 2 * heads.query()),
                                {rows, Extent(heads.heads), Extent(2 * heads.head_dim)});
@@ -66,6 +66,7 @@ Value GatedAttention(Decoder& d, Value n, const Layer& layer, const Heads& heads
 }
 
 Value Build(Decoder& d) {
+  d.BeRecurrent();
   Value x = d.Embed();
   Hyperparameters& numbers = d.numbers();
   const Heads heads = d.ReadHeads();
