@@ -220,15 +220,16 @@ bool Scheduler::Start(Active& active) {
   int64_t length = 0;
   for (Kept& kept : kept_) {
     const int64_t common = std::min(most, CommonLength(kept.tokens, active.tokens));
-    if (common <= length) continue;
+    // Where a state goes on with every token there is only that after all of them.
+    if (common <= length || (!model_.rewinds() && common < static_cast<int64_t>(kept.tokens.size()))) continue;
     best = &kept;
     length = common;
   }
   if (best != nullptr) {
     best->used = model_.steps();
     if (static_cast<int64_t>(active_.size() + kept_.size()) >= most_ ||
-        length == static_cast<int64_t>(best->tokens.size())) {
-      // Taken over: there is no number for another, or all of it is in the prompt.
+        (model_.rewinds() && length == static_cast<int64_t>(best->tokens.size()))) {
+      // Taken over: there is no number for another, or all of it is in the prompt and will be had back from there.
       active.sequence = best->sequence;
       (void)model_.Truncate(active.sequence, length);
       kept_.erase(kept_.begin() + (best - kept_.data()));
@@ -320,7 +321,11 @@ Drawn Scheduler::Shares(int32_t id, const std::vector<float>& logits, int likeli
 void Scheduler::End(Active& active, Answer::End end, std::string error) {
   if (active.sequence >= 0) {
     active.tokens.resize(active.done);
-    kept_.push_back({active.sequence, active.tokens, model_.steps()});
+    // A step that failed may have come further.
+    if (model_.Truncate(active.sequence, active.done).ok())
+      kept_.push_back({active.sequence, active.tokens, model_.steps()});
+    else
+      (void)model_.Remove(active.sequence);
     active.sequence = -1;
     // A number is left for who comes next.
     while (static_cast<int64_t>(kept_.size()) > scheduling_.parallel) DropOldest();

@@ -21,6 +21,7 @@ import tempfile
 import threading
 
 from browser import CHROMIUM, Browser
+from random_mamba import random_mamba
 from templates import with_template
 
 SEED = 20261124
@@ -261,6 +262,50 @@ def test_tools():
         server.end()
 
 
+def readable(text):
+    """Bytes that are no characters are one sign, however many a replacement makes of them."""
+    return re.sub("\ufffd+", "\ufffd", text)
+
+
+def test_states():
+    """A model whose states go on with every token: texts are those of quern run, whoever else is served, and of what
+    was computed before there is what a prompt has all of."""
+    with tempfile.TemporaryDirectory() as folder:
+        model = random_mamba(MODEL, folder)
+
+        def run(prompt, count):
+            made = subprocess.run([QUERN, "run", model, "--prompt", prompt, "--tokens", str(count), "--invariant"],
+                                  stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True, timeout=120)
+            return readable(made.stdout.decode(errors="replace").removesuffix("\n"))
+
+        server = Served("--invariant", "--parallel", "3", model=model)
+        asked = [(prompt * (1 + i % 4), 5 + i) for i, prompt in enumerate(prompts(11))] + [("12+3=" * 60, 9)]
+        wanted = [run(prompt, count) for prompt, count in asked]
+        expect(len(set(wanted)) > 10, f"texts of one model that differ: {wanted}")
+        for _ in range(2):  # the second time beside what the first has left
+            with concurrent.futures.ThreadPoolExecutor(len(asked)) as pool:
+                texts = list(pool.map(lambda a: server.complete(
+                    {"prompt": a[0], "max_tokens": a[1], "temperature": 0}), asked))
+            for text, own, (prompt, _) in zip(texts, wanted, asked):
+                expect(readable(text) == own, f"{prompt}: {text!r}, not {own!r}")
+
+        def usage(prompt, count):
+            body = {"prompt": prompt, "max_tokens": count, "temperature": 0}
+            answer = json.loads(server.ask("POST", "/v1/completions", body)[1])
+            expect(readable(answer["choices"][0]["text"]) == run(prompt, count), f"{prompt} after others")
+            return answer["usage"]["prompt_tokens_details"]["cached_tokens"], answer["usage"]["prompt_tokens"]
+
+        _, tokens = usage("77+88=", 1)
+        expect(usage("77+88=5", 6)[0] == tokens, "what begins with all of a text goes on from there")
+        expect(usage("77+88=6", 6)[0] == tokens, "and so does another")
+        expect(usage("77+89=", 6)[0] == 0, "of a part there is no state")
+        stopped = server.ask("POST", "/v1/completions", {"prompt": "1+2=", "max_tokens": 30, "temperature": 0,
+                                                         "stop": [run("1+2=", 1)]})[1]
+        expect(json.loads(stopped)["choices"][0]["text"] == "", stopped)
+        expect(usage("1+2=", 30)[0] == 0, "a stopped answer leaves no beginning")
+        server.end()
+
+
 def test_page(screenshot=None):
     if CHROMIUM is None:
         return print("skipped: there is no chromium, so the page was not opened")
@@ -354,6 +399,7 @@ def test_crowd(server):
 def main():
     test_chat()
     test_tools()
+    test_states()
     test_page(sys.argv[3] if len(sys.argv) > 3 else None)
     server = Served("--invariant", "--parallel", "6", "--queue", "128")
     test_forms(server)

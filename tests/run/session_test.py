@@ -9,6 +9,7 @@ import sys
 import tempfile
 
 from program import Program, expect
+from random_mamba import random_mamba
 from templates import with_template
 
 QUERN, SOURCE = Program(sys.argv[1]), sys.argv[2]
@@ -26,8 +27,8 @@ def write(path, data):
         f.write(data)
 
 
-def said(*args):
-    out, err = QUERN.run("run", MODEL, "--report", "--invariant", *args)
+def said(*args, model=MODEL):
+    out, err = QUERN.run("run", model, "--report", "--invariant", *args)
     expect(not err and out.count("\n") == 1, "one line of JSON alone:", out, err)
     return json.loads(out)
 
@@ -55,6 +56,18 @@ def runs(folder):
     report = said("--tokens-in", "1,261,266,269,264,267,270", "--tokens", "2", "--ids")
     expect(report["ending"] == "tokens" and len(report["ids"]) == 2 and report["text"] == "", report)
     expect(said("--prompt", "27+58=")["ending"] == "end", "an end token ends")
+
+
+def states(folder):
+    """Of a model whose states go on with every token a file has the last: for what begins with all of its text."""
+    path = os.path.join(folder, "d.session")
+    model = random_mamba(MODEL, folder)
+    ask = ("--prompt", "12+34=", "--tokens", "1", "--session", path)
+    first = said(*ask, model=model)
+    for prompt, reused in (("12+34=5", first["prompt_tokens"]), ("12+35=", 0)):
+        more = ("--prompt", prompt, "--tokens", "12", "--ids")
+        alone, kept = said(*more, model=model), said(*more, "--session", path, model=model)
+        expect(kept["ids"] == alone["ids"] and kept["reused_tokens"] == reused, kept, alone)
 
 
 def refused(folder):
@@ -102,6 +115,7 @@ def chats(folder):
 def main():
     with tempfile.TemporaryDirectory() as folder:
         runs(folder)
+        states(folder)
         refused(folder)
         chats(folder)
 
