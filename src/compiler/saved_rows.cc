@@ -35,7 +35,7 @@ std::vector<uint8_t> WriteRows(std::span<const KeptRows> rows, int64_t length,
 
 StatusOr<SavedRows> ReadRows(std::span<const uint8_t> bytes, std::span<const KeptRows> rows, int64_t context) {
   if (bytes.size() < kHeader || std::memcmp(bytes.data(), kMagic, sizeof(kMagic)) != 0)
-    return absl::InvalidArgumentError("these are no states of a sequence");
+    return absl::InvalidArgumentError("these are no keys and values, or states, of a sequence");
   int64_t counts[2];
   std::memcpy(counts, bytes.data() + sizeof(kMagic), sizeof(counts));
   SavedRows saved;
