@@ -1,4 +1,4 @@
-// Weights are put, once per binding and never per run, as products read them.
+// Right sides of products are put as products read them: weights once per binding and never per run.
 //
 // Panels of 32 columns are what many rows are multiplied by and stream as fast as rows of K for few. Weights of f32
 // stored as [K, N], for which a copy is made in any case, become panels, and so do those stored as [N, K] where every
@@ -8,8 +8,11 @@
 //                                  %3 = Transpose(%2) {perm = [1, 0, 2]}
 //                                  %4 = MatMulPanels(%0, %3) {columns = 3072}
 //
-// Others as [N, K] stay where they are, as weights of language models do, whose steps have one row. Halves, bytes, and
-// what is for blocks of threads, panels that a graph has already among it, are read as rows of K:
+// A right side of f32, [K, N], that each run has anew becomes panels where many rows are multiplied by it: a kernel
+// that fills its own panels does so for each block of rows.
+//
+// Other weights as [N, K] stay where they are, as weights of language models do, whose steps have one row. Halves,
+// bytes, and what is for blocks of threads, panels that a graph has already among it, are read as rows of K:
 //
 //                                  %2 = Transpose(%1) {perm = [1, 0]}
 //                                  %3 = MatMul(%0, %2) {transpose_b = true}
@@ -27,6 +30,10 @@ namespace {
 constexpr int64_t kFewRows = 8;     // of so many, rows of K are as fast
 constexpr int64_t kFewColumns = 8;  // a panel would be empty for the most part
 
+// Of a right side that each run makes: rows by which panels in memory gain what they cost, and sizes of which as many
+// chunks are left as there are threads without cutting k.
+constexpr int64_t kManyRows = 128, kManyColumns = 128, kDeepest = 4096;
+
 enum class Form : uint8_t { kAsItLies, kRows, kPanels, kUnpacked };
 
 Form FormOf(const ir::Graph& graph, const ir::Node& node, const std::vector<bool>& once, const HoistOptions& options) {
@@ -40,18 +47,21 @@ Form FormOf(const ir::Graph& graph, const ir::Node& node, const std::vector<bool
   if (!ir::IsMatMul(node) || once[node.inputs[0].node]) return Form::kAsItLies;
   const ir::TensorType &x = graph.type(node.inputs[0]), &w = graph.type(node.inputs[1]);
   const ir::Node& weights = graph.node(node.inputs[1].node);
-  const bool kept = ir::IsParam(weights) || (once[node.inputs[1].node] && !ir::IsLeaf(weights));
+  const bool constant = once[node.inputs[1].node], kept = ir::IsParam(weights) || (constant && !ir::IsLeaf(weights));
   const bool short_floats = ir::IsShortFloat(x.dtype) && ir::IsShortFloat(w.dtype),
              bytes = ir::IsByte(x.dtype) && ir::IsByte(w.dtype);
-  if (!kept || w.rank() != 2 || (!short_floats && !bytes)) return Form::kAsItLies;
-  if (x.dtype == DType::kF32 && w.dtype == DType::kF32 && options.panels) {
+  if ((constant && !kept) || w.rank() != 2 || (!short_floats && !bytes)) return Form::kAsItLies;
+  const bool sized = w.elements().is_constant() && w.elements() != Extent(0);
+  if (x.dtype == DType::kF32 && w.dtype == DType::kF32 && options.panels && sized) {
     Extent rows(1);
     for (size_t d = 0; d + 1 < x.dims.size(); ++d) rows = rows * x.dims[d];
-    const Extent& columns = node.results[0].dims.back();
-    const bool constant = w.elements().is_constant() && w.elements() != Extent(0);
-    const bool pays = !ir::ReadsRows(node) || rows.LowerBound(graph.symbols).value_or(0) > kFewRows;
-    if (constant && columns.constant() > kFewColumns && pays) return Form::kPanels;
+    const int64_t least = rows.LowerBound(graph.symbols).value_or(0), columns = node.results[0].dims.back().constant(),
+                  k = w.elements().constant() / columns;
+    const bool many = !ir::ReadsRows(node) && least >= kManyRows && columns >= kManyColumns && k <= kDeepest;
+    const bool pays = kept ? !ir::ReadsRows(node) || least > kFewRows : many;
+    if (columns > kFewColumns && pays) return Form::kPanels;
   }
+  if (!kept) return Form::kAsItLies;
   return ir::ReadsRows(node) ? Form::kAsItLies : Form::kRows;
 }
 
@@ -60,7 +70,7 @@ Form FormOf(const ir::Graph& graph, const ir::Node& node, const std::vector<bool
 StatusOr<ir::Graph> HoistWeights(const ir::Graph& graph, const HoistOptions& options) {
   const std::vector<bool> once = OncePerBinding(graph);
   Rewriter rewriter(graph, "hoist_weights", [&](const ir::Graph& body) { return HoistWeights(body, options); });
-  std::map<std::tuple<int, Form, bool>, ir::Value> made;  // by old weights' node, form, and whether its rows are of K
+  std::map<std::tuple<ir::Value, Form, bool>, ir::Value> made;  // by right side, form, and whether its rows are of K
   for (int n = 0; n < rewriter.size(); ++n) {
     const ir::Node& node = graph.node(n);
     const Form form = FormOf(graph, node, once, options);
@@ -71,7 +81,7 @@ StatusOr<ir::Graph> HoistWeights(const ir::Graph& graph, const HoistOptions& opt
     const ir::MakeNode make = rewriter.Maker(n);
     const ir::Value x = rewriter.Now(node.inputs[0]), w = rewriter.Now(node.inputs[1]);
     const bool rows = form != Form::kUnpacked && ir::ReadsRows(node);
-    const auto [it, fresh] = made.emplace(std::tuple(node.inputs[1].node, form, rows), ir::Value{});
+    const auto [it, fresh] = made.emplace(std::tuple(node.inputs[1], form, rows), ir::Value{});
     ir::Value product;
     if (form == Form::kPanels) {
       if (fresh) {

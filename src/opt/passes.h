@@ -59,7 +59,8 @@ StatusOr<ir::Graph> MakePickedProducts(const ir::Graph& graph, const QuantiseOpt
 struct HoistOptions {
   bool panels = true;  // the target multiplies by panels in memory
 };
-// Weights are transposed, or put in panels, once per binding, so that products read them as they lie.
+// Weights are transposed, or put in panels, once per binding, so that products read them as they lie; what many rows
+// are multiplied by is put in panels in each run.
 StatusOr<ir::Graph> HoistWeights(const ir::Graph& graph, const HoistOptions& options = {});
 
 struct RecogniseOptions {

@@ -77,6 +77,28 @@ TEST(Products, PanelsAreAskedForWhileOthersAreRead) {
   EXPECT_THAT(kernel(40, 8192), Not(HasSubstr("next")));
 }
 
+// Right sides of many rows that each run has anew: two results of one node, one that is computed, one that two read.
+TEST(Products, OfInputsInPanels) {
+  for (const char* const columns : {"128", "139", "257"}) {
+    ExpectRight(absl::StrReplaceAll(R"(graph g sym S in 128..300 {
+  %0 = Input() {name = "x"} : f32[S, 37]
+  %1 = Input() {name = "w"} : f32[37, $n]
+  %2 = Exp(%1) : f32[37, $n]
+  %3:2 = Sort(%2) {axis = 0, descending = false} : f32[37, $n], i64[37, $n]
+  %4 = Cast(%3.1) {to = f32} : f32[37, $n]
+  %5 = MatMul(%0, %3.0) {transpose_b = false} : f32[S, $n]
+  %6 = MatMul(%0, %4) {transpose_b = false} : f32[S, $n]
+  %7 = MatMul(%0, %2) {transpose_b = false} : f32[S, $n]
+  %8 = Neg(%0) : f32[S, 37]
+  %9 = MatMul(%8, %2) {transpose_b = false} : f32[S, $n]
+  %10 = Add(%6, %9) : f32[S, $n]
+  return %5, %7, %10
+})",
+                                    {{"$n", columns}}),
+                {{{"S", 128}}, {{"S", 131}}, {{"S", 293}}});
+  }
+}
+
 // Of different numbers of columns in one grid, one of whose weights is read by two products in two layouts.
 TEST(Products, OfSiblingsInPanels) {
   for (const char* const rows : {"5", "37", "403"}) {

@@ -1,43 +1,10 @@
 // Each pass as text in, text out, and graphs that it must leave alone.
-#include "opt/passes.h"
-
-#include <gtest/gtest.h>
-
 #include "absl/strings/str_replace.h"
 #include "ir/interpret.h"
+#include "unit/opt/pass_text.h"
 
 namespace quern::opt {
 namespace {
-
-ir::Graph Parsed(std::string_view text) {
-  StatusOr<ir::Graph> graph = ir::Parse(text);
-  EXPECT_TRUE(graph.ok()) << graph.status();
-  return graph.ok() ? *std::move(graph) : ir::Graph();
-}
-
-// The text of the pass's result without origins; the result verifies.
-template <typename Pass, typename... Options>
-std::string After(Pass pass, std::string_view text, const Options&... options) {
-  const StatusOr<ir::Graph> result = pass(Parsed(text), options...);
-  EXPECT_TRUE(result.ok()) << result.status();
-  if (!result.ok()) return "";
-  const Status verified = ir::Verify(*result);
-  EXPECT_TRUE(verified.ok()) << verified;
-  std::string printed = ir::Print(*result), plain;
-  for (size_t at = 0; at < printed.size();) {
-    size_t end = printed.find('\n', at);
-    std::string line = printed.substr(at, end - at);
-    if (const size_t origin = line.find("  @\""); origin != std::string::npos) line.resize(origin);
-    plain += line + "\n";
-    at = end + 1;
-  }
-  return plain;
-}
-
-template <typename Pass, typename... Options>
-void ExpectUnchanged(Pass pass, std::string_view text, const Options&... options) {
-  EXPECT_EQ(After(pass, text, options...), text);
-}
 
 TEST(ExpandComposites, Softmax) {
   EXPECT_EQ(After(ExpandComposites, R"(graph g sym S in 1..8 {
@@ -365,124 +332,6 @@ TEST(QuantiseActivations, OnceForEachFormat) {
 
 TEST(QuantiseActivations, ExactDoesNothing) {
   EXPECT_EQ(After(QuantiseActivations, kQkv, QuantiseOptions{.exact = true}), kQkv);
-}
-
-// Halves are read as rows, by floats and by their like.
-TEST(HoistWeights, TransposesOncePerWeight) {
-  for (const auto& [x, w] : {std::pair("f32", "f16"), {"f32", "bf16"}, {"f16", "f16"}, {"bf16", "bf16"}}) {
-    const std::vector<std::pair<std::string, std::string>> types = {{"$x", x}, {"$w", w}};
-    EXPECT_EQ(After(HoistWeights,
-                    absl::StrReplaceAll(R"(graph g sym S in 1..8 {
-  %0 = Input() {name = "x"} : $x[S, 5]
-  %1 = Param() {name = "w"} : $w[5, 13]
-  %2 = MatMul(%0, %1) {transpose_b = false} : $x[S, 13]
-  %3 = Neg(%0) : $x[S, 5]
-  %4 = MatMul(%3, %1) {transpose_b = false} : $x[S, 13]
-  return %2, %4
-}
-)",
-                                        types),
-                    HoistOptions{}),
-              absl::StrReplaceAll(R"(graph g sym S in 1..8 {
-  %0 = Input() {name = "x"} : $x[S, 5]
-  %1 = Param() {name = "w"} : $w[5, 13]
-  %2 = Transpose(%1) {perm = [1, 0]} : $w[13, 5]
-  %3 = MatMul(%0, %2) {transpose_b = true} : $x[S, 13]
-  %4 = Neg(%0) : $x[S, 5]
-  %5 = MatMul(%4, %2) {transpose_b = true} : $x[S, 13]
-  return %3, %5
-}
-)",
-                                  types));
-  }
-}
-
-// Of [K, N] whatever the rows; of [N, K] where there always are many. One copy for all that read a weight alike.
-TEST(HoistWeights, MakesPanels) {
-  EXPECT_EQ(After(HoistWeights, R"(graph g sym S in 9..80, T in 1..80 {
-  %0 = Input() {name = "x"} : f32[S, 5]
-  %1 = Param() {name = "w"} : f32[5, 13]
-  %2 = MatMul(%0, %1) {transpose_b = false} : f32[S, 13]
-  %3 = Neg(%0) : f32[S, 5]
-  %4 = MatMul(%3, %1) {transpose_b = false} : f32[S, 13]
-  %5 = Param() {name = "v"} : f32[64, 5]
-  %6 = MatMul(%0, %5) {transpose_b = true} : f32[S, 64]
-  %7 = Input() {name = "y"} : f32[T, 5]
-  %8 = MatMul(%7, %5) {transpose_b = true} : f32[T, 64]
-  return %2, %4, %6, %8
-}
-)",
-                  HoistOptions{}),
-            R"(graph g sym S in 9..80, T in 1..80 {
-  %0 = Input() {name = "x"} : f32[S, 5]
-  %1 = Param() {name = "w"} : f32[5, 13]
-  %2 = Pad(%1) {high = [0, 19], low = [0, 0], mode = "constant", value = 0.0} : f32[5, 32]
-  %3 = Reshape(%2) {shape = <5, 1, 32>} : f32[5, 1, 32]
-  %4 = Transpose(%3) {perm = [1, 0, 2]} : f32[1, 5, 32]
-  %5 = MatMulPanels(%0, %4) {columns = 13} : f32[S, 13]
-  %6 = Neg(%0) : f32[S, 5]
-  %7 = MatMulPanels(%6, %4) {columns = 13} : f32[S, 13]
-  %8 = Param() {name = "v"} : f32[64, 5]
-  %9 = Reshape(%8) {shape = <2, 32, 5>} : f32[2, 32, 5]
-  %10 = Transpose(%9) {perm = [0, 2, 1]} : f32[2, 5, 32]
-  %11 = MatMulPanels(%0, %10) {columns = 64} : f32[S, 64]
-  %12 = Input() {name = "y"} : f32[T, 5]
-  %13 = MatMul(%12, %8) {transpose_b = true} : f32[T, 64]
-  return %5, %7, %11, %13
-}
-)");
-}
-
-// Those of a graph are rows where nothing multiplies by panels.
-TEST(HoistWeights, UnpacksPanels) {
-  const char* const panels = R"(graph g {
-  %0 = Input() {name = "x"} : f32[37, 5]
-  %1 = Param() {name = "w"} : f32[2, 5, 32]
-  %2 = MatMulPanels(%0, %1) {columns = 41} : f32[37, 41]
-  return %2
-}
-)";
-  EXPECT_EQ(After(HoistWeights, panels, HoistOptions{}), panels);
-  EXPECT_EQ(After(HoistWeights, panels, HoistOptions{.panels = false}), R"(graph g {
-  %0 = Input() {name = "x"} : f32[37, 5]
-  %1 = Param() {name = "w"} : f32[2, 5, 32]
-  %2 = Transpose(%1) {perm = [0, 2, 1]} : f32[2, 32, 5]
-  %3 = Reshape(%2) {shape = <64, 5>} : f32[64, 5]
-  %4 = Slice(%3) {axis = [0], start = <0>, step = [], stop = <41>} : f32[41, 5]
-  %5 = MatMul(%0, %4) {transpose_b = true} : f32[37, 41]
-  return %5
-}
-)");
-}
-
-TEST(HoistWeights, MakesNoPanelsOfFewColumnsOrForBlocksOfThreads) {
-  const char* const few = R"(graph g {
-  %0 = Input() {name = "x"} : f32[37, 5]
-  %1 = Param() {name = "w"} : f32[8, 5]
-  %2 = MatMul(%0, %1) {transpose_b = true} : f32[37, 8]
-  return %2
-}
-)";
-  EXPECT_EQ(After(HoistWeights, few, HoistOptions{}), few);
-  const char* const many = R"(graph g {
-  %0 = Input() {name = "x"} : f32[37, 5]
-  %1 = Param() {name = "w"} : f32[64, 5]
-  %2 = MatMul(%0, %1) {transpose_b = true} : f32[37, 64]
-  return %2
-}
-)";
-  EXPECT_EQ(After(HoistWeights, many, HoistOptions{.panels = false}), many);
-}
-
-TEST(HoistWeights, LeavesActivations) {
-  ExpectUnchanged(HoistWeights, R"(graph g sym S in 1..8 {
-  %0 = Input() {name = "x"} : f32[S, 5]
-  %1 = Input() {name = "y"} : f32[5, 3]
-  %2 = MatMul(%0, %1) {transpose_b = false} : f32[S, 3]
-  return %2
-}
-)",
-                  HoistOptions{});
 }
 
 constexpr const char* kSymbolic = R"(graph g sym PAST in 0..31, SEQ in 1..256 {
