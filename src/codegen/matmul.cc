@@ -40,12 +40,12 @@ int64_t WideSpan(const ir::Node& node) {
 }  // namespace
 
 MatmulKernels::MatmulKernels(const RegionView& view, const MatmulPlan::Tiles& plan)
-    : view_(view), plan_(plan), depth_(plan.windows ? std::optional(CutWindows(plan)) : std::nullopt) {
+    : view_(view), plan_(plan), depth_(CutDepth()) {
   if (plan.picks == Picks::kByRow) return;
   if (view.UpperBound(plan.rows) <= kFewRows && !plan.row->in_panels()) return;
   if (view.facts.blocks)
     form_ = Form::kSquares;
-  else if (PanelsFit())
+  else if (PanelsFit() || depth_)
     form_ = Form::kMany;
   if (form_ == Form::kMany && !Quantises()) lines_ = WindowLines::Of(view, plan);
   if (lines_) form_ = Form::kLines;
@@ -103,7 +103,7 @@ void MatmulKernels::ChooseRows(int64_t chunk) {
   tile_rows_ = plan_.row->panel == kir::Layout::kPanel16 ? view_.facts.integer_rows : view_.facts.gemm_rows;
   if (plan_.picks != Picks::kNone) row_block_ = plan_.picks == Picks::kByRow ? 1 : 0;
   if (plan_.picks != Picks::kNone) return;
-  constexpr int64_t kMostRows = 4096, kSteps = 24;
+  constexpr int64_t kMostRows = 4096, kSteps = 24, kSummedRows = 240;  // the latter: beside their sums
   int64_t packs = 0, most = kMostRows;
   for (const MatmulSegment& segment : plan_.segments) {
     const int64_t here = std::count_if(segment.results.begin(), segment.results.end(), [](const MatmulResult& result) {
@@ -111,6 +111,7 @@ void MatmulKernels::ChooseRows(int64_t chunk) {
     });
     packs = std::max(packs, here);
   }
+  if (InDepthBlocks()) most = kSummedRows;
   if (packs > 0) most = std::min(most, view_.facts.scratch() / 2 / (packs * chunk * ScalarBytes(DType::kF32)));
   if (plan_.windows || plan_.row->in_panels()) return CutPanelRows(chunk, most);
   const int64_t rows = view_.UpperBound(plan_.rows);
@@ -232,7 +233,9 @@ Status MatmulKernels::EmitKernel(const std::vector<const MatmulSegment*>& segmen
 kir::Slice MatmulKernels::Rows(KernelWriter& writer, const kir::ExprRef& from, const kir::ExprRef& count, bool scratch,
                                const kir::ExprRef& k, int64_t depth) {
   const kir::SliceDim rows = from == nullptr ? kb::All() : kb::Range(from, count),
-                      columns = k == nullptr ? kb::All() : kb::Range(k, kb::Int(depth));
+                      columns = k != nullptr      ? kb::Range(k, kb::Int(depth))
+                                : InDepthBlocks() ? kb::Range(depth_->First(), depth_->Count())
+                                                  : kb::All();
   if (scratch) return kb::SliceOf("px", {rows, columns});
   if (plan_.windows) {
     const kir::SliceDim depth = InDepthBlocks() ? kb::Range(kb::Int(0), depth_->Count()) : kb::All();

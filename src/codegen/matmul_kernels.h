@@ -94,6 +94,8 @@ class MatmulKernels {
                               const std::function<kir::Slice(int64_t part)>& panel, const kir::ExprRef& ahead,
                               int64_t next, KernelWriter& writer) const;
   bool PanelsFit() const;
+  // The blocks of k, where it is cut at all.
+  std::optional<DepthBlocks> CutDepth() const;
   kir::Slice Panel(KernelWriter& writer, int root, const kir::ExprRef& n);
   kir::StmtRef PrefetchNextPanel(KernelWriter& writer, int root, const kir::ExprRef& n, const kir::ExprRef& m,
                                  int64_t step);
@@ -111,7 +113,7 @@ class MatmulKernels {
   static DepthBlocks CutWindows(const MatmulPlan::Tiles& plan);
   int64_t WindowRows() const;
   int64_t WindowsChunk() const;
-  bool InDepthBlocks() const { return depth_ && !depth_->whole(); }
+  bool InDepthBlocks() const { return form_ != Form::kFew && depth_ && !depth_->whole(); }
   kir::Block FillWindows(KernelWriter& writer);
   kir::Block OverDepth(KernelWriter& writer, FusedExpr& expr, const MatmulSegment& segment, const kir::ExprRef& n0,
                        int64_t chunk, kir::Block products);
@@ -138,7 +140,7 @@ class MatmulKernels {
   enum class Form : uint8_t { kFew, kMany, kLines, kSquares };
   const RegionView& view_;
   const MatmulPlan::Tiles& plan_;
-  const std::optional<DepthBlocks> depth_;  // of windows
+  const std::optional<DepthBlocks> depth_;  // of windows, and where panels of all of k do not fit
   std::optional<WindowLines> lines_;        // of Form::kLines
   LoweredRegion lowered_;
   Form form_ = Form::kFew;

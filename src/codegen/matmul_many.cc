@@ -22,9 +22,10 @@ using namespace kir::build::operators;
 
 namespace {
 
-constexpr int64_t kManyColumns = 64;  // columns of a chunk
-constexpr int64_t kPanelRows = 64;    // that a panel of weights is brought from memory for, where there are as many
-constexpr int64_t kDeep = 512;        // elements of k: a panel that the first cache does not keep
+constexpr int64_t kManyColumns = 64;   // columns of a chunk
+constexpr int64_t kPanelRows = 64;     // that a panel of weights is brought from memory for, where there are as many
+constexpr int64_t kDeep = 512;         // elements of k: a panel that the first cache does not keep
+constexpr int64_t kDepthBlock = 2048;  // elements of k of a panel, where one of all of them does not fit
 
 // Rows of a tile, up to `most`, by which `rows` take the least: a last tile of few rows costs nearly what a whole one
 // does, and each as much as some of a row besides.
@@ -49,6 +50,13 @@ bool MatmulKernels::PanelsFit() const {
   for (const MatmulSegment& segment : plan_.segments) roots = std::max(roots, segment.roots.size());
   const int64_t bytes = integer ? 1 : ScalarBytes(DType::kF32);
   return plan_.k <= view_.facts.scratch_bytes / (static_cast<int64_t>(roots) * plan_.row->panel_rows * bytes);
+}
+
+std::optional<DepthBlocks> MatmulKernels::CutDepth() const {
+  if (plan_.windows) return CutWindows(plan_);
+  const bool integer = plan_.row->panel == kir::Layout::kPanel16;
+  if (PanelsFit() || integer || plan_.picks != Picks::kNone || view_.facts.blocks) return std::nullopt;
+  return DepthBlocks({Extent(plan_.k)}, {kDepthBlock, kDepthBlock});
 }
 
 int64_t MatmulKernels::ManyChunk() const {

@@ -156,7 +156,7 @@ kir::Block MatmulKernels::OverDepth(KernelWriter& writer, FusedExpr& expr, const
     zeros.push_back(kb::Store(SumName(root), {r, c}, kb::Num(0, DType::kF32)));
   }
   block.push_back(each(std::move(zeros)));
-  kir::Block one = FillWindows(writer);
+  kir::Block one = plan_.windows ? FillWindows(writer) : kir::Block{};
   one.insert(one.end(), products.begin(), products.end());
   const kir::Block all = depth_->Over(std::move(one));
   block.insert(block.end(), all.begin(), all.end());

@@ -99,6 +99,38 @@ TEST(Products, OfInputsInPanels) {
   }
 }
 
+// Sums so long that no panel of them fits go block by block of k: weights and inputs of every float, one product and
+// two, what comes before them and after, blocks of rows.
+TEST(Products, OfLongSums) {
+  for (const char* const type : {"f32", "f16", "bf16"}) {
+    for (const char* const right : {"Param", "Input"}) {
+      ExpectRight(absl::StrReplaceAll(R"(graph g {
+  %0 = Input() {name = "x"} : f32[9, 8209]
+  %1 = $r() {name = "w"} : $t[17, 8209]
+  %2 = $r() {name = "v"} : $t[17, 8209]
+  %3 = Input() {name = "b"} : f32[9, 17]
+  %4 = MatMul(%0, %1) {transpose_b = true} : f32[9, 17]
+  %5 = Add(%4, %3) : f32[9, 17]
+  %6 = Relu(%0) : f32[9, 8209]
+  %7 = MatMul(%6, %2) {transpose_b = true} : f32[9, 17]
+  %8 = MatMul(%6, %1) {transpose_b = true} : f32[9, 17]
+  %9 = Silu(%7) : f32[9, 17]
+  %10 = Mul(%9, %8) : f32[9, 17]
+  return %5, %10
+})",
+                                      {{"$r", right}, {"$t", type}}),
+                  {{}});
+    }
+  }
+  ExpectRight(R"(graph g {
+  %0 = Input() {name = "x"} : f32[251, 8201]
+  %1 = Param() {name = "w"} : f16[9, 8201]
+  %2 = MatMul(%0, %1) {transpose_b = true} : f32[251, 9]
+  return %2
+})",
+              {{}});
+}
+
 // Of different numbers of columns in one grid, one of whose weights is read by two products in two layouts.
 TEST(Products, OfSiblingsInPanels) {
   for (const char* const rows : {"5", "37", "403"}) {
