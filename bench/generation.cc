@@ -4,9 +4,9 @@
 // The graph is a While: its body is the model's step for one sequence, whose place is data, with ArgMax behind it; it
 // carries the caches, and no host code runs between tokens. The session steps token by token and picks the greatest
 // logit, as `quern run` does. Both begin with the token 1 at position 0, in turn; `same` is how many tokens agree.
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <map>
 #include <string>
 #include <vector>
@@ -28,10 +28,6 @@ int Complain(const std::string& error) {
 template <typename T>
 Value ConstantOf(quern::Graph& g, const std::string& type, const std::vector<T>& values) {
   return g.Constant(type, std::as_bytes(std::span(values)));
-}
-
-Value Shaped(quern::Graph& g, Value x, std::vector<int64_t> shape) {
-  return g.Op("Reshape", {x}, {{"shape", std::move(shape)}});
 }
 
 // The step of `spec` as a graph whose caches are inputs and outputs like any others, its weights bound.
@@ -68,17 +64,17 @@ struct Carried {
   std::map<std::string, Value> caches;
   Value count;
   Carried(quern::Graph& g, const Step& step, int64_t context)
-      : at(g.Input("at", "i32[1]")), token(g.Input("token", "i32[1]")), tokens(g.Input("tokens", Texts(context))) {
+      : at(g.Input("at", "i32[1]")), token(g.Input("token", "i32[1]")), tokens(g.Input("tokens", TokensType(context))) {
     for (const std::string& cache : step.caches) caches[cache] = g.Input(cache, step.types.at(cache));
     count = g.Input("count", "i32[1]");
   }
-  static std::string Texts(int64_t context) { return "i32[" + std::to_string(context) + "]"; }
+  static std::string TokensType(int64_t context) { return "i32[" + std::to_string(context) + "]"; }
 };
 
 quern::Graph Condition(const Step& step, int64_t context) {
   quern::Graph g("cond");
   const Carried carried(g, step, context);
-  g.Output("more", Shaped(g, g.Op("Lt", {carried.at, carried.count}), {}));
+  g.Output("more", g.Op("Reshape", {g.Op("Lt", {carried.at, carried.count})}, {{"shape", std::vector<int64_t>{}}}));
   return g;
 }
 
@@ -111,7 +107,7 @@ quern::Graph Generation(const Step& step, int64_t context) {
   const quern::Graph condition = Condition(step, context), body = Body(step, context);
   quern::Graph g("generation");
   std::vector<Value> operands = {ConstantOf<int32_t>(g, "i32[1]", {0}), g.Input("first", "i32[1]"),
-                                 ConstantOf(g, Carried::Texts(context), std::vector<int32_t>(context))};
+                                 ConstantOf(g, Carried::TokensType(context), std::vector<int32_t>(context))};
   for (const std::string& cache : step.caches) operands.push_back(g.Input(cache, step.types.at(cache)));
   const int64_t carries = static_cast<int64_t>(operands.size());
   operands.push_back(g.Input("count", "i32[1]"));

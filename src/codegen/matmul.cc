@@ -100,7 +100,7 @@ Status MatmulKernels::LowerPrologue() {
 // Rows that are packed lie in scratch until all columns of a chunk are there; and a chunk of very many rows keeps cores
 // waiting.
 void MatmulKernels::ChooseRows(int64_t chunk) {
-  tile_rows_ = plan_.row->panel == kir::Layout::kPanel16 ? view_.facts.integer_rows : view_.facts.gemm_rows;
+  tile_rows_ = InIntegers() ? view_.facts.integer_rows : view_.facts.gemm_rows;
   if (plan_.picks != Picks::kNone) row_block_ = plan_.picks == Picks::kByRow ? 1 : 0;
   if (plan_.picks != Picks::kNone) return;
   constexpr int64_t kMostRows = 4096, kSteps = 24, kSummedRows = 240;  // the latter: beside their sums

@@ -45,17 +45,15 @@ int64_t EvenTile(int64_t rows, int64_t most) {
 
 bool MatmulKernels::PanelsFit() const {
   if (plan_.row->in_panels() || plan_.windows) return true;
-  const bool integer = plan_.row->panel == kir::Layout::kPanel16;
   size_t roots = 0;
   for (const MatmulSegment& segment : plan_.segments) roots = std::max(roots, segment.roots.size());
-  const int64_t bytes = integer ? 1 : ScalarBytes(DType::kF32);
+  const int64_t bytes = InIntegers() ? 1 : ScalarBytes(DType::kF32);
   return plan_.k <= view_.facts.scratch_bytes / (static_cast<int64_t>(roots) * plan_.row->panel_rows * bytes);
 }
 
 std::optional<DepthBlocks> MatmulKernels::CutDepth() const {
   if (plan_.windows) return CutWindows(plan_);
-  const bool integer = plan_.row->panel == kir::Layout::kPanel16;
-  if (PanelsFit() || integer || plan_.picks != Picks::kNone || view_.facts.blocks) return std::nullopt;
+  if (PanelsFit() || InIntegers() || plan_.picks != Picks::kNone || view_.facts.blocks) return std::nullopt;
   return DepthBlocks({Extent(plan_.k)}, {kDepthBlock, kDepthBlock});
 }
 
@@ -197,7 +195,6 @@ std::vector<kir::Slice> MatmulKernels::ResultRectangles(KernelWriter& writer, co
 void MatmulKernels::EmitMany(KernelWriter& writer, FusedExpr& expr, const MatmulSegment& segment,
                              const kir::ExprRef& n0, int64_t chunk, kir::Block& block) {
   const int64_t width = plan_.row->panel_rows;
-  const bool integer = plan_.row->panel == kir::Layout::kPanel16;
   const int64_t step = tile_rows_, together = PanelsTogether(chunk);
   EmitHidden(segment, chunk, block);
   kir::Block panel;
@@ -211,7 +208,7 @@ void MatmulKernels::EmitMany(KernelWriter& writer, FusedExpr& expr, const Matmul
     if (!packs) break;
     const std::string p = absl::StrCat("p", root);
     const MatmulRow& row = RowOf(root);
-    const DType dtype = integer ? row.weight : DType::kF32;
+    const DType dtype = InIntegers() ? row.weight : DType::kF32;
     block.push_back(kb::Alloc(p, {dtype, {Extent(width), deep ? deep->Most() : Extent(plan_.k)}, row.panel}));
     const kir::ExprRef first = deep ? deep->First() : nullptr, count = deep ? deep->Count() : nullptr;
     panel.push_back(kb::WithOrigin(kb::Pack(packed(p), Weights(writer, root, n, kb::Int(width), first, count)),

@@ -82,11 +82,11 @@ QUERN_TILE(qk_mma_f32)(float* c, int64_t c_ld, const void* x, int64_t x_stride, 
 QUERN_TILE(qk_mma_f32_pair)(float* c, int64_t c_ld, float* d, int64_t d_ld, const void* x, int64_t x_stride,
                             const void* panel, int64_t, const void* other, int64_t, int64_t m, int64_t n, int64_t k,
                             int64_t ahead, int64_t next) {
-  const auto one_by_one = [&](int64_t rows, int64_t far) {
+  const auto one_by_one = [&](int64_t rows) {
     const char* const behind = Behind(other, k);
     const int64_t half = next / 2;
-    OnePanel(c, c_ld, x, x_stride, panel, rows, n, k, far, behind, half);
-    OnePanel(d, d_ld, x, x_stride, other, rows, n, k, far, behind + half, next - half);
+    OnePanel(c, c_ld, x, x_stride, panel, rows, n, k, ahead, behind, half);
+    OnePanel(d, d_ld, x, x_stride, other, rows, n, k, ahead, behind + half, next - half);
   };
 #if HWY_MAX_BYTES == 64
   if (n == kPanelColumns) {
@@ -96,12 +96,12 @@ QUERN_TILE(qk_mma_f32_pair)(float* c, int64_t c_ld, float* d, int64_t d_ld, cons
     const bool asked = next > 0 && m > MostRows(x_stride);
     const int64_t first = ahead > 0 && !asked ? NextRows(m, MostRows(x_stride)) : 0;
     if (asked ? m >= kAskedPairRows : SuitsPair(m - first)) {
-      if (first > 0) one_by_one(first, ahead);
+      if (first > 0) one_by_one(first);
       return MultiplyPair(c + first * c_ld, c_ld, d + first * d_ld, d_ld,
                           static_cast<const char*>(x) + first * x_stride, x_stride, static_cast<const char*>(panel),
                           static_cast<const char*>(other), m - first, k, ahead, asked ? next : 0);
     }
   }
 #endif
-  one_by_one(m, ahead);
+  one_by_one(m);
 }
