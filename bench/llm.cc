@@ -1,9 +1,10 @@
 // Decode and prompt speed of a model file, one JSON object on standard output, for tools/rounds-like drivers that
 // interleave it with a peer:
-//   bench_llm MODEL [--threads N] [--pp 512] [--tg 32] [--at 128] [--reps 3] [--known]
+//   bench_llm MODEL [--threads N] [--pp 512] [--tg 32] [--at 128] [--reps 3] [--known] [--sequences N]
 //   {"engine":"quern","model":"85m-q4_k_m.gguf","threads":1,"pp_tps":..,"tg_tps":..,"tg_gbps":..,"read_gbps":..,...}
 // read_gbps is a read loop over 512 MiB on as many threads, in the same process right after the decode: DRAM speed
-// differs from minute to minute. --known checks the greedy text of a stories file first.
+// differs from minute to minute. --known checks the greedy text of a stories file first. --sequences decodes as many
+// texts together instead, a token of each in a step, from their beginnings on: batch_tps are the tokens of all of them.
 #include <sys/mman.h>
 #include <sys/stat.h>
 
@@ -18,6 +19,7 @@
 
 #include "bench/measure.h"
 #include "quern/quern.h"
+#include "quern/sequences.h"
 
 namespace {
 
@@ -56,16 +58,47 @@ int Complain(const std::string& error) {
 constexpr int32_t kPrompt[] = {1, 403, 407, 261, 378};
 constexpr int32_t kKnown[] = {432, 383, 286, 261, 376, 298, 315, 421, 395, 317, 426, 338};
 
+std::string NameOf(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+// `count` texts of `tokens` tokens side by side; the first two steps compile and warm up.
+int DecodeTogether(const std::string& path, const quern::Options& options, int count, int tokens, int reps) {
+  quern::Result<quern::Sequences> model = quern::Sequences::Open(path, options, {.most = count});
+  if (!model.ok()) return Complain(model.error());
+  std::vector<double> rates;
+  for (int r = 0; r <= reps; ++r) {
+    std::vector<int32_t> next(count);
+    std::vector<quern::SequenceStep> steps;
+    for (int k = 0; k < count; ++k) {
+      quern::Result<int> sequence = model->Add();
+      if (!sequence.ok()) return Complain(sequence.error());
+      steps.push_back({*sequence, std::span(&next[k], 1)});
+    }
+    Clock::time_point start;
+    for (int i = 0; i < tokens + 2; ++i) {
+      for (int k = 0; k < count; ++k) next[k] = 3 + (i * 7 + k * 31) % 500;
+      if (i == 2) start = Clock::now();
+      if (auto logits = model->Step(steps); !logits.ok()) return Complain(logits.error());
+    }
+    if (r > 0) rates.push_back(count * tokens / Since(start));
+    for (const quern::SequenceStep& step : steps)
+      if (quern::Result<void> removed = model->Remove(step.sequence); !removed.ok()) return Complain(removed.error());
+  }
+  std::printf(
+      "{\"engine\":\"quern\",\"model\":\"%s\",\"threads\":%d,\"sequences\":%d,\"batch_tps\":%.2f,\"read_gbps\":%.2f}\n",
+      NameOf(path).c_str(), options.threads, count, Median(rates), ReadGbps(options.threads));
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   if (argc < 2)
     return Complain(
         "usage: bench_llm MODEL [--threads N] [--pp N] [--tg N] [--at N] [--reps N] [--cpu L] [--exact] [--specialise] "
-        "[--known]");
+        "[--known] [--sequences N]");
   const std::string path = argv[1];
   quern::Options options;
-  int pp = 512, tg = 32, at = 128, reps = 3;
+  int pp = 512, tg = 32, at = 128, reps = 3, sequences = 0;
   bool known = false;
   options.threads = 1;
   for (int i = 2; i < argc; ++i) {
@@ -81,6 +114,8 @@ int main(int argc, char** argv) {
       at = std::atoi(value());
     else if (flag == "--reps")
       reps = std::atoi(value());
+    else if (flag == "--sequences")
+      sequences = std::atoi(value());
     else if (flag == "--cpu")
       options.cpu = value();
     else if (flag == "--exact")
@@ -93,6 +128,7 @@ int main(int argc, char** argv) {
       return Complain("unknown flag " + flag);
   }
   options.context = 1024;
+  if (sequences > 0) return DecodeTogether(path, options, sequences, tg, reps);
   const Clock::time_point opened = Clock::now();
   quern::Result<quern::Session> session = quern::Session::Open(path, options);
   if (!session.ok()) return Complain(session.error());
@@ -138,12 +174,11 @@ int main(int argc, char** argv) {
   struct stat info = {};
   stat(path.c_str(), &info);
   const double rate = Median(decode_rates);
-  const size_t slash = path.rfind('/');
   std::printf(
       "{\"engine\":\"quern\",\"model\":\"%s\",\"threads\":%d,\"known_text\":\"%s\",\"pp512_tps\":%.2f,\"tg_tps\":%.2f,"
       "\"file_mb\":%.1f,\"read_gbps\":%.2f,\"first_token_ms\":%.1f,\"load_ms\":%.1f,\"compile_ms\":%.1f}\n",
-      path.substr(slash == std::string::npos ? 0 : slash + 1).c_str(), options.threads, known_text.c_str(),
-      Median(prompt_rates), rate, static_cast<double>(info.st_size) / 1e6, ReadGbps(options.threads), first_token * 1e3,
-      cold.load * 1e3, cold.compile * 1e3);
+      NameOf(path).c_str(), options.threads, known_text.c_str(), Median(prompt_rates), rate,
+      static_cast<double>(info.st_size) / 1e6, ReadGbps(options.threads), first_token * 1e3, cold.load * 1e3,
+      cold.compile * 1e3);
   return 0;
 }

@@ -36,7 +36,8 @@ namespace {
 
 using bench::InTurn, bench::ReadLoop, bench::sink;
 
-using Dot = void(float*, int64_t, const void*, int64_t, const void*, int64_t, int64_t, int64_t, int64_t, int64_t);
+using Dot = void(float*, int64_t, const void*, int64_t, const void*, int64_t, int64_t, int64_t, int64_t, int64_t,
+                 int64_t);
 using Mma = void(float*, int64_t, const void*, int64_t, const void*, int64_t, int64_t, int64_t, int64_t);
 using Pack = void(void*, int64_t, const void*, int64_t, int64_t, int64_t);
 using PackPlanar = void(void*, int64_t, const void*, int64_t, int64_t, int64_t, int64_t, int64_t);
@@ -128,7 +129,8 @@ void BenchDot(const Format& format, const std::string& level, bool exact, int64_
   auto* tile = Find<Dot>("qk_" + name, level);
   auto stream = [&](int64_t ahead) {
     for (int64_t i = 0; i < repeat; ++i) {
-      for (int64_t c = 0; c < chunks; ++c) tile(y.data(), kN, w + c * chunk, row_bytes, x, x_stride, m, kN, k, ahead);
+      for (int64_t c = 0; c < chunks; ++c)
+        tile(y.data(), kN, w + c * chunk, row_bytes, x, x_stride, m, kN, k, ahead, 0);
     }
   };
   const std::vector<double> seconds = InTurn(dram ? 5 : 15, {

@@ -42,7 +42,7 @@ int64_t WideSpan(const ir::Node& node) {
 MatmulKernels::MatmulKernels(const RegionView& view, const MatmulPlan::Tiles& plan)
     : view_(view), plan_(plan), depth_(CutDepth()) {
   if (plan.picks == Picks::kByRow) return;
-  if (view.UpperBound(plan.rows) <= kFewRows && !plan.row->in_panels()) return;
+  if (view.UpperBound(plan.rows) <= FewRows() && !plan.row->in_panels()) return;
   if (view.facts.blocks)
     form_ = Form::kSquares;
   else if (PanelsFit() || depth_)
@@ -76,7 +76,7 @@ Status MatmulKernels::LowerPrologue() {
   lhs_input_ = view_.InputIndex(plan_.lhs);
   if (lhs_input_ >= 0 || plan_.windows) return absl::OkStatus();
   const int64_t elements = BoundedElements({plan_.rows, Extent(plan_.k)}, view_.ranges);
-  const bool once = form_ == Form::kFew || view_.UpperBound(plan_.rows) <= kFewRows;  // a chunk reads a row
+  const bool once = view_.UpperBound(plan_.rows) <= kFewRows || plan_.picks == Picks::kByRow;  // a chunk reads a row
   prologue_in_chunk_ = once && elements <= (view_.facts.blocks ? kBlockPrologueElements : kPrologueElements);
   if (prologue_in_chunk_) return absl::OkStatus();
   const std::vector<Extent> flat = plan_.Flat(Extent(plan_.k)), rows(flat.begin(), flat.end() - 1);

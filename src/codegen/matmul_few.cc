@@ -14,6 +14,16 @@ constexpr int64_t kLeastChunkBytes = 32 << 10;  // below that starting a chunk s
 constexpr int64_t kLeastElements = 1 << 16;     // nor are more elements needed: few bits take as long as many
 constexpr int64_t kFewestChunks = 8;            // of small weights
 
+// Panels fill and prefetch once for each 32 rows of weights, which few rows of activations do not pay for. Floats are
+// dotted eight rows at a time: long ones do not stay in the first cache beside weights.
+int64_t MatmulKernels::FewRows() const {
+  constexpr int64_t kLeastMany = 17, kDepth = 8192;
+  if (view_.facts.invariant || view_.facts.blocks || plan_.windows) return kFewRows;
+  if (InIntegers()) return view_.facts.few_by_panels ? kMostFewRows : kFewRows;
+  const bool dots = !IsBlock(plan_.row->weight) && view_.facts.lanes >= 8 && plan_.k <= kDepth;
+  return dots && plan_.rows.LowerBound(view_.ranges).value_or(kLeastMany) < kLeastMany ? kMostFewRows : kFewRows;
+}
+
 int64_t MatmulKernels::FewChunk() const {
   const int64_t unit = Unit();
   if (view_.facts.blocks) return unit;  // a row a warp: the more blocks the better
@@ -38,7 +48,7 @@ void MatmulKernels::EmitFew(KernelWriter& writer, FusedExpr& expr, const MatmulS
                             int64_t chunk, kir::Block& block) {
   // More rows than few, where panels of weights are too long to pack: some at a time.
   const bool one = plan_.picks == Picks::kByRow;
-  const int64_t bound = one ? 1 : view_.UpperBound(plan_.rows), most = std::min(bound, kFewRows);
+  const int64_t bound = one ? 1 : view_.UpperBound(plan_.rows), most = std::min(bound, FewRows());
   const bool groups = bound > most || plan_.picks == Picks::kByRun;
   const kir::ExprRef m = groups ? kb::Ref("m") : FirstRow(),
                      live = groups ? kb::Min(EndRow() - m, kb::Int(most))
@@ -48,10 +58,11 @@ void MatmulKernels::EmitFew(KernelWriter& writer, FusedExpr& expr, const MatmulS
     const kir::Slice x =
         groups || one ? Rows(writer, m, live, prologue_in_chunk_) : Rows(writer, nullptr, nullptr, prologue_in_chunk_);
     rows.push_back(kb::Tile(TileName(root), {most, chunk}));
-    rows.push_back(
-        kb::WithOrigin(kb::CallTile(RowOf(root).dot, {TileName(root)}, {Weights(writer, root, n0, kb::Int(chunk)), x},
-                                    {{"ahead", kb::Int(view_.facts.prefetch_ahead)}}),
-                       writer.Origin(root)));
+    decltype(kir::TileCall::attributes) attributes = {{"ahead", kb::Int(view_.facts.prefetch_ahead)}};
+    if (InIntegers() && view_.facts.invariant) attributes.emplace_back("many", kb::Int(1));
+    rows.push_back(kb::WithOrigin(kb::CallTile(RowOf(root).dot, {TileName(root)},
+                                               {Weights(writer, root, n0, kb::Int(chunk)), x}, std::move(attributes)),
+                                  writer.Origin(root)));
   }
   kir::Block finish = {
       Epilogue(writer, expr, segment, m, live, n0, LiveColumns(segment, n0, chunk), chunk, kb::Ref("j"))};

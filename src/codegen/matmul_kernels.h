@@ -93,6 +93,8 @@ class MatmulKernels {
   kir::StmtRef MultiplyPanels(int root, int64_t together, kir::Slice x,
                               const std::function<kir::Slice(int64_t part)>& panel, const kir::ExprRef& ahead,
                               int64_t next, KernelWriter& writer) const;
+  // At most so many rows are dotted: kFewRows, or more where what a row gets may depend on how many there are.
+  int64_t FewRows() const;
   bool InIntegers() const { return plan_.row->panel == kir::Layout::kPanel16; }
   bool PanelsFit() const;
   // The blocks of k, where it is cut at all.

@@ -19,6 +19,7 @@
 namespace quern::codegen {
 
 inline constexpr int64_t kFewRows = 8;        // at most this many rows are dotted row by row
+inline constexpr int64_t kMostFewRows = 32;   // or this many, where a row need not have bits of its own
 inline constexpr int64_t kFewColumns = 8;     // at most this many columns are what rows are dotted with
 inline constexpr int64_t kChunksWanted = 64;  // of a product of few rows, so that as many threads have some
 

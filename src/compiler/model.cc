@@ -112,6 +112,7 @@ StatusOr<PipelineOptions> PipelineOptionsOf(const Options& options) {
   }
   QUERN_ASSIGN(const cpu::Target* target, cpu::ResolveTarget(options.cpu));
   pipeline.facts.integer_rows = target->integer_rows;
+  pipeline.facts.few_by_panels = target->few_by_panels;
   pipeline.facts.bf16_pairs = target->bf16_pairs;
   pipeline.facts.lanes = target->lanes;
   pipeline.facts.vector_registers = target->registers;
@@ -122,10 +123,11 @@ std::vector<SymbolRanges> StepGuards(bool invariant) {
   const auto guard = [](int64_t low, int64_t high, int64_t logits_low, int64_t logits_high) {
     return SymbolRanges{{models::kSequenceSymbol, {low, high}}, {models::kLogitsSymbol, {logits_low, logits_high}}};
   };
-  const int64_t most = models::kMaxSequence, few = codegen::kFewRows;
+  const int64_t most = models::kMaxSequence, few = codegen::kFewRows, more = codegen::kMostFewRows;
   if (invariant) return {guard(1, 1, 1, 1), guard(2, few, 1, few), guard(few + 1, most, 1, most)};
-  return {guard(1, 1, 1, 1), guard(2, few, 1, 1), guard(few + 1, most, 1, 1), guard(2, few, 2, few),
-          guard(few + 1, most, 2, most)};
+  return {
+      guard(1, 1, 1, 1),     guard(2, few, 1, 1),           guard(few + 1, more, 1, 1),    guard(more + 1, most, 1, 1),
+      guard(2, few, 2, few), guard(few + 1, more, 2, more), guard(more + 1, most, 2, most)};
 }
 
 int64_t ChunkOf(int64_t ids, int64_t left, bool invariant) {

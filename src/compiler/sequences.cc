@@ -22,13 +22,17 @@ Result<T> Failed(const Status& status) {
 
 // The guards of a step: few rows or more; where states are carried, of one row of each sequence or of one sequence.
 std::vector<SymbolRanges> GuardsOf(bool carries) {
-  const SymbolRange one = {1, 1}, few = {1, codegen::kFewRows}, more = {codegen::kFewRows + 1, models::kMaxSequence};
-  if (!carries) return {{{models::kSequenceSymbol, few}}, {{models::kSequenceSymbol, more}}};
+  const int64_t few = codegen::kFewRows, more = codegen::kMostFewRows;
+  const SymbolRange one = {1, 1};
   std::vector<SymbolRanges> guards;
-  for (const SymbolRange& rows : {few, more})
+  for (const SymbolRange& rows : {SymbolRange{1, few}, {few + 1, more}, {more + 1, models::kMaxSequence}}) {
+    if (!carries) {
+      guards.push_back({{models::kSequenceSymbol, rows}});
+      continue;
+    }
     guards.push_back({{models::kSequenceSymbol, one}, {models::kSequencesSymbol, rows}});
-  for (const SymbolRange& rows : {few, more})
     guards.push_back({{models::kSequenceSymbol, rows}, {models::kSequencesSymbol, one}});
+  }
   return guards;
 }
 

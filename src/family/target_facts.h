@@ -24,6 +24,7 @@ struct TargetFacts {
   bool invariant = false;
   int gemm_rows = 12;         // rows of a block of mma_f32
   int integer_rows = 24;      // rows of a block of the integer mma ops
+  bool few_by_panels = true;  // integer dot ops of some rows pack weights as those do, and take many rows as well
   bool bf16_pairs = false;    // products of bf16 by bf16 take two of each at once, for twice the speed of f32
   int lanes = 16;             // f32 elements of a vector register
   int vector_registers = 32;  // that hold values at the same time

@@ -39,8 +39,11 @@ constexpr const char* kDot = R"(
     }
   )";
 
+constexpr TileAttribute kAhead = {"ahead", DType::kI64, 0};
+
 // GEMV rows: up to 64 rows of a weight against one or a few rows of activations, quantised or (kF32) exact. w may be
-// prefetched `ahead` bytes past its end, never loaded there.
+// prefetched `ahead` bytes past its end, never loaded there. many = 1: a row has the same bits however many
+// there are.
 const TileOp* Dot(DType weight, DType activation) {
   const bool exact = activation == DType::kF32;
   const char* const symbol = Symbol("qk_dot_", weight, exact ? "_x" : "");
@@ -51,7 +54,8 @@ const TileOp* Dot(DType weight, DType activation) {
       .operands = {{"w", weight, {"n", "k"}, Layout::kBlocks},
                    {"x", activation, {"m", "k"}, exact ? Layout::kRow : Layout::kPlanar}},
       .sizes = {"m", "n", "k"},
-      .attributes = {{"ahead", DType::kI64, 0}},
+      .attributes =
+          exact ? std::vector<TileAttribute>{kAhead} : std::vector<TileAttribute>{kAhead, {"many", DType::kI64, 0}},
       .meaning = exact ? kDotExact : kDot,
       .rtol = 1e-5,
       .symbol = symbol,

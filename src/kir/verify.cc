@@ -354,6 +354,8 @@ class StatementVerifier : public Verifier {
     std::vector<Extent> indices;
     for (size_t d = 0; d < extents.size(); ++d) {
       const auto [value, id] = NewIndex(map.indices[d], 0, extents[d], 1);
+      // Of min(32, SEQ - 32 w) with SEQ in 9..32 the extent is the second alone, which says less of one iteration.
+      prover_.SetHigh(id, names_.find(map.tiles[0])->second.type.dims[d] - 1);
       indices.push_back(value);
       scope.variables.push_back(id);
     }

@@ -26,15 +26,16 @@ struct Platform {
 
 struct Target {
   const Platform* platform;
-  const char* name;   // "avx512": what --cpu takes, and the suffix of the level's symbols
-  const char* alias;  // "x86-64-v4", or ""
-  int lanes;          // f32 elements of a vector register
-  int registers;      // vector registers
-  bool masks;         // masked loads and stores of every element width at no cost
-  bool fma;           // multiply-adds that round once as instructions
-  bool f16c;          // conversions between f32 and f16 as instructions
-  bool bf16_pairs;    // sums of two products of bf16 as an instruction
-  int integer_rows;   // rows of a block of an integer matrix product: a multiple of what its registers hold
+  const char* name;    // "avx512": what --cpu takes, and the suffix of the level's symbols
+  const char* alias;   // "x86-64-v4", or ""
+  int lanes;           // f32 elements of a vector register
+  int registers;       // vector registers
+  bool masks;          // masked loads and stores of every element width at no cost
+  bool fma;            // multiply-adds that round once as instructions
+  bool f16c;           // conversions between f32 and f16 as instructions
+  bool bf16_pairs;     // sums of two products of bf16 as an instruction
+  int integer_rows;    // rows of a block of an integer matrix product: a multiple of what its registers hold
+  bool few_by_panels;  // the integer dots of a few rows pack weights as that product does (simd/tiles/quant_few.h)
   // Features the host must have, by the code generator's names, separated by spaces.
   const char* required;
 };

@@ -12,6 +12,11 @@
 #include "simd/tiles/quant_codes.h"
 #include "simd/tiles/quant_dot.h"
 
+extern "C" quern::simd::FewTile QUERN_NAME(qk_few_q2_K), QUERN_NAME(qk_few_q3_K), QUERN_NAME(qk_few_q4_K),
+    QUERN_NAME(qk_few_q5_K), QUERN_NAME(qk_few_q6_K), QUERN_NAME(qk_few_iq4_xs), QUERN_NAME(qk_few_iq2_xxs),
+    QUERN_NAME(qk_few_iq2_xs), QUERN_NAME(qk_few_iq2_s), QUERN_NAME(qk_few_iq3_xxs), QUERN_NAME(qk_few_iq3_s),
+    QUERN_NAME(qk_few_iq1_s), QUERN_NAME(qk_few_iq1_m);
+
 namespace quern::simd {
 namespace {
 
@@ -249,7 +254,8 @@ HWY_NOINLINE void DotRows(const DotCall& call) {
 
 template <class Format>
 HWY_INLINE void Dot(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride, int64_t m,
-                    int64_t n, int64_t k, int64_t ahead) {
+                    int64_t n, int64_t k, int64_t ahead, int64_t many, FewTile* few) {
+  if (ByPanels<Format>(m, n, many)) return few(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead);
   ForDotRows({y, y_ld, static_cast<const uint8_t*>(w), w_stride, static_cast<const uint8_t*>(x), x_stride, n, k, ahead},
              m, []<int M>(const DotCall& call) { DotRows<Format, M>(call); });
 }
@@ -258,66 +264,74 @@ HWY_INLINE void Dot(float* y, int64_t y_ld, const void* w, int64_t w_stride, con
 }  // namespace quern::simd
 
 QUERN_TILE(qk_dot_q2_K)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
-                        int64_t m, int64_t n, int64_t k, int64_t ahead) {
-  quern::simd::Dot<quern::simd::Q2_K>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead);
+                        int64_t m, int64_t n, int64_t k, int64_t ahead, int64_t many) {
+  quern::simd::Dot<quern::simd::Q2_K>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead, many, QUERN_NAME(qk_few_q2_K));
 }
 
 QUERN_TILE(qk_dot_q3_K)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
-                        int64_t m, int64_t n, int64_t k, int64_t ahead) {
-  quern::simd::Dot<quern::simd::Q3_K>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead);
+                        int64_t m, int64_t n, int64_t k, int64_t ahead, int64_t many) {
+  quern::simd::Dot<quern::simd::Q3_K>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead, many, QUERN_NAME(qk_few_q3_K));
 }
 
 QUERN_TILE(qk_dot_q4_K)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
-                        int64_t m, int64_t n, int64_t k, int64_t ahead) {
-  quern::simd::Dot<quern::simd::Q4_K>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead);
+                        int64_t m, int64_t n, int64_t k, int64_t ahead, int64_t many) {
+  quern::simd::Dot<quern::simd::Q4_K>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead, many, QUERN_NAME(qk_few_q4_K));
 }
 
 QUERN_TILE(qk_dot_q5_K)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
-                        int64_t m, int64_t n, int64_t k, int64_t ahead) {
-  quern::simd::Dot<quern::simd::Q5_K>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead);
+                        int64_t m, int64_t n, int64_t k, int64_t ahead, int64_t many) {
+  quern::simd::Dot<quern::simd::Q5_K>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead, many, QUERN_NAME(qk_few_q5_K));
 }
 
 QUERN_TILE(qk_dot_q6_K)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
-                        int64_t m, int64_t n, int64_t k, int64_t ahead) {
-  quern::simd::Dot<quern::simd::Q6_K>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead);
+                        int64_t m, int64_t n, int64_t k, int64_t ahead, int64_t many) {
+  quern::simd::Dot<quern::simd::Q6_K>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead, many, QUERN_NAME(qk_few_q6_K));
 }
 
 QUERN_TILE(qk_dot_iq4_xs)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
-                          int64_t m, int64_t n, int64_t k, int64_t ahead) {
-  quern::simd::Dot<quern::simd::IQ4_XS>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead);
+                          int64_t m, int64_t n, int64_t k, int64_t ahead, int64_t many) {
+  quern::simd::Dot<quern::simd::IQ4_XS>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead, many,
+                                        QUERN_NAME(qk_few_iq4_xs));
 }
 
 QUERN_TILE(qk_dot_iq2_xxs)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
-                           int64_t m, int64_t n, int64_t k, int64_t ahead) {
-  quern::simd::Dot<quern::simd::IQ2_XXS>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead);
+                           int64_t m, int64_t n, int64_t k, int64_t ahead, int64_t many) {
+  quern::simd::Dot<quern::simd::IQ2_XXS>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead, many,
+                                         QUERN_NAME(qk_few_iq2_xxs));
 }
 
 QUERN_TILE(qk_dot_iq2_xs)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
-                          int64_t m, int64_t n, int64_t k, int64_t ahead) {
-  quern::simd::Dot<quern::simd::IQ2_XS>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead);
+                          int64_t m, int64_t n, int64_t k, int64_t ahead, int64_t many) {
+  quern::simd::Dot<quern::simd::IQ2_XS>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead, many,
+                                        QUERN_NAME(qk_few_iq2_xs));
 }
 
 QUERN_TILE(qk_dot_iq2_s)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
-                         int64_t m, int64_t n, int64_t k, int64_t ahead) {
-  quern::simd::Dot<quern::simd::IQ2_S>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead);
+                         int64_t m, int64_t n, int64_t k, int64_t ahead, int64_t many) {
+  quern::simd::Dot<quern::simd::IQ2_S>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead, many,
+                                       QUERN_NAME(qk_few_iq2_s));
 }
 
 QUERN_TILE(qk_dot_iq3_xxs)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
-                           int64_t m, int64_t n, int64_t k, int64_t ahead) {
-  quern::simd::Dot<quern::simd::IQ3_XXS>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead);
+                           int64_t m, int64_t n, int64_t k, int64_t ahead, int64_t many) {
+  quern::simd::Dot<quern::simd::IQ3_XXS>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead, many,
+                                         QUERN_NAME(qk_few_iq3_xxs));
 }
 
 QUERN_TILE(qk_dot_iq3_s)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
-                         int64_t m, int64_t n, int64_t k, int64_t ahead) {
-  quern::simd::Dot<quern::simd::IQ3_S>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead);
+                         int64_t m, int64_t n, int64_t k, int64_t ahead, int64_t many) {
+  quern::simd::Dot<quern::simd::IQ3_S>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead, many,
+                                       QUERN_NAME(qk_few_iq3_s));
 }
 
 QUERN_TILE(qk_dot_iq1_s)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
-                         int64_t m, int64_t n, int64_t k, int64_t ahead) {
-  quern::simd::Dot<quern::simd::IQ1_S>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead);
+                         int64_t m, int64_t n, int64_t k, int64_t ahead, int64_t many) {
+  quern::simd::Dot<quern::simd::IQ1_S>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead, many,
+                                       QUERN_NAME(qk_few_iq1_s));
 }
 
 QUERN_TILE(qk_dot_iq1_m)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
-                         int64_t m, int64_t n, int64_t k, int64_t ahead) {
-  quern::simd::Dot<quern::simd::IQ1_M>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead);
+                         int64_t m, int64_t n, int64_t k, int64_t ahead, int64_t many) {
+  quern::simd::Dot<quern::simd::IQ1_M>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead, many,
+                                       QUERN_NAME(qk_few_iq1_m));
 }

@@ -9,6 +9,9 @@
 #include "simd/tiles/quant_block32.h"
 #include "simd/tiles/quant_dot.h"
 
+extern "C" quern::simd::FewTile QUERN_NAME(qk_few_q8_0), QUERN_NAME(qk_few_q4_0), QUERN_NAME(qk_few_q5_0),
+    QUERN_NAME(qk_few_q4_1), QUERN_NAME(qk_few_q5_1), QUERN_NAME(qk_few_iq4_nl), QUERN_NAME(qk_few_mxfp4);
+
 namespace quern::simd {
 namespace {
 
@@ -170,7 +173,8 @@ HWY_NOINLINE void DotRows(const DotCall& call) {
 
 template <class Format>
 HWY_INLINE void Dot(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride, int64_t m,
-                    int64_t n, int64_t k, int64_t ahead) {
+                    int64_t n, int64_t k, int64_t ahead, int64_t many, FewTile* few) {
+  if (ByPanels<Format>(m, n, many)) return few(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead);
   ForDotRows({y, y_ld, static_cast<const uint8_t*>(w), w_stride, static_cast<const uint8_t*>(x), x_stride, n, k, ahead},
              m, []<int M>(const DotCall& call) { DotRows<Format, M>(call); });
 }
@@ -179,36 +183,38 @@ HWY_INLINE void Dot(float* y, int64_t y_ld, const void* w, int64_t w_stride, con
 }  // namespace quern::simd
 
 QUERN_TILE(qk_dot_q8_0)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
-                        int64_t m, int64_t n, int64_t k, int64_t ahead) {
-  quern::simd::Dot<quern::simd::Q8_0>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead);
+                        int64_t m, int64_t n, int64_t k, int64_t ahead, int64_t many) {
+  quern::simd::Dot<quern::simd::Q8_0>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead, many, QUERN_NAME(qk_few_q8_0));
 }
 
 QUERN_TILE(qk_dot_q4_0)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
-                        int64_t m, int64_t n, int64_t k, int64_t ahead) {
-  quern::simd::Dot<quern::simd::Q4_0>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead);
+                        int64_t m, int64_t n, int64_t k, int64_t ahead, int64_t many) {
+  quern::simd::Dot<quern::simd::Q4_0>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead, many, QUERN_NAME(qk_few_q4_0));
 }
 
 QUERN_TILE(qk_dot_q5_0)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
-                        int64_t m, int64_t n, int64_t k, int64_t ahead) {
-  quern::simd::Dot<quern::simd::Q5_0>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead);
+                        int64_t m, int64_t n, int64_t k, int64_t ahead, int64_t many) {
+  quern::simd::Dot<quern::simd::Q5_0>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead, many, QUERN_NAME(qk_few_q5_0));
 }
 
 QUERN_TILE(qk_dot_q4_1)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
-                        int64_t m, int64_t n, int64_t k, int64_t ahead) {
-  quern::simd::Dot<quern::simd::Q4_1>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead);
+                        int64_t m, int64_t n, int64_t k, int64_t ahead, int64_t many) {
+  quern::simd::Dot<quern::simd::Q4_1>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead, many, QUERN_NAME(qk_few_q4_1));
 }
 
 QUERN_TILE(qk_dot_q5_1)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
-                        int64_t m, int64_t n, int64_t k, int64_t ahead) {
-  quern::simd::Dot<quern::simd::Q5_1>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead);
+                        int64_t m, int64_t n, int64_t k, int64_t ahead, int64_t many) {
+  quern::simd::Dot<quern::simd::Q5_1>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead, many, QUERN_NAME(qk_few_q5_1));
 }
 
 QUERN_TILE(qk_dot_iq4_nl)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
-                          int64_t m, int64_t n, int64_t k, int64_t ahead) {
-  quern::simd::Dot<quern::simd::IQ4_NL>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead);
+                          int64_t m, int64_t n, int64_t k, int64_t ahead, int64_t many) {
+  quern::simd::Dot<quern::simd::IQ4_NL>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead, many,
+                                        QUERN_NAME(qk_few_iq4_nl));
 }
 
 QUERN_TILE(qk_dot_mxfp4)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
-                         int64_t m, int64_t n, int64_t k, int64_t ahead) {
-  quern::simd::Dot<quern::simd::MXFP4>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead);
+                         int64_t m, int64_t n, int64_t k, int64_t ahead, int64_t many) {
+  quern::simd::Dot<quern::simd::MXFP4>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead, many,
+                                       QUERN_NAME(qk_few_mxfp4));
 }

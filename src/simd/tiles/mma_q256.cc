@@ -6,22 +6,34 @@
 // for each block of 256; g: its groups; scale_g is d times the one of the block, from the panel. minimums: of q2_K,
 // q4_K and q5_K; offset: of the others. The integer sums are exact.
 #include "simd/tiles/quant_amx.h"
+#include "simd/tiles/quant_few.h"
 #include "simd/tiles/quant_mma.h"
+
+extern "C" quern::simd::PackTile QUERN_NAME(qk_pack_q2_K_panel16), QUERN_NAME(qk_pack_q3_K_panel16),
+    QUERN_NAME(qk_pack_q4_K_panel16), QUERN_NAME(qk_pack_q5_K_panel16), QUERN_NAME(qk_pack_q6_K_panel16),
+    QUERN_NAME(qk_pack_iq4_xs_panel16), QUERN_NAME(qk_pack_iq2_xxs_panel16), QUERN_NAME(qk_pack_iq2_xs_panel16),
+    QUERN_NAME(qk_pack_iq2_s_panel16), QUERN_NAME(qk_pack_iq3_xxs_panel16), QUERN_NAME(qk_pack_iq3_s_panel16),
+    QUERN_NAME(qk_pack_iq1_s_panel16), QUERN_NAME(qk_pack_iq1_m_panel16);
+extern "C" quern::simd::DotTile QUERN_NAME(qk_dot_q2_K), QUERN_NAME(qk_dot_q3_K), QUERN_NAME(qk_dot_q4_K),
+    QUERN_NAME(qk_dot_q5_K), QUERN_NAME(qk_dot_q6_K), QUERN_NAME(qk_dot_iq4_xs), QUERN_NAME(qk_dot_iq2_xxs),
+    QUERN_NAME(qk_dot_iq2_xs), QUERN_NAME(qk_dot_iq2_s), QUERN_NAME(qk_dot_iq3_xxs), QUERN_NAME(qk_dot_iq3_s),
+    QUERN_NAME(qk_dot_iq1_s), QUERN_NAME(qk_dot_iq1_m);
 
 namespace quern::simd {
 namespace {
 
 #if !defined(__AMX_INT8__)
 template <class Format, int M>
-HWY_NOINLINE void Tile(float* c, int64_t c_ld, const uint8_t* x, int64_t x_stride, const uint8_t* panel, int64_t n,
-                       int64_t k) {
+HWY_NOINLINE void Tile(const DotCall& call, int64_t row, const PanelPart& part) {
+  const uint8_t *const x = call.x + row * call.x_stride, *panel = part.codes;
+  const int64_t x_stride = call.x_stride, first = part.first, k = part.k;
+  const PlanarAt<256> planar(call.k);
   const DF32 df;
-  const PlanarAt<256> planar(k);
   const PanelAt<Format> at(k);
   const auto* scales = reinterpret_cast<const float*>(panel + at.scales);
   [[maybe_unused]] const auto* mins = reinterpret_cast<const int16_t*>(panel + at.mins);
   [[maybe_unused]] const auto* supers = reinterpret_cast<const float*>(panel + at.supers);
-  RowPointers<M> rows(x, x_stride);
+  RowPointers<M> rows(x + first, x_stride);
   VF32 acc[M][kColumnVectors];
   QUERN_UNROLL
   for (int r = 0; r < M; ++r) {
@@ -30,7 +42,8 @@ HWY_NOINLINE void Tile(float* c, int64_t c_ld, const uint8_t* x, int64_t x_strid
   }
   constexpr int kGroups = 256 / Format::kGroup;
   // Sums of the quants of groups, and bytes of them a block.
-  const uint8_t* const group_sums = x + (kGroups == 16 ? planar.sums : planar.wide_sums);
+  const uint8_t* const group_sums = x + (kGroups == 16 ? planar.sums : planar.wide_sums) + first / Format::kGroup * 2;
+  const uint8_t* const block_scales = x + planar.scales + first / 256 * 4;
   Starts<Format, M, kGroups> starts;
   for (int64_t b = 0; b < k / 256; ++b) {
     if constexpr (kOffset<Format> != 0) starts.Load(group_sums + b * kGroups * 2, x_stride);
@@ -79,25 +92,42 @@ HWY_NOINLINE void Tile(float* c, int64_t c_ld, const uint8_t* x, int64_t x_strid
     }
     QUERN_UNROLL
     for (int r = 0; r < M; ++r) {
-      const VF32 xd = hn::Set(df, LoadScalar<float>(x + r * x_stride + planar.scales + b * 4));
+      const VF32 xd = hn::Set(df, LoadScalar<float>(block_scales + r * x_stride + b * 4));
       QUERN_UNROLL
       for (int v = 0; v < kColumnVectors; ++v) acc[r][v] = hn::MulAdd(sum[r][v], xd, acc[r][v]);
     }
   }
-  AddTile<M>(c, c_ld, acc, n);
+  AddTile<M>(call.y + row * call.y_ld + part.j, call.y_ld, acc, part.n);
+}
+#endif
+
+#if !defined(__AMX_INT8__)
+template <class Format>
+HWY_NOINLINE void MultiplyPanel(const DotCall& call, int64_t m, const PanelPart& part) {
+  ForRowBlocks(m, [&]<int M>(int64_t row) { Tile<Format, M>(call, row, part); });
 }
 #endif
 
 template <class Format>
 HWY_INLINE void Mma(float* c, int64_t c_ld, const void* x, int64_t x_stride, const void* panel, int64_t m, int64_t n,
                     int64_t k) {
-  const auto* rows = static_cast<const uint8_t*>(x);
+  const auto *rows = static_cast<const uint8_t*>(x), *codes = static_cast<const uint8_t*>(panel);
 #if defined(__AMX_INT8__)
-  AmxMma<Format>(c, c_ld, rows, x_stride, static_cast<const uint8_t*>(panel), m, n, k);
+  AmxMma<Format>(c, c_ld, rows, x_stride, codes, m, n, k);
 #else
-  ForRowBlocks(m, [&]<int M>(int64_t row) {
-    Tile<Format, M>(c + row * c_ld, c_ld, rows + row * x_stride, x_stride, static_cast<const uint8_t*>(panel), n, k);
-  });
+  MultiplyPanel<Format>({c, c_ld, nullptr, 0, rows, x_stride, n, k, 0}, m, {codes, 0, n, 0, k});
+#endif
+}
+
+// The panels of AMX have no slabs: there all rows of weights are left to the dot.
+template <class Format>
+HWY_INLINE void Few([[maybe_unused]] PackTile* pack, DotTile* dot, float* y, int64_t y_ld, const void* w,
+                    int64_t w_stride, const void* x, int64_t x_stride, int64_t m, int64_t n, int64_t k, int64_t ahead) {
+#if defined(__AMX_INT8__)
+  dot(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead, 1);
+#else
+  FewBySlabs({y, y_ld, static_cast<const uint8_t*>(w), w_stride, static_cast<const uint8_t*>(x), x_stride, n, k, ahead},
+             m, kSlab<Format>, pack, MultiplyPanel<Format>, dot);
 #endif
 }
 
@@ -167,4 +197,82 @@ QUERN_TILE(qk_mma_iq1_s)(float* c, int64_t c_ld, const void* x, int64_t x_stride
 QUERN_TILE(qk_mma_iq1_m)(float* c, int64_t c_ld, const void* x, int64_t x_stride, const void* panel, int64_t, int64_t m,
                          int64_t n, int64_t k) {
   quern::simd::Mma<quern::simd::IQ1_M>(c, c_ld, x, x_stride, panel, m, n, k);
+}
+
+QUERN_TILE(qk_few_q2_K)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
+                        int64_t m, int64_t n, int64_t k, int64_t ahead) {
+  quern::simd::Few<quern::simd::Q2_K>(QUERN_NAME(qk_pack_q2_K_panel16), QUERN_NAME(qk_dot_q2_K), y, y_ld, w, w_stride,
+                                      x, x_stride, m, n, k, ahead);
+}
+
+QUERN_TILE(qk_few_q3_K)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
+                        int64_t m, int64_t n, int64_t k, int64_t ahead) {
+  quern::simd::Few<quern::simd::Q3_K>(QUERN_NAME(qk_pack_q3_K_panel16), QUERN_NAME(qk_dot_q3_K), y, y_ld, w, w_stride,
+                                      x, x_stride, m, n, k, ahead);
+}
+
+QUERN_TILE(qk_few_q4_K)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
+                        int64_t m, int64_t n, int64_t k, int64_t ahead) {
+  quern::simd::Few<quern::simd::Q4_K>(QUERN_NAME(qk_pack_q4_K_panel16), QUERN_NAME(qk_dot_q4_K), y, y_ld, w, w_stride,
+                                      x, x_stride, m, n, k, ahead);
+}
+
+QUERN_TILE(qk_few_q5_K)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
+                        int64_t m, int64_t n, int64_t k, int64_t ahead) {
+  quern::simd::Few<quern::simd::Q5_K>(QUERN_NAME(qk_pack_q5_K_panel16), QUERN_NAME(qk_dot_q5_K), y, y_ld, w, w_stride,
+                                      x, x_stride, m, n, k, ahead);
+}
+
+QUERN_TILE(qk_few_q6_K)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
+                        int64_t m, int64_t n, int64_t k, int64_t ahead) {
+  quern::simd::Few<quern::simd::Q6_K>(QUERN_NAME(qk_pack_q6_K_panel16), QUERN_NAME(qk_dot_q6_K), y, y_ld, w, w_stride,
+                                      x, x_stride, m, n, k, ahead);
+}
+
+QUERN_TILE(qk_few_iq4_xs)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
+                          int64_t m, int64_t n, int64_t k, int64_t ahead) {
+  quern::simd::Few<quern::simd::IQ4_XS>(QUERN_NAME(qk_pack_iq4_xs_panel16), QUERN_NAME(qk_dot_iq4_xs), y, y_ld, w,
+                                        w_stride, x, x_stride, m, n, k, ahead);
+}
+
+QUERN_TILE(qk_few_iq2_xxs)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
+                           int64_t m, int64_t n, int64_t k, int64_t ahead) {
+  quern::simd::Few<quern::simd::IQ2_XXS>(QUERN_NAME(qk_pack_iq2_xxs_panel16), QUERN_NAME(qk_dot_iq2_xxs), y, y_ld, w,
+                                         w_stride, x, x_stride, m, n, k, ahead);
+}
+
+QUERN_TILE(qk_few_iq2_xs)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
+                          int64_t m, int64_t n, int64_t k, int64_t ahead) {
+  quern::simd::Few<quern::simd::IQ2_XS>(QUERN_NAME(qk_pack_iq2_xs_panel16), QUERN_NAME(qk_dot_iq2_xs), y, y_ld, w,
+                                        w_stride, x, x_stride, m, n, k, ahead);
+}
+
+QUERN_TILE(qk_few_iq2_s)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
+                         int64_t m, int64_t n, int64_t k, int64_t ahead) {
+  quern::simd::Few<quern::simd::IQ2_S>(QUERN_NAME(qk_pack_iq2_s_panel16), QUERN_NAME(qk_dot_iq2_s), y, y_ld, w,
+                                       w_stride, x, x_stride, m, n, k, ahead);
+}
+
+QUERN_TILE(qk_few_iq3_xxs)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
+                           int64_t m, int64_t n, int64_t k, int64_t ahead) {
+  quern::simd::Few<quern::simd::IQ3_XXS>(QUERN_NAME(qk_pack_iq3_xxs_panel16), QUERN_NAME(qk_dot_iq3_xxs), y, y_ld, w,
+                                         w_stride, x, x_stride, m, n, k, ahead);
+}
+
+QUERN_TILE(qk_few_iq3_s)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
+                         int64_t m, int64_t n, int64_t k, int64_t ahead) {
+  quern::simd::Few<quern::simd::IQ3_S>(QUERN_NAME(qk_pack_iq3_s_panel16), QUERN_NAME(qk_dot_iq3_s), y, y_ld, w,
+                                       w_stride, x, x_stride, m, n, k, ahead);
+}
+
+QUERN_TILE(qk_few_iq1_s)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
+                         int64_t m, int64_t n, int64_t k, int64_t ahead) {
+  quern::simd::Few<quern::simd::IQ1_S>(QUERN_NAME(qk_pack_iq1_s_panel16), QUERN_NAME(qk_dot_iq1_s), y, y_ld, w,
+                                       w_stride, x, x_stride, m, n, k, ahead);
+}
+
+QUERN_TILE(qk_few_iq1_m)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
+                         int64_t m, int64_t n, int64_t k, int64_t ahead) {
+  quern::simd::Few<quern::simd::IQ1_M>(QUERN_NAME(qk_pack_iq1_m_panel16), QUERN_NAME(qk_dot_iq1_m), y, y_ld, w,
+                                       w_stride, x, x_stride, m, n, k, ahead);
 }

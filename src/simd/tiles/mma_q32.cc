@@ -4,19 +4,29 @@
 //   for each block of 32:  c += d * xd * (codes . quants - offset * sum(quants)) + added * xd * sum(quants)
 //
 // The integer sums are exact.
+#include "simd/tiles/quant_few.h"
 #include "simd/tiles/quant_mma.h"
+
+extern "C" quern::simd::PackTile QUERN_NAME(qk_pack_q8_0_panel16), QUERN_NAME(qk_pack_q4_0_panel16),
+    QUERN_NAME(qk_pack_q5_0_panel16), QUERN_NAME(qk_pack_q4_1_panel16), QUERN_NAME(qk_pack_q5_1_panel16),
+    QUERN_NAME(qk_pack_iq4_nl_panel16), QUERN_NAME(qk_pack_mxfp4_panel16);
+extern "C" quern::simd::DotTile QUERN_NAME(qk_dot_q8_0), QUERN_NAME(qk_dot_q4_0), QUERN_NAME(qk_dot_q5_0),
+    QUERN_NAME(qk_dot_q4_1), QUERN_NAME(qk_dot_q5_1), QUERN_NAME(qk_dot_iq4_nl), QUERN_NAME(qk_dot_mxfp4);
 
 namespace quern::simd {
 namespace {
 
+// Of a panel of 16 blocks at a time, whose sums are loaded together: its part begins with such a group, or is within one.
 template <class Format, int M>
-HWY_NOINLINE void Tile(float* c, int64_t c_ld, const uint8_t* x, int64_t x_stride, const uint8_t* panel, int64_t n,
-                       int64_t k) {
+HWY_NOINLINE void Tile(const DotCall& call, int64_t row, const PanelPart& part) {
+  const uint8_t *const x = call.x + row * call.x_stride, *panel = part.codes;
+  const int64_t x_stride = call.x_stride, first = part.first, k = part.k;
+  const PlanarAt<32> planar(call.k);
   const DF32 df;
-  const PlanarAt<32> planar(k);
   const auto* scales = reinterpret_cast<const float*>(panel + PanelAt<Format>(k).scales);
   [[maybe_unused]] const auto* added = reinterpret_cast<const float*>(panel + PanelAt<Format>(k).supers);
-  RowPointers<M> rows(x, x_stride), row_scales(x + planar.scales, x_stride);
+  const int64_t behind = first / 32 % 16, start = first / 32 - behind;
+  RowPointers<M> rows(x + first, x_stride), row_scales(x + planar.scales + first / 32 * 4, x_stride);
   VF32 acc[M][kColumnVectors];
   QUERN_UNROLL
   for (int r = 0; r < M; ++r) {
@@ -26,17 +36,18 @@ HWY_NOINLINE void Tile(float* c, int64_t c_ld, const uint8_t* x, int64_t x_strid
   Starts<Format, M> starts;
   [[maybe_unused]] ScaledSums<M> sums;
   const int64_t blocks = k / 32;
-  for (int64_t first = 0; first < blocks; first += 16) {
-    if constexpr (kOffset<Format> != 0) starts.Load(x + planar.sums + first * 2, x_stride);
-    if constexpr (Format::kAdded) sums.Load(x + planar.sums + first * 2, x + planar.scales + first * 4, x_stride);
-    const int64_t count = blocks - first < 16 ? blocks - first : 16;
+  for (int64_t done = 0; done < blocks; done += 16) {
+    const uint8_t* const block_sums = x + planar.sums + (start + done) * 2;
+    if constexpr (kOffset<Format> != 0) starts.Load(block_sums, x_stride);
+    if constexpr (Format::kAdded) sums.Load(block_sums, x + planar.scales + (start + done) * 4, x_stride);
+    const int64_t count = blocks - done < 16 ? blocks - done : 16;
 #pragma clang loop unroll(disable)
     for (int64_t b = 0; b < count; ++b, panel += 8 * 64, scales += 16) {
       VI32 products[M][kColumnVectors];
       QUERN_UNROLL
       for (int r = 0; r < M; ++r) {
         QUERN_UNROLL
-        for (int v = 0; v < kColumnVectors; ++v) products[r][v] = starts.Get(r, b);
+        for (int v = 0; v < kColumnVectors; ++v) products[r][v] = starts.Get(r, behind + b);
       }
       AddGroup<Format, M>(panel, rows, products);
       QUERN_UNROLL
@@ -50,7 +61,7 @@ HWY_NOINLINE void Tile(float* c, int64_t c_ld, const uint8_t* x, int64_t x_strid
         if constexpr (Format::kAdded) {
           const VF32 each = hn::LoadU(df, added + v * kLanes);
           QUERN_UNROLL
-          for (int r = 0; r < M; ++r) acc[r][v] = hn::MulAdd(each, hn::Set(df, sums.at[r][b]), acc[r][v]);
+          for (int r = 0; r < M; ++r) acc[r][v] = hn::MulAdd(each, hn::Set(df, sums.at[r][behind + b]), acc[r][v]);
         }
       }
       if constexpr (Format::kAdded) added += 16;
@@ -58,16 +69,26 @@ HWY_NOINLINE void Tile(float* c, int64_t c_ld, const uint8_t* x, int64_t x_strid
       row_scales.Advance(4);
     }
   }
-  AddTile<M>(c, c_ld, acc, n);
+  AddTile<M>(call.y + row * call.y_ld + part.j, call.y_ld, acc, part.n);
+}
+
+template <class Format>
+HWY_NOINLINE void MultiplyPanel(const DotCall& call, int64_t m, const PanelPart& part) {
+  ForRowBlocks(m, [&]<int M>(int64_t row) { Tile<Format, M>(call, row, part); });
 }
 
 template <class Format>
 HWY_INLINE void Mma(float* c, int64_t c_ld, const void* x, int64_t x_stride, const void* panel, int64_t m, int64_t n,
                     int64_t k) {
-  ForRowBlocks(m, [&]<int M>(int64_t row) {
-    Tile<Format, M>(c + row * c_ld, c_ld, static_cast<const uint8_t*>(x) + row * x_stride, x_stride,
-                    static_cast<const uint8_t*>(panel), n, k);
-  });
+  MultiplyPanel<Format>({c, c_ld, nullptr, 0, static_cast<const uint8_t*>(x), x_stride, n, k, 0}, m,
+                        {static_cast<const uint8_t*>(panel), 0, n, 0, k});
+}
+
+template <class Format>
+HWY_INLINE void Few(PackTile* pack, DotTile* dot, float* y, int64_t y_ld, const void* w, int64_t w_stride,
+                    const void* x, int64_t x_stride, int64_t m, int64_t n, int64_t k, int64_t ahead) {
+  FewBySlabs({y, y_ld, static_cast<const uint8_t*>(w), w_stride, static_cast<const uint8_t*>(x), x_stride, n, k, ahead},
+             m, kSlab<Format>, pack, MultiplyPanel<Format>, dot);
 }
 
 }  // namespace
@@ -106,4 +127,46 @@ QUERN_TILE(qk_mma_iq4_nl)(float* c, int64_t c_ld, const void* x, int64_t x_strid
 QUERN_TILE(qk_mma_mxfp4)(float* c, int64_t c_ld, const void* x, int64_t x_stride, const void* panel, int64_t, int64_t m,
                          int64_t n, int64_t k) {
   quern::simd::Mma<quern::simd::MXFP4>(c, c_ld, x, x_stride, panel, m, n, k);
+}
+
+QUERN_TILE(qk_few_q8_0)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
+                        int64_t m, int64_t n, int64_t k, int64_t ahead) {
+  quern::simd::Few<quern::simd::Q8_0>(QUERN_NAME(qk_pack_q8_0_panel16), QUERN_NAME(qk_dot_q8_0), y, y_ld, w, w_stride,
+                                      x, x_stride, m, n, k, ahead);
+}
+
+QUERN_TILE(qk_few_q4_0)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
+                        int64_t m, int64_t n, int64_t k, int64_t ahead) {
+  quern::simd::Few<quern::simd::Q4_0>(QUERN_NAME(qk_pack_q4_0_panel16), QUERN_NAME(qk_dot_q4_0), y, y_ld, w, w_stride,
+                                      x, x_stride, m, n, k, ahead);
+}
+
+QUERN_TILE(qk_few_q5_0)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
+                        int64_t m, int64_t n, int64_t k, int64_t ahead) {
+  quern::simd::Few<quern::simd::Q5_0>(QUERN_NAME(qk_pack_q5_0_panel16), QUERN_NAME(qk_dot_q5_0), y, y_ld, w, w_stride,
+                                      x, x_stride, m, n, k, ahead);
+}
+
+QUERN_TILE(qk_few_q4_1)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
+                        int64_t m, int64_t n, int64_t k, int64_t ahead) {
+  quern::simd::Few<quern::simd::Q4_1>(QUERN_NAME(qk_pack_q4_1_panel16), QUERN_NAME(qk_dot_q4_1), y, y_ld, w, w_stride,
+                                      x, x_stride, m, n, k, ahead);
+}
+
+QUERN_TILE(qk_few_q5_1)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
+                        int64_t m, int64_t n, int64_t k, int64_t ahead) {
+  quern::simd::Few<quern::simd::Q5_1>(QUERN_NAME(qk_pack_q5_1_panel16), QUERN_NAME(qk_dot_q5_1), y, y_ld, w, w_stride,
+                                      x, x_stride, m, n, k, ahead);
+}
+
+QUERN_TILE(qk_few_iq4_nl)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
+                          int64_t m, int64_t n, int64_t k, int64_t ahead) {
+  quern::simd::Few<quern::simd::IQ4_NL>(QUERN_NAME(qk_pack_iq4_nl_panel16), QUERN_NAME(qk_dot_iq4_nl), y, y_ld, w,
+                                        w_stride, x, x_stride, m, n, k, ahead);
+}
+
+QUERN_TILE(qk_few_mxfp4)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
+                         int64_t m, int64_t n, int64_t k, int64_t ahead) {
+  quern::simd::Few<quern::simd::MXFP4>(QUERN_NAME(qk_pack_mxfp4_panel16), QUERN_NAME(qk_dot_mxfp4), y, y_ld, w,
+                                       w_stride, x, x_stride, m, n, k, ahead);
 }

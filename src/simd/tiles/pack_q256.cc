@@ -163,9 +163,9 @@ HWY_INLINE void PackHeader(const BlockColumn& column, const HeaderAt& to) {
   alignas(64) float block_d[16];
   for (int r = 0; r < 16; ++r) {
     alignas(16) int8_t of_row[16];
-    GridBlock<Format>::Scales(column.row[r], of_row);
+    GridBlock<Format>::Scales(column.AnyRow(r), of_row);
     for (int g = 0; g < kGroups; ++g) scales[g][r] = of_row[g];
-    block_d[r] = GridBlock<Format>::D(column.row[r]);
+    block_d[r] = GridBlock<Format>::D(column.AnyRow(r));
   }
   for (int i = 0; i < kLineVectors; ++i) {
     const VF32 d = hn::Load(DF32(), block_d + i * kLanes);
@@ -184,7 +184,7 @@ HWY_INLINE void ForCodes(const BlockColumn& column, const Store& store) {
   for (int s = 0; s < 8; ++s) {
     for (int r = 0; r < 16; ++r) {
       hn::Vec<D32> codes[kGridParts];
-      GridCodes<Format>(column.row[r], s, codes);
+      GridCodes<Format>(column.AnyRow(r), s, codes);
       alignas(32) uint8_t row[32];
       for (int i = 0; i < kGridParts; ++i) hn::Store(codes[i], d, row + i * kGridBytes);
       for (int e = 0; e < 8; ++e) StoreScalar(LoadScalar<uint32_t>(row + 4 * e), lines[e] + 4 * r);
@@ -273,8 +273,9 @@ HWY_INLINE void PackPanel(void* dst, const void* src, int64_t src_stride, int64_
 #endif
   auto* mins = reinterpret_cast<uint32_t*>(panel + at.mins);
   auto* supers = reinterpret_cast<float*>(panel + at.supers);
+  BlockColumns<Format> columns(src, src_stride, rows);
   for (int64_t b = 0; b < k / 256; ++b) {
-    const BlockColumn column = ColumnAt(static_cast<const uint8_t*>(src), src_stride, rows, b * Format::kBytes);
+    const BlockColumn column = columns.At(b);
 #if defined(__AMX_INT8__)
     alignas(64) int32_t scales[kGroups][16];
     PackHeader<Format>(column, {scales, mins + b * kGroups * 8, supers + b * kSupers});

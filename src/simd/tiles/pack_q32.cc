@@ -45,8 +45,9 @@ HWY_INLINE void PackPanel(void* dst, const void* src, int64_t src_stride, int64_
   auto* panel = static_cast<uint8_t*>(dst);
   auto* scales = reinterpret_cast<float*>(panel + PanelAt<Format>(k).scales);
   auto* added = reinterpret_cast<float*>(panel + PanelAt<Format>(k).supers);
+  BlockColumns<Format> columns(src, src_stride, rows);
   for (int64_t b = 0; b < k / 32; ++b, panel += 512, scales += 16, added += Format::kAdded ? 16 : 0) {
-    const BlockColumn column = ColumnAt(static_cast<const uint8_t*>(src), src_stride, rows, b * Format::kBytes);
+    const BlockColumn column = columns.At(b);
     PackHeader<Format>(column, rows, scales, added);
     if constexpr (Format::kBytes == Q8_0::kBytes) {
       for (int piece = 0; piece < 2; ++piece) {

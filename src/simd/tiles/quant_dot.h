@@ -10,6 +10,18 @@ namespace {
 // Rows of activations that are multiplied by one decoded block: their accumulators have to stay in registers.
 constexpr int kDotRows = kRegisters == 32 ? 8 : 4;
 
+// From so many rows on it is less to pack 16 rows of weights as a panel than to add up lanes for each row of both; 0:
+// never. Measured with AVX-512 and AVX2; the panels of AMX, of blocks of 256, are others.
+#if defined(__AMX_INT8__)
+template <class Format>
+constexpr int64_t kLeastPanelRows = Format::kElements == 256 ? 0 : 3;
+#else
+template <class Format>
+constexpr int64_t kLeastPanelRows = kBytes == 64   ? 3
+                                    : kBytes == 32 ? 4
+                                                   : 0;
+#endif
+
 // The operands of a call, typed.
 struct DotCall {
   float* y;
@@ -43,6 +55,16 @@ HWY_INLINE int64_t AheadOf(const DotCall& call) {
   if (kStreams == 1) return call.ahead;
   const int64_t group = kStreams * call.w_stride;
   return (call.ahead + group - 1) / group * group;
+}
+
+// A few rows by panels (quant_few.h): the tile of a format.
+using FewTile = void(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
+                     int64_t m, int64_t n, int64_t k, int64_t ahead);
+
+// Whether it multiplies m rows; not where a row has the same bits however `many` there are: those of panels are others.
+template <class Format>
+HWY_INLINE bool ByPanels(int64_t m, int64_t n, int64_t many) {
+  return kLeastPanelRows<Format> != 0 && m >= kLeastPanelRows<Format> && n >= 16 && many == 0;
 }
 
 // Calls f.operator()<rows>(call) for groups of at most kDotRows of the m rows.

@@ -52,6 +52,7 @@ HWY_INLINE void AddTile(float* c, int64_t c_ld, const VF32 (*tile)[kColumnVector
   for (int r = 0; r < M; ++r) {
     QUERN_UNROLL
     for (int v = 0; v < kColumnVectors; ++v) hn::Store(tile[r][v], d, row + v * kLanes);
+#pragma clang loop unroll(disable) vectorize(disable)  // the last panel alone is cut short: little code is worth more
     for (int64_t j = 0; j < n; ++j) c[r * c_ld + j] += row[j];
   }
 }

@@ -12,17 +12,50 @@ namespace {
 
 constexpr int kLineVectors = 64 / kBytes;
 
-// The blocks of one block column; rows beyond the last are blocks of zeros.
-struct BlockColumn {
-  const uint8_t* row[16];
-};
-alignas(16) inline constexpr uint8_t kZeroBlock[256] = {};
+// The blocks of one block column of 16 rows, by six pointers that stay in registers: row r is at [third[r / 3] +
+// r % 3 * stride], which the addressing modes say.
+class BlockColumn {
+ public:
+  HWY_INLINE BlockColumn(const uint8_t* first, int64_t stride) : stride_(stride) {
+    QUERN_UNROLL
+    for (int i = 0; i < 6; ++i) third_[i] = first + 3 * i * stride;
+  }
+  HWY_INLINE const uint8_t* Row(int r) const { return third_[r / 3] + r % 3 * stride_; }
+  // The same where a loop over r stays one.
+  HWY_INLINE const uint8_t* AnyRow(int r) const { return third_[0] + r * stride_; }
 
-HWY_INLINE BlockColumn ColumnAt(const uint8_t* src, int64_t stride, int64_t rows, int64_t offset) {
-  BlockColumn column;
-  for (int r = 0; r < 16; ++r) column.row[r] = r < rows ? src + r * stride + offset : kZeroBlock;
-  return column;
+ private:
+  const uint8_t* third_[6];
+  int64_t stride_;
+};
+
+// Blocks of `rows` rows one behind the other, and of zeros for the rest of 16.
+HWY_NOINLINE void CopyBlocks(const uint8_t* src, int64_t stride, int64_t rows, int bytes, uint8_t* copies) {
+  for (int64_t r = 0; r < 16; ++r) {
+    for (int i = 0; i < bytes; ++i) copies[r * bytes + i] = r < rows ? src[r * stride + i] : 0;
+  }
 }
+
+// The block columns of up to 16 rows.
+template <class Format>
+class BlockColumns {
+ public:
+  HWY_INLINE BlockColumns(const void* src, int64_t stride, int64_t rows)
+      : src_(static_cast<const uint8_t*>(src)), stride_(stride), rows_(rows) {}
+  HWY_INLINE BlockColumn At(int64_t b) {
+    const uint8_t* const first = src_ + b * Format::kBytes;
+    int64_t rows = rows_;
+    asm("" : "+r"(rows));  // might change: so the loop over columns is not made twice, which would be 1 MB of code
+    if (rows == 16) return {first, stride_};
+    CopyBlocks(first, stride_, rows, Format::kBytes, copies_);
+    return {copies_, Format::kBytes};
+  }
+
+ private:
+  const uint8_t* src_;
+  int64_t stride_, rows_;
+  uint8_t copies_[16 * Format::kBytes];
+};
 
 struct Lines4 {
   VU8 line[4][kLineVectors];
@@ -32,7 +65,7 @@ struct Lines4 {
 HWY_INLINE VU8 LoadEveryFourth(const BlockColumn& column, int r, int64_t offset) {
 #if HWY_ARCH_X86 && HWY_MAX_BYTES == 64
   const auto load = [&](int row) {
-    return _mm_loadu_si128(reinterpret_cast<const __m128i*>(column.row[row] + offset));
+    return _mm_loadu_si128(reinterpret_cast<const __m128i*>(column.Row(row) + offset));
   };
   __m512i v = _mm512_castsi128_si512(load(r));
   v = _mm512_mask_broadcast_i32x4(v, 0x00f0, load(r + 4));
@@ -40,9 +73,9 @@ HWY_INLINE VU8 LoadEveryFourth(const BlockColumn& column, int r, int64_t offset)
   return VU8{_mm512_mask_broadcast_i32x4(v, 0xf000, load(r + 12))};
 #elif HWY_MAX_BYTES == 32
   const hn::Half<DU8> half;
-  return hn::Combine(DU8(), hn::LoadU(half, column.row[r + 4] + offset), hn::LoadU(half, column.row[r] + offset));
+  return hn::Combine(DU8(), hn::LoadU(half, column.Row(r + 4) + offset), hn::LoadU(half, column.Row(r) + offset));
 #else
-  return hn::LoadU(DU8(), column.row[r] + offset);
+  return hn::LoadU(DU8(), column.Row(r) + offset);
 #endif
 }
 

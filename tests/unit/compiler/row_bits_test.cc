@@ -1,5 +1,6 @@
-// Rows do not see each other: within a form of a product or an attention, few rows (1 to 8) or many, the bits of a row
-// are its own, whatever rows stand beside it, where, and how many, on any number of threads.
+// Rows do not see each other: within a form of an attention, or, with Options::invariant, of a product, few rows (1 to
+// 8) or many, the bits of a row are its own, whatever rows stand beside it, where, and how many, on any number of
+// threads.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -104,7 +105,7 @@ void Product(const char* format, bool exact, const char* cpu, int threads) {
   const std::vector<float> gamma = RandomRows(kDepth, kSeed + 1);
   const Value sum = graph.Op("RmsNorm", {graph.Op("Add", {down, x}), graph.Param("gamma", "f32[512]", gamma)});
   graph.Output("y", graph.Op("MatMul", {sum, weight("last", kColumns, kDepth)}, rows));
-  Result<Program> program = graph.Compile({.cpu = cpu, .threads = threads, .exact = exact});
+  Result<Program> program = graph.Compile({.cpu = cpu, .threads = threads, .exact = exact, .invariant = true});
   ASSERT_TRUE(program.ok()) << program.error();
   ExpectOwnBits(
       [&](const std::vector<int64_t>& which, const std::vector<float>& in) {

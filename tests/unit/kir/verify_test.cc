@@ -85,6 +85,23 @@ TEST(VerifyTest, WholeStepsBesideFacts) {
             "");
 }
 
+// A square of rows that are fewer than it has: an index of a map is below the extent of its tile, too.
+TEST(VerifyTest, SquaresOfFewerRows) {
+  EXPECT_EQ(ErrorOf(KernelText(R"(kernel k (
+    y : f32[S, 64] out
+  ) sym S in 9..32 {
+    grid m in 0..S by 64, n in 0..64 by 64 {
+      thread w in 0..4 @ warp {
+        tile t : f32[32, 32] = 0.0
+        map (i, j) in t [min(32, S - (m + w / 2 * 32)), min(32, 64 - (n + w % 2 * 32))] {
+          y[m + w / 2 * 32 + i, n + w % 2 * 32 + j] = t
+        }
+      }
+    }
+  })")),
+            "");
+}
+
 TEST(VerifyTest, AcceptsWhatRangesAndGuardsProve) {
   const char* bodies[] = {
       // the partner of an element in the other half of its group of 32: quotients are whole

@@ -8,7 +8,7 @@ namespace quern::simd {
 namespace {
 
 using Dot = void(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride, int64_t m,
-                 int64_t n, int64_t k, int64_t ahead);
+                 int64_t n, int64_t k, int64_t ahead, int64_t many);
 
 struct Shape {
   int64_t m, n, blocks;
@@ -44,7 +44,7 @@ class QuantDotTest : public testing::Test {
     for (float& value : y) value = normal(random);
     const std::vector<float> before = y;
     Tile<Dot>("qk_dot_" + format.name + (exact_x ? "_x" : ""), level)(y.data(), y_ld, w.data(), w_stride, x.data(),
-                                                                      x_stride, shape.m, shape.n, k, 4096);
+                                                                      x_stride, shape.m, shape.n, k, 4096, 0);
     std::vector<std::vector<Weight>> weights;
     for (int64_t j = 0; j < shape.n; ++j) weights.push_back(DecodeWeights(format.weight, w.data() + j * w_stride, k));
     std::vector<std::vector<double>> activations;
@@ -91,6 +91,43 @@ TEST_F(QuantDotTest, MatchesTheMeaning) {
           if (HasFatalFailure()) return;
         }
       }
+    }
+  }
+}
+
+// From three rows on 16 columns at a time are packed; of blocks of 32, 16 blocks at a time.
+TEST_F(QuantDotTest, ManyColumnsOfFewRows) {
+  for (const std::string& level : HostLevels()) {
+    for (const QuantFormat& format : QuantFormats()) {
+      const int64_t slab = Row(format.weight).block_elements == 32 ? 16 : 1;
+      for (const auto& [n, blocks] : {std::pair<int64_t, int64_t>{16, 1}, {35, slab + 1}}) {
+        for (int64_t m : {3, 4, 8, 11}) {
+          Check(format, level, Draw::kUniform, {m, n, blocks}, m % 2 == 0 ? 0 : 2 * m, false);
+          if (HasFatalFailure()) return;
+        }
+      }
+    }
+  }
+}
+
+TEST_F(QuantDotTest, ARowAloneHasTheBitsOfOneOfMany) {
+  constexpr int64_t kM = 8, kN = 35;
+  for (const std::string& level : HostLevels()) {
+    for (const QuantFormat& format : QuantFormats()) {
+      std::mt19937 random(kSeed);
+      const int64_t k = 5 * Row(format.weight).block_elements, stride = RowBytes(format.weight, k);
+      std::vector<uint8_t> w(kN * stride);
+      for (int64_t j = 0; j < kN; ++j) FillBlocks(format.weight, Draw::kUniform, k, random, w.data() + j * stride);
+      const int64_t x_stride = kir::PlanarRowOf(format.activation, k).row_bytes;
+      std::vector<uint8_t> x(kM * x_stride);
+      for (int64_t r = 0; r < kM; ++r)
+        FillPlanar(format.activation, Draw::kUniform, k, random, x.data() + r * x_stride);
+      auto* const dot = Tile<Dot>("qk_dot_" + format.name, level);
+      std::vector<float> together(kM * kN), each(kM * kN);
+      dot(together.data(), kN, w.data(), stride, x.data(), x_stride, kM, kN, k, 0, 1);
+      for (int64_t r = 0; r < kM; ++r)
+        dot(&each[r * kN], kN, w.data(), stride, x.data() + r * x_stride, x_stride, 1, kN, k, 0, 1);
+      ASSERT_EQ(together, each) << format.name << " " << level << " seed " << kSeed;
     }
   }
 }

@@ -53,7 +53,7 @@ using Pack = void(void* dst, int64_t dst_stride, const void* src, int64_t src_st
 using PackPlanar = void(void* dst, int64_t dst_stride, const void* src, int64_t src_stride, int64_t rows, int64_t k,
                         int64_t row_k, int64_t start);
 using Dot = void(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride, int64_t m,
-                 int64_t n, int64_t k, int64_t ahead);
+                 int64_t n, int64_t k, int64_t ahead, int64_t many);
 using Mma = void(float* c, int64_t c_ld, const void* x, int64_t x_stride, const void* panel, int64_t panel_stride,
                  int64_t m, int64_t n, int64_t k);
 
@@ -98,7 +98,8 @@ TEST_F(QuantGoldenTest, ActivationsDotsAndValues) {
         }
         float y = 0;
         Tile<Dot>("qk_dot_" + format.name, level)(&y, 1, weights + r * weight_bytes, weight_bytes,
-                                                  planar.data() + r * planar_bytes, planar_bytes, 1, 1, kElements, 0);
+                                                  planar.data() + r * planar_bytes, planar_bytes, 1, 1, kElements, 0,
+                                                  1);
         ASSERT_NEAR(y, dots[r], near * magnitude) << "row " << r;
       }
       std::vector<uint8_t> panel(kir::Panel16Of(format.weight, kElements).bytes);
