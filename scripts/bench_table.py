@@ -33,11 +33,13 @@ def tensors(model):
     """(name, elements, bytes) of every tensor, as `quern inspect` lists them."""
     text = subprocess.run([options.quern, "inspect", f"{options.models}/{model}"], check=True, capture_output=True,
                           text=True).stdout
-    for name, shape, size in re.findall(r"^  (\S+\.weight)\s+\S+\s+\[([\d, ]+)\]\s+(\d+) bytes", text, re.M):
+    units = {"bytes": 1, "KB": 1e3, "MB": 1e6, "GB": 1e9}
+    for name, shape, size, unit in re.findall(
+            r"^  (\S+\.weight)\s+\S+\s+\[([\d, ]+)\]\s+([\d.]+) (bytes|[KMG]B)", text, re.M):
         elements = 1
         for extent in shape.split(","):
             elements *= int(extent)
-        yield name, elements, int(size)
+        yield name, elements, float(size) * units[unit]
 
 
 def used_experts(model):

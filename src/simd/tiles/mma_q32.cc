@@ -16,7 +16,7 @@ extern "C" quern::simd::DotTile QUERN_NAME(qk_dot_q8_0), QUERN_NAME(qk_dot_q4_0)
 namespace quern::simd {
 namespace {
 
-// Of a panel of 16 blocks at a time, whose sums are loaded together: its part begins with such a group, or is within one.
+// 16 blocks at a time, whose sums are loaded together: a part of a panel begins with such a group, or is within one.
 template <class Format, int M>
 HWY_NOINLINE void Tile(const DotCall& call, int64_t row, const PanelPart& part) {
   const uint8_t *const x = call.x + row * call.x_stride, *panel = part.codes;
