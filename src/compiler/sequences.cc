@@ -20,12 +20,14 @@ Result<T> Failed(const Status& status) {
   return Result<T>::Failed(compiler::ErrorOf(status));
 }
 
-// The guards of a step: few rows or more; where states are carried, of one row of each sequence or of one sequence.
-std::vector<SymbolRanges> GuardsOf(bool carries) {
-  const int64_t few = codegen::kFewRows, more = codegen::kMostFewRows;
+// The guards of a step: few rows or more; where states are carried, of one row of each sequence or of one sequence. With
+// `invariant` those of a session, whose bits a row has.
+std::vector<SymbolRanges> GuardsOf(bool carries, bool invariant) {
+  const int64_t few = codegen::kFewRows, more = invariant ? few : codegen::kMostFewRows;
   const SymbolRange one = {1, 1};
   std::vector<SymbolRanges> guards;
   for (const SymbolRange& rows : {SymbolRange{1, few}, {few + 1, more}, {more + 1, models::kMaxSequence}}) {
+    if (rows.low > rows.high) continue;
     if (!carries) {
       guards.push_back({{models::kSequenceSymbol, rows}});
       continue;
@@ -219,7 +221,7 @@ Result<Sequences> Sequences::Open(const std::string& path, const Options& option
         compiler::OpenedModel opened,
         compiler::OpenModel(path, options,
                             {.most = sequences.most, .block = State::kBlock, .blocks = blocks, .states = places + 1}));
-    const std::vector<SymbolRanges> guards = GuardsOf(opened.spec.carries());
+    const std::vector<SymbolRanges> guards = GuardsOf(opened.spec.carries(), options.invariant);
     QUERN_ASSIGN(state->model, compiler::RunModel(std::move(opened), options, guards));
     state->vocabulary = state->model->opened.spec.vocabulary;
     state->invariant = options.invariant;

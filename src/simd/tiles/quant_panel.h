@@ -45,7 +45,7 @@ class BlockColumns {
   HWY_INLINE BlockColumn At(int64_t b) {
     const uint8_t* const first = src_ + b * Format::kBytes;
     int64_t rows = rows_;
-    asm("" : "+r"(rows));  // might change: so the loop over columns is not made twice, which would be 1 MB of code
+    asm("" : "+r"(rows));  // might change: so that no loop over columns is made twice
     if (rows == 16) return {first, stride_};
     CopyBlocks(first, stride_, rows, Format::kBytes, copies_);
     return {copies_, Format::kBytes};
