@@ -20,8 +20,8 @@ Result<T> Failed(const Status& status) {
   return Result<T>::Failed(compiler::ErrorOf(status));
 }
 
-// The guards of a step: few rows or more; where states are carried, of one row of each sequence or of one sequence. With
-// `invariant` those of a session, whose bits a row has.
+// The guards of a step: few rows or more; where states are carried, of one row of each sequence or of one sequence.
+// With `invariant` those of a session, whose bits a row has.
 std::vector<SymbolRanges> GuardsOf(bool carries, bool invariant) {
   const int64_t few = codegen::kFewRows, more = invariant ? few : codegen::kMostFewRows;
   const SymbolRange one = {1, 1};
