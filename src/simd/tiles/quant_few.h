@@ -39,7 +39,7 @@ struct PanelPart {
 };
 using MultiplyPart = void(const DotCall& call, int64_t m, const PanelPart& part);
 
-// One function for all formats: code of a format are its pack and its tile. Rows of weights that fill no panel are left
+// The walk of all formats, by the pack and the products of one. Rows of weights that fill no panel are left
 // to `dot`.
 [[maybe_unused]] HWY_NOINLINE __attribute__((noduplicate)) void FewBySlabs(const DotCall& call, int64_t m, Slab slab,
                                                                            PackTile* pack, MultiplyPart* multiply,
