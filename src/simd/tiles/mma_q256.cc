@@ -99,9 +99,7 @@ HWY_NOINLINE void Tile(const DotCall& call, int64_t row, const PanelPart& part) 
   }
   AddTile<M>(call.y + row * call.y_ld + part.j, call.y_ld, acc, part.n);
 }
-#endif
 
-#if !defined(__AMX_INT8__)
 template <class Format>
 HWY_NOINLINE void MultiplyPanel(const DotCall& call, int64_t m, const PanelPart& part) {
   ForRowBlocks(m, [&]<int M>(int64_t row) { Tile<Format, M>(call, row, part); });
