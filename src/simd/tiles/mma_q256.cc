@@ -56,12 +56,7 @@ HWY_NOINLINE void Tile(const DotCall& call, int64_t row, const PanelPart& part) 
 #pragma clang loop unroll(disable)
     for (int g = 0; g < kGroups; ++g, panel += Format::kGroup * 16, scales += 16) {
       VI32 products[M][kColumnVectors];
-      QUERN_UNROLL
-      for (int r = 0; r < M; ++r) {
-        QUERN_UNROLL
-        for (int v = 0; v < kColumnVectors; ++v) products[r][v] = starts.Get(r, g);
-      }
-      AddGroup<Format, M>(panel, rows, products);
+      SumGroup<Format, M>(panel, rows, [&](int r) { return starts.Get(r, g); }, products);
       rows.Advance(Format::kGroup);
       QUERN_UNROLL
       for (int v = 0; v < kColumnVectors; ++v) {

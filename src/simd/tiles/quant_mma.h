@@ -7,6 +7,8 @@
 //   i16 += pairs of products        elsewhere, as many as fit i16, then widened
 #pragma once
 
+#include <algorithm>
+
 #include "simd/tiles/quant_block32.h"
 #include "simd/tiles/quant_layout.h"
 #include "simd/tiles/quant_vector.h"
@@ -74,65 +76,72 @@ HWY_INLINE void ForRowBlocks(int64_t m, const F& f) {
 // * 127; q5: 4 * 2 * 31 * 127; q6_K: 2 * 2 * 63 * 127. Codes of eight bits go back to signed, and one pair is all
 // that fits.
 template <class Format>
-constexpr int kPairSteps = 128 / Format::kCodes < Format::kGroup / 4 ? 128 / Format::kCodes : Format::kGroup / 4;
+constexpr int kPairSteps = std::clamp(128 / Format::kCodes, 1, Format::kGroup / 4);
 template <class Format>
 constexpr bool kSignedCodes = !kByteDot && Format::kCodes == 256;
 
 HWY_INLINE VI8 Broadcast4(const uint8_t* at) { return hn::BitCast(DI8(), hn::Set(DI32(), LoadScalar<int32_t>(at))); }
 
-// sum[r][v] += codes . quants over one group of a panel: i32, exact. `panel` is at the group's first codes, `rows` at
-// its first quants.
-template <class Format, int M>
-HWY_INLINE void AddGroup(const uint8_t* panel, const RowPointers<M>& rows, VI32 (*sum)[kColumnVectors]) {
-  constexpr int kSteps = Format::kGroup / 4;
+// sum[r][v] = start(r) + codes . quants over one group of a panel: i32, exact. `panel` is at the group's first codes,
+// `rows` at its first quants. Without byte dots the steps are loops: of a group in one piece the compiler makes walks by
+// row or by vector of columns, and what these share goes through the stack.
+template <class Format, int M, class Start>
+HWY_INLINE void SumGroup(const uint8_t* panel, const RowPointers<M>& rows, const Start& start,
+                         VI32 (*sum)[kColumnVectors]) {
+  constexpr int kSteps = Format::kGroup / 4, kPairs = kPairSteps<Format>;
   const DU8 d;
   const auto codes_at = [&](int step, int v) {
     const VU8 codes = Quants<Format, kSignedCodes<Format>>(d, hn::LoadU(d, panel + step * 64 + v * kBytes));
     return kSignedCodes<Format> && Format::kLevels == nullptr ? hn::Xor(codes, hn::Set(d, 0x80)) : codes;
   };
   const auto quants_at = [&](int step, int r) { return Broadcast4(rows.At(r) + step * 4); };
+  const auto pair_dot = [](VU8 codes, VI8 quants) {
+    return kSignedCodes<Format> ? SignedPairDot(hn::BitCast(DI8(), codes), quants) : PairDot(codes, quants);
+  };
+  const auto each = [](const auto& f) {
+    QUERN_UNROLL
+    for (int r = 0; r < M; ++r) {
+      QUERN_UNROLL
+      for (int v = 0; v < kColumnVectors; ++v) f(r, v);
+    }
+  };
   if constexpr (kByteDot) {
+    each([&](int r, int v) { sum[r][v] = start(r); });
     QUERN_UNROLL
     for (int step = 0; step < kSteps; ++step) {
       const VU8 codes = codes_at(step, 0);
       QUERN_UNROLL
       for (int r = 0; r < M; ++r) sum[r][0] = ByteDot(sum[r][0], codes, quants_at(step, r));
     }
-  } else if constexpr (kSignedCodes<Format>) {
-    QUERN_UNROLL
-    for (int step = 0; step < kSteps; ++step) {
+  } else if constexpr (kPairs <= 2) {
+    each([&](int r, int v) { sum[r][v] = start(r); });
+#pragma clang loop unroll(disable)
+    for (int step = 0; step < kSteps; step += kPairs) {
+      VU8 codes[kPairs][kColumnVectors];
       QUERN_UNROLL
-      for (int v = 0; v < kColumnVectors; ++v) {
-        const VI8 codes = hn::BitCast(DI8(), codes_at(step, v));
+      for (int i = 0; i < kPairs; ++i) {
         QUERN_UNROLL
-        for (int r = 0; r < M; ++r) sum[r][v] = AddPairs(sum[r][v], SignedPairDot(codes, quants_at(step, r)));
+        for (int v = 0; v < kColumnVectors; ++v) codes[i][v] = codes_at(step + i, v);
       }
+      each([&](int r, int v) {
+        VI16 pairs = pair_dot(codes[0][v], quants_at(step, r));
+        if constexpr (kPairs == 2) pairs = hn::Add(pairs, pair_dot(codes[1][v], quants_at(step + 1, r)));
+        sum[r][v] = AddPairs(sum[r][v], pairs);
+      });
     }
   } else {
     QUERN_UNROLL
-    for (int step = 0; step < kSteps; step += kPairSteps<Format>) {
+    for (int first = 0; first < kSteps; first += kPairs) {
       VI16 pairs[M][kColumnVectors];
-      QUERN_UNROLL
-      for (int r = 0; r < M; ++r) {
+      each([&](int r, int v) { pairs[r][v] = hn::Zero(DI16()); });
+#pragma clang loop unroll(disable)
+      for (int step = first; step < first + kPairs; ++step) {
+        VU8 codes[kColumnVectors];
         QUERN_UNROLL
-        for (int v = 0; v < kColumnVectors; ++v) pairs[r][v] = hn::Zero(DI16());
+        for (int v = 0; v < kColumnVectors; ++v) codes[v] = codes_at(step, v);
+        each([&](int r, int v) { pairs[r][v] = hn::Add(pairs[r][v], pair_dot(codes[v], quants_at(step, r))); });
       }
-      QUERN_UNROLL
-      for (int i = 0; i < kPairSteps<Format>; ++i) {
-        QUERN_UNROLL
-        for (int r = 0; r < M; ++r) {
-          const VI8 quants = quants_at(step + i, r);
-          QUERN_UNROLL
-          for (int v = 0; v < kColumnVectors; ++v) {
-            pairs[r][v] = hn::Add(pairs[r][v], PairDot(codes_at(step + i, v), quants));
-          }
-        }
-      }
-      QUERN_UNROLL
-      for (int r = 0; r < M; ++r) {
-        QUERN_UNROLL
-        for (int v = 0; v < kColumnVectors; ++v) sum[r][v] = AddPairs(sum[r][v], pairs[r][v]);
-      }
+      each([&](int r, int v) { sum[r][v] = AddPairs(first == 0 ? start(r) : sum[r][v], pairs[r][v]); });
     }
   }
 }
