@@ -4,8 +4,10 @@
 //   for each block:  y += d * xd * (codes . quants - offset * sum(quants)) + added * xd * sum(quants)
 //
 // The integer sums are exact. offset: that of the format; 128 for bytes with a sign where these are made unsigned for
-// the byte dot, else 0. added: of q4_1 and q5_1. With 512-bit vectors four blocks are one step, two to a vector; below,
-// one block is.
+// the byte dot, else 0. added: of q4_1 and q5_1. With AVX-512 and AVX2 four blocks are one step, two or one to a vector;
+// elsewhere one block is.
+#include <utility>
+
 #include "simd/tiles/quant_block32.h"
 #include "simd/tiles/quant_dot.h"
 
@@ -15,56 +17,110 @@ extern "C" quern::simd::FewTile QUERN_NAME(qk_few_q8_0), QUERN_NAME(qk_few_q4_0)
 namespace quern::simd {
 namespace {
 
-#if HWY_ARCH_X86 && HWY_MAX_BYTES == 64
+#if HWY_ARCH_X86 && HWY_MAX_BYTES >= 32
 
-// Integer products of two blocks, the first in lanes 0..7. sums: those of the two blocks of activations, as one word
-// pair.
+constexpr int kTogether = kBytes / 32;  // blocks of a vector
+
+// The codes of a vector of blocks, the first `kCount` of which are there.
+template <class Format, int kCount>
+HWY_INLINE VU8 Codes(const uint8_t* block) {
+#if HWY_MAX_BYTES == 64
+  return TwoBlocks<Format, (kCount > 1)>(block);
+#else
+  VU8 codes;
+  if constexpr (Format::kBytes == Q8_0::kBytes) {
+    codes = hn::LoadU(DU8(), block + 2);
+  } else {
+    BlockQuants<Format>(DU8(), block, &codes);
+  }
+  return codes;
+#endif
+}
+
+// Integer products of the blocks of a vector, of two the first in lanes 0..7. Every lane takes away what is its own of an
+// offset: in one lane that would dwarf the products, and the float sum would lose their low bits. sums: those of two
+// blocks of activations, as one word pair.
 template <class Format>
-HWY_INLINE VI32 Products(VU8 codes, VI8 quants, int32_t sums) {
+HWY_INLINE VI32 Products(VU8 codes, VI8 quants, [[maybe_unused]] int32_t sums) {
   constexpr bool kSigned = kSignedQuants<Format>;
+  constexpr int16_t kOffset = Format::kOffset;
   if constexpr (kSigned && !kByteDot) {
     return AddPairs(hn::Zero(DI32()), SignedPairDot(hn::BitCast(DI8(), codes), quants));
   }
+#if HWY_MAX_BYTES == 64
   const VU8 unsigned_codes = kSigned ? hn::Xor(codes, hn::Set(DU8(), 0x80)) : codes;
-  if constexpr (Format::kOffset == 0) return ByteDot(hn::Zero(DI32()), unsigned_codes, quants);
-  constexpr int16_t kOffset = Format::kOffset;
-  // Each lane takes an eighth of its block's offset, lanes 0..7 by the first word of the pair, lanes 8..15 by the
-  // second: in one lane it would dwarf the products, and the float sum would lose their low bits.
+  const VI32 products = ByteDot(hn::Zero(DI32()), unsigned_codes, quants);
+  if constexpr (kOffset == 0) return products;
+  // An eighth each, lanes 0..7 by the first word of the pair, lanes 8..15 by the second.
   constexpr int16_t kEach = -kOffset / 8;
   const __m512i offsets =
       _mm512_inserti64x4(_mm512_set1_epi32(static_cast<uint16_t>(kEach)), _mm256_set1_epi32(kEach * 65536), 1);
-  return WordDot(ByteDot(hn::Zero(DI32()), unsigned_codes, quants), VI16{offsets},
-                 hn::BitCast(DI16(), hn::Set(DI32(), sums)));
+  return WordDot(products, VI16{offsets}, hn::BitCast(DI16(), hn::Set(DI32(), sums)));
+#else
+  VI16 pairs = PairDot(codes, quants);
+  if constexpr (kOffset != 0) pairs = hn::Sub(pairs, PairDot(hn::Set(DU8(), kOffset), quants));
+  return AddPairs(hn::Zero(DI32()), pairs);
+#endif
+}
+
+// The numbers of four blocks for the lanes of the vector that begins with block kFirst.
+template <int kFirst>
+HWY_INLINE VF32 Spread(__m128 four) {
+#if HWY_MAX_BYTES == 64
+  const __m512i two = _mm512_inserti64x4(_mm512_set1_epi32(kFirst), _mm256_set1_epi32(kFirst + 1), 1);
+  return VF32{_mm512_permutexvar_ps(two, _mm512_castps128_ps512(four))};
+#else
+  const __m128 one = _mm_shuffle_ps(four, four, kFirst * 0x55);
+  return VF32{_mm256_set_m128(one, one)};
+#endif
+}
+
+HWY_INLINE VF32 ThenZeros(__m128 four) {
+#if HWY_MAX_BYTES == 64
+  return VF32{_mm512_zextps128_ps512(four)};
+#else
+  return VF32{_mm256_zextps128_ps256(four)};
+#endif
+}
+
+// `kCount` floats, then zeros.
+template <int kCount>
+HWY_INLINE __m128 LoadFour(const float* at) {
+  if constexpr (kCount == 4) return _mm_loadu_ps(at);
+  return _mm_maskload_ps(at, _mm_cmpgt_epi32(_mm_set1_epi32(kCount), _mm_setr_epi32(0, 1, 2, 3)));
 }
 
 // `kCount` of four blocks.
 template <class Format, int kCount, int M>
 HWY_INLINE void Step(const uint8_t* block, const uint8_t* x, int64_t x_stride, const PlanarAt<32>& at, int64_t b,
                      VF32* acc, __m128* added) {
-  constexpr __mmask8 kLive = (1 << kCount) - 1;
+  constexpr int kVectors = (kCount + kTogether - 1) / kTogether;
   const __m128 d = ScalesOf<Format, kCount>(block);
   [[maybe_unused]] __m128 to_add;
   if constexpr (Format::kAdded) to_add = HalvesOf<Format, kCount>(block, 2);
-  VU8 codes[2];
-  codes[0] = TwoBlocks<Format, (kCount > 1)>(block);
-  if constexpr (kCount > 2) codes[1] = TwoBlocks<Format, (kCount > 3)>(block + 2 * Format::kBytes);
+  VU8 codes[kVectors];
+  [&]<int... i>(std::integer_sequence<int, i...>) {
+    ((codes[i] = Codes<Format, kCount - i * kTogether>(block + i * kTogether * Format::kBytes)), ...);
+  }(std::make_integer_sequence<int, kVectors>());
   QUERN_UNROLL
   for (int r = 0; r < M; ++r) {
     const uint8_t* row = x + r * x_stride;
-    const auto* scales = reinterpret_cast<const float*>(row + at.scales) + b;
-    const __m128 xd = kCount == 4 ? _mm_loadu_ps(scales) : _mm_maskz_loadu_ps(kLive, scales);
-    const __m512 scale = _mm512_castps128_ps512(_mm_mul_ps(d, xd));
+    const __m128 xd = LoadFour<kCount>(reinterpret_cast<const float*>(row + at.scales) + b);
+    const __m128 scale = _mm_mul_ps(d, xd);
     if constexpr (Format::kAdded) {
       const __m128i sums = _mm_cvtsi64_si128(LoadScalar<int64_t>(row + at.sums + b * 2));
       added[r] = _mm_fmadd_ps(_mm_mul_ps(to_add, xd), _mm_cvtepi32_ps(_mm_cvtepi16_epi32(sums)), added[r]);
     }
-    QUERN_UNROLL
-    for (int i = 0; i < (kCount + 1) / 2; ++i) {
-      const VI8 quants = hn::LoadU(DI8(), reinterpret_cast<const int8_t*>(row) + b * 32 + i * 64);
-      const VI32 sum = Products<Format>(codes[i], quants, LoadScalar<int32_t>(row + at.sums + b * 2 + i * 4));
-      const __m512i two = _mm512_inserti64x4(_mm512_set1_epi32(2 * i), _mm256_set1_epi32(2 * i + 1), 1);
-      acc[r] = hn::MulAdd(hn::ConvertTo(DF32(), sum), VF32{_mm512_permutexvar_ps(two, scale)}, acc[r]);
-    }
+    [&]<int... i>(std::integer_sequence<int, i...>) {
+      const auto add = [&]<int kVector>() {
+        constexpr int kFirst = kVector * kTogether;
+        const VI8 quants = hn::LoadU(DI8(), reinterpret_cast<const int8_t*>(row) + (b + kFirst) * 32);
+        const VI32 sum =
+            Products<Format>(codes[kVector], quants, LoadScalar<int32_t>(row + at.sums + (b + kFirst) * 2));
+        acc[r] = hn::MulAdd(hn::ConvertTo(DF32(), sum), Spread<kFirst>(scale), acc[r]);
+      };
+      (add.template operator()<i>(), ...);
+    }(std::make_integer_sequence<int, kVectors>());
   }
 }
 
@@ -101,7 +157,7 @@ HWY_INLINE void DotStreams(const DotCall& call, int64_t j) {
     QUERN_UNROLL
     for (int r = 0; r < M; ++r) {
       VF32 sum = acc[s][r];
-      if constexpr (Format::kAdded) sum = hn::Add(sum, VF32{_mm512_zextps128_ps512(added[s][r])});
+      if constexpr (Format::kAdded) sum = hn::Add(sum, ThenZeros(added[s][r]));
       call.y[r * call.y_ld + j + s] += SumLanes(sum);
     }
   }

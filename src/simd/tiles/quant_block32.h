@@ -57,12 +57,17 @@ HWY_INLINE float BlockScale(const uint8_t* block) {
 // The quants of a block of nibbles, in `kVectors` vectors: at least 16 bytes each, at most 32.
 template <class Format, bool kSigned = kSignedQuants<Format>, class D>
 HWY_INLINE void BlockQuants(D d, const uint8_t* block, hn::Vec<D>* quants) {
-  const D16 d16;
-  const auto packed = hn::LoadU(d16, block + Format::kNibbles);
-  const auto low = hn::And(packed, hn::Set(d16, 15)), high = hn::ShiftRight<4>(packed);
   if constexpr (hn::MaxLanes(d) == 32) {
-    quants[0] = Quants<Format, kSigned>(d, WithFifth<Format>(d, hn::Combine(d, high, low), block + Format::kHigh));
+    // Both halves hold the block's 16 bytes: the first gives the low nibbles, the second the high.
+    alignas(32) static constexpr uint32_t kShifts[8] = {0, 0, 0, 0, 4, 4, 4, 4};
+    const hn::Repartition<uint32_t, D> d32;
+    const auto packed = hn::BitCast(d32, hn::LoadDup128(d, block + Format::kNibbles));
+    const auto codes = hn::And(hn::BitCast(d, hn::Shr(packed, hn::Load(d32, kShifts))), hn::Set(d, 15));
+    quants[0] = Quants<Format, kSigned>(d, WithFifth<Format>(d, codes, block + Format::kHigh));
   } else {
+    const D16 d16;
+    const auto packed = hn::LoadU(d16, block + Format::kNibbles);
+    const auto low = hn::And(packed, hn::Set(d16, 15)), high = hn::ShiftRight<4>(packed);
     quants[0] = Quants<Format, kSigned>(d, WithFifth<Format>(d, low, block + Format::kHigh));
     quants[1] = Quants<Format, kSigned>(d, WithFifth<Format>(d, high, block + Format::kHigh + 2));
   }
@@ -105,6 +110,10 @@ HWY_INLINE VU8 TwoBlocks(const uint8_t* block) {
   }
 }
 
+#endif
+
+#if HWY_ARCH_X86 && HWY_MAX_BYTES >= 32
+
 // Halves at byte `at` of `kCount` of four blocks, as f32; zero for those that are not there.
 template <class Format, int kCount>
 HWY_INLINE __m128 HalvesOf(const uint8_t* block, int at) {
@@ -113,7 +122,7 @@ HWY_INLINE __m128 HalvesOf(const uint8_t* block, int at) {
   return _mm_cvtph_ps(_mm_cvtsi64_si128(static_cast<int64_t>(halves)));
 }
 
-// The scales of `kCount` of four blocks.
+// The scales of `kCount` of four blocks, then of any.
 template <class Format, int kCount>
 HWY_INLINE __m128 ScalesOf(const uint8_t* block) {
   if constexpr (!Format::kPower) return HalvesOf<Format, kCount>(block, 0);
@@ -122,9 +131,7 @@ HWY_INLINE __m128 ScalesOf(const uint8_t* block) {
   const __m128i powers = _mm_cvtepu8_epi32(_mm_cvtsi32_si128(static_cast<int32_t>(bytes)));
   const __m128i usual = _mm_slli_epi32(_mm_sub_epi32(powers, _mm_set1_epi32(1)), 23);
   const __m128i small = _mm_sllv_epi32(_mm_set1_epi32(0x200000), powers);
-  const __m128 scales =
-      _mm_castsi128_ps(_mm_mask_blend_epi32(_mm_cmplt_epi32_mask(powers, _mm_set1_epi32(2)), usual, small));
-  return _mm_maskz_mov_ps((1 << kCount) - 1, scales);
+  return _mm_castsi128_ps(_mm_blendv_epi8(usual, small, _mm_cmplt_epi32(powers, _mm_set1_epi32(2))));
 }
 
 #endif
