@@ -1,5 +1,6 @@
 #include "codegen/cpu/optimise.h"
 
+#include "codegen/cpu/loop_constants.h"
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Transforms/IPO/AlwaysInliner.h"
 #include "llvm/Transforms/IPO/GlobalDCE.h"
@@ -33,6 +34,7 @@ struct Optimiser::State {
     list.addPass(llvm::SimplifyCFGPass());
     list.addPass(llvm::createFunctionToLoopPassAdaptor(llvm::LICMPass(llvm::LICMOptions()), true));
     list.addPass(llvm::EarlyCSEPass());
+    list.addPass(LoopConstantsPass());
     passes.addPass(llvm::createModuleToFunctionPassAdaptor(std::move(list)));
     passes.addPass(llvm::GlobalDCEPass());
   }

@@ -8,7 +8,7 @@
 
 namespace quern::cpu {
 
-// Always-inline, SROA, EarlyCSE, InstCombine, LICM, GlobalDCE: O2 and O3 gain nothing over it on kernels that are
+// Always-inline, SROA, EarlyCSE, InstCombine, LICM, constants of loops, GlobalDCE: O2 and O3 gain nothing over it on kernels that are
 // emitted as vectors, and cost two to three times as much. Set up once, run on many modules.
 class Optimiser {
  public:

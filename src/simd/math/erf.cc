@@ -63,15 +63,17 @@ HWY_INLINE VF Erf(VF magnitude) {
 HWY_INLINE VF Erf(VF magnitude) {
   // In powers of x x - 1/2, whose terms stay small up to |x| = 1, where their rounding counts most.
   const VF shifted = hn::Sub(hn::Mul(magnitude, magnitude), Const(0.5f));
-  const VF p = Poly(shifted, -3.45312618e-02f, -2.81072199e-01f, 7.94100314e-02f, -1.82832759e-02f, 3.47970054e-03f,
-                    -5.65641094e-04f, 8.01595888e-05f);
+  const VF p = PolyByPairs(shifted, -3.45312618e-02f, -2.81072199e-01f, 7.94100314e-02f, -1.82832759e-02f,
+                           3.47970054e-03f, -5.65641094e-04f, 8.01595888e-05f);
   const VF near_zero = hn::MulAdd(p, magnitude, magnitude);
   // Beyond 4 the result is 1 in single precision; the polynomial must not see more.
   const VF t = AtMost(4.0f, magnitude);
   // In powers of |x| - 1, since an error of the exponent counts most there.
-  const VF q = Poly(hn::Sub(t, Const(1.0f)), 1.84960556f, 2.63896751e+00f, 8.43107164e-01f, 4.15627509e-02f,
-                    -1.00439461e-02f, 2.00778479e-03f, -2.85936723e-04f, 2.01703588e-05f, 2.47777109e-07f);
-  const VF far = hn::Sub(Const(1.0f), Exp(hn::Neg(q)));
+  const VF u = hn::Sub(t, Const(1.0f));
+  const VF slope = PolyByPairs(u, 2.63896751e+00f, 8.43107164e-01f, 4.15627509e-02f, -1.00439461e-02f, 2.00778479e-03f,
+                               -2.85936723e-04f, 2.01703588e-05f, 2.47777109e-07f);
+  const VF q = hn::MulAdd(slope, u, Const(1.84960556f));
+  const VF far = hn::Sub(Const(1.0f), ExpWithin(hn::Neg(q)));
   return hn::IfThenElse(hn::Lt(magnitude, Const(1.0f)), near_zero, far);
 }
 

@@ -102,43 +102,56 @@ HWY_INLINE Power SplitExp(VF x) {
 
 #else
 
-// p 2^n for integral n in [-150, 128], rounded once where the result is subnormal: 2^n itself may lie outside the range
-// of floats, its halves do not.
-HWY_INLINE VF TimesPowerOfTwo(VF p, VF n) {
-  const VI exponent = hn::ConvertTo(kI32, n);
-  const VI first = hn::ShiftRight<1>(exponent);
-  const VI bias = hn::Set(kI32, 127);
-  const VF a = hn::BitCast(kF32, hn::ShiftLeft<23>(hn::Add(first, bias)));
-  const VF b = hn::BitCast(kF32, hn::ShiftLeft<23>(hn::Add(hn::Sub(exponent, first), bias)));
+// x = n ln 2 + reduced, but for n kLn2Lo. bits: 254 + n in the low nine.
+struct Whole {
+  VF n, reduced;
+  VI bits;
+};
+
+// Beside it the unit in the last place is 1, and its low bits are twice the bias of an exponent.
+constexpr float kWhole = 12582912.0f + 254.0f;
+
+HWY_INLINE Whole Reduce(VF x) {
+  const VF shift = Const(kWhole), shifted = hn::MulAdd(x, Const(1.44269504f), shift), n = hn::Sub(shifted, shift);
+  return {n, hn::NegMulAdd(n, Const(kLn2Hi), x), hn::BitCast(kI32, shifted)};  // exact
+}
+
+// p 2^n for n in [-150, 128], rounded once where the result is subnormal: 2^n itself may lie outside the range of
+// floats, its halves do not.
+HWY_INLINE VF TimesPowerOfTwo(VF p, VI bits) {
+  const VI first = hn::ShiftRight<1>(bits);
+  const VF a = hn::BitCast(kF32, hn::ShiftLeft<23>(first)),
+           b = hn::BitCast(kF32, hn::ShiftLeft<23>(hn::Sub(bits, first)));
   return hn::Mul(hn::Mul(p, a), b);
 }
 
-// x = n ln 2 + reduced, but for n kLn2Lo.
-struct Whole {
-  VF n, reduced;
-};
-
-HWY_INLINE Whole Reduce(VF x) {
-  const VF n = hn::Round(hn::Mul(x, Const(1.44269504f)));
-  return {n, hn::NegMulAdd(n, Const(kLn2Hi), x)};  // exact
+// exp(n ln 2 + reduced) / 2^n.
+HWY_INLINE VF Mantissa(Whole e) {
+  const VF r = hn::NegMulAdd(e.n, Const(kLn2Lo), e.reduced);
+  const VF p = PolyByPairs(r, 4.99999940e-01f, 1.66665226e-01f, 4.16682921e-02f, 8.36853217e-03f, 1.38182985e-03f);
+  return hn::Add(Const(1.0f), hn::MulAdd(hn::Mul(r, r), p, r));
 }
 
 // exp(x) and 2^x for every x: through the subnormals to 0, inf where it is too large, NaN for NaN.
 HWY_INLINE VF Exp(VF x) {
   const Whole e = Reduce(AtMost(89.0f, AtLeast(-104.0f, x)));
-  const VF r = hn::NegMulAdd(e.n, Const(kLn2Lo), e.reduced);
-  const VF p = Poly(r, 4.99999940e-01f, 1.66665226e-01f, 4.16682921e-02f, 8.36853217e-03f, 1.38182985e-03f);
-  return TimesPowerOfTwo(hn::Add(Const(1.0f), hn::MulAdd(hn::Mul(r, r), p, r)), e.n);
+  return TimesPowerOfTwo(Mantissa(e), e.bits);
 }
 HWY_INLINE VF ExpNear(VF x) { return Exp(x); }
 HWY_INLINE VF Exp2(VF x) {
-  const VF clamped = AtMost(129.0f, AtLeast(-151.0f, x));
-  const VF n = hn::Round(clamped);
-  const VF r = hn::Sub(clamped, n);  // exact
+  const VF shift = Const(kWhole), clamped = AtMost(129.0f, AtLeast(-151.0f, x));
+  const VF shifted = hn::Add(clamped, shift);
+  const VF r = hn::Sub(clamped, hn::Sub(shifted, shift));  // exact
   const VF p =
       Poly(r, 2.40226507e-01f, 5.55040501e-02f, 9.61808674e-03f, 1.33379723e-03f, 1.54520938e-04f, 1.43202287e-05f);
   const VF linear = hn::Mul(r, Const(6.93147182e-01f));
-  return TimesPowerOfTwo(hn::Add(Const(1.0f), hn::MulAdd(hn::Mul(r, r), p, linear)), n);
+  return TimesPowerOfTwo(hn::Add(Const(1.0f), hn::MulAdd(hn::Mul(r, r), p, linear)), hn::BitCast(kI32, shifted));
+}
+
+// exp(x) where it and 2^n are ordinary floats: of x in [-87, 88] or NaN.
+HWY_INLINE VF ExpWithin(VF x) {
+  const Whole e = Reduce(x);
+  return hn::Mul(Mantissa(e), hn::BitCast(kF32, hn::ShiftLeft<23>(hn::Sub(e.bits, hn::Set(kI32, 127)))));
 }
 
 // Of x in [-87, 89] or NaN.
@@ -148,7 +161,7 @@ HWY_INLINE Power SplitExp(VF x) {
   // What rounding took from r.
   const VF low = hn::NegMulAdd(e.n, Const(kLn2Lo), hn::Sub(e.reduced, r));
   const VF p = Poly(r, 4.99999940e-01f, 1.66665226e-01f, 4.16682921e-02f, 8.36853217e-03f, 1.38182985e-03f);
-  const VI exponent = hn::Add(hn::ConvertTo(kI32, e.n), hn::Set(kI32, 126));
+  const VI exponent = hn::Sub(e.bits, hn::Set(kI32, 254 - 126));
   return {hn::BitCast(kF32, hn::ShiftLeft<23>(exponent)), hn::Add(r, hn::MulAdd(hn::Mul(r, r), p, low))};
 }
 

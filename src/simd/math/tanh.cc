@@ -59,10 +59,10 @@ HWY_INLINE VF Tanh(VF magnitude) {
 
 HWY_INLINE VF Tanh(VF magnitude) {
   const VF s = hn::Mul(magnitude, magnitude);
-  const VF p =
-      Poly(s, -3.33333164e-01f, 1.33327201e-01f, -5.38945347e-02f, 2.14577932e-02f, -7.66581250e-03f, 1.74175669e-03f);
+  const VF p = PolyByPairs(s, -3.33333164e-01f, 1.33327201e-01f, -5.38945347e-02f, 2.14577932e-02f, -7.66581250e-03f,
+                           1.74175669e-03f);
   const VF near_zero = hn::MulAdd(hn::Mul(s, p), magnitude, magnitude);
-  const VF e = Exp(hn::Add(magnitude, magnitude));
+  const VF e = ExpWithin(AtMost(18.1f, hn::Add(magnitude, magnitude)));  // beyond it the result is 1
   const VF far = hn::Sub(Const(1.0f), hn::Div(Const(2.0f), hn::Add(e, Const(1.0f))));
   return hn::IfThenElse(hn::Lt(magnitude, Const(0.75f)), near_zero, far);
 }

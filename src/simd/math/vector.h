@@ -64,6 +64,26 @@ HWY_INLINE VF Poly(VF x, float c0, Rest... rest) {
   }
 }
 
+// The same with its terms in pairs (Estrin's scheme): of a long one about half the latency, for a few multiplications.
+template <int kCount>
+HWY_INLINE VF PolyOfTerms(VF x, const VF (&c)[kCount]) {
+  if constexpr (kCount == 1) {
+    return c[0];
+  } else {
+    constexpr int kPairs = kCount / 2;
+    VF pairs[kPairs + kCount % 2];
+#pragma clang loop unroll(full)
+    for (int i = 0; i < kPairs; ++i) pairs[i] = hn::MulAdd(c[2 * i + 1], x, c[2 * i]);
+    if constexpr (kCount % 2 == 1) pairs[kPairs] = c[kCount - 1];
+    return PolyOfTerms(hn::Mul(x, x), pairs);
+  }
+}
+template <class... Coefficients>
+HWY_INLINE VF PolyByPairs(VF x, Coefficients... c) {
+  const VF terms[] = {Const(c)...};
+  return PolyOfTerms(x, terms);
+}
+
 // ln 2 in two parts: the first has 14 bits, so its product with an exponent is exact without fused multiply-add.
 constexpr float kLn2Hi = 0.69317626953125f;
 constexpr float kLn2Lo = -2.9088971304690583e-05f;

@@ -1,0 +1,87 @@
+#include "codegen/cpu/loop_constants.h"
+
+#include "llvm/ADT/MapVector.h"
+#include "llvm/Analysis/LoopInfo.h"
+#include "llvm/Analysis/TargetTransformInfo.h"
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/InlineAsm.h"
+#include "llvm/IR/IntrinsicInst.h"
+#include "llvm/IR/Module.h"
+
+namespace quern::cpu {
+namespace {
+
+constexpr unsigned kFewRegisters = 16;
+constexpr size_t kInRegisters = 6;  // constants of a loop that leave its values room
+
+// Whether an instruction takes this operand from memory as well as from a register. A count of bits to shift by is part
+// of an instruction; zeros and ones are made without a constant.
+bool MayLieInMemory(const llvm::Use& use) {
+  const auto* constant = llvm::dyn_cast<llvm::Constant>(use.get());
+  if (constant == nullptr || !constant->getType()->isVectorTy() || constant->getSplatValue() == nullptr) return false;
+  if (constant->isNullValue() || constant->isAllOnesValue()) return false;
+  const uint64_t bits = constant->getType()->getPrimitiveSizeInBits().getFixedValue();
+  if (bits != 128 && bits != 256) return false;
+  const auto* user = llvm::cast<llvm::Instruction>(use.getUser());
+  if (const auto* call = llvm::dyn_cast<llvm::IntrinsicInst>(user))
+    return call->isArgOperand(&use) && !call->paramHasAttr(call->getArgOperandNo(&use), llvm::Attribute::ImmArg);
+  if (llvm::isa<llvm::BinaryOperator>(user)) return !user->isShift();
+  return llvm::isa<llvm::CmpInst>(user) || llvm::isa<llvm::SelectInst>(user);
+}
+
+using Uses = llvm::MapVector<llvm::Constant*, llvm::SmallVector<llvm::Use*>>;
+
+Uses ConstantsOf(const llvm::Loop& loop) {
+  Uses uses;
+  for (llvm::BasicBlock* block : loop.blocks()) {
+    for (llvm::Instruction& instruction : *block) {
+      for (llvm::Use& use : instruction.operands()) {
+        if (MayLieInMemory(use)) uses[llvm::cast<llvm::Constant>(use.get())].push_back(&use);
+      }
+    }
+  }
+  return uses;
+}
+
+// A pointer to the constants that nothing is known of: loads of what is known to be constant would leave the loop.
+llvm::Value* Table(llvm::Function& function, const Uses& uses) {
+  llvm::SmallVector<llvm::Constant*> values;
+  for (const auto& [constant, where] : uses) values.push_back(constant);
+  llvm::Constant* const all = llvm::ConstantStruct::getAnon(values);
+  auto* const table = new llvm::GlobalVariable(*function.getParent(), all->getType(), /*isConstant=*/true,
+                                               llvm::GlobalValue::PrivateLinkage, all, "constants");
+  table->setAlignment(llvm::Align(32));
+  llvm::IRBuilder<> builder(&*function.getEntryBlock().getFirstInsertionPt());
+  llvm::Type* const pointer = builder.getPtrTy();
+  auto* const opaque = llvm::InlineAsm::get(llvm::FunctionType::get(pointer, {pointer}, false), "", "=r,0", false);
+  return builder.CreateCall(opaque, {table});
+}
+
+}  // namespace
+
+llvm::PreservedAnalyses LoopConstantsPass::run(llvm::Function& function, llvm::FunctionAnalysisManager& analyses) {
+  const auto& costs = analyses.getResult<llvm::TargetIRAnalysis>(function);
+  if (costs.getNumberOfRegisters(costs.getRegisterClassForType(/*Vector=*/true)) > kFewRegisters)
+    return llvm::PreservedAnalyses::all();
+  for (const llvm::Loop* loop : analyses.getResult<llvm::LoopAnalysis>(function).getLoopsInPreorder()) {
+    if (!loop->isInnermost()) continue;
+    const Uses uses = ConstantsOf(*loop);
+    if (uses.size() <= kInRegisters) continue;
+    llvm::Value* const table = Table(function, uses);
+    const llvm::DataLayout& layout = function.getParent()->getDataLayout();
+    uint64_t at = 0;
+    for (const auto& [constant, where] : uses) {
+      const llvm::Align align = layout.getABITypeAlign(constant->getType());
+      at = llvm::alignTo(at, align);
+      for (llvm::Use* use : where) {
+        llvm::IRBuilder<> builder(llvm::cast<llvm::Instruction>(use->getUser()));
+        use->set(builder.CreateAlignedLoad(constant->getType(),
+                                           builder.CreateConstInBoundsGEP1_64(builder.getInt8Ty(), table, at), align));
+      }
+      at += layout.getTypeAllocSize(constant->getType());
+    }
+  }
+  return llvm::PreservedAnalyses::none();
+}
+
+}  // namespace quern::cpu
