@@ -14,19 +14,37 @@ namespace {
 constexpr unsigned kFewRegisters = 16;
 constexpr size_t kInRegisters = 6;  // constants of a loop that leave its values room
 
-// Whether an instruction takes this operand from memory as well as from a register. A count of bits to shift by is part
-// of an instruction; zeros and ones are made without a constant.
+// Ops that take an operand from memory as well as from a register, and are not made of others where it is a constant, as
+// shifts and divisions of integers are.
+bool TakesMemory(const llvm::Instruction& user, const llvm::Use& use) {
+  if (const auto* call = llvm::dyn_cast<llvm::IntrinsicInst>(&user))
+    return call->getType()->isFPOrFPVectorTy() && call->isArgOperand(&use) &&
+           !call->paramHasAttr(call->getArgOperandNo(&use), llvm::Attribute::ImmArg);
+  switch (user.getOpcode()) {
+    case llvm::Instruction::FAdd:
+    case llvm::Instruction::FSub:
+    case llvm::Instruction::FMul:
+    case llvm::Instruction::FDiv:
+    case llvm::Instruction::FCmp:
+    case llvm::Instruction::Select:
+    case llvm::Instruction::Add:
+    case llvm::Instruction::Sub:
+    case llvm::Instruction::And:
+    case llvm::Instruction::Or:
+    case llvm::Instruction::Xor: return true;
+    default: return false;
+  }
+}
+
+// Zeros and ones are made without a constant.
 bool MayLieInMemory(const llvm::Use& use) {
   const auto* constant = llvm::dyn_cast<llvm::Constant>(use.get());
   if (constant == nullptr || !constant->getType()->isVectorTy() || constant->getSplatValue() == nullptr) return false;
   if (constant->isNullValue() || constant->isAllOnesValue()) return false;
   const uint64_t bits = constant->getType()->getPrimitiveSizeInBits().getFixedValue();
-  if (bits != 128 && bits != 256) return false;
-  const auto* user = llvm::cast<llvm::Instruction>(use.getUser());
-  if (const auto* call = llvm::dyn_cast<llvm::IntrinsicInst>(user))
-    return call->isArgOperand(&use) && !call->paramHasAttr(call->getArgOperandNo(&use), llvm::Attribute::ImmArg);
-  if (llvm::isa<llvm::BinaryOperator>(user)) return !user->isShift();
-  return llvm::isa<llvm::CmpInst>(user) || llvm::isa<llvm::SelectInst>(user);
+  const unsigned element = constant->getType()->getScalarSizeInBits();
+  return (bits == 128 || bits == 256) && (element == 32 || element == 64) &&
+         TakesMemory(*llvm::cast<llvm::Instruction>(use.getUser()), use);
 }
 
 using Uses = llvm::MapVector<llvm::Constant*, llvm::SmallVector<llvm::Use*>>;

@@ -44,10 +44,10 @@ HWY_INLINE void StorePart(VD v, double* p, int64_t count) {
 // Two lines that a walk down a panel asks for with each step along k.
 class Ask {
  public:
-  // Those of the panel itself, `ahead` bytes before they are read; of narrow vectors a step has one.
+  // Those of the panel itself, `ahead` bytes before they are read.
   static Ask Near(const void* panel, int64_t ahead) {
     const char* const at = static_cast<const char*>(panel) + ahead;
-    return {at, kPanelBytes, at + HWY_MAX_BYTES, kPanelBytes};
+    return {at, kPanelBytes, at + 64, kPanelBytes};
   }
   // Of `count` bytes behind the panels the part of the `walk`-th of `walks`, as far apart as there is time: all of them
   // at once would keep waiting what the walks read themselves. That some are asked for twice costs little.
@@ -100,6 +100,23 @@ template <typename Term, bool kAsks, typename T>
 HWY_INLINE void MultiplyPanel(T* c, int64_t c_ld, const void* x_any, int64_t x_stride, const void* panel, int64_t m,
                               int64_t n, int64_t k, int64_t ahead, const char* behind, int64_t next) {
   constexpr int kWide = HWY_MAX_BYTES / sizeof(T), kTileColumns = kTileVectors * kWide;
+  // So few rows have sums in registers for all columns: the panel, which may come from memory, is read once, line after
+  // line, and not in walks that leave lines out.
+  constexpr int kAllVectors = kPanelColumns / kWide, kAtOnce = kTileRows * kTileVectors / kAllVectors;
+  if constexpr (kAllVectors > kTileVectors && kAtOnce > 0) {
+    if (m <= kAtOnce && n > kTileColumns) {
+      return WithRows(m, [&]<int R>() {
+        if constexpr (R <= kAtOnce) {
+          const auto multiply = [&](const auto& beside) {
+            PanelBlock<Term, T, R, kAllVectors>(c, c_ld, static_cast<const char*>(x_any), x_stride,
+                                                static_cast<const T*>(panel), n, k, beside);
+          };
+          if (kAsks && ahead > 0) return multiply(Ask::Near(panel, ahead));
+          multiply(Nothing());
+        }
+      });
+    }
+  }
   const int64_t most = MostRows(x_stride), walks = (m + most - 1) / most * ((n + kTileColumns - 1) / kTileColumns);
   const bool asks = next > 0 && m > most;
   int64_t walk = 0;

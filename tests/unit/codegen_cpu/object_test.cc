@@ -221,6 +221,36 @@ TEST(Object, ChoosesAccesses) {
   }
 }
 
+// With 16 registers a loop of more constants than fit reads them where they lie; a few, or with 32, it keeps.
+TEST(Object, ManyConstantsStayInMemory) {
+  struct Row {
+    const char* level;
+    const char* body;
+    bool in_memory;
+  };
+  const Row rows[] = {{"x86-64-v2", "y[i] = tanh(x[i])", true},
+                      {"x86-64-v3", "y[i] = tanh(x[i])", true},
+                      {"x86-64-v3", "y[i] = erf(x[i]) * 3.0", true},
+                      {"x86-64-v3", "y[i] = x[i] * 2.5 + 3.0", false},
+                      {"x86-64-v4", "y[i] = tanh(x[i])", false}};
+  for (const Row& row : rows) {
+    ObjectCompiler compiler(**ResolveTarget(row.level), {.dump_assembly = true});
+    const kir::Kernel kernel = FromText(absl::StrFormat(
+        "kernel k (x : f32[N] in, y : f32[N] out) sym N in 1..10000 { grid g in 0..1 { vec i in 0..N { %s } } }",
+        row.body));
+    auto object = compiler.Compile(kernel, "k");
+    ASSERT_TRUE(object.ok()) << object.status();
+    EXPECT_EQ(object->assembly.find("constants:") != std::string::npos, row.in_memory)
+        << row.level << " " << row.body << "\n"
+        << object->assembly;
+    // In registers they are moved from one to the other, 20 and more of them.
+    const std::regex move(R"(\tv?movap[sd]\s+%[xyz]mm\d+, %[xyz]mm\d+)");
+    const auto moves = std::distance(std::sregex_iterator(object->assembly.begin(), object->assembly.end(), move),
+                                     std::sregex_iterator());
+    if (row.level == std::string_view("x86-64-v3")) EXPECT_LT(moves, 6) << row.body << "\n" << object->assembly;
+  }
+}
+
 // Loops that are known to be short have vectors of 8 or 4 lanes; windows beside each other, two elements apart, are
 // permuted from one load of a row.
 TEST(Object, ShortRowsAreOneLoad) {
