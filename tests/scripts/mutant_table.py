@@ -1015,4 +1015,16 @@ ROWS = [
         "hn::Store(hn::ConvertTo(d, wide), d, at[r] + i);", "simd_test", "Quant*"),
     Row("src/simd/tiles/mma_q256.cc", "x + (kGroups == 16 ? planar.sums : planar.wide_sums)", "x + planar.wide_sums",
         "simd_test", "Quant*"),
+    # Levels with 16 registers.
+    Row("src/simd/tiles/quant_mma.h", "AddPairs(first == 0 ? start(r) : sum[r][v], pairs[r][v])",
+        "AddPairs(start(r), pairs[r][v])", "simd_test", "Quant*"),
+    Row("src/simd/tiles/dot_q32.cc",
+        "if constexpr (kOffset != 0) pairs = hn::Sub(pairs, PairDot(hn::Set(DU8(), kOffset), quants));", "",
+        "simd_test", "Quant*"),
+    Row("src/codegen/cpu/loop_constants.cc", "if (uses.size() <= kInRegisters) continue;", "", "codegen_cpu_test",
+        "Object.ManyConstantsStayInMemory"),
+    Row("src/codegen/cpu/loop_constants.cc", "at += layout.getTypeAllocSize(constant->getType());", "", "compiler_test",
+        "ComposedMath.*"),
+    Row("src/simd/math/exp.h", "b = hn::BitCast(kF32, hn::ShiftLeft<23>(hn::Sub(bits, first)));", "b = a;", "simd_test",
+        "MathTest.UnaryWithinPromise"),
 ]

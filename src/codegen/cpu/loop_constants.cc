@@ -14,8 +14,8 @@ namespace {
 constexpr unsigned kFewRegisters = 16;
 constexpr size_t kInRegisters = 6;  // constants of a loop that leave its values room
 
-// Ops that take an operand from memory as well as from a register, and are not made of others where it is a constant, as
-// shifts and divisions of integers are.
+// Ops that take an operand from memory as well as from a register, and are not made of others where it is a constant,
+// as shifts and divisions of integers are.
 bool TakesMemory(const llvm::Instruction& user, const llvm::Use& use) {
   if (const auto* call = llvm::dyn_cast<llvm::IntrinsicInst>(&user))
     return call->getType()->isFPOrFPVectorTy() && call->isArgOperand(&use) &&

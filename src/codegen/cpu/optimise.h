@@ -8,8 +8,9 @@
 
 namespace quern::cpu {
 
-// Always-inline, SROA, EarlyCSE, InstCombine, LICM, constants of loops, GlobalDCE: O2 and O3 gain nothing over it on kernels that are
-// emitted as vectors, and cost two to three times as much. Set up once, run on many modules.
+// Always-inline, SROA, EarlyCSE, InstCombine, LICM, constants of loops (loop_constants.h), GlobalDCE: O2 and O3 gain
+// nothing over it on kernels that are emitted as vectors, and cost two to three times as much. Set up once, run on many
+// modules.
 class Optimiser {
  public:
   explicit Optimiser(llvm::TargetMachine* machine);

@@ -4,8 +4,8 @@
 //   for each block:  y += d * xd * (codes . quants - offset * sum(quants)) + added * xd * sum(quants)
 //
 // The integer sums are exact. offset: that of the format; 128 for bytes with a sign where these are made unsigned for
-// the byte dot, else 0. added: of q4_1 and q5_1. With AVX-512 and AVX2 four blocks are one step, two or one to a vector;
-// elsewhere one block is.
+// the byte dot, else 0. added: of q4_1 and q5_1. With AVX-512 and AVX2 four blocks are one step, two or one to a
+// vector; elsewhere one block is.
 #include <utility>
 
 #include "simd/tiles/quant_block32.h"
@@ -37,8 +37,8 @@ HWY_INLINE VU8 Codes(const uint8_t* block) {
 #endif
 }
 
-// Integer products of the blocks of a vector, of two the first in lanes 0..7. Every lane takes away what is its own of an
-// offset: in one lane that would dwarf the products, and the float sum would lose their low bits. sums: those of two
+// Integer products of the blocks of a vector, of two the first in lanes 0..7. Every lane takes away what is its own of
+// an offset: in one lane that would dwarf the products, and the float sum would lose their low bits. sums: those of two
 // blocks of activations, as one word pair.
 template <class Format>
 HWY_INLINE VI32 Products(VU8 codes, VI8 quants, [[maybe_unused]] int32_t sums) {

@@ -100,8 +100,8 @@ template <typename Term, bool kAsks, typename T>
 HWY_INLINE void MultiplyPanel(T* c, int64_t c_ld, const void* x_any, int64_t x_stride, const void* panel, int64_t m,
                               int64_t n, int64_t k, int64_t ahead, const char* behind, int64_t next) {
   constexpr int kWide = HWY_MAX_BYTES / sizeof(T), kTileColumns = kTileVectors * kWide;
-  // One or two rows have sums in registers for all columns, beside vectors of the panel: it may come from memory, and is
-  // read once, line after line, not in walks that leave lines out.
+  // One or two rows have sums in registers for all columns, beside vectors of the panel. It may come from memory, and
+  // is read once, line after line, not in walks that leave lines out.
   constexpr int kAllVectors = kPanelColumns / kWide, kAtOnce = 8 / kAllVectors;
   if constexpr (kAllVectors > kTileVectors && kAtOnce > 0) {
     if (m <= kAtOnce && n > kTileColumns) {

@@ -83,8 +83,8 @@ constexpr bool kSignedCodes = !kByteDot && Format::kCodes == 256;
 HWY_INLINE VI8 Broadcast4(const uint8_t* at) { return hn::BitCast(DI8(), hn::Set(DI32(), LoadScalar<int32_t>(at))); }
 
 // sum[r][v] = start(r) + codes . quants over one group of a panel: i32, exact. `panel` is at the group's first codes,
-// `rows` at its first quants. Without byte dots the steps are loops: of a group in one piece the compiler makes walks by
-// row or by vector of columns, and what these share goes through the stack.
+// `rows` at its first quants. Without byte dots the steps are loops: of a group in one piece the compiler makes walks
+// by row or by vector of columns, and what these share goes through the stack.
 template <class Format, int M, class Start>
 HWY_INLINE void SumGroup(const uint8_t* panel, const RowPointers<M>& rows, const Start& start,
                          VI32 (*sum)[kColumnVectors]) {
