@@ -41,7 +41,7 @@ Value* DivMod(Builder& b, bool mod, DType dtype, Value* x, Value* y) {
   Value* safe = b.CreateSelect(b.CreateOr(by_zero, by_minus_one), one, y);
   if (!mod) return b.CreateSelect(by_zero, zero, b.CreateSelect(by_minus_one, b.CreateNeg(x), b.CreateSDiv(x, safe)));
   const auto* constant = llvm::dyn_cast<llvm::ConstantInt>(safe);
-  if (constant != nullptr && constant->getValue().isPowerOf2()) {
+  if (constant != nullptr && constant->getValue().isStrictlyPositive() && constant->getValue().isPowerOf2()) {
     return b.CreateSelect(by_zero, zero, b.CreateAnd(x, b.CreateSub(safe, one)));  // floored by nature
   }
   Value* remainder = b.CreateSRem(x, safe);
