@@ -86,7 +86,7 @@ function(quern_test name)
     QUERN_MODELS_DIR="${PROJECT_SOURCE_DIR}/../shared/models")
   target_link_libraries(${name}_test PRIVATE ${ARG_DEPS} quern_test_main)
   add_test(NAME ${name} COMMAND ${name}_test)
-  set_tests_properties(${name} PROPERTIES TIMEOUT 600)
+  set_tests_properties(${name} PROPERTIES TIMEOUT 1200)
 endfunction()
 
 # quern_generated_table(OUT FOLDER GLOB PREFIX): writes OUT with one line PREFIX(stem) for each file, sorted.
