@@ -18,11 +18,11 @@ LIMITS = {
     "libquern_linear.a": 9_000,
     # 1.7 KB of it are runs that are watched or cancelled, as programs that compile in process have them
     "libquern_rt.a": 10_500,
-    "addition.o, x86-64-v2": 245_000,
-    "addition.o, x86-64-v3": 191_000,
+    "addition.o, x86-64-v2": 250_000,
+    "addition.o, x86-64-v3": 198_000,
     "addition.o, x86-64-v4": 290_000,
-    "addition.o, all three": 680_000,
-    "addition.o, aarch64": 125_000,
+    "addition.o, all three": 697_000,
+    "addition.o, aarch64": 128_000,
     # libLLVM, a shared library of Debian's, not in it; 0.56 MB are the tile of doubles, as objects and as bitcode,
     # 0.08 docs/ops.md, 0.6 what came with verbs, quantisers, tokenizers and ops, and 8.3 the tiles of the seven formats
     # with grids: six each, as objects and as bitcode, for six levels, each with its own numbers; 0.5 came with math of
