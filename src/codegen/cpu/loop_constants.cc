@@ -61,11 +61,8 @@ Uses ConstantsOf(const llvm::Loop& loop) {
   return uses;
 }
 
-// A pointer to the constants that nothing is known of: loads of what is known to be constant would leave the loop.
-llvm::Value* Table(llvm::Function& function, const Uses& uses) {
-  llvm::SmallVector<llvm::Constant*> values;
-  for (const auto& [constant, where] : uses) values.push_back(constant);
-  llvm::Constant* const all = llvm::ConstantStruct::getAnon(values);
+// A pointer to `all` that nothing is known of: loads of what is known to be constant would leave the loop.
+llvm::Value* Table(llvm::Function& function, llvm::Constant* all) {
   auto* const table = new llvm::GlobalVariable(*function.getParent(), all->getType(), /*isConstant=*/true,
                                                llvm::GlobalValue::PrivateLinkage, all, "constants");
   table->setAlignment(llvm::Align(32));
@@ -85,18 +82,17 @@ llvm::PreservedAnalyses LoopConstantsPass::run(llvm::Function& function, llvm::F
     if (!loop->isInnermost()) continue;
     const Uses uses = ConstantsOf(*loop);
     if (uses.size() <= kInRegisters) continue;
-    llvm::Value* const table = Table(function, uses);
-    const llvm::DataLayout& layout = function.getParent()->getDataLayout();
-    uint64_t at = 0;
+    llvm::SmallVector<llvm::Constant*> values;
+    for (const auto& [constant, where] : uses) values.push_back(constant);
+    llvm::Constant* const all = llvm::ConstantStruct::getAnon(values);
+    llvm::Value* const table = Table(function, all);
+    unsigned field = 0;
     for (const auto& [constant, where] : uses) {
-      const llvm::Align align = layout.getABITypeAlign(constant->getType());
-      at = llvm::alignTo(at, align);
       for (llvm::Use* use : where) {
         llvm::IRBuilder<> builder(llvm::cast<llvm::Instruction>(use->getUser()));
-        use->set(builder.CreateAlignedLoad(constant->getType(),
-                                           builder.CreateConstInBoundsGEP1_64(builder.getInt8Ty(), table, at), align));
+        use->set(builder.CreateLoad(constant->getType(), builder.CreateStructGEP(all->getType(), table, field)));
       }
-      at += layout.getTypeAllocSize(constant->getType());
+      ++field;
     }
   }
   return llvm::PreservedAnalyses::none();

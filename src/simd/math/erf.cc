@@ -68,7 +68,7 @@ HWY_INLINE VF Erf(VF magnitude) {
   const VF near_zero = hn::MulAdd(p, magnitude, magnitude);
   // Beyond 4 the result is 1 in single precision; the polynomial must not see more.
   const VF t = AtMost(4.0f, magnitude);
-  // In powers of |x| - 1, since an error of the exponent counts most there.
+  // In powers of |x| - 1, since an error of the exponent counts most there; the greatest term last, to be rounded once.
   const VF u = hn::Sub(t, Const(1.0f));
   const VF slope = PolyByPairs(u, 2.63896751e+00f, 8.43107164e-01f, 4.15627509e-02f, -1.00439461e-02f, 2.00778479e-03f,
                                -2.85936723e-04f, 2.01703588e-05f, 2.47777109e-07f);

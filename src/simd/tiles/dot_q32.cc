@@ -90,6 +90,14 @@ HWY_INLINE __m128 LoadFour(const float* at) {
   return _mm_maskload_ps(at, _mm_cmpgt_epi32(_mm_set1_epi32(kCount), _mm_setr_epi32(0, 1, 2, 3)));
 }
 
+// Calls f.operator()<i>() for each i below kCount.
+template <int kCount, class F>
+HWY_INLINE void ForEach(const F& f) {
+  [&]<int... i>(std::integer_sequence<int, i...>) {
+    (f.template operator()<i>(), ...);
+  }(std::make_integer_sequence<int, kCount>());
+}
+
 // `kCount` of four blocks.
 template <class Format, int kCount, int M>
 HWY_INLINE void Step(const uint8_t* block, const uint8_t* x, int64_t x_stride, const PlanarAt<32>& at, int64_t b,
@@ -99,9 +107,8 @@ HWY_INLINE void Step(const uint8_t* block, const uint8_t* x, int64_t x_stride, c
   [[maybe_unused]] __m128 to_add;
   if constexpr (Format::kAdded) to_add = HalvesOf<Format, kCount>(block, 2);
   VU8 codes[kVectors];
-  [&]<int... i>(std::integer_sequence<int, i...>) {
-    ((codes[i] = Codes<Format, kCount - i * kTogether>(block + i * kTogether * Format::kBytes)), ...);
-  }(std::make_integer_sequence<int, kVectors>());
+  ForEach<kVectors>(
+      [&]<int i>() { codes[i] = Codes<Format, kCount - i * kTogether>(block + i * kTogether * Format::kBytes); });
   QUERN_UNROLL
   for (int r = 0; r < M; ++r) {
     const uint8_t* row = x + r * x_stride;
@@ -111,16 +118,12 @@ HWY_INLINE void Step(const uint8_t* block, const uint8_t* x, int64_t x_stride, c
       const __m128i sums = _mm_cvtsi64_si128(LoadScalar<int64_t>(row + at.sums + b * 2));
       added[r] = _mm_fmadd_ps(_mm_mul_ps(to_add, xd), _mm_cvtepi32_ps(_mm_cvtepi16_epi32(sums)), added[r]);
     }
-    [&]<int... i>(std::integer_sequence<int, i...>) {
-      const auto add = [&]<int kVector>() {
-        constexpr int kFirst = kVector * kTogether;
-        const VI8 quants = hn::LoadU(DI8(), reinterpret_cast<const int8_t*>(row) + (b + kFirst) * 32);
-        const VI32 sum =
-            Products<Format>(codes[kVector], quants, LoadScalar<int32_t>(row + at.sums + (b + kFirst) * 2));
-        acc[r] = hn::MulAdd(hn::ConvertTo(DF32(), sum), Spread<kFirst>(scale), acc[r]);
-      };
-      (add.template operator()<i>(), ...);
-    }(std::make_integer_sequence<int, kVectors>());
+    ForEach<kVectors>([&]<int i>() {
+      constexpr int kFirst = i * kTogether;
+      const VI8 quants = hn::LoadU(DI8(), reinterpret_cast<const int8_t*>(row) + (b + kFirst) * 32);
+      const VI32 sum = Products<Format>(codes[i], quants, LoadScalar<int32_t>(row + at.sums + (b + kFirst) * 2));
+      acc[r] = hn::MulAdd(hn::ConvertTo(DF32(), sum), Spread<kFirst>(scale), acc[r]);
+    });
   }
 }
 
