@@ -4,8 +4,8 @@
 //   for each block:  y += d * xd * (codes . quants - offset * sum(quants)) + added * xd * sum(quants)
 //
 // The integer sums are exact. offset: that of the format; 128 for bytes with a sign where these are made unsigned for
-// the byte dot, else 0. added: of q4_1 and q5_1. With AVX-512 and AVX2 four blocks are one step, two or one to a
-// vector; elsewhere one block is.
+// the byte dot, else 0. added: of q4_1 and q5_1. With AVX-512 and AVX2 four blocks are one step, the sums of two in
+// a vector; elsewhere one block is.
 #include <utility>
 
 #include "simd/tiles/quant_block32.h"
@@ -19,37 +19,20 @@ namespace {
 
 #if HWY_ARCH_X86 && HWY_MAX_BYTES >= 32
 
-constexpr int kTogether = kBytes / 32;  // blocks of a vector
-
-// The codes of a vector of blocks, the first `kCount` of which are there.
-template <class Format, int kCount>
-HWY_INLINE VU8 Codes(const uint8_t* block) {
-#if HWY_MAX_BYTES == 64
-  return TwoBlocks<Format, (kCount > 1)>(block);
-#else
-  VU8 codes;
-  if constexpr (Format::kBytes == Q8_0::kBytes) {
-    codes = hn::LoadU(DU8(), block + 2);
-  } else {
-    BlockQuants<Format>(DU8(), block, &codes);
-  }
-  return codes;
-#endif
-}
-
-// Integer products of the blocks of a vector, of two the first in lanes 0..7. Every lane takes away what is its own of
+// Integer products of two blocks, of the first in the lower half of the lanes. Every lane takes away what is its own of
 // an offset: in one lane that would dwarf the products, and the float sum would lose their low bits. sums: those of two
 // blocks of activations, as one word pair.
 template <class Format>
-HWY_INLINE VI32 Products(VU8 codes, VI8 quants, [[maybe_unused]] int32_t sums) {
+HWY_INLINE VI32 Products(const VU8* codes, const VU8* quants, [[maybe_unused]] int32_t sums) {
   constexpr bool kSigned = kSignedQuants<Format>;
   constexpr int16_t kOffset = Format::kOffset;
-  if constexpr (kSigned && !kByteDot) {
-    return AddPairs(hn::Zero(DI32()), SignedPairDot(hn::BitCast(DI8(), codes), quants));
-  }
 #if HWY_MAX_BYTES == 64
-  const VU8 unsigned_codes = kSigned ? hn::Xor(codes, hn::Set(DU8(), 0x80)) : codes;
-  const VI32 products = ByteDot(hn::Zero(DI32()), unsigned_codes, quants);
+  const VI8 x = hn::BitCast(DI8(), quants[0]);
+  if constexpr (kSigned && !kByteDot) {
+    return AddPairs(hn::Zero(DI32()), SignedPairDot(hn::BitCast(DI8(), codes[0]), x));
+  }
+  const VU8 unsigned_codes = kSigned ? hn::Xor(codes[0], hn::Set(DU8(), 0x80)) : codes[0];
+  const VI32 products = ByteDot(hn::Zero(DI32()), unsigned_codes, x);
   if constexpr (kOffset == 0) return products;
   // An eighth each, lanes 0..7 by the first word of the pair, lanes 8..15 by the second.
   constexpr int16_t kEach = -kOffset / 8;
@@ -57,21 +40,35 @@ HWY_INLINE VI32 Products(VU8 codes, VI8 quants, [[maybe_unused]] int32_t sums) {
       _mm512_inserti64x4(_mm512_set1_epi32(static_cast<uint16_t>(kEach)), _mm256_set1_epi32(kEach * 65536), 1);
   return WordDot(products, VI16{offsets}, hn::BitCast(DI16(), hn::Set(DI32(), sums)));
 #else
-  VI16 pairs = PairDot(codes, quants);
-  if constexpr (kOffset != 0) pairs = hn::Sub(pairs, PairDot(hn::Set(DU8(), kOffset), quants));
+  const VI8 x[2] = {hn::BitCast(DI8(), quants[0]), hn::BitCast(DI8(), quants[1])};
+  const VI8 w[2] = {hn::BitCast(DI8(), codes[0]), hn::BitCast(DI8(), codes[1])};
+  if constexpr (kSigned) {
+    // Levels take the sign of what they are multiplied with, whose size rows of weights then share; bytes of q8_0 might
+    // be -128, which has no other sign.
+    constexpr bool kLevels = Format::kLevels != nullptr;
+    const auto pairs = [&](int i) { return kLevels ? SignedPairDot(x[i], w[i]) : SignedPairDot(w[i], x[i]); };
+    if constexpr (kHalves<Format>) return AddPairs(AddPairs(hn::Zero(DI32()), pairs(0)), pairs(1));
+    const __m256i one = AddPairs(hn::Zero(DI32()), pairs(0)).raw, other = AddPairs(hn::Zero(DI32()), pairs(1)).raw;
+    return VI32{_mm256_add_epi32(_mm256_blend_epi32(one, other, 0xf0), _mm256_permute2x128_si256(one, other, 0x21))};
+  }
+  VI16 pairs = hn::Add(PairDot(codes[0], x[0]), PairDot(codes[1], x[1]));
+  if constexpr (kOffset != 0) {
+    const VU8 offset = hn::Set(DU8(), kOffset);
+    pairs = hn::Sub(pairs, hn::Add(PairDot(offset, x[0]), PairDot(offset, x[1])));
+  }
   return AddPairs(hn::Zero(DI32()), pairs);
 #endif
 }
 
-// The numbers of four blocks for the lanes of the vector that begins with block kFirst.
+// The numbers of four blocks for the lanes of the sums of two, the first of them block kFirst.
 template <int kFirst>
 HWY_INLINE VF32 Spread(__m128 four) {
 #if HWY_MAX_BYTES == 64
   const __m512i two = _mm512_inserti64x4(_mm512_set1_epi32(kFirst), _mm256_set1_epi32(kFirst + 1), 1);
   return VF32{_mm512_permutexvar_ps(two, _mm512_castps128_ps512(four))};
 #else
-  const __m128 one = _mm_shuffle_ps(four, four, kFirst * 0x55);
-  return VF32{_mm256_set_m128(one, one)};
+  const __m256i two = _mm256_set_m128i(_mm_set1_epi32(kFirst + 1), _mm_set1_epi32(kFirst));
+  return VF32{_mm256_permutevar_ps(_mm256_set_m128(four, four), two)};
 #endif
 }
 
@@ -102,13 +99,12 @@ HWY_INLINE void ForEach(const F& f) {
 template <class Format, int kCount, int M>
 HWY_INLINE void Step(const uint8_t* block, const uint8_t* x, int64_t x_stride, const PlanarAt<32>& at, int64_t b,
                      VF32* acc, __m128* added) {
-  constexpr int kVectors = (kCount + kTogether - 1) / kTogether;
+  constexpr int kTwos = (kCount + 1) / 2;
   const __m128 d = ScalesOf<Format, kCount>(block);
   [[maybe_unused]] __m128 to_add;
   if constexpr (Format::kAdded) to_add = HalvesOf<Format, kCount>(block, 2);
-  VU8 codes[kVectors];
-  ForEach<kVectors>(
-      [&]<int i>() { codes[i] = Codes<Format, kCount - i * kTogether>(block + i * kTogether * Format::kBytes); });
+  VU8 codes[kTwos][kInTwo];
+  ForEach<kTwos>([&]<int i>() { TwoBlocks<Format, (kCount - i * 2 > 1)>(block + i * 2 * Format::kBytes, codes[i]); });
   QUERN_UNROLL
   for (int r = 0; r < M; ++r) {
     const uint8_t* row = x + r * x_stride;
@@ -118,9 +114,11 @@ HWY_INLINE void Step(const uint8_t* block, const uint8_t* x, int64_t x_stride, c
       const __m128i sums = _mm_cvtsi64_si128(LoadScalar<int64_t>(row + at.sums + b * 2));
       added[r] = _mm_fmadd_ps(_mm_mul_ps(to_add, xd), _mm_cvtepi32_ps(_mm_cvtepi16_epi32(sums)), added[r]);
     }
-    ForEach<kVectors>([&]<int i>() {
-      constexpr int kFirst = i * kTogether;
-      const VI8 quants = hn::LoadU(DI8(), reinterpret_cast<const int8_t*>(row) + (b + kFirst) * 32);
+    ForEach<kTwos>([&]<int i>() {
+      constexpr int kFirst = i * 2;
+      VU8 quants[kInTwo];
+      const uint8_t* const at_quants = row + (b + kFirst) * 32;
+      LoadTwo<Format, (kCount - kFirst > 1)>(at_quants, at_quants + 32, quants);
       const VI32 sum = Products<Format>(codes[i], quants, LoadScalar<int32_t>(row + at.sums + (b + kFirst) * 2));
       acc[r] = hn::MulAdd(hn::ConvertTo(DF32(), sum), Spread<kFirst>(scale), acc[r]);
     });
@@ -169,7 +167,7 @@ HWY_INLINE void DotStreams(const DotCall& call, int64_t j) {
 // Rows of weights side by side: with AVX2 two where a block is more work than reading it, since one chain of sums would
 // be waited for; of q8_0 several were read a fifth slower than one (Zen 3).
 template <class Format>
-constexpr int kSideBySide = kTogether == 2                  ? kDotStreams
+constexpr int kSideBySide = kBytes == 64                    ? kDotStreams
                             : Format::kBytes < Q8_0::kBytes ? 2
                                                             : 1;
 

@@ -73,22 +73,49 @@ HWY_INLINE void BlockQuants(D d, const uint8_t* block, hn::Vec<D>* quants) {
   }
 }
 
-#if HWY_ARCH_X86 && HWY_MAX_BYTES == 64
+#if HWY_ARCH_X86 && HWY_MAX_BYTES >= 32
 
-// Quants of two blocks of 32 (or of one, then anything), q8_0 with their sign.
+// How bytes of two blocks of 32 lie in vectors: of 64 bytes, one block behind the other. Of 32, the first halves of both
+// in the first vector, the second halves in the second, so that the sum of both vectors' products has those of one block
+// in its lower half, and of the other in its upper; but q8_0, which needs no unpacking, a block to a vector.
+constexpr int kInTwo = 64 / kBytes;
+template <class Format>
+constexpr bool kHalves = kBytes == 32 && Format::kBytes != Q8_0::kBytes;
+
+// Bytes of two blocks at `first` and `second`; of one, then anything.
 template <class Format, bool kTwo>
-HWY_INLINE VU8 TwoBlocks(const uint8_t* block) {
+HWY_INLINE void LoadTwo(const uint8_t* first, const uint8_t* second, VU8* two) {
+#if HWY_MAX_BYTES == 64
+  const auto load = [](const uint8_t* at) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(at)); };
+  two[0].raw = _mm512_castsi256_si512(load(first));
+  if constexpr (kTwo) two[0].raw = _mm512_inserti64x4(two[0].raw, load(second), 1);
+#else
+  if constexpr (!kHalves<Format>) {
+    two[0] = hn::LoadU(DU8(), first);
+    two[1] = kTwo ? hn::LoadU(DU8(), second) : two[0];
+    return;
+  }
+  const auto load = [](const uint8_t* at) { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(at)); };
+  QUERN_UNROLL
+  for (int i = 0; i < kInTwo; ++i) {
+    two[i].raw = _mm256_castsi128_si256(load(first + i * 16));
+    if constexpr (kTwo) two[i].raw = _mm256_inserti128_si256(two[i].raw, load(second + i * 16), 1);
+  }
+#endif
+}
+
+// Quants of two blocks (or of one, then anything), q8_0 with their sign.
+template <class Format, bool kTwo>
+HWY_INLINE void TwoBlocks(const uint8_t* block, VU8* quants) {
   const uint8_t* const second = block + Format::kBytes;
   if constexpr (Format::kBytes == Q8_0::kBytes) {
-    const auto* bytes = reinterpret_cast<const __m256i*>(block + 2);
-    const __m512i low = _mm512_castsi256_si512(_mm256_loadu_si256(bytes));
-    if constexpr (!kTwo) return VU8{low};
-    return VU8{_mm512_inserti64x4(low, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(second + 2)), 1)};
+    LoadTwo<Format, kTwo>(block + 2, second + 2, quants);
   } else {
-    // Both halves of a 256-bit half hold the block's 16 bytes: the first gives the low nibbles, the second the high.
     const auto load = [](const uint8_t* at) {
       return _mm_loadu_si128(reinterpret_cast<const __m128i*>(at + Format::kNibbles));
     };
+#if HWY_MAX_BYTES == 64
+    // Both halves of a 256-bit half hold the block's 16 bytes: the first gives the low nibbles, the second the high.
     __m512i packed = _mm512_broadcast_i32x4(load(block));
     if constexpr (kTwo) packed = _mm512_mask_broadcast_i32x4(packed, 0xff00, load(second));
 #if defined(__GFNI__)
@@ -106,13 +133,34 @@ HWY_INLINE VU8 TwoBlocks(const uint8_t* block) {
       if constexpr (kTwo) fifth |= static_cast<uint64_t>(LoadScalar<uint32_t>(second + Format::kHigh)) << 32;
       codes = _mm512_mask_add_epi8(codes, fifth, codes, _mm512_set1_epi8(16));
     }
-    return Quants<Format>(DU8(), VU8{codes});
+    quants[0].raw = codes;
+#else
+    __m256i packed = _mm256_castsi128_si256(load(block));
+    if constexpr (kTwo) packed = _mm256_inserti128_si256(packed, load(second), 1);
+    const __m256i nibble = _mm256_set1_epi8(15);
+    quants[0].raw = _mm256_and_si256(packed, nibble);
+    quants[1].raw = _mm256_and_si256(_mm256_srli_epi16(packed, 4), nibble);
+    if constexpr (Format::kHigh != 0) {
+      __m256i fifth = _mm256_set1_epi32(LoadScalar<int32_t>(block + Format::kHigh));
+      if constexpr (kTwo) {
+        fifth = _mm256_blend_epi32(fifth, _mm256_set1_epi32(LoadScalar<int32_t>(second + Format::kHigh)), 0xf0);
+      }
+      // Eight bytes have the byte that holds their bits; each takes its own, as 16.
+      const __m256i bytes = _mm256_set_epi64x(0x0101010101010101, 0, 0x0101010101010101, 0);
+      const __m256i own = _mm256_set1_epi64x(static_cast<int64_t>(0x8040201008040201));
+      QUERN_UNROLL
+      for (int i = 0; i < 2; ++i) {
+        const __m256i each =
+            _mm256_shuffle_epi8(fifth, _mm256_add_epi8(bytes, _mm256_set1_epi8(static_cast<char>(2 * i))));
+        const __m256i is_set = _mm256_cmpeq_epi8(_mm256_and_si256(each, own), own);
+        quants[i].raw = _mm256_or_si256(quants[i].raw, _mm256_and_si256(is_set, _mm256_set1_epi8(16)));
+      }
+    }
+#endif
+    QUERN_UNROLL
+    for (int i = 0; i < kInTwo; ++i) quants[i] = Quants<Format>(DU8(), quants[i]);
   }
 }
-
-#endif
-
-#if HWY_ARCH_X86 && HWY_MAX_BYTES >= 32
 
 // Halves at byte `at` of `kCount` of four blocks, as f32; zero for those that are not there.
 template <class Format, int kCount>
