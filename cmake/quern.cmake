@@ -82,8 +82,15 @@ function(quern_test name)
   quern_compile_options(${name}_test PRECOMPILED test)
   target_compile_options(${name}_test PRIVATE -Wno-global-constructors)
   target_include_directories(${name}_test PRIVATE ${PROJECT_SOURCE_DIR}/tests)
-  target_compile_definitions(${name}_test PRIVATE QUERN_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
-    QUERN_MODELS_DIR="${PROJECT_SOURCE_DIR}/../shared/models")
+  # Only the sources that open files of the checkout are told where it is: the others are the same in every checkout,
+  # so that a compiler cache has them.
+  foreach(source ${sources})
+    file(STRINGS ${source} opens REGEX "QUERN_(SOURCE|MODELS)_DIR|(golden|kernel_files|device_models)\\.h\"")
+    if(opens)
+      set_source_files_properties(${source} PROPERTIES COMPILE_DEFINITIONS
+        "QUERN_SOURCE_DIR=\"${PROJECT_SOURCE_DIR}\";QUERN_MODELS_DIR=\"${PROJECT_SOURCE_DIR}/../shared/models\"")
+    endif()
+  endforeach()
   target_link_libraries(${name}_test PRIVATE ${ARG_DEPS} quern_test_main)
   add_test(NAME ${name} COMMAND ${name}_test)
   set_tests_properties(${name} PROPERTIES TIMEOUT 1200)

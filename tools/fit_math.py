@@ -78,8 +78,6 @@ FITS = {
             lambda s: (mp.cos(sq(s)) - 1 + s / 2) / s**2, lambda s: s**2 / mp.cos(sq(s)), 2, f32),
     "atan": ("atan(t) = t + t s p(s), s = t t, |t| <= 1", 0, 1,
              lambda s: (mp.atan(sq(s)) - sq(s)) / (s * sq(s)), lambda s: s * sq(s) / mp.atan(sq(s)), 8, f32),
-    "tanh": ("tanh(x) = x + x s p(s), s = x x, |x| <= 0.75", 0, mp.mpf("0.75")**2,
-             lambda s: (mp.tanh(sq(s)) - sq(s)) / (s * sq(s)), lambda s: s * sq(s) / mp.tanh(sq(s)), 5, f32),
     "erf": ("erf(x) = x + x p(x x - 1/2), |x| <= 1", -0.5, 0.5,
             lambda t: mp.erf(sq(t + 0.5)) / sq(t + 0.5) - 1, lambda t: sq(t + 0.5) / mp.erf(sq(t + 0.5)), 6, f32),
     "erf_tail": ("erf(x) = 1 - exp(-p(x - 1)), 1 <= x <= 4", 0, 3,

@@ -20,7 +20,10 @@ constexpr int64_t kMostRows = 400;            // of a block
 constexpr int64_t kLeastRows = 64;      // for which lines are copied and weights are read, where there are as many
 constexpr int64_t kTapElements = 64;    // of a row in scratch: a tap's sums are loaded and stored once more
 constexpr int64_t kLeastElements = 48;  // the same of whole runs
-constexpr int64_t kSaves = 2;           // times that what is copied is less than rows of windows are
+// Places of a line where sums of six rows fill the registers: of seven or eight, two or three are left, too few sums to
+// do anything but wait for each other.
+constexpr int64_t kLeastPlaces = 9;
+constexpr int64_t kSaves = 2;  // times that what is copied is less than rows of windows are
 
 int64_t Product(const std::vector<int64_t>& of) {
   return std::accumulate(of.begin(), of.end(), int64_t{1}, std::multiplies<>());
@@ -125,7 +128,8 @@ bool WindowLines::Choose(const RegionView& view) {
   if (row_ < kLeastElements || high_ * run_ < kSaves * stride_ * row_) return false;
   // Tiles end with each line.
   const int64_t rows = view.facts.gemm_rows;
-  if (places_ * 2 < rows) return false;
+  const int64_t least_places = view.facts.vector_registers < 32 ? kLeastPlaces : rows / 2;
+  if (places_ < least_places) return false;
   places_of_block_ = EvenStep(places_, kMostRows);
   while (places_of_block_ > rows && BytesHeld(1, places_of_block_) > kScratchBytes)
     places_of_block_ = EvenStep(places_, places_of_block_ - 1);

@@ -79,8 +79,9 @@ HWY_INLINE VF Rest(VF r, VF last) { return hn::MulAdd(hn::Mul(r, r), Poly(r, 5.0
 // exp(x) and 2^x for every x: through the subnormals to 0, inf where it is too large, NaN for NaN.
 HWY_INLINE VF Exp(Sixteenths e) { return TimesPower(e, Rest(e.r, e.r)); }
 HWY_INLINE VF Exp(VF x) { return Exp(Reduce(x)); }
-// exp(x) as near as a float comes but for a few hundredths of its last place, for twice the look-ups.
-HWY_INLINE VF ExpNear(VF x) {
+// exp(x) where it is not too large, as near as a float comes but for a few hundredths of its last place, for twice the
+// look-ups.
+HWY_INLINE VF ExpDown(VF x) {
   const Sixteenths e = Reduce(x);
   return TimesPower(e, Rest(e.r, hn::Add(e.r, LookUp(kPowersLow, e.j))));
 }
@@ -125,19 +126,21 @@ HWY_INLINE VF TimesPowerOfTwo(VF p, VI bits) {
   return hn::Mul(hn::Mul(p, a), b);
 }
 
-// exp(n ln 2 + reduced) / 2^n.
-HWY_INLINE VF Mantissa(Whole e) {
+// exp(n ln 2 + reduced) / 2^n, and that less 1.
+HWY_INLINE VF MantissaRest(Whole e) {
   const VF r = hn::NegMulAdd(e.n, Const(kLn2Lo), e.reduced);
   const VF p = PolyByPairs(r, 4.99999940e-01f, 1.66665226e-01f, 4.16682921e-02f, 8.36853217e-03f, 1.38182985e-03f);
-  return hn::Add(Const(1.0f), hn::MulAdd(hn::Mul(r, r), p, r));
+  return hn::MulAdd(hn::Mul(r, r), p, r);
 }
+HWY_INLINE VF Mantissa(Whole e) { return hn::Add(Const(1.0f), MantissaRest(e)); }
 
-// exp(x) and 2^x for every x: through the subnormals to 0, inf where it is too large, NaN for NaN.
-HWY_INLINE VF Exp(VF x) {
-  const Whole e = Reduce(AtMost(89.0f, AtLeast(-104.0f, x)));
+// exp(x) and 2^x for every x: through the subnormals to 0, inf where it is too large, NaN for NaN; and exp(x) where it
+// is not too large.
+HWY_INLINE VF ExpDown(VF x) {
+  const Whole e = Reduce(AtLeast(-104.0f, x));
   return TimesPowerOfTwo(Mantissa(e), e.bits);
 }
-HWY_INLINE VF ExpNear(VF x) { return Exp(x); }
+HWY_INLINE VF Exp(VF x) { return ExpDown(AtMost(89.0f, x)); }
 HWY_INLINE VF Exp2(VF x) {
   const VF shift = Const(kWhole), clamped = AtMost(129.0f, AtLeast(-151.0f, x));
   const VF shifted = hn::Add(clamped, shift);
@@ -148,10 +151,15 @@ HWY_INLINE VF Exp2(VF x) {
   return TimesPowerOfTwo(hn::Add(Const(1.0f), hn::MulAdd(hn::Mul(r, r), p, linear)), hn::BitCast(kI32, shifted));
 }
 
+// 2^n where that is an ordinary float.
+HWY_INLINE VF PowerWithin(Whole e) {
+  return hn::BitCast(kF32, hn::ShiftLeft<23>(hn::Sub(e.bits, hn::Set(kI32, 127))));
+}
+
 // exp(x) where it and 2^n are ordinary floats: of x in [-87, 88] or NaN.
 HWY_INLINE VF ExpWithin(VF x) {
   const Whole e = Reduce(x);
-  return hn::Mul(Mantissa(e), hn::BitCast(kF32, hn::ShiftLeft<23>(hn::Sub(e.bits, hn::Set(kI32, 127)))));
+  return hn::Mul(Mantissa(e), PowerWithin(e));
 }
 
 // Of x in [-87, 89] or NaN.

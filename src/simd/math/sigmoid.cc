@@ -23,9 +23,8 @@ HWY_INLINE VF Quotient(VF n, VF e) {
 
 QUERN_INLINE(Vec, q_sigmoid_f32)(Vec raw) {
   const VF x = FromRaw(raw), one = Const(1.0f);
-  const VF e = ExpNear(hn::Neg(hn::Abs(x)));
-  const MF negative = hn::Lt(x, hn::Zero(kF32));
-  return ToRaw(Quotient(hn::IfThenElse(negative, e, one), e));
+  const VF e = ExpDown(hn::Neg(hn::Abs(x)));
+  return ToRaw(Quotient(hn::IfNegativeThenElse(x, e, one), e));
 }
 
 QUERN_INLINE(VecF64, q_sigmoid_f64)(VecF64 raw) {

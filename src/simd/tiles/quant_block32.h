@@ -75,9 +75,9 @@ HWY_INLINE void BlockQuants(D d, const uint8_t* block, hn::Vec<D>* quants) {
 
 #if HWY_ARCH_X86 && HWY_MAX_BYTES >= 32
 
-// How bytes of two blocks of 32 lie in vectors: of 64 bytes, one block behind the other. Of 32, the first halves of both
-// in the first vector, the second halves in the second, so that the sum of both vectors' products has those of one block
-// in its lower half, and of the other in its upper; but q8_0, which needs no unpacking, a block to a vector.
+// How bytes of two blocks of 32 lie in vectors: of 64 bytes, one block behind the other. Of 32, first halves of both in
+// the first vector, second halves in the second, so that the sum of the products of both has those of one block in its
+// lower half, and of the other in its upper; but of q8_0, which needs no unpacking, a block to a vector.
 constexpr int kInTwo = 64 / kBytes;
 template <class Format>
 constexpr bool kHalves = kBytes == 32 && Format::kBytes != Q8_0::kBytes;

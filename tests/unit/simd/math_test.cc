@@ -33,7 +33,7 @@ const UnaryCase kUnary[] = {
     {"q_expm1_f32", std::expm1, 1.5}, {"q_log1p_f32", std::log1p, 1.5}, {"q_exp_f32", std::exp, 1},
     {"q_exp2_f32", std::exp2, 4},     {"q_log_f32", std::log, 1},       {"q_log2_f32", std::log2, 4},
     {"q_rsqrt_f32", Rsqrt, 4},        {"q_sigmoid_f32", Sigmoid, 2.25}, {"q_sin_f32", std::sin, 4},
-    {"q_tan_f32", std::tan, 4},       {"q_tanh_f32", std::tanh, 1.3},
+    {"q_tan_f32", std::tan, 4},       {"q_tanh_f32", std::tanh, 2.4},
 };
 
 struct BinaryCase {
