@@ -152,9 +152,7 @@ HWY_INLINE VF Exp2(VF x) {
 }
 
 // 2^n where that is an ordinary float.
-HWY_INLINE VF PowerWithin(Whole e) {
-  return hn::BitCast(kF32, hn::ShiftLeft<23>(hn::Sub(e.bits, hn::Set(kI32, 127))));
-}
+HWY_INLINE VF PowerWithin(Whole e) { return hn::BitCast(kF32, hn::ShiftLeft<23>(hn::Sub(e.bits, hn::Set(kI32, 127)))); }
 
 // exp(x) where it and 2^n are ordinary floats: of x in [-87, 88] or NaN.
 HWY_INLINE VF ExpWithin(VF x) {
