@@ -113,14 +113,17 @@ TEST(Convolutions, OfLines) {
                          const std::string& type = "f32") { ExpectConvAsGiven(x, w, WithLast(attributes), y, type); };
   // Several blocks of lines, the last of them shorter; columns that no panel divides; images of a batch.
   expect("2, 37, 13, 65", "40, 65, 2, 3", "pads = [1, 1, 0, 1]", "2, 37, 13, 40");
-  expect("2, 9, 7, 131", "65, 131, 3, 2", "pads = [2, 1, 0, 1]", "2, 9, 8, 65");
-  expect("2, 7, 9, 67", "9, 67, 4, 2", "", "2, 4, 8, 9");
+  expect("2, 9, 10, 131", "65, 131, 3, 2", "pads = [2, 1, 0, 1]", "2, 9, 11, 65");
+  expect("2, 7, 12, 67", "9, 67, 4, 2", "", "2, 4, 11, 9");
   for (const char* const type : {"f16", "bf16"})
-    expect("1, 5, 7, 67", "9, 67, 3, 3", "pads = [1, 1, 1, 1]", "1, 5, 7, 9", type);
+    expect("1, 5, 11, 67", "9, 67, 3, 3", "pads = [1, 1, 1, 1]", "1, 5, 11, 9", type);
+  // Lines so short that they are copied at levels with many registers alone.
+  expect("2, 5, 7, 67", "9, 67, 3, 3", "pads = [1, 1, 1, 1]", "2, 5, 7, 9");
+  expect("2, 5, 8, 67", "9, 67, 3, 3", "pads = [1, 1, 1, 1]", "2, 5, 8, 9");
   // Windows further apart than their places: parts of a row in the last tap, in either direction.
-  expect("1, 11, 13, 67", "9, 67, 3, 3", "pads = [1, 1, 1, 1], strides = [2, 2]", "1, 6, 7, 9");
-  expect("2, 4, 23, 67", "9, 67, 3, 5", "pads = [1, 2, 1, 0], strides = [1, 3]", "2, 4, 7, 9");
-  expect("1, 16, 9, 65", "9, 65, 7, 3", "strides = [3, 1]", "1, 4, 7, 9");
+  expect("1, 11, 21, 67", "9, 67, 3, 3", "pads = [1, 1, 1, 1], strides = [2, 2]", "1, 6, 11, 9");
+  expect("2, 4, 35, 67", "9, 67, 3, 5", "pads = [1, 2, 1, 0], strides = [1, 3]", "2, 4, 11, 9");
+  expect("1, 16, 13, 65", "9, 65, 7, 3", "strides = [3, 1]", "1, 4, 11, 9");
   expect("1, 11, 13, 67", "9, 67, 1, 5", "strides = [2, 1]", "1, 6, 9, 9");
   // Lines of the image that are further apart.
   expect("1, 7, 9, 67", "9, 67, 3, 3", "pads = [2, 1, 2, 1], dilations = [2, 1]", "1, 7, 9, 9");
@@ -133,21 +136,21 @@ TEST(Convolutions, OfLines) {
   expect("2, 2, 201, 257", "9, 257, 2, 3", "pads = [0, 1, 1, 1], strides = [1, 2]", "2, 2, 101, 9");
   // Rows of whole runs, where channels are few.
   expect("2, 5, 19, 17", "33, 17, 3, 3", "pads = [1, 1, 1, 1]", "2, 5, 19, 33");
-  expect("1, 7, 13, 31", "9, 31, 5, 5", "pads = [2, 2, 2, 2], strides = [2, 2]", "1, 4, 7, 9");
+  expect("1, 7, 21, 31", "9, 31, 5, 5", "pads = [2, 2, 2, 2], strides = [2, 2]", "1, 4, 11, 9");
   // Planes of three dimensions.
-  expect("2, 2, 3, 7, 67", "9, 67, 3, 3, 3", "pads = [1, 1, 1, 1, 1, 1]", "2, 2, 3, 7, 9");
+  expect("2, 2, 3, 11, 67", "9, 67, 3, 3, 3", "pads = [1, 1, 1, 1, 1, 1]", "2, 2, 3, 11, 9");
   expect("1, 7, 3, 13, 19", "9, 19, 2, 3, 3", "pads = [0, 1, 1, 1, 1, 1], strides = [2, 1, 1], dilations = [2, 1, 1]",
          "1, 3, 3, 13, 9");
   // Products that share them, side by side and in one result.
   ExpectRight(R"(graph g {
-  %0 = Input() {name = "x"} : f32[2, 5, 8, 67]
+  %0 = Input() {name = "x"} : f32[2, 5, 13, 67]
   %1 = Param() {name = "v"} : f32[64, 67, 3, 3]
   %2 = Param() {name = "w"} : f32[32, 67, 3, 3]
   %3 = Param() {name = "u"} : f32[32, 67, 3, 3]
-  %4 = Conv(%0, %1) {channels_last = true} : f32[2, 3, 6, 64]
-  %5 = Conv(%0, %2) {channels_last = true} : f32[2, 3, 6, 32]
-  %6 = Conv(%0, %3) {channels_last = true} : f32[2, 3, 6, 32]
-  %7 = Mul(%5, %6) : f32[2, 3, 6, 32]
+  %4 = Conv(%0, %1) {channels_last = true} : f32[2, 3, 11, 64]
+  %5 = Conv(%0, %2) {channels_last = true} : f32[2, 3, 11, 32]
+  %6 = Conv(%0, %3) {channels_last = true} : f32[2, 3, 11, 32]
+  %7 = Mul(%5, %6) : f32[2, 3, 11, 32]
   return %4, %7
 })",
               {{}});
