@@ -62,8 +62,9 @@ PlanarRow PlanarRowOf(DType dtype, int64_t k);
 //           exactly, so the accumulator of a group is finished by one conversion and one fma.
 //   mins:   where HasMinimums: i16 [K/group/2][16][2] minimums, two groups interleaved for a 2-way word dot.
 //   supers: where HasMinimums: f32 [K/256][16] dmin; where HasAdded: f32 [K/32][16] what is added.
-// bytes has room for any level's form: `amx` keeps other contents where groups have scales, code * scale in two bytes
-// (src/simd/tiles/quant_amx.h), which only that level's packs and tiles see.
+// bytes has room for any level's form: where groups have scales `amx` keeps code * scale in two bytes
+// (src/simd/tiles/quant_amx.h), and levels that multiply bytes in pairs keep scales as words (quant_layout.h there),
+// which only a level's packs and tiles see.
 struct Panel16 {
   int64_t scales, mins, supers, bytes;
 };

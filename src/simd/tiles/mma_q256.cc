@@ -4,7 +4,12 @@
 //   c += xd * (sum_g scale_g * ((codes_g - offset) . quants_g) - dmin * sum_g min_g * sum_g(quants))
 //
 // for each block of 256; g: its groups; scale_g is d times the one of the block, from the panel. minimums: of q2_K,
-// q4_K and q5_K; offset: of the others. The integer sums are exact.
+// q4_K and q5_K; offset: of the others. The integer sums are exact. Where scales are words (kWordScales) they are those
+// of a block, of which d is a factor:
+//
+//   c += xd * d * (sum_g scale_g * codes_g . quants_g - offset * sum_g scale_g * sum_g(quants))
+#include <type_traits>
+
 #include "simd/tiles/quant_amx.h"
 #include "simd/tiles/quant_few.h"
 #include "simd/tiles/quant_mma.h"
@@ -29,8 +34,9 @@ HWY_NOINLINE void Tile(const DotCall& call, int64_t row, const PanelPart& part) 
   const int64_t x_stride = call.x_stride, first = part.first, k = part.k;
   const PlanarAt<256> planar(call.k);
   const DF32 df;
-  const PanelAt<Format> at(k);
-  const auto* scales = reinterpret_cast<const float*>(panel + at.scales);
+  using At = std::conditional_t<kWordScales, WordPanelAt<Format>, PanelAt<Format>>;
+  const At at(k);
+  const uint8_t* scales = panel + at.scales;
   [[maybe_unused]] const auto* mins = reinterpret_cast<const int16_t*>(panel + at.mins);
   [[maybe_unused]] const auto* supers = reinterpret_cast<const float*>(panel + at.supers);
   RowPointers<M> rows(x + first, x_stride);
@@ -44,42 +50,74 @@ HWY_NOINLINE void Tile(const DotCall& call, int64_t row, const PanelPart& part) 
   // Sums of the quants of groups, and bytes of them a block.
   const uint8_t* const group_sums = x + (kGroups == 16 ? planar.sums : planar.wide_sums) + first / Format::kGroup * 2;
   const uint8_t* const block_scales = x + planar.scales + first / 256 * 4;
-  Starts<Format, M, kGroups> starts;
+  [[maybe_unused]] Starts<Format, M, kGroups> starts;
   for (int64_t b = 0; b < k / 256; ++b) {
-    if constexpr (kOffset<Format> != 0) starts.Load(group_sums + b * kGroups * 2, x_stride);
+    const uint8_t* const block_sums = group_sums + b * kGroups * 2;
+    // Of the groups of a block what stands in `mins`, times the sum of a row's quants.
+    const auto of_groups = [&](int r, int v) {
+      VI32 sum = hn::Zero(DI32());
+      QUERN_UNROLL
+      for (int pair = 0; pair < kGroups / 2; ++pair) {
+        const VI16 two = hn::LoadU(DI16(), mins + pair * 32 + v * kLanes * 2);
+        sum = WordDot(sum, two, hn::BitCast(DI16(), Broadcast4(block_sums + r * x_stride + pair * 4)));
+      }
+      return sum;
+    };
     VF32 sum[M][kColumnVectors];
-    QUERN_UNROLL
-    for (int r = 0; r < M; ++r) {
+    if constexpr (kWordScales) {
+      VI32 total[M][kColumnVectors];
       QUERN_UNROLL
-      for (int v = 0; v < kColumnVectors; ++v) sum[r][v] = hn::Zero(df);
-    }
-#pragma clang loop unroll(disable)
-    for (int g = 0; g < kGroups; ++g, panel += Format::kGroup * 16, scales += 16) {
-      VI32 products[M][kColumnVectors];
-      SumGroup<Format, M>(panel, rows, [&](int r) { return starts.Get(r, g); }, products);
-      rows.Advance(Format::kGroup);
-      QUERN_UNROLL
-      for (int v = 0; v < kColumnVectors; ++v) {
-        const VF32 scale = hn::LoadU(df, scales + v * kLanes);
+      for (int r = 0; r < M; ++r) {
         QUERN_UNROLL
-        for (int r = 0; r < M; ++r) sum[r][v] = hn::MulAdd(hn::ConvertTo(df, products[r][v]), scale, sum[r][v]);
+        for (int v = 0; v < kColumnVectors; ++v) total[r][v] = hn::Zero(DI32());
+      }
+#pragma clang loop unroll(disable)
+      for (int g = 0; g < kGroups; ++g, panel += Format::kGroup * 16, scales += 64) {
+        const auto scaled = [&](VI32 to, VI16 pairs, int v) {
+          return WordDot(to, pairs, hn::LoadU(DI16(), reinterpret_cast<const int16_t*>(scales + v * kBytes)));
+        };
+        SumGroup<Format, M>(panel, rows, [&](int r, int v) { return total[r][v]; }, scaled, total);
+        rows.Advance(Format::kGroup);
+      }
+      QUERN_UNROLL
+      for (int r = 0; r < M; ++r) {
+        QUERN_UNROLL
+        for (int v = 0; v < kColumnVectors; ++v) {
+          VI32 whole = total[r][v];
+          if constexpr (At::kScalesAgain)
+            whole = hn::Sub(whole, hn::ShiftLeft<CeilLog2(Format::kOffset)>(of_groups(r, v)));
+          sum[r][v] = hn::Mul(hn::ConvertTo(df, whole), hn::LoadU(df, supers + v * kLanes));
+        }
+      }
+      supers += 16;
+      if constexpr (At::kScalesAgain) mins += kGroups * 16;
+    } else {
+      if constexpr (kOffset<Format> != 0) starts.Load(block_sums, x_stride);
+      QUERN_UNROLL
+      for (int r = 0; r < M; ++r) {
+        QUERN_UNROLL
+        for (int v = 0; v < kColumnVectors; ++v) sum[r][v] = hn::Zero(df);
+      }
+#pragma clang loop unroll(disable)
+      for (int g = 0; g < kGroups; ++g, panel += Format::kGroup * 16, scales += 64) {
+        VI32 products[M][kColumnVectors];
+        SumGroup<Format, M>(panel, rows, [&](int r, int) { return starts.Get(r, g); }, Unscaled(), products);
+        rows.Advance(Format::kGroup);
+        QUERN_UNROLL
+        for (int v = 0; v < kColumnVectors; ++v) {
+          const VF32 scale = hn::LoadU(df, reinterpret_cast<const float*>(scales) + v * kLanes);
+          QUERN_UNROLL
+          for (int r = 0; r < M; ++r) sum[r][v] = hn::MulAdd(hn::ConvertTo(df, products[r][v]), scale, sum[r][v]);
+        }
       }
     }
     if constexpr (Format::kHasMins) {
-      const uint8_t* block_sums = group_sums + b * kGroups * 2;
       QUERN_UNROLL
-      for (int v = 0; v < kColumnVectors; ++v) {
-        const VF32 dmin = hn::LoadU(df, supers + v * kLanes);
+      for (int r = 0; r < M; ++r) {
         QUERN_UNROLL
-        for (int r = 0; r < M; ++r) {
-          VI32 sum_min = hn::Zero(DI32());
-          QUERN_UNROLL
-          for (int pair = 0; pair < kGroups / 2; ++pair) {
-            const VI16 two_mins = hn::LoadU(DI16(), mins + pair * 32 + v * kLanes * 2);
-            const auto two_sums = hn::BitCast(DI16(), Broadcast4(block_sums + r * x_stride + pair * 4));
-            sum_min = WordDot(sum_min, two_mins, two_sums);
-          }
-          sum[r][v] = hn::NegMulAdd(hn::ConvertTo(df, sum_min), dmin, sum[r][v]);
+        for (int v = 0; v < kColumnVectors; ++v) {
+          const VF32 dmin = hn::LoadU(df, supers + v * kLanes);
+          sum[r][v] = hn::NegMulAdd(hn::ConvertTo(df, of_groups(r, v)), dmin, sum[r][v]);
         }
       }
       mins += kGroups * 16;

@@ -44,7 +44,7 @@ HWY_NOINLINE void Tile(const DotCall& call, int64_t row, const PanelPart& part) 
 #pragma clang loop unroll(disable)
     for (int64_t b = 0; b < count; ++b, panel += 8 * 64, scales += 16) {
       VI32 products[M][kColumnVectors];
-      SumGroup<Format, M>(panel, rows, [&](int r) { return starts.Get(r, behind + b); }, products);
+      SumGroup<Format, M>(panel, rows, [&](int r, int) { return starts.Get(r, behind + b); }, Unscaled(), products);
       QUERN_UNROLL
       for (int v = 0; v < kColumnVectors; ++v) {
         const VF32 d = hn::LoadU(df, scales + v * kLanes);

@@ -1,8 +1,10 @@
 // qk_pack_F_panel16 of the formats of blocks of 256: 16 rows of blocks of 256 interleaved for 4-way dot products
-// (kir/layout.h, Panel16; at the level `amx` quant_amx.h).
+// (kir/layout.h, Panel16; at the level `amx` quant_amx.h; where scales are words WordPanelAt of quant_layout.h).
 //
 // The rows are transposed while still packed, nibbles and the bits above them apart, and made codes afterwards: half
 // the shuffles.
+#include <type_traits>
+
 #include "simd/tiles/quant_amx.h"
 #include "simd/tiles/quant_codes.h"
 #include "simd/tiles/quant_panel.h"
@@ -11,21 +13,32 @@ namespace quern::simd {
 namespace {
 
 // Where the header of one block column goes.
-//   scales: of the 16 rows for each group, f32 d * scale;  on AMX the scale twice, in both words of a lane
-//   mins:   word pairs of minimums;  supers: dmin;  on AMX d, then dmin
+//   scales: of the 16 rows for each group, f32 d * scale;  kInWords: the scale twice, in both words of a lane
+//   mins:   word pairs of minimums;  supers: dmin;  kInWords: d, then dmin
+#if defined(__AMX_INT8__)
+constexpr bool kInWords = true;
+#else
+constexpr bool kInWords = kWordScales;
+#endif
 struct HeaderAt {
   void* scales;
   uint32_t* mins;
   float* supers;
 
   HWY_INLINE void StoreScale(int group, int i, [[maybe_unused]] VF32 d, VI32 scale) const {
-#if defined(__AMX_INT8__)
-    const VI32 words = hn::Or(hn::And(scale, hn::Set(DI32(), 0xffff)), hn::ShiftLeft<16>(scale));
-    hn::StoreU(words, DI32(), static_cast<int32_t*>(scales) + group * 16 + i * kLanes);
-#else
-    const VF32 product = hn::Mul(d, hn::ConvertTo(DF32(), scale));
-    hn::StoreU(product, DF32(), static_cast<float*>(scales) + group * 16 + i * kLanes);
-#endif
+    if constexpr (kInWords) {
+      const VI32 words = hn::Or(hn::And(scale, hn::Set(DI32(), 0xffff)), hn::ShiftLeft<16>(scale));
+      hn::StoreU(words, DI32(), static_cast<int32_t*>(scales) + group * 16 + i * kLanes);
+    } else {
+      const VF32 product = hn::Mul(d, hn::ConvertTo(DF32(), scale));
+      hn::StoreU(product, DF32(), static_cast<float*>(scales) + group * 16 + i * kLanes);
+    }
+  }
+  HWY_INLINE void StoreD(int i, VF32 d) const {
+    if constexpr (kInWords) hn::StoreU(d, DF32(), supers + i * kLanes);
+  }
+  HWY_INLINE void StoreDmin(int i, VF32 dmin) const {
+    hn::StoreU(dmin, DF32(), supers + (kInWords ? 16 : 0) + i * kLanes);
   }
 };
 
@@ -35,7 +48,6 @@ template <class Format>
   requires(Format::kHasMins && Format::kGroup == 32)
 HWY_INLINE void PackHeader(const BlockColumn& column, const HeaderAt& to) {
   const DU32 d;
-  const DF32 df;
   const Lines4 header = TransposeRows(column, 0);
   for (int i = 0; i < kLineVectors; ++i) {
     const auto halves = hn::BitCast(d, header.line[0][i]);
@@ -47,12 +59,8 @@ HWY_INLINE void PackHeader(const BlockColumn& column, const HeaderAt& to) {
     const hn::Vec<DU32> scale_bytes[2] = {hn::And(a, six), high_scales};
     const hn::Vec<DU32> min_bytes[2] = {hn::And(b, six), high_mins};
     const VF32 block_d = LowHalves(halves), block_dmin = LowHalves(hn::ShiftRight<16>(halves));
-#if defined(__AMX_INT8__)
-    hn::StoreU(block_d, df, to.supers);
-    hn::StoreU(block_dmin, df, to.supers + 16);
-#else
-    hn::StoreU(block_dmin, df, to.supers + i * kLanes);
-#endif
+    to.StoreD(i, block_d);
+    to.StoreDmin(i, block_dmin);
     const auto byte = hn::Set(d, 255);
     for (int s = 0; s < 8; ++s) {
       const auto scale = hn::And(hn::ShiftRightSame(scale_bytes[s / 4], s % 4 * 8), byte);
@@ -73,9 +81,7 @@ HWY_INLINE void PackHeader(const BlockColumn& column, const HeaderAt& to) {
   const Lines4 bytes = TransposeRows(column, Format::kScales), tail = TransposeRows(column, Format::kBytes - 16);
   for (int i = 0; i < kLineVectors; ++i) {
     const VF32 d = LowHalves(hn::ShiftRight<16>(hn::BitCast(DU32(), tail.line[3][i])));
-#if defined(__AMX_INT8__)
-    hn::StoreU(d, DF32(), to.supers);
-#endif
+    to.StoreD(i, d);
     for (int g = 0; g < 16; ++g) {
       const VI32 four = hn::BitCast(DI32(), bytes.line[g / 4][i]);
       to.StoreScale(g, i, d, hn::ShiftRight<24>(hn::ShiftLeftSame(four, 24 - g % 4 * 8)));
@@ -93,12 +99,8 @@ HWY_INLINE void PackHeader(const BlockColumn& column, const HeaderAt& to) {
   for (int i = 0; i < kLineVectors; ++i) {
     const auto halves = hn::BitCast(d, tail.line[3][i]);
     const VF32 block_d = LowHalves(halves), block_dmin = LowHalves(hn::ShiftRight<16>(halves));
-#if defined(__AMX_INT8__)
-    hn::StoreU(block_d, DF32(), to.supers);
-    hn::StoreU(block_dmin, DF32(), to.supers + 16);
-#else
-    hn::StoreU(block_dmin, DF32(), to.supers + i * kLanes);
-#endif
+    to.StoreD(i, block_d);
+    to.StoreDmin(i, block_dmin);
     for (int g = 0; g < 16; g += 2) {
       const auto two = hn::ShiftRightSame(hn::BitCast(d, bytes.line[g / 4][i]), g % 4 * 8);
       to.StoreScale(g, i, block_d, hn::BitCast(DI32(), hn::And(two, four)));
@@ -121,9 +123,7 @@ HWY_INLINE void PackHeader(const BlockColumn& column, const HeaderAt& to) {
     const hn::Vec<DU32> low[2] = {joined(0), joined(1)};
     const auto high = joined(2);
     const VF32 block_d = LowHalves(hn::ShiftRight<16>(word(3)));
-#if defined(__AMX_INT8__)
-    hn::StoreU(block_d, DF32(), to.supers);
-#endif
+    to.StoreD(i, block_d);
     for (int g = 0; g < 16; ++g) {
       const auto four = hn::And(hn::ShiftRightSame(low[g / 4 % 2], g % 4 * 8 + g / 8 * 4), hn::Set(d, 15));
       const auto two = hn::And(hn::ShiftRightSame(high, g % 4 * 8 + g / 4 * 2), hn::Set(d, 3));
@@ -142,9 +142,7 @@ HWY_INLINE void PackHeader(const BlockColumn& column, const HeaderAt& to) {
   for (int i = 0; i < kLineVectors; ++i) {
     const auto first = hn::BitCast(d, header.line[0][i]), low = hn::BitCast(d, header.line[1][i]);
     const VF32 block_d = LowHalves(first);
-#if defined(__AMX_INT8__)
-    hn::StoreU(block_d, DF32(), to.supers);
-#endif
+    to.StoreD(i, block_d);
     for (int g = 0; g < 8; ++g) {
       const auto four = hn::And(hn::ShiftRightSame(low, g * 4), hn::Set(d, 15));
       const auto two = hn::And(hn::ShiftRightSame(first, 16 + g * 2), hn::Set(d, 3));
@@ -169,9 +167,7 @@ HWY_INLINE void PackHeader(const BlockColumn& column, const HeaderAt& to) {
   }
   for (int i = 0; i < kLineVectors; ++i) {
     const VF32 d = hn::Load(DF32(), block_d + i * kLanes);
-#if defined(__AMX_INT8__)
-    hn::StoreU(d, DF32(), to.supers);
-#endif
+    to.StoreD(i, d);
     for (int g = 0; g < kGroups; ++g) to.StoreScale(g, i, d, hn::Load(DI32(), scales[g] + i * kLanes));
   }
 }
@@ -260,17 +256,29 @@ HWY_INLINE void ForCodes(const BlockColumn& column, const Store& store) {
   }
 }
 
+// Words of scales that stand twice, in pairs of two groups.
+template <int kGroups>
+HWY_INLINE void PairScales(const float* twice, uint32_t* pairs) {
+  const DU32 d;
+  for (int pair = 0; pair < kGroups / 2; ++pair) {
+    for (int i = 0; i < kLineVectors; ++i) {
+      const auto* at = reinterpret_cast<const uint32_t*>(twice) + pair * 32 + i * kLanes;
+      const auto one = hn::And(hn::LoadU(d, at), hn::Set(d, 0xffff)), other = hn::ShiftLeft<16>(hn::LoadU(d, at + 16));
+      hn::StoreU(hn::Or(one, other), d, pairs + pair * 16 + i * kLanes);
+    }
+  }
+}
+
 template <class Format>
 HWY_INLINE void PackPanel(void* dst, const void* src, int64_t src_stride, int64_t rows, int64_t k) {
   auto* panel = static_cast<uint8_t*>(dst);
   constexpr int kGroups = 256 / Format::kGroup;
 #if defined(__AMX_INT8__)
   const AmxPanelAt<Format> at(k);
-  constexpr int kSupers = Format::kHasMins ? 32 : 16;
 #else
-  const PanelAt<Format> at(k);
-  constexpr int kSupers = 16;
+  const std::conditional_t<kWordScales, WordPanelAt<Format>, PanelAt<Format> > at(k);
 #endif
+  constexpr int kSupers = kInWords && Format::kHasMins ? 32 : 16;
   auto* mins = reinterpret_cast<uint32_t*>(panel + at.mins);
   auto* supers = reinterpret_cast<float*>(panel + at.supers);
   BlockColumns<Format> columns(src, src_stride, rows);
@@ -291,6 +299,9 @@ HWY_INLINE void PackPanel(void* dst, const void* src, int64_t src_stride, int64_
 #else
     auto* scales = reinterpret_cast<float*>(panel + at.scales) + b * kGroups * 16;
     PackHeader<Format>(column, {scales, mins + b * kGroups * 8, supers + b * kSupers});
+    if constexpr (kWordScales) {
+      if constexpr (WordPanelAt<Format>::kScalesAgain) PairScales<kGroups>(scales, mins + b * kGroups * 8);
+    }
     ForCodes<Format>(
         column, [&](VU8 codes, int j, int i) { hn::StoreU(codes, DU8(), panel + (b * 64 + j / 4) * 64 + i * kBytes); });
 #endif

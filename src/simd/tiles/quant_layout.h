@@ -152,5 +152,19 @@ struct PanelAt {
         supers(mins + (Format::kHasMins ? k / Format::kGroup * 32 : 0)) {}
 };
 
+// The same where scales are words (kWordScales), of blocks of 256:
+//   scales  i16 [K/group][16][2]: the scale of the group, twice
+//   mins    i16 [K/group/2][16][2], two groups interleaved: minimums, or where codes have an offset the scales again
+//   supers  f32 [K/256][16] d; with minimums f32 [K/256][2][16]: d, then dmin
+template <class Format>
+struct WordPanelAt {
+  static constexpr bool kScalesAgain = !Format::kHasMins && Format::kCodes < 256;
+  int64_t scales, mins, supers;
+  explicit WordPanelAt(int64_t k)
+      : scales(k * 16),
+        mins(scales + k / Format::kGroup * 64),
+        supers(mins + (Format::kHasMins || kScalesAgain ? k / Format::kGroup * 32 : 0)) {}
+};
+
 }  // namespace
 }  // namespace quern::simd

@@ -82,12 +82,12 @@ constexpr bool kSignedCodes = !kByteDot && Format::kCodes == 256;
 
 HWY_INLINE VI8 Broadcast4(const uint8_t* at) { return hn::BitCast(DI8(), hn::Set(DI32(), LoadScalar<int32_t>(at))); }
 
-// sum[r][v] = start(r) + codes . quants over one group of a panel: i32, exact. `panel` is at the group's first codes,
-// `rows` at its first quants. Without byte dots the steps are loops: of a group in one piece the compiler makes walks
+// sum[r][v] = start(r, v) + codes . quants over one group of a panel: i32, exact. `panel` is at the group's first codes,
+// `rows` at its first quants. Words of pairs of products are added by `add(sum, pairs, v)`. Without byte dots the steps are loops: of a group in one piece the compiler makes walks
 // by row or by vector of columns, and what these share goes through the stack.
-template <class Format, int M, class Start>
+template <class Format, int M, class Start, class Add>
 HWY_INLINE void SumGroup(const uint8_t* panel, const RowPointers<M>& rows, const Start& start,
-                         VI32 (*sum)[kColumnVectors]) {
+                         [[maybe_unused]] const Add& add, VI32 (*sum)[kColumnVectors]) {
   constexpr int kSteps = Format::kGroup / 4, kPairs = kPairSteps<Format>;
   const DU8 d;
   const auto codes_at = [&](int step, int v) {
@@ -106,7 +106,7 @@ HWY_INLINE void SumGroup(const uint8_t* panel, const RowPointers<M>& rows, const
     }
   };
   if constexpr (kByteDot) {
-    each([&](int r, int v) { sum[r][v] = start(r); });
+    each([&](int r, int v) { sum[r][v] = start(r, v); });
     QUERN_UNROLL
     for (int step = 0; step < kSteps; ++step) {
       const VU8 codes = codes_at(step, 0);
@@ -114,7 +114,7 @@ HWY_INLINE void SumGroup(const uint8_t* panel, const RowPointers<M>& rows, const
       for (int r = 0; r < M; ++r) sum[r][0] = ByteDot(sum[r][0], codes, quants_at(step, r));
     }
   } else if constexpr (kPairs <= 2) {
-    each([&](int r, int v) { sum[r][v] = start(r); });
+    each([&](int r, int v) { sum[r][v] = start(r, v); });
 #pragma clang loop unroll(disable)
     for (int step = 0; step < kSteps; step += kPairs) {
       VU8 codes[kPairs][kColumnVectors];
@@ -126,7 +126,7 @@ HWY_INLINE void SumGroup(const uint8_t* panel, const RowPointers<M>& rows, const
       each([&](int r, int v) {
         VI16 pairs = pair_dot(codes[0][v], quants_at(step, r));
         if constexpr (kPairs == 2) pairs = hn::Add(pairs, pair_dot(codes[1][v], quants_at(step + 1, r)));
-        sum[r][v] = AddPairs(sum[r][v], pairs);
+        sum[r][v] = add(sum[r][v], pairs, v);
       });
     }
   } else {
@@ -141,10 +141,17 @@ HWY_INLINE void SumGroup(const uint8_t* panel, const RowPointers<M>& rows, const
         for (int v = 0; v < kColumnVectors; ++v) codes[v] = codes_at(step, v);
         each([&](int r, int v) { pairs[r][v] = hn::Add(pairs[r][v], pair_dot(codes[v], quants_at(step, r))); });
       }
-      each([&](int r, int v) { sum[r][v] = AddPairs(first == 0 ? start(r) : sum[r][v], pairs[r][v]); });
+      each([&](int r, int v) { sum[r][v] = add(first == 0 ? start(r, v) : sum[r][v], pairs[r][v], v); });
     }
   }
 }
+
+// Adds pairs as they are.
+struct Unscaled {
+  HWY_INLINE VI32 operator()(VI32 sum, VI16 pairs, int) const { return AddPairs(sum, pairs); }
+};
+
+constexpr int CeilLog2(int value) { return value <= 1 ? 0 : 1 + CeilLog2((value + 1) / 2); }
 
 // What the sums of kGroups groups of a row start from: -offset * sum(quants), since a panel stores code + offset.
 // Nothing for formats without an offset, or for signed pairs, which take the offset away from the codes.
@@ -168,7 +175,6 @@ struct Starts {
   HWY_INLINE VI32 Get(int r, int64_t group) const {
     return kOffset<Format> == 0 ? hn::Zero(DI32()) : hn::Set(DI32(), at[r][group]);
   }
-  static constexpr int CeilLog2(int value) { return value <= 1 ? 0 : 1 + CeilLog2((value + 1) / 2); }
 };
 
 // xd * sum(quants) of 16 blocks of 32 of a row: what is multiplied by a number that is added to all of a block.

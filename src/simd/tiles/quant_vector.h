@@ -46,6 +46,13 @@ constexpr bool kByteDot = true;
 #else
 constexpr bool kByteDot = false;
 #endif
+// Whether panels of blocks of 256 have the scales of their groups as words, which pairs of products are multiplied by
+// where they are added up in pairs anyway. Where one instruction adds up products of bytes it leaves nothing to scale.
+#if HWY_ARCH_X86
+constexpr bool kWordScales = !kByteDot;
+#else
+constexpr bool kWordScales = false;
+#endif
 // Registers decide how many rows a tile takes at once.
 constexpr int kRegisters = HWY_MAX_BYTES == 64 ? 32 : 16;
 
