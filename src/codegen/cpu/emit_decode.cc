@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "absl/strings/str_cat.h"
 #include "codegen/cpu/emitter.h"
 #include "codegen/llvm/block_reader.h"
 #include "llvm/IR/Intrinsics.h"
@@ -225,10 +226,10 @@ Val Emitter::EmitDecode(const kir::Decode& decode) {
   for (const Val& at : index) uniform = uniform && at.uniform();
   auto form = [&](const Val& value) { return uniform ? value.scalar : Lanes(value); };
   auto splat = [&](llvm::Value* scalar) { return uniform ? scalar : b_.CreateVectorSplat(lanes_, scalar); };
-  const bool own_panel = std::string_view(target_.name) == "amx" && type.layout == kir::Layout::kPanel16 &&
-                         kir::HasGroupScales(type.dtype);
+  const bool own_panel =
+      !target_.plain_panels && type.layout == kir::Layout::kPanel16 && kir::HasGroupScales(type.dtype);
   if (own_panel) {
-    Fail("a panel of " + std::string(Row(type.dtype).name) + " at level amx is read by its tile alone");
+    Fail(absl::StrCat("a panel of ", Row(type.dtype).name, " at level ", target_.name, " is read by its tile alone"));
     return Poison(DType::kF32);
   }
   const Val column = FromFirst(index.back());

@@ -35,6 +35,7 @@ struct Target {
   bool f16c;           // conversions between f32 and f16 as instructions
   bool bf16_pairs;     // sums of two products of bf16 as an instruction
   int integer_rows;    // rows of a block of an integer matrix product: a multiple of what its registers hold
+  bool plain_panels;   // panels of formats whose groups have scales are as kir/layout.h has them; else their tiles' own
   bool few_by_panels;  // the integer dots of a few rows pack weights as that product does (simd/tiles/quant_few.h)
   // Features the host must have, by the code generator's names, separated by spaces.
   const char* required;
