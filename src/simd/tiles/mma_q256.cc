@@ -50,7 +50,6 @@ HWY_NOINLINE void Tile(const DotCall& call, int64_t row, const PanelPart& part) 
   // Sums of the quants of groups, and bytes of them a block.
   const uint8_t* const group_sums = x + (kGroups == 16 ? planar.sums : planar.wide_sums) + first / Format::kGroup * 2;
   const uint8_t* const block_scales = x + planar.scales + first / 256 * 4;
-  [[maybe_unused]] Starts<Format, M, kGroups> starts;
   for (int64_t b = 0; b < k / 256; ++b) {
     const uint8_t* const block_sums = group_sums + b * kGroups * 2;
     // Of the groups of a block what stands in `mins`, times the sum of a row's quants.
@@ -92,6 +91,7 @@ HWY_NOINLINE void Tile(const DotCall& call, int64_t row, const PanelPart& part) 
       supers += 16;
       if constexpr (At::kScalesAgain) mins += kGroups * 16;
     } else {
+      Starts<Format, M, kGroups> starts;
       if constexpr (kOffset<Format> != 0) starts.Load(block_sums, x_stride);
       QUERN_UNROLL
       for (int r = 0; r < M; ++r) {

@@ -12,14 +12,16 @@
 namespace quern::simd {
 namespace {
 
-// Where the header of one block column goes.
-//   scales: of the 16 rows for each group, f32 d * scale;  kInWords: the scale twice, in both words of a lane
-//   mins:   word pairs of minimums;  supers: dmin;  kInWords: d, then dmin
+// Whether scales are words, in each lane twice.
 #if defined(__AMX_INT8__)
 constexpr bool kInWords = true;
 #else
 constexpr bool kInWords = kWordScales;
 #endif
+
+// Where the header of one block column goes.
+//   scales: of the 16 rows for each group, f32 d * scale;  kInWords: the scale twice, in both words of a lane
+//   mins:   word pairs of minimums;  supers: dmin;  kInWords: d, then dmin
 struct HeaderAt {
   void* scales;
   uint32_t* mins;
