@@ -1018,8 +1018,8 @@ ROWS = [
     # Levels with 16 registers.
     Row("src/simd/tiles/quant_mma.h", "add(first == 0 ? start(r, v) : sum[r][v], pairs[r][v], v)",
         "add(start(r, v), pairs[r][v], v)", "simd_test", "Quant*"),
-    Row("src/simd/tiles/dot_q32.cc", "hn::Add(PairDot(offset, x[0]), PairDot(offset, x[1]))",
-        "hn::Add(PairDot(offset, x[0]), PairDot(offset, x[0]))", "simd_test", "Quant*"),
+    Row("src/simd/tiles/dot_q32.cc", "offsets[lane * 2 + lane / kHalf]", "offsets[lane * 2]", "simd_test", "Quant*"),
+    Row("src/simd/tiles/quant_block32.h", "0xf010101010101010", "0x1010101010101010", "simd_test", "Quant*"),
     Row("src/simd/tiles/quant_block32.h", "if constexpr (kTwo) two[i].raw = _mm256_inserti128",
         "if constexpr (!kTwo) two[i].raw = _mm256_inserti128", "simd_test", "Quant*"),
     Row("src/simd/tiles/mma_q256.cc", "if constexpr (At::kScalesAgain) mins += kGroups * 16;", "", "simd_test",

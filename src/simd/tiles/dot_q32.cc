@@ -6,6 +6,7 @@
 // The integer sums are exact. offset: that of the format; 128 for bytes with a sign where these are made unsigned for
 // the byte dot, else 0. added: of q4_1 and q5_1. With AVX-512 and AVX2 four blocks are one step, the sums of two in
 // a vector; elsewhere one block is.
+#include <array>
 #include <utility>
 
 #include "simd/tiles/quant_block32.h"
@@ -19,29 +20,20 @@ namespace {
 
 #if HWY_ARCH_X86 && HWY_MAX_BYTES >= 32
 
-// Integer products of two blocks, of the first in the lower half of the lanes. Every lane takes away what is its own of
-// an offset: in one lane that would dwarf the products, and the float sum would lose their low bits. sums: those of two
+// Integer products of two blocks, of the first in the lower half of the lanes. Every lane takes away its share of an
+// offset: in one lane that would dwarf the products, and the float sum would lose their low bits. sums: those of two
 // blocks of activations, as one word pair.
 template <class Format>
 HWY_INLINE VI32 Products(const VU8* codes, const VU8* quants, [[maybe_unused]] int32_t sums) {
   constexpr bool kSigned = kSignedQuants<Format>;
-  constexpr int16_t kOffset = Format::kOffset;
+  VI8 x[kInTwo], w[kInTwo];
+  QUERN_UNROLL
+  for (int i = 0; i < kInTwo; ++i) x[i] = hn::BitCast(DI8(), quants[i]), w[i] = hn::BitCast(DI8(), codes[i]);
 #if HWY_MAX_BYTES == 64
-  const VI8 x = hn::BitCast(DI8(), quants[0]);
-  if constexpr (kSigned && !kByteDot) {
-    return AddPairs(hn::Zero(DI32()), SignedPairDot(hn::BitCast(DI8(), codes[0]), x));
-  }
+  if constexpr (kSigned && !kByteDot) return AddPairs(hn::Zero(DI32()), SignedPairDot(w[0], x[0]));
   const VU8 unsigned_codes = kSigned ? hn::Xor(codes[0], hn::Set(DU8(), 0x80)) : codes[0];
-  const VI32 products = ByteDot(hn::Zero(DI32()), unsigned_codes, x);
-  if constexpr (kOffset == 0) return products;
-  // An eighth each, lanes 0..7 by the first word of the pair, lanes 8..15 by the second.
-  constexpr int16_t kEach = -kOffset / 8;
-  const __m512i offsets =
-      _mm512_inserti64x4(_mm512_set1_epi32(static_cast<uint16_t>(kEach)), _mm256_set1_epi32(kEach * 65536), 1);
-  return WordDot(products, VI16{offsets}, hn::BitCast(DI16(), hn::Set(DI32(), sums)));
+  const VI32 products = ByteDot(hn::Zero(DI32()), unsigned_codes, x[0]);
 #else
-  const VI8 x[2] = {hn::BitCast(DI8(), quants[0]), hn::BitCast(DI8(), quants[1])};
-  const VI8 w[2] = {hn::BitCast(DI8(), codes[0]), hn::BitCast(DI8(), codes[1])};
   if constexpr (kSigned) {
     // Levels take the sign of what they are multiplied with, whose size rows of weights then share; bytes of q8_0 might
     // be -128, which has no other sign.
@@ -51,13 +43,17 @@ HWY_INLINE VI32 Products(const VU8* codes, const VU8* quants, [[maybe_unused]] i
     const __m256i one = AddPairs(hn::Zero(DI32()), pairs(0)).raw, other = AddPairs(hn::Zero(DI32()), pairs(1)).raw;
     return VI32{_mm256_add_epi32(_mm256_blend_epi32(one, other, 0xf0), _mm256_permute2x128_si256(one, other, 0x21))};
   }
-  VI16 pairs = hn::Add(PairDot(codes[0], x[0]), PairDot(codes[1], x[1]));
-  if constexpr (kOffset != 0) {
-    const VU8 offset = hn::Set(DU8(), kOffset);
-    pairs = hn::Sub(pairs, hn::Add(PairDot(offset, x[0]), PairDot(offset, x[1])));
-  }
-  return AddPairs(hn::Zero(DI32()), pairs);
+  const VI32 products = AddPairs(hn::Zero(DI32()), hn::Add(PairDot(codes[0], x[0]), PairDot(codes[1], x[1])));
 #endif
+  if constexpr (Format::kOffset == 0) return products;
+  // The first word of the pair for the lower half of the lanes, the second for the upper.
+  constexpr int kHalf = kBytes / 8;
+  alignas(kBytes) static constexpr auto kOffsets = [] {
+    std::array<int16_t, kBytes / 2> offsets{};
+    for (int lane = 0; lane < 2 * kHalf; ++lane) offsets[lane * 2 + lane / kHalf] = -Format::kOffset / kHalf;
+    return offsets;
+  }();
+  return WordDot(products, hn::Load(DI16(), kOffsets.data()), hn::BitCast(DI16(), hn::Set(DI32(), sums)));
 }
 
 // The numbers of four blocks for the lanes of the sums of two, the first of them block kFirst.

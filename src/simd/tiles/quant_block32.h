@@ -104,6 +104,29 @@ HWY_INLINE void LoadTwo(const uint8_t* first, const uint8_t* second, VU8* two) {
 #endif
 }
 
+#if HWY_MAX_BYTES == 32
+// The fifth bits of two blocks, or of one, then anything, as 16 for the code each belongs to. Eight bytes are given the
+// byte that holds their bits, and each keeps its own of them, which makes it 16: the sign of the eighth byte turns its
+// -16.
+template <class Format, bool kTwo>
+HWY_INLINE void FifthBits(const uint8_t* block, VU8* sixteens) {
+  static_assert(Format::kHigh + 16 <= Format::kBytes);
+  const auto load = [](const uint8_t* at) {  // bits, and what lies behind them
+    return _mm_loadu_si128(reinterpret_cast<const __m128i*>(at + Format::kHigh));
+  };
+  __m256i fifth = _mm256_castsi128_si256(load(block));
+  if constexpr (kTwo) fifth = _mm256_inserti128_si256(fifth, load(block + Format::kBytes), 1);
+  const __m256i own = _mm256_set1_epi64x(static_cast<int64_t>(0x8040201008040201));
+  const __m256i sixteen = _mm256_set1_epi64x(static_cast<int64_t>(0xf010101010101010));
+  QUERN_UNROLL
+  for (int i = 0; i < 2; ++i) {
+    const int64_t low = 0x0202020202020202 * i, high = low + 0x0101010101010101;
+    const __m256i each = _mm256_shuffle_epi8(fifth, _mm256_setr_epi64x(low, high, low, high));
+    sixteens[i].raw = _mm256_sign_epi8(sixteen, _mm256_and_si256(each, own));
+  }
+}
+#endif
+
 // Quants of two blocks (or of one, then anything), q8_0 with their sign.
 template <class Format, bool kTwo>
 HWY_INLINE void TwoBlocks(const uint8_t* block, VU8* quants) {
@@ -141,20 +164,9 @@ HWY_INLINE void TwoBlocks(const uint8_t* block, VU8* quants) {
     quants[0].raw = _mm256_and_si256(packed, nibble);
     quants[1].raw = _mm256_and_si256(_mm256_srli_epi16(packed, 4), nibble);
     if constexpr (Format::kHigh != 0) {
-      __m256i fifth = _mm256_set1_epi32(LoadScalar<int32_t>(block + Format::kHigh));
-      if constexpr (kTwo) {
-        fifth = _mm256_blend_epi32(fifth, _mm256_set1_epi32(LoadScalar<int32_t>(second + Format::kHigh)), 0xf0);
-      }
-      // Eight bytes have the byte that holds their bits; each takes its own, as 16.
-      const __m256i bytes = _mm256_set_epi64x(0x0101010101010101, 0, 0x0101010101010101, 0);
-      const __m256i own = _mm256_set1_epi64x(static_cast<int64_t>(0x8040201008040201));
-      QUERN_UNROLL
-      for (int i = 0; i < 2; ++i) {
-        const __m256i each =
-            _mm256_shuffle_epi8(fifth, _mm256_add_epi8(bytes, _mm256_set1_epi8(static_cast<char>(2 * i))));
-        const __m256i is_set = _mm256_cmpeq_epi8(_mm256_and_si256(each, own), own);
-        quants[i].raw = _mm256_or_si256(quants[i].raw, _mm256_and_si256(is_set, _mm256_set1_epi8(16)));
-      }
+      VU8 sixteens[2];
+      FifthBits<Format, kTwo>(block, sixteens);
+      for (int i = 0; i < 2; ++i) quants[i] = hn::Or(quants[i], sixteens[i]);
     }
 #endif
     QUERN_UNROLL
