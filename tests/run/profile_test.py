@@ -241,11 +241,17 @@ def check_diff(folder):
 
 def check_kept_peaks(folder):
     """A later run with as many threads has the peaks of an earlier one, but where its kernels pass them: such peaks
-    were measured while something else ran, which a busy machine does by itself, so the file says here what they are."""
-    again = lambda: profile(folder, MODEL, "--tokens-in", "1,5,9", "--tokens", 1, "--repeat", 1, "--threads", 2)[0]
+    were measured while something else ran, which a busy machine does by itself, so the file says here what they are.
+    --probe measures anew in any case."""
+
+    def machine_of(*options):
+        return profile(folder, MODEL, "--tokens-in", "1,5,9", "--tokens", 1, "--repeat", 1, "--threads", 2,
+                       *options)[0]["machine"]
+
+    check(not machine_of("--probe")["stored"], "--probe takes stored peaks")
     files = list((folder / "home" / "quern").glob("machine-*-2t.json"))
     if not files:  # they could not be measured in time
-        check(not again()["machine"]["stored"], "peaks that were not kept")
+        check(not machine_of()["stored"], "peaks that were not kept")
         return
     measured = json.loads(files[0].read_text())
     for factor, stored in ((1000, True), (0.001, False)):
@@ -253,7 +259,7 @@ def check_kept_peaks(folder):
         for peak in ("dram_gbps_one_thread", "f32_gflops", "int8_gops"):
             peaks[peak] = factor * measured[peak]
         files[0].write_text(json.dumps(peaks))
-        machine = again()["machine"]
+        machine = machine_of()
         check(machine["stored"] == stored and machine["rounds"] == measured["rounds"] + (not stored),
               f"peaks kept, {factor} of those measured: {machine}")
     # The best of both were kept, so that they are not those of the file any more.
@@ -282,9 +288,6 @@ def main():
                 check(word in text, f"the table lacks {word}")
             print(f"{threads} threads: {decode['tokens_per_second']:.0f} tokens/s, {decode['total']['gbps']:.1f} GB/s")
         check_kept_peaks(folder)
-        again, _, _ = profile(folder, MODEL, "--tokens-in", "1,5,9", "--tokens", 1, "--repeat", 1, "--threads", 2,
-                              "--probe")
-        check(not again["machine"]["stored"], "--probe takes stored peaks")
         # A cache folder that cannot be written is no error, nor are counters that there are none of.
         blocked = folder / "blocked"
         blocked.write_text("a file")

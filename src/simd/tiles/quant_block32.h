@@ -82,6 +82,17 @@ constexpr int kInTwo = 64 / kBytes;
 template <class Format>
 constexpr bool kHalves = kBytes == 32 && Format::kBytes != Q8_0::kBytes;
 
+#if HWY_MAX_BYTES == 32
+// 16 bytes at `first`, then 16 at `second` or anything.
+template <bool kTwo>
+HWY_INLINE __m256i Join(const uint8_t* first, const uint8_t* second) {
+  const auto load = [](const uint8_t* at) { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(at)); };
+  const __m256i joined = _mm256_castsi128_si256(load(first));
+  if constexpr (kTwo) return _mm256_inserti128_si256(joined, load(second), 1);
+  return joined;
+}
+#endif
+
 // Bytes of two blocks at `first` and `second`; of one, then anything.
 template <class Format, bool kTwo>
 HWY_INLINE void LoadTwo(const uint8_t* first, const uint8_t* second, VU8* two) {
@@ -95,34 +106,26 @@ HWY_INLINE void LoadTwo(const uint8_t* first, const uint8_t* second, VU8* two) {
     two[1] = kTwo ? hn::LoadU(DU8(), second) : two[0];
     return;
   }
-  const auto load = [](const uint8_t* at) { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(at)); };
   QUERN_UNROLL
-  for (int i = 0; i < kInTwo; ++i) {
-    two[i].raw = _mm256_castsi128_si256(load(first + i * 16));
-    if constexpr (kTwo) two[i].raw = _mm256_inserti128_si256(two[i].raw, load(second + i * 16), 1);
-  }
+  for (int i = 0; i < kInTwo; ++i) two[i].raw = Join<kTwo>(first + i * 16, second + i * 16);
 #endif
 }
 
 #if HWY_MAX_BYTES == 32
-// The fifth bits of two blocks, or of one, then anything, as 16 for the code each belongs to. Eight bytes are given the
-// byte that holds their bits, and each keeps its own of them, which makes it 16: the sign of the eighth byte turns its
-// -16.
+// Adds the fifth bits of two blocks to their codes. Eight bytes are given the byte that holds their bits, and each
+// keeps its own of them, which makes it 16: the sign of the eighth byte turns its -16.
 template <class Format, bool kTwo>
-HWY_INLINE void FifthBits(const uint8_t* block, VU8* sixteens) {
-  static_assert(Format::kHigh + 16 <= Format::kBytes);
-  const auto load = [](const uint8_t* at) {  // bits, and what lies behind them
-    return _mm_loadu_si128(reinterpret_cast<const __m128i*>(at + Format::kHigh));
-  };
-  __m256i fifth = _mm256_castsi128_si256(load(block));
-  if constexpr (kTwo) fifth = _mm256_inserti128_si256(fifth, load(block + Format::kBytes), 1);
+HWY_INLINE void AddFifth(const uint8_t* block, VU8* codes) {
+  static_assert(Format::kHigh + 16 <= Format::kBytes);  // what lies behind the bits is read with them
+  const uint8_t* const bits = block + Format::kHigh;
+  const __m256i fifth = Join<kTwo>(bits, bits + Format::kBytes);
   const __m256i own = _mm256_set1_epi64x(static_cast<int64_t>(0x8040201008040201));
   const __m256i sixteen = _mm256_set1_epi64x(static_cast<int64_t>(0xf010101010101010));
   QUERN_UNROLL
-  for (int i = 0; i < 2; ++i) {
+  for (int i = 0; i < kInTwo; ++i) {
     const int64_t low = 0x0202020202020202 * i, high = low + 0x0101010101010101;
     const __m256i each = _mm256_shuffle_epi8(fifth, _mm256_setr_epi64x(low, high, low, high));
-    sixteens[i].raw = _mm256_sign_epi8(sixteen, _mm256_and_si256(each, own));
+    codes[i].raw = _mm256_or_si256(codes[i].raw, _mm256_sign_epi8(sixteen, _mm256_and_si256(each, own)));
   }
 }
 #endif
@@ -134,10 +137,10 @@ HWY_INLINE void TwoBlocks(const uint8_t* block, VU8* quants) {
   if constexpr (Format::kBytes == Q8_0::kBytes) {
     LoadTwo<Format, kTwo>(block + 2, second + 2, quants);
   } else {
+#if HWY_MAX_BYTES == 64
     const auto load = [](const uint8_t* at) {
       return _mm_loadu_si128(reinterpret_cast<const __m128i*>(at + Format::kNibbles));
     };
-#if HWY_MAX_BYTES == 64
     // Both halves of a 256-bit half hold the block's 16 bytes: the first gives the low nibbles, the second the high.
     __m512i packed = _mm512_broadcast_i32x4(load(block));
     if constexpr (kTwo) packed = _mm512_mask_broadcast_i32x4(packed, 0xff00, load(second));
@@ -158,16 +161,11 @@ HWY_INLINE void TwoBlocks(const uint8_t* block, VU8* quants) {
     }
     quants[0].raw = codes;
 #else
-    __m256i packed = _mm256_castsi128_si256(load(block));
-    if constexpr (kTwo) packed = _mm256_inserti128_si256(packed, load(second), 1);
+    const __m256i packed = Join<kTwo>(block + Format::kNibbles, second + Format::kNibbles);
     const __m256i nibble = _mm256_set1_epi8(15);
     quants[0].raw = _mm256_and_si256(packed, nibble);
     quants[1].raw = _mm256_and_si256(_mm256_srli_epi16(packed, 4), nibble);
-    if constexpr (Format::kHigh != 0) {
-      VU8 sixteens[2];
-      FifthBits<Format, kTwo>(block, sixteens);
-      for (int i = 0; i < 2; ++i) quants[i] = hn::Or(quants[i], sixteens[i]);
-    }
+    if constexpr (Format::kHigh != 0) AddFifth<Format, kTwo>(block, quants);
 #endif
     QUERN_UNROLL
     for (int i = 0; i < kInTwo; ++i) quants[i] = Quants<Format>(DU8(), quants[i]);
